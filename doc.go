@@ -1,0 +1,9 @@
+// Package tollgate holds the domain: money, rules' citations, quotes,
+// perimeters, payments, tickets and events, with the pure rules that govern
+// them. It does no I/O and reads neither clock nor environment; time and
+// randomness come in as arguments.
+//
+// It is the only package that knows decimals (ericlagergren/decimal).
+// Section numbers in comments ("spec §3") are those of the interface
+// specification.
+package tollgate

@@ -1,0 +1,100 @@
+package tollgate
+
+import "fmt"
+
+// Code is the machine-readable kind of an error. Codes are part of the
+// interface (spec §7); the HTTP status of each stands in one table in package
+// handlers.
+type Code string
+
+// The codes, in the order of their HTTP status.
+const (
+	CodeInvalidJSON              Code = "invalid_json"
+	CodeParameterMissing         Code = "parameter_missing"
+	CodeParameterInvalid         Code = "parameter_invalid"
+	CodeParameterUnknown         Code = "parameter_unknown"
+	CodeCursorInvalid            Code = "cursor_invalid"
+	CodeCursorMismatch           Code = "cursor_mismatch"
+	CodeIdempotencyKeyRequired   Code = "idempotency_key_required"
+	CodeIdempotencyKeyInvalid    Code = "idempotency_key_invalid"
+	CodeTokenMissing             Code = "token_missing"
+	CodeTokenInvalid             Code = "token_invalid"
+	CodeTokenExpired             Code = "token_expired"
+	CodeScopeMissing             Code = "scope_missing"
+	CodeMerchantAccountForbidden Code = "merchant_account_forbidden"
+	CodePerimeterDenied          Code = "perimeter_denied"
+	CodeNotFound                 Code = "not_found"
+	CodeMethodNotAllowed         Code = "method_not_allowed"
+	CodeNotAcceptable            Code = "not_acceptable"
+	CodeCursorExpired            Code = "cursor_expired"
+	CodeBodyTooLarge             Code = "body_too_large"
+	CodeURITooLong               Code = "uri_too_long"
+	CodeMediaTypeUnsupported     Code = "media_type_unsupported"
+	CodeHeadersTooLarge          Code = "headers_too_large"
+	CodePaymentStateInvalid      Code = "payment_state_invalid"
+	CodeAuthorizationExpired     Code = "authorization_expired"
+	CodeMerchantAccountInactive  Code = "merchant_account_inactive"
+	CodeAmountInvalid            Code = "amount_invalid"
+	CodeAmountScaleInvalid       Code = "amount_scale_invalid"
+	CodeCurrencyUnsupported      Code = "currency_unsupported"
+	CodePayeeInvalid             Code = "payee_invalid"
+	CodeCaptureExceeds           Code = "capture_amount_exceeds_capturable"
+	CodeCaptureLimitReached      Code = "capture_limit_reached"
+	CodeIdempotencyKeyReused     Code = "idempotency_key_reused"
+	CodeRuleRejected             Code = "rule_rejected"
+	CodeInternal                 Code = "internal"
+	CodeRuleFailed               Code = "rule_failed"
+	CodeStoreUnavailable         Code = "store_unavailable"
+)
+
+// Error is an error that a caller of the service is meant to see. Everything
+// in it goes into the answer; the cause it wraps is only logged.
+type Error struct {
+	Code    Code
+	Message string
+	Param   string    // request parameter at fault, dotted from the body's root
+	Details []Detail  // when several parameters are at fault
+	Rule    *Citation // the rule that caused it (spec §7)
+	Cause   error     // for the log, never for the caller
+	Context ErrorContext
+}
+
+// Detail is one of several faults in a request.
+type Detail struct {
+	Param   string `json:"param"`
+	Code    Code   `json:"code"`
+	Message string `json:"message"`
+}
+
+// ErrorContext is what some errors carry beside code and message: the
+// perimeter's decision (spec §7), the payment it concerns and that payment's
+// status.
+type ErrorContext struct {
+	Perimeter *PerimeterDecision
+	PaymentID string
+	TicketID  string
+	Status    PaymentStatus
+}
+
+func (e *Error) Error() string {
+	text := string(e.Code) + ": " + e.Message
+	if e.Cause != nil {
+		text += ": " + e.Cause.Error()
+	}
+	return text
+}
+
+func (e *Error) Unwrap() error { return e.Cause }
+
+// quoted prints hostile text for a message: escaped and cut.
+func quoted(s string) string {
+	if len(s) > 40 {
+		return fmt.Sprintf("%q…", s[:40])
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+// Invalid is a CodeParameterInvalid error for one parameter.
+func Invalid(param, format string, args ...any) *Error {
+	return &Error{Code: CodeParameterInvalid, Param: param, Message: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,168 @@
+package tollgate
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// EventType is the kind of an event, such as payment.captured (spec §2).
+type EventType string
+
+// The event types that this release emits (interface §6).
+const (
+	PaymentAuthorized      EventType = "payment.authorized"
+	PaymentCaptured        EventType = "payment.captured"
+	PaymentDeclined        EventType = "payment.declined"
+	PaymentReviewRequired  EventType = "payment.review_required"
+	PaymentCanceled        EventType = "payment.canceled"
+	PaymentReleased        EventType = "payment.released"
+	PaymentExpired         EventType = "payment.expired"
+	CutoffUpdated          EventType = "cutoff.updated"
+	RuleActivated          EventType = "rule.activated"
+	PerimeterActivated     EventType = "perimeter.activated"
+	GrantCreated           EventType = "grant.created"
+	GrantRevoked           EventType = "grant.revoked"
+	OrganizationUpdated    EventType = "organization.updated"
+	LegalEntityUpdated     EventType = "legal_entity.updated"
+	MerchantAccountUpdated EventType = "merchant_account.updated"
+)
+
+// EventTypes lists every type of interface §6, also those that later releases
+// emit: a filter may name them today.
+var EventTypes = []EventType{
+	PaymentAuthorized, PaymentCaptured, PaymentDeclined, PaymentReviewRequired, PaymentCanceled, PaymentReleased, PaymentExpired,
+	"payout.created", "payout.paid", "payout.failed", CutoffUpdated, "export.created", "export.succeeded", "export.failed",
+	"rule.published", RuleActivated, "rule.retired", PerimeterActivated, GrantCreated, GrantRevoked,
+	OrganizationUpdated, LegalEntityUpdated, MerchantAccountUpdated,
+	"webhook_endpoint.created", "webhook_endpoint.updated", "webhook_endpoint.disabled", "webhook_endpoint.enabled",
+	"webhook_endpoint.deleted", "webhook_endpoint.secret_rotated", "delivery.replayed",
+}
+
+// SchemaVersion is the version of the event schema (spec §9), a date.
+const SchemaVersion = "2026-11-01"
+
+// Event is one change (spec §6). It is written by the script that makes the
+// change, and its JSON is frozen there.
+type Event struct {
+	Object            string         `json:"object"` // "event"
+	ID                string         `json:"id"`
+	CreatedAt         Instant        `json:"created_at"`
+	Type              EventType      `json:"type"`
+	SchemaVersion     string         `json:"schema_version"`
+	Sequence          int64          `json:"sequence"` // 1, 2, 3 … per organization; given by the script
+	OrganizationID    string         `json:"organization_id"`
+	MerchantAccountID *string        `json:"merchant_account_id"`
+	RequestID         *string        `json:"request_id"`
+	Data              jsontext.Value `json:"data"`
+}
+
+// NewEvent makes an event whose data is the JSON of the given struct.
+func NewEvent(id string, t EventType, at Instant, org, account, request string, data any) (Event, error) {
+	text, err := json.Marshal(data, json.Deterministic(true))
+	return Event{Object: "event", ID: id, CreatedAt: at, Type: t, SchemaVersion: SchemaVersion, OrganizationID: org,
+		MerchantAccountID: optional(account), RequestID: optional(request), Data: text}, err
+}
+
+// Split is the event's JSON around the place of its sequence number, which
+// only the script that commits it knows.
+func (e Event) Split() (head, tail []byte, err error) {
+	return splitAtSequence(e)
+}
+
+// splitAtSequence marshals v, whose sequence or seq member is zero, and cuts
+// at that zero. What stands before it in v must be controlled text.
+func splitAtSequence(v any) (head, tail []byte, err error) {
+	text, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, mark := range []string{`"sequence":0,`, `"seq":0,`} {
+		if i := bytes.Index(text, []byte(mark)); i >= 0 {
+			i += len(mark) - len("0,")
+			return text[:i], text[i+1:], nil
+		}
+	}
+	panic("tollgate: no sequence to split at")
+}
+
+// TypeFilter selects events by type: exact types and "payment.*" patterns;
+// empty selects all.
+type TypeFilter []string
+
+// ParseTypeFilter reads a comma-separated list and refuses what can never
+// match.
+func ParseTypeFilter(param, list string) (TypeFilter, error) {
+	if list == "" {
+		return nil, nil
+	}
+	var f TypeFilter
+	for part := range strings.SplitSeq(list, ",") {
+		prefix, wild := strings.CutSuffix(part, "*")
+		known := slices.ContainsFunc(EventTypes, func(t EventType) bool {
+			return string(t) == part || (wild && strings.HasSuffix(prefix, ".") && strings.HasPrefix(string(t), prefix))
+		})
+		if !known {
+			return nil, Invalid(param, "%s is neither an event type nor a pattern such as payment.*.", quoted(part))
+		}
+		f = append(f, part)
+	}
+	return f, nil
+}
+
+// Match reports whether an event of type t is selected.
+func (f TypeFilter) Match(t string) bool {
+	return len(f) == 0 || slices.ContainsFunc(f, func(part string) bool {
+		prefix, wild := strings.CutSuffix(part, "*")
+		return part == t || (wild && strings.HasPrefix(t, prefix))
+	})
+}
+
+// optional is nil for the empty string: null in JSON.
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// PaymentEventData is the data of every payment.* event: the ids first, then
+// what a receiver needs to act (interface §6). The capture's fields are there
+// for payment.captured only.
+type PaymentEventData struct {
+	PaymentID          string            `json:"payment_id"`
+	TicketID           string            `json:"ticket_id"`
+	CaptureID          string            `json:"capture_id,omitempty"`
+	MerchantAccountID  string            `json:"merchant_account_id"`
+	Amount             Money             `json:"amount"` // of the capture in payment.captured, else of the payment
+	Currency           Currency          `json:"currency"`
+	Payee              string            `json:"payee"`
+	Status             PaymentStatus     `json:"status"`
+	AmountCaptured     Money             `json:"amount_captured"`
+	AmountCapturable   Money             `json:"amount_capturable"`
+	AmountReleased     Money             `json:"amount_released"`
+	FeeTotal           Money             `json:"fee_total"`
+	CaptureBefore      Instant           `json:"capture_before"`
+	Reference          *string           `json:"reference"`
+	Perimeter          PerimeterDecision `json:"perimeter"`
+	CancellationReason *string           `json:"cancellation_reason"`
+}
+
+// EventData describes the payment after a transition; capture is nil unless
+// the transition captured.
+func (p *Payment) EventData(capture *Capture) PaymentEventData {
+	d := PaymentEventData{
+		PaymentID: p.ID, TicketID: p.TicketID, MerchantAccountID: p.MerchantAccountID,
+		Amount: p.Amount, Currency: p.Currency, Payee: p.Payee, Status: p.Status,
+		AmountCaptured: p.AmountCaptured, AmountCapturable: p.AmountCapturable, AmountReleased: p.AmountReleased,
+		FeeTotal: p.FeeTotal, CaptureBefore: p.CaptureBefore, Reference: p.Reference, Perimeter: p.Perimeter,
+		CancellationReason: p.CancellationReason,
+	}
+	if capture != nil {
+		d.CaptureID, d.Amount, d.FeeTotal = capture.ID, capture.Amount, capture.FeeTotal
+	}
+	return d
+}

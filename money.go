@@ -1,0 +1,120 @@
+package tollgate
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ericlagergren/decimal"
+)
+
+// MaxMinor is the largest amount in minor units: 15 digits (spec §2, "money").
+// Sums of two such amounts still fit an int64 and a double's 53 bits.
+const MaxMinor = 999_999_999_999_999
+
+// Money is an exact amount in the minor unit of its currency: 10.00 EUR is
+// {1000, "EUR"}, 10 JPY is {10, "JPY"}.
+type Money struct {
+	Minor    int64
+	Currency Currency
+}
+
+// decimals is the one context that every decimal operation goes through. A
+// zero Big works with 16 digits and an operating mode that hides conditions;
+// 34 digits (decimal128) hold any product of an amount and a rate.
+var decimals = decimal.Context{
+	Precision:     34,
+	RoundingMode:  decimal.ToNearestEven,
+	OperatingMode: decimal.GDA,
+}
+
+// ParseMoney reads a decimal string of the form
+// ^(0|[1-9][0-9]{0,14})(\.[0-9]{1,4})?$ in a currency. Errors:
+// CodeAmountInvalid for any other form or more than 15 digits in minor units,
+// CodeAmountScaleInvalid for more decimal places than the currency has.
+func ParseMoney(s string, c Currency) (Money, error) {
+	if !decimalForm(s) {
+		return Money{}, &Error{Code: CodeAmountInvalid, Param: "amount",
+			Message: `An amount is a decimal string such as "10.00": no sign, no exponent, no leading zeros, at most 15 digits before the point and 4 after it.`}
+	}
+	places := 0
+	if dot := strings.IndexByte(s, '.'); dot >= 0 {
+		places = len(s) - dot - 1
+	}
+	if places > c.Exponent() {
+		return Money{}, &Error{Code: CodeAmountScaleInvalid, Param: "amount",
+			Message: fmt.Sprintf("%s has %d decimal places; this amount has %d.", c, c.Exponent(), places)}
+	}
+	// The form is checked, so SetString can see neither NaN nor an exponent.
+	d, ok := decimals.SetString(new(decimal.Big), s)
+	if !ok {
+		return Money{}, fmt.Errorf("money: decimal refused %q", s)
+	}
+	minor, ok := toMinor(d, c.Exponent())
+	if !ok {
+		return Money{}, &Error{Code: CodeAmountInvalid, Param: "amount",
+			Message: "An amount has at most 15 digits, counted in the currency's minor unit."}
+	}
+	return Money{minor, c}, nil
+}
+
+// toMinor scales an exact decimal by 10^exponent; false when the result is
+// not an integer or has more than 15 digits.
+func toMinor(d *decimal.Big, exponent int) (int64, bool) {
+	scaled := decimals.Mul(new(decimal.Big), d, decimal.New(1, -exponent))
+	if !scaled.IsInt() {
+		return 0, false
+	}
+	n, ok := scaled.Int64()
+	if !ok || n < 0 || n > MaxMinor {
+		return 0, false
+	}
+	return n, true
+}
+
+// decimalForm matches ^(0|[1-9][0-9]{0,14})(\.[0-9]{1,4})?$. It runs before
+// any decimal library sees the text.
+func decimalForm(s string) bool {
+	whole, fraction, dotted := strings.Cut(s, ".")
+	if len(whole) == 0 || len(whole) > 15 || !digits(whole) || (whole[0] == '0' && len(whole) > 1) {
+		return false
+	}
+	return !dotted || (len(fraction) >= 1 && len(fraction) <= 4 && digits(fraction))
+}
+
+func digits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// String prints the amount with all places of its currency: "10.00", "10",
+// "0.005". It is the only form in which amounts leave the service.
+func (m Money) String() string { return string(m.AppendText(nil)) }
+
+// AppendText appends what String returns.
+func (m Money) AppendText(b []byte) []byte {
+	exp := m.Currency.Exponent()
+	n := m.Minor
+	if n < 0 {
+		b = append(b, '-')
+		n = -n
+	}
+	var buf [24]byte
+	i := len(buf)
+	for place := 0; n > 0 || place <= exp; place++ {
+		if place == exp && exp > 0 {
+			i--
+			buf[i] = '.'
+		}
+		i--
+		buf[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return append(b, buf[i:]...)
+}
+
+// MarshalText makes an amount a JSON string; its currency stands beside it.
+func (m Money) MarshalText() ([]byte, error) { return m.AppendText(nil), nil }

@@ -1,0 +1,256 @@
+package tollgate
+
+import (
+	"fmt"
+	"time"
+)
+
+// PaymentStatus is a state of a payment (interface §3).
+type PaymentStatus string
+
+// The states; the last four are terminal.
+const (
+	RequiresReview    PaymentStatus = "requires_review"
+	Authorized        PaymentStatus = "authorized"
+	PartiallyCaptured PaymentStatus = "partially_captured"
+	Captured          PaymentStatus = "captured"
+	Declined          PaymentStatus = "declined"
+	Canceled          PaymentStatus = "canceled"
+	Expired           PaymentStatus = "expired"
+)
+
+// CaptureMethod says whether creating a payment also captures it.
+type CaptureMethod string
+
+// The two methods; manual is the default.
+const (
+	CaptureManual    CaptureMethod = "manual"
+	CaptureAutomatic CaptureMethod = "automatic"
+)
+
+const (
+	// MaxCaptures is how often one payment can be captured.
+	MaxCaptures = 50
+	// ReviewWindow is how long a payment waits for a review.
+	ReviewWindow = 24 * time.Hour
+)
+
+// Payment is a payment and the JSON of it. Amounts are in its currency.
+type Payment struct {
+	Object             string            `json:"object"` // "payment"
+	ID                 string            `json:"id"`
+	CreatedAt          Instant           `json:"created_at"`
+	MerchantAccountID  string            `json:"merchant_account_id"`
+	Status             PaymentStatus     `json:"status"`
+	Amount             Money             `json:"amount"`
+	Currency           Currency          `json:"currency"`
+	Payee              string            `json:"payee"`
+	AmountCapturable   Money             `json:"amount_capturable"`
+	AmountCaptured     Money             `json:"amount_captured"`
+	AmountReleased     Money             `json:"amount_released"`
+	CaptureMethod      CaptureMethod     `json:"capture_method"`
+	CaptureBefore      Instant           `json:"capture_before"`
+	FeeTotal           Money             `json:"fee_total"`
+	TicketID           string            `json:"ticket_id"`
+	Perimeter          PerimeterDecision `json:"perimeter"`
+	Reference          *string           `json:"reference"`
+	Description        *string           `json:"description"`
+	Metadata           Metadata          `json:"metadata"`
+	CancellationReason *string           `json:"cancellation_reason"`
+	AuthorizedAt       Instant           `json:"authorized_at"`
+	CapturedAt         Instant           `json:"captured_at"`
+	CanceledAt         Instant           `json:"canceled_at"`
+	ExpiredAt          Instant           `json:"expired_at"`
+	UpdatedAt          Instant           `json:"updated_at"`
+
+	// Revision counts the transitions; a commit compares it, so that of two
+	// racing changes one sees the other's result.
+	Revision int64 `json:"-"`
+	// Captures counts the captures, at most MaxCaptures.
+	Captures int `json:"-"`
+	// AuthorizationID is the transaction whose status mirrors the payment's.
+	AuthorizationID string `json:"-"`
+}
+
+// Trigger is what can happen to a payment that exists.
+type Trigger string
+
+// The triggers of interface §3.
+const (
+	TriggerApprove     Trigger = "approve"
+	TriggerReject      Trigger = "reject"
+	TriggerCapturePart Trigger = "capture_part"
+	TriggerCaptureAll  Trigger = "capture_all"
+	TriggerCancel      Trigger = "cancel"
+	TriggerExpire      Trigger = "expire"
+)
+
+// Transition is one row of the table: the new state and the one event.
+type Transition struct {
+	To    PaymentStatus
+	Event EventType
+}
+
+// transitions is the one table of what may happen (interface §3). A pair that
+// is not in it leaves the payment as it is and is payment_state_invalid.
+var transitions = map[PaymentStatus]map[Trigger]Transition{
+	RequiresReview: {
+		TriggerApprove: {Authorized, PaymentAuthorized},
+		TriggerReject:  {Declined, PaymentDeclined},
+		TriggerCancel:  {Canceled, PaymentCanceled},
+		TriggerExpire:  {Expired, PaymentExpired},
+	},
+	Authorized: {
+		TriggerCapturePart: {PartiallyCaptured, PaymentCaptured},
+		TriggerCaptureAll:  {Captured, PaymentCaptured},
+		TriggerCancel:      {Canceled, PaymentCanceled},
+		TriggerExpire:      {Expired, PaymentExpired},
+	},
+	PartiallyCaptured: {
+		TriggerCapturePart: {PartiallyCaptured, PaymentCaptured},
+		TriggerCaptureAll:  {Captured, PaymentCaptured},
+		TriggerCancel:      {Captured, PaymentReleased},
+		TriggerExpire:      {Captured, PaymentReleased},
+	},
+}
+
+// Next looks a transition up; the error is CodePaymentStateInvalid and names
+// the status.
+func (p *Payment) Next(t Trigger) (Transition, error) {
+	next, ok := transitions[p.Status][t]
+	if !ok {
+		return Transition{}, &Error{Code: CodePaymentStateInvalid,
+			Message: fmt.Sprintf("A payment that is %s cannot take this step.", p.Status),
+			Context: ErrorContext{PaymentID: p.ID, TicketID: p.TicketID, Status: p.Status}}
+	}
+	return next, nil
+}
+
+// Terminal reports whether nothing can happen to a payment any more.
+func (s PaymentStatus) Terminal() bool { return len(transitions[s]) == 0 }
+
+// Deadline is when the clock ends the payment's present state, zero when it
+// does not.
+func (p *Payment) Deadline() Instant {
+	switch p.Status {
+	case RequiresReview:
+		return min(p.CreatedAt.Add(ReviewWindow), p.CaptureBefore)
+	case Authorized, PartiallyCaptured:
+		return p.CaptureBefore
+	default:
+		return 0
+	}
+}
+
+// Open puts a new payment into the state that its decision leads to, with all
+// of the amount capturable when it is authorized.
+func (p *Payment) Open(d PerimeterDecision) Transition {
+	p.Perimeter = d
+	p.Revision = 1
+	zero := Money{Currency: p.Currency}
+	p.AmountCapturable, p.AmountCaptured, p.AmountReleased = zero, zero, zero
+	switch d.Decision {
+	case Allow:
+		p.authorize(p.CreatedAt)
+		return Transition{p.Status, PaymentAuthorized}
+	case Review:
+		p.Status = RequiresReview
+		return Transition{p.Status, PaymentReviewRequired}
+	default:
+		p.Status = Declined
+		return Transition{p.Status, PaymentDeclined}
+	}
+}
+
+func (p *Payment) authorize(at Instant) {
+	p.Status = Authorized
+	p.AuthorizedAt = at
+	p.AmountCapturable = p.Amount
+}
+
+// Capture takes amount from what is capturable; final releases the rest.
+// It returns what was released. Errors: CodePaymentStateInvalid,
+// CodeCaptureExceeds, CodeCaptureLimitReached.
+func (p *Payment) Capture(amount Money, final bool, at Instant) (Transition, Money, error) {
+	trigger := TriggerCapturePart
+	if final || amount.Minor >= p.AmountCapturable.Minor {
+		trigger = TriggerCaptureAll
+	}
+	next, err := p.Next(trigger)
+	if err != nil {
+		return next, Money{}, err
+	}
+	if amount.Minor > p.AmountCapturable.Minor {
+		return next, Money{}, &Error{Code: CodeCaptureExceeds, Param: "amount",
+			Message: fmt.Sprintf("%s of this payment can still be captured.", p.AmountCapturable),
+			Context: ErrorContext{PaymentID: p.ID, TicketID: p.TicketID, Status: p.Status}}
+	}
+	if p.Captures >= MaxCaptures {
+		return next, Money{}, &Error{Code: CodeCaptureLimitReached,
+			Message: fmt.Sprintf("A payment can be captured at most %d times.", MaxCaptures),
+			Context: ErrorContext{PaymentID: p.ID, TicketID: p.TicketID, Status: p.Status}}
+	}
+	p.AmountCapturable.Minor -= amount.Minor
+	p.AmountCaptured.Minor += amount.Minor
+	p.Captures++
+	released := Money{Currency: p.Currency}
+	if trigger == TriggerCaptureAll {
+		released = p.release()
+	}
+	p.move(next, at)
+	return next, released, nil
+}
+
+// Move carries out a trigger other than a capture and returns what it
+// released.
+func (p *Payment) Move(t Trigger, at Instant) (Transition, Money, error) {
+	next, err := p.Next(t)
+	if err != nil {
+		return next, Money{}, err
+	}
+	released := Money{Currency: p.Currency}
+	if t == TriggerApprove {
+		p.AmountCapturable = p.Amount
+	} else {
+		released = p.release()
+	}
+	p.move(next, at)
+	return next, released, nil
+}
+
+func (p *Payment) release() Money {
+	released := p.AmountCapturable
+	p.AmountReleased.Minor += released.Minor
+	p.AmountCapturable.Minor = 0
+	return released
+}
+
+func (p *Payment) move(next Transition, at Instant) {
+	p.Status = next.To
+	p.UpdatedAt = at
+	p.Revision++
+	switch next.To {
+	case Authorized:
+		p.AuthorizedAt = at
+	case Captured:
+		if next.Event == PaymentCaptured || p.CapturedAt == 0 {
+			p.CapturedAt = at
+		}
+	case Canceled:
+		p.CanceledAt = at
+	case Expired:
+		p.ExpiredAt = at
+	}
+}
+
+// CheckInvariant is the law of interface §3: once authorized,
+// captured + capturable + released = amount, none of them negative.
+func (p *Payment) CheckInvariant() error {
+	captured, capturable, released := p.AmountCaptured.Minor, p.AmountCapturable.Minor, p.AmountReleased.Minor
+	sum := captured + capturable + released
+	if captured < 0 || capturable < 0 || released < 0 || (p.AuthorizedAt != 0 && sum != p.Amount.Minor) || (p.AuthorizedAt == 0 && sum != 0) {
+		return fmt.Errorf("payment %s (%s): captured %d + capturable %d + released %d is not %d",
+			p.ID, p.Status, captured, capturable, released, p.Amount.Minor)
+	}
+	return nil
+}

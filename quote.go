@@ -1,0 +1,61 @@
+package tollgate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/go-json-experiment/json"
+)
+
+// FeeLine is one fee that a rule charges. The host writes the citation; a rule
+// cannot name one.
+type FeeLine struct {
+	Label  string
+	Amount Money
+	Rule   Citation
+}
+
+// PricingInput is everything that a rule set sees; the same input and the
+// same modules give the same lines, byte for byte, on every machine.
+type PricingInput struct {
+	Amount       Money
+	Payee        string
+	CaptureIndex uint32 // 0 for an authorization, n for the n-th capture
+}
+
+// RuleRef pins the exact bytes of a rule: the SHA-256 of its module in hex.
+type RuleRef struct {
+	Rule   Citation `json:"rule"`
+	SHA256 string   `json:"sha256"`
+}
+
+// FeeTotal adds up lines in one currency.
+func FeeTotal(lines []FeeLine, c Currency) Money {
+	total := Money{Currency: c}
+	for _, l := range lines {
+		total.Minor += l.Amount.Minor
+	}
+	return total
+}
+
+// LinesSHA256 is the hex digest of the lines in their canonical form: the
+// compact JSON array of {"label","amount","rule"} in the order of the rules.
+// It is a quote's digest and an evaluation's lines_sha256, so a payment shows
+// that it was priced as quoted.
+func LinesSHA256(lines []FeeLine) string {
+	type line struct {
+		Label  string `json:"label"`
+		Amount string `json:"amount"`
+		Rule   string `json:"rule"`
+	}
+	canonical := make([]line, len(lines))
+	for i, l := range lines {
+		canonical[i] = line{l.Label, l.Amount.String(), l.Rule.String()}
+	}
+	text, err := json.Marshal(canonical) // strings only: cannot fail
+	if err != nil {
+		panic(err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

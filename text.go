@@ -1,0 +1,69 @@
+package tollgate
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// hostName is RFC 1123 with at least two labels, so that account numbers and
+// handles keep their case; a trailing dot names the same host.
+var hostName = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.?$`)
+
+// ParsePayee reads a payee: a host name, which is lower-cased and loses a
+// trailing dot so that one host has one spelling, or a payee address, kept as
+// it is. 1–255 printable ASCII characters without spaces; international names
+// come in punycode. The error is an *Error with CodePayeeInvalid.
+func ParsePayee(s string) (string, error) {
+	ok := len(s) >= 1 && len(s) <= 255
+	for i := 0; ok && i < len(s); i++ {
+		ok = s[i] > ' ' && s[i] < 0x7f
+	}
+	if !ok {
+		return "", &Error{Code: CodePayeeInvalid, Param: "payee",
+			Message: "A payee is a host name or a payee address: 1 to 255 printable ASCII characters without spaces (an international host name in punycode)."}
+	}
+	if hostName.MatchString(s) {
+		s = strings.ToLower(strings.TrimSuffix(s, "."))
+	}
+	return s, nil
+}
+
+// CheckText refuses text that is longer than max characters, is not valid
+// UTF-8 or holds control characters.
+func CheckText(param, s string, max int) error {
+	switch {
+	case !utf8.ValidString(s):
+		return Invalid(param, "%s must be valid UTF-8.", param)
+	case utf8.RuneCountInString(s) > max:
+		return Invalid(param, "%s has at most %d characters.", param, max)
+	case strings.ContainsFunc(s, unicode.IsControl):
+		return Invalid(param, "%s must not hold control characters.", param)
+	}
+	return nil
+}
+
+// Metadata is what a client attaches to an object: at most 50 keys of 1–40
+// characters with string values of at most 500.
+type Metadata map[string]string
+
+// Check reports the first key or value, in the order of the keys, that is too
+// long or holds control characters.
+func (m Metadata) Check() error {
+	if len(m) > 50 {
+		return Invalid("metadata", "metadata has at most 50 keys.")
+	}
+	for _, key := range sortedKeys(m) {
+		if key == "" {
+			return Invalid("metadata", "A metadata key has 1 to 40 characters.")
+		}
+		if err := CheckText("metadata", key, 40); err != nil {
+			return Invalid("metadata", "A metadata key has 1 to 40 characters and no control characters.")
+		}
+		if err := CheckText("metadata."+key, m[key], 500); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package tollgate
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+)
+
+// EvaluationKind says what an evaluation priced.
+type EvaluationKind string
+
+// The kinds: the evaluation at creation is an authorization, or a review when
+// the perimeter asked for one; each capture has its own.
+const (
+	EvaluationAuthorization EvaluationKind = "authorization"
+	EvaluationCapture       EvaluationKind = "capture"
+	EvaluationReview        EvaluationKind = "review"
+)
+
+// TicketLine is a fee line and the number of the evaluation that made it.
+type TicketLine struct {
+	Label      string   `json:"label"`
+	Amount     Money    `json:"amount"`
+	Rule       Citation `json:"rule"`
+	Evaluation int      `json:"evaluation"`
+}
+
+// EvaluationInput is the exact input of an evaluation.
+type EvaluationInput struct {
+	Amount       Money    `json:"amount"`
+	Currency     Currency `json:"currency"`
+	Payee        string   `json:"payee"`
+	CaptureIndex uint32   `json:"capture_index"`
+}
+
+// Evaluation keeps what is needed to run the cited modules again and get the
+// same lines.
+type Evaluation struct {
+	Number      int             `json:"number"` // from 1
+	Kind        EvaluationKind  `json:"kind"`
+	Input       EvaluationInput `json:"input"`
+	Rules       []RuleRef       `json:"rules"` // in the order in which they ran
+	LinesSHA256 string          `json:"lines_sha256"`
+	EventID     string          `json:"event_id"`
+	At          Instant         `json:"at"`
+}
+
+// Ticket is the account of a payment's fees (spec §2) and the JSON of it. A
+// payment has one; its id never changes and its evaluations are append-only.
+type Ticket struct {
+	Object            string            `json:"object"` // "ticket"
+	ID                string            `json:"id"`
+	CreatedAt         Instant           `json:"created_at"`
+	PaymentID         string            `json:"payment_id"`
+	MerchantAccountID string            `json:"merchant_account_id"`
+	Amount            Money             `json:"amount"`
+	Currency          Currency          `json:"currency"`
+	Payee             string            `json:"payee"`
+	Lines             []TicketLine      `json:"lines"` // the authorization's, from the first capture on all captures'
+	Total             Money             `json:"total"`
+	Decision          Decision          `json:"decision"`
+	Perimeter         PerimeterDecision `json:"perimeter"`
+	Evaluations       []Evaluation      `json:"evaluations"`
+	EventIDs          []string          `json:"event_ids"`
+}
+
+// NewTicket makes the ticket of a new payment, without evaluations.
+func NewTicket(p *Payment) *Ticket {
+	return &Ticket{
+		Object: "ticket", ID: p.TicketID, CreatedAt: p.CreatedAt, PaymentID: p.ID,
+		MerchantAccountID: p.MerchantAccountID, Amount: p.Amount, Currency: p.Currency, Payee: p.Payee,
+		Total: Money{Currency: p.Currency}, Decision: p.Perimeter.Decision, Perimeter: p.Perimeter,
+	}
+}
+
+// Evaluate appends an evaluation. The first capture's lines replace the
+// authorization's; later ones add to them.
+func (t *Ticket) Evaluate(kind EvaluationKind, in PricingInput, rules []RuleRef, lines []FeeLine, eventID string, at Instant) {
+	e := Evaluation{
+		Number: len(t.Evaluations) + 1, Kind: kind, Rules: rules, EventID: eventID, At: at,
+		Input:       EvaluationInput{in.Amount, in.Amount.Currency, in.Payee, in.CaptureIndex},
+		LinesSHA256: LinesSHA256(lines),
+	}
+	if kind == EvaluationCapture && !t.captured() {
+		t.Lines, t.Total.Minor = nil, 0
+	}
+	t.Evaluations = append(t.Evaluations, e)
+	for _, l := range lines {
+		t.Lines = append(t.Lines, TicketLine{l.Label, l.Amount, l.Rule, e.Number})
+		t.Total.Minor += l.Amount.Minor
+	}
+}
+
+// Refer adds the event of a transition.
+func (t *Ticket) Refer(eventID string) { t.EventIDs = append(t.EventIDs, eventID) }
+
+func (t *Ticket) captured() bool {
+	return len(t.Evaluations) > 0 && t.Evaluations[len(t.Evaluations)-1].Kind == EvaluationCapture
+}
+
+// Pinned is the rule versions that the payment was created with; every
+// capture is priced with them.
+func (t *Ticket) Pinned() []RuleRef {
+	if len(t.Evaluations) == 0 {
+		return nil
+	}
+	return t.Evaluations[0].Rules
+}
+
+// UnmarshalTicket reads a ticket's JSON back, exact to the last digit.
+func UnmarshalTicket(text []byte) (*Ticket, error) {
+	var wire struct {
+		Ticket
+		Amount string `json:"amount"`
+		Total  string `json:"total"`
+		Lines  []struct {
+			Label      string   `json:"label"`
+			Amount     string   `json:"amount"`
+			Rule       Citation `json:"rule"`
+			Evaluation int      `json:"evaluation"`
+		} `json:"lines"`
+		Evaluations []struct {
+			Number int            `json:"number"`
+			Kind   EvaluationKind `json:"kind"`
+			Input  struct {
+				Amount       string   `json:"amount"`
+				Currency     Currency `json:"currency"`
+				Payee        string   `json:"payee"`
+				CaptureIndex uint32   `json:"capture_index"`
+			} `json:"input"`
+			Rules       []RuleRef `json:"rules"`
+			LinesSHA256 string    `json:"lines_sha256"`
+			EventID     string    `json:"event_id"`
+			At          Instant   `json:"at"`
+		} `json:"evaluations"`
+	}
+	if err := json.Unmarshal(text, &wire); err != nil {
+		return nil, fmt.Errorf("ticket: %w", err)
+	}
+	t := wire.Ticket
+	var err error
+	money := func(s string, c Currency) Money {
+		m, e := ParseMoney(s, c)
+		if err == nil && e != nil {
+			err = fmt.Errorf("ticket %s: %w", t.ID, e)
+		}
+		return m
+	}
+	t.Amount, t.Total = money(wire.Amount, t.Currency), money(wire.Total, t.Currency)
+	t.Lines = make([]TicketLine, len(wire.Lines))
+	for i, l := range wire.Lines {
+		t.Lines[i] = TicketLine{l.Label, money(l.Amount, t.Currency), l.Rule, l.Evaluation}
+	}
+	t.Evaluations = make([]Evaluation, len(wire.Evaluations))
+	for i, e := range wire.Evaluations {
+		in := EvaluationInput{money(e.Input.Amount, e.Input.Currency), e.Input.Currency, e.Input.Payee, e.Input.CaptureIndex}
+		t.Evaluations[i] = Evaluation{e.Number, e.Kind, in, e.Rules, e.LinesSHA256, e.EventID, e.At}
+	}
+	return &t, err
+}

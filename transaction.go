@@ -1,0 +1,67 @@
+package tollgate
+
+// TransactionType says what moved (interface §3).
+type TransactionType string
+
+// The types of transactions.
+const (
+	TransactionAuthorization TransactionType = "authorization"
+	TransactionCapture       TransactionType = "capture"
+	TransactionFee           TransactionType = "fee"
+	TransactionRelease       TransactionType = "release"
+	TransactionPayout        TransactionType = "payout"
+)
+
+// TransactionTypes lists them for filters.
+var TransactionTypes = []TransactionType{
+	TransactionAuthorization, TransactionCapture, TransactionFee, TransactionRelease, TransactionPayout,
+}
+
+// States of transactions that are not authorizations; an authorization's
+// status is its payment's.
+const (
+	TransactionPending   = "pending"
+	TransactionAvailable = "available"
+	TransactionSettled   = "settled"
+	TransactionReleased  = "released"
+)
+
+// TransactionStatuses lists every status that a search may name.
+var TransactionStatuses = []string{
+	string(RequiresReview), string(Authorized), string(PartiallyCaptured), string(Captured),
+	string(Declined), string(Canceled), string(Expired),
+	TransactionPending, TransactionAvailable, TransactionSettled, TransactionReleased,
+	"in_transit", "paid", "failed",
+}
+
+// Transaction is one movement and the JSON of it.
+type Transaction struct {
+	Object            string          `json:"object"` // "transaction"
+	ID                string          `json:"id"`
+	CreatedAt         Instant         `json:"created_at"`
+	Type              TransactionType `json:"type"`
+	Status            string          `json:"status"`
+	PaymentID         *string         `json:"payment_id"`
+	CaptureID         *string         `json:"capture_id"`
+	PayoutID          *string         `json:"payout_id"`
+	TicketID          *string         `json:"ticket_id"`
+	MerchantAccountID string          `json:"merchant_account_id"`
+	Amount            Money           `json:"amount"`
+	Currency          Currency        `json:"currency"`
+	Payee             *string         `json:"payee"`
+	Reference         *string         `json:"reference"`
+	BatchDate         *string         `json:"batch_date"`
+	AvailableOn       *string         `json:"available_on"`
+	UpdatedAt         Instant         `json:"updated_at"`
+}
+
+// NewTransaction records that amount moved for a payment; captureID is empty
+// where no capture is concerned.
+func NewTransaction(id string, t TransactionType, status string, p *Payment, captureID string, amount Money, at Instant) Transaction {
+	return Transaction{
+		Object: "transaction", ID: id, CreatedAt: at, Type: t, Status: status,
+		PaymentID: optional(p.ID), CaptureID: optional(captureID), TicketID: optional(p.TicketID),
+		MerchantAccountID: p.MerchantAccountID, Amount: amount, Currency: p.Currency,
+		Payee: optional(p.Payee), Reference: p.Reference, UpdatedAt: at,
+	}
+}
