@@ -68,9 +68,15 @@ type Payment struct {
 	Revision int64 `json:"-"`
 	// Captures counts the captures, at most MaxCaptures.
 	Captures int `json:"-"`
-	// AuthorizationID is the transaction whose status mirrors the payment's.
-	AuthorizationID string `json:"-"`
 }
+
+// TicketOf is the id of a payment's one ticket. To clients it is opaque; here
+// it saves a look-up.
+func TicketOf(payment string) string { return PrefixTicket + payment[len(PrefixPayment):] }
+
+// AuthorizationOf is the id of the transaction whose status mirrors the
+// payment's.
+func AuthorizationOf(payment string) string { return PrefixTransaction + payment[len(PrefixPayment):] }
 
 // Trigger is what can happen to a payment that exists.
 type Trigger string

@@ -1,0 +1,164 @@
+package tollgate
+
+import "fmt"
+
+// Mint makes a new identifier of a kind, given its prefix.
+type Mint func(prefix string) string
+
+// Origin is what a change of a payment is caused by.
+type Origin struct {
+	Organization string
+	RequestID    string // empty for the service's own clock
+	At           Instant
+}
+
+// PaymentChange is everything that one transition of a payment writes, all or
+// nothing: one payment, one ticket, one event, and what moved.
+type PaymentChange struct {
+	Action       string        // create, capture, cancel, approve, reject or expire
+	From         PaymentStatus // empty for a new payment
+	Payment      *Payment
+	Ticket       *Ticket
+	Capture      *Capture // nil unless the transition captured
+	Event        Event
+	Transactions []Transaction // new ones; the authorization's status follows the payment's
+}
+
+// Pricing is what a rule set made of an input.
+type Pricing struct {
+	Input PricingInput
+	Rules []RuleRef
+	Lines []FeeLine
+}
+
+// NewPayment is what a client asked for, checked, and the account's window.
+type NewPayment struct {
+	MerchantAccountID  string
+	Amount             Money
+	Payee              string
+	CaptureMethod      CaptureMethod
+	CaptureWindowHours int
+	Reference          *string
+	Description        *string
+	Metadata           Metadata
+}
+
+// CreatePayment makes the payment that a decision leads to. For an automatic
+// capture that is allowed, captured is the pricing of that capture.
+func CreatePayment(mint Mint, o Origin, n NewPayment, d PerimeterDecision, authorized Pricing, captured *Pricing) (*PaymentChange, error) {
+	id := mint(PrefixPayment)
+	p := &Payment{
+		Object: "payment", ID: id, CreatedAt: o.At, UpdatedAt: o.At,
+		MerchantAccountID: n.MerchantAccountID, Amount: n.Amount, Currency: n.Amount.Currency, Payee: n.Payee,
+		CaptureMethod: n.CaptureMethod, CaptureBefore: o.At + Instant(n.CaptureWindowHours)*3_600_000,
+		TicketID:  TicketOf(id),
+		Reference: n.Reference, Description: n.Description, Metadata: n.Metadata,
+	}
+	next := p.Open(d)
+	t := NewTicket(p)
+	eventID := mint(PrefixEvent)
+	kind := EvaluationAuthorization
+	if d.Decision == Review {
+		kind = EvaluationReview
+	}
+	t.Evaluate(kind, authorized.Input, authorized.Rules, authorized.Lines, eventID, o.At)
+	c := &PaymentChange{Action: "create", Payment: p, Ticket: t}
+	var moved []Transaction
+	if d.Decision == Allow && n.CaptureMethod == CaptureAutomatic {
+		var err error
+		if next, moved, err = c.capture(mint, o, CaptureRequest{Amount: p.Amount, Final: true}, *captured, eventID); err != nil {
+			return nil, err
+		}
+		p.Revision = 1 // one step for the outside
+	}
+	p.FeeTotal = t.Total
+	authorization := NewTransaction(AuthorizationOf(p.ID), TransactionAuthorization, string(p.Status), p, "", p.Amount, o.At)
+	c.Transactions = append([]Transaction{authorization}, moved...)
+	return c, c.close(o, next, eventID)
+}
+
+// CaptureRequest is what a client asked for, checked. The zero amount (no
+// currency) means all that is capturable.
+type CaptureRequest struct {
+	Amount    Money
+	Final     bool
+	Reference *string
+	Metadata  Metadata
+}
+
+// CapturePayment captures from a payment as it was read, priced on the
+// captured amount; it changes p and t. Errors are those of Payment.Capture.
+func CapturePayment(mint Mint, o Origin, p *Payment, t *Ticket, r CaptureRequest, priced Pricing) (*PaymentChange, error) {
+	c := &PaymentChange{Action: "capture", From: p.Status, Payment: p, Ticket: t}
+	eventID := mint(PrefixEvent)
+	next, moved, err := c.capture(mint, o, r, priced, eventID)
+	if err != nil {
+		return nil, err
+	}
+	p.FeeTotal = t.Total
+	c.Transactions = moved
+	return c, c.close(o, next, eventID)
+}
+
+func (c *PaymentChange) capture(mint Mint, o Origin, r CaptureRequest, priced Pricing, eventID string) (Transition, []Transaction, error) {
+	p, t := c.Payment, c.Ticket
+	next, released, err := p.Capture(r.Amount, r.Final, o.At)
+	if err != nil {
+		return next, nil, err
+	}
+	t.Evaluate(EvaluationCapture, priced.Input, priced.Rules, priced.Lines, eventID, o.At)
+	fees := FeeTotal(priced.Lines, p.Currency)
+	p.FeeTotal = t.Total
+	c.Capture = &Capture{
+		Object: "capture", ID: mint(PrefixCapture), CreatedAt: o.At, PaymentID: p.ID,
+		MerchantAccountID: p.MerchantAccountID, TicketID: p.TicketID, TransactionID: mint(PrefixTransaction),
+		Amount: r.Amount, Currency: p.Currency, FinalCapture: p.Status == Captured, FeeTotal: fees,
+		Reference: r.Reference, Metadata: r.Metadata, Payment: p,
+	}
+	moved := []Transaction{NewTransaction(c.Capture.TransactionID, TransactionCapture, TransactionPending, p, c.Capture.ID, r.Amount, o.At)}
+	if r.Reference != nil {
+		moved[0].Reference = r.Reference
+	}
+	if fees.Minor > 0 {
+		moved = append(moved, NewTransaction(mint(PrefixTransaction), TransactionFee, TransactionPending, p, c.Capture.ID, fees, o.At))
+	}
+	if released.Minor > 0 {
+		moved = append(moved, NewTransaction(mint(PrefixTransaction), TransactionRelease, TransactionReleased, p, "", released, o.At))
+	}
+	return next, moved, nil
+}
+
+// MovePayment carries out a trigger other than a capture on a payment as it
+// was read; it changes p and t. reason is kept where a client canceled.
+func MovePayment(mint Mint, o Origin, p *Payment, t *Ticket, trigger Trigger, reason *string) (*PaymentChange, error) {
+	from := p.Status
+	next, released, err := p.Move(trigger, o.At)
+	if err != nil {
+		return nil, err
+	}
+	switch trigger {
+	case TriggerCancel:
+		p.CancellationReason = reason
+	case TriggerApprove:
+		t.Decision = Allow // the perimeter's own decision stays what it was
+	case TriggerReject:
+		t.Decision = Deny
+	}
+	c := &PaymentChange{Action: string(trigger), From: from, Payment: p, Ticket: t}
+	if released.Minor > 0 {
+		c.Transactions = []Transaction{NewTransaction(mint(PrefixTransaction), TransactionRelease, TransactionReleased, p, "", released, o.At)}
+	}
+	return c, c.close(o, next, mint(PrefixEvent))
+}
+
+// close makes the one event of the transition and checks the law of amounts
+// before anything can be written.
+func (c *PaymentChange) close(o Origin, next Transition, eventID string) error {
+	c.Ticket.Refer(eventID)
+	var err error
+	c.Event, err = NewEvent(eventID, next.Event, o.At, o.Organization, c.Payment.MerchantAccountID, o.RequestID, c.Payment.EventData(c.Capture))
+	if err != nil {
+		return fmt.Errorf("event %s: %w", next.Event, err)
+	}
+	return c.Payment.CheckInvariant()
+}

@@ -1,0 +1,103 @@
+package rediskv
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/singleflight"
+)
+
+const (
+	cacheSize = 100_000
+	// cacheFresh is how long an entry is used before it is read again in the
+	// background; changes come by push long before.
+	cacheFresh = 30 * time.Second
+	// cacheRetry keeps an unreachable Redis from being asked by every request.
+	cacheRetry = time.Second
+)
+
+// cache keeps configuration in process. It may be behind for a moment: the
+// commit compares revisions. While Redis cannot be reached, what was last
+// known is served.
+type cache struct {
+	entries *lru.Cache[string, *cached]
+	flight  singleflight.Group
+}
+
+type cached struct {
+	org   string
+	value any
+
+	mu      sync.Mutex
+	until   time.Time // fresh until
+	changed bool      // known to be old: read before use
+}
+
+func newCache() *cache {
+	entries, err := lru.New[string, *cached](cacheSize)
+	if err != nil {
+		panic(err) // only for a size below 1
+	}
+	return &cache{entries: entries}
+}
+
+// forget marks all of an organization (all, for "") as changed.
+func (c *cache) forget(org string) {
+	for _, e := range c.entries.Values() {
+		if org == "" || e.org == org {
+			e.mu.Lock()
+			e.changed = true
+			e.mu.Unlock()
+		}
+	}
+}
+
+// lookup returns an entry, reading it when there is none or when it is known
+// to be old. One that is merely aged is returned and read again behind.
+func lookup[T any](ctx context.Context, s *Store, org, key string, read func(context.Context) (T, error)) (T, error) {
+	c := s.cache
+	load := func(ctx context.Context) (T, error) {
+		v, err, _ := c.flight.Do(key, func() (any, error) {
+			v, err := read(context.WithoutCancel(ctx))
+			if err == nil {
+				c.entries.Add(key, &cached{org: org, value: v, until: s.clock().Add(cacheFresh)})
+			}
+			return v, err
+		})
+		t, _ := v.(T)
+		return t, err
+	}
+	e, ok := c.entries.Get(key)
+	if !ok {
+		return load(ctx)
+	}
+	known, _ := e.value.(T)
+	now := s.clock()
+	e.mu.Lock()
+	changed, aged := e.changed, now.After(e.until)
+	if changed || aged {
+		e.until = now.Add(cacheRetry) // others use what is known meanwhile
+		e.changed = false
+	}
+	e.mu.Unlock()
+	switch {
+	case changed:
+		v, err := load(ctx)
+		if err == nil {
+			return v, nil
+		}
+		if gone(err) {
+			c.entries.Remove(key)
+			return v, err
+		}
+	case aged:
+		go func() {
+			if _, err := load(context.WithoutCancel(ctx)); gone(err) {
+				c.entries.Remove(key)
+			}
+		}()
+	}
+	return known, nil
+}

@@ -1,0 +1,229 @@
+package rediskv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// Account is a merchant account with what is needed to price and decide.
+// Revision changes with every change of it; a commit compares it.
+type Account struct {
+	tollgate.MerchantAccount
+	Limits   *tollgate.Perimeter
+	Revision int64
+
+	organization int64 // the organization's revision, read at the same moment
+	active       bool
+}
+
+// Active reports whether payments can be made: account and organization.
+func (a *Account) Active() bool { return a.active && a.Status == tollgate.StatusActive }
+
+// Grant is an access grant; its revision is the gv of access tokens.
+type Grant struct {
+	tollgate.Grant
+	Revision int64
+}
+
+// Organization is an organization with the ids of its accounts.
+type Organization struct {
+	tollgate.Organization
+	AccountIDs []string
+	Revision   int64
+}
+
+// Client is who signs assertions.
+type Client struct {
+	tollgate.Client
+	Revision int64
+}
+
+// Account returns a merchant account from the cache, filled by one read.
+func (s *Store) Account(ctx context.Context, org, id string) (*Account, error) {
+	k := s.space(org)
+	return lookup(ctx, s, org, "account:"+org+":"+id, func(ctx context.Context) (*Account, error) {
+		if !strings.HasPrefix(id, tollgate.PrefixMerchantAccount) {
+			return nil, notFound()
+		}
+		found, err := s.readHashes(ctx, "read_account", k.object(id), k.organization())
+		if err != nil {
+			return nil, err
+		}
+		a := &Account{Revision: found[0].int("v"), organization: found[1].int("v")}
+		var doc tollgate.PerimeterDocument
+		var o tollgate.Organization
+		if err := decode(found[0]["json"], &a.MerchantAccount, found[0]["limits"], &doc, found[1]["json"], &o); err != nil {
+			return nil, fmt.Errorf("account %s: %w", id, err)
+		}
+		a.active = o.Status == tollgate.StatusActive
+		a.Limits, err = doc.Compile()
+		return a, err
+	})
+}
+
+// Grant returns an access grant from the cache.
+func (s *Store) Grant(ctx context.Context, org, id string) (*Grant, error) {
+	k := s.space(org)
+	return lookup(ctx, s, org, "grant:"+org+":"+id, func(ctx context.Context) (*Grant, error) {
+		if !strings.HasPrefix(id, tollgate.PrefixGrant) {
+			return nil, notFound()
+		}
+		found, err := s.readHashes(ctx, "read_grant", k.object(id))
+		if err != nil {
+			return nil, err
+		}
+		g := &Grant{Revision: found[0].int("v")}
+		return g, decode(found[0]["json"], &g.Grant)
+	})
+}
+
+// Organization returns an organization from the cache.
+func (s *Store) Organization(ctx context.Context, org string) (*Organization, error) {
+	k := s.space(org)
+	return lookup(ctx, s, org, "organization:"+org, func(ctx context.Context) (*Organization, error) {
+		found, err := s.readHashes(ctx, "read_organization", k.organization())
+		if err != nil {
+			return nil, err
+		}
+		o := &Organization{Revision: found[0].int("v"), AccountIDs: strings.Fields(found[0]["accounts"])}
+		return o, decode(found[0]["json"], &o.Organization)
+	})
+}
+
+// Client returns a client by its id, from the cache.
+func (s *Store) Client(ctx context.Context, id string) (*Client, error) {
+	org, err := lookup(ctx, s, "", "directory:"+id, func(ctx context.Context) (org string, err error) {
+		err = s.timed(ctx, "client_directory", func(ctx context.Context) error {
+			org, err = s.client.Get(ctx, clientKey(id)).Result()
+			if errors.Is(err, redis.Nil) {
+				return notFound()
+			}
+			return err
+		})
+		return org, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	k := s.space(org)
+	return lookup(ctx, s, org, "client:"+org+":"+id, func(ctx context.Context) (*Client, error) {
+		found, err := s.readHashes(ctx, "read_client", k.object(id))
+		if err != nil {
+			return nil, err
+		}
+		c := &Client{Revision: found[0].int("v")}
+		return c, decode(found[0]["json"], &c.Client)
+	})
+}
+
+// Refresh marks what is cached of an organization as changed.
+func (s *Store) Refresh(org string) { s.cache.forget(org) }
+
+// Watch keeps the cache current by push until ctx ends. After a lost
+// connection everything is read again: a change may have been missed.
+func (s *Store) Watch(ctx context.Context) {
+	sub := s.client.Subscribe(ctx, configChannel)
+	defer sub.Close()
+	for ctx.Err() == nil {
+		message, err := sub.Receive(ctx)
+		switch m := message.(type) {
+		case *redis.Message:
+			s.cache.forget(m.Payload)
+		case *redis.Subscription:
+			s.cache.forget("")
+		}
+		if err != nil {
+			sleep(ctx, cacheRetry)
+		}
+	}
+}
+
+// ReadResource reads what the four account endpoints show, compares the
+// caller's grant and records the read, in one step.
+func (s *Store) ReadResource(ctx context.Context, c Caller, kind, id string) (doc []byte, revision int64, err error) {
+	prefix, known := map[string]string{
+		"organization": tollgate.PrefixOrganization, "legal_entity": tollgate.PrefixLegalEntity,
+		"merchant_account": tollgate.PrefixMerchantAccount, "grant": tollgate.PrefixGrant,
+	}[kind]
+	if !known || !strings.HasPrefix(id, prefix) || (kind == "organization" && id != c.Organization) {
+		return nil, 0, notFound()
+	}
+	k := s.space(c.Organization)
+	key := k.object(id)
+	if kind == "organization" {
+		key = k.organization()
+	}
+	grant, version := c.grant(k)
+	head, tail, err := s.entry(c, kind+".read", "succeeded", "", kind, id)
+	if err != nil {
+		return nil, 0, err
+	}
+	_, rest, err := s.run(ctx, scriptReadResource, []string{grant, key, k.sequences(), k.audit()}, []any{version, head, tail})
+	if err != nil {
+		return nil, 0, err
+	}
+	text, _ := rest[0].(string)
+	if revision, err = strconv.ParseInt(text, 10, 64); err != nil {
+		return nil, 0, fmt.Errorf("%s %s: revision %q", kind, id, text)
+	}
+	text, _ = rest[1].(string)
+	if kind != "grant" {
+		return []byte(text), revision, nil
+	}
+	var g tollgate.Grant // its status depends on the moment
+	if err := decode(text, &g); err != nil {
+		return nil, 0, err
+	}
+	g.Status = g.At(s.Now())
+	doc, err = json.Marshal(g)
+	return doc, revision, err
+}
+
+// readHashes reads hashes at one moment; the first must be there.
+func (s *Store) readHashes(ctx context.Context, operation string, keys ...string) (found []fields, err error) {
+	err = s.timed(ctx, operation, func(ctx context.Context) error {
+		pipe := s.client.TxPipeline()
+		replies := make([]*redis.MapStringStringCmd, len(keys))
+		for i, key := range keys {
+			replies[i] = pipe.HGetAll(ctx, key)
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return err
+		}
+		for _, r := range replies {
+			found = append(found, r.Val())
+		}
+		if len(found[0]) == 0 {
+			return notFound()
+		}
+		return nil
+	})
+	return found, err
+}
+
+// decode reads pairs of JSON text and target.
+func decode(text string, into any, more ...any) error {
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		return err
+	}
+	for i := 0; i+1 < len(more); i += 2 {
+		text, _ := more[i].(string)
+		if err := json.Unmarshal([]byte(text), more[i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func gone(err error) bool {
+	var e *tollgate.Error
+	return errors.As(err, &e) && e.Code == tollgate.CodeNotFound
+}

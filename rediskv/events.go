@@ -1,0 +1,252 @@
+package rediskv
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// rewind is how far back a reader goes whose last event is no longer in the
+// log: a failover has cut the log's tail, and what was written since may have
+// taken earlier places.
+const rewind = time.Minute
+
+// Position is a place in an organization's event log: the stream id of the
+// last entry looked at, and four bytes of that event's id by which a log that
+// was cut in a failover is noticed. Zero is before the first.
+type Position struct {
+	Milli, Seq uint64
+	Check      [4]byte
+}
+
+func (p Position) zero() bool { return p == Position{} }
+
+func (p Position) stream() string {
+	return strconv.FormatUint(p.Milli, 10) + "-" + strconv.FormatUint(p.Seq, 10)
+}
+
+// before and after are the neighbouring stream ids.
+func (p Position) after() string {
+	if p.Seq++; p.Seq == 0 {
+		p.Milli++
+	}
+	return p.stream()
+}
+
+func (p Position) before() string {
+	if p.Seq == 0 {
+		p.Milli--
+	}
+	p.Seq--
+	return p.stream()
+}
+
+func positionOf(m redis.XMessage) Position {
+	milli, seq, _ := strings.Cut(m.ID, "-")
+	var p Position
+	p.Milli, _ = strconv.ParseUint(milli, 10, 64)
+	p.Seq, _ = strconv.ParseUint(seq, 10, 64)
+	sum := sha256.Sum256([]byte(text(m, "i")))
+	copy(p.Check[:], sum[:])
+	return p
+}
+
+// EventQuery selects events; empty members select all. After is the position
+// of the last one that was looked at.
+type EventQuery struct {
+	Types             tollgate.TypeFilter
+	Accounts          []string // those that the caller's grant covers; empty: all
+	MerchantAccountID string
+	ObjectID          string // an id that the event's data names
+	Descending        bool
+	After             Position
+	Limit             int
+}
+
+func (q *EventQuery) match(m redis.XMessage) bool {
+	account := text(m, "a")
+	if len(q.Accounts) > 0 && !slices.Contains(q.Accounts, account) {
+		return false
+	}
+	return (q.MerchantAccountID == "" || q.MerchantAccountID == account) && q.Types.Match(text(m, "t")) &&
+		(q.ObjectID == "" || names(text(m, "b"), q.ObjectID))
+}
+
+// Events returns one page of events as they were frozen, and the position to
+// go on from, which is always a place to tail from.
+func (s *Store) Events(ctx context.Context, c Caller, q EventQuery) (events []jsontext.Value, next Position, more bool, err error) {
+	k := s.space(c.Organization)
+	next = q.After
+	batch := q.Limit + 1
+	if len(q.Types) > 0 || len(q.Accounts) > 0 || q.MerchantAccountID != "" || q.ObjectID != "" {
+		batch = scanBatch
+	}
+	if next, err = s.resume(ctx, k, q); err != nil {
+		return nil, next, false, err
+	}
+	for looked := 0; looked < scanLimit; {
+		command, first, last := "XRANGE", "-", "+"
+		switch {
+		case q.Descending && next.zero():
+			command, first, last = "XREVRANGE", "+", "-"
+		case q.Descending:
+			command, first, last = "XREVRANGE", next.before(), "-"
+		case !next.zero():
+			first = next.after()
+		}
+		entries, err := s.readEvents(ctx, c, k, command, first, last, batch)
+		if err != nil {
+			return nil, next, false, err
+		}
+		for _, m := range entries {
+			if q.match(m) {
+				if len(events) == q.Limit {
+					return events, next, true, nil
+				}
+				events = append(events, jsontext.Value(text(m, "b")))
+			}
+			next = positionOf(m)
+		}
+		if len(entries) < batch {
+			return events, next, false, nil
+		}
+		looked += len(entries)
+	}
+	return events, next, true, nil
+}
+
+// resume checks that the log still holds the position's event. What has been
+// trimmed is CodeCursorExpired; a log whose tail was cut is read again from a
+// little earlier, so that events come twice rather than never.
+func (s *Store) resume(ctx context.Context, k space, q EventQuery) (Position, error) {
+	p := q.After
+	if p.zero() {
+		return p, nil
+	}
+	err := s.timed(ctx, "resume_events", func(ctx context.Context) error {
+		there, err := s.client.XRangeN(ctx, k.events(), p.stream(), p.stream(), 1).Result()
+		if err != nil {
+			return err
+		}
+		if len(there) == 1 && positionOf(there[0]) == p {
+			return nil
+		}
+		oldest, err := s.client.XRangeN(ctx, k.events(), "-", "+", 1).Result()
+		if err != nil {
+			return err
+		}
+		if len(oldest) == 0 || sequenceOf(oldest[0]) == 1 && earlier(p, positionOf(oldest[0])) {
+			p = Position{} // the log has begun anew
+			return nil
+		}
+		if earlier(p, positionOf(oldest[0])) {
+			return &tollgate.Error{Code: tollgate.CodeCursorExpired, Param: "cursor", Message: "The events after this cursor are no longer kept. Start without a cursor."}
+		}
+		step := uint64(rewind.Milliseconds())
+		if q.Descending {
+			p = Position{Milli: p.Milli + step}
+		} else {
+			p = Position{Milli: p.Milli - min(step, p.Milli)}
+		}
+		return nil
+	})
+	return p, err
+}
+
+func earlier(a, b Position) bool { return a.Milli < b.Milli || (a.Milli == b.Milli && a.Seq < b.Seq) }
+
+func (s *Store) readEvents(ctx context.Context, c Caller, k space, command, first, last string, count int) ([]redis.XMessage, error) {
+	grant, version := c.grant(k)
+	_, rest, err := s.run(ctx, scriptReadEvents, []string{grant, k.events()}, []any{version, command, first, last, count})
+	if err != nil {
+		return nil, err
+	}
+	list, _ := rest[0].([]any)
+	entries := make([]redis.XMessage, 0, len(list))
+	for _, e := range list {
+		pair, _ := e.([]any)
+		if len(pair) != 2 {
+			return nil, fmt.Errorf("redis read_events: an entry has %d parts", len(pair))
+		}
+		id, _ := pair[0].(string)
+		m := redis.XMessage{ID: id, Values: map[string]any{}}
+		for name, value := range fieldsOf(pair[1]) {
+			m.Values[name] = value
+		}
+		entries = append(entries, m)
+	}
+	return entries, nil
+}
+
+// WaitEvents returns when the log has something after a position or ctx ends.
+// It uses connections of its own, so that waiting readers take none from the
+// others.
+func (s *Store) WaitEvents(ctx context.Context, org string, after Position) error {
+	k := s.space(org)
+	const slice = time.Second // how late an ended request frees its connection
+	for ctx.Err() == nil {
+		done := make(chan error, 1)
+		go func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), slice+OperationTimeout)
+			defer cancel()
+			done <- s.blocking.XRead(ctx, &redis.XReadArgs{Streams: []string{k.events(), after.stream()}, Count: 1, Block: slice}).Err()
+		}()
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-done:
+			if err == nil {
+				return nil
+			}
+			if !errors.Is(err, redis.Nil) {
+				return unavailable("wait_events", err)
+			}
+		}
+	}
+	return nil
+}
+
+func text(m redis.XMessage, field string) string {
+	v, _ := m.Values[field].(string)
+	return v
+}
+
+// sequenceOf reads an event's sequence number out of its JSON.
+func sequenceOf(m redis.XMessage) int64 {
+	var e struct {
+		Sequence int64 `json:"sequence"`
+	}
+	_ = json.Unmarshal([]byte(text(m, "b")), &e) // our own JSON
+	return e.Sequence
+}
+
+// names reports whether an event's data names an id in one of its *_id
+// members.
+func names(event, id string) bool {
+	if !strings.Contains(event, `"`+id+`"`) {
+		return false
+	}
+	var e struct {
+		Data map[string]jsontext.Value `json:"data"`
+	}
+	if err := json.Unmarshal([]byte(event), &e); err != nil {
+		return false
+	}
+	for name, value := range e.Data {
+		if strings.HasSuffix(name, "_id") && string(value) == `"`+id+`"` {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,204 @@
+package rediskv_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/redistest"
+)
+
+// clock is a clock that tests move.
+type clock struct{ milli atomic.Int64 }
+
+func newClock() *clock {
+	c := new(clock)
+	c.milli.Store(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).UnixMilli())
+	return c
+}
+
+func (c *clock) now() time.Time          { return time.UnixMilli(c.milli.Load()).UTC() }
+func (c *clock) advance(d time.Duration) { c.milli.Add(d.Milliseconds()) }
+
+// fixture is a store with one provisioned organization.
+type fixture struct {
+	*rediskv.Store
+	url    string
+	clock  *clock
+	config rediskv.Config
+	caller rediskv.Caller
+}
+
+var rules = []tollgate.Citation{{Name: "card_fee", Version: 2}}
+
+func open(t testing.TB, url string, c *clock) *rediskv.Store {
+	t.Helper()
+	s, err := rediskv.Open(t.Context(), rediskv.Options{URL: url, Clock: c.now, Entropy: rand.Reader})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func newFixture(t testing.TB) *fixture { return newFixtureAt(t, redistest.URL(t)) }
+
+func newFixtureAt(t testing.TB, url string) *fixture {
+	t.Helper()
+	c := newClock()
+	s := open(t, url, c)
+	f := &fixture{Store: s, url: url, clock: c, config: configuration(s)}
+	if _, err := s.ApplyConfig(t.Context(), f.config, false); err != nil {
+		t.Fatal(err)
+	}
+	f.caller = rediskv.Caller{
+		Organization: f.config.Organization.ID, GrantVersion: 1,
+		Actor:   tollgate.Actor{ClientID: f.config.Clients[0].ID, GrantID: f.config.Grants[0].ID, KeyID: "k1"},
+		Request: tollgate.AuditRequest{ID: s.Mint(tollgate.PrefixRequest), Method: "POST", Route: "/test", Status: 201},
+	}
+	return f
+}
+
+func configuration(s *rediskv.Store) rediskv.Config {
+	org, le, cli := s.Mint(tollgate.PrefixOrganization), s.Mint(tollgate.PrefixLegalEntity), s.Mint(tollgate.PrefixClient)
+	per, rs, grt := s.Mint(tollgate.PrefixPerimeter), s.Mint(tollgate.PrefixRuleSet), s.Mint(tollgate.PrefixGrant)
+	account := func(name string, c tollgate.Currency) tollgate.MerchantAccount {
+		return tollgate.MerchantAccount{
+			ID: s.Mint(tollgate.PrefixMerchantAccount), LegalEntityID: le, Name: name, Status: "active",
+			Currencies: []tollgate.Currency{c, "JPY", "BHD", "CLF"}, DefaultCurrency: c,
+			Cutoff:    tollgate.Cutoff{CutoffTime: "17:00", TimeZone: "Europe/Berlin", SettlementDelayDays: 2, Calendar: "target", Interval: "daily"},
+			Perimeter: tollgate.PerimeterRef{ID: per, Version: 1}, RuleSet: tollgate.RuleSet{ID: rs, Version: 1}, CaptureWindowHours: 168,
+		}
+	}
+	return rediskv.Config{
+		Organization:     tollgate.Organization{ID: org, Name: "Test", Status: "active", HomeRegion: "fra"},
+		LegalEntities:    []tollgate.LegalEntity{{ID: le, LegalName: "Test GmbH", Country: "DE", Type: "company", Status: "verified"}},
+		MerchantAccounts: []tollgate.MerchantAccount{account("Europe", "EUR"), account("America", "USD")},
+		Clients:          []tollgate.Client{{ID: cli, Name: "shop", Status: "active", GrantIDs: []string{grt}}},
+		Grants:           []tollgate.Grant{{ID: grt, ClientID: cli, Scopes: []string{"payments:write"}, Status: "active"}},
+		Perimeters:       []tollgate.PerimeterDocument{{ID: per, Version: 1, Constraints: jsontext.Value(`{"payees_blocked":["deny.test"]}`)}},
+		RuleSets:         []tollgate.RuleSet{{ID: rs, Version: 1, Rules: rules}},
+	}
+}
+
+// account is the first account as it is cached now.
+func (f *fixture) account(t testing.TB) *rediskv.Account {
+	t.Helper()
+	a, err := f.Account(t.Context(), f.caller.Organization, f.config.MerchantAccounts[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func (f *fixture) origin() tollgate.Origin {
+	return tollgate.Origin{Organization: f.caller.Organization, RequestID: f.caller.Request.ID, At: f.Now()}
+}
+
+// price stands for the rule engine: one line of one percent.
+func price(amount tollgate.Money, capture int) tollgate.Pricing {
+	fee := tollgate.Money{Minor: max(amount.Minor/100, 1), Currency: amount.Currency}
+	return tollgate.Pricing{
+		Input: tollgate.PricingInput{Amount: amount, Payee: "shop.example", CaptureIndex: uint32(capture)},
+		Rules: []tollgate.RuleRef{{Rule: rules[0], SHA256: fmt.Sprintf("%064d", 2)}},
+		Lines: []tollgate.FeeLine{{Label: "Card fee", Amount: fee, Rule: rules[0]}},
+	}
+}
+
+// draft computes a payment as a handler does.
+func (f *fixture) draft(t testing.TB, a *rediskv.Account, amount tollgate.Money, payee string, method tollgate.CaptureMethod) (*tollgate.PaymentChange, rediskv.Answer) {
+	t.Helper()
+	n := tollgate.NewPayment{
+		MerchantAccountID: a.ID, Amount: amount, Payee: payee, CaptureMethod: method, CaptureWindowHours: a.CaptureWindowHours,
+		Metadata: tollgate.Metadata{"order": "7"},
+	}
+	captured := price(amount, 1)
+	ch, err := tollgate.CreatePayment(f.Mint, f.origin(), n, a.Limits.Decide(amount, payee, f.clock.now()), price(amount, 0), &captured)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ch, answer(t, 201, ch.Payment)
+}
+
+func answer(t testing.TB, status int, of any) rediskv.Answer {
+	t.Helper()
+	body, err := json.Marshal(of, json.Deterministic(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rediskv.Answer{Status: status, Location: "/v1/x", Body: body}
+}
+
+func (f *fixture) key(name string) rediskv.Idempotency {
+	return rediskv.Idempotency{Scope: f.config.MerchantAccounts[0].ID + ":payments.create", Key: name, Fingerprint: fmt.Sprintf("%064d", 1)}
+}
+
+func eur(minor int64) tollgate.Money { return tollgate.Money{Minor: minor, Currency: "EUR"} }
+
+// create commits a payment under a fresh key and returns it as it is stored.
+func (f *fixture) create(t testing.TB, amount tollgate.Money, method tollgate.CaptureMethod) *tollgate.Payment {
+	t.Helper()
+	a := f.account(t)
+	ch, ans := f.draft(t, a, amount, "shop.example", method)
+	if _, err := f.CreatePayment(t.Context(), f.caller, f.key(f.Mint("")), a, ch, ans); err != nil {
+		t.Fatal(err)
+	}
+	p, _ := f.read(t, ch.Payment.ID)
+	return p
+}
+
+func (f *fixture) read(t testing.TB, id string) (*tollgate.Payment, *tollgate.Ticket) {
+	t.Helper()
+	p, ticket, err := f.Payment(t.Context(), f.caller, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, ticket
+}
+
+// capture reads, computes and commits once, as a handler does in its loop.
+func (f *fixture) capture(ctx context.Context, id string, minor int64, final bool) error {
+	p, ticket, err := f.Payment(ctx, f.caller, id)
+	if err != nil {
+		return err
+	}
+	amount := tollgate.Money{Minor: minor, Currency: p.Currency}
+	ch, err := tollgate.CapturePayment(f.Mint, f.origin(), p, ticket, tollgate.CaptureRequest{Amount: amount, Final: final}, price(amount, p.Captures+1))
+	if err != nil {
+		return err
+	}
+	_, err = f.ChangePayment(ctx, f.caller, nil, ch, rediskv.Answer{Status: 201, Body: []byte("{}")})
+	return err
+}
+
+func (f *fixture) move(ctx context.Context, id string, trigger tollgate.Trigger) error {
+	p, ticket, err := f.Payment(ctx, f.caller, id)
+	if err != nil {
+		return err
+	}
+	ch, err := tollgate.MovePayment(f.Mint, f.origin(), p, ticket, trigger, nil)
+	if err != nil {
+		return err
+	}
+	_, err = f.ChangePayment(ctx, f.caller, nil, ch, rediskv.Answer{Status: 200, Body: []byte("{}")})
+	return err
+}
+
+// code is the code of an error meant for a client, or its text.
+func code(err error) string {
+	if err == nil {
+		return ""
+	}
+	if e, ok := err.(*tollgate.Error); ok {
+		return string(e.Code)
+	}
+	return err.Error()
+}

@@ -1,0 +1,114 @@
+package rediskv
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Guarantees is what a Redis promises about the data in it.
+type Guarantees struct {
+	Version        string
+	Mode           string // standalone, sentinel or cluster
+	AOF            bool
+	Fsync          string // always, everysec or no; empty when it does not say
+	EvictionPolicy string // empty when it does not say
+	Masters        int
+	Replicas       int // of all masters
+}
+
+// Evicts reports whether Redis may throw payments away to make room.
+func (g Guarantees) Evicts() bool {
+	return g.EvictionPolicy != "" && g.EvictionPolicy != "noeviction"
+}
+
+// Inspect asks every master; where they differ, the weakest promise counts.
+func (s *Store) Inspect(ctx context.Context) (g Guarantees, err error) {
+	err = s.timed(ctx, "inspect", func(ctx context.Context) error {
+		cluster, ok := s.client.(*redis.ClusterClient)
+		if !ok {
+			single, _ := s.client.(*redis.Client)
+			return g.add(ctx, single)
+		}
+		nodes := make(chan *redis.Client, maxPartitions)
+		if err := cluster.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
+			nodes <- c
+			return nil
+		}); err != nil {
+			return err
+		}
+		close(nodes)
+		for c := range nodes {
+			if err := g.add(ctx, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return g, err
+}
+
+func (g *Guarantees) add(ctx context.Context, c *redis.Client) error {
+	info := map[string]string{}
+	for _, section := range []string{"server", "persistence", "replication", "memory"} {
+		text, err := c.Info(ctx, section).Result()
+		if err != nil && !isReply(err) { // an embedded server knows few sections
+			return err
+		}
+		for line := range strings.Lines(text) {
+			if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+				info[name] = value
+			}
+		}
+	}
+	fsync, err := configValue(ctx, c, "appendfsync")
+	if err != nil {
+		return err
+	}
+	g.Version, g.Mode, g.Fsync = info["redis_version"], info["redis_mode"], fsync
+	if policy := info["maxmemory_policy"]; g.EvictionPolicy == "" || g.EvictionPolicy == "noeviction" {
+		g.EvictionPolicy = policy
+	}
+	g.AOF = info["aof_enabled"] == "1" && (g.Masters == 0 || g.AOF)
+	replicas, _ := strconv.Atoi(info["connected_slaves"])
+	g.Replicas += replicas
+	g.Masters++
+	return nil
+}
+
+// configValue is a setting, or empty where a managed Redis does not let us ask.
+func configValue(ctx context.Context, c *redis.Client, name string) (string, error) {
+	m, err := c.ConfigGet(ctx, name).Result()
+	if err != nil && !isReply(err) {
+		return "", err
+	}
+	return m[name], nil
+}
+
+// OnceSecret keeps the first candidate under a name and returns what is kept.
+// It is for the sandbox, which has to be the same client the next time; a real
+// deployment keeps secrets outside of Redis.
+func (s *Store) OnceSecret(ctx context.Context, name string, candidate []byte) (kept []byte, err error) {
+	err = s.timed(ctx, "once_secret", func(ctx context.Context) error {
+		if err := s.client.HSetNX(ctx, sandboxKey, name, candidate).Err(); err != nil {
+			return err
+		}
+		var err error
+		kept, err = s.client.HGet(ctx, sandboxKey, name).Bytes()
+		return err
+	})
+	return kept, err
+}
+
+// sleep waits, or less when ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

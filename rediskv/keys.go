@@ -1,0 +1,127 @@
+package rediskv
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"tollgate"
+)
+
+const (
+	defaultPartitions = 64
+	maxPartitions     = 1024
+)
+
+// Keys outside every partition.
+const (
+	metaKey       = "tollgate:meta"    // hash: partitions
+	sandboxKey    = "tollgate:sandbox" // hash: secrets of `tollgate dev` on a real Redis
+	configChannel = "tollgate:config"  // channel: organizations whose configuration changed
+)
+
+// clientKey, a string, says to which organization a client belongs.
+func clientKey(client string) string { return "tollgate:client:" + client }
+
+// deniedKey, a hash, counts refused strangers by reason for one minute.
+func deniedKey(minute string) string { return "tollgate:denied:" + minute }
+
+// partitionOf spreads organizations; every key of one carries the tag of its
+// partition, so that a script finds them all in one slot.
+func partitionOf(org string, partitions int) int { return int(crc16(org)) % partitions }
+
+func tag(partition int) string { return fmt.Sprintf("{p%02d}", partition) }
+
+// dueKey, a sorted set per partition: deadlines of payments by Unix
+// milliseconds; a member is "<organization>/<payment>".
+func dueKey(partition int) string { return tag(partition) + ":due" }
+
+// space names the keys of one organization.
+type space struct {
+	org    string
+	prefix string // "{p07}:org_…"
+	due    string
+}
+
+func (s *Store) space(org string) space {
+	p := partitionOf(org, s.partitions)
+	return space{org: org, prefix: tag(p) + ":" + org, due: dueKey(p)}
+}
+
+// organization is the hash of the organization itself: v, json, accounts.
+func (k space) organization() string { return k.prefix }
+
+// object is what belongs to an identifier below the organization:
+//
+//	le_ ma_ grt_ cli_   hash: v (revision), json; ma_ also limits (its perimeter)
+//	pay_ txn_           hash, see payments.go and transactions.go
+//	tkt_ cap_           string: the JSON
+func (k space) object(id string) string { return k.prefix + ":" + id }
+
+// version is the string that holds an immutable version of a perimeter or a
+// rule set.
+func (k space) version(id string, version int64) string {
+	return fmt.Sprintf("%s:%s:%d", k.prefix, id, version)
+}
+
+// sequences is a hash of counters: event, audit.
+func (k space) sequences() string { return k.prefix + ":seq" }
+
+// events is the stream of the organization's events: i (id), t (type),
+// a (merchant account), b (the frozen JSON).
+func (k space) events() string { return k.prefix + ":events" }
+
+// audit is the stream of its audit record: b (the JSON).
+func (k space) audit() string { return k.prefix + ":audit" }
+
+// moves is the list of a payment's transactions after its authorization.
+func (k space) moves(payment string) string { return k.prefix + ":" + payment + ":txns" }
+
+// Indexes of transactions, sorted sets by position (event sequence × 16 + n):
+// all, those of an account, those in a status.
+func (k space) transactions() string { return k.prefix + ":txns" }
+
+func (k space) transactionsOf(account string) string { return k.prefix + ":txns:" + account }
+
+func (k space) transactionsIn(status string) string { return k.prefix + ":txns:" + status }
+
+// idempotency is the string that remembers a request: operation, fingerprint,
+// status, location and body, by line. It expires.
+func (k space) idempotency(i Idempotency) string {
+	return k.prefix + ":idem:" + digest(i.Scope, i.Key)
+}
+
+// assertion is the string that burns an assertion's jti: the operation that
+// did it. It expires with the assertion.
+func (k space) assertion(client, jti string) string {
+	return k.prefix + ":jti:" + digest(client, jti)
+}
+
+// digest shortens what a client chose to a fixed length that cannot collide
+// by concatenation.
+func digest(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:%s", len(p), p)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:20])
+}
+
+// crc16 is Redis Cluster's own (XMODEM), so that the spread is as even as its
+// slots'.
+func crc16(s string) (crc uint16) {
+	for i := range len(s) {
+		crc ^= uint16(s[i]) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return crc
+}
+
+// unprefixed shortens a transaction's id for the indexes.
+func unprefixed(id string) string { return id[len(tollgate.PrefixTransaction):] }

@@ -1,0 +1,58 @@
+-- Moves a payment to its next state: capture, cancel, review, expiry. Go has
+-- computed the whole change from revision ARGV[6]; if the payment has moved on
+-- since, nothing is written.
+-- KEYS: 1 grant, 2 idempotency record, 3 payment, 4 ticket, 5 sequences,
+--   6 events, 7 audit, 8 due, 9 moves, 10 all transactions,
+--   11 transactions of the account, 12 capture, 13 authorization's hash,
+--   14 index of its old status, 15 index of its new status,
+--   then for each new transaction: its hash, the index of its status
+-- ARGV: 1 operation, 2 grant version, 3 fingerprint, 4 record lifetime (ms),
+--   5 record, 6 payment revision, 7 now (ms), 8 event head, 9 event tail,
+--   10 event id, 11 event type, 12 event account, 13 audit head,
+--   14 audit tail, 15 deadline (ms or empty), 16 due member, 17 ticket,
+--   18 capture (or empty), 19 'client' or 'clock', 20 authorization's member,
+--   21 new status, 22 number of payment fields, the fields,
+--   then for each new transaction: index member, number of fields, the fields
+-- Returns: {'changed'} | {'done'} | {'repeated', record} | {'reused'} |
+--   {'grant'} | {'missing'} | {'conflict'} | {'expired'} | {'early'}
+if not granted(KEYS[1], ARGV[2]) then return {'grant'} end
+local seen = remembered(KEYS[2], ARGV[1], ARGV[3])
+if seen then return seen end
+local now = redis.call('HMGET', KEYS[3], 'v', 'op', 'due')
+if not now[1] then return {'missing'} end
+if now[2] == ARGV[1] then return {'done'} end
+if now[1] ~= ARGV[6] then return {'conflict'} end
+local past = now[3] and now[3] ~= '' and tonumber(now[3]) <= tonumber(ARGV[7])
+if ARGV[19] == 'client' and past then return {'expired'} end
+if ARGV[19] == 'clock' and not past then return {'early'} end
+
+if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[5], 'PX', ARGV[4]) end
+redis.call('SET', KEYS[4], ARGV[17])
+if ARGV[18] ~= '' then redis.call('SET', KEYS[12], ARGV[18]) end
+local last = 22 + tonumber(ARGV[22])
+redis.call('HSET', KEYS[3], 'op', ARGV[1], unpack(ARGV, 23, last))
+if ARGV[15] ~= '' then
+  redis.call('ZADD', KEYS[8], ARGV[15], ARGV[16])
+else
+  redis.call('ZREM', KEYS[8], ARGV[16])
+end
+local n = append_event(KEYS[5], KEYS[6], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12])
+append_audit(KEYS[5], KEYS[7], ARGV[13], ARGV[14])
+redis.call('HSET', KEYS[13], 'st', ARGV[21], 'upd', ARGV[7])
+if KEYS[14] ~= KEYS[15] then
+  redis.call('ZREM', KEYS[14], ARGV[20])
+  redis.call('ZADD', KEYS[15], redis.call('HGET', KEYS[13], 'pos'), ARGV[20])
+end
+local position = n * 16
+for key = 16, #KEYS, 2 do
+  local member, fields = ARGV[last + 1], tonumber(ARGV[last + 2])
+  local at = whole(position)
+  redis.call('HSET', KEYS[key], 'pos', at, unpack(ARGV, last + 3, last + 2 + fields))
+  redis.call('ZADD', KEYS[10], at, member)
+  redis.call('ZADD', KEYS[11], at, member)
+  redis.call('ZADD', KEYS[key + 1], at, member)
+  redis.call('RPUSH', KEYS[9], member)
+  last = last + 2 + fields
+  position = position + 1
+end
+return {'changed'}

@@ -1,0 +1,33 @@
+-- Shared by every script; the Store puts it in front of each.
+-- Decide first, write last: nothing rolls back. Outcomes are returned as
+-- values. Numbers become text only through whole(): Lua prints 1e+14.
+
+local function whole(n) return string.format('%.0f', n) end
+
+-- The grant's version is the token's, so a revoked grant commits nothing.
+local function granted(key, version)
+  return version == '' or redis.call('HGET', key, 'v') == version
+end
+
+-- What an idempotency record says: nil (never seen), 'done' (this very
+-- operation, sent again by the client library), 'repeated' or 'reused'.
+local function remembered(key, operation, fingerprint)
+  if fingerprint == '' then return nil end
+  local record = redis.call('GET', key)
+  if not record then return nil end
+  local op, print = string.match(record, '^([^\n]*)\n([^\n]*)\n')
+  if op == operation then return {'done'} end
+  if print == fingerprint then return {'repeated', record} end
+  return {'reused'}
+end
+
+local function append_event(seq, stream, head, tail, id, kind, account)
+  local n = redis.call('HINCRBY', seq, 'event', 1)
+  redis.call('XADD', stream, '*', 'i', id, 't', kind, 'a', account, 'b', head .. whole(n) .. tail)
+  return n
+end
+
+local function append_audit(seq, stream, head, tail)
+  local n = redis.call('HINCRBY', seq, 'audit', 1)
+  redis.call('XADD', stream, '*', 'b', head .. whole(n) .. tail)
+end

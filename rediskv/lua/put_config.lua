@@ -1,0 +1,48 @@
+-- Writes an organization's configuration, all of it or nothing. Each object
+-- is written only if it still has the revision that the change was computed
+-- from.
+-- KEYS: 1 sequences, 2 events, 3 audit, then the hashes, then the strings of
+--   immutable versions
+-- ARGV: 1 channel, 2 organization, 3 number of hashes,
+--   then for each hash: expected revision (empty: none), number of fields, the
+--   fields; then number of strings, the strings; then number of events, and
+--   for each: head, tail, id, type, account; then number of audit entries, and
+--   for each: head, tail
+-- Returns: {'written'} | {'conflict'}
+local hashes = tonumber(ARGV[3])
+local at = 4
+for i = 1, hashes do
+  local revision = redis.call('HGET', KEYS[3 + i], 'v') or ''
+  if revision ~= ARGV[at] then return {'conflict'} end
+  at = at + 2 + tonumber(ARGV[at + 1])
+end
+local strings = tonumber(ARGV[at])
+for i = 1, strings do
+  local there = redis.call('GET', KEYS[3 + hashes + i])
+  if there and there ~= ARGV[at + i] then return {'conflict'} end
+end
+
+at = 4
+for i = 1, hashes do
+  local fields = tonumber(ARGV[at + 1])
+  redis.call('HSET', KEYS[3 + i], unpack(ARGV, at + 2, at + 1 + fields))
+  at = at + 2 + fields
+end
+for i = 1, strings do
+  redis.call('SET', KEYS[3 + hashes + i], ARGV[at + i])
+end
+at = at + strings + 1
+local events = tonumber(ARGV[at])
+at = at + 1
+for i = 1, events do
+  append_event(KEYS[1], KEYS[2], ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4])
+  at = at + 5
+end
+local entries = tonumber(ARGV[at])
+at = at + 1
+for i = 1, entries do
+  append_audit(KEYS[1], KEYS[3], ARGV[at], ARGV[at + 1])
+  at = at + 2
+end
+redis.call('PUBLISH', ARGV[1], ARGV[2])
+return {'written'}

@@ -1,0 +1,183 @@
+package rediskv
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// CreatePayment commits a new payment in one round trip. ErrStale says that
+// the account or its organization is not the one that was priced with.
+func (s *Store) CreatePayment(ctx context.Context, c Caller, idem Idempotency, a *Account, ch *tollgate.PaymentChange, ans Answer) (Result, error) {
+	k := s.space(c.Organization)
+	w := s.write(k, c, &idem, ch, ans)
+	w.keys = append(w.keys, k.object(a.ID), k.organization())
+	w.args = append(w.args, a.Revision, a.organization)
+	if err := w.change(ch); err != nil {
+		return Result{}, err
+	}
+	w.payment(ch.Payment, true)
+	w.transactions(ch.Transactions)
+	return s.commit(ctx, scriptCreatePayment, w, "created", ans)
+}
+
+// ChangePayment commits a transition computed from the payment as it was read.
+// idem is nil when the request had no key. ErrConflict says that the payment
+// has moved on; CodeAuthorizationExpired that its time was up, in which case
+// it has been expired.
+func (s *Store) ChangePayment(ctx context.Context, c Caller, idem *Idempotency, ch *tollgate.PaymentChange, ans Answer) (Result, error) {
+	r, outcome, err := s.change(ctx, c, idem, ch, ans, "client")
+	if err != nil || outcome != "expired" {
+		return r, err
+	}
+	p := ch.Payment
+	if err := s.ExpirePayment(ctx, c.Organization, p.ID); err != nil {
+		return Result{}, err
+	}
+	now, _, err := s.Payment(ctx, c, p.ID)
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{}, &tollgate.Error{Code: tollgate.CodeAuthorizationExpired, Message: "The time to do this had passed; the payment has expired.",
+		Context: tollgate.ErrorContext{PaymentID: p.ID, TicketID: p.TicketID, Status: now.Status}}
+}
+
+// ExpirePayment carries out the clock's transition of a payment whose deadline
+// has passed; when there is none it does nothing.
+func (s *Store) ExpirePayment(ctx context.Context, org, id string) error {
+	clock := Caller{Organization: org}
+	for {
+		p, t, err := s.Payment(ctx, clock, id)
+		if err != nil {
+			return err
+		}
+		now := s.Now()
+		if due := p.Deadline(); due == 0 || now < due {
+			return nil
+		}
+		ch, err := tollgate.MovePayment(s.Mint, tollgate.Origin{Organization: org, At: now}, p, t, tollgate.TriggerExpire, nil)
+		if err != nil {
+			return err
+		}
+		_, outcome, err := s.change(ctx, clock, nil, ch, Answer{}, "clock")
+		if errors.Is(err, ErrConflict) {
+			continue
+		}
+		if err == nil && outcome == "early" {
+			return nil
+		}
+		return err
+	}
+}
+
+func (s *Store) change(ctx context.Context, c Caller, idem *Idempotency, ch *tollgate.PaymentChange, ans Answer, by string) (Result, string, error) {
+	k := s.space(c.Organization)
+	w := s.write(k, c, idem, ch, ans)
+	authorization := tollgate.AuthorizationOf(ch.Payment.ID)
+	w.keys = append(w.keys, k.object(authorization), k.transactionsIn(string(ch.From)), k.transactionsIn(string(ch.Payment.Status)))
+	w.args = append(w.args, ch.Payment.Revision-1, int64(ch.Payment.UpdatedAt))
+	if err := w.change(ch); err != nil {
+		return Result{}, "", err
+	}
+	w.args = append(w.args, by, unprefixed(authorization), string(ch.Payment.Status))
+	w.payment(ch.Payment, false)
+	w.transactions(ch.Transactions)
+	outcome, rest, err := s.run(ctx, scriptChangePayment, w.keys, w.args)
+	if err != nil {
+		return Result{}, outcome, err
+	}
+	r, err := result(outcome, rest, ans)
+	return r, outcome, err
+}
+
+func (s *Store) commit(ctx context.Context, script *namedScript, w *writing, success string, ans Answer) (Result, error) {
+	outcome, rest, err := s.run(ctx, script, w.keys, w.args)
+	if err != nil {
+		return Result{}, err
+	}
+	if outcome != success && outcome != "done" && outcome != "repeated" {
+		return Result{}, unexpected(script, outcome)
+	}
+	return result(outcome, rest, ans)
+}
+
+func result(outcome string, rest []any, ans Answer) (Result, error) {
+	if outcome == "repeated" {
+		return answerOf(rest[0])
+	}
+	return Result{Answer: ans}, nil
+}
+
+// RefusePayment remembers a rule's refusal; nothing else is kept of it.
+func (s *Store) RefusePayment(ctx context.Context, c Caller, idem Idempotency, a *Account, ans Answer, reason string) (Result, error) {
+	k := s.space(c.Organization)
+	grant, version := c.grant(k)
+	c.Request.Status = ans.Status
+	head, tail, err := s.entry(c, "payment.create", "refused", reason, "merchant_account", a.ID)
+	if err != nil {
+		return Result{}, err
+	}
+	operation := s.Mint("")
+	w := &writing{
+		keys: []string{grant, k.idempotency(idem), k.object(a.ID), k.organization(), k.sequences(), k.audit()},
+		args: []any{operation, version, idem.Fingerprint, idempotencyLifetime.Milliseconds(), ans.record(operation, idem.Fingerprint), a.Revision, a.organization, head, tail},
+	}
+	return s.commit(ctx, scriptRefusePayment, w, "refused", ans)
+}
+
+// Payment reads a payment and its ticket.
+func (s *Store) Payment(ctx context.Context, c Caller, id string) (*tollgate.Payment, *tollgate.Ticket, error) {
+	if len(id) <= len(tollgate.PrefixPayment) || id[:len(tollgate.PrefixPayment)] != tollgate.PrefixPayment {
+		return nil, nil, notFound()
+	}
+	k := s.space(c.Organization)
+	grant, version := c.grant(k)
+	_, rest, err := s.run(ctx, scriptReadPayment, []string{grant, k.object(id), k.object(tollgate.TicketOf(id))}, []any{version})
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := paymentOf(id, fieldsOf(rest[0]))
+	if err != nil {
+		return nil, nil, err
+	}
+	text, _ := rest[1].(string)
+	t, err := tollgate.UnmarshalTicket([]byte(text))
+	return p, t, err
+}
+
+// Ticket reads a ticket.
+func (s *Store) Ticket(ctx context.Context, c Caller, id string) (*tollgate.Ticket, error) {
+	if len(id) <= len(tollgate.PrefixTicket) || id[:len(tollgate.PrefixTicket)] != tollgate.PrefixTicket {
+		return nil, notFound()
+	}
+	k := s.space(c.Organization)
+	grant, version := c.grant(k)
+	_, rest, err := s.run(ctx, scriptReadValue, []string{grant, k.object(id)}, []any{version})
+	if err != nil {
+		return nil, err
+	}
+	text, _ := rest[0].(string)
+	return tollgate.UnmarshalTicket([]byte(text))
+}
+
+// Due is a payment whose deadline has passed.
+type Due struct{ Organization, PaymentID string }
+
+// DuePayments lists payments of a partition whose deadline has passed, the
+// earliest first.
+func (s *Store) DuePayments(ctx context.Context, partition, limit int) (due []Due, err error) {
+	err = s.timed(ctx, "due_payments", func(ctx context.Context) error {
+		members, err := s.client.ZRangeByScore(ctx, dueKey(partition),
+			&redis.ZRangeBy{Min: "-inf", Max: milli(s.Now()), Count: int64(limit)}).Result()
+		for _, m := range members {
+			org, id, _ := strings.Cut(m, "/")
+			due = append(due, Due{org, id})
+		}
+		return err
+	})
+	return due, err
+}

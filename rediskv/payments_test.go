@@ -1,0 +1,439 @@
+package rediskv_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/redistest"
+)
+
+func TestCreatePaymentIsReadBack(t *testing.T) {
+	f := newFixture(t)
+	a := f.account(t)
+	for _, c := range []struct {
+		payee  string
+		method tollgate.CaptureMethod
+		status tollgate.PaymentStatus
+		event  tollgate.EventType
+	}{
+		{"shop.example", tollgate.CaptureManual, tollgate.Authorized, tollgate.PaymentAuthorized},
+		{"shop.example", tollgate.CaptureAutomatic, tollgate.Captured, tollgate.PaymentCaptured},
+		{"deny.test", tollgate.CaptureManual, tollgate.Declined, tollgate.PaymentDeclined},
+	} {
+		ch, ans := f.draft(t, a, eur(1050), c.payee, c.method)
+		r, err := f.CreatePayment(t.Context(), f.caller, f.key(f.Mint("")), a, ch, ans)
+		if err != nil || r.Repeated || !bytes.Equal(r.Body, ans.Body) {
+			t.Fatalf("%s: %v %v", c.payee, r, err)
+		}
+		p, _ := f.read(t, ch.Payment.ID)
+		if again := answer(t, 201, p); !bytes.Equal(again.Body, ans.Body) {
+			t.Errorf("read back\n%s\nwas\n%s", again.Body, ans.Body)
+		}
+		if p.Status != c.status || ch.Event.Type != c.event {
+			t.Errorf("%s %s: %s by %s, want %s by %s", c.payee, c.method, p.Status, ch.Event.Type, c.status, c.event)
+		}
+	}
+	f.audit(t)
+}
+
+// Amounts up to the largest are exact: Lua and a sorted set's scores would
+// round or print 1e+14.
+func TestAmountsAreExact(t *testing.T) {
+	f := newFixture(t)
+	for _, c := range []tollgate.Currency{"JPY", "EUR", "BHD", "CLF"} {
+		for _, minor := range []int64{1, 99_999_999_999_999, 100_000_000_000_000, 100_000_000_000_001, 999_999_999_999_998, tollgate.MaxMinor} {
+			m := tollgate.Money{Minor: minor, Currency: c}
+			p := f.create(t, m, tollgate.CaptureManual)
+			if p.Amount != m || p.AmountCapturable != m {
+				t.Errorf("%s %s came back as %s, %s capturable", m, c, p.Amount, p.AmountCapturable)
+			}
+			if minor > 1 {
+				if err := f.capture(t.Context(), p.ID, minor-1, true); err != nil {
+					t.Fatal(err)
+				}
+				p, ticket := f.read(t, p.ID)
+				if p.AmountCaptured.Minor != minor-1 || p.AmountReleased.Minor != 1 || ticket.Amount != m {
+					t.Errorf("%s %s: captured %s, released %s, ticket %s", m, c, p.AmountCaptured, p.AmountReleased, ticket.Amount)
+				}
+			}
+		}
+	}
+	f.audit(t)
+}
+
+func TestSixtyFourTwins(t *testing.T) {
+	f := newFixture(t)
+	a := f.account(t)
+	idem := f.key("twin")
+	var first, repeated atomic.Int64
+	bodies := make([][]byte, 64)
+	var g sync.WaitGroup
+	for i := range bodies {
+		ch, ans := f.draft(t, a, eur(2000), "shop.example", tollgate.CaptureManual)
+		g.Go(func() {
+			r, err := f.CreatePayment(t.Context(), f.caller, idem, a, ch, ans)
+			if err != nil {
+				t.Error(err)
+			}
+			bodies[i] = r.Body
+			if r.Repeated {
+				repeated.Add(1)
+			} else {
+				first.Add(1)
+			}
+		})
+	}
+	g.Wait()
+	for _, b := range bodies {
+		if !bytes.Equal(b, bodies[0]) {
+			t.Fatalf("two answers:\n%s\n%s", b, bodies[0])
+		}
+	}
+	if first.Load() != 1 || repeated.Load() != 63 {
+		t.Errorf("%d first answers, %d repeated", first.Load(), repeated.Load())
+	}
+	if l := f.audit(t); len(l.payments) != 1 {
+		t.Errorf("%d payments", len(l.payments))
+	}
+	other := idem
+	other.Fingerprint = strings.Repeat("f", 64)
+	ch, ans := f.draft(t, a, eur(2001), "shop.example", tollgate.CaptureManual)
+	if _, err := f.CreatePayment(t.Context(), f.caller, other, a, ch, ans); code(err) != string(tollgate.CodeIdempotencyKeyReused) {
+		t.Errorf("another request under the key: %v", err)
+	}
+}
+
+func TestStaleConfigurationIsNoticed(t *testing.T) {
+	f := newFixture(t)
+	for name, change := range map[string]func(*rediskv.Config){
+		"account":      func(c *rediskv.Config) { c.MerchantAccounts[0].Name += "!" },
+		"organization": func(c *rediskv.Config) { c.Organization.Name += "!" },
+	} {
+		a := f.account(t)
+		ch, ans := f.draft(t, a, eur(100), "shop.example", tollgate.CaptureManual)
+		change(&f.config)
+		other := open(t, f.url, f.clock)
+		if _, err := other.ApplyConfig(t.Context(), f.config, false); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.CreatePayment(t.Context(), f.caller, f.key(name), a, ch, ans); !errors.Is(err, rediskv.ErrStale) {
+			t.Errorf("%s: %v", name, err)
+		}
+		f.Refresh(f.caller.Organization)
+		if _, err := f.CreatePayment(t.Context(), f.caller, f.key(name), f.account(t), ch, ans); err != nil {
+			t.Errorf("%s, refreshed: %v", name, err)
+		}
+	}
+	f.audit(t)
+}
+
+func TestRevokedGrantCommitsNothing(t *testing.T) {
+	f := newFixture(t)
+	p := f.create(t, eur(100), tollgate.CaptureManual)
+	f.config.Grants[0].Status = "revoked"
+	if _, err := f.ApplyConfig(t.Context(), f.config, false); err != nil {
+		t.Fatal(err)
+	}
+	a := f.account(t)
+	ch, ans := f.draft(t, a, eur(100), "shop.example", tollgate.CaptureManual)
+	want := string(tollgate.CodeTokenInvalid)
+	if _, err := f.CreatePayment(t.Context(), f.caller, f.key("k"), a, ch, ans); code(err) != want {
+		t.Errorf("create: %v", err)
+	}
+	if _, _, err := f.Payment(t.Context(), f.caller, p.ID); code(err) != want {
+		t.Errorf("read payment: %v", err)
+	}
+	if _, err := f.Ticket(t.Context(), f.caller, p.TicketID); code(err) != want {
+		t.Errorf("read ticket: %v", err)
+	}
+	if _, _, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Limit: 1}); code(err) != want {
+		t.Errorf("events: %v", err)
+	}
+	for _, q := range []rediskv.TransactionQuery{{Limit: 1}, {Limit: 1, PaymentID: p.ID}} {
+		if _, _, _, err := f.Transactions(t.Context(), f.caller, q); code(err) != want {
+			t.Errorf("transactions: %v", err)
+		}
+	}
+	if _, _, err := f.ReadResource(t.Context(), f.caller, "organization", f.caller.Organization); code(err) != want {
+		t.Errorf("read organization: %v", err)
+	}
+	f.caller.GrantVersion = 2
+	if l := f.audit(t); len(l.payments) != 1 {
+		t.Errorf("%d payments", len(l.payments))
+	}
+}
+
+// Whatever races, no more is captured than was authorized.
+func TestRacingCapturesNeverExceed(t *testing.T) {
+	f := newFixture(t)
+	p := f.create(t, eur(1000), tollgate.CaptureManual)
+	var done atomic.Int64
+	var g sync.WaitGroup
+	for range 16 {
+		g.Go(func() {
+			for {
+				err := f.capture(t.Context(), p.ID, 150, false)
+				if errors.Is(err, rediskv.ErrConflict) {
+					continue
+				}
+				if err == nil {
+					done.Add(1)
+				} else if c := code(err); c != string(tollgate.CodeCaptureExceeds) && c != string(tollgate.CodePaymentStateInvalid) {
+					t.Error(err)
+				}
+				return
+			}
+		})
+	}
+	g.Wait()
+	if done.Load() != 6 {
+		t.Errorf("%d captures of 150 out of 1000", done.Load())
+	}
+	f.audit(t)
+}
+
+// After any sequence of operations everything still adds up.
+func TestRandomSequences(t *testing.T) {
+	f := newFixture(t)
+	random := rand.New(rand.NewPCG(7, 11))
+	var ids []string
+	var mu sync.Mutex
+	pick := func() (string, int64, int) {
+		mu.Lock()
+		defer mu.Unlock()
+		return ids[random.IntN(len(ids))], random.Int64N(600) + 1, random.IntN(10)
+	}
+	for range 12 {
+		method := tollgate.CaptureManual
+		if random.IntN(4) == 0 {
+			method = tollgate.CaptureAutomatic
+		}
+		ids = append(ids, f.create(t, eur(random.Int64N(2000)+1), method).ID)
+	}
+	var g sync.WaitGroup
+	for range 4 {
+		g.Go(func() {
+			for range 40 {
+				id, amount, what := pick()
+				var err error
+				switch what {
+				case 0:
+					err = f.move(t.Context(), id, tollgate.TriggerCancel)
+				case 1:
+					f.clock.advance(4 * time.Hour)
+					err = f.ExpirePayment(t.Context(), f.caller.Organization, id)
+				default:
+					err = f.capture(t.Context(), id, amount, what == 2)
+				}
+				switch {
+				case err == nil, errors.Is(err, rediskv.ErrConflict):
+				case code(err) == string(tollgate.CodePaymentStateInvalid), code(err) == string(tollgate.CodeCaptureExceeds),
+					code(err) == string(tollgate.CodeAuthorizationExpired), code(err) == string(tollgate.CodeCaptureLimitReached):
+				default:
+					t.Error(err)
+				}
+			}
+		})
+	}
+	g.Wait()
+	f.audit(t)
+}
+
+func TestExpiry(t *testing.T) {
+	f := newFixture(t)
+	untouched := f.create(t, eur(500), tollgate.CaptureManual)
+	partly := f.create(t, eur(500), tollgate.CaptureManual)
+	if err := f.capture(t.Context(), partly.ID, 200, false); err != nil {
+		t.Fatal(err)
+	}
+	f.clock.advance(168*time.Hour - time.Millisecond)
+	if due := f.due(t); len(due) != 0 {
+		t.Errorf("due a millisecond early: %v", due)
+	}
+	if err := f.ExpirePayment(t.Context(), f.caller.Organization, untouched.ID); err != nil {
+		t.Fatal(err)
+	}
+	if p, _ := f.read(t, untouched.ID); p.Status != tollgate.Authorized {
+		t.Errorf("%s a millisecond early", p.Status)
+	}
+	f.clock.advance(time.Millisecond)
+	if due := f.due(t); len(due) != 2 {
+		t.Errorf("due: %v", due)
+	}
+	// The capture finds the expiry itself, whether or not the sweeper has run.
+	if err := f.capture(t.Context(), untouched.ID, 1, false); code(err) != string(tollgate.CodeAuthorizationExpired) {
+		t.Errorf("capture past the deadline: %v", err)
+	}
+	if err := f.ExpirePayment(t.Context(), f.caller.Organization, partly.ID); err != nil {
+		t.Fatal(err)
+	}
+	if p, _ := f.read(t, untouched.ID); p.Status != tollgate.Expired || p.AmountReleased != eur(500) {
+		t.Errorf("untouched: %s, released %s", p.Status, p.AmountReleased)
+	}
+	if p, _ := f.read(t, partly.ID); p.Status != tollgate.Captured || p.AmountReleased != eur(300) {
+		t.Errorf("partly captured: %s, released %s", p.Status, p.AmountReleased)
+	}
+	if due := f.due(t); len(due) != 0 {
+		t.Errorf("still due: %v", due)
+	}
+	f.audit(t)
+}
+
+func (f *fixture) due(t *testing.T) (mine []rediskv.Due) {
+	t.Helper()
+	for p := range f.Partitions() {
+		due, err := f.DuePayments(t.Context(), p, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range due {
+			if d.Organization == f.caller.Organization {
+				mine = append(mine, d)
+			}
+		}
+	}
+	return mine
+}
+
+// A payment is one command to Redis: one EVALSHA and nothing else.
+func TestOneRoundTrip(t *testing.T) {
+	server := redistest.Single(t)
+	wire := redistest.Proxy(t, server.Addr)
+	f := newFixtureAt(t, wire.URL)
+	f.create(t, eur(100), tollgate.CaptureManual) // fills cache and connection
+	a := f.account(t)
+	wire.Reset()
+	ch, ans := f.draft(t, a, eur(100), "shop.example", tollgate.CaptureManual)
+	if _, err := f.CreatePayment(t.Context(), f.caller, f.key("one"), a, ch, ans); err != nil {
+		t.Fatal(err)
+	}
+	if sent := wire.Counts(); len(sent) != 1 || sent["EVALSHA"] != 1 {
+		t.Errorf("sent %v", sent)
+	}
+}
+
+// The reply is lost on its way: go-redis sends the script again, and it finds
+// its own work.
+func TestLostReply(t *testing.T) {
+	server := redistest.Single(t)
+	wire := redistest.Proxy(t, server.Addr)
+	f := newFixtureAt(t, wire.URL)
+	a := f.account(t)
+	ch, ans := f.draft(t, a, eur(700), "shop.example", tollgate.CaptureManual)
+	lost := wire.SwallowReply("EVALSHA")
+	r, err := f.CreatePayment(t.Context(), f.caller, f.key("lost"), a, ch, ans)
+	if err != nil || r.Repeated {
+		t.Fatalf("%v, repeated %v", err, r.Repeated)
+	}
+	<-lost
+	id := ch.Payment.ID
+	p, ticket := f.read(t, id)
+	change, err := tollgate.CapturePayment(f.Mint, f.origin(), p, ticket, tollgate.CaptureRequest{Amount: eur(200)}, price(eur(200), 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost = wire.SwallowReply("EVALSHA")
+	if _, err := f.ChangePayment(t.Context(), f.caller, nil, change, rediskv.Answer{Status: 201}); err != nil {
+		t.Fatal(err)
+	}
+	<-lost
+	if p, _ := f.read(t, id); p.AmountCaptured != eur(200) || p.Captures != 1 {
+		t.Errorf("captured %s in %d captures", p.AmountCaptured, p.Captures)
+	}
+	if l := f.audit(t); len(l.payments) != 1 {
+		t.Errorf("%d payments", len(l.payments))
+	}
+}
+
+func TestUnreachableRedisIsUnavailable(t *testing.T) {
+	server := redistest.Single(t)
+	wire := redistest.Proxy(t, server.Addr)
+	f := newFixtureAt(t, wire.URL)
+	a := f.account(t)
+	for name, fault := range map[string][2]func(){
+		"refused": {wire.Refuse, wire.Accept}, "silent": {wire.Pause, wire.Resume},
+	} {
+		fault[0]()
+		ch, ans := f.draft(t, a, eur(100), "shop.example", tollgate.CaptureManual)
+		start := time.Now()
+		_, err := f.CreatePayment(t.Context(), f.caller, f.key(name), a, ch, ans)
+		if code(err) != string(tollgate.CodeStoreUnavailable) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if took := time.Since(start); took > 2*rediskv.OperationTimeout {
+			t.Errorf("%s: answered after %s", name, took)
+		}
+		if _, err := f.Account(t.Context(), f.caller.Organization, a.ID); err != nil {
+			t.Errorf("%s: cached account: %v", name, err)
+		}
+		f.Refresh(f.caller.Organization)
+		if _, err := f.Account(t.Context(), f.caller.Organization, a.ID); err != nil {
+			t.Errorf("%s: account known to be old: %v", name, err)
+		}
+		fault[1]()
+		deadline := time.Now().Add(20 * time.Second)
+		for f.Ping(t.Context()) != nil {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: does not come back", name)
+			}
+		}
+	}
+	// What the silence held back arrives afterwards; it is whole or nothing.
+	f.audit(t)
+}
+
+// kill -9 of Redis with its append-only file: what was acknowledged is there.
+func TestRedisKilled(t *testing.T) {
+	server := redistest.Fresh(t)
+	f := newFixtureAt(t, server.URL)
+	a := f.account(t)
+	var acknowledged sync.Map
+	var g sync.WaitGroup
+	stop := make(chan struct{})
+	for w := range 4 {
+		g.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				ch, ans := f.draft(t, a, eur(100), "shop.example", tollgate.CaptureManual)
+				if _, err := f.CreatePayment(t.Context(), f.caller, f.key(fmt.Sprint(w, "-", i)), a, ch, ans); err == nil {
+					acknowledged.Store(ch.Payment.ID, true)
+				}
+			}
+		})
+	}
+	for range 2 {
+		time.Sleep(150 * time.Millisecond) // load before the kill; nothing is proven by it
+		server.Kill()
+		server.Restart()
+	}
+	close(stop)
+	g.Wait()
+	deadline := time.Now().Add(20 * time.Second)
+	for f.Ping(t.Context()) != nil && time.Now().Before(deadline) {
+	}
+	l := f.audit(t)
+	n := 0
+	acknowledged.Range(func(id, _ any) bool {
+		n++
+		if l.payments[id.(string)] == nil {
+			t.Errorf("%s was acknowledged and is gone", id)
+		}
+		return true
+	})
+	if n == 0 {
+		t.Error("nothing was acknowledged")
+	}
+}

@@ -1,0 +1,223 @@
+package redistest_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate/rediskv/redistest"
+)
+
+func TestURLServes(t *testing.T) {
+	client := connect(t, redistest.URL(t))
+	for _, key := range []string{"{p00}:a", "{p21}:a", "{p63}:a"} { // three slots
+		if err := client.Set(t.Context(), key, t.Name(), 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := client.Get(t.Context(), key).Result(); err != nil || got != t.Name() {
+			t.Fatalf("GET %s = %q, %v", key, got, err)
+		}
+	}
+}
+
+func TestURLIsShared(t *testing.T) {
+	first, second := redistest.URL(t), redistest.URL(t)
+	if shared := redistest.Kind(t) != redistest.Miniredis; shared != (first == second) {
+		t.Fatalf("two calls: %s and %s", first, second)
+	}
+}
+
+func TestRealServersAreDurableAndNeverEvict(t *testing.T) {
+	if redistest.Kind(t) == redistest.Miniredis {
+		t.Skip("miniredis has no settings")
+	}
+	for _, addr := range strings.Split(strings.TrimPrefix(redistest.URL(t), "redis://"), ",") {
+		client := redis.NewClient(&redis.Options{Addr: addr})
+		defer client.Close()
+		for name, want := range map[string]string{"appendonly": "yes", "maxmemory-policy": "noeviction", "bind": "127.0.0.1"} {
+			if got := client.ConfigGet(t.Context(), name).Val()[name]; got != want {
+				t.Errorf("%s: %s is %q, want %q", addr, name, got, want)
+			}
+		}
+	}
+}
+
+func TestFreshIsEmptyAndOnesOwn(t *testing.T) {
+	a, b := redistest.Fresh(t), redistest.Fresh(t)
+	if err := connect(t, a.URL).Set(t.Context(), "key", "a", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := connect(t, b.URL).Get(t.Context(), "key").Err(); err != redis.Nil {
+		t.Fatalf("the second server has the first one's key: %v", err)
+	}
+}
+
+func TestKillAndRestartKeepWhatWasAcknowledged(t *testing.T) {
+	server := redistest.Fresh(t)
+	client := connect(t, server.URL)
+	sha, err := client.ScriptLoad(t.Context(), "return redis.call('GET', KEYS[1])").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"{p00}", "{p21}", "{p63}"} {
+		if err := client.Set(t.Context(), key, "kept", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	server.Kill()
+	for _, addr := range strings.Split(strings.TrimPrefix(server.URL, "redis://"), ",") {
+		if err := ping(t, addr); err == nil {
+			t.Fatalf("%s answers after Kill", addr)
+		}
+	}
+
+	server.Restart()
+	client = connect(t, server.URL)
+	for _, key := range []string{"{p00}", "{p21}", "{p63}"} {
+		if got, err := client.Get(t.Context(), key).Result(); err != nil || got != "kept" {
+			t.Fatalf("GET %s after Restart = %q, %v", key, got, err)
+		}
+	}
+	if err := client.EvalSha(t.Context(), sha, []string{"{p00}"}).Err(); err == nil || !strings.Contains(err.Error(), "NOSCRIPT") {
+		t.Fatalf("EVALSHA after Restart: %v, want NOSCRIPT", err)
+	}
+}
+
+func TestStopTwice(t *testing.T) {
+	server := redistest.Fresh(t)
+	server.Stop()
+	server.Stop()
+	if err := ping(t, server.Addr); err == nil {
+		t.Fatal("the server answers after Stop")
+	}
+}
+
+func TestKillNodeLeavesTheOthers(t *testing.T) {
+	if redistest.Kind(t) != redistest.Cluster {
+		t.Skip("needs a cluster")
+	}
+	server := redistest.Fresh(t)
+	addrs := strings.Split(strings.TrimPrefix(server.URL, "redis://"), ",")
+	server.KillNode(1)
+	for i, addr := range addrs {
+		if err := ping(t, addr); (err == nil) == (i == 1) {
+			t.Errorf("node %d after KillNode(1): %v", i, err)
+		}
+	}
+	server.RestartNode(1)
+	if err := connect(t, server.URL).Set(t.Context(), "{p21}", "", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A server does not outlive a test process that gets no chance to clean up.
+func TestServersEndWithAKilledTest(t *testing.T) {
+	if redistest.Kind(t) == redistest.Miniredis {
+		t.Skip("miniredis is in the process")
+	}
+	dir := t.TempDir()
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChildHolds$")
+	child.Env = append(os.Environ(), childVariable+"=1", "TMPDIR="+dir)
+	stdout, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	buffer := make([]byte, 256)
+	n, err := stdout.Read(buffer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addrs := strings.Split(strings.TrimPrefix(strings.TrimSpace(string(buffer[:n])), "redis://"), ",")
+	for _, addr := range addrs {
+		if err := ping(t, addr); err != nil {
+			t.Fatalf("the child's server: %v", err)
+		}
+	}
+
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = child.Wait()
+	within(t, "the child's servers and files are gone", func() bool {
+		for _, addr := range addrs {
+			if ping(t, addr) == nil {
+				return false
+			}
+		}
+		left, err := os.ReadDir(dir)
+		return err == nil && len(left) == 0
+	})
+}
+
+// Without a redis-server the tests that ask for one fail and say what to do.
+func TestMissingServerFailsTheTest(t *testing.T) {
+	for _, kind := range []string{redistest.Real, redistest.Cluster} {
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChildHolds$")
+		child.Env = append(os.Environ(), childVariable+"=1", redistest.Variable+"="+kind, "PATH="+t.TempDir())
+		out, err := child.CombinedOutput()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || !strings.Contains(string(out), "apt-get install redis-server") {
+			t.Errorf("%s without redis-server: %v\n%s", kind, err, out)
+		}
+	}
+}
+
+const childVariable = "TOLLGATE_TEST_CHILD"
+
+// TestChildHolds is the process that TestServersEndWithAKilledTest kills.
+func TestChildHolds(t *testing.T) {
+	if os.Getenv(childVariable) == "" {
+		t.Skip("runs as a child only")
+	}
+	if _, err := os.Stdout.WriteString(redistest.URL(t) + "\n"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Minute) // its end comes from outside
+}
+
+// connect gives a client without retries, so that each command is sent once.
+func connect(t *testing.T, url string) redis.UniversalClient {
+	t.Helper()
+	addrs := strings.Split(strings.TrimPrefix(url, "redis://"), ",")
+	client := redis.NewUniversalClient(&redis.UniversalOptions{
+		Addrs: addrs, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true,
+	})
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func ping(t *testing.T, addr string) error {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr) // go-redis would log a failure
+	if err != nil {
+		return err
+	}
+	_ = conn.Close()
+	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true})
+	defer client.Close()
+	return client.Ping(t.Context()).Err()
+}
+
+func within(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("not within 20 s: %s", what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+)
+
+// Server is a running Redis: a miniredis, one redis-server, or a cluster of
+// three. Its methods fail the test that started it when they do not succeed.
+type Server struct {
+	// URL is the address for rediskv.Options; see the function [URL].
+	URL string
+	// Addr is host:port of the only, or the first, node.
+	Addr string
+	// Mini is the embedded server, nil when the server is a real one. Its
+	// keys expire only when a test calls Mini.FastForward.
+	Mini *miniredis.Miniredis
+
+	nodes []*node
+	tb    testing.TB
+}
+
+func launch(kind string) (*Server, error) {
+	if kind == Miniredis {
+		return launchMini()
+	}
+	nodes := make([]*node, 0, 3)
+	var err error
+	switch kind {
+	case Real:
+		nodes, err = launchNodes(1)
+	case Cluster:
+		if nodes, err = launchNodes(3, "--cluster-enabled", "yes", "--cluster-node-timeout", "5000"); err == nil {
+			err = join(nodes)
+		}
+	}
+	if err != nil {
+		for _, n := range nodes {
+			n.remove()
+		}
+		return nil, err
+	}
+	addrs := make([]string, len(nodes))
+	for i, n := range nodes {
+		addrs[i] = n.addr
+	}
+	return &Server{URL: "redis://" + strings.Join(addrs, ","), Addr: addrs[0], nodes: nodes}, nil
+}
+
+func launchMini() (*Server, error) {
+	mini := miniredis.NewMiniRedis()
+	for range attempts {
+		addr, err := freeAddr()
+		if err != nil {
+			return nil, err
+		}
+		if err := mini.StartAddr(addr); err == nil {
+			return &Server{URL: "redis://" + addr, Addr: addr, Mini: mini}, nil
+		}
+	}
+	return nil, errors.New("start miniredis: no free port on loopback")
+}
+
+// Kill ends every node with SIGKILL: nothing is flushed that Redis had not
+// already given to the kernel. A miniredis drops its connections and keeps its
+// data, as a server does that writes its append-only file at every command.
+func (s *Server) Kill() {
+	if s.Mini != nil {
+		s.Mini.Close()
+		return
+	}
+	for _, n := range s.nodes {
+		s.check("kill redis-server", n.kill())
+	}
+}
+
+// Restart starts what Kill ended, on the same addresses and files, and returns
+// when it answers. The script cache is empty afterwards, on miniredis too.
+func (s *Server) Restart() {
+	if s.Mini != nil {
+		s.check("restart miniredis", s.Mini.Restart())
+		s.check("empty miniredis' script cache", s.do(s.Addr, "SCRIPT", "FLUSH"))
+		return
+	}
+	for _, n := range s.nodes {
+		s.check("restart redis-server", n.start())
+	}
+	if len(s.nodes) > 1 {
+		s.check("restart the cluster", awaitCluster(s.nodes))
+	}
+}
+
+// KillNode is Kill for node i (0, 1, 2) of a cluster alone.
+func (s *Server) KillNode(i int) { s.check("kill redis-server", s.nodes[i].kill()) }
+
+// RestartNode is Restart for node i of a cluster alone.
+func (s *Server) RestartNode(i int) {
+	s.check("restart redis-server", s.nodes[i].start())
+	s.check("restart the cluster", awaitCluster(s.nodes))
+}
+
+// Stop ends the server and removes its files. It is called by the test's
+// clean-up; calling it earlier, or twice, does no harm.
+func (s *Server) Stop() {
+	if s.Mini != nil {
+		s.Mini.Close()
+	}
+	for _, n := range s.nodes {
+		n.remove()
+	}
+}
+
+func (s *Server) do(addr string, command ...any) error {
+	client := redis.NewClient(nodeOptions(addr))
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return client.Do(ctx, command...).Err()
+}
+
+func (s *Server) check(operation string, err error) {
+	if err != nil {
+		s.tb.Helper()
+		s.tb.Fatal(fmt.Errorf("%s: %w", operation, err))
+	}
+}

@@ -1,0 +1,174 @@
+package rediskv
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+//go:embed lua/*.lua
+var luaFiles embed.FS
+
+// The scripts, one file each. Their headers say what goes in and comes out.
+var (
+	scriptCreatePayment    = script("create_payment")
+	scriptChangePayment    = script("change_payment")
+	scriptRefusePayment    = script("refuse_payment")
+	scriptFindRepeated     = script("find_repeated")
+	scriptIssueToken       = script("issue_token")
+	scriptAppendAudit      = script("append_audit")
+	scriptReadResource     = script("read_resource")
+	scriptReadPayment      = script("read_payment")
+	scriptReadValue        = script("read_value")
+	scriptReadEvents       = script("read_events")
+	scriptScanTransactions = script("scan_transactions")
+	scriptPutConfig        = script("put_config")
+)
+
+var allScripts = []*namedScript{
+	scriptCreatePayment, scriptChangePayment, scriptRefusePayment, scriptFindRepeated, scriptIssueToken, scriptAppendAudit,
+	scriptReadResource, scriptReadPayment, scriptReadValue, scriptReadEvents, scriptScanTransactions, scriptPutConfig,
+}
+
+type namedScript struct {
+	name string
+	*redis.Script
+}
+
+func script(name string) *namedScript {
+	return &namedScript{name, redis.NewScript(luaSource("prelude") + "\n" + luaSource(name))}
+}
+
+func luaSource(name string) string {
+	text, err := luaFiles.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err) // the file is compiled in
+	}
+	return string(text)
+}
+
+// loadScripts makes the first EVALSHA of each script succeed, on every master.
+func (s *Store) loadScripts(ctx context.Context) error {
+	load := func(ctx context.Context, c redis.Scripter) error {
+		for _, script := range allScripts {
+			if err := script.Load(ctx, c).Err(); err != nil {
+				return unavailable("load "+script.name, err)
+			}
+		}
+		return nil
+	}
+	if cluster, ok := s.client.(*redis.ClusterClient); ok {
+		return cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return load(ctx, master) })
+	}
+	return load(ctx, s.client)
+}
+
+// Outcomes that concern the Store's callers, not clients.
+var (
+	// ErrStale: the configuration that was used is not the current one.
+	ErrStale = errors.New("configuration has changed")
+	// ErrConflict: the object has changed since it was read.
+	ErrConflict = errors.New("object has changed")
+	// ErrReplayed: the assertion has been used before.
+	ErrReplayed = errors.New("assertion has been used before")
+)
+
+// run carries out a script and turns the outcomes that every caller treats
+// alike into errors.
+func (s *Store) run(ctx context.Context, script *namedScript, keys []string, args []any) (outcome string, rest []any, err error) {
+	err = s.timed(ctx, script.name, func(ctx context.Context) error {
+		reply, err := script.Run(ctx, s.client, keys, args...).Slice()
+		if err != nil {
+			return err
+		}
+		outcome, _ = reply[0].(string)
+		rest = reply[1:]
+		switch outcome {
+		case "grant":
+			return grantChanged()
+		case "missing":
+			return notFound()
+		case "reused":
+			return &tollgate.Error{Code: tollgate.CodeIdempotencyKeyReused, Message: "This Idempotency-Key was used with another request."}
+		case "stale":
+			return ErrStale
+		case "conflict":
+			return ErrConflict
+		case "replayed":
+			return ErrReplayed
+		}
+		return nil
+	})
+	return outcome, rest, err
+}
+
+func grantChanged() error {
+	return &tollgate.Error{Code: tollgate.CodeTokenInvalid, Message: "The access token's grant has been changed or revoked."}
+}
+
+func notFound() error {
+	return &tollgate.Error{Code: tollgate.CodeNotFound, Message: "There is no such object."}
+}
+
+func milli(i tollgate.Instant) string {
+	if i == 0 {
+		return ""
+	}
+	return strconv.FormatInt(int64(i), 10)
+}
+
+// fields reads a hash reply (field, value, …).
+type fields map[string]string
+
+func fieldsOf(reply any) fields {
+	list, _ := reply.([]any)
+	f := make(fields, len(list)/2)
+	for i := 0; i+1 < len(list); i += 2 {
+		name, _ := list[i].(string)
+		f[name], _ = list[i+1].(string)
+	}
+	return f
+}
+
+func (f fields) int(name string) int64 {
+	n, _ := strconv.ParseInt(f[name], 10, 64)
+	return n
+}
+
+func (f fields) instant(name string) tollgate.Instant { return tollgate.Instant(f.int(name)) }
+
+func (f fields) optional(name string) *string {
+	if v, ok := f[name]; ok && v != "" {
+		return &v
+	}
+	return nil
+}
+
+// pairs collects the fields of a hash to write; empty values are left out.
+type pairs []any
+
+func (p *pairs) add(name, value string) {
+	if value != "" {
+		*p = append(*p, name, value)
+	}
+}
+
+func (p *pairs) set(name, value string) { *p = append(*p, name, value) }
+
+func (p *pairs) int(name string, value int64) { p.set(name, strconv.FormatInt(value, 10)) }
+
+func (p *pairs) pointer(name string, value *string) {
+	if value != nil {
+		p.add(name, *value)
+	}
+}
+
+func unexpected(script *namedScript, outcome string) error {
+	return fmt.Errorf("redis %s: unexpected outcome %q", script.name, outcome)
+}

@@ -1,0 +1,138 @@
+// Package rediskv is the only one that knows Redis (go-redis): every key name,
+// every Lua script, and the Store through which the rest of the service reads
+// and commits. A change of state is one script in one slot: it checks
+// everything first and then writes all of it, or nothing.
+package rediskv
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// OperationTimeout bounds every call to Redis, retries included (interface §8).
+const OperationTimeout = 2 * time.Second
+
+// Options configure a Store; URL, Clock and Entropy are required.
+type Options struct {
+	// URL is redis://, rediss:// or unix://; several hosts are separated by
+	// commas. A cluster is recognized by asking the server.
+	URL string
+	// Partitions is fixed when a Redis is first used (0: 64) and refused when
+	// it differs from what is recorded there (0: take what is recorded).
+	Partitions int
+	Clock      func() time.Time
+	Entropy    io.Reader // read by one goroutine at a time
+	// Observe is told of every operation; it may be nil.
+	Observe func(operation string, took time.Duration, err error)
+	Log     *slog.Logger // nil discards
+}
+
+// Store is Tollgate's state in Redis. It is safe for concurrent use.
+type Store struct {
+	client     redis.UniversalClient
+	blocking   redis.UniversalClient // for readers that wait; never starves the others
+	partitions int
+	clock      func() time.Time
+	observe    func(string, time.Duration, error)
+	log        *slog.Logger
+	cache      *cache
+
+	mintLock sync.Mutex
+	entropy  io.Reader
+}
+
+// Open connects, agrees on the number of partitions and loads the scripts.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	log := o.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	client, err := connect(ctx, o.URL, 0)
+	if err != nil {
+		return nil, err
+	}
+	blocking, err := connect(ctx, o.URL, blockingConnections)
+	if err != nil {
+		client.Close()
+		return nil, err
+	}
+	s := &Store{client: client, blocking: blocking, clock: o.Clock, entropy: o.Entropy, observe: o.Observe, log: log, cache: newCache()}
+	if err := s.prepare(ctx, o.Partitions); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Store) prepare(ctx context.Context, partitions int) error {
+	ctx, cancel := context.WithTimeout(ctx, OperationTimeout)
+	defer cancel()
+	want := partitions
+	if want == 0 {
+		want = defaultPartitions
+	}
+	if want < 1 || want > maxPartitions {
+		return fmt.Errorf("partitions: %d is not between 1 and %d", want, maxPartitions)
+	}
+	if err := s.client.HSetNX(ctx, metaKey, "partitions", want).Err(); err != nil {
+		return unavailable("partitions", err)
+	}
+	recorded, err := s.client.HGet(ctx, metaKey, "partitions").Int()
+	if err != nil {
+		return unavailable("partitions", err)
+	}
+	if partitions != 0 && partitions != recorded {
+		return fmt.Errorf("partitions: this Redis was set up with %d, not %d; the number cannot change", recorded, partitions)
+	}
+	s.partitions = recorded
+	return s.loadScripts(ctx)
+}
+
+// Close ends the connections.
+func (s *Store) Close() error {
+	err := s.client.Close()
+	if e := s.blocking.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// Ping reports whether Redis answers.
+func (s *Store) Ping(ctx context.Context) error {
+	return s.timed(ctx, "ping", func(ctx context.Context) error { return s.client.Ping(ctx).Err() })
+}
+
+// Partitions is the number that keys are spread over.
+func (s *Store) Partitions() int { return s.partitions }
+
+// Now is the Store's clock as the interface prints it.
+func (s *Store) Now() tollgate.Instant { return tollgate.At(s.clock()) }
+
+// Mint makes an identifier; it is a tollgate.Mint.
+func (s *Store) Mint(prefix string) string {
+	s.mintLock.Lock()
+	defer s.mintLock.Unlock()
+	return tollgate.NewID(prefix, s.clock(), s.entropy)
+}
+
+// timed bounds an operation, reports it and turns its error into one for the
+// caller.
+func (s *Store) timed(ctx context.Context, operation string, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, OperationTimeout)
+	defer cancel()
+	if s.observe == nil {
+		return unavailable(operation, do(ctx))
+	}
+	start := s.clock()
+	err := unavailable(operation, do(ctx))
+	s.observe(operation, s.clock().Sub(start), err)
+	return err
+}

@@ -1,0 +1,245 @@
+package rediskv
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+const (
+	// scanBatch is how many index members are looked at per round trip.
+	scanBatch = 200
+	// scanLimit bounds what one request looks at; a page may then be short or
+	// empty and still have a next one.
+	scanLimit = 5000
+	// skew is how far the clocks of two instances may be apart before a time
+	// filter could miss a transaction.
+	skew = 5 * time.Minute
+)
+
+// TransactionQuery selects transactions; empty members select all. After is
+// the position of the last one that was looked at, 0 at the start.
+type TransactionQuery struct {
+	Accounts      []string
+	Statuses      []string
+	Types         []tollgate.TransactionType
+	PaymentID     string
+	PayoutID      string
+	Payee         string
+	Currency      string
+	Reference     string
+	CreatedAfter  tollgate.Instant // strictly later
+	CreatedBefore tollgate.Instant // strictly earlier
+	Descending    bool
+	After         int64
+	Limit         int
+}
+
+func (q *TransactionQuery) match(t *tollgate.Transaction) bool {
+	is := func(want string, have *string) bool { return want == "" || (have != nil && *have == want) }
+	return (len(q.Accounts) == 0 || slices.Contains(q.Accounts, t.MerchantAccountID)) &&
+		(len(q.Statuses) == 0 || slices.Contains(q.Statuses, t.Status)) &&
+		(len(q.Types) == 0 || slices.Contains(q.Types, t.Type)) &&
+		is(q.PaymentID, t.PaymentID) && is(q.PayoutID, t.PayoutID) && is(q.Payee, t.Payee) && is(q.Reference, t.Reference) &&
+		(q.Currency == "" || q.Currency == string(t.Currency)) &&
+		(q.CreatedAfter == 0 || t.CreatedAt > q.CreatedAfter) && (q.CreatedBefore == 0 || t.CreatedAt < q.CreatedBefore)
+}
+
+// Transactions returns one page in the order of commit and the position to go
+// on from. Positions never change, so that nothing is skipped or repeated
+// while others write.
+func (s *Store) Transactions(ctx context.Context, c Caller, q TransactionQuery) (rows []tollgate.Transaction, next int64, more bool, err error) {
+	k := s.space(c.Organization)
+	low, high, err := s.bounds(ctx, k, q)
+	if err != nil {
+		return nil, 0, false, err
+	}
+	next = q.After
+	for looked := 0; looked < scanLimit; {
+		members, err := s.scan(ctx, c, k, q, next, low, high)
+		if err != nil {
+			return nil, 0, false, err
+		}
+		found, err := s.transactions(ctx, k, members)
+		if err != nil {
+			return nil, 0, false, err
+		}
+		for i, t := range found {
+			if t.ID != "" && q.match(&t) {
+				if len(rows) == q.Limit {
+					return rows, next, true, nil
+				}
+				rows = append(rows, t)
+			}
+			next = members[i].position
+		}
+		if len(members) < scanBatch {
+			return rows, next, false, nil
+		}
+		looked += len(members)
+	}
+	return rows, next, true, nil
+}
+
+type indexed struct {
+	id       string
+	position int64
+}
+
+// scan returns the next members, at most scanBatch, of the smallest set of
+// indexes that holds every match.
+func (s *Store) scan(ctx context.Context, c Caller, k space, q TransactionQuery, after, low, high int64) ([]indexed, error) {
+	grant, version := c.grant(k)
+	if q.PaymentID != "" {
+		if err := s.checkGrant(ctx, c, k); err != nil {
+			return nil, err
+		}
+		return s.scanPayment(ctx, k, q, after)
+	}
+	keys := []string{grant}
+	switch {
+	case len(q.Statuses) > 0:
+		for _, status := range q.Statuses {
+			keys = append(keys, k.transactionsIn(status))
+		}
+	case len(q.Accounts) > 0:
+		for _, account := range q.Accounts {
+			keys = append(keys, k.transactionsOf(account))
+		}
+	default:
+		keys = append(keys, k.transactions())
+	}
+	command, from, to := "ZRANGEBYSCORE", max(after+1, low), high
+	if q.Descending {
+		command, from, to = "ZREVRANGEBYSCORE", high, low
+		if after != 0 {
+			from = min(after-1, high)
+		}
+	}
+	_, rest, err := s.run(ctx, scriptScanTransactions, keys, []any{version, command, from, to, scanBatch})
+	if err != nil {
+		return nil, err
+	}
+	var members []indexed
+	for _, list := range rest {
+		f, _ := list.([]any)
+		for i := 0; i+1 < len(f); i += 2 {
+			id, _ := f[i].(string)
+			text, _ := f[i+1].(string)
+			score, _ := strconv.ParseFloat(text, 64) // an integer far below 2^53
+			members = append(members, indexed{tollgate.PrefixTransaction + id, int64(score)})
+		}
+	}
+	return q.page(members), nil
+}
+
+// page orders members and cuts to one batch. Each index gave its own first
+// ones, so the first of all of them are complete.
+func (q *TransactionQuery) page(members []indexed) []indexed {
+	slices.SortFunc(members, func(a, b indexed) int {
+		if q.Descending {
+			a, b = b, a
+		}
+		return cmp.Compare(a.position, b.position)
+	})
+	members = slices.Compact(members)
+	return members[:min(len(members), scanBatch)]
+}
+
+// scanPayment finds a payment's own transactions without an index: there are
+// at most a few dozen.
+func (s *Store) scanPayment(ctx context.Context, k space, q TransactionQuery, after int64) (members []indexed, err error) {
+	if !strings.HasPrefix(q.PaymentID, tollgate.PrefixPayment) {
+		return nil, nil
+	}
+	ids := []string{unprefixed(tollgate.AuthorizationOf(q.PaymentID))}
+	err = s.timed(ctx, "payment_transactions", func(ctx context.Context) error {
+		moves, err := s.client.LRange(ctx, k.moves(q.PaymentID), 0, -1).Result()
+		if err != nil {
+			return err
+		}
+		positions := make([]*redis.StringCmd, 0, 1+len(moves))
+		pipe := s.client.Pipeline()
+		for _, id := range append(ids, moves...) {
+			positions = append(positions, pipe.HGet(ctx, k.object(tollgate.PrefixTransaction+id), "pos"))
+		}
+		if _, err := pipe.Exec(ctx); err != nil && err != redis.Nil {
+			return err
+		}
+		for i, id := range append(ids, moves...) {
+			at, err := positions[i].Int64()
+			if err == nil && (after == 0 || (q.Descending && at < after) || (!q.Descending && at > after)) {
+				members = append(members, indexed{tollgate.PrefixTransaction + id, at})
+			}
+		}
+		return nil
+	})
+	return q.page(members), err
+}
+
+// bounds turns the time filters into positions by way of the event log, whose
+// entries carry both; where the log has been trimmed there is no bound.
+func (s *Store) bounds(ctx context.Context, k space, q TransactionQuery) (low, high int64, err error) {
+	high = 1 << 53
+	if q.CreatedAfter == 0 && q.CreatedBefore == 0 {
+		return 0, high, nil
+	}
+	err = s.timed(ctx, "transaction_bounds", func(ctx context.Context) error {
+		if q.CreatedAfter != 0 {
+			first, err := s.client.XRangeN(ctx, k.events(), milli(max(q.CreatedAfter.Add(-skew), 1)), "+", 1).Result()
+			if err != nil {
+				return err
+			}
+			oldest, err := s.client.XRangeN(ctx, k.events(), "-", "+", 1).Result()
+			if err != nil {
+				return err
+			}
+			if len(first) == 1 && len(oldest) == 1 && first[0].ID != oldest[0].ID {
+				low = sequenceOf(first[0]) * 16
+			}
+		}
+		if q.CreatedBefore != 0 {
+			last, err := s.client.XRevRangeN(ctx, k.events(), milli(q.CreatedBefore.Add(skew)), "-", 1).Result()
+			if err != nil {
+				return err
+			}
+			if len(last) == 1 {
+				high = sequenceOf(last[0])*16 + 15
+			}
+		}
+		return nil
+	})
+	return low, high, err
+}
+
+// transactions reads the hashes of a page; one that is gone leaves a hole.
+func (s *Store) transactions(ctx context.Context, k space, members []indexed) (rows []tollgate.Transaction, err error) {
+	if len(members) == 0 {
+		return nil, nil
+	}
+	rows = make([]tollgate.Transaction, len(members))
+	err = s.timed(ctx, "read_transactions", func(ctx context.Context) error {
+		pipe := s.client.Pipeline()
+		replies := make([]*redis.MapStringStringCmd, len(members))
+		for i, m := range members {
+			replies[i] = pipe.HGetAll(ctx, k.object(m.id))
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return err
+		}
+		for i, r := range replies {
+			if f := fields(r.Val()); len(f) > 0 {
+				rows[i] = transactionOf(members[i].id, f)
+			}
+		}
+		return nil
+	})
+	return rows, err
+}
