@@ -13,6 +13,7 @@ import (
 type Command struct {
 	Name string // in upper case: EVALSHA
 	Arg  string // its first argument, the SHA of an EVALSHA; "" without one
+	Args []string
 }
 
 // readCommand reads one command of the Redis protocol: an array of bulk
@@ -31,15 +32,13 @@ func readCommand(r *bufio.Reader) (Command, []byte, error) {
 		return Command{}, nil, err
 	}
 	var words []string
-	for i := range count {
+	for range count {
 		from := len(raw)
 		if raw, err = appendReply(raw, r); err != nil {
 			return Command{}, nil, err
 		}
-		if i < 2 {
-			_, word, _ := bytes.Cut(raw[from:], []byte("\r\n"))
-			words = append(words, string(bytes.TrimSuffix(word, []byte("\r\n"))))
-		}
+		_, word, _ := bytes.Cut(raw[from:], []byte("\r\n"))
+		words = append(words, string(bytes.TrimSuffix(word, []byte("\r\n"))))
 	}
 	return newCommand(words), raw, nil
 }
@@ -50,7 +49,7 @@ func newCommand(words []string) Command {
 		c.Name = strings.ToUpper(words[0])
 	}
 	if len(words) > 1 {
-		c.Arg = words[1]
+		c.Arg, c.Args = words[1], words[1:]
 	}
 	return c
 }

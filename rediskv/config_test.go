@@ -1,0 +1,181 @@
+package rediskv_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/redistest"
+)
+
+func TestApplyConfigIsIdempotent(t *testing.T) {
+	f := newFixture(t)
+	f.clock.advance(time.Hour)
+	if changes, err := f.ApplyConfig(t.Context(), f.config, false); err != nil || len(changes) != 0 {
+		t.Errorf("the same again: %v %v", changes, err)
+	}
+	before := len(f.audit(t).events)
+	f.config.MerchantAccounts[0].Cutoff.CutoffTime = "18:00"
+	dry, err := f.ApplyConfig(t.Context(), f.config, true)
+	if err != nil || len(dry) != 1 || dry[0].Action != "changed" || strings.Join(dry[0].Fields, " ") != "cutoff" {
+		t.Errorf("dry run: %+v %v", dry, err)
+	}
+	if n := len(f.audit(t).events); n != before {
+		t.Errorf("a dry run wrote %d events", n-before)
+	}
+	if _, err := f.ApplyConfig(t.Context(), f.config, false); err != nil {
+		t.Fatal(err)
+	}
+	l := f.audit(t)
+	if last := l.events[len(l.events)-1]; len(l.events) != before+1 || last.Type != tollgate.CutoffUpdated {
+		t.Errorf("%d events, the last %s", len(l.events)-before, last.Type)
+	}
+	a := f.account(t)
+	if a.Cutoff.Version != 2 || a.Revision != 2 || a.UpdatedAt <= a.CreatedAt {
+		t.Errorf("cutoff version %d, revision %d", a.Cutoff.Version, a.Revision)
+	}
+}
+
+func TestVersionsAreImmutable(t *testing.T) {
+	f := newFixture(t)
+	for name, change := range map[string]func(*rediskv.Config){
+		"perimeter": func(c *rediskv.Config) { c.Perimeters[0].Constraints = jsontext.Value(`{}`) },
+		"rule set":  func(c *rediskv.Config) { c.RuleSets[0].Rules = nil },
+		"missing": func(c *rediskv.Config) {
+			c.MerchantAccounts = append([]tollgate.MerchantAccount(nil), c.MerchantAccounts...)
+			c.MerchantAccounts[0].Perimeter.Version = 9
+		},
+	} {
+		c := f.config
+		c.Perimeters = append([]tollgate.PerimeterDocument(nil), c.Perimeters...)
+		c.RuleSets = append([]tollgate.RuleSet(nil), c.RuleSets...)
+		c.Organization.Name = "changed beside it"
+		change(&c)
+		if _, err := f.ApplyConfig(t.Context(), c, false); code(errors.Unwrap(err)) != string(tollgate.CodeParameterInvalid) && code(err) != string(tollgate.CodeParameterInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if o, err := f.Organization(t.Context(), f.caller.Organization); err != nil || o.Revision != 1 {
+		t.Errorf("refused, and yet written: %+v %v", o, err)
+	}
+	// The same constraints in another spelling are the same version.
+	f.config.Perimeters[0].Constraints = jsontext.Value(`{ "payees_blocked" : [ "deny.test" ] }`)
+	if changes, err := f.ApplyConfig(t.Context(), f.config, false); err != nil || len(changes) != 0 {
+		t.Errorf("spelled otherwise: %v %v", changes, err)
+	}
+}
+
+func TestClientsBelongToOneOrganization(t *testing.T) {
+	f := newFixture(t)
+	other := configuration(f.Store)
+	other.Clients = append(other.Clients, f.config.Clients[0])
+	if _, err := f.ApplyConfig(t.Context(), other, false); code(err) != string(tollgate.CodeParameterInvalid) {
+		t.Errorf("another organization's client: %v", err)
+	}
+	c, err := f.Client(t.Context(), f.config.Clients[0].ID)
+	if err != nil || c.OrganizationID != f.caller.Organization {
+		t.Errorf("client: %+v %v", c, err)
+	}
+	if _, err := f.Client(t.Context(), "cli_none"); code(err) != string(tollgate.CodeNotFound) {
+		t.Errorf("unknown client: %v", err)
+	}
+}
+
+func TestReadResource(t *testing.T) {
+	f := newFixture(t)
+	other := newFixtureAt(t, f.url)
+	for kind, ids := range map[string][2]string{
+		"organization":     {f.caller.Organization, other.caller.Organization},
+		"legal_entity":     {f.config.LegalEntities[0].ID, other.config.LegalEntities[0].ID},
+		"merchant_account": {f.config.MerchantAccounts[0].ID, other.config.MerchantAccounts[0].ID},
+		"grant":            {f.config.Grants[0].ID, other.config.Grants[0].ID},
+	} {
+		doc, revision, err := f.ReadResource(t.Context(), f.caller, kind, ids[0])
+		var read struct{ Object, ID string }
+		if err != nil || json.Unmarshal(doc, &read, json.MatchCaseInsensitiveNames(true)) != nil || read.Object != kind || read.ID != ids[0] || revision != 1 {
+			t.Errorf("%s: %s %d %v", kind, doc, revision, err)
+		}
+		if _, _, err := f.ReadResource(t.Context(), f.caller, kind, ids[1]); code(err) != string(tollgate.CodeNotFound) {
+			t.Errorf("%s of another organization: %v", kind, err)
+		}
+		if _, _, err := f.ReadResource(t.Context(), f.caller, kind, f.config.Perimeters[0].ID); code(err) != string(tollgate.CodeNotFound) {
+			t.Errorf("a perimeter as %s: %v", kind, err)
+		}
+	}
+}
+
+func TestAssertionsAreBurnt(t *testing.T) {
+	f := newFixture(t)
+	if err := f.IssueToken(t.Context(), f.issue("a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.IssueToken(t.Context(), f.issue("a")); !errors.Is(err, rediskv.ErrReplayed) {
+		t.Errorf("the same assertion: %v", err)
+	}
+	stale := f.issue("b")
+	stale.ClientRevision = 7
+	if err := f.IssueToken(t.Context(), stale); !errors.Is(err, rediskv.ErrStale) {
+		t.Errorf("another client revision: %v", err)
+	}
+	if err := f.IssueToken(t.Context(), f.issue("b")); err != nil {
+		t.Errorf("not burnt by a refusal: %v", err)
+	}
+}
+
+// What one instance changes reaches another by push.
+func TestWatch(t *testing.T) {
+	f := newFixture(t)
+	other := open(t, f.url, f.clock)
+	go other.Watch(t.Context())
+	id := f.config.MerchantAccounts[0].ID
+	deadline := time.Now().Add(20 * time.Second)
+	for name := "a"; ; name += "a" {
+		f.config.MerchantAccounts[0].Name = name
+		if _, err := f.ApplyConfig(t.Context(), f.config, false); err != nil {
+			t.Fatal(err)
+		}
+		for range 50 {
+			a, err := other.Account(t.Context(), f.caller.Organization, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.Name == name && len(name) > 2 { // the first fill is no push
+				return
+			}
+			time.Sleep(2 * time.Millisecond)
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no push arrived")
+		}
+	}
+}
+
+func TestPartitionsAreFixed(t *testing.T) {
+	server := redistest.Fresh(t)
+	c := newClock()
+	first := open(t, server.URL, c)
+	if first.Partitions() != 64 {
+		t.Errorf("%d partitions", first.Partitions())
+	}
+	_, err := rediskv.Open(t.Context(), rediskv.Options{URL: server.URL, Clock: c.now, Entropy: strings.NewReader(""), Partitions: 8})
+	if err == nil || !strings.Contains(err.Error(), "64") {
+		t.Errorf("another number: %v", err)
+	}
+}
+
+func TestInspect(t *testing.T) {
+	f := newFixture(t)
+	g, err := f.Inspect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kind := redistest.Kind(t); kind != redistest.Miniredis && (!g.AOF || g.Evicts() || g.Version == "" || g.Fsync == "") {
+		t.Errorf("%s: %+v", kind, g)
+	}
+}

@@ -1,0 +1,279 @@
+package rediskv_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+// exercise runs every operation of the store once.
+func exercise(t testing.TB, f *fixture) {
+	t.Helper()
+	ctx := t.Context()
+	a := f.create(t, eur(1000), tollgate.CaptureManual)
+	b := f.create(t, eur(1000), tollgate.CaptureAutomatic)
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(f.capture(ctx, a.ID, 400, false))
+	check(f.move(ctx, a.ID, tollgate.TriggerCancel))
+	_, err := f.Ticket(ctx, f.caller, b.TicketID)
+	check(err)
+	_, err = f.RefusePayment(ctx, f.caller, f.key("refused"), f.account(t), rediskv.Answer{Status: 422, Body: []byte("{}")}, "rule")
+	check(err)
+	_, _, err = f.FindRepeated(ctx, f.caller, f.key("refused"))
+	check(err)
+	check(f.Audit(ctx, f.caller, tollgate.AuditEntry{Type: "access", Outcome: "denied"}))
+	check(f.IssueToken(ctx, f.issue("jti")))
+	_, _, err = f.ReadResource(ctx, f.caller, "merchant_account", a.MerchantAccountID)
+	check(err)
+	f.audit(t)
+}
+
+func (f *fixture) issue(jti string) rediskv.TokenIssue {
+	return rediskv.TokenIssue{Caller: f.caller, JTI: jti, AssertionExpires: f.clock.now().Add(time.Minute), ClientRevision: 1, OrganizationRevision: 1}
+}
+
+// Twenty writers write while events are listed: none is skipped or repeated,
+// in either direction; transactions the same.
+func TestListsWhileOthersWrite(t *testing.T) {
+	f := newFixture(t)
+	const writers, each = 20, 15
+	var g sync.WaitGroup
+	for range writers {
+		g.Go(func() {
+			for range each {
+				f.create(t, eur(100), tollgate.CaptureManual)
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { g.Wait(); close(done) }()
+
+	seen := map[int64]int{}
+	q := rediskv.EventQuery{Limit: 7, Types: tollgate.TypeFilter{"payment.*"}}
+	tx := rediskv.TransactionQuery{Limit: 7, Types: []tollgate.TransactionType{tollgate.TransactionAuthorization}}
+	listed := map[string]int{}
+	for last := false; ; {
+		select {
+		case <-done:
+			last = true
+		default:
+		}
+		events, next, more, err := f.Events(t.Context(), f.caller, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			seen[sequence(t, e)]++
+		}
+		q.After = next
+		rows, position, moreRows, err := f.Transactions(t.Context(), f.caller, tx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range rows {
+			listed[x.ID]++
+		}
+		tx.After = position
+		if last && !more && !moreRows {
+			break
+		}
+	}
+	if len(seen) != writers*each || len(listed) != writers*each {
+		t.Errorf("%d events and %d transactions of %d", len(seen), len(listed), writers*each)
+	}
+	for n, times := range seen {
+		if times != 1 {
+			t.Errorf("event %d came %d times", n, times)
+		}
+	}
+	for id, times := range listed {
+		if times != 1 {
+			t.Errorf("%s came %d times", id, times)
+		}
+	}
+	q = rediskv.EventQuery{Limit: 9, Descending: true}
+	previous := int64(1 << 60)
+	for more := true; more; {
+		var events []jsontext.Value
+		var err error
+		if events, q.After, more, err = f.Events(t.Context(), f.caller, q); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			if n := sequence(t, e); n >= previous {
+				t.Fatalf("%d after %d, descending", n, previous)
+			} else {
+				previous = n
+			}
+		}
+	}
+	if previous != 1 {
+		t.Errorf("descending ends at %d", previous)
+	}
+}
+
+func sequence(t testing.TB, event jsontext.Value) int64 {
+	t.Helper()
+	var e struct {
+		Sequence int64 `json:"sequence"`
+	}
+	if err := json.Unmarshal(event, &e); err != nil {
+		t.Fatal(err)
+	}
+	return e.Sequence
+}
+
+func TestTransactionFilters(t *testing.T) {
+	f := newFixture(t)
+	a := f.create(t, eur(1000), tollgate.CaptureManual)
+	f.clock.advance(time.Hour)
+	between := f.Now()
+	f.clock.advance(time.Hour)
+	b := f.create(t, tollgate.Money{Minor: 500, Currency: "JPY"}, tollgate.CaptureAutomatic)
+	for name, c := range map[string]struct {
+		q    rediskv.TransactionQuery
+		want int
+	}{
+		"all":          {rediskv.TransactionQuery{}, 4 - 1},
+		"authorized":   {rediskv.TransactionQuery{Statuses: []string{"authorized"}}, 1},
+		"two statuses": {rediskv.TransactionQuery{Statuses: []string{"authorized", "pending"}}, 3 - 0},
+		"type":         {rediskv.TransactionQuery{Types: []tollgate.TransactionType{"fee"}}, 1},
+		"currency":     {rediskv.TransactionQuery{Currency: "JPY"}, 3},
+		"payment":      {rediskv.TransactionQuery{PaymentID: b.ID}, 3},
+		"no payment":   {rediskv.TransactionQuery{PaymentID: "pay_none"}, 0},
+		"not an id":    {rediskv.TransactionQuery{PaymentID: "x"}, 0},
+		"account":      {rediskv.TransactionQuery{Accounts: []string{a.MerchantAccountID}}, 4},
+		"other":        {rediskv.TransactionQuery{Accounts: []string{f.config.MerchantAccounts[1].ID}}, 0},
+		"payee":        {rediskv.TransactionQuery{Payee: "shop.example"}, 4},
+		"before":       {rediskv.TransactionQuery{CreatedBefore: between}, 1},
+		"after":        {rediskv.TransactionQuery{CreatedAfter: between}, 3},
+		"neither":      {rediskv.TransactionQuery{CreatedAfter: between, CreatedBefore: between}, 0},
+	} {
+		if name == "all" {
+			c.want = 4
+		}
+		for _, descending := range []bool{false, true} {
+			c.q.Limit, c.q.Descending = 2, descending
+			if got := f.allTransactions(t, c.q); len(got) != c.want {
+				t.Errorf("%s (descending %v): %d, want %d", name, descending, len(got), c.want)
+			}
+		}
+	}
+}
+
+func TestEventFilters(t *testing.T) {
+	f := newFixture(t)
+	a := f.create(t, eur(1000), tollgate.CaptureManual)
+	if err := f.capture(t.Context(), a.ID, 100, true); err != nil {
+		t.Fatal(err)
+	}
+	f.create(t, eur(1000), tollgate.CaptureManual)
+	for name, c := range map[string]struct {
+		q    rediskv.EventQuery
+		want int
+	}{
+		"type":          {rediskv.EventQuery{Types: tollgate.TypeFilter{"payment.captured"}}, 1},
+		"pattern":       {rediskv.EventQuery{Types: tollgate.TypeFilter{"payment.*"}}, 3},
+		"payment":       {rediskv.EventQuery{ObjectID: a.ID}, 2},
+		"ticket":        {rediskv.EventQuery{ObjectID: a.TicketID}, 2},
+		"no object":     {rediskv.EventQuery{ObjectID: "shop.example"}, 0},
+		"account":       {rediskv.EventQuery{MerchantAccountID: a.MerchantAccountID}, 4},
+		"covered":       {rediskv.EventQuery{Accounts: []string{f.config.MerchantAccounts[1].ID}}, 1},
+		"contradiction": {rediskv.EventQuery{Accounts: []string{"ma_x"}, MerchantAccountID: a.MerchantAccountID}, 0},
+	} {
+		c.q.Limit = 100
+		events, _, more, err := f.Events(t.Context(), f.caller, c.q)
+		if err != nil || more || len(events) != c.want {
+			t.Errorf("%s: %d events, more %v, %v; want %d", name, len(events), more, err, c.want)
+		}
+	}
+}
+
+// A log that was trimmed says so; one that lost its tail is read again from a
+// little earlier.
+func TestCursorsOfLogsThatChanged(t *testing.T) {
+	f := newFixture(t)
+	for range 4 {
+		f.create(t, eur(100), tollgate.CaptureManual)
+	}
+	_, early, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Limit: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, end, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, key := f.raw(t)
+	ids, err := raw.XRange(t.Context(), key, "-", "+").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The last event is lost, and another takes its place.
+	if err := raw.XDel(t.Context(), key, ids[len(ids)-1].ID).Err(); err != nil {
+		t.Fatal(err)
+	}
+	f.create(t, eur(200), tollgate.CaptureManual)
+	again, _, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Limit: 100, After: end})
+	if err != nil || len(again) < 1 || sequence(t, again[len(again)-1]) != int64(len(all)+1) {
+		t.Errorf("after a cut: %d events, %v", len(again), err)
+	}
+	if err := raw.XTrimMinID(t.Context(), key, ids[len(ids)-2].ID).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Limit: 1, After: early}); code(err) != string(tollgate.CodeCursorExpired) {
+		t.Errorf("a position that was trimmed: %v", err)
+	}
+}
+
+// raw is a client beside the store, and the key of the organization's events.
+func (f *fixture) raw(t testing.TB) (redis.UniversalClient, string) {
+	t.Helper()
+	c := rawClient(t, f.url)
+	keys := scanKeys(t, c, "*:"+f.caller.Organization+":events")
+	if len(keys) != 1 {
+		t.Fatal(keys)
+	}
+	return c, keys[0]
+}
+
+func TestWaitEvents(t *testing.T) {
+	f := newFixture(t)
+	_, end, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := f.WaitEvents(ctx, f.caller.Organization, end); err != nil || ctx.Err() == nil {
+		t.Errorf("returned %v before anything happened", err)
+	}
+	woken := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		err := f.WaitEvents(ctx, f.caller.Organization, end)
+		if ctx.Err() != nil {
+			err = errors.New("slept through the event")
+		}
+		woken <- err
+	}()
+	f.create(t, eur(100), tollgate.CaptureManual)
+	if err := <-woken; err != nil {
+		t.Error(err)
+	}
+}

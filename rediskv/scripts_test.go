@@ -1,0 +1,108 @@
+package rediskv_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tollgate/rediskv/redistest"
+)
+
+// Every script says in its header what goes in and what comes out; the body
+// uses just that.
+func TestScriptsKeepTheirContract(t *testing.T) {
+	files, err := filepath.Glob("lua/*.lua")
+	if err != nil || len(files) < 10 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		header, body := splitHeader(string(text))
+		for _, banned := range []string{"cjson", "cmsgpack", "bit.", "struct.", "redis.error_reply", "error(", "tostring("} {
+			if strings.Contains(body, banned) {
+				t.Errorf("%s uses %s", file, banned)
+			}
+		}
+		if file == "lua/prelude.lua" {
+			continue
+		}
+		for _, of := range []string{"KEYS", "ARGV"} {
+			declared := highest(section(header, of), `(?:^|[\s,])(\d+) `)
+			if used := highest(body, of+`\[(\d+)\]`); used > declared {
+				t.Errorf("%s: uses %s[%d], its header goes to %d", file, of, used, declared)
+			} else if used < declared && !strings.Contains(body, "unpack(ARGV") && !strings.Contains(body, "ARGV[at") {
+				t.Errorf("%s: header goes to %s %d, the body to %d", file, of, declared, used)
+			}
+		}
+		returned := regexp.MustCompile(`\{'([a-z]+)'`)
+		for _, m := range returned.FindAllStringSubmatch(body, -1) {
+			if !strings.Contains(section(header, "Returns"), "'"+m[1]+"'") {
+				t.Errorf("%s returns %s, which its header does not say", file, m[1])
+			}
+		}
+	}
+}
+
+func splitHeader(text string) (header, body string) {
+	for line := range strings.Lines(text) {
+		if body == "" && strings.HasPrefix(line, "--") {
+			header += strings.TrimPrefix(line, "--")
+		} else {
+			body += line
+		}
+	}
+	return header, body
+}
+
+func section(header, name string) string {
+	_, rest, _ := strings.Cut(header, " "+name+":")
+	for _, next := range []string{" KEYS:", " ARGV:", " Returns:"} {
+		rest, _, _ = strings.Cut(rest, next)
+	}
+	return rest
+}
+
+func highest(text, pattern string) (n int) {
+	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+		i, _ := strconv.Atoi(m[1])
+		n = max(n, i)
+	}
+	return n
+}
+
+// miniredis does not notice keys of several slots, and Redis Cluster lets an
+// undeclared one slip: all keys that travel carry one tag per command.
+func TestOneTagPerScript(t *testing.T) {
+	server := redistest.Single(t)
+	wire := redistest.Proxy(t, server.Addr)
+	f := newFixtureAt(t, wire.URL)
+	exercise(t, f)
+	tag := regexp.MustCompile(`^\{p\d\d\}:`)
+	scripts := 0
+	for _, c := range wire.Sent() {
+		if c.Name != "EVALSHA" && c.Name != "EVAL" {
+			continue
+		}
+		scripts++
+		n, err := strconv.Atoi(c.Args[1])
+		if err != nil {
+			t.Fatal(c.Args)
+		}
+		tags := map[string]bool{}
+		for _, key := range c.Args[2 : 2+n] {
+			tags[tag.FindString(key)] = true
+		}
+		if len(tags) != 1 || tags[""] {
+			t.Errorf("a script with the tags %v: %v", tags, c.Args[2:2+n])
+		}
+	}
+	if scripts < 8 {
+		t.Errorf("only %d scripts travelled", scripts)
+	}
+}
