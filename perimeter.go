@@ -65,14 +65,14 @@ type PerimeterDocument struct {
 // kept and denies everything: a limit that is not understood must not be
 // ignored.
 type constraints struct {
-	Currencies     []Currency     `json:"currencies"`
-	PayeesAllowed  []string       `json:"payees_allowed"`
-	PayeesBlocked  []string       `json:"payees_blocked"`
-	MinimumAmount  string         `json:"minimum_amount"`
-	MaximumAmount  string         `json:"maximum_amount"`
-	ReviewAbove    string         `json:"review_above"`
-	Schedule       *scheduleForm  `json:"schedule"`
-	Unknown        jsontext.Value `json:",unknown"`
+	Currencies     []Currency                `json:"currencies"`
+	PayeesAllowed  []string                  `json:"payees_allowed"`
+	PayeesBlocked  []string                  `json:"payees_blocked"`
+	MinimumAmount  string                    `json:"minimum_amount"`
+	MaximumAmount  string                    `json:"maximum_amount"`
+	ReviewAbove    string                    `json:"review_above"`
+	Schedule       *scheduleForm             `json:"schedule"`
+	Unknown        map[string]jsontext.Value `json:",embed"`
 	minimum        *decimal.Big
 	maximum        *decimal.Big
 	reviewAbove    *decimal.Big
@@ -99,7 +99,7 @@ func (d PerimeterDocument) Compile() (*Perimeter, error) {
 	if err := json.Unmarshal(text, &p.c); err != nil {
 		return nil, fmt.Errorf("perimeter %s@%d: constraints: %w", d.ID, d.Version, err)
 	}
-	p.unknown = len(p.c.Unknown) > 0 && string(p.c.Unknown) != "{}"
+	p.unknown = len(p.c.Unknown) > 0
 	if err := p.c.prepare(); err != nil {
 		return nil, fmt.Errorf("perimeter %s@%d: %w", d.ID, d.Version, err)
 	}

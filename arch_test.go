@@ -1,0 +1,194 @@
+package tollgate_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "tollgate"
+
+// layers gives each top-level folder its height. Imports go down, or stay in
+// their folder: cmd → handlers → { rediskv, wasm } → tollgate.
+var layers = map[string]int{".": 0, "rediskv": 1, "wasm": 1, "handlers": 2, "cmd": 3}
+
+// apart are packages of one folder that must not know each other. The two
+// under handlers meet in Redis.
+var apart = map[string][]string{
+	"handlers":        {"handlers/worker"},
+	"handlers/worker": {"handlers", "handlers/auth"},
+	"handlers/auth":   {"handlers", "handlers/worker"},
+}
+
+// testsOnly are packages that no program may hold.
+var testsOnly = []string{"rediskv/redistest", "handlers/conform"}
+
+// owners are the packages that alone know a third-party module. Tests are held
+// to them too.
+var owners = map[string][]string{
+	"github.com/ericlagergren/decimal":      {"."},
+	"github.com/redis/go-redis/v9":          {"rediskv", "rediskv/redistest"},
+	"github.com/tetratelabs/wazero":         {"wasm"},
+	"github.com/go-jose/go-jose/v4":         {"handlers/auth"},
+	"github.com/julienschmidt/httprouter":   {"handlers"},
+	"github.com/alicebob/miniredis/v2":      {"rediskv/redistest", "cmd/tollgate"},
+	"github.com/getkin/kin-openapi":         {"handlers/conform"},
+	"github.com/spf13/cobra":                {"cmd/tollgate"},
+	"github.com/prometheus/client_golang":   {"handlers", "handlers/worker", "cmd/tollgate"},
+	"github.com/goccy/go-yaml":              {"cmd/tollgate"},
+	"github.com/santhosh-tekuri/jsonschema": {"handlers/conform"},
+}
+
+func TestImportsRunOneWay(t *testing.T) {
+	for _, f := range sources(t) {
+		for _, imported := range f.imports() {
+			target, ours := cut(imported)
+			if !ours {
+				continue
+			}
+			from, to := top(f.pkg), top(target)
+			height, known := layers[to]
+			switch {
+			case !known:
+				t.Errorf("%s imports %s, which is no package of the house", f.name, imported)
+			case from == "scripts" || target == f.pkg: // an external test
+			case slices.Contains(apart[f.pkg], target):
+				t.Errorf("%s: %s must not import %s", f.name, f.pkg, target)
+			case slices.Contains(testsOnly, target) && !f.test:
+				t.Errorf("%s imports %s, which is for tests", f.name, target)
+			case slices.Contains(testsOnly, target): // a test may
+			case from != to && height >= layers[from]:
+				t.Errorf("%s: %s must not import %s", f.name, from, to)
+			}
+		}
+	}
+}
+
+func TestEachLibraryHasItsPackage(t *testing.T) {
+	for _, f := range sources(t) {
+		for _, imported := range f.imports() {
+			for library, pkgs := range owners {
+				if (imported == library || strings.HasPrefix(imported, library+"/")) && !slices.Contains(pkgs, f.pkg) {
+					t.Errorf("%s imports %s; only %s may", f.name, imported, strings.Join(pkgs, ", "))
+				}
+			}
+		}
+	}
+}
+
+// Time, randomness and configuration come in through fields: nothing below cmd
+// asks the machine for them.
+func TestNothingBelowCmdAsksTheMachine(t *testing.T) {
+	asks := map[string][]string{
+		"time": {"Now", "Since", "Until"},
+		"os":   {"Getenv", "LookupEnv", "Environ", "Args"},
+	}
+	for _, f := range sources(t) {
+		if f.test || top(f.pkg) == "cmd" || slices.Contains(testsOnly, f.pkg) {
+			continue
+		}
+		for _, imported := range f.imports() {
+			if slices.Contains([]string{"crypto/rand", "math/rand", "math/rand/v2"}, imported) {
+				t.Errorf("%s imports %s", f.name, imported)
+			}
+		}
+		ast.Inspect(f.file, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := s.X.(*ast.Ident); ok && slices.Contains(asks[x.Name], s.Sel.Name) {
+					t.Errorf("%s: %s.%s", f.set.Position(s.Pos()), x.Name, s.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+}
+
+// The top level is the house of the design and nothing else: no internal, pkg,
+// docs or utils.
+func TestTopLevelFolders(t *testing.T) {
+	allowed := []string{"cmd", "handlers", "rediskv", "scripts", "wasm", "bin", "node_modules"} // the last two are not kept
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !slices.Contains(allowed, e.Name()) {
+			t.Errorf("%s/ is no folder of the house", e.Name())
+		}
+	}
+}
+
+type source struct {
+	name string // from the module's root
+	pkg  string // its folder, "." for the root
+	test bool
+	set  *token.FileSet
+	file *ast.File
+}
+
+// sources parses every Go file of the module. Folders with a go.mod are modules
+// of their own.
+func sources(t *testing.T) []source {
+	t.Helper()
+	var all []source
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		if entry.IsDir() {
+			_, err := os.Stat(filepath.Join(name, "go.mod"))
+			hidden := strings.HasPrefix(entry.Name(), ".") || entry.Name() == "node_modules" || entry.Name() == "testdata"
+			if name != "." && (hidden || err == nil) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if path.Ext(name) != ".go" {
+			return nil
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, name, nil, 0)
+		if err != nil {
+			return err
+		}
+		all = append(all, source{name, path.Dir(name), strings.HasSuffix(name, "_test.go"), set, file})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 10 {
+		t.Fatalf("found %d Go files: the test does not see the module", len(all))
+	}
+	return all
+}
+
+func (f source) imports() []string {
+	var paths []string
+	for _, s := range f.file.Imports {
+		paths = append(paths, strings.Trim(s.Path.Value, `"`))
+	}
+	return paths
+}
+
+// cut gives the folder of an import of this module.
+func cut(imported string) (folder string, ours bool) {
+	if imported == module {
+		return ".", true
+	}
+	return strings.CutPrefix(imported, module+"/")
+}
+
+// top is the first element of a folder.
+func top(folder string) string {
+	first, _, _ := strings.Cut(folder, "/")
+	return first
+}
