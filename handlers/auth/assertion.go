@@ -1,0 +1,176 @@
+package auth
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-json-experiment/json"
+
+	"tollgate"
+)
+
+const (
+	assertionType     = "client-authentication+jwt" // rfc7523bis
+	assertionLifetime = time.Minute                 // of those that SignAssertion makes
+	maxAssertionAhead = 5 * time.Minute             // exp (spec §5)
+)
+
+// Assertion is a client assertion whose signature and claims hold (RFC 7523
+// §3). The caller still has to burn its JTI, once per client, until Expires.
+type Assertion struct {
+	ClientID string
+	JTI      string // 1–128 bytes of any UTF-8
+	KeyID    string // of the client's key that signed it
+	Expires  time.Time
+}
+
+// PeekClientID reads, without verifying anything, which client an assertion
+// claims to be from, so that its keys can be looked up. The id has the shape
+// of an identifier. Errors are refusals of kind ErrInvalidClient.
+func PeekClientID(assertion string) (string, error) {
+	c, reason := parseCompact(assertion)
+	if reason != "" {
+		return "", Refuse(ErrInvalidClient, reason)
+	}
+	claims, ok := parseObject(c.payload)
+	if !ok {
+		return "", Refuse(ErrInvalidClient, ReasonMalformed)
+	}
+	clientID, ok := claims.text("iss")
+	if !ok || !tollgate.ValidID(clientID) {
+		return "", Refuse(ErrInvalidClient, ReasonIssuer)
+	}
+	if subject, ok := claims.text("sub"); !ok || subject != clientID {
+		return "", Refuse(ErrInvalidClient, ReasonSubject)
+	}
+	return clientID, nil
+}
+
+// VerifyAssertion checks an assertion of the client clientID, which has these
+// keys, for this issuer: the token endpoint's issuer identifier, which alone
+// is the audience (never the endpoint's URL, rfc7523bis). Errors are refusals
+// of kind ErrInvalidClient; the signature is checked before the claims, so a
+// reason about a claim comes from the client itself.
+func VerifyAssertion(assertion string, keys ClientKeys, clientID, issuer string, now time.Time) (Assertion, error) {
+	verified, reason := verifyAssertion(assertion, keys, clientID, issuer, now)
+	if reason != "" {
+		return Assertion{}, Refuse(ErrInvalidClient, reason)
+	}
+	return verified, nil
+}
+
+func verifyAssertion(assertion string, keys ClientKeys, clientID, issuer string, now time.Time) (Assertion, Reason) {
+	c, reason := parseCompact(assertion)
+	if reason != "" {
+		return Assertion{}, reason
+	}
+	if c.header.has("typ") {
+		// An access token (at+jwt) is no assertion.
+		if typ, _ := c.header.text("typ"); typ != "JWT" && typ != assertionType {
+			return Assertion{}, ReasonType
+		}
+	}
+	key, ok := keys.find(c.header)
+	if !ok {
+		return Assertion{}, ReasonKey
+	}
+	if reason := c.verify(key.alg, key.verifier); reason != "" {
+		return Assertion{}, reason
+	}
+	claims, ok := parseObject(c.payload)
+	if !ok {
+		return Assertion{}, ReasonMalformed
+	}
+	return checkAssertion(claims, key.id, clientID, issuer, now)
+}
+
+func checkAssertion(claims object, keyID, clientID, issuer string, now time.Time) (Assertion, Reason) {
+	if iss, ok := claims.text("iss"); !ok || iss != clientID || !tollgate.ValidID(iss) {
+		return Assertion{}, ReasonIssuer
+	}
+	if sub, ok := claims.text("sub"); !ok || sub != clientID {
+		return Assertion{}, ReasonSubject
+	}
+	if aud, ok := claims.only("aud"); !ok || aud != issuer || aud == "" {
+		return Assertion{}, ReasonAudience
+	}
+	expires, ok := claims.moment("exp")
+	switch {
+	case !ok || expires.After(now.Add(maxAssertionAhead)):
+		return Assertion{}, ReasonExpiry
+	case !expires.After(now):
+		return Assertion{}, ReasonExpired
+	}
+	for _, name := range [...]string{"iat", "nbf"} {
+		if !claims.has(name) {
+			continue
+		}
+		if at, ok := claims.moment(name); !ok || at.After(now.Add(maxSkew)) {
+			return Assertion{}, ReasonNotYetValid
+		}
+	}
+	jti, ok := claims.text("jti")
+	if !ok || jti == "" || len(jti) > 128 {
+		return Assertion{}, ReasonJTI
+	}
+	return Assertion{ClientID: clientID, JTI: jti, KeyID: keyID, Expires: expires}, ""
+}
+
+// SignAssertion makes the assertion that a client sends: signed with its
+// private JWK, good for one minute and, since jti is burned, for one use. It
+// is for clients; the server has no such key.
+func SignAssertion(privateJWK []byte, clientID, issuer, jti string, now time.Time) (string, error) {
+	signer, err := assertionSigner(privateJWK)
+	if err != nil {
+		return "", fmt.Errorf("sign assertion: %w", err)
+	}
+	payload, err := json.Marshal(struct {
+		Issuer   string `json:"iss"`
+		Subject  string `json:"sub"`
+		Audience string `json:"aud"`
+		Expires  int64  `json:"exp"`
+		IssuedAt int64  `json:"iat"`
+		JTI      string `json:"jti"`
+	}{clientID, clientID, issuer, now.Add(assertionLifetime).Unix(), now.Unix(), jti})
+	if err != nil {
+		return "", fmt.Errorf("sign assertion: %w", err)
+	}
+	signed, err := signCompact(signer, payload)
+	if err != nil {
+		return "", fmt.Errorf("sign assertion: %w", err)
+	}
+	return signed, nil
+}
+
+func assertionSigner(privateJWK []byte) (jose.Signer, error) {
+	jwk, err := parseJWK(privateJWK)
+	if err != nil {
+		return nil, err
+	}
+	if jwk.IsPublic() {
+		return nil, errors.New("a public key cannot sign; the client's private JWK is needed")
+	}
+	alg, err := algorithmOf(jwk)
+	if err != nil {
+		return nil, err
+	}
+	if jwk.KeyID, err = keyIDOf(jwk); err != nil {
+		return nil, err
+	}
+	var key any = jwk
+	if alg == algEd25519 {
+		key = ed25519Signer{jwk.KeyID, jwk.Key.(ed25519.PrivateKey)}
+	}
+	return jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, new(jose.SignerOptions).WithType(assertionType))
+}
+
+func signCompact(signer jose.Signer, payload []byte) (string, error) {
+	jws, err := signer.Sign(payload)
+	if err != nil {
+		return "", err
+	}
+	return jws.CompactSerialize()
+}

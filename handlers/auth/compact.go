@@ -1,0 +1,142 @@
+package auth
+
+import (
+	"encoding/base64"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const (
+	maxCompact = 8 << 10          // bytes of an assertion or a token
+	maxSkew    = 10 * time.Second // by which iat and nbf may be ahead (spec §5)
+)
+
+// compact is a JWS in compact serialization (RFC 7515 §7.1), taken apart and
+// not verified.
+type compact struct {
+	text    string // as received
+	header  object
+	payload []byte
+}
+
+// parseCompact takes a compact JWS apart. go-jose skips CR and LF inside
+// base64 and takes set bits beyond the last byte, so that many texts would be
+// one token; here one token has one text. The reason is "" on success.
+func parseCompact(text string) (compact, Reason) {
+	if text == "" || len(text) > maxCompact {
+		return compact{}, ReasonSize
+	}
+	for i := range len(text) {
+		if !compactByte(text[i]) {
+			return compact{}, ReasonMalformed
+		}
+	}
+	parts := strings.Split(text, ".")
+	if len(parts) != 3 {
+		return compact{}, ReasonMalformed
+	}
+	var decoded [3][]byte
+	for i, part := range parts {
+		raw, err := base64.RawURLEncoding.Strict().DecodeString(part)
+		if err != nil || len(raw) == 0 {
+			return compact{}, ReasonMalformed
+		}
+		decoded[i] = raw
+	}
+	header, ok := parseObject(decoded[0])
+	if !ok {
+		return compact{}, ReasonMalformed
+	}
+	// Nothing here may bring its own key or change how the rest is read
+	// (RFC 7515 §4.1, RFC 7797). A null counts as present.
+	for _, name := range [...]string{"crit", "b64", "jwk", "jku", "x5u", "x5c"} {
+		if header.has(name) {
+			return compact{}, ReasonHeader
+		}
+	}
+	return compact{text, header, decoded[1]}, ""
+}
+
+func compactByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
+}
+
+// verify checks the signature with one algorithm and one public key.
+func (c compact) verify(alg jose.SignatureAlgorithm, key any) Reason {
+	if name, _ := c.header.text("alg"); name != string(alg) {
+		return ReasonAlgorithm
+	}
+	jws, err := jose.ParseSignedCompact(c.text, []jose.SignatureAlgorithm{alg})
+	if err != nil {
+		return ReasonMalformed
+	}
+	if _, err := jws.Verify(key); err != nil {
+		return ReasonSignature
+	}
+	return ""
+}
+
+// object is a JSON object whose members are looked at one by one: for most
+// claims, absent, null and of the wrong type are three different mistakes that
+// decoding into a struct makes one.
+type object map[string]jsontext.Value
+
+// parseObject refuses what is not one JSON object, duplicate names at any
+// depth, invalid UTF-8 and trailing data.
+func parseObject(raw []byte) (object, bool) {
+	var o object
+	err := json.Unmarshal(raw, &o)
+	return o, err == nil && o != nil
+}
+
+func (o object) has(name string) bool {
+	_, ok := o[name]
+	return ok
+}
+
+// text is the value of a member that is a JSON string.
+func (o object) text(name string) (string, bool) { return text(o[name]) }
+
+func text(value jsontext.Value) (string, bool) {
+	if value.Kind() != '"' {
+		return "", false
+	}
+	unquoted, err := jsontext.AppendUnquote(nil, value)
+	return string(unquoted), err == nil
+}
+
+// only is the value of a member that is a JSON string or an array of exactly
+// one (RFC 7519 §4.1.3 allows both forms for aud).
+func (o object) only(name string) (string, bool) {
+	value := o[name]
+	if value.Kind() != '[' {
+		return text(value)
+	}
+	var list []jsontext.Value
+	if err := json.Unmarshal(value, &list); err != nil || len(list) != 1 {
+		return "", false
+	}
+	return text(list[0])
+}
+
+// moment is the value of a member that is a NumericDate (RFC 7519 §2): a JSON
+// number of seconds, fractions allowed, from 1970 to the year 9999.
+func (o object) moment(name string) (time.Time, bool) {
+	value := o[name]
+	if value.Kind() != '0' {
+		return time.Time{}, false
+	}
+	const lastSecond = 253_402_300_799
+	seconds, err := strconv.ParseFloat(string(value), 64)
+	if err != nil || seconds < 0 || seconds > lastSecond {
+		return time.Time{}, false
+	}
+	whole, fraction := math.Modf(seconds)
+	return time.Unix(int64(whole), int64(fraction*1e9)).UTC(), true
+}

@@ -1,0 +1,139 @@
+package auth
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-json-experiment/json"
+)
+
+// Keys are the server's own keys: the first signs, all are published and
+// verify (RFC 7517 §5). They can be replaced while in use.
+type Keys struct{ current atomic.Pointer[keySet] }
+
+type keySet struct {
+	signer jose.Signer
+	public map[string]*ecdsa.PublicKey // by kid
+	jwks   []byte
+}
+
+// ParseSigningKeys reads private P-256 JWKs, such as GenerateSigningKey makes.
+// A key's id is its RFC 7638 thumbprint. Errors name the position of a key and
+// never its content: not a private P-256 key, d that does not belong to x and
+// y, alg other than ES256, use other than sig, a kid that is not the
+// thumbprint, the same key twice, no key at all.
+func ParseSigningKeys(jwks ...[]byte) (*Keys, error) {
+	if len(jwks) == 0 {
+		return nil, errors.New("signing keys: none given")
+	}
+	set := &keySet{public: make(map[string]*ecdsa.PublicKey, len(jwks))}
+	var published jose.JSONWebKeySet
+	for i, raw := range jwks {
+		key, err := parseSigningKey(raw)
+		if err != nil {
+			return nil, fmt.Errorf("signing key %d: %w", i+1, err)
+		}
+		if _, twice := set.public[key.KeyID]; twice {
+			return nil, fmt.Errorf("signing key %d: the same key as one before", i+1)
+		}
+		if set.signer == nil {
+			options := new(jose.SignerOptions).WithType(tokenType)
+			set.signer, err = jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, options)
+			if err != nil {
+				return nil, fmt.Errorf("signing key %d: %w", i+1, err)
+			}
+		}
+		public := key.Public()
+		set.public[key.KeyID] = public.Key.(*ecdsa.PublicKey)
+		published.Keys = append(published.Keys, public)
+	}
+	var err error
+	if set.jwks, err = json.Marshal(published); err != nil {
+		return nil, fmt.Errorf("signing keys: %w", err)
+	}
+	keys := new(Keys)
+	keys.current.Store(set)
+	return keys, nil
+}
+
+func parseSigningKey(raw []byte) (key jose.JSONWebKey, err error) {
+	if key, err = parseJWK(raw); err != nil {
+		return key, err
+	}
+	private, ok := key.Key.(*ecdsa.PrivateKey)
+	if !ok || private.Curve != elliptic.P256() {
+		return key, errors.New("not a private P-256 JWK")
+	}
+	if key.Algorithm != "" && key.Algorithm != string(jose.ES256) {
+		return key, errors.New("alg is not ES256")
+	}
+	thumbprint, err := keyThumbprint(private)
+	if err != nil {
+		return key, err
+	}
+	if key.KeyID != "" && key.KeyID != thumbprint {
+		return key, errors.New("kid is not the RFC 7638 thumbprint")
+	}
+	return jose.JSONWebKey{Key: private, KeyID: thumbprint, Algorithm: string(jose.ES256), Use: "sig"}, nil
+}
+
+// JWKS is the public JWK set as JSON, the same bytes until the keys are
+// replaced. The slice is the caller's.
+func (k *Keys) JWKS() []byte { return bytes.Clone(k.current.Load().jwks) }
+
+// Replace puts the keys of other in the place of these, for all who hold k:
+// tokens signed by keys that are gone are refused from then on, cached or not.
+func (k *Keys) Replace(other *Keys) { k.current.Store(other.current.Load()) }
+
+func (k *Keys) published(kid string) (*ecdsa.PublicKey, bool) {
+	key, ok := k.current.Load().public[kid]
+	return key, ok
+}
+
+// maxJWK is above a private RSA key of 4096 bits, the largest of interest.
+const maxJWK = 8 << 10
+
+// parseJWK reads one JWK of any supported type, private or public. go-jose
+// checks that points lie on their curve and that p·q = n, but not that an
+// elliptic d belongs to its x and y: such a key would sign what nobody could
+// verify.
+func parseJWK(raw []byte) (jose.JSONWebKey, error) {
+	var key jose.JSONWebKey
+	if len(raw) > maxJWK {
+		return key, errors.New("JWK longer than 8 KiB")
+	}
+	if err := json.Unmarshal(raw, &key); err != nil {
+		// The cause may quote the text, which may be a private key.
+		return key, errors.New("not a JWK of a supported type")
+	}
+	if key.Use != "" && key.Use != "sig" {
+		return key, errors.New("use is not sig")
+	}
+	if private, ok := key.Key.(*ecdsa.PrivateKey); ok {
+		d, err := private.Bytes()
+		if err != nil {
+			return key, errors.New("d is not a private key of its curve")
+		}
+		derived, err := ecdsa.ParseRawPrivateKey(private.Curve, d)
+		if err != nil || !derived.PublicKey.Equal(&private.PublicKey) {
+			return key, errors.New("d does not belong to x and y")
+		}
+	}
+	return key, nil
+}
+
+// keyThumbprint is the RFC 7638 thumbprint of a key, SHA-256 in base64url.
+func keyThumbprint(key any) (string, error) {
+	sum, err := (&jose.JSONWebKey{Key: key}).Thumbprint(crypto.SHA256)
+	if err != nil {
+		return "", fmt.Errorf("thumbprint: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(sum), nil
+}

@@ -1,0 +1,46 @@
+// Package wasm runs pricing rules. It is the only package that knows wazero.
+//
+// A rule is a WebAssembly module with the ABI "tollgate:rule/1": integers
+// only, no imports, no start function, and a manifest in a custom section. The
+// Engine checks a module's structure, adds fuel counting to it, compiles it
+// and keeps it under its citation; Quote runs a list of rules and returns fee
+// lines. The host writes the citation of every line; a module cannot name one.
+//
+// # The ABI
+//
+// A module exports memory, tg_buf() → i32 and quote(len i32) → i32. tg_buf
+// returns the address of a window of 4096 bytes, 8-aligned, that stays valid.
+// The host writes a request there, calls quote with the request's length, and
+// reads the reply from the same window. All numbers are little-endian.
+//
+//	request                          reply
+//	 0 u16   abi = 1                  0 u32 status: 0 lines, 1 refusal
+//	 2 u16   header length = 64       4 u32 count of lines, at most 16
+//	 4 u32   total length             8 u64 zero
+//	 8 i64   amount, minor units     16 lines, 24 bytes each:
+//	16 u8[8] currency, zero-padded      i64 amount, minor units
+//	24 u8    its exponent               u32 label offset
+//	25 u8[3] zero                       u32 label length, 0: the manifest's
+//	28 u32   payee offset               u64 zero
+//	32 u32   payee length            or, when the status is 1, a refusal:
+//	36 u32   parameters offset       16 u32 code offset
+//	40 u32   parameters length       20 u32 code length
+//	44 u32   lines before            24 u32 message offset
+//	48 i64   sum of the lines before 28 u32 message length
+//	56 u32   capture index
+//	60 u32   zero
+//	64       bytes
+//
+// quote returns the reply's length, 16…4096; a negative number is a fault.
+// Text lies behind the reply's fixed part and inside its length. Anything else
+// is a bad reply and fails the rule.
+//
+// # What a module can do to the service
+//
+// Fuel ends every call: each function and each loop charges for its
+// instructions before it runs them, bulk memory operations by size. The
+// counters are part of the instrumented module, so a count is the same on
+// every machine. Memory is at most 1 MiB. A module may keep state from call to
+// call, for instances are used again; golden cases, run shuffled on fresh and
+// on used instances, find such modules before they are released.
+package wasm

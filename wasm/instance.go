@@ -1,0 +1,107 @@
+package wasm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"tollgate"
+)
+
+// rule is a loaded module with its idle instances.
+type rule struct {
+	citation tollgate.Citation
+	manifest Manifest
+	sha256   string // of the module as it was given
+	runtime  wazero.Runtime
+	compiled wazero.CompiledModule
+	idle     sync.Pool // of *instance
+}
+
+// instance is a module with a memory of its own. It is used by one goroutine
+// at a time: api.Function is not safe for two.
+type instance struct {
+	module api.Module
+	memory api.Memory
+	quote  api.Function
+	fuel   api.MutableGlobal // nil in a module that was not instrumented
+	buffer uint32            // address of the window
+	labels labels
+	stack  [1]uint64
+}
+
+var errFuel = fmt.Errorf("more than %d units of fuel", fuelPerCall)
+
+// acquire takes an idle instance or makes one. To give it back is idle.Put;
+// one that may have been left in any state is discarded instead.
+func (r *rule) acquire(ctx context.Context) (*instance, error) {
+	if i, ok := r.idle.Get().(*instance); ok {
+		return i, nil
+	}
+	return r.instantiate(ctx)
+}
+
+func (i *instance) discard(ctx context.Context) { _ = i.module.Close(ctx) }
+
+func (r *rule) instantiate(ctx context.Context) (*instance, error) {
+	// No name, so that there can be many; no _start, which is wazero's default.
+	module, err := r.runtime.InstantiateModule(ctx, r.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	if err != nil {
+		return nil, fmt.Errorf("instantiate: %w", err)
+	}
+	i := &instance{module: module, memory: module.Memory(), quote: module.ExportedFunction(exportQuote)}
+	i.fuel, _ = module.ExportedGlobal(fuelExport).(api.MutableGlobal)
+	if err := i.locate(ctx); err != nil {
+		i.discard(ctx)
+		return nil, fmt.Errorf("%s: %w", exportBuffer, err)
+	}
+	// wazero's store refers to every open module: one that the pool drops
+	// would stay in memory until the engine closes.
+	runtime.AddCleanup(i, func(m api.Module) { _ = m.Close(context.Background()) }, module)
+	return i, nil
+}
+
+// locate asks the module where its window is.
+func (i *instance) locate(ctx context.Context) error {
+	if err := i.call(ctx, i.module.ExportedFunction(exportBuffer)); err != nil {
+		return err
+	}
+	i.buffer = uint32(i.stack[0])
+	if i.buffer%8 != 0 {
+		return fmt.Errorf("address %d is not a multiple of 8", i.buffer)
+	}
+	if _, err := i.window(); err != nil {
+		return err
+	}
+	return nil
+}
+
+var errWindow = errors.New("the window lies outside the memory")
+
+// window is the memory that host and module share during a call. It is valid
+// until the module runs again, because its memory may then move.
+func (i *instance) window() ([]byte, error) {
+	w, ok := i.memory.Read(i.buffer, windowSize)
+	if !ok {
+		return nil, errWindow
+	}
+	return w, nil
+}
+
+// call runs a function on i.stack with fresh fuel.
+func (i *instance) call(ctx context.Context, f api.Function) error {
+	if i.fuel == nil {
+		return f.CallWithStack(ctx, i.stack[:])
+	}
+	i.fuel.Set(fuelPerCall)
+	err := f.CallWithStack(ctx, i.stack[:])
+	if err != nil && int64(i.fuel.Get()) < 0 {
+		return errFuel
+	}
+	return err
+}

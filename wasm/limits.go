@@ -1,0 +1,40 @@
+package wasm
+
+// What a module may be (spec §8: "1,000,000 fuel, 1 MiB memory, 256 KiB
+// module"). The structural limits are checked before wazero sees a byte: its
+// decoder allocates by the counts that it reads, and its compiler takes time
+// out of proportion for large functions and ignores its context.
+const (
+	maxModule    = 256 << 10 // bytes
+	maxBody      = 32 << 10  // bytes of one function
+	maxLocals    = 256       // of one function, parameters included
+	maxParams    = 32
+	maxTypes     = 256
+	maxFunctions = 2048
+	maxGlobals   = 256
+	maxExports   = 64
+	maxName      = 128 // bytes of an exported name
+	maxSegments  = 256 // data segments; element segments
+	maxTable     = 1024
+	maxDepth     = 128  // nested blocks of one function
+	maxCharges   = 256  // loops, bulk operations and memory.grow of one function
+	maxTargets   = 1024 // of one br_table
+	memoryPages  = 16   // of 64 KiB
+)
+
+// What a call may use.
+const (
+	fuelPerCall = 1_000_000
+
+	// fuelPerEntry is charged for entering a function, beside its
+	// instructions and locals. It bounds the depth of a recursion, and with
+	// it the stack, to a few MiB.
+	fuelPerEntry = 32
+
+	// fuelPerGrow is charged for memory.grow, which leaves compiled code and
+	// may copy all of the memory.
+	fuelPerGrow = 4096
+
+	// fuelShift: memory.copy and memory.fill cost one unit per 8 bytes.
+	fuelShift = 3
+)

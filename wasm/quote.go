@@ -1,0 +1,131 @@
+package wasm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tollgate"
+)
+
+// Quote runs rules in their order and appends their lines to dst. Each rule
+// sees how many lines the rules before it made and what they add up to. It
+// reads and writes nothing outside the engine, and the same input and modules
+// give the same lines on every machine. With room in dst it does not allocate.
+//
+// The error is a *tollgate.Error: CodeRuleRejected with the rule's own message
+// when it refuses the payment; CodeRuleFailed when the rule is not loaded,
+// traps, runs out of fuel, or replies with nonsense (the cause says which, for
+// the log); CodeAmountInvalid, CodeCurrencyUnsupported or CodePayeeInvalid for
+// an input that no request can carry. dst is then returned as it came.
+func (e *Engine) Quote(dst []tollgate.FeeLine, rules []tollgate.Citation, in tollgate.PricingInput) ([]tollgate.FeeLine, error) {
+	exponent, err := checkInput(&in)
+	if err != nil {
+		return dst, err
+	}
+	loaded := *e.rules.Load()
+	first := len(dst)
+	var sum int64
+	for i := range rules {
+		from := len(dst)
+		r, ok := loaded[rules[i]]
+		if !ok {
+			return dst[:first], failed(rules[i], errNotLoaded)
+		}
+		if e.Observe == nil {
+			dst, err = r.run(dst, &in, exponent, from-first, sum)
+		} else {
+			dst, err = e.observed(r, dst, &in, exponent, from-first, sum)
+		}
+		if err != nil {
+			return dst[:first], err
+		}
+		for j := from; j < len(dst); j++ {
+			sum += dst[j].Amount.Minor
+		}
+	}
+	return dst, nil
+}
+
+var errNotLoaded = errors.New("the rule is not loaded")
+
+func (e *Engine) observed(r *rule, dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent byte, lines int, sum int64) ([]tollgate.FeeLine, error) {
+	var start, end time.Time
+	if e.Now != nil {
+		start = e.Now()
+	}
+	dst, err := r.run(dst, in, exponent, lines, sum)
+	if e.Now != nil {
+		end = e.Now()
+	}
+	e.Observe(r.citation, end.Sub(start), err)
+	return dst, err
+}
+
+// run calls one rule on one instance.
+func (r *rule) run(dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent byte, lines int, sum int64) ([]tollgate.FeeLine, error) {
+	// Fuel ends the call, not a context: a module cannot wait for anything.
+	ctx := context.Background()
+	i, err := r.acquire(ctx)
+	if err != nil {
+		return dst, failed(r.citation, err)
+	}
+	out, err := i.price(ctx, r, dst, in, exponent, lines, sum)
+	if err == nil {
+		r.idle.Put(i)
+		return out, nil
+	}
+	if no, ok := err.(*refusal); ok {
+		r.idle.Put(i)
+		return dst, rejected(r.citation, no)
+	}
+	i.discard(ctx)
+	return dst, failed(r.citation, err)
+}
+
+func (i *instance) price(ctx context.Context, r *rule, dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent byte, lines int, sum int64) ([]tollgate.FeeLine, error) {
+	w, err := i.window()
+	if err != nil {
+		return dst, err
+	}
+	i.stack[0] = uint64(putRequest(w, in, exponent, lines, sum))
+	if err := i.call(ctx, i.quote); err != nil {
+		return dst, err
+	}
+	// The memory may have grown and moved.
+	if w, err = i.window(); err != nil {
+		return dst, err
+	}
+	return r.readReply(dst, w, int32(uint32(i.stack[0])), in.Amount.Currency, sum, &i.labels)
+}
+
+func checkInput(in *tollgate.PricingInput) (exponent byte, err error) {
+	if in.Amount.Minor < 0 || in.Amount.Minor > tollgate.MaxMinor {
+		return 0, inputError(tollgate.CodeAmountInvalid, "amount", "An amount is at most 15 digits and not negative.")
+	}
+	if len(in.Amount.Currency) != 3 {
+		return 0, inputError(tollgate.CodeCurrencyUnsupported, "currency", "A currency is an ISO 4217 code.")
+	}
+	if len(in.Payee) > maxPayee {
+		return 0, inputError(tollgate.CodePayeeInvalid, "payee", "A payee has at most 255 bytes.")
+	}
+	return byte(in.Amount.Currency.Exponent()), nil
+}
+
+func inputError(code tollgate.Code, param, message string) error {
+	return &tollgate.Error{Code: code, Param: param, Message: message}
+}
+
+// rejected and failed take the citation by value so that the pointer in the
+// error allocates on these paths only.
+func rejected(c tollgate.Citation, no *refusal) error {
+	return &tollgate.Error{Code: tollgate.CodeRuleRejected, Message: no.Error(), Rule: &c}
+}
+
+func failed(c tollgate.Citation, cause error) error {
+	return &tollgate.Error{
+		Code: tollgate.CodeRuleFailed, Rule: &c, Cause: cause,
+		Message: fmt.Sprintf("The pricing rule %s could not be evaluated.", c),
+	}
+}

@@ -1,0 +1,51 @@
+package wasm
+
+import (
+	"encoding/binary"
+
+	"tollgate"
+)
+
+// Names and numbers of ABI tollgate:rule/1 (package comment).
+const (
+	exportMemory = "memory"
+	exportBuffer = "tg_buf"
+	exportQuote  = "quote"
+
+	abiVersion    = 1
+	windowSize    = 4096
+	requestHeader = 64
+	replyHeader   = 16
+	lineSize      = 24
+	refusalSize   = 32
+	maxLines      = 16
+	statusLines   = 0
+	statusRefusal = 1
+
+	maxPayee = 255
+)
+
+// putRequest writes a request into the window and returns its length. The
+// payee has at most maxPayee bytes, so it always fits.
+func putRequest(w []byte, in *tollgate.PricingInput, exponent byte, lines int, sum int64) uint32 {
+	le := binary.LittleEndian
+	total := uint32(requestHeader + len(in.Payee))
+	_ = w[requestHeader+maxPayee]
+	le.PutUint16(w[0:], abiVersion)
+	le.PutUint16(w[2:], requestHeader)
+	le.PutUint32(w[4:], total)
+	le.PutUint64(w[8:], uint64(in.Amount.Minor))
+	le.PutUint64(w[16:], 0)
+	copy(w[16:24], in.Amount.Currency)
+	le.PutUint32(w[24:], uint32(exponent))
+	le.PutUint32(w[28:], requestHeader)
+	le.PutUint32(w[32:], uint32(len(in.Payee)))
+	le.PutUint32(w[36:], total)
+	le.PutUint32(w[40:], 0)
+	le.PutUint32(w[44:], uint32(lines))
+	le.PutUint64(w[48:], uint64(sum))
+	le.PutUint32(w[56:], in.CaptureIndex)
+	le.PutUint32(w[60:], 0)
+	copy(w[requestHeader:], in.Payee)
+	return total
+}

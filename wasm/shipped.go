@@ -1,0 +1,100 @@
+package wasm
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate"
+)
+
+// rulesFS has the released rules: rules/<name>/v<version>/ holds a rule's
+// table, the module that Build makes of it and its golden cases, so that a
+// citation is a path. rules/SHA256SUMS freezes what is released.
+//
+//go:embed rules/SHA256SUMS rules/*/*/rule.toml rules/*/*/rule.wasm rules/*/*/golden.json
+var rulesFS embed.FS
+
+// ShippedRule is a rule that the binary brings along.
+type ShippedRule struct {
+	Citation tollgate.Citation
+	Source   []byte // the table in TOML
+	Module   []byte
+	Golden   []GoldenCase
+}
+
+// GoldenCase is an input with the outcome that a version of a rule must always
+// have: lines, a refusal, or a failure.
+type GoldenCase struct {
+	Amount   string            `json:"amount"`
+	Currency tollgate.Currency `json:"currency"`
+	Payee    string            `json:"payee,omitempty"`
+	Lines    []GoldenLine      `json:"lines,omitempty"`
+	Refused  string            `json:"refused,omitempty"` // the error's message
+	Failed   bool              `json:"failed,omitempty"`
+}
+
+// GoldenLine is an expected fee line.
+type GoldenLine struct {
+	Label  string `json:"label"`
+	Amount string `json:"amount"`
+}
+
+// Shipped returns the rules that the binary brings along, ordered by name and
+// version.
+func Shipped() ([]ShippedRule, error) {
+	modules, err := fs.Glob(rulesFS, "rules/*/*/rule.wasm")
+	if err != nil {
+		return nil, fmt.Errorf("shipped rules: %w", err)
+	}
+	var all []ShippedRule
+	for _, file := range modules {
+		r, err := shipped(path.Dir(file))
+		if err != nil {
+			return nil, fmt.Errorf("shipped rule %s: %w", file, err)
+		}
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b ShippedRule) int {
+		return cmp.Or(cmp.Compare(a.Citation.Name, b.Citation.Name), cmp.Compare(a.Citation.Version, b.Citation.Version))
+	})
+	return all, nil
+}
+
+func shipped(dir string) (r ShippedRule, err error) {
+	name, version := path.Base(path.Dir(dir)), path.Base(dir)
+	if r.Citation, err = tollgate.ParseCitation("rule:" + name + "@" + version); err != nil {
+		return r, err
+	}
+	if r.Source, err = rulesFS.ReadFile(dir + "/rule.toml"); err != nil {
+		return r, err
+	}
+	if r.Module, err = rulesFS.ReadFile(dir + "/rule.wasm"); err != nil {
+		return r, err
+	}
+	golden, err := rulesFS.ReadFile(dir + "/golden.json")
+	if err != nil {
+		return r, err
+	}
+	return r, json.Unmarshal(golden, &r.Golden, json.RejectUnknownMembers(true))
+}
+
+// LoadShipped loads every shipped rule.
+func (e *Engine) LoadShipped(ctx context.Context) error {
+	all, err := Shipped()
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		if err := e.Load(ctx, r.Citation, r.Module); err != nil {
+			return err
+		}
+	}
+	return nil
+}
