@@ -1,6 +1,7 @@
 package rediskv_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -132,7 +133,17 @@ func TestAssertionsAreBurnt(t *testing.T) {
 func TestWatch(t *testing.T) {
 	f := newFixture(t)
 	other := open(t, f.url, f.clock)
-	go other.Watch(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { other.Watch(ctx); close(ended) }()
+	defer func() {
+		cancel()
+		select {
+		case <-ended:
+		case <-time.After(10 * time.Second):
+			t.Error("watching does not end with its context")
+		}
+	}()
 	id := f.config.MerchantAccounts[0].ID
 	deadline := time.Now().Add(20 * time.Second)
 	for name := "a"; ; name += "a" {
