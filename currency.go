@@ -34,8 +34,10 @@ var exponents = func() map[Currency]uint8 {
 func ParseCurrency(s string) (Currency, error) {
 	c := Currency(s)
 	if _, ok := exponents[c]; !ok {
-		return "", &Error{Code: CodeCurrencyUnsupported, Param: "currency",
-			Message: fmt.Sprintf("%s is not an active ISO 4217 currency code in upper case.", quoted(s))}
+		return "", &Error{
+			Code: CodeCurrencyUnsupported, Param: "currency",
+			Message: fmt.Sprintf("%s is not an active ISO 4217 currency code in upper case.", quoted(s)),
+		}
 	}
 	return c, nil
 }

@@ -63,8 +63,10 @@ type Event struct {
 // NewEvent makes an event whose data is the JSON of the given struct.
 func NewEvent(id string, t EventType, at Instant, org, account, request string, data any) (Event, error) {
 	text, err := json.Marshal(data, json.Deterministic(true))
-	return Event{Object: "event", ID: id, CreatedAt: at, Type: t, SchemaVersion: SchemaVersion, OrganizationID: org,
-		MerchantAccountID: optional(account), RequestID: optional(request), Data: text}, err
+	return Event{
+		Object: "event", ID: id, CreatedAt: at, Type: t, SchemaVersion: SchemaVersion, OrganizationID: org,
+		MerchantAccountID: optional(account), RequestID: optional(request), Data: text,
+	}, err
 }
 
 // Split is the event's JSON around the place of its sequence number, which

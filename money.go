@@ -33,16 +33,20 @@ var decimals = decimal.Context{
 // CodeAmountScaleInvalid for more decimal places than the currency has.
 func ParseMoney(s string, c Currency) (Money, error) {
 	if !decimalForm(s) {
-		return Money{}, &Error{Code: CodeAmountInvalid, Param: "amount",
-			Message: `An amount is a decimal string such as "10.00": no sign, no exponent, no leading zeros, at most 15 digits before the point and 4 after it.`}
+		return Money{}, &Error{
+			Code: CodeAmountInvalid, Param: "amount",
+			Message: `An amount is a decimal string such as "10.00": no sign, no exponent, no leading zeros, at most 15 digits before the point and 4 after it.`,
+		}
 	}
 	places := 0
 	if dot := strings.IndexByte(s, '.'); dot >= 0 {
 		places = len(s) - dot - 1
 	}
 	if places > c.Exponent() {
-		return Money{}, &Error{Code: CodeAmountScaleInvalid, Param: "amount",
-			Message: fmt.Sprintf("%s has %d decimal places; this amount has %d.", c, c.Exponent(), places)}
+		return Money{}, &Error{
+			Code: CodeAmountScaleInvalid, Param: "amount",
+			Message: fmt.Sprintf("%s has %d decimal places; this amount has %d.", c, c.Exponent(), places),
+		}
 	}
 	// The form is checked, so SetString can see neither NaN nor an exponent.
 	d, ok := decimals.SetString(new(decimal.Big), s)
@@ -51,8 +55,10 @@ func ParseMoney(s string, c Currency) (Money, error) {
 	}
 	minor, ok := toMinor(d, c.Exponent())
 	if !ok {
-		return Money{}, &Error{Code: CodeAmountInvalid, Param: "amount",
-			Message: "An amount has at most 15 digits, counted in the currency's minor unit."}
+		return Money{}, &Error{
+			Code: CodeAmountInvalid, Param: "amount",
+			Message: "An amount has at most 15 digits, counted in the currency's minor unit.",
+		}
 	}
 	return Money{minor, c}, nil
 }

@@ -125,9 +125,11 @@ var transitions = map[PaymentStatus]map[Trigger]Transition{
 func (p *Payment) Next(t Trigger) (Transition, error) {
 	next, ok := transitions[p.Status][t]
 	if !ok {
-		return Transition{}, &Error{Code: CodePaymentStateInvalid,
+		return Transition{}, &Error{
+			Code:    CodePaymentStateInvalid,
 			Message: fmt.Sprintf("A payment that is %s cannot take this step.", p.Status),
-			Context: ErrorContext{PaymentID: p.ID, TicketID: p.TicketID, Status: p.Status}}
+			Context: ErrorContext{PaymentID: p.ID, TicketID: p.TicketID, Status: p.Status},
+		}
 	}
 	return next, nil
 }
@@ -187,14 +189,18 @@ func (p *Payment) Capture(amount Money, final bool, at Instant) (Transition, Mon
 		return next, Money{}, err
 	}
 	if amount.Minor > p.AmountCapturable.Minor {
-		return next, Money{}, &Error{Code: CodeCaptureExceeds, Param: "amount",
+		return next, Money{}, &Error{
+			Code: CodeCaptureExceeds, Param: "amount",
 			Message: fmt.Sprintf("%s of this payment can still be captured.", p.AmountCapturable),
-			Context: ErrorContext{PaymentID: p.ID, TicketID: p.TicketID, Status: p.Status}}
+			Context: ErrorContext{PaymentID: p.ID, TicketID: p.TicketID, Status: p.Status},
+		}
 	}
 	if p.Captures >= MaxCaptures {
-		return next, Money{}, &Error{Code: CodeCaptureLimitReached,
+		return next, Money{}, &Error{
+			Code:    CodeCaptureLimitReached,
 			Message: fmt.Sprintf("A payment can be captured at most %d times.", MaxCaptures),
-			Context: ErrorContext{PaymentID: p.ID, TicketID: p.TicketID, Status: p.Status}}
+			Context: ErrorContext{PaymentID: p.ID, TicketID: p.TicketID, Status: p.Status},
+		}
 	}
 	p.AmountCapturable.Minor -= amount.Minor
 	p.AmountCaptured.Minor += amount.Minor

@@ -21,8 +21,10 @@ func ParsePayee(s string) (string, error) {
 		ok = s[i] > ' ' && s[i] < 0x7f
 	}
 	if !ok {
-		return "", &Error{Code: CodePayeeInvalid, Param: "payee",
-			Message: "A payee is a host name or a payee address: 1 to 255 printable ASCII characters without spaces (an international host name in punycode)."}
+		return "", &Error{
+			Code: CodePayeeInvalid, Param: "payee",
+			Message: "A payee is a host name or a payee address: 1 to 255 printable ASCII characters without spaces (an international host name in punycode).",
+		}
 	}
 	if hostName.MatchString(s) {
 		s = strings.ToLower(strings.TrimSuffix(s, "."))

@@ -131,19 +131,19 @@ func (s *Store) Refresh(org string) { s.cache.forget(org) }
 // connection everything is read again: a change may have been missed.
 func (s *Store) Watch(ctx context.Context) {
 	sub := s.client.Subscribe(ctx, configChannel)
-	// Receive does not return when its context ends, only when it is closed.
-	defer context.AfterFunc(ctx, func() { sub.Close() })()
 	defer sub.Close()
-	for ctx.Err() == nil {
-		message, err := sub.Receive(ctx)
-		switch m := message.(type) {
-		case *redis.Message:
-			s.cache.forget(m.Payload)
-		case *redis.Subscription:
-			s.cache.forget("")
-		}
-		if err != nil {
-			sleep(ctx, cacheRetry)
+	messages := sub.ChannelWithSubscriptions() // pings, and subscribes again after a lost connection
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case message := <-messages:
+			switch m := message.(type) {
+			case *redis.Message:
+				s.cache.forget(m.Payload)
+			case *redis.Subscription:
+				s.cache.forget("")
+			}
 		}
 	}
 }

@@ -119,6 +119,8 @@ func unavailable(operation string, err error) error {
 }
 
 func storeUnavailable(operation string, err error) error {
-	return &tollgate.Error{Code: tollgate.CodeStoreUnavailable, Message: "The store cannot be reached at the moment. Try again.",
-		Cause: fmt.Errorf("redis %s: %w", operation, err)}
+	return &tollgate.Error{
+		Code: tollgate.CodeStoreUnavailable, Message: "The store cannot be reached at the moment. Try again.",
+		Cause: fmt.Errorf("redis %s: %w", operation, err),
+	}
 }

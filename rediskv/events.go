@@ -87,7 +87,6 @@ func (q *EventQuery) match(m redis.XMessage) bool {
 // go on from, which is always a place to tail from.
 func (s *Store) Events(ctx context.Context, c Caller, q EventQuery) (events []jsontext.Value, next Position, more bool, err error) {
 	k := s.space(c.Organization)
-	next = q.After
 	batch := q.Limit + 1
 	if len(q.Types) > 0 || len(q.Accounts) > 0 || q.MerchantAccountID != "" || q.ObjectID != "" {
 		batch = scanBatch

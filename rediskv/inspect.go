@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -101,14 +100,4 @@ func (s *Store) OnceSecret(ctx context.Context, name string, candidate []byte) (
 		return err
 	})
 	return kept, err
-}
-
-// sleep waits, or less when ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

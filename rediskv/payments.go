@@ -42,8 +42,10 @@ func (s *Store) ChangePayment(ctx context.Context, c Caller, idem *Idempotency, 
 	if err != nil {
 		return Result{}, err
 	}
-	return Result{}, &tollgate.Error{Code: tollgate.CodeAuthorizationExpired, Message: "The time to do this had passed; the payment has expired.",
-		Context: tollgate.ErrorContext{PaymentID: p.ID, TicketID: p.TicketID, Status: now.Status}}
+	return Result{}, &tollgate.Error{
+		Code: tollgate.CodeAuthorizationExpired, Message: "The time to do this had passed; the payment has expired.",
+		Context: tollgate.ErrorContext{PaymentID: p.ID, TicketID: p.TicketID, Status: now.Status},
+	}
 }
 
 // ExpirePayment carries out the clock's transition of a payment whose deadline

@@ -162,8 +162,10 @@ func (p *plan) version(ctx context.Context, kind, id string, version int64, doc 
 		p.strings = append(p.strings, configString{key, string(text)})
 		p.changes = append(p.changes, ConfigChange{Kind: kind, ID: name, Action: "created"})
 	default:
-		return "", &tollgate.Error{Code: tollgate.CodeParameterInvalid,
-			Message: fmt.Sprintf("%s %s exists with other content; versions are immutable, give the change a new version", kind, name)}
+		return "", &tollgate.Error{
+			Code:    tollgate.CodeParameterInvalid,
+			Message: fmt.Sprintf("%s %s exists with other content; versions are immutable, give the change a new version", kind, name),
+		}
 	}
 	return string(text), nil
 }

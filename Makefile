@@ -1,0 +1,75 @@
+# Everything a person or CI does here. `make` lists the targets.
+#
+# Tools are pinned and run with `go run`: nothing has to be installed first, and
+# all machines use the same ones.
+GO          ?= go
+GOFUMPT     := $(GO) run mvdan.cc/gofumpt@v0.12.0
+STATICCHECK := $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+DEADCODE    := $(GO) run golang.org/x/tools/cmd/deadcode@v0.52.0
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+# The packages whose tests talk to Redis. The others need no second and third run.
+ON_REDIS := ./rediskv/... ./handlers/... ./cmd/...
+
+TEST  := $(GO) test -shuffle=on -timeout 10m
+BENCH ?= .
+FUZZTIME ?= 10s
+
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## bin/tollgate
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/tollgate ./cmd/tollgate
+
+dev: build ## run everything on an embedded Redis with a demonstration organization
+	@mkdir -p .tollgate
+	@exec bin/tollgate dev --write-env .tollgate/dev.env
+
+test: ## all tests, on miniredis; needs nothing but Go
+	TOLLGATE_TEST_REDIS=miniredis $(TEST) ./...
+	cd scripts/load && $(TEST) ./...
+
+test-server: ## the tests that use Redis, on a real redis-server with its append-only file
+	TOLLGATE_TEST_REDIS=server $(TEST) -count=1 $(ON_REDIS)
+
+test-cluster: ## the same on a Redis Cluster of three nodes
+	TOLLGATE_TEST_REDIS=cluster $(TEST) -count=1 $(ON_REDIS)
+
+race: ## all tests under the race detector; needs a C compiler
+	TOLLGATE_TEST_REDIS=miniredis CGO_ENABLED=1 $(TEST) -race ./...
+
+check: ## formatting, vet, staticcheck, dead code, go.mod, shell syntax
+	@echo gofumpt; out=$$($(GOFUMPT) -l .) && { [ -z "$$out" ] || { echo "not formatted:" $$out; exit 1; }; }
+	$(GO) vet ./...
+	$(STATICCHECK) ./...
+	@echo deadcode; out=$$($(DEADCODE) -test ./...) && { [ -z "$$out" ] || { echo "$$out"; exit 1; }; }
+	$(GO) mod tidy -diff
+	cd scripts/load && $(GO) vet ./... && $(STATICCHECK) ./... && $(GO) mod tidy -diff
+	for script in scripts/*.sh scripts/*/*.sh; do sh -n "$$script" || exit 1; done
+	bash -n .ci/run
+
+bench: ## benchmarks, with each one's ratio to the fastest of its group
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime 300ms ./... | awk -f scripts/bench.awk
+
+fuzz: ## every fuzz target for FUZZTIME (10s)
+	@$(GO) list ./... | while read -r package; do \
+		for target in $$($(GO) test -list '^Fuzz' "$$package" | grep '^Fuzz'); do \
+			echo "$$package $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" || exit 1; \
+		done; \
+	done
+
+conformance: ## OAuth clients that others wrote, against the running binary; needs Node.js and npm
+	scripts/conformance/run.sh
+
+load: build ## payments at RATE a second for DURATION on the running `make dev`
+	scripts/load.sh .tollgate/dev.env $(or $(RATE),100) $(or $(DURATION),10s)
+
+clean: ## remove what the other targets made
+	rm -rf bin .tollgate scripts/conformance/node_modules
+	$(GO) clean -testcache
+
+.PHONY: help build dev test test-server test-cluster race check bench fuzz conformance load clean
