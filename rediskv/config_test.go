@@ -3,7 +3,9 @@ package rediskv_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,6 +42,39 @@ func TestApplyConfigIsIdempotent(t *testing.T) {
 	a := f.account(t)
 	if a.Cutoff.Version != 2 || a.Revision != 2 || a.UpdatedAt <= a.CreatedAt {
 		t.Errorf("cutoff version %d, revision %d", a.Cutoff.Version, a.Revision)
+	}
+}
+
+// Of two provisionings at once each sees the other's: revisions count the
+// changes.
+func TestRacingConfigurations(t *testing.T) {
+	f := newFixture(t)
+	var g sync.WaitGroup
+	for w := range 6 {
+		g.Go(func() {
+			for i := range 5 {
+				c := f.config
+				c.Organization.Name = fmt.Sprint("name ", w, " ", i)
+				if _, err := f.ApplyConfig(t.Context(), c, false); err != nil && !errors.Is(err, rediskv.ErrConflict) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	g.Wait()
+	f.Refresh(f.caller.Organization)
+	o, err := f.Organization(t.Context(), f.caller.Organization)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := 0
+	for _, e := range f.audit(t).events {
+		if e.Type == tollgate.OrganizationUpdated {
+			changes++
+		}
+	}
+	if o.Revision != int64(changes) {
+		t.Errorf("%d changes, revision %d", changes, o.Revision)
 	}
 }
 

@@ -2,6 +2,7 @@ package rediskv_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -125,7 +126,26 @@ func (f *fixture) audit(t testing.TB) ledger {
 	if byStatus != len(l.transactions) {
 		t.Errorf("%d transactions by status, %d in all", byStatus, len(l.transactions))
 	}
+	if n := f.indexed(t); n != int64(len(l.transactions)) {
+		t.Errorf("the indexes of statuses have %d members, there are %d transactions", n, len(l.transactions))
+	}
 	return l
+}
+
+// indexed counts the members of the status indexes, also those that a search
+// would pass over.
+func (f *fixture) indexed(t testing.TB) (n int64) {
+	t.Helper()
+	c, events := f.raw(t)
+	prefix := strings.TrimSuffix(events, "events") + "txns:"
+	for _, status := range tollgate.TransactionStatuses {
+		members, err := c.ZCard(t.Context(), prefix+status).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += members
+	}
+	return n
 }
 
 // allTransactions walks all pages and checks that none comes twice.

@@ -64,7 +64,8 @@ func (k space) version(id string, version int64) string {
 	return fmt.Sprintf("%s:%s:%d", k.prefix, id, version)
 }
 
-// sequences is a hash of counters: event, audit.
+// sequences is a hash of counters (event, audit) and the last operation that
+// wrote configuration (config).
 func (k space) sequences() string { return k.prefix + ":seq" }
 
 // events is the stream of the organization's events: i (id), t (type),

@@ -349,9 +349,45 @@ func TestLostReply(t *testing.T) {
 	if p, _ := f.read(t, id); p.AmountCaptured != eur(200) || p.Captures != 1 {
 		t.Errorf("captured %s in %d captures", p.AmountCaptured, p.Captures)
 	}
+	// What has no operation id finds its own audit entry.
+	lost = wire.SwallowReply("EVALSHA")
+	if _, _, err := f.ReadResource(t.Context(), f.caller, "organization", f.caller.Organization); err != nil {
+		t.Fatal(err)
+	}
+	<-lost
+	before := f.auditLength(t)
+	lost = wire.SwallowReply("EVALSHA")
+	if err := f.Audit(t.Context(), f.caller, tollgate.AuditEntry{Type: "access.denied", Outcome: "denied"}); err != nil {
+		t.Fatal(err)
+	}
+	<-lost
+	if n := f.auditLength(t); n != before+1 {
+		t.Errorf("%d audit entries for one denial", n-before)
+	}
+	// Configuration says what it changed although the first reply was lost.
+	f.config.Organization.Name = "renamed"
+	lost = wire.SwallowReply("EVALSHA")
+	if changes, err := f.ApplyConfig(t.Context(), f.config, false); err != nil || len(changes) != 1 {
+		t.Errorf("changes %v, %v", changes, err)
+	}
+	<-lost
 	if l := f.audit(t); len(l.payments) != 1 {
 		t.Errorf("%d payments", len(l.payments))
 	}
+}
+
+func (f *fixture) auditLength(t testing.TB) int64 {
+	t.Helper()
+	c := rawClient(t, f.url)
+	keys := scanKeys(t, c, "*:"+f.caller.Organization+":audit")
+	if len(keys) != 1 {
+		t.Fatal(keys)
+	}
+	n, err := c.XLen(t.Context(), keys[0]).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func TestUnreachableRedisIsUnavailable(t *testing.T) {

@@ -437,7 +437,7 @@ func (p *plan) write(ctx context.Context, clients []tollgate.Client) error {
 		}
 	}
 	keys := []string{p.space.sequences(), p.space.events(), p.space.audit()}
-	args := []any{configChannel, p.space.org, len(p.hashes)}
+	args := []any{configChannel, p.space.org, p.store.Mint(""), len(p.hashes)}
 	for _, h := range p.hashes {
 		keys = append(keys, h.key)
 		args = append(append(args, h.expected, len(h.fields)), h.fields...)

@@ -3,14 +3,15 @@
 -- from.
 -- KEYS: 1 sequences, 2 events, 3 audit, then the hashes, then the strings of
 --   immutable versions
--- ARGV: 1 channel, 2 organization, 3 number of hashes,
+-- ARGV: 1 channel, 2 organization, 3 operation, 4 number of hashes,
 --   then for each hash: expected revision (empty: none), number of fields, the
 --   fields; then number of strings, the strings; then number of events, and
 --   for each: head, tail, id, type, account; then number of audit entries, and
 --   for each: head, tail
--- Returns: {'written'} | {'conflict'}
-local hashes = tonumber(ARGV[3])
-local at = 4
+-- Returns: {'written'} | {'done'} | {'conflict'}
+if redis.call('HGET', KEYS[1], 'config') == ARGV[3] then return {'done'} end
+local hashes = tonumber(ARGV[4])
+local at = 5
 for i = 1, hashes do
   local revision = redis.call('HGET', KEYS[3 + i], 'v') or ''
   if revision ~= ARGV[at] then return {'conflict'} end
@@ -22,7 +23,8 @@ for i = 1, strings do
   if there and there ~= ARGV[at + i] then return {'conflict'} end
 end
 
-at = 4
+redis.call('HSET', KEYS[1], 'config', ARGV[3])
+at = 5
 for i = 1, hashes do
   local fields = tonumber(ARGV[at + 1])
   redis.call('HSET', KEYS[3 + i], unpack(ARGV, at + 2, at + 1 + fields))

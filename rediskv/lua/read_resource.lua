@@ -7,5 +7,5 @@ if not granted(KEYS[1], ARGV[1]) then return {'grant'} end
 local found = redis.call('HMGET', KEYS[2], 'v', 'json')
 if not found[1] then return {'missing'} end
 
-append_audit(KEYS[3], KEYS[4], ARGV[2], ARGV[3])
+if not audited(KEYS[4], ARGV[2]) then append_audit(KEYS[3], KEYS[4], ARGV[2], ARGV[3]) end
 return {'read', found[1], found[2]}
