@@ -1,0 +1,299 @@
+package rediskv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// version plans an immutable document and refuses to change one.
+func (p *plan) version(ctx context.Context, kind, id string, version int64, doc any) (string, error) {
+	text, err := json.Marshal(doc, json.Deterministic(true))
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w", kind, id, err)
+	}
+	key := p.space.version(id, version)
+	var there string
+	err = p.store.timed(ctx, "read_version", func(ctx context.Context) (err error) {
+		there, err = p.store.client.Get(ctx, key).Result()
+		if errors.Is(err, redis.Nil) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	name := fmt.Sprintf("%s@%d", id, version)
+	switch there {
+	case string(text):
+	case "":
+		p.strings = append(p.strings, configString{key, string(text)})
+		p.changes = append(p.changes, ConfigChange{Kind: kind, ID: name, Action: "created"})
+	default:
+		return "", &tollgate.Error{
+			Code:    tollgate.CodeParameterInvalid,
+			Message: fmt.Sprintf("%s %s exists with other content; versions are immutable, give the change a new version", kind, name),
+		}
+	}
+	return string(text), nil
+}
+
+func (p *plan) perimeter(ctx context.Context, d tollgate.PerimeterDocument) error {
+	if len(d.Constraints) == 0 {
+		d.Constraints = jsontext.Value("{}")
+	}
+	if err := d.Constraints.Canonicalize(); err != nil { // the same data is the same version
+		return fmt.Errorf("perimeter %s: %w", d.ID, err)
+	}
+	if _, err := d.Compile(); err != nil {
+		return err
+	}
+	text, err := p.version(ctx, "perimeter", d.ID, d.Version, d)
+	p.perimeters[fmt.Sprintf("%s@%d", d.ID, d.Version)] = text
+	return err
+}
+
+func (p *plan) ruleSet(ctx context.Context, r tollgate.RuleSet) error {
+	_, err := p.version(ctx, "rule_set", r.ID, r.Version, r)
+	p.ruleSets[fmt.Sprintf("%s@%d", r.ID, r.Version)] = r.Rules
+	return err
+}
+
+// referred reads a version that the file does not repeat.
+func (p *plan) referred(ctx context.Context, id string, version int64) (text string, err error) {
+	err = p.store.timed(ctx, "read_version", func(ctx context.Context) (err error) {
+		text, err = p.store.client.Get(ctx, p.space.version(id, version)).Result()
+		if errors.Is(err, redis.Nil) {
+			return &tollgate.Error{Code: tollgate.CodeParameterInvalid, Message: fmt.Sprintf("there is no %s version %d", id, version)}
+		}
+		return err
+	})
+	return text, err
+}
+
+func (p *plan) organization(ctx context.Context, want Config) error {
+	o := want.Organization
+	o.Object = "organization"
+	found, err := p.current(ctx, p.space.organization())
+	if err != nil {
+		return err
+	}
+	accounts := strings.Fields(found["accounts"])
+	for _, a := range want.MerchantAccounts {
+		if !slices.Contains(accounts, a.ID) {
+			accounts = append(accounts, a.ID)
+		}
+	}
+	list := strings.Join(accounts, " ")
+	return p.object(ctx, "organization", o.ID, &o, &o.CreatedAt, &o.UpdatedAt, always(tollgate.OrganizationUpdated), pairs{"accounts", list})
+}
+
+func (p *plan) account(ctx context.Context, a tollgate.MerchantAccount) error {
+	a.Object, a.OrganizationID = "merchant_account", p.space.org
+	limits, known := p.perimeters[fmt.Sprintf("%s@%d", a.Perimeter.ID, a.Perimeter.Version)]
+	if !known {
+		var err error
+		if limits, err = p.referred(ctx, a.Perimeter.ID, a.Perimeter.Version); err != nil {
+			return fmt.Errorf("merchant account %s: %w", a.ID, err)
+		}
+	}
+	rules, known := p.ruleSets[fmt.Sprintf("%s@%d", a.RuleSet.ID, a.RuleSet.Version)]
+	if !known {
+		text, err := p.referred(ctx, a.RuleSet.ID, a.RuleSet.Version)
+		if err != nil {
+			return fmt.Errorf("merchant account %s: %w", a.ID, err)
+		}
+		var set tollgate.RuleSet
+		if err := decode(text, &set); err != nil {
+			return fmt.Errorf("rule set %s: %w", a.RuleSet.ID, err)
+		}
+		rules = set.Rules
+	}
+	a.RuleSet.Rules = rules
+	found, err := p.current(ctx, p.space.object(a.ID))
+	if err != nil {
+		return err
+	}
+	a.Cutoff.Version = 1
+	if len(found) > 0 {
+		var old tollgate.MerchantAccount
+		if err := decode(found["json"], &old); err != nil {
+			return fmt.Errorf("merchant account %s: %w", a.ID, err)
+		}
+		a.Cutoff.Version = old.Cutoff.Version
+		if a.Cutoff != old.Cutoff {
+			a.Cutoff.Version++
+		}
+	}
+	return p.object(ctx, "merchant_account", a.ID, &a, &a.CreatedAt, &a.UpdatedAt, accountEvents, pairs{"limits", limits})
+}
+
+// eventTypes says which events a change of the named members makes; none are
+// named where the object is new.
+type eventTypes func(changed []string) []tollgate.EventType
+
+func always(t tollgate.EventType) eventTypes {
+	return func([]string) []tollgate.EventType { return []tollgate.EventType{t} }
+}
+
+// accountEvents: what a receiver acts on has a type of its own.
+func accountEvents(changed []string) (types []tollgate.EventType) {
+	if len(changed) == 0 {
+		return []tollgate.EventType{tollgate.MerchantAccountUpdated}
+	}
+	own := map[string]tollgate.EventType{
+		"cutoff": tollgate.CutoffUpdated, "perimeter": tollgate.PerimeterActivated, "rule_set": tollgate.RuleActivated,
+	}
+	for _, name := range changed {
+		t, ok := own[name]
+		if !ok {
+			t = tollgate.MerchantAccountUpdated
+		}
+		if !slices.Contains(types, t) {
+			types = append(types, t)
+		}
+	}
+	return types
+}
+
+func (p *plan) grant(ctx context.Context, g tollgate.Grant) error {
+	found, err := p.current(ctx, p.space.object(g.ID))
+	if err != nil {
+		return err
+	}
+	events := always(tollgate.GrantCreated)
+	if len(found) > 0 {
+		var old tollgate.Grant
+		if err := decode(found["json"], &old); err != nil {
+			return fmt.Errorf("grant %s: %w", g.ID, err)
+		}
+		events = nil // a change of scopes has no event type of its own
+		g.RevokedAt = old.RevokedAt
+		if g.Status == "revoked" && old.Status != "revoked" {
+			events, g.RevokedAt = always(tollgate.GrantRevoked), p.now
+		}
+	}
+	return p.object(ctx, "grant", g.ID, &g, &g.CreatedAt, nil, events, nil)
+}
+
+// current reads a hash as it is; nothing where there is none.
+func (p *plan) current(ctx context.Context, key string) (fields, error) {
+	found, err := p.store.readHashes(ctx, "read_config", key)
+	if gone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found[0], nil
+}
+
+// object plans a hash. created keeps its first value, and updated moves only
+// with a change, so that the same file changes nothing.
+func (p *plan) object(ctx context.Context, kind, id string, doc any, created, updated *tollgate.Instant, events eventTypes, extra pairs) error {
+	key := p.space.object(id)
+	if kind == "organization" {
+		key = p.space.organization()
+	}
+	found, err := p.current(ctx, key)
+	if err != nil {
+		return err
+	}
+	var old map[string]jsontext.Value
+	if len(found) > 0 {
+		if err := decode(found["json"], &old); err != nil {
+			return fmt.Errorf("%s %s: %w", kind, id, err)
+		}
+	}
+	for name, at := range map[string]*tollgate.Instant{"created_at": created, "updated_at": updated} {
+		if at == nil {
+			continue
+		}
+		*at = p.now
+		if value, ok := old[name]; ok {
+			if err := at.UnmarshalJSON(value); err != nil {
+				return fmt.Errorf("%s %s: %s: %w", kind, id, name, err)
+			}
+		}
+	}
+	changed, err := differences(old, doc)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", kind, id, err)
+	}
+	for i := 0; i+1 < len(extra); i += 2 {
+		if name, _ := extra[i].(string); len(found) > 0 && found[name] != extra[i+1] && !slices.Contains(changed, "perimeter") {
+			changed = append(changed, name)
+		}
+	}
+	change := ConfigChange{Kind: kind, ID: id, Action: "changed", Fields: changed}
+	if len(found) == 0 {
+		change.Action, change.Fields = "created", nil
+	} else if len(changed) == 0 {
+		return nil
+	}
+	if updated != nil {
+		*updated = p.now
+	}
+	text, err := json.Marshal(doc, json.Deterministic(true))
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", kind, id, err)
+	}
+	h := configHash{key: key, expected: found["v"]}
+	h.fields.int("v", found.int("v")+1)
+	h.fields.set("json", string(text))
+	h.fields = append(h.fields, extra...)
+	p.hashes = append(p.hashes, h)
+	p.changes = append(p.changes, change)
+	if events == nil {
+		return nil
+	}
+	for _, t := range events(change.Fields) {
+		if err := p.event(kind, id, t, found.int("v")+1, change.Fields); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *plan) event(kind, id string, t tollgate.EventType, revision int64, changed []string) error {
+	account := ""
+	if kind == "merchant_account" {
+		account = id
+	}
+	list, err := json.Marshal(changed)
+	if err != nil {
+		return fmt.Errorf("event %s: %w", t, err)
+	}
+	data := jsontext.Value(fmt.Sprintf(`{"%s_id":%q,"revision":%d,"changed":%s}`, kind, id, revision, list))
+	e, err := tollgate.NewEvent(p.store.Mint(tollgate.PrefixEvent), t, p.now, p.space.org, account, "", data)
+	p.events = append(p.events, e)
+	return err
+}
+
+// differences names the members in which two objects differ.
+func differences(old map[string]jsontext.Value, doc any) (names []string, err error) {
+	text, err := json.Marshal(doc, json.Deterministic(true))
+	if err != nil {
+		return nil, err
+	}
+	var now map[string]jsontext.Value
+	if err := json.Unmarshal(text, &now); err != nil {
+		return nil, err
+	}
+	for name, value := range now {
+		if string(old[name]) != string(value) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
