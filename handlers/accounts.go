@@ -1,0 +1,93 @@
+package handlers
+
+import (
+	"net/http"
+	"strconv"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+func (s *Server) readOrganization(c *call) (*answer, error) {
+	if c.pathID() != c.org {
+		return nil, notFound()
+	}
+	return s.readResource(c, "organization")
+}
+
+func (s *Server) readLegalEntity(c *call) (*answer, error) { return s.readResource(c, "legal_entity") }
+
+func (s *Server) readMerchantAccount(c *call) (*answer, error) {
+	if !c.grant.Covers(c.pathID()) {
+		if _, err := s.store.Account(c.ctx, c.org, c.pathID()); err != nil {
+			return nil, err // one that does not exist is not found, covered or not
+		}
+		return nil, accountForbidden()
+	}
+	return s.readResource(c, "merchant_account")
+}
+
+// readGrant has no ETag: a grant's status changes with the clock.
+func (s *Server) readGrant(c *call) (*answer, error) {
+	a, err := s.readResource(c, "grant")
+	if err == nil {
+		a.etag = ""
+	}
+	return a, err
+}
+
+// readResource answers with the JSON as it is stored; its revision is the ETag.
+func (s *Server) readResource(c *call, kind string) (*answer, error) {
+	doc, revision, err := s.store.ReadResource(c.ctx, c.caller(http.StatusOK), kind, c.pathID())
+	if err != nil {
+		return nil, err
+	}
+	return &answer{status: http.StatusOK, body: doc, etag: `"` + strconv.FormatInt(revision, 10) + `"`}, nil
+}
+
+// account finds the account that a request is about. One that it does not name
+// is the only one that the grant covers.
+func (s *Server) account(c *call, id, param string) (*rediskv.Account, error) {
+	if id == "" {
+		var err error
+		if id, err = s.onlyAccount(c); err != nil {
+			return nil, err
+		}
+		if id == "" {
+			return nil, &tollgate.Error{
+				Code: tollgate.CodeParameterMissing, Param: param,
+				Message: "The grant covers several merchant accounts; say which one.",
+			}
+		}
+	}
+	a, err := s.store.Account(c.ctx, c.org, id)
+	if err != nil {
+		if e := errorOf(err); e.Code == tollgate.CodeNotFound {
+			return nil, &tollgate.Error{Code: tollgate.CodeNotFound, Param: param, Message: "There is no such merchant account.", Cause: e.Cause}
+		}
+		return nil, err
+	}
+	if !c.grant.Covers(id) {
+		return nil, accountForbidden()
+	}
+	return a, nil
+}
+
+func (s *Server) onlyAccount(c *call) (string, error) {
+	ids := c.grant.MerchantAccountIDs
+	if len(ids) == 0 {
+		org, err := s.store.Organization(c.ctx, c.org)
+		if err != nil {
+			return "", err
+		}
+		ids = org.AccountIDs
+	}
+	if len(ids) != 1 {
+		return "", nil
+	}
+	return ids[0], nil
+}
+
+func accountForbidden() *tollgate.Error {
+	return problemError(tollgate.CodeMerchantAccountForbidden, "The grant does not cover this merchant account.")
+}

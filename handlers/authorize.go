@@ -1,0 +1,107 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"tollgate"
+	"tollgate/handlers/auth"
+)
+
+// countTimeout bounds the counting of a stranger's failure, which must not
+// make the refusal slow when Redis is down.
+const countTimeout = 500 * time.Millisecond
+
+// authorize finds out who asks: a genuine token (RFC 9068 §4), a grant that is
+// in force in the version that the token names, and the route's scope.
+func (s *Server) authorize(c *call) error {
+	text, err := bearer(c.request.Header["Authorization"])
+	if err != nil {
+		s.countRefusal(c, auth.Reason(err.Code))
+		return err
+	}
+	token, refused := s.verifier.Verify(text)
+	if refused != nil {
+		s.countRefusal(c, auth.ReasonOf(refused))
+		if errors.Is(refused, auth.ErrTokenExpired) {
+			return &tollgate.Error{Code: tollgate.CodeTokenExpired, Message: "The access token has expired; get a new one.", Cause: refused}
+		}
+		return tokenInvalid(refused)
+	}
+	// From here on the client is known, and what it is denied is audited.
+	c.token, c.client, c.org = token, token.ClientID, token.Organization
+	if err := s.checkGrant(c); err != nil {
+		return err
+	}
+	if !token.Scopes.Has(c.row.Scope) {
+		return problemError(tollgate.CodeScopeMissing, fmt.Sprintf("This needs the scope %s, which the access token does not have.", c.row.Scope))
+	}
+	return nil
+}
+
+// checkGrant compares the token with the grant as it is cached; scripts
+// compare the version again (interface §5).
+func (s *Server) checkGrant(c *call) error {
+	grant, err := s.store.Grant(c.ctx, c.org, c.token.GrantID)
+	if err != nil {
+		if e := errorOf(err); e.Code == tollgate.CodeNotFound {
+			return tokenInvalid(err)
+		}
+		return err
+	}
+	switch status := grant.At(tollgate.At(s.clock())); {
+	case status != tollgate.StatusActive:
+		return tokenInvalid(fmt.Errorf("the grant is %s", status))
+	case grant.Revision != c.token.GrantVersion:
+		return tokenInvalid(fmt.Errorf("the grant is at version %d, the token at %d", grant.Revision, c.token.GrantVersion))
+	case grant.ClientID != c.token.ClientID:
+		return tokenInvalid(errors.New("the grant is another client's"))
+	}
+	c.grant = grant
+	return nil
+}
+
+// bearer takes the token out of "Authorization: Bearer <token>" (RFC 6750
+// §2.1). Two headers are no choice between them.
+func bearer(headers []string) (string, *tollgate.Error) {
+	if len(headers) == 0 {
+		return "", problemError(tollgate.CodeTokenMissing, "This needs an access token: Authorization: Bearer <token>.")
+	}
+	scheme, token, ok := strings.Cut(headers[0], " ")
+	if len(headers) > 1 || !ok || !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return "", tokenInvalid(nil)
+	}
+	return token, nil
+}
+
+// tokenInvalid says the same for every reason; the cause is for the log.
+func tokenInvalid(cause error) *tollgate.Error {
+	return &tollgate.Error{Code: tollgate.CodeTokenInvalid, Message: "The access token is not valid.", Cause: cause}
+}
+
+// challenge is WWW-Authenticate (RFC 6750 §3): without an error for a request
+// that carried no token.
+func challenge(code tollgate.Code, r *row) string {
+	switch code {
+	case tollgate.CodeTokenMissing:
+		return `Bearer realm="tollgate"`
+	case tollgate.CodeScopeMissing:
+		return fmt.Sprintf(`Bearer realm="tollgate", error="insufficient_scope", scope="%s"`, r.Scope)
+	case tollgate.CodeTokenExpired:
+		return `Bearer realm="tollgate", error="invalid_token", error_description="The access token has expired"`
+	default:
+		return `Bearer realm="tollgate", error="invalid_token", error_description="The access token is not valid"`
+	}
+}
+
+// countRefusal counts a failure of somebody unknown; best effort.
+func (s *Server) countRefusal(c *call, reason auth.Reason) {
+	ctx, cancel := context.WithTimeout(c.ctx, countTimeout)
+	defer cancel()
+	if err := s.store.CountRefusal(ctx, string(reason)); err != nil {
+		s.log.Error("refusal not counted", "request_id", c.id, "reason", reason, "error", err)
+	}
+}

@@ -1,0 +1,102 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/julienschmidt/httprouter"
+
+	"tollgate"
+	"tollgate/handlers/auth"
+	"tollgate/rediskv"
+)
+
+// call is one request on its way through serve, and the http.ResponseWriter
+// that notes what was answered.
+type call struct {
+	http.ResponseWriter
+	request *http.Request
+	ctx     context.Context
+	params  httprouter.Params
+	row     *row // nil for an address that is no route
+	id      string
+	start   time.Time
+	trace   string // the trace id that a valid traceparent carried
+	status  int    // 0 until something was written
+
+	query  values
+	body   []byte
+	idem   string // the Idempotency-Key as it counts, or empty
+	token  *auth.Token
+	grant  *rediskv.Grant
+	client string // of a token request, for the log
+	org    string
+}
+
+// WriteHeader notes the status.
+func (c *call) WriteHeader(status int) {
+	if c.status == 0 {
+		c.status = status
+	}
+	c.ResponseWriter.WriteHeader(status)
+}
+
+// Write notes that something was written.
+func (c *call) Write(b []byte) (int, error) {
+	if c.status == 0 {
+		c.status = http.StatusOK
+	}
+	return c.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (c *call) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// pathID is the path parameter of a route that has one.
+func (c *call) pathID() string {
+	if len(c.params) == 0 {
+		return ""
+	}
+	return c.params[0].Value
+}
+
+// caller is who asks, for the store; status is what success will answer.
+func (c *call) caller(status int) rediskv.Caller {
+	caller := rediskv.Caller{Organization: c.org, Request: c.audited(status)}
+	if c.token != nil {
+		caller.GrantVersion = c.token.GrantVersion
+		caller.Actor = tollgate.Actor{ClientID: c.token.ClientID, GrantID: c.token.GrantID, KeyID: c.token.KeyID}
+	}
+	return caller
+}
+
+func (c *call) audited(status int) tollgate.AuditRequest {
+	r := tollgate.AuditRequest{ID: c.id, Method: c.request.Method, Status: status}
+	if c.row != nil {
+		r.Route = c.row.Path
+	}
+	return r
+}
+
+// origin is what the request causes changes as.
+func (c *call) origin(now time.Time) tollgate.Origin {
+	return tollgate.Origin{Organization: c.org, RequestID: c.id, At: tollgate.At(now)}
+}
+
+// The media types of answers.
+const (
+	mediaJSON    = "application/json"
+	mediaProblem = "application/problem+json" // RFC 9457
+)
+
+// answer is what goes back. Status and body are enough.
+type answer struct {
+	status   int
+	body     []byte
+	media    string // empty: mediaJSON
+	location string
+	etag     string
+	cache    string // Cache-Control; empty: no-store
+	repeated bool   // an earlier request's answer (interface §4)
+}

@@ -1,0 +1,156 @@
+package handlers
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+// captureRequest is the body of a capture. Its amount can only be read beside
+// the payment, which has the currency.
+type captureRequest struct {
+	amount    string // empty: all that is capturable
+	final     bool
+	reference *string
+	metadata  tollgate.Metadata
+}
+
+func readCapture(f *fields) captureRequest {
+	f.money("amount", false, "") // its form
+	amount := ""
+	if f.has("amount") && f.members["amount"].Kind() == '"' {
+		amount = unquote(f.members["amount"])
+	}
+	return captureRequest{amount, f.flag("final_capture", true), f.note("reference", maxReference), f.metadata()}
+}
+
+// maxConflicts bounds how often a change is computed again because another one
+// came first. Each conflict is somebody else's success, and 50 captures are
+// the most that a payment takes.
+const maxConflicts = 64
+
+// capturePayment captures from the payment as it is read, and again from what
+// a racing change made of it.
+func (s *Server) capturePayment(c *call, r captureRequest) (*answer, error) {
+	return s.change(c, "payments.capture", http.StatusCreated, func(p *tollgate.Payment) (any, error) {
+		return r.normalized(p)
+	}, func(p *tollgate.Payment, t *tollgate.Ticket) (*tollgate.PaymentChange, any, error) {
+		change, err := s.newCapture(c, r, p, t)
+		if err != nil {
+			return nil, nil, err
+		}
+		return change, change.Capture, nil
+	})
+}
+
+// normalized is what the Idempotency-Key stands for. "All" stays "all": what
+// that is depends on when it is asked.
+func (r captureRequest) normalized(p *tollgate.Payment) (any, error) {
+	amount := "all"
+	if r.amount != "" {
+		m, err := parseAmount(r.amount, p.Currency)
+		if err != nil {
+			return nil, err
+		}
+		amount = m.String()
+	}
+	return struct {
+		Amount    string            `json:"amount"`
+		Final     bool              `json:"final_capture"`
+		Reference *string           `json:"reference"`
+		Metadata  tollgate.Metadata `json:"metadata"`
+	}{amount, r.final, r.reference, r.metadata}, nil
+}
+
+func (s *Server) newCapture(c *call, r captureRequest, p *tollgate.Payment, t *tollgate.Ticket) (*tollgate.PaymentChange, error) {
+	amount := p.AmountCapturable
+	if r.amount != "" {
+		var err error
+		if amount, err = parseAmount(r.amount, p.Currency); err != nil {
+			return nil, err
+		}
+	}
+	now := s.clock()
+	tried := *p // the payment says no before the rules are asked
+	if _, _, err := tried.Capture(amount, r.final, tollgate.At(now)); err != nil {
+		return nil, err
+	}
+	priced, err := s.pricedAgain(t.Pinned(), tollgate.PricingInput{Amount: amount, Payee: p.Payee, CaptureIndex: uint32(p.Captures) + 1})
+	if err != nil {
+		return nil, err
+	}
+	return tollgate.CapturePayment(s.store.Mint, c.origin(now), p, t, tollgate.CaptureRequest{
+		Amount: amount, Final: r.final, Reference: r.reference, Metadata: r.metadata,
+	}, priced)
+}
+
+// change carries out a transition of an existing payment. request gives what
+// its Idempotency-Key stands for, compute the change and what to answer.
+func (s *Server) change(c *call, operation string, status int,
+	request func(*tollgate.Payment) (any, error),
+	compute func(*tollgate.Payment, *tollgate.Ticket) (*tollgate.PaymentChange, any, error),
+) (*answer, error) {
+	for range maxConflicts {
+		p, t, err := s.payment(c, status)
+		if err != nil {
+			return nil, err
+		}
+		normalized, err := request(p)
+		if err != nil {
+			return nil, err
+		}
+		idem, err := c.idempotency(p.MerchantAccountID, operation, normalized)
+		if err != nil {
+			return nil, err
+		}
+		change, body, err := compute(p, t)
+		if err != nil {
+			return s.refuseChange(c, idem, p.MerchantAccountID, err)
+		}
+		a, err := s.commitChange(c, idem, change, status, body)
+		if !errors.Is(err, rediskv.ErrConflict) {
+			return a, err
+		}
+	}
+	return nil, problemError(tollgate.CodePaymentStateInvalid, "The payment is being changed by too many requests at once; try again.")
+}
+
+func (s *Server) commitChange(c *call, idem rediskv.Idempotency, change *tollgate.PaymentChange, status int, body any) (*answer, error) {
+	text, err := json.Marshal(body, json.Deterministic(true))
+	if err != nil {
+		return nil, err
+	}
+	var key *rediskv.Idempotency
+	if idem.Key != "" {
+		key = &idem
+	}
+	result, err := s.store.ChangePayment(c.ctx, c.caller(status), key, change, rediskv.Answer{Status: status, Body: text})
+	if err != nil {
+		return nil, err
+	}
+	return stored(result), nil
+}
+
+// refuseChange answers for a payment that is not in a state for the change,
+// or for a rule that refused to price it; a rule's refusal is kept.
+func (s *Server) refuseChange(c *call, idem rediskv.Idempotency, accountID string, refusal error) (*answer, error) {
+	if errorOf(refusal).Code != tollgate.CodeRuleRejected || idem.Key == "" {
+		return s.orRepeated(c, idem, refusal)
+	}
+	for range maxAttempts {
+		account, err := s.store.Account(c.ctx, c.org, accountID)
+		if err != nil {
+			return nil, err
+		}
+		a, err := s.refusePayment(c, idem, account, refusal)
+		if !errors.Is(err, rediskv.ErrStale) {
+			return a, err
+		}
+		s.store.Refresh(c.org)
+	}
+	return nil, busy()
+}

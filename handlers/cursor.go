@@ -1,0 +1,145 @@
+package handlers
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/base64"
+	"maps"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate"
+)
+
+// cursorSeal makes cursors that only this service can read or make: a client
+// learns nothing of positions and can change nothing (interface §4).
+type cursorSeal struct{ aead cipher.AEAD }
+
+// newCursorSeal takes the key that all instances share. Nonces are random, 96
+// bits of them, which is good for 2^32 cursors under one key (NIST SP 800-38D
+// §8.3).
+func newCursorSeal(key [32]byte) (*cursorSeal, error) {
+	block, err := aes.NewCipher(key[:])
+	if err != nil {
+		return nil, err
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	return &cursorSeal{aead}, err
+}
+
+// cursor is where a listing goes on: filters, direction and position. P is the
+// position of that kind of listing.
+type cursor[P any] struct {
+	Filters  values `json:"f,omitempty"`
+	Order    string `json:"o"`
+	Position P      `json:"p"`
+}
+
+var cursorText = base64.RawURLEncoding.Strict()
+
+// sealCursor prints a cursor. It is bound to the listing and the organization.
+func sealCursor[P any](s *cursorSeal, listing, org string, c cursor[P]) (string, error) {
+	text, err := json.Marshal(c, json.Deterministic(true))
+	if err != nil {
+		return "", err
+	}
+	return cursorText.EncodeToString(s.aead.Seal(nil, nil, text, bound(listing, org))), nil
+}
+
+// openCursor reads what sealCursor printed for the same listing and
+// organization; anything else is CodeCursorInvalid.
+func openCursor[P any](s *cursorSeal, listing, org, text string) (c cursor[P], err error) {
+	sealed, err := cursorText.DecodeString(text)
+	if err != nil || cursorText.EncodeToString(sealed) != text { // the decoder skips line breaks
+		return c, cursorInvalid(err)
+	}
+	plain, err := s.aead.Open(nil, nil, sealed, bound(listing, org))
+	if err != nil {
+		return c, cursorInvalid(err)
+	}
+	if err := json.Unmarshal(plain, &c); err != nil {
+		return c, cursorInvalid(err)
+	}
+	return c, nil
+}
+
+func bound(listing, org string) []byte { return []byte("cursor/1\n" + listing + "\n" + org) }
+
+func cursorInvalid(cause error) *tollgate.Error {
+	return &tollgate.Error{
+		Code: tollgate.CodeCursorInvalid, Param: "cursor", Cause: cause,
+		Message: "The cursor is not one that this listing gave out.",
+	}
+}
+
+// page is where a request's listing begins: what it said, or what its cursor
+// carries.
+type page[P any] struct {
+	cursor[P]
+	limit int
+}
+
+// readPage reads limit, cursor and order, and, with read, the filters; a
+// cursor brings its own filters and order, and others sent along must be the
+// same. read runs again on the cursor's filters, so that it sees one kind of
+// request.
+func readPage[P any](s *Server, c *call, order string, read func(*queryReader)) (page[P], error) {
+	q := &queryReader{values: maps.Clone(c.query)}
+	p := page[P]{limit: q.limit()}
+	p.Order = q.choice("order", order, "asc", "desc")
+	read(q)
+	if err := q.faults.err(); err != nil {
+		return p, err
+	}
+	sent := maps.Clone(q.values)
+	for _, name := range []string{"limit", "cursor", "order", "wait"} {
+		delete(sent, name)
+	}
+	p.Filters = sent
+	text, ok := c.query["cursor"]
+	if !ok {
+		return p, nil
+	}
+	var err error
+	if p.cursor, err = openCursor[P](s.cursors, c.row.Path, c.org, text); err != nil {
+		return p, err
+	}
+	for name, value := range sent {
+		if p.Filters[name] != value {
+			return p, cursorMismatch(name)
+		}
+	}
+	if sent, ok := c.query["order"]; ok && sent != p.Order {
+		return p, cursorMismatch("order")
+	}
+	carried := &queryReader{values: maps.Clone(p.Filters)}
+	if carried.values == nil {
+		carried.values = make(values)
+	}
+	read(carried)
+	if err := carried.faults.err(); err != nil {
+		return p, cursorInvalid(err)
+	}
+	return p, nil
+}
+
+func cursorMismatch(name string) *tollgate.Error {
+	return &tollgate.Error{
+		Code: tollgate.CodeCursorMismatch, Param: name,
+		Message: "The cursor was made with other filters; send it alone, or start again without it.",
+	}
+}
+
+// next is the cursor behind position.
+func (p page[P]) next(s *Server, c *call, position P) (string, error) {
+	p.Position = position
+	return sealCursor(s.cursors, c.row.Path, c.org, p.cursor)
+}
+
+// list is the body of every listing (interface §0).
+type list[T any] struct {
+	Object     string  `json:"object"` // "list"
+	Data       []T     `json:"data"`
+	HasMore    bool    `json:"has_more"`
+	NextCursor *string `json:"next_cursor"`
+}

@@ -1,0 +1,99 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+var eventParameters = []string{"types", "merchant_account_id", "object_id", "order", "limit", "cursor", "wait"}
+
+// maxWait is how long a listing waits for something new, in seconds.
+const maxWait = 20
+
+// listEvents lists what happened, the oldest first (spec §6). next_cursor is
+// always there, so that a client can follow the log; wait holds an empty
+// answer back until there is something, for at most that many seconds.
+func (s *Server) listEvents(c *call) (*answer, error) {
+	var q rediskv.EventQuery
+	var wait time.Duration
+	p, err := readPage[rediskv.Position](s, c, "asc", func(r *queryReader) {
+		q = readEventQuery(r)
+		wait = max(wait, time.Duration(r.number("wait", 0, 0, maxWait))*time.Second) // a cursor carries none
+	})
+	if err != nil {
+		return nil, err
+	}
+	if q.Accounts, err = c.covered(q.Accounts); err != nil {
+		return nil, err
+	}
+	q.Descending, q.After, q.Limit = p.Order == "desc", p.Position, p.limit
+	events, next, more, err := s.awaitEvents(c, q, wait)
+	if err != nil {
+		return nil, err
+	}
+	cursor, err := p.next(s, c, next)
+	if err != nil {
+		return nil, err
+	}
+	return object(list[jsontext.Value]{Object: "list", Data: events, HasMore: more, NextCursor: &cursor})
+}
+
+// readEventQuery reads the filters.
+func readEventQuery(r *queryReader) rediskv.EventQuery {
+	q := rediskv.EventQuery{ObjectID: r.id("object_id")}
+	if account := r.id("merchant_account_id"); account != "" {
+		q.MerchantAccountID, q.Accounts = account, []string{account}
+	}
+	if text, ok := r.values["types"]; ok {
+		filter, err := tollgate.ParseTypeFilter("types", text)
+		if err != nil {
+			r.faults.addError(err)
+		}
+		slices.Sort(filter)
+		q.Types = slices.Compact(filter)
+		r.values["types"] = strings.Join(q.Types, ",")
+	}
+	return q
+}
+
+// awaitEvents lists, and while there is nothing waits and lists again from
+// where it stopped. A drain, the client's departure and the time end it early;
+// that there is nothing new is an answer, not an error.
+func (s *Server) awaitEvents(c *call, q rediskv.EventQuery, wait time.Duration) (events []jsontext.Value, next rediskv.Position, more bool, err error) {
+	// The wait comes on top of what a request may take otherwise. The
+	// connection's own deadlines were set for a request without one; they are
+	// real time, not the service's clock.
+	ctx, cancel := context.WithTimeout(c.request.Context(), wait+requestTimeout)
+	defer cancel()
+	waiting, stop := context.WithTimeout(ctx, wait)
+	defer stop()
+	defer context.AfterFunc(s.draining, stop)()
+	if wait > 0 {
+		end := time.Now().Add(wait + requestTimeout)
+		control := http.NewResponseController(c)
+		// Not every ResponseWriter of a test has deadlines.
+		_ = control.SetReadDeadline(end)
+		_ = control.SetWriteDeadline(end)
+	}
+	for {
+		events, next, more, err = s.store.Events(ctx, c.caller(http.StatusOK), q)
+		if err != nil || len(events) > 0 || more || q.Descending || waiting.Err() != nil {
+			return events, next, more, err
+		}
+		if err = s.store.WaitEvents(waiting, c.org, next); err != nil {
+			if waiting.Err() != nil {
+				err = nil
+			}
+			return events, next, more, err
+		}
+		q.After = next
+	}
+}

@@ -1,0 +1,76 @@
+package handlers
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"tollgate"
+)
+
+// maxFaults bounds an answer: a body of 64 KiB can hold thousands of faults.
+const maxFaults = 50
+
+// faults are what is wrong with one request, in the order in which the fields
+// are documented.
+type faults []*tollgate.Error
+
+func (f *faults) add(e *tollgate.Error) {
+	if len(*f) < maxFaults {
+		*f = append(*f, e)
+	}
+}
+
+// addError adds an error of the root, which is a *tollgate.Error.
+func (f *faults) addError(err error) {
+	e, ok := errors.AsType[*tollgate.Error](err)
+	if !ok {
+		panic(err)
+	}
+	f.add(e)
+}
+
+func (f *faults) unknown(param string) {
+	f.add(&tollgate.Error{Code: tollgate.CodeParameterUnknown, Param: shortened(param), Message: "This request has no such parameter."})
+}
+
+func (f *faults) missing(param string) {
+	f.add(&tollgate.Error{Code: tollgate.CodeParameterMissing, Param: param, Message: param + " is missing."})
+}
+
+// err is nil without faults. The first one gives code, param and message;
+// those of form (400) come before those of meaning (422).
+func (f faults) err() error {
+	if len(f) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(f, func(a, b *tollgate.Error) int {
+		return grave(a) - grave(b)
+	})
+	e := *f[0]
+	if len(f) > 1 {
+		for _, one := range f {
+			e.Details = append(e.Details, tollgate.Detail{Param: one.Param, Code: one.Code, Message: one.Message})
+		}
+	}
+	return &e
+}
+
+func grave(e *tollgate.Error) int {
+	if StatusOf(e.Code) == http.StatusBadRequest {
+		return 0
+	}
+	return 1
+}
+
+// shortened makes a client's text fit to be named in an answer.
+func shortened(s string) string {
+	const most = 100
+	s = strings.ToValidUTF8(s, "\ufffd")
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	return string([]rune(s)[:most]) + "…"
+}

@@ -1,0 +1,88 @@
+package handlers_test
+
+import (
+	"testing"
+	"time"
+
+	"tollgate/rediskv/redistest"
+)
+
+// A payment is one script on the wire, a quote is nothing (design, "How a
+// payment travels").
+func TestCommandsOnTheWire(t *testing.T) {
+	wire := redistest.Proxy(t, redistest.Single(t).URL)
+	i := startOn(t, wire.URL)
+	i.authenticate()
+	pay := func(key string) {
+		t.Helper()
+		i.want(i.call("POST", "/v1/payments", `{`+good+`}`, "Idempotency-Key", key), 201, "")
+	}
+	pay("warm") // fills the cache
+	wire.Reset()
+	pay("counted")
+	if got := wire.Counts(); len(got) != 1 || got["EVALSHA"] != 1 {
+		t.Errorf("a payment sent %v", got)
+	}
+	wire.Reset()
+	i.want(i.call("POST", "/v1/quotes", `{`+good+`}`), 200, "")
+	if got := wire.Counts(); len(got) != 0 {
+		t.Errorf("a quote sent %v", got)
+	}
+
+	// What a client is denied is recorded; what a stranger is denied is only
+	// counted.
+	wire.Reset()
+	i.want(i.call("GET", "/v1/organizations/org_other", ""), 404, "not_found")
+	if got := wire.Counts(); len(got) != 1 || got["EVALSHA"] != 1 {
+		t.Errorf("a denied access sent %v", got)
+	}
+	wire.Reset()
+	i.token = ""
+	i.want(i.call("GET", "/v1/organizations/org_other", ""), 401, "token_missing")
+	if got := wire.Counts(); got["EVALSHA"] != 0 || got["HINCRBY"] != 1 {
+		t.Errorf("a stranger's request sent %v", got)
+	}
+}
+
+// With Redis down, commits and reads say so in time, quotes go on, and all of
+// it recovers by itself.
+func TestRedisDown(t *testing.T) {
+	wire := redistest.Proxy(t, redistest.Single(t).URL)
+	i := startOn(t, wire.URL)
+	i.authenticate()
+	i.want(i.call("POST", "/v1/quotes", `{`+good+`}`), 200, "")
+	pay := func(key string) reply {
+		return i.call("POST", "/v1/payments", `{`+good+`}`, "Idempotency-Key", key)
+	}
+	for name, outage := range map[string]struct{ down, up func() }{"refused": {wire.Refuse, wire.Accept}, "silent": {wire.Pause, wire.Resume}} {
+		outage.down()
+		for path, r := range map[string]func() reply{
+			"payment": func() reply { return pay(name) },
+			"events":  func() reply { return i.call("GET", "/v1/events?wait=5", "") },
+			"token":   func() reply { return i.askToken(tokenForm(i.assertion())) },
+		} {
+			begin := time.Now()
+			got := r()
+			i.want(got, 503, "store_unavailable")
+			if got.Header.Get("Retry-After") == "" || time.Since(begin) > 9*time.Second {
+				t.Errorf("%s, %s: Retry-After %q after %s", name, path, got.Header.Get("Retry-After"), time.Since(begin))
+			}
+		}
+		i.want(i.call("POST", "/v1/quotes", `{`+good+`}`), 200, "")
+		i.want(i.call("GET", "/v1/events", "", "Authorization", "Bearer "+i.token), 401, "token_invalid") // two tokens
+		if r := i.call("GET", "/readyz", ""); r.StatusCode != 503 {
+			t.Errorf("%s: /readyz is %d", name, r.StatusCode)
+		}
+		i.want(i.call("GET", "/healthz", ""), 200, "")
+		outage.up()
+		for tries := 0; ; tries++ {
+			if r := pay(name); r.StatusCode == 201 {
+				break
+			} else if tries == 50 {
+				t.Fatalf("%s: not recovered: %s", name, r.text)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		i.want(pay(name+"-after"), 201, "")
+	}
+}

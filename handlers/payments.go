@@ -1,0 +1,162 @@
+package handlers
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+// Lengths of free text (interface §4).
+const (
+	maxReference   = 64
+	maxDescription = 255
+)
+
+// paymentRequest is the body of POST /v1/payments, checked. Its JSON is the
+// normalized request that the Idempotency-Key stands for.
+type paymentRequest struct {
+	Account     string                 `json:"merchant_account_id"`
+	Amount      tollgate.Money         `json:"amount"`
+	Currency    tollgate.Currency      `json:"currency"`
+	Payee       string                 `json:"payee"`
+	Method      tollgate.CaptureMethod `json:"capture_method"`
+	Reference   *string                `json:"reference"`
+	Description *string                `json:"description"`
+	Metadata    tollgate.Metadata      `json:"metadata"`
+}
+
+func readPayment(f *fields) paymentRequest {
+	currency := f.currency("currency")
+	return paymentRequest{
+		Account: f.id("merchant_account_id"), Amount: f.money("amount", true, currency), Currency: currency, Payee: f.payee("payee"),
+		Method:    tollgate.CaptureMethod(f.choice("capture_method", string(tollgate.CaptureManual), string(tollgate.CaptureManual), string(tollgate.CaptureAutomatic))),
+		Reference: f.note("reference", maxReference), Description: f.note("description", maxDescription), Metadata: f.metadata(),
+	}
+}
+
+// createPayment prices with the configuration as it is cached and commits; if
+// the commit finds that the configuration was no longer in force, it is done
+// again with the new one.
+func (s *Server) createPayment(c *call, r paymentRequest) (*answer, error) {
+	for range maxAttempts {
+		a, err := s.tryCreate(c, r)
+		if !errors.Is(err, rediskv.ErrStale) {
+			return a, err
+		}
+		s.store.Refresh(c.org)
+	}
+	return nil, busy()
+}
+
+// maxAttempts bounds how often a request is tried again because configuration
+// changed under it.
+const maxAttempts = 4
+
+func busy() *tollgate.Error {
+	return problemError(tollgate.CodeStoreUnavailable, "The configuration is changing; try again.")
+}
+
+func (s *Server) tryCreate(c *call, r paymentRequest) (*answer, error) {
+	account, err := s.account(c, r.Account, "merchant_account_id")
+	if err != nil {
+		return nil, err
+	}
+	r.Account = account.ID
+	idem, err := c.idempotency(account.ID, "payments.create", r)
+	if err != nil {
+		return nil, err
+	}
+	if err := usable(account, r.Currency); err != nil {
+		return s.orRepeated(c, idem, err)
+	}
+	change, err := s.newPayment(c, account, r)
+	if err != nil {
+		return s.refusePayment(c, idem, account, err)
+	}
+	reply, err := s.paymentAnswer(c, change.Payment)
+	if err != nil {
+		return nil, err
+	}
+	result, err := s.store.CreatePayment(c.ctx, c.caller(reply.Status), idem, account, change, reply)
+	if err != nil {
+		return nil, err
+	}
+	return stored(result), nil
+}
+
+// newPayment prices and decides. The rules come first: a payment that a rule
+// refuses does not exist, one that the perimeter denies is kept as declined.
+func (s *Server) newPayment(c *call, a *rediskv.Account, r paymentRequest) (*tollgate.PaymentChange, error) {
+	in := tollgate.PricingInput{Amount: r.Amount, Payee: r.Payee}
+	authorized, err := s.priced(a, in)
+	if err != nil {
+		return nil, err
+	}
+	now := s.clock()
+	decision := a.Limits.Decide(r.Amount, r.Payee, now)
+	var captured *tollgate.Pricing
+	if decision.Decision == tollgate.Allow && r.Method == tollgate.CaptureAutomatic {
+		in.CaptureIndex = 1
+		first, err := s.priced(a, in)
+		if err != nil {
+			return nil, err
+		}
+		captured = &first
+	}
+	return tollgate.CreatePayment(s.store.Mint, c.origin(now), tollgate.NewPayment{
+		MerchantAccountID: a.ID, Amount: r.Amount, Payee: r.Payee, CaptureMethod: r.Method,
+		CaptureWindowHours: a.CaptureWindowHours, Reference: r.Reference, Description: r.Description, Metadata: r.Metadata,
+	}, decision, authorized, captured)
+}
+
+// paymentAnswer is what the creation of a payment is answered with, now and
+// when it is repeated.
+func (s *Server) paymentAnswer(c *call, p *tollgate.Payment) (rediskv.Answer, error) {
+	if p.Status == tollgate.Declined {
+		return problemOf(&tollgate.Error{
+			Code: tollgate.CodePerimeterDenied, Message: "The perimeter denied this payment: " + string(p.Perimeter.Reason) + ".",
+			Context: tollgate.ErrorContext{Perimeter: &p.Perimeter, PaymentID: p.ID, TicketID: p.TicketID, Status: p.Status},
+		}, c.id), nil
+	}
+	body, err := json.Marshal(p, json.Deterministic(true))
+	return rediskv.Answer{Status: http.StatusCreated, Location: "/v1/payments/" + p.ID, Body: body}, err
+}
+
+// refusePayment answers for a rule: its refusal is kept for repeats, its
+// failure is not (interface §4).
+func (s *Server) refusePayment(c *call, idem rediskv.Idempotency, a *rediskv.Account, err error) (*answer, error) {
+	e := errorOf(err)
+	if e.Code != tollgate.CodeRuleRejected || idem.Key == "" {
+		return s.orRepeated(c, idem, err)
+	}
+	reply := problemOf(e, c.id)
+	result, err := s.store.RefusePayment(c.ctx, c.caller(reply.Status), idem, a, reply, string(e.Code)+" "+e.Rule.String())
+	if err != nil {
+		return nil, err
+	}
+	return stored(result), nil
+}
+
+func (s *Server) readPayment(c *call) (*answer, error) {
+	p, _, err := s.payment(c, http.StatusOK)
+	if err != nil {
+		return nil, err
+	}
+	return object(p)
+}
+
+// payment reads the payment that a path names, if the grant reaches it.
+func (s *Server) payment(c *call, status int) (*tollgate.Payment, *tollgate.Ticket, error) {
+	p, t, err := s.store.Payment(c.ctx, c.caller(status), c.pathID())
+	if err != nil {
+		return nil, nil, err
+	}
+	if !c.grant.Covers(p.MerchantAccountID) {
+		return nil, nil, accountForbidden()
+	}
+	return p, t, nil
+}

@@ -1,0 +1,203 @@
+package handlers_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"tollgate"
+)
+
+// player plays one conversation.
+type player struct {
+	*world
+	grant, scope string // who asks; no grant is nobody
+	last         reply
+	kept         map[string]reply
+}
+
+func (p *player) step(t *testing.T, s step) {
+	t.Helper()
+	if s.directive == nil {
+		p.exchange(t, s)
+		return
+	}
+	if err := p.direct(s.directive); err != nil {
+		t.Errorf("%s: ! %s: %v", s.at, strings.Join(s.directive, " "), err)
+	}
+}
+
+func (p *player) direct(words []string) error {
+	word := func(i int) string {
+		if i < len(words) {
+			return words[i]
+		}
+		return ""
+	}
+	switch words[0] {
+	case "as":
+		p.grant, p.scope = word(1), strings.Join(words[2:], " ")
+		if p.grant == "nobody" {
+			p.grant = ""
+		}
+	case "clock":
+		d, err := time.ParseDuration(word(1))
+		p.advance(d)
+		return err
+	case "account":
+		p.account(word(1)).Status = word(2)
+		p.apply("")
+	case "grant":
+		p.world.grant(word(1)).Status = word(2)
+		p.apply("")
+	case "organization":
+		p.configs[""].Organization.Status = word(1)
+		p.apply("")
+	case "refresh":
+		p.store.Refresh(p.vars["org"])
+	case "assertion":
+		p.vars["assertion"] = p.assertion(word(1))
+	case "forget":
+		delete(p.vars, word(1))
+	case "sweep":
+		return p.sweep()
+	case "drain":
+		p.server.Drain()
+	case "keep":
+		p.kept[word(1)] = p.last
+	case "same":
+		kept := p.kept[word(1)]
+		if p.last.text != kept.text || p.last.StatusCode != kept.StatusCode || p.last.Header.Get("Location") != kept.Header.Get("Location") {
+			return fmt.Errorf("%d %s\nis not\n%d %s", p.last.StatusCode, p.last.text, kept.StatusCode, kept.text)
+		}
+	case "audit":
+		return p.audited(words[1:])
+	default:
+		return fmt.Errorf("there is no such directive")
+	}
+	return nil
+}
+
+// sweep expires what is due, as the worker does.
+func (p *player) sweep() error {
+	for partition := range p.store.Partitions() {
+		due, err := p.store.DuePayments(p.t.Context(), partition, 100)
+		if err != nil {
+			return err
+		}
+		for _, d := range due {
+			if err := p.store.ExpirePayment(p.t.Context(), d.Organization, d.PaymentID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *player) exchange(t *testing.T, s step) {
+	t.Helper()
+	req, err := p.asked(s.request)
+	if err != nil {
+		t.Errorf("%s: %v", s.at, err)
+		return
+	}
+	p.last, err = p.try(req)
+	if err != nil {
+		t.Errorf("%s: %v", s.at, err)
+		return
+	}
+	differences, err := p.differences(s.answer)
+	if err != nil {
+		t.Errorf("%s: %v", s.at, err)
+		return
+	}
+	if len(differences) > 0 {
+		body := jsontext.Value(p.last.text)
+		_ = body.Indent() // a body that is no JSON stays as it is
+		t.Errorf("%s: %s %s\n\t%s\nanswered %d %v\n%s", s.at, req.Method, req.URL.RequestURI(),
+			strings.Join(differences, "\n\t"), p.last.StatusCode, p.last.Header, body)
+	}
+}
+
+// asked makes the request of an exchange.
+func (p *player) asked(m message) (*http.Request, error) {
+	path, err := fill(m.first[1], p.vars)
+	if err != nil {
+		return nil, err
+	}
+	body, err := fill(m.body, p.vars)
+	if err != nil {
+		return nil, err
+	}
+	var headers []string
+	named := func(h [2]string) bool { return strings.EqualFold(h[0], "Authorization") }
+	switch {
+	case slices.ContainsFunc(m.headers, named):
+	case p.grant == "":
+		headers = []string{"Authorization", ""}
+	default:
+		headers = []string{"Authorization", "Bearer " + p.token(p.grant, p.scope)}
+	}
+	for _, h := range m.headers {
+		value, err := fill(h[1], p.vars)
+		if err != nil {
+			return nil, err
+		}
+		if value == "-" {
+			value = ""
+		}
+		headers = append(headers, h[0], value)
+	}
+	return p.request(m.first[0], path, body, headers...), nil
+}
+
+// differences compares the last answer with what is expected.
+func (p *player) differences(want message) (found []string, err error) {
+	first := append(want.first, "", "")
+	if have := strconv.Itoa(p.last.StatusCode); have != first[0] {
+		found = append(found, fmt.Sprintf("status is %s, not %s", have, first[0]))
+	}
+	if p.last.StatusCode >= 400 && (first[1] != "" || want.body == "") {
+		for i, name := range []string{"code", "param"} {
+			if have, _ := p.last.body[name].(string); have != first[1+i] {
+				found = append(found, fmt.Sprintf("%s is %q, not %q", name, have, first[1+i]))
+			}
+		}
+	}
+	for _, h := range want.headers {
+		have := strings.Join(p.last.Header.Values(h[0]), ", ")
+		if pattern := strings.TrimPrefix(h[1], "-"); !matchText(pattern, have, p.vars) {
+			found = append(found, fmt.Sprintf("%s is %q, not %q", h[0], have, h[1]))
+		}
+	}
+	if want.body == "" {
+		return found, nil
+	}
+	more, err := matchJSON(want.body, p.last.text, p.vars)
+	return append(found, more...), err
+}
+
+// audited compares the newest entry of the audit record: type, outcome and,
+// if there is a third word, its reason.
+func (p *player) audited(want []string) error {
+	entries := dump(p.t, p.redis).stream(p.vars["org"] + ":audit")
+	if len(entries) == 0 {
+		return fmt.Errorf("the record is empty")
+	}
+	var e tollgate.AuditEntry
+	if err := json.Unmarshal([]byte(entries[len(entries)-1]), &e); err != nil {
+		return err
+	}
+	have := []string{e.Type, e.Outcome, e.Reason}[:len(want)]
+	if strings.Join(have, " ") != strings.Join(want, " ") {
+		return fmt.Errorf("it is %v", have)
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+// kind is what HTTP says of a code.
+type kind struct {
+	status int
+	title  string
+}
+
+// kinds gives every code its status (interface §7).
+var kinds = map[tollgate.Code]kind{
+	tollgate.CodeInvalidJSON:              {http.StatusBadRequest, "Invalid JSON"},
+	tollgate.CodeParameterMissing:         {http.StatusBadRequest, "Parameter missing"},
+	tollgate.CodeParameterInvalid:         {http.StatusBadRequest, "Parameter invalid"},
+	tollgate.CodeParameterUnknown:         {http.StatusBadRequest, "Parameter unknown"},
+	tollgate.CodeCursorInvalid:            {http.StatusBadRequest, "Cursor invalid"},
+	tollgate.CodeCursorMismatch:           {http.StatusBadRequest, "Cursor belongs to other filters"},
+	tollgate.CodeIdempotencyKeyRequired:   {http.StatusBadRequest, "Idempotency-Key required"},
+	tollgate.CodeIdempotencyKeyInvalid:    {http.StatusBadRequest, "Idempotency-Key invalid"},
+	tollgate.CodeTokenMissing:             {http.StatusUnauthorized, "Access token missing"},
+	tollgate.CodeTokenInvalid:             {http.StatusUnauthorized, "Access token invalid"},
+	tollgate.CodeTokenExpired:             {http.StatusUnauthorized, "Access token expired"},
+	tollgate.CodeScopeMissing:             {http.StatusForbidden, "Scope missing"},
+	tollgate.CodeMerchantAccountForbidden: {http.StatusForbidden, "Merchant account outside the grant"},
+	tollgate.CodePerimeterDenied:          {http.StatusForbidden, "Denied by the perimeter"},
+	tollgate.CodeNotFound:                 {http.StatusNotFound, "Not found"},
+	tollgate.CodeMethodNotAllowed:         {http.StatusMethodNotAllowed, "Method not allowed"},
+	tollgate.CodeNotAcceptable:            {http.StatusNotAcceptable, "Not acceptable"},
+	tollgate.CodeCursorExpired:            {http.StatusGone, "Cursor expired"},
+	tollgate.CodeBodyTooLarge:             {http.StatusRequestEntityTooLarge, "Body too large"},
+	tollgate.CodeURITooLong:               {http.StatusRequestURITooLong, "URI too long"},
+	tollgate.CodeMediaTypeUnsupported:     {http.StatusUnsupportedMediaType, "Media type unsupported"},
+	tollgate.CodeHeadersTooLarge:          {http.StatusRequestHeaderFieldsTooLarge, "Headers too large"},
+	tollgate.CodePaymentStateInvalid:      {http.StatusConflict, "Not in this state"},
+	tollgate.CodeAuthorizationExpired:     {http.StatusConflict, "Authorization expired"},
+	tollgate.CodeMerchantAccountInactive:  {http.StatusConflict, "Merchant account inactive"},
+	tollgate.CodeAmountInvalid:            {http.StatusUnprocessableEntity, "Amount invalid"},
+	tollgate.CodeAmountScaleInvalid:       {http.StatusUnprocessableEntity, "Too many decimal places"},
+	tollgate.CodeCurrencyUnsupported:      {http.StatusUnprocessableEntity, "Currency unsupported"},
+	tollgate.CodePayeeInvalid:             {http.StatusUnprocessableEntity, "Payee invalid"},
+	tollgate.CodeCaptureExceeds:           {http.StatusUnprocessableEntity, "More than can be captured"},
+	tollgate.CodeCaptureLimitReached:      {http.StatusUnprocessableEntity, "Too many captures"},
+	tollgate.CodeIdempotencyKeyReused:     {http.StatusUnprocessableEntity, "Idempotency-Key reused"},
+	tollgate.CodeRuleRejected:             {http.StatusUnprocessableEntity, "Refused by a rule"},
+	tollgate.CodeInternal:                 {http.StatusInternalServerError, "Internal error"},
+	tollgate.CodeRuleFailed:               {http.StatusServiceUnavailable, "A rule failed"},
+	tollgate.CodeStoreUnavailable:         {http.StatusServiceUnavailable, "Store unavailable"},
+}
+
+// StatusOf is the HTTP status of a code, 500 for one that is not in the table.
+func StatusOf(code tollgate.Code) int {
+	if k, ok := kinds[code]; ok {
+		return k.status
+	}
+	return http.StatusInternalServerError
+}
+
+// problem is the body of every error (RFC 9457, interface §7).
+type problem struct {
+	Type      string                      `json:"type"`
+	Title     string                      `json:"title"`
+	Status    int                         `json:"status"`
+	Code      tollgate.Code               `json:"code"`
+	Message   string                      `json:"message"`
+	RequestID string                      `json:"request_id"`
+	Param     string                      `json:"param,omitempty"`
+	Errors    []tollgate.Detail           `json:"errors,omitempty"`
+	Rule      *tollgate.Citation          `json:"rule,omitempty"`
+	Perimeter *tollgate.PerimeterDecision `json:"perimeter,omitempty"`
+	PaymentID string                      `json:"payment_id,omitempty"`
+	TicketID  string                      `json:"ticket_id,omitempty"`
+	// The payment's own status; status is HTTP's.
+	PaymentStatus tollgate.PaymentStatus `json:"payment_status,omitempty"`
+}
+
+// problemOf is the answer to an error that a caller is meant to see.
+func problemOf(e *tollgate.Error, requestID string) rediskv.Answer {
+	k, ok := kinds[e.Code]
+	if !ok {
+		k = kind{http.StatusInternalServerError, "Internal error"}
+	}
+	body, err := json.Marshal(problem{
+		Type: "urn:tollgate:error:" + string(e.Code), Title: k.title, Status: k.status, Code: e.Code, Message: e.Message,
+		RequestID: requestID, Param: e.Param, Errors: e.Details, Rule: e.Rule, Perimeter: e.Context.Perimeter,
+		PaymentID: e.Context.PaymentID, TicketID: e.Context.TicketID, PaymentStatus: e.Context.Status,
+	}, json.Deterministic(true))
+	if err != nil { // text that is not UTF-8 got past every check
+		panic(fmt.Errorf("problem %s: %w", e.Code, err))
+	}
+	return rediskv.Answer{Status: k.status, Body: body}
+}
+
+func problemError(code tollgate.Code, message string) *tollgate.Error {
+	return &tollgate.Error{Code: code, Message: message}
+}
+
+// errorOf finds what a caller may see of an error. What was not meant for a
+// caller is CodeInternal, and the log has the cause.
+func errorOf(err error) *tollgate.Error {
+	if e, ok := errors.AsType[*tollgate.Error](err); ok {
+		return e
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return &tollgate.Error{Code: tollgate.CodeStoreUnavailable, Message: "The request took too long.", Cause: err}
+	}
+	return &tollgate.Error{Code: tollgate.CodeInternal, Message: "Something went wrong here; the request id finds it in the log.", Cause: err}
+}

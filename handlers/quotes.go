@@ -1,0 +1,100 @@
+package handlers
+
+import (
+	"tollgate"
+)
+
+// quoteTool is the name that the specification gives the quote (spec §2).
+const quoteTool = "quote_ticket"
+
+// quoteRequest is the quote input; prefix is what its parameters are called
+// by: "input." when the call was wrapped.
+type quoteRequest struct {
+	prefix  string
+	account string
+	amount  tollgate.Money
+	payee   string
+}
+
+// readQuote reads {"tool":"quote_ticket","input":{…}}, with name for tool as
+// tool-calling clients send it, or the bare input (interface §2).
+func readQuote(f *fields) quoteRequest {
+	if !f.has("tool") && !f.has("name") && !f.has("input") {
+		return readQuoteInput(f)
+	}
+	name := "tool"
+	if f.has("name") && !f.has("tool") {
+		name = "name"
+	}
+	if tool, ok := f.text(name, true); ok && tool != quoteTool {
+		f.faults.add(tollgate.Invalid(name, "%s is %s.", name, quoteTool))
+	}
+	input := f.object("input")
+	if input == nil {
+		return quoteRequest{}
+	}
+	return readQuoteInput(input)
+}
+
+func readQuoteInput(f *fields) quoteRequest {
+	currency := f.currency("currency")
+	return quoteRequest{
+		prefix: f.prefix, account: f.id("merchant_account_id"),
+		amount: f.money("amount", true, currency), payee: f.payee("payee"),
+	}
+}
+
+// quoteLine and quoteAnswer are the quote result (spec §2), with what
+// interface §2 adds.
+type quoteLine struct {
+	Label  string            `json:"label"`
+	Amount tollgate.Money    `json:"amount"`
+	Rule   tollgate.Citation `json:"rule"`
+}
+
+type quotePerimeter struct {
+	ID       string            `json:"id"`
+	Version  int64             `json:"version"`
+	Decision tollgate.Decision `json:"decision"`
+	Reason   tollgate.Reason   `json:"reason,omitzero"` // only when the decision is not allow
+}
+
+type quoteRuleSet struct {
+	ID      string `json:"id"`
+	Version int64  `json:"version"`
+}
+
+type quoteAnswer struct {
+	Object    string            `json:"object"` // "quote"
+	Lines     []quoteLine       `json:"lines"`
+	Total     tollgate.Money    `json:"total"`
+	Currency  tollgate.Currency `json:"currency"`
+	Perimeter quotePerimeter    `json:"perimeter"`
+	RuleSet   quoteRuleSet      `json:"rule_set"`
+	Digest    string            `json:"digest"` // an evaluation's lines_sha256
+}
+
+// quote prices without submitting anything. With the configuration cached it
+// asks Redis nothing, so it goes on when Redis is down.
+func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
+	a, err := s.account(c, q.account, q.prefix+"merchant_account_id")
+	if err != nil {
+		return nil, err
+	}
+	if err := takes(a, q.amount.Currency, q.prefix+"currency"); err != nil {
+		return nil, err
+	}
+	priced, err := s.rules.Quote(make([]tollgate.FeeLine, 0, typicalLines), a.RuleSet.Rules, tollgate.PricingInput{Amount: q.amount, Payee: q.payee})
+	if err != nil {
+		return nil, err
+	}
+	lines := make([]quoteLine, len(priced))
+	for i, l := range priced {
+		lines[i] = quoteLine(l)
+	}
+	d := a.Limits.Decide(q.amount, q.payee, s.clock())
+	return object(quoteAnswer{
+		Object: "quote", Lines: lines, Total: tollgate.FeeTotal(priced, q.amount.Currency), Currency: q.amount.Currency,
+		Perimeter: quotePerimeter(d), RuleSet: quoteRuleSet{a.RuleSet.ID, a.RuleSet.Version}, Digest: tollgate.LinesSHA256(priced),
+	})
+}

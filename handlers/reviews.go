@@ -1,0 +1,46 @@
+package handlers
+
+import (
+	"net/http"
+
+	"tollgate"
+)
+
+// cancelRequest and reviewRequest are the bodies of the two steps that a
+// person takes; their JSON is what the Idempotency-Key stands for.
+type cancelRequest struct {
+	Reason *string `json:"reason"`
+}
+
+type reviewRequest struct {
+	Decision string  `json:"decision"` // approve or reject
+	Note     *string `json:"note"`
+}
+
+func readCancel(f *fields) cancelRequest { return cancelRequest{f.note("reason", maxDescription)} }
+
+func readReview(f *fields) reviewRequest {
+	return reviewRequest{f.choice("decision", "", "approve", "reject"), f.note("note", maxDescription)}
+}
+
+func (s *Server) cancelPayment(c *call, r cancelRequest) (*answer, error) {
+	return s.move(c, "payments.cancel", r, tollgate.TriggerCancel, r.Reason)
+}
+
+func (s *Server) reviewPayment(c *call, r reviewRequest) (*answer, error) {
+	trigger := tollgate.TriggerApprove
+	if r.Decision == "reject" {
+		trigger = tollgate.TriggerReject
+	}
+	return s.move(c, "payments.review", r, trigger, r.Note)
+}
+
+// move carries out a trigger other than a capture and answers with the payment.
+func (s *Server) move(c *call, operation string, request any, trigger tollgate.Trigger, reason *string) (*answer, error) {
+	return s.change(c, operation, http.StatusOK, func(*tollgate.Payment) (any, error) {
+		return request, nil
+	}, func(p *tollgate.Payment, t *tollgate.Ticket) (*tollgate.PaymentChange, any, error) {
+		change, err := tollgate.MovePayment(s.store.Mint, c.origin(s.clock()), p, t, trigger, reason)
+		return change, p, err
+	})
+}

@@ -1,0 +1,97 @@
+package handlers
+
+import (
+	"net/http"
+	"strings"
+
+	"tollgate/handlers/auth"
+)
+
+// Route is one row of interface §4.
+type Route struct {
+	Method string
+	Path   string     // "/v1/payments/{payment_id}"
+	Scope  auth.Scope // empty: no access token is needed
+}
+
+// row is a route and what serve has to know of it.
+type row struct {
+	Route
+	query []string // names that may stand in the query; the reader reads them
+	body  bodyKind
+	key   keyUse
+	do    func(*Server, *call) (*answer, error)
+}
+
+// bodyKind is what a route takes as body.
+type bodyKind int
+
+const (
+	noBody bodyKind = iota
+	jsonBody
+	optionalJSONBody // every field is optional, so no body at all will do
+	formBody
+)
+
+// keyUse is what a route does with Idempotency-Key (interface §4).
+type keyUse int
+
+const (
+	keyIgnored keyUse = iota
+	keyAccepted
+	keyRequired
+)
+
+// rows is the one route table, in the order of the specification. The address
+// of the metadata is that of RFC 8414 for an issuer without a path.
+var rows = []row{
+	{Route: Route{"POST", "/oauth2/token", ""}, body: formBody, do: (*Server).issueToken},
+	{Route: Route{"GET", "/.well-known/jwks.json", ""}, do: (*Server).readKeys},
+	{Route: Route{"GET", "/.well-known/oauth-authorization-server", ""}, do: (*Server).readMetadata},
+	{Route: Route{"GET", "/v1/organizations/{organization_id}", auth.ScopeAccountsRead}, do: (*Server).readOrganization},
+	{Route: Route{"GET", "/v1/legal-entities/{legal_entity_id}", auth.ScopeAccountsRead}, do: (*Server).readLegalEntity},
+	{Route: Route{"GET", "/v1/merchant-accounts/{merchant_account_id}", auth.ScopeAccountsRead}, do: (*Server).readMerchantAccount},
+	{Route: Route{"GET", "/v1/grants/{grant_id}", auth.ScopeGrantsRead}, do: (*Server).readGrant},
+	{Route: Route{"POST", "/v1/quotes", auth.ScopeQuotesRead}, body: jsonBody, do: withBody((*Server).quote, readQuote)},
+	{Route: Route{"POST", "/v1/payments", auth.ScopePaymentsWrite}, body: jsonBody, key: keyRequired, do: withBody((*Server).createPayment, readPayment)},
+	{Route: Route{"GET", "/v1/payments/{payment_id}", auth.ScopePaymentsRead}, do: (*Server).readPayment},
+	{Route: Route{"POST", "/v1/payments/{payment_id}/captures", auth.ScopePaymentsCapture}, body: optionalJSONBody, key: keyAccepted, do: withBody((*Server).capturePayment, readCapture)},
+	{Route: Route{"POST", "/v1/payments/{payment_id}/cancel", auth.ScopePaymentsWrite}, body: optionalJSONBody, key: keyAccepted, do: withBody((*Server).cancelPayment, readCancel)},
+	{Route: Route{"POST", "/v1/payments/{payment_id}/reviews", auth.ScopePaymentsReview}, body: jsonBody, key: keyAccepted, do: withBody((*Server).reviewPayment, readReview)},
+	{Route: Route{"GET", "/v1/transactions", auth.ScopeTransactionsRead}, query: transactionParameters, do: (*Server).listTransactions},
+	{Route: Route{"GET", "/v1/tickets/{ticket_id}", auth.ScopeTicketsRead}, do: (*Server).readTicket},
+	{Route: Route{"GET", "/v1/events", auth.ScopeEventsRead}, query: eventParameters, do: (*Server).listEvents},
+	{Route: Route{"GET", "/openapi.json", ""}, do: (*Server).readOpenAPI},
+	{Route: Route{"GET", "/healthz", ""}, do: (*Server).health},
+	{Route: Route{"GET", "/readyz", ""}, do: (*Server).ready},
+}
+
+// Routes lists what the API answers, in the order of the specification.
+func (s *Server) Routes() []Route {
+	routes := make([]Route, len(rows))
+	for i := range rows {
+		routes[i] = rows[i].Route
+	}
+	return routes
+}
+
+// pattern is the path as httprouter spells it.
+func (r *row) pattern() string {
+	return strings.NewReplacer("{", ":", "}", "").Replace(r.Path)
+}
+
+// name is the route as audit entries, metrics and logs name it: the pattern,
+// never a path with somebody's id in it.
+func (r *row) name() string { return r.Method + " " + r.Path }
+
+// allowed lists the methods that an address takes. httprouter's own list adds
+// OPTIONS, which is not answered.
+func (s *Server) allowed(path string) string {
+	var methods []string
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		if handle, _, _ := s.router.Lookup(method, path); handle != nil {
+			methods = append(methods, method)
+		}
+	}
+	return strings.Join(methods, ", ")
+}

@@ -1,0 +1,226 @@
+package handlers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/julienschmidt/httprouter"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+// Limits of interface §8.
+const (
+	maxURI         = 4 << 10
+	maxHeaders     = 16 << 10
+	maxBody        = 64 << 10
+	maxForm        = 16 << 10
+	requestTimeout = 10 * time.Second
+)
+
+// handle is the outermost layer: the request's id and limits, the log, the
+// metrics, and a panic that must not end the instance.
+func (s *Server) handle(w http.ResponseWriter, req *http.Request) {
+	ctx, cancel := context.WithTimeout(req.Context(), requestTimeout)
+	defer cancel()
+	c := &call{ResponseWriter: w, request: req, ctx: ctx, start: s.clock(), id: s.store.Mint(tollgate.PrefixRequest)}
+	defer s.finish(c)
+	h := w.Header()
+	h.Set("Request-Id", c.id)
+	h.Set("X-Content-Type-Options", "nosniff")
+	c.continueTrace()
+	switch {
+	case len(req.RequestURI) > maxURI:
+		s.fail(c, problemError(tollgate.CodeURITooLong, fmt.Sprintf("A request's URI has at most %d bytes.", maxURI)))
+	case headerBytes(req) > maxHeaders:
+		s.fail(c, problemError(tollgate.CodeHeadersTooLarge, fmt.Sprintf("A request's headers have at most %d bytes.", maxHeaders)))
+	case strings.Contains(strings.ToUpper(req.URL.RawPath), "%2F"):
+		// The router sees the decoded path; an encoded slash is part of an id,
+		// and no id has one.
+		s.fail(c, problemError(tollgate.CodeNotFound, "There is nothing at this address."))
+	default:
+		s.router.ServeHTTP(c, req)
+	}
+}
+
+// finish turns a panic into a 500 and tells log and metrics of the request.
+func (s *Server) finish(c *call) {
+	if p := recover(); p != nil {
+		if p == http.ErrAbortHandler {
+			panic(p)
+		}
+		s.log.Error("panic", "request_id", c.id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		if c.status != 0 { // too late for another answer
+			panic(http.ErrAbortHandler)
+		}
+		s.fail(c, fmt.Errorf("panic: %v", p))
+	}
+	took := s.clock().Sub(c.start)
+	route := "none"
+	if c.row != nil {
+		route = c.row.name()
+	}
+	s.metrics.request(route, c.status, took)
+	s.log.LogAttrs(c.ctx, slog.LevelInfo, "request",
+		slog.String("method", c.request.Method), slog.String("route", route), slog.Int("status", c.status),
+		slog.Duration("took", took), slog.String("request_id", c.id), slog.String("client", c.client),
+		slog.String("organization", c.org), slog.String("trace_id", c.trace))
+}
+
+// serve carries a request of one route from its checks to its answer.
+func (s *Server) serve(r *row) httprouter.Handle {
+	return func(w http.ResponseWriter, _ *http.Request, params httprouter.Params) {
+		c := w.(*call)
+		c.row, c.params = r, params
+		if err := s.admit(c); err != nil {
+			s.fail(c, err)
+			return
+		}
+		a, err := r.do(s, c)
+		if err != nil {
+			s.fail(c, err)
+			return
+		}
+		s.write(c, a)
+	}
+}
+
+// admit makes every check that does not need to know the endpoint, in the
+// order of their cost: nothing of the body is read for a stranger.
+func (s *Server) admit(c *call) error {
+	if err := checkAccept(c.request); err != nil {
+		return err
+	}
+	if c.row.Scope != "" {
+		if err := s.authorize(c); err != nil {
+			return err
+		}
+	}
+	if err := checkSingleHeaders(c.request); err != nil {
+		return err
+	}
+	var err error
+	if c.query, err = parseQuery(c.request.URL.RawQuery, c.row.query); err != nil {
+		return err
+	}
+	if id := c.pathID(); id != "" && !tollgate.ValidID(id) {
+		return notFound()
+	}
+	if c.idem, err = idempotencyKey(c.request.Header, c.row.key); err != nil {
+		return err
+	}
+	c.body, err = readBody(c, c.row.body)
+	return err
+}
+
+// withBody is an endpoint that takes a JSON object.
+func withBody[B any](do func(*Server, *call, B) (*answer, error), read func(*fields) B) func(*Server, *call) (*answer, error) {
+	return func(s *Server, c *call) (*answer, error) {
+		body, err := decode(c.body, c.row.body == optionalJSONBody, read)
+		if err != nil {
+			return nil, err
+		}
+		return do(s, c, body)
+	}
+}
+
+// object is the answer 200 with the JSON of v.
+func object(v any) (*answer, error) { return created(http.StatusOK, "", v) }
+
+// created is an answer with the JSON of v.
+func created(status int, location string, v any) (*answer, error) {
+	body, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		return nil, fmt.Errorf("answer: %w", err)
+	}
+	return &answer{status: status, location: location, body: body}, nil
+}
+
+// stored is the answer of a commit, which may be an earlier request's.
+func stored(r rediskv.Result) *answer {
+	a := &answer{status: r.Status, location: r.Location, body: r.Body, repeated: r.Repeated}
+	if a.status >= 400 {
+		a.media = mediaProblem
+	}
+	return a
+}
+
+// write is where every answer leaves. What does not say otherwise is kept by
+// no cache.
+func (s *Server) write(c *call, a *answer) {
+	h := c.Header()
+	h.Set("Cache-Control", cmp.Or(a.cache, "no-store"))
+	for name, value := range map[string]string{"ETag": a.etag, "Location": a.location} {
+		if value != "" {
+			h.Set(name, value)
+		}
+	}
+	if a.repeated {
+		h.Set("Idempotent-Replayed", "true")
+	}
+	if a.status == http.StatusOK && a.etag != "" && matches(c.request.Header["If-None-Match"], a.etag) {
+		c.WriteHeader(http.StatusNotModified)
+		return
+	}
+	h.Set("Content-Type", cmp.Or(a.media, mediaJSON))
+	h.Set("Content-Length", strconv.Itoa(len(a.body)))
+	c.WriteHeader(a.status)
+	if _, err := c.Write(a.body); err != nil {
+		s.log.Debug("answer not sent", "request_id", c.id, "error", err)
+	}
+}
+
+// fail is where every error becomes an answer. An authenticated client's
+// denied access goes into the audit record before it is told.
+func (s *Server) fail(c *call, err error) {
+	e := errorOf(err)
+	status := StatusOf(e.Code)
+	switch {
+	case status >= 500:
+		s.log.Error("request failed", "request_id", c.id, "code", e.Code, "error", err)
+	case e.Cause != nil:
+		s.log.Info("request refused", "request_id", c.id, "code", e.Code, "error", err)
+	}
+	if c.token != nil && (status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusNotFound) {
+		s.auditDenied(c, e, status)
+	}
+	h := c.Header()
+	switch e.Code {
+	case tollgate.CodeStoreUnavailable:
+		h.Set("Retry-After", "1")
+	case tollgate.CodeTokenMissing, tollgate.CodeTokenInvalid, tollgate.CodeTokenExpired, tollgate.CodeScopeMissing:
+		if !c.oauth() {
+			h.Set("WWW-Authenticate", challenge(e.Code, c.row))
+		}
+	}
+	if c.oauth() {
+		s.write(c, oauthProblem(e, err))
+		return
+	}
+	s.write(c, stored(rediskv.Result{Answer: problemOf(e, c.id)}))
+}
+
+// auditDenied is best effort: with Redis down the answer is the same, and the
+// log has it.
+func (s *Server) auditDenied(c *call, e *tollgate.Error, status int) {
+	entry := tollgate.AuditEntry{Type: "access.denied", Outcome: "denied", Reason: string(e.Code)}
+	if id := c.pathID(); id != "" && tollgate.ValidID(id) {
+		entry.Target = tollgate.AuditTarget{Type: strings.TrimSuffix(c.params[0].Key, "_id"), ID: id}
+	}
+	if err := s.store.Audit(c.ctx, c.caller(status), entry); err != nil {
+		s.log.Error("audit entry not written", "request_id", c.id, "code", e.Code, "error", err)
+	}
+}
+
+func notFound() *tollgate.Error {
+	return problemError(tollgate.CodeNotFound, "There is no such object.")
+}

@@ -1,0 +1,123 @@
+// Package handlers is the only one that knows HTTP routing (httprouter): the
+// route table, the checks that every request goes through, and an endpoint per
+// row of interface §4. Endpoints return an answer or an error; one function
+// writes both.
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/julienschmidt/httprouter"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tollgate"
+	"tollgate/handlers/auth"
+	"tollgate/rediskv"
+	"tollgate/wasm"
+)
+
+// cachedTokens bounds how many verified access tokens are remembered.
+const cachedTokens = 10_000
+
+// Config is what a Server works with; only Log and Metrics may be nil.
+type Config struct {
+	Store     *rediskv.Store
+	Rules     *wasm.Engine
+	Keys      *auth.Keys
+	IssuerURL string   // iss and aud of tokens, aud of assertions, base of the metadata's URLs
+	CursorKey [32]byte // the same on every instance, so that a cursor works on all
+	Clock     func() time.Time
+	Log       *slog.Logger
+	Metrics   *prometheus.Registry
+}
+
+// Server answers the API.
+type Server struct {
+	store    *rediskv.Store
+	rules    *wasm.Engine
+	keys     *auth.Keys
+	issuer   *auth.Issuer
+	verifier *auth.Verifier
+	cursors  *cursorSeal
+	clock    func() time.Time
+	log      *slog.Logger
+	metrics  *metrics
+	router   *httprouter.Router
+	shipped  []tollgate.Citation
+	metadata document
+	openapi  document
+
+	draining context.Context // ends when Drain is called
+	drain    context.CancelFunc
+}
+
+// New checks a configuration and builds the routes.
+func New(c Config) (*Server, error) {
+	if c.Store == nil || c.Rules == nil || c.Keys == nil || c.IssuerURL == "" || c.Clock == nil {
+		return nil, errors.New("handlers: store, rules, keys, issuer and clock are needed")
+	}
+	s := &Server{
+		store: c.Store, rules: c.Rules, keys: c.Keys, clock: c.Clock, log: c.Log,
+		issuer: &auth.Issuer{Keys: c.Keys, Name: c.IssuerURL},
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if c.Metrics == nil {
+		c.Metrics = prometheus.NewRegistry()
+	}
+	s.draining, s.drain = context.WithCancel(context.Background())
+	var err error
+	if s.verifier, err = auth.NewVerifier(c.Keys, c.IssuerURL, cachedTokens, c.Clock); err != nil {
+		return nil, fmt.Errorf("handlers: %w", err)
+	}
+	if s.cursors, err = newCursorSeal(c.CursorKey); err != nil {
+		return nil, fmt.Errorf("handlers: cursors: %w", err)
+	}
+	if s.metrics, err = newMetrics(c.Metrics); err != nil {
+		return nil, fmt.Errorf("handlers: metrics: %w", err)
+	}
+	if s.shipped, err = shippedCitations(); err != nil {
+		return nil, fmt.Errorf("handlers: %w", err)
+	}
+	if s.metadata, err = issuerMetadata(c.IssuerURL); err != nil {
+		return nil, fmt.Errorf("handlers: metadata: %w", err)
+	}
+	s.openapi = newDocument(openAPI)
+	s.router = s.route()
+	return s, nil
+}
+
+// Handler answers every request of the API.
+func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.handle) }
+
+// MetricsHandler answers /metrics; it belongs on a port of its own, for what
+// it says is not for clients.
+func (s *Server) MetricsHandler() http.Handler { return s.metrics.handler() }
+
+// Drain makes the instance not ready and lets event listings that wait return
+// at once, so that requests in flight can finish before it stops.
+func (s *Server) Drain() { s.drain() }
+
+// route builds the router: no redirects and no answers of its own, so that a
+// client sees either what it asked for or an error of interface §7.
+func (s *Server) route() *httprouter.Router {
+	r := httprouter.New()
+	r.RedirectTrailingSlash, r.RedirectFixedPath, r.HandleOPTIONS = false, false, false
+	for i := range rows {
+		r.Handle(rows[i].Method, rows[i].pattern(), s.serve(&rows[i]))
+	}
+	r.NotFound = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		s.fail(w.(*call), problemError(tollgate.CodeNotFound, "There is nothing at this address."))
+	})
+	r.MethodNotAllowed = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Allow", s.allowed(req.URL.Path))
+		s.fail(w.(*call), problemError(tollgate.CodeMethodNotAllowed, "This address does not take that method; Allow lists those that it takes."))
+	})
+	return r
+}

@@ -1,0 +1,207 @@
+package handlers
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+
+	"tollgate"
+	"tollgate/handlers/auth"
+	"tollgate/rediskv"
+)
+
+const (
+	clientCredentials = "client_credentials"
+	jwtBearer         = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer" // RFC 7523 §2.2
+)
+
+// tokenAnswer is RFC 6749 §5.1.
+type tokenAnswer struct {
+	AccessToken string `json:"access_token"`
+	TokenType   string `json:"token_type"`
+	ExpiresIn   int64  `json:"expires_in"` // seconds
+	Scope       string `json:"scope"`
+}
+
+// issueToken exchanges a client assertion for an access token (spec §5).
+func (s *Server) issueToken(c *call) (*answer, error) {
+	form, err := readTokenForm(c)
+	if err != nil {
+		return nil, err
+	}
+	for range maxAttempts {
+		a, err := s.tryIssue(c, form)
+		if !errors.Is(err, rediskv.ErrStale) {
+			return a, err
+		}
+		s.store.Refresh(c.org)
+	}
+	return nil, busy()
+}
+
+// tryIssue checks everything that costs nothing to repeat; the jti is burned
+// last, in one script with the audit entry, and only for a token that exists.
+func (s *Server) tryIssue(c *call, form tokenForm) (*answer, error) {
+	client, assertion, err := s.authenticate(c, form)
+	if err != nil {
+		return nil, err
+	}
+	now := s.clock()
+	grant, scopes, err := s.granted(c, client, form)
+	if err != nil {
+		s.auditRefusedToken(c, client, assertion, err)
+		return nil, err
+	}
+	org, err := s.store.Organization(c.ctx, client.OrganizationID)
+	if err != nil {
+		return nil, err
+	}
+	if org.Status != tollgate.StatusActive {
+		err := invalidClient(errors.New("the organization is " + org.Status))
+		s.auditRefusedToken(c, client, assertion, err)
+		return nil, err
+	}
+	token := auth.Token{
+		ID: s.store.Mint(prefixToken), ClientID: client.ID, Organization: client.OrganizationID,
+		GrantID: grant.ID, GrantVersion: grant.Revision, Scopes: scopes,
+	}
+	text, err := s.issuer.Mint(now, token)
+	if err != nil {
+		return nil, err
+	}
+	caller := tokenCaller(c, client, assertion, http.StatusOK)
+	caller.GrantVersion, caller.Actor.GrantID = grant.Revision, grant.ID
+	err = s.store.IssueToken(c.ctx, rediskv.TokenIssue{
+		Caller: caller, JTI: assertion.JTI, AssertionExpires: assertion.Expires,
+		ClientRevision: client.Revision, OrganizationRevision: org.Revision,
+	})
+	if errors.Is(err, rediskv.ErrReplayed) {
+		s.countRefusal(c, auth.ReasonReplayed)
+		return nil, invalidClient(err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	lifetime := auth.TokenLifetime
+	if grant.ExpiresAt != 0 {
+		lifetime = min(lifetime, grant.ExpiresAt.Time().Sub(now))
+	}
+	return object(tokenAnswer{text, "Bearer", int64(lifetime.Seconds()), scopes.String()})
+}
+
+const prefixToken = "tok_"
+
+// authenticate finds the client and checks its assertion (RFC 7523 §3). A
+// stranger's failure is counted, not recorded.
+func (s *Server) authenticate(c *call, form tokenForm) (*rediskv.Client, auth.Assertion, error) {
+	refuse := func(err error) error {
+		if reason := auth.ReasonOf(err); reason != "" {
+			s.countRefusal(c, reason)
+			return invalidClient(err)
+		}
+		return err
+	}
+	id, err := auth.PeekClientID(form.assertion)
+	if err == nil && form.clientID != "" && form.clientID != id {
+		err = auth.Refuse(auth.ErrInvalidClient, auth.ReasonSubject) // RFC 7521 §4.2
+	}
+	if err != nil {
+		return nil, auth.Assertion{}, refuse(err)
+	}
+	client, err := s.store.Client(c.ctx, id)
+	if err != nil && errorOf(err).Code == tollgate.CodeNotFound {
+		err = auth.Refuse(auth.ErrInvalidClient, auth.ReasonUnknownClient)
+	}
+	if err != nil {
+		return nil, auth.Assertion{}, refuse(err)
+	}
+	keys, err := clientKeys(client)
+	if err != nil {
+		return nil, auth.Assertion{}, err
+	}
+	assertion, err := auth.VerifyAssertion(form.assertion, keys, id, s.issuer.Name, s.clock())
+	if err == nil && client.Status != tollgate.StatusActive {
+		err = auth.Refuse(auth.ErrInvalidClient, auth.ReasonUnknownClient)
+	}
+	if err != nil {
+		return nil, auth.Assertion{}, refuse(err)
+	}
+	c.client, c.org = client.ID, client.OrganizationID
+	return client, assertion, nil
+}
+
+func clientKeys(client *rediskv.Client) (auth.ClientKeys, error) {
+	jwks := make([][]byte, len(client.Keys))
+	for i, key := range client.Keys {
+		jwks[i] = []byte(key)
+	}
+	return auth.ParseClientKeys(jwks)
+}
+
+// granted picks the grant and the scopes of the token: what was asked for, by
+// default the client's only active grant and everything in it.
+func (s *Server) granted(c *call, client *rediskv.Client, form tokenForm) (*rediskv.Grant, auth.Scopes, error) {
+	grant, err := s.grantOf(c, client, form.grantID)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := auth.ScopesOf(grant.Scopes)
+	if err != nil {
+		return nil, nil, err
+	}
+	if form.scope == "" {
+		return grant, all, nil
+	}
+	asked, err := auth.ParseScopes(form.scope)
+	if err != nil || slices.ContainsFunc(asked, func(scope auth.Scope) bool { return !all.Has(scope) }) {
+		return nil, nil, oauthError(invalidScope, tollgate.CodeParameterInvalid, "scope",
+			"scope is a list of scopes that the grant has, with single spaces between them.")
+	}
+	return grant, asked, nil
+}
+
+func (s *Server) grantOf(c *call, client *rediskv.Client, id string) (*rediskv.Grant, error) {
+	var found []*rediskv.Grant
+	for _, candidate := range client.GrantIDs {
+		if id != "" && candidate != id {
+			continue
+		}
+		grant, err := s.store.Grant(c.ctx, client.OrganizationID, candidate)
+		if err != nil && errorOf(err).Code != tollgate.CodeNotFound {
+			return nil, err
+		}
+		if err == nil && grant.ClientID == client.ID && grant.At(tollgate.At(s.clock())) == tollgate.StatusActive {
+			found = append(found, grant)
+		}
+	}
+	if len(found) != 1 {
+		return nil, oauthError(invalidRequest, tollgate.CodeParameterInvalid, "grant_id",
+			"grant_id names one of the client's active grants; it may be left out when there is exactly one.")
+	}
+	return found[0], nil
+}
+
+// auditRefusedToken records that a client which proved who it is was refused.
+func (s *Server) auditRefusedToken(c *call, client *rediskv.Client, assertion auth.Assertion, refusal error) {
+	e := errorOf(refusal)
+	if e.Code == tollgate.CodeStoreUnavailable || e.Code == tollgate.CodeInternal {
+		return
+	}
+	status, reason := StatusOf(e.Code), string(e.Code)
+	if refused, ok := errors.AsType[*oauthFault](refusal); ok {
+		reason = refused.kind
+	}
+	err := s.store.Audit(c.ctx, tokenCaller(c, client, assertion, status), tollgate.AuditEntry{
+		Type: "token.issue", Outcome: "refused", Reason: reason, Target: tollgate.AuditTarget{Type: "client", ID: client.ID},
+	})
+	if err != nil {
+		s.log.Error("audit entry not written", "request_id", c.id, "code", e.Code, "error", err)
+	}
+}
+
+func tokenCaller(c *call, client *rediskv.Client, assertion auth.Assertion, status int) rediskv.Caller {
+	return rediskv.Caller{
+		Organization: client.OrganizationID, Request: c.audited(status),
+		Actor: tollgate.Actor{ClientID: client.ID, KeyID: assertion.KeyID},
+	}
+}

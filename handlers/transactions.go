@@ -1,0 +1,103 @@
+package handlers
+
+import (
+	"net/http"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+var transactionParameters = []string{
+	"status", "type", "merchant_account_id", "payment_id", "payout_id", "payee", "currency", "reference",
+	"created_after", "created_before", "order", "limit", "cursor",
+}
+
+var transactionTypes = func() []string {
+	names := make([]string, len(tollgate.TransactionTypes))
+	for i, t := range tollgate.TransactionTypes {
+		names[i] = string(t)
+	}
+	return names
+}()
+
+// listTransactions searches transactions, the newest first.
+func (s *Server) listTransactions(c *call) (*answer, error) {
+	var q rediskv.TransactionQuery
+	p, err := readPage[int64](s, c, "desc", func(r *queryReader) { q = readTransactionQuery(r) })
+	if err != nil {
+		return nil, err
+	}
+	if q.Accounts, err = c.covered(q.Accounts); err != nil {
+		return nil, err
+	}
+	q.Descending, q.After, q.Limit = p.Order == "desc", p.Position, p.limit
+	rows, next, more, err := s.store.Transactions(c.ctx, c.caller(http.StatusOK), q)
+	if err != nil {
+		return nil, err
+	}
+	body := list[tollgate.Transaction]{Object: "list", Data: rows, HasMore: more}
+	if more {
+		cursor, err := p.next(s, c, next)
+		if err != nil {
+			return nil, err
+		}
+		body.NextCursor = &cursor
+	}
+	return object(body)
+}
+
+// readTransactionQuery reads the filters; Accounts has at most the one that is
+// named.
+func readTransactionQuery(r *queryReader) rediskv.TransactionQuery {
+	q := rediskv.TransactionQuery{
+		Statuses: r.choices("status", tollgate.TransactionStatuses), PaymentID: r.id("payment_id"), PayoutID: r.id("payout_id"),
+		Payee: r.payee("payee"), Currency: r.currency("currency"), Reference: r.text("reference", maxReference),
+		CreatedAfter: r.instant("created_after"), CreatedBefore: r.instant("created_before"),
+	}
+	if t := r.choice("type", "", transactionTypes...); t != "" {
+		q.Types = []tollgate.TransactionType{tollgate.TransactionType(t)}
+	}
+	if account := r.id("merchant_account_id"); account != "" {
+		q.Accounts = []string{account}
+	}
+	return q
+}
+
+// covered restricts a listing to the accounts of the grant: none named means
+// all of them, and naming another is refused.
+func (c *call) covered(named []string) ([]string, error) {
+	if len(named) == 0 {
+		return c.grant.MerchantAccountIDs, nil
+	}
+	if !c.grant.Covers(named[0]) {
+		return nil, accountForbidden()
+	}
+	return named, nil
+}
+
+// payee and currency filter by what a payment has; as filters they are wrong
+// in form, not in meaning.
+func (q *queryReader) payee(name string) string {
+	text, ok := q.values[name]
+	if !ok {
+		return ""
+	}
+	payee, err := tollgate.ParsePayee(text)
+	if err != nil {
+		q.faults.add(tollgate.Invalid(name, "%s", errorOf(err).Message))
+		return ""
+	}
+	q.values[name] = payee
+	return payee
+}
+
+func (q *queryReader) currency(name string) string {
+	text, ok := q.values[name]
+	if !ok {
+		return ""
+	}
+	if _, err := tollgate.ParseCurrency(text); err != nil {
+		q.faults.add(tollgate.Invalid(name, "%s", errorOf(err).Message))
+	}
+	return text
+}

@@ -1,0 +1,35 @@
+package handlers
+
+import (
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate/handlers/auth"
+)
+
+// issuerMetadata is what a client needs to find everything else (RFC 8414 §2).
+func issuerMetadata(issuer string) (document, error) {
+	base := strings.TrimSuffix(issuer, "/")
+	body, err := json.Marshal(struct {
+		Issuer         string      `json:"issuer"`
+		TokenEndpoint  string      `json:"token_endpoint"`
+		JWKS           string      `json:"jwks_uri"`
+		Scopes         auth.Scopes `json:"scopes_supported"`
+		ResponseTypes  []string    `json:"response_types_supported"`
+		GrantTypes     []string    `json:"grant_types_supported"`
+		AuthMethods    []string    `json:"token_endpoint_auth_methods_supported"`
+		AuthAlgorithms []string    `json:"token_endpoint_auth_signing_alg_values_supported"`
+		Documentation  string      `json:"service_documentation"`
+	}{
+		Issuer: issuer, TokenEndpoint: base + "/oauth2/token", JWKS: base + "/.well-known/jwks.json",
+		Scopes: auth.AllScopes(), ResponseTypes: []string{}, GrantTypes: []string{clientCredentials},
+		AuthMethods: []string{"private_key_jwt"}, AuthAlgorithms: auth.Algorithms(), Documentation: base + "/openapi.json",
+	})
+	return newDocument(body), err
+}
+
+func (s *Server) readMetadata(*call) (*answer, error) { return s.metadata.answer() }
+
+// readKeys publishes the keys that verify access tokens (RFC 7517 §5).
+func (s *Server) readKeys(*call) (*answer, error) { return newDocument(s.keys.JWKS()).answer() }

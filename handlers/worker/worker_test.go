@@ -1,0 +1,304 @@
+package worker_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tollgate"
+	"tollgate/handlers/worker"
+	"tollgate/rediskv"
+	"tollgate/rediskv/redistest"
+)
+
+// clock is a clock that tests move.
+type clock struct{ milli atomic.Int64 }
+
+func (c *clock) now() time.Time          { return time.UnixMilli(c.milli.Load()).UTC() }
+func (c *clock) advance(d time.Duration) { c.milli.Add(d.Milliseconds()) }
+
+// shop is an organization that makes payments.
+type shop struct {
+	*rediskv.Store
+	clock   *clock
+	caller  rediskv.Caller
+	account string
+}
+
+func open(t *testing.T, url string, c *clock) *rediskv.Store {
+	t.Helper()
+	s, err := rediskv.Open(t.Context(), rediskv.Options{URL: url, Clock: c.now, Entropy: rand.Reader})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func newShop(t *testing.T, url string) *shop {
+	t.Helper()
+	c := new(clock)
+	c.milli.Store(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).UnixMilli())
+	s := &shop{Store: open(t, url, c), clock: c}
+	org, le, per, rs := s.Mint("org_"), s.Mint("le_"), s.Mint("per_"), s.Mint("rs_")
+	s.account = s.Mint("ma_")
+	s.caller = rediskv.Caller{Organization: org}
+	_, err := s.ApplyConfig(t.Context(), rediskv.Config{
+		Organization:  tollgate.Organization{ID: org, Name: "Test", Status: "active", HomeRegion: "fra"},
+		LegalEntities: []tollgate.LegalEntity{{ID: le, LegalName: "Test", Country: "DE", Type: "company", Status: "verified"}},
+		Perimeters:    []tollgate.PerimeterDocument{{ID: per, Version: 1, Constraints: []byte(`{"review_above":"100"}`)}},
+		RuleSets:      []tollgate.RuleSet{{ID: rs, Version: 1}},
+		MerchantAccounts: []tollgate.MerchantAccount{{
+			ID: s.account, LegalEntityID: le, Name: "Test", Status: "active", Currencies: []tollgate.Currency{"EUR"}, DefaultCurrency: "EUR",
+			Cutoff:    tollgate.Cutoff{CutoffTime: "00:00", TimeZone: "UTC", Calendar: "none", Interval: "daily"},
+			Perimeter: tollgate.PerimeterRef{ID: per, Version: 1}, RuleSet: tollgate.RuleSet{ID: rs, Version: 1}, CaptureWindowHours: 48,
+		}},
+	}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// pay makes a payment and returns its id.
+func (s *shop) pay(t *testing.T, minor int64) string {
+	t.Helper()
+	a, err := s.Account(t.Context(), s.caller.Organization, s.account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	amount := tollgate.Money{Minor: minor, Currency: "EUR"}
+	priced := tollgate.Pricing{Input: tollgate.PricingInput{Amount: amount, Payee: "shop.example"}}
+	ch, err := tollgate.CreatePayment(s.Mint, s.origin(), tollgate.NewPayment{
+		MerchantAccountID: a.ID, Amount: amount, Payee: "shop.example", CaptureMethod: tollgate.CaptureManual, CaptureWindowHours: a.CaptureWindowHours,
+	}, a.Limits.Decide(amount, "shop.example", s.clock.now()), priced, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	idem := rediskv.Idempotency{Scope: a.ID + ":payments.create", Key: ch.Payment.ID, Fingerprint: "x"}
+	if _, err := s.CreatePayment(t.Context(), s.caller, idem, a, ch, rediskv.Answer{Status: 201}); err != nil {
+		t.Fatal(err)
+	}
+	return ch.Payment.ID
+}
+
+func (s *shop) origin() tollgate.Origin {
+	return tollgate.Origin{Organization: s.caller.Organization, At: s.Now()}
+}
+
+// capturePart captures and leaves the rest capturable.
+func (s *shop) capturePart(t *testing.T, id string, minor int64) {
+	t.Helper()
+	p, ticket, err := s.Payment(t.Context(), s.caller, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	amount := tollgate.Money{Minor: minor, Currency: "EUR"}
+	ch, err := tollgate.CapturePayment(s.Mint, s.origin(), p, ticket, tollgate.CaptureRequest{Amount: amount},
+		tollgate.Pricing{Input: tollgate.PricingInput{Amount: amount, Payee: p.Payee, CaptureIndex: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.ChangePayment(t.Context(), s.caller, nil, ch, rediskv.Answer{Status: 201}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *shop) status(t *testing.T, id string) tollgate.PaymentStatus {
+	t.Helper()
+	p, _, err := s.Payment(t.Context(), s.caller, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Status
+}
+
+// events counts the organization's events of a type by payment.
+func (s *shop) events(t *testing.T, kind tollgate.EventType) map[string]int {
+	t.Helper()
+	count := map[string]int{}
+	q := rediskv.EventQuery{Types: tollgate.TypeFilter{string(kind)}, Limit: 100}
+	for {
+		page, next, more, err := s.Events(t.Context(), s.caller, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range page {
+			_, id, _ := strings.Cut(string(e), `"payment_id":"`)
+			id, _, _ = strings.Cut(id, `"`)
+			count[id]++
+		}
+		if !more {
+			return count
+		}
+		q.After = next
+	}
+}
+
+func newWorker(t *testing.T, c worker.Config) *worker.Worker {
+	t.Helper()
+	w, err := worker.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func round(t *testing.T, w *worker.Worker) {
+	t.Helper()
+	if _, err := w.Round(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Each state has its own deadline and its own end (interface §3).
+func TestExpiry(t *testing.T) {
+	s := newShop(t, redistest.URL(t))
+	w := newWorker(t, worker.Config{Store: s.Store, Clock: s.clock.now})
+	authorized, captured, reviewed := s.pay(t, 1000), s.pay(t, 1000), s.pay(t, 10_001)
+	s.capturePart(t, captured, 400)
+	for _, step := range []struct {
+		advance                        time.Duration
+		authorized, captured, reviewed tollgate.PaymentStatus
+	}{
+		{0, tollgate.Authorized, tollgate.PartiallyCaptured, tollgate.RequiresReview},
+		{24*time.Hour - time.Millisecond, tollgate.Authorized, tollgate.PartiallyCaptured, tollgate.RequiresReview},
+		{time.Millisecond, tollgate.Authorized, tollgate.PartiallyCaptured, tollgate.Expired},
+		{24*time.Hour - time.Millisecond, tollgate.Authorized, tollgate.PartiallyCaptured, tollgate.Expired},
+		{time.Millisecond, tollgate.Expired, tollgate.Captured, tollgate.Expired},
+		{time.Hour, tollgate.Expired, tollgate.Captured, tollgate.Expired},
+	} {
+		s.clock.advance(step.advance)
+		round(t, w)
+		got := []tollgate.PaymentStatus{s.status(t, authorized), s.status(t, captured), s.status(t, reviewed)}
+		want := []tollgate.PaymentStatus{step.authorized, step.captured, step.reviewed}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("at %s: %v, want %v", s.clock.now(), got, want)
+		}
+	}
+	if got := s.events(t, tollgate.PaymentExpired); len(got) != 2 || got[authorized] != 1 || got[reviewed] != 1 {
+		t.Errorf("payment.expired: %v", got)
+	}
+	if got := s.events(t, tollgate.PaymentReleased); len(got) != 1 || got[captured] != 1 {
+		t.Errorf("payment.released: %v", got)
+	}
+}
+
+// Workers that race end each payment once, also when there are more payments
+// than one batch.
+func TestWorkersShare(t *testing.T) {
+	address := redistest.URL(t)
+	s := newShop(t, address)
+	const payments = 60
+	for range payments {
+		s.pay(t, 1000)
+	}
+	s.clock.advance(72 * time.Hour)
+	var group sync.WaitGroup
+	for range 3 {
+		w := newWorker(t, worker.Config{Store: open(t, address, s.clock), Clock: s.clock.now, Batch: 7})
+		group.Go(func() {
+			if _, err := w.Round(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	got := s.events(t, tollgate.PaymentExpired)
+	if len(got) != payments {
+		t.Errorf("%d payments expired, want %d", len(got), payments)
+	}
+	for id, n := range got {
+		if n != 1 {
+			t.Errorf("%s expired %d times", id, n)
+		}
+	}
+}
+
+// The clock stands while Redis is away and goes on by itself.
+func TestOutage(t *testing.T) {
+	server := redistest.Single(t)
+	direct := newShop(t, server.URL)
+	u, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wire := redistest.Proxy(t, u.Host)
+	u.Host = wire.Addr
+	metrics := prometheus.NewRegistry()
+	w := newWorker(t, worker.Config{Store: open(t, u.String(), direct.clock), Clock: direct.clock.now, Metrics: metrics, Interval: 10 * time.Millisecond})
+	if err := w.Ready(); err == nil {
+		t.Error("ready before the first round")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.Run(ctx)
+	}()
+	until(t, "the first round", func() bool { return w.Ready() == nil })
+
+	wire.Refuse()
+	until(t, "a failed round", func() bool { return counter(t, metrics, "tollgate_worker_rounds_failed_total") > 0 })
+	id := direct.pay(t, 1000)
+	direct.clock.advance(72 * time.Hour)
+	if err := w.Ready(); err == nil {
+		t.Error("ready, though no round was complete for 72 hours")
+	}
+	wire.Accept()
+	until(t, "expiry after the outage", func() bool { return direct.status(t, id) == tollgate.Expired })
+	until(t, "readiness after the outage", func() bool { return w.Ready() == nil })
+
+	cancel()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("Run goes on after its context has ended")
+	}
+}
+
+// until waits, not for ever, for what another goroutine does.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s does not come", what)
+		}
+	}
+}
+
+func counter(t *testing.T, r *prometheus.Registry, name string) float64 {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	t.Fatalf("no metric %s", name)
+	return 0
+}
+
+func TestNewRefuses(t *testing.T) {
+	if _, err := worker.New(worker.Config{}); err == nil {
+		t.Error("a worker without a store")
+	}
+	s := newShop(t, redistest.URL(t))
+	r := prometheus.NewRegistry()
+	newWorker(t, worker.Config{Store: s.Store, Clock: s.clock.now, Metrics: r})
+	if _, err := worker.New(worker.Config{Store: s.Store, Clock: s.clock.now, Metrics: r}); err == nil {
+		t.Error("two workers' metrics in one registry")
+	}
+}
