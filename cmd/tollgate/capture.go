@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) captureCommand() *cobra.Command {
+	var reference, key string
+	var metadata map[string]string
+	final := true
+	c := &cobra.Command{
+		Use:   "capture PAYMENT [AMOUNT]",
+		Short: "Capture an authorized payment, all or a part",
+		Long: `Capture an authorized payment: all that is left of it, or AMOUNT. A capture is
+final and releases the rest; with --final=false more can follow.`,
+		Example: `  tollgate capture $PAYMENT
+  tollgate capture $PAYMENT 60.00 --final=false`,
+		Args: cobra.RangeArgs(1, 2),
+	}
+	a.clientCommand(c, func(ctx context.Context, api *client, args []string) error {
+		request := map[string]any{"final_capture": final}
+		if len(args) == 2 {
+			request["amount"] = args[1]
+		}
+		if reference != "" {
+			request["reference"] = reference
+		}
+		if len(metadata) > 0 {
+			request["metadata"] = metadata
+		}
+		body, err := api.post(ctx, paymentPath(args[0], "/captures"), request, a.idempotencyKey(key))
+		if err != nil {
+			return err
+		}
+		var made struct {
+			ID       string  `json:"id"`
+			Amount   string  `json:"amount"`
+			Currency string  `json:"currency"`
+			FeeTotal string  `json:"fee_total"`
+			Payment  payment `json:"payment"`
+		}
+		if err := parse(body, &made); err != nil {
+			return err
+		}
+		t := &table{}
+		t.row("capture", made.ID)
+		t.row("amount", made.Amount+" "+made.Currency)
+		t.row("fees", made.FeeTotal)
+		t.row("payment", made.Payment.ID)
+		t.row("status", made.Payment.Status)
+		t.row("captured", made.Payment.AmountCaptured+" of "+made.Payment.Amount)
+		t.row("capturable", made.Payment.AmountCapturable)
+		t.row("released", made.Payment.AmountReleased)
+		return api.show(body, made.ID, t)
+	})
+	c.Flags().BoolVar(&final, "final", true, "release what is left after this capture")
+	c.Flags().StringVar(&reference, "reference", "", "your own reference, at most 64 characters")
+	c.Flags().StringToStringVar(&metadata, "metadata", nil, "key=value, several separated by commas or by repeating the flag")
+	keyFlag(c, &key)
+	return c
+}

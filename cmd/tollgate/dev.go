@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/spf13/cobra"
+
+	"tollgate/handlers/worker"
+	"tollgate/rediskv"
+)
+
+// devOptions are the flags of dev. It reads no TOLLGATE_ variable: those of a
+// shell that has sourced an earlier sandbox must not lead to another one.
+type devOptions struct {
+	addr, redis, writeEnv, metricsAddr string
+	quiet                              bool
+}
+
+func (a *app) devCommand() *cobra.Command {
+	var o devOptions
+	c := &cobra.Command{
+		Use:   "dev",
+		Short: "Run everything on this machine, with a demonstration organization",
+		Long: `Run the API and the clock with a demonstration organization: two merchant
+accounts, a client with its key, a grant, a perimeter and three rules. Without
+--redis it uses an embedded Redis, and everything is lost when it stops. On a
+Redis of yours it is the same organization again the next time.`,
+		Example: `  tollgate dev
+  tollgate dev --addr :0 --write-env dev.env
+  tollgate dev --redis redis://127.0.0.1:6379`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.dev(cmd.Context(), o)
+		},
+	}
+	c.Flags().StringVar(&o.addr, "addr", "127.0.0.1:8080", "address of the interface; :0 picks a free port, no host means this machine only")
+	c.Flags().StringVar(&o.redis, "redis", "", "URL of a Redis to use instead of the embedded one")
+	c.Flags().StringVar(&o.writeEnv, "write-env", "", "once ready, write the environment for the client commands to this file, mode 0600")
+	c.Flags().StringVar(&o.metricsAddr, "metrics-addr", "off", "address of /metrics")
+	c.Flags().BoolVar(&o.quiet, "no-log", false, "do not print requests")
+	return c
+}
+
+func (a *app) dev(ctx context.Context, o devOptions) error {
+	logTo := a.stderr
+	if o.quiet {
+		logTo = io.Discard
+	}
+	log := slog.New(newPlainHandler(logTo, a.clock))
+	listener, err := listen(loopback(o.addr))
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	url := "http://" + clientAddr(listener.Addr())
+
+	redisURL := o.redis
+	if redisURL == "" {
+		embedded, stop, err := embeddedRedis(ctx)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		redisURL = embedded
+	}
+	metrics, err := newObservers()
+	if err != nil {
+		return err
+	}
+	store, err := openStore(ctx, rediskv.Options{
+		URL: redisURL, Clock: a.clock, Entropy: a.entropy, Observe: metrics.redis, Log: log,
+	}, 5*time.Second, log)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	if o.redis != "" {
+		if err := inspect(ctx, store, log); err != nil {
+			return err
+		}
+	}
+	demo, err := a.prepareDemo(ctx, store)
+	if err != nil {
+		return err
+	}
+	s, err := a.newService(ctx, store, metrics, serviceOptions{
+		issuer: url, signingKeys: [][]byte{demo.signingKey}, secretKey: demo.secretKey, log: log,
+	})
+	if err != nil {
+		return err
+	}
+	defer s.close(ctx)
+
+	endpoints := []endpoint{{listener, httpServer(s.server.Handler(), log)}}
+	if o.metricsAddr != "off" {
+		l, err := listen(loopback(o.metricsAddr))
+		if err != nil {
+			return err
+		}
+		endpoints = append(endpoints, endpoint{l, httpServer(s.server.MetricsHandler(), log)})
+	}
+	w, err := worker.New(worker.Config{Store: store, Clock: a.clock, Log: log, Metrics: metrics.registry})
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	var background sync.WaitGroup
+	background.Go(func() { store.Watch(running) })
+	background.Go(func() { w.Run(running) })
+	ready := make(chan error, 1)
+	background.Go(func() {
+		err := a.announce(running, demo, url, o)
+		if err != nil {
+			stop()
+		}
+		ready <- err
+	})
+	err = serveUntil(running, 5*time.Second, s.server.Drain, endpoints...)
+	stop()
+	background.Wait()
+	if failed := <-ready; failed != nil && ctx.Err() == nil {
+		return errors.Join(err, failed)
+	}
+	if o.redis == "" {
+		fmt.Fprintln(a.stdout, "\nStopped; everything is gone.")
+	} else {
+		fmt.Fprintln(a.stdout, "\nStopped; everything is kept in "+redactURL(o.redis)+".")
+	}
+	return err
+}
+
+// announce waits until the API answers, fetches a token through it, and says
+// what to do next.
+func (a *app) announce(ctx context.Context, d *demo, url string, o devOptions) error {
+	api := &client{a: a, base: url, issuer: url, id: d.clientID, jwk: d.clientKey}
+	api.http.Timeout = 10 * time.Second
+	token, _, err := api.fetchToken(ctx, "")
+	if err != nil {
+		return fmt.Errorf("the sandbox does not answer: %w", err)
+	}
+	env := d.environment(url, token.AccessToken)
+	if o.writeEnv != "" {
+		if err := env.write(o.writeEnv, d.clientKey); err != nil {
+			return usageError(fmt.Errorf("--write-env: %w", err))
+		}
+	}
+	return a.printGuide(env, o)
+}
+
+// embeddedRedis starts miniredis on a loopback port. Its time to live does
+// not run by itself, so that it is moved along with the clock.
+func embeddedRedis(ctx context.Context) (url string, stop func(), err error) {
+	m := miniredis.NewMiniRedis()
+	if err := m.StartAddr("127.0.0.1:0"); err != nil {
+		return "", nil, fmt.Errorf("embedded redis: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var moving sync.WaitGroup
+	moving.Go(func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				m.FastForward(time.Second)
+			}
+		}
+	})
+	return "redis://" + m.Addr(), func() {
+		cancel()
+		moving.Wait()
+		m.Close()
+	}, nil
+}
+
+// loopback keeps an address without a host on this machine.
+func loopback(addr string) string {
+	if host, port, err := net.SplitHostPort(addr); err == nil && host == "" {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return addr
+}
+
+// clientAddr is an address that a client on this machine can dial.
+func clientAddr(addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return addr.String()
+}

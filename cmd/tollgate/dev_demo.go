@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate"
+	"tollgate/handlers/auth"
+	"tollgate/rediskv"
+)
+
+// The demonstration's ids are the same on every Redis and after every start.
+const (
+	demoOrganization = "org_01kb7z2c000000000000000001"
+	demoLegalEntity  = "le_01kb7z2c000000000000000002"
+	demoAccountEUR   = "ma_01kb7z2c000000000000000003"
+	demoAccountUSD   = "ma_01kb7z2c000000000000000004"
+	demoClient       = "cli_01kb7z2c000000000000000005"
+	demoGrant        = "grt_01kb7z2c000000000000000006"
+	demoPerimeter    = "per_01kb7z2c000000000000000007"
+	demoRuleSet      = "rs_01kb7z2c000000000000000008"
+)
+
+// demo is the demonstration organization's client and the sandbox's secrets.
+type demo struct {
+	clientID   string
+	clientKey  []byte // private JWK
+	signingKey []byte // private JWK
+	secretKey  []byte
+}
+
+// prepareDemo makes the demonstration organization where there is none. What
+// is there is left as it is: somebody may have changed it on purpose.
+func (a *app) prepareDemo(ctx context.Context, store *rediskv.Store) (*demo, error) {
+	d := &demo{clientID: demoClient}
+	private, _, err := auth.GenerateClientKey(a.entropy, "ES256")
+	if err != nil {
+		return nil, err
+	}
+	signing, err := auth.GenerateSigningKey(a.entropy)
+	if err != nil {
+		return nil, err
+	}
+	secret := make([]byte, 32)
+	if _, err := io.ReadFull(a.entropy, secret); err != nil {
+		return nil, err
+	}
+	for _, s := range []struct {
+		name      string
+		candidate []byte
+		kept      *[]byte
+	}{
+		{"client_key", private, &d.clientKey}, {"signing_key", signing, &d.signingKey}, {"secret_key", secret, &d.secretKey},
+	} {
+		if *s.kept, err = store.OnceSecret(ctx, s.name, s.candidate); err != nil {
+			return nil, fmt.Errorf("sandbox %s: %w", s.name, err)
+		}
+	}
+	_, err = store.Client(ctx, demoClient)
+	var e *tollgate.Error
+	if err == nil {
+		return d, nil
+	} else if !errors.As(err, &e) || e.Code != tollgate.CodeNotFound {
+		return nil, err
+	}
+	public, err := publicHalf(d.clientKey)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox client key: %w", err)
+	}
+	if _, err := store.ApplyConfig(ctx, demoConfig(public), false); err != nil {
+		return nil, fmt.Errorf("sandbox organization: %w", err)
+	}
+	return d, nil
+}
+
+// publicHalf is the public JWK of a private P-256 JWK (RFC 7518 §6.2).
+func publicHalf(private []byte) (string, error) {
+	var key map[string]any
+	if err := json.Unmarshal(private, &key); err != nil {
+		return "", err
+	}
+	delete(key, "d")
+	text, err := json.Marshal(key, json.Deterministic(true))
+	return string(text), err
+}
+
+func demoConfig(clientKey string) rediskv.Config {
+	account := func(id, name, cutoff, zone, calendar string, currencies ...tollgate.Currency) tollgate.MerchantAccount {
+		return tollgate.MerchantAccount{
+			ID: id, LegalEntityID: demoLegalEntity, Name: name, Status: tollgate.StatusActive,
+			Currencies: currencies, DefaultCurrency: currencies[0],
+			Cutoff:             tollgate.Cutoff{CutoffTime: cutoff, TimeZone: zone, SettlementDelayDays: 2, Calendar: calendar, Interval: "daily", Version: 1},
+			Perimeter:          tollgate.PerimeterRef{ID: demoPerimeter, Version: 1},
+			RuleSet:            tollgate.RuleSet{ID: demoRuleSet, Version: 1, Rules: demoRules},
+			CaptureWindowHours: 168,
+		}
+	}
+	scopes := make([]string, 0, 16)
+	for _, s := range auth.AllScopes() {
+		scopes = append(scopes, string(s))
+	}
+	return rediskv.Config{
+		Organization: tollgate.Organization{ID: demoOrganization, Name: "Demonstration", Status: tollgate.StatusActive, HomeRegion: "local"},
+		LegalEntities: []tollgate.LegalEntity{{
+			ID: demoLegalEntity, LegalName: "Demonstration Trading GmbH", Country: "DE", Type: "company", Status: "verified",
+		}},
+		Perimeters: []tollgate.PerimeterDocument{{
+			ID: demoPerimeter, Version: 1,
+			Constraints: []byte(`{"payees_blocked":["deny.test","*.deny.test"],"review_above":"1000000.00"}`),
+		}},
+		RuleSets: []tollgate.RuleSet{{ID: demoRuleSet, Version: 1, Rules: demoRules}},
+		MerchantAccounts: []tollgate.MerchantAccount{
+			// One currency of every number of decimal places: JPY 0, EUR 2, BHD 3, CLF 4.
+			account(demoAccountEUR, "Europe", "17:00", "Europe/Berlin", "target",
+				"EUR", "USD", "GBP", "CHF", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF", "CAD", "AUD", "NZD", "SGD", "MXN",
+				"JPY", "KRW", "ISK", "CLP", "BHD", "KWD", "TND", "CLF"),
+			account(demoAccountUSD, "North America", "20:00", "America/New_York", "us_fed", "USD", "CAD", "MXN"),
+		},
+		Clients: []tollgate.Client{{
+			ID: demoClient, Name: "Demonstration client", Status: tollgate.StatusActive, Keys: []string{clientKey}, GrantIDs: []string{demoGrant},
+		}},
+		Grants: []tollgate.Grant{{ID: demoGrant, ClientID: demoClient, Scopes: scopes, Status: tollgate.StatusActive}},
+	}
+}
+
+var demoRules = []tollgate.Citation{{Name: "card_fee", Version: 2}, {Name: "platform_fee", Version: 1}, {Name: "sandbox", Version: 1}}

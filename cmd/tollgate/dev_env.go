@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// environment is what the client commands read, in the order in which it is
+// written.
+type environment []variable
+
+type variable struct{ name, value string }
+
+func (d *demo) environment(url, token string) environment {
+	return environment{
+		{"TOLLGATE_URL", url},
+		{"TOLLGATE_ISSUER", url},
+		{"TOLLGATE_CLIENT_ID", d.clientID},
+		{"TOLLGATE_CLIENT_JWK", string(d.clientKey)},
+		{"TOLLGATE_TOKEN", token},
+		{"TOLLGATE_ORGANIZATION", demoOrganization},
+		{"TOLLGATE_LEGAL_ENTITY", demoLegalEntity},
+		{"TOLLGATE_MERCHANT_ACCOUNT", demoAccountEUR},
+		{"TOLLGATE_GRANT", demoGrant},
+	}
+}
+
+// write makes the file that a shell can source, and the client's private key
+// beside it, whose path the file has instead of the key.
+func (e environment) write(path string, clientKey []byte) error {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(absolute), 0o700); err != nil {
+		return err
+	}
+	keyPath := strings.TrimSuffix(absolute, filepath.Ext(absolute)) + ".client.jwk"
+	if err := replaceFile(keyPath, append(clientKey, '\n')); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, v := range e {
+		if v.name == "TOLLGATE_CLIENT_JWK" {
+			v.value = keyPath
+		}
+		fmt.Fprintf(&b, "%s=%s\n", v.name, shellQuote(v.value))
+	}
+	return replaceFile(absolute, []byte(b.String()))
+}
+
+// shellQuote makes a word of a POSIX shell of s, as it is where that is safe.
+func shellQuote(s string) string {
+	special := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-./:@%+,=", r)
+	}
+	if s != "" && !strings.ContainsFunc(s, special) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

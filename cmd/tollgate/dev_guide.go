@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// printGuide says what is running and what to paste next. Every command in it
+// works as printed, in the order printed; a test does that.
+func (a *app) printGuide(env environment, o devOptions) error {
+	var b strings.Builder
+	kept := "an embedded Redis: everything is lost when it stops"
+	if o.redis != "" {
+		kept = redactURL(o.redis) + ": everything is kept there"
+	}
+	head := &table{}
+	head.row("Tollgate", "listens on "+env[0].value)
+	head.row("Data", "in "+kept)
+	head.row("Magic payees", "deny.test    the perimeter denies it")
+	head.row("", "refuse.test  a rule refuses it")
+	head.row("", "trap.test    a rule crashes, and the payment is not made")
+	head.row("", "loop.test    a rule never ends, and is stopped")
+	fmt.Fprintf(&b, "%s\nPaste into another shell:\n\n", head)
+
+	tollgate := shellQuote(a.program)
+	if o.writeEnv != "" {
+		fmt.Fprintf(&b, "  set -a; . %s; set +a\n", sourcePath(o.writeEnv))
+	} else {
+		for _, v := range env {
+			if v.name != "TOLLGATE_TOKEN" {
+				fmt.Fprintf(&b, "  export %s=%s\n", v.name, shellQuote(v.value))
+			}
+		}
+	}
+	for _, line := range []string{
+		"token",
+		"quote 100.00 EUR shop.example",
+		"",
+		"capture $PAYMENT 60.00 --final=false",
+		"capture $PAYMENT",
+		"ticket $PAYMENT",
+		"transactions --payment $PAYMENT",
+		"events",
+	} {
+		if line == "" {
+			fmt.Fprintf(&b, "  PAYMENT=$(%s pay 100.00 EUR shop.example --quiet)\n", tollgate)
+			continue
+		}
+		fmt.Fprintf(&b, "  %s %s\n", tollgate, line)
+	}
+	fmt.Fprintf(&b, `  curl -s -H "Authorization: Bearer $(%s token --quiet)" "$TOLLGATE_URL/v1/payments/$PAYMENT"`+"\n\n", tollgate)
+	fmt.Fprintf(&b, "'%s events --follow' shows what happens as it happens. Ctrl-C ends the service.\n", a.program)
+	_, err := fmt.Fprint(a.stdout, b.String())
+	return err
+}
+
+// sourcePath is a path that the shell's dot command takes for a path and does
+// not look up in PATH.
+func sourcePath(path string) string {
+	if !strings.Contains(path, "/") {
+		path = "./" + path
+	}
+	return shellQuote(path)
+}
+
+// redactURL hides a password.
+func redactURL(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "the given Redis"
+	}
+	return u.Redacted()
+}

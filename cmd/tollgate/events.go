@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+)
+
+var eventFlags = queryFlags{
+	{"types", "types", "types separated by commas, such as payment.captured or payment.*"},
+	{"account", "merchant_account_id", "merchant account"},
+	{"object", "object_id", "payment or ticket that the event is about"},
+	{"order", "order", "asc or desc"},
+	{"limit", "limit", "1 to 100"},
+	{"cursor", "cursor", "where the page before ended"},
+}
+
+func (a *app) eventsCommand() *cobra.Command {
+	follow := false
+	c := &cobra.Command{
+		Use:   "events",
+		Short: "List events, or follow them",
+		Long: `List events, or with --follow print what is there and then each one as it
+happens, one line each (NDJSON with --json), until Ctrl-C. It goes on where it
+was when the server is away for a while.`,
+		Example: `  tollgate events
+  tollgate events --types 'payment.*' --follow
+  tollgate events --follow --json | jq .data`,
+		Args: cobra.NoArgs,
+	}
+	a.clientCommand(c, func(ctx context.Context, api *client, _ []string) error {
+		query := eventFlags.values(c)
+		if follow {
+			if query.Get("order") == "desc" {
+				return usageError(errors.New("--follow goes forwards: --order desc cannot be followed"))
+			}
+			return api.followEvents(ctx, query)
+		}
+		body, err := api.get(ctx, "/v1/events", query)
+		if err != nil {
+			return err
+		}
+		if api.json {
+			return api.show(body, "", nil)
+		}
+		var page list[raw]
+		if err := parse(body, &page); err != nil {
+			return err
+		}
+		for _, e := range page.Data {
+			if err := api.printEvent(e); err != nil {
+				return err
+			}
+		}
+		return a.hintNext(page.HasMore, page.NextCursor)
+	})
+	eventFlags.bind(c)
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with each event as it happens")
+	c.Flags().Lookup("quiet").Usage = "print only the ids"
+	return c
+}
+
+// eventWait is how long the server holds a listing that has nothing new.
+const eventWait = 20 * time.Second
+
+// followEvents prints events until ctx ends, which is no error.
+func (c *client) followEvents(ctx context.Context, query url.Values) error {
+	c.http.Timeout = max(c.http.Timeout, eventWait+10*time.Second)
+	query.Set("wait", fmt.Sprint(int(eventWait.Seconds())))
+	away := time.Duration(0)
+	for {
+		body, err := c.get(ctx, "/v1/events", query)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			var refused *refusal
+			if errors.As(err, &refused) && refused.status < 500 && refused.Code != "token_expired" {
+				return err
+			}
+			if away == 0 {
+				fmt.Fprintf(c.a.stderr, "tollgate: %v; trying again\n", err)
+			}
+			away = min(2*away+200*time.Millisecond, 5*time.Second)
+			c.renewAt = time.Time{}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(away):
+			}
+			continue
+		}
+		away = 0
+		var page list[raw]
+		if err := parse(body, &page); err != nil {
+			return err
+		}
+		for _, e := range page.Data {
+			if err := c.printEvent(e); err != nil {
+				return err
+			}
+		}
+		if page.NextCursor != nil {
+			query.Set("cursor", *page.NextCursor)
+		}
+	}
+}
+
+// printEvent prints one event on one line.
+func (c *client) printEvent(text jsontext.Value) error {
+	if c.json {
+		if err := text.Compact(); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(c.a.stdout, "%s\n", text)
+		return err
+	}
+	var e struct {
+		ID        string `json:"id"`
+		CreatedAt string `json:"created_at"`
+		Type      string `json:"type"`
+		Sequence  int64  `json:"sequence"`
+		Data      struct {
+			PaymentID string `json:"payment_id"`
+			Status    string `json:"status"`
+			Amount    string `json:"amount"`
+			Currency  string `json:"currency"`
+			Payee     string `json:"payee"`
+		} `json:"data"`
+	}
+	if err := parse(text, &e); err != nil {
+		return err
+	}
+	if c.quiet {
+		_, err := fmt.Fprintln(c.a.stdout, e.ID)
+		return err
+	}
+	about := ""
+	if d := e.Data; d.PaymentID != "" {
+		about = fmt.Sprintf("  %s  %s %s  %s  %s", d.PaymentID, d.Amount, d.Currency, d.Payee, d.Status)
+	}
+	_, err := fmt.Fprintln(c.a.stdout, printable(fmt.Sprintf("%5d  %s  %-24s  %s%s", e.Sequence, e.CreatedAt, e.Type, e.ID, about)))
+	return err
+}

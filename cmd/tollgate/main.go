@@ -1,0 +1,28 @@
+// Command tollgate is the payments service and its command line: `tollgate
+// serve` and `tollgate work` are the processes that an operator runs,
+// `tollgate dev` is both on an embedded Redis, and the other commands are
+// clients of them. It is the only package that reads flags, the environment,
+// signals and the wall clock; everything below gets them as parameters.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+	_ "time/tzdata" // zones are part of the binary: a cutoff must not depend on the machine
+)
+
+func main() {
+	// After the first signal the default action is back, so that a second
+	// one ends the process at once.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	a := &app{
+		program: os.Args[0], env: os.LookupEnv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		clock: time.Now, entropy: rand.Reader,
+	}
+	os.Exit(a.run(ctx, os.Args[1:]))
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"tollgate/rediskv/redistest"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"tollgate": main})
+}
+
+// TestScripts plays the conversations in testdata with the real program.
+// $REDIS_URL is a Redis of the kind under test.
+func TestScripts(t *testing.T) {
+	redis := redistest.URL(t)
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("REDIS_URL", redis)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"appears": appears, "source": source, "keep": keep, "pasted": pasted,
+		},
+		RequireExplicitExec: true,
+	})
+}
+
+// patience bounds every wait of the tests.
+const patience = 30 * time.Second
+
+// appears FILE [PATTERN] waits until a file exists and matches.
+func appears(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: appears file [pattern]")
+	}
+	pattern := regexp.MustCompile(".")
+	if len(args) == 2 {
+		pattern = regexp.MustCompile(args[1])
+	}
+	deadline := time.Now().Add(patience)
+	for {
+		content, err := os.ReadFile(ts.MkAbs(args[0]))
+		if err == nil && pattern.Match(content) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s does not appear in %s: %v\n%s", pattern, args[0], err, content)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// source FILE sets the variables of a file of NAME=VALUE lines.
+func source(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: source file")
+	}
+	for line := range strings.Lines(ts.ReadFile(args[0])) {
+		name, value, ok := strings.Cut(strings.TrimSpace(line), "=")
+		if !ok {
+			ts.Fatalf("%s: not NAME=VALUE: %q", args[0], line)
+		}
+		ts.Setenv(name, value)
+	}
+}
+
+// keep NAME FILE [PATTERN] sets a variable to what a file holds, or to what
+// the first group of a pattern finds there.
+func keep(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: keep name file [pattern]")
+	}
+	value := ts.ReadFile(args[1])
+	if len(args) == 3 {
+		found := regexp.MustCompile(args[2]).FindStringSubmatch(value)
+		if len(found) != 2 {
+			ts.Fatalf("%s is not in %s:\n%s", args[2], args[1], value)
+		}
+		value = found[1]
+	}
+	ts.Setenv(args[0], strings.TrimSpace(value))
+}
+
+// pasted FILE SCRIPT makes a shell script of the commands that `tollgate dev`
+// printed, as printed.
+func pasted(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: pasted file script")
+	}
+	_, guide, ok := strings.Cut(ts.ReadFile(args[0]), "Paste into another shell:")
+	if !ok {
+		ts.Fatalf("%s holds no guide", args[0])
+	}
+	var script strings.Builder
+	script.WriteString("set -e\n")
+	commands := 0
+	for line := range strings.Lines(guide) {
+		if strings.HasPrefix(line, "  ") {
+			script.WriteString(line)
+			commands++
+		}
+	}
+	if commands < 9 {
+		ts.Fatalf("%s holds only %d commands", args[0], commands)
+	}
+	ts.Check(os.WriteFile(filepath.Clean(ts.MkAbs(args[1])), []byte(script.String()), 0o700))
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// printJSON prints v, or a server's JSON as it came, indented for reading.
+func (a *app) printJSON(v any) error {
+	text, err := json.Marshal(v, json.Deterministic(true), jsontext.WithIndent("  "))
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.stdout, "%s\n", text)
+	return err
+}
+
+// table lays out rows in columns for people. text/tabwriter cannot align one
+// column to the right and its neighbour to the left, which money needs.
+type table struct {
+	indent string
+	right  []int // columns aligned to the right
+	rows   [][]string
+}
+
+func (t *table) row(cells ...string) {
+	for i, c := range cells {
+		cells[i] = printable(c)
+	}
+	t.rows = append(t.rows, cells)
+}
+
+func (t *table) String() string {
+	var widths []int
+	for _, row := range t.rows {
+		for i, c := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(c))
+		}
+	}
+	aligned := make([]bool, len(widths))
+	for _, i := range t.right {
+		if i < len(aligned) {
+			aligned[i] = true
+		}
+	}
+	var b strings.Builder
+	for _, row := range t.rows {
+		var line strings.Builder
+		line.WriteString(t.indent)
+		for i, c := range row {
+			if i > 0 {
+				line.WriteString("  ")
+			}
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
+			if aligned[i] {
+				line.WriteString(pad + c)
+			} else {
+				line.WriteString(c + pad)
+			}
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	return b.String()
+}
+
+// print writes the table to standard output.
+func (a *app) print(t *table) error {
+	_, err := fmt.Fprint(a.stdout, t)
+	return err
+}
+
+// printable replaces what could steer a terminal: a server's text is shown,
+// never obeyed.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return '?'
+		}
+		return r
+	}, s)
+}

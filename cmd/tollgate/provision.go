@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tollgate/rediskv"
+	"tollgate/wasm"
+)
+
+func (a *app) provisionCommand() *cobra.Command {
+	var file, clientKey string
+	var example, dryRun, asJSON bool
+	c := &cobra.Command{
+		Use:   "provision -f FILE",
+		Short: "Create or change organizations, accounts, clients and grants from a file",
+		Long: `Make Redis hold what a YAML file describes: organizations with their legal
+entities, merchant accounts, clients, grants, perimeters and rule sets. The file
+is checked as a whole before anything is written, each organization is written
+all or nothing, and the same file again changes nothing. What the file leaves
+out stays as it is. A version of a perimeter or rule set that exists cannot be
+changed; give it the next version.`,
+		Example: `  tollgate provision --example --client-key client.jwk > tollgate.yaml
+  tollgate provision -f tollgate.yaml --dry-run
+  tollgate provision -f tollgate.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if example {
+				return a.printExample(clientKey)
+			}
+			if file == "" {
+				return usageError(errors.New("provision needs -f FILE (or --example)"))
+			}
+			return a.provision(cmd, file, dryRun, asJSON)
+		},
+	}
+	f := c.Flags()
+	f.StringVarP(&file, "file", "f", "", "the file to read, - for standard input")
+	f.BoolVar(&dryRun, "dry-run", false, "check the file and say what would change")
+	f.BoolVar(&asJSON, "json", false, "print the changes as JSON")
+	f.BoolVar(&example, "example", false, "print a complete file with new ids and a new client key")
+	f.StringVar(&clientKey, "client-key", "", "with --example: new file for the private half of that key")
+	return c
+}
+
+func (a *app) provision(cmd *cobra.Command, file string, dryRun, asJSON bool) error {
+	ctx := cmd.Context()
+	settings := a.config(cmd)
+	options := rediskv.Options{
+		URL: settings.text("redis-url"), Partitions: settings.number("partitions"), Clock: a.clock, Entropy: a.entropy,
+	}
+	if err := settings.err(); err != nil {
+		return err
+	}
+	text, err := a.readInput(file)
+	if err != nil {
+		return usageError(err)
+	}
+	document, err := parseProvisioning(text)
+	if err != nil {
+		return usageError(fmt.Errorf("%s: %w", file, err))
+	}
+	engine, err := wasm.NewEngine(ctx)
+	if err != nil {
+		return err
+	}
+	defer engine.Close(context.WithoutCancel(ctx))
+	if err := engine.LoadShipped(ctx); err != nil {
+		return err
+	}
+	configs, problems := document.check(engine)
+	if len(problems) > 0 {
+		return usageError(problems.in(file, text))
+	}
+	for _, w := range document.warnings(a.clock()) {
+		fmt.Fprintf(a.stderr, "warning: %s\n", w)
+	}
+	store, err := rediskv.Open(ctx, options)
+	if err != nil {
+		return unavailableError(err)
+	}
+	defer store.Close()
+	// Every organization is tried before the first is written, so that a
+	// version that cannot be changed stops all of them.
+	changes, err := applyConfigs(ctx, store, configs, true)
+	if err == nil && !dryRun {
+		changes, err = applyConfigs(ctx, store, configs, false)
+	}
+	if err != nil {
+		return storeFailure(err)
+	}
+	return a.printChanges(changes, configs, dryRun, asJSON)
+}
+
+// change is one line of what was done.
+type change struct {
+	Organization string   `json:"organization"`
+	Action       string   `json:"action"`
+	Kind         string   `json:"kind"`
+	ID           string   `json:"id"`
+	Fields       []string `json:"fields,omitempty"`
+}
+
+func applyConfigs(ctx context.Context, store *rediskv.Store, configs []rediskv.Config, dryRun bool) ([]change, error) {
+	changes := []change{}
+	for _, want := range configs {
+		made, err := store.ApplyConfig(ctx, want, dryRun)
+		if err != nil {
+			return changes, fmt.Errorf("%s: %w", want.Organization.ID, err)
+		}
+		for _, c := range made {
+			changes = append(changes, change{want.Organization.ID, c.Action, c.Kind, c.ID, c.Fields})
+		}
+	}
+	return changes, nil
+}
+
+func (a *app) printChanges(changes []change, configs []rediskv.Config, dryRun, asJSON bool) error {
+	objects := 0
+	for _, c := range configs {
+		objects += 1 + len(c.LegalEntities) + len(c.MerchantAccounts) + len(c.Clients) + len(c.Grants) + len(c.Perimeters) + len(c.RuleSets)
+	}
+	unchanged := objects - len(changes)
+	if asJSON {
+		return a.printJSON(struct {
+			DryRun    bool     `json:"dry_run"`
+			Changes   []change `json:"changes"`
+			Unchanged int      `json:"unchanged"`
+		}{dryRun, changes, unchanged})
+	}
+	t := &table{}
+	for _, c := range changes {
+		t.row(c.Action, c.Kind, c.ID, strings.Join(c.Fields, " "))
+	}
+	if err := a.print(t); err != nil {
+		return err
+	}
+	summary := fmt.Sprintf("%d changed, %d unchanged", len(changes), unchanged)
+	if len(changes) == 0 {
+		summary = fmt.Sprintf("nothing to change, %d unchanged", unchanged)
+	}
+	if dryRun {
+		summary += "; nothing was written (--dry-run)"
+	}
+	_, err := fmt.Fprintln(a.stdout, summary)
+	return err
+}

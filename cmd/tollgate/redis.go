@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+// openStore connects to Redis and, for a process that is started together
+// with it, waits for it a while. A refusal is not waited out.
+func openStore(ctx context.Context, o rediskv.Options, patience time.Duration, log *slog.Logger) (*rediskv.Store, error) {
+	deadline := time.Now().Add(patience)
+	pause := 200 * time.Millisecond
+	for {
+		store, err := rediskv.Open(ctx, o)
+		if err == nil {
+			return store, nil
+		}
+		var e *tollgate.Error
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case !errors.As(err, &e) || e.Code != tollgate.CodeStoreUnavailable:
+			return nil, usageError(fmt.Errorf("redis: %w", err))
+		case !time.Now().Add(pause).Before(deadline):
+			return nil, fmt.Errorf("redis cannot be reached: %w", err)
+		}
+		log.Warn("redis cannot be reached, waiting", "error", err, "next_in", pause.String())
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, 2*time.Second)
+	}
+}
+
+// inspect says what Redis promises about what is kept in it, and refuses one
+// that would throw payments away.
+func inspect(ctx context.Context, store *rediskv.Store, log *slog.Logger) error {
+	g, err := store.Inspect(ctx)
+	if err != nil {
+		return err
+	}
+	return judge(g, store.Partitions(), log)
+}
+
+func judge(g rediskv.Guarantees, partitions int, log *slog.Logger) error {
+	log.Info("redis", "version", g.Version, "mode", g.Mode, "aof", g.AOF, "appendfsync", g.Fsync,
+		"maxmemory_policy", g.EvictionPolicy, "masters", g.Masters, "replicas", g.Replicas, "partitions", partitions)
+	if g.Evicts() {
+		return usageError(fmt.Errorf("redis has maxmemory-policy %s and would evict payments: set it to noeviction", g.EvictionPolicy))
+	}
+	switch {
+	case g.EvictionPolicy == "":
+		log.Warn("redis does not say its maxmemory-policy; make sure that it is noeviction")
+	case !g.AOF:
+		log.Warn("redis keeps no append-only file: what is acknowledged is lost when it stops (appendonly yes)")
+	case g.Fsync != "always":
+		log.Info("a power cut can lose the last second of what was acknowledged (appendfsync " + g.Fsync + ")")
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tollgate/handlers/auth"
+	"tollgate/rediskv"
+)
+
+func (a *app) serveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "Run the API on a Redis",
+		Long: `Run the API on a Redis. It says what that Redis guarantees and refuses one that
+evicts. On SIGINT or SIGTERM /readyz says no first, then requests in flight
+finish; a second signal ends it at once. 'tollgate work' runs beside it.`,
+		Example: `  export TOLLGATE_REDIS_URL=redis://127.0.0.1:6379 TOLLGATE_ISSUER=https://pay.example
+  export TOLLGATE_SIGNING_KEY=signing.key TOLLGATE_SECRET_KEY=secret.key
+  tollgate serve --addr 127.0.0.1:8080`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.serve(cmd.Context(), a.config(cmd))
+		},
+	}
+}
+
+func (a *app) serve(ctx context.Context, c *config) error {
+	o, err := a.processOptions(c)
+	if err != nil {
+		return err
+	}
+	store, err := openStore(ctx, o.redis, o.redisWait, o.log)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	if err := inspect(ctx, store, o.log); err != nil {
+		return err
+	}
+	s, err := a.newService(ctx, store, o.metrics, serviceOptions{
+		issuer: o.issuer, signingKeys: o.signingKeys, secretKey: o.secretKey, log: o.log,
+	})
+	if err != nil {
+		return usageError(err)
+	}
+	defer s.close(ctx)
+	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWatching() // after the last request
+	go store.Watch(watching)
+
+	listener, err := listen(o.addr)
+	if err != nil {
+		return err
+	}
+	endpoints := []endpoint{{listener, httpServer(s.server.Handler(), o.log)}}
+	metricsAddr := o.metricsAddr
+	if metricsAddr != "off" {
+		l, err := listen(metricsAddr)
+		if err != nil {
+			listener.Close()
+			return err
+		}
+		metricsAddr = l.Addr().String()
+		endpoints = append(endpoints, endpoint{l, httpServer(s.server.MetricsHandler(), o.log)})
+	}
+	o.log.Info("serving", "addr", listener.Addr().String(), "metrics_addr", metricsAddr, "issuer", o.issuer, "version", versionText())
+	err = serveUntil(ctx, o.grace, func() {
+		o.log.Info("draining", "delay", o.drainDelay.String())
+		s.server.Drain()
+		time.Sleep(o.drainDelay) // whoever asks /readyz must see it before connections are refused
+	}, endpoints...)
+	o.log.Info("stopped")
+	return err
+}
+
+// processOptions is the settings of serve and work, checked.
+type processOptions struct {
+	redis       rediskv.Options
+	redisWait   time.Duration
+	issuer      string
+	signingKeys [][]byte
+	secretKey   []byte
+	addr        string
+	metricsAddr string
+	drainDelay  time.Duration
+	grace       time.Duration
+	log         *slog.Logger
+	metrics     *observers
+}
+
+func (a *app) processOptions(c *config) (processOptions, error) {
+	var o processOptions
+	var level slog.Level
+	c.check("log-level", level.UnmarshalText([]byte(c.text("log-level"))))
+	o.log = slog.New(slog.NewJSONHandler(a.stderr, &slog.HandlerOptions{Level: level}))
+	var err error
+	if o.metrics, err = newObservers(); err != nil {
+		return o, err
+	}
+	o.redis = rediskv.Options{
+		URL: c.text("redis-url"), Partitions: c.number("partitions"), Clock: a.clock, Entropy: a.entropy,
+		Observe: o.metrics.redis, Log: o.log,
+	}
+	o.redisWait, o.grace = c.duration("redis-wait"), c.duration("shutdown-grace")
+	o.metricsAddr = c.text("metrics-addr")
+	if c.cmd.Name() != "serve" {
+		return o, c.err()
+	}
+	o.addr, o.drainDelay, o.issuer = c.text("addr"), c.duration("drain-delay"), c.text("issuer")
+	c.check("issuer", checkIssuer(o.issuer))
+	if text := c.text("signing-key"); text != "" {
+		if o.signingKeys, err = readJWKs(text); err == nil {
+			_, err = auth.ParseSigningKeys(o.signingKeys...)
+		}
+		c.check("signing-key", err)
+	}
+	if text := c.text("secret-key"); text != "" {
+		o.secretKey, err = readSecretKey(text)
+		c.check("secret-key", err)
+	}
+	return o, c.err()
+}
+
+// checkIssuer is RFC 8414 §2, and no path, so that the metadata stands at one
+// address.
+func checkIssuer(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case text == "":
+		return nil // reported as missing
+	case err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http"):
+		return fmt.Errorf("%q is not an https URL", text)
+	case u.RawQuery != "" || u.Fragment != "" || u.User != nil || u.ForceQuery:
+		return errors.New("an issuer has neither query nor fragment nor user")
+	case u.Path != "":
+		return errors.New("an issuer is scheme and host, without a path or a slash at the end")
+	}
+	return nil
+}

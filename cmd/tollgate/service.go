@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"tollgate/handlers"
+	"tollgate/handlers/auth"
+	"tollgate/rediskv"
+	"tollgate/wasm"
+)
+
+// service is the API with everything that it needs.
+type service struct {
+	store  *rediskv.Store
+	rules  *wasm.Engine
+	server *handlers.Server
+}
+
+// serviceOptions is what `serve` reads from its settings and `dev` makes up.
+type serviceOptions struct {
+	issuer      string
+	signingKeys [][]byte
+	secretKey   []byte // 32 bytes
+	log         *slog.Logger
+}
+
+// newService builds the API on a store; the service takes over neither.
+func (a *app) newService(ctx context.Context, store *rediskv.Store, metrics *observers, o serviceOptions) (*service, error) {
+	keys, err := auth.ParseSigningKeys(o.signingKeys...)
+	if err != nil {
+		return nil, fmt.Errorf("signing key: %w", err)
+	}
+	derived, err := hkdf.Key(sha256.New, o.secretKey, nil, "tollgate cursor v1", 32)
+	if err != nil {
+		return nil, fmt.Errorf("cursor key: %w", err)
+	}
+	rules, err := wasm.NewEngine(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rules.Observe, rules.Now = metrics.rule, a.clock
+	if err := rules.LoadShipped(ctx); err != nil {
+		return nil, errors.Join(err, rules.Close(ctx))
+	}
+	server, err := handlers.New(handlers.Config{
+		Store: store, Rules: rules, Keys: keys, IssuerURL: o.issuer, CursorKey: [32]byte(derived),
+		Clock: a.clock, Log: o.log, Metrics: metrics.registry,
+	})
+	if err != nil {
+		return nil, errors.Join(err, rules.Close(ctx))
+	}
+	return &service{store: store, rules: rules, server: server}, nil
+}
+
+// close frees what newService made.
+func (s *service) close(ctx context.Context) error { return s.rules.Close(context.WithoutCancel(ctx)) }
+
+// httpServer is a server with the time-outs of interface §8. A listing of
+// events waits up to 20 s for its answer, so an answer may take 30.
+func httpServer(handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       15 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10, // above the interface's own limit, which answers with a problem
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// endpoint is a server and where it listens.
+type endpoint struct {
+	listener net.Listener
+	server   *http.Server
+}
+
+// serveUntil runs servers until ctx ends or one of them fails, then stops
+// them in order, each letting its requests finish within grace.
+func serveUntil(ctx context.Context, grace time.Duration, drain func(), endpoints ...endpoint) error {
+	failed := make(chan error, len(endpoints))
+	for _, e := range endpoints {
+		go func() {
+			if err := e.server.Serve(e.listener); !errors.Is(err, http.ErrServerClosed) {
+				failed <- err
+			}
+		}()
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+		drain()
+	case err = <-failed:
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	for _, e := range endpoints {
+		if e := e.server.Shutdown(stop); e != nil {
+			err = errors.Join(err, fmt.Errorf("shutdown: requests did not finish within %s: %w", grace, e))
+		}
+	}
+	return err
+}
+
+// listen binds a TCP address.
+func listen(addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, usageError(err)
+	}
+	return l, nil
+}

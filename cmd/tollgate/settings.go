@@ -1,0 +1,248 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// setting is one value of the configuration: an environment variable and the
+// flag of the same name, which wins.
+type setting struct {
+	Flag     string // "redis-url" is TOLLGATE_REDIS_URL
+	Default  string
+	Meaning  string
+	Commands []string
+	Required bool
+}
+
+// Env is the setting's environment variable.
+func (s setting) Env() string {
+	return "TOLLGATE_" + strings.ToUpper(strings.ReplaceAll(s.Flag, "-", "_"))
+}
+
+var (
+	processes = []string{"serve", "work"}
+	clients   = []string{"token", "quote", "pay", "payment", "capture", "cancel", "review", "ticket", "transactions", "events"}
+)
+
+// settings is the whole configuration. Flags, `tollgate help serve` and the
+// README's table are made from it.
+var settings = []setting{
+	{
+		Flag: "redis-url", Required: true, Commands: []string{"serve", "work", "provision"},
+		Meaning: "where Redis is: redis://, rediss:// or unix://; several hosts of a cluster separated by commas",
+	},
+	{
+		Flag: "issuer", Required: true, Commands: []string{"serve"},
+		Meaning: "the issuer identifier: the public URL of this service, which clients name as the audience of their assertions",
+	},
+	{
+		Flag: "signing-key", Required: true, Commands: []string{"serve"},
+		Meaning: "private JWK that signs access tokens, or the path of a file with it; several separated by commas or new lines: the first signs, all are published (tollgate key new signing)",
+	},
+	{
+		Flag: "secret-key", Required: true, Commands: []string{"serve"},
+		Meaning: "32 bytes in base64, or the path of a file with them: keys for cursors are derived from it (tollgate key new secret)",
+	},
+	{
+		Flag: "addr", Default: ":8080", Commands: []string{"serve"},
+		Meaning: "address of the interface, plain HTTP: TLS ends in front of it",
+	},
+	{
+		Flag: "metrics-addr", Default: ":9090", Commands: processes,
+		Meaning: "address of /metrics (for work also /healthz and /readyz); off for none",
+	},
+	{
+		Flag: "log-level", Default: "info", Commands: processes,
+		Meaning: "debug, info, warn or error; logs are JSON on standard error",
+	},
+	{
+		Flag: "partitions", Default: "0", Commands: []string{"serve", "work", "provision"},
+		Meaning: "number of partitions, fixed when a Redis is first used; 0 takes what is recorded there, else 64",
+	},
+	{
+		Flag: "redis-wait", Default: "30s", Commands: processes,
+		Meaning: "how long to wait for Redis at the start",
+	},
+	{
+		Flag: "drain-delay", Default: "2s", Commands: []string{"serve"},
+		Meaning: "after a signal, how long requests are still accepted while /readyz already says no",
+	},
+	{
+		Flag: "shutdown-grace", Default: "10s", Commands: processes,
+		Meaning: "how long running requests may take to finish after that",
+	},
+
+	{Flag: "url", Commands: clients, Meaning: "base URL of the service"},
+	{Flag: "issuer", Commands: clients, Meaning: "its issuer identifier; the base URL when it is missing"},
+	{Flag: "client-id", Commands: clients, Meaning: "the client that asks"},
+	{Flag: "client-jwk", Commands: clients, Meaning: "its private JWK, or the path of a file with it"},
+	{Flag: "token", Commands: clients[1:], Meaning: "an access token, used when there is no client key"},
+	{Flag: "grant", Commands: clients, Meaning: "the grant under which it asks, when it has several"},
+	{Flag: "merchant-account", Commands: []string{"quote", "pay"}, Meaning: "the merchant account, when the grant covers several"},
+}
+
+// settingsOf is the settings of one command, in the order of the list.
+func settingsOf(command string) []setting {
+	var of []setting
+	for _, s := range settings {
+		if slices.Contains(s.Commands, command) {
+			of = append(of, s)
+		}
+	}
+	return of
+}
+
+// bind gives a command its flags and the table of them.
+func (a *app) bind(c *cobra.Command) {
+	of := settingsOf(c.Name())
+	if len(of) == 0 {
+		return
+	}
+	tabled := !slices.Contains(clients, c.Name())
+	for _, s := range of {
+		usage := "$" + s.Env()
+		if !tabled {
+			usage = s.Meaning + " (" + usage + ")"
+		}
+		c.Flags().String(s.Flag, s.Default, usage)
+	}
+	if tabled {
+		c.Long += "\n\nConfiguration (a flag wins over its variable):\n\n" + settingsTable(of)
+	}
+}
+
+func settingsTable(of []setting) string {
+	t := table{indent: "  "}
+	t.row("VARIABLE", "FLAG", "DEFAULT", "MEANING")
+	for _, s := range of {
+		meaning := wrap(s.Meaning, 56)
+		t.row(s.Env(), "--"+s.Flag, s.defaultText(), meaning[0])
+		for _, more := range meaning[1:] {
+			t.row("", "", "", more)
+		}
+	}
+	return strings.TrimRight(t.String(), "\n")
+}
+
+// wrap breaks text at spaces into lines of at most width characters.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines = append(lines, line)
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}
+
+func (s setting) defaultText() string {
+	switch {
+	case s.Required:
+		return "required"
+	case s.Default == "":
+		return "none"
+	}
+	return s.Default
+}
+
+// settingsCommand prints the list as the README has it.
+func (a *app) settingsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "settings",
+		Short:   "Print every setting as a Markdown table",
+		Example: "  tollgate settings",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			var b strings.Builder
+			b.WriteString("| variable | flag | default | read by | meaning |\n|---|---|---|---|---|\n")
+			for _, s := range settings {
+				by := strings.Join(s.Commands, ", ")
+				if slices.Equal(s.Commands, clients) {
+					by = "client commands"
+				} else if slices.Equal(s.Commands, clients[1:]) {
+					by = "client commands but token"
+				}
+				fmt.Fprintf(&b, "| `%s` | `--%s` | %s | %s | %s |\n", s.Env(), s.Flag, s.defaultText(), by, s.Meaning)
+			}
+			_, err := fmt.Fprint(a.stdout, b.String())
+			return err
+		},
+	}
+}
+
+// config reads the settings of one command and collects what is wrong with
+// them, so that one message names everything.
+type config struct {
+	a       *app
+	cmd     *cobra.Command
+	missing []string
+	wrong   []error
+}
+
+func (a *app) config(cmd *cobra.Command) *config { return &config{a: a, cmd: cmd} }
+
+func (c *config) text(flag string) string {
+	i := slices.IndexFunc(settings, func(s setting) bool {
+		return s.Flag == flag && slices.Contains(s.Commands, c.cmd.Name())
+	})
+	s := settings[i]
+	value := s.Default
+	if c.cmd.Flags().Changed(flag) {
+		value, _ = c.cmd.Flags().GetString(flag)
+	} else if v, ok := c.a.env(s.Env()); ok && v != "" {
+		value = v
+	}
+	if value == "" && s.Required {
+		c.missing = append(c.missing, s.Env())
+	}
+	return value
+}
+
+func (c *config) duration(flag string) time.Duration {
+	d, err := time.ParseDuration(c.text(flag))
+	if err != nil || d < 0 {
+		c.wrong = append(c.wrong, fmt.Errorf("--%s: %q is not a duration such as 10s", flag, c.text(flag)))
+	}
+	return d
+}
+
+func (c *config) number(flag string) int {
+	n, err := strconv.Atoi(c.text(flag))
+	if err != nil || n < 0 {
+		c.wrong = append(c.wrong, fmt.Errorf("--%s: %q is not a number", flag, c.text(flag)))
+	}
+	return n
+}
+
+// check adds an error about a value that needs more than parsing.
+func (c *config) check(flag string, err error) {
+	if err != nil {
+		c.wrong = append(c.wrong, fmt.Errorf("--%s: %w", flag, err))
+	}
+}
+
+// err is everything that is wrong, nil when nothing is.
+func (c *config) err() error {
+	errs := slices.Clone(c.wrong)
+	if len(c.missing) > 0 {
+		errs = slices.Insert(errs, 0, fmt.Errorf("%s: set %s, see 'tollgate help %s'",
+			c.cmd.Name(), strings.Join(c.missing, ", "), c.cmd.Name()))
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return usageError(errors.Join(errs...))
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate"
+	"tollgate/handlers/auth"
+)
+
+const siteIssuer = "https://pay.tollgate.test"
+
+// site is an organization on one Redis, provisioned by the program, and what
+// its servers are started with.
+type site struct {
+	t            *testing.T
+	env          []string
+	client       string
+	key          []byte // private JWK
+	organization string
+	account      string
+	token        string
+
+	ids    map[string]string // by prefix
+	public string
+}
+
+func newSite(t *testing.T, redisURL string) *site {
+	t.Helper()
+	s := &site{t: t, ids: map[string]string{}}
+	for _, prefix := range []string{
+		tollgate.PrefixOrganization, tollgate.PrefixLegalEntity, tollgate.PrefixMerchantAccount, tollgate.PrefixPerimeter,
+		tollgate.PrefixRuleSet, tollgate.PrefixClient, tollgate.PrefixGrant,
+	} {
+		s.ids[prefix] = tollgate.NewID(prefix, time.Now(), rand.Reader)
+	}
+	s.organization, s.account, s.client = s.ids[tollgate.PrefixOrganization], s.ids[tollgate.PrefixMerchantAccount], s.ids[tollgate.PrefixClient]
+	var public []byte
+	var err error
+	if s.key, public, err = auth.GenerateClientKey(rand.Reader, "ES256"); err != nil {
+		t.Fatal(err)
+	}
+	s.public = string(public)
+	signing, err := auth.GenerateSigningKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret)
+	s.env = []string{
+		"TOLLGATE_REDIS_URL=" + redisURL, "TOLLGATE_ISSUER=" + siteIssuer, "TOLLGATE_SIGNING_KEY=" + string(signing),
+		"TOLLGATE_SECRET_KEY=" + base64.StdEncoding.EncodeToString(secret), "TOLLGATE_ADDR=127.0.0.1:0", "TOLLGATE_METRICS_ADDR=off",
+		"TOLLGATE_DRAIN_DELAY=300ms",
+	}
+	s.activate(1, `"rule:card_fee@v2", "rule:platform_fee@v1", "rule:sandbox@v1"`)
+	return s
+}
+
+// activate gives the account a rule set, by `tollgate provision`.
+func (s *site) activate(version int, rules string) {
+	s.t.Helper()
+	file := filepath.Join(s.t.TempDir(), "site.yaml")
+	if err := os.WriteFile(file, []byte(s.provisioning(version, rules)), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	runProgram(s.t, s.env, "provision", "-f", file)
+}
+
+func (s *site) provisioning(version int, rules string) string {
+	scopes := `"` + strings.ReplaceAll(auth.AllScopes().String(), " ", `", "`) + `"`
+	return fmt.Sprintf(`
+organizations:
+  - id: %[1]s
+    name: Site
+    home_region: fra
+    status: active
+    legal_entities: [{id: %[2]s, legal_name: Site GmbH, country: DE, type: company, status: verified}]
+    perimeters: [{id: %[4]s, version: 1, constraints: {payees_blocked: [deny.test]}}]
+    rule_sets: [{id: %[5]s, version: %[6]d, rules: [%[7]s]}]
+    merchant_accounts:
+      - id: %[3]s
+        legal_entity_id: %[2]s
+        name: Europe
+        currencies: [EUR]
+        default_currency: EUR
+        perimeter: {id: %[4]s, version: 1}
+        rule_set: {id: %[5]s, version: %[6]d}
+    clients: [{id: %[8]s, name: shop, status: active, keys: [%[9]s]}]
+    grants: [{id: %[10]s, client_id: %[8]s, status: active, scopes: [%[11]s]}]
+`, s.organization, s.ids[tollgate.PrefixLegalEntity], s.account, s.ids[tollgate.PrefixPerimeter], s.ids[tollgate.PrefixRuleSet],
+		version, rules, s.client, s.public, s.ids[tollgate.PrefixGrant], scopes)
+}
+
+// serve starts a server of the site; flags go behind what all of them have.
+func (s *site) serve(flags ...string) *process {
+	s.t.Helper()
+	return launch(s.t, s.env, append([]string{"serve"}, flags...)...)
+}
+
+// received is an answer of the interface, read.
+type received struct {
+	*http.Response
+	text string
+}
+
+func (r received) into(t *testing.T, v any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(r.text), v); err != nil {
+		t.Fatalf("%s: %v in %s", r.Request.URL, err, r.text)
+	}
+}
+
+// siteClient has no more patience than any test.
+var siteClient = &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+
+// send makes a request under the site's token. It is safe for concurrent use.
+func (s *site) send(method, address, key, body string) (received, error) {
+	req, err := http.NewRequestWithContext(s.t.Context(), method, address, strings.NewReader(body))
+	if err != nil {
+		return received{}, err
+	}
+	req.Header.Set("Authorization", "Bearer "+s.token)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
+	return receive(req)
+}
+
+func receive(req *http.Request) (received, error) {
+	resp, err := siteClient.Do(req)
+	if err != nil {
+		return received{}, err
+	}
+	defer resp.Body.Close()
+	var text bytes.Buffer
+	_, err = io.Copy(&text, resp.Body)
+	return received{resp, text.String()}, err
+}
+
+// must is send where only one status will do.
+func (s *site) must(status int, method, address, key, body string) received {
+	s.t.Helper()
+	r, err := s.send(method, address, key, body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if r.StatusCode != status {
+		s.t.Fatalf("%s %s: %d %s, want %d", method, address, r.StatusCode, r.text, status)
+	}
+	return r
+}
+
+// askToken sends a new assertion to the token endpoint.
+func (s *site) askToken(base string) (received, error) {
+	assertion, err := auth.SignAssertion(s.key, s.client, siteIssuer, rand.Text(), time.Now())
+	if err != nil {
+		return received{}, err
+	}
+	form := url.Values{
+		"grant_type": {"client_credentials"}, "client_assertion": {assertion},
+		"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
+	}
+	req, err := http.NewRequestWithContext(s.t.Context(), "POST", base+"/oauth2/token", strings.NewReader(form.Encode()))
+	if err != nil {
+		return received{}, err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return receive(req)
+}
+
+// authenticate gets the token that send uses; it is good on every instance and
+// after every restart, because they have the same signing key.
+func (s *site) authenticate(base string) {
+	s.t.Helper()
+	r, err := s.askToken(base)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var issued struct {
+		AccessToken string `json:"access_token"`
+	}
+	if r.into(s.t, &issued); issued.AccessToken == "" {
+		s.t.Fatalf("no token: %d %s", r.StatusCode, r.text)
+	}
+	s.token = issued.AccessToken
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tollgate"
+)
+
+func (a *app) ticketCommand() *cobra.Command {
+	return a.clientCommand(&cobra.Command{
+		Use:   "ticket ID",
+		Short: "Show a ticket: fee lines, the rules they come from, the decision, the events",
+		Long:  "Show a ticket by its own id or by its payment's.",
+		Example: `  tollgate ticket $PAYMENT
+  tollgate ticket $PAYMENT --json`,
+		Args: cobra.ExactArgs(1),
+	}, func(ctx context.Context, api *client, args []string) error {
+		id := args[0]
+		if strings.HasPrefix(id, tollgate.PrefixPayment) {
+			body, err := api.get(ctx, paymentPath(id, ""), nil)
+			if err != nil {
+				return err
+			}
+			var p payment
+			if err := parse(body, &p); err != nil {
+				return err
+			}
+			id = p.TicketID
+		}
+		body, err := api.get(ctx, "/v1/tickets/"+url.PathEscape(id), nil)
+		if err != nil {
+			return err
+		}
+		var t ticket
+		if err := parse(body, &t); err != nil {
+			return err
+		}
+		if api.json || api.quiet {
+			return api.show(body, t.ID, nil)
+		}
+		return t.print(a)
+	})
+}
+
+// ticket is what the command line shows of a ticket.
+type ticket struct {
+	ID          string     `json:"id"`
+	PaymentID   string     `json:"payment_id"`
+	Amount      string     `json:"amount"`
+	Currency    string     `json:"currency"`
+	Payee       string     `json:"payee"`
+	Lines       []line     `json:"lines"`
+	Total       string     `json:"total"`
+	Decision    string     `json:"decision"`
+	Perimeter   *perimeter `json:"perimeter"`
+	Evaluations []struct {
+		Number int    `json:"number"`
+		Kind   string `json:"kind"`
+		At     string `json:"at"`
+		Input  struct {
+			Amount string `json:"amount"`
+		} `json:"input"`
+		Rules []struct {
+			Rule   string `json:"rule"`
+			SHA256 string `json:"sha256"`
+		} `json:"rules"`
+		EventID string `json:"event_id"`
+	} `json:"evaluations"`
+	EventIDs []string `json:"event_ids"`
+}
+
+func (t *ticket) print(a *app) error {
+	if t.Perimeter == nil {
+		t.Perimeter = &perimeter{}
+	}
+	head := &table{}
+	head.row("ticket", t.ID)
+	head.row("payment", t.PaymentID)
+	head.row("amount", t.Amount+" "+t.Currency)
+	head.row("payee", t.Payee)
+	head.row("decision", t.Decision)
+	head.row("perimeter", t.Perimeter.String())
+	fees := &table{right: []int{1}}
+	fees.row("FEE", "AMOUNT", "RULE", "EVALUATION")
+	for _, l := range t.Lines {
+		fees.row(l.Label, l.Amount, l.Rule, strconv.Itoa(l.Evaluation))
+	}
+	fees.row("Total", t.Total, t.Currency)
+	runs := &table{right: []int{0, 2}}
+	runs.row("EVALUATION", "KIND", "AMOUNT", "AT", "EVENT", "RULES")
+	for _, e := range t.Evaluations {
+		rules := make([]string, len(e.Rules))
+		for i, r := range e.Rules {
+			rules[i] = r.Rule
+		}
+		runs.row(strconv.Itoa(e.Number), e.Kind, e.Input.Amount, e.At, e.EventID, strings.Join(rules, " "))
+	}
+	events := &table{}
+	events.row("EVENTS")
+	for _, id := range t.EventIDs {
+		events.row(id)
+	}
+	_, err := fmt.Fprintf(a.stdout, "%s\n%s\n%s\n%s", head, fees, runs, events)
+	return err
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+)
+
+// list is a page of any list (interface §0).
+type list[T any] struct {
+	Data       []T     `json:"data"`
+	HasMore    bool    `json:"has_more"`
+	NextCursor *string `json:"next_cursor"`
+}
+
+// queryFlags are flags that become query parameters of the same meaning.
+type queryFlags []struct{ flag, parameter, usage string }
+
+func (q queryFlags) bind(c *cobra.Command) {
+	for _, f := range q {
+		c.Flags().String(f.flag, "", f.usage)
+	}
+}
+
+func (q queryFlags) values(c *cobra.Command) url.Values {
+	v := url.Values{}
+	for _, f := range q {
+		if c.Flags().Changed(f.flag) {
+			text, _ := c.Flags().GetString(f.flag)
+			v.Set(f.parameter, text)
+		}
+	}
+	return v
+}
+
+var transactionFlags = queryFlags{
+	{"status", "status", "statuses separated by commas, such as pending or authorized"},
+	{"type", "type", "authorization, capture, fee, release or payout"},
+	{"account", "merchant_account_id", "merchant account"},
+	{"payment", "payment_id", "payment"},
+	{"payout", "payout_id", "payout"},
+	{"payee", "payee", "payee"},
+	{"currency", "currency", "currency"},
+	{"reference", "reference", "reference"},
+	{"created-after", "created_after", "RFC 3339 time"},
+	{"created-before", "created_before", "RFC 3339 time"},
+	{"order", "order", "asc or desc"},
+	{"limit", "limit", "1 to 100"},
+	{"cursor", "cursor", "where the page before ended"},
+}
+
+func (a *app) transactionsCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "transactions",
+		Short: "Search transactions",
+		Example: `  tollgate transactions
+  tollgate transactions --status pending,available --type capture
+  tollgate transactions --payment $PAYMENT --json`,
+		Args: cobra.NoArgs,
+	}
+	a.clientCommand(c, func(ctx context.Context, api *client, _ []string) error {
+		body, err := api.get(ctx, "/v1/transactions", transactionFlags.values(c))
+		if err != nil {
+			return err
+		}
+		var page list[struct {
+			ID        string  `json:"id"`
+			CreatedAt string  `json:"created_at"`
+			Type      string  `json:"type"`
+			Status    string  `json:"status"`
+			Amount    string  `json:"amount"`
+			Currency  string  `json:"currency"`
+			PaymentID *string `json:"payment_id"`
+			Payee     *string `json:"payee"`
+		}]
+		if err := parse(body, &page); err != nil {
+			return err
+		}
+		if api.json {
+			return api.show(body, "", nil)
+		}
+		t := &table{right: []int{3}}
+		if !api.quiet {
+			t.row("CREATED", "TYPE", "STATUS", "AMOUNT", "", "PAYMENT", "PAYEE", "TRANSACTION")
+		}
+		for _, x := range page.Data {
+			if api.quiet {
+				t.row(x.ID)
+			} else {
+				t.row(x.CreatedAt, x.Type, x.Status, x.Amount, x.Currency, deref(x.PaymentID), deref(x.Payee), x.ID)
+			}
+		}
+		if err := a.print(t); err != nil {
+			return err
+		}
+		return a.hintNext(page.HasMore, page.NextCursor)
+	})
+	transactionFlags.bind(c)
+	c.Flags().Lookup("quiet").Usage = "print only the ids"
+	return c
+}
+
+// hintNext says on standard error how to read on.
+func (a *app) hintNext(more bool, cursor *string) error {
+	if !more || cursor == nil {
+		return nil
+	}
+	_, err := fmt.Fprintf(a.stderr, "There is more: --cursor %s\n", *cursor)
+	return err
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return "-"
+	}
+	return *s
+}
+
+// raw keeps the JSON of list entries as it came.
+type raw = jsontext.Value

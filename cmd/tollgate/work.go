@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
+
+	"tollgate/handlers/worker"
+	"tollgate/rediskv"
+)
+
+func (a *app) workCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "work",
+		Short: "Run the clock that expires payments",
+		Long: `Run the clock: payments whose time has passed expire, and what was left of them
+is released. Any number of these processes can run on one Redis.`,
+		Example: "  TOLLGATE_REDIS_URL=redis://127.0.0.1:6379 tollgate work",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.work(cmd.Context(), a.config(cmd))
+		},
+	}
+}
+
+func (a *app) work(ctx context.Context, c *config) error {
+	o, err := a.processOptions(c)
+	if err != nil {
+		return err
+	}
+	store, err := openStore(ctx, o.redis, o.redisWait, o.log)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	if err := inspect(ctx, store, o.log); err != nil {
+		return err
+	}
+	w, err := worker.New(worker.Config{Store: store, Clock: a.clock, Log: o.log, Metrics: o.metrics.registry})
+	if err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.Run(ctx)
+	}()
+	var endpoints []endpoint
+	metricsAddr := o.metricsAddr
+	if metricsAddr != "off" {
+		l, err := listen(metricsAddr)
+		if err != nil {
+			return err
+		}
+		metricsAddr = l.Addr().String()
+		endpoints = append(endpoints, endpoint{l, httpServer(workHandler(store, w, o.metrics), o.log)})
+	}
+	o.log.Info("working", "metrics_addr", metricsAddr, "version", versionText())
+	err = serveUntil(ctx, o.grace, func() {}, endpoints...)
+	select {
+	case <-done:
+	case <-time.After(o.grace):
+		o.log.Warn("the clock did not stop in time")
+	}
+	o.log.Info("stopped")
+	return err
+}
+
+// workHandler is the worker's own port.
+func workHandler(store *rediskv.Store, w *worker.Worker, metrics *observers) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, _ *http.Request) { writeHealth(rw, nil) })
+	mux.HandleFunc("GET /readyz", func(rw http.ResponseWriter, req *http.Request) {
+		ctx, cancel := context.WithTimeout(req.Context(), time.Second)
+		defer cancel()
+		err := store.Ping(ctx)
+		if err == nil {
+			err = w.Ready()
+		}
+		writeHealth(rw, err)
+	})
+	return mux
+}
+
+func writeHealth(w http.ResponseWriter, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	if err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write([]byte(`{"status":"unavailable"}` + "\n"))
+		return
+	}
+	_, _ = w.Write([]byte(`{"status":"ok"}` + "\n"))
+}
