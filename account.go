@@ -1,6 +1,7 @@
 package tollgate
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -123,60 +124,60 @@ func (g *Grant) Covers(account string) bool {
 
 var country = regexp.MustCompile(`^[A-Z]{2}$`)
 
-// Check reports what is wrong with an organization's own fields.
+// Check reports everything that is wrong with an organization's own fields.
 func (o *Organization) Check() error {
-	return firstError(
+	return errors.Join(
 		checkID(PrefixOrganization, o.ID), required("name", o.Name, 255), required("home_region", o.HomeRegion, 64),
 		oneOf("status", o.Status, "active", "suspended", "closed"), o.Metadata.Check())
 }
 
-// Check reports what is wrong with a legal entity's own fields.
+// Check reports everything that is wrong with a legal entity's own fields.
 func (l *LegalEntity) Check() error {
+	var place error
 	if !country.MatchString(l.Country) {
-		return fmt.Errorf("country: %s is not an ISO 3166-1 alpha-2 code", quoted(l.Country))
+		place = fmt.Errorf("country: %s is not an ISO 3166-1 alpha-2 code", quoted(l.Country))
 	}
-	return firstError(
+	return errors.Join(place,
 		checkID(PrefixLegalEntity, l.ID), required("legal_name", l.LegalName, 255),
 		oneOf("type", l.Type, "company", "individual", "nonprofit"),
 		oneOf("status", l.Status, "unverified", "pending", "verified", "rejected", "suspended"), l.Metadata.Check())
 }
 
-// Check reports what is wrong with an account's own fields; what it refers to
+// Check reports everything that is wrong with an account's own fields; what it refers to
 // is checked where all of it is known.
 func (m *MerchantAccount) Check() error {
-	if err := firstError(
+	faults := []error{
 		checkID(PrefixMerchantAccount, m.ID), required("name", m.Name, 255),
-		oneOf("status", m.Status, "active", "paused", "closed"), m.Cutoff.Check(), m.Metadata.Check()); err != nil {
-		return err
+		oneOf("status", m.Status, "active", "paused", "closed"), m.Cutoff.Check(), m.Metadata.Check(),
 	}
 	for _, c := range m.Currencies {
-		if _, err := ParseCurrency(string(c)); err != nil {
-			return err
-		}
+		_, err := ParseCurrency(string(c))
+		faults = append(faults, err)
 	}
 	if !slices.Contains(m.Currencies, m.DefaultCurrency) {
-		return fmt.Errorf("default_currency: %s is not one of the account's currencies", quoted(string(m.DefaultCurrency)))
+		faults = append(faults, fmt.Errorf("default_currency: %s is not one of the account's currencies", quoted(string(m.DefaultCurrency))))
 	}
 	if m.CaptureWindowHours < 1 || m.CaptureWindowHours > 24*365 {
-		return fmt.Errorf("capture_window_hours: %d is not between 1 and 8760", m.CaptureWindowHours)
+		faults = append(faults, fmt.Errorf("capture_window_hours: %d is not between 1 and 8760", m.CaptureWindowHours))
 	}
-	return nil
+	return errors.Join(faults...)
 }
 
-// Check reports what is wrong with a cutoff.
+// Check reports everything that is wrong with a cutoff.
 func (c *Cutoff) Check() error {
+	var faults []error
 	if _, err := wallTime(c.CutoffTime); err != nil {
-		return fmt.Errorf("cutoff_time: %w", err)
+		faults = append(faults, fmt.Errorf("cutoff_time: %w", err))
 	}
 	if _, err := LoadZone(c.TimeZone); err != nil {
-		return fmt.Errorf("time_zone: %w", err)
+		faults = append(faults, fmt.Errorf("time_zone: %w", err))
 	}
 	if c.SettlementDelayDays < 0 || c.SettlementDelayDays > 20 {
-		return fmt.Errorf("settlement_delay_days: %d is not between 0 and 20", c.SettlementDelayDays)
+		faults = append(faults, fmt.Errorf("settlement_delay_days: %d is not between 0 and 20", c.SettlementDelayDays))
 	}
-	return firstError(
+	return errors.Join(append(faults,
 		oneOf("calendar", c.Calendar, "none", "target", "us_fed", "uk"),
-		oneOf("interval", c.Interval, "daily", "weekly", "monthly"))
+		oneOf("interval", c.Interval, "daily", "weekly", "monthly"))...)
 }
 
 func checkID(prefix, id string) error {
@@ -196,15 +197,6 @@ func required(name, value string, max int) error {
 func oneOf(name, value string, allowed ...string) error {
 	if !slices.Contains(allowed, value) {
 		return fmt.Errorf("%s: %s is not one of %v", name, quoted(value), allowed)
-	}
-	return nil
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -14,8 +14,9 @@ type AuditEntry struct {
 	Target  AuditTarget  `json:"target"`
 }
 
-// Actor is who acts: a client under a grant, identified by the key that
-// signed its assertion. The service's own clock has none of these.
+// Actor is who acts: a client under a grant. KeyID is the key that signed what
+// it showed: the client's own for an assertion, the service's for an access
+// token. The service's own clock has none of these.
 type Actor struct {
 	ClientID string `json:"client_id"`
 	GrantID  string `json:"grant_id"`

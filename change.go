@@ -16,6 +16,7 @@ type Origin struct {
 // nothing: one payment, one ticket, one event, and what moved.
 type PaymentChange struct {
 	Action       string        // create, capture, cancel, approve, reject or expire
+	Note         string        // why, in the words of who decided; for the audit record
 	From         PaymentStatus // empty for a new payment
 	Payment      *Payment
 	Ticket       *Ticket
@@ -129,7 +130,8 @@ func (c *PaymentChange) capture(mint Mint, o Origin, r CaptureRequest, priced Pr
 }
 
 // MovePayment carries out a trigger other than a capture on a payment as it
-// was read; it changes p and t. reason is kept where a client canceled.
+// was read; it changes p and t. reason is why, in the client's words: the
+// payment keeps it when it is canceled, the audit record in any case.
 func MovePayment(mint Mint, o Origin, p *Payment, t *Ticket, trigger Trigger, reason *string) (*PaymentChange, error) {
 	from := p.Status
 	next, released, err := p.Move(trigger, o.At)
@@ -145,6 +147,9 @@ func MovePayment(mint Mint, o Origin, p *Payment, t *Ticket, trigger Trigger, re
 		t.Decision = Deny
 	}
 	c := &PaymentChange{Action: string(trigger), From: from, Payment: p, Ticket: t}
+	if reason != nil {
+		c.Note = *reason
+	}
 	if released.Minor > 0 {
 		c.Transactions = []Transaction{NewTransaction(mint(PrefixTransaction), TransactionRelease, TransactionReleased, p, "", released, o.At)}
 	}

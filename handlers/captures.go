@@ -146,7 +146,7 @@ func (s *Server) refuseChange(c *call, idem rediskv.Idempotency, accountID strin
 		if err != nil {
 			return nil, err
 		}
-		a, err := s.refusePayment(c, idem, account, refusal)
+		a, err := s.refusePayment(c, "capture", idem, account, refusal)
 		if !errors.Is(err, rediskv.ErrStale) {
 			return a, err
 		}

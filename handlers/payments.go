@@ -75,7 +75,7 @@ func (s *Server) tryCreate(c *call, r paymentRequest) (*answer, error) {
 	}
 	change, err := s.newPayment(c, account, r)
 	if err != nil {
-		return s.refusePayment(c, idem, account, err)
+		return s.refusePayment(c, "create", idem, account, err)
 	}
 	reply, err := s.paymentAnswer(c, change.Payment)
 	if err != nil {
@@ -128,13 +128,13 @@ func (s *Server) paymentAnswer(c *call, p *tollgate.Payment) (rediskv.Answer, er
 
 // refusePayment answers for a rule: its refusal is kept for repeats, its
 // failure is not (interface §4).
-func (s *Server) refusePayment(c *call, idem rediskv.Idempotency, a *rediskv.Account, err error) (*answer, error) {
+func (s *Server) refusePayment(c *call, action string, idem rediskv.Idempotency, a *rediskv.Account, err error) (*answer, error) {
 	e := errorOf(err)
 	if e.Code != tollgate.CodeRuleRejected || idem.Key == "" {
 		return s.orRepeated(c, idem, err)
 	}
 	reply := problemOf(e, c.id)
-	result, err := s.store.RefusePayment(c.ctx, c.caller(reply.Status), idem, a, reply, string(e.Code)+" "+e.Rule.String())
+	result, err := s.store.RefusePayment(c.ctx, c.caller(reply.Status), action, idem, a, reply, string(e.Code)+" "+e.Rule.String())
 	if err != nil {
 		return nil, err
 	}

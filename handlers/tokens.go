@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"time"
 
 	"tollgate"
 	"tollgate/handlers/auth"
@@ -61,9 +62,13 @@ func (s *Server) tryIssue(c *call, form tokenForm) (*answer, error) {
 		s.auditRefusedToken(c, client, assertion, err)
 		return nil, err
 	}
+	lifetime := auth.TokenLifetime
+	if grant.ExpiresAt != 0 { // at least the second in which the grant was found active
+		lifetime = min(lifetime, max(time.Second, grant.ExpiresAt.Time().Sub(now)))
+	}
 	token := auth.Token{
 		ID: s.store.Mint(prefixToken), ClientID: client.ID, Organization: client.OrganizationID,
-		GrantID: grant.ID, GrantVersion: grant.Revision, Scopes: scopes,
+		GrantID: grant.ID, GrantVersion: grant.Revision, Scopes: scopes, Expires: now.Add(lifetime),
 	}
 	text, err := s.issuer.Mint(now, token)
 	if err != nil {
@@ -81,10 +86,6 @@ func (s *Server) tryIssue(c *call, form tokenForm) (*answer, error) {
 	}
 	if err != nil {
 		return nil, err
-	}
-	lifetime := auth.TokenLifetime
-	if grant.ExpiresAt != 0 {
-		lifetime = min(lifetime, grant.ExpiresAt.Time().Sub(now))
 	}
 	return object(tokenAnswer{text, "Bearer", int64(lifetime.Seconds()), scopes.String()})
 }

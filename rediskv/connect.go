@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -56,6 +57,14 @@ func connect(ctx context.Context, rawURL string, pool int) (redis.UniversalClien
 		ClusterStateReloadInterval: time.Second,
 	}), nil
 }
+
+// silent is go-redis' logger: it writes free text to standard error, into the
+// midst of a JSON log. What it has to say reaches us as errors.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+var quiet = sync.OnceFunc(func() { redis.SetLogger(silent{}) })
 
 // splitURL takes the further hosts out of redis://h1:1,h2:2,h3:3/0.
 func splitURL(raw string) (first string, others []string, err error) {

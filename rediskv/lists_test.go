@@ -31,7 +31,7 @@ func exercise(t testing.TB, f *fixture) {
 	check(f.move(ctx, a.ID, tollgate.TriggerCancel))
 	_, err := f.Ticket(ctx, f.caller, b.TicketID)
 	check(err)
-	_, err = f.RefusePayment(ctx, f.caller, f.key("refused"), f.account(t), rediskv.Answer{Status: 422, Body: []byte("{}")}, "rule")
+	_, err = f.RefusePayment(ctx, f.caller, "create", f.key("refused"), f.account(t), rediskv.Answer{Status: 422, Body: []byte("{}")}, "rule")
 	check(err)
 	_, _, err = f.FindRepeated(ctx, f.caller, f.key("refused"))
 	check(err)

@@ -114,12 +114,13 @@ func result(outcome string, rest []any, ans Answer) (Result, error) {
 	return Result{Answer: ans}, nil
 }
 
-// RefusePayment remembers a rule's refusal; nothing else is kept of it.
-func (s *Store) RefusePayment(ctx context.Context, c Caller, idem Idempotency, a *Account, ans Answer, reason string) (Result, error) {
+// RefusePayment remembers a rule's refusal of an action (create or capture);
+// nothing else is kept of it.
+func (s *Store) RefusePayment(ctx context.Context, c Caller, action string, idem Idempotency, a *Account, ans Answer, reason string) (Result, error) {
 	k := s.space(c.Organization)
 	grant, version := c.grant(k)
 	c.Request.Status = ans.Status
-	head, tail, err := s.entry(c, "payment.create", "refused", reason, "merchant_account", a.ID)
+	head, tail, err := s.entry(c, "payment."+action, "refused", reason, "merchant_account", a.ID)
 	if err != nil {
 		return Result{}, err
 	}

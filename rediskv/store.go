@@ -55,6 +55,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	quiet()
 	client, err := connect(ctx, o.URL, 0)
 	if err != nil {
 		return nil, err

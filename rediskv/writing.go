@@ -1,6 +1,7 @@
 package rediskv
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -55,7 +56,7 @@ func (w *writing) change(ch *tollgate.PaymentChange) error {
 	if p.Status == tollgate.Declined {
 		outcome = "refused"
 	}
-	auditHead, auditTail, err := w.store.entry(w.by, "payment."+ch.Action, outcome, string(p.Perimeter.Reason), "payment", p.ID)
+	auditHead, auditTail, err := w.store.entry(w.by, "payment."+ch.Action, outcome, cmp.Or(ch.Note, string(p.Perimeter.Reason)), "payment", p.ID)
 	if err != nil {
 		return fmt.Errorf("audit entry: %w", err)
 	}

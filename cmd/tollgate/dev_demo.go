@@ -23,6 +23,7 @@ const (
 	demoGrant        = "grt_01kb7z2c000000000000000006"
 	demoPerimeter    = "per_01kb7z2c000000000000000007"
 	demoRuleSet      = "rs_01kb7z2c000000000000000008"
+	demoReviewing    = "per_01kb7z2c000000000000000009" // the perimeter of the American account
 )
 
 // demo is the demonstration organization's client and the sandbox's secrets.
@@ -89,12 +90,12 @@ func publicHalf(private []byte) (string, error) {
 }
 
 func demoConfig(clientKey string) rediskv.Config {
-	account := func(id, name, cutoff, zone, calendar string, currencies ...tollgate.Currency) tollgate.MerchantAccount {
+	account := func(id, name, perimeter, cutoff, zone, calendar string, currencies ...tollgate.Currency) tollgate.MerchantAccount {
 		return tollgate.MerchantAccount{
 			ID: id, LegalEntityID: demoLegalEntity, Name: name, Status: tollgate.StatusActive,
 			Currencies: currencies, DefaultCurrency: currencies[0],
 			Cutoff:             tollgate.Cutoff{CutoffTime: cutoff, TimeZone: zone, SettlementDelayDays: 2, Calendar: calendar, Interval: "daily", Version: 1},
-			Perimeter:          tollgate.PerimeterRef{ID: demoPerimeter, Version: 1},
+			Perimeter:          tollgate.PerimeterRef{ID: perimeter, Version: 1},
 			RuleSet:            tollgate.RuleSet{ID: demoRuleSet, Version: 1, Rules: demoRules},
 			CaptureWindowHours: 168,
 		}
@@ -108,17 +109,19 @@ func demoConfig(clientKey string) rediskv.Config {
 		LegalEntities: []tollgate.LegalEntity{{
 			ID: demoLegalEntity, LegalName: "Demonstration Trading GmbH", Country: "DE", Type: "company", Status: "verified",
 		}},
-		Perimeters: []tollgate.PerimeterDocument{{
-			ID: demoPerimeter, Version: 1,
-			Constraints: []byte(`{"payees_blocked":["deny.test","*.deny.test"],"review_above":"1000000.00"}`),
-		}},
+		// Only one account asks for reviews: on the other, every amount goes through.
+		Perimeters: []tollgate.PerimeterDocument{
+			{ID: demoPerimeter, Version: 1, Constraints: []byte(`{"payees_blocked":["deny.test","*.deny.test"]}`)},
+			{ID: demoReviewing, Version: 1, Constraints: []byte(`{"payees_blocked":["deny.test","*.deny.test"],"review_above":"1000.00"}`)},
+		},
 		RuleSets: []tollgate.RuleSet{{ID: demoRuleSet, Version: 1, Rules: demoRules}},
 		MerchantAccounts: []tollgate.MerchantAccount{
 			// One currency of every number of decimal places: JPY 0, EUR 2, BHD 3, CLF 4.
-			account(demoAccountEUR, "Europe", "17:00", "Europe/Berlin", "target",
+			account(demoAccountEUR, "Europe", demoPerimeter, "17:00", "Europe/Berlin", "target",
 				"EUR", "USD", "GBP", "CHF", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF", "CAD", "AUD", "NZD", "SGD", "MXN",
-				"JPY", "KRW", "ISK", "CLP", "BHD", "KWD", "TND", "CLF"),
-			account(demoAccountUSD, "North America", "20:00", "America/New_York", "us_fed", "USD", "CAD", "MXN"),
+				"RON", "TRY", "ZAR", "INR", "BRL", "CNY", "HKD", "AED", "SAR", "ILS", "THB",
+				"JPY", "KRW", "ISK", "CLP", "VND", "BHD", "KWD", "TND", "OMR", "JOD", "IQD", "CLF", "UYW"),
+			account(demoAccountUSD, "North America", demoReviewing, "20:00", "America/New_York", "us_fed", "USD", "CAD", "MXN"),
 		},
 		Clients: []tollgate.Client{{
 			ID: demoClient, Name: "Demonstration client", Status: tollgate.StatusActive, Keys: []string{clientKey}, GrantIDs: []string{demoGrant},

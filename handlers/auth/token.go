@@ -59,15 +59,19 @@ type Issuer struct {
 	Name string // the issuer identifier (RFC 8414 §2): iss and aud of every token
 }
 
-// Mint signs an access token that is good from now for TokenLifetime. Of t the
-// caller sets ID, ClientID, Organization, GrantID, GrantVersion and Scopes,
-// all of them; the rest is not read. Times are whole seconds, cut.
+// Mint signs an access token that is good from now for TokenLifetime, or until
+// t.Expires where that is set and earlier. Of t the caller sets ID, ClientID,
+// Organization, GrantID, GrantVersion and Scopes, all of them; the rest is not
+// read. Times are whole seconds, cut.
 func (i *Issuer) Mint(now time.Time, t Token) (string, error) {
 	claims := tokenClaims{
 		Issuer: i.Name, Subject: t.ClientID, Audience: i.Name,
 		Expires: now.Add(TokenLifetime).Unix(), IssuedAt: now.Unix(),
 		ID: t.ID, ClientID: t.ClientID, Scope: t.Scopes.String(),
 		Organization: t.Organization, GrantID: t.GrantID, GrantVersion: t.GrantVersion,
+	}
+	if !t.Expires.IsZero() {
+		claims.Expires = min(claims.Expires, t.Expires.Unix())
 	}
 	if i.Name == "" || !claims.complete() {
 		return "", errors.New("mint token: a claim is missing")

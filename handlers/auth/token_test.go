@@ -362,3 +362,19 @@ func TestVerifierIsSafeForConcurrentUse(t *testing.T) {
 	}
 	group.Wait()
 }
+
+func TestMintEndsWithItsGrant(t *testing.T) {
+	s := newService(t, 10)
+	for lifetime, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, time.Hour: auth.TokenLifetime} {
+		ending := grant
+		ending.Expires = now.Add(lifetime)
+		text, err := s.issuer.Mint(now, ending)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.verifier.Verify(text)
+		if err != nil || !got.Expires.Equal(now.Add(want).Truncate(time.Second)) {
+			t.Errorf("a grant that ends in %s: token until %s, %v", lifetime, got.Expires, err)
+		}
+	}
+}
