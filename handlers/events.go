@@ -77,7 +77,7 @@ func (s *Server) awaitEvents(c *call, q rediskv.EventQuery, wait time.Duration) 
 	defer stop()
 	defer context.AfterFunc(s.draining, stop)()
 	if wait > 0 {
-		end := time.Now().Add(wait + requestTimeout)
+		end, _ := ctx.Deadline()
 		control := http.NewResponseController(c)
 		// Not every ResponseWriter of a test has deadlines.
 		_ = control.SetReadDeadline(end)

@@ -184,14 +184,20 @@ func (s *Server) write(c *call, a *answer) {
 func (s *Server) fail(c *call, err error) {
 	e := errorOf(err)
 	status := StatusOf(e.Code)
+	gone := c.request.Context().Err() != nil
 	switch {
-	case status >= 500:
+	case gone: // what failed then, failed because the client left
+	case status >= 500 && c.request.Context().Err() == nil: // else the client has gone, and nothing failed here
 		s.log.Error("request failed", "request_id", c.id, "code", e.Code, "error", err)
 	case e.Cause != nil:
 		s.log.Info("request refused", "request_id", c.id, "code", e.Code, "error", err)
 	}
 	if c.token != nil && (status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusNotFound) {
 		s.auditDenied(c, e, status)
+	}
+	if gone {
+		c.status = statusClientGone
+		return
 	}
 	h := c.Header()
 	switch e.Code {
@@ -209,14 +215,19 @@ func (s *Server) fail(c *call, err error) {
 	s.write(c, stored(rediskv.Result{Answer: problemOf(e, c.id)}))
 }
 
+// statusClientGone is what log and metrics call a request whose client left
+// before the answer, as other servers do. It is never sent.
+const statusClientGone = 499
+
 // auditDenied is best effort: with Redis down the answer is the same, and the
 // log has it.
 func (s *Server) auditDenied(c *call, e *tollgate.Error, status int) {
-	entry := tollgate.AuditEntry{Type: "access.denied", Outcome: "denied", Reason: string(e.Code)}
+	entry := tollgate.AuditEntry{Type: "access.denied", Outcome: "denied", Reason: string(e.Code), Target: c.target}
 	if id := c.pathID(); id != "" && tollgate.ValidID(id) {
 		entry.Target = tollgate.AuditTarget{Type: strings.TrimSuffix(c.params[0].Key, "_id"), ID: id}
 	}
-	if err := s.store.Audit(c.ctx, c.caller(status), entry); err != nil {
+	// Who hangs up early is recorded all the same.
+	if err := s.store.Audit(context.WithoutCancel(c.ctx), c.caller(status), entry); err != nil {
 		s.log.Error("audit entry not written", "request_id", c.id, "code", e.Code, "error", err)
 	}
 }
