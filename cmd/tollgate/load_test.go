@@ -21,6 +21,7 @@ type load struct {
 	stopOnce sync.Once
 	clients  sync.WaitGroup
 	acked    atomic.Int64
+	allowed  atomic.Int64 // clients wait when so many were acknowledged, so that a slow restart costs no megabytes
 
 	mu     sync.Mutex
 	orders []*order
@@ -82,14 +83,22 @@ func (c *cents) UnmarshalText(text []byte) error {
 // acknowledged is a request that was answered with success.
 type acknowledged struct{ path, key, body, answer string }
 
+// ahead is how many requests the clients make beyond those that are waited
+// for: what is killed then is killed under load.
+const ahead = 300
+
 // startLoad starts clients against the service at base.
 func startLoad(s *site, base string, clients int, strict bool) *load {
 	l := &load{site: s, strict: strict, stopped: make(chan struct{})}
 	l.base.Store(base)
+	l.allowed.Store(ahead)
 	s.authenticate(base)
 	for n := range clients {
 		l.clients.Go(func() {
 			for i := 0; l.order(fmt.Sprintf("%d-%d", n, i), (n+i)%3 == 0); i++ {
+				for l.acked.Load() >= l.allowed.Load() && !l.stopping() {
+					time.Sleep(time.Millisecond)
+				}
 			}
 		})
 	}
@@ -161,6 +170,7 @@ func (l *load) stopping() bool {
 func (l *load) more(n int) {
 	l.t.Helper()
 	want := l.acked.Load() + int64(n)
+	l.allowed.Store(want + ahead)
 	eventually(l.t, "more requests are acknowledged", func() bool { return l.acked.Load() >= want || l.t.Failed() })
 }
 

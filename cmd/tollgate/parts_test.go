@@ -97,7 +97,7 @@ func TestJudge(t *testing.T) {
 		refused string
 	}{
 		{"safe", func(*rediskv.Guarantees) {}, `"msg":"redis","version":"7.0.15","mode":"standalone","aof":true`, ""},
-		{"second lost", func(g *rediskv.Guarantees) { g.Fsync = "everysec" }, "last second", ""},
+		{"second lost", func(g *rediskv.Guarantees) { g.Fsync = "everysec" }, `"level":"WARN".*two seconds`, ""},
 		{"no file", func(g *rediskv.Guarantees) { g.AOF = false }, `"level":"WARN".*append-only`, ""},
 		{"silent", func(g *rediskv.Guarantees) { g.EvictionPolicy = "" }, `"level":"WARN".*noeviction`, ""},
 		{"evicts", func(g *rediskv.Guarantees) { g.EvictionPolicy = "allkeys-lru" }, `"msg":"redis"`, "allkeys-lru"},

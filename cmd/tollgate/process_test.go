@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -71,6 +72,9 @@ func launch(t *testing.T, env []string, args ...string) *process {
 // read keeps standard error and notes the line that says where it serves.
 func (p *process) read(stderr io.Reader) {
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		if strings.Contains(lines.Text(), `"msg":"request"`) {
+			continue
+		}
 		p.mu.Lock()
 		p.lines = append(p.lines, lines.Text())
 		if p.marks == nil {
@@ -165,4 +169,11 @@ func eventually(t *testing.T, what string, so func() bool) {
 			t.Fatalf("not within %s: %s", patience, what)
 		}
 	}
+}
+
+// says reports whether a line of its log has text.
+func (p *process) says(text string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.lines, func(line string) bool { return strings.Contains(line, text) })
 }

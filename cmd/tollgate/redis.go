@@ -56,13 +56,16 @@ func judge(g rediskv.Guarantees, partitions int, log *slog.Logger) error {
 	if g.Evicts() {
 		return usageError(fmt.Errorf("redis has maxmemory-policy %s and would evict payments: set it to noeviction", g.EvictionPolicy))
 	}
-	switch {
-	case g.EvictionPolicy == "":
+	if g.EvictionPolicy == "" {
 		log.Warn("redis does not say its maxmemory-policy; make sure that it is noeviction")
+	}
+	switch {
 	case !g.AOF:
 		log.Warn("redis keeps no append-only file: what is acknowledged is lost when it stops (appendonly yes)")
 	case g.Fsync != "always":
-		log.Info("a power cut can lose the last second of what was acknowledged (appendfsync " + g.Fsync + ")")
+		// Redis answers while the background thread still writes: up to two
+		// seconds of answers are only in its memory when the disk is slow.
+		log.Warn("a crash of Redis or a power cut can lose up to two seconds of what was acknowledged (appendfsync " + g.Fsync + "; always loses nothing)")
 	}
 	return nil
 }

@@ -31,6 +31,7 @@ const (
 // removes its files.
 type node struct {
 	dir, addr string
+	fsync     string   // appendfsync
 	args      []string // besides those that every node has
 
 	keeper *exec.Cmd // nil when the server does not run
@@ -53,14 +54,14 @@ wait $pid 2>/dev/null
 
 // launchNodes starts count servers with empty directories. Those that did
 // start are returned beside an error too.
-func launchNodes(count int, args ...string) ([]*node, error) {
+func launchNodes(count int, fsync string, args ...string) ([]*node, error) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		return nil, fmt.Errorf("%s=%s needs redis-server 7.0 or newer (Debian, Ubuntu: apt-get install redis-server; macOS: brew install redis); leave the variable unset to test on miniredis: %w",
 			Variable, os.Getenv(Variable), err)
 	}
 	var nodes []*node
 	for range count {
-		n, err := launchNode(args)
+		n, err := launchNode(fsync, args)
 		if err != nil {
 			return nodes, err
 		}
@@ -69,12 +70,12 @@ func launchNodes(count int, args ...string) ([]*node, error) {
 	return nodes, nil
 }
 
-func launchNode(args []string) (*node, error) {
+func launchNode(fsync string, args []string) (*node, error) {
 	dir, err := os.MkdirTemp("", "tollgate-redis-")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for redis-server: %w", err)
 	}
-	n := &node{dir: dir}
+	n := &node{dir: dir, fsync: fsync}
 	for range attempts {
 		if n.addr, err = freeAddr(); err != nil {
 			break
@@ -107,7 +108,7 @@ func (n *node) start() error {
 	args := append([]string{
 		"-c", keeper, "keeper", n.dir,
 		"redis-server", "--port", port(n.addr), "--bind", "127.0.0.1", "--dir", n.dir,
-		"--appendonly", "yes", "--appendfsync", "everysec", "--save", "",
+		"--appendonly", "yes", "--appendfsync", n.fsync, "--save", "",
 		"--maxmemory-policy", "noeviction", "--daemonize", "no",
 	}, n.args...)
 	// Only the log of this start may say that the port is taken.

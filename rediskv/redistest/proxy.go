@@ -24,7 +24,7 @@ type Wire struct {
 	listener net.Listener
 	links    map[*link]struct{}
 	sent     []Command
-	swallow  map[string][]chan struct{} // by command, one per reply to lose
+	swallow  map[string][]chan struct{} // by command, see SwallowReply; one per reply to lose
 	flowing  chan struct{}              // closed while bytes may pass
 	running  sync.WaitGroup
 }
@@ -84,13 +84,18 @@ func (w *Wire) Reset() {
 	w.sent = nil
 }
 
-// SwallowReply loses the reply to the next command of this name: the server
-// carries it out, the client sees its connection end instead of the answer.
-// The channel is closed when that has happened. Two calls lose two replies.
-func (w *Wire) SwallowReply(name string) <-chan struct{} {
+// SwallowReply loses the reply to the next such command: the server carries it
+// out, the client sees its connection end instead of the answer. A command is
+// named alone or with its first argument: "EVALSHA 3f78…". The channel is
+// closed when that has happened. Two calls lose two replies.
+func (w *Wire) SwallowReply(command string) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	name, arg, only := strings.Cut(command, " ")
 	name = strings.ToUpper(name)
+	if only {
+		name += " " + arg
+	}
 	lost := make(chan struct{})
 	w.swallow[name] = append(w.swallow[name], lost)
 	return lost
@@ -207,12 +212,13 @@ func (w *Wire) record(c Command) chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sent = append(w.sent, c)
-	waiting := w.swallow[c.Name]
-	if len(waiting) == 0 {
-		return nil
+	for _, name := range []string{c.Name, c.Name + " " + c.Arg} {
+		if waiting := w.swallow[name]; len(waiting) > 0 {
+			w.swallow[name] = waiting[1:]
+			return waiting[0]
+		}
 	}
-	w.swallow[c.Name] = waiting[1:]
-	return waiting[0]
+	return nil
 }
 
 // pass waits while the wire is paused.

@@ -70,12 +70,12 @@ func URL(tb testing.TB) string {
 
 // Nothing stops the shared servers: their keepers end them with this process.
 var (
-	sharedServer  = sync.OnceValues(func() (*Server, error) { return launch(Real) })
-	sharedCluster = sync.OnceValues(func() (*Server, error) { return launch(Cluster) })
+	sharedServer  = sync.OnceValues(func() (*Server, error) { return launch(Real, fast) })
+	sharedCluster = sync.OnceValues(func() (*Server, error) { return launch(Cluster, fast) })
 )
 
 // Fresh is an empty server, or cluster, of the chosen kind that belongs to
-// this test alone and ends with it.
+// this test alone and ends with it. What it has acknowledged survives Kill.
 func Fresh(tb testing.TB) *Server {
 	tb.Helper()
 	return start(tb, Kind(tb))
@@ -96,7 +96,7 @@ func Single(tb testing.TB) *Server {
 
 func start(tb testing.TB, kind string) *Server {
 	tb.Helper()
-	server, err := launch(kind)
+	server, err := launch(kind, survivesKill)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/rediskv/redistest"
+)
+
+// storeTimeout bounds an operation on Redis, all attempts together (interface
+// §8); the rest is a busy machine.
+const storeTimeout, slack = 2 * time.Second, 3 * time.Second
+
+// With Redis away, what needs it says so in time, what does not goes on, and
+// all of it comes back by itself, leaving no goroutine behind.
+func TestRedisAway(t *testing.T) {
+	t.Parallel()
+	wire := redistest.Proxy(t, redistest.Single(t).URL)
+	s := newSite(t, wire.URL)
+	metrics := freePort(t)
+	server := s.serve("--metrics-addr", metrics)
+	base := server.serving()
+	s.authenticate(base)
+	const payment = `{"amount":"100.00","currency":"EUR","payee":"shop.example"}`
+	s.must(http.StatusOK, "POST", base+"/v1/quotes", "", payment) // fills the cache
+	paid := 0
+	pay := func(key string) {
+		s.must(http.StatusCreated, "POST", base+"/v1/payments", key, payment)
+		paid++
+	}
+	pay("before")
+	// Every connection that the pool will ever have, so that what is counted
+	// now can be compared with what is counted after.
+	together(32, func(n int) {
+		_, _ = s.send("POST", base+"/v1/payments", fmt.Sprintf("warm-%d", n), payment)
+	})
+	paid += 32
+	before := settled(t, metrics, 1<<30)
+
+	for name, outage := range map[string]struct{ begin, end func() }{
+		"refused": {wire.Refuse, wire.Accept}, "silent": {wire.Pause, wire.Resume},
+	} {
+		t.Run(name, func(t *testing.T) {
+			outage.begin()
+			ended := false
+			defer func() {
+				if !ended {
+					outage.end()
+				}
+			}()
+			together(16, func(n int) {
+				// Until Redis is back nobody knows whether this was carried out:
+				// the client asks again with the key, below.
+				begin := time.Now()
+				r, err := s.send("POST", base+"/v1/payments", fmt.Sprintf("%s-%d", name, n), payment)
+				took := time.Since(begin)
+				if err != nil || r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" ||
+					!regexp.MustCompile(`"code":"store_unavailable"`).MatchString(r.text) {
+					t.Errorf("payment: %v %s", err, r.text)
+				}
+				if took > storeTimeout+slack {
+					t.Errorf("payment: answered after %s", took)
+				}
+			})
+			for range 20 {
+				// Its token is verified, its price comes from the cache.
+				begin := time.Now()
+				s.must(http.StatusOK, "POST", base+"/v1/quotes", "", payment)
+				if took := time.Since(begin); took > slack {
+					t.Errorf("quote: answered after %s", took)
+				}
+			}
+			s.must(http.StatusOK, "GET", base+"/healthz", "", "")
+			s.must(http.StatusServiceUnavailable, "GET", base+"/readyz", "", "")
+			r, err := s.askToken(base)
+			if err != nil || r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
+				t.Errorf("token: %v %s", err, r.text)
+			}
+
+			outage.end()
+			ended = true
+			eventually(t, "ready again", func() bool {
+				r, err := s.send("GET", base+"/readyz", "", "")
+				return err == nil && r.StatusCode == http.StatusOK
+			})
+			for n := range 16 {
+				pay(fmt.Sprintf("%s-%d", name, n))
+			}
+			s.authenticate(base)
+		})
+	}
+	var found int
+	for _, e := range pages[seenEvent](s, base+"/v1/events?limit=100&types=payment.*") {
+		if e.Type == "payment.authorized" {
+			found++
+		}
+	}
+	if found != paid {
+		t.Errorf("%d payments were acknowledged, %d made", paid, found)
+	}
+	settled(t, metrics, before)
+}
+
+// A server that is started together with its Redis waits for it.
+func TestRedisComesLater(t *testing.T) {
+	t.Parallel()
+	wire := redistest.Proxy(t, redistest.Single(t).URL)
+	s := newSite(t, wire.URL)
+	wire.Refuse()
+	server := s.serve()
+	eventually(t, "it says that it waits", func() bool { return server.says("redis cannot be reached, waiting") })
+	wire.Accept()
+	s.authenticate(server.serving())
+	s.must(http.StatusOK, "GET", server.serving()+"/readyz", "", "")
+}
+
+// A Redis that does not come is no reason to wait for ever.
+func TestRedisNeverComes(t *testing.T) {
+	t.Parallel()
+	wire := redistest.Proxy(t, redistest.Single(t).URL)
+	s := newSite(t, wire.URL)
+	wire.Refuse()
+	server := s.serve("--redis-wait", "300ms")
+	if code := server.exit(); code == 0 || !server.says("redis cannot be reached") {
+		t.Errorf("exit code %d: %v", code, server.lines)
+	}
+}
+
+// settled waits until a server has at most so many goroutines, with a few for
+// connections that come and go, and returns how many it has.
+func settled(t *testing.T, metrics string, atMost int) int {
+	t.Helper()
+	const comingAndGoing = 6
+	count := 0
+	eventually(t, fmt.Sprintf("no more than %d goroutines", atMost), func() bool {
+		siteClient.CloseIdleConnections()
+		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+metrics+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := receive(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := regexp.MustCompile(`(?m)^go_goroutines (\d+)$`).FindStringSubmatch(r.text)
+		if found == nil {
+			t.Fatalf("no go_goroutines in\n%s", r.text)
+		}
+		count, _ = strconv.Atoi(found[1])
+		return count <= atMost+comingAndGoing
+	})
+	return count
+}
+
+// together runs n calls at the same time.
+func together(n int, call func(int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { call(i) })
+	}
+	all.Wait()
+}
+
+// freePort is an address on which nothing listened a moment ago.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}

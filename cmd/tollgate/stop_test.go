@@ -1,0 +1,72 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tollgate/rediskv/redistest"
+)
+
+// SIGTERM under load: /readyz says no while requests are still served, so that
+// whoever sends them goes elsewhere; none that was sent fails, and a listing
+// that waits is answered at once.
+func TestStopUnderLoad(t *testing.T) {
+	wire := redistest.Proxy(t, redistest.Single(t).URL)
+	s := newSite(t, wire.URL)
+	server := s.serve("--drain-delay", "2s")
+	base := server.serving()
+	s.authenticate(base)
+
+	waited := make(chan received, 1)
+	go func() {
+		r, _ := s.send("GET", base+"/v1/events?types=payout.*&wait=20", "", "")
+		waited <- r
+	}()
+	eventually(t, "a listing waits", func() bool { return wire.Count("XREAD") > 0 })
+	begin := time.Now()
+
+	l := startLoad(s, base, 8, true)
+	l.more(50)
+	server.signal(syscall.SIGTERM)
+	eventually(t, "/readyz says no before connections are refused", func() bool {
+		r, err := s.send("GET", base+"/readyz", "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.StatusCode == http.StatusServiceUnavailable && strings.Contains(r.text, `"draining":true`)
+	})
+	l.more(20) // served all the same
+	l.stop()
+	if code := server.exit(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if _, err := s.send("GET", base+"/healthz", "", ""); err == nil {
+		t.Error("answers after its end")
+	}
+	r := <-waited
+	if r.Response == nil || r.StatusCode != http.StatusOK || time.Since(begin) > 15*time.Second {
+		t.Errorf("the listing that waited: %+v after %s", r, time.Since(begin))
+	}
+
+	l.point(s.serve().serving())
+	l.check()
+}
+
+// A second signal ends it at once, whatever is in flight.
+func TestSecondSignal(t *testing.T) {
+	s := newSite(t, redistest.URL(t))
+	server := s.serve("--drain-delay", "1h")
+	base := server.serving()
+	server.signal(syscall.SIGTERM)
+	eventually(t, "it drains", func() bool {
+		r, err := s.send("GET", base+"/readyz", "", "")
+		return err == nil && r.StatusCode == http.StatusServiceUnavailable
+	})
+	server.signal(syscall.SIGTERM)
+	if code := server.exit(); code == 0 {
+		t.Error("exit code 0 after a second signal")
+	}
+}
