@@ -3,8 +3,9 @@ package tollgate
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
+
+	"golang.org/x/text/language"
 )
 
 // Organization owns everything below it and lives in one partition.
@@ -122,7 +123,11 @@ func (g *Grant) Covers(account string) bool {
 	return len(g.MerchantAccountIDs) == 0 || slices.Contains(g.MerchantAccountIDs, account)
 }
 
-var country = regexp.MustCompile(`^[A-Z]{2}$`)
+// isCountry knows the assigned codes of ISO 3166-1 alpha-2 in upper case.
+func isCountry(code string) bool {
+	region, err := language.ParseRegion(code)
+	return err == nil && len(code) == 2 && region.String() == code && region.Canonicalize() == region && region.IsCountry()
+}
 
 // Check reports everything that is wrong with an organization's own fields.
 func (o *Organization) Check() error {
@@ -134,7 +139,7 @@ func (o *Organization) Check() error {
 // Check reports everything that is wrong with a legal entity's own fields.
 func (l *LegalEntity) Check() error {
 	var place error
-	if !country.MatchString(l.Country) {
+	if !isCountry(l.Country) {
 		place = fmt.Errorf("country: %s is not an ISO 3166-1 alpha-2 code", quoted(l.Country))
 	}
 	return errors.Join(place,

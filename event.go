@@ -123,6 +123,16 @@ func (f TypeFilter) Match(t string) bool {
 	})
 }
 
+// All lists the types that the filter selects; nil when it selects every one.
+func (f TypeFilter) All() (types []string) {
+	for _, t := range EventTypes {
+		if len(f) > 0 && f.Match(string(t)) {
+			types = append(types, string(t))
+		}
+	}
+	return types
+}
+
 // optional is nil for the empty string: null in JSON.
 func optional(s string) *string {
 	if s == "" {

@@ -160,7 +160,7 @@ func (p *Perimeter) denial(amount Money, payee string, now time.Time) Reason {
 		return ReasonUnknownConstraint
 	case len(c.Currencies) > 0 && !slices.Contains(c.Currencies, amount.Currency):
 		return ReasonCurrencyNotAllowed
-	case c.block.match(payee):
+	case c.block.match(payee) || c.block.match(hostOf(payee)):
 		return ReasonPayeeBlocked
 	case len(c.PayeesAllowed) > 0 && !c.allowed.match(payee):
 		return ReasonPayeeNotAllowed
@@ -176,6 +176,23 @@ func (p *Perimeter) denial(amount Money, payee string, now time.Time) Reason {
 
 func (m Money) cmp(limit *decimal.Big) int {
 	return decimal.New(m.Minor, m.Currency.Exponent()).Cmp(limit)
+}
+
+// hostOf is the host that a payee address with a scheme, a user, a port or a
+// path names: a block of deny.test that https://deny.test:443/x gets round is
+// no block. What is allowed has to be named as it is.
+func hostOf(payee string) string {
+	if _, rest, ok := strings.Cut(payee, "//"); ok {
+		payee = rest
+	}
+	if i := strings.IndexAny(payee, "/\\?#"); i >= 0 {
+		payee = payee[:i]
+	}
+	payee = payee[strings.LastIndexByte(payee, '@')+1:]
+	if i := strings.LastIndexByte(payee, ':'); i >= 0 && digits(payee[i+1:]) {
+		payee = payee[:i]
+	}
+	return strings.TrimRight(payee, ".")
 }
 
 // payeePatterns are exact names and, for "*.suffix", everything below a name

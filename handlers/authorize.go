@@ -99,7 +99,7 @@ func challenge(code tollgate.Code, r *row) string {
 
 // countRefusal counts a failure of somebody unknown; best effort.
 func (s *Server) countRefusal(c *call, reason auth.Reason) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), countTimeout)
+	ctx, cancel := context.WithTimeout(c.ctx, countTimeout)
 	defer cancel()
 	if err := s.store.CountRefusal(ctx, string(reason)); err != nil {
 		s.log.Error("refusal not counted", "request_id", c.id, "reason", reason, "error", err)

@@ -71,9 +71,9 @@ func (s *Server) awaitEvents(c *call, q rediskv.EventQuery, wait time.Duration) 
 	// The wait comes on top of what a request may take otherwise. The
 	// connection's own deadlines were set for a request without one; they are
 	// real time, not the service's clock.
-	ctx, cancel := context.WithTimeout(c.request.Context(), wait+requestTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.request.Context()), wait+requestTimeout)
 	defer cancel()
-	waiting, stop := context.WithTimeout(ctx, wait)
+	waiting, stop := context.WithTimeout(c.request.Context(), wait)
 	defer stop()
 	defer context.AfterFunc(s.draining, stop)()
 	if wait > 0 {

@@ -30,7 +30,10 @@ const (
 // handle is the outermost layer: the request's id and limits, the log, the
 // metrics, and a panic that must not end the instance.
 func (s *Server) handle(w http.ResponseWriter, req *http.Request) {
-	ctx, cancel := context.WithTimeout(req.Context(), requestTimeout)
+	// Work that was begun is finished although its client left: what takes long
+	// is bounded, and net/http calls it leaving, too, when a client has sent
+	// its last byte and still reads.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), requestTimeout)
 	defer cancel()
 	c := &call{ResponseWriter: w, request: req, ctx: ctx, start: s.clock(), id: s.store.Mint(tollgate.PrefixRequest)}
 	defer s.finish(c)
@@ -184,9 +187,7 @@ func (s *Server) write(c *call, a *answer) {
 func (s *Server) fail(c *call, err error) {
 	e := errorOf(err)
 	status := StatusOf(e.Code)
-	gone := c.request.Context().Err() != nil
 	switch {
-	case gone: // what failed then, failed because the client left
 	case status >= 500 && c.request.Context().Err() == nil: // else the client has gone, and nothing failed here
 		s.log.Error("request failed", "request_id", c.id, "code", e.Code, "error", err)
 	case e.Cause != nil:
@@ -194,10 +195,6 @@ func (s *Server) fail(c *call, err error) {
 	}
 	if c.token != nil && (status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusNotFound) {
 		s.auditDenied(c, e, status)
-	}
-	if gone {
-		c.status = statusClientGone
-		return
 	}
 	h := c.Header()
 	switch e.Code {
@@ -215,10 +212,6 @@ func (s *Server) fail(c *call, err error) {
 	s.write(c, stored(rediskv.Result{Answer: problemOf(e, c.id)}))
 }
 
-// statusClientGone is what log and metrics call a request whose client left
-// before the answer, as other servers do. It is never sent.
-const statusClientGone = 499
-
 // auditDenied is best effort: with Redis down the answer is the same, and the
 // log has it.
 func (s *Server) auditDenied(c *call, e *tollgate.Error, status int) {
@@ -226,8 +219,7 @@ func (s *Server) auditDenied(c *call, e *tollgate.Error, status int) {
 	if id := c.pathID(); id != "" && tollgate.ValidID(id) {
 		entry.Target = tollgate.AuditTarget{Type: strings.TrimSuffix(c.params[0].Key, "_id"), ID: id}
 	}
-	// Who hangs up early is recorded all the same.
-	if err := s.store.Audit(context.WithoutCancel(c.ctx), c.caller(status), entry); err != nil {
+	if err := s.store.Audit(c.ctx, c.caller(status), entry); err != nil {
 		s.log.Error("audit entry not written", "request_id", c.id, "code", e.Code, "error", err)
 	}
 }

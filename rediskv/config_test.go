@@ -123,6 +123,42 @@ func TestClientsBelongToOneOrganization(t *testing.T) {
 	}
 }
 
+func TestGrantsEnd(t *testing.T) {
+	f := newFixture(t)
+	second := f.config.Grants[0]
+	second.ID, second.Status = f.Mint(tollgate.PrefixGrant), "revoked"
+	f.config.Grants[0].Status = "revoked"
+	f.config.Grants = append(f.config.Grants, second)
+	before := len(f.audit(t).events)
+	if _, err := f.ApplyConfig(t.Context(), f.config, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range f.config.Grants {
+		if got, err := f.Grant(t.Context(), f.caller.Organization, g.ID); err != nil || got.RevokedAt != f.Now() {
+			t.Errorf("%s: revoked at %s, %v", g.ID, got.RevokedAt, err)
+		}
+	}
+	f.caller.GrantVersion = 2
+	events := f.audit(t).events[before:]
+	if len(events) != 2 || events[0].Type != tollgate.GrantRevoked || events[1].Type != tollgate.GrantCreated {
+		t.Errorf("events: %+v", events)
+	}
+	var data struct {
+		GrantID  string   `json:"grant_id"`
+		ClientID string   `json:"client_id"`
+		Scopes   []string `json:"scopes"`
+		Status   string   `json:"status"`
+		Changed  []string `json:"changed"`
+	}
+	if err := json.Unmarshal(events[0].Data, &data); err != nil || data.GrantID != f.config.Grants[0].ID || data.ClientID == "" || len(data.Scopes) != 1 || data.Status != "revoked" {
+		t.Errorf("data: %s %v", events[0].Data, err)
+	}
+	f.config.Grants[0].Status = "active"
+	if _, err := f.ApplyConfig(t.Context(), f.config, false); code(err) != string(tollgate.CodeParameterInvalid) {
+		t.Errorf("a revoked grant comes back: %v", err)
+	}
+}
+
 func TestReadResource(t *testing.T) {
 	f := newFixture(t)
 	other := newFixtureAt(t, f.url)

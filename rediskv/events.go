@@ -74,53 +74,82 @@ type EventQuery struct {
 	Limit             int
 }
 
-func (q *EventQuery) match(m redis.XMessage) bool {
-	account := text(m, "a")
-	if len(q.Accounts) > 0 && !slices.Contains(q.Accounts, account) {
-		return false
+// accounts is the list that an event's account must be in; none reports that no
+// account can be.
+func (q *EventQuery) accounts() (list []string, none bool) {
+	switch {
+	case q.MerchantAccountID == "":
+		return q.Accounts, false
+	case len(q.Accounts) > 0 && !slices.Contains(q.Accounts, q.MerchantAccountID):
+		return nil, true
+	default:
+		return []string{q.MerchantAccountID}, false
 	}
-	return (q.MerchantAccountID == "" || q.MerchantAccountID == account) && q.Types.Match(text(m, "t")) &&
-		(q.ObjectID == "" || names(text(m, "b"), q.ObjectID))
 }
+
+// between puts a list into the form in which the script looks things up.
+func between(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return "," + strings.Join(list, ",") + ","
+}
+
+const (
+	// eventBatch is how many events a filtered listing looks at per round trip;
+	// Redis does nothing else meanwhile.
+	eventBatch = 1000
+	// eventLimit bounds what one request looks at; a page may then be short or
+	// empty and still have a next one.
+	eventLimit = 200_000
+)
 
 // Events returns one page of events as they were frozen, and the position to
 // go on from, which is always a place to tail from.
 func (s *Store) Events(ctx context.Context, c Caller, q EventQuery) (events []jsontext.Value, next Position, more bool, err error) {
 	k := s.space(c.Organization)
-	batch := q.Limit + 1
-	if len(q.Types) > 0 || len(q.Accounts) > 0 || q.MerchantAccountID != "" || q.ObjectID != "" {
-		batch = scanBatch
-	}
 	if next, err = s.resume(ctx, k, q); err != nil {
 		return nil, next, false, err
 	}
-	for looked := 0; looked < scanLimit; {
-		command, first, last := "XRANGE", "-", "+"
+	accounts, none := q.accounts()
+	if none {
+		return nil, next, false, nil
+	}
+	r := eventRange{types: between(q.Types.All()), accounts: between(accounts), object: q.ObjectID, count: q.Limit + 1}
+	if r.types+r.accounts+r.object != "" {
+		r.count = eventBatch
+	}
+	for looked := 0; looked < eventLimit; {
+		r.command, r.first, r.last = "XRANGE", "-", "+"
 		switch {
 		case q.Descending && next.zero():
-			command, first, last = "XREVRANGE", "+", "-"
+			r.command, r.first, r.last = "XREVRANGE", "+", "-"
 		case q.Descending:
-			command, first, last = "XREVRANGE", next.before(), "-"
+			r.command, r.first, r.last = "XREVRANGE", next.before(), "-"
 		case !next.zero():
-			first = next.after()
+			r.first = next.after()
 		}
-		entries, err := s.readEvents(ctx, c, k, command, first, last, batch)
+		found, count, last, err := s.readEvents(ctx, c, k, r)
 		if err != nil {
 			return nil, next, false, err
 		}
-		for _, m := range entries {
-			if q.match(m) {
-				if len(events) == q.Limit {
-					return events, next, true, nil
-				}
-				events = append(events, jsontext.Value(text(m, "b")))
+		for _, m := range found {
+			if q.ObjectID != "" && !names(text(m, "b"), q.ObjectID) {
+				continue
 			}
+			if len(events) == q.Limit {
+				return events, next, true, nil
+			}
+			events = append(events, jsontext.Value(text(m, "b")))
 			next = positionOf(m)
 		}
-		if len(entries) < batch {
+		if count > 0 {
+			next = last
+		}
+		if count < r.count {
 			return events, next, false, nil
 		}
-		looked += len(entries)
+		looked += count
 	}
 	return events, next, true, nil
 }
@@ -165,27 +194,51 @@ func (s *Store) resume(ctx context.Context, k space, q EventQuery) (Position, er
 
 func earlier(a, b Position) bool { return a.Milli < b.Milli || (a.Milli == b.Milli && a.Seq < b.Seq) }
 
-func (s *Store) readEvents(ctx context.Context, c Caller, k space, command, first, last string, count int) ([]redis.XMessage, error) {
+// eventRange is what read_events.lua reads.
+type eventRange struct {
+	command, first, last    string
+	count                   int
+	types, accounts, object string
+}
+
+func (s *Store) readEvents(ctx context.Context, c Caller, k space, r eventRange) (found []redis.XMessage, looked int, last Position, err error) {
 	grant, version := c.grant(k)
-	_, rest, err := s.run(ctx, scriptReadEvents, []string{grant, k.events()}, []any{version, command, first, last, count})
+	_, rest, err := s.run(ctx, scriptReadEvents, []string{grant, k.events()},
+		[]any{version, r.command, r.first, r.last, r.count, r.types, r.accounts, r.object})
 	if err != nil {
-		return nil, err
+		return nil, 0, last, err
 	}
 	list, _ := rest[0].([]any)
-	entries := make([]redis.XMessage, 0, len(list))
 	for _, e := range list {
-		pair, _ := e.([]any)
-		if len(pair) != 2 {
-			return nil, fmt.Errorf("redis read_events: an entry has %d parts", len(pair))
+		m, err := messageOf(e)
+		if err != nil {
+			return nil, 0, last, err
 		}
-		id, _ := pair[0].(string)
-		m := redis.XMessage{ID: id, Values: map[string]any{}}
-		for name, value := range fieldsOf(pair[1]) {
-			m.Values[name] = value
-		}
-		entries = append(entries, m)
+		found = append(found, m)
 	}
-	return entries, nil
+	count, _ := rest[1].(int64)
+	if count > 0 {
+		m, err := messageOf(rest[2])
+		if err != nil {
+			return nil, 0, last, err
+		}
+		last = positionOf(m)
+	}
+	return found, int(count), last, nil
+}
+
+// messageOf reads one entry of a stream as a script returns it.
+func messageOf(entry any) (redis.XMessage, error) {
+	pair, _ := entry.([]any)
+	if len(pair) != 2 {
+		return redis.XMessage{}, fmt.Errorf("redis: a stream entry has %d parts", len(pair))
+	}
+	id, _ := pair[0].(string)
+	m := redis.XMessage{ID: id, Values: map[string]any{}}
+	for name, value := range fieldsOf(pair[1]) {
+		m.Values[name] = value
+	}
+	return m, nil
 }
 
 // WaitEvents returns when the log has something after a position or ctx ends.
@@ -223,11 +276,19 @@ func text(m redis.XMessage, field string) string {
 
 // sequenceOf reads an event's sequence number out of its JSON.
 func sequenceOf(m redis.XMessage) int64 {
+	n, _ := placeOf(m)
+	return n
+}
+
+// placeOf is an event's sequence number, and how far the clock that made it was
+// from Redis' own.
+func placeOf(m redis.XMessage) (sequence int64, apart time.Duration) {
 	var e struct {
-		Sequence int64 `json:"sequence"`
+		Sequence  int64            `json:"sequence"`
+		CreatedAt tollgate.Instant `json:"created_at"`
 	}
 	_ = json.Unmarshal([]byte(text(m, "b")), &e) // our own JSON
-	return e.Sequence
+	return e.Sequence, e.CreatedAt.Time().Sub(time.UnixMilli(int64(positionOf(m).Milli))).Abs()
 }
 
 // names reports whether an event's data names an id in one of its *_id

@@ -178,9 +178,14 @@ func (p *plan) grant(ctx context.Context, g tollgate.Grant) error {
 		}
 		events = nil // a change of scopes has no event type of its own
 		g.RevokedAt = old.RevokedAt
-		if g.Status == "revoked" && old.Status != "revoked" {
+		switch {
+		case g.Status == "revoked" && old.Status != "revoked":
 			events, g.RevokedAt = always(tollgate.GrantRevoked), p.now
+		case g.Status != "revoked" && old.Status == "revoked":
+			return &tollgate.Error{Code: tollgate.CodeParameterInvalid, Message: fmt.Sprintf("grant %s is revoked and stays so; make a new one", g.ID)}
 		}
+	} else if g.Status == "revoked" {
+		g.RevokedAt = p.now
 	}
 	return p.object(ctx, "grant", g.ID, &g, &g.CreatedAt, nil, events, nil)
 }
@@ -257,14 +262,25 @@ func (p *plan) object(ctx context.Context, kind, id string, doc any, created, up
 		return nil
 	}
 	for _, t := range events(change.Fields) {
-		if err := p.event(kind, id, t, found.int("v")+1, change.Fields); err != nil {
+		if err := p.event(kind, id, t, found.int("v")+1, change.Fields, text); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *plan) event(kind, id string, t tollgate.EventType, revision int64, changed []string) error {
+// told are the members of a resource that its events carry, so that a receiver
+// can act without reading it.
+var told = map[string][]string{
+	"organization":     {"name", "status"},
+	"legal_entity":     {"status"},
+	"merchant_account": {"status", "cutoff", "perimeter", "rule_set"},
+	"grant":            {"client_id", "scopes", "merchant_account_ids", "status"},
+}
+
+// event makes an event of a resource: its id first, its revision, what changed
+// (nothing is named where it is new), and what a receiver needs.
+func (p *plan) event(kind, id string, t tollgate.EventType, revision int64, changed []string, doc jsontext.Value) error {
 	account := ""
 	if kind == "merchant_account" {
 		account = id
@@ -273,8 +289,15 @@ func (p *plan) event(kind, id string, t tollgate.EventType, revision int64, chan
 	if err != nil {
 		return fmt.Errorf("event %s: %w", t, err)
 	}
-	data := jsontext.Value(fmt.Sprintf(`{"%s_id":%q,"revision":%d,"changed":%s}`, kind, id, revision, list))
-	e, err := tollgate.NewEvent(p.store.Mint(tollgate.PrefixEvent), t, p.now, p.space.org, account, "", data)
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(doc, &members); err != nil {
+		return fmt.Errorf("event %s: %w", t, err)
+	}
+	data := fmt.Appendf(nil, `{"%s_id":%q,"revision":%d,"changed":%s`, kind, id, revision, list)
+	for _, name := range told[kind] {
+		data = fmt.Appendf(data, `,%q:%s`, name, members[name])
+	}
+	e, err := tollgate.NewEvent(p.store.Mint(tollgate.PrefixEvent), t, p.now, p.space.org, account, "", jsontext.Value(append(data, '}')))
 	p.events = append(p.events, e)
 	return err
 }

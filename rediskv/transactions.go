@@ -15,10 +15,10 @@ import (
 
 const (
 	// scanBatch is how many index members are looked at per round trip.
-	scanBatch = 200
+	scanBatch = 500
 	// scanLimit bounds what one request looks at; a page may then be short or
 	// empty and still have a next one.
-	scanLimit = 5000
+	scanLimit = 50_000
 	// skew is how far the clocks of two instances may be apart before a time
 	// filter could miss a transaction.
 	skew = 5 * time.Minute
@@ -185,7 +185,8 @@ func (s *Store) scanPayment(ctx context.Context, k space, q TransactionQuery, af
 }
 
 // bounds turns the time filters into positions by way of the event log, whose
-// entries carry both; where the log has been trimmed there is no bound.
+// entries carry both. Where the log has been trimmed, or was written by clocks
+// that are not Redis', there is no bound.
 func (s *Store) bounds(ctx context.Context, k space, q TransactionQuery) (low, high int64, err error) {
 	high = 1 << 53
 	if q.CreatedAfter == 0 && q.CreatedBefore == 0 {
@@ -202,7 +203,9 @@ func (s *Store) bounds(ctx context.Context, k space, q TransactionQuery) (low, h
 				return err
 			}
 			if len(first) == 1 && len(oldest) == 1 && first[0].ID != oldest[0].ID {
-				low = sequenceOf(first[0]) * 16
+				if n, apart := placeOf(first[0]); apart < skew {
+					low = n * 16
+				}
 			}
 		}
 		if q.CreatedBefore != 0 {
@@ -211,7 +214,9 @@ func (s *Store) bounds(ctx context.Context, k space, q TransactionQuery) (low, h
 				return err
 			}
 			if len(last) == 1 {
-				high = sequenceOf(last[0])*16 + 15
+				if n, apart := placeOf(last[0]); apart < skew {
+					high = n*16 + 15
+				}
 			}
 		}
 		return nil
