@@ -60,6 +60,7 @@ func (s *Server) account(c *call, id, param string) (*rediskv.Account, error) {
 			}
 		}
 	}
+	c.target = tollgate.AuditTarget{Type: "merchant_account", ID: id}
 	a, err := s.store.Account(c.ctx, c.org, id)
 	if err != nil {
 		if e := errorOf(err); e.Code == tollgate.CodeNotFound {

@@ -30,8 +30,9 @@ type call struct {
 	idem   string // the Idempotency-Key as it counts, or empty
 	token  *auth.Token
 	grant  *rediskv.Grant
-	client string // of a token request, for the log
-	org    string
+	client string               // as far as it is known, for the log
+	org    string               // the client's
+	target tollgate.AuditTarget // what a request without an id in its path is about
 }
 
 // WriteHeader notes the status.

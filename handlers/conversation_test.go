@@ -24,7 +24,9 @@ import (
 //	! organization suspended           or the organization; the server is not told
 //	! refresh                          now it is
 //	! assertion shop                   makes $assertion, of that client, good for one use
+//	! times 50                         the next exchange takes place that often
 //	! sweep                            what the worker does with payments whose time is up
+//	! trim                             the log of events keeps the newest alone
 //	! drain                            what a stop begins with
 //	! keep first                       remembers the last answer
 //	! same first                       the last answer has that status and those bytes
@@ -62,6 +64,7 @@ func TestConversations(t *testing.T) {
 					t.FailNow() // what follows depends on it
 				}
 			}
+			p.checkRecord(t)
 			played++
 		})
 	}

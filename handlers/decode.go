@@ -33,9 +33,13 @@ func readBody(c *call, kind bodyKind) ([]byte, error) {
 			return nil, err
 		}
 	}
+	tooLarge := problemError(tollgate.CodeBodyTooLarge, fmt.Sprintf("The body of this request has at most %d bytes.", limit))
+	if c.request.ContentLength > limit { // not worth waiting for
+		return nil, tooLarge
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(c.ResponseWriter, c.request.Body, limit))
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return nil, problemError(tollgate.CodeBodyTooLarge, fmt.Sprintf("The body of this request has at most %d bytes.", limit))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, tooLarge
 	}
 	if err != nil {
 		return nil, &tollgate.Error{Code: tollgate.CodeInvalidJSON, Message: "The body did not arrive whole.", Cause: err}
@@ -261,9 +265,9 @@ func (f *fields) metadata() tollgate.Metadata {
 	return m
 }
 
-// money is an amount, with the places of its currency, which is read first.
-// Without a currency only the form can be checked, and JPY stands in: what it
-// refuses as invalid is the form and nothing else.
+// money is an amount, with the places of its currency. Without a currency only
+// the form can be checked, and JPY stands in: what it refuses as invalid is the
+// form and nothing else.
 func (f *fields) money(name string, required bool, currency tollgate.Currency) tollgate.Money {
 	text, ok := f.text(name, required)
 	if !ok {
@@ -287,6 +291,17 @@ func parseAmount(text string, currency tollgate.Currency) (tollgate.Money, error
 		return m, &tollgate.Error{Code: tollgate.CodeAmountInvalid, Param: "amount", Message: "An amount is greater than zero."}
 	}
 	return m, err
+}
+
+// peekCurrency is the currency of an amount that is read before it; whatever
+// is wrong with it is said when the currency's own turn comes.
+func (f *fields) peekCurrency(name string) tollgate.Currency {
+	value := f.members[name]
+	if value.Kind() != '"' {
+		return ""
+	}
+	c, _ := tollgate.ParseCurrency(unquote(value)) // "" when it is none
+	return c
 }
 
 func (f *fields) currency(name string) tollgate.Currency {

@@ -64,7 +64,7 @@ func TestDecodePayment(t *testing.T) {
 
 		`{` + good + `,"memo":1}`:                                            "parameter_unknown memo",
 		`{` + good + `,"":1}`:                                                "parameter_unknown",
-		`{}`:                                                                 "parameter_missing currency, parameter_missing amount, parameter_missing payee",
+		`{}`:                                                                 "parameter_missing amount, parameter_missing currency, parameter_missing payee",
 		`{"amount":null,` + good[17:] + `}`:                                  "parameter_missing amount",
 		`{"amount":10.00,` + good[17:] + `}`:                                 "parameter_invalid amount",
 		`{"amount":{},` + good[17:] + `}`:                                    "parameter_invalid amount",
@@ -79,7 +79,7 @@ func TestDecodePayment(t *testing.T) {
 		`{"amount":"1.0","currency":"JPY","payee":"a.example"}`:              "amount_scale_invalid amount",
 		`{"amount":"1.0001","currency":"CLF","payee":"a.example"}`:           "<nil>",
 		`{"amount":"1.00","currency":"eur","payee":"a.example"}`:             "currency_unsupported currency",
-		`{"amount":"+1","currency":"XXX","payee":"a b"}`:                     "currency_unsupported currency, amount_invalid amount, payee_invalid payee",
+		`{"amount":"+1","currency":"XXX","payee":"a b"}`:                     "amount_invalid amount, currency_unsupported currency, payee_invalid payee",
 		`{"amount":"1.00001","currency":1,"payee":"a b"}`:                    "parameter_invalid currency, amount_invalid amount, payee_invalid payee",
 		`{"amount":"x","payee":"a b","memo":1}`:                              "parameter_missing currency, parameter_unknown memo, amount_invalid amount, payee_invalid payee",
 		`{` + good + `,"capture_method":"later"}`:                            "parameter_invalid capture_method",

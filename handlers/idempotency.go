@@ -14,7 +14,7 @@ import (
 )
 
 // idempotencyKey is the key of a request as it counts, empty when there is
-// none (interface §4). The IETF form with quotes and the bare form are one key.
+// none (interface §4). That the header stands once is checked before.
 func idempotencyKey(h http.Header, use keyUse) (string, error) {
 	headers := h["Idempotency-Key"]
 	switch {
@@ -25,12 +25,12 @@ func idempotencyKey(h http.Header, use keyUse) (string, error) {
 			Code: tollgate.CodeIdempotencyKeyRequired, Param: "Idempotency-Key",
 			Message: "This request needs the header Idempotency-Key, so that it can be repeated without being carried out twice.",
 		}
-	case len(headers) > 1:
-		return "", keyInvalid("The header Idempotency-Key may stand once.")
 	}
 	return parseIdempotencyKey(headers[0])
 }
 
+// parseIdempotencyKey makes one key of the IETF form with quotes and the bare
+// form.
 func parseIdempotencyKey(text string) (string, error) {
 	key := text
 	if len(key) >= 2 && strings.HasPrefix(key, `"`) && strings.HasSuffix(key, `"`) {

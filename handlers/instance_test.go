@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,6 +37,7 @@ type instance struct {
 	client  []byte // private JWK
 	token   string
 	log     *bytes.Buffer
+	tick    atomic.Pointer[func()] // runs whenever the handlers look at the clock
 }
 
 func start(t *testing.T) *instance { return startOn(t, redistest.URL(t)) }
@@ -73,7 +75,13 @@ func startOn(t *testing.T, redisURL string) *instance {
 		t.Fatal(err)
 	}
 	i.handler, err = handlers.New(handlers.Config{
-		Store: store, Rules: rules, Keys: keys, IssuerURL: issuer, CursorKey: [32]byte{1}, Clock: time.Now,
+		Store: store, Rules: rules, Keys: keys, IssuerURL: issuer, CursorKey: [32]byte{1},
+		Clock: func() time.Time {
+			if tick := i.tick.Load(); tick != nil {
+				(*tick)()
+			}
+			return time.Now()
+		},
 		Log: slog.New(slog.NewJSONHandler(i.log, nil)),
 	})
 	if err != nil {

@@ -26,11 +26,27 @@ func dump(t testing.TB, url string) keyspace {
 	for addr := range strings.SplitSeq(strings.TrimPrefix(url, "redis://"), ",") {
 		conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
 		must(t, conn, err)
-		must(t, 0, conn.SetDeadline(time.Now().Add(20*time.Second)))
-		must(t, 0, readKeyspace(conn, all))
+		check(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+		check(t, readKeyspace(conn, all))
 		conn.Close()
 	}
 	return all
+}
+
+// command sends one command to whichever node takes it.
+func command(t testing.TB, url string, words ...string) error {
+	t.Helper()
+	var refused error
+	for addr := range strings.SplitSeq(strings.TrimPrefix(url, "redis://"), ",") {
+		conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
+		must(t, conn, err)
+		_, refused = ask(conn, bufio.NewReader(conn), [][]string{words})
+		conn.Close()
+		if refused == nil {
+			return nil
+		}
+	}
+	return refused
 }
 
 func readKeyspace(conn net.Conn, into keyspace) error {

@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +42,30 @@ func TestCommandsOnTheWire(t *testing.T) {
 	i.want(i.call("GET", "/v1/organizations/org_other", ""), 401, "token_missing")
 	if got := wire.Counts(); got["EVALSHA"] != 0 || got["HINCRBY"] != 1 {
 		t.Errorf("a stranger's request sent %v", got)
+	}
+}
+
+// A panic is one request's affair, and what it says is for the log.
+func TestPanic(t *testing.T) {
+	i := start(t)
+	i.authenticate()
+	looks := 0
+	tick := func() {
+		if looks++; looks == 2 { // the first is where the request begins
+			panic("the clock has stopped")
+		}
+	}
+	i.tick.Store(&tick)
+	r := i.call("GET", "/v1/events", "")
+	i.tick.Store(nil)
+	i.want(r, 500, "internal")
+	if strings.Contains(r.text, "clock") {
+		t.Errorf("%s", r.text)
+	}
+	i.want(i.call("GET", "/v1/events", ""), 200, "")
+	i.Close()
+	if log := i.log.String(); !strings.Contains(log, "the clock has stopped") || !strings.Contains(log, r.Header.Get("Request-Id")) {
+		t.Errorf("%s", log)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -174,4 +175,46 @@ func quoteAnything(pattern string) (string, error) {
 		}
 	}
 	return out.String(), nil
+}
+
+// TestPatterns holds the patterns to what TestConversations says of them: one
+// that accepted everything would prove nothing.
+func TestPatterns(t *testing.T) {
+	for _, c := range []struct {
+		pattern, have string
+		matches       bool
+	}{
+		{`{"a":"b"}`, `{"a":"b"}`, true},
+		{`{"a":"b"}`, `{"a":"c"}`, false},
+		{`{"a":"b"}`, `{"a":"b","c":1}`, false},
+		{`{"a":"b", …}`, `{"c":1,"a":"b"}`, true},
+		{`{"a":"b", …}`, `{"c":1}`, false},
+		{`{…}`, `{}`, true},
+		{`{…}`, `[]`, false},
+		{`{"a":…}`, `{"a":null}`, true},
+		{`{"a":…}`, `{}`, false},
+		{`{"a":null}`, `{"a":"null"}`, false},
+		{`{"a":1}`, `{"a":"1"}`, false},
+		{`{"a":"1"}`, `{"a":1}`, false},
+		{`{"a":true}`, `{"a":false}`, false},
+		{`[]`, `[]`, true},
+		{`[]`, `[1]`, false},
+		{`[1, …]`, `[1,2,3]`, true},
+		{`[1, …]`, `[2]`, false},
+		{`[{"a":"1", …}, {"a":"2", …}]`, `[{"a":"2"},{"a":"1"}]`, false},
+		{`"pay_…"`, `"pay_1"`, true},
+		{`"pay_…"`, `"xpay_1"`, false},
+		{`"a.c"`, `"abc"`, false},
+		{`"$known"`, `"is known"`, true},
+		{`"$known"`, `"is not known"`, false},
+		{`["$new","$new"]`, `["a","a"]`, true},
+		{`["$new","$new"]`, `["a","b"]`, false},
+		{`"/v1/payments/$new"`, `"/v1/payments/"`, false},
+		{`"\"…"`, `"\"…"`, true},
+	} {
+		differences, err := matchJSON(c.pattern, c.have, map[string]string{"known": "is known"})
+		if err != nil || (len(differences) == 0) != c.matches {
+			t.Errorf("%s against %s: %v %v", c.pattern, c.have, differences, err)
+		}
+	}
 }

@@ -30,9 +30,9 @@ type paymentRequest struct {
 }
 
 func readPayment(f *fields) paymentRequest {
-	currency := f.currency("currency")
 	return paymentRequest{
-		Account: f.id("merchant_account_id"), Amount: f.money("amount", true, currency), Currency: currency, Payee: f.payee("payee"),
+		Account: f.id("merchant_account_id"), Amount: f.money("amount", true, f.peekCurrency("currency")),
+		Currency: f.currency("currency"), Payee: f.payee("payee"),
 		Method:    tollgate.CaptureMethod(f.choice("capture_method", string(tollgate.CaptureManual), string(tollgate.CaptureManual), string(tollgate.CaptureAutomatic))),
 		Reference: f.note("reference", maxReference), Description: f.note("description", maxDescription), Metadata: f.metadata(),
 	}

@@ -21,12 +21,16 @@ type player struct {
 	grant, scope string // who asks; no grant is nobody
 	last         reply
 	kept         map[string]reply
+	times        int // how often the next exchange takes place; 0 is once
 }
 
 func (p *player) step(t *testing.T, s step) {
 	t.Helper()
 	if s.directive == nil {
-		p.exchange(t, s)
+		for range max(p.times, 1) {
+			p.exchange(t, s)
+		}
+		p.times = 0
 		return
 	}
 	if err := p.direct(s.directive); err != nil {
@@ -62,12 +66,18 @@ func (p *player) direct(words []string) error {
 		p.apply("")
 	case "refresh":
 		p.store.Refresh(p.vars["org"])
+	case "times":
+		var err error
+		p.times, err = strconv.Atoi(word(1))
+		return err
 	case "assertion":
 		p.vars["assertion"] = p.assertion(word(1))
 	case "forget":
 		delete(p.vars, word(1))
 	case "sweep":
 		return p.sweep()
+	case "trim":
+		return command(p.t, p.redis, "XTRIM", p.eventLog(), "MAXLEN", "1")
 	case "drain":
 		p.server.Drain()
 	case "keep":
@@ -83,6 +93,16 @@ func (p *player) direct(words []string) error {
 		return fmt.Errorf("there is no such directive")
 	}
 	return nil
+}
+
+// eventLog is the key of the organization's events.
+func (p *player) eventLog() string {
+	for key := range dump(p.t, p.redis) {
+		if strings.HasSuffix(key, p.vars["org"]+":events") {
+			return key
+		}
+	}
+	return ""
 }
 
 // sweep expires what is due, as the worker does.

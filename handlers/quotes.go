@@ -37,11 +37,10 @@ func readQuote(f *fields) quoteRequest {
 }
 
 func readQuoteInput(f *fields) quoteRequest {
-	currency := f.currency("currency")
-	return quoteRequest{
-		prefix: f.prefix, account: f.id("merchant_account_id"),
-		amount: f.money("amount", true, currency), payee: f.payee("payee"),
-	}
+	q := quoteRequest{prefix: f.prefix, amount: f.money("amount", true, f.peekCurrency("currency"))}
+	f.currency("currency") // the amount has it
+	q.payee, q.account = f.payee("payee"), f.id("merchant_account_id")
+	return q
 }
 
 // quoteLine and quoteAnswer are the quote result (spec §2), with what

@@ -69,6 +69,7 @@ func (c *call) covered(named []string) ([]string, error) {
 	if len(named) == 0 {
 		return c.grant.MerchantAccountIDs, nil
 	}
+	c.target = tollgate.AuditTarget{Type: "merchant_account", ID: named[0]}
 	if !c.grant.Covers(named[0]) {
 		return nil, accountForbidden()
 	}

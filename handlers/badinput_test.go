@@ -1,0 +1,235 @@
+package handlers_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"tollgate/rediskv/redistest"
+)
+
+// bad is a request with exactly one thing wrong, and how it must be refused.
+type bad struct {
+	name         string
+	method, path string
+	body         string
+	headers      []string
+	status       int
+	code, param  string
+	leaves       trace
+}
+
+// trace is what a refusal may leave in Redis (interface §5).
+type trace int
+
+const (
+	nothing    trace = iota
+	auditEntry       // one entry: a known client was denied something
+	count            // one more of a stranger's failures
+)
+
+// TestBadInput takes every parameter of every operation through everything
+// that can be wrong with it. Each is refused with the listed code, a message
+// and the parameter's name, and the keyspace stays as it was, byte for byte.
+func TestBadInput(t *testing.T) {
+	w := newWorldOn(t, redistest.Fresh(t).URL, newRecorder(t))
+	operations := w.operations()
+	covered(t, operations)
+	w.token("all", "")
+	w.call("GET", "/v1/grants/"+w.vars["grant_all"], "") // fills caches, which writes an audit entry
+	requests := 0
+	for _, o := range operations {
+		all := slices.Concat(o.badPaths(), o.badQueries(), o.badHeaders(), o.badBodies())
+		before := dump(t, w.redis)
+		for _, b := range all {
+			requests++
+			name := o.id + ": " + b.name
+			r, err := w.try(w.request(b.method, b.path, b.body, b.headers...))
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			code, _ := r.body["code"].(string)
+			param, _ := r.body["param"].(string)
+			message, _ := r.body["message"].(string)
+			if r.StatusCode != b.status || code != b.code || param != b.param || message == "" {
+				t.Errorf("%s\n\t%s %.300s\n\t%.300s\n\tanswered %d %.600s\n\twant %d %s %s", name, b.method, b.path, b.body, r.StatusCode, r.text, b.status, b.code, b.param)
+			}
+			after := dump(t, w.redis)
+			if changes := left(before, after, b.leaves); len(changes) > 0 {
+				t.Errorf("%s\n\t%s %.300s\n\t%.300s\n\twrote: %s", name, b.method, b.path, b.body, strings.Join(changes, "\n\t"))
+			}
+			before = after
+		}
+	}
+	t.Logf("%d requests", requests)
+	// Without the fault each of them works, so the faults were what was refused.
+	for _, o := range operations {
+		if r := w.call(o.method, o.path, o.text(nil), o.headers()...); r.StatusCode >= 300 {
+			t.Errorf("%s: the request without a fault: %d %s", o.id, r.StatusCode, r.text)
+		}
+	}
+}
+
+// left lists what a request has written that its refusal may not.
+func left(before, after keyspace, may trace) []string {
+	if may == nothing {
+		return before.changes(after)
+	}
+	changes := before.without().changes(after.without())
+	entries := len(after.stream(":audit")) - len(before.stream(":audit"))
+	if want := map[trace]int{auditEntry: 1}[may]; entries != want {
+		changes = append(changes, fmt.Sprintf("%d entries in the audit record, not %d", entries, want))
+	}
+	counted := false
+	for key, value := range after {
+		counted = counted || (strings.HasPrefix(key, "tollgate:denied:") && before[key] != value)
+	}
+	if counted != (may == count) {
+		changes = append(changes, fmt.Sprintf("a stranger was counted: %t", counted))
+	}
+	return changes
+}
+
+// refused makes one bad request of an operation that is otherwise in order.
+func (o *operation) refused(name string, status int, code, param string) bad {
+	return bad{
+		name: name, method: o.method, path: o.path, body: o.text(nil), headers: o.headers(),
+		status: status, code: code, param: param,
+	}
+}
+
+// badPaths: whatever is no identifier is not found, and so is one of another
+// kind or of nothing.
+func (o *operation) badPaths() (list []bad) {
+	if o.pathID == "" {
+		return nil
+	}
+	for name, id := range map[string]string{
+		"NUL": "%00", "NUL behind": o.pathID + "%00", "bad UTF-8": "%ff", "overlong": "%c0%af", "umlaut": "%C3%BC", "space": "%20",
+		"plus": "a+b", "dot": "a.b", "slash": "a%2Fb", "double": "%252e", "too long": strings.Repeat("a", 65), "huge": strings.Repeat("a", 3000),
+		"star": "*", "quote": "%22", "newline": "a%0Ab", "brace": "%7Bpayment_id%7D", "unknown": o.pathID[:strings.IndexByte(o.pathID, '_')+1] + strings.Repeat("0", 26),
+		"other kind": "req_" + strings.Repeat("0", 26), "no prefix": strings.Repeat("0", 26), "upper case": strings.ToUpper(o.pathID), "64": strings.Repeat("a", 64),
+		"semicolon": o.pathID + ";a=1", "key": "seq",
+	} {
+		b := o.refused("path "+name, http.StatusNotFound, "not_found", "")
+		b.path = strings.Replace(o.path, o.pathID, id, 1)
+		b.leaves = auditEntry
+		if name == "slash" { // it is no address at all
+			b.leaves = nothing
+		}
+		list = append(list, b)
+	}
+	return list
+}
+
+// badQueries: names that are not there, and everything wrong with those that
+// are.
+func (o *operation) badQueries() (list []bad) {
+	add := func(name, query, code, param string) {
+		b := o.refused("query "+name, http.StatusBadRequest, code, param)
+		b.path += "?" + query
+		list = append(list, b)
+	}
+	add("unknown", "expand=payment", "parameter_unknown", "expand")
+	add("unknown and empty", "x=", "parameter_unknown", "x")
+	add("unknown and bare", "x", "parameter_unknown", "x")
+	add("unknown in brackets", "filter%5Bstatus%5D=a", "parameter_unknown", "filter[status]")
+	add("no name", "=1", "parameter_unknown", "")
+	add("bad UTF-8 name", "%ff=1", "parameter_invalid", "query")
+	add("bad escape in the name", "%zz=1", "parameter_invalid", "query")
+	add("long name", strings.Repeat("n", 1000)+"=1", "parameter_unknown", strings.Repeat("n", 100)+"…")
+	for _, p := range o.query {
+		good, wrong := p.good, p.wrong
+		invalid := "parameter_invalid"
+		if p.name == "cursor" {
+			invalid = "cursor_invalid"
+		}
+		add(p.name+" empty", p.name+"=", "parameter_invalid", p.name)
+		add(p.name+" bare", p.name, "parameter_invalid", p.name)
+		add(p.name+" twice", p.name+"="+good+"&"+p.name+"="+good, "parameter_invalid", p.name)
+		add(p.name+" twice, differing", p.name+"="+good+"&"+p.name+"=x", "parameter_invalid", p.name)
+		add(p.name+" NUL", p.name+"="+good+"%00", "parameter_invalid", p.name)
+		add(p.name+" newline", p.name+"="+good+"%0A", "parameter_invalid", p.name)
+		add(p.name+" bad UTF-8", p.name+"="+good+"%ff", "parameter_invalid", p.name)
+		add(p.name+" overlong", p.name+"="+good+"%c0%80", "parameter_invalid", p.name)
+		add(p.name+" surrogate", p.name+"="+good+"%ed%a0%80", "parameter_invalid", p.name)
+		add(p.name+" bad escape", p.name+"="+good+"%zz", "parameter_invalid", p.name)
+		add(p.name+" cut escape", p.name+"="+good+"%4", "parameter_invalid", p.name)
+		add(p.name+" semicolon", p.name+"="+good+";x=1", "parameter_invalid", p.name)
+		add(p.name+" too long", p.name+"="+strings.Repeat("a", 3000), invalid, p.name)
+		add(p.name+" upper case", strings.ToUpper(p.name)+"="+good, "parameter_unknown", strings.ToUpper(p.name))
+		add(p.name+" capital", strings.ToUpper(p.name[:1])+p.name[1:]+"="+good, "parameter_unknown", strings.ToUpper(p.name[:1])+p.name[1:])
+		add(p.name+" as an array", p.name+"%5B%5D="+good, "parameter_unknown", p.name+"[]")
+		for _, value := range wrong {
+			add(p.name+" "+value, p.name+"="+value, invalid, p.name)
+		}
+	}
+	return list
+}
+
+// badHeaders: who asks, for what, in which form.
+func (o *operation) badHeaders() (list []bad) {
+	add := func(name string, status int, code, param string, leaves trace, headers ...string) {
+		b := o.refused("header "+name, status, code, param)
+		b.leaves = leaves
+		for i := 0; i < len(b.headers); i += 2 { // those given replace those there
+			if !slices.Contains(headers, b.headers[i]) {
+				headers = append(headers, b.headers[i], b.headers[i+1])
+			}
+		}
+		b.headers = headers
+		list = append(list, b)
+	}
+	add("Accept", 406, "not_acceptable", "", nothing, "Accept", "text/html")
+	add("Accept nothing", 406, "not_acceptable", "", nothing, "Accept", "*/*;q=0")
+	add("Accept nonsense", 406, "not_acceptable", "", nothing, "Accept", "json")
+	add("traceparent twice", 400, "parameter_invalid", "Traceparent", nothing, "Traceparent", "00-a", "Traceparent", "00-a")
+	add("Content-Type twice", 400, "parameter_invalid", "Content-Type", nothing, "Content-Type", "application/json", "Content-Type", "application/json")
+	add("too large", 431, "headers_too_large", "", nothing, "X-Filler", strings.Repeat("x", 16<<10))
+	if o.scoped {
+		add("no token", 401, "token_missing", "", count, "Authorization", "")
+		for name, value := range map[string]string{
+			"word": "Bearer nonsense", "basic": "Basic c2hvcDpzd29yZGZpc2g=", "bare": "Bearer", "empty": "Bearer ", "two spaces": "Bearer  x",
+			"JWT": "Bearer eyJhbGciOiJub25lIn0.e30.", "long": "Bearer " + strings.Repeat("a", 9000), "bytes": "Bearer \xff\xfe", "list": "Bearer a, Bearer b",
+		} {
+			add("token "+name, 401, "token_invalid", "", count, "Authorization", value)
+		}
+		add("token twice", 401, "token_invalid", "", count, "Authorization", "Bearer x", "Authorization", "Bearer x")
+		scope := "payments:read"
+		if o.id == "readPayment" {
+			scope = "events:read"
+		}
+		add("scope", 403, "scope_missing", "", auditEntry, "Authorization", "Bearer "+o.world.token("all", scope))
+	}
+	if o.key != "" {
+		for name, value := range map[string]string{
+			"space": "a b", "long": strings.Repeat("k", 256), "quotes": `""`, "umlaut": "schlüssel", "bytes": "\xff", "tab": "a\tb", "DEL": "a\x7f", "quoted space": `" "`,
+		} {
+			if name == "DEL" || name == "tab" {
+				continue // refused by HTTP itself, see TestOddRequests
+			}
+			add("key "+name, 400, "idempotency_key_invalid", "Idempotency-Key", nothing, "Idempotency-Key", value)
+		}
+		add("key twice", 400, "idempotency_key_invalid", "Idempotency-Key", nothing, "Idempotency-Key", "a", "Idempotency-Key", "a")
+	}
+	if o.key == "required" {
+		add("no key", 400, "idempotency_key_required", "Idempotency-Key", nothing, "Idempotency-Key", "")
+	}
+	if o.media != "" {
+		for _, value := range []string{
+			"", "text/plain", "application/xml", "application/json5", "application/problem+json", "json", "application/json; charset=latin1", "application/json; v=1",
+			"multipart/form-data; boundary=x", "application/json, application/json", "application/x-www-form-urlencoded; charset=utf-16", "*/*",
+		} {
+			if value == "" && o.optional && o.text(nil) == "" {
+				continue
+			}
+			add("Content-Type "+value, 415, "media_type_unsupported", "Content-Type", nothing, "Content-Type", value)
+		}
+		for _, value := range []string{"gzip", "br", "chunked", "gzip, identity"} {
+			add("Content-Encoding "+value, 415, "media_type_unsupported", "Content-Type", nothing, "Content-Encoding", value)
+		}
+	}
+	return list
+}

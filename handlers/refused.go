@@ -1,0 +1,94 @@
+package handlers
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+
+	"tollgate"
+)
+
+// Listen is a listener whose connections answer with a problem where HTTP
+// itself refuses a request before any handler sees it: a malformed line or
+// header, a path that is not percent-encoded, headers beyond the server's own
+// limit. net/http answers those in plain text, and with 501 or 505 for what is
+// only a client's mistake; a client of this API reads one shape of error
+// (interface §7).
+func (s *Server) Listen(l net.Listener) net.Listener { return listener{l, s} }
+
+type listener struct {
+	net.Listener
+	server *Server
+}
+
+// Accept waits for the next connection.
+func (l listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &connection{c, l.server}, nil
+}
+
+type connection struct {
+	net.Conn
+	server *Server
+}
+
+// refusals are net/http's own answers by their status lines. Each is written
+// at once and closes the connection; no handler here answers so, and no body
+// does, for JSON has no bare line break.
+var refusals = []struct {
+	line    string
+	code    tollgate.Code
+	param   string
+	message string
+}{
+	{"HTTP/1.1 400 Bad Request", tollgate.CodeParameterInvalid, "", "The request is not well-formed HTTP."},
+	{"HTTP/1.1 431 Request Header Fields Too Large", tollgate.CodeHeadersTooLarge, "", "The headers of this request are too large."},
+	{"HTTP/1.1 501 Not Implemented", tollgate.CodeParameterInvalid, "Transfer-Encoding", "Transfer-Encoding is chunked or nothing."},
+	{"HTTP/1.1 505 HTTP Version Not Supported", tollgate.CodeParameterInvalid, "", "The request is not HTTP/1.0 or HTTP/1.1."},
+	{"HTTP/1.1 417 Expectation Failed", tollgate.CodeParameterInvalid, "Expect", "Expect is 100-continue or nothing."},
+}
+
+// Write sends b, or a problem in its place.
+func (c *connection) Write(b []byte) (int, error) {
+	for _, r := range refusals {
+		if !bytes.HasPrefix(b, []byte(r.line)) || !closes(b, r.line) {
+			continue
+		}
+		if _, err := c.Conn.Write(c.server.refusal(r.code, r.param, r.message)); err != nil {
+			return 0, err
+		}
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
+// closes tells net/http's refusals from an answer of a handler, which has a
+// request id.
+func closes(b []byte, line string) bool {
+	head, _, _ := bytes.Cut(b[len(line):], []byte("\r\n\r\n"))
+	return bytes.Contains(head, []byte("\r\nConnection: close")) && !bytes.Contains(head, []byte("\r\nRequest-Id: "))
+}
+
+// CloseWrite lets net/http end its half of the connection, so that the client
+// reads the answer before the connection is gone.
+func (c *connection) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.Close()
+}
+
+// refusal is a whole answer.
+func (s *Server) refusal(code tollgate.Code, param, message string) []byte {
+	id := s.store.Mint(tollgate.PrefixRequest)
+	a := problemOf(&tollgate.Error{Code: code, Param: param, Message: message}, id)
+	s.metrics.request("none", a.Status, 0)
+	s.log.Info("request refused", "request_id", id, "status", a.Status, "code", code)
+	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nCache-Control: no-store\r\nRequest-Id: %s\r\n"+
+		"X-Content-Type-Options: nosniff\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+		a.Status, http.StatusText(a.Status), mediaProblem, id, len(a.Body), a.Body)
+}
