@@ -175,6 +175,9 @@ func (s *Server) grantOf(c *call, client *rediskv.Client, id string) (*rediskv.G
 			found = append(found, grant)
 		}
 	}
+	if len(found) == 0 && id == "" {
+		return nil, oauthError(invalidRequest, tollgate.CodeParameterInvalid, "grant_id", "The client has no active grant.")
+	}
 	if len(found) != 1 {
 		return nil, oauthError(invalidRequest, tollgate.CodeParameterInvalid, "grant_id",
 			"grant_id names one of the client's active grants; it may be left out when there is exactly one.")

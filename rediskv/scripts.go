@@ -95,7 +95,7 @@ func (s *Store) run(ctx context.Context, script *namedScript, keys []string, arg
 		case "missing":
 			return notFound()
 		case "reused":
-			return &tollgate.Error{Code: tollgate.CodeIdempotencyKeyReused, Message: "This Idempotency-Key was used with another request."}
+			return &tollgate.Error{Code: tollgate.CodeIdempotencyKeyReused, Param: "Idempotency-Key", Message: "This Idempotency-Key was used with another request."}
 		case "stale":
 			return ErrStale
 		case "conflict":

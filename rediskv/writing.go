@@ -53,7 +53,7 @@ func (w *writing) change(ch *tollgate.PaymentChange) error {
 		return fmt.Errorf("event: %w", err)
 	}
 	outcome := "succeeded"
-	if p.Status == tollgate.Declined {
+	if ch.Action == "create" && p.Status == tollgate.Declined {
 		outcome = "refused"
 	}
 	auditHead, auditTail, err := w.store.entry(w.by, "payment."+ch.Action, outcome, cmp.Or(ch.Note, string(p.Perimeter.Reason)), "payment", p.ID)

@@ -49,7 +49,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	started := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	strict(root, func() { started = true })
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
@@ -106,5 +106,8 @@ Exit codes: 0 done, 1 refused by the server, 2 wrong usage or configuration,
 	for _, c := range root.Commands() {
 		a.bind(c)
 	}
+	root.SetHelpCommand(strictHelp(root))
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
 	return root
 }

@@ -99,7 +99,7 @@ func (a *app) dev(ctx context.Context, o devOptions) error {
 	}
 	defer s.close(ctx)
 
-	endpoints := []endpoint{{listener, httpServer(s.server.Handler(), log)}}
+	endpoints := []endpoint{{s.server.Listen(listener), httpServer(s.server.Handler(), log)}}
 	if o.metricsAddr != "off" {
 		l, err := listen(loopback(o.metricsAddr))
 		if err != nil {

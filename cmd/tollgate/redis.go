@@ -28,7 +28,7 @@ func openStore(ctx context.Context, o rediskv.Options, patience time.Duration, l
 		case !errors.As(err, &e) || e.Code != tollgate.CodeStoreUnavailable:
 			return nil, usageError(fmt.Errorf("redis: %w", err))
 		case !time.Now().Add(pause).Before(deadline):
-			return nil, fmt.Errorf("redis cannot be reached: %w", err)
+			return nil, unavailableError(fmt.Errorf("redis cannot be reached: %w", err))
 		}
 		log.Warn("redis cannot be reached, waiting", "error", err, "next_in", pause.String())
 		select {

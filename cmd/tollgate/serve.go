@@ -59,7 +59,7 @@ func (a *app) serve(ctx context.Context, c *config) error {
 	if err != nil {
 		return err
 	}
-	endpoints := []endpoint{{listener, httpServer(s.server.Handler(), o.log)}}
+	endpoints := []endpoint{{s.server.Listen(listener), httpServer(s.server.Handler(), o.log)}}
 	metricsAddr := o.metricsAddr
 	if metricsAddr != "off" {
 		l, err := listen(metricsAddr)

@@ -74,6 +74,8 @@ func httpServer(handler http.Handler, log *slog.Logger) *http.Server {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10, // above the interface's own limit, which answers with a problem
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+
+		DisableGeneralOptionsHandler: true, // OPTIONS * is answered as any other method
 	}
 }
 
