@@ -43,7 +43,7 @@ func TestEveryCommandHasHelp(t *testing.T) {
 			t.Errorf("%s has no short help", c.Name())
 		}
 		for _, sub := range c.Commands() {
-			if sub.Runnable() && sub.Example == "" {
+			if sub.Runnable() && sub.Example == "" && c.Name() != "completion" { // cobra's own; its text has them
 				t.Errorf("%s has no example", sub.CommandPath())
 			}
 		}

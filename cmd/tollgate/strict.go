@@ -36,6 +36,8 @@ func strictHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command]",
 		Short: "Help about any command",
+		Example: `  tollgate help serve
+  tollgate help key new`,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			found, _, err := root.Find(args)
 			if err != nil {
