@@ -75,14 +75,14 @@ func (e Event) Split() (head, tail []byte, err error) {
 	return splitAtSequence(e)
 }
 
-// splitAtSequence marshals v, whose sequence or seq member is zero, and cuts
+// splitAtSequence marshals v, whose sequence, seq or number is zero, and cuts
 // at that zero. What stands before it in v must be controlled text.
 func splitAtSequence(v any) (head, tail []byte, err error) {
 	text, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, mark := range []string{`"sequence":0,`, `"seq":0,`} {
+	for _, mark := range []string{`"sequence":0,`, `"seq":0,`, `"number":0,`} {
 		if i := bytes.Index(text, []byte(mark)); i >= 0 {
 			i += len(mark) - len("0,")
 			return text[:i], text[i+1:], nil

@@ -32,6 +32,7 @@ func (c *clock) advance(d time.Duration) { c.milli.Add(d.Milliseconds()) }
 type fixture struct {
 	*rediskv.Store
 	url    string
+	tag    string
 	clock  *clock
 	config rediskv.Config
 	caller rediskv.Caller

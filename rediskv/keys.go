@@ -36,17 +36,62 @@ func tag(partition int) string { return fmt.Sprintf("{p%02d}", partition) }
 // milliseconds; a member is "<organization>/<payment>".
 func dueKey(partition int) string { return tag(partition) + ":due" }
 
+// organizationsKey, a set per partition, names its organizations.
+func organizationsKey(partition int) string { return tag(partition) + ":organizations" }
+
+// dispatchKey, a stream per partition, hands events over to the workers: o
+// (organization), s (place in its log), i (id), t (type), a (merchant account),
+// n (sequence). The group is dispatchGroup; what is done is removed.
+func dispatchKey(partition int) string { return tag(partition) + ":dispatch" }
+
+// readyKey, a sorted set per partition: endpoints by when to look at them next,
+// Unix milliseconds; a member is "<organization>/<endpoint>".
+func readyKey(partition int) string { return tag(partition) + ":ready" }
+
+// jobsKey, a sorted set per partition: jobs of endpoints by when they were
+// made; a member is "<kind>/<organization>/<endpoint>/<id>".
+func jobsKey(partition int) string { return tag(partition) + ":jobs" }
+
 // space names the keys of one organization.
 type space struct {
-	org    string
-	prefix string // "{p07}:org_…"
-	due    string
+	org       string
+	partition int
+	prefix    string // "{p07}:org_…"
+	due       string
+	dispatch  string
+	ready     string
+	jobs      string
 }
 
 func (s *Store) space(org string) space {
 	p := partitionOf(org, s.partitions)
-	return space{org: org, prefix: tag(p) + ":" + org, due: dueKey(p)}
+	return space{
+		org: org, partition: p, prefix: tag(p) + ":" + org,
+		due: dueKey(p), dispatch: dispatchKey(p), ready: readyKey(p), jobs: jobsKey(p),
+	}
 }
+
+// webhooks is a hash of the organization's endpoints: by id what they want, as
+// JSON, and v, which counts the changes.
+func (k space) webhooks() string { return k.prefix + ":webhooks" }
+
+// What belongs to one endpoint we_…, itself a hash (v, json, keys, and its
+// health: st, ok, fail, cap, pause):
+//
+//	:queue   sorted set of deliveries by when to send them; a lease moves one on
+//	:leases  sorted set of deliveries being sent, by when their lease ends
+//	:open    sorted set of deliveries not yet done, by their event's time
+//	:dlv     sorted set of all deliveries by their event's sequence
+func (k space) queue(endpoint string) string { return k.object(endpoint) + ":queue" }
+
+func (k space) leases(endpoint string) string { return k.object(endpoint) + ":leases" }
+
+func (k space) open(endpoint string) string { return k.object(endpoint) + ":open" }
+
+func (k space) deliveries(endpoint string) string { return k.object(endpoint) + ":dlv" }
+
+// attempts is a hash of a delivery's attempts by number: the JSON.
+func (k space) attempts(delivery string) string { return k.object(delivery) + ":att" }
 
 // organization is the hash of the organization itself: v, json, accounts.
 func (k space) organization() string { return k.prefix }

@@ -15,7 +15,7 @@ import (
 func (s *Store) CreatePayment(ctx context.Context, c Caller, idem Idempotency, a *Account, ch *tollgate.PaymentChange, ans Answer) (Result, error) {
 	k := s.space(c.Organization)
 	w := s.write(k, c, &idem, ch, ans)
-	w.keys = append(w.keys, k.object(a.ID), k.organization())
+	w.keys = append(w.keys, k.object(a.ID), k.organization(), k.dispatch, k.webhooks())
 	w.args = append(w.args, a.Revision, a.organization)
 	if err := w.change(ch); err != nil {
 		return Result{}, err
@@ -80,7 +80,7 @@ func (s *Store) change(ctx context.Context, c Caller, idem *Idempotency, ch *tol
 	k := s.space(c.Organization)
 	w := s.write(k, c, idem, ch, ans)
 	authorization := tollgate.AuthorizationOf(ch.Payment.ID)
-	w.keys = append(w.keys, k.object(authorization), k.transactionsIn(string(ch.From)), k.transactionsIn(string(ch.Payment.Status)))
+	w.keys = append(w.keys, k.object(authorization), k.transactionsIn(string(ch.From)), k.transactionsIn(string(ch.Payment.Status)), k.dispatch, k.webhooks())
 	w.args = append(w.args, ch.Payment.Revision-1, int64(ch.Payment.UpdatedAt))
 	if err := w.change(ch); err != nil {
 		return Result{}, "", err

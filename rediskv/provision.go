@@ -134,7 +134,7 @@ func (p *plan) write(ctx context.Context, clients []tollgate.Client) error {
 			return err
 		}
 	}
-	keys := []string{p.space.sequences(), p.space.events(), p.space.audit()}
+	keys := []string{p.space.sequences(), p.space.events(), p.space.audit(), p.space.dispatch, p.space.webhooks(), organizationsKey(p.space.partition)}
 	args := []any{configChannel, p.space.org, p.store.Mint(""), len(p.hashes)}
 	for _, h := range p.hashes {
 		keys = append(keys, h.key)

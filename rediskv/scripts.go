@@ -29,11 +29,18 @@ var (
 	scriptReadEvents       = script("read_events")
 	scriptScanTransactions = script("scan_transactions")
 	scriptPutConfig        = script("put_config")
+	scriptPutWebhook       = script("put_webhook")
+	scriptPingWebhook      = script("ping_webhook")
+	scriptFanOut           = script("fan_out")
+	scriptTakeWork         = script("take_work")
+	scriptRecordAttempt    = script("record_attempt")
+	scriptRequeue          = script("requeue")
 )
 
 var allScripts = []*namedScript{
 	scriptCreatePayment, scriptChangePayment, scriptRefusePayment, scriptFindRepeated, scriptIssueToken, scriptAppendAudit,
 	scriptReadResource, scriptReadPayment, scriptReadValue, scriptReadEvents, scriptScanTransactions, scriptPutConfig,
+	scriptPingWebhook, scriptPutWebhook, scriptFanOut, scriptTakeWork, scriptRecordAttempt, scriptRequeue,
 }
 
 type namedScript struct {
@@ -82,8 +89,13 @@ var (
 // run carries out a script and turns the outcomes that every caller treats
 // alike into errors.
 func (s *Store) run(ctx context.Context, script *namedScript, keys []string, args []any) (outcome string, rest []any, err error) {
+	return s.runOn(ctx, s.client, script, keys, args)
+}
+
+// runOn is run on a client of the caller's choice.
+func (s *Store) runOn(ctx context.Context, client redis.Scripter, script *namedScript, keys []string, args []any) (outcome string, rest []any, err error) {
 	err = s.timed(ctx, script.name, func(ctx context.Context) error {
-		reply, err := script.Run(ctx, s.client, keys, args...).Slice()
+		reply, err := script.Run(ctx, client, keys, args...).Slice()
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ package rediskv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -39,6 +40,7 @@ type Options struct {
 type Store struct {
 	client     redis.UniversalClient
 	blocking   redis.UniversalClient // for readers that wait; never starves the others
+	batched    redis.Scripter        // sends what many goroutines do at once together
 	partitions int
 	clock      func() time.Time
 	observe    func(string, time.Duration, error)
@@ -65,7 +67,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		client.Close()
 		return nil, err
 	}
-	s := &Store{client: client, blocking: blocking, clock: o.Clock, entropy: o.Entropy, observe: o.Observe, log: log, cache: newCache()}
+	batched, err := client.AutoPipeline()
+	if err != nil {
+		return nil, errors.Join(err, client.Close(), blocking.Close())
+	}
+	s := &Store{client: client, blocking: blocking, batched: batched, clock: o.Clock, entropy: o.Entropy, observe: o.Observe, log: log, cache: newCache()}
 	if err := s.prepare(ctx, o.Partitions); err != nil {
 		s.Close()
 		return nil, err

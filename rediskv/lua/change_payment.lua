@@ -4,8 +4,8 @@
 -- KEYS: 1 grant, 2 idempotency record, 3 payment, 4 ticket, 5 sequences,
 --   6 events, 7 audit, 8 due, 9 moves, 10 all transactions,
 --   11 transactions of the account, 12 capture, 13 authorization's hash,
---   14 index of its old status, 15 index of its new status,
---   then for each new transaction: its hash, the index of its status
+--   14 index of its old status, 15 index of its new status, 16 dispatch,
+--   17 webhooks, then for each new transaction: its hash, the index of its status
 -- ARGV: 1 operation, 2 grant version, 3 fingerprint, 4 record lifetime (ms),
 --   5 record, 6 payment revision, 7 now (ms), 8 event head, 9 event tail,
 --   10 event id, 11 event type, 12 event account, 13 audit head,
@@ -36,7 +36,7 @@ if ARGV[15] ~= '' then
 else
   redis.call('ZREM', KEYS[8], ARGV[16])
 end
-local n = append_event(KEYS[5], KEYS[6], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12])
+local n = append_event(KEYS[5], KEYS[6], KEYS[16], KEYS[17], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12])
 append_audit(KEYS[5], KEYS[7], ARGV[13], ARGV[14])
 redis.call('HSET', KEYS[13], 'st', ARGV[21], 'upd', ARGV[7])
 if KEYS[14] ~= KEYS[15] then
@@ -44,7 +44,7 @@ if KEYS[14] ~= KEYS[15] then
   redis.call('ZADD', KEYS[15], redis.call('HGET', KEYS[13], 'pos'), ARGV[20])
 end
 local position = n * 16
-for key = 16, #KEYS, 2 do
+for key = 18, #KEYS, 2 do
   local member, fields = ARGV[last + 1], tonumber(ARGV[last + 2])
   local at = whole(position)
   redis.call('HSET', KEYS[key], 'pos', at, unpack(ARGV, last + 3, last + 2 + fields))

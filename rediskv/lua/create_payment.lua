@@ -3,7 +3,7 @@
 -- KEYS: 1 grant, 2 idempotency record, 3 payment, 4 ticket, 5 sequences,
 --   6 events, 7 audit, 8 due, 9 moves, 10 all transactions,
 --   11 transactions of the account, 12 capture, 13 account, 14 organization,
---   then for each transaction: its hash, the index of its status
+--   15 dispatch, 16 webhooks, then for each transaction: its hash, the index of its status
 -- ARGV: 1 operation, 2 grant version, 3 fingerprint, 4 record lifetime (ms),
 --   5 record, 6 account revision, 7 organization revision, 8 event head,
 --   9 event tail, 10 event id, 11 event type, 12 event account,
@@ -25,10 +25,10 @@ if ARGV[18] ~= '' then redis.call('SET', KEYS[12], ARGV[18]) end
 local last = 19 + tonumber(ARGV[19])
 redis.call('HSET', KEYS[3], unpack(ARGV, 20, last))
 if ARGV[15] ~= '' then redis.call('ZADD', KEYS[8], ARGV[15], ARGV[16]) end
-local n = append_event(KEYS[5], KEYS[6], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12])
+local n = append_event(KEYS[5], KEYS[6], KEYS[15], KEYS[16], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12])
 append_audit(KEYS[5], KEYS[7], ARGV[13], ARGV[14])
 local position = n * 16
-for key = 15, #KEYS, 2 do
+for key = 17, #KEYS, 2 do
   local member, fields = ARGV[last + 1], tonumber(ARGV[last + 2])
   local at = whole(position)
   redis.call('HSET', KEYS[key], 'pos', at, unpack(ARGV, last + 3, last + 2 + fields))
@@ -36,7 +36,7 @@ for key = 15, #KEYS, 2 do
   redis.call('ZADD', KEYS[11], at, member)
   redis.call('ZADD', KEYS[key + 1], at, member)
   -- The authorization stands in the payment's own hash.
-  if key > 15 then redis.call('RPUSH', KEYS[9], member) end
+  if key > 17 then redis.call('RPUSH', KEYS[9], member) end
   last = last + 2 + fields
   position = position + 1
 end

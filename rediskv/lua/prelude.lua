@@ -21,9 +21,15 @@ local function remembered(key, operation, fingerprint)
   return {'reused'}
 end
 
-local function append_event(seq, stream, head, tail, id, kind, account)
+-- Events about endpoints and deliveries are never delivered: they would feed on
+-- themselves. Without an endpoint there is nobody to hand an event over to.
+local function append_event(seq, stream, dispatch, hooks, head, tail, id, kind, account)
   local n = redis.call('HINCRBY', seq, 'event', 1)
-  redis.call('XADD', stream, '*', 'i', id, 't', kind, 'a', account, 'b', head .. whole(n) .. tail)
+  local at = redis.call('XADD', stream, '*', 'i', id, 't', kind, 'a', account, 'b', head .. whole(n) .. tail)
+  if redis.call('EXISTS', hooks) == 1 and not string.find(kind, '^webhook_endpoint%.') and not string.find(kind, '^delivery%.') then
+    local org = string.match(stream, '^{[^}]*}:(.*):events$')
+    redis.call('XADD', dispatch, '*', 'o', org, 's', at, 'i', id, 't', kind, 'a', account, 'n', whole(n))
+  end
   return n
 end
 
@@ -39,4 +45,10 @@ end
 local function append_audit(seq, stream, head, tail)
   local n = redis.call('HINCRBY', seq, 'audit', 1)
   redis.call('XADD', stream, '*', 'b', head .. whole(n) .. tail)
+end
+
+-- The time at which an endpoint is looked at next is never later than score.
+local function wake(ready, member, score)
+  local at = redis.call('ZSCORE', ready, member)
+  if not at or tonumber(at) > tonumber(score) then redis.call('ZADD', ready, score, member) end
 end

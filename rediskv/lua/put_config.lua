@@ -1,7 +1,8 @@
 -- Writes an organization's configuration, all of it or nothing. Each object
 -- is written only if it still has the revision that the change was computed
 -- from.
--- KEYS: 1 sequences, 2 events, 3 audit, then the hashes, then the strings of
+-- KEYS: 1 sequences, 2 events, 3 audit, 4 dispatch, 5 webhooks,
+--   6 organizations of the partition, then the hashes, then the strings of
 --   immutable versions
 -- ARGV: 1 channel, 2 organization, 3 operation, 4 number of hashes,
 --   then for each hash: expected revision (empty: none), number of fields, the
@@ -13,31 +14,32 @@ if redis.call('HGET', KEYS[1], 'config') == ARGV[3] then return {'done'} end
 local hashes = tonumber(ARGV[4])
 local at = 5
 for i = 1, hashes do
-  local revision = redis.call('HGET', KEYS[3 + i], 'v') or ''
+  local revision = redis.call('HGET', KEYS[6 + i], 'v') or ''
   if revision ~= ARGV[at] then return {'conflict'} end
   at = at + 2 + tonumber(ARGV[at + 1])
 end
 local strings = tonumber(ARGV[at])
 for i = 1, strings do
-  local there = redis.call('GET', KEYS[3 + hashes + i])
+  local there = redis.call('GET', KEYS[6 + hashes + i])
   if there and there ~= ARGV[at + i] then return {'conflict'} end
 end
 
 redis.call('HSET', KEYS[1], 'config', ARGV[3])
+redis.call('SADD', KEYS[6], ARGV[2])
 at = 5
 for i = 1, hashes do
   local fields = tonumber(ARGV[at + 1])
-  redis.call('HSET', KEYS[3 + i], unpack(ARGV, at + 2, at + 1 + fields))
+  redis.call('HSET', KEYS[6 + i], unpack(ARGV, at + 2, at + 1 + fields))
   at = at + 2 + fields
 end
 for i = 1, strings do
-  redis.call('SET', KEYS[3 + hashes + i], ARGV[at + i])
+  redis.call('SET', KEYS[6 + hashes + i], ARGV[at + i])
 end
 at = at + strings + 1
 local events = tonumber(ARGV[at])
 at = at + 1
 for i = 1, events do
-  append_event(KEYS[1], KEYS[2], ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4])
+  append_event(KEYS[1], KEYS[2], KEYS[4], KEYS[5], ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4])
   at = at + 5
 end
 local entries = tonumber(ARGV[at])

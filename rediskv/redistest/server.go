@@ -126,6 +126,18 @@ func (s *Server) Stop() {
 	}
 }
 
+// Command sends one command beside the clients under test, in a cluster to the
+// node of its key. An answer that is an error is returned.
+func (s *Server) Command(command ...any) error {
+	hosts := strings.Split(strings.TrimPrefix(s.URL, "redis://"), ",")
+	for i, h := range hosts {
+		hosts[i], _, _ = strings.Cut(h, "/")
+	}
+	c := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: hosts})
+	defer c.Close()
+	return c.Do(context.Background(), command...).Err()
+}
+
 func (s *Server) do(addr string, command ...any) error {
 	client := redis.NewClient(nodeOptions(addr))
 	defer client.Close()

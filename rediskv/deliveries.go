@@ -1,0 +1,237 @@
+package rediskv
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// deliveryLifetime is how long a delivery and its attempts are kept once it is
+// done (interface §8).
+const deliveryLifetime = 30 * 24 * time.Hour
+
+// DeliveryQuery selects deliveries, the newest first; empty members select all.
+// After is the position of the last one that was looked at, 0 at the start.
+type DeliveryQuery struct {
+	States    []tollgate.DeliveryState
+	EventType string
+	After     int64
+	Limit     int
+}
+
+// Deliveries returns one page of an endpoint's deliveries and the position to
+// go on from.
+func (s *Store) Deliveries(ctx context.Context, c Caller, webhook string, q DeliveryQuery) (rows []tollgate.Delivery, next int64, more bool, err error) {
+	k := s.space(c.Organization)
+	if _, err := s.Webhook(ctx, c, webhook); err != nil {
+		return nil, 0, false, err
+	}
+	next = q.After
+	for looked := 0; looked < scanLimit; {
+		ids, found, err := s.scanDeliveries(ctx, k, webhook, next)
+		if err != nil {
+			return nil, 0, false, err
+		}
+		for i, f := range found {
+			if len(f) > 0 {
+				d := deliveryOf(ids[i].id, webhook, f)
+				if (len(q.States) == 0 || slices.Contains(q.States, d.State)) && (q.EventType == "" || q.EventType == string(d.EventType)) {
+					if len(rows) == q.Limit {
+						return rows, next, true, nil
+					}
+					rows = append(rows, d)
+				}
+			}
+			next = ids[i].position
+		}
+		if len(ids) < scanBatch {
+			return rows, next, false, nil
+		}
+		looked += len(ids)
+	}
+	return rows, next, true, nil
+}
+
+func (s *Store) scanDeliveries(ctx context.Context, k space, webhook string, after int64) (ids []indexed, found []fields, err error) {
+	err = s.timed(ctx, "read_deliveries", func(ctx context.Context) error {
+		last := "+inf"
+		if after != 0 {
+			last = strconv.FormatInt(after-1, 10)
+		}
+		members, err := s.client.ZRevRangeByScoreWithScores(ctx, k.deliveries(webhook), &redis.ZRangeBy{Min: "-inf", Max: last, Count: scanBatch}).Result()
+		if err != nil || len(members) == 0 {
+			return err
+		}
+		pipe := s.client.Pipeline()
+		var replies []*redis.MapStringStringCmd
+		for _, m := range members {
+			id, _ := m.Member.(string)
+			ids = append(ids, indexed{id, int64(m.Score)})
+			replies = append(replies, pipe.HGetAll(ctx, k.object(id)))
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return err
+		}
+		for _, r := range replies {
+			found = append(found, r.Val())
+		}
+		return nil
+	})
+	return ids, found, err
+}
+
+// Delivery reads one delivery of an endpoint.
+func (s *Store) Delivery(ctx context.Context, c Caller, webhook, id string) (*tollgate.Delivery, error) {
+	k := s.space(c.Organization)
+	if _, err := s.Webhook(ctx, c, webhook); err != nil {
+		return nil, err
+	}
+	if !strings.HasPrefix(id, tollgate.PrefixDelivery) {
+		return nil, notFound()
+	}
+	found, err := s.readHashes(ctx, "read_delivery", k.object(id))
+	if err != nil {
+		return nil, err
+	}
+	if found[0]["we"] != webhook {
+		return nil, notFound()
+	}
+	d := deliveryOf(id, webhook, found[0])
+	return &d, nil
+}
+
+func deliveryOf(id, webhook string, f fields) tollgate.Delivery {
+	d := tollgate.Delivery{
+		Object: "delivery", ID: id, CreatedAt: f.instant("crt"), WebhookID: webhook, EventID: f["evt"], EventType: tollgate.EventType(f["et"]),
+		State: tollgate.DeliveryState(f["st"]), AttemptCount: int(f.int("n")), NextAttemptAt: f.instant("nat"), LastAttemptAt: f.instant("lat"),
+		CompletedAt: f.instant("cat"), FailureReason: f.optional("why"), ReplayCount: int(f.int("rc")),
+	}
+	if code := int(f.int("code")); code != 0 {
+		d.LastStatusCode = &code
+	}
+	return d
+}
+
+// Attempts lists a delivery's attempts from the first, those after the first
+// after ones. The one being made now is not among them.
+func (s *Store) Attempts(ctx context.Context, c Caller, webhook, delivery string, after, limit int) (rows []jsontext.Value, more bool, err error) {
+	d, err := s.Delivery(ctx, c, webhook, delivery)
+	if err != nil {
+		return nil, false, err
+	}
+	k := s.space(c.Organization)
+	last := d.AttemptCount
+	if d.State == tollgate.DeliverySending {
+		last--
+	}
+	var numbers []string
+	for n := after + 1; n <= min(last, after+limit); n++ {
+		numbers = append(numbers, strconv.Itoa(n))
+	}
+	if len(numbers) == 0 {
+		return nil, false, nil
+	}
+	err = s.timed(ctx, "read_attempts", func(ctx context.Context) error {
+		values, err := s.client.HMGet(ctx, k.attempts(delivery), numbers...).Result()
+		for _, v := range values {
+			if text, ok := v.(string); ok {
+				rows = append(rows, jsontext.Value(text))
+			}
+		}
+		return err
+	})
+	return rows, last > after+limit, err
+}
+
+// ReplayDelivery queues a delivery again that is done; the replay is linked to
+// it. CodeDeliveryInProgress while it is on its way.
+func (s *Store) ReplayDelivery(ctx context.Context, c Caller, idem *Idempotency, webhook, delivery string, r tollgate.Replay, ans Answer) (Result, error) {
+	d, err := s.Delivery(ctx, c, webhook, delivery)
+	if err != nil {
+		return Result{}, err
+	}
+	doc, err := json.Marshal(r, json.Deterministic(true))
+	if err != nil {
+		return Result{}, fmt.Errorf("replay: %w", err)
+	}
+	var f pairs
+	f.set("json", string(doc))
+	e, err := tollgate.NewEvent(s.Mint(tollgate.PrefixEvent), tollgate.DeliveryReplayed, s.Now(), c.Organization, "", c.Request.ID, struct {
+		DeliveryID string  `json:"delivery_id"`
+		ReplayID   string  `json:"replay_id"`
+		WebhookID  string  `json:"webhook_id"`
+		EventID    string  `json:"event_id"`
+		Reason     *string `json:"reason"`
+	}{d.ID, r.ID, webhook, d.EventID, r.Reason})
+	if err != nil {
+		return Result{}, err
+	}
+	q := requeueing{trigger: tollgate.TriggeredByReplay, replay: r.ID, object: r.ID, fields: f, event: &e, audit: "delivery.replay", deliveries: []tollgate.Delivery{*d}}
+	outcome, rest, err := s.requeue(ctx, c, idem, webhook, q, ans)
+	if err != nil {
+		return Result{}, err
+	}
+	if outcome == "busy" {
+		return Result{}, &tollgate.Error{Code: tollgate.CodeDeliveryInProgress, Message: "The delivery is on its way; it can be replayed when it is done."}
+	}
+	return result(outcome, rest, ans)
+}
+
+// requeueing is a set of deliveries to queue again.
+type requeueing struct {
+	trigger    tollgate.AttemptTrigger
+	replay     string
+	object     string // the replay or recovery that it belongs to
+	fields     pairs
+	event      *tollgate.Event
+	audit      string
+	job        string
+	deliveries []tollgate.Delivery
+}
+
+func (s *Store) requeue(ctx context.Context, c Caller, idem *Idempotency, webhook string, q requeueing, ans Answer) (string, []any, error) {
+	k := s.space(c.Organization)
+	operation := s.Mint("")
+	grant, version := c.grant(k)
+	record, print, stored := k.sequences(), "", ""
+	if idem != nil {
+		record, print, stored = k.idempotency(*idem), idem.Fingerprint, ans.record(operation, idem.Fingerprint)
+	}
+	var head, tail, auditHead, auditTail []byte
+	var err error
+	eventID, eventType := "", ""
+	if q.event != nil {
+		eventID, eventType = q.event.ID, string(q.event.Type)
+		if head, tail, err = q.event.Split(); err != nil {
+			return "", nil, err
+		}
+	}
+	if q.audit != "" {
+		if auditHead, auditTail, err = s.entry(c, q.audit, "succeeded", "", "webhook_endpoint", webhook); err != nil {
+			return "", nil, err
+		}
+	}
+	keys := []string{
+		grant, record, k.object(webhook), k.queue(webhook), k.open(webhook), k.ready, k.sequences(), k.events(), k.audit(), k.dispatch,
+		k.webhooks(), k.object(q.object), k.jobs,
+	}
+	args := append([]any{
+		operation, version, print, idempotencyLifetime.Milliseconds(), stored, int64(s.Now()), k.org + "/" + webhook, string(q.trigger), q.replay,
+		head, tail, eventID, eventType, auditHead, auditTail, q.job, len(q.fields),
+	}, q.fields...)
+	for _, d := range q.deliveries {
+		at, _ := tollgate.IDTime(d.EventID)
+		keys = append(keys, k.object(d.ID), k.attempts(d.ID))
+		args = append(args, d.ID, at.UnixMilli())
+	}
+	return s.run(ctx, scriptRequeue, keys, args)
+}

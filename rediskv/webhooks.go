@@ -1,0 +1,217 @@
+package rediskv
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// MaxWebhooks is how many endpoints an organization can have.
+const MaxWebhooks = 100
+
+// Endpoint is a webhook endpoint with its encrypted keys and its health.
+type Endpoint struct {
+	tollgate.WebhookEndpoint
+	Sealed      []SealedKey
+	Revision    int64
+	LastSuccess tollgate.Instant // zero: never
+	Failures    int64            // deliveries given up since then
+}
+
+// SealedKey is a signing key's secret, encrypted for its endpoint, version and
+// scheme.
+type SealedKey struct {
+	Version int                      `json:"version"`
+	Scheme  tollgate.SignatureScheme `json:"scheme"`
+	Secret  []byte                   `json:"secret"`
+}
+
+// wanted is what the fan-out has to know of an endpoint.
+type wanted struct {
+	Status             string   `json:"status"`
+	EventTypes         []string `json:"event_types"`
+	MerchantAccountIDs []string `json:"merchant_account_ids"`
+}
+
+// CreateWebhook writes a new endpoint. CodeParameterInvalid when there are
+// MaxWebhooks already.
+func (s *Store) CreateWebhook(ctx context.Context, c Caller, idem *Idempotency, w Endpoint, ans Answer) (Result, error) {
+	w.Revision = 0
+	return s.putWebhook(ctx, c, idem, w, tollgate.WebhookCreated, ans)
+}
+
+// ChangeWebhook writes an endpoint that was read at w.Revision; event says what
+// changed. ErrConflict when it has changed since.
+func (s *Store) ChangeWebhook(ctx context.Context, c Caller, idem *Idempotency, w Endpoint, event tollgate.EventType, ans Answer) (Result, error) {
+	return s.putWebhook(ctx, c, idem, w, event, ans)
+}
+
+// DeleteWebhook removes an endpoint that was read at w.Revision. A job cancels
+// what is still to be delivered.
+func (s *Store) DeleteWebhook(ctx context.Context, c Caller, w Endpoint) error {
+	_, err := s.putWebhook(ctx, c, nil, w, tollgate.WebhookDeleted, Answer{})
+	return err
+}
+
+// DisableWebhook ends deliveries to an endpoint on the service's own account.
+func (s *Store) DisableWebhook(ctx context.Context, org, id, reason string) error {
+	clock := Caller{Organization: org}
+	for {
+		w, err := s.Webhook(ctx, clock, id)
+		if gone(err) {
+			return nil
+		}
+		if err != nil || w.Status != tollgate.WebhookActive {
+			return err
+		}
+		w.Status, w.DisabledReason, w.UpdatedAt = tollgate.WebhookDisabledStatus, &reason, s.Now()
+		_, err = s.ChangeWebhook(ctx, clock, nil, *w, tollgate.WebhookDisabled, Answer{})
+		if !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+}
+
+func (s *Store) putWebhook(ctx context.Context, c Caller, idem *Idempotency, w Endpoint, event tollgate.EventType, ans Answer) (Result, error) {
+	k := s.space(c.Organization)
+	w.Secret = "" // shown once, kept sealed
+	operation := s.Mint("")
+	grant, version := c.grant(k)
+	record, print, stored := k.sequences(), "", ""
+	if idem != nil {
+		record, print, stored = k.idempotency(*idem), idem.Fingerprint, ans.record(operation, idem.Fingerprint)
+	}
+	if ans.Status != 0 {
+		c.Request.Status = ans.Status
+	}
+	doc, err := json.Marshal(w.WebhookEndpoint, json.Deterministic(true))
+	if err != nil {
+		return Result{}, fmt.Errorf("webhook %s: %w", w.ID, err)
+	}
+	keys, err := json.Marshal(w.Sealed)
+	if err != nil {
+		return Result{}, fmt.Errorf("webhook %s: %w", w.ID, err)
+	}
+	directory, err := json.Marshal(wanted{w.Status, w.EventTypes, w.MerchantAccountIDs})
+	if err != nil {
+		return Result{}, fmt.Errorf("webhook %s: %w", w.ID, err)
+	}
+	job, expected := "", ""
+	if event == tollgate.WebhookDeleted {
+		directory, job = nil, "cancel/"+k.org+"/"+w.ID+"/"
+	}
+	if w.Revision != 0 {
+		expected = strconv.FormatInt(w.Revision, 10)
+	}
+	e, err := tollgate.NewEvent(s.Mint(tollgate.PrefixEvent), event, s.Now(), k.org, "", c.Request.ID, struct {
+		WebhookID      string  `json:"webhook_id"`
+		Status         string  `json:"status"`
+		DisabledReason *string `json:"disabled_reason"`
+	}{w.ID, w.Status, w.DisabledReason})
+	if err != nil {
+		return Result{}, err
+	}
+	head, tail, err := e.Split()
+	if err != nil {
+		return Result{}, err
+	}
+	auditHead, auditTail, err := s.entry(c, string(event), "succeeded", "", "webhook_endpoint", w.ID)
+	if err != nil {
+		return Result{}, err
+	}
+	var f pairs
+	f.int("v", w.Revision+1)
+	f.set("json", string(doc))
+	f.set("keys", string(keys))
+	args := append([]any{
+		operation, version, print, idempotencyLifetime.Milliseconds(), stored, expected, w.ID, directory, int64(s.Now()),
+		k.org + "/" + w.ID, job, MaxWebhooks, head, tail, e.ID, string(e.Type), auditHead, auditTail, w.Status, len(f),
+	}, f...)
+	outcome, rest, err := s.run(ctx, scriptPutWebhook, []string{
+		grant, record, k.object(w.ID), k.webhooks(), k.sequences(), k.events(), k.audit(), k.dispatch, k.ready, k.queue(w.ID), k.jobs,
+	}, args)
+	if err != nil {
+		return Result{}, err
+	}
+	if outcome == "full" {
+		return Result{}, &tollgate.Error{Code: tollgate.CodeParameterInvalid, Message: fmt.Sprintf("An organization has at most %d webhook endpoints.", MaxWebhooks)}
+	}
+	return result(outcome, rest, ans)
+}
+
+// Webhook reads an endpoint.
+func (s *Store) Webhook(ctx context.Context, c Caller, id string) (*Endpoint, error) {
+	k := s.space(c.Organization)
+	if err := s.checkGrant(ctx, c, k); err != nil {
+		return nil, err
+	}
+	return s.endpoint(ctx, k, id)
+}
+
+func (s *Store) endpoint(ctx context.Context, k space, id string) (*Endpoint, error) {
+	if !strings.HasPrefix(id, tollgate.PrefixWebhook) {
+		return nil, notFound()
+	}
+	found, err := s.readHashes(ctx, "read_webhook", k.object(id))
+	if err != nil {
+		return nil, err
+	}
+	return endpointOf(found[0])
+}
+
+func endpointOf(f fields) (*Endpoint, error) {
+	w := &Endpoint{Revision: f.int("v"), LastSuccess: f.instant("ok"), Failures: f.int("fail")}
+	if err := decode(f["json"], &w.WebhookEndpoint, f["keys"], &w.Sealed); err != nil {
+		return nil, fmt.Errorf("webhook: %w", err)
+	}
+	return w, nil
+}
+
+// Webhooks lists endpoints by id, those after one.
+func (s *Store) Webhooks(ctx context.Context, c Caller, after string, limit int) (rows []Endpoint, more bool, err error) {
+	k := s.space(c.Organization)
+	if err := s.checkGrant(ctx, c, k); err != nil {
+		return nil, false, err
+	}
+	err = s.timed(ctx, "read_webhooks", func(ctx context.Context) error {
+		ids, err := s.client.HKeys(ctx, k.webhooks()).Result()
+		if err != nil {
+			return err
+		}
+		ids = slices.DeleteFunc(ids, func(id string) bool { return id == "v" || cmp.Compare(id, after) <= 0 })
+		slices.Sort(ids)
+		more = len(ids) > limit
+		pipe := s.client.Pipeline()
+		var replies []*redis.MapStringStringCmd
+		for _, id := range ids[:min(limit, len(ids))] {
+			replies = append(replies, pipe.HGetAll(ctx, k.object(id)))
+		}
+		if len(replies) == 0 {
+			return nil
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return err
+		}
+		for _, r := range replies {
+			if len(r.Val()) == 0 {
+				continue // deleted meanwhile
+			}
+			w, err := endpointOf(r.Val())
+			if err != nil {
+				return err
+			}
+			rows = append(rows, *w)
+		}
+		return nil
+	})
+	return rows, more, err
+}

@@ -1,0 +1,527 @@
+package rediskv_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/redistest"
+)
+
+// lease is how long work is leased in these tests.
+const lease = 30 * time.Second
+
+func (f *fixture) endpoint(t testing.TB, types ...string) *rediskv.Endpoint {
+	t.Helper()
+	w := rediskv.Endpoint{WebhookEndpoint: tollgate.WebhookEndpoint{
+		Object: "webhook_endpoint", ID: f.Mint(tollgate.PrefixWebhook), CreatedAt: f.Now(), UpdatedAt: f.Now(), URL: "https://shop.example/hooks",
+		Status: tollgate.WebhookActive, EventTypes: types, SignatureScheme: tollgate.SignatureV1, SchemaVersion: tollgate.SchemaVersion,
+		SigningKeys: []tollgate.SigningKey{{Version: 1, Scheme: tollgate.SignatureV1, CreatedAt: f.Now()}}, Secret: "whsec_never_kept",
+	}, Sealed: []rediskv.SealedKey{{Version: 1, Scheme: tollgate.SignatureV1, Secret: []byte{1, 2, 3}}}}
+	if _, err := f.CreateWebhook(t.Context(), f.caller, nil, w, rediskv.Answer{Status: 201}); err != nil {
+		t.Fatal(err)
+	}
+	return f.webhook(t, w.ID)
+}
+
+func (f *fixture) webhook(t testing.TB, id string) *rediskv.Endpoint {
+	t.Helper()
+	w, err := f.Webhook(t.Context(), f.caller, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// partition is the one in which the organization lives; the store does not
+// say, so all are tried.
+func (f *fixture) fanOut(t testing.TB, consumer string) (events int) {
+	t.Helper()
+	for p := range f.Partitions() {
+		if f.skip(t, p) {
+			continue
+		}
+		for {
+			n, err := f.FanOut(t.Context(), p, consumer, time.Millisecond)
+			if err != nil {
+				t.Fatal(err)
+			}
+			events += n
+			if n == 0 {
+				break
+			}
+		}
+	}
+	return events
+}
+
+// skip tells partitions that are not the fixture's.
+func (f *fixture) skip(t testing.TB, partition int) bool {
+	t.Helper()
+	if f.tag == "" {
+		_, key := f.raw(t)
+		f.tag, _, _ = strings.Cut(key, ":")
+	}
+	return f.tag != fmt.Sprintf("{p%02d}", partition)
+}
+
+func (f *fixture) take(t testing.TB, slots int) (work []rediskv.Work) {
+	t.Helper()
+	for p := range f.Partitions() {
+		if f.skip(t, p) {
+			continue
+		}
+		for {
+			some, _, err := f.TakeDue(t.Context(), p, slots, lease)
+			if err != nil {
+				t.Fatal(err)
+			}
+			some = slices.DeleteFunc(some, func(w rediskv.Work) bool { return w.Organization != f.caller.Organization })
+			work = append(work, some...)
+			if slots -= len(some); len(some) == 0 || slots <= 0 {
+				return work
+			}
+		}
+	}
+	return work
+}
+
+func (f *fixture) record(t testing.TB, w rediskv.Work, o rediskv.Outcome) (late bool) {
+	t.Helper()
+	a := tollgate.Attempt{
+		Object: "attempt", ID: w.AttemptID, CreatedAt: w.StartedAt, DeliveryID: w.DeliveryID, Number: w.Number, Trigger: w.Trigger,
+		Status: tollgate.AttemptSucceeded, StartedAt: w.StartedAt, URL: w.Endpoint.URL, NextAttemptAt: o.Next,
+	}
+	if o.State != tollgate.DeliverySucceeded {
+		a.Status = tollgate.AttemptFailed
+	}
+	if w.ReplayID != "" {
+		a.ReplayID = &w.ReplayID
+	}
+	late, _, _, err := f.RecordAttempt(t.Context(), w, a, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return late
+}
+
+var succeeded = rediskv.Outcome{State: tollgate.DeliverySucceeded, StatusCode: 200}
+
+func (f *fixture) delivery(t testing.TB, w rediskv.Work) *tollgate.Delivery {
+	t.Helper()
+	d, err := f.Delivery(t.Context(), f.caller, w.Endpoint.ID, w.DeliveryID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (f *fixture) attempts(t testing.TB, w rediskv.Work) (list []tollgate.Attempt) {
+	t.Helper()
+	rows, more, err := f.Attempts(t.Context(), f.caller, w.Endpoint.ID, w.DeliveryID, 0, 100)
+	if err != nil || more {
+		t.Fatal(more, err)
+	}
+	for _, r := range rows {
+		var a tollgate.Attempt
+		if err := json.Unmarshal(r, &a); err != nil {
+			t.Fatalf("%s: %v", r, err)
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+func TestDeliveryOfEachEventToEachEndpoint(t *testing.T) {
+	f := newFixture(t)
+	f.create(t, eur(50), tollgate.CaptureManual) // before there was an endpoint
+	all, captured := f.endpoint(t), f.endpoint(t, "payment.captured")
+	p := f.create(t, eur(100), tollgate.CaptureManual)
+	if err := f.capture(t.Context(), p.ID, 100, true); err != nil {
+		t.Fatal(err)
+	}
+	if n := f.fanOut(t, "a"); n != 2 {
+		t.Errorf("%d events were handed over", n)
+	}
+	if n := f.fanOut(t, "a"); n != 0 {
+		t.Errorf("%d events were handed over again", n)
+	}
+	work := f.take(t, 100)
+	if len(work) != 3 {
+		t.Fatalf("%d deliveries", len(work))
+	}
+	for _, w := range work {
+		var e tollgate.Event
+		if err := json.Unmarshal(w.Body, &e); err != nil || e.ID != w.EventID || e.Type != w.EventType || w.Number != 1 || w.Run != 1 || w.Died {
+			t.Errorf("%+v: %s %v", w, w.Body, err)
+		}
+		if d := f.delivery(t, w); d.State != tollgate.DeliverySending || d.AttemptCount != 1 {
+			t.Errorf("while sending: %+v", d)
+		}
+		if list := f.attempts(t, w); len(list) != 0 {
+			t.Errorf("the attempt being made is listed: %+v", list)
+		}
+		if f.record(t, w, succeeded) {
+			t.Error("late")
+		}
+		if d := f.delivery(t, w); d.State != tollgate.DeliverySucceeded || *d.LastStatusCode != 200 || d.CompletedAt == 0 || d.FailureReason != nil {
+			t.Errorf("after success: %+v", d)
+		}
+	}
+	if more := f.take(t, 100); len(more) != 0 {
+		t.Errorf("%d deliveries after all succeeded", len(more))
+	}
+	for w, want := range map[*rediskv.Endpoint]int{all: 2, captured: 1} {
+		rows, _, more, err := f.Deliveries(t.Context(), f.caller, w.ID, rediskv.DeliveryQuery{Limit: 10})
+		if err != nil || more || len(rows) != want {
+			t.Errorf("%d deliveries, more %v, %v; want %d", len(rows), more, err, want)
+		}
+		if got := f.webhook(t, w.ID); got.LastSuccess == 0 || got.Secret != "" {
+			t.Errorf("endpoint: %+v", got)
+		}
+	}
+}
+
+func TestRetriesLeasesAndLateAnswers(t *testing.T) {
+	f := newFixture(t)
+	f.endpoint(t)
+	f.create(t, eur(100), tollgate.CaptureManual)
+	f.fanOut(t, "a")
+	first := f.take(t, 10)[0]
+	next := f.Now().Add(5 * time.Second)
+	f.record(t, first, rediskv.Outcome{State: tollgate.DeliveryRetrying, Next: next, StatusCode: 500, Reason: "status_500"})
+	if d := f.delivery(t, first); d.State != tollgate.DeliveryRetrying || d.NextAttemptAt != next || *d.FailureReason != "status_500" {
+		t.Errorf("retrying: %+v", d)
+	}
+	if early := f.take(t, 10); len(early) != 0 {
+		t.Error("taken before its time")
+	}
+	f.clock.advance(5 * time.Second)
+	second := f.take(t, 10)[0]
+	if second.Number != 2 || second.Run != 2 {
+		t.Errorf("second attempt: %+v", second)
+	}
+	// Its worker dies; after the lease another one has it, at no cost of a retry.
+	f.clock.advance(lease)
+	third := f.take(t, 10)[0]
+	if third.Number != 3 || third.Run != 2 || !third.Died {
+		t.Errorf("after the lease: %+v", third)
+	}
+	// The dead one comes back: recorded, and nothing moves.
+	if !f.record(t, second, succeeded) {
+		t.Error("a late answer counted")
+	}
+	if d := f.delivery(t, third); d.State != tollgate.DeliverySending || d.AttemptCount != 3 {
+		t.Errorf("after a late answer: %+v", d)
+	}
+	f.record(t, third, rediskv.Outcome{State: tollgate.DeliveryFailed, StatusCode: 500, Reason: "status_500"})
+	list := f.attempts(t, third)
+	for i, want := range []tollgate.AttemptStatus{tollgate.AttemptFailed, tollgate.AttemptSucceeded, tollgate.AttemptFailed} {
+		if list[i].Number != i+1 || list[i].Status != want || list[i].Trigger != tollgate.TriggeredBySchedule {
+			t.Errorf("attempt %d: %+v", i+1, list[i])
+		}
+	}
+	if got := f.webhook(t, third.Endpoint.ID); got.Failures != 1 {
+		t.Errorf("%d given up", got.Failures)
+	}
+}
+
+func TestDeadAttemptStaysUnknown(t *testing.T) {
+	f := newFixture(t)
+	f.endpoint(t)
+	f.create(t, eur(100), tollgate.CaptureManual)
+	f.fanOut(t, "a")
+	dead := f.take(t, 10)[0]
+	f.clock.advance(lease)
+	w := f.take(t, 10)[0]
+	f.record(t, w, succeeded)
+	list := f.attempts(t, w)
+	if len(list) != 2 || list[0].Status != tollgate.AttemptUnknown || list[0].ID != dead.AttemptID || list[0].URL == "" || list[1].Status != tollgate.AttemptSucceeded {
+		t.Errorf("%+v", list)
+	}
+}
+
+func TestCapsShrinkAndGrow(t *testing.T) {
+	f := newFixture(t)
+	f.endpoint(t)
+	for range 40 {
+		f.create(t, eur(100), tollgate.CaptureManual)
+	}
+	f.fanOut(t, "a")
+	work := f.take(t, 100)
+	if len(work) != 8 {
+		t.Fatalf("a new endpoint gets %d at once", len(work))
+	}
+	for _, w := range work[:2] {
+		f.record(t, w, succeeded)
+	}
+	if grown := f.take(t, 100); len(grown) != 26 { // 32 at once, 6 under way
+		t.Errorf("after two successes %d more", len(grown))
+	}
+	f.record(t, work[2], rediskv.Outcome{State: tollgate.DeliveryRetrying, Next: f.Now().Add(time.Minute), Pause: f.Now().Add(time.Minute), StatusCode: 503})
+	if paused := f.take(t, 100); len(paused) != 0 {
+		t.Errorf("%d taken from a paused endpoint", len(paused))
+	}
+	f.clock.advance(2 * time.Minute) // all leases are over as well
+	left := f.take(t, 100)
+	if len(left) != 1 {
+		t.Fatalf("%d taken at once from an endpoint that failed", len(left))
+	}
+	// The workers of all the others died; everything is delivered all the same.
+	for len(left) > 0 {
+		for _, w := range left {
+			f.record(t, w, succeeded)
+		}
+		left = f.take(t, 100)
+	}
+	rows, _, _, err := f.Deliveries(t.Context(), f.caller, work[0].Endpoint.ID, rediskv.DeliveryQuery{Limit: 100})
+	if err != nil || len(rows) != 40 {
+		t.Fatalf("%d deliveries, %v", len(rows), err)
+	}
+	for _, d := range rows {
+		if d.State != tollgate.DeliverySucceeded {
+			t.Errorf("%+v", d)
+		}
+	}
+}
+
+func TestHeldReplayedRecovered(t *testing.T) {
+	f := newFixture(t)
+	w := f.endpoint(t)
+	since := f.Now()
+	f.create(t, eur(100), tollgate.CaptureManual)
+	f.fanOut(t, "a")
+	done := f.take(t, 1)[0]
+	f.record(t, done, succeeded)
+	if err := f.DisableWebhook(t.Context(), f.caller.Organization, w.ID, "gone"); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.webhook(t, w.ID); got.Status != tollgate.WebhookDisabledStatus || *got.DisabledReason != "gone" || got.Revision != 2 {
+		t.Errorf("disabled: %+v", got)
+	}
+	f.clock.advance(time.Second)
+	f.create(t, eur(200), tollgate.CaptureManual)
+	f.fanOut(t, "a")
+	if n := f.take(t, 10); len(n) != 0 {
+		t.Errorf("%d taken from a disabled endpoint", len(n))
+	}
+	held, _, _, err := f.Deliveries(t.Context(), f.caller, w.ID, rediskv.DeliveryQuery{States: []tollgate.DeliveryState{tollgate.DeliveryHeld}, Limit: 10})
+	if err != nil || len(held) != 1 {
+		t.Fatalf("held: %v %v", held, err)
+	}
+	enabled := *f.webhook(t, w.ID)
+	enabled.Status, enabled.DisabledReason = tollgate.WebhookActive, nil
+	if _, err := f.ChangeWebhook(t.Context(), f.caller, nil, enabled, tollgate.WebhookEnabled, rediskv.Answer{Status: 200}); err != nil {
+		t.Fatal(err)
+	}
+	if n := f.take(t, 10); len(n) != 0 {
+		t.Errorf("%d held deliveries sent unasked", len(n))
+	}
+
+	recovery := tollgate.Recovery{Object: "recovery", ID: f.Mint(tollgate.PrefixRecovery), CreatedAt: f.Now(), WebhookID: w.ID, Since: since}
+	if _, err := f.Recover(t.Context(), f.caller, nil, w.ID, recovery, rediskv.Answer{Status: 202}); err != nil {
+		t.Fatal(err)
+	}
+	f.jobs(t)
+	r, err := f.Recovery(t.Context(), f.caller, w.ID, recovery.ID)
+	if err != nil || r.State != "succeeded" || r.Queued != 1 || r.Looked < 1 || r.CompletedAt == 0 {
+		t.Errorf("recovery: %+v %v", r, err)
+	}
+	recovered := f.take(t, 10)
+	if len(recovered) != 1 || recovered[0].Trigger != tollgate.TriggeredByRecovery || recovered[0].DeliveryID != held[0].ID {
+		t.Fatalf("recovered: %+v", recovered)
+	}
+	replay := tollgate.Replay{Object: "replay", ID: f.Mint("rpl_"), DeliveryID: recovered[0].DeliveryID, WebhookID: w.ID}
+	again := func(work rediskv.Work) error {
+		_, err := f.ReplayDelivery(t.Context(), f.caller, nil, w.ID, work.DeliveryID, replay, rediskv.Answer{Status: 202})
+		return err
+	}
+	if err := again(recovered[0]); code(err) != string(tollgate.CodeDeliveryInProgress) {
+		t.Errorf("replay of what is on its way: %v", err)
+	}
+	f.record(t, recovered[0], succeeded)
+	if err := again(done); err != nil {
+		t.Fatal(err)
+	}
+	replayed := f.take(t, 10)
+	if len(replayed) != 1 || replayed[0].Trigger != tollgate.TriggeredByReplay || replayed[0].ReplayID != replay.ID || replayed[0].Number != 2 ||
+		replayed[0].Run != 1 || string(replayed[0].Body) != string(done.Body) {
+		t.Fatalf("replayed: %+v", replayed)
+	}
+	f.record(t, replayed[0], succeeded)
+	if list := f.attempts(t, done); len(list) != 2 || list[0].ReplayID != nil || *list[1].ReplayID != replay.ID {
+		t.Errorf("attempts: %+v", list)
+	}
+	if d := f.delivery(t, done); d.ReplayCount != 1 || d.State != tollgate.DeliverySucceeded {
+		t.Errorf("after the replay: %+v", d)
+	}
+}
+
+func (f *fixture) jobs(t testing.TB) {
+	t.Helper()
+	for p := range f.Partitions() {
+		for range 3 {
+			if f.skip(t, p) {
+				continue
+			}
+			if _, err := f.RunJobs(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestDeletedEndpoint(t *testing.T) {
+	f := newFixture(t)
+	w := f.endpoint(t)
+	f.create(t, eur(100), tollgate.CaptureManual)
+	f.fanOut(t, "a")
+	work := f.take(t, 1)[0]
+	if err := f.DeleteWebhook(t.Context(), f.caller, *f.webhook(t, w.ID)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Webhook(t.Context(), f.caller, w.ID); code(err) != string(tollgate.CodeNotFound) {
+		t.Errorf("read after deletion: %v", err)
+	}
+	f.record(t, work, rediskv.Outcome{State: tollgate.DeliveryRetrying, Next: f.Now()})
+	f.create(t, eur(100), tollgate.CaptureManual)
+	f.fanOut(t, "a")
+	if n := f.take(t, 10); len(n) != 0 {
+		t.Errorf("%d deliveries of a deleted endpoint", len(n))
+	}
+	f.jobs(t)
+	c, events := f.raw(t)
+	prefix := strings.TrimSuffix(events, ":events")
+	for _, key := range scanKeys(t, c, prefix+":"+w.ID+"*") {
+		t.Errorf("%s is left", key)
+	}
+	if ttl, err := c.PTTL(t.Context(), prefix+":"+work.DeliveryID).Result(); err != nil || ttl <= 0 {
+		t.Errorf("the canceled delivery expires in %v, %v", ttl, err)
+	}
+}
+
+func TestChangeWebhookComparesRevisions(t *testing.T) {
+	f := newFixture(t)
+	w := *f.endpoint(t)
+	w.URL = "https://a.example/"
+	if _, err := f.ChangeWebhook(t.Context(), f.caller, nil, w, tollgate.WebhookUpdated, rediskv.Answer{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.ChangeWebhook(t.Context(), f.caller, nil, w, tollgate.WebhookUpdated, rediskv.Answer{}); !errors.Is(err, rediskv.ErrConflict) {
+		t.Errorf("from an old revision: %v", err)
+	}
+	for range rediskv.MaxWebhooks - 1 {
+		f.endpoint(t)
+	}
+	w.ID = f.Mint(tollgate.PrefixWebhook)
+	if _, err := f.CreateWebhook(t.Context(), f.caller, nil, w, rediskv.Answer{}); code(err) != string(tollgate.CodeParameterInvalid) {
+		t.Errorf("one endpoint too many: %v", err)
+	}
+	rows, more, err := f.Webhooks(t.Context(), f.caller, "", 60)
+	if err != nil || !more || len(rows) != 60 {
+		t.Fatalf("%d endpoints, more %v, %v", len(rows), more, err)
+	}
+	rest, more, err := f.Webhooks(t.Context(), f.caller, rows[59].ID, 60)
+	if err != nil || more || len(rest) != rediskv.MaxWebhooks-60 {
+		t.Errorf("%d more, more %v, %v", len(rest), more, err)
+	}
+}
+
+// The group is destroyed and workers come and go: every event gets its one
+// delivery.
+func TestFanOutSurvives(t *testing.T) {
+	server := redistest.Fresh(t)
+	f := newFixtureAt(t, server.URL)
+	w := f.endpoint(t)
+	const events = 60
+	var g sync.WaitGroup
+	for range 3 {
+		g.Go(func() {
+			for range events / 3 {
+				f.create(t, eur(100), tollgate.CaptureManual)
+			}
+		})
+	}
+	f.fanOut(t, "a")
+	c, key := f.raw(t)
+	group := strings.Split(key, ":")[0] + ":dispatch"
+	if err := c.XGroupDestroy(t.Context(), group, "workers").Err(); err != nil {
+		t.Fatal(err)
+	}
+	g.Wait()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		f.fanOut(t, "b")
+		f.fanOut(t, "c")
+		rows, _, _, err := f.Deliveries(t.Context(), f.caller, w.ID, rediskv.DeliveryQuery{Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := map[string]bool{}
+		for _, d := range rows {
+			ids[d.EventID] = true
+		}
+		if len(ids) == events {
+			if len(rows) != events {
+				t.Errorf("%d deliveries of %d events", len(rows), events)
+			}
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d events have a delivery", len(ids), events)
+		}
+	}
+}
+
+func TestTrimKeepsWhatIsNotDelivered(t *testing.T) {
+	f := newFixture(t)
+	f.create(t, eur(100), tollgate.CaptureManual)
+	f.endpoint(t)
+	f.create(t, eur(100), tollgate.CaptureManual)
+	f.fanOut(t, "a")
+	work := f.take(t, 1)[0]
+	f.create(t, eur(100), tollgate.CaptureManual) // not handed over
+	c, key := f.raw(t)
+	length := func() int64 {
+		n, err := c.XLen(t.Context(), key).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	trim := func() {
+		for p := range f.Partitions() {
+			if !f.skip(t, p) {
+				if _, err := f.TrimEvents(t.Context(), p, tollgate.At(time.Now().Add(time.Hour))); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	before := length()
+	trim()
+	if n := length(); n != before {
+		t.Errorf("%d events trimmed with a delivery open", before-n)
+	}
+	f.record(t, work, succeeded)
+	trim()
+	if n := length(); n == 0 {
+		t.Error("an event was trimmed that is still to be handed over")
+	}
+	f.fanOut(t, "a")
+	for _, w := range f.take(t, 10) {
+		f.record(t, w, succeeded)
+	}
+	trim()
+	if n := length(); n != 0 {
+		t.Errorf("%d events are left", n)
+	}
+}
