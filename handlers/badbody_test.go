@@ -71,6 +71,9 @@ func wrongTypes(kind kindOf) []string {
 		delete(all, "bool")
 	case labels:
 		delete(all, "object")
+	case seconds:
+		delete(all, "number")
+	case eventTypes, accountList:
 	default:
 		delete(all, "string")
 	}
@@ -94,6 +97,7 @@ func wrongValues(kind kindOf) (list []wrongValue) {
 			list = append(list, wrongValue{quotedJSON(text), status, code, ""})
 		}
 	}
+	list = wrongForWebhooks(kind)
 	long := strings.Repeat("x", 60000)
 	switch kind {
 	case amount:

@@ -59,7 +59,7 @@ func startBench(b *testing.B, redisURL string) *benched {
 	_, err = store.ApplyConfig(b.Context(), config, false)
 	check(err)
 	s, err := handlers.New(handlers.Config{
-		Store: store, Rules: rules, Keys: keys, IssuerURL: issuer, CursorKey: [32]byte{1}, Clock: time.Now,
+		Store: store, Rules: rules, Keys: keys, IssuerURL: issuer, CursorKey: [32]byte{1}, Clock: time.Now, Vault: newVault(b), Entropy: rand.Reader,
 		Log: slog.New(slog.NewJSONHandler(io.Discard, nil)),
 	})
 	check(err)

@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/julienschmidt/httprouter"
@@ -54,12 +55,21 @@ func (c *call) Write(b []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (c *call) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// pathID is the path parameter of a route that has one.
+// pathID is the first path parameter of a route that has one.
 func (c *call) pathID() string {
 	if len(c.params) == 0 {
 		return ""
 	}
 	return c.params[0].Value
+}
+
+// pathIDs are all path parameters, with slashes between them.
+func (c *call) pathIDs() string {
+	ids := make([]string, len(c.params))
+	for i, p := range c.params {
+		ids[i] = p.Value
+	}
+	return strings.Join(ids, "/")
 }
 
 // caller is who asks, for the store; status is what success will answer.

@@ -101,7 +101,7 @@ func readPage[P any](s *Server, c *call, order string, read func(*queryReader)) 
 		return p, nil
 	}
 	var err error
-	if p.cursor, err = openCursor[P](s.cursors, c.row.Path, c.org, text); err != nil {
+	if p.cursor, err = openCursor[P](s.cursors, c.request.URL.Path, c.org, text); err != nil {
 		return p, err
 	}
 	for name, value := range sent {
@@ -133,7 +133,7 @@ func cursorMismatch(name string) *tollgate.Error {
 // next is the cursor behind position.
 func (p page[P]) next(s *Server, c *call, position P) (string, error) {
 	p.Position = position
-	return sealCursor(s.cursors, c.row.Path, c.org, p.cursor)
+	return sealCursor(s.cursors, c.request.URL.Path, c.org, p.cursor)
 }
 
 // list is the body of every listing (interface §0).

@@ -58,7 +58,7 @@ func (c *call) idempotency(account, operation string, request any) (rediskv.Idem
 		Operation string `json:"operation"`
 		ID        string `json:"id"`
 		Request   any    `json:"request"`
-	}{operation, c.pathID(), request}, json.Deterministic(true))
+	}{operation, c.pathIDs(), request}, json.Deterministic(true))
 	if err != nil {
 		return rediskv.Idempotency{}, fmt.Errorf("fingerprint: %w", err)
 	}

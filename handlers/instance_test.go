@@ -82,7 +82,7 @@ func startOn(t *testing.T, redisURL string) *instance {
 			}
 			return time.Now()
 		},
-		Log: slog.New(slog.NewJSONHandler(i.log, nil)),
+		Vault: newVault(t), Entropy: rand.Reader, Log: slog.New(slog.NewJSONHandler(i.log, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -137,9 +137,13 @@ func (w *world) operations() []*operation {
 		{id: "readHealth", method: "GET", path: "/healthz"},
 		{id: "readReadiness", method: "GET", path: "/readyz"},
 	}
+	list = append(list, w.webhookOperations()...)
 	for _, o := range list {
 		o.world, o.scoped = w, strings.HasPrefix(o.path, "/v1/")
-		o.path += o.pathID + map[string]string{"capturePayment": "/captures", "cancelPayment": "/cancel", "reviewPayment": "/reviews"}[o.id]
+		if !strings.HasPrefix(o.path, "/v1/webhooks") { // whose paths are whole
+			o.path += o.pathID
+		}
+		o.path += map[string]string{"capturePayment": "/captures", "cancelPayment": "/cancel", "reviewPayment": "/reviews"}[o.id]
 		for i := range o.query {
 			if o.query[i].name == "cursor" {
 				o.query[i].good = w.get(w.call("GET", o.path+"?limit=1", ""), "next_cursor")

@@ -90,7 +90,7 @@ func (p *player) direct(words []string) error {
 	case "audit":
 		return p.audited(words[1:])
 	default:
-		return fmt.Errorf("there is no such directive")
+		return p.directWebhooks(words)
 	}
 	return nil
 }

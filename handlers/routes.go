@@ -61,6 +61,18 @@ var rows = []row{
 	{Route: Route{"GET", "/v1/transactions", auth.ScopeTransactionsRead}, query: transactionParameters, do: (*Server).listTransactions},
 	{Route: Route{"GET", "/v1/tickets/{ticket_id}", auth.ScopeTicketsRead}, do: (*Server).readTicket},
 	{Route: Route{"GET", "/v1/events", auth.ScopeEventsRead}, query: eventParameters, do: (*Server).listEvents},
+	{Route: Route{"POST", "/v1/webhooks", auth.ScopeWebhooksWrite}, body: jsonBody, key: keyAccepted, do: withBody((*Server).createWebhook, readWebhook)},
+	{Route: Route{"GET", "/v1/webhooks", auth.ScopeWebhooksRead}, query: pageParameters, do: (*Server).listWebhooks},
+	{Route: Route{"GET", "/v1/webhooks/{webhook_id}", auth.ScopeWebhooksRead}, do: (*Server).readWebhook},
+	{Route: Route{"PATCH", "/v1/webhooks/{webhook_id}", auth.ScopeWebhooksWrite}, body: jsonBody, do: withBody((*Server).updateWebhook, readWebhookChange)},
+	{Route: Route{"DELETE", "/v1/webhooks/{webhook_id}", auth.ScopeWebhooksWrite}, do: (*Server).deleteWebhook},
+	{Route: Route{"POST", "/v1/webhooks/{webhook_id}/secrets", auth.ScopeWebhooksWrite}, body: optionalJSONBody, key: keyAccepted, do: withBody((*Server).rotateWebhook, readRotation)},
+	{Route: Route{"POST", "/v1/webhooks/{webhook_id}/test", auth.ScopeWebhooksWrite}, key: keyAccepted, do: (*Server).testWebhook},
+	{Route: Route{"POST", "/v1/webhooks/{webhook_id}/recoveries", auth.ScopeWebhooksWrite}, body: jsonBody, key: keyAccepted, do: withBody((*Server).recoverWebhook, readRecoveryRequest)},
+	{Route: Route{"GET", "/v1/webhooks/{webhook_id}/recoveries/{recovery_id}", auth.ScopeWebhooksRead}, do: (*Server).readRecovery},
+	{Route: Route{"GET", "/v1/webhooks/{webhook_id}/deliveries", auth.ScopeWebhooksRead}, query: deliveryParameters, do: (*Server).listDeliveries},
+	{Route: Route{"GET", "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/attempts", auth.ScopeWebhooksRead}, query: pageParameters, do: (*Server).listAttempts},
+	{Route: Route{"POST", "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/replays", auth.ScopeWebhooksWrite}, body: optionalJSONBody, key: keyAccepted, do: withBody((*Server).replayDelivery, readReplay)},
 	{Route: Route{"GET", "/openapi.json", ""}, do: (*Server).readOpenAPI},
 	{Route: Route{"GET", "/healthz", ""}, do: (*Server).health},
 	{Route: Route{"GET", "/readyz", ""}, do: (*Server).ready},
@@ -88,7 +100,7 @@ func (r *row) name() string { return r.Method + " " + r.Path }
 // OPTIONS, which is not answered.
 func (s *Server) allowed(path string) string {
 	var methods []string
-	for _, method := range []string{http.MethodGet, http.MethodPost} {
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
 		if handle, _, _ := s.router.Lookup(method, path); handle != nil {
 			methods = append(methods, method)
 		}

@@ -115,8 +115,10 @@ func (s *Server) admit(c *call) error {
 	if c.query, err = parseQuery(c.request.URL.RawQuery, c.row.query); err != nil {
 		return err
 	}
-	if id := c.pathID(); id != "" && !tollgate.ValidID(id) {
-		return notFound()
+	for _, p := range c.params {
+		if !tollgate.ValidID(p.Value) {
+			return notFound()
+		}
 	}
 	if c.idem, err = idempotencyKey(c.request.Header, c.row.key); err != nil {
 		return err
@@ -216,8 +218,8 @@ func (s *Server) fail(c *call, err error) {
 // log has it.
 func (s *Server) auditDenied(c *call, e *tollgate.Error, status int) {
 	entry := tollgate.AuditEntry{Type: "access.denied", Outcome: "denied", Reason: string(e.Code), Target: c.target}
-	if id := c.pathID(); id != "" && tollgate.ValidID(id) {
-		entry.Target = tollgate.AuditTarget{Type: strings.TrimSuffix(c.params[0].Key, "_id"), ID: id}
+	if n := len(c.params); n > 0 && tollgate.ValidID(c.params[n-1].Value) {
+		entry.Target = tollgate.AuditTarget{Type: strings.TrimSuffix(c.params[n-1].Key, "_id"), ID: c.params[n-1].Value}
 	}
 	if err := s.store.Audit(c.ctx, c.caller(status), entry); err != nil {
 		s.log.Error("audit entry not written", "request_id", c.id, "code", e.Code, "error", err)

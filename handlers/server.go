@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -29,11 +30,15 @@ type Config struct {
 	Store     *rediskv.Store
 	Rules     *wasm.Engine
 	Keys      *auth.Keys
-	IssuerURL string   // iss and aud of tokens, aud of assertions, base of the metadata's URLs
-	CursorKey [32]byte // the same on every instance, so that a cursor works on all
+	IssuerURL string          // iss and aud of tokens, aud of assertions, base of the metadata's URLs
+	CursorKey [32]byte        // the same on every instance, so that a cursor works on all
+	Vault     *tollgate.Vault // the same on every instance and in the worker
+	Entropy   io.Reader       // read by one goroutine at a time
 	Clock     func() time.Time
 	Log       *slog.Logger
 	Metrics   *prometheus.Registry
+	// Development lets webhook endpoints be on this machine (interface §6).
+	Development bool
 }
 
 // Server answers the API.
@@ -44,6 +49,8 @@ type Server struct {
 	issuer   *auth.Issuer
 	verifier *auth.Verifier
 	cursors  *cursorSeal
+	vault    *tollgate.Vault
+	entropy  *entropy
 	clock    func() time.Time
 	log      *slog.Logger
 	metrics  *metrics
@@ -52,18 +59,21 @@ type Server struct {
 	metadata document
 	openapi  document
 
+	development bool
+
 	draining context.Context // ends when Drain is called
 	drain    context.CancelFunc
 }
 
 // New checks a configuration and builds the routes.
 func New(c Config) (*Server, error) {
-	if c.Store == nil || c.Rules == nil || c.Keys == nil || c.IssuerURL == "" || c.Clock == nil {
-		return nil, errors.New("handlers: store, rules, keys, issuer and clock are needed")
+	if c.Store == nil || c.Rules == nil || c.Keys == nil || c.IssuerURL == "" || c.Clock == nil || c.Vault == nil || c.Entropy == nil {
+		return nil, errors.New("handlers: store, rules, keys, issuer, clock, vault and entropy are needed")
 	}
 	s := &Server{
 		store: c.Store, rules: c.Rules, keys: c.Keys, clock: c.Clock, log: c.Log,
 		issuer: &auth.Issuer{Keys: c.Keys, Name: c.IssuerURL},
+		vault:  c.Vault, entropy: &entropy{source: c.Entropy}, development: c.Development,
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

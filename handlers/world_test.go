@@ -127,7 +127,7 @@ func (w *world) open(clock func() time.Time) *rediskv.Store {
 func (w *world) serve() {
 	w.t.Helper()
 	server, err := handlers.New(handlers.Config{
-		Store: w.store, Rules: w.rules, Keys: w.keys, IssuerURL: issuer, CursorKey: [32]byte{7}, Clock: w.now,
+		Store: w.store, Rules: w.rules, Keys: w.keys, IssuerURL: issuer, CursorKey: [32]byte{7}, Clock: w.now, Vault: newVault(w.t), Entropy: rand.Reader,
 		Log: slog.New(slog.NewJSONHandler(w.log, nil)),
 	})
 	w.server = must(w.t, server, err)

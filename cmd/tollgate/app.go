@@ -91,6 +91,7 @@ Exit codes: 0 done, 1 refused by the server, 2 wrong usage or configuration,
 	root.AddGroup(
 		&cobra.Group{ID: "run", Title: "Run the service:"},
 		&cobra.Group{ID: "client", Title: "Use it:"},
+		&cobra.Group{ID: "webhooks", Title: "Receive its events:"},
 		&cobra.Group{ID: "prepare", Title: "Prepare it:"})
 	group := func(id string, commands ...*cobra.Command) {
 		for _, c := range commands {
@@ -101,6 +102,8 @@ Exit codes: 0 done, 1 refused by the server, 2 wrong usage or configuration,
 	group("run", a.devCommand(), a.serveCommand(), a.workCommand())
 	group("client", a.tokenCommand(), a.quoteCommand(), a.payCommand(), a.paymentCommand(), a.captureCommand(),
 		a.cancelCommand(), a.reviewCommand(), a.ticketCommand(), a.transactionsCommand(), a.eventsCommand())
+	group("webhooks", a.webhooksCommand(), a.deliveriesCommand(), a.attemptsCommand(), a.replayCommand(), a.recoverCommand(),
+		a.listenCommand(), a.triggerCommand())
 	group("prepare", a.provisionCommand(), a.ruleCommand(), a.keyCommand())
 	root.AddCommand(a.versionCommand(), a.settingsCommand())
 	for _, c := range root.Commands() {

@@ -60,7 +60,7 @@ func (a *app) newClient(c *config) (*client, error) {
 		a: a, base: strings.TrimSuffix(c.text("url"), "/"), issuer: c.text("issuer"),
 		id: c.text("client-id"), grant: c.text("grant"),
 	}
-	if c.cmd.Name() != "token" {
+	if topLevel(c.cmd) != "token" {
 		api.token = c.text("token")
 	}
 	u, err := url.Parse(api.base)
@@ -148,23 +148,36 @@ func (c *client) get(ctx context.Context, path string, query url.Values) (jsonte
 	return c.send(ctx, http.MethodGet, path, http.Header{"Authorization": {"Bearer " + token}}, nil)
 }
 
-// post sends body as JSON. With an idempotency key it tries again when the
-// answer is lost or says to: the key makes that the same request.
+// post makes a POST with body as JSON and an idempotency key, none when it is
+// empty.
 func (c *client) post(ctx context.Context, path string, body any, key string) (jsontext.Value, error) {
-	text, err := json.Marshal(body, json.Deterministic(true))
-	if err != nil {
-		return nil, err
+	return c.write(ctx, http.MethodPost, path, body, key)
+}
+
+// write sends body as JSON, nothing when it is nil. With an idempotency key it
+// tries again when the answer is lost or says to: the key makes that the same
+// request.
+func (c *client) write(ctx context.Context, method, path string, body any, key string) (jsontext.Value, error) {
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body, json.Deterministic(true)); err != nil {
+			return nil, err
+		}
 	}
 	for attempt := 0; ; attempt++ {
 		token, err := c.authorization(ctx)
 		if err != nil {
 			return nil, err
 		}
-		header := http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}}
+		header := http.Header{"Authorization": {"Bearer " + token}}
+		if body != nil {
+			header.Set("Content-Type", "application/json")
+		}
 		if key != "" {
 			header.Set("Idempotency-Key", key)
 		}
-		answer, err := c.send(ctx, http.MethodPost, path, header, text)
+		answer, err := c.send(ctx, method, path, header, text)
 		var refused *refusal
 		again := err != nil && (!errors.As(err, &refused) || refused.retriable())
 		if !again || key == "" || attempt == 3 {

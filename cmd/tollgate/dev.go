@@ -29,10 +29,11 @@ func (a *app) devCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dev",
 		Short: "Run everything on this machine, with a demonstration organization",
-		Long: `Run the API and the clock with a demonstration organization: two merchant
-accounts, a client with its key, a grant, a perimeter and three rules. Without
---redis it uses an embedded Redis, and everything is lost when it stops. On a
-Redis of yours it is the same organization again the next time.`,
+		Long: `Run the API and the worker with a demonstration organization: two merchant
+accounts, a client with its key, a grant, a perimeter, three rules, and a webhook
+endpoint that leads to a receiver of its own, which verifies every delivery and
+logs it. Without --redis it uses an embedded Redis, and everything is lost when
+it stops. On a Redis of yours it is the same organization again the next time.`,
 		Example: `  tollgate dev
   tollgate dev --addr :0 --write-env dev.env
   tollgate dev --redis redis://127.0.0.1:6379`,
@@ -92,12 +93,21 @@ func (a *app) dev(ctx context.Context, o devOptions) error {
 		return err
 	}
 	s, err := a.newService(ctx, store, metrics, serviceOptions{
-		issuer: url, signingKeys: [][]byte{demo.signingKey}, secretKey: demo.secretKey, log: log,
+		issuer: url, signingKeys: [][]byte{demo.signingKey}, secretKey: demo.secretKey, development: true, log: log,
 	})
 	if err != nil {
 		return err
 	}
 	defer s.close(ctx)
+	vault, err := newVault(demo.secretKey)
+	if err != nil {
+		return err
+	}
+	receiver, err := a.startReceiver(ctx, store, vault, log)
+	if err != nil {
+		return err
+	}
+	defer receiver.close() // after the worker
 
 	endpoints := []endpoint{{s.server.Listen(listener), httpServer(s.server.Handler(), log)}}
 	if o.metricsAddr != "off" {
@@ -107,7 +117,10 @@ func (a *app) dev(ctx context.Context, o devOptions) error {
 		}
 		endpoints = append(endpoints, endpoint{l, httpServer(s.server.MetricsHandler(), log)})
 	}
-	w, err := worker.New(worker.Config{Store: store, Clock: a.clock, Log: log, Metrics: metrics.registry})
+	w, err := worker.New(worker.Config{
+		Store: store, Clock: a.clock, Entropy: a.entropy, Vault: vault, Log: log, Metrics: metrics.registry,
+		Grace: 2 * time.Second, Development: true, Version: versionText(),
+	})
 	if err != nil {
 		return err
 	}
@@ -117,7 +130,7 @@ func (a *app) dev(ctx context.Context, o devOptions) error {
 	background.Go(func() { w.Run(running) })
 	ready := make(chan error, 1)
 	background.Go(func() {
-		err := a.announce(running, demo, url, o)
+		err := a.announce(running, demo, receiver, url, o)
 		if err != nil {
 			stop()
 		}
@@ -139,14 +152,18 @@ func (a *app) dev(ctx context.Context, o devOptions) error {
 
 // announce waits until the API answers, fetches a token through it, and says
 // what to do next.
-func (a *app) announce(ctx context.Context, d *demo, url string, o devOptions) error {
+func (a *app) announce(ctx context.Context, d *demo, r *demoReceiver, url string, o devOptions) error {
 	api := &client{a: a, base: url, issuer: url, id: d.clientID, jwk: d.clientKey}
 	api.http.Timeout = 10 * time.Second
 	token, _, err := api.fetchToken(ctx, "")
 	if err != nil {
 		return fmt.Errorf("the sandbox does not answer: %w", err)
 	}
-	env := d.environment(url, token.AccessToken)
+	keys, err := r.keys(ctx)
+	if err != nil {
+		return fmt.Errorf("sandbox webhook: %w", err)
+	}
+	env := d.environment(url, token.AccessToken, keys[len(keys)-1])
 	if o.writeEnv != "" {
 		if err := env.write(o.writeEnv, d.clientKey); err != nil {
 			return usageError(fmt.Errorf("--write-env: %w", err))

@@ -24,6 +24,7 @@ const (
 	demoPerimeter    = "per_01kb7z2c000000000000000007"
 	demoRuleSet      = "rs_01kb7z2c000000000000000008"
 	demoReviewing    = "per_01kb7z2c000000000000000009" // the perimeter of the American account
+	demoWebhook      = "we_01kb7z2c00000000000000000a"
 )
 
 // demo is the demonstration organization's client and the sandbox's secrets.

@@ -13,7 +13,7 @@ type environment []variable
 
 type variable struct{ name, value string }
 
-func (d *demo) environment(url, token string) environment {
+func (d *demo) environment(url, token, webhookKey string) environment {
 	return environment{
 		{"TOLLGATE_URL", url},
 		{"TOLLGATE_ISSUER", url},
@@ -24,6 +24,8 @@ func (d *demo) environment(url, token string) environment {
 		{"TOLLGATE_LEGAL_ENTITY", demoLegalEntity},
 		{"TOLLGATE_MERCHANT_ACCOUNT", demoAccountEUR},
 		{"TOLLGATE_GRANT", demoGrant},
+		{"TOLLGATE_WEBHOOK", demoWebhook},
+		{"TOLLGATE_WEBHOOK_SECRET", webhookKey},
 	}
 }
 

@@ -28,7 +28,7 @@ func (a *app) printGuide(env environment, o devOptions) error {
 		fmt.Fprintf(&b, "  set -a; . %s; set +a\n", sourcePath(o.writeEnv))
 	} else {
 		for _, v := range env {
-			if v.name != "TOLLGATE_TOKEN" {
+			if v.name != "TOLLGATE_TOKEN" { // it would be old soon
 				fmt.Fprintf(&b, "  export %s=%s\n", v.name, shellQuote(v.value))
 			}
 		}
@@ -42,6 +42,7 @@ func (a *app) printGuide(env environment, o devOptions) error {
 		"ticket $PAYMENT",
 		"transactions --payment $PAYMENT",
 		"events",
+		"deliveries " + demoWebhook,
 	} {
 		if line == "" {
 			fmt.Fprintf(&b, "  PAYMENT=$(%s pay 100.00 EUR shop.example --quiet)\n", tollgate)
@@ -50,7 +51,9 @@ func (a *app) printGuide(env environment, o devOptions) error {
 		fmt.Fprintf(&b, "  %s %s\n", tollgate, line)
 	}
 	fmt.Fprintf(&b, `  curl -s -H "Authorization: Bearer $(%s token --quiet)" "$TOLLGATE_URL/v1/payments/$PAYMENT"`+"\n\n", tollgate)
-	fmt.Fprintf(&b, "'%s events --follow' shows what happens as it happens. Ctrl-C ends the service.\n", a.program)
+	fmt.Fprintf(&b, "'%[1]s events --follow' shows what happens as it happens, '%[1]s trigger payment.captured' makes it\n"+
+		"happen, '%[1]s listen --forward-to http://127.0.0.1:3000/hooks' delivers it to your program.\n"+
+		"Ctrl-C ends the service.\n", a.program)
 	_, err := fmt.Fprint(a.stdout, b.String())
 	return err
 }

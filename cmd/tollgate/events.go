@@ -39,7 +39,7 @@ was when the server is away for a while.`,
 			if query.Get("order") == "desc" {
 				return usageError(errors.New("--follow goes forwards: --order desc cannot be followed"))
 			}
-			return api.followEvents(ctx, query)
+			return api.followEvents(ctx, query, api.printEvent)
 		}
 		body, err := api.get(ctx, "/v1/events", query)
 		if err != nil {
@@ -68,8 +68,9 @@ was when the server is away for a while.`,
 // eventWait is how long the server holds a listing that has nothing new.
 const eventWait = 20 * time.Second
 
-// followEvents prints events until ctx ends, which is no error.
-func (c *client) followEvents(ctx context.Context, query url.Values) error {
+// followEvents hands over events from where query begins until ctx ends, which
+// is no error; query's cursor is then where it stopped.
+func (c *client) followEvents(ctx context.Context, query url.Values, each func(jsontext.Value) error) error {
 	c.http.Timeout = max(c.http.Timeout, eventWait+10*time.Second)
 	query.Set("wait", fmt.Sprint(int(eventWait.Seconds())))
 	away := time.Duration(0)
@@ -101,7 +102,7 @@ func (c *client) followEvents(ctx context.Context, query url.Values) error {
 			return err
 		}
 		for _, e := range page.Data {
-			if err := c.printEvent(e); err != nil {
+			if err := each(e); err != nil {
 				return err
 			}
 		}

@@ -29,7 +29,7 @@ func (a *app) keyCommand() *cobra.Command {
 				return private, nil, err
 			}),
 		a.newClientKeyCommand(),
-		a.newKeyCommand("secret", "Make the server's secret for cursors", "",
+		a.newKeyCommand("secret", "Make the server's secret for cursors and webhook secrets", "",
 			func() ([]byte, []byte, error) {
 				key := make([]byte, 32)
 				_, err := io.ReadFull(a.entropy, key)

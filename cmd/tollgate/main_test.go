@@ -1,7 +1,9 @@
 package main
 
 import (
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -28,10 +30,37 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"appears": appears, "source": source, "keep": keep, "pasted": pasted,
+			"appears": appears, "source": source, "keep": keep, "pasted": pasted, "receiver": receiver,
 		},
 		RequireExplicitExec: true,
 	})
+}
+
+// receiver FILE NAME builds the program that the README has for receiving
+// webhooks, which then listens on its first argument instead of its own port,
+// and sets a variable to an address that is free for it.
+func receiver(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: receiver file name")
+	}
+	readme, err := os.ReadFile("../../README.md")
+	ts.Check(err)
+	_, source, _ := strings.Cut(string(readme), "```go\n")
+	source, _, _ = strings.Cut(source, "```")
+	const address = `"127.0.0.1:3000"`
+	if strings.Count(source, address) != 1 {
+		ts.Fatalf("README.md: the receiver does not listen on %s:\n%s", address, source)
+	}
+	file := ts.MkAbs("receiver.go")
+	ts.Check(os.WriteFile(file, []byte(strings.Replace(source, address, "os.Args[1]", 1)), 0o600))
+	out, err := exec.Command("go", "build", "-o", ts.MkAbs(args[0]), file).CombinedOutput()
+	if err != nil {
+		ts.Fatalf("README.md: the receiver does not build: %v\n%s", err, out)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Setenv(args[1], l.Addr().String())
+	ts.Check(l.Close())
 }
 
 // patience bounds every wait of the tests.

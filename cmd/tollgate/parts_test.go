@@ -62,7 +62,7 @@ func TestSettingsAreFlags(t *testing.T) {
 			c, _, err := root.Find([]string{name})
 			if err != nil || c.Name() != name {
 				t.Errorf("%s is for %s, which is no command", s.Env(), name)
-			} else if c.Flags().Lookup(s.Flag) == nil {
+			} else if c.Flags().Lookup(s.Flag) == nil && c.PersistentFlags().Lookup(s.Flag) == nil {
 				t.Errorf("%s has no --%s", name, s.Flag)
 			}
 		}
@@ -178,7 +178,7 @@ func TestShellQuote(t *testing.T) {
 func TestEnvironmentSources(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "it's a dir")
 	path := filepath.Join(dir, "dev.env")
-	env := (&demo{clientID: "cli_1", clientKey: []byte(`{"kty":"EC"}`)}).environment("http://127.0.0.1:1", "token")
+	env := (&demo{clientID: "cli_1", clientKey: []byte(`{"kty":"EC"}`)}).environment("http://127.0.0.1:1", "token", "whsec_1")
 	if err := env.write(path, []byte(`{"kty":"EC"}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -189,6 +189,19 @@ func TestEnvironmentSources(t *testing.T) {
 	entries, _ := os.ReadDir(dir)
 	if len(entries) != 2 {
 		t.Errorf("%d files beside each other, want 2: %v", len(entries), entries)
+	}
+}
+
+// The README's table of settings is the one that the program prints.
+func TestReadmeHasTheSettings(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	a := &app{program: "tollgate", stdout: &out, stderr: &out}
+	if code := a.run(t.Context(), []string{"settings"}); code != exitOK || !bytes.Contains(readme, out.Bytes()) {
+		t.Errorf("README.md has not the output of 'tollgate settings', %d:\n%s", code, &out)
 	}
 }
 

@@ -110,22 +110,28 @@ func (a *app) processOptions(c *config) (processOptions, error) {
 	}
 	o.redisWait, o.grace = c.duration("redis-wait"), c.duration("shutdown-grace")
 	o.metricsAddr = c.text("metrics-addr")
-	if c.cmd.Name() != "serve" {
-		return o, c.err()
-	}
-	o.addr, o.drainDelay, o.issuer = c.text("addr"), c.duration("drain-delay"), c.text("issuer")
-	c.check("issuer", checkIssuer(o.issuer))
-	if text := c.text("signing-key"); text != "" {
-		if o.signingKeys, err = readJWKs(text); err == nil {
-			_, err = auth.ParseSigningKeys(o.signingKeys...)
-		}
-		c.check("signing-key", err)
+	if c.cmd.Name() == "serve" {
+		o.serve(c)
 	}
 	if text := c.text("secret-key"); text != "" {
 		o.secretKey, err = readSecretKey(text)
 		c.check("secret-key", err)
 	}
 	return o, c.err()
+}
+
+// serve reads what only serve has.
+func (o *processOptions) serve(c *config) {
+	o.addr, o.drainDelay, o.issuer = c.text("addr"), c.duration("drain-delay"), c.text("issuer")
+	c.check("issuer", checkIssuer(o.issuer))
+	if text := c.text("signing-key"); text != "" {
+		keys, err := readJWKs(text)
+		if err == nil {
+			_, err = auth.ParseSigningKeys(keys...)
+		}
+		o.signingKeys = keys
+		c.check("signing-key", err)
+	}
 }
 
 // checkIssuer is RFC 8414 §2, and no path, so that the metadata stands at one

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"time"
 
+	"tollgate"
 	"tollgate/handlers"
 	"tollgate/handlers/auth"
 	"tollgate/rediskv"
@@ -29,7 +30,14 @@ type serviceOptions struct {
 	issuer      string
 	signingKeys [][]byte
 	secretKey   []byte // 32 bytes
+	development bool   // webhook endpoints may be on this machine
 	log         *slog.Logger
+}
+
+// newVault opens what lies encrypted in Redis; the API and the worker have the
+// same.
+func newVault(secretKey []byte) (*tollgate.Vault, error) {
+	return tollgate.NewVault(secretKey, "webhooks")
 }
 
 // newService builds the API on a store; the service takes over neither.
@@ -42,6 +50,10 @@ func (a *app) newService(ctx context.Context, store *rediskv.Store, metrics *obs
 	if err != nil {
 		return nil, fmt.Errorf("cursor key: %w", err)
 	}
+	vault, err := newVault(o.secretKey)
+	if err != nil {
+		return nil, err
+	}
 	rules, err := wasm.NewEngine(ctx)
 	if err != nil {
 		return nil, err
@@ -52,7 +64,7 @@ func (a *app) newService(ctx context.Context, store *rediskv.Store, metrics *obs
 	}
 	server, err := handlers.New(handlers.Config{
 		Store: store, Rules: rules, Keys: keys, IssuerURL: o.issuer, CursorKey: [32]byte(derived),
-		Clock: a.clock, Log: o.log, Metrics: metrics.registry,
+		Vault: vault, Entropy: a.entropy, Clock: a.clock, Log: o.log, Metrics: metrics.registry, Development: o.development,
 	})
 	if err != nil {
 		return nil, errors.Join(err, rules.Close(ctx))

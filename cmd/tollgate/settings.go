@@ -28,7 +28,10 @@ func (s setting) Env() string {
 
 var (
 	processes = []string{"serve", "work"}
-	clients   = []string{"token", "quote", "pay", "payment", "capture", "cancel", "review", "ticket", "transactions", "events"}
+	clients   = []string{
+		"token", "quote", "pay", "payment", "capture", "cancel", "review", "ticket", "transactions", "events",
+		"webhooks", "deliveries", "attempts", "replay", "recover", "listen", "trigger",
+	}
 )
 
 // settings is the whole configuration. Flags, `tollgate help serve` and the
@@ -47,8 +50,8 @@ var settings = []setting{
 		Meaning: "private JWK that signs access tokens, or the path of a file with it; several separated by commas or new lines: the first signs, all are published (tollgate key new signing)",
 	},
 	{
-		Flag: "secret-key", Required: true, Commands: []string{"serve"},
-		Meaning: "32 bytes in base64, or the path of a file with them: keys for cursors are derived from it (tollgate key new secret)",
+		Flag: "secret-key", Required: true, Commands: processes,
+		Meaning: "32 bytes in base64, or the path of a file with them, the same for all processes: the keys that encrypt cursors and webhook secrets are derived from it (tollgate key new secret)",
 	},
 	{
 		Flag: "addr", Default: ":8080", Commands: []string{"serve"},
@@ -99,6 +102,15 @@ func settingsOf(command string) []setting {
 	return of
 }
 
+// topLevel is the name of the command right below the root that c is or stands
+// under: its settings are those of everything under it.
+func topLevel(c *cobra.Command) string {
+	for c.HasParent() && c.Parent().HasParent() {
+		c = c.Parent()
+	}
+	return c.Name()
+}
+
 // bind gives a command its flags and the table of them.
 func (a *app) bind(c *cobra.Command) {
 	of := settingsOf(c.Name())
@@ -106,12 +118,16 @@ func (a *app) bind(c *cobra.Command) {
 		return
 	}
 	tabled := !slices.Contains(clients, c.Name())
+	flags := c.Flags()
+	if c.HasSubCommands() {
+		flags = c.PersistentFlags()
+	}
 	for _, s := range of {
 		usage := "$" + s.Env()
 		if !tabled {
 			usage = s.Meaning + " (" + usage + ")"
 		}
-		c.Flags().String(s.Flag, s.Default, usage)
+		flags.String(s.Flag, s.Default, usage)
 	}
 	if tabled {
 		c.Long += "\n\nConfiguration (a flag wins over its variable):\n\n" + settingsTable(of)
@@ -196,7 +212,7 @@ func (a *app) config(cmd *cobra.Command) *config { return &config{a: a, cmd: cmd
 
 func (c *config) text(flag string) string {
 	i := slices.IndexFunc(settings, func(s setting) bool {
-		return s.Flag == flag && slices.Contains(s.Commands, c.cmd.Name())
+		return s.Flag == flag && slices.Contains(s.Commands, topLevel(c.cmd))
 	})
 	s := settings[i]
 	value := s.Default

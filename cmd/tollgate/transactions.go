@@ -52,6 +52,18 @@ var transactionFlags = queryFlags{
 	{"cursor", "cursor", "where the page before ended"},
 }
 
+// transaction is what the command line shows of a transaction.
+type transaction struct {
+	ID        string  `json:"id"`
+	CreatedAt string  `json:"created_at"`
+	Type      string  `json:"type"`
+	Status    string  `json:"status"`
+	Amount    string  `json:"amount"`
+	Currency  string  `json:"currency"`
+	PaymentID *string `json:"payment_id"`
+	Payee     *string `json:"payee"`
+}
+
 func (a *app) transactionsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "transactions",
@@ -66,41 +78,39 @@ func (a *app) transactionsCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var page list[struct {
-			ID        string  `json:"id"`
-			CreatedAt string  `json:"created_at"`
-			Type      string  `json:"type"`
-			Status    string  `json:"status"`
-			Amount    string  `json:"amount"`
-			Currency  string  `json:"currency"`
-			PaymentID *string `json:"payment_id"`
-			Payee     *string `json:"payee"`
-		}]
-		if err := parse(body, &page); err != nil {
-			return err
-		}
-		if api.json {
-			return api.show(body, "", nil)
-		}
 		t := &table{right: []int{3}}
-		if !api.quiet {
-			t.row("CREATED", "TYPE", "STATUS", "AMOUNT", "", "PAYMENT", "PAYEE", "TRANSACTION")
-		}
-		for _, x := range page.Data {
-			if api.quiet {
-				t.row(x.ID)
-			} else {
-				t.row(x.CreatedAt, x.Type, x.Status, x.Amount, x.Currency, deref(x.PaymentID), deref(x.Payee), x.ID)
-			}
-		}
-		if err := a.print(t); err != nil {
-			return err
-		}
-		return a.hintNext(page.HasMore, page.NextCursor)
+		t.row("CREATED", "TYPE", "STATUS", "AMOUNT", "", "PAYMENT", "PAYEE", "TRANSACTION")
+		return showPage(api, body, t, func(x *transaction) string {
+			t.row(x.CreatedAt, x.Type, x.Status, x.Amount, x.Currency, deref(x.PaymentID), deref(x.Payee), x.ID)
+			return x.ID
+		})
 	})
 	transactionFlags.bind(c)
 	c.Flags().Lookup("quiet").Usage = "print only the ids"
 	return c
+}
+
+// showPage prints a page of a list; row adds one entry to the table and returns
+// its id.
+func showPage[T any](c *client, body jsontext.Value, t *table, row func(*T) (id string)) error {
+	if c.json {
+		return c.a.printJSON(body)
+	}
+	var page list[T]
+	if err := parse(body, &page); err != nil {
+		return err
+	}
+	ids := &table{}
+	for i := range page.Data {
+		ids.row(row(&page.Data[i]))
+	}
+	if c.quiet {
+		t = ids
+	}
+	if err := c.a.print(t); err != nil {
+		return err
+	}
+	return c.a.hintNext(page.HasMore, page.NextCursor)
 }
 
 // hintNext says on standard error how to read on.

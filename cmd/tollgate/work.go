@@ -15,11 +15,14 @@ import (
 func (a *app) workCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "work",
-		Short: "Run the clock that expires payments",
-		Long: `Run the clock: payments whose time has passed expire, and what was left of them
-is released. Any number of these processes can run on one Redis.`,
-		Example: "  TOLLGATE_REDIS_URL=redis://127.0.0.1:6379 tollgate work",
-		Args:    cobra.NoArgs,
+		Short: "Deliver events to webhooks and expire payments",
+		Long: `Do what nobody asks for just now: deliver events to webhook endpoints, expire
+payments whose time has passed and release what was left of them. Any number of
+these processes can run on one Redis. On SIGINT or SIGTERM deliveries that are
+on their way finish.`,
+		Example: `  export TOLLGATE_REDIS_URL=redis://127.0.0.1:6379 TOLLGATE_SECRET_KEY=secret.key
+  tollgate work`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.work(cmd.Context(), a.config(cmd))
 		},
@@ -39,7 +42,14 @@ func (a *app) work(ctx context.Context, c *config) error {
 	if err := inspect(ctx, store, o.log); err != nil {
 		return err
 	}
-	w, err := worker.New(worker.Config{Store: store, Clock: a.clock, Log: o.log, Metrics: o.metrics.registry})
+	vault, err := newVault(o.secretKey)
+	if err != nil {
+		return err
+	}
+	w, err := worker.New(worker.Config{
+		Store: store, Clock: a.clock, Entropy: a.entropy, Vault: vault, Log: o.log, Metrics: o.metrics.registry,
+		Grace: o.grace, Version: versionText(),
+	})
 	if err != nil {
 		return err
 	}
@@ -62,8 +72,8 @@ func (a *app) work(ctx context.Context, c *config) error {
 	err = serveUntil(ctx, o.grace, func() {}, endpoints...)
 	select {
 	case <-done:
-	case <-time.After(o.grace):
-		o.log.Warn("the clock did not stop in time")
+	case <-time.After(o.grace + time.Second): // its own grace, and what it writes down then
+		o.log.Warn("the worker did not stop in time")
 	}
 	o.log.Info("stopped")
 	return err

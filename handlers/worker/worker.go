@@ -1,180 +1,138 @@
-// Package worker is the only one that acts on the service's own account: the
-// clock that ends what nobody ended. It never imports handlers; the two meet in
-// Redis.
+// Package worker is the only one that acts on the service's own account, and
+// the only one that sends requests out: it delivers events to webhook
+// endpoints, and it runs the clock that ends what nobody ended. It never
+// imports handlers; the two meet in Redis.
 package worker
 
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
-	"sync/atomic"
+	"net"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
 
+	"tollgate"
 	"tollgate/rediskv"
 )
 
-const (
-	defaultInterval    = time.Second
-	defaultBatch       = 100
-	defaultConcurrency = 8
-	maxPause           = 30 * time.Second // between rounds while Redis is away
-	staleAfter         = 10               // rounds without success after which a worker is not ready
-)
-
-// Config is what a Worker works with; Store and Clock are needed.
+// Config is what a Worker works with. Store, Clock, Entropy and Vault are
+// needed; what is zero gets the default that stands beside it.
 type Config struct {
-	Store       *rediskv.Store
-	Clock       func() time.Time
-	Log         *slog.Logger          // nil discards
-	Metrics     prometheus.Registerer // nil: none
-	Interval    time.Duration         // 0: one second
-	Batch       int                   // payments asked for at once per partition; 0: 100
-	Concurrency int                   // partitions at work at once; 0: 8
+	Store   *rediskv.Store
+	Clock   func() time.Time
+	Entropy io.Reader             // read by one goroutine at a time
+	Vault   *tollgate.Vault       // of the endpoints' signing keys
+	Log     *slog.Logger          // nil discards
+	Metrics prometheus.Registerer // nil: none
+
+	Interval    time.Duration // between looks at a partition; one second
+	Batch       int           // payments asked for at once per partition; 100
+	Concurrency int           // partitions at work at once, by kind of work; 8
+	KeepEvents  time.Duration // 30 days, and for as long as one is undelivered
+
+	Name         string           // of this worker; something random follows it
+	Slots        int              // attempts at the same time; 1024
+	Lease        time.Duration    // how long an attempt may take before another worker repeats it; 30 s
+	Grace        time.Duration    // for running attempts at the end; 10 s
+	Backoff      tollgate.Backoff // tollgate.DefaultBackoff
+	DisableAfter time.Duration    // without a success; 5 days
+
+	// Of the attempts; see SenderConfig.
+	Development bool
+	Timeouts    Timeouts
+	Resolver    *net.Resolver
+	Roots       *x509.CertPool
+	Version     string
 }
 
-// Worker expires payments whose time has passed, in every partition, once per
-// interval. Several workers on one Redis share the work: a payment that
-// another one has expired is nothing to do.
+// Worker does everything that nobody asked for just now. Any number of them
+// share one Redis: each look at a partition takes what is due and what nobody
+// else has.
 type Worker struct {
 	Config
-	done    atomic.Int64 // Unix milliseconds of the last round without an error
-	expired prometheus.Counter
-	failed  prometheus.Counter
-	took    prometheus.Histogram
+	clock, jobs, trimming *rounds
+	dispatch              *dispatch
+	metrics               *metrics
 }
 
 // New checks a configuration and registers the worker's metrics.
 func New(c Config) (*Worker, error) {
-	if c.Store == nil || c.Clock == nil {
-		return nil, errors.New("worker: store and clock are needed")
+	if c.Store == nil || c.Clock == nil || c.Entropy == nil || c.Vault == nil {
+		return nil, errors.New("worker: store, clock, entropy and vault are needed")
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
+	c = withDefaults(c)
+	if c.Timeouts.All >= c.Lease {
+		return nil, fmt.Errorf("worker: the lease (%s) must be longer than an attempt (%s)", c.Lease, c.Timeouts.All)
 	}
-	c.Interval = cmp.Or(c.Interval, defaultInterval)
-	c.Batch = cmp.Or(c.Batch, defaultBatch)
-	c.Concurrency = cmp.Or(c.Concurrency, defaultConcurrency)
-	w := &Worker{
-		Config: c,
-		expired: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tollgate_worker_payments_expired_total", Help: "Payments that the clock ended.",
-		}),
-		failed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tollgate_worker_rounds_failed_total", Help: "Rounds of the clock that ended in an error.",
-		}),
-		took: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "tollgate_worker_round_seconds", Help: "Time that a round over all partitions took.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
-		}),
+	m, err := newMetrics(c.Metrics)
+	if err != nil {
+		return nil, fmt.Errorf("worker: %w", err)
 	}
-	if c.Metrics != nil {
-		if err := errors.Join(c.Metrics.Register(w.expired), c.Metrics.Register(w.failed), c.Metrics.Register(w.took)); err != nil {
-			return nil, fmt.Errorf("worker: %w", err)
-		}
+	w := &Worker{Config: c, metrics: m}
+	if w.dispatch, err = newDispatch(c, m); err != nil {
+		return nil, fmt.Errorf("worker: %w", err)
 	}
+	w.clock = newRounds(c, m, "clock", c.Interval, w.expirePayments)
+	w.jobs = newRounds(c, m, "jobs", c.Interval, w.runJobs)
+	w.trimming = newRounds(c, m, "trim", trimInterval, w.trimEvents)
 	return w, nil
 }
 
+func withDefaults(c Config) Config {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Timeouts == (Timeouts{}) {
+		c.Timeouts = DefaultTimeouts
+	}
+	if c.Backoff.Waits == nil {
+		c.Backoff = tollgate.DefaultBackoff
+	}
+	c.Interval = cmp.Or(c.Interval, time.Second)
+	c.Batch = cmp.Or(c.Batch, 100)
+	c.Concurrency = cmp.Or(c.Concurrency, 8)
+	c.KeepEvents = cmp.Or(c.KeepEvents, 30*24*time.Hour)
+	c.Name = cmp.Or(c.Name, "worker")
+	c.Slots = cmp.Or(c.Slots, 1024)
+	c.Lease = cmp.Or(c.Lease, 30*time.Second)
+	c.Grace = cmp.Or(c.Grace, 10*time.Second)
+	c.DisableAfter = cmp.Or(c.DisableAfter, 5*24*time.Hour)
+	return c
+}
+
 // Run works until ctx ends, which is the only way out: outages of Redis are
-// logged and waited out.
+// logged and waited out. At the end no new work is taken, and attempts that are
+// running have Config.Grace to finish.
 func (w *Worker) Run(ctx context.Context) {
-	pause := w.Interval
-	for ctx.Err() == nil {
-		start := w.Clock()
-		count, err := w.Round(ctx)
-		switch {
-		case ctx.Err() != nil:
-		case err != nil:
-			w.failed.Inc()
-			pause = min(2*pause, max(maxPause, w.Interval))
-			w.Log.Warn("a round of the clock failed", "error", err, "next_in", pause.String())
-		default:
-			pause = w.Interval
-			w.done.Store(w.Clock().UnixMilli())
-		}
-		w.took.Observe(w.Clock().Sub(start).Seconds())
-		if count > 0 {
-			w.Log.Info("payments expired", "count", count)
-		}
-		wait(ctx, pause)
-	}
+	var parts sync.WaitGroup
+	parts.Go(func() { w.clock.run(ctx) })
+	parts.Go(func() { w.jobs.run(ctx) })
+	parts.Go(func() { w.trimming.run(ctx) })
+	parts.Go(func() { w.watchQueues(ctx) })
+	parts.Go(func() { w.dispatch.run(ctx) })
+	parts.Wait()
 }
 
-// Round goes once over all partitions and returns how many payments it
-// expired. The error is the first one; the round goes on past a payment that
-// fails, but not past a partition that cannot be read.
-func (w *Worker) Round(ctx context.Context) (int, error) {
-	var count atomic.Int64
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(w.Concurrency)
-	for p := range w.Store.Partitions() {
-		if ctx.Err() != nil {
-			break
-		}
-		group.Go(func() error {
-			n, err := w.partition(ctx, p)
-			count.Add(int64(n))
-			return err
-		})
-	}
-	err := group.Wait()
-	return int(count.Load()), err
-}
+// Round goes once over all partitions with the clock and returns how many
+// payments it expired.
+func (w *Worker) Round(ctx context.Context) (int, error) { return w.clock.round(ctx) }
 
-// partition expires what is due in one partition.
-func (w *Worker) partition(ctx context.Context, p int) (count int, err error) {
-	failures := map[string]error{}
-	for ctx.Err() == nil {
-		// Payments that cannot be expired stay at the head of the queue; the
-		// batch grows by them, so that they hold up nobody behind them.
-		limit := w.Batch + len(failures)
-		due, err := w.Store.DuePayments(ctx, p, limit)
-		if err != nil {
-			return count, fmt.Errorf("due payments of partition %d: %w", p, err)
-		}
-		progress := false
-		for _, d := range due {
-			if failures[d.PaymentID] != nil {
-				continue
-			}
-			progress = true
-			if err := w.Store.ExpirePayment(ctx, d.Organization, d.PaymentID); err != nil {
-				failures[d.PaymentID] = fmt.Errorf("expire %s: %w", d.PaymentID, err)
-				if len(failures) >= w.Batch {
-					return count, failures[d.PaymentID]
-				}
-				continue
-			}
-			count++
-			w.expired.Inc()
-		}
-		if !progress || len(due) < limit {
-			break
-		}
-	}
-	for _, err := range failures {
-		return count, err
-	}
-	return count, ctx.Err()
-}
-
-// Ready reports whether the clock runs: nil, or an error that says since when
-// it does not.
+// Ready reports whether every part makes progress: nil, or an error that says
+// which one does not.
 func (w *Worker) Ready() error {
-	done := time.UnixMilli(w.done.Load())
-	switch {
-	case w.done.Load() == 0:
-		return errors.New("no round is complete yet")
-	case w.Clock().Sub(done) > staleAfter*w.Interval:
-		return fmt.Errorf("the last complete round was at %s", done.UTC().Format(time.RFC3339))
-	}
-	return nil
+	return cmp.Or(w.clock.ready(), w.jobs.ready(), w.dispatch.ready())
 }
+
+// staleAfter is how many intervals may pass without progress before a part is
+// not ready.
+const staleAfter = 10
 
 // wait sleeps, or less when ctx ends.
 func wait(ctx context.Context, d time.Duration) {

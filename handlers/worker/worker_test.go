@@ -19,8 +19,25 @@ import (
 	"tollgate/rediskv/redistest"
 )
 
-// clock is a clock that tests move.
-type clock struct{ milli atomic.Int64 }
+// partitions are fewer than usual: each has its own loops.
+const partitions = 4
+
+// clock is a clock that tests move. It also counts the looks at queues, and the
+// attempts that could not be recorded, of stores that have it.
+type clock struct {
+	milli      atomic.Int64
+	looks      atomic.Int64
+	unrecorded atomic.Int64
+}
+
+func (c *clock) observe(operation string, _ time.Duration, err error) {
+	switch {
+	case operation == "ready_endpoints":
+		c.looks.Add(1)
+	case operation == "record_attempt" && err != nil:
+		c.unrecorded.Add(1)
+	}
+}
 
 func (c *clock) now() time.Time          { return time.UnixMilli(c.milli.Load()).UTC() }
 func (c *clock) advance(d time.Duration) { c.milli.Add(d.Milliseconds()) }
@@ -33,9 +50,9 @@ type shop struct {
 	account string
 }
 
-func open(t *testing.T, url string, c *clock) *rediskv.Store {
+func open(t testing.TB, url string, c *clock) *rediskv.Store {
 	t.Helper()
-	s, err := rediskv.Open(t.Context(), rediskv.Options{URL: url, Clock: c.now, Entropy: rand.Reader})
+	s, err := rediskv.Open(t.Context(), rediskv.Options{URL: url, Partitions: partitions, Clock: c.now, Entropy: rand.Reader, Observe: c.observe})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +60,7 @@ func open(t *testing.T, url string, c *clock) *rediskv.Store {
 	return s
 }
 
-func newShop(t *testing.T, url string) *shop {
+func newShop(t testing.TB, url string) *shop {
 	t.Helper()
 	c := new(clock)
 	c.milli.Store(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).UnixMilli())
@@ -69,7 +86,7 @@ func newShop(t *testing.T, url string) *shop {
 }
 
 // pay makes a payment and returns its id.
-func (s *shop) pay(t *testing.T, minor int64) string {
+func (s *shop) pay(t testing.TB, minor int64) string {
 	t.Helper()
 	a, err := s.Account(t.Context(), s.caller.Organization, s.account)
 	if err != nil {
@@ -95,7 +112,7 @@ func (s *shop) origin() tollgate.Origin {
 }
 
 // capturePart captures and leaves the rest capturable.
-func (s *shop) capturePart(t *testing.T, id string, minor int64) {
+func (s *shop) capturePart(t testing.TB, id string, minor int64) {
 	t.Helper()
 	p, ticket, err := s.Payment(t.Context(), s.caller, id)
 	if err != nil {
@@ -112,7 +129,7 @@ func (s *shop) capturePart(t *testing.T, id string, minor int64) {
 	}
 }
 
-func (s *shop) status(t *testing.T, id string) tollgate.PaymentStatus {
+func (s *shop) status(t testing.TB, id string) tollgate.PaymentStatus {
 	t.Helper()
 	p, _, err := s.Payment(t.Context(), s.caller, id)
 	if err != nil {
@@ -122,7 +139,7 @@ func (s *shop) status(t *testing.T, id string) tollgate.PaymentStatus {
 }
 
 // events counts the organization's events of a type by payment.
-func (s *shop) events(t *testing.T, kind tollgate.EventType) map[string]int {
+func (s *shop) events(t testing.TB, kind tollgate.EventType) map[string]int {
 	t.Helper()
 	count := map[string]int{}
 	q := rediskv.EventQuery{Types: tollgate.TypeFilter{string(kind)}, Limit: 100}
@@ -143,8 +160,12 @@ func (s *shop) events(t *testing.T, kind tollgate.EventType) map[string]int {
 	}
 }
 
-func newWorker(t *testing.T, c worker.Config) *worker.Worker {
+func newWorker(t testing.TB, c worker.Config) *worker.Worker {
 	t.Helper()
+	c.Entropy = rand.Reader
+	if c.Vault == nil {
+		c.Vault = newVault(t, 1)
+	}
 	w, err := worker.New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +173,7 @@ func newWorker(t *testing.T, c worker.Config) *worker.Worker {
 	return w
 }
 
-func round(t *testing.T, w *worker.Worker) {
+func round(t testing.TB, w *worker.Worker) {
 	t.Helper()
 	if _, err := w.Round(t.Context()); err != nil {
 		t.Fatal(err)
@@ -267,7 +288,7 @@ func TestOutage(t *testing.T) {
 }
 
 // until waits, not for ever, for what another goroutine does.
-func until(t *testing.T, what string, holds func() bool) {
+func until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -276,7 +297,7 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-func counter(t *testing.T, r *prometheus.Registry, name string) float64 {
+func counter(t testing.TB, r *prometheus.Registry, name string) float64 {
 	t.Helper()
 	families, err := r.Gather()
 	if err != nil {
@@ -298,7 +319,17 @@ func TestNewRefuses(t *testing.T) {
 	s := newShop(t, redistest.URL(t))
 	r := prometheus.NewRegistry()
 	newWorker(t, worker.Config{Store: s.Store, Clock: s.clock.now, Metrics: r})
-	if _, err := worker.New(worker.Config{Store: s.Store, Clock: s.clock.now, Metrics: r}); err == nil {
+	whole := worker.Config{Store: s.Store, Clock: s.clock.now, Entropy: rand.Reader, Vault: newVault(t, 1)}
+	if _, err := worker.New(whole); err != nil {
+		t.Error(err)
+	}
+	twice := whole
+	twice.Metrics = r
+	if _, err := worker.New(twice); err == nil {
 		t.Error("two workers' metrics in one registry")
+	}
+	whole.Lease = 10 * time.Second
+	if _, err := worker.New(whole); err == nil {
+		t.Error("a lease that is shorter than an attempt")
 	}
 }

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tollgate"
+)
+
+var deliveryFlags = append(queryFlags{
+	{"state", "state", "states separated by commas: " + deliveryStates()},
+	{"type", "event_type", "event type, such as payment.captured"},
+}, pageFlags...)
+
+func deliveryStates() string {
+	var names []string
+	for _, s := range tollgate.DeliveryStates {
+		names = append(names, string(s))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (a *app) deliveriesCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "deliveries WEBHOOK",
+		Short: "List an endpoint's deliveries, the newest first",
+		Example: `  tollgate deliveries $WEBHOOK
+  tollgate deliveries $WEBHOOK --state failed,held --type payment.captured`,
+		Args: cobra.ExactArgs(1),
+	}
+	a.clientCommand(c, func(ctx context.Context, api *client, args []string) error {
+		body, err := api.get(ctx, webhookPath(args[0], "/deliveries"), deliveryFlags.values(c))
+		if err != nil {
+			return err
+		}
+		t := &table{right: []int{3, 4}}
+		t.row("CREATED", "TYPE", "STATE", "ATTEMPTS", "CODE", "NEXT", "EVENT", "DELIVERY", "FAILURE")
+		return showPage(api, body, t, func(d *delivery) string {
+			t.row(d.CreatedAt, d.EventType, d.State, strconv.Itoa(d.AttemptCount), number(d.LastStatusCode),
+				deref(d.NextAttemptAt), d.EventID, d.ID, deref(d.FailureReason))
+			return d.ID
+		})
+	})
+	deliveryFlags.bind(c)
+	c.Flags().Lookup("quiet").Usage = "print only the ids"
+	return c
+}
+
+// delivery is what the command line shows of a delivery.
+type delivery struct {
+	ID             string  `json:"id"`
+	CreatedAt      string  `json:"created_at"`
+	EventID        string  `json:"event_id"`
+	EventType      string  `json:"event_type"`
+	State          string  `json:"state"`
+	AttemptCount   int     `json:"attempt_count"`
+	NextAttemptAt  *string `json:"next_attempt_at"`
+	LastStatusCode *int64  `json:"last_status_code"`
+	FailureReason  *string `json:"failure_reason"`
+}
+
+func (a *app) attemptsCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "attempts WEBHOOK DELIVERY",
+		Short: "List what was tried to deliver, the oldest first",
+		Long: `List every attempt of a delivery: what started it, how it ended, how long each
+phase took in milliseconds, the versions of the keys that signed it and when the
+next one is due. With --json also what came back.`,
+		Example: `  tollgate attempts $WEBHOOK $DELIVERY
+  tollgate attempts $WEBHOOK $DELIVERY --json | jq .data[].response`,
+		Args: cobra.ExactArgs(2),
+	}
+	a.clientCommand(c, func(ctx context.Context, api *client, args []string) error {
+		body, err := api.get(ctx, deliveryPath(args[0], args[1], "/attempts"), pageFlags.values(c))
+		if err != nil {
+			return err
+		}
+		t := &table{right: []int{0, 4, 5, 6, 7, 8, 9}}
+		t.row("NUMBER", "STARTED", "TRIGGER", "STATUS", "CODE", "MS", "DNS", "CONNECT", "TLS", "FIRST BYTE", "KEYS", "NEXT", "FAILURE")
+		return showPage(api, body, t, func(x *attempt) string {
+			t.row(x.cells()...)
+			return x.ID
+		})
+	})
+	pageFlags.bind(c)
+	c.Flags().Lookup("quiet").Usage = "print only the ids"
+	return c
+}
+
+// attempt is what the command line shows of an attempt.
+type attempt struct {
+	ID         string `json:"id"`
+	Number     int    `json:"number"`
+	Trigger    string `json:"trigger"`
+	Status     string `json:"status"`
+	StartedAt  string `json:"started_at"`
+	DurationMS *int64 `json:"duration_ms"`
+	Timing     struct {
+		DNS       *int64 `json:"dns_ms"`
+		Connect   *int64 `json:"connect_ms"`
+		TLS       *int64 `json:"tls_ms"`
+		FirstByte *int64 `json:"first_byte_ms"`
+	} `json:"timing"`
+	SigningKeys []struct {
+		Version int    `json:"version"`
+		Scheme  string `json:"scheme"`
+	} `json:"signing_keys"`
+	Response *struct {
+		StatusCode int64 `json:"status_code"`
+	} `json:"response"`
+	Error *struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+	NextAttemptAt *string `json:"next_attempt_at"`
+}
+
+func (x *attempt) cells() []string {
+	var code *int64
+	if x.Response != nil {
+		code = &x.Response.StatusCode
+	}
+	keys := make([]string, len(x.SigningKeys))
+	for i, k := range x.SigningKeys {
+		keys[i] = fmt.Sprintf("%d/%s", k.Version, k.Scheme)
+	}
+	failure := ""
+	if x.Error != nil {
+		failure = x.Error.Code + ": " + x.Error.Message
+	}
+	return []string{
+		strconv.Itoa(x.Number), x.StartedAt, x.Trigger, x.Status, number(code), number(x.DurationMS), number(x.Timing.DNS),
+		number(x.Timing.Connect), number(x.Timing.TLS), number(x.Timing.FirstByte), joined(keys, "-"), deref(x.NextAttemptAt), failure,
+	}
+}
+
+// number is a number that need not be there.
+func number(n *int64) string {
+	if n == nil {
+		return "-"
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+func (a *app) replayCommand() *cobra.Command {
+	reason, key := "", ""
+	c := &cobra.Command{
+		Use:   "replay WEBHOOK DELIVERY",
+		Short: "Deliver again what was delivered or given up",
+		Long: `Deliver again what was delivered or given up: the same bytes under the same
+webhook-id. The replay is linked to the delivery, and its attempts are among the
+delivery's.`,
+		Example: "  tollgate replay $WEBHOOK $DELIVERY --reason 'lost our queue'",
+		Args:    cobra.ExactArgs(2),
+	}
+	a.clientCommand(c, func(ctx context.Context, api *client, args []string) error {
+		request := map[string]string{}
+		if reason != "" {
+			request["reason"] = reason
+		}
+		body, err := api.post(ctx, deliveryPath(args[0], args[1], "/replays"), request, a.idempotencyKey(key))
+		if err != nil {
+			return err
+		}
+		var r struct {
+			ID         string  `json:"id"`
+			State      string  `json:"state"`
+			DeliveryID string  `json:"delivery_id"`
+			EventID    string  `json:"event_id"`
+			Reason     *string `json:"reason"`
+		}
+		if err := parse(body, &r); err != nil {
+			return err
+		}
+		t := &table{}
+		t.row("replay", r.ID)
+		t.row("state", r.State)
+		t.row("delivery", r.DeliveryID)
+		t.row("event", r.EventID)
+		if r.Reason != nil {
+			t.row("reason", *r.Reason)
+		}
+		return api.show(body, r.ID, t)
+	})
+	c.Flags().StringVar(&reason, "reason", "", "why, at most 255 characters")
+	keyFlag(c, &key)
+	return c
+}

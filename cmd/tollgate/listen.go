@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"tollgate"
+	"tollgate/handlers/worker"
+)
+
+func (a *app) listenCommand() *cobra.Command {
+	forwardTo, secret, cursor := "", "", ""
+	var events []string
+	c := &cobra.Command{
+		Use:   "listen --forward-to URL",
+		Short: "Deliver events to a program on this machine as they happen",
+		Long: `Follow events from now on and deliver each to a program on this machine, signed
+as the service signs, until Ctrl-C. It prints the secret at the start and then
+every answer. An event that cannot be delivered is not tried again; no endpoint
+is made, and nothing can reach this machine from outside.`,
+		Example: `  tollgate listen --forward-to http://127.0.0.1:3000/hooks
+  tollgate listen --forward-to http://localhost:3000/hooks --events 'payment.*' --json`,
+		Args: cobra.NoArgs,
+	}
+	a.clientCommand(c, func(ctx context.Context, api *client, _ []string) error {
+		key, err := a.listenKey(secret)
+		if err != nil {
+			return usageError(fmt.Errorf("--secret: %w", err))
+		}
+		if err := checkLocal(forwardTo); err != nil {
+			return usageError(fmt.Errorf("--forward-to: %w", err))
+		}
+		query := url.Values{"limit": {"100"}}
+		if len(events) > 0 {
+			query.Set("types", strings.Join(events, ","))
+		}
+		l := &listening{client: api, to: forwardTo, key: key, sender: worker.NewSender(worker.SenderConfig{
+			Clock: a.clock, Development: true, Version: versionText(),
+		})}
+		defer l.sender.Close()
+		if cursor != "" {
+			query.Set("cursor", cursor)
+		} else if err := api.skipEvents(ctx, query); err != nil {
+			return err
+		}
+		if err := l.begin(); err != nil {
+			return err
+		}
+		err = api.followEvents(ctx, query, func(e jsontext.Value) error { return l.deliver(ctx, e) })
+		if err == nil && query.Get("cursor") != "" {
+			fmt.Fprintf(a.stderr, "Go on from here with --cursor %s\n", query.Get("cursor"))
+		}
+		return err
+	})
+	c.Flags().StringVar(&forwardTo, "forward-to", "", "http or https URL on 127.0.0.1, [::1] or localhost")
+	c.Flags().StringSliceVar(&events, "events", nil, "types or patterns such as payment.*, separated by commas")
+	c.Flags().StringVar(&secret, "secret", "", "sign with this secret (whsec_…) instead of a new one")
+	c.Flags().StringVar(&cursor, "cursor", "", "go on where an earlier command ended")
+	c.Flags().Lookup("quiet").Usage = "print only the secret and then the events' ids"
+	_ = c.MarkFlagRequired("forward-to")
+	return c
+}
+
+// listenKey is a new key, or that of a secret.
+func (a *app) listenKey(secret string) (tollgate.WebhookKey, error) {
+	if secret == "" {
+		return tollgate.NewWebhookKey(1, tollgate.SignatureV1, a.entropy)
+	}
+	text, ok := strings.CutPrefix(secret, "whsec_")
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if !ok || err != nil || len(raw) < 24 {
+		return tollgate.WebhookKey{}, errors.New("a secret is whsec_ and the base64 of 24 bytes or more")
+	}
+	return tollgate.WebhookKey{Version: 1, Scheme: tollgate.SignatureV1, Secret: raw}, nil
+}
+
+// checkLocal refuses what is not on this machine: a delivery that was meant for
+// a test must not leave it.
+func checkLocal(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return fmt.Errorf("%q is not an http or https URL", text)
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	if u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return fmt.Errorf("%s is not this machine: use 127.0.0.1, [::1] or localhost", u.Hostname())
+	}
+	return nil
+}
+
+// skipEvents moves query's cursor past everything that is there.
+func (c *client) skipEvents(ctx context.Context, query url.Values) error {
+	for more := true; more; {
+		body, err := c.get(ctx, "/v1/events", query)
+		if err != nil {
+			return err
+		}
+		var page list[raw]
+		if err := parse(body, &page); err != nil {
+			return err
+		}
+		if page.NextCursor != nil {
+			query.Set("cursor", *page.NextCursor)
+		}
+		more = page.HasMore
+	}
+	return nil
+}
+
+// listening delivers events to one URL.
+type listening struct {
+	*client
+	to     string
+	key    tollgate.WebhookKey
+	sender *worker.Sender
+}
+
+func (l *listening) begin() error {
+	switch secret := l.key.Text(); {
+	case l.json:
+		return l.printLine(struct {
+			ForwardTo string `json:"forward_to"`
+			Secret    string `json:"secret"`
+		}{l.to, secret})
+	case l.quiet:
+		_, err := fmt.Fprintln(l.a.stdout, secret)
+		return err
+	default:
+		t := &table{}
+		t.row("forward to", l.to)
+		t.row("secret", secret)
+		return l.a.print(t)
+	}
+}
+
+// forwarded is what --json prints of a delivery.
+type forwarded struct {
+	EventID    string                 `json:"event_id"`
+	EventType  string                 `json:"event_type"`
+	StatusCode *int                   `json:"status_code"`
+	DurationMS int64                  `json:"duration_ms"`
+	Error      *tollgate.AttemptError `json:"error"`
+}
+
+// deliver sends one event once and prints what came back. That nobody has taken
+// it is no error.
+func (l *listening) deliver(ctx context.Context, event jsontext.Value) error {
+	var e struct {
+		ID   string             `json:"id"`
+		Type tollgate.EventType `json:"type"`
+	}
+	if err := parse(event, &e); err != nil || !e.Type.Deliverable() {
+		return err
+	}
+	sent := l.sender.Send(ctx, worker.Message{URL: l.to, EventID: e.ID, Body: event, Keys: []tollgate.WebhookKey{l.key}})
+	if ctx.Err() != nil {
+		return nil
+	}
+	f := forwarded{EventID: e.ID, EventType: string(e.Type), DurationMS: sent.Took.Milliseconds(), Error: sent.Error}
+	result := "-"
+	if sent.Response != nil {
+		f.StatusCode = &sent.Response.StatusCode
+		result = fmt.Sprint(sent.Response.StatusCode)
+	}
+	if l.json {
+		return l.printLine(f)
+	}
+	if l.quiet {
+		_, err := fmt.Fprintln(l.a.stdout, e.ID)
+		return err
+	}
+	if sent.Error != nil {
+		result += "  " + sent.Error.Code + ": " + sent.Error.Message
+	}
+	_, err := fmt.Fprintln(l.a.stdout, printable(fmt.Sprintf("%s  %-24s  %s  %5d ms  %s",
+		l.a.clock().Format(time.TimeOnly), e.Type, e.ID, f.DurationMS, result)))
+	return err
+}
+
+// printLine prints one line of NDJSON.
+func (c *client) printLine(v any) error {
+	text, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.a.stdout, "%s\n", text)
+	return err
+}

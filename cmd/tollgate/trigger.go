@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"tollgate"
+)
+
+// scenario is how an event comes about in the sandbox: a payment, and what is
+// then done with it.
+type scenario struct {
+	account, amount, currency, payee string
+	automatic                        bool
+	captured                         string // part that is captured; empty: none
+	canceled                         bool
+}
+
+// sale is a payment that the sandbox authorizes.
+var sale = scenario{account: demoAccountEUR, amount: "10.00", currency: "EUR", payee: "shop.example"}
+
+var scenarios = map[tollgate.EventType]scenario{
+	tollgate.PaymentAuthorized: sale,
+	tollgate.PaymentCaptured:   sale.with(func(s *scenario) { s.automatic = true }),
+	tollgate.PaymentDeclined:   sale.with(func(s *scenario) { s.payee = "deny.test" }),
+	tollgate.PaymentCanceled:   sale.with(func(s *scenario) { s.canceled = true }),
+	tollgate.PaymentReleased:   sale.with(func(s *scenario) { s.captured, s.canceled = "4.00", true }),
+	tollgate.PaymentReviewRequired: sale.with(func(s *scenario) {
+		s.account, s.amount, s.currency = demoAccountUSD, "1000.01", "USD" // above this account's review_above
+	}),
+}
+
+func (s scenario) with(change func(*scenario)) scenario {
+	change(&s)
+	return s
+}
+
+// triggers are the types that there is a scenario for, in order.
+func triggers() []string {
+	var names []string
+	for _, t := range slices.Sorted(maps.Keys(scenarios)) {
+		names = append(names, string(t))
+	}
+	return names
+}
+
+func (a *app) triggerCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "trigger TYPE",
+		Short: "Make an event really happen in the sandbox of 'tollgate dev'",
+		Long: `Make an event really happen in the sandbox of 'tollgate dev', by paying,
+capturing and canceling as any client would, and print it. TYPE is one of
+
+  ` + strings.Join(triggers(), "\n  "),
+		Example:   "  tollgate trigger payment.captured\n  tollgate trigger payment.declined --json",
+		Args:      cobra.ExactArgs(1),
+		ValidArgs: triggers(),
+	}
+	a.clientCommand(c, func(ctx context.Context, api *client, args []string) error {
+		s, ok := scenarios[tollgate.EventType(args[0])]
+		if !ok {
+			return usageError(fmt.Errorf("%q cannot be triggered; these can: %s", args[0], strings.Join(triggers(), ", ")))
+		}
+		payment, err := api.play(ctx, s)
+		var refused *refusal
+		if errors.As(err, &refused) && refused.Code == string(tollgate.CodeNotFound) {
+			return fmt.Errorf("%w\nThis is not the sandbox of 'tollgate dev'", err)
+		}
+		if err != nil {
+			return err
+		}
+		event, err := api.eventOf(ctx, payment, args[0])
+		if err != nil {
+			return err
+		}
+		return api.printEvent(event)
+	})
+	c.Flags().Lookup("json").Usage = "print the event's JSON on one line"
+	c.Flags().Lookup("quiet").Usage = "print only the event's id"
+	return c
+}
+
+// play does what a scenario says and returns the payment's id.
+func (c *client) play(ctx context.Context, s scenario) (id string, err error) {
+	request := map[string]any{
+		"merchant_account_id": s.account, "amount": s.amount, "currency": s.currency, "payee": s.payee, "capture_method": "manual",
+	}
+	if s.automatic {
+		request["capture_method"] = "automatic"
+	}
+	body, err := c.post(ctx, "/v1/payments", request, c.a.randomText())
+	var refused *refusal
+	if errors.As(err, &refused) && refused.Code == string(tollgate.CodePerimeterDenied) && refused.PaymentID != "" {
+		return refused.PaymentID, nil // a denied payment is kept, and has its event
+	}
+	if err != nil {
+		return "", err
+	}
+	var p payment
+	if err := parse(body, &p); err != nil {
+		return "", err
+	}
+	if s.captured != "" {
+		part := map[string]any{"amount": s.captured, "final_capture": false}
+		if _, err := c.post(ctx, paymentPath(p.ID, "/captures"), part, c.a.randomText()); err != nil {
+			return "", err
+		}
+	}
+	if s.canceled {
+		if _, err := c.post(ctx, paymentPath(p.ID, "/cancel"), map[string]string{}, c.a.randomText()); err != nil {
+			return "", err
+		}
+	}
+	return p.ID, nil
+}
+
+// eventOf is a payment's event of a type, which was committed with the change.
+func (c *client) eventOf(ctx context.Context, payment, kind string) (jsontext.Value, error) {
+	body, err := c.get(ctx, "/v1/events", url.Values{"object_id": {payment}, "types": {kind}, "order": {"desc"}, "limit": {"1"}})
+	if err != nil {
+		return nil, err
+	}
+	var page list[raw]
+	if err := parse(body, &page); err != nil {
+		return nil, err
+	}
+	if len(page.Data) == 0 {
+		return nil, unavailableError(fmt.Errorf("%s has no %s", payment, kind))
+	}
+	return page.Data[0], nil
+}

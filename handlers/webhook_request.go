@@ -1,0 +1,112 @@
+package handlers
+
+import (
+	"slices"
+	"strings"
+
+	"tollgate"
+)
+
+// Sizes of an endpoint's lists.
+const (
+	maxEventTypes = 50
+	maxAccounts   = 100
+)
+
+// webhookRequest is the body of POST /v1/webhooks. Its JSON is what the
+// Idempotency-Key stands for.
+type webhookRequest struct {
+	URL         string                   `json:"url"`
+	Description *string                  `json:"description"`
+	EventTypes  []string                 `json:"event_types"`
+	Accounts    []string                 `json:"merchant_account_ids"`
+	Scheme      tollgate.SignatureScheme `json:"signature_scheme"`
+	Metadata    tollgate.Metadata        `json:"metadata"`
+}
+
+func readWebhook(f *fields) webhookRequest { return webhookFields(f, true) }
+
+func webhookFields(f *fields, isNew bool) webhookRequest {
+	url, _ := f.text("url", isNew)
+	return webhookRequest{
+		URL: url, Description: f.note("description", maxDescription),
+		EventTypes: f.list("event_types", maxEventTypes, checkEventType),
+		Accounts:   f.list("merchant_account_ids", maxAccounts, checkAccountID),
+		Scheme: tollgate.SignatureScheme(f.choice("signature_scheme", string(tollgate.SignatureV1),
+			string(tollgate.SignatureV1), string(tollgate.SignatureV1a), string(tollgate.SignatureBoth))),
+		Metadata: f.metadata(),
+	}
+}
+
+// webhookChange is the body of PATCH /v1/webhooks/{webhook_id}: what is left
+// out stays, and null takes away what need not be there.
+type webhookChange struct {
+	webhookRequest
+	status string
+	given  map[string]bool
+}
+
+func readWebhookChange(f *fields) webhookChange {
+	r := webhookChange{webhookRequest: webhookFields(f, false), given: make(map[string]bool)}
+	r.status = f.choice("status", tollgate.WebhookActive, tollgate.WebhookActive, tollgate.WebhookDisabledStatus)
+	for _, name := range []string{"url", "signature_scheme", "status"} {
+		f.needsValue(name)
+	}
+	for name := range f.members {
+		r.given[name] = true
+	}
+	return r
+}
+
+// apply makes the change, except for keys and accounts, which need more than
+// the request.
+func (r *webhookChange) apply(w *tollgate.WebhookEndpoint) {
+	if r.given["url"] {
+		w.URL = r.URL
+	}
+	if r.given["description"] {
+		w.Description = r.Description
+	}
+	if r.given["event_types"] {
+		w.EventTypes = r.EventTypes
+	}
+	if r.given["signature_scheme"] {
+		w.SignatureScheme = r.Scheme
+	}
+	if r.given["metadata"] {
+		w.Metadata = r.Metadata
+	}
+	if r.given["status"] && w.Status != r.status {
+		w.Status, w.DisabledReason = r.status, nil
+		if r.status == tollgate.WebhookDisabledStatus {
+			reason := disabledByRequest
+			w.DisabledReason = &reason
+		}
+	}
+}
+
+// disabledByRequest is the disabled_reason of an endpoint that a client has
+// disabled.
+const disabledByRequest = "requested"
+
+// checkEventType accepts a type or a pattern that some delivered event has.
+func checkEventType(param, item string) error {
+	if item == "" || strings.Contains(item, ",") {
+		return tollgate.Invalid(param, "Each of %s is one event type or a pattern such as payment.*.", param)
+	}
+	filter, err := tollgate.ParseTypeFilter(param, item)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(tollgate.EventTypes, func(t tollgate.EventType) bool { return t.Deliverable() && filter.Match(string(t)) }) {
+		return tollgate.Invalid(param, "%s events are listed, and never delivered.", item)
+	}
+	return nil
+}
+
+func checkAccountID(param, item string) error {
+	if !tollgate.ValidID(item) {
+		return tollgate.Invalid(param, "Each of %s is an identifier.", param)
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package handlers
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+
+	"tollgate"
+	"tollgate/handlers/egress"
+	"tollgate/rediskv"
+)
+
+// createWebhook makes an endpoint and its first keys. Its accounts are those
+// of the grant at most, so that nobody is sent what they could not list.
+func (s *Server) createWebhook(c *call, r webhookRequest) (*answer, error) {
+	idem, err := c.idempotency(c.org, "webhooks.create", r)
+	if err != nil {
+		return nil, err
+	}
+	if err := egress.CheckURL(r.URL, s.development); err != nil {
+		return s.orRepeatedSealed(c, idem, err)
+	}
+	accounts, err := s.webhookAccounts(c, r.Accounts)
+	if err != nil {
+		return s.orRepeatedSealed(c, idem, err)
+	}
+	now := tollgate.At(s.clock())
+	w := rediskv.Endpoint{WebhookEndpoint: tollgate.WebhookEndpoint{
+		Object: "webhook_endpoint", ID: s.store.Mint(tollgate.PrefixWebhook), CreatedAt: now, UpdatedAt: now,
+		URL: r.URL, Description: r.Description, Status: tollgate.WebhookActive, EventTypes: r.EventTypes, MerchantAccountIDs: accounts,
+		SignatureScheme: r.Scheme, SchemaVersion: tollgate.SchemaVersion, Metadata: r.Metadata,
+	}}
+	secret, err := s.addKeys(&w, w.SignatureScheme.Schemes(), now)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := webhookAnswer(http.StatusCreated, w.WebhookEndpoint, secret)
+	if err != nil {
+		return nil, err
+	}
+	reply.Location = "/v1/webhooks/" + w.ID
+	return s.commitSealed(idem, reply, func(key *rediskv.Idempotency, kept rediskv.Answer) (rediskv.Result, error) {
+		return s.store.CreateWebhook(c.ctx, c.caller(reply.Status), key, w, kept)
+	})
+}
+
+// webhookAccounts are the accounts whose events an endpoint gets: those that
+// are named, which must exist and be the grant's, or all of the grant.
+func (s *Server) webhookAccounts(c *call, named []string) ([]string, error) {
+	if len(named) == 0 {
+		return c.grant.MerchantAccountIDs, nil
+	}
+	for _, id := range named {
+		if _, err := s.account(c, id, "merchant_account_ids"); err != nil {
+			return nil, err
+		}
+	}
+	return named, nil
+}
+
+// listWebhooks lists the endpoints that the grant reaches, the oldest first.
+func (s *Server) listWebhooks(c *call) (*answer, error) {
+	p, err := readPage[string](s, c, "asc", func(*queryReader) {})
+	if err != nil {
+		return nil, err
+	}
+	body := list[tollgate.WebhookEndpoint]{Object: "list"}
+	after, more := p.Position, true
+	for more && len(body.Data) <= p.limit {
+		var rows []rediskv.Endpoint
+		if rows, more, err = s.store.Webhooks(c.ctx, c.caller(http.StatusOK), after, rediskv.MaxWebhooks); err != nil {
+			return nil, err
+		}
+		for _, w := range rows {
+			after = w.ID
+			if c.reaches(&w.WebhookEndpoint) {
+				body.Data = append(body.Data, w.WebhookEndpoint)
+			}
+		}
+	}
+	if len(body.Data) <= p.limit {
+		return object(body)
+	}
+	body.Data, body.HasMore = body.Data[:p.limit], true
+	cursor, err := p.next(s, c, body.Data[p.limit-1].ID)
+	if err != nil {
+		return nil, err
+	}
+	body.NextCursor = &cursor
+	return object(body)
+}
+
+// reaches reports whether the grant covers all that an endpoint is sent.
+func (c *call) reaches(w *tollgate.WebhookEndpoint) bool {
+	if len(w.MerchantAccountIDs) == 0 {
+		return len(c.grant.MerchantAccountIDs) == 0
+	}
+	return !slices.ContainsFunc(w.MerchantAccountIDs, func(id string) bool { return !c.grant.Covers(id) })
+}
+
+// webhook reads the endpoint that a path names, if the grant reaches it.
+func (s *Server) webhook(c *call, status int) (*rediskv.Endpoint, error) {
+	w, err := s.store.Webhook(c.ctx, c.caller(status), c.pathID())
+	if err != nil {
+		return nil, err
+	}
+	if !c.reaches(&w.WebhookEndpoint) {
+		return nil, problemError(tollgate.CodeMerchantAccountForbidden, "The grant does not cover all merchant accounts of this endpoint.")
+	}
+	return w, nil
+}
+
+func (s *Server) readWebhook(c *call) (*answer, error) {
+	w, err := s.webhook(c, http.StatusOK)
+	if err != nil {
+		return nil, err
+	}
+	return object(w.WebhookEndpoint)
+}
+
+// deleted is the body that is left of a deleted object.
+type deleted struct {
+	Object  string `json:"object"`
+	ID      string `json:"id"`
+	Deleted bool   `json:"deleted"`
+}
+
+func (s *Server) deleteWebhook(c *call) (*answer, error) {
+	for range maxConflicts {
+		w, err := s.webhook(c, http.StatusOK)
+		if err != nil {
+			return nil, err
+		}
+		err = s.store.DeleteWebhook(c.ctx, c.caller(http.StatusOK), *w)
+		if err == nil {
+			return object(deleted{"webhook_endpoint", w.ID, true})
+		}
+		if !errors.Is(err, rediskv.ErrConflict) {
+			return nil, err
+		}
+	}
+	return nil, busy()
+}

@@ -1,0 +1,154 @@
+package worker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+// Reasons for which the service disables an endpoint by itself.
+const (
+	reasonGone    = "gone"    // it answered 410
+	reasonFailing = "failing" // no success for Config.DisableAfter, and deliveries given up
+)
+
+// givenUp is how many deliveries an endpoint has lost when it is disabled.
+const givenUp = 10
+
+// attempt makes one attempt and writes down how it went. It was written down
+// as unknown when it was leased, so there is nothing to do when this worker
+// stops or dies in the middle: whoever finds the lease run out goes on.
+func (d *dispatch) attempt(ctx context.Context, w rediskv.Work) {
+	keys, sent := d.send(ctx, w)
+	if ctx.Err() != nil {
+		return
+	}
+	now := tollgate.At(d.Clock())
+	o := judge(d.Backoff, w.Run, sent, now, d.random())
+	if w.Body == nil {
+		o.State, o.Next = tollgate.DeliveryFailed, 0 // nothing will bring it back
+	}
+	late, failures, lastSuccess, err := d.record(ctx, w, attemptOf(w, keys, sent, o), o)
+	switch {
+	case err != nil:
+		d.Log.Error("an attempt could not be recorded", "delivery", w.DeliveryID, "number", w.Number, "error", err)
+		d.metrics.attempted("unrecorded", sent.Took)
+		return
+	case late:
+		d.metrics.attempted("late", sent.Took)
+		return
+	}
+	d.metrics.attempted(string(o.State), sent.Took)
+	d.Log.Debug("attempt", "delivery", w.DeliveryID, "number", w.Number, "state", string(o.State), "reason", o.Reason)
+	lastGood := max(lastSuccess, w.Endpoint.CreatedAt, w.Endpoint.UpdatedAt)
+	switch {
+	case gone(o):
+		d.disable(ctx, w, reasonGone)
+	case o.State == tollgate.DeliveryFailed && failures >= givenUp && lastGood.Add(d.DisableAfter) <= now:
+		d.disable(ctx, w, reasonFailing)
+	}
+}
+
+// send makes the attempt, or says why it cannot be made.
+func (d *dispatch) send(ctx context.Context, w rediskv.Work) ([]tollgate.WebhookKey, Sent) {
+	now := tollgate.At(d.Clock())
+	unsent := func(code, message string) Sent {
+		return Sent{Started: now, Error: &tollgate.AttemptError{Code: code, Message: message}}
+	}
+	if w.Body == nil {
+		return nil, unsent("event_expired", "The event is older than what is kept.")
+	}
+	keys, err := d.liveKeys(w.Endpoint, now)
+	if err != nil {
+		d.Log.Error("signing keys", "webhook", w.Endpoint.ID, "error", err)
+		return nil, unsent("signing_failed", "The delivery could not be signed.")
+	}
+	return keys, d.sender.Send(ctx, Message{URL: w.Endpoint.URL, EventID: w.EventID, Body: w.Body, Keys: keys})
+}
+
+// liveKeys opens the keys that sign at this moment, the newest first.
+func (d *dispatch) liveKeys(e *rediskv.Endpoint, now tollgate.Instant) ([]tollgate.WebhookKey, error) {
+	var keys []tollgate.WebhookKey
+	for _, k := range slices.Backward(e.SigningKeys) {
+		if !k.Live(now) {
+			continue
+		}
+		i := slices.IndexFunc(e.Sealed, func(s rediskv.SealedKey) bool { return s.Version == k.Version && s.Scheme == k.Scheme })
+		if i < 0 {
+			return nil, fmt.Errorf("version %d of %s has no secret", k.Version, k.Scheme)
+		}
+		place := e.ID + "/" + strconv.Itoa(k.Version) + "/" + string(k.Scheme)
+		secret, err := d.Vault.Open(place, e.Sealed[i].Secret)
+		if err != nil {
+			return nil, fmt.Errorf("open %s: %w", place, err)
+		}
+		keys = append(keys, tollgate.WebhookKey{Version: k.Version, Scheme: k.Scheme, Secret: secret})
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("no key is live")
+	}
+	return keys, nil
+}
+
+func attemptOf(w rediskv.Work, keys []tollgate.WebhookKey, s Sent, o rediskv.Outcome) tollgate.Attempt {
+	sum := sha256.Sum256(w.Body)
+	took := s.Took.Milliseconds()
+	a := tollgate.Attempt{
+		Object: "attempt", ID: w.AttemptID, CreatedAt: w.StartedAt, DeliveryID: w.DeliveryID, Number: w.Number, Trigger: w.Trigger,
+		Status: tollgate.AttemptFailed, StartedAt: s.Started, DurationMS: &took, Timing: s.Timing, URL: w.Endpoint.URL,
+		Request:     tollgate.AttemptRequest{BodySHA256: hex.EncodeToString(sum[:]), BodyBytes: len(w.Body)},
+		SigningKeys: []tollgate.AttemptKey{}, Response: s.Response, Error: s.Error, NextAttemptAt: o.Next,
+	}
+	if w.ReplayID != "" {
+		a.ReplayID = &w.ReplayID
+	}
+	if s.Succeeded() {
+		a.Status = tollgate.AttemptSucceeded
+	}
+	for _, k := range keys {
+		a.SigningKeys = append(a.SigningKeys, tollgate.AttemptKey{Version: k.Version, Scheme: k.Scheme})
+	}
+	return a
+}
+
+// record writes the attempt down; while Redis is away it tries again for as
+// long as the lease can hold.
+func (d *dispatch) record(ctx context.Context, w rediskv.Work, a tollgate.Attempt, o rediskv.Outcome) (late bool, failures int64, lastSuccess tollgate.Instant, err error) {
+	ctx, cancel := context.WithTimeout(ctx, d.Lease)
+	defer cancel()
+	for pause := shortPause; ; pause = min(2*pause, longPause) {
+		late, failures, lastSuccess, err = d.Store.RecordAttempt(ctx, w, a, o)
+		if err == nil || ctx.Err() != nil || !passing(err) {
+			return late, failures, lastSuccess, err
+		}
+		wait(ctx, pause)
+	}
+}
+
+func (d *dispatch) disable(ctx context.Context, w rediskv.Work, reason string) {
+	if err := d.Store.DisableWebhook(ctx, w.Organization, w.Endpoint.ID, reason); err != nil {
+		d.Log.Error("an endpoint could not be disabled", "webhook", w.Endpoint.ID, "error", err)
+		return
+	}
+	d.metrics.disabled.WithLabelValues(reason).Inc()
+	d.Log.Info("endpoint disabled", "webhook", w.Endpoint.ID, "reason", reason)
+}
+
+// passing reports whether an error is that of a store which is away for now.
+func passing(err error) bool {
+	known, ok := errors.AsType[*tollgate.Error](err)
+	return ok && known.Code == tollgate.CodeStoreUnavailable
+}
+
+const (
+	shortPause = 50 * time.Millisecond
+	longPause  = 2 * time.Second
+)

@@ -1,0 +1,66 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"tollgate"
+)
+
+const (
+	trimInterval  = time.Hour
+	depthInterval = 15 // in intervals
+)
+
+// runJobs carries the recoveries and the clearing away of deleted endpoints of
+// one partition on, until nothing is left to do.
+func (w *Worker) runJobs(ctx context.Context, p int) (touched int, err error) {
+	for ctx.Err() == nil {
+		n, err := w.Store.RunJobs(ctx, p)
+		touched += n
+		if n > 0 {
+			w.dispatch.lanes[p].wake()
+		}
+		if err != nil {
+			return touched, fmt.Errorf("jobs of partition %d: %w", p, err)
+		}
+		if n == 0 {
+			break
+		}
+	}
+	return touched, ctx.Err()
+}
+
+// trimEvents removes the events of one partition that are old enough and
+// delivered.
+func (w *Worker) trimEvents(ctx context.Context, p int) (int, error) {
+	removed, err := w.Store.TrimEvents(ctx, p, tollgate.At(w.Clock().Add(-w.KeepEvents)))
+	if err != nil {
+		return int(removed), fmt.Errorf("trim events of partition %d: %w", p, err)
+	}
+	return int(removed), nil
+}
+
+// watchQueues keeps the gauges of what waits. They say nothing while Redis is
+// away; the parts that work say that.
+func (w *Worker) watchQueues(ctx context.Context) {
+	for ctx.Err() == nil {
+		if depths, err := w.Store.QueueDepths(ctx); err == nil {
+			now := w.Clock()
+			waiting, age := make([]float64, w.Store.Partitions()), make([]float64, w.Store.Partitions())
+			for _, d := range depths {
+				waiting[d.Partition] = float64(d.Waiting)
+				if d.OldestDue != 0 {
+					age[d.Partition] = max(now.Sub(d.OldestDue.Time()).Seconds(), 0)
+				}
+			}
+			for p := range waiting {
+				w.metrics.waiting.WithLabelValues(strconv.Itoa(p)).Set(waiting[p])
+				w.metrics.oldest.WithLabelValues(strconv.Itoa(p)).Set(age[p])
+			}
+		}
+		wait(ctx, depthInterval*w.Interval)
+	}
+}

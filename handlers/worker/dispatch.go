@@ -1,0 +1,228 @@
+package worker
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tollgate/rediskv"
+)
+
+const (
+	takeAtOnce   = 64                   // slots that one look at a partition asks for
+	pace         = time.Millisecond     // between looks that find something: attempts that end together make room together
+	readAtOnce   = 256                  // readers that wait in Redis at the same time
+	longestWait  = time.Second          // of a reader; the end waits for it
+	emptyPause   = 5 * time.Millisecond // after a look that found due endpoints and no work
+	consumerTail = 4                    // random bytes of a consumer's name
+)
+
+// dispatch moves deliveries. In every partition one goroutine waits for events
+// and makes their deliveries (reader), and one takes the attempts that are due
+// (taker); attempts run in goroutines of their own, at most Slots in all
+// partitions together. Nothing is assigned to a worker, so one that joins or
+// leaves needs no agreement.
+type dispatch struct {
+	Config
+	consumer string
+	sender   *Sender
+	metrics  *metrics
+	lanes    []*lane
+	slots    chan struct{} // one element for each slot in use
+	reading  chan struct{}
+	failing  atomic.Int32 // loops that have met an error and are not over it
+
+	entropy sync.Mutex
+}
+
+// lane is a partition as the dispatch sees it.
+type lane struct {
+	partition  int
+	nudge      chan struct{} // something may be due
+	read, take progress
+}
+
+func newDispatch(c Config, m *metrics) (*dispatch, error) {
+	tail := make([]byte, consumerTail)
+	if _, err := io.ReadFull(c.Entropy, tail); err != nil {
+		return nil, fmt.Errorf("consumer name: %w", err)
+	}
+	d := &dispatch{
+		Config: c, consumer: c.Name + "-" + hex.EncodeToString(tail), metrics: m,
+		slots: make(chan struct{}, c.Slots), reading: make(chan struct{}, readAtOnce),
+		sender: NewSender(SenderConfig{
+			Clock: c.Clock, Development: c.Development, Timeouts: c.Timeouts, Resolver: c.Resolver, Roots: c.Roots, Version: c.Version,
+		}),
+	}
+	for p := range c.Store.Partitions() {
+		d.lanes = append(d.lanes, &lane{partition: p, nudge: make(chan struct{}, 1)})
+	}
+	return d, nil
+}
+
+// run works until ctx ends; then attempts that are running may finish for as
+// long as the grace is, and the leases of those that do not run out.
+func (d *dispatch) run(ctx context.Context) {
+	defer d.sender.Close()
+	attempts, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
+	var loops, running sync.WaitGroup
+	for _, l := range d.lanes {
+		loops.Go(func() { d.reader(ctx, l) })
+		loops.Go(func() {
+			d.taker(ctx, l, func(w rediskv.Work) {
+				running.Go(func() {
+					d.metrics.running.Inc()
+					defer l.wake() // the endpoint may have room again
+					defer d.release(1)
+					defer d.metrics.running.Dec()
+					d.attempt(attempts, w)
+				})
+			})
+		})
+	}
+	loops.Wait()
+	grace := time.AfterFunc(d.Grace, abandon)
+	defer grace.Stop()
+	running.Wait()
+}
+
+// reader makes deliveries of the events that are handed over.
+func (d *dispatch) reader(ctx context.Context, l *lane) {
+	// With more partitions than may wait at once, each waits for less long, so
+	// that all have their turn as often.
+	waiting := min(d.Interval, longestWait)
+	waiting = min(waiting, waiting*readAtOnce/time.Duration(len(d.lanes)))
+	trouble := trouble{d: d, what: "fan-out"}
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case d.reading <- struct{}{}:
+		}
+		// A call that was broken off would leave events in the hands of a
+		// consumer that is no more, until another takes them over.
+		events, err := d.Store.FanOut(context.WithoutCancel(ctx), l.partition, d.consumer, waiting)
+		<-d.reading
+		if events > 0 {
+			d.metrics.events.Add(float64(events))
+			l.wake()
+		}
+		if err == nil {
+			l.read.made(d.Clock())
+		}
+		trouble.pause(ctx, err)
+	}
+}
+
+// taker takes what is due for as long as there are slots. It looks when it is
+// nudged, when the next attempt is due, and once per interval: other workers
+// fan out as well.
+func (d *dispatch) taker(ctx context.Context, l *lane, start func(rediskv.Work)) {
+	trouble := trouble{d: d, what: "taking work"}
+	for {
+		l.take.resting.Store(trouble.current == 0) // until there is a slot and an answer
+		slots := d.acquire(ctx)
+		if slots == 0 {
+			return
+		}
+		// To the end also when ctx ends: what was taken is attempted.
+		work, next, err := d.Store.TakeDue(context.WithoutCancel(ctx), l.partition, slots, d.Lease)
+		d.release(slots - len(work))
+		for _, w := range work {
+			start(w)
+		}
+		if err != nil {
+			l.take.resting.Store(false)
+			trouble.pause(ctx, err)
+			continue
+		}
+		trouble.pause(ctx, nil)
+		l.take.made(d.Clock())
+		if len(work) > 0 {
+			wait(ctx, pace)
+		} else {
+			sleep := d.Interval
+			if next != 0 {
+				sleep = min(sleep, max(next.Time().Sub(d.Clock()), emptyPause))
+			}
+			l.sleep(ctx, sleep)
+		}
+	}
+}
+
+// acquire waits for a slot and takes up to takeAtOnce of those that are free;
+// 0 when ctx has ended.
+func (d *dispatch) acquire(ctx context.Context) (slots int) {
+	if ctx.Err() != nil {
+		return 0
+	}
+	select {
+	case <-ctx.Done():
+		return 0
+	case d.slots <- struct{}{}:
+	}
+	for slots = 1; slots < takeAtOnce; slots++ {
+		select {
+		case d.slots <- struct{}{}:
+		default:
+			return slots
+		}
+	}
+	return slots
+}
+
+func (d *dispatch) release(slots int) {
+	for range slots {
+		<-d.slots
+	}
+}
+
+// random is a number in [0, 1).
+func (d *dispatch) random() float64 {
+	d.entropy.Lock()
+	defer d.entropy.Unlock()
+	var b [8]byte
+	if _, err := io.ReadFull(d.Entropy, b[:]); err != nil {
+		return 0.5 // no jitter
+	}
+	return float64(binary.LittleEndian.Uint64(b[:])>>11) / (1 << 53)
+}
+
+// ready reports the first loop that makes no progress.
+func (d *dispatch) ready() error {
+	// Never less than what a few calls to a slow Redis take.
+	stale := max(staleAfter*d.Interval, 5*rediskv.OperationTimeout)
+	for _, l := range d.lanes {
+		if !l.read.fresh(d.Clock(), stale) {
+			return fmt.Errorf("fan-out of partition %d makes no progress", l.partition)
+		}
+		if !l.take.fresh(d.Clock(), stale) {
+			return fmt.Errorf("deliveries of partition %d make no progress", l.partition)
+		}
+	}
+	return nil
+}
+
+// wake nudges the taker; one nudge is as good as many.
+func (l *lane) wake() {
+	select {
+	case l.nudge <- struct{}{}:
+	default:
+	}
+}
+
+func (l *lane) sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-l.nudge:
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,7 @@
+package worker
+
+// Pure functions whose tables are tested by themselves.
+var (
+	Judge      = judge
+	RetryAfter = retryAfter
+)

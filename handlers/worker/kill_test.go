@@ -1,0 +1,216 @@
+package worker_test
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate"
+	"tollgate/handlers/worker"
+	"tollgate/rediskv"
+	"tollgate/rediskv/redistest"
+)
+
+// childVariable makes the test binary a worker on the Redis that it names.
+const childVariable = "TOLLGATE_TEST_WORKER"
+
+// TestChildWorks is the worker that TestWorkerKilled starts and kills.
+func TestChildWorks(t *testing.T) {
+	url := os.Getenv(childVariable)
+	if url == "" {
+		return
+	}
+	store, err := rediskv.Open(t.Context(), rediskv.Options{URL: url, Clock: time.Now, Entropy: rand.Reader})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := worker.New(worker.Config{
+		Store: store, Clock: time.Now, Entropy: rand.Reader, Vault: newVault(t, 1), Development: true,
+		Interval: 50 * time.Millisecond, Timeouts: brief, Lease: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The parent's end closes the pipe, also when the parent was killed.
+	go func() {
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		os.Exit(0)
+	}()
+	w.Run(t.Context())
+}
+
+// child starts a worker; the function it returns is SIGKILL.
+func child(t *testing.T, url string) (kill func()) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestChildWorks$")
+	cmd.Env = append(os.Environ(), childVariable+"="+url)
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill = sync.OnceFunc(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // killed
+	})
+	t.Cleanup(kill)
+	return kill
+}
+
+// Workers are killed five times under load, Redis once, and the consumer group
+// is destroyed: every event is delivered, and no more than what was in flight
+// comes twice.
+func TestWorkerKilled(t *testing.T) {
+	if redistest.Kind(t) == redistest.Miniredis {
+		t.Skip("an embedded server is not killed, and loses track of readers that were while they waited")
+	}
+	server := redistest.Fresh(t)
+	s := newShop(t, server.URL)
+	in := newInbox(t)
+	in.answers(func(http.ResponseWriter, *http.Request) { time.Sleep(2 * time.Millisecond) })
+	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
+
+	stop := make(chan struct{})
+	var paid atomic.Int64
+	var load sync.WaitGroup
+	for range 3 {
+		load.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if s.tryPay(t) {
+					paid.Add(1)
+				}
+				time.Sleep(8 * time.Millisecond) // load, not flood
+			}
+		})
+	}
+	const kills = 5
+	for round := range kills {
+		kill := child(t, server.URL)
+		before := len(in.all())
+		until(t, "deliveries under load", func() bool { return len(in.all()) >= before+40 })
+		kill()
+		switch round {
+		case 1:
+			server.Kill()
+			server.Restart()
+		case 3:
+			for p := range partitions { // those without a stream say so
+				_ = server.Command("XGROUP", "DESTROY", fmt.Sprintf("{p%02d}:dispatch", p), "workers")
+			}
+		}
+	}
+	close(stop)
+	load.Wait()
+	child(t, server.URL)
+
+	events := map[string]bool{}
+	q := rediskv.EventQuery{Types: tollgate.TypeFilter{"payment.*"}, Limit: 100}
+	for more := true; more; {
+		page, next, again, err := s.Events(t.Context(), s.caller, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range page {
+			var e tollgate.Event
+			if err := json.Unmarshal(text, &e); err != nil {
+				t.Fatal(err)
+			}
+			events[e.ID] = true
+		}
+		q.After, more = next, again
+	}
+	if int64(len(events)) < paid.Load() {
+		t.Fatalf("%d payments were acknowledged, the log has %d events", paid.Load(), len(events))
+	}
+	deadline := time.Now().Add(60 * time.Second)
+	var seen map[string]int
+	for {
+		seen = map[string]int{}
+		for _, r := range in.all() {
+			seen[r.header.Get("Webhook-Id")]++
+		}
+		if len(seen) >= len(events) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d events were delivered", len(seen), len(events))
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	twice := 0
+	for id, times := range seen {
+		if !events[id] {
+			t.Errorf("%s was delivered and is in no log", id)
+		}
+		twice += times - 1
+	}
+	// At most 64 are on their way to one endpoint when a worker dies; Redis'
+	// own death makes all of them unrecorded once more.
+	if most := (kills + 1) * 64; twice > most {
+		t.Errorf("%d of %d deliveries came again, at most %d were in flight", twice, len(events), most)
+	}
+	until(t, "one delivery per event, all succeeded", func() bool {
+		rows, _ := s.all(t, hook)
+		succeeded := 0
+		for _, d := range rows {
+			if d.State == tollgate.DeliverySucceeded {
+				succeeded++
+			}
+		}
+		return len(rows) == len(events) && succeeded == len(events)
+	})
+	t.Logf("%d events, %d came again", len(events), twice)
+}
+
+// tryPay makes a payment unless Redis is away.
+func (s *shop) tryPay(t *testing.T) bool {
+	a, err := s.Account(t.Context(), s.caller.Organization, s.account)
+	if err != nil {
+		return false
+	}
+	amount := tollgate.Money{Minor: 1000, Currency: "EUR"}
+	ch, err := tollgate.CreatePayment(s.Mint, s.origin(), tollgate.NewPayment{
+		MerchantAccountID: a.ID, Amount: amount, Payee: "shop.example", CaptureMethod: tollgate.CaptureManual, CaptureWindowHours: a.CaptureWindowHours,
+	}, a.Limits.Decide(amount, "shop.example", s.clock.now()), tollgate.Pricing{Input: tollgate.PricingInput{Amount: amount, Payee: "shop.example"}}, nil)
+	if err != nil {
+		t.Error(err)
+		return false
+	}
+	idem := rediskv.Idempotency{Scope: a.ID + ":payments.create", Key: ch.Payment.ID, Fingerprint: "x"}
+	_, err = s.CreatePayment(t.Context(), s.caller, idem, a, ch, rediskv.Answer{Status: 201})
+	var e *tollgate.Error
+	if err != nil && (!errors.As(err, &e) || e.Code != tollgate.CodeStoreUnavailable) {
+		t.Error(err)
+	}
+	return err == nil
+}
+
+// all walks the pages of an endpoint's deliveries.
+func (s *shop) all(t *testing.T, hook string) (rows []tollgate.Delivery, pages int) {
+	t.Helper()
+	for q := (rediskv.DeliveryQuery{Limit: 100}); ; pages++ {
+		page, next, more, err := s.Deliveries(t.Context(), s.caller, hook, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, page...)
+		if q.After = next; !more {
+			return rows, pages
+		}
+	}
+}

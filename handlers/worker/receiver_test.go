@@ -1,0 +1,104 @@
+package worker_test
+
+import (
+	"bufio"
+	"crypto/rand"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"tollgate"
+	"tollgate/handlers/worker"
+)
+
+// brief are time-outs that tests can wait for.
+var brief = worker.Timeouts{Connect: 400 * time.Millisecond, TLS: 400 * time.Millisecond, All: 600 * time.Millisecond}
+
+// The environment names a proxy for the whole of this package's tests: net/http
+// reads it once per process. Nothing listens there.
+func TestMain(m *testing.M) {
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
+		os.Setenv(name, "http://127.0.0.1:9")
+	}
+	os.Exit(m.Run())
+}
+
+// newSender is a Sender that leaves no goroutine behind.
+func newSender(t testing.TB, c worker.SenderConfig) *worker.Sender {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	s := worker.NewSender(c)
+	t.Cleanup(func() {
+		s.Close()
+		until(t, "the end of the sender's goroutines", func() bool { return runtime.NumGoroutine() <= before })
+	})
+	return s
+}
+
+// rawReceiver answers each connection with a function and then closes it.
+func rawReceiver(t testing.TB, answer func(net.Conn)) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped := make(chan struct{})
+	t.Cleanup(func() {
+		l.Close()
+		<-stopped
+	})
+	go func() {
+		defer close(stopped)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			answer(c)
+			c.Close()
+		}
+	}()
+	return "http://" + l.Addr().String() + "/hooks"
+}
+
+// readRequest takes a whole request off a connection, so that closing it does
+// not reset it.
+func readRequest(c net.Conn) *http.Request {
+	req, err := http.ReadRequest(bufio.NewReader(c))
+	if err != nil {
+		return nil
+	}
+	body := make([]byte, 4096)
+	for {
+		if _, err := req.Body.Read(body); err != nil {
+			return req
+		}
+	}
+}
+
+func receiver(t testing.TB, h http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func newKey(t testing.TB, version int, scheme tollgate.SignatureScheme) tollgate.WebhookKey {
+	t.Helper()
+	k, err := tollgate.NewWebhookKey(version, scheme, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func message(url string, keys ...tollgate.WebhookKey) worker.Message {
+	return worker.Message{URL: url, EventID: "evt_1", Body: []byte(`{"object":"event"}`), Keys: keys}
+}

@@ -1,0 +1,83 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const maxPause = 30 * time.Second // between rounds while Redis is away
+
+// rounds is work that is done in every partition once per interval.
+type rounds struct {
+	Config
+	name    string
+	every   time.Duration
+	visit   func(ctx context.Context, partition int) (int, error)
+	metrics *metrics
+	done    atomic.Int64 // Unix milliseconds of the last round without an error
+}
+
+func newRounds(c Config, m *metrics, name string, every time.Duration, visit func(context.Context, int) (int, error)) *rounds {
+	m.failed.WithLabelValues(name) // present from the start
+	return &rounds{Config: c, name: name, every: every, visit: visit, metrics: m}
+}
+
+// run goes round until ctx ends; after an error the pauses grow.
+func (r *rounds) run(ctx context.Context) {
+	var retry time.Duration // zero after a good round
+	for ctx.Err() == nil {
+		start := r.Clock()
+		count, err := r.round(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			r.metrics.failed.WithLabelValues(r.name).Inc()
+			retry = min(max(2*retry, 2*min(r.every, time.Second)), maxPause)
+			r.Log.Warn("a round failed", "work", r.name, "error", err, "next_in", retry.String())
+		default:
+			retry = 0
+			r.done.Store(r.Clock().UnixMilli())
+		}
+		r.metrics.rounds.WithLabelValues(r.name).Observe(r.Clock().Sub(start).Seconds())
+		if count > 0 {
+			r.Log.Info("done", "work", r.name, "count", count)
+		}
+		wait(ctx, cmp.Or(retry, r.every))
+	}
+}
+
+// round goes once over all partitions and adds up what was done. The error is
+// the first one; it ends the round.
+func (r *rounds) round(ctx context.Context) (int, error) {
+	var count atomic.Int64
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(r.Concurrency)
+	for p := range r.Store.Partitions() {
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() error {
+			n, err := r.visit(ctx, p)
+			count.Add(int64(n))
+			return err
+		})
+	}
+	err := group.Wait()
+	return int(count.Load()), err
+}
+
+func (r *rounds) ready() error {
+	done := time.UnixMilli(r.done.Load())
+	switch {
+	case r.done.Load() == 0:
+		return fmt.Errorf("%s: no round is complete yet", r.name)
+	case r.Clock().Sub(done) > staleAfter*r.every:
+		return fmt.Errorf("%s: the last complete round was at %s", r.name, done.UTC().Format(time.RFC3339))
+	}
+	return nil
+}

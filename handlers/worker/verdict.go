@@ -1,0 +1,51 @@
+package worker
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+// slowDown are the statuses with which an endpoint asks for time.
+var slowDown = []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
+
+// slow is how long an attempt takes that must not have many beside it: an
+// endpoint that answers late holds up slots that others could use.
+const slow = time.Second
+
+// judge says what an attempt means for its delivery and its endpoint
+// (interface §6). run counts the attempts of this run of the schedule from 1;
+// random is in [0, 1).
+func judge(b tollgate.Backoff, run int, s Sent, now tollgate.Instant, random float64) rediskv.Outcome {
+	var o rediskv.Outcome
+	if s.Response != nil {
+		o.StatusCode = s.Response.StatusCode
+	}
+	if s.Succeeded() {
+		o.State, o.Slow = tollgate.DeliverySucceeded, s.Took >= slow
+		return o
+	}
+	o.State, o.Reason = tollgate.DeliveryFailed, "http_"+strconv.Itoa(o.StatusCode)
+	if s.Error != nil {
+		o.Reason = s.Error.Code
+	}
+	asked := min(s.RetryAfter, b.MaxRetryAfter)
+	wait, more := b.Next(run, random)
+	wait = max(wait, asked)
+	if s.TimedOut || slices.Contains(slowDown, o.StatusCode) {
+		pause := max(b.SlowDown, asked)
+		o.Pause = now.Add(pause)
+		wait = max(wait, pause)
+	}
+	if more && !gone(o) {
+		o.State, o.Next = tollgate.DeliveryRetrying, now.Add(wait)
+	}
+	return o
+}
+
+// gone reports whether the endpoint says that it will never take events again.
+func gone(o rediskv.Outcome) bool { return o.StatusCode == http.StatusGone }
