@@ -3,7 +3,6 @@ package rediskv
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -228,71 +227,4 @@ func (s *Store) QueueDepths(ctx context.Context) (depths []Depth, err error) {
 		depths = append(depths, d)
 	}
 	return depths, nil
-}
-
-// trimBatch is how many entries one trimming call removes; a larger one would
-// hold up everybody else in the slot.
-const trimBatch = 1000
-
-// TrimEvents removes events of a partition's organizations that are older than
-// keep, but none that is still to be handed over or delivered.
-func (s *Store) TrimEvents(ctx context.Context, partition int, keep tollgate.Instant) (removed int64, err error) {
-	var orgs []string
-	if err := s.timed(ctx, "organizations", func(ctx context.Context) (err error) {
-		orgs, err = s.client.SMembers(ctx, organizationsKey(partition)).Result()
-		return err
-	}); err != nil {
-		return 0, err
-	}
-	for _, org := range orgs {
-		n, err := s.trimOrganization(ctx, s.space(org), keep)
-		removed += n
-		if err != nil {
-			return removed, err
-		}
-	}
-	return removed, nil
-}
-
-func (s *Store) trimOrganization(ctx context.Context, k space, until tollgate.Instant) (removed int64, err error) {
-	err = s.timed(ctx, "trim_bound", func(ctx context.Context) error {
-		unread, err := s.client.XRangeN(ctx, k.dispatch, "-", "+", 1).Result()
-		if err != nil {
-			return err
-		}
-		for _, m := range unread {
-			until = min(until, tollgate.Instant(positionOf(m).Milli))
-		}
-		ids, err := s.client.HKeys(ctx, k.webhooks()).Result()
-		if err != nil {
-			return err
-		}
-		for _, id := range ids {
-			oldest, err := s.client.ZRangeWithScores(ctx, k.open(id), 0, 0).Result()
-			if err != nil {
-				return err
-			}
-			for _, z := range oldest {
-				until = min(until, tollgate.Instant(z.Score).Add(-skew))
-			}
-		}
-		return nil
-	})
-	for err == nil {
-		var n int64
-		err = s.timed(ctx, "trim_events", func(ctx context.Context) (err error) {
-			// Up to the batch's end, found by looking, never past until.
-			batch, err := s.client.XRangeN(ctx, k.events(), "-", "("+strconv.FormatInt(int64(until), 10)+"-0", trimBatch).Result()
-			if err != nil || len(batch) == 0 {
-				return err
-			}
-			n, err = s.client.XTrimMinID(ctx, k.events(), positionOf(batch[len(batch)-1]).after()).Result()
-			return err
-		})
-		removed += n
-		if n < trimBatch {
-			return removed, err
-		}
-	}
-	return removed, err
 }

@@ -520,8 +520,58 @@ func TestTrimKeepsWhatIsNotDelivered(t *testing.T) {
 	for _, w := range f.take(t, 10) {
 		f.record(t, w, succeeded)
 	}
+	listed := func() int {
+		rows, _, _, err := f.Deliveries(t.Context(), f.caller, work.Endpoint.ID, rediskv.DeliveryQuery{Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(rows)
+	}
+	if n := listed(); n != 1 {
+		t.Errorf("%d deliveries are listed", n)
+	}
 	trim()
 	if n := length(); n != 0 {
 		t.Errorf("%d events are left", n)
+	}
+	if n := listed(); n != 0 {
+		t.Errorf("%d deliveries of events that are gone are listed", n)
+	}
+}
+
+// Workers come and go; the group keeps those that live or leave work behind.
+func TestForgetConsumers(t *testing.T) {
+	f := newFixture(t)
+	f.endpoint(t)
+	for _, name := range []string{"a", "b", "c"} {
+		f.create(t, eur(100), tollgate.CaptureManual)
+		f.fanOut(t, name)
+	}
+	c, key := f.raw(t)
+	group := strings.Split(key, ":")[0] + ":dispatch"
+	consumers := func() int {
+		list, err := c.XInfoConsumers(t.Context(), group, "workers").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	forget := func(idle time.Duration) {
+		for p := range f.Partitions() {
+			if err := f.ForgetConsumers(t.Context(), p, idle); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	forget(time.Hour)
+	if n := consumers(); n < 3 {
+		t.Errorf("%d consumers, and three have read just now", n)
+	}
+	forget(0)
+	if redistest.Kind(t) == redistest.Miniredis {
+		return // it goes on counting acknowledged entries as pending
+	}
+	if n := consumers(); n != 0 {
+		t.Errorf("%d idle consumers are left", n)
 	}
 }

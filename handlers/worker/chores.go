@@ -11,7 +11,8 @@ import (
 
 const (
 	trimInterval  = time.Hour
-	depthInterval = 15 // in intervals
+	consumerIdle  = time.Hour // a worker that lives reads every second
+	depthInterval = 15        // in intervals
 )
 
 // runJobs carries the recoveries and the clearing away of deleted endpoints of
@@ -34,11 +35,14 @@ func (w *Worker) runJobs(ctx context.Context, p int) (touched int, err error) {
 }
 
 // trimEvents removes the events of one partition that are old enough and
-// delivered.
+// delivered, and what workers left behind that are no more.
 func (w *Worker) trimEvents(ctx context.Context, p int) (int, error) {
 	removed, err := w.Store.TrimEvents(ctx, p, tollgate.At(w.Clock().Add(-w.KeepEvents)))
 	if err != nil {
 		return int(removed), fmt.Errorf("trim events of partition %d: %w", p, err)
+	}
+	if err := w.Store.ForgetConsumers(ctx, p, consumerIdle); err != nil {
+		return int(removed), fmt.Errorf("consumers of partition %d: %w", p, err)
 	}
 	return int(removed), nil
 }

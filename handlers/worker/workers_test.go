@@ -135,7 +135,7 @@ func TestWorkersShareDeliveries(t *testing.T) {
 	in := newInbox(t)
 	s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
 	var stops []func()
-	for range 3 {
+	for range 10 {
 		stops = append(stops, s.work(t, worker.Config{Store: open(t, address, s.clock)}))
 	}
 	const payments = 90

@@ -1,0 +1,127 @@
+package rediskv
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"tollgate"
+)
+
+// trimBatch is how many entries one trimming call removes; a larger one would
+// hold up everybody else in the slot.
+const trimBatch = 1000
+
+// TrimEvents removes events of a partition's organizations that are older than
+// keep, but none that is still to be handed over or delivered.
+func (s *Store) TrimEvents(ctx context.Context, partition int, keep tollgate.Instant) (removed int64, err error) {
+	var orgs []string
+	if err := s.timed(ctx, "organizations", func(ctx context.Context) (err error) {
+		orgs, err = s.client.SMembers(ctx, organizationsKey(partition)).Result()
+		return err
+	}); err != nil {
+		return 0, err
+	}
+	for _, org := range orgs {
+		n, err := s.trimOrganization(ctx, s.space(org), keep)
+		removed += n
+		if err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+func (s *Store) trimOrganization(ctx context.Context, k space, until tollgate.Instant) (removed int64, err error) {
+	var endpoints []string
+	err = s.timed(ctx, "trim_bound", func(ctx context.Context) error {
+		unread, err := s.client.XRangeN(ctx, k.dispatch, "-", "+", 1).Result()
+		if err != nil {
+			return err
+		}
+		for _, m := range unread {
+			until = min(until, tollgate.Instant(positionOf(m).Milli))
+		}
+		ids, err := s.client.HKeys(ctx, k.webhooks()).Result()
+		if err != nil {
+			return err
+		}
+		endpoints = slices.DeleteFunc(ids, func(id string) bool { return id == "v" })
+		for _, id := range endpoints {
+			oldest, err := s.client.ZRangeWithScores(ctx, k.open(id), 0, 0).Result()
+			if err != nil {
+				return err
+			}
+			for _, z := range oldest {
+				until = min(until, tollgate.Instant(z.Score).Add(-skew))
+			}
+		}
+		return nil
+	})
+	for err == nil {
+		var n int64
+		err = s.timed(ctx, "trim_events", func(ctx context.Context) (err error) {
+			// Up to the batch's end, found by looking, never past until.
+			batch, err := s.client.XRangeN(ctx, k.events(), "-", "("+strconv.FormatInt(int64(until), 10)+"-0", trimBatch).Result()
+			if err != nil || len(batch) == 0 {
+				return err
+			}
+			n, err = s.client.XTrimMinID(ctx, k.events(), positionOf(batch[len(batch)-1]).after()).Result()
+			return err
+		})
+		removed += n
+		if n < trimBatch {
+			break
+		}
+	}
+	if err != nil || removed == 0 {
+		return removed, err
+	}
+	return removed, s.trimDeliveries(ctx, k, endpoints)
+}
+
+// trimDeliveries takes deliveries of events that are gone from the endpoints'
+// lists; their records expire by themselves.
+func (s *Store) trimDeliveries(ctx context.Context, k space, endpoints []string) error {
+	return s.timed(ctx, "trim_deliveries", func(ctx context.Context) error {
+		first, err := s.client.XRangeN(ctx, k.events(), "-", "+", 1).Result()
+		if err != nil {
+			return err
+		}
+		before := "+inf" // no event is left
+		if len(first) == 1 {
+			before = "(" + strconv.FormatInt(sequenceOf(first[0]), 10)
+		}
+		for _, id := range endpoints {
+			if err := s.client.ZRemRangeByScore(ctx, k.deliveries(id), "-inf", before).Err(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// ForgetConsumers removes workers from a partition's group that have been idle
+// for so long and leave nothing behind; each start of a worker adds one.
+func (s *Store) ForgetConsumers(ctx context.Context, partition int, idle time.Duration) error {
+	key := dispatchKey(partition)
+	return s.timed(ctx, "forget_consumers", func(ctx context.Context) error {
+		consumers, err := s.client.XInfoConsumers(ctx, key, dispatchGroup).Result()
+		if err != nil && isReply(err) {
+			return nil // there is no group yet
+		}
+		if err != nil {
+			return err
+		}
+		for _, c := range consumers {
+			if c.Pending > 0 || c.Idle < idle {
+				continue
+			}
+			if err := s.client.XGroupDelConsumer(ctx, key, dispatchGroup, c.Name).Err(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
