@@ -105,7 +105,7 @@ func (s *Store) fanOut(ctx context.Context, k space, entries []redis.XMessage) e
 	}
 	keys := []string{k.dispatch, k.webhooks(), k.ready}
 	now := s.Now()
-	args := []any{dispatchGroup, directory["v"], int64(now), len(entries)}
+	args := []any{dispatchGroup, directory["v"], int64(now), firstCap, len(entries)}
 	for _, m := range entries {
 		args = append(args, m.ID)
 	}
@@ -127,7 +127,7 @@ func (s *Store) fanOut(ctx context.Context, k space, entries []redis.XMessage) e
 			f.set("sid", text(m, "s"))
 			f.set("trig", string(tollgate.TriggeredBySchedule))
 			f.int("crt", int64(now))
-			keys = append(keys, k.object(delivery), k.queue(id), k.open(id), k.deliveries(id))
+			keys = append(keys, k.object(delivery), k.queue(id), k.open(id), k.deliveries(id), k.leases(id), k.object(id))
 			args = append(append(args, string(state), k.org+"/"+id, delivery, text(m, "n"), milli, len(f)), f...)
 		}
 	}
