@@ -126,8 +126,8 @@ func (w *world) report(work []rediskv.Work, state tollgate.DeliveryState, code i
 			o.Next = tollgate.At(w.now()).Add(5 * time.Second)
 			a.NextAttemptAt = o.Next
 		}
-		if late, _, _, err := w.store.RecordAttempt(w.t.Context(), one, a, o); err != nil || late {
-			return fmt.Errorf("recorded late: %t, %w", late, err)
+		if r, err := w.store.RecordAttempts(w.t.Context(), []rediskv.Ended{{Work: one, Attempt: a, Outcome: o}}); err != nil || r[0].Late {
+			return fmt.Errorf("recorded: %+v, %w", r, err)
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -99,12 +100,22 @@ func redact(text, rawURL string) string {
 // reply is a fault of ours.
 var passing = []string{
 	"LOADING", "CLUSTERDOWN", "READONLY", "MASTERDOWN", "TRYAGAIN", "MOVED", "ASK", "OOM", "MISCONF", "NOREPLICAS",
-	"BUSY", "UNKILLABLE", "ERR max number of clients", "NOAUTH", "WRONGPASS", "NOPERM",
+	"BUSY", "UNKILLABLE", "ERR max number of clients",
 }
 
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
+}
+
+// ErrRefused: Redis answers and does not let this service in. It is wrapped by
+// the error that says that the store is away, which it is for clients.
+var ErrRefused = errors.New("redis refuses the user or the password of the URL")
+
+var refusals = []string{"NOAUTH", "WRONGPASS", "NOPERM", "ERR AUTH", "ERR invalid password", "ERR invalid username-password"}
+
+func refused(text string) bool {
+	return slices.ContainsFunc(refusals, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 }
 
 // unavailable turns what go-redis reports into an error for the caller: the
@@ -117,6 +128,9 @@ func unavailable(operation string, err error) error {
 	}
 	if isReply(err) {
 		text := err.Error()
+		if refused(text) {
+			return storeUnavailable(operation, fmt.Errorf("%w: %w", ErrRefused, err))
+		}
 		for _, prefix := range passing {
 			if strings.HasPrefix(text, prefix) {
 				return storeUnavailable(operation, err)

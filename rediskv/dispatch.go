@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
@@ -19,7 +17,9 @@ const (
 	dispatchBatch = 64
 	// abandoned is how long an entry may be in a worker's hands before another
 	// one takes it over.
-	abandoned = 10 * time.Second
+	abandoned = 3 * time.Second
+	// claimEvery is after how many batches a busy reader looks for such entries.
+	claimEvery = 64
 )
 
 // FanOut waits up to wait for events that were handed over in a partition,
@@ -53,12 +53,12 @@ func (s *Store) FanOut(ctx context.Context, partition int, consumer string, wait
 func (s *Store) handedOver(ctx context.Context, partition int, consumer string, wait time.Duration) ([]redis.XMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait+OperationTimeout)
 	defer cancel()
-	entries, err := s.readGroup(ctx, dispatchKey(partition), consumer, wait)
+	entries, err := s.readGroup(ctx, partition, consumer, wait)
 	if err != nil && strings.HasPrefix(err.Error(), "NOGROUP") {
 		// From the first entry that is left: what was acknowledged is removed.
 		err = s.client.XGroupCreateMkStream(ctx, dispatchKey(partition), dispatchGroup, "0").Err()
 		if err == nil || strings.HasPrefix(err.Error(), "BUSYGROUP") {
-			entries, err = s.readGroup(ctx, dispatchKey(partition), consumer, wait)
+			entries, err = s.readGroup(ctx, partition, consumer, wait)
 		}
 	}
 	if errors.Is(err, redis.Nil) {
@@ -67,118 +67,110 @@ func (s *Store) handedOver(ctx context.Context, partition int, consumer string, 
 	return entries, unavailable("handed_over", err)
 }
 
-func (s *Store) readGroup(ctx context.Context, key, consumer string, wait time.Duration) ([]redis.XMessage, error) {
-	// Entries that a dead worker had taken. The group knows them still.
-	claimed, _, err := s.client.XAutoClaim(ctx, &redis.XAutoClaimArgs{
-		Stream: key, Group: dispatchGroup, Consumer: consumer, MinIdle: abandoned, Start: "0", Count: dispatchBatch,
-	}).Result()
-	if err != nil || len(claimed) > 0 {
-		return claimed, err
+func (s *Store) readGroup(ctx context.Context, partition int, consumer string, wait time.Duration) ([]redis.XMessage, error) {
+	key, claims := dispatchKey(partition), &s.claims[partition]
+	// Entries that a dead worker had taken; the group knows them still. Busy
+	// readers look for them now and then, idle ones every time.
+	if claims.Add(-1) < 0 {
+		claimed, _, err := s.client.XAutoClaim(ctx, &redis.XAutoClaimArgs{
+			Stream: key, Group: dispatchGroup, Consumer: consumer, MinIdle: abandoned, Start: "0", Count: dispatchBatch,
+		}).Result()
+		if err != nil || len(claimed) > 0 {
+			return claimed, err
+		}
 	}
 	streams, err := s.blocking.XReadGroup(ctx, &redis.XReadGroupArgs{
 		Group: dispatchGroup, Consumer: consumer, Streams: []string{key, ">"}, Count: dispatchBatch, Block: max(wait, time.Millisecond),
 	}).Result()
 	if err != nil || len(streams) != 1 {
+		claims.Store(0)
 		return nil, err
+	}
+	if claims.Load() < 0 {
+		claims.Store(claimEvery)
 	}
 	return streams[0].Messages, nil
 }
 
 func (s *Store) fanOut(ctx context.Context, k space, entries []redis.XMessage) error {
-	var directory fields
-	if err := s.timed(ctx, "read_directory", func(ctx context.Context) (err error) {
-		directory, err = s.client.HGetAll(ctx, k.webhooks()).Result()
-		return err
-	}); err != nil {
+	d, err := s.directory(ctx, k)
+	if err != nil {
 		return err
 	}
-	endpoints := map[string]tollgate.WebhookEndpoint{}
-	for id, doc := range directory {
+	keys := []string{k.dispatch, k.webhooks(), k.ready}
+	args := []any{dispatchGroup, d.revision, milli(s.Now()), firstCap, len(entries)}
+	for _, m := range entries {
+		args = append(args, m.ID)
+	}
+	for i := range d.endpoints {
+		keys, args = fanOutTo(k, &d.endpoints[i], entries, keys, args)
+	}
+	_, _, err = s.run(ctx, scriptFanOut, keys, args)
+	if errors.Is(err, ErrStale) {
+		s.directories.Delete(k.org)
+	}
+	return err
+}
+
+// fanOutTo adds the deliveries to one endpoint to the script's arguments.
+func fanOutTo(k space, w *tollgate.WebhookEndpoint, entries []redis.XMessage, keys []string, args []any) ([]string, []any) {
+	state := tollgate.DeliveryPending
+	if w.Status != tollgate.WebhookActive {
+		state = tollgate.DeliveryHeld
+	}
+	count := len(args) + 3
+	first := len(keys)
+	keys = append(keys, k.object(w.ID), k.queue(w.ID), k.leases(w.ID), k.open(w.ID), k.deliveries(w.ID))
+	args = append(args, w.ID, string(state), k.org+"/"+w.ID, 0)
+	wants := 0
+	for _, m := range entries {
+		event, kind, place := text(m, "i"), text(m, "t"), text(m, "s")
+		if !w.Wants(tollgate.EventType(kind), text(m, "a")) {
+			continue
+		}
+		wants++
+		id := tollgate.DeliveryOf(event, w.ID)
+		milli, _, _ := strings.Cut(place, "-")
+		keys = append(keys, k.object(id))
+		args = append(args, id, text(m, "n"), milli, event, kind, place)
+	}
+	if wants == 0 {
+		return keys[:first], args[:count-3]
+	}
+	args[count] = wants
+	return keys, args
+}
+
+// directory is what an organization's endpoints want, at one revision.
+type directory struct {
+	revision  string // empty: there has been no endpoint yet
+	endpoints []tollgate.WebhookEndpoint
+}
+
+// directory returns the endpoints of an organization as they were read last;
+// the script finds out when they are not current any more.
+func (s *Store) directory(ctx context.Context, k space) (*directory, error) {
+	if known, ok := s.directories.Load(k.org); ok {
+		return known.(*directory), nil
+	}
+	var entries fields
+	if err := s.timed(ctx, "read_directory", func(ctx context.Context) (err error) {
+		entries, err = s.client.HGetAll(ctx, k.webhooks()).Result()
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	d := &directory{revision: entries["v"]}
+	for id, doc := range entries {
 		if id == "v" {
 			continue
 		}
 		var w wanted
 		if err := decode(doc, &w); err != nil {
-			return fmt.Errorf("webhook %s: %w", id, err)
+			return nil, fmt.Errorf("webhook %s: %w", id, err)
 		}
-		endpoints[id] = tollgate.WebhookEndpoint{ID: id, Status: w.Status, EventTypes: w.EventTypes, MerchantAccountIDs: w.MerchantAccountIDs}
+		d.endpoints = append(d.endpoints, tollgate.WebhookEndpoint{ID: id, Status: w.Status, EventTypes: w.EventTypes, MerchantAccountIDs: w.MerchantAccountIDs})
 	}
-	keys := []string{k.dispatch, k.webhooks(), k.ready}
-	now := s.Now()
-	args := []any{dispatchGroup, directory["v"], int64(now), firstCap, len(entries)}
-	for _, m := range entries {
-		args = append(args, m.ID)
-	}
-	for _, m := range entries {
-		for id, w := range endpoints {
-			if !w.Wants(tollgate.EventType(text(m, "t")), text(m, "a")) {
-				continue
-			}
-			state := tollgate.DeliveryPending
-			if w.Status != tollgate.WebhookActive {
-				state = tollgate.DeliveryHeld
-			}
-			delivery := tollgate.DeliveryOf(text(m, "i"), id)
-			milli, _, _ := strings.Cut(text(m, "s"), "-")
-			var f pairs
-			f.set("we", id)
-			f.set("evt", text(m, "i"))
-			f.set("et", text(m, "t"))
-			f.set("sid", text(m, "s"))
-			f.set("trig", string(tollgate.TriggeredBySchedule))
-			f.int("crt", int64(now))
-			keys = append(keys, k.object(delivery), k.queue(id), k.open(id), k.deliveries(id), k.leases(id), k.object(id))
-			args = append(append(args, string(state), k.org+"/"+id, delivery, text(m, "n"), milli, len(f)), f...)
-		}
-	}
-	_, _, err := s.run(ctx, scriptFanOut, keys, args)
-	return err
-}
-
-// Outcome is what an attempt means for its delivery and its endpoint.
-type Outcome struct {
-	State      tollgate.DeliveryState // succeeded, retrying or failed
-	Next       tollgate.Instant       // of retrying
-	Pause      tollgate.Instant       // the endpoint gets nothing until then; zero: no pause
-	Slow       bool                   // it took so long that the endpoint gets no more at once than a new one
-	StatusCode int                    // 0: none came
-	Reason     string                 // why not; empty for success
-}
-
-// RecordAttempt writes an attempt down and moves its delivery; late reports
-// that the lease had run out, and then nothing moved. failures and lastSuccess
-// are the endpoint's health afterwards.
-func (s *Store) RecordAttempt(ctx context.Context, w Work, a tollgate.Attempt, o Outcome) (late bool, failures int64, lastSuccess tollgate.Instant, err error) {
-	k := s.space(w.Organization)
-	doc, err := json.Marshal(a, json.Deterministic(true))
-	if err != nil {
-		return false, 0, 0, err
-	}
-	id := w.Endpoint.ID
-	healthy, code, pause, most := "0", "", "", mostCap
-	if o.State == tollgate.DeliverySucceeded {
-		healthy = "1"
-	}
-	if o.Slow {
-		most = firstCap
-	}
-	if o.StatusCode != 0 {
-		code = strconv.Itoa(o.StatusCode)
-	}
-	if o.Pause != 0 {
-		pause = milli(o.Pause)
-	}
-	outcome, rest, err := s.runOn(ctx, s.batched, scriptRecordAttempt,
-		[]string{k.object(w.DeliveryID), k.attempts(w.DeliveryID), k.queue(id), k.leases(id), k.open(id), k.ready, k.object(id)},
-		[]any{
-			w.DeliveryID, w.Number, doc, string(o.State), milli(s.Now()), milli(o.Next), pause, healthy, code, o.Reason,
-			deliveryLifetime.Milliseconds(), k.org + "/" + id, most,
-		})
-	if err != nil || outcome == "late" {
-		return outcome == "late", 0, 0, err
-	}
-	health := fields{}
-	health["fail"], _ = rest[0].(string)
-	health["ok"], _ = rest[1].(string)
-	return false, health.int("fail"), health.instant("ok"), nil
+	s.directories.Store(k.org, d)
+	return d, nil
 }

@@ -52,11 +52,16 @@ func (p Position) before() string {
 	return p.stream()
 }
 
-func positionOf(m redis.XMessage) Position {
-	milli, seq, _ := strings.Cut(m.ID, "-")
-	var p Position
+// place reads a stream id; Check is left empty.
+func place(id string) (p Position) {
+	milli, seq, _ := strings.Cut(id, "-")
 	p.Milli, _ = strconv.ParseUint(milli, 10, 64)
 	p.Seq, _ = strconv.ParseUint(seq, 10, 64)
+	return p
+}
+
+func positionOf(m redis.XMessage) Position {
+	p := place(m.ID)
 	sum := sha256.Sum256([]byte(text(m, "i")))
 	copy(p.Check[:], sum[:])
 	return p
@@ -152,6 +157,13 @@ func (s *Store) Events(ctx context.Context, c Caller, q EventQuery) (events []js
 		looked += count
 	}
 	return events, next, true, nil
+}
+
+// LastEvent is the place of the newest event, zero when there is none: what
+// comes after it is committed later than this call.
+func (s *Store) LastEvent(ctx context.Context, c Caller) (Position, error) {
+	_, _, last, err := s.readEvents(ctx, c, s.space(c.Organization), eventRange{command: "XREVRANGE", first: "+", last: "-", count: 1})
+	return last, err
 }
 
 // resume checks that the log still holds the position's event. What has been

@@ -33,14 +33,14 @@ var (
 	scriptPingWebhook      = script("ping_webhook")
 	scriptFanOut           = script("fan_out")
 	scriptTakeWork         = script("take_work")
-	scriptRecordAttempt    = script("record_attempt")
+	scriptRecordAttempts   = script("record_attempts")
 	scriptRequeue          = script("requeue")
 )
 
 var allScripts = []*namedScript{
 	scriptCreatePayment, scriptChangePayment, scriptRefusePayment, scriptFindRepeated, scriptIssueToken, scriptAppendAudit,
 	scriptReadResource, scriptReadPayment, scriptReadValue, scriptReadEvents, scriptScanTransactions, scriptPutConfig,
-	scriptPingWebhook, scriptPutWebhook, scriptFanOut, scriptTakeWork, scriptRecordAttempt, scriptRequeue,
+	scriptPingWebhook, scriptPutWebhook, scriptFanOut, scriptTakeWork, scriptRecordAttempts, scriptRequeue,
 }
 
 type namedScript struct {
@@ -144,6 +144,15 @@ func fieldsOf(reply any) fields {
 	for i := 0; i+1 < len(list); i += 2 {
 		name, _ := list[i].(string)
 		f[name], _ = list[i+1].(string)
+	}
+	return f
+}
+
+// fieldsIn reads the reply to HMGET.
+func fieldsIn(values []any, names ...string) fields {
+	f := make(fields, len(names))
+	for i, v := range values {
+		f[names[i]], _ = v.(string)
 	}
 	return f
 }

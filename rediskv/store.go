@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -46,6 +47,11 @@ type Store struct {
 	observe    func(string, time.Duration, error)
 	log        *slog.Logger
 	cache      *cache
+
+	claims      []atomic.Int32 // by partition: batches until the next look for what dead workers left
+	leftOut     []atomic.Bool  // by partition: endpoints with a backlog were left out last time
+	directories sync.Map       // by organization: *directory
+	endpoints   sync.Map       // by organization/id: *knownEndpoint
 
 	mintLock sync.Mutex
 	entropy  io.Reader
@@ -100,6 +106,7 @@ func (s *Store) prepare(ctx context.Context, partitions int) error {
 		return fmt.Errorf("partitions: this Redis was set up with %d, not %d; the number cannot change", recorded, partitions)
 	}
 	s.partitions = recorded
+	s.claims, s.leftOut = make([]atomic.Int32, recorded), make([]atomic.Bool, recorded)
 	return s.loadScripts(ctx)
 }
 

@@ -1,6 +1,7 @@
 package rediskv
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strconv"
@@ -12,6 +13,9 @@ import (
 	"tollgate"
 )
 
+// MostAtOnce is how many deliveries an endpoint gets at once when all is well.
+const MostAtOnce = 64
+
 const (
 	// firstCap is how many deliveries an endpoint gets at once before it has
 	// answered; each success doubles it up to mostCap, a failure makes it 1.
@@ -19,6 +23,8 @@ const (
 	mostCap  = 64
 	// endpointsAtOnce is how many endpoints one look takes work from.
 	endpointsAtOnce = 32
+	// backlogsAtOnce is how many of them may have more than they get now.
+	backlogsAtOnce = 4
 )
 
 // Work is one attempt to make. Number is the attempt's number and the fencing
@@ -44,22 +50,25 @@ type Work struct {
 
 // queueHead is an endpoint whose turn it is, with what is due there.
 type queueHead struct {
-	space space
-	id    string
-	most  int
-	due   *redis.StringSliceCmd
-	doc   *redis.MapStringStringCmd
-	under *redis.IntCmd // attempts under way
+	space  space
+	id     string
+	due    *redis.StringSliceCmd
+	health *redis.SliceCmd // revision, cap, last success, failures
+	under  *redis.IntCmd   // attempts under way
+	state  fields          // the health
+	cap    int
+	room   int // how many of those that are due it gets
 
 	endpoint *Endpoint
-	attempts map[string]string // ids of attempts by delivery
+	offered  []string // deliveries
+	attempts []string // ids of the attempts, in the same order
 	taken    *redis.Cmd
 }
 
 // TakeDue leases up to slots due deliveries of a partition, from several
 // endpoints in turn. next is when something will be due, zero when nothing is
-// queued; more may be due at once when slots ran out. It takes four round
-// trips, whatever the number of endpoints.
+// queued; more may be due at once. It takes four round trips, whatever the
+// number of endpoints.
 func (s *Store) TakeDue(ctx context.Context, partition, slots int, lease time.Duration) (work []Work, next tollgate.Instant, err error) {
 	now := s.Now()
 	heads, next, err := s.queueHeads(ctx, partition, slots, now)
@@ -68,7 +77,7 @@ func (s *Store) TakeDue(ctx context.Context, partition, slots int, lease time.Du
 	}
 	keys, args := make([][]string, len(heads)), make([][]any, len(heads))
 	for i, h := range heads {
-		if keys[i], args[i], err = s.takeArguments(h, now, now.Add(lease)); err != nil {
+		if keys[i], args[i], err = s.takeArguments(ctx, h, now, now.Add(lease)); err != nil {
 			return nil, now, err
 		}
 	}
@@ -92,13 +101,16 @@ func (s *Store) TakeDue(ctx context.Context, partition, slots int, lease time.Du
 		return nil, now, err
 	}
 	for _, h := range heads {
-		taken, err := h.work(now, now.Add(lease))
-		if err != nil {
+		if work, err = h.work(work, now, now.Add(lease)); err != nil {
 			return nil, now, err
 		}
-		work = append(work, taken...)
 	}
-	return work, now, s.bodies(ctx, work)
+	if err := s.bodies(ctx, work); err != nil {
+		// Nothing is attempted without knowing what to send: the leases run out,
+		// and the attempts stay unknown.
+		return nil, now, err
+	}
+	return work, now, nil
 }
 
 // queueHeads reads the endpoints whose turn it is and what is due there; none,
@@ -120,9 +132,9 @@ func (s *Store) queueHeads(ctx context.Context, partition, slots int, now tollga
 			k := s.space(org)
 			heads = append(heads, &queueHead{
 				space: k, id: id,
-				doc:   pipe.HGetAll(ctx, k.object(id)),
-				under: pipe.ZCount(ctx, k.leases(id), "("+milli(now), "+inf"),
-				due:   pipe.ZRangeByScore(ctx, k.queue(id), &redis.ZRangeBy{Min: "-inf", Max: milli(now), Count: mostCap}),
+				health: pipe.HMGet(ctx, k.object(id), "v", "cap", "ok", "fail"),
+				under:  pipe.ZCount(ctx, k.leases(id), "("+milli(now), "+inf"),
+				due:    pipe.ZRangeByScore(ctx, k.queue(id), &redis.ZRangeBy{Min: "-inf", Max: milli(now), Count: s.atMost(k, id)}),
 			})
 		}
 		if len(heads) > 0 {
@@ -130,106 +142,157 @@ func (s *Store) queueHeads(ctx context.Context, partition, slots int, now tollga
 		}
 		return err
 	})
+	for _, h := range heads {
+		h.state = fieldsIn(h.health.Val(), "v", "cap", "ok", "fail")
+		h.cap = firstCap
+		if h.state["cap"] != "" {
+			h.cap = int(h.state.int("cap"))
+		}
+		h.room = max(0, min(h.cap-int(h.under.Val()), len(h.due.Val())))
+	}
+	heads = s.shortFirst(partition, heads)
 	for i, h := range heads {
 		// A share for each, so that one endpoint's backlog leaves room.
-		h.most = max(0, min(mostCap, slots/(len(heads)-i)))
-		slots -= min(h.most, len(h.due.Val()))
+		h.room = min(h.room, slots/(len(heads)-i))
+		slots -= h.room
 	}
 	return heads, next, err
 }
 
-// takeArguments prepares an endpoint's script. Of what is due it offers as much
-// as there is room for; with no room the script only sees to the next turn.
-func (s *Store) takeArguments(h *queueHead, now, until tollgate.Instant) (keys []string, args []any, err error) {
-	k := h.space
-	keys = []string{k.ready, k.object(h.id), k.queue(h.id), k.leases(h.id)}
-	args = []any{milli(now), milli(until), firstCap, k.org + "/" + h.id, h.most}
-	f := fields(h.doc.Val())
-	if len(f) == 0 {
-		return keys, args, nil
+// atMost is how many due deliveries of an endpoint are worth reading: one more
+// than it can get, as far as is known here.
+func (s *Store) atMost(k space, id string) int64 {
+	if known, ok := s.endpoints.Load(k.org + "/" + id); ok {
+		return int64(min(2*known.(*knownEndpoint).cap, mostCap)) + 1
 	}
-	if h.endpoint, err = endpointOf(f); err != nil {
-		return nil, nil, err
-	}
-	cap := int64(firstCap)
-	if f["cap"] != "" {
-		cap = f.int("cap")
-	}
-	room := min(int64(h.most), cap-h.under.Val(), int64(len(h.due.Val())))
-	if room <= 0 {
-		return keys, args, nil
-	}
-	// One attempt as JSON; the ids are put in their places.
-	const attempt, delivery = "att_@", "dlv_@"
-	head, tail, err := tollgate.Attempt{
-		Object: "attempt", ID: attempt, CreatedAt: now, DeliveryID: delivery, Status: tollgate.AttemptUnknown, StartedAt: now, URL: h.endpoint.URL,
-	}.Split()
-	if err != nil {
-		return nil, nil, err
-	}
-	h.attempts = make(map[string]string, room)
-	for _, id := range h.due.Val()[:room] {
-		h.attempts[id] = s.Mint(tollgate.PrefixAttempt)
-		keys = append(keys, k.object(id), k.attempts(id))
-		args = append(args, id, strings.NewReplacer(attempt, h.attempts[id], delivery, id).Replace(string(head)), tail)
-	}
-	return keys, args, nil
+	return mostCap + 1
 }
 
-// work reads what the script has taken; Body holds the event's place in the
-// log, or is the body of a ping.
-func (h *queueHead) work(now, until tollgate.Instant) (work []Work, err error) {
+// shortFirst chooses whose turn it is: everybody who gets all that is due, and
+// every other time a few of those that have a backlog. What goes to an endpoint
+// that keeps up does not wait behind many that do not.
+func (s *Store) shortFirst(partition int, heads []*queueHead) []*queueHead {
+	var short, long []*queueHead
+	for _, h := range heads {
+		if len(h.due.Val()) == h.room {
+			short = append(short, h)
+		} else {
+			long = append(long, h)
+		}
+	}
+	if len(short) > 0 && len(long) > 0 && s.leftOut[partition].CompareAndSwap(false, true) {
+		return short
+	}
+	s.leftOut[partition].Store(false)
+	return append(short, long[:min(len(long), backlogsAtOnce)]...)
+}
+
+// takeArguments prepares an endpoint's script. Of what is due it offers as much
+// as there is room for; with no room the script only sees to the next turn.
+func (s *Store) takeArguments(ctx context.Context, h *queueHead, now, until tollgate.Instant) (keys []string, args []any, err error) {
+	k := h.space
+	keys = []string{k.ready, k.object(h.id), k.queue(h.id), k.leases(h.id)}
+	args = []any{milli(now), milli(until), firstCap, k.org + "/" + h.id}
+	if h.endpoint, err = s.current(ctx, h); err != nil {
+		return nil, nil, err
+	}
+	room := h.room
+	if h.endpoint == nil {
+		room = 0
+	}
+	args = append(args, room)
+	if room == 0 {
+		return keys, args, nil
+	}
+	h.offered, h.attempts = h.due.Val()[:room], make([]string, room)
+	for i, id := range h.offered {
+		h.attempts[i] = s.Mint(tollgate.PrefixAttempt)
+		keys = append(keys, k.object(id), k.attempts(id))
+		args = append(args, id)
+	}
+	for _, id := range h.attempts {
+		args = append(args, id)
+	}
+	pieces, err := unknownAttempt(h.endpoint.URL, now)
+	return keys, append(args, pieces...), err
+}
+
+// unknownAttempt is the JSON of an attempt that has not ended, without the two
+// ids, the number, and what triggered it.
+func unknownAttempt(url string, now tollgate.Instant) ([]any, error) {
+	const attempt, delivery = "att_@", "dlv_@"
+	head, tail, err := tollgate.Attempt{
+		Object: "attempt", ID: attempt, CreatedAt: now, DeliveryID: delivery, Status: tollgate.AttemptUnknown, StartedAt: now, URL: url,
+	}.Split()
+	if err != nil {
+		return nil, err
+	}
+	before, head, _ := bytes.Cut(head, []byte(attempt))
+	between, after, _ := bytes.Cut(head, []byte(delivery))
+	return []any{before, between, after, tail}, nil
+}
+
+// knownEndpoint is an endpoint as it was at the last look.
+type knownEndpoint struct {
+	Endpoint
+	cap int
+}
+
+// current returns the endpoint as it is now: the document as it was read last,
+// unless its revision is another one. nil when there is none any more.
+func (s *Store) current(ctx context.Context, h *queueHead) (*Endpoint, error) {
+	name := h.space.org + "/" + h.id
+	if h.state["v"] == "" {
+		s.endpoints.Delete(name)
+		return nil, nil
+	}
+	now := knownEndpoint{cap: h.cap}
+	if known, ok := s.endpoints.Load(name); ok && known.(*knownEndpoint).Revision == h.state.int("v") {
+		now.Endpoint = known.(*knownEndpoint).Endpoint
+	} else {
+		e, err := s.endpoint(ctx, h.space, h.id)
+		if gone(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		now.Endpoint = *e
+	}
+	now.LastSuccess, now.Failures = h.state.instant("ok"), h.state.int("fail")
+	s.endpoints.Store(name, &now)
+	return &now.Endpoint, nil
+}
+
+// work reads what the script has taken. A ping has a body and no place in the
+// log.
+func (h *queueHead) work(work []Work, now, until tollgate.Instant) ([]Work, error) {
 	taken, err := h.taken.Slice()
 	if err != nil {
 		return nil, err
 	}
 	for _, one := range taken[1:] {
 		part, _ := one.([]any)
-		if len(part) != 4 {
+		if len(part) != 10 {
 			return nil, fmt.Errorf("redis take_work: %d parts", len(part))
 		}
-		delivery, _ := part[0].(string)
-		number, _ := part[1].(string)
-		died, _ := part[2].(int64)
-		f := fieldsOf(part[3])
-		n, err := strconv.Atoi(number)
-		if err != nil {
-			return nil, fmt.Errorf("redis take_work: number %q", number)
+		index, _ := part[0].(int64)
+		run, _ := part[2].(int64)
+		died, _ := part[3].(int64)
+		text := func(n int) string { s, _ := part[n].(string); return s }
+		number, err := strconv.Atoi(text(1))
+		if err != nil || index < 1 || int(index) > len(h.offered) {
+			return nil, fmt.Errorf("redis take_work: number %q of candidate %d", text(1), index)
 		}
-		work = append(work, Work{
-			Organization: h.space.org, Endpoint: h.endpoint, DeliveryID: delivery, EventID: f["evt"], EventType: tollgate.EventType(f["et"]),
-			Number: n, Run: int(f.int("run")), Trigger: tollgate.AttemptTrigger(f["trig"]), ReplayID: f["rpl"], Died: died == 1,
-			Lease: until, AttemptID: h.attempts[delivery], StartedAt: now, Body: []byte(f["body"]), place: f["sid"],
-		})
+		w := Work{
+			Organization: h.space.org, Endpoint: h.endpoint, DeliveryID: h.offered[index-1], AttemptID: h.attempts[index-1],
+			EventID: text(6), EventType: tollgate.EventType(text(7)), Number: number, Run: int(run), Trigger: tollgate.AttemptTrigger(text(4)),
+			ReplayID: text(5), Died: died == 1, Lease: until, StartedAt: now, place: text(8),
+		}
+		if w.place == "" {
+			w.Body = []byte(text(9))
+		}
+		work = append(work, w)
 	}
 	return work, nil
-}
-
-// bodies fetches the frozen events; a ping has its own.
-func (s *Store) bodies(ctx context.Context, work []Work) error {
-	if len(work) == 0 {
-		return nil
-	}
-	return s.timed(ctx, "read_bodies", func(ctx context.Context) error {
-		pipe := s.client.Pipeline()
-		replies := make([]*redis.XMessageSliceCmd, len(work))
-		for i, w := range work {
-			if w.place != "" {
-				replies[i] = pipe.XRangeN(ctx, s.space(w.Organization).events(), w.place, w.place, 1)
-			}
-		}
-		if _, err := pipe.Exec(ctx); err != nil {
-			return err
-		}
-		for i, r := range replies {
-			if r == nil {
-				continue
-			}
-			work[i].Body = nil
-			if m := r.Val(); len(m) == 1 && text(m[0], "i") == work[i].EventID {
-				work[i].Body = []byte(text(m[0], "b"))
-			}
-		}
-		return nil
-	})
 }

@@ -41,7 +41,7 @@ func (s *Store) trimOrganization(ctx context.Context, k space, until tollgate.In
 			return err
 		}
 		for _, m := range unread {
-			until = min(until, tollgate.Instant(positionOf(m).Milli))
+			until = min(until, tollgate.Instant(place(text(m, "s")).Milli))
 		}
 		ids, err := s.client.HKeys(ctx, k.webhooks()).Result()
 		if err != nil {

@@ -106,11 +106,11 @@ func (f *fixture) record(t testing.TB, w rediskv.Work, o rediskv.Outcome) (late 
 	if w.ReplayID != "" {
 		a.ReplayID = &w.ReplayID
 	}
-	late, _, _, err := f.RecordAttempt(t.Context(), w, a, o)
+	r, err := f.RecordAttempts(t.Context(), []rediskv.Ended{{Work: w, Attempt: a, Outcome: o}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return late
+	return r[0].Late
 }
 
 var succeeded = rediskv.Outcome{State: tollgate.DeliverySucceeded, StatusCode: 200}
@@ -208,6 +208,9 @@ func TestRetriesLeasesAndLateAnswers(t *testing.T) {
 	second := f.take(t, 10)[0]
 	if second.Number != 2 || second.Run != 2 {
 		t.Errorf("second attempt: %+v", second)
+	}
+	if d := f.delivery(t, second); d.State != tollgate.DeliverySending || d.NextAttemptAt != 0 {
+		t.Errorf("while it is sent again: %+v", d)
 	}
 	// Its worker dies; after the lease another one has it, at no cost of a retry.
 	f.clock.advance(lease)

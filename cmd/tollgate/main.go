@@ -8,6 +8,8 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -16,6 +18,10 @@ import (
 )
 
 func main() {
+	// net/http's client tells the standard logger what the other side does
+	// wrong, each time: a webhook receiver could fill the log. What matters of
+	// it is in the attempt.
+	log.SetOutput(io.Discard)
 	// After the first signal the default action is back, so that a second
 	// one ends the process at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

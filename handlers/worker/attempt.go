@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	"tollgate"
 	"tollgate/rediskv"
@@ -36,23 +35,23 @@ func (d *dispatch) attempt(ctx context.Context, w rediskv.Work) {
 	if w.Body == nil {
 		o.State, o.Next = tollgate.DeliveryFailed, 0 // nothing will bring it back
 	}
-	late, failures, lastSuccess, err := d.record(ctx, w, attemptOf(w, keys, sent, o), o)
+	r, err := d.records.write(ctx, rediskv.Ended{Work: w, Attempt: attemptOf(w, keys, sent, o), Outcome: o})
 	switch {
 	case err != nil:
 		d.Log.Error("an attempt could not be recorded", "delivery", w.DeliveryID, "number", w.Number, "error", err)
 		d.metrics.attempted("unrecorded", sent.Took)
 		return
-	case late:
+	case r.Late:
 		d.metrics.attempted("late", sent.Took)
 		return
 	}
 	d.metrics.attempted(string(o.State), sent.Took)
 	d.Log.Debug("attempt", "delivery", w.DeliveryID, "number", w.Number, "state", string(o.State), "reason", o.Reason)
-	lastGood := max(lastSuccess, w.Endpoint.CreatedAt, w.Endpoint.UpdatedAt)
+	lastGood := max(r.LastSuccess, w.Endpoint.CreatedAt, w.Endpoint.UpdatedAt)
 	switch {
 	case gone(o):
 		d.disable(ctx, w, reasonGone)
-	case o.State == tollgate.DeliveryFailed && failures >= givenUp && lastGood.Add(d.DisableAfter) <= now:
+	case o.State == tollgate.DeliveryFailed && r.Failures >= givenUp && lastGood.Add(d.DisableAfter) <= now:
 		d.disable(ctx, w, reasonFailing)
 	}
 }
@@ -119,20 +118,6 @@ func attemptOf(w rediskv.Work, keys []tollgate.WebhookKey, s Sent, o rediskv.Out
 	return a
 }
 
-// record writes the attempt down; while Redis is away it tries again for as
-// long as the lease can hold.
-func (d *dispatch) record(ctx context.Context, w rediskv.Work, a tollgate.Attempt, o rediskv.Outcome) (late bool, failures int64, lastSuccess tollgate.Instant, err error) {
-	ctx, cancel := context.WithTimeout(ctx, d.Lease)
-	defer cancel()
-	for pause := shortPause; ; pause = min(2*pause, longPause) {
-		late, failures, lastSuccess, err = d.Store.RecordAttempt(ctx, w, a, o)
-		if err == nil || ctx.Err() != nil || !passing(err) {
-			return late, failures, lastSuccess, err
-		}
-		wait(ctx, pause)
-	}
-}
-
 func (d *dispatch) disable(ctx context.Context, w rediskv.Work, reason string) {
 	if err := d.Store.DisableWebhook(ctx, w.Organization, w.Endpoint.ID, reason); err != nil {
 		d.Log.Error("an endpoint could not be disabled", "webhook", w.Endpoint.ID, "error", err)
@@ -141,14 +126,3 @@ func (d *dispatch) disable(ctx context.Context, w rediskv.Work, reason string) {
 	d.metrics.disabled.WithLabelValues(reason).Inc()
 	d.Log.Info("endpoint disabled", "webhook", w.Endpoint.ID, "reason", reason)
 }
-
-// passing reports whether an error is that of a store which is away for now.
-func passing(err error) bool {
-	known, ok := errors.AsType[*tollgate.Error](err)
-	return ok && known.Code == tollgate.CodeStoreUnavailable
-}
-
-const (
-	shortPause = 50 * time.Millisecond
-	longPause  = 2 * time.Second
-)

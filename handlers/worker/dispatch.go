@@ -15,7 +15,7 @@ import (
 
 const (
 	takeAtOnce   = 64                   // slots that one look at a partition asks for
-	pace         = time.Millisecond     // between looks that find something: attempts that end together make room together
+	pace         = time.Millisecond / 4 // between looks that find something: attempts that end together make room together
 	readAtOnce   = 256                  // readers that wait in Redis at the same time
 	longestWait  = time.Second          // of a reader; the end waits for it
 	emptyPause   = 5 * time.Millisecond // after a look that found due endpoints and no work
@@ -31,6 +31,7 @@ type dispatch struct {
 	Config
 	consumer string
 	sender   *Sender
+	records  *records
 	metrics  *metrics
 	lanes    []*lane
 	slots    chan struct{} // one element for each slot in use
@@ -53,7 +54,7 @@ func newDispatch(c Config, m *metrics) (*dispatch, error) {
 		return nil, fmt.Errorf("consumer name: %w", err)
 	}
 	d := &dispatch{
-		Config: c, consumer: c.Name + "-" + hex.EncodeToString(tail), metrics: m,
+		Config: c, consumer: c.Name + "-" + hex.EncodeToString(tail), metrics: m, records: newRecords(c.Store, c.Lease),
 		slots: make(chan struct{}, c.Slots), reading: make(chan struct{}, readAtOnce),
 		sender: NewSender(SenderConfig{
 			Clock: c.Clock, Development: c.Development, Timeouts: c.Timeouts, Resolver: c.Resolver, Roots: c.Roots, Version: c.Version,
@@ -72,24 +73,43 @@ func (d *dispatch) run(ctx context.Context) {
 	attempts, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
 	var loops, running sync.WaitGroup
+	// Goroutines that have made an attempt wait for the next one: their stacks
+	// have grown already. A new one begins only when all are busy.
+	waiting := make(chan job)
+	start := func(j job) {
+		select {
+		case waiting <- j:
+		default:
+			running.Go(func() {
+				for ok := true; ok; j, ok = <-waiting {
+					d.carryOut(attempts, j)
+				}
+			})
+		}
+	}
 	for _, l := range d.lanes {
 		loops.Go(func() { d.reader(ctx, l) })
-		loops.Go(func() {
-			d.taker(ctx, l, func(w rediskv.Work) {
-				running.Go(func() {
-					d.metrics.running.Inc()
-					defer l.wake() // the endpoint may have room again
-					defer d.release(1)
-					defer d.metrics.running.Dec()
-					d.attempt(attempts, w)
-				})
-			})
-		})
+		loops.Go(func() { d.taker(ctx, l, start) })
 	}
 	loops.Wait()
+	close(waiting)
 	grace := time.AfterFunc(d.Grace, abandon)
 	defer grace.Stop()
 	running.Wait()
+}
+
+// job is an attempt to make, in a slot that is taken for it.
+type job struct {
+	lane *lane
+	work rediskv.Work
+}
+
+func (d *dispatch) carryOut(ctx context.Context, j job) {
+	d.metrics.running.Inc()
+	defer j.lane.wake() // the endpoint may have room again
+	defer d.release(1)
+	defer d.metrics.running.Dec()
+	d.attempt(ctx, j.work)
 }
 
 // reader makes deliveries of the events that are handed over.
@@ -123,7 +143,7 @@ func (d *dispatch) reader(ctx context.Context, l *lane) {
 // taker takes what is due for as long as there are slots. It looks when it is
 // nudged, when the next attempt is due, and once per interval: other workers
 // fan out as well.
-func (d *dispatch) taker(ctx context.Context, l *lane, start func(rediskv.Work)) {
+func (d *dispatch) taker(ctx context.Context, l *lane, start func(job)) {
 	trouble := trouble{d: d, what: "taking work"}
 	for {
 		l.take.resting.Store(trouble.current == 0) // until there is a slot and an answer
@@ -135,7 +155,7 @@ func (d *dispatch) taker(ctx context.Context, l *lane, start func(rediskv.Work))
 		work, next, err := d.Store.TakeDue(context.WithoutCancel(ctx), l.partition, slots, d.Lease)
 		d.release(slots - len(work))
 		for _, w := range work {
-			start(w)
+			start(job{l, w})
 		}
 		if err != nil {
 			l.take.resting.Store(false)

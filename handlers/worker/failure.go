@@ -88,10 +88,13 @@ func answerMessage(err error) string {
 		return "The answer has no final HTTP status."
 	case strings.Contains(err.Error(), "headers exceeded"), strings.Contains(err.Error(), "header list"):
 		return "The answer's headers are longer than 16 KiB."
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
+	case errors.Is(err, context.Canceled), // it asked for one connection after the other
+		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
 		errors.Is(err, net.ErrClosed),
 		// Errors of net/http's own: in trailers, and before the request was written.
-		strings.Contains(err.Error(), "unexpected EOF"), strings.Contains(err.Error(), "server closed idle connection"):
+		strings.Contains(err.Error(), "unexpected EOF"), strings.Contains(err.Error(), "server closed idle connection"),
+		// HTTP/2: the stream was reset.
+		strings.Contains(err.Error(), "received from peer"):
 		return "The connection was closed before the answer was complete."
 	}
 	return "The answer is not HTTP."

@@ -3,6 +3,8 @@ package worker_test
 import (
 	"bufio"
 	"crypto/rand"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -19,8 +21,10 @@ import (
 var brief = worker.Timeouts{Connect: 400 * time.Millisecond, TLS: 400 * time.Millisecond, All: 600 * time.Millisecond}
 
 // The environment names a proxy for the whole of this package's tests: net/http
-// reads it once per process. Nothing listens there.
+// reads it once per process. Nothing listens there. net/http's client writes
+// what receivers do wrong to the standard log; the service silences that, too.
 func TestMain(m *testing.M) {
+	log.SetOutput(io.Discard)
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
 		os.Setenv(name, "http://127.0.0.1:9")
 	}

@@ -107,9 +107,10 @@ func (s Sent) Succeeded() bool {
 // followed; a proxy is never used.
 func (s *Sender) Send(ctx context.Context, m Message) Sent {
 	start := s.Clock()
-	p := &phases{clock: s.Clock}
-	ctx, cancel := context.WithTimeout(httptrace.WithClientTrace(ctx, p.trace()), s.Timeouts.All)
+	ctx, cancel := context.WithTimeout(ctx, s.Timeouts.All)
 	defer cancel()
+	p := &phases{clock: s.Clock, giveUp: cancel}
+	ctx = httptrace.WithClientTrace(ctx, p.trace())
 	sent := Sent{Started: tollgate.At(start)}
 	s.post(ctx, m, start, p, &sent)
 	sent.Took, sent.Timing = s.Clock().Sub(start), p.timing()

@@ -12,13 +12,20 @@ import (
 // phases times an attempt (httptrace). Its hooks are called by the
 // transport's goroutines, some of them after the attempt has ended.
 type phases struct {
-	clock func() time.Time
+	clock  func() time.Time
+	giveUp func() // ends the attempt
 
 	mu                sync.Mutex
 	dns, connect, tls span
 	wrote, answered   time.Time
 	connected         bool
+	tries             int
 }
+
+// maxTries is how many connections one attempt asks for. net/http tries again
+// by itself when a connection ends before the request was looked at; a receiver
+// that answers each HTTP/2 request by "go away" would have it dial without end.
+const maxTries = 3
 
 // span is one phase; ended says that took holds.
 type span struct {
@@ -35,6 +42,13 @@ func (p *phases) trace() *httptrace.ClientTrace {
 		ConnectDone:       func(_, _ string, err error) { p.end(&p.connect, err) },
 		TLSHandshakeStart: func() { p.begin(&p.tls) },
 		TLSHandshakeDone:  func(_ tls.ConnectionState, err error) { p.end(&p.tls, err) },
+		GetConn: func(string) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if p.tries++; p.tries > maxTries {
+				p.giveUp()
+			}
+		},
 		GotConn: func(httptrace.GotConnInfo) {
 			p.mu.Lock()
 			defer p.mu.Unlock()

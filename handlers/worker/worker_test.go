@@ -34,7 +34,7 @@ func (c *clock) observe(operation string, _ time.Duration, err error) {
 	switch {
 	case operation == "ready_endpoints":
 		c.looks.Add(1)
-	case operation == "record_attempt" && err != nil:
+	case operation == "record_attempts" && err != nil:
 		c.unrecorded.Add(1)
 	}
 }

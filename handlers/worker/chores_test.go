@@ -1,0 +1,284 @@
+package worker_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tollgate"
+	"tollgate/handlers/worker"
+	"tollgate/rediskv"
+	"tollgate/rediskv/redistest"
+)
+
+// metric is the value of a gauge, or the count of a histogram, with one label.
+func metric(t testing.TB, r *prometheus.Registry, name, label string) float64 {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() != name || m.GetLabel()[0].GetValue() != label {
+				continue
+			}
+			if h := m.GetHistogram(); h != nil {
+				return float64(h.GetSampleCount())
+			}
+			return m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	return 0
+}
+
+// inAll adds a gauge up over the partitions.
+func inAll(t testing.TB, r *prometheus.Registry, name string) (sum float64) {
+	t.Helper()
+	for p := range partitions {
+		sum += metric(t, r, name, strconv.Itoa(p))
+	}
+	return sum
+}
+
+// on sends a command for a key of each partition.
+func on(t testing.TB, server *redistest.Server, command func(tag string) []any) {
+	t.Helper()
+	for p := range partitions {
+		_ = server.Command(command(fmt.Sprintf("{p%02d}", p))...) // partitions that have no such key say so
+	}
+}
+
+// A delivery whose event is no longer in the log fails for good, as an attempt
+// of its own, and nothing is sent.
+func TestEventExpired(t *testing.T) {
+	server := redistest.Fresh(t)
+	s := newShop(t, server.URL)
+	in := newInbox(t)
+	in.answers(status(http.StatusInternalServerError))
+	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
+	s.work(t, worker.Config{})
+	s.pay(t, 1000)
+	d := s.settled(t, hook, tollgate.DeliveryRetrying, 1)
+	on(t, server, func(tag string) []any {
+		return []any{"XTRIM", tag + ":" + s.caller.Organization + ":events", "MAXLEN", "0"}
+	})
+	s.clock.milli.Store(int64(d.NextAttemptAt))
+	d = s.settled(t, hook, tollgate.DeliveryFailed, 2)
+	if *d.FailureReason != "event_expired" || d.NextAttemptAt != 0 || d.CompletedAt == 0 {
+		t.Errorf("%+v", d)
+	}
+	a := s.attempts(t, d)
+	if len(a) != 2 || a[1].Status != tollgate.AttemptFailed || a[1].Error == nil || a[1].Error.Code != "event_expired" || a[1].Response != nil {
+		t.Errorf("%+v", a)
+	}
+	if len(in.all()) != 1 {
+		t.Errorf("%d requests", len(in.all()))
+	}
+}
+
+// What waits is counted, and how long the oldest has been due: an endpoint that
+// keeps the only slot makes another one wait.
+func TestQueueGauges(t *testing.T) {
+	s := newShop(t, redistest.URL(t))
+	busy, next := newInbox(t), newInbox(t)
+	arrived, release := make(chan struct{}, 10), make(chan struct{})
+	free := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(free)
+	busy.answers(func(_ http.ResponseWriter, req *http.Request) {
+		arrived <- struct{}{}
+		select {
+		case <-release:
+		case <-req.Context().Done():
+		}
+	})
+	s.hook(t, busy.url, nil, newKey(t, 1, tollgate.SignatureV1))
+	metrics := prometheus.NewRegistry()
+	s.work(t, worker.Config{Slots: 1, Metrics: metrics})
+	s.pay(t, 1000)
+	<-arrived
+	s.hook(t, next.url, nil, newKey(t, 1, tollgate.SignatureV1))
+	s.pay(t, 1000)
+	until(t, "three deliveries that wait or are sent", func() bool { return inAll(t, metrics, "tollgate_worker_queue_depth") == 3 })
+	if running := metric1(t, metrics, "tollgate_worker_attempts_running"); running != 1 {
+		t.Errorf("%v attempts run", running)
+	}
+	s.clock.advance(7 * time.Second)
+	until(t, "seconds", func() bool { return inAll(t, metrics, "tollgate_worker_queue_oldest_due_seconds") == 7 })
+	free()
+	until(t, "empty queues", func() bool {
+		return inAll(t, metrics, "tollgate_worker_queue_depth") == 0 && inAll(t, metrics, "tollgate_worker_queue_oldest_due_seconds") == 0
+	})
+	if got := metric(t, metrics, "tollgate_worker_deliveries_total", "succeeded"); got != 3 || len(next.all()) != 1 {
+		t.Errorf("%v succeeded, %d at the second", got, len(next.all()))
+	}
+}
+
+// metric1 is the value of a gauge or counter without labels.
+func metric1(t testing.TB, r *prometheus.Registry, name string) float64 {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetGauge().GetValue() + f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	return 0
+}
+
+// The worker carries a recovery out, and clears away what a deleted endpoint
+// leaves behind.
+func TestJobs(t *testing.T) {
+	s := newShop(t, redistest.URL(t))
+	in := newInbox(t)
+	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
+	since := s.Now()
+	if err := s.DisableWebhook(t.Context(), s.caller.Organization, hook, "gone"); err != nil {
+		t.Fatal(err)
+	}
+	metrics := prometheus.NewRegistry()
+	s.work(t, worker.Config{Metrics: metrics})
+	for range 3 {
+		s.pay(t, 1000)
+	}
+	until(t, "held deliveries", func() bool {
+		all := s.deliveries(t, hook)
+		return len(all) == 3 && !slices.ContainsFunc(all, func(d tollgate.Delivery) bool { return d.State != tollgate.DeliveryHeld })
+	})
+	e := *s.webhook(t, hook)
+	e.Status, e.DisabledReason = tollgate.WebhookActive, nil
+	if _, err := s.ChangeWebhook(t.Context(), s.caller, nil, e, tollgate.WebhookEnabled, rediskv.Answer{Status: 200}); err != nil {
+		t.Fatal(err)
+	}
+	recovery := tollgate.Recovery{Object: "recovery", ID: s.Mint(tollgate.PrefixRecovery), CreatedAt: s.Now(), WebhookID: hook, Since: since}
+	if _, err := s.Recover(t.Context(), s.caller, nil, hook, recovery, rediskv.Answer{Status: 202}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the deliveries", func() bool { return len(in.all()) == 3 })
+	until(t, "the recovery's end", func() bool {
+		r, err := s.Recovery(t.Context(), s.caller, hook, recovery.ID)
+		return err == nil && r.State == "succeeded" && r.Looked == 3 && r.Queued == 3
+	})
+	until(t, "their records", func() bool { return metric(t, metrics, "tollgate_worker_deliveries_total", "succeeded") == 3 })
+	if d := s.deliveries(t, hook)[0]; s.attempts(t, d)[0].Trigger != tollgate.TriggeredByRecovery {
+		t.Errorf("%+v", s.attempts(t, d))
+	}
+
+	in.answers(status(http.StatusInternalServerError))
+	s.pay(t, 1000)
+	until(t, "a delivery that is tried again", func() bool { return s.deliveries(t, hook)[0].State == tollgate.DeliveryRetrying })
+	until(t, "its gauge", func() bool { return inAll(t, metrics, "tollgate_worker_queue_depth") == 1 })
+	if err := s.DeleteWebhook(t.Context(), s.caller, *s.webhook(t, hook)); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "an empty queue", func() bool { return inAll(t, metrics, "tollgate_worker_queue_depth") == 0 })
+	s.clock.advance(time.Minute)
+	s.looked(t)
+	if len(in.all()) != 4 {
+		t.Errorf("%d requests; a deleted endpoint gets no more", len(in.all()))
+	}
+	if metric(t, metrics, "tollgate_worker_round_seconds", "jobs") == 0 || metric(t, metrics, "tollgate_worker_rounds_failed_total", "jobs") != 0 {
+		t.Error("the rounds are not counted, or fail")
+	}
+}
+
+// A worker that starts trims the log of what is old and delivered, and of
+// nothing else.
+func TestTrimming(t *testing.T) {
+	s := newShop(t, redistest.URL(t))
+	s.clock.milli.Store(time.Now().UnixMilli()) // places in the log are Redis' time
+	in := newInbox(t)
+	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
+	stop := s.work(t, worker.Config{})
+	s.pay(t, 1000)
+	s.settled(t, hook, tollgate.DeliverySucceeded, 1)
+	in.answers(status(http.StatusInternalServerError))
+	s.pay(t, 1000)
+	until(t, "a delivery that is tried again", func() bool { return s.deliveries(t, hook)[0].State == tollgate.DeliveryRetrying })
+	stop()
+	trimmed := func(want int) {
+		t.Helper()
+		metrics := prometheus.NewRegistry()
+		stop := s.work(t, worker.Config{Metrics: metrics, KeepEvents: time.Hour})
+		until(t, "a round", func() bool { return metric(t, metrics, "tollgate_worker_round_seconds", "trim") == 1 })
+		stop()
+		if metric(t, metrics, "tollgate_worker_rounds_failed_total", "trim") != 0 {
+			t.Error("the round failed")
+		}
+		events, _, _, err := s.Events(t.Context(), s.caller, rediskv.EventQuery{Types: tollgate.TypeFilter{"payment.authorized"}, Limit: 10})
+		if err != nil || len(events) != want {
+			t.Errorf("%d events are left, %v; want %d", len(events), err, want)
+		}
+	}
+	trimmed(2) // they are young
+	s.clock.advance(2 * time.Hour)
+	trimmed(2) // one is not delivered, and what is near it stays as well
+	in.answers(nil)
+	s.clock.advance(2 * time.Hour)
+	stop = s.work(t, worker.Config{KeepEvents: 24 * time.Hour})
+	until(t, "the second delivery", func() bool { return s.deliveries(t, hook)[0].State == tollgate.DeliverySucceeded })
+	stop()
+	trimmed(0)
+	if n := len(s.deliveries(t, hook)); n != 0 {
+		t.Errorf("%d deliveries are listed", n)
+	}
+}
+
+// A worker that joins has work at once, though another one is there; what one
+// that left had taken and not handed on is taken over within seconds.
+func TestWorkersComeAndGo(t *testing.T) {
+	server := redistest.Fresh(t)
+	s := newShop(t, server.URL)
+	in := newInbox(t)
+	arrived, release := make(chan struct{}, 100), make(chan struct{})
+	free := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(free)
+	in.answers(func(_ http.ResponseWriter, req *http.Request) {
+		arrived <- struct{}{}
+		select {
+		case <-release:
+		case <-req.Context().Done():
+		}
+	})
+	s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
+	stop := s.work(t, worker.Config{Slots: 1})
+	for range 4 {
+		s.pay(t, 1000)
+	}
+	<-arrived // the first worker has all it can do
+	joined := time.Now()
+	leave := s.work(t, worker.Config{Slots: 1, Store: open(t, server.URL, s.clock), Grace: time.Millisecond})
+	<-arrived
+	if took := time.Since(joined); took > 5*time.Second {
+		t.Errorf("a worker that joined had its first attempt after %s", took)
+	}
+	if len(in.all()) != 2 {
+		t.Errorf("%d requests at once", len(in.all()))
+	}
+	free()
+	in.answers(nil)
+	until(t, "the others", func() bool { return len(in.all()) == 4 })
+	leave()
+	stop()
+
+	// A reader that took events and is gone.
+	s.pay(t, 1000)
+	left := time.Now()
+	on(t, server, func(tag string) []any {
+		return []any{"XREADGROUP", "GROUP", "workers", "gone", "COUNT", "10", "STREAMS", tag + ":dispatch", ">"}
+	})
+	s.work(t, worker.Config{Store: open(t, server.URL, s.clock)})
+	until(t, "what the dead reader had", func() bool { return len(in.all()) == 5 })
+	if took := time.Since(left); took < time.Second || took > 8*time.Second {
+		t.Errorf("taken over after %s", took)
+	}
+}

@@ -1,0 +1,84 @@
+package rediskv
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// neighbours is how far apart, in milliseconds, two events may be that are
+// fetched as one range of the log.
+const neighbours = 200
+
+// stretch is a part of an organization's log that holds events to be sent.
+type stretch struct {
+	org   string
+	wants []Position
+	reply *redis.XMessageSliceCmd
+}
+
+// bodies fetches the frozen events; a ping has its own. Events that were
+// committed shortly after one another are one range, and an event that goes to
+// several endpoints is read once.
+func (s *Store) bodies(ctx context.Context, work []Work) error {
+	stretches := stretchesOf(work)
+	if len(stretches) == 0 {
+		return nil
+	}
+	type entry struct{ org, id string }
+	found := map[entry]redis.XMessage{}
+	err := s.timed(ctx, "read_bodies", func(ctx context.Context) error {
+		for len(stretches) > 0 {
+			pipe := s.client.Pipeline()
+			for _, r := range stretches {
+				first, last := r.wants[0].stream(), r.wants[len(r.wants)-1].stream()
+				r.reply = pipe.XRangeN(ctx, s.space(r.org).events(), first, last, int64(2*len(r.wants)))
+			}
+			if _, err := pipe.Exec(ctx); err != nil {
+				return err
+			}
+			var left []*stretch
+			for _, r := range stretches {
+				for _, m := range r.reply.Val() {
+					found[entry{r.org, m.ID}] = m
+				}
+				// Between them were too many others.
+				for _, p := range r.wants {
+					if _, ok := found[entry{r.org, p.stream()}]; !ok && len(r.wants) > 1 {
+						left = append(left, &stretch{org: r.org, wants: []Position{p}})
+					}
+				}
+			}
+			stretches = left
+		}
+		return nil
+	})
+	for i, w := range work {
+		if m, ok := found[entry{w.Organization, w.place}]; ok && text(m, "i") == w.EventID {
+			work[i].Body = []byte(text(m, "b"))
+		}
+	}
+	return err
+}
+
+func stretchesOf(work []Work) (all []*stretch) {
+	byOrg := map[string][]Position{}
+	for _, w := range work {
+		if w.place != "" {
+			byOrg[w.Organization] = append(byOrg[w.Organization], place(w.place))
+		}
+	}
+	for org, places := range byOrg {
+		slices.SortFunc(places, func(a, b Position) int { return cmp.Or(cmp.Compare(a.Milli, b.Milli), cmp.Compare(a.Seq, b.Seq)) })
+		places = slices.Compact(places)
+		for start, i := 0, 1; i <= len(places); i++ {
+			if i == len(places) || places[i].Milli-places[i-1].Milli > neighbours {
+				all = append(all, &stretch{org: org, wants: places[start:i]})
+				start = i
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,69 @@
+-- Records how attempts of one endpoint ended. Each is fenced by itself: only
+-- who still holds its lease moves the delivery; a late answer is recorded and
+-- changes nothing else.
+-- KEYS: 1 queue, 2 leases, 3 open, 4 ready, 5 endpoint, then for each attempt:
+--   its delivery, the delivery's attempts
+-- ARGV: 1 now (ms), 2 lifetime when done (ms), 3 ready member, 4 first cap,
+--   5 number of attempts, their deliveries' ids; then for each: number, JSON,
+--   state, next (ms), pause until (ms, or empty), healthy (1 or 0), status
+--   code, failure reason, most cap
+-- Returns: {'recorded', {late (1 or 0), failures, last success}, …}
+local reply = {'recorded'}
+local count = tonumber(ARGV[5])
+local leases = redis.call('ZMSCORE', KEYS[2], unpack(ARGV, 6, 5 + count))
+local health = redis.call('HMGET', KEYS[5], 'st', 'cap', 'fail', 'ok', 'pause')
+local cap, failures, last = tonumber(health[2] or ARGV[4]), tonumber(health[3] or 0), health[4] or '0'
+local pause = health[5] or '0'
+local ended, done, again = {}, {}, {}
+local at = 6 + count
+for i = 1, count do
+  local delivery, attempts, id = KEYS[4 + 2 * i], KEYS[5 + 2 * i], ARGV[5 + i]
+  local number, state = ARGV[at], ARGV[at + 2]
+  local late = 0
+  redis.call('HSET', attempts, number, ARGV[at + 1])
+  local was = redis.call('HMGET', delivery, 'n', 'done')
+  if not leases[i] or was[1] ~= number then
+    local left = redis.call('PTTL', delivery)
+    if left > 0 then redis.call('PEXPIRE', attempts, whole(left)) end
+    -- This very record, sent again after a lost reply, is not late.
+    if was[2] ~= number then late = 1 end
+  else
+    ended[#ended + 1] = id
+    if state == 'retrying' then
+      redis.call('HSET', delivery, 'st', state, 'done', number, 'code', ARGV[at + 6], 'why', ARGV[at + 7], 'nat', ARGV[at + 3])
+      again[#again + 1] = ARGV[at + 3]
+      again[#again + 1] = id
+    else
+      redis.call('HSET', delivery, 'st', state, 'done', number, 'code', ARGV[at + 6], 'why', ARGV[at + 7], 'cat', ARGV[1])
+      redis.call('PEXPIRE', delivery, ARGV[2])
+      redis.call('PEXPIRE', attempts, ARGV[2])
+      done[#done + 1] = id
+    end
+    if ARGV[at + 5] == '1' then
+      cap, failures, last = cap * 2, 0, ARGV[1]
+      if cap > tonumber(ARGV[at + 8]) then cap = tonumber(ARGV[at + 8]) end
+    else
+      cap = 1
+      if state == 'failed' then failures = failures + 1 end
+    end
+    if ARGV[at + 4] ~= '' and tonumber(ARGV[at + 4]) > tonumber(pause) then pause = ARGV[at + 4] end -- a longer one stays
+  end
+  reply[#reply + 1] = {late, whole(failures), last}
+  at = at + 9
+end
+if #ended == 0 then return reply end
+
+redis.call('ZREM', KEYS[2], unpack(ended))
+if #again > 0 then redis.call('ZADD', KEYS[1], unpack(again)) end
+if #done > 0 then
+  redis.call('ZREM', KEYS[1], unpack(done))
+  redis.call('ZREM', KEYS[3], unpack(done))
+end
+if not health[1] then return reply end -- it was deleted
+redis.call('HSET', KEYS[5], 'cap', whole(cap), 'fail', whole(failures), 'ok', last, 'pause', pause)
+local head = redis.call('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES')[2]
+if head and health[1] == 'active' then
+  if tonumber(pause) > tonumber(head) then head = pause end
+  redis.call('ZADD', KEYS[4], head, ARGV[3])
+end
+return reply

@@ -1,0 +1,89 @@
+package rediskv
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate"
+)
+
+// Outcome is what an attempt means for its delivery and its endpoint.
+type Outcome struct {
+	State      tollgate.DeliveryState // succeeded, retrying or failed
+	Next       tollgate.Instant       // of retrying
+	Pause      tollgate.Instant       // the endpoint gets nothing until then; zero: no pause
+	Slow       bool                   // it took so long that the endpoint gets no more at once than a new one
+	StatusCode int                    // 0: none came
+	Reason     string                 // why not; empty for success
+}
+
+// Ended is an attempt that has ended, and what that means.
+type Ended struct {
+	Work    Work
+	Attempt tollgate.Attempt
+	Outcome Outcome
+}
+
+// Recorded is what became of an Ended. Late: the lease had run out, and nothing
+// has moved. The rest is the endpoint's health after it.
+type Recorded struct {
+	Late        bool
+	Failures    int64
+	LastSuccess tollgate.Instant
+}
+
+// RecordAttempts writes down attempts of one endpoint and moves their
+// deliveries, each for itself: one that is late does not keep the others from
+// counting. There is at least one, and at most MostAtOnce.
+func (s *Store) RecordAttempts(ctx context.Context, ended []Ended) ([]Recorded, error) {
+	endpoint := ended[0].Work.Endpoint.ID
+	k := s.space(ended[0].Work.Organization)
+	keys := []string{k.queue(endpoint), k.leases(endpoint), k.open(endpoint), k.ready, k.object(endpoint)}
+	args := []any{milli(s.Now()), deliveryLifetime.Milliseconds(), k.org + "/" + endpoint, firstCap, len(ended)}
+	for i := range ended {
+		id := ended[i].Work.DeliveryID
+		keys = append(keys, k.object(id), k.attempts(id))
+		args = append(args, id)
+	}
+	for i := range ended {
+		doc, err := json.Marshal(&ended[i].Attempt, json.Deterministic(true))
+		if err != nil {
+			return nil, fmt.Errorf("attempt: %w", err)
+		}
+		args = ended[i].Outcome.arguments(append(args, ended[i].Work.Number, doc))
+	}
+	_, rest, err := s.runOn(ctx, s.batched, scriptRecordAttempts, keys, args)
+	if err != nil {
+		return nil, err
+	}
+	recorded := make([]Recorded, len(ended))
+	for i := range recorded {
+		part, _ := rest[i].([]any)
+		if len(part) != 3 {
+			return nil, fmt.Errorf("redis record_attempts: %d parts", len(part))
+		}
+		late, _ := part[0].(int64)
+		health := fields{}
+		health["fail"], _ = part[1].(string)
+		health["ok"], _ = part[2].(string)
+		recorded[i] = Recorded{late == 1, health.int("fail"), health.instant("ok")}
+	}
+	return recorded, nil
+}
+
+func (o Outcome) arguments(args []any) []any {
+	healthy, code, most := "0", "", mostCap
+	if o.State == tollgate.DeliverySucceeded {
+		healthy = "1"
+	}
+	if o.Slow {
+		most = firstCap
+	}
+	if o.StatusCode != 0 {
+		code = strconv.Itoa(o.StatusCode)
+	}
+	return append(args, string(o.State), milli(o.Next), milli(o.Pause), healthy, code, o.Reason, most)
+}
