@@ -92,7 +92,7 @@ func readPage[P any](s *Server, c *call, order string, read func(*queryReader)) 
 		return p, err
 	}
 	sent := maps.Clone(q.values)
-	for _, name := range []string{"limit", "cursor", "order", "wait"} {
+	for _, name := range []string{"limit", "cursor", "order", "after", "wait"} {
 		delete(sent, name)
 	}
 	p.Filters = sent

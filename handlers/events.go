@@ -13,7 +13,7 @@ import (
 	"tollgate/rediskv"
 )
 
-var eventParameters = []string{"types", "merchant_account_id", "object_id", "order", "limit", "cursor", "wait"}
+var eventParameters = []string{"types", "merchant_account_id", "object_id", "order", "limit", "cursor", "after", "wait"}
 
 // maxWait is how long a listing waits for something new, in seconds.
 const maxWait = 20
@@ -21,11 +21,16 @@ const maxWait = 20
 // listEvents lists what happened, the oldest first (spec §6). next_cursor is
 // always there, so that a client can follow the log; wait holds an empty
 // answer back until there is something, for at most that many seconds.
+// after=latest begins at the end of the log as it is during the request:
+// whatever is committed later stands behind that cursor, so that a client that
+// has it misses nothing.
 func (s *Server) listEvents(c *call) (*answer, error) {
 	var q rediskv.EventQuery
 	var wait time.Duration
+	latest := false
 	p, err := readPage[rediskv.Position](s, c, "asc", func(r *queryReader) {
 		q = readEventQuery(r)
+		latest = readLatest(r) || latest
 		wait = max(wait, time.Duration(r.number("wait", 0, 0, maxWait))*time.Second) // a cursor carries none
 	})
 	if err != nil {
@@ -35,7 +40,15 @@ func (s *Server) listEvents(c *call) (*answer, error) {
 		return nil, err
 	}
 	q.Descending, q.After, q.Limit = p.Order == "desc", p.Position, p.limit
-	events, next, more, err := s.awaitEvents(c, q, wait)
+	var events []jsontext.Value
+	var more bool
+	if latest {
+		q.After, err = s.store.LastEvent(c.request.Context(), c.caller(http.StatusOK))
+	}
+	next := q.After
+	if err == nil && (!latest || wait > 0) {
+		events, next, more, err = s.awaitEvents(c, q, wait)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -44,6 +57,21 @@ func (s *Server) listEvents(c *call) (*answer, error) {
 		return nil, err
 	}
 	return object(list[jsontext.Value]{Object: "list", Data: events, HasMore: more, NextCursor: &cursor})
+}
+
+// readLatest reads after, which has one value: a listing that begins at the end
+// of the log has no cursor yet and goes forwards.
+func readLatest(r *queryReader) bool {
+	if r.choice("after", "", "latest") == "" {
+		return false
+	}
+	if _, ok := r.values["cursor"]; ok {
+		r.faults.add(tollgate.Invalid("after", "after begins a listing; a cursor goes on with one. Send one of them."))
+	}
+	if r.values["order"] == "desc" {
+		r.faults.add(tollgate.Invalid("after", "after=latest goes forwards: leave order=desc out."))
+	}
+	return true
 }
 
 // readEventQuery reads the filters.

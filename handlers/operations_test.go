@@ -87,6 +87,7 @@ func (w *world) operations() []*operation {
 	events := slices.Concat(ids, []queryParameter{
 		{"types", "payment.*", []string{"nonsense", "payment", "*", "payment.*,", "payment.captured,nonsense", "PAYMENT.CAPTURED", "payment.cap*", ".*"}},
 		{"object_id", captured, []string{"a-b", "%22"}},
+		{"after", "latest", []string{"LATEST", "now", "latest,latest", "0-0", "evt_1", "latest&cursor=AAAA", "latest&order=desc"}},
 		{"wait", "0", []string{"-1", "21", "1.5", "1s", "99999999999999999999"}},
 	}, page)
 	quote := []member{

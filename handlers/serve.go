@@ -75,7 +75,7 @@ func (s *Server) finish(c *call) {
 	s.metrics.request(route, c.status, took)
 	s.log.LogAttrs(c.ctx, slog.LevelInfo, "request",
 		slog.String("method", c.request.Method), slog.String("route", route), slog.Int("status", c.status),
-		slog.Duration("took", took), slog.String("request_id", c.id), slog.String("client", c.client),
+		slog.Float64("took_ms", float64(took.Microseconds())/1000), slog.String("request_id", c.id), slog.String("client", c.client),
 		slog.String("organization", c.org), slog.String("trace_id", c.trace))
 }
 

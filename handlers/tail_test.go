@@ -169,3 +169,69 @@ func (w *world) follow(path string, finished <-chan struct{}) (ids []string, err
 		}
 	}
 }
+
+// TestTailingFromNow: readers begin at the end while writers write. Whatever is
+// committed after a reader has its cursor comes after that cursor, and nothing
+// that was there before the request does.
+func TestTailingFromNow(t *testing.T) {
+	const writers, each = 4, 15
+	w := newWorld(t)
+	body := fmt.Sprintf(`{"merchant_account_id":%q,"amount":"10.00","currency":"EUR","payee":"shop.example"}`, w.vars["eur"])
+	var mu sync.Mutex
+	var made [writers][]string // payments whose answer has come
+	counts := func() (n [writers]int, all int) {
+		mu.Lock()
+		defer mu.Unlock()
+		for i := range made {
+			n[i] = len(made[i])
+			all += n[i]
+		}
+		return n, all
+	}
+	var writing sync.WaitGroup
+	for n := range writers {
+		writing.Go(func() {
+			for i := range each {
+				id := w.get(w.pay(fmt.Sprintf("tail-%d-%d", n, i), body), "id")
+				mu.Lock()
+				made[n] = append(made[n], id)
+				mu.Unlock()
+			}
+		})
+	}
+	type start struct {
+		before, after [writers]int // answers that had come when the reader asked, and when it had its cursor
+		cursor        string
+	}
+	var starts []start
+	for all := 0; all < writers*each; {
+		var s start
+		s.before, _ = counts()
+		r := w.call("GET", "/v1/events?after=latest&types=payment.authorized", "")
+		s.after, all = counts()
+		if r.StatusCode != 200 || len(r.body["data"].([]any)) != 0 || r.body["has_more"] != false {
+			t.Fatalf("%d %s", r.StatusCode, r.text)
+		}
+		s.cursor = w.get(r, "next_cursor")
+		starts = append(starts, s)
+	}
+	writing.Wait()
+	for _, s := range starts {
+		got := map[string]bool{}
+		r := w.want(w.call("GET", "/v1/events?limit=100&cursor="+s.cursor, ""), 200, "")
+		for _, e := range r.body["data"].([]any) {
+			got[e.(map[string]any)["data"].(map[string]any)["payment_id"].(string)] = true
+		}
+		for n := range made {
+			for i, id := range made[n] {
+				if i < s.before[n] && got[id] {
+					t.Errorf("payment %d of writer %d was there before the cursor was asked for, and comes after it", i, n)
+				}
+				// The one after those may have been committed on either side.
+				if i > s.after[n] && !got[id] {
+					t.Errorf("payment %d of writer %d was made after the cursor, and is missed", i, n)
+				}
+			}
+		}
+	}
+}

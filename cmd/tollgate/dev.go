@@ -22,6 +22,7 @@ import (
 type devOptions struct {
 	addr, redis, writeEnv, metricsAddr string
 	quiet                              bool
+	lasting                            bool // redis keeps an append-only file
 }
 
 func (a *app) devCommand() *cobra.Command {
@@ -84,9 +85,11 @@ func (a *app) dev(ctx context.Context, o devOptions) error {
 	}
 	defer store.Close()
 	if o.redis != "" {
-		if err := inspect(ctx, store, log); err != nil {
+		g, err := inspect(ctx, store, log)
+		if err != nil {
 			return err
 		}
+		o.lasting = g.AOF
 	}
 	demo, err := a.prepareDemo(ctx, store)
 	if err != nil {
@@ -142,10 +145,13 @@ func (a *app) dev(ctx context.Context, o devOptions) error {
 	if failed := <-ready; failed != nil && ctx.Err() == nil {
 		return errors.Join(err, failed)
 	}
-	if o.redis == "" {
+	switch {
+	case o.redis == "":
 		fmt.Fprintln(a.stdout, "\nStopped; everything is gone.")
-	} else {
+	case o.lasting:
 		fmt.Fprintln(a.stdout, "\nStopped; everything is kept in "+redactURL(o.redis)+".")
+	default:
+		fmt.Fprintln(a.stdout, "\nStopped; everything is in "+redactURL(o.redis)+" until that Redis stops: it keeps no append-only file.")
 	}
 	return err
 }

@@ -11,8 +11,11 @@ import (
 func (a *app) printGuide(env environment, o devOptions) error {
 	var b strings.Builder
 	kept := "an embedded Redis: everything is lost when it stops"
-	if o.redis != "" {
+	switch {
+	case o.redis != "" && o.lasting:
 		kept = redactURL(o.redis) + ": everything is kept there"
+	case o.redis != "":
+		kept = redactURL(o.redis) + ": everything is lost when that Redis stops, it keeps no append-only file"
 	}
 	head := &table{}
 	head.row("Tollgate", "listens on "+env[0].value)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -49,9 +50,9 @@ func (h *plainHandler) Handle(_ context.Context, r slog.Record) error {
 		for _, a := range attrs {
 			value[a.Key] = a.Value.String()
 		}
-		took, _ := time.ParseDuration(value["took"])
+		took, _ := strconv.ParseFloat(value["took_ms"], 64)
 		fmt.Fprintf(&line, "  %-4s %-40s %s  %6.1f ms  %s", value["method"], strings.TrimPrefix(value["route"], value["method"]+" "),
-			value["status"], float64(took.Microseconds())/1000, value["request_id"])
+			value["status"], took, value["request_id"])
 	} else {
 		fmt.Fprintf(&line, "  %s", r.Message)
 		if r.Level != slog.LevelInfo {

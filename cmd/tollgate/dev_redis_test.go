@@ -79,7 +79,7 @@ func (s *sandbox) interrupt() {
 	if code := s.exit(); code != 0 {
 		s.t.Errorf("exit code %d", code)
 	}
-	if !strings.Contains(s.out(), "everything is kept") {
+	if !strings.Contains(s.out(), "Stopped; everything is ") || strings.Contains(s.out(), "gone") {
 		s.t.Errorf("it said\n%s", s.out())
 	}
 }

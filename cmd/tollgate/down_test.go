@@ -1,15 +1,22 @@
 package main
 
 import (
+	"crypto/rand"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
+
+	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 )
 
@@ -176,4 +183,23 @@ func freePort(t *testing.T) string {
 	}
 	defer l.Close()
 	return l.Addr().String()
+}
+
+// A password that Redis refuses will be refused the next time as well: it is
+// said at once.
+func TestRedisRefuses(t *testing.T) {
+	t.Parallel()
+	m := miniredis.RunT(t)
+	m.RequireAuth("right")
+	for _, url := range []string{"redis://" + m.Addr(), "redis://:wrong@" + m.Addr(), "redis://" + m.Addr() + "," + m.Addr()} {
+		start := time.Now()
+		_, err := openStore(t.Context(), rediskv.Options{URL: url, Clock: time.Now, Entropy: rand.Reader}, patience, slog.New(slog.DiscardHandler))
+		var exit *exitError
+		if !errors.As(err, &exit) || exit.code != exitUsage || !strings.Contains(err.Error(), "refuses the user or the password") {
+			t.Errorf("%s: %v", url, err)
+		}
+		if took := time.Since(start); took > patience/2 {
+			t.Errorf("%s: said after %s", url, took)
+		}
+	}
 }

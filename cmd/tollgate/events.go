@@ -18,6 +18,7 @@ var eventFlags = queryFlags{
 	{"order", "order", "asc or desc"},
 	{"limit", "limit", "1 to 100"},
 	{"cursor", "cursor", "where the page before ended"},
+	{"after", "after", "latest: only what happens from now on"},
 }
 
 func (a *app) eventsCommand() *cobra.Command {
@@ -30,6 +31,7 @@ happens, one line each (NDJSON with --json), until Ctrl-C. It goes on where it
 was when the server is away for a while.`,
 		Example: `  tollgate events
   tollgate events --types 'payment.*' --follow
+  tollgate events --follow --after latest
   tollgate events --follow --json | jq .data`,
 		Args: cobra.NoArgs,
 	}
@@ -41,16 +43,12 @@ was when the server is away for a while.`,
 			}
 			return api.followEvents(ctx, query, api.printEvent)
 		}
-		body, err := api.get(ctx, "/v1/events", query)
+		body, page, err := api.eventPage(ctx, query)
 		if err != nil {
 			return err
 		}
 		if api.json {
 			return api.show(body, "", nil)
-		}
-		var page list[raw]
-		if err := parse(body, &page); err != nil {
-			return err
 		}
 		for _, e := range page.Data {
 			if err := api.printEvent(e); err != nil {
@@ -65,12 +63,35 @@ was when the server is away for a while.`,
 	return c
 }
 
+// eventPage gets a page that has something, or the last one: the server looks
+// at so many events for one answer, and with a filter none of these may match.
+func (c *client) eventPage(ctx context.Context, query url.Values) (body raw, page list[raw], err error) {
+	for {
+		if body, err = c.get(ctx, "/v1/events", query); err != nil {
+			return nil, page, err
+		}
+		page = list[raw]{}
+		if err := parse(body, &page); err != nil {
+			return nil, page, err
+		}
+		if len(page.Data) > 0 || !page.HasMore || page.NextCursor == nil {
+			return body, page, nil
+		}
+		query.Set("cursor", *page.NextCursor)
+	}
+}
+
 // eventWait is how long the server holds a listing that has nothing new.
 const eventWait = 20 * time.Second
 
 // followEvents hands over events from where query begins until ctx ends, which
 // is no error; query's cursor is then where it stopped.
 func (c *client) followEvents(ctx context.Context, query url.Values, each func(jsontext.Value) error) error {
+	if query.Has("after") {
+		if err := c.startAtEnd(ctx, query); err != nil {
+			return err
+		}
+	}
 	c.http.Timeout = max(c.http.Timeout, eventWait+10*time.Second)
 	query.Set("wait", fmt.Sprint(int(eventWait.Seconds())))
 	away := time.Duration(0)
@@ -110,6 +131,26 @@ func (c *client) followEvents(ctx context.Context, query url.Values, each func(j
 			query.Set("cursor", *page.NextCursor)
 		}
 	}
+}
+
+// startAtEnd turns query's after into a cursor. Only a request that does not
+// wait has its answer at once: were one that waits broken off, the next would
+// begin later than this one.
+func (c *client) startAtEnd(ctx context.Context, query url.Values) error {
+	body, err := c.get(ctx, "/v1/events", query)
+	if err != nil {
+		return err
+	}
+	var page list[raw]
+	if err := parse(body, &page); err != nil {
+		return err
+	}
+	if page.NextCursor == nil {
+		return errors.New("the answer has no next_cursor")
+	}
+	query.Del("after")
+	query.Set("cursor", *page.NextCursor)
+	return nil
 }
 
 // printEvent prints one event on one line.

@@ -50,8 +50,11 @@ is made, and nothing can reach this machine from outside.`,
 		defer l.sender.Close()
 		if cursor != "" {
 			query.Set("cursor", cursor)
-		} else if err := api.skipEvents(ctx, query); err != nil {
-			return err
+		} else {
+			query.Set("after", "latest")
+			if err := api.startAtEnd(ctx, query); err != nil {
+				return err
+			}
 		}
 		if err := l.begin(); err != nil {
 			return err
@@ -94,25 +97,6 @@ func checkLocal(text string) error {
 	ip, err := netip.ParseAddr(u.Hostname())
 	if u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback()) {
 		return fmt.Errorf("%s is not this machine: use 127.0.0.1, [::1] or localhost", u.Hostname())
-	}
-	return nil
-}
-
-// skipEvents moves query's cursor past everything that is there.
-func (c *client) skipEvents(ctx context.Context, query url.Values) error {
-	for more := true; more; {
-		body, err := c.get(ctx, "/v1/events", query)
-		if err != nil {
-			return err
-		}
-		var page list[raw]
-		if err := parse(body, &page); err != nil {
-			return err
-		}
-		if page.NextCursor != nil {
-			query.Set("cursor", *page.NextCursor)
-		}
-		more = page.HasMore
 	}
 	return nil
 }

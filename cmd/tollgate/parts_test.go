@@ -220,7 +220,7 @@ func TestPlainHandler(t *testing.T) {
 	var out bytes.Buffer
 	at := func() time.Time { return time.Date(2026, 11, 21, 18, 16, 28, 0, time.UTC) }
 	log := slog.New(newPlainHandler(&out, at)).With("a", 1)
-	log.Info("request", "method", "POST", "route", "POST /v1/payments", "status", 201, "took", 3100*time.Microsecond, "request_id", "req_1")
+	log.Info("request", "method", "POST", "route", "POST /v1/payments", "status", 201, "took_ms", 3.1, "request_id", "req_1")
 	log.Warn("careful", "why", "because")
 	log.Debug("unseen")
 	want := "18:16:28  POST /v1/payments                             201     3.1 ms  req_1\n18:16:28  careful (warn)  a=1  why=because\n"
@@ -323,5 +323,45 @@ func TestFollowReconnects(t *testing.T) {
 	}
 	if !strings.HasPrefix(stdout.String(), "evt_1\n") || strings.Count(stdout.String(), "evt_1") != 1 {
 		t.Errorf("printed %q", stdout)
+	}
+}
+
+// A filtered page can be empty and have a next one; the command walks on. What
+// is followed from now on begins with a request that does not wait.
+func TestEventsWalkOnAndBeginAtTheEnd(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		asked = append(asked, "cursor="+q.Get("cursor")+" after="+q.Get("after")+" wait="+q.Get("wait"))
+		switch {
+		case q.Get("cursor") == "c2", q.Get("cursor") == "end":
+			_, _ = w.Write([]byte(`{"data":[{"id":"evt_1","data":{}}],"has_more":false,"next_cursor":"c3"}`))
+			if q.Has("wait") {
+				cancel()
+			}
+		case q.Get("after") == "latest":
+			_, _ = w.Write([]byte(`{"data":[],"has_more":false,"next_cursor":"end"}`))
+		default:
+			_, _ = w.Write([]byte(`{"data":[],"has_more":true,"next_cursor":"c` + map[string]string{"": "1", "c1": "2"}[q.Get("cursor")] + `"}`))
+		}
+	}))
+	defer server.Close()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"events", "--object", "pay_1", "--quiet"}, "cursor= after= wait=, cursor=c1 after= wait=, cursor=c2 after= wait="},
+		{[]string{"events", "--follow", "--after", "latest", "--quiet"}, "cursor= after=latest wait=, cursor=end after= wait=20"},
+	} {
+		asked = nil
+		a, stdout, stderr := world(map[string]string{"TOLLGATE_URL": server.URL, "TOLLGATE_TOKEN": "x"})
+		if exit := a.run(ctx, c.args); exit != exitOK {
+			t.Errorf("%v: exit %d: %s", c.args, exit, stderr)
+		}
+		if got := strings.Join(asked, ", "); got != c.want || strings.Count(stdout.String(), "evt_1\n") > 1 {
+			t.Errorf("%v: asked %s; printed %q", c.args, got, stdout)
+		}
 	}
 }

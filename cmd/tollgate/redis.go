@@ -22,10 +22,13 @@ func openStore(ctx context.Context, o rediskv.Options, patience time.Duration, l
 			return store, nil
 		}
 		var e *tollgate.Error
+		away := errors.As(err, &e) && e.Code == tollgate.CodeStoreUnavailable
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case !errors.As(err, &e) || e.Code != tollgate.CodeStoreUnavailable:
+		case away && errors.Is(err, rediskv.ErrRefused):
+			return nil, usageError(e.Cause)
+		case !away:
 			return nil, usageError(fmt.Errorf("redis: %w", err))
 		case !time.Now().Add(pause).Before(deadline):
 			return nil, unavailableError(fmt.Errorf("redis cannot be reached: %w", err))
@@ -42,12 +45,12 @@ func openStore(ctx context.Context, o rediskv.Options, patience time.Duration, l
 
 // inspect says what Redis promises about what is kept in it, and refuses one
 // that would throw payments away.
-func inspect(ctx context.Context, store *rediskv.Store, log *slog.Logger) error {
+func inspect(ctx context.Context, store *rediskv.Store, log *slog.Logger) (rediskv.Guarantees, error) {
 	g, err := store.Inspect(ctx)
 	if err != nil {
-		return err
+		return g, err
 	}
-	return judge(g, store.Partitions(), log)
+	return g, judge(g, store.Partitions(), log)
 }
 
 func judge(g rediskv.Guarantees, partitions int, log *slog.Logger) error {

@@ -41,7 +41,7 @@ func (a *app) serve(ctx context.Context, c *config) error {
 		return err
 	}
 	defer store.Close()
-	if err := inspect(ctx, store, o.log); err != nil {
+	if _, err := inspect(ctx, store, o.log); err != nil {
 		return err
 	}
 	s, err := a.newService(ctx, store, o.metrics, serviceOptions{

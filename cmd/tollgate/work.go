@@ -39,7 +39,7 @@ func (a *app) work(ctx context.Context, c *config) error {
 		return err
 	}
 	defer store.Close()
-	if err := inspect(ctx, store, o.log); err != nil {
+	if _, err := inspect(ctx, store, o.log); err != nil {
 		return err
 	}
 	vault, err := newVault(o.secretKey)
