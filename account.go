@@ -55,17 +55,6 @@ type MerchantAccount struct {
 	UpdatedAt          Instant      `json:"updated_at"`
 }
 
-// Cutoff is when an account's sales day ends and when it is paid
-// (interface §10).
-type Cutoff struct {
-	CutoffTime          string `json:"cutoff_time"`           // "HH:MM"
-	TimeZone            string `json:"time_zone"`             // IANA
-	SettlementDelayDays int    `json:"settlement_delay_days"` // 0–20
-	Calendar            string `json:"calendar"`              // none, target, us_fed or uk
-	Interval            string `json:"interval"`              // daily, weekly or monthly
-	Version             int64  `json:"version"`
-}
-
 // PerimeterRef points at one version of a perimeter.
 type PerimeterRef struct {
 	ID      string `json:"id"`
@@ -166,23 +155,6 @@ func (m *MerchantAccount) Check() error {
 		faults = append(faults, fmt.Errorf("capture_window_hours: %d is not between 1 and 8760", m.CaptureWindowHours))
 	}
 	return errors.Join(faults...)
-}
-
-// Check reports everything that is wrong with a cutoff.
-func (c *Cutoff) Check() error {
-	var faults []error
-	if _, err := wallTime(c.CutoffTime); err != nil {
-		faults = append(faults, fmt.Errorf("cutoff_time: %w", err))
-	}
-	if _, err := LoadZone(c.TimeZone); err != nil {
-		faults = append(faults, fmt.Errorf("time_zone: %w", err))
-	}
-	if c.SettlementDelayDays < 0 || c.SettlementDelayDays > 20 {
-		faults = append(faults, fmt.Errorf("settlement_delay_days: %d is not between 0 and 20", c.SettlementDelayDays))
-	}
-	return errors.Join(append(faults,
-		oneOf("calendar", c.Calendar, "none", "target", "us_fed", "uk"),
-		oneOf("interval", c.Interval, "daily", "weekly", "monthly"))...)
 }
 
 func checkID(prefix, id string) error {

@@ -3,7 +3,8 @@
 // them. It does no I/O and reads neither clock nor environment; time and
 // randomness come in as arguments.
 //
-// It is the only package that knows decimals (ericlagergren/decimal).
+// It is the only package that knows decimals (ericlagergren/decimal) and bank
+// holidays (rickar/cal), and it brings its own time zones (zoneinfo.zip).
 // Section numbers in comments ("spec §3") are those of the interface
 // specification.
 package tollgate

@@ -23,6 +23,7 @@ const (
 	PrefixEvent           = "evt_"
 	PrefixPerimeter       = "per_"
 	PrefixRuleSet         = "rs_"
+	PrefixPayout          = "po_"
 	PrefixRequest         = "req_"
 	PrefixAudit           = "aud_"
 )

@@ -71,16 +71,3 @@ func wallTime(s string) (int, error) {
 	}
 	return h*60 + m, nil
 }
-
-// LoadZone loads an IANA time zone by name. The machine's own zone ("Local",
-// or no name) is refused: it would make a decision depend on the machine.
-func LoadZone(name string) (*time.Location, error) {
-	if name == "" || name == "Local" {
-		return nil, fmt.Errorf("%s is not an IANA time zone", quoted(name))
-	}
-	zone, err := time.LoadLocation(name)
-	if err != nil {
-		return nil, fmt.Errorf("%s is not an IANA time zone", quoted(name))
-	}
-	return zone, nil
-}

@@ -14,7 +14,6 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
-	_ "time/tzdata" // zones are part of the binary: a cutoff must not depend on the machine
 )
 
 func main() {
