@@ -13,7 +13,7 @@ type Capture struct {
 	Currency          Currency `json:"currency"`
 	FinalCapture      bool     `json:"final_capture"`
 	FeeTotal          Money    `json:"fee_total"`
-	BatchDate         *string  `json:"batch_date"` // YYYY-MM-DD, set with payouts
+	BatchDate         *string  `json:"batch_date"` // the sales day, YYYY-MM-DD
 	Reference         *string  `json:"reference"`
 	Metadata          Metadata `json:"metadata"`
 	Payment           *Payment `json:"payment"` // after this capture

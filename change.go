@@ -21,6 +21,7 @@ type PaymentChange struct {
 	Payment      *Payment
 	Ticket       *Ticket
 	Capture      *Capture // nil unless the transition captured
+	Batch        Batch    // of the capture
 	Event        Event
 	Transactions []Transaction // new ones; the authorization's status follows the payment's
 }
@@ -39,6 +40,7 @@ type NewPayment struct {
 	Payee              string
 	CaptureMethod      CaptureMethod
 	CaptureWindowHours int
+	Batch              Batch // of an automatic capture made now
 	Reference          *string
 	Description        *string
 	Metadata           Metadata
@@ -67,7 +69,7 @@ func CreatePayment(mint Mint, o Origin, n NewPayment, d PerimeterDecision, autho
 	var moved []Transaction
 	if d.Decision == Allow && n.CaptureMethod == CaptureAutomatic {
 		var err error
-		if next, moved, err = c.capture(mint, o, CaptureRequest{Amount: p.Amount, Final: true}, *captured, eventID); err != nil {
+		if next, moved, err = c.capture(mint, o, CaptureRequest{Amount: p.Amount, Final: true, Batch: n.Batch}, *captured, eventID); err != nil {
 			return nil, err
 		}
 		p.Revision = 1 // one step for the outside
@@ -85,6 +87,7 @@ type CaptureRequest struct {
 	Final     bool
 	Reference *string
 	Metadata  Metadata
+	Batch     Batch // the sales day of now, and when that is paid
 }
 
 // CapturePayment captures from a payment as it was read, priced on the
@@ -122,6 +125,13 @@ func (c *PaymentChange) capture(mint Mint, o Origin, r CaptureRequest, priced Pr
 	}
 	if fees.Minor > 0 {
 		moved = append(moved, NewTransaction(mint(PrefixTransaction), TransactionFee, TransactionPending, p, c.Capture.ID, fees, o.At))
+	}
+	if r.Batch.Date != NoDate {
+		day, on := r.Batch.Date.String(), r.Batch.PayoutDate.String()
+		c.Batch, c.Capture.BatchDate = r.Batch, &day
+		for i := range moved {
+			moved[i].BatchDate, moved[i].AvailableOn = &day, &on
+		}
 	}
 	if released.Minor > 0 {
 		moved = append(moved, NewTransaction(mint(PrefixTransaction), TransactionRelease, TransactionReleased, p, "", released, o.At))

@@ -21,6 +21,9 @@ const (
 	PaymentCanceled        EventType = "payment.canceled"
 	PaymentReleased        EventType = "payment.released"
 	PaymentExpired         EventType = "payment.expired"
+	PayoutCreated          EventType = "payout.created"
+	PayoutPaid             EventType = "payout.paid"
+	PayoutFailed           EventType = "payout.failed"
 	CutoffUpdated          EventType = "cutoff.updated"
 	RuleActivated          EventType = "rule.activated"
 	PerimeterActivated     EventType = "perimeter.activated"
@@ -35,7 +38,7 @@ const (
 // emit: a filter may name them today.
 var EventTypes = []EventType{
 	PaymentAuthorized, PaymentCaptured, PaymentDeclined, PaymentReviewRequired, PaymentCanceled, PaymentReleased, PaymentExpired,
-	"payout.created", "payout.paid", "payout.failed", CutoffUpdated, "export.created", "export.succeeded", "export.failed",
+	PayoutCreated, PayoutPaid, PayoutFailed, CutoffUpdated, ExportCreated, ExportSucceeded, ExportFailedEvent,
 	"rule.published", RuleActivated, "rule.retired", PerimeterActivated, GrantCreated, GrantRevoked,
 	OrganizationUpdated, LegalEntityUpdated, MerchantAccountUpdated,
 	"webhook_endpoint.created", "webhook_endpoint.updated", "webhook_endpoint.disabled", "webhook_endpoint.enabled",

@@ -28,7 +28,9 @@ func (i Instant) MarshalJSON() ([]byte, error) {
 	if i == 0 {
 		return []byte("null"), nil
 	}
-	return []byte(`"` + i.String() + `"`), nil
+	b := make([]byte, 0, len(instantLayout)+2)
+	b = i.Time().AppendFormat(append(b, '"'), instantLayout)
+	return append(b, '"'), nil
 }
 
 // UnmarshalJSON accepts what MarshalJSON prints.

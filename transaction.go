@@ -31,7 +31,7 @@ var TransactionStatuses = []string{
 	string(RequiresReview), string(Authorized), string(PartiallyCaptured), string(Captured),
 	string(Declined), string(Canceled), string(Expired),
 	TransactionPending, TransactionAvailable, TransactionSettled, TransactionReleased,
-	"in_transit", "paid", "failed",
+	string(InTransit), string(Paid), string(Failed),
 }
 
 // Transaction is one movement and the JSON of it.
@@ -50,8 +50,8 @@ type Transaction struct {
 	Currency          Currency        `json:"currency"`
 	Payee             *string         `json:"payee"`
 	Reference         *string         `json:"reference"`
-	BatchDate         *string         `json:"batch_date"`
-	AvailableOn       *string         `json:"available_on"`
+	BatchDate         *string         `json:"batch_date"`   // of captures, fees and payouts, YYYY-MM-DD
+	AvailableOn       *string         `json:"available_on"` // when the sales day is paid, YYYY-MM-DD
 	UpdatedAt         Instant         `json:"updated_at"`
 }
 

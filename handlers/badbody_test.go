@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -69,9 +70,9 @@ func wrongTypes(kind kindOf) []string {
 	switch kind {
 	case flag:
 		delete(all, "bool")
-	case labels:
+	case labels, filters, proposal, window:
 		delete(all, "object")
-	case seconds:
+	case seconds, delayDays:
 		delete(all, "number")
 	case eventTypes, accountList:
 	default:
@@ -97,7 +98,7 @@ func wrongValues(kind kindOf) (list []wrongValue) {
 			list = append(list, wrongValue{quotedJSON(text), status, code, ""})
 		}
 	}
-	list = wrongForWebhooks(kind)
+	list = slices.Concat(wrongForWebhooks(kind), wrongForExports(kind), wrongForCutoffs(kind))
 	long := strings.Repeat("x", 60000)
 	switch kind {
 	case amount:
@@ -110,6 +111,10 @@ func wrongValues(kind kindOf) (list []wrongValue) {
 		add(422, "payee_invalid", "", " ", "two words", "ü.example", `a\u0000`, `a\tb`, `a\n`, strings.Repeat("p", 256), "日本", long)
 	case identifier:
 		add(400, "parameter_invalid", "", " ", "a-b", "a b", "ü", `a\u0000`, "../x", "{ma}", strings.Repeat("a", 65), long)
+	case duration:
+		add(400, "parameter_invalid", "", " ", "0s", "-1h", "1", "26", "1d", "26 h", "1h ", "١h", "999us", "9601h", "99999999999999999h", "Inf", `1h\u0000`, long)
+	case instant:
+		add(400, "parameter_invalid", "", "tomorrow", "2026-03-02", "2026-03-02T08:59:59Z", "2026-03-02T09:00:00.000Z", "2027-04-07T09:00:00Z", "9999-12-31T23:59:59Z", long)
 	case choice:
 		add(400, "parameter_invalid", "", " ", "nonsense", "MANUAL", "Approve", `manual\u0000`, `approve\u0000`, long)
 	case text64:

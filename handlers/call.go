@@ -110,4 +110,7 @@ type answer struct {
 	etag     string
 	cache    string // Cache-Control; empty: no-store
 	repeated bool   // an earlier request's answer (interface §4)
+
+	retryAfter string    // seconds
+	file       *download // instead of everything else
 }

@@ -38,13 +38,24 @@ const maxConflicts = 64
 func (s *Server) capturePayment(c *call, r captureRequest) (*answer, error) {
 	return s.change(c, "payments.capture", http.StatusCreated, func(p *tollgate.Payment) (any, error) {
 		return r.normalized(p)
-	}, func(p *tollgate.Payment, t *tollgate.Ticket) (*tollgate.PaymentChange, any, error) {
-		change, err := s.newCapture(c, r, p, t)
+	}, func(p *tollgate.Payment, t *tollgate.Ticket) (computed, error) {
+		account, err := s.store.Account(c.ctx, c.org, p.MerchantAccountID)
 		if err != nil {
-			return nil, nil, err
+			return computed{}, err
 		}
-		return change, change.Capture, nil
+		change, err := s.newCapture(c, r, account, p, t)
+		if err != nil {
+			return computed{}, err
+		}
+		return computed{change, account, change.Capture}, nil
 	})
+}
+
+// computed is a transition and what to answer when it is made.
+type computed struct {
+	change  *tollgate.PaymentChange
+	account *rediskv.Account // of a capture: whose sales day it belongs to
+	body    any
 }
 
 // normalized is what the Idempotency-Key stands for. "All" stays "all": what
@@ -66,7 +77,7 @@ func (r captureRequest) normalized(p *tollgate.Payment) (any, error) {
 	}{amount, r.final, r.reference, r.metadata}, nil
 }
 
-func (s *Server) newCapture(c *call, r captureRequest, p *tollgate.Payment, t *tollgate.Ticket) (*tollgate.PaymentChange, error) {
+func (s *Server) newCapture(c *call, r captureRequest, a *rediskv.Account, p *tollgate.Payment, t *tollgate.Ticket) (*tollgate.PaymentChange, error) {
 	amount := p.AmountCapturable
 	if r.amount != "" {
 		var err error
@@ -84,15 +95,17 @@ func (s *Server) newCapture(c *call, r captureRequest, p *tollgate.Payment, t *t
 		return nil, err
 	}
 	return tollgate.CapturePayment(s.store.Mint, c.origin(now), p, t, tollgate.CaptureRequest{
-		Amount: amount, Final: r.final, Reference: r.reference, Metadata: r.metadata,
+		Amount: amount, Final: r.final, Reference: r.reference, Metadata: r.metadata, Batch: a.Cutoffs.Batch(tollgate.At(now), a.Closed),
 	}, priced)
 }
 
 // change carries out a transition of an existing payment. request gives what
-// its Idempotency-Key stands for, compute the change and what to answer.
+// its Idempotency-Key stands for, compute the change and what to answer. It is
+// computed again when the payment, or the sales day of a capture, is no longer
+// the one that it was computed from.
 func (s *Server) change(c *call, operation string, status int,
 	request func(*tollgate.Payment) (any, error),
-	compute func(*tollgate.Payment, *tollgate.Ticket) (*tollgate.PaymentChange, any, error),
+	compute func(*tollgate.Payment, *tollgate.Ticket) (computed, error),
 ) (*answer, error) {
 	for range maxConflicts {
 		p, t, err := s.payment(c, status)
@@ -107,20 +120,23 @@ func (s *Server) change(c *call, operation string, status int,
 		if err != nil {
 			return nil, err
 		}
-		change, body, err := compute(p, t)
+		made, err := compute(p, t)
 		if err != nil {
 			return s.refuseChange(c, idem, p.MerchantAccountID, err)
 		}
-		a, err := s.commitChange(c, idem, change, status, body)
-		if !errors.Is(err, rediskv.ErrConflict) {
+		a, err := s.commitChange(c, idem, made, status)
+		switch {
+		case errors.Is(err, rediskv.ErrStale):
+			s.store.Refresh(c.org)
+		case !errors.Is(err, rediskv.ErrConflict):
 			return a, err
 		}
 	}
 	return nil, problemError(tollgate.CodePaymentStateInvalid, "The payment is being changed by too many requests at once; try again.")
 }
 
-func (s *Server) commitChange(c *call, idem rediskv.Idempotency, change *tollgate.PaymentChange, status int, body any) (*answer, error) {
-	text, err := json.Marshal(body, json.Deterministic(true))
+func (s *Server) commitChange(c *call, idem rediskv.Idempotency, made computed, status int) (*answer, error) {
+	text, err := json.Marshal(made.body, json.Deterministic(true))
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +144,7 @@ func (s *Server) commitChange(c *call, idem rediskv.Idempotency, change *tollgat
 	if idem.Key != "" {
 		key = &idem
 	}
-	result, err := s.store.ChangePayment(c.ctx, c.caller(status), key, change, rediskv.Answer{Status: status, Body: text})
+	result, err := s.store.ChangePayment(c.ctx, c.caller(status), key, made.account, made.change, rediskv.Answer{Status: status, Body: text})
 	if err != nil {
 		return nil, err
 	}

@@ -103,7 +103,7 @@ func (w *world) try(req *http.Request) (reply, error) {
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	r := reply{Response: resp, text: string(text)}
-	if err == nil && len(text) > 0 {
+	if err == nil && len(text) > 0 && strings.Contains(resp.Header.Get("Content-Type"), "json") && !strings.Contains(resp.Header.Get("Content-Type"), "ndjson") {
 		err = json.Unmarshal(text, &r.body)
 	}
 	return r, err

@@ -179,8 +179,8 @@ func (f *fields) value(name string, required bool, form string, kinds ...jsontex
 }
 
 // object is a member that is an object itself; nil when it is not there.
-func (f *fields) object(name string) *fields {
-	value, ok := f.value(name, true, "an object", '{')
+func (f *fields) object(name string, required bool) *fields {
+	value, ok := f.value(name, required, "an object", '{')
 	if !ok {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,9 +40,10 @@ func checkSingleHeaders(req *http.Request) error {
 	return nil
 }
 
-// checkAccept refuses a client that cannot read JSON. An absent header accepts
+// checkAccept refuses a client that can read neither JSON nor one of the other
+// media types that a route answers with. An absent header accepts
 // everything (RFC 9110 §12.5.1); an element that cannot be parsed, nothing.
-func checkAccept(req *http.Request) error {
+func checkAccept(req *http.Request, others ...string) error {
 	list := strings.Join(req.Header["Accept"], ",")
 	if strings.TrimSpace(list) == "" {
 		return nil
@@ -58,6 +60,9 @@ func checkAccept(req *http.Request) error {
 		}
 		switch media {
 		case "*/*", "application/*", "application/json", "application/problem+json":
+			return nil
+		}
+		if slices.Contains(others, media) {
 			return nil
 		}
 	}

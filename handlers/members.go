@@ -99,3 +99,25 @@ func (f *fields) instant(name string, required bool) tollgate.Instant {
 	}
 	return at
 }
+
+// date is a day of the calendar, NoDate when it is not there.
+func (f *fields) date(name string) tollgate.Date {
+	text, ok := f.text(name, false)
+	if !ok {
+		return tollgate.NoDate
+	}
+	d, err := tollgate.ParseDate(text)
+	if err != nil {
+		f.faults.add(tollgate.Invalid(f.prefix+name, "%s is a date such as 2026-11-21.", f.prefix+name))
+	}
+	return d
+}
+
+// given is a string of any content, nil when it is not there.
+func (f *fields) given(name string) *string {
+	text, ok := f.text(name, false)
+	if !ok {
+		return nil
+	}
+	return &text
+}

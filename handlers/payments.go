@@ -109,7 +109,7 @@ func (s *Server) newPayment(c *call, a *rediskv.Account, r paymentRequest) (*tol
 	}
 	return tollgate.CreatePayment(s.store.Mint, c.origin(now), tollgate.NewPayment{
 		MerchantAccountID: a.ID, Amount: r.Amount, Payee: r.Payee, CaptureMethod: r.Method,
-		CaptureWindowHours: a.CaptureWindowHours, Reference: r.Reference, Description: r.Description, Metadata: r.Metadata,
+		CaptureWindowHours: a.CaptureWindowHours, Batch: a.Cutoffs.Batch(tollgate.At(now), a.Closed), Reference: r.Reference, Description: r.Description, Metadata: r.Metadata,
 	}, decision, authorized, captured)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
+	"tollgate/handlers"
 )
 
 // player plays one conversation.
@@ -76,6 +77,14 @@ func (p *player) direct(words []string) error {
 		delete(p.vars, word(1))
 	case "sweep":
 		return p.sweep()
+	case "sandbox": // off
+		p.serveWith(func(c *handlers.Config) { c.Advance = nil })
+	case "settle":
+		outcome := tollgate.PayoutOutcome{}
+		if word(1) == "failing" {
+			outcome.Failure = "The bank account is closed."
+		}
+		return p.settle(p.t.Context(), outcome)
 	case "trim":
 		return command(p.t, p.redis, "XTRIM", p.eventLog(), "MAXLEN", "1")
 	case "drain":
@@ -113,7 +122,7 @@ func (p *player) sweep() error {
 			return err
 		}
 		for _, d := range due {
-			if err := p.store.ExpirePayment(p.t.Context(), d.Organization, d.PaymentID); err != nil {
+			if err := p.store.ExpirePayment(p.t.Context(), d.Organization, d.ID); err != nil {
 				return err
 			}
 		}
@@ -198,6 +207,12 @@ func (p *player) differences(want message) (found []string, err error) {
 		}
 	}
 	if want.body == "" {
+		return found, nil
+	}
+	if p.last.body == nil { // a file: its text
+		if have := strings.ReplaceAll(p.last.text, "\r\n", "\n"); !matchText(want.body, strings.TrimSuffix(have, "\n"), p.vars) {
+			found = append(found, fmt.Sprintf("the file is\n%s", have))
+		}
 		return found, nil
 	}
 	more, err := matchJSON(want.body, p.last.text, p.vars)

@@ -29,7 +29,7 @@ func readQuote(f *fields) quoteRequest {
 	if tool, ok := f.text(name, true); ok && tool != quoteTool {
 		f.faults.add(tollgate.Invalid(name, "%s is %s.", name, quoteTool))
 	}
-	input := f.object("input")
+	input := f.object("input", true)
 	if input == nil {
 		return quoteRequest{}
 	}

@@ -39,8 +39,8 @@ func (s *Server) reviewPayment(c *call, r reviewRequest) (*answer, error) {
 func (s *Server) move(c *call, operation string, request any, trigger tollgate.Trigger, reason *string) (*answer, error) {
 	return s.change(c, operation, http.StatusOK, func(*tollgate.Payment) (any, error) {
 		return request, nil
-	}, func(p *tollgate.Payment, t *tollgate.Ticket) (*tollgate.PaymentChange, any, error) {
+	}, func(p *tollgate.Payment, t *tollgate.Ticket) (computed, error) {
 		change, err := tollgate.MovePayment(s.store.Mint, c.origin(s.clock()), p, t, trigger, reason)
-		return change, p, err
+		return computed{change: change, body: p}, err
 	})
 }

@@ -18,9 +18,12 @@ type Route struct {
 type row struct {
 	Route
 	query []string // names that may stand in the query; the reader reads them
+	media []string // of its answers, beside JSON
 	body  bodyKind
 	key   keyUse
-	do    func(*Server, *call) (*answer, error)
+	// sandbox: there is nothing at this address elsewhere.
+	sandbox bool
+	do      func(*Server, *call) (*answer, error)
 }
 
 // bodyKind is what a route takes as body.
@@ -60,6 +63,11 @@ var rows = []row{
 	{Route: Route{"POST", "/v1/payments/{payment_id}/reviews", auth.ScopePaymentsReview}, body: jsonBody, key: keyAccepted, do: withBody((*Server).reviewPayment, readReview)},
 	{Route: Route{"GET", "/v1/transactions", auth.ScopeTransactionsRead}, query: transactionParameters, do: (*Server).listTransactions},
 	{Route: Route{"GET", "/v1/tickets/{ticket_id}", auth.ScopeTicketsRead}, do: (*Server).readTicket},
+	{Route: Route{"POST", "/v1/cutoffs/preview", auth.ScopePayoutsRead}, body: jsonBody, do: withBody((*Server).previewCutoff, readPreview)},
+	{Route: Route{"POST", "/v1/exports/preview", auth.ScopeExportsWrite}, body: jsonBody, key: keyAccepted, do: withBody((*Server).createExport, readExportRequest)},
+	{Route: Route{"GET", "/v1/exports/{job_id}", auth.ScopeExportsRead}, do: (*Server).readExport},
+	{Route: Route{"GET", "/v1/exports/{job_id}/file", auth.ScopeExportsRead}, media: fileMedia, do: (*Server).readExportFile},
+	{Route: Route{"DELETE", "/v1/exports/{job_id}", auth.ScopeExportsWrite}, do: (*Server).cancelExport},
 	{Route: Route{"GET", "/v1/events", auth.ScopeEventsRead}, query: eventParameters, do: (*Server).listEvents},
 	{Route: Route{"POST", "/v1/webhooks", auth.ScopeWebhooksWrite}, body: jsonBody, key: keyAccepted, do: withBody((*Server).createWebhook, readWebhook)},
 	{Route: Route{"GET", "/v1/webhooks", auth.ScopeWebhooksRead}, query: pageParameters, do: (*Server).listWebhooks},
@@ -73,6 +81,8 @@ var rows = []row{
 	{Route: Route{"GET", "/v1/webhooks/{webhook_id}/deliveries", auth.ScopeWebhooksRead}, query: deliveryParameters, do: (*Server).listDeliveries},
 	{Route: Route{"GET", "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/attempts", auth.ScopeWebhooksRead}, query: pageParameters, do: (*Server).listAttempts},
 	{Route: Route{"POST", "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/replays", auth.ScopeWebhooksWrite}, body: optionalJSONBody, key: keyAccepted, do: withBody((*Server).replayDelivery, readReplay)},
+	{Route: Route{"GET", "/v1/sandbox/clock", auth.ScopePaymentsRead}, sandbox: true, do: (*Server).readClock},
+	{Route: Route{"POST", "/v1/sandbox/clock", auth.ScopePaymentsWrite}, sandbox: true, body: jsonBody, do: withBody((*Server).moveClock, readClockRequest)},
 	{Route: Route{"GET", "/openapi.json", ""}, do: (*Server).readOpenAPI},
 	{Route: Route{"GET", "/healthz", ""}, do: (*Server).health},
 	{Route: Route{"GET", "/readyz", ""}, do: (*Server).ready},

@@ -35,7 +35,7 @@ func (s *Server) handle(w http.ResponseWriter, req *http.Request) {
 	// its last byte and still reads.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), requestTimeout)
 	defer cancel()
-	c := &call{ResponseWriter: w, request: req, ctx: ctx, start: s.clock(), id: s.store.Mint(tollgate.PrefixRequest)}
+	c := &call{ResponseWriter: w, request: req, ctx: ctx, start: s.wall(), id: s.store.Mint(tollgate.PrefixRequest)}
 	defer s.finish(c)
 	h := w.Header()
 	h.Set("Request-Id", c.id)
@@ -67,7 +67,7 @@ func (s *Server) finish(c *call) {
 		}
 		s.fail(c, fmt.Errorf("panic: %v", p))
 	}
-	took := s.clock().Sub(c.start)
+	took := s.wall().Sub(c.start)
 	route := "none"
 	if c.row != nil {
 		route = c.row.name()
@@ -100,7 +100,7 @@ func (s *Server) serve(r *row) httprouter.Handle {
 // admit makes every check that does not need to know the endpoint, in the
 // order of their cost: nothing of the body is read for a stranger.
 func (s *Server) admit(c *call) error {
-	if err := checkAccept(c.request); err != nil {
+	if err := checkAccept(c.request, c.row.media...); err != nil {
 		return err
 	}
 	if c.row.Scope != "" {
@@ -162,9 +162,13 @@ func stored(r rediskv.Result) *answer {
 // write is where every answer leaves. What does not say otherwise is kept by
 // no cache.
 func (s *Server) write(c *call, a *answer) {
+	if a.file != nil {
+		s.sendFile(c, a.file)
+		return
+	}
 	h := c.Header()
 	h.Set("Cache-Control", cmp.Or(a.cache, "no-store"))
-	for name, value := range map[string]string{"ETag": a.etag, "Location": a.location} {
+	for name, value := range map[string]string{"ETag": a.etag, "Location": a.location, "Retry-After": a.retryAfter} {
 		if value != "" {
 			h.Set(name, value)
 		}
@@ -200,7 +204,7 @@ func (s *Server) fail(c *call, err error) {
 	}
 	h := c.Header()
 	switch e.Code {
-	case tollgate.CodeStoreUnavailable:
+	case tollgate.CodeStoreUnavailable, tollgate.CodeRateLimited:
 		h.Set("Retry-After", "1")
 	case tollgate.CodeTokenMissing, tollgate.CodeTokenInvalid, tollgate.CodeTokenExpired, tollgate.CodeScopeMissing:
 		if !c.oauth() {

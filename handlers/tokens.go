@@ -47,7 +47,7 @@ func (s *Server) tryIssue(c *call, form tokenForm) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := s.clock()
+	now := s.wall()
 	grant, scopes, err := s.granted(c, client, form)
 	if err != nil {
 		s.auditRefusedToken(c, client, assertion, err)
@@ -64,7 +64,7 @@ func (s *Server) tryIssue(c *call, form tokenForm) (*answer, error) {
 	}
 	lifetime := auth.TokenLifetime
 	if grant.ExpiresAt != 0 { // at least the second in which the grant was found active
-		lifetime = min(lifetime, max(time.Second, grant.ExpiresAt.Time().Sub(now)))
+		lifetime = min(lifetime, max(time.Second, grant.ExpiresAt.Time().Sub(s.clock())))
 	}
 	token := auth.Token{
 		ID: s.store.Mint(prefixToken), ClientID: client.ID, Organization: client.OrganizationID,
@@ -120,7 +120,7 @@ func (s *Server) authenticate(c *call, form tokenForm) (*rediskv.Client, auth.As
 	if err != nil {
 		return nil, auth.Assertion{}, err
 	}
-	assertion, err := auth.VerifyAssertion(form.assertion, keys, id, s.issuer.Name, s.clock())
+	assertion, err := auth.VerifyAssertion(form.assertion, keys, id, s.issuer.Name, s.wall())
 	if err == nil && client.Status != tollgate.StatusActive {
 		err = auth.Refuse(auth.ErrInvalidClient, auth.ReasonUnknownClient)
 	}

@@ -43,7 +43,7 @@ func (p *player) directWebhooks(words []string) error {
 	case "jobs":
 		return p.eachPartition(func(partition int) (int, error) { return p.store.RunJobs(p.t.Context(), partition) })
 	}
-	return fmt.Errorf("there is no such directive")
+	return p.directExports(words)
 }
 
 // fanOut hands over until nothing is left; the first look makes the group.

@@ -38,6 +38,7 @@ type world struct {
 	keys     *auth.Keys
 	recorder *conform.Recorder
 	clock    *atomic.Int64 // Unix nanoseconds
+	ahead    *atomic.Int64 // how far the sandbox's clock is, in nanoseconds
 	configs  map[string]*rediskv.Config
 	private  map[string][]byte // private JWKs by client
 	vars     map[string]string // ids by name, such as "eur" or "all"
@@ -96,11 +97,11 @@ func newWorld(t *testing.T) *world {
 func newWorldOn(t *testing.T, redis string, recorder *conform.Recorder) *world {
 	t.Helper()
 	w := &world{
-		t: t, redis: redis, clock: new(atomic.Int64), configs: make(map[string]*rediskv.Config),
+		t: t, redis: redis, clock: new(atomic.Int64), ahead: new(atomic.Int64), configs: make(map[string]*rediskv.Config),
 		private: make(map[string][]byte), vars: make(map[string]string), tokens: make(map[string]string), log: new(logged),
 	}
 	w.clock.Store(morning.UnixNano())
-	w.store, w.operator = w.open(w.now), w.open(w.now)
+	w.store, w.operator = w.open(w.service), w.open(w.service)
 	engine, err := shipped()
 	w.rules = must(t, engine, err)
 	signing, err := auth.GenerateSigningKey(rand.Reader)
@@ -124,12 +125,19 @@ func (w *world) open(clock func() time.Time) *rediskv.Store {
 }
 
 // serve starts a server on the world's store.
-func (w *world) serve() {
+func (w *world) serve() { w.serveWith() }
+
+// serveWith starts one whose configuration is changed before.
+func (w *world) serveWith(changes ...func(*handlers.Config)) {
 	w.t.Helper()
-	server, err := handlers.New(handlers.Config{
-		Store: w.store, Rules: w.rules, Keys: w.keys, IssuerURL: issuer, CursorKey: [32]byte{7}, Clock: w.now, Vault: newVault(w.t), Entropy: rand.Reader,
-		Log: slog.New(slog.NewJSONHandler(w.log, nil)),
-	})
+	config := handlers.Config{
+		Store: w.store, Rules: w.rules, Keys: w.keys, IssuerURL: issuer, CursorKey: [32]byte{7}, Clock: w.service, Wall: w.now, Vault: newVault(w.t), Entropy: rand.Reader,
+		Log: slog.New(slog.NewJSONHandler(w.log, nil)), Advance: w.sandbox,
+	}
+	for _, change := range changes {
+		change(&config)
+	}
+	server, err := handlers.New(config)
 	w.server = must(w.t, server, err)
 	served := httptest.NewUnstartedServer(server.Handler())
 	// As the program configures its server (cmd/tollgate).
@@ -154,6 +162,14 @@ func (w *world) twin() *world {
 }
 
 func (w *world) now() time.Time { return time.Unix(0, w.clock.Load()).UTC() }
+
+// service is the service's clock, which the sandbox can move; now is real time.
+func (w *world) service() time.Time { return w.now().Add(time.Duration(w.ahead.Load())) }
+
+func (w *world) sandbox(_ context.Context, by time.Duration) (time.Time, error) {
+	w.ahead.Add(int64(by))
+	return w.service(), nil
+}
 
 func (w *world) advance(d time.Duration) {
 	w.clock.Add(int64(d))

@@ -18,6 +18,8 @@ import (
 type Account struct {
 	tollgate.MerchantAccount
 	Limits   *tollgate.Perimeter
+	Cutoffs  *tollgate.Timeline // all versions of its cutoff
+	Closed   tollgate.Date      // its last closed sales day as it was read; nothing is added to closed days
 	Revision int64
 
 	organization int64 // the organization's revision, read at the same moment
@@ -64,6 +66,9 @@ func (s *Store) Account(ctx context.Context, org, id string) (*Account, error) {
 			return nil, fmt.Errorf("account %s: %w", id, err)
 		}
 		a.active = o.Status == tollgate.StatusActive
+		if a.Cutoffs, a.Closed, err = cutoffsOf(found[0], a.Cutoff); err != nil {
+			return nil, fmt.Errorf("account %s: %w", id, err)
+		}
 		a.Limits, err = doc.Compile()
 		return a, err
 	})

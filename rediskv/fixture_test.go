@@ -119,6 +119,7 @@ func (f *fixture) draft(t testing.TB, a *rediskv.Account, amount tollgate.Money,
 	t.Helper()
 	n := tollgate.NewPayment{
 		MerchantAccountID: a.ID, Amount: amount, Payee: payee, CaptureMethod: method, CaptureWindowHours: a.CaptureWindowHours,
+		Batch:    a.Cutoffs.Batch(f.Now(), a.Closed),
 		Metadata: tollgate.Metadata{"order": "7"},
 	}
 	captured := price(amount, 1)
@@ -172,11 +173,17 @@ func (f *fixture) capture(ctx context.Context, id string, minor int64, final boo
 		return err
 	}
 	amount := tollgate.Money{Minor: minor, Currency: p.Currency}
-	ch, err := tollgate.CapturePayment(f.Mint, f.origin(), p, ticket, tollgate.CaptureRequest{Amount: amount, Final: final}, price(amount, p.Captures+1))
+	a, err := f.Account(ctx, f.caller.Organization, p.MerchantAccountID)
 	if err != nil {
 		return err
 	}
-	_, err = f.ChangePayment(ctx, f.caller, nil, ch, rediskv.Answer{Status: 201, Body: []byte("{}")})
+	ch, err := tollgate.CapturePayment(f.Mint, f.origin(), p, ticket, tollgate.CaptureRequest{
+		Amount: amount, Final: final, Batch: a.Cutoffs.Batch(f.Now(), a.Closed),
+	}, price(amount, p.Captures+1))
+	if err != nil {
+		return err
+	}
+	_, err = f.ChangePayment(ctx, f.caller, nil, a, ch, rediskv.Answer{Status: 201, Body: []byte("{}")})
 	return err
 }
 
@@ -189,7 +196,7 @@ func (f *fixture) move(ctx context.Context, id string, trigger tollgate.Trigger)
 	if err != nil {
 		return err
 	}
-	_, err = f.ChangePayment(ctx, f.caller, nil, ch, rediskv.Answer{Status: 200, Body: []byte("{}")})
+	_, err = f.ChangePayment(ctx, f.caller, nil, nil, ch, rediskv.Answer{Status: 200, Body: []byte("{}")})
 	return err
 }
 

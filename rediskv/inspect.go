@@ -2,6 +2,7 @@ package rediskv
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -100,4 +101,24 @@ func (s *Store) OnceSecret(ctx context.Context, name string, candidate []byte) (
 		return err
 	})
 	return kept, err
+}
+
+// SandboxClock is how far the sandbox of this Redis is ahead of real time, in
+// milliseconds.
+func (s *Store) SandboxClock(ctx context.Context) (ahead int64, err error) {
+	err = s.timed(ctx, "sandbox_clock", func(ctx context.Context) error {
+		var err error
+		if ahead, err = s.client.HGet(ctx, sandboxKey, "ahead").Int64(); errors.Is(err, redis.Nil) {
+			return nil
+		}
+		return err
+	})
+	return ahead, err
+}
+
+// KeepSandboxClock remembers how far the sandbox is ahead.
+func (s *Store) KeepSandboxClock(ctx context.Context, ahead int64) error {
+	return s.timed(ctx, "keep_sandbox_clock", func(ctx context.Context) error {
+		return s.client.HSet(ctx, sandboxKey, "ahead", ahead).Err()
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 
 	"tollgate"
 )
@@ -16,7 +17,7 @@ const (
 // Keys outside every partition.
 const (
 	metaKey       = "tollgate:meta"    // hash: partitions
-	sandboxKey    = "tollgate:sandbox" // hash: secrets of `tollgate dev` on a real Redis
+	sandboxKey    = "tollgate:sandbox" // hash: secrets of `tollgate dev` on a real Redis; ahead, its clock in milliseconds
 	configChannel = "tollgate:config"  // channel: organizations whose configuration changed
 )
 
@@ -52,6 +53,20 @@ func readyKey(partition int) string { return tag(partition) + ":ready" }
 // made; a member is "<kind>/<organization>/<endpoint>/<id>".
 func jobsKey(partition int) string { return tag(partition) + ":jobs" }
 
+// exportsKey, a stream per partition, holds the exports that nobody has ended
+// yet: o (organization), e (export). The group is dispatchGroup; whoever has an
+// entry in its hands is at work on it.
+func exportsKey(partition int) string { return tag(partition) + ":exports" }
+
+// cutoffsKey, a sorted set per partition: accounts that have something to be
+// paid, by when to look at them next, Unix milliseconds: when the sales day of
+// the next payout date ends; a member is "<organization>/<account>".
+func cutoffsKey(partition int) string { return tag(partition) + ":cutoffs" }
+
+// payoutsKey, a sorted set per partition: payouts that are under way, by when
+// to carry them on, Unix milliseconds; a member is "<organization>/<payout>".
+func payoutsKey(partition int) string { return tag(partition) + ":payouts" }
+
 // space names the keys of one organization.
 type space struct {
 	org       string
@@ -61,6 +76,8 @@ type space struct {
 	dispatch  string
 	ready     string
 	jobs      string
+	cutoffs   string
+	payouts   string
 }
 
 func (s *Store) space(org string) space {
@@ -68,6 +85,7 @@ func (s *Store) space(org string) space {
 	return space{
 		org: org, partition: p, prefix: tag(p) + ":" + org,
 		due: dueKey(p), dispatch: dispatchKey(p), ready: readyKey(p), jobs: jobsKey(p),
+		cutoffs: cutoffsKey(p), payouts: payoutsKey(p),
 	}
 }
 
@@ -93,12 +111,28 @@ func (k space) deliveries(endpoint string) string { return k.object(endpoint) + 
 // attempts is a hash of a delivery's attempts by number: the JSON.
 func (k space) attempts(delivery string) string { return k.object(delivery) + ":att" }
 
+// unfinished is the set of the organization's exports that nobody has ended yet.
+func (k space) unfinished() string { return k.prefix + ":exports" }
+
+// What belongs to an export exp_…, itself a hash (see exports.go):
+//
+//	:ends  list of where its chunks end in the file, in bytes
+//	:c:N   string: chunk N, from 0, compressed by itself
+func (k space) ends(export string) string { return k.object(export) + ":ends" }
+
+func (k space) chunk(export string, n int) string {
+	return k.object(export) + ":c:" + strconv.Itoa(n)
+}
+
 // organization is the hash of the organization itself: v, json, accounts.
 func (k space) organization() string { return k.prefix }
 
 // object is what belongs to an identifier below the organization:
 //
-//	le_ ma_ grt_ cli_   hash: v (revision), json; ma_ also limits (its perimeter)
+//	le_ ma_ grt_ cli_   hash: v (revision), json; ma_ also limits (its perimeter),
+//	                    cutoffs (the versions of its cutoff, JSON), closed (its
+//	                    last closed sales day, "2006-01-02")
+//	po_                 hash, see payout_hash.go
 //	pay_ txn_           hash, see payments.go and transactions.go
 //	tkt_ cap_           string: the JSON
 func (k space) object(id string) string { return k.prefix + ":" + id }
@@ -130,6 +164,19 @@ func (k space) transactions() string { return k.prefix + ":txns" }
 func (k space) transactionsOf(account string) string { return k.prefix + ":txns:" + account }
 
 func (k space) transactionsIn(status string) string { return k.prefix + ":txns:" + status }
+
+// payable is a hash of the groups that an account is to be paid:
+// "<due>/<currency>/<group>/" and c (captured), f (fees), n (captures).
+func (k space) payable(account string) string { return k.object(account) + ":payable" }
+
+// group is the sorted set of the captures and fees of an account and currency
+// that had one payout date when they were made, by position.
+func (k space) group(account string, c tollgate.Currency, d tollgate.Date) string {
+	return k.object(account) + ":pay:" + string(c) + ":" + d.String()
+}
+
+// own is the sorted set of a payout's own transaction, by position.
+func (k space) own(payout string) string { return k.object(payout) + ":txn" }
 
 // idempotency is the string that remembers a request: operation, fingerprint,
 // status, location and body, by line. It expires.

@@ -39,6 +39,7 @@ func exercise(t testing.TB, f *fixture) {
 	check(f.IssueToken(ctx, f.issue("jti")))
 	_, _, err = f.ReadResource(ctx, f.caller, "merchant_account", a.MerchantAccountID)
 	check(err)
+	f.export(t, tollgate.DatasetTransactions, tollgate.FormatCSV, tollgate.ExportFilter{})
 	f.audit(t)
 }
 

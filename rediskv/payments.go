@@ -3,9 +3,7 @@ package rediskv
 import (
 	"context"
 	"errors"
-	"strings"
-
-	"github.com/redis/go-redis/v9"
+	"strconv"
 
 	"tollgate"
 )
@@ -15,22 +13,29 @@ import (
 func (s *Store) CreatePayment(ctx context.Context, c Caller, idem Idempotency, a *Account, ch *tollgate.PaymentChange, ans Answer) (Result, error) {
 	k := s.space(c.Organization)
 	w := s.write(k, c, &idem, ch, ans)
-	w.keys = append(w.keys, k.object(a.ID), k.organization(), k.dispatch, k.webhooks())
+	joinKeys, joinArgs, err := w.joining(a, ch)
+	if err != nil {
+		return Result{}, err
+	}
+	w.keys = append(append(w.keys, k.object(a.ID), k.organization(), k.dispatch, k.webhooks()), joinKeys...)
 	w.args = append(w.args, a.Revision, a.organization)
 	if err := w.change(ch); err != nil {
 		return Result{}, err
 	}
+	w.args = append(append(w.args, day(ch)), joinArgs...)
 	w.payment(ch.Payment, true)
 	w.transactions(ch.Transactions)
 	return s.commit(ctx, scriptCreatePayment, w, "created", ans)
 }
 
 // ChangePayment commits a transition computed from the payment as it was read.
-// idem is nil when the request had no key. ErrConflict says that the payment
-// has moved on; CodeAuthorizationExpired that its time was up, in which case
-// it has been expired.
-func (s *Store) ChangePayment(ctx context.Context, c Caller, idem *Idempotency, ch *tollgate.PaymentChange, ans Answer) (Result, error) {
-	r, outcome, err := s.change(ctx, c, idem, ch, ans, "client")
+// idem is nil when the request had no key, a when nothing is captured. ErrStale
+// says that the account is not the one that the capture's sales day was
+// computed from, or that the day is closed; ErrConflict that the payment has
+// moved on; CodeAuthorizationExpired that its time was up, in which case it has
+// been expired.
+func (s *Store) ChangePayment(ctx context.Context, c Caller, idem *Idempotency, a *Account, ch *tollgate.PaymentChange, ans Answer) (Result, error) {
+	r, outcome, err := s.change(ctx, c, idem, a, ch, ans, "client")
 	if err != nil || outcome != "expired" {
 		return r, err
 	}
@@ -65,7 +70,7 @@ func (s *Store) ExpirePayment(ctx context.Context, org, id string) error {
 		if err != nil {
 			return err
 		}
-		_, outcome, err := s.change(ctx, clock, nil, ch, Answer{}, "clock")
+		_, outcome, err := s.change(ctx, clock, nil, nil, ch, Answer{}, "clock")
 		if errors.Is(err, ErrConflict) {
 			continue
 		}
@@ -76,16 +81,25 @@ func (s *Store) ExpirePayment(ctx context.Context, org, id string) error {
 	}
 }
 
-func (s *Store) change(ctx context.Context, c Caller, idem *Idempotency, ch *tollgate.PaymentChange, ans Answer, by string) (Result, string, error) {
+func (s *Store) change(ctx context.Context, c Caller, idem *Idempotency, a *Account, ch *tollgate.PaymentChange, ans Answer, by string) (Result, string, error) {
 	k := s.space(c.Organization)
 	w := s.write(k, c, idem, ch, ans)
+	joinKeys, joinArgs, err := w.joining(a, ch)
+	if err != nil {
+		return Result{}, "", err
+	}
+	account, revision := k.sequences(), ""
+	if ch.Capture != nil {
+		account, revision = k.object(a.ID), strconv.FormatInt(a.Revision, 10)
+	}
 	authorization := tollgate.AuthorizationOf(ch.Payment.ID)
-	w.keys = append(w.keys, k.object(authorization), k.transactionsIn(string(ch.From)), k.transactionsIn(string(ch.Payment.Status)), k.dispatch, k.webhooks())
+	w.keys = append(w.keys, k.object(authorization), k.transactionsIn(string(ch.From)), k.transactionsIn(string(ch.Payment.Status)), k.dispatch, k.webhooks(), account)
+	w.keys = append(w.keys, joinKeys...)
 	w.args = append(w.args, ch.Payment.Revision-1, int64(ch.Payment.UpdatedAt))
 	if err := w.change(ch); err != nil {
 		return Result{}, "", err
 	}
-	w.args = append(w.args, by, unprefixed(authorization), string(ch.Payment.Status))
+	w.args = append(append(w.args, by, unprefixed(authorization), string(ch.Payment.Status), day(ch), revision), joinArgs...)
 	w.payment(ch.Payment, false)
 	w.transactions(ch.Transactions)
 	outcome, rest, err := s.run(ctx, scriptChangePayment, w.keys, w.args)
@@ -167,20 +181,8 @@ func (s *Store) Ticket(ctx context.Context, c Caller, id string) (*tollgate.Tick
 	return tollgate.UnmarshalTicket([]byte(text))
 }
 
-// Due is a payment whose deadline has passed.
-type Due struct{ Organization, PaymentID string }
-
 // DuePayments lists payments of a partition whose deadline has passed, the
 // earliest first.
-func (s *Store) DuePayments(ctx context.Context, partition, limit int) (due []Due, err error) {
-	err = s.timed(ctx, "due_payments", func(ctx context.Context) error {
-		members, err := s.client.ZRangeByScore(ctx, dueKey(partition),
-			&redis.ZRangeBy{Min: "-inf", Max: milli(s.Now()), Count: int64(limit)}).Result()
-		for _, m := range members {
-			org, id, _ := strings.Cut(m, "/")
-			due = append(due, Due{org, id})
-		}
-		return err
-	})
-	return due, err
+func (s *Store) DuePayments(ctx context.Context, partition, limit int) ([]Due, error) {
+	return s.due(ctx, "due_payments", dueKey(partition), limit)
 }

@@ -337,12 +337,12 @@ func TestLostReply(t *testing.T) {
 	<-lost
 	id := ch.Payment.ID
 	p, ticket := f.read(t, id)
-	change, err := tollgate.CapturePayment(f.Mint, f.origin(), p, ticket, tollgate.CaptureRequest{Amount: eur(200)}, price(eur(200), 1))
+	change, err := tollgate.CapturePayment(f.Mint, f.origin(), p, ticket, tollgate.CaptureRequest{Amount: eur(200), Batch: f.account(t).Cutoffs.Batch(f.Now(), 0)}, price(eur(200), 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	lost = wire.SwallowReply("EVALSHA")
-	if _, err := f.ChangePayment(t.Context(), f.caller, nil, change, rediskv.Answer{Status: 201}); err != nil {
+	if _, err := f.ChangePayment(t.Context(), f.caller, nil, f.account(t), change, rediskv.Answer{Status: 201}); err != nil {
 		t.Fatal(err)
 	}
 	<-lost

@@ -21,6 +21,9 @@ type Config struct {
 	Grants           []tollgate.Grant
 	Perimeters       []tollgate.PerimeterDocument
 	RuleSets         []tollgate.RuleSet
+	// Effective says by account from which sales day on a changed cutoff is
+	// wanted; without it, and at the earliest, from the day after the open one.
+	Effective map[string]tollgate.Date
 }
 
 // ConfigChange is one object that is created or changed.
@@ -29,6 +32,7 @@ type ConfigChange struct {
 	ID     string // with @version for perimeters and rule sets
 	Action string // created or changed
 	Fields []string
+	From   tollgate.Date // the first sales day of a changed cutoff
 }
 
 // ApplyConfig makes an organization's configuration so, in one script, and
@@ -36,7 +40,7 @@ type ConfigChange struct {
 // resource is an event and an audit entry.
 func (s *Store) ApplyConfig(ctx context.Context, want Config, dryRun bool) ([]ConfigChange, error) {
 	for range 10 {
-		p := &plan{store: s, space: s.space(want.Organization.ID), now: s.Now(), perimeters: map[string]string{}, ruleSets: map[string][]tollgate.Citation{}}
+		p := &plan{store: s, space: s.space(want.Organization.ID), now: s.Now(), perimeters: map[string]string{}, ruleSets: map[string][]tollgate.Citation{}, effective: map[string]tollgate.Date{}}
 		if err := p.prepare(ctx, want); err != nil {
 			return nil, err
 		}
@@ -64,6 +68,7 @@ type plan struct {
 	events     []tollgate.Event
 	perimeters map[string]string // by id@version: the document's JSON
 	ruleSets   map[string][]tollgate.Citation
+	effective  map[string]tollgate.Date // by account: of a cutoff that changes
 }
 
 type configHash struct {
@@ -95,7 +100,7 @@ func (p *plan) prepare(ctx context.Context, want Config) error {
 		}
 	}
 	for i := range want.MerchantAccounts {
-		if err := p.account(ctx, want.MerchantAccounts[i]); err != nil {
+		if err := p.account(ctx, want.MerchantAccounts[i], want.Effective[want.MerchantAccounts[i].ID]); err != nil {
 			return err
 		}
 	}
@@ -134,7 +139,7 @@ func (p *plan) write(ctx context.Context, clients []tollgate.Client) error {
 			return err
 		}
 	}
-	keys := []string{p.space.sequences(), p.space.events(), p.space.audit(), p.space.dispatch, p.space.webhooks(), organizationsKey(p.space.partition)}
+	keys := []string{p.space.sequences(), p.space.events(), p.space.audit(), p.space.dispatch, p.space.webhooks(), organizationsKey(p.space.partition), p.space.cutoffs}
 	args := []any{configChannel, p.space.org, p.store.Mint(""), len(p.hashes)}
 	for _, h := range p.hashes {
 		keys = append(keys, h.key)
@@ -164,6 +169,9 @@ func (p *plan) write(ctx context.Context, clients []tollgate.Client) error {
 			return fmt.Errorf("audit entry: %w", err)
 		}
 		args = append(args, head, tail)
+	}
+	for id := range p.effective { // when they are looked at next is another time
+		args = append(args, p.space.org+"/"+id)
 	}
 	_, _, err := p.store.run(ctx, scriptPutConfig, keys, args)
 	if err == nil {

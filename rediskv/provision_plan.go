@@ -97,7 +97,7 @@ func (p *plan) organization(ctx context.Context, want Config) error {
 	return p.object(ctx, "organization", o.ID, &o, &o.CreatedAt, &o.UpdatedAt, always(tollgate.OrganizationUpdated), pairs{"accounts", list})
 }
 
-func (p *plan) account(ctx context.Context, a tollgate.MerchantAccount) error {
+func (p *plan) account(ctx context.Context, a tollgate.MerchantAccount, wanted tollgate.Date) error {
 	a.Object, a.OrganizationID = "merchant_account", p.space.org
 	limits, known := p.perimeters[fmt.Sprintf("%s@%d", a.Perimeter.ID, a.Perimeter.Version)]
 	if !known {
@@ -123,18 +123,11 @@ func (p *plan) account(ctx context.Context, a tollgate.MerchantAccount) error {
 	if err != nil {
 		return err
 	}
-	a.Cutoff.Version = 1
-	if len(found) > 0 {
-		var old tollgate.MerchantAccount
-		if err := decode(found["json"], &old); err != nil {
-			return fmt.Errorf("merchant account %s: %w", a.ID, err)
-		}
-		a.Cutoff.Version = old.Cutoff.Version
-		if a.Cutoff != old.Cutoff {
-			a.Cutoff.Version++
-		}
+	cutoffs, err := p.cutoff(found, &a, wanted)
+	if err != nil {
+		return fmt.Errorf("merchant account %s: %w", a.ID, err)
 	}
-	return p.object(ctx, "merchant_account", a.ID, &a, &a.CreatedAt, &a.UpdatedAt, accountEvents, pairs{"limits", limits})
+	return p.object(ctx, "merchant_account", a.ID, &a, &a.CreatedAt, &a.UpdatedAt, accountEvents, pairs{"limits", limits, "cutoffs", cutoffs})
 }
 
 // eventTypes says which events a change of the named members makes; none are
@@ -235,11 +228,12 @@ func (p *plan) object(ctx context.Context, kind, id string, doc any, created, up
 		return fmt.Errorf("%s %s: %w", kind, id, err)
 	}
 	for i := 0; i+1 < len(extra); i += 2 {
-		if name, _ := extra[i].(string); len(found) > 0 && found[name] != extra[i+1] && !slices.Contains(changed, "perimeter") {
+		// The versions of a cutoff change with the cutoff.
+		if name, _ := extra[i].(string); len(found) > 0 && found[name] != extra[i+1] && name != "cutoffs" && !slices.Contains(changed, "perimeter") {
 			changed = append(changed, name)
 		}
 	}
-	change := ConfigChange{Kind: kind, ID: id, Action: "changed", Fields: changed}
+	change := ConfigChange{Kind: kind, ID: id, Action: "changed", Fields: changed, From: p.effective[id]}
 	if len(found) == 0 {
 		change.Action, change.Fields = "created", nil
 	} else if len(changed) == 0 {
@@ -296,6 +290,9 @@ func (p *plan) event(kind, id string, t tollgate.EventType, revision int64, chan
 	data := fmt.Appendf(nil, `{"%s_id":%q,"revision":%d,"changed":%s`, kind, id, revision, list)
 	for _, name := range told[kind] {
 		data = fmt.Appendf(data, `,%q:%s`, name, members[name])
+	}
+	if t == tollgate.CutoffUpdated {
+		data = fmt.Appendf(data, `,"effective_date":"%s"`, p.effective[id])
 	}
 	e, err := tollgate.NewEvent(p.store.Mint(tollgate.PrefixEvent), t, p.now, p.space.org, account, "", jsontext.Value(append(data, '}')))
 	p.events = append(p.events, e)

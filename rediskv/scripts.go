@@ -35,12 +35,23 @@ var (
 	scriptTakeWork         = script("take_work")
 	scriptRecordAttempts   = script("record_attempts")
 	scriptRequeue          = script("requeue")
+	scriptCloseDay         = script("close_day")
+	scriptMakePayout       = script("make_payout")
+	scriptMoveMembers      = script("move_members")
+	scriptBeginPayout      = script("begin_payout")
+	scriptEndPayout        = script("end_payout")
+	scriptCreateExport     = script("create_export")
+	scriptBeginExport      = script("begin_export")
+	scriptAppendExport     = script("append_export")
+	scriptEndExport        = script("end_export")
 )
 
 var allScripts = []*namedScript{
 	scriptCreatePayment, scriptChangePayment, scriptRefusePayment, scriptFindRepeated, scriptIssueToken, scriptAppendAudit,
 	scriptReadResource, scriptReadPayment, scriptReadValue, scriptReadEvents, scriptScanTransactions, scriptPutConfig,
 	scriptPingWebhook, scriptPutWebhook, scriptFanOut, scriptTakeWork, scriptRecordAttempts, scriptRequeue,
+	scriptCloseDay, scriptMakePayout, scriptMoveMembers, scriptBeginPayout, scriptEndPayout,
+	scriptCreateExport, scriptBeginExport, scriptAppendExport, scriptEndExport,
 }
 
 type namedScript struct {
@@ -114,6 +125,8 @@ func (s *Store) runOn(ctx context.Context, client redis.Scripter, script *namedS
 			return ErrConflict
 		case "replayed":
 			return ErrReplayed
+		case "toomuch":
+			return &tollgate.Error{Code: tollgate.CodeAmountInvalid, Param: "amount", Message: "The account's captures of one payout date would add up to more than can be paid."}
 		}
 		return nil
 	})

@@ -40,6 +40,8 @@ type TransactionQuery struct {
 	Descending    bool
 	After         int64
 	Limit         int
+
+	batch int // index members looked at per round trip; 0: scanBatch
 }
 
 func (q *TransactionQuery) match(t *tollgate.Transaction) bool {
@@ -93,8 +95,7 @@ type indexed struct {
 	position int64
 }
 
-// scan returns the next members, at most scanBatch, of the smallest set of
-// indexes that holds every match.
+// scan returns the next members, at most scanBatch, of q's indexes.
 func (s *Store) scan(ctx context.Context, c Caller, k space, q TransactionQuery, after, low, high int64) ([]indexed, error) {
 	grant, version := c.grant(k)
 	if q.PaymentID != "" {
@@ -103,18 +104,13 @@ func (s *Store) scan(ctx context.Context, c Caller, k space, q TransactionQuery,
 		}
 		return s.scanPayment(ctx, k, q, after)
 	}
-	keys := []string{grant}
-	switch {
-	case len(q.Statuses) > 0:
-		for _, status := range q.Statuses {
-			keys = append(keys, k.transactionsIn(status))
+	keys := append([]string{grant}, q.indexes(k)...)
+	if q.PayoutID != "" {
+		own, err := s.payoutIndexes(ctx, k, q.PayoutID)
+		if err != nil || len(own) == 0 {
+			return nil, err
 		}
-	case len(q.Accounts) > 0:
-		for _, account := range q.Accounts {
-			keys = append(keys, k.transactionsOf(account))
-		}
-	default:
-		keys = append(keys, k.transactions())
+		keys = append([]string{grant}, own...)
 	}
 	command, from, to := "ZRANGEBYSCORE", max(after+1, low), high
 	if q.Descending {
@@ -123,7 +119,7 @@ func (s *Store) scan(ctx context.Context, c Caller, k space, q TransactionQuery,
 			from = min(after-1, high)
 		}
 	}
-	_, rest, err := s.run(ctx, scriptScanTransactions, keys, []any{version, command, from, to, scanBatch})
+	_, rest, err := s.run(ctx, scriptScanTransactions, keys, []any{version, command, from, to, cmp.Or(q.batch, scanBatch)})
 	if err != nil {
 		return nil, err
 	}
@@ -140,6 +136,23 @@ func (s *Store) scan(ctx context.Context, c Caller, k space, q TransactionQuery,
 	return q.page(members), nil
 }
 
+// indexes is the smallest set of indexes that holds every match.
+func (q *TransactionQuery) indexes(k space) (keys []string) {
+	switch {
+	case len(q.Statuses) > 0:
+		for _, status := range q.Statuses {
+			keys = append(keys, k.transactionsIn(status))
+		}
+	case len(q.Accounts) > 0:
+		for _, account := range q.Accounts {
+			keys = append(keys, k.transactionsOf(account))
+		}
+	default:
+		keys = []string{k.transactions()}
+	}
+	return keys
+}
+
 // page orders members and cuts to one batch. Each index gave its own first
 // ones, so the first of all of them are complete.
 func (q *TransactionQuery) page(members []indexed) []indexed {
@@ -150,7 +163,7 @@ func (q *TransactionQuery) page(members []indexed) []indexed {
 		return cmp.Compare(a.position, b.position)
 	})
 	members = slices.Compact(members)
-	return members[:min(len(members), scanBatch)]
+	return members[:min(len(members), cmp.Or(q.batch, scanBatch))]
 }
 
 // scanPayment finds a payment's own transactions without an index: there are
@@ -182,6 +195,26 @@ func (s *Store) scanPayment(ctx context.Context, k space, q TransactionQuery, af
 		return nil
 	})
 	return q.page(members), err
+}
+
+// payoutIndexes are the indexes that hold a payout's transaction and all that
+// it pays; none when there is no such payout.
+func (s *Store) payoutIndexes(ctx context.Context, k space, id string) ([]string, error) {
+	if !strings.HasPrefix(id, tollgate.PrefixPayout) {
+		return nil, nil
+	}
+	p, _, err := s.readPayout(ctx, k, id)
+	if gone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	keys := []string{k.own(id)}
+	for _, g := range p.Groups {
+		keys = append(keys, k.group(p.MerchantAccountID, p.Currency, g.Date))
+	}
+	return keys, nil
 }
 
 // bounds turns the time filters into positions by way of the event log, whose

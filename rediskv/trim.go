@@ -102,10 +102,18 @@ func (s *Store) trimDeliveries(ctx context.Context, k space, endpoints []string)
 	})
 }
 
-// ForgetConsumers removes workers from a partition's group that have been idle
+// ForgetConsumers removes workers from a partition's groups that have been idle
 // for so long and leave nothing behind; each start of a worker adds one.
 func (s *Store) ForgetConsumers(ctx context.Context, partition int, idle time.Duration) error {
-	key := dispatchKey(partition)
+	for _, key := range []string{dispatchKey(partition), exportsKey(partition)} {
+		if err := s.forgetConsumers(ctx, key, idle); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) forgetConsumers(ctx context.Context, key string, idle time.Duration) error {
 	return s.timed(ctx, "forget_consumers", func(ctx context.Context) error {
 		consumers, err := s.client.XInfoConsumers(ctx, key, dispatchGroup).Result()
 		if err != nil && isReply(err) {

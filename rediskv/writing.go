@@ -85,11 +85,40 @@ func (w *writing) fields(f pairs) {
 	w.args = append(append(w.args, strconv.Itoa(len(f))), f...)
 }
 
+// joining says what the change's capture, if it has one, is paid with; a is its
+// account as the batch was computed from.
+func (w *writing) joining(a *Account, ch *tollgate.PaymentChange) (keys []string, args []any, err error) {
+	k := w.space
+	if ch.Capture == nil {
+		none := k.sequences()
+		return []string{none, none, none}, []any{"", "", "", "", ""}, nil
+	}
+	b := ch.Batch
+	if a == nil || b.Date == tollgate.NoDate {
+		return nil, nil, fmt.Errorf("capture %s: it has no sales day", ch.Capture.ID)
+	}
+	group := payableGroup(tollgate.Payable{Due: b.PayoutDate, Currency: ch.Capture.Currency, PayoutGroup: tollgate.PayoutGroup{Date: b.PayoutDate}})
+	return []string{k.payable(a.ID), k.group(a.ID, ch.Capture.Currency, b.PayoutDate), k.cutoffs},
+		[]any{group, ch.Capture.Amount.Minor, ch.Capture.FeeTotal.Minor, k.org + "/" + a.ID, milli(a.Cutoffs.End(b.PayoutDate))}, nil
+}
+
+// day is the sales day of a change's capture.
+func day(ch *tollgate.PaymentChange) string {
+	if ch.Capture == nil {
+		return ""
+	}
+	return ch.Batch.Date.String()
+}
+
 func (w *writing) transactions(list []tollgate.Transaction) {
 	for i := range list {
 		t := &list[i]
+		joins := ""
+		if t.Type == tollgate.TransactionCapture || t.Type == tollgate.TransactionFee {
+			joins = "1"
+		}
 		w.keys = append(w.keys, w.space.object(t.ID), w.space.transactionsIn(t.Status))
-		w.args = append(w.args, unprefixed(t.ID))
+		w.args = append(w.args, unprefixed(t.ID), joins)
 		w.fields(transactionFields(t))
 	}
 }

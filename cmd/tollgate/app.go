@@ -99,9 +99,9 @@ Exit codes: 0 done, 1 refused by the server, 2 wrong usage or configuration,
 			root.AddCommand(c)
 		}
 	}
-	group("run", a.devCommand(), a.serveCommand(), a.workCommand())
+	group("run", a.devCommand(), a.clockCommand(), a.serveCommand(), a.workCommand())
 	group("client", a.tokenCommand(), a.quoteCommand(), a.payCommand(), a.paymentCommand(), a.captureCommand(),
-		a.cancelCommand(), a.reviewCommand(), a.ticketCommand(), a.transactionsCommand(), a.eventsCommand())
+		a.cancelCommand(), a.reviewCommand(), a.ticketCommand(), a.transactionsCommand(), a.eventsCommand(), a.cutoffCommand(), a.exportCommand())
 	group("webhooks", a.webhooksCommand(), a.deliveriesCommand(), a.attemptsCommand(), a.replayCommand(), a.recoverCommand(),
 		a.listenCommand(), a.triggerCommand())
 	group("prepare", a.provisionCommand(), a.ruleCommand(), a.keyCommand())

@@ -33,7 +33,7 @@ func (a *app) devCommand() *cobra.Command {
 		Long: `Run the API and the worker with a demonstration organization: two merchant
 accounts, a client with its key, a grant, a perimeter, three rules, and a webhook
 endpoint that leads to a receiver of its own, which verifies every delivery and
-logs it. Without --redis it uses an embedded Redis, and everything is lost when
+logs it. Its clock can be moved ('tollgate clock advance 26h'). Without --redis it uses an embedded Redis, and everything is lost when
 it stops. On a Redis of yours it is the same organization again the next time.`,
 		Example: `  tollgate dev
   tollgate dev --addr :0 --write-env dev.env
@@ -64,9 +64,10 @@ func (a *app) dev(ctx context.Context, o devOptions) error {
 	defer listener.Close()
 	url := "http://" + clientAddr(listener.Addr())
 
+	clock := &sandboxClock{real: a.clock}
 	redisURL := o.redis
 	if redisURL == "" {
-		embedded, stop, err := embeddedRedis(ctx)
+		embedded, stop, err := embeddedRedis(ctx, clock)
 		if err != nil {
 			return err
 		}
@@ -78,7 +79,7 @@ func (a *app) dev(ctx context.Context, o devOptions) error {
 		return err
 	}
 	store, err := openStore(ctx, rediskv.Options{
-		URL: redisURL, Clock: a.clock, Entropy: a.entropy, Observe: metrics.redis, Log: log,
+		URL: redisURL, Clock: clock.now, Entropy: a.entropy, Observe: metrics.redis, Log: log,
 	}, 5*time.Second, log)
 	if err != nil {
 		return err
@@ -91,12 +92,15 @@ func (a *app) dev(ctx context.Context, o devOptions) error {
 		}
 		o.lasting = g.AOF
 	}
+	if err := clock.resume(ctx, store); err != nil {
+		return err
+	}
 	demo, err := a.prepareDemo(ctx, store)
 	if err != nil {
 		return err
 	}
 	s, err := a.newService(ctx, store, metrics, serviceOptions{
-		issuer: url, signingKeys: [][]byte{demo.signingKey}, secretKey: demo.secretKey, development: true, log: log,
+		issuer: url, signingKeys: [][]byte{demo.signingKey}, secretKey: demo.secretKey, development: true, log: log, sandbox: clock,
 	})
 	if err != nil {
 		return err
@@ -121,7 +125,7 @@ func (a *app) dev(ctx context.Context, o devOptions) error {
 		endpoints = append(endpoints, endpoint{l, httpServer(s.server.MetricsHandler(), log)})
 	}
 	w, err := worker.New(worker.Config{
-		Store: store, Clock: a.clock, Entropy: a.entropy, Vault: vault, Log: log, Metrics: metrics.registry,
+		Store: store, Clock: clock.now, Wall: a.clock, Entropy: a.entropy, Vault: vault, Log: log, Metrics: metrics.registry,
 		Grace: 2 * time.Second, Development: true, Version: versionText(),
 	})
 	if err != nil {
@@ -180,11 +184,12 @@ func (a *app) announce(ctx context.Context, d *demo, r *demoReceiver, url string
 
 // embeddedRedis starts miniredis on a loopback port. Its time to live does
 // not run by itself, so that it is moved along with the clock.
-func embeddedRedis(ctx context.Context) (url string, stop func(), err error) {
+func embeddedRedis(ctx context.Context, clock *sandboxClock) (url string, stop func(), err error) {
 	m := miniredis.NewMiniRedis()
 	if err := m.StartAddr("127.0.0.1:0"); err != nil {
 		return "", nil, fmt.Errorf("embedded redis: %w", err)
 	}
+	clock.moved = m.FastForward
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var moving sync.WaitGroup
 	moving.Go(func() {

@@ -108,7 +108,14 @@ func TestSandboxOnTheSameRedis(t *testing.T) {
 	if text := second.run("payment", payment, "--json"); !strings.Contains(text, `"status": "captured"`) {
 		t.Errorf("captured to the end: %s", text)
 	}
+	second.run("clock", "advance", "26h", "--quiet")
 	second.interrupt()
+
+	third := startSandbox(t, url)
+	if text := third.run("clock"); !strings.Contains(text, "26h0m0s of real time") {
+		t.Errorf("the clock went back: %s", text)
+	}
+	third.interrupt()
 }
 
 // Two that start at the same moment on an empty Redis agree on one

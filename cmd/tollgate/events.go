@@ -173,6 +173,7 @@ func (c *client) printEvent(text jsontext.Value) error {
 			Amount    string `json:"amount"`
 			Currency  string `json:"currency"`
 			Payee     string `json:"payee"`
+			PayoutID  string `json:"payout_id"`
 		} `json:"data"`
 	}
 	if err := parse(text, &e); err != nil {
@@ -183,7 +184,10 @@ func (c *client) printEvent(text jsontext.Value) error {
 		return err
 	}
 	about := ""
-	if d := e.Data; d.PaymentID != "" {
+	switch d := e.Data; {
+	case d.PayoutID != "":
+		about = fmt.Sprintf("  %s  %s %s  %s", d.PayoutID, d.Amount, d.Currency, d.Status)
+	case d.PaymentID != "":
 		about = fmt.Sprintf("  %s  %s %s  %s  %s", d.PaymentID, d.Amount, d.Currency, d.Payee, d.Status)
 	}
 	_, err := fmt.Fprintln(c.a.stdout, printable(fmt.Sprintf("%5d  %s  %-24s  %s%s", e.Sequence, e.CreatedAt, e.Type, e.ID, about)))

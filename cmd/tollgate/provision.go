@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/wasm"
 )
@@ -23,7 +24,8 @@ entities, merchant accounts, clients, grants, perimeters and rule sets. The file
 is checked as a whole before anything is written, each organization is written
 all or nothing, and the same file again changes nothing. What the file leaves
 out stays as it is. A version of a perimeter or rule set that exists cannot be
-changed; give it the next version.`,
+changed; give it the next version. A changed cutoff holds from the sales day
+after the open one, or from its effective_date on.`,
 		Example: `  tollgate provision --example --client-key client.jwk > tollgate.yaml
   tollgate provision -f tollgate.yaml --dry-run
   tollgate provision -f tollgate.yaml`,
@@ -103,6 +105,7 @@ type change struct {
 	Kind         string   `json:"kind"`
 	ID           string   `json:"id"`
 	Fields       []string `json:"fields,omitempty"`
+	CutoffFrom   string   `json:"cutoff_from,omitempty"` // the first sales day of a changed cutoff
 }
 
 func applyConfigs(ctx context.Context, store *rediskv.Store, configs []rediskv.Config, dryRun bool) ([]change, error) {
@@ -113,7 +116,11 @@ func applyConfigs(ctx context.Context, store *rediskv.Store, configs []rediskv.C
 			return changes, fmt.Errorf("%s: %w", want.Organization.ID, err)
 		}
 		for _, c := range made {
-			changes = append(changes, change{want.Organization.ID, c.Action, c.Kind, c.ID, c.Fields})
+			line := change{Organization: want.Organization.ID, Action: c.Action, Kind: c.Kind, ID: c.ID, Fields: c.Fields}
+			if c.From != tollgate.NoDate {
+				line.CutoffFrom = c.From.String()
+			}
+			changes = append(changes, line)
 		}
 	}
 	return changes, nil
@@ -134,7 +141,11 @@ func (a *app) printChanges(changes []change, configs []rediskv.Config, dryRun, a
 	}
 	t := &table{}
 	for _, c := range changes {
-		t.row(c.Action, c.Kind, c.ID, strings.Join(c.Fields, " "))
+		fields := strings.Join(c.Fields, " ")
+		if c.CutoffFrom != "" {
+			fields += " (from " + c.CutoffFrom + ")"
+		}
+		t.row(c.Action, c.Kind, c.ID, fields)
 	}
 	if err := a.print(t); err != nil {
 		return err

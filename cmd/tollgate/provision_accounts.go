@@ -56,6 +56,11 @@ func (c *organizationCheck) merchantAccounts() {
 		bare.Metadata = nil
 		c.problems.add(at, bare.Check())
 		c.problems.add(at+".cutoff", a.Cutoff.Check())
+		if f.Cutoff.EffectiveDate != "" {
+			date, err := tollgate.ParseDate(f.Cutoff.EffectiveDate)
+			c.problems.add(at+".cutoff.effective_date", err)
+			c.config.Effective[a.ID] = date
+		}
 		c.problems.add(at+".metadata", f.Metadata.Check())
 		c.config.MerchantAccounts = append(c.config.MerchantAccounts, a)
 	}

@@ -61,6 +61,7 @@ func (c *organizationCheck) run() rediskv.Config {
 	c.config.Organization = tollgate.Organization{
 		Object: "organization", ID: f.ID, Name: f.Name, Status: active(f.Status), HomeRegion: f.HomeRegion, Metadata: f.Metadata,
 	}
+	c.config.Effective = map[string]tollgate.Date{}
 	c.unique(c.at, f.ID)
 	bare := c.config.Organization
 	bare.Metadata = nil

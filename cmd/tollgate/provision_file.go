@@ -81,6 +81,7 @@ type cutoffForm struct {
 	SettlementDelayDays int    `yaml:"settlement_delay_days"`
 	Calendar            string `yaml:"calendar"`
 	Interval            string `yaml:"interval"`
+	EffectiveDate       string `yaml:"effective_date"` // of a change; empty: as early as can be
 }
 
 type versionForm struct {

@@ -32,6 +32,7 @@ type serviceOptions struct {
 	secretKey   []byte // 32 bytes
 	development bool   // webhook endpoints may be on this machine
 	log         *slog.Logger
+	sandbox     *sandboxClock // of dev; nil: real time
 }
 
 // newVault opens what lies encrypted in Redis; the API and the worker have the
@@ -62,10 +63,14 @@ func (a *app) newService(ctx context.Context, store *rediskv.Store, metrics *obs
 	if err := rules.LoadShipped(ctx); err != nil {
 		return nil, errors.Join(err, rules.Close(ctx))
 	}
-	server, err := handlers.New(handlers.Config{
+	config := handlers.Config{
 		Store: store, Rules: rules, Keys: keys, IssuerURL: o.issuer, CursorKey: [32]byte(derived),
 		Vault: vault, Entropy: a.entropy, Clock: a.clock, Log: o.log, Metrics: metrics.registry, Development: o.development,
-	})
+	}
+	if o.sandbox != nil {
+		config.Clock, config.Wall, config.Advance = o.sandbox.now, a.clock, o.sandbox.advance
+	}
+	server, err := handlers.New(config)
 	if err != nil {
 		return nil, errors.Join(err, rules.Close(ctx))
 	}

@@ -29,8 +29,8 @@ func (s setting) Env() string {
 var (
 	processes = []string{"serve", "work"}
 	clients   = []string{
-		"token", "quote", "pay", "payment", "capture", "cancel", "review", "ticket", "transactions", "events",
-		"webhooks", "deliveries", "attempts", "replay", "recover", "listen", "trigger",
+		"token", "quote", "pay", "payment", "capture", "cancel", "review", "ticket", "transactions", "events", "cutoff", "export",
+		"webhooks", "deliveries", "attempts", "replay", "recover", "listen", "trigger", "clock",
 	}
 )
 
@@ -88,7 +88,7 @@ var settings = []setting{
 	{Flag: "client-jwk", Commands: clients, Meaning: "its private JWK, or the path of a file with it"},
 	{Flag: "token", Commands: clients[1:], Meaning: "an access token, used when there is no client key"},
 	{Flag: "grant", Commands: clients, Meaning: "the grant under which it asks, when it has several"},
-	{Flag: "merchant-account", Commands: []string{"quote", "pay"}, Meaning: "the merchant account, when the grant covers several"},
+	{Flag: "merchant-account", Commands: []string{"quote", "pay", "cutoff"}, Meaning: "the merchant account, when the grant covers several"},
 }
 
 // settingsOf is the settings of one command, in the order of the list.

@@ -61,7 +61,9 @@ type transaction struct {
 	Amount    string  `json:"amount"`
 	Currency  string  `json:"currency"`
 	PaymentID *string `json:"payment_id"`
+	PayoutID  *string `json:"payout_id"`
 	Payee     *string `json:"payee"`
+	PaidOn    *string `json:"available_on"`
 }
 
 func (a *app) transactionsCommand() *cobra.Command {
@@ -70,6 +72,7 @@ func (a *app) transactionsCommand() *cobra.Command {
 		Short: "Search transactions",
 		Example: `  tollgate transactions
   tollgate transactions --status pending,available --type capture
+  tollgate transactions --type payout
   tollgate transactions --payment $PAYMENT --json`,
 		Args: cobra.NoArgs,
 	}
@@ -79,9 +82,13 @@ func (a *app) transactionsCommand() *cobra.Command {
 			return err
 		}
 		t := &table{right: []int{3}}
-		t.row("CREATED", "TYPE", "STATUS", "AMOUNT", "", "PAYMENT", "PAYEE", "TRANSACTION")
+		t.row("CREATED", "TYPE", "STATUS", "AMOUNT", "", "PAID ON", "PAYMENT OR PAYOUT", "PAYEE", "TRANSACTION")
 		return showPage(api, body, t, func(x *transaction) string {
-			t.row(x.CreatedAt, x.Type, x.Status, x.Amount, x.Currency, deref(x.PaymentID), deref(x.Payee), x.ID)
+			of := x.PaymentID
+			if of == nil {
+				of = x.PayoutID
+			}
+			t.row(x.CreatedAt, x.Type, x.Status, x.Amount, x.Currency, deref(x.PaidOn), deref(of), deref(x.Payee), x.ID)
 			return x.ID
 		})
 	})

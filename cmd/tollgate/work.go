@@ -17,9 +17,10 @@ func (a *app) workCommand() *cobra.Command {
 		Use:   "work",
 		Short: "Deliver events to webhooks and expire payments",
 		Long: `Do what nobody asks for just now: deliver events to webhook endpoints, expire
-payments whose time has passed and release what was left of them. Any number of
-these processes can run on one Redis. On SIGINT or SIGTERM deliveries that are
-on their way finish.`,
+payments whose time has passed and release what was left of them, make the files
+of exports. Any number of these processes can run on one Redis. On SIGINT or
+SIGTERM deliveries that are on their way finish; an export goes on with another
+worker where this one stopped.`,
 		Example: `  export TOLLGATE_REDIS_URL=redis://127.0.0.1:6379 TOLLGATE_SECRET_KEY=secret.key
   tollgate work`,
 		Args: cobra.NoArgs,

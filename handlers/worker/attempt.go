@@ -70,7 +70,9 @@ func (d *dispatch) send(ctx context.Context, w rediskv.Work) ([]tollgate.Webhook
 		d.Log.Error("signing keys", "webhook", w.Endpoint.ID, "error", err)
 		return nil, unsent("signing_failed", "The delivery could not be signed.")
 	}
-	return keys, d.sender.Send(ctx, Message{URL: w.Endpoint.URL, EventID: w.EventID, Body: w.Body, Keys: keys})
+	sent := d.sender.Send(ctx, Message{URL: w.Endpoint.URL, EventID: w.EventID, Body: w.Body, Keys: keys})
+	sent.Started = now // by the service's clock, as everything that is kept
+	return keys, sent
 }
 
 // liveKeys opens the keys that sign at this moment, the newest first.

@@ -37,7 +37,7 @@ func (w *Worker) runJobs(ctx context.Context, p int) (touched int, err error) {
 // trimEvents removes the events of one partition that are old enough and
 // delivered, and what workers left behind that are no more.
 func (w *Worker) trimEvents(ctx context.Context, p int) (int, error) {
-	removed, err := w.Store.TrimEvents(ctx, p, tollgate.At(w.Clock().Add(-w.KeepEvents)))
+	removed, err := w.Store.TrimEvents(ctx, p, tollgate.At(w.Wall().Add(-w.KeepEvents)))
 	if err != nil {
 		return int(removed), fmt.Errorf("trim events of partition %d: %w", p, err)
 	}

@@ -20,14 +20,14 @@ func (w *Worker) expirePayments(ctx context.Context, p int) (count int, err erro
 		}
 		progress := false
 		for _, d := range due {
-			if failures[d.PaymentID] != nil {
+			if failures[d.ID] != nil {
 				continue
 			}
 			progress = true
-			if err := w.Store.ExpirePayment(ctx, d.Organization, d.PaymentID); err != nil {
-				failures[d.PaymentID] = fmt.Errorf("expire %s: %w", d.PaymentID, err)
+			if err := w.Store.ExpirePayment(ctx, d.Organization, d.ID); err != nil {
+				failures[d.ID] = fmt.Errorf("expire %s: %w", d.ID, err)
 				if len(failures) >= w.Batch {
-					return count, failures[d.PaymentID]
+					return count, failures[d.ID]
 				}
 				continue
 			}

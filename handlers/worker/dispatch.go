@@ -57,7 +57,7 @@ func newDispatch(c Config, m *metrics) (*dispatch, error) {
 		Config: c, consumer: c.Name + "-" + hex.EncodeToString(tail), metrics: m, records: newRecords(c.Store, c.Lease),
 		slots: make(chan struct{}, c.Slots), reading: make(chan struct{}, readAtOnce),
 		sender: NewSender(SenderConfig{
-			Clock: c.Clock, Development: c.Development, Timeouts: c.Timeouts, Resolver: c.Resolver, Roots: c.Roots, Version: c.Version,
+			Clock: c.Wall, Development: c.Development, Timeouts: c.Timeouts, Resolver: c.Resolver, Roots: c.Roots, Version: c.Version,
 		}),
 	}
 	for p := range c.Store.Partitions() {
@@ -134,7 +134,7 @@ func (d *dispatch) reader(ctx context.Context, l *lane) {
 			l.wake()
 		}
 		if err == nil {
-			l.read.made(d.Clock())
+			l.read.made(d.Wall())
 		}
 		trouble.pause(ctx, err)
 	}
@@ -163,7 +163,7 @@ func (d *dispatch) taker(ctx context.Context, l *lane, start func(job)) {
 			continue
 		}
 		trouble.pause(ctx, nil)
-		l.take.made(d.Clock())
+		l.take.made(d.Wall())
 		if len(work) > 0 {
 			wait(ctx, pace)
 		} else {
@@ -219,10 +219,10 @@ func (d *dispatch) ready() error {
 	// Never less than what a few calls to a slow Redis take.
 	stale := max(staleAfter*d.Interval, 5*rediskv.OperationTimeout)
 	for _, l := range d.lanes {
-		if !l.read.fresh(d.Clock(), stale) {
+		if !l.read.fresh(d.Wall(), stale) {
 			return fmt.Errorf("fan-out of partition %d makes no progress", l.partition)
 		}
-		if !l.take.fresh(d.Clock(), stale) {
+		if !l.take.fresh(d.Wall(), stale) {
 			return fmt.Errorf("deliveries of partition %d make no progress", l.partition)
 		}
 	}

@@ -12,6 +12,7 @@ var attemptBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10,
 
 type metrics struct {
 	expired  prometheus.Counter
+	payouts  *prometheus.CounterVec
 	failed   *prometheus.CounterVec
 	rounds   *prometheus.HistogramVec
 	events   prometheus.Counter
@@ -21,6 +22,10 @@ type metrics struct {
 	disabled *prometheus.CounterVec
 	waiting  *prometheus.GaugeVec
 	oldest   *prometheus.GaugeVec
+
+	exporting prometheus.Gauge
+	exported  prometheus.Counter
+	exports   *prometheus.CounterVec
 }
 
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
@@ -28,6 +33,9 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		expired: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tollgate_worker_payments_expired_total", Help: "Payments that the clock ended.",
 		}),
+		payouts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tollgate_worker_payouts_total", Help: "Payouts that were created, paid or failed.",
+		}, []string{"status"}),
 		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tollgate_worker_rounds_failed_total", Help: "Rounds over all partitions that ended in an error, by kind of work.",
 		}, []string{"work"}),
@@ -58,8 +66,23 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Name: "tollgate_worker_queue_oldest_due_seconds", Help: "How long the oldest due endpoint has waited, by partition; 0 when nothing is due.",
 		}, []string{"partition"}),
 	}
+	m.exporting = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "tollgate_worker_exports_running", Help: "Exports that are being made.",
+	})
+	m.exported = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "tollgate_worker_export_rows_total", Help: "Rows that exports have looked at.",
+	})
+	m.exports = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "tollgate_worker_exports_total", Help: "Exports by how work on them ended: done, or left (canceled, or for another worker).",
+	}, []string{"outcome"})
+	for _, outcome := range []string{"done", "left"} {
+		m.exports.WithLabelValues(outcome)
+	}
 	for _, outcome := range []string{"succeeded", "retrying", "failed"} {
 		m.attempts.WithLabelValues(outcome) // present from the start
+	}
+	for _, status := range []string{"created", "paid", "failed"} {
+		m.payouts.WithLabelValues(status)
 	}
 	for _, reason := range []string{reasonGone, reasonFailing} {
 		m.disabled.WithLabelValues(reason)
@@ -69,7 +92,8 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	}
 	var err error
 	for _, c := range []prometheus.Collector{
-		m.expired, m.failed, m.rounds, m.events, m.attempts, m.took, m.running, m.disabled, m.waiting, m.oldest,
+		m.expired, m.payouts, m.failed, m.rounds, m.events, m.attempts, m.took, m.running, m.disabled, m.waiting, m.oldest,
+		m.exporting, m.exported, m.exports,
 	} {
 		err = errors.Join(err, r.Register(c))
 	}

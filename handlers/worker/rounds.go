@@ -31,7 +31,7 @@ func newRounds(c Config, m *metrics, name string, every time.Duration, visit fun
 func (r *rounds) run(ctx context.Context) {
 	var retry time.Duration // zero after a good round
 	for ctx.Err() == nil {
-		start := r.Clock()
+		start := r.Wall()
 		count, err := r.round(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -41,9 +41,9 @@ func (r *rounds) run(ctx context.Context) {
 			r.Log.Warn("a round failed", "work", r.name, "error", err, "next_in", retry.String())
 		default:
 			retry = 0
-			r.done.Store(r.Clock().UnixMilli())
+			r.done.Store(r.Wall().UnixMilli())
 		}
-		r.metrics.rounds.WithLabelValues(r.name).Observe(r.Clock().Sub(start).Seconds())
+		r.metrics.rounds.WithLabelValues(r.name).Observe(r.Wall().Sub(start).Seconds())
 		if count > 0 {
 			r.Log.Info("done", "work", r.name, "count", count)
 		}
@@ -76,7 +76,7 @@ func (r *rounds) ready() error {
 	switch {
 	case r.done.Load() == 0:
 		return fmt.Errorf("%s: no round is complete yet", r.name)
-	case r.Clock().Sub(done) > staleAfter*r.every:
+	case r.Wall().Sub(done) > staleAfter*r.every:
 		return fmt.Errorf("%s: the last complete round was at %s", r.name, done.UTC().Format(time.RFC3339))
 	}
 	return nil

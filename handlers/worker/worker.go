@@ -1,6 +1,6 @@
 // Package worker is the only one that acts on the service's own account, and
 // the only one that sends requests out: it delivers events to webhook
-// endpoints, and it runs the clock that ends what nobody ended. It never
+// endpoints, makes exports and payouts, and ends what nobody ended. It never
 // imports handlers; the two meet in Redis.
 package worker
 
@@ -37,12 +37,22 @@ type Config struct {
 	Concurrency int           // partitions at work at once, by kind of work; 8
 	KeepEvents  time.Duration // 30 days, and for as long as one is undelivered
 
+	// Wall is real time where Clock is the sandbox's: for the timestamps of
+	// signatures, which receivers compare with their own clocks, for the age of
+	// events, which have Redis' time, and for how long things take. Clock.
+	Wall func() time.Time
+	Pay  PayFunc // the payout step; the one that moves no money
+
 	Name         string           // of this worker; something random follows it
 	Slots        int              // attempts at the same time; 1024
 	Lease        time.Duration    // how long an attempt may take before another worker repeats it; 30 s
 	Grace        time.Duration    // for running attempts at the end; 10 s
 	Backoff      tollgate.Backoff // tollgate.DefaultBackoff
 	DisableAfter time.Duration    // without a success; 5 days
+
+	Exports     int           // made at the same time; 2
+	ExportLease time.Duration // without a sign of life, after which another worker goes on with an export; 30 s
+	ExportChunk int           // bytes of a file that are written at once, before they are packed; 256 KiB
 
 	// Of the attempts; see SenderConfig.
 	Development bool
@@ -58,7 +68,9 @@ type Config struct {
 type Worker struct {
 	Config
 	clock, jobs, trimming *rounds
+	payouts               *rounds
 	dispatch              *dispatch
+	exports               *exports
 	metrics               *metrics
 }
 
@@ -79,7 +91,9 @@ func New(c Config) (*Worker, error) {
 	if w.dispatch, err = newDispatch(c, m); err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
+	w.exports = newExports(c, w.dispatch.consumer, m)
 	w.clock = newRounds(c, m, "clock", c.Interval, w.expirePayments)
+	w.payouts = newRounds(c, m, "payouts", c.Interval, w.makePayouts)
 	w.jobs = newRounds(c, m, "jobs", c.Interval, w.runJobs)
 	w.trimming = newRounds(c, m, "trim", trimInterval, w.trimEvents)
 	return w, nil
@@ -95,6 +109,12 @@ func withDefaults(c Config) Config {
 	if c.Backoff.Waits == nil {
 		c.Backoff = tollgate.DefaultBackoff
 	}
+	if c.Wall == nil {
+		c.Wall = c.Clock
+	}
+	if c.Pay == nil {
+		c.Pay = ledgerOnly
+	}
 	c.Interval = cmp.Or(c.Interval, time.Second)
 	c.Batch = cmp.Or(c.Batch, 100)
 	c.Concurrency = cmp.Or(c.Concurrency, 8)
@@ -103,6 +123,9 @@ func withDefaults(c Config) Config {
 	c.Slots = cmp.Or(c.Slots, 1024)
 	c.Lease = cmp.Or(c.Lease, 30*time.Second)
 	c.Grace = cmp.Or(c.Grace, 10*time.Second)
+	c.Exports = cmp.Or(c.Exports, 2)
+	c.ExportLease = cmp.Or(c.ExportLease, 30*time.Second)
+	c.ExportChunk = cmp.Or(c.ExportChunk, 256<<10)
 	c.DisableAfter = cmp.Or(c.DisableAfter, 5*24*time.Hour)
 	return c
 }
@@ -113,10 +136,12 @@ func withDefaults(c Config) Config {
 func (w *Worker) Run(ctx context.Context) {
 	var parts sync.WaitGroup
 	parts.Go(func() { w.clock.run(ctx) })
+	parts.Go(func() { w.payouts.run(ctx) })
 	parts.Go(func() { w.jobs.run(ctx) })
 	parts.Go(func() { w.trimming.run(ctx) })
 	parts.Go(func() { w.watchQueues(ctx) })
 	parts.Go(func() { w.dispatch.run(ctx) })
+	parts.Go(func() { w.exports.run(ctx) })
 	parts.Wait()
 }
 
@@ -127,7 +152,7 @@ func (w *Worker) Round(ctx context.Context) (int, error) { return w.clock.round(
 // Ready reports whether every part makes progress: nil, or an error that says
 // which one does not.
 func (w *Worker) Ready() error {
-	return cmp.Or(w.clock.ready(), w.jobs.ready(), w.dispatch.ready())
+	return cmp.Or(w.clock.ready(), w.payouts.ready(), w.jobs.ready(), w.dispatch.ready(), w.exports.ready())
 }
 
 // staleAfter is how many intervals may pass without progress before a part is

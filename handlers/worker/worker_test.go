@@ -119,12 +119,16 @@ func (s *shop) capturePart(t testing.TB, id string, minor int64) {
 		t.Fatal(err)
 	}
 	amount := tollgate.Money{Minor: minor, Currency: "EUR"}
-	ch, err := tollgate.CapturePayment(s.Mint, s.origin(), p, ticket, tollgate.CaptureRequest{Amount: amount},
+	a, err := s.Account(t.Context(), s.caller.Organization, s.account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ch, err := tollgate.CapturePayment(s.Mint, s.origin(), p, ticket, tollgate.CaptureRequest{Amount: amount, Batch: a.Cutoffs.Batch(s.Now(), a.Closed)},
 		tollgate.Pricing{Input: tollgate.PricingInput{Amount: amount, Payee: p.Payee, CaptureIndex: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.ChangePayment(t.Context(), s.caller, nil, ch, rediskv.Answer{Status: 201}); err != nil {
+	if _, err := s.ChangePayment(t.Context(), s.caller, nil, a, ch, rediskv.Answer{Status: 201}); err != nil {
 		t.Fatal(err)
 	}
 }

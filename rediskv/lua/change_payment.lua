@@ -5,16 +5,21 @@
 --   6 events, 7 audit, 8 due, 9 moves, 10 all transactions,
 --   11 transactions of the account, 12 capture, 13 authorization's hash,
 --   14 index of its old status, 15 index of its new status, 16 dispatch,
---   17 webhooks, then for each new transaction: its hash, the index of its status
+--   17 webhooks, 18 account, 19 payable, 20 payable group, 21 cutoffs (of a
+--   capture), then for each new transaction: its hash, the index of its status
 -- ARGV: 1 operation, 2 grant version, 3 fingerprint, 4 record lifetime (ms),
 --   5 record, 6 payment revision, 7 now (ms), 8 event head, 9 event tail,
 --   10 event id, 11 event type, 12 event account, 13 audit head,
 --   14 audit tail, 15 deadline (ms or empty), 16 due member, 17 ticket,
 --   18 capture (or empty), 19 'client' or 'clock', 20 authorization's member,
---   21 new status, 22 number of payment fields, the fields,
---   then for each new transaction: index member, number of fields, the fields
+--   21 new status, 22 sales day of the capture (or empty), 23 account revision,
+--   24 how the group's fields begin, 25 captured, 26 fees, 27 cutoffs member,
+--   28 when to look at it (ms), 29 number of payment fields, the fields,
+--   then for each new transaction: index member, 1 if it joins the group (or
+--   empty), number of fields, the fields
 -- Returns: {'changed'} | {'done'} | {'repeated', record} | {'reused'} |
---   {'grant'} | {'missing'} | {'conflict'} | {'expired'} | {'early'}
+--   {'grant'} | {'missing'} | {'conflict'} | {'expired'} | {'early'} |
+--   {'stale'} | {'toomuch'}
 if not granted(KEYS[1], ARGV[2]) then return {'grant'} end
 local seen = remembered(KEYS[2], ARGV[1], ARGV[3])
 if seen then return seen end
@@ -25,12 +30,15 @@ if now[1] ~= ARGV[6] then return {'conflict'} end
 local past = now[3] and now[3] ~= '' and tonumber(now[3]) <= tonumber(ARGV[7])
 if ARGV[19] == 'client' and past then return {'expired'} end
 if ARGV[19] == 'clock' and not past then return {'early'} end
+local bar = ARGV[22] ~= '' and barred(KEYS[18], ARGV[23], ARGV[22], KEYS[19], ARGV[24])
+if bar then return bar end
 
 if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[5], 'PX', ARGV[4]) end
 redis.call('SET', KEYS[4], ARGV[17])
 if ARGV[18] ~= '' then redis.call('SET', KEYS[12], ARGV[18]) end
-local last = 22 + tonumber(ARGV[22])
-redis.call('HSET', KEYS[3], 'op', ARGV[1], unpack(ARGV, 23, last))
+local last = 29 + tonumber(ARGV[29])
+redis.call('HSET', KEYS[3], 'op', ARGV[1], unpack(ARGV, 30, last))
+if ARGV[22] ~= '' then join(KEYS[19], ARGV[24], ARGV[25], ARGV[26], KEYS[21], ARGV[27], ARGV[28]) end
 if ARGV[15] ~= '' then
   redis.call('ZADD', KEYS[8], ARGV[15], ARGV[16])
 else
@@ -44,15 +52,16 @@ if KEYS[14] ~= KEYS[15] then
   redis.call('ZADD', KEYS[15], redis.call('HGET', KEYS[13], 'pos'), ARGV[20])
 end
 local position = n * 16
-for key = 18, #KEYS, 2 do
-  local member, fields = ARGV[last + 1], tonumber(ARGV[last + 2])
+for key = 22, #KEYS, 2 do
+  local member, fields = ARGV[last + 1], tonumber(ARGV[last + 3])
   local at = whole(position)
-  redis.call('HSET', KEYS[key], 'pos', at, unpack(ARGV, last + 3, last + 2 + fields))
+  redis.call('HSET', KEYS[key], 'pos', at, unpack(ARGV, last + 4, last + 3 + fields))
   redis.call('ZADD', KEYS[10], at, member)
   redis.call('ZADD', KEYS[11], at, member)
   redis.call('ZADD', KEYS[key + 1], at, member)
+  if ARGV[last + 2] ~= '' then redis.call('ZADD', KEYS[20], at, member) end
   redis.call('RPUSH', KEYS[9], member)
-  last = last + 2 + fields
+  last = last + 3 + fields
   position = position + 1
 end
 return {'changed'}

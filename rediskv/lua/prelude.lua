@@ -52,3 +52,21 @@ local function wake(ready, member, score)
   local at = redis.call('ZSCORE', ready, member)
   if not at or tonumber(at) > tonumber(score) then redis.call('ZADD', ready, score, member) end
 end
+
+-- A capture joins the group of what its account is paid on one date, unless its
+-- sales day (batch) is closed, the account has changed, or the group's sum would
+-- leave the numbers that add up. Returns why not, or nil. group is how the
+-- group's fields begin: c captured, f fees, n captures.
+local function barred(account, revision, batch, payable, group)
+  local now = redis.call('HMGET', account, 'v', 'closed')
+  if now[1] ~= revision or (now[2] and now[2] >= batch) then return {'stale'} end
+  local sums = redis.call('HMGET', payable, group .. 'c', group .. 'f')
+  if tonumber(sums[1] or '0') > 1e18 or tonumber(sums[2] or '0') > 1e18 then return {'toomuch'} end
+end
+
+local function join(payable, group, captured, fees, cutoffs, member, look)
+  redis.call('HINCRBY', payable, group .. 'c', captured)
+  redis.call('HINCRBY', payable, group .. 'f', fees)
+  redis.call('HINCRBY', payable, group .. 'n', '1')
+  wake(cutoffs, member, look)
+end

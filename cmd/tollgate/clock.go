@@ -1,0 +1,125 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// clockWait is how long the command waits for more to happen, which the worker
+// does within a second, and clockLimit for how long at all.
+const (
+	clockWait  = 3 * time.Second
+	clockLimit = 15 * time.Second
+)
+
+func (a *app) clockCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "clock",
+		Short: "Show the sandbox's clock, or let time pass in it",
+		Long: `Show the clock of the sandbox of 'tollgate dev'. It drives the expiry of
+payments, cutoffs, payouts and the retries of webhooks. Access tokens and the
+timestamps of webhooks keep to real time.`,
+		Example: `  tollgate clock
+  tollgate clock advance 26h`,
+		Args: cobra.NoArgs,
+	}
+	a.clientCommand(c, func(ctx context.Context, api *client, _ []string) error {
+		body, err := api.get(ctx, "/v1/sandbox/clock", nil)
+		if err != nil {
+			return err
+		}
+		return api.showClock(body)
+	})
+	c.Flags().Lookup("quiet").Usage = "print only the time"
+	c.AddCommand(a.clockAdvanceCommand())
+	return c
+}
+
+func (a *app) clockAdvanceCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "advance DURATION",
+		Short: "Let time pass in the sandbox, and show what happens",
+		Long: `Let time pass in the sandbox of 'tollgate dev': DURATION is hours, minutes and
+seconds such as 26h or 1h30m. Print what the clock says then and the events of
+what was due by then: payouts, payments that expire. The clock does not go back.`,
+		Example: `  tollgate clock advance 26h
+  tollgate clock advance 120h --quiet`,
+		Args: cobra.ExactArgs(1),
+	}
+	a.clientCommand(c, func(ctx context.Context, api *client, args []string) error {
+		if _, err := time.ParseDuration(args[0]); err != nil {
+			return usageError(fmt.Errorf("%q is not a duration such as 26h or 1h30m", args[0]))
+		}
+		query := url.Values{}
+		if !api.json && !api.quiet {
+			query.Set("after", "latest")
+			if err := api.startAtEnd(ctx, query); err != nil {
+				return err
+			}
+		}
+		body, err := api.post(ctx, "/v1/sandbox/clock", map[string]any{"advance": args[0]}, "")
+		if err != nil {
+			return err
+		}
+		if err := api.showClock(body); err != nil || api.json || api.quiet {
+			return err
+		}
+		return api.watchEvents(ctx, query)
+	})
+	c.Flags().Lookup("quiet").Usage = "print only the time, and wait for nothing"
+	return c
+}
+
+func (c *client) showClock(body raw) error {
+	var clock struct {
+		Now      time.Time `json:"now"`
+		RealTime time.Time `json:"real_time"`
+	}
+	if err := parse(body, &clock); err != nil {
+		return err
+	}
+	const layout = "2006-01-02T15:04:05.000Z"
+	t := &table{}
+	t.row("clock", clock.Now.Format(layout))
+	t.row("ahead", clock.Now.Sub(clock.RealTime).Round(time.Second).String()+" of real time")
+	return c.show(body, clock.Now.Format(layout), t)
+}
+
+// watchEvents prints events from query's cursor on until nothing more happens.
+func (c *client) watchEvents(ctx context.Context, query url.Values) error {
+	query.Set("wait", fmt.Sprint(int(clockWait.Seconds())))
+	query.Set("limit", "100")
+	count := 0
+	for until := c.a.clock().Add(clockLimit); c.a.clock().Before(until); {
+		body, err := c.get(ctx, "/v1/events", query)
+		if err != nil {
+			return err
+		}
+		var page list[raw]
+		if err := parse(body, &page); err != nil {
+			return err
+		}
+		for _, e := range page.Data {
+			if count++; count == 1 {
+				fmt.Fprintln(c.a.stdout)
+			}
+			if err := c.printEvent(e); err != nil {
+				return err
+			}
+		}
+		if len(page.Data) == 0 {
+			break
+		}
+		query.Set("cursor", cmp.Or(deref(page.NextCursor), query.Get("cursor")))
+	}
+	if count == 0 {
+		_, err := fmt.Fprintln(c.a.stdout, "\nNothing was due.")
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) cutoffCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "cutoff",
+		Short: "Look at when sales days end and are paid",
+	}
+	c.AddCommand(a.cutoffPreviewCommand())
+	return c
+}
+
+// cutoffFlags are members of the proposed cutoff, windowFlags those of the
+// window.
+var (
+	cutoffFlags = queryFlags{
+		{"cutoff-time", "cutoff_time", "when the sales day ends, HH:MM"},
+		{"zone", "time_zone", "IANA time zone of the cutoff time, such as Europe/Berlin"},
+		{"calendar", "calendar", "none, target, us_fed or uk"},
+		{"interval", "interval", "daily, weekly or monthly"},
+	}
+	windowFlags = queryFlags{
+		{"from", "from", "RFC 3339 time from which captures count (default 30 days before --to)"},
+		{"to", "to", "RFC 3339 time up to which they count (default now)"},
+	}
+)
+
+func (a *app) cutoffPreviewCommand() *cobra.Command {
+	account, effective, delay := "", "", 0
+	c := &cobra.Command{
+		Use:   "preview",
+		Short: "Show what another cutoff would have done",
+		Long: `Show what would be different if an account's sales days ended at another time, in
+another time zone or were paid otherwise: which captures of a window would have
+another batch date, and what every payout would have been. What is not given
+stays as it is. Amounts are captures less their fees. Nothing is changed.`,
+		Example: `  tollgate cutoff preview --cutoff-time 23:00
+  tollgate cutoff preview --cutoff-time 17:00 --zone America/New_York --calendar us_fed \
+    --from 2026-11-01T00:00:00Z --to 2026-11-15T00:00:00Z --effective 2026-11-03`,
+		Args: cobra.NoArgs,
+	}
+	a.clientCommand(c, func(ctx context.Context, api *client, _ []string) error {
+		proposed, window := members(c, cutoffFlags), members(c, windowFlags)
+		if c.Flags().Changed("delay") {
+			proposed["settlement_delay_days"] = delay
+		}
+		body := map[string]any{"proposed": proposed, "window": window}
+		if account = a.account(c, account); account != "" {
+			body["merchant_account_id"] = account
+		}
+		if effective != "" {
+			body["effective_date"] = effective
+		}
+		answer, err := api.post(ctx, "/v1/cutoffs/preview", body, "")
+		if err != nil {
+			return err
+		}
+		var p cutoffPreview
+		if err := parse(answer, &p); err != nil {
+			return err
+		}
+		if api.json || api.quiet {
+			return api.show(answer, strconv.FormatInt(p.Summary.CapturesMoved, 10), nil)
+		}
+		_, err = fmt.Fprint(a.stdout, p.text())
+		return err
+	})
+	c.Flags().StringVar(&account, "account", "", "short for --merchant-account")
+	cutoffFlags.bind(c)
+	c.Flags().IntVar(&delay, "delay", 0, "business days from the end of the sales day to the payout, 0 to 20")
+	c.Flags().StringVar(&effective, "effective", "", "first sales day that would end by it, such as 2026-11-21 (default the window's first)")
+	windowFlags.bind(c)
+	c.Flags().Lookup("quiet").Usage = "print only how many captures would move"
+	return c
+}
+
+// members are the flags that were given, as members of a JSON object.
+func members(c *cobra.Command, flags queryFlags) map[string]any {
+	m := make(map[string]any)
+	for name, values := range flags.values(c) {
+		m[name] = values[0]
+	}
+	return m
+}
+
+// cutoff is what the command line shows of a cutoff.
+type cutoff struct {
+	CutoffTime          string `json:"cutoff_time"`
+	TimeZone            string `json:"time_zone"`
+	SettlementDelayDays int    `json:"settlement_delay_days"`
+	Calendar            string `json:"calendar"`
+	Interval            string `json:"interval"`
+	Version             int64  `json:"version"`
+}
+
+// cutoffPreview is what the command line shows of a preview.
+type cutoffPreview struct {
+	Current       cutoff `json:"current"`
+	Proposed      cutoff `json:"proposed"`
+	EffectiveDate string `json:"effective_date"`
+	Window        struct {
+		From string `json:"from"`
+		To   string `json:"to"`
+	} `json:"window"`
+	Summary struct {
+		Captures               int64   `json:"captures"`
+		CapturesMoved          int64   `json:"captures_moved"`
+		FirstAffectedBatchDate *string `json:"first_affected_batch_date"`
+	} `json:"summary"`
+	Payouts []struct {
+		PayoutDate     string `json:"payout_date"`
+		Currency       string `json:"currency"`
+		AmountCurrent  string `json:"amount_current"`
+		AmountProposed string `json:"amount_proposed"`
+		Delta          string `json:"delta"`
+	} `json:"payouts"`
+	Moves []struct {
+		FromBatchDate  string `json:"from_batch_date"`
+		ToBatchDate    string `json:"to_batch_date"`
+		FromPayoutDate string `json:"from_payout_date"`
+		ToPayoutDate   string `json:"to_payout_date"`
+		Count          int64  `json:"count"`
+		Amount         string `json:"amount"`
+		Currency       string `json:"currency"`
+	} `json:"moves"`
+	Warnings []struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"warnings"`
+	TZDBVersion string `json:"tzdb_version"`
+}
+
+func (p *cutoffPreview) text() string {
+	var b strings.Builder
+	head := &table{}
+	head.row("window", p.Window.From+" to "+p.Window.To)
+	head.row("effective", p.EffectiveDate)
+	head.row("time zones", p.TZDBVersion)
+	b.WriteString(head.String() + "\n" + p.cutoffs().String())
+	fmt.Fprintf(&b, "\n%d of %d captures would move", p.Summary.CapturesMoved, p.Summary.Captures)
+	if first := p.Summary.FirstAffectedBatchDate; first != nil {
+		fmt.Fprintf(&b, "; the first sales day concerned is %s", printable(*first))
+	}
+	b.WriteString(".\n")
+	if len(p.Moves) > 0 {
+		moves := &table{right: []int{4, 5}}
+		moves.row("BATCH", "WOULD BE", "PAID ON", "WOULD BE", "CAPTURES", "AMOUNT", "")
+		for _, m := range p.Moves {
+			moves.row(m.FromBatchDate, m.ToBatchDate, m.FromPayoutDate, m.ToPayoutDate, strconv.FormatInt(m.Count, 10), m.Amount, m.Currency)
+		}
+		b.WriteString("\n" + moves.String())
+	}
+	if len(p.Payouts) > 0 {
+		payouts := &table{right: []int{1, 2, 3}}
+		payouts.row("PAYOUT", "CURRENT", "PROPOSED", "DELTA", "")
+		for _, x := range p.Payouts {
+			payouts.row(x.PayoutDate, x.AmountCurrent, x.AmountProposed, signed(x.Delta), x.Currency)
+		}
+		b.WriteString("\n" + payouts.String())
+	}
+	for _, w := range p.Warnings {
+		fmt.Fprintf(&b, "\n%s: %s\n", printable(w.Code), printable(w.Message))
+	}
+	return b.String()
+}
+
+// cutoffs sets the two beside each other and marks what is different.
+func (p *cutoffPreview) cutoffs() *table {
+	t := &table{}
+	t.row("", "CURRENT", "PROPOSED")
+	row := func(name, current, proposed string) {
+		mark := ""
+		if current != proposed {
+			mark = "<"
+		}
+		t.row(name, current, proposed, mark)
+	}
+	row("cutoff time", p.Current.CutoffTime, p.Proposed.CutoffTime)
+	row("time zone", p.Current.TimeZone, p.Proposed.TimeZone)
+	row("settlement delay", strconv.Itoa(p.Current.SettlementDelayDays), strconv.Itoa(p.Proposed.SettlementDelayDays))
+	row("calendar", p.Current.Calendar, p.Proposed.Calendar)
+	row("interval", p.Current.Interval, p.Proposed.Interval)
+	t.row("version", strconv.FormatInt(p.Current.Version, 10), strconv.FormatInt(p.Proposed.Version, 10))
+	return t
+}
+
+// signed gives a difference its plus, where it has a difference.
+func signed(amount string) string {
+	if strings.HasPrefix(amount, "-") || strings.Trim(amount, "0.") == "" {
+		return amount
+	}
+	return "+" + amount
+}

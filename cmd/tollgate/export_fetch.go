@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// fetchTries is how often in a row a download may break off without bringing
+// anything.
+const fetchTries = 5
+
+// errWrite wraps what goes wrong on this side.
+var errWrite = errors.New("write")
+
+// fetch is a download on its way.
+type fetch struct {
+	c    *client
+	e    *export
+	to   io.Writer
+	sum  hash.Hash
+	have int64
+	show *progress
+}
+
+// fetchExport downloads the file of an export. What arrives is put in place
+// when it is whole and its checksum is right; nothing of it is left otherwise.
+func (c *client) fetchExport(ctx context.Context, e *export, name string) error {
+	if name == "-" {
+		return c.fetchTo(ctx, e, c.a.stdout)
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*") // mode 0600
+	if err != nil {
+		return usageError(fmt.Errorf("--output: %w", err))
+	}
+	defer os.Remove(temporary.Name())
+	err = c.fetchTo(ctx, e, temporary)
+	if err == nil {
+		err = temporary.Sync()
+	}
+	if e := temporary.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(temporary.Name(), name)
+	}
+	return err
+}
+
+func (c *client) fetchTo(ctx context.Context, e *export, to io.Writer) error {
+	f := &fetch{c: c, e: e, to: to, sum: sha256.New(), show: newProgress(c.a.stderr, "bytes")}
+	defer f.show.end()
+	failures := 0
+	for f.have < e.Result.Bytes {
+		before := f.have
+		err := f.part(ctx)
+		if f.have > before {
+			failures = 0
+		}
+		var refused *refusal
+		switch {
+		case ctx.Err() != nil:
+			return unavailableError(fmt.Errorf("interrupted; fetch the file with --id %s", e.ID))
+		case err == nil && f.have > before:
+			continue
+		case errors.Is(err, errWrite), errors.As(err, &refused) && !refused.retriable():
+			return err
+		}
+		if failures++; failures == fetchTries {
+			return unavailableError(fmt.Errorf("the download broke off %d times at byte %d: %w", failures, f.have, err))
+		}
+		f.show.say("the download broke off; going on")
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond << failures):
+		}
+	}
+	if sum := hex.EncodeToString(f.sum.Sum(nil)); sum != e.Result.SHA256 || f.have != e.Result.Bytes {
+		return fmt.Errorf("what arrived is not the file: %d bytes with SHA-256 %s, not %d with %s", f.have, sum, e.Result.Bytes, e.Result.SHA256)
+	}
+	return nil
+}
+
+// part asks for what is not there yet and writes what comes.
+func (f *fetch) part(ctx context.Context) error {
+	token, err := f.c.authorization(ctx)
+	if err != nil {
+		return err
+	}
+	// Not the whole answer has a time-out, but the wait for each piece of it.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	patience := time.AfterFunc(f.c.http.Timeout, cancel)
+	defer patience.Stop()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.c.base+exportPath(f.e.ID)+"/file", nil)
+	if err != nil {
+		return usageError(err)
+	}
+	request.Header = http.Header{
+		"Authorization": {"Bearer " + token}, "User-Agent": {"tollgate/" + versionText()},
+		"Accept-Encoding": {"identity"}, // ranges are of the file's own bytes
+	}
+	if f.have > 0 {
+		request.Header.Set("Range", fmt.Sprintf("bytes=%d-", f.have))
+		request.Header.Set("If-Range", `"`+f.e.Result.SHA256+`"`)
+	}
+	endless := f.c.http
+	endless.Timeout = 0
+	response, err := endless.Do(request)
+	if err != nil {
+		return unavailableError(err)
+	}
+	defer response.Body.Close()
+	want := fmt.Sprintf("bytes %d-", f.have)
+	switch {
+	case response.StatusCode >= 300:
+		text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+		if err != nil {
+			return unavailableError(err)
+		}
+		return newRefusal(response, text, f.c.json)
+	case f.have > 0 && (response.StatusCode != http.StatusPartialContent || !strings.HasPrefix(response.Header.Get("Content-Range"), want)):
+		return fmt.Errorf("the server does not go on at byte %d", f.have)
+	}
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := response.Body.Read(buffer)
+		patience.Reset(f.c.http.Timeout)
+		f.sum.Write(buffer[:n])
+		if _, failed := f.to.Write(buffer[:n]); failed != nil {
+			return errors.Join(errWrite, failed)
+		}
+		f.have += int64(n)
+		f.show.show(f.have, f.e.Result.Bytes)
+		switch {
+		case errors.Is(err, io.EOF) || f.have > f.e.Result.Bytes: // more than there is cannot be the file
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}

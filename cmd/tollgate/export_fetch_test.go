@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// flaky serves one export; each download goes through what is next in cuts: so
+// many bytes and then the end of the connection, or an answer of its own.
+type flaky struct {
+	file   []byte
+	sum    string // that the export names
+	cuts   []func(w http.ResponseWriter, serve func(http.ResponseWriter))
+	ranges []string
+}
+
+type cutWriter struct {
+	http.ResponseWriter
+	left int
+}
+
+func (w *cutWriter) Write(b []byte) (int, error) {
+	if len(b) < w.left {
+		w.left -= len(b)
+		return w.ResponseWriter.Write(b)
+	}
+	_, _ = w.ResponseWriter.Write(b[:w.left])
+	_ = http.NewResponseController(w.ResponseWriter).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+func after(bytes int) func(http.ResponseWriter, func(http.ResponseWriter)) {
+	return func(w http.ResponseWriter, serve func(http.ResponseWriter)) { serve(&cutWriter{w, bytes}) }
+}
+
+func answers(status int) func(http.ResponseWriter, func(http.ResponseWriter)) {
+	return func(w http.ResponseWriter, _ func(http.ResponseWriter)) {
+		http.Error(w, `{"code":"store_unavailable"}`, status)
+	}
+}
+
+func (f *flaky) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if !strings.HasSuffix(req.URL.Path, "/file") {
+		fmt.Fprintf(w, `{"id":"exp_1","dataset":"payments","format":"csv","status":"succeeded","progress":{"rows_done":1,"rows_total":1},"result":{"rows":1,"bytes":%d,"sha256":"%s","expires_at":"x"}}`, len(f.file), f.sum)
+		return
+	}
+	f.ranges = append(f.ranges, req.Header.Get("Range"))
+	serve := func(w http.ResponseWriter) {
+		w.Header().Set("ETag", `"`+f.sum+`"`)
+		http.ServeContent(w, req, "", time.Time{}, bytes.NewReader(f.file))
+	}
+	if len(f.cuts) == 0 {
+		serve(w)
+		return
+	}
+	cut := f.cuts[0]
+	f.cuts = f.cuts[1:]
+	cut(w, serve)
+}
+
+// A download goes on where it broke off, and a file is put in place only when
+// it is whole and right.
+func TestFetchExport(t *testing.T) {
+	file := bytes.Repeat([]byte("0123456789abcdef"), 5000)
+	right := sha256.Sum256(file)
+	type cuts = []func(http.ResponseWriter, func(http.ResponseWriter))
+	for name, c := range map[string]struct {
+		cuts   cuts
+		sum    string // empty: the right one
+		code   int
+		ranges []string
+		says   string
+	}{
+		"whole":        {nil, "", exitOK, []string{""}, ""},
+		"broken twice": {cuts{after(100), after(30_000)}, "", exitOK, []string{"", "bytes=100-", "bytes=30100-"}, "going on"},
+		"unavailable":  {cuts{after(5000), answers(503), answers(500)}, "", exitOK, []string{"", "bytes=5000-", "bytes=5000-", "bytes=5000-"}, "going on"},
+		"never":        {cuts{answers(503), answers(503), answers(503), answers(503), answers(503)}, "", exitUnavailable, []string{"", "", "", "", ""}, "broke off 5 times at byte 0"},
+		"gone":         {cuts{after(5000), answers(410)}, "", exitRefused, []string{"", "bytes=5000-"}, ""},
+		"another file": {nil, strings.Repeat("0", 64), exitRefused, []string{""}, "what arrived is not the file"},
+		"starts anew":  {cuts{after(100), func(w http.ResponseWriter, _ func(http.ResponseWriter)) { _, _ = w.Write(file) }}, "", exitOK, []string{"", "bytes=100-", "bytes=100-"}, "going on"},
+		"wrong part": {cuts{after(100), func(w http.ResponseWriter, _ func(http.ResponseWriter)) {
+			w.Header().Set("Content-Range", "bytes 7-9/80000")
+			w.WriteHeader(206)
+			_, _ = w.Write(file[7:10])
+		}}, "", exitOK, []string{"", "bytes=100-", "bytes=100-"}, ""},
+		"more than is": {cuts{func(w http.ResponseWriter, _ func(http.ResponseWriter)) {
+			_, _ = w.Write(append(bytes.Clone(file), 'x'))
+		}}, "", exitRefused, []string{""}, "what arrived is not the file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // some wait
+			f := &flaky{file: file, sum: c.sum, cuts: c.cuts}
+			if f.sum == "" {
+				f.sum = hex.EncodeToString(right[:])
+			}
+			server := httptest.NewServer(f)
+			defer server.Close()
+			dir := t.TempDir()
+			target := filepath.Join(dir, "rows.csv")
+			if err := os.WriteFile(target, []byte("before"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			a, _, stderr := world(map[string]string{"TOLLGATE_URL": server.URL, "TOLLGATE_TOKEN": "t"})
+			if code := a.run(context.Background(), []string{"export", "--id", "exp_1", "-o", target}); code != c.code || !strings.Contains(stderr.String(), c.says) {
+				t.Errorf("exit code %d, want %d: %s", code, c.code, stderr)
+			}
+			want := file
+			if c.code != exitOK {
+				want = []byte("before")
+			}
+			if got, err := os.ReadFile(target); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("the file has %d bytes, want %d: %v", len(got), len(want), err)
+			}
+			if !slices.Equal(f.ranges, c.ranges) {
+				t.Errorf("asked for %q, want %q", f.ranges, c.ranges)
+			}
+			if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+				t.Errorf("%v is left, %v", left, err)
+			}
+		})
+	}
+}

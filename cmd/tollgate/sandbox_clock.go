@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tollgate/rediskv"
+)
+
+// sandboxClock is real time and how far the sandbox is ahead of it. All parts
+// of a sandbox have the same one, so that they agree on what is due.
+type sandboxClock struct {
+	real  func() time.Time
+	ahead atomic.Int64 // milliseconds
+
+	lock  sync.Mutex                                   // of those who move it
+	keep  func(ctx context.Context, ahead int64) error // so that it does not go back with the next start
+	moved func(time.Duration)                          // what has to come along; may be nil
+}
+
+func (c *sandboxClock) now() time.Time {
+	return c.real().Add(time.Duration(c.ahead.Load()) * time.Millisecond)
+}
+
+// resume goes on where the sandbox of this Redis was when it stopped.
+func (c *sandboxClock) resume(ctx context.Context, store *rediskv.Store) error {
+	c.keep = store.KeepSandboxClock
+	ahead, err := store.SandboxClock(ctx)
+	if err != nil {
+		return fmt.Errorf("sandbox clock: %w", err)
+	}
+	c.ahead.Store(ahead)
+	return nil
+}
+
+// advance is a handlers.AdvanceFunc.
+func (c *sandboxClock) advance(ctx context.Context, by time.Duration) (time.Time, error) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	ahead := c.ahead.Load() + by.Milliseconds()
+	if err := c.keep(ctx, ahead); err != nil {
+		return time.Time{}, err
+	}
+	c.ahead.Store(ahead)
+	if c.moved != nil {
+		c.moved(by)
+	}
+	return c.now(), nil
+}

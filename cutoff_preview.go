@@ -1,0 +1,81 @@
+package tollgate
+
+// CutoffPreview is what another cutoff would have done with the captures of a
+// window: the answer of POST /v1/cutoffs/preview (interface §10). It is a
+// what-if over captures that were really made, as if the proposed version had
+// been in force from its effective date on; nothing else is different.
+//
+// All amounts are what is paid out: captures less their fees. They can be
+// negative, where fees exceed captures. A payout's delta is what moves to its
+// date less what moves away from it.
+type CutoffPreview struct {
+	Object            string           `json:"object"` // "cutoff_preview"
+	MerchantAccountID string           `json:"merchant_account_id"`
+	Current           Cutoff           `json:"current"`        // the newest version
+	Proposed          Cutoff           `json:"proposed"`       // would be the next version
+	EffectiveDate     Date             `json:"effective_date"` // the first sales day that would end by it
+	Window            PreviewWindow    `json:"window"`
+	Summary           PreviewSummary   `json:"summary"`
+	Payouts           []PreviewPayout  `json:"payouts"` // by date and currency
+	Moves             []PreviewMove    `json:"moves"`   // by dates and currency
+	Warnings          []PreviewWarning `json:"warnings"`
+	TZDBVersion       string           `json:"tzdb_version"`
+	AsOf              Instant          `json:"as_of"`
+}
+
+// PreviewWindow says which captures count: those from From up to, and not
+// including, To.
+type PreviewWindow struct {
+	From Instant `json:"from"`
+	To   Instant `json:"to"`
+}
+
+// PreviewSummary counts the captures of the window, and those that would have
+// another batch date or another payout date.
+type PreviewSummary struct {
+	Captures               int64           `json:"captures"`
+	CapturesMoved          int64           `json:"captures_moved"`
+	AmountsMoved           []PreviewAmount `json:"amounts_moved"`
+	FirstAffectedBatchDate Date            `json:"first_affected_batch_date"` // the earliest that loses or gains a capture, or is paid on another day
+}
+
+// PreviewAmount is an amount in one currency.
+type PreviewAmount struct {
+	Currency Currency `json:"currency"`
+	Amount   Money    `json:"amount"`
+}
+
+// PreviewPayout is what the window's captures bring to one payout.
+type PreviewPayout struct {
+	PayoutDate     Date     `json:"payout_date"`
+	Currency       Currency `json:"currency"`
+	AmountCurrent  Money    `json:"amount_current"`
+	AmountProposed Money    `json:"amount_proposed"`
+	Delta          Money    `json:"delta"`
+}
+
+// PreviewMove is captures that would move together.
+type PreviewMove struct {
+	FromBatchDate  Date     `json:"from_batch_date"`
+	ToBatchDate    Date     `json:"to_batch_date"`
+	FromPayoutDate Date     `json:"from_payout_date"`
+	ToPayoutDate   Date     `json:"to_payout_date"`
+	Count          int64    `json:"count"`
+	Amount         Money    `json:"amount"`
+	Currency       Currency `json:"currency"`
+}
+
+// PreviewWarning says what the numbers do not show.
+type PreviewWarning struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// CapturedAmount is a capture as a preview needs it. Batch is what was stored
+// with it; one from before batches were kept has none.
+type CapturedAmount struct {
+	At       Instant
+	Currency Currency
+	Net      int64 // captured less fees, in minor units
+	Batch    Batch
+}

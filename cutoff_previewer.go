@@ -1,0 +1,214 @@
+package tollgate
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// CutoffPreviewer computes a preview capture by capture. What it keeps grows
+// with the days and currencies of the window, not with its captures.
+type CutoffPreviewer struct {
+	preview  CutoffPreview
+	open     Date // the sales day that is open now
+	pending  bool // the newest version is not in force yet
+	current  walk
+	proposed walk
+	payouts  map[payoutKey]*PreviewPayout
+	moves    map[moveKey]*PreviewMove
+	moved    map[Currency]*PreviewAmount
+}
+
+type payoutKey struct {
+	date     Date
+	currency Currency
+}
+
+type moveKey struct {
+	from, to Batch
+	currency Currency
+}
+
+// CutoffQuestion is what a preview is asked.
+type CutoffQuestion struct {
+	MerchantAccountID string
+	Current           *Timeline
+	Closed            Date          // the last closed sales day
+	Proposed          Cutoff        // its version is not looked at
+	EffectiveDate     Date          // default: the sales day of the window's start
+	Window            PreviewWindow // default: the 30 days up to Now
+	Now               Instant
+}
+
+const (
+	defaultPreviewWindow = 30 * 24 * time.Hour
+	maxPreviewDays       = 92
+	maxPreviewCaptures   = 200_000 // what can be read within the time of a request
+	maxPreviewSum        = 1 << 61 // the difference of two still fits an int64
+)
+
+// NewCutoffPreviewer checks the question. The error is an *Error with
+// CodeCutoffInvalid that names the parameter.
+func NewCutoffPreviewer(q CutoffQuestion) (*CutoffPreviewer, error) {
+	if err := q.Proposed.invalid("proposed."); err != nil {
+		return nil, err
+	}
+	if err := q.completeWindow(); err != nil {
+		return nil, err
+	}
+	if q.EffectiveDate == NoDate {
+		q.EffectiveDate = q.Current.SalesDay(q.Window.From)
+	}
+	versions := q.Current.Versions()
+	newest := versions[len(versions)-1]
+	q.Proposed.Version = newest.Version + 1
+	open := max(q.Current.SalesDay(q.Now), q.Closed+1)
+	line, err := NewTimeline(append(q.Current.before(q.EffectiveDate), CutoffVersion{q.Proposed, q.EffectiveDate}))
+	if err != nil {
+		return nil, err
+	}
+	return &CutoffPreviewer{
+		preview: CutoffPreview{
+			Object: "cutoff_preview", MerchantAccountID: q.MerchantAccountID,
+			Current: newest.Cutoff, Proposed: q.Proposed, EffectiveDate: q.EffectiveDate, Window: q.Window,
+			TZDBVersion: TZDBVersion, AsOf: q.Now,
+		},
+		open: open, pending: len(versions) > 1 && newest.EffectiveDate > open,
+		current: walk{line: q.Current}, proposed: walk{line: line},
+		payouts: make(map[payoutKey]*PreviewPayout), moves: make(map[moveKey]*PreviewMove), moved: make(map[Currency]*PreviewAmount),
+	}, nil
+}
+
+func (q *CutoffQuestion) completeWindow() error {
+	w := &q.Window
+	if w.To == 0 {
+		w.To = q.Now
+	}
+	if w.From == 0 {
+		w.From = max(w.To.Add(-defaultPreviewWindow), 1)
+	}
+	switch {
+	case w.From >= w.To:
+		return cutoffInvalid("window", "The window ends before it begins: from %s to %s.", w.From, w.To)
+	case w.To > w.From.Add(maxPreviewDays*24*time.Hour):
+		return cutoffInvalid("window", "The window has at most %d days.", maxPreviewDays)
+	}
+	return nil
+}
+
+func cutoffInvalid(param, format string, args ...any) *Error {
+	return &Error{Code: CodeCutoffInvalid, Param: param, Message: fmt.Sprintf(format, args...)}
+}
+
+// Window is the window that is looked at, with what was chosen for it.
+func (p *CutoffPreviewer) Window() PreviewWindow { return p.preview.Window }
+
+// Add counts a capture of the window. The error is an *Error with
+// CodeCutoffInvalid when the window holds too much.
+func (p *CutoffPreviewer) Add(c CapturedAmount) error {
+	if p.preview.Summary.Captures++; p.preview.Summary.Captures > maxPreviewCaptures {
+		return cutoffInvalid("window", "The window holds more than %d captures; a shorter one can be previewed.", maxPreviewCaptures)
+	}
+	computed, to := p.current.batch(c.At), p.proposed.batch(c.At)
+	from := c.Batch
+	if from == (Batch{}) {
+		from = computed
+	}
+	// One that came too late for its sales day is in a later one, and stays
+	// there unless the proposal itself gives it another day.
+	if to.Date == computed.Date && from.Date != computed.Date {
+		to = Batch{from.Date, p.proposed.line.PayoutDate(from.Date)}
+	}
+	before, after := p.payout(from.PayoutDate, c.Currency), p.payout(to.PayoutDate, c.Currency)
+	before.AmountCurrent.Minor += c.Net
+	after.AmountProposed.Minor += c.Net
+	sums := []Money{before.AmountCurrent, after.AmountProposed}
+	if from != to {
+		sums = append(sums, p.move(moveKey{from, to, c.Currency}, c.Net)...)
+	}
+	for _, sum := range sums {
+		if sum.Minor > maxPreviewSum || sum.Minor < -maxPreviewSum {
+			return cutoffInvalid("window", "The window holds more %s than can be added up; a shorter one can be previewed.", c.Currency)
+		}
+	}
+	return nil
+}
+
+func (p *CutoffPreviewer) payout(d Date, c Currency) *PreviewPayout {
+	key := payoutKey{d, c}
+	row, ok := p.payouts[key]
+	if !ok {
+		zero := Money{Currency: c}
+		row = &PreviewPayout{d, c, zero, zero, zero}
+		p.payouts[key] = row
+	}
+	return row
+}
+
+// move counts a capture that moves and gives the sums that it was added to.
+func (p *CutoffPreviewer) move(key moveKey, net int64) []Money {
+	zero := Money{Currency: key.currency}
+	m, ok := p.moves[key]
+	if !ok {
+		m = &PreviewMove{key.from.Date, key.to.Date, key.from.PayoutDate, key.to.PayoutDate, 0, zero, key.currency}
+		p.moves[key] = m
+	}
+	all, ok := p.moved[key.currency]
+	if !ok {
+		all = &PreviewAmount{key.currency, zero}
+		p.moved[key.currency] = all
+	}
+	m.Count++
+	m.Amount.Minor += net
+	all.Amount.Minor += net
+	return []Money{m.Amount, all.Amount}
+}
+
+// Preview is the answer, once every capture has been added.
+func (p *CutoffPreviewer) Preview() *CutoffPreview {
+	r := p.preview
+	r.Payouts = make([]PreviewPayout, 0, len(p.payouts))
+	for _, row := range p.payouts {
+		row.Delta.Minor = row.AmountProposed.Minor - row.AmountCurrent.Minor
+		r.Payouts = append(r.Payouts, *row)
+	}
+	slices.SortFunc(r.Payouts, func(a, b PreviewPayout) int {
+		return cmp.Or(cmp.Compare(a.PayoutDate, b.PayoutDate), cmp.Compare(a.Currency, b.Currency))
+	})
+	r.Moves = make([]PreviewMove, 0, len(p.moves))
+	for _, m := range p.moves {
+		r.Moves = append(r.Moves, *m)
+		r.Summary.CapturesMoved += m.Count
+		first := min(m.FromBatchDate, m.ToBatchDate)
+		if r.Summary.FirstAffectedBatchDate == NoDate || first < r.Summary.FirstAffectedBatchDate {
+			r.Summary.FirstAffectedBatchDate = first
+		}
+	}
+	slices.SortFunc(r.Moves, func(a, b PreviewMove) int {
+		return cmp.Or(cmp.Compare(a.FromBatchDate, b.FromBatchDate), cmp.Compare(a.ToBatchDate, b.ToBatchDate),
+			cmp.Compare(a.FromPayoutDate, b.FromPayoutDate), cmp.Compare(a.ToPayoutDate, b.ToPayoutDate), cmp.Compare(a.Currency, b.Currency))
+	})
+	r.Summary.AmountsMoved = make([]PreviewAmount, 0, len(p.moved))
+	for _, c := range slices.Sorted(maps.Keys(p.moved)) {
+		r.Summary.AmountsMoved = append(r.Summary.AmountsMoved, *p.moved[c])
+	}
+	r.Warnings = p.warnings(&r)
+	return &r
+}
+
+// walk finds the batches of captures that come roughly in the order of time.
+type walk struct {
+	line     *Timeline
+	from, to Instant // a part of one sales day
+	last     Batch
+}
+
+func (w *walk) batch(i Instant) Batch {
+	if i < w.from || i >= w.to {
+		d := w.line.SalesDay(i)
+		w.from, w.to, w.last = i, w.line.End(d), Batch{d, w.line.PayoutDate(d)}
+	}
+	return w.last
+}

@@ -1,0 +1,197 @@
+package tollgate
+
+import (
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// PrefixExport begins the identifier of an export.
+const PrefixExport = "exp_"
+
+// The event types of exports; canceling one is only audited.
+const (
+	ExportCreated     EventType = "export.created"
+	ExportSucceeded   EventType = "export.succeeded"
+	ExportFailedEvent EventType = "export.failed"
+)
+
+// Dataset is what an export holds.
+type Dataset string
+
+// The datasets of interface §10. Rows of payouts are their transactions.
+const (
+	DatasetTransactions Dataset = "transactions"
+	DatasetPayments     Dataset = "payments"
+	DatasetTickets      Dataset = "tickets"
+	DatasetEvents       Dataset = "events"
+	DatasetPayouts      Dataset = "payouts"
+	DatasetAudit        Dataset = "audit"
+)
+
+// Datasets lists them.
+var Datasets = []string{
+	string(DatasetTransactions), string(DatasetPayments), string(DatasetTickets), string(DatasetEvents), string(DatasetPayouts), string(DatasetAudit),
+}
+
+// Statuses of payments and payouts, for filters and for the indexes: a
+// payment's authorization has its status, which no other transaction can have.
+var (
+	PaymentStatuses = []string{
+		string(RequiresReview), string(Authorized), string(PartiallyCaptured), string(Captured), string(Declined), string(Canceled), string(Expired),
+	}
+	PayoutStatuses = []string{string(Pending), string(InTransit), string(Paid), string(Failed)}
+)
+
+// The formats of a file: RFC 4180 and one JSON object a line.
+const (
+	FormatCSV    = "csv"
+	FormatNDJSON = "ndjson"
+)
+
+// ExportStatus is a state of an export.
+type ExportStatus string
+
+// The states; nobody is at work any more in the last four.
+const (
+	ExportPending  ExportStatus = "pending"
+	ExportRunning  ExportStatus = "running"
+	ExportDone     ExportStatus = "succeeded"
+	ExportFailed   ExportStatus = "failed"
+	ExportCanceled ExportStatus = "canceled"
+	ExportExpired  ExportStatus = "expired"
+)
+
+// ExportLifetime is how long a file is kept (interface §10).
+const ExportLifetime = 7 * 24 * time.Hour
+
+// Export is a file that is being made of a dataset, and the JSON of it.
+type Export struct {
+	Object     string            `json:"object"` // "export"
+	ID         string            `json:"id"`
+	CreatedAt  Instant           `json:"created_at"`
+	Dataset    Dataset           `json:"dataset"`
+	Format     string            `json:"format"`
+	Filters    map[string]string `json:"filters"`
+	Status     ExportStatus      `json:"status"`
+	Progress   ExportProgress    `json:"progress"`
+	Preview    []jsontext.Value  `json:"preview"` // the first rows, as the API answers them
+	Result     *ExportResult     `json:"result"`
+	Error      *ExportError      `json:"error"`
+	StartedAt  Instant           `json:"started_at"`
+	FinishedAt Instant           `json:"finished_at"`
+}
+
+// ExportProgress counts rows. The total is how many there may be at most, and
+// exact in the end: what the filters left out on the way is taken off.
+type ExportProgress struct {
+	RowsDone  int64  `json:"rows_done"`
+	RowsTotal *int64 `json:"rows_total"` // null in the answer that makes the export
+}
+
+// ExportResult is the file that was made.
+type ExportResult struct {
+	URL       string  `json:"url"`
+	Rows      int64   `json:"rows"`
+	Bytes     int64   `json:"bytes"`
+	SHA256    string  `json:"sha256"` // of the file, in hex
+	ExpiresAt Instant `json:"expires_at"`
+}
+
+// ExportError is why an export failed.
+type ExportError struct {
+	Code    Code   `json:"code"`
+	Message string `json:"message"`
+}
+
+// Ended reports whether nobody is at work on an export any more.
+func (s ExportStatus) Ended() bool { return s != ExportPending && s != ExportRunning }
+
+// At is the export as it stands at a moment: its file expires by itself.
+func (e Export) At(now Instant) Export {
+	if e.Status == ExportDone && now >= e.Result.ExpiresAt {
+		e.Status = ExportExpired
+	}
+	return e
+}
+
+// ExportEventData is the data of every export.* event.
+type ExportEventData struct {
+	ExportID  string       `json:"export_id"`
+	Dataset   Dataset      `json:"dataset"`
+	Format    string       `json:"format"`
+	Status    ExportStatus `json:"status"`
+	Rows      *int64       `json:"rows"` // these four of export.succeeded, else null
+	Bytes     *int64       `json:"bytes"`
+	SHA256    *string      `json:"sha256"`
+	ExpiresAt Instant      `json:"expires_at"`
+	Error     *ExportError `json:"error"` // of export.failed
+}
+
+// EventData describes the export as it is.
+func (e Export) EventData() ExportEventData {
+	d := ExportEventData{ExportID: e.ID, Dataset: e.Dataset, Format: e.Format, Status: e.Status, Error: e.Error}
+	if r := e.Result; r != nil {
+		d.Rows, d.Bytes, d.SHA256, d.ExpiresAt = &r.Rows, &r.Bytes, &r.SHA256, r.ExpiresAt
+	}
+	return d
+}
+
+// ExportFilter selects the rows of an export; empty members select all. It is
+// stored with the job: who may see what was decided when it was made.
+type ExportFilter struct {
+	Accounts      []string `json:"accounts,omitempty"` // those of the grant, or the one of them that was named
+	Statuses      []string `json:"statuses,omitempty"`
+	Types         []string `json:"types,omitempty"` // of transactions or audit entries, patterns of events
+	PaymentID     string   `json:"payment_id,omitempty"`
+	PayoutID      string   `json:"payout_id,omitempty"`
+	ObjectID      string   `json:"object_id,omitempty"`
+	Payee         string   `json:"payee,omitempty"`
+	Currency      string   `json:"currency,omitempty"`
+	Reference     string   `json:"reference,omitempty"`
+	Outcome       string   `json:"outcome,omitempty"`
+	CreatedAfter  Instant  `json:"created_after,omitempty"`  // strictly later
+	CreatedBefore Instant  `json:"created_before,omitempty"` // strictly earlier
+}
+
+// Within reports whether a moment is between the filter's times.
+func (f *ExportFilter) Within(at Instant) bool {
+	return (f.CreatedAfter == 0 || at > f.CreatedAfter) && (f.CreatedBefore == 0 || at < f.CreatedBefore)
+}
+
+// one reports whether a value is the wanted one, if one is wanted.
+func one(want, have string) bool { return want == "" || want == have }
+
+func among(want []string, have string) bool { return len(want) == 0 || slices.Contains(want, have) }
+
+func given(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// Transaction reports whether a transaction is selected.
+func (f *ExportFilter) Transaction(t *Transaction) bool {
+	return among(f.Accounts, t.MerchantAccountID) && among(f.Statuses, t.Status) && among(f.Types, string(t.Type)) &&
+		one(f.PaymentID, given(t.PaymentID)) && one(f.PayoutID, given(t.PayoutID)) && one(f.Payee, given(t.Payee)) &&
+		one(f.Reference, given(t.Reference)) && one(f.Currency, string(t.Currency)) && f.Within(t.CreatedAt)
+}
+
+// Payment reports whether a payment is selected.
+func (f *ExportFilter) Payment(p *Payment) bool {
+	return among(f.Accounts, p.MerchantAccountID) && among(f.Statuses, string(p.Status)) && one(f.PaymentID, p.ID) &&
+		one(f.Payee, p.Payee) && one(f.Reference, given(p.Reference)) && one(f.Currency, string(p.Currency)) && f.Within(p.CreatedAt)
+}
+
+// Ticket reports whether a ticket is selected.
+func (f *ExportFilter) Ticket(t *Ticket) bool {
+	return among(f.Accounts, t.MerchantAccountID) && one(f.PaymentID, t.PaymentID) && one(f.Payee, t.Payee) &&
+		one(f.Currency, string(t.Currency)) && f.Within(t.CreatedAt)
+}
+
+// Entry reports whether an audit entry is selected.
+func (f *ExportFilter) Entry(e *AuditEntry) bool {
+	return among(f.Types, e.Type) && one(f.Outcome, e.Outcome) && f.Within(e.Time)
+}

@@ -1,0 +1,141 @@
+package tollgate_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate"
+)
+
+// csvOf is a file of rows, header included.
+func csvOf(t testing.TB, d tollgate.Dataset, rows ...tollgate.ExportRow) []byte {
+	t.Helper()
+	e := tollgate.Export{Dataset: d, Format: tollgate.FormatCSV}
+	file := e.AppendHeader(nil)
+	for _, r := range rows {
+		var err error
+		if file, err = e.AppendRow(file, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return file
+}
+
+// cell is a field of a file's first row, as a reader of CSV finds it.
+func cell(t testing.TB, file []byte, column string) string {
+	t.Helper()
+	records, err := csv.NewReader(bytes.NewReader(file)).ReadAll()
+	if err != nil || len(records) != 2 {
+		t.Fatalf("%d records, %v in %q", len(records), err, file)
+	}
+	return records[1][slices.Index(records[0], column)]
+}
+
+func referenced(text string) tollgate.ExportRow {
+	return tollgate.ExportRow{Transaction: &tollgate.Transaction{
+		ID: "txn_1", Amount: tollgate.Money{Minor: 1000, Currency: "EUR"}, Currency: "EUR", Reference: &text,
+	}}
+}
+
+func TestGuardedCells(t *testing.T) {
+	for text, want := range map[string]string{
+		"order-1": "order-1", "": "", "'tis": "'tis", "''": "''", "a=b": "a=b", "{\"a\":1}": "{\"a\":1}", "ü": "ü", "日本": "日本", "😀": "😀", "1-1": "1-1",
+		"=1+1": "'=1+1", "+49": "'+49", "-1": "'-1", "@handle": "'@handle", "=": "'=", "\t=1": "'\t=1", "\rx": "'\rx", "\nx": "'\nx",
+		"'=1": "''=1", "''=1": "'''=1", " =1": "' =1", "\u00a0=1": "'\u00a0=1", "\u200b=1": "'\u200b=1", "\ufeff@a": "'\ufeff@a",
+		"＝1": "'＝1", "＋1": "'＋1", "－1": "'－1", "＠a": "'＠a", "﹦1": "'﹦1", "−1": "'−1", "=cmd|' /C calc'!A0": "'=cmd|' /C calc'!A0",
+		"a,b": "a,b", `say "hi"`: `say "hi"`, "one\ntwo": "one\ntwo", " edge ": " edge ",
+	} {
+		if got := cell(t, csvOf(t, tollgate.DatasetTransactions, referenced(text)), "reference"); got != strings.ReplaceAll(want, "\r\n", "\n") {
+			t.Errorf("%q is %q, not %q", text, got, want)
+		}
+	}
+	// Amounts are not text.
+	row := referenced("x")
+	row.Transaction.Amount.Minor = -1
+	if got := cell(t, csvOf(t, tollgate.DatasetTransactions, row), "amount"); got != "-0.01" {
+		t.Errorf("an amount is %q", got)
+	}
+}
+
+// Whatever the text, a reader of CSV finds it again, no spreadsheet takes it
+// for a formula, and without the guard it is what it was.
+func FuzzGuardedCells(f *testing.F) {
+	for _, text := range []string{"", "=1+1", "'=1", "a,b", "\"", "\r\n", " -", "\u2028@", "＝", "\xff=", "\ufeff=", "''+"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		file := csvOf(t, tollgate.DatasetTransactions, referenced(text))
+		got := cell(t, file, "reference")
+		normal := strings.ReplaceAll(text, "\r\n", "\n") // as readers do within quotes
+		if got != normal && got != "'"+normal {
+			t.Fatalf("%q is %q", text, got)
+		}
+		trimmed := strings.TrimLeftFunc(got, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
+		if first, _ := utf8.DecodeRuneInString(trimmed); strings.ContainsRune("=+-@＝＋－＠", first) {
+			t.Fatalf("%q stays a formula: %q", text, got)
+		}
+		if !bytes.HasSuffix(file, []byte("\r\n")) {
+			t.Fatalf("%q does not end its line", file)
+		}
+	})
+}
+
+// Metadata as large as it can be, in every script, in one cell; JSON on one
+// line.
+func TestHugeMetadata(t *testing.T) {
+	metadata := tollgate.Metadata{}
+	for i := range 50 {
+		metadata[strings.Repeat(string(rune('a'+i%26)), 1+i%40)+string(rune('A'+i))] = strings.Repeat([]string{"é", "日", "😀", `"`, `\`, ","}[i%6], 500)
+	}
+	description := "=SUM(A1:A9)\u2028next"
+	p := &tollgate.Payment{
+		Object: "payment", ID: "pay_1", TicketID: "tkt_1", Amount: tollgate.Money{Minor: 99, Currency: "JPY"}, Currency: "JPY", Payee: "@shop",
+		Metadata: metadata, Description: &description,
+	}
+	row := tollgate.ExportRow{Payment: p}
+	file := csvOf(t, tollgate.DatasetPayments, row)
+	var back tollgate.Metadata
+	if err := json.Unmarshal([]byte(cell(t, file, "metadata")), &back); err != nil || len(back) != 50 {
+		t.Fatal(err, len(back))
+	}
+	for key, value := range metadata {
+		if back[key] != value {
+			t.Errorf("%s is %q", key, back[key])
+		}
+	}
+	if got := cell(t, file, "description"); got != "'"+description {
+		t.Errorf("the description is %q", got)
+	}
+	e := tollgate.Export{Dataset: tollgate.DatasetPayments, Format: tollgate.FormatNDJSON}
+	line, err := e.AppendRow(e.AppendHeader(nil), row)
+	if err != nil || bytes.Count(line, []byte("\n")) != 1 || line[len(line)-1] != '\n' {
+		t.Errorf("%v: %d lines", err, bytes.Count(line, []byte("\n")))
+	}
+	want, err := json.Marshal(p, json.Deterministic(true))
+	if err != nil || string(want)+"\n" != string(line) {
+		t.Errorf("%v: not as the API answers it: %.200s", err, line)
+	}
+}
+
+// Each dataset has one cell for each of its columns.
+func TestColumns(t *testing.T) {
+	for d, row := range map[tollgate.Dataset]tollgate.ExportRow{
+		tollgate.DatasetTransactions: {Transaction: &tollgate.Transaction{}},
+		tollgate.DatasetPayouts:      {Transaction: &tollgate.Transaction{}},
+		tollgate.DatasetPayments:     {Payment: &tollgate.Payment{}},
+		tollgate.DatasetTickets:      {Ticket: &tollgate.Ticket{}},
+		tollgate.DatasetEvents:       {Event: []byte(`{"id":"evt_1","data":{"a":"b"}}`)},
+		tollgate.DatasetAudit:        {Entry: []byte(`{"id":"aud_1"}`)},
+	} {
+		if got := cell(t, csvOf(t, d, row), d.Columns()[0]); strings.ContainsAny(got, ",\"") { // else the reader has complained
+			t.Errorf("%s: %q", d, got)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package handlers_test
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+// directExports carries out what a worker does with exports, in the directives
+// of a conversation:
+//
+//	! exports       makes the files of those that wait
+//	! take-exports  begins them, and is not heard of again
+//	! fail-exports  gives them up
+func (p *player) directExports(words []string) error {
+	switch words[0] {
+	case "exports":
+		return p.exports()
+	case "take-exports":
+		return p.eachExport(func(*rediskv.ExportJob) error { return nil })
+	case "fail-exports":
+		return p.eachExport(func(j *rediskv.ExportJob) error {
+			return p.store.FailExport(p.t.Context(), j, tollgate.ExportError{Code: tollgate.CodeInternal, Message: "It broke off too often."})
+		})
+	}
+	return fmt.Errorf("there is no such directive")
+}
+
+// exports makes the files of all exports that wait, those that a worker was
+// not heard of again with, too.
+func (w *world) exports() error {
+	return w.eachExport(func(j *rediskv.ExportJob) error {
+		ctx := w.t.Context()
+		chunk := j.AppendHeader(nil)
+		for {
+			rows, err := w.store.ExportRows(ctx, j)
+			if err != nil {
+				return err
+			}
+			for _, r := range rows {
+				if r.Selected {
+					if chunk, err = j.AppendRow(chunk, r.ExportRow); err != nil {
+						return err
+					}
+				}
+				if err := j.Pass(r); err != nil {
+					return err
+				}
+			}
+			if err := w.store.AppendExport(ctx, j, chunk); err != nil {
+				return err
+			}
+			if len(rows) == 0 {
+				return w.store.FinishExport(ctx, j)
+			}
+			chunk = nil
+		}
+	})
+}
+
+func (w *world) eachExport(do func(*rediskv.ExportJob) error) error {
+	taken := map[string]bool{}
+	for partition := range w.store.Partitions() {
+		for {
+			j, err := w.store.NextExport(w.t.Context(), partition, "test", time.Millisecond)
+			if err != nil || j == nil || taken[j.ID] {
+				if err != nil {
+					return err
+				}
+				break
+			}
+			taken[j.ID] = true
+			if err := do(j); err != nil && !errors.Is(err, rediskv.ErrExportLost) {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package handlers
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+// createExport stores a job that makes a file of everything that is committed
+// by now (interface §10). What the grant covers now is what the file has.
+func (s *Server) createExport(c *call, r exportRequest) (*answer, error) {
+	idem, err := c.idempotency(c.org, "exports.create", r)
+	if err != nil {
+		return nil, err
+	}
+	filter, err := r.filter(c)
+	if err != nil {
+		return s.orRepeated(c, idem, err)
+	}
+	e := tollgate.Export{
+		Object: "export", ID: s.store.Mint(tollgate.PrefixExport), CreatedAt: tollgate.At(s.clock()), Dataset: r.Dataset, Format: r.Format,
+		Filters: r.Filters, Status: tollgate.ExportPending,
+	}
+	reply, err := accepted("/v1/exports/"+e.ID, e)
+	if err != nil {
+		return nil, err
+	}
+	var key *rediskv.Idempotency
+	if idem.Key != "" {
+		key = &idem
+	}
+	result, err := s.store.CreateExport(c.ctx, c.caller(reply.Status), key, e, filter, reply)
+	if err != nil {
+		return s.orRepeated(c, idem, err)
+	}
+	return stored(result), nil
+}
+
+// export reads the export that a path names. To a grant that does not cover
+// all that is in it, it is not there.
+func (s *Server) export(c *call, status int) (*tollgate.Export, error) {
+	e, filter, err := s.store.Export(c.ctx, c.caller(status), c.pathID())
+	if err != nil {
+		return nil, err
+	}
+	covered := len(c.grant.MerchantAccountIDs) == 0
+	if !covered && len(filter.Accounts) > 0 {
+		covered = !slices.ContainsFunc(filter.Accounts, func(id string) bool { return !c.grant.Covers(id) })
+	}
+	if !covered {
+		return nil, notFound()
+	}
+	if e.Result != nil {
+		e.Result.URL = s.issuer.Name + "/v1/exports/" + e.ID + "/file"
+	}
+	return e, nil
+}
+
+func (s *Server) readExport(c *call) (*answer, error) {
+	e, err := s.export(c, http.StatusOK)
+	if err != nil {
+		return nil, err
+	}
+	a, err := object(e)
+	if err == nil && !e.Status.Ended() {
+		a.retryAfter = "1"
+	}
+	return a, err
+}
+
+// cancelExport ends an export before it is done. Canceling it again changes
+// nothing, so it needs no Idempotency-Key.
+func (s *Server) cancelExport(c *call) (*answer, error) {
+	for range maxConflicts {
+		e, err := s.export(c, http.StatusOK)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case e.Status == tollgate.ExportCanceled:
+			return object(e)
+		case e.Status.Ended():
+			return nil, exportStateInvalid("An export that is %s cannot be canceled.", e.Status)
+		}
+		e.Status, e.FinishedAt = tollgate.ExportCanceled, tollgate.At(s.clock())
+		err = s.store.CancelExport(c.ctx, c.caller(http.StatusOK), *e)
+		if err == nil {
+			return object(e)
+		}
+		if !errors.Is(err, rediskv.ErrConflict) { // it has ended between the two
+			return nil, err
+		}
+	}
+	return nil, busy()
+}

@@ -1,0 +1,75 @@
+package handlers
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"tollgate"
+)
+
+// maxAdvance is how far one request moves the sandbox's clock.
+const maxAdvance = 400 * 24 * time.Hour
+
+// AdvanceFunc moves the sandbox's clock forwards and returns what it says then.
+type AdvanceFunc func(ctx context.Context, by time.Duration) (time.Time, error)
+
+// clockAnswer is the sandbox's clock. RealTime is what tokens, assertions and
+// the timestamps of webhooks go by.
+type clockAnswer struct {
+	Object   string           `json:"object"` // "sandbox_clock"
+	Now      tollgate.Instant `json:"now"`
+	RealTime tollgate.Instant `json:"real_time"`
+}
+
+// clockRequest is how far to move the clock, or to where.
+type clockRequest struct {
+	advance time.Duration
+	to      tollgate.Instant
+}
+
+func readClockRequest(f *fields) clockRequest {
+	var r clockRequest
+	text, ok := f.text("advance", false)
+	r.to = f.instant("to", false)
+	switch {
+	case f.has("advance") && f.has("to"):
+		f.faults.add(tollgate.Invalid("to", "The clock is moved either by advance or to an instant."))
+	case ok:
+		var err error
+		if r.advance, err = time.ParseDuration(text); err != nil || r.advance < time.Millisecond || r.advance > maxAdvance {
+			f.faults.add(tollgate.Invalid("advance", "advance is a duration such as 26h or 90m, from a millisecond to 400 days; the clock goes forwards only."))
+		}
+	case !f.has("advance") && !f.has("to"):
+		f.faults.add(&tollgate.Error{Code: tollgate.CodeParameterMissing, Param: "advance", Message: "advance is needed, or to."})
+	}
+	return r
+}
+
+func (s *Server) readClock(*call) (*answer, error) {
+	return object(clockAnswer{"sandbox_clock", tollgate.At(s.clock()), tollgate.At(s.wall())})
+}
+
+// moveClock lets time pass in the sandbox: what is due by then is done by the
+// worker, as always.
+func (s *Server) moveClock(c *call, r clockRequest) (*answer, error) {
+	by := r.advance
+	if r.to != 0 {
+		by = r.to.Time().Sub(s.clock())
+		if by <= 0 || by > maxAdvance {
+			return nil, tollgate.Invalid("to", "to is later than the clock, which says %s, by at most 400 days.", tollgate.At(s.clock()))
+		}
+	}
+	err := s.store.Audit(c.ctx, c.caller(http.StatusOK), tollgate.AuditEntry{
+		Type: "sandbox.advance", Outcome: "succeeded", Reason: by.String(), Target: tollgate.AuditTarget{Type: "organization", ID: c.org},
+	})
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.advance(c.ctx, by)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox clock: %w", err)
+	}
+	return object(clockAnswer{"sandbox_clock", tollgate.At(now), tollgate.At(s.wall())})
+}

@@ -1,0 +1,235 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+const (
+	// batchesPerChunk bounds what is looked at between two appends, which renew
+	// the hold of an export: few rows may be among many.
+	batchesPerChunk = 16
+	// exportTries is how often work on an export may break off without having
+	// written anything.
+	exportTries = 5
+)
+
+// exports makes the files of exports, a few at the same time. It looks at one
+// partition after the other and goes on behind the one where it found
+// something, so that organizations have their turn.
+type exports struct {
+	Config
+	consumer string
+	metrics  *metrics
+	slots    chan struct{}
+	next     int // partition to look at
+	looked   progress
+}
+
+func newExports(c Config, consumer string, m *metrics) *exports {
+	return &exports{Config: c, consumer: consumer, metrics: m, slots: make(chan struct{}, c.Exports)}
+}
+
+// run works until ctx ends. What is then in work is left as it is: whoever
+// takes it over goes on behind the last chunk.
+func (x *exports) run(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	idle := 0 // partitions in a row without anything to do
+	pause := time.Duration(0)
+	for {
+		x.looked.resting.Store(pause == 0) // an export takes the time that it takes
+		select {
+		case <-ctx.Done():
+			return
+		case x.slots <- struct{}{}:
+		}
+		j, err := x.Store.NextExport(ctx, x.next, x.consumer, x.ExportLease)
+		x.next = (x.next + 1) % x.Store.Partitions()
+		if j != nil {
+			idle, pause = 0, 0
+			x.looked.made(x.Wall())
+			running.Go(func() {
+				defer func() { <-x.slots }()
+				x.export(ctx, j)
+			})
+			continue
+		}
+		<-x.slots
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			if pause == 0 {
+				x.Log.Warn("looking for exports fails and goes on", "error", err)
+			}
+			pause = min(max(2*pause, shortPause), longPause)
+			x.looked.resting.Store(false)
+			wait(ctx, pause)
+			continue
+		}
+		pause = 0
+		if idle++; idle >= x.Store.Partitions() {
+			idle = 0
+			x.looked.made(x.Wall())
+			wait(ctx, x.Interval)
+		}
+	}
+}
+
+func (x *exports) ready() error {
+	if !x.looked.fresh(x.Wall(), max(staleAfter*x.Interval, 5*rediskv.OperationTimeout)) {
+		return errors.New("exports: looking for them makes no progress")
+	}
+	return nil
+}
+
+// export carries an export to its end, or to where another worker has to go
+// on. After an error it begins again behind the last chunk: at once as often
+// as it takes when Redis was away, exportTries times otherwise.
+func (x *exports) export(ctx context.Context, j *rediskv.ExportJob) {
+	x.metrics.exporting.Inc()
+	defer x.metrics.exporting.Dec()
+	x.Log.Info("export begun", "export", j.ID, "dataset", j.Dataset, "organization", j.Organization, "try", j.Tries)
+	var pause time.Duration
+	for {
+		err := x.attempt(ctx, j)
+		switch {
+		case err == nil, errors.Is(err, rediskv.ErrExportLost), ctx.Err() != nil:
+			x.ended(j, err)
+			return
+		}
+		away := codeOf(err) == tollgate.CodeStoreUnavailable
+		x.Log.Warn("an export broke off", "export", j.ID, "try", j.Tries, "error", err)
+		pause = min(max(2*pause, shortPause), longPause)
+		wait(ctx, pause)
+		for err := x.Store.BeginExport(ctx, j, !away); err != nil; err = x.Store.BeginExport(ctx, j, false) {
+			if errors.Is(err, rediskv.ErrExportLost) || ctx.Err() != nil {
+				x.ended(j, rediskv.ErrExportLost)
+				return
+			}
+			pause = min(2*pause, longPause)
+			wait(ctx, pause)
+		}
+	}
+}
+
+func codeOf(err error) tollgate.Code {
+	if e, ok := errors.AsType[*tollgate.Error](err); ok {
+		return e.Code
+	}
+	return tollgate.CodeInternal
+}
+
+func (x *exports) ended(j *rediskv.ExportJob, err error) {
+	outcome := "done"
+	if err != nil {
+		outcome = "left" // canceled, another worker's, or for another worker
+	}
+	x.metrics.exports.WithLabelValues(outcome).Inc()
+	x.Log.Info("export "+outcome, "export", j.ID, "organization", j.Organization)
+}
+
+// batch is what was read at once.
+type batch struct {
+	rows []rediskv.ExportedRow
+	err  error
+}
+
+// read reads ahead, one batch while the one before is written; the last one is
+// empty, or has an error.
+func (x *exports) read(ctx context.Context, j *rediskv.ExportJob, batches chan<- batch) {
+	defer close(batches)
+	for more := true; more; {
+		var b batch
+		b.err = guarded(func() (err error) {
+			b.rows, err = x.Store.ExportRows(ctx, j)
+			return err
+		})
+		more = b.err == nil && len(b.rows) > 0
+		select {
+		case batches <- b:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// guarded turns a panic into an error like any other, so that one export takes
+// no worker down.
+func guarded(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return do()
+}
+
+// attempt goes on with an export to its end.
+func (x *exports) attempt(ctx context.Context, j *rediskv.ExportJob) error {
+	if j.Tries > exportTries {
+		return x.Store.FailExport(ctx, j, tollgate.ExportError{
+			Code: tollgate.CodeInternal, Message: "The export broke off too often. Make a new one; if that fails, too, ask for help with its id.",
+		})
+	}
+	reading, stop := context.WithCancel(ctx)
+	batches := make(chan batch, 1)
+	go x.read(reading, j, batches)
+	err := guarded(func() error { return x.write(ctx, j, batches) })
+	stop()
+	for range batches { // it has ended: the job is this goroutine's alone again
+	}
+	return err
+}
+
+// write appends what is read to the file.
+func (x *exports) write(ctx context.Context, j *rediskv.ExportJob, batches <-chan batch) (err error) {
+	var chunk []byte
+	if j.Fresh() {
+		chunk = j.AppendHeader(chunk)
+	}
+	since := 0 // batches since something was appended
+	appended := func() error {
+		err := x.Store.AppendExport(ctx, j, chunk)
+		chunk, since = chunk[:0], 0
+		return err
+	}
+	for b := range batches {
+		if b.err != nil {
+			return b.err
+		}
+		x.metrics.exported.Add(float64(len(b.rows)))
+		for _, r := range b.rows {
+			if r.Selected {
+				if chunk, err = j.AppendRow(chunk, r.ExportRow); err != nil {
+					return err
+				}
+			}
+			if err := j.Pass(r); err != nil {
+				return err
+			}
+			if len(chunk) >= x.ExportChunk {
+				if err := appended(); err != nil {
+					return err
+				}
+			}
+		}
+		if since++; since == batchesPerChunk || len(b.rows) == 0 {
+			if err := appended(); err != nil {
+				return err
+			}
+		}
+		if len(b.rows) == 0 {
+			return x.Store.FinishExport(ctx, j)
+		}
+	}
+	return context.Cause(ctx) // reading ends early only with it
+}

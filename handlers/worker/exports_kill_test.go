@@ -1,0 +1,435 @@
+package worker_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate"
+	"tollgate/handlers/worker"
+	"tollgate/rediskv"
+	"tollgate/rediskv/redistest"
+)
+
+// exportChildVariable makes the test binary a worker that makes exports in very
+// small steps.
+const exportChildVariable = "TOLLGATE_TEST_EXPORT_WORKER"
+
+// TestExportChildWorks is the worker that TestExportWorkerKilled starts and
+// kills.
+func TestExportChildWorks(t *testing.T) {
+	address := os.Getenv(exportChildVariable)
+	if address == "" {
+		return
+	}
+	store, err := rediskv.Open(t.Context(), rediskv.Options{URL: address, Clock: time.Now, Entropy: rand.Reader})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorker(t, worker.Config{Store: store, Clock: time.Now, Interval: 20 * time.Millisecond, ExportLease: 300 * time.Millisecond, ExportChunk: 700})
+	go func() {
+		_, _ = os.Stdin.Read(make([]byte, 1)) // the parent's end closes the pipe, also when the parent was killed
+		os.Exit(0)
+	}()
+	w.Run(t.Context())
+}
+
+func exportChild(t *testing.T, address string) (kill func()) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestExportChildWorks$")
+	cmd.Env = append(os.Environ(), exportChildVariable+"="+address)
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill = sync.OnceFunc(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // killed
+	})
+	t.Cleanup(kill)
+	return kill
+}
+
+// Workers are killed at seven points of an export; each goes on where the one
+// before was. The file is, byte for byte, that of an export nobody disturbed.
+func TestExportWorkerKilled(t *testing.T) {
+	if redistest.Kind(t) == redistest.Miniredis {
+		t.Skip("processes of their own need a server of its own")
+	}
+	server := redistest.Fresh(t)
+	s := newShop(t, server.URL)
+	const payments = 1500
+	var writers sync.WaitGroup
+	for range 4 {
+		writers.Go(func() {
+			for range payments / 4 {
+				s.pay(t, 1000)
+			}
+		})
+	}
+	writers.Wait()
+	undisturbed := s.export(t, tollgate.DatasetPayments, tollgate.FormatCSV, tollgate.ExportFilter{})
+	stop := s.works(t, worker.Config{})
+	want := s.file(t, s.finished(t, undisturbed))
+	stop()
+
+	id := s.export(t, tollgate.DatasetPayments, tollgate.FormatCSV, tollgate.ExportFilter{})
+	const kills = 7
+	var killed []int64
+	for i := range int64(kills) {
+		kill := exportChild(t, server.URL)
+		until(t, "progress", func() bool { return s.readExport(t, id).Progress.RowsDone > (i+1)*payments/(kills+2) })
+		kill()
+		killed = append(killed, s.readExport(t, id).Progress.RowsDone)
+	}
+	if e := s.readExport(t, id); e.Status != tollgate.ExportRunning {
+		t.Fatalf("it is %s before the last worker came: %v", e.Status, killed)
+	}
+	exportChild(t, server.URL)
+	if got := s.file(t, s.finished(t, id)); !bytes.Equal(got, want) {
+		t.Errorf("killed at rows %v: %d bytes, undisturbed %d", killed, len(got), len(want))
+	}
+	t.Logf("killed at rows %v of %d", killed, payments)
+}
+
+// A worker that was thought dead and comes back appends nothing: what it had
+// read is another's.
+func TestExportFencing(t *testing.T) {
+	s := newShop(t, redistest.URL(t))
+	for range 30 {
+		s.pay(t, 1000)
+	}
+	id := s.export(t, tollgate.DatasetTransactions, tollgate.FormatNDJSON, tollgate.ExportFilter{})
+	next := func(consumer string) *rediskv.ExportJob {
+		t.Helper()
+		for p := range partitions {
+			j, err := s.NextExport(t.Context(), p, consumer, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if j != nil {
+				return j
+			}
+		}
+		t.Fatal("there is no export to take")
+		return nil
+	}
+	step := func(j *rediskv.ExportJob, most int) error {
+		t.Helper()
+		rows, err := s.ExportRows(t.Context(), j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var chunk []byte
+		for _, r := range rows[:min(most, len(rows))] {
+			if chunk, err = j.AppendRow(chunk, r.ExportRow); err != nil {
+				t.Fatal(err)
+			}
+			if err := j.Pass(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return s.AppendExport(t.Context(), j, chunk)
+	}
+	first := next("a")
+	if err := step(first, 10); err != nil {
+		t.Fatal(err)
+	}
+	second := next("b")
+	if err := step(first, 10); !errors.Is(err, rediskv.ErrExportLost) {
+		t.Errorf("the first worker appends after it was taken over: %v", err)
+	}
+	if err := s.FinishExport(t.Context(), first); !errors.Is(err, rediskv.ErrExportLost) {
+		t.Errorf("the first worker ends it: %v", err)
+	}
+	if err := step(second, 100); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.FinishExport(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(s.file(t, s.readExport(t, id))), join(s.listed(t, tollgate.DatasetTransactions)); got != want {
+		t.Errorf("the file has %d bytes, want %d", len(got), len(want))
+	}
+	for p := range partitions {
+		if j, err := s.NextExport(t.Context(), p, "c", 0); j != nil || err != nil {
+			t.Errorf("there is something to take after the end: %v, %v", j, err)
+		}
+	}
+}
+
+func join(lines []string) (text string) {
+	for _, l := range lines {
+		text += l + "\n"
+	}
+	return text
+}
+
+// Ten writers write while exports are made: each has every payment that was
+// acknowledged before it, none that was begun after it, and none twice.
+func TestExportCut(t *testing.T) {
+	s := newShop(t, redistest.URL(t))
+	s.works(t, worker.Config{ExportChunk: 20_000})
+	var mu sync.Mutex
+	paid := map[string]bool{}
+	stop := make(chan struct{})
+	var writers sync.WaitGroup
+	for range 10 {
+		writers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				id := s.pay(t, 1000)
+				mu.Lock()
+				paid[id] = true
+				mu.Unlock()
+				time.Sleep(10 * time.Millisecond) // load, not flood
+			}
+		})
+	}
+	type cut struct {
+		id     string
+		before []string
+		rows   map[string]bool
+	}
+	var cuts []*cut
+	for range 6 {
+		c := &cut{}
+		until(t, "payments", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			c.before = slices.Collect(maps.Keys(paid))
+			return len(c.before) > 30*len(cuts)
+		})
+		c.id = s.export(t, tollgate.DatasetPayments, tollgate.FormatCSV, tollgate.ExportFilter{})
+		cuts = append(cuts, c)
+		after := s.pay(t, 1000)
+		c.rows = ids(t, s.file(t, s.finished(t, c.id)))
+		for _, id := range c.before {
+			if !c.rows[id] {
+				t.Errorf("%s was paid before the export and is not in it", id)
+			}
+		}
+		if c.rows[after] {
+			t.Errorf("%s was paid after the export and is in it", after)
+		}
+	}
+	close(stop)
+	writers.Wait()
+	order := map[string]int{}
+	for i, id := range orderOf(t, s) {
+		order[id] = i
+	}
+	for _, c := range cuts {
+		last := 0
+		for id := range c.rows {
+			last = max(last, order[id])
+		}
+		if last+1 != len(c.rows) { // the first ones in the order of commit, without a gap
+			t.Errorf("%d rows, the last one is number %d", len(c.rows), last+1)
+		}
+	}
+}
+
+// ids are the first column of a file; one that is there twice fails the test.
+func ids(t *testing.T, file []byte) map[string]bool {
+	t.Helper()
+	records, err := csv.NewReader(bytes.NewReader(file)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, r := range records[1:] {
+		if found[r[0]] {
+			t.Errorf("%s is there twice", r[0])
+		}
+		found[r[0]] = true
+	}
+	return found
+}
+
+// orderOf are the payments in the order of commit.
+func orderOf(t *testing.T, s *shop) (ids []string) {
+	t.Helper()
+	q := rediskv.TransactionQuery{Limit: 100, Types: []tollgate.TransactionType{tollgate.TransactionAuthorization}}
+	for {
+		page, next, more, err := s.Transactions(t.Context(), s.caller, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range page {
+			ids = append(ids, *x.PaymentID)
+		}
+		if q.After = next; !more {
+			return ids
+		}
+	}
+}
+
+// While Redis is away an export waits; then it goes on by itself.
+func TestExportOutage(t *testing.T) {
+	server := redistest.Single(t)
+	s := newShop(t, server.URL)
+	for range 120 {
+		s.pay(t, 1000)
+	}
+	u, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wire := redistest.Proxy(t, u.Host)
+	u.Host = wire.Addr
+	id := s.export(t, tollgate.DatasetTickets, tollgate.FormatNDJSON, tollgate.ExportFilter{})
+	s.works(t, worker.Config{Store: open(t, u.String(), s.clock), ExportChunk: 1})
+	for i := range int64(3) {
+		until(t, "progress", func() bool { return s.readExport(t, id).Progress.RowsDone > 10*(i+1) })
+		wire.Refuse()
+		until(t, "a standstill", func() bool {
+			before := s.readExport(t, id).Progress.RowsDone
+			time.Sleep(20 * time.Millisecond)
+			return s.readExport(t, id).Progress.RowsDone == before
+		})
+		wire.Accept()
+	}
+	if got, want := string(s.file(t, s.finished(t, id))), join(s.listed(t, tollgate.DatasetTickets)); got != want {
+		t.Errorf("the file has %d bytes, want %d", len(got), len(want))
+	}
+}
+
+// An export that cannot be made fails after some tries and holds up no other.
+func TestExportPoisoned(t *testing.T) {
+	server := redistest.Fresh(t)
+	s := newShop(t, server.URL)
+	s.pay(t, 1000)
+	poisoned := s.export(t, tollgate.DatasetTransactions, tollgate.FormatCSV, tollgate.ExportFilter{})
+	for p := range partitions {
+		_ = server.Command("HSET", fmt.Sprintf("{p%02d}:%s:%s", p, s.caller.Organization, poisoned), "cut", "nowhere")
+	}
+	s.works(t, worker.Config{Exports: 1})
+	e := s.finished(t, poisoned)
+	if e.Status != tollgate.ExportFailed || e.Error == nil || e.Error.Code != tollgate.CodeInternal {
+		t.Errorf("%+v, %+v", e, e.Error)
+	}
+	s.file(t, s.finished(t, s.export(t, tollgate.DatasetTransactions, tollgate.FormatCSV, tollgate.ExportFilter{})))
+	failed := s.exportEvents(t, tollgate.ExportFailedEvent)
+	if !slices.Equal(failed, []string{poisoned}) {
+		t.Errorf("export.failed: %v", failed)
+	}
+}
+
+// exportEvents are the exports of events of a type.
+func (s *shop) exportEvents(t testing.TB, kind tollgate.EventType) (ids []string) {
+	t.Helper()
+	page, _, _, err := s.Events(t.Context(), s.caller, rediskv.EventQuery{Types: tollgate.TypeFilter{string(kind)}, Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range page {
+		_, id, _ := bytes.Cut(e, []byte(`"export_id":"`))
+		id, _, _ = bytes.Cut(id, []byte(`"`))
+		ids = append(ids, string(id))
+	}
+	return ids
+}
+
+// Canceled while it is being made, an export is given up and leaves nothing of
+// its file.
+func TestExportCanceled(t *testing.T) {
+	server := redistest.Fresh(t)
+	s := newShop(t, server.URL)
+	for range 150 {
+		s.pay(t, 1000)
+	}
+	stop := s.works(t, worker.Config{ExportChunk: 1})
+	id := s.export(t, tollgate.DatasetTickets, tollgate.FormatCSV, tollgate.ExportFilter{})
+	until(t, "progress", func() bool { return s.readExport(t, id).Progress.RowsDone > 5 })
+	e := s.readExport(t, id)
+	e.Status, e.FinishedAt = tollgate.ExportCanceled, s.Now()
+	if err := s.CancelExport(t.Context(), s.caller, *e); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	after := s.readExport(t, id)
+	if after.Status != tollgate.ExportCanceled || after.Progress.RowsDone >= 150 {
+		t.Errorf("%+v", after)
+	}
+	if err := s.CancelExport(t.Context(), s.caller, *e); !errors.Is(err, rediskv.ErrConflict) {
+		t.Errorf("canceled twice: %v", err)
+	}
+	if _, err := s.ExportFile(t.Context(), s.caller.Organization, after); code(err) != string(tollgate.CodeExportExpired) {
+		t.Errorf("its file: %v", err)
+	}
+	for p := range partitions {
+		key := fmt.Sprintf("{p%02d}:%s:%s", p, s.caller.Organization, id)
+		for _, k := range []string{key + ":ends", key + ":c:0", key + ":c:5"} {
+			if err := server.Command("RENAME", k, k); err == nil { // refused for what is not there
+				t.Errorf("%s is left", k)
+			}
+		}
+	}
+	if got := s.exportEvents(t, "export.succeeded"); len(got) != 0 {
+		t.Errorf("export.succeeded: %v", got)
+	}
+}
+
+// code is the code of an error meant for a client, or its text.
+func code(err error) string {
+	if e, ok := errors.AsType[*tollgate.Error](err); ok {
+		return string(e.Code)
+	}
+	return fmt.Sprint(err)
+}
+
+// An organization with many exports holds up none in another partition.
+func TestExportsTakeTurns(t *testing.T) {
+	server := redistest.Fresh(t)
+	partition := func(s *shop) (found int) {
+		for p := range partitions {
+			key := fmt.Sprintf("{p%02d}:%s", p, s.caller.Organization)
+			if server.Command("RENAME", key, key) == nil { // refused for what is not there
+				return p
+			}
+		}
+		t.Fatal("an organization without a partition")
+		return 0
+	}
+	many, few := newShop(t, server.URL), newShop(t, server.URL)
+	for partition(few) <= partition(many) { // the worker comes to the many first
+		many, few = newShop(t, server.URL), newShop(t, server.URL)
+	}
+	for range 60 {
+		many.pay(t, 1000)
+	}
+	few.pay(t, 1000)
+	var ids []string
+	for range rediskv.MaxExports {
+		ids = append(ids, many.export(t, tollgate.DatasetTickets, tollgate.FormatCSV, tollgate.ExportFilter{}))
+	}
+	one := few.export(t, tollgate.DatasetTickets, tollgate.FormatCSV, tollgate.ExportFilter{})
+	many.works(t, worker.Config{Exports: 1, ExportChunk: 1})
+	few.file(t, few.finished(t, one))
+	waiting := 0
+	for _, id := range ids {
+		if !many.readExport(t, id).Status.Ended() {
+			waiting++
+		}
+	}
+	if waiting < len(ids)/2 {
+		t.Errorf("only %d of %d exports wait when the other organization has its own", waiting, len(ids))
+	}
+}

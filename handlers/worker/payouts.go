@@ -1,0 +1,128 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+const (
+	payoutLease   = 2 * time.Minute // how long the payout step may take before another worker asks it again
+	payoutTimeout = time.Minute
+	payoutAgain   = time.Minute // after a payout step that could not say what became of a payout
+	turn          = 50          // batches of one payout's captures, then the next payout has its turn
+)
+
+// PayFunc is the payout step: it has a payout paid and says what came of it. It
+// may be called more than once for a payout, even after it has paid it, and
+// must pay once: the payout's id is the idempotency key. An error is "not
+// known yet", and it is asked again.
+type PayFunc func(ctx context.Context, p tollgate.Payout) (tollgate.PayoutOutcome, error)
+
+// ledgerOnly is the payout step that moves no money: everything is paid.
+func ledgerOnly(context.Context, tollgate.Payout) (tollgate.PayoutOutcome, error) {
+	return tollgate.PayoutOutcome{}, nil
+}
+
+// makePayouts closes the sales days of one partition that are over, makes the
+// payouts that fall due by that, and carries on those that are under way. It
+// returns how many it has made or brought to an end, and goes on past what
+// fails.
+func (w *Worker) makePayouts(ctx context.Context, p int) (int, error) {
+	made, failed := w.each(ctx, p, w.Store.DueAccounts, func(d rediskv.Due) (int, bool, error) {
+		n, err := w.Store.CloseDays(ctx, d.Organization, d.ID)
+		w.metrics.payouts.WithLabelValues("created").Add(float64(n))
+		return n, false, err
+	})
+	ended, err := w.each(ctx, p, w.Store.DuePayouts, func(d rediskv.Due) (int, bool, error) { return w.carryOn(ctx, d) })
+	if failed != nil {
+		err = failed
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	return made + ended, err
+}
+
+// each does what is due in a partition, once each or for as long as do asks for
+// another turn. It goes on past what fails, and reports the first error.
+func (w *Worker) each(ctx context.Context, p int, due func(ctx context.Context, partition, limit int) ([]rediskv.Due, error),
+	do func(rediskv.Due) (count int, again bool, err error),
+) (count int, err error) {
+	done := map[rediskv.Due]bool{}
+	failures := 0
+	for progress := true; progress && ctx.Err() == nil; {
+		// What is done and still due stays at the head of the queue.
+		list, failed := due(ctx, p, w.Batch+len(done))
+		if failed != nil {
+			return count, fmt.Errorf("what is due in partition %d: %w", p, failed)
+		}
+		progress = false
+		for _, d := range list {
+			if done[d] || ctx.Err() != nil {
+				continue
+			}
+			progress = true
+			n, again, failed := do(d)
+			count += n
+			done[d] = !again
+			if failed == nil {
+				continue
+			}
+			done[d] = true
+			if failures++; err == nil {
+				err = fmt.Errorf("%s: %w", d.ID, failed)
+			}
+			if failures >= w.Batch {
+				return count, err
+			}
+		}
+	}
+	return count, err
+}
+
+// carryOn gives a payout a turn: its captures and fees become available, it is
+// paid, they become settled.
+func (w *Worker) carryOn(ctx context.Context, d rediskv.Due) (ended int, again bool, err error) {
+	for range turn {
+		more, err := w.Store.MovePayout(ctx, d.Organization, d.ID)
+		if err != nil {
+			return 0, false, err
+		}
+		if !more {
+			return w.pay(ctx, d)
+		}
+	}
+	return 0, true, nil
+}
+
+// pay asks the payout step, if it is its turn.
+func (w *Worker) pay(ctx context.Context, d rediskv.Due) (ended int, again bool, err error) {
+	p, err := w.Store.BeginPayout(ctx, d.Organization, d.ID, payoutLease)
+	if err != nil || p == nil {
+		return 0, false, err
+	}
+	asking, cancel := context.WithTimeout(ctx, payoutTimeout)
+	defer cancel()
+	outcome, err := w.Pay(asking, *p)
+	// What is known is written down also when ctx has ended.
+	recording := context.WithoutCancel(ctx)
+	if err != nil {
+		later := w.Store.DelayPayout(recording, d.Organization, d.ID, w.Store.Now().Add(payoutAgain))
+		return 0, false, errors.Join(fmt.Errorf("the payout step: %w", err), later)
+	}
+	if err := w.Store.EndPayout(recording, p, outcome); err != nil {
+		return 0, false, err
+	}
+	if outcome.Failure != "" {
+		w.metrics.payouts.WithLabelValues("failed").Inc()
+		w.Log.Warn("a payout failed", "payout", d.ID, "reason", outcome.Failure)
+		return 1, false, nil
+	}
+	w.metrics.payouts.WithLabelValues("paid").Inc()
+	return 1, true, nil
+}

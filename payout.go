@@ -1,0 +1,187 @@
+package tollgate
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
+)
+
+// PayoutStatus is a state of a payout and of its transaction (interface §3).
+type PayoutStatus string
+
+// The states. A payout that failed stays so; what it was to pay is paid by the
+// next one.
+const (
+	Pending   PayoutStatus = "pending"    // made; its captures become available
+	InTransit PayoutStatus = "in_transit" // the payout step has been asked to pay it
+	Paid      PayoutStatus = "paid"
+	Failed    PayoutStatus = "failed"
+)
+
+// Payout is what an account is paid in one currency on one date: captures less
+// their fees. It is a transaction to clients, and the payout_id of others.
+type Payout struct {
+	ID                string // the same for one account, currency and date, however often it is tried: an idempotency key
+	OrganizationID    string
+	MerchantAccountID string
+	Currency          Currency
+	Date              Date
+	Groups            []PayoutGroup
+	Status            PayoutStatus
+	FailureReason     string // of a failed one
+	CreatedAt         Instant
+	UpdatedAt         Instant
+}
+
+// PayoutGroup is all captures of an account and currency that had one payout
+// date when they were made. Once the sales day of that date is over it cannot
+// change any more, and it is in exactly one place: to be paid, or in a payout.
+type PayoutGroup struct {
+	Date           Date
+	Captures, Fees int64 // minor units
+	Count          int64 // of captures
+}
+
+// Payable is a group that is to be paid. Due is its date, or later when a
+// payout of it has failed.
+type Payable struct {
+	Due      Date
+	Currency Currency
+	PayoutGroup
+}
+
+// PayoutOutcome is what a payout step made of a payout.
+type PayoutOutcome struct {
+	Failure string // why it could not be paid, for people; empty: it is paid
+}
+
+// Captured is the sum of the payout's captures.
+func (p *Payout) Captured() Money { return p.sum(func(g PayoutGroup) int64 { return g.Captures }) }
+
+// Fees is the sum of the fees that are kept of it.
+func (p *Payout) Fees() Money { return p.sum(func(g PayoutGroup) int64 { return g.Fees }) }
+
+// Amount is what is paid. It is never negative.
+func (p *Payout) Amount() Money {
+	return p.sum(func(g PayoutGroup) int64 { return g.Captures - g.Fees })
+}
+
+// Count is how many captures it pays.
+func (p *Payout) Count() int64 {
+	return p.sum(func(g PayoutGroup) int64 { return g.Count }).Minor
+}
+
+func (p *Payout) sum(of func(PayoutGroup) int64) Money {
+	m := Money{Currency: p.Currency}
+	for _, g := range p.Groups {
+		m.Minor += of(g)
+	}
+	return m
+}
+
+// PayoutOf is the id of the payout of an account, currency and date: whoever
+// makes it, and however often, it is one.
+func PayoutOf(org, account string, c Currency, d Date) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{org, account, string(c), d.String()}, "/")))
+	var id ulid.ULID
+	if err := id.SetTime(ulid.Timestamp(d.Time())); err != nil {
+		panic(err) // for years beyond 10889
+	}
+	if err := id.SetEntropy(sum[:10]); err != nil {
+		panic(err) // for another length
+	}
+	return PrefixPayout + strings.ToLower(id.String())
+}
+
+// PayoutTransactionOf is the id of a payout's own transaction.
+func PayoutTransactionOf(payout string) string {
+	return PrefixTransaction + payout[len(PrefixPayout):]
+}
+
+// PlanPayouts says which payouts an account is due once the sales days up to
+// closed are over: one for each currency and date on which something is due,
+// of all that is due by then. Where fees eat up the captures there is none,
+// and what is due waits for the next. Each payout's groups are in the order of
+// their dates.
+func PlanPayouts(org, account string, payable []Payable, closed Date) (payouts []Payout) {
+	payable = slices.Clone(payable)
+	slices.SortFunc(payable, func(a, b Payable) int {
+		return cmp.Or(cmp.Compare(a.Currency, b.Currency), cmp.Compare(a.Due, b.Due), cmp.Compare(a.Date, b.Date))
+	})
+	next := Payout{}
+	for i, p := range payable {
+		if p.Due > closed {
+			continue
+		}
+		if p.Currency != next.Currency {
+			next = Payout{OrganizationID: org, MerchantAccountID: account, Currency: p.Currency, Status: Pending}
+		}
+		next.Date = p.Due
+		next.Groups = append(next.Groups, p.PayoutGroup)
+		more := i+1 < len(payable) && payable[i+1].Due == p.Due && payable[i+1].Currency == p.Currency
+		if more || next.Amount().Minor <= 0 {
+			continue
+		}
+		next.ID = PayoutOf(org, account, next.Currency, next.Date)
+		slices.SortFunc(next.Groups, func(a, b PayoutGroup) int { return cmp.Compare(a.Date, b.Date) })
+		payouts = append(payouts, next)
+		next.Groups = nil
+	}
+	slices.SortStableFunc(payouts, func(a, b Payout) int { return cmp.Compare(a.Date, b.Date) })
+	return payouts
+}
+
+// NextPayoutDate is the first date after a day on which something is paid.
+func (t *Timeline) NextPayoutDate(after Date) Date {
+	d := after + 1 // is paid after it, and perhaps earlier days are too
+	for next := t.PayoutDate(d); ; next = t.PayoutDate(d) {
+		earlier := t.PayoutDate(d - 1)
+		if earlier <= after || earlier > next {
+			return next
+		}
+		d--
+	}
+}
+
+// Transaction is the payout's own transaction.
+func (p *Payout) Transaction() Transaction {
+	on := p.Date.String()
+	return Transaction{
+		Object: "transaction", ID: PayoutTransactionOf(p.ID), CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt,
+		Type: TransactionPayout, Status: string(p.Status), PayoutID: &p.ID, MerchantAccountID: p.MerchantAccountID,
+		Amount: p.Amount(), Currency: p.Currency, BatchDate: &on, AvailableOn: &on,
+	}
+}
+
+// payoutEventData is the data of every payout.* event.
+type payoutEventData struct {
+	PayoutID          string       `json:"payout_id"`
+	TransactionID     string       `json:"transaction_id"`
+	MerchantAccountID string       `json:"merchant_account_id"`
+	Amount            Money        `json:"amount"`
+	Currency          Currency     `json:"currency"`
+	AmountCaptured    Money        `json:"amount_captured"`
+	FeeTotal          Money        `json:"fee_total"`
+	CaptureCount      int64        `json:"capture_count"`
+	PayoutDate        Date         `json:"payout_date"`
+	Status            PayoutStatus `json:"status"`
+	FailureReason     *string      `json:"failure_reason"`
+}
+
+// Event is the one event of the state that the payout is in: payout.created,
+// payout.paid or payout.failed.
+func (p *Payout) Event(mint Mint) (Event, error) {
+	t, ok := map[PayoutStatus]EventType{Pending: PayoutCreated, Paid: PayoutPaid, Failed: PayoutFailed}[p.Status]
+	if !ok {
+		return Event{}, fmt.Errorf("payout %s: %s has no event", p.ID, p.Status)
+	}
+	return NewEvent(mint(PrefixEvent), t, p.UpdatedAt, p.OrganizationID, p.MerchantAccountID, "", payoutEventData{
+		PayoutID: p.ID, TransactionID: PayoutTransactionOf(p.ID), MerchantAccountID: p.MerchantAccountID,
+		Amount: p.Amount(), Currency: p.Currency, AmountCaptured: p.Captured(), FeeTotal: p.Fees(), CaptureCount: p.Count(),
+		PayoutDate: p.Date, Status: p.Status, FailureReason: optional(p.FailureReason),
+	})
+}

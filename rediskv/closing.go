@@ -1,0 +1,171 @@
+package rediskv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// Due names something of an organization whose time has come: a payment, an
+// account or a payout.
+type Due struct{ Organization, ID string }
+
+// due lists members of one of a partition's queues, the earliest first.
+func (s *Store) due(ctx context.Context, operation, key string, limit int) (list []Due, err error) {
+	err = s.timed(ctx, operation, func(ctx context.Context) error {
+		members, err := s.client.ZRangeByScore(ctx, key, &redis.ZRangeBy{Min: "-inf", Max: milli(s.Now()), Count: int64(limit)}).Result()
+		for _, m := range members {
+			org, id, _ := strings.Cut(m, "/")
+			list = append(list, Due{org, id})
+		}
+		return err
+	})
+	return list, err
+}
+
+// DueAccounts lists accounts of a partition of which a payout date may be over.
+func (s *Store) DueAccounts(ctx context.Context, partition, limit int) ([]Due, error) {
+	return s.due(ctx, "due_accounts", cutoffsKey(partition), limit)
+}
+
+// closingAttempts bounds how often an account is read again because it has
+// changed meanwhile.
+const closingAttempts = 20
+
+// CloseDays closes the sales days of an account that are over, and makes the
+// payouts that fall due by that: each payout date is paid when the sales day of
+// that date is over, because then every sales day that is paid on it is. It
+// may be called at any time, by any number of workers. An account to which
+// nothing is owed is not looked at, and then its days are closed together, the
+// next time.
+func (s *Store) CloseDays(ctx context.Context, org, account string) (made int, err error) {
+	k := s.space(org)
+	for range closingAttempts {
+		a, payable, err := s.payable(ctx, k, account)
+		if gone(err) {
+			return made, s.timed(ctx, "forget_cutoff", func(ctx context.Context) error {
+				return s.client.ZRem(ctx, k.cutoffs, org+"/"+account).Err()
+			})
+		}
+		if err != nil {
+			return made, err
+		}
+		open := a.Cutoffs.SalesDay(s.Now())
+		payouts := tollgate.PlanPayouts(org, account, payable, max(open-1, a.Closed))
+		err = s.closeDay(ctx, k, a, open, payable, len(payouts) > 0)
+		for i := range payouts {
+			if err != nil {
+				break
+			}
+			if err = s.makePayout(ctx, k, &payouts[i], payable); err == nil {
+				made++
+			}
+		}
+		again := errors.Is(err, ErrStale) || errors.Is(err, ErrConflict)
+		if err != nil && !again {
+			return made, err
+		}
+		if !again && len(payouts) == 0 {
+			return made, nil
+		}
+	}
+	return made, fmt.Errorf("account %s: %w", account, ErrConflict)
+}
+
+// payable reads an account and what it is to be paid, at one moment and not
+// from the cache.
+func (s *Store) payable(ctx context.Context, k space, account string) (*Account, []tollgate.Payable, error) {
+	found, err := s.readHashes(ctx, "read_payable", k.object(account), k.payable(account))
+	if err != nil {
+		return nil, nil, err
+	}
+	a := &Account{Revision: found[0].int("v")}
+	if err := decode(found[0]["json"], &a.MerchantAccount); err != nil {
+		return nil, nil, fmt.Errorf("account %s: %w", account, err)
+	}
+	if a.Cutoffs, a.Closed, err = cutoffsOf(found[0], a.Cutoff); err != nil {
+		return nil, nil, fmt.Errorf("account %s: %w", account, err)
+	}
+	list, err := payableOf(found[1])
+	return a, list, err
+}
+
+// closeDay closes every day before open. While payouts are to be made the
+// account stays where it is in the queue, so that they are made by somebody
+// else if this worker dies.
+func (s *Store) closeDay(ctx context.Context, k space, a *Account, open tollgate.Date, payable []tollgate.Payable, keep bool) error {
+	seen, next := ",", tollgate.NoDate
+	for _, p := range payable {
+		seen += p.Due.String() + ","
+		if p.Due >= open && (next == tollgate.NoDate || p.Due < next) {
+			next = p.Due
+		}
+	}
+	look := "none"
+	switch {
+	case keep:
+		look = "keep"
+	case next != tollgate.NoDate:
+		// Never before the open day ends, which may be later after a change.
+		look = milli(max(a.Cutoffs.End(next), a.Cutoffs.End(open)))
+	}
+	_, _, err := s.run(ctx, scriptCloseDay, []string{k.object(a.ID), k.payable(a.ID), k.cutoffs},
+		[]any{a.Revision, (open - 1).String(), k.org + "/" + a.ID, look, seen})
+	return err
+}
+
+// makePayout commits one payout. One that is there already is no error.
+func (s *Store) makePayout(ctx context.Context, k space, p *tollgate.Payout, payable []tollgate.Payable) error {
+	now := s.Now()
+	p.CreatedAt, p.UpdatedAt = now, now
+	entry, err := s.payoutEntry(p, "payout.create")
+	if err != nil {
+		return err
+	}
+	var taken pairs
+	for _, is := range payable {
+		if is.Currency == p.Currency && slices.Contains(p.Groups, is.PayoutGroup) {
+			taken = append(taken, payableFields(is)...)
+		}
+	}
+	t := p.Transaction()
+	account := p.MerchantAccountID
+	member := unprefixed(t.ID)
+	f, tf := payoutFields(p), transactionFields(&t)
+	args := append([]any{p.Date.String()}, entry...)
+	args = append(args, k.org+"/"+p.ID, milli(now), member, len(taken))
+	args = append(args, taken...)
+	args = append(append(args, len(f)), f...)
+	args = append(append(args, len(tf)), tf...)
+	outcome, _, err := s.run(ctx, scriptMakePayout, []string{
+		k.object(account), k.payable(account), k.object(p.ID), k.sequences(), k.events(), k.audit(), k.dispatch, k.webhooks(),
+		k.object(t.ID), k.transactionsIn(t.Status), k.transactions(), k.transactionsOf(account), k.own(p.ID), k.payouts,
+	}, args)
+	if err == nil && outcome == "early" {
+		return ErrStale
+	}
+	return err
+}
+
+// payoutEntry is a payout's event and audit entry as the scripts take them.
+func (s *Store) payoutEntry(p *tollgate.Payout, action string) ([]any, error) {
+	e, err := p.Event(s.Mint)
+	if err != nil {
+		return nil, err
+	}
+	head, tail, err := e.Split()
+	if err != nil {
+		return nil, fmt.Errorf("event: %w", err)
+	}
+	auditHead, auditTail, err := s.entry(Caller{Organization: p.OrganizationID}, action, "succeeded", p.FailureReason, "payout", p.ID)
+	if err != nil {
+		return nil, fmt.Errorf("audit entry: %w", err)
+	}
+	return []any{head, tail, e.ID, string(e.Type), p.MerchantAccountID, auditHead, auditTail}, nil
+}

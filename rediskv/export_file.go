@@ -1,0 +1,141 @@
+package rediskv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// maxChunk bounds what a chunk can unpack to: far above any that was packed.
+const maxChunk = 16 << 20
+
+// packer and unpacker are used by all; each call stands for itself.
+var (
+	packer = sync.OnceValue(func() *zstd.Encoder {
+		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2),
+			zstd.WithWindowSize(1<<19), zstd.WithLowerEncoderMem(true))
+		if err != nil {
+			panic(err) // only for options that exclude each other
+		}
+		return e
+	})
+	unpacker = sync.OnceValue(func() *zstd.Decoder {
+		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxChunk))
+		if err != nil {
+			panic(err)
+		}
+		return d
+	})
+)
+
+func packChunk(raw []byte) []byte { return packer().EncodeAll(raw, nil) }
+
+// ExportFile is the file of an export: an io.ReadSeeker that holds one chunk at
+// a time.
+type ExportFile struct {
+	Size int64
+
+	ctx    context.Context
+	store  *Store
+	space  space
+	id     string
+	ends   []int64
+	offset int64
+	chunk  int // the one in data; -1: none
+	data   []byte
+}
+
+// ExportFile opens the file of an export that has succeeded. Reading asks Redis
+// until ctx ends. CodeExportExpired when it is no longer there.
+func (s *Store) ExportFile(ctx context.Context, org string, e *tollgate.Export) (*ExportFile, error) {
+	f := &ExportFile{ctx: ctx, store: s, space: s.space(org), id: e.ID, chunk: -1}
+	if e.Status != tollgate.ExportDone {
+		return nil, exportExpired()
+	}
+	err := s.timed(ctx, "export_ends", func(ctx context.Context) error {
+		return s.client.LRange(ctx, f.space.ends(e.ID), 0, -1).ScanSlice(&f.ends)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if n := len(f.ends); n > 0 {
+		f.Size = f.ends[n-1]
+	}
+	if f.Size != e.Result.Bytes {
+		return nil, exportExpired()
+	}
+	return f, nil
+}
+
+func exportExpired() error {
+	return &tollgate.Error{Code: tollgate.CodeExportExpired, Message: "The file is no longer kept; make a new export."}
+}
+
+// Seek moves to an offset, which reads nothing yet.
+func (f *ExportFile) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += f.offset
+	case io.SeekEnd:
+		offset += f.Size
+	}
+	if offset < 0 {
+		return 0, errors.New("seek before the beginning")
+	}
+	f.offset = offset
+	return offset, nil
+}
+
+// Read reads up to the end of a chunk.
+func (f *ExportFile) Read(b []byte) (int, error) {
+	if f.offset >= f.Size {
+		return 0, io.EOF
+	}
+	// The first chunk that ends behind the offset.
+	n, _ := slices.BinarySearch(f.ends, f.offset+1)
+	begin := int64(0)
+	if n > 0 {
+		begin = f.ends[n-1]
+	}
+	if f.chunk != n {
+		if err := f.load(n, f.ends[n]-begin); err != nil {
+			return 0, err
+		}
+	}
+	count := copy(b, f.data[f.offset-begin:])
+	f.offset += int64(count)
+	return count, nil
+}
+
+func (f *ExportFile) load(n int, size int64) error {
+	f.chunk = -1
+	err := f.store.timed(f.ctx, "export_chunk", func(ctx context.Context) error {
+		packed, err := f.store.client.Get(ctx, f.space.chunk(f.id, n)).Bytes()
+		if errors.Is(err, redis.Nil) {
+			return exportExpired()
+		}
+		if err != nil {
+			return err
+		}
+		f.data, err = unpacker().DecodeAll(packed, f.data[:0])
+		if err == nil && int64(len(f.data)) != size {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return &tollgate.Error{Code: tollgate.CodeInternal, Message: "The file is damaged.", Cause: fmt.Errorf("export %s: chunk %d: %w", f.id, n, err)}
+		}
+		return nil
+	})
+	if err == nil {
+		f.chunk = n
+	}
+	return err
+}

@@ -1,0 +1,290 @@
+package rediskv
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+const (
+	// previewRows and previewBytes bound an export's preview: its first rows.
+	previewRows  = 10
+	previewBytes = 64 << 10
+)
+
+// ErrExportLost: the export is another worker's now, or has ended.
+var ErrExportLost = errors.New("export is no longer this worker's")
+
+// ExportJob is an export in a worker's hands. One goroutine works on it, except
+// that another one may read ahead with ExportRows.
+type ExportJob struct {
+	tollgate.Export
+	Organization string
+	Filter       tollgate.ExportFilter
+	// Tries counts the times that work on it was begun since something was last
+	// written, this one included.
+	Tries int64
+
+	space           space
+	consumer, entry string
+	owner           string
+	cut             string
+	low             int64
+	reading         string // the place of the last row that was read
+	passed          string // of the last one that is in the file, or was left out
+	chunks          int
+	bytes           int64
+	rows, left      int64 // in the file; left out
+	total           int64
+	sum             hash.Hash
+	preview         []jsontext.Value
+	shown           int // rows of the preview that are stored
+}
+
+// NextExport takes an export of a partition that waits for a worker, or that
+// another worker has not renewed for so long; nil when there is none.
+func (s *Store) NextExport(ctx context.Context, partition int, consumer string, idle time.Duration) (*ExportJob, error) {
+	for {
+		entry, err := s.nextExportEntry(ctx, partition, consumer, idle)
+		if err != nil || entry == nil {
+			return nil, err
+		}
+		j := &ExportJob{space: s.space(text(*entry, "o")), Organization: text(*entry, "o"), consumer: consumer, entry: entry.ID}
+		j.ID = text(*entry, "e")
+		err = s.BeginExport(ctx, j, true)
+		if err == nil {
+			return j, nil
+		}
+		if !errors.Is(err, ErrExportLost) {
+			return nil, err
+		}
+	}
+}
+
+func (s *Store) nextExportEntry(ctx context.Context, partition int, consumer string, idle time.Duration) (entry *redis.XMessage, err error) {
+	key := exportsKey(partition)
+	err = s.timed(ctx, "next_export", func(ctx context.Context) error {
+		waiting, err := s.client.XLen(ctx, key).Result()
+		if err != nil || waiting == 0 { // what has ended is removed
+			return err
+		}
+		entry, err = s.claimExport(ctx, key, consumer, idle)
+		if err != nil && strings.HasPrefix(err.Error(), "NOGROUP") {
+			err = s.client.XGroupCreate(ctx, key, dispatchGroup, "0").Err()
+			if err == nil || strings.HasPrefix(err.Error(), "BUSYGROUP") {
+				entry, err = s.claimExport(ctx, key, consumer, idle)
+			}
+		}
+		return err
+	})
+	return entry, err
+}
+
+func (s *Store) claimExport(ctx context.Context, key, consumer string, idle time.Duration) (*redis.XMessage, error) {
+	claimed, _, err := s.client.XAutoClaim(ctx, &redis.XAutoClaimArgs{
+		Stream: key, Group: dispatchGroup, Consumer: consumer, MinIdle: idle, Start: "0", Count: 1,
+	}).Result()
+	if err != nil {
+		return nil, err
+	}
+	if len(claimed) > 0 {
+		return &claimed[0], nil
+	}
+	streams, err := s.client.XReadGroup(ctx, &redis.XReadGroupArgs{
+		Group: dispatchGroup, Consumer: consumer, Streams: []string{key, ">"}, Count: 1, Block: -1,
+	}).Result()
+	if errors.Is(err, redis.Nil) {
+		return nil, nil
+	}
+	if err != nil || len(streams) == 0 || len(streams[0].Messages) == 0 {
+		return nil, err
+	}
+	return &streams[0].Messages[0], nil
+}
+
+// BeginExport makes the worker the owner and the job what Redis knows of it:
+// whoever owned it before appends no more. count says whether it is a try that
+// may be the last; an outage of Redis is not the job's fault. ErrExportLost: it
+// has ended.
+func (s *Store) BeginExport(ctx context.Context, j *ExportJob, count bool) error {
+	counts := "0"
+	if count {
+		counts = "1"
+	}
+	j.owner = s.Mint("")
+	outcome, rest, err := s.run(ctx, scriptBeginExport, []string{j.space.object(j.ID), exportsKey(j.space.partition)},
+		[]any{j.owner, int64(s.Now()), dispatchGroup, j.entry, counts})
+	if err != nil {
+		return err
+	}
+	if outcome == "ended" {
+		return ErrExportLost
+	}
+	return j.load(fieldsOf(rest[0]))
+}
+
+func (j *ExportJob) load(f fields) error {
+	e, err := exportOf(f, &j.Filter)
+	if err != nil {
+		return err
+	}
+	j.Export, j.Tries = *e, f.int("tries")
+	j.cut, j.low, j.reading, j.passed = f["cut"], f.int("low"), f["at"], f["at"]
+	j.chunks, j.bytes, j.rows, j.left, j.total = int(f.int("n")), f.int("bytes"), f.int("done"), f.int("left"), f.int("total")
+	j.preview, j.shown = e.Preview, len(e.Preview)
+	j.sum = sha256.New()
+	if state := f["sha"]; state != "" {
+		if err := j.sum.(encoding.BinaryUnmarshaler).UnmarshalBinary([]byte(state)); err != nil {
+			return fmt.Errorf("export %s: checksum: %w", j.ID, err)
+		}
+	}
+	return nil
+}
+
+// Fresh reports whether nothing is in the file yet.
+func (j *ExportJob) Fresh() bool { return j.chunks == 0 }
+
+// Pass notes that a row of ExportRows is in what the next AppendExport
+// appends, or is left out of the file.
+func (j *ExportJob) Pass(r ExportedRow) error {
+	j.passed = r.place
+	if !r.Selected {
+		j.left++
+		return nil
+	}
+	j.rows++
+	if j.rows > previewRows || len(j.preview) < int(j.rows)-1 { // it is full
+		return nil
+	}
+	doc, err := r.JSON()
+	size := len(doc)
+	for _, shown := range j.preview {
+		size += len(shown)
+	}
+	if err == nil && size <= previewBytes {
+		j.preview = append(j.preview, doc)
+	}
+	return err
+}
+
+// AppendExport appends a chunk that ends behind the last row that was passed;
+// an empty one only notes how far the work is. ErrExportLost: nothing was
+// appended.
+func (s *Store) AppendExport(ctx context.Context, j *ExportJob, chunk []byte) error {
+	j.sum.Write(chunk)
+	state, err := j.sum.(encoding.BinaryMarshaler).MarshalBinary()
+	if err != nil {
+		return fmt.Errorf("export %s: checksum: %w", j.ID, err)
+	}
+	var f pairs
+	f.set("at", j.passed)
+	f.int("done", j.rows)
+	f.int("left", j.left)
+	f.int("total", max(j.total-j.left, j.rows))
+	f.int("bytes", j.bytes+int64(len(chunk)))
+	f.set("sha", string(state))
+	if len(j.preview) != j.shown {
+		preview, err := json.Marshal(j.preview, json.Deterministic(true))
+		if err != nil {
+			return fmt.Errorf("export %s: preview: %w", j.ID, err)
+		}
+		f.set("prev", string(preview))
+	}
+	var packed []byte
+	if len(chunk) > 0 {
+		packed = packChunk(chunk)
+	}
+	outcome, _, err := s.run(ctx, scriptAppendExport,
+		[]string{j.space.object(j.ID), j.space.chunk(j.ID, j.chunks), j.space.ends(j.ID), exportsKey(j.space.partition)},
+		append([]any{
+			j.owner, s.Mint(""), j.chunks, packed, j.bytes + int64(len(chunk)), chunkBackstop.Milliseconds(), dispatchGroup, j.consumer, j.entry, len(f),
+		}, f...))
+	if err != nil {
+		return err
+	}
+	if outcome == "lost" {
+		return ErrExportLost
+	}
+	j.shown = len(j.preview)
+	if len(chunk) > 0 {
+		j.chunks++
+		j.bytes += int64(len(chunk))
+	}
+	return nil
+}
+
+// FinishExport ends an export that is complete. Before it counts as such, what
+// there is of its file is made to last as long as it is promised.
+func (s *Store) FinishExport(ctx context.Context, j *ExportJob) error {
+	if err := s.keepChunks(ctx, j); err != nil {
+		return err
+	}
+	e := j.Export
+	e.Status, e.FinishedAt = tollgate.ExportDone, s.Now()
+	e.Result = &tollgate.ExportResult{
+		Rows: j.rows, Bytes: j.bytes, SHA256: hex.EncodeToString(j.sum.Sum(nil)), ExpiresAt: e.FinishedAt.Add(tollgate.ExportLifetime),
+	}
+	end := exportEnd{Export: e, event: tollgate.ExportSucceeded, outcome: "succeeded"}
+	end.fields.set("sum", e.Result.SHA256)
+	end.fields.int("exp", int64(e.Result.ExpiresAt))
+	end.fields.int("total", j.rows)
+	return s.endJob(ctx, j, end)
+}
+
+// FailExport ends an export that cannot be made.
+func (s *Store) FailExport(ctx context.Context, j *ExportJob, reason tollgate.ExportError) error {
+	e := j.Export
+	e.Status, e.FinishedAt, e.Error = tollgate.ExportFailed, s.Now(), &reason
+	end := exportEnd{Export: e, event: tollgate.ExportFailedEvent, outcome: "refused"}
+	end.fields.set("code", string(reason.Code))
+	end.fields.set("why", reason.Message)
+	return s.endJob(ctx, j, end)
+}
+
+func (s *Store) endJob(ctx context.Context, j *ExportJob, end exportEnd) error {
+	end.owner, end.chunks, end.audit = j.owner, j.chunks, "export.end"
+	outcome, err := s.endExport(ctx, Caller{Organization: j.Organization}, end)
+	if err == nil && outcome == "lost" {
+		return ErrExportLost
+	}
+	return err
+}
+
+// keepChunks gives every chunk the life of the file, and a little more for
+// clocks that differ.
+func (s *Store) keepChunks(ctx context.Context, j *ExportJob) error {
+	const life = tollgate.ExportLifetime + time.Hour
+	for first := 0; first < j.chunks; first += chunksAtOnce {
+		if err := s.timed(ctx, "keep_chunks", func(ctx context.Context) error {
+			pipe := s.client.Pipeline()
+			kept := []*redis.BoolCmd{pipe.PExpire(ctx, j.space.ends(j.ID), life)}
+			for n := first; n < min(first+chunksAtOnce, j.chunks); n++ {
+				kept = append(kept, pipe.PExpire(ctx, j.space.chunk(j.ID, n), life))
+			}
+			if _, err := pipe.Exec(ctx); err != nil {
+				return err
+			}
+			for i, k := range kept {
+				if !k.Val() {
+					return &tollgate.Error{Code: tollgate.CodeInternal, Message: fmt.Sprintf("export %s: chunk %d is no longer there", j.ID, first+i-1)}
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

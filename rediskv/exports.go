@@ -1,0 +1,245 @@
+package rediskv
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate"
+)
+
+const (
+	// MaxExports is how many unfinished exports an organization can have.
+	MaxExports = 10
+	// exportKept is how long the record of an export outlives its end. It is
+	// longer than its file, so that a file is gone rather than unknown.
+	exportKept = 30 * 24 * time.Hour
+	// chunkBackstop bounds the life of chunks whose export never ends.
+	chunkBackstop = tollgate.ExportLifetime + 24*time.Hour
+)
+
+// exportQuery says in which indexes the rows of a dataset are found.
+func exportQuery(d tollgate.Dataset, f *tollgate.ExportFilter) TransactionQuery {
+	q := TransactionQuery{
+		Accounts: f.Accounts, Statuses: f.Statuses, PaymentID: f.PaymentID,
+		CreatedAfter: f.CreatedAfter, CreatedBefore: f.CreatedBefore, batch: scanBatch,
+	}
+	switch d {
+	case tollgate.DatasetPayments, tollgate.DatasetTickets:
+		q.batch = largeBatch
+		if len(q.Statuses) == 0 {
+			q.Statuses = tollgate.PaymentStatuses
+		}
+	case tollgate.DatasetPayouts:
+		if len(q.Statuses) == 0 {
+			q.Statuses = tollgate.PayoutStatuses
+		}
+	}
+	return q
+}
+
+// exportLog is the stream that holds the rows of a dataset, empty when indexes
+// lead to them.
+func (k space) exportLog(d tollgate.Dataset) string {
+	switch d {
+	case tollgate.DatasetEvents:
+		return k.events()
+	case tollgate.DatasetAudit:
+		return k.audit()
+	default:
+		return ""
+	}
+}
+
+// CreateExport stores a job that a worker carries out: all rows of e.Dataset
+// that filter selects and that are committed by now. CodeRateLimited when
+// MaxExports are unfinished.
+func (s *Store) CreateExport(ctx context.Context, c Caller, idem *Idempotency, e tollgate.Export, filter tollgate.ExportFilter, ans Answer) (Result, error) {
+	k := s.space(c.Organization)
+	c.Request.Status = ans.Status
+	w, err := s.exporting(k, c, e, tollgate.ExportCreated, "export.create", "succeeded")
+	if err != nil {
+		return Result{}, err
+	}
+	record, print, stored := k.sequences(), "", ""
+	if idem != nil {
+		record, print, stored = k.idempotency(*idem), idem.Fingerprint, ans.record(w.operation, idem.Fingerprint)
+	}
+	low, last := int64(0), ""
+	log := k.exportLog(e.Dataset)
+	w.keys = append(w.keys, record, cmp.Or(log, k.sequences()))
+	if log == "" {
+		q := exportQuery(e.Dataset, &filter)
+		var high int64
+		if low, high, err = s.bounds(ctx, k, q); err != nil {
+			return Result{}, err
+		}
+		last = fmt.Sprint(high)
+		if q.PaymentID == "" {
+			w.keys = append(w.keys, q.indexes(k)...)
+		}
+	}
+	doc, err := json.Marshal(e, json.Deterministic(true))
+	if err != nil {
+		return Result{}, fmt.Errorf("export: %w", err)
+	}
+	selects, err := json.Marshal(filter)
+	if err != nil {
+		return Result{}, fmt.Errorf("export: %w", err)
+	}
+	w.args = append(append(w.args, w.said...), w.operation, print, idempotencyLifetime.Milliseconds(), stored, k.org, e.ID, MaxExports, low, last)
+	var f pairs
+	f.set("json", string(doc))
+	f.set("flt", string(selects))
+	f.int("low", low)
+	w.fields(f)
+	outcome, rest, err := s.run(ctx, scriptCreateExport, w.keys, w.args)
+	if err != nil {
+		return Result{}, err
+	}
+	if outcome == "full" {
+		return Result{}, &tollgate.Error{
+			Code: tollgate.CodeRateLimited, Message: fmt.Sprintf("%d exports are not finished yet; wait for one, or cancel it.", MaxExports),
+		}
+	}
+	return result(outcome, rest, ans)
+}
+
+// exportWriting is what creating and ending an export have in common.
+type exportWriting struct {
+	writing
+	operation string
+	said      []any // event and audit entry
+}
+
+// exporting begins with the grant's version and the operation.
+func (s *Store) exporting(k space, c Caller, e tollgate.Export, t tollgate.EventType, kind, outcome string) (*exportWriting, error) {
+	grant, version := c.grant(k)
+	event, err := tollgate.NewEvent(s.Mint(tollgate.PrefixEvent), t, s.Now(), k.org, "", c.Request.ID, e.EventData())
+	if err != nil {
+		return nil, fmt.Errorf("export: %w", err)
+	}
+	head, tail, err := event.Split()
+	if err != nil {
+		return nil, fmt.Errorf("export: %w", err)
+	}
+	auditHead, auditTail, err := s.entry(c, kind, outcome, string(e.Dataset), "export", e.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &exportWriting{
+		operation: s.Mint(""),
+		writing: writing{
+			store: s, space: k, by: c,
+			keys: []string{grant, k.object(e.ID), k.sequences(), k.events(), k.audit(), k.dispatch, k.webhooks(), exportsKey(k.partition), k.unfinished()},
+			args: []any{version},
+		},
+		said: []any{head, tail, event.ID, string(t), auditHead, auditTail},
+	}, nil
+}
+
+// Export reads an export and what it selects. Whether the caller may see it
+// is for the caller to decide by filter.Accounts.
+func (s *Store) Export(ctx context.Context, c Caller, id string) (*tollgate.Export, *tollgate.ExportFilter, error) {
+	k := s.space(c.Organization)
+	if err := s.checkGrant(ctx, c, k); err != nil {
+		return nil, nil, err
+	}
+	if !strings.HasPrefix(id, tollgate.PrefixExport) {
+		return nil, nil, notFound()
+	}
+	found, err := s.readHashes(ctx, "read_export", k.object(id))
+	if err != nil {
+		return nil, nil, err
+	}
+	filter := new(tollgate.ExportFilter)
+	e, err := exportOf(found[0], filter)
+	if err != nil {
+		return nil, nil, err
+	}
+	now := e.At(s.Now())
+	return &now, filter, nil
+}
+
+func exportOf(f fields, filter *tollgate.ExportFilter) (*tollgate.Export, error) {
+	e := new(tollgate.Export)
+	if err := decode(f["json"], e, f["flt"], filter); err != nil {
+		return nil, fmt.Errorf("export: %w", err)
+	}
+	total := f.int("total")
+	e.Status, e.StartedAt, e.FinishedAt = tollgate.ExportStatus(f["st"]), f.instant("start"), f.instant("fin")
+	e.Progress = tollgate.ExportProgress{RowsDone: f.int("done"), RowsTotal: &total}
+	if text := f["prev"]; text != "" {
+		if err := json.Unmarshal([]byte(text), &e.Preview); err != nil {
+			return nil, fmt.Errorf("export %s: preview: %w", e.ID, err)
+		}
+	}
+	switch e.Status {
+	case tollgate.ExportDone:
+		e.Result = &tollgate.ExportResult{Rows: f.int("done"), Bytes: f.int("bytes"), SHA256: f["sum"], ExpiresAt: f.instant("exp")}
+	case tollgate.ExportFailed:
+		e.Error = &tollgate.ExportError{Code: tollgate.Code(f["code"]), Message: f["why"]}
+	}
+	return e, nil
+}
+
+// CancelExport ends an export that was read, e as it will be; what is there of
+// its file is removed. ErrConflict: it has ended meanwhile.
+func (s *Store) CancelExport(ctx context.Context, c Caller, e tollgate.Export) error {
+	_, err := s.endExport(ctx, c, exportEnd{Export: e, audit: "export.cancel", outcome: "succeeded"})
+	return err
+}
+
+// exportEnd is an export as it will be in the end.
+type exportEnd struct {
+	tollgate.Export
+	owner          string
+	chunks         int
+	event          tollgate.EventType // empty: none
+	audit, outcome string
+	fields         pairs
+}
+
+func (s *Store) endExport(ctx context.Context, c Caller, e exportEnd) (outcome string, err error) {
+	k := s.space(c.Organization)
+	w, err := s.exporting(k, c, e.Export, e.event, e.audit, e.outcome)
+	if err != nil {
+		return "", err
+	}
+	w.args = append(append(w.args, w.said...), w.operation, e.owner, e.chunks, string(e.Status), exportKept.Milliseconds(), dispatchGroup, e.ID)
+	e.fields.int("fin", int64(e.FinishedAt))
+	w.fields(e.fields)
+	outcome, rest, err := s.run(ctx, scriptEndExport, w.keys, w.args)
+	if err == nil && outcome == "ended" && e.Status != tollgate.ExportDone {
+		text, _ := rest[0].(string)
+		n := fields{"n": text}.int("n")
+		// What this leaves behind expires by itself.
+		_ = s.removeChunks(context.WithoutCancel(ctx), k, e.ID, int(n))
+	}
+	return outcome, err
+}
+
+// chunksAtOnce is how many chunks one command touches at most.
+const chunksAtOnce = 200
+
+// removeChunks takes away what there is of a file.
+func (s *Store) removeChunks(ctx context.Context, k space, id string, chunks int) error {
+	for first := 0; first < chunks; first += chunksAtOnce {
+		if err := s.timed(ctx, "remove_chunks", func(ctx context.Context) error {
+			pipe := s.client.Pipeline()
+			for n := first; n < min(first+chunksAtOnce, chunks); n++ {
+				pipe.Unlink(ctx, k.chunk(id, n))
+			}
+			pipe.Unlink(ctx, k.ends(id))
+			_, err := pipe.Exec(ctx)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package rediskv_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+// meanwhile is the fixture with a store in which something else happens, once,
+// right after an operation.
+func (f *fixture) meanwhile(t testing.TB, operation string, happens func()) *fixture {
+	t.Helper()
+	other := *f
+	other.Store = openWatched(t, f, func(done string) {
+		if now := happens; done == operation && now != nil {
+			happens = nil
+			now()
+		}
+	})
+	return &other
+}
+
+// A worker that dies between closing a day and making its payout leaves the
+// account to the next.
+func TestPayoutOfAWorkerThatDied(t *testing.T) {
+	f := newFixture(t)
+	f.create(t, eur(1000), tollgate.CaptureAutomatic)
+	f.days(7)
+	ctx, die := context.WithCancel(t.Context())
+	defer die()
+	if err := f.meanwhile(t, "close_day", die).settle(ctx, paid); err == nil {
+		t.Fatal("it went on")
+	}
+	if n := len(f.payouts(t)); n != 0 {
+		t.Fatalf("%d payouts", n)
+	}
+	f.mustSettle(t)
+	if n := len(f.payouts(t)); n != 1 {
+		t.Errorf("%d payouts", n)
+	}
+	f.checkMoney(t)
+}
+
+// What is captured while a worker makes up its mind about an account is seen.
+func TestCaptureWhileDaysAreClosed(t *testing.T) {
+	f := newFixture(t)
+	f.create(t, eur(1000), tollgate.CaptureAutomatic)
+	f.days(7)
+	reads := 0
+	watched := openWatched(t, f, func(done string) {
+		if done == "read_payable" {
+			if reads++; reads == 2 {
+				f.create(t, eur(3000), tollgate.CaptureAutomatic)
+			}
+		}
+	})
+	if _, err := watched.CloseDays(t.Context(), f.caller.Organization, f.config.MerchantAccounts[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if reads < 3 {
+		t.Errorf("it was read %d times, and did not see the capture", reads)
+	}
+	f.days(7)
+	f.mustSettle(t)
+	if n := len(f.payouts(t)); n != 2 {
+		t.Errorf("%d payouts", n)
+	}
+	f.checkMoney(t)
+}
+
+// A capture that still makes it into a day, by a clock that is behind, is in
+// the payout that was being computed.
+func TestCaptureBeforeTheDayIsClosed(t *testing.T) {
+	f := newFixture(t)
+	f.create(t, eur(1000), tollgate.CaptureAutomatic)
+	late, ans := f.draft(t, f.account(t), eur(2000), "shop.example", tollgate.CaptureAutomatic)
+	f.days(7)
+	other := f.meanwhile(t, "read_payable", func() {
+		if _, err := f.CreatePayment(t.Context(), f.caller, f.key("late"), f.account(t), late, ans); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := other.settle(t.Context(), paid); err != nil {
+		t.Fatal(err)
+	}
+	if list := f.payouts(t); len(list) != 1 || list[0].Amount != eur(2970) {
+		t.Errorf("payouts %+v", list)
+	}
+	f.checkMoney(t)
+}
+
+// A capture whose sales day was computed by an older cutoff is computed again.
+func TestCaptureByAnOlderCutoff(t *testing.T) {
+	f := newFixture(t)
+	payment := f.create(t, eur(1000), tollgate.CaptureManual)
+	before := f.account(t)
+	p, ticket := f.read(t, payment.ID)
+	capture, err := tollgate.CapturePayment(f.Mint, f.origin(), p, ticket, tollgate.CaptureRequest{
+		Amount: eur(1000), Final: true, Batch: before.Cutoffs.Batch(f.Now(), before.Closed),
+	}, price(eur(1000), 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.changeCutoff(t, "09:00", tollgate.NoDate); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.ChangePayment(t.Context(), f.caller, nil, before, capture, rediskv.Answer{Status: 201}); !errors.Is(err, rediskv.ErrStale) {
+		t.Errorf("by the cutoff before: %v", err)
+	}
+	if err := f.capture(t.Context(), p.ID, 1000, true); err != nil {
+		t.Error(err)
+	}
+}
+
+// begun is a payout of one capture that a worker has begun to pay.
+func (f *fixture) begun(t testing.TB) *tollgate.Payout {
+	t.Helper()
+	f.create(t, eur(1000), tollgate.CaptureAutomatic)
+	f.days(7)
+	account := f.config.MerchantAccounts[0].ID
+	if _, err := f.CloseDays(t.Context(), f.caller.Organization, account); err != nil {
+		t.Fatal(err)
+	}
+	id := *f.payouts(t)[0].PayoutID
+	if more, err := f.MovePayout(t.Context(), f.caller.Organization, id); more || err != nil {
+		t.Fatal(more, err)
+	}
+	p, err := f.BeginPayout(t.Context(), f.caller.Organization, id, time.Minute)
+	if err != nil || p == nil {
+		t.Fatal(p, err)
+	}
+	return p
+}
+
+// Of two workers that asked for one payout the first record counts.
+func TestFirstRecordOfAPayoutCounts(t *testing.T) {
+	f := newFixture(t)
+	first := f.begun(t)
+	if again, err := f.BeginPayout(t.Context(), f.caller.Organization, first.ID, time.Minute); again != nil || err != nil {
+		t.Fatal("taken twice", again, err)
+	}
+	f.clock.advance(time.Minute)
+	second, err := f.BeginPayout(t.Context(), f.caller.Organization, first.ID, time.Minute)
+	if err != nil || second == nil {
+		t.Fatal("after the lease:", second, err)
+	}
+	if err := f.EndPayout(t.Context(), first, tollgate.PayoutOutcome{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.EndPayout(t.Context(), second, tollgate.PayoutOutcome{Failure: "late"}); err != nil {
+		t.Fatal(err)
+	}
+	f.days(30)
+	f.mustSettle(t)
+	if list := f.payouts(t); len(list) != 1 || list[0].Status != "paid" {
+		t.Errorf("payouts %+v", list)
+	}
+	f.checkMoney(t)
+}
+
+// What a failed payout was to pay is never due on a day that was closed
+// meanwhile.
+func TestFailureWhileDaysAreClosed(t *testing.T) {
+	f := newFixture(t)
+	p := f.begun(t)
+	var closed tollgate.Date
+	other := f.meanwhile(t, "read_payable", func() {
+		f.days(10)
+		if _, err := f.CloseDays(t.Context(), f.caller.Organization, p.MerchantAccountID); err != nil {
+			t.Error(err)
+		}
+		f.Refresh(f.caller.Organization)
+		closed = f.account(t).Closed
+	})
+	if err := other.EndPayout(t.Context(), p, tollgate.PayoutOutcome{Failure: "no such account"}); err != nil {
+		t.Fatal(err)
+	}
+	f.days(10)
+	f.mustSettle(t)
+	list := f.payouts(t)
+	if len(list) != 2 || list[1].Status != "paid" || *list[1].AvailableOn <= closed.String() {
+		t.Errorf("closed up to %s, paid %+v", closed, list)
+	}
+	f.checkMoney(t)
+}

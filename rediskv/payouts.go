@@ -1,0 +1,172 @@
+package rediskv
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// moveBatch is how many captures and fees one script moves; a larger one would
+// hold up everybody else in the slot.
+const moveBatch = 200
+
+// DuePayouts lists payouts of a partition that are to be carried on.
+func (s *Store) DuePayouts(ctx context.Context, partition, limit int) ([]Due, error) {
+	return s.due(ctx, "due_payouts", payoutsKey(partition), limit)
+}
+
+// MovePayout makes the next captures and fees of a payout available, or
+// settled once it is paid, at most moveBatch of them. It returns false when
+// the payout step comes next, and when there is nothing more to do.
+func (s *Store) MovePayout(ctx context.Context, org, id string) (more bool, err error) {
+	k := s.space(org)
+	p, f, err := s.readPayout(ctx, k, id)
+	if gone(err) {
+		return false, s.timed(ctx, "forget_payout", func(ctx context.Context) error { return s.client.ZRem(ctx, k.payouts, org+"/"+id).Err() })
+	}
+	if err != nil {
+		return false, err
+	}
+	step, next, from, to := f["step"], stepPay, tollgate.TransactionPending, tollgate.TransactionAvailable
+	switch step {
+	case stepAvailable:
+	case stepSettle:
+		next, from, to = stepDone, tollgate.TransactionAvailable, tollgate.TransactionSettled
+	default:
+		return false, nil
+	}
+	members, err := s.members(ctx, k, p, f.int("at"))
+	if err != nil {
+		return false, err
+	}
+	at := "0"
+	if len(members) == moveBatch {
+		next, at = step, strconv.FormatInt(members[moveBatch-1].position, 10)
+	}
+	keys := []string{k.object(id), k.payouts, k.transactionsIn(from), k.transactionsIn(to)}
+	args := []any{step, f["at"], next, at, to, id, milli(s.Now()), org + "/" + id}
+	for _, m := range members {
+		keys = append(keys, k.object(m.id))
+		args = append(args, unprefixed(m.id), strconv.FormatInt(m.position, 10))
+	}
+	_, _, err = s.run(ctx, scriptMoveMembers, keys, args)
+	return next != stepPay && next != stepDone, err
+}
+
+func (s *Store) readPayout(ctx context.Context, k space, id string) (*tollgate.Payout, fields, error) {
+	found, err := s.readHashes(ctx, "read_payout", k.object(id))
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := payoutOf(k, id, found[0])
+	return p, found[0], err
+}
+
+// members reads the next captures and fees of a payout behind a position, in
+// the order of their positions.
+func (s *Store) members(ctx context.Context, k space, p *tollgate.Payout, after int64) (list []indexed, err error) {
+	err = s.timed(ctx, "payout_members", func(ctx context.Context) error {
+		pipe := s.client.Pipeline()
+		replies := make([]*redis.ZSliceCmd, len(p.Groups))
+		for i, g := range p.Groups {
+			replies[i] = pipe.ZRangeByScoreWithScores(ctx, k.group(p.MerchantAccountID, p.Currency, g.Date),
+				&redis.ZRangeBy{Min: "(" + strconv.FormatInt(after, 10), Max: "+inf", Count: moveBatch})
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return err
+		}
+		for _, r := range replies {
+			for _, z := range r.Val() {
+				member, _ := z.Member.(string)
+				list = append(list, indexed{tollgate.PrefixTransaction + member, int64(z.Score)})
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(list, func(a, b indexed) int { return cmp.Compare(a.position, b.position) })
+	return list[:min(len(list), moveBatch)], err
+}
+
+// BeginPayout takes a payout to pay it, for as long as the lease; nil when its
+// turn has not come, when it is paid, or when another worker has it. A lease
+// that ran out does not say that nothing was paid: the payout step is asked
+// again, with the same id.
+func (s *Store) BeginPayout(ctx context.Context, org, id string, lease time.Duration) (*tollgate.Payout, error) {
+	k := s.space(org)
+	now := s.Now()
+	own := tollgate.PayoutTransactionOf(id)
+	outcome, rest, err := s.run(ctx, scriptBeginPayout, []string{
+		k.object(id), k.payouts, k.object(own), k.transactionsIn(string(tollgate.Pending)), k.transactionsIn(string(tollgate.InTransit)),
+	}, []any{s.Mint(""), milli(now), milli(now.Add(lease)), org + "/" + id, unprefixed(own)})
+	if err != nil || outcome != "taken" {
+		return nil, err
+	}
+	return payoutOf(k, id, fieldsOf(rest[0]))
+}
+
+// DelayPayout asks for a payout again later: the payout step could not say
+// what became of it.
+func (s *Store) DelayPayout(ctx context.Context, org, id string, until tollgate.Instant) error {
+	k := s.space(org)
+	return s.timed(ctx, "delay_payout", func(ctx context.Context) error {
+		pipe := s.client.TxPipeline()
+		pipe.HSet(ctx, k.object(id), "lease", milli(until))
+		pipe.ZAddXX(ctx, k.payouts, redis.Z{Score: float64(until), Member: org + "/" + id})
+		_, err := pipe.Exec(ctx)
+		return err
+	})
+}
+
+// EndPayout records what the payout step said. What a failed payout was to pay
+// is due again on the account's next payout date.
+func (s *Store) EndPayout(ctx context.Context, p *tollgate.Payout, o tollgate.PayoutOutcome) error {
+	for range closingAttempts {
+		err := s.endPayout(ctx, p, o)
+		if !errors.Is(err, ErrStale) {
+			return err
+		}
+	}
+	return fmt.Errorf("payout %s: %w", p.ID, ErrStale)
+}
+
+func (s *Store) endPayout(ctx context.Context, p *tollgate.Payout, o tollgate.PayoutOutcome) error {
+	k := s.space(p.OrganizationID)
+	account := p.MerchantAccountID
+	ended := *p
+	ended.Status, ended.FailureReason, ended.UpdatedAt = tollgate.Paid, o.Failure, s.Now()
+	var again pairs
+	due, look := "", ""
+	if o.Failure != "" {
+		ended.Status = tollgate.Failed
+		a, _, err := s.payable(ctx, k, account)
+		if err != nil {
+			return err
+		}
+		open := a.Cutoffs.SalesDay(ended.UpdatedAt)
+		on := a.Cutoffs.NextPayoutDate(max(p.Date, a.Closed, open-1))
+		due, look = on.String(), milli(max(a.Cutoffs.End(on), a.Cutoffs.End(open)))
+		for _, g := range p.Groups {
+			again = append(again, payableFields(tollgate.Payable{Due: on, Currency: p.Currency, PayoutGroup: g})...)
+		}
+	}
+	entry, err := s.payoutEntry(&ended, "payout."+string(ended.Status))
+	if err != nil {
+		return err
+	}
+	own := tollgate.PayoutTransactionOf(p.ID)
+	args := []any{string(ended.Status), o.Failure, milli(ended.UpdatedAt), k.org + "/" + p.ID, unprefixed(own)}
+	args = append(append(args, entry...), due, k.org+"/"+account, look, len(again))
+	_, _, err = s.run(ctx, scriptEndPayout, []string{
+		k.object(p.ID), k.payouts, k.object(own), k.transactionsIn(string(tollgate.InTransit)), k.transactionsIn(string(ended.Status)),
+		k.sequences(), k.events(), k.audit(), k.dispatch, k.webhooks(), k.object(account), k.payable(account), k.cutoffs,
+	}, append(args, again...))
+	return err
+}
