@@ -31,6 +31,7 @@ dev: build ## run everything on an embedded Redis with a demonstration organizat
 test: ## all tests, on miniredis; needs nothing but Go
 	TOLLGATE_TEST_REDIS=miniredis $(TEST) ./...
 	cd scripts/load && $(TEST) ./...
+	cd scripts/rulesbench && $(TEST) ./...
 
 test-server: ## the tests that use Redis, on a real redis-server with its append-only file
 	TOLLGATE_TEST_REDIS=server $(TEST) -count=1 $(ON_REDIS)
@@ -48,6 +49,7 @@ check: ## formatting, vet, staticcheck, dead code, go.mod, shell syntax
 	@echo deadcode; out=$$($(DEADCODE) -test ./...) && { [ -z "$$out" ] || { echo "$$out"; exit 1; }; }
 	$(GO) mod tidy -diff
 	cd scripts/load && $(GO) vet ./... && $(STATICCHECK) ./... && $(GO) mod tidy -diff
+	cd scripts/rulesbench && $(GO) vet ./... && $(STATICCHECK) ./... && $(GO) mod tidy -diff
 	for script in scripts/*.sh scripts/*/*.sh; do sh -n "$$script" || exit 1; done
 	bash -n .ci/run
 
@@ -65,11 +67,18 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 conformance: ## OAuth clients that others wrote, against the running binary; needs Node.js and npm
 	scripts/conformance/run.sh
 
+templates: ## rules in C, Rust and AssemblyScript, built and compared; needs clang, lld, rustc with wasm32, Node.js
+	cd scripts/templates && npm ci --ignore-scripts --no-audit --no-fund
+	TOLLGATE_TEST_TEMPLATES=all $(GO) test -count=1 -run Templates -v ./cmd/tollgate
+
+bench-rules: ## one pricing rule in Go, this engine, CEL, expr and OPA; a module of its own
+	cd scripts/rulesbench && $(GO) test -run '^$$' -bench . -benchmem -benchtime 300ms . | awk -f ../bench.awk
+
 load: build ## payments at RATE a second for DURATION on the running `make dev`
 	scripts/load.sh .tollgate/dev.env $(or $(RATE),100) $(or $(DURATION),10s)
 
 clean: ## remove what the other targets made
-	rm -rf bin .tollgate scripts/conformance/node_modules
+	rm -rf bin .tollgate scripts/conformance/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: help build dev test test-server test-cluster race check bench fuzz conformance load clean
+.PHONY: help build dev test test-server test-cluster race check bench bench-rules fuzz conformance templates load clean

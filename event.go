@@ -25,7 +25,9 @@ const (
 	PayoutPaid             EventType = "payout.paid"
 	PayoutFailed           EventType = "payout.failed"
 	CutoffUpdated          EventType = "cutoff.updated"
+	RulePublished          EventType = "rule.published"
 	RuleActivated          EventType = "rule.activated"
+	RuleRetired            EventType = "rule.retired"
 	PerimeterActivated     EventType = "perimeter.activated"
 	GrantCreated           EventType = "grant.created"
 	GrantRevoked           EventType = "grant.revoked"
@@ -39,7 +41,7 @@ const (
 var EventTypes = []EventType{
 	PaymentAuthorized, PaymentCaptured, PaymentDeclined, PaymentReviewRequired, PaymentCanceled, PaymentReleased, PaymentExpired,
 	PayoutCreated, PayoutPaid, PayoutFailed, CutoffUpdated, ExportCreated, ExportSucceeded, ExportFailedEvent,
-	"rule.published", RuleActivated, "rule.retired", PerimeterActivated, GrantCreated, GrantRevoked,
+	RulePublished, RuleActivated, RuleRetired, PerimeterActivated, GrantCreated, GrantRevoked,
 	OrganizationUpdated, LegalEntityUpdated, MerchantAccountUpdated,
 	"webhook_endpoint.created", "webhook_endpoint.updated", "webhook_endpoint.disabled", "webhook_endpoint.enabled",
 	"webhook_endpoint.deleted", "webhook_endpoint.secret_rotated", "delivery.replayed",

@@ -24,6 +24,12 @@ const (
 	PrefixPerimeter       = "per_"
 	PrefixRuleSet         = "rs_"
 	PrefixPayout          = "po_"
+	PrefixRule            = "rul_"
+	PrefixRuleSigner      = "sig_"
+	PrefixActivation      = "act_"
+	PrefixShadow          = "shd_"
+	PrefixDivergence      = "div_"
+	PrefixInstance        = "ins_"
 	PrefixRequest         = "req_"
 	PrefixAudit           = "aud_"
 )

@@ -4,7 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
-	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // FeeLine is one fee that a rule charges. The host writes the citation; a rule
@@ -43,19 +43,20 @@ func FeeTotal(lines []FeeLine, c Currency) Money {
 // It is a quote's digest and an evaluation's lines_sha256, so a payment shows
 // that it was priced as quoted.
 func LinesSHA256(lines []FeeLine) string {
-	type line struct {
-		Label  string `json:"label"`
-		Amount string `json:"amount"`
-		Rule   string `json:"rule"`
-	}
-	canonical := make([]line, len(lines))
+	text := make([]byte, 0, 1024)
+	text = append(text, '[')
 	for i, l := range lines {
-		canonical[i] = line{l.Label, l.Amount.String(), l.Rule.String()}
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(text, `{"label":`...)
+		text, _ = jsontext.AppendQuote(text, l.Label) // what is not UTF-8 is replaced
+		text = append(text, `,"amount":"`...)
+		text = l.Amount.AppendText(text)
+		text = append(text, `","rule":"`...)
+		text = append(text, l.Rule.String()...)
+		text = append(text, `"}`...)
 	}
-	text, err := json.Marshal(canonical) // strings only: cannot fail
-	if err != nil {
-		panic(err)
-	}
-	sum := sha256.Sum256(text)
+	sum := sha256.Sum256(append(text, ']'))
 	return hex.EncodeToString(sum[:])
 }

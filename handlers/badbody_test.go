@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
@@ -31,8 +32,8 @@ func (o *operation) badBodies() (list []bad) {
 	} {
 		add(name, body, 400, "invalid_json", "")
 	}
-	add("too large", good+strings.Repeat(" ", 64<<10), 413, "body_too_large", "")
-	add("large and wrong", strings.Repeat("[", 64<<10+1), 413, "body_too_large", "")
+	add("too large", good+strings.Repeat(" ", cmp.Or(o.limit, 64<<10)), 413, "body_too_large", "")
+	add("large and wrong", strings.Repeat("[", cmp.Or(o.limit, 64<<10)+1), 413, "body_too_large", "")
 	for _, m := range o.body {
 		param := o.prefix + m.name
 		name := quotedJSON(m.name)
@@ -72,9 +73,11 @@ func wrongTypes(kind kindOf) []string {
 		delete(all, "bool")
 	case labels, filters, proposal, window:
 		delete(all, "object")
-	case seconds, delayDays:
+	case seconds, delayDays, place:
 		delete(all, "number")
-	case eventTypes, accountList:
+	case goldenCases:
+		delete(all, "array")
+	case eventTypes, accountList, manyIDs:
 	default:
 		delete(all, "string")
 	}
@@ -98,7 +101,7 @@ func wrongValues(kind kindOf) (list []wrongValue) {
 			list = append(list, wrongValue{quotedJSON(text), status, code, ""})
 		}
 	}
-	list = slices.Concat(wrongForWebhooks(kind), wrongForExports(kind), wrongForCutoffs(kind))
+	list = slices.Concat(wrongForWebhooks(kind), wrongForExports(kind), wrongForCutoffs(kind), wrongForRules(kind))
 	long := strings.Repeat("x", 60000)
 	switch kind {
 	case amount:

@@ -43,6 +43,12 @@ func TestBadInput(t *testing.T) {
 	for _, o := range operations {
 		all := slices.Concat(o.badPaths(), o.badQueries(), o.badHeaders(), o.badBodies())
 		before := dump(t, w.redis)
+		for key := range before { // what earlier refusals have left there would be compared again and again
+			if strings.HasSuffix(key, ":audit") {
+				check(t, command(t, w.redis, "XTRIM", key, "MAXLEN", "0"))
+			}
+		}
+		before = dump(t, w.redis)
 		for _, b := range all {
 			requests++
 			name := o.id + ": " + b.name

@@ -43,7 +43,7 @@ func startBench(b *testing.B, redisURL string) *benched {
 			b.Fatal(err)
 		}
 	}
-	store, err := rediskv.Open(b.Context(), rediskv.Options{URL: redisURL, Clock: time.Now, Entropy: bufio.NewReader(rand.Reader)})
+	store, err := rediskv.Open(b.Context(), rediskv.Options{URL: redisURL, Clock: time.Now, Entropy: bufio.NewReader(rand.Reader), Rules: shippedRefs()})
 	check(err)
 	b.Cleanup(func() { store.Close() })
 	rules, err := wasm.NewEngine(b.Context())
@@ -59,7 +59,7 @@ func startBench(b *testing.B, redisURL string) *benched {
 	_, err = store.ApplyConfig(b.Context(), config, false)
 	check(err)
 	s, err := handlers.New(handlers.Config{
-		Store: store, Rules: rules, Keys: keys, IssuerURL: issuer, CursorKey: [32]byte{1}, Clock: time.Now, Vault: newVault(b), Entropy: rand.Reader,
+		Store: store, Rules: rules, Keys: keys, IssuerURL: issuer, CursorKey: [32]byte{1}, Clock: time.Now, Vault: newVault(b), Entropy: rand.Reader, Examine: wasm.Examine,
 		Log: slog.New(slog.NewJSONHandler(io.Discard, nil)),
 	})
 	check(err)

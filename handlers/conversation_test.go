@@ -30,6 +30,12 @@ import (
 //	! drain                            what a stop begins with
 //	! keep first                       remembers the last answer
 //	! same first                       the last answer has that status and those bytes
+//	! rules eur platform_fee@v1        an operator gives an account the next version of its rule set
+//	! publication rule:x@v1 1.5        makes $module, $golden and $signature of a rule of 1.5 percent
+//	! instance ready                   another instance lives and has all that is to come; "instance
+//	                                   lacking" has nothing, "instance failing" cannot load it, "instance gone"
+//	! compared $shadow 2               waits until a shadow has compared so many
+//	! activations                      what the worker does with activations whose time has come
 //	! audit payment.create succeeded   the newest entry of the audit record has this type and outcome
 //
 //	> POST /v1/payments                a request; Authorization, and Content-Type beside
@@ -52,7 +58,7 @@ func TestConversations(t *testing.T) {
 		t.Fatalf("found %d conversations", len(files))
 	}
 	recorder := newRecorder(t)
-	played := 0
+	played, tickets := 0, 0
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			text, err := os.ReadFile(file)
@@ -65,11 +71,15 @@ func TestConversations(t *testing.T) {
 				}
 			}
 			p.checkRecord(t)
+			tickets += p.checkTickets(t)
 			played++
 		})
 	}
 	if played < len(files) {
 		return // some were not asked for, or failed
+	}
+	if tickets < 40 {
+		t.Errorf("%d tickets were run again", tickets)
 	}
 	// Every documented answer comes, except those that cannot or that are the
 	// same for all operations and are tried there (badinput_test.go).

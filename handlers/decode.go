@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +28,7 @@ func readBody(c *call, kind bodyKind) ([]byte, error) {
 	case formBody:
 		limit, media = maxForm, "application/x-www-form-urlencoded"
 	}
+	limit = cmp.Or(c.row.limit, limit)
 	typed := len(c.request.Header["Content-Type"]) > 0
 	if typed || kind != optionalJSONBody {
 		if err := checkContentType(c.request, media); err != nil {

@@ -132,6 +132,15 @@ func (w *world) organization(prefix string) *rediskv.Config {
 		client.GrantIDs = append(client.GrantIDs, grant.ID)
 		c.Grants = append(c.Grants, grant)
 	}
+	for _, name := range []string{"team", "retired"} {
+		private, public, err := auth.GenerateClientKey(rand.Reader, "ES256")
+		w.private[prefix+name] = must(w.t, private, err)
+		signer := tollgate.RuleSigner{ID: w.mint(tollgate.PrefixRuleSigner, prefix+name), Name: name, Status: "active", Keys: []string{string(public)}}
+		if name == "retired" {
+			signer.Status = "disabled"
+		}
+		c.RuleSigners = append(c.RuleSigners, signer)
+	}
 	for _, name := range slices.Sorted(maps.Keys(clients)) {
 		c.Clients = append(c.Clients, *clients[name])
 	}

@@ -87,7 +87,7 @@ func TestAccept(t *testing.T) {
 		"text/html": false, "application/json;q=0": false, "application/json;q=0.000": false, "text/*": false,
 		"application/xml": false, "nonsense": false, "application/json;q=x": false,
 	} {
-		err := handlers.CheckAccept(handlers.HeaderRequest("Accept", text))
+		err := handlers.CheckAccept(handlers.HeaderRequest("Accept", text), "")
 		if (err == nil) != ok || (err != nil && codeOf(err) != tollgate.CodeNotAcceptable) {
 			t.Errorf("%q: %v", text, err)
 		}

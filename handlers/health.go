@@ -2,12 +2,10 @@ package handlers
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
 	"tollgate"
-	"tollgate/wasm"
 )
 
 // pingTimeout bounds what readiness waits for Redis.
@@ -24,45 +22,39 @@ func (s *Server) health(*call) (*answer, error) {
 type readiness struct {
 	Status string          `json:"status"` // ready or unavailable
 	Checks readinessChecks `json:"checks"`
+	Rules  failingRules    `json:"failing_rules"`
 }
 
 type readinessChecks struct {
 	Redis    string `json:"redis"`    // ok or unreachable
-	Rules    string `json:"rules"`    // ok or missing
+	Rules    string `json:"rules"`    // ok or missing: what is in force, or soon will be, cannot be loaded
 	Draining bool   `json:"draining"` // stopping; send nothing more
 }
+
+// failingRules are told beside the checks: a rule that fails is the rule's
+// fault, and all instances have it. Sending requests elsewhere would help nobody.
+type failingRules []tollgate.Citation
 
 // ready says whether requests should be sent here: Redis answers, the rules
 // are compiled, and the instance is not about to stop.
 func (s *Server) ready(c *call) (*answer, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, pingTimeout)
 	defer cancel()
-	r := readiness{"ready", readinessChecks{Redis: "ok", Rules: "ok", Draining: s.draining.Err() != nil}}
+	r := readiness{"ready", readinessChecks{Redis: "ok", Rules: "ok", Draining: s.draining.Err() != nil}, s.outcomes.failing(s.clock())}
 	if err := s.store.Ping(ctx); err != nil {
 		r.Checks.Redis = "unreachable"
 	}
 	for _, rule := range s.shipped {
-		if _, ok := s.rules.Ref(rule); !ok {
+		if !s.rules.Has(rule) {
 			r.Checks.Rules = "missing"
 		}
+	}
+	if len(s.cannotLoad()) > 0 {
+		r.Checks.Rules = "missing"
 	}
 	status := http.StatusOK
 	if r.Checks != (readinessChecks{Redis: "ok", Rules: "ok"}) {
 		r.Status, status = "unavailable", http.StatusServiceUnavailable
 	}
 	return created(status, "", r)
-}
-
-// shippedCitations are the rules that an instance must have before it is sent
-// anything: a pinned payment may need any of them.
-func shippedCitations() ([]tollgate.Citation, error) {
-	all, err := wasm.Shipped()
-	if err != nil {
-		return nil, fmt.Errorf("shipped rules: %w", err)
-	}
-	citations := make([]tollgate.Citation, len(all))
-	for i, r := range all {
-		citations[i] = r.Citation
-	}
-	return citations, nil
 }

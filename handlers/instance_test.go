@@ -46,7 +46,7 @@ func startOn(t *testing.T, redisURL string) *instance {
 	t.Helper()
 	// Tokens and cursors are checked against the same clock, so it can be the
 	// real one.
-	store, err := rediskv.Open(t.Context(), rediskv.Options{URL: redisURL, Clock: time.Now, Entropy: rand.Reader})
+	store, err := rediskv.Open(t.Context(), rediskv.Options{URL: redisURL, Clock: time.Now, Entropy: rand.Reader, Rules: shippedRefs()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func startOn(t *testing.T, redisURL string) *instance {
 			}
 			return time.Now()
 		},
-		Vault: newVault(t), Entropy: rand.Reader, Log: slog.New(slog.NewJSONHandler(i.log, nil)),
+		Vault: newVault(t), Entropy: rand.Reader, Examine: wasm.Examine, Log: slog.New(slog.NewJSONHandler(i.log, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

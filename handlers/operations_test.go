@@ -27,6 +27,7 @@ type operation struct {
 	around       string // what stands around the body: "%s" in it
 	key          string // Idempotency-Key: "", accepted or required
 	form         string
+	limit        int // of the body; 0: 64 KiB
 }
 
 type queryParameter struct {
@@ -146,9 +147,11 @@ func (w *world) operations() []*operation {
 	list = append(list, w.webhookOperations()...)
 	list = append(list, w.exportOperations()...)
 	list = append(list, w.cutoffOperations()...)
+	list = append(list, w.ruleOperations()...)
 	for _, o := range list {
 		o.world, o.scoped = w, strings.HasPrefix(o.path, "/v1/")
-		if !strings.HasPrefix(o.path, "/v1/webhooks") && !strings.HasPrefix(o.path, "/v1/exports") { // whose paths are whole
+		if !strings.HasPrefix(o.path, "/v1/webhooks") && !strings.HasPrefix(o.path, "/v1/exports") &&
+			!strings.HasPrefix(o.path, "/v1/rule") && !strings.HasPrefix(o.path, "/v1/shadow") { // whose paths are whole
 			o.path += o.pathID
 		}
 		o.path += map[string]string{"capturePayment": "/captures", "cancelPayment": "/cancel", "reviewPayment": "/reviews"}[o.id]

@@ -92,7 +92,7 @@ func (s *Server) tryCreate(c *call, r paymentRequest) (*answer, error) {
 // refuses does not exist, one that the perimeter denies is kept as declined.
 func (s *Server) newPayment(c *call, a *rediskv.Account, r paymentRequest) (*tollgate.PaymentChange, error) {
 	in := tollgate.PricingInput{Amount: r.Amount, Payee: r.Payee}
-	authorized, err := s.priced(a, in)
+	authorized, err := s.priced(c.ctx, a, in)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (s *Server) newPayment(c *call, a *rediskv.Account, r paymentRequest) (*tol
 	var captured *tollgate.Pricing
 	if decision.Decision == tollgate.Allow && r.Method == tollgate.CaptureAutomatic {
 		in.CaptureIndex = 1
-		first, err := s.priced(a, in)
+		first, err := s.priced(c.ctx, a, in)
 		if err != nil {
 			return nil, err
 		}

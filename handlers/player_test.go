@@ -98,6 +98,16 @@ func (p *player) direct(words []string) error {
 		}
 	case "audit":
 		return p.audited(words[1:])
+	case "rules":
+		p.ruleSet(word(1), words[2:])
+	case "publication":
+		return p.publication(words[1:])
+	case "compared":
+		return p.compared(words[1:])
+	case "instance":
+		return p.instance(words[1:])
+	case "activations":
+		return p.activations()
 	default:
 		return p.directWebhooks(words)
 	}

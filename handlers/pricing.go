@@ -1,47 +1,81 @@
 package handlers
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/wasm"
 )
 
 // typicalLines is room for the lines of most rule sets.
 const typicalLines = 8
 
-// priced runs the rules of an account as they are now.
-func (s *Server) priced(a *rediskv.Account, in tollgate.PricingInput) (tollgate.Pricing, error) {
-	lines, err := s.rules.Quote(make([]tollgate.FeeLine, 0, typicalLines), a.RuleSet.Rules, in)
-	if err != nil {
-		return tollgate.Pricing{}, err
+// priced runs the rules of an account as they are now, and lets shadows see.
+func (s *Server) priced(ctx context.Context, a *rediskv.Account, in tollgate.PricingInput) (tollgate.Pricing, error) {
+	p, err := s.pricedWith(ctx, a.OrganizationID, a.Rules, in)
+	if err == nil {
+		s.shadowing.offer(a, p)
 	}
-	refs := make([]tollgate.RuleRef, len(a.RuleSet.Rules))
-	for i, rule := range a.RuleSet.Rules {
-		var ok bool
-		if refs[i], ok = s.rules.Ref(rule); !ok {
-			return tollgate.Pricing{}, ruleFailed(rule)
-		}
-	}
-	return tollgate.Pricing{Input: in, Rules: refs, Lines: lines}, nil
+	return p, err
 }
 
-// pricedAgain runs the very modules that a payment was created with: a
-// citation whose bytes are others would change what the payer was promised.
-func (s *Server) pricedAgain(pinned []tollgate.RuleRef, in tollgate.PricingInput) (tollgate.Pricing, error) {
-	rules := make([]tollgate.Citation, len(pinned))
-	for i, ref := range pinned {
-		if now, ok := s.rules.Ref(ref.Rule); !ok || now != ref {
-			return tollgate.Pricing{}, ruleFailed(ref.Rule)
+// pricedWith runs modules by their exact bytes: those of the rule set in
+// force, or those that a payment was created with, whatever has been activated
+// since. A module that the engine does not have is fetched once and kept, so
+// that the usual quote asks nobody.
+func (s *Server) pricedWith(ctx context.Context, org string, rules []tollgate.RuleRef, in tollgate.PricingInput) (tollgate.Pricing, error) {
+	var lines []tollgate.FeeLine
+	var err error
+	for range len(rules) + 1 { // each turn brings one module
+		lines, err = s.rules.Quote(make([]tollgate.FeeLine, 0, typicalLines), rules, in)
+		if err == nil || !errors.Is(err, wasm.ErrNotLoaded) {
+			break
 		}
-		rules[i] = ref.Rule
+		missing := slices.IndexFunc(rules, func(ref tollgate.RuleRef) bool { return !s.rules.Has(ref) })
+		if missing < 0 {
+			continue
+		}
+		if failed := s.loadRule(ctx, org, rules[missing]); failed != nil {
+			return tollgate.Pricing{}, failed
+		}
 	}
-	lines, err := s.rules.Quote(make([]tollgate.FeeLine, 0, typicalLines), rules, in)
-	return tollgate.Pricing{Input: in, Rules: pinned, Lines: lines}, err
+	s.outcomes.note(rules, err)
+	return tollgate.Pricing{Input: in, Rules: rules, Lines: lines}, err
 }
 
-func ruleFailed(rule tollgate.Citation) *tollgate.Error {
-	return &tollgate.Error{Code: tollgate.CodeRuleFailed, Rule: &rule, Message: "The pricing rule " + rule.String() + " could not be evaluated."}
+// loadRule fetches a published module and compiles it. However many requests
+// need it, it is done once.
+func (s *Server) loadRule(ctx context.Context, org string, ref tollgate.RuleRef) error {
+	if s.rules.Has(ref) {
+		return nil
+	}
+	_, err, _ := s.loading.Do(org+" "+ref.Rule.String()+" "+ref.SHA256, func() (any, error) {
+		ctx := context.WithoutCancel(ctx)
+		module, err := s.store.Module(ctx, org, ref)
+		if err != nil {
+			return nil, err
+		}
+		loaded, err := s.rules.Load(ctx, ref.Rule, module)
+		if err == nil && loaded != ref {
+			err = fmt.Errorf("its SHA-256 is %s, not %s", loaded.SHA256, ref.SHA256)
+		}
+		return nil, err
+	})
+	switch e := errorOf(err); {
+	case err == nil:
+		return nil
+	case e.Code == tollgate.CodeStoreUnavailable:
+		return err
+	default:
+		return &tollgate.Error{
+			Code: tollgate.CodeRuleFailed, Rule: &ref.Rule, Cause: err,
+			Message: "The pricing rule " + ref.Rule.String() + " could not be evaluated.",
+		}
+	}
 }
 
 // usable reports why no payment can be made on an account at the moment, or

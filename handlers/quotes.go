@@ -83,17 +83,17 @@ func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
 	if err := takes(a, q.amount.Currency, q.prefix+"currency"); err != nil {
 		return nil, err
 	}
-	priced, err := s.rules.Quote(make([]tollgate.FeeLine, 0, typicalLines), a.RuleSet.Rules, tollgate.PricingInput{Amount: q.amount, Payee: q.payee})
+	priced, err := s.priced(c.ctx, a, tollgate.PricingInput{Amount: q.amount, Payee: q.payee})
 	if err != nil {
 		return nil, err
 	}
-	lines := make([]quoteLine, len(priced))
-	for i, l := range priced {
+	lines := make([]quoteLine, len(priced.Lines))
+	for i, l := range priced.Lines {
 		lines[i] = quoteLine(l)
 	}
 	d := a.Limits.Decide(q.amount, q.payee, s.clock())
 	return object(quoteAnswer{
-		Object: "quote", Lines: lines, Total: tollgate.FeeTotal(priced, q.amount.Currency), Currency: q.amount.Currency,
-		Perimeter: quotePerimeter(d), RuleSet: quoteRuleSet{a.RuleSet.ID, a.RuleSet.Version}, Digest: tollgate.LinesSHA256(priced),
+		Object: "quote", Lines: lines, Total: tollgate.FeeTotal(priced.Lines, q.amount.Currency), Currency: q.amount.Currency,
+		Perimeter: quotePerimeter(d), RuleSet: quoteRuleSet{a.RuleSet.ID, a.RuleSet.Version}, Digest: tollgate.LinesSHA256(priced.Lines),
 	})
 }

@@ -20,6 +20,7 @@ type row struct {
 	query []string // names that may stand in the query; the reader reads them
 	media []string // of its answers, beside JSON
 	body  bodyKind
+	limit int64 // of the body in bytes; 0: that of interface §8
 	key   keyUse
 	// sandbox: there is nothing at this address elsewhere.
 	sandbox bool
@@ -83,6 +84,20 @@ var rows = []row{
 	{Route: Route{"POST", "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/replays", auth.ScopeWebhooksWrite}, body: optionalJSONBody, key: keyAccepted, do: withBody((*Server).replayDelivery, readReplay)},
 	{Route: Route{"GET", "/v1/sandbox/clock", auth.ScopePaymentsRead}, sandbox: true, do: (*Server).readClock},
 	{Route: Route{"POST", "/v1/sandbox/clock", auth.ScopePaymentsWrite}, sandbox: true, body: jsonBody, do: withBody((*Server).moveClock, readClockRequest)},
+	{Route: Route{"POST", "/v1/rules", auth.ScopeRulesWrite}, body: jsonBody, limit: maxRuleBody, key: keyAccepted, do: withBody((*Server).publishRule, readPublication)},
+	{Route: Route{"GET", "/v1/rules", auth.ScopeRulesRead}, query: ruleParameters, do: (*Server).listRules},
+	{Route: Route{"GET", "/v1/rules/{rule_id}", auth.ScopeRulesRead}, do: (*Server).readRule},
+	{Route: Route{"GET", "/v1/rules/{rule_id}/module", auth.ScopeRulesRead}, media: []string{mediaWasm}, do: (*Server).readModule},
+	{Route: Route{"POST", "/v1/rule-sets/{rule_set_id}/activations", auth.ScopeRulesWrite}, body: jsonBody, key: keyAccepted, do: withBody((*Server).activate, readActivationRequest)},
+	{Route: Route{"GET", "/v1/rule-sets/{rule_set_id}/activations", auth.ScopeRulesRead}, query: pageParameters, do: (*Server).listActivations},
+	{Route: Route{"GET", "/v1/rule-sets/{rule_set_id}/activations/{activation_id}", auth.ScopeRulesRead}, do: (*Server).readActivation},
+	{Route: Route{"POST", "/v1/rule-sets/{rule_set_id}/activations/{activation_id}/cancel", auth.ScopeRulesWrite}, key: keyAccepted, do: (*Server).cancelActivation},
+	{Route: Route{"POST", "/v1/rule-sets/{rule_set_id}/rollback", auth.ScopeRulesWrite}, body: optionalJSONBody, key: keyAccepted, do: withBody((*Server).rollBack, readRollback)},
+	{Route: Route{"POST", "/v1/shadows", auth.ScopeRulesWrite}, body: jsonBody, key: keyAccepted, do: withBody((*Server).startShadow, readShadowRequest)},
+	{Route: Route{"GET", "/v1/shadows", auth.ScopeRulesRead}, query: pageParameters, do: (*Server).listShadows},
+	{Route: Route{"GET", "/v1/shadows/{shadow_id}", auth.ScopeRulesRead}, do: (*Server).readShadow},
+	{Route: Route{"POST", "/v1/shadows/{shadow_id}/stop", auth.ScopeRulesWrite}, key: keyAccepted, do: (*Server).stopShadow},
+	{Route: Route{"GET", "/v1/shadows/{shadow_id}/divergences", auth.ScopeRulesRead}, query: pageParameters, do: (*Server).listDivergences},
 	{Route: Route{"GET", "/openapi.json", ""}, do: (*Server).readOpenAPI},
 	{Route: Route{"GET", "/healthz", ""}, do: (*Server).health},
 	{Route: Route{"GET", "/readyz", ""}, do: (*Server).ready},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/julienschmidt/httprouter"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/singleflight"
 
 	"tollgate"
 	"tollgate/handlers/auth"
@@ -44,27 +45,36 @@ type Config struct {
 	// assertions are made and checked; nil: Clock.
 	Advance AdvanceFunc
 	Wall    func() time.Time
+	// Examine judges modules that are to be published, which are of unknown
+	// origin: in a process that can be killed (wasm.Examine says why).
+	Examine wasm.Examiner
 }
 
 // Server answers the API.
 type Server struct {
-	store    *rediskv.Store
-	rules    *wasm.Engine
-	keys     *auth.Keys
-	issuer   *auth.Issuer
-	verifier *auth.Verifier
-	cursors  *cursorSeal
-	vault    *tollgate.Vault
-	entropy  *entropy
-	clock    func() time.Time
-	wall     func() time.Time
-	advance  AdvanceFunc
-	log      *slog.Logger
-	metrics  *metrics
-	router   *httprouter.Router
-	shipped  []tollgate.Citation
-	metadata document
-	openapi  document
+	store     *rediskv.Store
+	rules     *wasm.Engine
+	keys      *auth.Keys
+	issuer    *auth.Issuer
+	verifier  *auth.Verifier
+	cursors   *cursorSeal
+	vault     *tollgate.Vault
+	entropy   *entropy
+	clock     func() time.Time
+	wall      func() time.Time
+	advance   AdvanceFunc
+	log       *slog.Logger
+	metrics   *metrics
+	router    *httprouter.Router
+	shipped   []tollgate.RuleRef // what an instance must have before it is sent anything
+	loading   singleflight.Group // of modules
+	examine   wasm.Examiner
+	instance  string // this one's id
+	following following
+	outcomes  *ruleOutcomes
+	shadowing *shadowing
+	metadata  document
+	openapi   document
 
 	development bool
 
@@ -74,8 +84,8 @@ type Server struct {
 
 // New checks a configuration and builds the routes.
 func New(c Config) (*Server, error) {
-	if c.Store == nil || c.Rules == nil || c.Keys == nil || c.IssuerURL == "" || c.Clock == nil || c.Vault == nil || c.Entropy == nil {
-		return nil, errors.New("handlers: store, rules, keys, issuer, clock, vault and entropy are needed")
+	if c.Store == nil || c.Rules == nil || c.Keys == nil || c.IssuerURL == "" || c.Clock == nil || c.Vault == nil || c.Entropy == nil || c.Examine == nil {
+		return nil, errors.New("handlers: store, rules, keys, issuer, clock, vault, entropy and examiner are needed")
 	}
 	if c.Wall == nil {
 		c.Wall = c.Clock
@@ -84,6 +94,7 @@ func New(c Config) (*Server, error) {
 		store: c.Store, rules: c.Rules, keys: c.Keys, clock: c.Clock, wall: c.Wall, advance: c.Advance, log: c.Log,
 		issuer: &auth.Issuer{Keys: c.Keys, Name: c.IssuerURL},
 		vault:  c.Vault, entropy: &entropy{source: c.Entropy}, development: c.Development,
+		shadowing: newShadowing(), examine: c.Examine, instance: c.Store.Mint(tollgate.PrefixInstance),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -102,7 +113,10 @@ func New(c Config) (*Server, error) {
 	if s.metrics, err = newMetrics(c.Metrics); err != nil {
 		return nil, fmt.Errorf("handlers: metrics: %w", err)
 	}
-	if s.shipped, err = shippedCitations(); err != nil {
+	if s.outcomes, err = newRuleOutcomes(c.Metrics, c.Clock); err != nil {
+		return nil, fmt.Errorf("handlers: metrics: %w", err)
+	}
+	if s.shipped, err = wasm.ShippedRefs(); err != nil {
 		return nil, fmt.Errorf("handlers: %w", err)
 	}
 	if s.metadata, err = issuerMetadata(c.IssuerURL); err != nil {

@@ -66,7 +66,7 @@ func TestConfigurationChangesBeforeTheCommit(t *testing.T) {
 			i.authenticate()
 			i.want(i.call("POST", "/v1/payments", `{`+good+`}`, "Idempotency-Key", "before"), 201, "") // fills the cache
 
-			other, err := rediskv.Open(t.Context(), rediskv.Options{URL: redis.URL, Clock: time.Now, Entropy: rand.Reader})
+			other, err := rediskv.Open(t.Context(), rediskv.Options{URL: redis.URL, Clock: time.Now, Entropy: rand.Reader, Rules: shippedRefs()})
 			if err != nil {
 				t.Fatal(err)
 			}

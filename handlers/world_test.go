@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate"
 	"tollgate/handlers"
 	"tollgate/handlers/auth"
 	"tollgate/handlers/conform"
@@ -118,7 +119,7 @@ func newWorldOn(t *testing.T, redis string, recorder *conform.Recorder) *world {
 
 func (w *world) open(clock func() time.Time) *rediskv.Store {
 	w.t.Helper()
-	store, err := rediskv.Open(w.t.Context(), rediskv.Options{URL: w.redis, Clock: clock, Entropy: rand.Reader})
+	store, err := rediskv.Open(w.t.Context(), rediskv.Options{URL: w.redis, Clock: clock, Entropy: rand.Reader, Rules: shippedRefs()})
 	must(w.t, store, err)
 	w.t.Cleanup(func() { store.Close() })
 	return store
@@ -131,7 +132,7 @@ func (w *world) serve() { w.serveWith() }
 func (w *world) serveWith(changes ...func(*handlers.Config)) {
 	w.t.Helper()
 	config := handlers.Config{
-		Store: w.store, Rules: w.rules, Keys: w.keys, IssuerURL: issuer, CursorKey: [32]byte{7}, Clock: w.service, Wall: w.now, Vault: newVault(w.t), Entropy: rand.Reader,
+		Store: w.store, Rules: w.rules, Keys: w.keys, IssuerURL: issuer, CursorKey: [32]byte{7}, Clock: w.service, Wall: w.now, Vault: newVault(w.t), Entropy: rand.Reader, Examine: wasm.Examine,
 		Log: slog.New(slog.NewJSONHandler(w.log, nil)), Advance: w.sandbox,
 	}
 	for _, change := range changes {
@@ -200,4 +201,13 @@ func (l *logged) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
+}
+
+// shippedRefs are the rules that every organization has.
+func shippedRefs() []tollgate.RuleRef {
+	refs, err := wasm.ShippedRefs()
+	if err != nil {
+		panic(err)
+	}
+	return refs
 }

@@ -20,6 +20,8 @@ type Account struct {
 	Limits   *tollgate.Perimeter
 	Cutoffs  *tollgate.Timeline // all versions of its cutoff
 	Closed   tollgate.Date      // its last closed sales day as it was read; nothing is added to closed days
+	Shadows  []tollgate.Shadow  // what is priced beside them
+	Rules    []tollgate.RuleRef // the rule set's, pinned; without a sum where there is no such rule
 	Revision int64
 
 	organization int64 // the organization's revision, read at the same moment
@@ -55,7 +57,7 @@ func (s *Store) Account(ctx context.Context, org, id string) (*Account, error) {
 		if !strings.HasPrefix(id, tollgate.PrefixMerchantAccount) {
 			return nil, notFound()
 		}
-		found, err := s.readHashes(ctx, "read_account", k.object(id), k.organization())
+		found, err := s.readHashes(ctx, "read_account", k.object(id), k.organization(), k.shadowing())
 		if err != nil {
 			return nil, err
 		}
@@ -68,6 +70,12 @@ func (s *Store) Account(ctx context.Context, org, id string) (*Account, error) {
 		a.active = o.Status == tollgate.StatusActive
 		if a.Cutoffs, a.Closed, err = cutoffsOf(found[0], a.Cutoff); err != nil {
 			return nil, fmt.Errorf("account %s: %w", id, err)
+		}
+		if a.Shadows, err = shadowsOf(found[2]["list"], &a.MerchantAccount); err != nil {
+			return nil, err
+		}
+		if a.Rules, err = s.resolve(ctx, k, a.RuleSet.Rules); err != nil {
+			return nil, err
 		}
 		a.Limits, err = doc.Compile()
 		return a, err
@@ -148,6 +156,10 @@ func (s *Store) Watch(ctx context.Context) {
 				s.cache.forget(m.Payload)
 			case *redis.Subscription:
 				s.cache.forget("")
+			}
+			select {
+			case s.changed <- struct{}{}:
+			default: // nobody has looked since the last one
 			}
 		}
 	}

@@ -42,7 +42,7 @@ var rules = []tollgate.Citation{{Name: "card_fee", Version: 2}}
 
 func open(t testing.TB, url string, c *clock) *rediskv.Store {
 	t.Helper()
-	s, err := rediskv.Open(t.Context(), rediskv.Options{URL: url, Clock: c.now, Entropy: rand.Reader})
+	s, err := rediskv.Open(t.Context(), rediskv.Options{URL: url, Clock: c.now, Entropy: rand.Reader, Rules: []tollgate.RuleRef{{Rule: rules[0], SHA256: fmt.Sprintf("%064d", 2)}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,13 +16,17 @@ const (
 
 // Keys outside every partition.
 const (
-	metaKey       = "tollgate:meta"    // hash: partitions
-	sandboxKey    = "tollgate:sandbox" // hash: secrets of `tollgate dev` on a real Redis; ahead, its clock in milliseconds
-	configChannel = "tollgate:config"  // channel: organizations whose configuration changed
+	metaKey       = "tollgate:meta"      // hash: partitions
+	sandboxKey    = "tollgate:sandbox"   // hash: secrets of `tollgate dev` on a real Redis; ahead, its clock in milliseconds
+	configChannel = "tollgate:config"    // channel: organizations whose configuration changed
+	instancesKey  = "tollgate:instances" // set: instances of the API, living or dead
 )
 
 // clientKey, a string, says to which organization a client belongs.
 func clientKey(client string) string { return "tollgate:client:" + client }
+
+// instanceKey, a string, is what an instance says of itself. It expires soon.
+func instanceKey(id string) string { return "tollgate:instance:" + id }
 
 // deniedKey, a hash, counts refused strangers by reason for one minute.
 func deniedKey(minute string) string { return "tollgate:denied:" + minute }
@@ -48,6 +52,14 @@ func dispatchKey(partition int) string { return tag(partition) + ":dispatch" }
 // readyKey, a sorted set per partition: endpoints by when to look at them next,
 // Unix milliseconds; a member is "<organization>/<endpoint>".
 func readyKey(partition int) string { return tag(partition) + ":ready" }
+
+// scheduleKey, a sorted set per partition: activations that are still to come, by
+// when, Unix milliseconds; a member is "<organization>/<activation>".
+func scheduleKey(partition int) string { return tag(partition) + ":activations" }
+
+// changesKey, a string per partition, counts what instances have to know of and
+// are told by push, for those that the push does not reach.
+func changesKey(partition int) string { return tag(partition) + ":changes" }
 
 // jobsKey, a sorted set per partition: jobs of endpoints by when they were
 // made; a member is "<kind>/<organization>/<endpoint>/<id>".
@@ -142,6 +154,38 @@ func (k space) object(id string) string { return k.prefix + ":" + id }
 func (k space) version(id string, version int64) string {
 	return fmt.Sprintf("%s:%s:%d", k.prefix, id, version)
 }
+
+// rules is the sorted set of the organization's published rules, in the order of
+// their members: see ruleMember.
+func (k space) rules() string { return k.prefix + ":rules" }
+
+// rule is the hash of a published rule: v, json, sha, golden.
+func (k space) rule(c tollgate.Citation) string { return k.prefix + ":" + c.String() }
+
+// ruleName is the hash of what all versions of a rule have in common: v, last
+// (the highest version).
+func (k space) ruleName(name string) string { return k.prefix + ":rule:" + name }
+
+// shadows is the sorted set of the organization's shadows, in the order in
+// which they were made, shadowing a hash of the active ones: v, list (their JSON). What belongs to
+// one shadow shd_…, itself a hash (v, json): totals, a hash of counts, and
+// divergences, a stream: b (the JSON).
+func (k space) shadows() string { return k.prefix + ":shadows" }
+
+func (k space) shadowing() string { return k.prefix + ":shadowing" }
+
+func (k space) totals(shadow string) string { return k.object(shadow) + ":totals" }
+
+func (k space) divergences(shadow string) string { return k.object(shadow) + ":divergences" }
+
+// activations is the sorted set of a rule set's activations, in the order in
+// which they were made. The rule set itself is a hash: v, last (the highest
+// version), pending
+// (its scheduled activations). An activation is a hash: v, json.
+func (k space) activations(ruleSet string) string { return k.object(ruleSet) + ":activations" }
+
+// module is the string with a published module's bytes.
+func (k space) module(sha256 string) string { return k.prefix + ":module:" + sha256 }
 
 // sequences is a hash of counters (event, audit) and the last operation that
 // wrote configuration (config).

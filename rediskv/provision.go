@@ -23,12 +23,13 @@ type Config struct {
 	RuleSets         []tollgate.RuleSet
 	// Effective says by account from which sales day on a changed cutoff is
 	// wanted; without it, and at the earliest, from the day after the open one.
-	Effective map[string]tollgate.Date
+	Effective   map[string]tollgate.Date
+	RuleSigners []tollgate.RuleSigner
 }
 
 // ConfigChange is one object that is created or changed.
 type ConfigChange struct {
-	Kind   string // organization, legal_entity, merchant_account, client, grant, perimeter or rule_set
+	Kind   string // organization, legal_entity, merchant_account, client, rule_signer, grant, perimeter or rule_set
 	ID     string // with @version for perimeters and rule sets
 	Action string // created or changed
 	Fields []string
@@ -101,6 +102,13 @@ func (p *plan) prepare(ctx context.Context, want Config) error {
 	}
 	for i := range want.MerchantAccounts {
 		if err := p.account(ctx, want.MerchantAccounts[i], want.Effective[want.MerchantAccounts[i].ID]); err != nil {
+			return err
+		}
+	}
+	for i := range want.RuleSigners {
+		r := want.RuleSigners[i]
+		r.OrganizationID = p.space.org
+		if err := p.object(ctx, "rule_signer", r.ID, &r, nil, nil, nil, nil); err != nil {
 			return err
 		}
 	}

@@ -63,9 +63,45 @@ func (p *plan) perimeter(ctx context.Context, d tollgate.PerimeterDocument) erro
 }
 
 func (p *plan) ruleSet(ctx context.Context, r tollgate.RuleSet) error {
-	_, err := p.version(ctx, "rule_set", r.ID, r.Version, r)
+	if len(r.Rules) > tollgate.MaxRules {
+		return tollgate.Invalid("rules", "rule set %s has more than %d rules", r.ID, tollgate.MaxRules)
+	}
+	refs, err := p.store.resolve(ctx, p.space, r.Rules)
+	if err != nil {
+		return err
+	}
+	for _, ref := range refs {
+		if ref.SHA256 == "" {
+			return &tollgate.Error{Code: tollgate.CodeParameterInvalid, Message: fmt.Sprintf("rule set %s: there is no %s", r.ID, ref.Rule)}
+		}
+	}
+	before := len(p.strings)
+	_, err = p.version(ctx, "rule_set", r.ID, r.Version, r)
 	p.ruleSets[fmt.Sprintf("%s@%d", r.ID, r.Version)] = r.Rules
-	return err
+	if err != nil || len(p.strings) == before {
+		return err
+	}
+	return p.ruleSetState(ctx, r)
+}
+
+// ruleSetState notes the highest version, behind which activations put theirs.
+func (p *plan) ruleSetState(ctx context.Context, r tollgate.RuleSet) error {
+	key := p.space.object(r.ID)
+	found, err := p.current(ctx, key)
+	if err != nil {
+		return err
+	}
+	state := ruleSetState{found, strings.Fields(found["pending"])}
+	h := configHash{key, found["v"], state.write(r.Version, state.pending)}
+	if i := slices.IndexFunc(p.hashes, func(h configHash) bool { return h.key == key }); i >= 0 {
+		// An earlier version of the same file; the higher one counts.
+		if last := fieldsOf([]any(p.hashes[i].fields)).int("last"); last < r.Version {
+			p.hashes[i] = h
+		}
+		return nil
+	}
+	p.hashes = append(p.hashes, h)
+	return nil
 }
 
 // referred reads a version that the file does not repeat.

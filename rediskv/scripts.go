@@ -29,6 +29,8 @@ var (
 	scriptReadEvents       = script("read_events")
 	scriptScanTransactions = script("scan_transactions")
 	scriptPutConfig        = script("put_config")
+	scriptPutRules         = script("put_rules")
+	scriptRecordShadow     = script("record_shadow")
 	scriptPutWebhook       = script("put_webhook")
 	scriptPingWebhook      = script("ping_webhook")
 	scriptFanOut           = script("fan_out")
@@ -48,7 +50,7 @@ var (
 
 var allScripts = []*namedScript{
 	scriptCreatePayment, scriptChangePayment, scriptRefusePayment, scriptFindRepeated, scriptIssueToken, scriptAppendAudit,
-	scriptReadResource, scriptReadPayment, scriptReadValue, scriptReadEvents, scriptScanTransactions, scriptPutConfig,
+	scriptReadResource, scriptReadPayment, scriptReadValue, scriptReadEvents, scriptScanTransactions, scriptPutConfig, scriptPutRules, scriptRecordShadow,
 	scriptPingWebhook, scriptPutWebhook, scriptFanOut, scriptTakeWork, scriptRecordAttempts, scriptRequeue,
 	scriptCloseDay, scriptMakePayout, scriptMoveMembers, scriptBeginPayout, scriptEndPayout,
 	scriptCreateExport, scriptBeginExport, scriptAppendExport, scriptEndExport,

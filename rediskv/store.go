@@ -32,6 +32,9 @@ type Options struct {
 	Partitions int
 	Clock      func() time.Time
 	Entropy    io.Reader // read by one goroutine at a time
+	// Rules are those that every organization has; any other is looked up among
+	// what the organization has published.
+	Rules []tollgate.RuleRef
 	// Observe is told of every operation; it may be nil.
 	Observe func(operation string, took time.Duration, err error)
 	Log     *slog.Logger // nil discards
@@ -47,6 +50,8 @@ type Store struct {
 	observe    func(string, time.Duration, error)
 	log        *slog.Logger
 	cache      *cache
+	changed    chan struct{}
+	shipped    map[tollgate.Citation]tollgate.RuleRef
 
 	claims      []atomic.Int32 // by partition: batches until the next look for what dead workers left
 	leftOut     []atomic.Bool  // by partition: endpoints with a backlog were left out last time
@@ -77,7 +82,10 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, client.Close(), blocking.Close())
 	}
-	s := &Store{client: client, blocking: blocking, batched: batched, clock: o.Clock, entropy: o.Entropy, observe: o.Observe, log: log, cache: newCache()}
+	s := &Store{client: client, blocking: blocking, batched: batched, clock: o.Clock, entropy: o.Entropy, observe: o.Observe, log: log, cache: newCache(), changed: make(chan struct{}, 1), shipped: map[tollgate.Citation]tollgate.RuleRef{}}
+	for _, ref := range o.Rules {
+		s.shipped[ref.Rule] = ref
+	}
 	if err := s.prepare(ctx, o.Partitions); err != nil {
 		s.Close()
 		return nil, err

@@ -36,11 +36,11 @@ func BenchmarkQuote5RulesBare(b *testing.B) {
 
 func benchmarkQuote(b *testing.B, e *wasm.Engine) {
 	lines := make([]tollgate.FeeLine, 0, 16)
-	in := input(123_456, "EUR", "shop.example")
+	in, five := input(123_456, "EUR", "shop.example"), e.Refs(fiveRules...)
 	b.ReportAllocs()
 	for b.Loop() {
 		var err error
-		if lines, err = e.Quote(lines[:0], fiveRules, in); err != nil {
+		if lines, err = e.Quote(lines[:0], five, in); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -55,13 +55,14 @@ func BenchmarkQuote5RulesParallel(b *testing.B) {
 	if err := e.LoadShipped(context.Background()); err != nil {
 		b.Fatal(err)
 	}
+	five := e.Refs(fiveRules...)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		lines := make([]tollgate.FeeLine, 0, 16)
 		in := input(123_456, "EUR", "shop.example")
 		for pb.Next() {
 			var err error
-			if lines, err = e.Quote(lines[:0], fiveRules, in); err != nil {
+			if lines, err = e.Quote(lines[:0], five, in); err != nil {
 				b.Error(err)
 				return
 			}
@@ -136,13 +137,13 @@ func TestQuoteDoesNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := make([]tollgate.FeeLine, 0, 16)
-	in := input(123_456, "EUR", "shop.example")
+	in, five := input(123_456, "EUR", "shop.example"), e.Refs(fiveRules...)
 	if raceEnabled {
 		t.Skip("pools lose instances under the race detector")
 	}
 	if n := testing.AllocsPerRun(100, func() {
 		var err error
-		if lines, err = e.Quote(lines[:0], fiveRules, in); err != nil {
+		if lines, err = e.Quote(lines[:0], five, in); err != nil {
 			t.Fatal(err)
 		}
 	}); n != 0 {

@@ -141,7 +141,7 @@ then = "loop"
 			{1000, "EUR", "y", "[]"},
 			{1000, "EUR", "", "[]"},
 		} {
-			lines, err := e.Quote(nil, []tollgate.Citation{c}, input(k.minor, k.currency, k.payee))
+			lines, err := e.Quote(nil, e.Refs(c), input(k.minor, k.currency, k.payee))
 			got := fmt.Sprint(lines)
 			if err != nil {
 				got = err.Error()

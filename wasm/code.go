@@ -9,7 +9,8 @@ type body struct {
 	groups  int    // of locals, as declared
 	start   int    // of the instructions in code
 	groupAt int    // end of the count of groups in code
-	cost    int64  // of entering: all instructions outside loops
+	jumps   int
+	cost    int64 // of entering: all instructions outside loops
 	charges []charge
 }
 
@@ -25,6 +26,7 @@ func (m *module) readCode(c *cursor) {
 	if n != len(m.funcs) {
 		c.fail("%d function bodies for %d functions", n, len(m.funcs))
 	}
+	jumps := 0
 	for i := range n {
 		code := c.bytes(c.count("bytes in a function", maxBody))
 		if c.err != nil {
@@ -36,6 +38,9 @@ func (m *module) readCode(c *cursor) {
 			return
 		}
 		m.bodies = append(m.bodies, b)
+		if jumps += b.jumps; jumps > maxAllJumps {
+			c.fail("more than %d jumps in all functions", maxAllJumps)
+		}
 	}
 }
 
@@ -86,10 +91,14 @@ func readBody(code []byte, params int) (body, error) {
 		if len(open) > maxDepth {
 			c.fail("blocks are nested deeper than %d", maxDepth)
 		}
+		if c.jumps > maxJumps {
+			c.fail("more than %d jumps", maxJumps)
+		}
 		if len(b.charges) > maxCharges {
 			c.fail("more than %d loops, bulk operations and memory.grow", maxCharges)
 		}
 	}
+	b.jumps = c.jumps
 	if c.err == nil && c.left() > 0 {
 		c.fail("code follows the end")
 	}
@@ -133,12 +142,18 @@ func (c *cursor) instruction() instructionKind {
 		if op == 0x03 {
 			return isLoop
 		}
+		if op == 0x04 {
+			c.jumps++
+		}
 		return isBlock
-	case op == 0x0c, op == 0x0d, op == 0x10, // br, br_if, call
-		op >= 0x20 && op <= 0x24: // locals and globals
+	case op == 0x0c, op == 0x0d: // br, br_if
+		c.jumps++
+		c.u32()
+	case op == 0x10, op >= 0x20 && op <= 0x24: // call, locals and globals
 		c.u32()
 	case op == 0x0e: // br_table
 		for range c.count("targets of a br_table", maxTargets) {
+			c.jumps++
 			c.u32()
 		}
 		c.u32()

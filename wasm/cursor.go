@@ -12,9 +12,10 @@ var errTruncated = errors.New("the module ends too early")
 // cursor reads the parts of a module. The first fault stays; from then on all
 // reads return zero, so that loops over a count must look at err.
 type cursor struct {
-	b   []byte
-	pos int
-	err error
+	b     []byte
+	pos   int
+	err   error
+	jumps int // in the instructions that were passed over
 }
 
 func (c *cursor) fail(format string, args ...any) {

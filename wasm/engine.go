@@ -1,11 +1,14 @@
 package wasm
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,20 +19,28 @@ import (
 	"tollgate"
 )
 
-// Engine holds compiled rules by citation. It is safe for concurrent use.
+// Engine holds compiled rules by citation and exact bytes: two organizations
+// may publish the same citation, and a payment is priced to its end with the
+// bytes that it began with. It is safe for concurrent use.
 type Engine struct {
 	// Observe, when set, is told of every run of a rule: how long it took and
 	// nil or the error that Quote returns. Set it and Now before the first
 	// Quote. Without it Quote reads no clock.
-	Observe func(c tollgate.Citation, d time.Duration, err error)
+	Observe func(ref tollgate.RuleRef, d time.Duration, err error)
 	Now     func() time.Time
 
 	runtime wazero.Runtime
 	checker wazero.Runtime // an interpreter: validates without compiling
 
 	mu    sync.Mutex // held while loading
-	rules atomic.Pointer[map[tollgate.Citation]*rule]
+	rules atomic.Pointer[map[tollgate.RuleRef]*rule]
+	loads atomic.Int64 // the clock by which rules age
+	room  int          // rules that may be evicted
 }
+
+// maxLoaded is how many rules an engine keeps beside those that it brings
+// along; the one that nobody has used for the longest goes first.
+const maxLoaded = 1024
 
 // features are those whose instructions package wasm knows. Reference types
 // are among them only because compilers then write the table index of
@@ -48,39 +59,66 @@ func newEngine(ctx context.Context, config wazero.RuntimeConfig) *Engine {
 		return wazero.NewRuntimeWithConfig(ctx, c.WithCoreFeatures(features).
 			WithMemoryLimitPages(memoryPages).WithDebugInfoEnabled(false))
 	}
-	e := &Engine{runtime: limited(config), checker: limited(wazero.NewRuntimeConfigInterpreter())}
-	e.rules.Store(&map[tollgate.Citation]*rule{})
+	e := &Engine{runtime: limited(config), checker: limited(wazero.NewRuntimeConfigInterpreter()), room: maxLoaded}
+	e.rules.Store(&map[tollgate.RuleRef]*rule{})
 	return e
 }
 
-// Load checks a module, compiles it and puts it in force under c. Loading the
-// same bytes again changes nothing; other bytes for a citation that exists are
-// an error, for a released version never changes (spec §9).
-func (e *Engine) Load(ctx context.Context, c tollgate.Citation, module []byte) error {
+// Load checks a module, compiles it and makes it ready under c. The reference
+// that it returns pins the SHA-256 of the module as it was given. Loading the
+// same bytes again changes nothing; other bytes for a citation stand beside
+// the first.
+func (e *Engine) Load(ctx context.Context, c tollgate.Citation, module []byte) (tollgate.RuleRef, error) {
+	return e.load(ctx, c, module, false)
+}
+
+func (e *Engine) load(ctx context.Context, c tollgate.Citation, module []byte, shipped bool) (tollgate.RuleRef, error) {
+	ref := RefOf(c, module)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	sum := sha256.Sum256(module)
-	digest := hex.EncodeToString(sum[:])
 	before := *e.rules.Load()
-	if r, ok := before[c]; ok {
-		if r.sha256 != digest {
-			return fmt.Errorf("load %s: another module has this citation: %s, not %s", c, r.sha256, digest)
-		}
-		return nil
+	if _, ok := before[ref]; ok {
+		return ref, nil
 	}
-	r, err := e.prepare(ctx, c, module)
+	r, err := e.prepare(ctx, module)
 	if err != nil {
-		return fmt.Errorf("load %s: %w", c, err)
+		return tollgate.RuleRef{}, fmt.Errorf("load %s: %w", c, err)
 	}
-	r.sha256 = digest
+	r.ref, r.shipped = ref, shipped
+	r.used.Store(e.loads.Add(1))
 	after := maps.Clone(before)
-	after[c] = r
+	after[ref] = r
+	e.makeRoom(after)
 	e.rules.Store(&after)
-	return nil
+	return ref, nil
+}
+
+// makeRoom takes the rules out that nobody has used for the longest. A quote
+// that runs one holds on to it: its code is freed when nobody does.
+func (e *Engine) makeRoom(rules map[tollgate.RuleRef]*rule) {
+	var old []*rule
+	for _, r := range rules {
+		if !r.shipped {
+			old = append(old, r)
+		}
+	}
+	if len(old) <= e.room {
+		return
+	}
+	slices.SortFunc(old, func(a, b *rule) int { return cmp.Compare(a.used.Load(), b.used.Load()) })
+	for _, r := range old[:len(old)-e.room] {
+		delete(rules, r.ref)
+	}
+}
+
+// RefOf pins a module's bytes.
+func RefOf(c tollgate.Citation, module []byte) tollgate.RuleRef {
+	sum := sha256.Sum256(module)
+	return tollgate.RuleRef{Rule: c, SHA256: hex.EncodeToString(sum[:])}
 }
 
 // prepare goes all the way from bytes to a first instance.
-func (e *Engine) prepare(ctx context.Context, c tollgate.Citation, module []byte) (*rule, error) {
+func (e *Engine) prepare(ctx context.Context, module []byte) (*rule, error) {
 	m, err := parse(module)
 	if err != nil {
 		return nil, err
@@ -94,39 +132,36 @@ func (e *Engine) prepare(ctx context.Context, c tollgate.Citation, module []byte
 	if err := original.Close(ctx); err != nil {
 		return nil, fmt.Errorf("validate: %w", err)
 	}
-	return e.compile(ctx, c, m.manifest, m.instrument())
+	return e.compile(ctx, m.manifest, m.instrument())
 }
 
-func (e *Engine) compile(ctx context.Context, c tollgate.Citation, m Manifest, module []byte) (*rule, error) {
+func (e *Engine) compile(ctx context.Context, m Manifest, module []byte) (*rule, error) {
 	compiled, err := e.runtime.CompileModule(ctx, module)
 	if err != nil {
 		return nil, fmt.Errorf("compile: %w", err)
 	}
-	r := &rule{citation: c, manifest: m, runtime: e.runtime, compiled: compiled}
+	r := &rule{manifest: m, runtime: e.runtime, compiled: compiled}
 	i, err := r.instantiate(ctx)
 	if err != nil {
 		_ = compiled.Close(ctx)
 		return nil, err
 	}
 	r.idle.Put(i)
+	runtime.AddCleanup(r, func(c wazero.CompiledModule) { _ = c.Close(context.Background()) }, compiled)
 	return r, nil
 }
 
-// Ref pins the bytes of a loaded rule: the SHA-256 of the module as it was
-// given to Load. It is false for a citation that is not loaded.
-func (e *Engine) Ref(c tollgate.Citation) (tollgate.RuleRef, bool) {
-	r, ok := (*e.rules.Load())[c]
-	if !ok {
-		return tollgate.RuleRef{}, false
-	}
-	return tollgate.RuleRef{Rule: c, SHA256: r.sha256}, true
+// Has reports whether Quote would find a rule.
+func (e *Engine) Has(ref tollgate.RuleRef) bool {
+	_, ok := (*e.rules.Load())[ref]
+	return ok
 }
 
 // Close frees all machine code. No Quote may run or start any more.
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.rules.Store(&map[tollgate.Citation]*rule{})
+	e.rules.Store(&map[tollgate.RuleRef]*rule{})
 	if err := e.checker.Close(ctx); err != nil {
 		return fmt.Errorf("close the engine: %w", err)
 	}

@@ -17,26 +17,83 @@ import (
 	"tollgate/wasm"
 )
 
+// TestLoad: a citation may stand for the bytes of several organizations.
 func TestLoad(t *testing.T) {
 	ctx := context.Background()
 	e := engines(t)["compiler"]
 	c := tollgate.Citation{Name: "fee", Version: 1}
 	first, second := says(16, 0, 0).bytes(), says(40, two(0, 1), 0, 1, 0, 0).bytes()
-	load(t, e, c, first)
-	before, _ := e.Ref(c)
-	if err := e.Load(ctx, c, first); err != nil {
-		t.Errorf("the same module again: %v", err)
+	none := load(t, e, c, first)
+	if again := load(t, e, c, first); again != none || !e.Has(none) {
+		t.Errorf("the same module again: %v, was %v", again, none)
 	}
-	if err := e.Load(ctx, c, second); err == nil || !strings.Contains(err.Error(), before.SHA256) {
-		t.Errorf("another module for the citation: %v", err)
+	one := load(t, e, c, second)
+	if one == none || one.Rule != c || one != wasm.RefOf(c, second) {
+		t.Errorf("other bytes: %v beside %v", one, none)
 	}
-	if after, ok := e.Ref(c); !ok || after != before {
-		t.Errorf("ref %v, was %v", after, before)
+	for ref, want := range map[tollgate.RuleRef]int{none: 0, one: 1} {
+		if lines, err := e.Quote(nil, []tollgate.RuleRef{ref}, input(1, "EUR", "x")); err != nil || len(lines) != want {
+			t.Errorf("%v: %v, %v, want %d lines", ref, lines, err, want)
+		}
 	}
-	if lines, err := e.Quote(nil, []tollgate.Citation{c}, input(1, "EUR", "x")); err != nil || len(lines) != 0 {
-		t.Errorf("the first module is not in force: %v, %v", lines, err)
+	if ref, err := e.Load(ctx, c, second[:20]); err == nil || ref != (tollgate.RuleRef{}) {
+		t.Errorf("half a module: %v, %v", ref, err)
 	}
-	load(t, e, tollgate.Citation{Name: "fee", Version: 2}, second)
+}
+
+// TestEviction: what nobody has used for the longest makes room, the shipped
+// rules never do, a quote under way keeps what it runs, and what was evicted
+// can be loaded again.
+func TestEviction(t *testing.T) {
+	ctx := context.Background()
+	e := engines(t)["compiler"]
+	if err := e.LoadShipped(ctx); err != nil {
+		t.Fatal(err)
+	}
+	e.SetRoom(3)
+	module := func(n uint64) []byte { return says(40, two(0, 1), 0, n, 0, 0).bytes() }
+	at := func(n int) tollgate.Citation { return tollgate.Citation{Name: "old", Version: n} }
+	var refs []tollgate.RuleRef
+	for n := 1; n <= 3; n++ {
+		refs = append(refs, load(t, e, at(n), module(uint64(n))))
+	}
+	quote := func(ref tollgate.RuleRef) error {
+		_, err := e.Quote(nil, []tollgate.RuleRef{ref}, input(1, "EUR", "x"))
+		return err
+	}
+	if err := quote(refs[0]); err != nil { // now the second is the oldest
+		t.Fatal(err)
+	}
+	refs = append(refs, load(t, e, at(4), module(4)))
+	for i, want := range []bool{true, false, true, true} {
+		if e.Has(refs[i]) != want {
+			t.Errorf("%s is loaded: %t", refs[i].Rule, !want)
+		}
+	}
+	if err := quote(refs[1]); !errors.Is(err, wasm.ErrNotLoaded) || code(err) != tollgate.CodeRuleFailed {
+		t.Errorf("an evicted rule: %v", err)
+	}
+	for _, ref := range e.Refs(fiveRules...) {
+		if !e.Has(ref) {
+			t.Errorf("%s was evicted", ref.Rule)
+		}
+	}
+	var all sync.WaitGroup
+	for worker := range 4 { // loads evict what others quote
+		all.Go(func() {
+			for n := range 40 {
+				v := 10 + (n+worker)%7
+				ref := load(t, e, at(v), module(uint64(v)))
+				if err := quote(ref); err != nil && !errors.Is(err, wasm.ErrNotLoaded) {
+					t.Error(err)
+				}
+				if n%8 == 0 {
+					runtime.GC()
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 // field is a guest that replies with one line whose amount is 8 bytes of the
@@ -84,7 +141,7 @@ func TestRequest(t *testing.T) {
 			}
 			c := tollgate.Citation{Name: "field", Version: i + 1}
 			load(t, e, c, field(f.offset, f.mask))
-			lines, err := e.Quote(nil, []tollgate.Citation{fifty, c}, in)
+			lines, err := e.Quote(nil, e.Refs(fifty, c), in)
 			if err != nil || len(lines) != 3 || lines[2].Amount.Minor != f.want || lines[2].Rule != c || lines[2].Label != "Guest" {
 				t.Errorf("%s: %s: %v, %v, want %d", name, f.what, lines, err, f.want)
 			}
@@ -100,7 +157,7 @@ func TestLabels(t *testing.T) {
 		1, two(88, 8), 0, 2, 0, 0, 3, two(96, 6), 0, word("Visa fee"), word("äöü")).bytes())
 	want := "[{Visa fee 0.01 rule:labels@v1} {Guest 0.02 rule:labels@v1} {äöü 0.03 rule:labels@v1}]"
 	for range 3 {
-		lines, err := e.Quote(nil, []tollgate.Citation{c}, input(1, "EUR", "x"))
+		lines, err := e.Quote(nil, e.Refs(c), input(1, "EUR", "x"))
 		if got := fmt.Sprint(lines); err != nil || got != want {
 			t.Fatalf("%s, %v, want %s", got, err, want)
 		}
@@ -111,7 +168,7 @@ func TestRefusal(t *testing.T) {
 	for name, e := range engines(t) {
 		c := tollgate.Citation{Name: "no", Version: 3}
 		load(t, e, c, says(48, two(1, 0), 0, two(32, 7), two(39, 9), word("blockedN"), word("ot here.")).bytes())
-		lines, err := e.Quote(nil, []tollgate.Citation{c}, input(1, "EUR", "x"))
+		lines, err := e.Quote(nil, e.Refs(c), input(1, "EUR", "x"))
 		var te *tollgate.Error
 		if !errors.As(err, &te) || te.Code != tollgate.CodeRuleRejected || *te.Rule != c ||
 			te.Message != "Not here. (blocked)" || te.Cause != nil || lines != nil {
@@ -132,7 +189,7 @@ func TestQuoteRefusesInput(t *testing.T) {
 		}
 	}
 	missing := tollgate.Citation{Name: "missing", Version: 1}
-	_, err := e.Quote(nil, []tollgate.Citation{missing}, input(1, "EUR", "x"))
+	_, err := e.Quote(nil, e.Refs(missing), input(1, "EUR", "x"))
 	var te *tollgate.Error
 	if !errors.As(err, &te) || te.Code != tollgate.CodeRuleFailed || *te.Rule != missing {
 		t.Errorf("a rule that is not loaded: %v", err)
@@ -146,11 +203,11 @@ func TestTotal(t *testing.T) {
 	load(t, e, half, says(40, two(0, 1), 0, tollgate.MaxMinor/2, 0, 0).bytes())
 	one := tollgate.Citation{Name: "one", Version: 1}
 	load(t, e, one, says(40, two(0, 1), 0, 1, 0, 0).bytes())
-	lines, err := e.Quote(nil, []tollgate.Citation{half, half, one}, input(1, "JPY", "x"))
+	lines, err := e.Quote(nil, e.Refs(half, half, one), input(1, "JPY", "x"))
 	if err != nil || tollgate.FeeTotal(lines, "JPY").Minor != tollgate.MaxMinor {
 		t.Errorf("%v, %v", lines, err)
 	}
-	_, err = e.Quote(nil, []tollgate.Citation{half, half, one, one}, input(1, "JPY", "x"))
+	_, err = e.Quote(nil, e.Refs(half, half, one, one), input(1, "JPY", "x"))
 	if code(err) != tollgate.CodeRuleFailed {
 		t.Errorf("a total above the largest amount: %v", err)
 	}
@@ -164,11 +221,11 @@ func TestObserve(t *testing.T) {
 	now := time.Unix(0, 0)
 	e.Now = func() time.Time { now = now.Add(time.Millisecond); return now }
 	var seen []string
-	e.Observe = func(c tollgate.Citation, d time.Duration, err error) {
-		seen = append(seen, fmt.Sprintf("%s %s %s", c, d, code(err)))
+	e.Observe = func(ref tollgate.RuleRef, d time.Duration, err error) {
+		seen = append(seen, fmt.Sprintf("%s %s %s", ref.Rule, d, code(err)))
 	}
 	rules := []tollgate.Citation{{Name: "currency_gate", Version: 1}, {Name: "sandbox", Version: 1}, {Name: "card_fee", Version: 1}}
-	_, _ = e.Quote(nil, rules, input(1, "EUR", "trap.test"))
+	_, _ = e.Quote(nil, e.Refs(rules...), input(1, "EUR", "trap.test"))
 	if got, want := fmt.Sprint(seen), "[rule:currency_gate@v1 1ms  rule:sandbox@v1 1ms rule_failed]"; got != want {
 		t.Errorf("seen %s, want %s", got, want)
 	}
@@ -181,9 +238,9 @@ func TestConcurrentQuotes(t *testing.T) {
 	if err := e.LoadShipped(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	want := map[int64]string{}
+	five, want := e.Refs(fiveRules...), map[int64]string{}
 	for n := range int64(200) {
-		lines, err := e.Quote(nil, fiveRules, input(n*977, "EUR", "shop.example"))
+		lines, err := e.Quote(nil, five, input(n*977, "EUR", "shop.example"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +256,7 @@ func TestConcurrentQuotes(t *testing.T) {
 				if i%7 == 0 {
 					payee = "trap.test" // throws an instance away
 				}
-				lines, err := e.Quote(nil, fiveRules, input(n, "EUR", payee))
+				lines, err := e.Quote(nil, five, input(n, "EUR", payee))
 				if i%7 == 0 {
 					if code(err) != tollgate.CodeRuleFailed {
 						t.Errorf("%v, %v", lines, err)
@@ -256,7 +313,7 @@ func TestFailedInstanceIsThrownAway(t *testing.T) {
 		i32(0), i64(1), []byte{0x37, 0, 8, 0x00, 0x0b}, // set it and trap
 		put(0, 0), i32(16))}.bytes())
 	for range 5 {
-		if lines, err := e.Quote(nil, []tollgate.Citation{c}, input(1, "EUR", "x")); code(err) != tollgate.CodeRuleFailed {
+		if lines, err := e.Quote(nil, e.Refs(c), input(1, "EUR", "x")); code(err) != tollgate.CodeRuleFailed {
 			t.Fatalf("%v, %v", lines, err)
 		}
 	}
@@ -270,7 +327,7 @@ func TestIdleInstancesAreFreed(t *testing.T) {
 	ctx := experimental.WithCloseNotifier(context.Background(),
 		experimental.CloseNotifyFunc(func(context.Context, uint32) { closed <- struct{}{} }))
 	c := tollgate.Citation{Name: "idle", Version: 1}
-	if err := e.Load(ctx, c, says(16, 0, 0).bytes()); err != nil {
+	if _, err := e.Load(ctx, c, says(16, 0, 0).bytes()); err != nil {
 		t.Fatal(err)
 	}
 	deadline := time.After(10 * time.Second)

@@ -20,13 +20,36 @@ func (e *Engine) LoadBare(ctx context.Context, c tollgate.Citation, module []byt
 	if err != nil {
 		return err
 	}
-	r, err := e.compile(ctx, c, m.manifest, m.bare())
+	r, err := e.compile(ctx, m.manifest, m.bare())
 	if err != nil {
 		return err
 	}
-	(*e.rules.Load())[c] = r
+	r.ref = RefOf(c, module)
+	(*e.rules.Load())[r.ref] = r
 	return nil
 }
+
+// Refs are the loaded rules with these citations; a citation that is not
+// loaded, or of several modules, has no sum.
+func (e *Engine) Refs(cited ...tollgate.Citation) []tollgate.RuleRef {
+	refs := make([]tollgate.RuleRef, len(cited))
+	for i, c := range cited {
+		refs[i].Rule = c
+		found := 0
+		for ref := range *e.rules.Load() {
+			if ref.Rule == c {
+				refs[i], found = ref, found+1
+			}
+		}
+		if found != 1 {
+			refs[i].SHA256 = ""
+		}
+	}
+	return refs
+}
+
+// SetRoom makes the engine keep only so many rules beside the shipped ones.
+func (e *Engine) SetRoom(n int) { e.room = n }
 
 // DropIdle makes the next quote of each rule use a fresh instance.
 func (e *Engine) DropIdle(ctx context.Context) {
@@ -41,7 +64,7 @@ func (e *Engine) DropIdle(ctx context.Context) {
 // until one fails, and returns the fuel that each has used.
 func (e *Engine) OneInstance(c tollgate.Citation, inputs ...tollgate.PricingInput) (lines []tollgate.FeeLine, fuel []int64, err error) {
 	ctx := context.Background()
-	r := (*e.rules.Load())[c]
+	r := (*e.rules.Load())[e.Refs(c)[0]]
 	i, err := r.acquire(ctx)
 	if err != nil {
 		return nil, nil, err

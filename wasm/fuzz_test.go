@@ -39,10 +39,10 @@ func FuzzModule(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer e.Close(ctx)
-		if e.Load(ctx, hostile, module) != nil {
+		if _, err := e.Load(ctx, hostile, module); err != nil {
 			return
 		}
-		lines, err := e.Quote(nil, []tollgate.Citation{hostile}, input(100, "EUR", "shop.example"))
+		lines, err := e.Quote(nil, e.Refs(hostile), input(100, "EUR", "shop.example"))
 		checkOutcome(t, lines, err)
 	})
 }
@@ -98,11 +98,11 @@ func FuzzTable(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer e.Close(ctx)
-		if err := e.Load(ctx, hostile, module); err != nil {
+		if _, err := e.Load(ctx, hostile, module); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range tableCurrencies {
-			lines, err := e.Quote(nil, []tollgate.Citation{hostile}, input(minor, c, "shop.example"))
+			lines, err := e.Quote(nil, e.Refs(hostile), input(minor, c, "shop.example"))
 			checkOutcome(t, lines, err)
 		}
 	})

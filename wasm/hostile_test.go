@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,7 +135,7 @@ func TestHostileCalls(t *testing.T) {
 				for range 2 { // the second call gets a fresh instance
 					within(t, 20*time.Second, func() {
 						room := make([]tollgate.FeeLine, 1, 40)
-						lines, err := e.Quote(room, []tollgate.Citation{good, c, good}, input(100, "EUR", "shop.example"))
+						lines, err := e.Quote(room, e.Refs(good, c, good), input(100, "EUR", "shop.example"))
 						var te *tollgate.Error
 						if !errors.As(err, &te) || te.Code != tollgate.CodeRuleFailed || te.Rule == nil || *te.Rule != c {
 							t.Errorf("error %v", err)
@@ -152,7 +153,7 @@ func TestHostileCalls(t *testing.T) {
 						}
 					})
 				}
-				if lines, err := e.Quote(nil, []tollgate.Citation{good}, input(100, "EUR", "shop.example")); err != nil || len(lines) != 1 {
+				if lines, err := e.Quote(nil, e.Refs(good), input(100, "EUR", "shop.example")); err != nil || len(lines) != 1 {
 					t.Errorf("the rule beside it: %v, %v", lines, err)
 				}
 			})
@@ -203,12 +204,22 @@ var hostileLoads = map[string]struct {
 	"5000 loops":                 {guest{quote: join(repeat([]byte{0x03, 0x40, 0x0b}, 5000), i32(16))}.bytes(), "more than 256 loops"},
 	"3000 memory.fill":           {guest{quote: join(repeat([]byte{0x20, 0, 0x20, 0, 0x20, 0, 0xfc, 11, 0}, 3000), i32(16))}.bytes(), "more than 256 loops"},
 	"a body of 40 KiB":           {guest{quote: join(repeat([]byte{0x01}, 40<<10), i32(16))}.bytes(), "bytes in a function, at most"},
-	"a br_table of 4 billion":    {guest{quote: []byte{0x41, 0, 0x0e, 0xff, 0xff, 0xff, 0xff, 0x0f}}.bytes(), "targets of a br_table"},
-	"code that does not end":     {guest{quote: []byte{0x02, 0x40}}.bytes(), "too early"},
-	"code behind the end":        {guest{quote: join(i32(16), []byte{0x0b, 0x01})}.bytes(), "follows the end"},
-	"a type error":               {guest{quote: i64(16)}.bytes(), "validate"},
-	"an empty stack":             {guest{quote: []byte{0x6a}}.bytes(), "validate"},
-	"a call of nothing":          {guest{quote: []byte{0x10, 77}}.bytes(), "validate"},
+	"5000 jumps":                 {guest{quote: join(repeat([]byte{0x02, 0x40, 0x0c, 0, 0x0b}, 5000), i32(16))}.bytes(), "more than 4096 jumps"},
+	"5000 ifs":                   {guest{quote: join(repeat([]byte{0x20, 0, 0x04, 0x40, 0x0b}, 5000), i32(16))}.bytes(), "more than 4096 jumps"},
+	"5000 targets": {
+		guest{quote: join(repeat(join([]byte{0x20, 0, 0x0e, 0xe8, 7}, make([]byte, 1001)), 5), i32(16))}.bytes(),
+		"more than 4096 jumps",
+	},
+	"20000 jumps": {
+		guest{quote: i32(16), more: slices.Repeat([]fn{{2, repeat([]byte{0x02, 0x40, 0x0c, 0, 0x0b}, 4000)}}, 5)}.bytes(),
+		"more than 16384 jumps in all",
+	},
+	"a br_table of 4 billion": {guest{quote: []byte{0x41, 0, 0x0e, 0xff, 0xff, 0xff, 0xff, 0x0f}}.bytes(), "targets of a br_table"},
+	"code that does not end":  {guest{quote: []byte{0x02, 0x40}}.bytes(), "too early"},
+	"code behind the end":     {guest{quote: join(i32(16), []byte{0x0b, 0x01})}.bytes(), "follows the end"},
+	"a type error":            {guest{quote: i64(16)}.bytes(), "validate"},
+	"an empty stack":          {guest{quote: []byte{0x6a}}.bytes(), "validate"},
+	"a call of nothing":       {guest{quote: []byte{0x10, 77}}.bytes(), "validate"},
 	"the fuel by its index": {
 		guest{quote: join(i64(1<<60), []byte{0x24, 0}, i32(16))}.bytes(), "validate",
 	},
@@ -297,12 +308,12 @@ func TestHostileLoads(t *testing.T) {
 		for what, h := range hostileLoads {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				within(t, 20*time.Second, func() {
-					err := e.Load(context.Background(), hostile, h.module)
+					_, err := e.Load(context.Background(), hostile, h.module)
 					if err == nil || !strings.Contains(err.Error(), h.reason) || !strings.Contains(err.Error(), hostile.String()) {
 						t.Errorf("error %v, want %q", err, h.reason)
 					}
 				})
-				if _, ok := e.Ref(hostile); ok {
+				if e.Has(wasm.RefOf(hostile, h.module)) {
 					t.Error("it is in force")
 				}
 			})

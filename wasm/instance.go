@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -15,12 +16,13 @@ import (
 
 // rule is a loaded module with its idle instances.
 type rule struct {
-	citation tollgate.Citation
+	ref      tollgate.RuleRef
+	shipped  bool // never evicted
 	manifest Manifest
-	sha256   string // of the module as it was given
 	runtime  wazero.Runtime
 	compiled wazero.CompiledModule
-	idle     sync.Pool // of *instance
+	idle     sync.Pool    // of *instance
+	used     atomic.Int64 // how many loads there had been when it was last quoted
 }
 
 // instance is a module with a memory of its own. It is used by one goroutine

@@ -3,7 +3,8 @@ package wasm
 // What a module may be (spec §8: "1,000,000 fuel, 1 MiB memory, 256 KiB
 // module"). The structural limits are checked before wazero sees a byte: its
 // decoder allocates by the counts that it reads, and its compiler takes time
-// out of proportion for large functions and ignores its context.
+// out of proportion for large functions and ignores its context. What it takes
+// grows with jumps times variables.
 const (
 	maxModule    = 256 << 10 // bytes
 	maxBody      = 32 << 10  // bytes of one function
@@ -19,7 +20,9 @@ const (
 	maxDepth     = 128  // nested blocks of one function
 	maxCharges   = 256  // loops, bulk operations and memory.grow of one function
 	maxTargets   = 1024 // of one br_table
-	memoryPages  = 16   // of 64 KiB
+	maxJumps     = 4096 // of one function: branches, ifs, and each target of a br_table
+	maxAllJumps  = 16384
+	memoryPages  = 16 // of 64 KiB
 )
 
 // What a call may use.

@@ -56,6 +56,8 @@ type module struct {
 	manifest Manifest
 }
 
+var errNotModule = errors.New("not a WebAssembly module of version 1")
+
 // parse reads a module and refuses whatever the ABI and the limits do not
 // allow. Whether the code is valid is left to wazero.
 func parse(b []byte) (*module, error) {
@@ -64,7 +66,7 @@ func parse(b []byte) (*module, error) {
 	}
 	c := &cursor{b: b}
 	if string(c.bytes(len(magic))) != magic {
-		return nil, errors.New("not a WebAssembly module of version 1")
+		return nil, errNotModule
 	}
 	m := new(module)
 	last, manifests := -1, 0

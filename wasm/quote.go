@@ -19,19 +19,22 @@ import (
 // traps, runs out of fuel, or replies with nonsense (the cause says which, for
 // the log); CodeAmountInvalid, CodeCurrencyUnsupported or CodePayeeInvalid for
 // an input that no request can carry. dst is then returned as it came.
-func (e *Engine) Quote(dst []tollgate.FeeLine, rules []tollgate.Citation, in tollgate.PricingInput) ([]tollgate.FeeLine, error) {
+func (e *Engine) Quote(dst []tollgate.FeeLine, rules []tollgate.RuleRef, in tollgate.PricingInput) ([]tollgate.FeeLine, error) {
 	exponent, err := checkInput(&in)
 	if err != nil {
 		return dst, err
 	}
-	loaded := *e.rules.Load()
+	loaded, now := *e.rules.Load(), e.loads.Load()
 	first := len(dst)
 	var sum int64
 	for i := range rules {
 		from := len(dst)
 		r, ok := loaded[rules[i]]
 		if !ok {
-			return dst[:first], failed(rules[i], errNotLoaded)
+			return dst[:first], failed(rules[i].Rule, ErrNotLoaded)
+		}
+		if r.used.Load() != now { // seldom, so that cores need not pass it around
+			r.used.Store(now)
 		}
 		if e.Observe == nil {
 			dst, err = r.run(dst, &in, exponent, from-first, sum)
@@ -48,7 +51,9 @@ func (e *Engine) Quote(dst []tollgate.FeeLine, rules []tollgate.Citation, in tol
 	return dst, nil
 }
 
-var errNotLoaded = errors.New("the rule is not loaded")
+// ErrNotLoaded is the cause of a failure for want of the rule: whoever has its
+// module can load it and quote again.
+var ErrNotLoaded = errors.New("the rule is not loaded")
 
 func (e *Engine) observed(r *rule, dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent byte, lines int, sum int64) ([]tollgate.FeeLine, error) {
 	var start, end time.Time
@@ -59,7 +64,7 @@ func (e *Engine) observed(r *rule, dst []tollgate.FeeLine, in *tollgate.PricingI
 	if e.Now != nil {
 		end = e.Now()
 	}
-	e.Observe(r.citation, end.Sub(start), err)
+	e.Observe(r.ref, end.Sub(start), err)
 	return dst, err
 }
 
@@ -69,7 +74,7 @@ func (r *rule) run(dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent b
 	ctx := context.Background()
 	i, err := r.acquire(ctx)
 	if err != nil {
-		return dst, failed(r.citation, err)
+		return dst, failed(r.ref.Rule, err)
 	}
 	out, err := i.price(ctx, r, dst, in, exponent, lines, sum)
 	if err == nil {
@@ -78,10 +83,10 @@ func (r *rule) run(dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent b
 	}
 	if no, ok := err.(*refusal); ok {
 		r.idle.Put(i)
-		return dst, rejected(r.citation, no)
+		return dst, rejected(r.ref.Rule, no)
 	}
 	i.discard(ctx)
-	return dst, failed(r.citation, err)
+	return dst, failed(r.ref.Rule, err)
 }
 
 func (i *instance) price(ctx context.Context, r *rule, dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent byte, lines int, sum int64) ([]tollgate.FeeLine, error) {

@@ -69,7 +69,7 @@ func (r *rule) readReply(dst []tollgate.FeeLine, w []byte, n int32, c tollgate.C
 		dst = append(dst, tollgate.FeeLine{
 			Label:  label,
 			Amount: tollgate.Money{Minor: amount, Currency: c},
-			Rule:   r.citation,
+			Rule:   r.ref.Rule,
 		})
 	}
 	return dst, nil

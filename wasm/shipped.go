@@ -37,7 +37,7 @@ type GoldenCase struct {
 	Payee    string            `json:"payee,omitempty"`
 	Lines    []GoldenLine      `json:"lines,omitempty"`
 	Refused  string            `json:"refused,omitempty"` // the error's message
-	Failed   bool              `json:"failed,omitempty"`
+	Failed   bool              `json:"failed,omitzero"`
 }
 
 // GoldenLine is an expected fee line.
@@ -85,14 +85,27 @@ func shipped(dir string) (r ShippedRule, err error) {
 	return r, json.Unmarshal(golden, &r.Golden, json.RejectUnknownMembers(true))
 }
 
-// LoadShipped loads every shipped rule.
+// Ref pins the rule's module.
+func (r ShippedRule) Ref() tollgate.RuleRef { return RefOf(r.Citation, r.Module) }
+
+// ShippedRefs pins every shipped rule.
+func ShippedRefs() ([]tollgate.RuleRef, error) {
+	all, err := Shipped()
+	refs := make([]tollgate.RuleRef, len(all))
+	for i, r := range all {
+		refs[i] = r.Ref()
+	}
+	return refs, err
+}
+
+// LoadShipped loads every shipped rule; none is ever evicted.
 func (e *Engine) LoadShipped(ctx context.Context) error {
 	all, err := Shipped()
 	if err != nil {
 		return err
 	}
 	for _, r := range all {
-		if err := e.Load(ctx, r.Citation, r.Module); err != nil {
+		if _, err := e.load(ctx, r.Citation, r.Module, true); err != nil {
 			return err
 		}
 	}

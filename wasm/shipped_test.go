@@ -91,7 +91,7 @@ func (g golden) check(e *wasm.Engine) error {
 	if err != nil {
 		return err
 	}
-	lines, err := e.Quote(nil, []tollgate.Citation{g.citation}, tollgate.PricingInput{Amount: amount, Payee: g.Payee})
+	lines, err := e.Quote(nil, e.Refs(g.citation), tollgate.PricingInput{Amount: amount, Payee: g.Payee})
 	var te *tollgate.Error
 	if errors.As(err, &te) && (te.Rule == nil || *te.Rule != g.citation) {
 		return fmt.Errorf("the error names %v", te.Rule)
@@ -171,7 +171,8 @@ func TestShippedInFive(t *testing.T) {
 	if err := e.LoadShipped(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	lines, err := e.Quote(nil, fiveRules, input(10_000, "EUR", "shop.example"))
+	five := e.Refs(fiveRules...)
+	lines, err := e.Quote(nil, five, input(10_000, "EUR", "shop.example"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,14 +180,14 @@ func TestShippedInFive(t *testing.T) {
 	if got := fmt.Sprint(lines); got != want {
 		t.Errorf("lines\n%s, want\n%s", got, want)
 	}
-	for _, c := range fiveRules {
-		ref, ok := e.Ref(c)
-		if name := fmt.Sprintf("%s/v%d/rule.wasm", c.Name, c.Version); !ok || ref.SHA256 != released(t)[name] || ref.Rule != c {
-			t.Errorf("ref of %s: %v, %t", c, ref, ok)
+	for i, c := range fiveRules {
+		ref := five[i]
+		if name := fmt.Sprintf("%s/v%d/rule.wasm", c.Name, c.Version); !e.Has(ref) || ref.SHA256 != released(t)[name] || ref.Rule != c {
+			t.Errorf("ref of %s: %v", c, ref)
 		}
-	}
-	if _, ok := e.Ref(tollgate.Citation{Name: "card_fee", Version: 9}); ok {
-		t.Error("a rule that does not exist has a ref")
+		if e.Has(tollgate.RuleRef{Rule: tollgate.Citation{Name: c.Name, Version: 9}, SHA256: ref.SHA256}) {
+			t.Error("a version that does not exist is there")
+		}
 	}
 }
 

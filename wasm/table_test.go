@@ -42,11 +42,13 @@ func build(t testing.TB, source string) ([]byte, wasm.Table) {
 	return module, table
 }
 
-func load(t testing.TB, e *wasm.Engine, c tollgate.Citation, module []byte) {
+func load(t testing.TB, e *wasm.Engine, c tollgate.Citation, module []byte) tollgate.RuleRef {
 	t.Helper()
-	if err := e.Load(context.Background(), c, module); err != nil {
+	ref, err := e.Load(context.Background(), c, module)
+	if err != nil {
 		t.Fatal(err)
 	}
+	return ref
 }
 
 func input(minor int64, c tollgate.Currency, payee string) tollgate.PricingInput {
@@ -212,7 +214,7 @@ func TestTableExact(t *testing.T) {
 			t.Errorf("a module of %d bytes", len(module))
 		}
 		c := tollgate.Citation{Name: "random", Version: n + 1}
-		rules := []tollgate.Citation{c}
+		rules := []tollgate.RuleRef{wasm.RefOf(c, module)}
 		for _, e := range all {
 			load(t, e, c, module)
 		}

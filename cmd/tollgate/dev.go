@@ -134,6 +134,8 @@ func (a *app) dev(ctx context.Context, o devOptions) error {
 	running, stop := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	background.Go(func() { store.Watch(running) })
+	background.Go(func() { s.server.Follow(running) })
+	background.Go(func() { s.server.Shadow(running) })
 	background.Go(func() { w.Run(running) })
 	ready := make(chan error, 1)
 	background.Go(func() {
@@ -175,7 +177,7 @@ func (a *app) announce(ctx context.Context, d *demo, r *demoReceiver, url string
 	}
 	env := d.environment(url, token.AccessToken, keys[len(keys)-1])
 	if o.writeEnv != "" {
-		if err := env.write(o.writeEnv, d.clientKey); err != nil {
+		if err := env.write(o.writeEnv); err != nil {
 			return usageError(fmt.Errorf("--write-env: %w", err))
 		}
 	}

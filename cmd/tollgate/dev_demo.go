@@ -24,6 +24,7 @@ const (
 	demoPerimeter    = "per_01kb7z2c000000000000000007"
 	demoRuleSet      = "rs_01kb7z2c000000000000000008"
 	demoReviewing    = "per_01kb7z2c000000000000000009" // the perimeter of the American account
+	demoRuleSigner   = "sig_01kb7z2c00000000000000000b"
 	demoWebhook      = "we_01kb7z2c00000000000000000a"
 )
 
@@ -31,6 +32,7 @@ const (
 type demo struct {
 	clientID   string
 	clientKey  []byte // private JWK
+	ruleKey    []byte // private JWK
 	signingKey []byte // private JWK
 	secretKey  []byte
 }
@@ -40,6 +42,10 @@ type demo struct {
 func (a *app) prepareDemo(ctx context.Context, store *rediskv.Store) (*demo, error) {
 	d := &demo{clientID: demoClient}
 	private, _, err := auth.GenerateClientKey(a.entropy, "ES256")
+	if err != nil {
+		return nil, err
+	}
+	team, _, err := auth.GenerateClientKey(a.entropy, "ES256")
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +62,7 @@ func (a *app) prepareDemo(ctx context.Context, store *rediskv.Store) (*demo, err
 		candidate []byte
 		kept      *[]byte
 	}{
-		{"client_key", private, &d.clientKey}, {"signing_key", signing, &d.signingKey}, {"secret_key", secret, &d.secretKey},
+		{"client_key", private, &d.clientKey}, {"rule_key", team, &d.ruleKey}, {"signing_key", signing, &d.signingKey}, {"secret_key", secret, &d.secretKey},
 	} {
 		if *s.kept, err = store.OnceSecret(ctx, s.name, s.candidate); err != nil {
 			return nil, fmt.Errorf("sandbox %s: %w", s.name, err)
@@ -73,7 +79,11 @@ func (a *app) prepareDemo(ctx context.Context, store *rediskv.Store) (*demo, err
 	if err != nil {
 		return nil, fmt.Errorf("sandbox client key: %w", err)
 	}
-	if _, err := store.ApplyConfig(ctx, demoConfig(public), false); err != nil {
+	teamPublic, err := publicHalf(d.ruleKey)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox rule key: %w", err)
+	}
+	if _, err := store.ApplyConfig(ctx, demoConfig(public, teamPublic), false); err != nil {
 		return nil, fmt.Errorf("sandbox organization: %w", err)
 	}
 	return d, nil
@@ -90,7 +100,7 @@ func publicHalf(private []byte) (string, error) {
 	return string(text), err
 }
 
-func demoConfig(clientKey string) rediskv.Config {
+func demoConfig(clientKey, ruleKey string) rediskv.Config {
 	account := func(id, name, perimeter, cutoff, zone, calendar string, currencies ...tollgate.Currency) tollgate.MerchantAccount {
 		return tollgate.MerchantAccount{
 			ID: id, LegalEntityID: demoLegalEntity, Name: name, Status: tollgate.StatusActive,
@@ -127,7 +137,8 @@ func demoConfig(clientKey string) rediskv.Config {
 		Clients: []tollgate.Client{{
 			ID: demoClient, Name: "Demonstration client", Status: tollgate.StatusActive, Keys: []string{clientKey}, GrantIDs: []string{demoGrant},
 		}},
-		Grants: []tollgate.Grant{{ID: demoGrant, ClientID: demoClient, Scopes: scopes, Status: tollgate.StatusActive}},
+		RuleSigners: []tollgate.RuleSigner{{ID: demoRuleSigner, Name: "Demonstration pricing team", Status: tollgate.StatusActive, Keys: []string{ruleKey}}},
+		Grants:      []tollgate.Grant{{ID: demoGrant, ClientID: demoClient, Scopes: scopes, Status: tollgate.StatusActive}},
 	}
 }
 

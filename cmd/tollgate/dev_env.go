@@ -24,14 +24,17 @@ func (d *demo) environment(url, token, webhookKey string) environment {
 		{"TOLLGATE_LEGAL_ENTITY", demoLegalEntity},
 		{"TOLLGATE_MERCHANT_ACCOUNT", demoAccountEUR},
 		{"TOLLGATE_GRANT", demoGrant},
+		{"TOLLGATE_RULE_SET", demoRuleSet},
+		{"TOLLGATE_RULE_SIGNER", demoRuleSigner},
+		{"TOLLGATE_RULE_KEY", string(d.ruleKey)},
 		{"TOLLGATE_WEBHOOK", demoWebhook},
 		{"TOLLGATE_WEBHOOK_SECRET", webhookKey},
 	}
 }
 
-// write makes the file that a shell can source, and the client's private key
-// beside it, whose path the file has instead of the key.
-func (e environment) write(path string, clientKey []byte) error {
+// write makes the file that a shell can source, and the private keys beside it,
+// whose paths the file has instead of the keys.
+func (e environment) write(path string) error {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return err
@@ -39,14 +42,15 @@ func (e environment) write(path string, clientKey []byte) error {
 	if err := os.MkdirAll(filepath.Dir(absolute), 0o700); err != nil {
 		return err
 	}
-	keyPath := strings.TrimSuffix(absolute, filepath.Ext(absolute)) + ".client.jwk"
-	if err := replaceFile(keyPath, append(clientKey, '\n')); err != nil {
-		return err
-	}
+	beside := strings.TrimSuffix(absolute, filepath.Ext(absolute))
+	files := map[string]string{"TOLLGATE_CLIENT_JWK": beside + ".client.jwk", "TOLLGATE_RULE_KEY": beside + ".rule.jwk"}
 	var b strings.Builder
 	for _, v := range e {
-		if v.name == "TOLLGATE_CLIENT_JWK" {
-			v.value = keyPath
+		if file, ok := files[v.name]; ok {
+			if err := replaceFile(file, []byte(v.value+"\n")); err != nil {
+				return err
+			}
+			v.value = file
 		}
 		fmt.Fprintf(&b, "%s=%s\n", v.name, shellQuote(v.value))
 	}

@@ -20,15 +20,20 @@ func (a *app) keyCommand() *cobra.Command {
   signing  the server's key for access tokens: TOLLGATE_SIGNING_KEY
   client   a client's key pair: the private half is its TOLLGATE_CLIENT_JWK,
            the public half goes into the provisioning file
-  secret   the server's 32 random bytes: TOLLGATE_SECRET_KEY`,
+  secret   the server's 32 random bytes: TOLLGATE_SECRET_KEY
+
+  rule-signer  the key pair of a team that publishes pricing rules: the private
+               half signs (rule publish --key), the public half goes into the
+               provisioning file`,
 	}
 	newKey.AddCommand(
+		a.newPairCommand("rule-signer", "Make the key pair of a team that publishes pricing rules"),
 		a.newKeyCommand("signing", "Make the server's key for access tokens", "",
 			func() ([]byte, []byte, error) {
 				private, err := auth.GenerateSigningKey(a.entropy)
 				return private, nil, err
 			}),
-		a.newClientKeyCommand(),
+		a.newPairCommand("client", "Make a client's key pair"),
 		a.newKeyCommand("secret", "Make the server's secret for cursors and webhook secrets", "",
 			func() ([]byte, []byte, error) {
 				key := make([]byte, 32)
@@ -39,9 +44,9 @@ func (a *app) keyCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) newClientKeyCommand() *cobra.Command {
+func (a *app) newPairCommand(kind, short string) *cobra.Command {
 	alg := "ES256"
-	c := a.newKeyCommand("client", "Make a client's key pair", `
+	c := a.newKeyCommand(kind, short, `
 
 Without --out both halves are printed, the private one first. With it the
 private half goes to the file and the public one is printed.`,

@@ -52,8 +52,8 @@ func (o *observers) redis(operation string, took time.Duration, err error) {
 }
 
 // rule is a wasm.Engine's Observe.
-func (o *observers) rule(rule tollgate.Citation, took time.Duration, err error) {
-	o.ruleTime.WithLabelValues(rule.String(), outcomeOf(err)).Observe(took.Seconds())
+func (o *observers) rule(ref tollgate.RuleRef, took time.Duration, err error) {
+	o.ruleTime.WithLabelValues(ref.Rule.String(), outcomeOf(err)).Observe(took.Seconds())
 }
 
 func outcomeOf(err error) string {

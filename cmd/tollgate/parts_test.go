@@ -178,8 +178,8 @@ func TestShellQuote(t *testing.T) {
 func TestEnvironmentSources(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "it's a dir")
 	path := filepath.Join(dir, "dev.env")
-	env := (&demo{clientID: "cli_1", clientKey: []byte(`{"kty":"EC"}`)}).environment("http://127.0.0.1:1", "token", "whsec_1")
-	if err := env.write(path, []byte(`{"kty":"EC"}`)); err != nil {
+	env := (&demo{clientID: "cli_1", clientKey: []byte(`{"kty":"EC"}`), ruleKey: []byte(`{"kty":"EC"}`)}).environment("http://127.0.0.1:1", "token", "whsec_1")
+	if err := env.write(path); err != nil {
 		t.Fatal(err)
 	}
 	out, err := exec.Command("sh", "-c", `set -a; . "$1"; set +a; cat "$TOLLGATE_CLIENT_JWK"; env`, "sh", path).CombinedOutput()
@@ -187,8 +187,8 @@ func TestEnvironmentSources(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	entries, _ := os.ReadDir(dir)
-	if len(entries) != 2 {
-		t.Errorf("%d files beside each other, want 2: %v", len(entries), entries)
+	if len(entries) != 3 {
+		t.Errorf("%d files beside each other, want 3: %v", len(entries), entries)
 	}
 }
 

@@ -66,26 +66,30 @@ func (a *app) provision(cmd *cobra.Command, file string, dryRun, asJSON bool) er
 	if err != nil {
 		return usageError(fmt.Errorf("%s: %w", file, err))
 	}
-	engine, err := wasm.NewEngine(ctx)
+	shipped, err := wasm.ShippedRefs()
 	if err != nil {
 		return err
 	}
-	defer engine.Close(context.WithoutCancel(ctx))
-	if err := engine.LoadShipped(ctx); err != nil {
-		return err
+	configs, cited, problems := document.check(shipped)
+	if len(problems) > 0 && len(cited) == 0 {
+		return usageError(problems.in(file, text))
 	}
-	configs, problems := document.check(engine)
+	store, err := connect(ctx, options)
+	if err != nil && len(problems) > 0 {
+		return usageError(problems.in(file, text))
+	} else if err != nil {
+		return unavailableError(err)
+	}
+	defer store.Close()
+	if err := cited.check(ctx, store, &problems); err != nil {
+		return storeFailure(err)
+	}
 	if len(problems) > 0 {
 		return usageError(problems.in(file, text))
 	}
 	for _, w := range document.warnings(a.clock()) {
 		fmt.Fprintf(a.stderr, "warning: %s\n", w)
 	}
-	store, err := rediskv.Open(ctx, options)
-	if err != nil {
-		return unavailableError(err)
-	}
-	defer store.Close()
 	// Every organization is tried before the first is written, so that a
 	// version that cannot be changed stops all of them.
 	changes, err := applyConfigs(ctx, store, configs, true)
@@ -129,7 +133,7 @@ func applyConfigs(ctx context.Context, store *rediskv.Store, configs []rediskv.C
 func (a *app) printChanges(changes []change, configs []rediskv.Config, dryRun, asJSON bool) error {
 	objects := 0
 	for _, c := range configs {
-		objects += 1 + len(c.LegalEntities) + len(c.MerchantAccounts) + len(c.Clients) + len(c.Grants) + len(c.Perimeters) + len(c.RuleSets)
+		objects += 1 + len(c.LegalEntities) + len(c.MerchantAccounts) + len(c.Clients) + len(c.Grants) + len(c.Perimeters) + len(c.RuleSets) + len(c.RuleSigners)
 	}
 	unchanged := objects - len(changes)
 	if asJSON {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"tollgate"
 	"tollgate/handlers/auth"
@@ -16,32 +17,52 @@ func (c *organizationCheck) clients() {
 		c.text(at, "name", f.Name)
 		c.oneOf(at, "status", active(f.Status), tollgate.StatusActive, "disabled")
 		client := tollgate.Client{ID: f.ID, OrganizationID: c.form.ID, Name: f.Name, Status: active(f.Status)}
-		var keys [][]byte
-		for j, key := range f.Keys {
-			text, err := toJSON(key)
-			if err != nil {
-				c.problems.add(fmt.Sprintf("%s.keys[%d]", at, j), err)
-				continue
-			}
-			if _, err := auth.ParseClientKeys([][]byte{text}); err != nil {
-				c.problems.add(fmt.Sprintf("%s.keys[%d]", at, j), err)
-				continue
-			}
-			keys = append(keys, text)
-			client.Keys = append(client.Keys, string(text))
-		}
-		if len(f.Keys) == 0 {
-			c.problems.addf(at, "keys: a client needs at least one public key (tollgate key new client)")
-		} else if len(keys) == len(f.Keys) {
-			_, err := auth.ParseClientKeys(keys) // together: no kid twice
-			c.problems.add(at+".keys", err)
-		}
+		client.Keys = c.keys(at, "client", f.Keys)
 		for _, g := range c.form.Grants {
 			if g.ClientID == f.ID {
 				client.GrantIDs = append(client.GrantIDs, g.ID)
 			}
 		}
 		c.config.Clients = append(c.config.Clients, client)
+	}
+}
+
+// keys reads the public keys of a client or a rule signer.
+func (c *organizationCheck) keys(at, kind string, list []any) (texts []string) {
+	var keys [][]byte
+	for j, key := range list {
+		text, err := toJSON(key)
+		if err != nil {
+			c.problems.add(fmt.Sprintf("%s.keys[%d]", at, j), err)
+			continue
+		}
+		if _, err := auth.ParseClientKeys([][]byte{text}); err != nil {
+			c.problems.add(fmt.Sprintf("%s.keys[%d]", at, j), err)
+			continue
+		}
+		keys = append(keys, text)
+		texts = append(texts, string(text))
+	}
+	if len(list) == 0 {
+		c.problems.addf(at, "keys: a %s needs at least one public key (tollgate key new %s)", strings.ReplaceAll(kind, "-", " "), kind)
+	} else if len(keys) == len(list) {
+		_, err := auth.ParseClientKeys(keys) // together: no kid twice
+		c.problems.add(at+".keys", err)
+	}
+	return texts
+}
+
+// ruleSigners are who may publish rules.
+func (c *organizationCheck) ruleSigners() {
+	for i, f := range c.form.RuleSigners {
+		at := fmt.Sprintf("%s.rule_signers[%d]", c.at, i)
+		c.unique(at, f.ID)
+		c.identifier(at, tollgate.PrefixRuleSigner, f.ID)
+		c.text(at, "name", f.Name)
+		c.oneOf(at, "status", active(f.Status), tollgate.StatusActive, "disabled")
+		c.config.RuleSigners = append(c.config.RuleSigners, tollgate.RuleSigner{
+			ID: f.ID, OrganizationID: c.form.ID, Name: f.Name, Status: active(f.Status), Keys: c.keys(at, "rule-signer", f.Keys),
+		})
 	}
 }
 

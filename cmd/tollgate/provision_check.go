@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,13 +11,14 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
-	"tollgate/wasm"
 )
 
 // check turns the file into what the store applies and finds everything that
-// is wrong with it, alone and taken together.
-func (p *provisioning) check(engine *wasm.Engine) ([]rediskv.Config, fileProblems) {
+// is wrong with it, alone and taken together. Whether cited rules are published
+// is still to be asked.
+func (p *provisioning) check(shipped []tollgate.RuleRef) ([]rediskv.Config, citedRules, fileProblems) {
 	var problems fileProblems
+	var cited citedRules
 	if len(p.Organizations) == 0 {
 		problems.addf("organizations", "the file describes none")
 	}
@@ -24,11 +26,33 @@ func (p *provisioning) check(engine *wasm.Engine) ([]rediskv.Config, fileProblem
 	seen := map[string]string{}
 	for i := range p.Organizations {
 		c := &organizationCheck{
-			form: &p.Organizations[i], at: fmt.Sprintf("organizations[%d]", i), engine: engine, problems: &problems, seen: seen,
+			form: &p.Organizations[i], at: fmt.Sprintf("organizations[%d]", i), shipped: shipped, cited: &cited, problems: &problems, seen: seen,
 		}
 		configs[i] = c.run()
 	}
-	return configs, problems
+	return configs, cited, problems
+}
+
+// citedRules are rules that an organization must have published.
+type citedRules []citedRule
+
+type citedRule struct {
+	organization string
+	rule         tollgate.Citation
+	at           string
+}
+
+func (l citedRules) check(ctx context.Context, store *rediskv.Store, problems *fileProblems) error {
+	for _, c := range l {
+		refs, err := store.Resolve(ctx, c.organization, []tollgate.Citation{c.rule})
+		if err != nil {
+			return err
+		}
+		if refs[0].SHA256 == "" {
+			problems.addf(c.at, "there is no %s (tollgate rule list)", c.rule)
+		}
+	}
+	return nil
 }
 
 // warnings are what is allowed and probably not meant.
@@ -50,7 +74,8 @@ func (p *provisioning) warnings(now time.Time) []string {
 type organizationCheck struct {
 	form     *organizationForm
 	at       string // its YAML path
-	engine   *wasm.Engine
+	shipped  []tollgate.RuleRef
+	cited    *citedRules
 	problems *fileProblems
 	seen     map[string]string // id (of versions: id@version) → where
 	config   rediskv.Config
@@ -72,6 +97,7 @@ func (c *organizationCheck) run() rediskv.Config {
 	c.ruleSets()
 	c.merchantAccounts()
 	c.clients()
+	c.ruleSigners()
 	c.grants()
 	return c.config
 }
@@ -139,8 +165,8 @@ func (c *organizationCheck) ruleSets() {
 			rule, err := tollgate.ParseCitation(text)
 			if err != nil {
 				c.problems.add(at, err)
-			} else if _, known := c.engine.Ref(rule); !known {
-				c.problems.addf(at, "there is no %s (tollgate rule list)", rule)
+			} else if !slices.ContainsFunc(c.shipped, func(ref tollgate.RuleRef) bool { return ref.Rule == rule }) {
+				*c.cited = append(*c.cited, citedRule{c.form.ID, rule, at})
 			} else if slices.Contains(set.Rules, rule) {
 				c.problems.addf(at, "%s stands twice", rule)
 			}

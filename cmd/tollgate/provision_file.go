@@ -36,6 +36,7 @@ type organizationForm struct {
 	MerchantAccounts []accountForm     `yaml:"merchant_accounts"`
 	Clients          []clientForm      `yaml:"clients"`
 	Grants           []grantForm       `yaml:"grants"`
+	RuleSigners      []signerForm      `yaml:"rule_signers"`
 }
 
 type legalEntityForm struct {
@@ -94,6 +95,13 @@ type clientForm struct {
 	Name   string `yaml:"name"`
 	Status string `yaml:"status"`
 	Keys   []any  `yaml:"keys"` // public JWKs: mappings, or JSON in a string
+}
+
+type signerForm struct {
+	ID     string `yaml:"id"`
+	Name   string `yaml:"name"`
+	Status string `yaml:"status"`
+	Keys   []any  `yaml:"keys"` // public JWKs, as a client's
 }
 
 type grantForm struct {

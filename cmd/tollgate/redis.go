@@ -9,7 +9,17 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/wasm"
 )
+
+// connect opens the store that knows the rules of this program.
+func connect(ctx context.Context, o rediskv.Options) (*rediskv.Store, error) {
+	var err error
+	if o.Rules, err = wasm.ShippedRefs(); err != nil {
+		return nil, err
+	}
+	return rediskv.Open(ctx, o)
+}
 
 // openStore connects to Redis and, for a process that is started together
 // with it, waits for it a while. A refusal is not waited out.
@@ -17,7 +27,7 @@ func openStore(ctx context.Context, o rediskv.Options, patience time.Duration, l
 	deadline := time.Now().Add(patience)
 	pause := 200 * time.Millisecond
 	for {
-		store, err := rediskv.Open(ctx, o)
+		store, err := connect(ctx, o)
 		if err == nil {
 			return store, nil
 		}

@@ -4,10 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,54 +14,13 @@ import (
 func (a *app) ruleCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rule",
-		Short: "Build, list and test pricing rules",
-		Long: `Build, list and test pricing rules. A rule is a WebAssembly module; a table in
+		Short: "Write, prove and compare pricing rules",
+		Long: `Write, prove and compare pricing rules. A rule is a WebAssembly module; a table in
 TOML is compiled to one without any toolchain.`,
 	}
-	c.AddCommand(a.ruleBuildCommand(), a.ruleListCommand(), a.ruleTestCommand())
-	return c
-}
-
-func (a *app) ruleBuildCommand() *cobra.Command {
-	out := ""
-	c := &cobra.Command{
-		Use:   "build FILE.toml",
-		Short: "Compile a table of fees to a module",
-		Example: `  tollgate rule build rule.toml -o rule.wasm
-  tollgate rule build rule.toml   # writes rule.wasm beside it`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			content, err := a.readInput(args[0])
-			if err != nil {
-				return usageError(err)
-			}
-			module, source, err := wasm.Build(content)
-			if err != nil {
-				return usageError(fmt.Errorf("%s: %w", args[0], err))
-			}
-			to := out
-			switch {
-			case to == "-":
-				_, err := a.stdout.Write(module)
-				return err
-			case to == "" && args[0] == "-":
-				return usageError(fmt.Errorf("a table from standard input needs --out"))
-			case to == "":
-				to = strings.TrimSuffix(args[0], filepath.Ext(args[0])) + ".wasm"
-			}
-			if err := os.WriteFile(to, module, 0o644); err != nil {
-				return usageError(err)
-			}
-			sum := sha256.Sum256(module)
-			text := &table{}
-			text.row("module", to)
-			text.row("label", source.Label)
-			text.row("bytes", strconv.Itoa(len(module)))
-			text.row("sha256", hex.EncodeToString(sum[:]))
-			return a.print(text)
-		},
-	}
-	c.Flags().StringVarP(&out, "out", "o", "", "the module to write, - for standard output")
+	c.AddCommand(a.ruleNewCommand(), a.ruleBuildCommand(), a.ruleTestCommand(), a.ruleDiffCommand(), a.ruleBacktestCommand(), a.ruleVerifyCommand(), a.ruleListCommand(), a.ruleCheckCommand())
+	c.AddCommand(a.rulePublishCommand(), a.rulePublishedCommand(), a.ruleShowCommand(), a.ruleShadowCommand(), a.ruleActivateCommand(),
+		a.ruleActivationsCommand(), a.ruleCancelCommand(), a.ruleRollbackCommand())
 	return c
 }
 

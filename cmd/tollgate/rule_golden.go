@@ -4,59 +4,42 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
+	"strconv"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
-	"tollgate"
 	"tollgate/wasm"
 )
 
 func (a *app) ruleTestCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "test [DIRECTORY…]",
+	verbose := false
+	c := &cobra.Command{
+		Use:   "test [RULE…]",
 		Short: "Run golden cases",
-		Long: `Run golden cases: inputs with the outcome that a rule must have. A directory holds
-rule.toml or rule.wasm, and golden.json; without one, the rules that this binary
-brings along are tested. Each case runs on a new instance of the module and,
-in another order, on used ones, for a module must not remember its last call.`,
+		Long: `Run golden cases: inputs with the outcome that a rule must have. RULE is a
+directory with rule.toml or rule.wasm, and golden.json; without one, the rules
+that this binary brings along are tested.
+
+Each case runs on a new instance of the module and, in several orders, on used
+ones, for a module must not remember its last call; compiled to machine code, by
+an interpreter, and by V8 when there is Node.js. All must agree in every byte
+and in the fuel that they take. Compiling is done in a process of its own, so
+that a module cannot hang or flood this one.`,
 		Example: `  tollgate rule test
-  tollgate rule test rules/my_fee/v1`,
-		RunE: func(cmd *cobra.Command, dirs []string) error {
-			var rules []wasm.ShippedRule
-			if len(dirs) == 0 {
-				var err error
-				if rules, err = wasm.Shipped(); err != nil {
+  tollgate rule test my_fee --verbose`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			rules, err := a.rulesToTest(args)
+			if err != nil {
+				return usageError(err)
+			}
+			examine, failed := newExaminer(defaultLimits), 0
+			for _, r := range rules {
+				ok, err := a.testRule(cmd.Context(), examine, r, verbose)
+				if err != nil {
 					return err
 				}
-			}
-			for _, dir := range dirs {
-				r, err := readRule(dir)
-				if err != nil {
-					return usageError(err)
-				}
-				rules = append(rules, r)
-			}
-			failed := 0
-			for i, r := range rules {
-				name := r.Citation.String()
-				if len(dirs) > 0 {
-					name = dirs[i]
-				}
-				problems, err := golden(cmd.Context(), r)
-				if err != nil {
-					return usageError(fmt.Errorf("%s: %w", name, err))
-				}
-				for _, p := range problems {
-					fmt.Fprintf(a.stdout, "FAIL  %s  %s\n", name, printable(p.Error()))
-				}
-				if len(problems) > 0 {
+				if !ok {
 					failed++
-				} else {
-					fmt.Fprintf(a.stdout, "ok    %s  %d cases\n", name, len(r.Golden))
 				}
 			}
 			if failed > 0 {
@@ -65,114 +48,73 @@ in another order, on used ones, for a module must not remember its last call.`,
 			return nil
 		},
 	}
+	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "print each case with its fuel")
+	return c
 }
 
-// underTest is the citation of a rule that has none yet.
-var underTest = tollgate.Citation{Name: "under_test", Version: 1}
-
-func readRule(dir string) (wasm.ShippedRule, error) {
-	r := wasm.ShippedRule{Citation: underTest}
-	module, err := os.ReadFile(filepath.Join(dir, "rule.wasm"))
-	if errors.Is(err, os.ErrNotExist) {
-		var source []byte
-		if source, err = os.ReadFile(filepath.Join(dir, "rule.toml")); err != nil {
-			return r, fmt.Errorf("%s holds neither rule.wasm nor rule.toml", dir)
-		}
-		module, _, err = wasm.Build(source)
-	}
-	if err != nil {
-		return r, fmt.Errorf("%s: %w", dir, err)
-	}
-	r.Module = module
-	cases, err := os.ReadFile(filepath.Join(dir, "golden.json"))
-	if err != nil {
-		return r, err
-	}
-	if err := json.Unmarshal(cases, &r.Golden, json.RejectUnknownMembers(true)); err != nil {
-		return r, fmt.Errorf("%s: %w", filepath.Join(dir, "golden.json"), err)
-	}
-	if len(r.Golden) == 0 {
-		return r, fmt.Errorf("%s has no cases", filepath.Join(dir, "golden.json"))
-	}
-	return r, nil
-}
-
-// golden runs a rule's cases and returns those that do not hold.
-func golden(ctx context.Context, r wasm.ShippedRule) ([]error, error) {
-	var problems []error
-	backwards := slices.Clone(r.Golden)
-	slices.Reverse(backwards)
-	for _, c := range r.Golden { // each on an engine, hence an instance, of its own
-		if err := runCases(ctx, r, []wasm.GoldenCase{c}, &problems); err != nil {
+func (a *app) rulesToTest(args []string) ([]*ruleSource, error) {
+	var rules []*ruleSource
+	if len(args) == 0 {
+		all, err := wasm.Shipped()
+		if err != nil {
 			return nil, err
 		}
+		for _, r := range all {
+			source, err := shippedSource(r)
+			if err != nil {
+				return nil, err
+			}
+			rules = append(rules, source)
+		}
 	}
+	for _, arg := range args {
+		r, err := a.readRule(arg)
+		if err != nil {
+			return nil, err
+		}
+		if len(r.golden) == 0 {
+			return nil, fmt.Errorf("%s has no golden cases: it must be a directory with golden.json", arg)
+		}
+		rules = append(rules, r)
+	}
+	return rules, nil
+}
+
+// testRule tests one rule and prints how it went.
+func (a *app) testRule(ctx context.Context, examine wasm.Examiner, r *ruleSource, verbose bool) (ok bool, err error) {
+	report, err := examine(ctx, r.citation, r.module, r.golden)
+	var invalid *wasm.InvalidError
+	if err == nil {
+		var engine string
+		if engine, err = a.testInNode(ctx, r, &report); err == nil {
+			if verbose {
+				if err := a.printCases(r, &report); err != nil {
+					return false, err
+				}
+			}
+			_, err := fmt.Fprintf(a.stdout, "ok    %s  %d cases: compiled, interpreted, %s; at most %d of %d units of fuel\n",
+				r.name, len(r.golden), engine, report.MaxFuel, wasm.FuelPerCall)
+			return true, err
+		}
+	}
+	if !errors.As(err, &invalid) {
+		return false, fmt.Errorf("%s: %w", r.name, err)
+	}
+	problems := invalid.Cases
 	if len(problems) == 0 {
-		if err := runCases(ctx, r, slices.Concat(r.Golden, backwards), &problems); err != nil {
-			return nil, err
-		}
+		problems = []string{invalid.Reason}
 	}
-	return problems, nil
+	for _, p := range problems {
+		fmt.Fprintf(a.stdout, "FAIL  %s  %s\n", r.name, printable(p))
+	}
+	return false, nil
 }
 
-func runCases(ctx context.Context, r wasm.ShippedRule, cases []wasm.GoldenCase, problems *[]error) error {
-	engine, err := wasm.NewEngine(ctx)
-	if err != nil {
-		return err
+func (a *app) printCases(r *ruleSource, report *wasm.Report) error {
+	text := &table{right: []int{0}}
+	text.row("FUEL", "CASE", "OUTCOME")
+	for i, c := range r.golden {
+		text.row(strconv.FormatInt(report.Cases[i].Fuel, 10), c.Name(), c.Outcome())
 	}
-	defer engine.Close(context.WithoutCancel(ctx))
-	if err := engine.Load(ctx, r.Citation, r.Module); err != nil {
-		return err
-	}
-	for _, c := range cases {
-		if err := holds(engine, r.Citation, c); err != nil {
-			*problems = append(*problems, fmt.Errorf("%s %s %s: %w", c.Amount, c.Currency, c.Payee, err))
-		}
-	}
-	return nil
-}
-
-// holds runs one case.
-func holds(engine *wasm.Engine, rule tollgate.Citation, c wasm.GoldenCase) error {
-	amount, err := tollgate.ParseMoney(c.Amount, c.Currency)
-	if err != nil {
-		return err
-	}
-	lines, err := engine.Quote(nil, []tollgate.Citation{rule}, tollgate.PricingInput{Amount: amount, Payee: c.Payee})
-	var got wasm.GoldenCase
-	var e *tollgate.Error
-	switch {
-	case errors.As(err, &e) && e.Code == tollgate.CodeRuleRejected:
-		got.Refused = e.Message
-	case errors.As(err, &e) && e.Code == tollgate.CodeRuleFailed:
-		got.Failed = true
-	case err != nil:
-		return err
-	}
-	for _, l := range lines {
-		got.Lines = append(got.Lines, wasm.GoldenLine{Label: l.Label, Amount: l.Amount.String()})
-	}
-	if got.Refused != c.Refused || got.Failed != c.Failed || !slices.Equal(got.Lines, c.Lines) {
-		return fmt.Errorf("%s, want %s", outcome(got), outcome(c))
-	}
-	return nil
-}
-
-func outcome(c wasm.GoldenCase) string {
-	switch {
-	case c.Failed:
-		return "a failure"
-	case c.Refused != "":
-		return fmt.Sprintf("the refusal %q", c.Refused)
-	case len(c.Lines) == 0:
-		return "no line"
-	}
-	text := ""
-	for i, l := range c.Lines {
-		if i > 0 {
-			text += " + "
-		}
-		text += l.Amount + " (" + l.Label + ")"
-	}
-	return text
+	return a.print(text)
 }

@@ -54,6 +54,8 @@ func (a *app) serve(ctx context.Context, c *config) error {
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWatching() // after the last request
 	go store.Watch(watching)
+	go s.server.Follow(watching)
+	go s.server.Shadow(watching)
 
 	listener, err := listen(o.addr)
 	if err != nil {

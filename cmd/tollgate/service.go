@@ -66,6 +66,7 @@ func (a *app) newService(ctx context.Context, store *rediskv.Store, metrics *obs
 	config := handlers.Config{
 		Store: store, Rules: rules, Keys: keys, IssuerURL: o.issuer, CursorKey: [32]byte(derived),
 		Vault: vault, Entropy: a.entropy, Clock: a.clock, Log: o.log, Metrics: metrics.registry, Development: o.development,
+		Examine: newExaminer(defaultLimits),
 	}
 	if o.sandbox != nil {
 		config.Clock, config.Wall, config.Advance = o.sandbox.now, a.clock, o.sandbox.advance

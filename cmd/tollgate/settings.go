@@ -30,7 +30,7 @@ var (
 	processes = []string{"serve", "work"}
 	clients   = []string{
 		"token", "quote", "pay", "payment", "capture", "cancel", "review", "ticket", "transactions", "events", "cutoff", "export",
-		"webhooks", "deliveries", "attempts", "replay", "recover", "listen", "trigger", "clock",
+		"webhooks", "deliveries", "attempts", "replay", "recover", "listen", "trigger", "clock", "rule",
 	}
 )
 
@@ -88,6 +88,8 @@ var settings = []setting{
 	{Flag: "client-jwk", Commands: clients, Meaning: "its private JWK, or the path of a file with it"},
 	{Flag: "token", Commands: clients[1:], Meaning: "an access token, used when there is no client key"},
 	{Flag: "grant", Commands: clients, Meaning: "the grant under which it asks, when it has several"},
+	{Flag: "rule-signer", Commands: []string{"rule"}, Meaning: "the rule signer that publishes"},
+	{Flag: "rule-key", Commands: []string{"rule"}, Meaning: "its private JWK, or the path of a file with it"},
 	{Flag: "merchant-account", Commands: []string{"quote", "pay", "cutoff"}, Meaning: "the merchant account, when the grant covers several"},
 }
 

@@ -1,8 +1,6 @@
 package auth
 
 import (
-	"crypto/ed25519"
-	"errors"
 	"fmt"
 	"time"
 
@@ -123,7 +121,7 @@ func checkAssertion(claims object, keyID, clientID, issuer string, now time.Time
 // private JWK, good for one minute and, since jti is burned, for one use. It
 // is for clients; the server has no such key.
 func SignAssertion(privateJWK []byte, clientID, issuer, jti string, now time.Time) (string, error) {
-	signer, err := assertionSigner(privateJWK)
+	signer, err := compactSigner(privateJWK, assertionType)
 	if err != nil {
 		return "", fmt.Errorf("sign assertion: %w", err)
 	}
@@ -143,28 +141,6 @@ func SignAssertion(privateJWK []byte, clientID, issuer, jti string, now time.Tim
 		return "", fmt.Errorf("sign assertion: %w", err)
 	}
 	return signed, nil
-}
-
-func assertionSigner(privateJWK []byte) (jose.Signer, error) {
-	jwk, err := parseJWK(privateJWK)
-	if err != nil {
-		return nil, err
-	}
-	if jwk.IsPublic() {
-		return nil, errors.New("a public key cannot sign; the client's private JWK is needed")
-	}
-	alg, err := algorithmOf(jwk)
-	if err != nil {
-		return nil, err
-	}
-	if jwk.KeyID, err = keyIDOf(jwk); err != nil {
-		return nil, err
-	}
-	var key any = jwk
-	if alg == algEd25519 {
-		key = ed25519Signer{jwk.KeyID, jwk.Key.(ed25519.PrivateKey)}
-	}
-	return jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, new(jose.SignerOptions).WithType(assertionType))
 }
 
 func signCompact(signer jose.Signer, payload []byte) (string, error) {

@@ -17,6 +17,7 @@ var (
 	ErrInvalidClient = errors.New("invalid client") // an assertion
 	ErrTokenInvalid  = errors.New("token invalid")  // an access token
 	ErrTokenExpired  = errors.New("token expired")  // a genuine access token past its exp
+	ErrRuleSignature = errors.New("rule signature") // of a rule that is published
 )
 
 // Reason is one short stable word that says why a credential was refused. It

@@ -27,13 +27,15 @@ const (
 	ScopeEventsRead       Scope = "events:read"
 	ScopeWebhooksWrite    Scope = "webhooks:write"
 	ScopeWebhooksRead     Scope = "webhooks:read"
+	ScopeRulesWrite       Scope = "rules:write"
+	ScopeRulesRead        Scope = "rules:read"
 )
 
 var scopes = Scopes{
 	ScopeAccountsRead, ScopeGrantsRead, ScopeQuotesRead,
 	ScopePaymentsWrite, ScopePaymentsRead, ScopePaymentsCapture, ScopePaymentsReview,
 	ScopeTransactionsRead, ScopeTicketsRead, ScopePayoutsRead, ScopeExportsWrite, ScopeExportsRead,
-	ScopeEventsRead, ScopeWebhooksWrite, ScopeWebhooksRead,
+	ScopeEventsRead, ScopeWebhooksWrite, ScopeWebhooksRead, ScopeRulesWrite, ScopeRulesRead,
 }
 
 // ErrScope is wrapped by every error about scopes: OAuth's invalid_scope.

@@ -183,6 +183,9 @@ func decode(body []byte, contentType string, want content) (any, error) {
 	if err != nil || !ok {
 		return nil, fmt.Errorf("the media type %q is not documented", contentType)
 	}
+	if schema == nil { // bytes
+		return nil, nil
+	}
 	var value any
 	switch media {
 	case "application/x-www-form-urlencoded":

@@ -122,17 +122,21 @@ func (s *source) schema(n node) (*jsonschema.Schema, error) {
 	})
 }
 
-// content is the schemas of a body by media type.
+// content is the schemas of a body by media type; nil for bytes.
 type content map[string]*jsonschema.Schema
 
 // content is nil where there is no body.
 func (s *source) content(n node) (content, error) {
 	var schemas content
 	err := s.each(n, "content", func(media string, body node) error {
-		schema, err := s.schema(body)
 		if schemas == nil {
 			schemas = make(content)
 		}
+		if _, ok := body.value["schema"]; !ok && media == "application/wasm" {
+			schemas[media] = nil
+			return nil
+		}
+		schema, err := s.schema(body)
 		schemas[media] = schema
 		return err
 	})

@@ -67,11 +67,11 @@ type Config struct {
 // else has.
 type Worker struct {
 	Config
-	clock, jobs, trimming *rounds
-	payouts               *rounds
-	dispatch              *dispatch
-	exports               *exports
-	metrics               *metrics
+	clock, jobs, rules, trimming *rounds
+	payouts                      *rounds
+	dispatch                     *dispatch
+	exports                      *exports
+	metrics                      *metrics
 }
 
 // New checks a configuration and registers the worker's metrics.
@@ -95,6 +95,7 @@ func New(c Config) (*Worker, error) {
 	w.clock = newRounds(c, m, "clock", c.Interval, w.expirePayments)
 	w.payouts = newRounds(c, m, "payouts", c.Interval, w.makePayouts)
 	w.jobs = newRounds(c, m, "jobs", c.Interval, w.runJobs)
+	w.rules = newRounds(c, m, "rules", c.Interval, w.activateRules)
 	w.trimming = newRounds(c, m, "trim", trimInterval, w.trimEvents)
 	return w, nil
 }
@@ -138,6 +139,7 @@ func (w *Worker) Run(ctx context.Context) {
 	parts.Go(func() { w.clock.run(ctx) })
 	parts.Go(func() { w.payouts.run(ctx) })
 	parts.Go(func() { w.jobs.run(ctx) })
+	parts.Go(func() { w.rules.run(ctx) })
 	parts.Go(func() { w.trimming.run(ctx) })
 	parts.Go(func() { w.watchQueues(ctx) })
 	parts.Go(func() { w.dispatch.run(ctx) })
@@ -152,7 +154,7 @@ func (w *Worker) Round(ctx context.Context) (int, error) { return w.clock.round(
 // Ready reports whether every part makes progress: nil, or an error that says
 // which one does not.
 func (w *Worker) Ready() error {
-	return cmp.Or(w.clock.ready(), w.payouts.ready(), w.jobs.ready(), w.dispatch.ready(), w.exports.ready())
+	return cmp.Or(w.clock.ready(), w.payouts.ready(), w.jobs.ready(), w.rules.ready(), w.dispatch.ready(), w.exports.ready())
 }
 
 // staleAfter is how many intervals may pass without progress before a part is

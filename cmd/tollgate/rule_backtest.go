@@ -1,0 +1,236 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"tollgate"
+	"tollgate/wasm"
+)
+
+type backtestOptions struct {
+	against, since, account, tickets string
+	modules                          []string
+	top                              int
+	asJSON                           bool
+}
+
+func (a *app) ruleBacktestCommand() *cobra.Command {
+	o := backtestOptions{top: 5}
+	c := &cobra.Command{
+		Use:   "backtest RULE --against CITATION",
+		Short: "Price past tickets again with a candidate in a rule's place",
+		Long: `Price past tickets again with a candidate in the place of a rule that they cite,
+and add up what that would have changed, by account and currency, to the minor
+unit. Authorizations and captures are kept apart: what is charged is the
+captures'. Nothing is written.
+
+RULE is a directory, a table, a module, or a citation. Every evaluation is first
+run with its own modules; when those do not give the ticket's lines, it counts as
+broken and for nothing else. Modules are found as 'tollgate rule verify' finds
+them.
+
+Tickets come from a file of one JSON object a line, - for standard input. Without
+--tickets the service is asked for an export of them.`,
+		Example: `  tollgate rule backtest my_fee --against rule:card_fee@v2 --since 720h
+  tollgate export tickets --format ndjson -o - | tollgate rule backtest my_fee --against rule:card_fee@v2 --tickets -`,
+		Args: cobra.ExactArgs(1),
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error { return a.backtest(cmd, args[0], o) }
+	c.Flags().StringVar(&o.against, "against", "", "citation of the rule whose place the candidate takes")
+	c.Flags().StringVar(&o.since, "since", "", "only tickets made since: an RFC 3339 time, or how long ago, such as 720h")
+	c.Flags().StringVar(&o.account, "account", "", "only tickets of this merchant account")
+	c.Flags().StringVar(&o.tickets, "tickets", "", "file with tickets, one JSON object a line, - for standard input")
+	c.Flags().StringArrayVar(&o.modules, "modules", nil, "directory with modules, as files *.wasm; may be repeated")
+	c.Flags().IntVar(&o.top, "top", o.top, "how many of the largest differences to show for each account and currency")
+	c.Flags().BoolVar(&o.asJSON, "json", false, "print JSON")
+	_ = c.MarkFlagRequired("against")
+	return c
+}
+
+func (a *app) backtest(cmd *cobra.Command, candidate string, o backtestOptions) error {
+	ctx := cmd.Context()
+	against, err := tollgate.ParseCitation(o.against)
+	if err != nil {
+		return usageError(fmt.Errorf("--against: %w", err))
+	}
+	if o.top < 0 || o.top > 1000 {
+		return usageError(errors.New("--top is a number from 0 to 1000"))
+	}
+	s := &ticketStream{app: a, account: o.account}
+	if o.since != "" {
+		if s.since, err = moment(o.since, a.clock()); err != nil {
+			return usageError(fmt.Errorf("--since: %w", err))
+		}
+	}
+	engine, err := wasm.NewEngine(ctx)
+	if err != nil {
+		return err
+	}
+	defer engine.Close(context.WithoutCancel(ctx))
+	shelf, err := newShelf(ctx, engine, o.modules)
+	if err != nil {
+		return err
+	}
+	if o.tickets == "" {
+		if shelf.client, err = a.newClient(a.config(cmd)); err != nil {
+			return err
+		}
+	}
+	ref, err := shelf.candidate(ctx, a, candidate)
+	if err != nil {
+		return err
+	}
+	in, err := a.openTickets(ctx, shelf.client, o, s.since)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	result, err := s.run(ctx, in, o.top, func() *wasm.Backtest {
+		return &wasm.Backtest{
+			Engine: engine, Reference: against, Candidate: ref, Largest: o.top,
+			Find: func(ref tollgate.RuleRef) error { return shelf.load(ctx, ref) },
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if o.asJSON {
+		err = a.printJSON(backtestJSON(result))
+	} else {
+		err = a.printBacktest(result, candidate, ref, against)
+	}
+	if err == nil && (result.Broken > 0 || len(result.Missing) > 0) {
+		return errors.New("some evaluations could not be priced again")
+	}
+	return err
+}
+
+func (a *app) openTickets(ctx context.Context, api *client, o backtestOptions, since tollgate.Instant) (io.ReadCloser, error) {
+	switch o.tickets {
+	case "":
+		return api.exportTickets(ctx, since, o.account)
+	case "-":
+		return io.NopCloser(a.stdin), nil
+	}
+	f, err := os.Open(o.tickets)
+	if err != nil {
+		return nil, usageError(err)
+	}
+	return f, nil
+}
+
+func backtestKeys(r *wasm.BacktestResult) []wasm.BacktestKey {
+	return slices.SortedFunc(maps.Keys(r.Groups), func(a, b wasm.BacktestKey) int {
+		return cmp.Or(cmp.Compare(a.MerchantAccountID, b.MerchantAccountID), cmp.Compare(a.Currency, b.Currency), cmp.Compare(a.Kind, b.Kind))
+	})
+}
+
+func (a *app) printBacktest(r *wasm.BacktestResult, candidate string, ref tollgate.RuleRef, against tollgate.Citation) error {
+	head := &table{}
+	head.row("candidate", candidate, ref.SHA256)
+	head.row("against", against.String())
+	head.row("tickets", strconv.FormatInt(r.Tickets, 10))
+	head.row("evaluations", fmt.Sprintf("%d, of them %d with %s", r.Evaluations, r.Affected, against))
+	for ref, n := range r.Missing {
+		head.row("not run", fmt.Sprintf("%d, for want of %s", n, ref.Rule), ref.SHA256)
+	}
+	if r.Broken > 0 {
+		head.row("broken", fmt.Sprintf("%d: their own modules do not give their lines, such as %s", r.Broken, r.BrokenFirst[0]))
+	}
+	groups := &table{right: []int{3, 4, 5, 6, 7, 8, 9, 10}}
+	groups.row("ACCOUNT", "CURRENCY", "KIND", "COUNT", "SAME", "DEARER", "CHEAPER", "UNPRICED", "FEES BEFORE", "AFTER", "DIFFERENCE")
+	largest := &table{right: []int{3, 4, 5, 6}}
+	largest.row("LARGEST", "KIND", "EVALUATION", "AMOUNT", "FEES BEFORE", "AFTER", "DIFFERENCE", "")
+	changes := false
+	for _, k := range backtestKeys(r) {
+		g := r.Groups[k]
+		difference := g.After.Minus(g.Before)
+		groups.row(k.MerchantAccountID, string(k.Currency), string(k.Kind), strconv.FormatInt(g.Count, 10), strconv.FormatInt(g.Same, 10),
+			strconv.FormatInt(g.Dearer, 10), strconv.FormatInt(g.Cheaper, 10), strconv.FormatInt(g.Unpriced, 10),
+			g.Before.In(k.Currency), g.After.In(k.Currency), plus(difference.In(k.Currency), difference.Sign()))
+		for _, c := range g.Largest {
+			changes = true
+			d := tollgate.Money{Minor: c.After.Minor - c.Before.Minor, Currency: k.Currency}
+			after, difference := c.After.String(), plus(d.String(), cmp.Compare(d.Minor, 0))
+			if c.Outcome != "" {
+				after, difference = "-", c.Outcome
+			}
+			largest.row(c.TicketID, string(k.Kind), strconv.Itoa(c.Evaluation), c.Amount.String(), c.Before.String(), after, difference, string(k.Currency))
+		}
+	}
+	if _, err := fmt.Fprintf(a.stdout, "%s\n%s", head, groups); err != nil || !changes {
+		return err
+	}
+	_, err := fmt.Fprintf(a.stdout, "\n%s", largest)
+	return err
+}
+
+func plus(text string, sign int) string {
+	if sign > 0 {
+		return "+" + text
+	}
+	return text
+}
+
+func backtestJSON(r *wasm.BacktestResult) any {
+	type change struct {
+		TicketID   string         `json:"ticket_id"`
+		Evaluation int            `json:"evaluation"`
+		Amount     tollgate.Money `json:"amount"`
+		Before     tollgate.Money `json:"before"`
+		After      string         `json:"after,omitzero"`
+		Outcome    string         `json:"outcome,omitzero"`
+	}
+	type group struct {
+		Account    string                  `json:"merchant_account_id"`
+		Currency   tollgate.Currency       `json:"currency"`
+		Kind       tollgate.EvaluationKind `json:"kind"`
+		Count      int64                   `json:"count"`
+		Same       int64                   `json:"same"`
+		Dearer     int64                   `json:"dearer"`
+		Cheaper    int64                   `json:"cheaper"`
+		Unpriced   int64                   `json:"unpriced"`
+		Before     string                  `json:"before"`
+		After      string                  `json:"after"`
+		Difference string                  `json:"difference"`
+		Largest    []change                `json:"largest"`
+	}
+	out := struct {
+		Tickets     int64   `json:"tickets"`
+		Evaluations int64   `json:"evaluations"`
+		Affected    int64   `json:"affected"`
+		Broken      int64   `json:"broken"`
+		NotRun      int64   `json:"not_run"`
+		Groups      []group `json:"groups"`
+	}{Tickets: r.Tickets, Evaluations: r.Evaluations, Affected: r.Affected, Broken: r.Broken, Groups: []group{}}
+	for _, n := range r.Missing {
+		out.NotRun += n
+	}
+	for _, k := range backtestKeys(r) {
+		g := r.Groups[k]
+		row := group{
+			k.MerchantAccountID, k.Currency, k.Kind, g.Count, g.Same, g.Dearer, g.Cheaper, g.Unpriced,
+			g.Before.In(k.Currency), g.After.In(k.Currency), g.After.Minus(g.Before).In(k.Currency),
+			[]change{},
+		}
+		for _, c := range g.Largest {
+			one := change{TicketID: c.TicketID, Evaluation: c.Evaluation, Amount: c.Amount, Before: c.Before, Outcome: c.Outcome}
+			if c.Outcome == "" {
+				one.After = c.After.String()
+			}
+			row.Largest = append(row.Largest, one)
+		}
+		out.Groups = append(out.Groups, row)
+	}
+	return out
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tollgate/wasm"
+)
+
+func (a *app) ruleBuildCommand() *cobra.Command {
+	out, label := "", ""
+	c := &cobra.Command{
+		Use:   "build DIRECTORY | FILE.toml | FILE.wasm",
+		Short: "Make a module that can be released",
+		Long: `Make a module that can be released: compile a table of fees, or pack a module that
+another compiler has made, which rule.toml names ('module') or which is given
+itself with --label. Packing takes out names and other custom sections and adds
+the manifest. All limits are checked, and the module is compiled once in a
+process of its own.`,
+		Example: `  tollgate rule build my_fee
+  tollgate rule build rule.toml   # writes rule.wasm beside it
+  tollgate rule build target/rule.wasm --label "My fee" -o rule.wasm`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			module, to, err := a.build(args[0], label)
+			if err != nil {
+				return usageError(err)
+			}
+			if out != "" {
+				to = out
+			}
+			if to == "" {
+				return usageError(fmt.Errorf("%s needs --out", args[0]))
+			}
+			report, err := newExaminer(defaultLimits)(cmd.Context(), underTest, module, nil)
+			if err != nil {
+				return ruleProblem(args[0], err)
+			}
+			if to == "-" {
+				_, err := a.stdout.Write(module)
+				return err
+			}
+			if err := os.WriteFile(to, module, 0o644); err != nil {
+				return usageError(err)
+			}
+			text := &table{}
+			text.row("module", to)
+			text.row("label", report.Label)
+			text.row("bytes", strconv.Itoa(report.Bytes))
+			text.row("sha256", report.SHA256)
+			return a.print(text)
+		},
+	}
+	c.Flags().StringVarP(&out, "out", "o", "", "the module to write, - for standard output")
+	c.Flags().StringVar(&label, "label", "", "of the manifest that a module gets")
+	return c
+}
+
+// build returns a module and where it is written when nobody says.
+func (a *app) build(from, label string) (module []byte, to string, err error) {
+	if info, err := os.Stat(from); err == nil && info.IsDir() {
+		from = filepath.Join(from, "rule.toml")
+	}
+	content, err := a.readInput(from)
+	if err != nil {
+		return nil, "", err
+	}
+	if filepath.Ext(from) == ".wasm" || strings.HasPrefix(string(content), "\x00asm") {
+		if module, err = wasm.Pack(content, label); err != nil {
+			return nil, "", fmt.Errorf("%s: %w", from, err)
+		}
+		return module, "", nil
+	}
+	if label != "" {
+		return nil, "", fmt.Errorf("%s has a label of its own", from)
+	}
+	if from != "-" {
+		to = strings.TrimSuffix(from, filepath.Ext(from)) + ".wasm"
+	}
+	module, _, err = compile(from, content)
+	return module, to, err
+}
+
+// ruleProblem gives a fault of a module the exit code of wrong files; that it
+// could not be examined is something else.
+func ruleProblem(name string, err error) error {
+	var invalid *wasm.InvalidError
+	if errors.As(err, &invalid) {
+		return usageError(fmt.Errorf("%s: %s", name, printable(invalid.Reason)))
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}

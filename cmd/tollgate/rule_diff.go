@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tollgate"
+	"tollgate/wasm"
+)
+
+func (a *app) ruleDiffCommand() *cobra.Command {
+	o := diffOptions{}
+	c := &cobra.Command{
+		Use:   "diff A B",
+		Short: "Show which amounts two rules charge differently",
+		Long: `Show which amounts two rules charge differently, for one currency and payee. A and
+B are modules, tables, directories, or citations of rules that this binary brings
+along. A fee is the sum of a rule's lines.
+
+For two tables the ranges are exact. A module is sampled: at amounts spread over
+the range, beside round ones, and by halving wherever the fee is not what its
+neighbours make one expect; a step that goes back between two samples is not
+seen, and the output says so.`,
+		Example: `  tollgate rule diff rule:card_fee@v1 rule:card_fee@v2
+  tollgate rule diff rule:card_fee@v2 my_fee --currency JPY --to 100000
+  tollgate rule diff old.wasm new.wasm --payee shop.example --json`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			engine, err := wasm.NewEngine(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer engine.Close(context.WithoutCancel(cmd.Context()))
+			d, err := a.diff(cmd.Context(), engine, args, o)
+			if err != nil {
+				return err
+			}
+			if o.asJSON {
+				return a.printJSON(d.json())
+			}
+			return d.print(a)
+		},
+	}
+	c.Flags().StringVar(&o.currency, "currency", "EUR", "currency of the amounts")
+	c.Flags().StringVar(&o.payee, "payee", "shop.example", "payee of the payments")
+	c.Flags().StringVar(&o.from, "from", "", "smallest amount (default one minor unit)")
+	c.Flags().StringVar(&o.to, "to", "", "largest amount (default 1000000 with the currency's places)")
+	c.Flags().BoolVar(&o.asJSON, "json", false, "print JSON")
+	return c
+}
+
+type diffOptions struct {
+	currency, payee, from, to string
+	asJSON                    bool
+}
+
+// ruleDiff is what `rule diff` found out.
+type ruleDiff struct {
+	sources   [2]*ruleSource
+	fees      [2]*feeFunction
+	currency  tollgate.Currency
+	payee     string
+	from, to  int64
+	stretches []stretch
+}
+
+func (a *app) diff(ctx context.Context, engine *wasm.Engine, args []string, o diffOptions) (*ruleDiff, error) {
+	d := &ruleDiff{payee: o.payee}
+	var err error
+	if err = d.readRange(o); err != nil {
+		return nil, usageError(err)
+	}
+	examine := newExaminer(defaultLimits)
+	for i, arg := range args {
+		r, err := a.readRule(arg)
+		if err != nil {
+			return nil, usageError(err)
+		}
+		if _, err := examine(ctx, r.citation, r.module, nil); err != nil {
+			return nil, ruleProblem(arg, err)
+		}
+		f, err := newFeeFunction(ctx, engine, r, d.currency, d.payee)
+		if err != nil {
+			return nil, usageError(err)
+		}
+		if r.table != nil {
+			shape, err := r.table.Shape(d.currency)
+			if err != nil {
+				return nil, err
+			}
+			f.read(shape, d.from, d.to)
+		} else {
+			f.sample(d.from, d.to)
+		}
+		d.sources[i], d.fees[i] = r, f
+	}
+	d.stretches = compareRules(d.fees[0], d.fees[1], d.from, d.to)
+	return d, errors.Join(d.fees[0].err, d.fees[1].err)
+}
+
+func (d *ruleDiff) readRange(o diffOptions) (err error) {
+	if d.currency, err = tollgate.ParseCurrency(o.currency); err != nil {
+		return fmt.Errorf("--currency: %w", err)
+	}
+	d.from, d.to = 1, 1_000_000
+	for range d.currency.Exponent() {
+		d.to *= 10
+	}
+	for _, bound := range []struct {
+		flag, text string
+		into       *int64
+	}{{"--from", o.from, &d.from}, {"--to", o.to, &d.to}} {
+		if bound.text == "" {
+			continue
+		}
+		m, err := tollgate.ParseMoney(bound.text, d.currency)
+		if err != nil {
+			return fmt.Errorf("%s: %w", bound.flag, err)
+		}
+		*bound.into = m.Minor
+	}
+	if d.from > d.to {
+		return errors.New("--from is above --to")
+	}
+	return nil
+}
+
+// basis says how sure the ranges are.
+func (d *ruleDiff) basis() string {
+	var sampled []string
+	for i, f := range d.fees {
+		if !f.exact {
+			sampled = append(sampled, "AB"[i:i+1])
+		}
+	}
+	if len(sampled) == 0 {
+		return "exact: both are tables"
+	}
+	return "sampled, for want of a table as " + strings.Join(sampled, " and ") + ": a step that goes back between two samples is not seen"
+}
+
+func (d *ruleDiff) money(minor int64) string {
+	return tollgate.Money{Minor: minor, Currency: d.currency}.String()
+}
+
+func (d *ruleDiff) signed(minor int64) string {
+	if minor > 0 {
+		return "+" + d.money(minor)
+	}
+	return d.money(minor)
+}
+
+// span is a value at both ends of a stretch.
+func span(from, to string) string {
+	if from == to {
+		return from
+	}
+	return from + " … " + to
+}
+
+func (d *ruleDiff) feeText(f fee) string {
+	if f.no != "" {
+		return f.no
+	}
+	return d.money(f.minor)
+}
+
+// verdict says in words how B compares with A.
+func (d *ruleDiff) verdict(s stretch) string {
+	a, b := d.fees[0].at(s.from), d.fees[1].at(s.from)
+	c, e := d.fees[0].at(s.to), d.fees[1].at(s.to)
+	switch s.sign {
+	case equal:
+		return "="
+	case unlike:
+		return "not comparable"
+	case mixed:
+		about := ""
+		if s.sampled {
+			about = "about "
+		}
+		total := s.same + s.dearer + s.cheaper
+		return fmt.Sprintf("%s%d of %d amounts dearer, %d cheaper, by rounding", about, s.dearer, total, s.cheaper)
+	}
+	return span(d.signed(b.minor-a.minor), d.signed(e.minor-c.minor))
+}
+
+func (d *ruleDiff) print(a *app) error {
+	head := &table{}
+	for i, r := range d.sources {
+		head.row("AB"[i:i+1], r.name, wasm.RefOf(r.citation, r.module).SHA256)
+	}
+	rows := &table{right: []int{0, 1}}
+	rows.row("FROM", "TO", "FEE A", "FEE B", "B - A")
+	changed, drawn := false, false
+	for _, s := range d.stretches {
+		changed = changed || s.sign != equal
+		drawn = drawn || (s.sign != equal && s.sign != unlike)
+		f, g := d.fees[0], d.fees[1]
+		rows.row(d.money(s.from), d.money(s.to),
+			span(d.feeText(f.at(s.from)), d.feeText(f.at(s.to))),
+			span(d.feeText(g.at(s.from)), d.feeText(g.at(s.to))), d.verdict(s))
+	}
+	if _, err := fmt.Fprintf(a.stdout, "%s\n%s to %s, %s to %s; %s\n\n%s", head, d.currency, printable(d.payee),
+		d.money(d.from), d.money(d.to), d.basis(), rows); err != nil {
+		return err
+	}
+	if !changed {
+		_, err := fmt.Fprintln(a.stdout, "\nNo amount changes its fee.")
+		return err
+	}
+	if !drawn {
+		return nil
+	}
+	_, err := fmt.Fprintf(a.stdout, "\n%s", d.plot(a.width()))
+	return err
+}
+
+func (d *ruleDiff) json() any {
+	type row struct {
+		From string    `json:"from"`
+		To   string    `json:"to"`
+		A    [2]string `json:"fee_a"`
+		B    [2]string `json:"fee_b"`
+		Sign string    `json:"change"`
+	}
+	names := map[int]string{equal: "none", 1: "dearer", -1: "cheaper", mixed: "mixed", unlike: "not_comparable"}
+	rows := make([]row, len(d.stretches))
+	for i, s := range d.stretches {
+		f, g := d.fees[0], d.fees[1]
+		rows[i] = row{
+			d.money(s.from), d.money(s.to),
+			[2]string{d.feeText(f.at(s.from)), d.feeText(f.at(s.to))},
+			[2]string{d.feeText(g.at(s.from)), d.feeText(g.at(s.to))},
+			names[s.sign],
+		}
+	}
+	return struct {
+		Currency tollgate.Currency `json:"currency"`
+		Payee    string            `json:"payee"`
+		Exact    bool              `json:"exact"`
+		Ranges   []row             `json:"ranges"`
+	}{d.currency, d.payee, d.fees[0].exact && d.fees[1].exact, rows}
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"tollgate"
+)
+
+// exportTickets has the service write tickets to a file, fetches it and returns
+// what is in it. The file is a temporary one: it is gone once it is closed.
+func (c *client) exportTickets(ctx context.Context, since tollgate.Instant, account string) (io.ReadCloser, error) {
+	filters := map[string]string{}
+	if since != 0 {
+		filters["created_after"] = since.String()
+	}
+	if account != "" {
+		filters["merchant_account_id"] = account
+	}
+	body, err := c.post(ctx, "/v1/exports/preview", map[string]any{
+		"dataset": "tickets", "format": tollgate.FormatNDJSON, "filters": filters,
+	}, c.a.idempotencyKey(""))
+	if err != nil {
+		return nil, err
+	}
+	var e export
+	if err := parse(body, &e); err != nil {
+		return nil, err
+	}
+	if _, err := c.awaitExport(ctx, body, &e, true); err != nil {
+		return nil, err
+	}
+	if err := e.complete(); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "tollgate-tickets-")
+	if err != nil {
+		return nil, fmt.Errorf("tickets: %w", err)
+	}
+	path := filepath.Join(dir, "tickets.ndjson")
+	if err := c.fetchExport(ctx, &e, path); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("tickets: %w", err), os.RemoveAll(dir))
+	}
+	return &temporary{file, dir}, nil
+}
+
+// temporary is a file that goes with its directory when it is closed.
+type temporary struct {
+	*os.File
+	dir string
+}
+
+// Close closes and removes the file.
+func (t *temporary) Close() error { return errors.Join(t.File.Close(), os.RemoveAll(t.dir)) }

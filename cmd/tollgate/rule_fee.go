@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+
+	"tollgate"
+	"tollgate/wasm"
+)
+
+// feeFunction is what a rule charges for a payee and a currency, by amount.
+type feeFunction struct {
+	engine   *wasm.Engine
+	rules    []tollgate.RuleRef
+	currency tollgate.Currency
+	payee    string
+	lines    []tollgate.FeeLine
+	err      error // of an input that no rule can price
+	pieces   []piece
+	exact    bool // the pieces are known from a table, not found by sampling
+}
+
+// fee is what comes of one amount: a sum of lines, or why there is none.
+type fee struct {
+	minor int64
+	no    string // a refusal or a failure; then minor is 0
+}
+
+// piece is a stretch of amounts on which a fee is a share of the amount,
+// rounded, plus a constant.
+type piece struct {
+	from, to int64
+	rate     int64 // millionths; unknown when it was found by sampling
+}
+
+const unknownRate = -1
+
+func newFeeFunction(ctx context.Context, engine *wasm.Engine, r *ruleSource, c tollgate.Currency, payee string) (*feeFunction, error) {
+	ref, err := engine.Load(ctx, r.citation, r.module)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.name, err)
+	}
+	f := &feeFunction{engine: engine, rules: []tollgate.RuleRef{ref}, currency: c, payee: payee}
+	f.at(0)
+	return f, f.err
+}
+
+func (f *feeFunction) at(amount int64) fee {
+	lines, err := f.engine.Quote(f.lines[:0], f.rules, tollgate.PricingInput{
+		Amount: tollgate.Money{Minor: amount, Currency: f.currency}, Payee: f.payee,
+	})
+	if err == nil {
+		f.lines = lines
+		return fee{minor: tollgate.FeeTotal(lines, f.currency).Minor}
+	}
+	var e *tollgate.Error
+	switch {
+	case errors.As(err, &e) && e.Code == tollgate.CodeRuleRejected:
+		return fee{no: "refused: " + e.Message}
+	case errors.As(err, &e) && e.Code == tollgate.CodeRuleFailed:
+		return fee{no: "fails"}
+	}
+	if f.err == nil {
+		f.err = err
+	}
+	return fee{no: "fails"}
+}
+
+// first returns the first amount in from…to for which is holds, to+1 when there
+// is none; is must go from false to true once.
+func first(from, to int64, is func(int64) bool) int64 {
+	n := sort.Search(int(to-from+1), func(i int) bool { return is(from + int64(i)) })
+	return from + int64(n)
+}
+
+// read takes the pieces from a table's shape. In a tier the fee rises with the
+// amount, so that where it leaves the minimum and reaches the maximum can be
+// searched for.
+func (f *feeFunction) read(s wasm.Shape, from, to int64) {
+	f.exact = true
+	low := from
+	for _, t := range s.Tiers {
+		high := min(t.UpTo, to)
+		if high < low {
+			continue
+		}
+		cuts := []int64{low, first(low, high, func(n int64) bool { return f.at(n).no == "fails" }), high + 1}
+		if s.Minimum > 0 {
+			cuts = append(cuts, first(low, high, func(n int64) bool { v := f.at(n); return v.no != "" || v.minor > s.Minimum }))
+		}
+		if s.Maximum <= tollgate.MaxMinor {
+			cuts = append(cuts, first(low, high, func(n int64) bool { v := f.at(n); return v.no != "" || v.minor >= s.Maximum }))
+		}
+		slices.Sort(cuts)
+		cuts = slices.Compact(cuts)
+		for i := range len(cuts) - 1 {
+			p := piece{cuts[i], cuts[i+1] - 1, t.Rate}
+			a, b := f.at(p.from), f.at(p.to)
+			if a.no != "" || (a.minor == b.minor && (a.minor == s.Minimum || a.minor == s.Maximum)) {
+				p.rate = 0
+			}
+			f.pieces = append(f.pieces, p)
+		}
+		low = high + 1
+	}
+}
+
+// sample finds pieces by looking: at amounts spread over the range and beside
+// round ones, and wherever in between the fee is not what two samples make one
+// expect.
+func (f *feeFunction) sample(from, to int64) {
+	points := samplePoints(from, to)
+	var known []int64
+	for i, n := range points {
+		if i > 0 {
+			f.refine(points[i-1], n, &known)
+		}
+		known = append(known, n)
+	}
+	// Neighbours on one line are one piece.
+	start := 0
+	for i := 1; i <= len(known); i++ {
+		if i < len(known) && f.straight(known[start:i+1]) {
+			continue
+		}
+		end := known[i-1]
+		if i < len(known) && known[i]-known[i-1] > 1 {
+			end = known[i] - 1
+		}
+		if i == len(known) {
+			end = to
+		}
+		f.pieces = append(f.pieces, piece{known[start], end, unknownRate})
+		start = i
+	}
+	f.pieces = slices.DeleteFunc(f.pieces, func(p piece) bool { return p.from > p.to })
+}
+
+// samplePoints are amounts in rising order, the ends among them.
+func samplePoints(from, to int64) []int64 {
+	points := []int64{from, to}
+	add := func(n int64) {
+		for _, m := range []int64{n - 1, n, n + 1} {
+			if m > from && m < to {
+				points = append(points, m)
+			}
+		}
+	}
+	for n := from; n < to && n < from+1000; n++ { // small amounts, where minimums are
+		points = append(points, n)
+	}
+	for n := int64(1); n <= to; n *= 10 {
+		for _, step := range []int64{10, 12, 15, 20, 25, 30, 40, 50, 60, 75, 80} {
+			add(n * step / 10)
+		}
+	}
+	for n := int64(1); n <= to; n *= 2 {
+		add(n)
+	}
+	const even, perOctave = 2000, 64
+	for i := range int64(even) {
+		add(from + (to-from)/even*i)
+	}
+	for n := float64(max(from, 1)); n < float64(to); n *= 1 + 1.0/perOctave {
+		points = append(points, int64(n))
+	}
+	slices.Sort(points)
+	return slices.Compact(points)
+}
+
+// refine adds the amounts between two samples that are needed to know the fee
+// there, as far as halving shows it.
+func (f *feeFunction) refine(low, high int64, known *[]int64) {
+	if high-low < 2 || f.straight([]int64{low, low + (high-low)/3, low + (high-low)/2, high}) {
+		return
+	}
+	middle := low + (high-low)/2
+	f.refine(low, middle, known)
+	*known = append(*known, middle)
+	f.refine(middle, high, known)
+}
+
+// straight reports whether the fee at all amounts is within rounding of the
+// line between the first and the last.
+func (f *feeFunction) straight(amounts []int64) bool {
+	low, high := amounts[0], amounts[len(amounts)-1]
+	a, b := f.at(low), f.at(high)
+	if a.no != b.no {
+		return false
+	}
+	if len(amounts) == 2 && high-low == 1 && max(b.minor-a.minor, a.minor-b.minor) > 2 {
+		return false // a step
+	}
+	// Long pieces have many samples; some of them show a bend as well as all.
+	step := max(1, len(amounts)/32)
+	for i := 1; i < len(amounts)-1; i += step {
+		v := f.at(amounts[i])
+		expected := float64(a.minor) + float64(b.minor-a.minor)*float64(amounts[i]-low)/float64(high-low)
+		if v.no != a.no || float64(v.minor) > expected+1.01 || float64(v.minor) < expected-1.01 {
+			return false
+		}
+	}
+	return true
+}

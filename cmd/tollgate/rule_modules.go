@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"tollgate"
+	"tollgate/wasm"
+)
+
+// moduleShelf finds the modules that tickets cite, by their exact bytes: those
+// that this binary brings along, those in directories, and, when there is a
+// client, those that the service has. It is safe for concurrent use.
+type moduleShelf struct {
+	engine  *wasm.Engine
+	examine wasm.Examiner
+	client  *client // nil: nothing is fetched
+
+	mu    sync.Mutex
+	bySum map[string][]byte
+}
+
+// newShelf reads the directories. Every file *.wasm below them counts; what
+// matters is its SHA-256, not its name.
+func newShelf(ctx context.Context, engine *wasm.Engine, dirs []string) (*moduleShelf, error) {
+	s := &moduleShelf{engine: engine, examine: newExaminer(defaultLimits), bySum: map[string][]byte{}}
+	if err := engine.LoadShipped(ctx); err != nil {
+		return nil, err
+	}
+	for _, dir := range dirs {
+		err := filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || filepath.Ext(file) != ".wasm" {
+				return err
+			}
+			module, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			s.bySum[wasm.RefOf(tollgate.Citation{}, module).SHA256] = module
+			return nil
+		})
+		if err != nil {
+			return nil, usageError(fmt.Errorf("--modules: %w", err))
+		}
+	}
+	return s, nil
+}
+
+// load makes a module ready to run. What did not come with this binary is
+// compiled by a child first, for a ticket may cite anything.
+func (s *moduleShelf) load(ctx context.Context, ref tollgate.RuleRef) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.engine.Has(ref) {
+		return nil
+	}
+	module, ok := s.bySum[ref.SHA256]
+	if !ok && s.client == nil {
+		return fmt.Errorf("%s: no module with SHA-256 %.64q among those given with --modules", ref.Rule, ref.SHA256)
+	}
+	if !ok {
+		var err error
+		if module, err = s.client.module(ctx, ref.Rule); err != nil {
+			return fmt.Errorf("%s: %w", ref.Rule, err)
+		}
+		if got := wasm.RefOf(ref.Rule, module); got != ref {
+			return fmt.Errorf("%s: the service has a module with SHA-256 %s, not %s", ref.Rule, got.SHA256, ref.SHA256)
+		}
+	}
+	if _, err := s.examine(ctx, ref.Rule, module, nil); err != nil {
+		return fmt.Errorf("%s: %w", ref.Rule, err)
+	}
+	_, err := s.engine.Load(ctx, ref.Rule, module)
+	return err
+}
+
+// module fetches a published module.
+func (c *client) module(ctx context.Context, rule tollgate.Citation) ([]byte, error) {
+	token, err := c.authorization(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.send(ctx, http.MethodGet, "/v1/rules/"+url.PathEscape(tollgate.RuleID(rule))+"/module",
+		http.Header{"Authorization": {"Bearer " + token}}, nil)
+}
+
+// candidate loads a rule that a command names: something on this machine, or
+// the citation of a rule that the service has.
+func (s *moduleShelf) candidate(ctx context.Context, a *app, arg string) (tollgate.RuleRef, error) {
+	r, err := a.readRule(arg)
+	c, notCitation := tollgate.ParseCitation(arg)
+	switch {
+	case err == nil:
+		if _, err := s.examine(ctx, r.citation, r.module, nil); err != nil {
+			return tollgate.RuleRef{}, ruleProblem(arg, err)
+		}
+		return s.engine.Load(ctx, r.citation, r.module)
+	case notCitation != nil || s.client == nil:
+		return tollgate.RuleRef{}, usageError(err)
+	}
+	module, err := s.client.module(ctx, c)
+	if err != nil {
+		return tollgate.RuleRef{}, errors.Join(fmt.Errorf("%s", arg), err)
+	}
+	ref := wasm.RefOf(c, module)
+	s.mu.Lock()
+	s.bySum[ref.SHA256] = module
+	s.mu.Unlock()
+	return ref, s.load(ctx, ref)
+}

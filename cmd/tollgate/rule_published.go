@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"tollgate"
+	"tollgate/wasm"
+)
+
+// publishedRule is what the command line shows of a published rule.
+type publishedRule struct {
+	ID        string            `json:"id"`
+	CreatedAt string            `json:"created_at"`
+	Rule      string            `json:"rule"`
+	SHA256    string            `json:"sha256"`
+	Bytes     int               `json:"bytes"`
+	Label     string            `json:"label"`
+	MaxFuel   int64             `json:"max_fuel"`
+	SignerID  string            `json:"signer_id"`
+	KeyID     string            `json:"key_id"`
+	Golden    []wasm.GoldenCase `json:"golden"`
+}
+
+func (c *client) showRule(body jsontext.Value) error {
+	var r publishedRule
+	if err := parse(body, &r); err != nil {
+		return err
+	}
+	t := &table{}
+	t.row("rule", r.Rule)
+	t.row("id", r.ID)
+	t.row("sha256", r.SHA256)
+	t.row("bytes", strconv.Itoa(r.Bytes))
+	t.row("label", r.Label)
+	t.row("fuel", "at most "+strconv.FormatInt(r.MaxFuel, 10)+" in its golden cases")
+	t.row("signed by", r.SignerID+", key "+r.KeyID)
+	t.row("published", r.CreatedAt)
+	for i, g := range r.Golden {
+		name := ""
+		if i == 0 {
+			name = "golden"
+		}
+		t.row(name, g.Name(), g.Outcome())
+	}
+	return c.show(body, r.ID, t)
+}
+
+func (a *app) ruleShowCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "show RULE",
+		Short:   "Show a published rule with its golden cases",
+		Example: "  tollgate rule show rule:my_fee@v1",
+		Args:    cobra.ExactArgs(1),
+	}
+	return a.clientCommand(c, func(ctx context.Context, api *client, args []string) error {
+		rule, err := tollgate.ParseCitation(args[0])
+		if err != nil {
+			return usageError(err)
+		}
+		body, err := api.get(ctx, "/v1/rules/"+tollgate.RuleID(rule), nil)
+		if err != nil {
+			return err
+		}
+		return api.showRule(body)
+	})
+}
+
+func (a *app) rulePublishedCommand() *cobra.Command {
+	name := ""
+	c := &cobra.Command{
+		Use:   "published",
+		Short: "List the rules that the organization has published",
+		Example: `  tollgate rule published
+  tollgate rule published --name my_fee`,
+		Args: cobra.NoArgs,
+	}
+	a.clientCommand(c, func(ctx context.Context, api *client, _ []string) error {
+		query := url.Values{"limit": {"100"}}
+		if name != "" {
+			query.Set("name", name)
+		}
+		t := &table{right: []int{2, 3}}
+		t.row("RULE", "LABEL", "BYTES", "FUEL", "SIGNED BY", "PUBLISHED", "SHA256")
+		for {
+			body, err := api.get(ctx, "/v1/rules", query)
+			if err != nil {
+				return err
+			}
+			var page struct {
+				Data       []publishedRule `json:"data"`
+				NextCursor *string         `json:"next_cursor"`
+			}
+			if err := parse(body, &page); err != nil {
+				return err
+			}
+			if api.json {
+				if err := a.printJSON(body); err != nil {
+					return err
+				}
+			}
+			for _, r := range page.Data {
+				if api.quiet {
+					if err := api.show(nil, r.ID, nil); err != nil {
+						return err
+					}
+				}
+				t.row(r.Rule, r.Label, strconv.Itoa(r.Bytes), strconv.FormatInt(r.MaxFuel, 10), r.SignerID, r.CreatedAt, r.SHA256)
+			}
+			if page.NextCursor == nil {
+				break
+			}
+			query = url.Values{"limit": {"100"}, "cursor": {*page.NextCursor}}
+		}
+		if api.json || api.quiet {
+			return nil
+		}
+		return a.print(t)
+	})
+	c.Flags().StringVar(&name, "name", "", "the versions of one rule only")
+	return c
+}

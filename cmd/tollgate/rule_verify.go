@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tollgate"
+	"tollgate/wasm"
+)
+
+func (a *app) ruleVerifyCommand() *cobra.Command {
+	var modules []string
+	c := &cobra.Command{
+		Use:   "verify TICKET",
+		Short: "Run a ticket's rules again and compare every line",
+		Long: `Run every evaluation of a ticket again, with the very modules that it cites, and
+compare the lines and their SHA-256. It exits with 1 when anything differs.
+
+TICKET is a file with the ticket's JSON, - for standard input, or the id of a
+ticket or payment. A file is verified offline: its modules are those that this
+binary brings along and those below the directories of --modules, found by their
+SHA-256. With an id, ticket and missing modules are fetched from the service.`,
+		Example: `  tollgate ticket $PAYMENT --json > ticket.json
+  tollgate rule verify ticket.json --modules my_fee
+  tollgate rule verify $PAYMENT`,
+		Args: cobra.ExactArgs(1),
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		engine, err := wasm.NewEngine(ctx)
+		if err != nil {
+			return err
+		}
+		defer engine.Close(context.WithoutCancel(ctx))
+		shelf, err := newShelf(ctx, engine, modules)
+		if err != nil {
+			return err
+		}
+		text, err := a.ticketText(ctx, cmd, args[0], shelf)
+		if err != nil {
+			return err
+		}
+		t, err := tollgate.UnmarshalTicket(text)
+		if err != nil {
+			return usageError(fmt.Errorf("%s: %w", args[0], err))
+		}
+		return a.verify(ctx, t, shelf)
+	}
+	c.Flags().StringArrayVar(&modules, "modules", nil, "directory with modules, as files *.wasm; may be repeated")
+	return c
+}
+
+// ticketText reads a ticket from a file, or with an id from the service, which
+// then lends its modules too.
+func (a *app) ticketText(ctx context.Context, cmd *cobra.Command, arg string, shelf *moduleShelf) ([]byte, error) {
+	_, err := os.Stat(arg)
+	isID := strings.HasPrefix(arg, tollgate.PrefixTicket) || strings.HasPrefix(arg, tollgate.PrefixPayment)
+	if !errors.Is(err, fs.ErrNotExist) || arg == "-" || !isID {
+		text, err := a.readInput(arg)
+		if err != nil {
+			return nil, usageError(err)
+		}
+		return text, nil
+	}
+	if shelf.client, err = a.newClient(a.config(cmd)); err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(arg, tollgate.PrefixPayment) {
+		body, err := shelf.client.get(ctx, paymentPath(arg, ""), nil)
+		if err != nil {
+			return nil, err
+		}
+		var p payment
+		if err := parse(body, &p); err != nil {
+			return nil, err
+		}
+		arg = p.TicketID
+	}
+	return shelf.client.get(ctx, "/v1/tickets/"+url.PathEscape(arg), nil)
+}
+
+// verify prints each evaluation beside what its modules say now.
+func (a *app) verify(ctx context.Context, t *tollgate.Ticket, shelf *moduleShelf) error {
+	head := &table{}
+	head.row("ticket", t.ID)
+	head.row("payment", t.PaymentID)
+	head.row("amount", t.Amount.String()+" "+string(t.Currency)+" to "+t.Payee)
+	if _, err := fmt.Fprint(a.stdout, head); err != nil {
+		return err
+	}
+	differ := 0
+	for i := range t.Evaluations {
+		ok, err := a.verifyEvaluation(ctx, t, &t.Evaluations[i], shelf)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			differ++
+		}
+	}
+	total := tollgate.Money{Currency: t.Currency}
+	for _, l := range t.Lines {
+		total.Minor += l.Amount.Minor
+	}
+	switch {
+	case len(t.Evaluations) == 0:
+		return errors.New("the ticket has no evaluations")
+	case differ > 0:
+		return fmt.Errorf("%d of %d evaluations differ", differ, len(t.Evaluations))
+	case total != t.Total:
+		return fmt.Errorf("the ticket's lines add up to %s, and its total is %s", total, t.Total)
+	}
+	_, err := fmt.Fprintf(a.stdout, "\nok: %d evaluations agree, byte for byte\n", len(t.Evaluations))
+	return err
+}
+
+func (a *app) verifyEvaluation(ctx context.Context, t *tollgate.Ticket, e *tollgate.Evaluation, shelf *moduleShelf) (ok bool, err error) {
+	fmt.Fprintf(a.stdout, "\nevaluation %d  %s of %s %s\n", e.Number, printable(string(e.Kind)), e.Input.Amount, printable(string(e.Input.Currency)))
+	rules := &table{indent: "  "}
+	var missing []error
+	for _, ref := range e.Rules {
+		err := shelf.load(ctx, ref)
+		var exit *exitError
+		if errors.As(err, &exit) {
+			return false, err // no answer from the service: not the ticket's fault
+		}
+		if err != nil {
+			missing = append(missing, err)
+		}
+		rules.row(ref.Rule.String(), ref.SHA256)
+	}
+	fmt.Fprint(a.stdout, rules)
+	if len(missing) > 0 {
+		fmt.Fprintf(a.stdout, "  NOT RUN  %s\n", printable(strings.ReplaceAll(errors.Join(missing...).Error(), "\n", "; ")))
+		return false, nil
+	}
+	again, err := shelf.engine.Reexecute(e)
+	if err != nil {
+		fmt.Fprintf(a.stdout, "  NOT RUN  %s\n", printable(err.Error()))
+		return false, nil
+	}
+	kept := slices.DeleteFunc(slices.Clone(t.Lines), func(l tollgate.TicketLine) bool { return l.Evaluation != e.Number })
+	superseded := len(kept) == 0 && e.Kind != tollgate.EvaluationCapture && t.Evaluations[len(t.Evaluations)-1].Kind == tollgate.EvaluationCapture
+	text, same := compareLines(kept, again, superseded)
+	fmt.Fprint(a.stdout, text)
+	digest := tollgate.LinesSHA256(again)
+	if digest != e.LinesSHA256 {
+		fmt.Fprintf(a.stdout, "  DIFFERS  lines_sha256 is %s, and again %s\n", printable(e.LinesSHA256), digest)
+		return false, nil
+	}
+	if !same {
+		return false, nil
+	}
+	fmt.Fprintf(a.stdout, "  agrees   lines_sha256 %s\n", digest)
+	return true, nil
+}
+
+// compareLines lays the ticket's lines of an evaluation beside those of the
+// modules. The first capture replaces the authorization's lines; its digest
+// alone is left then.
+func compareLines(kept []tollgate.TicketLine, again []tollgate.FeeLine, superseded bool) (*table, bool) {
+	text, same := &table{indent: "  ", right: []int{2, 3}}, true
+	text.row("", "FEE", "TICKET", "AGAIN", "RULE")
+	for i := range max(len(kept), len(again)) {
+		mark, now, then := "=", tollgate.FeeLine{}, tollgate.FeeLine{}
+		nowText, thenText := "-", "-"
+		if i < len(again) {
+			now, nowText = again[i], again[i].Amount.String()
+		}
+		if i < len(kept) {
+			then, thenText = tollgate.FeeLine{Label: kept[i].Label, Amount: kept[i].Amount, Rule: kept[i].Rule}, kept[i].Amount.String()
+		}
+		label, rule := now.Label, now.Rule
+		switch {
+		case superseded:
+			mark = ""
+		case now != then:
+			mark, same = "≠", false
+			if i >= len(again) || then.Label != now.Label && i < len(kept) {
+				label, rule = then.Label, then.Rule
+			}
+		}
+		text.row(mark, label, thenText, nowText, rule.String())
+	}
+	return text, same
+}

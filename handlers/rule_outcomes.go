@@ -1,0 +1,133 @@
+package handlers
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tollgate"
+)
+
+// A rule is failing that has failed at least so often within a minute, and more
+// often than not.
+const (
+	failingWindow = time.Minute
+	failingLeast  = 5
+	windowParts   = 6
+)
+
+// ruleOutcomes watch for rules that fail again and again. While none fails they
+// cost a load of one number.
+type ruleOutcomes struct {
+	clock func() time.Time
+	ever  atomic.Bool // whether any rule has failed
+
+	mu      sync.Mutex
+	windows map[tollgate.Citation]*outcomeWindow
+}
+
+// outcomeWindow counts the runs of a rule in parts of the last minute.
+type outcomeWindow struct{ parts [windowParts]outcomePart }
+
+type outcomePart struct {
+	number       int64 // of the part, from the beginning of time
+	runs, failed int
+}
+
+var failingRule = prometheus.NewDesc("tollgate_rule_failing",
+	"1 for a rule that has failed more often than not in the last minute, at least five times.", []string{"rule"}, nil)
+
+func newRuleOutcomes(r prometheus.Registerer, clock func() time.Time) (*ruleOutcomes, error) {
+	o := &ruleOutcomes{clock: clock, windows: make(map[tollgate.Citation]*outcomeWindow)}
+	err := r.Register(o)
+	if _, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		err = nil // another Server in the process tells it
+	}
+	return o, err
+}
+
+// note counts a pricing: the rules before one that failed have run, those
+// behind it have not. A refusal is no failure.
+func (o *ruleOutcomes) note(rules []tollgate.RuleRef, err error) {
+	var failed *tollgate.Citation
+	if err != nil {
+		if e, ok := errors.AsType[*tollgate.Error](err); ok && e.Code == tollgate.CodeRuleFailed {
+			failed = e.Rule
+		}
+	}
+	if failed == nil && !o.ever.Load() {
+		return
+	}
+	o.ever.Store(true)
+	now := o.clock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, ref := range rules {
+		bad := failed != nil && *failed == ref.Rule
+		w, ok := o.windows[ref.Rule]
+		if !ok && bad {
+			w = new(outcomeWindow)
+			o.windows[ref.Rule] = w
+		}
+		if w != nil {
+			w.count(now, bad)
+		}
+		if bad {
+			return
+		}
+	}
+}
+
+func (w *outcomeWindow) count(now time.Time, failed bool) {
+	n := partOf(now)
+	p := &w.parts[n%windowParts]
+	if p.number != n {
+		*p = outcomePart{number: n}
+	}
+	p.runs++
+	if failed {
+		p.failed++
+	}
+}
+
+func partOf(now time.Time) int64 { return now.UnixNano() / int64(failingWindow/windowParts) }
+
+// failing lists rules that fail again and again, by name and version.
+func (o *ruleOutcomes) failing(now time.Time) failingRules {
+	list := failingRules{}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for rule, w := range o.windows {
+		runs, failed := 0, 0
+		for _, p := range w.parts {
+			if partOf(now)-p.number < windowParts {
+				runs, failed = runs+p.runs, failed+p.failed
+			}
+		}
+		switch {
+		case failed >= failingLeast && 2*failed > runs:
+			list = append(list, rule)
+		case runs == 0:
+			delete(o.windows, rule) // it has been quiet for a minute
+		}
+	}
+	slices.SortFunc(list, func(a, b tollgate.Citation) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
+	})
+	return list
+}
+
+// Describe is prometheus.Collector.
+func (o *ruleOutcomes) Describe(to chan<- *prometheus.Desc) { to <- failingRule }
+
+// Collect is prometheus.Collector.
+func (o *ruleOutcomes) Collect(to chan<- prometheus.Metric) {
+	for _, rule := range o.failing(o.clock()) {
+		to <- prometheus.MustNewConstMetric(failingRule, prometheus.GaugeValue, 1, rule.String())
+	}
+}

@@ -1,0 +1,253 @@
+package handlers
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"tollgate"
+	"tollgate/handlers/auth"
+	"tollgate/rediskv"
+	"tollgate/wasm"
+)
+
+const (
+	// maxRuleBody is what POST /v1/rules takes: a module of 256 KiB is 342 KiB
+	// in base64, and golden cases come beside it.
+	maxRuleBody = 512 << 10
+	mediaWasm   = "application/wasm"
+)
+
+var ruleParameters = []string{"name", "limit", "cursor"}
+
+// publishRequest is the body of POST /v1/rules.
+type publishRequest struct {
+	Rule      tollgate.Citation `json:"rule"`
+	SHA256    string            `json:"sha256"` // of the module, instead of it
+	Golden    jsontext.Value    `json:"golden"`
+	Signature string            `json:"signature"`
+
+	module []byte
+}
+
+func readPublication(f *fields) publishRequest {
+	r := publishRequest{Rule: f.citation("rule")}
+	if text, ok := f.text("module", true); ok {
+		var err error
+		r.module, err = base64.StdEncoding.Strict().DecodeString(text)
+		if err != nil || strings.ContainsAny(text, "\r\n") { // which the decoder skips
+			f.faults.add(tollgate.Invalid("module", "module is a WebAssembly module in padded standard base64."))
+		}
+		sum := sha256.Sum256(r.module)
+		r.SHA256 = hex.EncodeToString(sum[:])
+	}
+	r.Golden, _ = f.value("golden", true, "a list of golden cases", '[')
+	r.Signature, _ = f.text("signature", true)
+	return r
+}
+
+// citation is a rule's name and version.
+func (f *fields) citation(name string) tollgate.Citation {
+	text, ok := f.text(name, true)
+	if !ok {
+		return tollgate.Citation{}
+	}
+	c, err := tollgate.ParseCitation(text)
+	if err != nil {
+		f.faults.add(tollgate.Invalid(f.prefix+name, "%s is a citation such as rule:card_fee@v4.", f.prefix+name))
+	}
+	return c
+}
+
+// publishRule puts a version of a rule there for good: signed by somebody whom
+// the organization has named, within the limits, and with golden cases that
+// hold.
+func (s *Server) publishRule(c *call, r publishRequest) (*answer, error) {
+	idem, err := c.idempotency(c.org, "rules.publish", r)
+	if err != nil {
+		return nil, err
+	}
+	for range maxAttempts {
+		a, err := s.tryPublish(c, r, idem)
+		if errors.Is(err, rediskv.ErrStale) {
+			s.store.Refresh(c.org)
+			continue
+		}
+		if err != nil {
+			return s.orRepeated(c, idem, err)
+		}
+		return a, nil
+	}
+	return nil, busy()
+}
+
+func (s *Server) tryPublish(c *call, r publishRequest, idem rediskv.Idempotency) (*answer, error) {
+	if slices.ContainsFunc(s.shipped, func(ref tollgate.RuleRef) bool { return ref.Rule.Name == r.Rule.Name }) {
+		return nil, ruleInvalid(r.Rule, "rule", "A rule of the name %s comes with the service; choose another name.", r.Rule.Name)
+	}
+	golden, err := wasm.ParseGolden(r.Golden)
+	if err != nil {
+		return nil, ruleInvalid(r.Rule, "golden", "%s.", err)
+	}
+	kept, goldenSHA256, err := wasm.GoldenDigest(golden)
+	if err != nil {
+		return nil, err
+	}
+	signer, keyID, err := s.ruleSigner(c, r, goldenSHA256)
+	if err != nil {
+		return nil, err
+	}
+	rule := tollgate.Rule{
+		Object: "rule", ID: tollgate.RuleID(r.Rule), CreatedAt: tollgate.At(s.clock()), Rule: r.Rule,
+		SHA256: r.SHA256, GoldenSHA256: goldenSHA256, Bytes: len(r.module), SignerID: signer.ID, KeyID: keyID, Signature: r.Signature,
+	}
+	_, _, err = s.store.Rule(c.ctx, c.caller(http.StatusCreated), r.Rule)
+	switch {
+	case err == nil: // the same again, or refused by the store: nothing to examine
+	case errorOf(err).Code != tollgate.CodeNotFound:
+		return nil, err
+	default:
+		if err := s.examined(c, &rule, r.module, golden); err != nil {
+			return nil, err
+		}
+	}
+	answer := func(status int) func(*tollgate.Rule) (rediskv.Answer, error) {
+		return func(rule *tollgate.Rule) (rediskv.Answer, error) {
+			body, err := json.Marshal(rule, json.Deterministic(true))
+			return rediskv.Answer{Status: status, Location: "/v1/rules/" + rule.ID, Body: body}, err
+		}
+	}
+	reply, err := answer(http.StatusCreated)(&rule)
+	if err != nil {
+		return nil, err
+	}
+	result, err := s.store.PublishRule(c.ctx, c.caller(reply.Status), keyOf(idem),
+		rediskv.Publication{Rule: rule, Module: r.module, Golden: kept, Signer: signer}, reply, answer(http.StatusOK))
+	if err != nil {
+		return nil, err
+	}
+	return stored(result), nil
+}
+
+// keyOf is what the store is told of an Idempotency-Key; nothing without one.
+func keyOf(idem rediskv.Idempotency) *rediskv.Idempotency {
+	if idem.Key == "" {
+		return nil
+	}
+	return &idem
+}
+
+// ruleSigner verifies a signature; which of its faults it is, is for the log.
+func (s *Server) ruleSigner(c *call, r publishRequest, goldenSHA256 string) (*rediskv.RuleSigner, string, error) {
+	refuse := func(cause error) error {
+		return &tollgate.Error{
+			Code: tollgate.CodeRuleSignatureInvalid, Param: "signature", Rule: &r.Rule, Cause: cause,
+			Message: "The signature is not one of a rule signer of this organization over this rule, module and golden cases.",
+		}
+	}
+	id, err := auth.PeekRuleSigner(r.Signature)
+	if err != nil {
+		return nil, "", refuse(err)
+	}
+	signer, err := s.store.RuleSigner(c.ctx, c.org, id)
+	switch {
+	case err != nil && errorOf(err).Code == tollgate.CodeNotFound:
+		return nil, "", refuse(err)
+	case err != nil:
+		return nil, "", err
+	case signer.Status != tollgate.StatusActive:
+		return nil, "", refuse(fmt.Errorf("the signer is %s", signer.Status))
+	}
+	jwks := make([][]byte, len(signer.Keys))
+	for i, key := range signer.Keys {
+		jwks[i] = []byte(key)
+	}
+	keys, err := auth.ParseClientKeys(jwks)
+	if err != nil {
+		return nil, "", refuse(err)
+	}
+	keyID, err := auth.VerifyRule(r.Signature, keys, auth.RuleStatement{
+		Signer: signer.ID, Organization: c.org, Rule: r.Rule, SHA256: r.SHA256, GoldenSHA256: goldenSHA256,
+	}, s.clock())
+	if err != nil {
+		return nil, "", refuse(err)
+	}
+	return signer, keyID, nil
+}
+
+// examined has the module judged and fills in what was found out.
+func (s *Server) examined(c *call, rule *tollgate.Rule, module []byte, golden []wasm.GoldenCase) error {
+	report, err := s.examine(c.ctx, rule.Rule, module, golden)
+	if invalid, ok := errors.AsType[*wasm.InvalidError](err); ok {
+		return ruleInvalid(rule.Rule, "module", "The module cannot be published: %s.", shortened(invalid.Reason))
+	}
+	if err != nil {
+		return err
+	}
+	rule.Label, rule.MaxFuel = report.Label, report.MaxFuel
+	return nil
+}
+
+func ruleInvalid(rule tollgate.Citation, param, format string, args ...any) error {
+	return &tollgate.Error{Code: tollgate.CodeRuleInvalid, Param: param, Rule: &rule, Message: fmt.Sprintf(format, args...)}
+}
+
+// listRules lists what the organization has published, by name and version.
+func (s *Server) listRules(c *call) (*answer, error) {
+	name := ""
+	p, err := readPage[string](s, c, "asc", func(r *queryReader) { name = r.id("name") })
+	if err != nil {
+		return nil, err
+	}
+	rows, next, err := s.store.Rules(c.ctx, c.caller(http.StatusOK), name, p.Position, p.limit)
+	if err != nil {
+		return nil, err
+	}
+	return pageOf(s, c, p, rows, next != "", next)
+}
+
+// ruleAnswer is a rule with its golden cases.
+type ruleAnswer struct {
+	tollgate.Rule
+	Golden jsontext.Value `json:"golden"`
+}
+
+// rule reads the rule that a path names.
+func (s *Server) rule(c *call) (*tollgate.Rule, []byte, error) {
+	cited, ok := tollgate.ParseRuleID(c.pathID())
+	if !ok {
+		return nil, nil, notFound()
+	}
+	return s.store.Rule(c.ctx, c.caller(http.StatusOK), cited)
+}
+
+func (s *Server) readRule(c *call) (*answer, error) {
+	rule, golden, err := s.rule(c)
+	if err != nil {
+		return nil, err
+	}
+	return object(ruleAnswer{*rule, golden})
+}
+
+// readModule answers with the bytes, which never change.
+func (s *Server) readModule(c *call) (*answer, error) {
+	rule, _, err := s.rule(c)
+	if err != nil {
+		return nil, err
+	}
+	module, err := s.store.Module(c.ctx, c.org, tollgate.RuleRef{Rule: rule.Rule, SHA256: rule.SHA256})
+	if err != nil {
+		return nil, err
+	}
+	return &answer{
+		status: http.StatusOK, body: module, media: mediaWasm, etag: `"` + rule.SHA256 + `"`, cache: "private, max-age=31536000, immutable",
+	}, nil
+}

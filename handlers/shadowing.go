@@ -1,0 +1,136 @@
+package handlers
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+const (
+	shadowQueue    = 1024        // pricings that wait to be compared; more are dropped
+	shadowInterval = time.Second // between writing down what was found
+	shadowBatch    = 64          // divergences that are written at once
+)
+
+// shadowing compares candidates with what was charged, behind the requests: it
+// never answers one and never makes one wait.
+type shadowing struct {
+	queue chan shadowed
+
+	mu      sync.Mutex
+	dropped map[shadowKey]int64
+}
+
+type shadowKey struct{ org, id string }
+
+// shadowed is a pricing to be compared.
+type shadowed struct {
+	shadow  tollgate.Shadow
+	org     string
+	account string
+	priced  tollgate.Pricing
+}
+
+func newShadowing() *shadowing {
+	return &shadowing{queue: make(chan shadowed, shadowQueue), dropped: make(map[shadowKey]int64)}
+}
+
+// offer gives a pricing to be compared, and lets it go when too many wait.
+func (q *shadowing) offer(a *rediskv.Account, p tollgate.Pricing) {
+	for _, shadow := range a.Shadows {
+		select {
+		case q.queue <- shadowed{shadow, a.OrganizationID, a.ID, p}:
+		default:
+			q.mu.Lock()
+			q.dropped[shadowKey{a.OrganizationID, shadow.ID}]++
+			q.mu.Unlock()
+		}
+	}
+}
+
+// Shadow compares what offer was given until ctx ends.
+func (s *Server) Shadow(ctx context.Context) {
+	found := make(map[shadowKey]*rediskv.Comparison)
+	of := func(key shadowKey) *rediskv.Comparison {
+		c, ok := found[key]
+		if !ok {
+			c = &rediskv.Comparison{Sums: make(map[tollgate.Currency]int64)}
+			found[key] = c
+		}
+		return c
+	}
+	tick := time.NewTicker(shadowInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case one := <-s.shadowing.queue:
+			c := of(shadowKey{one.org, one.shadow.ID})
+			s.compare(ctx, one, c)
+			if len(c.Divergences) < shadowBatch {
+				continue
+			}
+		case <-tick.C:
+			s.shadowing.mu.Lock()
+			for key, n := range s.shadowing.dropped {
+				of(key).Dropped += n
+			}
+			clear(s.shadowing.dropped)
+			s.shadowing.mu.Unlock()
+		}
+		for key, c := range found {
+			if err := s.store.RecordComparison(ctx, key.org, key.id, s.instance, c); err != nil && errorOf(err).Code == tollgate.CodeStoreUnavailable {
+				c.Divergences = c.Divergences[:min(len(c.Divergences), shadowBatch)] // Redis is away; counts are kept
+				continue
+			} else if err != nil && ctx.Err() == nil {
+				s.log.Error("comparison not written", "shadow", key.id, "error", err)
+			}
+			delete(found, key)
+		}
+	}
+}
+
+// compare prices again with the candidate in the place of the other rule.
+func (s *Server) compare(ctx context.Context, one shadowed, found *rediskv.Comparison) {
+	rules := slices.Clone(one.priced.Rules)
+	at := slices.IndexFunc(rules, func(ref tollgate.RuleRef) bool { return ref.Rule == one.shadow.Against })
+	if at < 0 {
+		return
+	}
+	rules[at] = one.shadow.Rule
+	var lines []tollgate.FeeLine
+	err := s.loadRule(ctx, one.org, one.shadow.Rule)
+	if err == nil {
+		lines, err = s.rules.Quote(nil, rules, one.priced.Input)
+	}
+	found.Compared++
+	if err == nil && tollgate.SameFees(lines, one.priced.Lines) {
+		found.Equal++
+		return
+	}
+	found.Different++
+	currency := one.priced.Input.Amount.Currency
+	d := tollgate.Divergence{
+		Object: "divergence", ID: s.store.Mint(tollgate.PrefixDivergence), CreatedAt: tollgate.At(s.clock()), ShadowID: one.shadow.ID, MerchantAccountID: one.account,
+		Input: tollgate.EvaluationInput{Amount: one.priced.Input.Amount, Currency: currency, Payee: one.priced.Input.Payee, CaptureIndex: one.priced.Input.CaptureIndex},
+		Live:  tollgate.DivergenceLines(one.priced.Lines), Shadow: tollgate.DivergenceLines(lines),
+	}
+	if err != nil {
+		e := errorOf(err)
+		found.Failed++
+		d.Error = &tollgate.DivergenceError{Code: e.Code, Message: e.Message}
+	} else {
+		more := tollgate.FeeTotal(lines, currency).Minor - tollgate.FeeTotal(one.priced.Lines, currency).Minor
+		found.Sums[currency] += more
+		text := tollgate.Signed(more, currency)
+		d.Difference = &text
+	}
+	if len(found.Divergences) < 2*shadowBatch {
+		found.Divergences = append(found.Divergences, d)
+	}
+}

@@ -1,0 +1,136 @@
+package handlers
+
+import (
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+// shadowRequest is the body of POST /v1/shadows.
+type shadowRequest struct {
+	Rule     tollgate.Citation `json:"rule"`
+	Against  tollgate.Citation `json:"against"`
+	Accounts []string          `json:"merchant_account_ids"`
+}
+
+func readShadowRequest(f *fields) shadowRequest {
+	return shadowRequest{f.citation("rule"), f.citation("against"), f.list("merchant_account_ids", rediskv.MaxActivated, checkAccountID)}
+}
+
+// startShadow has a candidate priced beside a rule that is in force.
+func (s *Server) startShadow(c *call, r shadowRequest) (*answer, error) {
+	return s.ruleSetCommand(c, "rules.shadow", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
+		if r.Rule == r.Against {
+			return rediskv.Result{}, tollgate.Invalid("against", "A rule is not compared with itself.")
+		}
+		refs, err := s.store.Resolve(c.ctx, c.org, []tollgate.Citation{r.Rule, r.Against})
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		for i, param := range []string{"rule", "against"} {
+			if refs[i].SHA256 == "" {
+				return rediskv.Result{}, &tollgate.Error{Code: tollgate.CodeNotFound, Param: param, Message: "There is no " + refs[i].Rule.String() + "."}
+			}
+		}
+		accounts, err := s.webhookAccounts(c, r.Accounts)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		if accounts == nil {
+			accounts = []string{}
+		}
+		shadow := tollgate.Shadow{
+			Object: "shadow", ID: s.store.Mint(tollgate.PrefixShadow), CreatedAt: tollgate.At(s.clock()), Rule: refs[0], Against: r.Against,
+			MerchantAccountIDs: accounts, Status: tollgate.StatusActive, Totals: tollgate.ShadowTotals{Differences: []tollgate.ShadowDifference{}},
+		}
+		body, err := json.Marshal(shadow, json.Deterministic(true))
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		reply := rediskv.Answer{Status: http.StatusCreated, Location: "/v1/shadows/" + shadow.ID, Body: body}
+		return s.store.StartShadow(c.ctx, c.caller(reply.Status), idem, shadow, reply)
+	})
+}
+
+func (s *Server) stopShadow(c *call) (*answer, error) {
+	return s.ruleSetCommand(c, "rules.unshadow", nil, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
+		if _, err := s.shadow(c); err != nil {
+			return rediskv.Result{}, err
+		}
+		return s.store.StopShadow(c.ctx, c.caller(http.StatusOK), idem, c.pathID(), func(shadow *tollgate.Shadow) (rediskv.Answer, error) {
+			body, err := json.Marshal(shadow, json.Deterministic(true))
+			return rediskv.Answer{Status: http.StatusOK, Body: body}, err
+		})
+	})
+}
+
+// shadow reads the shadow that a path names, if the grant reaches all of it.
+func (s *Server) shadow(c *call) (*tollgate.Shadow, error) {
+	shadow, err := s.store.Shadow(c.ctx, c.caller(http.StatusOK), c.pathID())
+	if err != nil {
+		return nil, err
+	}
+	if !c.reachesShadow(shadow) {
+		return nil, accountForbidden()
+	}
+	return shadow, nil
+}
+
+func (c *call) reachesShadow(shadow *tollgate.Shadow) bool {
+	if len(shadow.MerchantAccountIDs) == 0 {
+		return len(c.grant.MerchantAccountIDs) == 0
+	}
+	for _, id := range shadow.MerchantAccountIDs {
+		if !c.grant.Covers(id) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Server) readShadow(c *call) (*answer, error) {
+	shadow, err := s.shadow(c)
+	if err != nil {
+		return nil, err
+	}
+	return object(shadow)
+}
+
+// listShadows lists the shadows that the grant reaches, the newest first. A page
+// may have fewer than were asked for.
+func (s *Server) listShadows(c *call) (*answer, error) {
+	p, err := readPage[string](s, c, "desc", func(*queryReader) {})
+	if err != nil {
+		return nil, err
+	}
+	rows, next, err := s.store.Shadows(c.ctx, c.caller(http.StatusOK), p.Position, p.limit)
+	if err != nil {
+		return nil, err
+	}
+	var reached []tollgate.Shadow
+	for i := range rows {
+		if c.reachesShadow(&rows[i]) {
+			reached = append(reached, rows[i])
+		}
+	}
+	return pageOf(s, c, p, reached, next != "", next)
+}
+
+// listDivergences lists what a shadow has found, the newest first.
+func (s *Server) listDivergences(c *call) (*answer, error) {
+	p, err := readPage[string](s, c, "desc", func(*queryReader) {})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.shadow(c); err != nil {
+		return nil, err
+	}
+	rows, next, err := s.store.Divergences(c.ctx, c.caller(http.StatusOK), c.pathID(), p.Position, p.limit)
+	if err != nil {
+		return nil, err
+	}
+	return pageOf(s, c, p, rows, next != "", next)
+}

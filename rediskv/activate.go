@@ -1,0 +1,395 @@
+package rediskv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// Activated is an activation that was carried out, and the instances of the API
+// that did not have its rules then.
+type Activated struct {
+	ID      string
+	Lacking []string
+}
+
+// ActivateDue carries out the activations of a partition whose time has come.
+// One waits until every instance of the API has its rules, but for an instance
+// that cannot load them only for tollgate.InstanceGrace: that one is not ready,
+// and must not keep the others from what was decided.
+func (s *Store) ActivateDue(ctx context.Context, partition, limit int) (done []Activated, err error) {
+	var members []string
+	err = s.timed(ctx, "due_activations", func(ctx context.Context) (err error) {
+		members, err = s.client.ZRangeByScore(ctx, scheduleKey(partition), &redis.ZRangeBy{Min: "-inf", Max: milli(s.Now()), Count: int64(limit)}).Result()
+		return err
+	})
+	if err != nil || len(members) == 0 {
+		return nil, err
+	}
+	due, err := s.upcoming(ctx, members)
+	if err != nil {
+		return nil, err
+	}
+	instances, err := s.Instances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range due {
+		one := Activated{ID: a.ID}
+		for _, i := range instances {
+			if lacks, _ := i.Lacks(a.Rules); lacks {
+				one.Lacking = append(one.Lacking, i.ID)
+			}
+		}
+		if len(one.Lacking) > 0 && s.Now() < a.At.Add(tollgate.InstanceGrace) {
+			continue
+		}
+		if err := s.activate(ctx, a.Organization, a.ID); err != nil {
+			return done, fmt.Errorf("activation %s: %w", a.ID, err)
+		}
+		done = append(done, one)
+	}
+	return done, nil
+}
+
+// activate moves the accounts of a scheduled activation, all at once, on the
+// service's own account. An activation whose accounts have been given other
+// rules since it was made fails instead: what it was computed from is gone.
+func (s *Store) activate(ctx context.Context, org, id string) error {
+	clock := Caller{Organization: org}
+	for range 10 {
+		err := s.tryActivate(ctx, clock, id)
+		if !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+	return ErrConflict
+}
+
+func (s *Store) tryActivate(ctx context.Context, c Caller, id string) error {
+	k := s.space(c.Organization)
+	a, err := s.activation(ctx, k, id)
+	if err != nil || a.Status != tollgate.ActivationScheduled || a.At > s.Now() {
+		return err
+	}
+	found, err := s.readHashes(ctx, "read_rule_set", k.object(a.RuleSetID))
+	if err != nil {
+		return err
+	}
+	targets, err := s.accounts(ctx, k, a.MerchantAccountIDs)
+	if err != nil {
+		return err
+	}
+	b := s.batch(c, nil)
+	b.push = true
+	now := s.Now()
+	a.Status, a.ActivatedAt = tollgate.ActivationActive, now
+	for _, t := range targets {
+		if t.account.RuleSet.ID != a.RuleSetID || t.account.RuleSet.Version != a.FromVersion {
+			reason := fmt.Sprintf("%s was given other rules after this was scheduled.", t.account.ID)
+			a.Status, a.ActivatedAt, a.EndedAt, a.FailureReason = tollgate.ActivationFailed, 0, now, &reason
+			break
+		}
+	}
+	if err := b.activation(&a.Activation, a.revision); err != nil {
+		return err
+	}
+	b.unschedule(a, found[0])
+	if a.Status == tollgate.ActivationActive {
+		if err := b.move(ctx, &a.Activation, targets); err != nil {
+			return err
+		}
+	}
+	if err := b.audit("rule.activated", string(a.Status), "activation", a.ID); err != nil {
+		return err
+	}
+	_, err = b.commit(ctx)
+	return err
+}
+
+// unschedule takes an activation from what is still to come.
+func (b *batch) unschedule(a *activation, ruleSet fields) {
+	state := ruleSetState{ruleSet, strings.Fields(ruleSet["pending"])}
+	pending := slices.DeleteFunc(state.pending, func(id string) bool { return id == a.ID })
+	b.hash(b.space.object(a.RuleSetID), ruleSet["v"], state.write(0, pending))
+	b.set(scheduleKey(b.space.partition), "", b.space.org+"/"+a.ID)
+}
+
+// move gives accounts the version that an activation leads to, with an event
+// for each, and tells which rules nobody uses any more.
+func (b *batch) move(ctx context.Context, a *tollgate.Activation, targets []target) error {
+	to := tollgate.RuleSet{ID: a.RuleSetID, Version: a.ToVersion, Rules: make([]tollgate.Citation, len(a.Rules))}
+	for i, ref := range a.Rules {
+		to.Rules[i] = ref.Rule
+	}
+	p := &plan{store: b.store, space: b.space, now: b.store.Now()}
+	var before []tollgate.Citation
+	for _, t := range targets {
+		for _, c := range t.account.RuleSet.Rules {
+			if !slices.Contains(before, c) {
+				before = append(before, c)
+			}
+		}
+		t.account.RuleSet, t.account.UpdatedAt = to, p.now
+		text, err := json.Marshal(t.account, json.Deterministic(true))
+		if err != nil {
+			return fmt.Errorf("account %s: %w", t.account.ID, err)
+		}
+		var f pairs
+		f.int("v", t.int("v")+1)
+		f.set("json", string(text))
+		b.hash(b.space.object(t.account.ID), t.fields["v"], f)
+		if err := p.event("merchant_account", t.account.ID, tollgate.RuleActivated, t.int("v")+1, []string{"rule_set"}, jsontext.Value(text)); err != nil {
+			return err
+		}
+	}
+	b.events = append(b.events, p.events...)
+	inUse, err := b.store.rulesInUse(ctx, b.space, targets)
+	if err != nil {
+		return err
+	}
+	for _, c := range tollgate.Retired(before, append(inUse, to.Rules)) {
+		if err := b.event(tollgate.RuleRetired, "", struct {
+			RuleID       string            `json:"rule_id"`
+			ActivationID string            `json:"activation_id"`
+			Rule         tollgate.Citation `json:"rule"`
+		}{tollgate.RuleID(c), a.ID, c}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rulesInUse are the rule sets of the organization's accounts beside those that
+// are being moved.
+func (s *Store) rulesInUse(ctx context.Context, k space, moved []target) (sets [][]tollgate.Citation, err error) {
+	found, err := s.readHashes(ctx, "read_organization", k.organization())
+	if err != nil {
+		return nil, err
+	}
+	others := slices.DeleteFunc(strings.Fields(found[0]["accounts"]), func(id string) bool { return slices.Contains(ids(moved), id) })
+	all, err := s.accounts(ctx, k, others)
+	for _, t := range all {
+		sets = append(sets, t.account.RuleSet.Rules)
+	}
+	return sets, err
+}
+
+// CancelActivation ends a scheduled activation.
+func (s *Store) CancelActivation(ctx context.Context, c Caller, idem *Idempotency, ruleSet, id string, covers func(string) bool, answer func(*tollgate.Activation) (Answer, error)) (Result, error) {
+	k := s.space(c.Organization)
+	for range 10 {
+		a, err := s.activation(ctx, k, id)
+		if err == nil && a.RuleSetID != ruleSet {
+			err = notFound()
+		}
+		if err != nil {
+			return Result{}, err
+		}
+		if i := slices.IndexFunc(a.MerchantAccountIDs, func(m string) bool { return !covers(m) }); i >= 0 {
+			return Result{}, &tollgate.Error{Code: tollgate.CodeMerchantAccountForbidden, Message: "The grant does not reach " + a.MerchantAccountIDs[i] + "."}
+		}
+		if a.Status != tollgate.ActivationScheduled {
+			return Result{}, stateInvalid("The activation is %s.", strings.ReplaceAll(string(a.Status), "_", " "))
+		}
+		found, err := s.readHashes(ctx, "read_rule_set", k.object(ruleSet))
+		if err != nil {
+			return Result{}, err
+		}
+		a.Status, a.EndedAt = tollgate.ActivationCanceled, s.Now()
+		b := s.batch(c, idem)
+		b.push = true
+		if b.answer, err = answer(&a.Activation); err != nil {
+			return Result{}, err
+		}
+		if err := b.activation(&a.Activation, a.revision); err != nil {
+			return Result{}, err
+		}
+		b.unschedule(a, found[0])
+		if err := b.audit("rule.cancel", "", "activation", a.ID); err != nil {
+			return Result{}, err
+		}
+		result, err := b.commit(ctx)
+		if !errors.Is(err, ErrConflict) {
+			return result, err
+		}
+	}
+	return Result{}, ErrConflict
+}
+
+// RollBack gives accounts the version back that they had before the activation
+// that led to the present one, at once: those named, or all that the latest
+// activation has moved. What is scheduled for them is canceled. r.Rule,
+// r.Position and r.At mean nothing.
+func (s *Store) RollBack(ctx context.Context, c Caller, idem *Idempotency, r ActivationRequest) (Result, error) {
+	for range 10 {
+		result, err := s.tryRollBack(ctx, c, idem, r)
+		if !errors.Is(err, ErrConflict) {
+			return result, err
+		}
+	}
+	return Result{}, ErrConflict
+}
+
+func (s *Store) tryRollBack(ctx context.Context, c Caller, idem *Idempotency, r ActivationRequest) (Result, error) {
+	k := s.space(c.Organization)
+	if len(r.Accounts) == 0 {
+		var err error
+		if r.Accounts, err = s.lastMoved(ctx, k, r.RuleSetID); err != nil {
+			return Result{}, err
+		}
+	}
+	state, targets, err := s.targets(ctx, k, r.RuleSetID, r.Accounts, r.Covers)
+	if err != nil {
+		return Result{}, err
+	}
+	now, err := oneVersion(targets)
+	if err != nil {
+		return Result{}, err
+	}
+	led, err := s.ledTo(ctx, k, now, ids(targets))
+	if err != nil {
+		return Result{}, err
+	}
+	back, err := s.ruleSet(ctx, k, now.ID, led.FromVersion)
+	if err != nil {
+		return Result{}, err
+	}
+	refs, err := s.resolve(ctx, k, back.Rules)
+	if err != nil {
+		return Result{}, err
+	}
+	at := s.Now()
+	a := &tollgate.Activation{
+		Object: "activation", ID: s.Mint(tollgate.PrefixActivation), CreatedAt: at, Kind: tollgate.ActivationRollback,
+		RuleSetID: now.ID, FromVersion: now.Version, ToVersion: back.Version, Rules: refs,
+		MerchantAccountIDs: ids(targets), At: at, Status: tollgate.ActivationActive, ActivatedAt: at,
+	}
+	b := s.batch(c, idem)
+	b.push = true
+	if b.answer, err = r.Answer(a); err != nil {
+		return Result{}, err
+	}
+	if err := b.activation(a, ""); err != nil {
+		return Result{}, err
+	}
+	if !slices.ContainsFunc(led.MerchantAccountIDs, func(id string) bool { return !slices.Contains(a.MerchantAccountIDs, id) }) {
+		led.Status, led.EndedAt = tollgate.ActivationRolledBack, at
+		if err := b.activation(&led.Activation, led.revision); err != nil {
+			return Result{}, err
+		}
+	}
+	pending, err := b.cancelPending(ctx, state, a.MerchantAccountIDs)
+	if err != nil {
+		return Result{}, err
+	}
+	b.hash(k.object(now.ID), state.fields["v"], state.write(0, pending))
+	b.set(k.activations(now.ID), state.place(), a.ID)
+	if err := b.move(ctx, a, targets); err != nil {
+		return Result{}, err
+	}
+	if err := b.audit("rule.rollback", fmt.Sprintf("%d to %d", now.Version, back.Version), "activation", a.ID); err != nil {
+		return Result{}, err
+	}
+	return b.commit(ctx)
+}
+
+// cancelPending ends what is scheduled for accounts that are rolled back, and
+// returns what stays scheduled.
+func (b *batch) cancelPending(ctx context.Context, state ruleSetState, accounts []string) ([]string, error) {
+	busy, err := b.store.pendingFor(ctx, b.space, state, accounts)
+	pending := state.pending
+	for i := range busy {
+		busy[i].Status, busy[i].EndedAt = tollgate.ActivationCanceled, b.store.Now()
+		if err := b.activation(&busy[i].Activation, busy[i].revision); err != nil {
+			return nil, err
+		}
+		b.set(scheduleKey(b.space.partition), "", b.space.org+"/"+busy[i].ID)
+		pending = slices.DeleteFunc(pending, func(id string) bool { return id == busy[i].ID })
+	}
+	return pending, err
+}
+
+// ledTo is the activation that gave accounts the version that they have.
+func (s *Store) ledTo(ctx context.Context, k space, now tollgate.RuleSet, accounts []string) (*activation, error) {
+	a, err := s.latest(ctx, k, now.ID, func(a *activation) bool {
+		missing := func(m string) bool { return !slices.Contains(a.MerchantAccountIDs, m) }
+		return a.ToVersion == now.Version && !slices.ContainsFunc(accounts, missing)
+	})
+	if err == nil && a == nil {
+		err = stateInvalid("No activation led to version %d of the rule set for these accounts; there is nothing to go back to.", now.Version)
+	}
+	return a, err
+}
+
+// lastMoved are the accounts that have what the latest activation of a rule set
+// gave them.
+func (s *Store) lastMoved(ctx context.Context, k space, ruleSet string) (accounts []string, err error) {
+	if !strings.HasPrefix(ruleSet, tollgate.PrefixRuleSet) {
+		return nil, notFound()
+	}
+	if _, err := s.readHashes(ctx, "read_rule_set", k.object(ruleSet)); err != nil {
+		return nil, err
+	}
+	a, err := s.latest(ctx, k, ruleSet, func(*activation) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	if a != nil {
+		all, err := s.accounts(ctx, k, a.MerchantAccountIDs)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range all {
+			if t.account.RuleSet.ID == ruleSet && t.account.RuleSet.Version == a.ToVersion {
+				accounts = append(accounts, t.account.ID)
+			}
+		}
+	}
+	if len(accounts) == 0 {
+		return nil, stateInvalid("No activation of this rule set is in force; there is nothing to go back to.")
+	}
+	return accounts, nil
+}
+
+// latest is the latest activation in force that fits; nil when none does.
+func (s *Store) latest(ctx context.Context, k space, ruleSet string, fits func(*activation) bool) (*activation, error) {
+	var list []string
+	if err := s.timed(ctx, "read_activations", func(ctx context.Context) (err error) {
+		list, err = s.client.ZRevRange(ctx, k.activations(ruleSet), 0, -1).Result()
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	for _, id := range list {
+		a, err := s.activation(ctx, k, id)
+		if err != nil {
+			return nil, err
+		}
+		if a.Kind == tollgate.ActivationForward && a.Status == tollgate.ActivationActive && fits(a) {
+			return a, nil
+		}
+	}
+	return nil, nil
+}
+
+func (s *Store) ruleSet(ctx context.Context, k space, id string, version int64) (set tollgate.RuleSet, err error) {
+	p := &plan{store: s, space: k}
+	text, err := p.referred(ctx, id, version)
+	if err != nil {
+		return set, err
+	}
+	if err := decode(text, &set); err != nil {
+		return set, fmt.Errorf("rule set %s version %s: %w", id, strconv.FormatInt(version, 10), err)
+	}
+	return set, nil
+}

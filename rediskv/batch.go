@@ -1,0 +1,113 @@
+package rediskv
+
+import (
+	"context"
+	"fmt"
+
+	"tollgate"
+)
+
+// batch collects what one run of put_rules writes.
+type batch struct {
+	store  *Store
+	space  space
+	caller Caller
+	idem   *Idempotency // nil without a key
+	answer Answer
+	push   bool // instances have to know
+
+	hashes  []configHash
+	strings []configString
+	sets    []configMember
+	events  []tollgate.Event
+	entries [][2][]byte
+}
+
+// configMember is a member of a sorted set to write, or, without a score, to
+// remove.
+type configMember struct{ key, score, member string }
+
+func (s *Store) batch(c Caller, idem *Idempotency) *batch {
+	return &batch{store: s, space: s.space(c.Organization), caller: c, idem: idem}
+}
+
+// hash writes a hash that was read at a revision; "" for one that is new.
+func (b *batch) hash(key, expected string, f pairs) {
+	b.hashes = append(b.hashes, configHash{key, expected, f})
+}
+
+func (b *batch) set(key, score, member string) {
+	b.sets = append(b.sets, configMember{key, score, member})
+}
+
+func (b *batch) event(t tollgate.EventType, account string, data any) error {
+	e, err := tollgate.NewEvent(b.store.Mint(tollgate.PrefixEvent), t, b.store.Now(), b.space.org, account, b.caller.Request.ID, data)
+	b.events = append(b.events, e)
+	return err
+}
+
+func (b *batch) audit(kind, reason, targetType, target string) error {
+	c := b.caller
+	if b.answer.Status != 0 {
+		c.Request.Status = b.answer.Status
+	}
+	head, tail, err := b.store.entry(c, kind, "succeeded", reason, targetType, target)
+	b.entries = append(b.entries, [2][]byte{head, tail})
+	return err
+}
+
+// commit writes all of it. ErrConflict says that something has changed since it
+// was read.
+func (b *batch) commit(ctx context.Context) (Result, error) {
+	s, k := b.store, b.space
+	operation := s.Mint("")
+	grant, version := b.caller.grant(k)
+	record, print, stored := k.sequences(), "", ""
+	if b.idem != nil {
+		record, print, stored = k.idempotency(*b.idem), b.idem.Fingerprint, b.answer.record(operation, b.idem.Fingerprint)
+	}
+	channel := ""
+	if b.push {
+		channel = configChannel
+	}
+	keys := []string{grant, record, k.sequences(), k.events(), k.audit(), k.dispatch, k.webhooks(), changesKey(k.partition)}
+	args := []any{operation, version, print, idempotencyLifetime.Milliseconds(), stored, channel, k.org, len(b.hashes)}
+	for _, h := range b.hashes {
+		keys = append(keys, h.key)
+		args = append(append(args, h.expected, len(h.fields)), h.fields...)
+	}
+	args = append(args, len(b.strings))
+	for _, v := range b.strings {
+		keys = append(keys, v.key)
+		args = append(args, v.value)
+	}
+	args = append(args, len(b.sets))
+	for _, m := range b.sets {
+		keys = append(keys, m.key)
+		args = append(args, m.score, m.member)
+	}
+	args = append(args, len(b.events))
+	for _, e := range b.events {
+		head, tail, err := e.Split()
+		if err != nil {
+			return Result{}, fmt.Errorf("event %s: %w", e.Type, err)
+		}
+		account := ""
+		if e.MerchantAccountID != nil {
+			account = *e.MerchantAccountID
+		}
+		args = append(args, head, tail, e.ID, string(e.Type), account)
+	}
+	args = append(args, len(b.entries))
+	for _, e := range b.entries {
+		args = append(args, e[0], e[1])
+	}
+	outcome, rest, err := s.run(ctx, scriptPutRules, keys, args)
+	if err != nil {
+		return Result{}, err
+	}
+	if b.push {
+		s.cache.forget(k.org)
+	}
+	return result(outcome, rest, b.answer)
+}

@@ -1,0 +1,263 @@
+package rediskv_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/redistest"
+)
+
+// signers provisions somebody who may publish.
+func (f *fixture) signer(t testing.TB) *rediskv.RuleSigner {
+	t.Helper()
+	if len(f.config.RuleSigners) == 0 {
+		f.config.RuleSigners = []tollgate.RuleSigner{{ID: f.Mint(tollgate.PrefixRuleSigner), Name: "team", Status: "active", Keys: []string{"{}"}}}
+		if _, err := f.ApplyConfig(t.Context(), f.config, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := f.RuleSigner(t.Context(), f.caller.Organization, f.config.RuleSigners[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func sum(c tollgate.Citation) string { return fmt.Sprintf("%058d%06d", len(c.Name), c.Version) }
+
+// publish commits a rule as a handler does; its module is its citation.
+func (f *fixture) publish(t testing.TB, name string, version int) (rediskv.Result, error) {
+	t.Helper()
+	c := tollgate.Citation{Name: name, Version: version}
+	signer := f.signer(t)
+	r := tollgate.Rule{Object: "rule", ID: tollgate.RuleID(c), CreatedAt: f.Now(), Rule: c, SHA256: sum(c), SignerID: signer.ID}
+	return f.PublishRule(t.Context(), f.caller, nil, rediskv.Publication{Rule: r, Module: []byte(c.String()), Golden: []byte("[]"), Signer: signer},
+		answer(t, 201, r), func(r *tollgate.Rule) (rediskv.Answer, error) { return answer(t, 200, r), nil })
+}
+
+func (f *fixture) published(t testing.TB, name string, version int) {
+	t.Helper()
+	if r, err := f.publish(t, name, version); err != nil || r.Status != 201 {
+		t.Fatal(r.Status, err)
+	}
+}
+
+func (f *fixture) activation(t testing.TB, name string, version int, accounts ...string) rediskv.ActivationRequest {
+	return rediskv.ActivationRequest{
+		RuleSetID: f.config.RuleSets[0].ID, Rule: tollgate.Citation{Name: name, Version: version}, Accounts: accounts,
+		Covers: func(string) bool { return true },
+		Answer: func(a *tollgate.Activation) (rediskv.Answer, error) { return answer(t, 201, a), nil },
+	}
+}
+
+func (f *fixture) activateDue(t testing.TB) (done []rediskv.Activated) {
+	t.Helper()
+	for p := range f.Partitions() {
+		list, err := f.ActivateDue(t.Context(), p, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done = append(done, list...)
+	}
+	return done
+}
+
+// counts are how many events and activations there are, and the account's
+// revision and rules.
+func (f *fixture) counts(t testing.TB) string {
+	t.Helper()
+	events, _, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Types: tollgate.TypeFilter{"rule.*"}, Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, _, err := f.Activations(t.Context(), f.caller, f.config.RuleSets[0].ID, "", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Refresh(f.caller.Organization)
+	a := f.account(t)
+	return fmt.Sprintf("%d events, %d activations, account at %d with %v", len(events), len(list), a.Revision, a.RuleSet.Rules)
+}
+
+// TestRulesLostReply: whatever of rules is written is written once, although its
+// script is sent again after a lost reply.
+func TestRulesLostReply(t *testing.T) {
+	wire := redistest.Proxy(t, redistest.Single(t).URL)
+	f := newFixtureAt(t, wire.URL)
+	f.signer(t)
+	ctx := t.Context()
+	set := f.config.RuleSets[0].ID
+	yes := func(string) bool { return true }
+	reply := func(a *tollgate.Activation) (rediskv.Answer, error) { return answer(t, 201, a), nil }
+	all := f.activation(t, "shop_fee", 1)
+	for _, step := range []struct {
+		name string
+		do   func() error
+		want string
+	}{
+		{"publish", func() error { _, err := f.publish(t, "shop_fee", 1); return err }, "1 events, 0 activations, account at 1 with [rule:card_fee@v2]"},
+		{"activate", func() error {
+			_, err := f.CreateActivation(ctx, f.caller, nil, all)
+			return err
+		}, "1 events, 1 activations, account at 1 with [rule:card_fee@v2]"},
+		{"cancel", func() error {
+			list, _, err := f.Activations(ctx, f.caller, set, "", 1)
+			if err != nil {
+				return err
+			}
+			_, err = f.CancelActivation(ctx, f.caller, nil, set, list[0].ID, yes, reply)
+			return err
+		}, "1 events, 1 activations, account at 1 with [rule:card_fee@v2]"},
+		{"activate with a key", func() error {
+			key := f.key("activation")
+			_, err := f.CreateActivation(ctx, f.caller, &key, all)
+			return err
+		}, "1 events, 2 activations, account at 1 with [rule:card_fee@v2]"},
+		{"flip", func() error { f.activateDue(t); return nil }, "3 events, 2 activations, account at 2 with [rule:card_fee@v2 rule:shop_fee@v1]"},
+		{"rollback", func() error {
+			_, err := f.RollBack(ctx, f.caller, nil, all)
+			return err
+		}, "6 events, 3 activations, account at 3 with [rule:card_fee@v2]"},
+	} {
+		f.signer(t)
+		audit := f.auditLength(t)
+		lost := wire.SwallowReply("EVALSHA")
+		if err := step.do(); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		select {
+		case <-lost:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: no reply was lost", step.name)
+		}
+		if n := f.auditLength(t); n != audit+1 {
+			t.Errorf("%s: %d audit entries", step.name, n-audit)
+		}
+		if got := f.counts(t); got != step.want {
+			t.Errorf("%s: %s, want %s", step.name, got, step.want)
+		}
+	}
+}
+
+// TestPublishRule: versions only grow, and a version is what it is.
+func TestPublishRule(t *testing.T) {
+	f := newFixture(t)
+	f.published(t, "shop_fee", 2)
+	f.published(t, "shop_fee", 5)
+	f.published(t, "shop", 1)
+	if r, err := f.publish(t, "shop_fee", 5); err != nil || r.Status != 200 {
+		t.Errorf("the same again: %d, %v", r.Status, err)
+	}
+	for _, v := range []int{1, 3, 4} {
+		if _, err := f.publish(t, "shop_fee", v); code(err) != string(tollgate.CodeRuleInvalid) {
+			t.Errorf("version %d: %v", v, err)
+		}
+	}
+	rows, next, err := f.Rules(t.Context(), f.caller, "shop_fee", "", 1)
+	if err != nil || len(rows) != 1 || rows[0].Rule.Version != 2 || next == "" {
+		t.Fatalf("%v, %q, %v", rows, next, err)
+	}
+	rows, next, err = f.Rules(t.Context(), f.caller, "shop_fee", next, 1)
+	if err != nil || len(rows) != 1 || rows[0].Rule.Version != 5 || next != "" {
+		t.Errorf("%v, %q, %v", rows, next, err)
+	}
+	refs, err := f.Resolve(t.Context(), f.caller.Organization, []tollgate.Citation{{Name: "shop_fee", Version: 5}, rules[0], {Name: "shop_fee", Version: 3}})
+	if err != nil || refs[0].SHA256 != sum(refs[0].Rule) || refs[1].SHA256 == "" || refs[2].SHA256 != "" {
+		t.Errorf("%v, %v", refs, err)
+	}
+	module, err := f.Module(t.Context(), f.caller.Organization, refs[0])
+	if err != nil || string(module) != "rule:shop_fee@v5" {
+		t.Errorf("%q, %v", module, err)
+	}
+	// A signer that is changed meanwhile publishes nothing.
+	signer := f.signer(t)
+	f.config.RuleSigners[0].Status = "disabled"
+	if _, err := open(t, f.url, f.clock).ApplyConfig(t.Context(), f.config, false); err != nil {
+		t.Fatal(err)
+	}
+	c := tollgate.Citation{Name: "late", Version: 1}
+	_, err = f.PublishRule(t.Context(), f.caller, nil, rediskv.Publication{Rule: tollgate.Rule{Rule: c, SHA256: sum(c)}, Signer: signer}, rediskv.Answer{}, nil)
+	if !errors.Is(err, rediskv.ErrStale) {
+		t.Errorf("a signer that was disabled: %v", err)
+	}
+}
+
+// TestProvisionedRuleSets: an operator's file cannot name a rule that is not
+// there, and activations go on behind the versions that it makes.
+func TestProvisionedRuleSets(t *testing.T) {
+	f := newFixture(t)
+	f.published(t, "shop_fee", 1)
+	set := f.config.RuleSets[0]
+	set.Version, set.Rules = 7, []tollgate.Citation{{Name: "shop_fee", Version: 2}}
+	f.config.RuleSets = append(f.config.RuleSets, set)
+	if _, err := f.ApplyConfig(t.Context(), f.config, false); code(err) != string(tollgate.CodeParameterInvalid) {
+		t.Errorf("a rule that is not there: %v", err)
+	}
+	f.config.RuleSets[1].Rules = []tollgate.Citation{{Name: "shop_fee", Version: 1}}
+	if _, err := f.ApplyConfig(t.Context(), f.config, false); err != nil {
+		t.Fatal(err)
+	}
+	r, err := f.CreateActivation(t.Context(), f.caller, nil, f.activation(t, "shop_fee", 1))
+	if err != nil || !strings.Contains(string(r.Body), `"from_version":1`) || !strings.Contains(string(r.Body), `"to_version":8`) {
+		t.Errorf("%s, %v", r.Body, err)
+	}
+}
+
+// TestInstances: one that says nothing more does not count.
+func TestInstances(t *testing.T) {
+	f := newFixtureAt(t, redistest.Fresh(t).URL)
+	f.published(t, "shop_fee", 1)
+	ref := tollgate.RuleRef{Rule: tollgate.Citation{Name: "shop_fee", Version: 1}, SHA256: sum(tollgate.Citation{Name: "shop_fee", Version: 1})}
+	say := func(id string, modules ...rediskv.LoadedModule) {
+		t.Helper()
+		if err := f.Say(t.Context(), rediskv.Instance{ID: id, Modules: modules}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	card := rediskv.LoadedModule{RuleRef: tollgate.RuleRef{Rule: rules[0], SHA256: fmt.Sprintf("%064d", 2)}}
+	say("ins_1", card, rediskv.LoadedModule{RuleRef: ref})
+	say("ins_2", card)
+	if _, err := f.CreateActivation(t.Context(), f.caller, nil, f.activation(t, "shop_fee", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if done := f.activateDue(t); len(done) != 0 {
+		t.Errorf("ins_2 has not loaded it: %v", done)
+	}
+	say("ins_2", card, rediskv.LoadedModule{RuleRef: ref, Error: "no"})
+	f.clock.advance(29 * time.Second)
+	if done := f.activateDue(t); len(done) != 0 {
+		t.Errorf("ins_2 cannot load it yet: %v", done)
+	}
+	f.clock.advance(time.Second)
+	if done := f.activateDue(t); len(done) != 1 || fmt.Sprint(done[0].Lacking) != "[ins_2]" {
+		t.Errorf("after the grace: %v", done)
+	}
+	if err := f.Leave(t.Context(), "ins_2"); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := f.Instances(t.Context()); err != nil || len(list) != 1 || list[0].ID != "ins_1" {
+		t.Errorf("%v, %v", list, err)
+	}
+	// What the push did not bring, polling does.
+	other := open(t, f.url, f.clock)
+	a, err := other.Account(t.Context(), f.caller.Organization, f.config.MerchantAccounts[0].ID)
+	seen, pollErr := other.Poll(t.Context(), "")
+	if err != nil || pollErr != nil || a.RuleSet.Version != 2 {
+		t.Fatal(a, err, pollErr)
+	}
+	if _, err := f.RollBack(t.Context(), f.caller, nil, f.activation(t, "", 0)); err != nil {
+		t.Fatal(err)
+	}
+	again, err := other.Poll(t.Context(), seen)
+	if err != nil || again == seen {
+		t.Fatalf("polling sees nothing: %v", err)
+	}
+	if a, err = other.Account(t.Context(), f.caller.Organization, a.ID); err != nil || a.RuleSet.Version != 1 {
+		t.Errorf("after polling: version %d, %v", a.RuleSet.Version, err)
+	}
+}

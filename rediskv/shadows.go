@@ -1,0 +1,244 @@
+package rediskv
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// keptDivergences is how many of a shadow's divergences are kept, about.
+const keptDivergences = 1000
+
+// shadowsOf are the active shadows that concern an account; list is the field of
+// that name of the organization's hash of them.
+func shadowsOf(list string, a *tollgate.MerchantAccount) (found []tollgate.Shadow, err error) {
+	if list == "" {
+		return nil, nil
+	}
+	var all []tollgate.Shadow
+	if err := decode(list, &all); err != nil {
+		return nil, fmt.Errorf("shadows: %w", err)
+	}
+	for _, s := range all {
+		covered := len(s.MerchantAccountIDs) == 0 || slices.Contains(s.MerchantAccountIDs, a.ID)
+		if covered && slices.Contains(a.RuleSet.Rules, s.Against) {
+			found = append(found, s)
+		}
+	}
+	return found, nil
+}
+
+// StartShadow writes a new shadow. CodeParameterInvalid when there are
+// tollgate.MaxShadows already.
+func (s *Store) StartShadow(ctx context.Context, c Caller, idem *Idempotency, shadow tollgate.Shadow, ans Answer) (Result, error) {
+	return s.putShadow(ctx, c, idem, "rule.shadow", ans, shadow, "", func(active []tollgate.Shadow) ([]tollgate.Shadow, error) {
+		if len(active) >= tollgate.MaxShadows {
+			return nil, &tollgate.Error{Code: tollgate.CodeParameterInvalid, Message: fmt.Sprintf("An organization has at most %d shadows at once; stop one.", tollgate.MaxShadows)}
+		}
+		return append(active, shadow), nil
+	})
+}
+
+// StopShadow ends a shadow; what it has found stays.
+func (s *Store) StopShadow(ctx context.Context, c Caller, idem *Idempotency, id string, answer func(*tollgate.Shadow) (Answer, error)) (Result, error) {
+	k := s.space(c.Organization)
+	shadow, revision, err := s.shadow(ctx, k, id)
+	if err != nil {
+		return Result{}, err
+	}
+	if shadow.Status != tollgate.StatusActive {
+		return Result{}, stateInvalid("The shadow is stopped.")
+	}
+	shadow.Status, shadow.StoppedAt = "stopped", s.Now()
+	ans, err := answer(shadow)
+	if err != nil {
+		return Result{}, err
+	}
+	return s.putShadow(ctx, c, idem, "rule.unshadow", ans, *shadow, revision, func(active []tollgate.Shadow) ([]tollgate.Shadow, error) {
+		return slices.DeleteFunc(active, func(other tollgate.Shadow) bool { return other.ID == id }), nil
+	})
+}
+
+func (s *Store) putShadow(ctx context.Context, c Caller, idem *Idempotency, kind string, ans Answer, shadow tollgate.Shadow, revision string,
+	change func([]tollgate.Shadow) ([]tollgate.Shadow, error),
+) (Result, error) {
+	k := s.space(c.Organization)
+	shadow.Totals = tollgate.ShadowTotals{} // counted apart
+	doc, err := json.Marshal(shadow, json.Deterministic(true))
+	if err != nil {
+		return Result{}, fmt.Errorf("shadow %s: %w", shadow.ID, err)
+	}
+	for range 10 {
+		found, err := s.readHashes(ctx, "read_shadows", k.organization(), k.shadowing())
+		if err != nil {
+			return Result{}, err
+		}
+		var active []tollgate.Shadow
+		if list := found[1]["list"]; list != "" {
+			if err := decode(list, &active); err != nil {
+				return Result{}, fmt.Errorf("shadows: %w", err)
+			}
+		}
+		if active, err = change(active); err != nil {
+			return Result{}, err
+		}
+		list, err := json.Marshal(active, json.Deterministic(true))
+		if err != nil {
+			return Result{}, fmt.Errorf("shadows: %w", err)
+		}
+		b := s.batch(c, idem)
+		b.answer, b.push = ans, true
+		var f, all pairs
+		f.int("v", fields{"v": revision}.int("v")+1)
+		f.set("json", string(doc))
+		all.int("v", found[1].int("v")+1)
+		all.set("list", string(list))
+		b.hash(k.object(shadow.ID), revision, f)
+		b.hash(k.shadowing(), found[1]["v"], all)
+		if revision == "" { // two may have the same time, and never the same revision
+			b.set(k.shadows(), strconv.FormatInt(found[1].int("v")+1, 10), shadow.ID)
+		}
+		if err := b.audit(kind, shadow.Rule.Rule.String(), "shadow", shadow.ID); err != nil {
+			return Result{}, err
+		}
+		result, err := b.commit(ctx)
+		if !errors.Is(err, ErrConflict) {
+			return result, err
+		}
+	}
+	return Result{}, ErrConflict
+}
+
+// shadow reads a shadow with its totals.
+func (s *Store) shadow(ctx context.Context, k space, id string) (*tollgate.Shadow, string, error) {
+	if !strings.HasPrefix(id, tollgate.PrefixShadow) {
+		return nil, "", notFound()
+	}
+	found, err := s.readHashes(ctx, "read_shadow", k.object(id), k.totals(id))
+	if err != nil {
+		return nil, "", err
+	}
+	shadow := new(tollgate.Shadow)
+	if err := decode(found[0]["json"], shadow); err != nil {
+		return nil, "", fmt.Errorf("shadow %s: %w", id, err)
+	}
+	t := found[1]
+	shadow.Totals = tollgate.ShadowTotals{
+		Compared: t.int("compared"), Equal: t.int("equal"), Different: t.int("different"), Failed: t.int("failed"), Dropped: t.int("dropped"),
+		Differences: []tollgate.ShadowDifference{},
+	}
+	for name := range t {
+		if code, ok := strings.CutPrefix(name, "sum:"); ok {
+			currency := tollgate.Currency(code)
+			shadow.Totals.Differences = append(shadow.Totals.Differences, tollgate.ShadowDifference{Currency: currency, Amount: tollgate.Signed(t.int(name), currency)})
+		}
+	}
+	slices.SortFunc(shadow.Totals.Differences, func(a, b tollgate.ShadowDifference) int { return cmp.Compare(a.Currency, b.Currency) })
+	return shadow, found[0]["v"], nil
+}
+
+// Shadow reads a shadow.
+func (s *Store) Shadow(ctx context.Context, c Caller, id string) (*tollgate.Shadow, error) {
+	k := s.space(c.Organization)
+	if err := s.checkGrant(ctx, c, k); err != nil {
+		return nil, err
+	}
+	shadow, _, err := s.shadow(ctx, k, id)
+	return shadow, err
+}
+
+// Shadows lists shadows, the newest first, those before one.
+func (s *Store) Shadows(ctx context.Context, c Caller, before string, limit int) (rows []tollgate.Shadow, next string, err error) {
+	k := s.space(c.Organization)
+	if err := s.checkGrant(ctx, c, k); err != nil {
+		return nil, "", err
+	}
+	var list []string
+	err = s.timed(ctx, "read_shadows", func(ctx context.Context) error {
+		start := int64(0)
+		if before != "" {
+			rank, err := s.client.ZRevRank(ctx, k.shadows(), before).Result()
+			if err != nil && !errors.Is(err, redis.Nil) {
+				return err
+			}
+			start = rank + 1
+		}
+		var err error
+		list, err = s.client.ZRevRange(ctx, k.shadows(), start, start+int64(limit)).Result()
+		return err
+	})
+	for _, id := range list[:min(limit, len(list))] {
+		shadow, _, err := s.shadow(ctx, k, id)
+		if err != nil {
+			return nil, "", err
+		}
+		rows = append(rows, *shadow)
+		if len(list) > limit {
+			next = id
+		}
+	}
+	return rows, next, err
+}
+
+// Comparison is what an instance has found since it last said so.
+type Comparison struct {
+	Compared, Equal, Different, Failed, Dropped int64
+	Sums                                        map[tollgate.Currency]int64 // by how much more, in minor units
+	Divergences                                 []tollgate.Divergence
+}
+
+// RecordComparison adds what an instance has found.
+func (s *Store) RecordComparison(ctx context.Context, org, shadow, instance string, found *Comparison) error {
+	k := s.space(org)
+	totals := []any{"compared", found.Compared, "equal", found.Equal, "different", found.Different, "failed", found.Failed, "dropped", found.Dropped}
+	for currency, sum := range found.Sums {
+		totals = append(totals, "sum:"+string(currency), sum)
+	}
+	args := append([]any{s.Mint(""), "op:" + instance, keptDivergences, len(totals) / 2}, totals...)
+	for _, d := range found.Divergences {
+		text, err := json.Marshal(d, json.Deterministic(true))
+		if err != nil {
+			return fmt.Errorf("divergence: %w", err)
+		}
+		args = append(args, text)
+	}
+	_, _, err := s.run(ctx, scriptRecordShadow, []string{k.object(shadow), k.totals(shadow), k.divergences(shadow)}, args)
+	return err
+}
+
+// Divergences lists what a shadow has found, the newest first, before a place.
+func (s *Store) Divergences(ctx context.Context, c Caller, shadow, before string, limit int) (rows []jsontext.Value, next string, err error) {
+	k := s.space(c.Organization)
+	if err := s.checkGrant(ctx, c, k); err != nil {
+		return nil, "", err
+	}
+	if _, _, err := s.shadow(ctx, k, shadow); err != nil {
+		return nil, "", err
+	}
+	err = s.timed(ctx, "read_divergences", func(ctx context.Context) error {
+		from := "+"
+		if before != "" {
+			from = "(" + before
+		}
+		list, err := s.client.XRevRangeN(ctx, k.divergences(shadow), from, "-", int64(limit)+1).Result()
+		for i, m := range list {
+			if i == limit {
+				next = list[i-1].ID
+				break
+			}
+			rows = append(rows, jsontext.Value(text(m, "b")))
+		}
+		return err
+	})
+	return rows, next, err
+}

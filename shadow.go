@@ -1,0 +1,92 @@
+package tollgate
+
+// Shadow has a candidate priced beside the rule that is in force, on what
+// really happens. Its lines are compared and never charged.
+type Shadow struct {
+	Object             string       `json:"object"` // "shadow"
+	ID                 string       `json:"id"`
+	CreatedAt          Instant      `json:"created_at"`
+	Rule               RuleRef      `json:"rule"`                 // the candidate
+	Against            Citation     `json:"against"`              // in whose place it is priced
+	MerchantAccountIDs []string     `json:"merchant_account_ids"` // empty: all that use the other
+	Status             string       `json:"status"`               // active or stopped
+	StoppedAt          Instant      `json:"stopped_at"`
+	Totals             ShadowTotals `json:"totals"`
+}
+
+// ShadowTotals is what has been compared since the beginning.
+type ShadowTotals struct {
+	Compared    int64              `json:"compared"`
+	Equal       int64              `json:"equal"`
+	Different   int64              `json:"different"` // failures of the candidate included
+	Failed      int64              `json:"failed"`    // of these, the candidate failed or refused
+	Dropped     int64              `json:"dropped"`   // not compared: there was no time
+	Differences []ShadowDifference `json:"differences"`
+}
+
+// ShadowDifference is by how much the candidate's lines are more, in all.
+type ShadowDifference struct {
+	Currency Currency `json:"currency"`
+	Amount   string   `json:"amount"` // may be negative
+}
+
+// Divergence is one input that the candidate prices in another way.
+type Divergence struct {
+	Object            string           `json:"object"` // "divergence"
+	ID                string           `json:"id"`
+	CreatedAt         Instant          `json:"created_at"`
+	ShadowID          string           `json:"shadow_id"`
+	MerchantAccountID string           `json:"merchant_account_id"`
+	Input             EvaluationInput  `json:"input"`
+	Live              []DivergenceLine `json:"live"`
+	Shadow            []DivergenceLine `json:"shadow"` // empty when it failed
+	Difference        *string          `json:"difference"`
+	Error             *DivergenceError `json:"error"`
+}
+
+// DivergenceLine is a fee line in one of two pricings.
+type DivergenceLine struct {
+	Label  string   `json:"label"`
+	Amount Money    `json:"amount"`
+	Rule   Citation `json:"rule"`
+}
+
+// DivergenceError says why the candidate has no lines.
+type DivergenceError struct {
+	Code    Code   `json:"code"`
+	Message string `json:"message"`
+}
+
+// Signed prints an amount in minor units that may be negative.
+func Signed(minor int64, c Currency) string {
+	if minor < 0 {
+		return "-" + Money{-minor, c}.String()
+	}
+	return Money{minor, c}.String()
+}
+
+// MaxShadows is how many shadows an organization can have at once.
+const MaxShadows = 10
+
+// DivergenceLines are fee lines as a divergence shows them.
+func DivergenceLines(lines []FeeLine) []DivergenceLine {
+	list := make([]DivergenceLine, len(lines))
+	for i, l := range lines {
+		list[i] = DivergenceLine(l)
+	}
+	return list
+}
+
+// SameFees reports whether two pricings charge the same under the same names,
+// whatever rules say so.
+func SameFees(a, b []FeeLine) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].Amount != b[i].Amount || a[i].Label != b[i].Label {
+			return false
+		}
+	}
+	return true
+}
