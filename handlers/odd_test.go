@@ -115,7 +115,7 @@ func TestOddRequests(t *testing.T) {
 				t.Errorf("%s: answered %s %q (%v), want %s", name, status, answer, err, odd.code)
 			}
 		}
-		if changes := left(before, dump(t, w.redis), odd.leaves); len(changes) > 0 {
+		if changes := left(before, dump(t, w.redis), []trace{odd.leaves}); len(changes) > 0 {
 			t.Errorf("%s wrote: %s", name, strings.Join(changes, "\n\t"))
 		}
 	}

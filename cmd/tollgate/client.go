@@ -34,12 +34,14 @@ type client struct {
 	json, quiet bool
 }
 
-// maxAnswer bounds what is read of an answer.
-const maxAnswer = 8 << 20
+const (
+	maxAnswer      = 8 << 20          // of an answer, what is read
+	requestTimeout = 30 * time.Second // unless a command has another
+)
 
 // clientCommand makes a command of do, which talks to the service.
 func (a *app) clientCommand(c *cobra.Command, do func(ctx context.Context, api *client, args []string) error) *cobra.Command {
-	asJSON, quiet, timeout := false, false, 30*time.Second
+	asJSON, quiet, timeout := false, false, requestTimeout
 	c.Flags().BoolVar(&asJSON, "json", false, "print the server's JSON")
 	c.Flags().BoolVarP(&quiet, "quiet", "q", false, "print only the id")
 	c.Flags().DurationVar(&timeout, "timeout", timeout, "how long one request may take")
@@ -57,7 +59,7 @@ func (a *app) clientCommand(c *cobra.Command, do func(ctx context.Context, api *
 
 func (a *app) newClient(c *config) (*client, error) {
 	api := &client{
-		a: a, base: strings.TrimSuffix(c.text("url"), "/"), issuer: c.text("issuer"),
+		a: a, http: http.Client{Timeout: requestTimeout}, base: strings.TrimSuffix(c.text("url"), "/"), issuer: c.text("issuer"),
 		id: c.text("client-id"), grant: c.text("grant"),
 	}
 	if topLevel(c.cmd) != "token" {

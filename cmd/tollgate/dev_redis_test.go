@@ -14,8 +14,8 @@ import (
 // sandbox is a running `tollgate dev` on a Redis that outlives it.
 type sandbox struct {
 	*process
-	env map[string]string // of the file that it wrote
-	key string            // the client's private JWK
+	env          map[string]string // of the file that it wrote
+	key, ruleKey string            // private JWKs: the client's, the rule signer's
 }
 
 func startSandbox(t *testing.T, redisURL string) *sandbox {
@@ -44,12 +44,17 @@ func awaitSandbox(t *testing.T, p *process, file string) *sandbox {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		s.env[name] = value
 	}
-	key, err := os.ReadFile(s.env["TOLLGATE_CLIENT_JWK"])
+	s.key, s.ruleKey = fileContent(t, s.env["TOLLGATE_CLIENT_JWK"]), fileContent(t, s.env["TOLLGATE_RULE_KEY"])
+	return s
+}
+
+func fileContent(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.key = string(key)
-	return s
+	return string(text)
 }
 
 // run is a client command against it.
@@ -65,10 +70,11 @@ func (s *sandbox) run(args ...string) string {
 // lasting is what must be the same in every sandbox on one Redis.
 func (s *sandbox) lasting() map[string]string {
 	of := maps.Clone(s.env)
-	for _, name := range []string{"TOLLGATE_URL", "TOLLGATE_ISSUER", "TOLLGATE_TOKEN", "TOLLGATE_CLIENT_JWK"} { // address, moment, path
+	for _, name := range []string{"TOLLGATE_URL", "TOLLGATE_ISSUER", "TOLLGATE_TOKEN", "TOLLGATE_CLIENT_JWK", "TOLLGATE_RULE_KEY"} { // address, moment, paths
 		delete(of, name)
 	}
 	of["key"] = s.key
+	of["rule key"] = s.ruleKey
 	return of
 }
 
@@ -96,7 +102,7 @@ func TestSandboxOnTheSameRedis(t *testing.T) {
 	first.interrupt()
 
 	second := startSandbox(t, url)
-	if a, b := first.lasting(), second.lasting(); !maps.Equal(a, b) || len(a) != 8 {
+	if a, b := first.lasting(), second.lasting(); !maps.Equal(a, b) || len(a) != 11 {
 		t.Errorf("%v\nthen %v", a, b)
 	}
 	after := second.run("payment", payment, "--json") + second.run("ticket", payment, "--json") + second.run("events", "--types", "payment.*", "--json") +

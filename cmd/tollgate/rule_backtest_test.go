@@ -127,7 +127,7 @@ func TestBacktestOfLines(t *testing.T) {
 }
 
 // TestBacktestOfExport is the way over the service: an export is made, waited
-// for and streamed, and a file that is not what was promised is not believed.
+// for and fetched, and a file that is not what was promised is not believed.
 func TestBacktestOfExport(t *testing.T) {
 	file := ticketLines(t, 50)
 	sum := sha256.Sum256(file)
@@ -138,9 +138,9 @@ func TestBacktestOfExport(t *testing.T) {
 		want   string
 	}{
 		"as it should be": {"succeeded", 0, 0, `"tickets": 24`}, // of the account, and not the first one
-		"cut short":       {"succeeded", 600, 3, "cut short or changed"},
-		"failed":          {"failed", 0, 1, "export exp_1 is failed: No room. (internal)"},
-		"canceled":        {"canceled", 0, 1, "export exp_1 is canceled"},
+		"cut short":       {"succeeded", 600, 3, "the download broke off 5 times"},
+		"failed":          {"failed", 0, 1, "the export failed: No room. (internal)"},
+		"canceled":        {"canceled", 0, 1, "the export is canceled and has no file"},
 	} {
 		var asked atomic.Int64
 		var request atomic.Value
@@ -161,8 +161,11 @@ func TestBacktestOfExport(t *testing.T) {
 					fmt.Fprint(w, `{"id":"exp_1","status":"running","progress":{"rows_done":20,"rows_total":50},"result":null,"error":null}`)
 				default:
 					fault, result := "null", fmt.Sprintf(`{"url":"x","rows":50,"bytes":%d,"sha256":%q}`, len(file), hex.EncodeToString(sum[:]))
+					if k.status != "succeeded" {
+						result = "null"
+					}
 					if k.status == "failed" {
-						fault, result = `{"code":"internal","message":"No room."}`, "null"
+						fault = `{"code":"internal","message":"No room."}`
 					}
 					fmt.Fprintf(w, `{"id":"exp_1","status":%q,"progress":{"rows_done":50,"rows_total":50},"result":%s,"error":%s}`, k.status, result, fault)
 				}
@@ -184,7 +187,7 @@ func TestBacktestOfExport(t *testing.T) {
 		if request.Load() != want {
 			t.Errorf("%s: the export asked for is %v", what, request.Load())
 		}
-		if !strings.Contains(errs, "export exp_1: 20 of 50 tickets") {
+		if !strings.Contains(errs, "20 of 50 rows") {
 			t.Errorf("%s: progress %q", what, errs)
 		}
 	}

@@ -29,7 +29,7 @@ func TestEveryKeyCounts(t *testing.T) {
 	d := document(t)
 	broken := 0
 	for _, e := range examples(t) {
-		if e.Body == nil || strings.HasPrefix(e.name, "readOpenAPI 200") {
+		if e.body == nil || strings.HasPrefix(e.name, "readOpenAPI 200") {
 			continue
 		}
 		refused := func(what, at string) {
@@ -62,7 +62,8 @@ func TestEveryKeyCounts(t *testing.T) {
 				members[key] = otherType(member)
 				refused("another type", at+"."+key)
 				delete(members, key)
-				if !slices.Contains(optional, key) && !strings.HasSuffix(at, ".metadata") {
+				if !slices.Contains(optional, key) && !strings.HasSuffix(at, ".metadata") && !strings.HasSuffix(at, ".filters") &&
+					at+"."+key != ".golden.lines" { // a case may have no line
 					refused("a key less", at+"."+key)
 				}
 				members[key] = member
