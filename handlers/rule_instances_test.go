@@ -33,7 +33,7 @@ func (w *world) alone() *world {
 // test ends.
 func followed(t *testing.T, instances ...*world) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context()) // which ends before the cleanup
 	var all sync.WaitGroup
 	for _, i := range instances {
 		all.Go(func() { i.store.Watch(ctx) })
