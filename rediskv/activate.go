@@ -53,12 +53,13 @@ func (s *Store) ActivateDue(ctx context.Context, partition, limit int) (done []A
 		if len(one.Lacking) > 0 && s.Now() < a.At.Add(tollgate.InstanceGrace) {
 			continue
 		}
-		if err := s.activate(ctx, a.Organization, a.ID); err != nil {
-			return done, fmt.Errorf("activation %s: %w", a.ID, err)
+		if failed := s.activate(ctx, a.Organization, a.ID); failed != nil {
+			err = errors.Join(err, fmt.Errorf("activation %s: %w", a.ID, failed)) // the others do not wait for it
+			continue
 		}
 		done = append(done, one)
 	}
-	return done, nil
+	return done, err
 }
 
 // activate moves the accounts of a scheduled activation, all at once, on the

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/url"
 	"os"
-	"os/exec"
 	"slices"
 	"sync"
 	"testing"
@@ -46,20 +45,7 @@ func TestExportChildWorks(t *testing.T) {
 
 func exportChild(t *testing.T, address string) (kill func()) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestExportChildWorks$")
-	cmd.Env = append(os.Environ(), exportChildVariable+"="+address)
-	if _, err := cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	kill = sync.OnceFunc(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // killed
-	})
-	t.Cleanup(kill)
-	return kill
+	return childOf(t, "TestExportChildWorks", exportChildVariable+"="+address)
 }
 
 // Workers are killed at seven points of an export; each goes on where the one

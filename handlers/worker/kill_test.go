@@ -51,8 +51,14 @@ func TestChildWorks(t *testing.T) {
 // child starts a worker; the function it returns is SIGKILL.
 func child(t *testing.T, url string) (kill func()) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestChildWorks$")
-	cmd.Env = append(os.Environ(), childVariable+"="+url)
+	return childOf(t, "TestChildWorks", childVariable+"="+url)
+}
+
+// childOf starts this program for one of its tests, with a variable set.
+func childOf(t *testing.T, test, variable string) (kill func()) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$")
+	cmd.Env = append(os.Environ(), variable)
 	if _, err := cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
