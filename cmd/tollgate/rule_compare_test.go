@@ -63,8 +63,11 @@ func TestCompareIsExact(t *testing.T) {
 	ctx := context.Background()
 	r := rand.New(rand.NewPCG(11, 12))
 	const from, to = 1, 12_000
-	mixtures := 0
-	for i := range 16 {
+	mixtures, pairs := 0, 16
+	if raceEnabled {
+		pairs = 1
+	}
+	for i := range pairs {
 		engine, err := wasm.NewEngine(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -113,7 +116,7 @@ func TestCompareIsExact(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if mixtures == 0 {
+	if mixtures == 0 && !raceEnabled {
 		t.Error("nothing was mixed")
 	}
 }
