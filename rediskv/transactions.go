@@ -16,6 +16,10 @@ import (
 const (
 	// scanBatch is how many index members are looked at per round trip.
 	scanBatch = 500
+	// readBatch is how many hashes are read per round trip. Redis answers what
+	// one connection has sent before it looks at the next: with 500 at once an
+	// export doubled the p99 of those who were making payments.
+	readBatch = 125
 	// scanLimit bounds what one request looks at; a page may then be short or
 	// empty and still have a next one.
 	scanLimit = 50_000
@@ -119,6 +123,9 @@ func (s *Store) scan(ctx context.Context, c Caller, k space, q TransactionQuery,
 			from = min(after-1, high)
 		}
 	}
+	if version == "" && len(keys) == 2 && !q.Descending { // nothing has to be of the same moment
+		return s.scanIndex(ctx, keys[1], from, to, cmp.Or(q.batch, scanBatch))
+	}
 	_, rest, err := s.run(ctx, scriptScanTransactions, keys, []any{version, command, from, to, cmp.Or(q.batch, scanBatch)})
 	if err != nil {
 		return nil, err
@@ -129,11 +136,31 @@ func (s *Store) scan(ctx context.Context, c Caller, k space, q TransactionQuery,
 		for i := 0; i+1 < len(f); i += 2 {
 			id, _ := f[i].(string)
 			text, _ := f[i+1].(string)
-			score, _ := strconv.ParseFloat(text, 64) // an integer far below 2^53
-			members = append(members, indexed{tollgate.PrefixTransaction + id, int64(score)})
+			score, _ := strconv.ParseFloat(text, 64)
+			members = append(members, memberAt(id, score))
 		}
 	}
 	return q.page(members), nil
+}
+
+// scanIndex is scan upwards of one index for the service itself. It is what
+// exports do most; the script took half as long as reading the hashes.
+func (s *Store) scanIndex(ctx context.Context, index string, from, to int64, batch int) (members []indexed, err error) {
+	err = s.timed(ctx, "scan_index", func(ctx context.Context) error {
+		by := redis.ZRangeArgs{Key: index, ByScore: true, Start: from, Stop: to, Count: int64(batch)}
+		found, err := s.client.ZRangeArgsWithScores(ctx, by).Result()
+		for _, z := range found {
+			id, _ := z.Member.(string)
+			members = append(members, memberAt(id, z.Score))
+		}
+		return err
+	})
+	return members, err
+}
+
+// memberAt reads an entry of an index; its score is an integer far below 2^53.
+func memberAt(id string, score float64) indexed {
+	return indexed{tollgate.PrefixTransaction + id, int64(score)}
 }
 
 // indexes is the smallest set of indexes that holds every match.
@@ -259,25 +286,28 @@ func (s *Store) bounds(ctx context.Context, k space, q TransactionQuery) (low, h
 
 // transactions reads the hashes of a page; one that is gone leaves a hole.
 func (s *Store) transactions(ctx context.Context, k space, members []indexed) (rows []tollgate.Transaction, err error) {
-	if len(members) == 0 {
-		return nil, nil
-	}
-	rows = make([]tollgate.Transaction, len(members))
-	err = s.timed(ctx, "read_transactions", func(ctx context.Context) error {
-		pipe := s.client.Pipeline()
-		replies := make([]*redis.MapStringStringCmd, len(members))
-		for i, m := range members {
-			replies[i] = pipe.HGetAll(ctx, k.object(m.id))
-		}
-		if _, err := pipe.Exec(ctx); err != nil {
-			return err
-		}
-		for i, r := range replies {
-			if f := fields(r.Val()); len(f) > 0 {
-				rows[i] = transactionOf(members[i].id, f)
+	rows = make([]tollgate.Transaction, 0, len(members))
+	for part := range slices.Chunk(members, readBatch) {
+		if err := s.timed(ctx, "read_transactions", func(ctx context.Context) error {
+			pipe := s.client.Pipeline()
+			replies := make([]*redis.MapStringStringCmd, len(part))
+			for i, m := range part {
+				replies[i] = pipe.HGetAll(ctx, k.object(m.id))
 			}
+			if _, err := pipe.Exec(ctx); err != nil {
+				return err
+			}
+			for i, r := range replies {
+				t := tollgate.Transaction{}
+				if f := fields(r.Val()); len(f) > 0 {
+					t = transactionOf(part[i].id, f)
+				}
+				rows = append(rows, t)
+			}
+			return nil
+		}); err != nil {
+			return nil, err
 		}
-		return nil
-	})
-	return rows, err
+	}
+	return rows, nil
 }
