@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -57,12 +58,13 @@ var allScripts = []*namedScript{
 }
 
 type namedScript struct {
-	name string
+	name, source string
 	*redis.Script
 }
 
 func script(name string) *namedScript {
-	return &namedScript{name, redis.NewScript(luaSource("prelude") + "\n" + luaSource(name))}
+	source := luaSource("prelude") + "\n" + luaSource(name)
+	return &namedScript{name, source, redis.NewScript(source)}
 }
 
 func luaSource(name string) string {
@@ -73,12 +75,22 @@ func luaSource(name string) string {
 	return string(text)
 }
 
-// loadScripts makes the first EVALSHA of each script succeed, on every master.
+// loadScripts makes the first EVALSHA of each script succeed, on every master:
+// a few at a time, because a Redis may be many milliseconds away, and not all at
+// once, because each is compiled.
 func (s *Store) loadScripts(ctx context.Context) error {
-	load := func(ctx context.Context, c redis.Scripter) error {
-		for _, script := range allScripts {
-			if err := script.Load(ctx, c).Err(); err != nil {
-				return unavailable("load "+script.name, err)
+	load := func(ctx context.Context, c redis.Cmdable) error {
+		for some := range slices.Chunk(allScripts, 8) {
+			if err := s.timed(ctx, "load_scripts", func(ctx context.Context) error {
+				_, err := c.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+					for _, script := range some {
+						pipe.ScriptLoad(ctx, script.source) // script.Load would take the hash of an answer that has not come
+					}
+					return nil
+				})
+				return err
+			}); err != nil {
+				return err
 			}
 		}
 		return nil

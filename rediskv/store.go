@@ -94,8 +94,6 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 }
 
 func (s *Store) prepare(ctx context.Context, partitions int) error {
-	ctx, cancel := context.WithTimeout(ctx, OperationTimeout)
-	defer cancel()
 	want := partitions
 	if want == 0 {
 		want = defaultPartitions
@@ -103,12 +101,14 @@ func (s *Store) prepare(ctx context.Context, partitions int) error {
 	if want < 1 || want > maxPartitions {
 		return fmt.Errorf("partitions: %d is not between 1 and %d", want, maxPartitions)
 	}
-	if err := s.client.HSetNX(ctx, metaKey, "partitions", want).Err(); err != nil {
-		return unavailable("partitions", err)
-	}
-	recorded, err := s.client.HGet(ctx, metaKey, "partitions").Int()
-	if err != nil {
-		return unavailable("partitions", err)
+	var recorded int
+	if err := s.timed(ctx, "partitions", func(ctx context.Context) (err error) {
+		if err = s.client.HSetNX(ctx, metaKey, "partitions", want).Err(); err == nil {
+			recorded, err = s.client.HGet(ctx, metaKey, "partitions").Int()
+		}
+		return err
+	}); err != nil {
+		return err
 	}
 	if partitions != 0 && partitions != recorded {
 		return fmt.Errorf("partitions: this Redis was set up with %d, not %d; the number cannot change", recorded, partitions)

@@ -115,7 +115,7 @@ func TestPrivateAddressesAreNotDialled(t *testing.T) {
 	} {
 		var asked atomic.Int32
 		at := named(t, &asked)
-		s := newSender(t, worker.SenderConfig{Development: true, Resolver: resolver(t, answer), Timeouts: brief})
+		s := newSender(t, worker.SenderConfig{Development: true, Resolver: resolver(t, answer), Timeouts: patient})
 		sent := s.Send(t.Context(), message(at))
 		if sent.Error == nil || sent.Error.Code != "egress_blocked" || sent.TimedOut || strings.ContainsAny(sent.Error.Message, "0123456789:") {
 			t.Errorf("%s: %+v", answer, sent.Error)
@@ -129,12 +129,12 @@ func TestPrivateAddressesAreNotDialled(t *testing.T) {
 // Outside development loopback is private too, and so are all ports but two.
 func TestLoopbackIsPrivate(t *testing.T) {
 	for _, answer := range []string{"127.0.0.1", "127.8.9.10", "::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "0.0.0.0", "10.0.0.1"} {
-		s := newSender(t, worker.SenderConfig{Resolver: resolver(t, answer), Timeouts: brief})
+		s := newSender(t, worker.SenderConfig{Resolver: resolver(t, answer), Timeouts: patient})
 		if sent := s.Send(t.Context(), message("https://shop.example/")); sent.Error == nil || sent.Error.Code != "egress_blocked" {
 			t.Errorf("%s: %+v", answer, sent.Error)
 		}
 	}
-	s := newSender(t, worker.SenderConfig{Timeouts: brief})
+	s := newSender(t, worker.SenderConfig{Timeouts: patient})
 	for _, at := range []string{"http://shop.example/", "https://127.0.0.1/", "https://localhost/", "https://shop.example:8080/", "https://0x7f.1/"} {
 		if sent := s.Send(t.Context(), message(at)); sent.Error == nil || sent.Error.Code != "egress_blocked" {
 			t.Errorf("%s: %+v", at, sent.Error)
@@ -146,7 +146,7 @@ func TestLoopbackIsPrivate(t *testing.T) {
 func TestRebinding(t *testing.T) {
 	var asked atomic.Int32
 	at := named(t, &asked)
-	s := newSender(t, worker.SenderConfig{Development: true, Resolver: resolver(t, "127.0.0.1", "0.0.0.0"), Timeouts: brief})
+	s := newSender(t, worker.SenderConfig{Development: true, Resolver: resolver(t, "127.0.0.1", "0.0.0.0"), Timeouts: patient})
 	if sent := s.Send(t.Context(), message(at)); !sent.Succeeded() || sent.Timing.DNSMS == nil {
 		t.Fatalf("%+v", sent.Error)
 	}
@@ -162,7 +162,7 @@ func TestRebinding(t *testing.T) {
 // Of several addresses only those that are allowed are dialled.
 func TestMixedAddresses(t *testing.T) {
 	var asked atomic.Int32
-	s := newSender(t, worker.SenderConfig{Development: true, Resolver: resolver(t, "10.0.0.1 127.0.0.1 fd00::1"), Timeouts: brief})
+	s := newSender(t, worker.SenderConfig{Development: true, Resolver: resolver(t, "10.0.0.1 127.0.0.1 fd00::1"), Timeouts: patient})
 	if sent := s.Send(t.Context(), message(named(t, &asked))); !sent.Succeeded() {
 		t.Errorf("%+v", sent.Error)
 	}
@@ -177,7 +177,7 @@ func TestProxyVariablesAreIgnored(t *testing.T) {
 	if proxy, err := http.ProxyFromEnvironment(req); err != nil || proxy == nil {
 		t.Fatalf("the environment names no proxy: %v, %v", proxy, err)
 	}
-	s := newSender(t, worker.SenderConfig{Development: true, Resolver: resolver(t, "127.0.0.1"), Timeouts: brief})
+	s := newSender(t, worker.SenderConfig{Development: true, Resolver: resolver(t, "127.0.0.1"), Timeouts: patient})
 	if sent := s.Send(t.Context(), message(at)); !sent.Succeeded() || asked.Load() != 1 {
 		t.Errorf("%+v", sent.Error)
 	}
@@ -185,7 +185,7 @@ func TestProxyVariablesAreIgnored(t *testing.T) {
 
 func TestNamesThatDoNotResolve(t *testing.T) {
 	for answer, code := range map[string]string{"none": "dns_failed", "": "timeout"} {
-		s := newSender(t, worker.SenderConfig{Development: true, Resolver: resolver(t, answer), Timeouts: brief})
+		s := newSender(t, worker.SenderConfig{Development: true, Resolver: resolver(t, answer), Timeouts: awaited(code)})
 		if sent := s.Send(t.Context(), message("http://shop.example/")); sent.Error == nil || sent.Error.Code != code || sent.TimedOut != (code == "timeout") {
 			t.Errorf("%q: %+v", answer, sent.Error)
 		}
@@ -195,7 +195,7 @@ func TestNamesThatDoNotResolve(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close() // and now nobody listens there
-	s := newSender(t, worker.SenderConfig{Development: true, Timeouts: brief})
+	s := newSender(t, worker.SenderConfig{Development: true, Timeouts: patient})
 	sent := s.Send(t.Context(), message("http://"+l.Addr().String()+"/"))
 	if sent.Error == nil || sent.Error.Code != "connect_failed" || strings.Contains(sent.Error.Message, "127") {
 		t.Errorf("%+v", sent.Error)

@@ -17,8 +17,21 @@ import (
 	"tollgate/handlers/worker"
 )
 
-// brief are time-outs that tests can wait for.
-var brief = worker.Timeouts{Connect: 400 * time.Millisecond, TLS: 400 * time.Millisecond, All: 600 * time.Millisecond}
+var (
+	// brief are time-outs that tests can wait for.
+	brief = worker.Timeouts{Connect: 400 * time.Millisecond, TLS: 400 * time.Millisecond, All: 600 * time.Millisecond}
+	// patient are those of attempts that have to end by something else, however
+	// slow the machine is.
+	patient = worker.Timeouts{Connect: 20 * time.Second, TLS: 20 * time.Second, All: 20 * time.Second}
+)
+
+// awaited are brief if a time-out is what an attempt has to end by.
+func awaited(code string) worker.Timeouts {
+	if code == "timeout" {
+		return brief
+	}
+	return patient
+}
 
 // The environment names a proxy for the whole of this package's tests: net/http
 // reads it once per process. Nothing listens there. net/http's client writes

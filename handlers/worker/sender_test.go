@@ -184,7 +184,7 @@ func TestTLS(t *testing.T) {
 	good := start(func(*tls.Config) {})
 	roots := x509.NewCertPool()
 	roots.AddCert(good.Certificate())
-	s := newSender(t, worker.SenderConfig{Development: true, Roots: roots, Timeouts: brief})
+	s := newSender(t, worker.SenderConfig{Development: true, Roots: roots, Timeouts: patient})
 	sent := s.Send(t.Context(), message(good.URL))
 	if !sent.Succeeded() || sent.Response.Body != "HTTP/2.0" || sent.Timing.TLSMS == nil || sent.Timing.ConnectMS == nil || sent.Timing.FirstByteMS == nil || sent.Timing.DNSMS != nil {
 		t.Errorf("%+v %+v", sent, sent.Error)
@@ -202,7 +202,7 @@ func TestTLS(t *testing.T) {
 		"no TLS":               {"https" + strings.TrimPrefix(receiver(t, handler).URL, "http"), roots, nil, "1.2 or newer"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSender(t, worker.SenderConfig{Development: true, Roots: c.roots, Timeouts: brief, Clock: c.clock})
+			s := newSender(t, worker.SenderConfig{Development: true, Roots: c.roots, Timeouts: patient, Clock: c.clock})
 			sent := s.Send(t.Context(), message(c.url))
 			if sent.Response != nil || sent.Error == nil || sent.Error.Code != "tls_failed" || !strings.Contains(sent.Error.Message, c.says) {
 				t.Errorf("%+v", sent.Error)
@@ -263,7 +263,7 @@ func TestStaleConnection(t *testing.T) {
 			_, _ = c.Read(make([]byte, 1)) // closes when the second request comes
 		}
 	})
-	s := newSender(t, worker.SenderConfig{Development: true, Timeouts: brief})
+	s := newSender(t, worker.SenderConfig{Development: true, Timeouts: patient})
 	for range 2 {
 		if sent := s.Send(t.Context(), message(url)); !sent.Succeeded() {
 			t.Errorf("%+v", sent.Error)
