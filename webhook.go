@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base32"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -149,6 +150,12 @@ func DeliveryOf(event, endpoint string) string {
 	return PrefixDelivery + event[len(PrefixEvent):len(PrefixEvent)+10] + tail
 }
 
+// AttemptOf is the id of a delivery's attempt that began at a moment.
+func AttemptOf(delivery string, number int, started Instant) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", delivery, number))
+	return NewID(PrefixAttempt, started.Time(), bytes.NewReader(sum[:]))
+}
+
 // AttemptTrigger says why an attempt was made.
 type AttemptTrigger string
 
@@ -188,16 +195,6 @@ type Attempt struct {
 	Response      *AttemptResponse `json:"response"`
 	Error         *AttemptError    `json:"error"`
 	NextAttemptAt Instant          `json:"next_attempt_at"`
-}
-
-// Split is the attempt's JSON around its number, trigger and replay, which only
-// the script that begins the attempt knows.
-func (a Attempt) Split() (head, tail []byte, err error) {
-	a.Number, a.Trigger, a.ReplayID = 0, "", nil
-	if head, tail, err = splitAtSequence(a); err != nil {
-		return nil, nil, err
-	}
-	return head, bytes.TrimPrefix(tail, []byte(`,"trigger":"","replay_id":null`)), nil
 }
 
 // AttemptTiming is how long each phase took; null for one that was not reached

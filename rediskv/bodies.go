@@ -19,10 +19,11 @@ type stretch struct {
 	reply *redis.XMessageSliceCmd
 }
 
-// bodies fetches the frozen events; a ping has its own. Events that were
-// committed shortly after one another are one range, and an event that goes to
-// several endpoints is read once.
-func (s *Store) bodies(ctx context.Context, work []Work) error {
+// ReadBodies fetches the frozen events to be sent; a ping has its own. After an
+// error nothing must be attempted: the leases run out, and the attempts are
+// unknown. Events that were committed shortly after one another are one range,
+// and an event that goes to several endpoints is read once.
+func (s *Store) ReadBodies(ctx context.Context, work []Work) error {
 	stretches := stretchesOf(work)
 	if len(stretches) == 0 {
 		return nil
@@ -55,12 +56,15 @@ func (s *Store) bodies(ctx context.Context, work []Work) error {
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
 	for i, w := range work {
 		if m, ok := found[entry{w.Organization, w.place}]; ok && text(m, "i") == w.EventID {
 			work[i].Body = []byte(text(m, "b"))
 		}
 	}
-	return err
+	return nil
 }
 
 func stretchesOf(work []Work) (all []*stretch) {

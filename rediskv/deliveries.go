@@ -142,14 +142,44 @@ func (s *Store) Attempts(ctx context.Context, c Caller, webhook, delivery string
 	}
 	err = s.timed(ctx, "read_attempts", func(ctx context.Context) error {
 		values, err := s.client.HMGet(ctx, k.attempts(delivery), numbers...).Result()
-		for _, v := range values {
-			if text, ok := v.(string); ok {
-				rows = append(rows, jsontext.Value(text))
+		for i, v := range values {
+			text, ok := v.(string)
+			if !ok {
+				continue
 			}
+			row := jsontext.Value(text)
+			if !strings.HasPrefix(text, "{") {
+				if row, err = unknownAttempt(delivery, after+1+i, text); err != nil {
+					return err
+				}
+			}
+			rows = append(rows, row)
 		}
 		return err
 	})
 	return rows, last > after+limit, err
+}
+
+// unknownAttempt is the JSON of an attempt that nobody has recorded, from what
+// the script that began the next one has written.
+func unknownAttempt(delivery string, number int, written string) (jsontext.Value, error) {
+	parts := strings.SplitN(written, " ", 4)
+	if len(parts) != 4 {
+		return nil, fmt.Errorf("attempt %d of %s: %q", number, delivery, written)
+	}
+	started := fields{"at": parts[0]}.instant("at")
+	a := tollgate.Attempt{
+		Object: "attempt", ID: tollgate.AttemptOf(delivery, number, started), CreatedAt: started, DeliveryID: delivery, Number: number,
+		Trigger: tollgate.AttemptTrigger(parts[1]), Status: tollgate.AttemptUnknown, StartedAt: started, URL: parts[3],
+	}
+	if parts[2] != "" {
+		a.ReplayID = &parts[2]
+	}
+	text, err := json.Marshal(a, json.Deterministic(true))
+	if err != nil {
+		return nil, fmt.Errorf("attempt %d of %s: %w", number, delivery, err)
+	}
+	return text, nil
 }
 
 // ReplayDelivery queues a delivery again that is done; the replay is linked to

@@ -288,8 +288,11 @@ func TestNoBodyIsNoWork(t *testing.T) {
 			continue
 		}
 		work, _, err := cut.TakeDue(t.Context(), p, 10, lease)
-		if code(err) != string(tollgate.CodeStoreUnavailable) || len(work) != 0 {
-			t.Errorf("%d to do, %v", len(work), err)
+		if err != nil || len(work) != 1 {
+			t.Fatalf("%d to do, %v", len(work), err)
+		}
+		if err := cut.ReadBodies(t.Context(), work); code(err) != string(tollgate.CodeStoreUnavailable) {
+			t.Error(err)
 		}
 	}
 	if early := f.take(t, 10); len(early) != 0 {

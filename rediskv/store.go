@@ -53,10 +53,11 @@ type Store struct {
 	changed    chan struct{}
 	shipped    map[tollgate.Citation]tollgate.RuleRef
 
-	claims      []atomic.Int32 // by partition: batches until the next look for what dead workers left
-	leftOut     []atomic.Bool  // by partition: endpoints with a backlog were left out last time
-	directories sync.Map       // by organization: *directory
-	endpoints   sync.Map       // by organization/id: *knownEndpoint
+	claims      []atomic.Int32             // by partition: batches until the next look for what dead workers left
+	leftOut     []atomic.Bool              // by partition: endpoints with a backlog were left out last time
+	turns       []atomic.Pointer[[]string] // by partition: endpoints whose turn it was last time
+	directories sync.Map                   // by organization: *directory
+	endpoints   sync.Map                   // by organization/id: *knownEndpoint
 
 	mintLock sync.Mutex
 	entropy  io.Reader
@@ -115,6 +116,7 @@ func (s *Store) prepare(ctx context.Context, partitions int) error {
 	}
 	s.partitions = recorded
 	s.claims, s.leftOut = make([]atomic.Int32, recorded), make([]atomic.Bool, recorded)
+	s.turns = make([]atomic.Pointer[[]string], recorded)
 	return s.loadScripts(ctx)
 }
 

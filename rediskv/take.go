@@ -1,7 +1,6 @@
 package rediskv
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strconv"
@@ -14,13 +13,13 @@ import (
 )
 
 // MostAtOnce is how many deliveries an endpoint gets at once when all is well.
-const MostAtOnce = 64
+const MostAtOnce = 128
 
 const (
 	// firstCap is how many deliveries an endpoint gets at once before it has
 	// answered; each success doubles it up to mostCap, a failure makes it 1.
 	firstCap = 8
-	mostCap  = 64
+	mostCap  = 128
 	// endpointsAtOnce is how many endpoints one look takes work from.
 	endpointsAtOnce = 32
 	// backlogsAtOnce is how many of them may have more than they get now.
@@ -35,7 +34,7 @@ type Work struct {
 	DeliveryID   string
 	EventID      string
 	EventType    tollgate.EventType
-	Body         []byte // the event's JSON, frozen; nil when the log no longer has it
+	Body         []byte // the event's JSON, frozen; once it is read; nil when the log no longer has it
 	Number       int
 	Run          int // 1, 2, … of this run of the schedule
 	Trigger      tollgate.AttemptTrigger
@@ -61,14 +60,14 @@ type queueHead struct {
 
 	endpoint *Endpoint
 	offered  []string // deliveries
-	attempts []string // ids of the attempts, in the same order
 	taken    *redis.Cmd
 }
 
 // TakeDue leases up to slots due deliveries of a partition, from several
-// endpoints in turn. next is when something will be due, zero when nothing is
-// queued; more may be due at once. It takes four round trips, whatever the
-// number of endpoints.
+// endpoints in turn; ReadBodies fetches what is to be sent. next is when
+// something will be due, zero when nothing is queued; more may be due at once.
+// It takes two round trips for endpoints that had their turn at the last look,
+// too, and three for others, whatever their number.
 func (s *Store) TakeDue(ctx context.Context, partition, slots int, lease time.Duration) (work []Work, next tollgate.Instant, err error) {
 	now := s.Now()
 	heads, next, err := s.queueHeads(ctx, partition, slots, now)
@@ -105,43 +104,52 @@ func (s *Store) TakeDue(ctx context.Context, partition, slots int, lease time.Du
 			return nil, now, err
 		}
 	}
-	if err := s.bodies(ctx, work); err != nil {
-		// Nothing is attempted without knowing what to send: the leases run out,
-		// and the attempts stay unknown.
-		return nil, now, err
-	}
 	return work, now, nil
 }
 
 // queueHeads reads the endpoints whose turn it is and what is due there; none,
-// and when to look again, when it is nobody's.
+// and when to look again, when it is nobody's. Busy endpoints have their turn
+// again and again: those of the last look are asked before it is known that it
+// is theirs.
 func (s *Store) queueHeads(ctx context.Context, partition, slots int, now tollgate.Instant) (heads []*queueHead, next tollgate.Instant, err error) {
 	err = s.timed(ctx, "ready_endpoints", func(ctx context.Context) error {
-		ready, err := s.client.ZRangeWithScores(ctx, readyKey(partition), 0, endpointsAtOnce-1).Result()
-		if err != nil || len(ready) == 0 {
+		asked := map[string]*queueHead{}
+		pipe := s.client.Pipeline()
+		turns := pipe.ZRangeWithScores(ctx, readyKey(partition), 0, endpointsAtOnce-1)
+		if last := s.turns[partition].Load(); last != nil {
+			for _, member := range *last {
+				asked[member] = s.ask(ctx, pipe, member, now)
+			}
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
 			return err
 		}
-		next = tollgate.Instant(ready[0].Score)
-		pipe := s.client.Pipeline()
+		ready := turns.Val()
+		if len(ready) > 0 {
+			next = tollgate.Instant(ready[0].Score)
+		}
+		var members []string
 		for _, r := range ready {
 			if tollgate.Instant(r.Score) > now {
 				break
 			}
 			member, _ := r.Member.(string)
-			org, id, _ := strings.Cut(member, "/")
-			k := s.space(org)
-			heads = append(heads, &queueHead{
-				space: k, id: id,
-				health: pipe.HMGet(ctx, k.object(id), "v", "cap", "ok", "fail"),
-				under:  pipe.ZCount(ctx, k.leases(id), "("+milli(now), "+inf"),
-				due:    pipe.ZRangeByScore(ctx, k.queue(id), &redis.ZRangeBy{Min: "-inf", Max: milli(now), Count: s.atMost(k, id)}),
-			})
+			members = append(members, member)
+			if asked[member] == nil {
+				asked[member] = s.ask(ctx, pipe, member, now)
+			}
+			heads = append(heads, asked[member])
 		}
-		if len(heads) > 0 {
-			_, err = pipe.Exec(ctx)
+		s.turns[partition].Store(&members)
+		if pipe.Len() == 0 {
+			return nil
 		}
+		_, err := pipe.Exec(ctx)
 		return err
 	})
+	if err != nil {
+		return nil, next, err
+	}
 	for _, h := range heads {
 		h.state = fieldsIn(h.health.Val(), "v", "cap", "ok", "fail")
 		h.cap = firstCap
@@ -157,6 +165,18 @@ func (s *Store) queueHeads(ctx context.Context, partition, slots int, now tollga
 		slots -= h.room
 	}
 	return heads, next, err
+}
+
+// ask adds what has to be known of an endpoint to a pipeline.
+func (s *Store) ask(ctx context.Context, pipe redis.Pipeliner, member string, now tollgate.Instant) *queueHead {
+	org, id, _ := strings.Cut(member, "/")
+	k := s.space(org)
+	return &queueHead{
+		space: k, id: id,
+		health: pipe.HMGet(ctx, k.object(id), "v", "cap", "ok", "fail"),
+		under:  pipe.ZCount(ctx, k.leases(id), "("+milli(now), "+inf"),
+		due:    pipe.ZRangeByScore(ctx, k.queue(id), &redis.ZRangeBy{Min: "-inf", Max: milli(now), Count: s.atMost(k, id)}),
+	}
 }
 
 // atMost is how many due deliveries of an endpoint are worth reading: one more
@@ -196,40 +216,17 @@ func (s *Store) takeArguments(ctx context.Context, h *queueHead, now, until toll
 	if h.endpoint, err = s.current(ctx, h); err != nil {
 		return nil, nil, err
 	}
-	room := h.room
 	if h.endpoint == nil {
-		room = 0
+		return keys, append(args, "", 0), nil
 	}
-	args = append(args, room)
-	if room == 0 {
-		return keys, args, nil
-	}
-	h.offered, h.attempts = h.due.Val()[:room], make([]string, room)
-	for i, id := range h.offered {
-		h.attempts[i] = s.Mint(tollgate.PrefixAttempt)
+	room := h.room
+	args = append(args, h.endpoint.URL, room)
+	h.offered = h.due.Val()[:room]
+	for _, id := range h.offered {
 		keys = append(keys, k.object(id), k.attempts(id))
 		args = append(args, id)
 	}
-	for _, id := range h.attempts {
-		args = append(args, id)
-	}
-	pieces, err := unknownAttempt(h.endpoint.URL, now)
-	return keys, append(args, pieces...), err
-}
-
-// unknownAttempt is the JSON of an attempt that has not ended, without the two
-// ids, the number, and what triggered it.
-func unknownAttempt(url string, now tollgate.Instant) ([]any, error) {
-	const attempt, delivery = "att_@", "dlv_@"
-	head, tail, err := tollgate.Attempt{
-		Object: "attempt", ID: attempt, CreatedAt: now, DeliveryID: delivery, Status: tollgate.AttemptUnknown, StartedAt: now, URL: url,
-	}.Split()
-	if err != nil {
-		return nil, err
-	}
-	before, head, _ := bytes.Cut(head, []byte(attempt))
-	between, after, _ := bytes.Cut(head, []byte(delivery))
-	return []any{before, between, after, tail}, nil
+	return keys, args, nil
 }
 
 // knownEndpoint is an endpoint as it was at the last look.
@@ -285,7 +282,7 @@ func (h *queueHead) work(work []Work, now, until tollgate.Instant) ([]Work, erro
 			return nil, fmt.Errorf("redis take_work: number %q of candidate %d", text(1), index)
 		}
 		w := Work{
-			Organization: h.space.org, Endpoint: h.endpoint, DeliveryID: h.offered[index-1], AttemptID: h.attempts[index-1],
+			Organization: h.space.org, Endpoint: h.endpoint, DeliveryID: h.offered[index-1], AttemptID: tollgate.AttemptOf(h.offered[index-1], number, now),
 			EventID: text(6), EventType: tollgate.EventType(text(7)), Number: number, Run: int(run), Trigger: tollgate.AttemptTrigger(text(4)),
 			ReplayID: text(5), Died: died == 1, Lease: until, StartedAt: now, place: text(8),
 		}

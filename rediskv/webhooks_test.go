@@ -85,6 +85,9 @@ func (f *fixture) take(t testing.TB, slots int) (work []rediskv.Work) {
 				t.Fatal(err)
 			}
 			some = slices.DeleteFunc(some, func(w rediskv.Work) bool { return w.Organization != f.caller.Organization })
+			if err := f.ReadBodies(t.Context(), some); err != nil {
+				t.Fatal(err)
+			}
 			work = append(work, some...)
 			if slots -= len(some); len(some) == 0 || slots <= 0 {
 				return work

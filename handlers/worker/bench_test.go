@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,8 +85,20 @@ func redisCPU(b *testing.B, address string) (total time.Duration) {
 
 // BenchmarkDeliveries delivers a backlog to one endpoint that verifies every
 // signature, and then sends one of the bodies as often with the same Sender in
-// a bare loop of as many goroutines as an endpoint gets at once.
+// a bare loop of as many goroutines as an endpoint gets at once: with one core
+// for worker and receiver, so that on a machine of two Redis has the other, as
+// it has a machine of its own where it matters; and with all cores, which Redis
+// then shares.
 func BenchmarkDeliveries(b *testing.B) {
+	for name, cores := range map[string]int{"own": 1, "shared": runtime.NumCPU()} {
+		b.Run(name, func(b *testing.B) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
+			deliveries(b)
+		})
+	}
+}
+
+func deliveries(b *testing.B) {
 	const backlog = 2000
 	address := redistest.URL(b)
 	s := newShop(b, address)

@@ -87,9 +87,22 @@ func (d *dispatch) run(ctx context.Context) {
 			})
 		}
 	}
+	// What is to be sent is read beside the next look at the partition.
+	begin := func(l *lane, work []rediskv.Work) {
+		loops.Go(func() {
+			if err := d.Store.ReadBodies(attempts, work); err != nil {
+				d.Log.Warn("what was taken cannot be attempted", "partition", l.partition, "deliveries", len(work), "error", err)
+				d.release(len(work))
+				return
+			}
+			for _, w := range work {
+				start(job{l, w})
+			}
+		})
+	}
 	for _, l := range d.lanes {
 		loops.Go(func() { d.reader(ctx, l) })
-		loops.Go(func() { d.taker(ctx, l, start) })
+		loops.Go(func() { d.taker(ctx, l, begin) })
 	}
 	loops.Wait()
 	close(waiting)
@@ -143,7 +156,7 @@ func (d *dispatch) reader(ctx context.Context, l *lane) {
 // taker takes what is due for as long as there are slots. It looks when it is
 // nudged, when the next attempt is due, and once per interval: other workers
 // fan out as well.
-func (d *dispatch) taker(ctx context.Context, l *lane, start func(job)) {
+func (d *dispatch) taker(ctx context.Context, l *lane, begin func(*lane, []rediskv.Work)) {
 	trouble := trouble{d: d, what: "taking work"}
 	for {
 		l.take.resting.Store(trouble.current == 0) // until there is a slot and an answer
@@ -154,8 +167,8 @@ func (d *dispatch) taker(ctx context.Context, l *lane, start func(job)) {
 		// To the end also when ctx ends: what was taken is attempted.
 		work, next, err := d.Store.TakeDue(context.WithoutCancel(ctx), l.partition, slots, d.Lease)
 		d.release(slots - len(work))
-		for _, w := range work {
-			start(job{l, w})
+		if len(work) > 0 {
+			begin(l, work)
 		}
 		if err != nil {
 			l.take.resting.Store(false)

@@ -17,10 +17,12 @@ while key <= #KEYS do
   local id, state, member, count = ARGV[at], ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 3])
   local queued, opened, listed = {}, {}, {}
   key, at = key + 5, at + 4
+  local names = {}
+  for n = 1, count do names[n] = ARGV[at + 6 * (n - 1)] end
+  local there = redis.call('ZMSCORE', all, unpack(names))
   for n = 0, count - 1 do
-    local delivery = KEYS[key + n]
-    if redis.call('EXISTS', delivery) == 0 then
-      local name = ARGV[at]
+    if not there[n + 1] then
+      local delivery, name = KEYS[key + n], names[n + 1]
       redis.call('HSET', delivery, 'st', state, 'we', id, 'evt', ARGV[at + 3], 'et', ARGV[at + 4], 'sid', ARGV[at + 5],
         'trig', 'schedule', 'crt', ARGV[3])
       local i = #queued + 1
