@@ -4,7 +4,7 @@
 // randomness come in as arguments.
 //
 // It is the only package that knows decimals (ericlagergren/decimal) and bank
-// holidays (rickar/cal), and it brings its own time zones (zoneinfo.zip).
+// holidays (rickar/cal), and it brings its own time zones (scripts/zoneinfo.zip).
 // Section numbers in comments ("spec §3") are those of the interface
 // specification.
 package tollgate

@@ -288,7 +288,7 @@ func clockChanges(zone *time.Location) (changes []time.Time) {
 // distinctZones names one zone for each content of the database.
 func distinctZones(t testing.TB) (names []string) {
 	t.Helper()
-	archive, err := zip.OpenReader("zoneinfo.zip")
+	archive, err := zip.OpenReader("scripts/zoneinfo.zip")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 // instant on all of them. scripts/zoneinfo.sh takes over a newer release.
 const TZDBVersion = "2025c"
 
-//go:embed zoneinfo.zip
+//go:embed scripts/zoneinfo.zip
 var zoneinfo []byte
 
 // zoneFiles are the files of the database by the name of their zone.

@@ -15,7 +15,7 @@ import (
 // The name of the release must be that of the data. The hash holds them
 // together; scripts/zoneinfo.sh changes both.
 func TestZoneDatabaseIsTheOneItSays(t *testing.T) {
-	data, err := os.ReadFile("zoneinfo.zip")
+	data, err := os.ReadFile("scripts/zoneinfo.zip")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestLoadZone(t *testing.T) {
 // zoneNames are all names of the database.
 func zoneNames(t testing.TB) []string {
 	t.Helper()
-	archive, err := zip.OpenReader("zoneinfo.zip")
+	archive, err := zip.OpenReader("scripts/zoneinfo.zip")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tollgate"
+	"tollgate/rediskv/redistest"
 	"tollgate/wasm"
 )
 
@@ -159,7 +160,7 @@ func TestActivationsUnderLoad(t *testing.T) {
 		eventually(t, "payments go on", 20*time.Second, func() bool { return count.Load() > before+3 || t.Failed() })
 	}
 	stop()
-	if slowest > 2*time.Second {
+	if slowest > 2*time.Second && !redistest.RaceDetector {
 		t.Errorf("an activation took %s to reach every instance", slowest)
 	}
 

@@ -3,6 +3,7 @@ package rediskv_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -242,7 +243,7 @@ func TestRetriesLeasesAndLateAnswers(t *testing.T) {
 
 func TestDeadAttemptStaysUnknown(t *testing.T) {
 	f := newFixture(t)
-	f.endpoint(t)
+	hook := f.endpoint(t)
 	f.create(t, eur(100), tollgate.CaptureManual)
 	f.fanOut(t, "a")
 	dead := f.take(t, 10)[0]
@@ -250,7 +251,32 @@ func TestDeadAttemptStaysUnknown(t *testing.T) {
 	w := f.take(t, 10)[0]
 	f.record(t, w, succeeded)
 	list := f.attempts(t, w)
-	if len(list) != 2 || list[0].Status != tollgate.AttemptUnknown || list[0].ID != dead.AttemptID || list[0].URL == "" || list[1].Status != tollgate.AttemptSucceeded {
+	want := tollgate.Attempt{
+		Object: "attempt", ID: dead.AttemptID, CreatedAt: dead.StartedAt, DeliveryID: dead.DeliveryID, Number: 1,
+		Trigger: tollgate.TriggeredBySchedule, Status: tollgate.AttemptUnknown, StartedAt: dead.StartedAt, URL: hook.URL, SigningKeys: []tollgate.AttemptKey{},
+	}
+	if len(list) != 2 || !reflect.DeepEqual(list[0], want) || list[1].Status != tollgate.AttemptSucceeded || list[1].ID == dead.AttemptID {
+		t.Errorf("%+v, want first %+v", list, want)
+	}
+
+	// Of a replay, too; and a late answer replaces it.
+	r := tollgate.Replay{Object: "replay", ID: f.Mint(tollgate.PrefixReplay), DeliveryID: w.DeliveryID}
+	if _, err := f.ReplayDelivery(t.Context(), f.caller, nil, hook.ID, w.DeliveryID, r, rediskv.Answer{}); err != nil {
+		t.Fatal(err)
+	}
+	f.fanOut(t, "a")
+	dead = f.take(t, 10)[0]
+	f.clock.advance(lease)
+	w = f.take(t, 10)[0]
+	want.ID, want.Number, want.CreatedAt, want.StartedAt = dead.AttemptID, 3, dead.StartedAt, dead.StartedAt
+	want.Trigger, want.ReplayID = tollgate.TriggeredByReplay, &r.ID
+	if list = f.attempts(t, w); len(list) != 3 || !reflect.DeepEqual(list[2], want) {
+		t.Errorf("%+v, want last %+v", list, want)
+	}
+	if late := f.record(t, dead, succeeded); !late {
+		t.Error("not late")
+	}
+	if list = f.attempts(t, w); len(list) != 3 || list[2].Status != tollgate.AttemptSucceeded || list[2].ID != dead.AttemptID {
 		t.Errorf("%+v", list)
 	}
 }

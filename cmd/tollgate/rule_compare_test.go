@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tollgate"
+	"tollgate/rediskv/redistest"
 	"tollgate/wasm"
 )
 
@@ -64,7 +65,7 @@ func TestCompareIsExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	const from, to = 1, 12_000
 	mixtures, pairs := 0, 16
-	if raceEnabled {
+	if redistest.RaceDetector {
 		pairs = 1
 	}
 	for i := range pairs {
@@ -116,7 +117,7 @@ func TestCompareIsExact(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if mixtures == 0 && !raceEnabled {
+	if mixtures == 0 && !redistest.RaceDetector {
 		t.Error("nothing was mixed")
 	}
 }
