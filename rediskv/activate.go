@@ -67,13 +67,8 @@ func (s *Store) ActivateDue(ctx context.Context, partition, limit int) (done []A
 // rules since it was made fails instead: what it was computed from is gone.
 func (s *Store) activate(ctx context.Context, org, id string) error {
 	clock := Caller{Organization: org}
-	for range 10 {
-		err := s.tryActivate(ctx, clock, id)
-		if !errors.Is(err, ErrConflict) {
-			return err
-		}
-	}
-	return ErrConflict
+	_, err := retried(func() (struct{}, error) { return struct{}{}, s.tryActivate(ctx, clock, id) })
+	return err
 }
 
 func (s *Store) tryActivate(ctx context.Context, c Caller, id string) error {
@@ -188,7 +183,7 @@ func (s *Store) rulesInUse(ctx context.Context, k space, moved []target) (sets [
 // CancelActivation ends a scheduled activation.
 func (s *Store) CancelActivation(ctx context.Context, c Caller, idem *Idempotency, ruleSet, id string, covers func(string) bool, answer func(*tollgate.Activation) (Answer, error)) (Result, error) {
 	k := s.space(c.Organization)
-	for range 10 {
+	return retried(func() (Result, error) {
 		a, err := s.activation(ctx, k, id)
 		if err == nil && a.RuleSetID != ruleSet {
 			err = notFound()
@@ -219,12 +214,8 @@ func (s *Store) CancelActivation(ctx context.Context, c Caller, idem *Idempotenc
 		if err := b.audit("rule.cancel", "", "activation", a.ID); err != nil {
 			return Result{}, err
 		}
-		result, err := b.commit(ctx)
-		if !errors.Is(err, ErrConflict) {
-			return result, err
-		}
-	}
-	return Result{}, ErrConflict
+		return b.commit(ctx)
+	})
 }
 
 // RollBack gives accounts the version back that they had before the activation
@@ -232,13 +223,7 @@ func (s *Store) CancelActivation(ctx context.Context, c Caller, idem *Idempotenc
 // activation has moved. What is scheduled for them is canceled. r.Rule,
 // r.Position and r.At mean nothing.
 func (s *Store) RollBack(ctx context.Context, c Caller, idem *Idempotency, r ActivationRequest) (Result, error) {
-	for range 10 {
-		result, err := s.tryRollBack(ctx, c, idem, r)
-		if !errors.Is(err, ErrConflict) {
-			return result, err
-		}
-	}
-	return Result{}, ErrConflict
+	return retried(func() (Result, error) { return s.tryRollBack(ctx, c, idem, r) })
 }
 
 func (s *Store) tryRollBack(ctx context.Context, c Caller, idem *Idempotency, r ActivationRequest) (Result, error) {

@@ -56,13 +56,7 @@ type target struct {
 // CreateActivation makes the next version of a rule set and schedules the
 // accounts' change to it.
 func (s *Store) CreateActivation(ctx context.Context, c Caller, idem *Idempotency, r ActivationRequest) (Result, error) {
-	for range 10 {
-		result, err := s.tryActivation(ctx, c, idem, r)
-		if !errors.Is(err, ErrConflict) {
-			return result, err
-		}
-	}
-	return Result{}, ErrConflict
+	return retried(func() (Result, error) { return s.tryActivation(ctx, c, idem, r) })
 }
 
 func (s *Store) tryActivation(ctx context.Context, c Caller, idem *Idempotency, r ActivationRequest) (Result, error) {

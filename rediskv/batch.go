@@ -2,6 +2,7 @@ package rediskv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"tollgate"
@@ -16,11 +17,64 @@ type batch struct {
 	answer Answer
 	push   bool // instances have to know
 
+	objects
+	sets []configMember
+	records
+}
+
+// objects are hashes and immutable strings that are written together, or not
+// at all.
+type objects struct {
 	hashes  []configHash
 	strings []configString
-	sets    []configMember
+}
+
+type configHash struct {
+	key, expected string // the revision; empty: none
+	fields        pairs
+}
+
+type configString struct{ key, value string }
+
+func (o *objects) arguments(keys []string, args []any) ([]string, []any) {
+	args = append(args, len(o.hashes))
+	for _, h := range o.hashes {
+		keys = append(keys, h.key)
+		args = append(append(args, h.expected, len(h.fields)), h.fields...)
+	}
+	args = append(args, len(o.strings))
+	for _, v := range o.strings {
+		keys = append(keys, v.key)
+		args = append(args, v.value)
+	}
+	return keys, args
+}
+
+// records are the events and audit entries of what is written: heads and tails
+// around the sequence that the script gives them.
+type records struct {
 	events  []tollgate.Event
 	entries [][2][]byte
+}
+
+func (r *records) arguments(args []any) ([]any, error) {
+	args = append(args, len(r.events))
+	for _, e := range r.events {
+		head, tail, err := e.Split()
+		if err != nil {
+			return nil, fmt.Errorf("event %s: %w", e.Type, err)
+		}
+		account := ""
+		if e.MerchantAccountID != nil {
+			account = *e.MerchantAccountID
+		}
+		args = append(args, head, tail, e.ID, string(e.Type), account)
+	}
+	args = append(args, len(r.entries))
+	for _, e := range r.entries {
+		args = append(args, e[0], e[1])
+	}
+	return args, nil
 }
 
 // configMember is a member of a sorted set to write, or, without a score, to
@@ -71,36 +125,15 @@ func (b *batch) commit(ctx context.Context) (Result, error) {
 		channel = configChannel
 	}
 	keys := []string{grant, record, k.sequences(), k.events(), k.audit(), k.dispatch, k.webhooks(), changesKey(k.partition)}
-	args := []any{operation, version, print, idempotencyLifetime.Milliseconds(), stored, channel, k.org, len(b.hashes)}
-	for _, h := range b.hashes {
-		keys = append(keys, h.key)
-		args = append(append(args, h.expected, len(h.fields)), h.fields...)
-	}
-	args = append(args, len(b.strings))
-	for _, v := range b.strings {
-		keys = append(keys, v.key)
-		args = append(args, v.value)
-	}
+	keys, args := b.objects.arguments(keys, []any{operation, version, print, idempotencyLifetime.Milliseconds(), stored, channel, k.org})
 	args = append(args, len(b.sets))
 	for _, m := range b.sets {
 		keys = append(keys, m.key)
 		args = append(args, m.score, m.member)
 	}
-	args = append(args, len(b.events))
-	for _, e := range b.events {
-		head, tail, err := e.Split()
-		if err != nil {
-			return Result{}, fmt.Errorf("event %s: %w", e.Type, err)
-		}
-		account := ""
-		if e.MerchantAccountID != nil {
-			account = *e.MerchantAccountID
-		}
-		args = append(args, head, tail, e.ID, string(e.Type), account)
-	}
-	args = append(args, len(b.entries))
-	for _, e := range b.entries {
-		args = append(args, e[0], e[1])
+	args, err := b.records.arguments(args)
+	if err != nil {
+		return Result{}, err
 	}
 	outcome, rest, err := s.run(ctx, scriptPutRules, keys, args)
 	if err != nil {
@@ -110,4 +143,15 @@ func (b *batch) commit(ctx context.Context) (Result, error) {
 		s.cache.forget(k.org)
 	}
 	return result(outcome, rest, b.answer)
+}
+
+// retried makes an optimistic change again while what it is computed from is
+// changed by others in between.
+func retried[T any](change func() (T, error)) (result T, err error) {
+	for range 10 {
+		if result, err = change(); !errors.Is(err, ErrConflict) {
+			break
+		}
+	}
+	return result, err
 }

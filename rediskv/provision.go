@@ -63,21 +63,13 @@ type plan struct {
 	space space
 	now   tollgate.Instant
 
-	changes    []ConfigChange
-	hashes     []configHash
-	strings    []configString
-	events     []tollgate.Event
+	changes []ConfigChange
+	objects
+	records
 	perimeters map[string]string // by id@version: the document's JSON
 	ruleSets   map[string][]tollgate.Citation
 	effective  map[string]tollgate.Date // by account: of a cutoff that changes
 }
-
-type configHash struct {
-	key, expected string
-	fields        pairs
-}
-
-type configString struct{ key, value string }
 
 func (p *plan) prepare(ctx context.Context, want Config) error {
 	for i := range want.Perimeters {
@@ -148,40 +140,22 @@ func (p *plan) write(ctx context.Context, clients []tollgate.Client) error {
 		}
 	}
 	keys := []string{p.space.sequences(), p.space.events(), p.space.audit(), p.space.dispatch, p.space.webhooks(), organizationsKey(p.space.partition), p.space.cutoffs}
-	args := []any{configChannel, p.space.org, p.store.Mint(""), len(p.hashes)}
-	for _, h := range p.hashes {
-		keys = append(keys, h.key)
-		args = append(append(args, h.expected, len(h.fields)), h.fields...)
-	}
-	args = append(args, len(p.strings))
-	for _, v := range p.strings {
-		keys = append(keys, v.key)
-		args = append(args, v.value)
-	}
-	args = append(args, len(p.events))
-	for _, e := range p.events {
-		head, tail, err := e.Split()
-		if err != nil {
-			return fmt.Errorf("event %s: %w", e.Type, err)
-		}
-		account := ""
-		if e.MerchantAccountID != nil {
-			account = *e.MerchantAccountID
-		}
-		args = append(args, head, tail, e.ID, string(e.Type), account)
-	}
-	args = append(args, len(p.changes))
+	keys, args := p.objects.arguments(keys, []any{configChannel, p.space.org, p.store.Mint("")})
 	for _, c := range p.changes {
 		head, tail, err := p.store.entry(Caller{Organization: p.space.org}, c.Kind+".provision", "succeeded", c.Action, c.Kind, c.ID)
 		if err != nil {
 			return fmt.Errorf("audit entry: %w", err)
 		}
-		args = append(args, head, tail)
+		p.entries = append(p.entries, [2][]byte{head, tail})
+	}
+	args, err := p.records.arguments(args)
+	if err != nil {
+		return err
 	}
 	for id := range p.effective { // when they are looked at next is another time
 		args = append(args, p.space.org+"/"+id)
 	}
-	_, _, err := p.store.run(ctx, scriptPutConfig, keys, args)
+	_, _, err = p.store.run(ctx, scriptPutConfig, keys, args)
 	if err == nil {
 		p.store.cache.forget(p.space.org)
 	}

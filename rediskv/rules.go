@@ -49,7 +49,7 @@ func (s *Store) RuleSigner(ctx context.Context, org, id string) (*RuleSigner, er
 // has been changed.
 func (s *Store) PublishRule(ctx context.Context, c Caller, idem *Idempotency, p Publication, ans Answer, again func(*tollgate.Rule) (Answer, error)) (Result, error) {
 	k, r := s.space(c.Organization), p.Rule
-	for range 10 {
+	return retried(func() (Result, error) {
 		found, err := s.readHashes(ctx, "read_rule", k.object(p.Signer.ID), k.rule(r.Rule), k.ruleName(r.Rule.Name))
 		if err != nil {
 			return Result{}, err
@@ -96,12 +96,8 @@ func (s *Store) PublishRule(ctx context.Context, c Caller, idem *Idempotency, p 
 		if err := b.audit("rule.publish", r.SignerID, "rule", r.ID); err != nil {
 			return Result{}, err
 		}
-		result, err := b.commit(ctx)
-		if !errors.Is(err, ErrConflict) {
-			return result, err
-		}
-	}
-	return Result{}, ErrConflict
+		return b.commit(ctx)
+	})
 }
 
 // published answers for a version that is there: the same rule again is no

@@ -78,7 +78,7 @@ func (s *Store) putShadow(ctx context.Context, c Caller, idem *Idempotency, kind
 	if err != nil {
 		return Result{}, fmt.Errorf("shadow %s: %w", shadow.ID, err)
 	}
-	for range 10 {
+	return retried(func() (Result, error) {
 		found, err := s.readHashes(ctx, "read_shadows", k.organization(), k.shadowing())
 		if err != nil {
 			return Result{}, err
@@ -111,12 +111,8 @@ func (s *Store) putShadow(ctx context.Context, c Caller, idem *Idempotency, kind
 		if err := b.audit(kind, shadow.Rule.Rule.String(), "shadow", shadow.ID); err != nil {
 			return Result{}, err
 		}
-		result, err := b.commit(ctx)
-		if !errors.Is(err, ErrConflict) {
-			return result, err
-		}
-	}
-	return Result{}, ErrConflict
+		return b.commit(ctx)
+	})
 }
 
 // shadow reads a shadow with its totals.

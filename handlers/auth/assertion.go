@@ -29,22 +29,31 @@ type Assertion struct {
 // claims to be from, so that its keys can be looked up. The id has the shape
 // of an identifier. Errors are refusals of kind ErrInvalidClient.
 func PeekClientID(assertion string) (string, error) {
-	c, reason := parseCompact(assertion)
-	if reason != "" {
-		return "", Refuse(ErrInvalidClient, reason)
-	}
-	claims, ok := parseObject(c.payload)
-	if !ok {
-		return "", Refuse(ErrInvalidClient, ReasonMalformed)
-	}
-	clientID, ok := claims.text("iss")
-	if !ok || !tollgate.ValidID(clientID) {
-		return "", Refuse(ErrInvalidClient, ReasonIssuer)
+	claims, clientID, err := peekIssuer(assertion, ErrInvalidClient)
+	if err != nil {
+		return "", err
 	}
 	if subject, ok := claims.text("sub"); !ok || subject != clientID {
 		return "", Refuse(ErrInvalidClient, ReasonSubject)
 	}
 	return clientID, nil
+}
+
+// peekIssuer reads who says that it has signed, without verifying anything: an
+// issuer has the shape of an identifier. Errors are refusals of that kind.
+func peekIssuer(text string, kind error) (claims object, issuer string, err error) {
+	c, reason := parseCompact(text)
+	if reason != "" {
+		return nil, "", Refuse(kind, reason)
+	}
+	claims, ok := parseObject(c.payload)
+	if !ok {
+		return nil, "", Refuse(kind, ReasonMalformed)
+	}
+	if issuer, ok = claims.text("iss"); !ok || !tollgate.ValidID(issuer) {
+		return nil, "", Refuse(kind, ReasonIssuer)
+	}
+	return claims, issuer, nil
 }
 
 // VerifyAssertion checks an assertion of the client clientID, which has these

@@ -31,19 +31,8 @@ type RuleStatement struct {
 // PeekRuleSigner reads, without verifying anything, whose signature it claims
 // to be. Errors are refusals of kind ErrRuleSignature.
 func PeekRuleSigner(signature string) (string, error) {
-	c, reason := parseCompact(signature)
-	if reason != "" {
-		return "", Refuse(ErrRuleSignature, reason)
-	}
-	claims, ok := parseObject(c.payload)
-	if !ok {
-		return "", Refuse(ErrRuleSignature, ReasonMalformed)
-	}
-	signer, ok := claims.text("iss")
-	if !ok || !tollgate.ValidID(signer) {
-		return "", Refuse(ErrRuleSignature, ReasonIssuer)
-	}
-	return signer, nil
+	_, signer, err := peekIssuer(signature, ErrRuleSignature)
+	return signer, err
 }
 
 // VerifyRule checks that one of a signer's keys has signed want, whose IssuedAt

@@ -2,13 +2,11 @@ package worker_test
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"maps"
 	"net/url"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -27,20 +25,7 @@ const exportChildVariable = "TOLLGATE_TEST_EXPORT_WORKER"
 // TestExportChildWorks is the worker that TestExportWorkerKilled starts and
 // kills.
 func TestExportChildWorks(t *testing.T) {
-	address := os.Getenv(exportChildVariable)
-	if address == "" {
-		return
-	}
-	store, err := rediskv.Open(t.Context(), rediskv.Options{URL: address, Clock: time.Now, Entropy: rand.Reader})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := newWorker(t, worker.Config{Store: store, Clock: time.Now, Interval: 20 * time.Millisecond, ExportLease: 300 * time.Millisecond, ExportChunk: 700})
-	go func() {
-		_, _ = os.Stdin.Read(make([]byte, 1)) // the parent's end closes the pipe, also when the parent was killed
-		os.Exit(0)
-	}()
-	w.Run(t.Context())
+	workAsChild(t, exportChildVariable, worker.Config{Interval: 20 * time.Millisecond, ExportLease: 300 * time.Millisecond, ExportChunk: 700})
 }
 
 func exportChild(t *testing.T, address string) (kill func()) {

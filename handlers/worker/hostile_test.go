@@ -114,34 +114,42 @@ func TestHostileReceivers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			url := rawReceiver(t, c.answer)
 			s := newSender(t, worker.SenderConfig{Development: true, Timeouts: awaited(c.code)})
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			start := time.Now()
-			sent := s.Send(t.Context(), message(url))
-			took := time.Since(start)
-			runtime.ReadMemStats(&after)
-			if sent.Succeeded() || sent.Error == nil {
-				t.Fatalf("%+v", sent)
-			}
-			if sent.Error.Code != c.code || !strings.Contains(sent.Error.Message, c.says) || sent.TimedOut != (c.code == "timeout") {
-				t.Errorf("%+v, timed out %t; want %s, %q", *sent.Error, sent.TimedOut, c.code, c.says)
-			}
-			status := 0
-			if sent.Response != nil {
-				status = sent.Response.StatusCode
-				if len(sent.Response.Body) > 4<<10 {
-					t.Errorf("%d bytes are kept", len(sent.Response.Body))
-				}
-			}
-			if status != c.status {
-				t.Errorf("status %d, want %d", status, c.status)
-			}
-			if c.code == "timeout" && took > 10*time.Second {
-				t.Errorf("it took %s", took)
-			}
+			before, after := tried(t, s, url, c.code, c.says, c.status)
 			if grown := after.TotalAlloc - before.TotalAlloc; grown > 4<<20 {
 				t.Errorf("%d bytes were allocated", grown)
 			}
 		})
 	}
+}
+
+// tried sends to a receiver that misbehaves, and compares what becomes of the
+// attempt; code "" is any. It returns the memory before and after.
+func tried(t *testing.T, s *worker.Sender, url, code, says string, status int) (before, after runtime.MemStats) {
+	t.Helper()
+	runtime.ReadMemStats(&before)
+	start := time.Now()
+	sent := s.Send(t.Context(), message(url))
+	took := time.Since(start)
+	runtime.ReadMemStats(&after)
+	if sent.Succeeded() || sent.Error == nil {
+		t.Fatalf("%+v", sent)
+	}
+	t.Logf("%s: %s (%s, %d KiB)", sent.Error.Code, sent.Error.Message, took, (after.TotalAlloc-before.TotalAlloc)>>10)
+	if (code != "" && sent.Error.Code != code) || !strings.Contains(sent.Error.Message, says) || sent.TimedOut != (sent.Error.Code == "timeout") {
+		t.Errorf("%+v, timed out %t; want %s, %q", *sent.Error, sent.TimedOut, code, says)
+	}
+	have := 0
+	if sent.Response != nil {
+		have = sent.Response.StatusCode
+		if len(sent.Response.Body) > 4<<10 {
+			t.Errorf("%d bytes are kept", len(sent.Response.Body))
+		}
+	}
+	if have != status {
+		t.Errorf("status %d, want %d", have, status)
+	}
+	if code == "timeout" && took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	return before, after
 }

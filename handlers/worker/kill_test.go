@@ -25,24 +25,25 @@ const childVariable = "TOLLGATE_TEST_WORKER"
 
 // TestChildWorks is the worker that TestWorkerKilled starts and kills.
 func TestChildWorks(t *testing.T) {
-	url := os.Getenv(childVariable)
-	if url == "" {
+	workAsChild(t, childVariable, worker.Config{Development: true, Interval: 50 * time.Millisecond, Timeouts: brief, Lease: time.Second})
+}
+
+// workAsChild is a worker on the Redis that a variable names, until its parent
+// ends; without the variable it is nothing.
+func workAsChild(t *testing.T, variable string, c worker.Config) {
+	t.Helper()
+	address := os.Getenv(variable)
+	if address == "" {
 		return
 	}
-	store, err := rediskv.Open(t.Context(), rediskv.Options{URL: url, Clock: time.Now, Entropy: rand.Reader})
+	store, err := rediskv.Open(t.Context(), rediskv.Options{URL: address, Clock: time.Now, Entropy: rand.Reader})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := worker.New(worker.Config{
-		Store: store, Clock: time.Now, Entropy: rand.Reader, Vault: newVault(t, 1), Development: true,
-		Interval: 50 * time.Millisecond, Timeouts: brief, Lease: time.Second,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The parent's end closes the pipe, also when the parent was killed.
+	c.Store, c.Clock = store, time.Now
+	w := newWorker(t, c)
 	go func() {
-		_, _ = os.Stdin.Read(make([]byte, 1))
+		_, _ = os.Stdin.Read(make([]byte, 1)) // the parent's end closes the pipe, also when the parent was killed
 		os.Exit(0)
 	}()
 	w.Run(t.Context())

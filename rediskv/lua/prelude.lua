@@ -70,3 +70,55 @@ local function join(payable, group, captured, fees, cutoffs, member, look)
   redis.call('HINCRBY', payable, group .. 'n', '1')
   wake(cutoffs, member, look)
 end
+
+-- Objects that are written together, from ARGV[at] on: number of hashes, for
+-- each its expected revision (empty: none), number of fields (0: it is only
+-- compared) and the fields; then number of strings of immutable versions, and
+-- the strings. Their keys begin at KEYS[key]. conflicting reports whether one is
+-- not as expected; put_objects writes them and returns where keys and arguments
+-- go on.
+local function conflicting(key, at)
+  local hashes = tonumber(ARGV[at])
+  at = at + 1
+  for i = 0, hashes - 1 do
+    if (redis.call('HGET', KEYS[key + i], 'v') or '') ~= ARGV[at] then return true end
+    at = at + 2 + tonumber(ARGV[at + 1])
+  end
+  for i = 1, tonumber(ARGV[at]) do
+    local there = redis.call('GET', KEYS[key + hashes + i - 1])
+    if there and there ~= ARGV[at + i] then return true end
+  end
+  return false
+end
+
+local function put_objects(key, at)
+  local hashes = tonumber(ARGV[at])
+  at = at + 1
+  for i = 0, hashes - 1 do
+    local fields = tonumber(ARGV[at + 1])
+    if fields > 0 then redis.call('HSET', KEYS[key + i], unpack(ARGV, at + 2, at + 1 + fields)) end
+    at = at + 2 + fields
+  end
+  key = key + hashes
+  local strings = tonumber(ARGV[at])
+  for i = 1, strings do redis.call('SET', KEYS[key + i - 1], ARGV[at + i]) end
+  return key + strings, at + strings + 1
+end
+
+-- From ARGV[at] on: number of events, for each its head, tail, id, type and
+-- account; then number of audit entries, for each its head and tail.
+local function append_all(seq, stream, audit, dispatch, hooks, at)
+  local events = tonumber(ARGV[at])
+  at = at + 1
+  for i = 1, events do
+    append_event(seq, stream, dispatch, hooks, ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4])
+    at = at + 5
+  end
+  local entries = tonumber(ARGV[at])
+  at = at + 1
+  for i = 1, entries do
+    append_audit(seq, audit, ARGV[at], ARGV[at + 1])
+    at = at + 2
+  end
+  return at
+end
