@@ -22,6 +22,7 @@ type PaymentChange struct {
 	Ticket       *Ticket
 	Capture      *Capture // nil unless the transition captured
 	Batch        Batch    // of the capture
+	Uses         []Use    // what a new payment consumes of its perimeter's limits
 	Event        Event
 	Transactions []Transaction // new ones; the authorization's status follows the payment's
 }
@@ -41,6 +42,7 @@ type NewPayment struct {
 	CaptureMethod      CaptureMethod
 	CaptureWindowHours int
 	Batch              Batch // of an automatic capture made now
+	Uses               []Use // if it is not denied
 	Reference          *string
 	Description        *string
 	Metadata           Metadata
@@ -66,6 +68,12 @@ func CreatePayment(mint Mint, o Origin, n NewPayment, d PerimeterDecision, autho
 	}
 	t.Evaluate(kind, authorized.Input, authorized.Rules, authorized.Lines, eventID, o.At)
 	c := &PaymentChange{Action: "create", Payment: p, Ticket: t}
+	if d.Decision != Deny {
+		for _, u := range n.Uses {
+			p.Counters = append(p.Counters, u.Counter)
+		}
+		c.Uses = n.Uses
+	}
 	var moved []Transaction
 	if d.Decision == Allow && n.CaptureMethod == CaptureAutomatic {
 		var err error

@@ -68,6 +68,8 @@ type Payment struct {
 	Revision int64 `json:"-"`
 	// Captures counts the captures, at most MaxCaptures.
 	Captures int `json:"-"`
+	// Counters are those that the payment was counted in (Use).
+	Counters []string `json:"-"`
 }
 
 // TicketOf is the id of a payment's one ticket. To clients it is opaque; here

@@ -71,12 +71,15 @@ type constraints struct {
 	MinimumAmount  string                    `json:"minimum_amount"`
 	MaximumAmount  string                    `json:"maximum_amount"`
 	ReviewAbove    string                    `json:"review_above"`
+	Budgets        []budgetForm              `json:"budgets"`
+	Frequency      []frequencyForm           `json:"frequency"`
 	Schedule       *scheduleForm             `json:"schedule"`
 	Unknown        map[string]jsontext.Value `json:",embed"`
 	minimum        *decimal.Big
 	maximum        *decimal.Big
 	reviewAbove    *decimal.Big
 	schedule       *schedule
+	limits         []limit
 	allowed, block payeePatterns
 }
 
@@ -99,10 +102,15 @@ func (d PerimeterDocument) Compile() (*Perimeter, error) {
 	if err := json.Unmarshal(text, &p.c); err != nil {
 		return nil, fmt.Errorf("perimeter %s@%d: constraints: %w", d.ID, d.Version, err)
 	}
-	p.unknown = len(p.c.Unknown) > 0
-	if err := p.c.prepare(); err != nil {
+	err := p.c.prepare()
+	unknown := false
+	if err == nil {
+		unknown, err = p.c.compileLimits()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("perimeter %s@%d: %w", d.ID, d.Version, err)
 	}
+	p.unknown = unknown || len(p.c.Unknown) > 0
 	return p, nil
 }
 
@@ -142,7 +150,8 @@ func (c *constraints) prepare() (err error) {
 
 // Decide is pure: the same document, amount, payee and moment give the same
 // decision. Limits without a currency of their own are compared as numbers in
-// the payment's currency. Denials come before reviews.
+// the payment's currency. Denials come before reviews. What has been consumed
+// of budgets and frequencies is another question (Uses).
 func (p *Perimeter) Decide(amount Money, payee string, now time.Time) PerimeterDecision {
 	d := PerimeterDecision{ID: p.ID, Version: p.Version, Decision: Allow}
 	if d.Reason = p.denial(amount, payee, now); d.Reason != "" {

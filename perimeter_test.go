@@ -45,7 +45,10 @@ func TestPerimeterDecides(t *testing.T) {
 		{`{"review_above":"100.00"}`, "100.00", "a.test", "EUR", noon, "allow", ""},
 		{`{"review_above":"100.00"}`, "100.01", "a.test", "EUR", noon, "review", "amount_needs_review"},
 		{`{"review_above":"100.00","maximum_amount":"100.00"}`, "100.01", "a.test", "EUR", noon, "deny", "amount_above_maximum"},
-		{`{"budgets":[]}`, "1", "a.test", "EUR", noon, "deny", "unknown_constraint"},
+		{`{"velocity":[]}`, "1", "a.test", "EUR", noon, "deny", "unknown_constraint"},
+		{`{"budgets":[],"frequency":null}`, "1", "a.test", "EUR", noon, "allow", ""},
+		{`{"budgets":[{"window":"day","currency":"EUR","amount":"1","per":"payee","carry_over":true}]}`, "1", "a.test", "EUR", noon, "deny", "unknown_constraint"},
+		{`{"frequency":[{"window":"day","count":1,"per":"payee","burst":2}]}`, "1", "a.test", "EUR", noon, "deny", "unknown_constraint"},
 		{`{"Currencies":["EUR"]}`, "1", "a.test", "EUR", noon, "deny", "unknown_constraint"},
 		{`{"schedule":{"time_zone":"Europe/Berlin","days":["fri"],"from":"13:00","to":"14:00"}}`, "1", "a.test", "EUR", noon, "allow", ""},
 		{`{"schedule":{"time_zone":"Europe/Berlin","days":["fri"],"from":"08:00","to":"13:00"}}`, "1", "a.test", "EUR", noon, "deny", "outside_schedule"},
@@ -75,6 +78,14 @@ func TestPerimeterRefusesNonsense(t *testing.T) {
 		`{"schedule":{"time_zone":"Mars/Base","from":"00:00","to":"01:00"}}`, `{"schedule":{"time_zone":"Local","from":"00:00","to":"01:00"}}`,
 		`{"schedule":{"time_zone":"UTC","from":"25:00","to":"01:00"}}`, `{"schedule":{"time_zone":"UTC","from":"00:00","to":"1:00"}}`,
 		`{"schedule":{"time_zone":"UTC","days":["Friday"],"from":"00:00","to":"01:00"}}`, `{"currencies":["EUR"],"currencies":[]}`,
+		`{"budgets":{}}`, `{"budgets":[{}]}`, `{"budgets":[{"window":"week","currency":"EUR","amount":"1","per":"payee"}]}`,
+		`{"budgets":[{"window":"day","currency":"eur","amount":"1","per":"payee"}]}`, `{"budgets":[{"window":"day","currency":"EUR","amount":1,"per":"payee"}]}`,
+		`{"budgets":[{"window":"day","currency":"EUR","amount":"1.001","per":"payee"}]}`, `{"budgets":[{"window":"day","currency":"EUR","amount":"-1","per":"payee"}]}`,
+		`{"budgets":[{"window":"day","currency":"EUR","amount":"1","per":"everybody"}]}`, `{"budgets":[{"window":"day","currency":"EUR","amount":"1"}]}`,
+		`{"budgets":[{"window":"day","time_zone":"Mars/Base","currency":"EUR","amount":"1","per":"payee"}]}`,
+		`{"budgets":[{"window":"day","currency":"EUR","amount":"1","per":"payee"},{"window":"day","time_zone":"UTC","currency":"EUR","amount":"2","per":"payee"}]}`,
+		`{"frequency":[{"window":"day","count":0,"per":"payee"}]}`, `{"frequency":[{"window":"day","count":1.5,"per":"payee"}]}`,
+		`{"frequency":[{"window":"day","count":"1","per":"payee"}]}`, `{"frequency":[{"window":"day","count":2000000000,"per":"payee"}]}`,
 	} {
 		if _, err := (tollgate.PerimeterDocument{ID: "per_1", Version: 1, Constraints: jsontext.Value(constraints)}).Compile(); err == nil {
 			t.Errorf("%s is accepted", constraints)

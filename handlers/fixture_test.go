@@ -42,7 +42,12 @@ var accountForms = []struct {
 		rules("platform_fee@v1"),
 	},
 	{"hours", "active", `{"schedule":{"time_zone":"Europe/Berlin","days":["mon","tue"],"from":"09:00","to":"17:00"}}`, []tollgate.Currency{"EUR"}, nil},
-	{"future", "active", `{"budgets":[{"window":"day","amount":"1"}]}`, []tollgate.Currency{"EUR"}, rules("card_fee@v2")},
+	{"future", "active", `{"velocity":[{"window":"day","amount":"1"}]}`, []tollgate.Currency{"EUR"}, rules("card_fee@v2")},
+	{
+		"budgeted", "active", `{"budgets":[{"window":"day","time_zone":"Europe/Berlin","currency":"EUR","amount":"100.00","per":"merchant_account"}],` +
+			`"frequency":[{"window":"day","count":2,"per":"payee"}],"review_above":"60.00"}`,
+		[]tollgate.Currency{"EUR", "JPY"}, rules("card_fee@v2"),
+	},
 	{"gated", "active", `{"payees_blocked":["deny.test"]}`, []tollgate.Currency{"EUR", "KPW"}, rules("currency_gate@v1", "card_fee@v2")},
 }
 

@@ -3,6 +3,7 @@ package handlers
 import (
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -73,31 +74,43 @@ func (s *Server) tryCreate(c *call, r paymentRequest) (*answer, error) {
 	if err := usable(account, r.Currency); err != nil {
 		return s.orRepeated(c, idem, err)
 	}
-	change, err := s.newPayment(c, account, r)
-	if err != nil {
-		return s.refusePayment(c, "create", idem, account, err)
+	now := s.clock()
+	result, err := s.commitPayment(c, account, r, idem, now, account.Limits.Decide(r.Amount, r.Payee, now))
+	if full, ok := errors.AsType[*rediskv.ExhaustedError](err); ok {
+		result, err = s.commitPayment(c, account, r, idem, now, account.Limits.Exhausted(full.Use))
 	}
-	reply, err := s.paymentAnswer(c, change.Payment)
-	if err != nil {
-		return nil, err
+	if refused, ok := errors.AsType[*refusal](err); ok {
+		return s.refusePayment(c, "create", idem, account, refused.error)
 	}
-	result, err := s.store.CreatePayment(c.ctx, c.caller(reply.Status), idem, account, change, reply)
 	if err != nil {
 		return nil, err
 	}
 	return stored(result), nil
 }
 
-// newPayment prices and decides. The rules come first: a payment that a rule
-// refuses does not exist, one that the perimeter denies is kept as declined.
-func (s *Server) newPayment(c *call, a *rediskv.Account, r paymentRequest) (*tollgate.PaymentChange, error) {
+// refusal is an error because of which there is no payment.
+type refusal struct{ error }
+
+func (s *Server) commitPayment(c *call, a *rediskv.Account, r paymentRequest, idem rediskv.Idempotency, now time.Time, d tollgate.PerimeterDecision) (rediskv.Result, error) {
+	change, err := s.newPayment(c, a, r, now, d)
+	if err != nil {
+		return rediskv.Result{}, &refusal{err}
+	}
+	reply, err := s.paymentAnswer(c, change.Payment)
+	if err != nil {
+		return rediskv.Result{}, err
+	}
+	return s.store.CreatePayment(c.ctx, c.caller(reply.Status), idem, a, change, reply)
+}
+
+// newPayment prices. The rules come first: a payment that a rule refuses does
+// not exist, one that the perimeter denies is kept as declined.
+func (s *Server) newPayment(c *call, a *rediskv.Account, r paymentRequest, now time.Time, decision tollgate.PerimeterDecision) (*tollgate.PaymentChange, error) {
 	in := tollgate.PricingInput{Amount: r.Amount, Payee: r.Payee}
 	authorized, err := s.priced(c.ctx, a, in)
 	if err != nil {
 		return nil, err
 	}
-	now := s.clock()
-	decision := a.Limits.Decide(r.Amount, r.Payee, now)
 	var captured *tollgate.Pricing
 	if decision.Decision == tollgate.Allow && r.Method == tollgate.CaptureAutomatic {
 		in.CaptureIndex = 1
@@ -110,6 +123,7 @@ func (s *Server) newPayment(c *call, a *rediskv.Account, r paymentRequest) (*tol
 	return tollgate.CreatePayment(s.store.Mint, c.origin(now), tollgate.NewPayment{
 		MerchantAccountID: a.ID, Amount: r.Amount, Payee: r.Payee, CaptureMethod: r.Method,
 		CaptureWindowHours: a.CaptureWindowHours, Batch: a.Cutoffs.Batch(tollgate.At(now), a.Closed), Reference: r.Reference, Description: r.Description, Metadata: r.Metadata,
+		Uses: a.Limits.Uses(a.ID, r.Amount, r.Payee, now),
 	}, decision, authorized, captured)
 }
 

@@ -74,7 +74,9 @@ type quoteAnswer struct {
 }
 
 // quote prices without submitting anything. With the configuration cached it
-// asks Redis nothing, so it goes on when Redis is down.
+// asks Redis nothing, so it goes on when Redis is down, unless the perimeter
+// has budgets or frequencies: it reads what is left of them and consumes
+// nothing.
 func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
 	a, err := s.account(c, q.account, q.prefix+"merchant_account_id")
 	if err != nil {
@@ -91,7 +93,17 @@ func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
 	for i, l := range priced.Lines {
 		lines[i] = quoteLine(l)
 	}
-	d := a.Limits.Decide(q.amount, q.payee, s.clock())
+	now := s.clock()
+	d := a.Limits.Decide(q.amount, q.payee, now)
+	if d.Decision != tollgate.Deny {
+		full, err := s.store.Exhausted(c.ctx, c.token.Organization, a.Limits.Uses(a.ID, q.amount, q.payee, now))
+		if err != nil {
+			return nil, err
+		}
+		if full != nil {
+			d = a.Limits.Exhausted(*full)
+		}
+	}
 	return object(quoteAnswer{
 		Object: "quote", Lines: lines, Total: tollgate.FeeTotal(priced.Lines, q.amount.Currency), Currency: q.amount.Currency,
 		Perimeter: quotePerimeter(d), RuleSet: quoteRuleSet{a.RuleSet.ID, a.RuleSet.Version}, Digest: tollgate.LinesSHA256(priced.Lines),

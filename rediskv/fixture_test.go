@@ -121,6 +121,7 @@ func (f *fixture) draft(t testing.TB, a *rediskv.Account, amount tollgate.Money,
 		MerchantAccountID: a.ID, Amount: amount, Payee: payee, CaptureMethod: method, CaptureWindowHours: a.CaptureWindowHours,
 		Batch:    a.Cutoffs.Batch(f.Now(), a.Closed),
 		Metadata: tollgate.Metadata{"order": "7"},
+		Uses:     a.Limits.Uses(a.ID, amount, payee, f.clock.now()),
 	}
 	captured := price(amount, 1)
 	ch, err := tollgate.CreatePayment(f.Mint, f.origin(), n, a.Limits.Decide(amount, payee, f.clock.now()), price(amount, 0), &captured)

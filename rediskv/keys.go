@@ -103,6 +103,9 @@ func (s *Store) space(org string) space {
 
 // webhooks is a hash of the organization's endpoints: by id what they want, as
 // JSON, and v, which counts the changes.
+// counter, a string, is what has been consumed of a perimeter's limit in one window.
+func (k space) counter(name string) string { return k.prefix + ":use:" + name }
+
 func (k space) webhooks() string { return k.prefix + ":webhooks" }
 
 // What belongs to one endpoint we_…, itself a hash (v, json, keys, and its

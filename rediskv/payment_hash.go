@@ -2,6 +2,7 @@ package rediskv
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -39,6 +40,7 @@ func paymentFields(p *tollgate.Payment, isNew bool) (f pairs) {
 	f.int("perv", p.Perimeter.Version)
 	f.set("perd", string(p.Perimeter.Decision))
 	f.add("perr", string(p.Perimeter.Reason))
+	f.add("use", strings.Join(p.Counters, "\n"))
 	f.pointer("ref", p.Reference)
 	f.pointer("desc", p.Description)
 	if len(p.Metadata) > 0 {
@@ -65,6 +67,9 @@ func paymentOf(id string, f fields) (*tollgate.Payment, error) {
 		Reference: f.optional("ref"), Description: f.optional("desc"), CancellationReason: f.optional("why"),
 		AuthorizedAt: f.instant("aut"), CapturedAt: f.instant("cpt"), CanceledAt: f.instant("can"), ExpiredAt: f.instant("exp"),
 		Revision: f.int("v"), Captures: int(f.int("capn")),
+	}
+	if text := f["use"]; text != "" {
+		p.Counters = strings.Split(text, "\n")
 	}
 	if text := f["meta"]; text != "" {
 		if err := json.Unmarshal([]byte(text), &p.Metadata); err != nil {

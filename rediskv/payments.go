@@ -9,7 +9,8 @@ import (
 )
 
 // CreatePayment commits a new payment in one round trip. ErrStale says that
-// the account or its organization is not the one that was priced with.
+// the account or its organization is not the one that was priced with, an
+// ExhaustedError that a limit of its perimeter has no room for it.
 func (s *Store) CreatePayment(ctx context.Context, c Caller, idem Idempotency, a *Account, ch *tollgate.PaymentChange, ans Answer) (Result, error) {
 	k := s.space(c.Organization)
 	w := s.write(k, c, &idem, ch, ans)
@@ -22,10 +23,18 @@ func (s *Store) CreatePayment(ctx context.Context, c Caller, idem Idempotency, a
 	if err := w.change(ch); err != nil {
 		return Result{}, err
 	}
-	w.args = append(append(w.args, day(ch)), joinArgs...)
+	w.args = append(append(append(w.args, day(ch)), joinArgs...), len(ch.Uses))
 	w.payment(ch.Payment, true)
 	w.transactions(ch.Transactions)
-	return s.commit(ctx, scriptCreatePayment, w, "created", ans)
+	w.consumed(ch.Uses, ch.Payment.CreatedAt)
+	outcome, rest, err := s.run(ctx, scriptCreatePayment, w.keys, w.args)
+	if err != nil {
+		return Result{}, err
+	}
+	if outcome == "exhausted" {
+		return Result{}, exhausted(ch.Uses, rest)
+	}
+	return committed(scriptCreatePayment, outcome, "created", rest, ans)
 }
 
 // ChangePayment commits a transition computed from the payment as it was read.
@@ -99,9 +108,10 @@ func (s *Store) change(ctx context.Context, c Caller, idem *Idempotency, a *Acco
 	if err := w.change(ch); err != nil {
 		return Result{}, "", err
 	}
-	w.args = append(append(w.args, by, unprefixed(authorization), string(ch.Payment.Status), day(ch), revision), joinArgs...)
+	w.args = append(append(append(w.args, by, unprefixed(authorization), string(ch.Payment.Status), day(ch), revision), joinArgs...), len(returning(ch)))
 	w.payment(ch.Payment, false)
 	w.transactions(ch.Transactions)
+	w.returned(ch)
 	outcome, rest, err := s.run(ctx, scriptChangePayment, w.keys, w.args)
 	if err != nil {
 		return Result{}, outcome, err
@@ -115,6 +125,10 @@ func (s *Store) commit(ctx context.Context, script *namedScript, w *writing, suc
 	if err != nil {
 		return Result{}, err
 	}
+	return committed(script, outcome, success, rest, ans)
+}
+
+func committed(script *namedScript, outcome, success string, rest []any, ans Answer) (Result, error) {
 	if outcome != success && outcome != "done" && outcome != "repeated" {
 		return Result{}, unexpected(script, outcome)
 	}

@@ -1,12 +1,14 @@
 -- Moves a payment to its next state: capture, cancel, review, expiry. Go has
 -- computed the whole change from revision ARGV[6]; if the payment has moved on
--- since, nothing is written.
+-- since, nothing is written. What it gives back to the limits of its perimeter
+-- is counted down, if that window is still kept.
 -- KEYS: 1 grant, 2 idempotency record, 3 payment, 4 ticket, 5 sequences,
 --   6 events, 7 audit, 8 due, 9 moves, 10 all transactions,
 --   11 transactions of the account, 12 capture, 13 authorization's hash,
 --   14 index of its old status, 15 index of its new status, 16 dispatch,
 --   17 webhooks, 18 account, 19 payable, 20 payable group, 21 cutoffs (of a
---   capture), then for each new transaction: its hash, the index of its status
+--   capture), then for each new transaction: its hash, the index of its
+--   status; then the counters
 -- ARGV: 1 operation, 2 grant version, 3 fingerprint, 4 record lifetime (ms),
 --   5 record, 6 payment revision, 7 now (ms), 8 event head, 9 event tail,
 --   10 event id, 11 event type, 12 event account, 13 audit head,
@@ -14,9 +16,10 @@
 --   18 capture (or empty), 19 'client' or 'clock', 20 authorization's member,
 --   21 new status, 22 sales day of the capture (or empty), 23 account revision,
 --   24 how the group's fields begin, 25 captured, 26 fees, 27 cutoffs member,
---   28 when to look at it (ms), 29 number of payment fields, the fields,
---   then for each new transaction: index member, 1 if it joins the group (or
---   empty), number of fields, the fields
+--   28 when to look at it (ms), 29 number of counters, 30 number of payment
+--   fields, the fields, then for each new transaction: index member, 1 if it
+--   joins the group (or empty), number of fields, the fields; then for each
+--   counter: what it gets back
 -- Returns: {'changed'} | {'done'} | {'repeated', record} | {'reused'} |
 --   {'grant'} | {'missing'} | {'conflict'} | {'expired'} | {'early'} |
 --   {'stale'} | {'toomuch'}
@@ -36,8 +39,13 @@ if bar then return bar end
 if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[5], 'PX', ARGV[4]) end
 redis.call('SET', KEYS[4], ARGV[17])
 if ARGV[18] ~= '' then redis.call('SET', KEYS[12], ARGV[18]) end
-local last = 29 + tonumber(ARGV[29])
-redis.call('HSET', KEYS[3], 'op', ARGV[1], unpack(ARGV, 30, last))
+local counters = tonumber(ARGV[29])
+for i = 0, counters - 1 do
+  local counter, back = KEYS[#KEYS - i], ARGV[#ARGV - i]
+  if redis.call('EXISTS', counter) == 1 then redis.call('DECRBY', counter, back) end
+end
+local last = 30 + tonumber(ARGV[30])
+redis.call('HSET', KEYS[3], 'op', ARGV[1], unpack(ARGV, 31, last))
 if ARGV[22] ~= '' then join(KEYS[19], ARGV[24], ARGV[25], ARGV[26], KEYS[21], ARGV[27], ARGV[28]) end
 if ARGV[15] ~= '' then
   redis.call('ZADD', KEYS[8], ARGV[15], ARGV[16])
@@ -52,7 +60,7 @@ if KEYS[14] ~= KEYS[15] then
   redis.call('ZADD', KEYS[15], redis.call('HGET', KEYS[13], 'pos'), ARGV[20])
 end
 local position = n * 16
-for key = 22, #KEYS, 2 do
+for key = 22, #KEYS - counters, 2 do
   local member, fields = ARGV[last + 1], tonumber(ARGV[last + 3])
   local at = whole(position)
   redis.call('HSET', KEYS[key], 'pos', at, unpack(ARGV, last + 4, last + 3 + fields))

@@ -1,0 +1,214 @@
+package tollgate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// A perimeter's budgets and frequencies limit what is spent, and how often, in
+// a window of time (interface §2). What has been consumed is counted where
+// payments are committed; here is only which counters a payment has to do with.
+
+type budgetForm struct {
+	Window   string                    `json:"window"`
+	TimeZone string                    `json:"time_zone"` // "": UTC
+	Currency string                    `json:"currency"`
+	Amount   string                    `json:"amount"`
+	Per      string                    `json:"per"`
+	Unknown  map[string]jsontext.Value `json:",embed"`
+}
+
+type frequencyForm struct {
+	Window   string                    `json:"window"`
+	TimeZone string                    `json:"time_zone"` // "": UTC
+	Per      string                    `json:"per"`
+	Count    int64                     `json:"count"`
+	Unknown  map[string]jsontext.Value `json:",embed"`
+}
+
+// The reasons of limits that are used up.
+const (
+	ReasonBudgetExhausted   Reason = "budget_exhausted"
+	ReasonFrequencyExceeded Reason = "frequency_exceeded"
+)
+
+// limit is a budget, or without a currency a frequency.
+type limit struct {
+	monthly  bool
+	zone     *time.Location
+	currency Currency
+	most     int64 // minor units, or payments
+	perPayee bool
+}
+
+// mostFrequent bounds a frequency's count.
+const mostFrequent = 1_000_000_000
+
+func (f budgetForm) compile() (l limit, err error) {
+	if l, err = limitOf(f.Window, f.TimeZone, f.Per); err != nil {
+		return l, err
+	}
+	if l.currency, err = ParseCurrency(f.Currency); err != nil {
+		return l, err
+	}
+	most, err := ParseMoney(f.Amount, l.currency)
+	l.most = most.Minor
+	return l, err
+}
+
+func (f frequencyForm) compile() (l limit, err error) {
+	if l, err = limitOf(f.Window, f.TimeZone, f.Per); err != nil {
+		return l, err
+	}
+	if l.most = f.Count; l.most < 1 || l.most > mostFrequent {
+		err = fmt.Errorf("count: %d is not between 1 and %d", f.Count, mostFrequent)
+	}
+	return l, err
+}
+
+func limitOf(window, zone, per string) (l limit, err error) {
+	switch window {
+	case "day":
+	case "month":
+		l.monthly = true
+	default:
+		return l, fmt.Errorf("window: %s is neither day nor month", quoted(window))
+	}
+	switch per {
+	case "merchant_account":
+	case "payee":
+		l.perPayee = true
+	default:
+		return l, fmt.Errorf("per: %s is neither merchant_account nor payee", quoted(per))
+	}
+	if zone == "" {
+		zone = "UTC"
+	}
+	l.zone, err = LoadZone(zone)
+	return l, err
+}
+
+// compileLimits prepares budgets and frequencies; two that count the same are
+// refused, because it would be counted twice.
+func (c *constraints) compileLimits() (unknown bool, err error) {
+	add := func(name string, i int, l limit, err error) error {
+		if err != nil {
+			return fmt.Errorf("%s[%d]: %w", name, i, err)
+		}
+		for _, other := range c.limits {
+			if l.counts() == other.counts() {
+				return fmt.Errorf("%s[%d]: there is another with the same window, time zone and subject", name, i)
+			}
+		}
+		return nil
+	}
+	for i, f := range c.Budgets {
+		l, err := f.compile()
+		if err := add("budgets", i, l, err); err != nil {
+			return false, err
+		}
+		c.limits = append(c.limits, l)
+		unknown = unknown || len(f.Unknown) > 0
+	}
+	for i, f := range c.Frequency {
+		l, err := f.compile()
+		if err := add("frequency", i, l, err); err != nil {
+			return false, err
+		}
+		c.limits = append(c.limits, l)
+		unknown = unknown || len(f.Unknown) > 0
+	}
+	return unknown, nil
+}
+
+// counts is what a limit counts: its counters' names without window and subject.
+func (l limit) counts() string {
+	kind, length, per := frequencyCounter, "day", "account"
+	if l.currency != "" {
+		kind = budgetCounter + string(l.currency)
+	}
+	if l.monthly {
+		length = "month"
+	}
+	if l.perPayee {
+		per = "payee"
+	}
+	return strings.Join([]string{kind, length, l.zone.String(), per}, "/")
+}
+
+// Use is what a payment would consume of one limit: Add of at most Most, both
+// in minor units, or in payments, in the window that ends at Until. Counter
+// names the window and whose it is; it is the same for all versions of a
+// perimeter, so that a new one does not begin anew.
+type Use struct {
+	Counter string
+	Add     int64
+	Most    int64
+	Until   Instant
+	Reason  Reason // of the denial when it is too much
+}
+
+// Uses lists what a payment at a moment would consume, budgets first, in the
+// order of the document; none for most perimeters.
+func (p *Perimeter) Uses(account string, amount Money, payee string, now time.Time) (uses []Use) {
+	for _, l := range p.c.limits {
+		if l.currency != "" && l.currency != amount.Currency {
+			continue
+		}
+		u := Use{Add: amount.Minor, Most: l.most, Reason: ReasonBudgetExhausted}
+		if l.currency == "" {
+			u.Add, u.Reason = 1, ReasonFrequencyExceeded
+		}
+		subject := account
+		if l.perPayee { // by whichever of the perimeter's accounts
+			subject = strings.ToLower(payee)
+		}
+		from, until := l.window(now)
+		u.Counter, u.Until = strings.Join([]string{l.counts(), p.ID, from.Format(time.DateOnly), subject}, "/"), At(until)
+		uses = append(uses, u)
+	}
+	return uses
+}
+
+// What a counter's name begins with.
+const (
+	budgetCounter    = "b:"
+	frequencyCounter = "f"
+)
+
+// window is the local day or month that now is in; until is where it ends,
+// which in spring and autumn is not 24 hours after it began.
+func (l limit) window(now time.Time) (from, until time.Time) {
+	y, m, d := now.In(l.zone).Date()
+	if l.monthly {
+		return time.Date(y, m, 1, 0, 0, 0, 0, l.zone), time.Date(y, m+1, 1, 0, 0, 0, 0, l.zone)
+	}
+	return time.Date(y, m, d, 0, 0, 0, 0, l.zone), time.Date(y, m, d+1, 0, 0, 0, 0, l.zone)
+}
+
+// Exhausted is p's denial because of a limit that is used up.
+func (p *Perimeter) Exhausted(u Use) PerimeterDecision {
+	return PerimeterDecision{ID: p.ID, Version: p.Version, Decision: Deny, Reason: u.Reason}
+}
+
+// Return is what a payment gives back to one of its counters when it is
+// declined, canceled or has expired: of a budget what has not been captured, of
+// a frequency the payment, if nothing has.
+func (p *Payment) Return(counter string) int64 {
+	if strings.HasPrefix(counter, budgetCounter) {
+		return p.Amount.Minor - p.AmountCaptured.Minor
+	}
+	if p.AmountCaptured.Minor > 0 {
+		return 0
+	}
+	return 1
+}
+
+// GivesBack reports whether a change returns what its payment has consumed.
+func (c *PaymentChange) GivesBack() bool {
+	return slices.Contains([]string{string(TriggerReject), string(TriggerCancel), string(TriggerExpire)}, c.Action)
+}

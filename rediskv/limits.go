@@ -1,0 +1,82 @@
+package rediskv
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"tollgate"
+)
+
+// counterKept is how long a counter outlives its window: longer than any
+// payment that was counted in it can still be canceled or expire.
+const counterKept = 45 * 24 * time.Hour
+
+// ExhaustedError says which limit of its perimeter has no room for a payment.
+// Nothing was written.
+type ExhaustedError struct{ Use tollgate.Use }
+
+func (e *ExhaustedError) Error() string { return "perimeter: " + string(e.Use.Reason) }
+
+// consumed adds what a new payment consumes, at the end of the script's keys
+// and arguments.
+func (w *writing) consumed(uses []tollgate.Use, now tollgate.Instant) {
+	for _, u := range uses {
+		w.keys = append(w.keys, w.space.counter(u.Counter))
+		w.args = append(w.args, u.Add, u.Most, int64(u.Until-now)+counterKept.Milliseconds())
+	}
+}
+
+// returned adds what a payment gives back.
+func (w *writing) returned(ch *tollgate.PaymentChange) {
+	for _, counter := range returning(ch) {
+		w.keys = append(w.keys, w.space.counter(counter))
+		w.args = append(w.args, ch.Payment.Return(counter))
+	}
+}
+
+func returning(ch *tollgate.PaymentChange) []string {
+	if !ch.GivesBack() {
+		return nil
+	}
+	return ch.Payment.Counters
+}
+
+// exhausted is the error for the use that a script found too much.
+func exhausted(uses []tollgate.Use, rest []any) error {
+	text, _ := rest[0].(string)
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > len(uses) {
+		return fmt.Errorf("redis create_payment: use %q of %d", text, len(uses))
+	}
+	return &ExhaustedError{uses[n-1]}
+}
+
+// Exhausted reads the counters of what a payment would consume and returns the
+// first that has no room for it; nil when all have. Without uses it asks Redis
+// nothing.
+func (s *Store) Exhausted(ctx context.Context, org string, uses []tollgate.Use) (*tollgate.Use, error) {
+	if len(uses) == 0 {
+		return nil, nil
+	}
+	keys := make([]string, len(uses))
+	for i, u := range uses {
+		keys[i] = s.space(org).counter(u.Counter)
+	}
+	var values []any
+	if err := s.timed(ctx, "read_counters", func(ctx context.Context) (err error) {
+		values, err = s.client.MGet(ctx, keys...).Result()
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	for i, v := range values {
+		text, _ := v.(string)
+		have, _ := strconv.ParseInt(text, 10, 64)
+		if have+uses[i].Add > uses[i].Most {
+			return &uses[i], nil
+		}
+	}
+	return nil, nil
+}
