@@ -167,8 +167,8 @@ func (p *Perimeter) Uses(account string, amount Money, payee string, now time.Ti
 		if l.perPayee { // by whichever of the perimeter's accounts
 			subject = strings.ToLower(payee)
 		}
-		from, until := l.window(now)
-		u.Counter, u.Until = strings.Join([]string{l.counts(), p.ID, from.Format(time.DateOnly), subject}, "/"), At(until)
+		window, until := l.window(now)
+		u.Counter, u.Until = strings.Join([]string{l.counts(), p.ID, window, subject}, "/"), At(until)
 		uses = append(uses, u)
 	}
 	return uses
@@ -180,14 +180,15 @@ const (
 	frequencyCounter = "f"
 )
 
-// window is the local day or month that now is in; until is where it ends,
-// which in spring and autumn is not 24 hours after it began.
-func (l limit) window(now time.Time) (from, until time.Time) {
+// window names the local day or month that now is in, and says where it ends:
+// in spring and autumn not 24 hours after it began, and where midnight is in a
+// gap an hour more or less.
+func (l limit) window(now time.Time) (name string, until time.Time) {
 	y, m, d := now.In(l.zone).Date()
 	if l.monthly {
-		return time.Date(y, m, 1, 0, 0, 0, 0, l.zone), time.Date(y, m+1, 1, 0, 0, 0, 0, l.zone)
+		return fmt.Sprintf("%04d-%02d", y, m), time.Date(y, m+1, 1, 0, 0, 0, 0, l.zone)
 	}
-	return time.Date(y, m, d, 0, 0, 0, 0, l.zone), time.Date(y, m, d+1, 0, 0, 0, 0, l.zone)
+	return fmt.Sprintf("%04d-%02d-%02d", y, m, d), time.Date(y, m, d+1, 0, 0, 0, 0, l.zone)
 }
 
 // Exhausted is p's denial because of a limit that is used up.

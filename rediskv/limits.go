@@ -9,9 +9,9 @@ import (
 	"tollgate"
 )
 
-// counterKept is how long a counter outlives its window: longer than any
-// payment that was counted in it can still be canceled or expire.
-const counterKept = 45 * 24 * time.Hour
+// counterKept is how long a counter outlives its window, which nobody asks about
+// any more: longer than clocks are apart.
+const counterKept = 24 * time.Hour
 
 // ExhaustedError says which limit of its perimeter has no room for a payment.
 // Nothing was written.

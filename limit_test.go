@@ -1,0 +1,72 @@
+package tollgate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"tollgate"
+)
+
+// Windows are local days and months, also where the clocks are changed at
+// midnight; whoever is counted together has the same counter.
+func TestWindowsOfLimits(t *testing.T) {
+	uses := func(constraints, account, payee, at string) []tollgate.Use {
+		t.Helper()
+		p, err := tollgate.PerimeterDocument{ID: "per_1", Version: 1, Constraints: jsontext.Value(constraints)}.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, err := time.Parse(time.RFC3339, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Uses(account, tollgate.Money{Minor: 150, Currency: "EUR"}, payee, now)
+	}
+	const day = `{"budgets":[{"window":"day","time_zone":%q,"currency":"EUR","amount":"2.00","per":"merchant_account"}]}`
+	const month = `{"frequency":[{"window":"month","time_zone":%q,"count":3,"per":"payee"}]}`
+	for _, c := range []struct{ limit, zone, at, window, until string }{
+		{day, "UTC", "2026-11-21T23:59:59.999Z", "/2026-11-21/", "2026-11-22T00:00:00.000Z"},
+		{day, "UTC", "2026-11-22T00:00:00Z", "/2026-11-22/", "2026-11-23T00:00:00.000Z"},
+		{day, "Europe/Berlin", "2026-03-28T23:00:00Z", "/2026-03-29/", "2026-03-29T22:00:00.000Z"},     // 23 hours
+		{day, "Europe/Berlin", "2026-10-25T22:59:59Z", "/2026-10-25/", "2026-10-25T23:00:00.000Z"},     // 25 hours
+		{day, "America/Sao_Paulo", "2018-11-04T02:59:59Z", "/2018-11-03/", ""},                         // the last second before midnight,
+		{day, "America/Sao_Paulo", "2018-11-04T03:00:00Z", "/2018-11-04/", "2018-11-05T02:00:00.000Z"}, // which is 01:00
+		{day, "Pacific/Apia", "2011-12-30T09:59:59Z", "/2011-12-29/", ""},                              // the 30th is left out
+		{day, "Pacific/Apia", "2011-12-30T10:00:00Z", "/2011-12-31/", "2011-12-31T10:00:00.000Z"},
+		{month, "Asia/Tokyo", "2026-11-30T14:59:59Z", "/2026-11/", "2026-11-30T15:00:00.000Z"},
+		{month, "Asia/Tokyo", "2026-12-31T15:00:00Z", "/2027-01/", "2027-01-31T15:00:00.000Z"},
+	} {
+		got := uses(fmt.Sprintf(c.limit, c.zone), "ma_1", "shop.example", c.at)
+		if len(got) != 1 || !strings.Contains(got[0].Counter, c.window) || (c.until != "" && got[0].Until.String() != c.until) {
+			t.Errorf("%s %s: %+v, want %s until %s", c.zone, c.at, got, c.window, c.until)
+		}
+	}
+	const at = "2026-11-21T12:00:00Z"
+	counter := func(constraints, account, payee string) string {
+		t.Helper()
+		return uses(constraints, account, payee, at)[0].Counter
+	}
+	berlin, tokyo := fmt.Sprintf(day, "Europe/Berlin"), fmt.Sprintf(month, "Asia/Tokyo")
+	if counter(berlin, "ma_1", "a.test") != counter(berlin, "ma_1", "b.test") || counter(berlin, "ma_1", "a.test") == counter(berlin, "ma_2", "a.test") {
+		t.Error("per account")
+	}
+	if counter(tokyo, "ma_1", "a.test") != counter(tokyo, "ma_2", "A.test") || counter(tokyo, "ma_1", "a.test") == counter(tokyo, "ma_1", "b.test") {
+		t.Error("per payee")
+	}
+	if counter(berlin, "ma_1", "a.test") == counter(fmt.Sprintf(day, "UTC"), "ma_1", "a.test") {
+		t.Error("two zones count together")
+	}
+	if other := uses(strings.Replace(berlin, "EUR", "USD", 1), "ma_1", "a.test", at); len(other) != 0 {
+		t.Errorf("a payment in EUR is counted in %+v", other)
+	}
+	if got := uses(berlin, "ma_1", "a.test", at)[0]; got.Add != 150 || got.Most != 200 || got.Reason != tollgate.ReasonBudgetExhausted {
+		t.Errorf("%+v", got)
+	}
+	if got := uses(tokyo, "ma_1", "a.test", at)[0]; got.Add != 1 || got.Most != 3 || got.Reason != tollgate.ReasonFrequencyExceeded {
+		t.Errorf("%+v", got)
+	}
+}
