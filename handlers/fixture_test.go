@@ -46,7 +46,8 @@ var accountForms = []struct {
 	{
 		"budgeted", "active", `{"budgets":[{"window":"day","time_zone":"Europe/Berlin","currency":"EUR","amount":"100.00","per":"merchant_account"}],` +
 			`"frequency":[{"window":"day","count":2,"per":"payee"}],"review_above":"60.00"}`,
-		[]tollgate.Currency{"EUR", "JPY"}, rules("card_fee@v2"),
+		[]tollgate.Currency{"EUR", "JPY"},
+		rules("card_fee@v2"),
 	},
 	{"gated", "active", `{"payees_blocked":["deny.test"]}`, []tollgate.Currency{"EUR", "KPW"}, rules("currency_gate@v1", "card_fee@v2")},
 }
