@@ -40,7 +40,7 @@ test-cluster: ## the same on a Redis Cluster of three nodes
 	TOLLGATE_TEST_REDIS=cluster $(TEST) -count=1 $(ON_REDIS)
 
 race: ## all tests under the race detector; needs a C compiler
-	TOLLGATE_TEST_REDIS=miniredis CGO_ENABLED=1 $(TEST) -race ./...
+	TOLLGATE_TEST_REDIS=miniredis CGO_ENABLED=1 $(TEST) -timeout 20m -race ./...
 
 check: ## formatting, vet, staticcheck, dead code, go.mod, shell syntax
 	@echo gofumpt; out=$$($(GOFUMPT) -l .) && { [ -z "$$out" ] || { echo "not formatted:" $$out; exit 1; }; }
