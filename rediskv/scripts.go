@@ -80,7 +80,7 @@ func luaSource(name string) string {
 // once, because each is compiled.
 func (s *Store) loadScripts(ctx context.Context) error {
 	load := func(ctx context.Context, c redis.Cmdable) error {
-		for some := range slices.Chunk(allScripts, 8) {
+		for some := range slices.Chunk(allScripts, 4) {
 			if err := s.timed(ctx, "load_scripts", func(ctx context.Context) error {
 				_, err := c.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 					for _, script := range some {
