@@ -156,6 +156,10 @@ func TestExportCut(t *testing.T) {
 	var mu sync.Mutex
 	paid := map[string]bool{}
 	stop := make(chan struct{})
+	pause := 10 * time.Millisecond // load, not flood
+	if redistest.RaceDetector {
+		pause = 200 * time.Millisecond
+	}
 	var writers sync.WaitGroup
 	for range 10 {
 		writers.Go(func() {
@@ -169,7 +173,7 @@ func TestExportCut(t *testing.T) {
 				mu.Lock()
 				paid[id] = true
 				mu.Unlock()
-				time.Sleep(10 * time.Millisecond) // load, not flood
+				time.Sleep(pause)
 			}
 		})
 	}
