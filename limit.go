@@ -1,6 +1,7 @@
 package tollgate
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,6 +44,7 @@ type limit struct {
 	currency Currency
 	most     int64 // minor units, or payments
 	perPayee bool
+	unknown  bool // it has members that this release does not know
 }
 
 // mostFrequent bounds a frequency's count.
@@ -56,7 +58,7 @@ func (f budgetForm) compile() (l limit, err error) {
 		return l, err
 	}
 	most, err := ParseMoney(f.Amount, l.currency)
-	l.most = most.Minor
+	l.most, l.unknown = most.Minor, len(f.Unknown) > 0
 	return l, err
 }
 
@@ -67,6 +69,7 @@ func (f frequencyForm) compile() (l limit, err error) {
 	if l.most = f.Count; l.most < 1 || l.most > mostFrequent {
 		err = fmt.Errorf("count: %d is not between 1 and %d", f.Count, mostFrequent)
 	}
+	l.unknown = len(f.Unknown) > 0
 	return l, err
 }
 
@@ -92,37 +95,34 @@ func limitOf(window, zone, per string) (l limit, err error) {
 	return l, err
 }
 
-// compileLimits prepares budgets and frequencies; two that count the same are
-// refused, because it would be counted twice.
-func (c *constraints) compileLimits() (unknown bool, err error) {
-	add := func(name string, i int, l limit, err error) error {
-		if err != nil {
-			return fmt.Errorf("%s[%d]: %w", name, i, err)
-		}
-		for _, other := range c.limits {
-			if l.counts() == other.counts() {
-				return fmt.Errorf("%s[%d]: there is another with the same window, time zone and subject", name, i)
-			}
-		}
-		return nil
-	}
+// compileLimits prepares budgets and frequencies.
+func (c *constraints) compileLimits() error {
 	for i, f := range c.Budgets {
 		l, err := f.compile()
-		if err := add("budgets", i, l, err); err != nil {
-			return false, err
+		if err := c.limit(l, err); err != nil {
+			return fmt.Errorf("budgets[%d]: %w", i, err)
 		}
-		c.limits = append(c.limits, l)
-		unknown = unknown || len(f.Unknown) > 0
 	}
 	for i, f := range c.Frequency {
 		l, err := f.compile()
-		if err := add("frequency", i, l, err); err != nil {
-			return false, err
+		if err := c.limit(l, err); err != nil {
+			return fmt.Errorf("frequency[%d]: %w", i, err)
 		}
-		c.limits = append(c.limits, l)
-		unknown = unknown || len(f.Unknown) > 0
 	}
-	return unknown, nil
+	return nil
+}
+
+// limit adds one; two that count the same are refused, because it would be
+// counted twice.
+func (c *constraints) limit(l limit, err error) error {
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(c.limits, func(other limit) bool { return l.counts() == other.counts() }) {
+		return errors.New("there is another with the same window, time zone and subject")
+	}
+	c.limits = append(c.limits, l)
+	return nil
 }
 
 // counts is what a limit counts: its counters' names without window and subject.

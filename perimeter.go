@@ -102,15 +102,10 @@ func (d PerimeterDocument) Compile() (*Perimeter, error) {
 	if err := json.Unmarshal(text, &p.c); err != nil {
 		return nil, fmt.Errorf("perimeter %s@%d: constraints: %w", d.ID, d.Version, err)
 	}
-	err := p.c.prepare()
-	unknown := false
-	if err == nil {
-		unknown, err = p.c.compileLimits()
-	}
-	if err != nil {
+	if err := p.c.prepare(); err != nil {
 		return nil, fmt.Errorf("perimeter %s@%d: %w", d.ID, d.Version, err)
 	}
-	p.unknown = unknown || len(p.c.Unknown) > 0
+	p.unknown = len(p.c.Unknown) > 0 || slices.ContainsFunc(p.c.limits, func(l limit) bool { return l.unknown })
 	return p, nil
 }
 
@@ -143,9 +138,11 @@ func (c *constraints) prepare() (err error) {
 		*limit.to, _ = decimals.SetString(new(decimal.Big), limit.text)
 	}
 	if c.Schedule != nil {
-		c.schedule, err = c.Schedule.compile()
+		if c.schedule, err = c.Schedule.compile(); err != nil {
+			return err
+		}
 	}
-	return err
+	return c.compileLimits()
 }
 
 // Decide is pure: the same document, amount, payee and moment give the same

@@ -19,7 +19,7 @@ const (
 	// firstCap is how many deliveries an endpoint gets at once before it has
 	// answered; each success doubles it up to mostCap, a failure makes it 1.
 	firstCap = 8
-	mostCap  = 128
+	mostCap  = MostAtOnce
 	// endpointsAtOnce is how many endpoints one look takes work from.
 	endpointsAtOnce = 32
 	// backlogsAtOnce is how many of them may have more than they get now.

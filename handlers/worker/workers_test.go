@@ -3,16 +3,19 @@ package worker_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"net/http"
 	"net/url"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"tollgate"
 	"tollgate/handlers/worker"
+	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 )
 
@@ -190,4 +193,46 @@ func TestDispatchOutage(t *testing.T) {
 		all := s.deliveries(t, hook)
 		return len(all) == 3 && !slices.ContainsFunc(all, func(d tollgate.Delivery) bool { return d.State != tollgate.DeliverySucceeded || d.AttemptCount != 1 })
 	})
+}
+
+// Redis goes away between the lease and the reading of what to send: the slot
+// is free again, and once the lease has run out the next attempt takes place.
+func TestSlotsComeBackWithoutBodies(t *testing.T) {
+	server := redistest.Single(t)
+	s := newShop(t, server.URL)
+	in := newInbox(t)
+	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
+	u, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wire := redistest.Proxy(t, u.Host)
+	u.Host = wire.Addr
+	var away sync.Once
+	unread := make(chan struct{}, 10)
+	store, err := rediskv.Open(t.Context(), rediskv.Options{
+		URL: u.String(), Partitions: partitions, Clock: s.clock.now, Entropy: rand.Reader,
+		Observe: func(operation string, _ time.Duration, err error) {
+			if operation == "take_work" && err == nil {
+				away.Do(wire.Refuse)
+			}
+			if operation == "read_bodies" && err != nil {
+				unread <- struct{}{}
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	s.pay(t, 1000)
+	s.work(t, worker.Config{Store: store, Slots: 1})
+	<-unread
+	wire.Accept()
+	s.clock.advance(10 * time.Minute)
+	until(t, "the delivery", func() bool { return len(in.all()) == 1 })
+	d := s.settled(t, hook, tollgate.DeliverySucceeded, 2)
+	if a := s.attempts(t, d); len(a) != 2 || a[0].Status != tollgate.AttemptUnknown || a[1].Status != tollgate.AttemptSucceeded {
+		t.Errorf("%+v", a)
+	}
 }
