@@ -34,7 +34,7 @@ const (
 // that can be wrong with it. Each is refused with the listed code, a message
 // and the parameter's name, and the keyspace stays as it was, byte for byte.
 func TestBadInput(t *testing.T) {
-	w := newWorldOn(t, redistest.Fresh(t).URL, newRecorder(t))
+	w := newWorldOn(t, redistest.URL(t), newRecorder(t))
 	operations := w.operations()
 	covered(t, operations)
 	w.token("all", "")

@@ -17,7 +17,7 @@ import (
 // A preview leaves nothing behind: no key, no entry of a stream, no other time
 // to live, no place of a consumer group. Not even who asked.
 func TestPreviewWritesNothing(t *testing.T) {
-	w := newWorldOn(t, redistest.Fresh(t).URL, newRecorder(t))
+	w := newWorldOn(t, redistest.URL(t), newRecorder(t))
 	for n := range 5 {
 		body := fmt.Sprintf(`{"merchant_account_id":%q,"amount":"%d.00","currency":"EUR","payee":"shop.example","capture_method":"automatic"}`, w.vars["eur"], 10+n)
 		w.want(w.pay(fmt.Sprint("key", n), body), 201, "")

@@ -19,7 +19,7 @@ import (
 // answer below 500 in time, as a problem where it is refused, also by HTTP
 // itself; and none writes anything that its refusal may not.
 func TestOddRequests(t *testing.T) {
-	w := newWorldOn(t, redistest.Fresh(t).URL, newRecorder(t))
+	w := newWorldOn(t, redistest.URL(t), newRecorder(t))
 	host := strings.TrimPrefix(w.url, "http://")
 	token := "Authorization: Bearer " + w.token("all", "") + "\r\n"
 	body := fmt.Sprintf(`{"merchant_account_id":%q,"amount":"10.00","currency":"EUR","payee":"shop.example"}`, w.vars["eur"])

@@ -8,7 +8,6 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
-	"tollgate/rediskv/redistest"
 )
 
 // copyTransaction makes more transactions of one that is there, in the store's
@@ -111,7 +110,7 @@ func (f *fixture) export(t testing.TB, d tollgate.Dataset, format string, filter
 // little.
 func BenchmarkExport(b *testing.B) {
 	const rows = 50_000
-	f := newFixtureAt(b, redistest.Fresh(b).URL)
+	f := newFixture(b)
 	raw, index := f.many(b, rows)
 	prefix := index[:len(index)-len("txns")]
 	perRow := func(b *testing.B) {

@@ -79,7 +79,7 @@ func TestRecordedTogetherOrOneByOne(t *testing.T) {
 		}
 	}
 	state := func(together bool) string {
-		f := newFixtureAt(t, redistest.Fresh(t).URL)
+		f := newFixture(t)
 		f.endpoint(t)
 		for range 6 {
 			f.create(t, eur(100), tollgate.CaptureManual)
@@ -140,7 +140,7 @@ func TestRecordedTogetherOrOneByOne(t *testing.T) {
 // What goes to an endpoint that keeps up is not taken behind the backlog of
 // others, and they have their turn all the same.
 func TestBacklogsWait(t *testing.T) {
-	f := newFixtureAt(t, redistest.Fresh(t).URL) // others have events in the partition
+	f := newFixture(t)
 	slow := f.endpoint(t, "payment.authorized")
 	for range 20 {
 		f.create(t, eur(100), tollgate.CaptureManual)
@@ -230,7 +230,7 @@ func TestBodiesAndEndpointsOfWork(t *testing.T) {
 
 // What is handed over a second time changes nothing: a delivery stays as it is.
 func TestHandedOverTwice(t *testing.T) {
-	f := newFixtureAt(t, redistest.Fresh(t).URL) // others have events in the partition
+	f := newFixture(t)
 	f.endpoint(t)
 	f.create(t, eur(100), tollgate.CaptureManual)
 	c, key := f.raw(t)

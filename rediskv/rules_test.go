@@ -210,7 +210,7 @@ func TestProvisionedRuleSets(t *testing.T) {
 
 // TestInstances: one that says nothing more does not count.
 func TestInstances(t *testing.T) {
-	f := newFixtureAt(t, redistest.Fresh(t).URL)
+	f := newFixture(t)
 	f.published(t, "shop_fee", 1)
 	ref := tollgate.RuleRef{Rule: tollgate.Citation{Name: "shop_fee", Version: 1}, SHA256: sum(tollgate.Citation{Name: "shop_fee", Version: 1})}
 	say := func(id string, modules ...rediskv.LoadedModule) {

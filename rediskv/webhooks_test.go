@@ -145,7 +145,7 @@ func (f *fixture) attempts(t testing.TB, w rediskv.Work) (list []tollgate.Attemp
 }
 
 func TestDeliveryOfEachEventToEachEndpoint(t *testing.T) {
-	f := newFixtureAt(t, redistest.Fresh(t).URL) // others have events in the partition
+	f := newFixture(t)
 	f.create(t, eur(50), tollgate.CaptureManual) // before there was an endpoint
 	all, captured := f.endpoint(t), f.endpoint(t, "payment.captured")
 	p := f.create(t, eur(100), tollgate.CaptureManual)
@@ -573,7 +573,7 @@ func TestTrimKeepsWhatIsNotDelivered(t *testing.T) {
 
 // Workers come and go; the group keeps those that live or leave work behind.
 func TestForgetConsumers(t *testing.T) {
-	f := newFixtureAt(t, redistest.Fresh(t).URL) // others have events in the partition
+	f := newFixture(t)
 	f.endpoint(t)
 	for _, name := range []string{"a", "b", "c"} {
 		f.create(t, eur(100), tollgate.CaptureManual)

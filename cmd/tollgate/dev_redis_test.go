@@ -93,7 +93,7 @@ func (s *sandbox) interrupt() {
 // On a real Redis it is the same organization the next time, and what was
 // there goes on.
 func TestSandboxOnTheSameRedis(t *testing.T) {
-	url := redistest.Fresh(t).URL
+	url := redistest.URL(t)
 	first := startSandbox(t, url)
 	payment := first.run("pay", "100.00", "EUR", "shop.example", "--quiet")
 	first.run("capture", payment, "60.00", "--final=false")
@@ -127,7 +127,7 @@ func TestSandboxOnTheSameRedis(t *testing.T) {
 // Two that start at the same moment on an empty Redis agree on one
 // organization, and each can use what the other made.
 func TestTwoSandboxesAtOnce(t *testing.T) {
-	url := redistest.Fresh(t).URL
+	url := redistest.URL(t)
 	files := [2]string{filepath.Join(t.TempDir(), "dev.env"), filepath.Join(t.TempDir(), "dev.env")}
 	var started [2]*process
 	for i, file := range files {

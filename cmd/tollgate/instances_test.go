@@ -12,7 +12,7 @@ import (
 // Racing twins, half of them on another instance: one payment, and the same
 // bytes for everyone.
 func TestTwinsOnTwoInstances(t *testing.T) {
-	s := newSite(t, redistest.Fresh(t).URL)
+	s := newSite(t, redistest.URL(t))
 	one, two := s.serve(), s.serve()
 	bases := [2]string{one.serving(), two.serving()}
 	s.authenticate(bases[0]) // good on both
@@ -72,7 +72,7 @@ func TestTwinsOnTwoInstances(t *testing.T) {
 // What is provisioned reaches every instance by push, long before what is
 // cached would be read again (30 s).
 func TestProvisioningIsPushed(t *testing.T) {
-	s := newSite(t, redistest.Fresh(t).URL)
+	s := newSite(t, redistest.URL(t))
 	one, two := s.serve(), s.serve()
 	bases := []string{one.serving(), two.serving()}
 	s.authenticate(bases[0])

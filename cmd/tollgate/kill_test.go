@@ -11,7 +11,7 @@ import (
 // kill -9 of the server at any moment: clients that ask again with their keys
 // find everything that was acknowledged, once.
 func TestServerKilled(t *testing.T) {
-	s := newSite(t, redistest.Fresh(t).URL)
+	s := newSite(t, redistest.URL(t))
 	server := s.serve()
 	l := startLoad(s, server.serving(), 8, false)
 	for range 6 {

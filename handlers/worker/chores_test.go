@@ -86,7 +86,7 @@ func TestEventExpired(t *testing.T) {
 // What waits is counted, and how long the oldest has been due: an endpoint that
 // keeps the only slot makes another one wait.
 func TestQueueGauges(t *testing.T) {
-	s := newShop(t, redistest.Fresh(t).URL)
+	s := newShop(t, redistest.URL(t))
 	busy, next := newInbox(t), newInbox(t)
 	arrived, release := make(chan struct{}, 10), make(chan struct{})
 	free := sync.OnceFunc(func() { close(release) })
@@ -138,7 +138,7 @@ func metric1(t testing.TB, r *prometheus.Registry, name string) float64 {
 // The worker carries a recovery out, and clears away what a deleted endpoint
 // leaves behind.
 func TestJobs(t *testing.T) {
-	s := newShop(t, redistest.Fresh(t).URL)
+	s := newShop(t, redistest.URL(t))
 	in := newInbox(t)
 	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
 	since := s.Now()
@@ -194,7 +194,7 @@ func TestJobs(t *testing.T) {
 // A worker that starts trims the log of what is old and delivered, and of
 // nothing else.
 func TestTrimming(t *testing.T) {
-	s := newShop(t, redistest.Fresh(t).URL)
+	s := newShop(t, redistest.URL(t))
 	s.clock.milli.Store(time.Now().UnixMilli()) // places in the log are Redis' time
 	in := newInbox(t)
 	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))

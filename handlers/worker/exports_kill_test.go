@@ -78,7 +78,7 @@ func TestExportWorkerKilled(t *testing.T) {
 // A worker that was thought dead and comes back appends nothing: what it had
 // read is another's.
 func TestExportFencing(t *testing.T) {
-	s := newShop(t, redistest.Fresh(t).URL)
+	s := newShop(t, redistest.URL(t))
 	for range 30 {
 		s.pay(t, 1000)
 	}
@@ -151,7 +151,7 @@ func join(lines []string) (text string) {
 // Ten writers write while exports are made: each has every payment that was
 // acknowledged before it, none that was begun after it, and none twice.
 func TestExportCut(t *testing.T) {
-	s := newShop(t, redistest.Fresh(t).URL)
+	s := newShop(t, redistest.URL(t))
 	s.works(t, worker.Config{ExportChunk: 20_000})
 	var mu sync.Mutex
 	paid := map[string]bool{}

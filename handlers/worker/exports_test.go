@@ -173,7 +173,7 @@ func (s *shop) trade(t testing.TB, payments int) {
 // Every dataset, in both formats, is what the lists and reads answer, row by
 // row; CSV has the same in its columns.
 func TestExports(t *testing.T) {
-	s := newShop(t, redistest.Fresh(t).URL)
+	s := newShop(t, redistest.URL(t))
 	s.trade(t, 130)
 	want := map[tollgate.Dataset][]string{}
 	for _, d := range []tollgate.Dataset{"transactions", "payments", "tickets", "payouts", "events"} {

@@ -78,7 +78,7 @@ func (s *shop) conserved(t testing.TB, minor int64) {
 // The payout step is asked again when it does not know, and not before its
 // time; a failure is final for the payout and not for the money.
 func TestPayoutStep(t *testing.T) {
-	s := newShop(t, redistest.Fresh(t).URL)
+	s := newShop(t, redistest.URL(t))
 	var asked []string
 	answers := []error{errors.New("timed out"), errors.New("timed out"), nil, nil}
 	failures := []string{"", "", "no such account", ""}
@@ -128,7 +128,7 @@ func TestPayoutStep(t *testing.T) {
 
 // Workers at the same time make each payout once, and ask for it once.
 func TestWorkersSharePayouts(t *testing.T) {
-	address := redistest.Fresh(t).URL
+	address := redistest.URL(t)
 	s := newShop(t, address)
 	const days = 20
 	for range days {
@@ -220,7 +220,7 @@ func TestChildPays(t *testing.T) {
 // Workers die at every point of making payouts; in the end every capture is
 // settled by one payout, and each payout was asked for one amount.
 func TestPayerKilled(t *testing.T) {
-	address := redistest.Fresh(t).URL
+	address := redistest.URL(t)
 	s := newShop(t, address)
 	var captured int64
 	sell := func(n int) {
@@ -287,7 +287,7 @@ func TestPayerKilled(t *testing.T) {
 // Events have Redis' time: in a sandbox whose clock is months ahead they are as
 // old as they really are, and none is lost.
 func TestEventsOfASandboxAhead(t *testing.T) {
-	s := newShop(t, redistest.Fresh(t).URL)
+	s := newShop(t, redistest.URL(t))
 	s.clock.milli.Store(time.Now().Add(90 * 24 * time.Hour).UnixMilli())
 	s.pay(t, 1000)
 	w := newWorker(t, worker.Config{Store: s.Store, Clock: s.clock.now, Wall: time.Now})

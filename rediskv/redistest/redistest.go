@@ -43,36 +43,60 @@ func Kind(tb testing.TB) string {
 	}
 }
 
-// URL is the address of a Redis of the chosen kind, as rediskv.Options takes
-// it: redis://host:port, for a cluster redis://host:port,host:port,host:port.
+// URL is the address of an empty Redis of the chosen kind, as rediskv.Options
+// takes it: redis://host:port, for a cluster redis://host:port,host:port,host:port.
+// Until the test ends nobody else uses it: what one test leaves in a queue is
+// never handed to another's worker.
 //
-// On miniredis every call is an empty server that lives as long as the test.
-// The real ones are started by the first call and shared by all tests of the
-// process, so a test must write below organizations of its own; one that needs
-// an empty keyspace, other settings or a server to kill takes [Fresh].
+// A real one is started when none is idle, and emptied when the test has ended.
+// A test that needs a server to kill or other settings takes [Fresh].
 func URL(tb testing.TB) string {
 	tb.Helper()
-	var server *Server
-	var err error
-	switch Kind(tb) {
-	case Miniredis:
+	kind := Kind(tb)
+	if kind == Miniredis {
 		return Fresh(tb).URL
-	case Real:
-		server, err = sharedServer()
-	case Cluster:
-		server, err = sharedCluster()
 	}
+	server, err := idle.take(kind)
 	if err != nil {
 		tb.Fatal(err)
 	}
+	tb.Cleanup(func() {
+		if err := server.empty(); err != nil {
+			server.Stop()
+			tb.Errorf("empty %s: %v", server.URL, err)
+			return
+		}
+		idle.give(server)
+	})
 	return server.URL
 }
 
-// Nothing stops the shared servers: their keepers end them with this process.
-var (
-	sharedServer  = sync.OnceValues(func() (*Server, error) { return launch(Real, fast) })
-	sharedCluster = sync.OnceValues(func() (*Server, error) { return launch(Cluster, fast) })
-)
+// idle holds the real servers, all of one kind, that no test uses. Nothing
+// stops them: their keepers end them with this process.
+var idle pool
+
+type pool struct {
+	mu      sync.Mutex
+	servers []*Server
+}
+
+func (p *pool) take(kind string) (*Server, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last := len(p.servers) - 1
+	if last < 0 {
+		return launch(kind, fast)
+	}
+	server := p.servers[last]
+	p.servers = p.servers[:last]
+	return server, nil
+}
+
+func (p *pool) give(server *Server) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.servers = append(p.servers, server)
+}
 
 // Fresh is an empty server, or cluster, of the chosen kind that belongs to
 // this test alone and ends with it. What it has acknowledged survives Kill.

@@ -3,6 +3,7 @@ package redistest_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -27,10 +28,32 @@ func TestURLServes(t *testing.T) {
 	}
 }
 
-func TestURLIsShared(t *testing.T) {
-	first, second := redistest.URL(t), redistest.URL(t)
-	if shared := redistest.Kind(t) != redistest.Miniredis; shared != (first == second) {
-		t.Fatalf("two calls: %s and %s", first, second)
+// A server is lent to one test at a time, and empty when the next one has it.
+func TestURLIsEmptyAndOnesOwn(t *testing.T) {
+	var lent [2]map[string]bool
+	for round := range lent {
+		lent[round] = make(map[string]bool)
+		t.Run("", func(t *testing.T) {
+			for i := range 2 {
+				url := redistest.URL(t)
+				lent[round][url] = true
+				client := connect(t, url)
+				for _, key := range []string{"{p00}", "{p21}", "{p63}"} { // three nodes
+					if was, err := client.Get(t.Context(), key).Result(); err != redis.Nil {
+						t.Errorf("round %d, server %d: %s holds %q, %v", round, i, key, was, err)
+					}
+					if err := client.Set(t.Context(), key, t.Name(), 0).Err(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		})
+	}
+	if len(lent[0]) != 2 || len(lent[1]) != 2 {
+		t.Errorf("lent to two at once: %v", lent)
+	}
+	if redistest.Kind(t) != redistest.Miniredis && !maps.Equal(lent[0], lent[1]) {
+		t.Errorf("servers are not used again: %v", lent)
 	}
 }
 

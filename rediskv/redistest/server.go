@@ -138,6 +138,16 @@ func (s *Server) Command(command ...any) error {
 	return c.Do(context.Background(), command...).Err()
 }
 
+// empty removes all that is stored; scripts and settings stay.
+func (s *Server) empty() error {
+	for _, n := range s.nodes {
+		if err := s.do(n.addr, "FLUSHALL"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (s *Server) do(addr string, command ...any) error {
 	client := redis.NewClient(nodeOptions(addr))
 	defer client.Close()
