@@ -135,6 +135,19 @@ func (s *Store) BeginExport(ctx context.Context, j *ExportJob, count bool) error
 	return j.load(fieldsOf(rest[0]))
 }
 
+// LeaveExport gives an unfinished export to whoever asks for one next, instead
+// of when nobody has renewed it for so long. ErrExportLost: it is another
+// worker's, or has ended.
+func (s *Store) LeaveExport(ctx context.Context, j *ExportJob) error {
+	const long = 24 * time.Hour
+	outcome, _, err := s.run(ctx, scriptLeaveExport, []string{j.space.object(j.ID), exportsKey(j.space.partition)},
+		[]any{j.owner, dispatchGroup, j.consumer, j.entry, long.Milliseconds()})
+	if err == nil && outcome == "lost" {
+		return ErrExportLost
+	}
+	return err
+}
+
 func (j *ExportJob) load(f fields) error {
 	e, err := exportOf(f, &j.Filter)
 	if err != nil {

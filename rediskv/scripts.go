@@ -46,6 +46,7 @@ var (
 	scriptCreateExport     = script("create_export")
 	scriptBeginExport      = script("begin_export")
 	scriptAppendExport     = script("append_export")
+	scriptLeaveExport      = script("leave_export")
 	scriptEndExport        = script("end_export")
 )
 
@@ -54,7 +55,7 @@ var allScripts = []*namedScript{
 	scriptReadResource, scriptReadPayment, scriptReadValue, scriptReadEvents, scriptScanTransactions, scriptPutConfig, scriptPutRules, scriptRecordShadow,
 	scriptPingWebhook, scriptPutWebhook, scriptFanOut, scriptTakeWork, scriptRecordAttempts, scriptRequeue,
 	scriptCloseDay, scriptMakePayout, scriptMoveMembers, scriptBeginPayout, scriptEndPayout,
-	scriptCreateExport, scriptBeginExport, scriptAppendExport, scriptEndExport,
+	scriptCreateExport, scriptBeginExport, scriptAppendExport, scriptLeaveExport, scriptEndExport,
 }
 
 type namedScript struct {

@@ -37,8 +37,8 @@ func newExports(c Config, consumer string, m *metrics) *exports {
 	return &exports{Config: c, consumer: consumer, metrics: m, slots: make(chan struct{}, c.Exports)}
 }
 
-// run works until ctx ends. What is then in work is left as it is: whoever
-// takes it over goes on behind the last chunk.
+// run works until ctx ends. What is then in work is given back: whoever takes
+// it over goes on behind the last chunk.
 func (x *exports) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -102,8 +102,11 @@ func (x *exports) export(ctx context.Context, j *rediskv.ExportJob) {
 	for {
 		err := x.attempt(ctx, j)
 		switch {
-		case err == nil, errors.Is(err, rediskv.ErrExportLost), ctx.Err() != nil:
+		case err == nil, errors.Is(err, rediskv.ErrExportLost):
 			x.ended(j, err)
+			return
+		case ctx.Err() != nil:
+			x.leave(j)
 			return
 		}
 		away := codeOf(err) == tollgate.CodeStoreUnavailable
@@ -111,14 +114,29 @@ func (x *exports) export(ctx context.Context, j *rediskv.ExportJob) {
 		pause = min(max(2*pause, shortPause), longPause)
 		wait(ctx, pause)
 		for err := x.Store.BeginExport(ctx, j, !away); err != nil; err = x.Store.BeginExport(ctx, j, false) {
-			if errors.Is(err, rediskv.ErrExportLost) || ctx.Err() != nil {
-				x.ended(j, rediskv.ErrExportLost)
+			if errors.Is(err, rediskv.ErrExportLost) {
+				x.ended(j, err)
+				return
+			}
+			if ctx.Err() != nil {
+				x.leave(j)
 				return
 			}
 			pause = min(2*pause, longPause)
 			wait(ctx, pause)
 		}
 	}
+}
+
+// leave gives an export back because the worker stops. When that fails it is
+// taken over when its lease is over.
+func (x *exports) leave(j *rediskv.ExportJob) {
+	ctx, cancel := context.WithTimeout(context.Background(), rediskv.OperationTimeout)
+	defer cancel()
+	if err := x.Store.LeaveExport(ctx, j); err != nil && !errors.Is(err, rediskv.ErrExportLost) {
+		x.Log.Warn("an export is not given back", "export", j.ID, "error", err)
+	}
+	x.ended(j, context.Canceled)
 }
 
 func codeOf(err error) tollgate.Code {

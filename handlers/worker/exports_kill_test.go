@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/url"
 	"slices"
@@ -73,6 +74,41 @@ func TestExportWorkerKilled(t *testing.T) {
 		t.Errorf("killed at rows %v: %d bytes, undisturbed %d", killed, len(got), len(want))
 	}
 	t.Logf("killed at rows %v of %d", killed, payments)
+}
+
+// A worker that is stopped gives its export back: the next one goes on at once,
+// however long the lease is. Stopping counts as no try that failed.
+func TestExportWorkerStopped(t *testing.T) {
+	s := newShop(t, redistest.URL(t))
+	s.trade(t, 300)
+	id := s.export(t, tollgate.DatasetTickets, tollgate.FormatNDJSON, tollgate.ExportFilter{})
+	const lease = time.Hour
+	for range 8 { // more often than an export may break off
+		begun := make(heard, 1)
+		stop := s.works(t, worker.Config{ExportLease: lease, ExportChunk: 1, Log: slog.New(slog.NewTextHandler(begun, nil))})
+		until(t, "a worker that goes on", func() bool { return len(begun) > 0 })
+		stop()
+	}
+	if e := s.readExport(t, id); e.Status != tollgate.ExportRunning {
+		t.Fatalf("it is %s before the last worker came", e.Status)
+	}
+	s.works(t, worker.Config{ExportLease: lease})
+	if got, want := string(s.file(t, s.finished(t, id))), join(s.listed(t, tollgate.DatasetTickets)); got != want {
+		t.Errorf("the file has %d bytes, want %d", len(got), len(want))
+	}
+}
+
+// heard has something in it when a log has said that an export is begun.
+type heard chan struct{}
+
+func (h heard) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte("export begun")) {
+		select {
+		case h <- struct{}{}:
+		default:
+		}
+	}
+	return len(line), nil
 }
 
 // A worker that was thought dead and comes back appends nothing: what it had
