@@ -39,8 +39,10 @@ test-server: ## the tests that use Redis, on a real redis-server with its append
 test-cluster: ## the same on a Redis Cluster of three nodes
 	TOLLGATE_TEST_REDIS=cluster $(TEST) -count=1 $(ON_REDIS)
 
+# The detector holds up the end of each process for a second; the scripts of
+# cmd/tollgate start hundreds.
 race: ## all tests under the race detector; needs a C compiler
-	TOLLGATE_TEST_REDIS=miniredis CGO_ENABLED=1 $(TEST) -timeout 20m -race ./...
+	TOLLGATE_TEST_REDIS=miniredis GORACE=atexit_sleep_ms=20 CGO_ENABLED=1 $(TEST) -timeout 20m -race ./...
 
 check: ## formatting, vet, staticcheck, dead code, go.mod, shell syntax
 	@echo gofumpt; out=$$($(GOFUMPT) -l .) && { [ -z "$$out" ] || { echo "not formatted:" $$out; exit 1; }; }
