@@ -21,10 +21,17 @@ func main() {
 	// wrong, each time: a webhook receiver could fill the log. What matters of
 	// it is in the attempt.
 	log.SetOutput(io.Discard)
-	// After the first signal the default action is back, so that a second
-	// one ends the process at once.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
+	// A second signal ends the process at once: the default action is back
+	// before the first one shows. NotifyContext has it the other way round, and
+	// a second one in between is lost.
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		signal.Stop(signals)
+		cancel()
+	}()
 	a := &app{
 		program: os.Args[0], env: os.LookupEnv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		clock: time.Now, entropy: rand.Reader,
