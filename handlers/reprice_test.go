@@ -55,6 +55,9 @@ func TestTicketsAgain(t *testing.T) {
 // reprice runs a ticket's evaluations again.
 func (w *world) reprice(ticket *tollgate.Ticket) {
 	w.t.Helper()
+	for _, problem := range ticket.Inconsistencies() {
+		w.t.Errorf("%s: %s", ticket.ID, problem)
+	}
 	var lines []tollgate.TicketLine
 	for i, e := range ticket.Evaluations {
 		again, err := w.rules.Quote(nil, e.Rules, tollgate.PricingInput{Amount: e.Input.Amount, Payee: e.Input.Payee, CaptureIndex: e.Input.CaptureIndex})

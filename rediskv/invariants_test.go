@@ -85,6 +85,9 @@ func (f *fixture) audit(t testing.TB) ledger {
 		if !slices.Equal(ticket.EventIDs, ids) {
 			t.Errorf("%s: ticket refers to %v, the log has %v", id, ticket.EventIDs, ids)
 		}
+		for _, problem := range ticket.Inconsistencies() {
+			t.Errorf("%s: %s", ticket.ID, problem)
+		}
 		if got := authorizations[id]; got.Status != string(p.Status) || got.Amount != p.Amount {
 			t.Errorf("%s is %s %s, its authorization %s %s", id, p.Status, p.Amount, got.Status, got.Amount)
 		}

@@ -22,7 +22,12 @@ func (a *app) ruleVerifyCommand() *cobra.Command {
 		Use:   "verify TICKET",
 		Short: "Run a ticket's rules again and compare every line",
 		Long: `Run every evaluation of a ticket again, with the very modules that it cites, and
-compare the lines and their SHA-256. It exits with 1 when anything differs.
+compare the lines and their SHA-256. Then put the ticket together from them, and
+compare every line in its order, the total, and the amount, payee and decision
+that were priced. It exits with 1 when anything differs.
+
+Nothing can prove what no rule saw: the merchant account, the perimeter's version
+and the words of its denial, the times of captures, and ids of events.
 
 TICKET is a file with the ticket's JSON, - for standard input, or the id of a
 ticket or payment. A file is verified offline: its modules are those that this
@@ -96,33 +101,44 @@ func (a *app) verify(ctx context.Context, t *tollgate.Ticket, shelf *moduleShelf
 	if _, err := fmt.Fprint(a.stdout, head); err != nil {
 		return err
 	}
-	differ := 0
+	differ, again := 0, composition(t)
 	for i := range t.Evaluations {
-		ok, err := a.verifyEvaluation(ctx, t, &t.Evaluations[i], shelf)
+		e := &t.Evaluations[i]
+		lines, ok, err := a.verifyEvaluation(ctx, t, e, again.counts(i), shelf)
 		if err != nil {
 			return err
 		}
 		if !ok {
 			differ++
 		}
+		again.add(e, lines)
 	}
-	total := tollgate.Money{Currency: t.Currency}
-	for _, l := range t.Lines {
-		total.Minor += l.Amount.Minor
+	problems := again.compare(differ == 0)
+	if len(problems) > 0 {
+		text := &table{indent: "  "}
+		for _, p := range problems {
+			text.row("DIFFERS", p)
+		}
+		if _, err := fmt.Fprintf(a.stdout, "\nthe ticket\n%s", text); err != nil {
+			return err
+		}
 	}
 	switch {
-	case len(t.Evaluations) == 0:
-		return errors.New("the ticket has no evaluations")
 	case differ > 0:
 		return fmt.Errorf("%d of %d evaluations differ", differ, len(t.Evaluations))
-	case total != t.Total:
-		return fmt.Errorf("the ticket's lines add up to %s, and its total is %s", total, t.Total)
+	case len(problems) == 1:
+		return errors.New(printable(problems[0]))
+	case len(problems) > 1:
+		return fmt.Errorf("the ticket disagrees with its evaluations in %d places", len(problems))
 	}
 	_, err := fmt.Fprintf(a.stdout, "\nok: %d evaluations agree, byte for byte\n", len(t.Evaluations))
 	return err
 }
 
-func (a *app) verifyEvaluation(ctx context.Context, t *tollgate.Ticket, e *tollgate.Evaluation, shelf *moduleShelf) (ok bool, err error) {
+// verifyEvaluation prints an evaluation's lines beside what its modules say
+// now, which it returns. Those of an evaluation that does not count stand
+// nowhere in the ticket.
+func (a *app) verifyEvaluation(ctx context.Context, t *tollgate.Ticket, e *tollgate.Evaluation, counts bool, shelf *moduleShelf) (lines []tollgate.FeeLine, ok bool, err error) {
 	fmt.Fprintf(a.stdout, "\nevaluation %d  %s of %s %s\n", e.Number, printable(string(e.Kind)), e.Input.Amount, printable(string(e.Input.Currency)))
 	rules := &table{indent: "  "}
 	var missing []error
@@ -130,7 +146,7 @@ func (a *app) verifyEvaluation(ctx context.Context, t *tollgate.Ticket, e *tollg
 		err := shelf.load(ctx, ref)
 		var exit *exitError
 		if errors.As(err, &exit) {
-			return false, err // no answer from the service: not the ticket's fault
+			return nil, false, err // no answer from the service: not the ticket's fault
 		}
 		if err != nil {
 			missing = append(missing, err)
@@ -140,27 +156,29 @@ func (a *app) verifyEvaluation(ctx context.Context, t *tollgate.Ticket, e *tollg
 	fmt.Fprint(a.stdout, rules)
 	if len(missing) > 0 {
 		fmt.Fprintf(a.stdout, "  NOT RUN  %s\n", printable(strings.ReplaceAll(errors.Join(missing...).Error(), "\n", "; ")))
-		return false, nil
+		return nil, false, nil
 	}
 	again, err := shelf.engine.Reexecute(e)
 	if err != nil {
 		fmt.Fprintf(a.stdout, "  NOT RUN  %s\n", printable(err.Error()))
-		return false, nil
+		return nil, false, nil
 	}
-	kept := slices.DeleteFunc(slices.Clone(t.Lines), func(l tollgate.TicketLine) bool { return l.Evaluation != e.Number })
-	superseded := len(kept) == 0 && e.Kind != tollgate.EvaluationCapture && t.Evaluations[len(t.Evaluations)-1].Kind == tollgate.EvaluationCapture
-	text, same := compareLines(kept, again, superseded)
+	var kept []tollgate.TicketLine
+	if counts {
+		kept = slices.DeleteFunc(slices.Clone(t.Lines), func(l tollgate.TicketLine) bool { return l.Evaluation != e.Number })
+	}
+	text, same := compareLines(kept, again, !counts)
 	fmt.Fprint(a.stdout, text)
 	digest := tollgate.LinesSHA256(again)
 	if digest != e.LinesSHA256 {
 		fmt.Fprintf(a.stdout, "  DIFFERS  lines_sha256 is %s, and again %s\n", printable(e.LinesSHA256), digest)
-		return false, nil
+		return again, false, nil
 	}
 	if !same {
-		return false, nil
+		return again, false, nil
 	}
 	fmt.Fprintf(a.stdout, "  agrees   lines_sha256 %s\n", digest)
-	return true, nil
+	return again, true, nil
 }
 
 // compareLines lays the ticket's lines of an evaluation beside those of the
