@@ -123,8 +123,9 @@ func (f *fixture) draft(t testing.TB, a *rediskv.Account, amount tollgate.Money,
 		Metadata: tollgate.Metadata{"order": "7"},
 		Uses:     a.Limits.Uses(a.ID, amount, payee, f.clock.now()),
 	}
-	captured := price(amount, 1)
-	ch, err := tollgate.CreatePayment(f.Mint, f.origin(), n, a.Limits.Decide(amount, payee, f.clock.now()), price(amount, 0), &captured)
+	authorized, captured := price(amount, 0), price(amount, 1)
+	authorized.Input.Payee, captured.Input.Payee = payee, payee
+	ch, err := tollgate.CreatePayment(f.Mint, f.origin(), n, a.Limits.Decide(amount, payee, f.clock.now()), authorized, &captured)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,9 +179,11 @@ func (f *fixture) capture(ctx context.Context, id string, minor int64, final boo
 	if err != nil {
 		return err
 	}
+	priced := price(amount, p.Captures+1)
+	priced.Input.Payee = p.Payee
 	ch, err := tollgate.CapturePayment(f.Mint, f.origin(), p, ticket, tollgate.CaptureRequest{
 		Amount: amount, Final: final, Batch: a.Cutoffs.Batch(f.Now(), a.Closed),
-	}, price(amount, p.Captures+1))
+	}, priced)
 	if err != nil {
 		return err
 	}

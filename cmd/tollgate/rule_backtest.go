@@ -34,10 +34,10 @@ and add up what that would have changed, by account and currency, to the minor
 unit. Authorizations and captures are kept apart: what is charged is the
 captures'. Nothing is written.
 
-RULE is a directory, a table, a module, or a citation. Every evaluation is first
-run with its own modules; when those do not give the ticket's lines, it counts as
-broken and for nothing else. Modules are found as 'tollgate rule verify' finds
-them.
+RULE is ` + takenRules + `. Every
+evaluation is first run with its own modules; when those do not give the ticket's
+lines, it counts as broken and for nothing else. Modules are found as 'tollgate
+rule verify' finds them.
 
 Tickets come from a file of one JSON object a line, - for standard input. Without
 --tickets the service is asked for an export of them.`,
@@ -81,12 +81,17 @@ func (a *app) backtest(cmd *cobra.Command, candidate string, o backtestOptions) 
 	if err != nil {
 		return err
 	}
+	reader := a.ruleReader(cmd)
 	if o.tickets == "" {
-		if shelf.client, err = a.newClient(a.config(cmd)); err != nil {
+		if shelf.client, err = reader.service(); err != nil {
 			return err
 		}
 	}
-	ref, err := shelf.candidate(ctx, a, candidate)
+	source, err := reader.read(ctx, candidate)
+	if err != nil {
+		return err
+	}
+	ref, err := shelf.candidate(ctx, source)
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (a *app) build(from, label string) (module []byte, to string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if filepath.Ext(from) == ".wasm" || strings.HasPrefix(string(content), "\x00asm") {
+	if isModule(from, content) {
 		if module, err = wasm.Pack(content, label); err != nil {
 			return nil, "", fmt.Errorf("%s: %w", from, err)
 		}

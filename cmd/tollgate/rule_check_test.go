@@ -64,7 +64,7 @@ var good = []wasm.GoldenCase{{Amount: "10.00", Currency: "EUR", Payee: "shop.exa
 
 func shippedModule(t *testing.T, c tollgate.Citation) []byte {
 	t.Helper()
-	r, err := readShipped(c.String())
+	r, err := shipped(c)
 	if err != nil {
 		t.Fatal(err)
 	}

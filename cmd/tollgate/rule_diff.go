@@ -17,9 +17,8 @@ func (a *app) ruleDiffCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "diff A B",
 		Short: "Show which amounts two rules charge differently",
-		Long: `Show which amounts two rules charge differently, for one currency and payee. A and
-B are modules, tables, directories, or citations of rules that this binary brings
-along. A fee is the sum of a rule's lines.
+		Long: `Show which amounts two rules charge differently, for one currency and payee. A fee
+is the sum of a rule's lines. A and B are each ` + takenRules + `.
 
 For two tables the ranges are exact. A module is sampled: at amounts spread over
 the range, beside round ones, and by halving wherever the fee is not what its
@@ -35,7 +34,7 @@ seen, and the output says so.`,
 				return err
 			}
 			defer engine.Close(context.WithoutCancel(cmd.Context()))
-			d, err := a.diff(cmd.Context(), engine, args, o)
+			d, err := a.diff(cmd.Context(), engine, a.ruleReader(cmd), args, o)
 			if err != nil {
 				return err
 			}
@@ -68,7 +67,7 @@ type ruleDiff struct {
 	stretches []stretch
 }
 
-func (a *app) diff(ctx context.Context, engine *wasm.Engine, args []string, o diffOptions) (*ruleDiff, error) {
+func (a *app) diff(ctx context.Context, engine *wasm.Engine, reader *ruleReader, args []string, o diffOptions) (*ruleDiff, error) {
 	d := &ruleDiff{payee: o.payee}
 	var err error
 	if err = d.readRange(o); err != nil {
@@ -76,9 +75,9 @@ func (a *app) diff(ctx context.Context, engine *wasm.Engine, args []string, o di
 	}
 	examine := newExaminer(defaultLimits)
 	for i, arg := range args {
-		r, err := a.readRule(arg)
+		r, err := reader.read(ctx, arg)
 		if err != nil {
-			return nil, usageError(err)
+			return nil, err
 		}
 		if _, err := examine(ctx, r.citation, r.module, nil); err != nil {
 			return nil, ruleProblem(arg, err)

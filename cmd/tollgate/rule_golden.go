@@ -16,9 +16,10 @@ func (a *app) ruleTestCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "test [RULE…]",
 		Short: "Run golden cases",
-		Long: `Run golden cases: inputs with the outcome that a rule must have. RULE is a
-directory with rule.toml or rule.wasm, and golden.json; without one, the rules
-that this binary brings along are tested.
+		Long: `Run golden cases: inputs with the outcome that a rule must have. RULE is
+` + takenRules + `.
+Cases stand in golden.json beside it, or were published with it. Without RULE, the
+rules that this binary brings along are tested.
 
 Each case runs on a new instance of the module and, in several orders, on used
 ones, for a module must not remember its last call; compiled to machine code, by
@@ -28,9 +29,9 @@ that a module cannot hang or flood this one.`,
 		Example: `  tollgate rule test
   tollgate rule test my_fee --verbose`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			rules, err := a.rulesToTest(args)
+			rules, err := a.rulesToTest(cmd.Context(), a.ruleReader(cmd), args)
 			if err != nil {
-				return usageError(err)
+				return err
 			}
 			examine, failed := newExaminer(defaultLimits), 0
 			for _, r := range rules {
@@ -52,7 +53,7 @@ that a module cannot hang or flood this one.`,
 	return c
 }
 
-func (a *app) rulesToTest(args []string) ([]*ruleSource, error) {
+func (a *app) rulesToTest(ctx context.Context, reader *ruleReader, args []string) ([]*ruleSource, error) {
 	var rules []*ruleSource
 	if len(args) == 0 {
 		all, err := wasm.Shipped()
@@ -68,12 +69,15 @@ func (a *app) rulesToTest(args []string) ([]*ruleSource, error) {
 		}
 	}
 	for _, arg := range args {
-		r, err := a.readRule(arg)
+		r, err := reader.read(ctx, arg)
 		if err != nil {
 			return nil, err
 		}
+		if err := reader.golden(ctx, r); err != nil {
+			return nil, err
+		}
 		if len(r.golden) == 0 {
-			return nil, fmt.Errorf("%s has no golden cases: it must be a directory with golden.json", arg)
+			return nil, usageError(fmt.Errorf("%s has no golden cases: there is no golden.json beside it", arg))
 		}
 		rules = append(rules, r)
 	}

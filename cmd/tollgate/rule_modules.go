@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -91,27 +90,10 @@ func (c *client) module(ctx context.Context, rule tollgate.Citation) ([]byte, er
 		http.Header{"Authorization": {"Bearer " + token}}, nil)
 }
 
-// candidate loads a rule that a command names: something on this machine, or
-// the citation of a rule that the service has.
-func (s *moduleShelf) candidate(ctx context.Context, a *app, arg string) (tollgate.RuleRef, error) {
-	r, err := a.readRule(arg)
-	c, notCitation := tollgate.ParseCitation(arg)
-	switch {
-	case err == nil:
-		if _, err := s.examine(ctx, r.citation, r.module, nil); err != nil {
-			return tollgate.RuleRef{}, ruleProblem(arg, err)
-		}
-		return s.engine.Load(ctx, r.citation, r.module)
-	case notCitation != nil || s.client == nil:
-		return tollgate.RuleRef{}, usageError(err)
+// candidate loads a rule that a command names.
+func (s *moduleShelf) candidate(ctx context.Context, r *ruleSource) (tollgate.RuleRef, error) {
+	if _, err := s.examine(ctx, r.citation, r.module, nil); err != nil {
+		return tollgate.RuleRef{}, ruleProblem(r.name, err)
 	}
-	module, err := s.client.module(ctx, c)
-	if err != nil {
-		return tollgate.RuleRef{}, errors.Join(fmt.Errorf("%s", arg), err)
-	}
-	ref := wasm.RefOf(c, module)
-	s.mu.Lock()
-	s.bySum[ref.SHA256] = module
-	s.mu.Unlock()
-	return ref, s.load(ctx, ref)
+	return s.engine.Load(ctx, r.citation, r.module)
 }

@@ -19,12 +19,14 @@ func (a *app) rulePublishCommand() *cobra.Command {
 	citation, golden, key := "", "", ""
 	var settings *config
 	c := &cobra.Command{
-		Use:   "publish DIR|FILE --rule rule:NAME@vN",
+		Use:   "publish RULE --rule rule:NAME@vN",
 		Short: "Sign a rule and publish it",
 		Long: `Sign a module and its golden cases with the team's key and publish them as one
-version of a rule. The service takes them from a rule signer of the organization
-only, runs the golden cases itself, and never changes a version. Publishing the
-same again does no harm. A published rule prices nothing yet: activate it.`,
+version of a rule. RULE is ` + takenRules + `.
+
+The service takes them from a rule signer of the organization only, runs the
+golden cases itself, and never changes a version. Publishing the same again does
+no harm. A published rule prices nothing yet: activate it.`,
 		Example: `  tollgate rule publish my_fee --rule rule:my_fee@v1 --rule-signer $SIGNER --rule-key team.jwk`,
 		Args:    cobra.ExactArgs(1),
 	}
@@ -33,17 +35,21 @@ same again does no harm. A published rule prices nothing yet: activate it.`,
 		if err != nil {
 			return usageError(fmt.Errorf("--rule: %w", err))
 		}
-		source, err := a.readRule(args[0])
+		reader := &ruleReader{a, func() (*client, error) { return api, nil }}
+		source, err := reader.read(ctx, args[0])
 		if err != nil {
-			return usageError(err)
+			return err
 		}
-		if golden != "" {
-			if source.golden, err = a.readGolden(golden); err != nil {
-				return usageError(err)
-			}
+		if golden == "" {
+			err = reader.golden(ctx, source)
+		} else if source.golden, err = a.readGolden(golden); err != nil {
+			err = usageError(err)
+		}
+		if err != nil {
+			return err
 		}
 		if len(source.golden) == 0 {
-			return usageError(fmt.Errorf("%s has no golden cases; name a directory with golden.json, or a file with --golden", args[0]))
+			return usageError(fmt.Errorf("%s has no golden cases: there is no golden.json beside it; name a file with --golden", args[0]))
 		}
 		p, err := api.sign(ctx, settings, rule, source)
 		if err != nil {

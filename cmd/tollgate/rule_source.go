@@ -2,12 +2,16 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
 
 	"tollgate"
 	"tollgate/wasm"
@@ -22,15 +26,87 @@ type ruleSource struct {
 	citation tollgate.Citation
 	module   []byte
 	table    *wasm.Table       // what it was compiled from; nil for a module
-	golden   []wasm.GoldenCase // none when it has no golden.json
+	golden   []wasm.GoldenCase // after ruleReader.golden
+	dir      string            // where golden.json may lie; empty for a citation
+	lender   *client           // of a published rule, which has golden cases of its own
 }
 
-// readRule reads a rule: the citation of one that this binary brings along, a
-// directory with rule.toml or rule.wasm, a table, or a module.
-func (a *app) readRule(arg string) (*ruleSource, error) {
+// ruleReader reads the rules that a command names.
+type ruleReader struct {
+	a       *app
+	service func() (*client, error) // asked only for a rule that is not on this machine
+}
+
+func (a *app) ruleReader(cmd *cobra.Command) *ruleReader {
+	return &ruleReader{a, sync.OnceValues(func() (*client, error) { return a.newClient(a.config(cmd)) })}
+}
+
+// takenRules says in a command's help what its RULE can be.
+const takenRules = `a directory with rule.toml or rule.wasm, one of these files, or a citation: of a
+rule that this binary brings along, or of one that the service has`
+
+// read reads a rule: the citation of one that this binary brings along or that
+// the service has, a directory with rule.toml or rule.wasm, or such a file.
+func (r *ruleReader) read(ctx context.Context, arg string) (*ruleSource, error) {
 	if strings.HasPrefix(arg, "rule:") {
-		return readShipped(arg)
+		return r.cited(ctx, arg)
 	}
+	source, err := r.a.readRule(arg)
+	if err != nil {
+		return nil, usageError(err)
+	}
+	return source, nil
+}
+
+func (r *ruleReader) cited(ctx context.Context, arg string) (*ruleSource, error) {
+	c, err := tollgate.ParseCitation(arg)
+	if err != nil {
+		return nil, usageError(err)
+	}
+	source, err := shipped(c)
+	if err != nil || source != nil {
+		return source, err
+	}
+	api, err := r.service()
+	if err != nil {
+		return nil, usageError(fmt.Errorf("%s is not a rule that this binary brings along ('%s rule list'); to ask the service for it: %w", c, r.a.program, err))
+	}
+	module, err := api.module(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c, err)
+	}
+	return &ruleSource{name: arg, citation: c, module: module, lender: api}, nil
+}
+
+// golden adds the golden cases of a rule: those that it was published with, or
+// those of golden.json beside it. A rule without any is left without.
+func (r *ruleReader) golden(ctx context.Context, source *ruleSource) error {
+	switch {
+	case source.lender != nil:
+		body, err := source.lender.get(ctx, "/v1/rules/"+tollgate.RuleID(source.citation), nil)
+		if err != nil {
+			return fmt.Errorf("%s: %w", source.citation, err)
+		}
+		var published publishedRule
+		if err := parse(body, &published); err != nil {
+			return err
+		}
+		source.golden = published.Golden
+	case source.dir != "":
+		file := filepath.Join(source.dir, "golden.json")
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		var err error
+		if source.golden, err = r.a.readGolden(file); err != nil {
+			return usageError(err)
+		}
+	}
+	return nil
+}
+
+// readRule reads a rule from a directory or a file.
+func (a *app) readRule(arg string) (*ruleSource, error) {
 	info, err := os.Stat(arg)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -44,22 +120,21 @@ func (a *app) readRule(arg string) (*ruleSource, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &ruleSource{name: arg, citation: underTest, module: content}
-	if filepath.Ext(arg) == ".toml" {
-		module, t, err := wasm.Build(content)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", arg, err)
-		}
-		r.module, r.table = module, &t
+	r := &ruleSource{name: arg, citation: underTest, module: content, dir: filepath.Dir(arg)}
+	if !isModule(arg, content) {
+		r.module, r.table, err = compile(arg, content)
 	}
-	return r, nil
+	return r, err
 }
 
-func readShipped(arg string) (*ruleSource, error) {
-	c, err := tollgate.ParseCitation(arg)
-	if err != nil {
-		return nil, err
-	}
+// isModule reports whether a file is a module, by its name or what it begins
+// with, or else the source of one.
+func isModule(file string, content []byte) bool {
+	return filepath.Ext(file) == ".wasm" || bytes.HasPrefix(content, []byte("\x00asm"))
+}
+
+// shipped is a rule that this binary brings along, nil if it does not.
+func shipped(c tollgate.Citation) (*ruleSource, error) {
 	all, err := wasm.Shipped()
 	if err != nil {
 		return nil, err
@@ -69,7 +144,7 @@ func readShipped(arg string) (*ruleSource, error) {
 			return shippedSource(r)
 		}
 	}
-	return nil, fmt.Errorf("%s is not a rule that this binary brings along; 'tollgate rule list' lists them", c)
+	return nil, nil
 }
 
 func shippedSource(r wasm.ShippedRule) (*ruleSource, error) {
@@ -77,13 +152,13 @@ func shippedSource(r wasm.ShippedRule) (*ruleSource, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.Citation, err)
 	}
-	return &ruleSource{r.Citation.String(), r.Citation, r.Module, &t, r.Golden}, nil
+	return &ruleSource{name: r.Citation.String(), citation: r.Citation, module: r.Module, table: &t, golden: r.Golden}, nil
 }
 
 // readRuleDir reads a directory as `rule new` makes it. The module in it must
 // be what its source builds: nobody wants to test yesterday's.
 func (a *app) readRuleDir(dir string) (*ruleSource, error) {
-	r := &ruleSource{name: dir, citation: underTest}
+	r := &ruleSource{name: dir, citation: underTest, dir: dir}
 	source, err := os.ReadFile(filepath.Join(dir, "rule.toml"))
 	hasSource := err == nil
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -105,16 +180,6 @@ func (a *app) readRuleDir(dir string) (*ruleSource, error) {
 		if hasModule && !bytes.Equal(r.module, built) {
 			return nil, fmt.Errorf("%s is not what rule.toml makes; run '%s rule build %s'", filepath.Join(dir, "rule.wasm"), a.program, dir)
 		}
-	}
-	cases, err := os.ReadFile(filepath.Join(dir, "golden.json"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if r.golden, err = wasm.ParseGolden(cases); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, "golden.json"), err)
 	}
 	return r, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"net/url"
 	"os"
 	"slices"
@@ -145,7 +146,8 @@ func (a *app) verifyEvaluation(ctx context.Context, t *tollgate.Ticket, e *tollg
 	for _, ref := range e.Rules {
 		err := shelf.load(ctx, ref)
 		var exit *exitError
-		if errors.As(err, &exit) {
+		var refused *refusal
+		if errors.As(err, &exit) || (errors.As(err, &refused) && refused.status != http.StatusNotFound) {
 			return nil, false, err // no answer from the service: not the ticket's fault
 		}
 		if err != nil {
