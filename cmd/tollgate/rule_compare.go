@@ -18,9 +18,11 @@ const (
 	unlike  = 3 // one of them refuses or fails, or they do so in different words
 	maxRuns = 4 // stretches that one crossing is broken into before it is called mixed
 
-	// How many amounts are looked at one by one where rounding decides.
+	// How many amounts are looked at one by one where rounding decides, and of
+	// rules that are sampled in one stretch and in all.
 	maxScan        = 4_000_000
 	maxScanSampled = 200_000
+	maxScanned     = 2_000_000
 )
 
 func compareFees(a, b fee) int {
@@ -47,13 +49,17 @@ func compareRules(a, b *feeFunction, from, to int64) []stretch {
 	}
 	slices.Sort(starts)
 	starts = slices.Compact(starts)
+	limit := int64(maxScan)
+	if !a.exact || !b.exact {
+		limit = min(maxScanSampled, maxScanned/int64(len(starts)))
+	}
 	var all []stretch
 	for i, low := range starts {
 		high := to
 		if i+1 < len(starts) {
 			high = starts[i+1] - 1
 		}
-		all = append(all, merge(compareOn(a, b, low, high), 1, -1, equal, unlike)...)
+		all = append(all, merge(compareOn(a, b, low, high, limit), 1, -1, equal, unlike)...)
 	}
 	return merge(all, equal)
 }
@@ -75,8 +81,9 @@ func merge(all []stretch, signs ...int) []stretch {
 // compareOn compares on a range in which both fees are one piece each. The
 // difference is then a straight line, but for rounding, which moves it by at
 // most two minor units: where the line is further from zero its sign is that of
-// the difference, and the amounts in between are looked at one by one.
-func compareOn(a, b *feeFunction, low, high int64) []stretch {
+// the difference, and the amounts in between are looked at one by one, as far
+// as a limit of them.
+func compareOn(a, b *feeFunction, low, high, limit int64) []stretch {
 	first, last := compareFees(a.at(low), b.at(low)), compareFees(a.at(high), b.at(high))
 	sure := a.exact && b.exact
 	if first == unlike || last == unlike {
@@ -97,10 +104,6 @@ func compareOn(a, b *feeFunction, low, high int64) []stretch {
 		out = append(out, stretch{from: low, to: from - 1, sign: sign(d0), sampled: !sure})
 	}
 	if from <= to {
-		limit := int64(maxScan)
-		if !sure {
-			limit = maxScanSampled
-		}
 		out = append(out, scan(a, b, from, to, limit)...)
 	}
 	if to < high {

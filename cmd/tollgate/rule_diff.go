@@ -23,7 +23,8 @@ is the sum of a rule's lines. A and B are each ` + takenRules + `.
 For two tables the ranges are exact. A module is sampled: at amounts spread over
 the range, beside round ones, and by halving wherever the fee is not what its
 neighbours make one expect; a step that goes back between two samples is not
-seen, and the output says so.`,
+seen, and the output says so. When there are too many ranges to list, as of a rule
+that rounds its fee to 0.05, amounts of every size are compared instead.`,
 		Example: `  tollgate rule diff rule:card_fee@v1 rule:card_fee@v2
   tollgate rule diff rule:card_fee@v2 my_fee --currency JPY --to 100000
   tollgate rule diff old.wasm new.wasm --payee shop.example --json`,
@@ -65,6 +66,7 @@ type ruleDiff struct {
 	payee     string
 	from, to  int64
 	stretches []stretch
+	summary   []decade // instead, when there are too many stretches to list
 }
 
 func (a *app) diff(ctx context.Context, engine *wasm.Engine, reader *ruleReader, args []string, o diffOptions) (*ruleDiff, error) {
@@ -97,8 +99,16 @@ func (a *app) diff(ctx context.Context, engine *wasm.Engine, reader *ruleReader,
 		}
 		d.sources[i], d.fees[i] = r, f
 	}
-	d.stretches = compareRules(d.fees[0], d.fees[1], d.from, d.to)
-	return d, errors.Join(d.fees[0].err, d.fees[1].err)
+	f, g := d.fees[0], d.fees[1]
+	many := f.endless || g.endless
+	if !many {
+		d.stretches = compareRules(f, g, d.from, d.to)
+		many = len(d.stretches) > maxListed && !(f.exact && g.exact)
+	}
+	if many {
+		d.summary = summarize(f, g, d.from, d.to)
+	}
+	return d, errors.Join(f.err, g.err)
 }
 
 func (d *ruleDiff) readRange(o diffOptions) (err error) {
@@ -193,19 +203,9 @@ func (d *ruleDiff) print(a *app) error {
 	for i, r := range d.sources {
 		head.row("AB"[i:i+1], r.name, wasm.RefOf(r.citation, r.module).SHA256)
 	}
-	rows := &table{right: []int{0, 1}}
-	rows.row("FROM", "TO", "FEE A", "FEE B", "B - A")
-	changed, drawn := false, false
-	for _, s := range d.stretches {
-		changed = changed || s.sign != equal
-		drawn = drawn || (s.sign != equal && s.sign != unlike)
-		f, g := d.fees[0], d.fees[1]
-		rows.row(d.money(s.from), d.money(s.to),
-			span(d.feeText(f.at(s.from)), d.feeText(f.at(s.to))),
-			span(d.feeText(g.at(s.from)), d.feeText(g.at(s.to))), d.verdict(s))
-	}
+	found, changed, drawn := d.found()
 	if _, err := fmt.Fprintf(a.stdout, "%s\n%s to %s, %s to %s; %s\n\n%s", head, d.currency, printable(d.payee),
-		d.money(d.from), d.money(d.to), d.basis(), rows); err != nil {
+		d.money(d.from), d.money(d.to), d.basis(), found); err != nil {
 		return err
 	}
 	if !changed {
@@ -219,6 +219,28 @@ func (d *ruleDiff) print(a *app) error {
 	return err
 }
 
+// found is the ranges, or a summary of them, whether any fee changes, and
+// whether that can be drawn.
+func (d *ruleDiff) found() (text string, changed, drawn bool) {
+	if d.summary != nil {
+		for _, s := range d.summary {
+			changed, drawn = changed || s.same < s.looked(), drawn || s.dearer+s.cheaper > 0
+		}
+		return d.summaryText(), changed, drawn
+	}
+	rows := &table{right: []int{0, 1}}
+	rows.row("FROM", "TO", "FEE A", "FEE B", "B - A")
+	for _, s := range d.stretches {
+		changed = changed || s.sign != equal
+		drawn = drawn || (s.sign != equal && s.sign != unlike)
+		f, g := d.fees[0], d.fees[1]
+		rows.row(d.money(s.from), d.money(s.to),
+			span(d.feeText(f.at(s.from)), d.feeText(f.at(s.to))),
+			span(d.feeText(g.at(s.from)), d.feeText(g.at(s.to))), d.verdict(s))
+	}
+	return rows.String(), changed, drawn
+}
+
 func (d *ruleDiff) json() any {
 	type row struct {
 		From string    `json:"from"`
@@ -228,8 +250,29 @@ func (d *ruleDiff) json() any {
 		Sign string    `json:"change"`
 	}
 	names := map[int]string{equal: "none", 1: "dearer", -1: "cheaper", mixed: "mixed", unlike: "not_comparable"}
-	rows := make([]row, len(d.stretches))
-	for i, s := range d.stretches {
+	type part struct {
+		From    string    `json:"from"`
+		To      string    `json:"to"`
+		Looked  int64     `json:"looked_at"`
+		Same    int64     `json:"same"`
+		Dearer  int64     `json:"dearer"`
+		Cheaper int64     `json:"cheaper"`
+		Unlike  int64     `json:"not_comparable"`
+		Between [2]string `json:"difference"` // the least and the most
+	}
+	var parts []part
+	for _, s := range d.summary {
+		parts = append(parts, part{
+			d.money(s.from), d.money(s.to), s.looked(), s.same, s.dearer, s.cheaper, s.unlike,
+			[2]string{d.money(s.least), d.money(s.most)},
+		})
+	}
+	listed, atLeast := d.stretches, 0
+	if d.summary != nil {
+		listed, atLeast = nil, d.atLeast()
+	}
+	rows := make([]row, len(listed))
+	for i, s := range listed {
 		f, g := d.fees[0], d.fees[1]
 		rows[i] = row{
 			d.money(s.from), d.money(s.to),
@@ -243,5 +286,7 @@ func (d *ruleDiff) json() any {
 		Payee    string            `json:"payee"`
 		Exact    bool              `json:"exact"`
 		Ranges   []row             `json:"ranges"`
-	}{d.currency, d.payee, d.fees[0].exact && d.fees[1].exact, rows}
+		AtLeast  int               `json:"ranges_at_least,omitzero"` // with a summary instead of them
+		Summary  []part            `json:"summary,omitzero"`
+	}{d.currency, d.payee, d.fees[0].exact && d.fees[1].exact, rows, atLeast, parts}
 }

@@ -13,6 +13,7 @@ import (
 
 // feeFunction is what a rule charges for a payee and a currency, by amount.
 type feeFunction struct {
+	ctx      context.Context // ends a comparison that somebody has waited long enough for
 	engine   *wasm.Engine
 	rules    []tollgate.RuleRef
 	currency tollgate.Currency
@@ -21,6 +22,7 @@ type feeFunction struct {
 	err      error // of an input that no rule can price
 	pieces   []piece
 	exact    bool // the pieces are known from a table, not found by sampling
+	endless  bool // sampling gave up: there are more pieces than these
 }
 
 // fee is what comes of one amount: a sum of lines, or why there is none.
@@ -36,19 +38,29 @@ type piece struct {
 	rate     int64 // millionths; unknown when it was found by sampling
 }
 
-const unknownRate = -1
+const (
+	unknownRate = -1
+
+	// A rule may well have a step every few cents, or no line at all.
+	maxPieces  = 256    // of a rule that is sampled
+	maxRefined = 20_000 // samples between those that are spread over the range
+)
 
 func newFeeFunction(ctx context.Context, engine *wasm.Engine, r *ruleSource, c tollgate.Currency, payee string) (*feeFunction, error) {
 	ref, err := engine.Load(ctx, r.citation, r.module)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.name, err)
 	}
-	f := &feeFunction{engine: engine, rules: []tollgate.RuleRef{ref}, currency: c, payee: payee}
+	f := &feeFunction{ctx: ctx, engine: engine, rules: []tollgate.RuleRef{ref}, currency: c, payee: payee}
 	f.at(0)
 	return f, f.err
 }
 
 func (f *feeFunction) at(amount int64) fee {
+	if err := f.ctx.Err(); err != nil {
+		f.err = err
+		return fee{no: "fails"}
+	}
 	lines, err := f.engine.Quote(f.lines[:0], f.rules, tollgate.PricingInput{
 		Amount: tollgate.Money{Minor: amount, Currency: f.currency}, Payee: f.payee,
 	})
@@ -110,34 +122,44 @@ func (f *feeFunction) read(s wasm.Shape, from, to int64) {
 
 // sample finds pieces by looking: at amounts spread over the range and beside
 // round ones, and wherever in between the fee is not what two samples make one
-// expect.
+// expect. It gives up on a rule with too many of them.
 func (f *feeFunction) sample(from, to int64) {
-	points := samplePoints(from, to)
-	var known []int64
-	for i, n := range points {
+	var known []feeSample
+	left := maxRefined
+	for i, n := range samplePoints(from, to) {
+		s := f.look(n)
 		if i > 0 {
-			f.refine(points[i-1], n, &known)
+			f.refine(known[len(known)-1], s, &known, &left)
 		}
-		known = append(known, n)
+		known = append(known, s)
 	}
 	// Neighbours on one line are one piece.
 	start := 0
 	for i := 1; i <= len(known); i++ {
-		if i < len(known) && f.straight(known[start:i+1]) {
+		if i < len(known) && straight(known[start:i+1]) {
 			continue
 		}
-		end := known[i-1]
-		if i < len(known) && known[i]-known[i-1] > 1 {
-			end = known[i] - 1
+		end := known[i-1].amount
+		if i < len(known) && known[i].amount-end > 1 {
+			end = known[i].amount - 1
 		}
 		if i == len(known) {
 			end = to
 		}
-		f.pieces = append(f.pieces, piece{known[start], end, unknownRate})
+		f.pieces = append(f.pieces, piece{known[start].amount, end, unknownRate})
 		start = i
 	}
 	f.pieces = slices.DeleteFunc(f.pieces, func(p piece) bool { return p.from > p.to })
+	f.endless = left == 0 || len(f.pieces) > maxPieces
 }
+
+// feeSample is an amount and what is charged for it.
+type feeSample struct {
+	amount int64
+	fee    fee
+}
+
+func (f *feeFunction) look(amount int64) feeSample { return feeSample{amount, f.at(amount)} }
 
 // samplePoints are amounts in rising order, the ends among them.
 func samplePoints(from, to int64) []int64 {
@@ -172,34 +194,39 @@ func samplePoints(from, to int64) []int64 {
 }
 
 // refine adds the amounts between two samples that are needed to know the fee
-// there, as far as halving shows it.
-func (f *feeFunction) refine(low, high int64, known *[]int64) {
-	if high-low < 2 || f.straight([]int64{low, low + (high-low)/3, low + (high-low)/2, high}) {
+// there, as far as halving shows it and some are left.
+func (f *feeFunction) refine(low, high feeSample, known *[]feeSample, left *int) {
+	size := high.amount - low.amount
+	if size < 2 || *left == 0 {
 		return
 	}
-	middle := low + (high-low)/2
-	f.refine(low, middle, known)
+	middle := f.look(low.amount + size/2)
+	if straight([]feeSample{low, f.look(low.amount + size/3), middle, high}) {
+		return
+	}
+	*left--
+	f.refine(low, middle, known, left)
 	*known = append(*known, middle)
-	f.refine(middle, high, known)
+	f.refine(middle, high, known, left)
 }
 
-// straight reports whether the fee at all amounts is within rounding of the
-// line between the first and the last.
-func (f *feeFunction) straight(amounts []int64) bool {
-	low, high := amounts[0], amounts[len(amounts)-1]
-	a, b := f.at(low), f.at(high)
-	if a.no != b.no {
+// straight reports whether all fees are within rounding of the line between the
+// first and the last.
+func straight(samples []feeSample) bool {
+	a, b := samples[0], samples[len(samples)-1]
+	size := b.amount - a.amount
+	if a.fee.no != b.fee.no {
 		return false
 	}
-	if len(amounts) == 2 && high-low == 1 && max(b.minor-a.minor, a.minor-b.minor) > 2 {
+	if len(samples) == 2 && size == 1 && max(b.fee.minor-a.fee.minor, a.fee.minor-b.fee.minor) > 2 {
 		return false // a step
 	}
 	// Long pieces have many samples; some of them show a bend as well as all.
-	step := max(1, len(amounts)/32)
-	for i := 1; i < len(amounts)-1; i += step {
-		v := f.at(amounts[i])
-		expected := float64(a.minor) + float64(b.minor-a.minor)*float64(amounts[i]-low)/float64(high-low)
-		if v.no != a.no || float64(v.minor) > expected+1.01 || float64(v.minor) < expected-1.01 {
+	step := max(1, len(samples)/32)
+	for i := 1; i < len(samples)-1; i += step {
+		s := samples[i]
+		expected := float64(a.fee.minor) + float64(b.fee.minor-a.fee.minor)*float64(s.amount-a.amount)/float64(size)
+		if s.fee.no != a.fee.no || float64(s.fee.minor) > expected+1.01 || float64(s.fee.minor) < expected-1.01 {
 			return false
 		}
 	}
