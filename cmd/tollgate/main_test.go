@@ -30,7 +30,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"appears": appears, "source": source, "keep": keep, "pasted": pasted, "receiver": receiver,
+			"appears": appears, "source": source, "keep": keep, "pasted": pasted, "receiver": receiver, "walk": walk,
 		},
 		RequireExplicitExec: true,
 	})
