@@ -34,10 +34,11 @@ and add up what that would have changed, by account and currency, to the minor
 unit. Authorizations and captures are kept apart: what is charged is the
 captures'. Nothing is written.
 
-RULE is ` + takenRules + `. Every
-evaluation is first run with its own modules; when those do not give the ticket's
-lines, it counts as broken and for nothing else. Modules are found as 'tollgate
-rule verify' finds them.
+` + takenRules + `
+
+Every evaluation is first run with its own modules; when those do not give the
+ticket's lines, it counts as broken and for nothing else. Modules are found as
+'tollgate rule verify' finds them.
 
 Tickets come from a file of one JSON object a line, - for standard input. Without
 --tickets the service is asked for an export of them.`,
@@ -151,6 +152,10 @@ func (a *app) printBacktest(r *wasm.BacktestResult, candidate string, ref tollga
 	}
 	if r.Broken > 0 {
 		head.row("broken", fmt.Sprintf("%d: their own modules do not give their lines, such as %s", r.Broken, r.BrokenFirst[0]))
+	}
+	if r.Affected == 0 {
+		_, err := fmt.Fprintf(a.stdout, "%s\nNo evaluation cites %s: there is nothing to compare.\n", head, against)
+		return err
 	}
 	groups := &table{right: []int{3, 4, 5, 6, 7, 8, 9, 10}}
 	groups.row("ACCOUNT", "CURRENCY", "KIND", "COUNT", "SAME", "DEARER", "CHEAPER", "UNPRICED", "FEES BEFORE", "AFTER", "DIFFERENCE")

@@ -18,7 +18,9 @@ func (a *app) ruleDiffCommand() *cobra.Command {
 		Use:   "diff A B",
 		Short: "Show which amounts two rules charge differently",
 		Long: `Show which amounts two rules charge differently, for one currency and payee. A fee
-is the sum of a rule's lines. A and B are each ` + takenRules + `.
+is the sum of a rule's lines.
+
+` + takenRules + `
 
 For two tables the ranges are exact. A module is sampled: at amounts spread over
 the range, beside round ones, and by halving wherever the fee is not what its
@@ -27,6 +29,7 @@ seen, and the output says so. When there are too many ranges to list, as of a ru
 that rounds its fee to 0.05, amounts of every size are compared instead.`,
 		Example: `  tollgate rule diff rule:card_fee@v1 rule:card_fee@v2
   tollgate rule diff rule:card_fee@v2 my_fee --currency JPY --to 100000
+  tollgate rule diff rule:my_fee@v1 my_fee   # a published rule and what lies here
   tollgate rule diff old.wasm new.wasm --payee shop.example --json`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -70,7 +73,7 @@ type ruleDiff struct {
 }
 
 func (a *app) diff(ctx context.Context, engine *wasm.Engine, reader *ruleReader, args []string, o diffOptions) (*ruleDiff, error) {
-	d := &ruleDiff{payee: o.payee}
+	d := &ruleDiff{}
 	var err error
 	if err = d.readRange(o); err != nil {
 		return nil, usageError(err)
@@ -114,6 +117,9 @@ func (a *app) diff(ctx context.Context, engine *wasm.Engine, reader *ruleReader,
 func (d *ruleDiff) readRange(o diffOptions) (err error) {
 	if d.currency, err = tollgate.ParseCurrency(o.currency); err != nil {
 		return fmt.Errorf("--currency: %w", err)
+	}
+	if d.payee, err = tollgate.ParsePayee(o.payee); err != nil {
+		return fmt.Errorf("--payee: %w", err)
 	}
 	d.from, d.to = 1, 1_000_000
 	for range d.currency.Exponent() {

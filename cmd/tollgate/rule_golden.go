@@ -16,10 +16,11 @@ func (a *app) ruleTestCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "test [RULE…]",
 		Short: "Run golden cases",
-		Long: `Run golden cases: inputs with the outcome that a rule must have. RULE is
-` + takenRules + `.
-Cases stand in golden.json beside it, or were published with it. Without RULE, the
-rules that this binary brings along are tested.
+		Long: `Run golden cases: inputs with the outcome that a rule must have. They stand in
+golden.json beside it, or were published with it. Without RULE, the rules that
+this binary brings along are tested.
+
+` + takenRules + `
 
 Each case runs on a new instance of the module and, in several orders, on used
 ones, for a module must not remember its last call; compiled to machine code, by

@@ -22,7 +22,9 @@ func (a *app) rulePublishCommand() *cobra.Command {
 		Use:   "publish RULE --rule rule:NAME@vN",
 		Short: "Sign a rule and publish it",
 		Long: `Sign a module and its golden cases with the team's key and publish them as one
-version of a rule. RULE is ` + takenRules + `.
+version of a rule.
+
+` + takenRules + `
 
 The service takes them from a rule signer of the organization only, runs the
 golden cases itself, and never changes a version. Publishing the same again does

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strconv"
 
@@ -64,7 +65,10 @@ func (a *app) ruleShowCommand() *cobra.Command {
 		}
 		body, err := api.get(ctx, "/v1/rules/"+tollgate.RuleID(rule), nil)
 		if err != nil {
-			return err
+			if known, _ := shipped(rule); known != nil {
+				return fmt.Errorf("%s is not published: this binary brings it along, and '%s rule test %s --verbose' shows its golden cases: %w", rule, a.program, rule, err)
+			}
+			return fmt.Errorf("%s: %w", rule, err)
 		}
 		return api.showRule(body)
 	})

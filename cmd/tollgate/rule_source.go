@@ -41,9 +41,9 @@ func (a *app) ruleReader(cmd *cobra.Command) *ruleReader {
 	return &ruleReader{a, sync.OnceValues(func() (*client, error) { return a.newClient(a.config(cmd)) })}
 }
 
-// takenRules says in a command's help what its RULE can be.
-const takenRules = `a directory with rule.toml or rule.wasm, one of these files, or a citation: of a
-rule that this binary brings along, or of one that the service has`
+// takenRules says in a command's help what can be named as a rule.
+const takenRules = `A rule is a directory with rule.toml or rule.wasm, one of these files, or a
+citation: of a rule that this binary brings along, or of one that the service has.`
 
 // read reads a rule: the citation of one that this binary brings along or that
 // the service has, a directory with rule.toml or rule.wasm, or such a file.

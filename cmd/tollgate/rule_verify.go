@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"tollgate"
@@ -53,6 +54,12 @@ SHA-256. With an id, ticket and missing modules are fetched from the service.`,
 		text, err := a.ticketText(ctx, cmd, args[0], shelf)
 		if err != nil {
 			return err
+		}
+		var is struct {
+			Object string `json:"object"`
+		}
+		if err := json.Unmarshal(text, &is); err == nil && is.Object != "ticket" {
+			return usageError(fmt.Errorf("%s holds no ticket, but an object of the type %q; 'tollgate ticket PAYMENT --json' prints one", args[0], is.Object))
 		}
 		t, err := tollgate.UnmarshalTicket(text)
 		if err != nil {
@@ -102,19 +109,21 @@ func (a *app) verify(ctx context.Context, t *tollgate.Ticket, shelf *moduleShelf
 	if _, err := fmt.Fprint(a.stdout, head); err != nil {
 		return err
 	}
-	differ, again := 0, composition(t)
+	differ, notRun, again := 0, 0, composition(t)
 	for i := range t.Evaluations {
 		e := &t.Evaluations[i]
-		lines, ok, err := a.verifyEvaluation(ctx, t, e, again.counts(i), shelf)
-		if err != nil {
+		lines, result, err := a.verifyEvaluation(ctx, t, e, again.counts(i), shelf)
+		switch {
+		case err != nil:
 			return err
-		}
-		if !ok {
+		case result == evaluationNotRun:
+			notRun++
+		case result == evaluationDiffers:
 			differ++
 		}
 		again.add(e, lines)
 	}
-	problems := again.compare(differ == 0)
+	problems := again.compare(differ+notRun == 0)
 	if len(problems) > 0 {
 		text := &table{indent: "  "}
 		for _, p := range problems {
@@ -127,6 +136,8 @@ func (a *app) verify(ctx context.Context, t *tollgate.Ticket, shelf *moduleShelf
 	switch {
 	case differ > 0:
 		return fmt.Errorf("%d of %d evaluations differ", differ, len(t.Evaluations))
+	case notRun > 0:
+		return fmt.Errorf("%d of %d evaluations could not be run again", notRun, len(t.Evaluations))
 	case len(problems) == 1:
 		return errors.New(printable(problems[0]))
 	case len(problems) > 1:
@@ -136,10 +147,19 @@ func (a *app) verify(ctx context.Context, t *tollgate.Ticket, shelf *moduleShelf
 	return err
 }
 
+// evaluationResult is what came of running an evaluation again.
+type evaluationResult int
+
+const (
+	evaluationAgrees evaluationResult = iota
+	evaluationDiffers
+	evaluationNotRun
+)
+
 // verifyEvaluation prints an evaluation's lines beside what its modules say
 // now, which it returns. Those of an evaluation that does not count stand
 // nowhere in the ticket.
-func (a *app) verifyEvaluation(ctx context.Context, t *tollgate.Ticket, e *tollgate.Evaluation, counts bool, shelf *moduleShelf) (lines []tollgate.FeeLine, ok bool, err error) {
+func (a *app) verifyEvaluation(ctx context.Context, t *tollgate.Ticket, e *tollgate.Evaluation, counts bool, shelf *moduleShelf) ([]tollgate.FeeLine, evaluationResult, error) {
 	fmt.Fprintf(a.stdout, "\nevaluation %d  %s of %s %s\n", e.Number, printable(string(e.Kind)), e.Input.Amount, printable(string(e.Input.Currency)))
 	rules := &table{indent: "  "}
 	var missing []error
@@ -148,7 +168,7 @@ func (a *app) verifyEvaluation(ctx context.Context, t *tollgate.Ticket, e *tollg
 		var exit *exitError
 		var refused *refusal
 		if errors.As(err, &exit) || (errors.As(err, &refused) && refused.status != http.StatusNotFound) {
-			return nil, false, err // no answer from the service: not the ticket's fault
+			return nil, evaluationNotRun, err // no answer from the service: not the ticket's fault
 		}
 		if err != nil {
 			missing = append(missing, err)
@@ -158,12 +178,12 @@ func (a *app) verifyEvaluation(ctx context.Context, t *tollgate.Ticket, e *tollg
 	fmt.Fprint(a.stdout, rules)
 	if len(missing) > 0 {
 		fmt.Fprintf(a.stdout, "  NOT RUN  %s\n", printable(strings.ReplaceAll(errors.Join(missing...).Error(), "\n", "; ")))
-		return nil, false, nil
+		return nil, evaluationNotRun, nil
 	}
 	again, err := shelf.engine.Reexecute(e)
 	if err != nil {
 		fmt.Fprintf(a.stdout, "  NOT RUN  %s\n", printable(err.Error()))
-		return nil, false, nil
+		return nil, evaluationNotRun, nil
 	}
 	var kept []tollgate.TicketLine
 	if counts {
@@ -174,13 +194,13 @@ func (a *app) verifyEvaluation(ctx context.Context, t *tollgate.Ticket, e *tollg
 	digest := tollgate.LinesSHA256(again)
 	if digest != e.LinesSHA256 {
 		fmt.Fprintf(a.stdout, "  DIFFERS  lines_sha256 is %s, and again %s\n", printable(e.LinesSHA256), digest)
-		return again, false, nil
+		return again, evaluationDiffers, nil
 	}
 	if !same {
-		return again, false, nil
+		return again, evaluationDiffers, nil
 	}
 	fmt.Fprintf(a.stdout, "  agrees   lines_sha256 %s\n", digest)
-	return again, true, nil
+	return again, evaluationAgrees, nil
 }
 
 // compareLines lays the ticket's lines of an evaluation beside those of the
