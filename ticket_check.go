@@ -19,7 +19,7 @@ func (t *Ticket) Inconsistencies() []string {
 		say("%q is not the ticket of payment %q", t.ID, t.PaymentID)
 	}
 	if len(t.Evaluations) == 0 {
-		say("it has no evaluations")
+		say("the ticket has no evaluations")
 		return found
 	}
 	t.checkHead(say)

@@ -29,7 +29,8 @@ compare every line in its order, the total, and the amount, payee and decision
 that were priced. It exits with 1 when anything differs.
 
 Nothing can prove what no rule saw: the merchant account, the perimeter's version
-and the words of its denial, the times of captures, and ids of events.
+and the words of its denial, how a review was decided, the times of captures, and
+the events of steps that priced nothing.
 
 TICKET is a file with the ticket's JSON, - for standard input, or the id of a
 ticket or payment. A file is verified offline: its modules are those that this
