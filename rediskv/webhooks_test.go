@@ -74,6 +74,11 @@ func (f *fixture) skip(t testing.TB, partition int) bool {
 	return f.tag != fmt.Sprintf("{p%02d}", partition)
 }
 
+// upTo reserves so many slots at most.
+func upTo(slots int) func(int) int {
+	return func(due int) int { return min(due, slots) }
+}
+
 func (f *fixture) take(t testing.TB, slots int) (work []rediskv.Work) {
 	t.Helper()
 	for p := range f.Partitions() {
@@ -81,7 +86,7 @@ func (f *fixture) take(t testing.TB, slots int) (work []rediskv.Work) {
 			continue
 		}
 		for {
-			some, _, err := f.TakeDue(t.Context(), p, slots, lease)
+			some, _, err := f.TakeDue(t.Context(), p, upTo(slots), lease)
 			if err != nil {
 				t.Fatal(err)
 			}
