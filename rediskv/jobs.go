@@ -224,15 +224,18 @@ func (s *Store) cancelStep(ctx context.Context, k space, webhook string) (touche
 type Depth struct {
 	Partition int
 	Waiting   int64            // deliveries queued, those being sent included
-	OldestDue tollgate.Instant // zero when nothing is due
+	OldestDue tollgate.Instant // since when the oldest that nobody is sending has been due; zero when nothing is
 }
 
-// QueueDepths reads the queues of every partition that has any.
+// QueueDepths reads the queues of every partition that has any. It also forgets
+// endpoints that have nothing queued: one that was deleted never has again, and
+// another is read again when its turn comes.
 func (s *Store) QueueDepths(ctx context.Context) (depths []Depth, err error) {
+	queued := map[any]bool{}
 	for partition := range s.partitions {
-		var ready []redis.Z
+		var ready []string
 		err := s.timed(ctx, "queue_depths", func(ctx context.Context) (err error) {
-			ready, err = s.client.ZRangeWithScores(ctx, readyKey(partition), 0, -1).Result()
+			ready, err = s.client.ZRange(ctx, readyKey(partition), 0, -1).Result()
 			return err
 		})
 		if err != nil {
@@ -242,22 +245,29 @@ func (s *Store) QueueDepths(ctx context.Context) (depths []Depth, err error) {
 			continue
 		}
 		d := Depth{Partition: partition}
-		if oldest := tollgate.Instant(ready[0].Score); oldest <= s.Now() {
-			d.OldestDue = oldest
-		}
 		err = s.timed(ctx, "queue_depths", func(ctx context.Context) error {
 			pipe := s.client.Pipeline()
 			var lengths []*redis.IntCmd
-			for _, r := range ready {
-				member, _ := r.Member.(string)
+			var heads []*redis.ZSliceCmd
+			for _, member := range ready {
+				queued[member] = true
 				org, id, _ := strings.Cut(member, "/")
-				lengths = append(lengths, pipe.ZCard(ctx, s.space(org).queue(id)))
+				queue := s.space(org).queue(id)
+				lengths = append(lengths, pipe.ZCard(ctx, queue))
+				heads = append(heads, pipe.ZRangeWithScores(ctx, queue, 0, 0))
 			}
+			now := s.Now()
 			if _, err := pipe.Exec(ctx); err != nil {
 				return err
 			}
-			for _, n := range lengths {
-				d.Waiting += n.Val()
+			for i := range ready {
+				d.Waiting += lengths[i].Val()
+				// What is being sent stands where its lease ends.
+				for _, head := range heads[i].Val() {
+					if due := tollgate.Instant(head.Score); due <= now && (d.OldestDue == 0 || due < d.OldestDue) {
+						d.OldestDue = due
+					}
+				}
 			}
 			return nil
 		})
@@ -266,5 +276,11 @@ func (s *Store) QueueDepths(ctx context.Context) (depths []Depth, err error) {
 		}
 		depths = append(depths, d)
 	}
+	s.endpoints.Range(func(name, _ any) bool {
+		if !queued[name] {
+			s.endpoints.Delete(name)
+		}
+		return true
+	})
 	return depths, nil
 }

@@ -57,7 +57,7 @@ type Store struct {
 	leftOut     []atomic.Bool              // by partition: endpoints with a backlog were left out last time
 	turns       []atomic.Pointer[[]string] // by partition: endpoints whose turn it was last time
 	directories sync.Map                   // by organization: *directory
-	endpoints   sync.Map                   // by organization/id: *knownEndpoint
+	endpoints   sync.Map                   // by organization/id: *knownEndpoint, of those that have had something queued lately
 
 	mintLock sync.Mutex
 	entropy  io.Reader
