@@ -212,7 +212,7 @@ func (s *Store) cancelStep(ctx context.Context, k space, webhook string) (touche
 			pipe.ZRem(ctx, k.open(webhook), id)
 		}
 		if done {
-			pipe.Del(ctx, k.queue(webhook), k.leases(webhook), k.deliveries(webhook))
+			pipe.Del(ctx, k.queue(webhook), k.leases(webhook), k.targets(webhook), k.deliveries(webhook))
 		}
 		_, err = pipe.Exec(ctx)
 		return err

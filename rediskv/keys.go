@@ -113,11 +113,14 @@ func (k space) webhooks() string { return k.prefix + ":webhooks" }
 //
 //	:queue   sorted set of deliveries by when to send them; a lease moves one on
 //	:leases  sorted set of deliveries being sent, by when their lease ends
+//	:targets hash of these deliveries: the URL that each is being sent to
 //	:open    sorted set of deliveries not yet done, by their event's time
 //	:dlv     sorted set of all deliveries by their event's sequence
 func (k space) queue(endpoint string) string { return k.object(endpoint) + ":queue" }
 
 func (k space) leases(endpoint string) string { return k.object(endpoint) + ":leases" }
+
+func (k space) targets(endpoint string) string { return k.object(endpoint) + ":targets" }
 
 func (k space) open(endpoint string) string { return k.object(endpoint) + ":open" }
 
