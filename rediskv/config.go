@@ -246,3 +246,9 @@ func gone(err error) bool {
 	var e *tollgate.Error
 	return errors.As(err, &e) && e.Code == tollgate.CodeNotFound
 }
+
+// away reports whether Redis cannot be reached at the moment.
+func away(err error) bool {
+	var e *tollgate.Error
+	return errors.As(err, &e) && e.Code == tollgate.CodeStoreUnavailable
+}

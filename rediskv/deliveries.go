@@ -221,6 +221,7 @@ type requeueing struct {
 	trigger    tollgate.AttemptTrigger
 	replay     string
 	object     string // the replay or recovery that it belongs to
+	from       string // the place of the recovery that this is the next step from
 	fields     pairs
 	event      *tollgate.Event
 	audit      string
@@ -256,7 +257,7 @@ func (s *Store) requeue(ctx context.Context, c Caller, idem *Idempotency, webhoo
 	}
 	args := append([]any{
 		operation, version, print, idempotencyLifetime.Milliseconds(), stored, int64(s.Now()), k.org + "/" + webhook, string(q.trigger), q.replay,
-		head, tail, eventID, eventType, auditHead, auditTail, q.job, len(q.fields),
+		head, tail, eventID, eventType, auditHead, auditTail, q.job, q.from, len(q.fields),
 	}, q.fields...)
 	for _, d := range q.deliveries {
 		at, _ := tollgate.IDTime(d.EventID)

@@ -2,6 +2,7 @@ package rediskv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -68,38 +69,61 @@ func recoveryOf(f fields) (*tollgate.Recovery, error) {
 	return r, nil
 }
 
-// RunJobs carries one step of each job of a partition: the next batch of a
-// recovery, the next batch of what a deleted endpoint leaves behind. It returns
-// how many deliveries it touched; 0 when there is nothing to do. Steps are
-// atomic, so that a job whose worker dies goes on with the next.
-func (s *Store) RunJobs(ctx context.Context, partition int) (touched int, err error) {
+// jobsAtOnce is how many jobs of a partition one call carries on.
+const jobsAtOnce = 16
+
+// RunJobs carries the jobs of a partition that have waited longest one step on:
+// the next batch of a recovery, the next batch of what a deleted endpoint leaves
+// behind. Then the others have their turn. It returns how many deliveries it has
+// gone through; 0 when there is nothing to do. It goes on past a job that fails
+// and returns the first error. Steps are atomic, and each is made from the place
+// that it is for, so that any number of workers carry a job, and one that dies
+// leaves nothing to repair.
+func (s *Store) RunJobs(ctx context.Context, partition int) (looked int, err error) {
 	var members []string
 	err = s.timed(ctx, "read_jobs", func(ctx context.Context) (err error) {
-		members, err = s.client.ZRange(ctx, jobsKey(partition), 0, 15).Result()
+		members, err = s.client.ZRange(ctx, jobsKey(partition), 0, jobsAtOnce-1).Result()
 		return err
 	})
 	for _, m := range members {
-		part := strings.SplitN(m, "/", 4)
-		if err != nil || len(part) != 4 {
-			return touched, err
+		n, failed := s.runJob(ctx, m)
+		looked += n
+		if err == nil {
+			err = failed
 		}
-		var n int
-		done := false
-		k := s.space(part[1])
-		if part[0] == "recover" {
-			n, done, err = s.recoverStep(ctx, k, part[2], part[3])
-		} else {
-			n, done, err = s.cancelStep(ctx, k, part[2])
-		}
-		touched += n
-		if err == nil && done {
-			err = s.timed(ctx, "end_job", func(ctx context.Context) error { return s.client.ZRem(ctx, k.jobs, m).Err() })
+		if away(failed) {
+			break
 		}
 	}
-	return touched, err
+	return looked, err
 }
 
-func (s *Store) recoverStep(ctx context.Context, k space, webhook, id string) (touched int, done bool, err error) {
+// runJob makes one step of a job and sends it to the end of the queue, or
+// removes it when that was the last one.
+func (s *Store) runJob(ctx context.Context, member string) (looked int, err error) {
+	part := strings.SplitN(member, "/", 4)
+	if len(part) != 4 {
+		return 0, fmt.Errorf("job %q", member)
+	}
+	k := s.space(part[1])
+	done := false
+	if part[0] == "recover" {
+		looked, done, err = s.recoverStep(ctx, k, part[2], part[3])
+	} else {
+		looked, done, err = s.cancelStep(ctx, k, part[2])
+	}
+	if away(err) {
+		return looked, err
+	}
+	return looked, errors.Join(err, s.timed(ctx, "leave_job", func(ctx context.Context) error {
+		if done {
+			return s.client.ZRem(ctx, k.jobs, member).Err()
+		}
+		return s.client.ZAddXX(ctx, k.jobs, redis.Z{Score: float64(s.Now()), Member: member}).Err()
+	}))
+}
+
+func (s *Store) recoverStep(ctx context.Context, k space, webhook, id string) (looked int, done bool, err error) {
 	found, err := s.readHashes(ctx, "read_recovery", k.object(id))
 	if gone(err) {
 		return 0, true, nil
@@ -111,48 +135,64 @@ func (s *Store) recoverStep(ctx context.Context, k space, webhook, id string) (t
 	if f["state"] == "succeeded" {
 		return 0, true, nil
 	}
-	var members []redis.Z
-	if err := s.timed(ctx, "recovery_batch", func(ctx context.Context) (err error) {
-		members, err = s.client.ZRangeByScoreWithScores(ctx, k.deliveries(webhook),
-			&redis.ZRangeBy{Min: f["at"], Max: f["end"], Count: scanBatch}).Result()
-		return err
-	}); err != nil {
-		return 0, false, err
-	}
 	r, err := recoveryOf(f)
 	if err != nil {
 		return 0, false, err
 	}
-	q := requeueing{trigger: tollgate.TriggeredByRecovery, object: id}
-	at := f.int("at")
-	for _, m := range members {
-		delivery, _ := m.Member.(string)
-		found, err := s.readHashes(ctx, "read_delivery", k.object(delivery))
-		if gone(err) {
-			at = int64(m.Score) + 1
-			continue
-		}
-		if err != nil {
-			return 0, false, err
-		}
-		d := deliveryOf(delivery, webhook, found[0])
-		if event, _ := tollgate.IDTime(d.EventID); tollgate.At(event) >= r.Since {
+	batch, at, err := s.recoveryBatch(ctx, k, webhook, f)
+	if err != nil {
+		return 0, false, err
+	}
+	q := requeueing{trigger: tollgate.TriggeredByRecovery, object: id, from: f["at"]}
+	for _, d := range batch {
+		if event, _ := tollgate.IDTime(d.EventID); d.EventID != "" && tollgate.At(event) >= r.Since {
 			q.deliveries = append(q.deliveries, d)
 		}
-		at = int64(m.Score) + 1
 	}
 	q.fields.int("at", at)
-	q.fields.int("looked", f.int("looked")+int64(len(members)))
+	q.fields.int("looked", r.Looked+int64(len(batch)))
 	q.fields.set("state", "running")
-	if done = len(members) < scanBatch; done {
+	if done = len(batch) < scanBatch; done {
 		q.fields.set("state", "succeeded")
 		q.fields.int("cat", int64(s.Now()))
 	}
-	_, _, err = s.requeue(ctx, Caller{Organization: k.org}, nil, webhook, q, Answer{})
-	if gone(err) { // the endpoint
+	outcome, _, err := s.requeue(ctx, Caller{Organization: k.org}, nil, webhook, q, Answer{})
+	switch {
+	case gone(err): // the endpoint, and with it the way to read the recovery
 		return 0, true, nil
+	case err != nil, outcome == "passed": // another worker was faster
+		return 0, false, err
 	}
-	return len(q.deliveries), done, err
+	return len(batch), done, nil
+}
+
+// recoveryBatch reads the deliveries that are next in a recovery, and the place
+// to go on from; those that have expired have no event any more.
+func (s *Store) recoveryBatch(ctx context.Context, k space, webhook string, f fields) (batch []tollgate.Delivery, at int64, err error) {
+	at = f.int("at")
+	err = s.timed(ctx, "recovery_batch", func(ctx context.Context) error {
+		members, err := s.client.ZRangeByScoreWithScores(ctx, k.deliveries(webhook),
+			&redis.ZRangeBy{Min: f["at"], Max: f["end"], Count: scanBatch}).Result()
+		if err != nil || len(members) == 0 {
+			return err
+		}
+		at = int64(members[len(members)-1].Score) + 1
+		pipe := s.client.Pipeline()
+		events := make([]*redis.SliceCmd, len(members))
+		for i, m := range members {
+			id, _ := m.Member.(string)
+			batch = append(batch, tollgate.Delivery{ID: id})
+			events[i] = pipe.HMGet(ctx, k.object(id), "evt")
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return err
+		}
+		for i := range batch {
+			batch[i].EventID = fieldsIn(events[i].Val(), "evt")["evt"]
+		}
+		return nil
+	})
+	return batch, at, err
 }
 
 // cancelStep ends deliveries of an endpoint that was deleted, and then removes
@@ -172,7 +212,7 @@ func (s *Store) cancelStep(ctx context.Context, k space, webhook string) (touche
 			pipe.ZRem(ctx, k.open(webhook), id)
 		}
 		if done {
-			pipe.Del(ctx, k.queue(webhook), k.leases(webhook), k.deliveries(webhook))
+			pipe.Del(ctx, k.queue(webhook), k.leases(webhook), k.targets(webhook), k.deliveries(webhook))
 		}
 		_, err = pipe.Exec(ctx)
 		return err
@@ -184,15 +224,18 @@ func (s *Store) cancelStep(ctx context.Context, k space, webhook string) (touche
 type Depth struct {
 	Partition int
 	Waiting   int64            // deliveries queued, those being sent included
-	OldestDue tollgate.Instant // zero when nothing is due
+	OldestDue tollgate.Instant // since when the oldest that nobody is sending has been due; zero when nothing is
 }
 
-// QueueDepths reads the queues of every partition that has any.
+// QueueDepths reads the queues of every partition that has any. It also forgets
+// endpoints that have nothing queued: one that was deleted never has again, and
+// another is read again when its turn comes.
 func (s *Store) QueueDepths(ctx context.Context) (depths []Depth, err error) {
+	queued := map[any]bool{}
 	for partition := range s.partitions {
-		var ready []redis.Z
+		var ready []string
 		err := s.timed(ctx, "queue_depths", func(ctx context.Context) (err error) {
-			ready, err = s.client.ZRangeWithScores(ctx, readyKey(partition), 0, -1).Result()
+			ready, err = s.client.ZRange(ctx, readyKey(partition), 0, -1).Result()
 			return err
 		})
 		if err != nil {
@@ -202,22 +245,29 @@ func (s *Store) QueueDepths(ctx context.Context) (depths []Depth, err error) {
 			continue
 		}
 		d := Depth{Partition: partition}
-		if oldest := tollgate.Instant(ready[0].Score); oldest <= s.Now() {
-			d.OldestDue = oldest
-		}
 		err = s.timed(ctx, "queue_depths", func(ctx context.Context) error {
 			pipe := s.client.Pipeline()
 			var lengths []*redis.IntCmd
-			for _, r := range ready {
-				member, _ := r.Member.(string)
+			var heads []*redis.ZSliceCmd
+			for _, member := range ready {
+				queued[member] = true
 				org, id, _ := strings.Cut(member, "/")
-				lengths = append(lengths, pipe.ZCard(ctx, s.space(org).queue(id)))
+				queue := s.space(org).queue(id)
+				lengths = append(lengths, pipe.ZCard(ctx, queue))
+				heads = append(heads, pipe.ZRangeWithScores(ctx, queue, 0, 0))
 			}
+			now := s.Now()
 			if _, err := pipe.Exec(ctx); err != nil {
 				return err
 			}
-			for _, n := range lengths {
-				d.Waiting += n.Val()
+			for i := range ready {
+				d.Waiting += lengths[i].Val()
+				// What is being sent stands where its lease ends.
+				for _, head := range heads[i].Val() {
+					if due := tollgate.Instant(head.Score); due <= now && (d.OldestDue == 0 || due < d.OldestDue) {
+						d.OldestDue = due
+					}
+				}
 			}
 			return nil
 		})
@@ -226,5 +276,11 @@ func (s *Store) QueueDepths(ctx context.Context) (depths []Depth, err error) {
 		}
 		depths = append(depths, d)
 	}
+	s.endpoints.Range(func(name, _ any) bool {
+		if !queued[name] {
+			s.endpoints.Delete(name)
+		}
+		return true
+	})
 	return depths, nil
 }

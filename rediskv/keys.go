@@ -61,8 +61,8 @@ func scheduleKey(partition int) string { return tag(partition) + ":activations" 
 // are told by push, for those that the push does not reach.
 func changesKey(partition int) string { return tag(partition) + ":changes" }
 
-// jobsKey, a sorted set per partition: jobs of endpoints by when they were
-// made; a member is "<kind>/<organization>/<endpoint>/<id>".
+// jobsKey, a sorted set per partition: jobs of endpoints by when they last had
+// their turn; a member is "<kind>/<organization>/<endpoint>/<id>".
 func jobsKey(partition int) string { return tag(partition) + ":jobs" }
 
 // exportsKey, a stream per partition, holds the exports that nobody has ended
@@ -101,11 +101,11 @@ func (s *Store) space(org string) space {
 	}
 }
 
-// webhooks is a hash of the organization's endpoints: by id what they want, as
-// JSON, and v, which counts the changes.
 // counter, a string, is what has been consumed of a perimeter's limit in one window.
 func (k space) counter(name string) string { return k.prefix + ":use:" + name }
 
+// webhooks is a hash of the organization's endpoints: by id what they want, as
+// JSON, and v, which counts the changes.
 func (k space) webhooks() string { return k.prefix + ":webhooks" }
 
 // What belongs to one endpoint we_…, itself a hash (v, json, keys, and its
@@ -113,11 +113,14 @@ func (k space) webhooks() string { return k.prefix + ":webhooks" }
 //
 //	:queue   sorted set of deliveries by when to send them; a lease moves one on
 //	:leases  sorted set of deliveries being sent, by when their lease ends
+//	:targets hash of these deliveries: the URL that each is being sent to
 //	:open    sorted set of deliveries not yet done, by their event's time
 //	:dlv     sorted set of all deliveries by their event's sequence
 func (k space) queue(endpoint string) string { return k.object(endpoint) + ":queue" }
 
 func (k space) leases(endpoint string) string { return k.object(endpoint) + ":leases" }
+
+func (k space) targets(endpoint string) string { return k.object(endpoint) + ":targets" }
 
 func (k space) open(endpoint string) string { return k.object(endpoint) + ":open" }
 

@@ -155,7 +155,7 @@ func TestBacklogsWait(t *testing.T) {
 			continue
 		}
 		for range 2 {
-			some, _, err := f.TakeDue(t.Context(), p, 64, lease)
+			some, _, err := f.TakeDue(t.Context(), p, upTo(64), lease)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -287,7 +287,7 @@ func TestNoBodyIsNoWork(t *testing.T) {
 		if f.skip(t, p) {
 			continue
 		}
-		work, _, err := cut.TakeDue(t.Context(), p, 10, lease)
+		work, _, err := cut.TakeDue(t.Context(), p, upTo(10), lease)
 		if err != nil || len(work) != 1 {
 			t.Fatalf("%d to do, %v", len(work), err)
 		}

@@ -44,7 +44,7 @@ type Options struct {
 type Store struct {
 	client     redis.UniversalClient
 	blocking   redis.UniversalClient // for readers that wait; never starves the others
-	batched    redis.Scripter        // sends what many goroutines do at once together
+	batched    redis.Scripter        // sends what many goroutines do at once together, where it can
 	partitions int
 	clock      func() time.Time
 	observe    func(string, time.Duration, error)
@@ -57,7 +57,7 @@ type Store struct {
 	leftOut     []atomic.Bool              // by partition: endpoints with a backlog were left out last time
 	turns       []atomic.Pointer[[]string] // by partition: endpoints whose turn it was last time
 	directories sync.Map                   // by organization: *directory
-	endpoints   sync.Map                   // by organization/id: *knownEndpoint
+	endpoints   sync.Map                   // by organization/id: *knownEndpoint, of those that have had something queued lately
 
 	mintLock sync.Mutex
 	entropy  io.Reader
@@ -79,7 +79,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		client.Close()
 		return nil, err
 	}
-	batched, err := client.AutoPipeline()
+	batched, err := together(client)
 	if err != nil {
 		return nil, errors.Join(err, client.Close(), blocking.Close())
 	}
@@ -92,6 +92,17 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// together sends what many goroutines do at once in one batch. Not in a cluster:
+// go-redis would batch there by stretches of slots that belong to several
+// masters, so that healthy ones wait for one that hangs.
+func together(client redis.UniversalClient) (redis.Scripter, error) {
+	single, ok := client.(*redis.Client)
+	if !ok {
+		return client, nil
+	}
+	return single.AutoPipeline()
 }
 
 func (s *Store) prepare(ctx context.Context, partitions int) error {

@@ -63,17 +63,26 @@ type queueHead struct {
 	taken    *redis.Cmd
 }
 
-// TakeDue leases up to slots due deliveries of a partition, from several
-// endpoints in turn; ReadBodies fetches what is to be sent. next is when
-// something will be due, zero when nothing is queued; more may be due at once.
-// It takes two round trips for endpoints that had their turn at the last look,
-// too, and three for others, whatever their number.
-func (s *Store) TakeDue(ctx context.Context, partition, slots int, lease time.Duration) (work []Work, next tollgate.Instant, err error) {
-	now := s.Now()
-	heads, next, err := s.queueHeads(ctx, partition, slots, now)
+// TakeDue leases due deliveries of a partition, from several endpoints in turn;
+// ReadBodies fetches what is to be sent. reserve is told how many can be taken
+// now, and says how many are wanted, 0 for none at all; it may take its time, and
+// is not asked when there are none. next is when something will be due, zero when
+// nothing is queued; more may be due at once. It takes two round trips for
+// endpoints that had their turn at the last look, too, and three for others,
+// whatever their number.
+func (s *Store) TakeDue(ctx context.Context, partition int, reserve func(due int) int, lease time.Duration) (work []Work, next tollgate.Instant, err error) {
+	heads, next, err := s.queueHeads(ctx, partition, s.Now())
 	if err != nil || len(heads) == 0 {
 		return nil, next, err
 	}
+	if due := roomOf(heads); due > 0 {
+		slots := min(reserve(due), due)
+		if slots == 0 {
+			return nil, next, nil
+		}
+		share(heads, slots)
+	}
+	now := s.Now()
 	keys, args := make([][]string, len(heads)), make([][]any, len(heads))
 	for i, h := range heads {
 		if keys[i], args[i], err = s.takeArguments(ctx, h, now, now.Add(lease)); err != nil {
@@ -111,7 +120,7 @@ func (s *Store) TakeDue(ctx context.Context, partition, slots int, lease time.Du
 // and when to look again, when it is nobody's. Busy endpoints have their turn
 // again and again: those of the last look are asked before it is known that it
 // is theirs.
-func (s *Store) queueHeads(ctx context.Context, partition, slots int, now tollgate.Instant) (heads []*queueHead, next tollgate.Instant, err error) {
+func (s *Store) queueHeads(ctx context.Context, partition int, now tollgate.Instant) (heads []*queueHead, next tollgate.Instant, err error) {
 	err = s.timed(ctx, "ready_endpoints", func(ctx context.Context) error {
 		asked := map[string]*queueHead{}
 		pipe := s.client.Pipeline()
@@ -158,13 +167,24 @@ func (s *Store) queueHeads(ctx context.Context, partition, slots int, now tollga
 		}
 		h.room = max(0, min(h.cap-int(h.under.Val()), len(h.due.Val())))
 	}
-	heads = s.shortFirst(partition, heads)
+	return s.shortFirst(partition, heads), next, nil
+}
+
+// roomOf is how many due deliveries the endpoints can get together.
+func roomOf(heads []*queueHead) (sum int) {
+	for _, h := range heads {
+		sum += h.room
+	}
+	return sum
+}
+
+// share gives each endpoint its part of the slots, so that one endpoint's
+// backlog leaves room.
+func share(heads []*queueHead, slots int) {
 	for i, h := range heads {
-		// A share for each, so that one endpoint's backlog leaves room.
 		h.room = min(h.room, slots/(len(heads)-i))
 		slots -= h.room
 	}
-	return heads, next, err
 }
 
 // ask adds what has to be known of an endpoint to a pipeline.
@@ -211,7 +231,7 @@ func (s *Store) shortFirst(partition int, heads []*queueHead) []*queueHead {
 // as there is room for; with no room the script only sees to the next turn.
 func (s *Store) takeArguments(ctx context.Context, h *queueHead, now, until tollgate.Instant) (keys []string, args []any, err error) {
 	k := h.space
-	keys = []string{k.ready, k.object(h.id), k.queue(h.id), k.leases(h.id)}
+	keys = []string{k.ready, k.object(h.id), k.queue(h.id), k.leases(h.id), k.targets(h.id)}
 	args = []any{milli(now), milli(until), firstCap, k.org + "/" + h.id}
 	if h.endpoint, err = s.current(ctx, h); err != nil {
 		return nil, nil, err

@@ -74,6 +74,11 @@ func (f *fixture) skip(t testing.TB, partition int) bool {
 	return f.tag != fmt.Sprintf("{p%02d}", partition)
 }
 
+// upTo reserves so many slots at most.
+func upTo(slots int) func(int) int {
+	return func(due int) int { return min(due, slots) }
+}
+
 func (f *fixture) take(t testing.TB, slots int) (work []rediskv.Work) {
 	t.Helper()
 	for p := range f.Partitions() {
@@ -81,7 +86,7 @@ func (f *fixture) take(t testing.TB, slots int) (work []rediskv.Work) {
 			continue
 		}
 		for {
-			some, _, err := f.TakeDue(t.Context(), p, slots, lease)
+			some, _, err := f.TakeDue(t.Context(), p, upTo(slots), lease)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -259,15 +264,24 @@ func TestDeadAttemptStaysUnknown(t *testing.T) {
 		t.Errorf("%+v, want first %+v", list, want)
 	}
 
-	// Of a replay, too; and a late answer replaces it.
+	// Of a replay, too; the endpoint has moved since it was sent; and a late
+	// answer replaces it.
 	r := tollgate.Replay{Object: "replay", ID: f.Mint(tollgate.PrefixReplay), DeliveryID: w.DeliveryID}
 	if _, err := f.ReplayDelivery(t.Context(), f.caller, nil, hook.ID, w.DeliveryID, r, rediskv.Answer{}); err != nil {
 		t.Fatal(err)
 	}
 	f.fanOut(t, "a")
 	dead = f.take(t, 10)[0]
+	moved := *f.webhook(t, hook.ID)
+	moved.URL = "https://moved.example/hooks"
+	if _, err := f.ChangeWebhook(t.Context(), f.caller, nil, moved, tollgate.WebhookUpdated, rediskv.Answer{}); err != nil {
+		t.Fatal(err)
+	}
 	f.clock.advance(lease)
 	w = f.take(t, 10)[0]
+	if w.Endpoint.URL != moved.URL {
+		t.Errorf("the next attempt goes to %s", w.Endpoint.URL)
+	}
 	want.ID, want.Number, want.CreatedAt, want.StartedAt = dead.AttemptID, 3, dead.StartedAt, dead.StartedAt
 	want.Trigger, want.ReplayID = tollgate.TriggeredByReplay, &r.ID
 	if list = f.attempts(t, w); len(list) != 3 || !reflect.DeepEqual(list[2], want) {

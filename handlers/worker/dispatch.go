@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	takeAtOnce   = 64                   // slots that one look at a partition asks for
+	takeAtOnce   = 64                   // slots that one look at a partition asks for at most
 	pace         = time.Millisecond / 4 // between looks that find something: attempts that end together make room together
 	readAtOnce   = 256                  // readers that wait in Redis at the same time
 	longestWait  = time.Second          // of a reader; the end waits for it
@@ -158,14 +158,17 @@ func (d *dispatch) reader(ctx context.Context, l *lane) {
 // fan out as well.
 func (d *dispatch) taker(ctx context.Context, l *lane, begin func(*lane, []rediskv.Work)) {
 	trouble := trouble{d: d, what: "taking work"}
-	for {
+	for ctx.Err() == nil {
 		l.take.resting.Store(trouble.current == 0) // until there is a slot and an answer
-		slots := d.acquire(ctx)
-		if slots == 0 {
-			return
+		// Slots are for what is known to be due: lanes whose Redis does not answer
+		// must not keep them from the others.
+		slots := 0
+		reserve := func(due int) int {
+			slots = d.acquire(ctx, min(due, takeAtOnce))
+			return slots
 		}
 		// To the end also when ctx ends: what was taken is attempted.
-		work, next, err := d.Store.TakeDue(context.WithoutCancel(ctx), l.partition, slots, d.Lease)
+		work, next, err := d.Store.TakeDue(context.WithoutCancel(ctx), l.partition, reserve, d.Lease)
 		d.release(slots - len(work))
 		if len(work) > 0 {
 			begin(l, work)
@@ -189,9 +192,9 @@ func (d *dispatch) taker(ctx context.Context, l *lane, begin func(*lane, []redis
 	}
 }
 
-// acquire waits for a slot and takes up to takeAtOnce of those that are free;
-// 0 when ctx has ended.
-func (d *dispatch) acquire(ctx context.Context) (slots int) {
+// acquire waits for a slot and takes up to most of those that are free; 0 when
+// ctx has ended.
+func (d *dispatch) acquire(ctx context.Context, most int) (slots int) {
 	if ctx.Err() != nil {
 		return 0
 	}
@@ -200,7 +203,7 @@ func (d *dispatch) acquire(ctx context.Context) (slots int) {
 		return 0
 	case d.slots <- struct{}{}:
 	}
-	for slots = 1; slots < takeAtOnce; slots++ {
+	for slots = 1; slots < most; slots++ {
 		select {
 		case d.slots <- struct{}{}:
 		default:

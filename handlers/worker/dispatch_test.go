@@ -221,7 +221,7 @@ func TestDeadWorker(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		work, _, err := s.TakeDue(t.Context(), p, 10, 30*time.Second)
+		work, _, err := s.TakeDue(t.Context(), p, reserveAll, 30*time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}

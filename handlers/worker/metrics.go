@@ -63,7 +63,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Name: "tollgate_worker_queue_depth", Help: "Deliveries that wait or are being sent, by partition.",
 		}, []string{"partition"}),
 		oldest: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tollgate_worker_queue_oldest_due_seconds", Help: "How long the oldest due endpoint has waited, by partition; 0 when nothing is due.",
+			Name: "tollgate_worker_queue_oldest_due_seconds", Help: "How long the oldest due delivery that nobody is sending has waited, by partition; 0 when nothing is due.",
 		}, []string{"partition"}),
 	}
 	m.exporting = prometheus.NewGauge(prometheus.GaugeOpts{

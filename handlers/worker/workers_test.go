@@ -101,6 +101,38 @@ func TestSlots(t *testing.T) {
 	}
 }
 
+// A partition whose Redis does not answer keeps no slots from the others.
+func TestHungPartitionKeepsNoSlots(t *testing.T) {
+	address := redistest.URL(t)
+	in := newInbox(t)
+	var shops []*shop
+	for range 12 { // in more than one partition
+		s := newShop(t, address)
+		s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
+		s.pay(t, 1000)
+		shops = append(shops, s)
+	}
+	hung, goOn := make(chan struct{}), make(chan struct{})
+	var looks atomic.Int32
+	store, err := rediskv.Open(t.Context(), rediskv.Options{
+		URL: address, Clock: shops[0].clock.now, Entropy: rand.Reader,
+		Observe: func(operation string, _ time.Duration, _ error) {
+			if operation == "ready_endpoints" && looks.Add(1) == 1 {
+				close(hung)
+				<-goOn
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	shops[0].work(t, worker.Config{Store: store, Slots: 1})
+	t.Cleanup(func() { close(goOn) })
+	<-hung
+	until(t, "a delivery from another partition", func() bool { return len(in.all()) > 0 })
+}
+
 // Queues are looked at when something is handed over and when an attempt has
 // ended, not only once in an interval.
 func TestNobodyWaitsForTheInterval(t *testing.T) {

@@ -1,8 +1,8 @@
 -- Records how attempts of one endpoint ended. Each is fenced by itself: only
 -- who still holds its lease moves the delivery; a late answer is recorded and
 -- changes nothing else.
--- KEYS: 1 queue, 2 leases, 3 open, 4 ready, 5 endpoint, then for each attempt:
---   its delivery, the delivery's attempts
+-- KEYS: 1 queue, 2 leases, 3 open, 4 ready, 5 endpoint, 6 targets, then for each
+--   attempt: its delivery, the delivery's attempts
 -- ARGV: 1 now (ms), 2 lifetime when done (ms), 3 ready member, 4 first cap,
 --   5 number of attempts, their deliveries' ids; then for each: number, JSON,
 --   state, next (ms), pause until (ms, or empty), healthy (1 or 0), status
@@ -17,7 +17,7 @@ local pause = health[5] or '0'
 local ended, done, again = {}, {}, {}
 local at = 6 + count
 for i = 1, count do
-  local delivery, attempts, id = KEYS[4 + 2 * i], KEYS[5 + 2 * i], ARGV[5 + i]
+  local delivery, attempts, id = KEYS[5 + 2 * i], KEYS[6 + 2 * i], ARGV[5 + i]
   local number, state = ARGV[at], ARGV[at + 2]
   local late = 0
   redis.call('HSET', attempts, number, ARGV[at + 1])
@@ -54,6 +54,7 @@ end
 if #ended == 0 then return reply end
 
 redis.call('ZREM', KEYS[2], unpack(ended))
+redis.call('HDEL', KEYS[6], unpack(ended))
 if #again > 0 then redis.call('ZADD', KEYS[1], unpack(again)) end
 if #done > 0 then
   redis.call('ZREM', KEYS[1], unpack(done))

@@ -1,5 +1,7 @@
 -- Queues deliveries that are done or held again, for a replay or as the next
--- batch of a recovery; those in progress stay as they are.
+-- batch of a recovery; those in progress stay as they are. The place that a
+-- recovery has come to is compared and moved along, so that each batch counts
+-- once, whichever worker is faster.
 -- KEYS: 1 grant, 2 idempotency record, 3 endpoint, 4 queue, 5 open, 6 ready,
 --   7 sequences, 8 events, 9 audit, 10 dispatch, 11 webhooks, 12 the replay or
 --   recovery, 13 jobs, then for each delivery: its hash, its attempts
@@ -7,14 +9,18 @@
 --   5 record, 6 now (ms), 7 ready member, 8 trigger, 9 replay id (or empty),
 --   10 event head, 11 event tail, 12 event id, 13 event type (empty: none),
 --   14 audit head (empty: none), 15 audit tail, 16 a new job (or empty),
---   17 number of fields of the replay or recovery, the fields, then for each
---   delivery: id, time (ms)
+--   17 the place that the recovery has come to (empty: none), 18 number of
+--   fields of the replay or recovery, the fields, then for each delivery: id,
+--   time (ms)
 -- Returns: {'queued', count} | {'done'} | {'repeated', record} | {'reused'} |
---   {'grant'} | {'missing'} | {'busy'}
+--   {'grant'} | {'missing'} | {'busy'} | {'passed'}
 if not granted(KEYS[1], ARGV[2]) then return {'grant'} end
 local seen = remembered(KEYS[2], ARGV[1], ARGV[3])
 if seen then return seen end
-if redis.call('HGET', KEYS[12], 'op') == ARGV[1] then return {'done'} end
+local now = redis.call('HMGET', KEYS[12], 'op', 'at', 'state')
+-- A job may have had its first steps before its making is sent again.
+if now[1] == ARGV[1] or (now[1] and ARGV[17] == '') then return {'done'} end
+if ARGV[17] ~= '' and (now[2] ~= ARGV[17] or now[3] == 'succeeded') then return {'passed'} end
 local status = redis.call('HGET', KEYS[3], 'st')
 if not status then return {'missing'} end
 local idle = {held = true, failed = true}
@@ -26,7 +32,7 @@ if ARGV[8] == 'replay' then
 end
 
 if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[5], 'PX', ARGV[4]) end
-local arg = 18 + tonumber(ARGV[17])
+local arg = 19 + tonumber(ARGV[18])
 local count = 0
 for key = 14, #KEYS, 2 do
   local state = redis.call('HGET', KEYS[key], 'st')
@@ -43,7 +49,7 @@ for key = 14, #KEYS, 2 do
   arg = arg + 2
 end
 if count > 0 and status == 'active' then wake(KEYS[6], ARGV[7], ARGV[6]) end
-redis.call('HSET', KEYS[12], 'op', ARGV[1], unpack(ARGV, 18, 17 + tonumber(ARGV[17])))
+redis.call('HSET', KEYS[12], 'op', ARGV[1], unpack(ARGV, 19, 18 + tonumber(ARGV[18])))
 if ARGV[8] == 'recovery' then redis.call('HINCRBY', KEYS[12], 'queued', count) end
 redis.call('PEXPIRE', KEYS[12], '2592000000') -- 30 days, as deliveries
 if ARGV[16] ~= '' then redis.call('ZADD', KEYS[13], ARGV[6], ARGV[16]) end

@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -189,6 +191,15 @@ func (n *node) kill() error {
 	}
 	_, err := io.WriteString(n.stdin, "kill\n")
 	return errors.Join(err, n.wait())
+}
+
+// signal sends the server, which runs, a signal.
+func (n *node) signal(sig syscall.Signal) error {
+	pid, err := strconv.Atoi(n.pid)
+	if err != nil || n.keeper == nil {
+		return fmt.Errorf("signal redis-server: process %q does not run: %w", n.pid, err)
+	}
+	return syscall.Kill(pid, sig)
 }
 
 // remove ends the server, if it runs, and deletes its files.

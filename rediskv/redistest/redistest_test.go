@@ -141,6 +141,26 @@ func TestKillNodeLeavesTheOthers(t *testing.T) {
 	}
 }
 
+func TestHangNodeAnswersNothing(t *testing.T) {
+	if redistest.Kind(t) != redistest.Cluster {
+		t.Skip("needs a cluster")
+	}
+	server := redistest.Fresh(t)
+	addrs := strings.Split(strings.TrimPrefix(server.URL, "redis://"), ",")
+	hung := connect(t, addrs[1])
+	server.HangNode(1)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := hung.Ping(ctx).Err(); err == nil {
+		t.Error("node 1 answers")
+	}
+	if err := ping(t, addrs[0]); err != nil {
+		t.Errorf("node 0: %v", err)
+	}
+	server.ResumeNode(1)
+	within(t, "node 1 answers again", func() bool { return ping(t, addrs[1]) == nil })
+}
+
 // A server does not outlive a test process that gets no chance to clean up.
 func TestServersEndWithAKilledTest(t *testing.T) {
 	if redistest.Kind(t) == redistest.Miniredis {

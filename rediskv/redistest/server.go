@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/alicebob/miniredis/v2"
@@ -113,6 +114,20 @@ func (s *Server) KillNode(i int) { s.check("kill redis-server", s.nodes[i].kill(
 func (s *Server) RestartNode(i int) {
 	s.check("restart redis-server", s.nodes[i].start())
 	s.check("restart the cluster", awaitCluster(s.nodes))
+}
+
+// HangNode stops the process of node i of a cluster without ending it
+// (SIGSTOP): it takes connections and answers nothing. The others notice
+// after the cluster's node time-out. ResumeNode lets it go on; so does the end
+// of the test.
+func (s *Server) HangNode(i int) {
+	s.check("stop redis-server", s.nodes[i].signal(syscall.SIGSTOP))
+	s.tb.Cleanup(func() { _ = s.nodes[i].signal(syscall.SIGCONT) })
+}
+
+// ResumeNode ends HangNode.
+func (s *Server) ResumeNode(i int) {
+	s.check("continue redis-server", s.nodes[i].signal(syscall.SIGCONT))
 }
 
 // Stop ends the server and removes its files. It is called by the test's
