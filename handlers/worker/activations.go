@@ -7,7 +7,7 @@ import (
 
 // activateRules carries out the activations of one partition whose time has
 // come.
-func (w *Worker) activateRules(ctx context.Context, p int, _ func() bool) (int, error) {
+func (w *Worker) activateRules(ctx context.Context, p int) (int, error) {
 	done, err := w.Store.ActivateDue(ctx, p, w.Batch)
 	for _, a := range done {
 		if len(a.Lacking) > 0 {

@@ -16,27 +16,27 @@ const (
 )
 
 // runJobs carries the recoveries and the clearing away of deleted endpoints of
-// one partition on.
-func (w *Worker) runJobs(ctx context.Context, p int, over func() bool) (looked int, err error) {
+// one partition on, until nothing is left to do.
+func (w *Worker) runJobs(ctx context.Context, p int) (touched int, err error) {
 	for ctx.Err() == nil {
 		n, err := w.Store.RunJobs(ctx, p)
-		looked += n
+		touched += n
 		if n > 0 {
 			w.dispatch.lanes[p].wake()
 		}
 		if err != nil {
-			return looked, fmt.Errorf("jobs of partition %d: %w", p, err)
+			return touched, fmt.Errorf("jobs of partition %d: %w", p, err)
 		}
-		if n == 0 || over() {
+		if n == 0 {
 			break
 		}
 	}
-	return looked, ctx.Err()
+	return touched, ctx.Err()
 }
 
 // trimEvents removes the events of one partition that are old enough and
 // delivered, and what workers left behind that are no more.
-func (w *Worker) trimEvents(ctx context.Context, p int, _ func() bool) (int, error) {
+func (w *Worker) trimEvents(ctx context.Context, p int) (int, error) {
 	removed, err := w.Store.TrimEvents(ctx, p, tollgate.At(w.Wall().Add(-w.KeepEvents)))
 	if err != nil {
 		return int(removed), fmt.Errorf("trim events of partition %d: %w", p, err)

@@ -8,7 +8,7 @@ import (
 // expirePayments ends the payments of one partition whose time has passed, and
 // releases what was left of them. One that another worker has expired is
 // nothing to do. It goes on past a payment that fails, and reports the error.
-func (w *Worker) expirePayments(ctx context.Context, p int, over func() bool) (count int, err error) {
+func (w *Worker) expirePayments(ctx context.Context, p int) (count int, err error) {
 	failures := map[string]error{}
 	for ctx.Err() == nil {
 		// Payments that cannot be expired stay at the head of the queue; the
@@ -34,7 +34,7 @@ func (w *Worker) expirePayments(ctx context.Context, p int, over func() bool) (c
 			count++
 			w.metrics.expired.Inc()
 		}
-		if !progress || len(due) < limit || over() {
+		if !progress || len(due) < limit {
 			break
 		}
 	}

@@ -9,19 +9,7 @@ var (
 )
 
 // PayoutRound goes once over all partitions with the payouts.
-func (w *Worker) PayoutRound(ctx context.Context) (int, error) {
-	count, _, err := w.payouts.round(ctx)
-	return count, err
-}
-
-// JobsRound goes once over all partitions with the jobs.
-func (w *Worker) JobsRound(ctx context.Context) (int, error) {
-	count, _, err := w.jobs.round(ctx)
-	return count, err
-}
+func (w *Worker) PayoutRound(ctx context.Context) (int, error) { return w.payouts.round(ctx) }
 
 // TrimRound goes once over all partitions and trims events.
-func (w *Worker) TrimRound(ctx context.Context) (int, error) {
-	count, _, err := w.trimming.round(ctx)
-	return count, err
-}
+func (w *Worker) TrimRound(ctx context.Context) (int, error) { return w.trimming.round(ctx) }

@@ -32,13 +32,13 @@ func ledgerOnly(context.Context, tollgate.Payout) (tollgate.PayoutOutcome, error
 // payouts that fall due by that, and carries on those that are under way. It
 // returns how many it has made or brought to an end, and goes on past what
 // fails.
-func (w *Worker) makePayouts(ctx context.Context, p int, over func() bool) (int, error) {
-	made, failed := w.each(ctx, p, over, w.Store.DueAccounts, func(d rediskv.Due) (int, bool, error) {
+func (w *Worker) makePayouts(ctx context.Context, p int) (int, error) {
+	made, failed := w.each(ctx, p, w.Store.DueAccounts, func(d rediskv.Due) (int, bool, error) {
 		n, err := w.Store.CloseDays(ctx, d.Organization, d.ID)
 		w.metrics.payouts.WithLabelValues("created").Add(float64(n))
 		return n, false, err
 	})
-	ended, err := w.each(ctx, p, over, w.Store.DuePayouts, func(d rediskv.Due) (int, bool, error) { return w.carryOn(ctx, d, over) })
+	ended, err := w.each(ctx, p, w.Store.DuePayouts, func(d rediskv.Due) (int, bool, error) { return w.carryOn(ctx, d) })
 	if failed != nil {
 		err = failed
 	}
@@ -49,14 +49,13 @@ func (w *Worker) makePayouts(ctx context.Context, p int, over func() bool) (int,
 }
 
 // each does what is due in a partition, once each or for as long as do asks for
-// another turn and time is not over. It goes on past what fails, and reports the
-// first error.
-func (w *Worker) each(ctx context.Context, p int, over func() bool, due func(ctx context.Context, partition, limit int) ([]rediskv.Due, error),
+// another turn. It goes on past what fails, and reports the first error.
+func (w *Worker) each(ctx context.Context, p int, due func(ctx context.Context, partition, limit int) ([]rediskv.Due, error),
 	do func(rediskv.Due) (count int, again bool, err error),
 ) (count int, err error) {
 	done := map[rediskv.Due]bool{}
 	failures := 0
-	for progress := true; progress && ctx.Err() == nil && (len(done) == 0 || !over()); {
+	for progress := true; progress && ctx.Err() == nil; {
 		// What is done and still due stays at the head of the queue.
 		list, failed := due(ctx, p, w.Batch+len(done))
 		if failed != nil {
@@ -88,7 +87,7 @@ func (w *Worker) each(ctx context.Context, p int, over func() bool, due func(ctx
 
 // carryOn gives a payout a turn: its captures and fees become available, it is
 // paid, they become settled.
-func (w *Worker) carryOn(ctx context.Context, d rediskv.Due, over func() bool) (ended int, again bool, err error) {
+func (w *Worker) carryOn(ctx context.Context, d rediskv.Due) (ended int, again bool, err error) {
 	for range turn {
 		more, err := w.Store.MovePayout(ctx, d.Organization, d.ID)
 		if err != nil {
@@ -96,9 +95,6 @@ func (w *Worker) carryOn(ctx context.Context, d rediskv.Due, over func() bool) (
 		}
 		if !more {
 			return w.pay(ctx, d)
-		}
-		if over() {
-			break
 		}
 	}
 	return 0, true, nil

@@ -17,30 +17,22 @@ type rounds struct {
 	Config
 	name    string
 	every   time.Duration
-	visit   visit
-	share   time.Duration // of the interval, for one partition
+	visit   func(ctx context.Context, partition int) (int, error)
 	metrics *metrics
 	done    atomic.Int64 // Unix milliseconds of the last round without an error
 }
 
-// visit does what there is to do in one partition and counts it. When over says
-// so it leaves the rest to the next round, which then begins at once: a partition
-// with much to do keeps the others waiting for no more than their shares.
-type visit func(ctx context.Context, partition int, over func() bool) (int, error)
-
-func newRounds(c Config, m *metrics, name string, every time.Duration, v visit) *rounds {
+func newRounds(c Config, m *metrics, name string, every time.Duration, visit func(context.Context, int) (int, error)) *rounds {
 	m.failed.WithLabelValues(name) // present from the start
-	share := every * time.Duration(c.Concurrency) / time.Duration(c.Store.Partitions())
-	return &rounds{Config: c, name: name, every: every, visit: v, share: min(share, every), metrics: m}
+	return &rounds{Config: c, name: name, every: every, visit: visit, metrics: m}
 }
 
 // run goes round until ctx ends; after an error the pauses grow.
 func (r *rounds) run(ctx context.Context) {
 	var retry time.Duration // zero after a good round
-	total := 0              // since the last pause
 	for ctx.Err() == nil {
 		start := r.Wall()
-		count, more, err := r.round(ctx)
+		count, err := r.round(ctx)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
@@ -52,22 +44,17 @@ func (r *rounds) run(ctx context.Context) {
 			r.done.Store(r.Wall().UnixMilli())
 		}
 		r.metrics.rounds.WithLabelValues(r.name).Observe(r.Wall().Sub(start).Seconds())
-		if total += count; more && count > 0 {
-			continue
-		}
-		if total > 0 {
-			r.Log.Info("done", "work", r.name, "count", total)
-			total = 0
+		if count > 0 {
+			r.Log.Info("done", "work", r.name, "count", count)
 		}
 		wait(ctx, cmp.Or(retry, r.every))
 	}
 }
 
-// round goes once over all partitions and adds up what was done; more is left
-// where time was over. The error is the first one; it ends the round.
-func (r *rounds) round(ctx context.Context) (done int, more bool, err error) {
+// round goes once over all partitions and adds up what was done. The error is
+// the first one; it ends the round.
+func (r *rounds) round(ctx context.Context) (int, error) {
 	var count atomic.Int64
-	var left atomic.Bool
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(r.Concurrency)
 	for p := range r.Store.Partitions() {
@@ -75,20 +62,13 @@ func (r *rounds) round(ctx context.Context) (done int, more bool, err error) {
 			break
 		}
 		group.Go(func() error {
-			start := r.Wall()
-			n, err := r.visit(ctx, p, func() bool {
-				over := r.Wall().Sub(start) >= r.share
-				if over {
-					left.Store(true)
-				}
-				return over
-			})
+			n, err := r.visit(ctx, p)
 			count.Add(int64(n))
 			return err
 		})
 	}
-	err = group.Wait()
-	return int(count.Load()), left.Load(), err
+	err := group.Wait()
+	return int(count.Load()), err
 }
 
 func (r *rounds) ready() error {
