@@ -176,4 +176,3 @@ func TestSlowPayoutHoldsUpNobody(t *testing.T) {
 	free()
 	until(t, "the slow payout", func() bool { return slow.payouts(t)["paid"] == 1 })
 }
-
