@@ -34,7 +34,7 @@ test: ## all tests, on miniredis; needs nothing but Go
 	cd scripts/rulesbench && $(TEST) ./...
 
 test-server: ## the tests that use Redis, on a real redis-server with its append-only file
-	TOLLGATE_TEST_REDIS=server $(TEST) -count=1 $(ON_REDIS)
+	TOLLGATE_TEST_REDIS=server TOLLGATE_TEST_PREVIEWS=1000 $(TEST) -count=1 $(ON_REDIS)
 
 test-cluster: ## the same on a Redis Cluster of three nodes
 	TOLLGATE_TEST_REDIS=cluster $(TEST) -count=1 $(ON_REDIS)

@@ -45,7 +45,7 @@ type CutoffQuestion struct {
 const (
 	defaultPreviewWindow = 30 * 24 * time.Hour
 	maxPreviewDays       = 92
-	maxPreviewCaptures   = 200_000 // what can be read within the time of a request
+	maxPreviewCaptures   = 200_000 // what can be read beside Redis within the time of a request
 	maxPreviewSum        = 1 << 61 // the difference of two still fits an int64
 )
 

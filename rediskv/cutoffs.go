@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -12,9 +13,11 @@ import (
 )
 
 // Captured hands the captures that an account made in a window to add, each
-// less its fee, in the order of commit. It ends with the first error of add.
-// What it has in its hands at a time is one batch, and it writes nothing at
-// all: a preview leaves no trace, not even an audit entry (interface §10).
+// less its fee, in the order of commit. It ends with the first error of add,
+// and with CodeCutoffInvalid when ctx has no time left for the rest of the
+// window. What it has in its hands at a time is one batch, and it writes
+// nothing at all: a preview leaves no trace, not even an audit entry
+// (interface §10).
 func (s *Store) Captured(ctx context.Context, c Caller, account string, w tollgate.PreviewWindow, add func(tollgate.CapturedAmount) error) error {
 	k := s.space(c.Organization)
 	low, err := s.firstSince(ctx, k, account, w.From.Add(-skew))
@@ -25,10 +28,16 @@ func (s *Store) Captured(ctx context.Context, c Caller, account string, w tollga
 	reading := captureReader{window: w, add: add}
 	for after := int64(0); ; {
 		members, err := s.scan(ctx, c, k, q, after, low, maxPosition)
-		if err != nil {
-			return err
+		var rows []fields
+		if err == nil {
+			rows, err = s.movedAmounts(ctx, k, members)
 		}
-		rows, err := s.movedAmounts(ctx, k, members)
+		if err != nil && after != 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return &tollgate.Error{
+				Code: tollgate.CodeCutoffInvalid, Param: "window", Cause: err,
+				Message: "The window holds more captures than can be read within the time of a request; a shorter one can be previewed.",
+			}
+		}
 		if err != nil {
 			return err
 		}
@@ -47,39 +56,78 @@ func (s *Store) Captured(ctx context.Context, c Caller, account string, w tollga
 // maxPosition is beyond every position: integers up to it are exact scores.
 const maxPosition = 1 << 53
 
+// probes is how many transactions are looked at at once to find the first one
+// of a window: four looks, of two round trips, are enough for a million.
+const probes = 31
+
 // firstSince is a position before which all of an account's transactions were
-// made before a moment, found by halving: windows can begin before the event
-// log does, which bounds of lists are found with.
+// made before a moment: windows can begin before the event log does, which
+// bounds of lists are found with.
 func (s *Store) firstSince(ctx context.Context, k space, account string, since tollgate.Instant) (position int64, err error) {
 	index := k.transactionsOf(account)
-	err = s.timed(ctx, "first_transaction", func(ctx context.Context) error {
-		high, err := s.client.ZCard(ctx, index).Result()
+	low, high := int64(0), int64(0)
+	if err := s.timed(ctx, "count_transactions", func(ctx context.Context) (err error) {
+		high, err = s.client.ZCard(ctx, index).Result()
+		return err
+	}); err != nil {
+		return 0, err
+	}
+	for low < high { // the one that is sought is in between, or is high
+		n := min(probes, high-low)
+		ranks := make([]int64, n)
+		for i := range n {
+			ranks[i] = low + (i+1)*(high-low)/(n+1)
+		}
+		earlier, last, err := s.madeBefore(ctx, k, index, ranks, since)
 		if err != nil {
+			return 0, err
+		}
+		if earlier < int(n) {
+			high = ranks[earlier]
+		}
+		if earlier > 0 {
+			low, position = ranks[earlier-1]+1, last
+		}
+	}
+	return position, nil
+}
+
+// madeBefore counts the first ones of some members of an index that were made
+// before a moment, and gives the position of the last of those.
+func (s *Store) madeBefore(ctx context.Context, k space, index string, ranks []int64, since tollgate.Instant) (count int, position int64, err error) {
+	err = s.timed(ctx, "first_transaction", func(ctx context.Context) error {
+		pipe := s.client.Pipeline()
+		found := make([]*redis.ZSliceCmd, len(ranks))
+		for i, rank := range ranks {
+			found[i] = pipe.ZRangeWithScores(ctx, index, rank, rank)
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
 			return err
 		}
-		for low := int64(0); low < high; {
-			middle := (low + high) / 2
-			found, err := s.client.ZRangeWithScores(ctx, index, middle, middle).Result()
-			if err != nil {
+		made := make([]*redis.StringCmd, 0, len(ranks))
+		for _, f := range found {
+			if len(f.Val()) == 0 {
+				break
+			}
+			id, _ := f.Val()[0].Member.(string)
+			made = append(made, pipe.HGet(ctx, k.object(tollgate.PrefixTransaction+id), "crt"))
+		}
+		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+			return err
+		}
+		for i, m := range made {
+			at, err := m.Int64()
+			if err != nil && !errors.Is(err, redis.Nil) {
 				return err
 			}
-			if len(found) == 0 {
-				return nil
+			if err != nil || tollgate.Instant(at) >= since {
+				break
 			}
-			id, _ := found[0].Member.(string)
-			made, err := s.client.HGet(ctx, k.object(tollgate.PrefixTransaction+id), "crt").Int64()
-			switch {
-			case err != nil && !errors.Is(err, redis.Nil):
-				return err
-			case err == nil && tollgate.Instant(made) < since:
-				low, position = middle+1, int64(found[0].Score)
-			default:
-				high = middle
-			}
+			count, position = i+1, int64(found[i].Val()[0].Score)
 		}
 		return nil
 	})
-	return position, err
+	return count, position, err
 }
 
 // movedFields are the fields of a transaction's hash that a preview needs.
@@ -87,30 +135,25 @@ var movedFields = []string{"ty", "crt", "cur", "amt", "cap", "bd", "av"}
 
 // movedAmounts reads them; a transaction that is gone leaves empty ones.
 func (s *Store) movedAmounts(ctx context.Context, k space, members []indexed) (rows []fields, err error) {
-	if len(members) == 0 {
-		return nil, nil
-	}
-	err = s.timed(ctx, "read_captured", func(ctx context.Context) error {
-		pipe := s.client.Pipeline()
-		replies := make([]*redis.SliceCmd, len(members))
-		for i, m := range members {
-			replies[i] = pipe.HMGet(ctx, k.object(m.id), movedFields...)
-		}
-		if _, err := pipe.Exec(ctx); err != nil {
-			return err
-		}
-		for _, r := range replies {
-			row := make(fields, len(movedFields))
-			for i, v := range r.Val() {
-				if text, ok := v.(string); ok {
-					row[movedFields[i]] = text
-				}
+	for part := range slices.Chunk(members, readBatch) {
+		if err := s.timed(ctx, "read_captured", func(ctx context.Context) error {
+			pipe := s.client.Pipeline()
+			replies := make([]*redis.SliceCmd, len(part))
+			for i, m := range part {
+				replies[i] = pipe.HMGet(ctx, k.object(m.id), movedFields...)
 			}
-			rows = append(rows, row)
+			if _, err := pipe.Exec(ctx); err != nil {
+				return err
+			}
+			for _, r := range replies {
+				rows = append(rows, fieldsIn(r.Val(), movedFields...))
+			}
+			return nil
+		}); err != nil {
+			return nil, err
 		}
-		return nil
-	})
-	return rows, err
+	}
+	return rows, nil
 }
 
 // captureReader puts captures and their fees together: a fee is committed with

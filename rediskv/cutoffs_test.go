@@ -1,9 +1,11 @@
 package rediskv_test
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -154,7 +156,68 @@ func TestCapturedLooksAtTheWindow(t *testing.T) {
 	}
 	wire.Reset()
 	got := f.captured(t, window.From, window.To)
-	if sent := wire.Counts(); len(got) != 10 || sent["EVALSHA"] != 1 || sent["HMGET"] > 500 || sent["ZRANGE"] > 11 {
+	if sent := wire.Counts(); len(got) != 10 || sent["EVALSHA"] != 1 || sent["HMGET"] > 500 || sent["ZRANGE"] > 100 {
 		t.Errorf("%d captures, and sent %v", len(got), sent)
+	}
+}
+
+// Far from Redis a preview needs few round trips, however many transactions the
+// account has.
+func TestCapturedFarAway(t *testing.T) {
+	server := redistest.Single(t)
+	f := newFixtureAt(t, server.URL)
+	for range 700 {
+		f.clock.advance(time.Minute)
+		f.create(t, eur(100), tollgate.CaptureAutomatic)
+	}
+	from := f.Now().Add(-30 * time.Minute)
+	wire := redistest.Proxy(t, server.Addr)
+	far := *f
+	far.Store = open(t, wire.URL, f.clock)
+	wire.Delay(100 * time.Millisecond)
+	if got := far.captured(t, from, f.Now()+1); len(got) != 31 {
+		t.Errorf("%d captures, want 31", len(got))
+	}
+	wire.Delay(0) // the store closes
+}
+
+// ending is a context whose time is over when the test says so.
+type ending struct {
+	context.Context
+	over chan struct{}
+}
+
+func (e ending) Done() <-chan struct{} { return e.over }
+
+func (e ending) Err() error {
+	select {
+	case <-e.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// When the time of a request is not enough for a window, a shorter one is: that
+// is what the answer says, not that Redis is away.
+func TestCapturedTakesTooLong(t *testing.T) {
+	f := newFixture(t)
+	begin := f.Now()
+	for range 170 { // more than one batch
+		f.create(t, eur(100), tollgate.CaptureAutomatic)
+	}
+	ctx := ending{t.Context(), make(chan struct{})}
+	over := sync.OnceFunc(func() { close(ctx.over) })
+	window := tollgate.PreviewWindow{From: begin, To: f.Now() + 1}
+	err := f.Captured(ctx, f.caller, f.account(t).ID, window, func(tollgate.CapturedAmount) error {
+		over()
+		return nil
+	})
+	if code(err) != string(tollgate.CodeCutoffInvalid) {
+		t.Errorf("the time is over: %v", err)
+	}
+	// A request that could read nothing says nothing about its window.
+	if err := f.Captured(ctx, f.caller, f.account(t).ID, window, func(tollgate.CapturedAmount) error { return nil }); code(err) != string(tollgate.CodeStoreUnavailable) {
+		t.Errorf("no time from the start: %v", err)
 	}
 }

@@ -48,6 +48,7 @@ var (
 	scriptAppendExport     = script("append_export")
 	scriptLeaveExport      = script("leave_export")
 	scriptEndExport        = script("end_export")
+	scriptForgetConsumer   = script("forget_consumer")
 )
 
 var allScripts = []*namedScript{
@@ -56,6 +57,7 @@ var allScripts = []*namedScript{
 	scriptPingWebhook, scriptPutWebhook, scriptFanOut, scriptTakeWork, scriptRecordAttempts, scriptRequeue,
 	scriptCloseDay, scriptMakePayout, scriptMoveMembers, scriptBeginPayout, scriptEndPayout,
 	scriptCreateExport, scriptBeginExport, scriptAppendExport, scriptLeaveExport, scriptEndExport,
+	scriptForgetConsumer,
 }
 
 type namedScript struct {

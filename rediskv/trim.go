@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"tollgate"
 )
 
@@ -114,22 +116,24 @@ func (s *Store) ForgetConsumers(ctx context.Context, partition int, idle time.Du
 }
 
 func (s *Store) forgetConsumers(ctx context.Context, key string, idle time.Duration) error {
-	return s.timed(ctx, "forget_consumers", func(ctx context.Context) error {
-		consumers, err := s.client.XInfoConsumers(ctx, key, dispatchGroup).Result()
+	var consumers []redis.XInfoConsumer
+	if err := s.timed(ctx, "idle_consumers", func(ctx context.Context) (err error) {
+		consumers, err = s.client.XInfoConsumers(ctx, key, dispatchGroup).Result()
 		if err != nil && isReply(err) {
 			return nil // there is no group yet
 		}
-		if err != nil {
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, c := range consumers {
+		if c.Pending > 0 || c.Idle < idle {
+			continue
+		}
+		// One that lives may look idle, and may have taken something since.
+		if _, _, err := s.run(ctx, scriptForgetConsumer, []string{key}, []any{dispatchGroup, c.Name}); err != nil {
 			return err
 		}
-		for _, c := range consumers {
-			if c.Pending > 0 || c.Idle < idle {
-				continue
-			}
-			if err := s.client.XGroupDelConsumer(ctx, key, dispatchGroup, c.Name).Err(); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }

@@ -1,10 +1,12 @@
 package rediskv_test
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -582,6 +584,67 @@ func TestTrimKeepsWhatIsNotDelivered(t *testing.T) {
 	}
 	if n := listed(); n != 0 {
 		t.Errorf("%d deliveries of events that are gone are listed", n)
+	}
+}
+
+// A worker that lives and has had nothing to do for long looks as one that is
+// gone. What it takes while that is looked at is not lost when it dies.
+func TestForgetConsumersKeepsWhatIsTaken(t *testing.T) {
+	f := newFixture(t)
+	server := rawClient(t, f.url)
+	export := tollgate.Export{
+		Object: "export", ID: f.Mint(tollgate.PrefixExport), CreatedAt: f.Now(),
+		Dataset: tollgate.DatasetPayments, Format: tollgate.FormatCSV, Status: tollgate.ExportPending,
+	}
+	take := func(partition int, consumer string) bool {
+		j, err := f.NextExport(t.Context(), partition, consumer, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j != nil && j.ID == export.ID
+	}
+	partition, looks := -1, 0
+	s, err := rediskv.Open(t.Context(), rediskv.Options{URL: f.url, Clock: f.clock.now, Entropy: rand.Reader, Observe: func(operation string, _ time.Duration, _ error) {
+		if operation != "idle_consumers" {
+			return
+		}
+		if looks++; looks != 2 { // the stream of events is looked at first
+			return
+		}
+		if _, err := f.CreateExport(t.Context(), f.caller, nil, export, tollgate.ExportFilter{}, rediskv.Answer{Status: 202}); err != nil {
+			t.Error(err)
+		}
+		for p := range f.Partitions() {
+			if take(p, "living") {
+				partition = p
+			}
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	_, key := f.raw(t)
+	tag, _, _ := strings.Cut(key, ":")
+	own, err := strconv.Atoi(strings.Trim(tag, "{p}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream := tag + ":exports"
+	if err := server.XGroupCreateMkStream(t.Context(), stream, "workers", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.XGroupCreateConsumer(t.Context(), stream, "workers", "living").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.ForgetConsumers(t.Context(), own, 0); err != nil {
+		t.Fatal(err)
+	}
+	if partition != own {
+		t.Fatalf("the export was taken in partition %d, not %d", partition, own)
+	}
+	if !take(own, "next") {
+		t.Error("nobody finds the export of a worker that died")
 	}
 }
 

@@ -15,12 +15,15 @@ import (
 func (a *app) workCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "work",
-		Short: "Deliver events to webhooks and expire payments",
-		Long: `Do what nobody asks for just now: deliver events to webhook endpoints, expire
-payments whose time has passed and release what was left of them, make the files
-of exports. Any number of these processes can run on one Redis. On SIGINT or
-SIGTERM deliveries that are on their way finish; an export goes on with another
-worker where this one stopped.`,
+		Short: "Deliver webhooks, pay out, expire payments, activate rules, make exports",
+		Long: `Do what nobody asks for just now: deliver events to webhook endpoints, close
+sales days and make the payouts that fall due by that, expire payments whose
+time has passed and release what was left of them, activate rules when their
+time has come, make the files of exports, carry recoveries out, and remove
+events that are old and delivered. 'tollgate serve' alone makes no payouts and
+activates no rules. Any number of these processes can run on one Redis. On
+SIGINT or SIGTERM deliveries that are on their way finish; an export goes on
+with another worker where this one stopped.`,
 		Example: `  export TOLLGATE_REDIS_URL=redis://127.0.0.1:6379 TOLLGATE_SECRET_KEY=secret.key
   tollgate work`,
 		Args: cobra.NoArgs,

@@ -209,7 +209,7 @@ func TestTrimming(t *testing.T) {
 		t.Helper()
 		metrics := prometheus.NewRegistry()
 		stop := s.work(t, worker.Config{Metrics: metrics, KeepEvents: time.Hour})
-		until(t, "a round", func() bool { return metric(t, metrics, "tollgate_worker_round_seconds", "trim") == 1 })
+		until(t, "a look at each partition", func() bool { return metric(t, metrics, "tollgate_worker_round_seconds", "trim") == partitions })
 		stop()
 		if metric(t, metrics, "tollgate_worker_rounds_failed_total", "trim") != 0 {
 			t.Error("the round failed")

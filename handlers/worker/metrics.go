@@ -37,10 +37,10 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Name: "tollgate_worker_payouts_total", Help: "Payouts that were created, paid or failed.",
 		}, []string{"status"}),
 		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tollgate_worker_rounds_failed_total", Help: "Rounds over all partitions that ended in an error, by kind of work.",
+			Name: "tollgate_worker_rounds_failed_total", Help: "Looks at a partition that ended in an error, by kind of work.",
 		}, []string{"work"}),
 		rounds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "tollgate_worker_round_seconds", Help: "Time that a round over all partitions took, by kind of work.",
+			Name: "tollgate_worker_round_seconds", Help: "Time that a look at a partition took, by kind of work.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 		}, []string{"work"}),
 		events: prometheus.NewCounter(prometheus.CounterOpts{

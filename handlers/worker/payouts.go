@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,8 @@ const (
 // PayFunc is the payout step: it has a payout paid and says what came of it. It
 // may be called more than once for a payout, even after it has paid it, and
 // must pay once: the payout's id is the idempotency key. An error is "not
-// known yet", and it is asked again.
+// known yet", and it is asked again. It is called for several partitions at the
+// same time; a payout waits for those of its partition, and no other does.
 type PayFunc func(ctx context.Context, p tollgate.Payout) (tollgate.PayoutOutcome, error)
 
 // ledgerOnly is the payout step that moves no money: everything is paid.
@@ -33,56 +35,13 @@ func ledgerOnly(context.Context, tollgate.Payout) (tollgate.PayoutOutcome, error
 // returns how many it has made or brought to an end, and goes on past what
 // fails.
 func (w *Worker) makePayouts(ctx context.Context, p int) (int, error) {
-	made, failed := w.each(ctx, p, w.Store.DueAccounts, func(d rediskv.Due) (int, bool, error) {
+	made, failed := w.payouts.each(ctx, p, w.Store.DueAccounts, func(d rediskv.Due) (int, bool, error) {
 		n, err := w.Store.CloseDays(ctx, d.Organization, d.ID)
 		w.metrics.payouts.WithLabelValues("created").Add(float64(n))
 		return n, false, err
 	})
-	ended, err := w.each(ctx, p, w.Store.DuePayouts, func(d rediskv.Due) (int, bool, error) { return w.carryOn(ctx, d) })
-	if failed != nil {
-		err = failed
-	}
-	if err == nil {
-		err = ctx.Err()
-	}
-	return made + ended, err
-}
-
-// each does what is due in a partition, once each or for as long as do asks for
-// another turn. It goes on past what fails, and reports the first error.
-func (w *Worker) each(ctx context.Context, p int, due func(ctx context.Context, partition, limit int) ([]rediskv.Due, error),
-	do func(rediskv.Due) (count int, again bool, err error),
-) (count int, err error) {
-	done := map[rediskv.Due]bool{}
-	failures := 0
-	for progress := true; progress && ctx.Err() == nil; {
-		// What is done and still due stays at the head of the queue.
-		list, failed := due(ctx, p, w.Batch+len(done))
-		if failed != nil {
-			return count, fmt.Errorf("what is due in partition %d: %w", p, failed)
-		}
-		progress = false
-		for _, d := range list {
-			if done[d] || ctx.Err() != nil {
-				continue
-			}
-			progress = true
-			n, again, failed := do(d)
-			count += n
-			done[d] = !again
-			if failed == nil {
-				continue
-			}
-			done[d] = true
-			if failures++; err == nil {
-				err = fmt.Errorf("%s: %w", d.ID, failed)
-			}
-			if failures >= w.Batch {
-				return count, err
-			}
-		}
-	}
-	return count, err
+	ended, err := w.payouts.each(ctx, p, w.Store.DuePayouts, func(d rediskv.Due) (int, bool, error) { return w.carryOn(ctx, d) })
+	return made + ended, cmp.Or(failed, err)
 }
 
 // carryOn gives a payout a turn: its captures and fees become available, it is
@@ -106,13 +65,19 @@ func (w *Worker) pay(ctx context.Context, d rediskv.Due) (ended int, again bool,
 	if err != nil || p == nil {
 		return 0, false, err
 	}
+	w.payouts.aside(func() { ended, again, err = w.ask(ctx, p) })
+	return ended, again, err
+}
+
+// ask carries out the payout step and records what came of it.
+func (w *Worker) ask(ctx context.Context, p *tollgate.Payout) (ended int, again bool, err error) {
 	asking, cancel := context.WithTimeout(ctx, payoutTimeout)
 	defer cancel()
 	outcome, err := w.Pay(asking, *p)
 	// What is known is written down also when ctx has ended.
 	recording := context.WithoutCancel(ctx)
 	if err != nil {
-		later := w.Store.DelayPayout(recording, d.Organization, d.ID, w.Store.Now().Add(payoutAgain))
+		later := w.Store.DelayPayout(recording, p.OrganizationID, p.ID, w.Store.Now().Add(payoutAgain))
 		return 0, false, errors.Join(fmt.Errorf("the payout step: %w", err), later)
 	}
 	if err := w.Store.EndPayout(recording, p, outcome); err != nil {
@@ -120,7 +85,7 @@ func (w *Worker) pay(ctx context.Context, d rediskv.Due) (ended int, again bool,
 	}
 	if outcome.Failure != "" {
 		w.metrics.payouts.WithLabelValues("failed").Inc()
-		w.Log.Warn("a payout failed", "payout", d.ID, "reason", outcome.Failure)
+		w.Log.Warn("a payout failed", "payout", p.ID, "reason", outcome.Failure)
 		return 1, false, nil
 	}
 	w.metrics.payouts.WithLabelValues("paid").Inc()

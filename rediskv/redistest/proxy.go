@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Wire is a proxy between a client and one Redis server. It counts what the
@@ -26,6 +27,7 @@ type Wire struct {
 	sent     []Command
 	swallow  map[string][]chan struct{} // by command, see SwallowReply; one per reply to lose
 	flowing  chan struct{}              // closed while bytes may pass
+	away     time.Duration              // see Delay
 	running  sync.WaitGroup
 }
 
@@ -157,6 +159,15 @@ func (w *Wire) Resume() {
 	}
 }
 
+// Delay makes the server as far away as a round trip of that long: what a
+// client sends at once arrives that much later, once, however many commands
+// it is.
+func (w *Wire) Delay(roundTrip time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.away = roundTrip
+}
+
 func (w *Wire) listen() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -221,6 +232,14 @@ func (w *Wire) record(c Command) chan struct{} {
 	return nil
 }
 
+// travel waits for as long as what was sent is on its way.
+func (w *Wire) travel() {
+	w.mu.Lock()
+	away := w.away
+	w.mu.Unlock()
+	time.Sleep(away)
+}
+
 // pass waits while the wire is paused.
 func (w *Wire) pass() {
 	w.mu.Lock()
@@ -242,11 +261,15 @@ type link struct {
 
 func (l *link) commands() {
 	defer l.close()
-	r := bufio.NewReader(l.client)
+	r := bufio.NewReaderSize(l.client, 64<<10) // more than is sent at once
 	for {
+		first := r.Buffered() == 0
 		command, raw, err := readCommand(r)
 		if err != nil {
 			return
+		}
+		if first {
+			l.wire.travel()
 		}
 		l.wire.pass()
 		lose := l.wire.record(command)

@@ -61,6 +61,22 @@ func TestProxyCountsCommands(t *testing.T) {
 	}
 }
 
+func TestProxyDelays(t *testing.T) {
+	wire := redistest.Proxy(t, redistest.Single(t).Addr)
+	client := connect(t, wire.URL)
+	const away = 30 * time.Millisecond
+	wire.Delay(away)
+	begun := time.Now()
+	for range 3 {
+		if err := client.Ping(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(begun); took < 3*away {
+		t.Errorf("three round trips of %s took %s", away, took)
+	}
+}
+
 func TestProxySwallowsOneReply(t *testing.T) {
 	wire := redistest.Proxy(t, redistest.Single(t).Addr)
 	client := connect(t, wire.URL)
