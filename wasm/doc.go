@@ -43,5 +43,7 @@
 // memory's maximum are part of the instrumented module, so a call ends at the
 // same point on every machine and in every engine. A module may keep state from call to
 // call, for instances are used again; golden cases, run shuffled on fresh and
-// on used instances, find such modules before they are released.
+// on used instances, find such modules before they are released. A used
+// instance that fails is replaced by a new one within the same call, so that
+// only what a new one does fails a payment.
 package wasm

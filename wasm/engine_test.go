@@ -342,3 +342,25 @@ func TestIdleInstancesAreFreed(t *testing.T) {
 		}
 	}
 }
+
+// usedUp is a guest that works seven times on an instance and then traps.
+var usedUp = guest{quote: oneLine(join(count, i64(7), []byte{0x59, 0x04, 0x40, 0x00, 0x0b}, i64(5))), sections: oneGlobal}
+
+// TestUsedUpInstance: an instance that no longer works is replaced before
+// anybody notices, for a new one gives what a ticket's re-execution would.
+func TestUsedUpInstance(t *testing.T) {
+	c := tollgate.Citation{Name: "used_up", Version: 1}
+	for name, e := range engines(t) {
+		ref := load(t, e, c, usedUp.bytes())
+		in := input(1, "EUR", "x")
+		if _, fuel, err := e.OneInstance(c, in, in, in, in, in, in, in, in); err == nil || len(fuel) != 8 {
+			t.Fatalf("%s: the module is not used up by 7 calls: %d, %v", name, len(fuel), err)
+		}
+		for n := range 50 {
+			lines, err := e.Quote(nil, []tollgate.RuleRef{ref}, in)
+			if err != nil || len(lines) != 1 || lines[0].Amount.Minor != 5 {
+				t.Fatalf("%s: quote %d: %v, %v", name, n+1, lines, err)
+			}
+		}
+	}
+}

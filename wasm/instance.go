@@ -42,15 +42,6 @@ var (
 	errDepth = fmt.Errorf("calls nested more than %d deep", maxCalls)
 )
 
-// acquire takes an idle instance or makes one. To give it back is idle.Put;
-// one that may have been left in any state is discarded instead.
-func (r *rule) acquire(ctx context.Context) (*instance, error) {
-	if i, ok := r.idle.Get().(*instance); ok {
-		return i, nil
-	}
-	return r.instantiate(ctx)
-}
-
 func (i *instance) discard(ctx context.Context) { _ = i.module.Close(ctx) }
 
 func (r *rule) instantiate(ctx context.Context) (*instance, error) {

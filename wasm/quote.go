@@ -68,25 +68,56 @@ func (e *Engine) observed(r *rule, dst []tollgate.FeeLine, in *tollgate.PricingI
 	return dst, err
 }
 
-// run calls one rule on one instance.
+// run calls one rule on an idle instance, or on a new one.
 func (r *rule) run(dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent byte, lines int, sum int64) ([]tollgate.FeeLine, error) {
-	// Fuel ends the call, not a context: a module cannot wait for anything.
-	ctx := context.Background()
-	i, err := r.acquire(ctx)
-	if err != nil {
-		return dst, failed(r.ref.Rule, err)
-	}
-	out, err := i.price(ctx, r, dst, in, exponent, lines, sum)
-	if err == nil {
+	idle, _ := r.idle.Get().(*instance)
+	out, i, err := r.price(idle, dst, in, exponent, lines, sum)
+	if i != nil {
 		r.idle.Put(i)
+	}
+	if err == nil {
 		return out, nil
 	}
 	if no, ok := err.(*refusal); ok {
-		r.idle.Put(i)
 		return dst, rejected(r.ref.Rule, no)
 	}
-	i.discard(ctx)
 	return dst, failed(r.ref.Rule, err)
+}
+
+// price calls the rule on an instance that was used before, if there is one.
+// Where that fails it may only be used up, so what counts is a new one, as for
+// the ticket's re-execution: a call takes at most twice its fuel. It returns
+// the instance that can be used again, if any; one that failed may be in any
+// state and is discarded.
+func (r *rule) price(used *instance, dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent byte, lines int, sum int64) ([]tollgate.FeeLine, *instance, error) {
+	// Fuel ends the call, not a context: a module cannot wait for anything.
+	ctx := context.Background()
+	if used != nil {
+		out, err := used.price(ctx, r, dst, in, exponent, lines, sum)
+		if !broken(err) {
+			return out, used, err
+		}
+		used.discard(ctx)
+	}
+	i, err := r.instantiate(ctx)
+	if err != nil {
+		return dst, nil, err
+	}
+	out, err := i.price(ctx, r, dst, in, exponent, lines, sum)
+	if broken(err) {
+		i.discard(ctx)
+		return dst, nil, err
+	}
+	return out, i, err
+}
+
+// broken reports whether a call has failed; a refusal is an answer.
+func broken(err error) bool {
+	if err == nil {
+		return false
+	}
+	_, no := err.(*refusal)
+	return !no
 }
 
 func (i *instance) price(ctx context.Context, r *rule, dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent byte, lines int, sum int64) ([]tollgate.FeeLine, error) {
