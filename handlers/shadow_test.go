@@ -2,9 +2,16 @@ package handlers_test
 
 import (
 	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
+	"tollgate"
+	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 )
 
@@ -36,5 +43,100 @@ func TestShadowDelaysNobody(t *testing.T) {
 	})
 	if totals["compared"] != float64(1024) || totals["equal"].(float64)+totals["different"].(float64) != totals["compared"] {
 		t.Errorf("%v", totals)
+	}
+}
+
+// shadow starts one and returns its totals as they are once a last quote has
+// been compared.
+func (i *instance) shadow() (totals func() map[string]any) {
+	i.t.Helper()
+	i.authenticate()
+	made := i.call("POST", "/v1/shadows", `{"rule":"rule:card_fee@v1","against":"rule:card_fee@v2"}`)
+	i.want(made, 201, "")
+	path := "/v1/shadows/" + made.body["id"].(string)
+	ctx, cancel := context.WithCancel(i.t.Context())
+	ended := make(chan struct{})
+	go func() { i.handler.Shadow(ctx); close(ended) }()
+	i.t.Cleanup(func() { cancel(); <-ended })
+	asked := 0
+	return func() map[string]any {
+		i.t.Helper()
+		asked++
+		last := fmt.Sprintf("%d.77", 700+asked)
+		i.want(i.call("POST", "/v1/quotes", `{"amount":"`+last+`","currency":"EUR","payee":"shop.example"}`), 200, "")
+		eventually(i.t, "the last quote is compared", 20*time.Second, func() bool {
+			return strings.Contains(i.call("GET", path+"/divergences", "").text, last)
+		})
+		return i.call("GET", path, "").body["totals"].(map[string]any)
+	}
+}
+
+// TestShadowComparesAPaymentOnce: as often as it is asked for, in whatever way
+// it is committed and captured; what is not made is not compared.
+func TestShadowComparesAPaymentOnce(t *testing.T) {
+	redis := redistest.URL(t)
+	i := startOn(t, redis)
+	totals := i.shadow()
+	pay := func(key, amount, more string, status int) reply {
+		t.Helper()
+		r := i.call("POST", "/v1/payments", fmt.Sprintf(`{"amount":%q,"currency":"EUR","payee":"shop.example"%s}`, amount, more), "Idempotency-Key", key)
+		if r.StatusCode != status {
+			t.Fatalf("%s: %d %s", key, r.StatusCode, r.text)
+		}
+		return r
+	}
+	for range 6 {
+		pay("repeated", "10.00", "", 201)
+	}
+	pay("captured", "20.00", `,"capture_method":"automatic"`, 201)
+	i.want(i.call("POST", "/v1/payments/"+pay("in-parts", "30.00", "", 201).body["id"].(string)+"/captures", `{"amount":"5.00"}`), 201, "")
+	i.want(i.call("POST", "/v1/payments", `{"amount":"40.00","currency":"EUR","payee":"refuse.test"}`, "Idempotency-Key", "refused"), 422, "rule_rejected")
+
+	// Another instance changes the perimeter, of which this one has heard nothing
+	// when it commits; and the second payment finds that it takes only one.
+	other, err := rediskv.Open(t.Context(), rediskv.Options{URL: redis, Clock: time.Now, Entropy: rand.Reader, Rules: shippedRefs()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	i.config.Perimeters = append(i.config.Perimeters, tollgate.PerimeterDocument{
+		ID: i.config.Perimeters[0].ID, Version: 2, Constraints: jsontext.Value(`{"frequency":[{"window":"month","count":1,"per":"payee"}]}`),
+	})
+	i.config.MerchantAccounts[0].Perimeter.Version = 2
+	if _, err := other.ApplyConfig(t.Context(), i.config, false); err != nil {
+		t.Fatal(err)
+	}
+	pay("stale", "50.00", "", 201)
+	pay("exhausted", "60.00", "", 403)
+
+	const payments, quotes = 5, 1
+	if got := totals(); got["compared"] != float64(payments+quotes) {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestShadowWritesOnce: what was written, and nobody heard of it, is not
+// written once more.
+func TestShadowWritesOnce(t *testing.T) {
+	wire := redistest.Proxy(t, redistest.Single(t).URL)
+	i := startOn(t, wire.URL)
+	totals := i.shadow()
+	wire.Reset()
+	first := totals()
+	script := ""
+	for _, c := range wire.Sent() {
+		if c.Name == "EVALSHA" {
+			script = "EVALSHA " + c.Arg
+		}
+	}
+	lost := lose(t, wire, script, sends)
+	second := totals()
+	lost()
+	third := totals()
+	for n, got := range []map[string]any{first, second, third} {
+		want := fmt.Sprintf("[map[amount:%.2f currency:EUR]]", 0.7*float64(n+1)) // each differs by as much
+		if got["compared"] != float64(n+1) || fmt.Sprint(got["differences"]) != want {
+			t.Errorf("after %d quotes: %v, want %s", n+1, got, want)
+		}
 	}
 }

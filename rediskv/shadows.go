@@ -192,21 +192,24 @@ func (s *Store) Shadows(ctx context.Context, c Caller, before string, limit int)
 	return rows, next, err
 }
 
-// Comparison is what an instance has found since it last said so.
+// Comparison is what an instance has found since it last said so. Operation
+// names it: the same one is recorded once, however often it is sent.
 type Comparison struct {
+	Operation                                   string
 	Compared, Equal, Different, Failed, Dropped int64
 	Sums                                        map[tollgate.Currency]int64 // by how much more, in minor units
 	Divergences                                 []tollgate.Divergence
 }
 
-// RecordComparison adds what an instance has found.
+// RecordComparison adds what an instance has found. When it cannot say whether
+// it did, send the same again, and nothing else of the shadow before.
 func (s *Store) RecordComparison(ctx context.Context, org, shadow, instance string, found *Comparison) error {
 	k := s.space(org)
 	totals := []any{"compared", found.Compared, "equal", found.Equal, "different", found.Different, "failed", found.Failed, "dropped", found.Dropped}
 	for currency, sum := range found.Sums {
 		totals = append(totals, "sum:"+string(currency), sum)
 	}
-	args := append([]any{s.Mint(""), "op:" + instance, keptDivergences, len(totals) / 2}, totals...)
+	args := append([]any{found.Operation, "op:" + instance, keptDivergences, len(totals) / 2}, totals...)
 	for _, d := range found.Divergences {
 		text, err := json.Marshal(d, json.Deterministic(true))
 		if err != nil {

@@ -65,3 +65,33 @@ func TestConflictThatStays(t *testing.T) {
 		t.Errorf("later: %v", err)
 	}
 }
+
+// TestComparisonOnce: the same comparison is counted once, the next one beside
+// it, and so is what another instance has found.
+func TestComparisonOnce(t *testing.T) {
+	f := newFixture(t)
+	id, org := f.shadowed(t), f.caller.Organization
+	found := func() *rediskv.Comparison {
+		return &rediskv.Comparison{
+			Operation: f.Mint(""), Compared: 2, Different: 1, Equal: 1, Sums: map[tollgate.Currency]int64{"EUR": -7},
+			Divergences: []tollgate.Divergence{{ShadowID: id}},
+		}
+	}
+	first, next := found(), found()
+	for _, one := range []struct {
+		instance string
+		found    *rediskv.Comparison
+	}{{"a", first}, {"a", first}, {"b", found()}, {"a", first}, {"a", next}, {"a", next}} {
+		if err := f.RecordComparison(t.Context(), org, id, one.instance, one.found); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shadow, err := f.Shadow(t.Context(), f.caller, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, _, err := f.Divergences(t.Context(), f.caller, id, "", 10)
+	if err != nil || shadow.Totals.Compared != 6 || shadow.Totals.Differences[0].Amount != "-0.21" || len(rows) != 3 {
+		t.Errorf("%+v, %d divergences, %v", shadow.Totals, len(rows), err)
+	}
+}
