@@ -5,14 +5,17 @@ import (
 	"crypto/rand"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
+	"tollgate/handlers"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
+	"tollgate/wasm"
 )
 
 // TestShadowDelaysNobody: with a shadow a quote still asks Redis nothing, and
@@ -138,5 +141,65 @@ func TestShadowWritesOnce(t *testing.T) {
 		if got["compared"] != float64(n+1) || fmt.Sprint(got["differences"]) != want {
 			t.Errorf("after %d quotes: %v, want %s", n+1, got, want)
 		}
+	}
+}
+
+// TestShadowFailuresAreApart: a candidate that fails is nobody's failure. It is
+// not among the runs of what is in force, and not in failing_rules, even where
+// it cannot be loaded.
+func TestShadowFailuresAreApart(t *testing.T) {
+	w := newWorld(t)
+	lost := w.publish("rule:shop_fee@v1", "1.5")
+	engine, err := wasm.NewEngine(t.Context())
+	must(t, engine, err)
+	t.Cleanup(func() { check(t, engine.Close(context.Background())) })
+	check(t, engine.LoadShipped(t.Context()))
+	var mu sync.Mutex
+	runs := map[string]int{}
+	observe := func(of string) func(tollgate.RuleRef, time.Duration, error) {
+		return func(ref tollgate.RuleRef, _ time.Duration, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			outcome := " ok"
+			if err != nil {
+				outcome = " failed"
+			}
+			runs[of+ref.Rule.String()+outcome]++
+		}
+	}
+	engine.Observe, engine.ObserveShadow = observe("payments "), observe("shadows ")
+	w.serveWith(func(c *handlers.Config) { c.Rules = engine })
+	var shadows []string
+	for _, rule := range []string{"rule:sandbox@v1", "rule:shop_fee@v1"} {
+		made := w.want(w.call("POST", "/v1/shadows", fmt.Sprintf(`{"rule":%q,"against":"rule:platform_fee@v1","merchant_account_ids":[%q]}`, rule, w.vars["wide"])), 201, "")
+		shadows = append(shadows, made.body["id"].(string))
+	}
+	w.renameModule(lost, "", ":gone")
+	const quotes = 6
+	for range quotes {
+		w.want(w.call("POST", "/v1/quotes", fmt.Sprintf(`{"merchant_account_id":%q,"amount":"100.00","currency":"EUR","payee":"trap.test"}`, w.vars["wide"])), 200, "")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { w.server.Shadow(ctx); close(ended) }()
+	defer func() { cancel(); <-ended }()
+	for _, id := range shadows {
+		eventually(t, "all are compared", 20*time.Second, func() bool {
+			return w.call("GET", "/v1/shadows/"+id, "").body["totals"].(map[string]any)["failed"] == float64(quotes)
+		})
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if runs["payments rule:sandbox@v1 failed"] != 0 || runs["shadows rule:sandbox@v1 failed"] != quotes || runs["payments rule:platform_fee@v1 ok"] != quotes {
+		t.Errorf("%v", runs)
+	}
+	for of := range runs {
+		if strings.HasPrefix(of, "payments ") && strings.Contains(of, "failed") {
+			t.Errorf("%s", of)
+		}
+	}
+	ready := w.call("GET", "/readyz", "", "Authorization", "")
+	if list := ready.body["failing_rules"].([]any); len(list) != 0 {
+		t.Errorf("%s", ready.text)
 	}
 }

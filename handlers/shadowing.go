@@ -132,9 +132,16 @@ func (s *Server) compare(ctx context.Context, one shadowed, found *rediskv.Compa
 	}
 	rules[at] = one.shadow.Rule
 	var lines []tollgate.FeeLine
-	err := s.loadRule(ctx, one.org, one.shadow.Rule)
+	var err error
+	for i := 0; i < len(rules) && err == nil; i++ {
+		err = s.loadRule(ctx, one.org, rules[i])
+	}
 	if err == nil {
-		lines, err = s.rules.Quote(nil, rules, one.priced.Input)
+		lines, err = s.rules.Shadow(rules, one.priced.Input)
+	}
+	if err != nil && errorOf(err).Code == tollgate.CodeStoreUnavailable {
+		found.Dropped++ // the candidate is not to be had now, which is not its failure
+		return
 	}
 	found.Compared++
 	if err == nil && tollgate.SameFees(lines, one.priced.Lines) {

@@ -229,6 +229,18 @@ func TestObserve(t *testing.T) {
 	if got, want := fmt.Sprint(seen), "[rule:currency_gate@v1 1ms  rule:sandbox@v1 1ms rule_failed]"; got != want {
 		t.Errorf("seen %s, want %s", got, want)
 	}
+	var shadows []string
+	seen, e.ObserveShadow = nil, func(ref tollgate.RuleRef, d time.Duration, err error) {
+		shadows = append(shadows, fmt.Sprintf("%s %s %s", ref.Rule, d, code(err)))
+	}
+	lines, err := e.Shadow(e.Refs(rules[0], rules[2]), input(1000, "EUR", "shop.example"))
+	again, _ := e.Quote(nil, e.Refs(rules[0], rules[2]), input(1000, "EUR", "shop.example"))
+	if err != nil || len(lines) == 0 || fmt.Sprint(lines) != fmt.Sprint(again) {
+		t.Errorf("a shadow's lines are %v, %v, not %v", lines, err, again)
+	}
+	if got, want := fmt.Sprint(shadows), "[rule:currency_gate@v1 1ms  rule:card_fee@v1 1ms ]"; got != want || len(seen) != 2 {
+		t.Errorf("seen of a shadow %s, want %s; of payments %v", got, want, seen)
+	}
 }
 
 // TestConcurrentQuotes has many goroutines share rules, while more are loaded;

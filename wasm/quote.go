@@ -20,7 +20,19 @@ import (
 // the log); CodeAmountInvalid, CodeCurrencyUnsupported or CodePayeeInvalid for
 // an input that no request can carry. dst is then returned as it came.
 func (e *Engine) Quote(dst []tollgate.FeeLine, rules []tollgate.RuleRef, in tollgate.PricingInput) ([]tollgate.FeeLine, error) {
-	exponent, err := checkInput(&in)
+	return e.quote(e.Observe, dst, rules, &in)
+}
+
+// Shadow prices as Quote does, for comparison only: its runs are observed
+// apart.
+func (e *Engine) Shadow(rules []tollgate.RuleRef, in tollgate.PricingInput) ([]tollgate.FeeLine, error) {
+	return e.quote(e.ObserveShadow, nil, rules, &in)
+}
+
+type observer = func(ref tollgate.RuleRef, d time.Duration, err error)
+
+func (e *Engine) quote(observe observer, dst []tollgate.FeeLine, rules []tollgate.RuleRef, in *tollgate.PricingInput) ([]tollgate.FeeLine, error) {
+	exponent, err := checkInput(in)
 	if err != nil {
 		return dst, err
 	}
@@ -36,10 +48,10 @@ func (e *Engine) Quote(dst []tollgate.FeeLine, rules []tollgate.RuleRef, in toll
 		if r.used.Load() != now { // seldom, so that cores need not pass it around
 			r.used.Store(now)
 		}
-		if e.Observe == nil {
-			dst, err = r.run(dst, &in, exponent, from-first, sum)
+		if observe == nil {
+			dst, err = r.run(dst, in, exponent, from-first, sum)
 		} else {
-			dst, err = e.observed(r, dst, &in, exponent, from-first, sum)
+			dst, err = e.observed(observe, r, dst, in, exponent, from-first, sum)
 		}
 		if err != nil {
 			return dst[:first], err
@@ -55,7 +67,7 @@ func (e *Engine) Quote(dst []tollgate.FeeLine, rules []tollgate.RuleRef, in toll
 // module can load it and quote again.
 var ErrNotLoaded = errors.New("the rule is not loaded")
 
-func (e *Engine) observed(r *rule, dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent byte, lines int, sum int64) ([]tollgate.FeeLine, error) {
+func (e *Engine) observed(observe observer, r *rule, dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent byte, lines int, sum int64) ([]tollgate.FeeLine, error) {
 	var start, end time.Time
 	if e.Now != nil {
 		start = e.Now()
@@ -64,7 +76,7 @@ func (e *Engine) observed(r *rule, dst []tollgate.FeeLine, in *tollgate.PricingI
 	if e.Now != nil {
 		end = e.Now()
 	}
-	e.Observe(r.ref, end.Sub(start), err)
+	observe(r.ref, end.Sub(start), err)
 	return dst, err
 }
 
