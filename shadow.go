@@ -20,7 +20,7 @@ type ShadowTotals struct {
 	Equal       int64              `json:"equal"`
 	Different   int64              `json:"different"` // failures of the candidate included
 	Failed      int64              `json:"failed"`    // of these, the candidate failed or refused
-	Dropped     int64              `json:"dropped"`   // not compared: there was no time
+	Dropped     int64              `json:"dropped"`   // not compared: too many waited, or its module was not to be had
 	Differences []ShadowDifference `json:"differences"`
 }
 

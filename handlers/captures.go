@@ -90,7 +90,7 @@ func (s *Server) newCapture(c *call, r captureRequest, a *rediskv.Account, p *to
 	if _, _, err := tried.Capture(amount, r.final, tollgate.At(now)); err != nil {
 		return nil, err
 	}
-	priced, err := s.pricedWith(c.ctx, c.org, t.Pinned(), tollgate.PricingInput{Amount: amount, Payee: p.Payee, CaptureIndex: uint32(p.Captures) + 1})
+	priced, err := s.priced(c.ctx, c.org, t.Pinned(), tollgate.PricingInput{Amount: amount, Payee: p.Payee, CaptureIndex: uint32(p.Captures) + 1})
 	if err != nil {
 		return nil, err
 	}

@@ -75,9 +75,9 @@ func (s *Server) tryCreate(c *call, r paymentRequest) (*answer, error) {
 		return s.orRepeated(c, idem, err)
 	}
 	now := s.clock()
-	result, err := s.commitPayment(c, account, r, idem, now, account.Limits.Decide(r.Amount, r.Payee, now))
+	result, priced, err := s.commitPayment(c, account, r, idem, now, account.Limits.Decide(r.Amount, r.Payee, now))
 	if full, ok := errors.AsType[*rediskv.ExhaustedError](err); ok {
-		result, err = s.commitPayment(c, account, r, idem, now, account.Limits.Exhausted(full.Use))
+		result, priced, err = s.commitPayment(c, account, r, idem, now, account.Limits.Exhausted(full.Use))
 	}
 	if refused, ok := errors.AsType[*refusal](err); ok {
 		return s.refusePayment(c, "create", idem, account, refused.error)
@@ -85,36 +85,41 @@ func (s *Server) tryCreate(c *call, r paymentRequest) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !result.Repeated {
+		s.shadowing.offer(account, priced)
+	}
 	return stored(result), nil
 }
 
 // refusal is an error because of which there is no payment.
 type refusal struct{ error }
 
-func (s *Server) commitPayment(c *call, a *rediskv.Account, r paymentRequest, idem rediskv.Idempotency, now time.Time, d tollgate.PerimeterDecision) (rediskv.Result, error) {
-	change, err := s.newPayment(c, a, r, now, d)
+func (s *Server) commitPayment(c *call, a *rediskv.Account, r paymentRequest, idem rediskv.Idempotency, now time.Time, d tollgate.PerimeterDecision) (rediskv.Result, tollgate.Pricing, error) {
+	// The rules come first: a payment that a rule refuses does not exist, one
+	// that the perimeter denies is kept as declined.
+	authorized, err := s.priced(c.ctx, a.OrganizationID, a.Rules, tollgate.PricingInput{Amount: r.Amount, Payee: r.Payee})
 	if err != nil {
-		return rediskv.Result{}, &refusal{err}
+		return rediskv.Result{}, authorized, &refusal{err}
+	}
+	change, err := s.newPayment(c, a, r, now, d, authorized)
+	if err != nil {
+		return rediskv.Result{}, authorized, &refusal{err}
 	}
 	reply, err := s.paymentAnswer(c, change.Payment)
 	if err != nil {
-		return rediskv.Result{}, err
+		return rediskv.Result{}, authorized, err
 	}
-	return s.store.CreatePayment(c.ctx, c.caller(reply.Status), idem, a, change, reply)
+	result, err := s.store.CreatePayment(c.ctx, c.caller(reply.Status), idem, a, change, reply)
+	return result, authorized, err
 }
 
-// newPayment prices. The rules come first: a payment that a rule refuses does
-// not exist, one that the perimeter denies is kept as declined.
-func (s *Server) newPayment(c *call, a *rediskv.Account, r paymentRequest, now time.Time, decision tollgate.PerimeterDecision) (*tollgate.PaymentChange, error) {
-	in := tollgate.PricingInput{Amount: r.Amount, Payee: r.Payee}
-	authorized, err := s.priced(c.ctx, a, in)
-	if err != nil {
-		return nil, err
-	}
+// newPayment prices the capture of a payment that is captured at once.
+func (s *Server) newPayment(c *call, a *rediskv.Account, r paymentRequest, now time.Time, decision tollgate.PerimeterDecision, authorized tollgate.Pricing) (*tollgate.PaymentChange, error) {
 	var captured *tollgate.Pricing
 	if decision.Decision == tollgate.Allow && r.Method == tollgate.CaptureAutomatic {
+		in := authorized.Input
 		in.CaptureIndex = 1
-		first, err := s.priced(c.ctx, a, in)
+		first, err := s.priced(c.ctx, a.OrganizationID, a.Rules, in)
 		if err != nil {
 			return nil, err
 		}

@@ -14,20 +14,11 @@ import (
 // typicalLines is room for the lines of most rule sets.
 const typicalLines = 8
 
-// priced runs the rules of an account as they are now, and lets shadows see.
-func (s *Server) priced(ctx context.Context, a *rediskv.Account, in tollgate.PricingInput) (tollgate.Pricing, error) {
-	p, err := s.pricedWith(ctx, a.OrganizationID, a.Rules, in)
-	if err == nil {
-		s.shadowing.offer(a, p)
-	}
-	return p, err
-}
-
-// pricedWith runs modules by their exact bytes: those of the rule set in
+// priced runs modules by their exact bytes: those of the rule set in
 // force, or those that a payment was created with, whatever has been activated
 // since. A module that the engine does not have is fetched once and kept, so
 // that the usual quote asks nobody.
-func (s *Server) pricedWith(ctx context.Context, org string, rules []tollgate.RuleRef, in tollgate.PricingInput) (tollgate.Pricing, error) {
+func (s *Server) priced(ctx context.Context, org string, rules []tollgate.RuleRef, in tollgate.PricingInput) (tollgate.Pricing, error) {
 	var lines []tollgate.FeeLine
 	var err error
 	for range len(rules) + 1 { // each turn brings one module

@@ -85,7 +85,7 @@ func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
 	if err := takes(a, q.amount.Currency, q.prefix+"currency"); err != nil {
 		return nil, err
 	}
-	priced, err := s.priced(c.ctx, a, tollgate.PricingInput{Amount: q.amount, Payee: q.payee})
+	priced, err := s.priced(c.ctx, a.OrganizationID, a.Rules, tollgate.PricingInput{Amount: q.amount, Payee: q.payee})
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +104,7 @@ func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
 			d = a.Limits.Exhausted(*full)
 		}
 	}
+	s.shadowing.offer(a, priced)
 	return object(quoteAnswer{
 		Object: "quote", Lines: lines, Total: tollgate.FeeTotal(priced.Lines, q.amount.Currency), Currency: q.amount.Currency,
 		Perimeter: quotePerimeter(d), RuleSet: quoteRuleSet{a.RuleSet.ID, a.RuleSet.Version}, Digest: tollgate.LinesSHA256(priced.Lines),

@@ -52,16 +52,32 @@ func (q *shadowing) offer(a *rediskv.Account, p tollgate.Pricing) {
 	}
 }
 
+// comparison is what was found of a shadow and is not written down yet. What
+// was sent is kept as it was, with its operation, until Redis says that it is
+// recorded: it may have been, and only the answer lost.
+type comparison struct{ open, sent *rediskv.Comparison }
+
+// next is what to send: what nobody knows the fate of before anything new.
+func (c *comparison) next() *rediskv.Comparison {
+	if c.sent == nil {
+		c.sent, c.open = c.open, nil
+	}
+	return c.sent
+}
+
 // Shadow compares what offer was given until ctx ends.
 func (s *Server) Shadow(ctx context.Context) {
-	found := make(map[shadowKey]*rediskv.Comparison)
+	found := make(map[shadowKey]*comparison)
 	of := func(key shadowKey) *rediskv.Comparison {
 		c, ok := found[key]
 		if !ok {
-			c = &rediskv.Comparison{Sums: make(map[tollgate.Currency]int64)}
+			c = new(comparison)
 			found[key] = c
 		}
-		return c
+		if c.open == nil {
+			c.open = &rediskv.Comparison{Operation: s.store.Mint(""), Sums: make(map[tollgate.Currency]int64)}
+		}
+		return c.open
 	}
 	tick := time.NewTicker(shadowInterval)
 	defer tick.Stop()
@@ -70,9 +86,10 @@ func (s *Server) Shadow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case one := <-s.shadowing.queue:
-			c := of(shadowKey{one.org, one.shadow.ID})
+			key := shadowKey{one.org, one.shadow.ID}
+			c := of(key)
 			s.compare(ctx, one, c)
-			if len(c.Divergences) < shadowBatch {
+			if len(c.Divergences) < shadowBatch || found[key].sent != nil { // or Redis is away
 				continue
 			}
 		case <-tick.C:
@@ -84,15 +101,26 @@ func (s *Server) Shadow(ctx context.Context) {
 			s.shadowing.mu.Unlock()
 		}
 		for key, c := range found {
-			if err := s.store.RecordComparison(ctx, key.org, key.id, s.instance, c); err != nil && errorOf(err).Code == tollgate.CodeStoreUnavailable {
-				c.Divergences = c.Divergences[:min(len(c.Divergences), shadowBatch)] // Redis is away; counts are kept
-				continue
-			} else if err != nil && ctx.Err() == nil {
-				s.log.Error("comparison not written", "shadow", key.id, "error", err)
+			if s.record(ctx, key, c) {
+				delete(found, key)
 			}
-			delete(found, key)
 		}
 	}
+}
+
+// record writes down what was found, and reports whether nothing is left.
+func (s *Server) record(ctx context.Context, key shadowKey, c *comparison) bool {
+	for next := c.next(); next != nil; next = c.next() {
+		err := s.store.RecordComparison(ctx, key.org, key.id, s.instance, next)
+		if err != nil && errorOf(err).Code == tollgate.CodeStoreUnavailable {
+			return false
+		}
+		if err != nil {
+			s.log.Error("comparison not written", "shadow", key.id, "error", err)
+		}
+		c.sent = nil
+	}
+	return true
 }
 
 // compare prices again with the candidate in the place of the other rule.
@@ -104,9 +132,16 @@ func (s *Server) compare(ctx context.Context, one shadowed, found *rediskv.Compa
 	}
 	rules[at] = one.shadow.Rule
 	var lines []tollgate.FeeLine
-	err := s.loadRule(ctx, one.org, one.shadow.Rule)
+	var err error
+	for i := 0; i < len(rules) && err == nil; i++ {
+		err = s.loadRule(ctx, one.org, rules[i])
+	}
 	if err == nil {
-		lines, err = s.rules.Quote(nil, rules, one.priced.Input)
+		lines, err = s.rules.Shadow(rules, one.priced.Input)
+	}
+	if err != nil && errorOf(err).Code == tollgate.CodeStoreUnavailable {
+		found.Dropped++ // the candidate is not to be had now, which is not its failure
+		return
 	}
 	found.Compared++
 	if err == nil && tollgate.SameFees(lines, one.priced.Lines) {
@@ -130,7 +165,7 @@ func (s *Server) compare(ctx context.Context, one shadowed, found *rediskv.Compa
 		text := tollgate.Signed(more, currency)
 		d.Difference = &text
 	}
-	if len(found.Divergences) < 2*shadowBatch {
+	if len(found.Divergences) < shadowBatch {
 		found.Divergences = append(found.Divergences, d)
 	}
 }

@@ -146,12 +146,16 @@ func (b *batch) commit(ctx context.Context) (Result, error) {
 }
 
 // retried makes an optimistic change again while what it is computed from is
-// changed by others in between.
+// changed by others in between. Where they come first again and again, the
+// change can be tried again later.
 func retried[T any](change func() (T, error)) (result T, err error) {
 	for range 10 {
 		if result, err = change(); !errors.Is(err, ErrConflict) {
-			break
+			return result, err
 		}
 	}
-	return result, err
+	return result, &tollgate.Error{
+		Code: tollgate.CodeStoreUnavailable, Cause: err,
+		Message: "Others are changing the same at the moment. Try again.",
+	}
 }

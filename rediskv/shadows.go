@@ -41,78 +41,84 @@ func shadowsOf(list string, a *tollgate.MerchantAccount) (found []tollgate.Shado
 // StartShadow writes a new shadow. CodeParameterInvalid when there are
 // tollgate.MaxShadows already.
 func (s *Store) StartShadow(ctx context.Context, c Caller, idem *Idempotency, shadow tollgate.Shadow, ans Answer) (Result, error) {
-	return s.putShadow(ctx, c, idem, "rule.shadow", ans, shadow, "", func(active []tollgate.Shadow) ([]tollgate.Shadow, error) {
-		if len(active) >= tollgate.MaxShadows {
-			return nil, &tollgate.Error{Code: tollgate.CodeParameterInvalid, Message: fmt.Sprintf("An organization has at most %d shadows at once; stop one.", tollgate.MaxShadows)}
+	return retried(func() (Result, error) {
+		list, active, err := s.activeShadows(ctx, s.space(c.Organization))
+		if err != nil {
+			return Result{}, err
 		}
-		return append(active, shadow), nil
+		if len(active) >= tollgate.MaxShadows {
+			return Result{}, &tollgate.Error{Code: tollgate.CodeParameterInvalid, Message: fmt.Sprintf("An organization has at most %d shadows at once; stop one.", tollgate.MaxShadows)}
+		}
+		b := s.batch(c, idem)
+		b.answer = ans
+		b.set(b.space.shadows(), strconv.FormatInt(list.int("v")+1, 10), shadow.ID) // two may have the same time, and never the same revision
+		return b.shadow(ctx, "rule.shadow", shadow, "", list, append(active, shadow))
 	})
 }
 
 // StopShadow ends a shadow; what it has found stays.
 func (s *Store) StopShadow(ctx context.Context, c Caller, idem *Idempotency, id string, answer func(*tollgate.Shadow) (Answer, error)) (Result, error) {
-	k := s.space(c.Organization)
-	shadow, revision, err := s.shadow(ctx, k, id)
-	if err != nil {
-		return Result{}, err
-	}
-	if shadow.Status != tollgate.StatusActive {
-		return Result{}, stateInvalid("The shadow is stopped.")
-	}
-	shadow.Status, shadow.StoppedAt = "stopped", s.Now()
-	ans, err := answer(shadow)
-	if err != nil {
-		return Result{}, err
-	}
-	return s.putShadow(ctx, c, idem, "rule.unshadow", ans, *shadow, revision, func(active []tollgate.Shadow) ([]tollgate.Shadow, error) {
-		return slices.DeleteFunc(active, func(other tollgate.Shadow) bool { return other.ID == id }), nil
+	return retried(func() (Result, error) {
+		k := s.space(c.Organization)
+		shadow, revision, err := s.shadow(ctx, k, id)
+		if err != nil {
+			return Result{}, err
+		}
+		if shadow.Status != tollgate.StatusActive {
+			return Result{}, stateInvalid("The shadow is stopped.")
+		}
+		list, active, err := s.activeShadows(ctx, k)
+		if err != nil {
+			return Result{}, err
+		}
+		active = slices.DeleteFunc(active, func(other tollgate.Shadow) bool { return other.ID == id })
+		shadow.Status, shadow.StoppedAt = "stopped", s.Now()
+		b := s.batch(c, idem)
+		if b.answer, err = answer(shadow); err != nil {
+			return Result{}, err
+		}
+		return b.shadow(ctx, "rule.unshadow", *shadow, revision, list, active)
 	})
 }
 
-func (s *Store) putShadow(ctx context.Context, c Caller, idem *Idempotency, kind string, ans Answer, shadow tollgate.Shadow, revision string,
-	change func([]tollgate.Shadow) ([]tollgate.Shadow, error),
-) (Result, error) {
-	k := s.space(c.Organization)
+// activeShadows reads an organization's hash of them.
+func (s *Store) activeShadows(ctx context.Context, k space) (list fields, active []tollgate.Shadow, err error) {
+	found, err := s.readHashes(ctx, "read_shadows", k.organization(), k.shadowing())
+	if err != nil {
+		return nil, nil, err
+	}
+	if text := found[1]["list"]; text != "" {
+		if err := decode(text, &active); err != nil {
+			return nil, nil, fmt.Errorf("shadows: %w", err)
+		}
+	}
+	return found[1], active, nil
+}
+
+// shadow commits a shadow that was read at a revision, and which ones are
+// active now.
+func (b *batch) shadow(ctx context.Context, kind string, shadow tollgate.Shadow, revision string, list fields, active []tollgate.Shadow) (Result, error) {
 	shadow.Totals = tollgate.ShadowTotals{} // counted apart
 	doc, err := json.Marshal(shadow, json.Deterministic(true))
 	if err != nil {
 		return Result{}, fmt.Errorf("shadow %s: %w", shadow.ID, err)
 	}
-	return retried(func() (Result, error) {
-		found, err := s.readHashes(ctx, "read_shadows", k.organization(), k.shadowing())
-		if err != nil {
-			return Result{}, err
-		}
-		var active []tollgate.Shadow
-		if list := found[1]["list"]; list != "" {
-			if err := decode(list, &active); err != nil {
-				return Result{}, fmt.Errorf("shadows: %w", err)
-			}
-		}
-		if active, err = change(active); err != nil {
-			return Result{}, err
-		}
-		list, err := json.Marshal(active, json.Deterministic(true))
-		if err != nil {
-			return Result{}, fmt.Errorf("shadows: %w", err)
-		}
-		b := s.batch(c, idem)
-		b.answer, b.push = ans, true
-		var f, all pairs
-		f.int("v", fields{"v": revision}.int("v")+1)
-		f.set("json", string(doc))
-		all.int("v", found[1].int("v")+1)
-		all.set("list", string(list))
-		b.hash(k.object(shadow.ID), revision, f)
-		b.hash(k.shadowing(), found[1]["v"], all)
-		if revision == "" { // two may have the same time, and never the same revision
-			b.set(k.shadows(), strconv.FormatInt(found[1].int("v")+1, 10), shadow.ID)
-		}
-		if err := b.audit(kind, shadow.Rule.Rule.String(), "shadow", shadow.ID); err != nil {
-			return Result{}, err
-		}
-		return b.commit(ctx)
-	})
+	text, err := json.Marshal(active, json.Deterministic(true))
+	if err != nil {
+		return Result{}, fmt.Errorf("shadows: %w", err)
+	}
+	var f, all pairs
+	f.int("v", fields{"v": revision}.int("v")+1)
+	f.set("json", string(doc))
+	all.int("v", list.int("v")+1)
+	all.set("list", string(text))
+	b.push = true
+	b.hash(b.space.object(shadow.ID), revision, f)
+	b.hash(b.space.shadowing(), list["v"], all)
+	if err := b.audit(kind, shadow.Rule.Rule.String(), "shadow", shadow.ID); err != nil {
+		return Result{}, err
+	}
+	return b.commit(ctx)
 }
 
 // shadow reads a shadow with its totals.
@@ -186,21 +192,24 @@ func (s *Store) Shadows(ctx context.Context, c Caller, before string, limit int)
 	return rows, next, err
 }
 
-// Comparison is what an instance has found since it last said so.
+// Comparison is what an instance has found since it last said so. Operation
+// names it: the same one is recorded once, however often it is sent.
 type Comparison struct {
+	Operation                                   string
 	Compared, Equal, Different, Failed, Dropped int64
 	Sums                                        map[tollgate.Currency]int64 // by how much more, in minor units
 	Divergences                                 []tollgate.Divergence
 }
 
-// RecordComparison adds what an instance has found.
+// RecordComparison adds what an instance has found. When it cannot say whether
+// it did, send the same again, and nothing else of the shadow before.
 func (s *Store) RecordComparison(ctx context.Context, org, shadow, instance string, found *Comparison) error {
 	k := s.space(org)
 	totals := []any{"compared", found.Compared, "equal", found.Equal, "different", found.Different, "failed", found.Failed, "dropped", found.Dropped}
 	for currency, sum := range found.Sums {
 		totals = append(totals, "sum:"+string(currency), sum)
 	}
-	args := append([]any{s.Mint(""), "op:" + instance, keptDivergences, len(totals) / 2}, totals...)
+	args := append([]any{found.Operation, "op:" + instance, keptDivergences, len(totals) / 2}, totals...)
 	for _, d := range found.Divergences {
 		text, err := json.Marshal(d, json.Deterministic(true))
 		if err != nil {

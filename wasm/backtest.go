@@ -1,7 +1,6 @@
 package wasm
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -178,19 +177,8 @@ func priceAll(dst []tollgate.FeeLine, rules []backtestRule, in *tollgate.Pricing
 
 // price appends the rule's lines to those of the rules before it.
 func (r *backtestRule) price(dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent byte) ([]tollgate.FeeLine, error) {
-	ctx := context.Background() // fuel ends the call
-	if r.instance == nil {
-		i, err := r.instantiate(ctx)
-		if err != nil {
-			return dst, err
-		}
-		r.instance = i
-	}
-	dst, err := r.instance.price(ctx, r.rule, dst, in, exponent, len(dst), tollgate.FeeTotal(dst, "").Minor)
-	if err != nil && !errors.As(err, new(*refusal)) {
-		r.instance.discard(ctx)
-		r.instance = nil
-	}
+	dst, i, err := r.rule.price(r.instance, dst, in, exponent, len(dst), tollgate.FeeTotal(dst, "").Minor)
+	r.instance = i
 	return dst, err
 }
 

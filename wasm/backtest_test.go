@@ -299,3 +299,23 @@ func cpuTime(t testing.TB) time.Duration {
 	}
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
+
+// TestBacktestReplacesUsedUpInstances: the fees are those of a new instance.
+func TestBacktestReplacesUsedUpInstances(t *testing.T) {
+	ctx := context.Background()
+	e := engines(t)["compiler"]
+	if err := e.LoadShipped(ctx); err != nil {
+		t.Fatal(err)
+	}
+	candidate := load(t, e, tollgate.Citation{Name: "used_up", Version: 1}, usedUp.bytes())
+	b := &wasm.Backtest{Engine: e, Reference: cardFee1, Candidate: candidate}
+	r, err := b.Run(sequence(pastTickets(t, e, 50)))
+	if err != nil || r.Evaluations != 100 {
+		t.Fatalf("%d evaluations, %v", r.Evaluations, err)
+	}
+	for key, g := range r.Groups {
+		if g.Unpriced != 0 {
+			t.Errorf("%v: %d not priced", key, g.Unpriced)
+		}
+	}
+}

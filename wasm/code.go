@@ -12,6 +12,7 @@ type body struct {
 	jumps   int
 	cost    int64 // of entering: all instructions outside loops
 	charges []charge
+	calls   []call
 }
 
 // charge is a place where fuel is taken inside a function.
@@ -20,6 +21,9 @@ type charge struct {
 	cost int64
 	bulk bool // and the size on top of the stack
 }
+
+// call is an instruction that calls a function.
+type call struct{ from, to int } // in body.code
 
 func (m *module) readCode(c *cursor) {
 	n := c.count("function bodies", maxFunctions)
@@ -38,6 +42,7 @@ func (m *module) readCode(c *cursor) {
 			return
 		}
 		m.bodies = append(m.bodies, b)
+		m.calls = m.calls || len(b.calls) > 0
 		if jumps += b.jumps; jumps > maxAllJumps {
 			c.fail("more than %d jumps in all functions", maxAllJumps)
 		}
@@ -87,6 +92,8 @@ func readBody(code []byte, params int) (body, error) {
 			b.charges = append(b.charges, charge{at: at, cost: fuelPerGrow})
 		case isBulk:
 			b.charges = append(b.charges, charge{at: at, bulk: true})
+		case isCall:
+			b.calls = append(b.calls, call{at, c.pos})
 		}
 		if len(open) > maxDepth {
 			c.fail("blocks are nested deeper than %d", maxDepth)
@@ -118,6 +125,7 @@ const (
 	isEnd
 	isGrow
 	isBulk
+	isCall
 )
 
 // instruction passes over one instruction. What is not listed here is not
@@ -149,8 +157,11 @@ func (c *cursor) instruction() instructionKind {
 	case op == 0x0c, op == 0x0d: // br, br_if
 		c.jumps++
 		c.u32()
-	case op == 0x10, op >= 0x20 && op <= 0x24: // call, locals and globals
+	case op >= 0x20 && op <= 0x24: // locals and globals
 		c.u32()
+	case op == 0x10: // call
+		c.u32()
+		return isCall
 	case op == 0x0e: // br_table
 		for range c.count("targets of a br_table", maxTargets) {
 			c.jumps++
@@ -162,6 +173,7 @@ func (c *cursor) instruction() instructionKind {
 		if c.u32() != 0 {
 			c.fail("call_indirect through a table other than 0")
 		}
+		return isCall
 	case op == 0x28, op == 0x29, op >= 0x2c && op <= 0x37, op >= 0x3a && op <= 0x3e: // loads and stores
 		c.u32()
 		c.u32()

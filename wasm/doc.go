@@ -38,9 +38,12 @@
 // # What a module can do to the service
 //
 // Fuel ends every call: each function and each loop charges for its
-// instructions before it runs them, bulk memory operations by size. The
-// counters are part of the instrumented module, so a count is the same on
-// every machine. Memory is at most 1 MiB. A module may keep state from call to
+// instructions before it runs them, bulk memory operations by size. Calls are
+// nested at most 2000 deep, and memory is at most 1 MiB. The counters and the
+// memory's maximum are part of the instrumented module, so a call ends at the
+// same point on every machine and in every engine. A module may keep state from call to
 // call, for instances are used again; golden cases, run shuffled on fresh and
-// on used instances, find such modules before they are released.
+// on used instances, find such modules before they are released. A used
+// instance that fails is replaced by a new one within the same call, so that
+// only what a new one does fails a payment.
 package wasm

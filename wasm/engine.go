@@ -23,11 +23,12 @@ import (
 // may publish the same citation, and a payment is priced to its end with the
 // bytes that it began with. It is safe for concurrent use.
 type Engine struct {
-	// Observe, when set, is told of every run of a rule: how long it took and
-	// nil or the error that Quote returns. Set it and Now before the first
-	// Quote. Without it Quote reads no clock.
-	Observe func(ref tollgate.RuleRef, d time.Duration, err error)
-	Now     func() time.Time
+	// Observe, when set, is told of every run of a rule in a Quote: how long it
+	// took and nil or the error that Quote returns. ObserveShadow is told of
+	// those in a Shadow. Set them and Now before the first Quote. Without an
+	// observer no clock is read.
+	Observe, ObserveShadow func(ref tollgate.RuleRef, d time.Duration, err error)
+	Now                    func() time.Time
 
 	runtime wazero.Runtime
 	checker wazero.Runtime // an interpreter: validates without compiling

@@ -229,6 +229,18 @@ func TestObserve(t *testing.T) {
 	if got, want := fmt.Sprint(seen), "[rule:currency_gate@v1 1ms  rule:sandbox@v1 1ms rule_failed]"; got != want {
 		t.Errorf("seen %s, want %s", got, want)
 	}
+	var shadows []string
+	seen, e.ObserveShadow = nil, func(ref tollgate.RuleRef, d time.Duration, err error) {
+		shadows = append(shadows, fmt.Sprintf("%s %s %s", ref.Rule, d, code(err)))
+	}
+	lines, err := e.Shadow(e.Refs(rules[0], rules[2]), input(1000, "EUR", "shop.example"))
+	again, _ := e.Quote(nil, e.Refs(rules[0], rules[2]), input(1000, "EUR", "shop.example"))
+	if err != nil || len(lines) == 0 || fmt.Sprint(lines) != fmt.Sprint(again) {
+		t.Errorf("a shadow's lines are %v, %v, not %v", lines, err, again)
+	}
+	if got, want := fmt.Sprint(shadows), "[rule:currency_gate@v1 1ms  rule:card_fee@v1 1ms ]"; got != want || len(seen) != 2 {
+		t.Errorf("seen of a shadow %s, want %s; of payments %v", got, want, seen)
+	}
 }
 
 // TestConcurrentQuotes has many goroutines share rules, while more are loaded;
@@ -339,6 +351,28 @@ func TestIdleInstancesAreFreed(t *testing.T) {
 		case <-deadline:
 			t.Fatal("the idle instance is still open")
 		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// usedUp is a guest that works seven times on an instance and then traps.
+var usedUp = guest{quote: oneLine(join(count, i64(7), []byte{0x59, 0x04, 0x40, 0x00, 0x0b}, i64(5))), sections: oneGlobal}
+
+// TestUsedUpInstance: an instance that no longer works is replaced before
+// anybody notices, for a new one gives what a ticket's re-execution would.
+func TestUsedUpInstance(t *testing.T) {
+	c := tollgate.Citation{Name: "used_up", Version: 1}
+	for name, e := range engines(t) {
+		ref := load(t, e, c, usedUp.bytes())
+		in := input(1, "EUR", "x")
+		if _, fuel, err := e.OneInstance(c, in, in, in, in, in, in, in, in); err == nil || len(fuel) != 8 {
+			t.Fatalf("%s: the module is not used up by 7 calls: %d, %v", name, len(fuel), err)
+		}
+		for n := range 50 {
+			lines, err := e.Quote(nil, []tollgate.RuleRef{ref}, in)
+			if err != nil || len(lines) != 1 || lines[0].Amount.Minor != 5 {
+				t.Fatalf("%s: quote %d: %v, %v", name, n+1, lines, err)
+			}
 		}
 	}
 }

@@ -65,7 +65,7 @@ func (e *Engine) DropIdle(ctx context.Context) {
 func (e *Engine) OneInstance(c tollgate.Citation, inputs ...tollgate.PricingInput) (lines []tollgate.FeeLine, fuel []int64, err error) {
 	ctx := context.Background()
 	r := (*e.rules.Load())[e.Refs(c)[0]]
-	i, err := r.acquire(ctx)
+	i, err := r.instantiate(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -2,35 +2,50 @@ package wasm
 
 import "encoding/binary"
 
-// instrument returns the module with fuel counting and without custom
-// sections. Fuel is a variable global behind the module's own, exported for
-// the host under a name that no module may use; the module was validated
-// without it, so none of its instructions can name it.
+// instrument returns the module with fuel counting and a limit to nested
+// calls, without custom sections. Fuel is a variable global behind the
+// module's own, and so is the number of calls that are left, in a module that
+// has any; both are exported for the host under names that no module may use.
+// The module was validated without them, so none of its instructions can name
+// them.
 //
 // Entering a function charges for all its instructions outside loops, a turn
 // of a loop for all of the loop's own, whether they then run or not. That is
 // an upper bound with one charge per entry, and it is taken before the work.
+// A call takes one from the calls that are left and gives it back when it
+// returns; the function that it enters looks.
+//
+// The memory's maximum is written down, so that memory.grow ends at the same
+// page in every engine.
 func (m *module) instrument() []byte {
-	fuel := uint64(m.globals)
+	added := counters{fuel: uint64(m.globals), calls: uint64(m.globals) + 1, nested: m.calls}
+	names := []string{fuelExport}
+	if added.nested {
+		names = append(names, callsExport)
+	}
 
-	globals := binary.AppendUvarint(nil, fuel+1)
+	globals := binary.AppendUvarint(nil, uint64(m.globals+len(names)))
 	if s := m.sections[secGlobal]; s != nil {
 		globals = append(globals, s[uvarintLen(s):]...)
 	}
-	globals = append(globals, typeI64, 1, opI64Const, 0, opEnd)
-
-	exports := binary.AppendUvarint(nil, uint64(m.exports)+1)
+	exports := binary.AppendUvarint(nil, uint64(m.exports+len(names)))
 	exports = append(exports, m.sections[secExport][uvarintLen(m.sections[secExport]):]...)
-	exports = appendBytes(exports, fuelExport)
-	exports = binary.AppendUvarint(append(exports, kindGlobal), fuel)
+	for i, initial := range []int64{0, maxCalls}[:len(names)] {
+		globals = append(appendSigned(append(globals, typeI64, 1, opI64Const), initial), opEnd)
+		exports = appendBytes(exports, names[i])
+		exports = binary.AppendUvarint(append(exports, kindGlobal), uint64(m.globals+i))
+	}
 
 	code := binary.AppendUvarint(nil, uint64(len(m.bodies)))
 	for i := range m.bodies {
-		code = appendBytes(code, m.bodies[i].instrument(fuel))
+		code = appendBytes(code, m.bodies[i].instrument(added))
 	}
 
+	memory := binary.AppendUvarint([]byte{1, 1}, uint64(m.pages))
+	memory = binary.AppendUvarint(memory, uint64(m.maxPages))
+
 	sections := m.sections
-	sections[secGlobal], sections[secExport], sections[secCode] = globals, exports, code
+	sections[secMemory], sections[secGlobal], sections[secExport], sections[secCode] = memory, globals, exports, code
 	return assemble(sections)
 }
 
@@ -52,7 +67,22 @@ func uvarintLen(b []byte) int {
 	return n
 }
 
-func (b *body) instrument(fuel uint64) []byte {
+// counters are the globals that instrumentation adds.
+type counters struct {
+	fuel, calls uint64
+	nested      bool // whether there is calls
+}
+
+// Instructions of what is added.
+const (
+	globalGet   = 0x23
+	globalSet   = 0x24
+	localTee    = 0x22
+	i64ShrU     = 0x88
+	trapWhenNeg = "\x42\x00\x53\x04\x40\x00\x0b" // i64.const 0, i64.lt_s, if, unreachable, end
+)
+
+func (b *body) instrument(g counters) []byte {
 	// The size of a bulk operation goes through one more local.
 	extra := false
 	for _, c := range b.charges {
@@ -66,40 +96,59 @@ func (b *body) instrument(fuel uint64) []byte {
 	} else {
 		out = append(out, b.code[:b.start]...)
 	}
-	out = charge{cost: b.cost}.append(out, fuel, 0)
-	from := b.start
-	for _, c := range b.charges {
-		out = append(out, b.code[from:c.at]...)
-		out = c.append(out, fuel, uint64(b.locals))
-		from = c.at
+	out = g.enter(out, b.cost)
+	from, charges, calls := b.start, b.charges, b.calls
+	for len(charges) > 0 || len(calls) > 0 {
+		if len(calls) == 0 || len(charges) > 0 && charges[0].at <= calls[0].from {
+			out = append(out, b.code[from:charges[0].at]...)
+			out = g.charge(out, charges[0], uint64(b.locals))
+			from, charges = charges[0].at, charges[1:]
+			continue
+		}
+		out = append(out, b.code[from:calls[0].from]...)
+		out = g.add(out, -1)
+		out = append(out, b.code[calls[0].from:calls[0].to]...)
+		out = g.add(out, 1)
+		from, calls = calls[0].to, calls[1:]
 	}
 	return append(out, b.code[from:]...)
 }
 
-// append writes fuel = fuel - cost and traps when that is below zero.
-func (c charge) append(out []byte, fuel, size uint64) []byte {
-	const (
-		get, set  = 0x23, 0x24 // global
-		localGet  = 0x20
-		localTee  = 0x22
-		extendU   = 0xad
-		shrU      = 0x88
-		add       = 0x7c
-		sub       = 0x7d
-		ltS       = 0x53
-		iff, void = 0x04, 0x40
-		trap      = 0x00
-	)
+// enter takes the cost of a function and traps when fuel or calls are below
+// zero. Both are looked at in one comparison: it is the hot path, and every
+// jump takes time to compile.
+func (g counters) enter(out []byte, cost int64) []byte {
+	out = g.take(out, charge{cost: cost}, 0)
+	if g.nested {
+		out = binary.AppendUvarint(append(out, globalGet), g.calls)
+		out = append(out, opI64Or)
+	}
+	return append(out, trapWhenNeg...)
+}
+
+// charge takes fuel and traps when that is below zero.
+func (g counters) charge(out []byte, c charge, size uint64) []byte {
+	return append(g.take(out, c, size), trapWhenNeg...)
+}
+
+// take writes fuel = fuel - cost and leaves it on the stack.
+func (g counters) take(out []byte, c charge, size uint64) []byte {
 	if c.bulk {
 		out = binary.AppendUvarint(append(out, localTee), size)
 	}
-	out = binary.AppendUvarint(append(out, get), fuel)
+	out = binary.AppendUvarint(append(out, globalGet), g.fuel)
 	out = appendSigned(append(out, opI64Const), c.cost)
 	if c.bulk {
-		out = binary.AppendUvarint(append(out, localGet), size)
-		out = append(out, extendU, opI64Const, fuelShift, shrU, add)
+		out = binary.AppendUvarint(append(out, opLocalGet), size)
+		out = append(out, opI64ExtendU, opI64Const, fuelShift, i64ShrU, opI64Add)
 	}
-	out = binary.AppendUvarint(append(out, sub, set), fuel)
-	out = binary.AppendUvarint(append(out, get), fuel)
-	return append(out, opI64Const, 0, ltS, iff, void, trap, opEnd)
+	out = binary.AppendUvarint(append(out, opI64Sub, globalSet), g.fuel)
+	return binary.AppendUvarint(append(out, globalGet), g.fuel)
+}
+
+// add writes calls = calls + n.
+func (g counters) add(out []byte, n int64) []byte {
+	out = binary.AppendUvarint(append(out, globalGet), g.calls)
+	out = appendSigned(append(out, opI64Const), n)
+	return binary.AppendUvarint(append(out, opI64Add, globalSet), g.calls)
 }

@@ -98,7 +98,7 @@ func TestFuelOfShipped(t *testing.T) {
 	}
 }
 
-// TestInstrumentedIsBehindTheOriginal: counting changes no section but three,
+// TestInstrumentedIsBehindTheOriginal: counting changes no section but four,
 // and two passes over the same bytes give the same module.
 func TestInstrumentedIsBehindTheOriginal(t *testing.T) {
 	rules, err := wasm.Shipped()

@@ -30,7 +30,7 @@ var hostileCalls = map[string]struct {
 	"endless nested loop": {guest{quote: []byte{0x03, 0x40, 0x03, 0x40, 0x0c, 1, 0x0b, 0x0b, 0x00}}, "fuel"},
 	"loop with an endless if": {guest{quote: join([]byte{0x03, 0x40}, i32(1),
 		[]byte{0x04, 0x40, 0x0c, 1, 0x05, 0x0c, 1, 0x0b, 0x0b, 0x00})}, "fuel"},
-	"endless recursion": {guest{quote: []byte{0x20, 0, 0x10, 1}}, "fuel"},
+	"endless recursion": {guest{quote: []byte{0x20, 0, 0x10, 1}}, "nested"},
 	"endless recursion with large frames": {guest{
 		locals: []byte{1, 0xfa, 1, 0x7e}, // 250 locals that stay in use over the call
 		quote: func() []byte {
@@ -42,12 +42,12 @@ var hostileCalls = map[string]struct {
 			return join(set, []byte{0x20, 0, 0x10, 1, 0xad}, sum, []byte{0xa7})
 		}(),
 	}, "fuel"},
-	"mutual recursion":  {guest{quote: []byte{0x10, 2}, more: []fn{{0, []byte{0x10, 3}}, {0, []byte{0x10, 2}}}}, "fuel"},
+	"mutual recursion":  {guest{quote: []byte{0x10, 2}, more: []fn{{0, []byte{0x10, 3}}, {0, []byte{0x10, 2}}}}, "nested"},
 	"exponential calls": {exponential(40), "fuel"},
 	"recursion through a table": {guest{
 		quote:    join(i32(5), i32(0), []byte{0x11, 1, 0}),
 		sections: map[int][]byte{4: {1, 0x70, 0, 1}, 9: {1, 0, 0x41, 0, 0x0b, 1, 1}},
-	}, "fuel"},
+	}, "nested"},
 	"endless memory.grow 0":      {guest{quote: join([]byte{0x03, 0x40}, i32(0), []byte{0x40, 0, 0x1a, 0x0c, 0, 0x0b, 0x00})}, "fuel"},
 	"endless memory.grow 1":      {guest{quote: join([]byte{0x03, 0x40}, i32(1), []byte{0x40, 0, 0x1a, 0x0c, 0, 0x0b, 0x00})}, "fuel"},
 	"memory.grow to 4 GiB":       {guest{quote: join(i32(65535), []byte{0x40, 0}, i32(0), []byte{0x4e, 0x04, 0x40, 0x0b, 0x00})}, "unreachable"},

@@ -37,16 +37,10 @@ type instance struct {
 	stack  [1]uint64
 }
 
-var errFuel = fmt.Errorf("more than %d units of fuel", fuelPerCall)
-
-// acquire takes an idle instance or makes one. To give it back is idle.Put;
-// one that may have been left in any state is discarded instead.
-func (r *rule) acquire(ctx context.Context) (*instance, error) {
-	if i, ok := r.idle.Get().(*instance); ok {
-		return i, nil
-	}
-	return r.instantiate(ctx)
-}
+var (
+	errFuel  = fmt.Errorf("more than %d units of fuel", fuelPerCall)
+	errDepth = fmt.Errorf("calls nested more than %d deep", maxCalls)
+)
 
 func (i *instance) discard(ctx context.Context) { _ = i.module.Close(ctx) }
 
@@ -102,7 +96,13 @@ func (i *instance) call(ctx context.Context, f api.Function) error {
 	}
 	i.fuel.Set(fuelPerCall)
 	err := f.CallWithStack(ctx, i.stack[:])
-	if err != nil && int64(i.fuel.Get()) < 0 {
+	if err == nil {
+		return nil
+	}
+	if calls := i.module.ExportedGlobal(callsExport); calls != nil && int64(calls.Get()) < 0 {
+		return errDepth
+	}
+	if int64(i.fuel.Get()) < 0 {
 		return errFuel
 	}
 	return err

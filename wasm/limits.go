@@ -30,9 +30,14 @@ const (
 	fuelPerCall = 1_000_000
 
 	// fuelPerEntry is charged for entering a function, beside its
-	// instructions and locals. It bounds the depth of a recursion, and with
-	// it the stack, to a few MiB.
+	// instructions and locals, so that what all frames hold is at most a few
+	// MiB.
 	fuelPerEntry = 32
+
+	// maxCalls is how deep calls may be nested below the one that the host
+	// makes. wazero's interpreter ends at 2000 frames, whatever they hold;
+	// compiled code and other engines end elsewhere.
+	maxCalls = 1999
 
 	// fuelPerGrow is charged for memory.grow, which leaves compiled code and
 	// may copy all of the memory.

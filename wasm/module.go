@@ -33,7 +33,8 @@ const (
 	typeI32 = 0x7f
 	typeI64 = 0x7e
 
-	fuelExport = "tollgate.fuel"
+	fuelExport  = "tollgate.fuel"
+	callsExport = "tollgate.calls"
 )
 
 type funcType struct{ params, results []byte }
@@ -50,9 +51,12 @@ type module struct {
 	types    []funcType
 	funcs    []uint32 // type index by function
 	table    int      // initial entries
+	pages    int      // of memory, initially
+	maxPages int
 	globals  int
 	exports  int
 	bodies   []body
+	calls    bool // whether any function calls another
 	manifest Manifest
 }
 

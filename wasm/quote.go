@@ -20,7 +20,19 @@ import (
 // the log); CodeAmountInvalid, CodeCurrencyUnsupported or CodePayeeInvalid for
 // an input that no request can carry. dst is then returned as it came.
 func (e *Engine) Quote(dst []tollgate.FeeLine, rules []tollgate.RuleRef, in tollgate.PricingInput) ([]tollgate.FeeLine, error) {
-	exponent, err := checkInput(&in)
+	return e.quote(e.Observe, dst, rules, &in)
+}
+
+// Shadow prices as Quote does, for comparison only: its runs are observed
+// apart.
+func (e *Engine) Shadow(rules []tollgate.RuleRef, in tollgate.PricingInput) ([]tollgate.FeeLine, error) {
+	return e.quote(e.ObserveShadow, nil, rules, &in)
+}
+
+type observer = func(ref tollgate.RuleRef, d time.Duration, err error)
+
+func (e *Engine) quote(observe observer, dst []tollgate.FeeLine, rules []tollgate.RuleRef, in *tollgate.PricingInput) ([]tollgate.FeeLine, error) {
+	exponent, err := checkInput(in)
 	if err != nil {
 		return dst, err
 	}
@@ -36,10 +48,10 @@ func (e *Engine) Quote(dst []tollgate.FeeLine, rules []tollgate.RuleRef, in toll
 		if r.used.Load() != now { // seldom, so that cores need not pass it around
 			r.used.Store(now)
 		}
-		if e.Observe == nil {
-			dst, err = r.run(dst, &in, exponent, from-first, sum)
+		if observe == nil {
+			dst, err = r.run(dst, in, exponent, from-first, sum)
 		} else {
-			dst, err = e.observed(r, dst, &in, exponent, from-first, sum)
+			dst, err = e.observed(observe, r, dst, in, exponent, from-first, sum)
 		}
 		if err != nil {
 			return dst[:first], err
@@ -55,7 +67,7 @@ func (e *Engine) Quote(dst []tollgate.FeeLine, rules []tollgate.RuleRef, in toll
 // module can load it and quote again.
 var ErrNotLoaded = errors.New("the rule is not loaded")
 
-func (e *Engine) observed(r *rule, dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent byte, lines int, sum int64) ([]tollgate.FeeLine, error) {
+func (e *Engine) observed(observe observer, r *rule, dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent byte, lines int, sum int64) ([]tollgate.FeeLine, error) {
 	var start, end time.Time
 	if e.Now != nil {
 		start = e.Now()
@@ -64,29 +76,60 @@ func (e *Engine) observed(r *rule, dst []tollgate.FeeLine, in *tollgate.PricingI
 	if e.Now != nil {
 		end = e.Now()
 	}
-	e.Observe(r.ref, end.Sub(start), err)
+	observe(r.ref, end.Sub(start), err)
 	return dst, err
 }
 
-// run calls one rule on one instance.
+// run calls one rule on an idle instance, or on a new one.
 func (r *rule) run(dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent byte, lines int, sum int64) ([]tollgate.FeeLine, error) {
-	// Fuel ends the call, not a context: a module cannot wait for anything.
-	ctx := context.Background()
-	i, err := r.acquire(ctx)
-	if err != nil {
-		return dst, failed(r.ref.Rule, err)
-	}
-	out, err := i.price(ctx, r, dst, in, exponent, lines, sum)
-	if err == nil {
+	idle, _ := r.idle.Get().(*instance)
+	out, i, err := r.price(idle, dst, in, exponent, lines, sum)
+	if i != nil {
 		r.idle.Put(i)
+	}
+	if err == nil {
 		return out, nil
 	}
 	if no, ok := err.(*refusal); ok {
-		r.idle.Put(i)
 		return dst, rejected(r.ref.Rule, no)
 	}
-	i.discard(ctx)
 	return dst, failed(r.ref.Rule, err)
+}
+
+// price calls the rule on an instance that was used before, if there is one.
+// Where that fails it may only be used up, so what counts is a new one, as for
+// the ticket's re-execution: a call takes at most twice its fuel. It returns
+// the instance that can be used again, if any; one that failed may be in any
+// state and is discarded.
+func (r *rule) price(used *instance, dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent byte, lines int, sum int64) ([]tollgate.FeeLine, *instance, error) {
+	// Fuel ends the call, not a context: a module cannot wait for anything.
+	ctx := context.Background()
+	if used != nil {
+		out, err := used.price(ctx, r, dst, in, exponent, lines, sum)
+		if !broken(err) {
+			return out, used, err
+		}
+		used.discard(ctx)
+	}
+	i, err := r.instantiate(ctx)
+	if err != nil {
+		return dst, nil, err
+	}
+	out, err := i.price(ctx, r, dst, in, exponent, lines, sum)
+	if broken(err) {
+		i.discard(ctx)
+		return dst, nil, err
+	}
+	return out, i, err
+}
+
+// broken reports whether a call has failed; a refusal is an answer.
+func broken(err error) bool {
+	if err == nil {
+		return false
+	}
+	_, no := err.(*refusal)
+	return !no
 }
 
 func (i *instance) price(ctx context.Context, r *rule, dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent byte, lines int, sum int64) ([]tollgate.FeeLine, error) {

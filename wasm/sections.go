@@ -73,7 +73,7 @@ func (m *module) readTables(c *cursor) {
 		if t := c.u8(); t != 0x70 {
 			c.fail("table of 0x%02x, only funcref is allowed", t)
 		}
-		m.table = c.limits("table entries", maxTable)
+		m.table, _ = c.limits("table entries", maxTable)
 	}
 }
 
@@ -82,20 +82,21 @@ func (m *module) readMemory(c *cursor) {
 		c.fail("a memory is needed")
 		return
 	}
-	c.limits("memory pages", memoryPages)
+	m.pages, m.maxPages = c.limits("memory pages", memoryPages)
 }
 
-// limits returns the initial size.
-func (c *cursor) limits(what string, limit int) int {
+// limits returns the initial size and the maximum, which is the limit where
+// none is declared.
+func (c *cursor) limits(what string, limit int) (initial, maximum int) {
 	flags := c.u8()
 	if flags > 1 {
 		c.fail("limits of kind 0x%02x are not allowed", flags)
 	}
-	initial := c.count(what, limit)
+	initial, maximum = c.count(what, limit), limit
 	if flags == 1 {
-		c.count(what+" as a maximum", limit)
+		maximum = c.count(what+" as a maximum", limit)
 	}
-	return initial
+	return initial, maximum
 }
 
 func (m *module) readGlobals(c *cursor) {
@@ -121,7 +122,7 @@ func (m *module) readExports(c *cursor) {
 		if c.err != nil {
 			return
 		}
-		if seen[name] || name == fuelExport {
+		if seen[name] || name == fuelExport || name == callsExport {
 			c.fail("export %q is repeated or reserved", name)
 			return
 		}

@@ -17,6 +17,7 @@ type observers struct {
 	registry  *prometheus.Registry
 	redisTime *prometheus.HistogramVec
 	ruleTime  *prometheus.HistogramVec
+	shadows   *prometheus.HistogramVec
 }
 
 // Buckets in seconds: an operation is a round trip, a rule a few hundred
@@ -35,9 +36,12 @@ func newObservers() (*observers, error) {
 		ruleTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "tollgate_rule_duration_seconds", Help: "Time of pricing rules, by citation and outcome.", Buckets: ruleBuckets,
 		}, []string{"rule", "outcome"}),
+		shadows: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "tollgate_shadow_rule_duration_seconds", Help: "Time of pricing rules that run in shadows, which nobody waits for, by citation and outcome.", Buckets: ruleBuckets,
+		}, []string{"rule", "outcome"}),
 	}
 	for _, c := range []prometheus.Collector{
-		o.redisTime, o.ruleTime, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		o.redisTime, o.ruleTime, o.shadows, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	} {
 		if err := o.registry.Register(c); err != nil {
 			return nil, err
@@ -54,6 +58,11 @@ func (o *observers) redis(operation string, took time.Duration, err error) {
 // rule is a wasm.Engine's Observe.
 func (o *observers) rule(ref tollgate.RuleRef, took time.Duration, err error) {
 	o.ruleTime.WithLabelValues(ref.Rule.String(), outcomeOf(err)).Observe(took.Seconds())
+}
+
+// shadow is a wasm.Engine's ObserveShadow.
+func (o *observers) shadow(ref tollgate.RuleRef, took time.Duration, err error) {
+	o.shadows.WithLabelValues(ref.Rule.String(), outcomeOf(err)).Observe(took.Seconds())
 }
 
 func outcomeOf(err error) string {

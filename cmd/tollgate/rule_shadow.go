@@ -16,9 +16,10 @@ func (a *app) ruleShadowCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "shadow",
 		Short: "Price a candidate beside a rule in force",
-		Long: `Have a published rule priced beside one that is in force, on real quotes and new
-payments, after they are answered. It never answers and never delays; what it
-prices in another way is counted and listed.`,
+		Long: `Have a published rule priced beside one that is in force, behind the requests: on
+each quote, and on each payment once, as it was authorized. Captures are not
+compared. It never answers and never delays; what it prices in another way is
+counted and listed.`,
 	}
 	c.AddCommand(a.shadowStartCommand(), a.shadowListCommand(), a.shadowShowCommand(), a.shadowStopCommand())
 	return c

@@ -59,7 +59,7 @@ func (a *app) newService(ctx context.Context, store *rediskv.Store, metrics *obs
 	if err != nil {
 		return nil, err
 	}
-	rules.Observe, rules.Now = metrics.rule, a.clock
+	rules.Observe, rules.ObserveShadow, rules.Now = metrics.rule, metrics.shadow, a.clock
 	if err := rules.LoadShipped(ctx); err != nil {
 		return nil, errors.Join(err, rules.Close(ctx))
 	}

@@ -1,0 +1,97 @@
+package rediskv_test
+
+import (
+	"errors"
+	"testing"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+// shadowed starts a shadow as a handler does.
+func (f *fixture) shadowed(t testing.TB) string {
+	t.Helper()
+	shadow := tollgate.Shadow{
+		Object: "shadow", ID: f.Mint(tollgate.PrefixShadow), CreatedAt: f.Now(), Rule: tollgate.RuleRef{Rule: tollgate.Citation{Name: "next_fee", Version: 1}, SHA256: "1"},
+		Against: rules[0], MerchantAccountIDs: []string{}, Status: tollgate.StatusActive,
+	}
+	if _, err := f.StartShadow(t.Context(), f.caller, nil, shadow, answer(t, 201, shadow)); err != nil {
+		t.Fatal(err)
+	}
+	return shadow.ID
+}
+
+func (f *fixture) stop(t testing.TB, id string, between func()) error {
+	_, err := f.StopShadow(t.Context(), f.caller, nil, id, func(shadow *tollgate.Shadow) (rediskv.Answer, error) {
+		between()
+		return answer(t, 200, shadow), nil
+	})
+	return err
+}
+
+// TestTwoStopsAtOnce: the one that comes second is told what there is.
+func TestTwoStopsAtOnce(t *testing.T) {
+	f := newFixture(t)
+	id := f.shadowed(t)
+	err := f.stop(t, id, func() {
+		if err := f.stop(t, id, func() {}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if code(err) != string(tollgate.CodeActivationStateInvalid) {
+		t.Errorf("the second stop: %v", err)
+	}
+}
+
+// TestConflictThatStays: a change that others come before again and again can
+// be made later.
+func TestConflictThatStays(t *testing.T) {
+	f := newFixture(t)
+	id, other := f.shadowed(t), ""
+	err := f.stop(t, id, func() {
+		if other == "" {
+			other = f.shadowed(t)
+			return
+		}
+		if err := f.stop(t, other, func() {}); err != nil {
+			t.Fatal(err)
+		}
+		other = ""
+	})
+	if code(err) != string(tollgate.CodeStoreUnavailable) || !errors.Is(err, rediskv.ErrConflict) {
+		t.Errorf("%v", err)
+	}
+	if err := f.stop(t, id, func() {}); err != nil {
+		t.Errorf("later: %v", err)
+	}
+}
+
+// TestComparisonOnce: the same comparison is counted once, the next one beside
+// it, and so is what another instance has found.
+func TestComparisonOnce(t *testing.T) {
+	f := newFixture(t)
+	id, org := f.shadowed(t), f.caller.Organization
+	found := func() *rediskv.Comparison {
+		return &rediskv.Comparison{
+			Operation: f.Mint(""), Compared: 2, Different: 1, Equal: 1, Sums: map[tollgate.Currency]int64{"EUR": -7},
+			Divergences: []tollgate.Divergence{{ShadowID: id}},
+		}
+	}
+	first, next := found(), found()
+	for _, one := range []struct {
+		instance string
+		found    *rediskv.Comparison
+	}{{"a", first}, {"a", first}, {"b", found()}, {"a", first}, {"a", next}, {"a", next}} {
+		if err := f.RecordComparison(t.Context(), org, id, one.instance, one.found); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shadow, err := f.Shadow(t.Context(), f.caller, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, _, err := f.Divergences(t.Context(), f.caller, id, "", 10)
+	if err != nil || shadow.Totals.Compared != 6 || shadow.Totals.Differences[0].Amount != "-0.21" || len(rows) != 3 {
+		t.Errorf("%+v, %d divergences, %v", shadow.Totals, len(rows), err)
+	}
+}
