@@ -39,8 +39,15 @@ func (s *Server) pricedWith(ctx context.Context, org string, rules []tollgate.Ru
 		if missing < 0 {
 			continue
 		}
-		if failed := s.loadRule(ctx, org, rules[missing]); failed != nil {
+		start := s.wall()
+		if failed := s.loadRule(ctx, org, rules[missing]); errorOf(failed).Code == tollgate.CodeStoreUnavailable {
 			return tollgate.Pricing{}, failed
+		} else if failed != nil { // it fails as one does that cannot be run
+			err = failed
+			if s.rules.Observe != nil {
+				s.rules.Observe(rules[missing], s.wall().Sub(start), err)
+			}
+			break
 		}
 	}
 	s.outcomes.note(rules, err)
