@@ -92,6 +92,7 @@ func TestAccountsAndDocuments(t *testing.T) {
 	i.want(i.call("GET", "/v1/grants/"+c.Grants[0].ID, ""), 200, "")
 	i.want(i.call("GET", "/v1/grants/"+c.LegalEntities[0].ID, ""), 404, "not_found")
 	i.want(i.call("GET", "/healthz", ""), 200, "")
+	loaded(t, i.handler, func() reply { return i.call("GET", "/readyz", "") })
 	i.want(i.call("GET", "/readyz", ""), 200, "")
 	trace := i.call("GET", "/healthz", "", "traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").Header.Get("traceparent")
 	if !strings.HasPrefix(trace, "00-4bf92f3577b34da6a3ce929d0e0e4736-") || strings.Contains(trace, "00f067aa0ba902b7") || !strings.HasSuffix(trace, "-01") {
@@ -103,7 +104,7 @@ func TestAccountsAndDocuments(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	i.handler.MetricsHandler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
-	if !strings.Contains(w.Body.String(), `tollgate_http_requests_total{route="GET /readyz",status="503"} 1`) {
+	if !strings.Contains(w.Body.String(), `tollgate_http_requests_total{route="GET /healthz",status="200"} 2`) {
 		t.Errorf("%s", w.Body)
 	}
 }

@@ -67,3 +67,6 @@ func Problem(e *tollgate.Error, requestID string) (status int, body []byte) {
 func HeaderRequest(name string, values ...string) *http.Request {
 	return &http.Request{Header: http.Header{name: values}}
 }
+
+// LoadAhead makes the server load only so many rules in force before it is asked.
+func (s *Server) LoadAhead(n int) { s.following.most = n }

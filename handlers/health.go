@@ -27,20 +27,20 @@ type readiness struct {
 
 type readinessChecks struct {
 	Redis    string `json:"redis"`    // ok or unreachable
-	Rules    string `json:"rules"`    // ok or missing: what is in force, or soon will be, cannot be loaded
+	Rules    string `json:"rules"`    // ok; loading: what is in force is not here yet; missing: it, or what soon will be, cannot be loaded
 	Draining bool   `json:"draining"` // stopping; send nothing more
 }
 
-// failingRules are told beside the checks: a rule that fails is the rule's
-// fault, and all instances have it. Sending requests elsewhere would help nobody.
+// failingRules are told beside the checks: a rule that fails everywhere is the
+// rule's fault. Sending requests elsewhere would help nobody.
 type failingRules []tollgate.Citation
 
 // ready says whether requests should be sent here: Redis answers, the rules
-// are compiled, and the instance is not about to stop.
+// in force are compiled, and the instance is not about to stop.
 func (s *Server) ready(c *call) (*answer, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, pingTimeout)
 	defer cancel()
-	r := readiness{"ready", readinessChecks{Redis: "ok", Rules: "ok", Draining: s.draining.Err() != nil}, s.outcomes.failing(s.clock())}
+	r := readiness{"ready", readinessChecks{Redis: "ok", Rules: s.following.rulesCheck(), Draining: s.draining.Err() != nil}, s.outcomes.failing(s.clock())}
 	if err := s.store.Ping(ctx); err != nil {
 		r.Checks.Redis = "unreachable"
 	}
@@ -48,9 +48,6 @@ func (s *Server) ready(c *call) (*answer, error) {
 		if !s.rules.Has(rule) {
 			r.Checks.Rules = "missing"
 		}
-	}
-	if len(s.cannotLoad()) > 0 {
-		r.Checks.Rules = "missing"
 	}
 	status := http.StatusOK
 	if r.Checks != (readinessChecks{Redis: "ok", Rules: "ok"}) {

@@ -75,6 +75,7 @@ func TestRedisDown(t *testing.T) {
 	wire := redistest.Proxy(t, redistest.Single(t).URL)
 	i := startOn(t, wire.URL)
 	i.authenticate()
+	loaded(t, i.handler, func() reply { return i.call("GET", "/readyz", "") })
 	i.want(i.call("POST", "/v1/quotes", `{`+good+`}`), 200, "")
 	pay := func(key string) reply {
 		return i.call("POST", "/v1/payments", `{`+good+`}`, "Idempotency-Key", key)
@@ -109,5 +110,8 @@ func TestRedisDown(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		i.want(pay(name+"-after"), 201, "")
+		if r := i.call("GET", "/readyz", ""); r.StatusCode != 200 {
+			t.Errorf("after %s: /readyz is %d", name, r.StatusCode)
+		}
 	}
 }

@@ -87,6 +87,8 @@ func (p *player) direct(words []string) error {
 		return p.settle(p.t.Context(), outcome)
 	case "trim":
 		return command(p.t, p.redis, "XTRIM", p.eventLog(), "MAXLEN", "1")
+	case "ready":
+		p.ready()
 	case "drain":
 		p.server.Drain()
 	case "keep":

@@ -30,8 +30,15 @@ func (s *Server) priced(ctx context.Context, org string, rules []tollgate.RuleRe
 		if missing < 0 {
 			continue
 		}
-		if failed := s.loadRule(ctx, org, rules[missing]); failed != nil {
+		start := s.wall()
+		if failed := s.loadRule(ctx, org, rules[missing]); errorOf(failed).Code == tollgate.CodeStoreUnavailable {
 			return tollgate.Pricing{}, failed
+		} else if failed != nil { // it fails as one does that cannot be run
+			err = failed
+			if s.rules.Observe != nil {
+				s.rules.Observe(rules[missing], s.wall().Sub(start), err)
+			}
+			break
 		}
 	}
 	s.outcomes.note(rules, err)

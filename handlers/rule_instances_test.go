@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tollgate"
+	"tollgate/handlers"
 	"tollgate/rediskv/redistest"
 	"tollgate/wasm"
 )
@@ -52,6 +53,21 @@ func followed(t *testing.T, instances ...*world) {
 		cancel()
 		all.Wait()
 	})
+}
+
+// ready has the instance load what is in force, and follow no longer than that.
+func (w *world) ready() {
+	w.t.Helper()
+	loaded(w.t, w.server, func() reply { return w.call("GET", "/readyz", "", "Authorization", "") })
+}
+
+func loaded(t *testing.T, server *handlers.Server, readiness func() reply) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { server.Follow(ctx); close(ended) }()
+	defer func() { cancel(); <-ended }()
+	eventually(t, "the instance is ready", 10*time.Second, func() bool { return readiness().StatusCode == http.StatusOK })
 }
 
 // eventually waits for something, within the time that an activation may take.

@@ -29,6 +29,7 @@ type ruleOutcomes struct {
 
 	mu      sync.Mutex
 	windows map[tollgate.Citation]*outcomeWindow
+	missing []tollgate.RuleRef // that cannot even be loaded
 }
 
 // outcomeWindow counts the runs of a rule in parts of the last minute.
@@ -40,7 +41,7 @@ type outcomePart struct {
 }
 
 var failingRule = prometheus.NewDesc("tollgate_rule_failing",
-	"1 for a rule that has failed more often than not in the last minute, at least five times.", []string{"rule"}, nil)
+	"1 for a rule that has failed more often than not in the last minute, at least five times, or that this instance cannot load.", []string{"rule"}, nil)
 
 func newRuleOutcomes(r prometheus.Registerer, clock func() time.Time) (*ruleOutcomes, error) {
 	o := &ruleOutcomes{clock: clock, windows: make(map[tollgate.Citation]*outcomeWindow)}
@@ -83,6 +84,13 @@ func (o *ruleOutcomes) note(rules []tollgate.RuleRef, err error) {
 	}
 }
 
+// unloadable says which rules in force, or soon to be, cannot be loaded now.
+func (o *ruleOutcomes) unloadable(rules []tollgate.RuleRef) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.missing = rules
+}
+
 func (w *outcomeWindow) count(now time.Time, failed bool) {
 	n := partOf(now)
 	p := &w.parts[n%windowParts]
@@ -97,7 +105,8 @@ func (w *outcomeWindow) count(now time.Time, failed bool) {
 
 func partOf(now time.Time) int64 { return now.UnixNano() / int64(failingWindow/windowParts) }
 
-// failing lists rules that fail again and again, by name and version.
+// failing lists rules that fail again and again or cannot be loaded, by name and
+// version.
 func (o *ruleOutcomes) failing(now time.Time) failingRules {
 	list := failingRules{}
 	o.mu.Lock()
@@ -116,10 +125,13 @@ func (o *ruleOutcomes) failing(now time.Time) failingRules {
 			delete(o.windows, rule) // it has been quiet for a minute
 		}
 	}
+	for _, ref := range o.missing {
+		list = append(list, ref.Rule)
+	}
 	slices.SortFunc(list, func(a, b tollgate.Citation) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
 	})
-	return list
+	return slices.Compact(list)
 }
 
 // Describe is prometheus.Collector.

@@ -94,6 +94,10 @@ func New(c Config) (*Server, error) {
 		store: c.Store, rules: c.Rules, keys: c.Keys, clock: c.Clock, wall: c.Wall, advance: c.Advance, log: c.Log,
 		issuer: &auth.Issuer{Keys: c.Keys, Name: c.IssuerURL},
 		vault:  c.Vault, entropy: &entropy{source: c.Entropy}, development: c.Development,
+		following: following{
+			most: c.Rules.Room(), tellMe: make(chan struct{}, 1),
+			inForce: make(map[string][]tollgate.RuleRef), read: make(map[string]bool),
+		},
 		shadowing: newShadowing(), examine: c.Examine, instance: c.Store.Mint(tollgate.PrefixInstance),
 	}
 	if s.log == nil {

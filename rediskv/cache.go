@@ -43,10 +43,21 @@ func newCache() *cache {
 	return &cache{entries: entries}
 }
 
-// forget marks all of an organization (all, for "") as changed.
-func (c *cache) forget(org string) {
+// forget marks all of some organizations as changed.
+func (c *cache) forget(orgs ...string) {
+	of := make(map[string]bool, len(orgs))
+	for _, org := range orgs {
+		of[org] = true
+	}
+	c.mark(func(org string) bool { return of[org] })
+}
+
+// forgetAll marks everything as changed.
+func (c *cache) forgetAll() { c.mark(func(string) bool { return true }) }
+
+func (c *cache) mark(changed func(org string) bool) {
 	for _, e := range c.entries.Values() {
-		if org == "" || e.org == org {
+		if changed(e.org) {
 			e.mu.Lock()
 			e.changed = true
 			e.mu.Unlock()

@@ -155,7 +155,7 @@ func (s *Store) Watch(ctx context.Context) {
 			case *redis.Message:
 				s.cache.forget(m.Payload)
 			case *redis.Subscription:
-				s.cache.forget("")
+				s.cache.forgetAll()
 			}
 			select {
 			case s.changed <- struct{}{}:

@@ -15,13 +15,18 @@ import (
 	"tollgate"
 )
 
+// changesCount is the member that counts, beside the organizations.
+const changesCount = "count"
+
 // instanceLifetime is for how long an instance that says nothing more counts.
 const instanceLifetime = 10 * time.Second
 
-// Instance is what an instance of the API says of itself.
+// Instance is what an instance of the API says of itself. Modules are those of
+// activations that are still to come, without those that it has yet to load, and
+// those in force that it cannot load.
 type Instance struct {
 	ID      string           `json:"id"`
-	Modules []LoadedModule   `json:"modules"` // of activations that are still to come
+	Modules []LoadedModule   `json:"modules"`
 	SaidAt  tollgate.Instant `json:"said_at"`
 }
 
@@ -29,6 +34,11 @@ type Instance struct {
 type LoadedModule struct {
 	tollgate.RuleRef
 	Error string `json:"error,omitempty"`
+}
+
+// CannotLoad reports whether an instance has tried to load a rule in vain.
+func (i *Instance) CannotLoad(ref tollgate.RuleRef) bool {
+	return slices.ContainsFunc(i.Modules, func(m LoadedModule) bool { return m.RuleRef == ref && m.Error != "" })
 }
 
 // Lacks reports whether an instance does not have all of some rules, and the
@@ -76,49 +86,99 @@ func (s *Store) Upcoming(ctx context.Context) ([]Upcoming, error) {
 }
 
 func (s *Store) upcoming(ctx context.Context, members []string) (list []Upcoming, err error) {
-	for _, m := range members {
+	keys := make([]string, len(members))
+	for i, m := range members {
 		org, id, _ := strings.Cut(m, "/")
-		a, err := s.activation(ctx, s.space(org), id)
-		if gone(err) {
+		keys[i] = s.space(org).object(id)
+	}
+	found, err := s.readFields(ctx, "read_activations", keys, "json")
+	if err != nil {
+		return nil, err
+	}
+	for i, m := range members {
+		if found[i][0] == "" {
 			continue
 		}
-		if err != nil {
-			return nil, err
+		org, id, _ := strings.Cut(m, "/")
+		one := Upcoming{Organization: org}
+		if err := decode(found[i][0], &one.Activation); err != nil {
+			return nil, fmt.Errorf("activation %s: %w", id, err)
 		}
-		if a.Status == tollgate.ActivationScheduled {
-			list = append(list, Upcoming{org, a.Activation})
+		if one.Status == tollgate.ActivationScheduled {
+			list = append(list, one)
 		}
 	}
 	return list, nil
 }
 
-// Poll looks whether something has changed that instances have to know of, and
-// forgets what is cached if so: it stands behind the push of Watch. before is
-// what the last call returned.
-func (s *Store) Poll(ctx context.Context, before string) (now string, err error) {
+// Changes is what has changed that instances have to know of.
+type Changes struct {
+	All           bool     // nobody knows what has: everything may have
+	Organizations []string // otherwise: the configuration of these
+	counts        []int64  // by partition, as they were found
+}
+
+// Poll looks what has changed since another look, and forgets what is cached of
+// it: it stands behind the push of Watch. The first look, before the zero value,
+// finds that everything may have changed.
+func (s *Store) Poll(ctx context.Context, before Changes) (now Changes, err error) {
 	err = s.timed(ctx, "poll", func(ctx context.Context) error {
 		pipe := s.client.Pipeline()
-		replies := make([]*redis.StringCmd, s.partitions)
+		replies := make([]*redis.FloatCmd, s.partitions)
 		for p := range replies {
-			replies[p] = pipe.Get(ctx, changesKey(p))
+			replies[p] = pipe.ZScore(ctx, changesKey(p), changesCount)
 		}
-		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-			return err
-		}
-		counts := make([]string, len(replies))
+		_, _ = pipe.Exec(ctx) // each reply has its error
+		now.counts = make([]int64, s.partitions)
 		for p, r := range replies {
-			counts[p] = r.Val()
+			if err := r.Err(); err != nil && !errors.Is(err, redis.Nil) {
+				return err
+			}
+			now.counts[p] = int64(r.Val())
 		}
-		now = strings.Join(counts, " ")
-		return nil
+		return s.changedSince(ctx, before, &now)
 	})
 	if err != nil {
 		return before, err
 	}
-	if now != before {
-		s.cache.forget("")
+	if now.All {
+		s.cache.forgetAll()
+	} else if len(now.Organizations) > 0 {
+		s.cache.forget(now.Organizations...)
 	}
 	return now, nil
+}
+
+// changedSince finds whose changes there are between two looks. A Redis that has
+// lost its latest writes counts from an earlier number again.
+func (s *Store) changedSince(ctx context.Context, before Changes, now *Changes) error {
+	if before.counts == nil {
+		now.All = true
+		return nil
+	}
+	pipe := s.client.Pipeline()
+	var replies []*redis.StringSliceCmd
+	for p, count := range now.counts {
+		if count < before.counts[p] {
+			now.All = true
+			return nil
+		}
+		if count > before.counts[p] {
+			by := &redis.ZRangeBy{Min: "(" + strconv.FormatInt(before.counts[p], 10), Max: "+inf"}
+			replies = append(replies, pipe.ZRangeByScore(ctx, changesKey(p), by))
+		}
+	}
+	if len(replies) == 0 {
+		return nil
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return err
+	}
+	for _, r := range replies {
+		now.Organizations = append(now.Organizations, r.Val()...)
+	}
+	now.Organizations = slices.DeleteFunc(now.Organizations, func(member string) bool { return member == changesCount })
+	return nil
 }
 
 // Changed has a value after each push that Watch has received.

@@ -57,9 +57,10 @@ func readyKey(partition int) string { return tag(partition) + ":ready" }
 // when, Unix milliseconds; a member is "<organization>/<activation>".
 func scheduleKey(partition int) string { return tag(partition) + ":activations" }
 
-// changesKey, a string per partition, counts what instances have to know of and
-// are told by push, for those that the push does not reach.
-func changesKey(partition int) string { return tag(partition) + ":changes" }
+// changesKey, a sorted set per partition: organizations by the number of their
+// last change that instances have to know of, for those that the push of it does
+// not reach; the member "count" has the highest number.
+func changesKey(partition int) string { return tag(partition) + ":changed" }
 
 // jobsKey, a sorted set per partition: jobs of endpoints by when they last had
 // their turn; a member is "<kind>/<organization>/<endpoint>/<id>".

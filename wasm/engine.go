@@ -33,7 +33,9 @@ type Engine struct {
 	runtime wazero.Runtime
 	checker wazero.Runtime // an interpreter: validates without compiling
 
-	mu    sync.Mutex // held while loading
+	closing sync.RWMutex // read-held while loading: what is compiled must not lose its engine
+
+	mu    sync.Mutex // held while rules is replaced
 	rules atomic.Pointer[map[tollgate.RuleRef]*rule]
 	loads atomic.Int64 // the clock by which rules age
 	room  int          // rules that may be evicted
@@ -75,19 +77,24 @@ func (e *Engine) Load(ctx context.Context, c tollgate.Citation, module []byte) (
 
 func (e *Engine) load(ctx context.Context, c tollgate.Citation, module []byte, shipped bool) (tollgate.RuleRef, error) {
 	ref := RefOf(c, module)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	before := *e.rules.Load()
-	if _, ok := before[ref]; ok {
+	if e.Has(ref) {
 		return ref, nil
 	}
+	// Compiling takes long: whoever needs another rule does not wait for it.
+	e.closing.RLock()
+	defer e.closing.RUnlock()
 	r, err := e.prepare(ctx, module)
 	if err != nil {
 		return tollgate.RuleRef{}, fmt.Errorf("load %s: %w", c, err)
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.Has(ref) { // somebody else was faster; nobody refers to this one
+		return ref, nil
+	}
 	r.ref, r.shipped = ref, shipped
 	r.used.Store(e.loads.Add(1))
-	after := maps.Clone(before)
+	after := maps.Clone(*e.rules.Load())
 	after[ref] = r
 	e.makeRoom(after)
 	e.rules.Store(&after)
@@ -158,8 +165,13 @@ func (e *Engine) Has(ref tollgate.RuleRef) bool {
 	return ok
 }
 
+// Room is how many rules the engine keeps beside those that it brings along.
+func (e *Engine) Room() int { return e.room }
+
 // Close frees all machine code. No Quote may run or start any more.
 func (e *Engine) Close(ctx context.Context) error {
+	e.closing.Lock()
+	defer e.closing.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.rules.Store(&map[tollgate.RuleRef]*rule{})

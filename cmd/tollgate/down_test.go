@@ -124,7 +124,11 @@ func TestRedisComesLater(t *testing.T) {
 	eventually(t, "it says that it waits", func() bool { return server.says("redis cannot be reached, waiting") })
 	wire.Accept()
 	s.authenticate(server.serving())
-	s.must(http.StatusOK, "GET", server.serving()+"/readyz", "", "")
+	base := server.serving()
+	eventually(t, "ready", func() bool {
+		r, err := s.send("GET", base+"/readyz", "", "")
+		return err == nil && r.StatusCode == http.StatusOK
+	})
 }
 
 // A Redis that does not come is no reason to wait for ever.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,10 +53,12 @@ func (a *app) serve(ctx context.Context, c *config) error {
 	}
 	defer s.close(ctx)
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopWatching() // after the last request
-	go store.Watch(watching)
-	go s.server.Follow(watching)
-	go s.server.Shadow(watching)
+	var background sync.WaitGroup
+	defer background.Wait() // the others are told that this instance goes
+	defer stopWatching()    // after the last request
+	background.Go(func() { store.Watch(watching) })
+	background.Go(func() { s.server.Follow(watching) })
+	background.Go(func() { s.server.Shadow(watching) })
 
 	listener, err := listen(o.addr)
 	if err != nil {

@@ -63,7 +63,7 @@ func TestSecondSignal(t *testing.T) {
 	server.signal(syscall.SIGTERM)
 	eventually(t, "it drains", func() bool {
 		r, err := s.send("GET", base+"/readyz", "", "")
-		return err == nil && r.StatusCode == http.StatusServiceUnavailable
+		return err == nil && strings.Contains(r.text, `"draining":true`)
 	})
 	server.signal(syscall.SIGTERM)
 	if code := server.exit(); code == 0 {

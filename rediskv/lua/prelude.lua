@@ -42,6 +42,11 @@ local function audited(stream, head)
   return false
 end
 
+-- Counts a change that instances have to know of, and notes whose it is.
+local function note_change(changes, organization)
+  redis.call('ZADD', changes, redis.call('ZINCRBY', changes, '1', 'count'), organization)
+end
+
 local function append_audit(seq, stream, head, tail)
   local n = redis.call('HINCRBY', seq, 'audit', 1)
   redis.call('XADD', stream, '*', 'b', head .. whole(n) .. tail)

@@ -31,7 +31,7 @@ for i = 0, sets - 1 do
 end
 append_all(KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], at)
 if ARGV[6] ~= '' then
-  redis.call('INCR', KEYS[8])
+  note_change(KEYS[8], ARGV[7])
   redis.call('PUBLISH', ARGV[6], ARGV[7])
 end
 return {'written'}

@@ -1,0 +1,180 @@
+package rediskv
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// readTogether is how many keys are read in one round trip.
+const readTogether = 200
+
+// Organizations hands over the ids of all organizations, some at a time; one that
+// is provisioned meanwhile may be among them or not, and one may come twice.
+func (s *Store) Organizations(ctx context.Context, some func(ids []string) error) error {
+	cursors := make([]uint64, s.partitions)
+	left := make([]int, s.partitions)
+	for p := range left {
+		left[p] = p
+	}
+	for len(left) > 0 {
+		var ids []string
+		err := s.timed(ctx, "organizations", func(ctx context.Context) error {
+			pipe := s.client.Pipeline()
+			replies := make([]*redis.ScanCmd, len(left))
+			for i, p := range left {
+				replies[i] = pipe.SScan(ctx, organizationsKey(p), cursors[p], "", readTogether)
+			}
+			if _, err := pipe.Exec(ctx); err != nil {
+				return err
+			}
+			for i, p := range left {
+				var page []string
+				page, cursors[p] = replies[i].Val()
+				ids = append(ids, page...)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if err := some(ids); err != nil {
+			return err
+		}
+		left = slices.DeleteFunc(left, func(p int) bool { return cursors[p] == 0 })
+	}
+	return nil
+}
+
+// InForce finds, by organization, the rules that price its payments now and do
+// not come with the service: those of its active accounts' rule sets, each once.
+// One that has not been published has no sum. An organization without any is not
+// in the map.
+func (s *Store) InForce(ctx context.Context, orgs []string) (map[string][]tollgate.RuleRef, error) {
+	cited, err := s.citedBy(ctx, orgs)
+	if err != nil {
+		return nil, err
+	}
+	var keys []string
+	for _, c := range cited {
+		keys = append(keys, s.space(c.org).rule(c.rule))
+	}
+	sums, err := s.readFields(ctx, "read_rules", keys, "sha")
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string][]tollgate.RuleRef)
+	for i, c := range cited {
+		found[c.org] = append(found[c.org], tollgate.RuleRef{Rule: c.rule, SHA256: sums[i][0]})
+	}
+	return found, nil
+}
+
+// cited is a rule that an organization uses.
+type cited struct {
+	org  string
+	rule tollgate.Citation
+}
+
+func (s *Store) citedBy(ctx context.Context, orgs []string) (list []cited, err error) {
+	accounts, err := s.accountsOf(ctx, orgs)
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[cited]bool)
+	for some := range slices.Chunk(accounts, readTogether) { // there may be many, and each is long
+		keys := make([]string, len(some))
+		for i, a := range some {
+			keys[i] = s.space(a.org).object(a.id)
+		}
+		docs, err := s.readFields(ctx, "read_accounts", keys, "json")
+		if err != nil {
+			return nil, err
+		}
+		for i, doc := range docs {
+			var a tollgate.MerchantAccount
+			if doc[0] == "" {
+				continue
+			}
+			if err := decode(doc[0], &a); err != nil {
+				return nil, fmt.Errorf("account %s: %w", some[i].id, err)
+			}
+			if a.Status != tollgate.StatusActive {
+				continue
+			}
+			for _, rule := range a.RuleSet.Rules {
+				c := cited{some[i].org, rule}
+				if _, ok := s.shipped[rule]; !ok && !seen[c] {
+					seen[c] = true
+					list = append(list, c)
+				}
+			}
+		}
+	}
+	return list, nil
+}
+
+type accountOf struct{ org, id string }
+
+// accountsOf names the accounts of active organizations.
+func (s *Store) accountsOf(ctx context.Context, orgs []string) (list []accountOf, err error) {
+	keys := make([]string, len(orgs))
+	for i, org := range orgs {
+		keys[i] = s.space(org).organization()
+	}
+	found, err := s.readFields(ctx, "read_organizations", keys, "json", "accounts")
+	if err != nil {
+		return nil, err
+	}
+	for i, org := range orgs {
+		var o tollgate.Organization
+		if found[i][0] == "" {
+			continue
+		}
+		if err := decode(found[i][0], &o); err != nil {
+			return nil, fmt.Errorf("organization %s: %w", org, err)
+		}
+		if o.Status != tollgate.StatusActive {
+			continue
+		}
+		for _, id := range strings.Fields(found[i][1]) {
+			list = append(list, accountOf{org, id})
+		}
+	}
+	return list, nil
+}
+
+// readFields reads the same fields of many hashes, in as few round trips as will
+// do; what is not there is empty.
+func (s *Store) readFields(ctx context.Context, operation string, keys []string, names ...string) ([][]string, error) {
+	found := make([][]string, 0, len(keys))
+	for some := range slices.Chunk(keys, readTogether) {
+		err := s.timed(ctx, operation, func(ctx context.Context) error {
+			pipe := s.client.Pipeline()
+			replies := make([]*redis.SliceCmd, len(some))
+			for i, key := range some {
+				replies[i] = pipe.HMGet(ctx, key, names...)
+			}
+			if _, err := pipe.Exec(ctx); err != nil {
+				return err
+			}
+			for _, r := range replies {
+				row := make([]string, len(names))
+				for i, v := range r.Val() {
+					row[i], _ = v.(string)
+				}
+				found = append(found, row)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,168 @@
+package rediskv_test
+
+import (
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+// another provisions a second organization on the fixture's Redis.
+func (f *fixture) another(t testing.TB) rediskv.Config {
+	t.Helper()
+	c := configuration(f.Store)
+	if _, err := f.ApplyConfig(t.Context(), c, false); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A change of one organization is read again by every instance, that of another
+// stays cached, whether operators made it or clients.
+func TestPollForgetsWhatChanged(t *testing.T) {
+	f := newFixture(t)
+	mine := f.config
+	others := f.another(t)
+	f.published(t, "shop_fee", 1)
+
+	var mu sync.Mutex
+	reads := 0
+	instance, err := rediskv.Open(t.Context(), rediskv.Options{
+		URL: f.url, Clock: f.clock.now, Entropy: rand.Reader,
+		Rules: []tollgate.RuleRef{{Rule: rules[0], SHA256: fmt.Sprintf("%064d", 2)}},
+		Observe: func(operation string, _ time.Duration, _ error) {
+			if operation == "read_account" {
+				mu.Lock()
+				defer mu.Unlock()
+				reads++
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer instance.Close()
+	read := func(c rediskv.Config) int {
+		t.Helper()
+		mu.Lock()
+		reads = 0
+		mu.Unlock()
+		if _, err := instance.Account(t.Context(), c.Organization.ID, c.MerchantAccounts[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		return reads
+	}
+	seen := rediskv.Changes{}
+	poll := func(what string, all bool, want ...string) {
+		t.Helper()
+		var err error
+		if seen, err = instance.Poll(t.Context(), seen); err != nil || seen.All != all || !slices.Equal(seen.Organizations, want) {
+			t.Fatalf("%s: all %t, %v, %v; want all %t, %v", what, seen.All, seen.Organizations, err, all, want)
+		}
+	}
+	poll("at first", true)
+	read(mine)
+	read(others)
+	for what, change := range map[string]func() error{
+		"an activation": func() error {
+			_, err := f.CreateActivation(t.Context(), f.caller, nil, f.activation(t, "shop_fee", 1))
+			return err
+		},
+		"provisioning": func() error {
+			f.config.MerchantAccounts[0].Name += " again"
+			_, err := f.ApplyConfig(t.Context(), f.config, false)
+			return err
+		},
+	} {
+		poll("nothing", false)
+		if n := read(mine); n != 0 {
+			t.Errorf("before %s: %d reads", what, n)
+		}
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		poll(what, false, mine.Organization.ID)
+		if n := read(mine); n != 1 {
+			t.Errorf("after %s: %d reads of the organization", what, n)
+		}
+		if n := read(others); n != 0 {
+			t.Errorf("after %s: %d reads of another organization", what, n)
+		}
+	}
+
+	// A Redis that has lost its latest writes counts again what was counted.
+	raw := rawClient(t, f.url)
+	for _, key := range scanKeys(t, raw, "*:changed") {
+		if err := raw.Del(t.Context(), key).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	poll("after a loss", true)
+}
+
+// What prices payments: the published rules of active accounts of active
+// organizations, each once.
+func TestInForce(t *testing.T) {
+	f := newFixture(t)
+	others := f.another(t)
+	f.published(t, "shop_fee", 1)
+	shop := tollgate.Citation{Name: "shop_fee", Version: 1}
+	ref := tollgate.RuleRef{Rule: shop, SHA256: sum(shop)}
+	var all []string
+	if err := f.Organizations(t.Context(), func(ids []string) error {
+		all = append(all, ids...)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(all)
+	if want := slices.Sorted(slices.Values([]string{f.config.Organization.ID, others.Organization.ID})); !slices.Equal(all, want) {
+		t.Fatalf("organizations %v, want %v", all, want)
+	}
+	check := func(what string, want map[string][]tollgate.RuleRef) {
+		t.Helper()
+		found, err := f.InForce(t.Context(), all)
+		if err != nil || !maps.EqualFunc(found, want, slices.Equal[[]tollgate.RuleRef]) {
+			t.Errorf("%s: %v, %v; want %v", what, found, err, want)
+		}
+	}
+	check("what comes with the service", map[string][]tollgate.RuleRef{})
+	if _, err := f.CreateActivation(t.Context(), f.caller, nil, f.activation(t, "shop_fee", 1)); err != nil {
+		t.Fatal(err)
+	}
+	check("scheduled", map[string][]tollgate.RuleRef{})
+	if done := f.activateDue(t); len(done) != 1 {
+		t.Fatal(done)
+	}
+	active := map[string][]tollgate.RuleRef{f.config.Organization.ID: {ref}}
+	check("in force", active)
+
+	// One of the two accounts is enough, and none is none.
+	now := f.config
+	now.MerchantAccounts = slices.Clone(now.MerchantAccounts)
+	for i, want := range []map[string][]tollgate.RuleRef{active, {}} {
+		now.MerchantAccounts[i].Status = "paused"
+		now.MerchantAccounts[i].RuleSet.Version = 2
+		if i == 0 {
+			now.MerchantAccounts[1].RuleSet.Version = 2
+		}
+		if _, err := f.ApplyConfig(t.Context(), now, false); err != nil {
+			t.Fatal(err)
+		}
+		check(fmt.Sprint(i+1, " paused"), want)
+	}
+	now.MerchantAccounts[0].Status = "active"
+	now.Organization.Status = "suspended"
+	if _, err := f.ApplyConfig(t.Context(), now, false); err != nil {
+		t.Fatal(err)
+	}
+	check("suspended", map[string][]tollgate.RuleRef{})
+}
