@@ -30,6 +30,7 @@ func (w *Worker) runJobs(ctx context.Context, p int) (touched int, err error) {
 		if n == 0 {
 			break
 		}
+		w.jobs.yield()
 	}
 	return touched, ctx.Err()
 }

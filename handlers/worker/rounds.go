@@ -142,6 +142,7 @@ func (r *rounds) each(ctx context.Context, p int, due func(ctx context.Context, 
 				break // only what is due for somebody else, if Redis still says it
 			}
 		}
+		r.yield()
 	}
 	return count, cmp.Or(err, ctx.Err())
 }
@@ -152,6 +153,9 @@ func (r *rounds) aside(do func()) {
 	defer func() { r.slots <- struct{}{} }()
 	do()
 }
+
+// yield lets a partition that waits for a slot have its turn first.
+func (r *rounds) yield() { r.aside(func() {}) }
 
 // report logs what was done, of all partitions together once per interval.
 func (r *rounds) report(count int) {

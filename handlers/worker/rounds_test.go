@@ -2,16 +2,21 @@ package worker_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tollgate"
 	"tollgate/handlers/worker"
+	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 )
 
@@ -175,4 +180,45 @@ func TestSlowPayoutHoldsUpNobody(t *testing.T) {
 	}
 	free()
 	until(t, "the slow payout", func() bool { return slow.payouts(t)["paid"] == 1 })
+}
+
+// A partition with much to do lets the others that wait for a slot have their
+// turn in between.
+func TestPartitionsTakeTurns(t *testing.T) {
+	address := redistest.URL(t)
+	first, second := apart(t, address)
+	for range 40 {
+		first.pay(t, 1000)
+		second.pay(t, 1000)
+	}
+	var calls atomic.Int64
+	later := func() time.Time { // each time is another, so that what happens has an order
+		return first.clock.now().Add(72*time.Hour + time.Duration(calls.Add(1))*time.Millisecond)
+	}
+	store, err := rediskv.Open(t.Context(), rediskv.Options{URL: address, Clock: later, Entropy: rand.Reader, Partitions: partitions})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	round(t, newWorker(t, worker.Config{Store: store, Clock: later, Batch: 1, Concurrency: 1}))
+	span := func(s *shop) (begin, end string) {
+		page, _, _, err := s.Events(t.Context(), s.caller, rediskv.EventQuery{Types: tollgate.TypeFilter{string(tollgate.PaymentExpired)}, Limit: 100})
+		if err != nil || len(page) != 40 {
+			t.Fatal(len(page), err)
+		}
+		var at [2]struct {
+			CreatedAt string `json:"created_at"`
+		}
+		for i, e := range []jsontext.Value{page[0], page[39]} {
+			if err := json.Unmarshal(e, &at[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return at[0].CreatedAt, at[1].CreatedAt
+	}
+	begin, end := span(first)
+	otherBegin, otherEnd := span(second)
+	if begin >= otherEnd || otherBegin >= end {
+		t.Errorf("one after the other: %s to %s, %s to %s", begin, end, otherBegin, otherEnd)
+	}
 }
