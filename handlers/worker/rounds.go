@@ -66,11 +66,15 @@ func (r *rounds) tend(ctx context.Context, p int) {
 		} else {
 			retry = min(max(2*retry, 2*min(r.every, time.Second)), maxPause)
 		}
-		switch {
-		case away && !was && r.away.Add(1) == 1, err != nil && !away: // an outage meets all and is said once
-			r.Log.Warn("a round failed", "work", r.name, "error", err, "next_in", retry.String())
+		said := err != nil && !away
+		switch { // an outage meets all partitions and is said once
+		case away && !was:
+			said = r.away.Add(1) == 1
 		case was && !away && r.away.Add(-1) == 0:
 			r.Log.Info("rounds go on", "work", r.name)
+		}
+		if said {
+			r.Log.Warn("a round failed", "work", r.name, "error", err, "next_in", retry.String())
 		}
 		if away {
 			look.resting.Store(false)
