@@ -69,6 +69,7 @@ type plan struct {
 	perimeters map[string]string // by id@version: the document's JSON
 	ruleSets   map[string][]tollgate.Citation
 	effective  map[string]tollgate.Date // by account: of a cutoff that changes
+	moved      []moved
 }
 
 func (p *plan) prepare(ctx context.Context, want Config) error {
@@ -96,6 +97,9 @@ func (p *plan) prepare(ctx context.Context, want Config) error {
 		if err := p.account(ctx, want.MerchantAccounts[i], want.Effective[want.MerchantAccounts[i].ID]); err != nil {
 			return err
 		}
+	}
+	if err := p.supersede(ctx); err != nil {
+		return err
 	}
 	for i := range want.RuleSigners {
 		r := want.RuleSigners[i]
