@@ -30,6 +30,7 @@ type client struct {
 	grant   string
 	token   string
 	renewAt time.Time // of a token that was fetched
+	date    time.Time // of the last answer
 
 	json, quiet bool
 }
@@ -212,6 +213,7 @@ func (c *client) send(ctx context.Context, method, path string, header http.Head
 		return nil, unavailableError(err)
 	}
 	defer response.Body.Close()
+	c.date, _ = http.ParseTime(response.Header.Get("Date")) // zero when there is none
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
 		return nil, unavailableError(fmt.Errorf("%s %s: %w", method, path, err))
@@ -220,6 +222,19 @@ func (c *client) send(ctx context.Context, method, path string, header http.Head
 		return nil, newRefusal(response, text, c.json)
 	}
 	return text, nil
+}
+
+// now is what the service's clock says, to the second: the sandbox's may be
+// ahead of this machine's.
+func (c *client) now(ctx context.Context) (time.Time, error) {
+	_, err := c.send(ctx, http.MethodGet, "/healthz", http.Header{}, nil)
+	switch _, refused := errors.AsType[*refusal](err); {
+	case err != nil && !refused:
+		return time.Time{}, err
+	case c.date.IsZero():
+		return c.a.clock(), nil
+	}
+	return c.date, nil
 }
 
 func newRefusal(response *http.Response, body []byte, asJSON bool) *refusal {
