@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -197,5 +198,38 @@ func TestProvisionBesideActivations(t *testing.T) {
 			apply()
 			f.want(t, "after another activation", "1-2 superseded, 2-3 rolled_back, 2-4 failed, 7-8 active, 8, 8")
 		})
+	}
+}
+
+// TestRollBackBesideProvisioning: a rollback of one account and provisioning of
+// the other leave nothing of an activation, whichever of them comes last.
+func TestRollBackBesideProvisioning(t *testing.T) {
+	for range 10 {
+		f := newFixture(t)
+		f.published(t, "shop_fee", 1)
+		f.activate(t, 1)
+		set := f.config.RuleSets[0]
+		set.Version = 7
+		f.config.RuleSets = append(f.config.RuleSets, set)
+		if _, err := f.ApplyConfig(t.Context(), f.config, false); err != nil {
+			t.Fatal(err)
+		}
+		f.config.MerchantAccounts[1].RuleSet.Version = 7
+		operator := open(t, f.url, f.clock)
+		var both sync.WaitGroup
+		both.Go(func() {
+			if err := f.rollBack(t, f.config.MerchantAccounts[0].ID); err != nil {
+				t.Error(err)
+			}
+		})
+		both.Go(func() {
+			if _, err := operator.ApplyConfig(t.Context(), f.config, false); err != nil {
+				t.Error(err)
+			}
+		})
+		both.Wait()
+		if got := f.standing(t); got != "1-2 rolled_back, 1, 7" && got != "1-2 superseded, 1, 7" {
+			t.Errorf("afterwards: %s", got)
+		}
 	}
 }

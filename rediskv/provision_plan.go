@@ -330,15 +330,20 @@ func (p *plan) grant(ctx context.Context, g tollgate.Grant) error {
 	return p.object(ctx, "grant", g.ID, &g, &g.CreatedAt, nil, events, nil)
 }
 
-// current reads a hash as it is; nothing where there is none.
+// current reads a hash as it is; nothing where there is none. It is read once:
+// all that is computed from it is written only if it has that revision still.
 func (p *plan) current(ctx context.Context, key string) (fields, error) {
-	found, err := p.store.readHashes(ctx, "read_config", key)
-	if gone(err) {
-		return nil, nil
+	if found, ok := p.read[key]; ok {
+		return found, nil
 	}
-	if err != nil {
+	found, err := p.store.readHashes(ctx, "read_config", key)
+	switch {
+	case gone(err):
+		found = []fields{nil}
+	case err != nil:
 		return nil, err
 	}
+	p.read[key] = found[0]
 	return found[0], nil
 }
 
