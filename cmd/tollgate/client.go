@@ -30,7 +30,6 @@ type client struct {
 	grant   string
 	token   string
 	renewAt time.Time // of a token that was fetched
-	date    time.Time // of the last answer
 
 	json, quiet bool
 }
@@ -213,7 +212,6 @@ func (c *client) send(ctx context.Context, method, path string, header http.Head
 		return nil, unavailableError(err)
 	}
 	defer response.Body.Close()
-	c.date, _ = http.ParseTime(response.Header.Get("Date")) // zero when there is none
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
 		return nil, unavailableError(fmt.Errorf("%s %s: %w", method, path, err))
@@ -227,14 +225,20 @@ func (c *client) send(ctx context.Context, method, path string, header http.Head
 // now is what the service's clock says, to the second: the sandbox's may be
 // ahead of this machine's.
 func (c *client) now(ctx context.Context) (time.Time, error) {
-	_, err := c.send(ctx, http.MethodGet, "/healthz", http.Header{}, nil)
-	switch _, refused := errors.AsType[*refusal](err); {
-	case err != nil && !refused:
-		return time.Time{}, err
-	case c.date.IsZero():
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/healthz", nil)
+	if err != nil {
+		return time.Time{}, usageError(err)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return time.Time{}, unavailableError(err)
+	}
+	response.Body.Close()
+	at, err := http.ParseTime(response.Header.Get("Date"))
+	if err != nil { // a proxy that sends none
 		return c.a.clock(), nil
 	}
-	return c.date, nil
+	return at, nil
 }
 
 func newRefusal(response *http.Response, body []byte, asJSON bool) *refusal {
