@@ -46,29 +46,46 @@ func ParseRuleID(id string) (Citation, bool) {
 	return c, err == nil
 }
 
-// With is the rule set with one rule in place of the version that it has of it,
-// or, without one, at a place from 1 (0: the end). The error says what is wrong
-// with that.
-func (r RuleSet) With(c Citation, position int) (RuleSet, error) {
-	next := RuleSet{ID: r.ID, Rules: slices.Clone(r.Rules)}
-	at := slices.IndexFunc(r.Rules, func(old Citation) bool { return old.Name == c.Name })
+// With is the rule set with a rule in the place of the one that replaces cites;
+// without that, of the version that it has of the rule; and where it has none,
+// at a place from 1 (0: the end). replaced is whose place it has taken, nil when
+// it adds a line. The error says what is wrong with that.
+func (r RuleSet) With(c, replaces Citation, position int) (next RuleSet, replaced *Citation, err error) {
+	next = RuleSet{ID: r.ID, Rules: slices.Clone(r.Rules)}
+	version := slices.IndexFunc(r.Rules, func(old Citation) bool { return old.Name == c.Name })
+	at := version
+	if replaces != (Citation{}) {
+		at = slices.Index(r.Rules, replaces)
+	}
 	switch {
-	case at >= 0 && r.Rules[at] == c:
-		return next, Invalid("rule", "The rule set has %s already.", c)
+	case slices.Contains(r.Rules, c):
+		return next, nil, Invalid("rule", "The rule set has %s already.", c)
+	case at < 0 && replaces != (Citation{}):
+		return next, nil, Invalid("replaces", "The rule set has no %s; it has %s.", replaces, citations(r.Rules))
+	case version >= 0 && r.Rules[at].Name != c.Name:
+		return next, nil, Invalid("replaces", "The rule set would have two versions of %s, which charge both; replace %s.", c.Name, r.Rules[version])
 	case at >= 0 && position != 0 && position != at+1:
-		return next, Invalid("position", "The rule set has %s at position %d, and there it stays.", r.Rules[at], at+1)
+		return next, nil, Invalid("position", "The rule set has %s at position %d, and what replaces it stands there.", r.Rules[at], at+1)
 	case at >= 0:
-		next.Rules[at] = c
+		replaced, next.Rules[at] = &r.Rules[at], c
 	case len(r.Rules) >= MaxRules:
-		return next, Invalid("rule", "A rule set has at most %d rules.", MaxRules)
+		return next, nil, Invalid("rule", "A rule set has at most %d rules.", MaxRules)
 	case position > len(r.Rules)+1:
-		return next, Invalid("position", "The rule set has %d rules.", len(r.Rules))
+		return next, nil, Invalid("position", "The rule set has %d rules.", len(r.Rules))
 	case position == 0:
 		next.Rules = append(next.Rules, c)
 	default:
 		next.Rules = slices.Insert(next.Rules, position-1, c)
 	}
-	return next, nil
+	return next, replaced, nil
+}
+
+func citations(list []Citation) string {
+	names := make([]string, len(list))
+	for i, c := range list {
+		names[i] = c.String()
+	}
+	return strings.Join(names, ", ")
 }
 
 // MaxRules is how many rules a rule set has at most; each may make 16 lines.
@@ -78,12 +95,15 @@ const MaxRules = 32
 type ActivationStatus string
 
 // A scheduled activation becomes active at its time; it fails when an account
-// has been given other rules meanwhile.
+// has been given other rules meanwhile. It is active while one of its accounts
+// has its version, or one that was made from that. The last of them leaves by a
+// rollback, or because provisioning gives it another rule set: superseded.
 const (
 	ActivationScheduled  ActivationStatus = "scheduled"
 	ActivationActive     ActivationStatus = "active"
 	ActivationCanceled   ActivationStatus = "canceled"
 	ActivationRolledBack ActivationStatus = "rolled_back"
+	ActivationSuperseded ActivationStatus = "superseded"
 	ActivationFailed     ActivationStatus = "failed"
 )
 
@@ -95,7 +115,8 @@ type Activation struct {
 	CreatedAt          Instant          `json:"created_at"`
 	Kind               ActivationKind   `json:"kind"`
 	RuleSetID          string           `json:"rule_set_id"`
-	Rule               *Citation        `json:"rule"` // null in a rollback
+	Rule               *Citation        `json:"rule"`     // null in a rollback
+	Replaces           *Citation        `json:"replaces"` // null where the rule adds a line, and in a rollback
 	FromVersion        int64            `json:"from_version"`
 	ToVersion          int64            `json:"to_version"`
 	Rules              []RuleRef        `json:"rules"` // of the version that it leads to
@@ -103,7 +124,7 @@ type Activation struct {
 	At                 Instant          `json:"at"`
 	Status             ActivationStatus `json:"status"`
 	ActivatedAt        Instant          `json:"activated_at"`
-	EndedAt            Instant          `json:"ended_at"` // canceled, failed or rolled back
+	EndedAt            Instant          `json:"ended_at"` // canceled, failed, rolled back or superseded
 	FailureReason      *string          `json:"failure_reason"`
 }
 

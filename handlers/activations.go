@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 
@@ -12,14 +13,15 @@ import (
 // activationRequest is the body of POST …/activations.
 type activationRequest struct {
 	Rule     tollgate.Citation `json:"rule"`
-	Position int               `json:"position"` // 0: where the version before is, or the end
-	At       tollgate.Instant  `json:"at"`       // null: now
+	Replaces tollgate.Citation `json:"replaces,omitzero"` // none: the version before, or nothing
+	Position int               `json:"position"`          // 0: where the version before is, or the end
+	At       tollgate.Instant  `json:"at"`                // null: now
 	Accounts []string          `json:"merchant_account_ids"`
 }
 
 func readActivationRequest(f *fields) activationRequest {
 	return activationRequest{
-		Rule: f.citation("rule"), Position: f.whole("position", 0, 1, tollgate.MaxRules), At: f.instant("at", false),
+		Rule: f.citation("rule", true), Replaces: f.citation("replaces", false), Position: f.whole("position", 0, 1, tollgate.MaxRules), At: f.instant("at", false),
 		Accounts: f.list("merchant_account_ids", rediskv.MaxActivated, checkAccountID),
 	}
 }
@@ -56,12 +58,12 @@ type activationAnswer struct {
 // activate schedules a new version of a rule set for accounts. The worker
 // carries it out at its time, once every instance has the rules.
 func (s *Server) activate(c *call, r activationRequest) (*answer, error) {
-	if now := tollgate.At(s.clock()); r.At != 0 && r.At < now {
-		return nil, tollgate.Invalid("at", "at lies in the past; leave it out for now.")
-	}
 	return s.ruleSetCommand(c, "rules.activate", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
+		if now := tollgate.At(s.clock()); r.At != 0 && r.At < now {
+			return rediskv.Result{}, tollgate.Invalid("at", "at lies in the past; leave it out for now.")
+		}
 		return s.store.CreateActivation(c.ctx, c.caller(http.StatusCreated), idem, rediskv.ActivationRequest{
-			RuleSetID: c.pathID(), Rule: r.Rule, Position: r.Position, At: r.At, Accounts: r.Accounts, Covers: c.grant.Covers,
+			RuleSetID: c.pathID(), Rule: r.Rule, Replaces: r.Replaces, Position: r.Position, At: r.At, Accounts: r.Accounts, Covers: c.grant.Covers,
 			Answer: s.activationReply(c, http.StatusCreated),
 		})
 	})
@@ -117,6 +119,9 @@ func (s *Server) readActivation(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !c.reachesActivation(a) {
+		return nil, accountForbidden()
+	}
 	list, err := s.withInstances(c, *a)
 	if err != nil {
 		return nil, err
@@ -124,7 +129,13 @@ func (s *Server) readActivation(c *call) (*answer, error) {
 	return object(list[0])
 }
 
-// listActivations lists a rule set's activations, the newest first.
+// reachesActivation reports whether the grant covers all that it moves.
+func (c *call) reachesActivation(a *tollgate.Activation) bool {
+	return !slices.ContainsFunc(a.MerchantAccountIDs, func(id string) bool { return !c.grant.Covers(id) })
+}
+
+// listActivations lists the activations of a rule set that the grant reaches,
+// the newest first. A page may have fewer than were asked for.
 func (s *Server) listActivations(c *call) (*answer, error) {
 	p, err := readPage[string](s, c, "desc", func(*queryReader) {})
 	if err != nil {
@@ -134,6 +145,7 @@ func (s *Server) listActivations(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	rows = slices.DeleteFunc(rows, func(a tollgate.Activation) bool { return !c.reachesActivation(&a) })
 	list, err := s.withInstances(c, rows...)
 	if err != nil {
 		return nil, err

@@ -52,6 +52,7 @@ func (w *world) ruleOperations() []*operation {
 	}
 	activation := []member{
 		{"rule", `"rule:shop_fee@v1"`, citation, true},
+		{"replaces", `"rule:card_fee@v2"`, citation, false},
 		{"position", "1", place, false},
 		{"at", `"2026-12-01T00:00:00Z"`, future, false},
 		accounts("eur"),

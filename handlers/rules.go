@@ -39,7 +39,7 @@ type publishRequest struct {
 }
 
 func readPublication(f *fields) publishRequest {
-	r := publishRequest{Rule: f.citation("rule")}
+	r := publishRequest{Rule: f.citation("rule", true)}
 	if text, ok := f.text("module", true); ok {
 		var err error
 		r.module, err = base64.StdEncoding.Strict().DecodeString(text)
@@ -54,9 +54,9 @@ func readPublication(f *fields) publishRequest {
 	return r
 }
 
-// citation is a rule's name and version.
-func (f *fields) citation(name string) tollgate.Citation {
-	text, ok := f.text(name, true)
+// citation is a rule's name and version, the zero one when it is not there.
+func (f *fields) citation(name string, required bool) tollgate.Citation {
+	text, ok := f.text(name, required)
 	if !ok {
 		return tollgate.Citation{}
 	}
@@ -247,7 +247,5 @@ func (s *Server) readModule(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &answer{
-		status: http.StatusOK, body: module, media: mediaWasm, etag: `"` + rule.SHA256 + `"`, cache: "private, max-age=31536000, immutable",
-	}, nil
+	return &answer{status: http.StatusOK, body: module, media: mediaWasm, etag: `"` + rule.SHA256 + `"`}, nil
 }

@@ -40,6 +40,9 @@ func (s *Server) handle(w http.ResponseWriter, req *http.Request) {
 	h := w.Header()
 	h.Set("Request-Id", c.id)
 	h.Set("X-Content-Type-Options", "nosniff")
+	if s.advance != nil { // clients count from it; elsewhere net/http says the same
+		h.Set("Date", s.clock().UTC().Format(http.TimeFormat))
+	}
 	c.continueTrace()
 	switch {
 	case len(req.RequestURI) > maxURI:

@@ -17,7 +17,7 @@ type shadowRequest struct {
 }
 
 func readShadowRequest(f *fields) shadowRequest {
-	return shadowRequest{f.citation("rule"), f.citation("against"), f.list("merchant_account_ids", rediskv.MaxActivated, checkAccountID)}
+	return shadowRequest{f.citation("rule", true), f.citation("against", true), f.list("merchant_account_ids", rediskv.MaxActivated, checkAccountID)}
 }
 
 // startShadow has a candidate priced beside a rule that is in force.

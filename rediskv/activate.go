@@ -105,7 +105,11 @@ func (s *Store) tryActivate(ctx context.Context, c Caller, id string) error {
 			return err
 		}
 	}
-	if err := b.audit("rule.activated", string(a.Status), "activation", a.ID); err != nil {
+	outcome, reason := "succeeded", string(a.Status)
+	if a.Status == tollgate.ActivationFailed {
+		outcome, reason = "refused", "rule_set_changed"
+	}
+	if err := b.audited("rule.activated", outcome, reason, "activation", a.ID); err != nil {
 		return err
 	}
 	_, err = b.commit(ctx)
@@ -219,8 +223,8 @@ func (s *Store) CancelActivation(ctx context.Context, c Caller, idem *Idempotenc
 }
 
 // RollBack gives accounts the version back that they had before the activation
-// that led to the present one, at once: those named, or all that the latest
-// activation has moved. What is scheduled for them is canceled. r.Rule,
+// that led to the present one, at once: those named, or all that have what the
+// latest activation in force gave them. What is scheduled for them is canceled. r.Rule,
 // r.Position and r.At mean nothing.
 func (s *Store) RollBack(ctx context.Context, c Caller, idem *Idempotency, r ActivationRequest) (Result, error) {
 	return retried(func() (Result, error) { return s.tryRollBack(ctx, c, idem, r) })
@@ -242,9 +246,20 @@ func (s *Store) tryRollBack(ctx context.Context, c Caller, idem *Idempotency, r 
 	if err != nil {
 		return Result{}, err
 	}
-	led, err := s.ledTo(ctx, k, now, ids(targets))
+	h, err := s.history(ctx, k, now.ID)
 	if err != nil {
 		return Result{}, err
+	}
+	led := h.ledTo(now.Version, ids(targets)...)
+	if led == nil {
+		return Result{}, stateInvalid("No activation led to version %d of the rule set for these accounts; there is nothing to go back to.", now.Version)
+	}
+	versions, err := s.versions(ctx, k, now.ID, h) // read after the rule set, whose revision every move changes
+	if err != nil {
+		return Result{}, err
+	}
+	for _, t := range targets {
+		versions[t.account.ID] = led.FromVersion
 	}
 	back, err := s.ruleSet(ctx, k, now.ID, led.FromVersion)
 	if err != nil {
@@ -268,9 +283,9 @@ func (s *Store) tryRollBack(ctx context.Context, c Caller, idem *Idempotency, r 
 	if err := b.activation(a, ""); err != nil {
 		return Result{}, err
 	}
-	if !slices.ContainsFunc(led.MerchantAccountIDs, func(id string) bool { return !slices.Contains(a.MerchantAccountIDs, id) }) {
-		led.Status, led.EndedAt = tollgate.ActivationRolledBack, at
-		if err := b.activation(&led.Activation, led.revision); err != nil {
+	for _, over := range h.over(versions) {
+		over.Status, over.EndedAt = tollgate.ActivationRolledBack, at
+		if err := b.activation(&over.Activation, over.revision); err != nil {
 			return Result{}, err
 		}
 	}
@@ -303,69 +318,6 @@ func (b *batch) cancelPending(ctx context.Context, state ruleSetState, accounts 
 		pending = slices.DeleteFunc(pending, func(id string) bool { return id == busy[i].ID })
 	}
 	return pending, err
-}
-
-// ledTo is the activation that gave accounts the version that they have.
-func (s *Store) ledTo(ctx context.Context, k space, now tollgate.RuleSet, accounts []string) (*activation, error) {
-	a, err := s.latest(ctx, k, now.ID, func(a *activation) bool {
-		missing := func(m string) bool { return !slices.Contains(a.MerchantAccountIDs, m) }
-		return a.ToVersion == now.Version && !slices.ContainsFunc(accounts, missing)
-	})
-	if err == nil && a == nil {
-		err = stateInvalid("No activation led to version %d of the rule set for these accounts; there is nothing to go back to.", now.Version)
-	}
-	return a, err
-}
-
-// lastMoved are the accounts that have what the latest activation of a rule set
-// gave them.
-func (s *Store) lastMoved(ctx context.Context, k space, ruleSet string) (accounts []string, err error) {
-	if !strings.HasPrefix(ruleSet, tollgate.PrefixRuleSet) {
-		return nil, notFound()
-	}
-	if _, err := s.readHashes(ctx, "read_rule_set", k.object(ruleSet)); err != nil {
-		return nil, err
-	}
-	a, err := s.latest(ctx, k, ruleSet, func(*activation) bool { return true })
-	if err != nil {
-		return nil, err
-	}
-	if a != nil {
-		all, err := s.accounts(ctx, k, a.MerchantAccountIDs)
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range all {
-			if t.account.RuleSet.ID == ruleSet && t.account.RuleSet.Version == a.ToVersion {
-				accounts = append(accounts, t.account.ID)
-			}
-		}
-	}
-	if len(accounts) == 0 {
-		return nil, stateInvalid("No activation of this rule set is in force; there is nothing to go back to.")
-	}
-	return accounts, nil
-}
-
-// latest is the latest activation in force that fits; nil when none does.
-func (s *Store) latest(ctx context.Context, k space, ruleSet string, fits func(*activation) bool) (*activation, error) {
-	var list []string
-	if err := s.timed(ctx, "read_activations", func(ctx context.Context) (err error) {
-		list, err = s.client.ZRevRange(ctx, k.activations(ruleSet), 0, -1).Result()
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	for _, id := range list {
-		a, err := s.activation(ctx, k, id)
-		if err != nil {
-			return nil, err
-		}
-		if a.Kind == tollgate.ActivationForward && a.Status == tollgate.ActivationActive && fits(a) {
-			return a, nil
-		}
-	}
-	return nil, nil
 }
 
 func (s *Store) ruleSet(ctx context.Context, k space, id string, version int64) (set tollgate.RuleSet, err error) {

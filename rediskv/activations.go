@@ -22,9 +22,10 @@ const MaxActivated = 200
 type ActivationRequest struct {
 	RuleSetID string
 	Rule      tollgate.Citation
-	Position  int              // from 1; 0: in the place of the version before, or at the end
-	At        tollgate.Instant // not in the past
-	Accounts  []string         // none: all that use the rule set
+	Replaces  tollgate.Citation // of the rule set; none: the version before, or nothing
+	Position  int               // from 1; 0: in the place of the version before, or at the end
+	At        tollgate.Instant  // not in the past
+	Accounts  []string          // none: all that use the rule set
 	Covers    func(account string) bool
 	Answer    func(*tollgate.Activation) (Answer, error)
 }
@@ -76,7 +77,7 @@ func (s *Store) tryActivation(ctx context.Context, c Caller, idem *Idempotency, 
 	if len(busy) > 0 {
 		return Result{}, stateInvalid("Activation %s is scheduled for these accounts; cancel it or wait for it.", busy[0].ID)
 	}
-	next, err := from.With(r.Rule, r.Position)
+	next, replaced, err := from.With(r.Rule, r.Replaces, r.Position)
 	if err != nil {
 		return Result{}, err
 	}
@@ -97,7 +98,7 @@ func (s *Store) tryActivation(ctx context.Context, c Caller, idem *Idempotency, 
 	now := s.Now()
 	a := &tollgate.Activation{
 		Object: "activation", ID: s.Mint(tollgate.PrefixActivation), CreatedAt: now, Kind: tollgate.ActivationForward,
-		RuleSetID: next.ID, Rule: &r.Rule, FromVersion: from.Version, ToVersion: next.Version, Rules: refs,
+		RuleSetID: next.ID, Rule: &r.Rule, Replaces: replaced, FromVersion: from.Version, ToVersion: next.Version, Rules: refs,
 		MerchantAccountIDs: ids(targets), At: max(r.At, now), Status: tollgate.ActivationScheduled,
 	}
 	b := s.batch(c, idem)

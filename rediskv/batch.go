@@ -101,11 +101,15 @@ func (b *batch) event(t tollgate.EventType, account string, data any) error {
 }
 
 func (b *batch) audit(kind, reason, targetType, target string) error {
+	return b.audited(kind, "succeeded", reason, targetType, target)
+}
+
+func (b *batch) audited(kind, outcome, reason, targetType, target string) error {
 	c := b.caller
 	if b.answer.Status != 0 {
 		c.Request.Status = b.answer.Status
 	}
-	head, tail, err := b.store.entry(c, kind, "succeeded", reason, targetType, target)
+	head, tail, err := b.store.entry(c, kind, outcome, reason, targetType, target)
 	b.entries = append(b.entries, [2][]byte{head, tail})
 	return err
 }

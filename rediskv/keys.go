@@ -150,7 +150,8 @@ func (k space) organization() string { return k.prefix }
 //
 //	le_ ma_ grt_ cli_   hash: v (revision), json; ma_ also limits (its perimeter),
 //	                    cutoffs (the versions of its cutoff, JSON), closed (its
-//	                    last closed sales day, "2006-01-02")
+//	                    last closed sales day, "2006-01-02"), given (the rule set
+//	                    that provisioning gave it last, id@version)
 //	po_                 hash, see payout_hash.go
 //	pay_ txn_           hash, see payments.go and transactions.go
 //	tkt_ cap_           string: the JSON

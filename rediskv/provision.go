@@ -41,7 +41,7 @@ type ConfigChange struct {
 // resource is an event and an audit entry.
 func (s *Store) ApplyConfig(ctx context.Context, want Config, dryRun bool) ([]ConfigChange, error) {
 	for range 10 {
-		p := &plan{store: s, space: s.space(want.Organization.ID), now: s.Now(), perimeters: map[string]string{}, ruleSets: map[string][]tollgate.Citation{}, effective: map[string]tollgate.Date{}}
+		p := &plan{store: s, space: s.space(want.Organization.ID), now: s.Now(), perimeters: map[string]string{}, ruleSets: map[string][]tollgate.Citation{}, effective: map[string]tollgate.Date{}, read: map[string]fields{}}
 		if err := p.prepare(ctx, want); err != nil {
 			return nil, err
 		}
@@ -66,9 +66,11 @@ type plan struct {
 	changes []ConfigChange
 	objects
 	records
+	read       map[string]fields // by key: hashes as they were read
 	perimeters map[string]string // by id@version: the document's JSON
 	ruleSets   map[string][]tollgate.Citation
 	effective  map[string]tollgate.Date // by account: of a cutoff that changes
+	moved      []moved
 }
 
 func (p *plan) prepare(ctx context.Context, want Config) error {
@@ -96,6 +98,9 @@ func (p *plan) prepare(ctx context.Context, want Config) error {
 		if err := p.account(ctx, want.MerchantAccounts[i], want.Effective[want.MerchantAccounts[i].ID]); err != nil {
 			return err
 		}
+	}
+	if err := p.supersede(ctx); err != nil {
+		return err
 	}
 	for i := range want.RuleSigners {
 		r := want.RuleSigners[i]

@@ -163,7 +163,118 @@ func (p *plan) account(ctx context.Context, a tollgate.MerchantAccount, wanted t
 	if err != nil {
 		return fmt.Errorf("merchant account %s: %w", a.ID, err)
 	}
-	return p.object(ctx, "merchant_account", a.ID, &a, &a.CreatedAt, &a.UpdatedAt, accountEvents, pairs{"limits", limits, "cutoffs", cutoffs})
+	given := fmt.Sprintf("%s@%d", a.RuleSet.ID, a.RuleSet.Version)
+	before, err := p.keepActivated(ctx, found, &a, given)
+	if err != nil {
+		return fmt.Errorf("merchant account %s: %w", a.ID, err)
+	}
+	planned := len(p.hashes)
+	err = p.object(ctx, "merchant_account", a.ID, &a, &a.CreatedAt, &a.UpdatedAt, accountEvents, pairs{"limits", limits, "cutoffs", cutoffs, "given", given})
+	if err == nil && len(p.hashes) == planned && before != given {
+		// What is in force already is now also what the file gives; no event,
+		// for nothing is priced in another way.
+		h := configHash{key: p.space.object(a.ID), expected: found["v"]}
+		h.fields.int("v", found.int("v")+1)
+		h.fields.set("given", given)
+		p.hashes = append(p.hashes, h)
+		p.changes = append(p.changes, ConfigChange{Kind: "merchant_account", ID: a.ID, Action: "changed", Fields: []string{"rule_set"}})
+	}
+	return err
+}
+
+// keepActivated leaves an account the rules that it has been given by
+// activations, unless the file names another rule set than the one that
+// provisioning gave it before, which is returned. Accounts that do not note that
+// yet had before their activations what they were given.
+func (p *plan) keepActivated(ctx context.Context, found fields, a *tollgate.MerchantAccount, given string) (before string, err error) {
+	if len(found) == 0 {
+		return "", nil
+	}
+	var old tollgate.MerchantAccount
+	if err := decode(found["json"], &old); err != nil {
+		return "", err
+	}
+	if before = found["given"]; before == "" {
+		h, err := p.store.history(ctx, p.space, old.RuleSet.ID)
+		if err != nil {
+			return "", err
+		}
+		before = fmt.Sprintf("%s@%d", old.RuleSet.ID, h.before(old.RuleSet.Version, a.ID))
+	}
+	switch {
+	case before == given:
+		a.RuleSet = old.RuleSet
+	case old.RuleSet.ID != a.RuleSet.ID || old.RuleSet.Version != a.RuleSet.Version:
+		p.moved = append(p.moved, moved{a.ID, old.RuleSet.ID, a.RuleSet})
+	}
+	return before, nil
+}
+
+// moved is an account that is given another rule set than it has.
+type moved struct {
+	account, from string // from is the rule set's id
+	to            tollgate.RuleSet
+}
+
+// supersede ends the activations of which nothing is left once the accounts
+// have what the file gives them.
+func (p *plan) supersede(ctx context.Context) error {
+	var done []string
+	for _, m := range p.moved {
+		if slices.Contains(done, m.from) {
+			continue
+		}
+		done = append(done, m.from)
+		key := p.space.object(m.from)
+		found, err := p.current(ctx, key) // before what it orders: see below
+		if err != nil {
+			return err
+		}
+		h, err := p.store.history(ctx, p.space, m.from)
+		if err != nil {
+			return err
+		}
+		if len(h) == 0 {
+			continue
+		}
+		versions, err := p.store.versions(ctx, p.space, m.from, h)
+		if err != nil {
+			return err
+		}
+		for _, other := range p.moved {
+			delete(versions, other.account)
+			if other.to.ID == m.from {
+				versions[other.account] = other.to.Version
+			}
+		}
+		for _, over := range h.over(versions) {
+			if err := p.end(over); err != nil {
+				return err
+			}
+		}
+		// A rollback at the same time looks at the same accounts. Both change
+		// the rule set's revision, so the second of them looks again.
+		if !slices.ContainsFunc(p.hashes, func(h configHash) bool { return h.key == key }) {
+			state := ruleSetState{found, strings.Fields(found["pending"])}
+			p.hashes = append(p.hashes, configHash{key, found["v"], state.write(0, state.pending)})
+		}
+	}
+	return nil
+}
+
+func (p *plan) end(a *activation) error {
+	a.Status, a.EndedAt = tollgate.ActivationSuperseded, p.now
+	text, err := json.Marshal(a.Activation, json.Deterministic(true))
+	if err != nil {
+		return fmt.Errorf("activation %s: %w", a.ID, err)
+	}
+	h := configHash{key: p.space.object(a.ID), expected: a.revision}
+	h.fields.int("v", fields{"v": a.revision}.int("v")+1)
+	h.fields.set("json", string(text))
+	p.hashes = append(p.hashes, h)
+	head, tail, err := p.store.entry(Caller{Organization: p.space.org}, "rule.superseded", "succeeded", "", "activation", a.ID)
+	p.entries = append(p.entries, [2][]byte{head, tail})
+	return err
 }
 
 // eventTypes says which events a change of the named members makes; none are
@@ -219,15 +330,20 @@ func (p *plan) grant(ctx context.Context, g tollgate.Grant) error {
 	return p.object(ctx, "grant", g.ID, &g, &g.CreatedAt, nil, events, nil)
 }
 
-// current reads a hash as it is; nothing where there is none.
+// current reads a hash as it is; nothing where there is none. It is read once:
+// all that is computed from it is written only if it has that revision still.
 func (p *plan) current(ctx context.Context, key string) (fields, error) {
-	found, err := p.store.readHashes(ctx, "read_config", key)
-	if gone(err) {
-		return nil, nil
+	if found, ok := p.read[key]; ok {
+		return found, nil
 	}
-	if err != nil {
+	found, err := p.store.readHashes(ctx, "read_config", key)
+	switch {
+	case gone(err):
+		found = []fields{nil}
+	case err != nil:
 		return nil, err
 	}
+	p.read[key] = found[0]
 	return found[0], nil
 }
 
@@ -264,8 +380,9 @@ func (p *plan) object(ctx context.Context, kind, id string, doc any, created, up
 		return fmt.Errorf("%s %s: %w", kind, id, err)
 	}
 	for i := 0; i+1 < len(extra); i += 2 {
-		// The versions of a cutoff change with the cutoff.
-		if name, _ := extra[i].(string); len(found) > 0 && found[name] != extra[i+1] && name != "cutoffs" && !slices.Contains(changed, "perimeter") {
+		// The versions of a cutoff change with the cutoff, and what was given
+		// with the rule set.
+		if name, _ := extra[i].(string); len(found) > 0 && found[name] != extra[i+1] && name != "cutoffs" && name != "given" && !slices.Contains(changed, "perimeter") {
 			changed = append(changed, name)
 		}
 	}

@@ -222,6 +222,25 @@ func (c *client) send(ctx context.Context, method, path string, header http.Head
 	return text, nil
 }
 
+// now is what the service's clock says, to the second: the sandbox's may be
+// ahead of this machine's.
+func (c *client) now(ctx context.Context) (time.Time, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/healthz", nil)
+	if err != nil {
+		return time.Time{}, usageError(err)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return time.Time{}, unavailableError(err)
+	}
+	response.Body.Close()
+	at, err := http.ParseTime(response.Header.Get("Date"))
+	if err != nil { // a proxy that sends none
+		return c.a.clock(), nil
+	}
+	return at, nil
+}
+
 func newRefusal(response *http.Response, body []byte, asJSON bool) *refusal {
 	r := &refusal{status: response.StatusCode, body: body, asJSON: asJSON}
 	_ = json.Unmarshal(body, &r.problem) // a proxy's page leaves it empty; the status speaks

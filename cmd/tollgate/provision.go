@@ -24,8 +24,9 @@ entities, merchant accounts, clients, grants, perimeters and rule sets. The file
 is checked as a whole before anything is written, each organization is written
 all or nothing, and the same file again changes nothing. What the file leaves
 out stays as it is. A version of a perimeter or rule set that exists cannot be
-changed; give it the next version. A changed cutoff holds from the sales day
-after the open one, or from its effective_date on.`,
+changed; give it the next version. Rules that were activated stay in force until
+the file names another rule set for the account than before. A changed cutoff
+holds from the sales day after the open one, or from its effective_date on.`,
 		Example: `  tollgate provision --example --client-key client.jwk > tollgate.yaml
   tollgate provision -f tollgate.yaml --dry-run
   tollgate provision -f tollgate.yaml`,

@@ -27,9 +27,9 @@ job; the command waits for its end and says on standard error how far it is.
 		Args: cobra.ExactArgs(1),
 	}
 	a.clientCommand(c, func(ctx context.Context, api *client, args []string) error {
-		from, err := moment(since, a.clock())
+		from, err := sinceFlag(ctx, since, api.now)
 		if err != nil {
-			return usageError(fmt.Errorf("--since: %w", err))
+			return err
 		}
 		body, err := api.post(ctx, webhookPath(args[0], "/recoveries"), map[string]string{"since": from.String()}, a.idempotencyKey(key))
 		if err != nil {
@@ -95,14 +95,15 @@ func (c *client) awaitRecovery(ctx context.Context, webhook string, r *recovery)
 	}
 }
 
-// moment reads a time, or how long before now it was.
-func moment(text string, now time.Time) (tollgate.Instant, error) {
+// sinceFlag reads --since, a time or how long before now it was.
+func sinceFlag(ctx context.Context, text string, now func(context.Context) (time.Time, error)) (tollgate.Instant, error) {
 	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
-		return tollgate.At(now.Add(-ago)), nil
+		at, err := now(ctx)
+		return tollgate.At(at.Add(-ago)), err
 	}
 	at, err := tollgate.ParseInstant(text)
 	if err != nil {
-		return 0, fmt.Errorf("%q is neither an RFC 3339 time such as 2026-11-21T18:00:00Z nor how long ago, such as 1h", text)
+		return 0, usageError(fmt.Errorf("--since: %q is neither an RFC 3339 time such as 2026-11-21T18:00:00Z nor how long ago, such as 1h", text))
 	}
 	return at, nil
 }

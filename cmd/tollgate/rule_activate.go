@@ -20,6 +20,7 @@ type activation struct {
 	Kind        string             `json:"kind"`
 	RuleSetID   string             `json:"rule_set_id"`
 	Rule        *string            `json:"rule"`
+	Replaces    *string            `json:"replaces"`
 	FromVersion int64              `json:"from_version"`
 	ToVersion   int64              `json:"to_version"`
 	Rules       []tollgate.RuleRef `json:"rules"`
@@ -43,6 +44,9 @@ func (v *activation) table() *table {
 	t := &table{}
 	t.row(v.Kind, v.ID)
 	t.row("rule set", fmt.Sprintf("%s, version %d to %d", v.RuleSetID, v.FromVersion, v.ToVersion))
+	if v.Rule != nil {
+		t.row("rule", *v.Rule+" "+v.effect())
+	}
 	for i, ref := range v.Rules {
 		name := ""
 		if i == 0 {
@@ -71,6 +75,14 @@ func (v *activation) table() *table {
 	return t
 }
 
+// effect says what becomes of a quote's lines.
+func (v *activation) effect() string {
+	if v.Replaces == nil {
+		return "adds a line; --replace RULE would put it in the place of another"
+	}
+	return "in the place of " + *v.Replaces
+}
+
 func (v *activation) instances() string {
 	return fmt.Sprintf("%d of %d have its rules", v.Instances.Ready, v.Instances.Total)
 }
@@ -78,29 +90,38 @@ func (v *activation) instances() string {
 func ruleSetPath(id, below string) string { return "/v1/rule-sets/" + url.PathEscape(id) + below }
 
 func (a *app) ruleActivateCommand() *cobra.Command {
-	ruleSet, at, key, position, noWait := "", "", "", 0, false
+	ruleSet, replace, at, key, position, noWait := "", "", "", "", 0, false
 	var accounts []string
 	c := &cobra.Command{
 		Use:   "activate RULE",
 		Short: "Put a rule in force at a time",
 		Long: `Put a rule in force: make the next version of a rule set, with the rule in the
-place of the version before it, and give it to merchant accounts at a time. Until
-then every instance of the service loads it. Payments that exist are captured
-with the rules that they were created with.
+place of the one that --replace cites, or of the version before it, and give it
+to merchant accounts at a time. A rule of another name without --replace adds its
+lines to those of the others. Until then every instance of the service loads it.
+Payments that exist are captured with the rules that they were created with.
 
 Without --accounts it is for all that use the rule set, without --rule-set for
 the one that the accounts use. --at is a time (RFC 3339) or how long from now
-(2h); without it, it is now, and the command waits until it is so.`,
-		Example: `  tollgate rule activate rule:my_fee@v2 --accounts $TOLLGATE_MERCHANT_ACCOUNT
+(2h, by the service's clock); without it, it is now, and the command waits until
+it is so.`,
+		Example: `  tollgate rule activate rule:my_fee@v1 --replace rule:card_fee@v2 --accounts $TOLLGATE_MERCHANT_ACCOUNT
+  tollgate rule activate rule:my_fee@v2 --accounts $TOLLGATE_MERCHANT_ACCOUNT
   tollgate rule activate rule:my_fee@v2 --rule-set $RULE_SET --at 2026-12-01T00:00:00+01:00`,
 		Args: cobra.ExactArgs(1),
 	}
 	a.clientCommand(c, func(ctx context.Context, api *client, args []string) error {
 		request := map[string]any{"rule": args[0]}
+		if replace != "" {
+			if _, err := tollgate.ParseCitation(replace); err != nil {
+				return usageError(fmt.Errorf("--replace: %w", err))
+			}
+			request["replaces"] = replace
+		}
 		if at != "" {
-			when, err := momentAhead(at, a.clock())
+			when, err := momentAhead(ctx, api, at)
 			if err != nil {
-				return usageError(fmt.Errorf("--at: %w", err))
+				return err
 			}
 			request["at"] = when
 		}
@@ -127,7 +148,8 @@ the one that the accounts use. --at is a time (RFC 3339) or how long from now
 	f.StringVar(&ruleSet, "rule-set", "", "the rule set to change")
 	f.StringSliceVar(&accounts, "accounts", nil, "merchant accounts, separated by commas")
 	f.StringVar(&at, "at", "", "when: an RFC 3339 time, or how long from now, such as 2h")
-	f.IntVar(&position, "position", 0, "where a rule stands that the rule set does not have yet, from 1 (default: at the end)")
+	f.StringVar(&replace, "replace", "", "citation of the rule in force whose place it takes (default: its version before)")
+	f.IntVar(&position, "position", 0, "where a rule stands that adds a line, from 1 (default: at the end)")
 	f.BoolVar(&noWait, "no-wait", false, "do not wait until it is in force")
 	keyFlag(c, &key)
 	return c
@@ -201,7 +223,8 @@ func (a *app) ruleRollbackCommand() *cobra.Command {
 		Use:   "rollback [RULE_SET]",
 		Short: "Go back to the version before, at once",
 		Long: `Give merchant accounts the version of their rule set back that they had before
-its latest activation, at once. What is scheduled for them is canceled.`,
+its latest activation, at once: those of --accounts, or all that still have what
+the latest activation in force gave them. What is scheduled for them is canceled.`,
 		Example: `  tollgate rule rollback $RULE_SET
   tollgate rule rollback --accounts $TOLLGATE_MERCHANT_ACCOUNT`,
 		Args: cobra.MaximumNArgs(1),
@@ -249,48 +272,25 @@ func (a *app) ruleActivationsCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	return a.clientCommand(c, func(ctx context.Context, api *client, args []string) error {
-		body, err := api.get(ctx, ruleSetPath(args[0], "/activations"), url.Values{"limit": {"100"}})
-		if err != nil {
-			return err
-		}
-		if api.json {
-			return a.printJSON(body)
-		}
-		var page struct {
-			Data []activation `json:"data"`
-		}
-		if err := parse(body, &page); err != nil {
-			return err
-		}
 		t := &table{}
-		t.row("AT", "KIND", "STATUS", "VERSION", "RULE", "ACCOUNTS", "ID")
-		for _, v := range page.Data {
-			if api.quiet {
-				if err := api.show(nil, v.ID, nil); err != nil {
-					return err
-				}
-			}
-			rule := "-"
-			if v.Rule != nil {
-				rule = *v.Rule
-			}
-			t.row(v.At, v.Kind, v.Status, fmt.Sprintf("%d to %d", v.FromVersion, v.ToVersion), rule, fmt.Sprint(len(v.Accounts)), v.ID)
-		}
-		if api.quiet {
-			return nil
-		}
-		return a.print(t)
+		t.row("AT", "KIND", "STATUS", "VERSION", "RULE", "REPLACES", "ACCOUNTS", "ID")
+		return showAll(ctx, api, ruleSetPath(args[0], "/activations"), url.Values{}, t, func(v *activation) string {
+			t.row(v.At, v.Kind, v.Status, fmt.Sprintf("%d to %d", v.FromVersion, v.ToVersion), deref(v.Rule), deref(v.Replaces), fmt.Sprint(len(v.Accounts)), v.ID)
+			return v.ID
+		})
 	})
 }
 
-// momentAhead reads a time, or how long from now it is.
-func momentAhead(text string, now time.Time) (tollgate.Instant, error) {
+// momentAhead reads --at, a time or how long it is until then. The service's
+// clock is read to the second; what is asked for must not be over for that.
+func momentAhead(ctx context.Context, api *client, text string) (tollgate.Instant, error) {
 	if ahead, err := time.ParseDuration(text); err == nil && ahead >= 0 {
-		return tollgate.At(now.Add(ahead)), nil
+		now, err := api.now(ctx)
+		return tollgate.At(now.Add(ahead + time.Second)), err
 	}
 	at, err := tollgate.ParseInstant(text)
 	if err != nil {
-		return 0, fmt.Errorf("%q is neither an RFC 3339 time such as 2026-12-01T00:00:00+01:00 nor how long from now, such as 2h", text)
+		return 0, usageError(fmt.Errorf("--at: %q is neither an RFC 3339 time such as 2026-12-01T00:00:00+01:00 nor how long from now, such as 2h", text))
 	}
 	return at, nil
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -67,10 +68,19 @@ func (a *app) backtest(cmd *cobra.Command, candidate string, o backtestOptions) 
 	if o.top < 0 || o.top > 1000 {
 		return usageError(errors.New("--top is a number from 0 to 1000"))
 	}
+	reader := a.ruleReader(cmd)
+	var api *client // of the service, when the tickets come from there
+	now := func(context.Context) (time.Time, error) { return a.clock(), nil }
+	if o.tickets == "" {
+		if api, err = reader.service(); err != nil {
+			return err
+		}
+		now = api.now
+	}
 	s := &ticketStream{app: a, account: o.account}
 	if o.since != "" {
-		if s.since, err = moment(o.since, a.clock()); err != nil {
-			return usageError(fmt.Errorf("--since: %w", err))
+		if s.since, err = sinceFlag(ctx, o.since, now); err != nil {
+			return err
 		}
 	}
 	engine, err := wasm.NewEngine(ctx)
@@ -82,12 +92,7 @@ func (a *app) backtest(cmd *cobra.Command, candidate string, o backtestOptions) 
 	if err != nil {
 		return err
 	}
-	reader := a.ruleReader(cmd)
-	if o.tickets == "" {
-		if shelf.client, err = reader.service(); err != nil {
-			return err
-		}
-	}
+	shelf.client = api
 	source, err := reader.read(ctx, candidate)
 	if err != nil {
 		return err

@@ -84,46 +84,16 @@ func (a *app) rulePublishedCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	a.clientCommand(c, func(ctx context.Context, api *client, _ []string) error {
-		query := url.Values{"limit": {"100"}}
+		query := url.Values{}
 		if name != "" {
 			query.Set("name", name)
 		}
 		t := &table{right: []int{2, 3}}
 		t.row("RULE", "LABEL", "BYTES", "FUEL", "SIGNED BY", "PUBLISHED", "SHA256")
-		for {
-			body, err := api.get(ctx, "/v1/rules", query)
-			if err != nil {
-				return err
-			}
-			var page struct {
-				Data       []publishedRule `json:"data"`
-				NextCursor *string         `json:"next_cursor"`
-			}
-			if err := parse(body, &page); err != nil {
-				return err
-			}
-			if api.json {
-				if err := a.printJSON(body); err != nil {
-					return err
-				}
-			}
-			for _, r := range page.Data {
-				if api.quiet {
-					if err := api.show(nil, r.ID, nil); err != nil {
-						return err
-					}
-				}
-				t.row(r.Rule, r.Label, strconv.Itoa(r.Bytes), strconv.FormatInt(r.MaxFuel, 10), r.SignerID, r.CreatedAt, r.SHA256)
-			}
-			if page.NextCursor == nil {
-				break
-			}
-			query = url.Values{"limit": {"100"}, "cursor": {*page.NextCursor}}
-		}
-		if api.json || api.quiet {
-			return nil
-		}
-		return a.print(t)
+		return showAll(ctx, api, "/v1/rules", query, t, func(r *publishedRule) string {
+			t.row(r.Rule, r.Label, strconv.Itoa(r.Bytes), strconv.FormatInt(r.MaxFuel, 10), r.SignerID, r.CreatedAt, r.SHA256)
+			return r.ID
+		})
 	})
 	c.Flags().StringVar(&name, "name", "", "the versions of one rule only")
 	return c

@@ -106,33 +106,12 @@ func (a *app) shadowListCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	return a.clientCommand(c, func(ctx context.Context, api *client, _ []string) error {
-		body, err := api.get(ctx, "/v1/shadows", url.Values{"limit": {"100"}})
-		if err != nil {
-			return err
-		}
-		if api.json {
-			return a.printJSON(body)
-		}
-		var page struct {
-			Data []tollgate.Shadow `json:"data"`
-		}
-		if err := parse(body, &page); err != nil {
-			return err
-		}
 		t := &table{right: []int{3, 4}}
 		t.row("STATUS", "RULE", "AGAINST", "COMPARED", "DIFFERENT", "DIFFERENCE", "ID")
-		for _, s := range page.Data {
-			if api.quiet {
-				if err := api.show(nil, s.ID, nil); err != nil {
-					return err
-				}
-			}
-			t.row(s.Status, s.Rule.Rule.String(), s.Against.String(), strconv.FormatInt(s.Totals.Compared, 10), strconv.FormatInt(s.Totals.Different, 10), differences(&s), s.ID)
-		}
-		if api.quiet {
-			return nil
-		}
-		return a.print(t)
+		return showAll(ctx, api, "/v1/shadows", url.Values{}, t, func(s *tollgate.Shadow) string {
+			t.row(s.Status, s.Rule.Rule.String(), s.Against.String(), strconv.FormatInt(s.Totals.Compared, 10), strconv.FormatInt(s.Totals.Different, 10), differences(s), s.ID)
+			return s.ID
+		})
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 )
@@ -118,6 +119,37 @@ func showPage[T any](c *client, body jsontext.Value, t *table, row func(*T) (id 
 		return err
 	}
 	return c.a.hintNext(page.HasMore, page.NextCursor)
+}
+
+// showAll prints all pages of a list as one.
+func showAll[T any](ctx context.Context, c *client, path string, query url.Values, t *table, row func(*T) (id string)) error {
+	all := struct {
+		Object     string  `json:"object"`
+		Data       []raw   `json:"data"`
+		HasMore    bool    `json:"has_more"`
+		NextCursor *string `json:"next_cursor"`
+	}{Object: "list"}
+	for {
+		query.Set("limit", "100")
+		body, err := c.get(ctx, path, query)
+		if err != nil {
+			return err
+		}
+		var page list[raw]
+		if err := parse(body, &page); err != nil {
+			return err
+		}
+		all.Data = append(all.Data, page.Data...)
+		if page.NextCursor == nil {
+			break
+		}
+		query = url.Values{"cursor": {*page.NextCursor}}
+	}
+	body, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	return showPage(c, body, t, row)
 }
 
 // hintNext says on standard error how to read on.
