@@ -101,11 +101,11 @@ func (s *Store) space(org string) space {
 	}
 }
 
-// webhooks is a hash of the organization's endpoints: by id what they want, as
-// JSON, and v, which counts the changes.
 // counter, a string, is what has been consumed of a perimeter's limit in one window.
 func (k space) counter(name string) string { return k.prefix + ":use:" + name }
 
+// webhooks is a hash of the organization's endpoints: by id what they want, as
+// JSON, and v, which counts the changes.
 func (k space) webhooks() string { return k.prefix + ":webhooks" }
 
 // What belongs to one endpoint we_…, itself a hash (v, json, keys, and its
@@ -128,6 +128,13 @@ func (k space) attempts(delivery string) string { return k.object(delivery) + ":
 
 // unfinished is the set of the organization's exports that nobody has ended yet.
 func (k space) unfinished() string { return k.prefix + ":exports" }
+
+// exportSizes, a hash, is how many bytes the organization's export files take
+// up: by export, and "all". exportFiles is the sorted set of those that have
+// ended, by when their file is gone by itself, Unix milliseconds.
+func (k space) exportSizes() string { return k.prefix + ":exports:sizes" }
+
+func (k space) exportFiles() string { return k.prefix + ":exports:files" }
 
 // What belongs to an export exp_…, itself a hash (see exports.go):
 //

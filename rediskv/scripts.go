@@ -48,6 +48,7 @@ var (
 	scriptAppendExport     = script("append_export")
 	scriptLeaveExport      = script("leave_export")
 	scriptEndExport        = script("end_export")
+	scriptFreeExport       = script("free_export")
 )
 
 var allScripts = []*namedScript{
@@ -55,7 +56,7 @@ var allScripts = []*namedScript{
 	scriptReadResource, scriptReadPayment, scriptReadValue, scriptReadEvents, scriptScanTransactions, scriptPutConfig, scriptPutRules, scriptRecordShadow,
 	scriptPingWebhook, scriptPutWebhook, scriptFanOut, scriptTakeWork, scriptRecordAttempts, scriptRequeue,
 	scriptCloseDay, scriptMakePayout, scriptMoveMembers, scriptBeginPayout, scriptEndPayout,
-	scriptCreateExport, scriptBeginExport, scriptAppendExport, scriptLeaveExport, scriptEndExport,
+	scriptCreateExport, scriptBeginExport, scriptAppendExport, scriptLeaveExport, scriptEndExport, scriptFreeExport,
 }
 
 type namedScript struct {
