@@ -70,7 +70,7 @@ func (c *client) fetchTo(ctx context.Context, e *export, to io.Writer) error {
 		switch {
 		case ctx.Err() != nil:
 			return unavailableError(fmt.Errorf("interrupted; fetch the file with --id %s", e.ID))
-		case err == nil && f.have > before:
+		case err == nil:
 			continue
 		case errors.Is(err, errWrite), errors.As(err, &refused) && !refused.retriable():
 			return err
@@ -142,8 +142,10 @@ func (f *fetch) part(ctx context.Context) error {
 		f.have += int64(n)
 		f.show.show(f.have, f.e.Result.Bytes)
 		switch {
-		case errors.Is(err, io.EOF) || f.have > f.e.Result.Bytes: // more than there is cannot be the file
+		case f.have > f.e.Result.Bytes, errors.Is(err, io.EOF) && f.have == f.e.Result.Bytes: // more than there is cannot be the file
 			return nil
+		case errors.Is(err, io.EOF):
+			return io.ErrUnexpectedEOF
 		case err != nil:
 			return err
 		}
