@@ -165,7 +165,7 @@ func (p *Perimeter) Uses(account string, amount Money, payee string, now time.Ti
 		}
 		subject := account
 		if l.perPayee { // by whichever of the perimeter's accounts
-			subject = strings.ToLower(payee)
+			subject = payeeKey(payee)
 		}
 		window, until := l.window(now)
 		u.Counter, u.Until = strings.Join([]string{l.counts(), p.ID, window, subject}, "/"), At(until)

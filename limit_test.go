@@ -57,6 +57,22 @@ func TestWindowsOfLimits(t *testing.T) {
 	if counter(tokyo, "ma_1", "a.test") != counter(tokyo, "ma_2", "A.test") || counter(tokyo, "ma_1", "a.test") == counter(tokyo, "ma_1", "b.test") {
 		t.Error("per payee")
 	}
+	for payee, whose := range map[string]string{
+		"A.test:443": "a.test", "https://a.test": "a.test", "https://u:p@A.test:8443/1?q#f": "a.test", "a.test/1": "a.test", "a.test/2": "a.test",
+		"a.test//b.test": "a.test", "a.test?to=//b.test": "a.test", "//a.test": "a.test", "https:a.test": "a.test", `https:\\a.test\x`: "a.test",
+		"a.test.:443": "a.test", "user@bank:443": "user@bank", "USER@bank/x": "user@bank", "a.test/@b": "a.test",
+	} {
+		if counter(tokyo, "ma_1", payee) != counter(tokyo, "ma_1", whose) {
+			t.Errorf("%s is not counted as %s", payee, whose)
+		}
+	}
+	for _, payee := range []string{"user@bank", "user2@bank", "bank", "acct:a.test", "de89370400440532013000", "b.test/a.test", "bank:account", "tel:+4930123"} {
+		for _, other := range []string{"a.test", "other@bank", "b@a.test", "acct:b.test", "tel:+4930124", "bank:other"} {
+			if counter(tokyo, "ma_1", payee) == counter(tokyo, "ma_1", other) {
+				t.Errorf("%s is counted as %s", payee, other)
+			}
+		}
+	}
 	if counter(berlin, "ma_1", "a.test") == counter(fmt.Sprintf(day, "UTC"), "ma_1", "a.test") {
 		t.Error("two zones count together")
 	}
