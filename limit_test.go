@@ -28,21 +28,32 @@ func TestWindowsOfLimits(t *testing.T) {
 	}
 	const day = `{"budgets":[{"window":"day","time_zone":%q,"currency":"EUR","amount":"2.00","per":"merchant_account"}]}`
 	const month = `{"frequency":[{"window":"month","time_zone":%q,"count":3,"per":"payee"}]}`
+	windows := map[string]string{} // by counter
 	for _, c := range []struct{ limit, zone, at, window, until string }{
-		{day, "UTC", "2026-11-21T23:59:59.999Z", "/2026-11-21/", "2026-11-22T00:00:00.000Z"},
-		{day, "UTC", "2026-11-22T00:00:00Z", "/2026-11-22/", "2026-11-23T00:00:00.000Z"},
-		{day, "Europe/Berlin", "2026-03-28T23:00:00Z", "/2026-03-29/", "2026-03-29T22:00:00.000Z"},     // 23 hours
-		{day, "Europe/Berlin", "2026-10-25T22:59:59Z", "/2026-10-25/", "2026-10-25T23:00:00.000Z"},     // 25 hours
-		{day, "America/Sao_Paulo", "2018-11-04T02:59:59Z", "/2018-11-03/", ""},                         // the last second before midnight,
-		{day, "America/Sao_Paulo", "2018-11-04T03:00:00Z", "/2018-11-04/", "2018-11-05T02:00:00.000Z"}, // which is 01:00
-		{day, "Pacific/Apia", "2011-12-30T09:59:59Z", "/2011-12-29/", ""},                              // the 30th is left out
-		{day, "Pacific/Apia", "2011-12-30T10:00:00Z", "/2011-12-31/", "2011-12-31T10:00:00.000Z"},
-		{month, "Asia/Tokyo", "2026-11-30T14:59:59Z", "/2026-11/", "2026-11-30T15:00:00.000Z"},
-		{month, "Asia/Tokyo", "2026-12-31T15:00:00Z", "/2027-01/", "2027-01-31T15:00:00.000Z"},
+		{day, "UTC", "2026-11-21T23:59:59.999Z", "2026-11-21", "2026-11-22T00:00:00.000Z"},
+		{day, "UTC", "2026-11-22T00:00:00Z", "2026-11-22", "2026-11-23T00:00:00.000Z"},
+		{day, "Europe/Berlin", "2026-03-28T23:00:00Z", "2026-03-29", "2026-03-29T22:00:00.000Z"},     // 23 hours
+		{day, "Europe/Berlin", "2026-10-25T22:59:59Z", "2026-10-25", "2026-10-25T23:00:00.000Z"},     // 25 hours
+		{day, "America/Sao_Paulo", "2018-11-04T02:59:59Z", "2018-11-03", ""},                         // the last second before midnight,
+		{day, "America/Sao_Paulo", "2018-11-04T03:00:00Z", "2018-11-04", "2018-11-05T02:00:00.000Z"}, // which is 01:00
+		{day, "Pacific/Apia", "2011-12-30T09:59:59Z", "2011-12-29", ""},                              // the 30th is left out
+		{day, "Pacific/Apia", "2011-12-30T10:00:00Z", "2011-12-31", "2011-12-31T10:00:00.000Z"},
+		{month, "Asia/Tokyo", "2026-11-30T14:59:59Z", "2026-11", "2026-11-30T15:00:00.000Z"},
+		{month, "Asia/Tokyo", "2026-12-31T15:00:00Z", "2027-01", "2027-01-31T15:00:00.000Z"},
 	} {
-		got := uses(fmt.Sprintf(c.limit, c.zone), "ma_1", "shop.example", c.at)
-		if len(got) != 1 || !strings.Contains(got[0].Counter, c.window) || (c.until != "" && got[0].Until.String() != c.until) {
-			t.Errorf("%s %s: %+v, want %s until %s", c.zone, c.at, got, c.window, c.until)
+		limit := fmt.Sprintf(c.limit, c.zone)
+		got := uses(limit, "ma_1", "shop.example", c.at)[0]
+		if other, ok := windows[got.Counter]; ok {
+			t.Errorf("%s %s %s has the counter of %s", c.zone, c.at, c.window, other)
+		}
+		windows[got.Counter] = c.zone + " " + c.window
+		if c.until == "" {
+			continue
+		}
+		last := uses(limit, "ma_1", "shop.example", got.Until.Add(-time.Millisecond).String())[0]
+		next := uses(limit, "ma_1", "shop.example", c.until)[0]
+		if got.Until.String() != c.until || last.Counter != got.Counter || next.Counter == got.Counter {
+			t.Errorf("%s %s: %+v, want %s until %s; %+v, %+v", c.zone, c.at, got, c.window, c.until, last, next)
 		}
 	}
 	const at = "2026-11-21T12:00:00Z"
