@@ -10,7 +10,8 @@ import (
 // PrefixExport begins the identifier of an export.
 const PrefixExport = "exp_"
 
-// The event types of exports; canceling one is only audited.
+// The event types of exports; canceling one and dropping its file are only
+// audited.
 const (
 	ExportCreated     EventType = "export.created"
 	ExportSucceeded   EventType = "export.succeeded"
@@ -108,10 +109,11 @@ type ExportError struct {
 // Ended reports whether nobody is at work on an export any more.
 func (s ExportStatus) Ended() bool { return s != ExportPending && s != ExportRunning }
 
-// At is the export as it stands at a moment: its file expires by itself.
+// At is the export as it stands at a moment: its file expires by itself, and of
+// its rows nothing is left.
 func (e Export) At(now Instant) Export {
 	if e.Status == ExportDone && now >= e.Result.ExpiresAt {
-		e.Status = ExportExpired
+		e.Status, e.Preview = ExportExpired, nil
 	}
 	return e
 }

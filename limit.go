@@ -1,6 +1,8 @@
 package tollgate
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -125,11 +127,11 @@ func (c *constraints) limit(l limit, err error) error {
 	return nil
 }
 
-// counts is what a limit counts: its counters' names without window and subject.
+// counts is what a limit counts, without window and subject.
 func (l limit) counts() string {
 	kind, length, per := frequencyCounter, "day", "account"
 	if l.currency != "" {
-		kind = budgetCounter + string(l.currency)
+		kind = budgetCounter + ":" + string(l.currency)
 	}
 	if l.monthly {
 		length = "month"
@@ -142,8 +144,10 @@ func (l limit) counts() string {
 
 // Use is what a payment would consume of one limit: Add of at most Most, both
 // in minor units, or in payments, in the window that ends at Until. Counter
-// names the window and whose it is; it is the same for all versions of a
-// perimeter, so that a new one does not begin anew.
+// stands for the window and whose it is; it is the same for all versions of a
+// perimeter, so that a new one does not begin anew. It is 33 characters long,
+// because the payment keeps it: its kind and 128 bits of a SHA-256, so that
+// nobody can choose payees that share a counter.
 type Use struct {
 	Counter string
 	Add     int64
@@ -165,10 +169,15 @@ func (p *Perimeter) Uses(account string, amount Money, payee string, now time.Ti
 		}
 		subject := account
 		if l.perPayee { // by whichever of the perimeter's accounts
-			subject = strings.ToLower(payee)
+			subject = payeeKey(payee)
 		}
 		window, until := l.window(now)
-		u.Counter, u.Until = strings.Join([]string{l.counts(), p.ID, window, subject}, "/"), At(until)
+		sum := sha256.Sum256([]byte(strings.Join([]string{l.counts(), p.ID, window, subject}, "/")))
+		kind := budgetCounter
+		if l.currency == "" {
+			kind = frequencyCounter
+		}
+		u.Counter, u.Until = kind+hex.EncodeToString(sum[:16]), At(until)
 		uses = append(uses, u)
 	}
 	return uses
@@ -176,7 +185,7 @@ func (p *Perimeter) Uses(account string, amount Money, payee string, now time.Ti
 
 // What a counter's name begins with.
 const (
-	budgetCounter    = "b:"
+	budgetCounter    = "b"
 	frequencyCounter = "f"
 )
 

@@ -28,21 +28,32 @@ func TestWindowsOfLimits(t *testing.T) {
 	}
 	const day = `{"budgets":[{"window":"day","time_zone":%q,"currency":"EUR","amount":"2.00","per":"merchant_account"}]}`
 	const month = `{"frequency":[{"window":"month","time_zone":%q,"count":3,"per":"payee"}]}`
+	windows := map[string]string{} // by counter
 	for _, c := range []struct{ limit, zone, at, window, until string }{
-		{day, "UTC", "2026-11-21T23:59:59.999Z", "/2026-11-21/", "2026-11-22T00:00:00.000Z"},
-		{day, "UTC", "2026-11-22T00:00:00Z", "/2026-11-22/", "2026-11-23T00:00:00.000Z"},
-		{day, "Europe/Berlin", "2026-03-28T23:00:00Z", "/2026-03-29/", "2026-03-29T22:00:00.000Z"},     // 23 hours
-		{day, "Europe/Berlin", "2026-10-25T22:59:59Z", "/2026-10-25/", "2026-10-25T23:00:00.000Z"},     // 25 hours
-		{day, "America/Sao_Paulo", "2018-11-04T02:59:59Z", "/2018-11-03/", ""},                         // the last second before midnight,
-		{day, "America/Sao_Paulo", "2018-11-04T03:00:00Z", "/2018-11-04/", "2018-11-05T02:00:00.000Z"}, // which is 01:00
-		{day, "Pacific/Apia", "2011-12-30T09:59:59Z", "/2011-12-29/", ""},                              // the 30th is left out
-		{day, "Pacific/Apia", "2011-12-30T10:00:00Z", "/2011-12-31/", "2011-12-31T10:00:00.000Z"},
-		{month, "Asia/Tokyo", "2026-11-30T14:59:59Z", "/2026-11/", "2026-11-30T15:00:00.000Z"},
-		{month, "Asia/Tokyo", "2026-12-31T15:00:00Z", "/2027-01/", "2027-01-31T15:00:00.000Z"},
+		{day, "UTC", "2026-11-21T23:59:59.999Z", "2026-11-21", "2026-11-22T00:00:00.000Z"},
+		{day, "UTC", "2026-11-22T00:00:00Z", "2026-11-22", "2026-11-23T00:00:00.000Z"},
+		{day, "Europe/Berlin", "2026-03-28T23:00:00Z", "2026-03-29", "2026-03-29T22:00:00.000Z"},     // 23 hours
+		{day, "Europe/Berlin", "2026-10-25T22:59:59Z", "2026-10-25", "2026-10-25T23:00:00.000Z"},     // 25 hours
+		{day, "America/Sao_Paulo", "2018-11-04T02:59:59Z", "2018-11-03", ""},                         // the last second before midnight,
+		{day, "America/Sao_Paulo", "2018-11-04T03:00:00Z", "2018-11-04", "2018-11-05T02:00:00.000Z"}, // which is 01:00
+		{day, "Pacific/Apia", "2011-12-30T09:59:59Z", "2011-12-29", ""},                              // the 30th is left out
+		{day, "Pacific/Apia", "2011-12-30T10:00:00Z", "2011-12-31", "2011-12-31T10:00:00.000Z"},
+		{month, "Asia/Tokyo", "2026-11-30T14:59:59Z", "2026-11", "2026-11-30T15:00:00.000Z"},
+		{month, "Asia/Tokyo", "2026-12-31T15:00:00Z", "2027-01", "2027-01-31T15:00:00.000Z"},
 	} {
-		got := uses(fmt.Sprintf(c.limit, c.zone), "ma_1", "shop.example", c.at)
-		if len(got) != 1 || !strings.Contains(got[0].Counter, c.window) || (c.until != "" && got[0].Until.String() != c.until) {
-			t.Errorf("%s %s: %+v, want %s until %s", c.zone, c.at, got, c.window, c.until)
+		limit := fmt.Sprintf(c.limit, c.zone)
+		got := uses(limit, "ma_1", "shop.example", c.at)[0]
+		if other, ok := windows[got.Counter]; ok {
+			t.Errorf("%s %s %s has the counter of %s", c.zone, c.at, c.window, other)
+		}
+		windows[got.Counter] = c.zone + " " + c.window
+		if c.until == "" {
+			continue
+		}
+		last := uses(limit, "ma_1", "shop.example", got.Until.Add(-time.Millisecond).String())[0]
+		next := uses(limit, "ma_1", "shop.example", c.until)[0]
+		if got.Until.String() != c.until || last.Counter != got.Counter || next.Counter == got.Counter {
+			t.Errorf("%s %s: %+v, want %s until %s; %+v, %+v", c.zone, c.at, got, c.window, c.until, last, next)
 		}
 	}
 	const at = "2026-11-21T12:00:00Z"
@@ -56,6 +67,22 @@ func TestWindowsOfLimits(t *testing.T) {
 	}
 	if counter(tokyo, "ma_1", "a.test") != counter(tokyo, "ma_2", "A.test") || counter(tokyo, "ma_1", "a.test") == counter(tokyo, "ma_1", "b.test") {
 		t.Error("per payee")
+	}
+	for payee, whose := range map[string]string{
+		"A.test:443": "a.test", "https://a.test": "a.test", "https://u:p@A.test:8443/1?q#f": "a.test", "a.test/1": "a.test", "a.test/2": "a.test",
+		"a.test//b.test": "a.test", "a.test?to=//b.test": "a.test", "//a.test": "a.test", "https:a.test": "a.test", `https:\\a.test\x`: "a.test",
+		"a.test.:443": "a.test", "user@bank:443": "user@bank", "USER@bank/x": "user@bank", "a.test/@b": "a.test",
+	} {
+		if counter(tokyo, "ma_1", payee) != counter(tokyo, "ma_1", whose) {
+			t.Errorf("%s is not counted as %s", payee, whose)
+		}
+	}
+	for _, payee := range []string{"user@bank", "user2@bank", "bank", "acct:a.test", "de89370400440532013000", "b.test/a.test", "bank:account", "tel:+4930123"} {
+		for _, other := range []string{"a.test", "other@bank", "b@a.test", "acct:b.test", "tel:+4930124", "bank:other"} {
+			if counter(tokyo, "ma_1", payee) == counter(tokyo, "ma_1", other) {
+				t.Errorf("%s is counted as %s", payee, other)
+			}
+		}
 	}
 	if counter(berlin, "ma_1", "a.test") == counter(fmt.Sprintf(day, "UTC"), "ma_1", "a.test") {
 		t.Error("two zones count together")

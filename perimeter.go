@@ -3,6 +3,7 @@ package tollgate
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -188,17 +189,43 @@ func (m Money) cmp(limit *decimal.Big) int {
 // path names: a block of deny.test that https://deny.test:443/x gets round is
 // no block. What is allowed has to be named as it is.
 func hostOf(payee string) string {
-	if _, rest, ok := strings.Cut(payee, "//"); ok {
-		payee = rest
+	_, host := payeeParts(payee)
+	return host
+}
+
+// payeeScheme is what a URL begins with. A name with a dot before a colon is a
+// host, for it may have an empty port.
+var payeeScheme = regexp.MustCompile(`^(?i:https?:|[a-z][a-z0-9+-]*:[/\\])?[/\\]*`)
+
+// payeeParts are the user with its @, which an address such as user@bank has
+// and a URL has not, and the host.
+func payeeParts(payee string) (user, host string) {
+	if !strings.ContainsAny(payee, `:/\?#@`) {
+		return "", strings.TrimRight(payee, ".")
 	}
-	if i := strings.IndexAny(payee, "/\\?#"); i >= 0 {
-		payee = payee[:i]
+	scheme := len(payeeScheme.FindString(payee))
+	host = payee[scheme:]
+	if i := strings.IndexAny(host, `/\?#`); i >= 0 {
+		host = host[:i]
 	}
-	payee = payee[strings.LastIndexByte(payee, '@')+1:]
-	if i := strings.LastIndexByte(payee, ':'); i >= 0 && digits(payee[i+1:]) {
-		payee = payee[:i]
+	at := strings.LastIndexByte(host, '@') + 1
+	user, host = host[:at], host[at:]
+	if scheme > 0 {
+		user = ""
 	}
-	return strings.TrimRight(payee, ".")
+	if i := strings.IndexByte(host, ':'); i >= 0 && strings.Trim(host[i:], ":.0123456789") == "" {
+		host = host[:i]
+	} else if i := strings.IndexByte(host, ']'); i >= 0 { // an IPv6 address
+		host = host[:i+1]
+	}
+	return user, strings.TrimRight(host, ".")
+}
+
+// payeeKey is whom a payment counts for: however the host of a URL is spelled,
+// it is one payee, and so is an address.
+func payeeKey(payee string) string {
+	user, host := payeeParts(strings.ToLower(payee))
+	return user + host
 }
 
 // payeePatterns are exact names and, for "*.suffix", everything below a name

@@ -80,16 +80,24 @@ func readEventQuery(r *queryReader) rediskv.EventQuery {
 	if account := r.id("merchant_account_id"); account != "" {
 		q.MerchantAccountID, q.Accounts = account, []string{account}
 	}
-	if text, ok := r.values["types"]; ok {
-		filter, err := tollgate.ParseTypeFilter("types", text)
-		if err != nil {
-			r.faults.addError(err)
-		}
-		slices.Sort(filter)
-		q.Types = slices.Compact(filter)
-		r.values["types"] = strings.Join(q.Types, ",")
-	}
+	q.Types = r.eventTypes()
 	return q
+}
+
+// eventTypes is the filter of events by type, in order and each once.
+func (q *queryReader) eventTypes() tollgate.TypeFilter {
+	text, ok := q.values["types"]
+	if !ok {
+		return nil
+	}
+	filter, err := tollgate.ParseTypeFilter("types", text)
+	if err != nil {
+		q.faults.addError(err)
+	}
+	slices.Sort(filter)
+	filter = slices.Compact(filter)
+	q.values["types"] = strings.Join(filter, ",")
+	return filter
 }
 
 // awaitEvents lists, and while there is nothing waits and lists again from

@@ -24,7 +24,7 @@ func (w *world) exportOperations() []*operation {
 		{id: "createExport", method: "POST", path: "/v1/exports/preview", media: "application/json", body: body, key: "accepted"},
 		{id: "readExport", method: "GET", path: "/v1/exports/" + done, pathID: done},
 		{id: "readExportFile", method: "GET", path: "/v1/exports/" + done + "/file", pathID: done},
-		{id: "cancelExport", method: "DELETE", path: "/v1/exports/" + waits, pathID: waits},
+		{id: "deleteExport", method: "DELETE", path: "/v1/exports/" + waits, pathID: waits},
 	}
 }
 

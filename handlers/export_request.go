@@ -120,7 +120,7 @@ func (r *exportRequest) read(q *queryReader) tollgate.ExportFilter {
 	case tollgate.DatasetTransactions:
 		f.Types = q.choices("type", transactionTypes)
 	case tollgate.DatasetEvents:
-		f.Types = readEventQuery(q).Types
+		f.Types = q.eventTypes()
 	case tollgate.DatasetAudit:
 		f.Types = q.words("types")
 	}

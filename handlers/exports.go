@@ -71,26 +71,34 @@ func (s *Server) readExport(c *call) (*answer, error) {
 	return a, err
 }
 
-// cancelExport ends an export before it is done. Canceling it again changes
-// nothing, so it needs no Idempotency-Key.
-func (s *Server) cancelExport(c *call) (*answer, error) {
+// deleteExport cancels an export that is not done, and drops the file of one that
+// is. A second time it changes nothing, so it needs no Idempotency-Key.
+func (s *Server) deleteExport(c *call) (*answer, error) {
 	for range maxConflicts {
 		e, err := s.export(c, http.StatusOK)
 		if err != nil {
 			return nil, err
 		}
-		switch {
-		case e.Status == tollgate.ExportCanceled:
+		end := s.store.CancelExport
+		switch now := tollgate.At(s.clock()); e.Status {
+		case tollgate.ExportFailed:
+			return nil, exportStateInvalid("An export that is %s has nothing to cancel or to delete.", e.Status)
+		case tollgate.ExportCanceled, tollgate.ExportExpired:
+			if err := s.store.RemoveExportFile(c.ctx, c.org, e.ID); err != nil {
+				return nil, err
+			}
 			return object(e)
-		case e.Status.Ended():
-			return nil, exportStateInvalid("An export that is %s cannot be canceled.", e.Status)
+		case tollgate.ExportDone:
+			e.Status, e.Result.ExpiresAt, end = tollgate.ExportExpired, now, s.store.DropExport
+		default:
+			e.Status, e.FinishedAt = tollgate.ExportCanceled, now
 		}
-		e.Status, e.FinishedAt = tollgate.ExportCanceled, tollgate.At(s.clock())
-		err = s.store.CancelExport(c.ctx, c.caller(http.StatusOK), *e)
+		e.Preview = nil
+		err = end(c.ctx, c.caller(http.StatusOK), *e)
 		if err == nil {
 			return object(e)
 		}
-		if !errors.Is(err, rediskv.ErrConflict) { // it has ended between the two
+		if !errors.Is(err, rediskv.ErrConflict) { // its status has changed between the two
 			return nil, err
 		}
 	}

@@ -68,7 +68,7 @@ var rows = []row{
 	{Route: Route{"POST", "/v1/exports/preview", auth.ScopeExportsWrite}, body: jsonBody, key: keyAccepted, do: withBody((*Server).createExport, readExportRequest)},
 	{Route: Route{"GET", "/v1/exports/{job_id}", auth.ScopeExportsRead}, do: (*Server).readExport},
 	{Route: Route{"GET", "/v1/exports/{job_id}/file", auth.ScopeExportsRead}, media: fileMedia, do: (*Server).readExportFile},
-	{Route: Route{"DELETE", "/v1/exports/{job_id}", auth.ScopeExportsWrite}, do: (*Server).cancelExport},
+	{Route: Route{"DELETE", "/v1/exports/{job_id}", auth.ScopeExportsWrite}, do: (*Server).deleteExport},
 	{Route: Route{"GET", "/v1/events", auth.ScopeEventsRead}, query: eventParameters, do: (*Server).listEvents},
 	{Route: Route{"POST", "/v1/webhooks", auth.ScopeWebhooksWrite}, body: jsonBody, key: keyAccepted, do: withBody((*Server).createWebhook, readWebhook)},
 	{Route: Route{"GET", "/v1/webhooks", auth.ScopeWebhooksRead}, query: pageParameters, do: (*Server).listWebhooks},

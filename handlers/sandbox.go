@@ -12,7 +12,21 @@ import (
 // maxAdvance is how far one request moves the sandbox's clock.
 const maxAdvance = 400 * 24 * time.Hour
 
-// AdvanceFunc moves the sandbox's clock forwards and returns what it says then.
+// sandboxEnd is what the sandbox's clock never says: not far from it durations
+// and nanoseconds overflow.
+var sandboxEnd = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// CheckSandboxClock refuses to move the sandbox's clock to the year 2200 or
+// later. param is what the request says it by.
+func CheckSandboxClock(param string, to time.Time) error {
+	if to.Before(sandboxEnd) {
+		return nil
+	}
+	return tollgate.Invalid(param, "The sandbox's clock stays before the year 2200; start another sandbox, on an empty Redis.")
+}
+
+// AdvanceFunc moves the sandbox's clock forwards and returns what it says then;
+// CheckSandboxClock's error when that is too far.
 type AdvanceFunc func(ctx context.Context, by time.Duration) (time.Time, error)
 
 // clockAnswer is the sandbox's clock. RealTime is what tokens, assertions and
@@ -54,12 +68,15 @@ func (s *Server) readClock(*call) (*answer, error) {
 // moveClock lets time pass in the sandbox: what is due by then is done by the
 // worker, as always.
 func (s *Server) moveClock(c *call, r clockRequest) (*answer, error) {
-	by := r.advance
+	by, param := r.advance, "advance"
 	if r.to != 0 {
-		by = r.to.Time().Sub(s.clock())
+		by, param = r.to.Time().Sub(s.clock()), "to"
 		if by <= 0 || by > maxAdvance {
 			return nil, tollgate.Invalid("to", "to is later than the clock, which says %s, by at most 400 days.", tollgate.At(s.clock()))
 		}
+	}
+	if err := CheckSandboxClock(param, s.clock().Add(by)); err != nil {
+		return nil, err
 	}
 	err := s.store.Audit(c.ctx, c.caller(http.StatusOK), tollgate.AuditEntry{
 		Type: "sandbox.advance", Outcome: "succeeded", Reason: by.String(), Target: tollgate.AuditTarget{Type: "organization", ID: c.org},

@@ -50,7 +50,8 @@ type ExportJob struct {
 	total           int64
 	sum             hash.Hash
 	preview         []jsontext.Value
-	shown           int // rows of the preview that are stored
+	shown           int // rows of the preview that are stored,
+	shownBytes      int // and its size
 }
 
 // NextExport takes an export of a partition that waits for a worker, or that
@@ -156,7 +157,7 @@ func (j *ExportJob) load(f fields) error {
 	j.Export, j.Tries = *e, f.int("tries")
 	j.cut, j.low, j.reading, j.passed = f["cut"], f.int("low"), f["at"], f["at"]
 	j.chunks, j.bytes, j.rows, j.left, j.total = int(f.int("n")), f.int("bytes"), f.int("done"), f.int("left"), f.int("total")
-	j.preview, j.shown = e.Preview, len(e.Preview)
+	j.preview, j.shown, j.shownBytes = e.Preview, len(e.Preview), len(f["prev"])
 	j.sum = sha256.New()
 	if state := f["sha"]; state != "" {
 		if err := j.sum.(encoding.BinaryUnmarshaler).UnmarshalBinary([]byte(state)); err != nil {
@@ -194,7 +195,8 @@ func (j *ExportJob) Pass(r ExportedRow) error {
 
 // AppendExport appends a chunk that ends behind the last row that was passed;
 // an empty one only notes how far the work is. ErrExportLost: nothing was
-// appended.
+// appended. CodeRateLimited: neither, because the organization's files take up
+// all that they may.
 func (s *Store) AppendExport(ctx context.Context, j *ExportJob, chunk []byte) error {
 	j.sum.Write(chunk)
 	state, err := j.sum.(encoding.BinaryMarshaler).MarshalBinary()
@@ -208,29 +210,35 @@ func (s *Store) AppendExport(ctx context.Context, j *ExportJob, chunk []byte) er
 	f.int("total", max(j.total-j.left, j.rows))
 	f.int("bytes", j.bytes+int64(len(chunk)))
 	f.set("sha", string(state))
+	shownBytes := j.shownBytes
 	if len(j.preview) != j.shown {
 		preview, err := json.Marshal(j.preview, json.Deterministic(true))
 		if err != nil {
 			return fmt.Errorf("export %s: preview: %w", j.ID, err)
 		}
 		f.set("prev", string(preview))
+		shownBytes = len(preview)
 	}
 	var packed []byte
 	if len(chunk) > 0 {
 		packed = packChunk(chunk)
 	}
 	outcome, _, err := s.run(ctx, scriptAppendExport,
-		[]string{j.space.object(j.ID), j.space.chunk(j.ID, j.chunks), j.space.ends(j.ID), exportsKey(j.space.partition)},
+		[]string{j.space.object(j.ID), j.space.chunk(j.ID, j.chunks), j.space.ends(j.ID), exportsKey(j.space.partition), j.space.exportSizes(), j.space.exportFiles()},
 		append([]any{
-			j.owner, s.Mint(""), j.chunks, packed, j.bytes + int64(len(chunk)), chunkBackstop.Milliseconds(), dispatchGroup, j.consumer, j.entry, len(f),
+			j.owner, s.Mint(""), j.chunks, packed, j.bytes + int64(len(chunk)), chunkBackstop.Milliseconds(), dispatchGroup, j.consumer, j.entry,
+			j.ID, len(packed) + shownBytes - j.shownBytes, s.exportBytes, int64(s.Now()), len(f),
 		}, f...))
 	if err != nil {
 		return err
 	}
-	if outcome == "lost" {
+	switch outcome {
+	case "lost":
 		return ErrExportLost
+	case "full":
+		return s.exportsFull()
 	}
-	j.shown = len(j.preview)
+	j.shown, j.shownBytes = len(j.preview), shownBytes
 	if len(chunk) > 0 {
 		j.chunks++
 		j.bytes += int64(len(chunk))
@@ -275,16 +283,14 @@ func (s *Store) endJob(ctx context.Context, j *ExportJob, end exportEnd) error {
 	return err
 }
 
-// keepChunks gives every chunk the life of the file, and a little more for
-// clocks that differ.
+// keepChunks gives every chunk the life of the file.
 func (s *Store) keepChunks(ctx context.Context, j *ExportJob) error {
-	const life = tollgate.ExportLifetime + time.Hour
 	for first := 0; first < j.chunks; first += chunksAtOnce {
 		if err := s.timed(ctx, "keep_chunks", func(ctx context.Context) error {
 			pipe := s.client.Pipeline()
-			kept := []*redis.BoolCmd{pipe.PExpire(ctx, j.space.ends(j.ID), life)}
+			kept := []*redis.BoolCmd{pipe.PExpire(ctx, j.space.ends(j.ID), fileKept)}
 			for n := first; n < min(first+chunksAtOnce, j.chunks); n++ {
-				kept = append(kept, pipe.PExpire(ctx, j.space.chunk(j.ID, n), life))
+				kept = append(kept, pipe.PExpire(ctx, j.space.chunk(j.ID, n), fileKept))
 			}
 			if _, err := pipe.Exec(ctx); err != nil {
 				return err

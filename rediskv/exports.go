@@ -20,6 +20,9 @@ const (
 	exportKept = 30 * 24 * time.Hour
 	// chunkBackstop bounds the life of chunks whose export never ends.
 	chunkBackstop = tollgate.ExportLifetime + 24*time.Hour
+	// fileKept is the life of the chunks of one that has succeeded: a little
+	// more than is promised, for clocks that differ.
+	fileKept = tollgate.ExportLifetime + time.Hour
 )
 
 // exportQuery says in which indexes the rows of a dataset are found.
@@ -57,7 +60,8 @@ func (k space) exportLog(d tollgate.Dataset) string {
 
 // CreateExport stores a job that a worker carries out: all rows of e.Dataset
 // that filter selects and that are committed by now. CodeRateLimited when
-// MaxExports are unfinished.
+// MaxExports are unfinished, or the organization's files take up all that they
+// may.
 func (s *Store) CreateExport(ctx context.Context, c Caller, idem *Idempotency, e tollgate.Export, filter tollgate.ExportFilter, ans Answer) (Result, error) {
 	k := s.space(c.Organization)
 	c.Request.Status = ans.Status
@@ -91,7 +95,8 @@ func (s *Store) CreateExport(ctx context.Context, c Caller, idem *Idempotency, e
 	if err != nil {
 		return Result{}, fmt.Errorf("export: %w", err)
 	}
-	w.args = append(append(w.args, w.said...), w.operation, print, idempotencyLifetime.Milliseconds(), stored, k.org, e.ID, MaxExports, low, last)
+	w.args = append(append(w.args, w.said...), w.operation, print, idempotencyLifetime.Milliseconds(), stored, k.org, e.ID,
+		MaxExports, s.exportBytes, int64(s.Now()), low, last)
 	var f pairs
 	f.set("json", string(doc))
 	f.set("flt", string(selects))
@@ -101,10 +106,13 @@ func (s *Store) CreateExport(ctx context.Context, c Caller, idem *Idempotency, e
 	if err != nil {
 		return Result{}, err
 	}
-	if outcome == "full" {
+	switch outcome {
+	case "many":
 		return Result{}, &tollgate.Error{
 			Code: tollgate.CodeRateLimited, Message: fmt.Sprintf("%d exports are not finished yet; wait for one, or cancel it.", MaxExports),
 		}
+	case "full":
+		return Result{}, s.exportsFull()
 	}
 	return result(outcome, rest, ans)
 }
@@ -135,7 +143,10 @@ func (s *Store) exporting(k space, c Caller, e tollgate.Export, t tollgate.Event
 		operation: s.Mint(""),
 		writing: writing{
 			store: s, space: k, by: c,
-			keys: []string{grant, k.object(e.ID), k.sequences(), k.events(), k.audit(), k.dispatch, k.webhooks(), exportsKey(k.partition), k.unfinished()},
+			keys: []string{
+				grant, k.object(e.ID), k.sequences(), k.events(), k.audit(), k.dispatch, k.webhooks(), exportsKey(k.partition), k.unfinished(),
+				k.exportSizes(), k.exportFiles(),
+			},
 			args: []any{version},
 		},
 		said: []any{head, tail, event.ID, string(t), auditHead, auditTail},
@@ -179,7 +190,7 @@ func exportOf(f fields, filter *tollgate.ExportFilter) (*tollgate.Export, error)
 		}
 	}
 	switch e.Status {
-	case tollgate.ExportDone:
+	case tollgate.ExportDone, tollgate.ExportExpired:
 		e.Result = &tollgate.ExportResult{Rows: f.int("done"), Bytes: f.int("bytes"), SHA256: f["sum"], ExpiresAt: f.instant("exp")}
 	case tollgate.ExportFailed:
 		e.Error = &tollgate.ExportError{Code: tollgate.Code(f["code"]), Message: f["why"]}
@@ -191,6 +202,15 @@ func exportOf(f fields, filter *tollgate.ExportFilter) (*tollgate.Export, error)
 // its file is removed. ErrConflict: it has ended meanwhile.
 func (s *Store) CancelExport(ctx context.Context, c Caller, e tollgate.Export) error {
 	_, err := s.endExport(ctx, c, exportEnd{Export: e, audit: "export.cancel", outcome: "succeeded"})
+	return err
+}
+
+// DropExport removes the file of an export that has succeeded, e as it will be.
+// ErrConflict: somebody else has removed it meanwhile.
+func (s *Store) DropExport(ctx context.Context, c Caller, e tollgate.Export) error {
+	end := exportEnd{Export: e, audit: "export.delete", outcome: "succeeded"}
+	end.fields.int("exp", int64(e.Result.ExpiresAt))
+	_, err := s.endExport(ctx, c, end)
 	return err
 }
 
@@ -210,36 +230,19 @@ func (s *Store) endExport(ctx context.Context, c Caller, e exportEnd) (outcome s
 	if err != nil {
 		return "", err
 	}
-	w.args = append(append(w.args, w.said...), w.operation, e.owner, e.chunks, string(e.Status), exportKept.Milliseconds(), dispatchGroup, e.ID)
+	gone := s.Now().Add(chunkBackstop)
+	if e.Status == tollgate.ExportDone {
+		gone = s.Now().Add(fileKept)
+	}
+	w.args = append(append(w.args, w.said...), w.operation, e.owner, e.chunks, string(e.Status), exportKept.Milliseconds(), dispatchGroup, e.ID, int64(gone))
 	e.fields.int("fin", int64(e.FinishedAt))
 	w.fields(e.fields)
 	outcome, rest, err := s.run(ctx, scriptEndExport, w.keys, w.args)
-	if err == nil && outcome == "ended" && e.Status != tollgate.ExportDone {
+	if err == nil && outcome != "lost" && e.Status != tollgate.ExportDone {
 		text, _ := rest[0].(string)
 		n := fields{"n": text}.int("n")
-		// What this leaves behind expires by itself.
-		_ = s.removeChunks(context.WithoutCancel(ctx), k, e.ID, int(n))
+		// What this leaves behind expires by itself, and counts until then.
+		_ = s.removeFile(context.WithoutCancel(ctx), k, e.ID, int(n))
 	}
 	return outcome, err
-}
-
-// chunksAtOnce is how many chunks one command touches at most.
-const chunksAtOnce = 200
-
-// removeChunks takes away what there is of a file.
-func (s *Store) removeChunks(ctx context.Context, k space, id string, chunks int) error {
-	for first := 0; first < chunks; first += chunksAtOnce {
-		if err := s.timed(ctx, "remove_chunks", func(ctx context.Context) error {
-			pipe := s.client.Pipeline()
-			for n := first; n < min(first+chunksAtOnce, chunks); n++ {
-				pipe.Unlink(ctx, k.chunk(id, n))
-			}
-			pipe.Unlink(ctx, k.ends(id))
-			_, err := pipe.Exec(ctx)
-			return err
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
 }

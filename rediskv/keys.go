@@ -133,6 +133,13 @@ func (k space) attempts(delivery string) string { return k.object(delivery) + ":
 // unfinished is the set of the organization's exports that nobody has ended yet.
 func (k space) unfinished() string { return k.prefix + ":exports" }
 
+// exportSizes, a hash, is how many bytes the organization's export files take
+// up: by export, and "all". exportFiles is the sorted set of those that have
+// ended, by when their file is gone by itself, Unix milliseconds.
+func (k space) exportSizes() string { return k.prefix + ":exports:sizes" }
+
+func (k space) exportFiles() string { return k.prefix + ":exports:files" }
+
 // What belongs to an export exp_…, itself a hash (see exports.go):
 //
 //	:ends  list of where its chunks end in the file, in bytes

@@ -15,6 +15,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/redistest"
 )
 
 // limited gives the accounts a perimeter with these constraints.
@@ -268,5 +269,32 @@ func TestLimitsGetBackWhatWasNotCaptured(t *testing.T) {
 	}
 	if in, over := f.left(t, eur(300), "shop.example"), f.left(t, eur(301), "shop.example"); in != "" || over != tollgate.ReasonBudgetExhausted {
 		t.Errorf("the next day 3.00: %q, 3.01: %q", in, over)
+	}
+}
+
+// The counters of a payment keep its hash one block of memory: Redis gives a
+// hash with a value of more than 64 bytes, or with many, several times as much.
+func TestLimitsLeavePaymentsSmall(t *testing.T) {
+	f := newFixture(t)
+	f.limited(t, `{"budgets":[
+		{"window":"day","time_zone":"America/Argentina/Buenos_Aires","currency":"EUR","amount":"20.00","per":"merchant_account"},
+		{"window":"month","currency":"EUR","amount":"40.00","per":"payee"}],
+		"frequency":[{"window":"day","count":6,"per":"merchant_account"},{"window":"month","count":9,"per":"payee"}]}`)
+	p, _ := f.spend(t, "small", eur(150), strings.Repeat("s", 40)+".example")
+	raw := rawClient(t, f.url)
+	keys := scanKeys(t, raw, "*:"+p.ID)
+	if len(keys) != 1 {
+		t.Fatal(keys)
+	}
+	for name, value := range raw.HGetAll(t.Context(), keys[0]).Val() {
+		if len(value) > 64 {
+			t.Errorf("%s has %d bytes: %s", name, len(value), value)
+		}
+	}
+	if redistest.Kind(t) == redistest.Miniredis { // it has no encodings
+		return
+	}
+	if encoding, err := raw.ObjectEncoding(t.Context(), keys[0]).Result(); err != nil || encoding != "listpack" {
+		t.Errorf("%s, %v", encoding, err)
 	}
 }

@@ -2,7 +2,7 @@ package rediskv
 
 import (
 	"fmt"
-	"strings"
+	"strconv"
 
 	"github.com/go-json-experiment/json"
 
@@ -40,7 +40,9 @@ func paymentFields(p *tollgate.Payment, isNew bool) (f pairs) {
 	f.int("perv", p.Perimeter.Version)
 	f.set("perd", string(p.Perimeter.Decision))
 	f.add("perr", string(p.Perimeter.Reason))
-	f.add("use", strings.Join(p.Counters, "\n"))
+	for i, counter := range p.Counters {
+		f.set(useField(i), counter)
+	}
 	f.pointer("ref", p.Reference)
 	f.pointer("desc", p.Description)
 	if len(p.Metadata) > 0 {
@@ -52,6 +54,9 @@ func paymentFields(p *tollgate.Payment, isNew bool) (f pairs) {
 	}
 	return f
 }
+
+// useField holds one of the counters that a payment was counted in.
+func useField(i int) string { return "use" + strconv.Itoa(i) }
 
 func paymentOf(id string, f fields) (*tollgate.Payment, error) {
 	cur := tollgate.Currency(f["cur"])
@@ -68,8 +73,8 @@ func paymentOf(id string, f fields) (*tollgate.Payment, error) {
 		AuthorizedAt: f.instant("aut"), CapturedAt: f.instant("cpt"), CanceledAt: f.instant("can"), ExpiredAt: f.instant("exp"),
 		Revision: f.int("v"), Captures: int(f.int("capn")),
 	}
-	if text := f["use"]; text != "" {
-		p.Counters = strings.Split(text, "\n")
+	for i := 0; f[useField(i)] != ""; i++ {
+		p.Counters = append(p.Counters, f[useField(i)])
 	}
 	if text := f["meta"]; text != "" {
 		if err := json.Unmarshal([]byte(text), &p.Metadata); err != nil {

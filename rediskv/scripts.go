@@ -49,6 +49,7 @@ var (
 	scriptLeaveExport      = script("leave_export")
 	scriptEndExport        = script("end_export")
 	scriptForgetConsumer   = script("forget_consumer")
+	scriptFreeExport       = script("free_export")
 )
 
 var allScripts = []*namedScript{
@@ -56,8 +57,7 @@ var allScripts = []*namedScript{
 	scriptReadResource, scriptReadPayment, scriptReadValue, scriptReadEvents, scriptScanTransactions, scriptPutConfig, scriptPutRules, scriptRecordShadow,
 	scriptPingWebhook, scriptPutWebhook, scriptFanOut, scriptTakeWork, scriptRecordAttempts, scriptRequeue,
 	scriptCloseDay, scriptMakePayout, scriptMoveMembers, scriptBeginPayout, scriptEndPayout,
-	scriptCreateExport, scriptBeginExport, scriptAppendExport, scriptLeaveExport, scriptEndExport,
-	scriptForgetConsumer,
+	scriptCreateExport, scriptBeginExport, scriptAppendExport, scriptLeaveExport, scriptEndExport, scriptFreeExport, scriptForgetConsumer,
 }
 
 type namedScript struct {

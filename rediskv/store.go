@@ -5,6 +5,7 @@
 package rediskv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,9 @@ type Options struct {
 	// Rules are those that every organization has; any other is looked up among
 	// what the organization has published.
 	Rules []tollgate.RuleRef
+	// ExportBytes bounds what the export files of one organization take up, the
+	// same for all processes (0: DefaultExportBytes).
+	ExportBytes int64
 	// Observe is told of every operation; it may be nil.
 	Observe func(operation string, took time.Duration, err error)
 	Log     *slog.Logger // nil discards
@@ -42,16 +46,17 @@ type Options struct {
 
 // Store is Tollgate's state in Redis. It is safe for concurrent use.
 type Store struct {
-	client     redis.UniversalClient
-	blocking   redis.UniversalClient // for readers that wait; never starves the others
-	batched    redis.Scripter        // sends what many goroutines do at once together, where it can
-	partitions int
-	clock      func() time.Time
-	observe    func(string, time.Duration, error)
-	log        *slog.Logger
-	cache      *cache
-	changed    chan struct{}
-	shipped    map[tollgate.Citation]tollgate.RuleRef
+	client      redis.UniversalClient
+	blocking    redis.UniversalClient // for readers that wait; never starves the others
+	batched     redis.Scripter        // sends what many goroutines do at once together, where it can
+	partitions  int
+	exportBytes int64
+	clock       func() time.Time
+	observe     func(string, time.Duration, error)
+	log         *slog.Logger
+	cache       *cache
+	changed     chan struct{}
+	shipped     map[tollgate.Citation]tollgate.RuleRef
 
 	claims      []atomic.Int32             // by partition: batches until the next look for what dead workers left
 	leftOut     []atomic.Bool              // by partition: endpoints with a backlog were left out last time
@@ -83,7 +88,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, client.Close(), blocking.Close())
 	}
-	s := &Store{client: client, blocking: blocking, batched: batched, clock: o.Clock, entropy: o.Entropy, observe: o.Observe, log: log, cache: newCache(), changed: make(chan struct{}, 1), shipped: map[tollgate.Citation]tollgate.RuleRef{}}
+	s := &Store{exportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), client: client, blocking: blocking, batched: batched, clock: o.Clock, entropy: o.Entropy, observe: o.Observe, log: log, cache: newCache(), changed: make(chan struct{}, 1), shipped: map[tollgate.Citation]tollgate.RuleRef{}}
 	for _, ref := range o.Rules {
 		s.shipped[ref.Rule] = ref
 	}

@@ -47,7 +47,8 @@ func (a *app) clockAdvanceCommand() *cobra.Command {
 		Short: "Let time pass in the sandbox, and show what happens",
 		Long: `Let time pass in the sandbox of 'tollgate dev': DURATION is hours, minutes and
 seconds such as 26h or 1h30m. Print what the clock says then and the events of
-what was due by then: payouts, payments that expire. The clock does not go back.`,
+what was due by then: payouts, payments that expire. The clock does not go back,
+and stays before the year 2200.`,
 		Example: `  tollgate clock advance 26h
   tollgate clock advance 120h --quiet`,
 		Args: cobra.ExactArgs(1),

@@ -34,7 +34,8 @@ tickets, events, payouts or audit. The service makes the file as a job; the
 command waits for it, says on standard error how far it is, downloads the file,
 going on where it stopped when the connection breaks, and verifies its size and
 checksum before it puts it in place. Without --output the file has the name that
-the service gives it; - is standard output.
+the service gives it; - is standard output. A file that is replaced keeps its
+mode, a link is followed, and a pipe or a device is written to as it comes.
 
 Interrupted while it waits, the command cancels the job. With --no-wait it
 prints the job's id instead of waiting; --id fetches the file later, for seven

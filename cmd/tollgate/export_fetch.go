@@ -34,9 +34,17 @@ type fetch struct {
 
 // fetchExport downloads the file of an export. What arrives is put in place
 // when it is whole and its checksum is right; nothing of it is left otherwise.
+// A pipe or a device is no place for that: it gets what arrives.
 func (c *client) fetchExport(ctx context.Context, e *export, name string) error {
 	if name == "-" {
 		return c.fetchTo(ctx, e, c.a.stdout)
+	}
+	info, err := os.Stat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		return c.fetchInto(ctx, e, name)
+	}
+	if name, err = followed(name); err != nil {
+		return usageError(fmt.Errorf("--output: %w", err))
 	}
 	temporary, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*") // mode 0600
 	if err != nil {
@@ -44,6 +52,9 @@ func (c *client) fetchExport(ctx context.Context, e *export, name string) error 
 	}
 	defer os.Remove(temporary.Name())
 	err = c.fetchTo(ctx, e, temporary)
+	if err == nil && info != nil {
+		err = temporary.Chmod(info.Mode().Perm())
+	}
 	if err == nil {
 		err = temporary.Sync()
 	}
@@ -54,6 +65,38 @@ func (c *client) fetchExport(ctx context.Context, e *export, name string) error 
 		err = os.Rename(temporary.Name(), name)
 	}
 	return err
+}
+
+// fetchInto downloads the file into something that is there and stays.
+func (c *client) fetchInto(ctx context.Context, e *export, name string) error {
+	to, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return usageError(fmt.Errorf("--output: %w", err))
+	}
+	err = c.fetchTo(ctx, e, to)
+	if e := to.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// followed is where a name leads through symbolic links, also to nothing yet.
+func followed(name string) (string, error) {
+	for range 40 { // as many as Linux follows
+		link, err := os.Readlink(name)
+		if err != nil { // it is none
+			return name, nil
+		}
+		dir, err := filepath.EvalSymlinks(filepath.Dir(name))
+		if err != nil {
+			return "", err
+		}
+		if !filepath.IsAbs(link) {
+			link = filepath.Join(dir, link)
+		}
+		name = link
+	}
+	return "", fmt.Errorf("%s: too many symbolic links", name)
 }
 
 func (c *client) fetchTo(ctx context.Context, e *export, to io.Writer) error {
@@ -70,7 +113,7 @@ func (c *client) fetchTo(ctx context.Context, e *export, to io.Writer) error {
 		switch {
 		case ctx.Err() != nil:
 			return unavailableError(fmt.Errorf("interrupted; fetch the file with --id %s", e.ID))
-		case err == nil && f.have > before:
+		case err == nil:
 			continue
 		case errors.Is(err, errWrite), errors.As(err, &refused) && !refused.retriable():
 			return err
@@ -142,8 +185,10 @@ func (f *fetch) part(ctx context.Context) error {
 		f.have += int64(n)
 		f.show.show(f.have, f.e.Result.Bytes)
 		switch {
-		case errors.Is(err, io.EOF) || f.have > f.e.Result.Bytes: // more than there is cannot be the file
+		case f.have > f.e.Result.Bytes, errors.Is(err, io.EOF) && f.have == f.e.Result.Bytes: // more than there is cannot be the file
 			return nil
+		case errors.Is(err, io.EOF):
+			return io.ErrUnexpectedEOF
 		case err != nil:
 			return err
 		}

@@ -50,6 +50,9 @@ func answers(status int) func(http.ResponseWriter, func(http.ResponseWriter)) {
 	}
 }
 
+// empty is a whole answer of no bytes.
+func empty(http.ResponseWriter, func(http.ResponseWriter)) {}
+
 func (f *flaky) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if !strings.HasSuffix(req.URL.Path, "/file") {
 		fmt.Fprintf(w, `{"id":"exp_1","dataset":"payments","format":"csv","status":"succeeded","progress":{"rows_done":1,"rows_total":1},"result":{"rows":1,"bytes":%d,"sha256":"%s","expires_at":"x"}}`, len(f.file), f.sum)
@@ -82,13 +85,14 @@ func TestFetchExport(t *testing.T) {
 		ranges []string
 		says   string
 	}{
-		"whole":        {nil, "", exitOK, []string{""}, ""},
-		"broken twice": {cuts{after(100), after(30_000)}, "", exitOK, []string{"", "bytes=100-", "bytes=30100-"}, "going on"},
-		"unavailable":  {cuts{after(5000), answers(503), answers(500)}, "", exitOK, []string{"", "bytes=5000-", "bytes=5000-", "bytes=5000-"}, "going on"},
-		"never":        {cuts{answers(503), answers(503), answers(503), answers(503), answers(503)}, "", exitUnavailable, []string{"", "", "", "", ""}, "broke off 5 times at byte 0"},
-		"gone":         {cuts{after(5000), answers(410)}, "", exitRefused, []string{"", "bytes=5000-"}, ""},
-		"another file": {nil, strings.Repeat("0", 64), exitRefused, []string{""}, "what arrived is not the file"},
-		"starts anew":  {cuts{after(100), func(w http.ResponseWriter, _ func(http.ResponseWriter)) { _, _ = w.Write(file) }}, "", exitOK, []string{"", "bytes=100-", "bytes=100-"}, "going on"},
+		"whole":         {nil, "", exitOK, []string{""}, ""},
+		"broken twice":  {cuts{after(100), after(30_000)}, "", exitOK, []string{"", "bytes=100-", "bytes=30100-"}, "going on"},
+		"unavailable":   {cuts{after(5000), answers(503), answers(500)}, "", exitOK, []string{"", "bytes=5000-", "bytes=5000-", "bytes=5000-"}, "going on"},
+		"never":         {cuts{answers(503), answers(503), answers(503), answers(503), answers(503)}, "", exitUnavailable, []string{"", "", "", "", ""}, "broke off 5 times at byte 0"},
+		"nothing comes": {cuts{empty, empty, empty, empty, empty}, "", exitUnavailable, []string{"", "", "", "", ""}, "broke off 5 times at byte 0: unexpected EOF"},
+		"gone":          {cuts{after(5000), answers(410)}, "", exitRefused, []string{"", "bytes=5000-"}, ""},
+		"another file":  {nil, strings.Repeat("0", 64), exitRefused, []string{""}, "what arrived is not the file"},
+		"starts anew":   {cuts{after(100), func(w http.ResponseWriter, _ func(http.ResponseWriter)) { _, _ = w.Write(file) }}, "", exitOK, []string{"", "bytes=100-", "bytes=100-"}, "going on"},
 		"wrong part": {cuts{after(100), func(w http.ResponseWriter, _ func(http.ResponseWriter)) {
 			w.Header().Set("Content-Range", "bytes 7-9/80000")
 			w.WriteHeader(206)

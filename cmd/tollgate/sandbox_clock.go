@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tollgate/handlers"
 	"tollgate/rediskv"
 )
 
@@ -36,10 +37,13 @@ func (c *sandboxClock) resume(ctx context.Context, store *rediskv.Store) error {
 	return nil
 }
 
-// advance is a handlers.AdvanceFunc.
+// advance is a handlers.AdvanceFunc. Of two at once the second may be too far.
 func (c *sandboxClock) advance(ctx context.Context, by time.Duration) (time.Time, error) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
+	if err := handlers.CheckSandboxClock("advance", c.now().Add(by)); err != nil {
+		return time.Time{}, err
+	}
 	ahead := c.ahead.Load() + by.Milliseconds()
 	if err := c.keep(ctx, ahead); err != nil {
 		return time.Time{}, err

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"tollgate/rediskv"
 )
 
 // setting is one value of the configuration: an environment variable and the
@@ -68,6 +70,10 @@ var settings = []setting{
 	{
 		Flag: "partitions", Default: "0", Commands: []string{"serve", "work", "provision"},
 		Meaning: "number of partitions, fixed when a Redis is first used; 0 takes what is recorded there, else 64",
+	},
+	{
+		Flag: "export-mib", Default: strconv.Itoa(rediskv.DefaultExportBytes >> 20), Commands: processes,
+		Meaning: "how many MiB of Redis' memory the export files of one organization may take up, the same for all processes",
 	},
 	{
 		Flag: "redis-wait", Default: "30s", Commands: processes,
@@ -243,6 +249,16 @@ func (c *config) number(flag string) int {
 		c.wrong = append(c.wrong, fmt.Errorf("--%s: %q is not a number", flag, c.text(flag)))
 	}
 	return n
+}
+
+// mebibytes is a number of MiB, in bytes.
+func (c *config) mebibytes(flag string) int64 {
+	const most = 1 << 30
+	n, err := strconv.ParseInt(c.text(flag), 10, 64)
+	if err != nil || n < 1 || n > most {
+		c.wrong = append(c.wrong, fmt.Errorf("--%s: %q is not a number of MiB from 1 to %d", flag, c.text(flag), most))
+	}
+	return n << 20
 }
 
 // check adds an error about a value that needs more than parsing.

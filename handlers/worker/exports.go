@@ -205,6 +205,9 @@ func (x *exports) attempt(ctx context.Context, j *rediskv.ExportJob) error {
 	stop()
 	for range batches { // it has ended: the job is this goroutine's alone again
 	}
+	if full, ok := errors.AsType[*tollgate.Error](err); ok && full.Code == tollgate.CodeRateLimited { // its file has no room
+		return x.Store.FailExport(ctx, j, tollgate.ExportError{Code: full.Code, Message: full.Message})
+	}
 	return err
 }
 

@@ -343,6 +343,29 @@ func TestExportPoisoned(t *testing.T) {
 	}
 }
 
+// An export whose file has no room fails at once and says why; what it had
+// written is gone.
+func TestExportWithoutRoom(t *testing.T) {
+	at := redistest.URL(t)
+	s := newShop(t, at)
+	s.trade(t, 20)
+	s.works(t, worker.Config{ExportChunk: 1, Store: openWith(t, rediskv.Options{URL: at, Clock: s.clock.now, ExportBytes: 3000})})
+	full := func() *tollgate.Export {
+		e := s.finished(t, s.export(t, tollgate.DatasetTickets, tollgate.FormatNDJSON, tollgate.ExportFilter{}))
+		if e.Status != tollgate.ExportFailed || e.Error == nil || e.Error.Code != tollgate.CodeRateLimited {
+			t.Fatalf("%+v, %+v", e, e.Error)
+		}
+		return e
+	}
+	first := full()
+	if first.Progress.RowsDone == 0 {
+		t.Error("nothing fits into all of the room")
+	}
+	until(t, "the same room again", func() bool { // a file is removed after its export has failed
+		return full().Progress.RowsDone == first.Progress.RowsDone
+	})
+}
+
 // exportEvents are the exports of events of a type.
 func (s *shop) exportEvents(t testing.TB, kind tollgate.EventType) (ids []string) {
 	t.Helper()

@@ -52,7 +52,13 @@ type shop struct {
 
 func open(t testing.TB, url string, c *clock) *rediskv.Store {
 	t.Helper()
-	s, err := rediskv.Open(t.Context(), rediskv.Options{URL: url, Partitions: partitions, Clock: c.now, Entropy: rand.Reader, Observe: c.observe})
+	return openWith(t, rediskv.Options{URL: url, Clock: c.now, Observe: c.observe})
+}
+
+func openWith(t testing.TB, o rediskv.Options) *rediskv.Store {
+	t.Helper()
+	o.Partitions, o.Entropy = partitions, rand.Reader
+	s, err := rediskv.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

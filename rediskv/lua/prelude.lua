@@ -110,6 +110,24 @@ local function put_objects(key, at)
   return key + strings, at + strings + 1
 end
 
+-- What the files of an organization's exports take up: sizes has the bytes of
+-- each and of all, files when each is gone by itself. Bytes count until their
+-- file is gone, so that whatever dies in between, too much is counted and never
+-- too little. taken takes off at most a thousand files that are gone.
+local function free(sizes, files, id)
+  local size = redis.call('HGET', sizes, id)
+  if size then
+    redis.call('HINCRBY', sizes, 'all', '-' .. size)
+    redis.call('HDEL', sizes, id)
+  end
+  redis.call('ZREM', files, id)
+end
+
+local function taken(sizes, files, now)
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', files, '-inf', now, 'LIMIT', '0', '1000')) do free(sizes, files, id) end
+  return tonumber(redis.call('HGET', sizes, 'all') or '0')
+end
+
 -- From ARGV[at] on: number of events, for each its head, tail, id, type and
 -- account; then number of audit entries, for each its head and tail.
 local function append_all(seq, stream, audit, dispatch, hooks, at)

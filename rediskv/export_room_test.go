@@ -1,0 +1,281 @@
+package rediskv_test
+
+import (
+	"crypto/rand"
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/redistest"
+)
+
+// bounded is the fixture through a store of its own with other options.
+func (f *fixture) bounded(t testing.TB, o rediskv.Options) *fixture {
+	t.Helper()
+	o.Clock, o.Entropy = f.clock.now, rand.Reader
+	if o.URL == "" {
+		o.URL = f.url
+	}
+	s, err := rediskv.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	other := *f
+	other.Store = s
+	return &other
+}
+
+// tally is what the organization's files are said to take up, and taken what
+// the chunks and previews that are there do.
+func (f *fixture) tally(t testing.TB) (tally, taken int64) {
+	t.Helper()
+	raw := rawClient(t, f.url)
+	var sizes map[string]string
+	for _, key := range scanKeys(t, raw, "*:"+f.caller.Organization+":exports:sizes") {
+		sizes = raw.HGetAll(t.Context(), key).Val()
+	}
+	var sum int64
+	for id, text := range sizes {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id == "all" {
+			tally = n
+		} else {
+			sum += n
+		}
+	}
+	if sum != tally {
+		t.Errorf("the files have %v bytes", sizes)
+	}
+	for _, key := range scanKeys(t, raw, "*:"+f.caller.Organization+":exp_*") {
+		switch {
+		case strings.Contains(key, ":c:"):
+			taken += raw.StrLen(t.Context(), key).Val()
+		case !strings.HasSuffix(key, ":ends"):
+			taken += int64(len(raw.HGet(t.Context(), key, "prev").Val()))
+		}
+	}
+	return tally, taken
+}
+
+func (f *fixture) newExport(t testing.TB) (tollgate.Export, error) {
+	e := tollgate.Export{Object: "export", ID: f.Mint(tollgate.PrefixExport), CreatedAt: f.Now(), Dataset: tollgate.DatasetTransactions, Format: tollgate.FormatNDJSON, Status: tollgate.ExportPending}
+	_, err := f.CreateExport(t.Context(), f.caller, nil, e, tollgate.ExportFilter{}, rediskv.Answer{Status: 202})
+	return e, err
+}
+
+// dropped is an export as it is without its file.
+func (f *fixture) dropped(e *tollgate.Export) tollgate.Export {
+	d := *e
+	result := *e.Result
+	result.ExpiresAt = f.Now()
+	d.Status, d.Preview, d.Result = tollgate.ExportExpired, nil, &result
+	return d
+}
+
+// The files of an organization take up no more than they may: no export is
+// begun beyond it, and none grows beyond it. Room is made by deleting a file, by
+// canceling and by time.
+func TestExportFilesHaveRoom(t *testing.T) {
+	f := newFixture(t)
+	f.many(t, 3000)
+	e := f.export(t, tollgate.DatasetTransactions, tollgate.FormatNDJSON, tollgate.ExportFilter{})
+	size, taken := f.tally(t)
+	if size != taken || size == 0 {
+		t.Fatalf("%d bytes are counted, %d are there", size, taken)
+	}
+	full := f.bounded(t, rediskv.Options{ExportBytes: size})
+	if _, err := full.newExport(t); code(err) != string(tollgate.CodeRateLimited) {
+		t.Errorf("with no room left: %v", err)
+	}
+	if err := full.DropExport(t.Context(), f.caller, f.dropped(e)); err != nil {
+		t.Fatal(err)
+	}
+	if size, taken := f.tally(t); size != 0 || taken != 0 {
+		t.Errorf("after it is deleted %d bytes are counted, %d are there", size, taken)
+	}
+	now, _, err := f.Export(t.Context(), f.caller, e.ID)
+	if err != nil || now.Status != tollgate.ExportExpired || len(now.Preview) != 0 || now.Result.SHA256 != e.Result.SHA256 || now.Result.ExpiresAt != f.Now() {
+		t.Errorf("%+v, %+v, %v", now, now.Result, err)
+	}
+	if _, err := f.ExportFile(t.Context(), f.caller.Organization, now); code(err) != string(tollgate.CodeExportExpired) {
+		t.Errorf("its file: %v", err)
+	}
+
+	// It fits exactly, and the next one with not a byte more.
+	full.export(t, tollgate.DatasetTransactions, tollgate.FormatNDJSON, tollgate.ExportFilter{})
+	tight := f.bounded(t, rediskv.Options{ExportBytes: 2*size - 1})
+	next, err := tight.newExport(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var j *rediskv.ExportJob
+	for p := 0; j == nil && p < f.Partitions(); p++ {
+		if j, err = tight.NextExport(t.Context(), p, "test", 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var chunk []byte
+	for more := true; more && err == nil; {
+		rows, failed := tight.ExportRows(t.Context(), j)
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		for _, r := range rows {
+			if chunk, failed = j.AppendRow(chunk, r.ExportRow); failed != nil {
+				t.Fatal(failed)
+			}
+			if failed := j.Pass(r); failed != nil {
+				t.Fatal(failed)
+			}
+			if len(chunk) >= 256<<10 && err == nil {
+				err = tight.AppendExport(t.Context(), j, chunk)
+				chunk = chunk[:0]
+			}
+		}
+		more = len(rows) > 0
+	}
+	if err == nil {
+		err = tight.AppendExport(t.Context(), j, chunk)
+	}
+	if code(err) != string(tollgate.CodeRateLimited) {
+		t.Errorf("the last chunk of a file that is a byte too large: %v", err)
+	}
+	if now, taken := f.tally(t); now != taken || now <= size || now >= 2*size {
+		t.Errorf("%d bytes are counted, %d are there of files of %d", now, taken, size)
+	}
+	if err := f.FailExport(t.Context(), j, tollgate.ExportError{Code: tollgate.CodeRateLimited, Message: "full"}); err != nil {
+		t.Fatal(err)
+	}
+	if failed, _, err := f.Export(t.Context(), f.caller, next.ID); err != nil || failed.Status != tollgate.ExportFailed {
+		t.Errorf("%+v, %v", failed, err)
+	}
+	if now, taken := f.tally(t); now != size || taken != size {
+		t.Errorf("after it has failed %d bytes are counted, %d are there, want %d", now, taken, size)
+	}
+
+	f.clock.advance(tollgate.ExportLifetime)
+	if _, err := full.newExport(t); code(err) != string(tollgate.CodeRateLimited) {
+		t.Errorf("while the file may still be there: %v", err)
+	}
+	f.clock.advance(time.Hour)
+	last, err := full.newExport(t)
+	if err != nil {
+		t.Errorf("after its time: %v", err)
+	}
+	if now, _ := f.tally(t); now != 0 {
+		t.Errorf("after its time %d bytes are counted", now)
+	}
+	last.Status, last.FinishedAt = tollgate.ExportCanceled, f.Now()
+	if err := f.CancelExport(t.Context(), f.caller, last); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Of many that delete a file at once one does; what it took up is taken off
+// once.
+func TestExportDroppedAtOnce(t *testing.T) {
+	f := newFixture(t)
+	f.create(t, eur(1000), tollgate.CaptureManual)
+	kept := f.export(t, tollgate.DatasetTickets, tollgate.FormatNDJSON, tollgate.ExportFilter{})
+	want, _ := f.tally(t)
+	e := f.export(t, tollgate.DatasetTickets, tollgate.FormatNDJSON, tollgate.ExportFilter{})
+	var dropped, conflicts atomic.Int64
+	var g sync.WaitGroup
+	for range 8 {
+		g.Go(func() {
+			switch err := f.DropExport(t.Context(), f.caller, f.dropped(e)); {
+			case err == nil:
+				dropped.Add(1)
+			case errors.Is(err, rediskv.ErrConflict):
+				conflicts.Add(1)
+			default:
+				t.Error(err)
+			}
+			if err := f.RemoveExportFile(t.Context(), f.caller.Organization, e.ID); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	g.Wait()
+	if dropped.Load() != 1 || conflicts.Load() != 7 {
+		t.Errorf("%d deleted it, %d came too late", dropped.Load(), conflicts.Load())
+	}
+	if got, taken := f.tally(t); got != want || taken != want {
+		t.Errorf("%d bytes are counted, %d are there, want %d", got, taken, want)
+	}
+	f.file(t, kept)
+	raw, events := f.raw(t)
+	entries, err := raw.XRange(t.Context(), strings.TrimSuffix(events, "events")+"audit", "-", "+").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	deleted := 0
+	for _, entry := range entries {
+		if strings.Contains(entry.Values["b"].(string), `"export.delete"`) {
+			deleted++
+		}
+	}
+	if deleted != 1 {
+		t.Errorf("%d audit entries", deleted)
+	}
+}
+
+// A process that dies with a file half removed leaves nothing uncounted, and a
+// second time removes the rest. A reply that is lost costs nothing.
+func TestExportDroppedByHalf(t *testing.T) {
+	server := redistest.Single(t)
+	f := newFixtureAt(t, server.URL)
+	f.create(t, eur(1000), tollgate.CaptureManual)
+	u, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wire := redistest.Proxy(t, u.Host)
+	u.Host = wire.Addr
+	dies := false
+	through := f.bounded(t, rediskv.Options{URL: u.String(), Observe: func(operation string, _ time.Duration, _ error) {
+		if dies && operation == "end_export" {
+			wire.Refuse()
+		}
+	}})
+	first, second := f.export(t, tollgate.DatasetTickets, tollgate.FormatCSV, tollgate.ExportFilter{}), f.export(t, tollgate.DatasetTickets, tollgate.FormatCSV, tollgate.ExportFilter{})
+	all, _ := f.tally(t)
+
+	lost := wire.SwallowReply("EVALSHA")
+	if err := through.DropExport(t.Context(), f.caller, f.dropped(first)); err != nil {
+		t.Fatal(err)
+	}
+	<-lost
+	if now, taken := f.tally(t); now != all/2 || taken != all/2 {
+		t.Errorf("after a lost reply %d bytes are counted, %d are there, want %d", now, taken, all/2)
+	}
+
+	dies = true
+	if err := through.DropExport(t.Context(), f.caller, f.dropped(second)); err != nil {
+		t.Fatal(err)
+	}
+	half, _, err := f.Export(t.Context(), f.caller, second.ID)
+	if err != nil || half.Status != tollgate.ExportExpired {
+		t.Errorf("%+v, %v", half, err)
+	}
+	if now, taken := f.tally(t); now != all/2 || taken == 0 {
+		t.Errorf("with the file by half %d bytes are counted, want %d; %d are there", now, all/2, taken)
+	}
+	if err := f.RemoveExportFile(t.Context(), f.caller.Organization, second.ID); err != nil {
+		t.Fatal(err)
+	}
+	if now, taken := f.tally(t); now != 0 || taken != 0 {
+		t.Errorf("in the end %d bytes are counted, %d are there", now, taken)
+	}
+}
