@@ -117,7 +117,7 @@ const (
 )
 
 // InstanceGrace is how long an activation that is due waits for an instance
-// that cannot load its rules; then it goes on without that one.
+// that has not loaded its rules; then it goes on without that one.
 const InstanceGrace = 30 * time.Second
 
 // Retired are the rules of before that none of the sets in use names any more.

@@ -288,13 +288,14 @@ func (s *Server) load(ctx context.Context, n *neededRule) {
 	case errorOf(err).Code != tollgate.CodeStoreUnavailable: // else it is tried again soon
 		n.state, n.again = unloadable, end.Add(failedPause*end.Sub(start))
 	}
-	changed := n.state != before
-	tell := changed && (n.upcoming || n.state == unloadable || before == unloadable || (len(f.queue) == 0 && f.loading == 0))
+	after := n.state
+	changed := after != before
+	tell := changed && (n.upcoming || after == unloadable || before == unloadable || (len(f.queue) == 0 && f.loading == 0))
 	s.loadNext(ctx)
 	f.mu.Unlock()
 
 	switch {
-	case changed && n.state == unloadable:
+	case changed && after == unloadable:
 		s.log.Error("a rule cannot be loaded", "rule", n.ref.Rule.String(), "sha256", n.ref.SHA256, "organization_id", n.organization, "error", err)
 	case changed && before == unloadable:
 		s.log.Info("a rule can be loaded again", "rule", n.ref.Rule.String(), "sha256", n.ref.SHA256, "organization_id", n.organization)

@@ -17,6 +17,7 @@ import (
 	"tollgate"
 	"tollgate/handlers"
 	"tollgate/rediskv"
+	"tollgate/rediskv/redistest"
 )
 
 // following has an instance follow until the test ends, or until it is told.
@@ -251,7 +252,9 @@ func TestMoreInForceThanKept(t *testing.T) {
 	i.server.LoadAhead(3)
 	i.following()
 	i.says("200 ok []")
-	has := func() int { return len(slices.DeleteFunc(slices.Clone(refs), func(r tollgate.RuleRef) bool { return !i.rules.Has(r) })) }
+	has := func() int {
+		return len(slices.DeleteFunc(slices.Clone(refs), func(r tollgate.RuleRef) bool { return !i.rules.Has(r) }))
+	}
 	if n := has(); n != 3 {
 		t.Errorf("%d are loaded", n)
 	}
@@ -261,3 +264,27 @@ func TestMoreInForceThanKept(t *testing.T) {
 	}
 }
 
+// A Redis that is away when an instance begins is asked again; until then the
+// instance is not ready.
+func TestInForceIsReadAgain(t *testing.T) {
+	server := redistest.Single(t)
+	w := newWorldOn(t, server.URL, newRecorder(t))
+	ref := w.force("rule:shop_fee@v1", "7.37")
+	wire := redistest.Proxy(t, server.URL)
+	i := w.alone()
+	store, err := rediskv.Open(t.Context(), rediskv.Options{URL: wire.URL, Clock: w.now, Entropy: rand.Reader, Rules: shippedRefs()})
+	i.store = must(t, store, err)
+	t.Cleanup(func() { store.Close() })
+	i.serve()
+	wire.Refuse()
+	i.following()
+	eventually(t, "it has looked in vain", 20*time.Second, func() bool { return strings.Contains(i.log.String(), "rules cannot be followed") })
+	if got := i.readiness(); got != "503 loading []" {
+		t.Errorf("without Redis: %s", got)
+	}
+	wire.Accept()
+	i.says("200 ok []")
+	if !i.rules.Has(ref) {
+		t.Error("it is ready without the module")
+	}
+}

@@ -24,8 +24,8 @@ type Activated struct {
 
 // ActivateDue carries out the activations of a partition whose time has come.
 // One waits until every instance of the API has its rules, but for an instance
-// that cannot load them only for tollgate.InstanceGrace: that one is not ready,
-// and must not keep the others from what was decided.
+// that is slow or cannot load them only for tollgate.InstanceGrace: it must not
+// keep the others from what was decided.
 func (s *Store) ActivateDue(ctx context.Context, partition, limit int) (done []Activated, err error) {
 	var members []string
 	err = s.timed(ctx, "due_activations", func(ctx context.Context) (err error) {
