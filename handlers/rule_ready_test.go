@@ -252,7 +252,9 @@ func TestMoreInForceThanKept(t *testing.T) {
 	i.server.LoadAhead(3)
 	i.following()
 	i.says("200 ok []")
-	has := func() int { return len(slices.DeleteFunc(slices.Clone(refs), func(r tollgate.RuleRef) bool { return !i.rules.Has(r) })) }
+	has := func() int {
+		return len(slices.DeleteFunc(slices.Clone(refs), func(r tollgate.RuleRef) bool { return !i.rules.Has(r) }))
+	}
 	if n := has(); n != 3 {
 		t.Errorf("%d are loaded", n)
 	}
@@ -261,7 +263,6 @@ func TestMoreInForceThanKept(t *testing.T) {
 		t.Errorf("%d are loaded after a quote", n)
 	}
 }
-
 
 // A Redis that is away when an instance begins is asked again; until then the
 // instance is not ready.
