@@ -70,7 +70,7 @@ func uvarintLen(b []byte) int {
 // counters are the globals that instrumentation adds.
 type counters struct {
 	fuel, calls uint64
-	nested      bool // whether there is calls
+	nested      bool // whether the module has calls
 }
 
 // Instructions of what is added.
