@@ -43,7 +43,8 @@ func walk(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// walkStep is a block of commands and what is shown of its output.
+// walkStep is a block of commands and what is shown of its output, in one block
+// or several.
 type walkStep struct{ commands, shown string }
 
 func readWalk(readme, section string) (steps []walkStep) {
@@ -55,8 +56,8 @@ func readWalk(readme, section string) (steps []walkStep) {
 		case i%2 == 0: // between blocks
 		case kind == "sh":
 			steps = append(steps, walkStep{commands: body})
-		case kind == "text" && len(steps) > 0 && steps[len(steps)-1].shown == "":
-			steps[len(steps)-1].shown = body
+		case kind == "text" && len(steps) > 0:
+			steps[len(steps)-1].shown += body
 		}
 	}
 	return steps
@@ -75,6 +76,9 @@ func shows(output, lines string) (missing string, ok bool) {
 	rest := strings.Split(output, "\n")
 	for line := range strings.Lines(lines) {
 		want := plain(line)
+		if want == "" {
+			continue // between the outputs of two commands
+		}
 		for len(rest) > 0 && plain(rest[0]) != want {
 			rest = rest[1:]
 		}
