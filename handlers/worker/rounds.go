@@ -52,7 +52,7 @@ func (r *rounds) run(ctx context.Context) {
 			r.done.Store(r.Wall().UnixMilli())
 		}
 		r.metrics.rounds.WithLabelValues(r.name).Observe(r.Wall().Sub(start).Seconds())
-		if total += count; more && count > 0 {
+		if total += count; more && (count > 0 || err == nil) {
 			continue
 		}
 		if total > 0 {
