@@ -108,7 +108,7 @@ func (k space) counter(name string) string { return k.prefix + ":use:" + name }
 
 func (k space) webhooks() string { return k.prefix + ":webhooks" }
 
-// What belongs to one endpoint we_…, itself a hash (v, json, keys, and its
+// What belongs to one endpoint we_…, itself a hash (v, json, url, keys, and its
 // health: st, ok, fail, cap, pause):
 //
 //	:queue   sorted set of deliveries by when to send them; a lease moves one on

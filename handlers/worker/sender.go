@@ -96,6 +96,7 @@ type Sent struct {
 	Error      *tollgate.AttemptError
 	RetryAfter time.Duration // what the answer asks for; zero: nothing
 	TimedOut   bool
+	Own        bool // nothing was sent, and that is this service's fault
 }
 
 // Succeeded reports whether the endpoint has taken the event.
