@@ -16,7 +16,7 @@ const (
 
 // Keys outside every partition.
 const (
-	metaKey       = "tollgate:meta"      // hash: partitions
+	metaKey       = "tollgate:meta"      // hash: partitions; seal, made with the secret key of all processes
 	sandboxKey    = "tollgate:sandbox"   // hash: secrets of `tollgate dev` on a real Redis; ahead, its clock in milliseconds
 	configChannel = "tollgate:config"    // channel: organizations whose configuration changed
 	instancesKey  = "tollgate:instances" // set: instances of the API, living or dead

@@ -43,7 +43,7 @@ func (a *app) work(ctx context.Context, c *config) error {
 	if _, err := inspect(ctx, store, o.log); err != nil {
 		return err
 	}
-	vault, err := newVault(o.secretKey)
+	vault, err := a.newVault(ctx, store, o.secretKey)
 	if err != nil {
 		return err
 	}
