@@ -113,7 +113,8 @@ func (k space) webhooks() string { return k.prefix + ":webhooks" }
 //
 //	:queue   sorted set of deliveries by when to send them; a lease moves one on
 //	:leases  sorted set of deliveries being sent, by when their lease ends
-//	:open    sorted set of deliveries not yet done, by their event's time
+//	:open    sorted set of deliveries not yet done, by their event's time; pings
+//	         are behind all events
 //	:dlv     sorted set of all deliveries by their event's sequence
 func (k space) queue(endpoint string) string { return k.object(endpoint) + ":queue" }
 
