@@ -19,8 +19,12 @@ type Check struct {
 // Checks says of every part whether it makes progress.
 func (w *Worker) Checks() []Check {
 	return []Check{
-		{"clock", w.clock.ready()}, {"payouts", w.payouts.ready()}, {"jobs", w.jobs.ready()}, {"rules", w.rules.ready()},
-		{"deliveries", w.dispatch.ready()}, {"exports", w.exports.ready()},
+		{"clock", w.clock.ready()},
+		{"payouts", w.payouts.ready()},
+		{"jobs", w.jobs.ready()},
+		{"rules", w.rules.ready()},
+		{"deliveries", w.dispatch.ready()},
+		{"exports", w.exports.ready()},
 	}
 }
 
