@@ -30,6 +30,10 @@ const (
 	DeliveryReplayed     EventType = "delivery.replayed"
 )
 
+// EventPing is the type of what only tests an endpoint. It is in no log and no
+// filter asks for it.
+const EventPing EventType = "ping"
+
 // SignatureScheme says how deliveries to an endpoint are signed.
 type SignatureScheme string
 

@@ -5,16 +5,12 @@ import (
 	"tollgate/rediskv"
 )
 
-// pingEvent is the type of what only tests an endpoint. It is in no log and no
-// filter asks for it.
-const pingEvent tollgate.EventType = "ping"
-
 // testWebhook has a signed ping sent: a delivery like others, whatever the
 // endpoint's filters.
 func (s *Server) testWebhook(c *call) (*answer, error) {
 	return s.webhookCommand(c, "webhooks.test", nil, func(idem *rediskv.Idempotency, w *rediskv.Endpoint) (rediskv.Result, error) {
 		now := tollgate.At(s.clock())
-		ping, err := tollgate.NewEvent(s.store.Mint(tollgate.PrefixEvent), pingEvent, now, c.org, "", c.id, struct {
+		ping, err := tollgate.NewEvent(s.store.Mint(tollgate.PrefixEvent), tollgate.EventPing, now, c.org, "", c.id, struct {
 			WebhookID string `json:"webhook_id"`
 		}{w.ID})
 		if err != nil {

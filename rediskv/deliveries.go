@@ -260,9 +260,13 @@ func (s *Store) requeue(ctx context.Context, c Caller, idem *Idempotency, webhoo
 		head, tail, eventID, eventType, auditHead, auditTail, q.job, q.from, len(q.fields),
 	}, q.fields...)
 	for _, d := range q.deliveries {
-		at, _ := tollgate.IDTime(d.EventID)
+		written, _ := tollgate.IDTime(d.EventID)
+		at := tollgate.At(written)
+		if d.EventType == tollgate.EventPing {
+			at = endOfLog
+		}
 		keys = append(keys, k.object(d.ID), k.attempts(d.ID))
-		args = append(args, d.ID, at.UnixMilli())
+		args = append(args, d.ID, int64(at))
 	}
 	return s.run(ctx, scriptRequeue, keys, args)
 }

@@ -92,15 +92,25 @@ func configValue(ctx context.Context, c *redis.Client, name string) (string, err
 // It is for the sandbox, which has to be the same client the next time; a real
 // deployment keeps secrets outside of Redis.
 func (s *Store) OnceSecret(ctx context.Context, name string, candidate []byte) (kept []byte, err error) {
+	return s.once(ctx, sandboxKey, name, candidate)
+}
+
+func (s *Store) once(ctx context.Context, key, name string, candidate []byte) (kept []byte, err error) {
 	err = s.timed(ctx, "once_secret", func(ctx context.Context) error {
-		if err := s.client.HSetNX(ctx, sandboxKey, name, candidate).Err(); err != nil {
+		if err := s.client.HSetNX(ctx, key, name, candidate).Err(); err != nil {
 			return err
 		}
 		var err error
-		kept, err = s.client.HGet(ctx, sandboxKey, name).Bytes()
+		kept, err = s.client.HGet(ctx, key, name).Bytes()
 		return err
 	})
 	return kept, err
+}
+
+// OnceSealed keeps the first seal that a process makes with its secret key, and
+// returns what is kept: who cannot open that has another key than the others.
+func (s *Store) OnceSealed(ctx context.Context, candidate []byte) (kept []byte, err error) {
+	return s.once(ctx, metaKey, "seal", candidate)
 }
 
 // SandboxClock is how far the sandbox of this Redis is ahead of real time, in

@@ -16,7 +16,7 @@ const (
 
 // Keys outside every partition.
 const (
-	metaKey       = "tollgate:meta"      // hash: partitions
+	metaKey       = "tollgate:meta"      // hash: partitions; seal, made with the secret key of all processes
 	sandboxKey    = "tollgate:sandbox"   // hash: secrets of `tollgate dev` on a real Redis; ahead, its clock in milliseconds
 	configChannel = "tollgate:config"    // channel: organizations whose configuration changed
 	instancesKey  = "tollgate:instances" // set: instances of the API, living or dead
@@ -109,13 +109,14 @@ func (k space) counter(name string) string { return k.prefix + ":use:" + name }
 // JSON, and v, which counts the changes.
 func (k space) webhooks() string { return k.prefix + ":webhooks" }
 
-// What belongs to one endpoint we_…, itself a hash (v, json, keys, and its
+// What belongs to one endpoint we_…, itself a hash (v, json, url, keys, and its
 // health: st, ok, fail, cap, pause):
 //
 //	:queue   sorted set of deliveries by when to send them; a lease moves one on
 //	:leases  sorted set of deliveries being sent, by when their lease ends
 //	:targets hash of these deliveries: the URL that each is being sent to
-//	:open    sorted set of deliveries not yet done, by their event's time
+//	:open    sorted set of deliveries not yet done, by their event's time; pings
+//	         are behind all events
 //	:dlv     sorted set of all deliveries by their event's sequence
 func (k space) queue(endpoint string) string { return k.object(endpoint) + ":queue" }
 

@@ -9,6 +9,10 @@ import (
 	"tollgate"
 )
 
+// endOfLog is the place of a ping among an endpoint's open deliveries: behind
+// every event, so that it keeps none of them in the log.
+const endOfLog tollgate.Instant = 1 << 53
+
 // PingWebhook queues a delivery that only tests an endpoint. e is no event of
 // the log: its JSON lies in the delivery itself, which is found by its id,
 // tollgate.DeliveryOf, and is not listed or recovered.
@@ -41,7 +45,7 @@ func (s *Store) PingWebhook(ctx context.Context, c Caller, idem *Idempotency, we
 		grant, record, k.object(webhook), k.queue(webhook), k.open(webhook), k.ready, k.sequences(), k.audit(), k.object(delivery),
 	}, append([]any{
 		operation, version, print, idempotencyLifetime.Milliseconds(), stored, int64(s.Now()), k.org + "/" + webhook, delivery,
-		auditHead, auditTail, len(f),
+		auditHead, auditTail, int64(endOfLog), deliveryLifetime.Milliseconds(), len(f),
 	}, f...))
 	if err != nil {
 		return Result{}, err

@@ -16,6 +16,7 @@ type Outcome struct {
 	Next       tollgate.Instant       // of retrying
 	Pause      tollgate.Instant       // the endpoint gets nothing until then; zero: no pause
 	Slow       bool                   // it took so long that the endpoint gets no more at once than a new one
+	Own        bool                   // the service's fault: it says nothing about the endpoint and costs no retry
 	StatusCode int                    // 0: none came
 	Reason     string                 // why not; empty for success
 }
@@ -53,7 +54,7 @@ func (s *Store) RecordAttempts(ctx context.Context, ended []Ended) ([]Recorded, 
 		if err != nil {
 			return nil, fmt.Errorf("attempt: %w", err)
 		}
-		args = ended[i].Outcome.arguments(append(args, ended[i].Work.Number, doc))
+		args = append(ended[i].Outcome.arguments(append(args, ended[i].Work.Number, doc)), ended[i].Work.Endpoint.Revision)
 	}
 	_, rest, err := s.runOn(ctx, s.batched, scriptRecordAttempts, keys, args)
 	if err != nil {
@@ -76,7 +77,10 @@ func (s *Store) RecordAttempts(ctx context.Context, ended []Ended) ([]Recorded, 
 
 func (o Outcome) arguments(args []any) []any {
 	healthy, code, most := "0", "", mostCap
-	if o.State == tollgate.DeliverySucceeded {
+	switch {
+	case o.Own:
+		healthy = ""
+	case o.State == tollgate.DeliverySucceeded:
 		healthy = "1"
 	}
 	if o.Slow {

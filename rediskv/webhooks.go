@@ -62,23 +62,20 @@ func (s *Store) DeleteWebhook(ctx context.Context, c Caller, w Endpoint) error {
 	return err
 }
 
-// DisableWebhook ends deliveries to an endpoint on the service's own account.
-func (s *Store) DisableWebhook(ctx context.Context, org, id, reason string) error {
-	clock := Caller{Organization: org}
-	for {
-		w, err := s.Webhook(ctx, clock, id)
-		if gone(err) {
-			return nil
-		}
-		if err != nil || w.Status != tollgate.WebhookActive {
-			return err
-		}
-		w.Status, w.DisabledReason, w.UpdatedAt = tollgate.WebhookDisabledStatus, &reason, s.Now()
-		_, err = s.ChangeWebhook(ctx, clock, nil, *w, tollgate.WebhookDisabled, Answer{})
-		if !errors.Is(err, ErrConflict) {
-			return err
-		}
+// DisableWebhook ends deliveries to an endpoint on the service's own account,
+// and says whether it did. attempted is the endpoint that was found wanting: one
+// that was moved, enabled or changed otherwise since then stays as it is, and is
+// judged by its own attempts.
+func (s *Store) DisableWebhook(ctx context.Context, org string, attempted Endpoint, reason string) (disabled bool, err error) {
+	if attempted.Status != tollgate.WebhookActive {
+		return false, nil
 	}
+	attempted.Status, attempted.DisabledReason, attempted.UpdatedAt = tollgate.WebhookDisabledStatus, &reason, s.Now()
+	_, err = s.ChangeWebhook(ctx, Caller{Organization: org}, nil, attempted, tollgate.WebhookDisabled, Answer{})
+	if errors.Is(err, ErrConflict) || gone(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func (s *Store) putWebhook(ctx context.Context, c Caller, idem *Idempotency, w Endpoint, event tollgate.EventType, ans Answer) (Result, error) {
@@ -130,11 +127,12 @@ func (s *Store) putWebhook(ctx context.Context, c Caller, idem *Idempotency, w E
 	}
 	var f pairs
 	f.int("v", w.Revision+1)
+	f.set("url", w.URL)
 	f.set("json", string(doc))
 	f.set("keys", string(keys))
 	args := append([]any{
 		operation, version, print, idempotencyLifetime.Milliseconds(), stored, expected, w.ID, directory, int64(s.Now()),
-		k.org + "/" + w.ID, job, MaxWebhooks, head, tail, e.ID, string(e.Type), auditHead, auditTail, w.Status, len(f),
+		k.org + "/" + w.ID, job, MaxWebhooks, head, tail, e.ID, string(e.Type), auditHead, auditTail, w.Status, w.URL, len(f),
 	}, f...)
 	outcome, rest, err := s.run(ctx, scriptPutWebhook, []string{
 		grant, record, k.object(w.ID), k.webhooks(), k.sequences(), k.events(), k.audit(), k.dispatch, k.ready, k.queue(w.ID), k.jobs,

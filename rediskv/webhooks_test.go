@@ -349,8 +349,15 @@ func TestHeldReplayedRecovered(t *testing.T) {
 	f.fanOut(t, "a")
 	done := f.take(t, 1)[0]
 	f.record(t, done, succeeded)
-	if err := f.DisableWebhook(t.Context(), f.caller.Organization, w.ID, "gone"); err != nil {
-		t.Fatal(err)
+	stale := *w
+	stale.Revision--
+	for _, c := range []struct {
+		attempted rediskv.Endpoint
+		disabled  bool
+	}{{stale, false}, {*w, true}, {*w, false}} {
+		if disabled, err := f.DisableWebhook(t.Context(), f.caller.Organization, c.attempted, "gone"); disabled != c.disabled || err != nil {
+			t.Fatal(disabled, err)
+		}
 	}
 	if got := f.webhook(t, w.ID); got.Status != tollgate.WebhookDisabledStatus || *got.DisabledReason != "gone" || got.Revision != 2 {
 		t.Errorf("disabled: %+v", got)

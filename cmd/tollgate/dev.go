@@ -106,7 +106,7 @@ func (a *app) dev(ctx context.Context, o devOptions) error {
 		return err
 	}
 	defer s.close(ctx)
-	vault, err := newVault(demo.secretKey)
+	vault, err := a.newVault(ctx, store, demo.secretKey)
 	if err != nil {
 		return err
 	}

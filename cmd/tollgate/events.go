@@ -85,7 +85,8 @@ func (c *client) eventPage(ctx context.Context, query url.Values) (body raw, pag
 const eventWait = 20 * time.Second
 
 // followEvents hands over events from where query begins until ctx ends, which
-// is no error; query's cursor is then where it stopped.
+// is no error; query's cursor is then behind the last page of which each has
+// taken all, so that whoever goes on there misses nothing.
 func (c *client) followEvents(ctx context.Context, query url.Values, each func(jsontext.Value) error) error {
 	if query.Has("after") {
 		if err := c.startAtEnd(ctx, query); err != nil {
@@ -124,6 +125,9 @@ func (c *client) followEvents(ctx context.Context, query url.Values, each func(j
 		}
 		for _, e := range page.Data {
 			if err := each(e); err != nil {
+				if ctx.Err() != nil {
+					return nil
+				}
 				return err
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tollgate"
+	"tollgate/handlers/egress"
 	"tollgate/handlers/worker"
 )
 
@@ -60,7 +61,7 @@ is made, and nothing can reach this machine from outside.`,
 			return err
 		}
 		err = api.followEvents(ctx, query, func(e jsontext.Value) error { return l.deliver(ctx, e) })
-		if err == nil && query.Get("cursor") != "" {
+		if query.Get("cursor") != "" {
 			fmt.Fprintf(a.stderr, "Go on from here with --cursor %s\n", query.Get("cursor"))
 		}
 		return err
@@ -95,8 +96,12 @@ func checkLocal(text string) error {
 		return fmt.Errorf("%q is not an http or https URL", text)
 	}
 	ip, err := netip.ParseAddr(u.Hostname())
-	if u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback()) {
+	if !strings.EqualFold(u.Hostname(), "localhost") && (err != nil || !ip.IsLoopback()) {
 		return fmt.Errorf("%s is not this machine: use 127.0.0.1, [::1] or localhost", u.Hostname())
+	}
+	var refused *tollgate.Error
+	if errors.As(egress.CheckURL(text, true), &refused) { // the sender would refuse each event
+		return errors.New(refused.Message)
 	}
 	return nil
 }
@@ -148,7 +153,7 @@ func (l *listening) deliver(ctx context.Context, event jsontext.Value) error {
 	}
 	sent := l.sender.Send(ctx, worker.Message{URL: l.to, EventID: e.ID, Body: event, Keys: []tollgate.WebhookKey{l.key}})
 	if ctx.Err() != nil {
-		return nil
+		return ctx.Err() // whether it arrived nobody knows: it comes again
 	}
 	f := forwarded{EventID: e.ID, EventType: string(e.Type), DurationMS: sent.Took.Milliseconds(), Error: sent.Error}
 	result := "-"

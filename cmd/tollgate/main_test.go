@@ -20,13 +20,15 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts plays the conversations in testdata with the real program.
-// $REDIS_URL is a Redis of the kind under test.
+// $REDIS_URL is a Redis of the kind under test, and $SANDBOX_URL one for sandboxes,
+// which have another secret key.
 func TestScripts(t *testing.T) {
-	redis := redistest.URL(t)
+	redis, sandbox := redistest.URL(t), redistest.URL(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("REDIS_URL", redis)
+			env.Setenv("SANDBOX_URL", sandbox)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

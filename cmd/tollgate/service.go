@@ -35,10 +35,25 @@ type serviceOptions struct {
 	sandbox     *sandboxClock // of dev; nil: real time
 }
 
-// newVault opens what lies encrypted in Redis; the API and the worker have the
-// same.
-func newVault(secretKey []byte) (*tollgate.Vault, error) {
-	return tollgate.NewVault(secretKey, "webhooks")
+// newVault opens what lies encrypted in Redis. The first process leaves a seal
+// there, and one with another key, which could sign nothing, does not start.
+func (a *app) newVault(ctx context.Context, store *rediskv.Store, secretKey []byte) (*tollgate.Vault, error) {
+	const place = "tollgate"
+	vault, err := tollgate.NewVault(secretKey, "webhooks")
+	if err != nil {
+		return nil, err
+	}
+	seal, err := vault.Seal(a.entropy, place, nil)
+	if err != nil {
+		return nil, err
+	}
+	if seal, err = store.OnceSealed(ctx, seal); err != nil {
+		return nil, err
+	}
+	if _, err := vault.Open(place, seal); err != nil {
+		return nil, usageError(errors.New("secret-key: the webhook secrets in this Redis are encrypted under another key"))
+	}
+	return vault, nil
 }
 
 // newService builds the API on a store; the service takes over neither.
@@ -51,7 +66,7 @@ func (a *app) newService(ctx context.Context, store *rediskv.Store, metrics *obs
 	if err != nil {
 		return nil, fmt.Errorf("cursor key: %w", err)
 	}
-	vault, err := newVault(o.secretKey)
+	vault, err := a.newVault(ctx, store, o.secretKey)
 	if err != nil {
 		return nil, err
 	}

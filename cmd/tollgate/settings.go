@@ -53,7 +53,7 @@ var settings = []setting{
 	},
 	{
 		Flag: "secret-key", Required: true, Commands: processes,
-		Meaning: "32 bytes in base64, or the path of a file with them, the same for all processes: the keys that encrypt cursors and webhook secrets are derived from it (tollgate key new secret)",
+		Meaning: "32 bytes in base64, or the path of a file with them, the same for all processes: the keys that encrypt cursors and webhook secrets are derived from it, and a process with another one does not start (tollgate key new secret)",
 	},
 	{
 		Flag: "addr", Default: ":8080", Commands: []string{"serve"},

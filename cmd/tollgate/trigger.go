@@ -22,20 +22,25 @@ type scenario struct {
 	automatic                        bool
 	captured                         string // part that is captured; empty: none
 	canceled                         bool
+	passes                           string // time that passes then in the whole sandbox, such as 24h; empty: none
 }
 
 // sale is a payment that the sandbox authorizes.
 var sale = scenario{account: demoAccountEUR, amount: "10.00", currency: "EUR", payee: "shop.example"}
 
+// review is a payment that waits for a review, and expires without one in a day.
+var review = sale.with(func(s *scenario) {
+	s.account, s.amount, s.currency = demoAccountUSD, "1000.01", "USD" // above this account's review_above
+})
+
 var scenarios = map[tollgate.EventType]scenario{
-	tollgate.PaymentAuthorized: sale,
-	tollgate.PaymentCaptured:   sale.with(func(s *scenario) { s.automatic = true }),
-	tollgate.PaymentDeclined:   sale.with(func(s *scenario) { s.payee = "deny.test" }),
-	tollgate.PaymentCanceled:   sale.with(func(s *scenario) { s.canceled = true }),
-	tollgate.PaymentReleased:   sale.with(func(s *scenario) { s.captured, s.canceled = "4.00", true }),
-	tollgate.PaymentReviewRequired: sale.with(func(s *scenario) {
-		s.account, s.amount, s.currency = demoAccountUSD, "1000.01", "USD" // above this account's review_above
-	}),
+	tollgate.PaymentAuthorized:     sale,
+	tollgate.PaymentCaptured:       sale.with(func(s *scenario) { s.automatic = true }),
+	tollgate.PaymentDeclined:       sale.with(func(s *scenario) { s.payee = "deny.test" }),
+	tollgate.PaymentCanceled:       sale.with(func(s *scenario) { s.canceled = true }),
+	tollgate.PaymentReleased:       sale.with(func(s *scenario) { s.captured, s.canceled = "4.00", true }),
+	tollgate.PaymentReviewRequired: review,
+	tollgate.PaymentExpired:        review.with(func(s *scenario) { s.passes = "24h" }),
 }
 
 func (s scenario) with(change func(*scenario)) scenario {
@@ -59,7 +64,10 @@ func (a *app) triggerCommand() *cobra.Command {
 		Long: `Make an event really happen in the sandbox of 'tollgate dev', by paying,
 capturing and canceling as any client would, and print it. TYPE is one of
 
-  ` + strings.Join(triggers(), "\n  "),
+  ` + strings.Join(triggers(), "\n  ") + `
+
+payment.expired lets a day pass in the whole sandbox, as 'tollgate clock advance'
+does: whatever else is due by then happens too.`,
 		Example:   "  tollgate trigger payment.captured\n  tollgate trigger payment.declined --json",
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: triggers(),
@@ -119,12 +127,19 @@ func (c *client) play(ctx context.Context, s scenario) (id string, err error) {
 			return "", err
 		}
 	}
+	if s.passes != "" {
+		if _, err := c.post(ctx, "/v1/sandbox/clock", map[string]string{"advance": s.passes}, ""); err != nil {
+			return "", err
+		}
+		fmt.Fprintf(c.a.stderr, "The sandbox's clock goes forward by %s.\n", s.passes)
+	}
 	return p.ID, nil
 }
 
-// eventOf is a payment's event of a type, which was committed with the change.
+// eventOf is a payment's event of a type. It was committed with the change, or
+// is about to be by the worker.
 func (c *client) eventOf(ctx context.Context, payment, kind string) (jsontext.Value, error) {
-	body, err := c.get(ctx, "/v1/events", url.Values{"object_id": {payment}, "types": {kind}, "order": {"desc"}, "limit": {"1"}})
+	body, err := c.get(ctx, "/v1/events", url.Values{"object_id": {payment}, "types": {kind}, "limit": {"1"}, "wait": {fmt.Sprint(int(eventWait.Seconds()))}})
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
@@ -46,7 +47,7 @@ func (a *app) work(ctx context.Context, c *config) error {
 	if _, err := inspect(ctx, store, o.log); err != nil {
 		return err
 	}
-	vault, err := newVault(o.secretKey)
+	vault, err := a.newVault(ctx, store, o.secretKey)
 	if err != nil {
 		return err
 	}
@@ -87,26 +88,40 @@ func (a *app) work(ctx context.Context, c *config) error {
 func workHandler(store *rediskv.Store, w *worker.Worker, metrics *observers) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, _ *http.Request) { writeHealth(rw, nil) })
+	mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, _ *http.Request) {
+		writeHealth(rw, http.StatusOK, workHealth{Status: "ok"})
+	})
 	mux.HandleFunc("GET /readyz", func(rw http.ResponseWriter, req *http.Request) {
 		ctx, cancel := context.WithTimeout(req.Context(), time.Second)
 		defer cancel()
-		err := store.Ping(ctx)
-		if err == nil {
-			err = w.Ready()
+		status, h := http.StatusOK, workHealth{"ready", map[string]string{"redis": "ok"}}
+		failed := func(part, text string) {
+			status, h.Status, h.Checks[part] = http.StatusServiceUnavailable, "unavailable", text
 		}
-		writeHealth(rw, err)
+		if store.Ping(ctx) != nil {
+			failed("redis", "unreachable")
+		}
+		for _, c := range w.Checks() {
+			h.Checks[c.Part] = "ok"
+			if c.Err != nil {
+				failed(c.Part, c.Err.Error())
+			}
+		}
+		writeHealth(rw, status, h)
 	})
 	return mux
 }
 
-func writeHealth(w http.ResponseWriter, err error) {
+// workHealth is the body of the worker's /healthz and, with checks, of its
+// /readyz: of each part ok, or how it stands still.
+type workHealth struct {
+	Status string            `json:"status"` // ok; ready or unavailable
+	Checks map[string]string `json:"checks,omitempty"`
+}
+
+func writeHealth(w http.ResponseWriter, status int, h workHealth) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	if err != nil {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = w.Write([]byte(`{"status":"unavailable"}` + "\n"))
-		return
-	}
-	_, _ = w.Write([]byte(`{"status":"ok"}` + "\n"))
+	w.WriteHeader(status)
+	_ = json.MarshalWrite(w, h, json.Deterministic(true))
 }

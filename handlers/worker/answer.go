@@ -46,15 +46,24 @@ func readAnswer(resp *http.Response) (*tollgate.AttemptResponse, error) {
 			err = errEndless
 		}
 	}
-	a.Body = cutText(string(kept), keptBody)
-	if err != nil {
+	if encoded(resp.Header) && len(kept) > 0 {
+		// Not what was asked for, and never inflated: a short one is taken unread,
+		// a long one may be a bomb.
+		if err == nil && a.Truncated {
+			err = errEncoded
+		}
+		a.Truncated = true
 		return a, err
 	}
-	encoding := resp.Header.Get("Content-Encoding")
-	if len(kept) > 0 && encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return a, errEncoded // not what was asked for, and not ours to inflate
-	}
-	return a, nil
+	text := strings.ToValidUTF8(string(kept), "\uFFFD")
+	a.Body = cutText(text, keptBody)
+	a.Truncated = a.Truncated || len(a.Body) < len(text)
+	return a, err
+}
+
+func encoded(h http.Header) bool {
+	encoding := h.Get("Content-Encoding")
+	return encoding != "" && !strings.EqualFold(encoding, "identity")
 }
 
 // keepHeaders keeps the first headers in the order of their names.

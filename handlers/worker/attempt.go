@@ -32,8 +32,11 @@ func (d *dispatch) attempt(ctx context.Context, w rediskv.Work) {
 	}
 	now := tollgate.At(d.Clock())
 	o := judge(d.Backoff, w.Run, sent, now, d.random())
-	if w.Body == nil {
+	switch {
+	case w.Body == nil:
 		o.State, o.Next = tollgate.DeliveryFailed, 0 // nothing will bring it back
+	case sent.Own:
+		o.State, o.Next = tollgate.DeliveryRetrying, now.Add(again(d.Backoff, w.Number, d.random()))
 	}
 	r, err := d.records.write(ctx, rediskv.Ended{Work: w, Attempt: attemptOf(w, keys, sent, o), Outcome: o})
 	switch {
@@ -51,7 +54,7 @@ func (d *dispatch) attempt(ctx context.Context, w rediskv.Work) {
 	switch {
 	case gone(o):
 		d.disable(ctx, w, reasonGone)
-	case o.State == tollgate.DeliveryFailed && r.Failures >= givenUp && lastGood.Add(d.DisableAfter) <= now:
+	case !o.Own && o.State == tollgate.DeliveryFailed && r.Failures >= givenUp && lastGood.Add(d.DisableAfter) <= now:
 		d.disable(ctx, w, reasonFailing)
 	}
 }
@@ -60,16 +63,19 @@ func (d *dispatch) attempt(ctx context.Context, w rediskv.Work) {
 func (d *dispatch) send(ctx context.Context, w rediskv.Work) ([]tollgate.WebhookKey, Sent) {
 	now := tollgate.At(d.Clock())
 	unsent := func(code, message string) Sent {
-		return Sent{Started: now, Error: &tollgate.AttemptError{Code: code, Message: message}}
+		return Sent{Started: now, Own: true, Error: &tollgate.AttemptError{Code: code, Message: message}}
 	}
 	if w.Body == nil {
 		return nil, unsent("event_expired", "The event is older than what is kept.")
 	}
 	keys, err := d.liveKeys(w.Endpoint, now)
 	if err != nil {
-		d.Log.Error("signing keys", "webhook", w.Endpoint.ID, "error", err)
+		if _, said := d.unsigned.LoadOrStore(w.Endpoint.ID, true); !said {
+			d.Log.Error("deliveries to an endpoint cannot be signed", "webhook", w.Endpoint.ID, "error", err)
+		}
 		return nil, unsent("signing_failed", "The delivery could not be signed.")
 	}
+	d.unsigned.Delete(w.Endpoint.ID)
 	sent := d.sender.Send(ctx, Message{URL: w.Endpoint.URL, EventID: w.EventID, Body: w.Body, Keys: keys})
 	sent.Started = now // by the service's clock, as everything that is kept
 	return keys, sent
@@ -121,8 +127,11 @@ func attemptOf(w rediskv.Work, keys []tollgate.WebhookKey, s Sent, o rediskv.Out
 }
 
 func (d *dispatch) disable(ctx context.Context, w rediskv.Work, reason string) {
-	if err := d.Store.DisableWebhook(ctx, w.Organization, w.Endpoint.ID, reason); err != nil {
+	disabled, err := d.Store.DisableWebhook(ctx, w.Organization, *w.Endpoint, reason)
+	if err != nil {
 		d.Log.Error("an endpoint could not be disabled", "webhook", w.Endpoint.ID, "error", err)
+	}
+	if !disabled {
 		return
 	}
 	d.metrics.disabled.WithLabelValues(reason).Inc()

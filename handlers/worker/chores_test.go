@@ -81,6 +81,9 @@ func TestEventExpired(t *testing.T) {
 	if len(in.all()) != 1 {
 		t.Errorf("%d requests", len(in.all()))
 	}
+	if e := s.webhook(t, hook); e.Failures != 0 {
+		t.Errorf("%d failures of the endpoint's", e.Failures)
+	}
 }
 
 // What waits is counted, and how long the oldest has been due: an endpoint that
@@ -142,8 +145,8 @@ func TestJobs(t *testing.T) {
 	in := newInbox(t)
 	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
 	since := s.Now()
-	if err := s.DisableWebhook(t.Context(), s.caller.Organization, hook, "gone"); err != nil {
-		t.Fatal(err)
+	if disabled, err := s.DisableWebhook(t.Context(), s.caller.Organization, *s.webhook(t, hook), "gone"); !disabled || err != nil {
+		t.Fatal(disabled, err)
 	}
 	metrics := prometheus.NewRegistry()
 	s.work(t, worker.Config{Metrics: metrics})

@@ -37,6 +37,7 @@ type dispatch struct {
 	slots    chan struct{} // one element for each slot in use
 	reading  chan struct{}
 	failing  atomic.Int32 // loops that have met an error and are not over it
+	unsigned sync.Map     // endpoints, by id, that this worker cannot sign for
 
 	entropy sync.Mutex
 }

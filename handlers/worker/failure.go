@@ -83,7 +83,7 @@ func answerMessage(err error) string {
 	case errors.Is(err, errEndless):
 		return "The answer is longer than 1 MiB."
 	case errors.Is(err, errEncoded):
-		return "The answer has a Content-Encoding that was not asked for."
+		return "The answer has a Content-Encoding that was not asked for, and is longer than 4 KiB."
 	case errors.Is(err, errNoStatus):
 		return "The answer has no final HTTP status."
 	case strings.Contains(err.Error(), "headers exceeded"), strings.Contains(err.Error(), "header list"):

@@ -14,6 +14,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/egress"
+	"tollgate/rediskv"
 )
 
 // Timeouts bound one attempt; All is from the first look-up to the last byte.
@@ -23,8 +24,8 @@ type Timeouts struct{ Connect, TLS, All time.Duration }
 var DefaultTimeouts = Timeouts{Connect: 5 * time.Second, TLS: 5 * time.Second, All: 15 * time.Second}
 
 const (
-	maxAnswerHeaders = 16 << 10 // bytes of them that are read, 1xx answers included
-	idlePerHost      = 64       // connections kept for the next attempt: as many as an endpoint has attempts at once
+	maxAnswerHeaders = 16 << 10           // bytes of them that are read, 1xx answers included
+	idlePerHost      = rediskv.MostAtOnce // connections kept for the next attempt
 	idleInAll        = 1024
 	idleFor          = 30 * time.Second
 )
@@ -96,6 +97,7 @@ type Sent struct {
 	Error      *tollgate.AttemptError
 	RetryAfter time.Duration // what the answer asks for; zero: nothing
 	TimedOut   bool
+	Own        bool // nothing was sent, and that is this service's fault
 }
 
 // Succeeded reports whether the endpoint has taken the event.

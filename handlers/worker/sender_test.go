@@ -15,6 +15,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/worker"
+	"tollgate/rediskv"
 )
 
 // What goes out is Standard Webhooks, to an independent reader of it, on both
@@ -163,9 +165,80 @@ func TestAnswerIsKept(t *testing.T) {
 	if len(a.Headers) != 32 || a.Headers["A-Twice"] != "a, b" || a.Headers["A-Bytes"] != "a\uFFFDb" || len(a.Headers["A-Long"]) != 1024 {
 		t.Errorf("%d headers: %v", len(a.Headers), a.Headers)
 	}
+	body = strings.Repeat("\xffa", 1500) // not text: it grows, and is cut
+	if sent := s.Send(t.Context(), message(r.URL)); !sent.Response.Truncated || len(sent.Response.Body) > 4<<10 || !utf8.ValidString(sent.Response.Body) {
+		t.Errorf("a body that grows: truncated %t, %d bytes", sent.Response.Truncated, len(sent.Response.Body))
+	}
 	body = strings.Repeat("a", 4<<10)
 	if sent := s.Send(t.Context(), message(r.URL)); sent.Response.Truncated || sent.Response.Body != body {
 		t.Errorf("a body of just 4 KiB: truncated %t, %d bytes", sent.Response.Truncated, len(sent.Response.Body))
+	}
+}
+
+// A short answer in an encoding that was not asked for is an answer like any
+// other, and only its status is kept of it; a long one may be a bomb.
+func TestEncodedAnswer(t *testing.T) {
+	for _, c := range []struct {
+		status, bytes int
+		taken         bool
+		code          string
+	}{
+		{200, 4 << 10, true, ""},
+		{503, 4 << 10, false, ""},
+		{200, 4<<10 + 1, false, "response_invalid"},
+	} {
+		r := receiver(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			w.WriteHeader(c.status)
+			_, _ = io.WriteString(w, strings.Repeat("z", c.bytes))
+		})
+		sent := newSender(t, worker.SenderConfig{Development: true}).Send(t.Context(), message(r.URL))
+		code := ""
+		if sent.Error != nil {
+			code = sent.Error.Code
+		}
+		if a := sent.Response; sent.Succeeded() != c.taken || code != c.code || a.StatusCode != c.status || a.Body != "" || !a.Truncated {
+			t.Errorf("%d with %d bytes: succeeded %t, %q, status %d, %d bytes kept, truncated %t", c.status, c.bytes, sent.Succeeded(), code, a.StatusCode, len(a.Body), a.Truncated)
+		}
+	}
+}
+
+// As many connections are kept as an endpoint has attempts at once.
+func TestConnectionsOfABusyEndpoint(t *testing.T) {
+	const atOnce = rediskv.MostAtOnce
+	var made atomic.Int32
+	arrived, answer := make(chan struct{}, atOnce), make(chan struct{})
+	r := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		arrived <- struct{}{}
+		<-answer
+	}))
+	r.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			made.Add(1)
+		}
+	}
+	r.Start()
+	t.Cleanup(r.Close)
+	s := newSender(t, worker.SenderConfig{Development: true, Timeouts: patient})
+	for range 2 {
+		var attempts sync.WaitGroup
+		for range atOnce {
+			attempts.Go(func() {
+				if sent := s.Send(t.Context(), message(r.URL)); !sent.Succeeded() {
+					t.Errorf("%+v", sent.Error)
+				}
+			})
+		}
+		for range atOnce {
+			<-arrived
+		}
+		for range atOnce {
+			answer <- struct{}{}
+		}
+		attempts.Wait()
+	}
+	if n := made.Load(); n != atOnce {
+		t.Errorf("%d connections for twice %d attempts", n, atOnce)
 	}
 }
 

@@ -25,6 +25,7 @@ func judge(b tollgate.Backoff, run int, s Sent, now tollgate.Instant, random flo
 	if s.Response != nil {
 		o.StatusCode = s.Response.StatusCode
 	}
+	o.Own = s.Own
 	if s.Succeeded() {
 		o.State, o.Slow = tollgate.DeliverySucceeded, s.Took >= slow
 		return o
@@ -45,6 +46,20 @@ func judge(b tollgate.Backoff, run int, s Sent, now tollgate.Instant, random flo
 		o.State, o.Next = tollgate.DeliveryRetrying, now.Add(wait)
 	}
 	return o
+}
+
+// Bounds of the wait after a fault of this service's own.
+const (
+	soonestAgain = 5 * time.Second
+	latestAgain  = 30 * time.Minute
+)
+
+// again is the wait after a fault of this service's own. It grows with the
+// attempt's number, because nobody knows when the fault is mended, and has no
+// end: the delivery is not to pay for it.
+func again(b tollgate.Backoff, number int, random float64) time.Duration {
+	wait, _ := b.Next(min(number, len(b.Waits)-1), random)
+	return min(max(wait, soonestAgain), latestAgain)
 }
 
 // gone reports whether the endpoint says that it will never take events again.

@@ -142,6 +142,7 @@ func (w *Worker) Run(ctx context.Context) {
 	parts.Go(func() { w.rules.run(ctx) })
 	parts.Go(func() { w.trimming.run(ctx) })
 	parts.Go(func() { w.watchQueues(ctx) })
+	parts.Go(func() { w.watchProgress(ctx) })
 	parts.Go(func() { w.dispatch.run(ctx) })
 	parts.Go(func() { w.exports.run(ctx) })
 	parts.Wait()
@@ -150,16 +151,6 @@ func (w *Worker) Run(ctx context.Context) {
 // Round goes once over all partitions with the clock and returns how many
 // payments it expired.
 func (w *Worker) Round(ctx context.Context) (int, error) { return w.clock.round(ctx) }
-
-// Ready reports whether every part makes progress: nil, or an error that says
-// which one does not.
-func (w *Worker) Ready() error {
-	return cmp.Or(w.clock.ready(), w.payouts.ready(), w.jobs.ready(), w.rules.ready(), w.dispatch.ready(), w.exports.ready())
-}
-
-// staleAfter is how many intervals may pass without progress before a part is
-// not ready.
-const staleAfter = 10
 
 // wait sleeps, or less when ctx ends.
 func wait(ctx context.Context, d time.Duration) {

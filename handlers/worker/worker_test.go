@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -264,8 +266,11 @@ func TestOutage(t *testing.T) {
 	}
 	wire := redistest.Proxy(t, u.Host)
 	u.Host = wire.Addr
-	metrics := prometheus.NewRegistry()
-	w := newWorker(t, worker.Config{Store: open(t, u.String(), direct.clock), Clock: direct.clock.now, Metrics: metrics, Interval: 10 * time.Millisecond})
+	metrics, said := prometheus.NewRegistry(), new(book)
+	w := newWorker(t, worker.Config{
+		Store: open(t, u.String(), direct.clock), Clock: direct.clock.now, Metrics: metrics, Interval: 10 * time.Millisecond,
+		Log: slog.New(slog.NewTextHandler(said, nil)),
+	})
 	if err := w.Ready(); err == nil {
 		t.Error("ready before the first round")
 	}
@@ -285,9 +290,16 @@ func TestOutage(t *testing.T) {
 	if err := w.Ready(); err == nil {
 		t.Error("ready, though no round was complete for 72 hours")
 	}
+	if i := slices.IndexFunc(w.Checks(), func(c worker.Check) bool { return c.Part == "clock" }); i < 0 || w.Checks()[i].Err == nil {
+		t.Errorf("%+v", w.Checks())
+	}
+	until(t, "a word in the log", func() bool {
+		return said.holds(`"makes no progress" work=clock error="clock: the last complete round was at`)
+	})
 	wire.Accept()
 	until(t, "expiry after the outage", func() bool { return direct.status(t, id) == tollgate.Expired })
 	until(t, "readiness after the outage", func() bool { return w.Ready() == nil })
+	until(t, "another word in the log", func() bool { return said.holds(`"makes progress again" work=clock`) })
 
 	cancel()
 	select {
@@ -295,6 +307,24 @@ func TestOutage(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("Run goes on after its context has ended")
 	}
+}
+
+// book keeps what is logged.
+type book struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *book) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *book) holds(text string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.Contains(b.text.String(), text)
 }
 
 // until waits, not for ever, for what another goroutine does.

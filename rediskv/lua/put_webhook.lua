@@ -6,13 +6,13 @@
 --   8 directory entry (empty: remove the endpoint), 9 now (ms),
 --   10 ready member, 11 job (or empty), 12 most endpoints, 13 event head,
 --   14 event tail, 15 event id, 16 event type (empty: no event), 17 audit head,
---   18 audit tail, 19 status, 20 number of fields, the fields
+--   18 audit tail, 19 status, 20 URL, 21 number of fields, the fields
 -- Returns: {'written'} | {'done'} | {'repeated', record} | {'reused'} |
 --   {'grant'} | {'missing'} | {'conflict'} | {'full'}
 if not granted(KEYS[1], ARGV[2]) then return {'grant'} end
 local seen = remembered(KEYS[2], ARGV[1], ARGV[3])
 if seen then return seen end
-local now = redis.call('HMGET', KEYS[3], 'v', 'op', 'st')
+local now = redis.call('HMGET', KEYS[3], 'v', 'op', 'st', 'url')
 if now[2] == ARGV[1] then return {'done'} end
 if ARGV[6] ~= '' and not now[1] then
   if redis.call('HGET', KEYS[5], 'removed') == ARGV[1] then return {'done'} end
@@ -30,13 +30,13 @@ if ARGV[8] == '' then
   redis.call('HSET', KEYS[5], 'removed', ARGV[1])
 else
   redis.call('HSET', KEYS[4], ARGV[7], ARGV[8])
-  redis.call('HSET', KEYS[3], 'op', ARGV[1], 'st', ARGV[19], unpack(ARGV, 21, 20 + tonumber(ARGV[20])))
+  redis.call('HSET', KEYS[3], 'op', ARGV[1], 'st', ARGV[19], unpack(ARGV, 22, 21 + tonumber(ARGV[21])))
   if ARGV[19] ~= 'active' then
     redis.call('ZREM', KEYS[9], ARGV[10])
   else
-    redis.call('HDEL', KEYS[3], 'pause')
-    if now[3] ~= 'active' then -- its health begins anew
+    if now[3] ~= 'active' or now[4] ~= ARGV[20] then -- its health begins anew
       redis.call('HSET', KEYS[3], 'fail', '0', 'ok', ARGV[9])
+      redis.call('HDEL', KEYS[3], 'pause')
     end
     if redis.call('EXISTS', KEYS[10]) == 1 then wake(KEYS[9], ARGV[10], ARGV[9]) end
   end

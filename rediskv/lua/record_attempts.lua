@@ -1,17 +1,20 @@
 -- Records how attempts of one endpoint ended. Each is fenced by itself: only
 -- who still holds its lease moves the delivery; a late answer is recorded and
--- changes nothing else.
+-- changes nothing else. An answer counts for the health of the endpoint only if
+-- that was not changed since it was asked: the old address does not speak for
+-- the new one.
 -- KEYS: 1 queue, 2 leases, 3 open, 4 ready, 5 endpoint, 6 targets, then for each
 --   attempt: its delivery, the delivery's attempts
 -- ARGV: 1 now (ms), 2 lifetime when done (ms), 3 ready member, 4 first cap,
 --   5 number of attempts, their deliveries' ids; then for each: number, JSON,
---   state, next (ms), pause until (ms, or empty), healthy (1 or 0), status
---   code, failure reason, most cap
+--   state, next (ms), pause until (ms, or empty), healthy (1 or 0, or empty:
+--   the service's own fault, which costs no retry), status code, failure
+--   reason, most cap, revision of the endpoint
 -- Returns: {'recorded', {late (1 or 0), failures, last success}, …}
 local reply = {'recorded'}
 local count = tonumber(ARGV[5])
 local leases = redis.call('ZMSCORE', KEYS[2], unpack(ARGV, 6, 5 + count))
-local health = redis.call('HMGET', KEYS[5], 'st', 'cap', 'fail', 'ok', 'pause')
+local health = redis.call('HMGET', KEYS[5], 'st', 'cap', 'fail', 'ok', 'pause', 'v')
 local cap, failures, last = tonumber(health[2] or ARGV[4]), tonumber(health[3] or 0), health[4] or '0'
 local pause = health[5] or '0'
 local ended, done, again = {}, {}, {}
@@ -31,6 +34,7 @@ for i = 1, count do
     ended[#ended + 1] = id
     if state == 'retrying' then
       redis.call('HSET', delivery, 'st', state, 'done', number, 'code', ARGV[at + 6], 'why', ARGV[at + 7], 'nat', ARGV[at + 3])
+      if ARGV[at + 5] == '' then redis.call('HINCRBY', delivery, 'run', '-1') end
       again[#again + 1] = ARGV[at + 3]
       again[#again + 1] = id
     else
@@ -39,17 +43,19 @@ for i = 1, count do
       redis.call('PEXPIRE', attempts, ARGV[2])
       done[#done + 1] = id
     end
-    if ARGV[at + 5] == '1' then
-      cap, failures, last = cap * 2, 0, ARGV[1]
-      if cap > tonumber(ARGV[at + 8]) then cap = tonumber(ARGV[at + 8]) end
-    else
-      cap = 1
-      if state == 'failed' then failures = failures + 1 end
+    if ARGV[at + 5] ~= '' and ARGV[at + 9] == health[6] then
+      if ARGV[at + 5] == '1' then
+        cap, failures, last = cap * 2, 0, ARGV[1]
+        if cap > tonumber(ARGV[at + 8]) then cap = tonumber(ARGV[at + 8]) end
+      else
+        cap = 1
+        if state == 'failed' then failures = failures + 1 end
+      end
+      if ARGV[at + 4] ~= '' and tonumber(ARGV[at + 4]) > tonumber(pause) then pause = ARGV[at + 4] end -- a longer one stays
     end
-    if ARGV[at + 4] ~= '' and tonumber(ARGV[at + 4]) > tonumber(pause) then pause = ARGV[at + 4] end -- a longer one stays
   end
   reply[#reply + 1] = {late, whole(failures), last}
-  at = at + 9
+  at = at + 10
 end
 if #ended == 0 then return reply end
 

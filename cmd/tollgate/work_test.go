@@ -1,0 +1,44 @@
+package main
+
+import (
+	"crypto/rand"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate"
+	"tollgate/handlers/worker"
+	"tollgate/rediskv"
+	"tollgate/rediskv/redistest"
+)
+
+// The worker's readiness names each part that stands still: here all, because
+// it does not run.
+func TestWorkReadiness(t *testing.T) {
+	store, err := rediskv.Open(t.Context(), rediskv.Options{URL: redistest.URL(t), Clock: time.Now, Entropy: rand.Reader})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	vault, err := tollgate.NewVault(make([]byte, 32), "webhooks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := worker.New(worker.Config{Store: store, Clock: time.Now, Entropy: rand.Reader, Vault: vault})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics, err := newObservers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRecorder()
+	workHandler(store, w, metrics).ServeHTTP(r, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	body := r.Body.String()
+	if r.Code != http.StatusServiceUnavailable || !strings.HasPrefix(body, `{"status":"unavailable","checks":{"clock":"clock: no round is complete yet",`) ||
+		!strings.Contains(body, `"deliveries":"fan-out of partition 0 makes no progress"`) || !strings.Contains(body, `"redis":"ok"`) {
+		t.Errorf("%d %s", r.Code, body)
+	}
+}

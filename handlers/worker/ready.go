@@ -1,0 +1,59 @@
+package worker
+
+import (
+	"context"
+	"time"
+)
+
+// staleAfter is how many intervals may pass without progress before a part is
+// not ready.
+const staleAfter = 10
+
+// Check is a part of the worker, by the name that its metrics have, and nil or
+// how it stands still. It names no organization and no endpoint.
+type Check struct {
+	Part string
+	Err  error
+}
+
+// Checks says of every part whether it makes progress.
+func (w *Worker) Checks() []Check {
+	return []Check{
+		{"clock", w.clock.ready()},
+		{"payouts", w.payouts.ready()},
+		{"jobs", w.jobs.ready()},
+		{"rules", w.rules.ready()},
+		{"deliveries", w.dispatch.ready()},
+		{"exports", w.exports.ready()},
+	}
+}
+
+// Ready reports whether every part makes progress: nil, or an error that says
+// which one does not.
+func (w *Worker) Ready() error {
+	for _, c := range w.Checks() {
+		if c.Err != nil {
+			return c.Err
+		}
+	}
+	return nil
+}
+
+// watchProgress writes down when a part comes to a standstill and when it goes
+// on. At the start each has as long as it may stand still.
+func (w *Worker) watchProgress(ctx context.Context) {
+	still := map[string]bool{}
+	for start := w.Wall(); ctx.Err() == nil; wait(ctx, w.Interval) {
+		for _, c := range w.Checks() {
+			switch {
+			case (c.Err != nil) == still[c.Part]:
+			case c.Err == nil:
+				w.Log.Info("makes progress again", "work", c.Part)
+				still[c.Part] = false
+			case w.Wall().Sub(start) > staleAfter*max(w.Interval, time.Second):
+				w.Log.Warn("makes no progress", "work", c.Part, "error", c.Err)
+				still[c.Part] = true
+			}
+		}
+	}
+}
