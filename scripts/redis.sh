@@ -88,7 +88,10 @@ start_node() {
 	# and no eviction, because every key is someone's money.
 	set -- --port "$port" --bind 127.0.0.1 --dir "$dir/$port" --daemonize yes \
 		--pidfile "$dir/$port/redis.pid" --logfile "$dir/$port/redis.log" \
-		--save '' --appendonly yes --appendfsync everysec --maxmemory-policy noeviction
+		--save '' --appendonly yes --appendfsync everysec --aof-load-truncated no --maxmemory-policy noeviction
+	# A kill can end a write in its middle: see the README on aof-load-truncated.
+	manifest=$dir/$port/appendonlydir/appendonly.aof.manifest
+	[ ! -f "$manifest" ] || echo y | redis-check-aof --fix "$manifest" >/dev/null
 	[ "$kind" = server ] || set -- "$@" --cluster-enabled yes --cluster-config-file nodes.conf
 	redis-server "$@" >/dev/null
 	until_ok 30 answers "$port" || {

@@ -37,7 +37,7 @@ func TestWorkReadiness(t *testing.T) {
 	r := httptest.NewRecorder()
 	workHandler(store, w, metrics).ServeHTTP(r, httptest.NewRequest(http.MethodGet, "/readyz", nil))
 	body := r.Body.String()
-	if r.Code != http.StatusServiceUnavailable || !strings.HasPrefix(body, `{"status":"unavailable","checks":{"clock":"clock: no round is complete yet",`) ||
+	if r.Code != http.StatusServiceUnavailable || !strings.HasPrefix(body, `{"status":"unavailable","checks":{"clock":"clock: partition 0 makes no progress",`) ||
 		!strings.Contains(body, `"deliveries":"fan-out of partition 0 makes no progress"`) || !strings.Contains(body, `"redis":"ok"`) {
 		t.Errorf("%d %s", r.Code, body)
 	}

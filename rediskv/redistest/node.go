@@ -110,9 +110,12 @@ func (n *node) start() error {
 	args := append([]string{
 		"-c", keeper, "keeper", n.dir,
 		"redis-server", "--port", port(n.addr), "--bind", "127.0.0.1", "--dir", n.dir,
-		"--appendonly", "yes", "--appendfsync", n.fsync, "--save", "",
+		"--appendonly", "yes", "--appendfsync", n.fsync, "--aof-load-truncated", "no", "--save", "",
 		"--maxmemory-policy", "noeviction", "--daemonize", "no",
 	}, n.args...)
+	if err := n.repair(); err != nil {
+		return err
+	}
 	// Only the log of this start may say that the port is taken.
 	if err := os.RemoveAll(n.log()); err != nil {
 		return fmt.Errorf("start redis-server: %w", err)
@@ -139,6 +142,34 @@ func (n *node) start() error {
 		return errors.Join(err, n.kill())
 	}
 	return nil
+}
+
+// repair takes an unfinished transaction off the end of the append-only file: a
+// kill can end a write in its middle. With aof-load-truncated, Redis leaves its
+// beginning in the file, and the next start applies half of it.
+func (n *node) repair() error {
+	manifest := filepath.Join(n.dir, "appendonlydir", "appendonly.aof.manifest")
+	if _, err := os.Stat(manifest); err != nil {
+		return nil // its first start
+	}
+	check := exec.Command("redis-check-aof", "--fix", manifest)
+	check.Stdin = strings.NewReader("y\n")
+	if out, err := check.CombinedOutput(); err != nil {
+		return fmt.Errorf("repair the append-only file: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func (n *node) cut(bytes int64) error {
+	files, err := filepath.Glob(filepath.Join(n.dir, "appendonlydir", "*.incr.aof"))
+	if err != nil || len(files) != 1 {
+		return fmt.Errorf("%d files: %w", len(files), err)
+	}
+	info, err := os.Stat(files[0])
+	if err != nil {
+		return err
+	}
+	return os.Truncate(files[0], info.Size()-bytes)
 }
 
 // await returns when the server answers, and it is this one that does: another

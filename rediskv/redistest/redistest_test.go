@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -238,6 +239,34 @@ func connect(t *testing.T, url string) redis.UniversalClient {
 	})
 	t.Cleanup(func() { _ = client.Close() })
 	return client
+}
+
+// A crash can cut the file in the middle of a transaction. Nothing of that may
+// come back, with any later start either.
+func TestRestartDropsHalfOfATransaction(t *testing.T) {
+	if redistest.Kind(t) == redistest.Miniredis {
+		t.Skip("miniredis has no file")
+	}
+	server := redistest.Single(t)
+	client := connect(t, server.URL)
+	write := func(item string) {
+		t.Helper()
+		const script = "redis.call('INCR', KEYS[1]) redis.call('RPUSH', KEYS[2], ARGV[1])"
+		if err := client.Eval(t.Context(), script, []string{"{p00}n", "{p00}list"}, item).Err(); err != nil && err != redis.Nil {
+			t.Fatal(err)
+		}
+	}
+	write("first")
+	write(strings.Repeat("x", 1000))
+	server.Kill()
+	server.CutFile(500)
+	server.Restart()
+	write("last")
+	server.Kill()
+	server.Restart()
+	if n, list := client.Get(t.Context(), "{p00}n").Val(), client.LRange(t.Context(), "{p00}list", 0, -1).Val(); n != "2" || !slices.Equal(list, []string{"first", "last"}) {
+		t.Errorf("%s, %q", n, list)
+	}
 }
 
 func ping(t *testing.T, addr string) error {

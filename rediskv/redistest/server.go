@@ -91,6 +91,11 @@ func (s *Server) Kill() {
 	}
 }
 
+// CutFile takes so many bytes off the end of what the first node has written to
+// its append-only file, as a crash in the middle of a write does. The server
+// must have been killed.
+func (s *Server) CutFile(bytes int64) { s.check("cut the append-only file", s.nodes[0].cut(bytes)) }
+
 // Restart starts what Kill ended, on the same addresses and files, and returns
 // when it answers. The script cache is empty afterwards, on miniredis too.
 func (s *Server) Restart() {
