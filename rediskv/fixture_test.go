@@ -3,6 +3,7 @@ package rediskv_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -150,13 +151,20 @@ func eur(minor int64) tollgate.Money { return tollgate.Money{Minor: minor, Curre
 // create commits a payment under a fresh key and returns it as it is stored.
 func (f *fixture) create(t testing.TB, amount tollgate.Money, method tollgate.CaptureMethod) *tollgate.Payment {
 	t.Helper()
-	a := f.account(t)
-	ch, ans := f.draft(t, a, amount, "shop.example", method)
-	if _, err := f.CreatePayment(t.Context(), f.caller, f.key(f.Mint("")), a, ch, ans); err != nil {
-		t.Fatal(err)
+	key := f.key(f.Mint(""))
+	for tries := 0; ; tries++ {
+		a := f.account(t)
+		ch, ans := f.draft(t, a, amount, "shop.example", method)
+		_, err := f.CreatePayment(t.Context(), f.caller, key, a, ch, ans)
+		if errors.Is(err, rediskv.ErrStale) && tries < 10 { // as a handler does; another Store may have changed the account just now
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, _ := f.read(t, ch.Payment.ID)
+		return p
 	}
-	p, _ := f.read(t, ch.Payment.ID)
-	return p
 }
 
 func (f *fixture) read(t testing.TB, id string) (*tollgate.Payment, *tollgate.Ticket) {

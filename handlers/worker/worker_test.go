@@ -294,7 +294,7 @@ func TestOutage(t *testing.T) {
 		t.Errorf("%+v", w.Checks())
 	}
 	until(t, "a word in the log", func() bool {
-		return said.holds(`"makes no progress" work=clock error="clock: the last complete round was at`)
+		return said.holds(`"makes no progress" work=clock error="clock: partition`)
 	})
 	wire.Accept()
 	until(t, "expiry after the outage", func() bool { return direct.status(t, id) == tollgate.Expired })
