@@ -6,17 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"tollgate"
 )
 
 // history is what led accounts to the versions of a rule set that they have: its
 // activations in force, the newest first, without rollbacks.
 type history []activation
-
-// historyBatch is how many activations are read at once.
-const historyBatch = 100
 
 func (s *Store) history(ctx context.Context, k space, ruleSet string) (h history, err error) {
 	var list []string
@@ -26,26 +21,21 @@ func (s *Store) history(ctx context.Context, k space, ruleSet string) (h history
 	}); err != nil {
 		return nil, err
 	}
-	for batch := range slices.Chunk(list, historyBatch) {
-		found := make([]*redis.MapStringStringCmd, len(batch))
-		if err := s.timed(ctx, "read_activations", func(ctx context.Context) error {
-			pipe := s.client.Pipeline()
-			for i, id := range batch {
-				found[i] = pipe.HGetAll(ctx, k.object(id))
-			}
-			_, err := pipe.Exec(ctx)
-			return err
-		}); err != nil {
-			return nil, err
+	keys := make([]string, len(list))
+	for i, id := range list {
+		keys[i] = k.object(id)
+	}
+	found, err := s.readFields(ctx, "read_activations", keys, "v", "json")
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range found {
+		a := activation{revision: f[0]}
+		if err := decode(f[1], &a.Activation); err != nil {
+			return nil, fmt.Errorf("activation %s: %w", list[i], err)
 		}
-		for i, id := range batch {
-			a := activation{revision: found[i].Val()["v"]}
-			if err := decode(found[i].Val()["json"], &a.Activation); err != nil {
-				return nil, fmt.Errorf("activation %s: %w", id, err)
-			}
-			if a.Kind == tollgate.ActivationForward && a.Status == tollgate.ActivationActive {
-				h = append(h, a)
-			}
+		if a.Kind == tollgate.ActivationForward && a.Status == tollgate.ActivationActive {
+			h = append(h, a)
 		}
 	}
 	return h, nil

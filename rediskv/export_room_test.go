@@ -3,7 +3,6 @@ package rediskv_test
 import (
 	"crypto/rand"
 	"errors"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -237,14 +236,9 @@ func TestExportDroppedByHalf(t *testing.T) {
 	server := redistest.Single(t)
 	f := newFixtureAt(t, server.URL)
 	f.create(t, eur(1000), tollgate.CaptureManual)
-	u, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wire := redistest.Proxy(t, u.Host)
-	u.Host = wire.Addr
+	wire := redistest.Proxy(t, server.Addr)
 	dies := false
-	through := f.bounded(t, rediskv.Options{URL: u.String(), Observe: func(operation string, _ time.Duration, _ error) {
+	through := f.bounded(t, rediskv.Options{URL: wire.URL, Observe: func(operation string, _ time.Duration, _ error) {
 		if dies && operation == "end_export" {
 			wire.Refuse()
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net/url"
 	"slices"
 	"sync"
 	"testing"
@@ -299,14 +298,9 @@ func TestExportOutage(t *testing.T) {
 	for range 120 {
 		s.pay(t, 1000)
 	}
-	u, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wire := redistest.Proxy(t, u.Host)
-	u.Host = wire.Addr
+	wire := redistest.Proxy(t, server.Addr)
 	id := s.export(t, tollgate.DatasetTickets, tollgate.FormatNDJSON, tollgate.ExportFilter{})
-	s.works(t, worker.Config{Store: open(t, u.String(), s.clock), ExportChunk: 1})
+	s.works(t, worker.Config{Store: open(t, wire.URL, s.clock), ExportChunk: 1})
 	for i := range int64(3) {
 		until(t, "progress", func() bool { return s.readExport(t, id).Progress.RowsDone > 10*(i+1) })
 		wire.Refuse()

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -260,15 +259,10 @@ func TestWorkersShare(t *testing.T) {
 func TestOutage(t *testing.T) {
 	server := redistest.Single(t)
 	direct := newShop(t, server.URL)
-	u, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wire := redistest.Proxy(t, u.Host)
-	u.Host = wire.Addr
+	wire := redistest.Proxy(t, server.Addr)
 	metrics, said := prometheus.NewRegistry(), new(book)
 	w := newWorker(t, worker.Config{
-		Store: open(t, u.String(), direct.clock), Clock: direct.clock.now, Metrics: metrics, Interval: 10 * time.Millisecond,
+		Store: open(t, wire.URL, direct.clock), Clock: direct.clock.now, Metrics: metrics, Interval: 10 * time.Millisecond,
 		Log: slog.New(slog.NewTextHandler(said, nil)),
 	})
 	if err := w.Ready(); err == nil {

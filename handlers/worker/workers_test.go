@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"net/http"
-	"net/url"
 	"runtime"
 	"slices"
 	"sync"
@@ -199,13 +198,8 @@ func TestDispatchOutage(t *testing.T) {
 	s := newShop(t, server.URL)
 	in := newInbox(t)
 	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
-	u, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wire := redistest.Proxy(t, u.Host)
-	u.Host = wire.Addr
-	s.work(t, worker.Config{Store: open(t, u.String(), s.clock)})
+	wire := redistest.Proxy(t, server.Addr)
+	s.work(t, worker.Config{Store: open(t, wire.URL, s.clock)})
 	s.pay(t, 1000)
 	s.settled(t, hook, tollgate.DeliverySucceeded, 1)
 
@@ -234,16 +228,11 @@ func TestSlotsComeBackWithoutBodies(t *testing.T) {
 	s := newShop(t, server.URL)
 	in := newInbox(t)
 	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
-	u, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wire := redistest.Proxy(t, u.Host)
-	u.Host = wire.Addr
+	wire := redistest.Proxy(t, server.Addr)
 	var away sync.Once
 	unread := make(chan struct{}, 10)
 	store, err := rediskv.Open(t.Context(), rediskv.Options{
-		URL: u.String(), Partitions: partitions, Clock: s.clock.now, Entropy: rand.Reader,
+		URL: wire.URL, Partitions: partitions, Clock: s.clock.now, Entropy: rand.Reader,
 		Observe: func(operation string, _ time.Duration, err error) {
 			if operation == "take_work" && err == nil {
 				away.Do(wire.Refuse)
