@@ -68,7 +68,11 @@ func (s *Store) NextExport(ctx context.Context, partition int, consumer string, 
 		if err == nil {
 			return j, nil
 		}
-		if !errors.Is(err, ErrExportLost) {
+		switch {
+		case errors.Is(err, ErrExportLost):
+		case ctx.Err() != nil: // between the claim and the beginning: nobody should wait for its lease
+			return nil, errors.Join(err, s.LeaveExport(context.WithoutCancel(ctx), j))
+		default: // the lease is the pause before it is tried again
 			return nil, err
 		}
 	}
@@ -136,9 +140,9 @@ func (s *Store) BeginExport(ctx context.Context, j *ExportJob, count bool) error
 	return j.load(fieldsOf(rest[0]))
 }
 
-// LeaveExport gives an unfinished export to whoever asks for one next, instead
-// of when nobody has renewed it for so long. ErrExportLost: it is another
-// worker's, or has ended.
+// LeaveExport gives an unfinished export that the consumer has claimed to
+// whoever asks for one next, instead of when nobody has renewed it for so long.
+// ErrExportLost: it is another consumer's, or has ended.
 func (s *Store) LeaveExport(ctx context.Context, j *ExportJob) error {
 	const long = 24 * time.Hour
 	outcome, _, err := s.run(ctx, scriptLeaveExport, []string{j.space.object(j.ID), exportsKey(j.space.partition)},

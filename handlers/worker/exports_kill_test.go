@@ -2,13 +2,14 @@ package worker_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -75,39 +76,56 @@ func TestExportWorkerKilled(t *testing.T) {
 	t.Logf("killed at rows %v of %d", killed, payments)
 }
 
-// A worker that is stopped gives its export back: the next one goes on at once,
-// however long the lease is. Stopping counts as no try that failed.
+// A worker that is stopped gives its export back, wherever it is with it: the
+// next one goes on at once, however long the lease is. Stopping counts as no try
+// that failed.
 func TestExportWorkerStopped(t *testing.T) {
-	s := newShop(t, redistest.URL(t))
-	s.trade(t, 300)
+	url := redistest.URL(t)
+	s := newShop(t, url)
+	s.trade(t, 150)
 	id := s.export(t, tollgate.DatasetTickets, tollgate.FormatNDJSON, tollgate.ExportFilter{})
 	const lease = time.Hour
-	for range 8 { // more often than an export may break off
-		begun := make(heard, 1)
-		stop := s.works(t, worker.Config{ExportLease: lease, ExportChunk: 1, Log: slog.New(slog.NewTextHandler(begun, nil))})
-		until(t, "a worker that goes on", func() bool { return len(begun) > 0 })
-		stop()
+	taken := func() *rediskv.ExportJob {
+		t.Helper()
+		for p := range partitions {
+			j, err := s.NextExport(t.Context(), p, "test", lease)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if j != nil {
+				return j
+			}
+		}
+		return nil
 	}
-	if e := s.readExport(t, id); e.Status != tollgate.ExportRunning {
-		t.Fatalf("it is %s before the last worker came", e.Status)
+	steps := []string{"next_export", "begin_export", "append_export"}
+	for stopAfter := range int64(partitions + 12) { // it looks at the partitions, takes the export and appends rows
+		ctx, stop := context.WithCancel(t.Context())
+		var made atomic.Int64
+		store := openWith(t, rediskv.Options{URL: url, Clock: s.clock.now, Observe: func(operation string, _ time.Duration, _ error) {
+			if slices.Contains(steps, operation) && made.Add(1) > stopAfter {
+				stop()
+			}
+		}})
+		newWorker(t, worker.Config{Store: store, Clock: s.clock.now, Interval: time.Millisecond, ExportLease: lease, ExportChunk: 1}).Run(ctx)
+		j := taken()
+		if j == nil {
+			t.Fatalf("stopped after %d steps it has not given the export back: %+v", stopAfter+1, s.readExport(t, id))
+		}
+		if j.Tries != 1 {
+			t.Errorf("stopped after %d steps, the next try is number %d", stopAfter+1, j.Tries)
+		}
+		if err := s.LeaveExport(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e := s.readExport(t, id); e.Status != tollgate.ExportRunning || e.Progress.RowsDone == 0 {
+		t.Fatalf("before the last worker comes it is %s at %+v", e.Status, e.Progress)
 	}
 	s.works(t, worker.Config{ExportLease: lease})
 	if got, want := string(s.file(t, s.finished(t, id))), join(s.listed(t, tollgate.DatasetTickets)); got != want {
 		t.Errorf("the file has %d bytes, want %d", len(got), len(want))
 	}
-}
-
-// heard has something in it when a log has said that an export is begun.
-type heard chan struct{}
-
-func (h heard) Write(line []byte) (int, error) {
-	if bytes.Contains(line, []byte("export begun")) {
-		select {
-		case h <- struct{}{}:
-		default:
-		}
-	}
-	return len(line), nil
 }
 
 // A worker that was thought dead and comes back appends nothing: what it had
