@@ -21,7 +21,7 @@ const blockingConnections = 512
 
 // connect opens a client for a URL. Whether it is a cluster is the server's
 // word: one URL works for both.
-func connect(ctx context.Context, rawURL string, pool int) (redis.UniversalClient, error) {
+func connect(ctx context.Context, rawURL string, pool int, timeout time.Duration) (redis.UniversalClient, error) {
 	first, others, err := splitURL(rawURL)
 	if err != nil {
 		return nil, err
@@ -33,11 +33,11 @@ func connect(ctx context.Context, rawURL string, pool int) (redis.UniversalClien
 	o.ContextTimeoutEnabled = true
 	o.DisableIdentity = true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = time.Second, OperationTimeout, OperationTimeout, time.Second
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout/2, timeout, timeout, timeout/2
 	o.PoolSize = pool
 	single := redis.NewClient(o)
 	if len(others) == 0 {
-		ctx, cancel := context.WithTimeout(ctx, OperationTimeout)
+		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		info, err := single.Info(ctx, "cluster").Result()
 		if err != nil && !isReply(err) {

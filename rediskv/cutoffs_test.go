@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tollgate"
+	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 )
 
@@ -172,8 +173,7 @@ func TestCapturedFarAway(t *testing.T) {
 	}
 	from := f.Now().Add(-30 * time.Minute)
 	wire := redistest.Proxy(t, server.Addr)
-	far := *f
-	far.Store = open(t, wire.URL, f.clock)
+	far := f.with(t, rediskv.Options{URL: wire.URL, Timeout: rediskv.OperationTimeout})
 	wire.Delay(100 * time.Millisecond)
 	if got := far.captured(t, from, f.Now()+1); len(got) != 31 {
 		t.Errorf("%d captures, want 31", len(got))

@@ -51,7 +51,7 @@ func (s *Store) FanOut(ctx context.Context, partition int, consumer string, wait
 }
 
 func (s *Store) handedOver(ctx context.Context, partition int, consumer string, wait time.Duration) ([]redis.XMessage, error) {
-	ctx, cancel := context.WithTimeout(ctx, wait+OperationTimeout)
+	ctx, cancel := context.WithTimeout(ctx, wait+s.timeout)
 	defer cancel()
 	entries, err := s.readGroup(ctx, partition, consumer, wait)
 	if err != nil && strings.HasPrefix(err.Error(), "NOGROUP") {

@@ -262,7 +262,7 @@ func (s *Store) WaitEvents(ctx context.Context, org string, after Position) erro
 	for ctx.Err() == nil {
 		done := make(chan error, 1)
 		go func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), slice+OperationTimeout)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), slice+s.timeout)
 			defer cancel()
 			done <- s.blocking.XRead(ctx, &redis.XReadArgs{Streams: []string{k.events(), after.stream()}, Count: 1, Block: slice}).Err()
 		}()

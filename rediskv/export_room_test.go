@@ -1,7 +1,6 @@
 package rediskv_test
 
 import (
-	"crypto/rand"
 	"errors"
 	"strconv"
 	"strings"
@@ -14,23 +13,6 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 )
-
-// bounded is the fixture through a store of its own with other options.
-func (f *fixture) bounded(t testing.TB, o rediskv.Options) *fixture {
-	t.Helper()
-	o.Clock, o.Entropy = f.clock.now, rand.Reader
-	if o.URL == "" {
-		o.URL = f.url
-	}
-	s, err := rediskv.Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	other := *f
-	other.Store = s
-	return &other
-}
 
 // tally is what the organization's files are said to take up, and taken what
 // the chunks and previews that are there do.
@@ -93,7 +75,7 @@ func TestExportFilesHaveRoom(t *testing.T) {
 	if size != taken || size == 0 {
 		t.Fatalf("%d bytes are counted, %d are there", size, taken)
 	}
-	full := f.bounded(t, rediskv.Options{ExportBytes: size})
+	full := f.with(t, rediskv.Options{ExportBytes: size})
 	if _, err := full.newExport(t); code(err) != string(tollgate.CodeRateLimited) {
 		t.Errorf("with no room left: %v", err)
 	}
@@ -113,7 +95,7 @@ func TestExportFilesHaveRoom(t *testing.T) {
 
 	// It fits exactly, and the next one with not a byte more.
 	full.export(t, tollgate.DatasetTransactions, tollgate.FormatNDJSON, tollgate.ExportFilter{})
-	tight := f.bounded(t, rediskv.Options{ExportBytes: 2*size - 1})
+	tight := f.with(t, rediskv.Options{ExportBytes: 2*size - 1})
 	next, err := tight.newExport(t)
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +220,7 @@ func TestExportDroppedByHalf(t *testing.T) {
 	f.create(t, eur(1000), tollgate.CaptureManual)
 	wire := redistest.Proxy(t, server.Addr)
 	dies := false
-	through := f.bounded(t, rediskv.Options{URL: wire.URL, Observe: func(operation string, _ time.Duration, _ error) {
+	through := f.with(t, rediskv.Options{URL: wire.URL, Observe: func(operation string, _ time.Duration, _ error) {
 		if dies && operation == "end_export" {
 			wire.Refuse()
 		}

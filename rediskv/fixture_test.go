@@ -1,6 +1,7 @@
 package rediskv_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -43,12 +44,28 @@ var rules = []tollgate.Citation{{Name: "card_fee", Version: 2}}
 
 func open(t testing.TB, url string, c *clock) *rediskv.Store {
 	t.Helper()
-	s, err := rediskv.Open(t.Context(), rediskv.Options{URL: url, Clock: c.now, Entropy: rand.Reader, Rules: []tollgate.RuleRef{{Rule: rules[0], SHA256: fmt.Sprintf("%064d", 2)}}})
+	return openWith(t, rediskv.Options{URL: url, Clock: c.now})
+}
+
+func openWith(t testing.TB, o rediskv.Options) *rediskv.Store {
+	t.Helper()
+	o.Entropy, o.Timeout = rand.Reader, cmp.Or(o.Timeout, redistest.Patience)
+	o.Rules = []tollgate.RuleRef{{Rule: rules[0], SHA256: fmt.Sprintf("%064d", 2)}}
+	s, err := rediskv.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+// with is the fixture through a store of its own, with other options.
+func (f *fixture) with(t testing.TB, o rediskv.Options) *fixture {
+	t.Helper()
+	o.Clock, o.URL = f.clock.now, cmp.Or(o.URL, f.url)
+	other := *f
+	other.Store = openWith(t, o)
+	return &other
 }
 
 func newFixture(t testing.TB) *fixture { return newFixtureAt(t, redistest.URL(t)) }
@@ -221,4 +238,14 @@ func code(err error) string {
 		return string(e.Code)
 	}
 	return err.Error()
+}
+
+// until waits for what has to come.
+func until(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s does not come", what)
+		}
+	}
 }

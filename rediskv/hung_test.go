@@ -2,6 +2,7 @@ package rediskv_test
 
 import (
 	"testing"
+	"time"
 
 	"tollgate"
 	"tollgate/rediskv"
@@ -53,6 +54,8 @@ func TestRecordBesideHungMaster(t *testing.T) {
 		return list
 	}
 	good, bad := ended(healthy), ended(sick)
+	// Long enough that nobody takes a stall of the machine for the hang.
+	healthy = healthy.with(t, rediskv.Options{Timeout: 5 * time.Second})
 	server.HangNode(2)
 	failed := make(chan error, len(bad))
 	for i := range bad {

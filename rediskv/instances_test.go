@@ -1,13 +1,11 @@
 package rediskv_test
 
 import (
-	"crypto/rand"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"tollgate"
 	"tollgate/rediskv"
@@ -33,21 +31,13 @@ func TestPollForgetsWhatChanged(t *testing.T) {
 
 	var mu sync.Mutex
 	reads := 0
-	instance, err := rediskv.Open(t.Context(), rediskv.Options{
-		URL: f.url, Clock: f.clock.now, Entropy: rand.Reader,
-		Rules: []tollgate.RuleRef{{Rule: rules[0], SHA256: fmt.Sprintf("%064d", 2)}},
-		Observe: func(operation string, _ time.Duration, _ error) {
-			if operation == "read_account" {
-				mu.Lock()
-				defer mu.Unlock()
-				reads++
-			}
-		},
+	instance := f.observed(t, f.url, func(operation string) {
+		if operation == "read_account" {
+			mu.Lock()
+			defer mu.Unlock()
+			reads++
+		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer instance.Close()
 	read := func(c rediskv.Config) int {
 		t.Helper()
 		mu.Lock()

@@ -1,7 +1,6 @@
 package rediskv_test
 
 import (
-	"crypto/rand"
 	"strings"
 	"sync"
 	"testing"
@@ -68,15 +67,9 @@ func (f *fixture) runJobs(t testing.TB, s *rediskv.Store) (looked int, err error
 // observed is a Store on the fixture's Redis that tells of its operations.
 func (f *fixture) observed(t testing.TB, url string, observe func(operation string)) *rediskv.Store {
 	t.Helper()
-	s, err := rediskv.Open(t.Context(), rediskv.Options{
-		URL: url, Clock: f.clock.now, Entropy: rand.Reader,
-		Observe: func(operation string, _ time.Duration, _ error) { observe(operation) },
+	return openWith(t, rediskv.Options{
+		URL: url, Clock: f.clock.now, Observe: func(operation string, _ time.Duration, _ error) { observe(operation) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
 }
 
 const missed = 510 // two batches

@@ -2,7 +2,6 @@ package rediskv_test
 
 import (
 	"context"
-	crand "crypto/rand"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -162,7 +161,7 @@ func TestMoneyIsConserved(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			calls := r.IntN(30)
 			mortal := *f
-			mortal.Store = openWatched(t, f, func(string) {
+			mortal.Store = f.observed(t, f.url, func(string) {
 				if calls--; calls == 0 {
 					stop()
 				}
@@ -199,18 +198,4 @@ func TestMoneyIsConserved(t *testing.T) {
 	if left > 0 || states["paid"] < 5 || states["failed"] < 2 || states["in_transit"]+states["pending"] > 0 {
 		t.Errorf("%d left after everything was paid; payouts %v", left, states)
 	}
-}
-
-// openWatched is another store on the fixture's Redis that tells of its calls.
-func openWatched(t testing.TB, f *fixture, observe func(string)) *rediskv.Store {
-	t.Helper()
-	s, err := rediskv.Open(t.Context(), rediskv.Options{
-		URL: f.url, Clock: f.clock.now, Entropy: crand.Reader,
-		Observe: func(operation string, _ time.Duration, _ error) { observe(operation) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
 }

@@ -15,7 +15,7 @@ import (
 func (f *fixture) meanwhile(t testing.TB, operation string, happens func()) *fixture {
 	t.Helper()
 	other := *f
-	other.Store = openWatched(t, f, func(done string) {
+	other.Store = f.observed(t, f.url, func(done string) {
 		if now := happens; done == operation && now != nil {
 			happens = nil
 			now()
@@ -51,7 +51,7 @@ func TestCaptureWhileDaysAreClosed(t *testing.T) {
 	f.create(t, eur(1000), tollgate.CaptureAutomatic)
 	f.days(7)
 	reads := 0
-	watched := openWatched(t, f, func(done string) {
+	watched := f.observed(t, f.url, func(done string) {
 		if done == "read_payable" {
 			if reads++; reads == 2 {
 				f.create(t, eur(3000), tollgate.CaptureAutomatic)

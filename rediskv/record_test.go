@@ -1,7 +1,6 @@
 package rediskv_test
 
 import (
-	"crypto/rand"
 	"strings"
 	"testing"
 	"time"
@@ -271,18 +270,14 @@ func TestNoBodyIsNoWork(t *testing.T) {
 	f.create(t, eur(100), tollgate.CaptureManual)
 	f.fanOut(t, "a")
 	wire := redistest.Proxy(t, server.Addr)
-	cut, err := rediskv.Open(t.Context(), rediskv.Options{
-		URL: wire.URL, Clock: f.clock.now, Entropy: rand.Reader,
+	cut := openWith(t, rediskv.Options{
+		URL: wire.URL, Clock: f.clock.now,
 		Observe: func(operation string, _ time.Duration, err error) {
 			if operation == "take_work" && err == nil {
 				wire.Refuse()
 			}
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cut.Close()
 	for p := range cut.Partitions() {
 		if f.skip(t, p) {
 			continue

@@ -20,7 +20,8 @@ import (
 	"tollgate"
 )
 
-// OperationTimeout bounds every call to Redis, retries included (interface §8).
+// OperationTimeout bounds every call to Redis, retries included (interface §8),
+// unless Options say otherwise.
 const OperationTimeout = 2 * time.Second
 
 // Options configure a Store; URL, Clock and Entropy are required.
@@ -39,6 +40,8 @@ type Options struct {
 	// ExportBytes bounds what the export files of one organization take up, the
 	// same for all processes (0: DefaultExportBytes).
 	ExportBytes int64
+	// Timeout bounds every call, retries included (0: OperationTimeout).
+	Timeout time.Duration
 	// Observe is told of every operation; it may be nil.
 	Observe func(operation string, took time.Duration, err error)
 	Log     *slog.Logger // nil discards
@@ -50,6 +53,7 @@ type Store struct {
 	blocking    redis.UniversalClient // for readers that wait; never starves the others
 	batched     redis.Scripter        // sends what many goroutines do at once together, where it can
 	partitions  int
+	timeout     time.Duration
 	exportBytes int64
 	clock       func() time.Time
 	observe     func(string, time.Duration, error)
@@ -75,11 +79,12 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	quiet()
-	client, err := connect(ctx, o.URL, 0)
+	timeout := cmp.Or(o.Timeout, OperationTimeout)
+	client, err := connect(ctx, o.URL, 0, timeout)
 	if err != nil {
 		return nil, err
 	}
-	blocking, err := connect(ctx, o.URL, blockingConnections)
+	blocking, err := connect(ctx, o.URL, blockingConnections, timeout)
 	if err != nil {
 		client.Close()
 		return nil, err
@@ -88,7 +93,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, client.Close(), blocking.Close())
 	}
-	s := &Store{exportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), client: client, blocking: blocking, batched: batched, clock: o.Clock, entropy: o.Entropy, observe: o.Observe, log: log, cache: newCache(), changed: make(chan struct{}, 1), shipped: map[tollgate.Citation]tollgate.RuleRef{}}
+	s := &Store{
+		client: client, blocking: blocking, batched: batched,
+		timeout: timeout, exportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), clock: o.Clock, entropy: o.Entropy, observe: o.Observe, log: log,
+		cache: newCache(), changed: make(chan struct{}, 1), shipped: map[tollgate.Citation]tollgate.RuleRef{},
+	}
 	for _, ref := range o.Rules {
 		s.shipped[ref.Rule] = ref
 	}
@@ -166,7 +175,7 @@ func (s *Store) Mint(prefix string) string {
 // timed bounds an operation, reports it and turns its error into one for the
 // caller.
 func (s *Store) timed(ctx context.Context, operation string, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, OperationTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	if s.observe == nil {
 		return unavailable(operation, do(ctx))

@@ -1,7 +1,6 @@
 package rediskv_test
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"reflect"
@@ -611,7 +610,7 @@ func TestForgetConsumersKeepsWhatIsTaken(t *testing.T) {
 		return j != nil && j.ID == export.ID
 	}
 	partition, looks := -1, 0
-	s, err := rediskv.Open(t.Context(), rediskv.Options{URL: f.url, Clock: f.clock.now, Entropy: rand.Reader, Observe: func(operation string, _ time.Duration, _ error) {
+	s := f.observed(t, f.url, func(operation string) {
 		if operation != "idle_consumers" {
 			return
 		}
@@ -626,11 +625,7 @@ func TestForgetConsumersKeepsWhatIsTaken(t *testing.T) {
 				partition = p
 			}
 		}
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
+	})
 	_, key := f.raw(t)
 	tag, _, _ := strings.Cut(key, ":")
 	own, err := strconv.Atoi(strings.Trim(tag, "{p}"))

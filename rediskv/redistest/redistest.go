@@ -17,6 +17,7 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Variable names the environment variable that chooses the kind of server.
@@ -28,6 +29,10 @@ const (
 	Real      = "server"
 	Cluster   = "cluster"
 )
+
+// Patience is how long a call of a test to its Store may take where nothing is
+// wrong with Redis: a machine with much to do stalls for seconds.
+const Patience = 30 * time.Second
 
 // Kind is what TOLLGATE_TEST_REDIS names; any other word fails the test.
 func Kind(tb testing.TB) string {
