@@ -2,7 +2,9 @@ package rediskv
 
 import (
 	"context"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2"
@@ -24,6 +26,7 @@ const (
 type cache struct {
 	entries *lru.Cache[string, *cached]
 	flight  singleflight.Group
+	changes atomic.Uint64 // counts the times that something was marked
 }
 
 type cached struct {
@@ -56,6 +59,7 @@ func (c *cache) forget(orgs ...string) {
 func (c *cache) forgetAll() { c.mark(func(string) bool { return true }) }
 
 func (c *cache) mark(changed func(org string) bool) {
+	c.changes.Add(1) // first: who reads meanwhile knows that it may have come too early
 	for _, e := range c.entries.Values() {
 		if changed(e.org) {
 			e.mu.Lock()
@@ -70,10 +74,19 @@ func (c *cache) mark(changed func(org string) bool) {
 func lookup[T any](ctx context.Context, s *Store, org, key string, read func(context.Context) (T, error)) (T, error) {
 	c := s.cache
 	load := func(ctx context.Context) (T, error) {
-		v, err, _ := c.flight.Do(key, func() (any, error) {
+		// Who asks after a change does not share the reading of who asked before.
+		changes := c.changes.Load()
+		v, err, _ := c.flight.Do(key+"@"+strconv.FormatUint(changes, 10), func() (any, error) {
 			v, err := read(context.WithoutCancel(ctx))
 			if err == nil {
-				c.entries.Add(key, &cached{org: org, value: v, until: s.clock().Add(cacheFresh)})
+				e := &cached{org: org, value: v, until: s.clock().Add(cacheFresh)}
+				c.entries.Add(key, e)
+				// What was marked while this was read was marked in vain.
+				if c.changes.Load() != changes {
+					e.mu.Lock()
+					e.changed = true
+					e.mu.Unlock()
+				}
 			}
 			return v, err
 		})

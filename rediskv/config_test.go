@@ -200,6 +200,32 @@ func TestAssertionsAreBurnt(t *testing.T) {
 	}
 }
 
+// Configuration that was read while it changed is read again: the push came
+// before there was something to mark.
+func TestChangeWhileReading(t *testing.T) {
+	f := newFixture(t)
+	id := f.config.MerchantAccounts[0].ID
+	var reader *rediskv.Store
+	change := sync.OnceFunc(func() {
+		f.config.MerchantAccounts[0].Name = "changed"
+		if _, err := f.ApplyConfig(t.Context(), f.config, false); err != nil {
+			t.Error(err)
+		}
+		reader.Refresh(f.caller.Organization)
+	})
+	reader = f.observed(t, f.url, func(operation string) {
+		if operation == "read_account" {
+			change()
+		}
+	})
+	for _, want := range []string{f.config.MerchantAccounts[0].Name, "changed"} {
+		a, err := reader.Account(t.Context(), f.caller.Organization, id)
+		if err != nil || a.Name != want {
+			t.Errorf("the name is %q, %v; want %q", a.Name, err, want)
+		}
+	}
+}
+
 // What one instance changes reaches another by push.
 func TestWatch(t *testing.T) {
 	f := newFixture(t)
@@ -211,7 +237,7 @@ func TestWatch(t *testing.T) {
 		cancel()
 		select {
 		case <-ended:
-		case <-time.After(10 * time.Second):
+		case <-time.After(20 * time.Second):
 			t.Error("watching does not end with its context")
 		}
 	}()

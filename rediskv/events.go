@@ -270,7 +270,7 @@ func (s *Store) WaitEvents(ctx context.Context, org string, after Position) erro
 		case <-ctx.Done():
 			return nil
 		case err := <-done:
-			if err == nil {
+			if err == nil || ctx.Err() != nil {
 				return nil
 			}
 			if !errors.Is(err, redis.Nil) {

@@ -35,8 +35,8 @@ func (f *fixture) many(t testing.TB, rows int) (raw redis.UniversalClient, prefi
 	if len(keys) != 1 {
 		t.Fatal(keys)
 	}
-	for first := 1000; first < 1000+rows-1; first += 10_000 {
-		last := min(first+10_000, 1000+rows-1) - 1
+	for first := 1000; first < 1000+rows-1; first += 1000 {
+		last := min(first+1000, 1000+rows-1) - 1
 		if err := raw.Eval(t.Context(), copyTransaction, keys, first, last).Err(); err != nil {
 			t.Fatal(err)
 		}

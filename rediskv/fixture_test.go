@@ -174,6 +174,7 @@ func (f *fixture) create(t testing.TB, amount tollgate.Money, method tollgate.Ca
 		ch, ans := f.draft(t, a, amount, "shop.example", method)
 		_, err := f.CreatePayment(t.Context(), f.caller, key, a, ch, ans)
 		if errors.Is(err, rediskv.ErrStale) && tries < 10 { // as a handler does; another Store may have changed the account just now
+			f.Refresh(f.caller.Organization)
 			continue
 		}
 		if err != nil {

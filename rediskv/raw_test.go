@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"tollgate/rediskv/redistest"
 )
 
 // rawClient speaks to Redis beside the store.
@@ -17,7 +19,7 @@ func rawClient(t testing.TB, url string) redis.UniversalClient {
 	for i, h := range hosts {
 		hosts[i], _, _ = strings.Cut(h, "/")
 	}
-	c := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: hosts})
+	c := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: hosts, ReadTimeout: redistest.Patience})
 	t.Cleanup(func() { c.Close() })
 	return c
 }

@@ -299,3 +299,38 @@ func TestNoBodyIsNoWork(t *testing.T) {
 		t.Errorf("%+v", again)
 	}
 }
+
+// What is leased is handed out, although another endpoint's delivery cannot be
+// read.
+func TestTakeBesideABrokenDelivery(t *testing.T) {
+	f := newFixture(t)
+	broken := f.endpoint(t)
+	f.endpoint(t)
+	f.create(t, eur(100), tollgate.CaptureManual)
+	f.fanOut(t, "a")
+	list, _, _, err := f.Deliveries(t.Context(), f.caller, broken.ID, rediskv.DeliveryQuery{Limit: 10})
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	raw := rawClient(t, f.url)
+	for _, key := range scanKeys(t, raw, "*:"+list[0].ID) {
+		if err := raw.Del(t.Context(), key).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := raw.Set(t.Context(), key, "no hash", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for p := range f.Partitions() {
+		if f.skip(t, p) {
+			continue
+		}
+		work, _, err := f.TakeDue(t.Context(), p, upTo(10), lease)
+		if err == nil {
+			t.Error("the broken delivery is not reported")
+		}
+		if len(work) != 1 || work[0].Endpoint.ID == broken.ID {
+			t.Errorf("%d deliveries are handed out", len(work))
+		}
+	}
+}

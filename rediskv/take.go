@@ -1,6 +1,7 @@
 package rediskv
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -67,9 +68,10 @@ type queueHead struct {
 // ReadBodies fetches what is to be sent. reserve is told how many can be taken
 // now, and says how many are wanted, 0 for none at all; it may take its time, and
 // is not asked when there are none. next is when something will be due, zero when
-// nothing is queued; more may be due at once. It takes two round trips for
-// endpoints that had their turn at the last look, too, and three for others,
-// whatever their number.
+// nothing is queued; more may be due at once. With an error there may be work,
+// too: what is leased is to be sent, whatever became of another endpoint's. It
+// takes two round trips for endpoints that had their turn at the last look, too,
+// and three for others, whatever their number.
 func (s *Store) TakeDue(ctx context.Context, partition int, reserve func(due int) int, lease time.Duration) (work []Work, next tollgate.Instant, err error) {
 	heads, next, err := s.queueHeads(ctx, partition, s.Now())
 	if err != nil || len(heads) == 0 {
@@ -95,25 +97,27 @@ func (s *Store) TakeDue(ctx context.Context, partition int, reserve func(due int
 			h.taken = scriptTakeWork.EvalSha(ctx, pipe, keys[i], args[i]...)
 		}
 		_, _ = pipe.Exec(ctx) // each command has its own error
+		var failed error
 		for i, h := range heads {
 			if redis.HasErrorPrefix(h.taken.Err(), "NOSCRIPT") { // a pipeline has no second try
 				h.taken = scriptTakeWork.Run(ctx, s.client, keys[i], args[i]...)
 			}
-			if err := h.taken.Err(); err != nil {
-				return err
-			}
+			failed = cmp.Or(failed, h.taken.Err())
 		}
-		return nil
+		return failed
 	})
-	if err != nil {
-		return nil, now, err
-	}
 	for _, h := range heads {
-		if work, err = h.work(work, now, now.Add(lease)); err != nil {
-			return nil, now, err
+		if h.taken.Err() != nil {
+			continue
 		}
+		taken, fault := h.work(work, now, now.Add(lease))
+		if fault != nil {
+			err = cmp.Or(err, fault)
+			continue
+		}
+		work = taken
 	}
-	return work, now, nil
+	return work, now, err
 }
 
 // queueHeads reads the endpoints whose turn it is and what is due there; none,
