@@ -77,8 +77,8 @@ func (a *app) serve(ctx context.Context, c *config) error {
 	}
 	o.log.Info("serving", "addr", listener.Addr().String(), "metrics_addr", metricsAddr, "issuer", o.issuer, "version", versionText())
 	err = serveUntil(ctx, o.grace, func() {
-		o.log.Info("draining", "delay", o.drainDelay.String())
 		s.server.Drain()
+		o.log.Info("draining", "delay", o.drainDelay.String())
 		time.Sleep(o.drainDelay) // whoever asks /readyz must see it before connections are refused
 	}, endpoints...)
 	o.log.Info("stopped")
