@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,20 +48,19 @@ func receiver(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	_, source, _ := strings.Cut(string(readme), "```go\n")
 	source, _, _ = strings.Cut(source, "```")
-	const address = `"127.0.0.1:3000"`
-	if strings.Count(source, address) != 1 {
-		ts.Fatalf("README.md: the receiver does not listen on %s:\n%s", address, source)
+	const documented = `"127.0.0.1:3000"`
+	if strings.Count(source, documented) != 1 {
+		ts.Fatalf("README.md: the receiver does not listen on %s:\n%s", documented, source)
 	}
 	file := ts.MkAbs("receiver.go")
-	ts.Check(os.WriteFile(file, []byte(strings.Replace(source, address, "os.Args[1]", 1)), 0o600))
+	ts.Check(os.WriteFile(file, []byte(strings.Replace(source, documented, "os.Args[1]", 1)), 0o600))
 	out, err := exec.Command("go", "build", "-o", ts.MkAbs(args[0]), file).CombinedOutput()
 	if err != nil {
 		ts.Fatalf("README.md: the receiver does not build: %v\n%s", err, out)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := redistest.FreeAddr()
 	ts.Check(err)
-	ts.Setenv(args[1], l.Addr().String())
-	ts.Check(l.Close())
+	ts.Setenv(args[1], address)
 }
 
 // patience bounds every wait of the tests.

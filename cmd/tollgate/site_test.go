@@ -187,10 +187,14 @@ func (s *site) askToken(base string) (received, error) {
 // after every restart, because they have the same signing key.
 func (s *site) authenticate(base string) {
 	s.t.Helper()
-	r, err := s.askToken(base)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	var r received
+	eventually(s.t, "the token endpoint answers", func() (answered bool) {
+		var err error
+		if r, err = s.askToken(base); err != nil {
+			s.t.Fatal(err)
+		}
+		return r.StatusCode != http.StatusServiceUnavailable // Redis took too long
+	})
 	var issued struct {
 		AccessToken string `json:"access_token"`
 	}
