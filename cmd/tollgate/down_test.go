@@ -30,6 +30,7 @@ func TestRedisAway(t *testing.T) {
 	t.Parallel()
 	wire := redistest.Proxy(t, redistest.Single(t).URL)
 	s := newSite(t, wire.URL)
+	s.hasty()
 	server := s.serve("--metrics-addr", "127.0.0.1:0")
 	base := server.serving()
 	metrics := server.marks["metrics_addr"].(string)
@@ -131,6 +132,7 @@ func TestRedisComesLater(t *testing.T) {
 	t.Parallel()
 	wire := redistest.Proxy(t, redistest.Single(t).URL)
 	s := newSite(t, wire.URL)
+	s.hasty()
 	wire.Refuse()
 	server := s.serve()
 	eventually(t, "it says that it waits", func() bool { return server.says("redis cannot be reached, waiting") })
@@ -148,6 +150,7 @@ func TestRedisNeverComes(t *testing.T) {
 	t.Parallel()
 	wire := redistest.Proxy(t, redistest.Single(t).URL)
 	s := newSite(t, wire.URL)
+	s.hasty()
 	wire.Refuse()
 	server := s.serve("--redis-wait", "300ms")
 	if code := server.exit(); code == 0 || !server.says("redis cannot be reached") {

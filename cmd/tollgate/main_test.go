@@ -15,7 +15,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"tollgate": main})
+	testscript.Main(m, map[string]func(){"tollgate": func() {
+		timeout, _ := time.ParseDuration(os.Getenv(storeTimeoutVariable)) // zero when it is not set
+		start(timeout)
+	}})
 }
 
 // TestScripts plays the conversations in testdata with the real program.
@@ -28,6 +31,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("REDIS_URL", redis)
 			env.Setenv("SANDBOX_URL", sandbox)
+			env.Setenv(storeTimeoutVariable, storePatience.String())
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -65,6 +69,14 @@ func receiver(ts *testscript.TestScript, neg bool, args []string) {
 
 // patience bounds every wait of the tests.
 const patience = 30 * time.Second
+
+// storeTimeoutVariable gives the programs under test more than the two seconds
+// that a call to Redis may take: storePatience, which an answer to a client can
+// hold as well. Tests of outages do without it.
+const (
+	storeTimeoutVariable = "TOLLGATE_TEST_STORE_TIMEOUT"
+	storePatience        = 20 * time.Second
+)
 
 // appears FILE [PATTERN] waits until a file exists and matches.
 func appears(ts *testscript.TestScript, neg bool, args []string) {
