@@ -69,7 +69,7 @@ func TestRedisAway(t *testing.T) {
 					outage.end()
 				}
 			}()
-			together(16, func(n int) {
+			ask := func(n int) time.Duration {
 				// Until Redis is back nobody knows whether this was carried out:
 				// the client asks again with the key, below.
 				begin := time.Now()
@@ -82,14 +82,28 @@ func TestRedisAway(t *testing.T) {
 				if took > storeTimeout+slack {
 					t.Errorf("payment: answered after %s", took)
 				}
-			})
+				return took
+			}
+			together(16, func(n int) { ask(n) })
+			fastest := ask(0) // a stall does not meet all
+			for n := 1; n < 5 && fastest > storeTimeout+time.Second; n++ {
+				fastest = min(fastest, ask(n))
+			}
+			if fastest > storeTimeout+time.Second {
+				t.Errorf("payment: answered after %s at best", fastest)
+			}
+			fastest = patience
 			for range 20 {
 				// Its token is verified, its price comes from the cache.
 				begin := time.Now()
 				s.must(http.StatusOK, "POST", base+"/v1/quotes", "", payment)
-				if took := time.Since(begin); took > slack {
+				took := time.Since(begin)
+				if fastest = min(fastest, took); took > slack {
 					t.Errorf("quote: answered after %s", took)
 				}
+			}
+			if fastest > storeTimeout/2 { // it waits for nothing
+				t.Errorf("quote: answered after %s at best", fastest)
 			}
 			s.must(http.StatusOK, "GET", base+"/healthz", "", "")
 			s.must(http.StatusServiceUnavailable, "GET", base+"/readyz", "", "")
