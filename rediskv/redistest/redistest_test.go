@@ -296,3 +296,24 @@ func within(t *testing.T, what string, done func() bool) {
 		}
 	}
 }
+
+// The block of each port that is handed out stays taken, by its first one, so
+// that no other process looks for its ports there.
+func TestPortsBelongToTheProcess(t *testing.T) {
+	given := make(map[string]bool)
+	for range 250 { // more than a block has
+		addr, err := redistest.FreeAddr()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if given[addr] {
+			t.Errorf("%s is given twice", addr)
+		}
+		given[addr] = true
+		_, port, _ := net.SplitHostPort(addr)
+		if l, err := net.Listen("tcp", "127.0.0.1:"+port[:len(port)-2]+"00"); err == nil {
+			l.Close()
+			t.Fatalf("the block of %s is free for others", addr)
+		}
+	}
+}
