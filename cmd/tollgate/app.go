@@ -19,6 +19,7 @@ type app struct {
 	stdout, stderr io.Writer
 	clock          func() time.Time
 	entropy        io.Reader
+	storeTimeout   time.Duration // of calls to Redis; zero: rediskv's own
 }
 
 // The exit codes, part of the interface of the command line.

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,8 +21,8 @@ import (
 )
 
 // storeTimeout bounds an operation on Redis, all attempts together (interface
-// §8); the rest is a busy machine.
-const storeTimeout, slack = 2 * time.Second, 3 * time.Second
+// §8); the rest is a busy machine. Who waited for Redis would hang for patience.
+const storeTimeout, slack = 2 * time.Second, 10 * time.Second
 
 // With Redis away, what needs it says so in time, what does not goes on, and
 // all of it comes back by itself, leaving no goroutine behind.
@@ -30,24 +30,32 @@ func TestRedisAway(t *testing.T) {
 	t.Parallel()
 	wire := redistest.Proxy(t, redistest.Single(t).URL)
 	s := newSite(t, wire.URL)
-	metrics := freePort(t)
-	server := s.serve("--metrics-addr", metrics)
+	s.hasty()
+	server := s.serve("--metrics-addr", "127.0.0.1:0")
 	base := server.serving()
+	metrics := server.marks["metrics_addr"].(string)
 	s.authenticate(base)
 	const payment = `{"amount":"100.00","currency":"EUR","payee":"shop.example"}`
 	s.must(http.StatusOK, "POST", base+"/v1/quotes", "", payment) // fills the cache
-	paid := 0
+	var paid atomic.Int64
 	pay := func(key string) {
-		s.must(http.StatusCreated, "POST", base+"/v1/payments", key, payment)
-		paid++
+		// A stall of the machine can take an operation all the time that it has.
+		for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+			r, err := s.send("POST", base+"/v1/payments", key, payment)
+			if err == nil && r.StatusCode == http.StatusCreated {
+				paid.Add(1)
+				return
+			}
+			if err != nil || r.StatusCode != http.StatusServiceUnavailable || time.Now().After(deadline) {
+				t.Errorf("payment %s: %v %s", key, err, r.text)
+				return
+			}
+		}
 	}
 	pay("before")
 	// Every connection that the pool will ever have, so that what is counted
 	// now can be compared with what is counted after.
-	together(32, func(n int) {
-		_, _ = s.send("POST", base+"/v1/payments", fmt.Sprintf("warm-%d", n), payment)
-	})
-	paid += 32
+	together(32, func(n int) { pay(fmt.Sprintf("warm-%d", n)) })
 	before := settled(t, metrics, 1<<30)
 
 	for name, outage := range map[string]struct{ begin, end func() }{
@@ -61,7 +69,7 @@ func TestRedisAway(t *testing.T) {
 					outage.end()
 				}
 			}()
-			together(16, func(n int) {
+			ask := func(n int) time.Duration {
 				// Until Redis is back nobody knows whether this was carried out:
 				// the client asks again with the key, below.
 				begin := time.Now()
@@ -74,14 +82,28 @@ func TestRedisAway(t *testing.T) {
 				if took > storeTimeout+slack {
 					t.Errorf("payment: answered after %s", took)
 				}
-			})
+				return took
+			}
+			together(16, func(n int) { ask(n) })
+			fastest := ask(0) // a stall does not meet all
+			for n := 1; n < 5 && fastest > storeTimeout+time.Second; n++ {
+				fastest = min(fastest, ask(n))
+			}
+			if fastest > storeTimeout+time.Second {
+				t.Errorf("payment: answered after %s at best", fastest)
+			}
+			fastest = patience
 			for range 20 {
 				// Its token is verified, its price comes from the cache.
 				begin := time.Now()
 				s.must(http.StatusOK, "POST", base+"/v1/quotes", "", payment)
-				if took := time.Since(begin); took > slack {
+				took := time.Since(begin)
+				if fastest = min(fastest, took); took > slack {
 					t.Errorf("quote: answered after %s", took)
 				}
+			}
+			if fastest > storeTimeout/2 { // it waits for nothing
+				t.Errorf("quote: answered after %s at best", fastest)
 			}
 			s.must(http.StatusOK, "GET", base+"/healthz", "", "")
 			s.must(http.StatusServiceUnavailable, "GET", base+"/readyz", "", "")
@@ -96,6 +118,11 @@ func TestRedisAway(t *testing.T) {
 				r, err := s.send("GET", base+"/readyz", "", "")
 				return err == nil && r.StatusCode == http.StatusOK
 			})
+			// The push subscribes again and makes the cache doubt all that it has:
+			// it is read again now, not in the next outage.
+			for until := time.Now().Add(500 * time.Millisecond); time.Now().Before(until); {
+				s.must(http.StatusOK, "POST", base+"/v1/quotes", "", payment)
+			}
 			for n := range 16 {
 				pay(fmt.Sprintf("%s-%d", name, n))
 			}
@@ -108,8 +135,8 @@ func TestRedisAway(t *testing.T) {
 			found++
 		}
 	}
-	if found != paid {
-		t.Errorf("%d payments were acknowledged, %d made", paid, found)
+	if int64(found) != paid.Load() {
+		t.Errorf("%d payments were acknowledged, %d made", paid.Load(), found)
 	}
 	settled(t, metrics, before)
 }
@@ -119,6 +146,7 @@ func TestRedisComesLater(t *testing.T) {
 	t.Parallel()
 	wire := redistest.Proxy(t, redistest.Single(t).URL)
 	s := newSite(t, wire.URL)
+	s.hasty()
 	wire.Refuse()
 	server := s.serve()
 	eventually(t, "it says that it waits", func() bool { return server.says("redis cannot be reached, waiting") })
@@ -136,6 +164,7 @@ func TestRedisNeverComes(t *testing.T) {
 	t.Parallel()
 	wire := redistest.Proxy(t, redistest.Single(t).URL)
 	s := newSite(t, wire.URL)
+	s.hasty()
 	wire.Refuse()
 	server := s.serve("--redis-wait", "300ms")
 	if code := server.exit(); code == 0 || !server.says("redis cannot be reached") {
@@ -176,17 +205,6 @@ func together(n int, call func(int)) {
 		all.Go(func() { call(i) })
 	}
 	all.Wait()
-}
-
-// freePort is an address on which nothing listened a moment ago.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // A password that Redis refuses will be refused the next time as well: it is

@@ -138,7 +138,7 @@ func (c *client) export(ctx context.Context, o exportOptions, args []string, fil
 	if o.id != "" {
 		body, err = c.get(ctx, exportPath(o.id), nil)
 	} else {
-		body, err = c.post(ctx, "/v1/exports/preview", map[string]any{"dataset": args[0], "format": o.format, "filters": filters}, c.a.idempotencyKey(o.key))
+		body, err = c.createExport(ctx, map[string]any{"dataset": args[0], "format": o.format, "filters": filters}, c.a.idempotencyKey(o.key))
 	}
 	if err != nil {
 		return err
@@ -180,6 +180,25 @@ func (c *client) export(ctx context.Context, o exportOptions, args []string, fil
 	}
 	t.row("file", o.file)
 	return c.show(body, e.ID, t)
+}
+
+// createExport asks for a new export. Interrupted before the answer has come,
+// it cancels what may have been made: nobody else knows its id.
+func (c *client) createExport(ctx context.Context, request map[string]any, key string) (jsontext.Value, error) {
+	const path = "/v1/exports/preview"
+	body, err := c.post(ctx, path, request, key)
+	var refused *refusal
+	if err == nil || ctx.Err() == nil || errors.As(err, &refused) && !refused.retriable() {
+		return body, err
+	}
+	var e export
+	again, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	body, failed := c.post(again, path, request, key) // the same one, by its key
+	if failed == nil && parse(body, &e) == nil {
+		return nil, unavailableError(fmt.Errorf("interrupted; the job is %s", c.cancelExport(e.ID)))
+	}
+	return nil, unavailableError(fmt.Errorf("interrupted; if a job was made, --idempotency-key %s leads to it", key))
 }
 
 // awaitExport asks for an export until it has ended. Interrupted, it cancels

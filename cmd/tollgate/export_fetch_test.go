@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -133,5 +134,37 @@ func TestFetchExport(t *testing.T) {
 				t.Errorf("%v is left, %v", left, err)
 			}
 		})
+	}
+}
+
+// Interrupted before the job's id has come, the command asks for it again, by
+// the key, and cancels it.
+func TestExportInterruptedAtTheStart(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var keys, canceled []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		switch {
+		case req.Method == http.MethodDelete:
+			canceled = append(canceled, req.URL.Path)
+		case len(keys) == 0:
+			_, _ = io.Copy(io.Discard, req.Body) // the end of the connection is seen after it
+			keys = append(keys, req.Header.Get("Idempotency-Key"))
+			interrupt()
+			<-req.Context().Done()
+			return
+		default:
+			keys = append(keys, req.Header.Get("Idempotency-Key"))
+		}
+		_, _ = io.WriteString(w, `{"id":"exp_1","dataset":"payments","format":"csv","status":"pending"}`)
+	}))
+	defer server.Close()
+	a, _, stderr := world(map[string]string{"TOLLGATE_URL": server.URL, "TOLLGATE_TOKEN": "t"})
+	code := a.run(ctx, []string{"export", "payments", "-o", filepath.Join(t.TempDir(), "x.csv")})
+	if code != exitUnavailable || !strings.Contains(stderr.String(), "interrupted; the job is canceled") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	if len(keys) != 2 || keys[0] == "" || keys[0] != keys[1] || !slices.Equal(canceled, []string{"/v1/exports/exp_1"}) {
+		t.Errorf("asked with %q, canceled %q", keys, canceled)
 	}
 }

@@ -35,6 +35,7 @@ func TestRedisKilled(t *testing.T) {
 	}
 	redis := redistest.Fresh(t)
 	s := newSite(t, redis.URL)
+	s.hasty()
 	l := startLoad(s, s.serve().serving(), 8, false)
 	for range 3 {
 		l.more(5 + rand.IntN(60))
@@ -53,6 +54,7 @@ func TestClusterMasterKilled(t *testing.T) {
 	}
 	redis := redistest.Fresh(t)
 	s := newSite(t, redis.URL)
+	s.hasty()
 	l := startLoad(s, s.serve().serving(), 4, false)
 	for node := range 3 {
 		l.more(5 + rand.IntN(60))

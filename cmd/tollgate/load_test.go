@@ -140,7 +140,8 @@ func (l *load) order(name string, automatic bool) bool {
 // is followed up with the same key even when the load is stopping. It reports
 // whether to make another one.
 func (l *load) request(o *order, path, key, body string, into any) bool {
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	// One request can live through several restarts.
+	for deadline := time.Now().Add(4 * patience); ; time.Sleep(5 * time.Millisecond) {
 		r, err := l.send("POST", l.base.Load().(string)+path, key, body)
 		switch {
 		case err == nil && r.StatusCode == http.StatusCreated:

@@ -16,7 +16,10 @@ import (
 	"time"
 )
 
-func main() {
+func main() { start(0) }
+
+// start runs the program. storeTimeout is for tests, on machines that stall.
+func start(storeTimeout time.Duration) {
 	// net/http's client tells the standard logger what the other side does
 	// wrong, each time: a webhook receiver could fill the log. What matters of
 	// it is in the attempt.
@@ -34,7 +37,7 @@ func main() {
 	}()
 	a := &app{
 		program: os.Args[0], env: os.LookupEnv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		clock: time.Now, entropy: rand.Reader,
+		clock: time.Now, entropy: rand.Reader, storeTimeout: storeTimeout,
 	}
 	os.Exit(a.run(ctx, os.Args[1:]))
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +15,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"tollgate": main})
+	testscript.Main(m, map[string]func(){"tollgate": func() {
+		timeout, _ := time.ParseDuration(os.Getenv(storeTimeoutVariable)) // zero when it is not set
+		start(timeout)
+	}})
 }
 
 // TestScripts plays the conversations in testdata with the real program.
@@ -29,6 +31,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("REDIS_URL", redis)
 			env.Setenv("SANDBOX_URL", sandbox)
+			env.Setenv(storeTimeoutVariable, storePatience.String())
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -49,24 +52,31 @@ func receiver(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	_, source, _ := strings.Cut(string(readme), "```go\n")
 	source, _, _ = strings.Cut(source, "```")
-	const address = `"127.0.0.1:3000"`
-	if strings.Count(source, address) != 1 {
-		ts.Fatalf("README.md: the receiver does not listen on %s:\n%s", address, source)
+	const documented = `"127.0.0.1:3000"`
+	if strings.Count(source, documented) != 1 {
+		ts.Fatalf("README.md: the receiver does not listen on %s:\n%s", documented, source)
 	}
 	file := ts.MkAbs("receiver.go")
-	ts.Check(os.WriteFile(file, []byte(strings.Replace(source, address, "os.Args[1]", 1)), 0o600))
+	ts.Check(os.WriteFile(file, []byte(strings.Replace(source, documented, "os.Args[1]", 1)), 0o600))
 	out, err := exec.Command("go", "build", "-o", ts.MkAbs(args[0]), file).CombinedOutput()
 	if err != nil {
 		ts.Fatalf("README.md: the receiver does not build: %v\n%s", err, out)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := redistest.FreeAddr()
 	ts.Check(err)
-	ts.Setenv(args[1], l.Addr().String())
-	ts.Check(l.Close())
+	ts.Setenv(args[1], address)
 }
 
 // patience bounds every wait of the tests.
 const patience = 30 * time.Second
+
+// storeTimeoutVariable gives the programs under test more than the two seconds
+// that a call to Redis may take: storePatience, which an answer to a client can
+// hold as well. Tests of outages do without it.
+const (
+	storeTimeoutVariable = "TOLLGATE_TEST_STORE_TIMEOUT"
+	storePatience        = 20 * time.Second
+)
 
 // appears FILE [PATTERN] waits until a file exists and matches.
 func appears(ts *testscript.TestScript, neg bool, args []string) {

@@ -42,7 +42,7 @@ func launch(t *testing.T, env []string, args ...string) *process {
 		t.Fatal(err)
 	}
 	defer lifeline.Close() // the child's end
-	p.cmd.Env = append(append(p.cmd.Env, lifelineVariable+"=1"), env...)
+	p.cmd.Env = append(append(p.cmd.Env, lifelineVariable+"=1", storeTimeoutVariable+"="+storePatience.String()), env...)
 	p.cmd.ExtraFiles = []*os.File{lifeline}
 	p.cmd.Stdout = writerFunc(func(b []byte) { p.stdout.Write(b) }).locked(&p.mu)
 	stderr, err := p.cmd.StderrPipe()

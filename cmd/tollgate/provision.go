@@ -54,7 +54,7 @@ func (a *app) provision(cmd *cobra.Command, file string, dryRun, asJSON bool) er
 	ctx := cmd.Context()
 	settings := a.config(cmd)
 	options := rediskv.Options{
-		URL: settings.text("redis-url"), Partitions: settings.number("partitions"), Clock: a.clock, Entropy: a.entropy,
+		URL: settings.text("redis-url"), Partitions: settings.number("partitions"), Clock: a.clock, Entropy: a.entropy, Timeout: a.storeTimeout,
 	}
 	if err := settings.err(); err != nil {
 		return err

@@ -77,8 +77,8 @@ func (a *app) serve(ctx context.Context, c *config) error {
 	}
 	o.log.Info("serving", "addr", listener.Addr().String(), "metrics_addr", metricsAddr, "issuer", o.issuer, "version", versionText())
 	err = serveUntil(ctx, o.grace, func() {
-		o.log.Info("draining", "delay", o.drainDelay.String())
 		s.server.Drain()
+		o.log.Info("draining", "delay", o.drainDelay.String())
 		time.Sleep(o.drainDelay) // whoever asks /readyz must see it before connections are refused
 	}, endpoints...)
 	o.log.Info("stopped")
@@ -110,7 +110,7 @@ func (a *app) processOptions(c *config) (processOptions, error) {
 		return o, err
 	}
 	o.redis = rediskv.Options{
-		URL: c.text("redis-url"), Partitions: c.number("partitions"), Clock: a.clock, Entropy: a.entropy,
+		URL: c.text("redis-url"), Partitions: c.number("partitions"), Clock: a.clock, Entropy: a.entropy, Timeout: a.storeTimeout,
 		Observe: o.metrics.redis, Log: o.log, ExportBytes: c.mebibytes("export-mib"),
 	}
 	o.redisWait, o.grace = c.duration("redis-wait"), c.duration("shutdown-grace")

@@ -58,11 +58,8 @@ func (a *app) work(ctx context.Context, c *config) error {
 	if err != nil {
 		return err
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		w.Run(ctx)
-	}()
+	// All that can fail comes before the worker: what it has claimed when the
+	// process ends waits for its lease.
 	var endpoints []endpoint
 	metricsAddr := o.metricsAddr
 	if metricsAddr != "off" {
@@ -73,11 +70,19 @@ func (a *app) work(ctx context.Context, c *config) error {
 		metricsAddr = l.Addr().String()
 		endpoints = append(endpoints, endpoint{l, httpServer(workHandler(store, w, o.metrics), o.log)})
 	}
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.Run(running)
+	}()
 	o.log.Info("working", "metrics_addr", metricsAddr, "version", versionText())
 	err = serveUntil(ctx, o.grace, func() {}, endpoints...)
+	stop()
 	select {
 	case <-done:
-	case <-time.After(o.grace + time.Second): // its own grace, and what it writes down then
+	case <-time.After(o.grace + time.Second + rediskv.OperationTimeout): // its own grace, and what it writes down then
 		o.log.Warn("the worker did not stop in time")
 	}
 	o.log.Info("stopped")

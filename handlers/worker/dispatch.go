@@ -105,10 +105,13 @@ func (d *dispatch) run(ctx context.Context) {
 		loops.Go(func() { d.reader(ctx, l) })
 		loops.Go(func() { d.taker(ctx, l, begin) })
 	}
+	// From the end of ctx on, however long a reader takes to come back from Redis.
+	context.AfterFunc(ctx, func() {
+		wait(attempts, d.Grace)
+		abandon()
+	})
 	loops.Wait()
 	close(waiting)
-	grace := time.AfterFunc(d.Grace, abandon)
-	defer grace.Stop()
 	running.Wait()
 }
 

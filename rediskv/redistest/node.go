@@ -79,14 +79,14 @@ func launchNode(fsync string, args []string) (*node, error) {
 	}
 	n := &node{dir: dir, fsync: fsync}
 	for range attempts {
-		if n.addr, err = freeAddr(); err != nil {
+		if n.addr, err = FreeAddr(); err != nil {
 			break
 		}
 		n.args = args
 		if len(args) > 0 {
 			// The default bus port, the port + 10,000, may be another's.
 			var bus string
-			if bus, err = freeAddr(); err != nil {
+			if bus, err = FreeAddr(); err != nil {
 				break
 			}
 			n.args = append([]string{"--cluster-port", port(bus)}, args...)
@@ -175,7 +175,9 @@ func (n *node) cut(bytes int64) error {
 // await returns when the server answers, and it is this one that does: another
 // process' server may have taken the port.
 func (n *node) await() error {
-	client := redis.NewClient(nodeOptions(n.addr))
+	o := nodeOptions(n.addr)
+	o.ReadTimeout = time.Second // it is asked again
+	client := redis.NewClient(o)
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -255,8 +257,13 @@ func (n *node) wait() error {
 
 func (n *node) log() string { return filepath.Join(n.dir, "redis.log") }
 
+// nodeOptions are those of a client that asks once and waits: on a machine with
+// much to do an answer takes seconds.
 func nodeOptions(addr string) *redis.Options {
-	return &redis.Options{Addr: addr, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true}
+	return &redis.Options{
+		Addr: addr, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true,
+		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+	}
 }
 
 func port(addr string) string {

@@ -45,7 +45,7 @@ func Proxy(tb testing.TB, addr string) *Wire {
 	}
 	close(w.flowing)
 	for range attempts {
-		own, err := freeAddr()
+		own, err := FreeAddr()
 		if err != nil {
 			tb.Fatal(err)
 		}

@@ -63,7 +63,7 @@ func TestRealServersAreDurableAndNeverEvict(t *testing.T) {
 		t.Skip("miniredis has no settings")
 	}
 	for _, addr := range strings.Split(strings.TrimPrefix(redistest.URL(t), "redis://"), ",") {
-		client := redis.NewClient(&redis.Options{Addr: addr})
+		client := redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: redistest.Patience})
 		defer client.Close()
 		for name, want := range map[string]string{"appendonly": "yes", "maxmemory-policy": "noeviction", "bind": "127.0.0.1"} {
 			if got := client.ConfigGet(t.Context(), name).Val()[name]; got != want {
@@ -236,6 +236,7 @@ func connect(t *testing.T, url string) redis.UniversalClient {
 	addrs := strings.Split(strings.TrimPrefix(url, "redis://"), ",")
 	client := redis.NewUniversalClient(&redis.UniversalOptions{
 		Addrs: addrs, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true,
+		DialTimeout: redistest.Patience, ReadTimeout: redistest.Patience, WriteTimeout: redistest.Patience,
 	})
 	t.Cleanup(func() { _ = client.Close() })
 	return client
@@ -276,20 +277,43 @@ func ping(t *testing.T, addr string) error {
 		return err
 	}
 	_ = conn.Close()
-	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true})
+	client := redis.NewClient(&redis.Options{
+		Addr: addr, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ReadTimeout: redistest.Patience,
+	})
 	defer client.Close()
 	return client.Ping(t.Context()).Err()
 }
 
 func within(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
 	defer cancel()
 	for !done() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("not within 20 s: %s", what)
+			t.Fatalf("not within %s: %s", redistest.Patience, what)
 		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// The block of each port that is handed out stays taken, by its first one, so
+// that no other process looks for its ports there.
+func TestPortsBelongToTheProcess(t *testing.T) {
+	given := make(map[string]bool)
+	for range 250 { // more than a block has
+		addr, err := redistest.FreeAddr()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if given[addr] {
+			t.Errorf("%s is given twice", addr)
+		}
+		given[addr] = true
+		_, port, _ := net.SplitHostPort(addr)
+		if l, err := net.Listen("tcp", "127.0.0.1:"+port[:len(port)-2]+"00"); err == nil {
+			l.Close()
+			t.Fatalf("the block of %s is free for others", addr)
 		}
 	}
 }

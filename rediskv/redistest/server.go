@@ -47,7 +47,9 @@ func launch(kind, fsync string) (*Server, error) {
 	case Real:
 		nodes, err = launchNodes(1, fsync)
 	case Cluster:
-		if nodes, err = launchNodes(3, fsync, "--cluster-enabled", "yes", "--cluster-node-timeout", "5000"); err == nil {
+		// A node that is starved of time for less than this is not given up by the
+		// others, which would then serve nobody.
+		if nodes, err = launchNodes(3, fsync, "--cluster-enabled", "yes", "--cluster-node-timeout", "60000"); err == nil {
 			err = join(nodes)
 		}
 	}
@@ -67,7 +69,7 @@ func launch(kind, fsync string) (*Server, error) {
 func launchMini() (*Server, error) {
 	mini := miniredis.NewMiniRedis()
 	for range attempts {
-		addr, err := freeAddr()
+		addr, err := FreeAddr()
 		if err != nil {
 			return nil, err
 		}
@@ -153,7 +155,9 @@ func (s *Server) Command(command ...any) error {
 	for i, h := range hosts {
 		hosts[i], _, _ = strings.Cut(h, "/")
 	}
-	c := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: hosts})
+	c := redis.NewUniversalClient(&redis.UniversalOptions{
+		Addrs: hosts, DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+	})
 	defer c.Close()
 	return c.Do(context.Background(), command...).Err()
 }
