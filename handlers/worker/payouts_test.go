@@ -3,7 +3,6 @@ package worker_test
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -183,20 +183,16 @@ func TestChildPays(t *testing.T) {
 		return
 	}
 	unix, _ := strconv.ParseInt(os.Getenv(clockVariable), 10, 64)
-	left, _ := strconv.Atoi(os.Getenv(diesVariable))
+	dies, _ := strconv.Atoi(os.Getenv(diesVariable))
+	var steps atomic.Int64
 	now := func() time.Time { return time.UnixMilli(unix).UTC() }
 	step := func() {
-		if left--; left == 0 {
+		if steps.Add(1) == int64(dies) {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
 		}
 	}
-	store, err := rediskv.Open(t.Context(), rediskv.Options{
-		URL: address, Clock: now, Entropy: rand.Reader, Observe: func(string, time.Duration, error) { step() },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := openWith(t, rediskv.Options{URL: address, Clock: now, Observe: func(string, time.Duration, error) { step() }})
 	w := newWorker(t, worker.Config{Store: store, Clock: now, Concurrency: 1, Pay: func(_ context.Context, p tollgate.Payout) (tollgate.PayoutOutcome, error) {
 		step()
 		line := fmt.Sprintf("%s %d\n", p.ID, p.Amount().Minor)

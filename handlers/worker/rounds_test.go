@@ -2,7 +2,6 @@ package worker_test
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -203,11 +202,7 @@ func TestPartitionsTakeTurns(t *testing.T) {
 	later := func() time.Time { // each time is another, so that what happens has an order
 		return first.clock.now().Add(72*time.Hour + time.Duration(calls.Add(1))*time.Millisecond)
 	}
-	store, err := rediskv.Open(t.Context(), rediskv.Options{URL: address, Clock: later, Entropy: rand.Reader, Partitions: partitions})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := openWith(t, rediskv.Options{URL: address, Clock: later})
 	round(t, newWorker(t, worker.Config{Store: store, Clock: later, Batch: 1, Concurrency: 1}))
 	span := func(s *shop) (begin, end string) {
 		page, _, _, err := s.Events(t.Context(), s.caller, rediskv.EventQuery{Types: tollgate.TypeFilter{string(tollgate.PaymentExpired)}, Limit: 100})
