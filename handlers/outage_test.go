@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 )
 
@@ -73,7 +74,7 @@ func TestPanic(t *testing.T) {
 // it recovers by itself.
 func TestRedisDown(t *testing.T) {
 	wire := redistest.Proxy(t, redistest.Single(t).URL)
-	i := startOn(t, wire.URL)
+	i := startWith(t, rediskv.Options{URL: wire.URL, Clock: time.Now, Timeout: rediskv.OperationTimeout})
 	i.authenticate()
 	loaded(t, i.handler, func() reply { return i.call("GET", "/readyz", "") })
 	i.want(i.call("POST", "/v1/quotes", `{`+good+`}`), 200, "")

@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -13,12 +14,16 @@ import (
 
 	"tollgate"
 	"tollgate/handlers"
+	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 	"tollgate/wasm"
 )
 
 // alone is another instance of the service, with an engine of its own too.
-func (w *world) alone() *world {
+func (w *world) alone() *world { return w.aloneWith(rediskv.Options{}) }
+
+// aloneWith is alone with a store of other options.
+func (w *world) aloneWith(o rediskv.Options) *world {
 	w.t.Helper()
 	ctx := context.Background()
 	engine, err := wasm.NewEngine(ctx)
@@ -26,7 +31,8 @@ func (w *world) alone() *world {
 	other.rules = must(w.t, engine, err)
 	check(w.t, engine.LoadShipped(ctx))
 	other.tokens = make(map[string]string)
-	other.store = w.open(w.now)
+	o.URL, o.Clock = cmp.Or(o.URL, w.redis), w.now
+	other.store = openWith(w.t, o)
 	other.serve()
 	return &other
 }

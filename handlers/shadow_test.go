@@ -2,7 +2,6 @@ package handlers_test
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"strings"
 	"sync"
@@ -97,11 +96,7 @@ func TestShadowComparesAPaymentOnce(t *testing.T) {
 
 	// Another instance changes the perimeter, of which this one has heard nothing
 	// when it commits; and the second payment finds that it takes only one.
-	other, err := rediskv.Open(t.Context(), rediskv.Options{URL: redis, Clock: time.Now, Entropy: rand.Reader, Rules: shippedRefs()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
+	other := openWith(t, rediskv.Options{URL: redis, Clock: time.Now})
 	i.config.Perimeters = append(i.config.Perimeters, tollgate.PerimeterDocument{
 		ID: i.config.Perimeters[0].ID, Version: 2, Constraints: jsontext.Value(`{"frequency":[{"window":"month","count":1,"per":"payee"}]}`),
 	})
