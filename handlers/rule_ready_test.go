@@ -2,13 +2,13 @@ package handlers_test
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,33 +69,57 @@ func TestInstanceLacksWhatIsInForce(t *testing.T) {
 	at := "/v1/rule-sets/" + w.vars["wide_rules"] + "/activations"
 	made := w.want(w.call("POST", at, `{"rule":"rule:shop_fee@v1"}`), 201, "")
 	w.renameModule(ref, "", ":gone")
-	i := w.alone()
+	var due atomic.Bool // the activation takes effect behind the next poll, and what is in force is long to read
+	activated, release := make(chan error, 1), make(chan struct{})
+	released := sync.OnceFunc(func() { close(release) })
+	i := w.aloneWith(rediskv.Options{Observe: func(operation string, _ time.Duration, _ error) {
+		switch {
+		case operation == "poll" && due.CompareAndSwap(true, false):
+			activated <- w.work()
+		case operation == "read_accounts" && len(activated) > 0:
+			<-release
+		}
+	}})
 	i.following()
+	t.Cleanup(released) // before the instance is waited for
 	const lacks = "503 missing [rule:shop_fee@v1]"
 	i.says(lacks)
 	w.advance(tollgate.InstanceGrace)
-	w.activated()
+	due.Store(true)
+	eventually(t, "the activation takes effect", 30*time.Second, func() bool { return len(activated) > 0 })
 	if r := w.call("GET", at+"/"+w.get(made, "id"), ""); r.body["status"] != "active" {
 		t.Fatal(r.text)
 	}
-	eventually(t, "the instance has seen the change", 10*time.Second, func() bool {
-		account, err := i.store.Account(t.Context(), w.vars["org"], w.vars["wide"])
-		return err == nil && account.RuleSet.Version == 2 && i.readiness() == lacks
-	})
-	// Nothing is to come any more: whatever it says from now on is of what is
-	// in force. It tries again with each look.
+	// It tries again with each look.
 	said := func() tollgate.Instant {
 		list, err := w.store.Instances(t.Context())
-		return must(t, list, err)[0].SaidAt
+		if must(t, list, err); len(list) == 0 { // it was long silent
+			return 0
+		}
+		return list[0].SaidAt
 	}
-	for range 2 {
-		before := said()
-		i.clock.Add(int64(time.Millisecond))
-		eventually(t, "it looks again", 10*time.Second, func() bool { return said() > before })
-		if got := i.readiness(); got != lacks {
-			t.Fatalf("after the activation: %s", got)
+	looks := func(when string) {
+		t.Helper()
+		for range 3 { // the first may have begun before
+			before := max(said(), tollgate.At(i.now()))
+			i.clock.Add(int64(time.Millisecond))
+			eventually(t, "it looks again", 30*time.Second, func() bool { return said() > before })
+			if got := i.readiness(); got != lacks {
+				t.Fatalf("%s: %s", when, got)
+			}
 		}
 	}
+	looks("before it has read what is in force")
+	check(t, <-activated)
+	released()
+	eventually(t, "the instance has seen the change", 30*time.Second, func() bool {
+		if got := i.readiness(); got != lacks {
+			t.Fatalf("while it reads what is in force: %s", got)
+		}
+		account, err := i.store.Account(t.Context(), w.vars["org"], w.vars["wide"])
+		return err == nil && account.RuleSet.Version == 2
+	})
+	looks("after the activation")
 	w.renameModule(ref, ":gone", "")
 	w.advance(time.Second)
 	i.says("200 ok []")
@@ -192,21 +216,14 @@ func TestLoadingInstanceIsWaitedFor(t *testing.T) {
 	w.publish("rule:shop_fee@v1", "7.36")
 	made := w.want(w.call("POST", at, `{"rule":"rule:shop_fee@v1"}`), 201, "")
 
-	i := w.alone()
 	release := make(chan struct{})
 	released := sync.OnceFunc(func() { close(release) })
 	t.Cleanup(released)
-	store, err := rediskv.Open(t.Context(), rediskv.Options{
-		URL: w.redis, Clock: w.now, Entropy: rand.Reader, Rules: shippedRefs(),
-		Observe: func(operation string, _ time.Duration, _ error) {
-			if operation == "read_module" {
-				<-release // a module that takes long
-			}
-		},
-	})
-	i.store = must(t, store, err)
-	t.Cleanup(func() { store.Close() })
-	i.serve()
+	i := w.aloneWith(rediskv.Options{Observe: func(operation string, _ time.Duration, _ error) {
+		if operation == "read_module" {
+			<-release // a module that takes long
+		}
+	}})
 	i.following()
 	t.Cleanup(released) // before the instance is waited for
 	saidAt := func() (at tollgate.Instant) {
@@ -271,11 +288,7 @@ func TestInForceIsReadAgain(t *testing.T) {
 	w := newWorldOn(t, server.URL, newRecorder(t))
 	ref := w.force("rule:shop_fee@v1", "7.37")
 	wire := redistest.Proxy(t, server.URL)
-	i := w.alone()
-	store, err := rediskv.Open(t.Context(), rediskv.Options{URL: wire.URL, Clock: w.now, Entropy: rand.Reader, Rules: shippedRefs()})
-	i.store = must(t, store, err)
-	t.Cleanup(func() { store.Close() })
-	i.serve()
+	i := w.aloneWith(rediskv.Options{URL: wire.URL, Timeout: rediskv.OperationTimeout})
 	wire.Refuse()
 	i.following()
 	eventually(t, "it has looked in vain", 20*time.Second, func() bool { return strings.Contains(i.log.String(), "rules cannot be followed") })
