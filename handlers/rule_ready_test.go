@@ -45,7 +45,7 @@ func (w *world) readiness() string {
 
 func (w *world) says(want string) {
 	w.t.Helper()
-	eventually(w.t, "readiness is "+want, 10*time.Second, func() bool { return w.readiness() == want })
+	eventually(w.t, "readiness is "+want, 30*time.Second, func() bool { return w.readiness() == want })
 }
 
 // force puts a rule in force for the account wide, and returns its module.
@@ -151,7 +151,7 @@ func TestNewInstanceLoadsWhatIsInForce(t *testing.T) {
 	// What operators put in force is loaded as well.
 	next := w.publish("rule:other_fee@v1", "7.33")
 	w.ruleSet("eur", []string{"other_fee@v1"})
-	eventually(t, "it loads what was provisioned", 10*time.Second, func() bool { return i.rules.Has(next) })
+	eventually(t, "it loads what was provisioned", 30*time.Second, func() bool { return i.rules.Has(next) })
 }
 
 // What no instance can load is the rule's fault: it fails its own payments, and
@@ -233,10 +233,10 @@ func TestLoadingInstanceIsWaitedFor(t *testing.T) {
 		}
 		return at
 	}
-	eventually(t, "it says that it lives", 10*time.Second, func() bool { return saidAt() > 0 })
+	eventually(t, "it says that it lives", 30*time.Second, func() bool { return saidAt() > 0 })
 	first := saidAt()
 	w.advance(tollgate.InstanceGrace - time.Second)
-	eventually(t, "it goes on saying so", 10*time.Second, func() bool { return saidAt() > first })
+	eventually(t, "it goes on saying so", 30*time.Second, func() bool { return saidAt() > first })
 	w.activated()
 	r := w.call("GET", at+"/"+w.get(made, "id"), "")
 	if r.body["status"] != "scheduled" || fmt.Sprint(r.body["instances"]) != "map[failing:[] ready:0 total:1]" {
