@@ -67,7 +67,7 @@ func TestBadInput(t *testing.T) {
 			}
 			if names, traces = append(names, name), append(traces, b.leaves); len(traces) == together || i == len(all)-1 {
 				after := dump(t, w.redis)
-				if changes := left(before, after, traces); len(changes) > 0 {
+				if changes := w.left(before, after, traces); len(changes) > 0 {
 					t.Errorf("one of\n\t%s\nwrote: %s", strings.Join(names, "\n\t"), strings.Join(changes, "\n\t"))
 				}
 				before, names, traces = after, nil, nil
@@ -87,9 +87,11 @@ func TestBadInput(t *testing.T) {
 // which cost more than they do.
 const together = 20
 
-// left lists what requests have written that their refusals may not.
-func left(before, after keyspace, may []trace) []string {
-	if !slices.ContainsFunc(may, func(t trace) bool { return t != nothing }) {
+// left lists what requests have written that their refusals may not. Counting
+// strangers is best effort: once it was too slow, it may be missing or late.
+func (w *world) left(before, after keyspace, may []trace) []string {
+	uncounted := strings.Contains(w.log.String(), "refusal not counted")
+	if !uncounted && !slices.ContainsFunc(may, func(t trace) bool { return t != nothing }) {
 		return before.changes(after)
 	}
 	audited := 0
@@ -107,7 +109,7 @@ func left(before, after keyspace, may []trace) []string {
 	for key, value := range after {
 		counted = counted || (strings.HasPrefix(key, "tollgate:denied:") && before[key] != value)
 	}
-	if counted != slices.Contains(may, count) {
+	if counted != slices.Contains(may, count) && !uncounted {
 		changes = append(changes, fmt.Sprintf("a stranger was counted: %t", counted))
 	}
 	return changes

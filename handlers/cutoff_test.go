@@ -51,7 +51,7 @@ func lifetimes(t testing.TB, url string) map[string]int64 {
 	t.Helper()
 	all := make(map[string]int64)
 	for addr := range strings.SplitSeq(strings.TrimPrefix(url, "redis://"), ",") {
-		conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
+		conn, err := net.DialTimeout("tcp", addr, 20*time.Second)
 		must(t, conn, err)
 		check(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
 		r := bufio.NewReader(conn)

@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"io"
 	"log/slog"
@@ -46,11 +47,25 @@ func startOn(t *testing.T, redisURL string) *instance {
 	t.Helper()
 	// Tokens and cursors are checked against the same clock, so it can be the
 	// real one.
-	store, err := rediskv.Open(t.Context(), rediskv.Options{URL: redisURL, Clock: time.Now, Entropy: rand.Reader, Rules: shippedRefs()})
+	return startWith(t, rediskv.Options{URL: redisURL, Clock: time.Now})
+}
+
+// openWith opens a store that leaves a stalled machine time, unless options say
+// otherwise.
+func openWith(t testing.TB, o rediskv.Options) *rediskv.Store {
+	t.Helper()
+	o.Entropy, o.Rules, o.Timeout = rand.Reader, shippedRefs(), cmp.Or(o.Timeout, redistest.Patience)
+	store, err := rediskv.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
+	return store
+}
+
+func startWith(t *testing.T, o rediskv.Options) *instance {
+	t.Helper()
+	store := openWith(t, o)
 	rules, err := wasm.NewEngine(t.Context())
 	if err != nil {
 		t.Fatal(err)

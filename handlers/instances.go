@@ -32,6 +32,7 @@ type following struct {
 
 	mu       sync.Mutex
 	upcoming []rediskv.Upcoming
+	leaving  []rediskv.Upcoming            // no longer to come, where what is in force has yet to be read
 	expected bool                          // upcoming has been read
 	inForce  map[string][]tollgate.RuleRef // by organization
 	listed   bool                          // every organization has been read once
@@ -100,14 +101,15 @@ func (s *Server) Follow(ctx context.Context) {
 // and lacks them.
 func (s *Server) follow(ctx context.Context, seen rediskv.Changes) (rediskv.Changes, error) {
 	f := &s.following
+	// In this order: what is no longer to come has changed something by then.
+	upcoming, upcomingErr := s.store.Upcoming(ctx)
 	now, pollErr := s.store.Poll(ctx, seen)
 	if pollErr == nil {
 		seen = now
 		f.note(now)
-	}
-	upcoming, upcomingErr := s.store.Upcoming(ctx)
-	if upcomingErr == nil {
-		f.expect(upcoming)
+		if upcomingErr == nil {
+			f.expect(upcoming)
+		}
 	}
 	s.listInForce(ctx)
 	s.loadNeeded(ctx)
@@ -126,12 +128,22 @@ func (f *following) note(c rediskv.Changes) {
 	}
 }
 
+// expect takes what is to come. What no longer is may be in force by now: its
+// rules are needed until that has been read.
 func (f *following) expect(upcoming []rediskv.Upcoming) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.leaving = slices.DeleteFunc(append(f.leaving, f.upcoming...), func(a rediskv.Upcoming) bool {
+		stays := slices.ContainsFunc(upcoming, func(u rediskv.Upcoming) bool { return u.ID == a.ID })
+		return stays || (!f.listing && !f.unread(a))
+	})
 	slices.SortFunc(upcoming, func(a, b rediskv.Upcoming) int { return cmp.Compare(a.At, b.At) })
 	f.upcoming, f.expected = upcoming, true
 }
+
+// unread reports whether what is in force in the organization of an activation
+// is to be read. f.mu is held.
+func (f *following) unread(a rediskv.Upcoming) bool { return f.readAll || f.read[a.Organization] }
 
 // listInForce reads, beside everything else, what is in force where that may
 // have changed.
@@ -163,6 +175,7 @@ func (s *Server) listInForce(ctx context.Context) {
 				f.read[org] = true
 			}
 		}
+		f.leaving = slices.DeleteFunc(f.leaving, func(a rediskv.Upcoming) bool { return !f.unread(a) })
 		f.mu.Unlock()
 		switch {
 		case err == nil:
@@ -236,7 +249,7 @@ func (f *following) plan(has func(tollgate.RuleRef) bool, now time.Time) {
 			more = append(more, n)
 		}
 	}
-	for _, a := range f.upcoming {
+	for _, a := range slices.Concat(f.upcoming, f.leaving) {
 		for _, ref := range a.Rules {
 			need(a.Organization, ref, true)
 		}

@@ -24,7 +24,7 @@ func dump(t testing.TB, url string) keyspace {
 	t.Helper()
 	all := make(keyspace)
 	for addr := range strings.SplitSeq(strings.TrimPrefix(url, "redis://"), ",") {
-		conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
+		conn, err := net.DialTimeout("tcp", addr, 20*time.Second)
 		must(t, conn, err)
 		check(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
 		check(t, readKeyspace(conn, all))
@@ -38,7 +38,7 @@ func command(t testing.TB, url string, words ...string) error {
 	t.Helper()
 	var refused error
 	for addr := range strings.SplitSeq(strings.TrimPrefix(url, "redis://"), ",") {
-		conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
+		conn, err := net.DialTimeout("tcp", addr, 20*time.Second)
 		must(t, conn, err)
 		_, refused = ask(conn, bufio.NewReader(conn), [][]string{words})
 		conn.Close()

@@ -23,7 +23,7 @@ func lose(t *testing.T, wire *redistest.Wire, command string, n int) (check func
 		for i, l := range lost {
 			select {
 			case <-l:
-			case <-time.After(10 * time.Second):
+			case <-time.After(30 * time.Second):
 				t.Fatalf("%d of %d replies were lost", i, n)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers"
+	"tollgate/rediskv"
 )
 
 // player plays one conversation.
@@ -22,11 +23,15 @@ type player struct {
 	grant, scope string // who asks; no grant is nobody
 	last         reply
 	kept         map[string]reply
-	times        int // how often the next exchange takes place; 0 is once
+	times        int               // how often the next exchange takes place; 0 is once
+	other        *rediskv.Instance // another instance of the service, as it spoke last
 }
 
 func (p *player) step(t *testing.T, s step) {
 	t.Helper()
+	if p.other != nil { // nobody listens to one that was silent for long
+		check(t, p.store.Say(t.Context(), *p.other))
+	}
 	if s.directive == nil {
 		for range max(p.times, 1) {
 			p.exchange(t, s)

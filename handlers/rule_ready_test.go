@@ -2,13 +2,13 @@ package handlers_test
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,7 +45,7 @@ func (w *world) readiness() string {
 
 func (w *world) says(want string) {
 	w.t.Helper()
-	eventually(w.t, "readiness is "+want, 10*time.Second, func() bool { return w.readiness() == want })
+	eventually(w.t, "readiness is "+want, 30*time.Second, func() bool { return w.readiness() == want })
 }
 
 // force puts a rule in force for the account wide, and returns its module.
@@ -69,33 +69,57 @@ func TestInstanceLacksWhatIsInForce(t *testing.T) {
 	at := "/v1/rule-sets/" + w.vars["wide_rules"] + "/activations"
 	made := w.want(w.call("POST", at, `{"rule":"rule:shop_fee@v1"}`), 201, "")
 	w.renameModule(ref, "", ":gone")
-	i := w.alone()
+	var due atomic.Bool // the activation takes effect behind the next poll, and what is in force is long to read
+	activated, release := make(chan error, 1), make(chan struct{})
+	released := sync.OnceFunc(func() { close(release) })
+	i := w.aloneWith(rediskv.Options{Observe: func(operation string, _ time.Duration, _ error) {
+		switch {
+		case operation == "poll" && due.CompareAndSwap(true, false):
+			activated <- w.work()
+		case operation == "read_accounts" && len(activated) > 0:
+			<-release
+		}
+	}})
 	i.following()
+	t.Cleanup(released) // before the instance is waited for
 	const lacks = "503 missing [rule:shop_fee@v1]"
 	i.says(lacks)
 	w.advance(tollgate.InstanceGrace)
-	w.activated()
+	due.Store(true)
+	eventually(t, "the activation takes effect", 30*time.Second, func() bool { return len(activated) > 0 })
 	if r := w.call("GET", at+"/"+w.get(made, "id"), ""); r.body["status"] != "active" {
 		t.Fatal(r.text)
 	}
-	eventually(t, "the instance has seen the change", 10*time.Second, func() bool {
-		account, err := i.store.Account(t.Context(), w.vars["org"], w.vars["wide"])
-		return err == nil && account.RuleSet.Version == 2 && i.readiness() == lacks
-	})
-	// Nothing is to come any more: whatever it says from now on is of what is
-	// in force. It tries again with each look.
+	// It tries again with each look.
 	said := func() tollgate.Instant {
 		list, err := w.store.Instances(t.Context())
-		return must(t, list, err)[0].SaidAt
+		if must(t, list, err); len(list) == 0 { // it was long silent
+			return 0
+		}
+		return list[0].SaidAt
 	}
-	for range 2 {
-		before := said()
-		i.clock.Add(int64(time.Millisecond))
-		eventually(t, "it looks again", 10*time.Second, func() bool { return said() > before })
-		if got := i.readiness(); got != lacks {
-			t.Fatalf("after the activation: %s", got)
+	looks := func(when string) {
+		t.Helper()
+		for range 3 { // the first may have begun before
+			before := max(said(), tollgate.At(i.now()))
+			i.clock.Add(int64(time.Millisecond))
+			eventually(t, "it looks again", 30*time.Second, func() bool { return said() > before })
+			if got := i.readiness(); got != lacks {
+				t.Fatalf("%s: %s", when, got)
+			}
 		}
 	}
+	looks("before it has read what is in force")
+	check(t, <-activated)
+	released()
+	eventually(t, "the instance has seen the change", 30*time.Second, func() bool {
+		if got := i.readiness(); got != lacks {
+			t.Fatalf("while it reads what is in force: %s", got)
+		}
+		account, err := i.store.Account(t.Context(), w.vars["org"], w.vars["wide"])
+		return err == nil && account.RuleSet.Version == 2
+	})
+	looks("after the activation")
 	w.renameModule(ref, ":gone", "")
 	w.advance(time.Second)
 	i.says("200 ok []")
@@ -127,7 +151,7 @@ func TestNewInstanceLoadsWhatIsInForce(t *testing.T) {
 	// What operators put in force is loaded as well.
 	next := w.publish("rule:other_fee@v1", "7.33")
 	w.ruleSet("eur", []string{"other_fee@v1"})
-	eventually(t, "it loads what was provisioned", 10*time.Second, func() bool { return i.rules.Has(next) })
+	eventually(t, "it loads what was provisioned", 30*time.Second, func() bool { return i.rules.Has(next) })
 }
 
 // What no instance can load is the rule's fault: it fails its own payments, and
@@ -192,21 +216,14 @@ func TestLoadingInstanceIsWaitedFor(t *testing.T) {
 	w.publish("rule:shop_fee@v1", "7.36")
 	made := w.want(w.call("POST", at, `{"rule":"rule:shop_fee@v1"}`), 201, "")
 
-	i := w.alone()
 	release := make(chan struct{})
 	released := sync.OnceFunc(func() { close(release) })
 	t.Cleanup(released)
-	store, err := rediskv.Open(t.Context(), rediskv.Options{
-		URL: w.redis, Clock: w.now, Entropy: rand.Reader, Rules: shippedRefs(),
-		Observe: func(operation string, _ time.Duration, _ error) {
-			if operation == "read_module" {
-				<-release // a module that takes long
-			}
-		},
-	})
-	i.store = must(t, store, err)
-	t.Cleanup(func() { store.Close() })
-	i.serve()
+	i := w.aloneWith(rediskv.Options{Observe: func(operation string, _ time.Duration, _ error) {
+		if operation == "read_module" {
+			<-release // a module that takes long
+		}
+	}})
 	i.following()
 	t.Cleanup(released) // before the instance is waited for
 	saidAt := func() (at tollgate.Instant) {
@@ -216,10 +233,10 @@ func TestLoadingInstanceIsWaitedFor(t *testing.T) {
 		}
 		return at
 	}
-	eventually(t, "it says that it lives", 10*time.Second, func() bool { return saidAt() > 0 })
+	eventually(t, "it says that it lives", 30*time.Second, func() bool { return saidAt() > 0 })
 	first := saidAt()
 	w.advance(tollgate.InstanceGrace - time.Second)
-	eventually(t, "it goes on saying so", 10*time.Second, func() bool { return saidAt() > first })
+	eventually(t, "it goes on saying so", 30*time.Second, func() bool { return saidAt() > first })
 	w.activated()
 	r := w.call("GET", at+"/"+w.get(made, "id"), "")
 	if r.body["status"] != "scheduled" || fmt.Sprint(r.body["instances"]) != "map[failing:[] ready:0 total:1]" {
@@ -271,11 +288,7 @@ func TestInForceIsReadAgain(t *testing.T) {
 	w := newWorldOn(t, server.URL, newRecorder(t))
 	ref := w.force("rule:shop_fee@v1", "7.37")
 	wire := redistest.Proxy(t, server.URL)
-	i := w.alone()
-	store, err := rediskv.Open(t.Context(), rediskv.Options{URL: wire.URL, Clock: w.now, Entropy: rand.Reader, Rules: shippedRefs()})
-	i.store = must(t, store, err)
-	t.Cleanup(func() { store.Close() })
-	i.serve()
+	i := w.aloneWith(rediskv.Options{URL: wire.URL, Timeout: rediskv.OperationTimeout})
 	wire.Refuse()
 	i.following()
 	eventually(t, "it has looked in vain", 20*time.Second, func() bool { return strings.Contains(i.log.String(), "rules cannot be followed") })

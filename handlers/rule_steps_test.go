@@ -113,7 +113,7 @@ func (p *player) publication(words []string) error {
 func (p *player) instance(words []string) error {
 	const id = "ins_01kb7z2c000000000000000001"
 	me := rediskv.Instance{ID: id}
-	if words[0] == "gone" {
+	if p.other = nil; words[0] == "gone" {
 		return p.store.Leave(p.t.Context(), id)
 	}
 	upcoming, err := p.store.Upcoming(p.t.Context())
@@ -132,6 +132,7 @@ func (p *player) instance(words []string) error {
 	if err != nil {
 		return err
 	}
+	p.other = &me
 	return p.store.Say(p.t.Context(), me)
 }
 

@@ -2,7 +2,6 @@ package handlers_test
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"strings"
 	"sync"
@@ -22,7 +21,8 @@ import (
 // when nobody compares, what waits is bounded and the rest is let go and counted.
 func TestShadowDelaysNobody(t *testing.T) {
 	wire := redistest.Proxy(t, redistest.Single(t).URL)
-	i := startOn(t, wire.URL)
+	begin := time.Now()
+	i := startWith(t, rediskv.Options{URL: wire.URL, Clock: func() time.Time { return begin }}) // the cache does not age
 	i.authenticate()
 	made := i.call("POST", "/v1/shadows", `{"rule":"rule:card_fee@v1","against":"rule:card_fee@v2"}`)
 	i.want(made, 201, "")
@@ -45,6 +45,26 @@ func TestShadowDelaysNobody(t *testing.T) {
 		return totals["compared"].(float64)+totals["dropped"].(float64) == quotes+1
 	})
 	if totals["compared"] != float64(1024) || totals["equal"].(float64)+totals["different"].(float64) != totals["compared"] {
+		t.Errorf("%v", totals)
+	}
+}
+
+// What waits when an instance stops is compared and written down.
+func TestShadowEnds(t *testing.T) {
+	i := start(t)
+	i.authenticate()
+	made := i.call("POST", "/v1/shadows", `{"rule":"rule:card_fee@v1","against":"rule:card_fee@v2"}`)
+	i.want(made, 201, "")
+	const quotes = 100 // more than are written at once
+	for range quotes {
+		i.want(i.call("POST", "/v1/quotes", `{`+good+`}`), 200, "")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	i.handler.Shadow(ctx)
+	totals := i.call("GET", "/v1/shadows/"+made.body["id"].(string), "").body["totals"].(map[string]any)
+	i.Close()
+	if totals["compared"].(float64)+totals["dropped"].(float64) != quotes && !strings.Contains(i.log.String(), "not written at the end") { // after a stall
 		t.Errorf("%v", totals)
 	}
 }
@@ -97,11 +117,7 @@ func TestShadowComparesAPaymentOnce(t *testing.T) {
 
 	// Another instance changes the perimeter, of which this one has heard nothing
 	// when it commits; and the second payment finds that it takes only one.
-	other, err := rediskv.Open(t.Context(), rediskv.Options{URL: redis, Clock: time.Now, Entropy: rand.Reader, Rules: shippedRefs()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
+	other := openWith(t, rediskv.Options{URL: redis, Clock: time.Now})
 	i.config.Perimeters = append(i.config.Perimeters, tollgate.PerimeterDocument{
 		ID: i.config.Perimeters[0].ID, Version: 2, Constraints: jsontext.Value(`{"frequency":[{"window":"month","count":1,"per":"payee"}]}`),
 	})

@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	shadowQueue    = 1024        // pricings that wait to be compared; more are dropped
-	shadowInterval = time.Second // between writing down what was found
-	shadowBatch    = 64          // divergences that are written at once
+	shadowQueue    = 1024            // pricings that wait to be compared; more are dropped
+	shadowInterval = time.Second     // between writing down what was found
+	shadowBatch    = 64              // divergences that are written at once
+	shadowEnd      = 2 * time.Second // for what waits at the end
 )
 
 // shadowing compares candidates with what was charged, behind the requests: it
@@ -65,7 +66,8 @@ func (c *comparison) next() *rediskv.Comparison {
 	return c.sent
 }
 
-// Shadow compares what offer was given until ctx ends.
+// Shadow compares what offer was given until ctx ends; then what still waits, and
+// writes down what was found, for no longer than shadowEnd.
 func (s *Server) Shadow(ctx context.Context) {
 	found := make(map[shadowKey]*comparison)
 	of := func(key shadowKey) *rediskv.Comparison {
@@ -79,32 +81,55 @@ func (s *Server) Shadow(ctx context.Context) {
 		}
 		return c.open
 	}
-	tick := time.NewTicker(shadowInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case one := <-s.shadowing.queue:
-			key := shadowKey{one.org, one.shadow.ID}
-			c := of(key)
-			s.compare(ctx, one, c)
-			if len(c.Divergences) < shadowBatch || found[key].sent != nil { // or Redis is away
-				continue
-			}
-		case <-tick.C:
-			s.shadowing.mu.Lock()
-			for key, n := range s.shadowing.dropped {
-				of(key).Dropped += n
-			}
-			clear(s.shadowing.dropped)
-			s.shadowing.mu.Unlock()
+	compare := func(one shadowed) (full bool) {
+		key := shadowKey{one.org, one.shadow.ID}
+		c := of(key)
+		s.compare(ctx, one, c)
+		return len(c.Divergences) >= shadowBatch && found[key].sent == nil // else Redis is away
+	}
+	drop := func() {
+		s.shadowing.mu.Lock()
+		defer s.shadowing.mu.Unlock()
+		for key, n := range s.shadowing.dropped {
+			of(key).Dropped += n
 		}
+		clear(s.shadowing.dropped)
+	}
+	record := func(ctx context.Context) {
 		for key, c := range found {
 			if s.record(ctx, key, c) {
 				delete(found, key)
 			}
 		}
+	}
+	tick := time.NewTicker(shadowInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shadowEnd)
+			defer cancel()
+			for len(s.shadowing.queue) > 0 {
+				switch one := <-s.shadowing.queue; {
+				case last.Err() != nil:
+					of(shadowKey{one.org, one.shadow.ID}).Dropped++
+				case compare(one):
+					record(last)
+				}
+			}
+			drop()
+			if record(last); len(found) > 0 {
+				s.log.Warn("comparisons not written at the end", "shadows", len(found))
+			}
+			return
+		case one := <-s.shadowing.queue:
+			if !compare(one) {
+				continue
+			}
+		case <-tick.C:
+			drop()
+		}
+		record(ctx)
 	}
 }
 

@@ -1,7 +1,6 @@
 package handlers_test
 
 import (
-	"crypto/rand"
 	"testing"
 	"time"
 
@@ -66,11 +65,7 @@ func TestConfigurationChangesBeforeTheCommit(t *testing.T) {
 			i.authenticate()
 			i.want(i.call("POST", "/v1/payments", `{`+good+`}`, "Idempotency-Key", "before"), 201, "") // fills the cache
 
-			other, err := rediskv.Open(t.Context(), rediskv.Options{URL: redis.URL, Clock: time.Now, Entropy: rand.Reader, Rules: shippedRefs()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer other.Close()
+			other := openWith(t, rediskv.Options{URL: redis.URL, Clock: time.Now})
 			test.change(&i.config)
 			if _, err := other.ApplyConfig(t.Context(), i.config, false); err != nil {
 				t.Fatal(err)

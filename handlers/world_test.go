@@ -119,10 +119,7 @@ func newWorldOn(t *testing.T, redis string, recorder *conform.Recorder) *world {
 
 func (w *world) open(clock func() time.Time) *rediskv.Store {
 	w.t.Helper()
-	store, err := rediskv.Open(w.t.Context(), rediskv.Options{URL: w.redis, Clock: clock, Entropy: rand.Reader, Rules: shippedRefs()})
-	must(w.t, store, err)
-	w.t.Cleanup(func() { store.Close() })
-	return store
+	return openWith(w.t, rediskv.Options{URL: w.redis, Clock: clock})
 }
 
 // serve starts a server on the world's store.

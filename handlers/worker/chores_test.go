@@ -118,8 +118,9 @@ func TestQueueGauges(t *testing.T) {
 	until(t, "empty queues", func() bool {
 		return inAll(t, metrics, "tollgate_worker_queue_depth") == 0 && inAll(t, metrics, "tollgate_worker_queue_oldest_due_seconds") == 0
 	})
-	if got := metric(t, metrics, "tollgate_worker_deliveries_total", "succeeded"); got != 3 || len(next.all()) != 1 {
-		t.Errorf("%v succeeded, %d at the second", got, len(next.all()))
+	until(t, "their count", func() bool { return metric(t, metrics, "tollgate_worker_deliveries_total", "succeeded") == 3 })
+	if n := len(next.all()); n != 1 {
+		t.Errorf("%d at the second", n)
 	}
 }
 
@@ -261,7 +262,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 	joined := time.Now()
 	leave := s.work(t, worker.Config{Slots: 1, Store: open(t, server.URL, s.clock), Grace: time.Millisecond})
 	<-arrived
-	if took := time.Since(joined); took > 5*time.Second {
+	if took := time.Since(joined); took > 30*time.Second {
 		t.Errorf("a worker that joined had its first attempt after %s", took)
 	}
 	if len(in.all()) != 2 {
@@ -281,7 +282,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 	})
 	s.work(t, worker.Config{Store: open(t, server.URL, s.clock)})
 	until(t, "what the dead reader had", func() bool { return len(in.all()) == 5 })
-	if took := time.Since(left); took < time.Second || took > 8*time.Second {
+	if took := time.Since(left); took < time.Second || took > 30*time.Second {
 		t.Errorf("taken over after %s", took)
 	}
 }

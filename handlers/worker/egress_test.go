@@ -17,22 +17,28 @@ import (
 	"tollgate/handlers/worker"
 )
 
-// names is a name server with the answers of each look-up in turn, the last
-// one for ever: "" does not answer at all, "none" says that there is no such
-// name, others are addresses separated by spaces.
+// names is a name server that says the same of every name: "" does not answer at
+// all, "none" says that there is no such name, others are addresses separated by
+// spaces.
 type names struct {
-	mu      sync.Mutex
-	answers []string
-	asked   int // look-ups for IPv4; each comes with one for IPv6
+	mu   sync.Mutex
+	says string
 }
 
-func resolver(t *testing.T, answers ...string) *net.Resolver {
+func resolver(t *testing.T, answer string) *net.Resolver {
+	t.Helper()
+	r, _ := nameServer(t, answer)
+	return r
+}
+
+// nameServer is a resolver whose answer can be changed.
+func nameServer(t *testing.T, answer string) (r *net.Resolver, change func(answer string)) {
 	t.Helper()
 	c, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &names{answers: answers}
+	n := &names{says: answer}
 	stopped := make(chan struct{})
 	t.Cleanup(func() {
 		c.Close()
@@ -51,6 +57,11 @@ func resolver(t *testing.T, answers ...string) *net.Resolver {
 			}
 		}
 	}()
+	change = func(answer string) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.says = answer
+	}
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		conn, err := d.DialContext(ctx, "udp", c.LocalAddr().String())
@@ -58,7 +69,7 @@ func resolver(t *testing.T, answers ...string) *net.Resolver {
 			context.AfterFunc(ctx, func() { conn.Close() })
 		}
 		return conn, err
-	}}
+	}}, change
 }
 
 func (n *names) answer(query []byte) []byte {
@@ -69,9 +80,7 @@ func (n *names) answer(query []byte) []byte {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	q := m.Questions[0]
-	// Both families of one look-up get the same answer, whichever comes first.
-	text := n.answers[min(n.asked/2, len(n.answers)-1)]
-	n.asked++
+	text := n.says
 	if text == "" {
 		return nil
 	}
@@ -146,10 +155,12 @@ func TestLoopbackIsPrivate(t *testing.T) {
 func TestRebinding(t *testing.T) {
 	var asked atomic.Int32
 	at := named(t, &asked)
-	s := newSender(t, worker.SenderConfig{Development: true, Resolver: resolver(t, "127.0.0.1", "0.0.0.0"), Timeouts: patient})
+	names, change := nameServer(t, "127.0.0.1")
+	s := newSender(t, worker.SenderConfig{Development: true, Resolver: names, Timeouts: patient})
 	if sent := s.Send(t.Context(), message(at)); !sent.Succeeded() || sent.Timing.DNSMS == nil {
 		t.Fatalf("%+v", sent.Error)
 	}
+	change("0.0.0.0")
 	s.Close() // the next attempt looks the name up again
 	if sent := s.Send(t.Context(), message(at)); sent.Error == nil || sent.Error.Code != "egress_blocked" {
 		t.Errorf("%+v", sent)
@@ -190,13 +201,8 @@ func TestNamesThatDoNotResolve(t *testing.T) {
 			t.Errorf("%q: %+v", answer, sent.Error)
 		}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close() // and now nobody listens there
 	s := newSender(t, worker.SenderConfig{Development: true, Timeouts: patient})
-	sent := s.Send(t.Context(), message("http://"+l.Addr().String()+"/"))
+	sent := s.Send(t.Context(), message("http://127.0.0.1:1/")) // nobody listens there, or ever will
 	if sent.Error == nil || sent.Error.Code != "connect_failed" || strings.Contains(sent.Error.Message, "127") {
 		t.Errorf("%+v", sent.Error)
 	}

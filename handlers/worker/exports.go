@@ -131,9 +131,7 @@ func (x *exports) export(ctx context.Context, j *rediskv.ExportJob) {
 // leave gives an export back because the worker stops. When that fails it is
 // taken over when its lease is over.
 func (x *exports) leave(j *rediskv.ExportJob) {
-	ctx, cancel := context.WithTimeout(context.Background(), rediskv.OperationTimeout)
-	defer cancel()
-	if err := x.Store.LeaveExport(ctx, j); err != nil && !errors.Is(err, rediskv.ErrExportLost) {
+	if err := x.Store.LeaveExport(context.Background(), j); err != nil && !errors.Is(err, rediskv.ErrExportLost) {
 		x.Log.Warn("an export is not given back", "export", j.ID, "error", err)
 	}
 	x.ended(j, context.Canceled)

@@ -7,9 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,15 +27,22 @@ import (
 // small steps.
 const exportChildVariable = "TOLLGATE_TEST_EXPORT_WORKER"
 
-// TestExportChildWorks is the worker that TestExportWorkerKilled starts and
-// kills.
-func TestExportChildWorks(t *testing.T) {
-	workAsChild(t, exportChildVariable, worker.Config{Interval: 20 * time.Millisecond, ExportLease: 300 * time.Millisecond, ExportChunk: 700})
-}
+// exportDiesVariable is after which operation such a worker kills itself, and
+// how many of them: "append_export 60".
+const exportDiesVariable = "TOLLGATE_TEST_EXPORT_WORKER_DIES"
 
-func exportChild(t *testing.T, address string) (kill func()) {
-	t.Helper()
-	return childOf(t, "TestExportChildWorks", exportChildVariable+"="+address)
+// TestExportChildWorks is the worker that TestExportWorkerKilled starts.
+func TestExportChildWorks(t *testing.T) {
+	last, times, _ := strings.Cut(os.Getenv(exportDiesVariable), " ")
+	dies, _ := strconv.ParseInt(times, 10, 64)
+	var made atomic.Int64
+	observe := func(operation string, _ time.Duration, _ error) {
+		if operation == last && made.Add(1) == dies {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+	}
+	workAsChild(t, exportChildVariable, worker.Config{Interval: 20 * time.Millisecond, ExportLease: 300 * time.Millisecond, ExportChunk: 700}, observe)
 }
 
 // Workers are killed at seven points of an export; each goes on where the one
@@ -42,6 +53,7 @@ func TestExportWorkerKilled(t *testing.T) {
 	}
 	server := redistest.Fresh(t)
 	s := newShop(t, server.URL)
+	s.clock.milli.Store(time.Now().UnixMilli()) // the children have real time
 	const payments = 1500
 	var writers sync.WaitGroup
 	for range 4 {
@@ -58,18 +70,24 @@ func TestExportWorkerKilled(t *testing.T) {
 	stop()
 
 	id := s.export(t, tollgate.DatasetPayments, tollgate.FormatCSV, tollgate.ExportFilter{})
-	const kills = 7
+	// Three rows are appended at once, and a hundred read: none comes to the end.
 	var killed []int64
-	for i := range int64(kills) {
-		kill := exportChild(t, server.URL)
-		until(t, "progress", func() bool { return s.readExport(t, id).Progress.RowsDone > (i+1)*payments/(kills+2) })
-		kill()
-		killed = append(killed, s.readExport(t, id).Progress.RowsDone)
+	for i := range 7 {
+		dies := "append_export 60"
+		if i%2 == 1 {
+			dies = "export_payments 3"
+		}
+		cmd, _ := childOf(t, "TestExportChildWorks", exportChildVariable+"="+server.URL, exportDiesVariable+"="+dies)
+		tooLong := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+		if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") || !tooLong.Stop() {
+			t.Fatalf("the worker did not die after %s: %v", dies, err)
+		}
+		e := s.readExport(t, id)
+		if killed = append(killed, e.Progress.RowsDone); e.Status != tollgate.ExportRunning {
+			t.Fatalf("it is %s before the last worker came: %v", e.Status, killed)
+		}
 	}
-	if e := s.readExport(t, id); e.Status != tollgate.ExportRunning {
-		t.Fatalf("it is %s before the last worker came: %v", e.Status, killed)
-	}
-	exportChild(t, server.URL)
+	childOf(t, "TestExportChildWorks", exportChildVariable+"="+server.URL)
 	if got := s.file(t, s.finished(t, id)); !bytes.Equal(got, want) {
 		t.Errorf("killed at rows %v: %d bytes, undisturbed %d", killed, len(got), len(want))
 	}
@@ -99,7 +117,9 @@ func TestExportWorkerStopped(t *testing.T) {
 		return nil
 	}
 	steps := []string{"next_export", "begin_export", "append_export"}
-	for stopAfter := range int64(partitions + 12) { // it looks at the partitions, takes the export and appends rows
+	// It looks at the partitions, takes the export and appends rows, unless it
+	// spends the steps on looking for a second one.
+	for stopAfter := int64(0); stopAfter < partitions+12 || (stopAfter < partitions+100 && s.readExport(t, id).Progress.RowsDone == 0); stopAfter++ {
 		ctx, stop := context.WithCancel(t.Context())
 		var made atomic.Int64
 		store := openWith(t, rediskv.Options{URL: url, Clock: s.clock.now, Observe: func(operation string, _ time.Duration, _ error) {
@@ -318,7 +338,7 @@ func TestExportOutage(t *testing.T) {
 	}
 	wire := redistest.Proxy(t, server.Addr)
 	id := s.export(t, tollgate.DatasetTickets, tollgate.FormatNDJSON, tollgate.ExportFilter{})
-	s.works(t, worker.Config{Store: open(t, wire.URL, s.clock), ExportChunk: 1})
+	s.works(t, worker.Config{Store: away(t, wire.URL, s.clock), ExportChunk: 1})
 	for i := range int64(3) {
 		until(t, "progress", func() bool { return s.readExport(t, id).Progress.RowsDone > 10*(i+1) })
 		wire.Refuse()
@@ -401,14 +421,25 @@ func TestExportCanceled(t *testing.T) {
 	for range 150 {
 		s.pay(t, 1000)
 	}
-	stop := s.works(t, worker.Config{ExportChunk: 1})
+	var appended atomic.Int64
+	reached, canceled := make(chan struct{}), make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(canceled) })
+	store := openWith(t, rediskv.Options{URL: server.URL, Clock: s.clock.now, Observe: func(operation string, _ time.Duration, _ error) {
+		if operation == "append_export" && appended.Add(1) == 6 {
+			close(reached)
+			<-canceled
+		}
+	}})
+	stop := s.works(t, worker.Config{Store: store, ExportChunk: 1})
+	t.Cleanup(goOn)
 	id := s.export(t, tollgate.DatasetTickets, tollgate.FormatCSV, tollgate.ExportFilter{})
-	until(t, "progress", func() bool { return s.readExport(t, id).Progress.RowsDone > 5 })
+	<-reached
 	e := s.readExport(t, id)
 	e.Status, e.FinishedAt = tollgate.ExportCanceled, s.Now()
 	if err := s.CancelExport(t.Context(), s.caller, *e); err != nil {
 		t.Fatal(err)
 	}
+	goOn()
 	stop()
 	after := s.readExport(t, id)
 	if after.Status != tollgate.ExportCanceled || after.Progress.RowsDone >= 150 {
@@ -467,15 +498,20 @@ func TestExportsTakeTurns(t *testing.T) {
 		ids = append(ids, many.export(t, tollgate.DatasetTickets, tollgate.FormatCSV, tollgate.ExportFilter{}))
 	}
 	one := few.export(t, tollgate.DatasetTickets, tollgate.FormatCSV, tollgate.ExportFilter{})
-	many.works(t, worker.Config{Exports: 1, ExportChunk: 1})
-	few.file(t, few.finished(t, one))
-	waiting := 0
+	var calls atomic.Int64
+	later := func() time.Time { // each time is another, so that what happens has an order
+		return many.clock.now().Add(time.Duration(calls.Add(1)) * time.Millisecond)
+	}
+	many.works(t, worker.Config{Store: openWith(t, rediskv.Options{URL: server.URL, Clock: later}), Exports: 1, ExportChunk: 1})
+	had := few.finished(t, one)
+	few.file(t, had)
+	waited := 0
 	for _, id := range ids {
-		if !many.readExport(t, id).Status.Ended() {
-			waiting++
+		if many.finished(t, id).FinishedAt > had.FinishedAt {
+			waited++
 		}
 	}
-	if waiting < len(ids)/2 {
-		t.Errorf("only %d of %d exports wait when the other organization has its own", waiting, len(ids))
+	if waited < len(ids)/2 {
+		t.Errorf("only %d of %d exports waited when the other organization had its own", waited, len(ids))
 	}
 }

@@ -61,7 +61,11 @@ func (w *Worker) carryOn(ctx context.Context, d rediskv.Due) (ended int, again b
 
 // pay asks the payout step, if it is its turn.
 func (w *Worker) pay(ctx context.Context, d rediskv.Due) (ended int, again bool, err error) {
-	p, err := w.Store.BeginPayout(ctx, d.Organization, d.ID, payoutLease)
+	if ctx.Err() != nil {
+		return 0, false, ctx.Err()
+	}
+	// Once begun it is known to be begun, or it would stay so for its lease.
+	p, err := w.Store.BeginPayout(context.WithoutCancel(ctx), d.Organization, d.ID, payoutLease)
 	if err != nil || p == nil {
 		return 0, false, err
 	}
@@ -69,15 +73,24 @@ func (w *Worker) pay(ctx context.Context, d rediskv.Due) (ended int, again bool,
 	return ended, again, err
 }
 
-// ask carries out the payout step and records what came of it.
+// ask carries out the payout step and records what came of it. A payout whose
+// step is broken off, or not asked any more, because the worker stops, is for
+// the next worker at once.
 func (w *Worker) ask(ctx context.Context, p *tollgate.Payout) (ended int, again bool, err error) {
 	asking, cancel := context.WithTimeout(ctx, payoutTimeout)
 	defer cancel()
-	outcome, err := w.Pay(asking, *p)
+	var outcome tollgate.PayoutOutcome
+	if err = ctx.Err(); err == nil {
+		outcome, err = w.Pay(asking, *p)
+	}
 	// What is known is written down also when ctx has ended.
 	recording := context.WithoutCancel(ctx)
 	if err != nil {
-		later := w.Store.DelayPayout(recording, p.OrganizationID, p.ID, w.Store.Now().Add(payoutAgain))
+		next := w.Store.Now()
+		if ctx.Err() == nil {
+			next = next.Add(payoutAgain)
+		}
+		later := w.Store.DelayPayout(recording, p.OrganizationID, p.ID, next)
 		return 0, false, errors.Join(fmt.Errorf("the payout step: %w", err), later)
 	}
 	if err := w.Store.EndPayout(recording, p, outcome); err != nil {

@@ -41,9 +41,9 @@ func (w *Worker) Ready() error {
 
 // watchProgress writes down when a part comes to a standstill and when it goes
 // on. At the start each has as long as it may stand still.
-func (w *Worker) watchProgress(ctx context.Context) {
+func (w *Worker) watchProgress(ctx context.Context, start time.Time) {
 	still := map[string]bool{}
-	for start := w.Wall(); ctx.Err() == nil; wait(ctx, w.Interval) {
+	for ; ctx.Err() == nil; wait(ctx, w.Interval) {
 		for _, c := range w.Checks() {
 			switch {
 			case (c.Err != nil) == still[c.Part]:

@@ -135,6 +135,7 @@ func withDefaults(c Config) Config {
 // logged and waited out. At the end no new work is taken, and attempts that are
 // running have Config.Grace to finish.
 func (w *Worker) Run(ctx context.Context) {
+	start := w.Wall()
 	var parts sync.WaitGroup
 	parts.Go(func() { w.clock.run(ctx) })
 	parts.Go(func() { w.payouts.run(ctx) })
@@ -142,7 +143,7 @@ func (w *Worker) Run(ctx context.Context) {
 	parts.Go(func() { w.rules.run(ctx) })
 	parts.Go(func() { w.trimming.run(ctx) })
 	parts.Go(func() { w.watchQueues(ctx) })
-	parts.Go(func() { w.watchProgress(ctx) })
+	parts.Go(func() { w.watchProgress(ctx, start) })
 	parts.Go(func() { w.dispatch.run(ctx) })
 	parts.Go(func() { w.exports.run(ctx) })
 	parts.Wait()

@@ -3,7 +3,6 @@ package worker_test
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"net/http"
 	"runtime"
 	"slices"
@@ -113,8 +112,8 @@ func TestHungPartitionKeepsNoSlots(t *testing.T) {
 	}
 	hung, goOn := make(chan struct{}), make(chan struct{})
 	var looks atomic.Int32
-	store, err := rediskv.Open(t.Context(), rediskv.Options{
-		URL: address, Clock: shops[0].clock.now, Entropy: rand.Reader,
+	store := openWith(t, rediskv.Options{
+		URL: address, Clock: shops[0].clock.now,
 		Observe: func(operation string, _ time.Duration, _ error) {
 			if operation == "ready_endpoints" && looks.Add(1) == 1 {
 				close(hung)
@@ -122,10 +121,6 @@ func TestHungPartitionKeepsNoSlots(t *testing.T) {
 			}
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
 	shops[0].work(t, worker.Config{Store: store, Slots: 1})
 	t.Cleanup(func() { close(goOn) })
 	<-hung
@@ -199,7 +194,7 @@ func TestDispatchOutage(t *testing.T) {
 	in := newInbox(t)
 	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
 	wire := redistest.Proxy(t, server.Addr)
-	s.work(t, worker.Config{Store: open(t, wire.URL, s.clock)})
+	s.work(t, worker.Config{Store: away(t, wire.URL, s.clock)})
 	s.pay(t, 1000)
 	s.settled(t, hook, tollgate.DeliverySucceeded, 1)
 
@@ -231,8 +226,8 @@ func TestSlotsComeBackWithoutBodies(t *testing.T) {
 	wire := redistest.Proxy(t, server.Addr)
 	var away sync.Once
 	unread := make(chan struct{}, 10)
-	store, err := rediskv.Open(t.Context(), rediskv.Options{
-		URL: wire.URL, Partitions: partitions, Clock: s.clock.now, Entropy: rand.Reader,
+	store := openWith(t, rediskv.Options{
+		URL: wire.URL, Clock: s.clock.now, Timeout: rediskv.OperationTimeout,
 		Observe: func(operation string, _ time.Duration, err error) {
 			if operation == "take_work" && err == nil {
 				away.Do(wire.Refuse)
@@ -242,10 +237,6 @@ func TestSlotsComeBackWithoutBodies(t *testing.T) {
 			}
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
 	s.pay(t, 1000)
 	s.work(t, worker.Config{Store: store, Slots: 1})
 	<-unread
