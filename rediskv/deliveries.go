@@ -182,8 +182,9 @@ func unknownAttempt(delivery string, number int, written string) (jsontext.Value
 	return text, nil
 }
 
-// ReplayDelivery queues a delivery again that is done; the replay is linked to
-// it. CodeDeliveryInProgress while it is on its way.
+// ReplayDelivery has a delivery sent now, whatever its state; the replay is
+// linked to it, its schedule of retries starts anew, and a pause of its endpoint
+// ends. CodeDeliveryInProgress while an attempt is being made.
 func (s *Store) ReplayDelivery(ctx context.Context, c Caller, idem *Idempotency, webhook, delivery string, r tollgate.Replay, ans Answer) (Result, error) {
 	d, err := s.Delivery(ctx, c, webhook, delivery)
 	if err != nil {
@@ -211,7 +212,7 @@ func (s *Store) ReplayDelivery(ctx context.Context, c Caller, idem *Idempotency,
 		return Result{}, err
 	}
 	if outcome == "busy" {
-		return Result{}, &tollgate.Error{Code: tollgate.CodeDeliveryInProgress, Message: "The delivery is on its way; it can be replayed when it is done."}
+		return Result{}, &tollgate.Error{Code: tollgate.CodeDeliveryInProgress, Message: "An attempt is being made right now. Ask again when it has ended."}
 	}
 	return result(outcome, rest, ans)
 }

@@ -75,6 +75,59 @@ func (f *fixture) skip(t testing.TB, partition int) bool {
 	return f.tag != fmt.Sprintf("{p%02d}", partition)
 }
 
+// TestReplayInEveryState: a delivery is sent now on demand, whatever its state,
+// unless an attempt is being made.
+func TestReplayInEveryState(t *testing.T) {
+	f := newFixture(t)
+	w := f.endpoint(t)
+	replay := func(work rediskv.Work) error {
+		r := tollgate.Replay{Object: "replay", ID: f.Mint(tollgate.PrefixReplay), DeliveryID: work.DeliveryID, WebhookID: w.ID}
+		_, err := f.ReplayDelivery(t.Context(), f.caller, nil, w.ID, work.DeliveryID, r, rediskv.Answer{Status: 202})
+		return err
+	}
+	f.create(t, eur(100), tollgate.CaptureManual)
+	f.fanOut(t, "a")
+	first := f.take(t, 10)[0]
+	if err := replay(first); code(err) != string(tollgate.CodeDeliveryInProgress) {
+		t.Errorf("while it is being sent: %v", err)
+	}
+	// The receiver asks for an hour's rest, and is back sooner.
+	later := f.Now().Add(time.Hour)
+	ended := map[tollgate.DeliveryState]rediskv.Outcome{
+		tollgate.DeliveryRetrying:  {State: tollgate.DeliveryRetrying, Next: later, Pause: later, StatusCode: 503},
+		tollgate.DeliveryFailed:    {State: tollgate.DeliveryFailed, StatusCode: 500},
+		tollgate.DeliverySucceeded: succeeded,
+		tollgate.DeliveryPending:   succeeded, // asked for twice
+	}
+	at := first
+	for _, state := range []tollgate.DeliveryState{tollgate.DeliveryRetrying, tollgate.DeliveryFailed, tollgate.DeliverySucceeded, tollgate.DeliveryPending} {
+		f.record(t, at, ended[state])
+		if n := len(f.take(t, 10)); n != 0 {
+			t.Fatalf("%s: %d sent unasked", state, n)
+		}
+		if err := replay(at); err != nil {
+			t.Fatalf("%s: %v", state, err)
+		}
+		if state == tollgate.DeliveryPending {
+			if err := replay(at); err != nil {
+				t.Fatalf("%s: %v", state, err)
+			}
+		}
+		sent := f.take(t, 10)
+		if len(sent) != 1 || sent[0].DeliveryID != first.DeliveryID || sent[0].Trigger != tollgate.TriggeredByReplay || sent[0].Run != 1 {
+			t.Fatalf("%s: sent %+v", state, sent)
+		}
+		if n := len(f.take(t, 10)); n != 0 {
+			t.Fatalf("%s: sent %d times more", state, n)
+		}
+		at = sent[0]
+	}
+	f.record(t, at, succeeded)
+	if d := f.delivery(t, at); d.State != tollgate.DeliverySucceeded || d.ReplayCount != 5 || d.AttemptCount != 5 {
+		t.Errorf("at the end: %+v", d)
+	}
+}
+
 // upTo reserves so many slots at most.
 func upTo(slots int) func(int) int {
 	return func(due int) int { return min(due, slots) }

@@ -103,7 +103,7 @@ Exit codes: 0 done, 1 refused by the server, 2 wrong usage or configuration,
 	group("run", a.devCommand(), a.clockCommand(), a.serveCommand(), a.workCommand())
 	group("client", a.tokenCommand(), a.quoteCommand(), a.payCommand(), a.paymentCommand(), a.captureCommand(),
 		a.cancelCommand(), a.reviewCommand(), a.ticketCommand(), a.transactionsCommand(), a.eventsCommand(), a.cutoffCommand(), a.exportCommand())
-	group("webhooks", a.webhooksCommand(), a.deliveriesCommand(), a.attemptsCommand(), a.replayCommand(), a.recoverCommand(),
+	group("webhooks", a.webhooksCommand(), a.deliveriesCommand(), a.attemptsCommand(), a.resendCommand(), a.recoverCommand(),
 		a.listenCommand(), a.triggerCommand())
 	group("prepare", a.provisionCommand(), a.ruleCommand(), a.keyCommand())
 	root.AddCommand(a.versionCommand(), a.settingsCommand())

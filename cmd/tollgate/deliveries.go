@@ -146,16 +146,20 @@ func number(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-func (a *app) replayCommand() *cobra.Command {
+func (a *app) resendCommand() *cobra.Command {
 	reason, key := "", ""
 	c := &cobra.Command{
-		Use:   "replay WEBHOOK DELIVERY",
-		Short: "Deliver again what was delivered or given up",
-		Long: `Deliver again what was delivered or given up: the same bytes under the same
-webhook-id. The replay is linked to the delivery, and its attempts are among the
-delivery's.`,
-		Example: "  tollgate replay $WEBHOOK $DELIVERY --reason 'lost our queue'",
-		Args:    cobra.ExactArgs(2),
+		Use:     "resend WEBHOOK DELIVERY",
+		Aliases: []string{"replay"},
+		Short:   "Send a delivery now: one that waits for a retry, was given up or was received",
+		Long: `Send a delivery now, in every state but sending: one that waits for its next
+attempt, was given up, or was received. The receiver gets the same bytes under
+the same webhook-id. The schedule of retries starts anew, and a pause of the
+endpoint ends. The replay is linked to the delivery, and its attempts are among
+the delivery's.`,
+		Example: `  tollgate deliveries $WEBHOOK --state retrying
+  tollgate resend $WEBHOOK $DELIVERY --reason 'the receiver is back'`,
+		Args: cobra.ExactArgs(2),
 	}
 	a.clientCommand(c, func(ctx context.Context, api *client, args []string) error {
 		request := map[string]string{}

@@ -32,7 +32,7 @@ var (
 	processes = []string{"serve", "work"}
 	clients   = []string{
 		"token", "quote", "pay", "payment", "capture", "cancel", "review", "ticket", "transactions", "events", "cutoff", "export",
-		"webhooks", "deliveries", "attempts", "replay", "recover", "listen", "trigger", "clock", "rule",
+		"webhooks", "deliveries", "attempts", "resend", "recover", "listen", "trigger", "clock", "rule",
 	}
 )
 

@@ -206,7 +206,7 @@ func (a *app) webhookTestCommand() *cobra.Command {
 		Short: "Send a signed ping, whatever the endpoint's filters",
 		Long: `Send a signed ping, whatever the endpoint's filters. It is a delivery like
 others, but of no event: 'tollgate attempts' shows what came of it. While the
-endpoint is disabled it is held; 'tollgate replay' sends it once that is enabled.`,
+endpoint is disabled it is held; 'tollgate resend' sends it once that is enabled.`,
 		Example: `  tollgate webhooks test $WEBHOOK
   tollgate attempts $WEBHOOK $(tollgate webhooks test $WEBHOOK --quiet)`,
 		Args: cobra.ExactArgs(1),

@@ -1,7 +1,9 @@
--- Queues deliveries that are done or held again, for a replay or as the next
--- batch of a recovery; those in progress stay as they are. The place that a
--- recovery has come to is compared and moved along, so that each batch counts
--- once, whichever worker is faster.
+-- Queues deliveries again: for a replay, or as the next batch of a recovery. A
+-- replay sends one delivery now, unless it is being sent; it ends the pause of
+-- its endpoint, because whoever asks for it knows that the receiver is back. A
+-- recovery takes what was held or given up. The place that it has come to is
+-- compared and moved along, so that each batch counts once, whichever worker is
+-- faster.
 -- KEYS: 1 grant, 2 idempotency record, 3 endpoint, 4 queue, 5 open, 6 ready,
 --   7 sequences, 8 events, 9 audit, 10 dispatch, 11 webhooks, 12 the replay or
 --   recovery, 13 jobs, then for each delivery: its hash, its attempts
@@ -25,10 +27,10 @@ local status = redis.call('HGET', KEYS[3], 'st')
 if not status then return {'missing'} end
 local idle = {held = true, failed = true}
 if ARGV[8] == 'replay' then
-  idle = {held = true, failed = true, succeeded = true, canceled = true}
   local state = redis.call('HGET', KEYS[#KEYS - 1], 'st') -- the one delivery
   if not state then return {'missing'} end
-  if not idle[state] then return {'busy'} end
+  if state == 'sending' then return {'busy'} end
+  idle[state] = true
 end
 
 if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[5], 'PX', ARGV[4]) end
@@ -48,6 +50,7 @@ for key = 14, #KEYS, 2 do
   end
   arg = arg + 2
 end
+if ARGV[8] == 'replay' then redis.call('HDEL', KEYS[3], 'pause') end
 if count > 0 and status == 'active' then wake(KEYS[6], ARGV[7], ARGV[6]) end
 redis.call('HSET', KEYS[12], 'op', ARGV[1], unpack(ARGV, 19, 18 + tonumber(ARGV[18])))
 if ARGV[8] == 'recovery' then redis.call('HINCRBY', KEYS[12], 'queued', count) end
