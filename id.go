@@ -39,6 +39,16 @@ func NewID(prefix string, t time.Time, entropy io.Reader) string {
 	return prefix + strings.ToLower(ulid.MustNew(ulid.Timestamp(t), entropy).String())
 }
 
+// FirstID is the least identifier that NewID can make for a moment, to look
+// others up by their time.
+func FirstID(prefix string, at Instant) string {
+	var id ulid.ULID
+	if err := id.SetTime(uint64(max(0, at))); err != nil {
+		panic(err) // for years beyond 10889
+	}
+	return prefix + strings.ToLower(id.String())
+}
+
 // ValidID reports whether s has the shape that every identifier has:
 // 1–64 of [A-Za-z0-9_]. Anything else is a 404 before Redis is asked.
 func ValidID(s string) bool {

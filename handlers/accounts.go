@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 
 	"tollgate"
@@ -25,6 +26,34 @@ func (s *Server) readMerchantAccount(c *call) (*answer, error) {
 		return nil, accountForbidden()
 	}
 	return s.readResource(c, "merchant_account")
+}
+
+// listMerchantAccounts lists the accounts that the grant covers, by id.
+func (s *Server) listMerchantAccounts(c *call) (*answer, error) {
+	p, err := readPage[string](s, c, "asc", func(*queryReader) {})
+	if err != nil {
+		return nil, err
+	}
+	org, err := s.store.Organization(c.ctx, c.org)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, id := range slices.Sorted(slices.Values(org.AccountIDs)) {
+		if id > p.Position && c.grant.Covers(id) {
+			ids = append(ids, id)
+		}
+	}
+	more, next := len(ids) > p.limit, ""
+	if more {
+		ids = ids[:p.limit]
+		next = ids[p.limit-1]
+	}
+	rows, err := s.store.MerchantAccounts(c.ctx, c.caller(http.StatusOK), ids)
+	if err != nil {
+		return nil, err
+	}
+	return pageOf(s, c, p, rows, more, next)
 }
 
 // readGrant has no ETag: a grant's status changes with the clock.

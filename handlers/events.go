@@ -59,6 +59,15 @@ func (s *Server) listEvents(c *call) (*answer, error) {
 	return object(list[jsontext.Value]{Object: "list", Data: events, HasMore: more, NextCursor: &cursor})
 }
 
+// readEvent reads one event of those that are kept, as it was frozen.
+func (s *Server) readEvent(c *call) (*answer, error) {
+	event, err := s.store.Event(c.ctx, c.caller(http.StatusOK), c.pathID(), c.grant.MerchantAccountIDs)
+	if err != nil {
+		return nil, err
+	}
+	return &answer{status: http.StatusOK, body: event}, nil
+}
+
 // readLatest reads after, which has one value: a listing that begins at the end
 // of the log has no cursor yet and goes forwards.
 func readLatest(r *queryReader) bool {

@@ -46,17 +46,56 @@ func (s *Server) export(c *call, status int) (*tollgate.Export, error) {
 	if err != nil {
 		return nil, err
 	}
-	covered := len(c.grant.MerchantAccountIDs) == 0
-	if !covered && len(filter.Accounts) > 0 {
-		covered = !slices.ContainsFunc(filter.Accounts, func(id string) bool { return !c.grant.Covers(id) })
-	}
-	if !covered {
+	if !c.coversExport(filter) {
 		return nil, notFound()
 	}
+	s.addFile(e)
+	return e, nil
+}
+
+// coversExport reports whether the grant covers all that an export has.
+func (c *call) coversExport(filter *tollgate.ExportFilter) bool {
+	if len(c.grant.MerchantAccountIDs) == 0 {
+		return true
+	}
+	return len(filter.Accounts) > 0 && !slices.ContainsFunc(filter.Accounts, func(id string) bool { return !c.grant.Covers(id) })
+}
+
+// addFile says where the file of an export is.
+func (s *Server) addFile(e *tollgate.Export) {
 	if e.Result != nil {
 		e.Result.URL = s.issuer.Name + "/v1/exports/" + e.ID + "/file"
 	}
-	return e, nil
+}
+
+// listExports lists the exports that the grant covers, the newest first.
+func (s *Server) listExports(c *call) (*answer, error) {
+	p, err := readPage[string](s, c, "desc", func(*queryReader) {})
+	if err != nil {
+		return nil, err
+	}
+	exports, next := []tollgate.Export{}, p.Position
+	for {
+		rows, more, err := s.store.Exports(c.ctx, c.caller(http.StatusOK), next, p.limit)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			e := &rows[i]
+			if e.Object == "" || !c.coversExport(&e.Filter) { // its record has expired, or is none of the grant's
+				next = e.ID
+				continue
+			}
+			if len(exports) == p.limit {
+				return pageOf(s, c, p, exports, true, next)
+			}
+			s.addFile(&e.Export)
+			exports, next = append(exports, e.Export), e.ID
+		}
+		if !more {
+			return pageOf(s, c, p, exports, false, next)
+		}
+	}
 }
 
 func (s *Server) readExport(c *call) (*answer, error) {

@@ -160,6 +160,28 @@ func (s *Server) refusePayment(c *call, action string, idem rediskv.Idempotency,
 	return stored(result), nil
 }
 
+var paymentParameters = []string{
+	"status", "merchant_account_id", "payee", "currency", "reference", "created_after", "created_before", "order", "limit", "cursor",
+}
+
+// listPayments searches payments, the newest first.
+func (s *Server) listPayments(c *call) (*answer, error) {
+	var q rediskv.TransactionQuery
+	p, err := readPage[int64](s, c, "desc", func(r *queryReader) { q = readSearch(r, tollgate.PaymentStatuses) })
+	if err != nil {
+		return nil, err
+	}
+	if q.Accounts, err = c.covered(q.Accounts); err != nil {
+		return nil, err
+	}
+	q.Descending, q.After, q.Limit = p.Order == "desc", p.Position, p.limit
+	rows, next, more, err := s.store.Payments(c.ctx, c.caller(http.StatusOK), q)
+	if err != nil {
+		return nil, err
+	}
+	return pageOf(s, c, p, rows, more, next)
+}
+
 func (s *Server) readPayment(c *call) (*answer, error) {
 	p, _, err := s.payment(c, http.StatusOK)
 	if err != nil {

@@ -49,13 +49,20 @@ func (s *Server) listTransactions(c *call) (*answer, error) {
 // readTransactionQuery reads the filters; Accounts has at most the one that is
 // named.
 func readTransactionQuery(r *queryReader) rediskv.TransactionQuery {
-	q := rediskv.TransactionQuery{
-		Statuses: r.choices("status", tollgate.TransactionStatuses), PaymentID: r.id("payment_id"), PayoutID: r.id("payout_id"),
-		Payee: r.payee("payee"), Currency: r.currency("currency"), Reference: r.text("reference", maxReference),
-		CreatedAfter: r.instant("created_after"), CreatedBefore: r.instant("created_before"),
-	}
+	q := readSearch(r, tollgate.TransactionStatuses)
+	q.PaymentID, q.PayoutID = r.id("payment_id"), r.id("payout_id")
 	if t := r.choice("type", "", transactionTypes...); t != "" {
 		q.Types = []tollgate.TransactionType{tollgate.TransactionType(t)}
+	}
+	return q
+}
+
+// readSearch reads the filters that payments and transactions have in common.
+func readSearch(r *queryReader, statuses []string) rediskv.TransactionQuery {
+	q := rediskv.TransactionQuery{
+		Statuses: r.choices("status", statuses),
+		Payee:    r.payee("payee"), Currency: r.currency("currency"), Reference: r.text("reference", maxReference),
+		CreatedAfter: r.instant("created_after"), CreatedBefore: r.instant("created_before"),
 	}
 	if account := r.id("merchant_account_id"); account != "" {
 		q.Accounts = []string{account}

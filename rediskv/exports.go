@@ -18,6 +18,9 @@ const (
 	// exportKept is how long the record of an export outlives its end. It is
 	// longer than its file, so that a file is gone rather than unknown.
 	exportKept = 30 * 24 * time.Hour
+	// exportListed is how long an export is listed; what is unfinished longer
+	// is listed as well.
+	exportListed = exportKept + 48*time.Hour
 	// chunkBackstop bounds the life of chunks whose export never ends.
 	chunkBackstop = tollgate.ExportLifetime + 24*time.Hour
 	// fileKept is the life of the chunks of one that has succeeded: a little
@@ -75,7 +78,7 @@ func (s *Store) CreateExport(ctx context.Context, c Caller, idem *Idempotency, e
 	}
 	low, last := int64(0), ""
 	log := k.exportLog(e.Dataset)
-	w.keys = append(w.keys, record, cmp.Or(log, k.sequences()))
+	w.keys = append(w.keys, record, k.allExports(), cmp.Or(log, k.sequences()))
 	if log == "" {
 		q := exportQuery(e.Dataset, &filter)
 		var high int64
@@ -96,7 +99,7 @@ func (s *Store) CreateExport(ctx context.Context, c Caller, idem *Idempotency, e
 		return Result{}, fmt.Errorf("export: %w", err)
 	}
 	w.args = append(append(w.args, w.said...), w.operation, print, idempotencyLifetime.Milliseconds(), stored, k.org, e.ID,
-		MaxExports, s.exportBytes, int64(s.Now()), low, last)
+		MaxExports, s.exportBytes, int64(s.Now()), low, last, tollgate.FirstID(tollgate.PrefixExport, s.Now().Add(-exportListed)))
 	var f pairs
 	f.set("json", string(doc))
 	f.set("flt", string(selects))

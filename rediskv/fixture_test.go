@@ -72,7 +72,11 @@ func newFixture(t testing.TB) *fixture { return newFixtureAt(t, redistest.URL(t)
 
 func newFixtureAt(t testing.TB, url string) *fixture {
 	t.Helper()
-	c := newClock()
+	return newFixtureBy(t, url, newClock())
+}
+
+func newFixtureBy(t testing.TB, url string, c *clock) *fixture {
+	t.Helper()
 	s := open(t, url, c)
 	f := &fixture{Store: s, url: url, clock: c, config: configuration(s)}
 	if _, err := s.ApplyConfig(t.Context(), f.config, false); err != nil {

@@ -134,6 +134,10 @@ func (k space) attempts(delivery string) string { return k.object(delivery) + ":
 // unfinished is the set of the organization's exports that nobody has ended yet.
 func (k space) unfinished() string { return k.prefix + ":exports" }
 
+// allExports is the sorted set of the organization's exports by their ids, which
+// grow with time. It has none that were made before it was kept.
+func (k space) allExports() string { return k.prefix + ":exports:all" }
+
 // exportSizes, a hash, is how many bytes the organization's export files take
 // up: by export, and "all". exportFiles is the sorted set of those that have
 // ended, by when their file is gone by itself, Unix milliseconds.

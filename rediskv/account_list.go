@@ -1,0 +1,42 @@
+package rediskv
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// MerchantAccounts reads accounts as they are stored, in the order of ids, and
+// records that they were read. One that is gone is left out.
+func (s *Store) MerchantAccounts(ctx context.Context, c Caller, ids []string) (rows []jsontext.Value, err error) {
+	k := s.space(c.Organization)
+	if err := s.checkGrant(ctx, c, k); err != nil {
+		return nil, err
+	}
+	err = s.timed(ctx, "read_accounts", func(ctx context.Context) error {
+		pipe := s.client.Pipeline()
+		replies := make([]*redis.StringCmd, len(ids))
+		for i, id := range ids {
+			replies[i] = pipe.HGet(ctx, k.object(id), "json")
+		}
+		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+			return err
+		}
+		for _, r := range replies {
+			if text := r.Val(); text != "" {
+				rows = append(rows, jsontext.Value(text))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return rows, s.Audit(ctx, c, tollgate.AuditEntry{
+		Type: "merchant_account.list", Outcome: "succeeded", Target: tollgate.AuditTarget{Type: "organization", ID: c.Organization},
+	})
+}

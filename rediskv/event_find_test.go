@@ -1,0 +1,62 @@
+package rediskv_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/redistest"
+)
+
+// TestEventByID finds events whatever the service's clock says beside Redis'
+// own: a sandbox's goes ahead, and one that is made anew is behind.
+func TestEventByID(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{
+		"the clocks agree": 0, "a second behind": -time.Second, "a minute ahead": time.Minute,
+		"a year behind": -365 * 24 * time.Hour, "ten years ahead": 3650 * 24 * time.Hour,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := new(clock)
+			c.milli.Store(time.Now().Add(ahead).UnixMilli())
+			f := newFixtureBy(t, redistest.URL(t), c)
+			for range 40 {
+				f.clock.advance(time.Millisecond)
+				f.create(t, eur(100), tollgate.CaptureManual)
+			}
+			f.clock.advance(1000 * time.Hour)
+			f.create(t, eur(100), tollgate.CaptureManual)
+			all, _, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Limit: 100})
+			if err != nil || len(all) < 41 {
+				t.Fatalf("%d events, %v", len(all), err)
+			}
+			for _, event := range all {
+				var e struct {
+					ID                string  `json:"id"`
+					MerchantAccountID *string `json:"merchant_account_id"`
+				}
+				if err := json.Unmarshal(event, &e); err != nil {
+					t.Fatal(err)
+				}
+				got, err := f.Event(t.Context(), f.caller, e.ID, nil)
+				if err != nil || !bytes.Equal(got, event) {
+					t.Fatalf("%s: %s %v", e.ID, got, err)
+				}
+				if e.MerchantAccountID != nil {
+					if _, err := f.Event(t.Context(), f.caller, e.ID, []string{"ma_another"}); code(err) != string(tollgate.CodeNotFound) {
+						t.Errorf("%s to a grant of another account: %v", e.ID, err)
+					}
+				}
+			}
+			for _, id := range []string{f.Mint(tollgate.PrefixEvent), tollgate.FirstID(tollgate.PrefixEvent, 1), "evt_x", "pay_" + strings.Repeat("0", 26)} {
+				if _, err := f.Event(t.Context(), f.caller, id, nil); code(err) != string(tollgate.CodeNotFound) {
+					t.Errorf("%s, which there is not: %v", id, err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,86 @@
+package rediskv
+
+import (
+	"context"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// ListedExport is an export and what it selects: whether the caller may see it
+// is for the caller to decide by the filter's accounts.
+type ListedExport struct {
+	tollgate.Export
+	Filter tollgate.ExportFilter
+}
+
+// Exports lists an organization's exports, the newest first, from the one
+// before an id on (empty: from the newest), at most limit of them.
+func (s *Store) Exports(ctx context.Context, c Caller, before string, limit int) (rows []ListedExport, more bool, err error) {
+	k := s.space(c.Organization)
+	if err := s.checkGrant(ctx, c, k); err != nil {
+		return nil, false, err
+	}
+	ids, err := s.exportIDs(ctx, k, before, limit+1)
+	if err != nil {
+		return nil, false, err
+	}
+	more = len(ids) > limit
+	err = s.timed(ctx, "read_exports", func(ctx context.Context) error {
+		pipe := s.client.Pipeline()
+		var replies []*redis.MapStringStringCmd
+		for _, id := range ids[:min(limit, len(ids))] {
+			replies = append(replies, pipe.HGetAll(ctx, k.object(id)))
+		}
+		if len(replies) == 0 {
+			return nil
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return err
+		}
+		for i, r := range replies {
+			row := ListedExport{Export: tollgate.Export{ID: ids[i]}}
+			if len(r.Val()) > 0 { // else its record has expired: the page has a hole
+				e, err := exportOf(r.Val(), &row.Filter)
+				if err != nil {
+					return err
+				}
+				row.Export = e.At(s.Now())
+			}
+			rows = append(rows, row)
+		}
+		return nil
+	})
+	return rows, more, err
+}
+
+// exportIDs are the next ids in the order of the list. Exports of before the
+// list was kept are found among those that are unfinished or have a file.
+func (s *Store) exportIDs(ctx context.Context, k space, before string, limit int) (ids []string, err error) {
+	last := "+"
+	if before != "" {
+		last = "(" + before
+	}
+	err = s.timed(ctx, "list_exports", func(ctx context.Context) error {
+		pipe := s.client.TxPipeline()
+		listed := pipe.ZRevRangeByLex(ctx, k.allExports(), &redis.ZRangeBy{Min: "-", Max: last, Count: int64(limit)})
+		unfinished := pipe.SMembers(ctx, k.unfinished())
+		files := pipe.ZRange(ctx, k.exportFiles(), 0, -1)
+		if _, err := pipe.Exec(ctx); err != nil {
+			return err
+		}
+		ids = listed.Val()
+		for _, id := range append(unfinished.Val(), files.Val()...) {
+			if before == "" || id < before {
+				ids = append(ids, id)
+			}
+		}
+		return nil
+	})
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	slices.Reverse(ids)
+	return ids[:min(limit, len(ids))], err
+}

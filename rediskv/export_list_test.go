@@ -1,0 +1,49 @@
+package rediskv_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+// TestExportsOfBefore lists exports that were made before the list was kept, as
+// long as they are unfinished or have a file, once each and in order.
+func TestExportsOfBefore(t *testing.T) {
+	f := newFixture(t)
+	var made []string
+	for range 6 {
+		f.clock.advance(time.Second)
+		e := tollgate.Export{Object: "export", ID: f.Mint(tollgate.PrefixExport), CreatedAt: f.Now(), Dataset: tollgate.DatasetEvents, Format: tollgate.FormatNDJSON, Status: tollgate.ExportPending}
+		if _, err := f.CreateExport(t.Context(), f.caller, nil, e, tollgate.ExportFilter{}, rediskv.Answer{Status: 202}); err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, e.ID)
+	}
+	raw, events := f.raw(t)
+	if n, err := raw.ZRem(t.Context(), strings.TrimSuffix(events, ":events")+":exports:all", made[0], made[3]).Result(); err != nil || n != 2 {
+		t.Fatalf("%d taken off the list, %v", n, err)
+	}
+	slices.Reverse(made)
+	for limit := 1; limit <= 7; limit++ {
+		var listed []string
+		before, more := "", true
+		for more {
+			var rows []rediskv.ListedExport
+			var err error
+			if rows, more, err = f.Exports(t.Context(), f.caller, before, limit); err != nil || len(rows) == 0 {
+				t.Fatalf("limit %d: %d rows, %v", limit, len(rows), err)
+			}
+			for _, row := range rows {
+				listed = append(listed, row.ID)
+				before = row.ID
+			}
+		}
+		if !slices.Equal(listed, made) {
+			t.Errorf("limit %d: %q, not %q", limit, listed, made)
+		}
+	}
+}
