@@ -63,7 +63,9 @@ func startBench(b *testing.B, redisURL string) *benched {
 		Log: slog.New(slog.NewJSONHandler(io.Discard, nil)),
 	})
 	check(err)
-	server := httptest.NewServer(s.Handler())
+	server := httptest.NewUnstartedServer(s.Handler())
+	server.Listener = s.Listen(server.Listener)
+	server.Start()
 	b.Cleanup(server.Close)
 	f := &benched{url: server.URL, client: server.Client()}
 	f.client.Transport.(*http.Transport).MaxIdleConnsPerHost = 64

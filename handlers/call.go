@@ -17,14 +17,15 @@ import (
 // that notes what was answered.
 type call struct {
 	http.ResponseWriter
-	request *http.Request
-	ctx     context.Context
-	params  httprouter.Params
-	row     *row // nil for an address that is no route
-	id      string
-	start   time.Time
-	trace   string // the trace id that a valid traceparent carried
-	status  int    // 0 until something was written
+	request    *http.Request
+	connection *connection // nil where none of ours carries the request
+	ctx        context.Context
+	params     httprouter.Params
+	row        *row // nil for an address that is no route
+	id         string
+	start      time.Time
+	trace      string // the trace id that a valid traceparent carried
+	status     int    // 0 until something was written
 
 	query  values
 	body   []byte

@@ -16,6 +16,10 @@ import (
 // downloadPatience is how long the client may take for each piece of a file.
 const downloadPatience = 30 * time.Second
 
+// maxRanges are as many pieces of a file as one answer has; who asks for more
+// is sent the whole.
+const maxRanges = 8
+
 // readExportFile sends the file, whole or in ranges (RFC 9110 §14). Each
 // download is audited before anything of it is sent.
 func (s *Server) readExportFile(c *call) (*answer, error) {
@@ -73,7 +77,9 @@ func (s *Server) sendFile(c *call, d *download) {
 	for _, name := range []string{"If-Match", "If-Unmodified-Since", "If-Modified-Since"} {
 		req.Header.Del(name)
 	}
-	if !strings.HasPrefix(req.Header.Get("Range"), "bytes=") { // RFC 9110 §14.2: a unit that is not known is ignored
+	// A unit that is not known is ignored, and so is an abundance of ranges (RFC
+	// 9110 §14.2, interface §11).
+	if ranges := req.Header.Get("Range"); !strings.HasPrefix(ranges, "bytes=") || strings.Count(ranges, ",") >= maxRanges {
 		req.Header.Del("Range")
 	}
 	w := &fileWriter{call: c, size: d.Result.Bytes, begin: func(status int) error {

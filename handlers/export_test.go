@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"net"
 	"net/http"
 
 	"tollgate"
@@ -70,3 +71,22 @@ func HeaderRequest(name string, values ...string) *http.Request {
 
 // LoadAhead makes the server load only so many rules in force before it is asked.
 func (s *Server) LoadAhead(n int) { s.following.most = n }
+
+// Framed is a connection as net/http reads it; last is what a handler is told
+// of the request that has been read.
+func Framed(c net.Conn) (framed net.Conn, last func() (fault error, final bool)) {
+	own := &connection{Conn: c}
+	return own, func() (error, bool) {
+		f := own.begin()
+		if f.fault == nil {
+			return nil, f.final
+		}
+		return f.fault, f.final
+	}
+}
+
+// Begin and Sent stand around a handler that is not the server's.
+func Begin(req *http.Request) { connectionOf(req).begin() }
+
+// Sent is called at its end.
+func Sent(w http.ResponseWriter, req *http.Request) { connectionOf(req).sent(w) }

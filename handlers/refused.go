@@ -3,42 +3,17 @@ package handlers
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"net/http"
 
 	"tollgate"
 )
 
-// Listen is a listener whose connections answer with a problem where HTTP
-// itself refuses a request before any handler sees it: a malformed line or
-// header, a path that is not percent-encoded, headers beyond the server's own
-// limit. net/http answers those in plain text, and with 501 or 505 for what is
-// only a client's mistake; a client of this API reads one shape of error
-// (interface §7).
-func (s *Server) Listen(l net.Listener) net.Listener { return listener{l, s} }
-
-type listener struct {
-	net.Listener
-	server *Server
-}
-
-// Accept waits for the next connection.
-func (l listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return &connection{c, l.server}, nil
-}
-
-type connection struct {
-	net.Conn
-	server *Server
-}
-
-// refusals are net/http's own answers by their status lines. Each is written
-// at once and closes the connection; no handler here answers so, and no body
-// does, for JSON has no bare line break.
+// refusals are net/http's own answers by their status lines, where HTTP itself
+// refuses a request before any handler sees it: a malformed line or header, a
+// path that is not percent-encoded, headers beyond the server's own limit.
+// net/http answers those in plain text, and with 501 or 505 for what is only a
+// client's mistake; a client of this API reads one shape of error (interface
+// §7). Each is written at once and closes the connection.
 var refusals = []struct {
 	line    string
 	code    tollgate.Code
@@ -52,10 +27,14 @@ var refusals = []struct {
 	{"HTTP/1.1 417 Expectation Failed", tollgate.CodeParameterInvalid, "Expect", "Expect is 100-continue or nothing."},
 }
 
-// Write sends b, or a problem in its place.
+// Write sends b, or a problem in place of a refusal. While a handler answers
+// nothing is looked at: a file or a module may hold any bytes.
 func (c *connection) Write(b []byte) (int, error) {
+	if c.answering.Load() {
+		return c.Conn.Write(b)
+	}
 	for _, r := range refusals {
-		if !bytes.HasPrefix(b, []byte(r.line)) || !closes(b, r.line) {
+		if !bytes.HasPrefix(b, []byte(r.line)) {
 			continue
 		}
 		if _, err := c.Conn.Write(c.server.refusal(r.code, r.param, r.message)); err != nil {
@@ -64,22 +43,6 @@ func (c *connection) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	return c.Conn.Write(b)
-}
-
-// closes tells net/http's refusals from an answer of a handler, which has a
-// request id.
-func closes(b []byte, line string) bool {
-	head, _, _ := bytes.Cut(b[len(line):], []byte("\r\n\r\n"))
-	return bytes.Contains(head, []byte("\r\nConnection: close")) && !bytes.Contains(head, []byte("\r\nRequest-Id: "))
-}
-
-// CloseWrite lets net/http end its half of the connection, so that the client
-// reads the answer before the connection is gone.
-func (c *connection) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return c.Close()
 }
 
 // refusal is a whole answer.

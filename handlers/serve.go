@@ -36,6 +36,10 @@ func (s *Server) handle(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), requestTimeout)
 	defer cancel()
 	c := &call{ResponseWriter: w, request: req, ctx: ctx, start: s.wall(), id: s.store.Mint(tollgate.PrefixRequest)}
+	var framed frame
+	if c.connection = connectionOf(req); c.connection != nil {
+		framed = c.connection.begin()
+	}
 	defer s.finish(c)
 	h := w.Header()
 	h.Set("Request-Id", c.id)
@@ -44,7 +48,12 @@ func (s *Server) handle(w http.ResponseWriter, req *http.Request) {
 		h.Set("Date", s.clock().UTC().Format(http.TimeFormat))
 	}
 	c.continueTrace()
+	if framed.final {
+		h.Set("Connection", "close")
+	}
 	switch {
+	case framed.fault != nil:
+		s.fail(c, framed.fault)
 	case len(req.RequestURI) > maxURI:
 		s.fail(c, problemError(tollgate.CodeURITooLong, fmt.Sprintf("A request's URI has at most %d bytes.", maxURI)))
 	case headerBytes(req) > maxHeaders:
@@ -80,6 +89,9 @@ func (s *Server) finish(c *call) {
 		slog.String("method", c.request.Method), slog.String("route", route), slog.Int("status", c.status),
 		slog.Float64("took_ms", float64(took.Microseconds())/1000), slog.String("request_id", c.id), slog.String("client", c.client),
 		slog.String("organization", c.org), slog.String("trace_id", c.trace))
+	if c.connection != nil {
+		c.connection.sent(c.ResponseWriter)
+	}
 }
 
 // serve carries a request of one route from its checks to its answer.

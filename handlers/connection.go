@@ -1,0 +1,93 @@
+package handlers
+
+import (
+	"net"
+	"net/http"
+	"sync/atomic"
+)
+
+// Listen is a listener for the server's own connections. They know what
+// net/http does not tell a handler: which headers framed a request
+// (framing.go), and which answers net/http itself gave (refused.go).
+func (s *Server) Listen(l net.Listener) net.Listener { return listener{l, s} }
+
+type listener struct {
+	net.Listener
+	server *Server
+}
+
+// Accept waits for the next connection.
+func (l listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &connection{Conn: c, server: l.server}, nil
+}
+
+// connection is read by one goroutine at a time, and written by that of the
+// request: net/http sees to both.
+type connection struct {
+	net.Conn
+	server    *Server
+	framing   framing
+	pending   []byte      // received, and not yet given to net/http
+	answering atomic.Bool // a handler runs, or what it wrote has not all been sent
+}
+
+// Read gives net/http one request's head, or some of its body, at a time: so
+// that the head last seen is that of the request that a handler gets next.
+func (c *connection) Read(b []byte) (int, error) {
+	if len(c.pending) > 0 {
+		n := copy(b, c.pending)
+		n = c.framing.take(b[:n])
+		c.pending = c.pending[n:]
+		return n, nil
+	}
+	n, err := c.Conn.Read(b)
+	now := c.framing.take(b[:n])
+	if now < n {
+		c.pending = append(c.pending[:0], b[now:n]...)
+		err = nil // it comes again, after what is pending
+	}
+	return now, err
+}
+
+// CloseWrite lets net/http end its half of the connection, so that the client
+// reads the answer before the connection is gone.
+func (c *connection) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.Close()
+}
+
+// LocalAddr carries the connection to its handlers: net/http puts the address
+// into the context of every request.
+func (c *connection) LocalAddr() net.Addr { return address{c.Conn.LocalAddr(), c} }
+
+type address struct {
+	net.Addr
+	connection *connection
+}
+
+// connectionOf is the connection on which a request came, nil for one that
+// came by no listener of a Server.
+func connectionOf(req *http.Request) *connection {
+	a, _ := req.Context().Value(http.LocalAddrContextKey).(address)
+	return a.connection
+}
+
+// begin is called before anything is done for a request.
+func (c *connection) begin() frame {
+	c.answering.Store(true)
+	return c.framing.last()
+}
+
+// sent is called when a handler has ended: what it wrote goes out as it is.
+// After a panic it is not called, nor after an error, and the connection ends.
+func (c *connection) sent(w http.ResponseWriter) {
+	if err := http.NewResponseController(w).Flush(); err == nil {
+		c.answering.Store(false)
+	}
+}
