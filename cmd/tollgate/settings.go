@@ -31,7 +31,8 @@ func (s setting) Env() string {
 var (
 	processes = []string{"serve", "work"}
 	clients   = []string{
-		"token", "quote", "pay", "payment", "capture", "cancel", "review", "ticket", "transactions", "events", "cutoff", "export",
+		"token", "whoami", "accounts", "quote", "pay", "payment", "payments", "capture", "cancel", "review", "ticket", "transactions", "events", "event",
+		"cutoff", "export", "exports",
 		"webhooks", "deliveries", "attempts", "resend", "recover", "listen", "trigger", "clock", "rule",
 	}
 )

@@ -68,23 +68,15 @@ type transaction struct {
 }
 
 func (a *app) transactionsCommand() *cobra.Command {
-	c := &cobra.Command{
+	return listCommand(a, &cobra.Command{
 		Use:   "transactions",
 		Short: "Search transactions",
 		Example: `  tollgate transactions
   tollgate transactions --status pending,available --type capture
   tollgate transactions --type payout
   tollgate transactions --payment $PAYMENT --json`,
-		Args: cobra.NoArgs,
-	}
-	a.clientCommand(c, func(ctx context.Context, api *client, _ []string) error {
-		body, err := api.get(ctx, "/v1/transactions", transactionFlags.values(c))
-		if err != nil {
-			return err
-		}
-		t := &table{right: []int{3}}
-		t.row("CREATED", "TYPE", "STATUS", "AMOUNT", "", "PAID ON", "PAYMENT OR PAYOUT", "PAYEE", "TRANSACTION")
-		return showPage(api, body, t, func(x *transaction) string {
+	}, "/v1/transactions", transactionFlags, []string{"CREATED", "TYPE", "STATUS", "AMOUNT", "", "PAID ON", "PAYMENT OR PAYOUT", "PAYEE", "TRANSACTION"}, []int{3},
+		func(t *table, x *transaction) string {
 			of := x.PaymentID
 			if of == nil {
 				of = x.PayoutID
@@ -92,10 +84,6 @@ func (a *app) transactionsCommand() *cobra.Command {
 			t.row(x.CreatedAt, x.Type, x.Status, x.Amount, x.Currency, deref(x.PaidOn), deref(of), deref(x.Payee), x.ID)
 			return x.ID
 		})
-	})
-	transactionFlags.bind(c)
-	c.Flags().Lookup("quiet").Usage = "print only the ids"
-	return c
 }
 
 // showPage prints a page of a list; row adds one entry to the table and returns

@@ -97,27 +97,14 @@ var pageFlags = queryFlags{
 }
 
 func (a *app) webhookListCommand() *cobra.Command {
-	c := &cobra.Command{
+	return listCommand(a, &cobra.Command{
 		Use:     "list",
 		Short:   "List endpoints",
 		Example: "  tollgate webhooks list\n  tollgate webhooks list --quiet",
-		Args:    cobra.NoArgs,
-	}
-	a.clientCommand(c, func(ctx context.Context, api *client, _ []string) error {
-		body, err := api.get(ctx, "/v1/webhooks", pageFlags.values(c))
-		if err != nil {
-			return err
-		}
-		t := &table{}
-		t.row("WEBHOOK", "STATUS", "SCHEME", "EVENTS", "URL")
-		return showPage(api, body, t, func(w *webhook) string {
-			t.row(w.ID, w.status(), w.SignatureScheme, joined(w.EventTypes, "all"), w.URL)
-			return w.ID
-		})
+	}, "/v1/webhooks", pageFlags, []string{"WEBHOOK", "STATUS", "SCHEME", "EVENTS", "URL"}, nil, func(t *table, w *webhook) string {
+		t.row(w.ID, w.status(), w.SignatureScheme, joined(w.EventTypes, "all"), w.URL)
+		return w.ID
 	})
-	pageFlags.bind(c)
-	c.Flags().Lookup("quiet").Usage = "print only the ids"
-	return c
 }
 
 func (a *app) webhookShowCommand() *cobra.Command {

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+var paymentFlags = append(queryFlags{
+	{"status", "status", "statuses separated by commas, such as authorized or captured"},
+	{"account", "merchant_account_id", "merchant account"},
+	{"payee", "payee", "payee"},
+	{"currency", "currency", "currency"},
+	{"reference", "reference", "reference"},
+	{"created-after", "created_after", "RFC 3339 time"},
+	{"created-before", "created_before", "RFC 3339 time"},
+	{"order", "order", "asc or desc"},
+}, pageFlags...)
+
+// listCommand makes a command that prints a page of a list; row adds one entry
+// to the table and returns its id.
+func listCommand[T any](a *app, c *cobra.Command, path string, flags queryFlags, heads []string, right []int, row func(*table, *T) string) *cobra.Command {
+	c.Args = cobra.NoArgs
+	a.clientCommand(c, func(ctx context.Context, api *client, _ []string) error {
+		body, err := api.get(ctx, path, flags.values(c))
+		if err != nil {
+			return err
+		}
+		t := &table{right: right}
+		t.row(heads...)
+		return showPage(api, body, t, func(x *T) string { return row(t, x) })
+	})
+	flags.bind(c)
+	c.Flags().Lookup("quiet").Usage = "print only the ids"
+	return c
+}
+
+func (a *app) paymentsCommand() *cobra.Command {
+	return listCommand(a, &cobra.Command{
+		Use:   "payments",
+		Short: "Search payments",
+		Example: `  tollgate payments
+  tollgate payments --status authorized,partially_captured
+  tollgate payments --payee shop.example --created-after 2026-11-21T00:00:00Z`,
+	}, "/v1/payments", paymentFlags, []string{"CREATED", "STATUS", "AMOUNT", "CAPTURED", "", "PAYEE", "REFERENCE", "PAYMENT"}, []int{2, 3},
+		func(t *table, p *struct {
+			payment
+			CreatedAt string `json:"created_at"`
+		},
+		) string {
+			t.row(p.CreatedAt, p.Status, p.Amount, p.AmountCaptured, p.Currency, p.Payee, deref(p.Reference), p.ID)
+			return p.ID
+		})
+}
+
+func (a *app) accountsCommand() *cobra.Command {
+	return listCommand(a, &cobra.Command{
+		Use:     "accounts",
+		Short:   "List the merchant accounts that your grant covers",
+		Example: "  tollgate accounts",
+	}, "/v1/merchant-accounts", pageFlags, []string{"NAME", "STATUS", "CURRENCIES", "CUTOFF", "ACCOUNT"}, nil,
+		func(t *table, m *struct {
+			ID         string   `json:"id"`
+			Name       string   `json:"name"`
+			Status     string   `json:"status"`
+			Currencies []string `json:"currencies"`
+			Cutoff     struct {
+				Time string `json:"cutoff_time"`
+				Zone string `json:"time_zone"`
+			} `json:"cutoff"`
+		},
+		) string {
+			t.row(m.Name, m.Status, abridged(m.Currencies), m.Cutoff.Time+" "+m.Cutoff.Zone, m.ID)
+			return m.ID
+		})
+}
+
+// abridged is a list of which a line of a table has room for the first four.
+func abridged(list []string) string {
+	if more := len(list) - 4; more > 1 {
+		return fmt.Sprintf("%s and %d more", strings.Join(list[:4], ", "), more)
+	}
+	return strings.Join(list, ", ")
+}
+
+func (a *app) exportsCommand() *cobra.Command {
+	return listCommand(a, &cobra.Command{
+		Use:     "exports",
+		Short:   "List exports: which are under way, which files there are",
+		Example: "  tollgate exports\n  tollgate export --id $EXPORT -o payments.csv",
+	}, "/v1/exports", pageFlags, []string{"CREATED", "DATASET", "FORMAT", "STATUS", "ROWS", "EXPORT"}, []int{4},
+		func(t *table, e *struct {
+			export
+			CreatedAt string `json:"created_at"`
+		},
+		) string {
+			t.row(e.CreatedAt, e.Dataset, e.Format, e.Status, fmt.Sprint(e.Progress.Done), e.ID)
+			return e.ID
+		})
+}
+
+func (a *app) eventCommand() *cobra.Command {
+	return a.clientCommand(&cobra.Command{
+		Use:   "event ID",
+		Short: "Show an event as it was frozen",
+		Long:  "Show an event as it was frozen when it happened: the JSON that webhooks deliver. Events are kept 30 days.",
+		Example: `  tollgate event $EVENT
+  tollgate events --quiet --limit 1 | xargs tollgate event`,
+		Args: cobra.ExactArgs(1),
+	}, func(ctx context.Context, api *client, args []string) error {
+		body, err := api.get(ctx, "/v1/events/"+url.PathEscape(args[0]), nil)
+		if err != nil {
+			return err
+		}
+		api.json = api.json || !api.quiet // it has no other form
+		return api.show(body, args[0], nil)
+	})
+}
