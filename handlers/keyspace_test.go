@@ -206,12 +206,13 @@ func (k keyspace) changes(other keyspace) (list []string) {
 }
 
 // without leaves out what a refusal may write (interface §5): the audit record
-// with its counter, and the counts of refused strangers.
+// with its counter and the mark of an entry, which expires, and the counts of
+// refused strangers.
 func (k keyspace) without() keyspace {
 	rest := make(keyspace)
 	for key, value := range k {
 		switch {
-		case strings.HasSuffix(key, ":audit"), strings.HasPrefix(key, "tollgate:denied:"):
+		case strings.HasSuffix(key, ":audit"), strings.Contains(key, ":op:"), strings.HasPrefix(key, "tollgate:denied:"):
 			continue
 		case strings.HasSuffix(key, ":seq"):
 			value = strings.Join(slices.DeleteFunc(strings.Split(value, "\x00"), func(f string) bool {

@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -139,4 +140,50 @@ func TestReplyLostToTokens(t *testing.T) {
 	i.want(i.askToken(tokenForm(assertion)), 401, "token_invalid")
 	i.authenticate()
 	i.want(i.call("POST", "/v1/quotes", `{`+good+`}`), 200, "")
+}
+
+// besides is a world whose server speaks to Redis through a wire, and an
+// instance that does not.
+func besides(t *testing.T) (w, other *world, wire *redistest.Wire) {
+	t.Helper()
+	server := redistest.Single(t)
+	wire = redistest.Proxy(t, server.URL)
+	w = newWorldOn(t, wire.URL, newRecorder(t))
+	direct := *w
+	direct.redis = server.URL
+	return w, direct.twin(), wire
+}
+
+// One request without a key is carried out once, although its reply is lost and
+// another instance changes the same before it is sent again.
+func TestReplyLostBetweenChanges(t *testing.T) {
+	w, other, wire := besides(t)
+	p := w.get(w.want(w.pay("one", fmt.Sprintf(`{"merchant_account_id":%q,"amount":"10.00","currency":"EUR","payee":"shop.example"}`, w.vars["eur"])), 201, ""), "id")
+	capture := func(w *world, amount string) reply {
+		return w.want(w.call("POST", "/v1/payments/"+p+"/captures", `{"amount":"`+amount+`","final_capture":false}`), 201, "")
+	}
+	capture(w, "1.00")
+	capture(other, "1.00") // has a token, and its caches are full
+	lost := wire.SwallowReplyAfter(lastScript(t, wire), func() { capture(other, "2.00") })
+	mine := capture(w, "3.00")
+	<-lost
+	if w.get(mine, "amount") != "3.00" || w.get(mine, "payment.amount_captured") != "5.00" {
+		t.Errorf("not the answer of the first sending: %s", mine.text)
+	}
+	if got := w.get(w.call("GET", "/v1/payments/"+p, ""), "amount_captured"); got != "7.00" {
+		t.Errorf("captured %s of 1.00, 1.00, 2.00 and 3.00", got)
+	}
+
+	hook := w.get(w.want(w.hook(""), 201, ""), "id")
+	rotate := func(w *world) reply { return w.want(w.call("POST", "/v1/webhooks/"+hook+"/secrets", ""), 201, "") }
+	lost = wire.SwallowReplyAfter(lastScript(t, wire), func() { rotate(other) })
+	shown := w.get(rotate(w), "secret")
+	<-lost
+	e, keys := w.signingKeys(hook)
+	if len(e.SigningKeys) != 3 {
+		t.Fatalf("%d keys after two rotations", len(e.SigningKeys))
+	}
+	if keys[1].Version != 2 || keys[1].Text() != shown {
+		t.Error("the secret that was shown is not the one that was made first")
+	}
 }

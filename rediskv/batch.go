@@ -128,7 +128,7 @@ func (b *batch) commit(ctx context.Context) (Result, error) {
 	if b.push {
 		channel = configChannel
 	}
-	keys := []string{grant, record, k.sequences(), k.events(), k.audit(), k.dispatch, k.webhooks(), changesKey(k.partition)}
+	keys := []string{grant, record, k.sequences(), k.events(), k.audit(), k.dispatch, k.webhooks(), changesKey(k.partition), k.mark(operation)}
 	keys, args := b.objects.arguments(keys, []any{operation, version, print, idempotencyLifetime.Milliseconds(), stored, channel, k.org})
 	args = append(args, len(b.sets))
 	for _, m := range b.sets {

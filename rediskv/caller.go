@@ -68,7 +68,7 @@ func (s *Store) Audit(ctx context.Context, c Caller, e tollgate.AuditEntry) erro
 	if err != nil {
 		return err
 	}
-	_, _, err = s.run(ctx, scriptAppendAudit, []string{k.sequences(), k.audit()}, []any{head, tail})
+	_, _, err = s.run(ctx, scriptAppendAudit, []string{k.sequences(), k.audit(), k.mark(s.Mint(""))}, []any{head, tail})
 	return err
 }
 

@@ -115,7 +115,7 @@ func (s *Store) closeDay(ctx context.Context, k space, a *Account, open tollgate
 		// Never before the open day ends, which may be later after a change.
 		look = milli(max(a.Cutoffs.End(next), a.Cutoffs.End(open)))
 	}
-	_, _, err := s.run(ctx, scriptCloseDay, []string{k.object(a.ID), k.payable(a.ID), k.cutoffs},
+	_, _, err := s.run(ctx, scriptCloseDay, []string{k.object(a.ID), k.payable(a.ID), k.cutoffs, k.mark(s.Mint(""))},
 		[]any{a.Revision, (open - 1).String(), k.org + "/" + a.ID, look, seen})
 	return err
 }

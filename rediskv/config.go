@@ -185,7 +185,7 @@ func (s *Store) ReadResource(ctx context.Context, c Caller, kind, id string) (do
 	if err != nil {
 		return nil, 0, err
 	}
-	_, rest, err := s.run(ctx, scriptReadResource, []string{grant, key, k.sequences(), k.audit()}, []any{version, head, tail})
+	_, rest, err := s.run(ctx, scriptReadResource, []string{grant, key, k.sequences(), k.audit(), k.mark(s.Mint(""))}, []any{version, head, tail})
 	if err != nil {
 		return nil, 0, err
 	}

@@ -254,7 +254,7 @@ func (s *Store) requeue(ctx context.Context, c Caller, idem *Idempotency, webhoo
 	}
 	keys := []string{
 		grant, record, k.object(webhook), k.queue(webhook), k.open(webhook), k.ready, k.sequences(), k.events(), k.audit(), k.dispatch,
-		k.webhooks(), k.object(q.object), k.jobs,
+		k.webhooks(), k.object(q.object), k.jobs, k.mark(operation),
 	}
 	args := append([]any{
 		operation, version, print, idempotencyLifetime.Milliseconds(), stored, int64(s.Now()), k.org + "/" + webhook, string(q.trigger), q.replay,

@@ -129,7 +129,7 @@ func (s *Store) BeginExport(ctx context.Context, j *ExportJob, count bool) error
 		counts = "1"
 	}
 	j.owner = s.Mint("")
-	outcome, rest, err := s.run(ctx, scriptBeginExport, []string{j.space.object(j.ID), exportsKey(j.space.partition)},
+	outcome, rest, err := s.run(ctx, scriptBeginExport, []string{j.space.object(j.ID), exportsKey(j.space.partition), j.space.mark(j.owner)},
 		[]any{j.owner, int64(s.Now()), dispatchGroup, j.entry, counts})
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (s *Store) BeginExport(ctx context.Context, j *ExportJob, count bool) error
 // ErrExportLost: it is another consumer's, or has ended.
 func (s *Store) LeaveExport(ctx context.Context, j *ExportJob) error {
 	const long = 24 * time.Hour
-	outcome, _, err := s.run(ctx, scriptLeaveExport, []string{j.space.object(j.ID), exportsKey(j.space.partition)},
+	outcome, _, err := s.run(ctx, scriptLeaveExport, []string{j.space.object(j.ID), exportsKey(j.space.partition), j.space.mark(s.Mint(""))},
 		[]any{j.owner, dispatchGroup, j.consumer, j.entry, long.Milliseconds()})
 	if err == nil && outcome == "lost" {
 		return ErrExportLost
@@ -228,9 +228,9 @@ func (s *Store) AppendExport(ctx context.Context, j *ExportJob, chunk []byte) er
 		packed = packChunk(chunk)
 	}
 	outcome, _, err := s.run(ctx, scriptAppendExport,
-		[]string{j.space.object(j.ID), j.space.chunk(j.ID, j.chunks), j.space.ends(j.ID), exportsKey(j.space.partition), j.space.exportSizes(), j.space.exportFiles()},
+		[]string{j.space.object(j.ID), j.space.chunk(j.ID, j.chunks), j.space.ends(j.ID), exportsKey(j.space.partition), j.space.exportSizes(), j.space.exportFiles(), j.space.mark(s.Mint(""))},
 		append([]any{
-			j.owner, s.Mint(""), j.chunks, packed, j.bytes + int64(len(chunk)), chunkBackstop.Milliseconds(), dispatchGroup, j.consumer, j.entry,
+			j.owner, j.chunks, packed, j.bytes + int64(len(chunk)), chunkBackstop.Milliseconds(), dispatchGroup, j.consumer, j.entry,
 			j.ID, len(packed) + shownBytes - j.shownBytes, s.exportBytes, int64(s.Now()), len(f),
 		}, f...))
 	if err != nil {

@@ -8,3 +8,12 @@ func (s *Store) KnownEndpoints() (n int) {
 	})
 	return n
 }
+
+// ScriptHashes are the scripts that the Store opens with, by name.
+func ScriptHashes() map[string]string {
+	hashes := map[string]string{}
+	for _, s := range allScripts {
+		hashes[s.name] = s.Hash()
+	}
+	return hashes
+}

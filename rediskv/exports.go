@@ -237,7 +237,8 @@ func (s *Store) endExport(ctx context.Context, c Caller, e exportEnd) (outcome s
 	if e.Status == tollgate.ExportDone {
 		gone = s.Now().Add(fileKept)
 	}
-	w.args = append(append(w.args, w.said...), w.operation, e.owner, e.chunks, string(e.Status), exportKept.Milliseconds(), dispatchGroup, e.ID, int64(gone))
+	w.keys = append(w.keys, k.mark(w.operation))
+	w.args = append(append(w.args, w.said...), e.owner, e.chunks, string(e.Status), exportKept.Milliseconds(), dispatchGroup, e.ID, int64(gone))
 	e.fields.int("fin", int64(e.FinishedAt))
 	w.fields(e.fields)
 	outcome, rest, err := s.run(ctx, scriptEndExport, w.keys, w.args)

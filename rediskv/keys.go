@@ -207,8 +207,7 @@ func (k space) activations(ruleSet string) string { return k.object(ruleSet) + "
 // module is the string with a published module's bytes.
 func (k space) module(sha256 string) string { return k.prefix + ":module:" + sha256 }
 
-// sequences is a hash of counters (event, audit) and the last operation that
-// wrote configuration (config).
+// sequences is a hash of counters: event, audit.
 func (k space) sequences() string { return k.prefix + ":seq" }
 
 // events is the stream of the organization's events: i (id), t (type),
@@ -247,6 +246,10 @@ func (k space) own(payout string) string { return k.object(payout) + ":txn" }
 func (k space) idempotency(i Idempotency) string {
 	return k.prefix + ":idem:" + digest(i.Scope, i.Key)
 }
+
+// mark is the string that says, for a while, that an operation has run, so that
+// its script finds its own work when it is sent again (see prelude.lua).
+func (k space) mark(operation string) string { return k.prefix + ":op:" + operation }
 
 // assertion is the string that burns an assertion's jti: the operation that
 // did it. It expires with the assertion.

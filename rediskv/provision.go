@@ -144,8 +144,8 @@ func (p *plan) write(ctx context.Context, clients []tollgate.Client) error {
 			return err
 		}
 	}
-	keys := []string{p.space.sequences(), p.space.events(), p.space.audit(), p.space.dispatch, p.space.webhooks(), organizationsKey(p.space.partition), p.space.cutoffs, changesKey(p.space.partition)}
-	keys, args := p.objects.arguments(keys, []any{configChannel, p.space.org, p.store.Mint("")})
+	keys := []string{p.space.sequences(), p.space.events(), p.space.audit(), p.space.dispatch, p.space.webhooks(), organizationsKey(p.space.partition), p.space.cutoffs, changesKey(p.space.partition), p.space.mark(p.store.Mint(""))}
+	keys, args := p.objects.arguments(keys, []any{configChannel, p.space.org})
 	for _, c := range p.changes {
 		head, tail, err := p.store.entry(Caller{Organization: p.space.org}, c.Kind+".provision", "succeeded", c.Action, c.Kind, c.ID)
 		if err != nil {

@@ -42,7 +42,7 @@ type Recorded struct {
 func (s *Store) RecordAttempts(ctx context.Context, ended []Ended) ([]Recorded, error) {
 	endpoint := ended[0].Work.Endpoint.ID
 	k := s.space(ended[0].Work.Organization)
-	keys := []string{k.queue(endpoint), k.leases(endpoint), k.open(endpoint), k.ready, k.object(endpoint), k.targets(endpoint)}
+	keys := []string{k.queue(endpoint), k.leases(endpoint), k.open(endpoint), k.ready, k.object(endpoint), k.targets(endpoint), k.mark(s.Mint(""))}
 	args := []any{milli(s.Now()), deliveryLifetime.Milliseconds(), k.org + "/" + endpoint, firstCap, len(ended)}
 	for i := range ended {
 		id := ended[i].Work.DeliveryID

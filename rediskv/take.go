@@ -235,7 +235,7 @@ func (s *Store) shortFirst(partition int, heads []*queueHead) []*queueHead {
 // as there is room for; with no room the script only sees to the next turn.
 func (s *Store) takeArguments(ctx context.Context, h *queueHead, now, until tollgate.Instant) (keys []string, args []any, err error) {
 	k := h.space
-	keys = []string{k.ready, k.object(h.id), k.queue(h.id), k.leases(h.id), k.targets(h.id)}
+	keys = []string{k.ready, k.object(h.id), k.queue(h.id), k.leases(h.id), k.targets(h.id), k.mark(s.Mint(""))}
 	args = []any{milli(now), milli(until), firstCap, k.org + "/" + h.id}
 	if h.endpoint, err = s.current(ctx, h); err != nil {
 		return nil, nil, err

@@ -136,6 +136,7 @@ func (s *Store) putWebhook(ctx context.Context, c Caller, idem *Idempotency, w E
 	}, f...)
 	outcome, rest, err := s.run(ctx, scriptPutWebhook, []string{
 		grant, record, k.object(w.ID), k.webhooks(), k.sequences(), k.events(), k.audit(), k.dispatch, k.ready, k.queue(w.ID), k.jobs,
+		k.mark(operation),
 	}, args)
 	if err != nil {
 		return Result{}, err

@@ -12,10 +12,9 @@
 --   still listed, 20 number of fields, the fields
 -- Returns: {'created'} | {'done'} | {'repeated', record} | {'reused'} |
 --   {'grant'} | {'many'} | {'full'}
-if not granted(KEYS[1], ARGV[1]) then return {'grant'} end
-local seen = remembered(KEYS[12], ARGV[8], ARGV[9])
-if seen then return seen end
 if redis.call('EXISTS', KEYS[2]) == 1 then return {'done'} end
+local instead = answered(KEYS[1], ARGV[1], KEYS[12], ARGV[8], ARGV[9])
+if instead then return instead end
 if redis.call('SCARD', KEYS[9]) >= tonumber(ARGV[14]) then return {'many'} end
 if taken(KEYS[10], KEYS[11], ARGV[16]) >= tonumber(ARGV[15]) then return {'full'} end
 local cut, total = ARGV[18], 0

@@ -18,9 +18,8 @@
 --   what to add, its limit, its lifetime (ms)
 -- Returns: {'created'} | {'done'} | {'repeated', record} | {'reused'} |
 --   {'grant'} | {'stale'} | {'toomuch'} | {'exhausted', number of the counter}
-if not granted(KEYS[1], ARGV[2]) then return {'grant'} end
-local seen = remembered(KEYS[2], ARGV[1], ARGV[3])
-if seen then return seen end
+local instead = answered(KEYS[1], ARGV[2], KEYS[2], ARGV[1], ARGV[3])
+if instead then return instead end
 if redis.call('HGET', KEYS[13], 'v') ~= ARGV[6] or redis.call('HGET', KEYS[14], 'v') ~= ARGV[7] then
   return {'stale'}
 end

@@ -4,12 +4,12 @@
 --   4 organization revision, 5 lifetime of the burnt assertion (ms),
 --   6 audit head, 7 audit tail
 -- Returns: {'issued'} | {'done'} | {'replayed'} | {'stale'}
+local burnt = redis.call('GET', KEYS[4])
+if burnt == ARGV[1] then return {'done'} end
 if redis.call('HGET', KEYS[1], 'v') ~= ARGV[2] or redis.call('HGET', KEYS[2], 'v') ~= ARGV[3] or
    redis.call('HGET', KEYS[3], 'v') ~= ARGV[4] then
   return {'stale'}
 end
-local burnt = redis.call('GET', KEYS[4])
-if burnt == ARGV[1] then return {'done'} end
 if burnt then return {'replayed'} end
 
 redis.call('SET', KEYS[4], ARGV[1], 'PX', ARGV[5])

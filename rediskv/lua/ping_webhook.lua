@@ -9,12 +9,11 @@
 --   13 number of fields, the fields
 -- Returns: {'queued'} | {'done'} | {'repeated', record} | {'reused'} |
 --   {'grant'} | {'missing'}
-if not granted(KEYS[1], ARGV[2]) then return {'grant'} end
-local seen = remembered(KEYS[2], ARGV[1], ARGV[3])
-if seen then return seen end
+if redis.call('EXISTS', KEYS[9]) == 1 then return {'done'} end
+local instead = answered(KEYS[1], ARGV[2], KEYS[2], ARGV[1], ARGV[3])
+if instead then return instead end
 local status = redis.call('HGET', KEYS[3], 'st')
 if not status then return {'missing'} end
-if redis.call('EXISTS', KEYS[9]) == 1 then return {'done'} end
 
 if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[5], 'PX', ARGV[4]) end
 local state = status == 'active' and 'pending' or 'held'

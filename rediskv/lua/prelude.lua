@@ -9,14 +9,30 @@ local function granted(key, version)
   return version == '' or redis.call('HGET', key, 'v') == version
 end
 
--- What an idempotency record says: nil (never seen), 'done' (this very
--- operation, sent again by the client library), 'repeated' or 'reused'.
-local function remembered(key, operation, fingerprint)
-  if fingerprint == '' then return nil end
-  local record = redis.call('GET', key)
+-- The client library sends a script again when the reply to it is lost. Anything
+-- may have happened in between, so a script looks for what its first run made,
+-- never for the last change of an object: the payment, capture or event whose id
+-- was minted before, or the mark of its operation, a key of its own. A mark
+-- outlives every call to Redis, and holds what was answered. earlier is that, or
+-- nil.
+local function earlier(mark) return redis.call('GET', mark) or nil end
+
+local function mark_done(mark, answered) redis.call('SET', mark, answered, 'PX', '300000') end
+
+-- What a request is answered with instead of being carried out, or nil: 'done'
+-- (this very operation has run before), 'grant', or what its idempotency record
+-- says: 'repeated' or 'reused'. Without a fingerprint there is no record. mark is
+-- the operation's mark, or nil when the script looks for itself.
+local function answered(grant, version, key, operation, fingerprint, mark)
+  if mark and earlier(mark) then return {'done'} end
+  local record = fingerprint ~= '' and redis.call('GET', key)
+  local op, print
+  if record then
+    op, print = string.match(record, '^([^\n]*)\n([^\n]*)\n')
+    if op == operation then return {'done'} end
+  end
+  if not granted(grant, version) then return {'grant'} end
   if not record then return nil end
-  local op, print = string.match(record, '^([^\n]*)\n([^\n]*)\n')
-  if op == operation then return {'done'} end
   if print == fingerprint then return {'repeated', record} end
   return {'reused'}
 end
@@ -31,15 +47,6 @@ local function append_event(seq, stream, dispatch, hooks, head, tail, id, kind, 
     redis.call('XADD', dispatch, '*', 'o', org, 's', at, 'i', id, 't', kind, 'a', account, 'n', whole(n))
   end
   return n
-end
-
--- The entry's head has its id. Scripts without an operation id look whether the
--- client library has sent them a second time after a lost reply.
-local function audited(stream, head)
-  for _, entry in ipairs(redis.call('XREVRANGE', stream, '+', '-', 'COUNT', '16')) do
-    if string.sub(entry[2][2], 1, #head) == head then return true end
-  end
-  return false
 end
 
 -- Counts a change that instances have to know of, and notes whose it is.

@@ -1,6 +1,7 @@
 -- Creates, changes or removes a webhook endpoint, with event and audit entry.
 -- KEYS: 1 grant, 2 idempotency record, 3 endpoint, 4 webhooks, 5 sequences,
---   6 events, 7 audit, 8 dispatch, 9 ready, 10 queue, 11 jobs
+--   6 events, 7 audit, 8 dispatch, 9 ready, 10 queue, 11 jobs,
+--   12 the operation's mark
 -- ARGV: 1 operation, 2 grant version, 3 fingerprint, 4 record lifetime (ms),
 --   5 record, 6 expected revision (empty: none), 7 endpoint id,
 --   8 directory entry (empty: remove the endpoint), 9 now (ms),
@@ -9,32 +10,27 @@
 --   18 audit tail, 19 status, 20 URL, 21 number of fields, the fields
 -- Returns: {'written'} | {'done'} | {'repeated', record} | {'reused'} |
 --   {'grant'} | {'missing'} | {'conflict'} | {'full'}
-if not granted(KEYS[1], ARGV[2]) then return {'grant'} end
-local seen = remembered(KEYS[2], ARGV[1], ARGV[3])
-if seen then return seen end
-local now = redis.call('HMGET', KEYS[3], 'v', 'op', 'st', 'url')
-if now[2] == ARGV[1] then return {'done'} end
-if ARGV[6] ~= '' and not now[1] then
-  if redis.call('HGET', KEYS[5], 'removed') == ARGV[1] then return {'done'} end
-  return {'missing'}
-end
+local instead = answered(KEYS[1], ARGV[2], KEYS[2], ARGV[1], ARGV[3], KEYS[12])
+if instead then return instead end
+local now = redis.call('HMGET', KEYS[3], 'v', 'st', 'url')
+if ARGV[6] ~= '' and not now[1] then return {'missing'} end
 if (now[1] or '') ~= ARGV[6] then return {'conflict'} end
 if ARGV[6] == '' and redis.call('HLEN', KEYS[4]) > tonumber(ARGV[12]) then return {'full'} end
 
+mark_done(KEYS[12], '')
 if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[5], 'PX', ARGV[4]) end
 redis.call('HINCRBY', KEYS[4], 'v', 1)
 if ARGV[8] == '' then
   redis.call('HDEL', KEYS[4], ARGV[7])
   redis.call('DEL', KEYS[3])
   redis.call('ZREM', KEYS[9], ARGV[10])
-  redis.call('HSET', KEYS[5], 'removed', ARGV[1])
 else
   redis.call('HSET', KEYS[4], ARGV[7], ARGV[8])
-  redis.call('HSET', KEYS[3], 'op', ARGV[1], 'st', ARGV[19], unpack(ARGV, 22, 21 + tonumber(ARGV[21])))
+  redis.call('HSET', KEYS[3], 'st', ARGV[19], unpack(ARGV, 22, 21 + tonumber(ARGV[21])))
   if ARGV[19] ~= 'active' then
     redis.call('ZREM', KEYS[9], ARGV[10])
   else
-    if now[3] ~= 'active' or now[4] ~= ARGV[20] then -- its health begins anew
+    if now[2] ~= 'active' or now[3] ~= ARGV[20] then -- its health begins anew
       redis.call('HSET', KEYS[3], 'fail', '0', 'ok', ARGV[9])
       redis.call('HDEL', KEYS[3], 'pause')
     end

@@ -1,11 +1,15 @@
 -- Reads an organization, legal entity, merchant account or grant, and records
 -- that it was read.
--- KEYS: 1 grant, 2 resource, 3 sequences, 4 audit
+-- KEYS: 1 grant, 2 resource, 3 sequences, 4 audit, 5 the operation's mark
 -- ARGV: 1 grant version, 2 audit head, 3 audit tail
 -- Returns: {'read', revision, json} | {'missing'} | {'grant'}
-if not granted(KEYS[1], ARGV[1]) then return {'grant'} end
+local again = earlier(KEYS[5])
+if not again and not granted(KEYS[1], ARGV[1]) then return {'grant'} end
 local found = redis.call('HMGET', KEYS[2], 'v', 'json')
 if not found[1] then return {'missing'} end
 
-if not audited(KEYS[4], ARGV[2]) then append_audit(KEYS[3], KEYS[4], ARGV[2], ARGV[3]) end
+if not again then
+  mark_done(KEYS[5], '')
+  append_audit(KEYS[3], KEYS[4], ARGV[2], ARGV[3])
+end
 return {'read', found[1], found[2]}

@@ -3,8 +3,9 @@
 -- changes nothing else. An answer counts for the health of the endpoint only if
 -- that was not changed since it was asked: the old address does not speak for
 -- the new one.
--- KEYS: 1 queue, 2 leases, 3 open, 4 ready, 5 endpoint, 6 targets, then for each
---   attempt: its delivery, the delivery's attempts
+-- KEYS: 1 queue, 2 leases, 3 open, 4 ready, 5 endpoint, 6 targets,
+--   7 the operation's mark, then for each attempt: its delivery, the delivery's
+--   attempts
 -- ARGV: 1 now (ms), 2 lifetime when done (ms), 3 ready member, 4 first cap,
 --   5 number of attempts, their deliveries' ids; then for each: number, JSON,
 --   state, next (ms), pause until (ms, or empty), healthy (1 or 0, or empty:
@@ -17,10 +18,10 @@ local leases = redis.call('ZMSCORE', KEYS[2], unpack(ARGV, 6, 5 + count))
 local health = redis.call('HMGET', KEYS[5], 'st', 'cap', 'fail', 'ok', 'pause', 'v')
 local cap, failures, last = tonumber(health[2] or ARGV[4]), tonumber(health[3] or 0), health[4] or '0'
 local pause = health[5] or '0'
-local ended, done, again = {}, {}, {}
+local ended, done, again, lateness = {}, {}, {}, ''
 local at = 6 + count
 for i = 1, count do
-  local delivery, attempts, id = KEYS[5 + 2 * i], KEYS[6 + 2 * i], ARGV[5 + i]
+  local delivery, attempts, id = KEYS[6 + 2 * i], KEYS[7 + 2 * i], ARGV[5 + i]
   local number, state = ARGV[at], ARGV[at + 2]
   local late = 0
   redis.call('HSET', attempts, number, ARGV[at + 1])
@@ -28,7 +29,8 @@ for i = 1, count do
   if not leases[i] or was[1] ~= number then
     local left = redis.call('PTTL', delivery)
     if left > 0 then redis.call('PEXPIRE', attempts, whole(left)) end
-    -- This very record, sent again after a lost reply, is not late.
+    -- The same record, which the worker makes again when it got no answer, is
+    -- not late.
     if was[2] ~= number then late = 1 end
   else
     ended[#ended + 1] = id
@@ -55,10 +57,18 @@ for i = 1, count do
     end
   end
   reply[#reply + 1] = {late, whole(failures), last}
+  lateness = lateness .. whole(late)
   at = at + 10
 end
-if #ended == 0 then return reply end
+if #ended == 0 then
+  local first = earlier(KEYS[7])
+  if first then
+    for i = 1, count do reply[1 + i][1] = tonumber(string.sub(first, i, i)) end
+  end
+  return reply
+end
 
+mark_done(KEYS[7], lateness)
 redis.call('ZREM', KEYS[2], unpack(ended))
 redis.call('HDEL', KEYS[6], unpack(ended))
 if #again > 0 then redis.call('ZADD', KEYS[1], unpack(again)) end

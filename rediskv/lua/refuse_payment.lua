@@ -7,9 +7,8 @@
 --   9 audit tail
 -- Returns: {'refused'} | {'done'} | {'repeated', record} | {'reused'} |
 --   {'grant'} | {'stale'}
-if not granted(KEYS[1], ARGV[2]) then return {'grant'} end
-local seen = remembered(KEYS[2], ARGV[1], ARGV[3])
-if seen then return seen end
+local instead = answered(KEYS[1], ARGV[2], KEYS[2], ARGV[1], ARGV[3])
+if instead then return instead end
 if redis.call('HGET', KEYS[3], 'v') ~= ARGV[6] or redis.call('HGET', KEYS[4], 'v') ~= ARGV[7] then
   return {'stale'}
 end

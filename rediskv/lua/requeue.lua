@@ -6,7 +6,8 @@
 -- faster.
 -- KEYS: 1 grant, 2 idempotency record, 3 endpoint, 4 queue, 5 open, 6 ready,
 --   7 sequences, 8 events, 9 audit, 10 dispatch, 11 webhooks, 12 the replay or
---   recovery, 13 jobs, then for each delivery: its hash, its attempts
+--   recovery, 13 jobs, 14 the operation's mark, then for each delivery: its
+--   hash, its attempts
 -- ARGV: 1 operation, 2 grant version, 3 fingerprint, 4 record lifetime (ms),
 --   5 record, 6 now (ms), 7 ready member, 8 trigger, 9 replay id (or empty),
 --   10 event head, 11 event tail, 12 event id, 13 event type (empty: none),
@@ -16,13 +17,10 @@
 --   time (ms)
 -- Returns: {'queued', count} | {'done'} | {'repeated', record} | {'reused'} |
 --   {'grant'} | {'missing'} | {'busy'} | {'passed'}
-if not granted(KEYS[1], ARGV[2]) then return {'grant'} end
-local seen = remembered(KEYS[2], ARGV[1], ARGV[3])
-if seen then return seen end
-local now = redis.call('HMGET', KEYS[12], 'op', 'at', 'state')
--- A job may have had its first steps before its making is sent again.
-if now[1] == ARGV[1] or (now[1] and ARGV[17] == '') then return {'done'} end
-if ARGV[17] ~= '' and (now[2] ~= ARGV[17] or now[3] == 'succeeded') then return {'passed'} end
+local instead = answered(KEYS[1], ARGV[2], KEYS[2], ARGV[1], ARGV[3], KEYS[14])
+if instead then return instead end
+local now = redis.call('HMGET', KEYS[12], 'at', 'state')
+if ARGV[17] ~= '' and (now[1] ~= ARGV[17] or now[2] == 'succeeded') then return {'passed'} end
 local status = redis.call('HGET', KEYS[3], 'st')
 if not status then return {'missing'} end
 local idle = {held = true, failed = true}
@@ -33,10 +31,11 @@ if ARGV[8] == 'replay' then
   idle[state] = true
 end
 
+mark_done(KEYS[14], '')
 if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[5], 'PX', ARGV[4]) end
 local arg = 19 + tonumber(ARGV[18])
 local count = 0
-for key = 14, #KEYS, 2 do
+for key = 15, #KEYS, 2 do
   local state = redis.call('HGET', KEYS[key], 'st')
   if state and idle[state] then
     count = count + 1
@@ -52,7 +51,7 @@ for key = 14, #KEYS, 2 do
 end
 if ARGV[8] == 'replay' then redis.call('HDEL', KEYS[3], 'pause') end
 if count > 0 and status == 'active' then wake(KEYS[6], ARGV[7], ARGV[6]) end
-redis.call('HSET', KEYS[12], 'op', ARGV[1], unpack(ARGV, 19, 18 + tonumber(ARGV[18])))
+redis.call('HSET', KEYS[12], unpack(ARGV, 19, 18 + tonumber(ARGV[18])))
 if ARGV[8] == 'recovery' then redis.call('HINCRBY', KEYS[12], 'queued', count) end
 redis.call('PEXPIRE', KEYS[12], '2592000000') -- 30 days, as deliveries
 if ARGV[16] ~= '' then redis.call('ZADD', KEYS[13], ARGV[6], ARGV[16]) end

@@ -25,9 +25,9 @@ type Wire struct {
 	listener net.Listener
 	links    map[*link]struct{}
 	sent     []Command
-	swallow  map[string][]chan struct{} // by command, see SwallowReply; one per reply to lose
-	flowing  chan struct{}              // closed while bytes may pass
-	away     time.Duration              // see Delay
+	swallow  map[string][]*loss // by command, see SwallowReply; one per reply to lose
+	flowing  chan struct{}      // closed while bytes may pass
+	away     time.Duration      // see Delay
 	running  sync.WaitGroup
 }
 
@@ -40,7 +40,7 @@ func Proxy(tb testing.TB, addr string) *Wire {
 		tb:      tb,
 		target:  addr,
 		links:   make(map[*link]struct{}),
-		swallow: make(map[string][]chan struct{}),
+		swallow: make(map[string][]*loss),
 		flowing: make(chan struct{}),
 	}
 	close(w.flowing)
@@ -91,6 +91,20 @@ func (w *Wire) Reset() {
 // named alone or with its first argument: "EVALSHA 3f78…". The channel is
 // closed when that has happened. Two calls lose two replies.
 func (w *Wire) SwallowReply(command string) <-chan struct{} {
+	return w.SwallowReplyAfter(command, func() {})
+}
+
+// loss is a reply to lose.
+type loss struct {
+	between func()
+	done    chan struct{}
+}
+
+// SwallowReplyAfter is SwallowReply, and between runs after the server has
+// carried the command out and before the client notices that its connection
+// ended: whatever it does comes before the command is sent again. It must not
+// use this proxy.
+func (w *Wire) SwallowReplyAfter(command string, between func()) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	name, arg, only := strings.Cut(command, " ")
@@ -98,9 +112,9 @@ func (w *Wire) SwallowReply(command string) <-chan struct{} {
 	if only {
 		name += " " + arg
 	}
-	lost := make(chan struct{})
+	lost := &loss{between, make(chan struct{})}
 	w.swallow[name] = append(w.swallow[name], lost)
-	return lost
+	return lost.done
 }
 
 // Refuse cuts all connections and refuses new ones, as a host does on which
@@ -217,9 +231,8 @@ func (w *Wire) close() {
 	w.running.Wait()
 }
 
-// record notes a command and returns the channel of SwallowReply if its reply
-// is to be lost.
-func (w *Wire) record(c Command) chan struct{} {
+// record notes a command and returns how its reply is lost, nil if it is not.
+func (w *Wire) record(c Command) *loss {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sent = append(w.sent, c)
@@ -255,8 +268,8 @@ type link struct {
 
 	mu sync.Mutex
 	// pending has one element per command whose reply has not come: nil, or
-	// the channel to close when that reply is lost.
-	pending []chan struct{}
+	// how that reply is lost.
+	pending []*loss
 }
 
 func (l *link) commands() {
@@ -296,8 +309,9 @@ func (l *link) replies() {
 		}
 		if !push {
 			if lose := l.answered(); lose != nil {
+				lose.between()
 				l.close()
-				close(lose)
+				close(lose.done)
 				return
 			}
 		}
@@ -308,7 +322,7 @@ func (l *link) replies() {
 	}
 }
 
-func (l *link) answered() chan struct{} {
+func (l *link) answered() *loss {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.pending) == 0 {

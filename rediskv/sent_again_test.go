@@ -1,0 +1,299 @@
+package rediskv_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/redistest"
+)
+
+// resend is a change whose reply is lost. Between its first and its second
+// sending somebody else changes the same. arrange makes what is there before;
+// act makes the change through the wire and says what is wrong with its outcome.
+type resend struct {
+	script, what string
+	arrange      func(t *testing.T, f *fixture) (act func(through *fixture) error, between func())
+}
+
+// keyspace is all that Redis holds, lifetimes apart.
+func keyspace(t *testing.T, c redis.UniversalClient) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, key := range scanKeys(t, c, "*") {
+		var value any
+		var err error
+		switch kind := c.Type(t.Context(), key).Val(); kind {
+		case "string":
+			value, err = c.Get(t.Context(), key).Result()
+		case "hash":
+			value, err = c.HGetAll(t.Context(), key).Result() // fmt sorts maps
+		case "zset":
+			value, err = c.ZRangeWithScores(t.Context(), key, 0, -1).Result()
+		case "set":
+			var members []string
+			members, err = c.SMembers(t.Context(), key).Result()
+			slices.Sort(members)
+			value = members
+		case "list":
+			value, err = c.LRange(t.Context(), key, 0, -1).Result()
+		case "stream":
+			value, err = c.XRange(t.Context(), key, "-", "+").Result()
+		default:
+			t.Fatalf("%s is a %s", key, kind)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[key] = fmt.Sprint(value)
+	}
+	return all
+}
+
+// TestScriptsSentAgain: go-redis sends a script again when its reply is lost, and
+// whatever happened in between, a script that writes knows its own first run: it
+// writes nothing more, and its outcome is that of the first. The second time the
+// caller's grant is changed in between, too.
+func TestScriptsSentAgain(t *testing.T) {
+	hashes := rediskv.ScriptHashes()
+	tested := map[string]bool{}
+	for i := range 2 * len(resends) {
+		r, revoked := resends[i/2], i%2 == 1
+		tested[r.script] = true
+		t.Run(fmt.Sprintf("%s/%s/revoked=%t", r.script, strings.ReplaceAll(r.what, " ", "_"), revoked), func(t *testing.T) {
+			server := redistest.Single(t)
+			f := newFixtureAt(t, server.URL)
+			raw := rawClient(t, server.URL)
+			wire := redistest.Proxy(t, server.Addr)
+			var after map[string]string
+			watching := false
+			through := f.with(t, rediskv.Options{URL: wire.URL, Observe: func(operation string, _ time.Duration, _ error) {
+				if watching && operation == r.script {
+					after = keyspace(t, raw)
+					watching = false
+				}
+			}})
+			act, between := r.arrange(t, f)
+			wire.Reset()
+			watching = true
+			var before map[string]string
+			lost := wire.SwallowReplyAfter("EVALSHA "+hashes[r.script], func() {
+				between()
+				if revoked {
+					must(t, raw.HSet(t.Context(), scanKeys(t, raw, "*:"+f.caller.Actor.GrantID)[0], "v", "99").Err())
+				}
+				before = keyspace(t, raw)
+			})
+			if err := act(through); err != nil {
+				t.Errorf("the outcome is not the first one's: %v", err)
+			}
+			select {
+			case <-lost:
+			default:
+				t.Fatal("no reply was lost")
+			}
+			sent := 0
+			for _, c := range wire.Sent() {
+				if strings.HasPrefix(c.Name, "EVAL") && c.Arg == hashes[r.script] {
+					sent++
+				}
+			}
+			if sent != 2 {
+				t.Errorf("the script was sent %d times", sent)
+			}
+			for key := range maps.Keys(after) {
+				if before[key] != after[key] {
+					t.Errorf("the second run changed %s:\n%s\n%s", key, before[key], after[key])
+				}
+			}
+			if len(before) == 0 || len(before) != len(after) {
+				t.Errorf("%d keys before the second run, %d after it", len(before), len(after))
+			}
+		})
+	}
+	for name := range hashes {
+		if writes(t, name) && !tested[name] {
+			t.Errorf("%s writes, and nothing says what happens when it is sent again", name)
+		}
+	}
+}
+
+// writes reports whether a script calls anything that may write.
+func writes(t *testing.T, name string) bool {
+	t.Helper()
+	text, err := os.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body := splitHeader(string(text))
+	reads := []string{"GET", "HGET", "HMGET", "HGETALL", "ZCOUNT", "ZRANGE", "XRANGE", "XREVRANGE", "granted", "answered", "earlier", "ARGV[2]"}
+	for _, m := range regexp.MustCompile(`redis\.p?call\('?([^',]+)|(\w+)\(`).FindAllStringSubmatch(body, -1) {
+		if called := m[1] + m[2]; !slices.Contains(reads, called) && !slices.Contains([]string{"ipairs", "find", "tonumber"}, called) {
+			return true
+		}
+	}
+	return false
+}
+
+// resends are all scripts that write.
+var resends = slices.Concat(paymentResends, configResends, webhookResends, payoutResends, exportResends)
+
+// must is for what stands beside the change.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// rename changes the organization and an account.
+func (f *fixture) rename(t *testing.T) {
+	t.Helper()
+	f.config.Organization.Name += "!"
+	f.config.MerchantAccounts[0].Name += "!"
+	_, err := f.ApplyConfig(t.Context(), f.config, false)
+	must(t, err)
+}
+
+var paymentResends = []resend{
+	{"create_payment", "the payment is captured and its account changed", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		a := f.account(t)
+		ch, ans := f.draft(t, a, eur(1000), "shop.example", tollgate.CaptureManual)
+		return func(through *fixture) error {
+				r, err := through.CreatePayment(t.Context(), f.caller, f.key("one"), a, ch, ans)
+				return first(r, err, 201)
+			}, func() {
+				must(t, f.capture(t.Context(), ch.Payment.ID, 100, false))
+				f.rename(t)
+			}
+	}},
+	{"refuse_payment", "the account is changed", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		a := f.account(t)
+		return func(through *fixture) error {
+			r, err := through.RefusePayment(t.Context(), f.caller, "create", f.key("one"), a, rediskv.Answer{Status: 422, Body: []byte("{}")}, "refused")
+			return first(r, err, 422)
+		}, func() { f.rename(t) }
+	}},
+	{"change_payment", "a capture, and another capture", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		p := f.create(t, eur(1000), tollgate.CaptureManual)
+		return func(through *fixture) error { return through.capture(t.Context(), p.ID, 100, false) },
+			func() { must(t, f.capture(t.Context(), p.ID, 200, false)) }
+	}},
+	{"change_payment", "a capture, and the payment is canceled", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		p := f.create(t, eur(1000), tollgate.CaptureManual)
+		return func(through *fixture) error { return through.capture(t.Context(), p.ID, 100, false) },
+			func() { must(t, f.move(t.Context(), p.ID, tollgate.TriggerCancel)) }
+	}},
+	{"change_payment", "an approval, and a capture", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		f.limited(t, `{"review_above":"5.00"}`)
+		p := f.create(t, eur(1000), tollgate.CaptureManual)
+		return func(through *fixture) error { return through.move(t.Context(), p.ID, tollgate.TriggerApprove) },
+			func() { must(t, f.capture(t.Context(), p.ID, 200, false)) }
+	}},
+	{"change_payment", "a cancellation, which is the last", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		p := f.create(t, eur(1000), tollgate.CaptureManual)
+		must(t, f.capture(t.Context(), p.ID, 200, false))
+		return func(through *fixture) error { return through.move(t.Context(), p.ID, tollgate.TriggerCancel) }, func() { f.rename(t) }
+	}},
+	{"change_payment", "an expiry, which is the last", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		p := f.create(t, eur(1000), tollgate.CaptureManual)
+		f.clock.advance(169 * time.Hour)
+		return func(through *fixture) error { return through.ExpirePayment(t.Context(), f.caller.Organization, p.ID) }, func() { f.rename(t) }
+	}},
+	{"issue_token", "the client is disabled", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		return func(through *fixture) error { return through.IssueToken(t.Context(), f.issue("jti")) }, func() {
+			f.config.Clients[0].Status = "disabled"
+			f.rename(t)
+		}
+	}},
+	{"append_audit", "the record grows", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		e := tollgate.AuditEntry{Type: "access.denied", Outcome: "denied"}
+		return func(through *fixture) error { return through.Audit(t.Context(), f.caller, e) }, func() {
+			for range 20 {
+				must(t, f.Audit(t.Context(), f.caller, e))
+			}
+		}
+	}},
+	{"read_resource", "the record grows", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		return func(through *fixture) error {
+				_, _, err := through.ReadResource(t.Context(), f.caller, "organization", f.caller.Organization)
+				return err
+			}, func() {
+				for range 20 {
+					must(t, f.Audit(t.Context(), f.caller, tollgate.AuditEntry{Type: "access.denied", Outcome: "denied"}))
+				}
+			}
+	}},
+}
+
+// first is what is wrong with an answer that should be this very request's.
+func first(r rediskv.Result, err error, status int) error {
+	if err == nil && (r.Repeated || r.Status != status) {
+		err = fmt.Errorf("answered %d, repeated %v", r.Status, r.Repeated)
+	}
+	return err
+}
+
+var configResends = []resend{
+	{"put_config", "and another change", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		mine := f.config
+		mine.Organization.Name = "mine"
+		return func(through *fixture) error {
+			changes, err := through.ApplyConfig(t.Context(), mine, false)
+			if err == nil && len(changes) != 1 {
+				err = fmt.Errorf("changes %v", changes)
+			}
+			return err
+		}, func() { f.rename(t) }
+	}},
+	{"put_rules", "a publication, and the next version", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		f.signer(t)
+		return func(through *fixture) error {
+			r, err := through.publish(t, "shop_fee", 1)
+			return first(r, err, 201)
+		}, func() { f.published(t, "shop_fee", 2) }
+	}},
+	{"put_rules", "an activation, which is canceled", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		f.published(t, "shop_fee", 1)
+		request := f.activation(t, "shop_fee", 1)
+		request.At = f.Now().Add(time.Hour)
+		return func(through *fixture) error {
+				r, err := through.CreateActivation(t.Context(), f.caller, nil, request)
+				return first(r, err, 201)
+			}, func() {
+				list, _, err := f.Activations(t.Context(), f.caller, f.config.RuleSets[0].ID, "", 1)
+				must(t, err)
+				_, err = f.CancelActivation(t.Context(), f.caller, nil, f.config.RuleSets[0].ID, list[0].ID, request.Covers, request.Answer)
+				must(t, err)
+			}
+	}},
+	{"put_rules", "a shadow, which is stopped", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		return func(through *fixture) error { through.shadowed(t); return nil }, func() {
+			list, _, err := f.Shadows(t.Context(), f.caller, "", 1)
+			must(t, err)
+			must(t, f.stop(t, list[0].ID, func() {}))
+		}
+	}},
+	{"record_shadow", "another instance records, and it is stopped", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		id := f.shadowed(t)
+		record := func(f *fixture, instance string) error {
+			return f.RecordComparison(t.Context(), f.caller.Organization, id, instance, &rediskv.Comparison{Operation: instance, Compared: 3, Equal: 3})
+		}
+		return func(through *fixture) error { return record(through, "ins_1") }, func() {
+			must(t, record(f, "ins_2"))
+			must(t, f.stop(t, id, func() {}))
+		}
+	}},
+}
+
+var errNotTaken = errors.New("not taken")

@@ -1,0 +1,301 @@
+package rediskv_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+// sendable is an endpoint with one delivery that is due.
+func (f *fixture) sendable(t *testing.T) *rediskv.Endpoint {
+	t.Helper()
+	w := f.endpoint(t)
+	f.create(t, eur(100), tollgate.CaptureManual)
+	f.fanOut(t, "a")
+	return w
+}
+
+// describe changes an endpoint.
+func (f *fixture) describe(t *testing.T, id, text string) error {
+	t.Helper()
+	w := *f.webhook(t, id)
+	w.Description = &text
+	r, err := f.ChangeWebhook(t.Context(), f.caller, nil, w, tollgate.WebhookSecretRotated, rediskv.Answer{Status: 201})
+	return first(r, err, 201)
+}
+
+// partition is the fixture's.
+func (f *fixture) partition(t *testing.T) int {
+	t.Helper()
+	for p := range f.Partitions() {
+		if !f.skip(t, p) {
+			return p
+		}
+	}
+	t.Fatal("no partition")
+	return 0
+}
+
+var retrying = rediskv.Outcome{State: tollgate.DeliveryRetrying, StatusCode: 503, Reason: "http_503"}
+
+var webhookResends = []resend{
+	{"put_webhook", "a creation, and it is deleted", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		w := f.endpoint(t).WebhookEndpoint
+		w.ID = f.Mint(tollgate.PrefixWebhook)
+		return func(through *fixture) error {
+			r, err := through.CreateWebhook(t.Context(), f.caller, nil, rediskv.Endpoint{WebhookEndpoint: w}, rediskv.Answer{Status: 201})
+			return first(r, err, 201)
+		}, func() { must(t, f.DeleteWebhook(t.Context(), f.caller, *f.webhook(t, w.ID))) }
+	}},
+	{"put_webhook", "a rotation without a key, and another change", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		id := f.endpoint(t).ID
+		return func(through *fixture) error { return through.describe(t, id, "first") }, func() { must(t, f.describe(t, id, "second")) }
+	}},
+	{"put_webhook", "a deletion, and that of another endpoint", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		w, other := f.endpoint(t), f.endpoint(t)
+		return func(through *fixture) error { return through.DeleteWebhook(t.Context(), f.caller, *w) },
+			func() { must(t, f.DeleteWebhook(t.Context(), f.caller, *other)) }
+	}},
+	{"ping_webhook", "the endpoint is deleted", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		w := f.endpoint(t)
+		ping, err := tollgate.NewEvent(f.Mint(tollgate.PrefixEvent), tollgate.EventPing, f.Now(), f.caller.Organization, "", "", struct{}{})
+		must(t, err)
+		return func(through *fixture) error {
+			r, err := through.PingWebhook(t.Context(), f.caller, nil, w.ID, ping, rediskv.Answer{Status: 202})
+			return first(r, err, 202)
+		}, func() { must(t, f.DeleteWebhook(t.Context(), f.caller, *w)) }
+	}},
+	{"fan_out", "there is another endpoint", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		f.endpoint(t)
+		f.create(t, eur(100), tollgate.CaptureManual)
+		p := f.partition(t)
+		return func(through *fixture) error {
+			n, err := through.FanOut(t.Context(), p, "a", time.Millisecond)
+			if err == nil && n != 1 {
+				err = fmt.Errorf("%d events", n)
+			}
+			return err
+		}, func() { f.endpoint(t) }
+	}},
+	{"take_work", "the endpoint is changed and disabled", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		w := f.sendable(t)
+		p := f.partition(t)
+		return func(through *fixture) error {
+				work, _, err := through.TakeDue(t.Context(), p, upTo(10), lease)
+				if err == nil && (len(work) != 1 || work[0].Number != 1 || work[0].Run != 1 || work[0].Died || work[0].EventID == "" || work[0].Trigger != tollgate.TriggeredBySchedule) {
+					err = fmt.Errorf("%w: %+v", errNotTaken, work)
+				}
+				return err
+			}, func() {
+				disabled := *w
+				disabled.Status = tollgate.WebhookDisabledStatus
+				_, err := f.ChangeWebhook(t.Context(), f.caller, nil, disabled, tollgate.WebhookDisabled, rediskv.Answer{})
+				must(t, err)
+			}
+	}},
+	{"record_attempts", "the next attempt is made", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		f.sendable(t)
+		work := f.take(t, 1)[0]
+		ended := retrying
+		ended.Next = f.Now().Add(time.Second)
+		return func(through *fixture) error {
+				r, err := through.RecordAttempts(t.Context(), []rediskv.Ended{f.ended(work, ended)})
+				if err == nil && r[0].Late {
+					err = errors.New("late")
+				}
+				return err
+			}, func() {
+				f.clock.advance(time.Second)
+				f.record(t, f.take(t, 1)[0], succeeded)
+			}
+	}},
+	{"requeue", "a replay, and it is sent", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		w := f.sendable(t)
+		d := f.take(t, 1)[0]
+		f.record(t, d, succeeded)
+		replay := tollgate.Replay{Object: "replay", ID: f.Mint(tollgate.PrefixReplay), DeliveryID: d.DeliveryID, WebhookID: w.ID}
+		return func(through *fixture) error {
+			r, err := through.ReplayDelivery(t.Context(), f.caller, nil, w.ID, d.DeliveryID, replay, rediskv.Answer{Status: 202})
+			return first(r, err, 202)
+		}, func() { f.record(t, f.take(t, 1)[0], succeeded) }
+	}},
+	{"requeue", "a recovery, and its first step", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		webhook, since := f.held(t, 2)
+		return func(through *fixture) error { through.recover(t, webhook, since); return nil }, func() {
+			_, err := f.runJobs(t, f.Store)
+			must(t, err)
+		}
+	}},
+	{"requeue", "a step of a recovery, and the next", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		webhook, since := f.held(t, missed)
+		f.recover(t, webhook, since)
+		return func(through *fixture) error {
+				n, err := f.runJobs(t, through.Store)
+				if err == nil && n != 500 {
+					err = fmt.Errorf("looked at %d", n)
+				}
+				return err
+			}, func() {
+				_, err := f.runJobs(t, f.Store)
+				must(t, err)
+			}
+	}},
+	{"forget_consumer", "and there is another worker", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		raw, p := rawClient(t, f.url), f.partition(t)
+		stream := f.tag + ":exports"
+		must(t, raw.XGroupCreateMkStream(t.Context(), stream, "workers", "0").Err())
+		must(t, raw.XGroupCreateConsumer(t.Context(), stream, "workers", "a").Err())
+		return func(through *fixture) error { return through.ForgetConsumers(t.Context(), p, -time.Hour) },
+			func() { must(t, raw.XGroupCreateConsumer(t.Context(), stream, "workers", "b").Err()) }
+	}},
+}
+
+var payoutResends = []resend{
+	{"close_day", "the account is changed", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		return func(through *fixture) error {
+			_, err := through.CloseDays(t.Context(), f.caller.Organization, f.config.MerchantAccounts[0].ID)
+			return err
+		}, func() { f.rename(t) }
+	}},
+	{"make_payout", "another worker carries it on", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		f.create(t, eur(1000), tollgate.CaptureAutomatic)
+		f.days(7)
+		return func(through *fixture) error {
+				n, err := through.CloseDays(t.Context(), f.caller.Organization, f.config.MerchantAccounts[0].ID)
+				if err == nil && n != 1 {
+					err = fmt.Errorf("%d payouts", n)
+				}
+				return err
+			}, func() {
+				_, err := f.MovePayout(t.Context(), f.caller.Organization, *f.payouts(t)[0].PayoutID)
+				must(t, err)
+			}
+	}},
+	{"move_members", "another worker begins to pay", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		f.create(t, eur(1000), tollgate.CaptureAutomatic)
+		f.days(7)
+		_, err := f.CloseDays(t.Context(), f.caller.Organization, f.config.MerchantAccounts[0].ID)
+		must(t, err)
+		id := *f.payouts(t)[0].PayoutID
+		return func(through *fixture) error {
+				_, err := through.MovePayout(t.Context(), f.caller.Organization, id)
+				return err
+			}, func() {
+				_, err := f.BeginPayout(t.Context(), f.caller.Organization, id, time.Minute)
+				must(t, err)
+			}
+	}},
+	{"begin_payout", "and nobody else has it", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		p := f.begun(t)
+		f.clock.advance(time.Hour)
+		return func(through *fixture) error {
+			return taken(through.BeginPayout(t.Context(), f.caller.Organization, p.ID, time.Minute))
+		}, func() { f.rename(t) }
+	}},
+	{"begin_payout", "the lease runs out and another worker has it", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		p := f.begun(t)
+		f.clock.advance(time.Hour)
+		return func(through *fixture) error {
+				// To pay what another worker pays now would be the harm.
+				if err := taken(through.BeginPayout(t.Context(), f.caller.Organization, p.ID, time.Minute)); !errors.Is(err, errNotTaken) {
+					return fmt.Errorf("two workers have it: %w", err)
+				}
+				return nil
+			}, func() {
+				f.clock.advance(time.Hour)
+				must(t, taken(f.BeginPayout(t.Context(), f.caller.Organization, p.ID, time.Minute)))
+			}
+	}},
+	{"end_payout", "what it paid is settled", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		p := f.begun(t)
+		return func(through *fixture) error { return through.EndPayout(t.Context(), p, paid(p)) }, func() {
+			_, err := f.MovePayout(t.Context(), f.caller.Organization, p.ID)
+			must(t, err)
+		}
+	}},
+}
+
+func taken(p *tollgate.Payout, err error) error {
+	if err == nil && p == nil {
+		err = errNotTaken
+	}
+	return err
+}
+
+// job is an export in a worker's hands.
+func (f *fixture) job(t *testing.T, consumer string) *rediskv.ExportJob {
+	t.Helper()
+	j, err := f.NextExport(t.Context(), f.partition(t), consumer, 0)
+	must(t, err)
+	if j == nil {
+		t.Error("no export")
+	}
+	return j
+}
+
+// exporting is a new export in a worker's hands.
+func (f *fixture) exporting(t *testing.T) *rediskv.ExportJob {
+	t.Helper()
+	f.create(t, eur(100), tollgate.CaptureManual)
+	_, err := f.newExport(t)
+	must(t, err)
+	return f.job(t, "a")
+}
+
+func canceled(e tollgate.Export, at tollgate.Instant) tollgate.Export {
+	e.Status, e.FinishedAt = tollgate.ExportCanceled, at
+	return e
+}
+
+var exportResends = []resend{
+	{"create_export", "it is canceled", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		e := tollgate.Export{Object: "export", ID: f.Mint(tollgate.PrefixExport), CreatedAt: f.Now(), Dataset: tollgate.DatasetEvents, Format: tollgate.FormatCSV, Status: tollgate.ExportPending}
+		return func(through *fixture) error {
+			r, err := through.CreateExport(t.Context(), f.caller, nil, e, tollgate.ExportFilter{}, rediskv.Answer{Status: 202})
+			return first(r, err, 202)
+		}, func() { must(t, f.CancelExport(t.Context(), f.caller, canceled(e, f.Now()))) }
+	}},
+	{"begin_export", "another worker takes it over", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		j := f.exporting(t)
+		return func(through *fixture) error {
+			if err := through.BeginExport(t.Context(), j, true); !errors.Is(err, rediskv.ErrExportLost) {
+				return fmt.Errorf("two workers have it: %w", err)
+			}
+			return nil
+		}, func() { f.job(t, "b") }
+	}},
+	{"begin_export", "and nobody else has it", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		j := f.exporting(t)
+		return func(through *fixture) error { return through.BeginExport(t.Context(), j, true) }, func() { f.rename(t) }
+	}},
+	{"append_export", "another worker takes it over and appends", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		j := f.exporting(t)
+		return func(through *fixture) error { return through.AppendExport(t.Context(), j, []byte("one")) },
+			func() { must(t, f.AppendExport(t.Context(), f.job(t, "b"), []byte("two"))) }
+	}},
+	{"leave_export", "another worker takes it over", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		j := f.exporting(t)
+		return func(through *fixture) error { return through.LeaveExport(t.Context(), j) }, func() { f.job(t, "b") }
+	}},
+	{"end_export", "a client drops the file", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		j := f.exporting(t)
+		must(t, f.AppendExport(t.Context(), j, []byte("one")))
+		return func(through *fixture) error { return through.FinishExport(t.Context(), j) }, func() {
+			e, _, err := f.Export(t.Context(), f.caller, j.ID)
+			must(t, err)
+			must(t, f.DropExport(t.Context(), f.caller, f.dropped(e)))
+		}
+	}},
+	{"free_export", "somebody else removes it, too", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		e := f.export(t, tollgate.DatasetTickets, tollgate.FormatCSV, tollgate.ExportFilter{})
+		must(t, f.DropExport(t.Context(), f.caller, f.dropped(e)))
+		return func(through *fixture) error {
+				return through.RemoveExportFile(t.Context(), f.caller.Organization, e.ID)
+			},
+			func() { must(t, f.RemoveExportFile(t.Context(), f.caller.Organization, e.ID)) }
+	}},
+}
