@@ -2,6 +2,7 @@ package wasm_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"tollgate"
@@ -151,5 +152,26 @@ func TestQuoteDoesNotAllocate(t *testing.T) {
 	}
 	if want := native(nil, &in); len(want) != len(lines) || want[0] != lines[0] || want[2] != lines[2] {
 		t.Errorf("the yardstick of the benchmark says %v, the modules %v", want, lines)
+	}
+}
+
+// BenchmarkQuoteReset is one rule that a compiler made: it keeps a stack in
+// its memory, so all of that is made new for each quote.
+func BenchmarkQuoteReset(b *testing.B) {
+	for _, pages := range []byte{1, 2, 16} {
+		b.Run(fmt.Sprintf("pages=%d", pages), func(b *testing.B) {
+			e := engines(b)["compiler"]
+			stack := join([]byte{0x23, 0}, i32(16), []byte{0x6b, 0x24, 0, 0x23, 0}, i64(7), []byte{0x37, 0, 0}, oneLine(i64(5)), []byte{0x23, 0}, i32(16), []byte{0x6a, 0x24, 0})
+			c := tollgate.Citation{Name: "stack", Version: 1}
+			load(b, e, c, guest{quote: stack, sections: map[int][]byte{5: {1, 0, pages}, 6: {1, 0x7f, 1, 0x41, 0x80, 0x10, 0x0b}}}.bytes())
+			lines, in, refs := make([]tollgate.FeeLine, 0, 16), input(123_456, "EUR", "shop.example"), e.Refs(c)
+			b.ReportAllocs()
+			for b.Loop() {
+				var err error
+				if lines, err = e.Quote(lines[:0], refs, in); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -36,7 +36,7 @@ func (m *module) readCode(c *cursor) {
 		if c.err != nil {
 			return
 		}
-		b, err := readBody(code, len(m.types[m.funcs[i]].params))
+		b, err := readBody(code, len(m.types[m.funcs[i]].params), &m.reach)
 		if err != nil {
 			c.fail("function %d: %w", i, err)
 			return
@@ -50,8 +50,9 @@ func (m *module) readCode(c *cursor) {
 }
 
 // readBody goes through a function once. It refuses instructions outside the
-// allowed set and works out what entering the function and each loop costs.
-func readBody(code []byte, params int) (body, error) {
+// allowed set, works out what entering the function and each loop costs, and
+// adds to r what it can change.
+func readBody(code []byte, params int, r *reach) (body, error) {
 	c := &cursor{b: code}
 	b := body{code: code, locals: params}
 	b.groups = c.count("groups of locals", maxLocals)
@@ -71,6 +72,7 @@ func readBody(code []byte, params int) (body, error) {
 	// open holds, for each open block, whose cost its instructions add to:
 	// that of the charge with this index, or -1 for the function's entry.
 	open := []int{-1}
+	var before [3]step
 	b.cost = fuelPerEntry + int64(b.locals)
 	for len(open) > 0 && c.err == nil {
 		at := c.pos
@@ -80,7 +82,13 @@ func readBody(code []byte, params int) (body, error) {
 		} else {
 			b.charges[in].cost++
 		}
-		switch kind := c.instruction(); kind {
+		kind := c.instruction()
+		if c.err == nil {
+			now := step{code[at], c.value}
+			r.note(now, before)
+			before = [3]step{before[1], before[2], now}
+		}
+		switch kind {
 		case isBlock:
 			open = append(open, in)
 		case isLoop:
@@ -128,7 +136,8 @@ const (
 	isCall
 )
 
-// instruction passes over one instruction. What is not listed here is not
+// instruction passes over one instruction and keeps the value of a constant,
+// the offset of a load or store, the index of a local or global. What is not listed here is not
 // allowed: floats, vectors, threads, exceptions, tail calls, references,
 // passive segments.
 func (c *cursor) instruction() instructionKind {
@@ -158,7 +167,7 @@ func (c *cursor) instruction() instructionKind {
 		c.jumps++
 		c.u32()
 	case op >= 0x20 && op <= 0x24: // locals and globals
-		c.u32()
+		c.value = int64(c.u32())
 	case op == 0x10: // call
 		c.u32()
 		return isCall
@@ -176,16 +185,16 @@ func (c *cursor) instruction() instructionKind {
 		return isCall
 	case op == 0x28, op == 0x29, op >= 0x2c && op <= 0x37, op >= 0x3a && op <= 0x3e: // loads and stores
 		c.u32()
-		c.u32()
+		c.value = int64(c.u32())
 	case op == 0x3f, op == 0x40: // memory.size, memory.grow
 		c.zero()
 		if op == 0x40 {
 			return isGrow
 		}
 	case op == opI32Const:
-		c.signed(5)
+		c.value = c.signed(5)
 	case op == opI64Const:
-		c.signed(10)
+		c.value = c.signed(10)
 	case op == 0xfc:
 		switch sub := c.u32(); sub {
 		case 10: // memory.copy

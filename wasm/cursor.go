@@ -15,7 +15,8 @@ type cursor struct {
 	b     []byte
 	pos   int
 	err   error
-	jumps int // in the instructions that were passed over
+	jumps int   // in the instructions that were passed over
+	value int64 // of the last instruction that has one
 }
 
 func (c *cursor) fail(format string, args ...any) {

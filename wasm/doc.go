@@ -41,9 +41,15 @@
 // instructions before it runs them, bulk memory operations by size. Calls are
 // nested at most 2000 deep, and memory is at most 1 MiB. The counters and the
 // memory's maximum are part of the instrumented module, so a call ends at the
-// same point on every machine and in every engine. A module may keep state from call to
-// call, for instances are used again; golden cases, run shuffled on fresh and
-// on used instances, find such modules before they are released. A used
-// instance that fails is replaced by a new one within the same call, so that
-// only what a new one does fails a payment.
+// same point on every machine and in every engine.
+//
+// Nothing outlives a call. Instances are used again, and before each call
+// whatever the one before can have changed becomes as it is in a new instance:
+// variable globals and memory. An instance whose memory grew is thrown away.
+// What can change is read from the code (state.go). A table writes only near
+// its window, so for it this takes a few nanoseconds. Compilers of other languages
+// keep a stack in memory: all of the memory is made new, about 2 µs for each
+// page of 64 KiB. Golden cases run shuffled on new instances and on used ones
+// that are not reset, so that whoever wrote a rule that counts on state learns
+// of it before it is released.
 package wasm

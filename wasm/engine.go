@@ -140,20 +140,23 @@ func (e *Engine) prepare(ctx context.Context, module []byte) (*rule, error) {
 	if err := original.Close(ctx); err != nil {
 		return nil, fmt.Errorf("validate: %w", err)
 	}
-	return e.compile(ctx, m.manifest, m.instrument())
+	return e.compile(ctx, m, m.instrument(), m.exportedGlobals())
 }
 
-func (e *Engine) compile(ctx context.Context, m Manifest, module []byte) (*rule, error) {
+// compile makes a rule of what the module has become. globals are those that a
+// call can change.
+func (e *Engine) compile(ctx context.Context, m *module, module []byte, globals []exportedGlobal) (*rule, error) {
 	compiled, err := e.runtime.CompileModule(ctx, module)
 	if err != nil {
 		return nil, fmt.Errorf("compile: %w", err)
 	}
-	r := &rule{manifest: m, runtime: e.runtime, compiled: compiled}
+	r := &rule{manifest: m.manifest, runtime: e.runtime, compiled: compiled, globals: globals}
 	i, err := r.instantiate(ctx)
 	if err != nil {
 		_ = compiled.Close(ctx)
 		return nil, err
 	}
+	r.initial = m.reach.initial(i)
 	r.idle.Put(i)
 	runtime.AddCleanup(r, func(c wazero.CompiledModule) { _ = c.Close(context.Background()) }, compiled)
 	return r, nil

@@ -20,7 +20,7 @@ func (e *Engine) LoadBare(ctx context.Context, c tollgate.Citation, module []byt
 	if err != nil {
 		return err
 	}
-	r, err := e.compile(ctx, m.manifest, m.bare())
+	r, err := e.compile(ctx, m, m.bare(), nil)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,9 @@
 package wasm
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"strconv"
+)
 
 // instrument returns the module with fuel counting and a limit to nested
 // calls, without custom sections. Fuel is a variable global behind the
@@ -15,6 +18,9 @@ import "encoding/binary"
 // A call takes one from the calls that are left and gives it back when it
 // returns; the function that it enters looks.
 //
+// Globals that a call can change are exported too, so that the host can reset
+// them (state.go).
+//
 // The memory's maximum is written down, so that memory.grow ends at the same
 // page in every engine.
 func (m *module) instrument() []byte {
@@ -28,12 +34,17 @@ func (m *module) instrument() []byte {
 	if s := m.sections[secGlobal]; s != nil {
 		globals = append(globals, s[uvarintLen(s):]...)
 	}
-	exports := binary.AppendUvarint(nil, uint64(m.exports+len(names)))
+	own := m.exportedGlobals()
+	exports := binary.AppendUvarint(nil, uint64(len(m.exports)+len(names)+len(own)))
 	exports = append(exports, m.sections[secExport][uvarintLen(m.sections[secExport]):]...)
 	for i, initial := range []int64{0, maxCalls}[:len(names)] {
 		globals = append(appendSigned(append(globals, typeI64, 1, opI64Const), initial), opEnd)
 		exports = appendBytes(exports, names[i])
 		exports = binary.AppendUvarint(append(exports, kindGlobal), uint64(m.globals+i))
+	}
+	for _, g := range own {
+		exports = appendBytes(exports, g.name)
+		exports = binary.AppendUvarint(append(exports, kindGlobal), uint64(g.index))
 	}
 
 	code := binary.AppendUvarint(nil, uint64(len(m.bodies)))
@@ -60,6 +71,27 @@ func assemble(sections [secDataCount + 1][]byte) []byte {
 		}
 	}
 	return out
+}
+
+type exportedGlobal struct {
+	name  string
+	index int
+}
+
+// exportedGlobals are those of the module's globals that a call can change,
+// each under a name that the module has not taken itself.
+func (m *module) exportedGlobals() (all []exportedGlobal) {
+	for n, set := range m.reach.globals[:m.globals] {
+		if !set {
+			continue
+		}
+		name := globalExport + strconv.Itoa(n)
+		for m.exports[name] {
+			name += "."
+		}
+		all = append(all, exportedGlobal{name, n})
+	}
+	return all
 }
 
 func uvarintLen(b []byte) int {

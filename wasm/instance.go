@@ -21,6 +21,8 @@ type rule struct {
 	manifest Manifest
 	runtime  wazero.Runtime
 	compiled wazero.CompiledModule
+	globals  []exportedGlobal // that a call can change
+	initial  initial
 	idle     sync.Pool    // of *instance
 	used     atomic.Int64 // how many loads there had been when it was last quoted
 }
@@ -35,6 +37,14 @@ type instance struct {
 	buffer uint32            // address of the window
 	labels labels
 	stack  [1]uint64
+
+	globals   []api.MutableGlobal // that a call can change
+	requested uint32              // length of the last request; 0 in a new instance
+
+	// Views of the memory. They hold until it moves, which it does when it
+	// grows: an instance whose memory grew is not used again.
+	view    []byte // the window
+	written []byte // what is reset, once it was
 }
 
 var (
@@ -52,6 +62,9 @@ func (r *rule) instantiate(ctx context.Context) (*instance, error) {
 	}
 	i := &instance{module: module, memory: module.Memory(), quote: module.ExportedFunction(exportQuote)}
 	i.fuel, _ = module.ExportedGlobal(fuelExport).(api.MutableGlobal)
+	for _, g := range r.globals {
+		i.globals = append(i.globals, module.ExportedGlobal(g.name).(api.MutableGlobal))
+	}
 	if err := i.locate(ctx); err != nil {
 		i.discard(ctx)
 		return nil, fmt.Errorf("%s: %w", exportBuffer, err)
@@ -71,10 +84,9 @@ func (i *instance) locate(ctx context.Context) error {
 	if i.buffer%8 != 0 {
 		return fmt.Errorf("address %d is not a multiple of 8", i.buffer)
 	}
-	if _, err := i.window(); err != nil {
-		return err
-	}
-	return nil
+	var err error
+	i.view, err = i.window()
+	return err
 }
 
 var errWindow = errors.New("the window lies outside the memory")

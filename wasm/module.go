@@ -35,6 +35,10 @@ const (
 
 	fuelExport  = "tollgate.fuel"
 	callsExport = "tollgate.calls"
+
+	// globalExport and a number are under what the module's own globals are
+	// exported that a call can change.
+	globalExport = "tollgate.global."
 )
 
 type funcType struct{ params, results []byte }
@@ -54,9 +58,10 @@ type module struct {
 	pages    int      // of memory, initially
 	maxPages int
 	globals  int
-	exports  int
+	exports  map[string]bool // names
 	bodies   []body
 	calls    bool // whether any function calls another
+	reach    reach
 	manifest Manifest
 }
 

@@ -96,29 +96,26 @@ func (r *rule) run(dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent b
 	return dst, failed(r.ref.Rule, err)
 }
 
-// price calls the rule on an instance that was used before, if there is one.
-// Where that fails it may only be used up, so what counts is a new one, as for
-// the ticket's re-execution: a call takes at most twice its fuel. It returns
-// the instance that can be used again, if any; one that failed may be in any
-// state and is discarded.
-func (r *rule) price(used *instance, dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent byte, lines int, sum int64) ([]tollgate.FeeLine, *instance, error) {
+// price calls the rule on an idle instance or, without one, on a new one: they
+// do the same (state.go). It returns the instance that can be used again, if
+// any; one that failed may be in any state and is discarded.
+func (r *rule) price(i *instance, dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent byte, lines int, sum int64) ([]tollgate.FeeLine, *instance, error) {
 	// Fuel ends the call, not a context: a module cannot wait for anything.
 	ctx := context.Background()
-	if used != nil {
-		out, err := used.price(ctx, r, dst, in, exponent, lines, sum)
-		if !broken(err) {
-			return out, used, err
+	if i == nil {
+		var err error
+		if i, err = r.instantiate(ctx); err != nil {
+			return dst, nil, err
 		}
-		used.discard(ctx)
-	}
-	i, err := r.instantiate(ctx)
-	if err != nil {
-		return dst, nil, err
 	}
 	out, err := i.price(ctx, r, dst, in, exponent, lines, sum)
-	if broken(err) {
+	switch {
+	case broken(err):
 		i.discard(ctx)
 		return dst, nil, err
+	case i.outgrown(&r.initial):
+		i.discard(ctx)
+		return out, nil, err
 	}
 	return out, i, err
 }
@@ -133,17 +130,20 @@ func broken(err error) bool {
 }
 
 func (i *instance) price(ctx context.Context, r *rule, dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent byte, lines int, sum int64) ([]tollgate.FeeLine, error) {
-	w, err := i.window()
-	if err != nil {
-		return dst, err
+	if i.requested > 0 {
+		i.reset(&r.initial, requestHeader+uint32(len(in.Payee)))
 	}
-	i.stack[0] = uint64(putRequest(w, in, exponent, lines, sum))
+	i.requested = putRequest(i.view, in, exponent, lines, sum)
+	i.stack[0] = uint64(i.requested)
 	if err := i.call(ctx, i.quote); err != nil {
 		return dst, err
 	}
-	// The memory may have grown and moved.
-	if w, err = i.window(); err != nil {
-		return dst, err
+	w := i.view
+	if r.initial.grows {
+		var err error
+		if w, err = i.window(); err != nil {
+			return dst, err
+		}
 	}
 	return r.readReply(dst, w, int32(uint32(i.stack[0])), in.Amount.Currency, sum, &i.labels)
 }

@@ -114,9 +114,10 @@ func (m *module) readGlobals(c *cursor) {
 }
 
 func (m *module) readExports(c *cursor) {
-	m.exports = c.count("exports", maxExports)
-	seen := make(map[string]bool, m.exports)
-	for range m.exports {
+	n := c.count("exports", maxExports)
+	seen := make(map[string]bool, n)
+	m.exports = seen
+	for range n {
 		name := string(c.bytes(c.count("bytes in an exported name", maxName)))
 		kind, index := c.u8(), c.u32()
 		if c.err != nil {

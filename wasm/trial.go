@@ -53,8 +53,8 @@ func (t *Trial) Label() string { return t.rule.manifest.Label }
 func (t *Trial) Close(ctx context.Context) error { return t.engine.Close(ctx) }
 
 // Run prices an input on a new instance, or on the one that earlier runs have
-// used. The error says why it could not be tried; what the module itself did
-// is in the outcome.
+// used and that, unlike an engine's, keeps what they left. The error says why
+// it could not be tried; what the module itself did is in the outcome.
 func (t *Trial) Run(ctx context.Context, in tollgate.PricingInput, fresh bool) (Outcome, error) {
 	exponent, err := checkInput(&in)
 	if err != nil {
