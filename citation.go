@@ -24,6 +24,15 @@ func ParseCitation(s string) (Citation, error) {
 	return Citation{name, n}, nil
 }
 
+// ParseRule reads a citation, or the name of a rule alone: a citation without a
+// version.
+func ParseRule(s string) (Citation, error) {
+	if ruleName(s) {
+		return Citation{Name: s}, nil
+	}
+	return ParseCitation(s)
+}
+
 func ruleName(s string) bool {
 	if len(s) == 0 || len(s) > 48 || s[0] < 'a' || s[0] > 'z' {
 		return false
@@ -37,6 +46,14 @@ func ruleName(s string) bool {
 }
 
 func (c Citation) String() string { return "rule:" + c.Name + "@v" + strconv.Itoa(c.Version) }
+
+// named is the citation, or the name of one without a version.
+func (c Citation) named() string {
+	if c.Version == 0 {
+		return "rule named " + c.Name
+	}
+	return c.String()
+}
 
 // MarshalText and UnmarshalText make a citation a JSON string.
 func (c Citation) MarshalText() ([]byte, error) { return []byte(c.String()), nil }

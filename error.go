@@ -79,12 +79,15 @@ type Detail struct {
 
 // ErrorContext is what some errors carry beside code and message: the
 // perimeter's decision (spec §7), the payment it concerns and that payment's
-// status.
+// status, the rules in force.
 type ErrorContext struct {
 	Perimeter *PerimeterDecision
 	PaymentID string
 	TicketID  string
 	Status    PaymentStatus
+	// Of the rule set, where an activation does not say which of them it
+	// replaces; nil elsewhere.
+	RulesInForce []Citation
 }
 
 func (e *Error) Error() string {

@@ -46,48 +46,6 @@ func ParseRuleID(id string) (Citation, bool) {
 	return c, err == nil
 }
 
-// With is the rule set with a rule in the place of the one that replaces cites;
-// without that, of the version that it has of the rule; and where it has none,
-// at a place from 1 (0: the end). replaced is whose place it has taken, nil when
-// it adds a line. The error says what is wrong with that.
-func (r RuleSet) With(c, replaces Citation, position int) (next RuleSet, replaced *Citation, err error) {
-	next = RuleSet{ID: r.ID, Rules: slices.Clone(r.Rules)}
-	version := slices.IndexFunc(r.Rules, func(old Citation) bool { return old.Name == c.Name })
-	at := version
-	if replaces != (Citation{}) {
-		at = slices.Index(r.Rules, replaces)
-	}
-	switch {
-	case slices.Contains(r.Rules, c):
-		return next, nil, Invalid("rule", "The rule set has %s already.", c)
-	case at < 0 && replaces != (Citation{}):
-		return next, nil, Invalid("replaces", "The rule set has no %s; it has %s.", replaces, citations(r.Rules))
-	case version >= 0 && r.Rules[at].Name != c.Name:
-		return next, nil, Invalid("replaces", "The rule set would have two versions of %s, which charge both; replace %s.", c.Name, r.Rules[version])
-	case at >= 0 && position != 0 && position != at+1:
-		return next, nil, Invalid("position", "The rule set has %s at position %d, and what replaces it stands there.", r.Rules[at], at+1)
-	case at >= 0:
-		replaced, next.Rules[at] = &r.Rules[at], c
-	case len(r.Rules) >= MaxRules:
-		return next, nil, Invalid("rule", "A rule set has at most %d rules.", MaxRules)
-	case position > len(r.Rules)+1:
-		return next, nil, Invalid("position", "The rule set has %d rules.", len(r.Rules))
-	case position == 0:
-		next.Rules = append(next.Rules, c)
-	default:
-		next.Rules = slices.Insert(next.Rules, position-1, c)
-	}
-	return next, replaced, nil
-}
-
-func citations(list []Citation) string {
-	names := make([]string, len(list))
-	for i, c := range list {
-		names[i] = c.String()
-	}
-	return strings.Join(names, ", ")
-}
-
 // MaxRules is how many rules a rule set has at most; each may make 16 lines.
 const MaxRules = 32
 

@@ -10,20 +10,40 @@ import (
 	"tollgate/rediskv"
 )
 
-// activationRequest is the body of POST …/activations.
+// activationRequest is the body of POST …/activations. Its JSON is the
+// fingerprint of a repeated request.
 type activationRequest struct {
 	Rule     tollgate.Citation `json:"rule"`
 	Replaces tollgate.Citation `json:"replaces,omitzero"` // none: the version before, or nothing
-	Position int               `json:"position"`          // 0: where the version before is, or the end
-	At       tollgate.Instant  `json:"at"`                // null: now
+	Adds     bool              `json:"adds,omitzero"`
+	Position int               `json:"position"` // 0: where the version before is, or the end
+	At       tollgate.Instant  `json:"at"`       // null: now
 	Accounts []string          `json:"merchant_account_ids"`
+
+	dryRun bool
 }
 
 func readActivationRequest(f *fields) activationRequest {
 	return activationRequest{
-		Rule: f.citation("rule", true), Replaces: f.citation("replaces", false), Position: f.whole("position", 0, 1, tollgate.MaxRules), At: f.instant("at", false),
+		Rule: f.citation("rule", true), Replaces: f.ruleInForce("replaces"), Adds: f.flag("adds", false),
+		Position: f.whole("position", 0, 1, tollgate.MaxRules), At: f.instant("at", false),
 		Accounts: f.list("merchant_account_ids", rediskv.MaxActivated, checkAccountID),
+		dryRun:   f.flag("dry_run", false),
 	}
+}
+
+// ruleInForce is an optional citation, or the name of a rule, whichever version
+// of it is in force.
+func (f *fields) ruleInForce(name string) tollgate.Citation {
+	text, ok := f.text(name, false)
+	if !ok {
+		return tollgate.Citation{}
+	}
+	c, err := tollgate.ParseRule(text)
+	if err != nil {
+		f.faults.add(tollgate.Invalid(f.prefix+name, "%s is a citation such as rule:card_fee@v4, or a rule's name such as card_fee.", f.prefix+name))
+	}
+	return c
 }
 
 // rollbackRequest is the body of POST …/rollback.
@@ -55,17 +75,79 @@ type activationAnswer struct {
 	Instances *instancesReady `json:"instances"`
 }
 
+// activationMade is what an activation is answered with: what it changes, for
+// sample amounts, is in the answer that makes it, and in its repeats.
+type activationMade struct {
+	activationAnswer
+	Comparison *feeComparison `json:"comparison"`
+}
+
+// activationPreview is what an activation would be.
+type activationPreview struct {
+	Object             string             `json:"object"` // "activation_preview"
+	RuleSetID          string             `json:"rule_set_id"`
+	Rule               *tollgate.Citation `json:"rule"`
+	Replaces           *tollgate.Citation `json:"replaces"`
+	FromVersion        int64              `json:"from_version"`
+	ToVersion          int64              `json:"to_version"`
+	Rules              []tollgate.RuleRef `json:"rules"`
+	MerchantAccountIDs []string           `json:"merchant_account_ids"`
+	At                 tollgate.Instant   `json:"at"`
+	Comparison         *feeComparison     `json:"comparison"`
+}
+
 // activate schedules a new version of a rule set for accounts. The worker
 // carries it out at its time, once every instance has the rules.
 func (s *Server) activate(c *call, r activationRequest) (*answer, error) {
-	return s.ruleSetCommand(c, "rules.activate", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
-		if now := tollgate.At(s.clock()); r.At != 0 && r.At < now {
-			return rediskv.Result{}, tollgate.Invalid("at", "at lies in the past; leave it out for now.")
+	request := rediskv.ActivationRequest{
+		RuleChange: tollgate.RuleChange{Rule: r.Rule, Replaces: r.Replaces, Adds: r.Adds, Position: r.Position},
+		RuleSetID:  c.pathID(), At: r.At, Accounts: r.Accounts, Covers: c.grant.Covers,
+	}
+	inTime := func() error {
+		if r.At != 0 && r.At < tollgate.At(s.clock()) {
+			return tollgate.Invalid("at", "at lies in the past; leave it out for now.")
 		}
-		return s.store.CreateActivation(c.ctx, c.caller(http.StatusCreated), idem, rediskv.ActivationRequest{
-			RuleSetID: c.pathID(), Rule: r.Rule, Replaces: r.Replaces, Position: r.Position, At: r.At, Accounts: r.Accounts, Covers: c.grant.Covers,
-			Answer: s.activationReply(c, http.StatusCreated),
-		})
+		return nil
+	}
+	if r.dryRun {
+		if err := inTime(); err != nil {
+			return nil, err
+		}
+		return s.previewActivation(c, request)
+	}
+	return s.ruleSetCommand(c, "rules.activate", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
+		if err := inTime(); err != nil {
+			return rediskv.Result{}, err
+		}
+		request.Answer = func(p *rediskv.ActivationPlan) (rediskv.Answer, error) {
+			made, err := s.compareFees(c.ctx, c.org, p)
+			if err != nil {
+				return rediskv.Answer{}, err
+			}
+			list, err := s.withInstances(c, p.Activation)
+			if err != nil {
+				return rediskv.Answer{}, err
+			}
+			return activationReply(&p.Activation, http.StatusCreated, activationMade{list[0], made})
+		}
+		return s.store.CreateActivation(c.ctx, c.caller(http.StatusCreated), idem, request)
+	})
+}
+
+// previewActivation says what an activation would change. It writes nothing: no
+// key, no event, no audit entry.
+func (s *Server) previewActivation(c *call, request rediskv.ActivationRequest) (*answer, error) {
+	p, err := s.store.PlanActivation(c.ctx, c.caller(http.StatusOK), request)
+	if err != nil {
+		return nil, err
+	}
+	compared, err := s.compareFees(c.ctx, c.org, p)
+	if err != nil {
+		return nil, err
+	}
+	return object(activationPreview{
+		Object: "activation_preview", RuleSetID: p.RuleSetID, Rule: p.Rule, Replaces: p.Replaces, FromVersion: p.FromVersion, ToVersion: p.ToVersion,
+		Rules: p.Rules, MerchantAccountIDs: p.MerchantAccountIDs, At: p.At, Comparison: compared,
 	})
 }
 
@@ -73,7 +155,10 @@ func (s *Server) activate(c *call, r activationRequest) (*answer, error) {
 func (s *Server) rollBack(c *call, r rollbackRequest) (*answer, error) {
 	return s.ruleSetCommand(c, "rules.rollback", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
 		return s.store.RollBack(c.ctx, c.caller(http.StatusCreated), idem, rediskv.ActivationRequest{
-			RuleSetID: c.pathID(), Accounts: r.Accounts, Covers: c.grant.Covers, Answer: s.activationReply(c, http.StatusCreated),
+			RuleSetID: c.pathID(), Accounts: r.Accounts, Covers: c.grant.Covers,
+			Answer: func(p *rediskv.ActivationPlan) (rediskv.Answer, error) {
+				return s.answerActivation(c, &p.Activation, http.StatusCreated)
+			},
 		})
 	})
 }
@@ -81,7 +166,7 @@ func (s *Server) rollBack(c *call, r rollbackRequest) (*answer, error) {
 func (s *Server) cancelActivation(c *call) (*answer, error) {
 	return s.ruleSetCommand(c, "rules.cancel", nil, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
 		return s.store.CancelActivation(c.ctx, c.caller(http.StatusOK), idem, c.pathID(), c.params.ByName("activation_id"),
-			c.grant.Covers, s.activationReply(c, http.StatusOK))
+			c.grant.Covers, func(a *tollgate.Activation) (rediskv.Answer, error) { return s.answerActivation(c, a, http.StatusOK) })
 	})
 }
 
@@ -99,19 +184,21 @@ func (s *Server) ruleSetCommand(c *call, operation string, request any, do func(
 	return stored(result), nil
 }
 
-func (s *Server) activationReply(c *call, status int) func(*tollgate.Activation) (rediskv.Answer, error) {
-	return func(a *tollgate.Activation) (rediskv.Answer, error) {
-		list, err := s.withInstances(c, *a)
-		if err != nil {
-			return rediskv.Answer{}, err
-		}
-		body, err := json.Marshal(list[0], json.Deterministic(true))
-		location := ""
-		if status == http.StatusCreated {
-			location = "/v1/rule-sets/" + a.RuleSetID + "/activations/" + a.ID
-		}
-		return rediskv.Answer{Status: status, Location: location, Body: body}, err
+func (s *Server) answerActivation(c *call, a *tollgate.Activation, status int) (rediskv.Answer, error) {
+	list, err := s.withInstances(c, *a)
+	if err != nil {
+		return rediskv.Answer{}, err
 	}
+	return activationReply(a, status, list[0])
+}
+
+func activationReply(a *tollgate.Activation, status int, shown any) (rediskv.Answer, error) {
+	body, err := json.Marshal(shown, json.Deterministic(true))
+	location := ""
+	if status == http.StatusCreated {
+		location = "/v1/rule-sets/" + a.RuleSetID + "/activations/" + a.ID
+	}
+	return rediskv.Answer{Status: status, Location: location, Body: body}, err
 }
 
 func (s *Server) readActivation(c *call) (*answer, error) {

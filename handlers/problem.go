@@ -93,6 +93,7 @@ type problem struct {
 	TicketID  string                      `json:"ticket_id,omitempty"`
 	// The payment's own status; status is HTTP's.
 	PaymentStatus tollgate.PaymentStatus `json:"payment_status,omitempty"`
+	RulesInForce  []tollgate.Citation    `json:"rules_in_force,omitzero"`
 }
 
 // problemOf is the answer to an error that a caller is meant to see.
@@ -105,6 +106,7 @@ func problemOf(e *tollgate.Error, requestID string) rediskv.Answer {
 		Type: "urn:tollgate:error:" + string(e.Code), Title: k.title, Status: k.status, Code: e.Code, Message: e.Message,
 		RequestID: requestID, Param: e.Param, Errors: e.Details, Rule: e.Rule, Perimeter: e.Context.Perimeter,
 		PaymentID: e.Context.PaymentID, TicketID: e.Context.TicketID, PaymentStatus: e.Context.Status,
+		RulesInForce: e.Context.RulesInForce,
 	}, json.Deterministic(true))
 	if err != nil { // text that is not UTF-8 got past every check
 		panic(fmt.Errorf("problem %s: %w", e.Code, err))

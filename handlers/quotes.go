@@ -89,10 +89,6 @@ func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines := make([]quoteLine, len(priced.Lines))
-	for i, l := range priced.Lines {
-		lines[i] = quoteLine(l)
-	}
 	now := s.clock()
 	d := a.Limits.Decide(q.amount, q.payee, now)
 	if d.Decision != tollgate.Deny {
@@ -106,7 +102,15 @@ func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
 	}
 	s.shadowing.offer(a, priced)
 	return object(quoteAnswer{
-		Object: "quote", Lines: lines, Total: tollgate.FeeTotal(priced.Lines, q.amount.Currency), Currency: q.amount.Currency,
+		Object: "quote", Lines: quoteLines(priced.Lines), Total: tollgate.FeeTotal(priced.Lines, q.amount.Currency), Currency: q.amount.Currency,
 		Perimeter: quotePerimeter(d), RuleSet: quoteRuleSet{a.RuleSet.ID, a.RuleSet.Version}, Digest: tollgate.LinesSHA256(priced.Lines),
 	})
+}
+
+func quoteLines(priced []tollgate.FeeLine) []quoteLine {
+	lines := make([]quoteLine, len(priced))
+	for i, l := range priced {
+		lines[i] = quoteLine(l)
+	}
+	return lines
 }

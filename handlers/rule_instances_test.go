@@ -178,7 +178,7 @@ func TestActivationsUnderLoad(t *testing.T) {
 			follow(w.want(w.call("POST", set+"/rollback", ""), 201, "").body)
 		} else {
 			rule := fmt.Sprintf("rule:shop_fee@v%d", 1+round%4)
-			made := w.want(w.call("POST", set+"/activations", fmt.Sprintf(`{"rule":%q,"merchant_account_ids":[%q]}`, rule, w.vars["wide"])), 201, "")
+			made := w.want(w.call("POST", set+"/activations", fmt.Sprintf(`{"rule":%q,"adds":%t,"merchant_account_ids":[%q]}`, rule, round == 0, w.vars["wide"])), 201, "")
 			if total := made.body["instances"].(map[string]any)["total"]; total != float64(3) {
 				t.Errorf("%v instances live", total)
 			}
@@ -250,7 +250,7 @@ func TestInstanceCannotLoad(t *testing.T) {
 	w := newWorld(t)
 	ref := w.publish("rule:shop_fee@v1", "7.25") // no other test's, whose module would do
 	set := "/v1/rule-sets/" + w.vars["wide_rules"]
-	made := w.want(w.call("POST", set+"/activations", `{"rule":"rule:shop_fee@v1"}`), 201, "")
+	made := w.want(w.call("POST", set+"/activations", `{"rule":"rule:shop_fee@v1","adds":true}`), 201, "")
 	w.renameModule(ref, "", ":gone")
 	i := w.alone()
 	ctx, cancel := context.WithCancel(t.Context())

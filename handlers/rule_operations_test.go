@@ -28,11 +28,11 @@ func (w *world) ruleOperations() []*operation {
 	w.want(w.call("POST", "/v1/rules", p.body(w.t)), 201, "")
 	w.publish("rule:other_fee@v1", "1")
 	sets := func(account string) string { return "/v1/rule-sets/" + w.vars[account+"_rules"] }
-	scheduled := w.get(w.want(w.call("POST", sets("wide")+"/activations", `{"rule":"rule:shop_fee@v1","at":"2027-01-01T00:00:00Z"}`), 201, ""), "id")
-	w.want(w.call("POST", sets("gated")+"/activations", `{"rule":"rule:shop_fee@v1"}`), 201, "")
-	w.want(w.call("POST", sets("limited")+"/activations", `{"rule":"rule:shop_fee@v1"}`), 201, "")
+	scheduled := w.get(w.want(w.call("POST", sets("wide")+"/activations", `{"rule":"rule:shop_fee@v1","adds":true,"at":"2027-01-01T00:00:00Z"}`), 201, ""), "id")
+	w.want(w.call("POST", sets("gated")+"/activations", `{"rule":"rule:shop_fee@v1","adds":true}`), 201, "")
+	w.want(w.call("POST", sets("limited")+"/activations", `{"rule":"rule:shop_fee@v1","adds":true}`), 201, "")
 	w.activated()
-	w.want(w.call("POST", sets("limited")+"/activations", `{"rule":"rule:other_fee@v1","at":"2027-01-01T00:00:00Z"}`), 201, "")
+	w.want(w.call("POST", sets("limited")+"/activations", `{"rule":"rule:other_fee@v1","adds":true,"at":"2027-01-01T00:00:00Z"}`), 201, "")
 	raw := func(v any) string {
 		text, err := json.Marshal(v)
 		return string(must(w.t, text, err))
@@ -53,6 +53,8 @@ func (w *world) ruleOperations() []*operation {
 	activation := []member{
 		{"rule", `"rule:shop_fee@v1"`, citation, true},
 		{"replaces", `"rule:card_fee@v2"`, citation, false},
+		{"adds", "false", flag, false},
+		{"dry_run", "false", flag, false},
 		{"position", "1", place, false},
 		{"at", `"2026-12-01T00:00:00Z"`, future, false},
 		accounts("eur"),

@@ -52,7 +52,7 @@ func (w *world) says(want string) {
 func (w *world) force(rule, percentage string) tollgate.RuleRef {
 	w.t.Helper()
 	ref := w.publish(rule, percentage)
-	made := w.want(w.call("POST", "/v1/rule-sets/"+w.vars["wide_rules"]+"/activations", fmt.Sprintf(`{"rule":%q}`, rule)), 201, "")
+	made := w.want(w.call("POST", "/v1/rule-sets/"+w.vars["wide_rules"]+"/activations", fmt.Sprintf(`{"rule":%q,"adds":true}`, rule)), 201, "")
 	w.activated()
 	r := w.call("GET", "/v1/rule-sets/"+w.vars["wide_rules"]+"/activations/"+w.get(made, "id"), "")
 	if r.body["status"] != "active" {
@@ -67,7 +67,7 @@ func TestInstanceLacksWhatIsInForce(t *testing.T) {
 	w := newWorld(t)
 	ref := w.publish("rule:shop_fee@v1", "7.31") // no other test's, whose module would do
 	at := "/v1/rule-sets/" + w.vars["wide_rules"] + "/activations"
-	made := w.want(w.call("POST", at, `{"rule":"rule:shop_fee@v1"}`), 201, "")
+	made := w.want(w.call("POST", at, `{"rule":"rule:shop_fee@v1","adds":true}`), 201, "")
 	w.renameModule(ref, "", ":gone")
 	var due atomic.Bool // the activation takes effect behind the next poll, and what is in force is long to read
 	activated, release := make(chan error, 1), make(chan struct{})
@@ -218,7 +218,7 @@ func TestLoadingInstanceIsWaitedFor(t *testing.T) {
 	w := newWorld(t)
 	at := "/v1/rule-sets/" + w.vars["wide_rules"] + "/activations"
 	w.publish("rule:shop_fee@v1", "7.36")
-	made := w.want(w.call("POST", at, `{"rule":"rule:shop_fee@v1"}`), 201, "")
+	made := w.want(w.call("POST", at, `{"rule":"rule:shop_fee@v1","adds":true}`), 201, "")
 
 	release := make(chan struct{})
 	released := sync.OnceFunc(func() { close(release) })

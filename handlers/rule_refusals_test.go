@@ -154,7 +154,7 @@ func TestRacingActivations(t *testing.T) {
 			if name := key(k); name != "" {
 				headers = []string{"Idempotency-Key", name}
 			}
-			request := w.request("POST", path, `{"rule":"rule:shop_fee@v1","at":"2026-03-03T00:00:00Z"}`, headers...)
+			request := w.request("POST", path, `{"rule":"rule:shop_fee@v1","adds":true,"at":"2026-03-03T00:00:00Z"}`, headers...)
 			all.Go(func() {
 				r, err := w.try(request)
 				mu.Lock()

@@ -127,10 +127,7 @@ func (b *batch) unschedule(a *activation, ruleSet fields) {
 // move gives accounts the version that an activation leads to, with an event
 // for each, and tells which rules nobody uses any more.
 func (b *batch) move(ctx context.Context, a *tollgate.Activation, targets []target) error {
-	to := tollgate.RuleSet{ID: a.RuleSetID, Version: a.ToVersion, Rules: make([]tollgate.Citation, len(a.Rules))}
-	for i, ref := range a.Rules {
-		to.Rules[i] = ref.Rule
-	}
+	to := ruleSetOf(a)
 	p := &plan{store: b.store, space: b.space, now: b.store.Now()}
 	var before []tollgate.Citation
 	for _, t := range targets {
@@ -224,8 +221,8 @@ func (s *Store) CancelActivation(ctx context.Context, c Caller, idem *Idempotenc
 
 // RollBack gives accounts the version back that they had before the activation
 // that led to the present one, at once: those named, or all that have what the
-// latest activation in force gave them. What is scheduled for them is canceled. r.Rule,
-// r.Position and r.At mean nothing.
+// latest activation in force gave them. What is scheduled for them is canceled.
+// r.RuleChange and r.At mean nothing, and the plan has only the activation.
 func (s *Store) RollBack(ctx context.Context, c Caller, idem *Idempotency, r ActivationRequest) (Result, error) {
 	return retried(func() (Result, error) { return s.tryRollBack(ctx, c, idem, r) })
 }
@@ -270,14 +267,15 @@ func (s *Store) tryRollBack(ctx context.Context, c Caller, idem *Idempotency, r 
 		return Result{}, err
 	}
 	at := s.Now()
-	a := &tollgate.Activation{
+	p := &ActivationPlan{Activation: tollgate.Activation{
 		Object: "activation", ID: s.Mint(tollgate.PrefixActivation), CreatedAt: at, Kind: tollgate.ActivationRollback,
 		RuleSetID: now.ID, FromVersion: now.Version, ToVersion: back.Version, Rules: refs,
 		MerchantAccountIDs: ids(targets), At: at, Status: tollgate.ActivationActive, ActivatedAt: at,
-	}
+	}}
+	a := &p.Activation
 	b := s.batch(c, idem)
 	b.push = true
-	if b.answer, err = r.Answer(a); err != nil {
+	if b.answer, err = r.Answer(p); err != nil {
 		return Result{}, err
 	}
 	if err := b.activation(a, ""); err != nil {

@@ -20,14 +20,20 @@ const MaxActivated = 200
 
 // ActivationRequest is what is to be activated, and for whom.
 type ActivationRequest struct {
+	tollgate.RuleChange
 	RuleSetID string
-	Rule      tollgate.Citation
-	Replaces  tollgate.Citation // of the rule set; none: the version before, or nothing
-	Position  int               // from 1; 0: in the place of the version before, or at the end
-	At        tollgate.Instant  // not in the past
-	Accounts  []string          // none: all that use the rule set
+	At        tollgate.Instant // not in the past
+	Accounts  []string         // none: all that use the rule set
 	Covers    func(account string) bool
-	Answer    func(*tollgate.Activation) (Answer, error)
+	Answer    func(*ActivationPlan) (Answer, error) // an error keeps it from being made
+}
+
+// ActivationPlan is an activation with what it is judged by: what its accounts
+// are priced with when it takes effect, and their currencies.
+type ActivationPlan struct {
+	tollgate.Activation // without id, as long as it is only a plan
+	Before              []tollgate.RuleRef
+	Currencies          []tollgate.Currency // in their order, each once
 }
 
 // ruleSetState is what a rule set's hash says beside its versions.
@@ -62,61 +68,102 @@ func (s *Store) CreateActivation(ctx context.Context, c Caller, idem *Idempotenc
 
 func (s *Store) tryActivation(ctx context.Context, c Caller, idem *Idempotency, r ActivationRequest) (Result, error) {
 	k := s.space(c.Organization)
-	state, targets, err := s.targets(ctx, k, r.RuleSetID, r.Accounts, r.Covers)
+	p, state, err := s.planActivation(ctx, k, r)
 	if err != nil {
 		return Result{}, err
 	}
-	from, err := oneVersion(targets)
+	set, err := json.Marshal(ruleSetOf(&p.Activation), json.Deterministic(true))
 	if err != nil {
-		return Result{}, err
+		return Result{}, fmt.Errorf("rule set %s: %w", p.RuleSetID, err)
 	}
-	busy, err := s.pendingFor(ctx, k, state, ids(targets))
-	if err != nil {
-		return Result{}, err
-	}
-	if len(busy) > 0 {
-		return Result{}, stateInvalid("Activation %s is scheduled for these accounts; cancel it or wait for it.", busy[0].ID)
-	}
-	next, replaced, err := from.With(r.Rule, r.Replaces, r.Position)
-	if err != nil {
-		return Result{}, err
-	}
-	refs, err := s.resolve(ctx, k, next.Rules)
-	if err != nil {
-		return Result{}, err
-	}
-	if i := slices.IndexFunc(refs, func(ref tollgate.RuleRef) bool { return ref.Rule == r.Rule && ref.SHA256 == "" }); i >= 0 {
-		return Result{}, &tollgate.Error{Code: tollgate.CodeNotFound, Param: "rule", Message: "There is no " + r.Rule.String() + "."}
-	}
-	if next.Version, err = s.freeVersion(ctx, k, r.RuleSetID, max(state.int("last"), from.Version)+1); err != nil {
-		return Result{}, err
-	}
-	set, err := json.Marshal(next, json.Deterministic(true))
-	if err != nil {
-		return Result{}, fmt.Errorf("rule set %s: %w", next.ID, err)
-	}
-	now := s.Now()
-	a := &tollgate.Activation{
-		Object: "activation", ID: s.Mint(tollgate.PrefixActivation), CreatedAt: now, Kind: tollgate.ActivationForward,
-		RuleSetID: next.ID, Rule: &r.Rule, Replaces: replaced, FromVersion: from.Version, ToVersion: next.Version, Rules: refs,
-		MerchantAccountIDs: ids(targets), At: max(r.At, now), Status: tollgate.ActivationScheduled,
-	}
+	p.ID = s.Mint(tollgate.PrefixActivation)
+	a := &p.Activation
 	b := s.batch(c, idem)
 	b.push = true
-	if b.answer, err = r.Answer(a); err != nil {
+	if b.answer, err = r.Answer(p); err != nil {
 		return Result{}, err
 	}
 	if err := b.activation(a, ""); err != nil {
 		return Result{}, err
 	}
-	b.hash(k.object(next.ID), state.fields["v"], state.write(next.Version, append(state.pending, a.ID)))
-	b.strings = append(b.strings, configString{k.version(next.ID, next.Version), string(set)})
-	b.set(k.activations(next.ID), state.place(), a.ID)
+	b.hash(k.object(a.RuleSetID), state.fields["v"], state.write(a.ToVersion, append(state.pending, a.ID)))
+	b.strings = append(b.strings, configString{k.version(a.RuleSetID, a.ToVersion), string(set)})
+	b.set(k.activations(a.RuleSetID), state.place(), a.ID)
 	b.set(scheduleKey(k.partition), milli(a.At), k.org+"/"+a.ID)
 	if err := b.audit("rule.activate", r.Rule.String(), "activation", a.ID); err != nil {
 		return Result{}, err
 	}
 	return b.commit(ctx)
+}
+
+// PlanActivation says what CreateActivation would make now, and writes nothing.
+func (s *Store) PlanActivation(ctx context.Context, c Caller, r ActivationRequest) (*ActivationPlan, error) {
+	k := s.space(c.Organization)
+	if err := s.checkGrant(ctx, c, k); err != nil {
+		return nil, err
+	}
+	p, _, err := s.planActivation(ctx, k, r)
+	return p, err
+}
+
+// planActivation reads what an activation is made from. No other is scheduled
+// for its accounts, so what they have now is what they have until it takes
+// effect.
+func (s *Store) planActivation(ctx context.Context, k space, r ActivationRequest) (*ActivationPlan, ruleSetState, error) {
+	state, targets, err := s.targets(ctx, k, r.RuleSetID, r.Accounts, r.Covers)
+	if err != nil {
+		return nil, state, err
+	}
+	from, err := oneVersion(targets)
+	if err != nil {
+		return nil, state, err
+	}
+	busy, err := s.pendingFor(ctx, k, state, ids(targets))
+	if err != nil {
+		return nil, state, err
+	}
+	if len(busy) > 0 {
+		return nil, state, stateInvalid("Activation %s is scheduled for these accounts; cancel it or wait for it.", busy[0].ID)
+	}
+	next, replaced, err := from.With(r.RuleChange)
+	if err != nil {
+		return nil, state, err
+	}
+	both, err := s.resolve(ctx, k, slices.Concat(next.Rules, from.Rules))
+	if err != nil {
+		return nil, state, err
+	}
+	refs, before := both[:len(next.Rules):len(next.Rules)], both[len(next.Rules):]
+	if i := slices.IndexFunc(refs, func(ref tollgate.RuleRef) bool { return ref.Rule == r.Rule && ref.SHA256 == "" }); i >= 0 {
+		return nil, state, &tollgate.Error{Code: tollgate.CodeNotFound, Param: "rule", Message: "There is no " + r.Rule.String() + "."}
+	}
+	if next.Version, err = s.freeVersion(ctx, k, r.RuleSetID, max(state.int("last"), from.Version)+1); err != nil {
+		return nil, state, err
+	}
+	now := s.Now()
+	p := &ActivationPlan{Before: before, Currencies: currenciesOf(targets), Activation: tollgate.Activation{
+		Object: "activation", CreatedAt: now, Kind: tollgate.ActivationForward,
+		RuleSetID: next.ID, Rule: &r.Rule, Replaces: replaced, FromVersion: from.Version, ToVersion: next.Version, Rules: refs,
+		MerchantAccountIDs: ids(targets), At: max(r.At, now), Status: tollgate.ActivationScheduled,
+	}}
+	return p, state, nil
+}
+
+// ruleSetOf is the version that an activation leads to.
+func ruleSetOf(a *tollgate.Activation) tollgate.RuleSet {
+	set := tollgate.RuleSet{ID: a.RuleSetID, Version: a.ToVersion, Rules: make([]tollgate.Citation, len(a.Rules))}
+	for i, ref := range a.Rules {
+		set.Rules[i] = ref.Rule
+	}
+	return set
+}
+
+func currenciesOf(targets []target) (all []tollgate.Currency) {
+	for _, t := range targets {
+		all = append(all, t.account.Currencies...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // activation adds an activation's hash, read at a revision.

@@ -48,11 +48,20 @@ func (f *fixture) published(t testing.TB, name string, version int) {
 	}
 }
 
+// activation puts a rule beside the others, or in the place of its version before.
 func (f *fixture) activation(t testing.TB, name string, version int, accounts ...string) rediskv.ActivationRequest {
+	t.Helper()
+	f.Refresh(f.caller.Organization)
+	a, err := f.Account(t.Context(), f.caller.Organization, append(accounts, f.config.MerchantAccounts[0].ID)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	isNew := !slices.ContainsFunc(a.RuleSet.Rules, func(c tollgate.Citation) bool { return c.Name == name })
 	return rediskv.ActivationRequest{
-		RuleSetID: f.config.RuleSets[0].ID, Rule: tollgate.Citation{Name: name, Version: version}, Accounts: accounts,
-		Covers: func(string) bool { return true },
-		Answer: func(a *tollgate.Activation) (rediskv.Answer, error) { return answer(t, 201, a), nil },
+		RuleSetID: f.config.RuleSets[0].ID, Accounts: accounts,
+		RuleChange: tollgate.RuleChange{Rule: tollgate.Citation{Name: name, Version: version}, Adds: isNew},
+		Covers:     func(string) bool { return true },
+		Answer:     func(p *rediskv.ActivationPlan) (rediskv.Answer, error) { return answer(t, 201, p.Activation), nil },
 	}
 }
 

@@ -29,6 +29,12 @@ func (e *Engine) Shadow(rules []tollgate.RuleRef, in tollgate.PricingInput) ([]t
 	return e.quote(e.ObserveShadow, nil, rules, &in)
 }
 
+// Preview prices as Quote does what nobody has asked to pay: no observer hears
+// of it.
+func (e *Engine) Preview(rules []tollgate.RuleRef, in tollgate.PricingInput) ([]tollgate.FeeLine, error) {
+	return e.quote(nil, nil, rules, &in)
+}
+
 type observer = func(ref tollgate.RuleRef, d time.Duration, err error)
 
 func (e *Engine) quote(observe observer, dst []tollgate.FeeLine, rules []tollgate.RuleRef, in *tollgate.PricingInput) ([]tollgate.FeeLine, error) {
