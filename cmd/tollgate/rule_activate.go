@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"strings"
 	"time"
@@ -14,145 +15,175 @@ import (
 	"tollgate"
 )
 
-// activation is what the command line shows of an activation.
-type activation struct {
-	ID          string             `json:"id"`
-	Kind        string             `json:"kind"`
-	RuleSetID   string             `json:"rule_set_id"`
-	Rule        *string            `json:"rule"`
-	Replaces    *string            `json:"replaces"`
-	FromVersion int64              `json:"from_version"`
-	ToVersion   int64              `json:"to_version"`
-	Rules       []tollgate.RuleRef `json:"rules"`
-	Accounts    []string           `json:"merchant_account_ids"`
-	At          string             `json:"at"`
-	Status      string             `json:"status"`
-	ActivatedAt *string            `json:"activated_at"`
-	EndedAt     *string            `json:"ended_at"`
-	Failure     *string            `json:"failure_reason"`
-	Instances   *struct {
-		Ready   int `json:"ready"`
-		Total   int `json:"total"`
-		Failing []struct {
-			ID    string `json:"id"`
-			Error string `json:"error"`
-		} `json:"failing"`
-	} `json:"instances"`
-}
-
-func (v *activation) table() *table {
-	t := &table{}
-	t.row(v.Kind, v.ID)
-	t.row("rule set", fmt.Sprintf("%s, version %d to %d", v.RuleSetID, v.FromVersion, v.ToVersion))
-	if v.Rule != nil {
-		t.row("rule", *v.Rule+" "+v.effect())
-	}
-	for i, ref := range v.Rules {
-		name := ""
-		if i == 0 {
-			name = "rules"
-		}
-		t.row(name, ref.Rule.String())
-	}
-	t.row("accounts", strings.Join(v.Accounts, ", "))
-	t.row("at", v.At)
-	t.row("status", v.Status)
-	if v.Failure != nil {
-		t.row("", *v.Failure)
-	}
-	if v.ActivatedAt != nil {
-		t.row("in force", *v.ActivatedAt)
-	}
-	if v.EndedAt != nil {
-		t.row("ended", *v.EndedAt)
-	}
-	if v.Instances != nil {
-		t.row("instances", v.instances())
-		for _, f := range v.Instances.Failing {
-			t.row("", f.ID+": "+f.Error)
-		}
-	}
-	return t
-}
-
-// effect says what becomes of a quote's lines.
-func (v *activation) effect() string {
-	if v.Replaces == nil {
-		return "adds a line; --replace RULE would put it in the place of another"
-	}
-	return "in the place of " + *v.Replaces
-}
-
-func (v *activation) instances() string {
-	return fmt.Sprintf("%d of %d have its rules", v.Instances.Ready, v.Instances.Total)
-}
-
 func ruleSetPath(id, below string) string { return "/v1/rule-sets/" + url.PathEscape(id) + below }
 
+// activateFlags are what `rule activate` is told.
+type activateFlags struct {
+	ruleSet, replace, at, key string
+	accounts                  []string
+	position                  int
+	adds, yes, dryRun, noWait bool
+}
+
 func (a *app) ruleActivateCommand() *cobra.Command {
-	ruleSet, replace, at, key, position, noWait := "", "", "", "", 0, false
-	var accounts []string
+	var f activateFlags
 	c := &cobra.Command{
 		Use:   "activate RULE",
 		Short: "Put a rule in force at a time",
-		Long: `Put a rule in force: make the next version of a rule set, with the rule in the
-place of the one that --replace cites, or of the version before it, and give it
-to merchant accounts at a time. A rule of another name without --replace adds its
-lines to those of the others. Until then every instance of the service loads it.
+		Long: `Put a rule in force: make the next version of a rule set and give it to merchant
+accounts at a time. Until then every instance of the service loads the rule.
 Payments that exist are captured with the rules that they were created with.
+
+A new version of a rule takes the place of the one before. A rule of another name
+takes the place of the rule that --replace names, or with --add charges beside
+the others.
+
+The command shows what sample amounts are charged before and after, and asks.
+--yes does not ask, for scripts. --dry-run only shows it.
 
 Without --accounts it is for all that use the rule set, without --rule-set for
 the one that the accounts use. --at is a time (RFC 3339) or how long from now
 (2h, by the service's clock); without it, it is now, and the command waits until
 it is so.`,
-		Example: `  tollgate rule activate rule:my_fee@v1 --replace rule:card_fee@v2 --accounts $TOLLGATE_MERCHANT_ACCOUNT
-  tollgate rule activate rule:my_fee@v2 --accounts $TOLLGATE_MERCHANT_ACCOUNT
-  tollgate rule activate rule:my_fee@v2 --rule-set $RULE_SET --at 2026-12-01T00:00:00+01:00`,
+		Example: `  tollgate rule activate rule:my_fee@v1 --replace card_fee --accounts $TOLLGATE_MERCHANT_ACCOUNT
+  tollgate rule activate rule:my_fee@v2 --accounts $TOLLGATE_MERCHANT_ACCOUNT --dry-run
+  tollgate rule activate rule:my_fee@v2 --rule-set $RULE_SET --at 2026-12-01T00:00:00+01:00 --yes`,
 		Args: cobra.ExactArgs(1),
 	}
 	a.clientCommand(c, func(ctx context.Context, api *client, args []string) error {
-		request := map[string]any{"rule": args[0]}
-		if replace != "" {
-			if _, err := tollgate.ParseCitation(replace); err != nil {
-				return usageError(fmt.Errorf("--replace: %w", err))
-			}
-			request["replaces"] = replace
+		if !f.yes && !f.dryRun && !a.atTerminal() {
+			return usageError(errors.New("standard input is not a terminal, so nobody can be asked; say --yes to activate, or --dry-run to see what it changes"))
 		}
-		if at != "" {
-			when, err := momentAhead(ctx, api, at)
-			if err != nil {
+		set, request, err := api.activationRequest(ctx, args[0], &f)
+		if err != nil {
+			return err
+		}
+		if !f.yes {
+			if goes, err := api.askActivation(ctx, set, request, &f); err != nil || !goes {
 				return err
 			}
-			request["at"] = when
 		}
-		if position != 0 {
-			request["position"] = position
-		}
-		if len(accounts) > 0 {
-			request["merchant_account_ids"] = accounts
-		}
-		set, err := api.ruleSetOf(ctx, ruleSet, accounts)
+		body, err := api.post(ctx, ruleSetPath(set, "/activations"), request, a.idempotencyKey(f.key))
 		if err != nil {
-			return err
+			return hinted(err, &f)
 		}
-		body, err := api.post(ctx, ruleSetPath(set, "/activations"), request, a.idempotencyKey(key))
-		if err == nil && at == "" && !noWait {
-			body, err = api.awaitActivation(ctx, body)
+		if f.yes {
+			if err := api.showSamples(body); err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return err
+		if f.at == "" && !f.noWait {
+			if body, err = api.awaitActivation(ctx, body); err != nil {
+				return err
+			}
 		}
 		return api.showActivation(body)
 	})
-	f := c.Flags()
-	f.StringVar(&ruleSet, "rule-set", "", "the rule set to change")
-	f.StringSliceVar(&accounts, "accounts", nil, "merchant accounts, separated by commas")
-	f.StringVar(&at, "at", "", "when: an RFC 3339 time, or how long from now, such as 2h")
-	f.StringVar(&replace, "replace", "", "citation of the rule in force whose place it takes (default: its version before)")
-	f.IntVar(&position, "position", 0, "where a rule stands that adds a line, from 1 (default: at the end)")
-	f.BoolVar(&noWait, "no-wait", false, "do not wait until it is in force")
-	keyFlag(c, &key)
+	flags := c.Flags()
+	flags.StringVar(&f.ruleSet, "rule-set", "", "the rule set to change")
+	flags.StringSliceVar(&f.accounts, "accounts", nil, "merchant accounts, separated by commas")
+	flags.StringVar(&f.at, "at", "", "when: an RFC 3339 time, or how long from now, such as 2h")
+	flags.StringVar(&f.replace, "replace", "", "the rule in force whose place it takes: a name or a citation (default: its version before)")
+	flags.BoolVar(&f.adds, "add", false, "charge it beside the rules in force")
+	flags.IntVar(&f.position, "position", 0, "where a rule stands that is added, from 1 (default: at the end)")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "only show what it would change")
+	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait until it is in force")
+	c.MarkFlagsMutuallyExclusive("replace", "add")
+	c.MarkFlagsMutuallyExclusive("yes", "dry-run")
+	keyFlag(c, &f.key)
 	return c
+}
+
+// activationRequest is the rule set and the body of the request.
+func (c *client) activationRequest(ctx context.Context, rule string, f *activateFlags) (set string, request map[string]any, err error) {
+	request = map[string]any{"rule": rule}
+	if f.replace != "" {
+		if _, err := tollgate.ParseRule(f.replace); err != nil {
+			return "", nil, usageError(fmt.Errorf("--replace: %w, nor a rule's name such as card_fee", err))
+		}
+		request["replaces"] = f.replace
+	}
+	if f.adds {
+		request["adds"] = true
+	}
+	if f.at != "" {
+		if request["at"], err = momentAhead(ctx, c, f.at); err != nil {
+			return "", nil, err
+		}
+	}
+	if f.position != 0 {
+		request["position"] = f.position
+	}
+	if len(f.accounts) > 0 {
+		request["merchant_account_ids"] = f.accounts
+	}
+	set, err = c.ruleSetOf(ctx, f.ruleSet, f.accounts)
+	return set, request, err
+}
+
+// askActivation shows what an activation would change and reports whether it is
+// to be made. What is then asked for names the rule that was shown as replaced.
+func (c *client) askActivation(ctx context.Context, set string, request map[string]any, f *activateFlags) (goes bool, err error) {
+	asked := maps.Clone(request)
+	asked["dry_run"] = true
+	body, err := c.post(ctx, ruleSetPath(set, "/activations"), asked, "")
+	if err != nil {
+		return false, hinted(err, f)
+	}
+	var v activation
+	if err := parse(body, &v); err != nil {
+		return false, err
+	}
+	if f.dryRun && c.json {
+		return false, c.a.printJSON(body)
+	}
+	if err := c.showSamples(body); err != nil || f.dryRun {
+		return false, err
+	}
+	if v.Replaces != nil {
+		request["replaces"] = *v.Replaces
+	}
+	question := fmt.Sprintf("Put %s in force %s for %d accounts?", deref(v.Rule), v.effect(), len(v.Accounts))
+	if len(v.Accounts) == 1 {
+		question = fmt.Sprintf("Put %s in force %s for %s?", deref(v.Rule), v.effect(), v.Accounts[0])
+	}
+	goes, err = c.a.confirm(question)
+	if err == nil && !goes {
+		err = errors.New("not activated; nothing was changed")
+	}
+	return goes, err
+}
+
+// showSamples prints what an activation changes: on standard error when standard
+// output is for programs.
+func (c *client) showSamples(body jsontext.Value) error {
+	var v activation
+	if err := parse(body, &v); err != nil || v.Comparison == nil {
+		return err
+	}
+	out := c.a.stdout
+	if c.json || c.quiet {
+		out = c.a.stderr
+	}
+	_, err := fmt.Fprintf(out, "before  %s\nafter   %s\n\n%s\n", rulesText(v.Comparison.Before), rulesText(v.Comparison.After), v.Comparison.table())
+	return err
+}
+
+func rulesText(rules []string) string {
+	if len(rules) == 0 {
+		return "no rules"
+	}
+	return printable(strings.Join(rules, ", "))
+}
+
+// hinted adds the flags to a refusal that asks whether a rule adds or replaces.
+func hinted(err error, f *activateFlags) error {
+	var refused *refusal
+	if errors.As(err, &refused) && !refused.asJSON && refused.Code == "parameter_missing" && refused.Param == "replaces" && f.replace == "" {
+		return fmt.Errorf("%w\n\nSay --replace NAME to put it in the place of one of these rules, or --add to charge it beside them", err)
+	}
+	return err
 }
 
 // ruleSetOf is a rule set that was named, or the one that accounts use.
@@ -200,85 +231,6 @@ func (c *client) awaitActivation(ctx context.Context, body jsontext.Value) (json
 			return nil, err
 		}
 	}
-}
-
-func (c *client) showActivation(body jsontext.Value) error {
-	var v activation
-	if err := parse(body, &v); err != nil {
-		return err
-	}
-	if err := c.show(body, v.ID, v.table()); err != nil {
-		return err
-	}
-	if v.Status == "failed" {
-		return errors.New("the activation has failed; nothing was changed")
-	}
-	return nil
-}
-
-func (a *app) ruleRollbackCommand() *cobra.Command {
-	key := ""
-	var accounts []string
-	c := &cobra.Command{
-		Use:   "rollback [RULE_SET]",
-		Short: "Go back to the version before, at once",
-		Long: `Give merchant accounts the version of their rule set back that they had before
-its latest activation, at once: those of --accounts, or all that still have what
-the latest activation in force gave them. What is scheduled for them is canceled.`,
-		Example: `  tollgate rule rollback $RULE_SET
-  tollgate rule rollback --accounts $TOLLGATE_MERCHANT_ACCOUNT`,
-		Args: cobra.MaximumNArgs(1),
-	}
-	a.clientCommand(c, func(ctx context.Context, api *client, args []string) error {
-		set, err := api.ruleSetOf(ctx, strings.Join(args, ""), accounts)
-		if err != nil {
-			return err
-		}
-		body, err := api.post(ctx, ruleSetPath(set, "/rollback"), map[string]any{"merchant_account_ids": accounts}, a.idempotencyKey(key))
-		if err != nil {
-			return err
-		}
-		return api.showActivation(body)
-	})
-	c.Flags().StringSliceVar(&accounts, "accounts", nil, "merchant accounts, separated by commas")
-	keyFlag(c, &key)
-	return c
-}
-
-func (a *app) ruleCancelCommand() *cobra.Command {
-	key := ""
-	c := &cobra.Command{
-		Use:     "cancel RULE_SET ACTIVATION",
-		Short:   "Cancel an activation that is still to come",
-		Example: "  tollgate rule cancel $RULE_SET $ACTIVATION",
-		Args:    cobra.ExactArgs(2),
-	}
-	a.clientCommand(c, func(ctx context.Context, api *client, args []string) error {
-		body, err := api.post(ctx, ruleSetPath(args[0], "/activations/"+url.PathEscape(args[1])+"/cancel"), nil, a.idempotencyKey(key))
-		if err != nil {
-			return err
-		}
-		return api.showActivation(body)
-	})
-	keyFlag(c, &key)
-	return c
-}
-
-func (a *app) ruleActivationsCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:     "activations RULE_SET",
-		Short:   "List activations and rollbacks, the newest first",
-		Example: "  tollgate rule activations $RULE_SET",
-		Args:    cobra.ExactArgs(1),
-	}
-	return a.clientCommand(c, func(ctx context.Context, api *client, args []string) error {
-		t := &table{}
-		t.row("AT", "KIND", "STATUS", "VERSION", "RULE", "REPLACES", "ACCOUNTS", "ID")
-		return showAll(ctx, api, ruleSetPath(args[0], "/activations"), url.Values{}, t, func(v *activation) string {
-			t.row(v.At, v.Kind, v.Status, fmt.Sprintf("%d to %d", v.FromVersion, v.ToVersion), deref(v.Rule), deref(v.Replaces), fmt.Sprint(len(v.Accounts)), v.ID)
-			return v.ID
-		})
-	})
 }
 
 // momentAhead reads --at, a time or how long it is until then. The service's

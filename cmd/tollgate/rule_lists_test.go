@@ -59,10 +59,10 @@ func TestRelativeToTheService(t *testing.T) {
 	}))
 	defer server.Close()
 	for _, c := range []struct{ args, want string }{
-		{"rule activate rule:shop_fee@v1 --rule-set rs_1 --at 2h", `"at":"2031-05-06T09:08:10.000Z"`},
+		{"rule activate rule:shop_fee@v1 --rule-set rs_1 --yes --at 2h", `"at":"2031-05-06T09:08:10.000Z"`},
 		{"recover we_1 --since 1h", `"since":"2031-05-06T06:08:09.000Z"`},
 		{"rule backtest rule:card_fee@v1 --against rule:card_fee@v2 --since 24h", `"created_after":"2031-05-05T07:08:09.000Z"`},
-		{"rule activate rule:shop_fee@v1 --rule-set rs_1 --at 2026-12-01T00:00:00+01:00", `"at":"2026-11-30T23:00:00.000Z"`},
+		{"rule activate rule:shop_fee@v1 --rule-set rs_1 --yes --at 2026-12-01T00:00:00+01:00", `"at":"2026-11-30T23:00:00.000Z"`},
 	} {
 		sent = ""
 		a, _, stderr := world(map[string]string{"TOLLGATE_URL": server.URL, "TOLLGATE_TOKEN": "x"})
