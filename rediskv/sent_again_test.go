@@ -273,7 +273,8 @@ var configResends = []resend{
 			}, func() {
 				list, _, err := f.Activations(t.Context(), f.caller, f.config.RuleSets[0].ID, "", 1)
 				must(t, err)
-				_, err = f.CancelActivation(t.Context(), f.caller, nil, f.config.RuleSets[0].ID, list[0].ID, request.Covers, request.Answer)
+				_, err = f.CancelActivation(t.Context(), f.caller, nil, f.config.RuleSets[0].ID, list[0].ID, request.Covers,
+					func(a *tollgate.Activation) (rediskv.Answer, error) { return answer(t, 200, a), nil })
 				must(t, err)
 			}
 	}},
