@@ -175,6 +175,15 @@ func (k space) version(id string, version int64) string {
 	return fmt.Sprintf("%s:%s:%d", k.prefix, id, version)
 }
 
+// grants is a hash of all its grants: by id their client, and v, which counts the
+// changes. It is made with the first change of a grant, or that ends tokens.
+func (k space) grants() string { return k.prefix + ":grants" }
+
+// ending is a set of whose tokens are still to be ended: "<organization or
+// client>/<operation>". It is there only while a run of provision is at it, or
+// after one that died.
+func (k space) ending() string { return k.prefix + ":ending" }
+
 // rules is the sorted set of the organization's published rules, in the order of
 // their members: see ruleMember.
 func (k space) rules() string { return k.prefix + ":rules" }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -11,8 +12,11 @@ import (
 )
 
 // Config is an organization's configuration as it should be. Objects that
-// exist and are not named stay as they are. created_at, updated_at, a cutoff's
-// version and an account's rules are filled in.
+// exist and are not named stay as they are, and what is named may refer to them.
+// An organization with an id alone, and a client with an id and a status, stay as
+// they are but for that; a grant without a client may be revoked by its id.
+// created_at, updated_at, a cutoff's version and an account's rules are filled
+// in.
 type Config struct {
 	Organization     tollgate.Organization
 	LegalEntities    []tollgate.LegalEntity
@@ -34,14 +38,23 @@ type ConfigChange struct {
 	Action string // created or changed
 	Fields []string
 	From   tollgate.Date // the first sales day of a changed cutoff
+	Ends   int           // how many grants there are whose tokens it ends
 }
 
 // ApplyConfig makes an organization's configuration so, in one script, and
 // returns what changed; with dryRun it only says so. Every change of a
-// resource is an event and an audit entry.
+// resource is an event and an audit entry. An organization or client with
+// another status, and a client without a key that it had, has no token left when
+// it returns.
 func (s *Store) ApplyConfig(ctx context.Context, want Config, dryRun bool) ([]ConfigChange, error) {
+	k := s.space(want.Organization.ID)
+	if !dryRun { // what an earlier run that died has left
+		if err := s.finish(ctx, k); err != nil {
+			return nil, err
+		}
+	}
 	for range 10 {
-		p := &plan{store: s, space: s.space(want.Organization.ID), now: s.Now(), perimeters: map[string]string{}, ruleSets: map[string][]tollgate.Citation{}, effective: map[string]tollgate.Date{}, read: map[string]fields{}}
+		p := &plan{store: s, space: k, now: s.Now(), perimeters: map[string]string{}, ruleSets: map[string][]tollgate.Citation{}, effective: map[string]tollgate.Date{}, read: map[string]fields{}, holders: map[string]string{}}
 		if err := p.prepare(ctx, want); err != nil {
 			return nil, err
 		}
@@ -51,6 +64,9 @@ func (s *Store) ApplyConfig(ctx context.Context, want Config, dryRun bool) ([]Co
 		err := p.write(ctx, want.Clients)
 		if errors.Is(err, ErrConflict) {
 			continue
+		}
+		if err == nil && len(p.left) > 0 {
+			err = s.finish(ctx, k)
 		}
 		return p.changes, err
 	}
@@ -71,6 +87,12 @@ type plan struct {
 	ruleSets   map[string][]tollgate.Citation
 	effective  map[string]tollgate.Date // by account: of a cutoff that changes
 	moved      []moved
+
+	exists  bool              // the organization, before
+	ending  []ending          // whose tokens end
+	holders map[string]string // by grant: its client, where that is new
+	raised  []string          // grants to raise with the plan
+	left    []string          // of ending, when they are too many for that
 }
 
 func (p *plan) prepare(ctx context.Context, want Config) error {
@@ -95,7 +117,7 @@ func (p *plan) prepare(ctx context.Context, want Config) error {
 		}
 	}
 	for i := range want.MerchantAccounts {
-		if err := p.account(ctx, want.MerchantAccounts[i], want.Effective[want.MerchantAccounts[i].ID]); err != nil {
+		if err := p.account(ctx, want, want.MerchantAccounts[i]); err != nil {
 			return err
 		}
 	}
@@ -109,24 +131,19 @@ func (p *plan) prepare(ctx context.Context, want Config) error {
 			return err
 		}
 	}
-	for i := range want.Clients {
-		c := want.Clients[i]
-		c.OrganizationID = p.space.org
-		if err := p.clientIsOurs(ctx, c.ID); err != nil {
-			return err
-		}
-		if err := p.object(ctx, "client", c.ID, &c, nil, nil, nil, nil); err != nil {
+	var err error
+	if want.Grants, err = p.completed(ctx, want.Grants); err != nil {
+		return err
+	}
+	if err := p.clients(ctx, want); err != nil {
+		return err
+	}
+	for _, g := range want.Grants {
+		if err := p.grant(ctx, want, g); err != nil {
 			return err
 		}
 	}
-	for i := range want.Grants {
-		g := want.Grants[i]
-		g.Object, g.OrganizationID = "grant", p.space.org
-		if err := p.grant(ctx, g); err != nil {
-			return err
-		}
-	}
-	return nil
+	return p.endTokens(ctx)
 }
 
 // write claims the clients' ids, which live outside the organization's slot,
@@ -144,8 +161,16 @@ func (p *plan) write(ctx context.Context, clients []tollgate.Client) error {
 			return err
 		}
 	}
-	keys := []string{p.space.sequences(), p.space.events(), p.space.audit(), p.space.dispatch, p.space.webhooks(), organizationsKey(p.space.partition), p.space.cutoffs, changesKey(p.space.partition), p.space.mark(p.store.Mint(""))}
-	keys, args := p.objects.arguments(keys, []any{configChannel, p.space.org})
+	operation := p.store.Mint("")
+	keys := []string{p.space.sequences(), p.space.events(), p.space.audit(), p.space.dispatch, p.space.webhooks(), organizationsKey(p.space.partition), p.space.cutoffs, changesKey(p.space.partition), p.space.mark(operation), p.space.ending()}
+	notes := make([]string, len(p.left))
+	for i, id := range p.left {
+		notes[i] = id + "/" + operation
+	}
+	keys, args := p.objects.arguments(keys, []any{configChannel, p.space.org, strings.Join(notes, " ")})
+	for _, id := range p.raised {
+		keys = append(keys, p.space.object(id))
+	}
 	for _, c := range p.changes {
 		head, tail, err := p.store.entry(Caller{Organization: p.space.org}, c.Kind+".provision", "succeeded", c.Action, c.Kind, c.ID)
 		if err != nil {

@@ -118,10 +118,26 @@ func (p *plan) referred(ctx context.Context, id string, version int64) (text str
 
 func (p *plan) organization(ctx context.Context, want Config) error {
 	o := want.Organization
-	o.Object = "organization"
 	found, err := p.current(ctx, p.space.organization())
 	if err != nil {
 		return err
+	}
+	p.exists = len(found) > 0
+	var old tollgate.Organization
+	if p.exists {
+		if err := decode(found["json"], &old); err != nil {
+			return fmt.Errorf("organization %s: %w", o.ID, err)
+		}
+	}
+	if o.Name == "" && o.HomeRegion == "" { // the file only refers to it
+		if !p.exists {
+			return &tollgate.Error{Code: tollgate.CodeParameterInvalid, Message: fmt.Sprintf("there is no organization %s", o.ID)}
+		}
+		o = old
+	}
+	o.Object = "organization"
+	if p.exists && o.Status != old.Status {
+		p.ending = append(p.ending, ending{kind: "organization", id: o.ID})
 	}
 	accounts := strings.Fields(found["accounts"])
 	for _, a := range want.MerchantAccounts {
@@ -133,8 +149,14 @@ func (p *plan) organization(ctx context.Context, want Config) error {
 	return p.object(ctx, "organization", o.ID, &o, &o.CreatedAt, &o.UpdatedAt, always(tollgate.OrganizationUpdated), pairs{"accounts", list})
 }
 
-func (p *plan) account(ctx context.Context, a tollgate.MerchantAccount, wanted tollgate.Date) error {
+func (p *plan) account(ctx context.Context, want Config, a tollgate.MerchantAccount) error {
 	a.Object, a.OrganizationID = "merchant_account", p.space.org
+	wanted := want.Effective[a.ID]
+	if !slices.ContainsFunc(want.LegalEntities, func(l tollgate.LegalEntity) bool { return l.ID == a.LegalEntityID }) {
+		if _, err := p.refer(ctx, "legal entity", a.LegalEntityID); err != nil {
+			return fmt.Errorf("merchant account %s: %w", a.ID, err)
+		}
+	}
 	limits, known := p.perimeters[fmt.Sprintf("%s@%d", a.Perimeter.ID, a.Perimeter.Version)]
 	if !known {
 		var err error
@@ -303,31 +325,6 @@ func accountEvents(changed []string) (types []tollgate.EventType) {
 		}
 	}
 	return types
-}
-
-func (p *plan) grant(ctx context.Context, g tollgate.Grant) error {
-	found, err := p.current(ctx, p.space.object(g.ID))
-	if err != nil {
-		return err
-	}
-	events := always(tollgate.GrantCreated)
-	if len(found) > 0 {
-		var old tollgate.Grant
-		if err := decode(found["json"], &old); err != nil {
-			return fmt.Errorf("grant %s: %w", g.ID, err)
-		}
-		events = nil // a change of scopes has no event type of its own
-		g.RevokedAt = old.RevokedAt
-		switch {
-		case g.Status == "revoked" && old.Status != "revoked":
-			events, g.RevokedAt = always(tollgate.GrantRevoked), p.now
-		case g.Status != "revoked" && old.Status == "revoked":
-			return &tollgate.Error{Code: tollgate.CodeParameterInvalid, Message: fmt.Sprintf("grant %s is revoked and stays so; make a new one", g.ID)}
-		}
-	} else if g.Status == "revoked" {
-		g.RevokedAt = p.now
-	}
-	return p.object(ctx, "grant", g.ID, &g, &g.CreatedAt, nil, events, nil)
 }
 
 // current reads a hash as it is; nothing where there is none. It is read once:

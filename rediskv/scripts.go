@@ -30,6 +30,7 @@ var (
 	scriptReadEvents       = script("read_events")
 	scriptScanTransactions = script("scan_transactions")
 	scriptPutConfig        = script("put_config")
+	scriptEndTokens        = script("end_tokens")
 	scriptPutRules         = script("put_rules")
 	scriptRecordShadow     = script("record_shadow")
 	scriptPutWebhook       = script("put_webhook")
@@ -54,7 +55,7 @@ var (
 
 var allScripts = []*namedScript{
 	scriptCreatePayment, scriptChangePayment, scriptRefusePayment, scriptFindRepeated, scriptIssueToken, scriptAppendAudit,
-	scriptReadResource, scriptReadPayment, scriptReadValue, scriptReadEvents, scriptScanTransactions, scriptPutConfig, scriptPutRules, scriptRecordShadow,
+	scriptReadResource, scriptReadPayment, scriptReadValue, scriptReadEvents, scriptScanTransactions, scriptPutConfig, scriptEndTokens, scriptPutRules, scriptRecordShadow,
 	scriptPingWebhook, scriptPutWebhook, scriptFanOut, scriptTakeWork, scriptRecordAttempts, scriptRequeue,
 	scriptCloseDay, scriptMakePayout, scriptMoveMembers, scriptBeginPayout, scriptEndPayout,
 	scriptCreateExport, scriptBeginExport, scriptAppendExport, scriptLeaveExport, scriptEndExport, scriptFreeExport, scriptForgetConsumer,

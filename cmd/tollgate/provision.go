@@ -26,7 +26,9 @@ all or nothing, and the same file again changes nothing. What the file leaves
 out stays as it is. A version of a perimeter or rule set that exists cannot be
 changed; give it the next version. Rules that were activated stay in force until
 the file names another rule set for the account than before. A changed cutoff
-holds from the sales day after the open one, or from its effective_date on.`,
+holds from the sales day after the open one, or from its effective_date on. A
+client with another status or without one of its keys, and an organization with
+another status, lose all their access tokens before the command returns.`,
 		Example: `  tollgate provision --example --client-key client.jwk > tollgate.yaml
   tollgate provision -f tollgate.yaml --dry-run
   tollgate provision -f tollgate.yaml`,
@@ -111,6 +113,7 @@ type change struct {
 	ID           string   `json:"id"`
 	Fields       []string `json:"fields,omitempty"`
 	CutoffFrom   string   `json:"cutoff_from,omitempty"` // the first sales day of a changed cutoff
+	EndsTokensOf int      `json:"ends_tokens_of_grants,omitempty"`
 }
 
 func applyConfigs(ctx context.Context, store *rediskv.Store, configs []rediskv.Config, dryRun bool) ([]change, error) {
@@ -121,7 +124,7 @@ func applyConfigs(ctx context.Context, store *rediskv.Store, configs []rediskv.C
 			return changes, fmt.Errorf("%s: %w", want.Organization.ID, err)
 		}
 		for _, c := range made {
-			line := change{Organization: want.Organization.ID, Action: c.Action, Kind: c.Kind, ID: c.ID, Fields: c.Fields}
+			line := change{Organization: want.Organization.ID, Action: c.Action, Kind: c.Kind, ID: c.ID, Fields: c.Fields, EndsTokensOf: c.Ends}
 			if c.From != tollgate.NoDate {
 				line.CutoffFrom = c.From.String()
 			}
@@ -149,6 +152,13 @@ func (a *app) printChanges(changes []change, configs []rediskv.Config, dryRun, a
 		fields := strings.Join(c.Fields, " ")
 		if c.CutoffFrom != "" {
 			fields += " (from " + c.CutoffFrom + ")"
+		}
+		switch c.EndsTokensOf {
+		case 0:
+		case 1:
+			fields += " (ends the tokens of 1 grant)"
+		default:
+			fields += fmt.Sprintf(" (ends the tokens of %d grants)", c.EndsTokensOf)
 		}
 		t.row(c.Action, c.Kind, c.ID, fields)
 	}

@@ -9,6 +9,14 @@ local function granted(key, version)
   return version == '' or redis.call('HGET', key, 'v') == version
 end
 
+-- Ends the tokens of the grants from KEYS[first] on: each names its grant's
+-- version as it was.
+local function raise(first)
+  for i = first, #KEYS do
+    if redis.call('EXISTS', KEYS[i]) == 1 then redis.call('HINCRBY', KEYS[i], 'v', '1') end
+  end
+end
+
 -- The client library sends a script again when the reply to it is lost. Anything
 -- may have happened in between, so a script looks for what its first run made,
 -- never for the last change of an object: the payment, capture or event whose id
