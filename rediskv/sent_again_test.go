@@ -256,6 +256,33 @@ var configResends = []resend{
 			return err
 		}, func() { f.rename(t) }
 	}},
+	{"put_config", "a client is disabled, and enabled again", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		mine, theirs := f.config, f.config
+		mine.Clients = slices.Clone(mine.Clients)
+		mine.Clients[0].Status = "disabled"
+		return func(through *fixture) error {
+				changes, err := through.ApplyConfig(t.Context(), mine, false)
+				if err == nil && (len(changes) != 1 || changes[0].Ends != 1) {
+					err = fmt.Errorf("changes %v", changes)
+				}
+				return err
+			}, func() {
+				changes, err := f.ApplyConfig(t.Context(), theirs, false)
+				must(t, err)
+				if len(changes) != 1 {
+					t.Errorf("changes %v", changes)
+				}
+			}
+	}},
+	{"end_tokens", "what a run that died has left, and another run", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		raw := rawClient(t, f.url)
+		list := scanKeys(t, raw, "*"+f.caller.Organization+":grants")[0]
+		must(t, raw.SAdd(t.Context(), strings.TrimSuffix(list, "grants")+"ending", f.config.Clients[0].ID+"/1").Err())
+		return func(through *fixture) error {
+			_, err := through.ApplyConfig(t.Context(), f.config, false)
+			return err
+		}, func() { f.rename(t) }
+	}},
 	{"put_rules", "a publication, and the next version", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		f.signer(t)
 		return func(through *fixture) error {
