@@ -35,6 +35,7 @@ var testsOnly = []string{"rediskv/redistest", "handlers/conform"}
 // to them too.
 var owners = map[string][]string{
 	"github.com/ericlagergren/decimal":      {"."},
+	"github.com/nlnwa/whatwg-url":           {"."}, // in its tests
 	"github.com/rickar/cal/v2":              {"."},
 	"github.com/redis/go-redis/v9":          {"rediskv", "rediskv/redistest"},
 	"github.com/tetratelabs/wazero":         {"wasm"},

@@ -165,6 +165,9 @@ func (f *ExportFilter) Within(at Instant) bool {
 // one reports whether a value is the wanted one, if one is wanted.
 func one(want, have string) bool { return want == "" || want == have }
 
+// payee is one for payees, which earlier releases stored in other spellings.
+func payee(want, have string) bool { return want == "" || SamePayee(want, have) }
+
 func among(want []string, have string) bool { return len(want) == 0 || slices.Contains(want, have) }
 
 func given(s *string) string {
@@ -177,19 +180,19 @@ func given(s *string) string {
 // Transaction reports whether a transaction is selected.
 func (f *ExportFilter) Transaction(t *Transaction) bool {
 	return among(f.Accounts, t.MerchantAccountID) && among(f.Statuses, t.Status) && among(f.Types, string(t.Type)) &&
-		one(f.PaymentID, given(t.PaymentID)) && one(f.PayoutID, given(t.PayoutID)) && one(f.Payee, given(t.Payee)) &&
+		one(f.PaymentID, given(t.PaymentID)) && one(f.PayoutID, given(t.PayoutID)) && payee(f.Payee, given(t.Payee)) &&
 		one(f.Reference, given(t.Reference)) && one(f.Currency, string(t.Currency)) && f.Within(t.CreatedAt)
 }
 
 // Payment reports whether a payment is selected.
 func (f *ExportFilter) Payment(p *Payment) bool {
 	return among(f.Accounts, p.MerchantAccountID) && among(f.Statuses, string(p.Status)) && one(f.PaymentID, p.ID) &&
-		one(f.Payee, p.Payee) && one(f.Reference, given(p.Reference)) && one(f.Currency, string(p.Currency)) && f.Within(p.CreatedAt)
+		payee(f.Payee, p.Payee) && one(f.Reference, given(p.Reference)) && one(f.Currency, string(p.Currency)) && f.Within(p.CreatedAt)
 }
 
 // Ticket reports whether a ticket is selected.
 func (f *ExportFilter) Ticket(t *Ticket) bool {
-	return among(f.Accounts, t.MerchantAccountID) && one(f.PaymentID, t.PaymentID) && one(f.Payee, t.Payee) &&
+	return among(f.Accounts, t.MerchantAccountID) && one(f.PaymentID, t.PaymentID) && payee(f.Payee, t.Payee) &&
 		one(f.Currency, string(t.Currency)) && f.Within(t.CreatedAt)
 }
 

@@ -154,11 +154,15 @@ type Use struct {
 	Most    int64
 	Until   Instant
 	Reason  Reason // of the denial when it is too much
+	// Earlier is set for a counter in which an earlier release counted this
+	// payee: it is consumed only where it exists, and so ends with its window.
+	Earlier bool
 }
 
 // Uses lists what a payment at a moment would consume, budgets first, in the
-// order of the document; none for most perimeters.
-func (p *Perimeter) Uses(account string, amount Money, payee string, now time.Time) (uses []Use) {
+// order of the document; none for most perimeters. Behind a limit per payee
+// follows what an earlier release counted it as, if that was another name.
+func (p *Perimeter) Uses(account string, amount Money, payee Payee, now time.Time) (uses []Use) {
 	for _, l := range p.c.limits {
 		if l.currency != "" && l.currency != amount.Currency {
 			continue
@@ -169,18 +173,30 @@ func (p *Perimeter) Uses(account string, amount Money, payee string, now time.Ti
 		}
 		subject := account
 		if l.perPayee { // by whichever of the perimeter's accounts
-			subject = payeeKey(payee)
+			subject = payee.counted()
 		}
 		window, until := l.window(now)
-		sum := sha256.Sum256([]byte(strings.Join([]string{l.counts(), p.ID, window, subject}, "/")))
-		kind := budgetCounter
-		if l.currency == "" {
-			kind = frequencyCounter
-		}
-		u.Counter, u.Until = kind+hex.EncodeToString(sum[:16]), At(until)
+		u.Counter, u.Until = l.counter(p.ID, window, subject), At(until)
 		uses = append(uses, u)
+		if !l.perPayee {
+			continue
+		}
+		if earlier := payee.earlierCounted(); earlier != subject {
+			u.Counter, u.Earlier = l.counter(p.ID, window, earlier), true
+			uses = append(uses, u)
+		}
 	}
 	return uses
+}
+
+// counter is the name of a limit's counter for one window and subject.
+func (l limit) counter(perimeter, window, subject string) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{l.counts(), perimeter, window, subject}, "/")))
+	kind := budgetCounter
+	if l.currency == "" {
+		kind = frequencyCounter
+	}
+	return kind + hex.EncodeToString(sum[:16])
 }
 
 // What a counter's name begins with.

@@ -1,11 +1,10 @@
 package tollgate
 
 import (
+	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ericlagergren/decimal"
@@ -36,14 +35,15 @@ func (r Reason) MarshalJSON() ([]byte, error) {
 
 // The reasons, in the order in which constraints are checked.
 const (
-	ReasonUnknownConstraint  Reason = "unknown_constraint"
-	ReasonCurrencyNotAllowed Reason = "currency_not_allowed"
-	ReasonPayeeBlocked       Reason = "payee_blocked"
-	ReasonPayeeNotAllowed    Reason = "payee_not_allowed"
-	ReasonAmountBelowMinimum Reason = "amount_below_minimum"
-	ReasonAmountAboveMaximum Reason = "amount_above_maximum"
-	ReasonOutsideSchedule    Reason = "outside_schedule"
-	ReasonAmountNeedsReview  Reason = "amount_needs_review"
+	ReasonUnknownConstraint     Reason = "unknown_constraint"
+	ReasonCurrencyNotAllowed    Reason = "currency_not_allowed"
+	ReasonPayeeBlocked          Reason = "payee_blocked"
+	ReasonPayeeNotAllowed       Reason = "payee_not_allowed"
+	ReasonAmountBelowMinimum    Reason = "amount_below_minimum"
+	ReasonAmountAboveMaximum    Reason = "amount_above_maximum"
+	ReasonOutsideSchedule       Reason = "outside_schedule"
+	ReasonBudgetCurrencyMissing Reason = "budget_currency_missing"
+	ReasonAmountNeedsReview     Reason = "amount_needs_review"
 )
 
 // PerimeterDecision is the decision of one version of a perimeter.
@@ -59,23 +59,36 @@ type PerimeterDecision struct {
 type PerimeterDocument struct {
 	ID          string         `json:"id"`
 	Version     int64          `json:"version"`
+	Semantics   int64          `json:"semantics,omitzero"` // what the constraints mean; see PerimeterSemantics
 	Constraints jsontext.Value `json:"constraints"`
 }
+
+// PerimeterSemantics is what the constraints of a version that is stored now
+// mean (interface §11): an empty list allows nothing, and beside budgets a
+// currency without one is denied. A version without semantics, stored by an
+// earlier release, keeps that release's meaning: an empty list restricts
+// nothing, and currencies without a budget are unlimited.
+const PerimeterSemantics = 2
 
 // constraints are those that this release knows. A document with any other is
 // kept and denies everything: a limit that is not understood must not be
 // ignored.
 type constraints struct {
-	Currencies     []Currency                `json:"currencies"`
-	PayeesAllowed  []string                  `json:"payees_allowed"`
-	PayeesBlocked  []string                  `json:"payees_blocked"`
-	MinimumAmount  string                    `json:"minimum_amount"`
-	MaximumAmount  string                    `json:"maximum_amount"`
-	ReviewAbove    string                    `json:"review_above"`
-	Budgets        []budgetForm              `json:"budgets"`
-	Frequency      []frequencyForm           `json:"frequency"`
-	Schedule       *scheduleForm             `json:"schedule"`
-	Unknown        map[string]jsontext.Value `json:",embed"`
+	Currencies           []Currency                `json:"currencies"`
+	PayeesAllowed        []string                  `json:"payees_allowed"`
+	PayeesBlocked        []string                  `json:"payees_blocked"`
+	MinimumAmount        string                    `json:"minimum_amount"`
+	MaximumAmount        string                    `json:"maximum_amount"`
+	ReviewAbove          string                    `json:"review_above"`
+	Budgets              []budgetForm              `json:"budgets"`
+	UnbudgetedCurrencies jsontext.Value            `json:"unbudgeted_currencies"`
+	RefundsRestoreBudget jsontext.Value            `json:"refunds_restore_budget"`
+	Frequency            []frequencyForm           `json:"frequency"`
+	Schedule             *scheduleForm             `json:"schedule"`
+	Unknown              map[string]jsontext.Value `json:",embed"`
+
+	strict         bool // semantics 2
+	unbudgeted     bool // currencies without a budget are allowed
 	minimum        *decimal.Big
 	maximum        *decimal.Big
 	reviewAbove    *decimal.Big
@@ -103,23 +116,66 @@ func (d PerimeterDocument) Compile() (*Perimeter, error) {
 	if err := json.Unmarshal(text, &p.c); err != nil {
 		return nil, fmt.Errorf("perimeter %s@%d: constraints: %w", d.ID, d.Version, err)
 	}
-	if err := p.c.prepare(); err != nil {
+	p.c.strict = d.Semantics >= PerimeterSemantics
+	if err := p.c.prepare(text); err != nil {
 		return nil, fmt.Errorf("perimeter %s@%d: %w", d.ID, d.Version, err)
 	}
-	p.unknown = len(p.c.Unknown) > 0 || slices.ContainsFunc(p.c.limits, func(l limit) bool { return l.unknown })
+	p.unknown = len(p.c.Unknown) > 0 || d.Semantics > PerimeterSemantics || slices.ContainsFunc(p.c.limits, func(l limit) bool { return l.unknown }) ||
+		!p.c.strict && len(p.c.UnbudgetedCurrencies)+len(p.c.RefundsRestoreBudget) > 0 // unknown to the release that stored it
 	return p, nil
 }
 
-func (c *constraints) prepare() (err error) {
+// laterMembers reads what came with semantics 2, and refuses null where it could
+// be taken for an empty list.
+func (c *constraints) laterMembers(text jsontext.Value) error {
+	var lists struct {
+		Currencies    jsontext.Value `json:"currencies"`
+		PayeesAllowed jsontext.Value `json:"payees_allowed"`
+		Schedule      struct {
+			Days jsontext.Value `json:"days"`
+		} `json:"schedule"`
+	}
+	if err := json.Unmarshal(text, &lists); err != nil {
+		return err
+	}
+	for _, list := range []struct {
+		name string
+		text jsontext.Value
+	}{{"currencies", lists.Currencies}, {"payees_allowed", lists.PayeesAllowed}, {"schedule.days", lists.Schedule.Days}} {
+		if list.text.Kind() == 'n' {
+			return fmt.Errorf("%s is null; give a list, an empty one to allow none, or leave it out to allow all", list.name)
+		}
+	}
+	switch string(c.UnbudgetedCurrencies) {
+	case "", `"deny"`:
+	case `"allow"`:
+		c.unbudgeted = true
+	default:
+		return errors.New("unbudgeted_currencies is neither deny nor allow")
+	}
+	switch string(c.RefundsRestoreBudget) {
+	case "", "true", "false":
+	default:
+		return errors.New("refunds_restore_budget is neither true nor false")
+	}
+	return nil
+}
+
+func (c *constraints) prepare(text jsontext.Value) (err error) {
+	if c.strict {
+		if err := c.laterMembers(text); err != nil {
+			return err
+		}
+	}
 	for _, code := range c.Currencies {
 		if _, err := ParseCurrency(string(code)); err != nil {
 			return err
 		}
 	}
-	if c.allowed, err = payeePatternsOf("payees_allowed", c.PayeesAllowed); err != nil {
+	if c.allowed, err = payeePatternsOf("payees_allowed", c.PayeesAllowed, false, !c.strict); err != nil {
 		return err
 	}
-	if c.block, err = payeePatternsOf("payees_blocked", c.PayeesBlocked); err != nil {
+	if c.block, err = payeePatternsOf("payees_blocked", c.PayeesBlocked, true, !c.strict); err != nil {
 		return err
 	}
 	for _, limit := range []struct {
@@ -139,7 +195,7 @@ func (c *constraints) prepare() (err error) {
 		*limit.to, _ = decimals.SetString(new(decimal.Big), limit.text)
 	}
 	if c.Schedule != nil {
-		if c.schedule, err = c.Schedule.compile(); err != nil {
+		if c.schedule, err = c.Schedule.compile(c.strict); err != nil {
 			return err
 		}
 	}
@@ -150,7 +206,7 @@ func (c *constraints) prepare() (err error) {
 // decision. Limits without a currency of their own are compared as numbers in
 // the payment's currency. Denials come before reviews. What has been consumed
 // of budgets and frequencies is another question (Uses).
-func (p *Perimeter) Decide(amount Money, payee string, now time.Time) PerimeterDecision {
+func (p *Perimeter) Decide(amount Money, payee Payee, now time.Time) PerimeterDecision {
 	d := PerimeterDecision{ID: p.ID, Version: p.Version, Decision: Allow}
 	if d.Reason = p.denial(amount, payee, now); d.Reason != "" {
 		d.Decision = Deny
@@ -160,16 +216,16 @@ func (p *Perimeter) Decide(amount Money, payee string, now time.Time) PerimeterD
 	return d
 }
 
-func (p *Perimeter) denial(amount Money, payee string, now time.Time) Reason {
+func (p *Perimeter) denial(amount Money, payee Payee, now time.Time) Reason {
 	c := &p.c
 	switch {
 	case p.unknown:
 		return ReasonUnknownConstraint
-	case len(c.Currencies) > 0 && !slices.Contains(c.Currencies, amount.Currency):
+	case c.restricts(c.Currencies != nil, len(c.Currencies)) && !slices.Contains(c.Currencies, amount.Currency):
 		return ReasonCurrencyNotAllowed
-	case c.block.match(payee) || c.block.match(hostOf(payee)):
+	case c.block.block(payee):
 		return ReasonPayeeBlocked
-	case len(c.PayeesAllowed) > 0 && !c.allowed.match(payee):
+	case c.restricts(c.PayeesAllowed != nil, len(c.PayeesAllowed)) && !c.allowed.allow(payee):
 		return ReasonPayeeNotAllowed
 	case c.minimum != nil && amount.cmp(c.minimum) < 0:
 		return ReasonAmountBelowMinimum
@@ -177,91 +233,20 @@ func (p *Perimeter) denial(amount Money, payee string, now time.Time) Reason {
 		return ReasonAmountAboveMaximum
 	case c.schedule != nil && !c.schedule.open(now):
 		return ReasonOutsideSchedule
+	case c.strict && !c.unbudgeted && len(c.Budgets) > 0 && !slices.ContainsFunc(c.limits, func(l limit) bool { return l.currency == amount.Currency }):
+		return ReasonBudgetCurrencyMissing
 	}
 	return ""
 }
 
+// restricts reports whether a list of what is allowed has a meaning: one that is
+// there, or in an earlier release one that is not empty.
+func (c *constraints) restricts(present bool, length int) bool {
+	return length > 0 || c.strict && present
+}
+
 func (m Money) cmp(limit *decimal.Big) int {
 	return decimal.New(m.Minor, m.Currency.Exponent()).Cmp(limit)
-}
-
-// hostOf is the host that a payee address with a scheme, a user, a port or a
-// path names: a block of deny.test that https://deny.test:443/x gets round is
-// no block. What is allowed has to be named as it is.
-func hostOf(payee string) string {
-	_, host := payeeParts(payee)
-	return host
-}
-
-// payeeScheme is what a URL begins with. A name with a dot before a colon is a
-// host, for it may have an empty port.
-var payeeScheme = regexp.MustCompile(`^(?i:https?:|[a-z][a-z0-9+-]*:[/\\])?[/\\]*`)
-
-// payeeParts are the user with its @, which an address such as user@bank has
-// and a URL has not, and the host.
-func payeeParts(payee string) (user, host string) {
-	if !strings.ContainsAny(payee, `:/\?#@`) {
-		return "", strings.TrimRight(payee, ".")
-	}
-	scheme := len(payeeScheme.FindString(payee))
-	host = payee[scheme:]
-	if i := strings.IndexAny(host, `/\?#`); i >= 0 {
-		host = host[:i]
-	}
-	at := strings.LastIndexByte(host, '@') + 1
-	user, host = host[:at], host[at:]
-	if scheme > 0 {
-		user = ""
-	}
-	if i := strings.IndexByte(host, ':'); i >= 0 && strings.Trim(host[i:], ":.0123456789") == "" {
-		host = host[:i]
-	} else if i := strings.IndexByte(host, ']'); i >= 0 { // an IPv6 address
-		host = host[:i+1]
-	}
-	return user, strings.TrimRight(host, ".")
-}
-
-// payeeKey is whom a payment counts for: however the host of a URL is spelled,
-// it is one payee, and so is an address.
-func payeeKey(payee string) string {
-	user, host := payeeParts(strings.ToLower(payee))
-	return user + host
-}
-
-// payeePatterns are exact names and, for "*.suffix", everything below a name
-// (the name itself not included). They compare without regard to case:
-// a block that a capital letter gets round is no block.
-type payeePatterns struct {
-	exact    map[string]struct{}
-	suffixes []string // with the leading dot
-}
-
-func payeePatternsOf(param string, list []string) (payeePatterns, error) {
-	p := payeePatterns{exact: make(map[string]struct{}, len(list))}
-	for _, text := range list {
-		suffix, wild := strings.CutPrefix(text, "*")
-		name, err := ParsePayee(strings.TrimPrefix(suffix, "."))
-		if err != nil || strings.Contains(suffix, "*") || (wild && !strings.HasPrefix(suffix, ".")) {
-			return p, fmt.Errorf("%s: %s is neither a payee nor a pattern *.suffix", param, quoted(text))
-		}
-		name = strings.ToLower(name)
-		if wild {
-			p.suffixes = append(p.suffixes, "."+name)
-		} else {
-			p.exact[name] = struct{}{}
-		}
-	}
-	return p, nil
-}
-
-func (p payeePatterns) match(payee string) bool {
-	payee = strings.ToLower(payee)
-	if _, ok := p.exact[payee]; ok {
-		return true
-	}
-	return slices.ContainsFunc(p.suffixes, func(suffix string) bool {
-		return len(payee) > len(suffix) && strings.HasSuffix(payee, suffix)
-	})
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -7,8 +7,9 @@ import (
 )
 
 // scheduleForm is a perimeter's opening hours: local wall-clock times
-// "HH:MM", half-open. Without days it is every day; to at or before from
-// reaches into the next day, which then belongs to the day on which it began.
+// "HH:MM", half-open. Without days it is every day, with an empty list never; to
+// at or before from reaches into the next day, which then belongs to the day on
+// which it began.
 type scheduleForm struct {
 	TimeZone string   `json:"time_zone"`
 	Days     []string `json:"days"`
@@ -24,7 +25,9 @@ type schedule struct {
 
 var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
-func (f scheduleForm) compile() (*schedule, error) {
+// compile prepares it; strict is semantics 2, without which an empty list of days
+// is every day, too.
+func (f scheduleForm) compile(strict bool) (*schedule, error) {
 	s := new(schedule)
 	var err error
 	if s.zone, err = LoadZone(f.TimeZone); err != nil {
@@ -37,7 +40,7 @@ func (f scheduleForm) compile() (*schedule, error) {
 		return nil, fmt.Errorf("schedule: to: %w", err)
 	}
 	for i := range s.days {
-		s.days[i] = len(f.Days) == 0
+		s.days[i] = f.Days == nil || !strict && len(f.Days) == 0
 	}
 	for _, day := range f.Days {
 		i := slices.Index(weekdays, day)

@@ -1,36 +1,10 @@
 package tollgate
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
-
-// hostName is RFC 1123 with at least two labels, so that account numbers and
-// handles keep their case; a trailing dot names the same host.
-var hostName = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.?$`)
-
-// ParsePayee reads a payee: a host name, which is lower-cased and loses a
-// trailing dot so that one host has one spelling, or a payee address, kept as
-// it is. 1–255 printable ASCII characters without spaces; international names
-// come in punycode. The error is an *Error with CodePayeeInvalid.
-func ParsePayee(s string) (string, error) {
-	ok := len(s) >= 1 && len(s) <= 255
-	for i := 0; ok && i < len(s); i++ {
-		ok = s[i] > ' ' && s[i] < 0x7f
-	}
-	if !ok {
-		return "", &Error{
-			Code: CodePayeeInvalid, Param: "payee",
-			Message: "A payee is a host name or a payee address: 1 to 255 printable ASCII characters without spaces (an international host name in punycode).",
-		}
-	}
-	if hostName.MatchString(s) {
-		s = strings.ToLower(strings.TrimSuffix(s, "."))
-	}
-	return s, nil
-}
 
 // CheckText refuses text that is longer than max characters, is not valid
 // UTF-8 or holds control characters.

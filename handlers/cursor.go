@@ -104,14 +104,6 @@ func readPage[P any](s *Server, c *call, order string, read func(*queryReader)) 
 	if p.cursor, err = openCursor[P](s.cursors, c.request.URL.Path, c.org, text); err != nil {
 		return p, err
 	}
-	for name, value := range sent {
-		if p.Filters[name] != value {
-			return p, cursorMismatch(name)
-		}
-	}
-	if sent, ok := c.query["order"]; ok && sent != p.Order {
-		return p, cursorMismatch("order")
-	}
 	carried := &queryReader{values: maps.Clone(p.Filters)}
 	if carried.values == nil {
 		carried.values = make(values)
@@ -119,6 +111,15 @@ func readPage[P any](s *Server, c *call, order string, read func(*queryReader)) 
 	read(carried)
 	if err := carried.faults.err(); err != nil {
 		return p, cursorInvalid(err)
+	}
+	p.Filters = carried.values // in the spelling of now
+	for name, value := range sent {
+		if p.Filters[name] != value {
+			return p, cursorMismatch(name)
+		}
+	}
+	if sent, ok := c.query["order"]; ok && sent != p.Order {
+		return p, cursorMismatch("order")
 	}
 	return p, nil
 }

@@ -68,8 +68,15 @@ func decode[B any](body []byte, optional bool, read func(*fields) B) (B, error) 
 	if err := f.close(); err != nil {
 		return none, err
 	}
+	if r, ok := any(b).(repeatable); ok && len(found) == 1 && found[0] == r.refused() {
+		return b, nil
+	}
 	return b, found.err()
 }
+
+// repeatable is a request with a fault for which earlier releases did not refuse
+// it: it is answered as it was then if it is a repeat, else refused.
+type repeatable interface{ refused() *tollgate.Error }
 
 // checkJSON refuses everything that two parsers could read differently:
 // duplicate names, bad UTF-8, trailing data (RFC 8259 §4, §8.1), and what is
@@ -316,14 +323,29 @@ func (f *fields) currency(name string) tollgate.Currency {
 	return c
 }
 
-func (f *fields) payee(name string) string {
+// payee is whom a payment is for, in its one form.
+func (f *fields) payee(name string) tollgate.Payee {
 	text, ok := f.text(name, true)
 	if !ok {
-		return ""
+		return tollgate.Payee{}
 	}
 	payee, err := tollgate.ParsePayee(text)
 	f.check(err, name)
 	return payee
+}
+
+// takenPayee is payee for a request that can be a repeat. The text is that of
+// earlier releases where payee is none any more; then refusal is the fault.
+func (f *fields) takenPayee(name string) (payee tollgate.Payee, text string, refusal *tollgate.Error) {
+	before := len(*f.faults)
+	payee = f.payee(name)
+	if len(*f.faults) == before || !f.has(name) || f.members[name].Kind() != '"' {
+		return payee, payee.String(), nil
+	}
+	if text, taken := tollgate.EarlierPayee(unquote(f.members[name])); taken {
+		return payee, text, (*f.faults)[before]
+	}
+	return payee, "", nil
 }
 
 // check collects an error of the root under this object's name for it.

@@ -39,6 +39,7 @@ type exportRequest struct {
 	Format  string           `json:"format"`
 	Filters values           `json:"filters"`
 
+	payee   string // the filter's text as earlier releases kept it
 	selects tollgate.ExportFilter
 }
 
@@ -68,10 +69,20 @@ func readExportRequest(f *fields) exportRequest {
 		}
 	}
 	q := &queryReader{values: r.Filters}
+	r.payee, _ = tollgate.EarlierPayee(r.Filters["payee"])
 	r.selects = r.read(q)
 	for _, e := range q.faults {
 		e.Param = inner.prefix + e.Param
 		f.faults.add(e)
+	}
+	return r
+}
+
+// earlier is the request as earlier releases normalized it.
+func (r exportRequest) earlier() exportRequest {
+	if r.payee != "" {
+		r.Filters = maps.Clone(r.Filters)
+		r.Filters["payee"] = r.payee
 	}
 	return r
 }

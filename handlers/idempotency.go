@@ -52,18 +52,33 @@ func keyInvalid(message string) *tollgate.Error {
 
 // idempotency identifies a request for the store. request is the decoded one
 // with its defaults filled in and amounts as Money prints them: white space,
-// order and spelled-out defaults make no other request.
-func (c *call) idempotency(account, operation string, request any) (rediskv.Idempotency, error) {
+// order and spelled-out defaults make no other request. earlier is what earlier
+// releases made of it, where that can differ.
+func (c *call) idempotency(account, operation string, request any, earlier ...any) (rediskv.Idempotency, error) {
+	idem := rediskv.Idempotency{Scope: account + ":" + operation, Key: c.idem}
+	var err error
+	if idem.Fingerprint, err = c.fingerprint(operation, request); err != nil {
+		return idem, err
+	}
+	for _, request := range earlier {
+		if idem.Earlier, err = c.fingerprint(operation, request); err != nil {
+			return idem, err
+		}
+	}
+	return idem, nil
+}
+
+func (c *call) fingerprint(operation string, request any) (string, error) {
 	text, err := json.Marshal(struct {
 		Operation string `json:"operation"`
 		ID        string `json:"id"`
 		Request   any    `json:"request"`
 	}{operation, c.pathIDs(), request}, json.Deterministic(true))
 	if err != nil {
-		return rediskv.Idempotency{}, fmt.Errorf("fingerprint: %w", err)
+		return "", fmt.Errorf("fingerprint: %w", err)
 	}
 	sum := sha256.Sum256(text)
-	return rediskv.Idempotency{Scope: account + ":" + operation, Key: c.idem, Fingerprint: hex.EncodeToString(sum[:])}, nil
+	return hex.EncodeToString(sum[:]), nil
 }
 
 // orRepeated is what a refusal becomes whose reason can change from one

@@ -28,15 +28,29 @@ type paymentRequest struct {
 	Reference   *string                `json:"reference"`
 	Description *string                `json:"description"`
 	Metadata    tollgate.Metadata      `json:"metadata"`
+
+	payee   tollgate.Payee
+	refusal *tollgate.Error // of a payee that earlier releases took
 }
 
 func readPayment(f *fields) paymentRequest {
-	return paymentRequest{
-		Account: f.id("merchant_account_id"), Amount: f.money("amount", true, f.peekCurrency("currency")),
-		Currency: f.currency("currency"), Payee: f.payee("payee"),
-		Method:    tollgate.CaptureMethod(f.choice("capture_method", string(tollgate.CaptureManual), string(tollgate.CaptureManual), string(tollgate.CaptureAutomatic))),
-		Reference: f.note("reference", maxReference), Description: f.note("description", maxDescription), Metadata: f.metadata(),
+	r := paymentRequest{
+		Account: f.id("merchant_account_id"), Amount: f.money("amount", true, f.peekCurrency("currency")), Currency: f.currency("currency"),
 	}
+	r.payee, r.Payee, r.refusal = f.takenPayee("payee")
+	r.Method = tollgate.CaptureMethod(f.choice("capture_method", string(tollgate.CaptureManual), string(tollgate.CaptureManual), string(tollgate.CaptureAutomatic)))
+	r.Reference, r.Description, r.Metadata = f.note("reference", maxReference), f.note("description", maxDescription), f.metadata()
+	return r
+}
+
+func (r paymentRequest) refused() *tollgate.Error { return r.refusal }
+
+// earlier is the request as earlier releases normalized it.
+func (r paymentRequest) earlier() paymentRequest {
+	if r.refusal == nil {
+		r.Payee = r.payee.Earlier()
+	}
+	return r
 }
 
 // createPayment prices with the configuration as it is cached and commits; if
@@ -63,19 +77,25 @@ func busy() *tollgate.Error {
 
 func (s *Server) tryCreate(c *call, r paymentRequest) (*answer, error) {
 	account, err := s.account(c, r.Account, "merchant_account_id")
+	if err != nil && r.refusal != nil {
+		return nil, r.refusal
+	}
 	if err != nil {
 		return nil, err
 	}
 	r.Account = account.ID
-	idem, err := c.idempotency(account.ID, "payments.create", r)
+	idem, err := c.idempotency(account.ID, "payments.create", r, r.earlier())
 	if err != nil {
 		return nil, err
+	}
+	if r.refusal != nil {
+		return s.orRepeated(c, idem, r.refusal)
 	}
 	if err := usable(account, r.Currency); err != nil {
 		return s.orRepeated(c, idem, err)
 	}
 	now := s.clock()
-	result, priced, err := s.commitPayment(c, account, r, idem, now, account.Limits.Decide(r.Amount, r.Payee, now))
+	result, priced, err := s.commitPayment(c, account, r, idem, now, account.Limits.Decide(r.Amount, r.payee, now))
 	if full, ok := errors.AsType[*rediskv.ExhaustedError](err); ok {
 		result, priced, err = s.commitPayment(c, account, r, idem, now, account.Limits.Exhausted(full.Use))
 	}
@@ -128,7 +148,7 @@ func (s *Server) newPayment(c *call, a *rediskv.Account, r paymentRequest, now t
 	return tollgate.CreatePayment(s.store.Mint, c.origin(now), tollgate.NewPayment{
 		MerchantAccountID: a.ID, Amount: r.Amount, Payee: r.Payee, CaptureMethod: r.Method,
 		CaptureWindowHours: a.CaptureWindowHours, Batch: a.Cutoffs.Batch(tollgate.At(now), a.Closed), Reference: r.Reference, Description: r.Description, Metadata: r.Metadata,
-		Uses: a.Limits.Uses(a.ID, r.Amount, r.Payee, now),
+		Uses: a.Limits.Uses(a.ID, r.Amount, r.payee, now),
 	}, decision, authorized, captured)
 }
 

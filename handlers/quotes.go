@@ -13,7 +13,7 @@ type quoteRequest struct {
 	prefix  string
 	account string
 	amount  tollgate.Money
-	payee   string
+	payee   tollgate.Payee
 }
 
 // readQuote reads {"tool":"quote_ticket","input":{…}}, with name for tool as
@@ -85,7 +85,7 @@ func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
 	if err := takes(a, q.amount.Currency, q.prefix+"currency"); err != nil {
 		return nil, err
 	}
-	priced, err := s.priced(c.ctx, a.OrganizationID, a.Rules, tollgate.PricingInput{Amount: q.amount, Payee: q.payee})
+	priced, err := s.priced(c.ctx, a.OrganizationID, a.Rules, tollgate.PricingInput{Amount: q.amount, Payee: q.payee.String()})
 	if err != nil {
 		return nil, err
 	}

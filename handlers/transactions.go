@@ -84,19 +84,23 @@ func (c *call) covered(named []string) ([]string, error) {
 }
 
 // payee and currency filter by what a payment has; as filters they are wrong
-// in form, not in meaning.
+// in form, not in meaning. What is no payee any more is one that an earlier
+// release may have stored.
 func (q *queryReader) payee(name string) string {
 	text, ok := q.values[name]
 	if !ok {
 		return ""
 	}
 	payee, err := tollgate.ParsePayee(text)
+	canonical := payee.String()
 	if err != nil {
-		q.faults.add(tollgate.Invalid(name, "%s", errorOf(err).Message))
-		return ""
+		if canonical, ok = tollgate.EarlierPayee(text); !ok {
+			q.faults.add(tollgate.Invalid(name, "%s", errorOf(err).Message))
+			return ""
+		}
 	}
-	q.values[name] = payee
-	return payee
+	q.values[name] = canonical
+	return canonical
 }
 
 func (q *queryReader) currency(name string) string {

@@ -86,8 +86,16 @@ func (s *Store) CountRefusal(ctx context.Context, reason string) error {
 
 // Idempotency identifies a request that may be repeated. Scope is the merchant
 // account (or organization) and the operation; Fingerprint is a hex digest of
-// the normalized request.
-type Idempotency struct{ Scope, Key, Fingerprint string }
+// the normalized request, and Earlier that of what earlier releases made of it.
+type Idempotency struct{ Scope, Key, Fingerprint, Earlier string }
+
+// fingerprints are those by which a repeat is known, for the scripts.
+func (i Idempotency) fingerprints() string {
+	if i.Earlier == "" || i.Earlier == i.Fingerprint {
+		return i.Fingerprint
+	}
+	return i.Fingerprint + " " + i.Earlier
+}
 
 // Answer is what a request is answered with, and again when it is repeated.
 type Answer struct {
@@ -126,7 +134,7 @@ func answerOf(record any) (Result, error) {
 func (s *Store) FindRepeated(ctx context.Context, c Caller, idem Idempotency) (Result, bool, error) {
 	k := s.space(c.Organization)
 	grant, version := c.grant(k)
-	outcome, rest, err := s.run(ctx, scriptFindRepeated, []string{grant, k.idempotency(idem)}, []any{version, idem.Fingerprint})
+	outcome, rest, err := s.run(ctx, scriptFindRepeated, []string{grant, k.idempotency(idem)}, []any{version, idem.fingerprints()})
 	if err != nil || outcome == "new" {
 		return Result{}, false, err
 	}

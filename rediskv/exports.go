@@ -74,7 +74,7 @@ func (s *Store) CreateExport(ctx context.Context, c Caller, idem *Idempotency, e
 	}
 	record, print, stored := k.sequences(), "", ""
 	if idem != nil {
-		record, print, stored = k.idempotency(*idem), idem.Fingerprint, ans.record(w.operation, idem.Fingerprint)
+		record, print, stored = k.idempotency(*idem), idem.fingerprints(), ans.record(w.operation, idem.Fingerprint)
 	}
 	low, last := int64(0), ""
 	log := k.exportLog(e.Dataset)

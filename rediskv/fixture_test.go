@@ -139,19 +139,29 @@ func price(amount tollgate.Money, capture int) tollgate.Pricing {
 // draft computes a payment as a handler does.
 func (f *fixture) draft(t testing.TB, a *rediskv.Account, amount tollgate.Money, payee string, method tollgate.CaptureMethod) (*tollgate.PaymentChange, rediskv.Answer) {
 	t.Helper()
+	whom := parsePayee(t, payee)
 	n := tollgate.NewPayment{
-		MerchantAccountID: a.ID, Amount: amount, Payee: payee, CaptureMethod: method, CaptureWindowHours: a.CaptureWindowHours,
+		MerchantAccountID: a.ID, Amount: amount, Payee: whom.String(), CaptureMethod: method, CaptureWindowHours: a.CaptureWindowHours,
 		Batch:    a.Cutoffs.Batch(f.Now(), a.Closed),
 		Metadata: tollgate.Metadata{"order": "7"},
-		Uses:     a.Limits.Uses(a.ID, amount, payee, f.clock.now()),
+		Uses:     a.Limits.Uses(a.ID, amount, whom, f.clock.now()),
 	}
 	authorized, captured := price(amount, 0), price(amount, 1)
-	authorized.Input.Payee, captured.Input.Payee = payee, payee
-	ch, err := tollgate.CreatePayment(f.Mint, f.origin(), n, a.Limits.Decide(amount, payee, f.clock.now()), authorized, &captured)
+	authorized.Input.Payee, captured.Input.Payee = n.Payee, n.Payee
+	ch, err := tollgate.CreatePayment(f.Mint, f.origin(), n, a.Limits.Decide(amount, whom, f.clock.now()), authorized, &captured)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return ch, answer(t, 201, ch.Payment)
+}
+
+func parsePayee(t testing.TB, text string) tollgate.Payee {
+	t.Helper()
+	p, err := tollgate.ParsePayee(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 func answer(t testing.TB, status int, of any) rediskv.Answer {

@@ -23,8 +23,12 @@ func (e *ExhaustedError) Error() string { return "perimeter: " + string(e.Use.Re
 // and arguments.
 func (w *writing) consumed(uses []tollgate.Use, now tollgate.Instant) {
 	for _, u := range uses {
+		var lifetime any = int64(u.Until-now) + counterKept.Milliseconds()
+		if u.Earlier {
+			lifetime = ""
+		}
 		w.keys = append(w.keys, w.space.counter(u.Counter))
-		w.args = append(w.args, u.Add, u.Most, int64(u.Until-now)+counterKept.Milliseconds())
+		w.args = append(w.args, u.Add, u.Most, lifetime)
 	}
 }
 

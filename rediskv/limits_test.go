@@ -49,7 +49,7 @@ func (f *fixture) spend(t testing.TB, key string, amount tollgate.Money, payee s
 func (f *fixture) left(t testing.TB, amount tollgate.Money, payee string) tollgate.Reason {
 	t.Helper()
 	a := f.account(t)
-	full, err := f.Exhausted(t.Context(), f.caller.Organization, a.Limits.Uses(a.ID, amount, payee, f.clock.now()))
+	full, err := f.Exhausted(t.Context(), f.caller.Organization, a.Limits.Uses(a.ID, amount, parsePayee(t, payee), f.clock.now()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -155,7 +155,7 @@ func (s *Store) RefusePayment(ctx context.Context, c Caller, action string, idem
 	operation := s.Mint("")
 	w := &writing{
 		keys: []string{grant, k.idempotency(idem), k.object(a.ID), k.organization(), k.sequences(), k.audit()},
-		args: []any{operation, version, idem.Fingerprint, idempotencyLifetime.Milliseconds(), ans.record(operation, idem.Fingerprint), a.Revision, a.organization, head, tail},
+		args: []any{operation, version, idem.fingerprints(), idempotencyLifetime.Milliseconds(), ans.record(operation, idem.Fingerprint), a.Revision, a.organization, head, tail},
 	}
 	return s.commit(ctx, scriptRefusePayment, w, "refused", ans)
 }

@@ -20,15 +20,7 @@ func (p *plan) version(ctx context.Context, kind, id string, version int64, doc 
 	if err != nil {
 		return "", fmt.Errorf("%s %s: %w", kind, id, err)
 	}
-	key := p.space.version(id, version)
-	var there string
-	err = p.store.timed(ctx, "read_version", func(ctx context.Context) (err error) {
-		there, err = p.store.client.Get(ctx, key).Result()
-		if errors.Is(err, redis.Nil) {
-			return nil
-		}
-		return err
-	})
+	there, err := p.store.version(ctx, p.space, id, version)
 	if err != nil {
 		return "", err
 	}
@@ -36,7 +28,7 @@ func (p *plan) version(ctx context.Context, kind, id string, version int64, doc 
 	switch there {
 	case string(text):
 	case "":
-		p.strings = append(p.strings, configString{key, string(text)})
+		p.strings = append(p.strings, configString{p.space.version(id, version), string(text)})
 		p.changes = append(p.changes, ConfigChange{Kind: kind, ID: name, Action: "created"})
 	default:
 		return "", &tollgate.Error{
@@ -47,6 +39,20 @@ func (p *plan) version(ctx context.Context, kind, id string, version int64, doc 
 	return string(text), nil
 }
 
+// version reads an immutable document; "" when there is none.
+func (s *Store) version(ctx context.Context, k space, id string, version int64) (text string, err error) {
+	err = s.timed(ctx, "read_version", func(ctx context.Context) (err error) {
+		text, err = s.client.Get(ctx, k.version(id, version)).Result()
+		if errors.Is(err, redis.Nil) {
+			return nil
+		}
+		return err
+	})
+	return text, err
+}
+
+// perimeter plans a version with today's meaning. One that an earlier release
+// stored with the same constraints stays as it is, and keeps its meaning.
 func (p *plan) perimeter(ctx context.Context, d tollgate.PerimeterDocument) error {
 	if len(d.Constraints) == 0 {
 		d.Constraints = jsontext.Value("{}")
@@ -54,11 +60,25 @@ func (p *plan) perimeter(ctx context.Context, d tollgate.PerimeterDocument) erro
 	if err := d.Constraints.Canonicalize(); err != nil { // the same data is the same version
 		return fmt.Errorf("perimeter %s: %w", d.ID, err)
 	}
-	if _, err := d.Compile(); err != nil {
+	d.Semantics = 0
+	earlier, err := json.Marshal(d, json.Deterministic(true))
+	if err != nil {
+		return fmt.Errorf("perimeter %s: %w", d.ID, err)
+	}
+	there, err := p.store.version(ctx, p.space, d.ID, d.Version)
+	if err != nil {
 		return err
 	}
-	text, err := p.version(ctx, "perimeter", d.ID, d.Version, d)
-	p.perimeters[fmt.Sprintf("%s@%d", d.ID, d.Version)] = text
+	name := fmt.Sprintf("%s@%d", d.ID, d.Version)
+	if there == string(earlier) {
+		p.perimeters[name] = there
+		return nil
+	}
+	d.Semantics = tollgate.PerimeterSemantics
+	if _, err := d.Compile(); err != nil {
+		return &tollgate.Error{Code: tollgate.CodeParameterInvalid, Message: err.Error()}
+	}
+	p.perimeters[name], err = p.version(ctx, "perimeter", d.ID, d.Version, d)
 	return err
 }
 

@@ -53,9 +53,10 @@ func (q *TransactionQuery) match(t *tollgate.Transaction) bool {
 	return (len(q.Accounts) == 0 || slices.Contains(q.Accounts, t.MerchantAccountID)) &&
 		(len(q.Statuses) == 0 || slices.Contains(q.Statuses, t.Status)) &&
 		(len(q.Types) == 0 || slices.Contains(q.Types, t.Type)) &&
-		is(q.PaymentID, t.PaymentID) && is(q.PayoutID, t.PayoutID) && is(q.Payee, t.Payee) && is(q.Reference, t.Reference) &&
+		is(q.PaymentID, t.PaymentID) && is(q.PayoutID, t.PayoutID) && is(q.Reference, t.Reference) &&
 		(q.Currency == "" || q.Currency == string(t.Currency)) &&
-		(q.CreatedAfter == 0 || t.CreatedAt > q.CreatedAfter) && (q.CreatedBefore == 0 || t.CreatedAt < q.CreatedBefore)
+		(q.CreatedAfter == 0 || t.CreatedAt > q.CreatedAfter) && (q.CreatedBefore == 0 || t.CreatedAt < q.CreatedBefore) &&
+		(q.Payee == "" || t.Payee != nil && tollgate.SamePayee(q.Payee, *t.Payee))
 }
 
 // Transactions returns one page in the order of commit and the position to go

@@ -26,7 +26,7 @@ func (s *Store) write(k space, c Caller, idem *Idempotency, ch *tollgate.Payment
 	grant, version := c.grant(k)
 	record, print, stored := k.sequences(), "", ""
 	if idem != nil {
-		record, print, stored = k.idempotency(*idem), idem.Fingerprint, ans.record(operation, idem.Fingerprint)
+		record, print, stored = k.idempotency(*idem), idem.fingerprints(), ans.record(operation, idem.Fingerprint)
 	}
 	capture := k.object(p.ID)
 	if ch.Capture != nil {

@@ -62,7 +62,7 @@ func (p *provisioning) warnings(now time.Time) []string {
 		for _, form := range o.Perimeters {
 			constraints, _ := toJSON(form.Constraints)
 			compiled, err := tollgate.PerimeterDocument{ID: form.ID, Version: form.Version, Constraints: constraints}.Compile()
-			if err == nil && compiled.Decide(tollgate.Money{}, "", now).Reason == tollgate.ReasonUnknownConstraint {
+			if err == nil && compiled.Decide(tollgate.Money{}, tollgate.Payee{}, now).Reason == tollgate.ReasonUnknownConstraint {
 				found = append(found, fmt.Sprintf("perimeter %s@%d has constraints that this release does not know: it denies every payment", form.ID, form.Version))
 			}
 		}

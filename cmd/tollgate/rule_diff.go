@@ -118,9 +118,11 @@ func (d *ruleDiff) readRange(o diffOptions) (err error) {
 	if d.currency, err = tollgate.ParseCurrency(o.currency); err != nil {
 		return fmt.Errorf("--currency: %w", err)
 	}
-	if d.payee, err = tollgate.ParsePayee(o.payee); err != nil {
+	payee, err := tollgate.ParsePayee(o.payee)
+	if err != nil {
 		return fmt.Errorf("--payee: %w", err)
 	}
+	d.payee = payee.String()
 	d.from, d.to = 1, 1_000_000
 	for range d.currency.Exponent() {
 		d.to *= 10

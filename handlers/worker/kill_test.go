@@ -206,9 +206,13 @@ func (s *shop) tryPay(t *testing.T) bool {
 		return false
 	}
 	amount := tollgate.Money{Minor: 1000, Currency: "EUR"}
+	payee, err := tollgate.ParsePayee("shop.example")
+	if err != nil {
+		t.Fatal(err)
+	}
 	ch, err := tollgate.CreatePayment(s.Mint, s.origin(), tollgate.NewPayment{
 		MerchantAccountID: a.ID, Amount: amount, Payee: "shop.example", CaptureMethod: tollgate.CaptureManual, CaptureWindowHours: a.CaptureWindowHours,
-	}, a.Limits.Decide(amount, "shop.example", s.clock.now()), tollgate.Pricing{Input: tollgate.PricingInput{Amount: amount, Payee: "shop.example"}}, nil)
+	}, a.Limits.Decide(amount, payee, s.clock.now()), tollgate.Pricing{Input: tollgate.PricingInput{Amount: amount, Payee: "shop.example"}}, nil)
 	if err != nil {
 		t.Error(err)
 		return false

@@ -108,10 +108,14 @@ func (s *shop) pay(t testing.TB, minor int64) string {
 		t.Fatal(err)
 	}
 	amount := tollgate.Money{Minor: minor, Currency: "EUR"}
+	payee, err := tollgate.ParsePayee("shop.example")
+	if err != nil {
+		t.Fatal(err)
+	}
 	priced := tollgate.Pricing{Input: tollgate.PricingInput{Amount: amount, Payee: "shop.example"}}
 	ch, err := tollgate.CreatePayment(s.Mint, s.origin(), tollgate.NewPayment{
 		MerchantAccountID: a.ID, Amount: amount, Payee: "shop.example", CaptureMethod: tollgate.CaptureManual, CaptureWindowHours: a.CaptureWindowHours,
-	}, a.Limits.Decide(amount, "shop.example", s.clock.now()), priced, nil)
+	}, a.Limits.Decide(amount, payee, s.clock.now()), priced, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

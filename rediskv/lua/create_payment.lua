@@ -15,7 +15,7 @@
 --   24 when to look at it (ms), 25 number of counters, 26 number of payment
 --   fields, the fields, then for each transaction: index member, 1 if it joins
 --   the group (or empty), number of fields, the fields; then for each counter:
---   what to add, its limit, its lifetime (ms)
+--   what to add, its limit, its lifetime (ms; empty: only where it exists)
 -- Returns: {'created'} | {'done'} | {'repeated', record} | {'reused'} |
 --   {'grant'} | {'stale'} | {'toomuch'} | {'exhausted', number of the counter}
 local instead = answered(KEYS[1], ARGV[2], KEYS[2], ARGV[1], ARGV[3])
@@ -36,8 +36,9 @@ end
 
 redis.call('SET', KEYS[2], ARGV[5], 'PX', ARGV[4])
 for i = 1, counters do
-  redis.call('INCRBY', KEYS[key + i], ARGV[at + 3 * i - 2])
-  redis.call('PEXPIRE', KEYS[key + i], ARGV[at + 3 * i])
+  local lifetime = ARGV[at + 3 * i]
+  if lifetime ~= '' or redis.call('EXISTS', KEYS[key + i]) == 1 then redis.call('INCRBY', KEYS[key + i], ARGV[at + 3 * i - 2]) end
+  if lifetime ~= '' then redis.call('PEXPIRE', KEYS[key + i], lifetime) end
 end
 redis.call('SET', KEYS[4], ARGV[17])
 if ARGV[18] ~= '' then redis.call('SET', KEYS[12], ARGV[18]) end

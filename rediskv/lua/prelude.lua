@@ -29,8 +29,9 @@ local function mark_done(mark, answered) redis.call('SET', mark, answered, 'PX',
 
 -- What a request is answered with instead of being carried out, or nil: 'done'
 -- (this very operation has run before), 'grant', or what its idempotency record
--- says: 'repeated' or 'reused'. Without a fingerprint there is no record. mark is
--- the operation's mark, or nil when the script looks for itself.
+-- says: 'repeated' or 'reused'. Without a fingerprint there is no record; a second
+-- one, behind a space, is what earlier releases made of the request. mark is the
+-- operation's mark, or nil when the script looks for itself.
 local function answered(grant, version, key, operation, fingerprint, mark)
   if mark and earlier(mark) then return {'done'} end
   local record = fingerprint ~= '' and redis.call('GET', key)
@@ -41,7 +42,7 @@ local function answered(grant, version, key, operation, fingerprint, mark)
   end
   if not granted(grant, version) then return {'grant'} end
   if not record then return nil end
-  if print == fingerprint then return {'repeated', record} end
+  if print == fingerprint or (print ~= '' and string.find(fingerprint, ' ' .. print, 1, true)) then return {'repeated', record} end
   return {'reused'}
 end
 
