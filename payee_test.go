@@ -3,6 +3,7 @@ package tollgate_test
 import (
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -151,7 +152,9 @@ func together(t *testing.T, a, b tollgate.Payee) {
 			t.Errorf("%s blocks one of %s and %s", entry, a, b)
 		}
 	}
-	user := func(p tollgate.Payee) bool { return strings.Contains(p.String(), "@") && !strings.Contains(p.String(), "://") }
+	user := func(p tollgate.Payee) bool {
+		return strings.Contains(p.String(), "@") && !strings.Contains(p.String(), "://")
+	}
 	if !user(a) && !user(b) && counterOf(t, a) != counterOf(t, b) {
 		t.Errorf("%s and %s have two budgets", a, b)
 	}
@@ -162,6 +165,8 @@ func hostless(s string) bool {
 	_, err := netip.ParseAddr(s)
 	return err != nil && !strings.Contains(s, "://") && (strings.Contains(s, ":") || !strings.ContainsAny(s, ".@") || s[0] == '@')
 }
+
+var signed = regexp.MustCompile(`[/.@][+-][0-9a-fA-Fx]*$`)
 
 // hostsOf is the host that a URL library and a browser find in a payee; what has
 // no scheme is what follows one.
@@ -185,7 +190,7 @@ func hostsOf(s string) (library, browser string) {
 	if u, err := url.Parse(s); err == nil {
 		library = normal(u.Hostname())
 	}
-	if u, err := whatwg.Parse(s); err == nil && !strings.HasPrefix(s, "http://+") { // it takes +0 for a number, which the URL Standard does not
+	if u, err := whatwg.Parse(s); err == nil && !signed.MatchString(s) { // it takes +0 for a number, which the URL Standard does not
 		browser = normal(u.Hostname())
 	}
 	return library, browser

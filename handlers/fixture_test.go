@@ -45,10 +45,17 @@ var accountForms = []struct {
 	{"future", "active", `{"velocity":[{"window":"day","amount":"1"}]}`, []tollgate.Currency{"EUR"}, rules("card_fee@v2")},
 	{
 		"budgeted", "active", `{"budgets":[{"window":"day","time_zone":"Europe/Berlin","currency":"EUR","amount":"100.00","per":"merchant_account"}],` +
-			`"frequency":[{"window":"day","count":2,"per":"payee"}],"review_above":"60.00"}`,
+			`"unbudgeted_currencies":"allow","frequency":[{"window":"day","count":2,"per":"payee"}],"review_above":"60.00"}`,
 		[]tollgate.Currency{"EUR", "JPY"},
 		rules("card_fee@v2"),
 	},
+	{
+		"suppliers", "active", `{"payees_allowed":["*.suppliers.example","*@bank.example"],` +
+			`"budgets":[{"window":"day","currency":"EUR","amount":"10.00","per":"payee"}]}`,
+		[]tollgate.Currency{"EUR", "GBP"},
+		nil,
+	},
+	{"nobody", "active", `{"payees_allowed":[]}`, []tollgate.Currency{"EUR"}, nil},
 	{"gated", "active", `{"payees_blocked":["deny.test"]}`, []tollgate.Currency{"EUR", "KPW"}, rules("currency_gate@v1", "card_fee@v2")},
 }
 
