@@ -1,37 +1,29 @@
 package handlers
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"tollgate"
 	"tollgate/handlers/auth"
 )
-
-// countTimeout bounds the counting of a stranger's failure, which must not
-// make the refusal slow when Redis is down.
-const countTimeout = 500 * time.Millisecond
 
 // authorize finds out who asks: a genuine token (RFC 9068 §4), a grant that is
 // in force in the version that the token names, and the route's scope.
 func (s *Server) authorize(c *call) error {
 	text, err := bearer(c.request.Header["Authorization"])
 	if err != nil {
-		s.countRefusal(c, auth.Reason(err.Code))
 		return err
 	}
 	token, refused := s.verifier.Verify(text)
 	if refused != nil {
-		s.countRefusal(c, auth.ReasonOf(refused))
 		if errors.Is(refused, auth.ErrTokenExpired) {
 			return &tollgate.Error{Code: tollgate.CodeTokenExpired, Message: "The access token has expired; get a new one.", Cause: refused}
 		}
 		return tokenInvalid(refused)
 	}
-	// From here on the client is known, and what it is denied is audited.
+	// From here on the client is known, and what it is refused is audited.
 	c.token, c.client, c.org = token, token.ClientID, token.Organization
 	if err := s.checkGrant(c); err != nil {
 		return err
@@ -94,14 +86,5 @@ func challenge(code tollgate.Code, r *row) string {
 		return `Bearer realm="tollgate", error="invalid_token", error_description="The access token has expired"`
 	default:
 		return `Bearer realm="tollgate", error="invalid_token", error_description="The access token is not valid"`
-	}
-}
-
-// countRefusal counts a failure of somebody unknown; best effort.
-func (s *Server) countRefusal(c *call, reason auth.Reason) {
-	ctx, cancel := context.WithTimeout(c.ctx, countTimeout)
-	defer cancel()
-	if err := s.store.CountRefusal(ctx, string(reason)); err != nil {
-		s.log.Error("refusal not counted", "request_id", c.id, "reason", reason, "error", err)
 	}
 }

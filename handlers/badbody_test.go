@@ -166,28 +166,28 @@ func (o *operation) badForms() (list []bad) {
 		changed[name] = values
 		return changed.Encode()
 	}
-	add("empty", "", 415, "media_type_unsupported", "Content-Type", nothing) // without a body there is no Content-Type
+	add("empty", "", 415, "media_type_unsupported", "Content-Type", count) // without a body there is no Content-Type
 	list[0].headers = []string{"Authorization", ""}
-	add("nonsense", "nonsense", 400, "parameter_missing", "grant_type", nothing)
-	add("JSON", `{"grant_type":"client_credentials"}`, 400, "parameter_missing", "grant_type", nothing)
-	add("bad escape", o.form+"&scope=%zz", 400, "parameter_invalid", "", nothing)
-	add("bad UTF-8", o.form+"&scope=%ff", 400, "parameter_invalid", "", nothing)
-	add("bad UTF-8 name", o.form+"&%ff=1", 400, "parameter_invalid", "", nothing)
-	add("too large", o.form+"&x="+strings.Repeat("x", 16<<10), 413, "body_too_large", "", nothing)
+	add("nonsense", "nonsense", 400, "parameter_missing", "grant_type", count)
+	add("JSON", `{"grant_type":"client_credentials"}`, 400, "parameter_missing", "grant_type", count)
+	add("bad escape", o.form+"&scope=%zz", 400, "parameter_invalid", "", count)
+	add("bad UTF-8", o.form+"&scope=%ff", 400, "parameter_invalid", "", count)
+	add("bad UTF-8 name", o.form+"&%ff=1", 400, "parameter_invalid", "", count)
+	add("too large", o.form+"&x="+strings.Repeat("x", 16<<10), 413, "body_too_large", "", count)
 	for name := range good {
-		add(name+" twice", o.form+"&"+name+"="+url.QueryEscape(good.Get(name)), 400, "parameter_invalid", name, nothing)
-		add(name+" missing", with(name), 400, "parameter_missing", name, nothing)
-		add(name+" empty", with(name, ""), 400, "parameter_missing", name, nothing)
-		add(name+" in capitals", with(name)+"&"+strings.ToUpper(name)+"="+url.QueryEscape(good.Get(name)), 400, "parameter_missing", name, nothing)
+		add(name+" twice", o.form+"&"+name+"="+url.QueryEscape(good.Get(name)), 400, "parameter_invalid", name, count)
+		add(name+" missing", with(name), 400, "parameter_missing", name, count)
+		add(name+" empty", with(name, ""), 400, "parameter_missing", name, count)
+		add(name+" in capitals", with(name)+"&"+strings.ToUpper(name)+"="+url.QueryEscape(good.Get(name)), 400, "parameter_missing", name, count)
 	}
 	for _, name := range []string{"scope", "grant_id", "client_id", "unknown"} {
-		add(name+" twice", o.form+"&"+name+"=x&"+name+"=x", 400, "parameter_invalid", name, nothing)
+		add(name+" twice", o.form+"&"+name+"=x&"+name+"=x", 400, "parameter_invalid", name, count)
 	}
 	for _, value := range []string{"password", "CLIENT_CREDENTIALS", "client_credentials ", "client_credentials\x00", "refresh_token"} {
-		add("grant_type "+value, with("grant_type", value), 400, "parameter_invalid", "grant_type", nothing)
+		add("grant_type "+value, with("grant_type", value), 400, "parameter_invalid", "grant_type", count)
 	}
 	for _, value := range []string{"jwt-bearer", "urn:ietf:params:oauth:client-assertion-type:saml2-bearer", " "} {
-		add("client_assertion_type "+value, with("client_assertion_type", value), 400, "parameter_invalid", "client_assertion_type", nothing)
+		add("client_assertion_type "+value, with("client_assertion_type", value), 400, "parameter_invalid", "client_assertion_type", count)
 	}
 	assertion := good.Get("client_assertion")
 	for name, value := range map[string]string{

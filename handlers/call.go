@@ -27,14 +27,17 @@ type call struct {
 	trace      string // the trace id that a valid traceparent carried
 	status     int    // 0 until something was written
 
-	query  values
-	body   []byte
-	idem   string // the Idempotency-Key as it counts, or empty
-	token  *auth.Token
-	grant  *rediskv.Grant
-	client string               // as far as it is known, for the log
-	org    string               // the client's
-	target tollgate.AuditTarget // what a request without an id in its path is about
+	query values
+	body  []byte
+	idem  string // the Idempotency-Key as it counts, or empty
+	token *auth.Token
+	grant *rediskv.Grant
+	// assertion is that of a token request, once its signature was found to be
+	// the client's.
+	assertion auth.Assertion
+	client    string               // as far as it is known, for the log
+	org       string               // the client's
+	target    tollgate.AuditTarget // what a request without an id in its path is about
 }
 
 // WriteHeader notes the status.

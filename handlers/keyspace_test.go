@@ -205,6 +205,24 @@ func (k keyspace) changes(other keyspace) (list []string) {
 	return list
 }
 
+// refusals is how many refusals of strangers have been counted; of one reason,
+// or of all.
+func (k keyspace) refusals(reason string) (n int) {
+	for key, value := range k {
+		rest, ok := strings.CutPrefix(value, "hash ")
+		if !ok || !strings.HasPrefix(key, "tollgate:denied:") {
+			continue
+		}
+		for part := range strings.SplitSeq(rest, "\x00") {
+			name, counted, _ := strings.Cut(part, "=")
+			if times, _ := strconv.Atoi(counted); reason == "" || name == reason {
+				n += times
+			}
+		}
+	}
+	return n
+}
+
 // without leaves out what a refusal may write (interface §5): the audit record
 // with its counter and the mark of an entry, which expires, and the counts of
 // refused strangers.

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 
@@ -51,6 +52,7 @@ func (s *Server) refusal(code tollgate.Code, param, message string) []byte {
 	a := problemOf(&tollgate.Error{Code: code, Param: param, Message: message}, id)
 	s.metrics.request("none", a.Status, 0)
 	s.log.Info("request refused", "request_id", id, "status", a.Status, "code", code)
+	s.countRefusal(context.Background(), id, string(code))
 	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nCache-Control: no-store\r\nRequest-Id: %s\r\n"+
 		"X-Content-Type-Options: nosniff\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
 		a.Status, http.StatusText(a.Status), mediaProblem, id, len(a.Body), a.Body)

@@ -84,7 +84,7 @@ func TestPublicationRefused(t *testing.T) {
 			if r.body["code"] != row.code || r.body["param"] != row.param || r.body["rule"] != p.Rule {
 				t.Errorf("%d %s\nwant %s %s", r.StatusCode, r.text, row.code, row.param)
 			}
-			if changes := before.changes(dump(t, w.redis)); len(changes) > 0 {
+			if changes := w.left(before, dump(t, w.redis), []trace{auditEntry}); len(changes) > 0 {
 				t.Errorf("wrote %s", strings.Join(changes, "\n\t"))
 			}
 		})

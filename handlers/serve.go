@@ -203,8 +203,8 @@ func (s *Server) write(c *call, a *answer) {
 	}
 }
 
-// fail is where every error becomes an answer. An authenticated client's
-// denied access goes into the audit record before it is told.
+// fail is where every error becomes an answer. What is refused goes into the
+// audit record, or is counted, before it is told.
 func (s *Server) fail(c *call, err error) {
 	e := errorOf(err)
 	status := StatusOf(e.Code)
@@ -214,8 +214,8 @@ func (s *Server) fail(c *call, err error) {
 	case e.Cause != nil:
 		s.log.Info("request refused", "request_id", c.id, "code", e.Code, "error", err)
 	}
-	if c.token != nil && (status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusNotFound) {
-		s.auditDenied(c, e, status)
+	if status < 500 {
+		s.recordRefusal(c, e, err)
 	}
 	h := c.Header()
 	switch e.Code {
@@ -231,18 +231,6 @@ func (s *Server) fail(c *call, err error) {
 		return
 	}
 	s.write(c, stored(rediskv.Result{Answer: problemOf(e, c.id)}))
-}
-
-// auditDenied is best effort: with Redis down the answer is the same, and the
-// log has it.
-func (s *Server) auditDenied(c *call, e *tollgate.Error, status int) {
-	entry := tollgate.AuditEntry{Type: "access.denied", Outcome: "denied", Reason: string(e.Code), Target: c.target}
-	if n := len(c.params); n > 0 && tollgate.ValidID(c.params[n-1].Value) {
-		entry.Target = tollgate.AuditTarget{Type: strings.TrimSuffix(c.params[n-1].Key, "_id"), ID: c.params[n-1].Value}
-	}
-	if err := s.store.Audit(c.ctx, c.caller(status), entry); err != nil {
-		s.log.Error("audit entry not written", "request_id", c.id, "code", e.Code, "error", err)
-	}
 }
 
 func notFound() *tollgate.Error {

@@ -50,7 +50,6 @@ func (s *Server) tryIssue(c *call, form tokenForm) (*answer, error) {
 	now := s.wall()
 	grant, scopes, err := s.granted(c, client, form)
 	if err != nil {
-		s.auditRefusedToken(c, client, assertion, err)
 		return nil, err
 	}
 	org, err := s.store.Organization(c.ctx, client.OrganizationID)
@@ -58,9 +57,7 @@ func (s *Server) tryIssue(c *call, form tokenForm) (*answer, error) {
 		return nil, err
 	}
 	if org.Status != tollgate.StatusActive {
-		err := invalidClient(errors.New("the organization is " + org.Status))
-		s.auditRefusedToken(c, client, assertion, err)
-		return nil, err
+		return nil, invalidClient(auth.Refuse(auth.ErrInvalidClient, auth.ReasonOrganization))
 	}
 	lifetime := auth.TokenLifetime
 	if grant.ExpiresAt != 0 { // at least the second in which the grant was found active
@@ -74,15 +71,14 @@ func (s *Server) tryIssue(c *call, form tokenForm) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	caller := tokenCaller(c, client, assertion, http.StatusOK)
+	caller := tokenCaller(c, assertion, http.StatusOK)
 	caller.GrantVersion, caller.Actor.GrantID = grant.Revision, grant.ID
 	err = s.store.IssueToken(c.ctx, rediskv.TokenIssue{
 		Caller: caller, JTI: assertion.JTI, AssertionExpires: assertion.Expires,
 		ClientRevision: client.Revision, OrganizationRevision: org.Revision,
 	})
 	if errors.Is(err, rediskv.ErrReplayed) {
-		s.countRefusal(c, auth.ReasonReplayed)
-		return nil, invalidClient(err)
+		return nil, invalidClient(auth.Refuse(auth.ErrInvalidClient, auth.ReasonReplayed))
 	}
 	if err != nil {
 		return nil, err
@@ -92,12 +88,11 @@ func (s *Server) tryIssue(c *call, form tokenForm) (*answer, error) {
 
 const prefixToken = "tok_"
 
-// authenticate finds the client and checks its assertion (RFC 7523 §3). A
-// stranger's failure is counted, not recorded.
+// authenticate finds the client and checks its assertion (RFC 7523 §3). Whether
+// there is such a client does not show: who is unknown is checked as long.
 func (s *Server) authenticate(c *call, form tokenForm) (*rediskv.Client, auth.Assertion, error) {
 	refuse := func(err error) error {
-		if reason := auth.ReasonOf(err); reason != "" {
-			s.countRefusal(c, reason)
+		if auth.ReasonOf(err) != "" {
 			return invalidClient(err)
 		}
 		return err
@@ -109,26 +104,28 @@ func (s *Server) authenticate(c *call, form tokenForm) (*rediskv.Client, auth.As
 	if err != nil {
 		return nil, auth.Assertion{}, refuse(err)
 	}
-	client, err := s.store.Client(c.ctx, id)
-	if err != nil && errorOf(err).Code == tollgate.CodeNotFound {
-		err = auth.Refuse(auth.ErrInvalidClient, auth.ReasonUnknownClient)
-	}
-	if err != nil {
-		return nil, auth.Assertion{}, refuse(err)
-	}
-	keys, err := clientKeys(client)
-	if err != nil {
+	client, keys := &rediskv.Client{}, auth.ClientKeys{} // those of nobody
+	found, err := s.store.Client(c.ctx, id)
+	switch {
+	case err == nil:
+		client = found
+		if keys, err = clientKeys(client); err != nil {
+			return nil, auth.Assertion{}, err
+		}
+	case errorOf(err).Code != tollgate.CodeNotFound:
 		return nil, auth.Assertion{}, err
 	}
 	assertion, err := auth.VerifyAssertion(form.assertion, keys, id, s.issuer.Name, s.wall())
-	if err == nil && client.Status != tollgate.StatusActive {
+	if assertion.ClientID != "" { // it is the client's own, whatever it says
+		c.assertion, c.client, c.org = assertion, client.ID, client.OrganizationID
+	}
+	switch {
+	case client.ID == "" || (err == nil && client.Status != tollgate.StatusActive):
 		err = auth.Refuse(auth.ErrInvalidClient, auth.ReasonUnknownClient)
+	case err == nil:
+		return client, assertion, nil
 	}
-	if err != nil {
-		return nil, auth.Assertion{}, refuse(err)
-	}
-	c.client, c.org = client.ID, client.OrganizationID
-	return client, assertion, nil
+	return nil, auth.Assertion{}, refuse(err)
 }
 
 func clientKeys(client *rediskv.Client) (auth.ClientKeys, error) {
@@ -185,27 +182,9 @@ func (s *Server) grantOf(c *call, client *rediskv.Client, id string) (*rediskv.G
 	return found[0], nil
 }
 
-// auditRefusedToken records that a client which proved who it is was refused.
-func (s *Server) auditRefusedToken(c *call, client *rediskv.Client, assertion auth.Assertion, refusal error) {
-	e := errorOf(refusal)
-	if e.Code == tollgate.CodeStoreUnavailable || e.Code == tollgate.CodeInternal {
-		return
-	}
-	status, reason := StatusOf(e.Code), string(e.Code)
-	if refused, ok := errors.AsType[*oauthFault](refusal); ok {
-		reason = refused.kind
-	}
-	err := s.store.Audit(c.ctx, tokenCaller(c, client, assertion, status), tollgate.AuditEntry{
-		Type: "token.issue", Outcome: "refused", Reason: reason, Target: tollgate.AuditTarget{Type: "client", ID: client.ID},
-	})
-	if err != nil {
-		s.log.Error("audit entry not written", "request_id", c.id, "code", e.Code, "error", err)
-	}
-}
-
-func tokenCaller(c *call, client *rediskv.Client, assertion auth.Assertion, status int) rediskv.Caller {
+func tokenCaller(c *call, assertion auth.Assertion, status int) rediskv.Caller {
 	return rediskv.Caller{
-		Organization: client.OrganizationID, Request: c.audited(status),
-		Actor: tollgate.Actor{ClientID: client.ID, KeyID: assertion.KeyID},
+		Organization: c.org, Request: c.audited(status),
+		Actor: tollgate.Actor{ClientID: assertion.ClientID, KeyID: assertion.KeyID},
 	}
 }

@@ -60,11 +60,14 @@ func peekIssuer(text string, kind error) (claims object, issuer string, err erro
 // keys, for this issuer: the token endpoint's issuer identifier, which alone
 // is the audience (never the endpoint's URL, rfc7523bis). Errors are refusals
 // of kind ErrInvalidClient; the signature is checked before the claims, so a
-// reason about a claim comes from the client itself.
+// reason about a claim comes from the client itself, and then the assertion has
+// its ClientID and KeyID. Every assertion that could be somebody's costs one
+// verification by its alg, also one for which keys has no key: how long a
+// refusal takes does not tell which clients there are.
 func VerifyAssertion(assertion string, keys ClientKeys, clientID, issuer string, now time.Time) (Assertion, error) {
 	verified, reason := verifyAssertion(assertion, keys, clientID, issuer, now)
 	if reason != "" {
-		return Assertion{}, Refuse(ErrInvalidClient, reason)
+		return verified, Refuse(ErrInvalidClient, reason)
 	}
 	return verified, nil
 }
@@ -80,9 +83,16 @@ func verifyAssertion(assertion string, keys ClientKeys, clientID, issuer string,
 			return Assertion{}, ReasonType
 		}
 	}
+	alg, _ := c.header.text("alg")
 	key, ok := keys.find(c.header)
-	if !ok {
-		return Assertion{}, ReasonKey
+	if !ok || string(key.alg) != alg {
+		if nobodys, known := nobody()[jose.SignatureAlgorithm(alg)]; known {
+			c.verify(nobodys.alg, nobodys.verifier)
+		}
+		if !ok {
+			return Assertion{}, ReasonKey
+		}
+		return Assertion{}, ReasonAlgorithm
 	}
 	if reason := c.verify(key.alg, key.verifier); reason != "" {
 		return Assertion{}, reason
@@ -91,7 +101,11 @@ func verifyAssertion(assertion string, keys ClientKeys, clientID, issuer string,
 	if !ok {
 		return Assertion{}, ReasonMalformed
 	}
-	return checkAssertion(claims, key.id, clientID, issuer, now)
+	verified, reason := checkAssertion(claims, key.id, clientID, issuer, now)
+	if reason != "" {
+		return Assertion{ClientID: clientID, KeyID: key.id}, reason
+	}
+	return verified, ""
 }
 
 func checkAssertion(claims object, keyID, clientID, issuer string, now time.Time) (Assertion, Reason) {

@@ -24,8 +24,8 @@ var (
 // is for audit entries, counters and logs, never for the one who sent it.
 type Reason string
 
-// Reasons, in the order in which the checks are made. The last two are found
-// by the caller, not here.
+// Reasons, in the order in which the checks are made. The last three are
+// found by the caller, not here.
 const (
 	ReasonSize          Reason = "size"          // empty or longer than 8 KiB
 	ReasonMalformed     Reason = "malformed"     // not a compact JWS of two JSON objects
@@ -44,6 +44,7 @@ const (
 	ReasonClaims        Reason = "claims"        // any other claim of an access token
 	ReasonUnknownClient Reason = "unknown_client"
 	ReasonReplayed      Reason = "replayed"
+	ReasonOrganization  Reason = "organization" // the client's is not active
 )
 
 // Refusal is the error for every refused credential. It wraps one of

@@ -1,0 +1,67 @@
+package handlers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"tollgate"
+	"tollgate/handlers/auth"
+	"tollgate/rediskv"
+)
+
+// countTimeout bounds the counting of a stranger's refusal, which must not
+// make it slow when Redis is down.
+const countTimeout = 500 * time.Millisecond
+
+// recordRefusal leaves one trace of every refused request: an entry in the
+// audit record of a client that is known, one more in the count of the reason
+// and minute for everybody else (interface §5). It is best effort: with Redis
+// down the answer is the same, and the log has it.
+func (s *Server) recordRefusal(c *call, e *tollgate.Error, err error) {
+	reason := string(cmp.Or(auth.ReasonOf(err), auth.Reason(e.Code)))
+	if fault, ok := errors.AsType[*oauthFault](err); ok {
+		reason = fault.kind
+	}
+	status := StatusOf(e.Code)
+	var caller rediskv.Caller
+	entry := tollgate.AuditEntry{Outcome: "refused", Reason: reason}
+	switch {
+	case c.token != nil:
+		caller, entry.Reason, entry.Target = c.caller(status), string(e.Code), c.refusedTarget()
+		entry.Type = "request.refused"
+		if status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusNotFound {
+			entry.Type, entry.Outcome = "access.denied", "denied"
+		}
+	case c.assertion.ClientID != "":
+		caller = tokenCaller(c, c.assertion, status)
+		entry.Type, entry.Target = "token.issue", tollgate.AuditTarget{Type: "client", ID: c.assertion.ClientID}
+	default:
+		s.countRefusal(c.ctx, c.id, reason)
+		return
+	}
+	if err := s.store.Audit(c.ctx, caller, entry); err != nil {
+		s.log.Error("audit entry not written", "request_id", c.id, "code", e.Code, "error", err)
+	}
+}
+
+// refusedTarget is the last object that the path names, else what the request
+// is about as far as it was read.
+func (c *call) refusedTarget() tollgate.AuditTarget {
+	if n := len(c.params); n > 0 && tollgate.ValidID(c.params[n-1].Value) {
+		return tollgate.AuditTarget{Type: strings.TrimSuffix(c.params[n-1].Key, "_id"), ID: c.params[n-1].Value}
+	}
+	return c.target
+}
+
+// countRefusal counts a request of somebody unknown.
+func (s *Server) countRefusal(ctx context.Context, id, reason string) {
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
+	defer cancel()
+	if err := s.store.CountRefusal(ctx, reason); err != nil {
+		s.log.Error("refusal not counted", "request_id", id, "reason", reason, "error", err)
+	}
+}
