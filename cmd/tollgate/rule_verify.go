@@ -20,22 +20,30 @@ import (
 
 func (a *app) ruleVerifyCommand() *cobra.Command {
 	var modules []string
+	offline := false
 	c := &cobra.Command{
 		Use:   "verify TICKET",
 		Short: "Run a ticket's rules again and compare every line",
 		Long: `Run every evaluation of a ticket again, with the very modules that it cites, and
 compare the lines and their SHA-256. Then put the ticket together from them, and
 compare every line in its order, the total, and the amount, payee and decision
-that were priced. It exits with 1 when anything differs.
-
-Nothing can prove what no rule saw: the merchant account, the perimeter's version
-and the words of its denial, how a review was decided, the times of captures, and
-the events of steps that priced nothing.
+that were priced. Last, compare each evaluation's whole input with the payment,
+its transactions and its events: amount, currency, payee, capture, time and event.
+It exits with 1 when anything differs.
 
 TICKET is a file with the ticket's JSON, - for standard input, or the id of a
-ticket or payment. A file is verified offline: its modules are those that this
-binary brings along and those below the directories of --modules, found by their
-SHA-256. With an id, ticket and missing modules are fetched from the service.`,
+ticket or payment. Modules are those that this binary brings along and those below
+the directories of --modules, found by their SHA-256. With an id, ticket and
+missing modules are fetched from the service.
+
+A file is compared with the service's records when TOLLGATE_URL is set, and not
+with --offline. Without them, a file can prove its fees and that it does not
+contradict itself. It cannot prove what no rule saw: that a capture was of this
+amount where another has the same fee, the merchant account, the perimeter, how a
+review was decided, the times of captures, and events that priced nothing.
+
+Tollgate keeps events for 30 days. An older ticket is compared with the payment
+and its transactions, and the output says how many events there were.`,
 		Example: `  tollgate ticket $PAYMENT --json > ticket.json
   tollgate rule verify ticket.json --modules my_fee
   tollgate rule verify $PAYMENT`,
@@ -52,57 +60,90 @@ SHA-256. With an id, ticket and missing modules are fetched from the service.`,
 		if err != nil {
 			return err
 		}
-		text, err := a.ticketText(ctx, cmd, args[0], shelf)
+		t, b, err := a.ticketToVerify(ctx, cmd, args[0], shelf, offline)
 		if err != nil {
 			return err
 		}
-		var is struct {
-			Object string `json:"object"`
-		}
-		if err := json.Unmarshal(text, &is); err == nil && is.Object != "ticket" {
-			return usageError(fmt.Errorf("%s holds no ticket, but an object of the type %q; 'tollgate ticket PAYMENT --json' prints one", args[0], is.Object))
-		}
-		t, err := tollgate.UnmarshalTicket(text)
-		if err != nil {
-			return usageError(fmt.Errorf("%s: %w", args[0], err))
-		}
-		return a.verify(ctx, t, shelf)
+		return a.verify(ctx, t, shelf, b)
 	}
+	c.Flags().BoolVar(&offline, "offline", false, "ask no service about a ticket from a file")
 	c.Flags().StringArrayVar(&modules, "modules", nil, "directory with modules, as files *.wasm; may be repeated")
 	return c
 }
 
-// ticketText reads a ticket from a file, or with an id from the service, which
-// then lends its modules too.
-func (a *app) ticketText(ctx context.Context, cmd *cobra.Command, arg string, shelf *moduleShelf) ([]byte, error) {
-	_, err := os.Stat(arg)
+// ticketToVerify reads a ticket and what it is compared with. A payment may
+// change between the two; when they disagree, a ticket of the service's is read
+// once more.
+func (a *app) ticketToVerify(ctx context.Context, cmd *cobra.Command, arg string, shelf *moduleShelf, offline bool) (*tollgate.Ticket, *binding, error) {
+	for again := false; ; again = true {
+		text, fromFile, err := a.ticketText(ctx, cmd, arg, shelf, offline)
+		if err != nil {
+			return nil, nil, err
+		}
+		t, err := readTicket(arg, text)
+		if err != nil {
+			return nil, nil, err
+		}
+		b, err := shelf.bind(ctx, t)
+		if err != nil && fromFile {
+			err = fmt.Errorf("%w; --offline verifies the file alone", err)
+		}
+		if err != nil || again || fromFile || b.records == nil || len(t.Disagreements(b.records)) == 0 {
+			return t, b, err
+		}
+	}
+}
+
+func readTicket(arg string, text []byte) (*tollgate.Ticket, error) {
+	var is struct {
+		Object string `json:"object"`
+	}
+	if err := json.Unmarshal(text, &is); err == nil && is.Object != "ticket" {
+		return nil, usageError(fmt.Errorf("%s holds no ticket, but an object of the type %q; 'tollgate ticket PAYMENT --json' prints one", arg, is.Object))
+	}
+	t, err := tollgate.UnmarshalTicket(text)
+	if err != nil {
+		return nil, usageError(fmt.Errorf("%s: %w", arg, err))
+	}
+	return t, nil
+}
+
+// ticketText reads a ticket from a file, or with an id from the service. A
+// service that there is lends its modules and records too.
+func (a *app) ticketText(ctx context.Context, cmd *cobra.Command, arg string, shelf *moduleShelf, offline bool) (text []byte, fromFile bool, err error) {
+	_, err = os.Stat(arg)
 	isID := strings.HasPrefix(arg, tollgate.PrefixTicket) || strings.HasPrefix(arg, tollgate.PrefixPayment)
 	if !errors.Is(err, fs.ErrNotExist) || arg == "-" || !isID {
 		text, err := a.readInput(arg)
 		if err != nil {
-			return nil, usageError(err)
+			return nil, true, usageError(err)
 		}
-		return text, nil
+		if c := a.config(cmd); !offline && c.text("url") != "" {
+			shelf.client, err = a.newClient(c)
+		}
+		return text, true, err
 	}
 	if shelf.client, err = a.newClient(a.config(cmd)); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if strings.HasPrefix(arg, tollgate.PrefixPayment) {
 		body, err := shelf.client.get(ctx, paymentPath(arg, ""), nil)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		var p payment
 		if err := parse(body, &p); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		arg = p.TicketID
 	}
-	return shelf.client.get(ctx, "/v1/tickets/"+url.PathEscape(arg), nil)
+	text, err = shelf.client.get(ctx, "/v1/tickets/"+url.PathEscape(arg), nil)
+	return text, false, err
 }
 
-// verify prints each evaluation beside what its modules say now.
-func (a *app) verify(ctx context.Context, t *tollgate.Ticket, shelf *moduleShelf) error {
+// verify prints each evaluation beside what its modules say now, and where the
+// ticket is not what the records say.
+func (a *app) verify(ctx context.Context, t *tollgate.Ticket, shelf *moduleShelf, b *binding) error {
 	head := &table{}
 	head.row("ticket", t.ID)
 	head.row("payment", t.PaymentID)
@@ -125,26 +166,46 @@ func (a *app) verify(ctx context.Context, t *tollgate.Ticket, shelf *moduleShelf
 		again.add(e, lines)
 	}
 	problems := again.compare(differ+notRun == 0)
-	if len(problems) > 0 {
-		text := &table{indent: "  "}
-		for _, p := range problems {
-			text.row("DIFFERS", p)
-		}
-		if _, err := fmt.Fprintf(a.stdout, "\nthe ticket\n%s", text); err != nil {
+	if err := a.printDiffering("the ticket", &table{indent: "  "}, problems); err != nil {
+		return err
+	}
+	var records []string
+	if b.records != nil {
+		records = t.Disagreements(b.records)
+		if err := a.printDiffering("the records", b.table(t), records); err != nil {
 			return err
 		}
 	}
+	places := len(problems) + len(records)
 	switch {
 	case differ > 0:
 		return fmt.Errorf("%d of %d evaluations differ", differ, len(t.Evaluations))
 	case notRun > 0:
 		return fmt.Errorf("%d of %d evaluations could not be run again", notRun, len(t.Evaluations))
-	case len(problems) == 1:
-		return errors.New(printable(problems[0]))
-	case len(problems) > 1:
-		return fmt.Errorf("the ticket disagrees with its evaluations in %d places", len(problems))
+	case places == 1:
+		return errors.New(printable(slices.Concat(problems, records)[0]))
+	case len(records) > 0:
+		return fmt.Errorf("the ticket disagrees with its evaluations or the service's records in %d places", places)
+	case places > 1:
+		return fmt.Errorf("the ticket disagrees with its evaluations in %d places", places)
 	}
-	_, err := fmt.Fprintf(a.stdout, "\nok: %d evaluations agree, byte for byte\n", len(t.Evaluations))
+	end := ""
+	if b.why != "" {
+		end = "Their inputs were not fully compared with what happened: " + b.why + ".\n"
+	}
+	_, err := fmt.Fprintf(a.stdout, "\nok: %d evaluations agree, byte for byte\n%s", len(t.Evaluations), end)
+	return err
+}
+
+// printDiffering prints a part of the comparison, unless it is empty.
+func (a *app) printDiffering(title string, text *table, problems []string) error {
+	for _, p := range problems {
+		text.row("DIFFERS", p)
+	}
+	if len(text.rows) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(a.stdout, "\n%s\n%s", title, text)
 	return err
 }
 

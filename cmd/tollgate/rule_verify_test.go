@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,6 +46,38 @@ type ticketMaker struct {
 	shelf *moduleShelf
 	rules []tollgate.RuleRef
 	ids   int
+
+	records map[string]*tollgate.PaymentRecords // by payment
+}
+
+// keep adds what a change leaves to the payment's records, as a client reads it.
+func (m *ticketMaker) keep(c *tollgate.PaymentChange) {
+	m.t.Helper()
+	r, ok := m.records[c.Payment.ID]
+	if !ok {
+		r = &tollgate.PaymentRecords{Transactions: []tollgate.Transaction{}, Events: map[string]tollgate.PaymentEvent{}}
+		m.records[c.Payment.ID] = r
+	}
+	text := func(v any) []byte {
+		text, err := json.Marshal(v)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		return text
+	}
+	var err error
+	if r.Payment, err = tollgate.UnmarshalPayment(text(c.Payment)); err != nil {
+		m.t.Fatal(err)
+	}
+	for _, x := range c.Transactions {
+		if x, err = tollgate.UnmarshalTransaction(text(x)); err != nil {
+			m.t.Fatal(err)
+		}
+		r.Transactions = append(r.Transactions, x)
+	}
+	if r.Events[c.Event.ID], err = tollgate.UnmarshalPaymentEvent(text(c.Event)); err != nil {
+		m.t.Fatal(err)
+	}
 }
 
 func (m *ticketMaker) mint(prefix string) string {
@@ -75,22 +108,27 @@ func (m *ticketMaker) create(d tollgate.PerimeterDecision, method tollgate.Captu
 	if err != nil {
 		m.t.Fatal(err)
 	}
+	m.keep(c)
 	return c
 }
 
 func (m *ticketMaker) capture(c *tollgate.PaymentChange, minor int64, index uint32) {
 	m.t.Helper()
 	priced := m.priced(minor, index)
-	if _, err := tollgate.CapturePayment(m.mint, m.origin(), c.Payment, c.Ticket, tollgate.CaptureRequest{Amount: priced.Input.Amount}, priced); err != nil {
+	change, err := tollgate.CapturePayment(m.mint, m.origin(), c.Payment, c.Ticket, tollgate.CaptureRequest{Amount: priced.Input.Amount}, priced)
+	if err != nil {
 		m.t.Fatal(err)
 	}
+	m.keep(change)
 }
 
 func (m *ticketMaker) move(c *tollgate.PaymentChange, trigger tollgate.Trigger) {
 	m.t.Helper()
-	if _, err := tollgate.MovePayment(m.mint, m.origin(), c.Payment, c.Ticket, trigger, nil); err != nil {
+	change, err := tollgate.MovePayment(m.mint, m.origin(), c.Payment, c.Ticket, trigger, nil)
+	if err != nil {
 		m.t.Fatal(err)
 	}
+	m.keep(change)
 }
 
 // tickets are one of each way that a payment can go.
@@ -116,52 +154,71 @@ func (m *ticketMaker) tickets() map[string]*tollgate.Ticket {
 	return all
 }
 
-// TestVerifyNoticesEveryMember changes every member of tickets, one at a time.
-func TestVerifyNoticesEveryMember(t *testing.T) {
-	ctx := t.Context()
-	engine, err := wasm.NewEngine(ctx)
+func newTicketMaker(t *testing.T) *ticketMaker {
+	t.Helper()
+	engine, err := wasm.NewEngine(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer engine.Close(ctx)
-	shelf, err := newShelf(ctx, engine, nil)
+	t.Cleanup(func() { engine.Close(context.Background()) })
+	shelf, err := newShelf(t.Context(), engine, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &ticketMaker{t: t, shelf: shelf}
+	m := &ticketMaker{t: t, shelf: shelf, records: map[string]*tollgate.PaymentRecords{}}
 	for _, c := range []tollgate.Citation{{Name: "card_fee", Version: 2}, {Name: "platform_fee", Version: 1}} {
 		m.rules = append(m.rules, wasm.RefOf(c, shippedModule(t, c)))
 	}
-	verify := func(document any) (string, error) {
-		text, err := json.Marshal(document, json.Deterministic(true))
-		if err != nil {
-			t.Fatal(err)
-		}
-		ticket, err := tollgate.UnmarshalTicket(text)
-		if err != nil {
-			return "", err
-		}
-		a, stdout, _ := world(nil)
-		err = a.verify(ctx, ticket, shelf)
-		return stdout.String(), err
+	return m
+}
+
+func (m *ticketMaker) verify(document any, b *binding) (string, error) {
+	m.t.Helper()
+	text, err := json.Marshal(document, json.Deterministic(true))
+	if err != nil {
+		m.t.Fatal(err)
 	}
+	ticket, err := tollgate.UnmarshalTicket(text)
+	if err != nil {
+		return "", err
+	}
+	a, stdout, _ := world(nil)
+	err = a.verify(m.t.Context(), ticket, m.shelf, b)
+	return stdout.String(), err
+}
+
+// document is the JSON of v, to be spoiled.
+func (m *ticketMaker) document(v any) (document any) {
+	m.t.Helper()
+	text, err := json.Marshal(v, json.Deterministic(true))
+	if err == nil {
+		err = json.Unmarshal(text, &document)
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return document
+}
+
+// TestVerifyNoticesEveryMember changes every member of tickets, one at a time:
+// of those in files, and of those that are compared with the records, where
+// none is left unproven.
+func TestVerifyNoticesEveryMember(t *testing.T) {
+	m := newTicketMaker(t)
 	seen := map[string]bool{}
 	for name, ticket := range m.tickets() {
-		text, err := json.Marshal(ticket)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var document any
-		if err := json.Unmarshal(text, &document); err != nil {
-			t.Fatal(err)
-		}
-		if out, err := verify(document); err != nil || !strings.Contains(out, "\nok: ") {
+		document, records := m.document(ticket), m.records[ticket.PaymentID]
+		alone, bound := &binding{why: "it is a file"}, &binding{records: records}
+		if out, err := m.verify(document, alone); err != nil || !strings.Contains(out, "\nok: ") || !strings.Contains(out, "not fully compared") {
 			t.Fatalf("%s: %v\n%s", name, err, out)
+		}
+		if out, err := m.verify(document, bound); err != nil || !strings.Contains(out, "\nok: ") || strings.Contains(out, "not fully compared") {
+			t.Fatalf("%s, with its records: %v\n%s", name, err, out)
 		}
 		changes := 0
 		spoil(document, func(v any) { document = v }, "", func(path, how string) {
 			changes++
-			out, err := verify(document)
+			out, err := m.verify(document, alone)
 			listed := false
 			for _, key := range []string{path, name + ": " + path, name + ": " + path + " " + how[:1], name + ": " + path + " " + how} {
 				if _, ok := unproven[key]; ok {
@@ -176,6 +233,9 @@ func TestVerifyNoticesEveryMember(t *testing.T) {
 			case (err == nil) != strings.Contains(out, "\nok: "):
 				t.Errorf("%s: %s %s: %v, and verify prints\n%s", name, path, how, err, out)
 			}
+			if out, err := m.verify(document, bound); err == nil {
+				t.Errorf("%s, with its records: %s %s, and verify says\n%s", name, path, how, out)
+			}
 		})
 		if changes < 50 {
 			t.Errorf("%s: only %d changes", name, changes)
@@ -184,6 +244,101 @@ func TestVerifyNoticesEveryMember(t *testing.T) {
 	for key := range unproven {
 		if !seen[key] {
 			t.Errorf("%s is in no ticket", key)
+		}
+	}
+}
+
+// bound are the members of records that the ticket answers for.
+var bound = map[string][]string{
+	"payment": {
+		"id", "ticket_id", "merchant_account_id", "amount", "currency", "payee", "created_at", "fee_total", "amount_captured",
+		"perimeter.id", "perimeter.version", "perimeter.decision", "perimeter.reason",
+	},
+	"authorization": {"type", "payment_id", "ticket_id", "merchant_account_id", "amount", "currency", "payee", "created_at"},
+	"capture":       {"type", "payment_id", "ticket_id", "merchant_account_id", "amount", "currency", "payee", "created_at", "capture_id"},
+	"fee":           {"type", "amount", "capture_id"},
+	"release":       {},
+	"event": {
+		"data.payment_id", "data.ticket_id", "data.merchant_account_id", "data.currency", "data.payee",
+		"data.perimeter.id", "data.perimeter.version", "data.perimeter.decision", "data.perimeter.reason",
+	},
+	"event of an evaluation": {"created_at", "data.amount"},
+	"event of a capture":     {"type", "created_at", "data.amount", "data.capture_id", "data.fee_total", "data.amount_captured"},
+}
+
+// TestVerifyNoticesEveryRecord changes the payment, its transactions and its
+// events instead, and leaves each out.
+func TestVerifyNoticesEveryRecord(t *testing.T) {
+	m := newTicketMaker(t)
+	for name, ticket := range m.tickets() {
+		document, kept := m.document(ticket), m.records[ticket.PaymentID]
+		changes := 0
+		noticed := func(what string, r tollgate.PaymentRecords) {
+			changes++
+			if out, err := m.verify(document, &binding{records: &r}); err == nil {
+				t.Errorf("%s: %s, and verify says\n%s", name, what, out)
+			}
+		}
+		// try changes the bound members of a record; with makes records of it.
+		try := func(kind string, v any, with func(text []byte) (tollgate.PaymentRecords, error)) {
+			spoiled := m.document(v)
+			spoil(spoiled, func(any) {}, "", func(path, how string) {
+				if !slices.Contains(bound[kind], path) {
+					return
+				}
+				text, err := json.Marshal(spoiled)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r, err := with(text); err == nil { // else nobody could read it
+					noticed(kind+": "+path+" "+how, r)
+				}
+			})
+		}
+		try("payment", kept.Payment, func(text []byte) (r tollgate.PaymentRecords, err error) {
+			r = *kept
+			r.Payment, err = tollgate.UnmarshalPayment(text)
+			return r, err
+		})
+		for i, x := range kept.Transactions {
+			try(string(x.Type), x, func(text []byte) (r tollgate.PaymentRecords, err error) {
+				r = *kept
+				r.Transactions = slices.Clone(kept.Transactions)
+				r.Transactions[i], err = tollgate.UnmarshalTransaction(text)
+				return r, err
+			})
+			if r := *kept; x.Type != tollgate.TransactionRelease {
+				r.Transactions = slices.Delete(slices.Clone(kept.Transactions), i, i+1)
+				noticed("no "+string(x.Type), r)
+				r.Transactions = append(slices.Clone(kept.Transactions), x)
+				noticed("twice the "+string(x.Type), r)
+			}
+		}
+		for id, e := range kept.Events {
+			with := func(text []byte) (r tollgate.PaymentRecords, err error) {
+				r = *kept
+				r.Events = maps.Clone(kept.Events)
+				r.Events[id], err = tollgate.UnmarshalPaymentEvent(text)
+				return r, err
+			}
+			try("event", e, with)
+			if slices.ContainsFunc(ticket.Evaluations, func(e tollgate.Evaluation) bool { return e.EventID == id }) {
+				try("event of an evaluation", e, with)
+			}
+			if e.Type == tollgate.PaymentCaptured {
+				try("event of a capture", e, with)
+			}
+			r := *kept
+			r.Events = maps.Clone(kept.Events)
+			delete(r.Events, id)
+			noticed("no "+string(e.Type), r)
+			r.EventsExpired = true
+			if out, err := m.verify(document, &binding{records: &r}); err != nil {
+				t.Errorf("%s: when the event %s is no longer kept: %v\n%s", name, e.Type, err, out)
+			}
+		}
+		if changes < 40 {
+			t.Errorf("%s: only %d changes", name, changes)
 		}
 	}
 }
@@ -230,7 +385,7 @@ func spoil(value any, set func(any), path string, try func(path, how string)) {
 // variants are other values of a member that can be read.
 func variants(name, was string) []string {
 	switch name {
-	case "amount", "total":
+	case "amount", "total", "fee_total", "amount_captured":
 		return []string{"0.00", "0.01", was[:len(was)-1] + "9"}
 	case "currency":
 		return []string{"USD"}
@@ -242,6 +397,8 @@ func variants(name, was string) []string {
 		return []string{"", "amount_above_maximum", "amount_needs_review"}
 	case "rule":
 		return []string{"rule:card_fee@v1", "rule:card_fee@v2", "rule:other@v1"}
+	case "type":
+		return []string{"authorization", "capture", "fee", "payment.released", "payment.captured"}
 	case "at", "created_at":
 		return []string{"2026-11-21T22:58:28.760Z"}
 	}

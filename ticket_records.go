@@ -1,0 +1,194 @@
+package tollgate
+
+import (
+	"fmt"
+	"slices"
+)
+
+// PaymentRecords is what the service keeps of a payment beside its ticket: by
+// them the inputs of the ticket's evaluations are bound to what happened.
+type PaymentRecords struct {
+	Payment      *Payment
+	Transactions []Transaction           // nil: they are not known
+	Events       map[string]PaymentEvent // by id, of those that the ticket names; nil: not known
+
+	// EventsExpired is whether events of the payment may be gone by now, for
+	// they are kept for a time only (interface §8).
+	EventsExpired bool
+}
+
+// PaymentEvent is an event of a payment with its data.
+type PaymentEvent struct {
+	ID        string           `json:"id"`
+	CreatedAt Instant          `json:"created_at"`
+	Type      EventType        `json:"type"`
+	Data      PaymentEventData `json:"data"`
+}
+
+// comparison collects where a ticket and the records disagree.
+type comparison struct {
+	*Ticket
+	*PaymentRecords
+	found []string
+}
+
+func (c *comparison) say(format string, args ...any) {
+	c.found = append(c.found, fmt.Sprintf(format, args...))
+}
+
+// differ says so when a member of a record is not what the ticket has.
+func differ[T comparable](c *comparison, of, member string, kept, want T) {
+	if kept != want {
+		c.say("%s has the %s %v, and the ticket %v", of, member, kept, want)
+	}
+}
+
+// Disagreements says where the records and the ticket contradict each other:
+// every input of an evaluation, its time and event, the decision and the total.
+// A ticket that contradicts itself is left to Inconsistencies.
+func (t *Ticket) Disagreements(r *PaymentRecords) []string {
+	c := &comparison{Ticket: t, PaymentRecords: r}
+	if len(t.Evaluations) > 0 {
+		c.payment()
+		if c.Transactions != nil {
+			c.authorization()
+			c.captures()
+		}
+		if c.Events != nil {
+			c.events()
+		}
+	}
+	return c.found
+}
+
+func (c *comparison) payment() {
+	p, of := c.Payment, "the payment"
+	differ(c, of, "id", p.ID, c.PaymentID)
+	differ(c, of, "ticket", p.TicketID, c.ID)
+	differ(c, of, "account", p.MerchantAccountID, c.MerchantAccountID)
+	differ(c, of, "amount", p.Amount, c.Amount)
+	differ(c, of, "currency", p.Currency, c.Currency)
+	differ(c, of, "payee", p.Payee, c.Payee)
+	differ(c, of, "time", p.CreatedAt, c.CreatedAt)
+	differ(c, of, "fees", p.FeeTotal, c.Total)
+	differ(c, of, "perimeter", p.Perimeter, c.Perimeter)
+	differ(c, of, "captured amount", p.AmountCaptured, c.capturedAmount(len(c.Evaluations)))
+	decision := Allow
+	switch {
+	case p.Status == Declined:
+		decision = Deny
+	case p.AuthorizedAt == 0: // it waits for a review, or waited to its end
+		decision = Review
+	}
+	if c.Decision != decision {
+		c.say("the payment is %s, and the ticket's decision is %q", p.Status, c.Decision)
+	}
+}
+
+// capturedAmount is the sum of the captures among the first n evaluations.
+func (t *Ticket) capturedAmount(n int) Money {
+	sum := Money{Currency: t.Currency}
+	for _, e := range t.Evaluations[:n] {
+		if e.Kind == EvaluationCapture {
+			sum.Minor += e.Input.Amount.Minor
+		}
+	}
+	return sum
+}
+
+// fees is the sum of an evaluation's lines.
+func (t *Ticket) fees(e *Evaluation) Money {
+	sum := Money{Currency: t.Currency}
+	for _, l := range t.Lines {
+		if l.Evaluation == e.Number {
+			sum.Minor += l.Amount.Minor
+		}
+	}
+	return sum
+}
+
+func (c *comparison) authorization() {
+	found := 0
+	for i := range c.Transactions {
+		if x := &c.Transactions[i]; x.Type == TransactionAuthorization {
+			found++
+			c.transaction(x, &c.Evaluations[0])
+		}
+	}
+	if found != 1 {
+		c.say("the payment has %d transactions of type %s", found, TransactionAuthorization)
+	}
+}
+
+// transaction compares an evaluation's input with what moved.
+func (c *comparison) transaction(x *Transaction, e *Evaluation) {
+	of := "transaction " + x.ID
+	differ(c, of, "payment", deref(x.PaymentID), c.PaymentID)
+	differ(c, of, "ticket", deref(x.TicketID), c.ID)
+	differ(c, of, "account", x.MerchantAccountID, c.MerchantAccountID)
+	differ(c, of, "amount", x.Amount, e.Input.Amount)
+	differ(c, of, "currency", x.Currency, e.Input.Currency)
+	differ(c, of, "payee", deref(x.Payee), e.Input.Payee)
+	differ(c, of, "time", x.CreatedAt, e.At)
+}
+
+// captures finds the transaction of each capture's evaluation, by the capture
+// that its event names or, when the event is gone, by its time and amount.
+func (c *comparison) captures() {
+	var left []*Transaction
+	for i := range c.Transactions {
+		if c.Transactions[i].Type == TransactionCapture {
+			left = append(left, &c.Transactions[i])
+		}
+	}
+	take := func(is func(*Transaction) bool) *Transaction {
+		i := slices.IndexFunc(left, is)
+		if i < 0 {
+			return nil
+		}
+		x := left[i]
+		left = slices.Delete(left, i, i+1)
+		return x
+	}
+	for i := range c.Evaluations {
+		e := &c.Evaluations[i]
+		if e.Kind != EvaluationCapture {
+			continue
+		}
+		var x *Transaction
+		if event, ok := c.Events[e.EventID]; ok {
+			x = take(func(x *Transaction) bool { return deref(x.CaptureID) == event.Data.CaptureID })
+		} else if x = take(func(x *Transaction) bool { return x.CreatedAt == e.At && x.Amount == e.Input.Amount }); x == nil {
+			x = take(func(x *Transaction) bool { return x.CreatedAt == e.At })
+		}
+		if x == nil {
+			c.say("evaluation %d is of a capture of %s at %s, and there is no such transaction", e.Number, e.Input.Amount, e.At)
+			continue
+		}
+		c.transaction(x, e)
+		c.fee(x, e)
+	}
+	for _, x := range left {
+		c.say("transaction %s captured %s, which no evaluation priced", x.ID, x.Amount)
+	}
+}
+
+// fee compares what a capture was charged with its lines.
+func (c *comparison) fee(capture *Transaction, e *Evaluation) {
+	charged := Money{Currency: c.Currency}
+	for _, x := range c.Transactions {
+		if x.Type == TransactionFee && deref(x.CaptureID) == deref(capture.CaptureID) {
+			charged.Minor += x.Amount.Minor
+		}
+	}
+	if want := c.fees(e); charged != want {
+		c.say("capture %s was charged %s, and evaluation %d says %s", deref(capture.CaptureID), charged, e.Number, want)
+	}
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
