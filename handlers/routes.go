@@ -57,6 +57,8 @@ var rows = []row{
 	{Route: Route{"GET", "/v1/merchant-accounts/{merchant_account_id}", auth.ScopeAccountsRead}, do: (*Server).readMerchantAccount},
 	{Route: Route{"GET", "/v1/merchant-accounts", auth.ScopeAccountsRead}, query: pageParameters, do: (*Server).listMerchantAccounts},
 	{Route: Route{"GET", "/v1/grants/{grant_id}", auth.ScopeGrantsRead}, do: (*Server).readGrant},
+	{Route: Route{"GET", "/v1/perimeters", auth.ScopeAccountsRead}, query: perimeterParameters, do: (*Server).listPerimeters},
+	{Route: Route{"GET", "/v1/perimeters/{perimeter_id}", auth.ScopeAccountsRead}, query: []string{"version", "merchant_account_id", "payee"}, do: (*Server).readPerimeter},
 	{Route: Route{"POST", "/v1/quotes", auth.ScopeQuotesRead}, body: jsonBody, do: withBody((*Server).quote, readQuote)},
 	{Route: Route{"POST", "/v1/payments", auth.ScopePaymentsWrite}, body: jsonBody, key: keyRequired, do: withBody((*Server).createPayment, readPayment)},
 	{Route: Route{"GET", "/v1/payments", auth.ScopePaymentsRead}, query: paymentParameters, do: (*Server).listPayments},

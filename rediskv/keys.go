@@ -184,6 +184,10 @@ func (k space) grants() string { return k.prefix + ":grants" }
 // after one that died.
 func (k space) ending() string { return k.prefix + ":ending" }
 
+// perimeters is the set of the versions of the organization's perimeters:
+// id@version.
+func (k space) perimeters() string { return k.prefix + ":perimeters" }
+
 // rules is the sorted set of the organization's published rules, in the order of
 // their members: see ruleMember.
 func (k space) rules() string { return k.prefix + ":rules" }

@@ -64,21 +64,16 @@ func (s *Store) Exhausted(ctx context.Context, org string, uses []tollgate.Use) 
 	if len(uses) == 0 {
 		return nil, nil
 	}
-	keys := make([]string, len(uses))
+	names := make([]string, len(uses))
 	for i, u := range uses {
-		keys[i] = s.space(org).counter(u.Counter)
+		names[i] = u.Counter
 	}
-	var values []any
-	if err := s.timed(ctx, "read_counters", func(ctx context.Context) (err error) {
-		values, err = s.client.MGet(ctx, keys...).Result()
-		return err
-	}); err != nil {
+	have, err := s.Counters(ctx, org, names)
+	if err != nil {
 		return nil, err
 	}
-	for i, v := range values {
-		text, _ := v.(string)
-		have, _ := strconv.ParseInt(text, 10, 64)
-		if have+uses[i].Add > uses[i].Most {
+	for i := range uses {
+		if have[i]+uses[i].Add > uses[i].Most {
 			return &uses[i], nil
 		}
 	}

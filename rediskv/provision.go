@@ -58,8 +58,11 @@ func (s *Store) ApplyConfig(ctx context.Context, want Config, dryRun bool) ([]Co
 		if err := p.prepare(ctx, want); err != nil {
 			return nil, err
 		}
-		if dryRun || len(p.changes) == 0 {
+		if dryRun {
 			return p.changes, nil
+		}
+		if err := s.notePerimeters(ctx, k, want.Perimeters); err != nil || len(p.changes) == 0 {
+			return p.changes, err
 		}
 		err := p.write(ctx, want.Clients)
 		if errors.Is(err, ErrConflict) {

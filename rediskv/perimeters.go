@@ -1,0 +1,143 @@
+package rediskv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// Perimeters are the versions of an organization's perimeters, and by account
+// the one that is in force there.
+type Perimeters struct {
+	Versions []tollgate.PerimeterRef // by id and version
+	InForce  map[string]tollgate.PerimeterRef
+}
+
+// Perimeters lists the versions that provisioning has named since versions are
+// noted, and those that are in force, and records that they were read.
+func (s *Store) Perimeters(ctx context.Context, c Caller, entry tollgate.AuditEntry) (Perimeters, error) {
+	k := s.space(c.Organization)
+	p := Perimeters{InForce: map[string]tollgate.PerimeterRef{}}
+	if err := s.checkGrant(ctx, c, k); err != nil {
+		return p, err
+	}
+	var accounts, noted []string
+	if err := s.timed(ctx, "read_perimeters", func(ctx context.Context) error {
+		pipe := s.client.Pipeline()
+		organization, versions := pipe.HGet(ctx, k.organization(), "accounts"), pipe.SMembers(ctx, k.perimeters())
+		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+			return err
+		}
+		accounts, noted = strings.Fields(organization.Val()), versions.Val()
+		return nil
+	}); err != nil {
+		return p, err
+	}
+	all := map[tollgate.PerimeterRef]bool{}
+	for _, name := range noted {
+		id, text, _ := strings.Cut(name, "@")
+		if version, err := strconv.ParseInt(text, 10, 64); err == nil {
+			all[tollgate.PerimeterRef{ID: id, Version: version}] = true
+		}
+	}
+	for part := range slices.Chunk(accounts, readBatch) {
+		if err := s.inForce(ctx, k, part, p.InForce); err != nil {
+			return p, err
+		}
+	}
+	for _, ref := range p.InForce {
+		all[ref] = true
+	}
+	p.Versions = slices.SortedFunc(maps.Keys(all), func(a, b tollgate.PerimeterRef) int {
+		if a.ID != b.ID {
+			return strings.Compare(a.ID, b.ID)
+		}
+		return int(a.Version - b.Version)
+	})
+	return p, s.Audit(ctx, c, entry)
+}
+
+// inForce reads which perimeters accounts name.
+func (s *Store) inForce(ctx context.Context, k space, accounts []string, into map[string]tollgate.PerimeterRef) error {
+	return s.timed(ctx, "read_perimeters", func(ctx context.Context) error {
+		pipe := s.client.Pipeline()
+		replies := make([]*redis.StringCmd, len(accounts))
+		for i, id := range accounts {
+			replies[i] = pipe.HGet(ctx, k.object(id), "json")
+		}
+		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+			return err
+		}
+		for i, r := range replies {
+			var a struct {
+				Perimeter tollgate.PerimeterRef `json:"perimeter"`
+			}
+			if decode(r.Val(), &a) == nil && a.Perimeter.ID != "" { // one that cannot be read takes no other with it
+				into[accounts[i]] = a.Perimeter
+			}
+		}
+		return nil
+	})
+}
+
+// PerimeterDocuments reads versions; one that is not there is nil.
+func (s *Store) PerimeterDocuments(ctx context.Context, org string, refs []tollgate.PerimeterRef) ([]*tollgate.PerimeterDocument, error) {
+	k := s.space(org)
+	found := make([]*tollgate.PerimeterDocument, len(refs))
+	for i, ref := range refs {
+		text, err := s.version(ctx, k, ref.ID, ref.Version)
+		if err != nil {
+			return nil, err
+		}
+		if text == "" {
+			continue
+		}
+		found[i] = new(tollgate.PerimeterDocument)
+		if err := decode(text, found[i]); err != nil {
+			return nil, fmt.Errorf("perimeter %s@%d: %w", ref.ID, ref.Version, err)
+		}
+	}
+	return found, nil
+}
+
+// Counters reads what has been consumed; a counter that is not there is 0.
+func (s *Store) Counters(ctx context.Context, org string, names []string) ([]int64, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	keys, counts := make([]string, len(names)), make([]int64, len(names))
+	for i, name := range names {
+		keys[i] = s.space(org).counter(name)
+	}
+	err := s.timed(ctx, "read_counters", func(ctx context.Context) error {
+		values, err := s.client.MGet(ctx, keys...).Result()
+		for i, v := range values {
+			if text, ok := v.(string); ok && err == nil {
+				counts[i], err = strconv.ParseInt(text, 10, 64)
+			}
+		}
+		return err
+	})
+	return counts, err
+}
+
+// notePerimeters keeps the names of versions, so that they can be listed. It
+// comes before they are written: a name without a version leads nowhere.
+func (s *Store) notePerimeters(ctx context.Context, k space, documents []tollgate.PerimeterDocument) error {
+	if len(documents) == 0 {
+		return nil
+	}
+	names := make([]any, len(documents))
+	for i, d := range documents {
+		names[i] = fmt.Sprintf("%s@%d", d.ID, d.Version)
+	}
+	return s.timed(ctx, "note_perimeters", func(ctx context.Context) error { return s.client.SAdd(ctx, k.perimeters(), names...).Err() })
+}
