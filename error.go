@@ -54,6 +54,7 @@ const (
 	CodeCutoffInvalid            Code = "cutoff_invalid"
 	CodeRateLimited              Code = "rate_limited"
 	CodeInternal                 Code = "internal"
+	CodeRecordDamaged            Code = "record_damaged"
 	CodeRuleFailed               Code = "rule_failed"
 	CodeStoreUnavailable         Code = "store_unavailable"
 )
@@ -63,10 +64,11 @@ const (
 type Error struct {
 	Code    Code
 	Message string
-	Param   string    // request parameter at fault, dotted from the body's root
-	Details []Detail  // when several parameters are at fault
-	Rule    *Citation // the rule that caused it (spec §7)
-	Cause   error     // for the log, never for the caller
+	Param   string         // request parameter at fault, dotted from the body's root
+	Details []Detail       // when several parameters are at fault
+	Rule    *Citation      // the rule that caused it (spec §7)
+	Cause   error          // for the log, never for the caller
+	Damaged *DamagedObject // of CodeRecordDamaged
 	Context ErrorContext
 }
 

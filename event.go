@@ -34,6 +34,7 @@ const (
 	OrganizationUpdated    EventType = "organization.updated"
 	LegalEntityUpdated     EventType = "legal_entity.updated"
 	MerchantAccountUpdated EventType = "merchant_account.updated"
+	IntegrityFailed        EventType = "integrity.failed"
 )
 
 // EventTypes lists every type of interface §6, also those that later releases
@@ -44,7 +45,7 @@ var EventTypes = []EventType{
 	RulePublished, RuleActivated, RuleRetired, PerimeterActivated, GrantCreated, GrantRevoked,
 	OrganizationUpdated, LegalEntityUpdated, MerchantAccountUpdated,
 	"webhook_endpoint.created", "webhook_endpoint.updated", "webhook_endpoint.disabled", "webhook_endpoint.enabled",
-	"webhook_endpoint.deleted", "webhook_endpoint.secret_rotated", "delivery.replayed",
+	"webhook_endpoint.deleted", "webhook_endpoint.secret_rotated", "delivery.replayed", IntegrityFailed,
 }
 
 // SchemaVersion is the version of the event schema (spec §9), a date.

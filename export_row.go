@@ -15,11 +15,14 @@ type ExportRow struct {
 	Ticket      *Ticket
 	Event       jsontext.Value // as it was frozen
 	Entry       jsontext.Value // of the audit record, as it was written
+	Damaged     *DamagedObject // stands in the place of what cannot be read
 }
 
 // JSON is the row as the API answers the object, without a line's end.
 func (r ExportRow) JSON() (jsontext.Value, error) {
 	switch {
+	case r.Damaged != nil:
+		return json.Marshal(r.Damaged)
 	case r.Event != nil:
 		return r.Event, nil
 	case r.Entry != nil:
@@ -97,6 +100,8 @@ func (e *Export) AppendRow(b []byte, r ExportRow) ([]byte, error) {
 	l := csvLine{b: b}
 	var err error
 	switch {
+	case r.Damaged != nil:
+		l.damaged(r.Damaged, len(e.Dataset.Columns()))
 	case r.Transaction != nil:
 		l.transaction(r.Transaction)
 	case r.Payment != nil:
@@ -109,6 +114,15 @@ func (e *Export) AppendRow(b []byte, r ExportRow) ([]byte, error) {
 		err = l.entry(r.Entry)
 	}
 	return l.end(), err
+}
+
+// damaged is the row of what cannot be read: its id, and a word in every other
+// column that no program takes for an amount and nobody overlooks.
+func (l *csvLine) damaged(d *DamagedObject, columns int) {
+	l.plain(d.ID)
+	for range columns - 1 {
+		l.plain("damaged")
+	}
 }
 
 func (l *csvLine) transaction(t *Transaction) {

@@ -2,6 +2,8 @@ package tollgate
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 )
@@ -142,7 +144,7 @@ func UnmarshalTicket(text []byte) (*Ticket, error) {
 	money := func(s string, c Currency) Money {
 		m, e := ParseMoney(s, c)
 		if err == nil && e != nil {
-			err = fmt.Errorf("ticket %s: %w", t.ID, e)
+			err = fmt.Errorf("ticket %s: %v", t.ID, e) // not %w: it is no fault of a client
 		}
 		return m
 	}
@@ -156,5 +158,35 @@ func UnmarshalTicket(text []byte) (*Ticket, error) {
 		in := EvaluationInput{money(e.Input.Amount, e.Input.Currency), e.Input.Currency, e.Input.Payee, e.Input.CaptureIndex}
 		t.Evaluations[i] = Evaluation{e.Number, e.Kind, in, e.Rules, e.LinesSHA256, e.EventID, e.At}
 	}
-	return &t, err
+	if err != nil {
+		return nil, err
+	}
+	return &t, t.readable()
+}
+
+// readable checks what JSON alone does not: a ticket that fails it was not
+// written by this service.
+func (t *Ticket) readable() error {
+	if _, err := ParseCurrency(string(t.Currency)); err != nil {
+		return fmt.Errorf("ticket %s: currency %q", t.ID, t.Currency)
+	}
+	if !strings.HasPrefix(t.PaymentID, PrefixPayment) || t.ID != TicketOf(t.PaymentID) {
+		return fmt.Errorf("ticket %s: it is not the one of payment %q", t.ID, t.PaymentID)
+	}
+	total := Money{Currency: t.Currency}
+	for _, l := range t.Lines {
+		total.Minor += l.Amount.Minor
+	}
+	if total != t.Total {
+		return fmt.Errorf("ticket %s: lines add up to %s, the total is %s", t.ID, total, t.Total)
+	}
+	if len(t.Evaluations) == 0 || t.CreatedAt == 0 || t.MerchantAccountID == "" || t.Payee == "" || !slices.Contains([]Decision{Allow, Deny, Review}, t.Decision) {
+		return fmt.Errorf("ticket %s: a member is missing or unknown", t.ID)
+	}
+	for i, e := range t.Evaluations {
+		if e.Number != i+1 || e.Input.Currency != t.Currency {
+			return fmt.Errorf("ticket %s: evaluation %d is number %d in %q", t.ID, i+1, e.Number, e.Input.Currency)
+		}
+	}
+	return nil
 }

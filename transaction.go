@@ -53,6 +53,10 @@ type Transaction struct {
 	BatchDate         *string         `json:"batch_date"`   // of captures, fees and payouts, YYYY-MM-DD
 	AvailableOn       *string         `json:"available_on"` // when the sales day is paid, YYYY-MM-DD
 	UpdatedAt         Instant         `json:"updated_at"`
+
+	// Damaged: it is stored and cannot be read. Only Object and ID count; in a
+	// list a DamagedObject stands in its place.
+	Damaged bool `json:"-"`
 }
 
 // NewTransaction records that amount moved for a payment; captureID is empty

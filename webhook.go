@@ -90,6 +90,9 @@ type WebhookEndpoint struct {
 	UpdatedAt          Instant         `json:"updated_at"`
 	// Secret is shown once: in the answer that makes it.
 	Secret string `json:"secret,omitempty"`
+
+	// Damaged: it is stored and cannot be read; only Object and ID count.
+	Damaged bool `json:"-"`
 }
 
 // Wants reports whether an event is delivered to the endpoint.
@@ -144,6 +147,9 @@ type Delivery struct {
 	LastStatusCode *int          `json:"last_status_code"`
 	FailureReason  *string       `json:"failure_reason"`
 	ReplayCount    int           `json:"replay_count"`
+
+	// Damaged: it is stored and cannot be read; only Object and ID count.
+	Damaged bool `json:"-"`
 }
 
 // DeliveryOf is the id of an event's one delivery to an endpoint: whoever

@@ -78,7 +78,7 @@ func (s *Server) listAttempts(c *call) (*answer, error) {
 
 // pageOf is the answer with a page; next is where the following one begins.
 func pageOf[T, P any](s *Server, c *call, p page[P], rows []T, more bool, next P) (*answer, error) {
-	body := list[T]{Object: "list", Data: rows, HasMore: more}
+	body := list[any]{Object: "list", Data: listed(rows), HasMore: more}
 	if more {
 		cursor, err := p.next(s, c, next)
 		if err != nil {
@@ -87,6 +87,36 @@ func pageOf[T, P any](s *Server, c *call, p page[P], rows []T, more bool, next P
 		body.NextCursor = &cursor
 	}
 	return object(body)
+}
+
+// listed is the entries of a list, with what stands in the place of those that
+// are stored and cannot be read (interface §11, "damage").
+func listed[T any](rows []T) []any {
+	entries := make([]any, len(rows))
+	for i := range rows {
+		entries[i] = rows[i]
+		if d := damageOf(any(&rows[i])); d != nil {
+			entries[i] = d
+		}
+	}
+	return entries
+}
+
+func damageOf(row any) *tollgate.DamagedObject {
+	d := &tollgate.DamagedObject{Damaged: true}
+	damaged := false
+	switch r := row.(type) {
+	case *tollgate.Transaction:
+		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
+	case *tollgate.Delivery:
+		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
+	case *tollgate.WebhookEndpoint:
+		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
+	}
+	if !damaged {
+		return nil
+	}
+	return d
 }
 
 // replayRequest is the body of POST …/replays.

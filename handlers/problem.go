@@ -65,6 +65,7 @@ var kinds = map[tollgate.Code]kind{
 	tollgate.CodeCutoffInvalid:            {http.StatusUnprocessableEntity, "Cutoff invalid"},
 	tollgate.CodeRateLimited:              {http.StatusTooManyRequests, "Too many at once"},
 	tollgate.CodeInternal:                 {http.StatusInternalServerError, "Internal error"},
+	tollgate.CodeRecordDamaged:            {http.StatusInternalServerError, "Stored object cannot be read"},
 	tollgate.CodeRuleFailed:               {http.StatusServiceUnavailable, "A rule failed"},
 	tollgate.CodeStoreUnavailable:         {http.StatusServiceUnavailable, "Store unavailable"},
 }

@@ -35,15 +35,7 @@ func (s *Server) listTransactions(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := list[tollgate.Transaction]{Object: "list", Data: rows, HasMore: more}
-	if more {
-		cursor, err := p.next(s, c, next)
-		if err != nil {
-			return nil, err
-		}
-		body.NextCursor = &cursor
-	}
-	return object(body)
+	return pageOf(s, c, p, rows, more, next)
 }
 
 // readTransactionQuery reads the filters; Accounts has at most the one that is

@@ -64,9 +64,9 @@ func (s *Server) listWebhooks(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := list[tollgate.WebhookEndpoint]{Object: "list"}
+	var found []tollgate.WebhookEndpoint
 	after, more := p.Position, true
-	for more && len(body.Data) <= p.limit {
+	for more && len(found) <= p.limit {
 		var rows []rediskv.Endpoint
 		if rows, more, err = s.store.Webhooks(c.ctx, c.caller(http.StatusOK), after, rediskv.MaxWebhooks); err != nil {
 			return nil, err
@@ -74,20 +74,15 @@ func (s *Server) listWebhooks(c *call) (*answer, error) {
 		for _, w := range rows {
 			after = w.ID
 			if c.reaches(&w.WebhookEndpoint) {
-				body.Data = append(body.Data, w.WebhookEndpoint)
+				found = append(found, w.WebhookEndpoint)
 			}
 		}
 	}
-	if len(body.Data) <= p.limit {
-		return object(body)
+	if len(found) <= p.limit {
+		return pageOf(s, c, p, found, false, "")
 	}
-	body.Data, body.HasMore = body.Data[:p.limit], true
-	cursor, err := p.next(s, c, body.Data[p.limit-1].ID)
-	if err != nil {
-		return nil, err
-	}
-	body.NextCursor = &cursor
-	return object(body)
+	found = found[:p.limit]
+	return pageOf(s, c, p, found, true, found[p.limit-1].ID)
 }
 
 // reaches reports whether the grant covers all that an endpoint is sent.

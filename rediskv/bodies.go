@@ -60,9 +60,15 @@ func (s *Store) ReadBodies(ctx context.Context, work []Work) error {
 		return err
 	}
 	for i, w := range work {
-		if m, ok := found[entry{w.Organization, w.place}]; ok && text(m, "i") == w.EventID {
-			work[i].Body = []byte(text(m, "b"))
+		m, ok := found[entry{w.Organization, w.place}]
+		if !ok || text(m, "i") != w.EventID {
+			continue
 		}
+		if _, err := eventOf(m); s.noticed(ctx, s.space(w.Organization), err) != nil {
+			work[i].Damaged = true
+			continue
+		}
+		work[i].Body = []byte(text(m, "b"))
 	}
 	return nil
 }

@@ -87,13 +87,13 @@ func (s *Store) payable(ctx context.Context, k space, account string) (*Account,
 	}
 	a := &Account{Revision: found[0].int("v")}
 	if err := decode(found[0]["json"], &a.MerchantAccount); err != nil {
-		return nil, nil, fmt.Errorf("account %s: %w", account, err)
+		return nil, nil, s.damagedAt(ctx, k.object(account), err)
 	}
 	if a.Cutoffs, a.Closed, err = cutoffsOf(found[0], a.Cutoff); err != nil {
-		return nil, nil, fmt.Errorf("account %s: %w", account, err)
+		return nil, nil, s.damagedAt(ctx, k.object(account), err)
 	}
 	list, err := payableOf(found[1])
-	return a, list, err
+	return a, list, s.damagedAt(ctx, k.object(account), err)
 }
 
 // closeDay closes every day before open. While payouts are to be made the

@@ -1,6 +1,7 @@
 package rediskv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,20 +66,20 @@ func (s *Store) Account(ctx context.Context, org, id string) (*Account, error) {
 		var doc tollgate.PerimeterDocument
 		var o tollgate.Organization
 		if err := decode(found[0]["json"], &a.MerchantAccount, found[0]["limits"], &doc, found[1]["json"], &o); err != nil {
-			return nil, fmt.Errorf("account %s: %w", id, err)
+			return nil, s.damagedAt(ctx, k.object(id), err)
 		}
 		a.active = o.Status == tollgate.StatusActive
 		if a.Cutoffs, a.Closed, err = cutoffsOf(found[0], a.Cutoff); err != nil {
-			return nil, fmt.Errorf("account %s: %w", id, err)
+			return nil, s.damagedAt(ctx, k.object(id), err)
 		}
 		if a.Shadows, err = shadowsOf(found[2]["list"], &a.MerchantAccount); err != nil {
-			return nil, err
+			return nil, s.damagedAt(ctx, k.organization(), err)
 		}
 		if a.Rules, err = s.resolve(ctx, k, a.RuleSet.Rules); err != nil {
 			return nil, err
 		}
 		a.Limits, err = doc.Compile()
-		return a, err
+		return a, s.damagedAt(ctx, k.object(id), err)
 	})
 }
 
@@ -94,7 +95,7 @@ func (s *Store) Grant(ctx context.Context, org, id string) (*Grant, error) {
 			return nil, err
 		}
 		g := &Grant{Revision: found[0].int("v")}
-		return g, decode(found[0]["json"], &g.Grant)
+		return g, s.damagedAt(ctx, k.object(id), decode(found[0]["json"], &g.Grant))
 	})
 }
 
@@ -107,7 +108,7 @@ func (s *Store) Organization(ctx context.Context, org string) (*Organization, er
 			return nil, err
 		}
 		o := &Organization{Revision: found[0].int("v"), AccountIDs: strings.Fields(found[0]["accounts"])}
-		return o, decode(found[0]["json"], &o.Organization)
+		return o, s.damagedAt(ctx, k.organization(), decode(found[0]["json"], &o.Organization))
 	})
 }
 
@@ -133,7 +134,7 @@ func (s *Store) Client(ctx context.Context, id string) (*Client, error) {
 			return nil, err
 		}
 		c := &Client{Revision: found[0].int("v")}
-		return c, decode(found[0]["json"], &c.Client)
+		return c, s.damagedAt(ctx, k.object(id), decode(found[0]["json"], &c.Client))
 	})
 }
 
@@ -191,15 +192,15 @@ func (s *Store) ReadResource(ctx context.Context, c Caller, kind, id string) (do
 	}
 	text, _ := rest[0].(string)
 	if revision, err = strconv.ParseInt(text, 10, 64); err != nil {
-		return nil, 0, fmt.Errorf("%s %s: revision %q", kind, id, text)
+		return nil, 0, s.damaged(ctx, k, kind, id, fmt.Errorf("%s %s: revision %q", kind, id, text))
 	}
 	text, _ = rest[1].(string)
 	if kind != "grant" {
-		return []byte(text), revision, nil
+		return []byte(text), revision, s.damaged(ctx, k, kind, id, sameObject(text, kind, id))
 	}
 	var g tollgate.Grant // its status depends on the moment
-	if err := decode(text, &g); err != nil {
-		return nil, 0, err
+	if err := decode(text, &g); err != nil || g.ID != id {
+		return nil, 0, s.damaged(ctx, k, kind, id, cmp.Or(err, errors.New("another object's")))
 	}
 	g.Status = g.At(s.Now())
 	doc, err = json.Marshal(g)
@@ -225,7 +226,28 @@ func (s *Store) readHashes(ctx context.Context, operation string, keys ...string
 		}
 		return nil
 	})
+	for i, f := range found {
+		if err == nil {
+			err = s.damagedAt(ctx, keys[i], counters(f))
+		}
+	}
 	return found, err
+}
+
+// sameObject checks that a stored document can be read and is the one of an
+// object.
+func sameObject(text, kind, id string) error {
+	var o struct {
+		Object string `json:"object"`
+		ID     string `json:"id"`
+	}
+	if err := decode(text, &o); err != nil {
+		return err
+	}
+	if o.Object != kind || o.ID != id {
+		return fmt.Errorf("%s %s: the document is of %s %q", kind, id, o.Object, o.ID)
+	}
+	return nil
 }
 
 // decode reads pairs of JSON text and target.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
@@ -42,11 +41,14 @@ func (s *Store) Captured(ctx context.Context, c Caller, account string, w tollga
 			return err
 		}
 		for i, row := range rows {
-			if err := reading.read(row); err != nil {
-				return fmt.Errorf("transaction %s: %w", members[i].id, err)
+			if len(row["ty"]) == 0 && len(row["amt"]) == 0 {
+				continue // gone
+			}
+			if err := reading.read(members[i].id, row); err != nil {
+				return s.noticed(ctx, k, err)
 			}
 		}
-		if len(members) < scanBatch || rows[len(rows)-1].instant("crt") >= w.To.Add(skew) {
+		if len(members) < scanBatch || read("", "", rows[len(rows)-1]).moment("crt") >= w.To.Add(skew) {
 			return reading.flush()
 		}
 		after = members[len(members)-1].position
@@ -165,19 +167,21 @@ type captureReader struct {
 	held   tollgate.CapturedAmount
 }
 
-func (r *captureReader) read(f fields) error {
-	at := f.instant("crt")
+func (r *captureReader) read(id string, f fields) (err error) {
+	one := read("transaction", id, f)
+	at, amount := one.instant("crt"), one.int("amt")
+	one.currency("cur")
+	one.word("ty", transactionTypes...)
+	if err := one.err(); err != nil {
+		return err
+	}
 	if at < r.window.From || at >= r.window.To {
 		return nil
-	}
-	amount, err := strconv.ParseInt(f["amt"], 10, 64)
-	if err != nil {
-		return err
 	}
 	switch tollgate.TransactionType(f["ty"]) {
 	case tollgate.TransactionFee:
 		if f["cap"] != r.id {
-			return fmt.Errorf("a fee of capture %q behind capture %q", f["cap"], r.id)
+			return tollgate.Damage("transaction", id, fmt.Errorf("transaction %s: a fee of capture %q behind capture %q", id, f["cap"], r.id))
 		}
 		r.held.Net -= amount
 	case tollgate.TransactionCapture:
@@ -189,11 +193,12 @@ func (r *captureReader) read(f fields) error {
 		if f["bd"] == "" { // from before sales days were kept
 			return nil
 		}
-		if r.held.Batch.Date, err = tollgate.ParseDate(f["bd"]); err != nil {
-			return err
+		if r.held.Batch.Date, err = tollgate.ParseDate(f["bd"]); err == nil {
+			r.held.Batch.PayoutDate, err = tollgate.ParseDate(f["av"])
 		}
-		r.held.Batch.PayoutDate, err = tollgate.ParseDate(f["av"])
-		return err
+		if err != nil {
+			return tollgate.Damage("transaction", id, fmt.Errorf("transaction %s: %w", id, err))
+		}
 	}
 	return nil
 }

@@ -43,11 +43,13 @@ func (s *Store) Deliveries(ctx context.Context, c Caller, webhook string, q Deli
 		}
 		for i, f := range found {
 			if len(f) > 0 {
-				d := deliveryOf(ids[i].id, webhook, f)
-				if (len(q.States) == 0 || slices.Contains(q.States, d.State)) && (q.EventType == "" || q.EventType == string(d.EventType)) {
+				d, r := readDelivery(ids[i].id, webhook, f)
+				if (len(q.States) == 0 || slices.Contains(q.States, d.State) || r.unreadable("st")) &&
+					(q.EventType == "" || q.EventType == string(d.EventType) || r.unreadable("et")) {
 					if len(rows) == q.Limit {
 						return rows, next, true, nil
 					}
+					_ = s.noticed(ctx, k, r.err())
 					rows = append(rows, d)
 				}
 			}
@@ -102,24 +104,41 @@ func (s *Store) Delivery(ctx context.Context, c Caller, webhook, id string) (*to
 	if err != nil {
 		return nil, err
 	}
-	if found[0]["we"] != webhook {
+	if other := found[0]["we"]; other != webhook && strings.HasPrefix(other, tollgate.PrefixWebhook) {
 		return nil, notFound()
 	}
-	d := deliveryOf(id, webhook, found[0])
-	return &d, nil
+	d, r := readDelivery(id, webhook, found[0])
+	return &d, s.noticed(ctx, k, r.err())
 }
 
-func deliveryOf(id, webhook string, f fields) tollgate.Delivery {
+// readDelivery reads a hash back; with an error only Object and ID count.
+func readDelivery(id, webhook string, f fields) (tollgate.Delivery, *stored) {
+	r := read("delivery", id, f)
 	d := tollgate.Delivery{
-		Object: "delivery", ID: id, CreatedAt: f.instant("crt"), WebhookID: webhook, EventID: f["evt"], EventType: tollgate.EventType(f["et"]),
-		State: tollgate.DeliveryState(f["st"]), AttemptCount: int(f.int("n")), NextAttemptAt: f.instant("nat"), LastAttemptAt: f.instant("lat"),
-		CompletedAt: f.instant("cat"), FailureReason: f.optional("why"), ReplayCount: int(f.int("rc")),
+		Object: "delivery", ID: id, CreatedAt: r.instant("crt"), WebhookID: webhook, EventID: r.of("evt", tollgate.PrefixEvent), EventType: tollgate.EventType(r.text("et")),
+		State: tollgate.DeliveryState(r.word("st", deliveryStates...)), AttemptCount: int(r.count("n")), NextAttemptAt: r.moment("nat"), LastAttemptAt: r.moment("lat"),
+		CompletedAt: r.moment("cat"), FailureReason: f.optional("why"), ReplayCount: int(r.count("rc")),
 	}
-	if code := int(f.int("code")); code != 0 {
+	if f["we"] != webhook {
+		r.fault("we")
+	}
+	if d.EventType != tollgate.EventPing && !slices.Contains(tollgate.EventTypes, d.EventType) {
+		r.fault("et")
+	}
+	r.count("run") // of the scripts
+	if code := int(r.count("code")); code != 0 {
 		d.LastStatusCode = &code
 	}
-	return d
+	d.Damaged = len(r.faults) > 0
+	return d, r
 }
+
+var deliveryStates = func() (names []string) {
+	for _, state := range tollgate.DeliveryStates {
+		names = append(names, string(state))
+	}
+	return names
+}()
 
 // Attempts lists a delivery's attempts from the first, those after the first
 // after ones. The one being made now is not among them.
@@ -147,9 +166,10 @@ func (s *Store) Attempts(ctx context.Context, c Caller, webhook, delivery string
 			if !ok {
 				continue
 			}
-			row := jsontext.Value(text)
-			if !strings.HasPrefix(text, "{") {
-				if row, err = unknownAttempt(delivery, after+1+i, text); err != nil {
+			row, failed := attemptRow(delivery, after+1+i, text)
+			if failed != nil { // it stands in its own place
+				failed = s.damaged(ctx, k, "attempt", delivery+"_"+strconv.Itoa(after+1+i), failed)
+				if row, err = json.Marshal(tollgate.DamageOf(failed)); err != nil {
 					return err
 				}
 			}
@@ -160,6 +180,21 @@ func (s *Store) Attempts(ctx context.Context, c Caller, webhook, delivery string
 	return rows, last > after+limit, err
 }
 
+// attemptRow is the JSON of an attempt as it is stored.
+func attemptRow(delivery string, number int, text string) (jsontext.Value, error) {
+	if !strings.HasPrefix(text, "{") {
+		return unknownAttempt(delivery, number, text)
+	}
+	var a tollgate.Attempt
+	if err := decode(text, &a); err != nil {
+		return nil, fmt.Errorf("attempt %d of %s: %w", number, delivery, err)
+	}
+	if a.DeliveryID != delivery || a.Number != number || a.Object != "attempt" || a.StartedAt == 0 {
+		return nil, fmt.Errorf("attempt %d of %s: the document is of attempt %d of %q", number, delivery, a.Number, a.DeliveryID)
+	}
+	return jsontext.Value(text), nil
+}
+
 // unknownAttempt is the JSON of an attempt that nobody has recorded, from what
 // the script that began the next one has written.
 func unknownAttempt(delivery string, number int, written string) (jsontext.Value, error) {
@@ -167,7 +202,11 @@ func unknownAttempt(delivery string, number int, written string) (jsontext.Value
 	if len(parts) != 4 {
 		return nil, fmt.Errorf("attempt %d of %s: %q", number, delivery, written)
 	}
-	started := fields{"at": parts[0]}.instant("at")
+	r := read("attempt", delivery, fields{"at": parts[0]})
+	started := r.instant("at")
+	if err := r.err(); err != nil {
+		return nil, err
+	}
 	a := tollgate.Attempt{
 		Object: "attempt", ID: tollgate.AttemptOf(delivery, number, started), CreatedAt: started, DeliveryID: delivery, Number: number,
 		Trigger: tollgate.AttemptTrigger(parts[1]), Status: tollgate.AttemptUnknown, StartedAt: started, URL: parts[3],

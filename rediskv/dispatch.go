@@ -1,9 +1,9 @@
 package rediskv
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -37,17 +37,18 @@ func (s *Store) FanOut(ctx context.Context, partition int, consumer string, wait
 	}
 	for org, list := range byOrg {
 		for tries := 0; ; tries++ {
-			err := s.fanOut(ctx, s.space(org), list)
-			if err == nil {
+			failed := s.fanOut(ctx, s.space(org), list)
+			if failed == nil {
+				events += len(list)
 				break
 			}
-			if !errors.Is(err, ErrStale) || tries == 10 {
-				return events, err
+			if !errors.Is(failed, ErrStale) || tries == 10 {
+				err = cmp.Or(err, failed) // the others are not held up by it
+				break
 			}
 		}
-		events += len(list)
 	}
-	return events, nil
+	return events, err
 }
 
 func (s *Store) handedOver(ctx context.Context, partition int, consumer string, wait time.Duration) ([]redis.XMessage, error) {
@@ -167,7 +168,17 @@ func (s *Store) directory(ctx context.Context, k space) (*directory, error) {
 		}
 		var w wanted
 		if err := decode(doc, &w); err != nil {
-			return nil, fmt.Errorf("webhook %s: %w", id, err)
+			// Its own document says the same. Without that, too, nobody knows what
+			// it wants, and it gets nothing; what was missed is in the log.
+			_ = s.damaged(ctx, k, "webhook_endpoint", id, err)
+			e, err := s.endpoint(ctx, k, id)
+			if IsDamage(err) || gone(err) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			w = wanted{e.Status, e.EventTypes, e.MerchantAccountIDs}
 		}
 		d.endpoints = append(d.endpoints, tollgate.WebhookEndpoint{ID: id, Status: w.Status, EventTypes: w.EventTypes, MerchantAccountIDs: w.MerchantAccountIDs})
 	}

@@ -145,7 +145,11 @@ func (s *Store) Events(ctx context.Context, c Caller, q EventQuery) (events []js
 			if len(events) == q.Limit {
 				return events, next, true, nil
 			}
-			events = append(events, jsontext.Value(text(m, "b")))
+			row, err := s.eventRow(ctx, k, m)
+			if err != nil {
+				return nil, next, false, err
+			}
+			events = append(events, row)
 			next = positionOf(m)
 		}
 		if count > 0 {
@@ -157,6 +161,30 @@ func (s *Store) Events(ctx context.Context, c Caller, q EventQuery) (events []js
 		looked += count
 	}
 	return events, next, true, nil
+}
+
+// eventRow is an event as it was frozen, or what stands in its place when that
+// is no longer what was written.
+func (s *Store) eventRow(ctx context.Context, k space, m redis.XMessage) (jsontext.Value, error) {
+	if _, err := eventOf(m); s.noticed(ctx, k, err) != nil {
+		return json.Marshal(tollgate.DamageOf(err))
+	}
+	return jsontext.Value(text(m, "b")), nil
+}
+
+// eventOf reads an entry of the log. Without its own id it is named by its place.
+func eventOf(m redis.XMessage) (*tollgate.Event, error) {
+	id := text(m, "i")
+	e, err := tollgate.ReadEvent([]byte(text(m, "b")), id, text(m, "t"), text(m, "a"))
+	if err == nil {
+		return e, nil
+	}
+	if !tollgate.ValidID(id) {
+		id = tollgate.PrefixEvent + strings.ReplaceAll(m.ID, "-", "_")
+	}
+	d := tollgate.Damage("event", id, err)
+	d.Damaged.MerchantAccountID = text(m, "a")
+	return nil, d
 }
 
 // LastEvent is the place of the newest event, zero when there is none: what

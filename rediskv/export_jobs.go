@@ -69,7 +69,7 @@ func (s *Store) NextExport(ctx context.Context, partition int, consumer string, 
 			return j, nil
 		}
 		switch {
-		case errors.Is(err, ErrExportLost):
+		case errors.Is(err, ErrExportLost), IsDamage(err):
 		case ctx.Err() != nil: // between the claim and the beginning: nobody should wait for its lease
 			return nil, errors.Join(err, s.LeaveExport(context.WithoutCancel(ctx), j))
 		default: // the lease is the pause before it is tried again
@@ -137,7 +137,11 @@ func (s *Store) BeginExport(ctx context.Context, j *ExportJob, count bool) error
 	if outcome == "ended" {
 		return ErrExportLost
 	}
-	return j.load(fieldsOf(rest[0]))
+	id := j.ID
+	if err := j.load(fieldsOf(rest[0])); err != nil {
+		return s.damaged(ctx, j.space, "export", id, err)
+	}
+	return nil
 }
 
 // LeaveExport gives an unfinished export that the consumer has claimed to
@@ -158,9 +162,13 @@ func (j *ExportJob) load(f fields) error {
 	if err != nil {
 		return err
 	}
-	j.Export, j.Tries = *e, f.int("tries")
-	j.cut, j.low, j.reading, j.passed = f["cut"], f.int("low"), f["at"], f["at"]
-	j.chunks, j.bytes, j.rows, j.left, j.total = int(f.int("n")), f.int("bytes"), f.int("done"), f.int("left"), f.int("total")
+	r := read("export", j.ID, f)
+	j.Export, j.Tries = *e, r.count("tries")
+	j.cut, j.low, j.reading, j.passed = f["cut"], r.count("low"), f["at"], f["at"]
+	j.chunks, j.bytes, j.rows, j.left, j.total = int(r.count("n")), r.count("bytes"), r.count("done"), r.count("left"), r.count("total")
+	if err := r.err(); err != nil {
+		return err
+	}
 	j.preview, j.shown, j.shownBytes = e.Preview, len(e.Preview), len(f["prev"])
 	j.sum = sha256.New()
 	if state := f["sha"]; state != "" {

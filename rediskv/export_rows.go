@@ -3,11 +3,12 @@ package rediskv
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/redis/go-redis/v9"
 
@@ -56,45 +57,38 @@ func (s *Store) exportedEntries(ctx context.Context, log string, j *ExportJob) (
 	for _, m := range found {
 		r := ExportedRow{place: m.ID}
 		if j.Dataset == tollgate.DatasetEvents {
-			r.Event = jsontext.Value(text(m, "b"))
-			r.Selected, err = j.wantsEvent(m)
+			if e, failed := eventOf(m); s.noticed(ctx, j.space, failed) != nil {
+				r.damaged(failed, j.mine(failed))
+			} else {
+				r.Event, r.Selected = jsontext.Value(text(m, "b")), j.wantsEvent(m, e)
+			}
+		} else if e, failed := entryOf(m); s.noticed(ctx, j.space, failed) != nil {
+			r.damaged(failed, true)
 		} else {
-			r.Entry = jsontext.Value(text(m, "b"))
-			r.Selected, err = j.wantsEntry(r.Entry)
-		}
-		if err != nil {
-			return nil, err
+			r.Entry, r.Selected = jsontext.Value(text(m, "b")), j.Filter.Entry(e)
 		}
 		rows = append(rows, r)
 	}
 	return rows, err
 }
 
-func (j *ExportJob) wantsEvent(m redis.XMessage) (bool, error) {
+func (j *ExportJob) wantsEvent(m redis.XMessage, e *tollgate.Event) bool {
 	f := j.Filter
-	if !tollgate.TypeFilter(f.Types).Match(text(m, "t")) || (len(f.Accounts) > 0 && !slices.Contains(f.Accounts, text(m, "a"))) ||
-		(f.ObjectID != "" && !names(text(m, "b"), f.ObjectID)) {
-		return false, nil
-	}
-	if f.CreatedAfter == 0 && f.CreatedBefore == 0 {
-		return true, nil
-	}
-	var e struct {
-		CreatedAt tollgate.Instant `json:"created_at"`
-	}
-	if err := json.Unmarshal([]byte(text(m, "b")), &e); err != nil {
-		return false, fmt.Errorf("event %s: %w", m.ID, err)
-	}
-	return f.Within(e.CreatedAt), nil
+	return tollgate.TypeFilter(f.Types).Match(text(m, "t")) && (len(f.Accounts) == 0 || slices.Contains(f.Accounts, text(m, "a"))) &&
+		(f.ObjectID == "" || names(text(m, "b"), f.ObjectID)) && f.Within(e.CreatedAt)
 }
 
-func (j *ExportJob) wantsEntry(doc []byte) (bool, error) {
-	f := j.Filter
-	if len(f.Types) == 0 && f.Outcome == "" && f.CreatedAfter == 0 && f.CreatedBefore == 0 {
-		return true, nil
+// entryOf reads an entry of the audit record. Without its own id it is named by
+// its place.
+func entryOf(m redis.XMessage) (*tollgate.AuditEntry, error) {
+	e, err := tollgate.UnmarshalEntry([]byte(text(m, "b")))
+	if err == nil && (!strings.HasPrefix(e.ID, tollgate.PrefixAudit) || e.Seq < 1 || e.Time == 0) {
+		err = errors.New("a member is missing")
 	}
-	e, err := tollgate.UnmarshalEntry(doc)
-	return err == nil && f.Entry(e), err
+	if err != nil {
+		return nil, tollgate.Damage("audit_entry", tollgate.PrefixAudit+strings.ReplaceAll(m.ID, "-", "_"), err)
+	}
+	return e, nil
 }
 
 // exportedObjects reads what the indexes lead to.
@@ -130,15 +124,47 @@ func (s *Store) exportedObjects(ctx context.Context, j *ExportJob) (rows []Expor
 	return rows, err
 }
 
+// damaged makes the row that of an object that cannot be read.
+func (r *ExportedRow) damaged(err error, selected bool) {
+	r.Damaged, r.Selected = tollgate.DamageOf(err), selected
+}
+
+// wanted is the filter as lists know it, which places what cannot be read.
+func (j *ExportJob) wanted() *TransactionQuery {
+	f := &j.Filter
+	q := &TransactionQuery{
+		Accounts: f.Accounts, Statuses: f.Statuses, PaymentID: f.PaymentID, PayoutID: f.PayoutID, Payee: f.Payee,
+		Currency: f.Currency, Reference: f.Reference, CreatedAfter: f.CreatedAfter, CreatedBefore: f.CreatedBefore,
+	}
+	for _, t := range f.Types {
+		q.Types = append(q.Types, tollgate.TransactionType(t))
+	}
+	if j.Dataset == tollgate.DatasetPayouts {
+		q.Types = []tollgate.TransactionType{tollgate.TransactionPayout}
+	}
+	return q
+}
+
+// mine reports whether an object that cannot be read is known to be of an
+// account that the export covers.
+func (j *ExportJob) mine(err error) bool {
+	d := tollgate.DamageOf(err)
+	return len(j.Filter.Accounts) == 0 || (d != nil && slices.Contains(j.Filter.Accounts, d.MerchantAccountID))
+}
+
 func (s *Store) exportedTransactions(ctx context.Context, j *ExportJob, members []indexed, rows []ExportedRow) error {
 	found, err := s.transactions(ctx, j.space, members)
 	if err != nil {
 		return err
 	}
-	for i := range found {
-		t := &found[i]
-		rows[i].Transaction = t
-		rows[i].Selected = t.ID != "" && j.Filter.Transaction(t) &&
+	wanted := j.wanted()
+	for i, t := range found {
+		if t.Damaged {
+			rows[i].damaged(s.noticed(ctx, j.space, t.err()), wanted.match(t))
+			continue
+		}
+		rows[i].Transaction = t.Transaction
+		rows[i].Selected = t.ID != "" && j.Filter.Transaction(t.Transaction) &&
 			(j.Dataset != tollgate.DatasetPayouts || t.Type == tollgate.TransactionPayout)
 	}
 	return nil
@@ -161,8 +187,9 @@ func (s *Store) exportedPayments(ctx context.Context, j *ExportJob, members []in
 			continue // of no payment
 		}
 		p, err := paymentOf(tollgate.PrefixPayment+unprefixed(members[i].id), r.Val())
-		if err != nil {
-			return err
+		if s.noticed(ctx, j.space, err) != nil {
+			rows[i].damaged(err, j.mine(err))
+			continue
 		}
 		rows[i].Payment, rows[i].Selected = p, j.Filter.Payment(p)
 	}
@@ -186,9 +213,10 @@ func (s *Store) exportedTickets(ctx context.Context, j *ExportJob, members []ind
 		if !ok {
 			continue
 		}
-		t, err := tollgate.UnmarshalTicket([]byte(text))
-		if err != nil {
-			return err
+		t, err := ticketOf(tollgate.PrefixTicket+unprefixed(members[i].id), text)
+		if s.noticed(ctx, j.space, err) != nil {
+			rows[i].damaged(err, j.mine(err))
+			continue
 		}
 		rows[i].Ticket, rows[i].Selected = t, j.Filter.Ticket(t)
 	}

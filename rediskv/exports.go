@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -172,8 +173,11 @@ func (s *Store) Export(ctx context.Context, c Caller, id string) (*tollgate.Expo
 	}
 	filter := new(tollgate.ExportFilter)
 	e, err := exportOf(found[0], filter)
+	if err == nil && e.ID != id {
+		err = fmt.Errorf("the document is of %q", e.ID)
+	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, s.damaged(ctx, k, "export", id, err)
 	}
 	now := e.At(s.Now())
 	return &now, filter, nil
@@ -184,9 +188,12 @@ func exportOf(f fields, filter *tollgate.ExportFilter) (*tollgate.Export, error)
 	if err := decode(f["json"], e, f["flt"], filter); err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
-	total := f.int("total")
-	e.Status, e.StartedAt, e.FinishedAt = tollgate.ExportStatus(f["st"]), f.instant("start"), f.instant("fin")
-	e.Progress = tollgate.ExportProgress{RowsDone: f.int("done"), RowsTotal: &total}
+	r := read("export", e.ID, f)
+	total := r.count("total")
+	e.Status = tollgate.ExportStatus(r.word("st", string(tollgate.ExportPending), string(tollgate.ExportRunning), string(tollgate.ExportDone),
+		string(tollgate.ExportFailed), string(tollgate.ExportCanceled), string(tollgate.ExportExpired)))
+	e.StartedAt, e.FinishedAt = r.moment("start"), r.moment("fin")
+	e.Progress = tollgate.ExportProgress{RowsDone: r.count("done"), RowsTotal: &total}
 	if text := f["prev"]; text != "" {
 		if err := json.Unmarshal([]byte(text), &e.Preview); err != nil {
 			return nil, fmt.Errorf("export %s: preview: %w", e.ID, err)
@@ -194,11 +201,11 @@ func exportOf(f fields, filter *tollgate.ExportFilter) (*tollgate.Export, error)
 	}
 	switch e.Status {
 	case tollgate.ExportDone, tollgate.ExportExpired:
-		e.Result = &tollgate.ExportResult{Rows: f.int("done"), Bytes: f.int("bytes"), SHA256: f["sum"], ExpiresAt: f.instant("exp")}
+		e.Result = &tollgate.ExportResult{Rows: e.Progress.RowsDone, Bytes: r.count("bytes"), SHA256: r.text("sum"), ExpiresAt: r.instant("exp")}
 	case tollgate.ExportFailed:
 		e.Error = &tollgate.ExportError{Code: tollgate.Code(f["code"]), Message: f["why"]}
 	}
-	return e, nil
+	return e, r.err()
 }
 
 // CancelExport ends an export that was read, e as it will be; what is there of
@@ -244,7 +251,7 @@ func (s *Store) endExport(ctx context.Context, c Caller, e exportEnd) (outcome s
 	outcome, rest, err := s.run(ctx, scriptEndExport, w.keys, w.args)
 	if err == nil && outcome != "lost" && e.Status != tollgate.ExportDone {
 		text, _ := rest[0].(string)
-		n := fields{"n": text}.int("n")
+		n, _ := strconv.ParseInt(text, 10, 64) // none: what there is of it expires by itself
 		// What this leaves behind expires by itself, and counts until then.
 		_ = s.removeFile(context.WithoutCancel(ctx), k, e.ID, int(n))
 	}

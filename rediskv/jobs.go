@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -54,6 +55,7 @@ func (s *Store) Recovery(ctx context.Context, c Caller, webhook, id string) (*to
 		return nil, err
 	}
 	r, err := recoveryOf(found[0])
+	err = s.damaged(ctx, k, "recovery", id, err)
 	if err == nil && r.WebhookID != webhook {
 		return nil, notFound()
 	}
@@ -65,8 +67,9 @@ func recoveryOf(f fields) (*tollgate.Recovery, error) {
 	if err := decode(f["json"], r); err != nil {
 		return nil, fmt.Errorf("recovery: %w", err)
 	}
-	r.State, r.Looked, r.Queued, r.CompletedAt = f["state"], f.int("looked"), f.int("queued"), f.instant("cat")
-	return r, nil
+	of := read("recovery", r.ID, f)
+	r.State, r.Looked, r.Queued, r.CompletedAt = of.word("state", "pending", "running", "succeeded"), of.count("looked"), of.count("queued"), of.moment("cat")
+	return r, of.err()
 }
 
 // jobsAtOnce is how many jobs of a partition one call carries on.
@@ -137,7 +140,7 @@ func (s *Store) recoverStep(ctx context.Context, k space, webhook, id string) (l
 	}
 	r, err := recoveryOf(f)
 	if err != nil {
-		return 0, false, err
+		return 0, false, s.damaged(ctx, k, "recovery", id, err)
 	}
 	batch, at, err := s.recoveryBatch(ctx, k, webhook, f)
 	if err != nil {
@@ -169,7 +172,9 @@ func (s *Store) recoverStep(ctx context.Context, k space, webhook, id string) (l
 // recoveryBatch reads the deliveries that are next in a recovery, and the place
 // to go on from; those that have expired have no event any more.
 func (s *Store) recoveryBatch(ctx context.Context, k space, webhook string, f fields) (batch []tollgate.Delivery, at int64, err error) {
-	at = f.int("at")
+	if at, err = strconv.ParseInt(f["at"], 10, 64); err != nil {
+		return nil, 0, err
+	}
 	err = s.timed(ctx, "recovery_batch", func(ctx context.Context) error {
 		members, err := s.client.ZRangeByScoreWithScores(ctx, k.deliveries(webhook),
 			&redis.ZRangeBy{Min: f["at"], Max: f["end"], Count: scanBatch}).Result()

@@ -251,6 +251,10 @@ func (k space) group(account string, c tollgate.Currency, d tollgate.Date) strin
 	return k.object(account) + ":pay:" + string(c) + ":" + d.String()
 }
 
+// damaged is a hash of the objects that could not be read, "<kind>/<id>", and
+// since when that is known, Unix milliseconds.
+func (k space) damaged() string { return k.prefix + ":damaged" }
+
 // own is the sorted set of a payout's own transaction, by position.
 func (k space) own(payout string) string { return k.object(payout) + ":txn" }
 

@@ -1,7 +1,6 @@
 package rediskv
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
@@ -59,27 +58,37 @@ func paymentFields(p *tollgate.Payment, isNew bool) (f pairs) {
 func useField(i int) string { return "use" + strconv.Itoa(i) }
 
 func paymentOf(id string, f fields) (*tollgate.Payment, error) {
-	cur := tollgate.Currency(f["cur"])
-	money := func(name string) tollgate.Money { return tollgate.Money{Minor: f.int(name), Currency: cur} }
+	r := read("payment", id, f)
+	cur := r.currency("cur")
 	p := &tollgate.Payment{
-		Object: "payment", ID: id, CreatedAt: f.instant("crt"), UpdatedAt: f.instant("upd"),
-		MerchantAccountID: f["ma"], Status: tollgate.PaymentStatus(f["st"]), Amount: money("amt"), Currency: cur, Payee: f["payee"],
-		AmountCapturable: money("capb"), AmountCaptured: money("capd"), AmountReleased: money("reld"),
-		CaptureMethod: tollgate.CaptureMethod(f["cm"]), CaptureBefore: f.instant("bef"), FeeTotal: money("fee"), TicketID: tollgate.TicketOf(id),
+		Object: "payment", ID: id, CreatedAt: r.instant("crt"), UpdatedAt: r.instant("upd"),
+		MerchantAccountID: r.of("ma", tollgate.PrefixMerchantAccount), Status: tollgate.PaymentStatus(r.word("st", tollgate.PaymentStatuses...)),
+		Amount: r.amount("amt", cur), Currency: cur, Payee: r.text("payee"),
+		AmountCapturable: r.amount("capb", cur), AmountCaptured: r.amount("capd", cur), AmountReleased: r.amount("reld", cur),
+		CaptureMethod: tollgate.CaptureMethod(r.word("cm", string(tollgate.CaptureManual), string(tollgate.CaptureAutomatic))),
+		CaptureBefore: r.instant("bef"), FeeTotal: r.amount("fee", cur), TicketID: tollgate.TicketOf(id),
 		Perimeter: tollgate.PerimeterDecision{
-			ID: f["per"], Version: f.int("perv"), Decision: tollgate.Decision(f["perd"]), Reason: tollgate.Reason(f["perr"]),
+			ID: r.of("per", tollgate.PrefixPerimeter), Version: r.int("perv"),
+			Decision: tollgate.Decision(r.word("perd", string(tollgate.Allow), string(tollgate.Deny), string(tollgate.Review))), Reason: tollgate.Reason(f["perr"]),
 		},
 		Reference: f.optional("ref"), Description: f.optional("desc"), CancellationReason: f.optional("why"),
-		AuthorizedAt: f.instant("aut"), CapturedAt: f.instant("cpt"), CanceledAt: f.instant("can"), ExpiredAt: f.instant("exp"),
-		Revision: f.int("v"), Captures: int(f.int("capn")),
+		AuthorizedAt: r.moment("aut"), CapturedAt: r.moment("cpt"), CanceledAt: r.moment("can"), ExpiredAt: r.moment("exp"),
+		Revision: r.int("v"), Captures: int(r.count("capn")),
 	}
+	r.moment("due") // of the scripts
 	for i := 0; f[useField(i)] != ""; i++ {
 		p.Counters = append(p.Counters, f[useField(i)])
 	}
-	if text := f["meta"]; text != "" {
-		if err := json.Unmarshal([]byte(text), &p.Metadata); err != nil {
-			return nil, fmt.Errorf("payment %s: metadata: %w", id, err)
-		}
+	if f["meta"] != "" {
+		r.json("meta", &p.Metadata)
+	}
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	if err := p.CheckInvariant(); err != nil {
+		d := tollgate.Damage("payment", id, err)
+		d.Damaged.MerchantAccountID = p.MerchantAccountID
+		return nil, d
 	}
 	return p, nil
 }

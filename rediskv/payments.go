@@ -3,6 +3,7 @@ package rediskv
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"tollgate"
@@ -173,11 +174,11 @@ func (s *Store) Payment(ctx context.Context, c Caller, id string) (*tollgate.Pay
 	}
 	p, err := paymentOf(id, fieldsOf(rest[0]))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, s.noticed(ctx, k, err)
 	}
 	text, _ := rest[1].(string)
-	t, err := tollgate.UnmarshalTicket([]byte(text))
-	return p, t, err
+	t, err := ticketOf(tollgate.TicketOf(id), text)
+	return p, t, s.noticed(ctx, k, err)
 }
 
 // Ticket reads a ticket.
@@ -192,7 +193,20 @@ func (s *Store) Ticket(ctx context.Context, c Caller, id string) (*tollgate.Tick
 		return nil, err
 	}
 	text, _ := rest[0].(string)
-	return tollgate.UnmarshalTicket([]byte(text))
+	t, err := ticketOf(id, text)
+	return t, s.noticed(ctx, k, err)
+}
+
+// ticketOf reads a stored ticket.
+func ticketOf(id, text string) (*tollgate.Ticket, error) {
+	t, err := tollgate.UnmarshalTicket([]byte(text))
+	if err == nil && t.ID != id {
+		err = fmt.Errorf("ticket %s: the document is of %q", id, t.ID)
+	}
+	if err != nil {
+		return nil, tollgate.Damage("ticket", id, err)
+	}
+	return t, nil
 }
 
 // DuePayments lists payments of a partition whose deadline has passed, the

@@ -2,7 +2,6 @@ package rediskv
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"tollgate"
@@ -45,26 +44,48 @@ func groupsText(groups []tollgate.PayoutGroup) string {
 }
 
 func payoutOf(k space, id string, f fields) (*tollgate.Payout, error) {
+	r := read("payout", id, f)
 	p := &tollgate.Payout{
-		ID: id, OrganizationID: k.org, MerchantAccountID: f["ma"], Currency: tollgate.Currency(f["cur"]),
-		Status: tollgate.PayoutStatus(f["st"]), FailureReason: f["why"], CreatedAt: f.instant("crt"), UpdatedAt: f.instant("upd"),
+		ID: id, OrganizationID: k.org, MerchantAccountID: r.of("ma", tollgate.PrefixMerchantAccount), Currency: r.currency("cur"),
+		Status: tollgate.PayoutStatus(r.word("st", tollgate.PayoutStatuses...)), FailureReason: f["why"],
+		CreatedAt: r.instant("crt"), UpdatedAt: r.instant("upd"),
 	}
+	r.word("step", stepAvailable, stepPay, stepSettle, stepDone)
+	r.int("at")
 	var err error
 	if p.Date, err = tollgate.ParseDate(f["date"]); err != nil {
-		return nil, fmt.Errorf("payout %s: %w", id, err)
+		r.fault("date")
 	}
-	for text := range strings.SplitSeq(f["grp"], ",") {
-		var g tollgate.PayoutGroup
-		var date string
-		if _, err := fmt.Sscanf(text, "%s %d %d %d", &date, &g.Captures, &g.Fees, &g.Count); err != nil {
-			return nil, fmt.Errorf("payout %s: group %q: %w", id, text, err)
-		}
-		if g.Date, err = tollgate.ParseDate(date); err != nil {
-			return nil, fmt.Errorf("payout %s: %w", id, err)
-		}
-		p.Groups = append(p.Groups, g)
+	if p.Groups, err = groupsOf(f["grp"]); err != nil {
+		r.fault("grp")
+	}
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	// Its id is made of what it pays, to whom and when.
+	if tollgate.PayoutOf(k.org, p.MerchantAccountID, p.Currency, p.Date) != id {
+		return nil, tollgate.Damage("payout", id, fmt.Errorf("payout %s: it is not the one of account %s, %s and %s", id, p.MerchantAccountID, p.Currency, p.Date))
 	}
 	return p, nil
+}
+
+// groupsOf reads what groupsText printed, and nothing else.
+func groupsOf(text string) (groups []tollgate.PayoutGroup, err error) {
+	for one := range strings.SplitSeq(text, ",") {
+		var g tollgate.PayoutGroup
+		var date string
+		if _, err := fmt.Sscanf(one, "%s %d %d %d", &date, &g.Captures, &g.Fees, &g.Count); err != nil {
+			return nil, fmt.Errorf("group %q: %w", one, err)
+		}
+		if g.Date, err = tollgate.ParseDate(date); err != nil {
+			return nil, err
+		}
+		groups = append(groups, g)
+	}
+	if groupsText(groups) != text {
+		return nil, fmt.Errorf("groups %q", text)
+	}
+	return groups, nil
 }
 
 // payableGroup is how the fields of a group begin in the hash of what is to be
@@ -82,7 +103,8 @@ func payableFields(p tollgate.Payable) (f pairs) {
 }
 
 func payableOf(f fields) (list []tollgate.Payable, err error) {
-	for name, captured := range f {
+	r := read("", "", f)
+	for name := range f {
 		group, ok := strings.CutSuffix(name, "c")
 		if !ok {
 			continue
@@ -91,10 +113,13 @@ func payableOf(f fields) (list []tollgate.Payable, err error) {
 		if len(part) != 4 {
 			return nil, fmt.Errorf("payable: field %q", name)
 		}
-		p := tollgate.Payable{Currency: tollgate.Currency(part[1])}
-		p.Fees, p.Count = f.int(group+"f"), f.int(group+"n")
-		if p.Captures, err = strconv.ParseInt(captured, 10, 64); err != nil {
-			return nil, fmt.Errorf("payable: field %q: %w", name, err)
+		p := tollgate.Payable{}
+		if p.Currency, err = tollgate.ParseCurrency(part[1]); err != nil {
+			return nil, fmt.Errorf("payable: %w", err)
+		}
+		p.Captures, p.Fees, p.Count = r.int(name), r.int(group+"f"), r.int(group+"n")
+		if len(r.faults) > 0 {
+			return nil, fmt.Errorf("payable: unreadable: %s", strings.Join(r.faults, ", "))
 		}
 		if p.Due, err = tollgate.ParseDate(part[0]); err != nil {
 			return nil, fmt.Errorf("payable: %w", err)

@@ -43,7 +43,7 @@ func (s *Store) MovePayout(ctx context.Context, org, id string) (more bool, err 
 	default:
 		return false, nil
 	}
-	members, err := s.members(ctx, k, p, f.int("at"))
+	members, err := s.members(ctx, k, p, read("", "", f).int("at"))
 	if err != nil {
 		return false, err
 	}
@@ -67,7 +67,7 @@ func (s *Store) readPayout(ctx context.Context, k space, id string) (*tollgate.P
 		return nil, nil, err
 	}
 	p, err := payoutOf(k, id, found[0])
-	return p, found[0], err
+	return p, found[0], s.noticed(ctx, k, err)
 }
 
 // members reads the next captures and fees of a payout behind a position, in
@@ -109,7 +109,8 @@ func (s *Store) BeginPayout(ctx context.Context, org, id string, lease time.Dura
 	if err != nil || outcome != "taken" {
 		return nil, err
 	}
-	return payoutOf(k, id, fieldsOf(rest[0]))
+	p, err := payoutOf(k, id, fieldsOf(rest[0]))
+	return p, s.noticed(ctx, k, err)
 }
 
 // DelayPayout asks for a payout again later: the payout step could not say

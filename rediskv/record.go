@@ -67,10 +67,10 @@ func (s *Store) RecordAttempts(ctx context.Context, ended []Ended) ([]Recorded, 
 			return nil, fmt.Errorf("redis record_attempts: %d parts", len(part))
 		}
 		late, _ := part[0].(int64)
-		health := fields{}
-		health["fail"], _ = part[1].(string)
-		health["ok"], _ = part[2].(string)
-		recorded[i] = Recorded{late == 1, health.int("fail"), health.instant("ok")}
+		health := read("webhook_endpoint", endpoint, fields{})
+		health.fields["fail"], _ = part[1].(string)
+		health.fields["ok"], _ = part[2].(string)
+		recorded[i] = Recorded{late == 1, health.count("fail"), health.moment("ok")}
 	}
 	return recorded, nil
 }

@@ -51,6 +51,7 @@ var (
 	scriptEndExport        = script("end_export")
 	scriptForgetConsumer   = script("forget_consumer")
 	scriptFreeExport       = script("free_export")
+	scriptNoteDamage       = script("note_damage")
 )
 
 var allScripts = []*namedScript{
@@ -58,7 +59,7 @@ var allScripts = []*namedScript{
 	scriptReadResource, scriptReadPayment, scriptReadValue, scriptReadEvents, scriptScanTransactions, scriptPutConfig, scriptEndTokens, scriptPutRules, scriptRecordShadow,
 	scriptPingWebhook, scriptPutWebhook, scriptFanOut, scriptTakeWork, scriptRecordAttempts, scriptRequeue,
 	scriptCloseDay, scriptMakePayout, scriptMoveMembers, scriptBeginPayout, scriptEndPayout,
-	scriptCreateExport, scriptBeginExport, scriptAppendExport, scriptLeaveExport, scriptEndExport, scriptFreeExport, scriptForgetConsumer,
+	scriptCreateExport, scriptBeginExport, scriptAppendExport, scriptLeaveExport, scriptEndExport, scriptFreeExport, scriptForgetConsumer, scriptNoteDamage,
 }
 
 type namedScript struct {
@@ -188,12 +189,12 @@ func fieldsIn(values []any, names ...string) fields {
 	return f
 }
 
+// int is a counter (v, last) of a hash in which counters found none that is no
+// number; one that is not there is 0.
 func (f fields) int(name string) int64 {
 	n, _ := strconv.ParseInt(f[name], 10, 64)
 	return n
 }
-
-func (f fields) instant(name string) tollgate.Instant { return tollgate.Instant(f.int(name)) }
 
 func (f fields) optional(name string) *string {
 	if v, ok := f[name]; ok && v != "" {

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
@@ -23,6 +24,9 @@ import (
 // OperationTimeout bounds every call to Redis, retries included (interface §8),
 // unless Options say otherwise.
 const OperationTimeout = 2 * time.Second
+
+// toldSize bounds what is remembered of damaged objects; Redis knows them all.
+const toldSize = 10_000
 
 // Options configure a Store; URL, Clock and Entropy are required.
 type Options struct {
@@ -44,6 +48,9 @@ type Options struct {
 	Timeout time.Duration
 	// Observe is told of every operation; it may be nil.
 	Observe func(operation string, took time.Duration, err error)
+	// Damaged is told once of every stored object of a kind that this process
+	// could not read; it may be nil.
+	Damaged func(object string)
 	Log     *slog.Logger // nil discards
 }
 
@@ -59,6 +66,8 @@ type Store struct {
 	observe     func(string, time.Duration, error)
 	log         *slog.Logger
 	cache       *cache
+	told        *lru.Cache[string, bool] // damaged objects that this process has told of
+	onDamage    func(object string)
 	changed     chan struct{}
 	shipped     map[tollgate.Citation]tollgate.RuleRef
 
@@ -93,10 +102,14 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, client.Close(), blocking.Close())
 	}
+	told, err := lru.New[string, bool](toldSize)
+	if err != nil {
+		return nil, errors.Join(err, client.Close(), blocking.Close())
+	}
 	s := &Store{
 		client: client, blocking: blocking, batched: batched,
 		timeout: timeout, exportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), clock: o.Clock, entropy: o.Entropy, observe: o.Observe, log: log,
-		cache: newCache(), changed: make(chan struct{}, 1), shipped: map[tollgate.Citation]tollgate.RuleRef{},
+		cache: newCache(), told: told, onDamage: o.Damaged, changed: make(chan struct{}, 1), shipped: map[tollgate.Citation]tollgate.RuleRef{},
 	}
 	for _, ref := range o.Rules {
 		s.shipped[ref.Rule] = ref

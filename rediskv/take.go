@@ -3,6 +3,7 @@ package rediskv
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -36,6 +37,7 @@ type Work struct {
 	EventID      string
 	EventType    tollgate.EventType
 	Body         []byte // the event's JSON, frozen; once it is read; nil when the log no longer has it
+	Damaged      bool   // the log has it, and it is not what was written
 	Number       int
 	Run          int // 1, 2, … of this run of the schedule
 	Trigger      tollgate.AttemptTrigger
@@ -85,11 +87,21 @@ func (s *Store) TakeDue(ctx context.Context, partition int, reserve func(due int
 		share(heads, slots)
 	}
 	now := s.Now()
-	keys, args := make([][]string, len(heads)), make([][]any, len(heads))
-	for i, h := range heads {
-		if keys[i], args[i], err = s.takeArguments(ctx, h, now, now.Add(lease)); err != nil {
+	keys, args := make([][]string, 0, len(heads)), make([][]any, 0, len(heads))
+	readable := heads[:0:0]
+	for _, h := range heads {
+		key, arg, err := s.takeArguments(ctx, h, now, now.Add(lease))
+		if IsDamage(err) { // it concerns nobody else
+			err = s.setAside(ctx, h, now.Add(damagedPause))
+		} else if err == nil {
+			keys, args, readable = append(keys, key), append(args, arg), append(readable, h)
+		}
+		if err != nil {
 			return nil, now, err
 		}
+	}
+	if heads = readable; len(heads) == 0 {
+		return nil, now, nil
 	}
 	err = s.timed(ctx, scriptTakeWork.name, func(ctx context.Context) error {
 		pipe := s.client.Pipeline()
@@ -110,7 +122,7 @@ func (s *Store) TakeDue(ctx context.Context, partition int, reserve func(due int
 		if h.taken.Err() != nil {
 			continue
 		}
-		taken, fault := h.work(work, now, now.Add(lease))
+		taken, fault := s.work(ctx, h, work, now, now.Add(lease))
 		if fault != nil {
 			err = cmp.Or(err, fault)
 			continue
@@ -118,6 +130,15 @@ func (s *Store) TakeDue(ctx context.Context, partition int, reserve func(due int
 		work = taken
 	}
 	return work, now, err
+}
+
+// damagedPause is when an endpoint that cannot be read is looked at again.
+const damagedPause = time.Minute
+
+func (s *Store) setAside(ctx context.Context, h *queueHead, until tollgate.Instant) error {
+	return s.timed(ctx, "set_aside", func(ctx context.Context) error {
+		return s.client.ZAddXX(ctx, h.space.ready, redis.Z{Score: float64(until), Member: h.space.org + "/" + h.id}).Err()
+	})
 }
 
 // queueHeads reads the endpoints whose turn it is and what is due there; none,
@@ -166,8 +187,8 @@ func (s *Store) queueHeads(ctx context.Context, partition int, now tollgate.Inst
 	for _, h := range heads {
 		h.state = fieldsIn(h.health.Val(), "v", "cap", "ok", "fail")
 		h.cap = firstCap
-		if h.state["cap"] != "" {
-			h.cap = int(h.state.int("cap"))
+		if n := read("webhook_endpoint", h.id, h.state).count("cap"); n > 0 {
+			h.cap = int(n)
 		}
 		h.room = max(0, min(h.cap-int(h.under.Val()), len(h.due.Val())))
 	}
@@ -280,20 +301,27 @@ func (s *Store) current(ctx context.Context, h *queueHead) (*Endpoint, error) {
 		}
 		now.Endpoint = *e
 	}
-	now.LastSuccess, now.Failures = h.state.instant("ok"), h.state.int("fail")
+	health := read("webhook_endpoint", h.id, h.state)
+	now.LastSuccess, now.Failures = health.moment("ok"), health.count("fail")
 	s.endpoints.Store(name, &now)
 	return &now.Endpoint, nil
 }
 
 // work reads what the script has taken. A ping has a body and no place in the
 // log.
-func (h *queueHead) work(work []Work, now, until tollgate.Instant) ([]Work, error) {
+func (s *Store) work(ctx context.Context, h *queueHead, work []Work, now, until tollgate.Instant) ([]Work, error) {
 	taken, err := h.taken.Slice()
 	if err != nil {
 		return nil, err
 	}
 	for _, one := range taken[1:] {
 		part, _ := one.([]any)
+		if len(part) == 1 { // it cannot be read, and is left alone for as long as a lease
+			if index, _ := part[0].(int64); index >= 1 && int(index) <= len(h.offered) {
+				_ = s.damaged(ctx, h.space, "delivery", h.offered[index-1], errors.New("it cannot be taken"))
+			}
+			continue
+		}
 		if len(part) != 10 {
 			return nil, fmt.Errorf("redis take_work: %d parts", len(part))
 		}

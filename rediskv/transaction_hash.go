@@ -23,13 +23,38 @@ func transactionFields(t *tollgate.Transaction) (f pairs) {
 	return f
 }
 
-func transactionOf(id string, f fields) tollgate.Transaction {
-	cur := tollgate.Currency(f["cur"])
-	return tollgate.Transaction{
-		Object: "transaction", ID: id, CreatedAt: f.instant("crt"), UpdatedAt: f.instant("upd"),
-		Type: tollgate.TransactionType(f["ty"]), Status: f["st"],
-		PaymentID: f.optional("pay"), CaptureID: f.optional("cap"), PayoutID: f.optional("po"), TicketID: f.optional("tkt"),
-		MerchantAccountID: f["ma"], Amount: tollgate.Money{Minor: f.int("amt"), Currency: cur}, Currency: cur,
-		Payee: f.optional("payee"), Reference: f.optional("ref"), BatchDate: f.optional("bd"), AvailableOn: f.optional("av"),
+// readTransaction reads a hash back. A payout's amount can have more digits than a payment's.
+func readTransaction(id string, f fields) (*tollgate.Transaction, *stored) {
+	r := read("transaction", id, f)
+	cur := r.currency("cur")
+	t := &tollgate.Transaction{
+		Object: "transaction", ID: id, CreatedAt: r.instant("crt"), UpdatedAt: r.instant("upd"),
+		Type: tollgate.TransactionType(r.word("ty", transactionTypes...)), Status: r.word("st", tollgate.TransactionStatuses...),
+		PaymentID: r.ofOne("pay", tollgate.PrefixPayment), CaptureID: r.ofOne("cap", tollgate.PrefixCapture),
+		PayoutID: r.ofOne("po", tollgate.PrefixPayout), TicketID: r.ofOne("tkt", tollgate.PrefixTicket),
+		MerchantAccountID: r.of("ma", tollgate.PrefixMerchantAccount), Amount: tollgate.Money{Minor: r.int("amt"), Currency: cur}, Currency: cur,
+		Payee: f.optional("payee"), Reference: f.optional("ref"), BatchDate: r.date("bd"), AvailableOn: r.date("av"),
 	}
+	r.int("pos")
+	switch t.Type { // each belongs to something
+	case tollgate.TransactionPayout:
+		r.of("po", tollgate.PrefixPayout)
+	case tollgate.TransactionCapture, tollgate.TransactionFee:
+		r.of("cap", tollgate.PrefixCapture)
+		fallthrough
+	default:
+		r.of("pay", tollgate.PrefixPayment)
+		r.of("tkt", tollgate.PrefixTicket)
+		r.text("payee")
+		r.amount("amt", cur)
+	}
+	t.Damaged = len(r.faults) > 0
+	return t, r
 }
+
+var transactionTypes = func() (names []string) {
+	for _, t := range tollgate.TransactionTypes {
+		names = append(names, string(t))
+	}
+	return names
+}()

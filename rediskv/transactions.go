@@ -48,15 +48,20 @@ type TransactionQuery struct {
 	batch int // index members looked at per round trip; 0: scanBatch
 }
 
-func (q *TransactionQuery) match(t *tollgate.Transaction) bool {
-	is := func(want string, have *string) bool { return want == "" || (have != nil && *have == want) }
+// match reports whether a transaction is selected. One that cannot be read
+// stands in its place in every list that it may belong to, as far as its other
+// fields say, so that nobody misses it; whose it is must be known.
+func (q *TransactionQuery) match(t foundTransaction) bool {
+	is := func(name, want string, have *string) bool {
+		return want == "" || (have != nil && *have == want) || t.unreadable(name)
+	}
 	return (len(q.Accounts) == 0 || slices.Contains(q.Accounts, t.MerchantAccountID)) &&
-		(len(q.Statuses) == 0 || slices.Contains(q.Statuses, t.Status)) &&
-		(len(q.Types) == 0 || slices.Contains(q.Types, t.Type)) &&
-		is(q.PaymentID, t.PaymentID) && is(q.PayoutID, t.PayoutID) && is(q.Reference, t.Reference) &&
-		(q.Currency == "" || q.Currency == string(t.Currency)) &&
-		(q.CreatedAfter == 0 || t.CreatedAt > q.CreatedAfter) && (q.CreatedBefore == 0 || t.CreatedAt < q.CreatedBefore) &&
-		(q.Payee == "" || t.Payee != nil && tollgate.SamePayee(q.Payee, *t.Payee))
+		(len(q.Statuses) == 0 || slices.Contains(q.Statuses, t.Status) || t.unreadable("st")) &&
+		(len(q.Types) == 0 || slices.Contains(q.Types, t.Type) || t.unreadable("ty")) &&
+		is("pay", q.PaymentID, t.PaymentID) && is("po", q.PayoutID, t.PayoutID) && is("ref", q.Reference, t.Reference) &&
+		(q.Currency == "" || q.Currency == string(t.Currency) || t.unreadable("cur")) &&
+		(t.unreadable("crt") || ((q.CreatedAfter == 0 || t.CreatedAt > q.CreatedAfter) && (q.CreatedBefore == 0 || t.CreatedAt < q.CreatedBefore))) &&
+		(q.Payee == "" || (t.Payee != nil && tollgate.SamePayee(q.Payee, *t.Payee)) || t.unreadable("payee"))
 }
 
 // Transactions returns one page in the order of commit and the position to go
@@ -79,11 +84,12 @@ func (s *Store) Transactions(ctx context.Context, c Caller, q TransactionQuery) 
 			return nil, 0, false, err
 		}
 		for i, t := range found {
-			if t.ID != "" && q.match(&t) {
+			if t.ID != "" && q.match(t) {
 				if len(rows) == q.Limit {
 					return rows, next, true, nil
 				}
-				rows = append(rows, t)
+				_ = s.noticed(ctx, k, t.stored.err())
+				rows = append(rows, *t.Transaction)
 			}
 			next = members[i].position
 		}
@@ -285,9 +291,16 @@ func (s *Store) bounds(ctx context.Context, k space, q TransactionQuery) (low, h
 	return low, high, err
 }
 
+// foundTransaction is a transaction of a page and how it was read; without an id
+// it is gone.
+type foundTransaction struct {
+	*tollgate.Transaction
+	*stored
+}
+
 // transactions reads the hashes of a page; one that is gone leaves a hole.
-func (s *Store) transactions(ctx context.Context, k space, members []indexed) (rows []tollgate.Transaction, err error) {
-	rows = make([]tollgate.Transaction, 0, len(members))
+func (s *Store) transactions(ctx context.Context, k space, members []indexed) (rows []foundTransaction, err error) {
+	rows = make([]foundTransaction, 0, len(members))
 	for part := range slices.Chunk(members, readBatch) {
 		if err := s.timed(ctx, "read_transactions", func(ctx context.Context) error {
 			pipe := s.client.Pipeline()
@@ -299,9 +312,9 @@ func (s *Store) transactions(ctx context.Context, k space, members []indexed) (r
 				return err
 			}
 			for i, r := range replies {
-				t := tollgate.Transaction{}
+				t := foundTransaction{Transaction: new(tollgate.Transaction)}
 				if f := fields(r.Val()); len(f) > 0 {
-					t = transactionOf(part[i].id, f)
+					t.Transaction, t.stored = readTransaction(part[i].id, f)
 				}
 				rows = append(rows, t)
 			}

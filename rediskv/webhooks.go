@@ -164,15 +164,27 @@ func (s *Store) endpoint(ctx context.Context, k space, id string) (*Endpoint, er
 	if err != nil {
 		return nil, err
 	}
-	return endpointOf(found[0])
+	w, err := endpointOf(id, found[0])
+	return w, s.noticed(ctx, k, err)
 }
 
-func endpointOf(f fields) (*Endpoint, error) {
-	w := &Endpoint{Revision: f.int("v"), LastSuccess: f.instant("ok"), Failures: f.int("fail")}
-	if err := decode(f["json"], &w.WebhookEndpoint, f["keys"], &w.Sealed); err != nil {
-		return nil, fmt.Errorf("webhook: %w", err)
+func endpointOf(id string, f fields) (*Endpoint, error) {
+	r := read("webhook_endpoint", id, f)
+	w := &Endpoint{Revision: r.int("v"), LastSuccess: r.moment("ok"), Failures: r.count("fail")}
+	r.json("json", &w.WebhookEndpoint)
+	r.json("keys", &w.Sealed)
+	// What the scripts read of it says the same.
+	for name, value := range map[string]string{"url": w.URL, "st": w.Status} {
+		if f[name] != value {
+			r.fault(name)
+		}
 	}
-	return w, nil
+	r.count("cap")
+	r.moment("pause")
+	if w.ID != id && !r.unreadable("json") {
+		r.fault("json")
+	}
+	return w, r.err()
 }
 
 // Webhooks lists endpoints by id, those after one.
@@ -200,13 +212,13 @@ func (s *Store) Webhooks(ctx context.Context, c Caller, after string, limit int)
 		if _, err := pipe.Exec(ctx); err != nil {
 			return err
 		}
-		for _, r := range replies {
+		for i, r := range replies {
 			if len(r.Val()) == 0 {
 				continue // deleted meanwhile
 			}
-			w, err := endpointOf(r.Val())
-			if err != nil {
-				return err
+			w, err := endpointOf(ids[i], r.Val())
+			if s.noticed(ctx, k, err) != nil {
+				w = &Endpoint{WebhookEndpoint: tollgate.WebhookEndpoint{Object: "webhook_endpoint", ID: ids[i], Damaged: true}}
 			}
 			rows = append(rows, *w)
 		}

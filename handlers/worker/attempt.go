@@ -65,6 +65,9 @@ func (d *dispatch) send(ctx context.Context, w rediskv.Work) ([]tollgate.Webhook
 	unsent := func(code, message string) Sent {
 		return Sent{Started: now, Own: true, Error: &tollgate.AttemptError{Code: code, Message: message}}
 	}
+	if w.Damaged {
+		return nil, unsent("event_damaged", "The event is stored and cannot be read.")
+	}
 	if w.Body == nil {
 		return nil, unsent("event_expired", "The event is older than what is kept.")
 	}

@@ -1,12 +1,14 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
 	"time"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 const (
@@ -18,6 +20,7 @@ const (
 // runJobs carries the recoveries and the clearing away of deleted endpoints of
 // one partition on, until nothing is left to do.
 func (w *Worker) runJobs(ctx context.Context, p int) (touched int, err error) {
+	var failed error
 	for ctx.Err() == nil {
 		n, err := w.Store.RunJobs(ctx, p)
 		touched += n
@@ -25,14 +28,14 @@ func (w *Worker) runJobs(ctx context.Context, p int) (touched int, err error) {
 			w.dispatch.lanes[p].wake()
 		}
 		if err != nil {
-			return touched, fmt.Errorf("jobs of partition %d: %w", p, err)
+			failed = cmp.Or(failed, fmt.Errorf("jobs of partition %d: %w", p, err))
 		}
-		if n == 0 {
+		if n == 0 || (err != nil && !rediskv.IsDamage(err)) {
 			break
 		}
 		w.jobs.yield()
 	}
-	return touched, ctx.Err()
+	return touched, cmp.Or(failed, ctx.Err())
 }
 
 // trimEvents removes the events of one partition that are old enough and

@@ -51,7 +51,7 @@ func (r *rounds) run(ctx context.Context) {
 func (r *rounds) tend(ctx context.Context, p int) {
 	look := &r.looks[p]
 	var retry time.Duration // zero after a good look
-	away := false
+	away, damaged := false, false
 	for ctx.Err() == nil {
 		look.resting.Store(!away) // until there is a slot, and for as long as the work takes
 		count, err := r.look(ctx, p)
@@ -61,12 +61,14 @@ func (r *rounds) tend(ctx context.Context, p int) {
 		r.report(count)
 		was := away
 		away = err != nil && codeOf(err) == tollgate.CodeStoreUnavailable
-		if err == nil {
+		known := damaged
+		damaged = rediskv.IsDamage(err)
+		if err == nil || damaged { // what cannot be read keeps nothing else waiting
 			retry = 0
 		} else {
 			retry = min(max(2*retry, 2*min(r.every, time.Second)), maxPause)
 		}
-		said := err != nil && !away
+		said := err != nil && !away && !(known && damaged)
 		switch { // an outage meets all partitions and is said once
 		case away && !was:
 			said = r.away.Add(1) == 1
@@ -136,9 +138,13 @@ func (r *rounds) each(ctx context.Context, p int, due func(ctx context.Context, 
 			if failed == nil {
 				continue
 			}
-			if failures++; err == nil {
+			if err == nil {
 				err = fmt.Errorf("%s: %w", d.ID, failed)
 			}
+			if rediskv.IsDamage(failed) { // which concerns that one alone, however many there are
+				continue
+			}
+			failures++
 			if failures >= r.Batch {
 				return count, err
 			}

@@ -47,7 +47,7 @@ while key <= #KEYS do
       redis.call('ZADD', queue, unpack(queued))
       -- An endpoint that has all it may have at once is looked at when an
       -- attempt ends; sooner there would be nothing to do.
-      local cap = tonumber(redis.call('HGET', endpoint, 'cap') or ARGV[4])
+      local cap = tonumber(redis.call('HGET', endpoint, 'cap') or ARGV[4]) or tonumber(ARGV[4])
       if redis.call('ZCOUNT', leases, '(' .. ARGV[3], '+inf') < cap then wake(KEYS[3], member, ARGV[3]) end
     end
   end

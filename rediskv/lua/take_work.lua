@@ -7,7 +7,8 @@
 -- ARGV: 1 now (ms), 2 lease until (ms), 3 first cap, 4 ready member,
 --   5 endpoint's URL, 6 number of candidates, their ids
 -- Returns: {'taken', {index of the candidate, number, run, died, trigger,
---   replay, event, event type, place in the log, body}, …}
+--   replay, event, event type, place in the log, body}, or {index} of one that
+--   cannot be read, …}
 local now = tonumber(ARGV[1])
 local taken = {'taken'}
 local count = tonumber(ARGV[6])
@@ -30,11 +31,11 @@ if health[1] ~= 'active' then
   redis.call('ZREM', KEYS[1], ARGV[4])
   return taken
 end
-if health[2] and tonumber(health[2]) > now then
+if (tonumber(health[2] or '0') or 0) > now then
   redis.call('ZADD', KEYS[1], health[2], ARGV[4])
   return taken
 end
-local cap = tonumber(health[3] or ARGV[3])
+local cap = tonumber(health[3] or ARGV[3]) or tonumber(ARGV[3])
 local running = redis.call('ZCOUNT', KEYS[4], '(' .. ARGV[1], '+inf') -- dead ones do not count
 if count > 0 then
   local due = redis.call('ZMSCORE', KEYS[3], unpack(ARGV, 7, 6 + count))
@@ -43,27 +44,33 @@ if count > 0 then
   for i = 1, count do
     local how = 0
     if due[i] and tonumber(due[i]) <= now and running < cap then
-      running = running + 1
       local id, hash = ARGV[6 + i], KEYS[5 + 2 * i]
       local was = redis.call('HMGET', hash, 'n', 'run', 'trig', 'rpl', 'evt', 'et', 'sid', 'body', 'lat')
-      local number, run = whole(tonumber(was[1] or 0) + 1), tonumber(was[2] or 0)
-      -- An attempt whose worker died costs no retry.
-      local died = 0
-      if held[i] then
-        died = 1
-        local target = redis.call('HGET', KEYS[5], id) or ARGV[5] -- the endpoint may have moved since
-        redis.call('HSETNX', KEYS[6 + 2 * i], was[1], was[9] .. ' ' .. was[3] .. ' ' .. (was[4] or '') .. ' ' .. target)
+      local number, run = tonumber(was[1] or 0), tonumber(was[2] or 0)
+      if not number or not run or not was[3] or not was[5] or not was[6] or (held[i] and not (was[1] and was[9])) then
+        redis.call('ZADD', KEYS[3], ARGV[2], id)
+        taken[#taken + 1] = {i}
       else
-        run = run + 1
+        running = running + 1
+        number = whole(number + 1)
+        -- An attempt whose worker died costs no retry.
+        local died = 0
+        if held[i] then
+          died = 1
+          local target = redis.call('HGET', KEYS[5], id) or ARGV[5] -- the endpoint may have moved since
+          redis.call('HSETNX', KEYS[6 + 2 * i], was[1], was[9] .. ' ' .. was[3] .. ' ' .. (was[4] or '') .. ' ' .. target)
+        else
+          run = run + 1
+        end
+        redis.call('HSET', hash, 'st', 'sending', 'n', number, 'run', whole(run), 'lat', ARGV[1])
+        if was[1] then redis.call('HDEL', hash, 'nat') end
+        leases[#leases + 1] = ARGV[2]
+        leases[#leases + 1] = id
+        targets[#targets + 1] = id
+        targets[#targets + 1] = ARGV[5]
+        taken[#taken + 1] = {i, number, run, died, was[3], was[4], was[5], was[6], was[7], was[8]}
+        how = 1 + died
       end
-      redis.call('HSET', hash, 'st', 'sending', 'n', number, 'run', whole(run), 'lat', ARGV[1])
-      if was[1] then redis.call('HDEL', hash, 'nat') end
-      leases[#leases + 1] = ARGV[2]
-      leases[#leases + 1] = id
-      targets[#targets + 1] = id
-      targets[#targets + 1] = ARGV[5]
-      taken[#taken + 1] = {i, number, run, died, was[3], was[4], was[5], was[6], was[7], was[8]}
-      how = 1 + died
     end
     marks = marks .. whole(how)
   end
