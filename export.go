@@ -82,6 +82,9 @@ type Export struct {
 	Error      *ExportError      `json:"error"`
 	StartedAt  Instant           `json:"started_at"`
 	FinishedAt Instant           `json:"finished_at"`
+
+	// Damaged: it is stored and cannot be read; only Object and ID count.
+	Damaged bool `json:"-"`
 }
 
 // ExportProgress counts rows. The total is how many there may be at most, and

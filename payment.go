@@ -68,6 +68,8 @@ type Payment struct {
 	Revision int64 `json:"-"`
 	// Captures counts the captures, at most MaxCaptures.
 	Captures int `json:"-"`
+	// Damaged: it is stored and cannot be read; only Object and ID count.
+	Damaged bool `json:"-"`
 	// Counters are those that the payment was counted in (Use).
 	Counters []string `json:"-"`
 }

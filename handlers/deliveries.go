@@ -108,6 +108,10 @@ func damageOf(row any) *tollgate.DamagedObject {
 	switch r := row.(type) {
 	case *tollgate.Transaction:
 		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
+	case *tollgate.Payment:
+		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
+	case *tollgate.Export:
+		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
 	case *tollgate.Delivery:
 		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
 	case *tollgate.WebhookEndpoint:

@@ -82,7 +82,7 @@ func (s *Server) listExports(c *call) (*answer, error) {
 		}
 		for i := range rows {
 			e := &rows[i]
-			if e.Object == "" || !c.coversExport(&e.Filter) { // its record has expired, or is none of the grant's
+			if e.Object == "" || (e.Damaged && len(c.grant.MerchantAccountIDs) > 0) || (!e.Damaged && !c.coversExport(&e.Filter)) { // its record has expired, or is none of the grant's
 				next = e.ID
 				continue
 			}

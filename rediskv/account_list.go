@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/redis/go-redis/v9"
 
@@ -26,10 +27,18 @@ func (s *Store) MerchantAccounts(ctx context.Context, c Caller, ids []string) (r
 		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 			return err
 		}
-		for _, r := range replies {
-			if text := r.Val(); text != "" {
-				rows = append(rows, jsontext.Value(text))
+		for i, r := range replies {
+			row := jsontext.Value(r.Val())
+			if len(row) == 0 {
+				continue
 			}
+			err := s.damagedAt(ctx, k.object(ids[i]), sameObject(r.Val(), "merchant_account", ids[i]))
+			if d := tollgate.DamageOf(err); d != nil {
+				if row, err = json.Marshal(d); err != nil {
+					return err
+				}
+			}
+			rows = append(rows, row)
 		}
 		return nil
 	})

@@ -48,6 +48,9 @@ func (s *Store) Event(ctx context.Context, c Caller, id string, accounts []strin
 	case found == nil, len(accounts) > 0 && !slices.Contains(accounts, text(*found, "a")):
 		return nil, notFound()
 	}
+	if _, err := eventOf(*found); err != nil {
+		return nil, s.noticed(ctx, k, err)
+	}
 	return jsontext.Value(text(*found, "b")), nil
 }
 

@@ -44,10 +44,11 @@ func (s *Store) Exports(ctx context.Context, c Caller, before string, limit int)
 			row := ListedExport{Export: tollgate.Export{ID: ids[i]}}
 			if len(r.Val()) > 0 { // else its record has expired: the page has a hole
 				e, err := exportOf(r.Val(), &row.Filter)
-				if err != nil {
-					return err
+				if s.damaged(ctx, k, "export", ids[i], err) != nil {
+					row.Export = tollgate.Export{Object: "export", ID: ids[i], Damaged: true}
+				} else {
+					row.Export = e.At(s.Now())
 				}
-				row.Export = e.At(s.Now())
 			}
 			rows = append(rows, row)
 		}

@@ -28,7 +28,7 @@ func (s *Store) Payments(ctx context.Context, c Caller, q TransactionQuery) (row
 			pipe := s.client.Pipeline()
 			replies := make([]*redis.MapStringStringCmd, len(part))
 			for i, t := range part {
-				replies[i] = pipe.HGetAll(ctx, k.object(*t.PaymentID))
+				replies[i] = pipe.HGetAll(ctx, k.object(tollgate.PrefixPayment+unprefixed(t.ID)))
 			}
 			if _, err := pipe.Exec(ctx); err != nil {
 				return err
@@ -37,9 +37,11 @@ func (s *Store) Payments(ctx context.Context, c Caller, q TransactionQuery) (row
 				if len(r.Val()) == 0 {
 					continue
 				}
-				p, err := paymentOf(*part[i].PaymentID, r.Val())
-				if err != nil {
-					return err
+				id := tollgate.PrefixPayment + unprefixed(part[i].ID)
+				p, err := paymentOf(id, r.Val())
+				if s.noticed(ctx, k, err) != nil {
+					rows = append(rows, tollgate.Payment{Object: "payment", ID: id, Damaged: true})
+					continue
 				}
 				if len(q.Statuses) == 0 || slices.Contains(q.Statuses, string(p.Status)) {
 					rows = append(rows, *p)
