@@ -29,9 +29,6 @@ func (s *Store) MerchantAccounts(ctx context.Context, c Caller, ids []string) (r
 		}
 		for i, r := range replies {
 			row := jsontext.Value(r.Val())
-			if len(row) == 0 {
-				continue
-			}
 			err := s.damagedAt(ctx, k.object(ids[i]), sameObject(r.Val(), "merchant_account", ids[i]))
 			if d := tollgate.DamageOf(err); d != nil {
 				if row, err = json.Marshal(d); err != nil {

@@ -191,7 +191,7 @@ func (s *Store) ReadResource(ctx context.Context, c Caller, kind, id string) (do
 		return nil, 0, err
 	}
 	text, _ := rest[0].(string)
-	if revision, err = strconv.ParseInt(text, 10, 64); err != nil {
+	if revision, err = strconv.ParseInt(text, 10, 64); err != nil || revision < 1 || strconv.FormatInt(revision, 10) != text {
 		return nil, 0, s.damaged(ctx, k, kind, id, fmt.Errorf("%s %s: revision %q", kind, id, text))
 	}
 	text, _ = rest[1].(string)

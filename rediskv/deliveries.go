@@ -125,7 +125,18 @@ func readDelivery(id, webhook string, f fields) (tollgate.Delivery, *stored) {
 	if d.EventType != tollgate.EventPing && !slices.Contains(tollgate.EventTypes, d.EventType) {
 		r.fault("et")
 	}
-	r.count("run") // of the scripts
+	r.count("run")   // of the scripts
+	switch d.State { // what has been attempted says so
+	case tollgate.DeliverySucceeded:
+		r.int("code")
+		fallthrough
+	case tollgate.DeliveryFailed, tollgate.DeliveryRetrying, tollgate.DeliverySending:
+		r.int("n")
+		r.instant("lat")
+	}
+	if d.State == tollgate.DeliverySucceeded || d.State == tollgate.DeliveryFailed {
+		r.instant("cat")
+	}
 	if code := int(r.count("code")); code != 0 {
 		d.LastStatusCode = &code
 	}

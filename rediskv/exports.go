@@ -3,6 +3,7 @@ package rediskv
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"strconv"
 	"strings"
@@ -201,9 +202,12 @@ func exportOf(f fields, filter *tollgate.ExportFilter) (*tollgate.Export, error)
 	}
 	switch e.Status {
 	case tollgate.ExportDone, tollgate.ExportExpired:
-		e.Result = &tollgate.ExportResult{Rows: e.Progress.RowsDone, Bytes: r.count("bytes"), SHA256: r.text("sum"), ExpiresAt: r.instant("exp")}
+		e.Result = &tollgate.ExportResult{Rows: r.int("done"), Bytes: r.int("bytes"), SHA256: r.text("sum"), ExpiresAt: r.instant("exp")}
 	case tollgate.ExportFailed:
 		e.Error = &tollgate.ExportError{Code: tollgate.Code(f["code"]), Message: f["why"]}
+	}
+	if sum := f["sum"]; e.Result != nil && (len(sum) != 2*sha256.Size || strings.Trim(sum, "0123456789abcdef") != "") {
+		r.fault("sum")
 	}
 	return e, r.err()
 }

@@ -35,6 +35,10 @@ func readTransaction(id string, f fields) (*tollgate.Transaction, *stored) {
 		MerchantAccountID: r.of("ma", tollgate.PrefixMerchantAccount), Amount: tollgate.Money{Minor: r.int("amt"), Currency: cur}, Currency: cur,
 		Payee: f.optional("payee"), Reference: f.optional("ref"), BatchDate: r.date("bd"), AvailableOn: r.date("av"),
 	}
+	if (t.BatchDate == nil) != (t.AvailableOn == nil) {
+		r.fault("bd")
+		r.fault("av")
+	}
 	r.int("pos")
 	switch t.Type { // each belongs to something
 	case tollgate.TransactionPayout:

@@ -18,6 +18,7 @@ type observers struct {
 	redisTime *prometheus.HistogramVec
 	ruleTime  *prometheus.HistogramVec
 	shadows   *prometheus.HistogramVec
+	damage    *prometheus.CounterVec
 }
 
 // Buckets in seconds: an operation is a round trip, a rule a few hundred
@@ -39,9 +40,12 @@ func newObservers() (*observers, error) {
 		shadows: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "tollgate_shadow_rule_duration_seconds", Help: "Time of pricing rules that run in shadows, which nobody waits for, by citation and outcome.", Buckets: ruleBuckets,
 		}, []string{"rule", "outcome"}),
+		damage: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tollgate_damaged_objects_total", Help: "Stored objects that this process could not read, each once, by kind.",
+		}, []string{"object"}),
 	}
 	for _, c := range []prometheus.Collector{
-		o.redisTime, o.ruleTime, o.shadows, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		o.redisTime, o.ruleTime, o.shadows, o.damage, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	} {
 		if err := o.registry.Register(c); err != nil {
 			return nil, err
@@ -54,6 +58,9 @@ func newObservers() (*observers, error) {
 func (o *observers) redis(operation string, took time.Duration, err error) {
 	o.redisTime.WithLabelValues(operation, outcomeOf(err)).Observe(took.Seconds())
 }
+
+// damaged is a rediskv.Options.Damaged.
+func (o *observers) damaged(object string) { o.damage.WithLabelValues(object).Inc() }
 
 // rule is a wasm.Engine's Observe.
 func (o *observers) rule(ref tollgate.RuleRef, took time.Duration, err error) {

@@ -111,7 +111,7 @@ func (a *app) processOptions(c *config) (processOptions, error) {
 	}
 	o.redis = rediskv.Options{
 		URL: c.text("redis-url"), Partitions: c.number("partitions"), Clock: a.clock, Entropy: a.entropy, Timeout: a.storeTimeout,
-		Observe: o.metrics.redis, Log: o.log, ExportBytes: c.mebibytes("export-mib"),
+		Observe: o.metrics.redis, Damaged: o.metrics.damaged, Log: o.log, ExportBytes: c.mebibytes("export-mib"),
 	}
 	o.redisWait, o.grace = c.duration("redis-wait"), c.duration("shutdown-grace")
 	o.metricsAddr = c.text("metrics-addr")

@@ -6,10 +6,10 @@
 local again = earlier(KEYS[5])
 if not again and not granted(KEYS[1], ARGV[1]) then return {'grant'} end
 local found = redis.call('HMGET', KEYS[2], 'v', 'json')
-if not found[1] then return {'missing'} end
+if not found[1] and redis.call('EXISTS', KEYS[2]) == 0 then return {'missing'} end
 
 if not again then
   mark_done(KEYS[5], '')
   append_audit(KEYS[3], KEYS[4], ARGV[2], ARGV[3])
 end
-return {'read', found[1], found[2]}
+return {'read', found[1] or '', found[2] or ''}

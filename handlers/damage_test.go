@@ -1,0 +1,221 @@
+package handlers_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"tollgate"
+)
+
+// damageable is a kind of stored object: where clients read it and where it
+// stands in lists, the fields that must be readable, and those of free text,
+// where nothing tells one word from another.
+type damageable struct {
+	kind, prefix string
+	paths        []string // ID stands for the object's
+	lists        []string
+	strict, free string // names of fields
+	document     bool   // one string of JSON, not a hash
+	only         bool   // the strict fields
+	name         string // of the object; empty: any
+}
+
+var damageables = []damageable{
+	{
+		kind: "payment", prefix: "pay_", paths: []string{"/v1/payments/ID"}, lists: []string{"/v1/payments"},
+		strict: "v st capd capb reld fee upd ma amt cur payee cm bef crt per perv perd", free: "payee ref desc why perr use0 use1 use2",
+	},
+	{
+		kind: "transaction", prefix: "txn_", lists: []string{"/v1/transactions?limit=100", "/v1/transactions?limit=100&order=asc"},
+		strict: "ty st ma amt cur crt upd pos", free: "payee ref",
+	},
+	{kind: "ticket", prefix: "tkt_", paths: []string{"/v1/tickets/ID"}, document: true},
+	{
+		kind: "webhook_endpoint", prefix: "we_", paths: []string{"/v1/webhooks/ID"}, lists: []string{"/v1/webhooks"},
+		strict: "v json keys url st",
+	},
+	{kind: "delivery", prefix: "dlv_", lists: []string{"/v1/webhooks/$webhook/deliveries"}, strict: "st we evt et crt n lat cat code", free: "why"},
+	{kind: "export", prefix: "exp_", paths: []string{"/v1/exports/ID"}, lists: []string{"/v1/exports"}, strict: "json flt st done bytes sum exp", only: true},
+	{kind: "merchant_account", prefix: "ma_", paths: []string{"/v1/merchant-accounts/ID"}, lists: []string{"/v1/merchant-accounts"}, strict: "v json"},
+	{kind: "legal_entity", prefix: "le_", paths: []string{"/v1/legal-entities/ID"}, strict: "v json"},
+	{kind: "grant", prefix: "grt_", paths: []string{"/v1/grants/ID"}, strict: "json", name: "grant_early"},
+}
+
+// damaged has one object of each kind, and others beside it.
+func damaged(t *testing.T) *world {
+	w := newWorld(t)
+	hook := w.want(w.call("POST", "/v1/webhooks", `{"url":"https://shop.example/hook"}`), 201, "")
+	w.vars["webhook"] = w.get(hook, "id")
+	for _, key := range []string{"one", "two"} {
+		r := w.want(w.pay(key, `{"merchant_account_id":"`+w.vars["eur"]+`","amount":"100.00","currency":"EUR","payee":"shop.example","reference":"r"}`), 201, "")
+		w.want(w.call("POST", "/v1/payments/"+w.get(r, "id")+"/captures", `{"amount":"60.00","final_capture":false}`), 201, "")
+	}
+	check(t, w.fanOut())
+	check(t, w.attempt(tollgate.DeliverySucceeded, 200))
+	w.want(w.call("POST", "/v1/exports/preview", `{"dataset":"transactions","format":"ndjson"}`), 202, "")
+	check(t, w.exports())
+	return w
+}
+
+// Whatever is unreadable of whichever object is damage of that object alone: it
+// answers 500 record_damaged, stands marked in its place in lists, and is never
+// read as something else or anybody's fault.
+func TestDamageIsOfOneObject(t *testing.T) {
+	w := damaged(t)
+	before := dump(t, w.redis)
+	for _, d := range damageables {
+		var ids []string
+		for key := range before {
+			_, id, _ := strings.Cut(key, w.vars["org"]+":")
+			if strings.HasPrefix(id, d.prefix) && !strings.Contains(id, ":") && (d.name == "" || id == w.vars[d.name]) {
+				ids = append(ids, id)
+			}
+		}
+		if len(ids) == 0 {
+			t.Fatalf("there is no %s", d.kind)
+		}
+		if slices.Sort(ids); d.kind != "transaction" { // of which there are several kinds
+			ids = ids[:1]
+		}
+		for _, id := range ids {
+			t.Run(d.kind, func(t *testing.T) { d.look(t, w, before, id) })
+		}
+	}
+}
+
+func (d *damageable) look(t *testing.T, all *world, before keyspace, id string) {
+	w := *all
+	w.t = t
+	key := ""
+	for k := range before {
+		if strings.HasSuffix(k, w.vars["org"]+":"+id) {
+			key = k
+		}
+	}
+	paths := slices.Clone(d.paths)
+	for i := range paths {
+		paths[i] = strings.ReplaceAll(paths[i], "ID", id)
+	}
+	for i := range d.lists {
+		paths = append(paths, strings.ReplaceAll(d.lists[i], "$webhook", w.vars["webhook"]))
+	}
+	sound := map[string]reply{}
+	for _, path := range paths {
+		sound[path] = w.want(w.call("GET", path, ""), 200, "")
+	}
+	stub := fmt.Sprintf(`{"object":"%s","id":"%s","damaged":true}`, d.kind, id)
+	look := func(what string, must, may bool) {
+		t.Helper()
+		noticed := false
+		for _, path := range paths {
+			r := w.call("GET", path, "")
+			code, _ := r.body["code"].(string)
+			switch {
+			case r.StatusCode == 500 && code == "record_damaged" && strings.Contains(path, id):
+				noticed = true
+			case r.StatusCode == 200 && strings.Contains(r.text, stub):
+				noticed = true
+				if was, is := entries(sound[path]), entries(r); was != is {
+					t.Errorf("%s: %s has %d entries, not %d", what, path, is, was)
+				}
+			case r.StatusCode == 200 && (r.text == sound[path].text || may):
+			default:
+				t.Errorf("%s: %s answers %d %s", what, path, r.StatusCode, r.text)
+			}
+		}
+		if must && !noticed {
+			t.Errorf("%s: nobody notices", what)
+		}
+	}
+	if d.document {
+		whole := strings.TrimPrefix(before[key], "string ")
+		for name, text := range documents(whole) {
+			check(t, command(t, w.redis, "SET", key, text))
+			look(name, true, false)
+		}
+		check(t, command(t, w.redis, "SET", key, whole))
+		look("repaired", false, false)
+		return
+	}
+	for pair := range strings.SplitSeq(strings.TrimPrefix(before[key], "hash "), "\x00") {
+		field, value, _ := strings.Cut(pair, "=")
+		must := slices.Contains(strings.Fields(d.strict), field)
+		if d.only && !must {
+			continue
+		}
+		may := slices.Contains(strings.Fields(d.free), field)
+		for _, bad := range []string{"", "x" + value, "-1", "007", "1e3", "99999999999999999999"} {
+			if bad == value || (field == "payee" || may) && bad != "" {
+				continue
+			}
+			check(t, command(t, w.redis, "HSET", key, field, bad))
+			look(fmt.Sprintf("%s %q", field, bad), must, may)
+		}
+		check(t, command(t, w.redis, "HDEL", key, field))
+		look(field+" gone", must, may)
+		check(t, command(t, w.redis, "HSET", key, field, value))
+		look(field+" repaired", false, false)
+	}
+	events := w.want(w.call("GET", "/v1/events?types=integrity.failed&limit=100&object_id="+id, ""), 200, "")
+	if n := entries(events); n != 1 {
+		t.Errorf("%d events integrity.failed of %s: %s", n, id, events.text)
+	}
+}
+
+func entries(r reply) int {
+	list, _ := r.body["data"].([]any)
+	return len(list)
+}
+
+// documents are a ticket's JSON with one thing wrong with each.
+func documents(whole string) map[string]string {
+	return map[string]string{
+		"nothing":            "",
+		"cut":                whole[:len(whole)/2],
+		"an amount":          strings.Replace(whole, `"100.00"`, `"1OO.00"`, 1),
+		"a sign":             strings.Replace(whole, `"100.00"`, `"-100.00"`, 1),
+		"places":             strings.Replace(whole, `"100.00"`, `"100.001"`, 1),
+		"a currency":         strings.ReplaceAll(whole, `"EUR"`, `"EVR"`),
+		"a number":           strings.Replace(whole, `"number":1`, `"number":7`, 1),
+		"another's":          strings.Replace(whole, `"id":"tkt_`, `"id":"tkt_0`, 1),
+		"without evaluation": strings.Replace(whole, `"evaluations":[`, `"evaluation":[`, 1),
+	}
+}
+
+// An event that is no longer what was written stands marked in its place, and
+// the endpoint that it was for gets all others.
+func TestDamagedEvent(t *testing.T) {
+	w := damaged(t)
+	key, log := "", []string(nil) // id, i, its value, t, its value, a, its value, b, its value; the next
+	for k, v := range dump(t, w.redis) {
+		if strings.HasSuffix(k, w.vars["org"]+":events") {
+			key, log = k, strings.Split(strings.TrimPrefix(v, "stream "), "\x00")
+		}
+	}
+	check(t, command(t, w.redis, "DEL", key))
+	id := ""
+	for entry := range slices.Chunk(log, 9) {
+		if entry[4] == "payment.captured" && id == "" {
+			id, entry[8] = entry[2], entry[8][:20]
+		}
+		check(t, command(t, w.redis, append([]string{"XADD", key}, entry...)...))
+	}
+	stub := fmt.Sprintf(`{"object":"event","id":"%s","damaged":true}`, id)
+	r := w.want(w.call("GET", "/v1/events?limit=100", ""), 200, "")
+	if !strings.Contains(r.text, stub) {
+		t.Errorf("%s is not in its place: %s", id, r.text)
+	}
+	w.want(w.call("GET", "/v1/events/"+id, ""), 500, "record_damaged")
+	r = w.want(w.call("POST", "/v1/exports/preview", `{"dataset":"events","format":"ndjson"}`), 202, "")
+	check(t, w.exports())
+	path := "/v1/exports/" + w.get(r, "id") + "/file"
+	if file := w.want(w.call("GET", path, ""), 200, ""); !strings.Contains(file.text, stub) {
+		t.Errorf("the export does not show it: %s", file.text)
+	}
+	r = w.want(w.call("GET", "/v1/events?types=integrity.failed", ""), 200, "")
+	if !strings.Contains(r.text, `"object_id":"`+id+`"`) {
+		t.Errorf("nobody is told: %s", r.text)
+	}
+}
