@@ -161,6 +161,17 @@ var payoutResends = []resend{
 			return err
 		}, func() { f.rename(t) }
 	}},
+	{"note_damage", "the organization changes", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		id := f.create(t, eur(1000), tollgate.CaptureManual).ID
+		raw := rawClient(t, f.url)
+		must(t, raw.HSet(t.Context(), scanKeys(t, raw, "*:"+id)[0], "amt", "1O").Err())
+		return func(through *fixture) error {
+			if _, _, err := through.Payment(t.Context(), rediskv.Caller{Organization: f.caller.Organization}, id); !rediskv.IsDamage(err) {
+				return fmt.Errorf("the payment is read: %w", err)
+			}
+			return nil
+		}, func() { f.rename(t) }
+	}},
 	{"make_payout", "another worker carries it on", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		f.create(t, eur(1000), tollgate.CaptureAutomatic)
 		f.days(7)
