@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"tollgate"
+	"tollgate/handlers/auth"
 	"tollgate/rediskv"
 )
 
@@ -56,8 +57,13 @@ func (s *Server) listMerchantAccounts(c *call) (*answer, error) {
 	return pageOf(s, c, p, rows, more, next)
 }
 
-// readGrant has no ETag: a grant's status changes with the clock.
+// readGrant shows a client the grant it asks under; others only with the scope
+// access:read, for they tell what the organization's other clients may do. It
+// has no ETag: a grant's status changes with the clock.
 func (s *Server) readGrant(c *call) (*answer, error) {
+	if c.pathID() != c.token.GrantID && !c.token.Scopes.Has(auth.ScopeAccessRead) {
+		return nil, notFound()
+	}
 	a, err := s.readResource(c, "grant")
 	if err == nil {
 		a.etag = ""

@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"tollgate"
@@ -22,7 +23,7 @@ func (s *Server) health(*call) (*answer, error) {
 type readiness struct {
 	Status string          `json:"status"` // ready or unavailable
 	Checks readinessChecks `json:"checks"`
-	Rules  failingRules    `json:"failing_rules"`
+	Rules  int             `json:"failing_rules"` // the log names them: anybody reads this
 }
 
 type readinessChecks struct {
@@ -31,16 +32,28 @@ type readinessChecks struct {
 	Draining bool   `json:"draining"` // stopping; send nothing more
 }
 
-// failingRules are told beside the checks: a rule that fails everywhere is the
+// failingRules are counted beside the checks: a rule that fails everywhere is the
 // rule's fault. Sending requests elsewhere would help nobody.
 type failingRules []tollgate.Citation
+
+func (f failingRules) String() string {
+	names := make([]string, len(f))
+	for i, rule := range f {
+		names[i] = rule.String()
+	}
+	return strings.Join(names, " ")
+}
 
 // ready says whether requests should be sent here: Redis answers, the rules
 // in force are compiled, and the instance is not about to stop.
 func (s *Server) ready(c *call) (*answer, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, pingTimeout)
 	defer cancel()
-	r := readiness{"ready", readinessChecks{Redis: "ok", Rules: s.following.rulesCheck(), Draining: s.draining.Err() != nil}, s.outcomes.failing(s.clock())}
+	failing := s.outcomes.failing(s.clock())
+	if s.outcomes.changed(failing) {
+		s.log.Warn("failing rules", "rules", failing.String())
+	}
+	r := readiness{"ready", readinessChecks{Redis: "ok", Rules: s.following.rulesCheck(), Draining: s.draining.Err() != nil}, len(failing)}
 	if err := s.store.Ping(ctx); err != nil {
 		r.Checks.Redis = "unreachable"
 	}

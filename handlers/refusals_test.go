@@ -7,12 +7,15 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"tollgate"
 )
 
 // Every refusal leaves one trace (interface §5): an entry in the audit record
@@ -176,4 +179,41 @@ func (w *world) forged(client string, change func(claims map[string]any), header
 	text += "." + base64.RawURLEncoding.EncodeToString(append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...))
 	w.secrets = append(w.secrets, text)
 	return text
+}
+
+// A rule that somebody only asks for costs nothing: no key beside the audit
+// entry of each refusal, no line of metrics, nothing that instances load.
+func TestRulesThatAreAskedFor(t *testing.T) {
+	w := newWorld(t)
+	w.token("all", "")
+	w.ready()
+	before, asked := dump(t, w.redis), 0
+	for version := 999990; version <= 999999; version++ {
+		for _, name := range []string{"card_fee", "nobodys"} {
+			rule := fmt.Sprintf("rule:%s@v%d", name, version)
+			for _, r := range []reply{
+				w.call("GET", fmt.Sprintf("/v1/rules/%s%s_v%d", tollgate.PrefixRule, name, version), ""),
+				w.call("GET", fmt.Sprintf("/v1/rules/%s%s_v%d/module", tollgate.PrefixRule, name, version), ""),
+				w.call("POST", "/v1/shadows", fmt.Sprintf(`{"rule":%q,"against":"rule:card_fee@v2"}`, rule)),
+				w.call("POST", "/v1/shadows", fmt.Sprintf(`{"rule":"rule:card_fee@v1","against":%q}`, rule)),
+				w.call("POST", "/v1/rule-sets/"+w.vars["wide_rules"]+"/activations", fmt.Sprintf(`{"rule":%q,"adds":true}`, rule)),
+				w.call("POST", "/v1/rule-sets/"+w.vars["wide_rules"]+"/activations", fmt.Sprintf(`{"rule":"rule:card_fee@v2","replaces":%q}`, rule)),
+				w.call("POST", "/v1/rule-sets/"+w.vars["wide_rules"]+"/activations", fmt.Sprintf(`{"rule":%q,"adds":true,"at":"2026-03-03T09:00:00Z","dry_run":true}`, rule)),
+			} {
+				if asked++; r.StatusCode < 400 || r.StatusCode >= 500 {
+					t.Errorf("%s: %d %s", rule, r.StatusCode, r.text)
+				}
+			}
+		}
+	}
+	if changes := w.left(before, dump(t, w.redis), make([]trace, asked)); len(changes) > 0 {
+		t.Errorf("%s", strings.Join(changes, "\n"))
+	}
+	metrics := httptest.NewRecorder()
+	w.server.MetricsHandler().ServeHTTP(metrics, httptest.NewRequest("GET", "/metrics", nil))
+	for _, trace := range []string{"nobodys", "99999"} {
+		if strings.Contains(metrics.Body.String(), trace) {
+			t.Errorf("metrics name %s", trace)
+		}
+	}
 }

@@ -30,6 +30,7 @@ type ruleOutcomes struct {
 	mu      sync.Mutex
 	windows map[tollgate.Citation]*outcomeWindow
 	missing []tollgate.RuleRef // that cannot even be loaded
+	told    string             // those that the log named last
 }
 
 // outcomeWindow counts the runs of a rule in parts of the last minute.
@@ -132,6 +133,15 @@ func (o *ruleOutcomes) failing(now time.Time) failingRules {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
 	})
 	return slices.Compact(list)
+}
+
+// changed reports whether the log has yet to name these.
+func (o *ruleOutcomes) changed(failing failingRules) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before := o.told
+	o.told = failing.String()
+	return o.told != before
 }
 
 // Describe is prometheus.Collector.

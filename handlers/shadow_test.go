@@ -215,7 +215,7 @@ func TestShadowFailuresAreApart(t *testing.T) {
 		}
 	}
 	ready := w.call("GET", "/readyz", "", "Authorization", "")
-	if list := ready.body["failing_rules"].([]any); len(list) != 0 {
+	if ready.body["failing_rules"] != 0.0 {
 		t.Errorf("%s", ready.text)
 	}
 }

@@ -14,6 +14,7 @@ type Scope string
 const (
 	ScopeAccountsRead     Scope = "accounts:read"
 	ScopeGrantsRead       Scope = "grants:read"
+	ScopeAccessRead       Scope = "access:read"
 	ScopeQuotesRead       Scope = "quotes:read"
 	ScopePaymentsWrite    Scope = "payments:write"
 	ScopePaymentsRead     Scope = "payments:read"
@@ -32,7 +33,7 @@ const (
 )
 
 var scopes = Scopes{
-	ScopeAccountsRead, ScopeGrantsRead, ScopeQuotesRead,
+	ScopeAccountsRead, ScopeGrantsRead, ScopeAccessRead, ScopeQuotesRead,
 	ScopePaymentsWrite, ScopePaymentsRead, ScopePaymentsCapture, ScopePaymentsReview,
 	ScopeTransactionsRead, ScopeTicketsRead, ScopePayoutsRead, ScopeExportsWrite, ScopeExportsRead,
 	ScopeEventsRead, ScopeWebhooksWrite, ScopeWebhooksRead, ScopeRulesWrite, ScopeRulesRead,
