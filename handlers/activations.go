@@ -181,7 +181,7 @@ func (s *Server) ruleSetCommand(c *call, operation string, request any, do func(
 	if err != nil {
 		return s.orRepeated(c, idem, err)
 	}
-	return stored(result), nil
+	return s.answered(c, idem, result)
 }
 
 func (s *Server) answerActivation(c *call, a *tollgate.Activation, status int) (rediskv.Answer, error) {
@@ -198,7 +198,7 @@ func activationReply(a *tollgate.Activation, status int, shown any) (rediskv.Ans
 	if status == http.StatusCreated {
 		location = "/v1/rule-sets/" + a.RuleSetID + "/activations/" + a.ID
 	}
-	return rediskv.Answer{Status: status, Location: location, Body: body}, err
+	return rediskv.Answer{Status: status, Location: location, Body: body, Reach: reachOf(a.MerchantAccountIDs)}, err
 }
 
 func (s *Server) readActivation(c *call) (*answer, error) {

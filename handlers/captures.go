@@ -140,15 +140,11 @@ func (s *Server) commitChange(c *call, idem rediskv.Idempotency, made computed, 
 	if err != nil {
 		return nil, err
 	}
-	var key *rediskv.Idempotency
-	if idem.Key != "" {
-		key = &idem
-	}
-	result, err := s.store.ChangePayment(c.ctx, c.caller(status), key, made.account, made.change, rediskv.Answer{Status: status, Body: text})
+	result, err := s.store.ChangePayment(c.ctx, c.caller(status), keyOf(idem), made.account, made.change, rediskv.Answer{Status: status, Body: text})
 	if err != nil {
 		return nil, err
 	}
-	return stored(result), nil
+	return s.answered(c, idem, result)
 }
 
 // refuseChange answers for a payment that is not in a state for the change,

@@ -132,7 +132,7 @@ func readReplay(f *fields) replayRequest { return replayRequest{f.note("reason",
 
 // replayDelivery has a delivery sent again, whatever became of it.
 func (s *Server) replayDelivery(c *call, r replayRequest) (*answer, error) {
-	return s.webhookCommand(c, "webhooks.replay", r, func(idem *rediskv.Idempotency, _ *rediskv.Endpoint) (rediskv.Result, error) {
+	return s.webhookCommand(c, "webhooks.replay", r, func(idem *rediskv.Idempotency, w *rediskv.Endpoint) (rediskv.Result, error) {
 		delivery, err := s.store.Delivery(c.ctx, c.caller(http.StatusAccepted), c.pathID(), c.params.ByName("delivery_id"))
 		if err != nil {
 			return rediskv.Result{}, err
@@ -142,7 +142,7 @@ func (s *Server) replayDelivery(c *call, r replayRequest) (*answer, error) {
 			DeliveryID: delivery.ID, OriginalDeliveryID: delivery.ID, EventID: delivery.EventID, WebhookID: delivery.WebhookID,
 			State: tollgate.DeliveryPending, Reason: r.Reason,
 		}
-		reply, err := accepted("", replay)
+		reply, err := accepted("", replay, w.MerchantAccountIDs)
 		if err != nil {
 			return rediskv.Result{}, err
 		}
@@ -163,19 +163,15 @@ func (s *Server) webhookCommand(c *call, operation string, request any,
 	if err != nil {
 		return s.orRepeated(c, idem, err)
 	}
-	var key *rediskv.Idempotency
-	if idem.Key != "" {
-		key = &idem
-	}
-	result, err := do(key, w)
+	result, err := do(keyOf(idem), w)
 	if err != nil {
 		return s.orRepeated(c, idem, err)
 	}
-	return stored(result), nil
+	return s.answered(c, idem, result)
 }
 
-// accepted is the answer 202 with the JSON of v.
-func accepted(location string, v any) (rediskv.Answer, error) {
+// accepted is the answer 202 with the JSON of v, which is about accounts.
+func accepted(location string, v any, accounts []string) (rediskv.Answer, error) {
 	body, err := json.Marshal(v, json.Deterministic(true))
-	return rediskv.Answer{Status: http.StatusAccepted, Location: location, Body: body}, err
+	return rediskv.Answer{Status: http.StatusAccepted, Location: location, Body: body, Reach: reachOf(accounts)}, err
 }

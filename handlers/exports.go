@@ -24,19 +24,15 @@ func (s *Server) createExport(c *call, r exportRequest) (*answer, error) {
 		Object: "export", ID: s.store.Mint(tollgate.PrefixExport), CreatedAt: tollgate.At(s.clock()), Dataset: r.Dataset, Format: r.Format,
 		Filters: r.Filters, Status: tollgate.ExportPending,
 	}
-	reply, err := accepted("/v1/exports/"+e.ID, e)
+	reply, err := accepted("/v1/exports/"+e.ID, e, filter.Accounts)
 	if err != nil {
 		return nil, err
 	}
-	var key *rediskv.Idempotency
-	if idem.Key != "" {
-		key = &idem
-	}
-	result, err := s.store.CreateExport(c.ctx, c.caller(reply.Status), key, e, filter, reply)
+	result, err := s.store.CreateExport(c.ctx, c.caller(reply.Status), keyOf(idem), e, filter, reply)
 	if err != nil {
 		return s.orRepeated(c, idem, err)
 	}
-	return stored(result), nil
+	return s.answered(c, idem, result)
 }
 
 // export reads the export that a path names. To a grant that does not cover

@@ -85,10 +85,12 @@ type grantForm struct {
 }
 
 // grantForms are the grants; each is the only one of a client of its name,
-// except that the client shop has all and eur_only.
+// except that the client shop has all, eur_only and elsewhere.
 var grantForms = []grantForm{
 	{name: "all", client: "shop"},
 	{name: "eur_only", client: "shop", accounts: []string{"eur"}},
+	{name: "elsewhere", client: "shop", accounts: []string{"limited"}},
+	{name: "twin", client: "twin"},
 	{name: "kiosk", client: "kiosk", accounts: []string{"limited"}},
 	{name: "reader", client: "reader", scopes: "payments:read tickets:read"},
 	{name: "brief", client: "brief", to: 5 * time.Minute},

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -83,17 +84,69 @@ func (c *call) fingerprint(operation string, request any) (string, error) {
 
 // orRepeated is what a refusal becomes whose reason can change from one
 // request to the next: the answer of an earlier request with the same key, if
-// there was one, else the refusal.
+// there was one that the grant reaches, else the refusal.
 func (s *Server) orRepeated(c *call, idem rediskv.Idempotency, refusal error) (*answer, error) {
-	if idem.Key == "" {
+	refused := errorOf(refusal).Code
+	if idem.Key == "" || refused == tollgate.CodeMerchantAccountForbidden || refused == tollgate.CodeScopeMissing {
 		return nil, refusal
 	}
-	earlier, ok, err := s.store.FindRepeated(c.ctx, c.caller(StatusOf(errorOf(refusal).Code)), idem)
+	earlier, ok, err := s.store.FindRepeated(c.ctx, c.caller(StatusOf(refused)), idem)
 	switch {
 	case err != nil && errorOf(err).Code != tollgate.CodeStoreUnavailable:
 		return nil, err // the key is another request's, or the grant is gone
-	case err != nil || !ok:
+	case err != nil || !ok || !c.reachesAnswer(idem, earlier.Reach):
 		return nil, refusal
 	}
-	return stored(earlier), nil
+	return s.answered(c, idem, earlier)
+}
+
+// reachesAnswer reports whether the grant covers what a kept answer is about. A
+// record of the release before does not say: it is about the account that its
+// key belongs to, or may be about any.
+func (c *call) reachesAnswer(idem rediskv.Idempotency, reach []string) bool {
+	if len(reach) == 0 {
+		if reach = []string{rediskv.ReachAll}; idem.Account() != c.org {
+			reach[0] = idem.Account()
+		}
+	}
+	switch reach[0] {
+	case rediskv.ReachNone:
+		return true
+	case rediskv.ReachAll:
+		return len(c.grant.MerchantAccountIDs) == 0
+	}
+	return !slices.ContainsFunc(reach, func(id string) bool { return !c.grant.Covers(id) })
+}
+
+// reachOf is what an answer about accounts is about; none are all.
+func reachOf(accounts []string) []string {
+	if len(accounts) == 0 {
+		return []string{rediskv.ReachAll}
+	}
+	return accounts
+}
+
+// answered is the answer of a commit. One that repeats an earlier request's goes
+// into the audit record before it is given, and shows no secret.
+func (s *Server) answered(c *call, idem rediskv.Idempotency, r rediskv.Result) (*answer, error) {
+	if !r.Repeated {
+		return stored(r), nil
+	}
+	entry := tollgate.AuditEntry{
+		Type: "request.repeated", Outcome: "succeeded", Reason: idem.Operation(),
+		Target: tollgate.AuditTarget{Type: "merchant_account", ID: idem.Account()},
+	}
+	if idem.Account() == c.org {
+		entry.Target.Type = "organization"
+	}
+	if err := s.store.Audit(c.ctx, c.caller(r.Status), entry); err != nil {
+		return nil, err
+	}
+	if sealed[idem.Operation()] {
+		var err error
+		if r.Body, err = s.openAnswer(idem, r.Body); err != nil {
+			return nil, err
+		}
+	}
+	return stored(r), nil
 }

@@ -108,7 +108,7 @@ func (s *Server) tryCreate(c *call, r paymentRequest) (*answer, error) {
 	if !result.Repeated {
 		s.shadowing.offer(account, priced)
 	}
-	return stored(result), nil
+	return s.answered(c, idem, result)
 }
 
 // refusal is an error because of which there is no payment.
@@ -177,7 +177,7 @@ func (s *Server) refusePayment(c *call, action string, idem rediskv.Idempotency,
 	if err != nil {
 		return nil, err
 	}
-	return stored(result), nil
+	return s.answered(c, idem, result)
 }
 
 var paymentParameters = []string{

@@ -23,7 +23,7 @@ func (s *Server) testWebhook(c *call) (*answer, error) {
 		if w.Status != tollgate.WebhookActive {
 			delivery.State = tollgate.DeliveryHeld
 		}
-		reply, err := accepted("", delivery)
+		reply, err := accepted("", delivery, w.MerchantAccountIDs)
 		if err != nil {
 			return rediskv.Result{}, err
 		}

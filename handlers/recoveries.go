@@ -17,7 +17,7 @@ func readRecoveryRequest(f *fields) recoveryRequest { return recoveryRequest{f.i
 // recoverWebhook stores a job that sends what the endpoint missed since a
 // moment; the worker carries it out.
 func (s *Server) recoverWebhook(c *call, r recoveryRequest) (*answer, error) {
-	return s.webhookCommand(c, "webhooks.recover", r, func(idem *rediskv.Idempotency, _ *rediskv.Endpoint) (rediskv.Result, error) {
+	return s.webhookCommand(c, "webhooks.recover", r, func(idem *rediskv.Idempotency, w *rediskv.Endpoint) (rediskv.Result, error) {
 		now := tollgate.At(s.clock())
 		if r.Since > now {
 			return rediskv.Result{}, tollgate.Invalid("since", "since lies in the future.")
@@ -26,7 +26,7 @@ func (s *Server) recoverWebhook(c *call, r recoveryRequest) (*answer, error) {
 			Object: "recovery", ID: s.store.Mint(tollgate.PrefixRecovery), CreatedAt: now, WebhookID: c.pathID(),
 			Since: r.Since, State: "pending",
 		}
-		reply, err := accepted("/v1/webhooks/"+recovery.WebhookID+"/recoveries/"+recovery.ID, recovery)
+		reply, err := accepted("/v1/webhooks/"+recovery.WebhookID+"/recoveries/"+recovery.ID, recovery, w.MerchantAccountIDs)
 		if err != nil {
 			return rediskv.Result{}, err
 		}

@@ -122,7 +122,7 @@ func (s *Server) tryPublish(c *call, r publishRequest, idem rediskv.Idempotency)
 	answer := func(status int) func(*tollgate.Rule) (rediskv.Answer, error) {
 		return func(rule *tollgate.Rule) (rediskv.Answer, error) {
 			body, err := json.Marshal(rule, json.Deterministic(true))
-			return rediskv.Answer{Status: status, Location: "/v1/rules/" + rule.ID, Body: body}, err
+			return rediskv.Answer{Status: status, Location: "/v1/rules/" + rule.ID, Body: body, Reach: []string{rediskv.ReachNone}}, err
 		}
 	}
 	reply, err := answer(http.StatusCreated)(&rule)
@@ -134,7 +134,7 @@ func (s *Server) tryPublish(c *call, r publishRequest, idem rediskv.Idempotency)
 	if err != nil {
 		return nil, err
 	}
-	return stored(result), nil
+	return s.answered(c, idem, result)
 }
 
 // keyOf is what the store is told of an Idempotency-Key; nothing without one.

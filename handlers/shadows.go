@@ -50,7 +50,7 @@ func (s *Server) startShadow(c *call, r shadowRequest) (*answer, error) {
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		reply := rediskv.Answer{Status: http.StatusCreated, Location: "/v1/shadows/" + shadow.ID, Body: body}
+		reply := rediskv.Answer{Status: http.StatusCreated, Location: "/v1/shadows/" + shadow.ID, Body: body, Reach: reachOf(accounts)}
 		return s.store.StartShadow(c.ctx, c.caller(reply.Status), idem, shadow, reply)
 	})
 }
@@ -62,7 +62,7 @@ func (s *Server) stopShadow(c *call) (*answer, error) {
 		}
 		return s.store.StopShadow(c.ctx, c.caller(http.StatusOK), idem, c.pathID(), func(shadow *tollgate.Shadow) (rediskv.Answer, error) {
 			body, err := json.Marshal(shadow, json.Deterministic(true))
-			return rediskv.Answer{Status: http.StatusOK, Body: body}, err
+			return rediskv.Answer{Status: http.StatusOK, Body: body, Reach: reachOf(shadow.MerchantAccountIDs)}, err
 		})
 	})
 }

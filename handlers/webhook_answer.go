@@ -14,51 +14,67 @@ import (
 func webhookAnswer(status int, w tollgate.WebhookEndpoint, secret string) (rediskv.Answer, error) {
 	w.Secret = secret
 	body, err := json.Marshal(w, json.Deterministic(true))
-	return rediskv.Answer{Status: status, Body: body}, err
+	return rediskv.Answer{Status: status, Body: body, Reach: reachOf(w.MerchantAccountIDs)}, err
 }
 
-// commitSealed commits something whose answer holds a secret. What is kept for
-// a repeat must give the same bytes, and a secret must not lie in Redis in the
-// clear, so the kept body is sealed.
-func (s *Server) commitSealed(idem rediskv.Idempotency, plain rediskv.Answer,
+// sealed are the operations whose first answer shows a secret. What is kept for a
+// repeat does not have it; its body is sealed all the same, because the release
+// before reads no other, and kept the secret in it.
+var sealed = map[string]bool{"webhooks.create": true, "webhooks.rotate": true}
+
+// shownOnce is an endpoint in an answer whose secret has been shown before.
+type shownOnce struct {
+	tollgate.WebhookEndpoint
+	Secret  *string `json:"secret"` // null
+	Message string  `json:"message"`
+}
+
+// withoutSecret is the body that a repeat is answered with.
+func withoutSecret(body []byte) ([]byte, error) {
+	var w tollgate.WebhookEndpoint
+	if err := json.Unmarshal(body, &w); err != nil || w.Secret == "" {
+		return body, err
+	}
+	return json.Marshal(shownOnce{
+		WebhookEndpoint: w,
+		Message:         "The secret is shown once, in the first answer. To get a new one, POST /v1/webhooks/" + w.ID + "/secrets.",
+	}, json.Deterministic(true))
+}
+
+// commitSealed commits something whose answer shows a secret.
+func (s *Server) commitSealed(c *call, idem rediskv.Idempotency, plain rediskv.Answer,
 	commit func(*rediskv.Idempotency, rediskv.Answer) (rediskv.Result, error),
 ) (*answer, error) {
-	var key *rediskv.Idempotency
 	kept := plain
 	if idem.Key != "" {
-		var err error
-		if kept.Body, err = s.vault.Seal(s.entropy, answerPlace(idem), plain.Body); err != nil {
+		body, err := withoutSecret(plain.Body)
+		if err != nil {
 			return nil, err
 		}
-		key = &idem
+		if kept.Body, err = s.vault.Seal(s.entropy, answerPlace(idem), body); err != nil {
+			return nil, err
+		}
 	}
-	result, err := commit(key, kept)
+	result, err := commit(keyOf(idem), kept)
 	if err != nil {
 		return nil, err
 	}
 	if !result.Repeated {
 		result.Body = plain.Body
-		return stored(result), nil
 	}
-	return s.openAnswer(idem, stored(result))
+	return s.answered(c, idem, result)
 }
 
-// orRepeatedSealed is orRepeated for an answer that commitSealed has kept.
-func (s *Server) orRepeatedSealed(c *call, idem rediskv.Idempotency, refusal error) (*answer, error) {
-	a, err := s.orRepeated(c, idem, refusal)
-	if err != nil {
-		return nil, err
+// openAnswer is the body of a kept answer; an old one had a secret.
+func (s *Server) openAnswer(idem rediskv.Idempotency, kept []byte) ([]byte, error) {
+	body, err := s.vault.Open(answerPlace(idem), kept)
+	if err == nil {
+		body, err = withoutSecret(body)
 	}
-	return s.openAnswer(idem, a)
-}
-
-func (s *Server) openAnswer(idem rediskv.Idempotency, a *answer) (*answer, error) {
-	body, err := s.vault.Open(answerPlace(idem), a.body)
 	if err != nil {
 		return nil, fmt.Errorf("kept answer: %w", err)
 	}
-	a.body = body
-	return a, nil
+	return body, nil
 }
 
 // answerPlace is where a kept answer belongs: the scope names organization and

@@ -89,7 +89,7 @@ func (s *Server) changeWebhook(c *call, operation string, request any, status in
 	for range maxConflicts {
 		w, err := s.webhook(c, status)
 		if err != nil {
-			return s.orRepeatedSealed(c, idem, err)
+			return s.orRepeated(c, idem, err)
 		}
 		now := tollgate.At(s.clock())
 		event, secret, err := compute(w, now)
@@ -104,7 +104,7 @@ func (s *Server) changeWebhook(c *call, operation string, request any, status in
 		if err != nil {
 			return nil, err
 		}
-		a, err := s.commitSealed(idem, reply, func(key *rediskv.Idempotency, kept rediskv.Answer) (rediskv.Result, error) {
+		a, err := s.commitSealed(c, idem, reply, func(key *rediskv.Idempotency, kept rediskv.Answer) (rediskv.Result, error) {
 			return s.store.ChangeWebhook(c.ctx, c.caller(status), key, *w, event, kept)
 		})
 		if !errors.Is(err, rediskv.ErrConflict) {

@@ -18,11 +18,11 @@ func (s *Server) createWebhook(c *call, r webhookRequest) (*answer, error) {
 		return nil, err
 	}
 	if err := egress.CheckURL(r.URL, s.development); err != nil {
-		return s.orRepeatedSealed(c, idem, err)
+		return s.orRepeated(c, idem, err)
 	}
 	accounts, err := s.webhookAccounts(c, r.Accounts)
 	if err != nil {
-		return s.orRepeatedSealed(c, idem, err)
+		return s.orRepeated(c, idem, err)
 	}
 	now := tollgate.At(s.clock())
 	w := rediskv.Endpoint{WebhookEndpoint: tollgate.WebhookEndpoint{
@@ -39,7 +39,7 @@ func (s *Server) createWebhook(c *call, r webhookRequest) (*answer, error) {
 		return nil, err
 	}
 	reply.Location = "/v1/webhooks/" + w.ID
-	return s.commitSealed(idem, reply, func(key *rediskv.Idempotency, kept rediskv.Answer) (rediskv.Result, error) {
+	return s.commitSealed(c, idem, reply, func(key *rediskv.Idempotency, kept rediskv.Answer) (rediskv.Result, error) {
 		return s.store.CreateWebhook(c.ctx, c.caller(reply.Status), key, w, kept)
 	})
 }

@@ -120,16 +120,13 @@ func (b *batch) commit(ctx context.Context) (Result, error) {
 	s, k := b.store, b.space
 	operation := s.Mint("")
 	grant, version := b.caller.grant(k)
-	record, print, stored := k.sequences(), "", ""
-	if b.idem != nil {
-		record, print, stored = k.idempotency(*b.idem), b.idem.Fingerprint, b.answer.record(operation, b.idem.Fingerprint)
-	}
+	record, line, print, stored := b.caller.remembered(k, b.idem, operation, b.answer)
 	channel := ""
 	if b.push {
 		channel = configChannel
 	}
 	keys := []string{grant, record, k.sequences(), k.events(), k.audit(), k.dispatch, k.webhooks(), changesKey(k.partition), k.mark(operation)}
-	keys, args := b.objects.arguments(keys, []any{operation, version, print, idempotencyLifetime.Milliseconds(), stored, channel, k.org})
+	keys, args := b.objects.arguments(keys, []any{line, version, print, idempotencyLifetime.Milliseconds(), stored, channel, k.org})
 	args = append(args, len(b.sets))
 	for _, m := range b.sets {
 		keys = append(keys, m.key)

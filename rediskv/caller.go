@@ -97,12 +97,33 @@ func (i Idempotency) fingerprints() string {
 	return i.Fingerprint + " " + i.Earlier
 }
 
+// Account is the merchant account or organization that the key belongs to.
+func (i Idempotency) Account() string {
+	account, _, _ := strings.Cut(i.Scope, ":")
+	return account
+}
+
+// Operation is the one that the key belongs to, such as "payments.create".
+func (i Idempotency) Operation() string {
+	_, operation, _ := strings.Cut(i.Scope, ":")
+	return operation
+}
+
 // Answer is what a request is answered with, and again when it is repeated.
 type Answer struct {
 	Status   int
 	Location string
 	Body     []byte
+	// Reach is the merchant accounts that the answer is about, or ReachAll or
+	// ReachNone alone. Empty: the account that its key belongs to.
+	Reach []string
 }
+
+// What an answer can be about instead of accounts.
+const (
+	ReachAll  = "*" // all of the organization, those to come included
+	ReachNone = "-" // nothing of an account
+)
 
 // Result is the answer to give; Repeated when it is an earlier request's.
 type Result struct {
@@ -110,9 +131,20 @@ type Result struct {
 	Repeated bool
 }
 
-// record is the stored form of an answer.
-func (a Answer) record(operation, fingerprint string) string {
-	return operation + "\n" + fingerprint + "\n" + strconv.Itoa(a.Status) + "\n" + a.Location + "\n" + string(a.Body)
+// remembered is how scripts are told what to remember of a request: the key of
+// the record, the operation as its first line has it (id, client and reach), the
+// fingerprints, and the record. Without a key only the operation means anything.
+// The build before reads no further than the first line and takes it as a whole.
+func (c Caller) remembered(k space, idem *Idempotency, operation string, a Answer) (key, line, print, record string) {
+	line = operation + " " + c.Actor.ClientID
+	if len(a.Reach) > 0 {
+		line += " " + strings.Join(a.Reach, ",")
+	}
+	if idem == nil {
+		return k.sequences(), line, "", ""
+	}
+	return k.idempotency(*idem), line, idem.fingerprints(),
+		line + "\n" + idem.Fingerprint + "\n" + strconv.Itoa(a.Status) + "\n" + a.Location + "\n" + string(a.Body)
 }
 
 func answerOf(record any) (Result, error) {
@@ -125,7 +157,11 @@ func answerOf(record any) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("redis: an idempotency record has status %q", part[2])
 	}
-	return Result{Answer{status, part[3], []byte(part[4])}, true}, nil
+	r := Result{Answer{Status: status, Location: part[3], Body: []byte(part[4])}, true}
+	if line := strings.SplitN(part[0], " ", 3); len(line) == 3 {
+		r.Reach = strings.Split(line[2], ",")
+	}
+	return r, nil
 }
 
 // FindRepeated looks for an earlier request of the same key. A caller that is
@@ -134,7 +170,7 @@ func answerOf(record any) (Result, error) {
 func (s *Store) FindRepeated(ctx context.Context, c Caller, idem Idempotency) (Result, bool, error) {
 	k := s.space(c.Organization)
 	grant, version := c.grant(k)
-	outcome, rest, err := s.run(ctx, scriptFindRepeated, []string{grant, k.idempotency(idem)}, []any{version, idem.fingerprints()})
+	outcome, rest, err := s.run(ctx, scriptFindRepeated, []string{grant, k.idempotency(idem)}, []any{version, idem.fingerprints(), " " + c.Actor.ClientID})
 	if err != nil || outcome == "new" {
 		return Result{}, false, err
 	}

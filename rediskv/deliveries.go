@@ -284,10 +284,7 @@ func (s *Store) requeue(ctx context.Context, c Caller, idem *Idempotency, webhoo
 	k := s.space(c.Organization)
 	operation := s.Mint("")
 	grant, version := c.grant(k)
-	record, print, stored := k.sequences(), "", ""
-	if idem != nil {
-		record, print, stored = k.idempotency(*idem), idem.Fingerprint, ans.record(operation, idem.Fingerprint)
-	}
+	record, line, print, stored := c.remembered(k, idem, operation, ans)
 	var head, tail, auditHead, auditTail []byte
 	var err error
 	eventID, eventType := "", ""
@@ -307,7 +304,7 @@ func (s *Store) requeue(ctx context.Context, c Caller, idem *Idempotency, webhoo
 		k.webhooks(), k.object(q.object), k.jobs, k.mark(operation),
 	}
 	args := append([]any{
-		operation, version, print, idempotencyLifetime.Milliseconds(), stored, int64(s.Now()), k.org + "/" + webhook, string(q.trigger), q.replay,
+		line, version, print, idempotencyLifetime.Milliseconds(), stored, int64(s.Now()), k.org + "/" + webhook, string(q.trigger), q.replay,
 		head, tail, eventID, eventType, auditHead, auditTail, q.job, q.from, len(q.fields),
 	}, q.fields...)
 	for _, d := range q.deliveries {

@@ -74,10 +74,7 @@ func (s *Store) CreateExport(ctx context.Context, c Caller, idem *Idempotency, e
 	if err != nil {
 		return Result{}, err
 	}
-	record, print, stored := k.sequences(), "", ""
-	if idem != nil {
-		record, print, stored = k.idempotency(*idem), idem.fingerprints(), ans.record(w.operation, idem.Fingerprint)
-	}
+	record, line, print, stored := c.remembered(k, idem, w.operation, ans)
 	low, last := int64(0), ""
 	log := k.exportLog(e.Dataset)
 	w.keys = append(w.keys, record, k.allExports(), cmp.Or(log, k.sequences()))
@@ -100,7 +97,7 @@ func (s *Store) CreateExport(ctx context.Context, c Caller, idem *Idempotency, e
 	if err != nil {
 		return Result{}, fmt.Errorf("export: %w", err)
 	}
-	w.args = append(append(w.args, w.said...), w.operation, print, idempotencyLifetime.Milliseconds(), stored, k.org, e.ID,
+	w.args = append(append(w.args, w.said...), line, print, idempotencyLifetime.Milliseconds(), stored, k.org, e.ID,
 		MaxExports, s.exportBytes, int64(s.Now()), low, last, tollgate.FirstID(tollgate.PrefixExport, s.Now().Add(-exportListed)))
 	var f pairs
 	f.set("json", string(doc))

@@ -258,8 +258,9 @@ func (k space) damaged() string { return k.prefix + ":damaged" }
 // own is the sorted set of a payout's own transaction, by position.
 func (k space) own(payout string) string { return k.object(payout) + ":txn" }
 
-// idempotency is the string that remembers a request: operation, fingerprint,
-// status, location and body, by line. It expires.
+// idempotency is the string that remembers a request: operation (its id, client
+// and reach, see Caller.remembered), fingerprint, status, location and body, by
+// line. It expires.
 func (k space) idempotency(i Idempotency) string {
 	return k.prefix + ":idem:" + digest(i.Scope, i.Key)
 }

@@ -153,10 +153,10 @@ func (s *Store) RefusePayment(ctx context.Context, c Caller, action string, idem
 	if err != nil {
 		return Result{}, err
 	}
-	operation := s.Mint("")
+	record, line, print, stored := c.remembered(k, &idem, s.Mint(""), ans)
 	w := &writing{
-		keys: []string{grant, k.idempotency(idem), k.object(a.ID), k.organization(), k.sequences(), k.audit()},
-		args: []any{operation, version, idem.fingerprints(), idempotencyLifetime.Milliseconds(), ans.record(operation, idem.Fingerprint), a.Revision, a.organization, head, tail},
+		keys: []string{grant, record, k.object(a.ID), k.organization(), k.sequences(), k.audit()},
+		args: []any{line, version, print, idempotencyLifetime.Milliseconds(), stored, a.Revision, a.organization, head, tail},
 	}
 	return s.commit(ctx, scriptRefusePayment, w, "refused", ans)
 }

@@ -18,12 +18,8 @@ const endOfLog tollgate.Instant = 1 << 53
 // tollgate.DeliveryOf, and is not listed or recovered.
 func (s *Store) PingWebhook(ctx context.Context, c Caller, idem *Idempotency, webhook string, e tollgate.Event, ans Answer) (Result, error) {
 	k := s.space(c.Organization)
-	operation := s.Mint("")
 	grant, version := c.grant(k)
-	record, print, stored := k.sequences(), "", ""
-	if idem != nil {
-		record, print, stored = k.idempotency(*idem), idem.Fingerprint, ans.record(operation, idem.Fingerprint)
-	}
+	record, line, print, stored := c.remembered(k, idem, s.Mint(""), ans)
 	c.Request.Status = ans.Status
 	body, err := json.Marshal(e, json.Deterministic(true))
 	if err != nil {
@@ -44,7 +40,7 @@ func (s *Store) PingWebhook(ctx context.Context, c Caller, idem *Idempotency, we
 	outcome, rest, err := s.run(ctx, scriptPingWebhook, []string{
 		grant, record, k.object(webhook), k.queue(webhook), k.open(webhook), k.ready, k.sequences(), k.audit(), k.object(delivery),
 	}, append([]any{
-		operation, version, print, idempotencyLifetime.Milliseconds(), stored, int64(s.Now()), k.org + "/" + webhook, delivery,
+		line, version, print, idempotencyLifetime.Milliseconds(), stored, int64(s.Now()), k.org + "/" + webhook, delivery,
 		auditHead, auditTail, int64(endOfLog), deliveryLifetime.Milliseconds(), len(f),
 	}, f...))
 	if err != nil {

@@ -83,10 +83,7 @@ func (s *Store) putWebhook(ctx context.Context, c Caller, idem *Idempotency, w E
 	w.Secret = "" // shown once, kept sealed
 	operation := s.Mint("")
 	grant, version := c.grant(k)
-	record, print, stored := k.sequences(), "", ""
-	if idem != nil {
-		record, print, stored = k.idempotency(*idem), idem.Fingerprint, ans.record(operation, idem.Fingerprint)
-	}
+	record, line, print, stored := c.remembered(k, idem, operation, ans)
 	if ans.Status != 0 {
 		c.Request.Status = ans.Status
 	}
@@ -131,7 +128,7 @@ func (s *Store) putWebhook(ctx context.Context, c Caller, idem *Idempotency, w E
 	f.set("json", string(doc))
 	f.set("keys", string(keys))
 	args := append([]any{
-		operation, version, print, idempotencyLifetime.Milliseconds(), stored, expected, w.ID, directory, int64(s.Now()),
+		line, version, print, idempotencyLifetime.Milliseconds(), stored, expected, w.ID, directory, int64(s.Now()),
 		k.org + "/" + w.ID, job, MaxWebhooks, head, tail, e.ID, string(e.Type), auditHead, auditTail, w.Status, w.URL, len(f),
 	}, f...)
 	outcome, rest, err := s.run(ctx, scriptPutWebhook, []string{

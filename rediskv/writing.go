@@ -22,12 +22,8 @@ type writing struct {
 // write begins with what every change of a payment starts with.
 func (s *Store) write(k space, c Caller, idem *Idempotency, ch *tollgate.PaymentChange, ans Answer) *writing {
 	p := ch.Payment
-	operation := s.Mint("")
 	grant, version := c.grant(k)
-	record, print, stored := k.sequences(), "", ""
-	if idem != nil {
-		record, print, stored = k.idempotency(*idem), idem.fingerprints(), ans.record(operation, idem.Fingerprint)
-	}
+	record, line, print, stored := c.remembered(k, idem, s.Mint(""), ans)
 	capture := k.object(p.ID)
 	if ch.Capture != nil {
 		capture = k.object(ch.Capture.ID)
@@ -41,7 +37,7 @@ func (s *Store) write(k space, c Caller, idem *Idempotency, ch *tollgate.Payment
 			grant, record, k.object(p.ID), k.object(p.TicketID), k.sequences(), k.events(), k.audit(), k.due,
 			k.moves(p.ID), k.transactions(), k.transactionsOf(p.MerchantAccountID), capture,
 		},
-		args: []any{operation, version, print, idempotencyLifetime.Milliseconds(), stored},
+		args: []any{line, version, print, idempotencyLifetime.Milliseconds(), stored},
 	}
 }
 

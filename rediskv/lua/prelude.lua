@@ -30,8 +30,10 @@ local function mark_done(mark, answered) redis.call('SET', mark, answered, 'PX',
 -- What a request is answered with instead of being carried out, or nil: 'done'
 -- (this very operation has run before), 'grant', or what its idempotency record
 -- says: 'repeated' or 'reused'. Without a fingerprint there is no record; a second
--- one, behind a space, is what earlier releases made of the request. mark is the
--- operation's mark, or nil when the script looks for itself.
+-- one, behind a space, is what earlier releases made of the request. The record's
+-- first line is its operation: an id, a space, the client, who alone may use the
+-- key again; an old one has no client. mark is the operation's mark, or nil when
+-- the script looks for itself.
 local function answered(grant, version, key, operation, fingerprint, mark)
   if mark and earlier(mark) then return {'done'} end
   local record = fingerprint ~= '' and redis.call('GET', key)
@@ -42,6 +44,8 @@ local function answered(grant, version, key, operation, fingerprint, mark)
   end
   if not granted(grant, version) then return {'grant'} end
   if not record then return nil end
+  local client = string.match(op, ' ([^ ]+)')
+  if client and client ~= string.match(operation, ' ([^ ]+)') then return {'reused'} end
   if print == fingerprint or (print ~= '' and string.find(fingerprint, ' ' .. print, 1, true)) then return {'repeated', record} end
   return {'reused'}
 end
