@@ -193,7 +193,7 @@ func TestRepeatsOfWhatIsOver(t *testing.T) {
 	requests := []struct{ path, body string }{
 		{"/v1/webhooks/" + hook + "/secrets", ""},
 		{"/v1/webhooks/" + hook + "/test", ""},
-		{"/v1/rule-sets/" + w.vars["eur_rules"] + "/activations", `{"rule":"rule:kept_fee@v1","at":"2026-03-02T10:00:00Z"}`},
+		{"/v1/rule-sets/" + w.vars["eur_rules"] + "/activations", `{"rule":"rule:kept_fee@v1","adds":true,"at":"2026-03-02T10:00:00Z"}`},
 	}
 	for _, r := range requests {
 		if first := call("eur_only", "POST", r.path, r.body, "once"); first.StatusCode >= 300 {
