@@ -24,7 +24,8 @@ entities, merchant accounts, clients, grants, perimeters and rule sets. The file
 is checked as a whole before anything is written, each organization is written
 all or nothing, and the same file again changes nothing. What the file leaves
 out stays as it is. A version of a perimeter or rule set that exists cannot be
-changed; give it the next version. Rules that were activated stay in force until
+changed; give it the next version. A version of a perimeter that an earlier
+release stored keeps that release's meaning, and a warning says so. Rules that were activated stay in force until
 the file names another rule set for the account than before. A changed cutoff
 holds from the sales day after the open one, or from its effective_date on. A
 client with another status or without one of its keys, and an organization with
@@ -87,10 +88,14 @@ func (a *app) provision(cmd *cobra.Command, file string, dryRun, asJSON bool) er
 	if err := cited.check(ctx, store, &problems); err != nil {
 		return storeFailure(err)
 	}
+	earlier, err := earlierPerimeters(ctx, store, configs, document.later, &problems)
+	if err != nil {
+		return storeFailure(err)
+	}
 	if len(problems) > 0 {
 		return usageError(problems.in(file, text))
 	}
-	for _, w := range document.warnings(a.clock()) {
+	for _, w := range append(document.warnings(a.clock()), earlier...) {
 		fmt.Fprintf(a.stderr, "warning: %s\n", w)
 	}
 	// Every organization is tried before the first is written, so that a

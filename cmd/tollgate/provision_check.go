@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"tollgate"
@@ -24,9 +23,10 @@ func (p *provisioning) check(shipped []tollgate.RuleRef) ([]rediskv.Config, cite
 	}
 	configs := make([]rediskv.Config, len(p.Organizations))
 	seen := map[string]string{}
+	p.later = map[string]perimeterFault{}
 	for i := range p.Organizations {
 		c := &organizationCheck{
-			form: &p.Organizations[i], at: fmt.Sprintf("organizations[%d]", i), shipped: shipped, cited: &cited, problems: &problems, seen: seen,
+			form: &p.Organizations[i], at: fmt.Sprintf("organizations[%d]", i), shipped: shipped, cited: &cited, problems: &problems, seen: seen, later: p.later,
 		}
 		configs[i] = c.run()
 	}
@@ -61,7 +61,7 @@ func (p *provisioning) warnings(now time.Time) []string {
 	for _, o := range p.Organizations {
 		for _, form := range o.Perimeters {
 			constraints, _ := toJSON(form.Constraints)
-			compiled, err := tollgate.PerimeterDocument{ID: form.ID, Version: form.Version, Constraints: constraints}.Compile()
+			compiled, _, err := compilePerimeter(tollgate.PerimeterDocument{ID: form.ID, Version: form.Version, Constraints: constraints})
 			if err == nil && compiled.Decide(tollgate.Money{}, tollgate.Payee{}, now).Reason == tollgate.ReasonUnknownConstraint {
 				found = append(found, fmt.Sprintf("perimeter %s@%d has constraints that this release does not know: it denies every payment", form.ID, form.Version))
 			}
@@ -78,6 +78,7 @@ type organizationCheck struct {
 	cited    *citedRules
 	problems *fileProblems
 	seen     map[string]string // id (of versions: id@version) → where
+	later    map[string]perimeterFault
 	config   rediskv.Config
 }
 
@@ -146,8 +147,9 @@ func (c *organizationCheck) perimeters() {
 		}
 		document := tollgate.PerimeterDocument{ID: f.ID, Version: f.Version, Constraints: constraints}
 		if err == nil {
-			if _, err = document.Compile(); err != nil {
-				err = errors.New(strings.TrimPrefix(err.Error(), fmt.Sprintf("perimeter %s@%d: ", f.ID, f.Version)))
+			var later error
+			if _, later, err = compilePerimeter(document); later != nil {
+				c.later[fmt.Sprintf("%s@%d", f.ID, f.Version)] = perimeterFault{at + ".constraints", later}
 			}
 		}
 		c.problems.add(at+".constraints", err)

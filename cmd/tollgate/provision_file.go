@@ -22,6 +22,8 @@ import (
 // resources (interface §2); times, objects and organization ids are filled in.
 type provisioning struct {
 	Organizations []organizationForm `yaml:"organizations"`
+
+	later map[string]perimeterFault // by id@version, for whom Redis is to be asked
 }
 
 type organizationForm struct {

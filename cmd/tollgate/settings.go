@@ -31,7 +31,7 @@ func (s setting) Env() string {
 var (
 	processes = []string{"serve", "work"}
 	clients   = []string{
-		"token", "whoami", "accounts", "quote", "pay", "payment", "payments", "capture", "cancel", "review", "ticket", "transactions", "events", "event",
+		"token", "whoami", "accounts", "perimeters", "perimeter", "quote", "pay", "payment", "payments", "capture", "cancel", "review", "ticket", "transactions", "events", "event",
 		"cutoff", "export", "exports",
 		"webhooks", "deliveries", "attempts", "resend", "recover", "listen", "trigger", "clock", "rule",
 	}

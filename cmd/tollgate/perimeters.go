@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"tollgate"
+)
+
+// perimeterView is what the command line shows of a perimeter.
+type perimeterView struct {
+	ID               string                  `json:"id"`
+	Version          int64                   `json:"version"`
+	Semantics        *int64                  `json:"semantics"`
+	Constraints      jsontext.Value          `json:"constraints"`
+	Versions         []int64                 `json:"versions"`
+	MerchantAccounts []tollgate.PerimeterRef `json:"merchant_accounts"`
+	Usage            []tollgate.Usage        `json:"usage"`
+}
+
+var usageFlags = queryFlags{
+	{"account", "merchant_account_id", "usage of this merchant account only"},
+	{"payee", "payee", "the payee whose usage limits per payee show"},
+}
+
+func (a *app) perimetersCommand() *cobra.Command {
+	return listCommand(a, &cobra.Command{
+		Use:     "perimeters",
+		Short:   "List the perimeters of your merchant accounts",
+		Example: "  tollgate perimeters\n  tollgate perimeter $PERIMETER --payee shop.example",
+	}, "/v1/perimeters", append(slices.Clone(usageFlags), pageFlags...), []string{"PERIMETER", "VERSION", "ACCOUNTS", "CONSTRAINTS"}, []int{1, 2},
+		func(t *table, p *perimeterView) string {
+			t.row(p.ID, strconv.FormatInt(p.Version, 10), strconv.Itoa(len(p.MerchantAccounts)), p.named())
+			return p.ID
+		})
+}
+
+// named are the names of the constraints.
+func (p *perimeterView) named() string {
+	names, err := membersOf(p.Constraints)
+	if err != nil || len(names) == 0 {
+		return "none"
+	}
+	return abridged(names)
+}
+
+func membersOf(object jsontext.Value) ([]string, error) {
+	var members map[string]raw
+	if err := parse(object, &members); err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(members))
+	for name := range members {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func (a *app) perimeterCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "perimeter ID",
+		Short: "Show a perimeter and what is left of its limits",
+		Long: `Show one version of a perimeter: its constraints, the merchant accounts where the
+perimeter is in force, and what payments have used of its budgets and
+frequencies. To see the usage of a limit per payee, name the payee.`,
+		Example: `  tollgate perimeter $PERIMETER
+  tollgate perimeter $PERIMETER --version 1
+  tollgate perimeter $PERIMETER --payee shop.example`,
+		Args: cobra.ExactArgs(1),
+	}
+	flags := append(slices.Clone(usageFlags), queryFlags{{"version", "version", "this version; without it the highest"}}...)
+	a.clientCommand(c, func(ctx context.Context, api *client, args []string) error {
+		body, err := api.get(ctx, "/v1/perimeters/"+url.PathEscape(args[0]), flags.values(c))
+		if err != nil {
+			return err
+		}
+		var p perimeterView
+		if err := parse(body, &p); err != nil {
+			return err
+		}
+		if api.json || api.quiet {
+			return api.show(body, p.ID, nil)
+		}
+		return p.print(a)
+	})
+	flags.bind(c)
+	return c
+}
+
+func (p *perimeterView) print(a *app) error {
+	if err := p.Constraints.Indent(); err != nil {
+		return err
+	}
+	head := &table{}
+	head.row("perimeter", fmt.Sprintf("%s, version %d", p.ID, p.Version))
+	if p.Semantics == nil {
+		head.row("meaning", earlierMeaning)
+	}
+	name := "accounts"
+	for _, m := range p.MerchantAccounts {
+		head.row(name, fmt.Sprintf("%s, version %d", m.ID, m.Version))
+		name = ""
+	}
+	if len(p.MerchantAccounts) == 0 {
+		head.row(name, "none")
+	}
+	usage := &table{right: []int{2, 3}}
+	usage.row("WINDOW", "PER", "USED", "LIMIT", "", "RESETS", "WHOSE")
+	for _, u := range p.Usage {
+		currency := "payments"
+		if u.Currency != nil {
+			currency = string(*u.Currency)
+		}
+		whose := u.MerchantAccountID
+		if whose == nil {
+			whose = u.Payee
+		}
+		usage.row(u.Window+" "+u.TimeZone, strings.ReplaceAll(u.Per, "_", " "), deref(u.Used), u.Limit, currency, u.ResetsAt.String(), deref(whose))
+	}
+	if _, err := fmt.Fprintf(a.stdout, "%s\n%s\n", head, printableLines(string(p.Constraints))); err != nil || len(p.Usage) == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(a.stdout, "\n%s", usage)
+	return err
+}
+
+// printableLines makes JSON of the service fit for a terminal.
+func printableLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		indent := len(line) - len(strings.TrimLeft(line, " \t"))
+		lines[i] = strings.Repeat("  ", indent) + printable(line[indent:])
+	}
+	return strings.Join(lines, "\n")
+}
