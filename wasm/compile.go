@@ -49,13 +49,24 @@ func (p *plan) module() ([]byte, error) {
 	for _, r := range p.refuses {
 		t.text(r.refusal)
 	}
+	if p.refuseRest {
+		t.text(notPriced)
+	}
 	t.window = (dataStart + len(t.data) + 7) &^ 7
 	t.quote(p)
 	manifest, err := json.Marshal(Manifest{ABI, p.label})
 	if err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
-	return t.assemble(manifest), nil
+	free, err := p.free.section()
+	if err != nil {
+		return nil, err
+	}
+	module := t.assemble(manifest)
+	if free != nil {
+		module = appendBytes(append(module, secCustom), free)
+	}
+	return module, nil
 }
 
 func (t *tableCode) text(r refusal) {
@@ -83,7 +94,7 @@ func (t *tableCode) quote(p *plan) {
 		t.refuse(r.refusal)
 		t.op(opEnd)
 	}
-	if len(p.rows) > 0 || p.rest != nil {
+	if len(p.rows) > 0 || p.rest != nil || p.refuseRest {
 		t.rates(p)
 		t.fee()
 	}

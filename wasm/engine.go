@@ -150,13 +150,14 @@ func (e *Engine) compile(ctx context.Context, m *module, module []byte, globals 
 	if err != nil {
 		return nil, fmt.Errorf("compile: %w", err)
 	}
-	r := &rule{manifest: m.manifest, runtime: e.runtime, compiled: compiled, globals: globals}
+	r := &rule{manifest: m.manifest, free: m.free, runtime: e.runtime, compiled: compiled, globals: globals}
 	i, err := r.instantiate(ctx)
 	if err != nil {
 		_ = compiled.Close(ctx)
 		return nil, err
 	}
 	r.initial = m.reach.initial(i)
+	r.silent = sync.OnceValue(r.findSilent)
 	r.idle.Put(i)
 	runtime.AddCleanup(r, func(c wazero.CompiledModule) { _ = c.Close(context.Background()) }, compiled)
 	return r, nil

@@ -19,6 +19,10 @@ type Report struct {
 	MaxFuel             int64        `json:"max_fuel"` // of the golden cases with a reply
 	CompileMicroseconds int64        `json:"compile_us"`
 	Cases               []CaseReport `json:"cases"` // in the order of the golden cases
+
+	// Silent are the currencies in which it charges nothing without saying that
+	// this is meant (Engine.Silent).
+	Silent []tollgate.Currency `json:"silent"`
 }
 
 // CaseReport is how a golden case ran: the same on every machine.
@@ -82,6 +86,9 @@ func examine(ctx context.Context, now func() time.Time, c tollgate.Citation, mod
 		}
 		r.Label = t.Label()
 		err = t.examine(ctx, golden, &r, interpreted)
+		if err == nil && !interpreted {
+			r.Silent = t.rule.silent()
+		}
 		if closing := t.Close(context.WithoutCancel(ctx)); err == nil {
 			err = closing
 		}

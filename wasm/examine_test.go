@@ -3,6 +3,7 @@ package wasm_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -161,7 +162,7 @@ func TestExamineHostileCalls(t *testing.T) {
 
 func TestPack(t *testing.T) {
 	plain := guest{quote: i32(16), custom: [][]byte{customSection("name", "x"), customSection("producers", "y")}}.bytes()
-	packed, err := wasm.Pack(plain, "My fee")
+	packed, err := wasm.Pack(plain, "My fee", wasm.Free{})
 	if err != nil || strings.Contains(string(packed), "producers") || !strings.Contains(string(packed), `"label":"My fee"`) {
 		t.Fatalf("%q, %v", packed, err)
 	}
@@ -169,7 +170,7 @@ func TestPack(t *testing.T) {
 	if err != nil || report.Label != "My fee" {
 		t.Errorf("%+v, %v", report, err)
 	}
-	again, err := wasm.Pack(packed, "")
+	again, err := wasm.Pack(packed, "", wasm.Free{})
 	if err != nil || string(again) != string(packed) {
 		t.Errorf("packed twice: %q, %v", again, err)
 	}
@@ -185,7 +186,7 @@ func TestPack(t *testing.T) {
 		"cut off":         {plain[:len(plain)-2], "Fee", "too early"},
 		"a large section": {append(plain, 0, 0xff, 0xff, 0xff, 0xff, 0x0f), "Fee", "too early"},
 	} {
-		if out, err := wasm.Pack(k.module, k.label); err == nil || out != nil || !strings.Contains(err.Error(), k.reason) {
+		if out, err := wasm.Pack(k.module, k.label, wasm.Free{}); err == nil || out != nil || !strings.Contains(err.Error(), k.reason) {
 			t.Errorf("%s: %v, want %q", what, err, k.reason)
 		}
 	}
@@ -193,7 +194,7 @@ func TestPack(t *testing.T) {
 
 func TestParsePackage(t *testing.T) {
 	p, ok, err := wasm.ParsePackage([]byte("module = \"build/rule.wasm\"\nlabel = \"Fee\""))
-	if err != nil || !ok || p != (wasm.Package{Module: "build/rule.wasm", Label: "Fee"}) {
+	if err != nil || !ok || !reflect.DeepEqual(p, wasm.Package{Module: "build/rule.wasm", Label: "Fee"}) {
 		t.Errorf("%+v, %t, %v", p, ok, err)
 	}
 	for _, table := range []string{"label = \"Fee\"", "", "module", fee(`percentage = "1"`)} {

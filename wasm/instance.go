@@ -19,6 +19,8 @@ type rule struct {
 	ref      tollgate.RuleRef
 	shipped  bool // never evicted
 	manifest Manifest
+	free     Free
+	silent   func() []tollgate.Currency // found once, when somebody asks
 	runtime  wazero.Runtime
 	compiled wazero.CompiledModule
 	globals  []exportedGlobal // that a call can change

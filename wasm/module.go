@@ -63,6 +63,7 @@ type module struct {
 	calls    bool // whether any function calls another
 	reach    reach
 	manifest Manifest
+	free     Free
 }
 
 var errNotModule = errors.New("not a WebAssembly module of version 1")
@@ -78,7 +79,7 @@ func parse(b []byte) (*module, error) {
 		return nil, errNotModule
 	}
 	m := new(module)
-	last, manifests := -1, 0
+	last, custom := -1, map[string]int{}
 	for c.left() > 0 && c.err == nil {
 		id := c.u8()
 		payload := c.bytes(int(c.u32()))
@@ -86,7 +87,7 @@ func parse(b []byte) (*module, error) {
 			break
 		}
 		if id == secCustom {
-			manifests += m.custom(c, payload)
+			custom[m.custom(c, payload)]++
 			continue
 		}
 		place := slices.Index(sectionOrder, id)
@@ -99,8 +100,10 @@ func parse(b []byte) (*module, error) {
 	switch {
 	case c.err != nil:
 		return nil, c.err
-	case manifests != 1:
-		return nil, fmt.Errorf("%d sections %q, exactly 1 is needed", manifests, manifestSection)
+	case custom[manifestSection] != 1:
+		return nil, fmt.Errorf("%d sections %q, exactly 1 is needed", custom[manifestSection], manifestSection)
+	case custom[currenciesSection] > 1:
+		return nil, fmt.Errorf("%d sections %q, at most 1 is allowed", custom[currenciesSection], currenciesSection)
 	case m.sections[secImport] != nil:
 		return nil, errors.New("imports are not allowed")
 	case m.sections[secStart] != nil:
@@ -109,21 +112,25 @@ func parse(b []byte) (*module, error) {
 	return m, m.readSections()
 }
 
-func (m *module) custom(c *cursor, payload []byte) int {
+// custom reads a custom section, if it is one of the host's, and returns its name.
+func (m *module) custom(c *cursor, payload []byte) string {
 	in := cursor{b: payload}
 	name := in.bytes(in.count("bytes in a section's name", len(payload)))
 	if in.err != nil {
 		c.err = in.err
-		return 0
-	}
-	if string(name) != manifestSection {
-		return 0
+		return ""
 	}
 	var err error
-	if m.manifest, err = parseManifest(payload[in.pos:]); err != nil && c.err == nil {
+	switch string(name) {
+	case manifestSection:
+		m.manifest, err = parseManifest(payload[in.pos:])
+	case currenciesSection:
+		m.free, err = parseFree(payload[in.pos:])
+	}
+	if err != nil && c.err == nil {
 		c.err = err
 	}
-	return 1
+	return string(name)
 }
 
 // readSections reads each section in turn and sees that nothing is left over.

@@ -13,9 +13,12 @@ import (
 //
 //	module = "build/rule.wasm"   # what the compiler writes, beside this file
 //	label  = "Card fee"          # the manifest that Pack adds; absent: it has one
+//	free   = ["CHF"]             # currencies that it leaves free on purpose,
+//	otherwise = "free"           # or all in which it charges nothing
 type Package struct {
 	Module string `toml:"module"`
 	Label  string `toml:"label"`
+	Free
 }
 
 // ParsePackage reads a description. ok is false when the text has no key
@@ -34,15 +37,16 @@ func ParsePackage(source []byte) (p Package, ok bool, err error) {
 	if p.Module == "" {
 		return p, true, fmt.Errorf("module names no file")
 	}
-	return p, true, nil
+	return p, true, p.Free.check()
 }
 
 // Pack turns what a compiler made into a module that can be released: without
 // names and other custom sections, with a manifest that has the label, or with
-// its own when label is "". The error says which limit or which part of the ABI
-// the module does not keep.
-func Pack(module []byte, label string) ([]byte, error) {
-	stripped, manifests, err := split(module)
+// its own when label is "", and with what it leaves free, or its own when free
+// says nothing. The error says which limit or which part of the ABI the module
+// does not keep.
+func Pack(module []byte, label string, free Free) ([]byte, error) {
+	stripped, manifests, own, err := split(module)
 	if err != nil {
 		return nil, fmt.Errorf("module: %w", err)
 	}
@@ -62,8 +66,18 @@ func Pack(module []byte, label string) ([]byte, error) {
 	case len(manifests) == 0:
 		return nil, fmt.Errorf("module: it has no section %q, and no label is given for one", manifestSection)
 	}
-	for _, m := range manifests {
-		stripped = appendBytes(append(stripped, secCustom), m)
+	said, err := free.section()
+	if err != nil {
+		return nil, err
+	}
+	if said != nil {
+		if own != nil {
+			return nil, fmt.Errorf("module: it has a section %q already, and free or otherwise is given", currenciesSection)
+		}
+		own = [][]byte{said}
+	}
+	for _, section := range slices.Concat(manifests, own) {
+		stripped = appendBytes(append(stripped, secCustom), section)
 	}
 	if _, err := parse(stripped); err != nil {
 		return nil, fmt.Errorf("module: %w", err)
@@ -71,11 +85,12 @@ func Pack(module []byte, label string) ([]byte, error) {
 	return stripped, nil
 }
 
-// split returns a module without custom sections, and its manifests.
-func split(module []byte) (stripped []byte, manifests [][]byte, err error) {
+// split returns a module without custom sections, its manifests, and its
+// sections about currencies.
+func split(module []byte) (stripped []byte, manifests, currencies [][]byte, err error) {
 	c := &cursor{b: module}
 	if string(c.bytes(len(magic))) != magic {
-		return nil, nil, errNotModule
+		return nil, nil, nil, errNotModule
 	}
 	stripped = slices.Clone(module[:len(magic)])
 	for c.left() > 0 && c.err == nil {
@@ -87,9 +102,12 @@ func split(module []byte) (stripped []byte, manifests [][]byte, err error) {
 			continue
 		}
 		in := cursor{b: payload}
-		if string(in.bytes(int(in.u32()))) == manifestSection {
+		switch string(in.bytes(int(in.u32()))) {
+		case manifestSection:
 			manifests = append(manifests, payload)
+		case currenciesSection:
+			currencies = append(currencies, payload)
 		}
 	}
-	return stripped, manifests, c.err
+	return stripped, manifests, currencies, c.err
 }

@@ -19,7 +19,14 @@ type plan struct {
 	refuses []refusePlan
 	rows    []row
 	rest    *row // for currencies in no row
+	// Where there is no rest: whether currencies in no row are refused, and what
+	// is free on purpose.
+	refuseRest bool
+	free       Free
 }
+
+// notPriced refuses currencies in no row.
+var notPriced = refusal{"currency_not_priced", "Payments in this currency are not priced."}
 
 // row is what currencies with equal numbers are charged.
 type row struct {
@@ -70,7 +77,28 @@ func (t *Table) plan() (*plan, error) {
 			return nil, fmt.Errorf("fee %d: %w", i+1, err)
 		}
 	}
+	if t.Otherwise != "" && p.rest != nil {
+		return nil, errors.New("otherwise stands beside a fee without currencies, which charges all others")
+	}
+	p.refuseRest = t.Otherwise == otherwiseRefuse
+	// Only what the module's lines and refusals do not show is said in it, so
+	// that a table without either has the bytes that it always had.
+	if t.Otherwise == otherwiseFree {
+		p.free.Otherwise = otherwiseFree
+	}
+	for _, r := range p.rows {
+		if r.nothing() {
+			p.free.Currencies = append(p.free.Currencies, r.currencies...)
+		}
+	}
+	slices.Sort(p.free.Currencies)
 	return p, nil
+}
+
+// nothing reports whether a row charges nothing, whatever the amount is.
+func (r *row) nothing() bool {
+	charges := slices.ContainsFunc(r.tiers, func(t tier) bool { return t.rate > 0 || t.fixed > 0 })
+	return r.maximum == 0 || (r.minimum == 0 && !charges)
 }
 
 // fee adds the rows of one [[fee]]: a row for each set of its currencies whose

@@ -1,7 +1,7 @@
 package wasm
 
 // rates sets rate, fixed, minimum and maximum for the currency and the amount,
-// or replies with no line when no fee fits.
+// or replies with no line or a refusal when no fee fits.
 func (t *tableCode) rates(p *plan) {
 	t.begin(opBlock)
 	for i := range p.rows {
@@ -10,9 +10,12 @@ func (t *tableCode) rates(p *plan) {
 		t.row(&p.rows[i])
 		t.op(opBr, 1, opEnd)
 	}
-	if p.rest != nil {
+	switch {
+	case p.rest != nil:
 		t.row(p.rest)
-	} else {
+	case p.refuseRest:
+		t.refuse(notPriced)
+	default:
 		t.reply(0)
 	}
 	t.op(opEnd)

@@ -13,6 +13,7 @@ import (
 // Table is a pricing rule written as numbers. Build compiles it.
 //
 //	label = "Card fee"            # of the fee line; 1–64 bytes, printable
+//	otherwise = "refuse"          # currencies without a fee; or "free"
 //
 //	[[fee]]                       # one per set of currencies
 //	currencies = ["EUR", "USD"]   # absent: every currency without a fee of its own
@@ -37,16 +38,20 @@ import (
 //	name = "refuse.test"          # the whole payee, upper and lower case alike
 //	then = "refuse"               # with code and message; or "trap", or "loop"
 //
-// A currency without a fee gets no line, and a fee of zero is no line either.
+// A currency without a fee is refused, as currency_not_priced, or free: what
+// otherwise says. A table that does not say cannot be activated for an account
+// that takes such a currency; where it is in force, the currency gets no line. A
+// fee of zero is no line either.
 // The fee is amount × percentage, rounded half to even to the minor unit, plus
 // fixed, then not below minimum, then not above maximum. It is exact for every
 // amount. Amounts of money are decimal strings of each of the currencies that
 // they stand for; a fee without currencies therefore has a percentage only.
 type Table struct {
-	Label   string        `toml:"label"`
-	Fees    []TableFee    `toml:"fee"`
-	Refuses []TableRefuse `toml:"refuse"`
-	Payees  []TablePayee  `toml:"payee"`
+	Label     string        `toml:"label"`
+	Otherwise string        `toml:"otherwise"`
+	Fees      []TableFee    `toml:"fee"`
+	Refuses   []TableRefuse `toml:"refuse"`
+	Payees    []TablePayee  `toml:"payee"`
 }
 
 // TableFee is what some currencies are charged: Tiers or one TableRate.
@@ -146,6 +151,9 @@ func (t *Table) check() error {
 		if n.has > n.limit {
 			return fmt.Errorf("%d [[%s]], at most %d are allowed", n.has, n.what, n.limit)
 		}
+	}
+	if t.Otherwise != "" && t.Otherwise != otherwiseRefuse && t.Otherwise != otherwiseFree {
+		return fmt.Errorf("otherwise is %.20q, not refuse or free", t.Otherwise)
 	}
 	if len(t.Fees)+len(t.Refuses)+len(t.Payees) == 0 {
 		return errors.New("it has no [[fee]], [[refuse]] or [[payee]]")

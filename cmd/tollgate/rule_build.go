@@ -72,7 +72,7 @@ func (a *app) build(from, label string) (module []byte, to string, err error) {
 		return nil, "", err
 	}
 	if isModule(from, content) {
-		if module, err = wasm.Pack(content, label); err != nil {
+		if module, err = wasm.Pack(content, label, wasm.Free{}); err != nil {
 			return nil, "", fmt.Errorf("%s: %w", from, err)
 		}
 		return module, "", nil

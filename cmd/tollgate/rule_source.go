@@ -206,7 +206,7 @@ func compile(file string, source []byte) ([]byte, *wasm.Table, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	packed, err := wasm.Pack(module, described.Label)
+	packed, err := wasm.Pack(module, described.Label, described.Free)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", from, err)
 	}
