@@ -90,6 +90,9 @@ type ErrorContext struct {
 	// Of the rule set, where an activation does not say which of them it
 	// replaces; nil elsewhere.
 	RulesInForce []Citation
+	// In which a rule charges nothing without saying that this is meant; nil
+	// elsewhere.
+	Currencies []Currency
 }
 
 func (e *Error) Error() string {

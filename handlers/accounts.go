@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"tollgate"
 	"tollgate/handlers/auth"
 	"tollgate/rediskv"
@@ -26,7 +28,16 @@ func (s *Server) readMerchantAccount(c *call) (*answer, error) {
 		}
 		return nil, accountForbidden()
 	}
-	return s.readResource(c, "merchant_account")
+	a, err := s.readResource(c, "merchant_account")
+	if err != nil {
+		return nil, err
+	}
+	docs, err := s.marked(c.ctx, c.org, []jsontext.Value{a.body})
+	if err != nil {
+		return nil, err
+	}
+	a.body = docs[0]
+	return a, nil
 }
 
 // listMerchantAccounts lists the accounts that the grant covers, by id.
@@ -52,6 +63,9 @@ func (s *Server) listMerchantAccounts(c *call) (*answer, error) {
 	}
 	rows, err := s.store.MerchantAccounts(c.ctx, c.caller(http.StatusOK), ids)
 	if err != nil {
+		return nil, err
+	}
+	if rows, err = s.marked(c.ctx, c.org, rows); err != nil {
 		return nil, err
 	}
 	return pageOf(s, c, p, rows, more, next)

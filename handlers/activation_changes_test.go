@@ -105,7 +105,11 @@ func TestActivationSaysWhatItChanges(t *testing.T) {
 // and is not counted as failing before it is in force.
 func TestActivationOfRuleThatFails(t *testing.T) {
 	w := newWorld(t)
-	for name, then := range map[string]string{"no_fee": "then = \"refuse\"\ncode = \"not_here\"\nmessage = \"Not here.\"", "trap_fee": `then = "trap"`} {
+	for _, rule := range []struct{ name, then string }{
+		{"no_fee", "then = \"refuse\"\ncode = \"not_here\"\nmessage = \"Not here.\""},
+		{"trap_fee", `then = "trap"`},
+	} {
+		name, then := rule.name, rule.then
 		module, _, err := wasm.Build([]byte("label = \"Shop fee\"\n[[payee]]\nname = \"shop.example\"\n" + then + "\n[[fee]]\npercentage = \"1.00\"\n"))
 		p := publication{Rule: "rule:" + name + "@v1", Module: must(t, module, err), Golden: []wasm.GoldenCase{
 			{Amount: "100.00", Currency: "EUR", Payee: "other.example", Lines: []wasm.GoldenLine{{Label: "Shop fee", Amount: "1.00"}}},

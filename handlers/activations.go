@@ -120,6 +120,9 @@ func (s *Server) activate(c *call, r activationRequest) (*answer, error) {
 			return rediskv.Result{}, err
 		}
 		request.Answer = func(p *rediskv.ActivationPlan) (rediskv.Answer, error) {
+			if err := s.refuseSilence(c.ctx, c.org, p); err != nil {
+				return rediskv.Answer{}, err
+			}
 			made, err := s.compareFees(c.ctx, c.org, p)
 			if err != nil {
 				return rediskv.Answer{}, err
@@ -139,6 +142,9 @@ func (s *Server) activate(c *call, r activationRequest) (*answer, error) {
 func (s *Server) previewActivation(c *call, request rediskv.ActivationRequest) (*answer, error) {
 	p, err := s.store.PlanActivation(c.ctx, c.caller(http.StatusOK), request)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.refuseSilence(c.ctx, c.org, p); err != nil {
 		return nil, err
 	}
 	compared, err := s.compareFees(c.ctx, c.org, p)

@@ -95,6 +95,7 @@ type problem struct {
 	// The payment's own status; status is HTTP's.
 	PaymentStatus tollgate.PaymentStatus `json:"payment_status,omitempty"`
 	RulesInForce  []tollgate.Citation    `json:"rules_in_force,omitzero"`
+	Currencies    []tollgate.Currency    `json:"currencies,omitzero"`
 }
 
 // problemOf is the answer to an error that a caller is meant to see.
@@ -107,7 +108,7 @@ func problemOf(e *tollgate.Error, requestID string) rediskv.Answer {
 		Type: "urn:tollgate:error:" + string(e.Code), Title: k.title, Status: k.status, Code: e.Code, Message: e.Message,
 		RequestID: requestID, Param: e.Param, Errors: e.Details, Rule: e.Rule, Perimeter: e.Context.Perimeter,
 		PaymentID: e.Context.PaymentID, TicketID: e.Context.TicketID, PaymentStatus: e.Context.Status,
-		RulesInForce: e.Context.RulesInForce,
+		RulesInForce: e.Context.RulesInForce, Currencies: e.Context.Currencies,
 	}, json.Deterministic(true))
 	if err != nil { // text that is not UTF-8 got past every check
 		panic(fmt.Errorf("problem %s: %w", e.Code, err))
