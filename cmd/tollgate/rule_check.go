@@ -1,163 +1,162 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"strconv"
+	"net/url"
+	"slices"
 	"strings"
-	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"tollgate"
 	"tollgate/wasm"
 )
 
-// Compiling hostile bytes takes time and memory out of proportion, and wazero
-// cannot be asked to stop. So a module of unknown origin is examined by a child
-// of this process, which the kernel ends at these limits.
-type checkLimits struct {
-	cpu    time.Duration // whole seconds
-	wall   time.Duration
-	memory uint64 // bytes of address space; an idle Go program reserves over one GiB
-}
-
-// A proper module takes a tenth of a second; the rest is for machines that are
-// busy.
-var defaultLimits = checkLimits{cpu: 5 * time.Second, wall: 20 * time.Second, memory: 4 << 30}
-
-const (
-	checkInput  = 4 << 20 // bytes of a request
-	checkAtOnce = 1       // the other cores are the service's
-)
-
-// checkRequest is what the child reads, checkAnswer what it writes.
-type checkRequest struct {
-	Rule   tollgate.Citation `json:"rule"`
-	Module []byte            `json:"module"`
-	Golden []wasm.GoldenCase `json:"golden"`
-}
-
-type checkAnswer struct {
-	Report  *wasm.Report       `json:"report"`
-	Invalid *wasm.InvalidError `json:"invalid"`
-}
-
-// ruleCheckCommand is the child.
+// ruleCheckCommand judges a rule before it is published: its module, its golden
+// cases, and that it charges in every currency or says why not.
 func (a *app) ruleCheckCommand() *cobra.Command {
-	limits := defaultLimits
+	var currencies, accounts []string
 	c := &cobra.Command{
-		Use:     "check-module",
-		Short:   "Examine a module in a process of its own, for this program itself",
-		Hidden:  true,
-		Example: "  tollgate rule check-module < request.json",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := limitProcess(limits); err != nil {
-				return err
-			}
-			text, err := io.ReadAll(io.LimitReader(a.stdin, checkInput))
+		Use:   "check RULE",
+		Short: "Check that a rule can be activated",
+		Long: `Check a rule before you publish it: the limits of its module, its golden cases,
+and that it says what it charges in every currency of your accounts. A rule that
+says nothing about a currency makes it free, so the service does not activate it.
+
+A currency is said when the rule charges in it or refuses it. What is free on
+purpose is declared: a table says otherwise = "free" or a percentage of "0", the
+rule.toml of another module free = ["CHF"] or otherwise = "free".
+
+` + takenRules + `
+
+The currencies are those of --currencies, or those of --accounts or of all
+accounts of the client if TOLLGATE_URL is set, or else all of ISO 4217.`,
+		Example: `  tollgate rule check my_fee
+  tollgate rule check my_fee --currencies EUR,GBP`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, reader := cmd.Context(), a.ruleReader(cmd)
+			source, err := reader.read(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			var request checkRequest
-			if err := json.Unmarshal(text, &request); err != nil {
-				return usageError(err)
-			}
-			var answer checkAnswer
-			report, err := wasm.NewExaminer(a.clock)(cmd.Context(), request.Rule, request.Module, request.Golden)
-			switch {
-			case err == nil:
-				answer.Report = &report
-			case !errors.As(err, &answer.Invalid):
+			if err := reader.golden(ctx, source); err != nil {
 				return err
 			}
-			return json.MarshalWrite(a.stdout, answer)
+			wanted, of, err := a.checkedCurrencies(ctx, reader, currencies, accounts, a.config(cmd).text("url") != "")
+			if err != nil {
+				return err
+			}
+			report, err := newExaminer(defaultLimits)(ctx, source.citation, source.module, source.golden)
+			var invalid *wasm.InvalidError
+			if errors.As(err, &invalid) {
+				return fmt.Errorf("%s: %s", source.name, printable(invalid.Reason))
+			} else if err != nil {
+				return fmt.Errorf("%s: %w", source.name, err)
+			}
+			var silent []string
+			for _, c := range report.Silent {
+				if slices.Contains(wanted, c) {
+					silent = append(silent, string(c))
+				}
+			}
+			if len(silent) > 0 {
+				return fmt.Errorf("%s charges nothing in %d currencies of %s and does not say that this is meant: %s\n"+
+					"Give each of them a fee, or say otherwise = \"refuse\" or otherwise = \"free\"", source.name, len(silent), of, strings.Join(silent, ", "))
+			}
+			text := &table{}
+			text.row("ok", source.name, fmt.Sprintf("%d golden cases; it says what it charges in the %d currencies of %s", len(source.golden), len(wanted), of))
+			return a.print(text)
 		},
 	}
-	c.Flags().DurationVar(&limits.cpu, "cpu", limits.cpu, "processor time")
-	c.Flags().Uint64Var(&limits.memory, "memory", limits.memory, "bytes of address space")
+	c.Flags().StringSliceVar(&currencies, "currencies", nil, "currencies, separated by commas")
+	c.Flags().StringSliceVar(&accounts, "accounts", nil, "merchant accounts, separated by commas")
+	c.MarkFlagsMutuallyExclusive("currencies", "accounts")
 	return c
 }
 
-// newExaminer returns an examiner that works in child processes. It is safe
-// for concurrent use.
-func newExaminer(limits checkLimits) wasm.Examiner {
-	slots := make(chan struct{}, checkAtOnce)
-	return func(ctx context.Context, c tollgate.Citation, module []byte, golden []wasm.GoldenCase) (wasm.Report, error) {
-		select {
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
-		case <-ctx.Done():
-			return wasm.Report{}, fmt.Errorf("examine %s: %w", c, ctx.Err())
+// checkedCurrencies are those that a rule is to say something about, and whose
+// they are.
+func (a *app) checkedCurrencies(ctx context.Context, reader *ruleReader, named, accounts []string, connected bool) (list []tollgate.Currency, of string, err error) {
+	switch {
+	case len(named) > 0:
+		for _, text := range named {
+			c, err := tollgate.ParseCurrency(text)
+			if err != nil {
+				return nil, "", usageError(fmt.Errorf("--currencies: %w", err))
+			}
+			list = append(list, c)
 		}
-		report, err := examineInChild(ctx, limits, checkRequest{c, module, golden})
-		var invalid *wasm.InvalidError
-		if err != nil && !errors.As(err, &invalid) {
-			err = fmt.Errorf("examine %s: %w", c, err)
+		of = "--currencies"
+	case len(accounts) > 0 || connected:
+		api, err := reader.service()
+		if err != nil {
+			return nil, "", err
 		}
-		return report, err
+		all, err := api.accounts(ctx, accounts)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, a := range all {
+			list = append(list, a.Currencies...)
+		}
+		of = "the accounts"
+	default:
+		list, of = tollgate.Currencies(), "ISO 4217"
 	}
+	slices.Sort(list)
+	return slices.Compact(list), of, nil
 }
 
-func examineInChild(ctx context.Context, limits checkLimits, request checkRequest) (wasm.Report, error) {
-	input, err := json.Marshal(request)
-	if err != nil {
-		return wasm.Report{}, err
-	}
-	if len(input) >= checkInput {
-		return wasm.Report{}, &wasm.InvalidError{Reason: fmt.Sprintf("module and golden cases are larger than %d MiB", checkInput>>20)}
-	}
-	program, err := os.Executable()
-	if err != nil {
-		return wasm.Report{}, err
-	}
-	limited, cancel := context.WithTimeout(ctx, limits.wall)
-	defer cancel()
-	child := exec.CommandContext(limited, program, "rule", "check-module",
-		"--cpu", limits.cpu.String(), "--memory", strconv.FormatUint(limits.memory, 10))
-	child.Args[0] = "tollgate"
-	child.Env = []string{"GOMAXPROCS=1"} // and nothing of this process: no keys
-	child.Stdin = bytes.NewReader(input)
-	child.WaitDelay = time.Second
-	var stdout, stderr bounded
-	child.Stdout, child.Stderr = &stdout, &stderr
-	err = child.Run()
-	var exit *exec.ExitError
-	switch {
-	case ctx.Err() != nil:
-		return wasm.Report{}, ctx.Err()
-	case limited.Err() != nil, errors.As(err, &exit) && !exit.Exited():
-		return wasm.Report{}, &wasm.InvalidError{Reason: fmt.Sprintf("compiling it and running its golden cases takes more than %v", limits.cpu)}
-	case err != nil && strings.Contains(stderr.text.String(), "out of memory"):
-		return wasm.Report{}, &wasm.InvalidError{Reason: "compiling it takes too much memory"}
-	case err != nil:
-		return wasm.Report{}, fmt.Errorf("%w: %s", err, printable(strings.TrimSpace(stderr.text.String())))
-	}
-	var answer checkAnswer
-	if err := json.Unmarshal(stdout.text.Bytes(), &answer); err != nil {
-		return wasm.Report{}, err
-	}
-	switch {
-	case answer.Invalid != nil:
-		return wasm.Report{}, answer.Invalid
-	case answer.Report == nil:
-		return wasm.Report{}, errors.New("the examining process gave no answer")
-	}
-	return *answer.Report, nil
+// pricedAccount is what the command line needs of an account to say how it is
+// priced.
+type pricedAccount struct {
+	ID         string              `json:"id"`
+	Status     string              `json:"status"`
+	Currencies []tollgate.Currency `json:"currencies"`
+	RuleSet    tollgate.RuleSet    `json:"rule_set"`
+	Silent     []struct {
+		Rule       tollgate.Citation   `json:"rule"`
+		Currencies []tollgate.Currency `json:"currencies"`
+	} `json:"silent_rules"`
 }
 
-// bounded keeps the beginning of what is written to it: what a child writes
-// after running hostile code is not trusted to end.
-type bounded struct{ text bytes.Buffer }
-
-func (b *bounded) Write(p []byte) (int, error) {
-	b.text.Write(p[:min(len(p), max(0, checkInput-b.text.Len()))])
-	return len(p), nil
+// accounts reads accounts: those named, or all that the client may see.
+func (c *client) accounts(ctx context.Context, named []string) (all []pricedAccount, err error) {
+	for _, id := range named {
+		body, err := c.get(ctx, "/v1/merchant-accounts/"+url.PathEscape(id), nil)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", id, err)
+		}
+		var one pricedAccount
+		if err := parse(body, &one); err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	if len(named) > 0 {
+		return all, nil
+	}
+	query := url.Values{"limit": {"100"}}
+	for {
+		body, err := c.get(ctx, "/v1/merchant-accounts", query)
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Data    []pricedAccount `json:"data"`
+			HasMore bool            `json:"has_more"`
+			Next    string          `json:"next_cursor"`
+		}
+		if err := parse(body, &page); err != nil {
+			return nil, err
+		}
+		all = append(all, page.Data...)
+		if !page.HasMore {
+			return all, nil
+		}
+		query.Set("cursor", page.Next)
+	}
 }

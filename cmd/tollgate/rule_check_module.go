@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"tollgate"
+	"tollgate/wasm"
+)
+
+// Compiling hostile bytes takes time and memory out of proportion, and wazero
+// cannot be asked to stop. So a module of unknown origin is examined by a child
+// of this process, which the kernel ends at these limits.
+type checkLimits struct {
+	cpu    time.Duration // whole seconds
+	wall   time.Duration
+	memory uint64 // bytes of address space; an idle Go program reserves over one GiB
+}
+
+// A proper module takes a tenth of a second; the rest is for machines that are
+// busy.
+var defaultLimits = checkLimits{cpu: 5 * time.Second, wall: 20 * time.Second, memory: 4 << 30}
+
+const (
+	checkInput  = 4 << 20 // bytes of a request
+	checkAtOnce = 1       // the other cores are the service's
+)
+
+// checkRequest is what the child reads, checkAnswer what it writes.
+type checkRequest struct {
+	Rule   tollgate.Citation `json:"rule"`
+	Module []byte            `json:"module"`
+	Golden []wasm.GoldenCase `json:"golden"`
+}
+
+type checkAnswer struct {
+	Report  *wasm.Report       `json:"report"`
+	Invalid *wasm.InvalidError `json:"invalid"`
+}
+
+// ruleCheckModuleCommand is the child.
+func (a *app) ruleCheckModuleCommand() *cobra.Command {
+	limits := defaultLimits
+	c := &cobra.Command{
+		Use:     "check-module",
+		Short:   "Examine a module in a process of its own, for this program itself",
+		Hidden:  true,
+		Example: "  tollgate rule check-module < request.json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := limitProcess(limits); err != nil {
+				return err
+			}
+			text, err := io.ReadAll(io.LimitReader(a.stdin, checkInput))
+			if err != nil {
+				return err
+			}
+			var request checkRequest
+			if err := json.Unmarshal(text, &request); err != nil {
+				return usageError(err)
+			}
+			var answer checkAnswer
+			report, err := wasm.NewExaminer(a.clock)(cmd.Context(), request.Rule, request.Module, request.Golden)
+			switch {
+			case err == nil:
+				answer.Report = &report
+			case !errors.As(err, &answer.Invalid):
+				return err
+			}
+			return json.MarshalWrite(a.stdout, answer)
+		},
+	}
+	c.Flags().DurationVar(&limits.cpu, "cpu", limits.cpu, "processor time")
+	c.Flags().Uint64Var(&limits.memory, "memory", limits.memory, "bytes of address space")
+	return c
+}
+
+// newExaminer returns an examiner that works in child processes. It is safe
+// for concurrent use.
+func newExaminer(limits checkLimits) wasm.Examiner {
+	slots := make(chan struct{}, checkAtOnce)
+	return func(ctx context.Context, c tollgate.Citation, module []byte, golden []wasm.GoldenCase) (wasm.Report, error) {
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+		case <-ctx.Done():
+			return wasm.Report{}, fmt.Errorf("examine %s: %w", c, ctx.Err())
+		}
+		report, err := examineInChild(ctx, limits, checkRequest{c, module, golden})
+		var invalid *wasm.InvalidError
+		if err != nil && !errors.As(err, &invalid) {
+			err = fmt.Errorf("examine %s: %w", c, err)
+		}
+		return report, err
+	}
+}
+
+func examineInChild(ctx context.Context, limits checkLimits, request checkRequest) (wasm.Report, error) {
+	input, err := json.Marshal(request)
+	if err != nil {
+		return wasm.Report{}, err
+	}
+	if len(input) >= checkInput {
+		return wasm.Report{}, &wasm.InvalidError{Reason: fmt.Sprintf("module and golden cases are larger than %d MiB", checkInput>>20)}
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return wasm.Report{}, err
+	}
+	limited, cancel := context.WithTimeout(ctx, limits.wall)
+	defer cancel()
+	child := exec.CommandContext(limited, program, "rule", "check-module",
+		"--cpu", limits.cpu.String(), "--memory", strconv.FormatUint(limits.memory, 10))
+	child.Args[0] = "tollgate"
+	child.Env = []string{"GOMAXPROCS=1"} // and nothing of this process: no keys
+	child.Stdin = bytes.NewReader(input)
+	child.WaitDelay = time.Second
+	var stdout, stderr bounded
+	child.Stdout, child.Stderr = &stdout, &stderr
+	err = child.Run()
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return wasm.Report{}, ctx.Err()
+	case limited.Err() != nil, errors.As(err, &exit) && !exit.Exited():
+		return wasm.Report{}, &wasm.InvalidError{Reason: fmt.Sprintf("compiling it and running its golden cases takes more than %v", limits.cpu)}
+	case err != nil && strings.Contains(stderr.text.String(), "out of memory"):
+		return wasm.Report{}, &wasm.InvalidError{Reason: "compiling it takes too much memory"}
+	case err != nil:
+		return wasm.Report{}, fmt.Errorf("%w: %s", err, printable(strings.TrimSpace(stderr.text.String())))
+	}
+	var answer checkAnswer
+	if err := json.Unmarshal(stdout.text.Bytes(), &answer); err != nil {
+		return wasm.Report{}, err
+	}
+	switch {
+	case answer.Invalid != nil:
+		return wasm.Report{}, answer.Invalid
+	case answer.Report == nil:
+		return wasm.Report{}, errors.New("the examining process gave no answer")
+	}
+	return *answer.Report, nil
+}
+
+// bounded keeps the beginning of what is written to it: what a child writes
+// after running hostile code is not trusted to end.
+type bounded struct{ text bytes.Buffer }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	b.text.Write(p[:min(len(p), max(0, checkInput-b.text.Len()))])
+	return len(p), nil
+}
