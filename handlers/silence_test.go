@@ -38,7 +38,7 @@ func TestSilentRuleIsNotActivated(t *testing.T) {
 		if got := fmt.Sprint(r.body["param"], r.body["currencies"]); got != "rule[CLF JPY USD]" {
 			t.Errorf("%s: %s", body, r.text)
 		}
-		for _, change := range before.changes(dump(t, w.redis)) {
+		for _, change := range w.left(before, dump(t, w.redis), []trace{auditEntry}) {
 			t.Errorf("%s: wrote %s", body, change)
 		}
 	}
