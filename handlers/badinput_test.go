@@ -232,7 +232,7 @@ func (o *operation) badHeaders() (list []bad) {
 		}
 		add("token twice", 401, "token_invalid", "", count, "Authorization", "Bearer x", "Authorization", "Bearer x")
 		scope := "payments:read"
-		if o.id == "readPayment" || o.id == "readClock" {
+		if o.id == "readPayment" || o.id == "listPayments" || o.id == "readClock" {
 			scope = "events:read"
 		}
 		add("scope", 403, "scope_missing", "", auditEntry, "Authorization", "Bearer "+o.world.token("all", scope))

@@ -22,6 +22,10 @@ func (w *world) exportOperations() []*operation {
 	}
 	return []*operation{
 		{id: "createExport", method: "POST", path: "/v1/exports/preview", media: "application/json", body: body, key: "accepted"},
+		{id: "listExports", method: "GET", path: "/v1/exports", query: []queryParameter{
+			{"limit", "10", []string{"0", "101", "ten"}},
+			{"cursor", "", []string{"AAAA", "null"}},
+		}},
 		{id: "readExport", method: "GET", path: "/v1/exports/" + done, pathID: done},
 		{id: "readExportFile", method: "GET", path: "/v1/exports/" + done + "/file", pathID: done},
 		{id: "deleteExport", method: "DELETE", path: "/v1/exports/" + waits, pathID: waits},

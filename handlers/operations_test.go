@@ -76,17 +76,20 @@ func (w *world) operations() []*operation {
 		{"cursor", "", []string{"AAAA", "a%20b", "%3D%3D", "null", "0", "%2Fw"}},
 	}
 	times := []string{"yesterday", "2026-03-02", "2026-03-02T09:00:00", "2026-02-30T09:00:00Z", "2026-03-02T25:00:00Z", "1772442000", "1969-12-31T23:59:59Z", "20260-01-01T00:00:00Z", "2026-03-02t09%3A00%3A00"}
-	transactions := slices.Concat(ids, []queryParameter{
+	payees := []queryParameter{{"payee", "shop.example", []string{"two%20words", "%C3%BC.example"}}}
+	transactions := slices.Concat(ids, payees, []queryParameter{
 		{"status", "captured", []string{"nonsense", "captured,", ",captured", "captured,%20pending", "Captured", "captured%3Bpending"}},
 		{"type", "fee", []string{"nonsense", "fee,capture", "FEE"}},
 		{"payment_id", captured, []string{"a-b", "%22"}},
 		{"payout_id", "po_1", []string{"a-b", "%22"}},
-		{"payee", "shop.example", []string{"two%20words", "%C3%BC.example"}},
 		{"currency", "EUR", []string{"eur", "EURO", "XXX", "EUR,USD", "978"}},
 		{"reference", "order-1", nil},
 		{"created_after", "2026-03-02T09:00:00Z", times},
 		{"created_before", "2026-03-02T09:00:00Z", times},
 	}, page)
+	payments := slices.DeleteFunc(slices.Clone(transactions), func(q queryParameter) bool {
+		return slices.Contains([]string{"type", "payment_id", "payout_id"}, q.name)
+	})
 	events := slices.Concat(ids, []queryParameter{
 		{"types", "payment.*", []string{"nonsense", "payment", "*", "payment.*,", "payment.captured,nonsense", "PAYMENT.CAPTURED", "payment.cap*", ".*"}},
 		{"object_id", captured, []string{"a-b", "%22"}},
@@ -123,10 +126,16 @@ func (w *world) operations() []*operation {
 		{id: "readOrganization", method: "GET", path: "/v1/organizations/", pathID: w.vars["org"]},
 		{id: "readLegalEntity", method: "GET", path: "/v1/legal-entities/", pathID: w.vars["entity"]},
 		{id: "readMerchantAccount", method: "GET", path: "/v1/merchant-accounts/", pathID: w.vars["eur"]},
+		{id: "listMerchantAccounts", method: "GET", path: "/v1/merchant-accounts", query: slices.Clone(page[1:])},
+		{id: "listPerimeters", method: "GET", path: "/v1/perimeters", query: slices.Concat(ids, slices.Clone(page[1:]), payees)},
+		{id: "readPerimeter", method: "GET", path: "/v1/perimeters/", pathID: w.vars["eur_perimeter"], query: slices.Concat(ids, payees, []queryParameter{
+			{"version", "1", []string{"0", "-1", "one", "1.0", "01"}},
+		})},
 		{id: "readGrant", method: "GET", path: "/v1/grants/", pathID: w.vars["grant_all"]},
 		{id: "createQuote", method: "POST", path: "/v1/quotes", media: jsonMedia, body: quote},
 		{id: "createQuote", method: "POST", path: "/v1/quotes", media: jsonMedia, body: quote, prefix: "input.", around: `{"tool":"quote_ticket","input":%s}`},
 		{id: "createPayment", method: "POST", path: "/v1/payments", media: jsonMedia, body: payment, key: "required"},
+		{id: "listPayments", method: "GET", path: "/v1/payments", query: payments},
 		{id: "readPayment", method: "GET", path: "/v1/payments/", pathID: captured},
 		{id: "capturePayment", method: "POST", path: "/v1/payments/", pathID: captured, media: jsonMedia, optional: true, body: capture, key: "accepted"},
 		{id: "cancelPayment", method: "POST", path: "/v1/payments/", pathID: canceled, media: jsonMedia, optional: true, body: []member{{"reason", `"changed"`, text255, false}}, key: "accepted"},
@@ -137,6 +146,7 @@ func (w *world) operations() []*operation {
 		{id: "listTransactions", method: "GET", path: "/v1/transactions", query: transactions},
 		{id: "readTicket", method: "GET", path: "/v1/tickets/", pathID: "tkt_" + captured[len("pay_"):]},
 		{id: "listEvents", method: "GET", path: "/v1/events", query: events},
+		{id: "readEvent", method: "GET", path: "/v1/events/", pathID: w.anEvent()},
 		{id: "readClock", method: "GET", path: "/v1/sandbox/clock"},
 		{id: "moveClock", method: "POST", path: "/v1/sandbox/clock", media: jsonMedia, body: []member{{"to", `"2026-03-02T10:00:00Z"`, instant, false}}},
 		{id: "moveClock", method: "POST", path: "/v1/sandbox/clock", media: jsonMedia, body: []member{{"advance", `"1h"`, duration, false}}},
@@ -162,6 +172,15 @@ func (w *world) operations() []*operation {
 		}
 	}
 	return list
+}
+
+// anEvent is the id of an event of the log.
+func (w *world) anEvent() string {
+	w.t.Helper()
+	data, _ := w.want(w.call("GET", "/v1/events?limit=1", ""), 200, "").body["data"].([]any)
+	event, _ := data[0].(map[string]any)
+	id, _ := event["id"].(string)
+	return id
 }
 
 func quotedJSON(s string) string { return `"` + s + `"` }

@@ -61,7 +61,7 @@ func (s *Server) listPerimeters(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.perimeters(c, u, "list", tollgate.AuditTarget{Type: "organization", ID: c.org})
+	all, err := s.perimeters(c, u)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,15 @@ func (s *Server) listPerimeters(c *call) (*answer, error) {
 			rows = append(rows, *row)
 		}
 	}
+	if err := s.auditPerimeters(c, "list", tollgate.AuditTarget{Type: "organization", ID: c.org}); err != nil {
+		return nil, err
+	}
 	return pageOf(s, c, p, rows, more, next)
+}
+
+// auditPerimeters records that perimeters were read.
+func (s *Server) auditPerimeters(c *call, action string, target tollgate.AuditTarget) error {
+	return s.store.Audit(c.ctx, c.caller(http.StatusOK), tollgate.AuditEntry{Type: "perimeter." + action, Outcome: "succeeded", Target: target})
 }
 
 // readPerimeter reads one version, without a word about it the highest.
@@ -96,7 +104,7 @@ func (s *Server) readPerimeter(c *call) (*answer, error) {
 	if err := q.faults.err(); err != nil {
 		return nil, err
 	}
-	all, err := s.perimeters(c, u, "read", tollgate.AuditTarget{Type: "perimeter", ID: c.pathID()})
+	all, err := s.perimeters(c, u)
 	if err != nil {
 		return nil, err
 	}
@@ -107,6 +115,9 @@ func (s *Server) readPerimeter(c *call) (*answer, error) {
 	if found == nil {
 		return nil, notFound()
 	}
+	if err := s.auditPerimeters(c, "read", tollgate.AuditTarget{Type: "perimeter", ID: found.ID}); err != nil {
+		return nil, err
+	}
 	return object(found)
 }
 
@@ -114,13 +125,13 @@ const maxVersion = 1_000_000_000
 
 // perimeters are those that the grant reaches: all of the organization, or those
 // that are in force on its accounts.
-func (s *Server) perimeters(c *call, u usageQuery, action string, target tollgate.AuditTarget) (rediskv.Perimeters, error) {
+func (s *Server) perimeters(c *call, u usageQuery) (rediskv.Perimeters, error) {
 	if u.account != "" {
 		if _, err := c.covered([]string{u.account}); err != nil {
 			return rediskv.Perimeters{}, err
 		}
 	}
-	all, err := s.store.Perimeters(c.ctx, c.caller(http.StatusOK), tollgate.AuditEntry{Type: "perimeter." + action, Outcome: "succeeded", Target: target})
+	all, err := s.store.Perimeters(c.ctx, c.caller(http.StatusOK))
 	if err != nil || len(c.grant.MerchantAccountIDs) == 0 {
 		return all, err
 	}
