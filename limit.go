@@ -221,9 +221,8 @@ func (p *Perimeter) Exhausted(u Use) PerimeterDecision {
 	return PerimeterDecision{ID: p.ID, Version: p.Version, Decision: Deny, Reason: u.Reason}
 }
 
-// Return is what a payment gives back to one of its counters when it is
-// declined, canceled or has expired: of a budget what has not been captured, of
-// a frequency the payment, if nothing has.
+// Return is what a payment gives back to one of its counters at its end: of a
+// budget what has not been captured, of a frequency the payment, if nothing has.
 func (p *Payment) Return(counter string) int64 {
 	if strings.HasPrefix(counter, budgetCounter) {
 		return p.Amount.Minor - p.AmountCaptured.Minor
@@ -234,7 +233,6 @@ func (p *Payment) Return(counter string) int64 {
 	return 1
 }
 
-// GivesBack reports whether a change returns what its payment has consumed.
-func (c *PaymentChange) GivesBack() bool {
-	return slices.Contains([]string{string(TriggerReject), string(TriggerCancel), string(TriggerExpire)}, c.Action)
-}
+// GivesBack reports whether a change ends its payment, which then returns what it
+// has consumed and not captured, whatever ended it: a final capture, too.
+func (c *PaymentChange) GivesBack() bool { return c.From != "" && c.Payment.Status.Terminal() }

@@ -154,6 +154,25 @@ func (p *Payment) Deadline() Instant {
 	}
 }
 
+// Lapsed is the error of whatever a client does to a payment whose deadline has
+// passed, CodeAuthorizationExpired, whatever else is wrong with it; nil before.
+// The payment is then to be expired (TriggerExpire).
+func (p *Payment) Lapsed(at Instant) error {
+	if due := p.Deadline(); due == 0 || at < due {
+		return nil
+	}
+	return p.Expired(p.Status)
+}
+
+// Expired is the error of what comes too late for a payment, which has a status
+// now.
+func (p *Payment) Expired(now PaymentStatus) error {
+	return &Error{
+		Code: CodeAuthorizationExpired, Message: "The time to do this had passed; the payment has expired.",
+		Context: ErrorContext{PaymentID: p.ID, TicketID: p.TicketID, Status: now},
+	}
+}
+
 // Open puts a new payment into the state that its decision leads to, with all
 // of the amount capturable when it is authorized.
 func (p *Payment) Open(d PerimeterDecision) Transition {
@@ -181,9 +200,12 @@ func (p *Payment) authorize(at Instant) {
 }
 
 // Capture takes amount from what is capturable; final releases the rest.
-// It returns what was released. Errors: CodePaymentStateInvalid,
-// CodeCaptureExceeds, CodeCaptureLimitReached.
+// It returns what was released. Errors: CodeAuthorizationExpired (see Lapsed),
+// CodePaymentStateInvalid, CodeCaptureExceeds, CodeCaptureLimitReached.
 func (p *Payment) Capture(amount Money, final bool, at Instant) (Transition, Money, error) {
+	if err := p.Lapsed(at); err != nil {
+		return Transition{}, Money{}, err
+	}
 	trigger := TriggerCapturePart
 	if final || amount.Minor >= p.AmountCapturable.Minor {
 		trigger = TriggerCaptureAll
@@ -218,8 +240,12 @@ func (p *Payment) Capture(amount Money, final bool, at Instant) (Transition, Mon
 }
 
 // Move carries out a trigger other than a capture and returns what it
-// released.
+// released. Errors: CodeAuthorizationExpired (see Lapsed),
+// CodePaymentStateInvalid.
 func (p *Payment) Move(t Trigger, at Instant) (Transition, Money, error) {
+	if err := p.Lapsed(at); err != nil && t != TriggerExpire {
+		return Transition{}, Money{}, err
+	}
 	next, err := p.Next(t)
 	if err != nil {
 		return next, Money{}, err

@@ -176,3 +176,30 @@ func TestTicketLines(t *testing.T) {
 		t.Errorf("captured: %+v", ch.Ticket.Lines)
 	}
 }
+
+// Whatever a client does after the deadline finds the payment expired, whatever
+// else is wrong with it, and changes nothing.
+func TestTooLateComesFirst(t *testing.T) {
+	money := func(minor int64) tollgate.Money { return tollgate.Money{Minor: minor, Currency: "EUR"} }
+	for _, status := range []tollgate.PaymentStatus{tollgate.RequiresReview, tollgate.Authorized, tollgate.PartiallyCaptured} {
+		p := tollgate.Payment{Status: status, Currency: "EUR", Amount: money(1000), AmountCapturable: money(1000), CaptureBefore: 5000, Captures: tollgate.MaxCaptures}
+		for at, late := range map[tollgate.Instant]bool{4999: false, 5000: true, 5001: true} {
+			for name, do := range map[string]func(*tollgate.Payment) error{
+				"capture":         func(p *tollgate.Payment) error { _, _, err := p.Capture(money(1), false, at); return err },
+				"too much":        func(p *tollgate.Payment) error { _, _, err := p.Capture(money(9999), true, at); return err },
+				"cancellation":    func(p *tollgate.Payment) error { _, _, err := p.Move(tollgate.TriggerCancel, at); return err },
+				"approval":        func(p *tollgate.Payment) error { _, _, err := p.Move(tollgate.TriggerApprove, at); return err },
+				"the clock's own": func(p *tollgate.Payment) error { _, _, err := p.Move(tollgate.TriggerExpire, at); return err },
+			} {
+				tried := p
+				e, _ := errors.AsType[*tollgate.Error](do(&tried))
+				if (e != nil && e.Code == tollgate.CodeAuthorizationExpired) != (late && name != "the clock's own") {
+					t.Errorf("%s, %s at %d: %v", status, name, at, e)
+				}
+				if e != nil && !reflect.DeepEqual(tried, p) {
+					t.Errorf("%s, %s at %d: an error that changes it", status, name, at)
+				}
+			}
+		}
+	}
+}

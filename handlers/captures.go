@@ -121,6 +121,9 @@ func (s *Server) change(c *call, operation string, status int,
 			return nil, err
 		}
 		made, err := compute(p, t)
+		if err != nil && errorOf(err).Code == tollgate.CodeAuthorizationExpired {
+			err = s.store.Lapse(c.ctx, c.caller(status), p)
+		}
 		if err != nil {
 			return s.refuseChange(c, idem, p.MerchantAccountID, err)
 		}

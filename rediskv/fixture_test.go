@@ -224,6 +224,9 @@ func (f *fixture) capture(ctx context.Context, id string, minor int64, final boo
 	ch, err := tollgate.CapturePayment(f.Mint, f.origin(), p, ticket, tollgate.CaptureRequest{
 		Amount: amount, Final: final, Batch: a.Cutoffs.Batch(f.Now(), a.Closed),
 	}, priced)
+	if code(err) == string(tollgate.CodeAuthorizationExpired) {
+		return f.Lapse(ctx, f.caller, p)
+	}
 	if err != nil {
 		return err
 	}
@@ -237,6 +240,9 @@ func (f *fixture) move(ctx context.Context, id string, trigger tollgate.Trigger)
 		return err
 	}
 	ch, err := tollgate.MovePayment(f.Mint, f.origin(), p, ticket, trigger, nil)
+	if code(err) == string(tollgate.CodeAuthorizationExpired) {
+		return f.Lapse(ctx, f.caller, p)
+	}
 	if err != nil {
 		return err
 	}

@@ -40,11 +40,16 @@ func (w *writing) returned(ch *tollgate.PaymentChange) {
 	}
 }
 
-func returning(ch *tollgate.PaymentChange) []string {
+func returning(ch *tollgate.PaymentChange) (counters []string) {
 	if !ch.GivesBack() {
 		return nil
 	}
-	return ch.Payment.Counters
+	for _, counter := range ch.Payment.Counters {
+		if ch.Payment.Return(counter) != 0 {
+			counters = append(counters, counter)
+		}
+	}
+	return counters
 }
 
 // exhausted is the error for the use that a script found too much.

@@ -124,7 +124,7 @@ type counted struct {
 	at         time.Time
 	amount     int64
 	captured   int64
-	open, gone bool // gone: declined, canceled or expired
+	open, gone bool // gone: at its end
 }
 
 // After any sequence of payments, captures, cancellations, reviews and jumps of
@@ -237,6 +237,7 @@ func (f *fixture) moveCounted(t *testing.T, random *rand.Rand, c *counted) {
 		err = f.capture(ctx, c.id, part, final)
 		c.captured += part
 		c.open = !final && part < p.AmountCapturable.Minor
+		c.gone = !c.open // what a final capture releases comes back, too
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -269,6 +270,54 @@ func TestLimitsGetBackWhatWasNotCaptured(t *testing.T) {
 	}
 	if in, over := f.left(t, eur(300), "shop.example"), f.left(t, eur(301), "shop.example"); in != "" || over != tollgate.ReasonBudgetExhausted {
 		t.Errorf("the next day 3.00: %q, 3.01: %q", in, over)
+	}
+}
+
+// However a payment ends, the budget gets back what was not captured, and no more.
+func TestWhateverEndsAPaymentGivesBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		captured int64
+		end      func(f *fixture, id string) error
+	}{
+		"final capture of a part": {50, func(f *fixture, id string) error { return f.capture(t.Context(), id, 50, true) }},
+		"capture of all":          {150, func(f *fixture, id string) error { return f.capture(t.Context(), id, 150, false) }},
+		"final capture after a part": {60, func(f *fixture, id string) error {
+			return errors.Join(f.capture(t.Context(), id, 20, false), f.capture(t.Context(), id, 40, true))
+		}},
+		"cancellation": {0, func(f *fixture, id string) error { return f.move(t.Context(), id, tollgate.TriggerCancel) }},
+		"cancellation after a part": {20, func(f *fixture, id string) error {
+			return errors.Join(f.capture(t.Context(), id, 20, false), f.move(t.Context(), id, tollgate.TriggerCancel))
+		}},
+		"expiry after a part": {20, func(f *fixture, id string) error {
+			err := f.capture(t.Context(), id, 20, false)
+			f.clock.advance(168 * time.Hour)
+			return errors.Join(err, f.ExpirePayment(t.Context(), f.caller.Organization, id))
+		}},
+		"a capture that comes too late": {20, func(f *fixture, id string) error {
+			err := f.capture(t.Context(), id, 20, false)
+			f.clock.advance(168 * time.Hour)
+			if late := f.capture(t.Context(), id, 500, true); code(late) != string(tollgate.CodeAuthorizationExpired) {
+				err = errors.Join(err, fmt.Errorf("too late: %w", late))
+			}
+			return err
+		}},
+		"rejection": {0, func(f *fixture, id string) error { return f.move(t.Context(), id, tollgate.TriggerReject) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			review := ""
+			if name == "rejection" {
+				review = `,"review_above":"1.00"`
+			}
+			f.limited(t, `{"budgets":[{"window":"month","currency":"EUR","amount":"3.00","per":"merchant_account"}]`+review+`}`)
+			p, _ := f.spend(t, "one", eur(150), "shop.example")
+			if err := c.end(f, p.ID); err != nil {
+				t.Fatal(err)
+			}
+			if in, over := f.left(t, eur(300-c.captured), "shop.example"), f.left(t, eur(301-c.captured), "shop.example"); in != "" || over != tollgate.ReasonBudgetExhausted {
+				t.Errorf("%d captured: the rest of 3.00: %q, a cent more: %q", c.captured, in, over)
+			}
+		})
 	}
 }
 

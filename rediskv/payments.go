@@ -49,18 +49,20 @@ func (s *Store) ChangePayment(ctx context.Context, c Caller, idem *Idempotency, 
 	if err != nil || outcome != "expired" {
 		return r, err
 	}
-	p := ch.Payment
+	return Result{}, s.Lapse(ctx, c, ch.Payment)
+}
+
+// Lapse expires a payment that a client touched when its time was up, and returns
+// what the client is answered: CodeAuthorizationExpired, with its status now.
+func (s *Store) Lapse(ctx context.Context, c Caller, p *tollgate.Payment) error {
 	if err := s.ExpirePayment(ctx, c.Organization, p.ID); err != nil {
-		return Result{}, err
+		return err
 	}
 	now, _, err := s.Payment(ctx, c, p.ID)
 	if err != nil {
-		return Result{}, err
+		return err
 	}
-	return Result{}, &tollgate.Error{
-		Code: tollgate.CodeAuthorizationExpired, Message: "The time to do this had passed; the payment has expired.",
-		Context: tollgate.ErrorContext{PaymentID: p.ID, TicketID: p.TicketID, Status: now.Status},
-	}
+	return p.Expired(now.Status)
 }
 
 // ExpirePayment carries out the clock's transition of a payment whose deadline

@@ -255,7 +255,13 @@ func TestExpiry(t *testing.T) {
 	if err := f.capture(t.Context(), partly.ID, 200, false); err != nil {
 		t.Fatal(err)
 	}
+	between := f.create(t, eur(500), tollgate.CaptureManual)
 	f.clock.advance(168*time.Hour - time.Millisecond)
+	p, ticket := f.read(t, between.ID)
+	late, err := tollgate.MovePayment(f.Mint, f.origin(), p, ticket, tollgate.TriggerCancel, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if due := f.due(t); len(due) != 0 {
 		t.Errorf("due a millisecond early: %v", due)
 	}
@@ -266,8 +272,16 @@ func TestExpiry(t *testing.T) {
 		t.Errorf("%s a millisecond early", p.Status)
 	}
 	f.clock.advance(time.Millisecond)
-	if due := f.due(t); len(due) != 2 {
+	if due := f.due(t); len(due) != 3 {
 		t.Errorf("due: %v", due)
+	}
+	// What was computed in time and is committed too late is not made.
+	late.Payment.UpdatedAt = f.Now()
+	if _, err := f.ChangePayment(t.Context(), f.caller, nil, nil, late, rediskv.Answer{Status: 200}); code(err) != string(tollgate.CodeAuthorizationExpired) {
+		t.Errorf("a cancellation that comes too late: %v", err)
+	}
+	if p, _ := f.read(t, between.ID); p.Status != tollgate.Expired {
+		t.Errorf("touched too late: %s", p.Status)
 	}
 	// The capture finds the expiry itself, whether or not the sweeper has run.
 	if err := f.capture(t.Context(), untouched.ID, 1, false); code(err) != string(tollgate.CodeAuthorizationExpired) {
