@@ -144,7 +144,7 @@ func (s *Store) Refresh(org string) { s.cache.forget(org) }
 // Watch keeps the cache current by push until ctx ends. After a lost
 // connection everything is read again: a change may have been missed.
 func (s *Store) Watch(ctx context.Context) {
-	sub := s.client.Subscribe(ctx, configChannel)
+	sub := s.client.Subscribe(ctx, configChannel, eventsChannel)
 	defer sub.Close()
 	messages := sub.ChannelWithSubscriptions() // pings, and subscribes again after a lost connection
 	for {
@@ -154,9 +154,14 @@ func (s *Store) Watch(ctx context.Context) {
 		case message := <-messages:
 			switch m := message.(type) {
 			case *redis.Message:
+				if m.Channel == eventsChannel {
+					s.tails.tell(m.Payload)
+					continue
+				}
 				s.cache.forget(m.Payload)
 			case *redis.Subscription:
 				s.cache.forgetAll()
+				s.tails.tellAll()
 			}
 			select {
 			case s.changed <- struct{}{}:

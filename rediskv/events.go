@@ -3,7 +3,6 @@ package rediskv
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -279,34 +278,6 @@ func messageOf(entry any) (redis.XMessage, error) {
 		m.Values[name] = value
 	}
 	return m, nil
-}
-
-// WaitEvents returns when the log has something after a position or ctx ends.
-// It uses connections of its own, so that waiting readers take none from the
-// others.
-func (s *Store) WaitEvents(ctx context.Context, org string, after Position) error {
-	k := s.space(org)
-	const slice = time.Second // how late an ended request frees its connection
-	for ctx.Err() == nil {
-		done := make(chan error, 1)
-		go func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), slice+s.timeout)
-			defer cancel()
-			done <- s.blocking.XRead(ctx, &redis.XReadArgs{Streams: []string{k.events(), after.stream()}, Count: 1, Block: slice}).Err()
-		}()
-		select {
-		case <-ctx.Done():
-			return nil
-		case err := <-done:
-			if err == nil || ctx.Err() != nil {
-				return nil
-			}
-			if !errors.Is(err, redis.Nil) {
-				return unavailable("wait_events", err)
-			}
-		}
-	}
-	return nil
 }
 
 func text(m redis.XMessage, field string) string {

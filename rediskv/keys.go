@@ -19,6 +19,7 @@ const (
 	metaKey       = "tollgate:meta"      // hash: partitions; seal, made with the secret key of all processes
 	sandboxKey    = "tollgate:sandbox"   // hash: secrets of `tollgate dev` on a real Redis; ahead, its clock in milliseconds
 	configChannel = "tollgate:config"    // channel: organizations whose configuration changed
+	eventsChannel = "tollgate:events"    // channel: logs, by their key, that have something new and that somebody waits for
 	instancesKey  = "tollgate:instances" // set: instances of the API, living or dead
 )
 
@@ -220,7 +221,8 @@ func (k space) activations(ruleSet string) string { return k.object(ruleSet) + "
 // module is the string with a published module's bytes.
 func (k space) module(sha256 string) string { return k.prefix + ":module:" + sha256 }
 
-// sequences is a hash of counters: event, audit.
+// sequences is a hash of counters (event, audit), and the channel of who waits for
+// events (tell).
 func (k space) sequences() string { return k.prefix + ":seq" }
 
 // events is the stream of the organization's events: i (id), t (type),

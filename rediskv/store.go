@@ -69,6 +69,7 @@ type Store struct {
 	told        *lru.Cache[string, bool] // damaged objects that this process has told of
 	onDamage    func(object string)
 	changed     chan struct{}
+	tails       *tails
 	shipped     map[tollgate.Citation]tollgate.RuleRef
 
 	claims      []atomic.Int32             // by partition: batches until the next look for what dead workers left
@@ -109,7 +110,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{
 		client: client, blocking: blocking, batched: batched,
 		timeout: timeout, exportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), clock: o.Clock, entropy: o.Entropy, observe: o.Observe, log: log,
-		cache: newCache(), told: told, onDamage: o.Damaged, changed: make(chan struct{}, 1), shipped: map[tollgate.Citation]tollgate.RuleRef{},
+		cache: newCache(), told: told, onDamage: o.Damaged, changed: make(chan struct{}, 1), tails: newTails(), shipped: map[tollgate.Citation]tollgate.RuleRef{},
 	}
 	for _, ref := range o.Rules {
 		s.shipped[ref.Rule] = ref
@@ -160,6 +161,7 @@ func (s *Store) prepare(ctx context.Context, partitions int) error {
 
 // Close ends the connections.
 func (s *Store) Close() error {
+	s.tails.close()
 	err := s.client.Close()
 	if e := s.blocking.Close(); err == nil {
 		err = e

@@ -51,7 +51,9 @@ local function answered(grant, version, key, operation, fingerprint, mark)
 end
 
 -- Events about endpoints and deliveries are never delivered: they would feed on
--- themselves. Without an endpoint there is nobody to hand an event over to.
+-- themselves. Without an endpoint there is nobody to hand an event over to. Where
+-- somebody waits for events the sequences name the channel that tells of them; a
+-- Redis that does not let us speak there must not undo what is written.
 local function append_event(seq, stream, dispatch, hooks, head, tail, id, kind, account)
   local n = redis.call('HINCRBY', seq, 'event', 1)
   local at = redis.call('XADD', stream, '*', 'i', id, 't', kind, 'a', account, 'b', head .. whole(n) .. tail)
@@ -59,6 +61,8 @@ local function append_event(seq, stream, dispatch, hooks, head, tail, id, kind, 
     local org = string.match(stream, '^{[^}]*}:(.*):events$')
     redis.call('XADD', dispatch, '*', 'o', org, 's', at, 'i', id, 't', kind, 'a', account, 'n', whole(n))
   end
+  local tell = redis.call('HGET', seq, 'tell')
+  if tell then redis.pcall('PUBLISH', tell, stream) end
   return n
 end
 

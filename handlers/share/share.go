@@ -1,0 +1,222 @@
+// Package share is the only one that knows how tenants divide what all of them
+// use: each organization, and each client of it, has a share of a resource, and
+// turns at it go round. It knows no clock: a tenant that asks for little is
+// served after at most one turn of every other organization, however much they
+// ask for.
+package share
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// ErrExhausted: the organization or the client has its whole share in use.
+var ErrExhausted = errors.New("the share of a common resource is in use")
+
+// Limits bound what is in use at the same time, waiting included; zero is no
+// bound.
+type Limits struct {
+	Turns        int // of all organizations together; the others wait for theirs
+	Organization int
+	Client       int
+}
+
+// Queue is a resource in shares. It is safe for concurrent use.
+type Queue struct {
+	limits Limits
+
+	mu      sync.Mutex
+	taken   int // turns
+	in      map[string]*tenant
+	waiting ring[*tenant]
+}
+
+// tenant is an organization that uses the resource.
+type tenant struct {
+	name    string
+	entered int
+	turns   int // taken or waited for
+	clients map[string]*client
+	waiting ring[*client]
+}
+
+// client is one of an organization's.
+type client struct {
+	name    string
+	entered int
+	turns   int
+	waiting []chan struct{} // the longest wait first
+}
+
+// New makes a Queue that nobody uses.
+func New(limits Limits) *Queue {
+	return &Queue{limits: limits, in: make(map[string]*tenant)}
+}
+
+// Acquire enters and waits for a turn. ErrExhausted comes at once, the error of
+// ctx when it ends first. release gives both back and may be called once.
+func (q *Queue) Acquire(ctx context.Context, organization, name string) (release func(), err error) {
+	leave, err := q.Enter(organization, name)
+	if err != nil {
+		return nil, err
+	}
+	done, err := q.Turn(ctx, organization, name)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	return func() { done(); leave() }, nil
+}
+
+// Enter counts a use against the shares without waiting: ErrExhausted when one
+// of them is used up.
+func (q *Queue) Enter(organization, name string) (leave func(), err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t, c := q.of(organization, name)
+	if full(t.entered, q.limits.Organization) || full(c.entered, q.limits.Client) {
+		q.forget(t, c)
+		return nil, ErrExhausted
+	}
+	t.entered++
+	c.entered++
+	return func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		t.entered--
+		c.entered--
+		q.forget(t, c)
+	}, nil
+}
+
+func full(used, limit int) bool { return limit > 0 && used >= limit }
+
+// Turn waits for a turn, whoever has entered. Turns go round the organizations,
+// and within one round its clients; a client's own come in their order.
+func (q *Queue) Turn(ctx context.Context, organization, name string) (done func(), err error) {
+	q.mu.Lock()
+	t, c := q.of(organization, name)
+	t.turns++
+	c.turns++
+	end := func() {
+		t.turns--
+		c.turns--
+		q.forget(t, c)
+	}
+	done = func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		end()
+		q.pass()
+	}
+	if !full(q.taken, q.limits.Turns) {
+		q.taken++
+		q.mu.Unlock()
+		return done, nil
+	}
+	mine := make(chan struct{})
+	if c.waiting = append(c.waiting, mine); len(c.waiting) == 1 {
+		if t.waiting.push(c); len(t.waiting) == 1 {
+			q.waiting.push(t)
+		}
+	}
+	q.mu.Unlock()
+	select {
+	case <-mine:
+		return done, nil
+	case <-ctx.Done():
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	select {
+	case <-mine: // it came in the last moment, and is somebody else's now
+		end()
+		q.pass()
+	default:
+		q.withdraw(t, c, mine)
+		end()
+	}
+	return nil, context.Cause(ctx)
+}
+
+// pass hands a turn that has ended to whose turn is next. q.mu is held.
+func (q *Queue) pass() {
+	if len(q.waiting) == 0 {
+		q.taken--
+		return
+	}
+	t := q.waiting.pop()
+	c := t.waiting.pop()
+	next := c.waiting[0]
+	if c.waiting = c.waiting[1:]; len(c.waiting) > 0 {
+		t.waiting.push(c)
+	}
+	if len(t.waiting) > 0 {
+		q.waiting.push(t)
+	}
+	close(next)
+}
+
+// withdraw takes somebody who no longer waits out. q.mu is held.
+func (q *Queue) withdraw(t *tenant, c *client, mine chan struct{}) {
+	for i, one := range c.waiting {
+		if one == mine {
+			c.waiting = append(c.waiting[:i:i], c.waiting[i+1:]...)
+			break
+		}
+	}
+	if len(c.waiting) > 0 {
+		return
+	}
+	t.waiting.remove(c)
+	if len(t.waiting) == 0 {
+		q.waiting.remove(t)
+	}
+}
+
+// of finds who asks. q.mu is held.
+func (q *Queue) of(organization, name string) (*tenant, *client) {
+	t := q.in[organization]
+	if t == nil {
+		t = &tenant{name: organization, clients: make(map[string]*client)}
+		q.in[organization] = t
+	}
+	c := t.clients[name]
+	if c == nil {
+		c = &client{name: name}
+		t.clients[name] = c
+	}
+	return t, c
+}
+
+// forget drops who uses nothing any more, so that a Queue is as large as what is
+// in use. q.mu is held.
+func (q *Queue) forget(t *tenant, c *client) {
+	if c.entered == 0 && c.turns == 0 && t.clients[c.name] == c {
+		delete(t.clients, c.name)
+	}
+	if t.entered == 0 && t.turns == 0 && q.in[t.name] == t {
+		delete(q.in, t.name)
+	}
+}
+
+// ring is who has a turn, in order.
+type ring[T comparable] []T
+
+func (r *ring[T]) push(one T) { *r = append(*r, one) }
+
+func (r *ring[T]) pop() T {
+	first := (*r)[0]
+	*r = (*r)[1:]
+	return first
+}
+
+func (r *ring[T]) remove(one T) {
+	for i, other := range *r {
+		if other == one {
+			*r = append((*r)[:i:i], (*r)[i+1:]...)
+			return
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package share_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"tollgate/handlers/share"
+)
+
+// line takes turns in a queue of one and notes whose they were.
+type line struct {
+	t      *testing.T
+	queue  *share.Queue
+	served chan string
+	next   chan struct{}
+}
+
+func (l *line) waits(ctx context.Context, organization, client, name string) {
+	l.t.Helper()
+	go func() {
+		release, err := l.queue.Acquire(ctx, organization, client)
+		if err != nil {
+			l.served <- "refused " + name
+			return
+		}
+		l.served <- name
+		<-l.next
+		release()
+	}()
+	synctest.Wait()
+}
+
+// TestRounds: whoever asks for little is served within one round of the
+// organizations, and within one of an organization's clients.
+func TestRounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := line{t, share.New(share.Limits{Turns: 1, Organization: 50, Client: 20}), make(chan string, 100), make(chan struct{})}
+		for i := range 20 {
+			l.waits(t.Context(), "org_greedy", "cli_a", fmt.Sprint("greedy a", i))
+		}
+		for i := range 3 {
+			l.waits(t.Context(), "org_greedy", "cli_b", fmt.Sprint("greedy b", i))
+		}
+		l.waits(t.Context(), "org_modest", "cli_c", "modest 0")
+		l.waits(t.Context(), "org_modest", "cli_c", "modest 1")
+		var order []string
+		for range 8 {
+			order = append(order, <-l.served)
+			l.next <- struct{}{}
+			synctest.Wait()
+		}
+		want := []string{"greedy a0", "greedy a1", "modest 0", "greedy b0", "modest 1", "greedy a2", "greedy b1", "greedy a3"}
+		if !slices.Equal(order, want) {
+			t.Errorf("served %q\nwant   %q", order, want)
+		}
+		for range 25 - 8 {
+			<-l.served
+			l.next <- struct{}{}
+		}
+	})
+}
+
+// TestShares: over its share a client is refused at once, and so is an
+// organization; others are not.
+func TestShares(t *testing.T) {
+	q := share.New(share.Limits{Organization: 3, Client: 2})
+	enter := func(organization, client string, want error) func() {
+		t.Helper()
+		leave, err := q.Enter(organization, client)
+		if !errors.Is(err, want) {
+			t.Errorf("%s of %s: %v, want %v", client, organization, err, want)
+		}
+		return leave
+	}
+	enter("org_1", "cli_a", nil)
+	leave := enter("org_1", "cli_a", nil)
+	enter("org_1", "cli_a", share.ErrExhausted)
+	enter("org_1", "cli_b", nil)
+	enter("org_1", "cli_b", share.ErrExhausted) // its organization has three
+	enter("org_2", "cli_c", nil)
+	leave()
+	enter("org_1", "cli_b", nil)
+}
+
+// TestNobodyWaitsInVain: who no longer waits takes no turn, and a turn that was
+// handed over in the last moment goes on to the next.
+func TestNobodyWaitsInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := line{t, share.New(share.Limits{Turns: 1}), make(chan string, 10), make(chan struct{})}
+		gone, leave := context.WithCancel(t.Context())
+		l.waits(t.Context(), "org_1", "cli_a", "first")
+		l.waits(gone, "org_2", "cli_b", "second")
+		l.waits(t.Context(), "org_3", "cli_c", "third")
+		if first := <-l.served; first != "first" {
+			t.Fatal(first)
+		}
+		leave()
+		synctest.Wait()
+		if second := <-l.served; second != "refused second" {
+			t.Fatal(second)
+		}
+		l.next <- struct{}{}
+		if third := <-l.served; third != "third" {
+			t.Fatal(third)
+		}
+		l.next <- struct{}{}
+		synctest.Wait()
+		l.waits(t.Context(), "org_1", "cli_a", "again")
+		if again := <-l.served; again != "again" {
+			t.Fatal(again)
+		}
+		l.next <- struct{}{}
+	})
+}

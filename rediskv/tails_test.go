@@ -1,0 +1,96 @@
+package rediskv_test
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/redistest"
+)
+
+// TestWaitingTakesNoConnections: however many readers wait for one organization,
+// another's is told of its event; Watch tells all of them, on one connection.
+func TestWaitingTakesNoConnections(t *testing.T) {
+	f := newFixtureAt(t, redistest.Single(t).URL)
+	const readers, most = 1000, 100
+	var looked atomic.Int64
+	s := f.observed(t, f.url, func(operation string) {
+		if operation == "wait_events" {
+			looked.Add(1)
+		}
+	})
+	waiting, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	all.Go(func() { s.Watch(waiting) })
+
+	ended := make(chan error, readers)
+	waits := func(org string, ended chan<- error) {
+		end, err := s.LastEvent(t.Context(), rediskv.Caller{Organization: org})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() { ended <- s.WaitEvents(waiting, org, end) })
+	}
+	greedy := f.another(t).Organization.ID
+	for range readers {
+		waits(greedy, ended)
+	}
+	server := rawClient(t, f.url)
+	for looked.Load() < readers {
+		info, err := server.Info(t.Context(), "clients").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, after, _ := strings.Cut(info, "connected_clients:")
+		if n, _ := strconv.Atoi(strings.TrimSpace(strings.SplitN(after, "\n", 2)[0])); n > most {
+			t.Fatalf("%d connections", n)
+		}
+		select {
+		case err := <-ended:
+			t.Fatalf("a reader that has nothing to read: %v", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	modest := make(chan error, 1)
+	waits(f.caller.Organization, modest)
+	f.create(t, eur(100), tollgate.CaptureManual)
+	select {
+	case err := <-modest:
+		if err != nil {
+			t.Error(err)
+		}
+	case err := <-ended:
+		t.Errorf("a reader that has nothing to read: %v", err)
+	case <-time.After(redistest.Patience):
+		t.Error("the other organization's reader was not told")
+	}
+}
+
+// TestEventsAreNoticedWithoutPush: a process that does not hear what the scripts
+// tell looks for itself.
+func TestEventsAreNoticedWithoutPush(t *testing.T) {
+	f := newFixture(t)
+	end, err := f.LastEvent(t.Context(), f.caller)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan error, 1)
+	go func() { told <- f.WaitEvents(t.Context(), f.caller.Organization, end) }()
+	f.create(t, eur(100), tollgate.CaptureManual)
+	select {
+	case err := <-told:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(redistest.Patience):
+		t.Error("the reader was not told")
+	}
+}
