@@ -52,11 +52,14 @@ const (
 	CodeRuleSignatureInvalid     Code = "rule_signature_invalid"
 	CodeWebhookURLInvalid        Code = "webhook_url_invalid"
 	CodeCutoffInvalid            Code = "cutoff_invalid"
+	CodeQuotaExceeded            Code = "quota_exceeded"
 	CodeRateLimited              Code = "rate_limited"
+	CodeShareExhausted           Code = "share_exhausted"
 	CodeInternal                 Code = "internal"
 	CodeRecordDamaged            Code = "record_damaged"
 	CodeRuleFailed               Code = "rule_failed"
 	CodeStoreUnavailable         Code = "store_unavailable"
+	CodeCapacityReached          Code = "capacity_reached"
 )
 
 // Error is an error that a caller of the service is meant to see. Everything

@@ -38,6 +38,7 @@ type call struct {
 	client    string               // as far as it is known, for the log
 	org       string               // the client's
 	target    tollgate.AuditTarget // what a request without an id in its path is about
+	turn      turn                 // at what makes Redis look at much; nil: it need not wait
 }
 
 // WriteHeader notes the status.
@@ -78,7 +79,7 @@ func (c *call) pathIDs() string {
 
 // caller is who asks, for the store; status is what success will answer.
 func (c *call) caller(status int) rediskv.Caller {
-	caller := rediskv.Caller{Organization: c.org, Request: c.audited(status)}
+	caller := rediskv.Caller{Organization: c.org, Request: c.audited(status), Turn: c.turn}
 	if c.token != nil {
 		caller.GrantVersion = c.token.GrantVersion
 		caller.Actor = tollgate.Actor{ClientID: c.token.ClientID, GrantID: c.token.GrantID, KeyID: c.token.KeyID}

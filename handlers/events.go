@@ -39,6 +39,11 @@ func (s *Server) listEvents(c *call) (*answer, error) {
 	if q.Accounts, err = c.covered(q.Accounts); err != nil {
 		return nil, err
 	}
+	leave, err := s.follows(c, wait)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	q.Descending, q.After, q.Limit = p.Order == "desc", p.Position, p.limit
 	var events []jsontext.Value
 	var more bool
@@ -66,6 +71,18 @@ func (s *Server) readEvent(c *call) (*answer, error) {
 		return nil, err
 	}
 	return &answer{status: http.StatusOK, body: event}, nil
+}
+
+// follows enters the listing: one that waits has a share of its own, because it
+// takes long and reads little.
+func (s *Server) follows(c *call, wait time.Duration) (leave func(), err error) {
+	queue := s.shares.enter[searches]
+	if wait > 0 {
+		queue = s.shares.polls
+	}
+	c.turn = s.reading(c)
+	leave, err = queue.Enter(c.org, c.client)
+	return leave, shareExhausted(err)
 }
 
 // readLatest reads after, which has one value: a listing that begins at the end

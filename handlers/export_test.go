@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"tollgate"
+	"tollgate/handlers/share"
 )
 
 // What the external tests look at from inside.
@@ -90,3 +91,15 @@ func Begin(req *http.Request) { connectionOf(req).begin() }
 
 // Sent is called at its end.
 func Sent(w http.ResponseWriter, req *http.Request) { connectionOf(req).sent(w) }
+
+// Queue is one of the resources that tenants share: reads, examining, compiling.
+func (s *Server) Queue(name, org string) *share.Queue {
+	switch name {
+	case "reads":
+		return s.shares.reads[s.store.Lane(org)]
+	case "examining":
+		return s.shares.examining
+	default:
+		return s.shares.compiling
+	}
+}

@@ -254,9 +254,14 @@ func (f *following) plan(has func(tollgate.RuleRef) bool, now time.Time) {
 			need(a.Organization, ref, true)
 		}
 	}
-	for org, refs := range f.inForce {
-		for _, ref := range refs {
-			need(org, ref, false)
+	// One rule of each organization after the other: none waits for all of another.
+	for i, left := 0, true; left; i++ {
+		left = false
+		for org, refs := range f.inForce {
+			if i < len(refs) {
+				need(org, refs[i], false)
+				left = true
+			}
 		}
 	}
 	if room := max(0, f.most-kept); len(more) > room {
@@ -298,7 +303,7 @@ func (s *Server) load(ctx context.Context, n *neededRule) {
 	switch {
 	case err == nil:
 		n.state = loaded
-	case errorOf(err).Code != tollgate.CodeStoreUnavailable: // else it is tried again soon
+	case !passes(err): // else it is tried again soon
 		n.state, n.again = unloadable, end.Add(failedPause*end.Sub(start))
 	}
 	after := n.state

@@ -31,7 +31,7 @@ func (s *Server) priced(ctx context.Context, org string, rules []tollgate.RuleRe
 			continue
 		}
 		start := s.wall()
-		if failed := s.loadRule(ctx, org, rules[missing]); errorOf(failed).Code == tollgate.CodeStoreUnavailable {
+		if failed := s.loadRule(ctx, org, rules[missing]); passes(failed) {
 			return tollgate.Pricing{}, failed
 		} else if failed != nil { // it fails as one does that cannot be run
 			err = failed
@@ -53,6 +53,11 @@ func (s *Server) loadRule(ctx context.Context, org string, ref tollgate.RuleRef)
 	}
 	_, err, _ := s.loading.Do(org+" "+ref.Rule.String()+" "+ref.SHA256, func() (any, error) {
 		ctx := context.WithoutCancel(ctx)
+		release, err := s.shares.compiling.Acquire(ctx, org, "")
+		if err != nil {
+			return nil, shareExhausted(err)
+		}
+		defer release()
 		module, err := s.store.Module(ctx, org, ref)
 		if err != nil {
 			return nil, err
@@ -63,10 +68,10 @@ func (s *Server) loadRule(ctx context.Context, org string, ref tollgate.RuleRef)
 		}
 		return nil, err
 	})
-	switch e := errorOf(err); {
+	switch {
 	case err == nil:
 		return nil
-	case e.Code == tollgate.CodeStoreUnavailable:
+	case passes(err):
 		return err
 	default:
 		return &tollgate.Error{
@@ -74,6 +79,16 @@ func (s *Server) loadRule(ctx context.Context, org string, ref tollgate.RuleRef)
 			Message: "The pricing rule " + ref.Rule.String() + " could not be evaluated.",
 		}
 	}
+}
+
+// passes reports whether a rule could not be loaded just now, and nothing is
+// known of the rule itself.
+func passes(err error) bool {
+	if err == nil {
+		return false
+	}
+	code := errorOf(err).Code
+	return code == tollgate.CodeStoreUnavailable || code == tollgate.CodeShareExhausted
 }
 
 // usable reports why no payment can be made on an account at the moment, or

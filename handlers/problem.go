@@ -63,11 +63,14 @@ var kinds = map[tollgate.Code]kind{
 	tollgate.CodeRuleSignatureInvalid:     {http.StatusUnprocessableEntity, "Rule signature invalid"},
 	tollgate.CodeWebhookURLInvalid:        {http.StatusUnprocessableEntity, "Webhook URL invalid"},
 	tollgate.CodeCutoffInvalid:            {http.StatusUnprocessableEntity, "Cutoff invalid"},
+	tollgate.CodeQuotaExceeded:            {http.StatusUnprocessableEntity, "Quota exceeded"},
 	tollgate.CodeRateLimited:              {http.StatusTooManyRequests, "Too many at once"},
+	tollgate.CodeShareExhausted:           {http.StatusTooManyRequests, "Share of a common resource in use"},
 	tollgate.CodeInternal:                 {http.StatusInternalServerError, "Internal error"},
 	tollgate.CodeRecordDamaged:            {http.StatusInternalServerError, "Stored object cannot be read"},
 	tollgate.CodeRuleFailed:               {http.StatusServiceUnavailable, "A rule failed"},
 	tollgate.CodeStoreUnavailable:         {http.StatusServiceUnavailable, "Store unavailable"},
+	tollgate.CodeCapacityReached:          {http.StatusServiceUnavailable, "No room for more"},
 }
 
 // StatusOf is the HTTP status of a code, 500 for one that is not in the table.

@@ -103,7 +103,7 @@ func (s *Server) serve(r *row) httprouter.Handle {
 			s.fail(c, err)
 			return
 		}
-		a, err := r.do(s, c)
+		a, err := s.shared(c)
 		if err != nil {
 			s.fail(c, err)
 			return
@@ -219,7 +219,7 @@ func (s *Server) fail(c *call, err error) {
 	}
 	h := c.Header()
 	switch e.Code {
-	case tollgate.CodeStoreUnavailable, tollgate.CodeRateLimited:
+	case tollgate.CodeStoreUnavailable, tollgate.CodeRateLimited, tollgate.CodeShareExhausted:
 		h.Set("Retry-After", "1")
 	case tollgate.CodeTokenMissing, tollgate.CodeTokenInvalid, tollgate.CodeTokenExpired, tollgate.CodeScopeMissing:
 		if !c.oauth() {

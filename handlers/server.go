@@ -73,6 +73,7 @@ type Server struct {
 	following following
 	outcomes  *ruleOutcomes
 	shadowing *shadowing
+	shares    *shares
 	metadata  document
 	openapi   document
 
@@ -98,7 +99,7 @@ func New(c Config) (*Server, error) {
 			most: c.Rules.Room(), tellMe: make(chan struct{}, 1),
 			inForce: make(map[string][]tollgate.RuleRef), read: make(map[string]bool),
 		},
-		shadowing: newShadowing(), examine: c.Examine, instance: c.Store.Mint(tollgate.PrefixInstance),
+		shadowing: newShadowing(), shares: newShares(c.Store.Lanes()), examine: c.Examine, instance: c.Store.Mint(tollgate.PrefixInstance),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

@@ -23,6 +23,36 @@ type Caller struct {
 	GrantVersion int64
 	Actor        tollgate.Actor
 	Request      tollgate.AuditRequest
+	// Turn waits until the caller may have Redis look at much, which it does for
+	// one at a time: a listing takes one turn per batch, so that others come
+	// between. done ends it. nil: it need not wait.
+	Turn func(context.Context) (done func(), err error)
+}
+
+// inTurn does one batch of a caller's work.
+func (c Caller) inTurn(ctx context.Context, do func() error) error {
+	if c.Turn == nil {
+		return do()
+	}
+	done, err := c.Turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return do()
+}
+
+// batch is how many objects the caller reads at once.
+func (c Caller) batch() int {
+	if c.Turn == nil {
+		return readBatch
+	}
+	return turnBatch
+}
+
+// timedInTurn is timed, from the moment on at which it is the caller's turn.
+func (s *Store) timedInTurn(ctx context.Context, c Caller, operation string, do func(context.Context) error) error {
+	return c.inTurn(ctx, func() error { return s.timed(ctx, operation, do) })
 }
 
 // grant is the key of the caller's grant and the version it must have; the

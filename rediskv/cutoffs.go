@@ -26,10 +26,15 @@ func (s *Store) Captured(ctx context.Context, c Caller, account string, w tollga
 	q := TransactionQuery{Accounts: []string{account}}
 	reading := captureReader{window: w, add: add}
 	for after := int64(0); ; {
-		members, err := s.scan(ctx, c, k, q, after, low, maxPosition)
+		var members []indexed
 		var rows []fields
+		end := false
+		err := c.inTurn(ctx, func() (err error) {
+			members, end, err = s.scan(ctx, c, k, q, after, low, maxPosition)
+			return err
+		})
 		if err == nil {
-			rows, err = s.movedAmounts(ctx, k, members)
+			rows, err = s.movedAmounts(ctx, c, k, members)
 		}
 		if err != nil && after != 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return &tollgate.Error{
@@ -48,7 +53,7 @@ func (s *Store) Captured(ctx context.Context, c Caller, account string, w tollga
 				return s.noticed(ctx, k, err)
 			}
 		}
-		if len(members) < scanBatch || read("", "", rows[len(rows)-1]).moment("crt") >= w.To.Add(skew) {
+		if end || read("", "", rows[len(rows)-1]).moment("crt") >= w.To.Add(skew) {
 			return reading.flush()
 		}
 		after = members[len(members)-1].position
@@ -136,9 +141,9 @@ func (s *Store) madeBefore(ctx context.Context, k space, index string, ranks []i
 var movedFields = []string{"ty", "crt", "cur", "amt", "cap", "bd", "av"}
 
 // movedAmounts reads them; a transaction that is gone leaves empty ones.
-func (s *Store) movedAmounts(ctx context.Context, k space, members []indexed) (rows []fields, err error) {
-	for part := range slices.Chunk(members, readBatch) {
-		if err := s.timed(ctx, "read_captured", func(ctx context.Context) error {
+func (s *Store) movedAmounts(ctx context.Context, c Caller, k space, members []indexed) (rows []fields, err error) {
+	for part := range slices.Chunk(members, c.batch()) {
+		if err := s.timedInTurn(ctx, c, "read_captured", func(ctx context.Context) error {
 			pipe := s.client.Pipeline()
 			replies := make([]*redis.SliceCmd, len(part))
 			for i, m := range part {

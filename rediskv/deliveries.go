@@ -37,7 +37,7 @@ func (s *Store) Deliveries(ctx context.Context, c Caller, webhook string, q Deli
 	}
 	next = q.After
 	for looked := 0; looked < scanLimit; {
-		ids, found, err := s.scanDeliveries(ctx, k, webhook, next)
+		ids, found, err := s.scanDeliveries(ctx, c, k, webhook, next)
 		if err != nil {
 			return nil, 0, false, err
 		}
@@ -63,32 +63,38 @@ func (s *Store) Deliveries(ctx context.Context, c Caller, webhook string, q Deli
 	return rows, next, true, nil
 }
 
-func (s *Store) scanDeliveries(ctx context.Context, k space, webhook string, after int64) (ids []indexed, found []fields, err error) {
-	err = s.timed(ctx, "read_deliveries", func(ctx context.Context) error {
+func (s *Store) scanDeliveries(ctx context.Context, c Caller, k space, webhook string, after int64) (ids []indexed, found []fields, err error) {
+	if err := s.timedInTurn(ctx, c, "scan_deliveries", func(ctx context.Context) error {
 		last := "+inf"
 		if after != 0 {
 			last = strconv.FormatInt(after-1, 10)
 		}
 		members, err := s.client.ZRevRangeByScoreWithScores(ctx, k.deliveries(webhook), &redis.ZRangeBy{Min: "-inf", Max: last, Count: scanBatch}).Result()
-		if err != nil || len(members) == 0 {
-			return err
-		}
-		pipe := s.client.Pipeline()
-		var replies []*redis.MapStringStringCmd
 		for _, m := range members {
 			id, _ := m.Member.(string)
 			ids = append(ids, indexed{id, int64(m.Score)})
-			replies = append(replies, pipe.HGetAll(ctx, k.object(id)))
 		}
-		if _, err := pipe.Exec(ctx); err != nil {
+		return err
+	}); err != nil {
+		return nil, nil, err
+	}
+	for part := range slices.Chunk(ids, c.batch()) {
+		if err := s.timedInTurn(ctx, c, "read_deliveries", func(ctx context.Context) error {
+			pipe := s.client.Pipeline()
+			replies := make([]*redis.MapStringStringCmd, len(part))
+			for i, one := range part {
+				replies[i] = pipe.HGetAll(ctx, k.object(one.id))
+			}
+			_, err := pipe.Exec(ctx)
+			for _, r := range replies {
+				found = append(found, r.Val())
+			}
 			return err
+		}); err != nil {
+			return nil, nil, err
 		}
-		for _, r := range replies {
-			found = append(found, r.Val())
-		}
-		return nil
-	})
-	return ids, found, err
+	}
+	return ids, found, nil
 }
 
 // Delivery reads one delivery of an endpoint.

@@ -102,7 +102,7 @@ func between(list []string) string {
 const (
 	// eventBatch is how many events a filtered listing looks at per round trip;
 	// Redis does nothing else meanwhile.
-	eventBatch = 1000
+	eventBatch = 250
 	// eventLimit bounds what one request looks at; a page may then be short or
 	// empty and still have a next one.
 	eventLimit = 200_000
@@ -133,8 +133,13 @@ func (s *Store) Events(ctx context.Context, c Caller, q EventQuery) (events []js
 		case !next.zero():
 			r.first = next.after()
 		}
-		found, count, last, err := s.readEvents(ctx, c, k, r)
-		if err != nil {
+		var found []redis.XMessage
+		var count int
+		var last Position
+		if err := c.inTurn(ctx, func() (err error) {
+			found, count, last, err = s.readEvents(ctx, c, k, r)
+			return err
+		}); err != nil {
 			return nil, next, false, err
 		}
 		for _, m := range found {

@@ -98,7 +98,7 @@ func (s *Store) exportedObjects(ctx context.Context, j *ExportJob) (rows []Expor
 		return nil, fmt.Errorf("export %s: cut %q: %w", j.ID, j.cut, err)
 	}
 	after, _ := strconv.ParseInt(cmp.Or(j.reading, "0"), 10, 64) // our own
-	members, err := s.scan(ctx, Caller{Organization: j.Organization}, j.space, exportQuery(j.Dataset, &j.Filter), after, j.low, cut)
+	members, _, err := s.scan(ctx, Caller{Organization: j.Organization}, j.space, exportQuery(j.Dataset, &j.Filter), after, j.low, cut)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (j *ExportJob) mine(err error) bool {
 }
 
 func (s *Store) exportedTransactions(ctx context.Context, j *ExportJob, members []indexed, rows []ExportedRow) error {
-	found, err := s.transactions(ctx, j.space, members)
+	found, err := s.transactions(ctx, Caller{}, j.space, members)
 	if err != nil {
 		return err
 	}

@@ -177,6 +177,19 @@ func (s *Store) Ping(ctx context.Context) error {
 // Partitions is the number that keys are spread over.
 func (s *Store) Partitions() int { return s.partitions }
 
+// Lanes is how many parts of Redis keep each other waiting no more than they
+// must: a single server does one thing at a time; of a cluster nobody says which
+// partitions share a master.
+func (s *Store) Lanes() int {
+	if _, ok := s.client.(*redis.ClusterClient); ok {
+		return s.partitions
+	}
+	return 1
+}
+
+// Lane is the part that an organization is in.
+func (s *Store) Lane(org string) int { return partitionOf(org, s.partitions) % s.Lanes() }
+
 // Now is the Store's clock as the interface prints it.
 func (s *Store) Now() tollgate.Instant { return tollgate.At(s.clock()) }
 

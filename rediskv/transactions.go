@@ -20,6 +20,13 @@ const (
 	// one connection has sent before it looks at the next: with 500 at once an
 	// export doubled the p99 of those who were making payments.
 	readBatch = 125
+	// turnBatch is how many a client reads in one turn. It is what others wait
+	// for, at most.
+	turnBatch = 50
+	// mostIndexes is how many accounts' indexes one script reads; of more, it reads
+	// the index of all.
+	mostIndexes = 32
+	leastOfEach = 16 // members of each index that it reads
 	// scanLimit bounds what one request looks at; a page may then be short or
 	// empty and still have a next one.
 	scanLimit = 50_000
@@ -48,6 +55,16 @@ type TransactionQuery struct {
 	batch int // index members looked at per round trip; 0: scanBatch
 }
 
+// size is how many members of each index are looked at next. In a client's turn
+// a script that reads many indexes reads less of each.
+func (q *TransactionQuery) size(c Caller, indexes int) int {
+	batch := cmp.Or(q.batch, scanBatch)
+	if c.Turn == nil {
+		return batch
+	}
+	return max(batch/indexes, min(batch, leastOfEach))
+}
+
 // match reports whether a transaction is selected. One that cannot be read
 // stands in its place in every list that it may belong to, as far as its other
 // fields say, so that nobody misses it; whose it is must be known.
@@ -74,12 +91,17 @@ func (s *Store) Transactions(ctx context.Context, c Caller, q TransactionQuery) 
 		return nil, 0, false, err
 	}
 	next = q.After
-	for looked := 0; looked < scanLimit; {
-		members, err := s.scan(ctx, c, k, q, next, low, high)
-		if err != nil {
+	q.batch = q.Limit + 1 // enough when all of them match
+	for looked := 0; looked < scanLimit; q.batch = min(2*q.batch, scanBatch) {
+		var members []indexed
+		end := false
+		if err := c.inTurn(ctx, func() (err error) {
+			members, end, err = s.scan(ctx, c, k, q, next, low, high)
+			return err
+		}); err != nil {
 			return nil, 0, false, err
 		}
-		found, err := s.transactions(ctx, k, members)
+		found, err := s.transactions(ctx, c, k, members)
 		if err != nil {
 			return nil, 0, false, err
 		}
@@ -93,7 +115,7 @@ func (s *Store) Transactions(ctx context.Context, c Caller, q TransactionQuery) 
 			}
 			next = members[i].position
 		}
-		if len(members) < scanBatch {
+		if end {
 			return rows, next, false, nil
 		}
 		looked += len(members)
@@ -106,20 +128,23 @@ type indexed struct {
 	position int64
 }
 
-// scan returns the next members, at most scanBatch, of q's indexes.
-func (s *Store) scan(ctx context.Context, c Caller, k space, q TransactionQuery, after, low, high int64) ([]indexed, error) {
+// scan returns the next members, at most q.batch, of q's indexes; end says that
+// there are no more.
+func (s *Store) scan(ctx context.Context, c Caller, k space, q TransactionQuery, after, low, high int64) (members []indexed, end bool, err error) {
 	grant, version := c.grant(k)
 	if q.PaymentID != "" {
 		if err := s.checkGrant(ctx, c, k); err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		return s.scanPayment(ctx, k, q, after)
+		members, err := s.scanPayment(ctx, k, q, after)
+		size := q.size(c, 1)
+		return members[:min(len(members), size)], len(members) <= size, err
 	}
 	keys := append([]string{grant}, q.indexes(k)...)
 	if q.PayoutID != "" {
 		own, err := s.payoutIndexes(ctx, k, q.PayoutID)
 		if err != nil || len(own) == 0 {
-			return nil, err
+			return nil, true, err
 		}
 		keys = append([]string{grant}, own...)
 	}
@@ -130,14 +155,15 @@ func (s *Store) scan(ctx context.Context, c Caller, k space, q TransactionQuery,
 			from = min(after-1, high)
 		}
 	}
+	size := q.size(c, len(keys)-1)
 	if version == "" && len(keys) == 2 && !q.Descending { // nothing has to be of the same moment
-		return s.scanIndex(ctx, keys[1], from, to, cmp.Or(q.batch, scanBatch))
+		members, err := s.scanIndex(ctx, keys[1], from, to, size)
+		return members, len(members) < size, err
 	}
-	_, rest, err := s.run(ctx, scriptScanTransactions, keys, []any{version, command, from, to, cmp.Or(q.batch, scanBatch)})
+	_, rest, err := s.run(ctx, scriptScanTransactions, keys, []any{version, command, from, to, size})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	var members []indexed
 	for _, list := range rest {
 		f, _ := list.([]any)
 		for i := 0; i+1 < len(f); i += 2 {
@@ -147,7 +173,8 @@ func (s *Store) scan(ctx context.Context, c Caller, k space, q TransactionQuery,
 			members = append(members, memberAt(id, score))
 		}
 	}
-	return q.page(members), nil
+	members = q.ordered(members)
+	return members[:min(len(members), size)], len(members) < size, nil
 }
 
 // scanIndex is scan upwards of one index for the service itself. It is what
@@ -177,7 +204,7 @@ func (q *TransactionQuery) indexes(k space) (keys []string) {
 		for _, status := range q.Statuses {
 			keys = append(keys, k.transactionsIn(status))
 		}
-	case len(q.Accounts) > 0:
+	case len(q.Accounts) > 0 && len(q.Accounts) <= mostIndexes:
 		for _, account := range q.Accounts {
 			keys = append(keys, k.transactionsOf(account))
 		}
@@ -187,17 +214,16 @@ func (q *TransactionQuery) indexes(k space) (keys []string) {
 	return keys
 }
 
-// page orders members and cuts to one batch. Each index gave its own first
-// ones, so the first of all of them are complete.
-func (q *TransactionQuery) page(members []indexed) []indexed {
+// ordered puts the members of several indexes in order. Each index gave its own
+// first ones, so as many of all of them are complete.
+func (q *TransactionQuery) ordered(members []indexed) []indexed {
 	slices.SortFunc(members, func(a, b indexed) int {
 		if q.Descending {
 			a, b = b, a
 		}
 		return cmp.Compare(a.position, b.position)
 	})
-	members = slices.Compact(members)
-	return members[:min(len(members), cmp.Or(q.batch, scanBatch))]
+	return slices.Compact(members)
 }
 
 // scanPayment finds a payment's own transactions without an index: there are
@@ -228,7 +254,7 @@ func (s *Store) scanPayment(ctx context.Context, k space, q TransactionQuery, af
 		}
 		return nil
 	})
-	return q.page(members), err
+	return q.ordered(members), err
 }
 
 // payoutIndexes are the indexes that hold a payout's transaction and all that
@@ -299,10 +325,10 @@ type foundTransaction struct {
 }
 
 // transactions reads the hashes of a page; one that is gone leaves a hole.
-func (s *Store) transactions(ctx context.Context, k space, members []indexed) (rows []foundTransaction, err error) {
+func (s *Store) transactions(ctx context.Context, c Caller, k space, members []indexed) (rows []foundTransaction, err error) {
 	rows = make([]foundTransaction, 0, len(members))
-	for part := range slices.Chunk(members, readBatch) {
-		if err := s.timed(ctx, "read_transactions", func(ctx context.Context) error {
+	for part := range slices.Chunk(members, c.batch()) {
+		if err := s.timedInTurn(ctx, c, "read_transactions", func(ctx context.Context) error {
 			pipe := s.client.Pipeline()
 			replies := make([]*redis.MapStringStringCmd, len(part))
 			for i, m := range part {

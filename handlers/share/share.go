@@ -95,6 +95,9 @@ func full(used, limit int) bool { return limit > 0 && used >= limit }
 // Turn waits for a turn, whoever has entered. Turns go round the organizations,
 // and within one round its clients; a client's own come in their order.
 func (q *Queue) Turn(ctx context.Context, organization, name string) (done func(), err error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	q.mu.Lock()
 	t, c := q.of(organization, name)
 	t.turns++
@@ -138,6 +141,18 @@ func (q *Queue) Turn(ctx context.Context, organization, name string) (done func(
 		end()
 	}
 	return nil, context.Cause(ctx)
+}
+
+// Waiting is how many of an organization's turns are waited for.
+func (q *Queue) Waiting(organization string) (n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if t := q.in[organization]; t != nil {
+		for _, c := range t.waiting {
+			n += len(c.waiting)
+		}
+	}
+	return n
 }
 
 // pass hands a turn that has ended to whose turn is next. q.mu is held.

@@ -1,0 +1,160 @@
+package handlers_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	queues "tollgate/handlers/share"
+)
+
+// hoarder has all turns of a resource and always wants more. It ends one when
+// the test says so.
+type hoarder struct {
+	end        chan struct{}
+	got, ended atomic.Int64
+}
+
+func hoard(q *queues.Queue, clients int) (g *hoarder, leave func()) {
+	g = &hoarder{end: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	for i := range clients {
+		all.Go(func() {
+			for {
+				done, err := q.Turn(ctx, "org_greedy", fmt.Sprint("cli_", i))
+				if err != nil {
+					return
+				}
+				g.got.Add(1)
+				select {
+				case <-g.end:
+				case <-ctx.Done():
+				}
+				done()
+			}
+		})
+	}
+	return g, func() { cancel(); all.Wait() }
+}
+
+func (g *hoarder) held() int { return int(g.got.Load() - g.ended.Load()) }
+
+// until waits for something that no clock decides.
+func until(t *testing.T, what string, is func() bool) { eventually(t, what, time.Minute, is) }
+
+// TestTurnsGoRound: beside an organization that wants every turn at a resource,
+// another's request is served within one round: for each turn that it waits for,
+// the greedy one has at most one.
+func TestTurnsGoRound(t *testing.T) {
+	w := newWorld(t)
+	modest := w.vars["org"]
+	hook := w.get(w.want(w.hook(""), 201, ""), "id")
+	w.want(w.pay("p", fmt.Sprintf(payWide, w.vars["eur"])), 201, "")
+	rule := func(n int) string {
+		return w.newPublication(fmt.Sprintf("rule:modest_fee@v%d", n), "1", "team").body(t)
+	}
+	none := func(int) string { return "" }
+	preview := func(int) string {
+		return fmt.Sprintf(`{"merchant_account_id":%q,"proposed":{"cutoff_time":"12:00"}}`, w.vars["eur"])
+	}
+	for _, one := range []struct {
+		resource, method, path string
+		body                   func(n int) string
+		atOnce, status         int
+	}{
+		{"reads", "GET", "/v1/transactions?status=authorized,available&payee=other.example", none, 2, 200},
+		{"reads", "GET", "/v1/events?types=payment.*", none, 2, 200},
+		{"reads", "GET", "/v1/events?wait=1&types=payment.*", none, 2, 200},
+		{"reads", "GET", "/v1/webhooks", none, 2, 200},
+		{"reads", "GET", "/v1/webhooks/" + hook + "/deliveries", none, 2, 200},
+		{"reads", "GET", "/v1/rules", none, 2, 200},
+		{"reads", "GET", "/v1/shadows", none, 2, 200},
+		{"reads", "POST", "/v1/cutoffs/preview", preview, 2, 200},
+		{"examining", "POST", "/v1/rules", rule, 1, 201},
+	} {
+		t.Run(one.resource+" "+one.path, func(t *testing.T) {
+			q := w.server.Queue(one.resource, modest)
+			// Where nobody else waits, each turn that ends is the request's.
+			alone := w.turns(t, q, w.request(one.method, one.path, one.body(1)), one.status, one.atOnce, one.atOnce)
+			if alone == 0 {
+				t.Fatal("the request takes no turn")
+			}
+			beside := w.turns(t, q, w.request(one.method, one.path, one.body(2)), one.status, one.atOnce, 8*one.atOnce)
+			if beside > 2*alone {
+				t.Errorf("%d turns ended until the request had its %d", beside, alone)
+			}
+		})
+	}
+}
+
+// turns is how many turns end until a request is answered, beside so many
+// clients of another organization that take all of them.
+func (w *world) turns(t *testing.T, q *queues.Queue, req *http.Request, status, atOnce, clients int) (ended int) {
+	t.Helper()
+	g, leave := hoard(q, clients)
+	defer leave()
+	until(t, "all turns are taken", func() bool { return g.held() == atOnce })
+	answered := make(chan reply, 1)
+	go func() {
+		r, err := w.try(req)
+		if err != nil {
+			t.Error(err)
+		}
+		answered <- r
+	}()
+	for {
+		until(t, "the request waits, or is answered", func() bool {
+			return len(answered) > 0 || (q.Waiting(w.vars["org"]) > 0 && g.held() == atOnce)
+		})
+		if len(answered) > 0 {
+			break
+		}
+		ended++
+		g.ended.Add(1)
+		g.end <- struct{}{}
+	}
+	if r := <-answered; r.StatusCode != status {
+		t.Errorf("%d %s", r.StatusCode, r.text)
+	}
+	return ended
+}
+
+// TestSharesInUse: over its share a client is told so at once, and others are
+// served.
+func TestSharesInUse(t *testing.T) {
+	w := newWorld(t)
+	full := func(path string, share int) {
+		t.Helper()
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		var all sync.WaitGroup
+		defer all.Wait()
+		defer leave()
+		for range share {
+			req := w.request("GET", path, "").WithContext(ctx)
+			all.Go(func() {
+				for ctx.Err() == nil { // the asking below may have been first
+					_, _ = w.try(req.Clone(ctx))
+					time.Sleep(time.Millisecond)
+				}
+			})
+		}
+		var r reply
+		until(t, "the share of "+path+" is in use", func() bool {
+			r = w.call("GET", "/v1/events?wait=1&order=desc&limit=1", "")
+			return r.StatusCode != http.StatusOK
+		})
+		w.want(r, 429, "share_exhausted")
+		if after := r.Header.Get("Retry-After"); after != "1" {
+			t.Errorf("Retry-After: %q", after)
+		}
+		w.want(w.call("GET", "/v1/events?wait=1&order=desc", "", "Authorization", "Bearer "+w.token("other_all", "")), 200, "")
+		w.want(w.call("GET", "/v1/transactions", ""), 200, "") // another resource
+	}
+	full("/v1/events?wait=20&types=payment.expired", 128)
+}
