@@ -23,8 +23,8 @@ func (s *Store) Payments(ctx context.Context, c Caller, q TransactionQuery) (row
 		return nil, 0, false, err
 	}
 	k := s.space(c.Organization)
-	for part := range slices.Chunk(found, readBatch) {
-		if err := s.timed(ctx, "read_payments", func(ctx context.Context) error {
+	for part := range slices.Chunk(found, c.batch()) {
+		if err := s.timedInTurn(ctx, c, "read_payments", func(ctx context.Context) error {
 			pipe := s.client.Pipeline()
 			replies := make([]*redis.MapStringStringCmd, len(part))
 			for i, t := range part {
