@@ -62,8 +62,11 @@ func (s *Server) refuseSilence(ctx context.Context, org string, p *rediskv.Activ
 func (s *Server) marked(ctx context.Context, org string, docs []jsontext.Value) ([]jsontext.Value, error) {
 	list := slices.Clone(docs)
 	for i, doc := range docs {
-		var a tollgate.MerchantAccount
-		if err := json.Unmarshal(doc, &a); err != nil || a.ID == "" {
+		var a struct {
+			tollgate.MerchantAccount
+			Damaged bool `json:"damaged"`
+		}
+		if err := json.Unmarshal(doc, &a); err != nil || a.ID == "" || a.Damaged {
 			continue // one that cannot be read is shown as it is
 		}
 		refs, err := s.store.Resolve(ctx, org, a.RuleSet.Rules)
