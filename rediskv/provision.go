@@ -29,6 +29,7 @@ type Config struct {
 	// wanted; without it, and at the earliest, from the day after the open one.
 	Effective   map[string]tollgate.Date
 	RuleSigners []tollgate.RuleSigner
+	Judge       RuleJudge // nil: every rule will do
 }
 
 // ConfigChange is one object that is created or changed.
@@ -54,7 +55,7 @@ func (s *Store) ApplyConfig(ctx context.Context, want Config, dryRun bool) ([]Co
 		}
 	}
 	for range 10 {
-		p := &plan{store: s, space: k, now: s.Now(), perimeters: map[string]string{}, ruleSets: map[string][]tollgate.Citation{}, effective: map[string]tollgate.Date{}, read: map[string]fields{}, holders: map[string]string{}}
+		p := &plan{store: s, space: k, now: s.Now(), perimeters: map[string]string{}, ruleSets: map[string][]tollgate.Citation{}, effective: map[string]tollgate.Date{}, judge: want.Judge, read: map[string]fields{}, holders: map[string]string{}}
 		if err := p.prepare(ctx, want); err != nil {
 			return nil, err
 		}
@@ -89,6 +90,7 @@ type plan struct {
 	perimeters map[string]string // by id@version: the document's JSON
 	ruleSets   map[string][]tollgate.Citation
 	effective  map[string]tollgate.Date // by account: of a cutoff that changes
+	judge      RuleJudge
 	moved      []moved
 
 	exists  bool              // the organization, before

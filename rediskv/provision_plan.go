@@ -210,6 +210,9 @@ func (p *plan) account(ctx context.Context, want Config, a tollgate.MerchantAcco
 	if err != nil {
 		return fmt.Errorf("merchant account %s: %w", a.ID, err)
 	}
+	if err := p.judged(ctx, found, &a); err != nil {
+		return fmt.Errorf("merchant account %s: %w", a.ID, err)
+	}
 	planned := len(p.hashes)
 	err = p.object(ctx, "merchant_account", a.ID, &a, &a.CreatedAt, &a.UpdatedAt, accountEvents, pairs{"limits", limits, "cutoffs", cutoffs, "given", given})
 	if err == nil && len(p.hashes) == planned && before != given {

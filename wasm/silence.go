@@ -86,7 +86,7 @@ func (e *Engine) Silent(ref tollgate.RuleRef) []tollgate.Currency {
 	if !ok {
 		return nil
 	}
-	return r.silent()
+	return slices.Clone(r.silent())
 }
 
 func (r *rule) findSilent() (list []tollgate.Currency) {

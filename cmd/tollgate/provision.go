@@ -98,6 +98,11 @@ func (a *app) provision(cmd *cobra.Command, file string, dryRun, asJSON bool) er
 	for _, w := range append(document.warnings(a.clock()), earlier...) {
 		fmt.Fprintf(a.stderr, "warning: %s\n", w)
 	}
+	judge, stop := silenceJudge(store)
+	defer stop()
+	for i := range configs {
+		configs[i].Judge = judge
+	}
 	// Every organization is tried before the first is written, so that a
 	// version that cannot be changed stops all of them.
 	changes, err := applyConfigs(ctx, store, configs, true)

@@ -1,0 +1,80 @@
+package rediskv_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"tollgate"
+)
+
+// TestProvisionJudgesWhatIsNew: provisioning asks about each rule and currency
+// that an account gets together for the first time, and about nothing that is in
+// force already; a no keeps the whole file from being written.
+func TestProvisionJudgesWhatIsNew(t *testing.T) {
+	f := newFixture(t)
+	f.published(t, "shop_fee", 1)
+	var asked []string
+	var no error
+	config := f.config
+	config.Judge = func(_ context.Context, org string, ref tollgate.RuleRef, currencies []tollgate.Currency) error {
+		if org != config.Organization.ID || ref.SHA256 == "" {
+			t.Errorf("asked about %+v of %s", ref, org)
+		}
+		asked = append(asked, fmt.Sprint(ref.Rule.Name, currencies))
+		return no
+	}
+	config.MerchantAccounts = append([]tollgate.MerchantAccount(nil), config.MerchantAccounts...)
+	applied := func(want string) {
+		t.Helper()
+		asked = nil
+		for _, dryRun := range []bool{true, false} {
+			if _, err := f.ApplyConfig(t.Context(), config, dryRun); !errors.Is(err, no) {
+				t.Fatal(err)
+			}
+			if got := strings.Join(asked, " "); got != want {
+				t.Errorf("asked about %q, want %q", got, want)
+			}
+			asked = nil
+		}
+	}
+	set := config.RuleSets[0]
+	rules := func(cited ...tollgate.Citation) {
+		set.Version += 10
+		set.Rules = cited
+		config.RuleSets = append(config.RuleSets[:1:1], set)
+		config.MerchantAccounts[0].RuleSet = tollgate.RuleSet{ID: set.ID, Version: set.Version}
+	}
+	card, shop := set.Rules[0], tollgate.Citation{Name: "shop_fee", Version: 1}
+
+	applied("") // the same file
+	config.MerchantAccounts[0].Currencies = []tollgate.Currency{"EUR", "JPY", "BHD", "CLF", "SEK"}
+	no = errors.New("no")
+	if _, err := f.ApplyConfig(t.Context(), config, false); !errors.Is(err, no) {
+		t.Errorf("a no is %v", err)
+	}
+	no = nil
+	asked = nil
+	if _, err := f.ApplyConfig(t.Context(), config, false); err != nil || strings.Join(asked, " ") != "card_fee[SEK]" {
+		t.Errorf("a new currency: asked about %q, %v", asked, err)
+	}
+	applied("")
+	rules(card, shop)
+	asked = nil
+	if _, err := f.ApplyConfig(t.Context(), config, true); err != nil || strings.Join(asked, " ") != "shop_fee[EUR JPY BHD CLF SEK]" {
+		t.Errorf("a new rule: asked about %q, %v", asked, err)
+	}
+	rules(card)
+	applied("") // what is left out needs no leave
+
+	// What an activation has put there is in force, and the same file leaves it.
+	f.activate(t, 1, config.MerchantAccounts[0].ID)
+	f.Refresh(config.Organization.ID)
+	config.MerchantAccounts[0].Currencies = append(config.MerchantAccounts[0].Currencies, "NOK")
+	asked = nil
+	if _, err := f.ApplyConfig(t.Context(), config, true); err != nil || !strings.Contains(strings.Join(asked, " "), "shop_fee[NOK]") {
+		t.Errorf("a new currency beside what was activated: asked about %q, %v", asked, err)
+	}
+}
