@@ -3,6 +3,9 @@ package handlers
 import (
 	"net"
 	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"tollgate"
 	"tollgate/handlers/share"
@@ -71,7 +74,9 @@ func HeaderRequest(name string, values ...string) *http.Request {
 }
 
 // LoadAhead makes the server load only so many rules in force before it is asked.
-func (s *Server) LoadAhead(n int) { s.following.most = n }
+func (s *Server) LoadAhead(n int) {
+	s.following.fits = func() bool { n--; return n >= 0 }
+}
 
 // Framed is a connection as net/http reads it; last is what a handler is told
 // of the request that has been read.
@@ -102,4 +107,25 @@ func (s *Server) Queue(name, org string) *share.Queue {
 	default:
 		return s.shares.compiling
 	}
+}
+
+// ManyFailing has so many published rules fail, and returns how many are
+// watched then and how many series tell of them.
+func ManyFailing(rules int, now time.Time) (watched, series int, err error) {
+	registry := prometheus.NewRegistry()
+	o, err := newRuleOutcomes(registry, func() time.Time { return now }, nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	for n := range rules {
+		ref := tollgate.RuleRef{Rule: tollgate.Citation{Name: "fee", Version: n + 1}}
+		for range failingLeast {
+			o.note([]tollgate.RuleRef{ref}, &tollgate.Error{Code: tollgate.CodeRuleFailed, Rule: &ref.Rule})
+		}
+	}
+	families, err := registry.Gather()
+	for _, f := range families {
+		series += len(f.GetMetric())
+	}
+	return len(o.windows), series, err
 }

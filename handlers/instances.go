@@ -26,7 +26,7 @@ const (
 // following is what an instance knows of the rules that it must have: those of
 // activations to come, and those in force.
 type following struct {
-	most   int            // rules in force that are loaded before anybody asks
+	fits   func() bool    // whether another rule in force can be loaded before anybody asks
 	loads  sync.WaitGroup // and the listing of what is in force
 	tellMe chan struct{}  // has a value when there is something to say
 
@@ -42,7 +42,7 @@ type following struct {
 	rules    map[tollgate.RuleRef]*neededRule // of both
 	queue    []*neededRule
 	loading  int
-	beyond   bool // more is in force than most
+	beyond   bool // more is in force than fits
 
 	complete bool               // all have been tried once
 	blocking []tollgate.RuleRef // that make this instance not ready
@@ -208,20 +208,17 @@ func (s *Server) loadNeeded(ctx context.Context) {
 	f := &s.following
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	beyond := f.beyond
 	f.plan(s.rules.Has, s.wall())
-	if f.beyond && !beyond {
-		s.log.Warn("more rules are in force than an instance keeps; it loads the others when they are asked for", "kept", f.most)
-	}
+	needed := f.rules // nobody changes it any more
+	s.rules.Prefer(func(ref tollgate.RuleRef) bool { return needed[ref] != nil })
 	s.loadNext(ctx)
 }
 
 // plan finds out which rules are needed, and queues those that are to be loaded.
-// Beyond most nothing in force is: it would only drive out what is used.
 func (f *following) plan(has func(tollgate.RuleRef) bool, now time.Time) {
-	before, kept := f.rules, 0
+	before := f.rules
 	f.rules = make(map[tollgate.RuleRef]*neededRule, len(before))
-	f.queue, f.beyond = nil, false
+	f.queue = nil
 	var more []*neededRule
 	need := func(org string, ref tollgate.RuleRef, upcoming bool) {
 		if f.rules[ref] != nil {
@@ -238,10 +235,8 @@ func (f *following) plan(has func(tollgate.RuleRef) bool, now time.Time) {
 		}
 		switch {
 		case n.state == loaded || n.loading:
-			kept++
 		case n.state == unloadable && now.Before(n.again):
 		case upcoming:
-			kept++
 			n.ahead = true
 			f.queue = append(f.queue, n)
 		default:
@@ -264,9 +259,6 @@ func (f *following) plan(has func(tollgate.RuleRef) bool, now time.Time) {
 			}
 		}
 	}
-	if room := max(0, f.most-kept); len(more) > room {
-		f.beyond, more = true, more[:room]
-	}
 	for _, n := range more {
 		n.ahead = true
 		f.queue = append(f.queue, n)
@@ -274,7 +266,9 @@ func (f *following) plan(has func(tollgate.RuleRef) bool, now time.Time) {
 }
 
 // loadNext loads from the queue: on all cores until the instance is ready, and
-// then on half of them, because requests come first. f.mu is held.
+// then on half of them, because requests come first. What is in force and does
+// not fit waits until somebody asks for it: it would only drive out what is
+// used. f.mu is held.
 func (s *Server) loadNext(ctx context.Context) {
 	f := &s.following
 	most := runtime.GOMAXPROCS(0)
@@ -284,6 +278,15 @@ func (s *Server) loadNext(ctx context.Context) {
 	for len(f.queue) > 0 && f.loading < most && ctx.Err() == nil {
 		n := f.queue[0]
 		f.queue = f.queue[1:]
+		if !n.upcoming && !f.fits() {
+			n.ahead = false
+			if !f.beyond {
+				s.log.Warn("more rules are in force than an instance keeps; it loads the others when they are asked for")
+			}
+			f.beyond = true
+			continue
+		}
+		f.beyond = f.beyond && n.upcoming
 		f.loading++
 		n.loading = true
 		f.loads.Go(func() { s.load(ctx, n) })

@@ -3,6 +3,7 @@ package handlers
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,13 +20,19 @@ const (
 	failingWindow = time.Minute
 	failingLeast  = 5
 	windowParts   = 6
+	mostWindows   = 1024 // rules that are watched at the same time
 )
+
+// PublishedRules is the name in metrics of all rules that tenants have
+// published: there is no end to them.
+const PublishedRules = "published"
 
 // ruleOutcomes watch for rules that fail again and again. While none fails they
 // cost a load of one number.
 type ruleOutcomes struct {
-	clock func() time.Time
-	ever  atomic.Bool // whether any rule has failed
+	clock   func() time.Time
+	shipped []tollgate.RuleRef
+	ever    atomic.Bool // whether any rule has failed
 
 	mu      sync.Mutex
 	windows map[tollgate.Citation]*outcomeWindow
@@ -42,10 +49,10 @@ type outcomePart struct {
 }
 
 var failingRule = prometheus.NewDesc("tollgate_rule_failing",
-	"1 for a rule that has failed more often than not in the last minute, at least five times, or that this instance cannot load.", []string{"rule"}, nil)
+	"How many rules have failed more often than not in the last minute, at least five times, or cannot be loaded by this instance.", []string{"rule"}, nil)
 
-func newRuleOutcomes(r prometheus.Registerer, clock func() time.Time) (*ruleOutcomes, error) {
-	o := &ruleOutcomes{clock: clock, windows: make(map[tollgate.Citation]*outcomeWindow)}
+func newRuleOutcomes(r prometheus.Registerer, clock func() time.Time, shipped []tollgate.RuleRef) (*ruleOutcomes, error) {
+	o := &ruleOutcomes{clock: clock, shipped: shipped, windows: make(map[tollgate.Citation]*outcomeWindow)}
 	err := r.Register(o)
 	if _, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
 		err = nil // another Server in the process tells it
@@ -72,7 +79,7 @@ func (o *ruleOutcomes) note(rules []tollgate.RuleRef, err error) {
 	for _, ref := range rules {
 		bad := failed != nil && *failed == ref.Rule
 		w, ok := o.windows[ref.Rule]
-		if !ok && bad {
+		if !ok && bad && o.roomFor(now) {
 			w = new(outcomeWindow)
 			o.windows[ref.Rule] = w
 		}
@@ -83,6 +90,19 @@ func (o *ruleOutcomes) note(rules []tollgate.RuleRef, err error) {
 			return
 		}
 	}
+}
+
+// roomFor reports whether one more rule can be watched, and forgets those that
+// have been quiet. o.mu is held.
+func (o *ruleOutcomes) roomFor(now time.Time) bool {
+	if len(o.windows) < mostWindows {
+		return true
+	}
+	maps.DeleteFunc(o.windows, func(_ tollgate.Citation, w *outcomeWindow) bool {
+		runs, _ := w.sum(now)
+		return runs == 0
+	})
+	return len(o.windows) < mostWindows
 }
 
 // unloadable says which rules in force, or soon to be, cannot be loaded now.
@@ -104,6 +124,16 @@ func (w *outcomeWindow) count(now time.Time, failed bool) {
 	}
 }
 
+// sum is the runs of the last minute, and how many of them failed.
+func (w *outcomeWindow) sum(now time.Time) (runs, failed int) {
+	for _, p := range w.parts {
+		if partOf(now)-p.number < windowParts {
+			runs, failed = runs+p.runs, failed+p.failed
+		}
+	}
+	return runs, failed
+}
+
 func partOf(now time.Time) int64 { return now.UnixNano() / int64(failingWindow/windowParts) }
 
 // failing lists rules that fail again and again or cannot be loaded, by name and
@@ -113,12 +143,7 @@ func (o *ruleOutcomes) failing(now time.Time) failingRules {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for rule, w := range o.windows {
-		runs, failed := 0, 0
-		for _, p := range w.parts {
-			if partOf(now)-p.number < windowParts {
-				runs, failed = runs+p.runs, failed+p.failed
-			}
-		}
+		runs, failed := w.sum(now)
 		switch {
 		case failed >= failingLeast && 2*failed > runs:
 			list = append(list, rule)
@@ -149,7 +174,15 @@ func (o *ruleOutcomes) Describe(to chan<- *prometheus.Desc) { to <- failingRule 
 
 // Collect is prometheus.Collector.
 func (o *ruleOutcomes) Collect(to chan<- prometheus.Metric) {
+	count := make(map[string]int)
 	for _, rule := range o.failing(o.clock()) {
-		to <- prometheus.MustNewConstMetric(failingRule, prometheus.GaugeValue, 1, rule.String())
+		name := PublishedRules
+		if slices.ContainsFunc(o.shipped, func(ref tollgate.RuleRef) bool { return ref.Rule == rule }) {
+			name = rule.String()
+		}
+		count[name]++
+	}
+	for name, n := range count {
+		to <- prometheus.MustNewConstMetric(failingRule, prometheus.GaugeValue, float64(n), name)
 	}
 }

@@ -96,7 +96,7 @@ func New(c Config) (*Server, error) {
 		issuer: &auth.Issuer{Keys: c.Keys, Name: c.IssuerURL},
 		vault:  c.Vault, entropy: &entropy{source: c.Entropy}, development: c.Development,
 		following: following{
-			most: c.Rules.Room(), tellMe: make(chan struct{}, 1),
+			fits: c.Rules.Spacious, tellMe: make(chan struct{}, 1),
 			inForce: make(map[string][]tollgate.RuleRef), read: make(map[string]bool),
 		},
 		shadowing: newShadowing(), shares: newShares(c.Store.Lanes()), examine: c.Examine, instance: c.Store.Mint(tollgate.PrefixInstance),
@@ -118,11 +118,11 @@ func New(c Config) (*Server, error) {
 	if s.metrics, err = newMetrics(c.Metrics); err != nil {
 		return nil, fmt.Errorf("handlers: metrics: %w", err)
 	}
-	if s.outcomes, err = newRuleOutcomes(c.Metrics, c.Clock); err != nil {
-		return nil, fmt.Errorf("handlers: metrics: %w", err)
-	}
 	if s.shipped, err = wasm.ShippedRefs(); err != nil {
 		return nil, fmt.Errorf("handlers: %w", err)
+	}
+	if s.outcomes, err = newRuleOutcomes(c.Metrics, c.Clock, s.shipped); err != nil {
+		return nil, fmt.Errorf("handlers: metrics: %w", err)
 	}
 	if s.metadata, err = issuerMetadata(c.IssuerURL); err != nil {
 		return nil, fmt.Errorf("handlers: metadata: %w", err)

@@ -1,14 +1,12 @@
 package wasm
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"maps"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,12 +36,12 @@ type Engine struct {
 	mu    sync.Mutex // held while rules is replaced
 	rules atomic.Pointer[map[tollgate.RuleRef]*rule]
 	loads atomic.Int64 // the clock by which rules age
-	room  int          // rules that may be evicted
-}
 
-// maxLoaded is how many rules an engine keeps beside those that it brings
-// along; the one that nobody has used for the longest goes first.
-const maxLoaded = 1024
+	held      atomic.Int64                // bytes of rules that may be evicted
+	room      int64                       // how many those may be
+	least     int                         // rules that stay in any case
+	preferred func(tollgate.RuleRef) bool // in force; nil: nobody has said
+}
 
 // features are those whose instructions package wasm knows. Reference types
 // are among them only because compilers then write the table index of
@@ -62,7 +60,7 @@ func newEngine(ctx context.Context, config wazero.RuntimeConfig) *Engine {
 		return wazero.NewRuntimeWithConfig(ctx, c.WithCoreFeatures(features).
 			WithMemoryLimitPages(memoryPages).WithDebugInfoEnabled(false))
 	}
-	e := &Engine{runtime: limited(config), checker: limited(wazero.NewRuntimeConfigInterpreter()), room: maxLoaded}
+	e := &Engine{runtime: limited(config), checker: limited(wazero.NewRuntimeConfigInterpreter()), room: DefaultRoom, least: leastKept}
 	e.rules.Store(&map[tollgate.RuleRef]*rule{})
 	return e
 }
@@ -96,27 +94,12 @@ func (e *Engine) load(ctx context.Context, c tollgate.Citation, module []byte, s
 	r.used.Store(e.loads.Add(1))
 	after := maps.Clone(*e.rules.Load())
 	after[ref] = r
+	if !shipped {
+		r.size.enter(&e.held)
+	}
 	e.makeRoom(after)
 	e.rules.Store(&after)
 	return ref, nil
-}
-
-// makeRoom takes the rules out that nobody has used for the longest. A quote
-// that runs one holds on to it: its code is freed when nobody does.
-func (e *Engine) makeRoom(rules map[tollgate.RuleRef]*rule) {
-	var old []*rule
-	for _, r := range rules {
-		if !r.shipped {
-			old = append(old, r)
-		}
-	}
-	if len(old) <= e.room {
-		return
-	}
-	slices.SortFunc(old, func(a, b *rule) int { return cmp.Compare(a.used.Load(), b.used.Load()) })
-	for _, r := range old[:len(old)-e.room] {
-		delete(rules, r.ref)
-	}
 }
 
 // RefOf pins a module's bytes.
@@ -150,7 +133,10 @@ func (e *Engine) compile(ctx context.Context, m *module, module []byte, globals 
 	if err != nil {
 		return nil, fmt.Errorf("compile: %w", err)
 	}
-	r := &rule{manifest: m.manifest, free: m.free, runtime: e.runtime, compiled: compiled, globals: globals}
+	r := &rule{
+		manifest: m.manifest, free: m.free, runtime: e.runtime, compiled: compiled, globals: globals,
+		size: &footprint{fixed: ruleBytes + codeFactor*int64(len(module)), each: instanceBytes + int64(m.pages)<<16},
+	}
 	i, err := r.instantiate(ctx)
 	if err != nil {
 		_ = compiled.Close(ctx)
@@ -158,6 +144,7 @@ func (e *Engine) compile(ctx context.Context, m *module, module []byte, globals 
 	}
 	r.initial = m.reach.initial(i)
 	r.silent = sync.OnceValue(r.findSilent)
+	r.size.fixed += int64(len(r.initial.written.bytes) + len(r.initial.request.bytes))
 	r.idle.Put(i)
 	runtime.AddCleanup(r, func(c wazero.CompiledModule) { _ = c.Close(context.Background()) }, compiled)
 	return r, nil
@@ -168,9 +155,6 @@ func (e *Engine) Has(ref tollgate.RuleRef) bool {
 	_, ok := (*e.rules.Load())[ref]
 	return ok
 }
-
-// Room is how many rules the engine keeps beside those that it brings along.
-func (e *Engine) Room() int { return e.room }
 
 // Close frees all machine code. No Quote may run or start any more.
 func (e *Engine) Close(ctx context.Context) error {

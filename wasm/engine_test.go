@@ -50,7 +50,7 @@ func TestEviction(t *testing.T) {
 	if err := e.LoadShipped(ctx); err != nil {
 		t.Fatal(err)
 	}
-	e.SetRoom(3)
+	e.SetRoom(0, 3)
 	module := func(n uint64) []byte { return says(40, two(0, 1), 0, n, 0, 0).bytes() }
 	at := func(n int) tollgate.Citation { return tollgate.Citation{Name: "old", Version: n} }
 	var refs []tollgate.RuleRef

@@ -48,8 +48,12 @@ func (e *Engine) Refs(cited ...tollgate.Citation) []tollgate.RuleRef {
 	return refs
 }
 
-// SetRoom makes the engine keep only so many rules beside the shipped ones.
-func (e *Engine) SetRoom(n int) { e.room = n }
+// SetRoom gives the rules beside the shipped ones so many bytes, and keeps the
+// last ones in any case.
+func (e *Engine) SetRoom(bytes int64, least int) { e.room, e.least = bytes, least }
+
+// Size is what a rule takes up.
+func (e *Engine) Size(ref tollgate.RuleRef) int64 { return (*e.rules.Load())[ref].size.bytes() }
 
 // DropIdle makes the next quote of each rule use a fresh instance.
 func (e *Engine) DropIdle(ctx context.Context) {

@@ -25,6 +25,7 @@ type rule struct {
 	compiled wazero.CompiledModule
 	globals  []exportedGlobal // that a call can change
 	initial  initial
+	size     *footprint
 	idle     sync.Pool    // of *instance
 	used     atomic.Int64 // how many loads there had been when it was last quoted
 }
@@ -39,6 +40,7 @@ type instance struct {
 	buffer uint32            // address of the window
 	labels labels
 	stack  [1]uint64
+	lease  *lease
 
 	globals   []api.MutableGlobal // that a call can change
 	requested uint32              // length of the last request; 0 in a new instance
@@ -54,7 +56,10 @@ var (
 	errDepth = fmt.Errorf("calls nested more than %d deep", maxCalls)
 )
 
-func (i *instance) discard(ctx context.Context) { _ = i.module.Close(ctx) }
+func (i *instance) discard(ctx context.Context) {
+	_ = i.module.Close(ctx)
+	i.lease.end()
+}
 
 func (r *rule) instantiate(ctx context.Context) (*instance, error) {
 	// No name, so that there can be many; no _start, which is wazero's default.
@@ -62,7 +67,8 @@ func (r *rule) instantiate(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, fmt.Errorf("instantiate: %w", err)
 	}
-	i := &instance{module: module, memory: module.Memory(), quote: module.ExportedFunction(exportQuote)}
+	i := &instance{module: module, memory: module.Memory(), quote: module.ExportedFunction(exportQuote), lease: &lease{of: r.size}}
+	r.size.count(1)
 	i.fuel, _ = module.ExportedGlobal(fuelExport).(api.MutableGlobal)
 	for _, g := range r.globals {
 		i.globals = append(i.globals, module.ExportedGlobal(g.name).(api.MutableGlobal))
@@ -73,7 +79,11 @@ func (r *rule) instantiate(ctx context.Context) (*instance, error) {
 	}
 	// wazero's store refers to every open module: one that the pool drops
 	// would stay in memory until the engine closes.
-	runtime.AddCleanup(i, func(m api.Module) { _ = m.Close(context.Background()) }, module)
+	counted := i.lease
+	runtime.AddCleanup(i, func(m api.Module) {
+		_ = m.Close(context.Background())
+		counted.end()
+	}, module)
 	return i, nil
 }
 

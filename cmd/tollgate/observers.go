@@ -8,13 +8,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"tollgate"
+	"tollgate/handlers"
+	"tollgate/wasm"
 )
 
 // observers are the metrics of what stands below the HTTP layer: Redis by
-// operation, rules by citation, the process itself. The outcome is ok or the
-// error's code.
+// operation, rules, the process itself. The outcome is ok or the error's code.
+// A rule is named by its citation when the binary brings it along, and all that
+// tenants publish are one: metrics must not grow with them.
 type observers struct {
 	registry  *prometheus.Registry
+	shipped   map[tollgate.RuleRef]string // citations
 	redisTime *prometheus.HistogramVec
 	ruleTime  *prometheus.HistogramVec
 	shadows   *prometheus.HistogramVec
@@ -29,20 +33,27 @@ var (
 )
 
 func newObservers() (*observers, error) {
+	shipped, err := wasm.ShippedRefs()
+	if err != nil {
+		return nil, err
+	}
 	o := &observers{
-		registry: prometheus.NewRegistry(),
+		registry: prometheus.NewRegistry(), shipped: make(map[tollgate.RuleRef]string, len(shipped)),
 		redisTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "tollgate_redis_duration_seconds", Help: "Time of Redis operations, by operation and outcome.", Buckets: redisBuckets,
 		}, []string{"operation", "outcome"}),
 		ruleTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "tollgate_rule_duration_seconds", Help: "Time of pricing rules, by citation and outcome.", Buckets: ruleBuckets,
+			Name: "tollgate_rule_duration_seconds", Help: "Time of pricing rules, by rule and outcome.", Buckets: ruleBuckets,
 		}, []string{"rule", "outcome"}),
 		shadows: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "tollgate_shadow_rule_duration_seconds", Help: "Time of pricing rules that run in shadows, which nobody waits for, by citation and outcome.", Buckets: ruleBuckets,
+			Name: "tollgate_shadow_rule_duration_seconds", Help: "Time of pricing rules that run in shadows, which nobody waits for, by rule and outcome.", Buckets: ruleBuckets,
 		}, []string{"rule", "outcome"}),
 		damage: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tollgate_damaged_objects_total", Help: "Stored objects that this process could not read, each once, by kind.",
 		}, []string{"object"}),
+	}
+	for _, ref := range shipped {
+		o.shipped[ref] = ref.Rule.String()
 	}
 	for _, c := range []prometheus.Collector{
 		o.redisTime, o.ruleTime, o.shadows, o.damage, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -64,12 +75,36 @@ func (o *observers) damaged(object string) { o.damage.WithLabelValues(object).In
 
 // rule is a wasm.Engine's Observe.
 func (o *observers) rule(ref tollgate.RuleRef, took time.Duration, err error) {
-	o.ruleTime.WithLabelValues(ref.Rule.String(), outcomeOf(err)).Observe(took.Seconds())
+	o.ruleTime.WithLabelValues(o.ruleName(ref), outcomeOf(err)).Observe(took.Seconds())
 }
 
 // shadow is a wasm.Engine's ObserveShadow.
 func (o *observers) shadow(ref tollgate.RuleRef, took time.Duration, err error) {
-	o.shadows.WithLabelValues(ref.Rule.String(), outcomeOf(err)).Observe(took.Seconds())
+	o.shadows.WithLabelValues(o.ruleName(ref), outcomeOf(err)).Observe(took.Seconds())
+}
+
+// ruleName is a rule's name in metrics.
+func (o *observers) ruleName(ref tollgate.RuleRef) string {
+	if name, ok := o.shipped[ref]; ok {
+		return name
+	}
+	return handlers.PublishedRules
+}
+
+// engine tells how much the published rules take up.
+func (o *observers) engine(e *wasm.Engine) error {
+	for name, c := range map[string]struct {
+		help  string
+		value func() float64
+	}{
+		"tollgate_published_rules_loaded": {"Published rules that are compiled.", func() float64 { n, _ := e.Held(); return float64(n) }},
+		"tollgate_published_rules_bytes":  {"Memory that published rules take up, compiled and with their instances.", func() float64 { _, n := e.Held(); return float64(n) }},
+	} {
+		if err := o.registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: c.help}, c.value)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func outcomeOf(err error) string {

@@ -13,6 +13,7 @@ import (
 
 	"tollgate/handlers/auth"
 	"tollgate/rediskv"
+	"tollgate/wasm"
 )
 
 func (a *app) serveCommand() *cobra.Command {
@@ -46,7 +47,7 @@ func (a *app) serve(ctx context.Context, c *config) error {
 		return err
 	}
 	s, err := a.newService(ctx, store, o.metrics, serviceOptions{
-		issuer: o.issuer, signingKeys: o.signingKeys, secretKey: o.secretKey, log: o.log,
+		issuer: o.issuer, signingKeys: o.signingKeys, secretKey: o.secretKey, rulesRoom: o.rulesRoom, log: o.log,
 	})
 	if err != nil {
 		return usageError(err)
@@ -94,6 +95,7 @@ type processOptions struct {
 	secretKey   []byte
 	addr        string
 	metricsAddr string
+	rulesRoom   int64
 	drainDelay  time.Duration
 	grace       time.Duration
 	log         *slog.Logger
@@ -129,6 +131,9 @@ func (a *app) processOptions(c *config) (processOptions, error) {
 func (o *processOptions) serve(c *config) {
 	o.addr, o.drainDelay, o.issuer = c.text("addr"), c.duration("drain-delay"), c.text("issuer")
 	c.check("issuer", checkIssuer(o.issuer))
+	if o.rulesRoom = c.mebibytes("rules-mib"); o.rulesRoom < wasm.LeastRoom {
+		c.check("rules-mib", fmt.Errorf("%s is too little: %d MiB are needed", c.text("rules-mib"), wasm.LeastRoom>>20))
+	}
 	if text := c.text("signing-key"); text != "" {
 		keys, err := readJWKs(text)
 		if err == nil {

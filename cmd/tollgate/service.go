@@ -30,6 +30,7 @@ type serviceOptions struct {
 	issuer      string
 	signingKeys [][]byte
 	secretKey   []byte // 32 bytes
+	rulesRoom   int64  // bytes; 0: the default
 	development bool   // webhook endpoints may be on this machine
 	log         *slog.Logger
 	sandbox     *sandboxClock // of dev; nil: real time
@@ -74,7 +75,13 @@ func (a *app) newService(ctx context.Context, store *rediskv.Store, metrics *obs
 	if err != nil {
 		return nil, err
 	}
+	if o.rulesRoom > 0 {
+		rules.Limit(o.rulesRoom)
+	}
 	rules.Observe, rules.ObserveShadow, rules.Now = metrics.rule, metrics.shadow, a.clock
+	if err := metrics.engine(rules); err != nil {
+		return nil, errors.Join(err, rules.Close(ctx))
+	}
 	if err := rules.LoadShipped(ctx); err != nil {
 		return nil, errors.Join(err, rules.Close(ctx))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tollgate/rediskv"
+	"tollgate/wasm"
 )
 
 // setting is one value of the configuration: an environment variable and the
@@ -75,6 +76,10 @@ var settings = []setting{
 	{
 		Flag: "export-mib", Default: strconv.Itoa(rediskv.DefaultExportBytes >> 20), Commands: processes,
 		Meaning: "how many MiB of Redis' memory the export files of one organization may take up, the same for all processes",
+	},
+	{
+		Flag: "rules-mib", Default: strconv.Itoa(wasm.DefaultRoom >> 20), Commands: []string{"serve"},
+		Meaning: "how many MiB of memory published rules may take up, compiled and with their instances; at least " + strconv.Itoa(wasm.LeastRoom>>20),
 	},
 	{
 		Flag: "redis-wait", Default: "30s", Commands: processes,
