@@ -83,6 +83,21 @@ func TestWindowsOfLimits(t *testing.T) {
 			}
 		}
 	}
+	// Counters have the names that they had, so that running windows go on.
+	month21 := `{"budgets":[{"window":"month","currency":"EUR","amount":"1","per":"payee"}]}`
+	for payee, name := range map[string]string{ // of commit 6025134
+		"shop.example": "bcb44d8090089baa323dd8b320034600a", "https://shop.example/a": "bcb44d8090089baa323dd8b320034600a",
+		"user@Bank": "b72f8d1869ab60a24c73907c93d831c71", "ACCT-7": "be5f643b6f993d502cbd65d06bad730d1",
+	} {
+		if got := uses(month21, "ma_1", payee, at); len(got) != 1 || got[0].Counter != name {
+			t.Errorf("%s: %+v, want %s", payee, got, name)
+		}
+	}
+	for payee, name := range map[string]string{"https://[::1]/": "b61bf13347da074ce88f02ca820e8ed2c", "tel:4930123456": "b965ff0de8fc940708b206dff655b7ad7"} {
+		if got := uses(month21, "ma_1", payee, at); len(got) != 2 || got[1].Counter != name || !got[1].Earlier {
+			t.Errorf("%s: %+v, want %s", payee, got, name)
+		}
+	}
 	// Where an earlier release counted a payee as another, that is counted, too.
 	for payee, earlier := range map[string]int{"a.test": 1, "https://a.test/": 1, "user@bank": 1, "tel:+4930123": 1, "::1": 2, "https://[::1]/": 2, "2001:DB8::7": 1, "2001:DB8:0::7": 2, "tel:4930123": 2} {
 		if got := uses(tokyo, "ma_1", payee, at); len(got) != earlier || got[0].Earlier || (earlier == 2 && !got[1].Earlier) {
