@@ -65,9 +65,6 @@ func Signed(minor int64, c Currency) string {
 	return Money{minor, c}.String()
 }
 
-// MaxShadows is how many shadows an organization can have at once.
-const MaxShadows = 10
-
 // DivergenceLines are fee lines as a divergence shows them.
 func DivergenceLines(lines []FeeLine) []DivergenceLine {
 	list := make([]DivergenceLine, len(lines))

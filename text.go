@@ -30,7 +30,11 @@ func (m Metadata) Check() error {
 	if len(m) > 50 {
 		return Invalid("metadata", "metadata has at most 50 keys.")
 	}
+	size := 0
 	for _, key := range sortedKeys(m) {
+		if size += len(key) + len(m[key]); size > MaxMetadata {
+			return QuotaExceeded("metadata", "metadata has at most %d bytes, keys and values together.", MaxMetadata)
+		}
 		if key == "" {
 			return Invalid("metadata", "A metadata key has 1 to 40 characters.")
 		}

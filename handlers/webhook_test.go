@@ -202,24 +202,24 @@ func TestRacingWebhooks(t *testing.T) {
 func TestTooManyWebhooks(t *testing.T) {
 	w := newWorldOn(t, redistest.URL(t), newRecorder(t))
 	first := w.want(w.hook("", "Idempotency-Key", "0"), 201, "")
-	for range rediskv.MaxWebhooks - 1 {
+	for range tollgate.MaxWebhooks - 1 {
 		w.want(w.hook(""), 201, "")
 	}
-	w.want(w.hook("", "Idempotency-Key", "101"), 400, "parameter_invalid")
+	w.want(w.hook("", "Idempotency-Key", "101"), 422, "quota_exceeded")
 	if again := w.want(w.hook("", "Idempotency-Key", "0"), 201, ""); w.get(again, "id") != w.get(first, "id") || again.Header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("%s", again.text)
 	}
 	seen := map[string]bool{}
-	path := "/v1/webhooks?limit=30"
+	path := "/v1/webhooks?limit=15"
 	for range 4 {
 		r := w.want(w.call("GET", path, ""), 200, "")
 		for _, e := range r.body["data"].([]any) {
 			seen[e.(map[string]any)["id"].(string)] = true
 		}
 		cursor, _ := r.body["next_cursor"].(string)
-		path = "/v1/webhooks?limit=30&cursor=" + cursor
+		path = "/v1/webhooks?limit=15&cursor=" + cursor
 	}
-	if len(seen) != rediskv.MaxWebhooks {
+	if len(seen) != tollgate.MaxWebhooks {
 		t.Errorf("listed %d", len(seen))
 	}
 	w.want(w.call("DELETE", "/v1/webhooks/"+w.get(first, "id"), ""), 200, "")

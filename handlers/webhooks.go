@@ -68,7 +68,7 @@ func (s *Server) listWebhooks(c *call) (*answer, error) {
 	after, more := p.Position, true
 	for more && len(found) <= p.limit {
 		var rows []rediskv.Endpoint
-		if rows, more, err = s.store.Webhooks(c.ctx, c.caller(http.StatusOK), after, rediskv.MaxWebhooks); err != nil {
+		if rows, more, err = s.store.Webhooks(c.ctx, c.caller(http.StatusOK), after, 2*tollgate.MaxWebhooks); err != nil {
 			return nil, err
 		}
 		for _, w := range rows {

@@ -15,8 +15,6 @@ import (
 )
 
 const (
-	// MaxExports is how many unfinished exports an organization can have.
-	MaxExports = 10
 	// exportKept is how long the record of an export outlives its end. It is
 	// longer than its file, so that a file is gone rather than unknown.
 	exportKept = 30 * 24 * time.Hour
@@ -64,8 +62,8 @@ func (k space) exportLog(d tollgate.Dataset) string {
 }
 
 // CreateExport stores a job that a worker carries out: all rows of e.Dataset
-// that filter selects and that are committed by now. CodeRateLimited when
-// MaxExports are unfinished, or the organization's files take up all that they
+// that filter selects and that are committed by now. CodeQuotaExceeded when
+// tollgate.MaxExports are unfinished, CodeRateLimited when the organization's files take up all that they
 // may.
 func (s *Store) CreateExport(ctx context.Context, c Caller, idem *Idempotency, e tollgate.Export, filter tollgate.ExportFilter, ans Answer) (Result, error) {
 	k := s.space(c.Organization)
@@ -98,7 +96,7 @@ func (s *Store) CreateExport(ctx context.Context, c Caller, idem *Idempotency, e
 		return Result{}, fmt.Errorf("export: %w", err)
 	}
 	w.args = append(append(w.args, w.said...), line, print, idempotencyLifetime.Milliseconds(), stored, k.org, e.ID,
-		MaxExports, s.exportBytes, int64(s.Now()), low, last, tollgate.FirstID(tollgate.PrefixExport, s.Now().Add(-exportListed)))
+		tollgate.MaxExports, s.exportBytes, int64(s.Now()), low, last, tollgate.FirstID(tollgate.PrefixExport, s.Now().Add(-exportListed)))
 	var f pairs
 	f.set("json", string(doc))
 	f.set("flt", string(selects))
@@ -110,9 +108,7 @@ func (s *Store) CreateExport(ctx context.Context, c Caller, idem *Idempotency, e
 	}
 	switch outcome {
 	case "many":
-		return Result{}, &tollgate.Error{
-			Code: tollgate.CodeRateLimited, Message: fmt.Sprintf("%d exports are not finished yet; wait for one, or cancel it.", MaxExports),
-		}
+		return Result{}, tollgate.QuotaExceeded("exports", "%d exports are not finished yet; wait for one, or cancel it.", tollgate.MaxExports)
 	case "full":
 		return Result{}, s.exportsFull()
 	}

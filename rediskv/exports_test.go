@@ -192,7 +192,7 @@ func TestExportLimit(t *testing.T) {
 		return f.CreateExport(t.Context(), f.caller, &idem, e, tollgate.ExportFilter{}, rediskv.Answer{Status: 202, Body: body})
 	}
 	var first rediskv.Result
-	for i := range rediskv.MaxExports {
+	for i := range tollgate.MaxExports {
 		r, err := create(fmt.Sprint(i))
 		if err != nil || r.Repeated {
 			t.Fatal(i, r, err)
@@ -201,7 +201,7 @@ func TestExportLimit(t *testing.T) {
 			first = r
 		}
 	}
-	if _, err := create("one more"); code(err) != string(tollgate.CodeRateLimited) {
+	if _, err := create("one more"); code(err) != string(tollgate.CodeQuotaExceeded) {
 		t.Errorf("one more: %v", err)
 	}
 	if r, err := create("0"); err != nil || !r.Repeated || !bytes.Equal(r.Body, first.Body) {

@@ -189,6 +189,10 @@ func (k space) ending() string { return k.prefix + ":ending" }
 // id@version.
 func (k space) perimeters() string { return k.prefix + ":perimeters" }
 
+// quotas is a hash: v; rules, how many names of rules there are; perimeters, how
+// many versions of perimeters.
+func (k space) quotas() string { return k.prefix + ":quotas" }
+
 // rules is the sorted set of the organization's published rules, in the order of
 // their members: see ruleMember.
 func (k space) rules() string { return k.prefix + ":rules" }

@@ -106,6 +106,9 @@ func (p *plan) prepare(ctx context.Context, want Config) error {
 			return err
 		}
 	}
+	if err := p.perimeterQuota(ctx); err != nil {
+		return err
+	}
 	for i := range want.RuleSets {
 		if err := p.ruleSet(ctx, want.RuleSets[i]); err != nil {
 			return err

@@ -67,12 +67,26 @@ func (s *Store) PublishRule(ctx context.Context, c Caller, idem *Idempotency, p 
 				Message: fmt.Sprintf("Versions only grow, and rule:%s@v%d is published.", r.Rule.Name, last),
 			}
 		}
+		if name.int("v") >= tollgate.MaxRuleVersions { // each has raised it by one
+			return Result{}, tollgate.QuotaExceeded("rule", "rule:%s has %d versions, which are as many as a rule can have. Publish the next one under a new name.", r.Rule.Name, tollgate.MaxRuleVersions)
+		}
+		b := s.batch(c, idem)
+		b.answer = ans
+		var names []configHash
+		if name["v"] == "" {
+			q, err := s.readQuotas(ctx, k)
+			if err != nil {
+				return Result{}, err
+			}
+			if q.int("rules") >= tollgate.MaxRuleNames {
+				return Result{}, tollgate.QuotaExceeded("rule", "An organization has at most %d names of rules. Publish a new version of one that is there.", tollgate.MaxRuleNames)
+			}
+			names = append(names, q.with("rules", 1))
+		}
 		doc, err := json.Marshal(r, json.Deterministic(true))
 		if err != nil {
 			return Result{}, fmt.Errorf("rule %s: %w", r.Rule, err)
 		}
-		b := s.batch(c, idem)
-		b.answer = ans
 		var f, last pairs
 		f.int("v", 1)
 		f.set("json", string(doc))
@@ -83,6 +97,7 @@ func (s *Store) PublishRule(ctx context.Context, c Caller, idem *Idempotency, p 
 		b.hash(k.rule(r.Rule), "", f)
 		b.hash(k.ruleName(r.Rule.Name), name["v"], last)
 		b.hash(k.object(p.Signer.ID), signer["v"], nil)
+		b.hashes = append(b.hashes, names...)
 		b.strings = append(b.strings, configString{k.module(r.SHA256), string(p.Module)})
 		b.set(k.rules(), "0", ruleMember(r.Rule))
 		if err := b.event(tollgate.RulePublished, "", struct {

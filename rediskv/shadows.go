@@ -38,7 +38,7 @@ func shadowsOf(list string, a *tollgate.MerchantAccount) (found []tollgate.Shado
 	return found, nil
 }
 
-// StartShadow writes a new shadow. CodeParameterInvalid when there are
+// StartShadow writes a new shadow. CodeQuotaExceeded when there are
 // tollgate.MaxShadows already.
 func (s *Store) StartShadow(ctx context.Context, c Caller, idem *Idempotency, shadow tollgate.Shadow, ans Answer) (Result, error) {
 	return retried(func() (Result, error) {
@@ -47,7 +47,7 @@ func (s *Store) StartShadow(ctx context.Context, c Caller, idem *Idempotency, sh
 			return Result{}, err
 		}
 		if len(active) >= tollgate.MaxShadows {
-			return Result{}, &tollgate.Error{Code: tollgate.CodeParameterInvalid, Message: fmt.Sprintf("An organization has at most %d shadows at once; stop one.", tollgate.MaxShadows)}
+			return Result{}, tollgate.QuotaExceeded("shadows", "An organization has at most %d shadows at once; stop one.", tollgate.MaxShadows)
 		}
 		b := s.batch(c, idem)
 		b.answer = ans

@@ -15,9 +15,6 @@ import (
 	"tollgate"
 )
 
-// MaxWebhooks is how many endpoints an organization can have.
-const MaxWebhooks = 100
-
 // Endpoint is a webhook endpoint with its encrypted keys and its health.
 type Endpoint struct {
 	tollgate.WebhookEndpoint
@@ -42,8 +39,8 @@ type wanted struct {
 	MerchantAccountIDs []string `json:"merchant_account_ids"`
 }
 
-// CreateWebhook writes a new endpoint. CodeParameterInvalid when there are
-// MaxWebhooks already.
+// CreateWebhook writes a new endpoint. CodeQuotaExceeded when there are
+// tollgate.MaxWebhooks already.
 func (s *Store) CreateWebhook(ctx context.Context, c Caller, idem *Idempotency, w Endpoint, ans Answer) (Result, error) {
 	w.Revision = 0
 	return s.putWebhook(ctx, c, idem, w, tollgate.WebhookCreated, ans)
@@ -129,7 +126,7 @@ func (s *Store) putWebhook(ctx context.Context, c Caller, idem *Idempotency, w E
 	f.set("keys", string(keys))
 	args := append([]any{
 		line, version, print, idempotencyLifetime.Milliseconds(), stored, expected, w.ID, directory, int64(s.Now()),
-		k.org + "/" + w.ID, job, MaxWebhooks, head, tail, e.ID, string(e.Type), auditHead, auditTail, w.Status, w.URL, len(f),
+		k.org + "/" + w.ID, job, tollgate.MaxWebhooks, head, tail, e.ID, string(e.Type), auditHead, auditTail, w.Status, w.URL, len(f),
 	}, f...)
 	outcome, rest, err := s.run(ctx, scriptPutWebhook, []string{
 		grant, record, k.object(w.ID), k.webhooks(), k.sequences(), k.events(), k.audit(), k.dispatch, k.ready, k.queue(w.ID), k.jobs,
@@ -139,7 +136,7 @@ func (s *Store) putWebhook(ctx context.Context, c Caller, idem *Idempotency, w E
 		return Result{}, err
 	}
 	if outcome == "full" {
-		return Result{}, &tollgate.Error{Code: tollgate.CodeParameterInvalid, Message: fmt.Sprintf("An organization has at most %d webhook endpoints.", MaxWebhooks)}
+		return Result{}, tollgate.QuotaExceeded("webhooks", "An organization has at most %d webhook endpoints; remove one.", tollgate.MaxWebhooks)
 	}
 	return result(outcome, rest, ans)
 }

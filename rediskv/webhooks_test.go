@@ -525,19 +525,19 @@ func TestChangeWebhookComparesRevisions(t *testing.T) {
 	if _, err := f.ChangeWebhook(t.Context(), f.caller, nil, w, tollgate.WebhookUpdated, rediskv.Answer{}); !errors.Is(err, rediskv.ErrConflict) {
 		t.Errorf("from an old revision: %v", err)
 	}
-	for range rediskv.MaxWebhooks - 1 {
+	for range tollgate.MaxWebhooks - 1 {
 		f.endpoint(t)
 	}
 	w.ID = f.Mint(tollgate.PrefixWebhook)
-	if _, err := f.CreateWebhook(t.Context(), f.caller, nil, w, rediskv.Answer{}); code(err) != string(tollgate.CodeParameterInvalid) {
+	if _, err := f.CreateWebhook(t.Context(), f.caller, nil, w, rediskv.Answer{}); code(err) != string(tollgate.CodeQuotaExceeded) {
 		t.Errorf("one endpoint too many: %v", err)
 	}
-	rows, more, err := f.Webhooks(t.Context(), f.caller, "", 60)
-	if err != nil || !more || len(rows) != 60 {
+	rows, more, err := f.Webhooks(t.Context(), f.caller, "", 30)
+	if err != nil || !more || len(rows) != 30 {
 		t.Fatalf("%d endpoints, more %v, %v", len(rows), more, err)
 	}
-	rest, more, err := f.Webhooks(t.Context(), f.caller, rows[59].ID, 60)
-	if err != nil || more || len(rest) != rediskv.MaxWebhooks-60 {
+	rest, more, err := f.Webhooks(t.Context(), f.caller, rows[29].ID, 30)
+	if err != nil || more || len(rest) != tollgate.MaxWebhooks-30 {
 		t.Errorf("%d more, more %v, %v", len(rest), more, err)
 	}
 }

@@ -494,7 +494,7 @@ func TestExportsTakeTurns(t *testing.T) {
 	}
 	few.pay(t, 1000)
 	var ids []string
-	for range rediskv.MaxExports {
+	for range tollgate.MaxExports {
 		ids = append(ids, many.export(t, tollgate.DatasetTickets, tollgate.FormatCSV, tollgate.ExportFilter{}))
 	}
 	one := few.export(t, tollgate.DatasetTickets, tollgate.FormatCSV, tollgate.ExportFilter{})

@@ -1,0 +1,51 @@
+package rediskv_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"tollgate"
+)
+
+// TestQuotaOfPerimeters: of two that add perimeters at the same time, one finds
+// no room left; what is stored stays usable, and changes that add none pass.
+func TestQuotaOfPerimeters(t *testing.T) {
+	f := newFixture(t)
+	add := func(n, first int) error {
+		c := f.config
+		c.Perimeters = nil
+		for v := first; v < first+n; v++ {
+			c.Perimeters = append(c.Perimeters, tollgate.PerimeterDocument{
+				ID: "per_00000000000000000000000001", Version: int64(v), Constraints: jsontext.Value(fmt.Sprintf(`{"minimum_amount":"%d.00"}`, v)),
+			})
+		}
+		_, err := f.ApplyConfig(t.Context(), c, false)
+		return err
+	}
+	if err := add(tollgate.MaxPerimeterVersions-4, 1); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	var refused atomic.Int32
+	for i := range 2 {
+		all.Go(func() {
+			if err := add(3, 2000+10*i); err != nil {
+				if code(err) != string(tollgate.CodeQuotaExceeded) {
+					t.Error(err)
+				}
+				refused.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if n := refused.Load(); n != 1 {
+		t.Errorf("%d of two were refused", n)
+	}
+	if err := add(tollgate.MaxPerimeterVersions-4, 1); err != nil {
+		t.Errorf("the same again: %v", err)
+	}
+}
