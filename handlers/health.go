@@ -29,6 +29,7 @@ type readiness struct {
 type readinessChecks struct {
 	Redis    string `json:"redis"`    // ok or unreachable
 	Rules    string `json:"rules"`    // ok; loading: what is in force is not here yet; missing: it, or what soon will be, cannot be loaded
+	Memory   string `json:"memory"`   // of Redis: ok; filling: what only adds is refused, and the instance is ready
 	Draining bool   `json:"draining"` // stopping; send nothing more
 }
 
@@ -53,7 +54,7 @@ func (s *Server) ready(c *call) (*answer, error) {
 	if s.outcomes.changed(failing) {
 		s.log.Warn("failing rules", "rules", failing.String())
 	}
-	r := readiness{"ready", readinessChecks{Redis: "ok", Rules: s.following.rulesCheck(), Draining: s.draining.Err() != nil}, len(failing)}
+	r := readiness{"ready", readinessChecks{Redis: "ok", Rules: s.following.rulesCheck(), Memory: s.capacity.checked(), Draining: s.draining.Err() != nil}, len(failing)}
 	if err := s.store.Ping(ctx); err != nil {
 		r.Checks.Redis = "unreachable"
 	}
@@ -63,7 +64,7 @@ func (s *Server) ready(c *call) (*answer, error) {
 		}
 	}
 	status := http.StatusOK
-	if r.Checks != (readinessChecks{Redis: "ok", Rules: "ok"}) {
+	if r.Checks != (readinessChecks{Redis: "ok", Rules: "ok", Memory: r.Checks.Memory}) {
 		r.Status, status = "unavailable", http.StatusServiceUnavailable
 	}
 	return created(status, "", r)

@@ -75,6 +75,7 @@ func (s *Server) Follow(ctx context.Context) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	var seen rediskv.Changes
+	s.lookAtMemory(ctx)
 	for {
 		var err error
 		if seen, err = s.follow(ctx, seen); err != nil && ctx.Err() == nil {
@@ -90,6 +91,7 @@ func (s *Server) Follow(ctx context.Context) {
 			s.following.loads.Wait()
 			return
 		case <-tick.C:
+			s.lookAtMemory(ctx)
 		case <-s.store.Changed():
 		case <-s.following.tellMe:
 		}

@@ -18,6 +18,7 @@ type metrics struct {
 	gatherer prometheus.Gatherer
 	requests *prometheus.CounterVec
 	latency  *prometheus.HistogramVec
+	memory   prometheus.Gauge
 }
 
 func newMetrics(r *prometheus.Registry) (*metrics, error) {
@@ -30,7 +31,13 @@ func newMetrics(r *prometheus.Registry) (*metrics, error) {
 	latency, err := registered(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "tollgate_http_request_duration_seconds", Help: "Time to answer, by route.", Buckets: requestBuckets,
 	}, []string{"route"}))
-	return &metrics{r, requests, latency}, err
+	if err != nil {
+		return nil, err
+	}
+	memory, err := registered(r, prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "tollgate_redis_memory_used_ratio", Help: "Redis' used_memory by its maxmemory, of the fullest master; 0 without a limit. From 0.85 on what only adds is refused.",
+	}))
+	return &metrics{r, requests, latency, memory}, err
 }
 
 func (m *metrics) request(route string, status int, took time.Duration) {

@@ -22,7 +22,8 @@ type row struct {
 	body  bodyKind
 	limit int64 // of the body in bytes; 0: that of interface §8
 	key   keyUse
-	use   use // of what all tenants share
+	use   use  // of what all tenants share
+	adds  bool // nothing but data: refused when Redis fills up
 	// sandbox: there is nothing at this address elsewhere.
 	sandbox bool
 	do      func(*Server, *call) (*answer, error)
@@ -70,14 +71,14 @@ var rows = []row{
 	{Route: Route{"GET", "/v1/transactions", auth.ScopeTransactionsRead}, query: transactionParameters, use: searches, do: (*Server).listTransactions},
 	{Route: Route{"GET", "/v1/tickets/{ticket_id}", auth.ScopeTicketsRead}, do: (*Server).readTicket},
 	{Route: Route{"POST", "/v1/cutoffs/preview", auth.ScopePayoutsRead}, body: jsonBody, use: previews, do: withBody((*Server).previewCutoff, readPreview)},
-	{Route: Route{"POST", "/v1/exports/preview", auth.ScopeExportsWrite}, body: jsonBody, key: keyAccepted, do: withBody((*Server).createExport, readExportRequest)},
+	{Route: Route{"POST", "/v1/exports/preview", auth.ScopeExportsWrite}, body: jsonBody, key: keyAccepted, adds: true, do: withBody((*Server).createExport, readExportRequest)},
 	{Route: Route{"GET", "/v1/exports", auth.ScopeExportsRead}, query: pageParameters, use: pages, do: (*Server).listExports},
 	{Route: Route{"GET", "/v1/exports/{job_id}", auth.ScopeExportsRead}, do: (*Server).readExport},
 	{Route: Route{"GET", "/v1/exports/{job_id}/file", auth.ScopeExportsRead}, media: fileMedia, use: downloads, do: (*Server).readExportFile},
 	{Route: Route{"DELETE", "/v1/exports/{job_id}", auth.ScopeExportsWrite}, do: (*Server).deleteExport},
 	{Route: Route{"GET", "/v1/events", auth.ScopeEventsRead}, query: eventParameters, do: (*Server).listEvents},
 	{Route: Route{"GET", "/v1/events/{event_id}", auth.ScopeEventsRead}, do: (*Server).readEvent},
-	{Route: Route{"POST", "/v1/webhooks", auth.ScopeWebhooksWrite}, body: jsonBody, key: keyAccepted, do: withBody((*Server).createWebhook, readWebhook)},
+	{Route: Route{"POST", "/v1/webhooks", auth.ScopeWebhooksWrite}, body: jsonBody, key: keyAccepted, adds: true, do: withBody((*Server).createWebhook, readWebhook)},
 	{Route: Route{"GET", "/v1/webhooks", auth.ScopeWebhooksRead}, query: pageParameters, use: pages, do: (*Server).listWebhooks},
 	{Route: Route{"GET", "/v1/webhooks/{webhook_id}", auth.ScopeWebhooksRead}, do: (*Server).readWebhook},
 	{Route: Route{"PATCH", "/v1/webhooks/{webhook_id}", auth.ScopeWebhooksWrite}, body: jsonBody, do: withBody((*Server).updateWebhook, readWebhookChange)},
@@ -91,7 +92,7 @@ var rows = []row{
 	{Route: Route{"POST", "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/replays", auth.ScopeWebhooksWrite}, body: optionalJSONBody, key: keyAccepted, do: withBody((*Server).replayDelivery, readReplay)},
 	{Route: Route{"GET", "/v1/sandbox/clock", auth.ScopePaymentsRead}, sandbox: true, do: (*Server).readClock},
 	{Route: Route{"POST", "/v1/sandbox/clock", auth.ScopePaymentsWrite}, sandbox: true, body: jsonBody, do: withBody((*Server).moveClock, readClockRequest)},
-	{Route: Route{"POST", "/v1/rules", auth.ScopeRulesWrite}, body: jsonBody, limit: maxRuleBody, key: keyAccepted, do: withBody((*Server).publishRule, readPublication)},
+	{Route: Route{"POST", "/v1/rules", auth.ScopeRulesWrite}, body: jsonBody, limit: maxRuleBody, key: keyAccepted, adds: true, do: withBody((*Server).publishRule, readPublication)},
 	{Route: Route{"GET", "/v1/rules", auth.ScopeRulesRead}, query: ruleParameters, use: pages, do: (*Server).listRules},
 	{Route: Route{"GET", "/v1/rules/{rule_id}", auth.ScopeRulesRead}, do: (*Server).readRule},
 	{Route: Route{"GET", "/v1/rules/{rule_id}/module", auth.ScopeRulesRead}, media: []string{mediaWasm}, do: (*Server).readModule},

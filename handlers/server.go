@@ -74,6 +74,7 @@ type Server struct {
 	outcomes  *ruleOutcomes
 	shadowing *shadowing
 	shares    *shares
+	capacity  capacity
 	metadata  document
 	openapi   document
 

@@ -61,6 +61,9 @@ func newShares(lanes int) *shares {
 
 // shared carries a request out within its share.
 func (s *Server) shared(c *call) (*answer, error) {
+	if err := s.hasRoom(c); err != nil {
+		return nil, err
+	}
 	queue := s.shares.enter[c.row.use]
 	if queue == nil {
 		return c.row.do(s, c)

@@ -1,0 +1,53 @@
+package handlers
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+
+	"tollgate"
+)
+
+// fillingFrom is how full Redis is when what only adds is refused (interface
+// §11): what is left is for payments, and for somebody to make room.
+const fillingFrom = 0.85
+
+// capacity is how full Redis was when this instance looked last.
+type capacity struct{ used atomic.Uint64 } // bits of a float64
+
+func (c *capacity) filling() bool { return math.Float64frombits(c.used.Load()) >= fillingFrom }
+
+// checked is what readiness says: payments go on until the end, so an instance
+// is no less ready.
+func (c *capacity) checked() string {
+	if c.filling() {
+		return "filling"
+	}
+	return "ok"
+}
+
+// lookAtMemory notes how full Redis is, and says when that becomes too much.
+func (s *Server) lookAtMemory(ctx context.Context) {
+	used, err := s.store.Memory(ctx)
+	if err != nil {
+		return // Redis is away, which others say
+	}
+	was := s.capacity.filling()
+	s.capacity.used.Store(math.Float64bits(used))
+	s.metrics.memory.Set(used)
+	switch now := s.capacity.filling(); {
+	case now && !was:
+		s.log.Warn("Redis fills up: rules, webhook endpoints and exports are refused, payments go on until its memory is full",
+			"used", used, "refused_from", fillingFrom)
+	case was && !now:
+		s.log.Info("Redis has room again", "used", used)
+	}
+}
+
+// hasRoom refuses what only adds when Redis fills up.
+func (s *Server) hasRoom(c *call) error {
+	if c.row.adds && s.capacity.filling() {
+		return problemError(tollgate.CodeCapacityReached, "There is too little room left for anything but payments. Try again later.")
+	}
+	return nil
+}

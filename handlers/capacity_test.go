@@ -1,0 +1,60 @@
+package handlers_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate/rediskv/redistest"
+)
+
+// TestCapacity: from 85 % of Redis' memory on what only adds is refused and
+// readiness says why, still ready; payments go on. Where there is room again, so
+// does everything else.
+func TestCapacity(t *testing.T) {
+	if redistest.Kind(t) != redistest.Real {
+		t.Skip("only a redis-server has a maxmemory")
+	}
+	server := redistest.Fresh(t)
+	w := newWorldOn(t, server.URL, newRecorder(t))
+	limit := func(bytes int) {
+		t.Helper()
+		check(t, server.Command("CONFIG", "SET", "maxmemory", bytes))
+	}
+	ready := func(memory string) func() bool {
+		return func() bool {
+			r := w.call("GET", "/readyz", "", "Authorization", "")
+			checks, _ := r.body["checks"].(map[string]any)
+			return r.StatusCode == 200 && checks["memory"] == memory
+		}
+	}
+	export := func() reply { return w.call("POST", "/v1/exports/preview", `{"dataset":"events"}`) }
+	stop := w.following()
+	defer stop()
+	until(t, "all is well", ready("ok"))
+	w.want(export(), 202, "")
+
+	const gibibyte = 1 << 30
+	until(t, "Redis is said to fill up", func() bool {
+		limit(gibibyte) // what it uses changes with its connections
+		share, err := w.store.Memory(t.Context())
+		check(t, err)
+		limit(int(share * gibibyte / .92))
+		time.Sleep(1500 * time.Millisecond) // the instance looks every second
+		return ready("filling")()
+	})
+	if r := w.want(export(), 503, "capacity_reached"); r.Header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	w.want(w.hook(""), 503, "capacity_reached")
+	p := w.newPublication("rule:late_fee@v1", "1", "team")
+	w.want(w.call("POST", "/v1/rules", p.body(t)), 503, "capacity_reached")
+	w.want(w.pay("late", fmt.Sprintf(payWide, w.vars["eur"])), 201, "")
+	if !strings.Contains(w.log.String(), "Redis fills up") {
+		t.Error("the log does not say it")
+	}
+	limit(0)
+	until(t, "there is room again", ready("ok"))
+	w.want(export(), 202, "")
+}
