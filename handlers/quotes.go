@@ -1,7 +1,11 @@
 package handlers
 
 import (
+	"fmt"
+	"time"
+
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // quoteTool is the name that the specification gives the quote (spec §2).
@@ -71,14 +75,53 @@ type quoteAnswer struct {
 	Perimeter quotePerimeter    `json:"perimeter"`
 	RuleSet   quoteRuleSet      `json:"rule_set"`
 	Digest    string            `json:"digest"` // an evaluation's lines_sha256
+	// AsOf is when the configuration was last known to be current, while Redis
+	// cannot say whether it still is; else null.
+	AsOf tollgate.Instant `json:"as_of"`
+}
+
+// DefaultMaxStaleness is how long quotes go on with a configuration that Redis
+// cannot confirm.
+const DefaultMaxStaleness = 10 * time.Minute
+
+// confirmedOften is how old a confirmation may be while nothing is wrong: it
+// comes with every look at what has changed, once a second.
+const confirmedOften = 5 * time.Second
+
+// quotable finds the account of a quote, and when it and the caller's grant were
+// last known to be current (0: they are). What has not been confirmed for too
+// long is read once more; while Redis is away there is no quote then.
+func (s *Server) quotable(c *call, id, param string) (a *rediskv.Account, asOf tollgate.Instant, err error) {
+	for again := false; ; again = true {
+		if a, err = s.account(c, id, param); err != nil {
+			return nil, 0, err
+		}
+		known, current := s.store.AsOf(c.org, c.grant.ID, a.ID)
+		age := s.clock().Sub(known.Time())
+		switch {
+		case current && age <= max(s.maxStaleness, confirmedOften):
+			return a, 0, nil
+		case s.maxStaleness > 0 && age <= s.maxStaleness:
+			return a, known, nil
+		case again:
+			return nil, 0, &tollgate.Error{
+				Code: tollgate.CodeStoreUnavailable, Message: "The configuration has not been confirmed for too long to quote with; try again.",
+				Cause: fmt.Errorf("last known to be current at %s", known),
+			}
+		}
+		s.store.Distrust(c.org, c.grant.ID, a.ID)
+		if err := s.checkGrant(c); err != nil {
+			return nil, 0, err
+		}
+	}
 }
 
 // quote prices without submitting anything. With the configuration cached it
 // asks Redis nothing, so it goes on when Redis is down, unless the perimeter
 // has budgets or frequencies: it reads what is left of them and consumes
-// nothing.
+// nothing. It promises nothing: the commit checks all of it again.
 func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
-	a, err := s.account(c, q.account, q.prefix+"merchant_account_id")
+	a, asOf, err := s.quotable(c, q.account, q.prefix+"merchant_account_id")
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +146,7 @@ func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
 	s.shadowing.offer(a, priced)
 	return object(quoteAnswer{
 		Object: "quote", Lines: quoteLines(priced.Lines), Total: tollgate.FeeTotal(priced.Lines, q.amount.Currency), Currency: q.amount.Currency,
-		Perimeter: quotePerimeter(d), RuleSet: quoteRuleSet{a.RuleSet.ID, a.RuleSet.Version}, Digest: tollgate.LinesSHA256(priced.Lines),
+		Perimeter: quotePerimeter(d), RuleSet: quoteRuleSet{a.RuleSet.ID, a.RuleSet.Version}, Digest: tollgate.LinesSHA256(priced.Lines), AsOf: asOf,
 	})
 }
 

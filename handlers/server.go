@@ -5,6 +5,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,9 @@ type Config struct {
 	// assertions are made and checked; nil: Clock.
 	Advance AdvanceFunc
 	Wall    func() time.Time
+	// MaxStaleness is how long quotes go on with a configuration that Redis cannot
+	// confirm; 0: DefaultMaxStaleness, below: not at all.
+	MaxStaleness time.Duration
 	// Examine judges modules that are to be published, which are of unknown
 	// origin: in a process that can be killed (wasm.Examine says why).
 	Examine wasm.Examiner
@@ -78,7 +82,8 @@ type Server struct {
 	metadata  document
 	openapi   document
 
-	development bool
+	development  bool
+	maxStaleness time.Duration
 
 	draining context.Context // ends when Drain is called
 	drain    context.CancelFunc
@@ -102,6 +107,7 @@ func New(c Config) (*Server, error) {
 		},
 		shadowing: newShadowing(), shares: newShares(c.Store.Lanes()), examine: c.Examine, instance: c.Store.Mint(tollgate.PrefixInstance),
 	}
+	s.maxStaleness = max(0, cmp.Or(c.MaxStaleness, DefaultMaxStaleness))
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

@@ -27,6 +27,10 @@ type cache struct {
 	entries *lru.Cache[string, *cached]
 	flight  singleflight.Group
 	changes atomic.Uint64 // counts the times that something was marked
+
+	// Unix nanoseconds: what is not marked was current at confirmed; doubted is
+	// when Redis last failed to say so, 0 once it has.
+	confirmed, doubted atomic.Int64
 }
 
 type cached struct {
@@ -35,7 +39,10 @@ type cached struct {
 
 	mu      sync.Mutex
 	until   time.Time // fresh until
-	changed bool      // known to be old: read before use
+	changed bool      // to be read before use
+	old     bool      // changed since it was read
+	asOf    time.Time // known to be current: as it was read, or until it was marked
+	failed  time.Time // when it was last to be read, in vain
 }
 
 func newCache() *cache {
@@ -62,8 +69,70 @@ func (c *cache) mark(changed func(org string) bool) {
 	c.changes.Add(1) // first: who reads meanwhile knows that it may have come too early
 	for _, e := range c.entries.Values() {
 		if changed(e.org) {
+			e.mark(c.confirmed.Load())
+		}
+	}
+}
+
+// mark notes that an entry has changed since it was last confirmed.
+func (e *cached) mark(confirmed int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.old {
+		e.asOf = latest(e.asOf, confirmed)
+	}
+	e.changed, e.old = true, true
+}
+
+func latest(t time.Time, nanoseconds int64) time.Time {
+	if other := time.Unix(0, nanoseconds); other.After(t) {
+		return other
+	}
+	return t
+}
+
+// confirm notes that what is not marked was current at a moment.
+func (c *cache) confirm(at time.Time) {
+	c.confirmed.Store(at.UnixNano())
+	c.doubted.Store(0)
+}
+
+// doubt notes that Redis could not say what is current.
+func (c *cache) doubt(at time.Time) { c.doubted.Store(at.UnixNano()) }
+
+// asOf says when entries were last all known to be current, and whether nothing
+// speaks against their being so now.
+func (c *cache) asOf(keys ...string) (at time.Time, current bool) {
+	current = true
+	confirmed, doubted := c.confirmed.Load(), c.doubted.Load()
+	for _, key := range keys {
+		e, ok := c.entries.Peek(key)
+		if !ok {
+			return time.Time{}, false
+		}
+		e.mu.Lock()
+		known, old := e.asOf, e.old
+		e.mu.Unlock()
+		if old || (doubted != 0 && known.UnixNano() <= doubted) {
+			current = false
+		}
+		if !old {
+			known = latest(known, confirmed)
+		}
+		if at.IsZero() || known.Before(at) {
+			at = known
+		}
+	}
+	return at, current
+}
+
+// distrust has entries read before they are used again, but for those that could
+// not be read just now.
+func (c *cache) distrust(now time.Time, keys ...string) {
+	for _, key := range keys {
+		if e, ok := c.entries.Peek(key); ok {
 			e.mu.Lock()
-			e.changed = true
+			e.changed = e.changed || now.Sub(e.failed) >= cacheRetry
 			e.mu.Unlock()
 		}
 	}
@@ -76,17 +145,18 @@ func lookup[T any](ctx context.Context, s *Store, org, key string, read func(con
 	load := func(ctx context.Context) (T, error) {
 		// Who asks after a change does not share the reading of who asked before.
 		changes := c.changes.Load()
+		begun := s.clock()
 		v, err, _ := c.flight.Do(key+"@"+strconv.FormatUint(changes, 10), func() (any, error) {
 			v, err := read(context.WithoutCancel(ctx))
 			if err == nil {
-				e := &cached{org: org, value: v, until: s.clock().Add(cacheFresh)}
+				e := &cached{org: org, value: v, until: s.clock().Add(cacheFresh), asOf: begun}
 				c.entries.Add(key, e)
 				// What was marked while this was read was marked in vain.
 				if c.changes.Load() != changes {
-					e.mu.Lock()
-					e.changed = true
-					e.mu.Unlock()
+					e.mark(0)
 				}
+			} else if away(err) {
+				c.doubt(s.clock())
 			}
 			return v, err
 		})
@@ -100,28 +170,31 @@ func lookup[T any](ctx context.Context, s *Store, org, key string, read func(con
 	known, _ := e.value.(T)
 	now := s.clock()
 	e.mu.Lock()
-	changed, aged := e.changed, now.After(e.until)
+	aged := now.After(e.until)
+	changed := e.changed || (e.old && aged) // it could not be read the last time
 	if changed || aged {
 		e.until = now.Add(cacheRetry) // others use what is known meanwhile
 		e.changed = false
 	}
 	e.mu.Unlock()
-	switch {
-	case changed:
+	again := func(ctx context.Context) (T, error) {
 		v, err := load(ctx)
-		if err == nil {
-			return v, nil
-		}
 		if gone(err) {
 			c.entries.Remove(key)
+		} else if err != nil {
+			e.mu.Lock()
+			e.failed = now
+			e.mu.Unlock()
+		}
+		return v, err
+	}
+	switch {
+	case changed:
+		if v, err := again(ctx); err == nil || gone(err) {
 			return v, err
 		}
 	case aged:
-		go func() {
-			if _, err := load(context.WithoutCancel(ctx)); gone(err) {
-				c.entries.Remove(key)
-			}
-		}()
+		go func() { _, _ = again(context.WithoutCancel(ctx)) }()
 	}
 	return known, nil
 }

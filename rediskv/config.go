@@ -51,10 +51,29 @@ type Client struct {
 	Revision int64
 }
 
+func accountEntry(org, id string) string { return "account:" + org + ":" + id }
+
+func grantEntry(org, id string) string { return "grant:" + org + ":" + id }
+
+// AsOf says when a grant and an account, as they are cached, were last known to
+// be current, and whether nothing speaks against their being so now. What a
+// change or an unreachable Redis speaks against is current again when it has
+// been read, or when Poll has found no change.
+func (s *Store) AsOf(org, grant, account string) (at tollgate.Instant, current bool) {
+	t, current := s.cache.asOf(grantEntry(org, grant), accountEntry(org, account))
+	return tollgate.At(t), current
+}
+
+// Distrust has a grant and an account read before they are next used, at most
+// once a second.
+func (s *Store) Distrust(org, grant, account string) {
+	s.cache.distrust(s.clock(), grantEntry(org, grant), accountEntry(org, account))
+}
+
 // Account returns a merchant account from the cache, filled by one read.
 func (s *Store) Account(ctx context.Context, org, id string) (*Account, error) {
 	k := s.space(org)
-	return lookup(ctx, s, org, "account:"+org+":"+id, func(ctx context.Context) (*Account, error) {
+	return lookup(ctx, s, org, accountEntry(org, id), func(ctx context.Context) (*Account, error) {
 		if !strings.HasPrefix(id, tollgate.PrefixMerchantAccount) {
 			return nil, notFound()
 		}
@@ -86,7 +105,7 @@ func (s *Store) Account(ctx context.Context, org, id string) (*Account, error) {
 // Grant returns an access grant from the cache.
 func (s *Store) Grant(ctx context.Context, org, id string) (*Grant, error) {
 	k := s.space(org)
-	return lookup(ctx, s, org, "grant:"+org+":"+id, func(ctx context.Context) (*Grant, error) {
+	return lookup(ctx, s, org, grantEntry(org, id), func(ctx context.Context) (*Grant, error) {
 		if !strings.HasPrefix(id, tollgate.PrefixGrant) {
 			return nil, notFound()
 		}

@@ -119,9 +119,11 @@ type Changes struct {
 }
 
 // Poll looks what has changed since another look, and forgets what is cached of
-// it: it stands behind the push of Watch. The first look, before the zero value,
+// it: it stands behind the push of Watch. What it does not forget was current
+// when it began. The first look, before the zero value,
 // finds that everything may have changed.
 func (s *Store) Poll(ctx context.Context, before Changes) (now Changes, err error) {
+	begun := s.clock()
 	err = s.timed(ctx, "poll", func(ctx context.Context) error {
 		pipe := s.client.Pipeline()
 		replies := make([]*redis.FloatCmd, s.partitions)
@@ -139,6 +141,7 @@ func (s *Store) Poll(ctx context.Context, before Changes) (now Changes, err erro
 		return s.changedSince(ctx, before, &now)
 	})
 	if err != nil {
+		s.cache.doubt(s.clock())
 		return before, err
 	}
 	if now.All {
@@ -146,6 +149,7 @@ func (s *Store) Poll(ctx context.Context, before Changes) (now Changes, err erro
 	} else if len(now.Organizations) > 0 {
 		s.cache.forget(now.Organizations...)
 	}
+	s.cache.confirm(begun)
 	return now, nil
 }
 

@@ -13,8 +13,8 @@ import (
 
 // Config is an organization's configuration as it should be. Objects that
 // exist and are not named stay as they are, and what is named may refer to them.
-// An organization with an id alone, and a client with an id and a status, stay as
-// they are but for that; a grant without a client may be revoked by its id.
+// An organization without name and region, a client without name and keys and a
+// grant without a client stay as they are but for their status.
 // created_at, updated_at, a cutoff's version and an account's rules are filled
 // in.
 type Config struct {

@@ -4,9 +4,28 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"tollgate"
 )
+
+// Holds reports whether an organization has an object: a version of a perimeter
+// or rule set by id@version, the organization itself by "".
+func (s *Store) Holds(ctx context.Context, org, id string) (there bool, err error) {
+	k := s.space(org)
+	key := k.object(id)
+	if id == "" {
+		key = k.organization()
+	} else if id, version, ok := strings.Cut(id, "@"); ok {
+		key = k.object(id) + ":" + version
+	}
+	err = s.timed(ctx, "read_config", func(ctx context.Context) error {
+		n, err := s.client.Exists(ctx, key).Result()
+		there = n > 0
+		return err
+	})
+	return there, err
+}
 
 // refer makes the plan hold only while an object that the file names and does
 // not describe is as it was found.

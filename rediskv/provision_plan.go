@@ -1,6 +1,7 @@
 package rediskv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,6 +155,7 @@ func (p *plan) organization(ctx context.Context, want Config) error {
 			return &tollgate.Error{Code: tollgate.CodeParameterInvalid, Message: fmt.Sprintf("there is no organization %s", o.ID)}
 		}
 		o = old
+		o.Status = cmp.Or(want.Organization.Status, old.Status)
 	}
 	o.Object = "organization"
 	if p.exists && o.Status != old.Status {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,7 +24,9 @@ func (a *app) provisionCommand() *cobra.Command {
 entities, merchant accounts, clients, grants, perimeters and rule sets. The file
 is checked as a whole before anything is written, each organization is written
 all or nothing, and the same file again changes nothing. What the file leaves
-out stays as it is. A version of a perimeter or rule set that exists cannot be
+out stays as it is, and what it names may be there already: an organization by
+its id alone, a client by its id and status, a grant to revoke by its id and
+status. A version of a perimeter or rule set that exists cannot be
 changed; give it the next version. A version of a perimeter that an earlier
 release stored keeps that release's meaning, and a warning says so. Rules that were activated stay in force until
 the file names another rule set for the account than before. A changed cutoff
@@ -32,7 +35,8 @@ client with another status or without one of its keys, and an organization with
 another status, lose all their access tokens before the command returns.`,
 		Example: `  tollgate provision --example --client-key client.jwk > tollgate.yaml
   tollgate provision -f tollgate.yaml --dry-run
-  tollgate provision -f tollgate.yaml`,
+  tollgate provision -f tollgate.yaml
+  echo '{organizations: [{id: org_1, clients: [{id: cli_1, status: disabled}]}]}' | tollgate provision -f -`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if example {
@@ -74,8 +78,8 @@ func (a *app) provision(cmd *cobra.Command, file string, dryRun, asJSON bool) er
 	if err != nil {
 		return err
 	}
-	configs, cited, problems := document.check(shipped)
-	if len(problems) > 0 && len(cited) == 0 {
+	configs, refers, problems := document.check(shipped)
+	if len(problems) > 0 && refers.none() {
 		return usageError(problems.in(file, text))
 	}
 	store, err := connect(ctx, options)
@@ -85,7 +89,7 @@ func (a *app) provision(cmd *cobra.Command, file string, dryRun, asJSON bool) er
 		return unavailableError(err)
 	}
 	defer store.Close()
-	if err := cited.check(ctx, store, &problems); err != nil {
+	if err := refers.check(ctx, store, &problems); err != nil {
 		return storeFailure(err)
 	}
 	earlier, err := earlierPerimeters(ctx, store, configs, document.later, &problems)
@@ -145,11 +149,14 @@ func applyConfigs(ctx context.Context, store *rediskv.Store, configs []rediskv.C
 }
 
 func (a *app) printChanges(changes []change, configs []rediskv.Config, dryRun, asJSON bool) error {
-	objects := 0
+	unchanged := 0
 	for _, c := range configs {
-		objects += 1 + len(c.LegalEntities) + len(c.MerchantAccounts) + len(c.Clients) + len(c.Grants) + len(c.Perimeters) + len(c.RuleSets) + len(c.RuleSigners)
+		for _, id := range named(c) {
+			if !slices.ContainsFunc(changes, func(made change) bool { return made.ID == id }) {
+				unchanged++
+			}
+		}
 	}
-	unchanged := objects - len(changes)
 	if asJSON {
 		return a.printJSON(struct {
 			DryRun    bool     `json:"dry_run"`
@@ -184,4 +191,31 @@ func (a *app) printChanges(changes []change, configs []rediskv.Config, dryRun, a
 	}
 	_, err := fmt.Fprintln(a.stdout, summary)
 	return err
+}
+
+// named are the ids of what a file describes, as changes have them.
+func named(c rediskv.Config) []string {
+	ids := []string{c.Organization.ID}
+	for _, l := range c.LegalEntities {
+		ids = append(ids, l.ID)
+	}
+	for _, a := range c.MerchantAccounts {
+		ids = append(ids, a.ID)
+	}
+	for _, cli := range c.Clients {
+		ids = append(ids, cli.ID)
+	}
+	for _, g := range c.Grants {
+		ids = append(ids, g.ID)
+	}
+	for _, p := range c.Perimeters {
+		ids = append(ids, fmt.Sprintf("%s@%d", p.ID, p.Version))
+	}
+	for _, r := range c.RuleSets {
+		ids = append(ids, fmt.Sprintf("%s@%d", r.ID, r.Version))
+	}
+	for _, s := range c.RuleSigners {
+		ids = append(ids, s.ID)
+	}
+	return ids
 }

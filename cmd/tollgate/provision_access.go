@@ -14,10 +14,14 @@ func (c *organizationCheck) clients() {
 		at := fmt.Sprintf("%s.clients[%d]", c.at, i)
 		c.unique(at, f.ID)
 		c.identifier(at, tollgate.PrefixClient, f.ID)
-		c.text(at, "name", f.Name)
 		c.oneOf(at, "status", active(f.Status), tollgate.StatusActive, "disabled")
 		client := tollgate.Client{ID: f.ID, OrganizationID: c.form.ID, Name: f.Name, Status: active(f.Status)}
-		client.Keys = c.keys(at, "client", f.Keys)
+		if f.Name == "" && len(f.Keys) == 0 && f.Status != "" { // as it is stored, but for its status
+			c.refer(at, tollgate.PrefixClient, f.ID, "%q is not a client of this organization; a new one needs a name and keys", f.ID)
+		} else {
+			c.text(at, "name", f.Name)
+			client.Keys = c.keys(at, "client", f.Keys)
+		}
 		for _, g := range c.form.Grants {
 			if g.ClientID == f.ID {
 				client.GrantIDs = append(client.GrantIDs, g.ID)
@@ -80,8 +84,13 @@ func (c *organizationCheck) grants() {
 		if g.NotBefore != 0 && g.ExpiresAt != 0 && g.ExpiresAt <= g.NotBefore {
 			c.problems.addf(at+".expires_at", "is not after not_before")
 		}
+		if f.ClientID == "" && len(f.Scopes) == 0 && f.Status == "revoked" { // as it is stored, but for its status
+			c.refer(at, tollgate.PrefixGrant, f.ID, "%q is not a grant of this organization; a new one needs a client_id and scopes", f.ID)
+			c.config.Grants = append(c.config.Grants, g)
+			continue
+		}
 		if !slices.ContainsFunc(c.form.Clients, func(x clientForm) bool { return x.ID == f.ClientID }) {
-			c.problems.addf(at+".client_id", "%q is not a client of this organization", f.ClientID)
+			c.refer(at+".client_id", tollgate.PrefixClient, f.ClientID, "%q is not a client of this organization", f.ClientID)
 		}
 		if len(f.Scopes) == 0 {
 			c.problems.addf(at, "scopes: a grant needs at least one of: %s", auth.AllScopes())
@@ -91,7 +100,7 @@ func (c *organizationCheck) grants() {
 		}
 		for j, id := range f.MerchantAccountIDs {
 			if !slices.ContainsFunc(c.form.MerchantAccounts, func(a accountForm) bool { return a.ID == id }) {
-				c.problems.addf(fmt.Sprintf("%s.merchant_account_ids[%d]", at, j), "%q is not a merchant account of this organization", id)
+				c.refer(fmt.Sprintf("%s.merchant_account_ids[%d]", at, j), tollgate.PrefixMerchantAccount, id, "%q is not a merchant account of this organization", id)
 			}
 		}
 		c.config.Grants = append(c.config.Grants, g)

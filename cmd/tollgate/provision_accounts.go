@@ -38,14 +38,17 @@ func (c *organizationCheck) merchantAccounts() {
 			a.Currencies = append(a.Currencies, currency)
 		}
 		if !slices.ContainsFunc(c.form.LegalEntities, func(e legalEntityForm) bool { return e.ID == f.LegalEntityID }) {
-			c.problems.addf(at+".legal_entity_id", "%q is not a legal entity of this organization", f.LegalEntityID)
+			c.refer(at+".legal_entity_id", tollgate.PrefixLegalEntity, f.LegalEntityID, "%q is not a legal entity of this organization", f.LegalEntityID)
 		}
 		if !slices.ContainsFunc(c.form.Perimeters, func(p perimeterForm) bool { return p.ID == f.Perimeter.ID && p.Version == f.Perimeter.Version }) {
-			c.problems.addf(at+".perimeter", "%s@%d is not a perimeter of this organization", f.Perimeter.ID, f.Perimeter.Version)
+			version := fmt.Sprintf("%s@%d", f.Perimeter.ID, f.Perimeter.Version)
+			c.refer(at+".perimeter", tollgate.PrefixPerimeter, version, "%s is not a perimeter of this organization", version)
 		}
 		found := slices.IndexFunc(c.config.RuleSets, func(r tollgate.RuleSet) bool { return r.ID == f.RuleSet.ID && r.Version == f.RuleSet.Version })
 		if found < 0 {
-			c.problems.addf(at+".rule_set", "%s@%d is not a rule set of this organization", f.RuleSet.ID, f.RuleSet.Version)
+			version := fmt.Sprintf("%s@%d", f.RuleSet.ID, f.RuleSet.Version)
+			c.refer(at+".rule_set", tollgate.PrefixRuleSet, version, "%s is not a rule set of this organization", version)
+			a.RuleSet = tollgate.RuleSet{ID: f.RuleSet.ID, Version: f.RuleSet.Version}
 		} else {
 			a.RuleSet = c.config.RuleSets[found]
 		}

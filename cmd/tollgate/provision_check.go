@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,11 +12,11 @@ import (
 )
 
 // check turns the file into what the store applies and finds everything that
-// is wrong with it, alone and taken together. Whether cited rules are published
+// is wrong with it, alone and taken together. Whether there is what it refers to
 // is still to be asked.
-func (p *provisioning) check(shipped []tollgate.RuleRef) ([]rediskv.Config, citedRules, fileProblems) {
+func (p *provisioning) check(shipped []tollgate.RuleRef) ([]rediskv.Config, *references, fileProblems) {
 	var problems fileProblems
-	var cited citedRules
+	refers := new(references)
 	if len(p.Organizations) == 0 {
 		problems.addf("organizations", "the file describes none")
 	}
@@ -26,33 +25,11 @@ func (p *provisioning) check(shipped []tollgate.RuleRef) ([]rediskv.Config, cite
 	p.later = map[string]perimeterFault{}
 	for i := range p.Organizations {
 		c := &organizationCheck{
-			form: &p.Organizations[i], at: fmt.Sprintf("organizations[%d]", i), shipped: shipped, cited: &cited, problems: &problems, seen: seen, later: p.later,
+			form: &p.Organizations[i], at: fmt.Sprintf("organizations[%d]", i), shipped: shipped, references: refers, problems: &problems, seen: seen, later: p.later,
 		}
 		configs[i] = c.run()
 	}
-	return configs, cited, problems
-}
-
-// citedRules are rules that an organization must have published.
-type citedRules []citedRule
-
-type citedRule struct {
-	organization string
-	rule         tollgate.Citation
-	at           string
-}
-
-func (l citedRules) check(ctx context.Context, store *rediskv.Store, problems *fileProblems) error {
-	for _, c := range l {
-		refs, err := store.Resolve(ctx, c.organization, []tollgate.Citation{c.rule})
-		if err != nil {
-			return err
-		}
-		if refs[0].SHA256 == "" {
-			problems.addf(c.at, "there is no %s (tollgate rule list)", c.rule)
-		}
-	}
-	return nil
+	return configs, refers, problems
 }
 
 // warnings are what is allowed and probably not meant.
@@ -72,14 +49,14 @@ func (p *provisioning) warnings(now time.Time) []string {
 
 // organizationCheck is the work on one organization.
 type organizationCheck struct {
-	form     *organizationForm
-	at       string // its YAML path
-	shipped  []tollgate.RuleRef
-	cited    *citedRules
-	problems *fileProblems
-	seen     map[string]string // id (of versions: id@version) → where
-	later    map[string]perimeterFault
-	config   rediskv.Config
+	form       *organizationForm
+	at         string // its YAML path
+	shipped    []tollgate.RuleRef
+	references *references
+	problems   *fileProblems
+	seen       map[string]string // id (of versions: id@version) → where
+	later      map[string]perimeterFault
+	config     rediskv.Config
 }
 
 func (c *organizationCheck) run() rediskv.Config {
@@ -89,10 +66,19 @@ func (c *organizationCheck) run() rediskv.Config {
 	}
 	c.config.Effective = map[string]tollgate.Date{}
 	c.unique(c.at, f.ID)
-	bare := c.config.Organization
-	bare.Metadata = nil
-	c.problems.add(c.at, bare.Check())
-	c.problems.add(c.at+".metadata", f.Metadata.Check())
+	if f.Name == "" && f.HomeRegion == "" && f.Metadata == nil { // as it is stored, but for its status
+		c.config.Organization.Status = f.Status
+		if f.Status != "" {
+			c.oneOf(c.at, "status", f.Status, tollgate.StatusActive, "suspended", "closed")
+		}
+		c.identifier(c.at, tollgate.PrefixOrganization, f.ID)
+		c.refer(c.at, "", "", "there is no organization %s; a new one needs a name and a home_region", f.ID)
+	} else {
+		bare := c.config.Organization
+		bare.Metadata = nil
+		c.problems.add(c.at, bare.Check())
+		c.problems.add(c.at+".metadata", f.Metadata.Check())
+	}
 	c.legalEntities()
 	c.perimeters()
 	c.ruleSets()
@@ -168,7 +154,7 @@ func (c *organizationCheck) ruleSets() {
 			if err != nil {
 				c.problems.add(at, err)
 			} else if !slices.ContainsFunc(c.shipped, func(ref tollgate.RuleRef) bool { return ref.Rule == rule }) {
-				*c.cited = append(*c.cited, citedRule{c.form.ID, rule, at})
+				c.references.rules = append(c.references.rules, citedRule{c.form.ID, rule, at})
 			} else if slices.Contains(set.Rules, rule) {
 				c.problems.addf(at, "%s stands twice", rule)
 			}

@@ -40,6 +40,7 @@ func (a *app) quoteCommand() *cobra.Command {
 			Total     string     `json:"total"`
 			Currency  string     `json:"currency"`
 			Digest    string     `json:"digest"`
+			AsOf      string     `json:"as_of"`
 			RuleSet   struct {
 				ID      string `json:"id"`
 				Version int64  `json:"version"`
@@ -64,6 +65,9 @@ func (a *app) quoteCommand() *cobra.Command {
 		text.row("decision", q.Perimeter.String())
 		text.row("rule set", fmt.Sprintf("%s@%d", q.RuleSet.ID, q.RuleSet.Version))
 		text.row("digest", q.Digest)
+		if q.AsOf != "" {
+			text.row("as of", q.AsOf+" (Redis is away; the payment checks everything again)")
+		}
 		fmt.Fprintln(a.stdout)
 		return a.print(text)
 	})

@@ -47,7 +47,7 @@ func (a *app) serve(ctx context.Context, c *config) error {
 		return err
 	}
 	s, err := a.newService(ctx, store, o.metrics, serviceOptions{
-		issuer: o.issuer, signingKeys: o.signingKeys, secretKey: o.secretKey, rulesRoom: o.rulesRoom, log: o.log,
+		issuer: o.issuer, signingKeys: o.signingKeys, secretKey: o.secretKey, rulesRoom: o.rulesRoom, log: o.log, staleness: o.staleness,
 	})
 	if err != nil {
 		return usageError(err)
@@ -98,6 +98,7 @@ type processOptions struct {
 	rulesRoom   int64
 	drainDelay  time.Duration
 	grace       time.Duration
+	staleness   time.Duration // of quotes, as handlers.Config has it
 	log         *slog.Logger
 	metrics     *observers
 }
@@ -129,6 +130,9 @@ func (a *app) processOptions(c *config) (processOptions, error) {
 
 // serve reads what only serve has.
 func (o *processOptions) serve(c *config) {
+	if o.staleness = c.duration("quote-max-staleness"); o.staleness == 0 {
+		o.staleness = -1
+	}
 	o.addr, o.drainDelay, o.issuer = c.text("addr"), c.duration("drain-delay"), c.text("issuer")
 	c.check("issuer", checkIssuer(o.issuer))
 	if o.rulesRoom = c.mebibytes("rules-mib"); o.rulesRoom < wasm.LeastRoom {

@@ -34,6 +34,7 @@ type serviceOptions struct {
 	development bool   // webhook endpoints may be on this machine
 	log         *slog.Logger
 	sandbox     *sandboxClock // of dev; nil: real time
+	staleness   time.Duration // of quotes, as handlers.Config has it
 }
 
 // newVault opens what lies encrypted in Redis. The first process leaves a seal
@@ -87,7 +88,7 @@ func (a *app) newService(ctx context.Context, store *rediskv.Store, metrics *obs
 	}
 	config := handlers.Config{
 		Store: store, Rules: rules, Keys: keys, IssuerURL: o.issuer, CursorKey: [32]byte(derived),
-		Vault: vault, Entropy: a.entropy, Clock: a.clock, Log: o.log, Metrics: metrics.registry, Development: o.development,
+		Vault: vault, Entropy: a.entropy, Clock: a.clock, Log: o.log, Metrics: metrics.registry, Development: o.development, MaxStaleness: o.staleness,
 		Examine: newExaminer(defaultLimits),
 	}
 	if o.sandbox != nil {

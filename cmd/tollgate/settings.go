@@ -82,6 +82,10 @@ var settings = []setting{
 		Meaning: "how many MiB of memory published rules may take up, compiled and with their instances; at least " + strconv.Itoa(wasm.LeastRoom>>20),
 	},
 	{
+		Flag: "quote-max-staleness", Default: "600s", Commands: []string{"serve"},
+		Meaning: "while Redis is away, how long quotes go on with a configuration that it cannot confirm; 0 for not at all",
+	},
+	{
 		Flag: "redis-wait", Default: "30s", Commands: processes,
 		Meaning: "how long to wait for Redis at the start",
 	},
