@@ -79,12 +79,12 @@ func (e *cached) mark(confirmed int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.old {
-		e.asOf = latest(e.asOf, confirmed)
+		e.asOf = later(e.asOf, confirmed)
 	}
 	e.changed, e.old = true, true
 }
 
-func latest(t time.Time, nanoseconds int64) time.Time {
+func later(t time.Time, nanoseconds int64) time.Time {
 	if other := time.Unix(0, nanoseconds); other.After(t) {
 		return other
 	}
@@ -117,7 +117,7 @@ func (c *cache) asOf(keys ...string) (at time.Time, current bool) {
 			current = false
 		}
 		if !old {
-			known = latest(known, confirmed)
+			known = later(known, confirmed)
 		}
 		if at.IsZero() || known.Before(at) {
 			at = known

@@ -54,7 +54,9 @@ func (r *references) check(ctx context.Context, store *rediskv.Store, problems *
 // refer notes that an object must be there which the file does not describe.
 func (c *organizationCheck) refer(at, prefix, id, format string, args ...any) {
 	problem := fmt.Sprintf(format, args...)
-	if bare, _, _ := strings.Cut(id, "@"); !strings.HasPrefix(bare, prefix) || !tollgate.ValidID(bare) || !tollgate.ValidID(c.form.ID) {
+	bare, _, _ := strings.Cut(id, "@")
+	wrong := prefix != "" && (!strings.HasPrefix(bare, prefix) || !tollgate.ValidID(bare))
+	if wrong || !tollgate.ValidID(c.form.ID) {
 		c.problems.addf(at, "%s", problem)
 		return
 	}

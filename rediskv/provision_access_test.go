@@ -1,0 +1,71 @@
+package rediskv_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+// Files that add to what is stored, all at once: each looks again when another
+// has changed what it refers to, so none loses what another has added.
+func TestProvisioningOnTopOfWhatIsStored(t *testing.T) {
+	f := newFixture(t)
+	var g sync.WaitGroup
+	made := make([]string, 6)
+	for n := range made {
+		grant := f.config.Grants[0]
+		grant.ID, grant.MerchantAccountIDs = f.Mint(tollgate.PrefixGrant), []string{f.config.MerchantAccounts[1].ID}
+		made[n] = grant.ID
+		account := f.config.MerchantAccounts[0]
+		account.ID = f.Mint(tollgate.PrefixMerchantAccount)
+		part := rediskv.Config{
+			Organization: tollgate.Organization{ID: f.caller.Organization},
+			Grants:       []tollgate.Grant{grant}, MerchantAccounts: []tollgate.MerchantAccount{account},
+		}
+		g.Go(func() {
+			if _, err := f.ApplyConfig(t.Context(), part, false); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	g.Wait()
+	f.Refresh(f.caller.Organization)
+	c, err := f.Client(t.Context(), f.config.Clients[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := f.Organization(t.Context(), f.caller.Organization)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range made {
+		if !slices.Contains(c.GrantIDs, id) {
+			t.Errorf("the client lacks %s", id)
+		}
+	}
+	if c.Name != "shop" || o.Name != "Test" || len(o.AccountIDs) != 2+len(made) {
+		t.Errorf("%+v %+v", c, o)
+	}
+	listed := rawClient(t, f.url).HLen(t.Context(), scanKeys(t, rawClient(t, f.url), "*"+f.caller.Organization+":grants")[0]).Val()
+	if listed != int64(len(c.GrantIDs))+1 {
+		t.Errorf("%d listed, the client has %d", listed-1, len(c.GrantIDs))
+	}
+	for what, part := range map[string]rediskv.Config{
+		"client":         {Grants: []tollgate.Grant{{ID: "grt_x", ClientID: "cli_none", Scopes: []string{"a"}, Status: "active"}}},
+		"legal entity":   {MerchantAccounts: []tollgate.MerchantAccount{{ID: "ma_x", LegalEntityID: "le_none"}}},
+		"stored client":  {Clients: []tollgate.Client{{ID: "cli_none", Status: "disabled"}}},
+		"grant":          {Grants: []tollgate.Grant{{ID: "grt_none", Status: "revoked"}}},
+		"account":        {Grants: []tollgate.Grant{{ID: "grt_x", ClientID: c.ID, MerchantAccountIDs: []string{"ma_none"}, Status: "active"}}},
+		"no such tenant": {Organization: tollgate.Organization{ID: "org_none"}},
+	} {
+		if part.Organization.ID == "" {
+			part.Organization.ID = f.caller.Organization
+		}
+		if changes, err := f.ApplyConfig(t.Context(), part, false); err == nil {
+			t.Errorf("unknown %s: %+v", what, changes)
+		}
+	}
+}
