@@ -14,6 +14,7 @@ import (
 // run the real program with a world of its own.
 type app struct {
 	program        string // as it was called, for commands that are printed to be pasted
+	args           []string
 	env            func(name string) (string, bool)
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -44,6 +45,7 @@ func unavailableError(err error) error { return &exitError{exitUnavailable, err}
 
 // run executes one command and returns its exit code.
 func (a *app) run(ctx context.Context, args []string) int {
+	a.args = args
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
@@ -61,6 +63,11 @@ func (a *app) run(ctx context.Context, args []string) int {
 		fmt.Fprintln(a.stderr, refused)
 	} else {
 		fmt.Fprintf(a.stderr, "tollgate: %v\n", err)
+	}
+	var open *repeatableError
+	if errors.As(err, &open) {
+		fmt.Fprintf(a.stderr, "The request may have been carried out. Repeat it with the same key, and it is carried out once:\n  %s\n", open.command)
+		return exitUnavailable
 	}
 	switch {
 	case refused != nil:

@@ -22,6 +22,7 @@ import (
 // client is the command line as a client of the service.
 type client struct {
 	a       *app
+	cmd     *cobra.Command
 	http    http.Client
 	base    string // without a trailing slash
 	issuer  string
@@ -59,7 +60,7 @@ func (a *app) clientCommand(c *cobra.Command, do func(ctx context.Context, api *
 
 func (a *app) newClient(c *config) (*client, error) {
 	api := &client{
-		a: a, http: http.Client{Timeout: requestTimeout}, base: strings.TrimSuffix(c.text("url"), "/"), issuer: c.text("issuer"),
+		a: a, cmd: c.cmd, http: http.Client{Timeout: requestTimeout}, base: strings.TrimSuffix(c.text("url"), "/"), issuer: c.text("issuer"),
 		id: c.text("client-id"), grant: c.text("grant"),
 	}
 	if topLevel(c.cmd) != "token" {
@@ -158,7 +159,7 @@ func (c *client) post(ctx context.Context, path string, body any, key string) (j
 
 // write sends body as JSON, nothing when it is nil. With an idempotency key it
 // tries again when the answer is lost or says to: the key makes that the same
-// request.
+// request. The key is announced before the request leaves.
 func (c *client) write(ctx context.Context, method, path string, body any, key string) (jsontext.Value, error) {
 	var text []byte
 	if body != nil {
@@ -167,10 +168,14 @@ func (c *client) write(ctx context.Context, method, path string, body any, key s
 			return nil, err
 		}
 	}
+	var u *unanswered
 	for attempt := 0; ; attempt++ {
 		token, err := c.authorization(ctx)
 		if err != nil {
-			return nil, err
+			return nil, u.ended(err)
+		}
+		if key != "" && attempt == 0 {
+			u = c.announce(method, path, text, key)
 		}
 		header := http.Header{"Authorization": {"Bearer " + token}}
 		if body != nil {
@@ -180,10 +185,11 @@ func (c *client) write(ctx context.Context, method, path string, body any, key s
 			header.Set("Idempotency-Key", key)
 		}
 		answer, err := c.send(ctx, method, path, header, text)
+		u.attempted(err)
 		var refused *refusal
 		again := err != nil && (!errors.As(err, &refused) || refused.retriable())
 		if !again || key == "" || attempt == 3 {
-			return answer, err
+			return answer, u.ended(err)
 		}
 		wait := 200 * time.Millisecond << attempt
 		if refused != nil {
@@ -191,7 +197,7 @@ func (c *client) write(ctx context.Context, method, path string, body any, key s
 		}
 		select {
 		case <-ctx.Done():
-			return nil, err
+			return nil, u.ended(err)
 		case <-time.After(wait):
 		}
 	}

@@ -140,8 +140,10 @@ func (a *app) reviewCommand() *cobra.Command {
 	return c
 }
 
+const keyFlagName = "idempotency-key"
+
 func keyFlag(c *cobra.Command, key *string) {
-	c.Flags().StringVar(key, "idempotency-key", "", "the same key and request give the same answer; a random one when left out")
+	c.Flags().StringVar(key, keyFlagName, "", "the same key and request give the same answer; a random one when left out")
 }
 
 // idempotencyKey is the given key or a new one, which a retry within the

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate"
+)
+
+// keyLifetime is how long the service knows an idempotency key (interface §4).
+// What is older cannot be repeated.
+const keyLifetime = 7 * 24 * time.Hour
+
+// unanswered is a request with an idempotency key whose answer has not come.
+// Each is a file of its own, so that processes do not lose each other's.
+type unanswered struct {
+	Key     string           `json:"idempotency_key"`
+	Command string           `json:"command"` // that repeats it
+	URL     string           `json:"url"`
+	At      tollgate.Instant `json:"at"`
+	SHA256  string           `json:"request_sha256"` // of method, URL, client and body
+
+	file string // empty: it could not be kept
+	lost bool   // an attempt was sent whose outcome nobody knows
+}
+
+// repeatableError is the end of a request that may have been carried out.
+type repeatableError struct {
+	err     error
+	command string
+}
+
+func (e *repeatableError) Error() string { return e.err.Error() }
+func (e *repeatableError) Unwrap() error { return e.err }
+
+// announce says on standard error under which key a request is about to leave,
+// and keeps that in a file until there is an answer. It returns nil for a
+// command that cannot be repeated with a key.
+func (c *client) announce(method, path string, body []byte, key string) *unanswered {
+	if c.cmd == nil || c.cmd.Flags().Lookup(keyFlagName) == nil {
+		return nil
+	}
+	sum := sha256.Sum256(slices.Concat([]byte(method+" "+c.base+path+"\n"+c.id+"\n"), body))
+	u := &unanswered{
+		Key: key, Command: c.a.repeating(key), URL: c.base + path, At: tollgate.At(c.a.clock()), SHA256: hex.EncodeToString(sum[:]),
+	}
+	fmt.Fprintf(c.a.stderr, "idempotency key: %s\n", printable(key))
+	dir := c.a.stateDir()
+	if dir == "" {
+		return u
+	}
+	if twin := u.twin(dir); twin != nil {
+		fmt.Fprintf(c.a.stderr, "The same request was sent at %s and has no answer yet. This one is another. To repeat that one:\n  %s\n", twin.At, twin.Command)
+	}
+	if err := u.keep(dir); err != nil {
+		fmt.Fprintf(c.a.stderr, "The key is kept nowhere else: %v\n", err)
+	}
+	return u
+}
+
+// stateDir is where unanswered requests are kept (XDG Base Directory
+// Specification); empty when there is no home.
+func (a *app) stateDir() string {
+	if base, ok := a.env("XDG_STATE_HOME"); ok && filepath.IsAbs(base) {
+		return filepath.Join(base, "tollgate", "unanswered")
+	}
+	if home, ok := a.env("HOME"); ok && filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "state", "tollgate", "unanswered")
+	}
+	return ""
+}
+
+// keep writes the file before the request leaves. One that is there already is
+// of an earlier attempt, in another process.
+func (u *unanswered) keep(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	text, err := json.Marshal(u, json.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256([]byte(u.Key))
+	file := filepath.Join(dir, hex.EncodeToString(sum[:8])+".json")
+	if _, err := os.Stat(file); err == nil {
+		u.lost = true
+	}
+	if err := replaceFile(file, append(text, '\n')); err != nil {
+		return err
+	}
+	u.file = file
+	return nil
+}
+
+// twin is an unanswered request that asked the same under another key. What
+// nobody can repeat any more is removed.
+func (u *unanswered) twin(dir string) (found *unanswered) {
+	entries, _ := os.ReadDir(dir)
+	for _, entry := range entries {
+		file := filepath.Join(dir, entry.Name())
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // it was answered meanwhile
+		}
+		other := new(unanswered)
+		if err := json.Unmarshal(bytes.TrimSpace(text), other); err != nil || other.At.Time().Add(keyLifetime).Before(u.At.Time()) {
+			if info, err := entry.Info(); err == nil && info.ModTime().Add(keyLifetime).Before(u.At.Time()) {
+				_ = os.Remove(file)
+			}
+			continue
+		}
+		if other.SHA256 == u.SHA256 && other.Key != u.Key {
+			found = other
+		}
+	}
+	return found
+}
+
+// attempted notes an attempt whose outcome nobody knows.
+func (u *unanswered) attempted(err error) {
+	if u == nil || err == nil {
+		return
+	}
+	var refused *refusal
+	if errors.As(err, &refused) {
+		u.lost = u.lost || refused.retriable()
+		return
+	}
+	var dial *net.OpError
+	if !errors.As(err, &dial) || dial.Op != "dial" { // else nothing was sent
+		u.lost = true
+	}
+}
+
+// ended takes the end of a request. The file goes when it is known what became
+// of the request; else it stays, and the error says how to repeat it.
+func (u *unanswered) ended(err error) error {
+	if u == nil {
+		return err
+	}
+	if err != nil && u.open(err) {
+		return &repeatableError{err, u.Command}
+	}
+	if u.file != "" {
+		_ = os.Remove(u.file)
+	}
+	return err
+}
+
+// open reports whether the request may have been carried out in spite of an
+// error. A refusal says no, unless an earlier attempt was lost and this one did
+// not get as far as the key.
+func (u *unanswered) open(err error) bool {
+	var refused *refusal
+	switch {
+	case !errors.As(err, &refused), refused.status >= 500,
+		refused.status == http.StatusUnauthorized, refused.status == http.StatusTooManyRequests:
+		return u.lost
+	case refused.status == http.StatusForbidden:
+		return u.lost && refused.Code != string(tollgate.CodePerimeterDenied)
+	}
+	return false
+}
+
+// secretFlags take what must not stand in a file or a log.
+var secretFlags = []string{"token", "client-jwk", "rule-key"}
+
+// repeating is the command as it was given, with the key.
+func (a *app) repeating(key string) string {
+	args := slices.Clone(a.args)
+	end := len(args)
+	if i := slices.Index(args, "--"); i >= 0 {
+		end = i
+	}
+	flag := "--" + keyFlagName
+	if !slices.ContainsFunc(args[:end], func(s string) bool { return s == flag || strings.HasPrefix(s, flag+"=") }) {
+		args = slices.Insert(args, end, flag, key)
+	}
+	words := []string{shellQuote(a.program)}
+	secret := "" // the flag whose value comes next
+	for _, word := range args {
+		name, _, inline := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+		isSecret := strings.HasPrefix(word, "--") && slices.Contains(secretFlags, name)
+		switch {
+		case secret != "":
+			word = secretVariable(secret)
+		case isSecret && inline:
+			word = "--" + name + "=" + secretVariable(name)
+		default:
+			word = shellQuote(word)
+		}
+		words = append(words, word)
+		if secret = ""; isSecret && !inline {
+			secret = name
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// secretVariable is the variable of a flag, to be expanded by a shell.
+func secretVariable(flag string) string { return `"$` + setting{Flag: flag}.Env() + `"` }

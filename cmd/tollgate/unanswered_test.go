@@ -1,0 +1,262 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// forgetful is a service that reads a request and hangs up, or answers.
+type forgetful struct {
+	*httptest.Server
+	mu     sync.Mutex
+	answer func(w http.ResponseWriter, r *http.Request, n int) bool // false: hang up
+	keys   []string
+	bodies []string
+}
+
+func newForgetful(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, n int) bool) *forgetful {
+	f := &forgetful{answer: answer}
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		f.mu.Lock()
+		f.keys, f.bodies = append(f.keys, r.Header.Get("Idempotency-Key")), append(f.bodies, string(body))
+		n := len(f.keys)
+		f.mu.Unlock()
+		if !f.answer(w, r, n) {
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	t.Cleanup(f.Close)
+	return f
+}
+
+func (f *forgetful) seen() (keys, bodies []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.keys, f.bodies
+}
+
+func refuse(w http.ResponseWriter, status int, code string) bool {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"code":%q,"message":"No."}`, code)
+	return true
+}
+
+func payer(t *testing.T, url, home string) (a *app, stdout, stderr *bytes.Buffer) {
+	t.Helper()
+	a, stdout, stderr = world(map[string]string{"TOLLGATE_URL": url, "TOLLGATE_TOKEN": "token", "HOME": home})
+	a.entropy = rand.Reader
+	return a, stdout, stderr
+}
+
+// files are the requests that are kept below a home.
+func files(t *testing.T, home string) (all []string) {
+	t.Helper()
+	err := filepath.WalkDir(home, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			info, err := entry.Info()
+			if err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("%s: mode %v, %v", path, info.Mode(), err)
+			}
+			all = append(all, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestKeyOutlivesItsRequest: the key is told and kept before the request leaves,
+// and the command that the error names repeats exactly that request.
+func TestKeyOutlivesItsRequest(t *testing.T) {
+	home := t.TempDir()
+	var stderr *bytes.Buffer
+	broken := true
+	service := newForgetful(t, func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		if key := r.Header.Get("Idempotency-Key"); !strings.Contains(stderr.String(), "idempotency key: "+key+"\n") || len(files(t, home)) != 1 {
+			t.Errorf("the request is here before its key is told and kept: %q, %v", stderr, files(t, home))
+		}
+		if broken {
+			return false
+		}
+		w.WriteHeader(http.StatusCreated)
+		io.WriteString(w, `{"object":"payment","id":"pay_1"}`)
+		return true
+	})
+	args := []string{"pay", "100.00", "EUR", "shop.example", "--quiet", "--description", "it's $HOME; `rm` \"x\"\n*", "--metadata", "a=b c"}
+	var a *app
+	var stdout *bytes.Buffer
+	a, stdout, stderr = payer(t, service.URL, home)
+	if code := a.run(t.Context(), args); code != exitUnavailable || stdout.Len() > 0 {
+		t.Fatalf("exit code %d, %s", code, stdout)
+	}
+	_, command, ok := strings.Cut(stderr.String(), "carried out once:\n  ")
+	if !ok || len(files(t, home)) != 1 {
+		t.Fatalf("%s%v", stderr, files(t, home))
+	}
+	// A shell reads the command as the words that repeat it.
+	words, err := exec.Command("sh", "-c", `tollgate() { printf '%s\0' "$@"; }; `+command).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := strings.Split(strings.TrimSuffix(string(words), "\x00"), "\x00")
+	broken = false
+	a, stdout, stderr = payer(t, service.URL, home)
+	if code := a.run(t.Context(), again); code != exitOK || stdout.String() != "pay_1\n" {
+		t.Fatalf("%q: exit code %d, %s%s", again, code, stdout, stderr)
+	}
+	keys, bodies := service.seen()
+	for i := range keys {
+		if keys[i] != keys[0] || keys[i] == "" || bodies[i] != bodies[0] {
+			t.Errorf("request %d is %s %s, the first %s %s", i+1, keys[i], bodies[i], keys[0], bodies[0])
+		}
+	}
+	if left := files(t, home); len(left) != 0 {
+		t.Errorf("answered, and still kept: %v", left)
+	}
+}
+
+// TestUnansweredIsKept says after which ends a request stays open.
+func TestUnansweredIsKept(t *testing.T) {
+	for what, c := range map[string]struct {
+		answer func(w http.ResponseWriter, n int) bool
+		open   bool
+	}{
+		"refused":                  {func(w http.ResponseWriter, _ int) bool { return refuse(w, 422, "amount_invalid") }, false},
+		"without a token":          {func(w http.ResponseWriter, _ int) bool { return refuse(w, 401, "token_expired") }, false},
+		"a server that fails":      {func(w http.ResponseWriter, _ int) bool { return refuse(w, 503, "store_unavailable") }, true},
+		"lost, then no token":      {func(w http.ResponseWriter, n int) bool { return n > 1 && refuse(w, 401, "token_expired") }, true},
+		"lost, then too many":      {func(w http.ResponseWriter, n int) bool { return n > 1 && refuse(w, 429, "rate_limited") }, true},
+		"lost, then not allowed":   {func(w http.ResponseWriter, n int) bool { return n > 1 && refuse(w, 403, "scope_missing") }, true},
+		"lost, then denied":        {func(w http.ResponseWriter, n int) bool { return n > 1 && refuse(w, 403, "perimeter_denied") }, false},
+		"lost, then refused":       {func(w http.ResponseWriter, n int) bool { return n > 1 && refuse(w, 422, "rule_rejected") }, false},
+		"lost, then a rule failed": {func(w http.ResponseWriter, n int) bool { return n > 1 && refuse(w, 503, "rule_failed") }, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			home := t.TempDir()
+			service := newForgetful(t, func(w http.ResponseWriter, _ *http.Request, n int) bool { return c.answer(w, n) })
+			a, stdout, stderr := payer(t, service.URL, home)
+			code := a.run(t.Context(), []string{"capture", "pay_1", "--json"})
+			told := strings.Contains(stderr.String(), "tollgate capture pay_1 --json --idempotency-key ")
+			if kept := len(files(t, home)) == 1; kept != c.open || told != c.open || (code == exitUnavailable) != c.open || stdout.Len() > 0 {
+				t.Errorf("exit code %d, kept %t, told %t\n%s", code, kept, told, stderr)
+			}
+		})
+	}
+	home := t.TempDir()
+	a, _, stderr := payer(t, "http://127.0.0.1:1", home)
+	if code := a.run(t.Context(), []string{"capture", "pay_1"}); code != exitUnavailable || len(files(t, home)) != 0 || strings.Contains(stderr.String(), "may have been") {
+		t.Errorf("nobody was reached: exit code %d, %v\n%s", code, files(t, home), stderr)
+	}
+}
+
+// TestUnansweredOfManyProcesses: none loses another's, a command that asks the
+// same again is told so, and without a home the key is told all the same.
+func TestUnansweredOfManyProcesses(t *testing.T) {
+	home := t.TempDir()
+	service := newForgetful(t, func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		return strings.Contains(r.URL.Path, "pay_even") && refuse(w, 409, "payment_state_invalid")
+	})
+	var all sync.WaitGroup
+	for n := range 16 {
+		all.Go(func() {
+			a, _, _ := payer(t, service.URL, home)
+			a.run(t.Context(), []string{"capture", []string{"pay_even", "pay_odd"}[n%2], fmt.Sprint(n)})
+		})
+	}
+	all.Wait()
+	if left := files(t, home); len(left) != 8 {
+		t.Errorf("%d requests are kept", len(left))
+	}
+	a, _, stderr := payer(t, service.URL, home)
+	a.run(t.Context(), []string{"capture", "pay_odd", "3"})
+	if !strings.Contains(stderr.String(), "The same request was sent at ") {
+		t.Errorf("nothing is said of the one before:\n%s", stderr)
+	}
+	a, _, stderr = payer(t, service.URL, filepath.Join(os.DevNull, "nowhere"))
+	if code := a.run(t.Context(), []string{"capture", "pay_even"}); code != exitRefused || !strings.Contains(stderr.String(), "idempotency key: ") {
+		t.Errorf("without a home: %d\n%s", code, stderr)
+	}
+}
+
+// TestRepeatingHidesSecrets: what is printed and kept names variables instead.
+func TestRepeatingHidesSecrets(t *testing.T) {
+	a, _, _ := world(nil)
+	a.args = []string{"pay", "--token", "s3cret", "--client-jwk={}", "1.00", "EUR", "--", "-x"}
+	if got, want := a.repeating("k 1"), `tollgate pay --token "$TOLLGATE_TOKEN" --client-jwk="$TOLLGATE_CLIENT_JWK" 1.00 EUR --idempotency-key 'k 1' -- -x`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	a.args = []string{"pay", "--idempotency-key=k"}
+	if got := a.repeating("k"); got != "tollgate pay --idempotency-key=k" {
+		t.Error(got)
+	}
+}
+
+// TestEveryKeyIsAnnounced: each command that takes a key and has example
+// arguments announces it, and keeps it when the answer is lost.
+func TestEveryKeyIsAnnounced(t *testing.T) {
+	examples := map[string][]string{
+		"tollgate pay":             {"1.00", "EUR", "x.example"},
+		"tollgate capture":         {"pay_1"},
+		"tollgate cancel":          {"pay_1"},
+		"tollgate review":          {"pay_1", "approve"},
+		"tollgate recover":         {"we_1", "--since", "2026-11-01T00:00:00Z"},
+		"tollgate resend":          {"we_1", "dlv_1"},
+		"tollgate webhooks create": {"https://x.example"},
+		"tollgate webhooks test":   {"we_1"},
+		"tollgate webhooks rotate": {"we_1"},
+		"tollgate rule cancel":     {"rs_1", "act_1"},
+		"tollgate rule rollback":   {"rs_1"},
+	}
+	// What asks the service for more first, or needs a file or a key.
+	others := []string{"tollgate export", "tollgate rule activate", "tollgate rule publish", "tollgate rule shadow start", "tollgate rule shadow stop"}
+	a, _, _ := world(nil)
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+		if c.Flags().Lookup(keyFlagName) == nil {
+			return
+		}
+		path := c.CommandPath()
+		args, ok := examples[path]
+		if !ok {
+			for _, other := range others {
+				ok = ok || path == other
+			}
+			if !ok {
+				t.Errorf("%s takes a key and is in no list", path)
+			}
+			return
+		}
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			home := t.TempDir()
+			service := newForgetful(t, func(http.ResponseWriter, *http.Request, int) bool { return false })
+			one, _, stderr := payer(t, service.URL, home)
+			code := one.run(t.Context(), append(strings.Fields(path)[1:], args...))
+			if code != exitUnavailable || len(files(t, home)) != 1 || !strings.Contains(stderr.String(), "carried out once:\n  "+path+" ") {
+				t.Errorf("exit code %d, %v\n%s", code, files(t, home), stderr)
+			}
+		})
+	}
+	walk(a.rootCommand())
+}
