@@ -78,13 +78,14 @@ func readExportRequest(f *fields) exportRequest {
 	return r
 }
 
-// earlier is the request as earlier releases normalized it.
-func (r exportRequest) earlier() exportRequest {
-	if r.payee != "" {
-		r.Filters = maps.Clone(r.Filters)
-		r.Filters["payee"] = r.payee
+// earlier is the request as earlier releases normalized it, where that differs.
+func (r exportRequest) earlier() []any {
+	if r.payee == "" || r.payee == r.Filters["payee"] {
+		return nil
 	}
-	return r
+	r.Filters = maps.Clone(r.Filters)
+	r.Filters["payee"] = r.payee
+	return []any{r}
 }
 
 // filter is a filter as a query would have it: several words are a list of

@@ -12,7 +12,7 @@ import (
 // createExport stores a job that makes a file of everything that is committed
 // by now (interface §10). What the grant covers now is what the file has.
 func (s *Server) createExport(c *call, r exportRequest) (*answer, error) {
-	idem, err := c.idempotency(c.org, "exports.create", r, r.earlier())
+	idem, err := c.idempotency(c.org, "exports.create", r, r.earlier()...)
 	if err != nil {
 		return nil, err
 	}

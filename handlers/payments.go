@@ -45,12 +45,14 @@ func readPayment(f *fields) paymentRequest {
 
 func (r paymentRequest) refused() *tollgate.Error { return r.refusal }
 
-// earlier is the request as earlier releases normalized it.
-func (r paymentRequest) earlier() paymentRequest {
-	if r.refusal == nil {
-		r.Payee = r.payee.Earlier()
+// earlier is the request as earlier releases normalized it, where that differs.
+func (r paymentRequest) earlier() []any {
+	text := r.payee.Earlier()
+	if r.refusal != nil || text == r.Payee {
+		return nil
 	}
-	return r
+	r.Payee = text
+	return []any{r}
 }
 
 // createPayment prices with the configuration as it is cached and commits; if
@@ -84,7 +86,7 @@ func (s *Server) tryCreate(c *call, r paymentRequest) (*answer, error) {
 		return nil, err
 	}
 	r.Account = account.ID
-	idem, err := c.idempotency(account.ID, "payments.create", r, r.earlier())
+	idem, err := c.idempotency(account.ID, "payments.create", r, r.earlier()...)
 	if err != nil {
 		return nil, err
 	}
