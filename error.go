@@ -38,6 +38,7 @@ const (
 	CodeDeliveryInProgress       Code = "delivery_in_progress"
 	CodeMerchantAccountInactive  Code = "merchant_account_inactive"
 	CodeExportStateInvalid       Code = "export_state_invalid"
+	CodePayoutStateInvalid       Code = "payout_state_invalid"
 	CodeRuleExists               Code = "rule_exists"
 	CodeActivationStateInvalid   Code = "activation_state_invalid"
 	CodeAmountInvalid            Code = "amount_invalid"

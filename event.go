@@ -24,6 +24,8 @@ const (
 	PayoutCreated          EventType = "payout.created"
 	PayoutPaid             EventType = "payout.paid"
 	PayoutFailed           EventType = "payout.failed"
+	PayoutHeld             EventType = "payout.held"
+	PayoutReleased         EventType = "payout.released"
 	CutoffUpdated          EventType = "cutoff.updated"
 	RulePublished          EventType = "rule.published"
 	RuleActivated          EventType = "rule.activated"
@@ -45,7 +47,7 @@ var EventTypes = []EventType{
 	RulePublished, RuleActivated, RuleRetired, PerimeterActivated, GrantCreated, GrantRevoked,
 	OrganizationUpdated, LegalEntityUpdated, MerchantAccountUpdated,
 	"webhook_endpoint.created", "webhook_endpoint.updated", "webhook_endpoint.disabled", "webhook_endpoint.enabled",
-	"webhook_endpoint.deleted", "webhook_endpoint.secret_rotated", "delivery.replayed", IntegrityFailed,
+	"webhook_endpoint.deleted", "webhook_endpoint.secret_rotated", "delivery.replayed", IntegrityFailed, PayoutHeld, PayoutReleased,
 }
 
 // SchemaVersion is the version of the event schema (spec §9), a date.

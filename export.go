@@ -42,7 +42,7 @@ var (
 	PaymentStatuses = []string{
 		string(RequiresReview), string(Authorized), string(PartiallyCaptured), string(Captured), string(Declined), string(Canceled), string(Expired),
 	}
-	PayoutStatuses = []string{string(Pending), string(InTransit), string(Paid), string(Failed)}
+	PayoutStatuses = []string{string(Pending), string(InTransit), string(Paid), string(Failed), string(Held)}
 )
 
 // The formats of a file: RFC 4180 and one JSON object a line.

@@ -3,6 +3,7 @@ package tollgate
 import (
 	"cmp"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ const (
 	InTransit PayoutStatus = "in_transit" // the payout step has been asked to pay it
 	Paid      PayoutStatus = "paid"
 	Failed    PayoutStatus = "failed"
+	Held      PayoutStatus = "held" // its transactions do not add up to it; nobody is asked to pay it
 )
 
 // Payout is what an account is paid in one currency on one date: captures less
@@ -33,6 +35,10 @@ type Payout struct {
 	Groups            []PayoutGroup
 	Status            PayoutStatus
 	FailureReason     string // of a failed one
+	HeldReason        string // of one that is held
+	Reference         string // what the payout step called it
+	Asked             int64  // how often the payout step has been asked
+	Damaged           bool   // it is stored and cannot be read; only ID counts
 	CreatedAt         Instant
 	UpdatedAt         Instant
 }
@@ -56,7 +62,8 @@ type Payable struct {
 
 // PayoutOutcome is what a payout step made of a payout.
 type PayoutOutcome struct {
-	Failure string // why it could not be paid, for people; empty: it is paid
+	Failure   string // why it could not be paid, for people; empty: it is paid
+	Reference string // what the one who paid calls it; may be empty
 }
 
 // Captured is the sum of the payout's captures.
@@ -157,6 +164,40 @@ func (p *Payout) Transaction() Transaction {
 	}
 }
 
+// PayoutObject is the JSON of a payout, and, with its id under another name, the
+// data of every payout.* event.
+type PayoutObject struct {
+	Object            string       `json:"object"` // "payout"
+	ID                string       `json:"id"`
+	CreatedAt         Instant      `json:"created_at"`
+	OrganizationID    string       `json:"organization_id"`
+	MerchantAccountID string       `json:"merchant_account_id"`
+	TransactionID     string       `json:"transaction_id"`
+	Status            PayoutStatus `json:"status"`
+	Amount            Money        `json:"amount"`
+	Currency          Currency     `json:"currency"`
+	AmountCaptured    Money        `json:"amount_captured"`
+	FeeTotal          Money        `json:"fee_total"`
+	CaptureCount      int64        `json:"capture_count"`
+	PayoutDate        Date         `json:"payout_date"`
+	FailureReason     *string      `json:"failure_reason"`
+	HeldReason        *string      `json:"held_reason"`
+	Reference         *string      `json:"reference"`
+	UpdatedAt         Instant      `json:"updated_at"`
+
+	Damaged bool `json:"-"` // as of Payout
+}
+
+// JSON is the payout as clients and the payout step read it.
+func (p *Payout) JSON() PayoutObject {
+	return PayoutObject{
+		Object: "payout", ID: p.ID, CreatedAt: p.CreatedAt, OrganizationID: p.OrganizationID, MerchantAccountID: p.MerchantAccountID,
+		TransactionID: PayoutTransactionOf(p.ID), Status: p.Status, Amount: p.Amount(), Currency: p.Currency,
+		AmountCaptured: p.Captured(), FeeTotal: p.Fees(), CaptureCount: p.Count(), PayoutDate: p.Date,
+		FailureReason: optional(p.FailureReason), HeldReason: optional(p.HeldReason), Reference: optional(p.Reference), UpdatedAt: p.UpdatedAt, Damaged: p.Damaged,
+	}
+}
+
 // payoutEventData is the data of every payout.* event.
 type payoutEventData struct {
 	PayoutID          string       `json:"payout_id"`
@@ -170,18 +211,86 @@ type payoutEventData struct {
 	PayoutDate        Date         `json:"payout_date"`
 	Status            PayoutStatus `json:"status"`
 	FailureReason     *string      `json:"failure_reason"`
+	HeldReason        *string      `json:"held_reason"`
+	Reference         *string      `json:"reference"`
+	AmountBefore      *Money       `json:"amount_before,omitempty"` // of payout.released: what was stored
 }
 
 // Event is the one event of the state that the payout is in: payout.created,
-// payout.paid or payout.failed.
+// payout.paid, payout.failed or payout.held.
 func (p *Payout) Event(mint Mint) (Event, error) {
-	t, ok := map[PayoutStatus]EventType{Pending: PayoutCreated, Paid: PayoutPaid, Failed: PayoutFailed}[p.Status]
+	t, ok := map[PayoutStatus]EventType{Pending: PayoutCreated, Paid: PayoutPaid, Failed: PayoutFailed, Held: PayoutHeld}[p.Status]
 	if !ok {
 		return Event{}, fmt.Errorf("payout %s: %s has no event", p.ID, p.Status)
 	}
-	return NewEvent(mint(PrefixEvent), t, p.UpdatedAt, p.OrganizationID, p.MerchantAccountID, "", payoutEventData{
+	return p.event(mint, t, "", nil)
+}
+
+// ReleasedEvent is the event of a payout that was held and is pending again;
+// before is the sum that was stored.
+func (p *Payout) ReleasedEvent(mint Mint, request string, before Money) (Event, error) {
+	return p.event(mint, PayoutReleased, request, &before)
+}
+
+func (p *Payout) event(mint Mint, t EventType, request string, before *Money) (Event, error) {
+	return NewEvent(mint(PrefixEvent), t, p.UpdatedAt, p.OrganizationID, p.MerchantAccountID, request, payoutEventData{
 		PayoutID: p.ID, TransactionID: PayoutTransactionOf(p.ID), MerchantAccountID: p.MerchantAccountID,
 		Amount: p.Amount(), Currency: p.Currency, AmountCaptured: p.Captured(), FeeTotal: p.Fees(), CaptureCount: p.Count(),
-		PayoutDate: p.Date, Status: p.Status, FailureReason: optional(p.FailureReason),
+		PayoutDate: p.Date, Status: p.Status, FailureReason: optional(p.FailureReason), HeldReason: optional(p.HeldReason),
+		Reference: optional(p.Reference), AmountBefore: before,
 	})
+}
+
+// Tally is a payout's sum recomputed from its transactions, group by group.
+type Tally []PayoutGroup
+
+// NewTally is nothing yet of a payout's groups.
+func (p *Payout) NewTally() Tally {
+	t := make(Tally, len(p.Groups))
+	for i, g := range p.Groups {
+		t[i].Date = g.Date
+	}
+	return t
+}
+
+// Add counts a transaction that is in the payout's group of that number. The
+// error says why it cannot belong there.
+func (t Tally) Add(p *Payout, group int, x *Transaction) error {
+	g := &t[group]
+	switch {
+	case x.Damaged || x.ID == "":
+		return errors.New("a transaction cannot be read")
+	case x.MerchantAccountID != p.MerchantAccountID || x.Currency != p.Currency:
+		return fmt.Errorf("transaction %s is of another account or currency", x.ID)
+	case x.AvailableOn != nil && *x.AvailableOn != g.Date.String():
+		return fmt.Errorf("transaction %s is of %s, not of %s", x.ID, *x.AvailableOn, g.Date)
+	case x.Status != TransactionPending && x.Status != TransactionAvailable:
+		return fmt.Errorf("transaction %s is %s already", x.ID, x.Status)
+	}
+	switch x.Type {
+	case TransactionCapture:
+		g.Captures += x.Amount.Minor
+		g.Count++
+	case TransactionFee:
+		g.Fees += x.Amount.Minor
+	default:
+		return fmt.Errorf("transaction %s is a %s", x.ID, x.Type)
+	}
+	return nil
+}
+
+// Check compares a whole tally and the payout's own transaction with what the
+// payout is to pay. The error says what differs, for people.
+func (t Tally) Check(p *Payout, own *Transaction) error {
+	sum := Payout{Currency: p.Currency, Groups: t}
+	switch {
+	case !slices.Equal(t, p.Groups):
+		return fmt.Errorf("its transactions add up to %s (captured %s, fees %s, %d captures), and it says %s (captured %s, fees %s, %d captures)",
+			sum.Amount(), sum.Captured(), sum.Fees(), sum.Count(), p.Amount(), p.Captured(), p.Fees(), p.Count())
+	case own.Damaged || own.ID == "" || own.Type != TransactionPayout:
+		return errors.New("its own transaction cannot be read")
+	case own.Amount != p.Amount():
+		return fmt.Errorf("its own transaction is of %s, and it says %s", own.Amount, p.Amount())
+	}
+	return nil
 }

@@ -31,7 +31,7 @@ var TransactionStatuses = []string{
 	string(RequiresReview), string(Authorized), string(PartiallyCaptured), string(Captured),
 	string(Declined), string(Canceled), string(Expired),
 	TransactionPending, TransactionAvailable, TransactionSettled, TransactionReleased,
-	string(InTransit), string(Paid), string(Failed),
+	string(InTransit), string(Paid), string(Failed), string(Held),
 }
 
 // Transaction is one movement and the JSON of it.

@@ -49,6 +49,7 @@ var kinds = map[tollgate.Code]kind{
 	tollgate.CodeDeliveryInProgress:       {http.StatusConflict, "Delivery in progress"},
 	tollgate.CodeMerchantAccountInactive:  {http.StatusConflict, "Merchant account inactive"},
 	tollgate.CodeExportStateInvalid:       {http.StatusConflict, "Not in this state"},
+	tollgate.CodePayoutStateInvalid:       {http.StatusConflict, "Not in this state"},
 	tollgate.CodeRuleExists:               {http.StatusConflict, "Rule exists"},
 	tollgate.CodeActivationStateInvalid:   {http.StatusConflict, "Not in this state"},
 	tollgate.CodeAmountInvalid:            {http.StatusUnprocessableEntity, "Amount invalid"},

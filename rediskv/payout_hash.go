@@ -13,7 +13,14 @@ import (
 //
 // The steps of a payout. In the first and the last its captures and fees move
 // along, in between it is paid.
+//
+// Before it leaves pending, its sum is recomputed: tally is what its groups add
+// up to so far, tat the position up to which that is, and sum the groups once
+// they were found to be right. It is paid only while grp and sum are the same.
+// A new one begins with the step check, which releases before do not know: they
+// leave it alone.
 const (
+	stepCheck     = "check"
 	stepAvailable = "available"
 	stepPay       = "pay"
 	stepSettle    = "settle"
@@ -28,7 +35,7 @@ func payoutFields(p *tollgate.Payout) (f pairs) {
 	f.set("grp", groupsText(p.Groups))
 	f.int("crt", int64(p.CreatedAt))
 	f.int("upd", int64(p.UpdatedAt))
-	f.set("step", stepAvailable)
+	f.set("step", stepCheck)
 	f.set("at", "0")
 	return f
 }
@@ -47,10 +54,10 @@ func payoutOf(k space, id string, f fields) (*tollgate.Payout, error) {
 	r := read("payout", id, f)
 	p := &tollgate.Payout{
 		ID: id, OrganizationID: k.org, MerchantAccountID: r.of("ma", tollgate.PrefixMerchantAccount), Currency: r.currency("cur"),
-		Status: tollgate.PayoutStatus(r.word("st", tollgate.PayoutStatuses...)), FailureReason: f["why"],
+		Status: tollgate.PayoutStatus(r.word("st", tollgate.PayoutStatuses...)), FailureReason: f["why"], HeldReason: f["held"], Reference: f["ref"], Asked: r.count("asked"),
 		CreatedAt: r.instant("crt"), UpdatedAt: r.instant("upd"),
 	}
-	r.word("step", stepAvailable, stepPay, stepSettle, stepDone)
+	r.word("step", stepCheck, stepAvailable, stepPay, stepSettle, stepDone)
 	r.int("at")
 	var err error
 	if p.Date, err = tollgate.ParseDate(f["date"]); err != nil {

@@ -35,6 +35,15 @@ func (s *Store) MovePayout(ctx context.Context, org, id string) (more bool, err 
 	if err != nil {
 		return false, err
 	}
+	if p.Status == tollgate.Pending && f["sum"] != f["grp"] {
+		verdict, err := s.checkPayout(ctx, k, p, f)
+		if err != nil || verdict != sumRight {
+			return verdict == sumUnfinished, err
+		}
+		if p, f, err = s.readPayout(ctx, k, id); err != nil {
+			return false, err
+		}
+	}
 	step, next, from, to := f["step"], stepPay, tollgate.TransactionPending, tollgate.TransactionAvailable
 	switch step {
 	case stepAvailable:
@@ -109,7 +118,11 @@ func (s *Store) BeginPayout(ctx context.Context, org, id string, lease time.Dura
 	if err != nil || outcome != "taken" {
 		return nil, err
 	}
-	p, err := payoutOf(k, id, fieldsOf(rest[0]))
+	f := fieldsOf(rest[0])
+	p, err := payoutOf(k, id, f)
+	if err == nil && f["sum"] != "" && f["sum"] != f["grp"] {
+		err = tollgate.Damage("payout", id, fmt.Errorf("payout %s: its sum has changed since it was recomputed", id))
+	}
 	return p, s.noticed(ctx, k, err)
 }
 
@@ -142,7 +155,7 @@ func (s *Store) endPayout(ctx context.Context, p *tollgate.Payout, o tollgate.Pa
 	k := s.space(p.OrganizationID)
 	account := p.MerchantAccountID
 	ended := *p
-	ended.Status, ended.FailureReason, ended.UpdatedAt = tollgate.Paid, o.Failure, s.Now()
+	ended.Status, ended.FailureReason, ended.Reference, ended.UpdatedAt = tollgate.Paid, o.Failure, o.Reference, s.Now()
 	var again pairs
 	due, look := "", ""
 	if o.Failure != "" {
@@ -168,6 +181,6 @@ func (s *Store) endPayout(ctx context.Context, p *tollgate.Payout, o tollgate.Pa
 	_, _, err = s.run(ctx, scriptEndPayout, []string{
 		k.object(p.ID), k.payouts, k.object(own), k.transactionsIn(string(tollgate.InTransit)), k.transactionsIn(string(ended.Status)),
 		k.sequences(), k.events(), k.audit(), k.dispatch, k.webhooks(), k.object(account), k.payable(account), k.cutoffs,
-	}, append(args, again...))
+	}, append(append(args, again...), o.Reference))
 	return err
 }

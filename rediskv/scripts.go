@@ -52,6 +52,8 @@ var (
 	scriptForgetConsumer   = script("forget_consumer")
 	scriptFreeExport       = script("free_export")
 	scriptNoteDamage       = script("note_damage")
+	scriptCheckPayout      = script("check_payout")
+	scriptReleasePayout    = script("release_payout")
 )
 
 var allScripts = []*namedScript{
@@ -59,7 +61,7 @@ var allScripts = []*namedScript{
 	scriptReadResource, scriptReadPayment, scriptReadValue, scriptReadEvents, scriptScanTransactions, scriptPutConfig, scriptEndTokens, scriptPutRules, scriptRecordShadow,
 	scriptPingWebhook, scriptPutWebhook, scriptFanOut, scriptTakeWork, scriptRecordAttempts, scriptRequeue,
 	scriptCloseDay, scriptMakePayout, scriptMoveMembers, scriptBeginPayout, scriptEndPayout,
-	scriptCreateExport, scriptBeginExport, scriptAppendExport, scriptLeaveExport, scriptEndExport, scriptFreeExport, scriptForgetConsumer, scriptNoteDamage,
+	scriptCreateExport, scriptBeginExport, scriptAppendExport, scriptLeaveExport, scriptEndExport, scriptFreeExport, scriptForgetConsumer, scriptNoteDamage, scriptCheckPayout, scriptReleasePayout,
 }
 
 type namedScript struct {

@@ -161,6 +161,42 @@ var payoutResends = []resend{
 			return err
 		}, func() { f.rename(t) }
 	}},
+	{"check_payout", "another worker carries it on", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		f.create(t, eur(1000), tollgate.CaptureAutomatic)
+		f.days(7)
+		_, err := f.CloseDays(t.Context(), f.caller.Organization, f.config.MerchantAccounts[0].ID)
+		must(t, err)
+		id := *f.payouts(t)[0].PayoutID
+		return func(through *fixture) error {
+				_, err := through.MovePayout(t.Context(), f.caller.Organization, id)
+				return err
+			}, func() {
+				_, err := f.MovePayout(t.Context(), f.caller.Organization, id)
+				must(t, err)
+			}
+	}},
+	{"check_payout", "a payout is held and released", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		id := f.wrongPayout(t)
+		return func(through *fixture) error {
+				_, err := through.MovePayout(t.Context(), f.caller.Organization, id)
+				return err
+			}, func() {
+				f.release(t, f.Store, id)
+			}
+	}},
+	{"release_payout", "it is paid", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		id := f.wrongPayout(t)
+		_, err := f.MovePayout(t.Context(), f.caller.Organization, id)
+		must(t, err)
+		return func(through *fixture) error {
+				_, err := through.ReleasePayout(t.Context(), f.caller, nil, id, "looked at", noAnswer)
+				return err
+			}, func() {
+				_, err := f.MovePayout(t.Context(), f.caller.Organization, id)
+				must(t, err)
+				must(t, taken(f.BeginPayout(t.Context(), f.caller.Organization, id, time.Minute)))
+			}
+	}},
 	{"note_damage", "the organization changes", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		id := f.create(t, eur(1000), tollgate.CaptureManual).ID
 		raw := rawClient(t, f.url)

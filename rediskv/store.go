@@ -51,7 +51,9 @@ type Options struct {
 	// Damaged is told once of every stored object of a kind that this process
 	// could not read; it may be nil.
 	Damaged func(object string)
-	Log     *slog.Logger // nil discards
+	// Held is told of every payout that this process holds; it may be nil.
+	Held func()
+	Log  *slog.Logger // nil discards
 }
 
 // Store is Tollgate's state in Redis. It is safe for concurrent use.
@@ -68,6 +70,7 @@ type Store struct {
 	cache       *cache
 	told        *lru.Cache[string, bool] // damaged objects that this process has told of
 	onDamage    func(object string)
+	onHeld      func()
 	changed     chan struct{}
 	tails       *tails
 	shipped     map[tollgate.Citation]tollgate.RuleRef
@@ -110,7 +113,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{
 		client: client, blocking: blocking, batched: batched,
 		timeout: timeout, exportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), clock: o.Clock, entropy: o.Entropy, observe: o.Observe, log: log,
-		cache: newCache(), told: told, onDamage: o.Damaged, changed: make(chan struct{}, 1), tails: newTails(), shipped: map[tollgate.Citation]tollgate.RuleRef{},
+		cache: newCache(), told: told, onDamage: o.Damaged, onHeld: o.Held, changed: make(chan struct{}, 1), tails: newTails(), shipped: map[tollgate.Citation]tollgate.RuleRef{},
 	}
 	for _, ref := range o.Rules {
 		s.shipped[ref.Rule] = ref

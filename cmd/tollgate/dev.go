@@ -79,7 +79,7 @@ func (a *app) dev(ctx context.Context, o devOptions) error {
 		return err
 	}
 	store, err := openStore(ctx, rediskv.Options{
-		URL: redisURL, Clock: clock.now, Entropy: a.entropy, Timeout: a.storeTimeout, Observe: metrics.redis, Damaged: metrics.damaged, Log: log,
+		URL: redisURL, Clock: clock.now, Entropy: a.entropy, Timeout: a.storeTimeout, Observe: metrics.redis, Damaged: metrics.damaged, Held: metrics.held, Log: log,
 	}, 5*time.Second, log)
 	if err != nil {
 		return err

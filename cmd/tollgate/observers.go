@@ -23,6 +23,7 @@ type observers struct {
 	ruleTime  *prometheus.HistogramVec
 	shadows   *prometheus.HistogramVec
 	damage    *prometheus.CounterVec
+	holds     prometheus.Counter
 }
 
 // Buckets in seconds: an operation is a round trip, a rule a few hundred
@@ -51,12 +52,15 @@ func newObservers() (*observers, error) {
 		damage: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tollgate_damaged_objects_total", Help: "Stored objects that this process could not read, each once, by kind.",
 		}, []string{"object"}),
+		holds: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tollgate_payouts_held_total", Help: "Payouts that were held because their transactions do not add up to them.",
+		}),
 	}
 	for _, ref := range shipped {
 		o.shipped[ref] = ref.Rule.String()
 	}
 	for _, c := range []prometheus.Collector{
-		o.redisTime, o.ruleTime, o.shadows, o.damage, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		o.redisTime, o.ruleTime, o.shadows, o.damage, o.holds, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	} {
 		if err := o.registry.Register(c); err != nil {
 			return nil, err
@@ -72,6 +76,9 @@ func (o *observers) redis(operation string, took time.Duration, err error) {
 
 // damaged is a rediskv.Options.Damaged.
 func (o *observers) damaged(object string) { o.damage.WithLabelValues(object).Inc() }
+
+// held is a rediskv.Options.Held.
+func (o *observers) held() { o.holds.Inc() }
 
 // rule is a wasm.Engine's Observe.
 func (o *observers) rule(ref tollgate.RuleRef, took time.Duration, err error) {

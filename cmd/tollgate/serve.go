@@ -114,7 +114,7 @@ func (a *app) processOptions(c *config) (processOptions, error) {
 	}
 	o.redis = rediskv.Options{
 		URL: c.text("redis-url"), Partitions: c.number("partitions"), Clock: a.clock, Entropy: a.entropy, Timeout: a.storeTimeout,
-		Observe: o.metrics.redis, Damaged: o.metrics.damaged, Log: o.log, ExportBytes: c.mebibytes("export-mib"),
+		Observe: o.metrics.redis, Damaged: o.metrics.damaged, Held: o.metrics.held, Log: o.log, ExportBytes: c.mebibytes("export-mib"),
 	}
 	o.redisWait, o.grace = c.duration("redis-wait"), c.duration("shutdown-grace")
 	o.metricsAddr = c.text("metrics-addr")

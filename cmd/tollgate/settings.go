@@ -33,7 +33,7 @@ var (
 	processes = []string{"serve", "work"}
 	clients   = []string{
 		"token", "whoami", "accounts", "perimeters", "perimeter", "quote", "pay", "payment", "payments", "capture", "cancel", "review", "ticket", "transactions", "events", "event",
-		"cutoff", "export", "exports",
+		"cutoff", "export", "exports", "payout",
 		"webhooks", "deliveries", "attempts", "resend", "recover", "listen", "trigger", "clock", "rule",
 	}
 )

@@ -23,6 +23,7 @@ const (
 	ScopeTransactionsRead Scope = "transactions:read"
 	ScopeTicketsRead      Scope = "tickets:read"
 	ScopePayoutsRead      Scope = "payouts:read"
+	ScopePayoutsWrite     Scope = "payouts:write"
 	ScopeExportsWrite     Scope = "exports:write"
 	ScopeExportsRead      Scope = "exports:read"
 	ScopeEventsRead       Scope = "events:read"
@@ -35,7 +36,7 @@ const (
 var scopes = Scopes{
 	ScopeAccountsRead, ScopeGrantsRead, ScopeAccessRead, ScopeQuotesRead,
 	ScopePaymentsWrite, ScopePaymentsRead, ScopePaymentsCapture, ScopePaymentsReview,
-	ScopeTransactionsRead, ScopeTicketsRead, ScopePayoutsRead, ScopeExportsWrite, ScopeExportsRead,
+	ScopeTransactionsRead, ScopeTicketsRead, ScopePayoutsRead, ScopePayoutsWrite, ScopeExportsWrite, ScopeExportsRead,
 	ScopeEventsRead, ScopeWebhooksWrite, ScopeWebhooksRead, ScopeRulesWrite, ScopeRulesRead,
 }
 

@@ -8,13 +8,17 @@
 --   5 index member of the transaction, 6 event head, 7 event tail, 8 event id,
 --   9 event type, 10 event account, 11 audit head, 12 audit tail, 13 new date,
 --   14 cutoffs member, 15 when to look at it (ms), 16 number of payable fields
---   and values, these
+--   and values, these; then what the payout step calls it (or empty)
 -- Returns: {'recorded'} | {'passed'} | {'stale'}
 if redis.call('HGET', KEYS[1], 'step') ~= 'pay' then return {'passed'} end
 local closed = redis.call('HGET', KEYS[11], 'closed')
 if ARGV[1] == 'failed' and closed and closed >= ARGV[13] then return {'stale'} end
 
 redis.call('HSET', KEYS[3], 'st', ARGV[1], 'upd', ARGV[3])
+if ARGV[#ARGV] ~= '' then
+  redis.call('HSET', KEYS[1], 'ref', ARGV[#ARGV])
+  redis.call('HSET', KEYS[3], 'ref', ARGV[#ARGV])
+end
 redis.call('ZREM', KEYS[4], ARGV[5])
 redis.call('ZADD', KEYS[5], redis.call('HGET', KEYS[3], 'pos'), ARGV[5])
 if ARGV[1] == 'paid' then

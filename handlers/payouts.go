@@ -1,0 +1,99 @@
+package handlers
+
+import (
+	"net/http"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+var payoutParameters = []string{"status", "merchant_account_id", "currency", "created_after", "created_before", "order", "limit", "cursor"}
+
+// listPayouts searches payouts, the newest first.
+func (s *Server) listPayouts(c *call) (*answer, error) {
+	var q rediskv.TransactionQuery
+	p, err := readPage[int64](s, c, "desc", func(r *queryReader) {
+		q = rediskv.TransactionQuery{
+			Statuses: r.choices("status", tollgate.PayoutStatuses), Currency: r.currency("currency"),
+			CreatedAfter: r.instant("created_after"), CreatedBefore: r.instant("created_before"),
+		}
+		if account := r.id("merchant_account_id"); account != "" {
+			q.Accounts = []string{account}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if q.Accounts, err = c.covered(q.Accounts); err != nil {
+		return nil, err
+	}
+	q.Descending, q.After, q.Limit = p.Order == "desc", p.Position, p.limit
+	found, next, more, err := s.store.Payouts(c.ctx, c.caller(http.StatusOK), q)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]tollgate.PayoutObject, len(found))
+	for i := range found {
+		rows[i] = found[i].JSON()
+	}
+	return pageOf(s, c, p, rows, more, next)
+}
+
+// payout reads the payout that a path names, if the grant reaches it.
+func (s *Server) payout(c *call, status int) (*tollgate.Payout, error) {
+	p, err := s.store.Payout(c.ctx, c.caller(status), c.pathID())
+	if err != nil {
+		return nil, err
+	}
+	if !c.grant.Covers(p.MerchantAccountID) {
+		return nil, accountForbidden()
+	}
+	return p, nil
+}
+
+func (s *Server) readPayout(c *call) (*answer, error) {
+	p, err := s.payout(c, http.StatusOK)
+	if err != nil {
+		return nil, err
+	}
+	return object(p.JSON())
+}
+
+// releaseRequest is the body of POST …/release.
+type releaseRequest struct {
+	Reason string `json:"reason"`
+}
+
+func readRelease(f *fields) releaseRequest {
+	reason, ok := f.text("reason", true)
+	if ok {
+		f.check(tollgate.CheckText("reason", reason, maxDescription), "")
+	}
+	return releaseRequest{reason}
+}
+
+// releasePayout lets a held payout go, of what its transactions add up to.
+func (s *Server) releasePayout(c *call, r releaseRequest) (*answer, error) {
+	idem, err := c.idempotency(c.org, "payouts.release", r)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.payout(c, http.StatusOK); err != nil {
+		return s.orRepeated(c, idem, err)
+	}
+	var key *rediskv.Idempotency
+	if idem.Key != "" {
+		key = &idem
+	}
+	result, err := s.store.ReleasePayout(c.ctx, c.caller(http.StatusOK), key, c.pathID(), r.Reason, func(p *tollgate.Payout) (rediskv.Answer, error) {
+		a, err := object(p.JSON())
+		if err != nil {
+			return rediskv.Answer{}, err
+		}
+		return rediskv.Answer{Status: a.status, Body: a.body}, nil
+	})
+	if err != nil {
+		return s.orRepeated(c, idem, err)
+	}
+	return stored(result), nil
+}

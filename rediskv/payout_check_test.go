@@ -1,0 +1,151 @@
+package rediskv_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+func noAnswer(*tollgate.Payout) (rediskv.Answer, error) { return rediskv.Answer{Status: 200}, nil }
+
+// duePayout is a payout of two captures that is made and not looked at yet.
+func (f *fixture) duePayout(t testing.TB) (id string) {
+	t.Helper()
+	f.create(t, eur(1000), tollgate.CaptureAutomatic)
+	f.create(t, eur(2500), tollgate.CaptureAutomatic)
+	f.days(7)
+	if _, err := f.CloseDays(t.Context(), f.caller.Organization, f.config.MerchantAccounts[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	return *f.payouts(t)[0].PayoutID
+}
+
+// set changes a field of what is stored under a name, and returns what it was.
+func (f *fixture) set(t testing.TB, id, field string, change func(string) string) (was string) {
+	t.Helper()
+	raw := rawClient(t, f.url)
+	key := scanKeys(t, raw, "*:"+id)[0]
+	was, err := raw.HGet(t.Context(), key, field).Result()
+	if err == nil {
+		err = raw.HSet(t.Context(), key, field, change(was)).Err()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return was
+}
+
+// wrongPayout is one whose stored sum has a digit that is another one.
+func (f *fixture) wrongPayout(t testing.TB) (id string) {
+	id = f.duePayout(t)
+	f.set(t, id, "grp", func(groups string) string { return strings.Replace(groups, " 3500 ", " 8500 ", 1) })
+	return id
+}
+
+func (f *fixture) release(t testing.TB, s *rediskv.Store, id string) {
+	t.Helper()
+	if _, err := s.ReleasePayout(t.Context(), f.caller, nil, id, "looked at", noAnswer); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// step carries a payout on and reports how it stands.
+func (f *fixture) step(t testing.TB, id string) *tollgate.Payout {
+	t.Helper()
+	for more := true; more; {
+		var err error
+		if more, err = f.MovePayout(t.Context(), f.caller.Organization, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := f.BeginPayout(t.Context(), f.caller.Organization, id, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	p, err := f.Payout(t.Context(), f.caller, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Whatever digit of what a payout's sum is made of is another one, it is held
+// before anybody is asked to pay it, and released it pays what its captures say.
+func TestPayoutThatDoesNotAddUp(t *testing.T) {
+	flip := func(digits ...string) func(string) string {
+		return func(text string) string { return strings.NewReplacer(digits...).Replace(text) }
+	}
+	for _, c := range []struct {
+		what, object, field string // object: payout, payout's transaction, capture
+		change              func(string) string
+		released            bool // as it is
+	}{
+		{"the captured sum", "payout", "grp", flip(" 3500 ", " 8500 "), true},
+		{"the count", "payout", "grp", func(s string) string { return strings.TrimSuffix(s, " 2") + " 3" }, true},
+		{"its transaction's amount", "own", "amt", flip("3", "8"), true},
+		{"a capture's amount", "capture", "amt", flip("1", "9"), false},
+		{"a capture's currency", "capture", "cur", flip("EUR", "USD"), false},
+		{"a capture's account", "capture", "ma", func(string) string { return "ma_other" }, false},
+		{"a capture that cannot be read", "capture", "amt", flip("1", "x"), false},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			f := newFixture(t)
+			id := f.duePayout(t)
+			right := f.payout(t, id).Amount()
+			object := map[string]string{"payout": id, "own": tollgate.PayoutTransactionOf(id), "capture": f.captures(t)[0].ID}[c.object]
+			was := f.set(t, object, c.field, c.change)
+			p := f.step(t, id)
+			if p.Status != tollgate.Held || p.HeldReason == "" || p.Asked != 0 {
+				t.Fatalf("it is %s, asked %d times: %q", p.Status, p.Asked, p.HeldReason)
+			}
+			if again := f.step(t, id); again.Status != tollgate.Held || again.UpdatedAt != p.UpdatedAt {
+				t.Errorf("held, it is carried on: %+v", again)
+			}
+			if held, _, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Types: tollgate.TypeFilter{"payout.held"}, Limit: 10}); err != nil || len(held) != 1 {
+				t.Errorf("%d events payout.held, %v", len(held), err)
+			}
+			_, err := f.ReleasePayout(t.Context(), f.caller, nil, id, "looked at", noAnswer)
+			if !c.released {
+				if e, ok := err.(*tollgate.Error); !ok || e.Code != tollgate.CodePayoutStateInvalid {
+					t.Fatalf("released: %v", err)
+				}
+				f.set(t, object, c.field, func(string) string { return was })
+				f.release(t, f.Store, id)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if p := f.step(t, id); p.Status != tollgate.InTransit || p.Amount() != right || p.Asked != 1 {
+				t.Errorf("released it is %s of %s, not %s", p.Status, p.Amount(), right)
+			}
+			if _, err := f.ReleasePayout(t.Context(), f.caller, nil, id, "again", noAnswer); err == nil {
+				t.Error("a payout in transit is released")
+			}
+		})
+	}
+}
+
+func (f *fixture) payout(t testing.TB, id string) *tollgate.Payout {
+	t.Helper()
+	p, err := f.Payout(t.Context(), f.caller, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (f *fixture) captures(t testing.TB) []tollgate.Transaction {
+	t.Helper()
+	return f.allTransactions(t, rediskv.TransactionQuery{Types: []tollgate.TransactionType{tollgate.TransactionCapture}, Limit: 100})
+}
+
+// A payout that an earlier release made, or had begun to move, is checked, too.
+func TestPayoutOfAnEarlierRelease(t *testing.T) {
+	f := newFixture(t)
+	id := f.wrongPayout(t)
+	f.set(t, id, "step", func(string) string { return "pay" })
+	if p := f.step(t, id); p.Status != tollgate.Held {
+		t.Errorf("it is %s", p.Status)
+	}
+}
