@@ -154,13 +154,14 @@ func (w *world) operations() []*operation {
 		{id: "readHealth", method: "GET", path: "/healthz"},
 		{id: "readReadiness", method: "GET", path: "/readyz"},
 	}
+	list = append(list, w.payoutOperations(ids, page)...)
 	list = append(list, w.webhookOperations()...)
 	list = append(list, w.exportOperations()...)
 	list = append(list, w.cutoffOperations()...)
 	list = append(list, w.ruleOperations()...)
 	for _, o := range list {
 		o.world, o.scoped = w, strings.HasPrefix(o.path, "/v1/")
-		if !strings.HasPrefix(o.path, "/v1/webhooks") && !strings.HasPrefix(o.path, "/v1/exports") &&
+		if !strings.HasPrefix(o.path, "/v1/webhooks") && !strings.HasPrefix(o.path, "/v1/exports") && !strings.HasPrefix(o.path, "/v1/payouts") &&
 			!strings.HasPrefix(o.path, "/v1/rule") && !strings.HasPrefix(o.path, "/v1/shadow") { // whose paths are whole
 			o.path += o.pathID
 		}

@@ -90,7 +90,7 @@ func (s *Server) releasePayout(c *call, r releaseRequest) (*answer, error) {
 		if err != nil {
 			return rediskv.Answer{}, err
 		}
-		return rediskv.Answer{Status: a.status, Body: a.body}, nil
+		return rediskv.Answer{Status: a.status, Body: a.body, Reach: []string{p.MerchantAccountID}}, nil
 	})
 	if err != nil {
 		return s.orRepeated(c, idem, err)

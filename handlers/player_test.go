@@ -86,6 +86,10 @@ func (p *player) direct(words []string) error {
 		p.serveWith(func(c *handlers.Config) { c.Advance = nil })
 	case "settle":
 		outcome := tollgate.PayoutOutcome{}
+		if account := word(1); account != "" && account != "failing" { // whose payout is damaged first
+			p.settleDamaged(account)
+			return nil
+		}
 		if word(1) == "failing" {
 			outcome.Failure = "The bank account is closed."
 		}

@@ -92,7 +92,7 @@ func (s *Store) tallyBatch(ctx context.Context, k space, p *tollgate.Payout, tal
 	if err != nil {
 		return after, false, nil, err
 	}
-	found, err := s.transactions(ctx, k, members)
+	found, err := s.transactions(ctx, Caller{Organization: k.org}, k, members)
 	if err != nil {
 		return after, false, nil, err
 	}
@@ -189,7 +189,7 @@ func (s *Store) groupMembers(ctx context.Context, k space, p *tollgate.Payout, a
 }
 
 func (s *Store) ownTransaction(ctx context.Context, k space, payout string) (*tollgate.Transaction, error) {
-	found, err := s.transactions(ctx, k, []indexed{{id: tollgate.PayoutTransactionOf(payout)}})
+	found, err := s.transactions(ctx, Caller{Organization: k.org}, k, []indexed{{id: tollgate.PayoutTransactionOf(payout)}})
 	if err != nil {
 		return nil, err
 	}

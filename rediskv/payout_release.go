@@ -122,16 +122,13 @@ func (s *Store) release(ctx context.Context, c Caller, idem *Idempotency, k spac
 	}
 	operation := s.Mint("")
 	grant, version := c.grant(k)
-	record, print, stored := k.sequences(), "", ""
-	if idem != nil {
-		record, print, stored = k.idempotency(*idem), idem.Fingerprint, ans.record(operation, idem.Fingerprint)
-	}
+	record, line, print, stored := c.remembered(k, idem, operation, ans)
 	own := tollgate.PayoutTransactionOf(p.ID)
 	outcome, rest, err := s.run(ctx, scriptReleasePayout, []string{
 		grant, record, k.object(p.ID), k.payouts, k.object(own), k.transactionsIn(string(tollgate.Held)), k.transactionsIn(string(tollgate.Pending)),
 		k.sequences(), k.events(), k.audit(), k.dispatch, k.webhooks(), k.mark(operation),
 	}, []any{
-		operation, version, print, idempotencyLifetime.Milliseconds(), stored, f["upd"], f["grp"], groupsText(released.Groups), released.Amount().Minor,
+		line, version, print, idempotencyLifetime.Milliseconds(), stored, f["upd"], f["grp"], groupsText(released.Groups), released.Amount().Minor,
 		milli(released.UpdatedAt), k.org + "/" + p.ID, unprefixed(own), head, tail, e.ID, string(e.Type), p.MerchantAccountID, auditHead, auditTail,
 	})
 	if err != nil {
