@@ -60,8 +60,9 @@ another status, lose all their access tokens before the command returns.`,
 func (a *app) provision(cmd *cobra.Command, file string, dryRun, asJSON bool) error {
 	ctx := cmd.Context()
 	settings := a.config(cmd)
+	clock := &sandboxClock{real: a.clock} // a sandbox's Redis has its clock; any other has none
 	options := rediskv.Options{
-		URL: settings.text("redis-url"), Partitions: settings.number("partitions"), Clock: a.clock, Entropy: a.entropy, Timeout: a.storeTimeout,
+		URL: settings.text("redis-url"), Partitions: settings.number("partitions"), Clock: clock.now, Entropy: a.entropy, Timeout: a.storeTimeout,
 	}
 	if err := settings.err(); err != nil {
 		return err
@@ -89,6 +90,9 @@ func (a *app) provision(cmd *cobra.Command, file string, dryRun, asJSON bool) er
 		return unavailableError(err)
 	}
 	defer store.Close()
+	if err := clock.resume(ctx, store); err != nil {
+		return unavailableError(err)
+	}
 	if err := refers.check(ctx, store, &problems); err != nil {
 		return storeFailure(err)
 	}
@@ -99,7 +103,7 @@ func (a *app) provision(cmd *cobra.Command, file string, dryRun, asJSON bool) er
 	if len(problems) > 0 {
 		return usageError(problems.in(file, text))
 	}
-	for _, w := range append(document.warnings(a.clock()), earlier...) {
+	for _, w := range append(document.warnings(clock.now()), earlier...) {
 		fmt.Fprintf(a.stderr, "warning: %s\n", w)
 	}
 	judge, stop := silenceJudge(store)
