@@ -30,11 +30,6 @@ func oauthError(kind string, code tollgate.Code, param, message string) error {
 	return &oauthFault{kind, &tollgate.Error{Code: code, Param: param, Message: message}}
 }
 
-// invalidClient has one text for every reason (interface §5).
-func invalidClient(cause error) *tollgate.Error {
-	return &tollgate.Error{Code: tollgate.CodeTokenInvalid, Message: "The client could not be authenticated.", Cause: cause}
-}
-
 // oauth reports whether errors take OAuth's form.
 func (c *call) oauth() bool { return strings.HasPrefix(c.request.URL.Path, "/oauth2/") }
 

@@ -12,6 +12,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"slices"
 	"time"
 
 	"github.com/julienschmidt/httprouter"
@@ -41,6 +43,10 @@ type Config struct {
 	Metrics   *prometheus.Registry
 	// Development lets webhook endpoints be on this machine (interface §6).
 	Development bool
+	// Aliases are other names of the issuer, for the sandbox alone: assertions may
+	// name one as their audience, and who asks for the metadata under one is
+	// answered with it.
+	Aliases []string
 	// Advance moves Clock; nil, as everywhere but in the sandbox, and there is no
 	// operation that does it. Wall is then real time, by which tokens and
 	// assertions are made and checked; nil: Clock.
@@ -80,6 +86,8 @@ type Server struct {
 	shares    *shares
 	capacity  capacity
 	metadata  document
+	aliases   []string
+	aliased   map[string]document // the metadata, by host
 	openapi   document
 
 	development  bool
@@ -133,6 +141,16 @@ func New(c Config) (*Server, error) {
 	}
 	if s.metadata, err = issuerMetadata(c.IssuerURL); err != nil {
 		return nil, fmt.Errorf("handlers: metadata: %w", err)
+	}
+	s.aliases, s.aliased = slices.Clip(c.Aliases), map[string]document{}
+	for _, alias := range c.Aliases {
+		u, err := url.Parse(alias)
+		if err != nil {
+			return nil, fmt.Errorf("handlers: alias: %w", err)
+		}
+		if s.aliased[u.Host], err = issuerMetadata(alias); err != nil {
+			return nil, fmt.Errorf("handlers: metadata: %w", err)
+		}
 	}
 	s.openapi = newDocument(openAPI)
 	s.router = s.route()

@@ -57,7 +57,7 @@ func (s *Server) tryIssue(c *call, form tokenForm) (*answer, error) {
 		return nil, err
 	}
 	if org.Status != tollgate.StatusActive {
-		return nil, invalidClient(auth.Refuse(auth.ErrInvalidClient, auth.ReasonOrganization))
+		return nil, s.invalidClient(auth.Refuse(auth.ErrInvalidClient, auth.ReasonOrganization))
 	}
 	lifetime := auth.TokenLifetime
 	if grant.ExpiresAt != 0 { // at least the second in which the grant was found active
@@ -78,7 +78,7 @@ func (s *Server) tryIssue(c *call, form tokenForm) (*answer, error) {
 		ClientRevision: client.Revision, OrganizationRevision: org.Revision,
 	})
 	if errors.Is(err, rediskv.ErrReplayed) {
-		return nil, invalidClient(auth.Refuse(auth.ErrInvalidClient, auth.ReasonReplayed))
+		return nil, s.invalidClient(auth.Refuse(auth.ErrInvalidClient, auth.ReasonReplayed))
 	}
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ const prefixToken = "tok_"
 func (s *Server) authenticate(c *call, form tokenForm) (*rediskv.Client, auth.Assertion, error) {
 	refuse := func(err error) error {
 		if auth.ReasonOf(err) != "" {
-			return invalidClient(err)
+			return s.invalidClient(err)
 		}
 		return err
 	}
@@ -115,7 +115,7 @@ func (s *Server) authenticate(c *call, form tokenForm) (*rediskv.Client, auth.As
 	case errorOf(err).Code != tollgate.CodeNotFound:
 		return nil, auth.Assertion{}, err
 	}
-	assertion, err := auth.VerifyAssertion(form.assertion, keys, id, s.issuer.Name, s.wall())
+	assertion, err := auth.VerifyAssertion(form.assertion, keys, id, s.issuer.Name, s.wall(), s.aliases...)
 	if assertion.ClientID != "" { // it is the client's own, whatever it says
 		c.assertion, c.client, c.org = assertion, client.ID, client.OrganizationID
 	}

@@ -29,7 +29,14 @@ func issuerMetadata(issuer string) (document, error) {
 	return newDocument(body), err
 }
 
-func (s *Server) readMetadata(*call) (*answer, error) { return s.metadata.answer() }
+// readMetadata answers under the name by which the client knows the service
+// (RFC 8414 §3.3).
+func (s *Server) readMetadata(c *call) (*answer, error) {
+	if aliased, ok := s.aliased[c.request.Host]; ok {
+		return aliased.answer()
+	}
+	return s.metadata.answer()
+}
 
 // readKeys publishes the keys that verify access tokens (RFC 7517 §5).
 func (s *Server) readKeys(*call) (*answer, error) { return newDocument(s.keys.JWKS()).answer() }

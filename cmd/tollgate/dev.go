@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -100,7 +102,7 @@ func (a *app) dev(ctx context.Context, o devOptions) error {
 		return err
 	}
 	s, err := a.newService(ctx, store, metrics, serviceOptions{
-		issuer: url, signingKeys: [][]byte{demo.signingKey}, secretKey: demo.secretKey, development: true, log: log, sandbox: clock,
+		issuer: url, aliases: loopbackNames(url), signingKeys: [][]byte{demo.signingKey}, secretKey: demo.secretKey, development: true, log: log, sandbox: clock,
 	})
 	if err != nil {
 		return err
@@ -219,6 +221,25 @@ func loopback(addr string) string {
 		return net.JoinHostPort("127.0.0.1", port)
 	}
 	return addr
+}
+
+// loopbackNames are the other names of a URL on this machine: whoever runs a
+// sandbox writes localhost as often as 127.0.0.1.
+func loopbackNames(text string) (others []string) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil
+	}
+	names := []string{"127.0.0.1", "localhost", "::1"}
+	if !slices.Contains(names, u.Hostname()) {
+		return nil
+	}
+	for _, name := range names {
+		if other := "http://" + net.JoinHostPort(name, u.Port()); other != text {
+			others = append(others, other)
+		}
+	}
+	return others
 }
 
 // clientAddr is an address that a client on this machine can dial.

@@ -29,9 +29,10 @@ type service struct {
 type serviceOptions struct {
 	issuer      string
 	signingKeys [][]byte
-	secretKey   []byte // 32 bytes
-	rulesRoom   int64  // bytes; 0: the default
-	development bool   // webhook endpoints may be on this machine
+	secretKey   []byte   // 32 bytes
+	rulesRoom   int64    // bytes; 0: the default
+	development bool     // webhook endpoints may be on this machine
+	aliases     []string // other names of the issuer, of dev
 	log         *slog.Logger
 	sandbox     *sandboxClock // of dev; nil: real time
 	staleness   time.Duration // of quotes, as handlers.Config has it
@@ -88,7 +89,7 @@ func (a *app) newService(ctx context.Context, store *rediskv.Store, metrics *obs
 	}
 	config := handlers.Config{
 		Store: store, Rules: rules, Keys: keys, IssuerURL: o.issuer, CursorKey: [32]byte(derived),
-		Vault: vault, Entropy: a.entropy, Clock: a.clock, Log: o.log, Metrics: metrics.registry, Development: o.development, MaxStaleness: o.staleness,
+		Vault: vault, Entropy: a.entropy, Clock: a.clock, Log: o.log, Metrics: metrics.registry, Development: o.development, MaxStaleness: o.staleness, Aliases: o.aliases,
 		Examine: newExaminer(defaultLimits),
 	}
 	if o.sandbox != nil {

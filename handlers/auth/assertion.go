@@ -2,6 +2,7 @@ package auth
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -58,21 +59,21 @@ func peekIssuer(text string, kind error) (claims object, issuer string, err erro
 
 // VerifyAssertion checks an assertion of the client clientID, which has these
 // keys, for this issuer: the token endpoint's issuer identifier, which alone
-// is the audience (never the endpoint's URL, rfc7523bis). Errors are refusals
+// is the audience, or one of its aliases (never the endpoint's URL, rfc7523bis). Errors are refusals
 // of kind ErrInvalidClient; the signature is checked before the claims, so a
 // reason about a claim comes from the client itself, and then the assertion has
 // its ClientID and KeyID. Every assertion that could be somebody's costs one
 // verification by its alg, also one for which keys has no key: how long a
 // refusal takes does not tell which clients there are.
-func VerifyAssertion(assertion string, keys ClientKeys, clientID, issuer string, now time.Time) (Assertion, error) {
-	verified, reason := verifyAssertion(assertion, keys, clientID, issuer, now)
+func VerifyAssertion(assertion string, keys ClientKeys, clientID, issuer string, now time.Time, aliases ...string) (Assertion, error) {
+	verified, reason := verifyAssertion(assertion, keys, clientID, append(aliases, issuer), now)
 	if reason != "" {
 		return verified, Refuse(ErrInvalidClient, reason)
 	}
 	return verified, nil
 }
 
-func verifyAssertion(assertion string, keys ClientKeys, clientID, issuer string, now time.Time) (Assertion, Reason) {
+func verifyAssertion(assertion string, keys ClientKeys, clientID string, issuers []string, now time.Time) (Assertion, Reason) {
 	c, reason := parseCompact(assertion)
 	if reason != "" {
 		return Assertion{}, reason
@@ -101,21 +102,21 @@ func verifyAssertion(assertion string, keys ClientKeys, clientID, issuer string,
 	if !ok {
 		return Assertion{}, ReasonMalformed
 	}
-	verified, reason := checkAssertion(claims, key.id, clientID, issuer, now)
+	verified, reason := checkAssertion(claims, key.id, clientID, issuers, now)
 	if reason != "" {
 		return Assertion{ClientID: clientID, KeyID: key.id}, reason
 	}
 	return verified, ""
 }
 
-func checkAssertion(claims object, keyID, clientID, issuer string, now time.Time) (Assertion, Reason) {
+func checkAssertion(claims object, keyID, clientID string, issuers []string, now time.Time) (Assertion, Reason) {
 	if iss, ok := claims.text("iss"); !ok || iss != clientID || !tollgate.ValidID(iss) {
 		return Assertion{}, ReasonIssuer
 	}
 	if sub, ok := claims.text("sub"); !ok || sub != clientID {
 		return Assertion{}, ReasonSubject
 	}
-	if aud, ok := claims.only("aud"); !ok || aud != issuer || aud == "" {
+	if aud, ok := claims.only("aud"); !ok || aud == "" || !slices.Contains(issuers, aud) {
 		return Assertion{}, ReasonAudience
 	}
 	expires, ok := claims.moment("exp")
