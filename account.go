@@ -77,10 +77,14 @@ type Grant struct {
 	ClientID           string   `json:"client_id"`
 	Scopes             []string `json:"scopes"`
 	MerchantAccountIDs []string `json:"merchant_account_ids"` // empty: all of the organization
-	Status             string   `json:"status"`               // active, revoked or expired
-	NotBefore          Instant  `json:"not_before"`
-	ExpiresAt          Instant  `json:"expires_at"`
-	RevokedAt          Instant  `json:"revoked_at"`
+	// DefaultMerchantAccountID is one of them: that of quotes and payments that
+	// name none.
+	DefaultMerchantAccountID *string `json:"default_merchant_account_id"`
+
+	Status    string  `json:"status"` // active, revoked or expired
+	NotBefore Instant `json:"not_before"`
+	ExpiresAt Instant `json:"expires_at"`
+	RevokedAt Instant `json:"revoked_at"`
 }
 
 // Client is who signs assertions. It is provisioned and has no resource of

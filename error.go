@@ -97,6 +97,10 @@ type ErrorContext struct {
 	// In which a rule charges nothing without saying that this is meant; nil
 	// elsewhere.
 	Currencies []Currency
+	// The merchant accounts to choose from, where none was named.
+	Accounts []string
+	// The JSON of a quote for an account that takes no payments at the moment.
+	Quote []byte
 }
 
 func (e *Error) Error() string {

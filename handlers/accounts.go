@@ -1,9 +1,11 @@
 package handlers
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -95,18 +97,12 @@ func (s *Server) readResource(c *call, kind string) (*answer, error) {
 }
 
 // account finds the account that a request is about. One that it does not name
-// is the only one that the grant covers.
+// is the grant's default, or the only one that the grant covers.
 func (s *Server) account(c *call, id, param string) (*rediskv.Account, error) {
 	if id == "" {
 		var err error
-		if id, err = s.onlyAccount(c); err != nil {
+		if id, err = s.unnamedAccount(c, param); err != nil {
 			return nil, err
-		}
-		if id == "" {
-			return nil, &tollgate.Error{
-				Code: tollgate.CodeParameterMissing, Param: param,
-				Message: "The grant covers several merchant accounts; say which one.",
-			}
 		}
 	}
 	c.target = tollgate.AuditTarget{Type: "merchant_account", ID: id}
@@ -123,7 +119,11 @@ func (s *Server) account(c *call, id, param string) (*rediskv.Account, error) {
 	return a, nil
 }
 
-func (s *Server) onlyAccount(c *call) (string, error) {
+// unnamedAccount is the account of a request that names none.
+func (s *Server) unnamedAccount(c *call, param string) (string, error) {
+	if c.grant.DefaultMerchantAccountID != nil {
+		return *c.grant.DefaultMerchantAccountID, nil
+	}
 	ids := c.grant.MerchantAccountIDs
 	if len(ids) == 0 {
 		org, err := s.store.Organization(c.ctx, c.org)
@@ -132,11 +132,20 @@ func (s *Server) onlyAccount(c *call) (string, error) {
 		}
 		ids = org.AccountIDs
 	}
-	if len(ids) != 1 {
-		return "", nil
+	if len(ids) == 1 {
+		return ids[0], nil
 	}
-	return ids[0], nil
+	listed := slices.Sorted(slices.Values(ids))
+	listed = listed[:min(len(listed), maxAccountsListed)]
+	return "", &tollgate.Error{
+		Code: tollgate.CodeParameterMissing, Param: param,
+		Message: fmt.Sprintf("The grant covers %d merchant accounts and has no default. Name one: %s.", len(ids), strings.Join(listed, ", ")),
+		Context: tollgate.ErrorContext{Accounts: listed},
+	}
 }
+
+// maxAccountsListed bounds how many accounts an error lists.
+const maxAccountsListed = 20
 
 func accountForbidden() *tollgate.Error {
 	return problemError(tollgate.CodeMerchantAccountForbidden, "The grant does not cover this merchant account.")

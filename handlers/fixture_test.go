@@ -80,6 +80,7 @@ func allCurrencies() []tollgate.Currency {
 type grantForm struct {
 	name, client, status string
 	accounts             []string
+	usual                string // the default account
 	scopes               string // empty: all
 	from, to             time.Duration
 }
@@ -92,6 +93,7 @@ var grantForms = []grantForm{
 	{name: "elsewhere", client: "shop", accounts: []string{"limited"}},
 	{name: "twin", client: "twin"},
 	{name: "kiosk", client: "kiosk", accounts: []string{"limited"}},
+	{name: "usual", client: "usual", accounts: []string{"eur", "wide"}, usual: "eur"},
 	{name: "reader", client: "reader", scopes: "payments:read tickets:read"},
 	{name: "brief", client: "brief", to: 5 * time.Minute},
 	{name: "early", client: "early", from: time.Hour},
@@ -128,6 +130,10 @@ func (w *world) organization(prefix string) *rediskv.Config {
 		}
 		for _, a := range f.accounts {
 			grant.MerchantAccountIDs = append(grant.MerchantAccountIDs, w.vars[prefix+a])
+		}
+		if f.usual != "" {
+			id := w.vars[prefix+f.usual]
+			grant.DefaultMerchantAccountID = &id
 		}
 		if f.from != 0 {
 			grant.NotBefore = tollgate.At(morning.Add(f.from))

@@ -32,7 +32,9 @@ func TestMistakesInAssertions(t *testing.T) {
 		{"type", "client-authentication+jwt", header("typ", "at+jwt")},
 		{"key", "kid", header("kid", "unknown")},
 		{"algorithm", "alg", header("alg", "PS256")},
-		{"signature", "64 bytes", func() string { return w.forged("shop", func(c map[string]any) { c["iss"], c["sub"] = w.vars["client_kiosk"], w.vars["client_kiosk"] }) }},
+		{"signature", "64 bytes", func() string {
+			return w.forged("shop", func(c map[string]any) { c["iss"], c["sub"] = w.vars["client_kiosk"], w.vars["client_kiosk"] })
+		}},
 		{"issuer", "iss is missing", claims(func(c map[string]any) { delete(c, "iss") })},
 		{"subject", "sub is not the same", claims(func(c map[string]any) { c["sub"] = "somebody" })},
 		{"audience", "aud is not " + issuer, claims(func(c map[string]any) { c["aud"] = issuer + "/oauth2/token" })},

@@ -93,7 +93,7 @@ func (s *Server) tryCreate(c *call, r paymentRequest) (*answer, error) {
 	if r.refusal != nil {
 		return s.orRepeated(c, idem, r.refusal)
 	}
-	if err := usable(account, r.Currency); err != nil {
+	if err := usable(account, r.Currency, "currency"); err != nil {
 		return s.orRepeated(c, idem, err)
 	}
 	now := s.clock()

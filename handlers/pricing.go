@@ -92,11 +92,11 @@ func passes(err error) bool {
 }
 
 // usable reports why no payment can be made on an account at the moment, or
-// not in this currency.
-func usable(a *rediskv.Account, currency tollgate.Currency) error {
+// not in this currency, which is the parameter param.
+func usable(a *rediskv.Account, currency tollgate.Currency, param string) *tollgate.Error {
 	switch {
 	case a.Active():
-		return takes(a, currency, "currency")
+		return takes(a, currency, param)
 	case a.Status != tollgate.StatusActive:
 		return problemError(tollgate.CodeMerchantAccountInactive, "The merchant account is "+a.Status+".")
 	default:
@@ -105,7 +105,7 @@ func usable(a *rediskv.Account, currency tollgate.Currency) error {
 }
 
 // takes reports whether an account has a currency.
-func takes(a *rediskv.Account, currency tollgate.Currency, param string) error {
+func takes(a *rediskv.Account, currency tollgate.Currency, param string) *tollgate.Error {
 	if slices.Contains(a.Currencies, currency) {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
 	"tollgate/rediskv"
@@ -100,6 +101,8 @@ type problem struct {
 	PaymentStatus tollgate.PaymentStatus `json:"payment_status,omitempty"`
 	RulesInForce  []tollgate.Citation    `json:"rules_in_force,omitzero"`
 	Currencies    []tollgate.Currency    `json:"currencies,omitzero"`
+	Accounts      []string               `json:"merchant_account_ids,omitempty"`
+	Quote         jsontext.Value         `json:"quote,omitempty"`
 }
 
 // problemOf is the answer to an error that a caller is meant to see.
@@ -112,7 +115,7 @@ func problemOf(e *tollgate.Error, requestID string) rediskv.Answer {
 		Type: "urn:tollgate:error:" + string(e.Code), Title: k.title, Status: k.status, Code: e.Code, Message: e.Message,
 		RequestID: requestID, Param: e.Param, Errors: e.Details, Rule: e.Rule, Perimeter: e.Context.Perimeter,
 		PaymentID: e.Context.PaymentID, TicketID: e.Context.TicketID, PaymentStatus: e.Context.Status,
-		RulesInForce: e.Context.RulesInForce, Currencies: e.Context.Currencies,
+		RulesInForce: e.Context.RulesInForce, Currencies: e.Context.Currencies, Accounts: e.Context.Accounts, Quote: e.Context.Quote,
 	}, json.Deterministic(true))
 	if err != nil { // text that is not UTF-8 got past every check
 		panic(fmt.Errorf("problem %s: %w", e.Code, err))

@@ -119,16 +119,21 @@ func (s *Server) quotable(c *call, id, param string) (a *rediskv.Account, asOf t
 // quote prices without submitting anything. With the configuration cached it
 // asks Redis nothing, so it goes on when Redis is down, unless the perimeter
 // has budgets or frequencies: it reads what is left of them and consumes
-// nothing. It promises nothing: the commit checks all of it again.
+// nothing. It promises nothing: the commit checks all of it again. Of an account
+// that takes no payments it says so as a payment would, with the price beside it.
 func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
 	a, asOf, err := s.quotable(c, q.account, q.prefix+"merchant_account_id")
 	if err != nil {
 		return nil, err
 	}
-	if err := takes(a, q.amount.Currency, q.prefix+"currency"); err != nil {
-		return nil, err
+	unusable := usable(a, q.amount.Currency, q.prefix+"currency")
+	if unusable != nil && takes(a, q.amount.Currency, "") != nil {
+		return nil, unusable // there is no price
 	}
 	priced, err := s.priced(c.ctx, a.OrganizationID, a.Rules, tollgate.PricingInput{Amount: q.amount, Payee: q.payee.String()})
+	if err != nil && unusable != nil {
+		return nil, unusable // as the payment, which is not priced
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -143,11 +148,16 @@ func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
 			d = a.Limits.Exhausted(*full)
 		}
 	}
-	s.shadowing.offer(a, priced)
-	return object(quoteAnswer{
+	ans, err := object(quoteAnswer{
 		Object: "quote", Lines: quoteLines(priced.Lines), Total: tollgate.FeeTotal(priced.Lines, q.amount.Currency), Currency: q.amount.Currency,
 		Perimeter: quotePerimeter(d), RuleSet: quoteRuleSet{a.RuleSet.ID, a.RuleSet.Version}, Digest: tollgate.LinesSHA256(priced.Lines), AsOf: asOf,
 	})
+	if unusable != nil && err == nil {
+		unusable.Context.Quote = ans.body
+		return nil, unusable
+	}
+	s.shadowing.offer(a, priced)
+	return ans, err
 }
 
 func quoteLines(priced []tollgate.FeeLine) []quoteLine {

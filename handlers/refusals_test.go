@@ -217,3 +217,20 @@ func TestRulesThatAreAskedFor(t *testing.T) {
 		}
 	}
 }
+
+// Who names no account where there are several is told which there are.
+func TestAccountsToChooseFrom(t *testing.T) {
+	w := newWorld(t)
+	for _, path := range []string{"/v1/quotes", "/v1/payments"} {
+		r := w.want(w.call("POST", path, `{"amount":"1.00","currency":"EUR","payee":"a.example"}`, "Idempotency-Key", "a"), 400, "parameter_missing")
+		listed := r.body["merchant_account_ids"].([]any)
+		for _, f := range accountForms {
+			if !slices.Contains(listed, any(w.vars[f.name])) || !strings.Contains(r.body["message"].(string), w.vars[f.name]) {
+				t.Errorf("%s does not name %s: %s", path, f.name, r.text)
+			}
+		}
+		if len(listed) != len(accountForms) {
+			t.Errorf("%v", listed)
+		}
+	}
+}

@@ -111,6 +111,7 @@ func demoConfig(clientKey, ruleKey string) rediskv.Config {
 			CaptureWindowHours: 168,
 		}
 	}
+	usual := demoAccountEUR
 	scopes := make([]string, 0, 16)
 	for _, s := range auth.AllScopes() {
 		scopes = append(scopes, string(s))
@@ -138,7 +139,9 @@ func demoConfig(clientKey, ruleKey string) rediskv.Config {
 			ID: demoClient, Name: "Demonstration client", Status: tollgate.StatusActive, Keys: []string{clientKey}, GrantIDs: []string{demoGrant},
 		}},
 		RuleSigners: []tollgate.RuleSigner{{ID: demoRuleSigner, Name: "Demonstration pricing team", Status: tollgate.StatusActive, Keys: []string{ruleKey}}},
-		Grants:      []tollgate.Grant{{ID: demoGrant, ClientID: demoClient, Scopes: scopes, Status: tollgate.StatusActive}},
+		Grants: []tollgate.Grant{{
+			ID: demoGrant, ClientID: demoClient, Scopes: scopes, Status: tollgate.StatusActive, DefaultMerchantAccountID: &usual,
+		}},
 	}
 }
 

@@ -103,6 +103,12 @@ func (c *organizationCheck) grants() {
 				c.refer(fmt.Sprintf("%s.merchant_account_ids[%d]", at, j), tollgate.PrefixMerchantAccount, id, "%q is not a merchant account of this organization", id)
 			}
 		}
+		if id := f.DefaultMerchantAccountID; id != "" {
+			if !g.Covers(id) || !slices.ContainsFunc(c.form.MerchantAccounts, func(a accountForm) bool { return a.ID == id }) {
+				c.problems.addf(at+".default_merchant_account_id", "%q is not a merchant account of this grant", id)
+			}
+			g.DefaultMerchantAccountID = &id
+		}
 		c.config.Grants = append(c.config.Grants, g)
 	}
 }

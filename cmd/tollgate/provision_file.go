@@ -111,9 +111,12 @@ type grantForm struct {
 	ClientID           string   `yaml:"client_id"`
 	Scopes             []string `yaml:"scopes"`
 	MerchantAccountIDs []string `yaml:"merchant_account_ids"`
-	Status             string   `yaml:"status"`
-	NotBefore          string   `yaml:"not_before"`
-	ExpiresAt          string   `yaml:"expires_at"`
+	// one of them
+	DefaultMerchantAccountID string `yaml:"default_merchant_account_id"`
+
+	Status    string `yaml:"status"`
+	NotBefore string `yaml:"not_before"`
+	ExpiresAt string `yaml:"expires_at"`
 }
 
 // parseProvisioning reads the file strictly: unknown keys, duplicate keys and

@@ -106,7 +106,7 @@ var settings = []setting{
 	{Flag: "grant", Commands: clients, Meaning: "the grant under which it asks, when it has several"},
 	{Flag: "rule-signer", Commands: []string{"rule"}, Meaning: "the rule signer that publishes"},
 	{Flag: "rule-key", Commands: []string{"rule"}, Meaning: "its private JWK, or the path of a file with it"},
-	{Flag: "merchant-account", Commands: []string{"quote", "pay", "cutoff"}, Meaning: "the merchant account, when the grant covers several"},
+	{Flag: "merchant-account", Commands: []string{"quote", "pay", "cutoff"}, Meaning: "the merchant account, when the grant covers several and has no default"},
 }
 
 // settingsOf is the settings of one command, in the order of the list.
