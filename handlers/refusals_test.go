@@ -233,4 +233,9 @@ func TestAccountsToChooseFrom(t *testing.T) {
 			t.Errorf("%v", listed)
 		}
 	}
+	// A grant with a default account uses that.
+	r := w.call("POST", "/v1/payments", `{"amount":"1.00","currency":"EUR","payee":"a.example"}`, "Idempotency-Key", "a", "Authorization", "Bearer "+w.token("usual", ""))
+	if w.want(r, 201, ""); r.body["merchant_account_id"] != w.vars["eur"] {
+		t.Error(r.text)
+	}
 }
