@@ -174,7 +174,7 @@ func hostless(s string) bool {
 	return err != nil && !strings.Contains(s, "://") && (strings.Contains(s, ":") || !strings.ContainsAny(s, ".@") || s[0] == '@')
 }
 
-var signed = regexp.MustCompile(`[/.@][+-][0-9a-fA-Fx]*$`)
+var signed = regexp.MustCompile(`[/.@][0-9xX]*[+-][0-9a-fA-FxX]*$`)
 
 // hostsOf is the host that a URL library and a browser find in a payee; what has
 // no scheme is what follows one.
@@ -198,7 +198,7 @@ func hostsOf(s string) (library, browser string) {
 	if u, err := url.Parse(s); err == nil {
 		library = normal(u.Hostname())
 	}
-	if u, err := whatwg.Parse(s); err == nil && !signed.MatchString(s) { // it takes +0 for a number, which the URL Standard does not
+	if u, err := whatwg.Parse(s); err == nil && !signed.MatchString(s) { // it takes +0 and 0-0 for numbers, which the URL Standard does not
 		browser = normal(u.Hostname())
 	}
 	return library, browser
