@@ -104,6 +104,16 @@ func VerifySignature(key, id, timestamp, header string, body []byte) error {
 	return errors.New("no signature matches: another key, or id, timestamp or body are not those that were signed")
 }
 
+// ParseWebhookSecret reads a shared secret of the form whsec_…, as
+// WebhookKey.Text prints it.
+func ParseWebhookSecret(text string) (WebhookKey, error) {
+	scheme, raw, err := parseWebhookKey(text)
+	if err == nil && scheme != SignatureV1 {
+		err = errors.New("a secret begins with whsec_")
+	}
+	return WebhookKey{Version: 1, Scheme: SignatureV1, Secret: raw}, err
+}
+
 func parseWebhookKey(text string) (SignatureScheme, []byte, error) {
 	scheme, rest := SignatureV1, ""
 	if public, ok := strings.CutPrefix(text, publicPrefix); ok {

@@ -86,6 +86,14 @@ var settings = []setting{
 		Meaning: "while Redis is away, how long quotes go on with a configuration that it cannot confirm; 0 for not at all",
 	},
 	{
+		Flag: "payout-url", Commands: []string{"work"},
+		Meaning: "where payouts are asked for, http or https: POST with the payout as JSON, answered {\"status\":\"paid|failed|later\",\"reference\":…}; none: payouts are recorded as paid and no money moves",
+	},
+	{
+		Flag: "payout-secret", Commands: []string{"work"},
+		Meaning: "whsec_… that signs these requests as webhooks are signed; needed with a payout URL",
+	},
+	{
 		Flag: "redis-wait", Default: "30s", Commands: processes,
 		Meaning: "how long to wait for Redis at the start",
 	},

@@ -51,8 +51,12 @@ func (a *app) work(ctx context.Context, c *config) error {
 	if err != nil {
 		return err
 	}
+	pay, err := a.payHook(c)
+	if err != nil {
+		return err
+	}
 	w, err := worker.New(worker.Config{
-		Store: store, Clock: a.clock, Entropy: a.entropy, Vault: vault, Log: o.log, Metrics: o.metrics.registry,
+		Pay: pay, Store: store, Clock: a.clock, Entropy: a.entropy, Vault: vault, Log: o.log, Metrics: o.metrics.registry,
 		Grace: o.grace, Version: versionText(),
 	})
 	if err != nil {
@@ -87,6 +91,19 @@ func (a *app) work(ctx context.Context, c *config) error {
 	}
 	o.log.Info("stopped")
 	return err
+}
+
+// payHook is the payout step that the settings name; nil without one.
+func (a *app) payHook(c *config) (worker.PayFunc, error) {
+	address, secret := c.text("payout-url"), c.text("payout-secret")
+	if address == "" && secret == "" {
+		return nil, nil
+	}
+	hook, err := worker.NewPayHook(address, secret, a.clock, versionText())
+	if err != nil {
+		return nil, usageError(err)
+	}
+	return hook.Pay, nil
 }
 
 // workHandler is the worker's own port.

@@ -34,7 +34,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Name: "tollgate_worker_payments_expired_total", Help: "Payments that the clock ended.",
 		}),
 		payouts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tollgate_worker_payouts_total", Help: "Payouts that were created, paid or failed.",
+			Name: "tollgate_worker_payouts_total", Help: "Payouts that were created, paid or failed, and how often the payout step had no answer yet (later).",
 		}, []string{"status"}),
 		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tollgate_worker_rounds_failed_total", Help: "Looks at a partition that ended in an error, by kind of work.",
@@ -81,7 +81,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	for _, outcome := range []string{"succeeded", "retrying", "failed"} {
 		m.attempts.WithLabelValues(outcome) // present from the start
 	}
-	for _, status := range []string{"created", "paid", "failed"} {
+	for _, status := range []string{"created", "paid", "failed", "later"} {
 		m.payouts.WithLabelValues(status)
 	}
 	for _, reason := range []string{reasonGone, reasonFailing} {

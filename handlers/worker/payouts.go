@@ -59,6 +59,20 @@ func (w *Worker) carryOn(ctx context.Context, d rediskv.Due) (ended int, again b
 	return 0, true, nil
 }
 
+// waitFor is how long a payout waits that has no answer yet: as long as it was
+// asked for, or as the webhook back-off has it, at its last step for ever.
+func (w *Worker) waitFor(err error, p *tollgate.Payout) time.Duration {
+	later, ok := errors.AsType[*Later](err)
+	switch {
+	case !ok:
+		return payoutAgain
+	case later.After > 0:
+		return later.After
+	}
+	wait, _ := w.Backoff.Next(int(max(1, min(p.Asked, int64(len(w.Backoff.Waits)-1)))), w.dispatch.random())
+	return wait
+}
+
 // pay asks the payout step, if it is its turn.
 func (w *Worker) pay(ctx context.Context, d rediskv.Due) (ended int, again bool, err error) {
 	if ctx.Err() != nil {
@@ -88,7 +102,8 @@ func (w *Worker) ask(ctx context.Context, p *tollgate.Payout) (ended int, again 
 	if err != nil {
 		next := w.Store.Now()
 		if ctx.Err() == nil {
-			next = next.Add(payoutAgain)
+			next = next.Add(w.waitFor(err, p))
+			w.metrics.payouts.WithLabelValues("later").Inc()
 		}
 		later := w.Store.DelayPayout(recording, p.OrganizationID, p.ID, next)
 		return 0, false, errors.Join(fmt.Errorf("the payout step: %w", err), later)
