@@ -87,7 +87,7 @@ var settings = []setting{
 	},
 	{
 		Flag: "payout-url", Commands: []string{"work"},
-		Meaning: "where payouts are asked for, http or https: POST with the payout as JSON, answered {\"status\":\"paid|failed|later\",\"reference\":…}; none: payouts are recorded as paid and no money moves",
+		Meaning: "where payouts are asked for, http or https: POST with the payout as JSON, answered with a status of paid, failed or later, and a reference; none: payouts are recorded as paid and no money moves",
 	},
 	{
 		Flag: "payout-secret", Commands: []string{"work"},
