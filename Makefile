@@ -69,6 +69,9 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 conformance: ## OAuth clients that others wrote, against the running binary; needs Node.js and npm
 	scripts/conformance/run.sh
 
+openapi: ## the OpenAPI document before linters and generators that others wrote; their clients pay; needs Node.js and npm
+	scripts/openapi/run.sh
+
 templates: ## rules in C, Rust and AssemblyScript, built and compared; needs clang, lld, rustc with wasm32, Node.js
 	cd scripts/templates && npm ci --ignore-scripts --no-audit --no-fund
 	TOLLGATE_TEST_TEMPLATES=all $(GO) test -count=1 -run Templates -v ./cmd/tollgate
@@ -83,4 +86,4 @@ clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: help build dev test test-server test-cluster race check bench bench-rules fuzz conformance templates load clean
+.PHONY: help build dev test test-server test-cluster race check bench bench-rules fuzz conformance openapi templates load clean
