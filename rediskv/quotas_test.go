@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -48,4 +49,37 @@ func TestQuotaOfPerimeters(t *testing.T) {
 	if err := add(tollgate.MaxPerimeterVersions-4, 1); err != nil {
 		t.Errorf("the same again: %v", err)
 	}
+}
+
+// TestTrimAudit: entries that are old enough go, a batch at a time, and no other.
+func TestTrimAudit(t *testing.T) {
+	f := newFixture(t)
+	p := f.create(t, eur(100), tollgate.CaptureManual)
+	raw := rawClient(t, f.url)
+	key := scanKeys(t, raw, "*:"+f.caller.Organization+":audit")[0]
+	entries := func() int64 {
+		n, err := raw.XLen(t.Context(), key).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	trim := func(until time.Time) (removed int64) {
+		for partition := range f.Partitions() {
+			n, err := f.TrimAudit(t.Context(), partition, tollgate.At(until))
+			if err != nil {
+				t.Fatal(err)
+			}
+			removed += n
+		}
+		return removed
+	}
+	before := entries()
+	if removed := trim(time.Now().Add(-time.Hour)); removed != 0 || entries() != before {
+		t.Errorf("%d entries that are not old are gone", removed)
+	}
+	if removed := trim(time.Now().Add(time.Hour)); removed != before || entries() != 0 {
+		t.Errorf("%d of %d entries are gone", removed, before)
+	}
+	f.read(t, p.ID)
 }

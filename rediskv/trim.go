@@ -18,11 +18,8 @@ const trimBatch = 1000
 // TrimEvents removes events of a partition's organizations that are older than
 // keep, but none that is still to be handed over or delivered.
 func (s *Store) TrimEvents(ctx context.Context, partition int, keep tollgate.Instant) (removed int64, err error) {
-	var orgs []string
-	if err := s.timed(ctx, "organizations", func(ctx context.Context) (err error) {
-		orgs, err = s.client.SMembers(ctx, organizationsKey(partition)).Result()
-		return err
-	}); err != nil {
+	orgs, err := s.organizationsOf(ctx, partition)
+	if err != nil {
 		return 0, err
 	}
 	for _, org := range orgs {
@@ -61,26 +58,57 @@ func (s *Store) trimOrganization(ctx context.Context, k space, until tollgate.In
 		}
 		return nil
 	})
-	for err == nil {
-		var n int64
-		err = s.timed(ctx, "trim_events", func(ctx context.Context) (err error) {
-			// Up to the batch's end, found by looking, never past until.
-			batch, err := s.client.XRangeN(ctx, k.events(), "-", "("+strconv.FormatInt(int64(until), 10)+"-0", trimBatch).Result()
-			if err != nil || len(batch) == 0 {
-				return err
-			}
-			n, err = s.client.XTrimMinID(ctx, k.events(), positionOf(batch[len(batch)-1]).after()).Result()
-			return err
-		})
-		removed += n
-		if n < trimBatch {
-			break
-		}
+	if err == nil {
+		removed, err = s.trimStream(ctx, "trim_events", k.events(), until)
 	}
 	if err != nil || removed == 0 {
 		return removed, err
 	}
 	return removed, s.trimDeliveries(ctx, k, endpoints)
+}
+
+// trimStream removes the entries of a stream that are older than until, a batch
+// at a time.
+func (s *Store) trimStream(ctx context.Context, operation, key string, until tollgate.Instant) (removed int64, err error) {
+	for {
+		var n int64
+		if err := s.timed(ctx, operation, func(ctx context.Context) error {
+			// Up to the batch's end, found by looking, never past until.
+			batch, err := s.client.XRangeN(ctx, key, "-", "("+strconv.FormatInt(int64(until), 10)+"-0", trimBatch).Result()
+			if err != nil || len(batch) == 0 {
+				return err
+			}
+			n, err = s.client.XTrimMinID(ctx, key, positionOf(batch[len(batch)-1]).after()).Result()
+			return err
+		}); err != nil {
+			return removed, err
+		}
+		if removed += n; n < trimBatch {
+			return removed, nil
+		}
+	}
+}
+
+// TrimAudit removes entries of the audit record of a partition's organizations
+// that are older than keep.
+func (s *Store) TrimAudit(ctx context.Context, partition int, keep tollgate.Instant) (removed int64, err error) {
+	orgs, err := s.organizationsOf(ctx, partition)
+	for _, org := range orgs {
+		n, failed := s.trimStream(ctx, "trim_audit", s.space(org).audit(), keep)
+		removed += n
+		if failed != nil {
+			return removed, failed
+		}
+	}
+	return removed, err
+}
+
+func (s *Store) organizationsOf(ctx context.Context, partition int) (orgs []string, err error) {
+	err = s.timed(ctx, "organizations", func(ctx context.Context) (err error) {
+		orgs, err = s.client.SMembers(ctx, organizationsKey(partition)).Result()
+		return err
+	})
+	return orgs, err
 }
 
 // trimDeliveries takes deliveries of events that are gone from the endpoints'

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tollgate/handlers/worker"
 	"tollgate/rediskv"
 	"tollgate/wasm"
 )
@@ -92,6 +93,10 @@ var settings = []setting{
 	{
 		Flag: "payout-secret", Commands: []string{"work"},
 		Meaning: "whsec_… that signs these requests as webhooks are signed; needed with a payout URL",
+	},
+	{
+		Flag: "audit-retention", Default: worker.DefaultKeepAudit.String(), Commands: []string{"work"},
+		Meaning: "how long entries of the audit record are kept; 9600h are 400 days",
 	},
 	{
 		Flag: "redis-wait", Default: "30s", Commands: processes,

@@ -39,6 +39,10 @@ func (a *app) work(ctx context.Context, c *config) error {
 	if err != nil {
 		return err
 	}
+	keepAudit := c.duration("audit-retention")
+	if err := c.err(); err != nil {
+		return err
+	}
 	store, err := openStore(ctx, o.redis, o.redisWait, o.log)
 	if err != nil {
 		return err
@@ -57,7 +61,7 @@ func (a *app) work(ctx context.Context, c *config) error {
 	}
 	w, err := worker.New(worker.Config{
 		Pay: pay, Store: store, Clock: a.clock, Entropy: a.entropy, Vault: vault, Log: o.log, Metrics: o.metrics.registry,
-		Grace: o.grace, Version: versionText(),
+		Grace: o.grace, Version: versionText(), KeepAudit: keepAudit,
 	})
 	if err != nil {
 		return err

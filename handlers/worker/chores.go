@@ -12,9 +12,12 @@ import (
 )
 
 const (
-	trimInterval  = time.Hour
-	consumerIdle  = time.Hour // a worker that lives reads every second
-	depthInterval = 15        // in intervals
+	trimInterval = time.Hour
+	// DefaultKeepAudit is how long entries of the audit record are kept: more than
+	// the year that auditors ask for.
+	DefaultKeepAudit = 400 * 24 * time.Hour
+	consumerIdle     = time.Hour // a worker that lives reads every second
+	depthInterval    = 15        // in intervals
 )
 
 // runJobs carries the recoveries and the clearing away of deleted endpoints of
@@ -39,11 +42,16 @@ func (w *Worker) runJobs(ctx context.Context, p int) (touched int, err error) {
 }
 
 // trimEvents removes the events of one partition that are old enough and
-// delivered, and what workers left behind that are no more.
+// delivered, the entries of audit records that are old enough, and what workers left behind that are no more.
 func (w *Worker) trimEvents(ctx context.Context, p int) (int, error) {
 	removed, err := w.Store.TrimEvents(ctx, p, tollgate.At(w.Wall().Add(-w.KeepEvents)))
 	if err != nil {
 		return int(removed), fmt.Errorf("trim events of partition %d: %w", p, err)
+	}
+	entries, err := w.Store.TrimAudit(ctx, p, tollgate.At(w.Wall().Add(-w.KeepAudit)))
+	removed += entries
+	if err != nil {
+		return int(removed), fmt.Errorf("trim the audit record of partition %d: %w", p, err)
 	}
 	if err := w.Store.ForgetConsumers(ctx, p, consumerIdle); err != nil {
 		return int(removed), fmt.Errorf("consumers of partition %d: %w", p, err)

@@ -36,6 +36,7 @@ type Config struct {
 	Batch       int           // payments asked for at once per partition; 100
 	Concurrency int           // partitions at work at once, by kind of work; 8
 	KeepEvents  time.Duration // 30 days, and for as long as one is undelivered
+	KeepAudit   time.Duration // entries of the audit record; 400 days
 
 	// Wall is real time where Clock is the sandbox's: for the timestamps of
 	// signatures, which receivers compare with their own clocks, for the age of
@@ -120,6 +121,7 @@ func withDefaults(c Config) Config {
 	c.Batch = cmp.Or(c.Batch, 100)
 	c.Concurrency = cmp.Or(c.Concurrency, 8)
 	c.KeepEvents = cmp.Or(c.KeepEvents, 30*24*time.Hour)
+	c.KeepAudit = cmp.Or(c.KeepAudit, DefaultKeepAudit)
 	c.Name = cmp.Or(c.Name, "worker")
 	c.Slots = cmp.Or(c.Slots, 1024)
 	c.Lease = cmp.Or(c.Lease, 30*time.Second)
