@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"time"
@@ -106,6 +107,36 @@ func (s *Server) Queue(name, org string) *share.Queue {
 		return s.shares.examining
 	default:
 		return s.shares.compiling
+	}
+}
+
+// UseUp takes the whole share of every resource that a client, or all of an
+// organization when client is empty, may have in use.
+func (s *Server) UseUp(org, client string) (leave func()) {
+	queues := []*share.Queue{s.shares.polls, s.shares.examining, s.shares.compiling}
+	for _, q := range s.shares.enter {
+		queues = append(queues, q) // that of lists is there twice, and full the second time
+	}
+	var entered []func()
+	for _, q := range queues {
+		for n := 0; ; n++ {
+			who := client
+			if client == "" {
+				who = fmt.Sprint("cli_", n)
+			} else if q == s.shares.compiling { // which is the organization's
+				who = ""
+			}
+			out, err := q.Enter(org, who)
+			if err != nil {
+				break
+			}
+			entered = append(entered, out)
+		}
+	}
+	return func() {
+		for _, out := range entered {
+			out()
+		}
 	}
 }
 

@@ -4,12 +4,16 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"tollgate"
 	queues "tollgate/handlers/share"
+	"tollgate/rediskv"
 )
 
 // hoarder has all turns of a resource and always wants more. It ends one when
@@ -158,3 +162,61 @@ func TestSharesInUse(t *testing.T) {
 	}
 	full("/v1/events?wait=20&types=payment.expired", 128)
 }
+
+// TestSharesOfAllOperations: every operation whose document has a 429 answers
+// it at once when its client, or the client's organization, has its share in
+// use, and nobody else does.
+func TestSharesOfAllOperations(t *testing.T) {
+	w := newWorld(t)
+	w.publish("rule:shares_fee@v1", "1.37") // no other test's, whose module would do
+	w.want(w.call("POST", "/v1/rule-sets/"+w.vars["wide_rules"]+"/activations", `{"rule":"rule:shares_fee@v1","adds":true}`), 201, "")
+	w.advance(tollgate.InstanceGrace)
+	w.activated()
+	limited := make(map[string]bool)
+	for _, o := range w.recorder.Unseen() {
+		if id, ok := strings.CutSuffix(o, " 429"); ok {
+			limited[id] = true
+		}
+	}
+	type asking struct{ id, method, path, body string }
+	// What prices is over its share where a module is not there.
+	asked := []asking{
+		{"createQuote", "POST", "/v1/quotes", fmt.Sprintf(payWide, w.vars["wide"])},
+		{"createPayment", "POST", "/v1/payments", fmt.Sprintf(payManual, w.vars["wide"])},
+		{"capturePayment", "POST", "", ""},
+		{"publishRule", "POST", "/v1/rules", w.newPublication("rule:late_fee@v1", "1", "team").body(t)},
+		{"listEvents", "GET", "/v1/events?wait=1", ""},
+	}
+	for _, o := range w.operations() {
+		there := slices.ContainsFunc(asked[:4], func(a asking) bool { return a.id == o.id })
+		if limited[o.id] && o.id != "createExport" && !there {
+			asked = append(asked, asking{o.id, o.method, o.path, o.text(nil)})
+		}
+	}
+	for _, user := range []string{"client_shop", ""} {
+		held := w.get(w.want(w.pay("held"+user, fmt.Sprintf(payManual, w.vars["wide"])), 201, ""), "id")
+		asked[2].path = "/v1/payments/" + held + "/captures"
+		i := w.alone()
+		ask := func(a asking) reply { return i.call(a.method, a.path, a.body, "Idempotency-Key", "429"+user) }
+		leave := i.server.UseUp(w.vars["org"], w.vars[user])
+		for _, a := range asked {
+			r := ask(a)
+			if r.StatusCode != 429 || r.body["code"] != "share_exhausted" || r.Header.Get("Retry-After") != "1" {
+				t.Errorf("%s: %d %s", a.id, r.StatusCode, r.text)
+			}
+		}
+		i.want(i.call("GET", "/v1/transactions", "", "Authorization", "Bearer "+i.token("other_all", "")), 200, "")
+		leave()
+		i.want(ask(asked[0]), 200, "")
+		i.want(ask(asked[2]), 201, "")
+	}
+	full := w.aloneWith(rediskv.Options{ExportBytes: -1}) // whatever there is, is too much
+	w.want(full.call("POST", "/v1/exports/preview", `{"dataset":"events"}`), 429, "rate_limited")
+	for _, o := range w.recorder.Unseen() {
+		if strings.HasSuffix(o, " 429") {
+			t.Errorf("nobody was answered %s", o)
+		}
+	}
+}
+
+const payManual = `{"merchant_account_id":%q,"amount":"100.00","currency":"EUR","payee":"shop.example","capture_method":"manual"}`
