@@ -3,12 +3,14 @@ package handlers
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
 	"tollgate/rediskv"
@@ -127,10 +129,20 @@ func reachOf(accounts []string) []string {
 }
 
 // answered is the answer of a commit. One that repeats an earlier request's goes
-// into the audit record before it is given, and shows no secret.
+// into the audit record before it is given, and shows no secret. One that is
+// not what was kept is not given.
 func (s *Server) answered(c *call, idem rediskv.Idempotency, r rediskv.Result) (*answer, error) {
 	if !r.Repeated {
 		return stored(r), nil
+	}
+	var err error
+	if sealed[idem.Operation()] {
+		r.Body, err = s.openAnswer(idem, r.Body)
+	} else if r.Status != http.StatusNoContent && !jsontext.Value(r.Body).IsValid() {
+		err = errors.New("kept answer: no JSON")
+	}
+	if err != nil {
+		return nil, s.store.DamagedAnswer(c.ctx, c.caller(http.StatusInternalServerError), idem, err)
 	}
 	entry := tollgate.AuditEntry{
 		Type: "request.repeated", Outcome: "succeeded", Reason: idem.Operation(),
@@ -141,12 +153,6 @@ func (s *Server) answered(c *call, idem rediskv.Idempotency, r rediskv.Result) (
 	}
 	if err := s.store.Audit(c.ctx, c.caller(r.Status), entry); err != nil {
 		return nil, err
-	}
-	if sealed[idem.Operation()] {
-		var err error
-		if r.Body, err = s.openAnswer(idem, r.Body); err != nil {
-			return nil, err
-		}
 	}
 	return stored(r), nil
 }

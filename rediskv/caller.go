@@ -207,3 +207,8 @@ func (s *Store) FindRepeated(ctx context.Context, c Caller, idem Idempotency) (R
 	r, err := answerOf(rest[0])
 	return r, true, err
 }
+
+// DamagedAnswer is the damage of a record whose answer cannot be given again.
+func (s *Store) DamagedAnswer(ctx context.Context, c Caller, idem Idempotency, cause error) error {
+	return s.damagedAt(ctx, s.space(c.Organization).idempotency(idem), cause)
+}

@@ -219,7 +219,8 @@ var kinds = map[string]string{
 }
 
 // damagedAt is damaged for the object that a key belongs to:
-// "{p07}:<organization>[:<identifier>[:…]]".
+// "{p07}:<organization>[:<identifier>[:…]]". A record of a request has no
+// identifier but its key's.
 func (s *Store) damagedAt(ctx context.Context, key string, err error) error {
 	if err == nil {
 		return nil
@@ -235,6 +236,9 @@ func (s *Store) damagedAt(ctx context.Context, key string, err error) error {
 	object := "record"
 	if prefix, _, ok := strings.Cut(id, "_"); ok && kinds[prefix+"_"] != "" {
 		object = kinds[prefix+"_"]
+	}
+	if len(part) > 3 && part[2] == "idem" {
+		object, id = "idempotency_record", part[3]
 	}
 	return s.damaged(ctx, s.space(part[1]), object, id, err)
 }

@@ -188,7 +188,7 @@ func TestExportLimit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		idem := rediskv.Idempotency{Scope: f.caller.Organization + ":exports.create", Key: key, Fingerprint: "f"}
+		idem := rediskv.Idempotency{Scope: f.caller.Organization + ":exports.create", Key: key, Fingerprint: strings.Repeat("f", 64)}
 		return f.CreateExport(t.Context(), f.caller, &idem, e, tollgate.ExportFilter{}, rediskv.Answer{Status: 202, Body: body})
 	}
 	var first rediskv.Result

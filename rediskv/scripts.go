@@ -151,6 +151,10 @@ func (s *Store) runOn(ctx context.Context, client redis.Scripter, script *namedS
 		}
 		return nil
 	})
+	if err == nil && outcome == "damaged" {
+		key, _ := rest[0].(string)
+		err = s.damagedAt(ctx, key, fmt.Errorf("redis %s: %s has another form", script.name, key))
+	}
 	return outcome, rest, err
 }
 

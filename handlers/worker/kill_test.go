@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -217,7 +218,7 @@ func (s *shop) tryPay(t *testing.T) bool {
 		t.Error(err)
 		return false
 	}
-	idem := rediskv.Idempotency{Scope: a.ID + ":payments.create", Key: ch.Payment.ID, Fingerprint: "x"}
+	idem := rediskv.Idempotency{Scope: a.ID + ":payments.create", Key: ch.Payment.ID, Fingerprint: strings.Repeat("f", 64)}
 	_, err = s.CreatePayment(t.Context(), s.caller, idem, a, ch, rediskv.Answer{Status: 201})
 	var e *tollgate.Error
 	if err != nil && (!errors.As(err, &e) || e.Code != tollgate.CodeStoreUnavailable) {

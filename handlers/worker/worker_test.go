@@ -119,7 +119,7 @@ func (s *shop) pay(t testing.TB, minor int64) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	idem := rediskv.Idempotency{Scope: a.ID + ":payments.create", Key: ch.Payment.ID, Fingerprint: "x"}
+	idem := rediskv.Idempotency{Scope: a.ID + ":payments.create", Key: ch.Payment.ID, Fingerprint: strings.Repeat("f", 64)}
 	if _, err := s.CreatePayment(t.Context(), s.caller, idem, a, ch, rediskv.Answer{Status: 201}); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@
 --   joins the group (or empty), number of fields, the fields; then for each
 --   counter: what it gets back
 -- Returns: {'changed'} | {'done'} | {'repeated', record} | {'reused'} |
---   {'grant'} | {'missing'} | {'conflict'} | {'expired'} | {'early'} |
+--   {'damaged', key} | {'grant'} | {'missing'} | {'conflict'} | {'expired'} | {'early'} |
 --   {'stale'} | {'toomuch'}
 -- The ticket refers to every event of its payment; nobody else mints this one.
 local function done() return string.find(redis.call('GET', KEYS[4]) or '', '"' .. ARGV[10] .. '"', 1, true) end

@@ -11,7 +11,7 @@
 --   position (empty: the rows are in the log), 19 an id before those that are
 --   still listed, 20 number of fields, the fields
 -- Returns: {'created'} | {'done'} | {'repeated', record} | {'reused'} |
---   {'grant'} | {'many'} | {'full'}
+--   {'damaged', key} | {'grant'} | {'many'} | {'full'}
 if redis.call('EXISTS', KEYS[2]) == 1 then return {'done'} end
 local instead = answered(KEYS[1], ARGV[1], KEYS[12], ARGV[8], ARGV[9])
 if instead then return instead end

@@ -17,7 +17,7 @@
 --   the group (or empty), number of fields, the fields; then for each counter:
 --   what to add, its limit, its lifetime (ms; empty: only where it exists)
 -- Returns: {'created'} | {'done'} | {'repeated', record} | {'reused'} |
---   {'grant'} | {'stale'} | {'toomuch'} | {'exhausted', number of the counter}
+--   {'damaged', key} | {'grant'} | {'stale'} | {'toomuch'} | {'exhausted', number of the counter}
 local instead = answered(KEYS[1], ARGV[2], KEYS[2], ARGV[1], ARGV[3])
 if instead then return instead end
 if redis.call('HGET', KEYS[13], 'v') ~= ARGV[6] or redis.call('HGET', KEYS[14], 'v') ~= ARGV[7] then

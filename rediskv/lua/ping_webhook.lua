@@ -8,7 +8,7 @@
 --   10 audit tail, 11 place among open deliveries, 12 lifetime when held (ms),
 --   13 number of fields, the fields
 -- Returns: {'queued'} | {'done'} | {'repeated', record} | {'reused'} |
---   {'grant'} | {'missing'}
+--   {'damaged', key} | {'grant'} | {'missing'}
 if redis.call('EXISTS', KEYS[9]) == 1 then return {'done'} end
 local instead = answered(KEYS[1], ARGV[2], KEYS[2], ARGV[1], ARGV[3])
 if instead then return instead end

@@ -32,19 +32,22 @@ local function mark_done(mark, answered) redis.call('SET', mark, answered, 'PX',
 -- says: 'repeated' or 'reused'. Without a fingerprint there is no record; a second
 -- one, behind a space, is what earlier releases made of the request. The record's
 -- first line is its operation: an id, a space, the client, who alone may use the
--- key again; an old one has no client. mark is the operation's mark, or nil when
+-- key again; an old one has no client. A record that is not of this form is
+-- 'damaged': whether the request was carried out is not known, so it is neither
+-- carried out nor the client's fault. mark is the operation's mark, or nil when
 -- the script looks for itself.
 local function answered(grant, version, key, operation, fingerprint, mark)
   if mark and earlier(mark) then return {'done'} end
-  local record = fingerprint ~= '' and redis.call('GET', key)
+  local record = fingerprint ~= '' and redis.pcall('GET', key) -- an error where the key holds no string
   local op, print
   if record then
-    op, print = string.match(record, '^([^\n]*)\n([^\n]*)\n')
+    if type(record) == 'string' then op, print = string.match(record, '^(%w[^\n]*)\n(%x+)\n[2-5]%d%d\n[^\n]*\n') end
     if op == operation then return {'done'} end
   end
   if not granted(grant, version) then return {'grant'} end
   if not record then return nil end
-  local client = string.match(op, ' ([^ ]+)')
+  local client = op and string.match(op, ' ([^ ]+)')
+  if not op or #print ~= 64 or (client and not string.find(client, '^cli_%w+$')) then return {'damaged', key} end
   if client and client ~= string.match(operation, ' ([^ ]+)') then return {'reused'} end
   if print == fingerprint or (print ~= '' and string.find(fingerprint, ' ' .. print, 1, true)) then return {'repeated', record} end
   return {'reused'}

@@ -9,7 +9,7 @@
 --   the objects; then number of sorted sets, and for each: score (empty:
 --   remove), member; then the events and audit entries
 -- Returns: {'written'} | {'done'} | {'repeated', record} | {'reused'} |
---   {'grant'} | {'conflict'}
+--   {'damaged', key} | {'grant'} | {'conflict'}
 local instead = answered(KEYS[1], ARGV[2], KEYS[2], ARGV[1], ARGV[3], KEYS[9])
 if instead then return instead end
 if conflicting(10, 8) then return {'conflict'} end

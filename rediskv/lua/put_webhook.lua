@@ -9,7 +9,7 @@
 --   14 event tail, 15 event id, 16 event type (empty: no event), 17 audit head,
 --   18 audit tail, 19 status, 20 URL, 21 number of fields, the fields
 -- Returns: {'written'} | {'done'} | {'repeated', record} | {'reused'} |
---   {'grant'} | {'missing'} | {'conflict'} | {'full'}
+--   {'damaged', key} | {'grant'} | {'missing'} | {'conflict'} | {'full'}
 local instead = answered(KEYS[1], ARGV[2], KEYS[2], ARGV[1], ARGV[3], KEYS[12])
 if instead then return instead end
 local now = redis.call('HMGET', KEYS[3], 'v', 'st', 'url')

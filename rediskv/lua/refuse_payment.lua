@@ -6,7 +6,7 @@
 --   5 record, 6 account revision, 7 organization revision, 8 audit head,
 --   9 audit tail
 -- Returns: {'refused'} | {'done'} | {'repeated', record} | {'reused'} |
---   {'grant'} | {'stale'}
+--   {'damaged', key} | {'grant'} | {'stale'}
 local instead = answered(KEYS[1], ARGV[2], KEYS[2], ARGV[1], ARGV[3])
 if instead then return instead end
 if redis.call('HGET', KEYS[3], 'v') ~= ARGV[6] or redis.call('HGET', KEYS[4], 'v') ~= ARGV[7] then

@@ -9,7 +9,7 @@
 --   member of the transaction, 13 event head, 14 event tail, 15 event id,
 --   16 event type, 17 event account, 18 audit head, 19 audit tail
 -- Returns: {'released'} | {'done'} | {'repeated', record} | {'reused'} |
---   {'grant'} | {'conflict'}
+--   {'damaged', key} | {'grant'} | {'conflict'}
 local instead = answered(KEYS[1], ARGV[2], KEYS[2], ARGV[1], ARGV[3], KEYS[13])
 if instead then return instead end
 local now = redis.call('HMGET', KEYS[3], 'st', 'upd', 'grp')

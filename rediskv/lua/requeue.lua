@@ -16,7 +16,7 @@
 --   fields of the replay or recovery, the fields, then for each delivery: id,
 --   time (ms)
 -- Returns: {'queued', count} | {'done'} | {'repeated', record} | {'reused'} |
---   {'grant'} | {'missing'} | {'busy'} | {'passed'}
+--   {'damaged', key} | {'grant'} | {'missing'} | {'busy'} | {'passed'}
 local instead = answered(KEYS[1], ARGV[2], KEYS[2], ARGV[1], ARGV[3], KEYS[14])
 if instead then return instead end
 local now = redis.call('HMGET', KEYS[12], 'at', 'state')
