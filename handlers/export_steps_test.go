@@ -65,7 +65,7 @@ func (w *world) eachExport(do func(*rediskv.ExportJob) error) error {
 	taken := map[string]bool{}
 	for partition := range w.store.Partitions() {
 		for {
-			j, err := w.store.NextExport(w.t.Context(), partition, "test", time.Millisecond)
+			j, err := w.store.NextExport(w.t.Context(), partition, "test", time.Millisecond, nil)
 			if err != nil || j == nil || taken[j.ID] {
 				if err != nil {
 					return err

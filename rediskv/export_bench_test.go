@@ -56,7 +56,7 @@ func (f *fixture) export(t testing.TB, d tollgate.Dataset, format string, filter
 	_, err := f.CreateExport(t.Context(), f.caller, nil, e, filter, rediskv.Answer{Status: 202})
 	check(err)
 	for p := range f.Partitions() {
-		j, err := f.NextExport(t.Context(), p, "test", 0)
+		j, err := f.NextExport(t.Context(), p, "test", 0, nil)
 		check(err)
 		if j == nil || j.ID != e.ID {
 			continue

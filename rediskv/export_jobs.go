@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -22,6 +21,9 @@ const (
 	// previewRows and previewBytes bound an export's preview: its first rows.
 	previewRows  = 10
 	previewBytes = 64 << 10
+	// givenBack is for how long nobody has renewed what is given back: longer
+	// than any lease.
+	givenBack = 24 * time.Hour
 )
 
 // ErrExportLost: the export is another worker's now, or has ended.
@@ -55,10 +57,12 @@ type ExportJob struct {
 }
 
 // NextExport takes an export of a partition that waits for a worker, or that
-// another worker has not renewed for so long; nil when there is none.
-func (s *Store) NextExport(ctx context.Context, partition int, consumer string, idle time.Duration) (*ExportJob, error) {
+// another worker has not renewed for so long; nil when there is none. may says
+// whether an organization's is wanted; nil is everybody's. Among those that are,
+// the organization with the fewest in work has its turn, and turns go round.
+func (s *Store) NextExport(ctx context.Context, partition int, consumer string, idle time.Duration, may func(org string) bool) (*ExportJob, error) {
 	for {
-		entry, err := s.nextExportEntry(ctx, partition, consumer, idle)
+		entry, err := s.nextExportEntry(ctx, partition, consumer, idle, may)
 		if err != nil || entry == nil {
 			return nil, err
 		}
@@ -76,47 +80,6 @@ func (s *Store) NextExport(ctx context.Context, partition int, consumer string, 
 			return nil, err
 		}
 	}
-}
-
-func (s *Store) nextExportEntry(ctx context.Context, partition int, consumer string, idle time.Duration) (entry *redis.XMessage, err error) {
-	key := exportsKey(partition)
-	err = s.timed(ctx, "next_export", func(ctx context.Context) error {
-		waiting, err := s.client.XLen(ctx, key).Result()
-		if err != nil || waiting == 0 { // what has ended is removed
-			return err
-		}
-		entry, err = s.claimExport(ctx, key, consumer, idle)
-		if err != nil && strings.HasPrefix(err.Error(), "NOGROUP") {
-			err = s.client.XGroupCreate(ctx, key, dispatchGroup, "0").Err()
-			if err == nil || strings.HasPrefix(err.Error(), "BUSYGROUP") {
-				entry, err = s.claimExport(ctx, key, consumer, idle)
-			}
-		}
-		return err
-	})
-	return entry, err
-}
-
-func (s *Store) claimExport(ctx context.Context, key, consumer string, idle time.Duration) (*redis.XMessage, error) {
-	claimed, _, err := s.client.XAutoClaim(ctx, &redis.XAutoClaimArgs{
-		Stream: key, Group: dispatchGroup, Consumer: consumer, MinIdle: idle, Start: "0", Count: 1,
-	}).Result()
-	if err != nil {
-		return nil, err
-	}
-	if len(claimed) > 0 {
-		return &claimed[0], nil
-	}
-	streams, err := s.client.XReadGroup(ctx, &redis.XReadGroupArgs{
-		Group: dispatchGroup, Consumer: consumer, Streams: []string{key, ">"}, Count: 1, Block: -1,
-	}).Result()
-	if errors.Is(err, redis.Nil) {
-		return nil, nil
-	}
-	if err != nil || len(streams) == 0 || len(streams[0].Messages) == 0 {
-		return nil, err
-	}
-	return &streams[0].Messages[0], nil
 }
 
 // BeginExport makes the worker the owner and the job what Redis knows of it:
@@ -148,9 +111,8 @@ func (s *Store) BeginExport(ctx context.Context, j *ExportJob, count bool) error
 // whoever asks for one next, instead of when nobody has renewed it for so long.
 // ErrExportLost: it is another consumer's, or has ended.
 func (s *Store) LeaveExport(ctx context.Context, j *ExportJob) error {
-	const long = 24 * time.Hour
 	outcome, _, err := s.run(ctx, scriptLeaveExport, []string{j.space.object(j.ID), exportsKey(j.space.partition), j.space.mark(s.Mint(""))},
-		[]any{j.owner, dispatchGroup, j.consumer, j.entry, long.Milliseconds()})
+		[]any{j.owner, dispatchGroup, j.consumer, j.entry, givenBack.Milliseconds()})
 	if err == nil && outcome == "lost" {
 		return ErrExportLost
 	}

@@ -102,7 +102,7 @@ func TestExportFilesHaveRoom(t *testing.T) {
 	}
 	var j *rediskv.ExportJob
 	for p := 0; j == nil && p < f.Partitions(); p++ {
-		if j, err = tight.NextExport(t.Context(), p, "test", 0); err != nil {
+		if j, err = tight.NextExport(t.Context(), p, "test", 0, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

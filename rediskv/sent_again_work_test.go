@@ -276,7 +276,7 @@ func taken(p *tollgate.Payout, err error) error {
 // job is an export in a worker's hands.
 func (f *fixture) job(t *testing.T, consumer string) *rediskv.ExportJob {
 	t.Helper()
-	j, err := f.NextExport(t.Context(), f.partition(t), consumer, 0)
+	j, err := f.NextExport(t.Context(), f.partition(t), consumer, 0, nil)
 	must(t, err)
 	if j == nil {
 		t.Error("no export")

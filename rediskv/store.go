@@ -76,6 +76,7 @@ type Store struct {
 	shipped     map[tollgate.Citation]tollgate.RuleRef
 
 	claims      []atomic.Int32             // by partition: batches until the next look for what dead workers left
+	lastExport  []atomic.Pointer[string]   // by partition: the organization that had the last turn
 	leftOut     []atomic.Bool              // by partition: endpoints with a backlog were left out last time
 	turns       []atomic.Pointer[[]string] // by partition: endpoints whose turn it was last time
 	directories sync.Map                   // by organization: *directory
@@ -158,6 +159,7 @@ func (s *Store) prepare(ctx context.Context, partitions int) error {
 	}
 	s.partitions = recorded
 	s.claims, s.leftOut = make([]atomic.Int32, recorded), make([]atomic.Bool, recorded)
+	s.lastExport = make([]atomic.Pointer[string], recorded)
 	s.turns = make([]atomic.Pointer[[]string], recorded)
 	return s.loadScripts(ctx)
 }

@@ -656,7 +656,7 @@ func TestForgetConsumersKeepsWhatIsTaken(t *testing.T) {
 		Dataset: tollgate.DatasetPayments, Format: tollgate.FormatCSV, Status: tollgate.ExportPending,
 	}
 	take := func(partition int, consumer string) bool {
-		j, err := f.NextExport(t.Context(), partition, consumer, 0)
+		j, err := f.NextExport(t.Context(), partition, consumer, 0, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,18 +23,51 @@ const (
 
 // exports makes the files of exports, a few at the same time. It looks at one
 // partition after the other and goes on behind the one where it found
-// something, so that organizations have their turn.
+// something, so that organizations have their turn. An organization gets a slot
+// only while it has fewer than are free: what another one asks for finds room.
 type exports struct {
 	Config
 	consumer string
 	metrics  *metrics
 	slots    chan struct{}
-	next     int // partition to look at
+	ended    chan struct{} // an export has, and its organization may have another
+	next     int           // partition to look at
 	looked   progress
+
+	mu    sync.Mutex
+	inUse map[string]int // slots, by organization
+	all   int            // of them
 }
 
 func newExports(c Config, consumer string, m *metrics) *exports {
-	return &exports{Config: c, consumer: consumer, metrics: m, slots: make(chan struct{}, c.Exports)}
+	return &exports{Config: c, consumer: consumer, metrics: m, slots: make(chan struct{}, c.Exports), ended: make(chan struct{}, 1), inUse: make(map[string]int)}
+}
+
+// may says whether an organization gets another slot.
+func (x *exports) may(org string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.inUse[org] < x.Exports-x.all
+}
+
+func (x *exports) begins(org string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.inUse[org]++
+	x.all++
+}
+
+func (x *exports) ends(org string) {
+	x.mu.Lock()
+	x.all--
+	if x.inUse[org]--; x.inUse[org] == 0 {
+		delete(x.inUse, org)
+	}
+	x.mu.Unlock()
+	select {
+	case x.ended <- struct{}{}:
+	default:
+	}
 }
 
 // run works until ctx ends. What is then in work is given back: whoever takes
@@ -51,13 +84,14 @@ func (x *exports) run(ctx context.Context) {
 			return
 		case x.slots <- struct{}{}:
 		}
-		j, err := x.Store.NextExport(ctx, x.next, x.consumer, x.ExportLease)
+		j, err := x.Store.NextExport(ctx, x.next, x.consumer, x.ExportLease, x.may)
 		x.next = (x.next + 1) % x.Store.Partitions()
 		if j != nil {
 			idle, pause = 0, 0
 			x.looked.made(x.Wall())
+			x.begins(j.Organization)
 			running.Go(func() {
-				defer func() { <-x.slots }()
+				defer func() { <-x.slots; x.ends(j.Organization) }()
 				x.export(ctx, j)
 			})
 			continue
@@ -79,8 +113,20 @@ func (x *exports) run(ctx context.Context) {
 		if idle++; idle >= x.Store.Partitions() {
 			idle = 0
 			x.looked.made(x.Wall())
-			wait(ctx, x.Interval)
+			x.rest(ctx)
 		}
+	}
+}
+
+// rest waits for the next look, or for the end of an export: only then another
+// one of its organization may begin.
+func (x *exports) rest(ctx context.Context) {
+	timer := time.NewTimer(x.Interval)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-x.ended:
+	case <-timer.C:
 	}
 }
 
@@ -103,7 +149,7 @@ func (x *exports) export(ctx context.Context, j *rediskv.ExportJob) {
 		err := x.attempt(ctx, j)
 		switch {
 		case err == nil, errors.Is(err, rediskv.ErrExportLost):
-			x.ended(j, err)
+			x.report(j, err)
 			return
 		case ctx.Err() != nil:
 			x.leave(j)
@@ -115,7 +161,7 @@ func (x *exports) export(ctx context.Context, j *rediskv.ExportJob) {
 		wait(ctx, pause)
 		for err := x.Store.BeginExport(ctx, j, !away); err != nil; err = x.Store.BeginExport(ctx, j, false) {
 			if errors.Is(err, rediskv.ErrExportLost) {
-				x.ended(j, err)
+				x.report(j, err)
 				return
 			}
 			if ctx.Err() != nil {
@@ -134,7 +180,7 @@ func (x *exports) leave(j *rediskv.ExportJob) {
 	if err := x.Store.LeaveExport(context.Background(), j); err != nil && !errors.Is(err, rediskv.ErrExportLost) {
 		x.Log.Warn("an export is not given back", "export", j.ID, "error", err)
 	}
-	x.ended(j, context.Canceled)
+	x.report(j, context.Canceled)
 }
 
 func codeOf(err error) tollgate.Code {
@@ -144,7 +190,7 @@ func codeOf(err error) tollgate.Code {
 	return tollgate.CodeInternal
 }
 
-func (x *exports) ended(j *rediskv.ExportJob, err error) {
+func (x *exports) report(j *rediskv.ExportJob, err error) {
 	outcome := "done"
 	if err != nil {
 		outcome = "left" // canceled, another worker's, or for another worker

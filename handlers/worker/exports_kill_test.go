@@ -106,7 +106,7 @@ func TestExportWorkerStopped(t *testing.T) {
 	taken := func() *rediskv.ExportJob {
 		t.Helper()
 		for p := range partitions {
-			j, err := s.NextExport(t.Context(), p, "test", lease)
+			j, err := s.NextExport(t.Context(), p, "test", lease, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -159,7 +159,7 @@ func TestExportFencing(t *testing.T) {
 	next := func(consumer string) *rediskv.ExportJob {
 		t.Helper()
 		for p := range partitions {
-			j, err := s.NextExport(t.Context(), p, consumer, 0)
+			j, err := s.NextExport(t.Context(), p, consumer, 0, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -208,7 +208,7 @@ func TestExportFencing(t *testing.T) {
 		t.Errorf("the file has %d bytes, want %d", len(got), len(want))
 	}
 	for p := range partitions {
-		if j, err := s.NextExport(t.Context(), p, "c", 0); j != nil || err != nil {
+		if j, err := s.NextExport(t.Context(), p, "c", 0, nil); j != nil || err != nil {
 			t.Errorf("there is something to take after the end: %v, %v", j, err)
 		}
 	}
