@@ -21,6 +21,8 @@ type Rule struct {
 	SignerID     string   `json:"signer_id"`
 	KeyID        string   `json:"key_id"`
 	Signature    string   `json:"signature"` // the compact JWS that it was published with
+	// Damaged: it is stored and cannot be read; only Object and ID count.
+	Damaged bool `json:"-"`
 }
 
 // RuleSigner is who may publish rules for an organization.
@@ -84,6 +86,8 @@ type Activation struct {
 	ActivatedAt        Instant          `json:"activated_at"`
 	EndedAt            Instant          `json:"ended_at"` // canceled, failed, rolled back or superseded
 	FailureReason      *string          `json:"failure_reason"`
+	// Damaged: it is stored and cannot be read; only Object and ID count.
+	Damaged bool `json:"-"`
 }
 
 // ActivationKind says which way an activation leads.

@@ -12,6 +12,8 @@ type Shadow struct {
 	Status             string       `json:"status"`               // active or stopped
 	StoppedAt          Instant      `json:"stopped_at"`
 	Totals             ShadowTotals `json:"totals"`
+	// Damaged: it is stored and cannot be read; only Object and ID count.
+	Damaged bool `json:"-"`
 }
 
 // ShadowTotals is what has been compared since the beginning.

@@ -1,12 +1,14 @@
 package handlers_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // damageable is a kind of stored object: where clients read it and where it
@@ -20,6 +22,7 @@ type damageable struct {
 	document     bool   // one string of JSON, not a hash
 	only         bool   // the strict fields
 	name         string // of the object; empty: any
+	key          string // of an object whose key does not end in its id, which prefix is
 }
 
 var damageables = []damageable{
@@ -40,6 +43,12 @@ var damageables = []damageable{
 	{kind: "export", prefix: "exp_", paths: []string{"/v1/exports/ID"}, lists: []string{"/v1/exports"}, strict: "json flt st done bytes sum exp", only: true},
 	{kind: "merchant_account", prefix: "ma_", paths: []string{"/v1/merchant-accounts/ID"}, lists: []string{"/v1/merchant-accounts"}, strict: "v json"},
 	{kind: "legal_entity", prefix: "le_", paths: []string{"/v1/legal-entities/ID"}, strict: "v json"},
+	{kind: "rule", prefix: "rul_shop_fee_v1", key: "rule:shop_fee@v1", paths: []string{"/v1/rules/ID"}, lists: []string{"/v1/rules"}, strict: "v json sha golden"},
+	{
+		kind: "activation", prefix: "act_", paths: []string{"/v1/rule-sets/$set/activations/ID"}, lists: []string{"/v1/rule-sets/$set/activations"},
+		strict: "v json",
+	},
+	{kind: "shadow", prefix: "shd_", paths: []string{"/v1/shadows/ID"}, lists: []string{"/v1/shadows"}, strict: "v json"},
 	{kind: "grant", prefix: "grt_", paths: []string{"/v1/grants/ID"}, strict: "json", name: "grant_early"},
 }
 
@@ -56,6 +65,17 @@ func damaged(t *testing.T) *world {
 	check(t, w.attempt(tollgate.DeliverySucceeded, 200))
 	w.want(w.call("POST", "/v1/exports/preview", `{"dataset":"transactions","format":"ndjson"}`), 202, "")
 	check(t, w.exports())
+	w.publish("rule:shop_fee@v1", "1.5")
+	w.publish("rule:shop_fee@v2", "1.6")
+	w.vars["set"] = w.vars["wide_rules"]
+	for _, at := range []string{"2027-01-01T00:00:00Z", "2027-02-01T00:00:00Z"} {
+		r := w.want(w.call("POST", "/v1/rule-sets/"+w.vars["set"]+"/activations", `{"rule":"rule:shop_fee@v1","adds":true,"at":"`+at+`"}`), 201, "")
+		w.want(w.call("POST", "/v1/rule-sets/"+w.vars["set"]+"/activations/"+w.get(r, "id")+"/cancel", ""), 200, "")
+	}
+	for range 2 {
+		r := w.want(w.call("POST", "/v1/shadows", `{"rule":"rule:shop_fee@v1","against":"rule:card_fee@v2"}`), 201, "")
+		w.vars["shadow"] = w.get(r, "id")
+	}
 	return w
 }
 
@@ -72,6 +92,9 @@ func TestDamageIsOfOneObject(t *testing.T) {
 			if strings.HasPrefix(id, d.prefix) && !strings.Contains(id, ":") && (d.name == "" || id == w.vars[d.name]) {
 				ids = append(ids, id)
 			}
+		}
+		if d.key != "" {
+			ids = []string{d.prefix}
 		}
 		if len(ids) == 0 {
 			t.Fatalf("there is no %s", d.kind)
@@ -90,16 +113,16 @@ func (d *damageable) look(t *testing.T, all *world, before keyspace, id string) 
 	w.t = t
 	key := ""
 	for k := range before {
-		if strings.HasSuffix(k, w.vars["org"]+":"+id) {
+		if strings.HasSuffix(k, w.vars["org"]+":"+cmp.Or(d.key, id)) {
 			key = k
 		}
 	}
 	paths := slices.Clone(d.paths)
 	for i := range paths {
-		paths[i] = strings.ReplaceAll(paths[i], "ID", id)
+		paths[i] = strings.NewReplacer("ID", id, "$set", w.vars["set"]).Replace(paths[i])
 	}
 	for i := range d.lists {
-		paths = append(paths, strings.ReplaceAll(d.lists[i], "$webhook", w.vars["webhook"]))
+		paths = append(paths, strings.NewReplacer("$webhook", w.vars["webhook"], "$set", w.vars["set"]).Replace(d.lists[i]))
 	}
 	sound := map[string]reply{}
 	for _, path := range paths {
@@ -217,5 +240,61 @@ func TestDamagedEvent(t *testing.T) {
 	r = w.want(w.call("GET", "/v1/events?types=integrity.failed", ""), 200, "")
 	if !strings.Contains(r.text, `"object_id":"`+id+`"`) {
 		t.Errorf("nobody is told: %s", r.text)
+	}
+}
+
+// What a shadow has found and a version of a perimeter stand in their places
+// too, and so does a shadow whose totals are no numbers.
+func TestDamageInRuleLists(t *testing.T) {
+	w := damaged(t)
+	prefix := ""
+	for key := range dump(t, w.redis) {
+		if before, ok := strings.CutSuffix(key, w.vars["shadow"]); ok {
+			prefix = before
+		}
+	}
+	one := tollgate.Divergence{
+		Object: "divergence", ID: w.store.Mint(tollgate.PrefixDivergence), CreatedAt: w.store.Now(), ShadowID: w.vars["shadow"], MerchantAccountID: w.vars["eur"],
+		Input: tollgate.EvaluationInput{Amount: tollgate.Money{Minor: 1, Currency: "EUR"}, Currency: "EUR", Payee: "shop.example"},
+	}
+	record := func(operation string) {
+		check(t, w.store.RecordComparison(t.Context(), w.vars["org"], w.vars["shadow"], "ins_1", &rediskv.Comparison{
+			Operation: operation, Compared: 1, Different: 1, Divergences: []tollgate.Divergence{one},
+		}))
+	}
+	stubs := func(path, kind string, entries, stubs int) {
+		t.Helper()
+		r := w.want(w.call("GET", path, ""), 200, "")
+		list, _ := r.body["data"].([]any)
+		if n := strings.Count(r.text, `"damaged":true`); len(list) != entries || n != stubs || strings.Count(r.text, `{"object":"`+kind+`","id":"`) < n {
+			t.Errorf("%s: %d entries, %d of them damaged: %s", path, len(list), n, r.text)
+		}
+	}
+	record("1")
+	for _, bad := range []string{"", "{", "null", `{"object":"divergence","id":"x"}`} {
+		check(t, command(t, w.redis, "XADD", prefix+w.vars["shadow"]+":divergences", "*", "b", bad))
+	}
+	record("2")
+	stubs("/v1/shadows/"+w.vars["shadow"]+"/divergences", "divergence", 6, 4)
+
+	check(t, command(t, w.redis, "HSET", prefix+w.vars["shadow"]+":totals", "equal", "1e3"))
+	w.want(w.call("GET", "/v1/shadows/"+w.vars["shadow"], ""), 500, "record_damaged")
+	stubs("/v1/shadows", "shadow", 2, 1)
+
+	all := w.want(w.call("GET", "/v1/perimeters", ""), 200, "")
+	path, key := "/v1/perimeters/"+w.vars["eur_perimeter"], prefix+w.vars["eur_perimeter"]+":1"
+	whole := strings.TrimPrefix(dump(t, w.redis)[key], "string ")
+	for _, bad := range []string{"", whole[:len(whole)/2], "null", strings.Replace(whole, `"per_`, `"per_0`, 1), strings.Replace(whole, `"review_above":"1000"`, `"review_above":"1OOO"`, 1)} {
+		check(t, command(t, w.redis, "SET", key, bad))
+		stubs("/v1/perimeters", "perimeter", entries(all), 1)
+		w.want(w.call("GET", path, ""), 500, "record_damaged")
+	}
+	check(t, command(t, w.redis, "SET", key, whole))
+	if r := w.want(w.call("GET", "/v1/perimeters", ""), 200, ""); r.text != all.text {
+		t.Errorf("repaired: %s", r.text)
+	}
+	r := w.want(w.call("GET", "/v1/events?types=integrity.failed&limit=100&object_id="+w.vars["eur_perimeter"], ""), 200, "")
+	if n := entries(r); n != 1 {
+		t.Errorf("%d events of the perimeter", n)
 	}
 }

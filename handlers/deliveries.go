@@ -116,6 +116,14 @@ func damageOf(row any) *tollgate.DamagedObject {
 		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
 	case *tollgate.Delivery:
 		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
+	case *tollgate.Rule:
+		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
+	case *activationAnswer:
+		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
+	case *tollgate.Shadow:
+		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
+	case *perimeterAnswer:
+		d.Object, d.ID, damaged = r.Object, r.ID, r.damaged
 	case *tollgate.WebhookEndpoint:
 		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
 	}

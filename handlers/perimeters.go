@@ -23,6 +23,8 @@ type perimeterAnswer struct {
 	Versions    []int64          `json:"versions"`
 	Accounts    []perimeterUse   `json:"merchant_accounts"`
 	Usage       []tollgate.Usage `json:"usage"`
+
+	damaged bool // it is stored and cannot be read; only Object and ID count
 }
 
 // perimeterUse is an account and the version that decides there.
@@ -79,6 +81,9 @@ func (s *Server) listPerimeters(c *call) (*answer, error) {
 	rows := []perimeterAnswer{}
 	for _, id := range ids {
 		row, err := s.perimeter(c, all, u, id, 0)
+		if rediskv.IsDamage(err) {
+			row, err = &perimeterAnswer{Object: "perimeter", ID: id, damaged: true}, nil
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -186,7 +191,7 @@ func (s *Server) perimeter(c *call, all rediskv.Perimeters, u usageQuery, id str
 			}
 		}
 		if compiled[refs[i].Version], err = d.Compile(); err != nil {
-			return nil, err
+			return nil, s.store.DamagedPerimeter(c.ctx, c.org, refs[i], err)
 		}
 	}
 	if p.Constraints == nil { // noted, and never written

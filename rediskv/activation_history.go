@@ -2,7 +2,6 @@ package rediskv
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -32,7 +31,7 @@ func (s *Store) history(ctx context.Context, k space, ruleSet string) (h history
 	for i, f := range found {
 		a := activation{revision: f[0]}
 		if err := decode(f[1], &a.Activation); err != nil {
-			return nil, fmt.Errorf("activation %s: %w", list[i], err)
+			return nil, s.damaged(ctx, k, "activation", list[i], err)
 		}
 		if a.Kind == tollgate.ActivationForward && a.Status == tollgate.ActivationActive {
 			h = append(h, a)

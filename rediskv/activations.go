@@ -316,7 +316,13 @@ func (s *Store) activation(ctx context.Context, k space, id string) (*activation
 		return nil, err
 	}
 	a := &activation{revision: found[0]["v"]}
-	return a, decode(found[0]["json"], &a.Activation)
+	if err = decode(found[0]["json"], &a.Activation); err == nil && (a.revision == "" || a.Object != "activation" || a.ID != id || a.Status == "" || a.CreatedAt == 0) {
+		err = fmt.Errorf("activation %s: it is another one", id)
+	}
+	if err != nil {
+		return nil, s.damaged(ctx, k, "activation", id, err)
+	}
+	return a, nil
 }
 
 // Activation reads an activation of a rule set.
@@ -364,6 +370,9 @@ func (s *Store) Activations(ctx context.Context, c Caller, ruleSet, before strin
 	})
 	for _, id := range list[:min(limit, len(list))] {
 		a, err := s.activation(ctx, k, id)
+		if IsDamage(err) {
+			a, err = &activation{Activation: tollgate.Activation{Object: "activation", ID: id, Damaged: true}}, nil
+		}
 		if err != nil {
 			return nil, "", err
 		}

@@ -219,8 +219,8 @@ var kinds = map[string]string{
 }
 
 // damagedAt is damaged for the object that a key belongs to:
-// "{p07}:<organization>[:<identifier>[:…]]". A record of a request has no
-// identifier but its key's.
+// "{p07}:<organization>[:<identifier>[:…]]". A rule's is made of its citation;
+// a record of a request has none but its key's.
 func (s *Store) damagedAt(ctx context.Context, key string, err error) error {
 	if err == nil {
 		return nil
@@ -239,6 +239,11 @@ func (s *Store) damagedAt(ctx context.Context, key string, err error) error {
 	}
 	if len(part) > 3 && part[2] == "idem" {
 		object, id = "idempotency_record", part[3]
+	}
+	if len(part) > 3 && part[2] == "rule" {
+		if cited, err := tollgate.ParseCitation(part[2] + ":" + part[3]); err == nil {
+			object, id = "rule", tollgate.RuleID(cited)
+		}
 	}
 	return s.damaged(ctx, s.space(part[1]), object, id, err)
 }

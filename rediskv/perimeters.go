@@ -93,19 +93,35 @@ func (s *Store) PerimeterDocuments(ctx context.Context, org string, refs []tollg
 	k := s.space(org)
 	found := make([]*tollgate.PerimeterDocument, len(refs))
 	for i, ref := range refs {
-		text, err := s.version(ctx, k, ref.ID, ref.Version)
-		if err != nil {
+		text, there := "", true
+		if err := s.timed(ctx, "read_version", func(ctx context.Context) (err error) {
+			text, err = s.client.Get(ctx, k.version(ref.ID, ref.Version)).Result()
+			if there = !errors.Is(err, redis.Nil); !there {
+				return nil
+			}
+			return err
+		}); err != nil {
 			return nil, err
 		}
-		if text == "" {
+		if !there {
 			continue
 		}
 		found[i] = new(tollgate.PerimeterDocument)
-		if err := decode(text, found[i]); err != nil {
-			return nil, fmt.Errorf("perimeter %s@%d: %w", ref.ID, ref.Version, err)
+		err := decode(text, found[i])
+		if err == nil && (found[i].ID != ref.ID || found[i].Version != ref.Version || len(found[i].Constraints) == 0) {
+			err = errors.New("it is another one")
+		}
+		if err != nil {
+			return nil, s.DamagedPerimeter(ctx, org, ref, err)
 		}
 	}
 	return found, nil
+}
+
+// DamagedPerimeter is the damage of a perimeter of which a version cannot be
+// read, or not be understood.
+func (s *Store) DamagedPerimeter(ctx context.Context, org string, ref tollgate.PerimeterRef, cause error) error {
+	return s.damaged(ctx, s.space(org), "perimeter", ref.ID, fmt.Errorf("perimeter %s@%d: %w", ref.ID, ref.Version, cause))
 }
 
 // Counters reads what has been consumed; a counter that is not there is 0.

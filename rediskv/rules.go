@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
@@ -124,8 +125,8 @@ func (s *Store) published(ctx context.Context, c Caller, idem *Idempotency, ther
 		}
 	}
 	var old tollgate.Rule
-	if err := decode(there["json"], &old); err != nil {
-		return Result{}, fmt.Errorf("rule %s: %w", r.Rule, err)
+	if err := readRule(there, r.Rule, &old); err != nil {
+		return Result{}, s.damaged(ctx, s.space(c.Organization), "rule", r.ID, err)
 	}
 	if old.SHA256 != r.SHA256 || old.GoldenSHA256 != r.GoldenSHA256 || old.SignerID != r.SignerID {
 		return Result{}, &tollgate.Error{
@@ -150,8 +151,26 @@ func (s *Store) Rule(ctx context.Context, c Caller, rule tollgate.Citation) (r *
 	if err != nil {
 		return nil, nil, err
 	}
-	r = new(tollgate.Rule)
-	return r, []byte(found[0]["golden"]), decode(found[0]["json"], r)
+	r, golden = new(tollgate.Rule), []byte(found[0]["golden"])
+	err = readRule(found[0], rule, r)
+	if err == nil && (!jsontext.Value(golden).IsValid() || jsontext.Value(golden).Kind() != '[') {
+		err = fmt.Errorf("%s: its golden cases", rule)
+	}
+	if err != nil {
+		return nil, nil, s.damaged(ctx, k, "rule", tollgate.RuleID(rule), err)
+	}
+	return r, golden, nil
+}
+
+// readRule reads a rule's hash, and checks that it is the one of its key.
+func readRule(f fields, cited tollgate.Citation, into *tollgate.Rule) error {
+	if err := decode(f["json"], into); err != nil {
+		return fmt.Errorf("%s: %w", cited, err)
+	}
+	if f["v"] == "" || into.Object != "rule" || into.Rule != cited || into.ID != tollgate.RuleID(cited) || into.SHA256 != f["sha"] || into.CreatedAt == 0 {
+		return fmt.Errorf("%s: it is another one", cited)
+	}
+	return nil
 }
 
 // Rules lists published rules by name and version, those after one; name
@@ -168,36 +187,37 @@ func (s *Store) Rules(ctx context.Context, c Caller, name, after string, limit i
 	if after != "" {
 		by.Min = "(" + after
 	}
-	err = s.timed(ctx, "read_rules", func(ctx context.Context) error {
-		members, err := s.client.ZRangeByLex(ctx, k.rules(), by).Result()
-		if err != nil || len(members) == 0 {
-			return err
+	var members []string
+	if err := s.timed(ctx, "read_rules", func(ctx context.Context) (err error) {
+		members, err = s.client.ZRangeByLex(ctx, k.rules(), by).Result()
+		return err
+	}); err != nil {
+		return nil, "", err
+	}
+	if len(members) > limit {
+		members = members[:limit]
+		next = members[limit-1]
+	}
+	cited, keys := make([]tollgate.Citation, len(members)), make([]string, len(members))
+	for i, m := range members {
+		if cited[i], err = citationOf(m); err != nil {
+			return nil, "", err
 		}
-		if len(members) > limit {
-			members = members[:limit]
-			next = members[limit-1]
+		keys[i] = k.rule(cited[i])
+	}
+	found, err := s.readFields(ctx, "read_rules", keys, "v", "json", "sha")
+	if err != nil {
+		return nil, "", err
+	}
+	rows = make([]tollgate.Rule, len(members))
+	for i, f := range found {
+		if err := readRule(fields{"v": f[0], "json": f[1], "sha": f[2]}, cited[i], &rows[i]); err != nil {
+			id := tollgate.RuleID(cited[i])
+			rows[i] = tollgate.Rule{Object: "rule", ID: id, Damaged: true}
+			s.damaged(ctx, k, "rule", id, err)
 		}
-		pipe := s.client.Pipeline()
-		docs := make([]*redis.StringCmd, len(members))
-		for i, m := range members {
-			rule, err := citationOf(m)
-			if err != nil {
-				return err
-			}
-			docs[i] = pipe.HGet(ctx, k.rule(rule), "json")
-		}
-		if _, err := pipe.Exec(ctx); err != nil {
-			return err
-		}
-		rows = make([]tollgate.Rule, len(docs))
-		for i, d := range docs {
-			if err := decode(d.Val(), &rows[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return rows, next, err
+	}
+	return rows, next, nil
 }
 
 // citationOf reads what ruleMember printed.

@@ -89,7 +89,7 @@ func (s *Store) activeShadows(ctx context.Context, k space) (list fields, active
 	}
 	if text := found[1]["list"]; text != "" {
 		if err := decode(text, &active); err != nil {
-			return nil, nil, fmt.Errorf("shadows: %w", err)
+			return nil, nil, s.damagedAt(ctx, k.organization(), fmt.Errorf("shadows: %w", err))
 		}
 	}
 	return found[1], active, nil
@@ -131,22 +131,25 @@ func (s *Store) shadow(ctx context.Context, k space, id string) (*tollgate.Shado
 		return nil, "", err
 	}
 	shadow := new(tollgate.Shadow)
-	if err := decode(found[0]["json"], shadow); err != nil {
-		return nil, "", fmt.Errorf("shadow %s: %w", id, err)
+	if err = decode(found[0]["json"], shadow); err == nil && (found[0]["v"] == "" || shadow.Object != "shadow" || shadow.ID != id || shadow.Status == "" || shadow.CreatedAt == 0) {
+		err = fmt.Errorf("shadow %s: it is another one", id)
 	}
-	t := found[1]
+	if err != nil {
+		return nil, "", s.damaged(ctx, k, "shadow", id, err)
+	}
+	t := read("shadow", id, found[1])
 	shadow.Totals = tollgate.ShadowTotals{
-		Compared: t.int("compared"), Equal: t.int("equal"), Different: t.int("different"), Failed: t.int("failed"), Dropped: t.int("dropped"),
+		Compared: t.count("compared"), Equal: t.count("equal"), Different: t.count("different"), Failed: t.count("failed"), Dropped: t.count("dropped"),
 		Differences: []tollgate.ShadowDifference{},
 	}
-	for name := range t {
+	for name := range t.fields {
 		if code, ok := strings.CutPrefix(name, "sum:"); ok {
 			currency := tollgate.Currency(code)
-			shadow.Totals.Differences = append(shadow.Totals.Differences, tollgate.ShadowDifference{Currency: currency, Amount: tollgate.Signed(t.int(name), currency)})
+			shadow.Totals.Differences = append(shadow.Totals.Differences, tollgate.ShadowDifference{Currency: currency, Amount: tollgate.Signed(t.signed(name), currency)})
 		}
 	}
 	slices.SortFunc(shadow.Totals.Differences, func(a, b tollgate.ShadowDifference) int { return cmp.Compare(a.Currency, b.Currency) })
-	return shadow, found[0]["v"], nil
+	return shadow, found[0]["v"], s.noticed(ctx, k, t.err())
 }
 
 // Shadow reads a shadow.
@@ -181,6 +184,9 @@ func (s *Store) Shadows(ctx context.Context, c Caller, before string, limit int)
 	})
 	for _, id := range list[:min(limit, len(list))] {
 		shadow, _, err := s.shadow(ctx, k, id)
+		if IsDamage(err) {
+			shadow, err = &tollgate.Shadow{Object: "shadow", ID: id, Damaged: true}, nil
+		}
 		if err != nil {
 			return nil, "", err
 		}
@@ -230,20 +236,41 @@ func (s *Store) Divergences(ctx context.Context, c Caller, shadow, before string
 	if _, _, err := s.shadow(ctx, k, shadow); err != nil {
 		return nil, "", err
 	}
-	err = s.timed(ctx, "read_divergences", func(ctx context.Context) error {
+	var list []redis.XMessage
+	if err := s.timed(ctx, "read_divergences", func(ctx context.Context) (err error) {
 		from := "+"
 		if before != "" {
 			from = "(" + before
 		}
-		list, err := s.client.XRevRangeN(ctx, k.divergences(shadow), from, "-", int64(limit)+1).Result()
-		for i, m := range list {
-			if i == limit {
-				next = list[i-1].ID
-				break
-			}
-			rows = append(rows, jsontext.Value(text(m, "b")))
-		}
+		list, err = s.client.XRevRangeN(ctx, k.divergences(shadow), from, "-", int64(limit)+1).Result()
 		return err
-	})
-	return rows, next, err
+	}); err != nil {
+		return nil, "", err
+	}
+	for i, m := range list {
+		if i == limit {
+			next = list[i-1].ID
+			break
+		}
+		row := jsontext.Value(text(m, "b"))
+		var d struct {
+			Object    string           `json:"object"`
+			ID        string           `json:"id"`
+			CreatedAt tollgate.Instant `json:"created_at"`
+			ShadowID  string           `json:"shadow_id"`
+		}
+		err := decode(string(row), &d)
+		if err == nil && (d.Object != "divergence" || d.ShadowID != shadow || !strings.HasPrefix(d.ID, tollgate.PrefixDivergence) || d.CreatedAt == 0) {
+			err = errors.New("divergence: it is another one")
+		}
+		if err != nil { // its place in the list is all that is known of it
+			id := tollgate.PrefixDivergence + strings.ReplaceAll(m.ID, "-", "_")
+			damage := tollgate.DamageOf(s.damaged(ctx, k, "divergence", id, err))
+			if row, err = json.Marshal(damage); err != nil {
+				return nil, "", fmt.Errorf("divergence: %w", err)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows, next, nil
 }
