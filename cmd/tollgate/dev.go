@@ -19,12 +19,14 @@ import (
 	"tollgate/rediskv"
 )
 
-// devOptions are the flags of dev. It reads no TOLLGATE_ variable: those of a
-// shell that has sourced an earlier sandbox must not lead to another one.
+// devOptions are the flags of dev. Of the TOLLGATE_ variables it reads those of
+// the payout hook alone: a shell that has sourced an earlier sandbox must not lead
+// to another one.
 type devOptions struct {
 	addr, redis, writeEnv, metricsAddr string
 	quiet                              bool
 	lasting                            bool // redis keeps an append-only file
+	pay                                worker.PayFunc
 }
 
 func (a *app) devCommand() *cobra.Command {
@@ -42,6 +44,12 @@ it stops. On a Redis of yours it is the same organization again the next time.`,
   tollgate dev --redis redis://127.0.0.1:6379`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			c := a.config(cmd)
+			pay, err := a.payHook(c)
+			if err := errors.Join(err, c.err()); err != nil {
+				return err
+			}
+			o.pay = pay
 			return a.dev(cmd.Context(), o)
 		},
 	}
@@ -128,7 +136,7 @@ func (a *app) dev(ctx context.Context, o devOptions) error {
 	}
 	w, err := worker.New(worker.Config{
 		Store: store, Clock: clock.now, Wall: a.clock, Entropy: a.entropy, Vault: vault, Log: log, Metrics: metrics.registry,
-		Grace: 2 * time.Second, Development: true, Version: versionText(),
+		Pay: o.pay, Grace: 2 * time.Second, Development: true, Version: versionText(),
 	})
 	if err != nil {
 		return err

@@ -87,11 +87,11 @@ var settings = []setting{
 		Meaning: "while Redis is away, how long quotes go on with a configuration that it cannot confirm; 0 for not at all",
 	},
 	{
-		Flag: "payout-url", Commands: []string{"work"},
+		Flag: "payout-url", Commands: []string{"work", "dev"},
 		Meaning: "where payouts are asked for, http or https: POST with the payout as JSON, answered with a status of paid, failed or later, and a reference; none: payouts are recorded as paid and no money moves",
 	},
 	{
-		Flag: "payout-secret", Commands: []string{"work"},
+		Flag: "payout-secret", Commands: []string{"work", "dev"},
 		Meaning: "whsec_… that signs these requests as webhooks are signed; needed with a payout URL",
 	},
 	{
