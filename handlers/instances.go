@@ -44,6 +44,9 @@ type following struct {
 	loading  int
 	beyond   bool // more is in force than fits
 
+	ahead      []string // organizations whose accounts and grants are to be read ahead
+	preloading bool
+
 	complete bool               // all have been tried once
 	blocking []tollgate.RuleRef // that make this instance not ready
 }
@@ -115,6 +118,7 @@ func (s *Server) follow(ctx context.Context, seen rediskv.Changes) (rediskv.Chan
 	}
 	s.listInForce(ctx)
 	s.loadNeeded(ctx)
+	s.preload(ctx)
 	state := f.now()
 	sayErr := s.store.Say(ctx, rediskv.Instance{ID: s.instance, Modules: state.modules})
 	return seen, errors.Join(pollErr, upcomingErr, sayErr, s.judge(ctx, state)) // ready only after the others know
@@ -199,6 +203,7 @@ func (s *Server) readInForce(ctx context.Context, orgs []string) error {
 		delete(f.inForce, org)
 	}
 	maps.Copy(f.inForce, found)
+	f.ahead = append(f.ahead, orgs...)
 	f.mu.Unlock()
 	s.loadNeeded(ctx) // while the next ones are read
 	return nil

@@ -113,3 +113,31 @@ func TestTokensEndWhileRedisIsAway(t *testing.T) {
 		return r.StatusCode == 401
 	})
 }
+
+// While Redis is away quotes are made for every account of a grant that the
+// instance has heard of, also where nobody has asked for a quote before, and for
+// what changed while nobody asked.
+func TestQuotesOfAccountsNeverPricedWhileRedisIsAway(t *testing.T) {
+	w, i, wire := behind(t, time.Minute)
+	tokens := map[string]string{"eur": w.token("all", ""), "wide": w.token("usual", "")}
+	known := func() bool {
+		for account, grant := range map[string]string{"eur": "all", "wide": "usual"} {
+			if _, current := i.store.AsOf(w.vars["org"], w.vars["grant_"+grant], w.vars[account]); !current {
+				return false
+			}
+		}
+		return true
+	}
+	eventually(t, "the instance has read what quotes need", time.Minute, known)
+	w.configs[""].MerchantAccounts[0].Name = "renamed"
+	w.apply("")
+	eventually(t, "it has read what has changed", time.Minute, known)
+	wire.Refuse()
+	w.clock.Add(int64(time.Second))
+	for account, token := range tokens {
+		eventually(t, "a quote says since when nobody could confirm it", time.Minute, func() bool {
+			r, asOf := i.asked(account, token)
+			return i.want(r, 200, "").StatusCode == 200 && asOf != nil
+		})
+	}
+}

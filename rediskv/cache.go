@@ -27,6 +27,7 @@ type cache struct {
 	entries *lru.Cache[string, *cached]
 	flight  singleflight.Group
 	changes atomic.Uint64 // counts the times that something was marked
+	lost    atomic.Bool   // everything was, and nobody has looked at what since
 
 	// Unix nanoseconds: what is not marked was current at confirmed; doubted is
 	// when Redis last failed to say so, 0 once it has.
@@ -63,7 +64,10 @@ func (c *cache) forget(orgs ...string) {
 }
 
 // forgetAll marks everything as changed.
-func (c *cache) forgetAll() { c.mark(func(string) bool { return true }) }
+func (c *cache) forgetAll() {
+	c.mark(func(string) bool { return true })
+	c.lost.Store(true)
+}
 
 func (c *cache) mark(changed func(org string) bool) {
 	c.changes.Add(1) // first: who reads meanwhile knows that it may have come too early

@@ -31,17 +31,8 @@ func (e ending) of(grant, holder string) bool {
 // organization of a release that kept no list of them is searched once; listed
 // is then false.
 func (s *Store) holders(ctx context.Context, k space) (found map[string]string, revision string, listed bool, err error) {
-	var list map[string]string
-	if err := s.timed(ctx, "read_grants", func(ctx context.Context) (err error) {
-		list, err = s.client.HGetAll(ctx, k.grants()).Result()
-		return err
-	}); err != nil {
-		return nil, "", false, err
-	}
-	if len(list) > 0 {
-		revision = list["v"]
-		delete(list, "v")
-		return list, revision, true, nil
+	if found, revision, err = s.holdersListed(ctx, k); err != nil || revision != "" || len(found) > 0 {
+		return found, revision, err == nil, err
 	}
 	ids, err := s.searchGrants(ctx, k)
 	if err != nil {
@@ -67,6 +58,18 @@ func (s *Store) holders(ctx context.Context, k space) (found map[string]string, 
 		found[g.ID] = g.ClientID
 	}
 	return found, "", false, nil
+}
+
+// holdersListed reads the list of an organization's grants, each with its client,
+// and the list's revision. A release that kept none left no list.
+func (s *Store) holdersListed(ctx context.Context, k space) (list map[string]string, revision string, err error) {
+	err = s.timed(ctx, "read_grants", func(ctx context.Context) (err error) {
+		list, err = s.client.HGetAll(ctx, k.grants()).Result()
+		return err
+	})
+	revision = list["v"]
+	delete(list, "v")
+	return list, revision, err
 }
 
 // searchGrants finds an organization's grants by the names of their keys, on
