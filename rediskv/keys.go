@@ -271,6 +271,9 @@ func (k space) idempotency(i Idempotency) string {
 	return k.prefix + ":idem:" + digest(i.Scope, i.Key)
 }
 
+// idempotencyPattern matches the keys of all records of requests.
+const idempotencyPattern = "{*}:*:idem:*"
+
 // mark is the string that says, for a while, that an operation has run, so that
 // its script finds its own work when it is sent again (see prelude.lua).
 func (k space) mark(operation string) string { return k.prefix + ":op:" + operation }

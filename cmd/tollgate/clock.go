@@ -22,8 +22,9 @@ func (a *app) clockCommand() *cobra.Command {
 		Use:   "clock",
 		Short: "Show the sandbox's clock, or let time pass in it",
 		Long: `Show the clock of the sandbox of 'tollgate dev'. It drives the expiry of
-payments, cutoffs, payouts, the days and months of budgets, activations of rules
-and the retries of webhooks. Access tokens and the timestamps of webhooks keep
+payments, cutoffs, payouts, the days and months of budgets, activations of rules,
+the retries of webhooks and how long an idempotency key is remembered. Access
+tokens and the timestamps of webhooks keep
 to real time.`,
 		Example: `  tollgate clock
   tollgate clock advance 26h`,

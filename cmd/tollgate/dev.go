@@ -201,7 +201,7 @@ func embeddedRedis(ctx context.Context, clock *sandboxClock) (url string, stop f
 	if err := m.StartAddr("127.0.0.1:0"); err != nil {
 		return "", nil, fmt.Errorf("embedded redis: %w", err)
 	}
-	clock.moved = m.FastForward
+	clock.moved = func(_ context.Context, by time.Duration) error { m.FastForward(by); return nil }
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var moving sync.WaitGroup
 	moving.Go(func() {

@@ -124,6 +124,25 @@ func TestSandboxOnTheSameRedis(t *testing.T) {
 	third.interrupt()
 }
 
+// An idempotency key is remembered for 7 days of the sandbox's clock, on every
+// Redis.
+func TestSandboxForgetsIdempotencyKeys(t *testing.T) {
+	s := startSandbox(t, redistest.URL(t))
+	pay := func() string {
+		return s.run("pay", "100.00", "EUR", "shop.example", "--quiet", "--idempotency-key", "once")
+	}
+	first := pay()
+	s.run("clock", "advance", "144h", "--quiet")
+	if again := pay(); again != first {
+		t.Errorf("after 6 days it is %s, it was %s", again, first)
+	}
+	s.run("clock", "advance", "25h", "--quiet")
+	if again := pay(); again == first {
+		t.Errorf("after 7 days it is still %s", again)
+	}
+	s.interrupt()
+}
+
 // Two that start at the same moment on an empty Redis agree on one
 // organization, and each can use what the other made.
 func TestTwoSandboxesAtOnce(t *testing.T) {

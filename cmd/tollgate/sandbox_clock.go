@@ -19,7 +19,7 @@ type sandboxClock struct {
 
 	lock  sync.Mutex                                   // of those who move it
 	keep  func(ctx context.Context, ahead int64) error // so that it does not go back with the next start
-	moved func(time.Duration)                          // what has to come along; may be nil
+	moved func(context.Context, time.Duration) error   // what has to come along; may be nil
 }
 
 func (c *sandboxClock) now() time.Time {
@@ -29,6 +29,9 @@ func (c *sandboxClock) now() time.Time {
 // resume goes on where the sandbox of this Redis was when it stopped.
 func (c *sandboxClock) resume(ctx context.Context, store *rediskv.Store) error {
 	c.keep = store.KeepSandboxClock
+	if c.moved == nil {
+		c.moved = store.PassIdempotency
+	}
 	ahead, err := store.SandboxClock(ctx)
 	if err != nil {
 		return fmt.Errorf("sandbox clock: %w", err)
@@ -50,7 +53,9 @@ func (c *sandboxClock) advance(ctx context.Context, by time.Duration) (time.Time
 	}
 	c.ahead.Store(ahead)
 	if c.moved != nil {
-		c.moved(by)
+		if err := c.moved(ctx, by); err != nil {
+			return time.Time{}, fmt.Errorf("the clock has moved, but not the expiry of idempotency keys: %w", err)
+		}
 	}
 	return c.now(), nil
 }

@@ -1,0 +1,58 @@
+package rediskv
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// PassIdempotency lets time pass for the Idempotency-Keys that are remembered: a
+// real Redis keeps to real time where the sandbox's clock is moved. It looks at
+// every key of this Redis, and is for a sandbox alone.
+func (s *Store) PassIdempotency(ctx context.Context, by time.Duration) error {
+	if cluster, ok := s.client.(*redis.ClusterClient); ok {
+		return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+			return s.passIdempotency(ctx, node, by)
+		})
+	}
+	return s.passIdempotency(ctx, s.client, by)
+}
+
+func (s *Store) passIdempotency(ctx context.Context, node redis.Cmdable, by time.Duration) error {
+	seen := make(map[string]bool) // a key can come twice
+	for cursor := uint64(0); ; {
+		err := s.timed(ctx, "pass_idempotency", func(ctx context.Context) error {
+			keys, next, err := node.Scan(ctx, cursor, idempotencyPattern, 1000).Result()
+			if err != nil || len(keys) == 0 {
+				cursor = next
+				return err
+			}
+			pipe := node.Pipeline()
+			left := make([]*redis.DurationCmd, len(keys))
+			for i, key := range keys {
+				left[i] = pipe.PTTL(ctx, key)
+			}
+			if _, err := pipe.Exec(ctx); err != nil {
+				return err
+			}
+			pipe = node.Pipeline()
+			for i, key := range keys {
+				if ttl := left[i].Val(); ttl > 0 && !seen[key] { // else it is gone
+					seen[key] = true
+					pipe.PExpire(ctx, key, max(0, ttl-by)) // 0: it goes at once
+				}
+			}
+			if pipe.Len() > 0 {
+				if _, err := pipe.Exec(ctx); err != nil {
+					return err
+				}
+			}
+			cursor = next
+			return nil
+		})
+		if err != nil || cursor == 0 {
+			return err
+		}
+	}
+}
