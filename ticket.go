@@ -161,12 +161,13 @@ func UnmarshalTicket(text []byte) (*Ticket, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &t, t.readable()
+	return &t, nil
 }
 
-// readable checks what JSON alone does not: a ticket that fails it was not
-// written by this service.
-func (t *Ticket) readable() error {
+// CheckStored checks what JSON alone does not: a stored ticket that fails it was
+// not written by this service. One from elsewhere is anybody's, and verifying it
+// says what is wrong with it.
+func (t *Ticket) CheckStored() error {
 	if _, err := ParseCurrency(string(t.Currency)); err != nil {
 		return fmt.Errorf("ticket %s: currency %q", t.ID, t.Currency)
 	}

@@ -202,6 +202,9 @@ func (s *Store) Ticket(ctx context.Context, c Caller, id string) (*tollgate.Tick
 // ticketOf reads a stored ticket.
 func ticketOf(id, text string) (*tollgate.Ticket, error) {
 	t, err := tollgate.UnmarshalTicket([]byte(text))
+	if err == nil {
+		err = t.CheckStored()
+	}
 	if err == nil && t.ID != id {
 		err = fmt.Errorf("ticket %s: the document is of %q", id, t.ID)
 	}
