@@ -114,7 +114,7 @@ func TestInstancesCount(t *testing.T) {
 	ref := load(t, e, cite("fee", 1), large(1))
 	_, one := e.Held()
 	e.DropIdle(context.Background())
-	if _, none := e.Held(); one-none < 1<<20 || none <= 0 {
+	if _, none := e.Held(); !raceEnabled && (one-none < 1<<20 || none <= 0) { // the race detector's pools lose instances
 		t.Errorf("%d bytes with an instance, %d without", one, none)
 	}
 	for range 5 {
