@@ -31,7 +31,11 @@ func (s *Server) listEvents(c *call) (*answer, error) {
 	p, err := readPage[rediskv.Position](s, c, "asc", func(r *queryReader) {
 		q = readEventQuery(r)
 		latest = readLatest(r) || latest
-		wait = max(wait, time.Duration(r.number("wait", 0, 0, maxWait))*time.Second) // a cursor carries none
+		seconds := r.number("wait", 0, 0, maxWait)
+		if c.request.Method == http.MethodHead {
+			return // there is nothing to wait for: what would come is not sent
+		}
+		wait = max(wait, time.Duration(seconds)*time.Second) // a cursor carries none
 	})
 	if err != nil {
 		return nil, err

@@ -77,9 +77,9 @@ func (s *Server) sendFile(c *call, d *download) {
 	for _, name := range []string{"If-Match", "If-Unmodified-Since", "If-Modified-Since"} {
 		req.Header.Del(name)
 	}
-	// A unit that is not known is ignored, and so is an abundance of ranges (RFC
-	// 9110 §14.2, interface §11).
-	if ranges := req.Header.Get("Range"); !strings.HasPrefix(ranges, "bytes=") || strings.Count(ranges, ",") >= maxRanges {
+	// A unit that is not known is ignored, and so are an abundance of ranges and
+	// the ranges of a HEAD (RFC 9110 §14.2, interface §11).
+	if ranges := req.Header.Get("Range"); req.Method == http.MethodHead || !strings.HasPrefix(ranges, "bytes=") || strings.Count(ranges, ",") >= maxRanges {
 		req.Header.Del("Range")
 	}
 	w := &fileWriter{call: c, size: d.Result.Bytes, begin: func(status int) error {

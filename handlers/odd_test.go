@@ -66,7 +66,7 @@ func TestOddRequests(t *testing.T) {
 		"star":                      {"OPTIONS * HTTP/1.1\r\n" + head + "\r\n", "404 405", "*", count},
 		"CONNECT":                   {"CONNECT " + host + " HTTP/1.1\r\n" + head + "\r\n", "404 405", "*", count},
 		"TRACE":                     {"TRACE /v1/events HTTP/1.1\r\n" + head + "\r\n", "405", "method_not_allowed", count},
-		"HEAD":                      {"HEAD /v1/events HTTP/1.1\r\n" + head + "\r\n", "405", "*", count},
+		"HEAD":                      {"HEAD /v1/quotes HTTP/1.1\r\n" + head + "\r\n", "405", "*", count},
 		"lower-case method":         {"get /v1/events HTTP/1.1\r\n" + head + "\r\n", "405", "method_not_allowed", count},
 		"unknown method":            {"PAY /v1/payments HTTP/1.1\r\n" + head + "\r\n", "405", "method_not_allowed", count},
 		"long method":               {strings.Repeat("A", 5000) + " /v1/payments HTTP/1.1\r\n" + head + "\r\n", "405", "method_not_allowed", count},

@@ -118,7 +118,7 @@ func TestRefusals(t *testing.T) {
 	i.want(i.call("GET", "/V1/events", ""), 404, "not_found")
 	method := i.call("DELETE", "/v1/payments", "")
 	i.want(method, 405, "method_not_allowed")
-	if method.Header.Get("Allow") != "GET, POST" {
+	if method.Header.Get("Allow") != "GET, HEAD, POST" {
 		t.Errorf("Allow: %s", method.Header.Get("Allow"))
 	}
 	i.token += "x"

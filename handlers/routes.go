@@ -114,7 +114,8 @@ var rows = []row{
 	{Route: Route{"GET", "/readyz", ""}, do: (*Server).ready},
 }
 
-// Routes lists what the API answers, in the order of the specification.
+// Routes lists what the API answers, in the order of the specification. HEAD
+// is answered wherever GET is, and has no row of its own.
 func (s *Server) Routes() []Route {
 	routes := make([]Route, len(rows))
 	for i := range rows {
@@ -129,14 +130,14 @@ func (r *row) pattern() string {
 }
 
 // name is the route as audit entries, metrics and logs name it: the pattern,
-// never a path with somebody's id in it.
+// never a path with somebody's id in it. A HEAD goes by the name of its GET.
 func (r *row) name() string { return r.Method + " " + r.Path }
 
 // allowed lists the methods that an address takes. httprouter's own list adds
 // OPTIONS, which is not answered.
 func (s *Server) allowed(path string) string {
 	var methods []string
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPatch, http.MethodDelete} {
 		if handle, _, _ := s.router.Lookup(method, path); handle != nil {
 			methods = append(methods, method)
 		}

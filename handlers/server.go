@@ -177,7 +177,11 @@ func (s *Server) route() *httprouter.Router {
 		if rows[i].sandbox && s.advance == nil {
 			continue
 		}
-		r.Handle(rows[i].Method, rows[i].pattern(), s.serve(&rows[i]))
+		serve := s.serve(&rows[i])
+		r.Handle(rows[i].Method, rows[i].pattern(), serve)
+		if rows[i].Method == http.MethodGet { // RFC 9110 §9.3.2: net/http keeps the body back
+			r.Handle(http.MethodHead, rows[i].pattern(), serve)
+		}
 	}
 	r.NotFound = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		s.fail(w.(*call), problemError(tollgate.CodeNotFound, "There is nothing at this address."))

@@ -29,7 +29,7 @@ type Exchange struct {
 // no operation must be answered with 404, 405 or a refusal of its size.
 func (d *Document) Check(x Exchange) error {
 	check := d.stray
-	if o := d.find(x.Request.Method, x.Request.URL.Path); o != nil {
+	if o := d.operation(x.Request); o != nil {
 		check = o.check
 	}
 	if err := check(x); err != nil {
@@ -94,10 +94,16 @@ func (o *Operation) check(x Exchange) error {
 			return err
 		}
 	}
-	if r.content == nil && len(x.Body) > 0 {
+	head := x.Request.Method == http.MethodHead
+	if (r.content == nil || head) && len(x.Body) > 0 {
 		return fmt.Errorf("there is a body where none is documented")
 	}
-	if r.content != nil {
+	if r.content != nil && head {
+		if err := r.content.has(x.Header.Get("Content-Type")); err != nil {
+			return err
+		}
+	}
+	if r.content != nil && !head {
 		body, err := decode(x.Body, x.Header.Get("Content-Type"), r.content)
 		if err != nil {
 			return err
@@ -176,13 +182,22 @@ func (p parameter) check(have []string) error {
 	return nil
 }
 
+// has reports a media type that is not documented.
+func (c content) has(contentType string) error {
+	media, _, err := mime.ParseMediaType(contentType)
+	if _, ok := c[media]; err != nil || !ok {
+		return fmt.Errorf("the media type %q is not documented", contentType)
+	}
+	return nil
+}
+
 // decode reads a body of one of the documented media types and validates it.
 func decode(body []byte, contentType string, want content) (any, error) {
-	media, _, err := mime.ParseMediaType(contentType)
-	schema, ok := want[media]
-	if err != nil || !ok {
-		return nil, fmt.Errorf("the media type %q is not documented", contentType)
+	if err := want.has(contentType); err != nil {
+		return nil, err
 	}
+	media, _, err := mime.ParseMediaType(contentType)
+	schema := want[media]
 	if schema == nil { // bytes
 		return nil, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -105,6 +106,16 @@ func (d *Document) find(method, path string) *Operation {
 		}
 	}
 	return nil
+}
+
+// operation finds the operation of a request: that of GET for HEAD, which the
+// document describes once for all.
+func (d *Document) operation(r *http.Request) *Operation {
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	return d.find(method, r.URL.Path)
 }
 
 // match compares a path segment by segment and returns the values of the

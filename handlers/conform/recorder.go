@@ -47,7 +47,7 @@ func (r *Recorder) record(tb testing.TB, x Exchange) {
 		tb.Errorf("not as in the OpenAPI document: %v\n%.2000s", err, x.Body)
 		return
 	}
-	if o := r.doc.find(x.Request.Method, x.Request.URL.Path); o != nil {
+	if o := r.doc.operation(x.Request); o != nil && x.Request.Method != http.MethodHead {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.seen[fmt.Sprintf("%s %d", o.ID, x.Status)] = true
