@@ -38,6 +38,7 @@ type call struct {
 	client    string               // as far as it is known, for the log
 	org       string               // the client's
 	target    tollgate.AuditTarget // what a request without an id in its path is about
+	subject   subject              // what it was about, once it is answered
 	turn      turn                 // at what makes Redis look at much; nil: it need not wait
 }
 

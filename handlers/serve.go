@@ -85,10 +85,11 @@ func (s *Server) finish(c *call) {
 		route = c.row.name()
 	}
 	s.metrics.request(route, c.status, took)
-	s.log.LogAttrs(c.ctx, slog.LevelInfo, "request",
+	s.log.LogAttrs(c.ctx, slog.LevelInfo, "request", append([]slog.Attr{
 		slog.String("method", c.request.Method), slog.String("route", route), slog.Int("status", c.status),
 		slog.Float64("took_ms", float64(took.Microseconds())/1000), slog.String("request_id", c.id), slog.String("client", c.client),
-		slog.String("organization", c.org), slog.String("trace_id", c.trace))
+		slog.String("organization", c.org), slog.String("trace_id", c.trace),
+	}, c.subject.attributes()...)...)
 	if c.connection != nil {
 		c.connection.sent(c.ResponseWriter)
 	}
@@ -181,6 +182,7 @@ func (s *Server) write(c *call, a *answer) {
 		s.sendFile(c, a.file)
 		return
 	}
+	c.subject = c.about(a)
 	h := c.Header()
 	h.Set("Cache-Control", cmp.Or(a.cache, "no-store"))
 	for name, value := range map[string]string{"ETag": a.etag, "Location": a.location, "Retry-After": a.retryAfter} {

@@ -61,7 +61,7 @@ func (a *app) newKeyCommand(kind, short, long string, generate func() (private, 
 		Use:     kind,
 		Short:   short,
 		Long:    short + "." + long,
-		Example: fmt.Sprintf("  tollgate key new %s --out %s.key", kind, kind),
+		Example: fmt.Sprintf("  tollgate key new %s --out .tollgate/%s.key", kind, kind),
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			private, public, err := generate()

@@ -33,7 +33,7 @@ the file names another rule set for the account than before. A changed cutoff
 holds from the sales day after the open one, or from its effective_date on. A
 client with another status or without one of its keys, and an organization with
 another status, lose all their access tokens before the command returns.`,
-		Example: `  tollgate provision --example --client-key client.jwk > tollgate.yaml
+		Example: `  tollgate provision --example --client-key .tollgate/client.jwk > tollgate.yaml
   tollgate provision -f tollgate.yaml --dry-run
   tollgate provision -f tollgate.yaml
   echo '{organizations: [{id: org_1, clients: [{id: cli_1, status: disabled}]}]}' | tollgate provision -f -`,

@@ -29,7 +29,7 @@ version of a rule.
 The service takes them from a rule signer of the organization only, runs the
 golden cases itself, and never changes a version. Publishing the same again does
 no harm. A published rule prices nothing yet: activate it.`,
-		Example: `  tollgate rule publish my_fee --rule rule:my_fee@v1 --rule-signer $SIGNER --rule-key team.jwk`,
+		Example: `  tollgate rule publish my_fee --rule rule:my_fee@v1 --rule-signer $SIGNER --rule-key .tollgate/team.jwk`,
 		Args:    cobra.ExactArgs(1),
 	}
 	a.clientCommand(c, func(ctx context.Context, api *client, args []string) error {

@@ -25,7 +25,7 @@ events that are old and delivered. 'tollgate serve' alone makes no payouts and
 activates no rules. Any number of these processes can run on one Redis. On
 SIGINT or SIGTERM deliveries that are on their way finish; an export goes on
 with another worker where this one stopped.`,
-		Example: `  export TOLLGATE_REDIS_URL=redis://127.0.0.1:6379 TOLLGATE_SECRET_KEY=secret.key
+		Example: `  export TOLLGATE_REDIS_URL=redis://127.0.0.1:6379 TOLLGATE_SECRET_KEY=.tollgate/secret.key
   tollgate work`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
