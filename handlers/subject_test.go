@@ -29,7 +29,7 @@ func TestLogLinesNameTheirSubject(t *testing.T) {
 		"read":            {w.want(w.call("GET", "/v1/payments/"+pay, ""), 200, ""), pay, ticket, nil},
 		"read of ticket":  {w.want(w.call("GET", "/v1/tickets/"+ticket, ""), 200, ""), pay, ticket, nil},
 		"too much":        {w.want(w.call("POST", "/v1/payments/"+pay+"/captures", `{"amount":"99.00"}`), 422, "capture_amount_exceeds_capturable"), pay, ticket, "capture_amount_exceeds_capturable"},
-		"capture":         {w.want(w.call("POST", "/v1/payments/"+pay+"/captures", `{"amount":"4.00"}`), 200, ""), pay, ticket, nil},
+		"capture":         {w.want(w.call("POST", "/v1/payments/"+pay+"/captures", `{"amount":"4.00"}`), 201, ""), pay, ticket, nil},
 		"refused":         {w.want(w.pay("refused", body("refuse.test")), 422, "rule_rejected"), nil, nil, "rule_rejected"},
 		"without a token": {w.want(w.call("GET", "/v1/payments/"+pay, "", "Authorization", ""), 401, "token_missing"), pay, ticket, "token_missing"},
 		"nowhere":         {w.want(w.call("GET", "/nowhere", ""), 404, "not_found"), nil, nil, "not_found"},

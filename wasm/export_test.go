@@ -52,9 +52,6 @@ func (e *Engine) Refs(cited ...tollgate.Citation) []tollgate.RuleRef {
 // last ones in any case.
 func (e *Engine) SetRoom(bytes int64, least int) { e.room, e.least = bytes, least }
 
-// Size is what a rule takes up.
-func (e *Engine) Size(ref tollgate.RuleRef) int64 { return (*e.rules.Load())[ref].size.bytes() }
-
 // DropIdle makes the next quote of each rule use a fresh instance.
 func (e *Engine) DropIdle(ctx context.Context) {
 	for _, r := range *e.rules.Load() {

@@ -36,7 +36,7 @@ func TestStopUnderLoad(t *testing.T) {
 		r, _ := s.send("GET", base+"/v1/events?types=payout.*&wait=20", "", "")
 		waited <- answer{r, time.Now()}
 	}()
-	eventually(t, "a listing waits", func() bool { return wire.Count("XREAD") > 0 })
+	eventually(t, "a listing waits", func() bool { return wire.Count("XRANGE") > 0 })
 	signaled := time.Now()
 	server.signal(syscall.SIGTERM)
 	eventually(t, "/readyz says no before connections are refused", func() bool {

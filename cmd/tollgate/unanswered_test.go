@@ -222,6 +222,7 @@ func TestEveryKeyIsAnnounced(t *testing.T) {
 		"tollgate webhooks create": {"https://x.example"},
 		"tollgate webhooks test":   {"we_1"},
 		"tollgate webhooks rotate": {"we_1"},
+		"tollgate payout release":  {"po_1", "--reason", "x"},
 		"tollgate rule cancel":     {"rs_1", "act_1"},
 		"tollgate rule rollback":   {"rs_1"},
 	}

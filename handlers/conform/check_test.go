@@ -58,12 +58,16 @@ func TestEveryKeyCounts(t *testing.T) {
 			}
 			for _, key := range sorted(v) {
 				member := members[key]
-				walk(member, at+"."+key)
+				if key != "constraints" { // of a perimeter: any, because a later release may know more
+					walk(member, at+"."+key)
+				}
 				members[key] = otherType(member)
 				refused("another type", at+"."+key)
 				delete(members, key)
 				if !slices.Contains(optional, key) && !strings.HasSuffix(at, ".metadata") && !strings.HasSuffix(at, ".filters") &&
-					at+"."+key != ".golden.lines" { // a case may have no line
+					at+"."+key != ".golden.lines" && // a case may have no line
+					at+"."+key != ".comparison" && // of the answer that makes an activation
+					at+"."+key != ".currencies" { // of the problem of a rule that is silent about them
 					refused("a key less", at+"."+key)
 				}
 				members[key] = member
@@ -210,7 +214,7 @@ func TestRequestsOutsideTheDocument(t *testing.T) {
 		ok           bool
 	}{
 		{"GET", "/v1/nothing", 404, "not_found", "", true},
-		{"HEAD", "/v1/events", 405, "", "GET", true},
+		{"HEAD", "/v1/quotes", 405, "", "POST", true},
 		{"GET", "/oauth2/token", 405, "", "POST", false},
 		{"GET", "/v1/tickets/", 404, "not_found", "", true},
 		{"DELETE", "/v1/events", 405, "method_not_allowed", "GET", true},
