@@ -47,7 +47,7 @@ local function answered(grant, version, key, operation, fingerprint, mark)
   if not granted(grant, version) then return {'grant'} end
   if not record then return nil end
   local client = op and string.match(op, ' ([^ ]+)')
-  if not op or #print ~= 64 or (client and not string.find(client, '^[%w_]+$')) then return {'damaged', key} end
+  if not op or #print ~= 64 or (client and not string.find(client, '^cli_[%w_]+$')) then return {'damaged', key} end
   if client and client ~= string.match(operation, ' ([^ ]+)') then return {'reused'} end
   if print == fingerprint or (print ~= '' and string.find(fingerprint, ' ' .. print, 1, true)) then return {'repeated', record} end
   return {'reused'}
