@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -117,10 +118,11 @@ func (s *Server) quotable(c *call, id, param string) (a *rediskv.Account, asOf t
 }
 
 // quote prices without submitting anything. With the configuration cached it
-// asks Redis nothing, so it goes on when Redis is down, unless the perimeter
-// has budgets or frequencies: it reads what is left of them and consumes
-// nothing. It promises nothing: the commit checks all of it again. Of an account
-// that takes no payments it says so as a payment would, with the price beside it.
+// asks Redis nothing, so it goes on when Redis is down. Only of a perimeter with
+// budgets or frequencies it reads what is left of them, and consumes nothing;
+// when Redis is down it leaves them to the commit, which checks all of it again.
+// Of an account that takes no payments it says so as a payment would, with the
+// price beside it.
 func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
 	a, asOf, err := s.quotable(c, q.account, q.prefix+"merchant_account_id")
 	if err != nil {
@@ -141,10 +143,12 @@ func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
 	d := a.Limits.Decide(q.amount, q.payee, now)
 	if d.Decision != tollgate.Deny {
 		full, err := s.store.Exhausted(c.ctx, c.token.Organization, a.Limits.Uses(a.ID, q.amount, q.payee, now))
-		if err != nil {
+		switch {
+		case err != nil && (s.maxStaleness == 0 || !away(err)):
 			return nil, err
-		}
-		if full != nil {
+		case err != nil && asOf == 0: // Redis went away behind the look at the configuration
+			asOf, _ = s.store.AsOf(c.org, c.grant.ID, a.ID)
+		case full != nil:
 			d = a.Limits.Exhausted(*full)
 		}
 	}
@@ -158,6 +162,12 @@ func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
 	}
 	s.shadowing.offer(a, priced)
 	return ans, err
+}
+
+// away says that Redis could not be asked.
+func away(err error) bool {
+	e, ok := errors.AsType[*tollgate.Error](err)
+	return ok && e.Code == tollgate.CodeStoreUnavailable
 }
 
 func quoteLines(priced []tollgate.FeeLine) []quoteLine {

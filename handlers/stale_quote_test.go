@@ -116,12 +116,12 @@ func TestTokensEndWhileRedisIsAway(t *testing.T) {
 
 // While Redis is away quotes are made for every account of a grant that the
 // instance has heard of, also where nobody has asked for a quote before, and for
-// what changed while nobody asked.
+// what changed while nobody asked. Budgets are the commit's to check.
 func TestQuotesOfAccountsNeverPricedWhileRedisIsAway(t *testing.T) {
 	w, i, wire := behind(t, time.Minute)
-	tokens := map[string]string{"eur": w.token("all", ""), "wide": w.token("usual", "")}
+	tokens := map[string]string{"eur": w.token("all", ""), "wide": w.token("usual", ""), "budgeted": w.token("all", "")}
 	known := func() bool {
-		for account, grant := range map[string]string{"eur": "all", "wide": "usual"} {
+		for account, grant := range map[string]string{"eur": "all", "wide": "usual", "budgeted": "all"} {
 			if _, current := i.store.AsOf(w.vars["org"], w.vars["grant_"+grant], w.vars[account]); !current {
 				return false
 			}

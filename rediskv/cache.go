@@ -29,9 +29,9 @@ type cache struct {
 	changes atomic.Uint64 // counts the times that something was marked
 	lost    atomic.Bool   // everything was, and nobody has looked at what since
 
-	// Unix nanoseconds: what is not marked was current at confirmed; doubted is
+	// Unix nanoseconds: what is not marked was current at confirmed; doubtedAt is
 	// when Redis last failed to say so, 0 once it has.
-	confirmed, doubted atomic.Int64
+	confirmed, doubtedAt atomic.Int64
 }
 
 type cached struct {
@@ -98,17 +98,23 @@ func later(t time.Time, nanoseconds int64) time.Time {
 // confirm notes that what is not marked was current at a moment.
 func (c *cache) confirm(at time.Time) {
 	c.confirmed.Store(at.UnixNano())
-	c.doubted.Store(0)
+	c.doubtedAt.Store(0)
 }
 
 // doubt notes that Redis could not say what is current.
-func (c *cache) doubt(at time.Time) { c.doubted.Store(at.UnixNano()) }
+func (c *cache) doubt(at time.Time) { c.doubtedAt.Store(at.UnixNano()) }
+
+// doubted says that Redis failed to answer a moment ago and has said nothing since.
+func (c *cache) doubted(now time.Time) bool {
+	at := c.doubtedAt.Load()
+	return at != 0 && now.Sub(time.Unix(0, at)) < cacheRetry
+}
 
 // asOf says when entries were last all known to be current, and whether nothing
 // speaks against their being so now.
 func (c *cache) asOf(keys ...string) (at time.Time, current bool) {
 	current = true
-	confirmed, doubted := c.confirmed.Load(), c.doubted.Load()
+	confirmed, doubted := c.confirmed.Load(), c.doubtedAt.Load()
 	for _, key := range keys {
 		e, ok := c.entries.Peek(key)
 		if !ok {

@@ -2,6 +2,7 @@ package rediskv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -64,7 +65,8 @@ func exhausted(uses []tollgate.Use, rest []any) error {
 
 // Exhausted reads the counters of what a payment would consume and returns the
 // first that has no room for it; nil when all have. Without uses it asks Redis
-// nothing.
+// nothing. Of a Redis that was away a moment ago, and has not been heard of since,
+// it says so at once.
 func (s *Store) Exhausted(ctx context.Context, org string, uses []tollgate.Use) (*tollgate.Use, error) {
 	if len(uses) == 0 {
 		return nil, nil
@@ -73,7 +75,13 @@ func (s *Store) Exhausted(ctx context.Context, org string, uses []tollgate.Use) 
 	for i, u := range uses {
 		names[i] = u.Counter
 	}
+	if s.cache.doubted(s.clock()) {
+		return nil, storeUnavailable("read_counters", errors.New("it was away a moment ago"))
+	}
 	have, err := s.Counters(ctx, org, names)
+	if away(err) {
+		s.cache.doubt(s.clock())
+	}
 	if err != nil {
 		return nil, err
 	}
