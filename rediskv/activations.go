@@ -1,6 +1,7 @@
 package rediskv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -226,9 +227,11 @@ func (s *Store) targets(ctx context.Context, k space, ruleSet string, accounts [
 	return state, targets, nil
 }
 
-// accounts reads accounts as they are; one that is not there has no fields.
+// accounts reads accounts as they are; one that is not there has no fields. With
+// the damage of one the others are as they were read.
 func (s *Store) accounts(ctx context.Context, k space, ids []string) ([]target, error) {
 	all := make([]target, len(ids))
+	var damage error
 	err := s.timed(ctx, "read_accounts", func(ctx context.Context) error {
 		pipe := s.client.Pipeline()
 		replies := make([]*redis.MapStringStringCmd, len(ids))
@@ -243,13 +246,11 @@ func (s *Store) accounts(ctx context.Context, k space, ids []string) ([]target, 
 				all[i].fields = nil
 				continue
 			}
-			if err := decode(all[i].fields["json"], &all[i].account); err != nil {
-				return fmt.Errorf("account %s: %w", ids[i], err)
-			}
+			damage = cmp.Or(damage, s.damagedAt(ctx, k.object(ids[i]), decode(all[i].fields["json"], &all[i].account)))
 		}
 		return nil
 	})
-	return all, err
+	return all, cmp.Or(err, damage)
 }
 
 // oneVersion is the version that all accounts have.

@@ -77,7 +77,12 @@ func (s *Store) Account(ctx context.Context, org, id string) (*Account, error) {
 		if !strings.HasPrefix(id, tollgate.PrefixMerchantAccount) {
 			return nil, notFound()
 		}
-		found, err := s.readHashes(ctx, "read_account", k.object(id), k.organization(), k.shadowing())
+		found, err := s.hashes(ctx, "read_account", k.object(id), k.organization(), k.shadowing())
+		for i, key := range []string{k.object(id), k.organization()} {
+			if err == nil {
+				err = s.damagedAt(ctx, key, counters(found[i]))
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -91,9 +96,9 @@ func (s *Store) Account(ctx context.Context, org, id string) (*Account, error) {
 		if a.Cutoffs, a.Closed, err = cutoffsOf(found[0], a.Cutoff); err != nil {
 			return nil, s.damagedAt(ctx, k.object(id), err)
 		}
-		if a.Shadows, err = shadowsOf(found[2]["list"], &a.MerchantAccount); err != nil {
-			return nil, s.damagedAt(ctx, k.organization(), err)
-		}
+		// What is only compared keeps nothing from being paid.
+		a.Shadows, err = shadowsOf(found[2]["list"], &a.MerchantAccount)
+		_ = s.damagedAt(ctx, k.shadowing(), cmp.Or(err, counters(found[2])))
 		if a.Rules, err = s.resolve(ctx, k, a.RuleSet.Rules); err != nil {
 			return nil, err
 		}
@@ -231,8 +236,20 @@ func (s *Store) ReadResource(ctx context.Context, c Caller, kind, id string) (do
 	return doc, revision, err
 }
 
-// readHashes reads hashes at one moment; the first must be there.
+// readHashes reads hashes at one moment; the first must be there, and the
+// counters of all can be read.
 func (s *Store) readHashes(ctx context.Context, operation string, keys ...string) (found []fields, err error) {
+	found, err = s.hashes(ctx, operation, keys...)
+	for i, f := range found {
+		if err == nil {
+			err = s.damagedAt(ctx, keys[i], counters(f))
+		}
+	}
+	return found, err
+}
+
+// hashes reads hashes at one moment, as they are; the first must be there.
+func (s *Store) hashes(ctx context.Context, operation string, keys ...string) (found []fields, err error) {
 	err = s.timed(ctx, operation, func(ctx context.Context) error {
 		pipe := s.client.TxPipeline()
 		replies := make([]*redis.MapStringStringCmd, len(keys))
@@ -250,11 +267,6 @@ func (s *Store) readHashes(ctx context.Context, operation string, keys ...string
 		}
 		return nil
 	})
-	for i, f := range found {
-		if err == nil {
-			err = s.damagedAt(ctx, keys[i], counters(f))
-		}
-	}
 	return found, err
 }
 

@@ -2,7 +2,6 @@ package rediskv
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -101,8 +100,9 @@ func (s *Store) citedBy(ctx context.Context, orgs []string) (list []cited, err e
 			if doc[0] == "" {
 				continue
 			}
-			if err := decode(doc[0], &a); err != nil {
-				return nil, fmt.Errorf("account %s: %w", some[i].id, err)
+			if err := decode(doc[0], &a); err != nil { // it has no payments, and the others have
+				_ = s.damagedAt(ctx, keys[i], err)
+				continue
 			}
 			if a.Status != tollgate.StatusActive {
 				continue
@@ -137,7 +137,8 @@ func (s *Store) accountsOf(ctx context.Context, orgs []string) (list []accountOf
 			continue
 		}
 		if err := decode(found[i][0], &o); err != nil {
-			return nil, fmt.Errorf("organization %s: %w", org, err)
+			_ = s.damagedAt(ctx, keys[i], err)
+			continue
 		}
 		if o.Status != tollgate.StatusActive {
 			continue

@@ -101,8 +101,9 @@ func (s *Store) upcoming(ctx context.Context, members []string) (list []Upcoming
 		}
 		org, id, _ := strings.Cut(m, "/")
 		one := Upcoming{Organization: org}
-		if err := decode(found[i][0], &one.Activation); err != nil {
-			return nil, fmt.Errorf("activation %s: %w", id, err)
+		if err := decode(found[i][0], &one.Activation); err != nil { // the others do not wait for it
+			_ = s.damaged(ctx, s.space(org), "activation", id, err)
+			continue
 		}
 		if one.Status == tollgate.ActivationScheduled {
 			list = append(list, one)

@@ -89,7 +89,7 @@ func (s *Store) activeShadows(ctx context.Context, k space) (list fields, active
 	}
 	if text := found[1]["list"]; text != "" {
 		if err := decode(text, &active); err != nil {
-			return nil, nil, s.damagedAt(ctx, k.organization(), fmt.Errorf("shadows: %w", err))
+			return nil, nil, s.damagedAt(ctx, k.shadowing(), fmt.Errorf("shadows: %w", err))
 		}
 	}
 	return found[1], active, nil
