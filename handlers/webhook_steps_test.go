@@ -83,7 +83,7 @@ func (w *world) eachPartition(step func(partition int) (int, error)) error {
 
 func (w *world) take() (work []rediskv.Work, err error) {
 	err = w.eachPartition(func(partition int) (int, error) {
-		taken, _, err := w.store.TakeDue(w.t.Context(), partition, func(due int) int { return due }, 30*time.Second)
+		taken, _, err := w.store.TakeDue(w.t.Context(), partition, func([]*rediskv.Turn) {}, 30*time.Second)
 		if err == nil {
 			err = w.store.ReadBodies(w.t.Context(), taken)
 		}

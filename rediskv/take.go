@@ -50,8 +50,18 @@ type Work struct {
 	place string // the event's, in the log
 }
 
-// queueHead is an endpoint whose turn it is, with what is due there.
+// Turn is an endpoint whose turn it is, and how many of the deliveries that are
+// due there it can get.
+type Turn struct {
+	Organization string
+	Endpoint     *Endpoint
+	Room         int
+}
+
+// queueHead is an endpoint whose turn it is, with what is due there; no
+// Endpoint when there is none any more.
 type queueHead struct {
+	Turn
 	space  space
 	id     string
 	due    *redis.StringSliceCmd
@@ -59,49 +69,41 @@ type queueHead struct {
 	under  *redis.IntCmd   // attempts under way
 	state  fields          // the health
 	cap    int
-	room   int // how many of those that are due it gets
 
-	endpoint *Endpoint
-	offered  []string // deliveries
-	taken    *redis.Cmd
+	offered []string // deliveries
+	taken   *redis.Cmd
 }
 
 // TakeDue leases due deliveries of a partition, from several endpoints in turn;
-// ReadBodies fetches what is to be sent. reserve is told how many can be taken
-// now, and says how many are wanted, 0 for none at all; it may take its time, and
-// is not asked when there are none. next is when something will be due, zero when
-// nothing is queued; more may be due at once. With an error there may be work,
-// too: what is leased is to be sent, whatever became of another endpoint's. It
-// takes two round trips for endpoints that had their turn at the last look, too,
-// and three for others, whatever their number.
-func (s *Store) TakeDue(ctx context.Context, partition int, reserve func(due int) int, lease time.Duration) (work []Work, next tollgate.Instant, err error) {
+// ReadBodies fetches what is to be sent. reserve is told how many each endpoint
+// can get now, and makes that as many as are wanted; it is not asked when there
+// are none. next is when something will be due, zero when nothing is queued;
+// more may be due at once. With an error there may be work, too: what is leased
+// is to be sent, whatever became of another endpoint's. It takes two round trips
+// for endpoints that had their turn at the last look, too, and three for others,
+// whatever their number, besides one for each endpoint that has changed.
+func (s *Store) TakeDue(ctx context.Context, partition int, reserve func([]*Turn), lease time.Duration) (work []Work, next tollgate.Instant, err error) {
 	heads, next, err := s.queueHeads(ctx, partition, s.Now())
 	if err != nil || len(heads) == 0 {
 		return nil, next, err
 	}
-	if due := roomOf(heads); due > 0 {
-		slots := min(reserve(due), due)
-		if slots == 0 {
-			return nil, next, nil
+	if heads, err = s.readable(ctx, heads); err != nil || len(heads) == 0 {
+		return nil, s.Now(), err
+	}
+	var turns []*Turn
+	for _, h := range heads {
+		if h.Room > 0 {
+			turns = append(turns, &h.Turn)
 		}
-		share(heads, slots)
+	}
+	if len(turns) > 0 {
+		reserve(turns)
 	}
 	now := s.Now()
 	keys, args := make([][]string, 0, len(heads)), make([][]any, 0, len(heads))
-	readable := heads[:0:0]
 	for _, h := range heads {
-		key, arg, err := s.takeArguments(ctx, h, now, now.Add(lease))
-		if IsDamage(err) { // it concerns nobody else
-			err = s.setAside(ctx, h, now.Add(damagedPause))
-		} else if err == nil {
-			keys, args, readable = append(keys, key), append(args, arg), append(readable, h)
-		}
-		if err != nil {
-			return nil, now, err
-		}
-	}
-	if heads = readable; len(heads) == 0 {
-		return nil, now, nil
+		key, arg := s.takeArguments(h, now, now.Add(lease))
+		keys, args = append(keys, key), append(args, arg)
 	}
 	err = s.timed(ctx, scriptTakeWork.name, func(ctx context.Context) error {
 		pipe := s.client.Pipeline()
@@ -130,6 +132,27 @@ func (s *Store) TakeDue(ctx context.Context, partition int, reserve func(due int
 		work = taken
 	}
 	return work, now, err
+}
+
+// readable finds the endpoints as they are now and sets aside those that cannot
+// be read: they concern nobody else.
+func (s *Store) readable(ctx context.Context, heads []*queueHead) (all []*queueHead, err error) {
+	for _, h := range heads {
+		h.Endpoint, err = s.current(ctx, h)
+		switch {
+		case IsDamage(err):
+			if err = s.setAside(ctx, h, s.Now().Add(damagedPause)); err != nil {
+				return nil, err
+			}
+			continue
+		case err != nil:
+			return nil, err
+		case h.Endpoint == nil:
+			h.Room = 0
+		}
+		all = append(all, h)
+	}
+	return all, nil
 }
 
 // damagedPause is when an endpoint that cannot be read is looked at again.
@@ -190,26 +213,9 @@ func (s *Store) queueHeads(ctx context.Context, partition int, now tollgate.Inst
 		if n := read("webhook_endpoint", h.id, h.state).count("cap"); n > 0 {
 			h.cap = int(n)
 		}
-		h.room = max(0, min(h.cap-int(h.under.Val()), len(h.due.Val())))
+		h.Room = max(0, min(h.cap-int(h.under.Val()), len(h.due.Val())))
 	}
 	return s.shortFirst(partition, heads), next, nil
-}
-
-// roomOf is how many due deliveries the endpoints can get together.
-func roomOf(heads []*queueHead) (sum int) {
-	for _, h := range heads {
-		sum += h.room
-	}
-	return sum
-}
-
-// share gives each endpoint its part of the slots, so that one endpoint's
-// backlog leaves room.
-func share(heads []*queueHead, slots int) {
-	for i, h := range heads {
-		h.room = min(h.room, slots/(len(heads)-i))
-		slots -= h.room
-	}
 }
 
 // ask adds what has to be known of an endpoint to a pipeline.
@@ -217,7 +223,7 @@ func (s *Store) ask(ctx context.Context, pipe redis.Pipeliner, member string, no
 	org, id, _ := strings.Cut(member, "/")
 	k := s.space(org)
 	return &queueHead{
-		space: k, id: id,
+		Turn: Turn{Organization: org}, space: k, id: id,
 		health: pipe.HMGet(ctx, k.object(id), "v", "cap", "ok", "fail"),
 		under:  pipe.ZCount(ctx, k.leases(id), "("+milli(now), "+inf"),
 		due:    pipe.ZRangeByScore(ctx, k.queue(id), &redis.ZRangeBy{Min: "-inf", Max: milli(now), Count: s.atMost(k, id)}),
@@ -239,7 +245,7 @@ func (s *Store) atMost(k space, id string) int64 {
 func (s *Store) shortFirst(partition int, heads []*queueHead) []*queueHead {
 	var short, long []*queueHead
 	for _, h := range heads {
-		if len(h.due.Val()) == h.room {
+		if len(h.due.Val()) == h.Room {
 			short = append(short, h)
 		} else {
 			long = append(long, h)
@@ -254,24 +260,20 @@ func (s *Store) shortFirst(partition int, heads []*queueHead) []*queueHead {
 
 // takeArguments prepares an endpoint's script. Of what is due it offers as much
 // as there is room for; with no room the script only sees to the next turn.
-func (s *Store) takeArguments(ctx context.Context, h *queueHead, now, until tollgate.Instant) (keys []string, args []any, err error) {
+func (s *Store) takeArguments(h *queueHead, now, until tollgate.Instant) (keys []string, args []any) {
 	k := h.space
 	keys = []string{k.ready, k.object(h.id), k.queue(h.id), k.leases(h.id), k.targets(h.id), k.mark(s.Mint(""))}
 	args = []any{milli(now), milli(until), firstCap, k.org + "/" + h.id}
-	if h.endpoint, err = s.current(ctx, h); err != nil {
-		return nil, nil, err
+	if h.Endpoint == nil {
+		return keys, append(args, "", 0)
 	}
-	if h.endpoint == nil {
-		return keys, append(args, "", 0), nil
-	}
-	room := h.room
-	args = append(args, h.endpoint.URL, room)
-	h.offered = h.due.Val()[:room]
+	h.offered = h.due.Val()[:h.Room]
+	args = append(args, h.Endpoint.URL, h.Room)
 	for _, id := range h.offered {
 		keys = append(keys, k.object(id), k.attempts(id))
 		args = append(args, id)
 	}
-	return keys, args, nil
+	return keys, args
 }
 
 // knownEndpoint is an endpoint as it was at the last look.
@@ -334,7 +336,7 @@ func (s *Store) work(ctx context.Context, h *queueHead, work []Work, now, until 
 			return nil, fmt.Errorf("redis take_work: number %q of candidate %d", text(1), index)
 		}
 		w := Work{
-			Organization: h.space.org, Endpoint: h.endpoint, DeliveryID: h.offered[index-1], AttemptID: tollgate.AttemptOf(h.offered[index-1], number, now),
+			Organization: h.space.org, Endpoint: h.Endpoint, DeliveryID: h.offered[index-1], AttemptID: tollgate.AttemptOf(h.offered[index-1], number, now),
 			EventID: text(6), EventType: tollgate.EventType(text(7)), Number: number, Run: int(run), Trigger: tollgate.AttemptTrigger(text(4)),
 			ReplayID: text(5), Died: died == 1, Lease: until, StartedAt: now, place: text(8),
 		}

@@ -129,8 +129,13 @@ func TestReplayInEveryState(t *testing.T) {
 }
 
 // upTo reserves so many slots at most.
-func upTo(slots int) func(int) int {
-	return func(due int) int { return min(due, slots) }
+func upTo(slots int) func([]*rediskv.Turn) {
+	return func(turns []*rediskv.Turn) {
+		for _, turn := range turns {
+			turn.Room = min(turn.Room, slots)
+			slots -= turn.Room
+		}
+	}
 }
 
 func (f *fixture) take(t testing.TB, slots int) (work []rediskv.Work) {

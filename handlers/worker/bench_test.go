@@ -155,7 +155,7 @@ func deliveries(b *testing.B) {
 
 // ticks lets a clock go with the time: leases and pauses are part of what is
 // measured.
-func (c *clock) ticks(b *testing.B) {
+func (c *clock) ticks(b testing.TB) {
 	stop := make(chan struct{})
 	b.Cleanup(func() { close(stop) })
 	go func() {

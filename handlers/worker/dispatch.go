@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	takeAtOnce   = 64                   // slots that one look at a partition asks for at most
-	pace         = time.Millisecond / 4 // between looks that find something: attempts that end together make room together
-	readAtOnce   = 256                  // readers that wait in Redis at the same time
-	longestWait  = time.Second          // of a reader; the end waits for it
-	emptyPause   = 5 * time.Millisecond // after a look that found due endpoints and no work
-	consumerTail = 4                    // random bytes of a consumer's name
+	takeAtOnce   = 64                     // slots that one look at a partition asks for at most
+	pace         = time.Millisecond / 4   // between looks that find something: attempts that end together make room together
+	readAtOnce   = 256                    // readers that wait in Redis at the same time
+	longestWait  = time.Second            // of a reader; the end waits for it
+	emptyPause   = 5 * time.Millisecond   // after a look that found due endpoints and no work
+	sharePause   = 250 * time.Millisecond // at most, when all that is due is beyond its share: a slot that comes back wakes the lane
+	consumerTail = 4                      // random bytes of a consumer's name
 )
 
 // dispatch moves deliveries. In every partition one goroutine waits for events
@@ -34,7 +35,7 @@ type dispatch struct {
 	records  *records
 	metrics  *metrics
 	lanes    []*lane
-	slots    chan struct{} // one element for each slot in use
+	slots    *slots
 	reading  chan struct{}
 	failing  atomic.Int32 // loops that have met an error and are not over it
 	unsigned sync.Map     // endpoints, by id, that this worker cannot sign for
@@ -56,7 +57,7 @@ func newDispatch(c Config, m *metrics) (*dispatch, error) {
 	}
 	d := &dispatch{
 		Config: c, consumer: c.Name + "-" + hex.EncodeToString(tail), metrics: m, records: newRecords(c.Store, c.Lease),
-		slots: make(chan struct{}, c.Slots), reading: make(chan struct{}, readAtOnce),
+		slots: newSlots(c.Slots), reading: make(chan struct{}, readAtOnce),
 		sender: NewSender(SenderConfig{
 			Clock: c.Wall, Development: c.Development, Timeouts: c.Timeouts, Resolver: c.Resolver, Roots: c.Roots, Version: c.Version,
 		}),
@@ -93,7 +94,9 @@ func (d *dispatch) run(ctx context.Context) {
 		loops.Go(func() {
 			if err := d.Store.ReadBodies(attempts, work); err != nil {
 				d.Log.Warn("what was taken cannot be attempted", "partition", l.partition, "deliveries", len(work), "error", err)
-				d.release(len(work))
+				for _, w := range work {
+					d.slots.release(w)
+				}
 				return
 			}
 			for _, w := range work {
@@ -124,7 +127,7 @@ type job struct {
 func (d *dispatch) carryOut(ctx context.Context, j job) {
 	d.metrics.running.Inc()
 	defer j.lane.wake() // the endpoint may have room again
-	defer d.release(1)
+	defer d.slots.release(j.work)
 	defer d.metrics.running.Dec()
 	d.attempt(ctx, j.work)
 }
@@ -162,18 +165,28 @@ func (d *dispatch) reader(ctx context.Context, l *lane) {
 // fan out as well.
 func (d *dispatch) taker(ctx context.Context, l *lane, begin func(*lane, []rediskv.Work)) {
 	trouble := trouble{d: d, what: "taking work"}
+	refused := make(map[string]bool) // endpoints that got nothing, in looks that took nothing
 	for ctx.Err() == nil {
-		l.take.resting.Store(trouble.current == 0) // until there is a slot and an answer
+		l.take.resting.Store(trouble.current == 0) // until there is an answer
 		// Slots are for what is known to be due: lanes whose Redis does not answer
 		// must not keep them from the others.
-		slots := 0
-		reserve := func(due int) int {
-			slots = d.acquire(ctx, min(due, takeAtOnce))
-			return slots
+		var r reserved
+		before, short := len(refused), false
+		reserve := func(turns []*rediskv.Turn) {
+			most := takeAtOnce
+			if ctx.Err() != nil {
+				most = 0
+			}
+			r = d.slots.take(l, turns, most)
+			for _, t := range turns {
+				if t.Room == 0 {
+					refused[t.Endpoint.ID], short = true, true
+				}
+			}
 		}
 		// To the end also when ctx ends: what was taken is attempted.
 		work, next, err := d.Store.TakeDue(context.WithoutCancel(ctx), l.partition, reserve, d.Lease)
-		d.release(slots - len(work))
+		d.slots.keep(l, r, work)
 		if len(work) > 0 {
 			begin(l, work)
 		}
@@ -184,42 +197,23 @@ func (d *dispatch) taker(ctx context.Context, l *lane, begin func(*lane, []redis
 		}
 		trouble.pause(ctx, nil)
 		l.take.made(d.Wall())
-		if len(work) > 0 {
+		switch {
+		case len(work) > 0:
+			clear(refused)
 			wait(ctx, pace)
-		} else {
+		case len(refused) > before: // they are last in line now; others may be behind them
+			wait(ctx, pace)
+		default:
 			sleep := d.Interval
 			if next != 0 {
 				sleep = min(sleep, max(next.Time().Sub(d.Clock()), emptyPause))
 			}
+			if short {
+				sleep = min(d.Interval, sharePause)
+			}
+			clear(refused)
 			l.sleep(ctx, sleep)
 		}
-	}
-}
-
-// acquire waits for a slot and takes up to most of those that are free; 0 when
-// ctx has ended.
-func (d *dispatch) acquire(ctx context.Context, most int) (slots int) {
-	if ctx.Err() != nil {
-		return 0
-	}
-	select {
-	case <-ctx.Done():
-		return 0
-	case d.slots <- struct{}{}:
-	}
-	for slots = 1; slots < most; slots++ {
-		select {
-		case d.slots <- struct{}{}:
-		default:
-			return slots
-		}
-	}
-	return slots
-}
-
-func (d *dispatch) release(slots int) {
-	for range slots {
-		<-d.slots
 	}
 }
 

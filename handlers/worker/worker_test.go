@@ -66,7 +66,7 @@ func away(t testing.TB, url string, c *clock) *rediskv.Store {
 
 func openWith(t testing.TB, o rediskv.Options) *rediskv.Store {
 	t.Helper()
-	o.Partitions, o.Entropy, o.Timeout = partitions, rand.Reader, cmp.Or(o.Timeout, redistest.Patience)
+	o.Partitions, o.Entropy, o.Timeout = cmp.Or(o.Partitions, partitions), rand.Reader, cmp.Or(o.Timeout, redistest.Patience)
 	s, err := rediskv.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -75,11 +75,13 @@ func openWith(t testing.TB, o rediskv.Options) *rediskv.Store {
 	return s
 }
 
-func newShop(t testing.TB, url string) *shop {
+func newShop(t testing.TB, url string) *shop { return newShopIn(t, url, partitions) }
+
+func newShopIn(t testing.TB, url string, partitions int) *shop {
 	t.Helper()
 	c := new(clock)
 	c.milli.Store(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).UnixMilli())
-	s := &shop{Store: open(t, url, c), clock: c}
+	s := &shop{Store: openWith(t, rediskv.Options{URL: url, Clock: c.now, Observe: c.observe, Partitions: partitions}), clock: c}
 	org, le, per, rs := s.Mint("org_"), s.Mint("le_"), s.Mint("per_"), s.Mint("rs_")
 	s.account = s.Mint("ma_")
 	s.caller = rediskv.Caller{Organization: org}
