@@ -104,8 +104,10 @@ func (c *organizationCheck) grants() {
 			}
 		}
 		if id := f.DefaultMerchantAccountID; id != "" {
-			if !g.Covers(id) || !slices.ContainsFunc(c.form.MerchantAccounts, func(a accountForm) bool { return a.ID == id }) {
+			if !g.Covers(id) {
 				c.problems.addf(at+".default_merchant_account_id", "%q is not a merchant account of this grant", id)
+			} else if !slices.ContainsFunc(c.form.MerchantAccounts, func(a accountForm) bool { return a.ID == id }) {
+				c.refer(at+".default_merchant_account_id", tollgate.PrefixMerchantAccount, id, "%q is not a merchant account of this organization", id)
 			}
 			g.DefaultMerchantAccountID = &id
 		}

@@ -110,10 +110,11 @@ func (a *app) checkedCurrencies(ctx context.Context, reader *ruleReader, named, 
 	return slices.Compact(list), of, nil
 }
 
-// pricedAccount is what the command line needs of an account to say how it is
-// priced.
+// pricedAccount is what the command line needs of an account to name it and to
+// say how it is priced.
 type pricedAccount struct {
 	ID         string              `json:"id"`
+	Name       string              `json:"name"`
 	Status     string              `json:"status"`
 	Currencies []tollgate.Currency `json:"currencies"`
 	RuleSet    tollgate.RuleSet    `json:"rule_set"`

@@ -78,15 +78,14 @@ func (c *client) whoami(ctx context.Context) (*identity, error) {
 	if !slices.Contains(who.Scopes, "accounts:read") {
 		return who, nil
 	}
-	body, err := c.get(ctx, "/v1/merchant-accounts", map[string][]string{"limit": {"100"}})
+	accounts, err := c.accounts(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	var page list[accountName]
-	if err := parse(body, &page); err != nil {
-		return nil, err
+	who.MerchantAccounts = make([]accountName, len(accounts))
+	for i, a := range accounts {
+		who.MerchantAccounts[i] = accountName{a.ID, a.Name}
 	}
-	who.MerchantAccounts = append([]accountName{}, page.Data...)
 	return who, nil
 }
 
