@@ -95,5 +95,5 @@ func (s *Server) releasePayout(c *call, r releaseRequest) (*answer, error) {
 	if err != nil {
 		return s.orRepeated(c, idem, err)
 	}
-	return stored(result), nil
+	return s.answered(c, idem, result)
 }

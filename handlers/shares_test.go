@@ -185,10 +185,11 @@ func TestSharesOfAllOperations(t *testing.T) {
 		{"createPayment", "POST", "/v1/payments", fmt.Sprintf(payManual, w.vars["wide"])},
 		{"capturePayment", "POST", "", ""},
 		{"publishRule", "POST", "/v1/rules", w.newPublication("rule:late_fee@v1", "1", "team").body(t)},
+		{"readMerchantAccount", "GET", "/v1/merchant-accounts/" + w.vars["wide"], ""},
 		{"listEvents", "GET", "/v1/events?wait=1", ""},
 	}
 	for _, o := range w.operations() {
-		there := slices.ContainsFunc(asked[:4], func(a asking) bool { return a.id == o.id })
+		there := slices.ContainsFunc(asked[:5], func(a asking) bool { return a.id == o.id })
 		if limited[o.id] && o.id != "createExport" && !there {
 			asked = append(asked, asking{o.id, o.method, o.path, o.text(nil)})
 		}

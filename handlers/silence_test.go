@@ -106,3 +106,19 @@ func TestSilentRuleInForceIsMarked(t *testing.T) {
 	// A new version of another rule of the set is not kept from being activated.
 	w.want(w.call("POST", "/v1/rule-sets/"+w.vars["eur_rules"]+"/activations", `{"rule":"rule:card_fee@v1"}`), 201, "")
 }
+
+// TestSilenceIsNotGuessed: where a module could not be loaded just now, nobody
+// says that it charges in every currency.
+func TestSilenceIsNotGuessed(t *testing.T) {
+	w := newWorld(t)
+	w.publishTable("rule:shy_fee@v1", "label = \"Shop fee\"\n[[fee]]\ncurrencies = [\"EUR\"]\npercentage = \"1.00\"\n[[fee]]\ncurrencies = [\"NOK\"]\npercentage = \"1.03\"\n")
+	w.ruleSet("eur", []string{"card_fee@v2", "shy_fee@v1", "sandbox@v1"})
+	w.store.Refresh(w.vars["org"])
+	i := w.alone()
+	leave := i.server.UseUp(w.vars["org"], "")
+	i.want(i.call("GET", "/v1/merchant-accounts/"+w.vars["eur"], ""), 429, "share_exhausted")
+	i.want(i.call("POST", "/v1/rule-sets/"+w.vars["wide_rules"]+"/activations", `{"rule":"rule:shy_fee@v1","adds":true}`), 429, "share_exhausted")
+	leave()
+	i.want(i.call("GET", "/v1/merchant-accounts/"+w.vars["eur"], ""), 200, "")
+	i.want(i.call("POST", "/v1/rule-sets/"+w.vars["wide_rules"]+"/activations", `{"rule":"rule:shy_fee@v1","adds":true}`), 422, "rule_invalid")
+}
