@@ -80,6 +80,7 @@ func (s *Store) Upcoming(ctx context.Context) ([]Upcoming, error) {
 		return nil
 	})
 	if err != nil {
+		s.cache.doubt(s.clock()) // as after a Poll, which comes later
 		return nil, err
 	}
 	return s.upcoming(ctx, members)

@@ -29,6 +29,9 @@ func (s *Store) Memory(ctx context.Context) (used float64, err error) {
 		}
 		return err
 	})
+	if err != nil {
+		s.cache.doubt(s.clock()) // an instance that waits here does not look what has changed
+	}
 	return used, err
 }
 
