@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -75,6 +76,8 @@ func TestTurnsGoRound(t *testing.T) {
 		{"reads", "GET", "/v1/events?types=payment.*", none, 2, 200},
 		{"reads", "GET", "/v1/events?wait=1&types=payment.*", none, 2, 200},
 		{"reads", "GET", "/v1/webhooks", none, 2, 200},
+		{"reads", "GET", "/v1/merchant-accounts", none, 2, 200},
+		{"reads", "GET", "/v1/exports", none, 2, 200},
 		{"reads", "GET", "/v1/webhooks/" + hook + "/deliveries", none, 2, 200},
 		{"reads", "GET", "/v1/rules", none, 2, 200},
 		{"reads", "GET", "/v1/shadows", none, 2, 200},
@@ -221,3 +224,46 @@ func TestSharesOfAllOperations(t *testing.T) {
 }
 
 const payManual = `{"merchant_account_id":%q,"amount":"100.00","currency":"EUR","payee":"shop.example","capture_method":"manual"}`
+
+// TestNobodyCompilesInATurn: a list whose rows need modules that are not loaded
+// waits for them, and keeps nobody from looking at Redis meanwhile.
+func TestNobodyCompilesInATurn(t *testing.T) {
+	w := newWorld(t)
+	w.publish("rule:turns_fee@v1", "1.41") // no other test's
+	w.ruleSet("eur", []string{"card_fee@v2", "turns_fee@v1", "sandbox@v1"})
+	w.store.Refresh(w.vars["org"])
+	i := w.alone()
+	compiling, reads := i.server.Queue("compiling", ""), i.server.Queue("reads", w.vars["org"])
+	g, leave := hoard(compiling, runtime.GOMAXPROCS(0))
+	until(t, "all turns at compiling are taken", func() bool { return g.held() == runtime.GOMAXPROCS(0) })
+	listed := make(chan reply, 1)
+	req := i.request("GET", "/v1/merchant-accounts?limit=100", "")
+	go func() {
+		r, err := i.try(req)
+		if err != nil {
+			t.Error(err)
+		}
+		listed <- r
+	}()
+	until(t, "the list waits for a module", func() bool { return compiling.Waiting(w.vars["org"]) > 0 })
+
+	ctx, cancel := context.WithCancel(t.Context())
+	turns := make(chan func(), 2)
+	for range cap(turns) { // as many as there are at once
+		go func() {
+			if done, err := reads.Turn(ctx, "org_other", "cli_other"); err == nil {
+				turns <- done
+			}
+		}()
+	}
+	until(t, "the others have their turns, or wait", func() bool { return len(turns) == cap(turns) || reads.Waiting("org_other") > 0 })
+	if len(turns) < cap(turns) {
+		t.Error("a list that waits for a module has a turn at Redis")
+	}
+	cancel()
+	for range len(turns) {
+		(<-turns)()
+	}
+	leave()
+	i.want(<-listed, 200, "")
+}

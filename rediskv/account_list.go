@@ -18,7 +18,7 @@ func (s *Store) MerchantAccounts(ctx context.Context, c Caller, ids []string) (r
 	if err := s.checkGrant(ctx, c, k); err != nil {
 		return nil, err
 	}
-	err = s.timed(ctx, "read_accounts", func(ctx context.Context) error {
+	err = s.timedInTurn(ctx, c, "read_accounts", func(ctx context.Context) error {
 		pipe := s.client.Pipeline()
 		replies := make([]*redis.StringCmd, len(ids))
 		for i, id := range ids {

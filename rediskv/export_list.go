@@ -23,12 +23,12 @@ func (s *Store) Exports(ctx context.Context, c Caller, before string, limit int)
 	if err := s.checkGrant(ctx, c, k); err != nil {
 		return nil, false, err
 	}
-	ids, err := s.exportIDs(ctx, k, before, limit+1)
-	if err != nil {
+	var ids []string
+	if err := c.inTurn(ctx, func() (err error) { ids, err = s.exportIDs(ctx, k, before, limit+1); return err }); err != nil {
 		return nil, false, err
 	}
 	more = len(ids) > limit
-	err = s.timed(ctx, "read_exports", func(ctx context.Context) error {
+	err = s.timedInTurn(ctx, c, "read_exports", func(ctx context.Context) error {
 		pipe := s.client.Pipeline()
 		var replies []*redis.MapStringStringCmd
 		for _, id := range ids[:min(limit, len(ids))] {
