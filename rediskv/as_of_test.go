@@ -15,7 +15,10 @@ func TestWhateverGetsNoAnswerIsDoubt(t *testing.T) {
 	for what, ask := range map[string]func(context.Context, *rediskv.Store) error{
 		"memory":   func(ctx context.Context, s *rediskv.Store) error { _, err := s.Memory(ctx); return err },
 		"upcoming": func(ctx context.Context, s *rediskv.Store) error { _, err := s.Upcoming(ctx); return err },
-		"changes":  func(ctx context.Context, s *rediskv.Store) error { _, err := s.Poll(ctx, rediskv.Changes{}); return err },
+		"changes": func(ctx context.Context, s *rediskv.Store) error {
+			_, err := s.Poll(ctx, rediskv.Changes{})
+			return err
+		},
 	} {
 		server := redistest.Single(t)
 		wire := redistest.Proxy(t, server.Addr)
