@@ -237,6 +237,9 @@ func (s *Store) damagedAt(ctx context.Context, key string, err error) error {
 	if prefix, _, ok := strings.Cut(id, "_"); ok && kinds[prefix+"_"] != "" {
 		object = kinds[prefix+"_"]
 	}
+	if len(part) > 3 && part[2] == "use" {
+		object, id = "counter", part[3]
+	}
 	if strings.HasSuffix(key, ":shadowing") {
 		object = "shadows"
 	}

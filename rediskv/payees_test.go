@@ -1,6 +1,7 @@
 package rediskv_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -50,6 +51,37 @@ func TestEarlierPayeesAreFound(t *testing.T) {
 		found := f.allTransactions(t, rediskv.TransactionQuery{Payee: asked, Limit: 10})
 		if len(found) != want {
 			t.Errorf("%s: %d transactions", asked, len(found))
+		}
+	}
+}
+
+// What an earlier release would have counted as somebody else gives that one
+// nothing back that was never taken: the counter is another's, and came later.
+func TestEarlierCountersGetNothingBack(t *testing.T) {
+	f := newFixture(t)
+	f.limited(t, `{"budgets":[{"window":"day","currency":"EUR","amount":"3.00","per":"payee"}],"frequency":[{"window":"day","count":3,"per":"payee"}]}`)
+	var open []*tollgate.Payment
+	for _, payee := range []string{"acct:123456", "acct:1234567"} {
+		p, reason := f.spend(t, payee, eur(300), payee)
+		if p == nil {
+			t.Fatal(reason)
+		}
+		open = append(open, p)
+	}
+	if p, reason := f.spend(t, "other", eur(100), "acct"); p == nil {
+		t.Fatal(reason)
+	}
+	for _, p := range open {
+		if err := f.move(t.Context(), p.ID, tollgate.TriggerCancel); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p, reason := f.spend(t, "more", eur(201), "acct"); p != nil || reason != tollgate.ReasonBudgetExhausted {
+		t.Errorf("2.01 where 2.00 is left: %v %q", p, reason)
+	}
+	for i := range 3 {
+		if p, reason := f.spend(t, fmt.Sprint(i), eur(1), "acct"); (p != nil) != (i < 2) {
+			t.Errorf("payment %d of 3: %v %q", i+2, p, reason)
 		}
 	}
 }

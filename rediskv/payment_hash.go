@@ -57,6 +57,10 @@ func paymentFields(p *tollgate.Payment, isNew bool) (f pairs) {
 // useField holds one of the counters that a payment was counted in.
 func useField(i int) string { return "use" + strconv.Itoa(i) }
 
+// uncounted stands for a counter that did not exist (tollgate.Use, Earlier). The
+// build before looks for one of that name, which there is not.
+const uncounted = "-"
+
 func paymentOf(id string, f fields) (*tollgate.Payment, error) {
 	r := read("payment", id, f)
 	cur := r.currency("cur")
@@ -77,7 +81,9 @@ func paymentOf(id string, f fields) (*tollgate.Payment, error) {
 	}
 	r.moment("due") // of the scripts
 	for i := 0; f[useField(i)] != ""; i++ {
-		p.Counters = append(p.Counters, f[useField(i)])
+		if f[useField(i)] != uncounted {
+			p.Counters = append(p.Counters, f[useField(i)])
+		}
 	}
 	if f["meta"] != "" {
 		r.json("meta", &p.Metadata)

@@ -129,20 +129,29 @@ func (s *Store) Counters(ctx context.Context, org string, names []string) ([]int
 	if len(names) == 0 {
 		return nil, nil
 	}
+	k := s.space(org)
 	keys, counts := make([]string, len(names)), make([]int64, len(names))
 	for i, name := range names {
-		keys[i] = s.space(org).counter(name)
+		keys[i] = k.counter(name)
 	}
-	err := s.timed(ctx, "read_counters", func(ctx context.Context) error {
-		values, err := s.client.MGet(ctx, keys...).Result()
-		for i, v := range values {
-			if text, ok := v.(string); ok && err == nil {
-				counts[i], err = strconv.ParseInt(text, 10, 64)
-			}
-		}
+	var values []any
+	if err := s.timed(ctx, "read_counters", func(ctx context.Context) (err error) {
+		values, err = s.client.MGet(ctx, keys...).Result()
 		return err
-	})
-	return counts, err
+	}); err != nil {
+		return nil, err
+	}
+	for i, v := range values {
+		text, ok := v.(string)
+		if !ok {
+			continue
+		}
+		var err error
+		if counts[i], err = strconv.ParseInt(text, 10, 64); err != nil {
+			return nil, s.damagedAt(ctx, keys[i], err)
+		}
+	}
+	return counts, nil
 }
 
 // notePerimeters keeps the names of versions, so that they can be listed. It

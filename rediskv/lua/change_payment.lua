@@ -35,6 +35,8 @@ if ARGV[19] == 'client' and past then return {'expired'} end
 if ARGV[19] == 'clock' and not past then return {'early'} end
 local bar = ARGV[22] ~= '' and barred(KEYS[18], ARGV[23], ARGV[22], KEYS[19], ARGV[24])
 if bar then return bar end
+local broken, tell = sequenced(KEYS[5])
+if broken then return broken end
 
 if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[5], 'PX', ARGV[4]) end
 redis.call('SET', KEYS[4], ARGV[17])
@@ -42,7 +44,8 @@ if ARGV[18] ~= '' then redis.call('SET', KEYS[12], ARGV[18]) end
 local counters = tonumber(ARGV[29])
 for i = 0, counters - 1 do
   local counter, back = KEYS[#KEYS - i], ARGV[#ARGV - i]
-  if redis.call('EXISTS', counter) == 1 then redis.call('DECRBY', counter, back) end
+  -- Who is paid does not wait for a counter that cannot be read.
+  if redis.call('EXISTS', counter) == 1 then redis.pcall('DECRBY', counter, back) end
 end
 local last = 30 + tonumber(ARGV[30])
 redis.call('HSET', KEYS[3], unpack(ARGV, 31, last))
@@ -52,7 +55,7 @@ if ARGV[15] ~= '' then
 else
   redis.call('ZREM', KEYS[8], ARGV[16])
 end
-local n = append_event(KEYS[5], KEYS[6], KEYS[16], KEYS[17], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12])
+local n = append_event(KEYS[5], KEYS[6], KEYS[16], KEYS[17], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12], tell)
 append_audit(KEYS[5], KEYS[7], ARGV[13], ARGV[14])
 redis.call('HSET', KEYS[13], 'st', ARGV[21], 'upd', ARGV[7])
 if KEYS[14] ~= KEYS[15] then

@@ -25,28 +25,39 @@ if redis.call('HGET', KEYS[13], 'v') ~= ARGV[6] or redis.call('HGET', KEYS[14], 
 end
 local bar = ARGV[19] ~= '' and barred(KEYS[13], ARGV[6], ARGV[19], KEYS[17], ARGV[20])
 if bar then return bar end
+local broken, tell = sequenced(KEYS[5])
+if broken then return broken end
 local counters = tonumber(ARGV[25])
 local key, at = #KEYS - counters, #ARGV - 3 * counters
 for i = 1, counters do
   -- All of them are far below 2^53.
-  if tonumber(redis.call('GET', KEYS[key + i]) or '0') + tonumber(ARGV[at + 3 * i - 2]) > tonumber(ARGV[at + 3 * i - 1]) then
+  local have = redis.call('GET', KEYS[key + i])
+  if not integers(have) then return {'damaged', KEYS[key + i]} end
+  if tonumber(have or '0') + tonumber(ARGV[at + 3 * i - 2]) > tonumber(ARGV[at + 3 * i - 1]) then
     return {'exhausted', whole(i)}
   end
 end
 
 redis.call('SET', KEYS[2], ARGV[5], 'PX', ARGV[4])
+local untouched = {}
 for i = 1, counters do
   local lifetime = ARGV[at + 3 * i]
-  if lifetime ~= '' or redis.call('EXISTS', KEYS[key + i]) == 1 then redis.call('INCRBY', KEYS[key + i], ARGV[at + 3 * i - 2]) end
+  if lifetime ~= '' or redis.call('EXISTS', KEYS[key + i]) == 1 then
+    redis.call('INCRBY', KEYS[key + i], ARGV[at + 3 * i - 2])
+  else
+    untouched[#untouched + 1] = 'use' .. whole(i - 1) -- the payment's field
+  end
   if lifetime ~= '' then redis.call('PEXPIRE', KEYS[key + i], lifetime) end
 end
 redis.call('SET', KEYS[4], ARGV[17])
 if ARGV[18] ~= '' then redis.call('SET', KEYS[12], ARGV[18]) end
 local last = 26 + tonumber(ARGV[26])
 redis.call('HSET', KEYS[3], unpack(ARGV, 27, last))
+-- What was not counted is not given back: the counter may be another payee's by then.
+for _, field in ipairs(untouched) do redis.call('HSET', KEYS[3], field, '-') end
 if ARGV[15] ~= '' then redis.call('ZADD', KEYS[8], ARGV[15], ARGV[16]) end
 if ARGV[19] ~= '' then join(KEYS[17], ARGV[20], ARGV[21], ARGV[22], KEYS[19], ARGV[23], ARGV[24]) end
-local n = append_event(KEYS[5], KEYS[6], KEYS[15], KEYS[16], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12])
+local n = append_event(KEYS[5], KEYS[6], KEYS[15], KEYS[16], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12], tell)
 append_audit(KEYS[5], KEYS[7], ARGV[13], ARGV[14])
 local position = n * 16
 for key = 20, #KEYS - counters, 2 do

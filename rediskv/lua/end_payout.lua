@@ -9,10 +9,12 @@
 --   9 event type, 10 event account, 11 audit head, 12 audit tail, 13 new date,
 --   14 cutoffs member, 15 when to look at it (ms), 16 number of payable fields
 --   and values, these; then what the payout step calls it (or empty)
--- Returns: {'recorded'} | {'passed'} | {'stale'}
+-- Returns: {'recorded'} | {'passed'} | {'stale'} | {'damaged', key}
 if redis.call('HGET', KEYS[1], 'step') ~= 'pay' then return {'passed'} end
 local closed = redis.call('HGET', KEYS[11], 'closed')
 if ARGV[1] == 'failed' and closed and closed >= ARGV[13] then return {'stale'} end
+local broken, tell = sequenced(KEYS[6])
+if broken then return broken end
 
 redis.call('HSET', KEYS[3], 'st', ARGV[1], 'upd', ARGV[3])
 if ARGV[#ARGV] ~= '' then
@@ -30,6 +32,6 @@ else
   redis.call('HSET', KEYS[12], unpack(ARGV, 17, 16 + tonumber(ARGV[16])))
   wake(KEYS[13], ARGV[14], ARGV[15])
 end
-append_event(KEYS[6], KEYS[7], KEYS[9], KEYS[10], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10])
+append_event(KEYS[6], KEYS[7], KEYS[9], KEYS[10], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], tell)
 append_audit(KEYS[6], KEYS[8], ARGV[11], ARGV[12])
 return {'recorded'}

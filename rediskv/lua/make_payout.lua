@@ -10,7 +10,7 @@
 --   11 index member of the transaction, 12 number of payable fields and values,
 --   these, then number of payout fields, these, then number of transaction
 --   fields, these
--- Returns: {'made'} | {'done'} | {'early'} | {'conflict'}
+-- Returns: {'made'} | {'done'} | {'early'} | {'conflict'} | {'damaged', key}
 if redis.call('EXISTS', KEYS[3]) == 1 then return {'done'} end
 local closed = redis.call('HGET', KEYS[1], 'closed')
 if not closed or closed < ARGV[1] then return {'early'} end
@@ -18,12 +18,14 @@ local payable = tonumber(ARGV[12])
 for i = 13, 12 + payable, 2 do
   if redis.call('HGET', KEYS[2], ARGV[i]) ~= ARGV[i + 1] then return {'conflict'} end
 end
+local broken, tell = sequenced(KEYS[4])
+if broken then return broken end
 
 for i = 13, 12 + payable, 2 do redis.call('HDEL', KEYS[2], ARGV[i]) end
 local at = 13 + payable
 redis.call('HSET', KEYS[3], unpack(ARGV, at + 1, at + tonumber(ARGV[at])))
 at = at + 1 + tonumber(ARGV[at])
-local n = append_event(KEYS[4], KEYS[5], KEYS[7], KEYS[8], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6])
+local n = append_event(KEYS[4], KEYS[5], KEYS[7], KEYS[8], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], tell)
 append_audit(KEYS[4], KEYS[6], ARGV[7], ARGV[8])
 local position = whole(n * 16)
 redis.call('HSET', KEYS[9], 'pos', position, unpack(ARGV, at + 1, at + tonumber(ARGV[at])))

@@ -53,18 +53,34 @@ local function answered(grant, version, key, operation, fingerprint, mark)
   return {'reused'}
 end
 
+-- Whether all of some values are integers, or not there: adding to anything else
+-- raises in the middle of what is written.
+local function integers(...)
+  for _, v in ipairs({...}) do
+    if v and not string.find(v, '^%-?%d+$') then return false end
+  end
+  return true
+end
+
+-- Where money moves nothing is written that its event could not be written with.
+-- Returns why not, and the channel of who waits for events, or false.
+local function sequenced(seq)
+  local now = redis.call('HMGET', seq, 'event', 'audit', 'tell')
+  return not integers(now[1], now[2]) and {'damaged', seq} or nil, now[3]
+end
+
 -- Events about endpoints and deliveries are never delivered: they would feed on
 -- themselves. Without an endpoint there is nobody to hand an event over to. Where
 -- somebody waits for events the sequences name the channel that tells of them; a
 -- Redis that does not let us speak there must not undo what is written.
-local function append_event(seq, stream, dispatch, hooks, head, tail, id, kind, account)
+local function append_event(seq, stream, dispatch, hooks, head, tail, id, kind, account, tell)
   local n = redis.call('HINCRBY', seq, 'event', 1)
   local at = redis.call('XADD', stream, '*', 'i', id, 't', kind, 'a', account, 'b', head .. whole(n) .. tail)
   if redis.call('EXISTS', hooks) == 1 and not string.find(kind, '^webhook_endpoint%.') and not string.find(kind, '^delivery%.') then
     local org = string.match(stream, '^{[^}]*}:(.*):events$')
     redis.call('XADD', dispatch, '*', 'o', org, 's', at, 'i', id, 't', kind, 'a', account, 'n', whole(n))
   end
-  local tell = redis.call('HGET', seq, 'tell')
+  if tell == nil then tell = redis.call('HGET', seq, 'tell') end
   if tell then redis.pcall('PUBLISH', tell, stream) end
   return n
 end
@@ -92,7 +108,8 @@ end
 local function barred(account, revision, batch, payable, group)
   local now = redis.call('HMGET', account, 'v', 'closed')
   if now[1] ~= revision or (now[2] and now[2] >= batch) then return {'stale'} end
-  local sums = redis.call('HMGET', payable, group .. 'c', group .. 'f')
+  local sums = redis.call('HMGET', payable, group .. 'c', group .. 'f', group .. 'n')
+  if not integers(unpack(sums)) then return {'damaged', payable} end
   if tonumber(sums[1] or '0') > 1e18 or tonumber(sums[2] or '0') > 1e18 then return {'toomuch'} end
 end
 

@@ -1,0 +1,148 @@
+package rediskv_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+// everything is what an organization has, key by key, but for what is said of
+// damage.
+func (f *fixture) everything(t testing.TB) map[string]string {
+	t.Helper()
+	raw := rawClient(t, f.url)
+	all := map[string]string{}
+	for _, key := range scanKeys(t, raw, "*"+f.caller.Organization+"*") {
+		if strings.HasSuffix(key, ":damaged") || strings.HasSuffix(key, ":events") || strings.HasSuffix(key, ":seq") || strings.Contains(key, ":op:") {
+			continue
+		}
+		var value any
+		switch kind := raw.Type(t.Context(), key).Val(); kind {
+		case "string":
+			value = raw.Get(t.Context(), key).Val()
+		case "hash":
+			value = raw.HGetAll(t.Context(), key).Val()
+		case "list":
+			value = raw.LRange(t.Context(), key, 0, -1).Val()
+		case "set":
+			value = raw.SMembersMap(t.Context(), key).Val()
+		case "zset":
+			value = raw.ZRangeWithScores(t.Context(), key, 0, -1).Val()
+		case "stream":
+			value = raw.XRange(t.Context(), key, "-", "+").Val()
+		default:
+			t.Fatal(key, kind)
+		}
+		all[key] = fmt.Sprint(value)
+	}
+	return all
+}
+
+// spoil puts something that is no number where a script counts.
+func spoil(t testing.TB, raw redis.UniversalClient, key, field string) (repair func()) {
+	t.Helper()
+	set := func(value string) {
+		t.Helper()
+		var err error
+		if field == "" {
+			err = raw.Set(t.Context(), key, value, redis.KeepTTL).Err()
+		} else {
+			err = raw.HSet(t.Context(), key, field, value).Err()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var was string
+	var err error
+	if field == "" {
+		was, err = raw.Get(t.Context(), key).Result()
+	} else {
+		was, err = raw.HGet(t.Context(), key, field).Result()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	set(was[:len(was)-1] + "x")
+	return func() { set(was) }
+}
+
+// A number that a script counts on and that cannot be read keeps a payment from
+// changing, as damage, and leaves nothing half written: no answer is remembered,
+// no capture is there without its payment.
+func TestDamagedCountsTearNothing(t *testing.T) {
+	f := newFixture(t)
+	f.limited(t, `{"budgets":[{"window":"day","currency":"EUR","amount":"900.00","per":"merchant_account"}]}`)
+	open := f.create(t, eur(1000), tollgate.CaptureManual)
+	f.create(t, eur(700), tollgate.CaptureAutomatic)
+	raw := rawClient(t, f.url)
+	key := func(end string) string {
+		t.Helper()
+		found := scanKeys(t, raw, "*"+f.caller.Organization+end)
+		if len(found) != 1 {
+			t.Fatal(end, found)
+		}
+		return found[0]
+	}
+	payable, counter, seq := key("*:payable"), key(":use:*"), key(":seq")
+	group := ""
+	for _, name := range slices.Sorted(maps.Keys(raw.HGetAll(t.Context(), payable).Val())) {
+		group, _ = strings.CutSuffix(name, "c")
+		break
+	}
+	create := func(method tollgate.CaptureMethod) func() error {
+		return func() error {
+			a := f.account(t)
+			ch, ans := f.draft(t, a, eur(500), "shop.example", method)
+			_, err := f.CreatePayment(t.Context(), f.caller, f.key(f.Mint("")), a, ch, ans)
+			return err
+		}
+	}
+	capture := func() error { return f.capture(t.Context(), open.ID, 400, true) }
+	for _, c := range []struct {
+		what, key, field string
+		does             func() error
+	}{
+		{"a capture, what was captured", payable, group + "c", capture},
+		{"a capture, what fees there were", payable, group + "f", capture},
+		{"a capture, how many there were", payable, group + "n", capture},
+		{"a capture, the number of events", seq, "event", capture},
+		{"a capture, the number of audit entries", seq, "audit", capture},
+		{"an automatic payment, what was captured", payable, group + "c", create(tollgate.CaptureAutomatic)},
+		{"an automatic payment, how many there were", payable, group + "n", create(tollgate.CaptureAutomatic)},
+		{"a payment, its budget", counter, "", create(tollgate.CaptureManual)},
+		{"a payment, the number of events", seq, "event", create(tollgate.CaptureManual)},
+		{"a payment, the number of audit entries", seq, "audit", create(tollgate.CaptureManual)},
+	} {
+		repair := spoil(t, raw, c.key, c.field)
+		before := f.everything(t)
+		if err := c.does(); !rediskv.IsDamage(err) {
+			t.Errorf("%s: %v", c.what, err)
+		}
+		after := f.everything(t)
+		for key := range after {
+			if before[key] != after[key] {
+				t.Errorf("%s: %s is another", c.what, key)
+			}
+		}
+		repair()
+	}
+
+	// What cannot be given back keeps nothing from its end.
+	repair := spoil(t, raw, counter, "")
+	if err := capture(); err != nil {
+		t.Fatal(err)
+	}
+	if p, _ := f.read(t, open.ID); p.Status != tollgate.Captured {
+		t.Errorf("the payment is %s", p.Status)
+	}
+	repair()
+	f.audit(t)
+}
