@@ -80,15 +80,16 @@ func TestPayoutThatDoesNotAddUp(t *testing.T) {
 	for _, c := range []struct {
 		what, object, field string // object: payout, payout's transaction, capture
 		change              func(string) string
-		released            bool // as it is
+		says                string // why it is held
+		released            bool   // as it is
 	}{
-		{"the captured sum", "payout", "grp", flip(" 3500 ", " 8500 "), true},
-		{"the count", "payout", "grp", func(s string) string { return strings.TrimSuffix(s, " 2") + " 3" }, true},
-		{"its transaction's amount", "own", "amt", flip("3", "8"), true},
-		{"a capture's amount", "capture", "amt", flip("1", "9"), false},
-		{"a capture's currency", "capture", "cur", flip("EUR", "USD"), false},
-		{"a capture's account", "capture", "ma", func(string) string { return "ma_other" }, false},
-		{"a capture that cannot be read", "capture", "amt", flip("1", "x"), false},
+		{"the captured sum", "payout", "grp", flip(" 3500 ", " 8500 "), "captured 35.00", true},
+		{"the count", "payout", "grp", func(s string) string { return strings.TrimSuffix(s, " 2") + " 3" }, "2 captures), and it says", true},
+		{"its transaction's amount", "own", "amt", flip("3", "8"), "its own transaction is of 84.65", true},
+		{"a capture's amount", "capture", "amt", flip("1", "9"), "captured 115.00", false},
+		{"a capture's currency", "capture", "cur", flip("EUR", "USD"), "of another account or currency", false},
+		{"a capture's account", "capture", "ma", func(string) string { return "ma_other" }, "of another account or currency", false},
+		{"a capture that cannot be read", "capture", "amt", flip("1", "x"), "cannot be read", false},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			f := newFixture(t)
@@ -97,7 +98,7 @@ func TestPayoutThatDoesNotAddUp(t *testing.T) {
 			object := map[string]string{"payout": id, "own": tollgate.PayoutTransactionOf(id), "capture": f.captures(t)[0].ID}[c.object]
 			was := f.set(t, object, c.field, c.change)
 			p := f.step(t, id)
-			if p.Status != tollgate.Held || p.HeldReason == "" || p.Asked != 0 {
+			if p.Status != tollgate.Held || !strings.Contains(p.HeldReason, c.says) || p.Asked != 0 {
 				t.Fatalf("it is %s, asked %d times: %q", p.Status, p.Asked, p.HeldReason)
 			}
 			if again := f.step(t, id); again.Status != tollgate.Held || again.UpdatedAt != p.UpdatedAt {
@@ -119,8 +120,12 @@ func TestPayoutThatDoesNotAddUp(t *testing.T) {
 			if p := f.step(t, id); p.Status != tollgate.InTransit || p.Amount() != right || p.Asked != 1 {
 				t.Errorf("released it is %s of %s, not %s", p.Status, p.Amount(), right)
 			}
-			if _, err := f.ReleasePayout(t.Context(), f.caller, nil, id, "again", noAnswer); err == nil {
-				t.Error("a payout in transit is released")
+			own := f.allTransactions(t, rediskv.TransactionQuery{Types: []tollgate.TransactionType{tollgate.TransactionPayout}, Limit: 10})
+			if len(own) != 1 || own[0].Amount != right || own[0].Status != string(tollgate.InTransit) {
+				t.Errorf("its own transaction is %+v", own)
+			}
+			if _, err := f.ReleasePayout(t.Context(), f.caller, nil, id, "again", noAnswer); code(err) != string(tollgate.CodePayoutStateInvalid) {
+				t.Errorf("a payout in transit is released: %v", err)
 			}
 		})
 	}

@@ -83,6 +83,8 @@ func TestShares(t *testing.T) {
 	enter("org_1", "cli_b", share.ErrExhausted) // its organization has three
 	enter("org_2", "cli_c", nil)
 	leave()
+	leave = enter("org_1", "cli_a", nil) // both have room again
+	leave()
 	enter("org_1", "cli_b", nil)
 }
 
