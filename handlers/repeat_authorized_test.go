@@ -188,23 +188,27 @@ func TestRepeatsOfWhatIsOver(t *testing.T) {
 		return w.call(method, path, body, "Authorization", "Bearer "+w.token(grant, ""), "Idempotency-Key", key)
 	}
 	hook := w.get(w.want(call("eur_only", "POST", "/v1/webhooks", `{"url":"https://shop.example/hooks"}`, "make"), 201, ""), "id")
+	wide := w.get(w.want(call("all", "POST", "/v1/webhooks", `{"url":"https://shop.example/hooks"}`, "make-wide"), 201, ""), "id")
 	text, err := json.Marshal(w.newPublication("rule:kept_fee@v1", "1.5", "team"))
 	w.want(call("all", "POST", "/v1/rules", string(must(t, text, err)), "publish"), 201, "")
-	requests := []struct{ path, body string }{
-		{"/v1/webhooks/" + hook + "/secrets", ""},
-		{"/v1/webhooks/" + hook + "/test", ""},
-		{"/v1/rule-sets/" + w.vars["eur_rules"] + "/activations", `{"rule":"rule:kept_fee@v1","adds":true,"at":"2026-03-02T10:00:00Z"}`},
+	requests := []struct{ grant, path, body, key string }{
+		{"eur_only", "/v1/webhooks/" + hook + "/secrets", "", "once"},
+		{"eur_only", "/v1/webhooks/" + hook + "/test", "", "once"},
+		{"eur_only", "/v1/rule-sets/" + w.vars["eur_rules"] + "/activations", `{"rule":"rule:kept_fee@v1","adds":true,"at":"2026-03-02T10:00:00Z"}`, "once"},
+		{"all", "/v1/webhooks/" + wide + "/secrets", "", "wide"}, // of all accounts, those to come included
+		{"all", "/v1/webhooks/" + wide + "/test", "", "wide"},
 	}
 	for _, r := range requests {
-		if first := call("eur_only", "POST", r.path, r.body, "once"); first.StatusCode >= 300 {
+		if first := call(r.grant, "POST", r.path, r.body, r.key); first.StatusCode >= 300 {
 			t.Fatal(first.text)
 		}
 	}
 	w.want(w.call("DELETE", "/v1/webhooks/"+hook, ""), 200, "")
+	w.want(w.call("DELETE", "/v1/webhooks/"+wide, ""), 200, "")
 	w.advance(2 * time.Hour)
 	for _, r := range requests {
-		for grant, repeated := range map[string]bool{"eur_only": true, "all": true, "elsewhere": false} {
-			got := call(grant, "POST", r.path, r.body, "once")
+		for grant, repeated := range map[string]bool{"eur_only": r.grant == "eur_only", "all": true, "elsewhere": false} {
+			got := call(grant, "POST", r.path, r.body, r.key)
 			if (got.Header.Get("Idempotent-Replayed") == "true") != repeated || (got.StatusCode < 300) != repeated {
 				t.Errorf("%s under %s: %d %s", r.path, grant, got.StatusCode, got.text)
 			}

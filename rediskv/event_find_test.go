@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
 
 	"tollgate"
 	"tollgate/rediskv"
@@ -58,5 +59,34 @@ func TestEventByID(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestEventAmongMany finds an event behind more of the same second than one
+// batch has.
+func TestEventAmongMany(t *testing.T) {
+	f := newFixture(t)
+	f.create(t, eur(100), tollgate.CaptureManual)
+	raw, events := f.raw(t)
+	pipe := raw.Pipeline()
+	for range 2500 {
+		pipe.XAdd(t.Context(), &redis.XAddArgs{Stream: events, Values: []any{"i", f.Mint(tollgate.PrefixEvent), "t", "ping", "a", "", "b", "{}"}})
+	}
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.create(t, eur(100), tollgate.CaptureManual)
+	last, _, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Limit: 1, Descending: true})
+	if err != nil || len(last) != 1 {
+		t.Fatalf("%d events, %v", len(last), err)
+	}
+	var e struct {
+		ID string `json:"id"`
+	}
+	if err := json.Unmarshal(last[0], &e); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := f.Event(t.Context(), f.caller, e.ID, nil); err != nil || !bytes.Equal(got, last[0]) {
+		t.Errorf("%s: %s %v", e.ID, got, err)
 	}
 }

@@ -192,7 +192,7 @@ func TestExportLimit(t *testing.T) {
 		return f.CreateExport(t.Context(), f.caller, &idem, e, tollgate.ExportFilter{}, rediskv.Answer{Status: 202, Body: body})
 	}
 	var first rediskv.Result
-	for i := range tollgate.MaxExports {
+	for i := range 10 { // interface §11
 		r, err := create(fmt.Sprint(i))
 		if err != nil || r.Repeated {
 			t.Fatal(i, r, err)

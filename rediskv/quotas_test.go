@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/redis/go-redis/v9"
 
 	"tollgate"
 )
@@ -27,7 +28,7 @@ func TestQuotaOfPerimeters(t *testing.T) {
 		_, err := f.ApplyConfig(t.Context(), c, false)
 		return err
 	}
-	if err := add(tollgate.MaxPerimeterVersions-4, 1); err != nil {
+	if err := add(1000-4, 1); err != nil {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
@@ -46,24 +47,35 @@ func TestQuotaOfPerimeters(t *testing.T) {
 	if n := refused.Load(); n != 1 {
 		t.Errorf("%d of two were refused", n)
 	}
-	if err := add(tollgate.MaxPerimeterVersions-4, 1); err != nil {
+	if err := add(1000-4, 1); err != nil {
 		t.Errorf("the same again: %v", err)
 	}
 }
 
-// TestTrimAudit: entries that are old enough go, a batch at a time, and no other.
+// TestTrimAudit: entries that are old enough go, a batch at a time until none is
+// left, and nothing else does.
 func TestTrimAudit(t *testing.T) {
 	f := newFixture(t)
 	p := f.create(t, eur(100), tollgate.CaptureManual)
 	raw := rawClient(t, f.url)
 	key := scanKeys(t, raw, "*:"+f.caller.Organization+":audit")[0]
-	entries := func() int64 {
-		n, err := raw.XLen(t.Context(), key).Result()
+	pipe := raw.Pipeline()
+	for range 2500 {
+		pipe.XAdd(t.Context(), &redis.XAddArgs{Stream: key, Values: []any{"b", "{}"}})
+	}
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	length := func(stream string) int64 {
+		n, err := raw.XLen(t.Context(), stream).Result()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return n
 	}
+	entries := func() int64 { return length(key) }
+	_, log := f.raw(t)
+	events := length(log)
 	trim := func(until time.Time) (removed int64) {
 		for partition := range f.Partitions() {
 			n, err := f.TrimAudit(t.Context(), partition, tollgate.At(until))
@@ -80,6 +92,9 @@ func TestTrimAudit(t *testing.T) {
 	}
 	if removed := trim(time.Now().Add(time.Hour)); removed != before || entries() != 0 {
 		t.Errorf("%d of %d entries are gone", removed, before)
+	}
+	if n := length(log); n != events || n == 0 {
+		t.Errorf("%d of %d events are left", n, events)
 	}
 	f.read(t, p.ID)
 }

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -229,6 +231,7 @@ func TestEveryKeyIsAnnounced(t *testing.T) {
 	// What asks the service for more first, or needs a file or a key.
 	others := []string{"tollgate export", "tollgate rule activate", "tollgate rule publish", "tollgate rule shadow start", "tollgate rule shadow stop"}
 	a, _, _ := world(nil)
+	seen := map[string]bool{}
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
 		for _, sub := range c.Commands() {
@@ -239,6 +242,7 @@ func TestEveryKeyIsAnnounced(t *testing.T) {
 		}
 		path := c.CommandPath()
 		args, ok := examples[path]
+		seen[path] = true
 		if !ok {
 			for _, other := range others {
 				ok = ok || path == other
@@ -260,4 +264,9 @@ func TestEveryKeyIsAnnounced(t *testing.T) {
 		})
 	}
 	walk(a.rootCommand())
+	for _, path := range slices.Concat(others, slices.Collect(maps.Keys(examples))) {
+		if !seen[path] {
+			t.Errorf("%s takes no key", path)
+		}
+	}
 }
