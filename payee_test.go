@@ -51,7 +51,7 @@ func TestPayees(t *testing.T) {
 
 		// hosts in two readings
 		"shop.example:443", "shop.example:", "localhost:8080", "bank:", "shop.example/a", "shop.example?a", "shop.example#a", "//shop.example", `\\shop.example`, "/a", "#", "a/b",
-		"https:shop.example", "https:/shop.example", "https:///shop.example", `https:\\shop.example`, `https://shop.example\@evil.test`, "https://", "https:", "http://?a",
+		"https:shop.example", "https:/shop.example", "https:///shop.example", `https:\\shop.example`, `https://shop.example\@evil.test`, `https://shop.example/a\b`, "https://", "https:", "http://?a",
 		"https://user@shop.example", "https://u:p@shop.example/", "https://shop%2eexample/", "https://shop.example%00/", "https://shop.example:99999/", "https://shop.example:+1/",
 		"https://shop.example:443:443/", "https://a_b.example/", "https://*.example/", "https://shop.example/%zz", "https://shop.example/a/../b", "https://shop.example/%2E%2e/b", "https://shop.example/.",
 		"ftp://shop.example", "ftp:shop.example", "file:shop", "ws:shop.example", "foo://shop.example/a", "foo:/shop.example", "shop%2eexample", "a%b", "tel:4930", "acct:a?b",
@@ -237,9 +237,18 @@ func payee(t testing.TB, s string) tollgate.Payee {
 	return p
 }
 
-// The seeds hold what the issue names: each is refused, or is the host's.
+// The seeds hold what the issue names: each is refused, or is the host's. What
+// names no host alone is listed, too.
 func TestSpellingsOfOneHost(t *testing.T) {
+	known := []string{
+		"user@shop.example", "User@SHOP.example.", "user@localhost", "$&@SHOP.example",
+		"@shop", "$alice", "tel:+4930123", "javascript:alert", "DE89370400440532013000",
+	}
 	for host, its := range map[string][]string{
+		"sub.shop.example":      {"https://sub.shop.example/shop.example"},
+		"evil.example":          {"https://evil.example/a.suppliers.example", "https://evil.example#@a.suppliers.example"},
+		"xn--bcher-kva.example": {"https://xn--bcher-kva.example", "https://XN--BCHER-KVA.example/", "xn--bcher-kva.example."},
+
 		"shop.example": {"SHOP.example.", "https://shop.example", "HTTP://Shop.Example.:80/a?b#c", "https://shop.example:8443/", "https://shop.example:0443/", "https://shop.example:"},
 		"127.0.0.1":    {"https://127.0.0.1/"},
 		"localhost":    {"LOCALHOST", "http://localhost:80/"},
@@ -253,6 +262,12 @@ func TestSpellingsOfOneHost(t *testing.T) {
 			} else if want && !blocked(t, host, p) {
 				t.Errorf("%s does not block %s", host, s)
 			}
+		}
+		known = append(append(known, host), its...)
+	}
+	for _, s := range spellings {
+		if p, err := tollgate.ParsePayee(s); err == nil && !slices.Contains(known, s) {
+			t.Errorf("%s is read as %s", s, p)
 		}
 	}
 }
