@@ -15,7 +15,11 @@ import (
 func TestExportsOfBefore(t *testing.T) {
 	f := newFixture(t)
 	var made []string
-	for range 6 {
+	for range 2 { // these have files
+		f.clock.advance(time.Second)
+		made = append(made, f.export(t, tollgate.DatasetEvents, tollgate.FormatNDJSON, tollgate.ExportFilter{}).ID)
+	}
+	for range 4 {
 		f.clock.advance(time.Second)
 		e := tollgate.Export{Object: "export", ID: f.Mint(tollgate.PrefixExport), CreatedAt: f.Now(), Dataset: tollgate.DatasetEvents, Format: tollgate.FormatNDJSON, Status: tollgate.ExportPending}
 		if _, err := f.CreateExport(t.Context(), f.caller, nil, e, tollgate.ExportFilter{}, rediskv.Answer{Status: 202}); err != nil {

@@ -10,7 +10,8 @@ import (
 )
 
 // Files that add to what is stored, all at once: each looks again when another
-// has changed what it refers to, so none loses what another has added.
+// has changed what it refers to, so none loses what another has added. A file
+// that names a client and none of its grants leaves it those.
 func TestProvisioningOnTopOfWhatIsStored(t *testing.T) {
 	f := newFixture(t)
 	var g sync.WaitGroup
@@ -32,6 +33,11 @@ func TestProvisioningOnTopOfWhatIsStored(t *testing.T) {
 		})
 	}
 	g.Wait()
+	renamed := f.config.Clients[0]
+	renamed.Name, renamed.GrantIDs = "shop 2", nil
+	if _, err := f.ApplyConfig(t.Context(), rediskv.Config{Organization: tollgate.Organization{ID: f.caller.Organization}, Clients: []tollgate.Client{renamed}}, false); err != nil {
+		t.Fatal(err)
+	}
 	f.Refresh(f.caller.Organization)
 	c, err := f.Client(t.Context(), f.config.Clients[0].ID)
 	if err != nil {
@@ -46,7 +52,7 @@ func TestProvisioningOnTopOfWhatIsStored(t *testing.T) {
 			t.Errorf("the client lacks %s", id)
 		}
 	}
-	if c.Name != "shop" || o.Name != "Test" || len(o.AccountIDs) != 2+len(made) {
+	if c.Name != "shop 2" || o.Name != "Test" || len(o.AccountIDs) != 2+len(made) {
 		t.Errorf("%+v %+v", c, o)
 	}
 	listed := rawClient(t, f.url).HLen(t.Context(), scanKeys(t, rawClient(t, f.url), "*"+f.caller.Organization+":grants")[0]).Val()

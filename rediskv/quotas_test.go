@@ -50,6 +50,9 @@ func TestQuotaOfPerimeters(t *testing.T) {
 	if err := add(1000-4, 1); err != nil {
 		t.Errorf("the same again: %v", err)
 	}
+	if err := add(1, 3000); code(err) != string(tollgate.CodeQuotaExceeded) { // with the fixture's own there are 1,000
+		t.Errorf("one more: %v", err)
+	}
 }
 
 // TestTrimAudit: entries that are old enough go, a batch at a time until none is
