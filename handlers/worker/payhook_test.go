@@ -33,7 +33,7 @@ func TestPayHook(t *testing.T) {
 		{200, "", `nonsense`, 36 * time.Minute},
 		{302, "", `{"status":"paid"}`, 144 * time.Minute},
 		{200, "", `{"status":"maybe"}`, 6 * time.Hour},
-		{200, "", strings.Repeat(" ", 70<<10) + `{"status":"paid"}`, 12 * time.Hour},
+		{200, "", `{"status":"paid"}` + strings.Repeat(" ", 70<<10), 12 * time.Hour},
 		{201, "", `{"status":"paid","reference":"bank-7"}`, 0},
 	}
 	s := newShop(t, redistest.URL(t))
@@ -98,6 +98,8 @@ func TestPayHookSettings(t *testing.T) {
 	for _, c := range [][2]string{
 		{"", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="},
 		{"ftp://pay.example", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="},
+		{"http:///pay", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="},
+		{"/pay", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="},
 		{"http://u:p@pay.example", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="},
 		{"http://10.0.0.1/pay", ""},
 		{"http://10.0.0.1/pay", "secret"},
