@@ -115,6 +115,10 @@ func TestTwoLengths(t *testing.T) {
 			t.Fatalf("cut at %d: %q", cut, bodies)
 		}
 	}
+	older := "POST /v1/quotes HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+	if answers, bodies := p.exchange(t, older+before); len(answers) != 1 || answers[0].StatusCode != 400 || !strings.Contains(bodies[0], "parameter_invalid") {
+		t.Errorf("chunks of HTTP/1.0: %q", bodies)
+	}
 	// Only net/http knows where chunks end: nothing comes after them.
 	chunked := "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
 	if answers, bodies := p.exchange(t, chunked+before); len(answers) != 1 || answers[0].StatusCode != 401 || !answers[0].Close {

@@ -91,6 +91,9 @@ func TestReplayInEveryState(t *testing.T) {
 	if err := replay(first); code(err) != string(tollgate.CodeDeliveryInProgress) {
 		t.Errorf("while it is being sent: %v", err)
 	}
+	if err := replay(rediskv.Work{DeliveryID: f.Mint(tollgate.PrefixDelivery)}); code(err) != string(tollgate.CodeNotFound) {
+		t.Errorf("one that is gone: %v", err)
+	}
 	// The receiver asks for an hour's rest, and is back sooner.
 	later := f.Now().Add(time.Hour)
 	ended := map[tollgate.DeliveryState]rediskv.Outcome{
