@@ -40,6 +40,7 @@ type call struct {
 	target    tollgate.AuditTarget // what a request without an id in its path is about
 	subject   subject              // what it was about, once it is answered
 	turn      turn                 // at what makes Redis look at much; nil: it need not wait
+	leave     func()               // what it uses until its answer is sent
 }
 
 // WriteHeader notes the status.

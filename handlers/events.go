@@ -150,7 +150,13 @@ func (s *Server) awaitEvents(c *call, q rediskv.EventQuery, wait time.Duration) 
 		_ = control.SetWriteDeadline(end)
 	}
 	for {
+		// One event wakes all who wait for it, and theirs are not the only requests.
+		var done func()
+		if done, err = s.carried(ctx, c); err != nil {
+			return nil, next, false, err
+		}
 		events, next, more, err = s.store.Events(ctx, c.caller(http.StatusOK), q)
+		done()
 		if err != nil || len(events) > 0 || more || q.Descending || waiting.Err() != nil {
 			return events, next, more, err
 		}

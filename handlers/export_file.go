@@ -35,11 +35,29 @@ func (s *Server) readExportFile(c *call) (*answer, error) {
 		return nil, exportStateInvalid("An export that is %s has no file.", e.Status)
 	}
 	// A file takes longer than a request may; each read from Redis is bounded.
-	content, err := s.store.ExportFile(context.WithoutCancel(c.ctx), c.org, e)
+	ctx := context.WithoutCancel(c.ctx)
+	content, err := s.store.ExportFile(ctx, c.org, e)
 	if err != nil {
 		return nil, err
 	}
-	return &answer{file: &download{e, content}}, nil
+	return &answer{file: &download{e, inTurns{ctx, content, c.turn}}}, nil
+}
+
+// inTurns reads a file piece by piece, each in a turn of its own: a client that
+// takes its time holds none.
+type inTurns struct {
+	ctx context.Context
+	io.ReadSeeker
+	turn turn
+}
+
+func (r inTurns) Read(b []byte) (int, error) {
+	done, err := r.turn(r.ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	return r.ReadSeeker.Read(b)
 }
 
 func exportStateInvalid(format string, args ...any) *tollgate.Error {

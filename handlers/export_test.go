@@ -98,15 +98,22 @@ func Begin(req *http.Request) { connectionOf(req).begin() }
 // Sent is called at its end.
 func Sent(w http.ResponseWriter, req *http.Request) { connectionOf(req).sent(w) }
 
-// Queue is one of the resources that tenants share: reads, examining, compiling.
+// Queue is one of the resources that tenants share.
 func (s *Server) Queue(name, org string) *share.Queue {
 	switch name {
 	case "reads":
 		return s.shares.reads[s.store.Lane(org)]
 	case "examining":
 		return s.shares.examining
-	default:
+	case "compiling":
 		return s.shares.compiling
+	case "refusals":
+		return s.shares.refusals
+	default: // requests that are being carried out
+		return s.shares.carried[map[string]use{
+			"requests": usesLittle, "quotes": quotes, "changes of rules": compares, "publications": publishes,
+			"searches": searches, "previews": previews, "events": waits,
+		}[name]]
 	}
 }
 

@@ -43,6 +43,11 @@ func (s *Server) recordRefusal(c *call, e *tollgate.Error, err error) {
 		s.countRefusal(c.ctx, c.id, reason)
 		return
 	}
+	if c.org != "" { // whoever is refused without end does not write without end beside the others
+		if done, err := s.shares.refusals.Turn(c.ctx, c.org, c.client); err == nil {
+			defer done()
+		}
+	}
 	if err := s.store.Audit(c.ctx, caller, entry); err != nil {
 		s.log.Error("audit entry not written", "request_id", c.id, "code", e.Code, "error", err)
 	}

@@ -185,11 +185,11 @@ func (s *Server) ruleSigner(c *call, r publishRequest, goldenSHA256 string) (*re
 
 // examined has the module judged and fills in what was found out.
 func (s *Server) examined(c *call, rule *tollgate.Rule, module []byte, golden []wasm.GoldenCase) error {
-	release, err := c.acquire(c.ctx, s.shares.examining)
+	done, err := s.shares.examining.Turn(c.ctx, c.org, c.client)
 	if err != nil {
-		return err
+		return shareExhausted(err)
 	}
-	defer release()
+	defer done()
 	report, err := s.examine(c.ctx, rule.Rule, module, golden)
 	if invalid, ok := errors.AsType[*wasm.InvalidError](err); ok {
 		return ruleInvalid(rule.Rule, "module", "The module cannot be published: %s.", shortened(invalid.Reason))

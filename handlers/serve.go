@@ -35,7 +35,7 @@ func (s *Server) handle(w http.ResponseWriter, req *http.Request) {
 	// its last byte and still reads.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), requestTimeout)
 	defer cancel()
-	c := &call{ResponseWriter: w, request: req, ctx: ctx, start: s.wall(), id: s.store.Mint(tollgate.PrefixRequest)}
+	c := &call{ResponseWriter: w, request: req, ctx: ctx, start: s.wall(), id: s.store.Mint(tollgate.PrefixRequest), leave: func() {}}
 	var framed frame
 	if c.connection = connectionOf(req); c.connection != nil {
 		framed = c.connection.begin()
@@ -104,6 +104,7 @@ func (s *Server) serve(r *row) httprouter.Handle {
 			s.fail(c, err)
 			return
 		}
+		defer func() { c.leave() }()
 		a, err := s.shared(c)
 		if err != nil {
 			s.fail(c, err)

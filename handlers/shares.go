@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync"
+	"time"
 
 	"tollgate"
 	"tollgate/handlers/share"
@@ -13,11 +15,15 @@ import (
 type use int
 
 const (
-	usesNothing use = iota
-	pages           // a short list: one turn
-	searches        // a list that may have to look at much: a turn for each batch
-	previews        // of cutoffs; their turns are those of searches
-	downloads       // of export files
+	usesLittle use = iota
+	quotes         // which ask Redis nothing, as a rule
+	compares       // prices before and after a change of rules
+	publishes      // its turn is that at examining
+	waits          // listEvents says what for
+	pages          // a short list: one turn
+	searches       // a list that may have to look at much: a turn for each batch
+	previews       // of cutoffs; their turns are those of searches
+	downloads      // of export files; their turns are those of searches, too
 )
 
 // turn waits for a turn, and done ends it.
@@ -27,10 +33,12 @@ type turn func(context.Context) (done func(), err error)
 // its whole share in use is refused at once; turns go round the organizations.
 type shares struct {
 	enter     map[use]*share.Queue
-	reads     []*share.Queue // by lane of the Store: one batch after the other
-	polls     *share.Queue   // listings of events that wait
-	examining *share.Queue   // modules that are to be published
-	compiling *share.Queue   // modules that somebody asks for and that are not loaded
+	carried   map[use]*share.Queue // requests that are being carried out; the others of their organization wait
+	reads     []*share.Queue       // by lane of the Store: one batch after the other
+	refusals  *share.Queue
+	polls     *share.Queue // listings of events that wait
+	examining *share.Queue // modules that are to be published
+	compiling *share.Queue // modules that somebody asks for and that are not loaded
 }
 
 // Two at a time: Redis answers one while the other's answer is read. With more,
@@ -41,17 +49,40 @@ const readsAtOnce = 2
 // same of the processes that examine).
 const examinedAtOnce = 1
 
+// What one organization has carried out at once, for each core: computing, or
+// writing to Redis and waiting for it half of the time. More do not get through
+// faster. They stand in front of the others' in the scheduler, among the
+// connections and in Redis. No organization waits here for another, so whoever
+// Redis does not answer holds up nobody else.
+const (
+	computedEach = 1
+	writtenEach  = 2
+	// longCarried: what takes longer waits for a Redis that does not answer, and no
+	// longer holds up the organization's own requests that need none.
+	longCarried = 50 * time.Millisecond
+)
+
 func newShares(lanes int) *shares {
+	cores := runtime.GOMAXPROCS(0)
+	each := func(turns int) *share.Queue { return share.New(share.Limits{Each: turns}) }
 	lists := share.New(share.Limits{Organization: 64, Client: 32})
+	examining := share.New(share.Limits{Turns: examinedAtOnce, Organization: 8, Client: 4})
 	s := &shares{
 		enter: map[use]*share.Queue{
 			pages: lists, searches: lists,
 			previews:  share.New(share.Limits{Organization: 16, Client: 8}),
 			downloads: share.New(share.Limits{Organization: 32, Client: 16}),
+			publishes: examining,
 		},
+		carried: map[use]*share.Queue{
+			usesLittle: each(writtenEach * cores), quotes: each(computedEach * cores), compares: each(computedEach * cores),
+			publishes: each(computedEach * cores), searches: each(writtenEach * cores), previews: each(computedEach * cores),
+			waits: each(writtenEach * cores),
+		},
+		refusals:  each(writtenEach * cores),
 		polls:     share.New(share.Limits{Organization: 512, Client: 128}),
-		examining: share.New(share.Limits{Turns: examinedAtOnce, Organization: 8, Client: 4}),
-		compiling: share.New(share.Limits{Turns: runtime.GOMAXPROCS(0), Organization: 256}),
+		examining: examining,
+		compiling: share.New(share.Limits{Turns: cores, Organization: 256}),
 	}
 	for range lanes {
 		s.reads = append(s.reads, share.New(share.Limits{Turns: readsAtOnce}))
@@ -64,38 +95,64 @@ func (s *Server) shared(c *call) (*answer, error) {
 	if err := s.hasRoom(c); err != nil {
 		return nil, err
 	}
-	queue := s.shares.enter[c.row.use]
-	if queue == nil {
+	if c.org == "" {
 		return c.row.do(s, c)
 	}
-	leave, err := queue.Enter(c.org, c.client)
-	if err != nil {
-		return nil, shareExhausted(err)
+	if queue := s.shares.enter[c.row.use]; queue != nil {
+		leave, err := queue.Enter(c.org, c.client)
+		if err != nil {
+			return nil, shareExhausted(err)
+		}
+		if c.row.use == downloads { // to its last byte
+			c.leave = leave
+		} else {
+			defer leave()
+		}
 	}
-	defer leave()
-	switch c.row.use {
-	case pages:
-		done, err := s.reading(c)(c.ctx)
+	if c.row.use != waits {
+		done, err := s.carried(c.ctx, c)
 		if err != nil {
 			return nil, err
 		}
 		defer done()
-	case searches, previews:
+	}
+	switch c.row.use {
+	case pages:
+		done, err := s.reading(c)(c.ctx)
+		if err != nil {
+			return nil, shareExhausted(err)
+		}
+		defer done()
+	case searches, previews, downloads:
 		c.turn = s.reading(c)
 	}
 	return c.row.do(s, c)
+}
+
+// carried waits until a request can be carried out among its organization's.
+func (s *Server) carried(ctx context.Context, c *call) (done func(), err error) {
+	queue := s.shares.carried[c.row.use]
+	if queue == nil {
+		return func() {}, nil
+	}
+	done, err = queue.Turn(ctx, c.org, c.client)
+	if err != nil {
+		return nil, shareExhausted(err)
+	}
+	switch c.row.use {
+	case usesLittle, quotes, waits:
+		once := sync.OnceFunc(done)
+		timer := time.AfterFunc(longCarried, once)
+		return func() { timer.Stop(); once() }, nil
+	default:
+		return done, nil
+	}
 }
 
 // reading gives a call its turns at having Redis look at much.
 func (s *Server) reading(c *call) turn {
 	reads := s.shares.reads[s.store.Lane(c.org)]
 	return func(ctx context.Context) (func(), error) { return reads.Turn(ctx, c.org, c.client) }
-}
-
-// acquire waits for a turn at one of the resources.
-func (c *call) acquire(ctx context.Context, from *share.Queue) (release func(), err error) {
-	release, err = from.Acquire(ctx, c.org, c.client)
-	return release, shareExhausted(err)
 }
 
 // shareExhausted is what a client is told when its share is in use, or its turn

@@ -24,14 +24,16 @@ type hoarder struct {
 	got, ended atomic.Int64
 }
 
-func hoard(q *queues.Queue, clients int) (g *hoarder, leave func()) {
+func hoard(q *queues.Queue, clients int) (*hoarder, func()) { return hoardAs(q, "org_greedy", clients) }
+
+func hoardAs(q *queues.Queue, organization string, clients int) (g *hoarder, leave func()) {
 	g = &hoarder{end: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	for i := range clients {
 		all.Go(func() {
 			for {
-				done, err := q.Turn(ctx, "org_greedy", fmt.Sprint("cli_", i))
+				done, err := q.Turn(ctx, organization, fmt.Sprint("cli_", i))
 				if err != nil {
 					return
 				}
@@ -81,6 +83,7 @@ func TestTurnsGoRound(t *testing.T) {
 		{"reads", "GET", "/v1/webhooks/" + hook + "/deliveries", none, 2, 200},
 		{"reads", "GET", "/v1/rules", none, 2, 200},
 		{"reads", "GET", "/v1/shadows", none, 2, 200},
+		{"reads", "GET", w.aFile(), none, 2, 200},
 		{"reads", "POST", "/v1/cutoffs/preview", preview, 2, 200},
 		{"examining", "POST", "/v1/rules", rule, 1, 201},
 	} {
@@ -97,6 +100,105 @@ func TestTurnsGoRound(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRequestsOfOneOrganization: of what one organization sends only so much is
+// carried out at once. The others' requests wait for none of it.
+func TestRequestsOfOneOrganization(t *testing.T) {
+	w := newWorld(t)
+	pay := func(account string) string { return fmt.Sprintf(payWide, w.vars[account]) }
+	preview := func(account string) string {
+		return fmt.Sprintf(`{"merchant_account_id":%q,"proposed":{"cutoff_time":"12:00"}}`, w.vars[account])
+	}
+	none := func(string) string { return "" }
+	rule := func(string) string { return `{"rule":"rule:nobodys_fee@v1","adds":true}` }
+	for _, one := range []struct {
+		resource, method, path string
+		body                   func(account string) string
+		status                 int
+	}{
+		{"quotes", "POST", "/v1/quotes", pay, 200},
+		{"requests", "POST", "/v1/payments", pay, 201},
+		{"requests", "GET", "/v1/merchant-accounts/$wide", none, 200},
+		{"changes of rules", "POST", "/v1/rule-sets/$wide_rules/activations", rule, 404},
+		{"publications", "POST", "/v1/rules", func(string) string { return `{}` }, 400},
+		{"searches", "GET", "/v1/payments", none, 200},
+		{"previews", "POST", "/v1/cutoffs/preview", preview, 200},
+		{"events", "GET", "/v1/events?wait=1&order=desc", none, 200},
+		{"refusals", "GET", "/v1/payments/pay_nobodys", none, 404},
+	} {
+		t.Run(one.resource+" "+one.path, func(t *testing.T) {
+			ask := func(prefix string) *http.Request {
+				path := strings.NewReplacer("$wide_rules", w.vars[prefix+"wide_rules"], "$wide", w.vars[prefix+"wide"]).Replace(one.path)
+				headers := []string{"Authorization", "Bearer " + w.token(prefix+"all", "")}
+				if path == "/v1/payments" && one.method == "POST" {
+					headers = append(headers, "Idempotency-Key", prefix+"one")
+				}
+				return w.request(one.method, path, one.body(prefix+"wide"), headers...)
+			}
+			greedy, modest := ask("other_"), ask("")
+			const clients = 200
+			q := w.server.Queue(one.resource, w.vars["other_org"])
+			g, leave := hoardAs(q, w.vars["other_org"], clients)
+			defer leave()
+			until(t, "all turns of the greedy one are taken", func() bool { return g.held() > 0 && g.held()+q.Waiting(w.vars["other_org"]) == clients })
+			waiting := q.Waiting(w.vars["other_org"])
+			answered := make(chan reply, 1)
+			go func() {
+				r, err := w.try(greedy)
+				if err != nil {
+					t.Error(err)
+				}
+				answered <- r
+			}()
+			until(t, "the greedy one's request waits", func() bool { return q.Waiting(w.vars["other_org"]) > waiting || len(answered) > 0 })
+			r, err := w.try(modest)
+			if err != nil || r.StatusCode != one.status {
+				t.Errorf("%d %s, %v", r.StatusCode, r.text, err)
+			}
+			if len(answered) > 0 {
+				t.Error("the greedy one's request did not wait")
+			}
+			leave()
+			if r := <-answered; r.StatusCode != one.status {
+				t.Errorf("%d %s", r.StatusCode, r.text)
+			}
+		})
+	}
+}
+
+// TestDownloadsUnderWay: a download is part of its client's share until its last
+// byte is sent.
+func TestDownloadsUnderWay(t *testing.T) {
+	w := newWorld(t)
+	const share = 16
+	w.want(w.pay("p", fmt.Sprintf(payWide, w.vars["wide"])), 201, "")
+	file := w.aFile()
+	q := w.server.Queue("reads", w.vars["org"])
+	g, leave := hoard(q, 8)
+	defer leave()
+	until(t, "all turns are taken", func() bool { return g.held() == 2 })
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer leave()
+	for range share {
+		req := w.request("GET", file, "")
+		all.Go(func() {
+			if r, err := w.try(req); err != nil || r.StatusCode != 200 {
+				t.Errorf("%d %s, %v", r.StatusCode, r.text, err)
+			}
+		})
+	}
+	until(t, "the downloads wait for their turns", func() bool { return q.Waiting(w.vars["org"]) == share })
+	w.want(w.call("GET", file, ""), 429, "share_exhausted")
+}
+
+// aFile makes an export and says where its file is.
+func (w *world) aFile() string {
+	w.t.Helper()
+	r := w.want(w.call("POST", "/v1/exports/preview", `{"dataset":"transactions","format":"ndjson"}`), 202, "")
+	check(w.t, w.exports())
+	return "/v1/exports/" + w.get(r, "id") + "/file"
 }
 
 // turns is how many turns end until a request is answered, beside so many

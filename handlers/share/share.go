@@ -8,6 +8,7 @@ package share
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 )
 
@@ -18,6 +19,7 @@ var ErrExhausted = errors.New("the share of a common resource is in use")
 // bound.
 type Limits struct {
 	Turns        int // of all organizations together; the others wait for theirs
+	Each         int // turns of one organization
 	Organization int
 	Client       int
 }
@@ -37,6 +39,7 @@ type tenant struct {
 	name    string
 	entered int
 	turns   int // taken or waited for
+	taken   int
 	clients map[string]*client
 	waiting ring[*client]
 }
@@ -110,11 +113,11 @@ func (q *Queue) Turn(ctx context.Context, organization, name string) (done func(
 	done = func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
+		q.pass(t)
 		end()
-		q.pass()
 	}
-	if !full(q.taken, q.limits.Turns) {
-		q.taken++
+	if q.free(t) {
+		q.take(t)
 		q.mu.Unlock()
 		return done, nil
 	}
@@ -134,8 +137,8 @@ func (q *Queue) Turn(ctx context.Context, organization, name string) (done func(
 	defer q.mu.Unlock()
 	select {
 	case <-mine: // it came in the last moment, and is somebody else's now
+		q.pass(t)
 		end()
-		q.pass()
 	default:
 		q.withdraw(t, c, mine)
 		end()
@@ -155,13 +158,29 @@ func (q *Queue) Waiting(organization string) (n int) {
 	return n
 }
 
-// pass hands a turn that has ended to whose turn is next. q.mu is held.
-func (q *Queue) pass() {
-	if len(q.waiting) == 0 {
-		q.taken--
+// free reports whether a tenant can have another turn. q.mu is held.
+func (q *Queue) free(t *tenant) bool {
+	return !full(q.taken, q.limits.Turns) && !full(t.taken, q.limits.Each)
+}
+
+// take gives a tenant a turn. q.mu is held.
+func (q *Queue) take(t *tenant) {
+	q.taken++
+	t.taken++
+}
+
+// pass ends a tenant's turn and hands it to whose turn is next: the first in the
+// round that has not as many as one organization may have. q.mu is held.
+func (q *Queue) pass(from *tenant) {
+	q.taken--
+	from.taken--
+	i := slices.IndexFunc(q.waiting, q.free)
+	if i < 0 {
 		return
 	}
-	t := q.waiting.pop()
+	t := q.waiting[i]
+	q.waiting = slices.Delete(q.waiting, i, i+1)
+	q.take(t)
 	c := t.waiting.pop()
 	next := c.waiting[0]
 	if c.waiting = c.waiting[1:]; len(c.waiting) > 0 {

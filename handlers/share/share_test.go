@@ -118,3 +118,41 @@ func TestNobodyWaitsInVain(t *testing.T) {
 		l.next <- struct{}{}
 	})
 }
+
+// TestEachOrganization: whoever has as many turns as one organization may have
+// waits for its own to end, and nobody waits for it.
+func TestEachOrganization(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := line{t, share.New(share.Limits{Each: 2}), make(chan string, 100), make(chan struct{})}
+		for i := range 4 {
+			l.waits(t.Context(), "org_greedy", "cli_a", fmt.Sprint("a", i))
+		}
+		l.waits(t.Context(), "org_greedy", "cli_b", "b0")
+		for i := range 2 {
+			l.waits(t.Context(), "org_modest", "cli_c", fmt.Sprint("modest ", i))
+		}
+		if n := l.queue.Waiting("org_greedy"); n != 3 || len(l.served) != 4 {
+			t.Errorf("%d of the greedy one's wait, %d are served", n, len(l.served))
+		}
+		done, err := l.queue.Turn(t.Context(), "org_third", "cli_d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		done() // which is nobody else's
+		synctest.Wait()
+		if n := l.queue.Waiting("org_greedy"); n != 3 {
+			t.Errorf("%d of the greedy one's wait", n)
+		}
+		for range 7 {
+			l.next <- struct{}{}
+			synctest.Wait()
+		}
+		var order []string
+		for range 7 {
+			order = append(order, <-l.served)
+		}
+		if want := []string{"a0", "a1", "modest 0", "modest 1", "a2", "b0", "a3"}; !slices.Equal(order, want) {
+			t.Errorf("served %q\nwant   %q", order, want)
+		}
+	})
+}
