@@ -82,8 +82,11 @@ bench-rules: ## one pricing rule in Go, this engine, CEL, expr and OPA; a module
 load: build ## payments at RATE a second for DURATION on the running `make dev`
 	scripts/load.sh .tollgate/dev.env $(or $(RATE),100) $(or $(DURATION),10s)
 
+fair: ## p99 of a modest tenant's requests, alone and beside a greedy one; fails above 3 times
+	TOLLGATE_TEST_REDIS=server TOLLGATE_TEST_FAIR=measure $(GO) test -count=1 -p 1 -timeout 6m -run '^TestFair$$' -v ./handlers ./handlers/worker
+
 clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: help build dev test test-server test-cluster race check bench bench-rules fuzz conformance openapi templates load clean
+.PHONY: help build dev test test-server test-cluster race check bench bench-rules fuzz conformance openapi templates load fair clean

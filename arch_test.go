@@ -29,7 +29,7 @@ var apart = map[string][]string{
 }
 
 // testsOnly are packages that no program may hold.
-var testsOnly = []string{"rediskv/redistest", "handlers/conform"}
+var testsOnly = []string{"rediskv/redistest", "handlers/conform", "handlers/share/fair"}
 
 // owners are the packages that alone know a third-party module. Tests are held
 // to them too.

@@ -25,7 +25,7 @@ import (
 )
 
 // verifier is a receiver that checks every signature.
-func verifier(b *testing.B, key tollgate.WebhookKey, arrived func(*http.Request, []byte)) string {
+func verifier(b testing.TB, key tollgate.WebhookKey, arrived func(*http.Request, []byte)) string {
 	hook, err := standardwebhooks.NewWebhook(key.Text())
 	if err != nil {
 		b.Fatal(err)
