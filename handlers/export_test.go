@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -115,6 +116,12 @@ func (s *Server) Queue(name, org string) *share.Queue {
 			"searches": searches, "previews": previews, "events": waits,
 		}[name]]
 	}
+}
+
+// Turn waits for a turn at Redis as a request of a client does.
+func (s *Server) Turn(ctx context.Context, org, client string) error {
+	_, err := s.reading(&call{org: org, client: client})(ctx)
+	return err
 }
 
 // UseUp takes the whole share of every resource that a client, or all of an

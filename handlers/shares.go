@@ -152,7 +152,10 @@ func (s *Server) carried(ctx context.Context, c *call) (done func(), err error) 
 // reading gives a call its turns at having Redis look at much.
 func (s *Server) reading(c *call) turn {
 	reads := s.shares.reads[s.store.Lane(c.org)]
-	return func(ctx context.Context) (func(), error) { return reads.Turn(ctx, c.org, c.client) }
+	return func(ctx context.Context) (func(), error) {
+		done, err := reads.Turn(ctx, c.org, c.client)
+		return done, shareExhausted(err)
+	}
 }
 
 // shareExhausted is what a client is told when its share is in use, or its turn

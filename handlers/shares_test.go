@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime"
@@ -368,4 +369,16 @@ func TestNobodyCompilesInATurn(t *testing.T) {
 	}
 	leave()
 	i.want(<-listed, 200, "")
+}
+
+// TestTurnThatDoesNotCome: Redis is there, and others have it; the client is told
+// that, not that the store is away.
+func TestTurnThatDoesNotCome(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := w.server.Turn(ctx, w.vars["org"], w.vars["client_shop"])
+	if e, ok := errors.AsType[*tollgate.Error](err); !ok || e.Code != tollgate.CodeShareExhausted {
+		t.Errorf("%v", err)
+	}
 }
