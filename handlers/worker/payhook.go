@@ -91,6 +91,9 @@ func (h *PayHook) Pay(ctx context.Context, p tollgate.Payout) (o tollgate.Payout
 	}
 	resp, err := h.client.Do(req)
 	if err != nil {
+		if named, ok := errors.AsType[*url.Error](err); ok {
+			err = named.Err // without the URL, whose query may be a secret
+		}
 		return o, &Later{Cause: err}
 	}
 	defer resp.Body.Close()

@@ -105,8 +105,14 @@ func (w *Worker) ask(ctx context.Context, p *tollgate.Payout) (ended int, again 
 			next = next.Add(w.waitFor(err, p))
 			w.metrics.payouts.WithLabelValues("later").Inc()
 		}
-		later := w.Store.DelayPayout(recording, p.OrganizationID, p.ID, next)
-		return 0, false, errors.Join(fmt.Errorf("the payout step: %w", err), later)
+		delayed := w.Store.DelayPayout(recording, p.OrganizationID, p.ID, next)
+		// That there is no answer yet is no failure of the round: in its pause
+		// other organizations would wait, too.
+		if later, ok := errors.AsType[*Later](err); ok && ctx.Err() == nil && delayed == nil {
+			w.Log.Warn("a payout has no answer yet", "payout", p.ID, "error", later.Cause, "asked_again", next.String())
+			return 0, false, nil
+		}
+		return 0, false, errors.Join(fmt.Errorf("the payout step: %w", err), delayed)
 	}
 	if err := w.Store.EndPayout(recording, p, outcome); err != nil {
 		return 0, false, err
