@@ -88,7 +88,7 @@ func (s *Store) checked(ctx context.Context, k space, p *tollgate.Payout, from s
 // compares each with the record of its capture, so that of two amounts that
 // differ nobody takes one on trust.
 func (s *Store) tallyBatch(ctx context.Context, k space, p *tollgate.Payout, tally tollgate.Tally, after int64, certain bool) (next int64, last bool, fault, err error) {
-	members, groups, err := s.groupMembers(ctx, k, p, after)
+	members, groups, err := s.members(ctx, k, p, after)
 	if err != nil {
 		return after, false, nil, err
 	}
@@ -155,9 +155,9 @@ func (s *Store) agreeing(ctx context.Context, k space, found []foundTransaction)
 	return nil, nil
 }
 
-// groupMembers reads the next captures and fees of a payout behind a position,
+// members reads the next captures and fees of a payout behind a position,
 // in the order of their positions, with the number of the group of each.
-func (s *Store) groupMembers(ctx context.Context, k space, p *tollgate.Payout, after int64) (list []indexed, groups []int, err error) {
+func (s *Store) members(ctx context.Context, k space, p *tollgate.Payout, after int64) (list []indexed, groups []int, err error) {
 	type member struct {
 		indexed
 		group int

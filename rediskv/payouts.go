@@ -1,11 +1,9 @@
 package rediskv
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -52,7 +50,7 @@ func (s *Store) MovePayout(ctx context.Context, org, id string) (more bool, err 
 	default:
 		return false, nil
 	}
-	members, err := s.members(ctx, k, p, read("", "", f).int("at"))
+	members, _, err := s.members(ctx, k, p, read("", "", f).int("at"))
 	if err != nil {
 		return false, err
 	}
@@ -77,31 +75,6 @@ func (s *Store) readPayout(ctx context.Context, k space, id string) (*tollgate.P
 	}
 	p, err := payoutOf(k, id, found[0])
 	return p, found[0], s.noticed(ctx, k, err)
-}
-
-// members reads the next captures and fees of a payout behind a position, in
-// the order of their positions.
-func (s *Store) members(ctx context.Context, k space, p *tollgate.Payout, after int64) (list []indexed, err error) {
-	err = s.timed(ctx, "payout_members", func(ctx context.Context) error {
-		pipe := s.client.Pipeline()
-		replies := make([]*redis.ZSliceCmd, len(p.Groups))
-		for i, g := range p.Groups {
-			replies[i] = pipe.ZRangeByScoreWithScores(ctx, k.group(p.MerchantAccountID, p.Currency, g.Date),
-				&redis.ZRangeBy{Min: "(" + strconv.FormatInt(after, 10), Max: "+inf", Count: moveBatch})
-		}
-		if _, err := pipe.Exec(ctx); err != nil {
-			return err
-		}
-		for _, r := range replies {
-			for _, z := range r.Val() {
-				member, _ := z.Member.(string)
-				list = append(list, indexed{tollgate.PrefixTransaction + member, int64(z.Score)})
-			}
-		}
-		return nil
-	})
-	slices.SortFunc(list, func(a, b indexed) int { return cmp.Compare(a.position, b.position) })
-	return list[:min(len(list), moveBatch)], err
 }
 
 // BeginPayout takes a payout to pay it, for as long as the lease; nil when its
