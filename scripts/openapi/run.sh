@@ -6,25 +6,7 @@
 # Needs Go, Node.js 20 and npm.
 set -eu
 
-here=$(cd "$(dirname "$0")" && pwd)
-work=$(mktemp -d)
-pid=
-finish() {
-	status=$?
-	trap - EXIT INT TERM
-	if [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null; then
-		kill -TERM "$pid"
-		wait "$pid" 2>/dev/null || true
-	fi
-	if [ "$status" -ne 0 ] && [ -f "$work/log" ]; then
-		echo "--- tollgate dev wrote:" >&2
-		tail -n 50 "$work/log" >&2
-	fi
-	rm -rf "$work"
-	exit "$status"
-}
-trap finish EXIT
-trap 'exit 130' INT TERM
+. "$(dirname "$0")/../dev.sh"
 
 cd "$here"
 export REDOCLY_TELEMETRY=off
@@ -51,17 +33,7 @@ go mod tidy -diff
 echo 'ok    oapi-codegen, go build'
 
 cd "$here"
-(cd ../.. && go build -o "$work/tollgate" ./cmd/tollgate)
-"$work/tollgate" dev --addr 127.0.0.1:0 --write-env "$work/dev.env" >"$work/log" 2>&1 </dev/null &
-pid=$!
-for _ in $(seq 600); do
-	[ -f "$work/dev.env" ] && break
-	if ! kill -0 "$pid" 2>/dev/null; then
-		echo "tollgate dev ended before it was ready" >&2
-		exit 1
-	fi
-	sleep 0.1
-done
+start_dev
 set -a
 . "$work/dev.env"
 set +a

@@ -1,0 +1,52 @@
+# shellcheck shell=sh
+# Read by scripts that run something against a `tollgate dev` of their own
+# (conformance/run.sh, openapi/run.sh): ". ../dev.sh". It makes the directory
+# $work, which goes at the end together with the sandbox, however the script
+# ends. The script stands in a directory beside this file, $here.
+
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+pid=
+
+# finish ends the sandbox, and shows its log when the script failed.
+finish() {
+	status=$?
+	trap - EXIT INT TERM
+	if [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null; then
+		kill -TERM "$pid"
+		for _ in $(seq 100); do
+			kill -0 "$pid" 2>/dev/null || break
+			sleep 0.1
+		done
+		if kill -KILL "$pid" 2>/dev/null; then
+			echo "tollgate dev did not end within 10 seconds of SIGTERM" >&2
+			[ "$status" -ne 0 ] || status=1
+		fi
+	fi
+	if [ "$status" -ne 0 ] && [ -f "$work/log" ]; then
+		echo "--- tollgate dev wrote:" >&2
+		tail -n 50 "$work/log" >&2
+	fi
+	rm -rf "$work"
+	exit "$status"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+# start_dev builds the binary and starts `tollgate dev` on a free port of this
+# machine. When it returns, the sandbox is ready and $work/dev.env says where.
+start_dev() {
+	(cd "$here/../.." && go build -o "$work/tollgate" ./cmd/tollgate)
+	"$work/tollgate" dev --addr 127.0.0.1:0 --write-env "$work/dev.env" >"$work/log" 2>&1 </dev/null &
+	pid=$!
+	for _ in $(seq 600); do
+		[ -f "$work/dev.env" ] && return
+		if ! kill -0 "$pid" 2>/dev/null; then
+			echo "tollgate dev ended before it was ready" >&2
+			exit 1
+		fi
+		sleep 0.1
+	done
+	echo "tollgate dev was not ready after a minute" >&2
+	exit 1
+}
