@@ -123,7 +123,7 @@ func damageOf(row any) *tollgate.DamagedObject {
 	case *tollgate.Shadow:
 		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
 	case *perimeterAnswer:
-		d.Object, d.ID, damaged = r.Object, r.ID, r.damaged
+		d.Object, d.ID, damaged = r.Object, r.ID, r.damage != nil
 	case *tollgate.WebhookEndpoint:
 		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
 	}

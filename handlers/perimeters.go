@@ -22,9 +22,9 @@ type perimeterAnswer struct {
 	Constraints jsontext.Value   `json:"constraints"`
 	Versions    []int64          `json:"versions"`
 	Accounts    []perimeterUse   `json:"merchant_accounts"`
-	Usage       []tollgate.Usage `json:"usage"`
+	Usage       []any            `json:"usage"` // tollgate.Usage, or what stands in its place
 
-	damaged bool // it is stored and cannot be read; only Object and ID count
+	damage error // it is stored and cannot be read; only Object and ID count
 }
 
 // perimeterUse is an account and the version that decides there.
@@ -78,18 +78,9 @@ func (s *Server) listPerimeters(c *call) (*answer, error) {
 		ids = ids[:p.limit]
 		next = ids[p.limit-1]
 	}
-	rows := []perimeterAnswer{}
-	for _, id := range ids {
-		row, err := s.perimeter(c, all, u, id, 0)
-		if rediskv.IsDamage(err) {
-			row, err = &perimeterAnswer{Object: "perimeter", ID: id, damaged: true}, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if row != nil {
-			rows = append(rows, *row)
-		}
+	rows, err := s.perimeterAnswers(c, all, u, ids, 0)
+	if err != nil {
+		return nil, err
 	}
 	if err := s.auditPerimeters(c, "list", tollgate.AuditTarget{Type: "organization", ID: c.org}); err != nil {
 		return nil, err
@@ -113,12 +104,16 @@ func (s *Server) readPerimeter(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.perimeter(c, all, u, c.pathID(), int64(version))
+	rows, err := s.perimeterAnswers(c, all, u, []string{c.pathID()}, int64(version))
 	if err != nil {
 		return nil, err
 	}
-	if found == nil {
+	if len(rows) == 0 {
 		return nil, notFound()
+	}
+	found := rows[0]
+	if found.damage != nil {
+		return nil, found.damage
 	}
 	if err := s.auditPerimeters(c, "read", tollgate.AuditTarget{Type: "perimeter", ID: found.ID}); err != nil {
 		return nil, err
@@ -145,86 +140,4 @@ func (s *Server) perimeters(c *call, u usageQuery) (rediskv.Perimeters, error) {
 		return !slices.Contains(slices.Collect(maps.Values(all.InForce)), ref)
 	})
 	return all, nil
-}
-
-// perimeter describes a version, 0 for the highest; nil when there is none.
-func (s *Server) perimeter(c *call, all rediskv.Perimeters, u usageQuery, id string, version int64) (*perimeterAnswer, error) {
-	p := &perimeterAnswer{Object: "perimeter", ID: id, Version: version, Versions: []int64{}, Accounts: []perimeterUse{}}
-	var refs []tollgate.PerimeterRef
-	for _, ref := range all.Versions {
-		if ref.ID == id {
-			refs = append(refs, ref)
-			p.Versions = append(p.Versions, ref.Version)
-		}
-	}
-	if len(refs) == 0 {
-		return nil, nil
-	}
-	if p.Version == 0 {
-		p.Version = refs[len(refs)-1].Version
-	}
-	shown := slices.Index(p.Versions, p.Version)
-	if shown < 0 {
-		return nil, nil
-	}
-	for _, account := range slices.Sorted(maps.Keys(all.InForce)) {
-		if ref := all.InForce[account]; ref.ID == id {
-			p.Accounts = append(p.Accounts, perimeterUse{account, ref.Version})
-		}
-	}
-	refs = slices.DeleteFunc(refs, func(ref tollgate.PerimeterRef) bool {
-		return ref.Version != p.Version && !slices.ContainsFunc(p.Accounts, func(a perimeterUse) bool { return a.Version == ref.Version })
-	})
-	documents, err := s.store.PerimeterDocuments(c.ctx, c.org, refs)
-	if err != nil {
-		return nil, err
-	}
-	compiled := map[int64]*tollgate.Perimeter{}
-	for i, d := range documents {
-		if d == nil {
-			continue
-		}
-		if refs[i].Version == p.Version {
-			p.Constraints = d.Constraints
-			if d.Semantics != 0 {
-				p.Semantics = &d.Semantics
-			}
-		}
-		if compiled[refs[i].Version], err = d.Compile(); err != nil {
-			return nil, s.store.DamagedPerimeter(c.ctx, c.org, refs[i], err)
-		}
-	}
-	if p.Constraints == nil { // noted, and never written
-		return nil, nil
-	}
-	p.Usage, err = s.usage(c, p.Accounts, compiled, u)
-	return p, err
-}
-
-// usage reads what is left of the limits of the versions that are in force.
-func (s *Server) usage(c *call, accounts []perimeterUse, compiled map[int64]*tollgate.Perimeter, u usageQuery) ([]tollgate.Usage, error) {
-	if u.account != "" {
-		accounts = slices.DeleteFunc(slices.Clone(accounts), func(a perimeterUse) bool { return a.ID != u.account })
-	}
-	var meters []tollgate.Meter
-	seen := map[int64]bool{} // limits per payee are one for all accounts of a version
-	for _, a := range accounts[:min(len(accounts), maxUsageAccounts)] {
-		if p := compiled[a.Version]; p != nil {
-			meters = append(meters, p.Meters(a.ID, u.payee, !seen[a.Version], s.clock())...)
-			seen[a.Version] = true
-		}
-	}
-	var names []string
-	for _, m := range meters {
-		names = append(names, m.Counters...)
-	}
-	values, err := s.store.Counters(c.ctx, c.org, names)
-	if err != nil {
-		return nil, err
-	}
-	rows := make([]tollgate.Usage, len(meters))
-	for i, m := range meters {
-		rows[i], values = m.Read(values[:len(m.Counters)]), values[len(m.Counters):]
-	}
-	return rows, nil
 }

@@ -220,7 +220,7 @@ var kinds = map[string]string{
 
 // damagedAt is damaged for the object that a key belongs to:
 // "{p07}:<organization>[:<identifier>[:…]]". A rule's is made of its citation;
-// a record of a request has none but its key's.
+// a record of a request and a counter of a limit have none but their key's.
 func (s *Store) damagedAt(ctx context.Context, key string, err error) error {
 	if err == nil {
 		return nil

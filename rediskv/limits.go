@@ -64,9 +64,9 @@ func exhausted(uses []tollgate.Use, rest []any) error {
 }
 
 // Exhausted reads the counters of what a payment would consume and returns the
-// first that has no room for it; nil when all have. Without uses it asks Redis
-// nothing. Of a Redis that was away a moment ago, and has not been heard of since,
-// it says so at once.
+// first that has no room for it; nil when all have. Damage is an error where the
+// script that pays says so too. Without uses it asks Redis nothing. Of a Redis
+// that was away a moment ago, and has not been heard of since, it says so at once.
 func (s *Store) Exhausted(ctx context.Context, org string, uses []tollgate.Use) (*tollgate.Use, error) {
 	if len(uses) == 0 {
 		return nil, nil
@@ -86,7 +86,10 @@ func (s *Store) Exhausted(ctx context.Context, org string, uses []tollgate.Use) 
 		return nil, err
 	}
 	for i := range uses {
-		if have[i]+uses[i].Add > uses[i].Most {
+		if have[i].Damage != nil {
+			return nil, have[i].Damage
+		}
+		if have[i].Count+uses[i].Add > uses[i].Most {
 			return &uses[i], nil
 		}
 	}

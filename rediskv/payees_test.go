@@ -182,7 +182,7 @@ func TestEarlierPerimetersStay(t *testing.T) {
 		t.Errorf("after the same file: %q", reason)
 	}
 	documents, err := f.PerimeterDocuments(t.Context(), f.caller.Organization, []tollgate.PerimeterRef{{ID: per, Version: 1}, {ID: per, Version: 2}, {ID: per, Version: 3}})
-	if err != nil || documents[0].Semantics != 2 || documents[1].Semantics != 0 || documents[2] != nil {
+	if err != nil || documents[0].Semantics != 2 || documents[1].Semantics != 0 || documents[2].PerimeterDocument != nil {
 		t.Errorf("%+v %v", documents, err)
 	}
 	f.limited(t, `{"payees_allowed":[]}`)

@@ -119,6 +119,12 @@ func (s *Store) change(ctx context.Context, c Caller, idem *Idempotency, a *Acco
 	if err != nil {
 		return Result{}, outcome, err
 	}
+	if outcome == "changed" {
+		for _, counter := range rest {
+			key, _ := counter.(string)
+			_ = s.damagedAt(ctx, key, errors.New("it is no number, and what the payment gives back is not counted"))
+		}
+	}
 	r, err := result(outcome, rest, ans)
 	return r, outcome, err
 }

@@ -88,32 +88,41 @@ func (s *Store) inForce(ctx context.Context, k space, accounts []string, into ma
 	})
 }
 
-// PerimeterDocuments reads versions; one that is not there is nil.
-func (s *Store) PerimeterDocuments(ctx context.Context, org string, refs []tollgate.PerimeterRef) ([]*tollgate.PerimeterDocument, error) {
+// StoredPerimeter is a version of a perimeter as it is stored: nothing of one
+// that is not there, Damage of one that cannot be read.
+type StoredPerimeter struct {
+	*tollgate.PerimeterDocument
+	Damage error
+}
+
+// PerimeterDocuments reads versions, many in one round trip.
+func (s *Store) PerimeterDocuments(ctx context.Context, org string, refs []tollgate.PerimeterRef) ([]StoredPerimeter, error) {
 	k := s.space(org)
-	found := make([]*tollgate.PerimeterDocument, len(refs))
+	keys := make([]string, len(refs))
 	for i, ref := range refs {
-		text, there := "", true
-		if err := s.timed(ctx, "read_version", func(ctx context.Context) (err error) {
-			text, err = s.client.Get(ctx, k.version(ref.ID, ref.Version)).Result()
-			if there = !errors.Is(err, redis.Nil); !there {
-				return nil
-			}
-			return err
-		}); err != nil {
-			return nil, err
-		}
-		if !there {
+		keys[i] = k.version(ref.ID, ref.Version)
+	}
+	texts, err := s.readStrings(ctx, "read_version", keys)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]StoredPerimeter, len(refs))
+	for i, ref := range refs {
+		if !texts[i].there {
 			continue
 		}
-		found[i] = new(tollgate.PerimeterDocument)
-		err := decode(text, found[i])
-		if err == nil && (found[i].ID != ref.ID || found[i].Version != ref.Version || len(found[i].Constraints) == 0) {
+		document, err := new(tollgate.PerimeterDocument), texts[i].err
+		if err == nil {
+			err = decode(texts[i].text, document)
+		}
+		if err == nil && (document.ID != ref.ID || document.Version != ref.Version || len(document.Constraints) == 0) {
 			err = errors.New("it is another one")
 		}
 		if err != nil {
-			return nil, s.DamagedPerimeter(ctx, org, ref, err)
+			found[i].Damage = s.DamagedPerimeter(ctx, org, ref, err)
+			continue
 		}
+		found[i].PerimeterDocument = document
 	}
 	return found, nil
 }
@@ -122,36 +131,6 @@ func (s *Store) PerimeterDocuments(ctx context.Context, org string, refs []tollg
 // read, or not be understood.
 func (s *Store) DamagedPerimeter(ctx context.Context, org string, ref tollgate.PerimeterRef, cause error) error {
 	return s.damaged(ctx, s.space(org), "perimeter", ref.ID, fmt.Errorf("perimeter %s@%d: %w", ref.ID, ref.Version, cause))
-}
-
-// Counters reads what has been consumed; a counter that is not there is 0.
-func (s *Store) Counters(ctx context.Context, org string, names []string) ([]int64, error) {
-	if len(names) == 0 {
-		return nil, nil
-	}
-	k := s.space(org)
-	keys, counts := make([]string, len(names)), make([]int64, len(names))
-	for i, name := range names {
-		keys[i] = k.counter(name)
-	}
-	var values []any
-	if err := s.timed(ctx, "read_counters", func(ctx context.Context) (err error) {
-		values, err = s.client.MGet(ctx, keys...).Result()
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	for i, v := range values {
-		text, ok := v.(string)
-		if !ok {
-			continue
-		}
-		var err error
-		if counts[i], err = strconv.ParseInt(text, 10, 64); err != nil {
-			return nil, s.damagedAt(ctx, keys[i], err)
-		}
-	}
-	return counts, nil
 }
 
 // notePerimeters keeps the names of versions, so that they can be listed. It

@@ -22,7 +22,14 @@ type perimeterView struct {
 	Constraints      jsontext.Value          `json:"constraints"`
 	Versions         []int64                 `json:"versions"`
 	MerchantAccounts []tollgate.PerimeterRef `json:"merchant_accounts"`
-	Usage            []tollgate.Usage        `json:"usage"`
+	Usage            []usageView             `json:"usage"`
+}
+
+// usageView is a usage, or what stands in the place of one that cannot be read.
+type usageView struct {
+	tollgate.Usage
+	ID      string `json:"id"`
+	Damaged bool   `json:"damaged"`
 }
 
 var usageFlags = queryFlags{
@@ -115,6 +122,10 @@ func (p *perimeterView) print(a *app) error {
 	usage := &table{right: []int{2, 3}}
 	usage.row("WINDOW", "PER", "USED", "LIMIT", "", "RESETS", "WHOSE")
 	for _, u := range p.Usage {
+		if u.Damaged {
+			usage.row("damaged", "", "", "", "", "", u.ID)
+			continue
+		}
 		currency := "payments"
 		if u.Currency != nil {
 			currency = string(*u.Currency)

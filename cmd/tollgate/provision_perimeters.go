@@ -52,7 +52,10 @@ func earlierPerimeters(ctx context.Context, store *rediskv.Store, configs []redi
 		}
 		for i, ref := range refs {
 			name := fmt.Sprintf("%s@%d", ref.ID, ref.Version)
-			if d := stored[i]; d != nil && d.Semantics == 0 {
+			if stored[i].Damage != nil {
+				return nil, stored[i].Damage
+			}
+			if d := stored[i]; d.PerimeterDocument != nil && d.Semantics == 0 {
 				warnings = append(warnings, fmt.Sprintf("perimeter %s keeps its meaning, %s; give it the next version for today's", name, earlierMeaning))
 			} else if f, ok := faults[name]; ok {
 				problems.add(f.at, f.err)

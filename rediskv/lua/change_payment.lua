@@ -1,7 +1,8 @@
 -- Moves a payment to its next state: capture, cancel, review, expiry. Go has
 -- computed the whole change from revision ARGV[6]; if the payment has moved on
 -- since, nothing is written. What it gives back to the limits of its perimeter
--- is counted down, if that window is still kept.
+-- is counted down, if that window is still kept. A counter that is no number
+-- keeps nobody's payment from its end: it stays as it is.
 -- KEYS: 1 grant, 2 idempotency record, 3 payment, 4 ticket, 5 sequences,
 --   6 events, 7 audit, 8 due, 9 moves, 10 all transactions,
 --   11 transactions of the account, 12 capture, 13 authorization's hash,
@@ -20,7 +21,7 @@
 --   fields, the fields, then for each new transaction: index member, 1 if it
 --   joins the group (or empty), number of fields, the fields; then for each
 --   counter: what it gets back
--- Returns: {'changed'} | {'done'} | {'repeated', record} | {'reused'} |
+-- Returns: {'changed', counters that are no numbers} | {'done'} | {'repeated', record} | {'reused'} |
 --   {'damaged', key} | {'grant'} | {'missing'} | {'conflict'} | {'expired'} | {'early'} |
 --   {'stale'} | {'toomuch'}
 -- The ticket refers to every event of its payment; nobody else mints this one.
@@ -41,11 +42,13 @@ if broken then return broken end
 if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[5], 'PX', ARGV[4]) end
 redis.call('SET', KEYS[4], ARGV[17])
 if ARGV[18] ~= '' then redis.call('SET', KEYS[12], ARGV[18]) end
-local counters = tonumber(ARGV[29])
+local counters, damaged = tonumber(ARGV[29]), {}
 for i = 0, counters - 1 do
   local counter, back = KEYS[#KEYS - i], ARGV[#ARGV - i]
   -- Who is paid does not wait for a counter that cannot be read.
-  if redis.call('EXISTS', counter) == 1 then redis.pcall('DECRBY', counter, back) end
+  local used = counted(counter)
+  if used then redis.call('DECRBY', counter, back) end
+  if used == nil then damaged[#damaged + 1] = counter end
 end
 local last = 30 + tonumber(ARGV[30])
 redis.call('HSET', KEYS[3], unpack(ARGV, 31, last))
@@ -75,4 +78,4 @@ for key = 22, #KEYS - counters, 2 do
   last = last + 3 + fields
   position = position + 1
 end
-return {'changed'}
+return {'changed', unpack(damaged)}

@@ -31,9 +31,9 @@ local counters = tonumber(ARGV[25])
 local key, at = #KEYS - counters, #ARGV - 3 * counters
 for i = 1, counters do
   -- All of them are far below 2^53.
-  local have = redis.call('GET', KEYS[key + i])
-  if not integers(have) then return {'damaged', KEYS[key + i]} end
-  if tonumber(have or '0') + tonumber(ARGV[at + 3 * i - 2]) > tonumber(ARGV[at + 3 * i - 1]) then
+  local used = counted(KEYS[key + i])
+  if used == nil then return {'damaged', KEYS[key + i]} end
+  if (used or 0) + tonumber(ARGV[at + 3 * i - 2]) > tonumber(ARGV[at + 3 * i - 1]) then
     return {'exhausted', whole(i)}
   end
 end

@@ -69,6 +69,16 @@ local function sequenced(seq)
   return not integers(now[1], now[2]) and {'damaged', seq} or nil, now[3]
 end
 
+-- What a counter of a limit holds: false when it is not there, nil when it is no
+-- number that can be counted further (counters.go reads it alike).
+local function counted(key)
+  local text = redis.pcall('GET', key) -- an error where the key holds no string
+  if not text then return false end
+  if type(text) ~= 'string' then return nil end
+  local digits = text == '0' and text or string.match(text, '^%-?([1-9]%d*)$')
+  return digits and #digits <= 15 and tonumber(text) or nil
+end
+
 -- Events about endpoints and deliveries are never delivered: they would feed on
 -- themselves. Without an endpoint there is nobody to hand an event over to. Where
 -- somebody waits for events the sequences name the channel that tells of them; a
