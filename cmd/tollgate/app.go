@@ -15,6 +15,7 @@ import (
 type app struct {
 	program        string // as it was called, for commands that are printed to be pasted
 	args           []string
+	pinned         []pinnedFlag // see pin
 	env            func(name string) (string, bool)
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -45,7 +46,7 @@ func unavailableError(err error) error { return &exitError{exitUnavailable, err}
 
 // run executes one command and returns its exit code.
 func (a *app) run(ctx context.Context, args []string) int {
-	a.args = args
+	a.args, a.pinned = args, nil
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(a.stdin)

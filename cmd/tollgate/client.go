@@ -32,6 +32,8 @@ type client struct {
 	token   string
 	renewAt time.Time // of a token that was fetched
 
+	signature string // in the next request, see unanswered
+
 	json, quiet bool
 }
 

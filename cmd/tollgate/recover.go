@@ -31,6 +31,7 @@ job; the command waits for its end and says on standard error how far it is.
 		if err != nil {
 			return err
 		}
+		a.pin("since", from.String())
 		body, err := api.post(ctx, webhookPath(args[0], "/recoveries"), map[string]string{"since": from.String()}, a.idempotencyKey(key))
 		if err != nil {
 			return err

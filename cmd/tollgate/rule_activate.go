@@ -108,9 +108,12 @@ func (c *client) activationRequest(ctx context.Context, rule string, f *activate
 		request["adds"] = true
 	}
 	if f.at != "" {
-		if request["at"], err = momentAhead(ctx, c, f.at); err != nil {
+		at, err := momentAhead(ctx, c, f.at)
+		if err != nil {
 			return "", nil, err
 		}
+		request["at"] = at
+		c.a.pin("at", at.String())
 	}
 	if f.position != 0 {
 		request["position"] = f.position
@@ -118,7 +121,9 @@ func (c *client) activationRequest(ctx context.Context, rule string, f *activate
 	if len(f.accounts) > 0 {
 		request["merchant_account_ids"] = f.accounts
 	}
-	set, err = c.ruleSetOf(ctx, f.ruleSet, f.accounts)
+	if set, err = c.ruleSetOf(ctx, f.ruleSet, f.accounts); err == nil {
+		c.a.pin("rule-set", set)
+	}
 	return set, request, err
 }
 
@@ -143,6 +148,7 @@ func (c *client) askActivation(ctx context.Context, set string, request map[stri
 	}
 	if v.Replaces != nil {
 		request["replaces"] = *v.Replaces
+		c.a.pin("replace", *v.Replaces)
 	}
 	question := fmt.Sprintf("Put %s in force %s for %d accounts?", deref(v.Rule), v.effect(), len(v.Accounts))
 	if len(v.Accounts) == 1 {
@@ -152,6 +158,7 @@ func (c *client) askActivation(ctx context.Context, set string, request map[stri
 	if err == nil && !goes {
 		err = errors.New("not activated; nothing was changed")
 	}
+	c.a.pin("yes", "")
 	return goes, err
 }
 

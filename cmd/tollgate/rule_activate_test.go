@@ -87,3 +87,32 @@ func TestActivateAsks(t *testing.T) {
 		}
 	}
 }
+
+// TestAskedRepeats: the command that repeats what was asked for at a terminal
+// asks for the same, without asking again what is meant by now.
+func TestAskedRepeats(t *testing.T) {
+	service := newForgetful(t, func(w http.ResponseWriter, r *http.Request, n int) bool {
+		if strings.HasPrefix(r.URL.Path, "/v1/merchant-accounts/") {
+			_, _ = fmt.Fprintf(w, `{"rule_set":{"id":"rs_%d","version":1,"rules":[]}}`, n)
+			return true
+		}
+		if r.Header.Get("Idempotency-Key") == "" {
+			_, _ = io.WriteString(w, `{"object":"activation_preview","rule_set_id":"rs_1","rule":"rule:my_fee@v2","replaces":"rule:my_fee@v1","merchant_account_ids":["ma_1"]}`)
+			return true
+		}
+		return false
+	})
+	home := t.TempDir()
+	a, _, stderr := payer(t, service.URL, home)
+	typed, read := terminal(t)
+	a.stdin = read
+	if _, err := io.WriteString(typed, "y\n"); err != nil {
+		t.Fatal(err)
+	}
+	a.run(t.Context(), strings.Fields("rule activate rule:my_fee@v2 --accounts ma_1 --no-wait"))
+	const want = "tollgate rule activate rule:my_fee@v2 --accounts ma_1 --no-wait --rule-set rs_1 --replace rule:my_fee@v1 --yes --idempotency-key "
+	if !strings.Contains(stderr.String(), "\n  "+want) {
+		t.Fatalf("%s", stderr)
+	}
+	repeatsTheSame(t, service, home, stderr.String())
+}

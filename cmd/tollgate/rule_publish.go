@@ -53,7 +53,7 @@ no harm. A published rule prices nothing yet: activate it.`,
 		if len(source.golden) == 0 {
 			return usageError(fmt.Errorf("%s has no golden cases: there is no golden.json beside it; name a file with --golden", args[0]))
 		}
-		p, err := api.sign(ctx, settings, rule, source)
+		p, err := api.sign(ctx, settings, rule, source, key)
 		if err != nil {
 			return err
 		}
@@ -95,8 +95,10 @@ type publication struct {
 	Signature string            `json:"signature"`
 }
 
-// sign makes what is sent of a rule. The organization is the token's.
-func (c *client) sign(ctx context.Context, settings *config, rule tollgate.Citation, source *ruleSource) (publication, error) {
+// sign makes what is sent of a rule. The organization is the token's. A request
+// whose answer has not come keeps its signature: another would make it another
+// request, because it says when it was made.
+func (c *client) sign(ctx context.Context, settings *config, rule tollgate.Citation, source *ruleSource, key string) (publication, error) {
 	p := publication{Rule: rule, Module: base64.StdEncoding.EncodeToString(source.module), Golden: source.golden}
 	signer, text := settings.text("rule-signer"), settings.text("rule-key")
 	if signer == "" || text == "" {
@@ -114,14 +116,33 @@ func (c *client) sign(ctx context.Context, settings *config, rule tollgate.Citat
 	if err != nil {
 		return p, err
 	}
-	p.Signature, err = auth.SignRule(keys[0], auth.RuleStatement{
+	statement := auth.RuleStatement{
 		Signer: signer, Organization: organization, Rule: rule, SHA256: wasm.RefOf(rule, source.module).SHA256,
 		GoldenSHA256: digest, IssuedAt: c.a.clock().Unix(),
-	})
-	if err != nil {
+	}
+	if u := c.a.kept(key); u != nil && signs(u.Signature, statement) {
+		p.Signature = u.Signature
+	} else if p.Signature, err = auth.SignRule(keys[0], statement); err != nil {
 		return p, usageError(fmt.Errorf("TOLLGATE_RULE_KEY: %w", err))
 	}
+	c.signature = p.Signature
 	return p, nil
+}
+
+// signs reports whether a signature of ours is of a statement, whenever it was
+// made.
+func signs(signature string, statement auth.RuleStatement) bool {
+	var signed auth.RuleStatement
+	parts := strings.Split(signature, ".")
+	if len(parts) != 3 {
+		return false
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil || json.Unmarshal(payload, &signed) != nil {
+		return false
+	}
+	statement.IssuedAt = signed.IssuedAt
+	return signed == statement
 }
 
 // organization is the one that the access token is for (interface §5).

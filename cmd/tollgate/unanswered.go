@@ -32,6 +32,9 @@ type unanswered struct {
 	At      tollgate.Instant `json:"at"`
 	SHA256  string           `json:"request_sha256"` // of method, URL, client and body
 
+	// Signature is what in the body no command makes a second time.
+	Signature string `json:"signature,omitempty"`
+
 	file string // empty: it could not be kept
 	lost bool   // an attempt was sent whose outcome nobody knows
 }
@@ -55,6 +58,7 @@ func (c *client) announce(method, path string, body []byte, key string) *unanswe
 	sum := sha256.Sum256(slices.Concat([]byte(method+" "+c.base+path+"\n"+c.id+"\n"), body))
 	u := &unanswered{
 		Key: key, Command: c.a.repeating(key), URL: c.base + path, At: tollgate.At(c.a.clock()), SHA256: hex.EncodeToString(sum[:]),
+		Signature: c.signature,
 	}
 	fmt.Fprintf(c.a.stderr, "idempotency key: %s\n", printable(key))
 	dir := c.a.stateDir()
@@ -92,8 +96,7 @@ func (u *unanswered) keep(dir string) error {
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256([]byte(u.Key))
-	file := filepath.Join(dir, hex.EncodeToString(sum[:8])+".json")
+	file := keptFile(dir, u.Key)
 	if _, err := os.Stat(file); err == nil {
 		u.lost = true
 	}
@@ -102,6 +105,25 @@ func (u *unanswered) keep(dir string) error {
 	}
 	u.file = file
 	return nil
+}
+
+func keptFile(dir, key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return filepath.Join(dir, hex.EncodeToString(sum[:8])+".json")
+}
+
+// kept is the unanswered request of a key; nil when none is kept.
+func (a *app) kept(key string) *unanswered {
+	dir := a.stateDir()
+	if key == "" || dir == "" {
+		return nil
+	}
+	text, err := os.ReadFile(keptFile(dir, key))
+	u := new(unanswered)
+	if err != nil || json.Unmarshal(bytes.TrimSpace(text), u) != nil || u.Key != key {
+		return nil
+	}
+	return u
 }
 
 // twin is an unanswered request that asked the same under another key. What
@@ -177,16 +199,52 @@ func (u *unanswered) open(err error) bool {
 // secretFlags take what must not stand in a file or a log.
 var secretFlags = []string{"token", "client-jwk", "rule-key"}
 
-// repeating is the command as it was given, with the key.
+// pinnedFlag is a flag as the request was made with it, in the place of what was
+// given. Without a value it is one that is said or not.
+type pinnedFlag struct{ name, value string }
+
+// pin has the command that repeats the request say what it was made of, where
+// running the same command later would find something else: a time instead of
+// how long ago, or what was asked for at the terminal.
+func (a *app) pin(name, value string) { a.pinned = append(a.pinned, pinnedFlag{name, value}) }
+
+// pinnedIn puts the flag into arguments.
+func (p pinnedFlag) pinnedIn(args []string) []string {
+	end := endOfFlags(args)
+	flag, given := "--"+p.name, false
+	for i := 0; i < end; i++ {
+		switch {
+		case args[i] == flag && p.value == "":
+			return args
+		case args[i] == flag && i+1 < end:
+			i++
+			args[i], given = p.value, true
+		case strings.HasPrefix(args[i], flag+"="):
+			args[i], given = flag+"="+p.value, true
+		}
+	}
+	switch {
+	case given:
+		return args
+	case p.value == "":
+		return slices.Insert(args, end, flag)
+	}
+	return slices.Insert(args, end, flag, p.value)
+}
+
+// endOfFlags is where in arguments no flag follows any more.
+func endOfFlags(args []string) int {
+	if i := slices.Index(args, "--"); i >= 0 {
+		return i
+	}
+	return len(args)
+}
+
+// repeating is the command as it was given, with what is pinned and the key.
 func (a *app) repeating(key string) string {
 	args := slices.Clone(a.args)
-	end := len(args)
-	if i := slices.Index(args, "--"); i >= 0 {
-		end = i
-	}
-	flag := "--" + keyFlagName
-	if !slices.ContainsFunc(args[:end], func(s string) bool { return s == flag || strings.HasPrefix(s, flag+"=") }) {
-		args = slices.Insert(args, end, flag, key)
+	for _, p := range append(slices.Clone(a.pinned), pinnedFlag{keyFlagName, key}) {
+		args = p.pinnedIn(args)
 	}
 	words := []string{shellQuote(a.program)}
 	secret := "" // the flag whose value comes next

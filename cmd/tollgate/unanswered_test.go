@@ -15,9 +15,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
+
+	"tollgate/handlers/auth"
 )
 
 // forgetful is a service that reads a request and hangs up, or answers.
@@ -27,6 +32,7 @@ type forgetful struct {
 	answer func(w http.ResponseWriter, r *http.Request, n int) bool // false: hang up
 	keys   []string
 	bodies []string
+	paths  []string
 }
 
 func newForgetful(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, n int) bool) *forgetful {
@@ -34,6 +40,7 @@ func newForgetful(t *testing.T, answer func(w http.ResponseWriter, r *http.Reque
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		f.mu.Lock()
+		f.paths = append(f.paths, r.Method+" "+r.URL.Path)
 		f.keys, f.bodies = append(f.keys, r.Header.Get("Idempotency-Key")), append(f.bodies, string(body))
 		n := len(f.keys)
 		f.mu.Unlock()
@@ -60,7 +67,7 @@ func refuse(w http.ResponseWriter, status int, code string) bool {
 
 func payer(t *testing.T, url, home string) (a *app, stdout, stderr *bytes.Buffer) {
 	t.Helper()
-	a, stdout, stderr = world(map[string]string{"TOLLGATE_URL": url, "TOLLGATE_TOKEN": "token", "HOME": home})
+	a, stdout, stderr = world(map[string]string{"TOLLGATE_URL": url, "TOLLGATE_TOKEN": "e30.eyJvcmciOiJvcmdfMSJ9.x", "HOME": home})
 	a.entropy = rand.Reader
 	return a, stdout, stderr
 }
@@ -112,12 +119,7 @@ func TestKeyOutlivesItsRequest(t *testing.T) {
 	if !ok || len(files(t, home)) != 1 {
 		t.Fatalf("%s%v", stderr, files(t, home))
 	}
-	// A shell reads the command as the words that repeat it.
-	words, err := exec.Command("sh", "-c", `tollgate() { printf '%s\0' "$@"; }; `+command).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	again := strings.Split(strings.TrimSuffix(string(words), "\x00"), "\x00")
+	again := wordsOf(t, command)
 	broken = false
 	a, stdout, stderr = payer(t, service.URL, home)
 	if code := a.run(t.Context(), again); code != exitOK || stdout.String() != "pay_1\n" {
@@ -268,5 +270,95 @@ func TestEveryKeyIsAnnounced(t *testing.T) {
 		if !seen[path] {
 			t.Errorf("%s takes no key", path)
 		}
+	}
+}
+
+// wordsOf are the arguments of a printed command, as a shell reads them.
+func wordsOf(t *testing.T, command string) []string {
+	t.Helper()
+	words, err := exec.Command("sh", "-c", `tollgate() { printf '%s\0' "$@"; }; `+command).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(words), "\x00"), "\x00")
+}
+
+// repeatsTheSame runs the command that an error has named, and the one that is
+// kept in the file, and compares what they send with the first request that had
+// a key.
+func repeatsTheSame(t *testing.T, service *forgetful, home, stderr string) {
+	t.Helper()
+	_, printed, ok := strings.Cut(stderr, "carried out once:\n  ")
+	kept := files(t, home)
+	if !ok || len(kept) != 1 {
+		t.Fatalf("%s%v", stderr, kept)
+	}
+	text, err := os.ReadFile(kept[0])
+	var file unanswered
+	if err != nil || json.Unmarshal(bytes.TrimSpace(text), &file) != nil || file.Command != strings.TrimSuffix(printed, "\n") {
+		t.Errorf("the file says %s, %v", text, err)
+	}
+	sent := func() (requests []string) {
+		keys, bodies := service.seen()
+		for i, key := range keys {
+			if key != "" {
+				requests = append(requests, key+" "+service.paths[i]+" "+bodies[i])
+			}
+		}
+		return requests
+	}
+	for _, command := range []string{printed, file.Command} {
+		before := sent()
+		a, _, stderr := payer(t, service.URL, home)
+		a.clock = func() time.Time { return time.Now().Add(3 * time.Hour) }
+		a.run(t.Context(), wordsOf(t, command))
+		after := sent()
+		if len(after) == len(before) {
+			t.Errorf("%s: nothing was sent: %s", command, stderr)
+		}
+		for _, request := range after {
+			if request != after[0] {
+				t.Errorf("%s\nsent   %s\nbefore %s", command, request, after[0])
+			}
+		}
+	}
+}
+
+// TestRelativeTimesRepeat: what is said as how long ago or from now is repeated
+// as the moment that it was, and what was signed with its signature.
+func TestRelativeTimesRepeat(t *testing.T) {
+	private, _, err := auth.GenerateClientKey(rand.Reader, "ES256")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := filepath.Join(t.TempDir(), "team.jwk")
+	if err := os.WriteFile(key, private, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TOLLGATE_RULE_KEY", key) // for the shell
+	for _, line := range []string{
+		"recover we_1 --since 1h",
+		"recover --since=90m we_1 --no-wait",
+		"recover we_1 --since 2026-11-01T00:00:00+01:00",
+		"rule activate rule:my_fee@v1 --rule-set rs_1 --yes --at 2h",
+		"rule activate rule:my_fee@v1 --rule-set rs_1 --at=48h -y --add",
+		"rule activate rule:my_fee@v1 --accounts ma_1 --yes",
+		"rule publish ../../wasm/rules/card_fee/v1/rule.wasm --rule rule:my_fee@v1 --rule-signer sig_1 --rule-key " + key,
+	} {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			var n atomic.Int64
+			service := newForgetful(t, func(w http.ResponseWriter, r *http.Request, _ int) bool {
+				w.Header().Set("Date", time.Now().Add(time.Duration(n.Add(1))*time.Hour).UTC().Format(http.TimeFormat))
+				if strings.HasPrefix(r.URL.Path, "/v1/merchant-accounts/") {
+					fmt.Fprint(w, `{"rule_set":{"id":"rs_1","version":1,"rules":[]}}`)
+				}
+				return r.Method == http.MethodGet
+			})
+			home := t.TempDir()
+			a, _, stderr := payer(t, service.URL, home)
+			a.run(t.Context(), strings.Fields(line))
+			repeatsTheSame(t, service, home, stderr.String())
+		})
 	}
 }
