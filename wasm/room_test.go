@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"testing"
 	"time"
 
@@ -86,6 +87,23 @@ func TestInForceStays(t *testing.T) {
 	}
 	if first := load(t, e, cite("fee", 1), small(1)); !e.Has(first) {
 		t.Error("it cannot be loaded again")
+	}
+}
+
+// TestSpacious: what is in force leaves room for another rule, or does not; what
+// is not in force counts for nothing, because it would go.
+func TestSpacious(t *testing.T) {
+	e := engines(t)["compiler"]
+	e.SetRoom(12<<20, 0) // for the largest rule, and three of these beside it
+	var loaded []tollgate.RuleRef
+	for n := 1; n <= 6; n++ {
+		loaded = append(loaded, load(t, e, cite("fee", n), large(n)))
+	}
+	for inForce := range 7 {
+		e.Prefer(func(ref tollgate.RuleRef) bool { return slices.Contains(loaded[:inForce], ref) })
+		if got, want := e.Spacious(), inForce <= 3; got != want {
+			t.Errorf("%d rules in force, spacious: %t", inForce, got)
+		}
 	}
 }
 
