@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -22,6 +23,7 @@ func TestOpenAPIHasTheEvents(t *testing.T) {
 	var doc struct {
 		Paths map[string]map[string]struct {
 			Description string `json:"description"`
+			RequestBody any    `json:"requestBody"`
 		} `json:"paths"`
 		Webhooks   map[string]jsontext.Value `json:"webhooks"`
 		Components struct {
@@ -33,8 +35,7 @@ func TestOpenAPIHasTheEvents(t *testing.T) {
 					Mapping map[string]string `json:"mapping"`
 				} `json:"discriminator"`
 				Properties map[string]struct {
-					Const   any            `json:"const"`
-					Default jsontext.Value `json:"default"`
+					Const any `json:"const"`
 				} `json:"properties"`
 			} `json:"schemas"`
 		} `json:"components"`
@@ -63,18 +64,49 @@ func TestOpenAPIHasTheEvents(t *testing.T) {
 	if len(event.Discriminator.Mapping) != len(tollgate.EventTypes) || len(event.OneOf) != len(tollgate.EventTypes) {
 		t.Errorf("%d and %d types for %d", len(event.Discriminator.Mapping), len(event.OneOf), len(tollgate.EventTypes))
 	}
+	for kind := range doc.Webhooks {
+		if !slices.Contains(tollgate.EventTypes, tollgate.EventType(kind)) || !tollgate.EventType(kind).Deliverable() {
+			t.Errorf("%s is among the webhooks, and never delivered", kind)
+		}
+	}
 	for path, item := range doc.Paths {
 		for method, operation := range item {
 			if operation.Description == "" {
 				t.Errorf("%s %s is not described", method, path)
 			}
+			noDefaults(t, method+" "+path, operation.RequestBody)
 		}
 	}
-	for name, schema := range doc.Components.Schemas {
-		for property, p := range schema.Properties {
-			if p.Default != nil {
-				t.Errorf("%s.%s has the default %s", name, property, p.Default)
+	var all struct {
+		Components struct {
+			Schemas map[string]any `json:"schemas"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	for name, schema := range all.Components.Schemas {
+		noDefaults(t, name, schema)
+	}
+}
+
+// noDefaults looks for a default at any depth. A property may have that name.
+func noDefaults(t *testing.T, at string, part any) {
+	t.Helper()
+	switch part := part.(type) {
+	case map[string]any:
+		for name, below := range part {
+			_, schema := below.(map[string]any)
+			if name == "default" && !schema {
+				t.Errorf("%s has the default %v", at, below)
 			}
+			if name != "example" && name != "examples" {
+				noDefaults(t, at+"."+name, below)
+			}
+		}
+	case []any:
+		for _, below := range part {
+			noDefaults(t, at, below)
 		}
 	}
 }
