@@ -61,8 +61,12 @@ func readSecretKey(text string) ([]byte, error) {
 	return key, nil
 }
 
-// writeNew writes a file that must not exist yet, for its owner's eyes only.
+// writeNew writes a file that must not exist yet, for its owner's eyes only. A
+// directory that is not there yet, such as .tollgate, is made for them alone.
 func writeNew(path string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
