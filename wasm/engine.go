@@ -143,6 +143,7 @@ func (e *Engine) compile(ctx context.Context, m *module, module []byte, globals 
 		return nil, err
 	}
 	r.initial = m.reach.initial(i)
+	r.size.each = instanceBytes + int64(r.initial.size) // tg_buf may have made it larger than it was declared
 	r.silent = sync.OnceValue(r.findSilent)
 	r.size.fixed += int64(len(r.initial.written.bytes) + len(r.initial.request.bytes))
 	r.idle.Put(i)

@@ -22,6 +22,13 @@ func large(n int) []byte {
 	return g.bytes()
 }
 
+// grown is a rule of one page whose tg_buf makes them sixteen.
+func grown(n int) []byte {
+	g := says(40, two(0, 1), 0, uint64(n), 0, 0)
+	g.buffer = join(i32(15), []byte{0x40, 0, 0x1a}, i32(1024))
+	return g.bytes()
+}
+
 func cite(name string, n int) tollgate.Citation { return tollgate.Citation{Name: name, Version: n} }
 
 // TestRoomIsBytes: what counts is what rules take up, not how many there are.
@@ -31,7 +38,7 @@ func TestRoomIsBytes(t *testing.T) {
 	for what, c := range map[string]struct {
 		module      func(int) []byte
 		least, most int
-	}{"small": {small, 100, 200}, "large": {large, 10, 24}} {
+	}{"small": {small, 100, 200}, "large": {large, 10, 24}, "grown": {grown, 10, 24}} {
 		e := engines(t)["compiler"]
 		if err := e.LoadShipped(context.Background()); err != nil {
 			t.Fatal(err)
