@@ -80,7 +80,7 @@ var rows = []row{
 	{Route: Route{"GET", "/v1/exports/{job_id}/file", auth.ScopeExportsRead}, media: fileMedia, use: downloads, do: (*Server).readExportFile},
 	{Route: Route{"DELETE", "/v1/exports/{job_id}", auth.ScopeExportsWrite}, do: (*Server).deleteExport},
 	{Route: Route{"GET", "/v1/events", auth.ScopeEventsRead}, query: eventParameters, use: waits, do: (*Server).listEvents},
-	{Route: Route{"GET", "/v1/events/{event_id}", auth.ScopeEventsRead}, do: (*Server).readEvent},
+	{Route: Route{"GET", "/v1/events/{event_id}", auth.ScopeEventsRead}, use: searches, do: (*Server).readEvent},
 	{Route: Route{"POST", "/v1/webhooks", auth.ScopeWebhooksWrite}, body: jsonBody, key: keyAccepted, adds: true, do: withBody((*Server).createWebhook, readWebhook)},
 	{Route: Route{"GET", "/v1/webhooks", auth.ScopeWebhooksRead}, query: pageParameters, use: pages, do: (*Server).listWebhooks},
 	{Route: Route{"GET", "/v1/webhooks/{webhook_id}", auth.ScopeWebhooksRead}, do: (*Server).readWebhook},

@@ -63,6 +63,7 @@ func TestTurnsGoRound(t *testing.T) {
 	modest := w.vars["org"]
 	hook := w.get(w.want(w.hook(""), 201, ""), "id")
 	w.want(w.pay("p", fmt.Sprintf(payWide, w.vars["eur"])), 201, "")
+	_, event, _ := strings.Cut(w.want(w.call("GET", "/v1/events?types=payment.*", ""), 200, "").text, `"id":"evt_`)
 	rule := func(n int) string {
 		return w.newPublication(fmt.Sprintf("rule:modest_fee@v%d", n), "1", "team").body(t)
 	}
@@ -78,6 +79,8 @@ func TestTurnsGoRound(t *testing.T) {
 		{"reads", "GET", "/v1/transactions?status=authorized,available&payee=other.example", none, 2, 200},
 		{"reads", "GET", "/v1/events?types=payment.*", none, 2, 200},
 		{"reads", "GET", "/v1/events?wait=1&types=payment.*", none, 2, 200},
+		{"reads", "GET", "/v1/events/evt_" + event[:26], none, 2, 200},
+		{"reads", "GET", "/v1/events/evt_" + strings.Repeat("0", 26), none, 2, 404},
 		{"reads", "GET", "/v1/webhooks", none, 2, 200},
 		{"reads", "GET", "/v1/merchant-accounts", none, 2, 200},
 		{"reads", "GET", "/v1/exports", none, 2, 200},

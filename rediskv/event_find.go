@@ -35,11 +35,11 @@ func (s *Store) Event(ctx context.Context, c Caller, id string, accounts []strin
 		return nil, notFound()
 	}
 	at := tollgate.At(made)
-	found, err := s.findEvent(ctx, k, id, Position{Milli: uint64(max(0, at.Add(-near)))}, near)
+	found, err := s.findEvent(ctx, c, k, id, Position{Milli: uint64(max(0, at.Add(-near)))}, near)
 	if err == nil && found == nil {
 		var from Position
 		if from, err = s.bisectEvents(ctx, k, at.Add(-skew)); err == nil {
-			found, err = s.findEvent(ctx, k, id, from, skew)
+			found, err = s.findEvent(ctx, c, k, id, from, skew)
 		}
 	}
 	switch {
@@ -56,12 +56,12 @@ func (s *Store) Event(ctx context.Context, c Caller, id string, accounts []strin
 
 // findEvent goes through the log from a place on until it finds the event, or
 // events that were made later than it by more than apart.
-func (s *Store) findEvent(ctx context.Context, k space, id string, from Position, apart time.Duration) (found *redis.XMessage, err error) {
+func (s *Store) findEvent(ctx context.Context, c Caller, k space, id string, from Position, apart time.Duration) (found *redis.XMessage, err error) {
 	made, _ := tollgate.IDTime(id)
 	start := from.stream()
 	for looked := 0; looked < findLimit; {
 		var batch []redis.XMessage
-		if err := s.timed(ctx, "find_event", func(ctx context.Context) (err error) {
+		if err := s.timedInTurn(ctx, c, "find_event", func(ctx context.Context) (err error) {
 			batch, err = s.client.XRangeN(ctx, k.events(), start, "+", scanBatch).Result()
 			return err
 		}); err != nil || len(batch) == 0 {
