@@ -3,7 +3,9 @@ package rediskv_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -168,6 +170,54 @@ func TestTokensEndOfGrantsThatTheFileLeavesOut(t *testing.T) {
 				t.Errorf("list: %v", list)
 			}
 		})
+	}
+}
+
+// An organization of a release that kept no list of grants may have more of them
+// than one scan finds: all are found, on whichever master has them, and none of
+// another organization.
+func TestTokensEndOfMoreGrantsThanOneScanFinds(t *testing.T) {
+	f := newFixture(t)
+	first, second := f.staff(t, 1)
+	other := newFixtureBy(t, f.url, f.clock)
+	c := rawClient(t, f.url)
+	own := scanKeys(t, c, "*"+f.caller.Organization+":"+first[0])[0]
+	prefix, sample := strings.TrimSuffix(own, first[0]), c.HGetAll(t.Context(), own).Val()
+	const more = 12_000 // a scan looks at about 5,000 keys
+	for part := range slices.Chunk(make([]struct{}, more), 1000) {
+		pipe := c.Pipeline()
+		for range part {
+			id := f.Mint(tollgate.PrefixGrant)
+			pipe.HSet(t.Context(), prefix+id, "v", sample["v"], "json", strings.ReplaceAll(sample["json"], first[0], id))
+		}
+		if _, err := pipe.Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Del(t.Context(), scanKeys(t, c, "*"+f.caller.Organization+":grants")[0]).Err(); err != nil {
+		t.Fatal(err)
+	}
+	before, others := f.revisions(t), other.revisions(t)
+	f.config.Clients[0].Status = "disabled"
+	f.apply(t)
+	after := f.revisions(t)
+	if len(before) != more+2 || len(after) != len(before) {
+		t.Fatalf("%d grants, then %d", len(before), len(after))
+	}
+	for id, was := range before {
+		want := was + 1
+		if id == second[0] {
+			want = was
+		}
+		if after[id] != want {
+			t.Fatalf("%s is at %d, want %d", id, after[id], want)
+		}
+	}
+	if !maps.Equal(other.revisions(t), others) {
+		t.Error("another organization's have changed")
+	}
+	if n := c.HLen(t.Context(), scanKeys(t, c, "*"+f.caller.Organization+":grants")[0]).Val(); n != more+2+1 {
+		t.Errorf("the list has %d entries", n)
 	}
 }
 
