@@ -41,6 +41,12 @@ func (c *sandboxClock) resume(ctx context.Context, store *rediskv.Store) error {
 }
 
 // advance is a handlers.AdvanceFunc. Of two at once the second may be too far.
+//
+// A sandbox that dies between the two steps, or in the middle of the second,
+// leaves idempotency keys that are remembered longer than 7 days of its clock.
+// The next start does not do the rest: nothing tells a key that was shortened
+// from one that was not, and shortened twice it would be forgotten early, and a
+// repeated request carried out twice. Remembered too long, it only gets its answer.
 func (c *sandboxClock) advance(ctx context.Context, by time.Duration) (time.Time, error) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
