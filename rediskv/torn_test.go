@@ -146,3 +146,60 @@ func TestDamagedCountsTearNothing(t *testing.T) {
 	repair()
 	f.audit(t)
 }
+
+// A transaction whose place cannot be read keeps its place in the lists, and what
+// it belongs to moves on; where nobody knows the place, nothing is written.
+func TestDamagedPlacesTearNothing(t *testing.T) {
+	f := newFixture(t)
+	open := f.create(t, eur(1000), tollgate.CaptureManual)
+	raw := rawClient(t, f.url)
+	find := func(end string) string {
+		t.Helper()
+		found := scanKeys(t, raw, "*"+f.caller.Organization+":"+end)
+		if len(found) != 1 {
+			t.Fatal(end, found)
+		}
+		return found[0]
+	}
+	authorization := tollgate.AuthorizationOf(open.ID)
+	repair := spoil(t, raw, find(authorization), "pos")
+	if err := f.capture(t.Context(), open.ID, 400, false); err != nil {
+		t.Error(err)
+	}
+	index, member := find("txns:"+string(tollgate.PartiallyCaptured)), authorization[len(tollgate.PrefixTransaction):]
+	place, err := raw.ZScore(t.Context(), index, member).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := raw.ZRem(t.Context(), index, member).Err(); err != nil {
+		t.Fatal(err)
+	}
+	before := f.everything(t)
+	if err := f.capture(t.Context(), open.ID, 600, true); !rediskv.IsDamage(err) {
+		t.Error(err)
+	}
+	for key, value := range f.everything(t) {
+		if before[key] != value {
+			t.Errorf("%s is another", key)
+		}
+	}
+	if err := raw.ZAdd(t.Context(), index, redis.Z{Score: place, Member: member}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.capture(t.Context(), open.ID, 600, true); err != nil {
+		t.Error(err)
+	}
+	repair()
+	f.audit(t)
+
+	p := f.begun(t)
+	repair = spoil(t, raw, find(tollgate.PayoutTransactionOf(p.ID)), "pos")
+	if err := f.EndPayout(t.Context(), p, tollgate.PayoutOutcome{}); err != nil {
+		t.Error(err)
+	}
+	repair()
+	f.mustSettle(t)
+	if paid := f.payout(t, p.ID); paid.Status != tollgate.Paid {
+		t.Errorf("the payout is %s", paid.Status)
+	}
+}

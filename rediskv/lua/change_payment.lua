@@ -38,6 +38,8 @@ local bar = ARGV[22] ~= '' and barred(KEYS[18], ARGV[23], ARGV[22], KEYS[19], AR
 if bar then return bar end
 local broken, tell = sequenced(KEYS[5])
 if broken then return broken end
+local place = placed(KEYS[14], ARGV[20], KEYS[13])
+if not place then return {'damaged', KEYS[13]} end
 
 if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[5], 'PX', ARGV[4]) end
 redis.call('SET', KEYS[4], ARGV[17])
@@ -63,7 +65,7 @@ append_audit(KEYS[5], KEYS[7], ARGV[13], ARGV[14])
 redis.call('HSET', KEYS[13], 'st', ARGV[21], 'upd', ARGV[7])
 if KEYS[14] ~= KEYS[15] then
   redis.call('ZREM', KEYS[14], ARGV[20])
-  redis.call('ZADD', KEYS[15], redis.call('HGET', KEYS[13], 'pos'), ARGV[20])
+  redis.call('ZADD', KEYS[15], place, ARGV[20])
 end
 local position = n * 16
 for key = 22, #KEYS - counters, 2 do

@@ -15,6 +15,8 @@ local closed = redis.call('HGET', KEYS[11], 'closed')
 if ARGV[1] == 'failed' and closed and closed >= ARGV[13] then return {'stale'} end
 local broken, tell = sequenced(KEYS[6])
 if broken then return broken end
+local place = placed(KEYS[4], ARGV[5], KEYS[3])
+if not place then return {'damaged', KEYS[3]} end
 
 redis.call('HSET', KEYS[3], 'st', ARGV[1], 'upd', ARGV[3])
 if ARGV[#ARGV] ~= '' then
@@ -22,7 +24,7 @@ if ARGV[#ARGV] ~= '' then
   redis.call('HSET', KEYS[3], 'ref', ARGV[#ARGV])
 end
 redis.call('ZREM', KEYS[4], ARGV[5])
-redis.call('ZADD', KEYS[5], redis.call('HGET', KEYS[3], 'pos'), ARGV[5])
+redis.call('ZADD', KEYS[5], place, ARGV[5])
 if ARGV[1] == 'paid' then
   redis.call('HSET', KEYS[1], 'st', 'paid', 'step', 'settle', 'at', '0', 'upd', ARGV[3])
   redis.call('ZADD', KEYS[2], ARGV[3], ARGV[4])

@@ -95,6 +95,13 @@ local function append_event(seq, stream, dispatch, hooks, head, tail, id, kind, 
   return n
 end
 
+-- The place of a transaction in the lists, which an index has as well as its hash;
+-- nil where neither says it.
+local function placed(index, member, hash)
+  local place = redis.call('ZSCORE', index, member) or redis.call('HGET', hash, 'pos')
+  return place and tonumber(place) and place or nil
+end
+
 -- Counts a change that instances have to know of, and notes whose it is.
 local function note_change(changes, organization)
   redis.call('ZADD', changes, redis.call('ZINCRBY', changes, '1', 'count'), organization)
