@@ -26,12 +26,15 @@ func (c *capacity) checked() string {
 	return "ok"
 }
 
-// lookAtMemory notes how full Redis is, and says when that becomes too much.
+// lookAtMemory notes how full Redis is, and says when that becomes too much. How
+// long the answer takes tells how far away Redis is.
 func (s *Server) lookAtMemory(ctx context.Context) {
+	begun := s.wall()
 	used, err := s.store.Memory(ctx)
 	if err != nil {
 		return // Redis is away, which others say
 	}
+	s.shares.stretch(s.distance.add(s.wall().Sub(begun)))
 	was := s.capacity.filling()
 	s.capacity.used.Store(math.Float64bits(used))
 	s.metrics.memory.Set(used)

@@ -84,6 +84,7 @@ type Server struct {
 	outcomes  *ruleOutcomes
 	shadowing *shadowing
 	shares    *shares
+	distance  distance
 	capacity  capacity
 	metadata  document
 	aliases   []string

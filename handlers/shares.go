@@ -62,6 +62,13 @@ const (
 	longCarried = 50 * time.Millisecond
 )
 
+// What a request computes for one round trip to Redis, and what Redis does for
+// one batch of a list. While a distant Redis is on its way, others can.
+const (
+	computingATrip = 500 * time.Microsecond
+	readingATrip   = time.Millisecond
+)
+
 func newShares(lanes int) *shares {
 	cores := runtime.GOMAXPROCS(0)
 	each := func(turns int) *share.Queue { return share.New(share.Limits{Each: turns}) }
@@ -88,6 +95,25 @@ func newShares(lanes int) *shares {
 		s.reads = append(s.reads, share.New(share.Limits{Turns: readsAtOnce}))
 	}
 	return s
+}
+
+// stretch has as much more under way at once as a round trip to Redis takes
+// longer than computing: what waits for a distant Redis stands in front of nobody.
+func (s *shares) stretch(trip time.Duration) {
+	cores := runtime.GOMAXPROCS(0)
+	more := 2 * int(trip/computingATrip)
+	for _, of := range []struct {
+		queue *share.Queue
+		each  int
+	}{
+		{s.carried[usesLittle], writtenEach}, {s.carried[quotes], computedEach}, {s.carried[waits], writtenEach},
+		{s.carried[searches], writtenEach}, {s.refusals, writtenEach},
+	} {
+		of.queue.SetTurns(0, (of.each+more)*cores)
+	}
+	for _, lane := range s.reads {
+		lane.SetTurns(readsAtOnce+int(trip/readingATrip), 0)
+	}
 }
 
 // shared carries a request out within its share.

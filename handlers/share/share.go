@@ -72,6 +72,16 @@ func (q *Queue) Acquire(ctx context.Context, organization, name string) (release
 	return func() { done(); leave() }, nil
 }
 
+// SetTurns changes how many turns there are, of all and of one organization.
+// Whoever has one keeps it.
+func (q *Queue) SetTurns(all, each int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.limits.Turns, q.limits.Each = all, each
+	for q.next() {
+	}
+}
+
 // Enter counts a use against the shares without waiting: ErrExhausted when one
 // of them is used up.
 func (q *Queue) Enter(organization, name string) (leave func(), err error) {
@@ -169,14 +179,18 @@ func (q *Queue) take(t *tenant) {
 	t.taken++
 }
 
-// pass ends a tenant's turn and hands it to whose turn is next: the first in the
-// round that has not as many as one organization may have. q.mu is held.
+// pass ends a tenant's turn and hands it to whose turn is next. q.mu is held.
 func (q *Queue) pass(from *tenant) {
 	q.taken--
 	from.taken--
+	q.next()
+}
+
+// next gives a turn to the first in the round that can have one. q.mu is held.
+func (q *Queue) next() (given bool) {
 	i := slices.IndexFunc(q.waiting, q.free)
 	if i < 0 {
-		return
+		return false
 	}
 	t := q.waiting[i]
 	q.waiting = slices.Delete(q.waiting, i, i+1)
@@ -190,6 +204,7 @@ func (q *Queue) pass(from *tenant) {
 		q.waiting.push(t)
 	}
 	close(next)
+	return true
 }
 
 // withdraw takes somebody who no longer waits out. q.mu is held.

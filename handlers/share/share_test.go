@@ -156,3 +156,24 @@ func TestEachOrganization(t *testing.T) {
 		}
 	})
 }
+
+// TestSetTurns: more turns are given at once to those who wait, and fewer take
+// from nobody.
+func TestSetTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := line{t, share.New(share.Limits{Turns: 1}), make(chan string, 100), make(chan struct{})}
+		for i := range 5 {
+			l.waits(t.Context(), "org_greedy", "cli_a", fmt.Sprint("a", i))
+		}
+		for _, step := range []struct{ all, each, served int }{{3, 0, 3}, {1, 0, 3}, {9, 3, 3}, {9, 4, 4}, {0, 0, 5}} {
+			l.queue.SetTurns(step.all, step.each)
+			synctest.Wait()
+			if len(l.served) != step.served {
+				t.Errorf("%d turns, %d of one organization: %d are served, not %d", step.all, step.each, len(l.served), step.served)
+			}
+		}
+		for range 5 {
+			l.next <- struct{}{}
+		}
+	})
+}
