@@ -82,7 +82,8 @@ func newShares(lanes int) *shares {
 			publishes: examining,
 		},
 		carried: map[use]*share.Queue{
-			usesLittle: each(writtenEach * cores), quotes: each(computedEach * cores), compares: each(computedEach * cores),
+			usesLittle: each(writtenEach * cores), quotes: each(computedEach * cores),
+			compares:  each(max(1, cores/2)), // which may have to compile, too
 			publishes: each(computedEach * cores), searches: each(writtenEach * cores), previews: each(computedEach * cores),
 			waits: each(writtenEach * cores),
 		},

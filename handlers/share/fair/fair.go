@@ -19,7 +19,7 @@ const Variable = "TOLLGATE_TEST_FAIR"
 const Most = 3.0
 
 const (
-	rounds = 6
+	rounds = 4
 	phase  = 700 * time.Millisecond // of each round: alone, beside, control
 	fewest = 20                     // requests of a phase
 )
