@@ -107,8 +107,11 @@ func (s *shares) stretch(trip time.Duration) {
 		queue *share.Queue
 		each  int
 	}{
-		{s.carried[usesLittle], writtenEach}, {s.carried[quotes], computedEach}, {s.carried[waits], writtenEach},
-		{s.carried[searches], writtenEach}, {s.refusals, writtenEach},
+		{s.carried[usesLittle], writtenEach},
+		{s.carried[quotes], computedEach},
+		{s.carried[waits], writtenEach},
+		{s.carried[searches], writtenEach},
+		{s.refusals, writtenEach},
 	} {
 		of.queue.SetTurns(0, (of.each+more)*cores)
 	}
