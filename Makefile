@@ -15,6 +15,7 @@ ON_REDIS := ./rediskv/... ./handlers/... ./cmd/...
 TEST  := $(GO) test -shuffle=on -timeout 10m
 BENCH ?= .
 FUZZTIME ?= 10s
+FAIR  ?= all
 
 .DEFAULT_GOAL := help
 
@@ -83,7 +84,7 @@ load: build ## payments at RATE a second for DURATION on the running `make dev`
 	scripts/load.sh .tollgate/dev.env $(or $(RATE),100) $(or $(DURATION),10s)
 
 fair: ## p99 of a modest tenant's requests, alone and beside a greedy one; fails above 3 times
-	TOLLGATE_TEST_REDIS=server TOLLGATE_TEST_FAIR=measure $(GO) test -count=1 -p 1 -timeout 6m -run '^TestFair$$' -v ./handlers ./handlers/worker
+	TOLLGATE_TEST_REDIS=server TOLLGATE_TEST_FAIR="$(FAIR)" $(GO) test -count=1 -p 1 -timeout 6m -run '^TestFair$$' -v ./handlers ./handlers/worker
 
 clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/templates/node_modules

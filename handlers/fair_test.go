@@ -1,12 +1,10 @@
 package handlers_test
 
 import (
+	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,16 +21,17 @@ func TestTenant(t *testing.T) { fair.Tenant(t) }
 // is greedy, with four clients.
 type neighbours struct {
 	*world
-	modest *http.Client
+	modest *fair.Client
 	key    int
 }
 
 // TestFair measures what the modest one notices of the other.
 func TestFair(t *testing.T) {
 	fair.Wanted(t)
-	n := &neighbours{world: newWorldOn(t, redistest.URL(t), newRecorder(t)), modest: &http.Client{}}
+	n := &neighbours{world: newWorldOn(t, redistest.URL(t), newRecorder(t))}
 	n.rules.Limit(1) // of a tenant with many rules in use, each has to be compiled
 	n.serveWith(func(c *handlers.Config) { c.Log = slog.New(slog.DiscardHandler) })
+	n.modest = fair.NewClient(t, strings.TrimPrefix(n.url, "http://"))
 	n.following()
 	n.fill("", 300)
 	n.fill("other_", 3000)
@@ -58,21 +57,17 @@ func TestFair(t *testing.T) {
 
 // fill makes payments that are captured at once.
 func (n *neighbours) fill(prefix string, payments int) {
-	token := n.token(prefix+"all", "")
 	body := fmt.Sprintf(`{"merchant_account_id":%q,"amount":"100.00","currency":"EUR","payee":"shop.example"}`, n.vars[prefix+"wide"])
-	var all sync.WaitGroup
-	for i := range 8 {
-		all.Go(func() {
-			for j := range payments / 8 {
-				req, _ := http.NewRequest("POST", n.url+"/v1/payments", strings.NewReader(body))
-				req.Header = http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}, "Idempotency-Key": {fmt.Sprint("fill", i, "_", j)}}
-				if _, err := n.sent(req, 201); err != nil {
-					n.t.Error(err)
-				}
+	var answers []<-chan fair.Answer
+	for range payments {
+		if answers = append(answers, n.send(prefix+"all", "POST", "/v1/payments", body)); len(answers) == 8 {
+			for _, a := range answers {
+				_, err := answeredWith(a, 201)
+				check(n.t, err)
 			}
-		})
+			answers = nil
+		}
 	}
-	all.Wait()
 }
 
 // file makes an export and says where its file is.
@@ -82,30 +77,25 @@ func (n *neighbours) file(prefix string) (path string) {
 	return "/v1/exports/" + n.get(r, "id") + "/file"
 }
 
-// sent sends a request of the modest one and reads the answer.
-func (n *neighbours) sent(req *http.Request, status int) (body []byte, err error) {
-	resp, err := n.modest.Do(req)
-	if err != nil {
-		return nil, err
+// send has the modest one send a request.
+func (n *neighbours) send(grant, method, path, body string) <-chan fair.Answer {
+	n.key++
+	return n.modest.Send(strings.ReplaceAll(n.text(grant, method, path, body), fair.Serial, fmt.Sprintf("%0*d", len(fair.Serial), n.key)))
+}
+
+// answeredWith is the answer to a request of the modest one.
+func answeredWith(answer <-chan fair.Answer, status int) (fair.Answer, error) {
+	a := <-answer
+	if a.Error != "" || a.Status != status {
+		return a, fmt.Errorf("%d %s %s", a.Status, a.Error, a.Body)
 	}
-	defer resp.Body.Close()
-	body, err = io.ReadAll(resp.Body)
-	if err == nil && resp.StatusCode != status {
-		err = fmt.Errorf("%s %s: %d %s", req.Method, req.URL, resp.StatusCode, body)
-	}
-	return body, err
+	return a, nil
 }
 
 // ask makes one request of the modest one.
 func (n *neighbours) ask(method, path, body string, status int) (time.Duration, error) {
-	n.key++
-	req := n.request(method, path, body, "Idempotency-Key", fmt.Sprint("ask", n.key))
-	if path != "/v1/payments" || method != "POST" {
-		req.Header.Del("Idempotency-Key")
-	}
-	start := time.Now()
-	_, err := n.sent(req, status)
-	return time.Since(start), err
+	a, err := answeredWith(n.send("all", method, path, body), status)
+	return a.Ended.Sub(a.Began), err
 }
 
 func (n *neighbours) measure(name, method, path, body string, status int, l *fair.Load) {
@@ -114,17 +104,22 @@ func (n *neighbours) measure(name, method, path, body string, status int, l *fai
 	}})
 }
 
-// raw is a request of each of the greedy one's clients, ready to be sent.
+// text is a request, ready to be sent.
+func (n *neighbours) text(grant, method, path, body string) string {
+	text := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: tollgate\r\nAuthorization: Bearer %s\r\n", method, path, n.token(grant, ""))
+	if body != "" {
+		text += fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
+	}
+	if path == "/v1/payments" && method == "POST" {
+		text += "Idempotency-Key: " + fair.Serial + "\r\n"
+	}
+	return text + "\r\n" + body
+}
+
+// raw is a request of each of the greedy one's clients.
 func (n *neighbours) raw(method, path, body string) (requests []string) {
 	for _, grant := range []string{"other_all", "other_twin", "other_usual"} {
-		text := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: tollgate\r\nAuthorization: Bearer %s\r\n", method, path, n.token(grant, ""))
-		if body != "" {
-			text += fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
-		}
-		if path == "/v1/payments" && method == "POST" {
-			text += "Idempotency-Key: " + fair.Serial + "\r\n"
-		}
-		requests = append(requests, text+"\r\n"+body)
+		requests = append(requests, n.text(grant, method, path, body))
 	}
 	return requests
 }
@@ -137,25 +132,30 @@ func (n *neighbours) load(connections int, requests []string) *fair.Load {
 // beside all the listings that an organization may have waiting, and more, that
 // its own payments wake.
 func (n *neighbours) polls(pay, greedily string) {
-	const path = "/v1/events?wait=20&after=latest&types=payment.authorized"
 	l := n.load(512+32, n.raw("GET", "/v1/events?wait=20&after=latest", ""))
 	l.Groups = append(l.Groups, fair.Group{Connections: 4, Requests: n.raw("POST", "/v1/payments", greedily)})
+	after := ""
+	listed := func(a fair.Answer, err error) (fair.Answer, error) {
+		var page struct {
+			NextCursor string `json:"next_cursor"`
+		}
+		if err == nil {
+			err = json.Unmarshal(a.Body, &page)
+		}
+		after = page.NextCursor
+		return a, err
+	}
+	_, err := listed(answeredWith(n.send("all", "GET", "/v1/events?after=latest&types=payment.authorized", ""), 200))
+	check(n.t, err)
 	fair.Measure(n.t, fair.Resource{Name: "long poll", Greedy: l.Start, Ask: func() (time.Duration, error) {
-		waiting := n.request("GET", path, "")
-		answered := make(chan error, 1)
-		var came time.Time
-		go func() {
-			_, err := n.sent(waiting, 200)
-			came = time.Now()
-			answered <- err
-		}()
-		time.Sleep(5 * time.Millisecond) // it waits by then
-		start := time.Now()
-		if _, err := n.ask("POST", "/v1/payments", pay, 201); err != nil {
+		waiting := n.send("all", "GET", "/v1/events?wait=20&types=payment.authorized&cursor="+after, "")
+		time.Sleep(5 * time.Millisecond) // as a rule it waits by then
+		paid, err := answeredWith(n.send("all", "POST", "/v1/payments", pay), 201)
+		if err != nil {
 			return 0, err
 		}
-		err := <-answered
-		return came.Sub(start), err
+		told, err := listed(answeredWith(waiting, 200))
+		return told.Ended.Sub(paid.Began), err
 	}})
 }
 
