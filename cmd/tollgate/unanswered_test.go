@@ -95,13 +95,20 @@ func files(t *testing.T, home string) (all []string) {
 // and the command that the error names repeats exactly that request.
 func TestKeyOutlivesItsRequest(t *testing.T) {
 	home := t.TempDir()
-	var stderr *bytes.Buffer
-	broken := true
+	var mu sync.Mutex // what is told is looked at while the command runs
+	var stdout, stderr *bytes.Buffer
+	told := func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return stderr.String()
+	}
+	var broken atomic.Bool
+	broken.Store(true)
 	service := newForgetful(t, func(w http.ResponseWriter, r *http.Request, _ int) bool {
-		if key := r.Header.Get("Idempotency-Key"); !strings.Contains(stderr.String(), "idempotency key: "+key+"\n") || len(files(t, home)) != 1 {
-			t.Errorf("the request is here before its key is told and kept: %q, %v", stderr, files(t, home))
+		if key := r.Header.Get("Idempotency-Key"); !strings.Contains(told(), "idempotency key: "+key+"\n") || len(files(t, home)) != 1 {
+			t.Errorf("the request is here before its key is told and kept: %q, %v", told(), files(t, home))
 		}
-		if broken {
+		if broken.Load() {
 			return false
 		}
 		w.WriteHeader(http.StatusCreated)
@@ -109,21 +116,25 @@ func TestKeyOutlivesItsRequest(t *testing.T) {
 		return true
 	})
 	args := []string{"pay", "100.00", "EUR", "shop.example", "--quiet", "--description", "it's $HOME; `rm` \"x\"\n*", "--metadata", "a=b c"}
-	var a *app
-	var stdout *bytes.Buffer
-	a, stdout, stderr = payer(t, service.URL, home)
-	if code := a.run(t.Context(), args); code != exitUnavailable || stdout.Len() > 0 {
+	run := func(args []string) int {
+		a, out, err := payer(t, service.URL, home)
+		a.stderr = writerFunc(func(b []byte) { err.Write(b) }).locked(&mu)
+		mu.Lock()
+		stdout, stderr = out, err
+		mu.Unlock()
+		return a.run(t.Context(), args)
+	}
+	if code := run(args); code != exitUnavailable || stdout.Len() > 0 {
 		t.Fatalf("exit code %d, %s", code, stdout)
 	}
-	_, command, ok := strings.Cut(stderr.String(), "carried out once:\n  ")
+	_, command, ok := strings.Cut(told(), "carried out once:\n  ")
 	if !ok || len(files(t, home)) != 1 {
-		t.Fatalf("%s%v", stderr, files(t, home))
+		t.Fatalf("%s%v", told(), files(t, home))
 	}
 	again := wordsOf(t, command)
-	broken = false
-	a, stdout, stderr = payer(t, service.URL, home)
-	if code := a.run(t.Context(), again); code != exitOK || stdout.String() != "pay_1\n" {
-		t.Fatalf("%q: exit code %d, %s%s", again, code, stdout, stderr)
+	broken.Store(false)
+	if code := run(again); code != exitOK || stdout.String() != "pay_1\n" {
+		t.Fatalf("%q: exit code %d, %s%s", again, code, stdout, told())
 	}
 	keys, bodies := service.seen()
 	for i := range keys {
