@@ -53,6 +53,9 @@ func (s *Server) checkGrant(c *call) error {
 		return tokenInvalid(errors.New("the grant is another client's"))
 	}
 	c.grant = grant
+	if c.connection != nil {
+		c.connection.belongs(c.org, c.client)
+	}
 	return nil
 }
 

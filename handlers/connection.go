@@ -33,6 +33,8 @@ type connection struct {
 	framing   framing
 	pending   []byte      // received, and not yet given to net/http
 	answering atomic.Bool // a handler runs, or what it wrote has not all been sent
+	owner     atomic.Pointer[owner]
+	turn      atomic.Pointer[func()] // ends the turn at the processors that its request has
 }
 
 // Read gives net/http one request's head, or some of its body, at a time: so
@@ -45,6 +47,9 @@ func (c *connection) Read(b []byte) (int, error) {
 		return n, nil
 	}
 	n, err := c.Conn.Read(b)
+	if n > 0 && c.framing.between() {
+		c.arrives()
+	}
 	now := c.framing.take(b[:n])
 	if now < n {
 		c.pending = append(c.pending[:0], b[now:n]...)
@@ -87,7 +92,17 @@ func (c *connection) begin() frame {
 // sent is called when a handler has ended: what it wrote goes out as it is.
 // After a panic it is not called, nor after an error, and the connection ends.
 func (c *connection) sent(w http.ResponseWriter) {
+	end := c.turn.Swap(nil) // what comes now is another request's
 	if err := http.NewResponseController(w).Flush(); err == nil {
 		c.answering.Store(false)
 	}
+	if end != nil {
+		(*end)()
+	}
+}
+
+// Close ends what the connection's request uses, too.
+func (c *connection) Close() error {
+	c.computed()
+	return c.Conn.Close()
 }

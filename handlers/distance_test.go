@@ -18,10 +18,20 @@ type queue interface {
 	Waiting(organization string) int
 }
 
-// turns is how many one organization gets of a resource before it waits.
+// passes has an organization take a turn and end it.
+func passes(t *testing.T, q queue, organization string) {
+	t.Helper()
+	done, err := q.Turn(t.Context(), organization, "cli_passing")
+	check(t, err)
+	done()
+}
+
+// turns is how many one organization gets of a resource beside another before it
+// waits.
 func turns(t *testing.T, q queue) int {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
+	passes(t, q, "org_other")
 	got := make(chan func(), 1)
 	var asking sync.WaitGroup
 	var taken []func()

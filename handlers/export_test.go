@@ -110,6 +110,8 @@ func (s *Server) Queue(name, org string) *share.Queue {
 		return s.shares.compiling
 	case "refusals":
 		return s.shares.refusals
+	case "processors":
+		return s.shares.processors
 	default: // requests that are being carried out
 		return s.shares.carried[map[string]use{
 			"requests": usesLittle, "quotes": quotes, "changes of rules": compares, "publications": publishes,

@@ -73,6 +73,9 @@ func (f *framing) take(b []byte) (n int) {
 	return n
 }
 
+// between reports whether what comes next begins a request.
+func (f *framing) between() bool { return f.body == 0 && len(f.head) == 0 }
+
 // last is the frame of the request that a handler has been given.
 func (f *framing) last() frame {
 	if !f.done { // net/http has seen the end of a head where this has not

@@ -32,13 +32,14 @@ type turn func(context.Context) (done func(), err error)
 // shares are the resources of an instance that its tenants divide. Whoever has
 // its whole share in use is refused at once; turns go round the organizations.
 type shares struct {
-	enter     map[use]*share.Queue
-	carried   map[use]*share.Queue // requests that are being carried out; the others of their organization wait
-	reads     []*share.Queue       // by lane of the Store: one batch after the other
-	refusals  *share.Queue
-	polls     *share.Queue // listings of events that wait
-	examining *share.Queue // modules that are to be published
-	compiling *share.Queue // modules that somebody asks for and that are not loaded
+	enter      map[use]*share.Queue
+	carried    map[use]*share.Queue // requests that are being carried out; the others of their organization wait
+	reads      []*share.Queue       // by lane of the Store: one batch after the other
+	refusals   *share.Queue
+	processors *share.Queue // requests that are read, and quotes until they are answered
+	polls      *share.Queue // listings of events that wait
+	examining  *share.Queue // modules that are to be published
+	compiling  *share.Queue // modules that somebody asks for and that are not loaded
 }
 
 // Two at a time: Redis answers one while the other's answer is read. With more,
@@ -49,11 +50,11 @@ const readsAtOnce = 2
 // same of the processes that examine).
 const examinedAtOnce = 1
 
-// What one organization has carried out at once, for each core: computing, or
-// writing to Redis and waiting for it half of the time. More do not get through
-// faster. They stand in front of the others' in the scheduler, among the
-// connections and in Redis. No organization waits here for another, so whoever
-// Redis does not answer holds up nobody else.
+// What one organization has carried out at once beside others, for each core:
+// computing, or writing to Redis and waiting for it half of the time. More stand
+// in front of the others' in the scheduler, among the connections and in Redis.
+// No organization waits here for another, so whoever Redis does not answer holds
+// up nobody else, and one that is alone has all of the instance.
 const (
 	computedEach = 1
 	writtenEach  = 2
@@ -71,7 +72,7 @@ const (
 
 func newShares(lanes int) *shares {
 	cores := runtime.GOMAXPROCS(0)
-	each := func(turns int) *share.Queue { return share.New(share.Limits{Each: turns}) }
+	each := func(turns int) *share.Queue { return share.New(share.Limits{Beside: turns}) }
 	lists := share.New(share.Limits{Organization: 64, Client: 32})
 	examining := share.New(share.Limits{Turns: examinedAtOnce, Organization: 8, Client: 4})
 	s := &shares{
@@ -87,10 +88,12 @@ func newShares(lanes int) *shares {
 			publishes: each(computedEach * cores), searches: each(writtenEach * cores), previews: each(computedEach * cores),
 			waits: each(writtenEach * cores),
 		},
-		refusals:  each(writtenEach * cores),
-		polls:     share.New(share.Limits{Organization: 512, Client: 128}),
-		examining: examining,
-		compiling: share.New(share.Limits{Turns: cores, Organization: 256}),
+		refusals: each(writtenEach * cores),
+		// One core is the others': a request that comes while all compute is noticed late.
+		processors: each(max(1, cores-1)),
+		polls:      share.New(share.Limits{Organization: 512, Client: 128}),
+		examining:  examining,
+		compiling:  share.New(share.Limits{Turns: cores, Organization: 256}),
 	}
 	for range lanes {
 		s.reads = append(s.reads, share.New(share.Limits{Turns: readsAtOnce}))
@@ -162,6 +165,13 @@ func (s *Server) shared(c *call) (*answer, error) {
 // carried waits until a request can be carried out among its organization's.
 func (s *Server) carried(ctx context.Context, c *call) (done func(), err error) {
 	queue := s.shares.carried[c.row.use]
+	switch {
+	case c.connection == nil:
+	case c.row.use != quotes:
+		c.connection.computed()
+	case c.connection.turn.Load() != nil:
+		queue = nil // a quote has had its turn since it arrived
+	}
 	if queue == nil {
 		return func() {}, nil
 	}

@@ -106,8 +106,8 @@ func TestTurnsGoRound(t *testing.T) {
 	}
 }
 
-// TestRequestsOfOneOrganization: of what one organization sends only so much is
-// carried out at once. The others' requests wait for none of it.
+// TestRequestsOfOneOrganization: of what one organization sends beside others only
+// so much is carried out at once. The others' requests wait for none of it.
 func TestRequestsOfOneOrganization(t *testing.T) {
 	w := newWorld(t)
 	pay := func(account string) string { return fmt.Sprintf(payWide, w.vars[account]) }
@@ -143,11 +143,14 @@ func TestRequestsOfOneOrganization(t *testing.T) {
 			greedy, modest := ask("other_"), ask("")
 			const clients = 200
 			q := w.server.Queue(one.resource, w.vars["other_org"])
+			passes(t, q, w.vars["org"])
 			g, leave := hoardAs(q, w.vars["other_org"], clients)
 			defer leave()
 			until(t, "all turns of the greedy one are taken", func() bool { return g.held() > 0 && g.held()+q.Waiting(w.vars["other_org"]) == clients })
 			waiting := q.Waiting(w.vars["other_org"])
 			answered := make(chan reply, 1)
+			greedy.Close = one.resource == "quotes" // on a connection whose owner is known they wait where they arrive
+			w.client.CloseIdleConnections()
 			go func() {
 				r, err := w.try(greedy)
 				if err != nil {

@@ -19,7 +19,7 @@ var ErrExhausted = errors.New("the share of a common resource is in use")
 // bound.
 type Limits struct {
 	Turns        int // of all organizations together; the others wait for theirs
-	Each         int // turns of one organization
+	Beside       int // turns of one organization while others have had some lately
 	Organization int
 	Client       int
 }
@@ -32,7 +32,24 @@ type Queue struct {
 	taken   int // turns
 	in      map[string]*tenant
 	waiting ring[*tenant]
+	spare   []*tenant // that nobody is, for the next one
+	given   int       // turns, so far
+	latest  had       // the last turn
+	other   had       // the last one of another organization than that
 }
+
+// had is which turn an organization had.
+type had struct {
+	name string
+	turn int
+}
+
+// spares are kept for tenants that come and go with every request.
+const spares = 64
+
+// lately is how many turns ago another organization's turn counts as one that is
+// beside.
+const lately = 10_000
 
 // tenant is an organization that uses the resource.
 type tenant struct {
@@ -42,6 +59,7 @@ type tenant struct {
 	taken   int
 	clients map[string]*client
 	waiting ring[*client]
+	spare   *client // that nobody is
 }
 
 // client is one of an organization's.
@@ -72,12 +90,12 @@ func (q *Queue) Acquire(ctx context.Context, organization, name string) (release
 	return func() { done(); leave() }, nil
 }
 
-// SetTurns changes how many turns there are, of all and of one organization.
-// Whoever has one keeps it.
-func (q *Queue) SetTurns(all, each int) {
+// SetTurns changes how many turns there are, of all and of one organization
+// beside others. Whoever has one keeps it.
+func (q *Queue) SetTurns(all, beside int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.limits.Turns, q.limits.Each = all, each
+	q.limits.Turns, q.limits.Beside = all, beside
 	for q.next() {
 	}
 }
@@ -170,20 +188,36 @@ func (q *Queue) Waiting(organization string) (n int) {
 
 // free reports whether a tenant can have another turn. q.mu is held.
 func (q *Queue) free(t *tenant) bool {
-	return !full(q.taken, q.limits.Turns) && !full(t.taken, q.limits.Each)
+	return !full(q.taken, q.limits.Turns) && !(full(t.taken, q.limits.Beside) && q.beside(t))
+}
+
+// beside reports whether another tenant than t has had a turn lately. q.mu is
+// held.
+func (q *Queue) beside(t *tenant) bool {
+	last := q.latest
+	if last.name == t.name {
+		last = q.other
+	}
+	return last.name != "" && q.given-last.turn < lately
 }
 
 // take gives a tenant a turn. q.mu is held.
 func (q *Queue) take(t *tenant) {
 	q.taken++
 	t.taken++
+	q.given++
+	if q.latest.name != t.name {
+		q.other = q.latest
+	}
+	q.latest = had{t.name, q.given}
 }
 
 // pass ends a tenant's turn and hands it to whose turn is next. q.mu is held.
 func (q *Queue) pass(from *tenant) {
 	q.taken--
 	from.taken--
-	q.next()
+	for q.next() { // more than one, when nobody is beside it any more
+	}
 }
 
 // next gives a turn to the first in the round that can have one. q.mu is held.
@@ -228,12 +262,21 @@ func (q *Queue) withdraw(t *tenant, c *client, mine chan struct{}) {
 func (q *Queue) of(organization, name string) (*tenant, *client) {
 	t := q.in[organization]
 	if t == nil {
-		t = &tenant{name: organization, clients: make(map[string]*client)}
+		if n := len(q.spare); n > 0 {
+			t, q.spare = q.spare[n-1], q.spare[:n-1]
+		} else {
+			t = &tenant{clients: make(map[string]*client)}
+		}
+		t.name = organization
 		q.in[organization] = t
 	}
 	c := t.clients[name]
 	if c == nil {
-		c = &client{name: name}
+		if c = t.spare; c == nil {
+			c = &client{}
+		}
+		t.spare = nil
+		c.name = name
 		t.clients[name] = c
 	}
 	return t, c
@@ -244,9 +287,13 @@ func (q *Queue) of(organization, name string) (*tenant, *client) {
 func (q *Queue) forget(t *tenant, c *client) {
 	if c.entered == 0 && c.turns == 0 && t.clients[c.name] == c {
 		delete(t.clients, c.name)
+		t.spare = c
 	}
 	if t.entered == 0 && t.turns == 0 && q.in[t.name] == t {
 		delete(q.in, t.name)
+		if len(q.spare) < spares {
+			q.spare = append(q.spare, t)
+		}
 	}
 }
 

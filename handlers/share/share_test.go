@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -32,6 +34,16 @@ func (l *line) waits(ctx context.Context, organization, client, name string) {
 		release()
 	}()
 	synctest.Wait()
+}
+
+// passes has an organization take a turn and end it.
+func (l *line) passes(organization string) {
+	l.t.Helper()
+	done, err := l.queue.Turn(l.t.Context(), organization, "cli_z")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	done()
 }
 
 // TestRounds: whoever asks for little is served within one round of the
@@ -119,11 +131,12 @@ func TestNobodyWaitsInVain(t *testing.T) {
 	})
 }
 
-// TestEachOrganization: whoever has as many turns as one organization may have
-// waits for its own to end, and nobody waits for it.
-func TestEachOrganization(t *testing.T) {
+// TestBesideOthers: whoever has as many turns as one organization may have beside
+// others waits for its own to end, and nobody waits for it.
+func TestBesideOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := line{t, share.New(share.Limits{Each: 2}), make(chan string, 100), make(chan struct{})}
+		l := line{t, share.New(share.Limits{Beside: 2}), make(chan string, 100), make(chan struct{})}
+		l.passes("org_third")
 		for i := range 4 {
 			l.waits(t.Context(), "org_greedy", "cli_a", fmt.Sprint("a", i))
 		}
@@ -162,18 +175,72 @@ func TestEachOrganization(t *testing.T) {
 func TestSetTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := line{t, share.New(share.Limits{Turns: 1}), make(chan string, 100), make(chan struct{})}
+		l.passes("org_other")
 		for i := range 5 {
 			l.waits(t.Context(), "org_greedy", "cli_a", fmt.Sprint("a", i))
 		}
-		for _, step := range []struct{ all, each, served int }{{3, 0, 3}, {1, 0, 3}, {9, 3, 3}, {9, 4, 4}, {0, 0, 5}} {
-			l.queue.SetTurns(step.all, step.each)
+		for _, step := range []struct{ all, beside, served int }{{3, 0, 3}, {1, 0, 3}, {9, 3, 3}, {9, 4, 4}, {0, 0, 5}} {
+			l.queue.SetTurns(step.all, step.beside)
 			synctest.Wait()
 			if len(l.served) != step.served {
-				t.Errorf("%d turns, %d of one organization: %d are served, not %d", step.all, step.each, len(l.served), step.served)
+				t.Errorf("%d turns, %d of one organization: %d are served, not %d", step.all, step.beside, len(l.served), step.served)
 			}
 		}
 		for range 5 {
 			l.next <- struct{}{}
 		}
 	})
+}
+
+// TestAlone: whoever is alone has every turn, and fewer as soon as another is
+// there, until it has not been for a while.
+func TestAlone(t *testing.T) {
+	q := share.New(share.Limits{Beside: 1})
+	l := line{t: t, queue: q}
+	const many = 50
+	most := func() (n int) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		var asking sync.WaitGroup
+		var held []func()
+		for q.Waiting("org_greedy") == 0 && len(held) < many {
+			got := make(chan func(), 1)
+			asking.Go(func() {
+				if done, err := q.Turn(ctx, "org_greedy", "cli_a"); err == nil {
+					got <- done
+				}
+			})
+			for len(got) == 0 && q.Waiting("org_greedy") == 0 {
+				runtime.Gosched()
+			}
+			if len(got) > 0 {
+				held = append(held, <-got)
+			}
+		}
+		cancel()
+		asking.Wait()
+		for _, done := range held {
+			done()
+		}
+		return len(held)
+	}
+	if n := most(); n != many {
+		t.Errorf("alone it has %d turns", n)
+	}
+	l.passes("org_modest")
+	if n := most(); n != 1 {
+		t.Errorf("beside another it has %d turns", n)
+	}
+	for range 9_000 {
+		l.passes("org_greedy")
+	}
+	if n := most(); n != 1 {
+		t.Errorf("a little after another it has %d turns", n)
+	}
+	for range 1_000 {
+		l.passes("org_greedy")
+	}
+	if n := most(); n != many {
+		t.Errorf("long after the other it has %d turns", n)
+	}
 }

@@ -1,0 +1,44 @@
+package handlers
+
+import (
+	"sync"
+	"time"
+)
+
+// owner is who made the last request on a connection.
+type owner struct{ org, client string }
+
+// belongs notes who makes requests on the connection.
+func (c *connection) belongs(org, client string) {
+	if was := c.owner.Load(); was == nil || was.org != org || was.client != client {
+		c.owner.Store(&owner{org, client})
+	}
+}
+
+// arrives waits until the processors are for the request that has begun to
+// arrive. Beside others an organization leaves them a core, and what it has to
+// wait with waits here, where it does not keep anybody else's from being noticed.
+// Whose it is says the request before it: with a proxy that sends several
+// tenants' requests on one connection, some wait in another's line.
+func (c *connection) arrives() {
+	o := c.owner.Load()
+	if o == nil || c.answering.Load() || c.turn.Load() != nil {
+		return
+	}
+	done, err := c.server.shares.processors.Turn(c.server.draining, o.org, o.client)
+	if err != nil { // what still comes is carried out at once
+		return
+	}
+	once := sync.OnceFunc(done)
+	timer := time.AfterFunc(longCarried, once) // a client may send the rest of its request slowly
+	end := func() { timer.Stop(); once() }
+	c.turn.Store(&end)
+}
+
+// computed ends the turn of a request that has been answered, or waits for
+// something else.
+func (c *connection) computed() {
+	if end := c.turn.Swap(nil); end != nil {
+		(*end)()
+	}
+}
