@@ -153,7 +153,7 @@ func (s *Server) shared(c *call) (*answer, error) {
 	case pages:
 		done, err := s.reading(c)(c.ctx)
 		if err != nil {
-			return nil, shareExhausted(err)
+			return nil, err
 		}
 		defer done()
 	case searches, previews, downloads:
