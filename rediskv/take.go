@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -74,6 +75,9 @@ type queueHead struct {
 	taken   *redis.Cmd
 }
 
+// member is the endpoint in its partition's queue of endpoints.
+func (h *queueHead) member() string { return h.space.org + "/" + h.id }
+
 // TakeDue leases due deliveries of a partition, from several endpoints in turn;
 // ReadBodies fetches what is to be sent. reserve is told how many each endpoint
 // can get now, and makes that as many as are wanted; it is not asked when there
@@ -91,15 +95,24 @@ func (s *Store) TakeDue(ctx context.Context, partition int, reserve func([]*Turn
 		return nil, s.Now(), err
 	}
 	var turns []*Turn
+	var asked []*queueHead
 	for _, h := range heads {
 		if h.Room > 0 {
-			turns = append(turns, &h.Turn)
+			turns, asked = append(turns, &h.Turn), append(asked, h)
 		}
 	}
 	if len(turns) > 0 {
 		reserve(turns)
 	}
 	now := s.Now()
+	var refused []redis.Z // and behind those that wait longer
+	heads = slices.DeleteFunc(heads, func(h *queueHead) bool {
+		none := h.Room == 0 && slices.Contains(asked, h)
+		if none {
+			refused = append(refused, redis.Z{Score: float64(now), Member: h.member()})
+		}
+		return none
+	})
 	keys, args := make([][]string, 0, len(heads)), make([][]any, 0, len(heads))
 	for _, h := range heads {
 		key, arg := s.takeArguments(h, now, now.Add(lease))
@@ -107,11 +120,16 @@ func (s *Store) TakeDue(ctx context.Context, partition int, reserve func([]*Turn
 	}
 	err = s.timed(ctx, scriptTakeWork.name, func(ctx context.Context) error {
 		pipe := s.client.Pipeline()
+		if len(refused) > 0 {
+			pipe.ZAddXX(ctx, readyKey(partition), refused...)
+		}
 		for i, h := range heads {
 			h.taken = scriptTakeWork.EvalSha(ctx, pipe, keys[i], args[i]...)
 		}
-		_, _ = pipe.Exec(ctx) // each command has its own error
-		var failed error
+		_, failed := pipe.Exec(ctx)
+		if len(heads) > 0 {
+			failed = nil // each script has its own
+		}
 		for i, h := range heads {
 			if redis.HasErrorPrefix(h.taken.Err(), "NOSCRIPT") { // a pipeline has no second try
 				h.taken = scriptTakeWork.Run(ctx, s.client, keys[i], args[i]...)
@@ -160,7 +178,7 @@ const damagedPause = time.Minute
 
 func (s *Store) setAside(ctx context.Context, h *queueHead, until tollgate.Instant) error {
 	return s.timed(ctx, "set_aside", func(ctx context.Context) error {
-		return s.client.ZAddXX(ctx, h.space.ready, redis.Z{Score: float64(until), Member: h.space.org + "/" + h.id}).Err()
+		return s.client.ZAddXX(ctx, h.space.ready, redis.Z{Score: float64(until), Member: h.member()}).Err()
 	})
 }
 

@@ -202,7 +202,6 @@ func (d *dispatch) taker(ctx context.Context, l *lane, begin func(*lane, []redis
 			clear(refused)
 			wait(ctx, pace)
 		case len(refused) > before: // they are last in line now; others may be behind them
-			wait(ctx, pace)
 		default:
 			sleep := d.Interval
 			if next != 0 {
