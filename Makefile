@@ -84,7 +84,10 @@ load: build ## payments at RATE a second for DURATION on the running `make dev`
 	scripts/load.sh .tollgate/dev.env $(or $(RATE),100) $(or $(DURATION),10s)
 
 fair: ## p99 of a modest tenant's requests, alone and beside a greedy one; fails above 3 times
-	TOLLGATE_TEST_REDIS=server TOLLGATE_TEST_FAIR="$(FAIR)" $(GO) test -count=1 -p 1 -timeout 6m -run '^TestFair$$' -v ./handlers ./handlers/worker
+	@: the service has half of the processors, Redis and the tenants have the others
+	n=$$(nproc); half=$$(((n + 1) / 2)); \
+	TOLLGATE_TEST_CORES=$$((half % n))-$$((n - 1)) TOLLGATE_TEST_REDIS=server TOLLGATE_TEST_FAIR="$(FAIR)" \
+		taskset -c 0-$$((half - 1)) $(GO) test -count=1 -p 1 -timeout 6m -run '^TestFair$$' -v ./handlers ./handlers/worker
 
 clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/templates/node_modules

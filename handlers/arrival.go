@@ -1,10 +1,5 @@
 package handlers
 
-import (
-	"sync"
-	"time"
-)
-
 // owner is who made the last request on a connection.
 type owner struct{ org, client string }
 
@@ -29,9 +24,7 @@ func (c *connection) arrives() {
 	if err != nil { // what still comes is carried out at once
 		return
 	}
-	once := sync.OnceFunc(done)
-	timer := time.AfterFunc(longCarried, once) // a client may send the rest of its request slowly
-	end := func() { timer.Stop(); once() }
+	end := soon(done) // a client may send the rest of its request slowly
 	c.turn.Store(&end)
 }
 

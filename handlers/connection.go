@@ -100,9 +100,3 @@ func (c *connection) sent(w http.ResponseWriter) {
 		(*end)()
 	}
 }
-
-// Close ends what the connection's request uses, too.
-func (c *connection) Close() error {
-	c.computed()
-	return c.Conn.Close()
-}

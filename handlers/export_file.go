@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tollgate"
+	"tollgate/handlers/share"
 )
 
 // downloadPatience is how long the client may take for each piece of a file.
@@ -36,28 +37,11 @@ func (s *Server) readExportFile(c *call) (*answer, error) {
 	}
 	// A file takes longer than a request may; each read from Redis is bounded.
 	ctx := context.WithoutCancel(c.ctx)
-	content, err := s.store.ExportFile(ctx, c.org, e)
+	content, err := s.store.ExportFile(ctx, c.caller(http.StatusOK), e)
 	if err != nil {
 		return nil, err
 	}
-	return &answer{file: &download{e, inTurns{ctx, content, c.turn}}}, nil
-}
-
-// inTurns reads a file piece by piece, each in a turn of its own: a client that
-// takes its time holds none.
-type inTurns struct {
-	ctx context.Context
-	io.ReadSeeker
-	turn turn
-}
-
-func (r inTurns) Read(b []byte) (int, error) {
-	done, err := r.turn(r.ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer done()
-	return r.ReadSeeker.Read(b)
+	return &answer{file: &download{e, content}}, nil
 }
 
 func exportStateInvalid(format string, args ...any) *tollgate.Error {
@@ -100,7 +84,7 @@ func (s *Server) sendFile(c *call, d *download) {
 	if ranges := req.Header.Get("Range"); req.Method == http.MethodHead || !strings.HasPrefix(ranges, "bytes=") || strings.Count(ranges, ",") >= maxRanges {
 		req.Header.Del("Range")
 	}
-	w := &fileWriter{call: c, size: d.Result.Bytes, begin: func(status int) error {
+	w := &fileWriter{call: c, sending: s.shares.sending, size: d.Result.Bytes, begin: func(status int) error {
 		return s.store.Audit(c.ctx, c.caller(status), tollgate.AuditEntry{
 			Type: "export.download", Outcome: "succeeded", Reason: string(d.Dataset), Target: tollgate.AuditTarget{Type: "export", ID: d.ID},
 		})
@@ -122,6 +106,7 @@ func (s *Server) sendFile(c *call, d *download) {
 // agreed to; and a client has time for each piece, not for the whole.
 type fileWriter struct {
 	*call
+	sending *share.Queue
 	size    int64
 	begin   func(status int) error
 	refused error
@@ -154,5 +139,10 @@ func (w *fileWriter) Write(b []byte) (int, error) {
 	control := http.NewResponseController(w.call)
 	_ = control.SetReadDeadline(end)
 	_ = control.SetWriteDeadline(end)
+	done, err := w.sending.Turn(context.WithoutCancel(w.ctx), w.org, w.client)
+	if err != nil {
+		return 0, err
+	}
+	defer soon(done)()
 	return w.call.Write(b)
 }

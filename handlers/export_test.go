@@ -112,6 +112,8 @@ func (s *Server) Queue(name, org string) *share.Queue {
 		return s.shares.refusals
 	case "processors":
 		return s.shares.processors
+	case "sending":
+		return s.shares.sending
 	default: // requests that are being carried out
 		return s.shares.carried[map[string]use{
 			"requests": usesLittle, "quotes": quotes, "changes of rules": compares, "publications": publishes,
@@ -119,6 +121,13 @@ func (s *Server) Queue(name, org string) *share.Queue {
 		}[name]]
 	}
 }
+
+// Looks is how often others' requests were noticed before an organization's next
+// turn.
+func (s *Server) Looks() int64 { return s.shares.network.looks.Load() }
+
+// Noticed makes a network of its own and has it look.
+func Noticed() func() { return newNetwork().noticed }
 
 // Turn waits for a turn at Redis as a request of a client does.
 func (s *Server) Turn(ctx context.Context, org, client string) error {

@@ -32,11 +32,13 @@ type turn func(context.Context) (done func(), err error)
 // shares are the resources of an instance that its tenants divide. Whoever has
 // its whole share in use is refused at once; turns go round the organizations.
 type shares struct {
+	network    *network
 	enter      map[use]*share.Queue
 	carried    map[use]*share.Queue // requests that are being carried out; the others of their organization wait
 	reads      []*share.Queue       // by lane of the Store: one batch after the other
 	refusals   *share.Queue
 	processors *share.Queue // requests that are read, and quotes until they are answered
+	sending    *share.Queue // pieces of files
 	polls      *share.Queue // listings of events that wait
 	examining  *share.Queue // modules that are to be published
 	compiling  *share.Queue // modules that somebody asks for and that are not loaded
@@ -58,8 +60,8 @@ const examinedAtOnce = 1
 const (
 	computedEach = 1
 	writtenEach  = 2
-	// longCarried: what takes longer waits for a Redis that does not answer, and no
-	// longer holds up the organization's own requests that need none.
+	// longCarried: what takes longer waits for a Redis that does not answer, or for a
+	// slow client, and no longer holds up the organization's own requests.
 	longCarried = 50 * time.Millisecond
 )
 
@@ -73,9 +75,14 @@ const (
 func newShares(lanes int) *shares {
 	cores := runtime.GOMAXPROCS(0)
 	each := func(turns int) *share.Queue { return share.New(share.Limits{Beside: turns}) }
+	network := newNetwork()
+	notice := network.noticed
+	// One core is the others': a request that comes while all compute is noticed late.
+	leaving := share.Limits{Beside: max(1, cores-1), Notice: notice}
 	lists := share.New(share.Limits{Organization: 64, Client: 32})
 	examining := share.New(share.Limits{Turns: examinedAtOnce, Organization: 8, Client: 4})
 	s := &shares{
+		network: network,
 		enter: map[use]*share.Queue{
 			pages: lists, searches: lists,
 			previews:  share.New(share.Limits{Organization: 16, Client: 8}),
@@ -83,21 +90,21 @@ func newShares(lanes int) *shares {
 			publishes: examining,
 		},
 		carried: map[use]*share.Queue{
-			usesLittle: each(writtenEach * cores), quotes: each(computedEach * cores),
+			usesLittle: each(0), quotes: each(0), waits: each(0), searches: each(0),
 			compares:  each(max(1, cores/2)), // which may have to compile, too
-			publishes: each(computedEach * cores), searches: each(writtenEach * cores), previews: each(computedEach * cores),
-			waits: each(writtenEach * cores),
+			publishes: each(computedEach * cores), previews: each(computedEach * cores),
 		},
-		refusals: each(writtenEach * cores),
-		// One core is the others': a request that comes while all compute is noticed late.
-		processors: each(max(1, cores-1)),
+		refusals:   each(0),
+		processors: share.New(leaving),
+		sending:    share.New(leaving),
 		polls:      share.New(share.Limits{Organization: 512, Client: 128}),
 		examining:  examining,
 		compiling:  share.New(share.Limits{Turns: cores, Organization: 256}),
 	}
 	for range lanes {
-		s.reads = append(s.reads, share.New(share.Limits{Turns: readsAtOnce}))
+		s.reads = append(s.reads, share.New(share.Limits{Notice: notice}))
 	}
+	s.stretch(0)
 	return s
 }
 
@@ -106,17 +113,9 @@ func newShares(lanes int) *shares {
 func (s *shares) stretch(trip time.Duration) {
 	cores := runtime.GOMAXPROCS(0)
 	more := 2 * int(trip/computingATrip)
-	for _, of := range []struct {
-		queue *share.Queue
-		each  int
-	}{
-		{s.carried[usesLittle], writtenEach},
-		{s.carried[quotes], computedEach},
-		{s.carried[waits], writtenEach},
-		{s.carried[searches], writtenEach},
-		{s.refusals, writtenEach},
-	} {
-		of.queue.SetTurns(0, (of.each+more)*cores)
+	s.carried[quotes].SetTurns(0, (computedEach+more)*cores)
+	for _, queue := range []*share.Queue{s.carried[usesLittle], s.carried[waits], s.carried[searches], s.refusals} {
+		queue.SetTurns(0, (writtenEach+more)*cores)
 	}
 	for _, lane := range s.reads {
 		lane.SetTurns(readsAtOnce+int(trip/readingATrip), 0)
@@ -181,12 +180,17 @@ func (s *Server) carried(ctx context.Context, c *call) (done func(), err error) 
 	}
 	switch c.row.use {
 	case usesLittle, quotes, waits:
-		once := sync.OnceFunc(done)
-		timer := time.AfterFunc(longCarried, once)
-		return func() { timer.Stop(); once() }, nil
+		return soon(done), nil
 	default:
 		return done, nil
 	}
+}
+
+// soon ends a turn when it is called, or before, when it takes long.
+func soon(done func()) func() {
+	once := sync.OnceFunc(done)
+	timer := time.AfterFunc(longCarried, once)
+	return func() { timer.Stop(); once() }
 }
 
 // reading gives a call its turns at having Redis look at much.

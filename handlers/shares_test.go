@@ -200,6 +200,39 @@ func TestDownloadsUnderWay(t *testing.T) {
 	w.want(w.call("GET", file, ""), 429, "share_exhausted")
 }
 
+// TestDownloadsSendInTurns: a piece of a file is sent when its organization may
+// compute beside others.
+func TestDownloadsSendInTurns(t *testing.T) {
+	w := newWorld(t)
+	w.want(w.pay("p", fmt.Sprintf(payWide, w.vars["wide"])), 201, "")
+	req := w.request("GET", w.aFile(), "")
+	q := w.server.Queue("sending", w.vars["org"])
+	done, err := q.Turn(t.Context(), "org_other", "cli_a")
+	check(t, err)
+	done()
+	var ends []func()
+	for range max(1, runtime.GOMAXPROCS(0)-1) {
+		done, err = q.Turn(t.Context(), w.vars["org"], "cli_b")
+		check(t, err)
+		ends = append(ends, done)
+	}
+	answered := make(chan reply, 1)
+	go func() {
+		r, err := w.try(req)
+		if err != nil {
+			t.Error(err)
+		}
+		answered <- r
+	}()
+	until(t, "the piece waits for its turn", func() bool { return q.Waiting(w.vars["org"]) == 1 })
+	for _, end := range ends {
+		end()
+	}
+	if r := <-answered; r.StatusCode != 200 || r.text == "" {
+		t.Errorf("%d %q", r.StatusCode, r.text)
+	}
+}
+
 // aFile makes an export and says where its file is.
 func (w *world) aFile() string {
 	w.t.Helper()

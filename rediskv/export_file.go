@@ -45,6 +45,7 @@ type ExportFile struct {
 
 	ctx    context.Context
 	store  *Store
+	caller Caller
 	space  space
 	id     string
 	ends   []int64
@@ -54,9 +55,11 @@ type ExportFile struct {
 }
 
 // ExportFile opens the file of an export that has succeeded. Reading asks Redis
-// until ctx ends. CodeExportExpired when it is no longer there.
-func (s *Store) ExportFile(ctx context.Context, org string, e *tollgate.Export) (*ExportFile, error) {
-	f := &ExportFile{ctx: ctx, store: s, space: s.space(org), id: e.ID, chunk: -1}
+// until ctx ends, in a turn of the caller's for each chunk: a client that takes
+// its time with what has been read holds none. CodeExportExpired when the file is
+// no longer there.
+func (s *Store) ExportFile(ctx context.Context, c Caller, e *tollgate.Export) (*ExportFile, error) {
+	f := &ExportFile{ctx: ctx, store: s, caller: c, space: s.space(c.Organization), id: e.ID, chunk: -1}
 	if e.Status != tollgate.ExportDone {
 		return nil, exportExpired()
 	}
@@ -117,7 +120,7 @@ func (f *ExportFile) Read(b []byte) (int, error) {
 
 func (f *ExportFile) load(n int, size int64) error {
 	f.chunk = -1
-	err := f.store.timed(f.ctx, "export_chunk", func(ctx context.Context) error {
+	err := f.store.timedInTurn(f.ctx, f.caller, "export_chunk", func(ctx context.Context) error {
 		packed, err := f.store.client.Get(ctx, f.space.chunk(f.id, n)).Bytes()
 		if errors.Is(err, redis.Nil) {
 			return exportExpired()

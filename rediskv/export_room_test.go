@@ -89,7 +89,7 @@ func TestExportFilesHaveRoom(t *testing.T) {
 	if err != nil || now.Status != tollgate.ExportExpired || len(now.Preview) != 0 || now.Result.SHA256 != e.Result.SHA256 || now.Result.ExpiresAt != f.Now() {
 		t.Errorf("%+v, %+v, %v", now, now.Result, err)
 	}
-	if _, err := f.ExportFile(t.Context(), f.caller.Organization, now); code(err) != string(tollgate.CodeExportExpired) {
+	if _, err := f.ExportFile(t.Context(), f.caller, now); code(err) != string(tollgate.CodeExportExpired) {
 		t.Errorf("its file: %v", err)
 	}
 

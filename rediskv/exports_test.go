@@ -19,7 +19,7 @@ import (
 // read is the whole file of an export.
 func (f *fixture) file(t testing.TB, e *tollgate.Export) string {
 	t.Helper()
-	file, err := f.ExportFile(t.Context(), f.caller.Organization, e)
+	file, err := f.ExportFile(t.Context(), f.caller, e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestExportFileSeeks(t *testing.T) {
 	if len(want) < 600<<10 {
 		t.Fatalf("%d bytes are too few for three chunks", len(want))
 	}
-	file, err := f.ExportFile(t.Context(), f.caller.Organization, e)
+	file, err := f.ExportFile(t.Context(), f.caller, e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestExportExpires(t *testing.T) {
 	if err := raw.Del(t.Context(), keys[1]).Err(); err != nil { // its chunk
 		t.Fatal(err)
 	}
-	file, err := f.ExportFile(t.Context(), f.caller.Organization, e)
+	file, err := f.ExportFile(t.Context(), f.caller, e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestExportExpires(t *testing.T) {
 	if err := raw.Del(t.Context(), keys[2]).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.ExportFile(t.Context(), f.caller.Organization, e); code(err) != string(tollgate.CodeExportExpired) {
+	if _, err := f.ExportFile(t.Context(), f.caller, e); code(err) != string(tollgate.CodeExportExpired) {
 		t.Errorf("all of it is gone: %v", err)
 	}
 	f.clock.advance(time.Millisecond)
@@ -173,7 +173,7 @@ func TestExportExpires(t *testing.T) {
 	if err != nil || now.Status != tollgate.ExportExpired || now.Result.SHA256 != e.Result.SHA256 {
 		t.Errorf("after its time: %+v, %v", now, err)
 	}
-	if _, err := f.ExportFile(t.Context(), f.caller.Organization, now); code(err) != string(tollgate.CodeExportExpired) {
+	if _, err := f.ExportFile(t.Context(), f.caller, now); code(err) != string(tollgate.CodeExportExpired) {
 		t.Errorf("its file: %v", err)
 	}
 }

@@ -22,6 +22,9 @@ type Limits struct {
 	Beside       int // turns of one organization while others have had some lately
 	Organization int
 	Client       int
+	// Notice is called with every turn that an organization has right after its own
+	// while others have had some lately: before it goes on, theirs can be noticed.
+	Notice func()
 }
 
 // Queue is a resource in shares. It is safe for concurrent use.
@@ -67,7 +70,7 @@ type client struct {
 	name    string
 	entered int
 	turns   int
-	waiting []chan struct{} // the longest wait first
+	waiting []chan bool // the longest wait first; each is told whether it is to notice others
 }
 
 // New makes a Queue that nobody uses.
@@ -145,11 +148,12 @@ func (q *Queue) Turn(ctx context.Context, organization, name string) (done func(
 		end()
 	}
 	if q.free(t) {
-		q.take(t)
+		again := q.take(t)
 		q.mu.Unlock()
+		q.notice(again)
 		return done, nil
 	}
-	mine := make(chan struct{})
+	mine := make(chan bool, 1)
 	if c.waiting = append(c.waiting, mine); len(c.waiting) == 1 {
 		if t.waiting.push(c); len(t.waiting) == 1 {
 			q.waiting.push(t)
@@ -157,7 +161,8 @@ func (q *Queue) Turn(ctx context.Context, organization, name string) (done func(
 	}
 	q.mu.Unlock()
 	select {
-	case <-mine:
+	case again := <-mine:
+		q.notice(again)
 		return done, nil
 	case <-ctx.Done():
 	}
@@ -201,8 +206,16 @@ func (q *Queue) beside(t *tenant) bool {
 	return last.name != "" && q.given-last.turn < lately
 }
 
-// take gives a tenant a turn. q.mu is held.
-func (q *Queue) take(t *tenant) {
+func (q *Queue) notice(again bool) {
+	if again && q.limits.Notice != nil {
+		q.limits.Notice()
+	}
+}
+
+// take gives a tenant a turn, and says whether it is right after its own, beside
+// others. q.mu is held.
+func (q *Queue) take(t *tenant) (again bool) {
+	again = q.latest.name == t.name && q.beside(t)
 	q.taken++
 	t.taken++
 	q.given++
@@ -210,6 +223,7 @@ func (q *Queue) take(t *tenant) {
 		q.other = q.latest
 	}
 	q.latest = had{t.name, q.given}
+	return again
 }
 
 // pass ends a tenant's turn and hands it to whose turn is next. q.mu is held.
@@ -228,7 +242,7 @@ func (q *Queue) next() (given bool) {
 	}
 	t := q.waiting[i]
 	q.waiting = slices.Delete(q.waiting, i, i+1)
-	q.take(t)
+	again := q.take(t)
 	c := t.waiting.pop()
 	next := c.waiting[0]
 	if c.waiting = c.waiting[1:]; len(c.waiting) > 0 {
@@ -237,12 +251,12 @@ func (q *Queue) next() (given bool) {
 	if len(t.waiting) > 0 {
 		q.waiting.push(t)
 	}
-	close(next)
+	next <- again
 	return true
 }
 
 // withdraw takes somebody who no longer waits out. q.mu is held.
-func (q *Queue) withdraw(t *tenant, c *client, mine chan struct{}) {
+func (q *Queue) withdraw(t *tenant, c *client, mine chan bool) {
 	for i, one := range c.waiting {
 		if one == mine {
 			c.waiting = append(c.waiting[:i:i], c.waiting[i+1:]...)

@@ -244,3 +244,29 @@ func TestAlone(t *testing.T) {
 		t.Errorf("long after the other it has %d turns", n)
 	}
 }
+
+// TestNotice: a turn that an organization has waited for is told of, too, when the
+// one before was its own and others are there.
+func TestNotice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		noticed := 0
+		l := line{t, share.New(share.Limits{Turns: 1, Notice: func() { noticed++ }}), make(chan string, 100), make(chan struct{})}
+		l.passes("org_greedy")
+		l.passes("org_greedy") // alone
+		l.passes("org_modest")
+		for _, name := range []string{"a0", "a1", "a2"} {
+			l.waits(t.Context(), "org_greedy", "cli_a", name)
+		}
+		l.waits(t.Context(), "org_modest", "cli_b", "b0")
+		for i, want := range []struct {
+			served  string
+			noticed int
+		}{{"a0", 0}, {"a1", 1}, {"b0", 1}, {"a2", 1}} {
+			if served := <-l.served; served != want.served || noticed != want.noticed {
+				t.Errorf("turn %d: %s, others noticed %d times, want %v", i, served, noticed, want)
+			}
+			l.next <- struct{}{}
+			synctest.Wait()
+		}
+	})
+}

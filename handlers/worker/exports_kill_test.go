@@ -448,7 +448,7 @@ func TestExportCanceled(t *testing.T) {
 	if err := s.CancelExport(t.Context(), s.caller, *e); !errors.Is(err, rediskv.ErrConflict) {
 		t.Errorf("canceled twice: %v", err)
 	}
-	if _, err := s.ExportFile(t.Context(), s.caller.Organization, after); code(err) != string(tollgate.CodeExportExpired) {
+	if _, err := s.ExportFile(t.Context(), s.caller, after); code(err) != string(tollgate.CodeExportExpired) {
 		t.Errorf("its file: %v", err)
 	}
 	for p := range partitions {

@@ -66,7 +66,7 @@ func (s *shop) file(t testing.TB, e *tollgate.Export) []byte {
 	if e.Status != tollgate.ExportDone {
 		t.Fatalf("the export is %s: %+v", e.Status, e.Error)
 	}
-	f, err := s.ExportFile(t.Context(), s.caller.Organization, e)
+	f, err := s.ExportFile(t.Context(), s.caller, e)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,12 +107,12 @@ var errPortTaken = errors.New("the port is taken")
 // start runs the server on its address and directory and waits until it has
 // loaded its data and answers.
 func (n *node) start() error {
-	args := append([]string{
-		"-c", keeper, "keeper", n.dir,
+	args := append([]string{"-c", keeper, "keeper", n.dir}, Elsewhere(
 		"redis-server", "--port", port(n.addr), "--bind", "127.0.0.1", "--dir", n.dir,
 		"--appendonly", "yes", "--appendfsync", n.fsync, "--aof-load-truncated", "no", "--save", "",
 		"--maxmemory-policy", "noeviction", "--daemonize", "no",
-	}, n.args...)
+	)...)
+	args = append(args, n.args...)
 	if err := n.repair(); err != nil {
 		return err
 	}

@@ -23,6 +23,20 @@ import (
 // Variable names the environment variable that chooses the kind of server.
 const Variable = "TOLLGATE_TEST_REDIS"
 
+// Cores names the environment variable that lists processors, as taskset takes
+// them, for what is no part of the service: Redis and whoever plays clients. A
+// measurement leaves the others to the service, as if it had its own machine.
+const Cores = "TOLLGATE_TEST_CORES"
+
+// Elsewhere is a command that runs on those processors, the same one when none
+// are listed.
+func Elsewhere(command ...string) []string {
+	if cores := os.Getenv(Cores); cores != "" {
+		return append([]string{"taskset", "-c", cores}, command...)
+	}
+	return command
+}
+
 // The kinds of server that [Variable] may name.
 const (
 	Miniredis = "miniredis"

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"sync"
 	"testing"
 	"time"
@@ -43,14 +42,7 @@ type question struct {
 // NewClient starts the process; it ends with the test.
 func NewClient(t *testing.T, address string) *Client {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestTenant$", "-test.count=1")
-	cmd.Env = append(os.Environ(), Variable+"=modest")
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	check(t, err)
-	out, err := cmd.StdoutPipe()
-	check(t, err)
-	check(t, cmd.Start())
+	cmd, in, out := tenant(t, "modest")
 	t.Cleanup(func() {
 		_ = in.Close()
 		_ = cmd.Wait()

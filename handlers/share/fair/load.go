@@ -17,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"tollgate/rediskv/redistest"
 )
 
 // Serial stands in a request where each one has a text of its own.
@@ -51,19 +53,11 @@ func (l *Load) Start(t *testing.T, control bool) (stop func() string) {
 	if control {
 		send.Address = ""
 	}
-	// It has the processors when nobody else wants them (SCHED_IDLE), for it is no
-	// part of the service and would have a machine of its own.
-	cmd := exec.Command("chrt", "--idle", "0", os.Args[0], "-test.run=^TestTenant$", "-test.count=1")
-	cmd.Env = append(os.Environ(), Variable+"=tenant")
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	check(t, err)
-	out, err := cmd.StdoutPipe()
-	check(t, err)
-	check(t, cmd.Start())
+	// Among those who ask it has a processor when nobody else wants it (SCHED_IDLE).
+	cmd, in, out := tenant(t, "greedy", "chrt", "--idle", "0")
 	check(t, json.NewEncoder(in).Encode(send))
 	lines := bufio.NewReader(out)
-	_, err = lines.ReadString('\n')
+	_, err := lines.ReadString('\n')
 	check(t, err)
 	time.Sleep(100 * time.Millisecond) // until queues are as long as they get
 	return func() string {
@@ -81,6 +75,21 @@ func (l *Load) Start(t *testing.T, control bool) (stop func() string) {
 		}
 		return told(all)
 	}
+}
+
+// tenant starts TestTenant as a process of its own, where the service is not.
+func tenant(t *testing.T, which string, command ...string) (cmd *exec.Cmd, in io.WriteCloser, out io.Reader) {
+	t.Helper()
+	args := redistest.Elsewhere(append(command, os.Args[0], "-test.run=^TestTenant$", "-test.count=1")...)
+	cmd = exec.Command(args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), Variable+"="+which)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	check(t, err)
+	out, err = cmd.StdoutPipe()
+	check(t, err)
+	check(t, cmd.Start())
+	return cmd, in, out
 }
 
 func (d Done) sum() (n int) {
@@ -107,7 +116,7 @@ func Tenant(t *testing.T) {
 	case "modest":
 		modest(t)
 		return
-	case "tenant":
+	case "greedy":
 	default:
 		t.Skip("`make fair` runs it")
 	}
