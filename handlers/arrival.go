@@ -24,14 +24,11 @@ func (c *connection) arrives() {
 	if err != nil { // what still comes is carried out at once
 		return
 	}
-	end := soon(done) // a client may send the rest of its request slowly
-	c.turn.Store(&end)
+	c.turn.Store(soon(done)) // a client may send the rest of its request slowly
 }
 
 // computed ends the turn of a request that has been answered, or waits for
 // something else.
 func (c *connection) computed() {
-	if end := c.turn.Swap(nil); end != nil {
-		(*end)()
-	}
+	c.turn.Swap(nil).end()
 }

@@ -31,19 +31,20 @@ type connection struct {
 	net.Conn
 	server    *Server
 	framing   framing
-	pending   []byte      // received, and not yet given to net/http
+	received  []byte      // from the client
+	given     int         // how much of it net/http has
 	answering atomic.Bool // a handler runs, or what it wrote has not all been sent
 	owner     atomic.Pointer[owner]
-	turn      atomic.Pointer[func()] // ends the turn at the processors that its request has
+	turn      atomic.Pointer[held] // at the processors, of its request
 }
 
 // Read gives net/http one request's head, or some of its body, at a time: so
 // that the head last seen is that of the request that a handler gets next.
 func (c *connection) Read(b []byte) (int, error) {
-	if len(c.pending) > 0 {
-		n := copy(b, c.pending)
+	if pending := c.received[c.given:]; len(pending) > 0 {
+		n := copy(b, pending)
 		n = c.framing.take(b[:n])
-		c.pending = c.pending[n:]
+		c.given += n
 		return n, nil
 	}
 	n, err := c.Conn.Read(b)
@@ -52,7 +53,7 @@ func (c *connection) Read(b []byte) (int, error) {
 	}
 	now := c.framing.take(b[:n])
 	if now < n {
-		c.pending = append(c.pending[:0], b[now:n]...)
+		c.received, c.given = append(c.received[:0], b[now:n]...), 0
 		err = nil // it comes again, after what is pending
 	}
 	return now, err
@@ -92,11 +93,9 @@ func (c *connection) begin() frame {
 // sent is called when a handler has ended: what it wrote goes out as it is.
 // After a panic it is not called, nor after an error, and the connection ends.
 func (c *connection) sent(w http.ResponseWriter) {
-	end := c.turn.Swap(nil) // what comes now is another request's
+	turn := c.turn.Swap(nil) // what comes now is another request's
 	if err := http.NewResponseController(w).Flush(); err == nil {
 		c.answering.Store(false)
 	}
-	if end != nil {
-		(*end)()
-	}
+	turn.end()
 }

@@ -151,12 +151,12 @@ func (s *Server) awaitEvents(c *call, q rediskv.EventQuery, wait time.Duration) 
 	}
 	for {
 		// One event wakes all who wait for it, and theirs are not the only requests.
-		var done func()
-		if done, err = s.carried(ctx, c); err != nil {
+		var turn *held
+		if turn, err = s.carried(ctx, c); err != nil {
 			return nil, next, false, err
 		}
 		events, next, more, err = s.store.Events(ctx, c.caller(http.StatusOK), q)
-		done()
+		turn.end()
 		if err != nil || len(events) > 0 || more || q.Descending || waiting.Err() != nil {
 			return events, next, more, err
 		}

@@ -143,6 +143,6 @@ func (w *fileWriter) Write(b []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer soon(done)()
+	defer soon(done).end()
 	return w.call.Write(b)
 }

@@ -142,11 +142,11 @@ func (s *Server) shared(c *call) (*answer, error) {
 		}
 	}
 	if c.row.use != waits {
-		done, err := s.carried(c.ctx, c)
+		turn, err := s.carried(c.ctx, c)
 		if err != nil {
 			return nil, err
 		}
-		defer done()
+		defer turn.end()
 	}
 	switch c.row.use {
 	case pages:
@@ -162,7 +162,7 @@ func (s *Server) shared(c *call) (*answer, error) {
 }
 
 // carried waits until a request can be carried out among its organization's.
-func (s *Server) carried(ctx context.Context, c *call) (done func(), err error) {
+func (s *Server) carried(ctx context.Context, c *call) (*held, error) {
 	queue := s.shares.carried[c.row.use]
 	switch {
 	case c.connection == nil:
@@ -172,9 +172,9 @@ func (s *Server) carried(ctx context.Context, c *call) (done func(), err error) 
 		queue = nil // a quote has had its turn since it arrived
 	}
 	if queue == nil {
-		return func() {}, nil
+		return nil, nil
 	}
-	done, err = queue.Turn(ctx, c.org, c.client)
+	done, err := queue.Turn(ctx, c.org, c.client)
 	if err != nil {
 		return nil, shareExhausted(err)
 	}
@@ -182,15 +182,43 @@ func (s *Server) carried(ctx context.Context, c *call) (done func(), err error) 
 	case usesLittle, quotes, waits:
 		return soon(done), nil
 	default:
-		return done, nil
+		return &held{done: done}, nil
 	}
 }
 
-// soon ends a turn when it is called, or before, when it takes long.
-func soon(done func()) func() {
-	once := sync.OnceFunc(done)
-	timer := time.AfterFunc(longCarried, once)
-	return func() { timer.Stop(); once() }
+// held is a turn. It ends once, and soon, if it is one that must.
+type held struct {
+	done  func()
+	timer *time.Timer // ends it when it takes long
+}
+
+var holds = sync.Pool{New: func() any {
+	h := new(held)
+	h.timer = time.AfterFunc(time.Hour, func() { h.done() })
+	h.timer.Stop()
+	return h
+}}
+
+// soon is a turn that ends before it is told to when it takes long.
+func soon(done func()) *held {
+	h := holds.Get().(*held)
+	h.done = done
+	h.timer.Reset(longCarried)
+	return h
+}
+
+// end is called at most once.
+func (h *held) end() {
+	switch {
+	case h == nil:
+	case h.timer == nil:
+		h.done()
+	case h.timer.Stop(): // else it has ended
+		done := h.done
+		h.done = nil
+		holds.Put(h)
+		done()
+	}
 }
 
 // reading gives a call its turns at having Redis look at much.

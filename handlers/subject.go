@@ -22,16 +22,15 @@ type subject struct {
 func (c *call) about(a *answer) subject {
 	var is subject
 	if a.status >= 400 {
-		_ = json.Unmarshal(a.body, &is) // ours; what it does not say stays empty
+		is = saidIn(a.body)
 	}
-	named := c.params.ByName
 	if id, ok := strings.CutPrefix(a.location, "/v1/payments/"); ok && is.Payment == "" {
 		is.Payment = id
 	}
-	if id := named("payment_id"); is.Payment == "" && tollgate.ValidID(id) {
+	if id := c.params.ByName("payment_id"); is.Payment == "" && tollgate.ValidID(id) {
 		is.Payment = id
 	}
-	if id := named("ticket_id"); is.Ticket == "" && tollgate.ValidID(id) {
+	if id := c.params.ByName("ticket_id"); is.Ticket == "" && tollgate.ValidID(id) {
 		is.Ticket = id
 	}
 	// One ends as the other does.
@@ -41,6 +40,12 @@ func (c *call) about(a *answer) subject {
 	if id, ok := strings.CutPrefix(is.Ticket, tollgate.PrefixTicket); ok && is.Payment == "" {
 		is.Payment = tollgate.PrefixPayment + id
 	}
+	return is
+}
+
+// saidIn is what an error names; what it does not say stays empty.
+func saidIn(body []byte) (is subject) {
+	_ = json.Unmarshal(body, &is) // ours
 	return is
 }
 

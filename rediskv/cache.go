@@ -24,7 +24,7 @@ const (
 // commit compares revisions. While Redis cannot be reached, what was last
 // known is served.
 type cache struct {
-	entries *lru.Cache[string, *cached]
+	entries *lru.Cache[entry, *cached]
 	flight  singleflight.Group
 	changes atomic.Uint64 // counts the times that something was marked
 	lost    atomic.Bool   // everything was, and nobody has looked at what since
@@ -33,6 +33,10 @@ type cache struct {
 	// when Redis last failed to say so, 0 once it has.
 	confirmed, doubtedAt atomic.Int64
 }
+
+// entry is a key in the cache. No organization is known yet where it is what is
+// looked up.
+type entry struct{ kind, org, id string }
 
 type cached struct {
 	org   string
@@ -47,7 +51,7 @@ type cached struct {
 }
 
 func newCache() *cache {
-	entries, err := lru.New[string, *cached](cacheSize)
+	entries, err := lru.New[entry, *cached](cacheSize)
 	if err != nil {
 		panic(err) // only for a size below 1
 	}
@@ -112,7 +116,7 @@ func (c *cache) doubted(now time.Time) bool {
 
 // asOf says when entries were last all known to be current, and whether nothing
 // speaks against their being so now.
-func (c *cache) asOf(keys ...string) (at time.Time, current bool) {
+func (c *cache) asOf(keys ...entry) (at time.Time, current bool) {
 	current = true
 	confirmed, doubted := c.confirmed.Load(), c.doubtedAt.Load()
 	for _, key := range keys {
@@ -138,7 +142,7 @@ func (c *cache) asOf(keys ...string) (at time.Time, current bool) {
 
 // distrust has entries read before they are used again, but for those that could
 // not be read just now.
-func (c *cache) distrust(now time.Time, keys ...string) {
+func (c *cache) distrust(now time.Time, keys ...entry) {
 	for _, key := range keys {
 		if e, ok := c.entries.Peek(key); ok {
 			e.mu.Lock()
@@ -150,32 +154,10 @@ func (c *cache) distrust(now time.Time, keys ...string) {
 
 // lookup returns an entry, reading it when there is none or when it is known
 // to be old. One that is merely aged is returned and read again behind.
-func lookup[T any](ctx context.Context, s *Store, org, key string, read func(context.Context) (T, error)) (T, error) {
-	c := s.cache
-	load := func(ctx context.Context) (T, error) {
-		// Who asks after a change does not share the reading of who asked before.
-		changes := c.changes.Load()
-		begun := s.clock()
-		v, err, _ := c.flight.Do(key+"@"+strconv.FormatUint(changes, 10), func() (any, error) {
-			v, err := read(context.WithoutCancel(ctx))
-			if err == nil {
-				e := &cached{org: org, value: v, until: s.clock().Add(cacheFresh), asOf: begun}
-				c.entries.Add(key, e)
-				// What was marked while this was read was marked in vain.
-				if c.changes.Load() != changes {
-					e.mark(0)
-				}
-			} else if away(err) {
-				c.doubt(s.clock())
-			}
-			return v, err
-		})
-		t, _ := v.(T)
-		return t, err
-	}
-	e, ok := c.entries.Get(key)
+func lookup[T any](ctx context.Context, s *Store, key entry, read func(context.Context) (T, error)) (T, error) {
+	e, ok := s.cache.entries.Get(key)
 	if !ok {
-		return load(ctx)
+		return load(ctx, s, key, read)
 	}
 	known, _ := e.value.(T)
 	now := s.clock()
@@ -187,24 +169,51 @@ func lookup[T any](ctx context.Context, s *Store, org, key string, read func(con
 		e.changed = false
 	}
 	e.mu.Unlock()
-	again := func(ctx context.Context) (T, error) {
-		v, err := load(ctx)
-		if gone(err) {
-			c.entries.Remove(key)
-		} else if err != nil {
-			e.mu.Lock()
-			e.failed = now
-			e.mu.Unlock()
-		}
-		return v, err
-	}
 	switch {
 	case changed:
-		if v, err := again(ctx); err == nil || gone(err) {
+		if v, err := reload(ctx, s, key, e, now, read); err == nil || gone(err) {
 			return v, err
 		}
 	case aged:
-		go func() { _, _ = again(context.WithoutCancel(ctx)) }()
+		go func(ctx context.Context) { _, _ = reload(ctx, s, key, e, now, read) }(context.WithoutCancel(ctx))
 	}
 	return known, nil
+}
+
+// reload reads an entry again, and notes when that failed.
+func reload[T any](ctx context.Context, s *Store, key entry, e *cached, now time.Time, read func(context.Context) (T, error)) (T, error) {
+	v, err := load(ctx, s, key, read)
+	if gone(err) {
+		s.cache.entries.Remove(key)
+	} else if err != nil {
+		e.mu.Lock()
+		e.failed = now
+		e.mu.Unlock()
+	}
+	return v, err
+}
+
+// load reads an entry for all who ask at the same time.
+func load[T any](ctx context.Context, s *Store, key entry, read func(context.Context) (T, error)) (T, error) {
+	c := s.cache
+	// Who asks after a change does not share the reading of who asked before.
+	changes := c.changes.Load()
+	begun := s.clock()
+	flight := key.kind + ":" + key.org + ":" + key.id + "@" + strconv.FormatUint(changes, 10)
+	v, err, _ := c.flight.Do(flight, func() (any, error) {
+		v, err := read(context.WithoutCancel(ctx))
+		if err == nil {
+			e := &cached{org: key.org, value: v, until: s.clock().Add(cacheFresh), asOf: begun}
+			c.entries.Add(key, e)
+			// What was marked while this was read was marked in vain.
+			if c.changes.Load() != changes {
+				e.mark(0)
+			}
+		} else if away(err) {
+			c.doubt(s.clock())
+		}
+		return v, err
+	})
+	t, _ := v.(T)
+	return t, err
 }

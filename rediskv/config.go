@@ -51,9 +51,9 @@ type Client struct {
 	Revision int64
 }
 
-func accountEntry(org, id string) string { return "account:" + org + ":" + id }
+func accountEntry(org, id string) entry { return entry{"account", org, id} }
 
-func grantEntry(org, id string) string { return "grant:" + org + ":" + id }
+func grantEntry(org, id string) entry { return entry{"grant", org, id} }
 
 // AsOf says when a grant and an account, as they are cached, were last known to
 // be current, and whether nothing speaks against their being so now. What a
@@ -73,7 +73,7 @@ func (s *Store) Distrust(org, grant, account string) {
 // Account returns a merchant account from the cache, filled by one read.
 func (s *Store) Account(ctx context.Context, org, id string) (*Account, error) {
 	k := s.space(org)
-	return lookup(ctx, s, org, accountEntry(org, id), func(ctx context.Context) (*Account, error) {
+	return lookup(ctx, s, accountEntry(org, id), func(ctx context.Context) (*Account, error) {
 		if !strings.HasPrefix(id, tollgate.PrefixMerchantAccount) {
 			return nil, notFound()
 		}
@@ -110,7 +110,7 @@ func (s *Store) Account(ctx context.Context, org, id string) (*Account, error) {
 // Grant returns an access grant from the cache.
 func (s *Store) Grant(ctx context.Context, org, id string) (*Grant, error) {
 	k := s.space(org)
-	return lookup(ctx, s, org, grantEntry(org, id), func(ctx context.Context) (*Grant, error) {
+	return lookup(ctx, s, grantEntry(org, id), func(ctx context.Context) (*Grant, error) {
 		if !strings.HasPrefix(id, tollgate.PrefixGrant) {
 			return nil, notFound()
 		}
@@ -126,7 +126,7 @@ func (s *Store) Grant(ctx context.Context, org, id string) (*Grant, error) {
 // Organization returns an organization from the cache.
 func (s *Store) Organization(ctx context.Context, org string) (*Organization, error) {
 	k := s.space(org)
-	return lookup(ctx, s, org, "organization:"+org, func(ctx context.Context) (*Organization, error) {
+	return lookup(ctx, s, entry{"organization", org, ""}, func(ctx context.Context) (*Organization, error) {
 		found, err := s.readHashes(ctx, "read_organization", k.organization())
 		if err != nil {
 			return nil, err
@@ -138,7 +138,7 @@ func (s *Store) Organization(ctx context.Context, org string) (*Organization, er
 
 // Client returns a client by its id, from the cache.
 func (s *Store) Client(ctx context.Context, id string) (*Client, error) {
-	org, err := lookup(ctx, s, "", "directory:"+id, func(ctx context.Context) (org string, err error) {
+	org, err := lookup(ctx, s, entry{"directory", "", id}, func(ctx context.Context) (org string, err error) {
 		err = s.timed(ctx, "client_directory", func(ctx context.Context) error {
 			org, err = s.client.Get(ctx, clientKey(id)).Result()
 			if errors.Is(err, redis.Nil) {
@@ -152,7 +152,7 @@ func (s *Store) Client(ctx context.Context, id string) (*Client, error) {
 		return nil, err
 	}
 	k := s.space(org)
-	return lookup(ctx, s, org, "client:"+org+":"+id, func(ctx context.Context) (*Client, error) {
+	return lookup(ctx, s, entry{"client", org, id}, func(ctx context.Context) (*Client, error) {
 		found, err := s.readHashes(ctx, "read_client", k.object(id))
 		if err != nil {
 			return nil, err

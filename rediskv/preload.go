@@ -42,7 +42,7 @@ func (s *Store) Preload(ctx context.Context, org string) error {
 
 // readAhead reads an entry that the cache wants. One that is old is served where
 // it cannot be read, and is then still wanted.
-func (s *Store) readAhead(key string, read func() error) error {
+func (s *Store) readAhead(key entry, read func() error) error {
 	if !s.cache.wants(key) {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (s *Store) Stale() []string {
 
 // wants reports whether an entry is to be read ahead: it is known to be old, or
 // there is none, and room for it.
-func (c *cache) wants(key string) bool {
+func (c *cache) wants(key entry) bool {
 	e, ok := c.entries.Peek(key)
 	if !ok {
 		return c.entries.Len() < preloadSize

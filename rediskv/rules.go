@@ -30,7 +30,7 @@ type Publication struct {
 // RuleSigner returns a signer from the cache.
 func (s *Store) RuleSigner(ctx context.Context, org, id string) (*RuleSigner, error) {
 	k := s.space(org)
-	return lookup(ctx, s, org, "signer:"+org+":"+id, func(ctx context.Context) (*RuleSigner, error) {
+	return lookup(ctx, s, entry{"signer", org, id}, func(ctx context.Context) (*RuleSigner, error) {
 		if !strings.HasPrefix(id, tollgate.PrefixRuleSigner) {
 			return nil, notFound()
 		}

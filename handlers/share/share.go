@@ -71,6 +71,7 @@ type client struct {
 	entered int
 	turns   int
 	waiting []chan bool // the longest wait first; each is told whether it is to notice others
+	done    func()      // ends one of its turns
 }
 
 // New makes a Queue that nobody uses.
@@ -136,22 +137,11 @@ func (q *Queue) Turn(ctx context.Context, organization, name string) (done func(
 	t, c := q.of(organization, name)
 	t.turns++
 	c.turns++
-	end := func() {
-		t.turns--
-		c.turns--
-		q.forget(t, c)
-	}
-	done = func() {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.pass(t)
-		end()
-	}
 	if q.free(t) {
 		again := q.take(t)
 		q.mu.Unlock()
 		q.notice(again)
-		return done, nil
+		return c.done, nil
 	}
 	mine := make(chan bool, 1)
 	if c.waiting = append(c.waiting, mine); len(c.waiting) == 1 {
@@ -163,7 +153,7 @@ func (q *Queue) Turn(ctx context.Context, organization, name string) (done func(
 	select {
 	case again := <-mine:
 		q.notice(again)
-		return done, nil
+		return c.done, nil
 	case <-ctx.Done():
 	}
 	q.mu.Lock()
@@ -171,12 +161,18 @@ func (q *Queue) Turn(ctx context.Context, organization, name string) (done func(
 	select {
 	case <-mine: // it came in the last moment, and is somebody else's now
 		q.pass(t)
-		end()
 	default:
 		q.withdraw(t, c, mine)
-		end()
 	}
+	q.end(t, c)
 	return nil, context.Cause(ctx)
+}
+
+// end forgets a turn that is no longer wanted. q.mu is held.
+func (q *Queue) end(t *tenant, c *client) {
+	t.turns--
+	c.turns--
+	q.forget(t, c)
 }
 
 // Waiting is how many of an organization's turns are waited for.
@@ -288,6 +284,12 @@ func (q *Queue) of(organization, name string) (*tenant, *client) {
 	if c == nil {
 		if c = t.spare; c == nil {
 			c = &client{}
+			c.done = func() {
+				q.mu.Lock()
+				defer q.mu.Unlock()
+				q.pass(t)
+				q.end(t, c)
+			}
 		}
 		t.spare = nil
 		c.name = name
