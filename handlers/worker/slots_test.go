@@ -12,16 +12,24 @@ import (
 	"tollgate/rediskv/redistest"
 )
 
+// newSlowInbox answers nothing until release.
+func newSlowInbox(t *testing.T) (slow *inbox, release func()) {
+	t.Helper()
+	held := make(chan struct{})
+	release = sync.OnceFunc(func() { close(held) })
+	slow = newInbox(t)
+	slow.answers(func(http.ResponseWriter, *http.Request) { <-held })
+	t.Cleanup(release)
+	return slow, release
+}
+
 // TestSlowHostLeavesSlots: however many endpoints of however many organizations
 // are at one host that does not answer, they leave slots to what goes elsewhere,
 // and get those that they had again.
 func TestSlowHostLeavesSlots(t *testing.T) {
 	url := redistest.URL(t)
-	held := make(chan struct{})
-	release := sync.OnceFunc(func() { close(held) })
-	slow, quick := newInbox(t), newInbox(t)
-	slow.answers(func(http.ResponseWriter, *http.Request) { <-held })
-	t.Cleanup(release)
+	slow, release := newSlowInbox(t)
+	quick := newInbox(t)
 	var greedy []*shop
 	for range 2 {
 		s := newShop(t, url)
@@ -56,11 +64,8 @@ func TestSlowHostLeavesSlots(t *testing.T) {
 // from the same partition is not behind them.
 func TestRefusedEndpointsGoToTheEnd(t *testing.T) {
 	url := redistest.URL(t)
-	held := make(chan struct{})
-	release := sync.OnceFunc(func() { close(held) })
-	slow, quick := newInbox(t), newInbox(t)
-	slow.answers(func(http.ResponseWriter, *http.Request) { <-held })
-	t.Cleanup(release)
+	slow, release := newSlowInbox(t)
+	quick := newInbox(t)
 	greedy := newShopIn(t, url, 1)
 	for range 40 {
 		greedy.hook(t, slow.url, nil, newKey(t, 1, tollgate.SignatureV1))
