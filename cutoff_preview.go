@@ -11,7 +11,7 @@ package tollgate
 type CutoffPreview struct {
 	Object            string           `json:"object"` // "cutoff_preview"
 	MerchantAccountID string           `json:"merchant_account_id"`
-	Current           Cutoff           `json:"current"`        // the newest version
+	Current           Cutoff           `json:"current"`        // holds on EffectiveDate without the proposal
 	Proposed          Cutoff           `json:"proposed"`       // would be the next version
 	EffectiveDate     Date             `json:"effective_date"` // the first sales day that would end by it
 	Window            PreviewWindow    `json:"window"`

@@ -256,6 +256,27 @@ payout_negative: Fees exceed captures on 2026-03-28: no payout would be made, an
 	}
 }
 
+// TestPreviewsCurrentVersion: what the proposed cutoff is compared with is what
+// would hold on its day without it, as the amounts are.
+func TestPreviewsCurrentVersion(t *testing.T) {
+	line, err := tollgate.NewTimeline([]tollgate.CutoffVersion{
+		{Cutoff: daily("UTC", "17:00")},
+		{Cutoff: version(daily("UTC", "18:00"), 2), EffectiveDate: date(t, "2026-04-05")},
+		{Cutoff: version(daily("UTC", "19:00"), 3), EffectiveDate: date(t, "2026-04-09")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for effective, want := range map[string]int64{"2026-04-04": 1, "2026-04-05": 2, "2026-04-08": 2, "2026-04-09": 3, "2026-05-01": 3} {
+		p := preview(t, previewCase{CutoffQuestion: tollgate.CutoffQuestion{
+			Current: line, Proposed: daily("UTC", "20:00"), EffectiveDate: date(t, effective), Now: instant(t, "2026-04-07T12:00:00Z"),
+		}})
+		if p.Current.Version != want || p.Proposed.Version != 4 {
+			t.Errorf("on %s version %d is compared with version %d, want version %d", effective, p.Proposed.Version, p.Current.Version, want)
+		}
+	}
+}
+
 func TestPreviewChoosesAWindow(t *testing.T) {
 	q := tollgate.CutoffQuestion{
 		Current: timeline(t, daily("UTC", "17:00")), Proposed: daily("UTC", "18:00"), Now: instant(t, "2026-11-21T12:00:00Z"),

@@ -13,7 +13,8 @@ import (
 type CutoffPreviewer struct {
 	preview  CutoffPreview
 	open     Date // the sales day that is open now
-	pending  bool // the newest version is not in force yet
+	newest   CutoffVersion
+	pending  bool // newest is not in force yet
 	current  walk
 	proposed walk
 	payouts  map[payoutKey]*PreviewPayout
@@ -72,10 +73,10 @@ func NewCutoffPreviewer(q CutoffQuestion) (*CutoffPreviewer, error) {
 	return &CutoffPreviewer{
 		preview: CutoffPreview{
 			Object: "cutoff_preview", MerchantAccountID: q.MerchantAccountID,
-			Current: newest.Cutoff, Proposed: q.Proposed, EffectiveDate: q.EffectiveDate, Window: q.Window,
+			Current: q.Current.At(q.EffectiveDate).Cutoff, Proposed: q.Proposed, EffectiveDate: q.EffectiveDate, Window: q.Window,
 			TZDBVersion: TZDBVersion, AsOf: q.Now,
 		},
-		open: open, pending: len(versions) > 1 && newest.EffectiveDate > open,
+		open: open, newest: newest, pending: len(versions) > 1 && newest.EffectiveDate > open,
 		current: walk{line: q.Current}, proposed: walk{line: line},
 		payouts: make(map[payoutKey]*PreviewPayout), moves: make(map[moveKey]*PreviewMove), moved: make(map[Currency]*PreviewAmount),
 	}, nil

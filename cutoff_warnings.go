@@ -12,7 +12,7 @@ func (p *CutoffPreviewer) warnings(r *CutoffPreview) []PreviewWarning {
 	warn := func(code, format string, args ...any) {
 		all = append(all, PreviewWarning{code, fmt.Sprintf(format, args...)})
 	}
-	same := r.Current
+	same := p.newest.Cutoff
 	if same.Version = r.Proposed.Version; same == r.Proposed {
 		warn("no_change", "The proposed cutoff is the account's newest one.")
 	}
@@ -26,7 +26,7 @@ func (p *CutoffPreviewer) warnings(r *CutoffPreview) []PreviewWarning {
 		warn("effective_date_late", "The last sales day of the window is %s: no capture in it is concerned.", last)
 	}
 	if p.pending {
-		warn("version_pending", "Version %d of the cutoff is not in force yet; a change that is made now takes its place.", r.Current.Version)
+		warn("version_pending", "Version %d of the cutoff is not in force yet; a change that is made now takes its place.", p.newest.Version)
 	}
 	if days := p.skipped(r); len(days) > 0 {
 		warn("cutoff_time_skipped", "Clocks in %s are put forward over %s on %s: the sales day ends right after the gap.",

@@ -61,6 +61,9 @@ func (t *Timeline) before(d Date) []CutoffVersion {
 	return versions
 }
 
+// At is the version that holds on a sales day.
+func (t *Timeline) At(d Date) CutoffVersion { return t.versions[t.index(d)] }
+
 func (t *Timeline) index(d Date) int {
 	i := len(t.versions) - 1
 	for i > 0 && t.versions[i].EffectiveDate > d {
