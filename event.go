@@ -39,8 +39,7 @@ const (
 	IntegrityFailed        EventType = "integrity.failed"
 )
 
-// EventTypes lists every type of interface §6, also those that later releases
-// emit: a filter may name them today.
+// EventTypes lists every type of interface §6.
 var EventTypes = []EventType{
 	PaymentAuthorized, PaymentCaptured, PaymentDeclined, PaymentReviewRequired, PaymentCanceled, PaymentReleased, PaymentExpired,
 	PayoutCreated, PayoutPaid, PayoutFailed, CutoffUpdated, ExportCreated, ExportSucceeded, ExportFailedEvent,

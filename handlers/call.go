@@ -108,6 +108,9 @@ const (
 	mediaProblem = "application/problem+json" // RFC 9457
 )
 
+// keptByClient is the Cache-Control of what has an ETag (interface §0).
+const keptByClient = "private, no-cache"
+
 // answer is what goes back. Status and body are enough.
 type answer struct {
 	status   int
@@ -115,7 +118,7 @@ type answer struct {
 	media    string // empty: mediaJSON
 	location string
 	etag     string
-	cache    string // Cache-Control; empty: no-store
+	cache    string // Cache-Control; empty: keptByClient with an ETag, else no-store
 	repeated bool   // an earlier request's answer (interface §4)
 
 	retryAfter string    // seconds

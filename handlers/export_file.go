@@ -67,7 +67,7 @@ var fileMedia = []string{"text/csv", "text/*", "application/x-ndjson", "multipar
 func (s *Server) sendFile(c *call, d *download) {
 	sum, _ := hex.DecodeString(d.Result.SHA256) // our own
 	headers := map[string]string{
-		"Cache-Control": "no-store", "Content-Type": exportMedia[d.Format], "ETag": `"` + d.Result.SHA256 + `"`,
+		"Cache-Control": keptByClient, "Content-Type": exportMedia[d.Format], "ETag": `"` + d.Result.SHA256 + `"`,
 		"Content-Disposition": fmt.Sprintf(`attachment; filename="%s-%s.%s"`, d.Dataset, d.ID, d.Format), // an id has nothing to escape
 		"Repr-Digest":         "sha-256=:" + base64.StdEncoding.EncodeToString(sum) + ":",                // RFC 9530 §3
 	}

@@ -177,7 +177,8 @@ func stored(r rediskv.Result) *answer {
 }
 
 // write is where every answer leaves. What does not say otherwise is kept by
-// no cache.
+// no cache but the client's own, and by that only where it can ask whether it
+// still holds.
 func (s *Server) write(c *call, a *answer) {
 	if a.file != nil {
 		s.sendFile(c, a.file)
@@ -185,7 +186,11 @@ func (s *Server) write(c *call, a *answer) {
 	}
 	c.subject = c.about(a)
 	h := c.Header()
-	h.Set("Cache-Control", cmp.Or(a.cache, "no-store"))
+	kept := "no-store"
+	if a.etag != "" {
+		kept = keptByClient
+	}
+	h.Set("Cache-Control", cmp.Or(a.cache, kept))
 	for name, value := range map[string]string{"ETag": a.etag, "Location": a.location, "Retry-After": a.retryAfter} {
 		if value != "" {
 			h.Set(name, value)
