@@ -117,5 +117,6 @@ func (s *Store) bisectEvents(ctx context.Context, k space, at tollgate.Instant) 
 			return nil
 		})
 	}
-	return Position{Milli: low}, err
+	// Of the millisecond before it that is known of the first event only.
+	return Position{Milli: low - min(low, 1)}, err
 }

@@ -2,6 +2,7 @@ package rediskv_test
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +60,36 @@ func TestEventByID(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestEventOfTheSameMillisecond: an event is found behind one that was committed
+// in the same millisecond, and made long before by a clock that was behind.
+func TestEventOfTheSameMillisecond(t *testing.T) {
+	f := newFixture(t)
+	f.create(t, eur(100), tollgate.CaptureManual)
+	f.create(t, eur(100), tollgate.CaptureManual)
+	f.clock.advance(1000 * time.Hour)
+	f.create(t, eur(100), tollgate.CaptureManual)
+	raw, events := f.raw(t)
+	all, err := raw.XRange(t.Context(), events, "-", "+").Result()
+	if err != nil || len(all) < 3 {
+		t.Fatal(len(all), err)
+	}
+	together := time.Now().Add(time.Hour).UnixMilli()
+	for i, e := range all[len(all)-2:] {
+		if err := raw.XDel(t.Context(), events, e.ID).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := raw.XAdd(t.Context(), &redis.XAddArgs{Stream: events, ID: fmt.Sprintf("%d-%d", together, i), Values: e.Values}).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range all {
+		id, _ := e.Values["i"].(string)
+		if got, err := f.Event(t.Context(), f.caller, id, nil); err != nil || string(got) != e.Values["b"] {
+			t.Errorf("%s: %s %v", id, got, err)
+		}
 	}
 }
 
