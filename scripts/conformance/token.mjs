@@ -146,7 +146,7 @@ await check('read: the organization, with the token', async () => {
   const answer = await oauth.protectedResourceRequest(first.token.access_token, 'GET', resource, undefined, undefined, options())
   assert.equal(answer.status, 200)
   assert.equal((await answer.json()).id, organization)
-  assert.equal(answer.headers.get('cache-control'), 'no-store')
+  assert.equal(answer.headers.get('cache-control'), 'private, no-cache')
 })
 await check('read: without a token it is 401 with a challenge (RFC 6750 §3)', async () => {
   const answer = await fetch(resource, options())
