@@ -35,7 +35,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"appears": appears, "source": source, "keep": keep, "pasted": pasted, "receiver": receiver, "walk": walk,
+			"appears": appears, "source": source, "keep": keep, "pasted": pasted, "quote": quote, "receiver": receiver, "walk": walk,
 		},
 		RequireExplicitExec: true,
 	})
@@ -97,6 +97,24 @@ func appears(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%s does not appear in %s: %v\n%s", pattern, args[0], err, content)
 		}
 		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// quote ARG… is `tollgate quote`, again while the price is of rules as they were:
+// right after a change an instance that is busy knows no better yet, and says so.
+func quote(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("usage: quote amount currency payee")
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		err := ts.Exec("tollgate", append([]string{"quote"}, args...)...)
+		if !strings.Contains(ts.ReadFile("stdout"), "Redis is away") {
+			ts.Check(err)
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("the quote stays one of rules as they were")
+		}
 	}
 }
 
