@@ -3,7 +3,6 @@ package rediskv
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"tollgate"
 )
@@ -54,25 +53,21 @@ func (o *objects) arguments(keys []string, args []any) ([]string, []any) {
 // around the sequence that the script gives them.
 type records struct {
 	events  []tollgate.Event
-	entries [][2][]byte
+	entries []auditArgs
 }
 
 func (r *records) arguments(args []any) ([]any, error) {
 	args = append(args, len(r.events))
-	for _, e := range r.events {
-		head, tail, err := e.Split()
+	for i := range r.events {
+		e, err := eventArguments(&r.events[i])
 		if err != nil {
-			return nil, fmt.Errorf("event %s: %w", e.Type, err)
+			return nil, err
 		}
-		account := ""
-		if e.MerchantAccountID != nil {
-			account = *e.MerchantAccountID
-		}
-		args = append(args, head, tail, e.ID, string(e.Type), account)
+		args = append(args, e.EventHead, e.EventTail, e.EventID, e.EventType, e.EventAccount)
 	}
 	args = append(args, len(r.entries))
 	for _, e := range r.entries {
-		args = append(args, e[0], e[1])
+		args = append(args, e.AuditHead, e.AuditTail)
 	}
 	return args, nil
 }
@@ -109,34 +104,46 @@ func (b *batch) audited(kind, outcome, reason, targetType, target string) error 
 	if b.answer.Status != 0 {
 		c.Request.Status = b.answer.Status
 	}
-	head, tail, err := b.store.entry(c, kind, outcome, reason, targetType, target)
-	b.entries = append(b.entries, [2][]byte{head, tail})
+	entry, err := b.store.entry(c, kind, outcome, reason, targetType, target)
+	b.entries = append(b.entries, entry)
 	return err
 }
+
+type putRulesKeys struct {
+	requestKeys
+	logKeys
+	Changes, Mark string
+}
+
+type putRulesArgs struct {
+	requestArgs
+	Channel, Organization string
+}
+
+var scriptPutRules = newScript[putRulesKeys, putRulesArgs]("put_rules")
 
 // commit writes all of it. ErrConflict says that something has changed since it
 // was read.
 func (b *batch) commit(ctx context.Context) (Result, error) {
 	s, k := b.store, b.space
 	operation := s.Mint("")
-	grant, version := b.caller.grant(k)
-	record, line, print, stored := b.caller.remembered(k, b.idem, operation, b.answer)
+	keys, args := b.caller.request(k, b.idem, operation, b.answer)
 	channel := ""
 	if b.push {
 		channel = configChannel
 	}
-	keys := []string{grant, record, k.sequences(), k.events(), k.audit(), k.dispatch, k.webhooks(), changesKey(k.partition), k.mark(operation)}
-	keys, args := b.objects.arguments(keys, []any{line, version, print, idempotencyLifetime.Milliseconds(), stored, channel, k.org})
-	args = append(args, len(b.sets))
+	inv := scriptPutRules.with(putRulesKeys{keys, k.logs(), changesKey(k.partition), k.mark(operation)}, putRulesArgs{args, channel, k.org})
+	inv.keys, inv.args = b.objects.arguments(inv.keys, inv.args)
+	inv.args = append(inv.args, len(b.sets))
 	for _, m := range b.sets {
-		keys = append(keys, m.key)
-		args = append(args, m.score, m.member)
+		inv.keys = append(inv.keys, m.key)
+		inv.args = append(inv.args, m.score, m.member)
 	}
-	args, err := b.records.arguments(args)
-	if err != nil {
+	var err error
+	if inv.args, err = b.records.arguments(inv.args); err != nil {
 		return Result{}, err
 	}
-	outcome, rest, err := s.run(ctx, scriptPutRules, keys, args)
+	outcome, rest, err := s.run(ctx, inv)
 	if err != nil {
 		return Result{}, err
 	}

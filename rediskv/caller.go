@@ -83,22 +83,30 @@ func (s *Store) checkGrant(ctx context.Context, c Caller, k space) error {
 }
 
 // entry makes an audit entry of what the caller did.
-func (s *Store) entry(c Caller, kind, outcome, reason, targetType, targetID string) (head, tail []byte, err error) {
-	return tollgate.AuditEntry{
+func (s *Store) entry(c Caller, kind, outcome, reason, targetType, targetID string) (a auditArgs, err error) {
+	a.AuditHead, a.AuditTail, err = tollgate.AuditEntry{
 		ID: s.Mint(tollgate.PrefixAudit), Time: s.Now(), Type: kind, Outcome: outcome, Reason: reason,
 		Actor: c.Actor, Request: c.Request, Target: tollgate.AuditTarget{Type: targetType, ID: targetID},
 	}.Split()
+	if err != nil {
+		err = fmt.Errorf("audit entry: %w", err)
+	}
+	return a, err
 }
+
+type appendAuditKeys struct{ Sequences, Audit, Mark string }
+
+var scriptAppendAudit = newScript[appendAuditKeys, auditArgs]("append_audit")
 
 // Audit records what a caller was refused; entry's id, time, actor and request
 // are filled in.
 func (s *Store) Audit(ctx context.Context, c Caller, e tollgate.AuditEntry) error {
 	k := s.space(c.Organization)
-	head, tail, err := s.entry(c, e.Type, e.Outcome, e.Reason, e.Target.Type, e.Target.ID)
+	entry, err := s.entry(c, e.Type, e.Outcome, e.Reason, e.Target.Type, e.Target.ID)
 	if err != nil {
 		return err
 	}
-	_, _, err = s.run(ctx, scriptAppendAudit, []string{k.sequences(), k.audit(), k.mark(s.Mint(""))}, []any{head, tail})
+	_, _, err = s.run(ctx, scriptAppendAudit.with(appendAuditKeys{k.sequences(), k.audit(), k.mark(s.Mint(""))}, entry))
 	return err
 }
 
@@ -194,13 +202,20 @@ func answerOf(record any) (Result, error) {
 	return r, nil
 }
 
+type findRepeatedArgs struct{ GrantVersion, Fingerprint, Operation string }
+
+var scriptFindRepeated = newScript[requestKeys, findRepeatedArgs]("find_repeated")
+
 // FindRepeated looks for an earlier request of the same key. A caller that is
 // about to refuse for a reason that can change (configuration, a payment's
 // state) asks first, so that a repeat gets the answer it had.
 func (s *Store) FindRepeated(ctx context.Context, c Caller, idem Idempotency) (Result, bool, error) {
 	k := s.space(c.Organization)
 	grant, version := c.grant(k)
-	outcome, rest, err := s.run(ctx, scriptFindRepeated, []string{grant, k.idempotency(idem)}, []any{version, idem.fingerprints(), " " + c.Actor.ClientID})
+	outcome, rest, err := s.run(ctx, scriptFindRepeated.with(
+		requestKeys{Grant: grant, Record: k.idempotency(idem)},
+		findRepeatedArgs{GrantVersion: version, Fingerprint: idem.fingerprints(), Operation: " " + c.Actor.ClientID},
+	))
 	if err != nil || outcome == "new" {
 		return Result{}, false, err
 	}

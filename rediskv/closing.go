@@ -115,16 +115,42 @@ func (s *Store) closeDay(ctx context.Context, k space, a *Account, open tollgate
 		// Never before the open day ends, which may be later after a change.
 		look = milli(max(a.Cutoffs.End(next), a.Cutoffs.End(open)))
 	}
-	_, _, err := s.run(ctx, scriptCloseDay, []string{k.object(a.ID), k.payable(a.ID), k.cutoffs, k.mark(s.Mint(""))},
-		[]any{a.Revision, (open - 1).String(), k.org + "/" + a.ID, look, seen})
+	_, _, err := s.run(ctx, scriptCloseDay.with(
+		closeDayKeys{Account: k.object(a.ID), Payable: k.payable(a.ID), Cutoffs: k.cutoffs, Mark: k.mark(s.Mint(""))},
+		closeDayArgs{AccountRevision: a.Revision, LastClosed: (open - 1).String(), CutoffsMember: k.org + "/" + a.ID, LookAt: look, PayoutDates: seen},
+	))
 	return err
 }
+
+type closeDayKeys struct{ Account, Payable, Cutoffs, Mark string }
+
+type closeDayArgs struct {
+	AccountRevision                                int64
+	LastClosed, CutoffsMember, LookAt, PayoutDates string
+}
+
+var scriptCloseDay = newScript[closeDayKeys, closeDayArgs]("close_day")
+
+type makePayoutKeys struct {
+	logKeys
+	Account, Payable, Payout, Transaction, StatusIndex, AllTransactions, AccountTransactions, PayoutTransactions, Payouts string
+}
+
+type makePayoutArgs struct {
+	PayoutDate string
+	eventArgs
+	auditArgs
+	PayoutsMember, NowMs, TransactionMember string
+	PayableCount                            int
+}
+
+var scriptMakePayout = newScript[makePayoutKeys, makePayoutArgs]("make_payout")
 
 // makePayout commits one payout. One that is there already is no error.
 func (s *Store) makePayout(ctx context.Context, k space, p *tollgate.Payout, payable []tollgate.Payable) error {
 	now := s.Now()
 	p.CreatedAt, p.UpdatedAt = now, now
-	entry, err := s.payoutEntry(p, "payout.create")
+	event, entry, err := s.payoutEntry(p, "payout.create")
 	if err != nil {
 		return err
 	}
@@ -138,15 +164,18 @@ func (s *Store) makePayout(ctx context.Context, k space, p *tollgate.Payout, pay
 	account := p.MerchantAccountID
 	member := unprefixed(t.ID)
 	f, tf := payoutFields(p), transactionFields(&t)
-	args := append([]any{p.Date.String()}, entry...)
-	args = append(args, k.org+"/"+p.ID, milli(now), member, len(taken))
-	args = append(args, taken...)
-	args = append(append(args, len(f)), f...)
-	args = append(append(args, len(tf)), tf...)
-	outcome, _, err := s.run(ctx, scriptMakePayout, []string{
-		k.object(account), k.payable(account), k.object(p.ID), k.sequences(), k.events(), k.audit(), k.dispatch, k.webhooks(),
-		k.object(t.ID), k.transactionsIn(t.Status), k.transactions(), k.transactionsOf(account), k.own(p.ID), k.payouts,
-	}, args)
+	inv := scriptMakePayout.with(makePayoutKeys{
+		logKeys: k.logs(), Account: k.object(account), Payable: k.payable(account), Payout: k.object(p.ID),
+		Transaction: k.object(t.ID), StatusIndex: k.transactionsIn(t.Status), AllTransactions: k.transactions(),
+		AccountTransactions: k.transactionsOf(account), PayoutTransactions: k.own(p.ID), Payouts: k.payouts,
+	}, makePayoutArgs{
+		PayoutDate: p.Date.String(), eventArgs: event, auditArgs: entry,
+		PayoutsMember: k.org + "/" + p.ID, NowMs: milli(now), TransactionMember: member, PayableCount: len(taken),
+	})
+	inv.args = append(inv.args, taken...)
+	inv.group(f)
+	inv.group(tf)
+	outcome, _, err := s.run(ctx, inv)
 	if err == nil && outcome == "early" {
 		return ErrStale
 	}
@@ -154,18 +183,14 @@ func (s *Store) makePayout(ctx context.Context, k space, p *tollgate.Payout, pay
 }
 
 // payoutEntry is a payout's event and audit entry as the scripts take them.
-func (s *Store) payoutEntry(p *tollgate.Payout, action string) ([]any, error) {
+func (s *Store) payoutEntry(p *tollgate.Payout, action string) (event eventArgs, entry auditArgs, err error) {
 	e, err := p.Event(s.Mint)
 	if err != nil {
-		return nil, err
+		return event, entry, err
 	}
-	head, tail, err := e.Split()
-	if err != nil {
-		return nil, fmt.Errorf("event: %w", err)
+	if event, err = eventArguments(&e); err != nil {
+		return event, entry, err
 	}
-	auditHead, auditTail, err := s.entry(Caller{Organization: p.OrganizationID}, action, "succeeded", p.FailureReason, "payout", p.ID)
-	if err != nil {
-		return nil, fmt.Errorf("audit entry: %w", err)
-	}
-	return []any{head, tail, e.ID, string(e.Type), p.MerchantAccountID, auditHead, auditTail}, nil
+	entry, err = s.entry(Caller{Organization: p.OrganizationID}, action, "succeeded", p.FailureReason, "payout", p.ID)
+	return event, entry, err
 }

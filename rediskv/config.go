@@ -195,6 +195,15 @@ func (s *Store) Watch(ctx context.Context) {
 	}
 }
 
+type readResourceKeys struct{ Grant, Resource, Sequences, Audit, Mark string }
+
+type readResourceArgs struct {
+	GrantVersion string
+	auditArgs
+}
+
+var scriptReadResource = newScript[readResourceKeys, readResourceArgs]("read_resource")
+
 // ReadResource reads what the four account endpoints show, compares the
 // caller's grant and records the read, in one step.
 func (s *Store) ReadResource(ctx context.Context, c Caller, kind, id string) (doc []byte, revision int64, err error) {
@@ -211,11 +220,14 @@ func (s *Store) ReadResource(ctx context.Context, c Caller, kind, id string) (do
 		key = k.organization()
 	}
 	grant, version := c.grant(k)
-	head, tail, err := s.entry(c, kind+".read", "succeeded", "", kind, id)
+	entry, err := s.entry(c, kind+".read", "succeeded", "", kind, id)
 	if err != nil {
 		return nil, 0, err
 	}
-	_, rest, err := s.run(ctx, scriptReadResource, []string{grant, key, k.sequences(), k.audit(), k.mark(s.Mint(""))}, []any{version, head, tail})
+	_, rest, err := s.run(ctx, scriptReadResource.with(
+		readResourceKeys{Grant: grant, Resource: key, Sequences: k.sequences(), Audit: k.audit(), Mark: k.mark(s.Mint(""))},
+		readResourceArgs{version, entry},
+	))
 	if err != nil {
 		return nil, 0, err
 	}

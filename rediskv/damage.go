@@ -174,6 +174,18 @@ func (s *Store) noticed(ctx context.Context, k space, err error) error {
 	return err
 }
 
+type noteDamageKeys struct {
+	Damaged string
+	eventKeys
+}
+
+type noteDamageArgs struct {
+	Object, NowMs string
+	eventArgs
+}
+
+var scriptNoteDamage = newScript[noteDamageKeys, noteDamageArgs]("note_damage")
+
 // tell says once of each damaged object that it is: an event of its
 // organization, which is what makes it once for all processes, a line in the
 // log and a count. What cannot be said now is said when the object is read
@@ -184,14 +196,14 @@ func (s *Store) tell(ctx context.Context, k space, e *tollgate.Error) {
 		return
 	}
 	event, err := e.Damaged.Event(s.Mint, k.org, s.Now())
-	var head, tail []byte
+	var args eventArgs
 	if err == nil {
-		head, tail, err = event.Split()
+		args, err = eventArguments(&event)
 	}
 	if err == nil {
-		_, _, err = s.run(context.WithoutCancel(ctx), scriptNoteDamage,
-			[]string{k.damaged(), k.sequences(), k.events(), k.dispatch, k.webhooks()},
-			[]any{name, milli(s.Now()), head, tail, event.ID, string(event.Type), e.Damaged.MerchantAccountID})
+		args.EventAccount = e.Damaged.MerchantAccountID
+		_, _, err = s.run(context.WithoutCancel(ctx), scriptNoteDamage.with(
+			noteDamageKeys{k.damaged(), k.logs().eventKeys}, noteDamageArgs{name, milli(s.Now()), args}))
 	}
 	s.log.Error("a stored object cannot be read", "organization", k.org, "object", e.Damaged.Object, "id", e.Damaged.ID, "error", e.Cause)
 	if err != nil {

@@ -286,41 +286,56 @@ type requeueing struct {
 	deliveries []tollgate.Delivery
 }
 
+type requeueKeys struct {
+	requestKeys
+	logKeys
+	Endpoint, Queue, Open, Ready, Job, Jobs, Mark string
+}
+
+type requeueArgs struct {
+	requestArgs
+	NowMs                          int64
+	ReadyMember, Trigger, ReplayID string
+	eventArgs
+	auditArgs
+	NewJob, Place string
+	FieldCount    int
+}
+
+var scriptRequeue = newScript[requeueKeys, requeueArgs]("requeue")
+
 func (s *Store) requeue(ctx context.Context, c Caller, idem *Idempotency, webhook string, q requeueing, ans Answer) (string, []any, error) {
 	k := s.space(c.Organization)
 	operation := s.Mint("")
-	grant, version := c.grant(k)
-	record, line, print, stored := c.remembered(k, idem, operation, ans)
-	var head, tail, auditHead, auditTail []byte
+	request, asked := c.request(k, idem, operation, ans)
+	args := requeueArgs{
+		requestArgs: asked, NowMs: int64(s.Now()), ReadyMember: k.org + "/" + webhook, Trigger: string(q.trigger), ReplayID: q.replay,
+		NewJob: q.job, Place: q.from, FieldCount: len(q.fields),
+	}
 	var err error
-	eventID, eventType := "", ""
 	if q.event != nil {
-		eventID, eventType = q.event.ID, string(q.event.Type)
-		if head, tail, err = q.event.Split(); err != nil {
+		if args.eventArgs, err = eventArguments(q.event); err != nil {
 			return "", nil, err
 		}
 	}
 	if q.audit != "" {
-		if auditHead, auditTail, err = s.entry(c, q.audit, "succeeded", "", "webhook_endpoint", webhook); err != nil {
+		if args.auditArgs, err = s.entry(c, q.audit, "succeeded", "", "webhook_endpoint", webhook); err != nil {
 			return "", nil, err
 		}
 	}
-	keys := []string{
-		grant, record, k.object(webhook), k.queue(webhook), k.open(webhook), k.ready, k.sequences(), k.events(), k.audit(), k.dispatch,
-		k.webhooks(), k.object(q.object), k.jobs, k.mark(operation),
-	}
-	args := append([]any{
-		line, version, print, idempotencyLifetime.Milliseconds(), stored, int64(s.Now()), k.org + "/" + webhook, string(q.trigger), q.replay,
-		head, tail, eventID, eventType, auditHead, auditTail, q.job, q.from, len(q.fields),
-	}, q.fields...)
+	inv := scriptRequeue.with(requeueKeys{
+		requestKeys: request, logKeys: k.logs(), Endpoint: k.object(webhook), Queue: k.queue(webhook), Open: k.open(webhook), Ready: k.ready,
+		Job: k.object(q.object), Jobs: k.jobs, Mark: k.mark(operation),
+	}, args)
+	inv.args = append(inv.args, q.fields...)
 	for _, d := range q.deliveries {
 		written, _ := tollgate.IDTime(d.EventID)
 		at := tollgate.At(written)
 		if d.EventType == tollgate.EventPing {
 			at = endOfLog
 		}
-		keys = append(keys, k.object(d.ID), k.attempts(d.ID))
-		args = append(args, d.ID, int64(at))
+		inv.keys = append(inv.keys, k.object(d.ID), k.attempts(d.ID))
+		inv.args = append(inv.args, d.ID, int64(at))
 	}
-	return s.run(ctx, scriptRequeue, keys, args)
+	return s.run(ctx, inv)
 }

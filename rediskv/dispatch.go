@@ -93,20 +93,29 @@ func (s *Store) readGroup(ctx context.Context, partition int, consumer string, w
 	return streams[0].Messages, nil
 }
 
+type fanOutKeys struct{ Dispatch, Webhooks, Ready string }
+
+type fanOutArgs struct {
+	Group, WebhooksRevision, NowMs string
+	FirstCap, EntryCount           int
+}
+
+var scriptFanOut = newScript[fanOutKeys, fanOutArgs]("fan_out")
+
 func (s *Store) fanOut(ctx context.Context, k space, entries []redis.XMessage) error {
 	d, err := s.directory(ctx, k)
 	if err != nil {
 		return err
 	}
-	keys := []string{k.dispatch, k.webhooks(), k.ready}
-	args := []any{dispatchGroup, d.revision, milli(s.Now()), firstCap, len(entries)}
+	inv := scriptFanOut.with(fanOutKeys{k.dispatch, k.webhooks(), k.ready},
+		fanOutArgs{Group: dispatchGroup, WebhooksRevision: d.revision, NowMs: milli(s.Now()), FirstCap: firstCap, EntryCount: len(entries)})
 	for _, m := range entries {
-		args = append(args, m.ID)
+		inv.args = append(inv.args, m.ID)
 	}
 	for i := range d.endpoints {
-		keys, args = fanOutTo(k, &d.endpoints[i], entries, keys, args)
+		inv.keys, inv.args = fanOutTo(k, &d.endpoints[i], entries, inv.keys, inv.args)
 	}
-	_, _, err = s.run(ctx, scriptFanOut, keys, args)
+	_, _, err = s.run(ctx, inv)
 	if errors.Is(err, ErrStale) {
 		s.directories.Delete(k.org)
 	}

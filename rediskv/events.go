@@ -119,19 +119,19 @@ func (s *Store) Events(ctx context.Context, c Caller, q EventQuery) (events []js
 	if none {
 		return nil, next, false, nil
 	}
-	r := eventRange{types: between(q.Types.All()), accounts: between(accounts), object: q.ObjectID, count: q.Limit + 1}
-	if r.types+r.accounts+r.object != "" {
-		r.count = eventBatch
+	r := eventRange{Types: between(q.Types.All()), Accounts: between(accounts), NamedID: q.ObjectID, Count: q.Limit + 1}
+	if r.Types+r.Accounts+r.NamedID != "" {
+		r.Count = eventBatch
 	}
 	for looked := 0; looked < eventLimit; {
-		r.command, r.first, r.last = "XRANGE", "-", "+"
+		r.Command, r.First, r.Last = "XRANGE", "-", "+"
 		switch {
 		case q.Descending && next.zero():
-			r.command, r.first, r.last = "XREVRANGE", "+", "-"
+			r.Command, r.First, r.Last = "XREVRANGE", "+", "-"
 		case q.Descending:
-			r.command, r.first, r.last = "XREVRANGE", next.before(), "-"
+			r.Command, r.First, r.Last = "XREVRANGE", next.before(), "-"
 		case !next.zero():
-			r.first = next.after()
+			r.First = next.after()
 		}
 		var found []redis.XMessage
 		var count int
@@ -159,7 +159,7 @@ func (s *Store) Events(ctx context.Context, c Caller, q EventQuery) (events []js
 		if count > 0 {
 			next = last
 		}
-		if count < r.count {
+		if count < r.Count {
 			return events, next, false, nil
 		}
 		looked += count
@@ -194,7 +194,7 @@ func eventOf(m redis.XMessage) (*tollgate.Event, error) {
 // LastEvent is the place of the newest event, zero when there is none: what
 // comes after it is committed later than this call.
 func (s *Store) LastEvent(ctx context.Context, c Caller) (Position, error) {
-	_, _, last, err := s.readEvents(ctx, c, s.space(c.Organization), eventRange{command: "XREVRANGE", first: "+", last: "-", count: 1})
+	_, _, last, err := s.readEvents(ctx, c, s.space(c.Organization), eventRange{Command: "XREVRANGE", First: "+", Last: "-", Count: 1})
 	return last, err
 }
 
@@ -240,15 +240,23 @@ func earlier(a, b Position) bool { return a.Milli < b.Milli || (a.Milli == b.Mil
 
 // eventRange is what read_events.lua reads.
 type eventRange struct {
-	command, first, last    string
-	count                   int
-	types, accounts, object string
+	Command, First, Last     string
+	Count                    int
+	Types, Accounts, NamedID string
 }
+
+type readEventsKeys struct{ Grant, Events string }
+
+type readEventsArgs struct {
+	GrantVersion string
+	eventRange
+}
+
+var scriptReadEvents = newScript[readEventsKeys, readEventsArgs]("read_events")
 
 func (s *Store) readEvents(ctx context.Context, c Caller, k space, r eventRange) (found []redis.XMessage, looked int, last Position, err error) {
 	grant, version := c.grant(k)
-	_, rest, err := s.run(ctx, scriptReadEvents, []string{grant, k.events()},
-		[]any{version, r.command, r.first, r.last, r.count, r.types, r.accounts, r.object})
+	_, rest, err := s.run(ctx, scriptReadEvents.with(readEventsKeys{grant, k.events()}, readEventsArgs{version, r}))
 	if err != nil {
 		return nil, 0, last, err
 	}

@@ -82,6 +82,24 @@ func (s *Store) NextExport(ctx context.Context, partition int, consumer string, 
 	}
 }
 
+type exportKeys struct{ Export, Exports, Mark string }
+
+type beginExportArgs struct {
+	Owner               string
+	NowMs               int64
+	Group, Entry, IsTry string
+}
+
+type leaveExportArgs struct {
+	Owner, Group, Consumer, Entry string
+	IdleMs                        int64
+}
+
+var (
+	scriptBeginExport = newScript[exportKeys, beginExportArgs]("begin_export")
+	scriptLeaveExport = newScript[exportKeys, leaveExportArgs]("leave_export")
+)
+
 // BeginExport makes the worker the owner and the job what Redis knows of it:
 // whoever owned it before appends no more. count says whether it is a try that
 // may be the last; an outage of Redis is not the job's fault. ErrExportLost: it
@@ -92,8 +110,10 @@ func (s *Store) BeginExport(ctx context.Context, j *ExportJob, count bool) error
 		counts = "1"
 	}
 	j.owner = s.Mint("")
-	outcome, rest, err := s.run(ctx, scriptBeginExport, []string{j.space.object(j.ID), exportsKey(j.space.partition), j.space.mark(j.owner)},
-		[]any{j.owner, int64(s.Now()), dispatchGroup, j.entry, counts})
+	outcome, rest, err := s.run(ctx, scriptBeginExport.with(
+		exportKeys{j.space.object(j.ID), exportsKey(j.space.partition), j.space.mark(j.owner)},
+		beginExportArgs{Owner: j.owner, NowMs: int64(s.Now()), Group: dispatchGroup, Entry: j.entry, IsTry: counts},
+	))
 	if err != nil {
 		return err
 	}
@@ -111,8 +131,10 @@ func (s *Store) BeginExport(ctx context.Context, j *ExportJob, count bool) error
 // whoever asks for one next, instead of when nobody has renewed it for so long.
 // ErrExportLost: it is another consumer's, or has ended.
 func (s *Store) LeaveExport(ctx context.Context, j *ExportJob) error {
-	outcome, _, err := s.run(ctx, scriptLeaveExport, []string{j.space.object(j.ID), exportsKey(j.space.partition), j.space.mark(s.Mint(""))},
-		[]any{j.owner, dispatchGroup, j.consumer, j.entry, givenBack.Milliseconds()})
+	outcome, _, err := s.run(ctx, scriptLeaveExport.with(
+		exportKeys{j.space.object(j.ID), exportsKey(j.space.partition), j.space.mark(s.Mint(""))},
+		leaveExportArgs{Owner: j.owner, Group: dispatchGroup, Consumer: j.consumer, Entry: j.entry, IdleMs: givenBack.Milliseconds()},
+	))
 	if err == nil && outcome == "lost" {
 		return ErrExportLost
 	}
@@ -167,6 +189,24 @@ func (j *ExportJob) Pass(r ExportedRow) error {
 	return err
 }
 
+type appendExportKeys struct {
+	exportKeys
+	Chunk, Ends, Sizes, Files string
+}
+
+type appendExportArgs struct {
+	Owner                            string
+	Chunks                           int
+	ChunkText                        []byte
+	EndOffset, FileLifetime          int64
+	Group, Consumer, Entry, ExportID string
+	Bytes                            int
+	MostBytes, NowMs                 int64
+	FieldCount                       int
+}
+
+var scriptAppendExport = newScript[appendExportKeys, appendExportArgs]("append_export")
+
 // AppendExport appends a chunk that ends behind the last row that was passed;
 // an empty one only notes how far the work is. ErrExportLost: nothing was
 // appended. CodeRateLimited: neither, because the organization's files take up
@@ -197,12 +237,16 @@ func (s *Store) AppendExport(ctx context.Context, j *ExportJob, chunk []byte) er
 	if len(chunk) > 0 {
 		packed = packChunk(chunk)
 	}
-	outcome, _, err := s.run(ctx, scriptAppendExport,
-		[]string{j.space.object(j.ID), j.space.chunk(j.ID, j.chunks), j.space.ends(j.ID), exportsKey(j.space.partition), j.space.exportSizes(), j.space.exportFiles(), j.space.mark(s.Mint(""))},
-		append([]any{
-			j.owner, j.chunks, packed, j.bytes + int64(len(chunk)), chunkBackstop.Milliseconds(), dispatchGroup, j.consumer, j.entry,
-			j.ID, len(packed) + shownBytes - j.shownBytes, s.exportBytes, int64(s.Now()), len(f),
-		}, f...))
+	inv := scriptAppendExport.with(appendExportKeys{
+		exportKeys: exportKeys{j.space.object(j.ID), exportsKey(j.space.partition), j.space.mark(s.Mint(""))},
+		Chunk:      j.space.chunk(j.ID, j.chunks), Ends: j.space.ends(j.ID), Sizes: j.space.exportSizes(), Files: j.space.exportFiles(),
+	}, appendExportArgs{
+		Owner: j.owner, Chunks: j.chunks, ChunkText: packed, EndOffset: j.bytes + int64(len(chunk)), FileLifetime: chunkBackstop.Milliseconds(),
+		Group: dispatchGroup, Consumer: j.consumer, Entry: j.entry, ExportID: j.ID,
+		Bytes: len(packed) + shownBytes - j.shownBytes, MostBytes: s.exportBytes, NowMs: int64(s.Now()), FieldCount: len(f),
+	})
+	inv.args = append(inv.args, f...)
+	outcome, _, err := s.run(ctx, inv)
 	if err != nil {
 		return err
 	}

@@ -55,6 +55,12 @@ func (s *Store) removeFile(ctx context.Context, k space, id string, chunks int) 
 			return err
 		}
 	}
-	_, _, err := s.run(ctx, scriptFreeExport, []string{k.exportSizes(), k.exportFiles()}, []any{id})
+	_, _, err := s.run(ctx, scriptFreeExport.with(freeExportKeys{k.exportSizes(), k.exportFiles()}, freeExportArgs{id}))
 	return err
 }
+
+type freeExportKeys struct{ Sizes, Files string }
+
+type freeExportArgs struct{ ExportID string }
+
+var scriptFreeExport = newScript[freeExportKeys, freeExportArgs]("free_export")

@@ -72,10 +72,10 @@ func (s *Store) CreateExport(ctx context.Context, c Caller, idem *Idempotency, e
 	if err != nil {
 		return Result{}, err
 	}
-	record, line, print, stored := c.remembered(k, idem, w.operation, ans)
+	keys, args := c.request(k, idem, s.Mint(""), ans)
 	low, last := int64(0), ""
 	log := k.exportLog(e.Dataset)
-	w.keys = append(w.keys, record, k.allExports(), cmp.Or(log, k.sequences()))
+	var indexes []string
 	if log == "" {
 		q := exportQuery(e.Dataset, &filter)
 		var high int64
@@ -84,7 +84,7 @@ func (s *Store) CreateExport(ctx context.Context, c Caller, idem *Idempotency, e
 		}
 		last = fmt.Sprint(high)
 		if q.PaymentID == "" {
-			w.keys = append(w.keys, q.indexes(k)...)
+			indexes = q.indexes(k)
 		}
 	}
 	doc, err := json.Marshal(e, json.Deterministic(true))
@@ -95,14 +95,17 @@ func (s *Store) CreateExport(ctx context.Context, c Caller, idem *Idempotency, e
 	if err != nil {
 		return Result{}, fmt.Errorf("export: %w", err)
 	}
-	w.args = append(append(w.args, w.said...), line, print, idempotencyLifetime.Milliseconds(), stored, k.org, e.ID,
-		tollgate.MaxExports, s.exportBytes, int64(s.Now()), low, last, tollgate.FirstID(tollgate.PrefixExport, s.Now().Add(-exportListed)))
 	var f pairs
 	f.set("json", string(doc))
 	f.set("flt", string(selects))
 	f.int("low", low)
-	w.fields(f)
-	outcome, rest, err := s.run(ctx, scriptCreateExport, w.keys, w.args)
+	inv := scriptCreateExport.with(createExportKeys{requestKeys: keys, exportEnds: w.keys, AllExports: k.allExports(), Log: cmp.Or(log, k.sequences())}, createExportArgs{
+		requestArgs: args, eventArgs: w.event, auditArgs: w.entry, Organization: k.org, ExportID: e.ID,
+		MostUnfinished: tollgate.MaxExports, MostBytes: s.exportBytes, NowMs: int64(s.Now()), FirstPosition: low, LastPosition: last,
+		OldestID: tollgate.FirstID(tollgate.PrefixExport, s.Now().Add(-exportListed)), FieldCount: len(f),
+	})
+	inv.keys, inv.args = append(inv.keys, indexes...), append(inv.args, f...)
+	outcome, rest, err := s.run(ctx, inv)
 	if err != nil {
 		return Result{}, err
 	}
@@ -115,40 +118,73 @@ func (s *Store) CreateExport(ctx context.Context, c Caller, idem *Idempotency, e
 	return result(outcome, rest, ans)
 }
 
-// exportWriting is what creating and ending an export have in common.
-type exportWriting struct {
-	writing
-	operation string
-	said      []any // event and audit entry
+// exportEnds are what creating and ending an export have in common.
+type exportEnds struct {
+	logKeys
+	Export, Exports, Unfinished, Sizes, Files string
 }
 
-// exporting begins with the grant's version and the operation.
-func (s *Store) exporting(k space, c Caller, e tollgate.Export, t tollgate.EventType, kind, outcome string) (*exportWriting, error) {
-	grant, version := c.grant(k)
+type createExportKeys struct {
+	requestKeys
+	exportEnds
+	AllExports, Log string
+}
+
+type createExportArgs struct {
+	requestArgs
+	eventArgs
+	auditArgs
+	Organization, ExportID string
+	MostUnfinished         int
+	MostBytes, NowMs       int64
+	FirstPosition          int64
+	LastPosition, OldestID string
+	FieldCount             int
+}
+
+var scriptCreateExport = newScript[createExportKeys, createExportArgs]("create_export")
+
+type endExportKeys struct {
+	exportEnds
+	Grant, Mark string
+}
+
+type endExportArgs struct {
+	GrantVersion string
+	eventArgs
+	auditArgs
+	Owner           string
+	KnownChunks     int
+	Status          string
+	JobLifetime     int64
+	Group, ExportID string
+	FileGoneAt      int64
+	FieldCount      int
+}
+
+var scriptEndExport = newScript[endExportKeys, endExportArgs]("end_export")
+
+// exportWriting is where an export is, and what is said of it; t is empty where
+// it is no event.
+type exportWriting struct {
+	keys  exportEnds
+	event eventArgs
+	entry auditArgs
+}
+
+func (s *Store) exporting(k space, c Caller, e tollgate.Export, t tollgate.EventType, kind, outcome string) (w exportWriting, err error) {
 	event, err := tollgate.NewEvent(s.Mint(tollgate.PrefixEvent), t, s.Now(), k.org, "", c.Request.ID, e.EventData())
 	if err != nil {
-		return nil, fmt.Errorf("export: %w", err)
+		return w, fmt.Errorf("export: %w", err)
 	}
-	head, tail, err := event.Split()
-	if err != nil {
-		return nil, fmt.Errorf("export: %w", err)
+	if w.event, err = eventArguments(&event); err != nil {
+		return w, err
 	}
-	auditHead, auditTail, err := s.entry(c, kind, outcome, string(e.Dataset), "export", e.ID)
-	if err != nil {
-		return nil, err
+	if w.entry, err = s.entry(c, kind, outcome, string(e.Dataset), "export", e.ID); err != nil {
+		return w, err
 	}
-	return &exportWriting{
-		operation: s.Mint(""),
-		writing: writing{
-			store: s, space: k, by: c,
-			keys: []string{
-				grant, k.object(e.ID), k.sequences(), k.events(), k.audit(), k.dispatch, k.webhooks(), exportsKey(k.partition), k.unfinished(),
-				k.exportSizes(), k.exportFiles(),
-			},
-			args: []any{version},
-		},
-		said: []any{head, tail, event.ID, string(t), auditHead, auditTail},
-	}, nil
+	w.keys = exportEnds{k.logs(), k.object(e.ID), exportsKey(k.partition), k.unfinished(), k.exportSizes(), k.exportFiles()}
+	return w, nil
 }
 
 // Export reads an export and what it selects. Whether the caller may see it
@@ -241,11 +277,14 @@ func (s *Store) endExport(ctx context.Context, c Caller, e exportEnd) (outcome s
 	if e.Status == tollgate.ExportDone {
 		gone = s.Now().Add(fileKept)
 	}
-	w.keys = append(w.keys, k.mark(w.operation))
-	w.args = append(append(w.args, w.said...), e.owner, e.chunks, string(e.Status), exportKept.Milliseconds(), dispatchGroup, e.ID, int64(gone))
 	e.fields.int("fin", int64(e.FinishedAt))
-	w.fields(e.fields)
-	outcome, rest, err := s.run(ctx, scriptEndExport, w.keys, w.args)
+	grant, version := c.grant(k)
+	inv := scriptEndExport.with(endExportKeys{w.keys, grant, k.mark(s.Mint(""))}, endExportArgs{
+		GrantVersion: version, eventArgs: w.event, auditArgs: w.entry, Owner: e.owner, KnownChunks: e.chunks, Status: string(e.Status),
+		JobLifetime: exportKept.Milliseconds(), Group: dispatchGroup, ExportID: e.ID, FileGoneAt: int64(gone), FieldCount: len(e.fields),
+	})
+	inv.args = append(inv.args, e.fields...)
+	outcome, rest, err := s.run(ctx, inv)
 	if err == nil && outcome != "lost" && e.Status != tollgate.ExportDone {
 		text, _ := rest[0].(string)
 		n, _ := strconv.ParseInt(text, 10, 64) // none: what there is of it expires by itself

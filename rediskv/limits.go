@@ -20,24 +20,23 @@ type ExhaustedError struct{ Use tollgate.Use }
 
 func (e *ExhaustedError) Error() string { return "perimeter: " + string(e.Use.Reason) }
 
-// consumed adds what a new payment consumes, at the end of the script's keys
-// and arguments.
-func (w *writing) consumed(uses []tollgate.Use, now tollgate.Instant) {
+// consumed appends what a new payment consumes.
+func (inv *invocation) consumed(k space, uses []tollgate.Use, now tollgate.Instant) {
 	for _, u := range uses {
 		var lifetime any = int64(u.Until-now) + counterKept.Milliseconds()
 		if u.Earlier {
 			lifetime = ""
 		}
-		w.keys = append(w.keys, w.space.counter(u.Counter))
-		w.args = append(w.args, u.Add, u.Most, lifetime)
+		inv.keys = append(inv.keys, k.counter(u.Counter))
+		inv.args = append(inv.args, u.Add, u.Most, lifetime)
 	}
 }
 
-// returned adds what a payment gives back.
-func (w *writing) returned(ch *tollgate.PaymentChange) {
+// returned appends what a payment gives back.
+func (inv *invocation) returned(k space, ch *tollgate.PaymentChange) {
 	for _, counter := range returning(ch) {
-		w.keys = append(w.keys, w.space.counter(counter))
-		w.args = append(w.args, ch.Payment.Return(counter))
+		inv.keys = append(inv.keys, k.counter(counter))
+		inv.args = append(inv.args, ch.Payment.Return(counter))
 	}
 }
 

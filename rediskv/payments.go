@@ -14,28 +14,26 @@ import (
 // ExhaustedError that a limit of its perimeter has no room for it.
 func (s *Store) CreatePayment(ctx context.Context, c Caller, idem Idempotency, a *Account, ch *tollgate.PaymentChange, ans Answer) (Result, error) {
 	k := s.space(c.Organization)
-	w := s.write(k, c, &idem, ch, ans)
-	joinKeys, joinArgs, err := w.joining(a, ch)
+	w, err := s.write(k, c, &idem, a, ch, ans)
 	if err != nil {
 		return Result{}, err
 	}
-	w.keys = append(append(w.keys, k.object(a.ID), k.organization(), k.dispatch, k.webhooks()), joinKeys...)
-	w.args = append(w.args, a.Revision, a.organization)
-	if err := w.change(ch); err != nil {
-		return Result{}, err
-	}
-	w.args = append(append(append(w.args, day(ch)), joinArgs...), len(ch.Uses))
-	w.payment(ch.Payment, true)
-	w.transactions(ch.Transactions)
-	w.consumed(ch.Uses, ch.Payment.CreatedAt)
-	outcome, rest, err := s.run(ctx, scriptCreatePayment, w.keys, w.args)
+	w.keys.Account, w.args.AccountRevision = k.object(a.ID), strconv.FormatInt(a.Revision, 10)
+	w.args.CounterCount = len(ch.Uses)
+	f := paymentFields(ch.Payment, true)
+	w.args.FieldCount = len(f)
+	inv := scriptCreatePayment.with(createPaymentKeys{w.keys, k.organization()}, createPaymentArgs{w.args, a.organization})
+	inv.args = append(inv.args, f...)
+	inv.transactions(k, ch.Transactions)
+	inv.consumed(k, ch.Uses, ch.Payment.CreatedAt)
+	outcome, rest, err := s.run(ctx, inv)
 	if err != nil {
 		return Result{}, err
 	}
 	if outcome == "exhausted" {
 		return Result{}, exhausted(ch.Uses, rest)
 	}
-	return committed(scriptCreatePayment, outcome, "created", rest, ans)
+	return committed(inv, outcome, "created", rest, ans)
 }
 
 // ChangePayment commits a transition computed from the payment as it was read.
@@ -95,27 +93,27 @@ func (s *Store) ExpirePayment(ctx context.Context, org, id string) error {
 
 func (s *Store) change(ctx context.Context, c Caller, idem *Idempotency, a *Account, ch *tollgate.PaymentChange, ans Answer, by string) (Result, string, error) {
 	k := s.space(c.Organization)
-	w := s.write(k, c, idem, ch, ans)
-	joinKeys, joinArgs, err := w.joining(a, ch)
+	w, err := s.write(k, c, idem, a, ch, ans)
 	if err != nil {
 		return Result{}, "", err
 	}
-	account, revision := k.sequences(), ""
 	if ch.Capture != nil {
-		account, revision = k.object(a.ID), strconv.FormatInt(a.Revision, 10)
+		w.keys.Account, w.args.AccountRevision = k.object(a.ID), strconv.FormatInt(a.Revision, 10)
 	}
+	w.args.CounterCount = len(returning(ch))
+	f := paymentFields(ch.Payment, false)
+	w.args.FieldCount = len(f)
 	authorization := tollgate.AuthorizationOf(ch.Payment.ID)
-	w.keys = append(w.keys, k.object(authorization), k.transactionsIn(string(ch.From)), k.transactionsIn(string(ch.Payment.Status)), k.dispatch, k.webhooks(), account)
-	w.keys = append(w.keys, joinKeys...)
-	w.args = append(w.args, ch.Payment.Revision-1, int64(ch.Payment.UpdatedAt))
-	if err := w.change(ch); err != nil {
-		return Result{}, "", err
-	}
-	w.args = append(append(append(w.args, by, unprefixed(authorization), string(ch.Payment.Status), day(ch), revision), joinArgs...), len(returning(ch)))
-	w.payment(ch.Payment, false)
-	w.transactions(ch.Transactions)
-	w.returned(ch)
-	outcome, rest, err := s.run(ctx, scriptChangePayment, w.keys, w.args)
+	inv := scriptChangePayment.with(changePaymentKeys{
+		w.keys, k.object(authorization), k.transactionsIn(string(ch.From)), k.transactionsIn(string(ch.Payment.Status)),
+	}, changePaymentArgs{
+		paymentArgs: w.args, PaymentRevision: ch.Payment.Revision - 1, NowMs: int64(ch.Payment.UpdatedAt),
+		Actor: by, AuthorizationMember: unprefixed(authorization), NewStatus: string(ch.Payment.Status),
+	})
+	inv.args = append(inv.args, f...)
+	inv.transactions(k, ch.Transactions)
+	inv.returned(k, ch)
+	outcome, rest, err := s.run(ctx, inv)
 	if err != nil {
 		return Result{}, outcome, err
 	}
@@ -129,17 +127,9 @@ func (s *Store) change(ctx context.Context, c Caller, idem *Idempotency, a *Acco
 	return r, outcome, err
 }
 
-func (s *Store) commit(ctx context.Context, script *namedScript, w *writing, success string, ans Answer) (Result, error) {
-	outcome, rest, err := s.run(ctx, script, w.keys, w.args)
-	if err != nil {
-		return Result{}, err
-	}
-	return committed(script, outcome, success, rest, ans)
-}
-
-func committed(script *namedScript, outcome, success string, rest []any, ans Answer) (Result, error) {
+func committed(inv *invocation, outcome, success string, rest []any, ans Answer) (Result, error) {
 	if outcome != success && outcome != "done" && outcome != "repeated" {
-		return Result{}, unexpected(script, outcome)
+		return Result{}, unexpected(inv, outcome)
 	}
 	return result(outcome, rest, ans)
 }
@@ -155,19 +145,45 @@ func result(outcome string, rest []any, ans Answer) (Result, error) {
 // nothing else is kept of it.
 func (s *Store) RefusePayment(ctx context.Context, c Caller, action string, idem Idempotency, a *Account, ans Answer, reason string) (Result, error) {
 	k := s.space(c.Organization)
-	grant, version := c.grant(k)
 	c.Request.Status = ans.Status
-	head, tail, err := s.entry(c, "payment."+action, "refused", reason, "merchant_account", a.ID)
+	entry, err := s.entry(c, "payment."+action, "refused", reason, "merchant_account", a.ID)
 	if err != nil {
 		return Result{}, err
 	}
-	record, line, print, stored := c.remembered(k, &idem, s.Mint(""), ans)
-	w := &writing{
-		keys: []string{grant, record, k.object(a.ID), k.organization(), k.sequences(), k.audit()},
-		args: []any{line, version, print, idempotencyLifetime.Milliseconds(), stored, a.Revision, a.organization, head, tail},
+	keys, args := c.request(k, &idem, s.Mint(""), ans)
+	inv := scriptRefusePayment.with(
+		refusePaymentKeys{keys, k.object(a.ID), k.organization(), k.sequences(), k.audit()},
+		refusePaymentArgs{args, a.Revision, a.organization, entry},
+	)
+	outcome, rest, err := s.run(ctx, inv)
+	if err != nil {
+		return Result{}, err
 	}
-	return s.commit(ctx, scriptRefusePayment, w, "refused", ans)
+	return committed(inv, outcome, "refused", rest, ans)
 }
+
+type refusePaymentKeys struct {
+	requestKeys
+	Account, Organization, Sequences, Audit string
+}
+
+type refusePaymentArgs struct {
+	requestArgs
+	AccountRevision, OrganizationRevision int64
+	auditArgs
+}
+
+type (
+	readPaymentKeys struct{ Grant, Payment, Ticket string }
+	readValueKeys   struct{ Grant, Value string }
+	readArgs        struct{ GrantVersion string }
+)
+
+var (
+	scriptRefusePayment = newScript[refusePaymentKeys, refusePaymentArgs]("refuse_payment")
+	scriptReadPayment   = newScript[readPaymentKeys, readArgs]("read_payment")
+	scriptReadValue     = newScript[readValueKeys, readArgs]("read_value")
+)
 
 // Payment reads a payment and its ticket.
 func (s *Store) Payment(ctx context.Context, c Caller, id string) (*tollgate.Payment, *tollgate.Ticket, error) {
@@ -176,7 +192,7 @@ func (s *Store) Payment(ctx context.Context, c Caller, id string) (*tollgate.Pay
 	}
 	k := s.space(c.Organization)
 	grant, version := c.grant(k)
-	_, rest, err := s.run(ctx, scriptReadPayment, []string{grant, k.object(id), k.object(tollgate.TicketOf(id))}, []any{version})
+	_, rest, err := s.run(ctx, scriptReadPayment.with(readPaymentKeys{grant, k.object(id), k.object(tollgate.TicketOf(id))}, readArgs{version}))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -196,7 +212,7 @@ func (s *Store) Ticket(ctx context.Context, c Caller, id string) (*tollgate.Tick
 	}
 	k := s.space(c.Organization)
 	grant, version := c.grant(k)
-	_, rest, err := s.run(ctx, scriptReadValue, []string{grant, k.object(id)}, []any{version})
+	_, rest, err := s.run(ctx, scriptReadValue.with(readValueKeys{grant, k.object(id)}, readArgs{version}))
 	if err != nil {
 		return nil, err
 	}

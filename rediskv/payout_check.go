@@ -54,6 +54,21 @@ func (s *Store) checkPayout(ctx context.Context, k space, p *tollgate.Payout, f 
 	return verdict, s.checked(ctx, k, p, f["tat"], next, tally, verdict, fault)
 }
 
+type checkPayoutKeys struct {
+	logKeys
+	Payout, Payouts, Transaction, PendingIndex, HeldIndex, Mark string
+}
+
+type checkPayoutArgs struct {
+	Place, Groups                                                       string
+	NextPlace                                                           int64
+	Tally, Verdict, NowMs, PayoutsMember, TransactionMember, HeldReason string
+	eventArgs
+	auditArgs
+}
+
+var scriptCheckPayout = newScript[checkPayoutKeys, checkPayoutArgs]("check_payout")
+
 // checked commits a step of checkPayout.
 func (s *Store) checked(ctx context.Context, k space, p *tollgate.Payout, from string, next int64, tally tollgate.Tally, verdict string, fault error) error {
 	held := *p
@@ -61,19 +76,18 @@ func (s *Store) checked(ctx context.Context, k space, p *tollgate.Payout, from s
 	if fault != nil {
 		held.HeldReason = fault.Error()
 	}
-	entry, err := s.payoutEntry(&held, "payout.hold")
+	event, entry, err := s.payoutEntry(&held, "payout.hold")
 	if err != nil {
 		return err
 	}
 	own := tollgate.PayoutTransactionOf(p.ID)
-	args := []any{
-		from, groupsText(p.Groups), strconv.FormatInt(next, 10), groupsText(tally), verdict, milli(held.UpdatedAt), k.org + "/" + p.ID, unprefixed(own),
-		held.HeldReason,
-	}
-	outcome, _, err := s.run(ctx, scriptCheckPayout, []string{
-		k.object(p.ID), k.payouts, k.object(own), k.transactionsIn(string(tollgate.Pending)), k.transactionsIn(string(tollgate.Held)),
-		k.sequences(), k.events(), k.audit(), k.dispatch, k.webhooks(), k.mark(s.Mint("")),
-	}, append(args, entry...))
+	outcome, _, err := s.run(ctx, scriptCheckPayout.with(checkPayoutKeys{
+		logKeys: k.logs(), Payout: k.object(p.ID), Payouts: k.payouts, Transaction: k.object(own),
+		PendingIndex: k.transactionsIn(string(tollgate.Pending)), HeldIndex: k.transactionsIn(string(tollgate.Held)), Mark: k.mark(s.Mint("")),
+	}, checkPayoutArgs{
+		Place: from, Groups: groupsText(p.Groups), NextPlace: next, Tally: groupsText(tally), Verdict: verdict, NowMs: milli(held.UpdatedAt),
+		PayoutsMember: k.org + "/" + p.ID, TransactionMember: unprefixed(own), HeldReason: held.HeldReason, eventArgs: event, auditArgs: entry,
+	}))
 	if err == nil && outcome == "checked" && verdict == sumWrong {
 		s.log.Error("a payout is held", "organization", k.org, "payout", p.ID, "amount", p.Amount().String(), "currency", p.Currency, "reason", held.HeldReason)
 		if s.onHeld != nil {

@@ -101,6 +101,23 @@ func (s *Store) recomputed(ctx context.Context, k space, p *tollgate.Payout) (*t
 	return &r, nil
 }
 
+type releasePayoutKeys struct {
+	requestKeys
+	logKeys
+	Payout, Payouts, Transaction, HeldIndex, PendingIndex, Mark string
+}
+
+type releasePayoutArgs struct {
+	requestArgs
+	HeldAt, StoredGroups, Groups            string
+	Amount                                  int64
+	NowMs, PayoutsMember, TransactionMember string
+	eventArgs
+	auditArgs
+}
+
+var scriptReleasePayout = newScript[releasePayoutKeys, releasePayoutArgs]("release_payout")
+
 func (s *Store) release(ctx context.Context, c Caller, idem *Idempotency, k space, p, released *tollgate.Payout, f fields, reason string, answer func(*tollgate.Payout) (Answer, error)) (Result, error) {
 	released.Status, released.HeldReason, released.UpdatedAt = tollgate.Pending, "", s.Now()
 	ans, err := answer(released)
@@ -111,26 +128,25 @@ func (s *Store) release(ctx context.Context, c Caller, idem *Idempotency, k spac
 	if err != nil {
 		return Result{}, err
 	}
-	head, tail, err := e.Split()
+	event, err := eventArguments(&e)
 	if err != nil {
 		return Result{}, err
 	}
 	note := fmt.Sprintf("%s (stored %s, recomputed %s)", reason, p.Amount(), released.Amount())
-	auditHead, auditTail, err := s.entry(c, "payout.release", "succeeded", note, "payout", p.ID)
+	entry, err := s.entry(c, "payout.release", "succeeded", note, "payout", p.ID)
 	if err != nil {
 		return Result{}, err
 	}
 	operation := s.Mint("")
-	grant, version := c.grant(k)
-	record, line, print, stored := c.remembered(k, idem, operation, ans)
+	keys, args := c.request(k, idem, operation, ans)
 	own := tollgate.PayoutTransactionOf(p.ID)
-	outcome, rest, err := s.run(ctx, scriptReleasePayout, []string{
-		grant, record, k.object(p.ID), k.payouts, k.object(own), k.transactionsIn(string(tollgate.Held)), k.transactionsIn(string(tollgate.Pending)),
-		k.sequences(), k.events(), k.audit(), k.dispatch, k.webhooks(), k.mark(operation),
-	}, []any{
-		line, version, print, idempotencyLifetime.Milliseconds(), stored, f["upd"], f["grp"], groupsText(released.Groups), released.Amount().Minor,
-		milli(released.UpdatedAt), k.org + "/" + p.ID, unprefixed(own), head, tail, e.ID, string(e.Type), p.MerchantAccountID, auditHead, auditTail,
-	})
+	outcome, rest, err := s.run(ctx, scriptReleasePayout.with(releasePayoutKeys{
+		requestKeys: keys, logKeys: k.logs(), Payout: k.object(p.ID), Payouts: k.payouts, Transaction: k.object(own),
+		HeldIndex: k.transactionsIn(string(tollgate.Held)), PendingIndex: k.transactionsIn(string(tollgate.Pending)), Mark: k.mark(operation),
+	}, releasePayoutArgs{
+		requestArgs: args, HeldAt: f["upd"], StoredGroups: f["grp"], Groups: groupsText(released.Groups), Amount: released.Amount().Minor,
+		NowMs: milli(released.UpdatedAt), PayoutsMember: k.org + "/" + p.ID, TransactionMember: unprefixed(own), eventArgs: event, auditArgs: entry,
+	}))
 	if err != nil {
 		return Result{}, err
 	}

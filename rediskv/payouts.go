@@ -58,13 +58,15 @@ func (s *Store) MovePayout(ctx context.Context, org, id string) (more bool, err 
 	if len(members) == moveBatch {
 		next, at = step, strconv.FormatInt(members[moveBatch-1].position, 10)
 	}
-	keys := []string{k.object(id), k.payouts, k.transactionsIn(from), k.transactionsIn(to)}
-	args := []any{step, f["at"], next, at, to, id, milli(s.Now()), org + "/" + id}
+	inv := scriptMoveMembers.with(
+		moveMembersKeys{Payout: k.object(id), Payouts: k.payouts, OldIndex: k.transactionsIn(from), NewIndex: k.transactionsIn(to)},
+		moveMembersArgs{Step: step, Place: f["at"], NextStep: next, NextPlace: at, NewStatus: to, PayoutID: id, NowMs: milli(s.Now()), PayoutsMember: org + "/" + id},
+	)
 	for _, m := range members {
-		keys = append(keys, k.object(m.id))
-		args = append(args, unprefixed(m.id), strconv.FormatInt(m.position, 10))
+		inv.keys = append(inv.keys, k.object(m.id))
+		inv.args = append(inv.args, unprefixed(m.id), strconv.FormatInt(m.position, 10))
 	}
-	_, _, err = s.run(ctx, scriptMoveMembers, keys, args)
+	_, _, err = s.run(ctx, inv)
 	return next != stepPay && next != stepDone, err
 }
 
@@ -85,9 +87,12 @@ func (s *Store) BeginPayout(ctx context.Context, org, id string, lease time.Dura
 	k := s.space(org)
 	now := s.Now()
 	own := tollgate.PayoutTransactionOf(id)
-	outcome, rest, err := s.run(ctx, scriptBeginPayout, []string{
-		k.object(id), k.payouts, k.object(own), k.transactionsIn(string(tollgate.Pending)), k.transactionsIn(string(tollgate.InTransit)),
-	}, []any{s.Mint(""), milli(now), milli(now.Add(lease)), org + "/" + id, unprefixed(own)})
+	outcome, rest, err := s.run(ctx, scriptBeginPayout.with(beginPayoutKeys{
+		Payout: k.object(id), Payouts: k.payouts, Transaction: k.object(own),
+		PendingIndex: k.transactionsIn(string(tollgate.Pending)), InTransitIndex: k.transactionsIn(string(tollgate.InTransit)),
+	}, beginPayoutArgs{
+		Operation: s.Mint(""), NowMs: milli(now), LeaseUntil: milli(now.Add(lease)), PayoutsMember: org + "/" + id, TransactionMember: unprefixed(own),
+	}))
 	if err != nil || outcome != "taken" {
 		return nil, err
 	}
@@ -144,16 +149,50 @@ func (s *Store) endPayout(ctx context.Context, p *tollgate.Payout, o tollgate.Pa
 			again = append(again, payableFields(tollgate.Payable{Due: on, Currency: p.Currency, PayoutGroup: g})...)
 		}
 	}
-	entry, err := s.payoutEntry(&ended, "payout."+string(ended.Status))
+	event, entry, err := s.payoutEntry(&ended, "payout."+string(ended.Status))
 	if err != nil {
 		return err
 	}
 	own := tollgate.PayoutTransactionOf(p.ID)
-	args := []any{string(ended.Status), o.Failure, milli(ended.UpdatedAt), k.org + "/" + p.ID, unprefixed(own)}
-	args = append(append(args, entry...), due, k.org+"/"+account, look, len(again))
-	_, _, err = s.run(ctx, scriptEndPayout, []string{
-		k.object(p.ID), k.payouts, k.object(own), k.transactionsIn(string(tollgate.InTransit)), k.transactionsIn(string(ended.Status)),
-		k.sequences(), k.events(), k.audit(), k.dispatch, k.webhooks(), k.object(account), k.payable(account), k.cutoffs,
-	}, append(append(args, again...), o.Reference))
+	inv := scriptEndPayout.with(endPayoutKeys{
+		logKeys: k.logs(), Payout: k.object(p.ID), Payouts: k.payouts, Transaction: k.object(own),
+		InTransitIndex: k.transactionsIn(string(tollgate.InTransit)), NewIndex: k.transactionsIn(string(ended.Status)),
+		Account: k.object(account), Payable: k.payable(account), Cutoffs: k.cutoffs,
+	}, endPayoutArgs{
+		Outcome: string(ended.Status), Failure: o.Failure, NowMs: milli(ended.UpdatedAt), PayoutsMember: k.org + "/" + p.ID,
+		TransactionMember: unprefixed(own), eventArgs: event, auditArgs: entry, NewDate: due, CutoffsMember: k.org + "/" + account,
+		LookAt: look, PayableCount: len(again),
+	})
+	inv.args = append(append(inv.args, again...), o.Reference)
+	_, _, err = s.run(ctx, inv)
 	return err
 }
+
+type moveMembersKeys struct{ Payout, Payouts, OldIndex, NewIndex string }
+
+type moveMembersArgs struct {
+	Step, Place, NextStep, NextPlace, NewStatus, PayoutID, NowMs, PayoutsMember string
+}
+
+type beginPayoutKeys struct{ Payout, Payouts, Transaction, PendingIndex, InTransitIndex string }
+
+type beginPayoutArgs struct{ Operation, NowMs, LeaseUntil, PayoutsMember, TransactionMember string }
+
+type endPayoutKeys struct {
+	logKeys
+	Payout, Payouts, Transaction, InTransitIndex, NewIndex, Account, Payable, Cutoffs string
+}
+
+type endPayoutArgs struct {
+	Outcome, Failure, NowMs, PayoutsMember, TransactionMember string
+	eventArgs
+	auditArgs
+	NewDate, CutoffsMember, LookAt string
+	PayableCount                   int
+}
+
+var (
+	scriptMoveMembers = newScript[moveMembersKeys, moveMembersArgs]("move_members")
+	scriptBeginPayout = newScript[beginPayoutKeys, beginPayoutArgs]("begin_payout")
+	scriptEndPayout   = newScript[endPayoutKeys, endPayoutArgs]("end_payout")
+)

@@ -18,14 +18,13 @@ const endOfLog tollgate.Instant = 1 << 53
 // tollgate.DeliveryOf, and is not listed or recovered.
 func (s *Store) PingWebhook(ctx context.Context, c Caller, idem *Idempotency, webhook string, e tollgate.Event, ans Answer) (Result, error) {
 	k := s.space(c.Organization)
-	grant, version := c.grant(k)
-	record, line, print, stored := c.remembered(k, idem, s.Mint(""), ans)
+	keys, args := c.request(k, idem, s.Mint(""), ans)
 	c.Request.Status = ans.Status
 	body, err := json.Marshal(e, json.Deterministic(true))
 	if err != nil {
 		return Result{}, fmt.Errorf("ping: %w", err)
 	}
-	auditHead, auditTail, err := s.entry(c, "webhook_endpoint.test", "succeeded", "", "webhook_endpoint", webhook)
+	entry, err := s.entry(c, "webhook_endpoint.test", "succeeded", "", "webhook_endpoint", webhook)
 	if err != nil {
 		return Result{}, err
 	}
@@ -37,14 +36,33 @@ func (s *Store) PingWebhook(ctx context.Context, c Caller, idem *Idempotency, we
 	f.set("trig", string(tollgate.TriggeredBySchedule))
 	f.int("crt", int64(e.CreatedAt))
 	delivery := tollgate.DeliveryOf(e.ID, webhook)
-	outcome, rest, err := s.run(ctx, scriptPingWebhook, []string{
-		grant, record, k.object(webhook), k.queue(webhook), k.open(webhook), k.ready, k.sequences(), k.audit(), k.object(delivery),
-	}, append([]any{
-		line, version, print, idempotencyLifetime.Milliseconds(), stored, int64(s.Now()), k.org + "/" + webhook, delivery,
-		auditHead, auditTail, int64(endOfLog), deliveryLifetime.Milliseconds(), len(f),
-	}, f...))
+	inv := scriptPingWebhook.with(pingWebhookKeys{
+		requestKeys: keys, Endpoint: k.object(webhook), Queue: k.queue(webhook), Open: k.open(webhook), Ready: k.ready,
+		Sequences: k.sequences(), Audit: k.audit(), Delivery: k.object(delivery),
+	}, pingWebhookArgs{
+		requestArgs: args, NowMs: int64(s.Now()), ReadyMember: k.org + "/" + webhook, DeliveryID: delivery, auditArgs: entry,
+		OpenScore: int64(endOfLog), HeldLifetime: deliveryLifetime.Milliseconds(), FieldCount: len(f),
+	})
+	inv.args = append(inv.args, f...)
+	outcome, rest, err := s.run(ctx, inv)
 	if err != nil {
 		return Result{}, err
 	}
 	return result(outcome, rest, ans)
 }
+
+type pingWebhookKeys struct {
+	requestKeys
+	Endpoint, Queue, Open, Ready, Sequences, Audit, Delivery string
+}
+
+type pingWebhookArgs struct {
+	requestArgs
+	NowMs                   int64
+	ReadyMember, DeliveryID string
+	auditArgs
+	OpenScore, HeldLifetime int64
+	FieldCount              int
+}
+
+var scriptPingWebhook = newScript[pingWebhookKeys, pingWebhookArgs]("ping_webhook")

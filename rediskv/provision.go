@@ -154,6 +154,15 @@ func (p *plan) prepare(ctx context.Context, want Config) error {
 	return p.endTokens(ctx)
 }
 
+type putConfigKeys struct {
+	logKeys
+	Organizations, Cutoffs, Changes, Mark, Notes string
+}
+
+type putConfigArgs struct{ Channel, Organization, NoteList string }
+
+var scriptPutConfig = newScript[putConfigKeys, putConfigArgs]("put_config")
+
 // write claims the clients' ids, which live outside the organization's slot,
 // and then commits everything in one script. A claim without a client, left
 // behind by a failure between the two, leads nowhere and can be claimed again
@@ -170,30 +179,33 @@ func (p *plan) write(ctx context.Context, clients []tollgate.Client) error {
 		}
 	}
 	operation := p.store.Mint("")
-	keys := []string{p.space.sequences(), p.space.events(), p.space.audit(), p.space.dispatch, p.space.webhooks(), organizationsKey(p.space.partition), p.space.cutoffs, changesKey(p.space.partition), p.space.mark(operation), p.space.ending()}
 	notes := make([]string, len(p.left))
 	for i, id := range p.left {
 		notes[i] = id + "/" + operation
 	}
-	keys, args := p.objects.arguments(keys, []any{configChannel, p.space.org, strings.Join(notes, " ")})
+	inv := scriptPutConfig.with(putConfigKeys{
+		logKeys: p.space.logs(), Organizations: organizationsKey(p.space.partition), Cutoffs: p.space.cutoffs,
+		Changes: changesKey(p.space.partition), Mark: p.space.mark(operation), Notes: p.space.ending(),
+	}, putConfigArgs{Channel: configChannel, Organization: p.space.org, NoteList: strings.Join(notes, " ")})
+	inv.keys, inv.args = p.objects.arguments(inv.keys, inv.args)
 	for _, id := range p.raised {
-		keys = append(keys, p.space.object(id))
+		inv.keys = append(inv.keys, p.space.object(id))
 	}
 	for _, c := range p.changes {
-		head, tail, err := p.store.entry(Caller{Organization: p.space.org}, c.Kind+".provision", "succeeded", c.Action, c.Kind, c.ID)
+		entry, err := p.store.entry(Caller{Organization: p.space.org}, c.Kind+".provision", "succeeded", c.Action, c.Kind, c.ID)
 		if err != nil {
-			return fmt.Errorf("audit entry: %w", err)
+			return err
 		}
-		p.entries = append(p.entries, [2][]byte{head, tail})
+		p.entries = append(p.entries, entry)
 	}
-	args, err := p.records.arguments(args)
-	if err != nil {
+	var err error
+	if inv.args, err = p.records.arguments(inv.args); err != nil {
 		return err
 	}
 	for id := range p.effective { // when they are looked at next is another time
-		args = append(args, p.space.org+"/"+id)
+		inv.args = append(inv.args, p.space.org+"/"+id)
 	}
-	_, _, err = p.store.run(ctx, scriptPutConfig, keys, args)
+	_, _, err = p.store.run(ctx, inv)
 	if err == nil {
 		p.store.cache.forget(p.space.org)
 	}

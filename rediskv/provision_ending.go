@@ -179,6 +179,12 @@ func (p *plan) list(known map[string]string, revision string, listed bool) {
 	p.hashes = append(p.hashes, h)
 }
 
+type endTokensKeys struct{ Mark, Changes string }
+
+type endTokensArgs struct{ Channel, Organization string }
+
+var scriptEndTokens = newScript[endTokensKeys, endTokensArgs]("end_tokens")
+
 // finish ends the tokens that are left to end, of this run or of one that died.
 // Grants that are raised twice only cost their clients another token.
 func (s *Store) finish(ctx context.Context, k space) error {
@@ -218,11 +224,11 @@ func (s *Store) finish(ctx context.Context, k space) error {
 		}
 	}
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(raised)), endedTogether) {
-		keys := []string{k.mark(s.Mint("")), changesKey(k.partition)}
+		inv := scriptEndTokens.with(endTokensKeys{k.mark(s.Mint("")), changesKey(k.partition)}, endTokensArgs{configChannel, k.org})
 		for _, id := range some {
-			keys = append(keys, k.object(id))
+			inv.keys = append(inv.keys, k.object(id))
 		}
-		if _, _, err := s.run(ctx, scriptEndTokens, keys, []any{configChannel, k.org}); err != nil {
+		if _, _, err := s.run(ctx, inv); err != nil {
 			return err
 		}
 	}

@@ -319,8 +319,8 @@ func (p *plan) end(a *activation) error {
 	h.fields.int("v", fields{"v": a.revision}.int("v")+1)
 	h.fields.set("json", string(text))
 	p.hashes = append(p.hashes, h)
-	head, tail, err := p.store.entry(Caller{Organization: p.space.org}, "rule.superseded", "succeeded", "", "activation", a.ID)
-	p.entries = append(p.entries, [2][]byte{head, tail})
+	entry, err := p.store.entry(Caller{Organization: p.space.org}, "rule.superseded", "succeeded", "", "activation", a.ID)
+	p.entries = append(p.entries, entry)
 	return err
 }
 

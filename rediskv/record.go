@@ -36,27 +36,42 @@ type Recorded struct {
 	LastSuccess tollgate.Instant
 }
 
+type recordAttemptsKeys struct{ Queue, Leases, Open, Ready, Endpoint, Targets, Mark string }
+
+type recordAttemptsArgs struct {
+	NowMs                  string
+	DoneLifetime           int64
+	ReadyMember            string
+	FirstCap, AttemptCount int
+}
+
+var scriptRecordAttempts = newScript[recordAttemptsKeys, recordAttemptsArgs]("record_attempts")
+
 // RecordAttempts writes down attempts of one endpoint and moves their
 // deliveries, each for itself: one that is late does not keep the others from
 // counting. There is at least one, and at most MostAtOnce.
 func (s *Store) RecordAttempts(ctx context.Context, ended []Ended) ([]Recorded, error) {
 	endpoint := ended[0].Work.Endpoint.ID
 	k := s.space(ended[0].Work.Organization)
-	keys := []string{k.queue(endpoint), k.leases(endpoint), k.open(endpoint), k.ready, k.object(endpoint), k.targets(endpoint), k.mark(s.Mint(""))}
-	args := []any{milli(s.Now()), deliveryLifetime.Milliseconds(), k.org + "/" + endpoint, firstCap, len(ended)}
+	inv := scriptRecordAttempts.with(recordAttemptsKeys{
+		Queue: k.queue(endpoint), Leases: k.leases(endpoint), Open: k.open(endpoint), Ready: k.ready, Endpoint: k.object(endpoint),
+		Targets: k.targets(endpoint), Mark: k.mark(s.Mint("")),
+	}, recordAttemptsArgs{
+		NowMs: milli(s.Now()), DoneLifetime: deliveryLifetime.Milliseconds(), ReadyMember: k.org + "/" + endpoint, FirstCap: firstCap, AttemptCount: len(ended),
+	})
 	for i := range ended {
 		id := ended[i].Work.DeliveryID
-		keys = append(keys, k.object(id), k.attempts(id))
-		args = append(args, id)
+		inv.keys = append(inv.keys, k.object(id), k.attempts(id))
+		inv.args = append(inv.args, id)
 	}
 	for i := range ended {
 		doc, err := json.Marshal(&ended[i].Attempt, json.Deterministic(true))
 		if err != nil {
 			return nil, fmt.Errorf("attempt: %w", err)
 		}
-		args = append(ended[i].Outcome.arguments(append(args, ended[i].Work.Number, doc)), ended[i].Work.Endpoint.Revision)
+		inv.args = append(ended[i].Outcome.arguments(append(inv.args, ended[i].Work.Number, doc)), ended[i].Work.Endpoint.Revision)
 	}
-	_, rest, err := s.runOn(ctx, s.batched, scriptRecordAttempts, keys, args)
+	_, rest, err := s.runOn(ctx, s.batched, inv)
 	if err != nil {
 		return nil, err
 	}

@@ -16,64 +16,6 @@ import (
 //go:embed lua/*.lua
 var luaFiles embed.FS
 
-// The scripts, one file each. Their headers say what goes in and comes out.
-var (
-	scriptCreatePayment    = script("create_payment")
-	scriptChangePayment    = script("change_payment")
-	scriptRefusePayment    = script("refuse_payment")
-	scriptFindRepeated     = script("find_repeated")
-	scriptIssueToken       = script("issue_token")
-	scriptAppendAudit      = script("append_audit")
-	scriptReadResource     = script("read_resource")
-	scriptReadPayment      = script("read_payment")
-	scriptReadValue        = script("read_value")
-	scriptReadEvents       = script("read_events")
-	scriptScanTransactions = script("scan_transactions")
-	scriptPutConfig        = script("put_config")
-	scriptEndTokens        = script("end_tokens")
-	scriptPutRules         = script("put_rules")
-	scriptRecordShadow     = script("record_shadow")
-	scriptPutWebhook       = script("put_webhook")
-	scriptPingWebhook      = script("ping_webhook")
-	scriptFanOut           = script("fan_out")
-	scriptTakeWork         = script("take_work")
-	scriptRecordAttempts   = script("record_attempts")
-	scriptRequeue          = script("requeue")
-	scriptCloseDay         = script("close_day")
-	scriptMakePayout       = script("make_payout")
-	scriptMoveMembers      = script("move_members")
-	scriptBeginPayout      = script("begin_payout")
-	scriptEndPayout        = script("end_payout")
-	scriptCreateExport     = script("create_export")
-	scriptBeginExport      = script("begin_export")
-	scriptAppendExport     = script("append_export")
-	scriptLeaveExport      = script("leave_export")
-	scriptEndExport        = script("end_export")
-	scriptForgetConsumer   = script("forget_consumer")
-	scriptFreeExport       = script("free_export")
-	scriptNoteDamage       = script("note_damage")
-	scriptCheckPayout      = script("check_payout")
-	scriptReleasePayout    = script("release_payout")
-)
-
-var allScripts = []*namedScript{
-	scriptCreatePayment, scriptChangePayment, scriptRefusePayment, scriptFindRepeated, scriptIssueToken, scriptAppendAudit,
-	scriptReadResource, scriptReadPayment, scriptReadValue, scriptReadEvents, scriptScanTransactions, scriptPutConfig, scriptEndTokens, scriptPutRules, scriptRecordShadow,
-	scriptPingWebhook, scriptPutWebhook, scriptFanOut, scriptTakeWork, scriptRecordAttempts, scriptRequeue,
-	scriptCloseDay, scriptMakePayout, scriptMoveMembers, scriptBeginPayout, scriptEndPayout,
-	scriptCreateExport, scriptBeginExport, scriptAppendExport, scriptLeaveExport, scriptEndExport, scriptFreeExport, scriptForgetConsumer, scriptNoteDamage, scriptCheckPayout, scriptReleasePayout,
-}
-
-type namedScript struct {
-	name, source string
-	*redis.Script
-}
-
-func script(name string) *namedScript {
-	source := luaSource("prelude") + "\n" + luaSource(name)
-	return &namedScript{name, source, redis.NewScript(source)}
-}
-
 func luaSource(name string) string {
 	text, err := luaFiles.ReadFile("lua/" + name + ".lua")
 	if err != nil {
@@ -86,6 +28,11 @@ func luaSource(name string) string {
 // a few at a time, because a Redis may be many milliseconds away, and not all at
 // once, because each is compiled.
 func (s *Store) loadScripts(ctx context.Context) error {
+	for _, script := range allScripts {
+		if script.fault != nil {
+			return script.fault
+		}
+	}
 	load := func(ctx context.Context, c redis.Cmdable) error {
 		for some := range slices.Chunk(allScripts, 4) {
 			if err := s.timed(ctx, "load_scripts", func(ctx context.Context) error {
@@ -120,14 +67,14 @@ var (
 
 // run carries out a script and turns the outcomes that every caller treats
 // alike into errors.
-func (s *Store) run(ctx context.Context, script *namedScript, keys []string, args []any) (outcome string, rest []any, err error) {
-	return s.runOn(ctx, s.client, script, keys, args)
+func (s *Store) run(ctx context.Context, inv *invocation) (outcome string, rest []any, err error) {
+	return s.runOn(ctx, s.client, inv)
 }
 
 // runOn is run on a client of the caller's choice.
-func (s *Store) runOn(ctx context.Context, client redis.Scripter, script *namedScript, keys []string, args []any) (outcome string, rest []any, err error) {
-	err = s.timed(ctx, script.name, func(ctx context.Context) error {
-		reply, err := script.Run(ctx, client, keys, args...).Slice()
+func (s *Store) runOn(ctx context.Context, client redis.Scripter, inv *invocation) (outcome string, rest []any, err error) {
+	err = s.timed(ctx, inv.name, func(ctx context.Context) error {
+		reply, err := inv.Run(ctx, client, inv.keys, inv.args...).Slice()
 		if err != nil {
 			return err
 		}
@@ -153,7 +100,7 @@ func (s *Store) runOn(ctx context.Context, client redis.Scripter, script *namedS
 	})
 	if err == nil && outcome == "damaged" {
 		key, _ := rest[0].(string)
-		err = s.damagedAt(ctx, key, fmt.Errorf("redis %s: %s has another form", script.name, key))
+		err = s.damagedAt(ctx, key, fmt.Errorf("redis %s: %s has another form", inv.name, key))
 	}
 	return outcome, rest, err
 }
@@ -228,6 +175,6 @@ func (p *pairs) pointer(name string, value *string) {
 	}
 }
 
-func unexpected(script *namedScript, outcome string) error {
-	return fmt.Errorf("redis %s: unexpected outcome %q", script.name, outcome)
+func unexpected(inv *invocation, outcome string) error {
+	return fmt.Errorf("redis %s: unexpected outcome %q", inv.name, outcome)
 }

@@ -207,6 +207,15 @@ type Comparison struct {
 	Divergences                                 []tollgate.Divergence
 }
 
+type recordShadowKeys struct{ Shadow, Totals, Divergences string }
+
+type recordShadowArgs struct {
+	Operation, InstanceField    string
+	MostDivergences, TotalCount int
+}
+
+var scriptRecordShadow = newScript[recordShadowKeys, recordShadowArgs]("record_shadow")
+
 // RecordComparison adds what an instance has found. When it cannot say whether
 // it did, send the same again, and nothing else of the shadow before.
 func (s *Store) RecordComparison(ctx context.Context, org, shadow, instance string, found *Comparison) error {
@@ -215,15 +224,17 @@ func (s *Store) RecordComparison(ctx context.Context, org, shadow, instance stri
 	for currency, sum := range found.Sums {
 		totals = append(totals, "sum:"+string(currency), sum)
 	}
-	args := append([]any{found.Operation, "op:" + instance, keptDivergences, len(totals) / 2}, totals...)
+	inv := scriptRecordShadow.with(recordShadowKeys{k.object(shadow), k.totals(shadow), k.divergences(shadow)},
+		recordShadowArgs{Operation: found.Operation, InstanceField: "op:" + instance, MostDivergences: keptDivergences, TotalCount: len(totals) / 2})
+	inv.args = append(inv.args, totals...)
 	for _, d := range found.Divergences {
 		text, err := json.Marshal(d, json.Deterministic(true))
 		if err != nil {
 			return fmt.Errorf("divergence: %w", err)
 		}
-		args = append(args, text)
+		inv.args = append(inv.args, text)
 	}
-	_, _, err := s.run(ctx, scriptRecordShadow, []string{k.object(shadow), k.totals(shadow), k.divergences(shadow)}, args)
+	_, _, err := s.run(ctx, inv)
 	return err
 }
 

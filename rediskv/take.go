@@ -113,10 +113,9 @@ func (s *Store) TakeDue(ctx context.Context, partition int, reserve func([]*Turn
 		}
 		return none
 	})
-	keys, args := make([][]string, 0, len(heads)), make([][]any, 0, len(heads))
-	for _, h := range heads {
-		key, arg := s.takeArguments(h, now, now.Add(lease))
-		keys, args = append(keys, key), append(args, arg)
+	taking := make([]*invocation, len(heads))
+	for i, h := range heads {
+		taking[i] = s.taking(h, now, now.Add(lease))
 	}
 	err = s.timed(ctx, scriptTakeWork.name, func(ctx context.Context) error {
 		pipe := s.client.Pipeline()
@@ -124,7 +123,7 @@ func (s *Store) TakeDue(ctx context.Context, partition int, reserve func([]*Turn
 			pipe.ZAddXX(ctx, readyKey(partition), refused...)
 		}
 		for i, h := range heads {
-			h.taken = scriptTakeWork.EvalSha(ctx, pipe, keys[i], args[i]...)
+			h.taken = taking[i].EvalSha(ctx, pipe, taking[i].keys, taking[i].args...)
 		}
 		_, failed := pipe.Exec(ctx)
 		if len(heads) > 0 {
@@ -132,7 +131,7 @@ func (s *Store) TakeDue(ctx context.Context, partition int, reserve func([]*Turn
 		}
 		for i, h := range heads {
 			if redis.HasErrorPrefix(h.taken.Err(), "NOSCRIPT") { // a pipeline has no second try
-				h.taken = scriptTakeWork.Run(ctx, s.client, keys[i], args[i]...)
+				h.taken = taking[i].Run(ctx, s.client, taking[i].keys, taking[i].args...)
 			}
 			failed = cmp.Or(failed, h.taken.Err())
 		}
@@ -276,22 +275,32 @@ func (s *Store) shortFirst(partition int, heads []*queueHead) []*queueHead {
 	return append(short, long[:min(len(long), backlogsAtOnce)]...)
 }
 
-// takeArguments prepares an endpoint's script. Of what is due it offers as much
-// as there is room for; with no room the script only sees to the next turn.
-func (s *Store) takeArguments(h *queueHead, now, until tollgate.Instant) (keys []string, args []any) {
+type takeWorkKeys struct{ Ready, Endpoint, Queue, Leases, Targets, Mark string }
+
+type takeWorkArgs struct {
+	NowMs, LeaseUntil string
+	FirstCap          int
+	ReadyMember, URL  string
+	CandidateCount    int
+}
+
+var scriptTakeWork = newScript[takeWorkKeys, takeWorkArgs]("take_work")
+
+// taking prepares an endpoint's script. Of what is due it offers as much as there
+// is room for; with no room the script only sees to the next turn.
+func (s *Store) taking(h *queueHead, now, until tollgate.Instant) *invocation {
 	k := h.space
-	keys = []string{k.ready, k.object(h.id), k.queue(h.id), k.leases(h.id), k.targets(h.id), k.mark(s.Mint(""))}
-	args = []any{milli(now), milli(until), firstCap, k.org + "/" + h.id}
-	if h.Endpoint == nil {
-		return keys, append(args, "", 0)
+	args := takeWorkArgs{NowMs: milli(now), LeaseUntil: milli(until), FirstCap: firstCap, ReadyMember: h.member()}
+	if h.Endpoint != nil {
+		h.offered = h.due.Val()[:h.Room]
+		args.URL, args.CandidateCount = h.Endpoint.URL, h.Room
 	}
-	h.offered = h.due.Val()[:h.Room]
-	args = append(args, h.Endpoint.URL, h.Room)
+	inv := scriptTakeWork.with(takeWorkKeys{k.ready, k.object(h.id), k.queue(h.id), k.leases(h.id), k.targets(h.id), k.mark(s.Mint(""))}, args)
 	for _, id := range h.offered {
-		keys = append(keys, k.object(id), k.attempts(id))
-		args = append(args, id)
+		inv.keys = append(inv.keys, k.object(id), k.attempts(id))
+		inv.args = append(inv.args, id)
 	}
-	return keys, args
+	return inv
 }
 
 // knownEndpoint is an endpoint as it was at the last look.

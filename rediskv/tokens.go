@@ -19,14 +19,28 @@ type TokenIssue struct {
 // ErrStale: client, grant or organization have changed.
 func (s *Store) IssueToken(ctx context.Context, t TokenIssue) error {
 	k := s.space(t.Organization)
-	head, tail, err := s.entry(t.Caller, "token.issue", "succeeded", "", "client", t.Actor.ClientID)
+	entry, err := s.entry(t.Caller, "token.issue", "succeeded", "", "client", t.Actor.ClientID)
 	if err != nil {
 		return err
 	}
 	// Kept a little longer than it is valid, for clocks that differ.
 	lifetime := t.AssertionExpires.Sub(s.clock()) + time.Minute
-	_, _, err = s.run(ctx, scriptIssueToken,
-		[]string{k.object(t.Actor.ClientID), k.object(t.Actor.GrantID), k.organization(), k.assertion(t.Actor.ClientID, t.JTI), k.sequences(), k.audit()},
-		[]any{s.Mint(""), t.ClientRevision, t.GrantVersion, t.OrganizationRevision, max(lifetime, time.Minute).Milliseconds(), head, tail})
+	_, _, err = s.run(ctx, scriptIssueToken.with(issueTokenKeys{
+		Client: k.object(t.Actor.ClientID), Grant: k.object(t.Actor.GrantID), Organization: k.organization(),
+		Assertion: k.assertion(t.Actor.ClientID, t.JTI), Sequences: k.sequences(), Audit: k.audit(),
+	}, issueTokenArgs{
+		Operation: s.Mint(""), ClientRevision: t.ClientRevision, GrantVersion: t.GrantVersion, OrganizationRevision: t.OrganizationRevision,
+		BurntLifetime: max(lifetime, time.Minute).Milliseconds(), auditArgs: entry,
+	}))
 	return err
 }
+
+type issueTokenKeys struct{ Client, Grant, Organization, Assertion, Sequences, Audit string }
+
+type issueTokenArgs struct {
+	Operation                                                         string
+	ClientRevision, GrantVersion, OrganizationRevision, BurntLifetime int64
+	auditArgs
+}
+
+var scriptIssueToken = newScript[issueTokenKeys, issueTokenArgs]("issue_token")

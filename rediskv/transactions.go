@@ -140,13 +140,11 @@ func (s *Store) scan(ctx context.Context, c Caller, k space, q TransactionQuery,
 		size := q.size(c, 1)
 		return members[:min(len(members), size)], len(members) <= size, err
 	}
-	keys := append([]string{grant}, q.indexes(k)...)
+	indexes := q.indexes(k)
 	if q.PayoutID != "" {
-		own, err := s.payoutIndexes(ctx, k, q.PayoutID)
-		if err != nil || len(own) == 0 {
+		if indexes, err = s.payoutIndexes(ctx, k, q.PayoutID); err != nil || len(indexes) == 0 {
 			return nil, true, err
 		}
-		keys = append([]string{grant}, own...)
 	}
 	command, from, to := "ZRANGEBYSCORE", max(after+1, low), high
 	if q.Descending {
@@ -155,12 +153,14 @@ func (s *Store) scan(ctx context.Context, c Caller, k space, q TransactionQuery,
 			from = min(after-1, high)
 		}
 	}
-	size := q.size(c, len(keys)-1)
-	if version == "" && len(keys) == 2 && !q.Descending { // nothing has to be of the same moment
-		members, err := s.scanIndex(ctx, keys[1], from, to, size)
+	size := q.size(c, len(indexes))
+	if version == "" && len(indexes) == 1 && !q.Descending { // nothing has to be of the same moment
+		members, err := s.scanIndex(ctx, indexes[0], from, to, size)
 		return members, len(members) < size, err
 	}
-	_, rest, err := s.run(ctx, scriptScanTransactions, keys, []any{version, command, from, to, size})
+	inv := scriptScanTransactions.with(scanTransactionsKeys{grant}, scanTransactionsArgs{version, command, from, to, size})
+	inv.keys = append(inv.keys, indexes...)
+	_, rest, err := s.run(ctx, inv)
 	if err != nil {
 		return nil, false, err
 	}
@@ -351,3 +351,13 @@ func (s *Store) transactions(ctx context.Context, c Caller, k space, members []i
 	}
 	return rows, nil
 }
+
+type scanTransactionsKeys struct{ Grant string }
+
+type scanTransactionsArgs struct {
+	GrantVersion, Command string
+	From, To              int64
+	Count                 int
+}
+
+var scriptScanTransactions = newScript[scanTransactionsKeys, scanTransactionsArgs]("scan_transactions")

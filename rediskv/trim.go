@@ -159,9 +159,15 @@ func (s *Store) forgetConsumers(ctx context.Context, key string, idle time.Durat
 			continue
 		}
 		// One that lives may look idle, and may have taken something since.
-		if _, _, err := s.run(ctx, scriptForgetConsumer, []string{key}, []any{dispatchGroup, c.Name}); err != nil {
+		if _, _, err := s.run(ctx, scriptForgetConsumer.with(forgetConsumerKeys{key}, forgetConsumerArgs{dispatchGroup, c.Name})); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+type forgetConsumerKeys struct{ Stream string }
+
+type forgetConsumerArgs struct{ Group, Consumer string }
+
+var scriptForgetConsumer = newScript[forgetConsumerKeys, forgetConsumerArgs]("forget_consumer")

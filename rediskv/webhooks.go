@@ -75,12 +75,32 @@ func (s *Store) DisableWebhook(ctx context.Context, org string, attempted Endpoi
 	return err == nil, err
 }
 
+type putWebhookKeys struct {
+	requestKeys
+	logKeys
+	Endpoint, Ready, Queue, Jobs, Mark string
+}
+
+type putWebhookArgs struct {
+	requestArgs
+	ExpectedRevision, EndpointID string
+	DirectoryEntry               []byte
+	NowMs                        int64
+	ReadyMember, Job             string
+	MostEndpoints                int
+	eventArgs
+	auditArgs
+	Status, URL string
+	FieldCount  int
+}
+
+var scriptPutWebhook = newScript[putWebhookKeys, putWebhookArgs]("put_webhook")
+
 func (s *Store) putWebhook(ctx context.Context, c Caller, idem *Idempotency, w Endpoint, event tollgate.EventType, ans Answer) (Result, error) {
 	k := s.space(c.Organization)
 	w.Secret = "" // shown once, kept sealed
 	operation := s.Mint("")
-	grant, version := c.grant(k)
-	record, line, print, stored := c.remembered(k, idem, operation, ans)
+	request, asked := c.request(k, idem, operation, ans)
 	if ans.Status != 0 {
 		c.Request.Status = ans.Status
 	}
@@ -111,11 +131,11 @@ func (s *Store) putWebhook(ctx context.Context, c Caller, idem *Idempotency, w E
 	if err != nil {
 		return Result{}, err
 	}
-	head, tail, err := e.Split()
+	said, err := eventArguments(&e)
 	if err != nil {
 		return Result{}, err
 	}
-	auditHead, auditTail, err := s.entry(c, string(event), "succeeded", "", "webhook_endpoint", w.ID)
+	entry, err := s.entry(c, string(event), "succeeded", "", "webhook_endpoint", w.ID)
 	if err != nil {
 		return Result{}, err
 	}
@@ -124,14 +144,15 @@ func (s *Store) putWebhook(ctx context.Context, c Caller, idem *Idempotency, w E
 	f.set("url", w.URL)
 	f.set("json", string(doc))
 	f.set("keys", string(keys))
-	args := append([]any{
-		line, version, print, idempotencyLifetime.Milliseconds(), stored, expected, w.ID, directory, int64(s.Now()),
-		k.org + "/" + w.ID, job, tollgate.MaxWebhooks, head, tail, e.ID, string(e.Type), auditHead, auditTail, w.Status, w.URL, len(f),
-	}, f...)
-	outcome, rest, err := s.run(ctx, scriptPutWebhook, []string{
-		grant, record, k.object(w.ID), k.webhooks(), k.sequences(), k.events(), k.audit(), k.dispatch, k.ready, k.queue(w.ID), k.jobs,
-		k.mark(operation),
-	}, args)
+	inv := scriptPutWebhook.with(putWebhookKeys{
+		requestKeys: request, logKeys: k.logs(), Endpoint: k.object(w.ID), Ready: k.ready, Queue: k.queue(w.ID), Jobs: k.jobs, Mark: k.mark(operation),
+	}, putWebhookArgs{
+		requestArgs: asked, ExpectedRevision: expected, EndpointID: w.ID, DirectoryEntry: directory, NowMs: int64(s.Now()),
+		ReadyMember: k.org + "/" + w.ID, Job: job, MostEndpoints: tollgate.MaxWebhooks, eventArgs: said, auditArgs: entry,
+		Status: w.Status, URL: w.URL, FieldCount: len(f),
+	})
+	inv.args = append(inv.args, f...)
+	outcome, rest, err := s.run(ctx, inv)
 	if err != nil {
 		return Result{}, err
 	}

@@ -3,118 +3,130 @@ package rediskv
 import (
 	"cmp"
 	"fmt"
-	"strconv"
 
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
 )
 
-// writing collects the keys and arguments of a script.
-type writing struct {
-	keys  []string
-	args  []any
-	store *Store
-	space space
-	by    Caller
+// paymentKeys and paymentArgs are what creating a payment and changing one have
+// in common.
+type paymentKeys struct {
+	requestKeys
+	logKeys
+	Payment, Ticket, Capture, Due, Moves, AllTransactions, AccountTransactions, Account string
+	// What a capture joins; without one, any key of the organization.
+	Payable, Group, Cutoffs string
 }
 
-// write begins with what every change of a payment starts with.
-func (s *Store) write(k space, c Caller, idem *Idempotency, ch *tollgate.PaymentChange, ans Answer) *writing {
+type paymentArgs struct {
+	requestArgs
+	eventArgs
+	auditArgs
+	AccountRevision          string
+	Deadline, DueMember      string
+	TicketText, CaptureText  []byte
+	SalesDay, GroupFields    string
+	Captured, Fees           int64
+	CutoffsMember, LookAt    string
+	CounterCount, FieldCount int
+}
+
+type createPaymentKeys struct {
+	paymentKeys
+	Organization string
+}
+
+type createPaymentArgs struct {
+	paymentArgs
+	OrganizationRevision int64
+}
+
+type changePaymentKeys struct {
+	paymentKeys
+	Authorization, OldIndex, NewIndex string
+}
+
+type changePaymentArgs struct {
+	paymentArgs
+	PaymentRevision, NowMs                int64
+	Actor, AuthorizationMember, NewStatus string
+}
+
+var (
+	scriptCreatePayment = newScript[createPaymentKeys, createPaymentArgs]("create_payment")
+	scriptChangePayment = newScript[changePaymentKeys, changePaymentArgs]("change_payment")
+)
+
+// writing is a change of a payment for its script.
+type writing struct {
+	keys paymentKeys
+	args paymentArgs
+}
+
+// write says what every change of a payment does; a is the account as a capture's
+// sales day was computed from, nil without a capture.
+func (s *Store) write(k space, c Caller, idem *Idempotency, a *Account, ch *tollgate.PaymentChange, ans Answer) (w writing, err error) {
 	p := ch.Payment
-	grant, version := c.grant(k)
-	record, line, print, stored := c.remembered(k, idem, s.Mint(""), ans)
-	capture := k.object(p.ID)
-	if ch.Capture != nil {
-		capture = k.object(ch.Capture.ID)
+	w.keys = paymentKeys{
+		logKeys: k.logs(), Payment: k.object(p.ID), Ticket: k.object(p.TicketID), Capture: k.object(p.ID), Due: k.due, Moves: k.moves(p.ID),
+		AllTransactions: k.transactions(), AccountTransactions: k.transactionsOf(p.MerchantAccountID), Account: k.sequences(),
+		Payable: k.sequences(), Group: k.sequences(), Cutoffs: k.sequences(),
 	}
+	w.keys.requestKeys, w.args.requestArgs = c.request(k, idem, s.Mint(""), ans)
 	if ans.Status != 0 {
 		c.Request.Status = ans.Status
 	}
-	return &writing{
-		store: s, space: k, by: c,
-		keys: []string{
-			grant, record, k.object(p.ID), k.object(p.TicketID), k.sequences(), k.events(), k.audit(), k.due,
-			k.moves(p.ID), k.transactions(), k.transactionsOf(p.MerchantAccountID), capture,
-		},
-		args: []any{line, version, print, idempotencyLifetime.Milliseconds(), stored},
+	if w.args.eventArgs, err = eventArguments(&ch.Event); err != nil {
+		return w, err
 	}
-}
-
-// change adds event, audit entry, deadline, ticket and capture.
-func (w *writing) change(ch *tollgate.PaymentChange) error {
-	p := ch.Payment
-	head, tail, err := ch.Event.Split()
-	if err != nil {
-		return fmt.Errorf("event: %w", err)
-	}
+	w.args.EventAccount = p.MerchantAccountID
 	outcome := "succeeded"
 	if ch.Action == "create" && p.Status == tollgate.Declined {
 		outcome = "refused"
 	}
-	auditHead, auditTail, err := w.store.entry(w.by, "payment."+ch.Action, outcome, cmp.Or(ch.Note, string(p.Perimeter.Reason)), "payment", p.ID)
-	if err != nil {
-		return fmt.Errorf("audit entry: %w", err)
+	if w.args.auditArgs, err = s.entry(c, "payment."+ch.Action, outcome, cmp.Or(ch.Note, string(p.Perimeter.Reason)), "payment", p.ID); err != nil {
+		return w, err
 	}
-	ticket, err := json.Marshal(ch.Ticket)
-	if err != nil {
-		return fmt.Errorf("ticket: %w", err)
+	if w.args.TicketText, err = json.Marshal(ch.Ticket); err != nil {
+		return w, fmt.Errorf("ticket: %w", err)
 	}
-	var capture []byte
-	if ch.Capture != nil {
-		kept := *ch.Capture
-		kept.Payment = nil // the payment is kept once, in its own hash
-		if capture, err = json.Marshal(kept, json.Deterministic(true)); err != nil {
-			return fmt.Errorf("capture: %w", err)
-		}
+	w.args.Deadline, w.args.DueMember = milli(p.Deadline()), k.org+"/"+p.ID
+	if ch.Capture == nil {
+		return w, nil
 	}
-	w.args = append(w.args, head, tail, ch.Event.ID, string(ch.Event.Type), p.MerchantAccountID, auditHead, auditTail,
-		milli(p.Deadline()), w.space.org+"/"+p.ID, ticket, capture)
+	return w, w.capture(k, a, ch)
+}
+
+// capture says what is captured, and what it is paid with.
+func (w *writing) capture(k space, a *Account, ch *tollgate.PaymentChange) (err error) {
+	c, b := *ch.Capture, ch.Batch
+	c.Payment = nil // the payment is kept once, in its own hash
+	if w.args.CaptureText, err = json.Marshal(c, json.Deterministic(true)); err != nil {
+		return fmt.Errorf("capture: %w", err)
+	}
+	if a == nil || b.Date == tollgate.NoDate {
+		return fmt.Errorf("capture %s: it has no sales day", c.ID)
+	}
+	w.keys.Capture = k.object(c.ID)
+	w.keys.Payable, w.keys.Group, w.keys.Cutoffs = k.payable(a.ID), k.group(a.ID, c.Currency, b.PayoutDate), k.cutoffs
+	w.args.SalesDay = b.Date.String()
+	w.args.GroupFields = payableGroup(tollgate.Payable{Due: b.PayoutDate, Currency: c.Currency, PayoutGroup: tollgate.PayoutGroup{Date: b.PayoutDate}})
+	w.args.Captured, w.args.Fees = c.Amount.Minor, c.FeeTotal.Minor
+	w.args.CutoffsMember, w.args.LookAt = k.org+"/"+a.ID, milli(a.Cutoffs.End(b.PayoutDate))
 	return nil
 }
 
-func (w *writing) payment(p *tollgate.Payment, isNew bool) {
-	w.fields(paymentFields(p, isNew))
-}
-
-func (w *writing) fields(f pairs) {
-	w.args = append(append(w.args, strconv.Itoa(len(f))), f...)
-}
-
-// joining says what the change's capture, if it has one, is paid with; a is its
-// account as the batch was computed from.
-func (w *writing) joining(a *Account, ch *tollgate.PaymentChange) (keys []string, args []any, err error) {
-	k := w.space
-	if ch.Capture == nil {
-		none := k.sequences()
-		return []string{none, none, none}, []any{"", "", "", "", ""}, nil
-	}
-	b := ch.Batch
-	if a == nil || b.Date == tollgate.NoDate {
-		return nil, nil, fmt.Errorf("capture %s: it has no sales day", ch.Capture.ID)
-	}
-	group := payableGroup(tollgate.Payable{Due: b.PayoutDate, Currency: ch.Capture.Currency, PayoutGroup: tollgate.PayoutGroup{Date: b.PayoutDate}})
-	return []string{k.payable(a.ID), k.group(a.ID, ch.Capture.Currency, b.PayoutDate), k.cutoffs},
-		[]any{group, ch.Capture.Amount.Minor, ch.Capture.FeeTotal.Minor, k.org + "/" + a.ID, milli(a.Cutoffs.End(b.PayoutDate))}, nil
-}
-
-// day is the sales day of a change's capture.
-func day(ch *tollgate.PaymentChange) string {
-	if ch.Capture == nil {
-		return ""
-	}
-	return ch.Batch.Date.String()
-}
-
-func (w *writing) transactions(list []tollgate.Transaction) {
+// transactions appends new transactions.
+func (inv *invocation) transactions(k space, list []tollgate.Transaction) {
 	for i := range list {
 		t := &list[i]
 		joins := ""
 		if t.Type == tollgate.TransactionCapture || t.Type == tollgate.TransactionFee {
 			joins = "1"
 		}
-		w.keys = append(w.keys, w.space.object(t.ID), w.space.transactionsIn(t.Status))
-		w.args = append(w.args, unprefixed(t.ID), joins)
-		w.fields(transactionFields(t))
+		inv.keys = append(inv.keys, k.object(t.ID), k.transactionsIn(t.Status))
+		inv.args = append(inv.args, unprefixed(t.ID), joins)
+		inv.group(transactionFields(t))
 	}
 }

@@ -3,32 +3,31 @@
 -- owner's hold of the export. Nothing is written for one that is no longer the
 -- owner's, or has another number of chunks than the owner knows, or when the
 -- organization's files would take up too much.
--- KEYS: 1 export, 2 chunk, 3 ends, 4 exports, 5 sizes, 6 files,
---   7 the operation's mark
--- ARGV: 1 owner, 2 chunks so far, 3 chunk (empty: none), 4 where it ends,
---   5 lifetime of the file (ms), 6 group, 7 consumer, 8 entry, 9 export id,
---   10 bytes that it takes up, 11 most bytes of files, 12 now (ms), 13 number of
---   fields, the fields
+-- KEYS: export, chunk, ends, exports, sizes, files, mark
+-- ARGV: owner, chunks, chunk_text, end_offset, file_lifetime, group, consumer, entry,
+--   export_id, bytes, most_bytes, now_ms, field_count
+-- Without chunk_text there is no chunk: the rows end at end_offset of the file.
+-- ARGV goes on with field_count values: the export's fields.
 -- Returns: {'appended'} | {'done'} | {'lost'} | {'full'}
-if earlier(KEYS[7]) then return {'done'} end
-local now = redis.call('HMGET', KEYS[1], 'st', 'own', 'n')
-if now[1] ~= 'running' or now[2] ~= ARGV[1] then return {'lost'} end
-if now[3] ~= ARGV[2] then return {'lost'} end
-local grows = ARGV[10] ~= '0'
-if grows and taken(KEYS[5], KEYS[6], ARGV[12]) + tonumber(ARGV[10]) > tonumber(ARGV[11]) then return {'full'} end
+if earlier(mark) then return {'done'} end
+local now = redis.call('HMGET', export, 'st', 'own', 'n')
+if now[1] ~= 'running' or now[2] ~= owner then return {'lost'} end
+if now[3] ~= chunks then return {'lost'} end
+local grows = bytes ~= '0'
+if grows and taken(sizes, files, now_ms) + tonumber(bytes) > tonumber(most_bytes) then return {'full'} end
 
-mark_done(KEYS[7], '')
+mark_done(mark, '')
 if grows then
-  redis.call('HINCRBY', KEYS[5], ARGV[9], ARGV[10])
-  redis.call('HINCRBY', KEYS[5], 'all', ARGV[10])
+  redis.call('HINCRBY', sizes, export_id, bytes)
+  redis.call('HINCRBY', sizes, 'all', bytes)
 end
-if ARGV[3] ~= '' then
-  redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[5])
-  redis.call('RPUSH', KEYS[3], ARGV[4])
-  redis.call('PEXPIRE', KEYS[3], ARGV[5])
-  redis.call('HINCRBY', KEYS[1], 'n', 1)
+if chunk_text ~= '' then
+  redis.call('SET', chunk, chunk_text, 'PX', file_lifetime)
+  redis.call('RPUSH', ends, end_offset)
+  redis.call('PEXPIRE', ends, file_lifetime)
+  redis.call('HINCRBY', export, 'n', 1)
 end
-redis.call('HSET', KEYS[1], 'tries', '0', unpack(ARGV, 14, 13 + tonumber(ARGV[13])))
+redis.call('HSET', export, 'tries', '0', values(named_args + 1, field_count))
 -- Without the group the entry will be handed out again, and the owner changes.
-redis.pcall('XCLAIM', KEYS[4], ARGV[6], ARGV[7], '0', ARGV[8], 'JUSTID')
+redis.pcall('XCLAIM', exports, group, consumer, '0', entry, 'JUSTID')
 return {'appended'}

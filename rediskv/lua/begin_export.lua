@@ -1,22 +1,22 @@
 -- Makes a worker the owner of an export. Whoever owned it before can append no
 -- more. An entry whose export has ended is removed.
--- KEYS: 1 export, 2 exports, 3 the operation's mark
--- ARGV: 1 owner, 2 now (ms), 3 group, 4 entry, 5 whether this counts as a try
---   (1 or 0)
+-- KEYS: export, exports, mark
+-- ARGV: owner, now_ms, group, entry, is_try
+-- is_try is 1 where this counts as a try, else 0.
 -- Returns: {'begun', {field, value, …}} | {'ended'}
-local now = redis.call('HMGET', KEYS[1], 'st', 'own')
-local again = earlier(KEYS[3])
-if again and now[2] ~= ARGV[1] then return {'ended'} end -- for this worker: another has taken it over since
+local now = redis.call('HMGET', export, 'st', 'own')
+local again = earlier(mark)
+if again and now[2] ~= owner then return {'ended'} end -- for this worker: another has taken it over since
 if now[1] ~= 'pending' and now[1] ~= 'running' then
-  redis.call('XACK', KEYS[2], ARGV[3], ARGV[4])
-  redis.call('XDEL', KEYS[2], ARGV[4])
+  redis.call('XACK', exports, group, entry)
+  redis.call('XDEL', exports, entry)
   return {'ended'}
 end
 
 if not again then
-  mark_done(KEYS[3], '')
-  redis.call('HSET', KEYS[1], 'st', 'running', 'own', ARGV[1])
-  redis.call('HSETNX', KEYS[1], 'start', ARGV[2])
-  if ARGV[5] == '1' then redis.call('HINCRBY', KEYS[1], 'tries', 1) end
+  mark_done(mark, '')
+  redis.call('HSET', export, 'st', 'running', 'own', owner)
+  redis.call('HSETNX', export, 'start', now_ms)
+  if is_try == '1' then redis.call('HINCRBY', export, 'tries', 1) end
 end
-return {'begun', redis.call('HGETALL', KEYS[1])}
+return {'begun', redis.call('HGETALL', export)}

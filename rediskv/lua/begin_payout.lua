@@ -1,26 +1,24 @@
 -- Takes a payout whose captures and fees are available, to pay it. The lease is
 -- its place in the queue: whoever does not report until then has lost it.
--- KEYS: 1 payout, 2 payouts, 3 transaction, 4 index of pending,
---   5 index of in_transit
--- ARGV: 1 operation, 2 now (ms), 3 lease until (ms), 4 payouts member,
---   5 index member of the transaction
+-- KEYS: payout, payouts, transaction, pending_index, in_transit_index
+-- ARGV: operation, now_ms, lease_until, payouts_member, transaction_member
 -- Returns: {'taken', {field, value, …}} | {'busy'} | {'damaged', key}
-local now = redis.call('HMGET', KEYS[1], 'step', 'op', 'lease', 'st', 'grp', 'sum', 'asked')
+local now = redis.call('HMGET', payout, 'step', 'op', 'lease', 'st', 'grp', 'sum', 'asked')
 if now[1] ~= 'pay' then return {'busy'} end
-if now[2] == ARGV[1] then return {'taken', redis.call('HGETALL', KEYS[1])} end
+if now[2] == operation then return {'taken', redis.call('HGETALL', payout)} end
 -- Only a sum that was recomputed is paid. What is in transit may be paid already.
 if now[4] == 'pending' and now[5] ~= now[6] then return {'busy'} end
-if now[3] and tonumber(now[3]) > tonumber(ARGV[2]) then return {'busy'} end
-local moves = redis.call('HGET', KEYS[3], 'st') == 'pending'
-local place = moves and placed(KEYS[4], ARGV[5], KEYS[3])
-if moves and not place then return {'damaged', KEYS[3]} end
+if now[3] and tonumber(now[3]) > tonumber(now_ms) then return {'busy'} end
+local moves = redis.call('HGET', transaction, 'st') == 'pending'
+local place = moves and placed(pending_index, transaction_member, transaction)
+if moves and not place then return {'damaged', transaction} end
 
-redis.call('HSET', KEYS[1], 'op', ARGV[1], 'lease', ARGV[3], 'st', 'in_transit', 'upd', ARGV[2],
+redis.call('HSET', payout, 'op', operation, 'lease', lease_until, 'st', 'in_transit', 'upd', now_ms,
   'asked', whole((tonumber(now[7] or '') or 0) + 1))
-redis.call('ZADD', KEYS[2], ARGV[3], ARGV[4])
+redis.call('ZADD', payouts, lease_until, payouts_member)
 if moves then
-  redis.call('HSET', KEYS[3], 'st', 'in_transit', 'upd', ARGV[2])
-  redis.call('ZREM', KEYS[4], ARGV[5])
-  redis.call('ZADD', KEYS[5], place, ARGV[5])
+  redis.call('HSET', transaction, 'st', 'in_transit', 'upd', now_ms)
+  redis.call('ZREM', pending_index, transaction_member)
+  redis.call('ZADD', in_transit_index, place, transaction_member)
 end
-return {'taken', redis.call('HGETALL', KEYS[1])}
+return {'taken', redis.call('HGETALL', payout)}

@@ -1,38 +1,37 @@
 -- Moves the recomputing of a payout's sum along, or ends it: the sum is right,
 -- or the payout is held. The place up to which it is recomputed is compared, so
 -- that each transaction counts once.
--- KEYS: 1 payout, 2 payouts, 3 transaction, 4 index of pending, 5 index of held,
---   6 sequences, 7 events, 8 audit, 9 dispatch, 10 webhooks, 11 the operation's
---   mark
--- ARGV: 1 place, 2 groups, 3 next place, 4 tally, 5 more, right or held,
---   6 now (ms), 7 payouts member, 8 index member of the transaction, 9 why it is
---   held, 10 event head, 11 event tail, 12 event id, 13 event type,
---   14 event account, 15 audit head, 16 audit tail
+-- KEYS: payout, payouts, transaction, pending_index, held_index, sequences, events, audit,
+--   dispatch, webhooks, mark
+-- ARGV: place, groups, next_place, tally, verdict, now_ms, payouts_member, transaction_member,
+--   held_reason, event_head, event_tail, event_id, event_type, event_account, audit_head,
+--   audit_tail
+-- verdict is more, right or held.
 -- Returns: {'checked'} | {'passed'}
-if earlier(KEYS[11]) then return {'checked'} end
-local now = redis.call('HMGET', KEYS[1], 'st', 'grp', 'tat', 'step')
-if now[1] ~= 'pending' or now[2] ~= ARGV[2] or (now[3] or '') ~= ARGV[1] then return {'passed'} end
+if earlier(mark) then return {'checked'} end
+local now = redis.call('HMGET', payout, 'st', 'grp', 'tat', 'step')
+if now[1] ~= 'pending' or now[2] ~= groups or (now[3] or '') ~= place then return {'passed'} end
 
-mark_done(KEYS[11], '')
-if ARGV[5] == 'more' then
-  redis.call('HSET', KEYS[1], 'tat', ARGV[3], 'tally', ARGV[4])
+mark_done(mark, '')
+if verdict == 'more' then
+  redis.call('HSET', payout, 'tat', next_place, 'tally', tally)
   return {'checked'}
 end
-redis.call('HDEL', KEYS[1], 'tat', 'tally')
-if ARGV[5] == 'right' then
-  redis.call('HSET', KEYS[1], 'sum', ARGV[2])
-  if now[4] == 'check' then redis.call('HSET', KEYS[1], 'step', 'available', 'at', '0') end
+redis.call('HDEL', payout, 'tat', 'tally')
+if verdict == 'right' then
+  redis.call('HSET', payout, 'sum', groups)
+  if now[4] == 'check' then redis.call('HSET', payout, 'step', 'available', 'at', '0') end
   return {'checked'}
 end
-redis.call('HSET', KEYS[1], 'st', 'held', 'step', 'check', 'held', ARGV[9], 'upd', ARGV[6])
-redis.call('HDEL', KEYS[1], 'sum')
-redis.call('ZREM', KEYS[2], ARGV[7])
-local position = redis.call('ZSCORE', KEYS[4], ARGV[8])
+redis.call('HSET', payout, 'st', 'held', 'step', 'check', 'held', held_reason, 'upd', now_ms)
+redis.call('HDEL', payout, 'sum')
+redis.call('ZREM', payouts, payouts_member)
+local position = redis.call('ZSCORE', pending_index, transaction_member)
 if position then
-  redis.call('HSET', KEYS[3], 'st', 'held', 'upd', ARGV[6])
-  redis.call('ZREM', KEYS[4], ARGV[8])
-  redis.call('ZADD', KEYS[5], position, ARGV[8])
+  redis.call('HSET', transaction, 'st', 'held', 'upd', now_ms)
+  redis.call('ZREM', pending_index, transaction_member)
+  redis.call('ZADD', held_index, position, transaction_member)
 end
-append_event(KEYS[6], KEYS[7], KEYS[9], KEYS[10], ARGV[10], ARGV[11], ARGV[12], ARGV[13], ARGV[14])
-append_audit(KEYS[6], KEYS[8], ARGV[15], ARGV[16])
+append_event(sequences, events, dispatch, webhooks, event_head, event_tail, event_id, event_type, event_account)
+append_audit(sequences, audit, audit_head, audit_tail)
 return {'checked'}

@@ -1,11 +1,12 @@
 -- Ends the tokens of some grants, and tells instances.
--- KEYS: 1 the operation's mark, 2 changes, then the grants
--- ARGV: 1 channel, 2 organization
+-- KEYS: mark, changes
+-- ARGV: channel, organization
+-- KEYS goes on with the grants.
 -- Returns: {'ended'} | {'done'}
-if earlier(KEYS[1]) then return {'done'} end
+if earlier(mark) then return {'done'} end
 
-mark_done(KEYS[1], '')
-raise(3)
-note_change(KEYS[2], ARGV[2])
-redis.call('PUBLISH', ARGV[1], ARGV[2])
+mark_done(mark, '')
+raise(named_keys + 1)
+note_change(changes, organization)
+redis.call('PUBLISH', channel, organization)
 return {'ended'}

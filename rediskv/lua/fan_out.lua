@@ -1,24 +1,24 @@
 -- Makes the deliveries of events that were handed over, and acknowledges them.
 -- A delivery that is there already stays as it is: whoever comes second, or
 -- comes again, changes nothing.
--- KEYS: 1 dispatch, 2 webhooks, 3 ready, then for each endpoint: itself, its
---   queue, leases, open deliveries and all deliveries, and the hashes of its
---   new deliveries
--- ARGV: 1 group, 2 revision of the webhooks, 3 now (ms), 4 first cap,
---   5 number of entries, the entries; then for each endpoint: its id, state of
---   its deliveries, ready member, number of deliveries, and for each of them:
---   id, sequence, event's time (ms), event, event type, place in the log
+-- KEYS: dispatch, webhooks, ready
+-- ARGV: group, webhooks_revision, now_ms, first_cap, entry_count
+-- ARGV goes on with entry_count entries. Then for each endpoint: KEYS itself, its
+-- queue, leases, open deliveries and all deliveries, and the hashes of its new
+-- deliveries; ARGV its id, state of its deliveries, ready member, number of
+-- deliveries, and for each of them: id, sequence, event's time, event, event type,
+-- place in the log.
 -- Returns: {'handed'} | {'stale'}
-if (redis.call('HGET', KEYS[2], 'v') or '') ~= ARGV[2] then
+if (redis.call('HGET', webhooks, 'v') or '') ~= webhooks_revision then
   -- What has been handed over is gone from the stream, by this very run or by
   -- another worker, and stays as it is whatever the endpoints want now.
-  for i = 6, 5 + tonumber(ARGV[5]) do
-    if #redis.call('XRANGE', KEYS[1], ARGV[i], ARGV[i]) > 0 then return {'stale'} end
+  for i = named_args + 1, named_args + tonumber(entry_count) do
+    if #redis.call('XRANGE', dispatch, ARGV[i], ARGV[i]) > 0 then return {'stale'} end
   end
   return {'handed'}
 end
 
-local key, at = 4, 6 + tonumber(ARGV[5])
+local key, at = named_keys + 1, named_args + 1 + tonumber(entry_count)
 while key <= #KEYS do
   local endpoint, queue, leases, open, all = KEYS[key], KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], KEYS[key + 4]
   local id, state, member, count = ARGV[at], ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 3])
@@ -31,9 +31,9 @@ while key <= #KEYS do
     if not there[n + 1] then
       local delivery, name = KEYS[key + n], names[n + 1]
       redis.call('HSET', delivery, 'st', state, 'we', id, 'evt', ARGV[at + 3], 'et', ARGV[at + 4], 'sid', ARGV[at + 5],
-        'trig', 'schedule', 'crt', ARGV[3])
+        'trig', 'schedule', 'crt', now_ms)
       local i = #queued + 1
-      queued[i], queued[i + 1] = ARGV[3], name
+      queued[i], queued[i + 1] = now_ms, name
       opened[i], opened[i + 1] = ARGV[at + 2], name
       listed[i], listed[i + 1] = ARGV[at + 1], name
     end
@@ -47,11 +47,11 @@ while key <= #KEYS do
       redis.call('ZADD', queue, unpack(queued))
       -- An endpoint that has all it may have at once is looked at when an
       -- attempt ends; sooner there would be nothing to do.
-      local cap = tonumber(redis.call('HGET', endpoint, 'cap') or ARGV[4]) or tonumber(ARGV[4])
-      if redis.call('ZCOUNT', leases, '(' .. ARGV[3], '+inf') < cap then wake(KEYS[3], member, ARGV[3]) end
+      local cap = tonumber(redis.call('HGET', endpoint, 'cap') or first_cap) or tonumber(first_cap)
+      if redis.call('ZCOUNT', leases, '(' .. now_ms, '+inf') < cap then wake(ready, member, now_ms) end
     end
   end
 end
-redis.call('XACK', KEYS[1], ARGV[1], unpack(ARGV, 6, 5 + tonumber(ARGV[5])))
-redis.call('XDEL', KEYS[1], unpack(ARGV, 6, 5 + tonumber(ARGV[5])))
+redis.call('XACK', dispatch, group, values(named_args + 1, entry_count))
+redis.call('XDEL', dispatch, values(named_args + 1, entry_count))
 return {'handed'}

@@ -1,6 +1,7 @@
 -- Looks a request up among those that are remembered; writes nothing.
--- KEYS: 1 grant, 2 idempotency record
--- ARGV: 1 grant version, 2 fingerprint, 3 an operation of the client
+-- KEYS: grant, record
+-- ARGV: grant_version, fingerprint, operation
+-- operation is any of the client's.
 -- Returns: {'new'} | {'repeated', record} | {'reused'} |
 --   {'damaged', key} | {'grant'}
-return answered(KEYS[1], ARGV[1], KEYS[2], ARGV[3], ARGV[2]) or {'new'}
+return answered(grant, grant_version, record, operation, fingerprint) or {'new'}

@@ -1,17 +1,16 @@
 -- Burns an assertion and records the token that it bought.
--- KEYS: 1 client, 2 grant, 3 organization, 4 assertion, 5 sequences, 6 audit
--- ARGV: 1 operation, 2 client revision, 3 grant version,
---   4 organization revision, 5 lifetime of the burnt assertion (ms),
---   6 audit head, 7 audit tail
+-- KEYS: client, grant, organization, assertion, sequences, audit
+-- ARGV: operation, client_revision, grant_version, organization_revision, burnt_lifetime,
+--   audit_head, audit_tail
 -- Returns: {'issued'} | {'done'} | {'replayed'} | {'stale'}
-local burnt = redis.call('GET', KEYS[4])
-if burnt == ARGV[1] then return {'done'} end
-if redis.call('HGET', KEYS[1], 'v') ~= ARGV[2] or redis.call('HGET', KEYS[2], 'v') ~= ARGV[3] or
-   redis.call('HGET', KEYS[3], 'v') ~= ARGV[4] then
+local burnt = redis.call('GET', assertion)
+if burnt == operation then return {'done'} end
+if redis.call('HGET', client, 'v') ~= client_revision or redis.call('HGET', grant, 'v') ~= grant_version or
+   redis.call('HGET', organization, 'v') ~= organization_revision then
   return {'stale'}
 end
 if burnt then return {'replayed'} end
 
-redis.call('SET', KEYS[4], ARGV[1], 'PX', ARGV[5])
-append_audit(KEYS[5], KEYS[6], ARGV[6], ARGV[7])
+redis.call('SET', assertion, operation, 'PX', burnt_lifetime)
+append_audit(sequences, audit, audit_head, audit_tail)
 return {'issued'}

@@ -1,34 +1,33 @@
 -- Makes a payout of groups that are to be paid, with its transaction, event and
 -- audit entry, and takes the groups out. The sales day of its date is closed, so
 -- that the groups are what Go has read or somebody else has taken them.
--- KEYS: 1 account, 2 payable, 3 payout, 4 sequences, 5 events, 6 audit,
---   7 dispatch, 8 webhooks, 9 transaction, 10 index of its status,
---   11 all transactions, 12 transactions of the account, 13 the payout's own,
---   14 payouts
--- ARGV: 1 payout date, 2 event head, 3 event tail, 4 event id, 5 event type,
---   6 event account, 7 audit head, 8 audit tail, 9 payouts member, 10 now (ms),
---   11 index member of the transaction, 12 number of payable fields and values,
---   these, then number of payout fields, these, then number of transaction
---   fields, these
+-- KEYS: account, payable, payout, sequences, events, audit, dispatch, webhooks, transaction,
+--   status_index, all_transactions, account_transactions, payout_transactions, payouts
+-- ARGV: payout_date, event_head, event_tail, event_id, event_type, event_account, audit_head,
+--   audit_tail, payouts_member, now_ms, transaction_member, payable_count
+-- ARGV goes on with payable_count fields and values of what is to be paid, the
+-- number of the payout's fields, these, the number of the transaction's, these.
 -- Returns: {'made'} | {'done'} | {'early'} | {'conflict'} | {'damaged', key}
-if redis.call('EXISTS', KEYS[3]) == 1 then return {'done'} end
-local closed = redis.call('HGET', KEYS[1], 'closed')
-if not closed or closed < ARGV[1] then return {'early'} end
-local payable = tonumber(ARGV[12])
-for i = 13, 12 + payable, 2 do
-  if redis.call('HGET', KEYS[2], ARGV[i]) ~= ARGV[i + 1] then return {'conflict'} end
+if redis.call('EXISTS', payout) == 1 then return {'done'} end
+local closed = redis.call('HGET', account, 'closed')
+if not closed or closed < payout_date then return {'early'} end
+local groups = tonumber(payable_count)
+for i = named_args + 1, named_args + groups, 2 do
+  if redis.call('HGET', payable, ARGV[i]) ~= ARGV[i + 1] then return {'conflict'} end
 end
-local broken, tell = sequenced(KEYS[4])
+local broken, tell = sequenced(sequences)
 if broken then return broken end
 
-for i = 13, 12 + payable, 2 do redis.call('HDEL', KEYS[2], ARGV[i]) end
-local at = 13 + payable
-redis.call('HSET', KEYS[3], unpack(ARGV, at + 1, at + tonumber(ARGV[at])))
+for i = named_args + 1, named_args + groups, 2 do redis.call('HDEL', payable, ARGV[i]) end
+local at = named_args + 1 + groups
+redis.call('HSET', payout, values(at + 1, ARGV[at]))
 at = at + 1 + tonumber(ARGV[at])
-local n = append_event(KEYS[4], KEYS[5], KEYS[7], KEYS[8], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], tell)
-append_audit(KEYS[4], KEYS[6], ARGV[7], ARGV[8])
+local n = append_event(sequences, events, dispatch, webhooks, event_head, event_tail, event_id, event_type, event_account, tell)
+append_audit(sequences, audit, audit_head, audit_tail)
 local position = whole(n * 16)
-redis.call('HSET', KEYS[9], 'pos', position, unpack(ARGV, at + 1, at + tonumber(ARGV[at])))
-for i = 10, 13 do redis.call('ZADD', KEYS[i], position, ARGV[11]) end
-redis.call('ZADD', KEYS[14], ARGV[10], ARGV[9])
+redis.call('HSET', transaction, 'pos', position, values(at + 1, ARGV[at]))
+for _, index in ipairs({status_index, all_transactions, account_transactions, payout_transactions}) do
+  redis.call('ZADD', index, position, transaction_member)
+end
+redis.call('ZADD', payouts, now_ms, payouts_member)
 return {'made'}

@@ -1,9 +1,8 @@
 -- Notes that a stored object cannot be read, and tells of it by an event: once,
 -- however often it is read, by whomever.
--- KEYS: 1 damaged objects, 2 sequences, 3 events, 4 dispatch, 5 webhooks
--- ARGV: 1 object, 2 now (ms), 3 event head, 4 event tail, 5 event id,
---   6 event type, 7 event account
+-- KEYS: damaged, sequences, events, dispatch, webhooks
+-- ARGV: object, now_ms, event_head, event_tail, event_id, event_type, event_account
 -- Returns: {'noted'} | {'known'}
-if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return {'known'} end
-append_event(KEYS[2], KEYS[3], KEYS[4], KEYS[5], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7])
+if redis.call('HSETNX', damaged, object, now_ms) == 0 then return {'known'} end
+append_event(sequences, events, dispatch, webhooks, event_head, event_tail, event_id, event_type, event_account)
 return {'noted'}

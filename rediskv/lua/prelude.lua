@@ -1,8 +1,14 @@
--- Shared by every script; the Store puts it in front of each.
+-- Shared by every script; the Store puts it in front of each, and behind it a
+-- local variable for every name that the script's header lists behind KEYS and
+-- ARGV, in their order. named_keys and named_args say how many there are, and so
+-- where repeated groups begin. Times and lifetimes are in milliseconds.
 -- Decide first, write last: nothing rolls back. Outcomes are returned as
 -- values. Numbers become text only through whole(): Lua prints 1e+14.
 
 local function whole(n) return string.format('%.0f', n) end
+
+-- A repeated group of arguments.
+local function values(first, count) return unpack(ARGV, first, first - 1 + tonumber(count)) end
 
 -- The grant's version is the token's, so a revoked grant commits nothing.
 local function granted(key, version)

@@ -1,8 +1,8 @@
 -- Reads a string, such as a ticket.
--- KEYS: 1 grant, 2 value
--- ARGV: 1 grant version
+-- KEYS: grant, value
+-- ARGV: grant_version
 -- Returns: {'read', value} | {'missing'} | {'grant'}
-if not granted(KEYS[1], ARGV[1]) then return {'grant'} end
-local value = redis.call('GET', KEYS[2])
-if not value then return {'missing'} end
-return {'read', value}
+if not granted(grant, grant_version) then return {'grant'} end
+local text = redis.call('GET', value)
+if not text then return {'missing'} end
+return {'read', text}

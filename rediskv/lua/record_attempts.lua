@@ -3,30 +3,29 @@
 -- changes nothing else. An answer counts for the health of the endpoint only if
 -- that was not changed since it was asked: the old address does not speak for
 -- the new one.
--- KEYS: 1 queue, 2 leases, 3 open, 4 ready, 5 endpoint, 6 targets,
---   7 the operation's mark, then for each attempt: its delivery, the delivery's
---   attempts
--- ARGV: 1 now (ms), 2 lifetime when done (ms), 3 ready member, 4 first cap,
---   5 number of attempts, their deliveries' ids; then for each: number, JSON,
---   state, next (ms), pause until (ms, or empty), healthy (1 or 0, or empty:
---   the service's own fault, which costs no retry), status code, failure
---   reason, most cap, revision of the endpoint
+-- KEYS: queue, leases, open, ready, endpoint, targets, mark
+-- ARGV: now_ms, done_lifetime, ready_member, first_cap, attempt_count
+-- ARGV goes on with attempt_count ids of their deliveries. Then for each attempt:
+-- KEYS its delivery, the delivery's attempts; ARGV number, JSON, state, next (ms),
+-- pause until (ms, or empty), healthy (1 or 0, or empty: the service's own fault,
+-- which costs no retry), status code, failure reason, most cap, revision of the
+-- endpoint.
 -- Returns: {'recorded', {late (1 or 0), failures, last success}, …}
 local reply = {'recorded'}
-local count = tonumber(ARGV[5])
-local leases = redis.call('ZMSCORE', KEYS[2], unpack(ARGV, 6, 5 + count))
-local health = redis.call('HMGET', KEYS[5], 'st', 'cap', 'fail', 'ok', 'pause', 'v')
-local cap, failures, last = tonumber(health[2] or '') or tonumber(ARGV[4]), tonumber(health[3] or '') or 0, health[4] or '0'
+local count = tonumber(attempt_count)
+local held = redis.call('ZMSCORE', leases, values(named_args + 1, count))
+local health = redis.call('HMGET', endpoint, 'st', 'cap', 'fail', 'ok', 'pause', 'v')
+local cap, failures, last = tonumber(health[2] or '') or tonumber(first_cap), tonumber(health[3] or '') or 0, health[4] or '0'
 local pause = tonumber(health[5] or '') and health[5] or '0'
 local ended, done, again, lateness = {}, {}, {}, ''
-local at = 6 + count
+local at = named_args + 1 + count
 for i = 1, count do
-  local delivery, attempts, id = KEYS[6 + 2 * i], KEYS[7 + 2 * i], ARGV[5 + i]
+  local delivery, attempts, id = KEYS[named_keys + 2 * i - 1], KEYS[named_keys + 2 * i], ARGV[named_args + i]
   local number, state = ARGV[at], ARGV[at + 2]
   local late = 0
   redis.call('HSET', attempts, number, ARGV[at + 1])
   local was = redis.call('HMGET', delivery, 'n', 'done')
-  if not leases[i] or was[1] ~= number then
+  if not held[i] or was[1] ~= number then
     local left = redis.call('PTTL', delivery)
     if left > 0 then redis.call('PEXPIRE', attempts, whole(left)) end
     -- The same record, which the worker makes again when it got no answer, is
@@ -40,14 +39,14 @@ for i = 1, count do
       again[#again + 1] = ARGV[at + 3]
       again[#again + 1] = id
     else
-      redis.call('HSET', delivery, 'st', state, 'done', number, 'code', ARGV[at + 6], 'why', ARGV[at + 7], 'cat', ARGV[1])
-      redis.call('PEXPIRE', delivery, ARGV[2])
-      redis.call('PEXPIRE', attempts, ARGV[2])
+      redis.call('HSET', delivery, 'st', state, 'done', number, 'code', ARGV[at + 6], 'why', ARGV[at + 7], 'cat', now_ms)
+      redis.call('PEXPIRE', delivery, done_lifetime)
+      redis.call('PEXPIRE', attempts, done_lifetime)
       done[#done + 1] = id
     end
     if ARGV[at + 5] ~= '' and ARGV[at + 9] == health[6] then
       if ARGV[at + 5] == '1' then
-        cap, failures, last = cap * 2, 0, ARGV[1]
+        cap, failures, last = cap * 2, 0, now_ms
         if cap > tonumber(ARGV[at + 8]) then cap = tonumber(ARGV[at + 8]) end
       else
         cap = 1
@@ -61,26 +60,26 @@ for i = 1, count do
   at = at + 10
 end
 if #ended == 0 then
-  local first = earlier(KEYS[7])
+  local first = earlier(mark)
   if first then
     for i = 1, count do reply[1 + i][1] = tonumber(string.sub(first, i, i)) end
   end
   return reply
 end
 
-mark_done(KEYS[7], lateness)
-redis.call('ZREM', KEYS[2], unpack(ended))
-redis.call('HDEL', KEYS[6], unpack(ended))
-if #again > 0 then redis.call('ZADD', KEYS[1], unpack(again)) end
+mark_done(mark, lateness)
+redis.call('ZREM', leases, unpack(ended))
+redis.call('HDEL', targets, unpack(ended))
+if #again > 0 then redis.call('ZADD', queue, unpack(again)) end
 if #done > 0 then
-  redis.call('ZREM', KEYS[1], unpack(done))
-  redis.call('ZREM', KEYS[3], unpack(done))
+  redis.call('ZREM', queue, unpack(done))
+  redis.call('ZREM', open, unpack(done))
 end
 if not health[1] then return reply end -- it was deleted
-redis.call('HSET', KEYS[5], 'cap', whole(cap), 'fail', whole(failures), 'ok', last, 'pause', pause)
-local head = redis.call('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES')[2]
+redis.call('HSET', endpoint, 'cap', whole(cap), 'fail', whole(failures), 'ok', last, 'pause', pause)
+local head = redis.call('ZRANGE', queue, '0', '0', 'WITHSCORES')[2]
 if head and health[1] == 'active' then
   if tonumber(pause) > tonumber(head) then head = pause end
-  redis.call('ZADD', KEYS[4], head, ARGV[3])
+  redis.call('ZADD', ready, head, ready_member)
 end
 return reply

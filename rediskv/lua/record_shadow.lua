@@ -1,20 +1,20 @@
 -- Adds to what a shadow has compared, and to its list of divergences, which
 -- keeps the latest.
--- KEYS: 1 shadow, 2 totals, 3 divergences
--- ARGV: 1 operation, 2 field of the instance's last operation, 3 most
---   divergences, 4 number of totals, for each: field, by how much; then the
---   divergences
+-- KEYS: shadow, totals, divergences
+-- ARGV: operation, instance_field, most_divergences, total_count
+-- instance_field holds the instance's last operation. ARGV goes on with total_count
+-- totals, for each: field, by how much; then the divergences.
 -- Returns: {'recorded'} | {'done'} | {'missing'}
-if redis.call('EXISTS', KEYS[1]) == 0 then return {'missing'} end
-if redis.call('HGET', KEYS[2], ARGV[2]) == ARGV[1] then return {'done'} end
+if redis.call('EXISTS', shadow) == 0 then return {'missing'} end
+if redis.call('HGET', totals, instance_field) == operation then return {'done'} end
 
-redis.call('HSET', KEYS[2], ARGV[2], ARGV[1])
-local at = 5
-for i = 1, tonumber(ARGV[4]) do
-  redis.call('HINCRBY', KEYS[2], ARGV[at], ARGV[at + 1])
+redis.call('HSET', totals, instance_field, operation)
+local at = named_args + 1
+for i = 1, tonumber(total_count) do
+  redis.call('HINCRBY', totals, ARGV[at], ARGV[at + 1])
   at = at + 2
 end
 for i = at, #ARGV do
-  redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[3], '*', 'b', ARGV[i])
+  redis.call('XADD', divergences, 'MAXLEN', '~', most_divergences, '*', 'b', ARGV[i])
 end
 return {'recorded'}

@@ -1,0 +1,191 @@
+package rediskv
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// allScripts are loaded into every master when a Store opens.
+var allScripts []*namedScript
+
+// namedScript is a Lua script. Its header names what it takes, and is code: the
+// names become local variables in front of the body.
+type namedScript struct {
+	name, source string
+	*redis.Script
+	fault error // why the script cannot be used
+}
+
+// script is one whose header names the fields of K (strings) and of A, in the
+// order in which Redis gets them.
+type script[K, A any] struct {
+	*namedScript
+	places
+}
+
+// invocation is a script with what it is run with. Repeated groups are appended
+// to both lists.
+type invocation struct {
+	*namedScript
+	keys []string
+	args []any
+}
+
+// group appends a number of values, and these.
+func (inv *invocation) group(values pairs) {
+	inv.args = append(append(inv.args, len(values)), values...)
+}
+
+// newScript reads lua/name.lua. A header that does not name each field once, and
+// nothing else, is a fault that Open reports.
+func newScript[K, A any](name string) *script[K, A] {
+	h, err := parseHeader(luaSource(name))
+	s := &script[K, A]{namedScript: register(name, h.locals())}
+	if err == nil {
+		s.places, err = placesFor[K, A](h)
+	}
+	if err != nil {
+		s.fault = fmt.Errorf("lua/%s.lua: %w", name, err)
+	}
+	return s
+}
+
+// places are the fields whose values are the keys and arguments, in order.
+type places struct{ keys, args [][]int }
+
+func placesFor[K, A any](h header) (p places, err error) {
+	var other error
+	p.keys, err = placesIn(h.keys, reflect.TypeFor[K]())
+	p.args, other = placesIn(h.args, reflect.TypeFor[A]())
+	return p, errors.Join(err, other)
+}
+
+func register(name, locals string) *namedScript {
+	source := luaSource("prelude") + "\n" + locals + luaSource(name)
+	s := &namedScript{name: name, source: source, Script: redis.NewScript(source)}
+	allScripts = append(allScripts, s)
+	return s
+}
+
+// with is the script run with these keys and arguments.
+func (s *script[K, A]) with(keys K, args A) *invocation {
+	inv := &invocation{namedScript: s.namedScript, keys: make([]string, len(s.keys)), args: make([]any, len(s.args))}
+	v := reflect.ValueOf(keys)
+	for i, field := range s.keys {
+		inv.keys[i] = v.FieldByIndex(field).String()
+	}
+	v = reflect.ValueOf(args)
+	for i, field := range s.args {
+		inv.args[i] = v.FieldByIndex(field).Interface()
+	}
+	return inv
+}
+
+// header is what a script takes: a key or an argument for each name.
+type header struct{ keys, args []string }
+
+var (
+	headerLine = regexp.MustCompile(`^-- (KEYS|ARGV): (.*)$`)
+	headerMore = regexp.MustCompile(`^--   (.*)$`)
+	headerName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+)
+
+// parseHeader reads the lines "-- KEYS: …" and "-- ARGV: …" and those that go on
+// with them. Names are separated by commas. What is in brackets is left to the
+// reader: a unit, or when it is empty.
+func parseHeader(source string) (h header, err error) {
+	var list *[]string
+	seen := map[string]bool{}
+	for line := range strings.Lines(source) {
+		line = strings.TrimRight(line, "\n")
+		m := headerLine.FindStringSubmatch(line)
+		text := ""
+		switch {
+		case m != nil && seen[m[1]]:
+			return h, fmt.Errorf("%s stands there twice", m[1])
+		case m != nil:
+			seen[m[1]] = true
+			if list, text = &h.keys, m[2]; m[1] == "ARGV" {
+				list = &h.args
+			}
+		case list != nil && headerMore.MatchString(line):
+			text = headerMore.FindStringSubmatch(line)[1]
+		default:
+			list = nil
+			continue
+		}
+		for name := range strings.SplitSeq(strings.TrimSuffix(text, ","), ",") {
+			name, _, _ = strings.Cut(strings.TrimSpace(name), " (")
+			if name == "none" {
+				continue
+			}
+			if !headerName.MatchString(name) {
+				return h, fmt.Errorf("%q is no name", name)
+			}
+			if slices.Contains(h.keys, name) || slices.Contains(h.args, name) {
+				return h, fmt.Errorf("%s is named twice", name)
+			}
+			*list = append(*list, name)
+		}
+	}
+	if !seen["KEYS"] || !seen["ARGV"] {
+		return h, errors.New("the header says nothing of KEYS or ARGV")
+	}
+	return h, nil
+}
+
+// locals declares the names, and where repeated groups begin.
+func (h header) locals() string {
+	var b strings.Builder
+	declare := func(names []string, list, count string) {
+		values := make([]string, len(names))
+		for i := range names {
+			values[i] = fmt.Sprintf("%s[%d]", list, i+1)
+		}
+		if len(names) > 0 {
+			fmt.Fprintf(&b, "local %s = %s\n", strings.Join(names, ", "), strings.Join(values, ", "))
+		}
+		fmt.Fprintf(&b, "local %s = %d\n", count, len(names))
+	}
+	declare(h.keys, "KEYS", "named_keys")
+	declare(h.args, "ARGV", "named_args")
+	return b.String()
+}
+
+// placesIn finds the field of each name.
+func placesIn(names []string, of reflect.Type) (found [][]int, err error) {
+	fields := map[string][]int{}
+	for _, f := range reflect.VisibleFields(of) {
+		if f.Anonymous {
+			continue
+		}
+		name := snake(f.Name)
+		if fields[name] != nil {
+			return nil, fmt.Errorf("%s has two fields %s", of, f.Name)
+		}
+		fields[name] = f.Index
+	}
+	for _, name := range names {
+		field, ok := fields[name]
+		if !ok {
+			return nil, fmt.Errorf("%s has no field for %s", of, name)
+		}
+		found = append(found, field)
+		delete(fields, name)
+	}
+	for name := range fields {
+		err = errors.Join(err, fmt.Errorf("the header does not name %s of %s", name, of))
+	}
+	return found, err
+}
+
+var word = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
+// snake is EventID as event_id.
+func snake(name string) string { return strings.ToLower(word.ReplaceAllString(name, "${1}_${2}")) }

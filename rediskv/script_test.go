@@ -1,0 +1,88 @@
+package rediskv
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestHeaders: a script's header is code. What it says wrongly is known before
+// the script runs.
+func TestHeaders(t *testing.T) {
+	type keys struct{ Grant, Payment string }
+	type args struct {
+		GrantVersion string
+		NowMs        int64
+	}
+	const good = "-- Does this.\n-- KEYS: grant,\n--   payment\n-- ARGV: grant_version, now_ms (empty: never)\n-- ARGV goes on.\nreturn 1\n"
+	for _, test := range []struct{ name, source, fault string }{
+		{"good", good, ""},
+		{"other order", strings.Replace(good, "grant,\n--   payment", "payment, grant", 1), ""},
+		{"missing", strings.Replace(good, ",\n--   payment", "", 1), "the header does not name payment"},
+		{"unknown", strings.Replace(good, "payment", "paiment", 1), "no field for paiment"},
+		{"twice", strings.Replace(good, "payment", "grant", 1), "grant is named twice"},
+		{"a key and an argument", strings.Replace(good, "now_ms", "grant", 1), "grant is named twice"},
+		{"two lines", good + "-- KEYS: grant\n", "KEYS stands there twice"},
+		{"no line", strings.Replace(good, "-- ARGV: ", "-- ARG: ", 1), "says nothing of KEYS or ARGV"},
+		{"no name", strings.Replace(good, "payment", "1 payment", 1), `"1 payment" is no name`},
+	} {
+		h, err := parseHeader(test.source)
+		if err == nil {
+			_, err = placesFor[keys, args](h)
+		}
+		switch {
+		case err == nil && test.fault != "", err != nil && (test.fault == "" || !strings.Contains(err.Error(), test.fault)):
+			t.Errorf("%s: %v, want %q", test.name, err, test.fault)
+		}
+	}
+}
+
+// TestPlaces: keys and arguments stand where the header names them.
+func TestPlaces(t *testing.T) {
+	h, err := parseHeader("-- KEYS: b, a\n-- ARGV: event_id, x\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type inner struct{ B string }
+	type keys struct {
+		A string
+		inner
+	}
+	type args struct {
+		X       int
+		EventID string
+	}
+	f, err := placesFor[keys, args](h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &script[keys, args]{namedScript: &namedScript{}, places: f}
+	inv := s.with(keys{A: "1", inner: inner{B: "2"}}, args{X: 3, EventID: "4"})
+	if inv.keys[0] != "2" || inv.keys[1] != "1" || inv.args[0] != "4" || inv.args[1] != 3 {
+		t.Errorf("%q %v", inv.keys, inv.args)
+	}
+	if want := "local b, a = KEYS[1], KEYS[2]\nlocal named_keys = 2\nlocal event_id, x = ARGV[1], ARGV[2]\nlocal named_args = 2\n"; h.locals() != want {
+		t.Errorf("%q", h.locals())
+	}
+}
+
+// TestScriptsAreNamed: Open refuses a Store whose scripts and fields differ, and
+// no script counts its arguments.
+func TestScriptsAreNamed(t *testing.T) {
+	numbered := regexp.MustCompile(`(?m)^[^-\n]*\b(KEYS|ARGV)\[\d`)
+	for _, s := range allScripts {
+		if s.fault != nil {
+			t.Error(s.fault)
+		}
+		if found := numbered.FindString(luaSource(s.name)); found != "" {
+			t.Errorf("lua/%s.lua: %s", s.name, found)
+		}
+	}
+	files, err := luaFiles.ReadDir("lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != len(allScripts)+1 { // and the prelude
+		t.Errorf("%d files, %d scripts", len(files), len(allScripts))
+	}
+}
