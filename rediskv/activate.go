@@ -85,8 +85,8 @@ func (s *Store) tryActivate(ctx context.Context, c Caller, id string) error {
 	if err != nil {
 		return err
 	}
-	b := s.batch(c, nil)
-	b.push = true
+	b := s.commit(c, nil)
+	b.notify = true
 	now := s.Now()
 	a.Status, a.ActivatedAt = tollgate.ActivationActive, now
 	for _, t := range targets {
@@ -112,23 +112,23 @@ func (s *Store) tryActivate(ctx context.Context, c Caller, id string) error {
 	if err := b.audited("rule.activated", outcome, reason, "activation", a.ID); err != nil {
 		return err
 	}
-	_, err = b.commit(ctx)
+	_, err = b.run(ctx)
 	return err
 }
 
 // unschedule takes an activation from what is still to come.
-func (b *batch) unschedule(a *activation, ruleSet fields) {
+func (b *commit) unschedule(a *activation, ruleSet fields) {
 	state := ruleSetState{ruleSet, strings.Fields(ruleSet["pending"])}
 	pending := slices.DeleteFunc(state.pending, func(id string) bool { return id == a.ID })
 	b.hash(b.space.object(a.RuleSetID), ruleSet["v"], state.write(0, pending))
-	b.set(scheduleKey(b.space.partition), "", b.space.org+"/"+a.ID)
+	b.member(scheduleKey(b.space.partition), removed, b.space.org+"/"+a.ID)
 }
 
 // move gives accounts the version that an activation leads to, with an event
 // for each, and tells which rules nobody uses any more.
-func (b *batch) move(ctx context.Context, a *tollgate.Activation, targets []target) error {
+func (b *commit) move(ctx context.Context, a *tollgate.Activation, targets []target) error {
 	to := ruleSetOf(a)
-	p := &plan{store: b.store, space: b.space, now: b.store.Now()}
+	p := &plan{commit: b, now: b.store.Now()}
 	var before []tollgate.Citation
 	for _, t := range targets {
 		for _, c := range t.account.RuleSet.Rules {
@@ -149,7 +149,6 @@ func (b *batch) move(ctx context.Context, a *tollgate.Activation, targets []targ
 			return err
 		}
 	}
-	b.events = append(b.events, p.events...)
 	inUse, err := b.store.rulesInUse(ctx, b.space, targets)
 	if IsDamage(err) { // nobody knows what that account has
 		inUse, err = append(inUse, before), nil
@@ -206,8 +205,8 @@ func (s *Store) CancelActivation(ctx context.Context, c Caller, idem *Idempotenc
 			return Result{}, err
 		}
 		a.Status, a.EndedAt = tollgate.ActivationCanceled, s.Now()
-		b := s.batch(c, idem)
-		b.push = true
+		b := s.commit(c, idem)
+		b.notify = true
 		if b.answer, err = answer(&a.Activation); err != nil {
 			return Result{}, err
 		}
@@ -218,7 +217,7 @@ func (s *Store) CancelActivation(ctx context.Context, c Caller, idem *Idempotenc
 		if err := b.audit("rule.cancel", "", "activation", a.ID); err != nil {
 			return Result{}, err
 		}
-		return b.commit(ctx)
+		return b.run(ctx)
 	})
 }
 
@@ -276,8 +275,8 @@ func (s *Store) tryRollBack(ctx context.Context, c Caller, idem *Idempotency, r 
 		MerchantAccountIDs: ids(targets), At: at, Status: tollgate.ActivationActive, ActivatedAt: at,
 	}}
 	a := &p.Activation
-	b := s.batch(c, idem)
-	b.push = true
+	b := s.commit(c, idem)
+	b.notify = true
 	if b.answer, err = r.Answer(p); err != nil {
 		return Result{}, err
 	}
@@ -295,19 +294,19 @@ func (s *Store) tryRollBack(ctx context.Context, c Caller, idem *Idempotency, r 
 		return Result{}, err
 	}
 	b.hash(k.object(now.ID), state.fields["v"], state.write(0, pending))
-	b.set(k.activations(now.ID), state.place(), a.ID)
+	b.member(k.activations(now.ID), state.place(), a.ID)
 	if err := b.move(ctx, a, targets); err != nil {
 		return Result{}, err
 	}
 	if err := b.audit("rule.rollback", fmt.Sprintf("%d to %d", now.Version, back.Version), "activation", a.ID); err != nil {
 		return Result{}, err
 	}
-	return b.commit(ctx)
+	return b.run(ctx)
 }
 
 // cancelPending ends what is scheduled for accounts that are rolled back, and
 // returns what stays scheduled.
-func (b *batch) cancelPending(ctx context.Context, state ruleSetState, accounts []string) ([]string, error) {
+func (b *commit) cancelPending(ctx context.Context, state ruleSetState, accounts []string) ([]string, error) {
 	busy, err := b.store.pendingFor(ctx, b.space, state, accounts)
 	pending := state.pending
 	for i := range busy {
@@ -315,15 +314,14 @@ func (b *batch) cancelPending(ctx context.Context, state ruleSetState, accounts 
 		if err := b.activation(&busy[i].Activation, busy[i].revision); err != nil {
 			return nil, err
 		}
-		b.set(scheduleKey(b.space.partition), "", b.space.org+"/"+busy[i].ID)
+		b.member(scheduleKey(b.space.partition), removed, b.space.org+"/"+busy[i].ID)
 		pending = slices.DeleteFunc(pending, func(id string) bool { return id == busy[i].ID })
 	}
 	return pending, err
 }
 
 func (s *Store) ruleSet(ctx context.Context, k space, id string, version int64) (set tollgate.RuleSet, err error) {
-	p := &plan{store: s, space: k}
-	text, err := p.referred(ctx, id, version)
+	text, err := s.existingVersion(ctx, k, id, version)
 	if err != nil {
 		return set, err
 	}

@@ -79,8 +79,8 @@ func (s *Store) tryActivation(ctx context.Context, c Caller, idem *Idempotency, 
 	}
 	p.ID = s.Mint(tollgate.PrefixActivation)
 	a := &p.Activation
-	b := s.batch(c, idem)
-	b.push = true
+	b := s.commit(c, idem)
+	b.notify = true
 	if b.answer, err = r.Answer(p); err != nil {
 		return Result{}, err
 	}
@@ -88,13 +88,13 @@ func (s *Store) tryActivation(ctx context.Context, c Caller, idem *Idempotency, 
 		return Result{}, err
 	}
 	b.hash(k.object(a.RuleSetID), state.fields["v"], state.write(a.ToVersion, append(state.pending, a.ID)))
-	b.strings = append(b.strings, configString{k.version(a.RuleSetID, a.ToVersion), string(set)})
-	b.set(k.activations(a.RuleSetID), state.place(), a.ID)
-	b.set(scheduleKey(k.partition), milli(a.At), k.org+"/"+a.ID)
+	b.version(k.version(a.RuleSetID, a.ToVersion), string(set))
+	b.member(k.activations(a.RuleSetID), state.place(), a.ID)
+	b.member(scheduleKey(k.partition), milli(a.At), k.org+"/"+a.ID)
 	if err := b.audit("rule.activate", r.Rule.String(), "activation", a.ID); err != nil {
 		return Result{}, err
 	}
-	return b.commit(ctx)
+	return b.run(ctx)
 }
 
 // PlanActivation says what CreateActivation would make now, and writes nothing.
@@ -168,7 +168,7 @@ func currenciesOf(targets []target) (all []tollgate.Currency) {
 }
 
 // activation adds an activation's hash, read at a revision.
-func (b *batch) activation(a *tollgate.Activation, revision string) error {
+func (b *commit) activation(a *tollgate.Activation, revision string) error {
 	doc, err := json.Marshal(a, json.Deterministic(true))
 	if err != nil {
 		return fmt.Errorf("activation %s: %w", a.ID, err)

@@ -144,33 +144,18 @@ func result(outcome string, rest []any, ans Answer) (Result, error) {
 // RefusePayment remembers a rule's refusal of an action (create or capture);
 // nothing else is kept of it.
 func (s *Store) RefusePayment(ctx context.Context, c Caller, action string, idem Idempotency, a *Account, ans Answer, reason string) (Result, error) {
-	k := s.space(c.Organization)
-	c.Request.Status = ans.Status
-	entry, err := s.entry(c, "payment."+action, "refused", reason, "merchant_account", a.ID)
-	if err != nil {
+	refusal := s.commit(c, &idem)
+	refusal.answer = ans
+	refusal.unchanged(refusal.space.object(a.ID), strconv.FormatInt(a.Revision, 10))
+	refusal.unchanged(refusal.space.organization(), strconv.FormatInt(a.organization, 10))
+	if err := refusal.audited("payment."+action, "refused", reason, "merchant_account", a.ID); err != nil {
 		return Result{}, err
 	}
-	keys, args := c.request(k, &idem, s.Mint(""), ans)
-	inv := scriptRefusePayment.with(
-		refusePaymentKeys{keys, k.object(a.ID), k.organization(), k.sequences(), k.audit()},
-		refusePaymentArgs{args, a.Revision, a.organization, entry},
-	)
-	outcome, rest, err := s.run(ctx, inv)
-	if err != nil {
-		return Result{}, err
+	r, err := refusal.run(ctx)
+	if errors.Is(err, ErrConflict) {
+		err = ErrStale
 	}
-	return committed(inv, outcome, "refused", rest, ans)
-}
-
-type refusePaymentKeys struct {
-	requestKeys
-	Account, Organization, Sequences, Audit string
-}
-
-type refusePaymentArgs struct {
-	requestArgs
-	AccountRevision, OrganizationRevision int64
-	auditArgs
+	return r, err
 }
 
 type (
@@ -180,9 +165,8 @@ type (
 )
 
 var (
-	scriptRefusePayment = newScript[refusePaymentKeys, refusePaymentArgs]("refuse_payment")
-	scriptReadPayment   = newScript[readPaymentKeys, readArgs]("read_payment")
-	scriptReadValue     = newScript[readValueKeys, readArgs]("read_value")
+	scriptReadPayment = newScript[readPaymentKeys, readArgs]("read_payment")
+	scriptReadValue   = newScript[readValueKeys, readArgs]("read_value")
 )
 
 // Payment reads a payment and its ticket.

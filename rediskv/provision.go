@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -55,7 +54,7 @@ func (s *Store) ApplyConfig(ctx context.Context, want Config, dryRun bool) ([]Co
 		}
 	}
 	for range 10 {
-		p := &plan{store: s, space: k, now: s.Now(), perimeters: map[string]string{}, ruleSets: map[string][]tollgate.Citation{}, effective: map[string]tollgate.Date{}, judge: want.Judge, read: map[string]fields{}, holders: map[string]string{}}
+		p := &plan{commit: s.commit(Caller{Organization: k.org}, nil), now: s.Now(), perimeters: map[string]string{}, ruleSets: map[string][]tollgate.Citation{}, effective: map[string]tollgate.Date{}, judge: want.Judge, read: map[string]fields{}, holders: map[string]string{}}
 		if err := p.prepare(ctx, want); err != nil {
 			return nil, err
 		}
@@ -79,13 +78,10 @@ func (s *Store) ApplyConfig(ctx context.Context, want Config, dryRun bool) ([]Co
 
 // plan is the difference between what is and what should be.
 type plan struct {
-	store *Store
-	space space
-	now   tollgate.Instant
+	*commit
+	now tollgate.Instant
 
-	changes []ConfigChange
-	objects
-	records
+	changes    []ConfigChange
 	read       map[string]fields // by key: hashes as they were read
 	perimeters map[string]string // by id@version: the document's JSON
 	ruleSets   map[string][]tollgate.Citation
@@ -96,8 +92,7 @@ type plan struct {
 	exists  bool              // the organization, before
 	ending  []ending          // whose tokens end
 	holders map[string]string // by grant: its client, where that is new
-	raised  []string          // grants to raise with the plan
-	left    []string          // of ending, when they are too many for that
+	left    []string          // of ending, when they are too many for one script
 }
 
 func (p *plan) prepare(ctx context.Context, want Config) error {
@@ -154,15 +149,6 @@ func (p *plan) prepare(ctx context.Context, want Config) error {
 	return p.endTokens(ctx)
 }
 
-type putConfigKeys struct {
-	logKeys
-	Organizations, Cutoffs, Changes, Mark, Notes string
-}
-
-type putConfigArgs struct{ Channel, Organization, NoteList string }
-
-var scriptPutConfig = newScript[putConfigKeys, putConfigArgs]("put_config")
-
 // write claims the clients' ids, which live outside the organization's slot,
 // and then commits everything in one script. A claim without a client, left
 // behind by a failure between the two, leads nowhere and can be claimed again
@@ -179,36 +165,20 @@ func (p *plan) write(ctx context.Context, clients []tollgate.Client) error {
 		}
 	}
 	operation := p.store.Mint("")
-	notes := make([]string, len(p.left))
-	for i, id := range p.left {
-		notes[i] = id + "/" + operation
-	}
-	inv := scriptPutConfig.with(putConfigKeys{
-		logKeys: p.space.logs(), Organizations: organizationsKey(p.space.partition), Cutoffs: p.space.cutoffs,
-		Changes: changesKey(p.space.partition), Mark: p.space.mark(operation), Notes: p.space.ending(),
-	}, putConfigArgs{Channel: configChannel, Organization: p.space.org, NoteList: strings.Join(notes, " ")})
-	inv.keys, inv.args = p.objects.arguments(inv.keys, inv.args)
-	for _, id := range p.raised {
-		inv.keys = append(inv.keys, p.space.object(id))
-	}
-	for _, c := range p.changes {
-		entry, err := p.store.entry(Caller{Organization: p.space.org}, c.Kind+".provision", "succeeded", c.Action, c.Kind, c.ID)
-		if err != nil {
-			return err
-		}
-		p.entries = append(p.entries, entry)
-	}
-	var err error
-	if inv.args, err = p.records.arguments(inv.args); err != nil {
-		return err
+	p.notify = true
+	p.member(organizationsKey(p.space.partition), added, p.space.org)
+	for _, id := range p.left {
+		p.member(p.space.ending(), added, id+"/"+operation)
 	}
 	for id := range p.effective { // when they are looked at next is another time
-		inv.args = append(inv.args, p.space.org+"/"+id)
+		p.member(p.space.cutoffs, lookedAt, p.space.org+"/"+id)
 	}
-	_, _, err = p.store.run(ctx, inv)
-	if err == nil {
-		p.store.cache.forget(p.space.org)
+	for _, c := range p.changes {
+		if err := p.audit(c.Kind+".provision", c.Action, c.Kind, c.ID); err != nil {
+			return err
+		}
 	}
+	_, err := p.runAs(ctx, operation)
 	return err
 }
 

@@ -38,8 +38,8 @@ func (p *plan) refer(ctx context.Context, kind, id string) (fields, error) {
 	if len(found) == 0 {
 		return nil, &tollgate.Error{Code: tollgate.CodeParameterInvalid, Message: fmt.Sprintf("%q is not a %s of this organization", id, kind)}
 	}
-	if !slices.ContainsFunc(p.hashes, func(h configHash) bool { return h.key == key }) {
-		p.hashes = append(p.hashes, configHash{key: key, expected: found["v"]})
+	if !slices.ContainsFunc(p.hashes, func(h hashWrite) bool { return h.key == key }) {
+		p.unchanged(key, found["v"])
 	}
 	return found, nil
 }

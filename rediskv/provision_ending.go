@@ -163,7 +163,7 @@ func (p *plan) list(known map[string]string, revision string, listed bool) {
 		add = maps.Clone(known)
 		maps.Copy(add, p.holders)
 	}
-	h := configHash{key: p.space.grants(), expected: revision}
+	h := hashWrite{key: p.space.grants(), expected: revision}
 	if len(add) == 0 {
 		p.hashes = append(p.hashes, h)
 		return
@@ -178,12 +178,6 @@ func (p *plan) list(known map[string]string, revision string, listed bool) {
 	}
 	p.hashes = append(p.hashes, h)
 }
-
-type endTokensKeys struct{ Mark, Changes string }
-
-type endTokensArgs struct{ Channel, Organization string }
-
-var scriptEndTokens = newScript[endTokensKeys, endTokensArgs]("end_tokens")
 
 // finish ends the tokens that are left to end, of this run or of one that died.
 // Grants that are raised twice only cost their clients another token.
@@ -224,15 +218,12 @@ func (s *Store) finish(ctx context.Context, k space) error {
 		}
 	}
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(raised)), endedTogether) {
-		inv := scriptEndTokens.with(endTokensKeys{k.mark(s.Mint("")), changesKey(k.partition)}, endTokensArgs{configChannel, k.org})
-		for _, id := range some {
-			inv.keys = append(inv.keys, k.object(id))
-		}
-		if _, _, err := s.run(ctx, inv); err != nil {
+		c := s.commit(Caller{Organization: k.org}, nil)
+		c.notify, c.raised = true, some
+		if _, err := c.run(ctx); err != nil {
 			return err
 		}
 	}
-	s.cache.forget(k.org)
 	return s.timed(ctx, "forget_ending", func(ctx context.Context) error {
 		return s.client.SRem(ctx, k.ending(), anys(left)...).Err()
 	})

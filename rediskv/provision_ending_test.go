@@ -256,9 +256,13 @@ func TestTokensOfManyGrantsEnd(t *testing.T) {
 
 	before = f.revisions(t)
 	wire := redistest.Proxy(t, f.url)
+	commits := 0
 	dying := f.observed(t, wire.URL, func(operation string) {
-		if operation == "end_tokens" {
-			wire.Refuse() // behind the first of several
+		if operation != "commit" {
+			return
+		}
+		if commits++; commits == 2 {
+			wire.Refuse() // behind the first of several that end tokens
 		}
 	})
 	f.config.Organization.Status = "suspended"

@@ -29,7 +29,7 @@ func (p *plan) version(ctx context.Context, kind, id string, version int64, doc 
 	switch there {
 	case string(text):
 	case "":
-		p.strings = append(p.strings, configString{p.space.version(id, version), string(text)})
+		p.commit.version(p.space.version(id, version), string(text))
 		p.changes = append(p.changes, ConfigChange{Kind: kind, ID: name, Action: "created"})
 	default:
 		return "", &tollgate.Error{
@@ -113,8 +113,8 @@ func (p *plan) ruleSetState(ctx context.Context, r tollgate.RuleSet) error {
 		return err
 	}
 	state := ruleSetState{found, strings.Fields(found["pending"])}
-	h := configHash{key, found["v"], state.write(r.Version, state.pending)}
-	if i := slices.IndexFunc(p.hashes, func(h configHash) bool { return h.key == key }); i >= 0 {
+	h := hashWrite{key, found["v"], state.write(r.Version, state.pending)}
+	if i := slices.IndexFunc(p.hashes, func(h hashWrite) bool { return h.key == key }); i >= 0 {
 		// An earlier version of the same file; the higher one counts.
 		if last := fieldsOf([]any(p.hashes[i].fields)).int("last"); last < r.Version {
 			p.hashes[i] = h
@@ -125,15 +125,12 @@ func (p *plan) ruleSetState(ctx context.Context, r tollgate.RuleSet) error {
 	return nil
 }
 
-// referred reads a version that the file does not repeat.
-func (p *plan) referred(ctx context.Context, id string, version int64) (text string, err error) {
-	err = p.store.timed(ctx, "read_version", func(ctx context.Context) (err error) {
-		text, err = p.store.client.Get(ctx, p.space.version(id, version)).Result()
-		if errors.Is(err, redis.Nil) {
-			return &tollgate.Error{Code: tollgate.CodeParameterInvalid, Message: fmt.Sprintf("there is no %s version %d", id, version)}
-		}
-		return err
-	})
+// existingVersion reads a version that the file does not repeat.
+func (s *Store) existingVersion(ctx context.Context, k space, id string, version int64) (string, error) {
+	text, err := s.version(ctx, k, id, version)
+	if err == nil && text == "" {
+		err = &tollgate.Error{Code: tollgate.CodeParameterInvalid, Message: fmt.Sprintf("there is no %s version %d", id, version)}
+	}
 	return text, err
 }
 
@@ -182,13 +179,13 @@ func (p *plan) account(ctx context.Context, want Config, a tollgate.MerchantAcco
 	limits, known := p.perimeters[fmt.Sprintf("%s@%d", a.Perimeter.ID, a.Perimeter.Version)]
 	if !known {
 		var err error
-		if limits, err = p.referred(ctx, a.Perimeter.ID, a.Perimeter.Version); err != nil {
+		if limits, err = p.store.existingVersion(ctx, p.space, a.Perimeter.ID, a.Perimeter.Version); err != nil {
 			return fmt.Errorf("merchant account %s: %w", a.ID, err)
 		}
 	}
 	rules, known := p.ruleSets[fmt.Sprintf("%s@%d", a.RuleSet.ID, a.RuleSet.Version)]
 	if !known {
-		text, err := p.referred(ctx, a.RuleSet.ID, a.RuleSet.Version)
+		text, err := p.store.existingVersion(ctx, p.space, a.RuleSet.ID, a.RuleSet.Version)
 		if err != nil {
 			return fmt.Errorf("merchant account %s: %w", a.ID, err)
 		}
@@ -220,7 +217,7 @@ func (p *plan) account(ctx context.Context, want Config, a tollgate.MerchantAcco
 	if err == nil && len(p.hashes) == planned && before != given {
 		// What is in force already is now also what the file gives; no event,
 		// for nothing is priced in another way.
-		h := configHash{key: p.space.object(a.ID), expected: found["v"]}
+		h := hashWrite{key: p.space.object(a.ID), expected: found["v"]}
 		h.fields.int("v", found.int("v")+1)
 		h.fields.set("given", given)
 		p.hashes = append(p.hashes, h)
@@ -301,9 +298,9 @@ func (p *plan) supersede(ctx context.Context) error {
 		}
 		// A rollback at the same time looks at the same accounts. Both change
 		// the rule set's revision, so the second of them looks again.
-		if !slices.ContainsFunc(p.hashes, func(h configHash) bool { return h.key == key }) {
+		if !slices.ContainsFunc(p.hashes, func(h hashWrite) bool { return h.key == key }) {
 			state := ruleSetState{found, strings.Fields(found["pending"])}
-			p.hashes = append(p.hashes, configHash{key, found["v"], state.write(0, state.pending)})
+			p.hashes = append(p.hashes, hashWrite{key, found["v"], state.write(0, state.pending)})
 		}
 	}
 	return nil
@@ -315,13 +312,11 @@ func (p *plan) end(a *activation) error {
 	if err != nil {
 		return fmt.Errorf("activation %s: %w", a.ID, err)
 	}
-	h := configHash{key: p.space.object(a.ID), expected: a.revision}
+	h := hashWrite{key: p.space.object(a.ID), expected: a.revision}
 	h.fields.int("v", fields{"v": a.revision}.int("v")+1)
 	h.fields.set("json", string(text))
 	p.hashes = append(p.hashes, h)
-	entry, err := p.store.entry(Caller{Organization: p.space.org}, "rule.superseded", "succeeded", "", "activation", a.ID)
-	p.entries = append(p.entries, entry)
-	return err
+	return p.audit("rule.superseded", "", "activation", a.ID)
 }
 
 // eventTypes says which events a change of the named members makes; none are
@@ -421,7 +416,7 @@ func (p *plan) object(ctx context.Context, kind, id string, doc any, created, up
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", kind, id, err)
 	}
-	h := configHash{key: key, expected: found["v"]}
+	h := hashWrite{key: key, expected: found["v"]}
 	h.fields.int("v", found.int("v")+1)
 	h.fields.set("json", string(text))
 	h.fields = append(h.fields, extra...)

@@ -52,7 +52,7 @@ func namesOf(members *redis.StringSliceCmd) (n int64) {
 }
 
 // with is the counts with so many more of one.
-func (q quotas) with(name string, more int64) configHash {
+func (q quotas) with(name string, more int64) hashWrite {
 	f := pairs{}
 	f.int("v", q.int("v")+1)
 	for _, counted := range []string{"rules", "perimeters"} {
@@ -62,7 +62,7 @@ func (q quotas) with(name string, more int64) configHash {
 		}
 		f.int(counted, n)
 	}
-	return configHash{key: q.key, expected: q.fields["v"], fields: f}
+	return hashWrite{key: q.key, expected: q.fields["v"], fields: f}
 }
 
 // perimeterQuota counts the versions that are written.

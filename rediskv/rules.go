@@ -71,9 +71,9 @@ func (s *Store) PublishRule(ctx context.Context, c Caller, idem *Idempotency, p 
 		if name.int("v") >= tollgate.MaxRuleVersions { // each has raised it by one
 			return Result{}, tollgate.QuotaExceeded("rule", "rule:%s has %d versions, which are as many as a rule can have. Publish the next one under a new name.", r.Rule.Name, tollgate.MaxRuleVersions)
 		}
-		b := s.batch(c, idem)
+		b := s.commit(c, idem)
 		b.answer = ans
-		var names []configHash
+		var names []hashWrite
 		if name["v"] == "" {
 			q, err := s.readQuotas(ctx, k)
 			if err != nil {
@@ -97,10 +97,10 @@ func (s *Store) PublishRule(ctx context.Context, c Caller, idem *Idempotency, p 
 		last.int("last", int64(r.Rule.Version))
 		b.hash(k.rule(r.Rule), "", f)
 		b.hash(k.ruleName(r.Rule.Name), name["v"], last)
-		b.hash(k.object(p.Signer.ID), signer["v"], nil)
+		b.unchanged(k.object(p.Signer.ID), signer["v"])
 		b.hashes = append(b.hashes, names...)
-		b.strings = append(b.strings, configString{k.module(r.SHA256), string(p.Module)})
-		b.set(k.rules(), "0", ruleMember(r.Rule))
+		b.version(k.module(r.SHA256), string(p.Module))
+		b.member(k.rules(), "0", ruleMember(r.Rule))
 		if err := b.event(tollgate.RulePublished, "", struct {
 			RuleID   string            `json:"rule_id"`
 			Rule     tollgate.Citation `json:"rule"`
@@ -112,7 +112,7 @@ func (s *Store) PublishRule(ctx context.Context, c Caller, idem *Idempotency, p 
 		if err := b.audit("rule.publish", r.SignerID, "rule", r.ID); err != nil {
 			return Result{}, err
 		}
-		return b.commit(ctx)
+		return b.run(ctx)
 	})
 }
 

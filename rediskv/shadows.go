@@ -49,9 +49,9 @@ func (s *Store) StartShadow(ctx context.Context, c Caller, idem *Idempotency, sh
 		if len(active) >= tollgate.MaxShadows {
 			return Result{}, tollgate.QuotaExceeded("shadows", "An organization has at most %d shadows at once; stop one.", tollgate.MaxShadows)
 		}
-		b := s.batch(c, idem)
+		b := s.commit(c, idem)
 		b.answer = ans
-		b.set(b.space.shadows(), strconv.FormatInt(list.int("v")+1, 10), shadow.ID) // two may have the same time, and never the same revision
+		b.member(b.space.shadows(), strconv.FormatInt(list.int("v")+1, 10), shadow.ID) // two may have the same time, and never the same revision
 		return b.shadow(ctx, "rule.shadow", shadow, "", list, append(active, shadow))
 	})
 }
@@ -73,7 +73,7 @@ func (s *Store) StopShadow(ctx context.Context, c Caller, idem *Idempotency, id 
 		}
 		active = slices.DeleteFunc(active, func(other tollgate.Shadow) bool { return other.ID == id })
 		shadow.Status, shadow.StoppedAt = "stopped", s.Now()
-		b := s.batch(c, idem)
+		b := s.commit(c, idem)
 		if b.answer, err = answer(shadow); err != nil {
 			return Result{}, err
 		}
@@ -97,7 +97,7 @@ func (s *Store) activeShadows(ctx context.Context, k space) (list fields, active
 
 // shadow commits a shadow that was read at a revision, and which ones are
 // active now.
-func (b *batch) shadow(ctx context.Context, kind string, shadow tollgate.Shadow, revision string, list fields, active []tollgate.Shadow) (Result, error) {
+func (b *commit) shadow(ctx context.Context, kind string, shadow tollgate.Shadow, revision string, list fields, active []tollgate.Shadow) (Result, error) {
 	shadow.Totals = tollgate.ShadowTotals{} // counted apart
 	doc, err := json.Marshal(shadow, json.Deterministic(true))
 	if err != nil {
@@ -112,13 +112,13 @@ func (b *batch) shadow(ctx context.Context, kind string, shadow tollgate.Shadow,
 	f.set("json", string(doc))
 	all.int("v", list.int("v")+1)
 	all.set("list", string(text))
-	b.push = true
+	b.notify = true
 	b.hash(b.space.object(shadow.ID), revision, f)
 	b.hash(b.space.shadowing(), list["v"], all)
 	if err := b.audit(kind, shadow.Rule.Rule.String(), "shadow", shadow.ID); err != nil {
 		return Result{}, err
 	}
-	return b.commit(ctx)
+	return b.run(ctx)
 }
 
 // shadow reads a shadow with its totals.

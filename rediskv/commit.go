@@ -1,0 +1,173 @@
+package rediskv
+
+import (
+	"context"
+	"errors"
+
+	"tollgate"
+)
+
+// commit is a change that is written all at once, or not at all, if what it was
+// computed from is still so.
+type commit struct {
+	store  *Store
+	space  space
+	caller Caller
+	idem   *Idempotency // nil without a key
+	answer Answer
+	notify bool // instances have to know
+
+	hashes  []hashWrite
+	strings []stringWrite
+	members []memberWrite
+	raised  []string // grants whose tokens end
+	events  []tollgate.Event
+	entries []auditArgs
+}
+
+// hashWrite is a hash that was read at a revision, empty where there was none.
+// Without fields it is only compared.
+type hashWrite struct {
+	key, expected string
+	fields        pairs
+}
+
+// stringWrite is an immutable version.
+type stringWrite struct{ key, value string }
+
+// memberWrite is what becomes of a member of a set: a score, or one of these.
+type memberWrite struct{ key, how, member string }
+
+const (
+	removed  = "remove" // from a sorted set
+	lookedAt = "look"   // at once, if the sorted set has it
+	added    = "add"    // to a set
+)
+
+func (s *Store) commit(c Caller, idem *Idempotency) *commit {
+	return &commit{store: s, space: s.space(c.Organization), caller: c, idem: idem}
+}
+
+// hash writes a hash that was read at a revision; "" for one that is new.
+func (c *commit) hash(key, expected string, f pairs) {
+	c.hashes = append(c.hashes, hashWrite{key, expected, f})
+}
+
+// unchanged makes the change hold only while a hash is as it was read.
+func (c *commit) unchanged(key, expected string) { c.hash(key, expected, nil) }
+
+func (c *commit) version(key, text string) { c.strings = append(c.strings, stringWrite{key, text}) }
+
+func (c *commit) member(key, how, member string) {
+	c.members = append(c.members, memberWrite{key, how, member})
+}
+
+func (c *commit) event(t tollgate.EventType, account string, data any) error {
+	e, err := tollgate.NewEvent(c.store.Mint(tollgate.PrefixEvent), t, c.store.Now(), c.space.org, account, c.caller.Request.ID, data)
+	c.events = append(c.events, e)
+	return err
+}
+
+func (c *commit) audit(kind, reason, targetType, target string) error {
+	return c.audited(kind, "succeeded", reason, targetType, target)
+}
+
+func (c *commit) audited(kind, outcome, reason, targetType, target string) error {
+	by := c.caller
+	if c.answer.Status != 0 {
+		by.Request.Status = c.answer.Status
+	}
+	entry, err := c.store.entry(by, kind, outcome, reason, targetType, target)
+	c.entries = append(c.entries, entry)
+	return err
+}
+
+type commitKeys struct {
+	requestKeys
+	logKeys
+	Changes, Mark string
+}
+
+type commitArgs struct {
+	requestArgs
+	Channel, Organization string
+}
+
+var scriptCommit = newScript[commitKeys, commitArgs]("commit")
+
+// run writes all of it. ErrConflict says that something has changed since it was
+// read.
+func (c *commit) run(ctx context.Context) (Result, error) { return c.runAs(ctx, c.store.Mint("")) }
+
+// runAs is run under an id that the change itself knows.
+func (c *commit) runAs(ctx context.Context, operation string) (Result, error) {
+	s, k := c.store, c.space
+	keys, args := c.caller.request(k, c.idem, operation, c.answer)
+	channel := ""
+	if c.notify {
+		channel = configChannel
+	}
+	inv := scriptCommit.with(commitKeys{keys, k.logs(), changesKey(k.partition), k.mark(operation)}, commitArgs{args, channel, k.org})
+	if err := c.groups(inv); err != nil {
+		return Result{}, err
+	}
+	outcome, rest, err := s.run(ctx, inv)
+	if err != nil {
+		return Result{}, err
+	}
+	if c.notify {
+		s.cache.forget(k.org)
+	}
+	return result(outcome, rest, c.answer)
+}
+
+// groups appends what is written.
+func (c *commit) groups(inv *invocation) error {
+	inv.args = append(inv.args, len(c.hashes))
+	for _, h := range c.hashes {
+		inv.keys = append(inv.keys, h.key)
+		inv.args = append(inv.args, h.expected)
+		inv.group(h.fields)
+	}
+	inv.args = append(inv.args, len(c.strings))
+	for _, v := range c.strings {
+		inv.keys = append(inv.keys, v.key)
+		inv.args = append(inv.args, v.value)
+	}
+	inv.args = append(inv.args, len(c.members))
+	for _, m := range c.members {
+		inv.keys = append(inv.keys, m.key)
+		inv.args = append(inv.args, m.how, m.member)
+	}
+	inv.args = append(inv.args, len(c.events))
+	for i := range c.events {
+		e, err := eventArguments(&c.events[i])
+		if err != nil {
+			return err
+		}
+		inv.args = append(inv.args, e.EventHead, e.EventTail, e.EventID, e.EventType, e.EventAccount)
+	}
+	inv.args = append(inv.args, len(c.entries))
+	for _, e := range c.entries {
+		inv.args = append(inv.args, e.AuditHead, e.AuditTail)
+	}
+	for _, id := range c.raised {
+		inv.keys = append(inv.keys, c.space.object(id))
+	}
+	return nil
+}
+
+// retried makes an optimistic change again while what it is computed from is
+// changed by others in between. Where they come first again and again, the
+// change can be tried again later.
+func retried[T any](change func() (T, error)) (result T, err error) {
+	for range 10 {
+		if result, err = change(); !errors.Is(err, ErrConflict) {
+			return result, err
+		}
+	}
+	return result, &tollgate.Error{
+		Code: tollgate.CodeStoreUnavailable, Cause: err,
+		Message: "Others are changing the same at the moment. Try again.",
+	}
+}
