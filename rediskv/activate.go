@@ -67,7 +67,7 @@ func (s *Store) ActivateDue(ctx context.Context, partition, limit int) (done []A
 // rules since it was made fails instead: what it was computed from is gone.
 func (s *Store) activate(ctx context.Context, org, id string) error {
 	clock := Caller{Organization: org}
-	_, err := retried(func() (struct{}, error) { return struct{}{}, s.tryActivate(ctx, clock, id) })
+	_, err := Retried(func() (struct{}, error) { return struct{}{}, s.tryActivate(ctx, clock, id) })
 	return err
 }
 
@@ -186,7 +186,7 @@ func (s *Store) rulesInUse(ctx context.Context, k space, moved []target) (sets [
 // CancelActivation ends a scheduled activation.
 func (s *Store) CancelActivation(ctx context.Context, c Caller, idem *Idempotency, ruleSet, id string, covers func(string) bool, answer func(*tollgate.Activation) (Answer, error)) (Result, error) {
 	k := s.space(c.Organization)
-	return retried(func() (Result, error) {
+	return Retried(func() (Result, error) {
 		a, err := s.activation(ctx, k, id)
 		if err == nil && a.RuleSetID != ruleSet {
 			err = notFound()
@@ -226,7 +226,7 @@ func (s *Store) CancelActivation(ctx context.Context, c Caller, idem *Idempotenc
 // latest activation in force gave them. What is scheduled for them is canceled.
 // r.RuleChange and r.At mean nothing, and the plan has only the activation.
 func (s *Store) RollBack(ctx context.Context, c Caller, idem *Idempotency, r ActivationRequest) (Result, error) {
-	return retried(func() (Result, error) { return s.tryRollBack(ctx, c, idem, r) })
+	return Retried(func() (Result, error) { return s.tryRollBack(ctx, c, idem, r) })
 }
 
 func (s *Store) tryRollBack(ctx context.Context, c Caller, idem *Idempotency, r ActivationRequest) (Result, error) {

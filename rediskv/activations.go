@@ -64,7 +64,7 @@ type target struct {
 // CreateActivation makes the next version of a rule set and schedules the
 // accounts' change to it.
 func (s *Store) CreateActivation(ctx context.Context, c Caller, idem *Idempotency, r ActivationRequest) (Result, error) {
-	return retried(func() (Result, error) { return s.tryActivation(ctx, c, idem, r) })
+	return Retried(func() (Result, error) { return s.tryActivation(ctx, c, idem, r) })
 }
 
 func (s *Store) tryActivation(ctx context.Context, c Caller, idem *Idempotency, r ActivationRequest) (Result, error) {

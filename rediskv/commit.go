@@ -62,8 +62,14 @@ func (c *commit) member(key, how, member string) {
 	c.members = append(c.members, memberWrite{key, how, member})
 }
 
+// Origin is what the caller's change is caused by, now.
+func (s *Store) Origin(c Caller) tollgate.Origin {
+	return tollgate.Origin{Organization: c.Organization, RequestID: c.Request.ID, At: s.Now()}
+}
+
 func (c *commit) event(t tollgate.EventType, account string, data any) error {
-	e, err := tollgate.NewEvent(c.store.Mint(tollgate.PrefixEvent), t, c.store.Now(), c.space.org, account, c.caller.Request.ID, data)
+	o := c.store.Origin(c.caller)
+	e, err := tollgate.NewEvent(c.store.Mint(tollgate.PrefixEvent), t, o.At, o.Organization, account, o.RequestID, data)
 	c.events = append(c.events, e)
 	return err
 }
@@ -157,10 +163,10 @@ func (c *commit) groups(inv *invocation) error {
 	return nil
 }
 
-// retried makes an optimistic change again while what it is computed from is
-// changed by others in between. Where they come first again and again, the
-// change can be tried again later.
-func retried[T any](change func() (T, error)) (result T, err error) {
+// Retried makes an optimistic change (facts, decision, commit) again while what
+// it is decided from is changed by others in between. Where they come first again
+// and again, the change can be tried again later.
+func Retried[T any](change func() (T, error)) (result T, err error) {
 	for range 10 {
 		if result, err = change(); !errors.Is(err, ErrConflict) {
 			return result, err

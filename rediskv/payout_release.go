@@ -54,7 +54,7 @@ func (s *Store) Payouts(ctx context.Context, c Caller, q TransactionQuery) (rows
 // held, or when one of its transactions cannot be read or contradicts its
 // capture: nobody can say then what is right, and nothing is paid.
 func (s *Store) ReleasePayout(ctx context.Context, c Caller, idem *Idempotency, id, reason string, answer func(*tollgate.Payout) (Answer, error)) (Result, error) {
-	return retried(func() (Result, error) {
+	return Retried(func() (Result, error) {
 		k := s.space(c.Organization)
 		p, f, err := s.readPayout(ctx, k, id)
 		if err != nil {

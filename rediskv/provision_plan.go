@@ -433,38 +433,10 @@ func (p *plan) object(ctx context.Context, kind, id string, doc any, created, up
 	return nil
 }
 
-// told are the members of a resource that its events carry, so that a receiver
-// can act without reading it.
-var told = map[string][]string{
-	"organization":     {"name", "status"},
-	"legal_entity":     {"status"},
-	"merchant_account": {"status", "cutoff", "perimeter", "rule_set"},
-	"grant":            {"client_id", "scopes", "merchant_account_ids", "status"},
-}
-
-// event makes an event of a resource: its id first, its revision, what changed
-// (nothing is named where it is new), and what a receiver needs.
+// event makes an event of a resource.
 func (p *plan) event(kind, id string, t tollgate.EventType, revision int64, changed []string, doc jsontext.Value) error {
-	account := ""
-	if kind == "merchant_account" {
-		account = id
-	}
-	list, err := json.Marshal(changed)
-	if err != nil {
-		return fmt.Errorf("event %s: %w", t, err)
-	}
-	var members map[string]jsontext.Value
-	if err := json.Unmarshal(doc, &members); err != nil {
-		return fmt.Errorf("event %s: %w", t, err)
-	}
-	data := fmt.Appendf(nil, `{"%s_id":%q,"revision":%d,"changed":%s`, kind, id, revision, list)
-	for _, name := range told[kind] {
-		data = fmt.Appendf(data, `,%q:%s`, name, members[name])
-	}
-	if t == tollgate.CutoffUpdated {
-		data = fmt.Appendf(data, `,"effective_date":"%s"`, p.effective[id])
-	}
-	e, err := tollgate.NewEvent(p.store.Mint(tollgate.PrefixEvent), t, p.now, p.space.org, account, "", jsontext.Value(append(data, '}')))
+	r := tollgate.ResourceChange{Kind: kind, ID: id, Revision: revision, Changed: changed, Document: doc, Effective: p.effective[id]}
+	e, err := r.Event(p.store.Mint, tollgate.Origin{Organization: p.space.org, At: p.now}, t)
 	p.events = append(p.events, e)
 	return err
 }

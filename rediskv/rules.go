@@ -50,7 +50,7 @@ func (s *Store) RuleSigner(ctx context.Context, org, id string) (*RuleSigner, er
 // has been changed.
 func (s *Store) PublishRule(ctx context.Context, c Caller, idem *Idempotency, p Publication, ans Answer, again func(*tollgate.Rule) (Answer, error)) (Result, error) {
 	k, r := s.space(c.Organization), p.Rule
-	return retried(func() (Result, error) {
+	return Retried(func() (Result, error) {
 		found, err := s.readHashes(ctx, "read_rule", k.object(p.Signer.ID), k.rule(r.Rule), k.ruleName(r.Rule.Name))
 		if err != nil {
 			return Result{}, err

@@ -41,7 +41,7 @@ func shadowsOf(list string, a *tollgate.MerchantAccount) (found []tollgate.Shado
 // StartShadow writes a new shadow. CodeQuotaExceeded when there are
 // tollgate.MaxShadows already.
 func (s *Store) StartShadow(ctx context.Context, c Caller, idem *Idempotency, shadow tollgate.Shadow, ans Answer) (Result, error) {
-	return retried(func() (Result, error) {
+	return Retried(func() (Result, error) {
 		list, active, err := s.activeShadows(ctx, s.space(c.Organization))
 		if err != nil {
 			return Result{}, err
@@ -58,7 +58,7 @@ func (s *Store) StartShadow(ctx context.Context, c Caller, idem *Idempotency, sh
 
 // StopShadow ends a shadow; what it has found stays.
 func (s *Store) StopShadow(ctx context.Context, c Caller, idem *Idempotency, id string, answer func(*tollgate.Shadow) (Answer, error)) (Result, error) {
-	return retried(func() (Result, error) {
+	return Retried(func() (Result, error) {
 		k := s.space(c.Organization)
 		shadow, revision, err := s.shadow(ctx, k, id)
 		if err != nil {
