@@ -39,7 +39,7 @@ const dataStart = 16
 // module writes the plan as a module of ABI tollgate:rule/1: two functions
 // without loops or calls, one page of memory. It has one endless loop for each
 // payee condition "loop".
-func (p *plan) module() ([]byte, error) {
+func (p *plan) compile() ([]byte, error) {
 	t := &tableCode{texts: map[refusal]int{}}
 	for _, r := range p.payees {
 		if r.then == "refuse" {
@@ -62,11 +62,11 @@ func (p *plan) module() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	module := t.assemble(manifest)
+	binary := t.assemble(manifest)
 	if free != nil {
-		module = appendBytes(append(module, secCustom), free)
+		binary = appendBytes(append(binary, secCustom), free)
 	}
-	return module, nil
+	return binary, nil
 }
 
 func (t *tableCode) text(r refusal) {

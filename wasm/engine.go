@@ -69,19 +69,19 @@ func newEngine(ctx context.Context, config wazero.RuntimeConfig) *Engine {
 // that it returns pins the SHA-256 of the module as it was given. Loading the
 // same bytes again changes nothing; other bytes for a citation stand beside
 // the first.
-func (e *Engine) Load(ctx context.Context, c tollgate.Citation, module []byte) (tollgate.RuleRef, error) {
-	return e.load(ctx, c, module, false)
+func (e *Engine) Load(ctx context.Context, c tollgate.Citation, binary []byte) (tollgate.RuleRef, error) {
+	return e.load(ctx, c, binary, false)
 }
 
-func (e *Engine) load(ctx context.Context, c tollgate.Citation, module []byte, shipped bool) (tollgate.RuleRef, error) {
-	ref := RefOf(c, module)
+func (e *Engine) load(ctx context.Context, c tollgate.Citation, binary []byte, shipped bool) (tollgate.RuleRef, error) {
+	ref := RefOf(c, binary)
 	if e.Has(ref) {
 		return ref, nil
 	}
 	// Compiling takes long: whoever needs another rule does not wait for it.
 	e.closing.RLock()
 	defer e.closing.RUnlock()
-	r, err := e.prepare(ctx, module)
+	r, err := e.prepare(ctx, binary)
 	if err != nil {
 		return tollgate.RuleRef{}, fmt.Errorf("load %s: %w", c, err)
 	}
@@ -103,14 +103,14 @@ func (e *Engine) load(ctx context.Context, c tollgate.Citation, module []byte, s
 }
 
 // RefOf pins a module's bytes.
-func RefOf(c tollgate.Citation, module []byte) tollgate.RuleRef {
-	sum := sha256.Sum256(module)
+func RefOf(c tollgate.Citation, binary []byte) tollgate.RuleRef {
+	sum := sha256.Sum256(binary)
 	return tollgate.RuleRef{Rule: c, SHA256: hex.EncodeToString(sum[:])}
 }
 
 // prepare goes all the way from bytes to a first instance.
-func (e *Engine) prepare(ctx context.Context, module []byte) (*rule, error) {
-	m, err := parse(module)
+func (e *Engine) prepare(ctx context.Context, binary []byte) (*rule, error) {
+	m, err := parse(binary)
 	if err != nil {
 		return nil, err
 	}
@@ -128,21 +128,21 @@ func (e *Engine) prepare(ctx context.Context, module []byte) (*rule, error) {
 
 // compile makes a rule of what the module has become. globals are those that a
 // call can change.
-func (e *Engine) compile(ctx context.Context, m *module, module []byte, globals []exportedGlobal) (*rule, error) {
-	compiled, err := e.runtime.CompileModule(ctx, module)
+func (e *Engine) compile(ctx context.Context, m *module, binary []byte, globals []exportedGlobal) (*rule, error) {
+	compiled, err := e.runtime.CompileModule(ctx, binary)
 	if err != nil {
 		return nil, fmt.Errorf("compile: %w", err)
 	}
 	r := &rule{
 		manifest: m.manifest, free: m.free, runtime: e.runtime, compiled: compiled, globals: globals,
-		size: &footprint{fixed: ruleBytes + codeFactor*int64(len(module)), each: instanceBytes + int64(m.pages)<<16},
+		size: &footprint{fixed: ruleBytes + codeFactor*int64(len(binary)), each: instanceBytes + int64(m.pages)<<16},
 	}
 	i, err := r.instantiate(ctx)
 	if err != nil {
 		_ = compiled.Close(ctx)
 		return nil, err
 	}
-	r.initial = m.reach.initial(i)
+	r.initial = initialOf(i, &m.reach)
 	r.size.each = instanceBytes + int64(r.initial.size) // tg_buf may have made it larger than it was declared
 	r.silent = sync.OnceValue(r.findSilent)
 	r.size.fixed += int64(len(r.initial.written.bytes) + len(r.initial.request.bytes))

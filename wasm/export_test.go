@@ -72,7 +72,7 @@ func (e *Engine) OneInstance(c tollgate.Citation, inputs ...tollgate.PricingInpu
 	}
 	for _, in := range inputs {
 		lines, err = i.price(ctx, r, lines, &in, byte(in.Amount.Currency.Exponent()), 0, 0)
-		fuel = append(fuel, fuelPerCall-int64(i.fuel.Get()))
+		fuel = append(fuel, FuelPerCall-int64(i.fuel.Get()))
 		if err != nil {
 			break
 		}

@@ -2,8 +2,21 @@ package wasm
 
 import (
 	"encoding/binary"
+	"fmt"
 	"strconv"
 )
+
+// Instrumented is a module that keeps within the limits, with fuel counting as
+// the engine runs it: the exported global "tollgate.fuel" is set to FuelPerCall
+// before a call, and a call that takes it below zero traps. Whether the code is
+// valid is not looked at.
+func Instrumented(code []byte) ([]byte, error) {
+	m, err := parse(code)
+	if err != nil {
+		return nil, fmt.Errorf("module: %w", err)
+	}
+	return m.instrument(), nil
+}
 
 // instrument returns the module with fuel counting and a limit to nested
 // calls, without custom sections. Fuel is a variable global behind the

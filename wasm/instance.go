@@ -52,7 +52,7 @@ type instance struct {
 }
 
 var (
-	errFuel  = fmt.Errorf("more than %d units of fuel", fuelPerCall)
+	errFuel  = fmt.Errorf("more than %d units of fuel", FuelPerCall)
 	errDepth = fmt.Errorf("calls nested more than %d deep", maxCalls)
 )
 
@@ -63,15 +63,15 @@ func (i *instance) discard(ctx context.Context) {
 
 func (r *rule) instantiate(ctx context.Context) (*instance, error) {
 	// No name, so that there can be many; no _start, which is wazero's default.
-	module, err := r.runtime.InstantiateModule(ctx, r.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	m, err := r.runtime.InstantiateModule(ctx, r.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
 	if err != nil {
 		return nil, fmt.Errorf("instantiate: %w", err)
 	}
-	i := &instance{module: module, memory: module.Memory(), quote: module.ExportedFunction(exportQuote), lease: &lease{of: r.size}}
+	i := &instance{module: m, memory: m.Memory(), quote: m.ExportedFunction(exportQuote), lease: &lease{of: r.size}}
 	r.size.count(1)
-	i.fuel, _ = module.ExportedGlobal(fuelExport).(api.MutableGlobal)
+	i.fuel, _ = m.ExportedGlobal(fuelExport).(api.MutableGlobal)
 	for _, g := range r.globals {
-		i.globals = append(i.globals, module.ExportedGlobal(g.name).(api.MutableGlobal))
+		i.globals = append(i.globals, m.ExportedGlobal(g.name).(api.MutableGlobal))
 	}
 	if err := i.locate(ctx); err != nil {
 		i.discard(ctx)
@@ -83,7 +83,7 @@ func (r *rule) instantiate(ctx context.Context) (*instance, error) {
 	runtime.AddCleanup(i, func(m api.Module) {
 		_ = m.Close(context.Background())
 		counted.end()
-	}, module)
+	}, m)
 	return i, nil
 }
 
@@ -118,7 +118,7 @@ func (i *instance) call(ctx context.Context, f api.Function) error {
 	if i.fuel == nil {
 		return f.CallWithStack(ctx, i.stack[:])
 	}
-	i.fuel.Set(fuelPerCall)
+	i.fuel.Set(FuelPerCall)
 	err := f.CallWithStack(ctx, i.stack[:])
 	if err == nil {
 		return nil

@@ -27,7 +27,8 @@ const (
 
 // What a call may use.
 const (
-	fuelPerCall = 1_000_000
+	// FuelPerCall is what every call of a module begins with.
+	FuelPerCall = 1_000_000
 
 	// fuelPerEntry is charged for entering a function, beside its
 	// instructions and locals, so that what all frames hold is at most a few

@@ -269,13 +269,3 @@ func (t *TablePayee) plan() (payeePlan, error) {
 	}
 	return p, fmt.Errorf("then is %.20q, not refuse, trap or loop", t.Then)
 }
-
-func (r *refusal) check() error {
-	if !refusalCode.MatchString(r.code) {
-		return fmt.Errorf("code %.60q is not of the form %s", r.code, refusalCode)
-	}
-	if !printable([]byte(r.message), maxRefusalMessage) {
-		return fmt.Errorf("message is not 1 to %d bytes of printable UTF-8", maxRefusalMessage)
-	}
-	return nil
-}

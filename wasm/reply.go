@@ -3,21 +3,9 @@ package wasm
 import (
 	"encoding/binary"
 	"fmt"
-	"regexp"
 
 	"tollgate"
 )
-
-const (
-	maxRefusalMessage = 200 // bytes of printable UTF-8
-)
-
-var refusalCode = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
-
-// refusal is a rule's considered "no", as opposed to its failure.
-type refusal struct{ code, message string }
-
-func (r *refusal) Error() string { return r.message + " (" + r.code + ")" }
 
 // readReply reads a reply of n bytes from the window and appends its lines to
 // dst. sum is that of all lines before. The error is a *refusal or says what is

@@ -6,25 +6,6 @@ import (
 	"tollgate"
 )
 
-// Names and numbers of ABI tollgate:rule/1 (package comment).
-const (
-	exportMemory = "memory"
-	exportBuffer = "tg_buf"
-	exportQuote  = "quote"
-
-	abiVersion    = 1
-	windowSize    = 4096
-	requestHeader = 64
-	replyHeader   = 16
-	lineSize      = 24
-	refusalSize   = 32
-	maxLines      = 16
-	statusLines   = 0
-	statusRefusal = 1
-
-	maxPayee = 255
-)
-
 // putRequest writes a request into the window and returns its length. The
 // payee has at most maxPayee bytes, so it always fits.
 func putRequest(w []byte, in *tollgate.PricingInput, exponent byte, lines int, sum int64) uint32 {

@@ -5,10 +5,6 @@ const (
 	kindTable    = 1
 	kindMemory   = 2
 	kindGlobal   = 3
-
-	opEnd      = 0x0b
-	opI32Const = 0x41
-	opI64Const = 0x42
 )
 
 func (c *cursor) valueType() byte {

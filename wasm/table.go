@@ -100,7 +100,7 @@ const (
 // manifest in it. It is strict: an unknown key, a number that is not a string,
 // an amount with more places than its currency has, and a currency that two
 // fees name are errors. The same table gives the same bytes.
-func Build(source []byte) (module []byte, t Table, err error) {
+func Build(source []byte) (binary []byte, t Table, err error) {
 	if t, err = parseTable(source); err != nil {
 		return nil, Table{}, fmt.Errorf("table: %w", err)
 	}
@@ -108,13 +108,13 @@ func Build(source []byte) (module []byte, t Table, err error) {
 	if err != nil {
 		return nil, Table{}, fmt.Errorf("table: %w", err)
 	}
-	if module, err = p.module(); err != nil {
+	if binary, err = p.compile(); err != nil {
 		return nil, Table{}, fmt.Errorf("table: %w", err)
 	}
-	if _, err := parse(module); err != nil {
+	if _, err := parse(binary); err != nil {
 		return nil, Table{}, fmt.Errorf("table: the module breaks a limit: %w", err)
 	}
-	return module, t, nil
+	return binary, t, nil
 }
 
 func parseTable(source []byte) (t Table, err error) {

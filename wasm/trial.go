@@ -2,7 +2,6 @@ package wasm
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/tetratelabs/wazero"
@@ -30,18 +29,18 @@ type Outcome struct {
 
 // NewTrial checks and compiles a module, or prepares it for the interpreter,
 // which is slower and an independent judge of the compiler.
-func NewTrial(ctx context.Context, c tollgate.Citation, module []byte, interpreted bool) (*Trial, error) {
+func NewTrial(ctx context.Context, c tollgate.Citation, binary []byte, interpreted bool) (*Trial, error) {
 	config := wazero.NewRuntimeConfig()
 	if interpreted {
 		config = wazero.NewRuntimeConfigInterpreter()
 	}
 	t := &Trial{engine: newEngine(ctx, config)}
-	r, err := t.engine.prepare(ctx, module)
+	r, err := t.engine.prepare(ctx, binary)
 	if err != nil {
 		_ = t.engine.Close(ctx)
 		return nil, err
 	}
-	r.ref = RefOf(c, module)
+	r.ref = RefOf(c, binary)
 	t.rule = r
 	return t, nil
 }
@@ -110,19 +109,4 @@ func (i *instance) try(ctx context.Context, r *rule, in *tollgate.PricingInput, 
 		o.Lines = lines
 	}
 	return o
-}
-
-// FuelPerCall is what every call of a module begins with.
-const FuelPerCall = fuelPerCall
-
-// Instrumented is a module that keeps within the limits, with fuel counting as
-// the engine runs it: the exported global "tollgate.fuel" is set to FuelPerCall
-// before a call, and a call that takes it below zero traps. Whether the code is
-// valid is not looked at.
-func Instrumented(module []byte) ([]byte, error) {
-	m, err := parse(module)
-	if err != nil {
-		return nil, fmt.Errorf("module: %w", err)
-	}
-	return m.instrument(), nil
 }
