@@ -8,6 +8,7 @@ import (
 
 	"tollgate"
 	"tollgate/wasm"
+	"tollgate/wasm/compiler"
 )
 
 // charged is what an answer charges: a quote, or one side of a sample.
@@ -110,7 +111,7 @@ func TestActivationOfRuleThatFails(t *testing.T) {
 		{"trap_fee", `then = "trap"`},
 	} {
 		name, then := rule.name, rule.then
-		module, _, err := wasm.Build([]byte("label = \"Shop fee\"\n[[payee]]\nname = \"shop.example\"\n" + then + "\n[[fee]]\npercentage = \"1.00\"\n"))
+		module, _, err := compiler.Build([]byte("label = \"Shop fee\"\n[[payee]]\nname = \"shop.example\"\n" + then + "\n[[fee]]\npercentage = \"1.00\"\n"))
 		p := publication{Rule: "rule:" + name + "@v1", Module: must(t, module, err), Golden: []wasm.GoldenCase{
 			{Amount: "100.00", Currency: "EUR", Payee: "other.example", Lines: []wasm.GoldenLine{{Label: "Shop fee", Amount: "1.00"}}},
 		}}

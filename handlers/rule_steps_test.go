@@ -13,6 +13,7 @@ import (
 	"tollgate/handlers/auth"
 	"tollgate/rediskv"
 	"tollgate/wasm"
+	"tollgate/wasm/compiler"
 )
 
 // publication is what a team sends to publish a rule.
@@ -27,7 +28,7 @@ type publication struct {
 // one of the world's signers.
 func (w *world) newPublication(rule, percentage, signer string) publication {
 	w.t.Helper()
-	module, _, err := wasm.Build([]byte("label = \"Shop fee\"\n[[fee]]\npercentage = \"" + percentage + "\"\n"))
+	module, _, err := compiler.Build([]byte("label = \"Shop fee\"\n[[fee]]\npercentage = \"" + percentage + "\"\n"))
 	p := publication{Rule: rule, Module: must(w.t, module, err)}
 	for _, minor := range []int64{10000, 20000, 999} {
 		p.Golden = append(p.Golden, wasm.GoldenCase{

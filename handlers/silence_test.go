@@ -7,12 +7,13 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate/wasm"
+	"tollgate/wasm/compiler"
 )
 
 // publishTable publishes a table as it is written.
 func (w *world) publishTable(rule, source string) {
 	w.t.Helper()
-	module, _, err := wasm.Build([]byte(source))
+	module, _, err := compiler.Build([]byte(source))
 	p := publication{Rule: rule, Module: must(w.t, module, err), Golden: []wasm.GoldenCase{
 		{Amount: "100.00", Currency: "EUR", Lines: []wasm.GoldenLine{{Label: "Shop fee", Amount: "1.00"}}},
 	}}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"tollgate/wasm/abi"
 
 	"tollgate"
 )
@@ -183,7 +184,7 @@ func (r *backtestRule) price(dst []tollgate.FeeLine, in *tollgate.PricingInput, 
 }
 
 func outcomeOf(err error) string {
-	var no *refusal
+	var no *abi.Refusal
 	if errors.As(err, &no) {
 		return "refused: " + no.Error()
 	}

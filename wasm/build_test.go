@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"tollgate"
-	"tollgate/wasm"
+	"tollgate/wasm/compiler"
 )
 
 // refusedTables are tables that Build must refuse, with a piece of the reason.
@@ -74,7 +74,7 @@ func payee(name, then string) string {
 
 func TestBuildRefuses(t *testing.T) {
 	for what, r := range refusedTables {
-		module, _, err := wasm.Build([]byte(r.source))
+		module, _, err := compiler.Build([]byte(r.source))
 		if err == nil || module != nil || !strings.Contains(err.Error(), r.reason) || !strings.HasPrefix(err.Error(), "table: ") {
 			t.Errorf("%s: error %v, want %q", what, err, r.reason)
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"tollgate"
-	"tollgate/wasm"
+	"tollgate/wasm/abi"
 )
 
 // deep is a guest whose fee is the amount, counted by a function that calls
@@ -58,7 +58,7 @@ func TestMemoryHasAMaximum(t *testing.T) {
 		{[]byte{1, 1, 2, 3}, []byte{1, 1, 2, 3}},
 		{[]byte{1, 1, 2, 16}, []byte{1, 1, 2, 16}},
 	} {
-		module, err := wasm.Instrumented(guest{quote: i32(16), sections: map[int][]byte{5: c.own}}.bytes())
+		module, err := abi.Instrumented(guest{quote: i32(16), sections: map[int][]byte{5: c.own}}.bytes())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"tollgate/wasm/abi"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -43,7 +44,7 @@ type Engine struct {
 	preferred func(tollgate.RuleRef) bool // in force; nil: nobody has said
 }
 
-// features are those whose instructions package wasm knows. Reference types
+// features are those whose instructions package abi knows. Reference types
 // are among them only because compilers then write the table index of
 // call_indirect in five bytes; the parser refuses all that they bring.
 const features = api.CoreFeatureMutableGlobal | api.CoreFeatureSignExtensionOps |
@@ -58,7 +59,7 @@ func NewEngine(ctx context.Context) (*Engine, error) {
 func newEngine(ctx context.Context, config wazero.RuntimeConfig) *Engine {
 	limited := func(c wazero.RuntimeConfig) wazero.Runtime {
 		return wazero.NewRuntimeWithConfig(ctx, c.WithCoreFeatures(features).
-			WithMemoryLimitPages(memoryPages).WithDebugInfoEnabled(false))
+			WithMemoryLimitPages(abi.MemoryPages).WithDebugInfoEnabled(false))
 	}
 	e := &Engine{runtime: limited(config), checker: limited(wazero.NewRuntimeConfigInterpreter()), room: DefaultRoom, least: leastKept}
 	e.rules.Store(&map[tollgate.RuleRef]*rule{})
@@ -110,39 +111,39 @@ func RefOf(c tollgate.Citation, binary []byte) tollgate.RuleRef {
 
 // prepare goes all the way from bytes to a first instance.
 func (e *Engine) prepare(ctx context.Context, binary []byte) (*rule, error) {
-	m, err := parse(binary)
+	m, err := abi.Parse(binary)
 	if err != nil {
 		return nil, err
 	}
 	// The original is validated too: an instruction that names a global which
 	// does not exist would name the fuel once that is added.
-	original, err := e.checker.CompileModule(ctx, m.bare())
+	original, err := e.checker.CompileModule(ctx, m.Bare())
 	if err != nil {
 		return nil, fmt.Errorf("validate: %w", err)
 	}
 	if err := original.Close(ctx); err != nil {
 		return nil, fmt.Errorf("validate: %w", err)
 	}
-	return e.compile(ctx, m, m.instrument(), m.exportedGlobals())
+	return e.compile(ctx, m, m.Instrument(), m.ExportedGlobals())
 }
 
 // compile makes a rule of what the module has become. globals are those that a
 // call can change.
-func (e *Engine) compile(ctx context.Context, m *module, binary []byte, globals []exportedGlobal) (*rule, error) {
+func (e *Engine) compile(ctx context.Context, m *abi.Module, binary []byte, globals []abi.ExportedGlobal) (*rule, error) {
 	compiled, err := e.runtime.CompileModule(ctx, binary)
 	if err != nil {
 		return nil, fmt.Errorf("compile: %w", err)
 	}
 	r := &rule{
-		manifest: m.manifest, free: m.free, runtime: e.runtime, compiled: compiled, globals: globals,
-		size: &footprint{fixed: ruleBytes + codeFactor*int64(len(binary)), each: instanceBytes + int64(m.pages)<<16},
+		manifest: m.Manifest, free: m.Free, runtime: e.runtime, compiled: compiled, globals: globals,
+		size: &footprint{fixed: ruleBytes + codeFactor*int64(len(binary)), each: instanceBytes + int64(m.Pages)<<16},
 	}
 	i, err := r.instantiate(ctx)
 	if err != nil {
 		_ = compiled.Close(ctx)
 		return nil, err
 	}
-	r.initial = initialOf(i, &m.reach)
+	r.initial = initialOf(i, &m.Reach)
 	r.size.each = instanceBytes + int64(r.initial.size) // tg_buf may have made it larger than it was declared
 	r.silent = sync.OnceValue(r.findSilent)
 	r.size.fixed += int64(len(r.initial.written.bytes) + len(r.initial.request.bytes))

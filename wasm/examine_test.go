@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"tollgate/wasm"
+	"tollgate/wasm/abi"
+	"tollgate/wasm/compiler"
 )
 
 func TestExamineShipped(t *testing.T) {
@@ -162,7 +164,7 @@ func TestExamineHostileCalls(t *testing.T) {
 
 func TestPack(t *testing.T) {
 	plain := guest{quote: i32(16), custom: [][]byte{customSection("name", "x"), customSection("producers", "y")}}.bytes()
-	packed, err := wasm.Pack(plain, "My fee", wasm.Free{})
+	packed, err := compiler.Pack(plain, "My fee", abi.Free{})
 	if err != nil || strings.Contains(string(packed), "producers") || !strings.Contains(string(packed), `"label":"My fee"`) {
 		t.Fatalf("%q, %v", packed, err)
 	}
@@ -170,7 +172,7 @@ func TestPack(t *testing.T) {
 	if err != nil || report.Label != "My fee" {
 		t.Errorf("%+v, %v", report, err)
 	}
-	again, err := wasm.Pack(packed, "", wasm.Free{})
+	again, err := compiler.Pack(packed, "", abi.Free{})
 	if err != nil || string(again) != string(packed) {
 		t.Errorf("packed twice: %q, %v", again, err)
 	}
@@ -186,24 +188,24 @@ func TestPack(t *testing.T) {
 		"cut off":         {plain[:len(plain)-2], "Fee", "too early"},
 		"a large section": {append(plain, 0, 0xff, 0xff, 0xff, 0xff, 0x0f), "Fee", "too early"},
 	} {
-		if out, err := wasm.Pack(k.module, k.label, wasm.Free{}); err == nil || out != nil || !strings.Contains(err.Error(), k.reason) {
+		if out, err := compiler.Pack(k.module, k.label, abi.Free{}); err == nil || out != nil || !strings.Contains(err.Error(), k.reason) {
 			t.Errorf("%s: %v, want %q", what, err, k.reason)
 		}
 	}
 }
 
 func TestParsePackage(t *testing.T) {
-	p, ok, err := wasm.ParsePackage([]byte("module = \"build/rule.wasm\"\nlabel = \"Fee\""))
-	if err != nil || !ok || !reflect.DeepEqual(p, wasm.Package{Module: "build/rule.wasm", Label: "Fee"}) {
+	p, ok, err := compiler.ParsePackage([]byte("module = \"build/rule.wasm\"\nlabel = \"Fee\""))
+	if err != nil || !ok || !reflect.DeepEqual(p, compiler.Package{Module: "build/rule.wasm", Label: "Fee"}) {
 		t.Errorf("%+v, %t, %v", p, ok, err)
 	}
 	for _, table := range []string{"label = \"Fee\"", "", "module", fee(`percentage = "1"`)} {
-		if _, ok, err := wasm.ParsePackage([]byte(table)); ok || err != nil {
+		if _, ok, err := compiler.ParsePackage([]byte(table)); ok || err != nil {
 			t.Errorf("%q: %t, %v", table, ok, err)
 		}
 	}
 	for _, wrong := range []string{"module = \"\"", "module = \"a\"\n[[fee]]\npercentage = \"1\"", "module = \"a\"\nLabel2 = \"b\""} {
-		if _, ok, err := wasm.ParsePackage([]byte(wrong)); !ok || err == nil {
+		if _, ok, err := compiler.ParsePackage([]byte(wrong)); !ok || err == nil {
 			t.Errorf("%q: %t, %v", wrong, ok, err)
 		}
 	}

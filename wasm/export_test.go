@@ -6,6 +6,7 @@ import (
 	"github.com/tetratelabs/wazero"
 
 	"tollgate"
+	"tollgate/wasm/abi"
 )
 
 // NewInterpreter is an engine that interprets: slower, and an independent
@@ -16,11 +17,11 @@ func NewInterpreter(ctx context.Context) *Engine {
 
 // LoadBare loads a module without fuel, as the yardstick of what fuel costs.
 func (e *Engine) LoadBare(ctx context.Context, c tollgate.Citation, module []byte) error {
-	m, err := parse(module)
+	m, err := abi.Parse(module)
 	if err != nil {
 		return err
 	}
-	r, err := e.compile(ctx, m, m.bare(), nil)
+	r, err := e.compile(ctx, m, m.Bare(), nil)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (e *Engine) OneInstance(c tollgate.Citation, inputs ...tollgate.PricingInpu
 	}
 	for _, in := range inputs {
 		lines, err = i.price(ctx, r, lines, &in, byte(in.Amount.Currency.Exponent()), 0, 0)
-		fuel = append(fuel, FuelPerCall-int64(i.fuel.Get()))
+		fuel = append(fuel, abi.FuelPerCall-int64(i.fuel.Get()))
 		if err != nil {
 			break
 		}
@@ -82,16 +83,16 @@ func (e *Engine) OneInstance(c tollgate.Citation, inputs ...tollgate.PricingInpu
 
 // ReadReply is the reply parser alone.
 func ReadReply(dst []tollgate.FeeLine, window []byte, n int32, label string, c tollgate.Currency, sum int64) ([]tollgate.FeeLine, error) {
-	r := &rule{manifest: Manifest{ABI, label}}
+	r := &rule{manifest: abi.Manifest{ABI: abi.ABI, Label: label}}
 	return r.readReply(dst, window, n, c, sum, new(labels))
 }
 
 // Check is what Load does before it compiles: the structural limits, then the
 // instrumented module.
 func Check(module []byte) (instrumented []byte, err error) {
-	m, err := parse(module)
+	m, err := abi.Parse(module)
 	if err != nil {
 		return nil, err
 	}
-	return m.instrument(), nil
+	return m.Instrument(), nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"tollgate"
 	"tollgate/wasm"
+	"tollgate/wasm/compiler"
 )
 
 // FuzzModule: whatever the bytes, Load returns; what it takes can be quoted
@@ -88,7 +89,7 @@ func FuzzTable(f *testing.F) {
 		if minor < 0 || minor > tollgate.MaxMinor/4 {
 			return
 		}
-		module, _, err := wasm.Build([]byte(source))
+		module, _, err := compiler.Build([]byte(source))
 		if err != nil {
 			return
 		}

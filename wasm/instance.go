@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"tollgate/wasm/abi"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -18,12 +19,12 @@ import (
 type rule struct {
 	ref      tollgate.RuleRef
 	shipped  bool // never evicted
-	manifest Manifest
-	free     Free
+	manifest abi.Manifest
+	free     abi.Free
 	silent   func() []tollgate.Currency // found once, when somebody asks
 	runtime  wazero.Runtime
 	compiled wazero.CompiledModule
-	globals  []exportedGlobal // that a call can change
+	globals  []abi.ExportedGlobal // that a call can change
 	initial  initial
 	size     *footprint
 	idle     sync.Pool    // of *instance
@@ -52,8 +53,8 @@ type instance struct {
 }
 
 var (
-	errFuel  = fmt.Errorf("more than %d units of fuel", FuelPerCall)
-	errDepth = fmt.Errorf("calls nested more than %d deep", maxCalls)
+	errFuel  = fmt.Errorf("more than %d units of fuel", abi.FuelPerCall)
+	errDepth = fmt.Errorf("calls nested more than %d deep", abi.MaxCalls)
 )
 
 func (i *instance) discard(ctx context.Context) {
@@ -67,15 +68,15 @@ func (r *rule) instantiate(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, fmt.Errorf("instantiate: %w", err)
 	}
-	i := &instance{module: m, memory: m.Memory(), quote: m.ExportedFunction(exportQuote), lease: &lease{of: r.size}}
+	i := &instance{module: m, memory: m.Memory(), quote: m.ExportedFunction(abi.ExportQuote), lease: &lease{of: r.size}}
 	r.size.count(1)
-	i.fuel, _ = m.ExportedGlobal(fuelExport).(api.MutableGlobal)
+	i.fuel, _ = m.ExportedGlobal(abi.FuelExport).(api.MutableGlobal)
 	for _, g := range r.globals {
-		i.globals = append(i.globals, m.ExportedGlobal(g.name).(api.MutableGlobal))
+		i.globals = append(i.globals, m.ExportedGlobal(g.Name).(api.MutableGlobal))
 	}
 	if err := i.locate(ctx); err != nil {
 		i.discard(ctx)
-		return nil, fmt.Errorf("%s: %w", exportBuffer, err)
+		return nil, fmt.Errorf("%s: %w", abi.ExportBuffer, err)
 	}
 	// wazero's store refers to every open module: one that the pool drops
 	// would stay in memory until the engine closes.
@@ -89,7 +90,7 @@ func (r *rule) instantiate(ctx context.Context) (*instance, error) {
 
 // locate asks the module where its window is.
 func (i *instance) locate(ctx context.Context) error {
-	if err := i.call(ctx, i.module.ExportedFunction(exportBuffer)); err != nil {
+	if err := i.call(ctx, i.module.ExportedFunction(abi.ExportBuffer)); err != nil {
 		return err
 	}
 	i.buffer = uint32(i.stack[0])
@@ -106,7 +107,7 @@ var errWindow = errors.New("the window lies outside the memory")
 // window is the memory that host and module share during a call. It is valid
 // until the module runs again, because its memory may then move.
 func (i *instance) window() ([]byte, error) {
-	w, ok := i.memory.Read(i.buffer, windowSize)
+	w, ok := i.memory.Read(i.buffer, abi.WindowSize)
 	if !ok {
 		return nil, errWindow
 	}
@@ -118,12 +119,12 @@ func (i *instance) call(ctx context.Context, f api.Function) error {
 	if i.fuel == nil {
 		return f.CallWithStack(ctx, i.stack[:])
 	}
-	i.fuel.Set(FuelPerCall)
+	i.fuel.Set(abi.FuelPerCall)
 	err := f.CallWithStack(ctx, i.stack[:])
 	if err == nil {
 		return nil
 	}
-	if calls := i.module.ExportedGlobal(callsExport); calls != nil && int64(calls.Get()) < 0 {
+	if calls := i.module.ExportedGlobal(abi.CallsExport); calls != nil && int64(calls.Get()) < 0 {
 		return errDepth
 	}
 	if int64(i.fuel.Get()) < 0 {

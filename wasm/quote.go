@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"tollgate/wasm/abi"
 
 	"tollgate"
 )
@@ -96,7 +97,7 @@ func (r *rule) run(dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent b
 	if err == nil {
 		return out, nil
 	}
-	if no, ok := err.(*refusal); ok {
+	if no, ok := err.(*abi.Refusal); ok {
 		return dst, rejected(r.ref.Rule, no)
 	}
 	return dst, failed(r.ref.Rule, err)
@@ -131,13 +132,13 @@ func broken(err error) bool {
 	if err == nil {
 		return false
 	}
-	_, no := err.(*refusal)
+	_, no := err.(*abi.Refusal)
 	return !no
 }
 
 func (i *instance) price(ctx context.Context, r *rule, dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent byte, lines int, sum int64) ([]tollgate.FeeLine, error) {
 	if i.requested > 0 {
-		i.reset(&r.initial, requestHeader+uint32(len(in.Payee)))
+		i.reset(&r.initial, abi.RequestHeader+uint32(len(in.Payee)))
 	}
 	i.requested = putRequest(i.view, in, exponent, lines, sum)
 	i.stack[0] = uint64(i.requested)
@@ -161,7 +162,7 @@ func checkInput(in *tollgate.PricingInput) (exponent byte, err error) {
 	if len(in.Amount.Currency) != 3 {
 		return 0, inputError(tollgate.CodeCurrencyUnsupported, "currency", "A currency is an ISO 4217 code.")
 	}
-	if len(in.Payee) > maxPayee {
+	if len(in.Payee) > abi.MaxPayee {
 		return 0, inputError(tollgate.CodePayeeInvalid, "payee", "A payee has at most 255 bytes.")
 	}
 	return byte(in.Amount.Currency.Exponent()), nil
@@ -173,7 +174,7 @@ func inputError(code tollgate.Code, param, message string) error {
 
 // rejected and failed take the citation by value so that the pointer in the
 // error allocates on these paths only.
-func rejected(c tollgate.Citation, no *refusal) error {
+func rejected(c tollgate.Citation, no *abi.Refusal) error {
 	return &tollgate.Error{Code: tollgate.CodeRuleRejected, Message: no.Error(), Rule: &c}
 }
 

@@ -3,6 +3,7 @@ package wasm
 import (
 	"encoding/binary"
 	"fmt"
+	"tollgate/wasm/abi"
 
 	"tollgate"
 )
@@ -14,7 +15,7 @@ func (r *rule) readReply(dst []tollgate.FeeLine, w []byte, n int32, c tollgate.C
 	if n < 0 {
 		return dst, fmt.Errorf("the module reports fault %d", n)
 	}
-	if n < replyHeader || int64(n) > int64(len(w)) {
+	if n < abi.ReplyHeader || int64(n) > int64(len(w)) {
 		return dst, fmt.Errorf("a reply of %d bytes", n)
 	}
 	le := binary.LittleEndian
@@ -23,19 +24,19 @@ func (r *rule) readReply(dst []tollgate.FeeLine, w []byte, n int32, c tollgate.C
 	switch {
 	case le.Uint64(w[8:]) != 0:
 		return dst, fmt.Errorf("a reply whose bytes 8 to 15 are not zero")
-	case status == statusRefusal && count == 0:
+	case status == abi.StatusRefusal && count == 0:
 		return dst, readRefusal(w)
-	case status != statusLines:
+	case status != abi.StatusLines:
 		return dst, fmt.Errorf("a reply of status %d", status)
-	case count > maxLines:
-		return dst, fmt.Errorf("%d lines, at most %d are allowed", count, maxLines)
+	case count > abi.MaxLines:
+		return dst, fmt.Errorf("%d lines, at most %d are allowed", count, abi.MaxLines)
 	}
-	text := replyHeader + int(count)*lineSize // text lies behind the lines
+	text := abi.ReplyHeader + int(count)*abi.LineSize // text lies behind the lines
 	if text > len(w) {
 		return dst, fmt.Errorf("%d lines in a reply of %d bytes", count, n)
 	}
-	for at := replyHeader; at < text; at += lineSize {
-		line := w[at : at+lineSize]
+	for at := abi.ReplyHeader; at < text; at += abi.LineSize {
+		line := w[at : at+abi.LineSize]
 		amount := int64(le.Uint64(line))
 		if amount < 0 || amount > tollgate.MaxMinor {
 			return dst, fmt.Errorf("a line of %d", amount)
@@ -48,7 +49,7 @@ func (r *rule) readReply(dst []tollgate.FeeLine, w []byte, n int32, c tollgate.C
 		}
 		label := r.manifest.Label
 		if le.Uint32(line[12:]) != 0 {
-			b, err := replyText(w, text, le.Uint32(line[8:]), le.Uint32(line[12:]), maxLabel)
+			b, err := replyText(w, text, le.Uint32(line[8:]), le.Uint32(line[12:]), abi.MaxLabel)
 			if err != nil {
 				return dst, fmt.Errorf("label: %w", err)
 			}
@@ -64,22 +65,22 @@ func (r *rule) readReply(dst []tollgate.FeeLine, w []byte, n int32, c tollgate.C
 }
 
 func readRefusal(w []byte) error {
-	if len(w) < refusalSize {
+	if len(w) < abi.RefusalSize {
 		return fmt.Errorf("a refusal of %d bytes", len(w))
 	}
 	le := binary.LittleEndian
-	code, err := replyText(w, refusalSize, le.Uint32(w[16:]), le.Uint32(w[20:]), maxLabel)
+	code, err := replyText(w, abi.RefusalSize, le.Uint32(w[16:]), le.Uint32(w[20:]), abi.MaxLabel)
 	if err != nil {
 		return fmt.Errorf("code: %w", err)
 	}
-	if !refusalCode.Match(code) {
-		return fmt.Errorf("a refusal whose code is not of the form %s", refusalCode)
+	if !abi.RefusalCode.Match(code) {
+		return fmt.Errorf("a refusal whose code is not of the form %s", abi.RefusalCode)
 	}
-	message, err := replyText(w, refusalSize, le.Uint32(w[24:]), le.Uint32(w[28:]), maxRefusalMessage)
+	message, err := replyText(w, abi.RefusalSize, le.Uint32(w[24:]), le.Uint32(w[28:]), abi.MaxRefusalMessage)
 	if err != nil {
 		return fmt.Errorf("message: %w", err)
 	}
-	return &refusal{string(code), string(message)}
+	return &abi.Refusal{Code: string(code), Message: string(message)}
 }
 
 // replyText returns the bytes at off, which lie between the reply's fixed part
@@ -90,7 +91,7 @@ func replyText(w []byte, from int, off, size uint32, limit int) ([]byte, error) 
 		return nil, fmt.Errorf("text at %d of %d bytes lies outside %d…%d", off, size, from, len(w))
 	}
 	text := w[off:end]
-	if !printable(text, limit) {
+	if !abi.Printable(text, limit) {
 		return nil, fmt.Errorf("text is not 1 to %d bytes of printable UTF-8", limit)
 	}
 	return text, nil
@@ -108,7 +109,7 @@ func (l *labels) text(b []byte) string {
 		}
 	}
 	s := string(b)
-	if len(l.known) < maxLines {
+	if len(l.known) < abi.MaxLines {
 		l.known = append(l.known, s)
 	}
 	return s

@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"encoding/binary"
+	"tollgate/wasm/abi"
 
 	"tollgate"
 )
@@ -10,16 +11,16 @@ import (
 // payee has at most maxPayee bytes, so it always fits.
 func putRequest(w []byte, in *tollgate.PricingInput, exponent byte, lines int, sum int64) uint32 {
 	le := binary.LittleEndian
-	total := uint32(requestHeader + len(in.Payee))
-	_ = w[requestHeader+maxPayee]
-	le.PutUint16(w[0:], abiVersion)
-	le.PutUint16(w[2:], requestHeader)
+	total := uint32(abi.RequestHeader + len(in.Payee))
+	_ = w[abi.RequestHeader+abi.MaxPayee]
+	le.PutUint16(w[0:], abi.Version)
+	le.PutUint16(w[2:], abi.RequestHeader)
 	le.PutUint32(w[4:], total)
 	le.PutUint64(w[8:], uint64(in.Amount.Minor))
 	le.PutUint64(w[16:], 0)
 	copy(w[16:24], in.Amount.Currency)
 	le.PutUint32(w[24:], uint32(exponent))
-	le.PutUint32(w[28:], requestHeader)
+	le.PutUint32(w[28:], abi.RequestHeader)
 	le.PutUint32(w[32:], uint32(len(in.Payee)))
 	le.PutUint32(w[36:], total)
 	le.PutUint32(w[40:], 0)
@@ -27,6 +28,6 @@ func putRequest(w []byte, in *tollgate.PricingInput, exponent byte, lines int, s
 	le.PutUint64(w[48:], uint64(sum))
 	le.PutUint32(w[56:], in.CaptureIndex)
 	le.PutUint32(w[60:], 0)
-	copy(w[requestHeader:], in.Payee)
+	copy(w[abi.RequestHeader:], in.Payee)
 	return total
 }

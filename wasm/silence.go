@@ -34,7 +34,7 @@ func (r *rule) findSilent() (list []tollgate.Currency) {
 		switch answered, charged := r.sound(c); {
 		case charged:
 			charges = true
-		case answered && !r.free.covers(c):
+		case answered && !r.free.Covers(c):
 			list = append(list, c)
 		}
 	}

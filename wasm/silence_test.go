@@ -7,6 +7,8 @@ import (
 
 	"tollgate"
 	"tollgate/wasm"
+	"tollgate/wasm/abi"
+	"tollgate/wasm/compiler"
 )
 
 // TestSilent: a currency in which a rule charges nothing without saying that
@@ -33,7 +35,7 @@ func TestSilent(t *testing.T) {
 		"a gate that refuses all":   {"label = \"Gate\"\notherwise = \"refuse\"\n[[payee]]\nname = \"a.example\"\nthen = \"trap\"\n", 0, nil},
 		"a payee that always traps": {table("") + "[[payee]]\nname = \"shop.example\"\nthen = \"trap\"\n", 0, nil},
 	} {
-		module, _, err := wasm.Build([]byte(k.source))
+		module, _, err := compiler.Build([]byte(k.source))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -71,7 +73,7 @@ func TestOtherwiseRefuses(t *testing.T) {
 		"label = \"Fee\"\notherwise = \"refuse\"\n[[fee]]\ncurrencies = [\"EUR\"]\npercentage = \"1.00\"\n",
 		"label = \"Fee\"\notherwise = \"refuse\"\n[[payee]]\nname = \"a.example\"\nthen = \"trap\"\n",
 	} {
-		module, _, err := wasm.Build([]byte(source))
+		module, _, err := compiler.Build([]byte(source))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +93,7 @@ func TestOtherwiseRefuses(t *testing.T) {
 		"label = \"Fee\"\notherwise = \"charge\"\n[[fee]]\ncurrencies = [\"EUR\"]\npercentage = \"1.00\"\n",
 		"label = \"Fee\"\notherwise = \"refuse\"\n[[fee]]\npercentage = \"1.00\"\n",
 	} {
-		if _, _, err := wasm.Build([]byte(source)); err == nil || !strings.Contains(err.Error(), "otherwise") {
+		if _, _, err := compiler.Build([]byte(source)); err == nil || !strings.Contains(err.Error(), "otherwise") {
 			t.Errorf("%q: %v", source, err)
 		}
 	}
@@ -100,23 +102,23 @@ func TestOtherwiseRefuses(t *testing.T) {
 // TestPackKeepsWhatIsFree: a module of another compiler says in its section, or in
 // its description, what it leaves free on purpose.
 func TestPackKeepsWhatIsFree(t *testing.T) {
-	plain, _, err := wasm.Build([]byte("label = \"Fee\"\n[[fee]]\ncurrencies = [\"EUR\"]\npercentage = \"1.00\"\n"))
+	plain, _, err := compiler.Build([]byte("label = \"Fee\"\n[[fee]]\ncurrencies = [\"EUR\"]\npercentage = \"1.00\"\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	described, ok, err := wasm.ParsePackage([]byte("module = \"x.wasm\"\nfree = [\"CHF\"]\n"))
+	described, ok, err := compiler.ParsePackage([]byte("module = \"x.wasm\"\nfree = [\"CHF\"]\n"))
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	packed, err := wasm.Pack(plain, "", described.Free)
+	packed, err := compiler.Pack(plain, "", described.Free)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := wasm.Pack(packed, "", wasm.Free{})
+	again, err := compiler.Pack(packed, "", abi.Free{})
 	if err != nil || string(again) != string(packed) {
 		t.Errorf("packed again it is %q, %v", again, err)
 	}
-	if _, err := wasm.Pack(packed, "", described.Free); err == nil {
+	if _, err := compiler.Pack(packed, "", described.Free); err == nil {
 		t.Error("a second section is taken")
 	}
 	report, err := wasm.Examine(t.Context(), tollgate.Citation{Name: "fee", Version: 1}, packed, nil)
@@ -124,7 +126,7 @@ func TestPackKeepsWhatIsFree(t *testing.T) {
 		t.Errorf("%v, %v", report.Silent, err)
 	}
 	for _, source := range []string{"module = \"x.wasm\"\nfree = [\"FOO\"]\n", "module = \"x.wasm\"\notherwise = \"refuse\"\n"} {
-		if _, _, err := wasm.ParsePackage([]byte(source)); err == nil {
+		if _, _, err := compiler.ParsePackage([]byte(source)); err == nil {
 			t.Errorf("%q is taken", source)
 		}
 	}

@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"slices"
+	"tollgate/wasm/abi"
 
 	"github.com/tetratelabs/wazero/api"
 )
@@ -28,28 +29,28 @@ type content struct {
 }
 
 // initialOf is a new instance's, of a module whose calls reach so far.
-func initialOf(i *instance, r *reach) initial {
+func initialOf(i *instance, r *abi.Reach) initial {
 	size := i.memory.Size()
-	s := initial{size: size, grows: r.grows}
+	s := initial{size: size, grows: r.Grows}
 	for _, g := range i.globals {
 		s.globals = append(s.globals, g.Get())
 	}
-	whole := span{0, uint64(size)}
-	s.request = contentOf(i.memory, span{uint64(i.buffer), uint64(i.buffer) + requestHeader + maxPayee})
-	written := r.stores
-	if r.anywhere {
+	whole := abi.Span{From: 0, To: uint64(size)}
+	s.request = contentOf(i.memory, abi.Span{From: uint64(i.buffer), To: uint64(i.buffer) + abi.RequestHeader + abi.MaxPayee})
+	written := r.Stores
+	if r.Anywhere {
 		written = whole
 	}
-	written.from, written.to = min(written.from, whole.to), min(written.to, whole.to)
-	header := span{uint64(i.buffer), uint64(i.buffer) + requestHeader}
-	if header.with(written) != header {
+	written.From, written.To = min(written.From, whole.To), min(written.To, whole.To)
+	header := abi.Span{From: uint64(i.buffer), To: uint64(i.buffer) + abi.RequestHeader}
+	if header.With(written) != header {
 		s.written = contentOf(i.memory, written)
 	}
 	return s
 }
 
-func contentOf(m api.Memory, s span) content {
-	c := content{from: uint32(s.from), size: uint32(s.to - s.from)}
+func contentOf(m api.Memory, s abi.Span) content {
+	c := content{from: uint32(s.From), size: uint32(s.To - s.From)}
 	all, _ := m.Read(c.from, c.size)
 	end := len(all)
 	for end > 0 && all[end-1] == 0 {

@@ -12,6 +12,7 @@ import (
 
 	"tollgate"
 	"tollgate/wasm"
+	"tollgate/wasm/compiler"
 )
 
 // engines are the compiler and the interpreter: each table test asks both.
@@ -33,9 +34,9 @@ func engines(t testing.TB) map[string]*wasm.Engine {
 	return all
 }
 
-func build(t testing.TB, source string) ([]byte, wasm.Table) {
+func build(t testing.TB, source string) ([]byte, compiler.Table) {
 	t.Helper()
-	module, table, err := wasm.Build([]byte(source))
+	module, table, err := compiler.Build([]byte(source))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, source)
 	}
@@ -58,9 +59,9 @@ func input(minor int64, c tollgate.Currency, payee string) tollgate.PricingInput
 // judge computes a fee from the table's text with math/big, along none of the
 // compiler's ways: rationals instead of millionths, amounts instead of minor
 // units. nil is "no line".
-func judge(t testing.TB, table wasm.Table, minor int64, c tollgate.Currency) *big.Int {
+func judge(t testing.TB, table compiler.Table, minor int64, c tollgate.Currency) *big.Int {
 	t.Helper()
-	var fee *wasm.TableFee
+	var fee *compiler.TableFee
 	for i := range table.Fees {
 		f := &table.Fees[i]
 		if slices.Contains(f.Currencies, c) || (len(f.Currencies) == 0 && fee == nil) {
@@ -176,7 +177,7 @@ func randomTable(r *rand.Rand) string {
 
 // amounts that matter for a table: small, everyday, around its tiers, and the
 // largest allowed.
-func randomAmount(r *rand.Rand, table wasm.Table, c tollgate.Currency) int64 {
+func randomAmount(r *rand.Rand, table compiler.Table, c tollgate.Currency) int64 {
 	switch r.IntN(8) {
 	case 0:
 		return r.Int64N(200)

@@ -3,6 +3,7 @@ package wasm
 import (
 	"context"
 	"slices"
+	"tollgate/wasm/abi"
 
 	"github.com/tetratelabs/wazero"
 
@@ -88,7 +89,7 @@ func (i *instance) try(ctx context.Context, r *rule, in *tollgate.PricingInput, 
 	o.Request = slices.Clone(w[:n])
 	i.stack[0] = uint64(n)
 	err = i.call(ctx, i.quote)
-	o.Fuel = FuelPerCall - int64(i.fuel.Get())
+	o.Fuel = abi.FuelPerCall - int64(i.fuel.Get())
 	if err != nil {
 		o.Failed = err
 		return o
@@ -101,7 +102,7 @@ func (i *instance) try(ctx context.Context, r *rule, in *tollgate.PricingInput, 
 		o.Reply = slices.Clone(w[:length])
 	}
 	lines, err := r.readReply(nil, w, length, in.Amount.Currency, 0, &i.labels)
-	if no, ok := err.(*refusal); ok {
+	if no, ok := err.(*abi.Refusal); ok {
 		o.Refused = no.Error()
 	} else if err != nil {
 		o.Failed = err

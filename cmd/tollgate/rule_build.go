@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"tollgate/wasm"
+	"tollgate/wasm/abi"
+	"tollgate/wasm/compiler"
 )
 
 func (a *app) ruleBuildCommand() *cobra.Command {
@@ -72,7 +74,7 @@ func (a *app) build(from, label string) (module []byte, to string, err error) {
 		return nil, "", err
 	}
 	if isModule(from, content) {
-		if module, err = wasm.Pack(content, label, wasm.Free{}); err != nil {
+		if module, err = compiler.Pack(content, label, abi.Free{}); err != nil {
 			return nil, "", fmt.Errorf("%s: %w", from, err)
 		}
 		return module, "", nil

@@ -12,6 +12,7 @@ import (
 
 	"tollgate"
 	"tollgate/wasm"
+	"tollgate/wasm/abi"
 )
 
 // bomb is a module within all structural limits that takes a compiler seconds:
@@ -84,7 +85,7 @@ func shippedModule(t *testing.T, c tollgate.Citation) []byte {
 func TestBombIsKilled(t *testing.T) {
 	ctx := context.Background()
 	module := bomb(4)
-	if _, err := wasm.Instrumented(module); err != nil {
+	if _, err := abi.Instrumented(module); err != nil {
 		t.Fatalf("the bomb breaks a structural limit: %v", err)
 	}
 	limits := defaultLimits

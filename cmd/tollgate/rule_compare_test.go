@@ -10,6 +10,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv/redistest"
 	"tollgate/wasm"
+	"tollgate/wasm/compiler"
 )
 
 // randomTable is a table for EUR whose fees bend and step below 200.00.
@@ -37,7 +38,7 @@ func randomTable(r *rand.Rand) string {
 
 func feesOf(t *testing.T, engine *wasm.Engine, source string, from, to int64, sampled bool) *feeFunction {
 	t.Helper()
-	module, table, err := wasm.Build([]byte(source))
+	module, table, err := compiler.Build([]byte(source))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, source)
 	}

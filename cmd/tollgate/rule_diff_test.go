@@ -12,6 +12,8 @@ import (
 
 	"tollgate/rediskv/redistest"
 	"tollgate/wasm"
+	"tollgate/wasm/abi"
+	"tollgate/wasm/compiler"
 )
 
 // oneFee is a module with one line, whose amount is made from local 1, the
@@ -31,7 +33,7 @@ func oneFee(t *testing.T, code string) []byte {
 	}
 	m := bytes("0061736d01000000010a026000017f60017f017f0303020001050401010101071b03066d656d6f727902000674675f62756600000571756f746500010a")
 	m = append(m, byte(len(body)+8), 2, 5, 0, 0x41, 0x80, 0x08, 0x0b, byte(len(body)))
-	m, err := wasm.Pack(append(m, body...), "Fee", wasm.Free{})
+	m, err := compiler.Pack(append(m, body...), "Fee", abi.Free{})
 	if err != nil {
 		t.Fatal(err)
 	}

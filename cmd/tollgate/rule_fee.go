@@ -9,6 +9,7 @@ import (
 
 	"tollgate"
 	"tollgate/wasm"
+	"tollgate/wasm/compiler"
 )
 
 // feeFunction is what a rule charges for a payee and a currency, by amount.
@@ -91,7 +92,7 @@ func first(from, to int64, is func(int64) bool) int64 {
 // read takes the pieces from a table's shape. In a tier the fee rises with the
 // amount, so that where it leaves the minimum and reaches the maximum can be
 // searched for.
-func (f *feeFunction) read(s wasm.Shape, from, to int64) {
+func (f *feeFunction) read(s compiler.Shape, from, to int64) {
 	f.exact = true
 	low := from
 	for _, t := range s.Tiers {

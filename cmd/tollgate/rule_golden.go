@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tollgate/wasm"
+	"tollgate/wasm/abi"
 )
 
 func (a *app) ruleTestCommand() *cobra.Command {
@@ -98,7 +99,7 @@ func (a *app) testRule(ctx context.Context, examine wasm.Examiner, r *ruleSource
 				}
 			}
 			_, err := fmt.Fprintf(a.stdout, "ok    %s  %d cases: compiled, interpreted, %s; at most %d of %d units of fuel\n",
-				r.name, len(r.golden), engine, report.MaxFuel, wasm.FuelPerCall)
+				r.name, len(r.golden), engine, report.MaxFuel, abi.FuelPerCall)
 			return true, err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/wasm"
+	"tollgate/wasm/compiler"
 )
 
 // listedRule is a line of `rule list`.
@@ -93,7 +94,7 @@ func shippedList() ([]listedRule, error) {
 	}
 	list := make([]listedRule, len(all))
 	for i, r := range all {
-		_, source, err := wasm.Build(r.Source)
+		_, source, err := compiler.Build(r.Source)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Citation, err)
 		}

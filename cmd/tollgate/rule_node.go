@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate/wasm"
+	"tollgate/wasm/abi"
 )
 
 //go:embed rule_node.mjs
@@ -43,8 +44,8 @@ func (a *app) testInNode(ctx context.Context, r *ruleSource, report *wasm.Report
 	if err != nil {
 		return "", err
 	}
-	request := nodeRequest{Fuel: wasm.FuelPerCall}
-	if request.Module, err = wasm.Instrumented(r.module); err != nil {
+	request := nodeRequest{Fuel: abi.FuelPerCall}
+	if request.Module, err = abi.Instrumented(r.module); err != nil {
 		return "", err
 	}
 	for _, c := range report.Cases {

@@ -15,6 +15,7 @@ import (
 
 	"tollgate"
 	"tollgate/wasm"
+	"tollgate/wasm/compiler"
 )
 
 // underTest is the citation of a rule that has none yet.
@@ -25,7 +26,7 @@ type ruleSource struct {
 	name     string // the argument
 	citation tollgate.Citation
 	module   []byte
-	table    *wasm.Table       // what it was compiled from; nil for a module
+	table    *compiler.Table   // what it was compiled from; nil for a module
 	golden   []wasm.GoldenCase // after ruleReader.golden
 	dir      string            // where golden.json may lie; empty for a citation
 	lender   *client           // of a published rule, which has golden cases of its own
@@ -148,7 +149,7 @@ func shipped(c tollgate.Citation) (*ruleSource, error) {
 }
 
 func shippedSource(r wasm.ShippedRule) (*ruleSource, error) {
-	_, t, err := wasm.Build(r.Source)
+	_, t, err := compiler.Build(r.Source)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.Citation, err)
 	}
@@ -186,13 +187,13 @@ func (a *app) readRuleDir(dir string) (*ruleSource, error) {
 
 // compile makes a module of what stands in rule.toml: a table, or the
 // description of a module that another compiler has made.
-func compile(file string, source []byte) ([]byte, *wasm.Table, error) {
-	described, ok, err := wasm.ParsePackage(source)
+func compile(file string, source []byte) ([]byte, *compiler.Table, error) {
+	described, ok, err := compiler.ParsePackage(source)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if !ok {
-		module, t, err := wasm.Build(source)
+		module, t, err := compiler.Build(source)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", file, err)
 		}
@@ -206,7 +207,7 @@ func compile(file string, source []byte) ([]byte, *wasm.Table, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	packed, err := wasm.Pack(module, described.Label, described.Free)
+	packed, err := compiler.Pack(module, described.Label, described.Free)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", from, err)
 	}

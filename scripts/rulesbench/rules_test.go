@@ -15,6 +15,7 @@ import (
 
 	"tollgate"
 	"tollgate/wasm"
+	"tollgate/wasm/compiler"
 )
 
 // The rule: 1.40 % of an amount up to 1000.00 EUR, 1.20 % above, rounded half
@@ -92,7 +93,7 @@ func tollgateRule(t testing.TB, must func(error)) func(int64) (int64, error) {
 	e, err := wasm.NewEngine(ctx)
 	must(err)
 	t.Cleanup(func() { _ = e.Close(ctx) })
-	module, _, err := wasm.Build(table)
+	module, _, err := compiler.Build(table)
 	must(err)
 	ref, err := e.Load(ctx, tollgate.Citation{Name: "fee", Version: 1}, module)
 	must(err)

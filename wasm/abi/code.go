@@ -1,4 +1,4 @@
-package wasm
+package abi
 
 import "fmt"
 
@@ -25,18 +25,18 @@ type charge struct {
 // call is an instruction that calls a function.
 type call struct{ from, to int } // in body.code
 
-func (m *module) readCode(c *cursor) {
+func (m *Module) readCode(c *Cursor) {
 	n := c.count("function bodies", maxFunctions)
 	if n != len(m.funcs) {
 		c.fail("%d function bodies for %d functions", n, len(m.funcs))
 	}
 	jumps := 0
 	for i := range n {
-		code := c.bytes(c.count("bytes in a function", maxBody))
-		if c.err != nil {
+		code := c.Bytes(c.count("bytes in a function", maxBody))
+		if c.Err != nil {
 			return
 		}
-		b, err := readBody(code, len(m.types[m.funcs[i]].params), &m.reach)
+		b, err := readBody(code, len(m.types[m.funcs[i]].params), &m.Reach)
 		if err != nil {
 			c.fail("function %d: %w", i, err)
 			return
@@ -52,30 +52,30 @@ func (m *module) readCode(c *cursor) {
 // readBody goes through a function once. It refuses instructions outside the
 // allowed set, works out what entering the function and each loop costs, and
 // adds to r what it can change.
-func readBody(code []byte, params int, r *reach) (body, error) {
-	c := &cursor{b: code}
+func readBody(code []byte, params int, r *Reach) (body, error) {
+	c := &Cursor{B: code}
 	b := body{code: code, locals: params}
 	b.groups = c.count("groups of locals", maxLocals)
-	b.groupAt = c.pos
+	b.groupAt = c.Pos
 	for range b.groups {
 		b.locals += c.count("locals", maxLocals)
 		c.valueType()
 		if b.locals > maxLocals {
 			c.fail("more than %d locals", maxLocals)
 		}
-		if c.err != nil {
-			return b, c.err
+		if c.Err != nil {
+			return b, c.Err
 		}
 	}
-	b.start = c.pos
+	b.start = c.Pos
 
 	// open holds, for each open block, whose cost its instructions add to:
 	// that of the charge with this index, or -1 for the function's entry.
 	open := []int{-1}
 	var before [3]step
 	b.cost = fuelPerEntry + int64(b.locals)
-	for len(open) > 0 && c.err == nil {
-		at := c.pos
+	for len(open) > 0 && c.Err == nil {
+		at := c.Pos
 		in := open[len(open)-1]
 		if in < 0 {
 			b.cost++
@@ -83,7 +83,7 @@ func readBody(code []byte, params int, r *reach) (body, error) {
 			b.charges[in].cost++
 		}
 		kind := c.instruction()
-		if c.err == nil {
+		if c.Err == nil {
 			now := step{code[at], c.value}
 			r.note(now, before)
 			before = [3]step{before[1], before[2], now}
@@ -92,7 +92,7 @@ func readBody(code []byte, params int, r *reach) (body, error) {
 		case isBlock:
 			open = append(open, in)
 		case isLoop:
-			b.charges = append(b.charges, charge{at: c.pos})
+			b.charges = append(b.charges, charge{at: c.Pos})
 			open = append(open, len(b.charges)-1)
 		case isEnd:
 			open = open[:len(open)-1]
@@ -101,7 +101,7 @@ func readBody(code []byte, params int, r *reach) (body, error) {
 		case isBulk:
 			b.charges = append(b.charges, charge{at: at, bulk: true})
 		case isCall:
-			b.calls = append(b.calls, call{at, c.pos})
+			b.calls = append(b.calls, call{at, c.Pos})
 		}
 		if len(open) > maxDepth {
 			c.fail("blocks are nested deeper than %d", maxDepth)
@@ -114,11 +114,11 @@ func readBody(code []byte, params int, r *reach) (body, error) {
 		}
 	}
 	b.jumps = c.jumps
-	if c.err == nil && c.left() > 0 {
+	if c.Err == nil && c.Left() > 0 {
 		c.fail("code follows the end")
 	}
-	if c.err != nil {
-		return b, fmt.Errorf("at byte %d: %w", c.pos, c.err)
+	if c.Err != nil {
+		return b, fmt.Errorf("at byte %d: %w", c.Pos, c.Err)
 	}
 	return b, nil
 }
@@ -140,10 +140,10 @@ const (
 // the offset of a load or store, the index of a local or global. What is not listed here is not
 // allowed: floats, vectors, threads, exceptions, tail calls, references,
 // passive segments.
-func (c *cursor) instruction() instructionKind {
-	op := c.u8()
+func (c *Cursor) instruction() instructionKind {
+	op := c.U8()
 	switch {
-	case op == opEnd:
+	case op == OpEnd:
 		return isEnd
 	case op == 0x00, op == 0x01, op == 0x05, op == 0x0f, // unreachable, nop, else, return
 		op == 0x1a, op == 0x1b, // drop, select
@@ -153,7 +153,7 @@ func (c *cursor) instruction() instructionKind {
 		op == 0xac, op == 0xad,   // i64.extend_i32
 		op >= 0xc0 && op <= 0xc4: // sign extension
 	case op >= 0x02 && op <= 0x04: // block, loop, if
-		if t := c.u8(); t != 0x40 && t != typeI32 && t != typeI64 {
+		if t := c.U8(); t != 0x40 && t != TypeI32 && t != TypeI64 {
 			c.fail("block type 0x%02x: none, i32 and i64 are allowed", t)
 		}
 		if op == 0x03 {
@@ -165,38 +165,38 @@ func (c *cursor) instruction() instructionKind {
 		return isBlock
 	case op == 0x0c, op == 0x0d: // br, br_if
 		c.jumps++
-		c.u32()
+		c.U32()
 	case op >= 0x20 && op <= 0x24: // locals and globals
-		c.value = int64(c.u32())
+		c.value = int64(c.U32())
 	case op == 0x10: // call
-		c.u32()
+		c.U32()
 		return isCall
 	case op == 0x0e: // br_table
 		for range c.count("targets of a br_table", maxTargets) {
 			c.jumps++
-			c.u32()
+			c.U32()
 		}
-		c.u32()
+		c.U32()
 	case op == 0x11: // call_indirect
-		c.u32()
-		if c.u32() != 0 {
+		c.U32()
+		if c.U32() != 0 {
 			c.fail("call_indirect through a table other than 0")
 		}
 		return isCall
 	case op == 0x28, op == 0x29, op >= 0x2c && op <= 0x37, op >= 0x3a && op <= 0x3e: // loads and stores
-		c.u32()
-		c.value = int64(c.u32())
+		c.U32()
+		c.value = int64(c.U32())
 	case op == 0x3f, op == 0x40: // memory.size, memory.grow
 		c.zero()
 		if op == 0x40 {
 			return isGrow
 		}
-	case op == opI32Const:
+	case op == OpI32Const:
 		c.value = c.signed(5)
-	case op == opI64Const:
+	case op == OpI64Const:
 		c.value = c.signed(10)
 	case op == 0xfc:
-		switch sub := c.u32(); sub {
+		switch sub := c.U32(); sub {
 		case 10: // memory.copy
 			c.zero()
 			c.zero()
@@ -212,8 +212,8 @@ func (c *cursor) instruction() instructionKind {
 	return isPlain
 }
 
-func (c *cursor) zero() {
-	if c.u8() != 0 {
+func (c *Cursor) zero() {
+	if c.U8() != 0 {
 		c.fail("a memory index is not 0")
 	}
 }

@@ -1,4 +1,4 @@
-package wasm
+package abi
 
 import (
 	"encoding/binary"
@@ -11,14 +11,14 @@ import (
 // before a call, and a call that takes it below zero traps. Whether the code is
 // valid is not looked at.
 func Instrumented(code []byte) ([]byte, error) {
-	m, err := parse(code)
+	m, err := Parse(code)
 	if err != nil {
 		return nil, fmt.Errorf("module: %w", err)
 	}
-	return m.instrument(), nil
+	return m.Instrument(), nil
 }
 
-// instrument returns the module with fuel counting and a limit to nested
+// Instrument returns the module with fuel counting and a limit to nested
 // calls, without custom sections. Fuel is a variable global behind the
 // module's own, and so is the number of calls that are left, in a module that
 // has any; both are exported for the host under names that no module may use.
@@ -32,69 +32,71 @@ func Instrumented(code []byte) ([]byte, error) {
 // returns; the function that it enters looks.
 //
 // Globals that a call can change are exported too, so that the host can reset
-// them (state.go).
+// them (package wasm, state.go).
 //
 // The memory's maximum is written down, so that memory.grow ends at the same
 // page in every engine.
-func (m *module) instrument() []byte {
+func (m *Module) Instrument() []byte {
 	added := counters{fuel: uint64(m.globals), calls: uint64(m.globals) + 1, nested: m.calls}
-	names := []string{fuelExport}
+	names := []string{FuelExport}
 	if added.nested {
-		names = append(names, callsExport)
+		names = append(names, CallsExport)
 	}
 
 	globals := binary.AppendUvarint(nil, uint64(m.globals+len(names)))
 	if s := m.sections[secGlobal]; s != nil {
 		globals = append(globals, s[uvarintLen(s):]...)
 	}
-	own := m.exportedGlobals()
+	own := m.ExportedGlobals()
 	exports := binary.AppendUvarint(nil, uint64(len(m.exports)+len(names)+len(own)))
-	exports = append(exports, m.sections[secExport][uvarintLen(m.sections[secExport]):]...)
-	for i, initial := range []int64{0, maxCalls}[:len(names)] {
-		globals = append(appendSigned(append(globals, typeI64, 1, opI64Const), initial), opEnd)
-		exports = appendBytes(exports, names[i])
+	exports = append(exports, m.sections[SecExport][uvarintLen(m.sections[SecExport]):]...)
+	for i, initial := range []int64{0, MaxCalls}[:len(names)] {
+		globals = append(AppendSigned(append(globals, TypeI64, 1, OpI64Const), initial), OpEnd)
+		exports = AppendBytes(exports, names[i])
 		exports = binary.AppendUvarint(append(exports, kindGlobal), uint64(m.globals+i))
 	}
 	for _, g := range own {
-		exports = appendBytes(exports, g.name)
+		exports = AppendBytes(exports, g.Name)
 		exports = binary.AppendUvarint(append(exports, kindGlobal), uint64(g.index))
 	}
 
 	code := binary.AppendUvarint(nil, uint64(len(m.bodies)))
 	for i := range m.bodies {
-		code = appendBytes(code, m.bodies[i].instrument(added))
+		code = AppendBytes(code, m.bodies[i].instrument(added))
 	}
 
-	memory := binary.AppendUvarint([]byte{1, 1}, uint64(m.pages))
+	memory := binary.AppendUvarint([]byte{1, 1}, uint64(m.Pages))
 	memory = binary.AppendUvarint(memory, uint64(m.maxPages))
 
 	sections := m.sections
-	sections[secMemory], sections[secGlobal], sections[secExport], sections[secCode] = memory, globals, exports, code
-	return assemble(sections)
+	sections[SecMemory], sections[secGlobal], sections[SecExport], sections[SecCode] = memory, globals, exports, code
+	return Assemble(sections)
 }
 
-// bare returns the module as it came, without custom sections.
-func (m *module) bare() []byte { return assemble(m.sections) }
+// Bare returns the module as it came, without custom sections.
+func (m *Module) Bare() []byte { return Assemble(m.sections) }
 
-func assemble(sections [secDataCount + 1][]byte) []byte {
-	out := []byte(magic)
+// Assemble writes a module of the contents of its sections; nil is none.
+func Assemble(sections [SecDataCount + 1][]byte) []byte {
+	out := []byte(Magic)
 	for _, id := range sectionOrder {
 		if s := sections[id]; s != nil {
-			out = appendBytes(append(out, id), s)
+			out = AppendBytes(append(out, id), s)
 		}
 	}
 	return out
 }
 
-type exportedGlobal struct {
-	name  string
+// ExportedGlobal is a variable global and the name that it is exported under.
+type ExportedGlobal struct {
+	Name  string
 	index int
 }
 
-// exportedGlobals are those of the module's globals that a call can change,
+// ExportedGlobals are those of the module's globals that a call can change,
 // each under a name that the module has not taken itself.
-func (m *module) exportedGlobals() (all []exportedGlobal) {
-	for n, set := range m.reach.globals[:m.globals] {
+func (m *Module) ExportedGlobals() (all []ExportedGlobal) {
+	for n, set := range m.Reach.globals[:m.globals] {
 		if !set {
 			continue
 		}
@@ -102,7 +104,7 @@ func (m *module) exportedGlobals() (all []exportedGlobal) {
 		for m.exports[name] {
 			name += "."
 		}
-		all = append(all, exportedGlobal{name, n})
+		all = append(all, ExportedGlobal{name, n})
 	}
 	return all
 }
@@ -137,7 +139,7 @@ func (b *body) instrument(g counters) []byte {
 	if extra {
 		out = binary.AppendUvarint(out, uint64(b.groups)+1)
 		out = append(out, b.code[b.groupAt:b.start]...)
-		out = append(out, 1, typeI32)
+		out = append(out, 1, TypeI32)
 	} else {
 		out = append(out, b.code[:b.start]...)
 	}
@@ -166,7 +168,7 @@ func (g counters) enter(out []byte, cost int64) []byte {
 	out = g.take(out, charge{cost: cost}, 0)
 	if g.nested {
 		out = binary.AppendUvarint(append(out, globalGet), g.calls)
-		out = append(out, opI64Or)
+		out = append(out, OpI64Or)
 	}
 	return append(out, trapWhenNeg...)
 }
@@ -182,18 +184,18 @@ func (g counters) take(out []byte, c charge, size uint64) []byte {
 		out = binary.AppendUvarint(append(out, localTee), size)
 	}
 	out = binary.AppendUvarint(append(out, globalGet), g.fuel)
-	out = appendSigned(append(out, opI64Const), c.cost)
+	out = AppendSigned(append(out, OpI64Const), c.cost)
 	if c.bulk {
-		out = binary.AppendUvarint(append(out, opLocalGet), size)
-		out = append(out, opI64ExtendU, opI64Const, fuelShift, i64ShrU, opI64Add)
+		out = binary.AppendUvarint(append(out, OpLocalGet), size)
+		out = append(out, OpI64ExtendU, OpI64Const, fuelShift, i64ShrU, OpI64Add)
 	}
-	out = binary.AppendUvarint(append(out, opI64Sub, globalSet), g.fuel)
+	out = binary.AppendUvarint(append(out, OpI64Sub, globalSet), g.fuel)
 	return binary.AppendUvarint(append(out, globalGet), g.fuel)
 }
 
 // add writes calls = calls + n.
 func (g counters) add(out []byte, n int64) []byte {
 	out = binary.AppendUvarint(append(out, globalGet), g.calls)
-	out = appendSigned(append(out, opI64Const), n)
-	return binary.AppendUvarint(append(out, opI64Add, globalSet), g.calls)
+	out = AppendSigned(append(out, OpI64Const), n)
+	return binary.AppendUvarint(append(out, OpI64Add, globalSet), g.calls)
 }

@@ -1,4 +1,4 @@
-package wasm
+package abi
 
 import (
 	"bytes"
@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	manifestSection = "tollgate.manifest"
+	ManifestSection = "tollgate.manifest"
 	maxManifest     = 4096
-	maxLabel        = 64
+	MaxLabel        = 64
 
 	// ABI is what a manifest must name.
 	ABI = "tollgate:rule/1"
@@ -34,22 +34,23 @@ func parseManifest(b []byte) (Manifest, error) {
 	if err := json.Unmarshal(b, &m, json.RejectUnknownMembers(true)); err != nil {
 		return m, fmt.Errorf("manifest: %w", err)
 	}
-	return m, m.check()
+	return m, m.Check()
 }
 
-func (m Manifest) check() error {
+// Check reports what is wrong with a manifest.
+func (m Manifest) Check() error {
 	if m.ABI != ABI {
 		return fmt.Errorf("manifest: abi is %q, not %q", m.ABI, ABI)
 	}
-	if !printable([]byte(m.Label), maxLabel) {
-		return fmt.Errorf("manifest: a label is 1 to %d bytes of printable UTF-8", maxLabel)
+	if !Printable([]byte(m.Label), MaxLabel) {
+		return fmt.Errorf("manifest: a label is 1 to %d bytes of printable UTF-8", MaxLabel)
 	}
 	return nil
 }
 
-// printable reports whether text is 1 to limit bytes of UTF-8 that show: no
+// Printable reports whether text is 1 to limit bytes of UTF-8 that show: no
 // control characters, no line breaks, no invisible or direction-changing ones.
-func printable(text []byte, limit int) bool {
+func Printable(text []byte, limit int) bool {
 	if len(text) == 0 || len(text) > limit || !utf8.Valid(text) {
 		return false
 	}

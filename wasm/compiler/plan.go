@@ -1,4 +1,4 @@
-package wasm
+package compiler
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"tollgate/wasm/abi"
 
 	"tollgate"
 )
@@ -22,11 +23,11 @@ type plan struct {
 	// Where there is no rest: whether currencies in no row are refused, and what
 	// is free on purpose.
 	refuseRest bool
-	free       Free
+	free       abi.Free
 }
 
 // notPriced refuses currencies in no row.
-var notPriced = refusal{"currency_not_priced", "Payments in this currency are not priced."}
+var notPriced = abi.Refusal{Code: "currency_not_priced", Message: "Payments in this currency are not priced."}
 
 // row is what currencies with equal numbers are charged.
 type row struct {
@@ -43,12 +44,12 @@ const unlimited = math.MaxInt64
 type refusePlan struct {
 	currencies []tollgate.Currency
 	except     bool
-	refusal
+	abi.Refusal
 }
 
 type payeePlan struct {
 	name, then string
-	refusal
+	abi.Refusal
 }
 
 // rateUnit: a rate is in millionths of the amount, so that a percentage with
@@ -80,11 +81,11 @@ func (t *Table) plan() (*plan, error) {
 	if t.Otherwise != "" && p.rest != nil {
 		return nil, errors.New("otherwise stands beside a fee without currencies, which charges all others")
 	}
-	p.refuseRest = t.Otherwise == otherwiseRefuse
+	p.refuseRest = t.Otherwise == abi.OtherwiseRefuse
 	// Only what the module's lines and refusals do not show is said in it, so
 	// that a table without either has the bytes that it always had.
-	if t.Otherwise == otherwiseFree {
-		p.free.Otherwise = otherwiseFree
+	if t.Otherwise == abi.OtherwiseFree {
+		p.free.Otherwise = abi.OtherwiseFree
 	}
 	for _, r := range p.rows {
 		if r.nothing() {
@@ -234,7 +235,7 @@ func parsePercentage(s string) (int64, error) {
 }
 
 func (t *TableRefuse) plan() (refusePlan, error) {
-	p := refusePlan{currencies: t.Currencies, refusal: refusal{t.Code, t.Message}}
+	p := refusePlan{currencies: t.Currencies, Refusal: abi.Refusal{Code: t.Code, Message: t.Message}}
 	if (len(t.Currencies) == 0) == (len(t.Except) == 0) {
 		return p, errors.New("either currencies or except is needed")
 	}
@@ -249,18 +250,18 @@ func (t *TableRefuse) plan() (refusePlan, error) {
 			return p, fmt.Errorf("%s stands twice", c)
 		}
 	}
-	return p, p.check()
+	return p, p.Check()
 }
 
 func (t *TablePayee) plan() (payeePlan, error) {
-	p := payeePlan{t.Name, t.Then, refusal{t.Code, t.Message}}
-	if len(t.Name) == 0 || len(t.Name) > maxPayee || strings.ToLower(t.Name) != t.Name ||
+	p := payeePlan{t.Name, t.Then, abi.Refusal{Code: t.Code, Message: t.Message}}
+	if len(t.Name) == 0 || len(t.Name) > abi.MaxPayee || strings.ToLower(t.Name) != t.Name ||
 		strings.IndexFunc(t.Name, func(r rune) bool { return r <= ' ' || r > '~' }) >= 0 {
 		return p, errors.New("name is 1 to 255 printable ASCII characters in lower case, without spaces")
 	}
 	switch t.Then {
 	case "refuse":
-		return p, p.check()
+		return p, p.Check()
 	case "trap", "loop":
 		if t.Code != "" || t.Message != "" {
 			return p, errors.New("code and message belong to refuse")

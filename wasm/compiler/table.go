@@ -1,9 +1,10 @@
-package wasm
+package compiler
 
 import (
 	"errors"
 	"fmt"
 	"strings"
+	"tollgate/wasm/abi"
 
 	"github.com/BurntSushi/toml"
 
@@ -111,7 +112,7 @@ func Build(source []byte) (binary []byte, t Table, err error) {
 	if binary, err = p.compile(); err != nil {
 		return nil, Table{}, fmt.Errorf("table: %w", err)
 	}
-	if _, err := parse(binary); err != nil {
+	if _, err := abi.Parse(binary); err != nil {
 		return nil, Table{}, fmt.Errorf("table: the module breaks a limit: %w", err)
 	}
 	return binary, t, nil
@@ -137,7 +138,7 @@ func parseTable(source []byte) (t Table, err error) {
 }
 
 func (t *Table) check() error {
-	if err := (Manifest{ABI, t.Label}).check(); err != nil {
+	if err := (abi.Manifest{ABI: abi.ABI, Label: t.Label}).Check(); err != nil {
 		return err
 	}
 	for _, n := range []struct {
@@ -152,7 +153,7 @@ func (t *Table) check() error {
 			return fmt.Errorf("%d [[%s]], at most %d are allowed", n.has, n.what, n.limit)
 		}
 	}
-	if t.Otherwise != "" && t.Otherwise != otherwiseRefuse && t.Otherwise != otherwiseFree {
+	if t.Otherwise != "" && t.Otherwise != abi.OtherwiseRefuse && t.Otherwise != abi.OtherwiseFree {
 		return fmt.Errorf("otherwise is %.20q, not refuse or free", t.Otherwise)
 	}
 	if len(t.Fees)+len(t.Refuses)+len(t.Payees) == 0 {

@@ -1,4 +1,4 @@
-package wasm
+package abi
 
 // What a module may be (spec §8: "1,000,000 fuel, 1 MiB memory, 256 KiB
 // module"). The structural limits are checked before wazero sees a byte: its
@@ -22,7 +22,7 @@ const (
 	maxTargets   = 1024 // of one br_table
 	maxJumps     = 4096 // of one function: branches, ifs, and each target of a br_table
 	maxAllJumps  = 16384
-	memoryPages  = 16 // of 64 KiB
+	MemoryPages  = 16 // of 64 KiB
 )
 
 // What a call may use.
@@ -35,10 +35,10 @@ const (
 	// MiB.
 	fuelPerEntry = 32
 
-	// maxCalls is how deep calls may be nested below the one that the host
+	// MaxCalls is how deep calls may be nested below the one that the host
 	// makes. wazero's interpreter ends at 2000 frames, whatever they hold;
 	// compiled code and other engines end elsewhere.
-	maxCalls = 1999
+	MaxCalls = 1999
 
 	// fuelPerGrow is charged for memory.grow, which leaves compiled code and
 	// may copy all of the memory.

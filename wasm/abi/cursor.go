@@ -1,4 +1,4 @@
-package wasm
+package abi
 
 import (
 	"encoding/binary"
@@ -9,39 +9,41 @@ import (
 
 var errTruncated = errors.New("the module ends too early")
 
-// cursor reads the parts of a module. The first fault stays; from then on all
-// reads return zero, so that loops over a count must look at err.
-type cursor struct {
-	b     []byte
-	pos   int
-	err   error
+// Cursor reads the parts of a module. The first fault stays; from then on all
+// reads return zero, so that loops over a count must look at Err.
+type Cursor struct {
+	B     []byte
+	Pos   int
+	Err   error
 	jumps int   // in the instructions that were passed over
 	value int64 // of the last instruction that has one
 }
 
-func (c *cursor) fail(format string, args ...any) {
-	if c.err == nil {
-		c.err = fmt.Errorf(format, args...)
+func (c *Cursor) fail(format string, args ...any) {
+	if c.Err == nil {
+		c.Err = fmt.Errorf(format, args...)
 	}
 }
 
-func (c *cursor) left() int { return len(c.b) - c.pos }
+// Left is how many bytes are still to be read.
+func (c *Cursor) Left() int { return len(c.B) - c.Pos }
 
-func (c *cursor) u8() byte {
-	if c.err != nil || c.left() < 1 {
+// U8 reads a byte.
+func (c *Cursor) U8() byte {
+	if c.Err != nil || c.Left() < 1 {
 		c.fail("%w", errTruncated)
 		return 0
 	}
-	c.pos++
-	return c.b[c.pos-1]
+	c.Pos++
+	return c.B[c.Pos-1]
 }
 
-// u32 reads an unsigned LEB128 number of at most 5 bytes.
-func (c *cursor) u32() uint32 {
-	if c.err != nil {
+// U32 reads an unsigned LEB128 number of at most 5 bytes.
+func (c *Cursor) U32() uint32 {
+	if c.Err != nil {
 		return 0
 	}
-	v, n := binary.Uvarint(c.b[c.pos:])
+	v, n := binary.Uvarint(c.B[c.Pos:])
 	if n == 0 {
 		c.fail("%w", errTruncated)
 		return 0
@@ -50,13 +52,13 @@ func (c *cursor) u32() uint32 {
 		c.fail("a 32-bit number has a wrong form")
 		return 0
 	}
-	c.pos += n
+	c.Pos += n
 	return uint32(v)
 }
 
 // count is u32 with a limit.
-func (c *cursor) count(what string, limit int) int {
-	n := c.u32()
+func (c *Cursor) count(what string, limit int) int {
+	n := c.U32()
 	if uint64(n) > uint64(limit) {
 		c.fail("%d %s, at most %d are allowed", n, what, limit)
 		return 0
@@ -66,9 +68,9 @@ func (c *cursor) count(what string, limit int) int {
 
 // signed reads a signed LEB128 number of at most n bytes. wazero checks its
 // unused bits.
-func (c *cursor) signed(n int) (v int64) {
+func (c *Cursor) signed(n int) (v int64) {
 	for i := range n {
-		b := c.u8()
+		b := c.U8()
 		v |= int64(b&0x7f) << (7 * i)
 		if b < 0x80 {
 			if shift := 7 * (i + 1); shift < 64 && b&0x40 != 0 {
@@ -81,18 +83,19 @@ func (c *cursor) signed(n int) (v int64) {
 	return 0
 }
 
-func (c *cursor) bytes(n int) []byte {
-	if c.err != nil || n < 0 || n > c.left() {
+// Bytes reads the next n bytes, which stay the module's.
+func (c *Cursor) Bytes(n int) []byte {
+	if c.Err != nil || n < 0 || n > c.Left() {
 		c.fail("%w", errTruncated)
 		return nil
 	}
-	c.pos += n
-	return c.b[c.pos-n : c.pos]
+	c.Pos += n
+	return c.B[c.Pos-n : c.Pos]
 }
 
-// appendSigned appends n in signed LEB128. Unsigned LEB128 is
+// AppendSigned appends n in signed LEB128. Unsigned LEB128 is
 // binary.AppendUvarint.
-func appendSigned(b []byte, n int64) []byte {
+func AppendSigned(b []byte, n int64) []byte {
 	for {
 		low := byte(n & 0x7f)
 		n >>= 7
@@ -103,6 +106,7 @@ func appendSigned(b []byte, n int64) []byte {
 	}
 }
 
-func appendBytes[T ~string | ~[]byte](b []byte, s T) []byte {
+// AppendBytes appends a text with its length in front.
+func AppendBytes[T ~string | ~[]byte](b []byte, s T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }

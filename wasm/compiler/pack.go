@@ -1,8 +1,9 @@
-package wasm
+package compiler
 
 import (
 	"fmt"
 	"slices"
+	"tollgate/wasm/abi"
 
 	"github.com/BurntSushi/toml"
 	"github.com/go-json-experiment/json"
@@ -18,7 +19,7 @@ import (
 type Package struct {
 	Module string `toml:"module"`
 	Label  string `toml:"label"`
-	Free
+	abi.Free
 }
 
 // ParsePackage reads a description. ok is false when the text has no key
@@ -37,7 +38,7 @@ func ParsePackage(source []byte) (p Package, ok bool, err error) {
 	if p.Module == "" {
 		return p, true, fmt.Errorf("module names no file")
 	}
-	return p, true, p.Free.check()
+	return p, true, p.Free.Check()
 }
 
 // Pack turns what a compiler made into a module that can be released: without
@@ -45,7 +46,7 @@ func ParsePackage(source []byte) (p Package, ok bool, err error) {
 // its own when label is "", and with what it leaves free, or its own when free
 // says nothing. The error says which limit or which part of the ABI the module
 // does not keep.
-func Pack(module []byte, label string, free Free) ([]byte, error) {
+func Pack(module []byte, label string, free abi.Free) ([]byte, error) {
 	stripped, manifests, own, err := split(module)
 	if err != nil {
 		return nil, fmt.Errorf("module: %w", err)
@@ -54,32 +55,32 @@ func Pack(module []byte, label string, free Free) ([]byte, error) {
 	case label != "" && len(manifests) > 0:
 		return nil, fmt.Errorf("module: it has a manifest already, and a label is given")
 	case label != "":
-		m := Manifest{ABI, label}
-		if err := m.check(); err != nil {
+		m := abi.Manifest{ABI: abi.ABI, Label: label}
+		if err := m.Check(); err != nil {
 			return nil, err
 		}
 		text, err := json.Marshal(m)
 		if err != nil {
 			return nil, fmt.Errorf("manifest: %w", err)
 		}
-		manifests = [][]byte{append(appendBytes(nil, manifestSection), text...)}
+		manifests = [][]byte{append(abi.AppendBytes(nil, abi.ManifestSection), text...)}
 	case len(manifests) == 0:
-		return nil, fmt.Errorf("module: it has no section %q, and no label is given for one", manifestSection)
+		return nil, fmt.Errorf("module: it has no section %q, and no label is given for one", abi.ManifestSection)
 	}
-	said, err := free.section()
+	said, err := free.Section()
 	if err != nil {
 		return nil, err
 	}
 	if said != nil {
 		if own != nil {
-			return nil, fmt.Errorf("module: it has a section %q already, and free or otherwise is given", currenciesSection)
+			return nil, fmt.Errorf("module: it has a section %q already, and free or otherwise is given", abi.CurrenciesSection)
 		}
 		own = [][]byte{said}
 	}
 	for _, section := range slices.Concat(manifests, own) {
-		stripped = appendBytes(append(stripped, secCustom), section)
+		stripped = abi.AppendBytes(append(stripped, abi.SecCustom), section)
 	}
-	if _, err := parse(stripped); err != nil {
+	if _, err := abi.Parse(stripped); err != nil {
 		return nil, fmt.Errorf("module: %w", err)
 	}
 	return stripped, nil
@@ -88,26 +89,26 @@ func Pack(module []byte, label string, free Free) ([]byte, error) {
 // split returns a module without custom sections, its manifests, and its
 // sections about currencies.
 func split(module []byte) (stripped []byte, manifests, currencies [][]byte, err error) {
-	c := &cursor{b: module}
-	if string(c.bytes(len(magic))) != magic {
-		return nil, nil, nil, errNotModule
+	c := &abi.Cursor{B: module}
+	if string(c.Bytes(len(abi.Magic))) != abi.Magic {
+		return nil, nil, nil, abi.ErrNotModule
 	}
-	stripped = slices.Clone(module[:len(magic)])
-	for c.left() > 0 && c.err == nil {
-		from := c.pos
-		id := c.u8()
-		payload := c.bytes(int(c.u32()))
-		if id != secCustom {
-			stripped = append(stripped, module[from:c.pos]...)
+	stripped = slices.Clone(module[:len(abi.Magic)])
+	for c.Left() > 0 && c.Err == nil {
+		from := c.Pos
+		id := c.U8()
+		payload := c.Bytes(int(c.U32()))
+		if id != abi.SecCustom {
+			stripped = append(stripped, module[from:c.Pos]...)
 			continue
 		}
-		in := cursor{b: payload}
-		switch string(in.bytes(int(in.u32()))) {
-		case manifestSection:
+		in := abi.Cursor{B: payload}
+		switch string(in.Bytes(int(in.U32()))) {
+		case abi.ManifestSection:
 			manifests = append(manifests, payload)
-		case currenciesSection:
+		case abi.CurrenciesSection:
 			currencies = append(currencies, payload)
 		}
 	}
-	return stripped, manifests, currencies, c.err
+	return stripped, manifests, currencies, c.Err
 }

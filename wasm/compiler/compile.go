@@ -1,8 +1,9 @@
-package wasm
+package compiler
 
 import (
 	"encoding/binary"
 	"fmt"
+	"tollgate/wasm/abi"
 
 	"github.com/go-json-experiment/json"
 
@@ -30,7 +31,7 @@ const (
 type tableCode struct {
 	assembler
 	data   []byte
-	texts  map[refusal]int // address
+	texts  map[abi.Refusal]int // address
 	window int
 }
 
@@ -40,47 +41,47 @@ const dataStart = 16
 // without loops or calls, one page of memory. It has one endless loop for each
 // payee condition "loop".
 func (p *plan) compile() ([]byte, error) {
-	t := &tableCode{texts: map[refusal]int{}}
+	t := &tableCode{texts: map[abi.Refusal]int{}}
 	for _, r := range p.payees {
 		if r.then == "refuse" {
-			t.text(r.refusal)
+			t.text(r.Refusal)
 		}
 	}
 	for _, r := range p.refuses {
-		t.text(r.refusal)
+		t.text(r.Refusal)
 	}
 	if p.refuseRest {
 		t.text(notPriced)
 	}
 	t.window = (dataStart + len(t.data) + 7) &^ 7
 	t.quote(p)
-	manifest, err := json.Marshal(Manifest{ABI, p.label})
+	manifest, err := json.Marshal(abi.Manifest{ABI: abi.ABI, Label: p.label})
 	if err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
-	free, err := p.free.section()
+	free, err := p.free.Section()
 	if err != nil {
 		return nil, err
 	}
 	binary := t.assemble(manifest)
 	if free != nil {
-		binary = appendBytes(append(binary, secCustom), free)
+		binary = abi.AppendBytes(append(binary, abi.SecCustom), free)
 	}
 	return binary, nil
 }
 
-func (t *tableCode) text(r refusal) {
+func (t *tableCode) text(r abi.Refusal) {
 	if _, ok := t.texts[r]; !ok {
 		t.texts[r] = dataStart + len(t.data)
-		t.data = append(append(t.data, r.code...), r.message...)
+		t.data = append(append(t.data, r.Code...), r.Message...)
 	}
 }
 
 func (t *tableCode) quote(p *plan) {
-	t.i32(0).memory(opI64Load, t.window+8).set(locAmount)
-	t.i32(0).memory(opI64Load, t.window+16).set(locCurrency)
+	t.i32(0).memory(abi.OpI64Load, t.window+8).set(locAmount)
+	t.i32(0).memory(abi.OpI64Load, t.window+16).set(locCurrency)
 	if len(p.payees) > 0 {
-		t.i32(0).memory(opI32Load, t.window+28).set(locPayee)
+		t.i32(0).memory(abi.OpI32Load, t.window+28).set(locPayee)
 	}
 	for _, r := range p.payees {
 		t.payee(r)
@@ -88,26 +89,26 @@ func (t *tableCode) quote(p *plan) {
 	for _, r := range p.refuses {
 		t.isOneOf(r.currencies)
 		if r.except {
-			t.op(opI32Eqz)
+			t.op(abi.OpI32Eqz)
 		}
-		t.begin(opIf)
-		t.refuse(r.refusal)
-		t.op(opEnd)
+		t.begin(abi.OpIf)
+		t.refuse(r.Refusal)
+		t.op(abi.OpEnd)
 	}
 	if len(p.rows) > 0 || p.rest != nil || p.refuseRest {
 		t.rates(p)
 		t.fee()
 	}
 	t.reply(0)
-	t.op(opEnd)
+	t.op(abi.OpEnd)
 }
 
 // isOneOf leaves whether the currency is one of a list.
 func (t *tableCode) isOneOf(list []tollgate.Currency) {
 	for i, c := range list {
-		t.get(locCurrency).i64(int64(wordOf(string(c)))).op(opI64Eq)
+		t.get(locCurrency).i64(int64(wordOf(string(c)))).op(abi.OpI64Eq)
 		if i > 0 {
-			t.op(opI32Or)
+			t.op(abi.OpI32Or)
 		}
 	}
 }
@@ -123,31 +124,31 @@ func wordOf(s string) uint64 {
 // makes a letter small is set in the payee's bytes where the name has a
 // letter, so that no other byte can turn into one of the name's.
 func (t *tableCode) payee(r payeePlan) {
-	t.i32(0).memory(opI32Load, t.window+32).i32(int32(len(r.name))).op(opI32Eq)
-	t.begin(opIf).i32(1)
+	t.i32(0).memory(abi.OpI32Load, t.window+32).i32(int32(len(r.name))).op(abi.OpI32Eq)
+	t.begin(abi.OpIf).i32(1)
 	for at := 0; at < len(r.name); {
-		size, load := 8, byte(opI64Load)
+		size, load := 8, byte(abi.OpI64Load)
 		if len(r.name)-at < 8 {
-			size, load = 1, opI32Load8U
+			size, load = 1, abi.OpI32Load8U
 		}
 		part := r.name[at : at+size]
 		t.get(locPayee).memory(load, t.window+at)
 		if size == 1 {
-			t.op(opI64ExtendU)
+			t.op(abi.OpI64ExtendU)
 		}
-		t.i64(int64(letterBits(part))).op(opI64Or).i64(int64(wordOf(part))).op(opI64Eq, opI32And)
+		t.i64(int64(letterBits(part))).op(abi.OpI64Or).i64(int64(wordOf(part))).op(abi.OpI64Eq, abi.OpI32And)
 		at += size
 	}
-	t.begin(opIf)
+	t.begin(abi.OpIf)
 	switch r.then {
 	case "refuse":
-		t.refuse(r.refusal)
+		t.refuse(r.Refusal)
 	case "trap":
-		t.op(opUnreachable)
+		t.op(abi.OpUnreachable)
 	case "loop":
-		t.begin(opLoop).op(opBr, 0, opEnd)
+		t.begin(abi.OpLoop).op(abi.OpBr, 0, abi.OpEnd)
 	}
-	t.op(opEnd, opEnd)
+	t.op(abi.OpEnd, abi.OpEnd)
 }
 
 func letterBits(s string) (mask uint64) {
@@ -160,46 +161,46 @@ func letterBits(s string) (mask uint64) {
 }
 
 // refuse replies with a refusal.
-func (t *tableCode) refuse(r refusal) {
-	size := len(r.code) + len(r.message)
-	t.copy(t.window+refusalSize, t.texts[r], size)
-	t.store(t.window, statusRefusal)
+func (t *tableCode) refuse(r abi.Refusal) {
+	size := len(r.Code) + len(r.Message)
+	t.copy(t.window+abi.RefusalSize, t.texts[r], size)
+	t.store(t.window, abi.StatusRefusal)
 	t.store(t.window+8, 0)
-	t.store(t.window+16, refusalSize|uint64(len(r.code))<<32)
-	t.store(t.window+24, uint64(refusalSize+len(r.code))|uint64(len(r.message))<<32)
-	t.i32(int32(refusalSize + size)).op(opReturn)
+	t.store(t.window+16, abi.RefusalSize|uint64(len(r.Code))<<32)
+	t.store(t.window+24, uint64(abi.RefusalSize+len(r.Code))|uint64(len(r.Message))<<32)
+	t.i32(int32(abi.RefusalSize + size)).op(abi.OpReturn)
 }
 
 // reply returns a reply of no line, or of one line with the fee.
 func (t *tableCode) reply(lines int) {
-	t.store(t.window, statusLines|uint64(lines)<<32)
+	t.store(t.window, abi.StatusLines|uint64(lines)<<32)
 	t.store(t.window+8, 0)
 	if lines == 1 {
-		t.i32(0).get(locFee).memory(opI64Store, t.window+16)
+		t.i32(0).get(locFee).memory(abi.OpI64Store, t.window+16)
 		t.store(t.window+24, 0)
 		t.store(t.window+32, 0)
 	}
-	t.i32(int32(replyHeader + lines*lineSize)).op(opReturn)
+	t.i32(int32(abi.ReplyHeader + lines*abi.LineSize)).op(abi.OpReturn)
 }
 
 func (t *tableCode) assemble(manifest []byte) []byte {
-	var s [secDataCount + 1][]byte
+	var s [abi.SecDataCount + 1][]byte
 	// Types: () → i32 and (i32) → i32, for functions 0 and 1.
-	s[secType] = []byte{2, 0x60, 0, 1, typeI32, 0x60, 1, typeI32, 1, typeI32}
-	s[secFunction] = []byte{2, 0, 1}
-	s[secMemory] = []byte{1, 1, 1, 1}
+	s[abi.SecType] = []byte{2, 0x60, 0, 1, abi.TypeI32, 0x60, 1, abi.TypeI32, 1, abi.TypeI32}
+	s[abi.SecFunction] = []byte{2, 0, 1}
+	s[abi.SecMemory] = []byte{1, 1, 1, 1}
 	exports := []byte{3}
-	exports = append(appendBytes(exports, exportMemory), kindMemory, 0)
-	exports = append(appendBytes(exports, exportBuffer), kindFunction, 0)
-	s[secExport] = append(appendBytes(exports, exportQuote), kindFunction, 1)
+	exports = append(abi.AppendBytes(exports, abi.ExportMemory), abi.KindMemory, 0)
+	exports = append(abi.AppendBytes(exports, abi.ExportBuffer), abi.KindFunction, 0)
+	s[abi.SecExport] = append(abi.AppendBytes(exports, abi.ExportQuote), abi.KindFunction, 1)
 
-	buffer := new(assembler).op(0).i32(int32(t.window)).op(opEnd)
-	quote := []byte{2, 1, typeI32, locFee - locPayee, typeI64}
-	s[secCode] = appendBytes(appendBytes([]byte{2}, buffer.code), append(quote, t.code...))
+	buffer := new(assembler).op(0).i32(int32(t.window)).op(abi.OpEnd)
+	quote := []byte{2, 1, abi.TypeI32, locFee - locPayee, abi.TypeI64}
+	s[abi.SecCode] = abi.AppendBytes(abi.AppendBytes([]byte{2}, buffer.code), append(quote, t.code...))
 	if len(t.data) > 0 {
-		place := new(assembler).op(1, 0).i32(dataStart).op(opEnd)
-		s[secData] = appendBytes(place.code, t.data)
+		place := new(assembler).op(1, 0).i32(dataStart).op(abi.OpEnd)
+		s[abi.SecData] = abi.AppendBytes(place.code, t.data)
 	}
-	out := assemble(s)
-	return appendBytes(append(out, secCustom), append(appendBytes(nil, manifestSection), manifest...))
+	out := abi.Assemble(s)
+	return abi.AppendBytes(append(out, abi.SecCustom), append(abi.AppendBytes(nil, abi.ManifestSection), manifest...))
 }
