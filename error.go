@@ -121,6 +121,9 @@ func quoted(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
+// NotFound says that there is no such object, or none for this caller.
+func NotFound() *Error { return &Error{Code: CodeNotFound, Message: "There is no such object."} }
+
 // Invalid is a CodeParameterInvalid error for one parameter.
 func Invalid(param, format string, args ...any) *Error {
 	return &Error{Code: CodeParameterInvalid, Param: param, Message: fmt.Sprintf(format, args...)}

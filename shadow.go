@@ -1,5 +1,7 @@
 package tollgate
 
+import "slices"
+
 // Shadow has a candidate priced beside the rule that is in force, on what
 // really happens. Its lines are compared and never charged.
 type Shadow struct {
@@ -14,6 +16,47 @@ type Shadow struct {
 	Totals             ShadowTotals `json:"totals"`
 	// Damaged: it is stored and cannot be read; only Object and ID count.
 	Damaged bool `json:"-"`
+}
+
+// ShadowFacts are what a change of an organization's shadows is decided from: those
+// that are active, and the revision of their list.
+type ShadowFacts struct {
+	Active   []Shadow
+	Revision int64 // 0: there has been none
+}
+
+// ShadowChange is a shadow as it becomes and the list of the active ones, both
+// written if they have not changed since they were read.
+type ShadowChange struct {
+	Shadow   Stored[Shadow]
+	Active   []Shadow
+	Revision int64 // of the list, as it was read
+	Audit    AuditEntry
+}
+
+// Start begins a shadow. CodeQuotaExceeded when there are MaxShadows already.
+func (f ShadowFacts) Start(s Shadow) (*ShadowChange, error) {
+	if len(f.Active) >= MaxShadows {
+		return nil, QuotaExceeded("shadows", "An organization has at most %d shadows at once; stop one.", MaxShadows)
+	}
+	return f.change("rule.shadow", Stored[Shadow]{Value: s}, append(slices.Clone(f.Active), s)), nil
+}
+
+// Stop ends a shadow; what it has found stays.
+func (f ShadowFacts) Stop(of Stored[Shadow], now Instant) (*ShadowChange, error) {
+	if of.Value.Status != StatusActive {
+		return nil, activationState("The shadow is stopped.")
+	}
+	of.Value.Status, of.Value.StoppedAt = "stopped", now
+	active := slices.DeleteFunc(slices.Clone(f.Active), func(other Shadow) bool { return other.ID == of.Value.ID })
+	return f.change("rule.unshadow", of, active), nil
+}
+
+func (f ShadowFacts) change(kind string, s Stored[Shadow], active []Shadow) *ShadowChange {
+	return &ShadowChange{
+		Shadow: s, Active: active, Revision: f.Revision,
+		Audit: AuditEntry{Type: kind, Outcome: "succeeded", Reason: s.Value.Rule.Rule.String(), Target: AuditTarget{Type: "shadow", ID: s.Value.ID}},
+	}
 }
 
 // ShadowTotals is what has been compared since the beginning.

@@ -27,7 +27,7 @@ func readActivationRequest(f *fields) activationRequest {
 	return activationRequest{
 		Rule: f.citation("rule", true), Replaces: f.ruleInForce("replaces"), Adds: f.flag("adds", false),
 		Position: f.whole("position", 0, 1, tollgate.MaxRules), At: f.instant("at", false),
-		Accounts: f.list("merchant_account_ids", rediskv.MaxActivated, checkAccountID),
+		Accounts: f.list("merchant_account_ids", tollgate.MaxActivated, checkAccountID),
 		dryRun:   f.flag("dry_run", false),
 	}
 }
@@ -52,7 +52,7 @@ type rollbackRequest struct {
 }
 
 func readRollback(f *fields) rollbackRequest {
-	return rollbackRequest{f.list("merchant_account_ids", rediskv.MaxActivated, checkAccountID)}
+	return rollbackRequest{f.list("merchant_account_ids", tollgate.MaxActivated, checkAccountID)}
 }
 
 // instancesReady says how far the instances of the service are with what an
@@ -99,9 +99,9 @@ type activationPreview struct {
 // activate schedules a new version of a rule set for accounts. The worker
 // carries it out at its time, once every instance has the rules.
 func (s *Server) activate(c *call, r activationRequest) (*answer, error) {
-	request := rediskv.ActivationRequest{
+	request := tollgate.ActivationRequest{
 		RuleChange: tollgate.RuleChange{Rule: r.Rule, Replaces: r.Replaces, Adds: r.Adds, Position: r.Position},
-		RuleSetID:  c.pathID(), At: r.At, Accounts: r.Accounts, Covers: c.grant.Covers,
+		At:         r.At, Grant: &c.grant.Grant,
 	}
 	inTime := func() error {
 		if r.At != 0 && r.At < tollgate.At(s.clock()) {
@@ -113,41 +113,63 @@ func (s *Server) activate(c *call, r activationRequest) (*answer, error) {
 		if err := inTime(); err != nil {
 			return nil, err
 		}
-		return s.previewActivation(c, request)
+		return s.previewActivation(c, r.Accounts, request)
 	}
 	return s.ruleSetCommand(c, "rules.activate", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
 		if err := inTime(); err != nil {
 			return rediskv.Result{}, err
 		}
-		request.Answer = func(p *rediskv.ActivationPlan) (rediskv.Answer, error) {
-			if err := s.refuseSilence(c.ctx, c.org, p); err != nil {
-				return rediskv.Answer{}, err
-			}
-			made, err := s.compareFees(c.ctx, c.org, p)
+		return rediskv.Retried(func() (rediskv.Result, error) {
+			facts, p, compared, err := s.planActivation(c, http.StatusCreated, r.Accounts, request)
 			if err != nil {
-				return rediskv.Answer{}, err
+				return rediskv.Result{}, err
 			}
+			change := facts.Activate(s.store.Mint, p)
 			list, err := s.withInstances(c, p.Activation)
 			if err != nil {
-				return rediskv.Answer{}, err
+				return rediskv.Result{}, err
 			}
-			return activationReply(&p.Activation, http.StatusCreated, activationMade{list[0], made})
-		}
-		return s.store.CreateActivation(c.ctx, c.caller(http.StatusCreated), idem, request)
+			return s.commitRuleSet(c, idem, change, &p.Activation, http.StatusCreated, activationMade{list[0], compared})
+		})
 	})
+}
+
+// planActivation says what an activation would be, and what it would change; one
+// that makes currencies free by saying nothing about them is refused.
+func (s *Server) planActivation(c *call, status int, accounts []string, r tollgate.ActivationRequest) (*tollgate.RuleSetFacts, *tollgate.ActivationPlan, *feeComparison, error) {
+	facts, err := s.store.RuleSetFacts(c.ctx, c.caller(status), c.pathID(), accounts, &r.Rule)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	p, err := facts.Plan(r, s.store.Now())
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if err := s.refuseSilence(c.ctx, c.org, p); err != nil {
+		return nil, nil, nil, err
+	}
+	compared, err := s.compareFees(c.ctx, c.org, p)
+	return facts, p, compared, err
+}
+
+// commitRuleSet writes a change of a rule set by an activation, which is
+// answered as it is shown.
+func (s *Server) commitRuleSet(c *call, idem *rediskv.Idempotency, change *tollgate.RuleSetChange, a *tollgate.Activation, status int, shown any) (rediskv.Result, error) {
+	body, err := json.Marshal(shown, json.Deterministic(true))
+	if err != nil {
+		return rediskv.Result{}, err
+	}
+	ans := rediskv.Answer{Status: status, Body: body, Reach: reachOf(a.MerchantAccountIDs)}
+	if status == http.StatusCreated {
+		ans.Location = "/v1/rule-sets/" + a.RuleSetID + "/activations/" + a.ID
+	}
+	return s.store.CommitRuleSet(c.ctx, c.caller(status), idem, change, ans)
 }
 
 // previewActivation says what an activation would change. It writes nothing: no
 // key, no event, no audit entry.
-func (s *Server) previewActivation(c *call, request rediskv.ActivationRequest) (*answer, error) {
-	p, err := s.store.PlanActivation(c.ctx, c.caller(http.StatusOK), request)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.refuseSilence(c.ctx, c.org, p); err != nil {
-		return nil, err
-	}
-	compared, err := s.compareFees(c.ctx, c.org, p)
+func (s *Server) previewActivation(c *call, accounts []string, request tollgate.ActivationRequest) (*answer, error) {
+	_, p, compared, err := s.planActivation(c, http.StatusOK, accounts, request)
 	if err != nil {
 		return nil, err
 	}
@@ -160,19 +182,41 @@ func (s *Server) previewActivation(c *call, request rediskv.ActivationRequest) (
 // rollBack gives accounts the version before back, at once.
 func (s *Server) rollBack(c *call, r rollbackRequest) (*answer, error) {
 	return s.ruleSetCommand(c, "rules.rollback", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
-		return s.store.RollBack(c.ctx, c.caller(http.StatusCreated), idem, rediskv.ActivationRequest{
-			RuleSetID: c.pathID(), Accounts: r.Accounts, Covers: c.grant.Covers,
-			Answer: func(p *rediskv.ActivationPlan) (rediskv.Answer, error) {
-				return s.answerActivation(c, &p.Activation, http.StatusCreated)
-			},
+		return rediskv.Retried(func() (rediskv.Result, error) {
+			facts, err := s.store.RollbackFacts(c.ctx, c.caller(http.StatusCreated), c.pathID(), r.Accounts)
+			if err != nil {
+				return rediskv.Result{}, err
+			}
+			back, err := facts.Previous(&c.grant.Grant)
+			if err != nil {
+				return rediskv.Result{}, err
+			}
+			rules, err := s.store.RuleSetVersion(c.ctx, c.org, facts.ID, back)
+			if err != nil {
+				return rediskv.Result{}, err
+			}
+			change, a, err := facts.RollBack(s.store.Mint, s.store.Origin(c.caller(http.StatusCreated)), &c.grant.Grant, back, rules)
+			if err != nil {
+				return rediskv.Result{}, err
+			}
+			return s.commitRuleSet(c, idem, change, a, http.StatusCreated, activationAnswer{Activation: *a})
 		})
 	})
 }
 
 func (s *Server) cancelActivation(c *call) (*answer, error) {
 	return s.ruleSetCommand(c, "rules.cancel", nil, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
-		return s.store.CancelActivation(c.ctx, c.caller(http.StatusOK), idem, c.pathID(), c.params.ByName("activation_id"),
-			c.grant.Covers, func(a *tollgate.Activation) (rediskv.Answer, error) { return s.answerActivation(c, a, http.StatusOK) })
+		return rediskv.Retried(func() (rediskv.Result, error) {
+			facts, scheduled, err := s.store.ScheduledActivation(c.ctx, c.caller(http.StatusOK), c.pathID(), c.params.ByName("activation_id"))
+			if err != nil {
+				return rediskv.Result{}, err
+			}
+			change, a, err := facts.Cancel(s.store.Origin(c.caller(http.StatusOK)), scheduled, &c.grant.Grant)
+			if err != nil {
+				return rediskv.Result{}, err
+			}
+			return s.commitRuleSet(c, idem, change, a, http.StatusOK, activationAnswer{Activation: *a})
+		})
 	})
 }
 
@@ -188,23 +232,6 @@ func (s *Server) ruleSetCommand(c *call, operation string, request any, do func(
 		return s.orRepeated(c, idem, err)
 	}
 	return s.answered(c, idem, result)
-}
-
-func (s *Server) answerActivation(c *call, a *tollgate.Activation, status int) (rediskv.Answer, error) {
-	list, err := s.withInstances(c, *a)
-	if err != nil {
-		return rediskv.Answer{}, err
-	}
-	return activationReply(a, status, list[0])
-}
-
-func activationReply(a *tollgate.Activation, status int, shown any) (rediskv.Answer, error) {
-	body, err := json.Marshal(shown, json.Deterministic(true))
-	location := ""
-	if status == http.StatusCreated {
-		location = "/v1/rule-sets/" + a.RuleSetID + "/activations/" + a.ID
-	}
-	return rediskv.Answer{Status: status, Location: location, Body: body, Reach: reachOf(a.MerchantAccountIDs)}, err
 }
 
 func (s *Server) readActivation(c *call) (*answer, error) {

@@ -142,7 +142,7 @@ func readReplay(f *fields) replayRequest { return replayRequest{f.note("reason",
 
 // replayDelivery has a delivery sent again, whatever became of it.
 func (s *Server) replayDelivery(c *call, r replayRequest) (*answer, error) {
-	return s.webhookCommand(c, "webhooks.replay", r, func(idem *rediskv.Idempotency, w *rediskv.Endpoint) (rediskv.Result, error) {
+	return s.webhookCommand(c, "webhooks.replay", r, func(idem *rediskv.Idempotency, w *tollgate.Endpoint) (rediskv.Result, error) {
 		delivery, err := s.store.Delivery(c.ctx, c.caller(http.StatusAccepted), c.pathID(), c.params.ByName("delivery_id"))
 		if err != nil {
 			return rediskv.Result{}, err
@@ -163,7 +163,7 @@ func (s *Server) replayDelivery(c *call, r replayRequest) (*answer, error) {
 // webhookCommand carries out what is queued for the worker: nothing of it is
 // secret, and the answer is 202.
 func (s *Server) webhookCommand(c *call, operation string, request any,
-	do func(*rediskv.Idempotency, *rediskv.Endpoint) (rediskv.Result, error),
+	do func(*rediskv.Idempotency, *tollgate.Endpoint) (rediskv.Result, error),
 ) (*answer, error) {
 	idem, err := c.idempotency(c.org, operation, request)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 // testWebhook has a signed ping sent: a delivery like others, whatever the
 // endpoint's filters.
 func (s *Server) testWebhook(c *call) (*answer, error) {
-	return s.webhookCommand(c, "webhooks.test", nil, func(idem *rediskv.Idempotency, w *rediskv.Endpoint) (rediskv.Result, error) {
+	return s.webhookCommand(c, "webhooks.test", nil, func(idem *rediskv.Idempotency, w *tollgate.Endpoint) (rediskv.Result, error) {
 		now := tollgate.At(s.clock())
 		ping, err := tollgate.NewEvent(s.store.Mint(tollgate.PrefixEvent), tollgate.EventPing, now, c.org, "", c.id, struct {
 			WebhookID string `json:"webhook_id"`

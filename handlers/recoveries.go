@@ -17,7 +17,7 @@ func readRecoveryRequest(f *fields) recoveryRequest { return recoveryRequest{f.i
 // recoverWebhook stores a job that sends what the endpoint missed since a
 // moment; the worker carries it out.
 func (s *Server) recoverWebhook(c *call, r recoveryRequest) (*answer, error) {
-	return s.webhookCommand(c, "webhooks.recover", r, func(idem *rediskv.Idempotency, w *rediskv.Endpoint) (rediskv.Result, error) {
+	return s.webhookCommand(c, "webhooks.recover", r, func(idem *rediskv.Idempotency, w *tollgate.Endpoint) (rediskv.Result, error) {
 		now := tollgate.At(s.clock())
 		if r.Since > now {
 			return rediskv.Result{}, tollgate.Invalid("since", "since lies in the future.")

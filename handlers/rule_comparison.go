@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"tollgate"
-	"tollgate/rediskv"
 )
 
 // sampleUnits are the amounts that a change of a rule set is shown with, in whole
@@ -48,7 +47,7 @@ type feeError struct {
 }
 
 // compareFees runs the modules of before and after on the samples.
-func (s *Server) compareFees(ctx context.Context, org string, p *rediskv.ActivationPlan) (*feeComparison, error) {
+func (s *Server) compareFees(ctx context.Context, org string, p *tollgate.ActivationPlan) (*feeComparison, error) {
 	c := &feeComparison{Payee: samplePayee, Before: cited(p.Before), After: cited(p.Rules), Samples: []feeSample{}}
 	units, room := sampleUnits, maxComparedLines
 	if len(p.Currencies) > manyCurrencies {

@@ -119,22 +119,39 @@ func (s *Server) tryPublish(c *call, r publishRequest, idem rediskv.Idempotency)
 			return nil, err
 		}
 	}
-	answer := func(status int) func(*tollgate.Rule) (rediskv.Answer, error) {
-		return func(rule *tollgate.Rule) (rediskv.Answer, error) {
-			body, err := json.Marshal(rule, json.Deterministic(true))
-			return rediskv.Answer{Status: status, Location: "/v1/rules/" + rule.ID, Body: body, Reach: []string{rediskv.ReachNone}}, err
+	result, err := rediskv.Retried(func() (rediskv.Result, error) {
+		facts, err := s.store.PublicationFacts(c.ctx, c.org, signer, rule.Rule)
+		if (facts.Published != nil || rediskv.IsDamage(err)) && idem.Key != "" {
+			if earlier, ok, err := s.store.FindRepeated(c.ctx, c.caller(http.StatusCreated), idem); err != nil || ok {
+				return earlier, err
+			}
 		}
-	}
-	reply, err := answer(http.StatusCreated)(&rule)
-	if err != nil {
-		return nil, err
-	}
-	result, err := s.store.PublishRule(c.ctx, c.caller(reply.Status), keyOf(idem),
-		rediskv.Publication{Rule: rule, Module: r.module, Golden: kept, Signer: signer}, reply, answer(http.StatusOK))
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		p, err := facts.Publish(s.store.Mint, s.store.Origin(c.caller(http.StatusCreated)), rule)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		if p == nil { // the same rule again is no fault
+			ans, err := published(http.StatusOK, facts.Published)
+			return rediskv.Result{Answer: ans}, err
+		}
+		ans, err := published(http.StatusCreated, &rule)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		return s.store.PublishRule(c.ctx, c.caller(ans.Status), keyOf(idem), p, r.module, kept, ans)
+	})
 	if err != nil {
 		return nil, err
 	}
 	return s.answered(c, idem, result)
+}
+
+func published(status int, r *tollgate.Rule) (rediskv.Answer, error) {
+	body, err := json.Marshal(r, json.Deterministic(true))
+	return rediskv.Answer{Status: status, Location: "/v1/rules/" + r.ID, Body: body, Reach: []string{rediskv.ReachNone}}, err
 }
 
 // keyOf is what the store is told of an Idempotency-Key; nothing without one.

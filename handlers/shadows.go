@@ -17,7 +17,7 @@ type shadowRequest struct {
 }
 
 func readShadowRequest(f *fields) shadowRequest {
-	return shadowRequest{f.citation("rule", true), f.citation("against", true), f.list("merchant_account_ids", rediskv.MaxActivated, checkAccountID)}
+	return shadowRequest{f.citation("rule", true), f.citation("against", true), f.list("merchant_account_ids", tollgate.MaxActivated, checkAccountID)}
 }
 
 // startShadow has a candidate priced beside a rule that is in force.
@@ -51,32 +51,53 @@ func (s *Server) startShadow(c *call, r shadowRequest) (*answer, error) {
 			return rediskv.Result{}, err
 		}
 		reply := rediskv.Answer{Status: http.StatusCreated, Location: "/v1/shadows/" + shadow.ID, Body: body, Reach: reachOf(accounts)}
-		return s.store.StartShadow(c.ctx, c.caller(reply.Status), idem, shadow, reply)
+		return rediskv.Retried(func() (rediskv.Result, error) {
+			facts, err := s.store.ShadowFacts(c.ctx, c.org)
+			if err != nil {
+				return rediskv.Result{}, err
+			}
+			change, err := facts.Start(shadow)
+			if err != nil {
+				return rediskv.Result{}, err
+			}
+			return s.store.CommitShadow(c.ctx, c.caller(reply.Status), idem, change, reply)
+		})
 	})
 }
 
 func (s *Server) stopShadow(c *call) (*answer, error) {
 	return s.ruleSetCommand(c, "rules.unshadow", nil, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
-		if _, err := s.shadow(c); err != nil {
-			return rediskv.Result{}, err
-		}
-		return s.store.StopShadow(c.ctx, c.caller(http.StatusOK), idem, c.pathID(), func(shadow *tollgate.Shadow) (rediskv.Answer, error) {
-			body, err := json.Marshal(shadow, json.Deterministic(true))
-			return rediskv.Answer{Status: http.StatusOK, Body: body, Reach: reachOf(shadow.MerchantAccountIDs)}, err
+		return rediskv.Retried(func() (rediskv.Result, error) {
+			shadow, err := s.shadow(c)
+			if err != nil {
+				return rediskv.Result{}, err
+			}
+			facts, err := s.store.ShadowFacts(c.ctx, c.org)
+			if err != nil {
+				return rediskv.Result{}, err
+			}
+			change, err := facts.Stop(shadow, s.store.Now())
+			if err != nil {
+				return rediskv.Result{}, err
+			}
+			body, err := json.Marshal(change.Shadow.Value, json.Deterministic(true))
+			if err != nil {
+				return rediskv.Result{}, err
+			}
+			return s.store.CommitShadow(c.ctx, c.caller(http.StatusOK), idem, change, rediskv.Answer{
+				Status: http.StatusOK, Body: body, Reach: reachOf(shadow.Value.MerchantAccountIDs),
+			})
 		})
 	})
 }
 
 // shadow reads the shadow that a path names, if the grant reaches all of it.
-func (s *Server) shadow(c *call) (*tollgate.Shadow, error) {
+func (s *Server) shadow(c *call) (tollgate.Stored[tollgate.Shadow], error) {
 	shadow, err := s.store.Shadow(c.ctx, c.caller(http.StatusOK), c.pathID())
-	if err != nil {
-		return nil, err
+	if err == nil && !c.reachesShadow(&shadow.Value) {
+		err = accountForbidden()
 	}
-	if !c.reachesShadow(shadow) {
-		return nil, accountForbidden()
-	}
-	return shadow, nil
+	return shadow, err
 }
 
 func (c *call) reachesShadow(shadow *tollgate.Shadow) bool {
@@ -96,7 +117,7 @@ func (s *Server) readShadow(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return object(shadow)
+	return object(shadow.Value)
 }
 
 // listShadows lists the shadows that the grant reaches, the newest first. A page

@@ -10,7 +10,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
-	"tollgate/rediskv"
 )
 
 // silentRule is a rule that charges nothing in currencies of an account, and does
@@ -41,7 +40,7 @@ func (s *Server) silence(ctx context.Context, org string, ref tollgate.RuleRef, 
 // refuseSilence keeps a rule from being activated that would make currencies of
 // the accounts free by saying nothing about them. The rules that are in force
 // already stay.
-func (s *Server) refuseSilence(ctx context.Context, org string, p *rediskv.ActivationPlan) error {
+func (s *Server) refuseSilence(ctx context.Context, org string, p *tollgate.ActivationPlan) error {
 	at := slices.IndexFunc(p.Rules, func(ref tollgate.RuleRef) bool { return ref.Rule == *p.Rule })
 	silent, err := s.silence(ctx, org, p.Rules[at], p.Currencies)
 	if err != nil || len(silent) == 0 {

@@ -29,7 +29,7 @@ func readRotation(f *fields) rotation {
 }
 
 func (s *Server) rotateWebhook(c *call, r rotation) (*answer, error) {
-	return s.changeWebhook(c, "webhooks.rotate", r, http.StatusCreated, func(w *rediskv.Endpoint, now tollgate.Instant) (tollgate.EventType, string, error) {
+	return s.changeWebhook(c, "webhooks.rotate", r, http.StatusCreated, func(w *tollgate.Endpoint, now tollgate.Instant) (tollgate.EventType, string, error) {
 		secret, err := s.rotateKeys(w, time.Duration(r.Overlap)*time.Second, now)
 		return tollgate.WebhookSecretRotated, secret, err
 	})
@@ -47,7 +47,7 @@ func (s *Server) updateWebhook(c *call, r webhookChange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.changeWebhook(c, "webhooks.update", nil, http.StatusOK, func(w *rediskv.Endpoint, now tollgate.Instant) (tollgate.EventType, string, error) {
+	return s.changeWebhook(c, "webhooks.update", nil, http.StatusOK, func(w *tollgate.Endpoint, now tollgate.Instant) (tollgate.EventType, string, error) {
 		before, err := json.Marshal(w.WebhookEndpoint, json.Deterministic(true))
 		if err != nil {
 			return "", "", err
@@ -80,7 +80,7 @@ func (s *Server) updateWebhook(c *call, r webhookChange) (*answer, error) {
 // when another change came first. compute gives the event, none for no
 // change, and a secret that the answer must show.
 func (s *Server) changeWebhook(c *call, operation string, request any, status int,
-	compute func(*rediskv.Endpoint, tollgate.Instant) (tollgate.EventType, string, error),
+	compute func(*tollgate.Endpoint, tollgate.Instant) (tollgate.EventType, string, error),
 ) (*answer, error) {
 	idem, err := c.idempotency(c.org, operation, request)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *Server) changeWebhook(c *call, operation string, request any, status in
 		if err != nil {
 			return s.orRepeated(c, idem, err)
 		}
-		now := tollgate.At(s.clock())
+		was, now := *w, tollgate.At(s.clock())
 		event, secret, err := compute(w, now)
 		if err != nil {
 			return nil, err
@@ -105,7 +105,15 @@ func (s *Server) changeWebhook(c *call, operation string, request any, status in
 			return nil, err
 		}
 		a, err := s.commitSealed(c, idem, reply, func(key *rediskv.Idempotency, kept rediskv.Answer) (rediskv.Result, error) {
-			return s.store.ChangeWebhook(c.ctx, c.caller(status), key, *w, event, kept)
+			facts, err := s.store.WebhookFacts(c.ctx, c.org)
+			if err != nil {
+				return rediskv.Result{}, err
+			}
+			change, err := facts.Change(s.store.Mint, s.store.Origin(c.caller(status)), was, *w, event)
+			if err != nil {
+				return rediskv.Result{}, err
+			}
+			return s.store.CommitWebhook(c.ctx, c.caller(status), key, change, kept)
 		})
 		if !errors.Is(err, rediskv.ErrConflict) {
 			return a, err

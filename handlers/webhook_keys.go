@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"tollgate"
-	"tollgate/rediskv"
 )
 
 // entropy lets one goroutine at a time read randomness.
@@ -27,7 +26,7 @@ func (e *entropy) Read(p []byte) (int, error) {
 // addKeys gives an endpoint a new version of its keys for the schemes. The
 // secret that its owner must be shown is returned; it is empty when all of
 // them are v1a, whose public half is in the endpoint.
-func (s *Server) addKeys(w *rediskv.Endpoint, schemes []tollgate.SignatureScheme, now tollgate.Instant) (secret string, err error) {
+func (s *Server) addKeys(w *tollgate.Endpoint, schemes []tollgate.SignatureScheme, now tollgate.Instant) (secret string, err error) {
 	version := newest(w.SigningKeys) + 1
 	for _, scheme := range schemes {
 		key, err := tollgate.NewWebhookKey(version, scheme, s.entropy)
@@ -46,7 +45,7 @@ func (s *Server) addKeys(w *rediskv.Endpoint, schemes []tollgate.SignatureScheme
 			return "", err
 		}
 		w.SigningKeys = append(w.SigningKeys, shown)
-		w.Sealed = append(w.Sealed, rediskv.SealedKey{Version: version, Scheme: scheme, Secret: sealed})
+		w.Sealed = append(w.Sealed, tollgate.SealedKey{Version: version, Scheme: scheme, Secret: sealed})
 	}
 	return secret, nil
 }
@@ -54,7 +53,7 @@ func (s *Server) addKeys(w *rediskv.Endpoint, schemes []tollgate.SignatureScheme
 // rotateKeys makes a new version for every scheme of the endpoint. The others
 // sign on for overlap, or as long as they would have anyway, so that a
 // receiver can change over (interface §6).
-func (s *Server) rotateKeys(w *rediskv.Endpoint, overlap time.Duration, now tollgate.Instant) (secret string, err error) {
+func (s *Server) rotateKeys(w *tollgate.Endpoint, overlap time.Duration, now tollgate.Instant) (secret string, err error) {
 	end := now.Add(overlap)
 	for i := range w.SigningKeys {
 		if k := &w.SigningKeys[i]; k.ExpiresAt == 0 || k.ExpiresAt > end {
@@ -70,7 +69,7 @@ func (s *Server) rotateKeys(w *rediskv.Endpoint, overlap time.Duration, now toll
 
 // matchKeys follows a change of the signature scheme: keys of a scheme that
 // is no longer chosen end at once, and one is made for a scheme without.
-func (s *Server) matchKeys(w *rediskv.Endpoint, now tollgate.Instant) (secret string, err error) {
+func (s *Server) matchKeys(w *tollgate.Endpoint, now tollgate.Instant) (secret string, err error) {
 	missing := slices.Clone(w.SignatureScheme.Schemes())
 	for i := range w.SigningKeys {
 		k := &w.SigningKeys[i]
@@ -90,7 +89,7 @@ func (s *Server) matchKeys(w *rediskv.Endpoint, now tollgate.Instant) (secret st
 // trimKeys forgets the oldest of too many versions that live, and keys that
 // sign nothing any more. The newest version is kept all the same, so that its
 // number is never given to another key.
-func trimKeys(w *rediskv.Endpoint, now tollgate.Instant) {
+func trimKeys(w *tollgate.Endpoint, now tollgate.Instant) {
 	var live []int
 	for _, k := range w.SigningKeys {
 		if k.Live(now) && !slices.Contains(live, k.Version) {
@@ -103,7 +102,7 @@ func trimKeys(w *rediskv.Endpoint, now tollgate.Instant) {
 	w.SigningKeys = slices.DeleteFunc(w.SigningKeys, func(k tollgate.SigningKey) bool {
 		return slices.Contains(extra, k.Version) || (!k.Live(now) && k.Version < last)
 	})
-	w.Sealed = slices.DeleteFunc(w.Sealed, func(sealed rediskv.SealedKey) bool {
+	w.Sealed = slices.DeleteFunc(w.Sealed, func(sealed tollgate.SealedKey) bool {
 		return !slices.ContainsFunc(w.SigningKeys, func(k tollgate.SigningKey) bool {
 			return k.Version == sealed.Version && k.Scheme == sealed.Scheme
 		})

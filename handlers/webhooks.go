@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"errors"
 	"net/http"
 	"slices"
 
@@ -25,7 +24,7 @@ func (s *Server) createWebhook(c *call, r webhookRequest) (*answer, error) {
 		return s.orRepeated(c, idem, err)
 	}
 	now := tollgate.At(s.clock())
-	w := rediskv.Endpoint{WebhookEndpoint: tollgate.WebhookEndpoint{
+	w := tollgate.Endpoint{WebhookEndpoint: tollgate.WebhookEndpoint{
 		Object: "webhook_endpoint", ID: s.store.Mint(tollgate.PrefixWebhook), CreatedAt: now, UpdatedAt: now,
 		URL: r.URL, Description: r.Description, Status: tollgate.WebhookActive, EventTypes: r.EventTypes, MerchantAccountIDs: accounts,
 		SignatureScheme: r.Scheme, SchemaVersion: tollgate.SchemaVersion, Metadata: r.Metadata,
@@ -40,7 +39,17 @@ func (s *Server) createWebhook(c *call, r webhookRequest) (*answer, error) {
 	}
 	reply.Location = "/v1/webhooks/" + w.ID
 	return s.commitSealed(c, idem, reply, func(key *rediskv.Idempotency, kept rediskv.Answer) (rediskv.Result, error) {
-		return s.store.CreateWebhook(c.ctx, c.caller(reply.Status), key, w, kept)
+		return rediskv.Retried(func() (rediskv.Result, error) {
+			facts, err := s.store.WebhookFacts(c.ctx, c.org)
+			if err != nil {
+				return rediskv.Result{}, err
+			}
+			change, err := facts.Create(s.store.Mint, s.store.Origin(c.caller(reply.Status)), w)
+			if err != nil {
+				return rediskv.Result{}, err
+			}
+			return s.store.CommitWebhook(c.ctx, c.caller(reply.Status), key, change, kept)
+		})
 	})
 }
 
@@ -67,7 +76,7 @@ func (s *Server) listWebhooks(c *call) (*answer, error) {
 	var found []tollgate.WebhookEndpoint
 	after, more := p.Position, true
 	for more && len(found) <= p.limit {
-		var rows []rediskv.Endpoint
+		var rows []tollgate.Endpoint
 		if rows, more, err = s.store.Webhooks(c.ctx, c.caller(http.StatusOK), after, 2*tollgate.MaxWebhooks); err != nil {
 			return nil, err
 		}
@@ -94,7 +103,7 @@ func (c *call) reaches(w *tollgate.WebhookEndpoint) bool {
 }
 
 // webhook reads the endpoint that a path names, if the grant reaches it.
-func (s *Server) webhook(c *call, status int) (*rediskv.Endpoint, error) {
+func (s *Server) webhook(c *call, status int) (*tollgate.Endpoint, error) {
 	w, err := s.store.Webhook(c.ctx, c.caller(status), c.pathID())
 	if err != nil {
 		return nil, err
@@ -121,18 +130,23 @@ type deleted struct {
 }
 
 func (s *Server) deleteWebhook(c *call) (*answer, error) {
-	for range maxConflicts {
+	_, err := rediskv.Retried(func() (rediskv.Result, error) {
 		w, err := s.webhook(c, http.StatusOK)
 		if err != nil {
-			return nil, err
+			return rediskv.Result{}, err
 		}
-		err = s.store.DeleteWebhook(c.ctx, c.caller(http.StatusOK), *w)
-		if err == nil {
-			return object(deleted{"webhook_endpoint", w.ID, true})
+		facts, err := s.store.WebhookFacts(c.ctx, c.org)
+		if err != nil {
+			return rediskv.Result{}, err
 		}
-		if !errors.Is(err, rediskv.ErrConflict) {
-			return nil, err
+		change, err := facts.Remove(s.store.Mint, s.store.Origin(c.caller(http.StatusOK)), *w)
+		if err != nil {
+			return rediskv.Result{}, err
 		}
+		return s.store.CommitWebhook(c.ctx, c.caller(http.StatusOK), nil, change, rediskv.Answer{})
+	})
+	if err != nil {
+		return nil, err
 	}
-	return nil, busy()
+	return object(deleted{"webhook_endpoint", c.pathID(), true})
 }

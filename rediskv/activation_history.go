@@ -2,17 +2,66 @@ package rediskv
 
 import (
 	"context"
+	"fmt"
 	"slices"
-	"strings"
 
 	"tollgate"
 )
 
-// history is what led accounts to the versions of a rule set that they have: its
-// activations in force, the newest first, without rollbacks.
-type history []activation
+// ScheduledActivation reads what canceling an activation of a rule set is
+// decided from.
+func (s *Store) ScheduledActivation(ctx context.Context, c Caller, ruleSet, id string) (*tollgate.RuleSetFacts, tollgate.Stored[tollgate.Activation], error) {
+	k := s.space(c.Organization)
+	a, err := s.activation(ctx, k, id)
+	if err == nil && a.Value.RuleSetID != ruleSet {
+		err = notFound()
+	}
+	if err != nil {
+		return nil, a, err
+	}
+	f, _, err := s.ruleSetFacts(ctx, k, ruleSet)
+	return f, a, err
+}
 
-func (s *Store) history(ctx context.Context, k space, ruleSet string) (h history, err error) {
+// RollbackFacts reads what a rollback is decided from: of the accounts named, or
+// of all that were ever moved.
+func (s *Store) RollbackFacts(ctx context.Context, c Caller, ruleSet string, accounts []string) (*tollgate.RuleSetFacts, error) {
+	k := s.space(c.Organization)
+	f, all, err := s.ruleSetFacts(ctx, k, ruleSet)
+	if err != nil {
+		return nil, err
+	}
+	if f.History, err = s.history(ctx, k, ruleSet); err != nil {
+		return nil, err
+	}
+	// Read after the rule set, whose revision every move changes.
+	moved, err := s.moved(ctx, k, f.History)
+	if err != nil {
+		return nil, err
+	}
+	f.Versions = versionsOf(ruleSet, moved)
+	if f.Accounts, f.Named = moved, len(accounts) > 0; f.Named {
+		if f.Accounts, err = s.accounts(ctx, k, accounts); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.scheduled(ctx, k, f); err != nil {
+		return nil, err
+	}
+	return f, s.rulesInUse(ctx, k, f, all)
+}
+
+// RuleSetVersion reads a version of a rule set, its rules pinned.
+func (s *Store) RuleSetVersion(ctx context.Context, org, id string, version int64) ([]tollgate.RuleRef, error) {
+	k := s.space(org)
+	set, err := s.ruleSet(ctx, k, id, version)
+	if err != nil {
+		return nil, err
+	}
+	return s.resolve(ctx, k, set.Rules)
+}
+
+func (s *Store) history(ctx context.Context, k space, ruleSet string) (h tollgate.History, err error) {
 	var list []string
 	if err := s.timed(ctx, "read_activations", func(ctx context.Context) (err error) {
 		list, err = s.client.ZRevRange(ctx, k.activations(ruleSet), 0, -1).Result()
@@ -29,104 +78,45 @@ func (s *Store) history(ctx context.Context, k space, ruleSet string) (h history
 		return nil, err
 	}
 	for i, f := range found {
-		a := activation{revision: f[0]}
-		if err := decode(f[1], &a.Activation); err != nil {
+		a := tollgate.Stored[tollgate.Activation]{Revision: fields{"v": f[0]}.int("v")}
+		if err := decode(f[1], &a.Value); err != nil {
 			return nil, s.damaged(ctx, k, "activation", list[i], err)
 		}
-		if a.Kind == tollgate.ActivationForward && a.Status == tollgate.ActivationActive {
+		if a.Value.Kind == tollgate.ActivationForward && a.Value.Status == tollgate.ActivationActive {
 			h = append(h, a)
 		}
 	}
 	return h, nil
 }
 
-// ledTo is the activation that gave all these accounts a version, nil if none
-// did. A version is made by one activation at most.
-func (h history) ledTo(version int64, accounts ...string) *activation {
-	i := slices.IndexFunc(h, func(a activation) bool { return a.ToVersion == version })
-	if i < 0 {
-		return nil
-	}
-	for _, id := range accounts {
-		if !slices.Contains(h[i].MerchantAccountIDs, id) {
-			return nil
-		}
-	}
-	return &h[i]
-}
-
-// before is the version that an account had before the first of the activations
-// that, one after the other, led to the one that it has.
-func (h history) before(version int64, account string) int64 {
-	for a := h.ledTo(version, account); a != nil; a = h.ledTo(version, account) {
-		version = a.FromVersion
-	}
-	return version
-}
-
-// over are the activations of which nothing is left: no account has their
-// version, or one that was made from it. versions are those of the accounts that
-// use the rule set.
-func (h history) over(versions map[string]int64) (over []*activation) {
-	left := make(map[int64]bool)
-	for account, version := range versions {
-		for a := h.ledTo(version, account); a != nil; a = h.ledTo(version, account) {
-			left[version] = true
-			version = a.FromVersion
-		}
-	}
-	for i := range h {
-		if !left[h[i].ToVersion] {
-			over = append(over, &h[i])
-		}
-	}
-	return over
-}
-
-// versions are those of all accounts that were ever moved, by account; one that
-// uses another rule set is not there.
-func (s *Store) versions(ctx context.Context, k space, ruleSet string, h history) (map[string]int64, error) {
-	var moved []string
+// moved are all accounts that were ever moved.
+func (s *Store) moved(ctx context.Context, k space, h tollgate.History) ([]tollgate.Stored[tollgate.MerchantAccount], error) {
+	var ids []string
 	for _, a := range h {
-		moved = append(moved, a.MerchantAccountIDs...)
+		ids = append(ids, a.Value.MerchantAccountIDs...)
 	}
-	slices.Sort(moved)
-	all, err := s.accounts(ctx, k, slices.Compact(moved))
+	slices.Sort(ids)
+	return s.accounts(ctx, k, slices.Compact(ids))
+}
+
+// versionsOf are the versions of those accounts that use a rule set.
+func versionsOf(ruleSet string, accounts []tollgate.Stored[tollgate.MerchantAccount]) map[string]int64 {
 	versions := make(map[string]int64)
-	for _, t := range all {
-		if t.account.RuleSet.ID == ruleSet {
-			versions[t.account.ID] = t.account.RuleSet.Version
+	for _, t := range accounts {
+		if t.Value.RuleSet.ID == ruleSet {
+			versions[t.Value.ID] = t.Value.RuleSet.Version
 		}
 	}
-	return versions, err
+	return versions
 }
 
-// lastMoved are the accounts that have what the latest activation gave them of
-// those of which some account still has it.
-func (s *Store) lastMoved(ctx context.Context, k space, ruleSet string) (accounts []string, err error) {
-	if !strings.HasPrefix(ruleSet, tollgate.PrefixRuleSet) {
-		return nil, notFound()
-	}
-	if _, err := s.readHashes(ctx, "read_rule_set", k.object(ruleSet)); err != nil {
-		return nil, err
-	}
-	h, err := s.history(ctx, k, ruleSet)
+func (s *Store) ruleSet(ctx context.Context, k space, id string, version int64) (set tollgate.RuleSet, err error) {
+	text, err := s.existingVersion(ctx, k, id, version)
 	if err != nil {
-		return nil, err
+		return set, err
 	}
-	versions, err := s.versions(ctx, k, ruleSet, h)
-	if err != nil {
-		return nil, err
+	if err := decode(text, &set); err != nil {
+		return set, fmt.Errorf("rule set %s version %d: %w", id, version, err)
 	}
-	for _, a := range h {
-		for _, id := range a.MerchantAccountIDs {
-			if versions[id] == a.ToVersion {
-				accounts = append(accounts, id)
-			}
-		}
-		if len(accounts) > 0 {
-			return accounts, nil
-		}
-	}
-	return nil, stateInvalid("No activation of this rule set is in force; there is nothing to go back to.")
+	return set, nil
 }

@@ -39,18 +39,12 @@ func (f *fixture) standing(t testing.TB) string {
 
 func (f *fixture) activate(t testing.TB, version int, accounts ...string) {
 	t.Helper()
-	if _, err := f.CreateActivation(t.Context(), f.caller, nil, f.activation(t, "shop_fee", version, accounts...)); err != nil {
+	if _, err := f.createActivation(t, nil, f.activation(t, "shop_fee", version, accounts...)); err != nil {
 		t.Fatal(err)
 	}
 	if done := f.activateDue(t); len(done) != 1 {
 		t.Fatal(done)
 	}
-}
-
-func (f *fixture) rollBack(t testing.TB, accounts ...string) error {
-	t.Helper()
-	_, err := f.RollBack(t.Context(), f.caller, nil, f.activation(t, "", 0, accounts...))
-	return err
 }
 
 func (f *fixture) want(t testing.TB, when, want string) {
@@ -174,7 +168,7 @@ func TestProvisionBesideActivations(t *testing.T) {
 			f.config.MerchantAccounts[0].RuleSet.Version = 7
 			late := f.activation(t, "shop_fee", 2, f.config.MerchantAccounts[0].ID)
 			late.At = f.Now().Add(time.Hour)
-			if _, err := f.CreateActivation(t.Context(), f.caller, nil, late); err != nil {
+			if _, err := f.createActivation(t, nil, late); err != nil {
 				t.Fatal(err)
 			}
 			apply("rule_set", "merchant_account rule_set")

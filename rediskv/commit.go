@@ -3,6 +3,10 @@ package rediskv
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
 
 	"tollgate"
 )
@@ -20,6 +24,8 @@ type commit struct {
 	hashes  []hashWrite
 	strings []stringWrite
 	members []memberWrite
+	removed []fieldWrite
+	wakes   []wake
 	raised  []string // grants whose tokens end
 	events  []tollgate.Event
 	entries []auditArgs
@@ -32,11 +38,18 @@ type hashWrite struct {
 	fields        pairs
 }
 
+// fieldWrite is a field of a hash, or with none all of it, that is there no more.
+type fieldWrite struct{ key, field string }
+
 // stringWrite is an immutable version.
 type stringWrite struct{ key, value string }
 
 // memberWrite is what becomes of a member of a set: a score, or one of these.
 type memberWrite struct{ key, how, member string }
+
+// wake has a member of a sorted set looked at by a time, if there is something
+// under a key by then.
+type wake struct{ set, member, by, key string }
 
 const (
 	removed  = "remove" // from a sorted set
@@ -58,6 +71,9 @@ func (c *commit) unchanged(key, expected string) { c.hash(key, expected, nil) }
 
 func (c *commit) version(key, text string) { c.strings = append(c.strings, stringWrite{key, text}) }
 
+// remove takes a field from a hash, or with "" all of it.
+func (c *commit) remove(key, field string) { c.removed = append(c.removed, fieldWrite{key, field}) }
+
 func (c *commit) member(key, how, member string) {
 	c.members = append(c.members, memberWrite{key, how, member})
 }
@@ -72,6 +88,32 @@ func (c *commit) event(t tollgate.EventType, account string, data any) error {
 	e, err := tollgate.NewEvent(c.store.Mint(tollgate.PrefixEvent), t, o.At, o.Organization, account, o.RequestID, data)
 	c.events = append(c.events, e)
 	return err
+}
+
+// document writes an object's document, read at a revision; 0 for one that is new.
+func (c *commit) document(id string, read int64, doc any) error {
+	text, err := json.Marshal(doc, json.Deterministic(true))
+	if err != nil {
+		return fmt.Errorf("%s: %w", id, err)
+	}
+	var f pairs
+	f.int("v", read+1)
+	f.set("json", string(text))
+	c.hash(c.space.object(id), revision(read), f)
+	return nil
+}
+
+// revision is how scripts are told which one a hash must have; there is none at 0.
+func revision(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// noted adds an audit entry of which type, outcome, reason and target are given.
+func (c *commit) noted(e tollgate.AuditEntry) error {
+	return c.audited(e.Type, e.Outcome, e.Reason, e.Target.Type, e.Target.ID)
 }
 
 func (c *commit) audit(kind, reason, targetType, target string) error {
@@ -140,10 +182,20 @@ func (c *commit) groups(inv *invocation) error {
 		inv.keys = append(inv.keys, v.key)
 		inv.args = append(inv.args, v.value)
 	}
+	inv.args = append(inv.args, len(c.removed))
+	for _, r := range c.removed {
+		inv.keys = append(inv.keys, r.key)
+		inv.args = append(inv.args, r.field)
+	}
 	inv.args = append(inv.args, len(c.members))
 	for _, m := range c.members {
 		inv.keys = append(inv.keys, m.key)
 		inv.args = append(inv.args, m.how, m.member)
+	}
+	inv.args = append(inv.args, len(c.wakes))
+	for _, w := range c.wakes {
+		inv.keys = append(inv.keys, w.set, w.key)
+		inv.args = append(inv.args, w.by, w.member)
 	}
 	inv.args = append(inv.args, len(c.events))
 	for i := range c.events {

@@ -44,7 +44,7 @@ func TestDamageLeavesOtherActivations(t *testing.T) {
 	f.published(t, "shop_fee", 1)
 	f.published(t, "other_fee", 1)
 	for i, name := range []string{"shop_fee", "other_fee"} {
-		if _, err := f.CreateActivation(t.Context(), f.caller, nil, f.activation(t, name, 1, f.config.MerchantAccounts[i].ID)); err != nil {
+		if _, err := f.createActivation(t, nil, f.activation(t, name, 1, f.config.MerchantAccounts[i].ID)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -91,8 +91,8 @@ func TestActivationsBesideADamagedAccount(t *testing.T) {
 		t.Errorf("%d rules are retired", n)
 	}
 	of := f.activation(t, "shop_fee", 2, f.config.MerchantAccounts[0].ID)
-	of.Accounts = []string{f.config.MerchantAccounts[1].ID}
-	_, err := f.CreateActivation(t.Context(), f.caller, nil, of)
+	of.accounts = []string{f.config.MerchantAccounts[1].ID}
+	_, err := f.createActivation(t, nil, of)
 	if !rediskv.IsDamage(err) {
 		t.Errorf("of the damaged account: %v", err)
 	}
@@ -112,7 +112,7 @@ func TestDamagedShadowsLeavePayments(t *testing.T) {
 		f.published(t, "shop_fee", 1)
 		shop := tollgate.Citation{Name: "shop_fee", Version: 1}
 		shadow := tollgate.Shadow{Object: "shadow", ID: f.Mint(tollgate.PrefixShadow), CreatedAt: f.Now(), Rule: tollgate.RuleRef{Rule: shop, SHA256: sum(shop)}, Against: rules[0], Status: "active"}
-		if _, err := f.StartShadow(t.Context(), f.caller, nil, shadow, rediskv.Answer{Status: 201}); err != nil {
+		if err := f.startShadow(t, shadow); err != nil {
 			t.Fatal(err)
 		}
 		if len(f.account(t).Shadows) != 1 {

@@ -63,7 +63,7 @@ func TestPollForgetsWhatChanged(t *testing.T) {
 	read(others)
 	for what, change := range map[string]func() error{
 		"an activation": func() error {
-			_, err := f.CreateActivation(t.Context(), f.caller, nil, f.activation(t, "shop_fee", 1))
+			_, err := f.createActivation(t, nil, f.activation(t, "shop_fee", 1))
 			return err
 		},
 		"provisioning": func() error {
@@ -125,7 +125,7 @@ func TestInForce(t *testing.T) {
 		}
 	}
 	check("what comes with the service", map[string][]tollgate.RuleRef{})
-	if _, err := f.CreateActivation(t.Context(), f.caller, nil, f.activation(t, "shop_fee", 1)); err != nil {
+	if _, err := f.createActivation(t, nil, f.activation(t, "shop_fee", 1)); err != nil {
 		t.Fatal(err)
 	}
 	check("scheduled", map[string][]tollgate.RuleRef{})

@@ -102,18 +102,26 @@ func (p *plan) ruleSet(ctx context.Context, r tollgate.RuleSet) error {
 	if err != nil || len(p.strings) == before {
 		return err
 	}
-	return p.ruleSetState(ctx, r)
+	return p.highestVersion(ctx, r)
 }
 
-// ruleSetState notes the highest version, behind which activations put theirs.
-func (p *plan) ruleSetState(ctx context.Context, r tollgate.RuleSet) error {
+// ruleSetState is a rule set's hash, changed, whose highest version is at least
+// this one.
+func ruleSetState(found fields, last int64) (f pairs) {
+	f.int("v", found.int("v")+1)
+	f.int("last", max(last, found.int("last")))
+	f.set("pending", found["pending"])
+	return f
+}
+
+// highestVersion notes it: activations put theirs behind.
+func (p *plan) highestVersion(ctx context.Context, r tollgate.RuleSet) error {
 	key := p.space.object(r.ID)
 	found, err := p.current(ctx, key)
 	if err != nil {
 		return err
 	}
-	state := ruleSetState{found, strings.Fields(found["pending"])}
-	h := hashWrite{key, found["v"], state.write(r.Version, state.pending)}
+	h := hashWrite{key, found["v"], ruleSetState(found, r.Version)}
 	if i := slices.IndexFunc(p.hashes, func(h hashWrite) bool { return h.key == key }); i >= 0 {
 		// An earlier version of the same file; the higher one counts.
 		if last := fieldsOf([]any(p.hashes[i].fields)).int("last"); last < r.Version {
@@ -243,7 +251,7 @@ func (p *plan) keepActivated(ctx context.Context, found fields, a *tollgate.Merc
 		if err != nil {
 			return "", err
 		}
-		before = fmt.Sprintf("%s@%d", old.RuleSet.ID, h.before(old.RuleSet.Version, a.ID))
+		before = fmt.Sprintf("%s@%d", old.RuleSet.ID, h.Before(old.RuleSet.Version, a.ID))
 	}
 	switch {
 	case before == given:
@@ -281,42 +289,37 @@ func (p *plan) supersede(ctx context.Context) error {
 		if len(h) == 0 {
 			continue
 		}
-		versions, err := p.store.versions(ctx, p.space, m.from, h)
+		accounts, err := p.store.moved(ctx, p.space, h)
 		if err != nil {
 			return err
 		}
+		versions := versionsOf(m.from, accounts)
 		for _, other := range p.moved {
 			delete(versions, other.account)
 			if other.to.ID == m.from {
 				versions[other.account] = other.to.Version
 			}
 		}
-		for _, over := range h.over(versions) {
-			if err := p.end(over); err != nil {
+		for _, over := range h.Over(versions) {
+			if err := p.end(&over); err != nil {
 				return err
 			}
 		}
 		// A rollback at the same time looks at the same accounts. Both change
 		// the rule set's revision, so the second of them looks again.
 		if !slices.ContainsFunc(p.hashes, func(h hashWrite) bool { return h.key == key }) {
-			state := ruleSetState{found, strings.Fields(found["pending"])}
-			p.hashes = append(p.hashes, hashWrite{key, found["v"], state.write(0, state.pending)})
+			p.hashes = append(p.hashes, hashWrite{key, found["v"], ruleSetState(found, 0)})
 		}
 	}
 	return nil
 }
 
-func (p *plan) end(a *activation) error {
-	a.Status, a.EndedAt = tollgate.ActivationSuperseded, p.now
-	text, err := json.Marshal(a.Activation, json.Deterministic(true))
-	if err != nil {
-		return fmt.Errorf("activation %s: %w", a.ID, err)
+func (p *plan) end(a *tollgate.Stored[tollgate.Activation]) error {
+	a.Value.Status, a.Value.EndedAt = tollgate.ActivationSuperseded, p.now
+	if err := p.activation(a); err != nil {
+		return err
 	}
-	h := hashWrite{key: p.space.object(a.ID), expected: a.revision}
-	h.fields.int("v", fields{"v": a.revision}.int("v")+1)
-	h.fields.set("json", string(text))
-	p.hashes = append(p.hashes, h)
-	return p.audit("rule.superseded", "", "activation", a.ID)
+	return p.audit("rule.superseded", "", "activation", a.Value.ID)
 }
 
 // eventTypes says which events a change of the named members makes; none are

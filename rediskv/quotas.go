@@ -2,7 +2,6 @@ package rediskv
 
 import (
 	"context"
-	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -10,22 +9,15 @@ import (
 	"tollgate"
 )
 
-// quotas are an organization's counts of what nothing else counts. The commit
-// compares their revision, so that two at once exceed nothing.
-type quotas struct {
-	fields
-	key string
-}
-
-// readQuotas reads them. Where they are not kept yet, rules and perimeters are
-// counted as they are.
-func (s *Store) readQuotas(ctx context.Context, k space) (q quotas, err error) {
-	q.key = k.quotas()
+// readQuotas reads an organization's counts, whose revision the commit compares,
+// so that two at once exceed nothing. Where they are not kept yet, rules and
+// perimeters are counted as they are.
+func (s *Store) readQuotas(ctx context.Context, k space) (q tollgate.Quotas, err error) {
 	err = s.timed(ctx, "read_quotas", func(ctx context.Context) error {
-		var err error
-		var kept map[string]string
-		if kept, err = s.client.HGetAll(ctx, q.key).Result(); err != nil || len(kept) > 0 {
-			q.fields = kept
+		kept, err := s.client.HGetAll(ctx, k.quotas()).Result()
+		if err != nil || len(kept) > 0 {
+			f := fields(kept)
+			q = tollgate.Quotas{Rules: f.int("rules"), Perimeters: f.int("perimeters"), Revision: f.int("v")}
 			return err
 		}
 		pipe := s.client.Pipeline()
@@ -33,7 +25,7 @@ func (s *Store) readQuotas(ctx context.Context, k space) (q quotas, err error) {
 		if _, err := pipe.Exec(ctx); err != nil {
 			return err
 		}
-		q.fields = fields{"rules": strconv.FormatInt(namesOf(rules), 10), "perimeters": strconv.FormatInt(perimeters.Val(), 10)}
+		q = tollgate.Quotas{Rules: namesOf(rules), Perimeters: perimeters.Val()}
 		return nil
 	})
 	return q, err
@@ -51,18 +43,13 @@ func namesOf(members *redis.StringSliceCmd) (n int64) {
 	return n
 }
 
-// with is the counts with so many more of one.
-func (q quotas) with(name string, more int64) hashWrite {
-	f := pairs{}
-	f.int("v", q.int("v")+1)
-	for _, counted := range []string{"rules", "perimeters"} {
-		n := q.int(counted)
-		if counted == name {
-			n += more
-		}
-		f.int(counted, n)
-	}
-	return hashWrite{key: q.key, expected: q.fields["v"], fields: f}
+// quotas writes the counts, read at their revision.
+func (c *commit) quotas(q tollgate.Quotas) {
+	var f pairs
+	f.int("v", q.Revision+1)
+	f.int("rules", q.Rules)
+	f.int("perimeters", q.Perimeters)
+	c.hash(c.space.quotas(), revision(q.Revision), f)
 }
 
 // perimeterQuota counts the versions that are written.
@@ -80,9 +67,9 @@ func (p *plan) perimeterQuota(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if q.int("perimeters")+more > tollgate.MaxPerimeterVersions {
+	if q.Perimeters += more; q.Perimeters > tollgate.MaxPerimeterVersions {
 		return tollgate.QuotaExceeded("perimeters", "An organization has at most %d versions of perimeters.", tollgate.MaxPerimeterVersions)
 	}
-	p.hashes = append(p.hashes, q.with("perimeters", more))
+	p.quotas(q)
 	return nil
 }

@@ -19,14 +19,6 @@ type RuleSigner struct {
 	Revision int64
 }
 
-// Publication is a rule that has been examined, with its signer as it was read.
-type Publication struct {
-	Rule   tollgate.Rule
-	Module []byte
-	Golden []byte // the cases' JSON
-	Signer *RuleSigner
-}
-
 // RuleSigner returns a signer from the cache.
 func (s *Store) RuleSigner(ctx context.Context, org, id string) (*RuleSigner, error) {
 	k := s.space(org)
@@ -43,99 +35,59 @@ func (s *Store) RuleSigner(ctx context.Context, org, id string) (*RuleSigner, er
 	})
 }
 
-// PublishRule writes a rule with its module, index, event and audit entry, or
-// nothing. CodeRuleExists when the version is there with other content; for the
-// same content and signer the answer is again's, of the rule as it is.
-// CodeRuleInvalid when there is a later version. ErrStale says that the signer
-// has been changed.
-func (s *Store) PublishRule(ctx context.Context, c Caller, idem *Idempotency, p Publication, ans Answer, again func(*tollgate.Rule) (Answer, error)) (Result, error) {
-	k, r := s.space(c.Organization), p.Rule
-	return Retried(func() (Result, error) {
-		found, err := s.readHashes(ctx, "read_rule", k.object(p.Signer.ID), k.rule(r.Rule), k.ruleName(r.Rule.Name))
-		if err != nil {
-			return Result{}, err
-		}
-		signer, there, name := found[0], found[1], found[2]
-		if signer.int("v") != p.Signer.Revision {
-			return Result{}, ErrStale
-		}
-		if len(there) > 0 {
-			return s.published(ctx, c, idem, there, r, again)
-		}
-		if last := name.int("last"); last > int64(r.Rule.Version) {
-			return Result{}, &tollgate.Error{
-				Code: tollgate.CodeRuleInvalid, Param: "rule", Rule: &r.Rule,
-				Message: fmt.Sprintf("Versions only grow, and rule:%s@v%d is published.", r.Rule.Name, last),
-			}
-		}
-		if name.int("v") >= tollgate.MaxRuleVersions { // each has raised it by one
-			return Result{}, tollgate.QuotaExceeded("rule", "rule:%s has %d versions, which are as many as a rule can have. Publish the next one under a new name.", r.Rule.Name, tollgate.MaxRuleVersions)
-		}
-		b := s.commit(c, idem)
-		b.answer = ans
-		var names []hashWrite
-		if name["v"] == "" {
-			q, err := s.readQuotas(ctx, k)
-			if err != nil {
-				return Result{}, err
-			}
-			if q.int("rules") >= tollgate.MaxRuleNames {
-				return Result{}, tollgate.QuotaExceeded("rule", "An organization has at most %d names of rules. Publish a new version of one that is there.", tollgate.MaxRuleNames)
-			}
-			names = append(names, q.with("rules", 1))
-		}
-		doc, err := json.Marshal(r, json.Deterministic(true))
-		if err != nil {
-			return Result{}, fmt.Errorf("rule %s: %w", r.Rule, err)
-		}
-		var f, last pairs
-		f.int("v", 1)
-		f.set("json", string(doc))
-		f.set("sha", r.SHA256)
-		f.set("golden", string(p.Golden))
-		last.int("v", name.int("v")+1)
-		last.int("last", int64(r.Rule.Version))
-		b.hash(k.rule(r.Rule), "", f)
-		b.hash(k.ruleName(r.Rule.Name), name["v"], last)
-		b.unchanged(k.object(p.Signer.ID), signer["v"])
-		b.hashes = append(b.hashes, names...)
-		b.version(k.module(r.SHA256), string(p.Module))
-		b.member(k.rules(), "0", ruleMember(r.Rule))
-		if err := b.event(tollgate.RulePublished, "", struct {
-			RuleID   string            `json:"rule_id"`
-			Rule     tollgate.Citation `json:"rule"`
-			SHA256   string            `json:"sha256"`
-			SignerID string            `json:"signer_id"`
-		}{r.ID, r.Rule, r.SHA256, r.SignerID}); err != nil {
-			return Result{}, err
-		}
-		if err := b.audit("rule.publish", r.SignerID, "rule", r.ID); err != nil {
-			return Result{}, err
-		}
-		return b.run(ctx)
-	})
+// PublicationFacts reads what publishing a version of a rule is decided from.
+// ErrStale says that the signer is not as it was read before.
+func (s *Store) PublicationFacts(ctx context.Context, org string, signer *RuleSigner, rule tollgate.Citation) (f tollgate.PublicationFacts, err error) {
+	k := s.space(org)
+	found, err := s.readHashes(ctx, "read_rule", k.object(signer.ID), k.rule(rule), k.ruleName(rule.Name))
+	if err != nil {
+		return f, err
+	}
+	there, name := found[1], found[2]
+	if f.Signer = found[0].int("v"); f.Signer != signer.Revision {
+		return f, ErrStale
+	}
+	f.Versions, f.Last = name.int("v"), name.int("last") // each version has raised v by one
+	if len(there) > 0 {
+		f.Published = new(tollgate.Rule)
+		return f, s.damaged(ctx, k, "rule", tollgate.RuleID(rule), readRule(there, rule, f.Published))
+	}
+	if f.Versions == 0 {
+		f.Quotas, err = s.readQuotas(ctx, k)
+	}
+	return f, err
 }
 
-// published answers for a version that is there: the same rule again is no
-// fault.
-func (s *Store) published(ctx context.Context, c Caller, idem *Idempotency, there fields, r tollgate.Rule, again func(*tollgate.Rule) (Answer, error)) (Result, error) {
-	if idem != nil {
-		if earlier, ok, err := s.FindRepeated(ctx, c, *idem); err != nil || ok {
-			return earlier, err
-		}
+// PublishRule writes a rule with its module, index, event and audit entry.
+// golden is the JSON of its cases.
+func (s *Store) PublishRule(ctx context.Context, c Caller, idem *Idempotency, p *tollgate.Publication, module, golden []byte, ans Answer) (Result, error) {
+	b := s.commit(c, idem)
+	k, r := b.space, p.Rule
+	b.answer = ans
+	doc, err := json.Marshal(r, json.Deterministic(true))
+	if err != nil {
+		return Result{}, fmt.Errorf("rule %s: %w", r.Rule, err)
 	}
-	var old tollgate.Rule
-	if err := readRule(there, r.Rule, &old); err != nil {
-		return Result{}, s.damaged(ctx, s.space(c.Organization), "rule", r.ID, err)
+	var f, last pairs
+	f.int("v", 1)
+	f.set("json", string(doc))
+	f.set("sha", r.SHA256)
+	f.set("golden", string(golden))
+	last.int("v", p.Versions)
+	last.int("last", int64(r.Rule.Version))
+	b.hash(k.rule(r.Rule), "", f)
+	b.hash(k.ruleName(r.Rule.Name), revision(p.Facts.Versions), last)
+	b.unchanged(k.object(r.SignerID), revision(p.Facts.Signer))
+	if p.Quotas != nil {
+		b.quotas(*p.Quotas)
 	}
-	if old.SHA256 != r.SHA256 || old.GoldenSHA256 != r.GoldenSHA256 || old.SignerID != r.SignerID {
-		return Result{}, &tollgate.Error{
-			Code: tollgate.CodeRuleExists, Param: "rule", Rule: &r.Rule,
-			Message: r.Rule.String() + " exists with other content or by another signer; a version never changes, publish the next one.",
-		}
+	b.version(k.module(r.SHA256), string(module))
+	b.member(k.rules(), "0", ruleMember(r.Rule))
+	b.events = append(b.events, p.Event)
+	if err := b.noted(p.Audit); err != nil {
+		return Result{}, err
 	}
-	ans, err := again(&old)
-	return Result{Answer: ans}, err
+	return b.run(ctx)
 }
 
 // ruleMember orders rules by name and version.

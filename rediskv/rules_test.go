@@ -37,8 +37,7 @@ func (f *fixture) publish(t testing.TB, name string, version int) (rediskv.Resul
 	c := tollgate.Citation{Name: name, Version: version}
 	signer := f.signer(t)
 	r := tollgate.Rule{Object: "rule", ID: tollgate.RuleID(c), CreatedAt: f.Now(), Rule: c, SHA256: sum(c), SignerID: signer.ID}
-	return f.PublishRule(t.Context(), f.caller, nil, rediskv.Publication{Rule: r, Module: []byte(c.String()), Golden: []byte("[]"), Signer: signer},
-		answer(t, 201, r), func(r *tollgate.Rule) (rediskv.Answer, error) { return answer(t, 200, r), nil })
+	return f.publishRule(t, r, signer)
 }
 
 func (f *fixture) published(t testing.TB, name string, version int) {
@@ -49,7 +48,7 @@ func (f *fixture) published(t testing.TB, name string, version int) {
 }
 
 // activation puts a rule beside the others, or in the place of its version before.
-func (f *fixture) activation(t testing.TB, name string, version int, accounts ...string) rediskv.ActivationRequest {
+func (f *fixture) activation(t testing.TB, name string, version int, accounts ...string) activation {
 	t.Helper()
 	f.Refresh(f.caller.Organization)
 	a, err := f.Account(t.Context(), f.caller.Organization, append(accounts, f.config.MerchantAccounts[0].ID)[0])
@@ -57,12 +56,9 @@ func (f *fixture) activation(t testing.TB, name string, version int, accounts ..
 		t.Fatal(err)
 	}
 	isNew := !slices.ContainsFunc(a.RuleSet.Rules, func(c tollgate.Citation) bool { return c.Name == name })
-	return rediskv.ActivationRequest{
-		RuleSetID: f.config.RuleSets[0].ID, Accounts: accounts,
+	return activation{tollgate.ActivationRequest{
 		RuleChange: tollgate.RuleChange{Rule: tollgate.Citation{Name: name, Version: version}, Adds: isNew},
-		Covers:     func(string) bool { return true },
-		Answer:     func(p *rediskv.ActivationPlan) (rediskv.Answer, error) { return answer(t, 201, p.Activation), nil },
-	}
+	}, accounts}
 }
 
 func (f *fixture) activateDue(t testing.TB) (done []rediskv.Activated) {
@@ -102,8 +98,6 @@ func TestRulesLostReply(t *testing.T) {
 	f.signer(t)
 	ctx := t.Context()
 	set := f.config.RuleSets[0].ID
-	yes := func(string) bool { return true }
-	reply := func(a *tollgate.Activation) (rediskv.Answer, error) { return answer(t, 201, a), nil }
 	all := f.activation(t, "shop_fee", 1)
 	for _, step := range []struct {
 		name string
@@ -112,7 +106,7 @@ func TestRulesLostReply(t *testing.T) {
 	}{
 		{"publish", func() error { _, err := f.publish(t, "shop_fee", 1); return err }, "1 events, 0 activations, account at 1 with [rule:card_fee@v2]"},
 		{"activate", func() error {
-			_, err := f.CreateActivation(ctx, f.caller, nil, all)
+			_, err := f.createActivation(t, nil, all)
 			return err
 		}, "1 events, 1 activations, account at 1 with [rule:card_fee@v2]"},
 		{"cancel", func() error {
@@ -120,18 +114,16 @@ func TestRulesLostReply(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = f.CancelActivation(ctx, f.caller, nil, set, list[0].ID, yes, reply)
-			return err
+			return f.cancelActivation(t, list[0].ID)
 		}, "1 events, 1 activations, account at 1 with [rule:card_fee@v2]"},
 		{"activate with a key", func() error {
 			key := f.key("activation")
-			_, err := f.CreateActivation(ctx, f.caller, &key, all)
+			_, err := f.createActivation(t, &key, all)
 			return err
 		}, "1 events, 2 activations, account at 1 with [rule:card_fee@v2]"},
 		{"flip", func() error { f.activateDue(t); return nil }, "3 events, 2 activations, account at 2 with [rule:card_fee@v2 rule:shop_fee@v1]"},
 		{"rollback", func() error {
-			_, err := f.RollBack(ctx, f.caller, nil, all)
-			return err
+			return f.rollBack(t)
 		}, "6 events, 3 activations, account at 3 with [rule:card_fee@v2]"},
 	} {
 		f.signer(t)
@@ -191,7 +183,7 @@ func TestPublishRule(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := tollgate.Citation{Name: "late", Version: 1}
-	_, err = f.PublishRule(t.Context(), f.caller, nil, rediskv.Publication{Rule: tollgate.Rule{Rule: c, SHA256: sum(c)}, Signer: signer}, rediskv.Answer{}, nil)
+	_, err = f.publishRule(t, tollgate.Rule{Rule: c, SHA256: sum(c)}, signer)
 	if !errors.Is(err, rediskv.ErrStale) {
 		t.Errorf("a signer that was disabled: %v", err)
 	}
@@ -212,7 +204,7 @@ func TestProvisionedRuleSets(t *testing.T) {
 	if _, err := f.ApplyConfig(t.Context(), f.config, false); err != nil {
 		t.Fatal(err)
 	}
-	r, err := f.CreateActivation(t.Context(), f.caller, nil, f.activation(t, "shop_fee", 1))
+	r, err := f.createActivation(t, nil, f.activation(t, "shop_fee", 1))
 	if err != nil || !strings.Contains(string(r.Body), `"from_version":1`) || !strings.Contains(string(r.Body), `"to_version":8`) {
 		t.Errorf("%s, %v", r.Body, err)
 	}
@@ -232,7 +224,7 @@ func TestInstances(t *testing.T) {
 	card := rediskv.LoadedModule{RuleRef: tollgate.RuleRef{Rule: rules[0], SHA256: fmt.Sprintf("%064d", 2)}}
 	say("ins_1", card, rediskv.LoadedModule{RuleRef: ref})
 	say("ins_2", card)
-	if _, err := f.CreateActivation(t.Context(), f.caller, nil, f.activation(t, "shop_fee", 1)); err != nil {
+	if _, err := f.createActivation(t, nil, f.activation(t, "shop_fee", 1)); err != nil {
 		t.Fatal(err)
 	}
 	if done := f.activateDue(t); len(done) != 0 {
@@ -261,7 +253,7 @@ func TestInstances(t *testing.T) {
 	if err != nil || pollErr != nil || a.RuleSet.Version != 2 {
 		t.Fatal(a, err, pollErr)
 	}
-	if _, err := f.RollBack(t.Context(), f.caller, nil, f.activation(t, "", 0)); err != nil {
+	if err := f.rollBack(t); err != nil {
 		t.Fatal(err)
 	}
 	again, err := other.Poll(t.Context(), seen)

@@ -110,7 +110,7 @@ func grantChanged() error {
 }
 
 func notFound() error {
-	return &tollgate.Error{Code: tollgate.CodeNotFound, Message: "There is no such object."}
+	return tollgate.NotFound()
 }
 
 func milli(i tollgate.Instant) string {

@@ -300,14 +300,12 @@ var configResends = []resend{
 		request := f.activation(t, "shop_fee", 1)
 		request.At = f.Now().Add(time.Hour)
 		return func(through *fixture) error {
-				r, err := through.CreateActivation(t.Context(), f.caller, nil, request)
+				r, err := through.createActivation(t, nil, request)
 				return first(r, err, 201)
 			}, func() {
 				list, _, err := f.Activations(t.Context(), f.caller, f.config.RuleSets[0].ID, "", 1)
 				must(t, err)
-				_, err = f.CancelActivation(t.Context(), f.caller, nil, f.config.RuleSets[0].ID, list[0].ID, request.Covers,
-					func(a *tollgate.Activation) (rediskv.Answer, error) { return answer(t, 200, a), nil })
-				must(t, err)
+				must(t, f.cancelActivation(t, list[0].ID))
 			}
 	}},
 	{"commit", "a shadow, which is stopped", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {

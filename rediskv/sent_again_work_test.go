@@ -11,7 +11,7 @@ import (
 )
 
 // sendable is an endpoint with one delivery that is due.
-func (f *fixture) sendable(t *testing.T) *rediskv.Endpoint {
+func (f *fixture) sendable(t *testing.T) *tollgate.Endpoint {
 	t.Helper()
 	w := f.endpoint(t)
 	f.create(t, eur(100), tollgate.CaptureManual)
@@ -43,19 +43,19 @@ func (f *fixture) partition(t *testing.T) int {
 var retrying = rediskv.Outcome{State: tollgate.DeliveryRetrying, StatusCode: 503, Reason: "http_503"}
 
 var webhookResends = []resend{
-	{"put_webhook", "a creation, and it is deleted", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+	{"commit", "a creation, and it is deleted", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		w := f.endpoint(t).WebhookEndpoint
 		w.ID = f.Mint(tollgate.PrefixWebhook)
 		return func(through *fixture) error {
-			r, err := through.CreateWebhook(t.Context(), f.caller, nil, rediskv.Endpoint{WebhookEndpoint: w}, rediskv.Answer{Status: 201})
+			r, err := through.CreateWebhook(t.Context(), f.caller, nil, tollgate.Endpoint{WebhookEndpoint: w}, rediskv.Answer{Status: 201})
 			return first(r, err, 201)
 		}, func() { must(t, f.DeleteWebhook(t.Context(), f.caller, *f.webhook(t, w.ID))) }
 	}},
-	{"put_webhook", "a rotation without a key, and another change", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+	{"commit", "a rotation without a key, and another change", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		id := f.endpoint(t).ID
 		return func(through *fixture) error { return through.describe(t, id, "first") }, func() { must(t, f.describe(t, id, "second")) }
 	}},
-	{"put_webhook", "a deletion, and that of another endpoint", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+	{"commit", "a deletion, and that of another endpoint", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		w, other := f.endpoint(t), f.endpoint(t)
 		return func(through *fixture) error { return through.DeleteWebhook(t.Context(), f.caller, *w) },
 			func() { must(t, f.DeleteWebhook(t.Context(), f.caller, *other)) }

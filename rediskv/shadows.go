@@ -38,104 +38,64 @@ func shadowsOf(list string, a *tollgate.MerchantAccount) (found []tollgate.Shado
 	return found, nil
 }
 
-// StartShadow writes a new shadow. CodeQuotaExceeded when there are
-// tollgate.MaxShadows already.
-func (s *Store) StartShadow(ctx context.Context, c Caller, idem *Idempotency, shadow tollgate.Shadow, ans Answer) (Result, error) {
-	return Retried(func() (Result, error) {
-		list, active, err := s.activeShadows(ctx, s.space(c.Organization))
-		if err != nil {
-			return Result{}, err
-		}
-		if len(active) >= tollgate.MaxShadows {
-			return Result{}, tollgate.QuotaExceeded("shadows", "An organization has at most %d shadows at once; stop one.", tollgate.MaxShadows)
-		}
-		b := s.commit(c, idem)
-		b.answer = ans
-		b.member(b.space.shadows(), strconv.FormatInt(list.int("v")+1, 10), shadow.ID) // two may have the same time, and never the same revision
-		return b.shadow(ctx, "rule.shadow", shadow, "", list, append(active, shadow))
-	})
-}
-
-// StopShadow ends a shadow; what it has found stays.
-func (s *Store) StopShadow(ctx context.Context, c Caller, idem *Idempotency, id string, answer func(*tollgate.Shadow) (Answer, error)) (Result, error) {
-	return Retried(func() (Result, error) {
-		k := s.space(c.Organization)
-		shadow, revision, err := s.shadow(ctx, k, id)
-		if err != nil {
-			return Result{}, err
-		}
-		if shadow.Status != tollgate.StatusActive {
-			return Result{}, stateInvalid("The shadow is stopped.")
-		}
-		list, active, err := s.activeShadows(ctx, k)
-		if err != nil {
-			return Result{}, err
-		}
-		active = slices.DeleteFunc(active, func(other tollgate.Shadow) bool { return other.ID == id })
-		shadow.Status, shadow.StoppedAt = "stopped", s.Now()
-		b := s.commit(c, idem)
-		if b.answer, err = answer(shadow); err != nil {
-			return Result{}, err
-		}
-		return b.shadow(ctx, "rule.unshadow", *shadow, revision, list, active)
-	})
-}
-
-// activeShadows reads an organization's hash of them.
-func (s *Store) activeShadows(ctx context.Context, k space) (list fields, active []tollgate.Shadow, err error) {
+// ShadowFacts reads what a change of an organization's shadows is decided from.
+func (s *Store) ShadowFacts(ctx context.Context, org string) (f tollgate.ShadowFacts, err error) {
+	k := s.space(org)
 	found, err := s.readHashes(ctx, "read_shadows", k.organization(), k.shadowing())
 	if err != nil {
-		return nil, nil, err
+		return f, err
 	}
+	f.Revision = found[1].int("v")
 	if text := found[1]["list"]; text != "" {
-		if err := decode(text, &active); err != nil {
-			return nil, nil, s.damagedAt(ctx, k.shadowing(), fmt.Errorf("shadows: %w", err))
+		if err := decode(text, &f.Active); err != nil {
+			return f, s.damagedAt(ctx, k.shadowing(), fmt.Errorf("shadows: %w", err))
 		}
 	}
-	return found[1], active, nil
+	return f, nil
 }
 
-// shadow commits a shadow that was read at a revision, and which ones are
-// active now.
-func (b *commit) shadow(ctx context.Context, kind string, shadow tollgate.Shadow, revision string, list fields, active []tollgate.Shadow) (Result, error) {
+// CommitShadow writes a change of an organization's shadows.
+func (s *Store) CommitShadow(ctx context.Context, c Caller, idem *Idempotency, ch *tollgate.ShadowChange, ans Answer) (Result, error) {
+	b := s.commit(c, idem)
+	b.notify, b.answer = true, ans
+	shadow := ch.Shadow.Value
 	shadow.Totals = tollgate.ShadowTotals{} // counted apart
-	doc, err := json.Marshal(shadow, json.Deterministic(true))
-	if err != nil {
-		return Result{}, fmt.Errorf("shadow %s: %w", shadow.ID, err)
+	if err := b.document(shadow.ID, ch.Shadow.Revision, shadow); err != nil {
+		return Result{}, err
 	}
-	text, err := json.Marshal(active, json.Deterministic(true))
+	text, err := json.Marshal(ch.Active, json.Deterministic(true))
 	if err != nil {
 		return Result{}, fmt.Errorf("shadows: %w", err)
 	}
-	var f, all pairs
-	f.int("v", fields{"v": revision}.int("v")+1)
-	f.set("json", string(doc))
-	all.int("v", list.int("v")+1)
-	all.set("list", string(text))
-	b.notify = true
-	b.hash(b.space.object(shadow.ID), revision, f)
-	b.hash(b.space.shadowing(), list["v"], all)
-	if err := b.audit(kind, shadow.Rule.Rule.String(), "shadow", shadow.ID); err != nil {
+	var list pairs
+	list.int("v", ch.Revision+1)
+	list.set("list", string(text))
+	b.hash(b.space.shadowing(), revision(ch.Revision), list)
+	if ch.Shadow.Revision == 0 { // two may have the same time, and never the same revision
+		b.member(b.space.shadows(), strconv.FormatInt(ch.Revision+1, 10), shadow.ID)
+	}
+	if err := b.noted(ch.Audit); err != nil {
 		return Result{}, err
 	}
 	return b.run(ctx)
 }
 
 // shadow reads a shadow with its totals.
-func (s *Store) shadow(ctx context.Context, k space, id string) (*tollgate.Shadow, string, error) {
+func (s *Store) shadow(ctx context.Context, k space, id string) (of tollgate.Stored[tollgate.Shadow], err error) {
 	if !strings.HasPrefix(id, tollgate.PrefixShadow) {
-		return nil, "", notFound()
+		return of, notFound()
 	}
 	found, err := s.readHashes(ctx, "read_shadow", k.object(id), k.totals(id))
 	if err != nil {
-		return nil, "", err
+		return of, err
 	}
-	shadow := new(tollgate.Shadow)
-	if err = decode(found[0]["json"], shadow); err == nil && (found[0]["v"] == "" || shadow.Object != "shadow" || shadow.ID != id || shadow.Status == "" || shadow.CreatedAt == 0) {
+	of.Revision = found[0].int("v")
+	shadow := &of.Value
+	if err = decode(found[0]["json"], shadow); err == nil && (of.Revision == 0 || shadow.Object != "shadow" || shadow.ID != id || shadow.Status == "" || shadow.CreatedAt == 0) {
 		err = fmt.Errorf("shadow %s: it is another one", id)
 	}
 	if err != nil {
-		return nil, "", s.damaged(ctx, k, "shadow", id, err)
+		return of, s.damaged(ctx, k, "shadow", id, err)
 	}
 	t := read("shadow", id, found[1])
 	shadow.Totals = tollgate.ShadowTotals{
@@ -149,17 +109,16 @@ func (s *Store) shadow(ctx context.Context, k space, id string) (*tollgate.Shado
 		}
 	}
 	slices.SortFunc(shadow.Totals.Differences, func(a, b tollgate.ShadowDifference) int { return cmp.Compare(a.Currency, b.Currency) })
-	return shadow, found[0]["v"], s.noticed(ctx, k, t.err())
+	return of, s.noticed(ctx, k, t.err())
 }
 
 // Shadow reads a shadow.
-func (s *Store) Shadow(ctx context.Context, c Caller, id string) (*tollgate.Shadow, error) {
+func (s *Store) Shadow(ctx context.Context, c Caller, id string) (of tollgate.Stored[tollgate.Shadow], err error) {
 	k := s.space(c.Organization)
 	if err := s.checkGrant(ctx, c, k); err != nil {
-		return nil, err
+		return of, err
 	}
-	shadow, _, err := s.shadow(ctx, k, id)
-	return shadow, err
+	return s.shadow(ctx, k, id)
 }
 
 // Shadows lists shadows, the newest first, those before one.
@@ -183,14 +142,14 @@ func (s *Store) Shadows(ctx context.Context, c Caller, before string, limit int)
 		return err
 	})
 	for _, id := range list[:min(limit, len(list))] {
-		shadow, _, err := s.shadow(ctx, k, id)
+		shadow, err := s.shadow(ctx, k, id)
 		if IsDamage(err) {
-			shadow, err = &tollgate.Shadow{Object: "shadow", ID: id, Damaged: true}, nil
+			shadow.Value, err = tollgate.Shadow{Object: "shadow", ID: id, Damaged: true}, nil
 		}
 		if err != nil {
 			return nil, "", err
 		}
-		rows = append(rows, *shadow)
+		rows = append(rows, shadow.Value)
 		if len(list) > limit {
 			next = id
 		}
@@ -244,7 +203,7 @@ func (s *Store) Divergences(ctx context.Context, c Caller, shadow, before string
 	if err := s.checkGrant(ctx, c, k); err != nil {
 		return nil, "", err
 	}
-	if _, _, err := s.shadow(ctx, k, shadow); err != nil {
+	if _, err := s.shadow(ctx, k, shadow); err != nil {
 		return nil, "", err
 	}
 	var list []redis.XMessage

@@ -15,18 +15,10 @@ func (f *fixture) shadowed(t testing.TB) string {
 		Object: "shadow", ID: f.Mint(tollgate.PrefixShadow), CreatedAt: f.Now(), Rule: tollgate.RuleRef{Rule: tollgate.Citation{Name: "next_fee", Version: 1}, SHA256: "1"},
 		Against: rules[0], MerchantAccountIDs: []string{}, Status: tollgate.StatusActive,
 	}
-	if _, err := f.StartShadow(t.Context(), f.caller, nil, shadow, answer(t, 201, shadow)); err != nil {
+	if err := f.startShadow(t, shadow); err != nil {
 		t.Fatal(err)
 	}
 	return shadow.ID
-}
-
-func (f *fixture) stop(t testing.TB, id string, between func()) error {
-	_, err := f.StopShadow(t.Context(), f.caller, nil, id, func(shadow *tollgate.Shadow) (rediskv.Answer, error) {
-		between()
-		return answer(t, 200, shadow), nil
-	})
-	return err
 }
 
 // TestTwoStopsAtOnce: the one that comes second is told what there is.
@@ -91,7 +83,7 @@ func TestComparisonOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows, _, err := f.Divergences(t.Context(), f.caller, id, "", 10)
-	if err != nil || shadow.Totals.Compared != 6 || shadow.Totals.Differences[0].Amount != "-0.21" || len(rows) != 3 {
-		t.Errorf("%+v, %d divergences, %v", shadow.Totals, len(rows), err)
+	if err != nil || shadow.Value.Totals.Compared != 6 || shadow.Value.Totals.Differences[0].Amount != "-0.21" || len(rows) != 3 {
+		t.Errorf("%+v, %d divergences, %v", shadow.Value.Totals, len(rows), err)
 	}
 }

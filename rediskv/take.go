@@ -33,7 +33,7 @@ const (
 // token: only its holder can move the delivery, and only until Lease.
 type Work struct {
 	Organization string
-	Endpoint     *Endpoint
+	Endpoint     *tollgate.Endpoint
 	DeliveryID   string
 	EventID      string
 	EventType    tollgate.EventType
@@ -55,7 +55,7 @@ type Work struct {
 // due there it can get.
 type Turn struct {
 	Organization string
-	Endpoint     *Endpoint
+	Endpoint     *tollgate.Endpoint
 	Room         int
 }
 
@@ -305,13 +305,13 @@ func (s *Store) taking(h *queueHead, now, until tollgate.Instant) *invocation {
 
 // knownEndpoint is an endpoint as it was at the last look.
 type knownEndpoint struct {
-	Endpoint
+	tollgate.Endpoint
 	cap int
 }
 
 // current returns the endpoint as it is now: the document as it was read last,
 // unless its revision is another one. nil when there is none any more.
-func (s *Store) current(ctx context.Context, h *queueHead) (*Endpoint, error) {
+func (s *Store) current(ctx context.Context, h *queueHead) (*tollgate.Endpoint, error) {
 	name := h.space.org + "/" + h.id
 	if h.state["v"] == "" {
 		s.endpoints.Delete(name)

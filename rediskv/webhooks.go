@@ -3,10 +3,8 @@ package rediskv
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -15,23 +13,6 @@ import (
 	"tollgate"
 )
 
-// Endpoint is a webhook endpoint with its encrypted keys and its health.
-type Endpoint struct {
-	tollgate.WebhookEndpoint
-	Sealed      []SealedKey
-	Revision    int64
-	LastSuccess tollgate.Instant // zero: never
-	Failures    int64            // deliveries given up since then
-}
-
-// SealedKey is a signing key's secret, encrypted for its endpoint, version and
-// scheme.
-type SealedKey struct {
-	Version int                      `json:"version"`
-	Scheme  tollgate.SignatureScheme `json:"scheme"`
-	Secret  []byte                   `json:"secret"`
-}
-
 // wanted is what the fan-out has to know of an endpoint.
 type wanted struct {
 	Status             string   `json:"status"`
@@ -39,71 +20,33 @@ type wanted struct {
 	MerchantAccountIDs []string `json:"merchant_account_ids"`
 }
 
-// CreateWebhook writes a new endpoint. CodeQuotaExceeded when there are
-// tollgate.MaxWebhooks already.
-func (s *Store) CreateWebhook(ctx context.Context, c Caller, idem *Idempotency, w Endpoint, ans Answer) (Result, error) {
-	w.Revision = 0
-	return s.putWebhook(ctx, c, idem, w, tollgate.WebhookCreated, ans)
+// WebhookFacts reads what a change of an organization's endpoints is decided
+// from.
+func (s *Store) WebhookFacts(ctx context.Context, org string) (f tollgate.WebhookFacts, err error) {
+	k := s.space(org)
+	err = s.timed(ctx, "read_webhooks", func(ctx context.Context) error {
+		pipe := s.client.Pipeline()
+		v, length := pipe.HMGet(ctx, k.webhooks(), "v"), pipe.HLen(ctx, k.webhooks())
+		if _, err := pipe.Exec(ctx); err != nil {
+			return err
+		}
+		text, kept := v.Val()[0].(string)
+		if kept {
+			f.Endpoints = int(length.Val()) - 1
+		}
+		list := fields{"v": text}
+		f.Revision = list.int("v")
+		return s.damagedAt(ctx, k.webhooks(), counters(list))
+	})
+	return f, err
 }
 
-// ChangeWebhook writes an endpoint that was read at w.Revision; event says what
-// changed. ErrConflict when it has changed since.
-func (s *Store) ChangeWebhook(ctx context.Context, c Caller, idem *Idempotency, w Endpoint, event tollgate.EventType, ans Answer) (Result, error) {
-	return s.putWebhook(ctx, c, idem, w, event, ans)
-}
-
-// DeleteWebhook removes an endpoint that was read at w.Revision. A job cancels
-// what is still to be delivered.
-func (s *Store) DeleteWebhook(ctx context.Context, c Caller, w Endpoint) error {
-	_, err := s.putWebhook(ctx, c, nil, w, tollgate.WebhookDeleted, Answer{})
-	return err
-}
-
-// DisableWebhook ends deliveries to an endpoint on the service's own account,
-// and says whether it did. attempted is the endpoint that was found wanting: one
-// that was moved, enabled or changed otherwise since then stays as it is, and is
-// judged by its own attempts.
-func (s *Store) DisableWebhook(ctx context.Context, org string, attempted Endpoint, reason string) (disabled bool, err error) {
-	if attempted.Status != tollgate.WebhookActive {
-		return false, nil
-	}
-	attempted.Status, attempted.DisabledReason, attempted.UpdatedAt = tollgate.WebhookDisabledStatus, &reason, s.Now()
-	_, err = s.ChangeWebhook(ctx, Caller{Organization: org}, nil, attempted, tollgate.WebhookDisabled, Answer{})
-	if errors.Is(err, ErrConflict) || gone(err) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-type putWebhookKeys struct {
-	requestKeys
-	logKeys
-	Endpoint, Ready, Queue, Jobs, Mark string
-}
-
-type putWebhookArgs struct {
-	requestArgs
-	ExpectedRevision, EndpointID string
-	DirectoryEntry               []byte
-	NowMs                        int64
-	ReadyMember, Job             string
-	MostEndpoints                int
-	eventArgs
-	auditArgs
-	Status, URL string
-	FieldCount  int
-}
-
-var scriptPutWebhook = newScript[putWebhookKeys, putWebhookArgs]("put_webhook")
-
-func (s *Store) putWebhook(ctx context.Context, c Caller, idem *Idempotency, w Endpoint, event tollgate.EventType, ans Answer) (Result, error) {
-	k := s.space(c.Organization)
-	w.Secret = "" // shown once, kept sealed
-	operation := s.Mint("")
-	request, asked := c.request(k, idem, operation, ans)
-	if ans.Status != 0 {
-		c.Request.Status = ans.Status
-	}
+// CommitWebhook writes a change of an endpoint.
+func (s *Store) CommitWebhook(ctx context.Context, c Caller, idem *Idempotency, ch *tollgate.WebhookChange, ans Answer) (Result, error) {
+	b := s.commit(c, idem)
+	b.answer = ans
+	k, w := b.space, &ch.Endpoint
+	key, member, now := k.object(w.ID), k.org+"/"+w.ID, milli(ch.Event.CreatedAt)
 	doc, err := json.Marshal(w.WebhookEndpoint, json.Deterministic(true))
 	if err != nil {
 		return Result{}, fmt.Errorf("webhook %s: %w", w.ID, err)
@@ -112,58 +55,77 @@ func (s *Store) putWebhook(ctx context.Context, c Caller, idem *Idempotency, w E
 	if err != nil {
 		return Result{}, fmt.Errorf("webhook %s: %w", w.ID, err)
 	}
-	directory, err := json.Marshal(wanted{w.Status, w.EventTypes, w.MerchantAccountIDs})
+	wants, err := json.Marshal(wanted{w.Status, w.EventTypes, w.MerchantAccountIDs})
 	if err != nil {
 		return Result{}, fmt.Errorf("webhook %s: %w", w.ID, err)
 	}
-	job, expected := "", ""
-	if event == tollgate.WebhookDeleted {
-		directory, job = nil, "cancel/"+k.org+"/"+w.ID+"/"
-	}
-	if w.Revision != 0 {
-		expected = strconv.FormatInt(w.Revision, 10)
-	}
-	e, err := tollgate.NewEvent(s.Mint(tollgate.PrefixEvent), event, s.Now(), k.org, "", c.Request.ID, struct {
-		WebhookID      string  `json:"webhook_id"`
-		Status         string  `json:"status"`
-		DisabledReason *string `json:"disabled_reason"`
-	}{w.ID, w.Status, w.DisabledReason})
-	if err != nil {
-		return Result{}, err
-	}
-	said, err := eventArguments(&e)
-	if err != nil {
-		return Result{}, err
-	}
-	entry, err := s.entry(c, string(event), "succeeded", "", "webhook_endpoint", w.ID)
-	if err != nil {
-		return Result{}, err
-	}
-	var f pairs
+	var list, f pairs
+	list.int("v", ch.Facts.Revision+1)
 	f.int("v", w.Revision+1)
+	f.set("st", w.Status)
 	f.set("url", w.URL)
 	f.set("json", string(doc))
 	f.set("keys", string(keys))
-	inv := scriptPutWebhook.with(putWebhookKeys{
-		requestKeys: request, logKeys: k.logs(), Endpoint: k.object(w.ID), Ready: k.ready, Queue: k.queue(w.ID), Jobs: k.jobs, Mark: k.mark(operation),
-	}, putWebhookArgs{
-		requestArgs: asked, ExpectedRevision: expected, EndpointID: w.ID, DirectoryEntry: directory, NowMs: int64(s.Now()),
-		ReadyMember: k.org + "/" + w.ID, Job: job, MostEndpoints: tollgate.MaxWebhooks, eventArgs: said, auditArgs: entry,
-		Status: w.Status, URL: w.URL, FieldCount: len(f),
-	})
-	inv.args = append(inv.args, f...)
-	outcome, rest, err := s.run(ctx, inv)
-	if err != nil {
+	if ch.Renewed {
+		f.set("fail", "0")
+		f.set("ok", now)
+		b.remove(key, "pause")
+	}
+	switch {
+	case ch.Removed:
+		f = nil
+		b.remove(key, "")
+		b.remove(k.webhooks(), w.ID)
+		b.member(k.ready, removed, member)
+		b.member(k.jobs, now, "cancel/"+member+"/")
+	case w.Status == tollgate.WebhookActive:
+		list.set(w.ID, string(wants))
+		b.wakes = append(b.wakes, wake{k.ready, member, now, k.queue(w.ID)})
+	default:
+		list.set(w.ID, string(wants))
+		b.member(k.ready, removed, member)
+	}
+	b.hash(key, revision(w.Revision), f)
+	b.hash(k.webhooks(), revision(ch.Facts.Revision), list)
+	b.events = append(b.events, ch.Event)
+	if err := b.noted(ch.Audit); err != nil {
 		return Result{}, err
 	}
-	if outcome == "full" {
-		return Result{}, tollgate.QuotaExceeded("webhooks", "An organization has at most %d webhook endpoints; remove one.", tollgate.MaxWebhooks)
+	return b.run(ctx)
+}
+
+// DisableWebhook ends deliveries to an endpoint on the service's own account,
+// and says whether it did. attempted is the endpoint that was found wanting: one
+// that was moved, enabled or changed otherwise since then stays as it is, and is
+// judged by its own attempts.
+func (s *Store) DisableWebhook(ctx context.Context, org string, attempted tollgate.Endpoint, reason string) (disabled bool, err error) {
+	if attempted.Status != tollgate.WebhookActive {
+		return false, nil
 	}
-	return result(outcome, rest, ans)
+	clock := Caller{Organization: org}
+	_, err = Retried(func() (r Result, err error) {
+		f, err := s.WebhookFacts(ctx, org)
+		if err != nil {
+			return r, err
+		}
+		now, err := s.endpoint(ctx, s.space(org), attempted.ID)
+		if err != nil || now.Revision != attempted.Revision {
+			return r, cmp.Or(err, notFound())
+		}
+		ch, err := f.Disable(s.Mint, s.Origin(clock), attempted, reason)
+		if err != nil {
+			return r, err
+		}
+		return s.CommitWebhook(ctx, clock, nil, ch, Answer{})
+	})
+	if gone(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Webhook reads an endpoint.
-func (s *Store) Webhook(ctx context.Context, c Caller, id string) (*Endpoint, error) {
+func (s *Store) Webhook(ctx context.Context, c Caller, id string) (*tollgate.Endpoint, error) {
 	k := s.space(c.Organization)
 	if err := s.checkGrant(ctx, c, k); err != nil {
 		return nil, err
@@ -171,7 +133,7 @@ func (s *Store) Webhook(ctx context.Context, c Caller, id string) (*Endpoint, er
 	return s.endpoint(ctx, k, id)
 }
 
-func (s *Store) endpoint(ctx context.Context, k space, id string) (*Endpoint, error) {
+func (s *Store) endpoint(ctx context.Context, k space, id string) (*tollgate.Endpoint, error) {
 	if !strings.HasPrefix(id, tollgate.PrefixWebhook) {
 		return nil, notFound()
 	}
@@ -183,9 +145,9 @@ func (s *Store) endpoint(ctx context.Context, k space, id string) (*Endpoint, er
 	return w, s.noticed(ctx, k, err)
 }
 
-func endpointOf(id string, f fields) (*Endpoint, error) {
+func endpointOf(id string, f fields) (*tollgate.Endpoint, error) {
 	r := read("webhook_endpoint", id, f)
-	w := &Endpoint{Revision: r.int("v"), LastSuccess: r.moment("ok"), Failures: r.count("fail")}
+	w := &tollgate.Endpoint{Revision: r.int("v"), LastSuccess: r.moment("ok"), Failures: r.count("fail")}
 	r.json("json", &w.WebhookEndpoint)
 	r.json("keys", &w.Sealed)
 	// What the scripts read of it says the same.
@@ -203,7 +165,7 @@ func endpointOf(id string, f fields) (*Endpoint, error) {
 }
 
 // Webhooks lists endpoints by id, those after one.
-func (s *Store) Webhooks(ctx context.Context, c Caller, after string, limit int) (rows []Endpoint, more bool, err error) {
+func (s *Store) Webhooks(ctx context.Context, c Caller, after string, limit int) (rows []tollgate.Endpoint, more bool, err error) {
 	k := s.space(c.Organization)
 	if err := s.checkGrant(ctx, c, k); err != nil {
 		return nil, false, err
@@ -233,7 +195,7 @@ func (s *Store) Webhooks(ctx context.Context, c Caller, after string, limit int)
 			}
 			w, err := endpointOf(ids[i], r.Val())
 			if s.noticed(ctx, k, err) != nil {
-				w = &Endpoint{WebhookEndpoint: tollgate.WebhookEndpoint{Object: "webhook_endpoint", ID: ids[i], Damaged: true}}
+				w = &tollgate.Endpoint{WebhookEndpoint: tollgate.WebhookEndpoint{Object: "webhook_endpoint", ID: ids[i], Damaged: true}}
 			}
 			rows = append(rows, *w)
 		}

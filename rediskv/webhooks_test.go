@@ -21,20 +21,20 @@ import (
 // lease is how long work is leased in these tests.
 const lease = 30 * time.Second
 
-func (f *fixture) endpoint(t testing.TB, types ...string) *rediskv.Endpoint {
+func (f *fixture) endpoint(t testing.TB, types ...string) *tollgate.Endpoint {
 	t.Helper()
-	w := rediskv.Endpoint{WebhookEndpoint: tollgate.WebhookEndpoint{
+	w := tollgate.Endpoint{WebhookEndpoint: tollgate.WebhookEndpoint{
 		Object: "webhook_endpoint", ID: f.Mint(tollgate.PrefixWebhook), CreatedAt: f.Now(), UpdatedAt: f.Now(), URL: "https://shop.example/hooks",
 		Status: tollgate.WebhookActive, EventTypes: types, SignatureScheme: tollgate.SignatureV1, SchemaVersion: tollgate.SchemaVersion,
 		SigningKeys: []tollgate.SigningKey{{Version: 1, Scheme: tollgate.SignatureV1, CreatedAt: f.Now()}}, Secret: "whsec_never_kept",
-	}, Sealed: []rediskv.SealedKey{{Version: 1, Scheme: tollgate.SignatureV1, Secret: []byte{1, 2, 3}}}}
+	}, Sealed: []tollgate.SealedKey{{Version: 1, Scheme: tollgate.SignatureV1, Secret: []byte{1, 2, 3}}}}
 	if _, err := f.CreateWebhook(t.Context(), f.caller, nil, w, rediskv.Answer{Status: 201}); err != nil {
 		t.Fatal(err)
 	}
 	return f.webhook(t, w.ID)
 }
 
-func (f *fixture) webhook(t testing.TB, id string) *rediskv.Endpoint {
+func (f *fixture) webhook(t testing.TB, id string) *tollgate.Endpoint {
 	t.Helper()
 	w, err := f.Webhook(t.Context(), f.caller, id)
 	if err != nil {
@@ -250,7 +250,7 @@ func TestDeliveryOfEachEventToEachEndpoint(t *testing.T) {
 	if more := f.take(t, 100); len(more) != 0 {
 		t.Errorf("%d deliveries after all succeeded", len(more))
 	}
-	for w, want := range map[*rediskv.Endpoint]int{all: 2, captured: 1} {
+	for w, want := range map[*tollgate.Endpoint]int{all: 2, captured: 1} {
 		rows, _, more, err := f.Deliveries(t.Context(), f.caller, w.ID, rediskv.DeliveryQuery{Limit: 10})
 		if err != nil || more || len(rows) != want {
 			t.Errorf("%d deliveries, more %v, %v; want %d", len(rows), more, err, want)
@@ -412,7 +412,7 @@ func TestHeldReplayedRecovered(t *testing.T) {
 	stale := *w
 	stale.Revision--
 	for _, c := range []struct {
-		attempted rediskv.Endpoint
+		attempted tollgate.Endpoint
 		disabled  bool
 	}{{stale, false}, {*w, true}, {*w, false}} {
 		if disabled, err := f.DisableWebhook(t.Context(), f.caller.Organization, c.attempted, "gone"); disabled != c.disabled || err != nil {

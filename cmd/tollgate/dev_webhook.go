@@ -65,8 +65,11 @@ func (r *demoReceiver) provision(ctx context.Context, url string) error {
 		case err != nil || !strings.HasSuffix(w.URL, receiverPath) || w.URL == url:
 			return err
 		default:
+			was := *w
 			w.URL, w.UpdatedAt = url, r.store.Now()
-			_, err = r.store.ChangeWebhook(ctx, caller, nil, *w, tollgate.WebhookUpdated, rediskv.Answer{})
+			err = r.commit(ctx, caller, func(f tollgate.WebhookFacts) (*tollgate.WebhookChange, error) {
+				return f.Change(r.store.Mint, r.store.Origin(caller), was, *w, tollgate.WebhookUpdated)
+			})
 		}
 		if !errors.Is(err, rediskv.ErrConflict) { // with another sandbox on the same Redis
 			return err
@@ -84,14 +87,29 @@ func (r *demoReceiver) create(ctx context.Context, caller rediskv.Caller, url st
 		return err
 	}
 	now, description := r.store.Now(), "The receiver of tollgate dev"
-	_, err = r.store.CreateWebhook(ctx, caller, nil, rediskv.Endpoint{
+	w := tollgate.Endpoint{
 		WebhookEndpoint: tollgate.WebhookEndpoint{
 			Object: "webhook_endpoint", ID: demoWebhook, CreatedAt: now, UpdatedAt: now, URL: url, Description: &description,
 			Status: tollgate.WebhookActive, SignatureScheme: key.Scheme, SchemaVersion: tollgate.SchemaVersion,
 			SigningKeys: []tollgate.SigningKey{{Version: key.Version, Scheme: key.Scheme, CreatedAt: now}},
 		},
-		Sealed: []rediskv.SealedKey{{Version: key.Version, Scheme: key.Scheme, Secret: sealed}},
-	}, rediskv.Answer{})
+		Sealed: []tollgate.SealedKey{{Version: key.Version, Scheme: key.Scheme, Secret: sealed}},
+	}
+	return r.commit(ctx, caller, func(f tollgate.WebhookFacts) (*tollgate.WebhookChange, error) {
+		return f.Create(r.store.Mint, r.store.Origin(caller), w)
+	})
+}
+
+func (r *demoReceiver) commit(ctx context.Context, caller rediskv.Caller, decide func(tollgate.WebhookFacts) (*tollgate.WebhookChange, error)) error {
+	facts, err := r.store.WebhookFacts(ctx, caller.Organization)
+	if err != nil {
+		return err
+	}
+	change, err := decide(facts)
+	if err != nil {
+		return err
+	}
+	_, err = r.store.CommitWebhook(ctx, caller, nil, change, rediskv.Answer{})
 	return err
 }
 

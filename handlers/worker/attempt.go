@@ -85,13 +85,13 @@ func (d *dispatch) send(ctx context.Context, w rediskv.Work) ([]tollgate.Webhook
 }
 
 // liveKeys opens the keys that sign at this moment, the newest first.
-func (d *dispatch) liveKeys(e *rediskv.Endpoint, now tollgate.Instant) ([]tollgate.WebhookKey, error) {
+func (d *dispatch) liveKeys(e *tollgate.Endpoint, now tollgate.Instant) ([]tollgate.WebhookKey, error) {
 	var keys []tollgate.WebhookKey
 	for _, k := range slices.Backward(e.SigningKeys) {
 		if !k.Live(now) {
 			continue
 		}
-		i := slices.IndexFunc(e.Sealed, func(s rediskv.SealedKey) bool { return s.Version == k.Version && s.Scheme == k.Scheme })
+		i := slices.IndexFunc(e.Sealed, func(s tollgate.SealedKey) bool { return s.Version == k.Version && s.Scheme == k.Scheme })
 		if i < 0 {
 			return nil, fmt.Errorf("version %d of %s has no secret", k.Version, k.Scheme)
 		}

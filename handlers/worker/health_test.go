@@ -16,7 +16,7 @@ import (
 )
 
 // change writes an endpoint as its owner would.
-func (s *shop) change(t testing.TB, hook string, event tollgate.EventType, how func(*rediskv.Endpoint)) {
+func (s *shop) change(t testing.TB, hook string, event tollgate.EventType, how func(*tollgate.Endpoint)) {
 	t.Helper()
 	e := *s.webhook(t, hook)
 	how(&e)
@@ -54,7 +54,7 @@ func TestAnswersOfTheOldAddress(t *testing.T) {
 		s.work(t, worker.Config{Metrics: metrics})
 		s.pay(t, 1000)
 		<-arrived
-		s.change(t, hook, tollgate.WebhookUpdated, func(e *rediskv.Endpoint) { e.URL = after.url })
+		s.change(t, hook, tollgate.WebhookUpdated, func(e *tollgate.Endpoint) { e.URL = after.url })
 		close(release)
 		until(t, "the old address' answer", func() bool {
 			return sum1(t, metrics, "tollgate_worker_deliveries_total", "failed")+sum1(t, metrics, "tollgate_worker_deliveries_total", "retrying") == 1
@@ -88,13 +88,13 @@ func TestGoneIsCountedOnce(t *testing.T) {
 		t.Errorf("one endpoint was disabled; the metric says %v", got)
 	}
 
-	enable := func(e *rediskv.Endpoint) { e.Status, e.DisabledReason = tollgate.WebhookActive, nil }
+	enable := func(e *tollgate.Endpoint) { e.Status, e.DisabledReason = tollgate.WebhookActive, nil }
 	s.change(t, hook, tollgate.WebhookEnabled, enable)
 	arrived, release = in.holding(1, http.StatusGone)
 	stop = s.work(t, worker.Config{})
 	s.pay(t, 1000)
 	<-arrived
-	s.change(t, hook, tollgate.WebhookDisabled, func(e *rediskv.Endpoint) { e.Status = tollgate.WebhookDisabledStatus })
+	s.change(t, hook, tollgate.WebhookDisabled, func(e *tollgate.Endpoint) { e.Status = tollgate.WebhookDisabledStatus })
 	s.change(t, hook, tollgate.WebhookEnabled, enable)
 	close(release)
 	until(t, "the answer", func() bool { return s.deliveries(t, hook)[0].State == tollgate.DeliveryFailed })
@@ -118,7 +118,7 @@ func TestChangesAndThePause(t *testing.T) {
 	s.pay(t, 1000)
 	s.settled(t, hook, tollgate.DeliveryRetrying, 1)
 	text := "another description"
-	s.change(t, hook, tollgate.WebhookUpdated, func(e *rediskv.Endpoint) { e.Description = &text })
+	s.change(t, hook, tollgate.WebhookUpdated, func(e *tollgate.Endpoint) { e.Description = &text })
 	s.pay(t, 1000)
 	until(t, "the second delivery", func() bool { return len(s.deliveries(t, hook)) == 2 })
 	s.looked(t)
@@ -126,7 +126,7 @@ func TestChangesAndThePause(t *testing.T) {
 		t.Errorf("%d requests, in spite of Retry-After", n)
 	}
 	after := newInbox(t)
-	s.change(t, hook, tollgate.WebhookUpdated, func(e *rediskv.Endpoint) { e.URL = after.url })
+	s.change(t, hook, tollgate.WebhookUpdated, func(e *tollgate.Endpoint) { e.URL = after.url })
 	until(t, "the new address", func() bool { return len(after.all()) == 1 })
 }
 

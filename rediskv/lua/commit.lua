@@ -3,11 +3,16 @@
 -- KEYS: grant, record, sequences, events, audit, dispatch, webhooks, changes, mark
 -- ARGV: operation, grant_version, fingerprint, record_lifetime, record_text, channel,
 --   organization
--- Without channel no instance has to know. Then the objects (conflicting); the number
--- of members of sets and for each: KEYS the set; ARGV what to do with it, member.
--- That is a score in a sorted set, remove (from one), look (at once, if it is there)
--- or add (to a set). Then the events and audit entries (append_all). KEYS goes on
--- with the grants whose tokens end.
+-- Without channel no instance has to know. KEYS and ARGV go on with groups, whose
+-- numbers are in ARGV:
+--   objects (conflicting);
+--   fields to remove: KEYS the hash; ARGV its name, or empty for all of the hash;
+--   members of sets: KEYS the set; ARGV what becomes of it, member. That is a score in
+--     a sorted set, remove (from one), look (at once, if it is there), add (to a set);
+--   members to look at by a time: KEYS their sorted set, a key that must be there; ARGV
+--     the time, member;
+--   events and audit entries (append_all).
+-- KEYS ends with the grants whose tokens end.
 -- Returns: {'written'} | {'done'} | {'repeated', record} | {'reused'} |
 --   {'damaged', key} | {'grant'} | {'conflict'}
 local instead = answered(grant, grant_version, record, operation, fingerprint, mark)
@@ -17,6 +22,12 @@ if conflicting(named_keys + 1, named_args + 1) then return {'conflict'} end
 mark_done(mark, '')
 if fingerprint ~= '' then redis.call('SET', record, record_text, 'PX', record_lifetime) end
 local key, at = put_objects(named_keys + 1, named_args + 1)
+local fields = tonumber(ARGV[at])
+at = at + 1
+for _ = 1, fields do
+  if ARGV[at] == '' then redis.call('DEL', KEYS[key]) else redis.call('HDEL', KEYS[key], ARGV[at]) end
+  key, at = key + 1, at + 1
+end
 local members = tonumber(ARGV[at])
 at = at + 1
 for _ = 1, members do
@@ -31,6 +42,12 @@ for _ = 1, members do
     redis.call('ZADD', set, how, member)
   end
   key, at = key + 1, at + 2
+end
+local wakes = tonumber(ARGV[at])
+at = at + 1
+for _ = 1, wakes do
+  if redis.call('EXISTS', KEYS[key + 1]) == 1 then wake(KEYS[key], ARGV[at + 1], ARGV[at]) end
+  key, at = key + 2, at + 2
 end
 append_all(sequences, events, audit, dispatch, webhooks, at)
 raise(key)

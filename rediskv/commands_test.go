@@ -1,0 +1,170 @@
+package rediskv_test
+
+import (
+	"context"
+	"testing"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+// These do what a handler does: read the facts, decide, commit, and again when
+// another was faster.
+
+// activation is what is asked for.
+type activation struct {
+	tollgate.ActivationRequest
+	accounts []string
+}
+
+func (f *fixture) createActivation(t testing.TB, idem *rediskv.Idempotency, r activation) (rediskv.Result, error) {
+	t.Helper()
+	return rediskv.Retried(func() (rediskv.Result, error) {
+		facts, err := f.RuleSetFacts(t.Context(), f.caller, f.config.RuleSets[0].ID, r.accounts, &r.Rule)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		p, err := facts.Plan(r.ActivationRequest, f.Now())
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		ch := facts.Activate(f.Mint, p)
+		return f.CommitRuleSet(t.Context(), f.caller, idem, ch, answer(t, 201, p.Activation))
+	})
+}
+
+func (f *fixture) cancelActivation(t testing.TB, id string) error {
+	t.Helper()
+	_, err := rediskv.Retried(func() (rediskv.Result, error) {
+		facts, scheduled, err := f.ScheduledActivation(t.Context(), f.caller, f.config.RuleSets[0].ID, id)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		ch, a, err := facts.Cancel(f.origin(), scheduled, &tollgate.Grant{})
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		return f.CommitRuleSet(t.Context(), f.caller, nil, ch, answer(t, 200, a))
+	})
+	return err
+}
+
+func (f *fixture) rollBack(t testing.TB, accounts ...string) error {
+	t.Helper()
+	_, err := rediskv.Retried(func() (r rediskv.Result, err error) {
+		facts, err := f.RollbackFacts(t.Context(), f.caller, f.config.RuleSets[0].ID, accounts)
+		if err != nil {
+			return r, err
+		}
+		back, err := facts.Previous(nil)
+		if err != nil {
+			return r, err
+		}
+		rules, err := f.RuleSetVersion(t.Context(), f.caller.Organization, facts.ID, back)
+		if err != nil {
+			return r, err
+		}
+		ch, a, err := facts.RollBack(f.Mint, f.origin(), nil, back, rules)
+		if err != nil {
+			return r, err
+		}
+		return f.CommitRuleSet(t.Context(), f.caller, nil, ch, answer(t, 201, a))
+	})
+	return err
+}
+
+// publishRule commits a rule whose module is its citation.
+func (f *fixture) publishRule(t testing.TB, r tollgate.Rule, signer *rediskv.RuleSigner) (rediskv.Result, error) {
+	t.Helper()
+	return rediskv.Retried(func() (rediskv.Result, error) {
+		facts, err := f.PublicationFacts(t.Context(), f.caller.Organization, signer, r.Rule)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		p, err := facts.Publish(f.Mint, f.origin(), r)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		if p == nil {
+			return rediskv.Result{Answer: answer(t, 200, facts.Published)}, nil
+		}
+		return f.PublishRule(t.Context(), f.caller, nil, p, []byte(r.Rule.String()), []byte("[]"), answer(t, 201, r))
+	})
+}
+
+func (f *fixture) startShadow(t testing.TB, shadow tollgate.Shadow) error {
+	t.Helper()
+	_, err := rediskv.Retried(func() (rediskv.Result, error) {
+		facts, err := f.ShadowFacts(t.Context(), f.caller.Organization)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		ch, err := facts.Start(shadow)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		return f.CommitShadow(t.Context(), f.caller, nil, ch, answer(t, 201, shadow))
+	})
+	return err
+}
+
+// stop stops a shadow; between comes after the facts.
+func (f *fixture) stop(t testing.TB, id string, between func()) error {
+	t.Helper()
+	_, err := rediskv.Retried(func() (r rediskv.Result, err error) {
+		shadow, err := f.Shadow(t.Context(), f.caller, id)
+		if err != nil {
+			return r, err
+		}
+		facts, err := f.ShadowFacts(t.Context(), f.caller.Organization)
+		if err != nil {
+			return r, err
+		}
+		ch, err := facts.Stop(shadow, f.Now())
+		if err != nil {
+			return r, err
+		}
+		between()
+		return f.CommitShadow(t.Context(), f.caller, nil, ch, answer(t, 200, ch.Shadow.Value))
+	})
+	return err
+}
+
+// CreateWebhook, ChangeWebhook and DeleteWebhook read the facts, decide and
+// commit, as a handler does.
+func (f *fixture) CreateWebhook(ctx context.Context, c rediskv.Caller, idem *rediskv.Idempotency, w tollgate.Endpoint, ans rediskv.Answer) (rediskv.Result, error) {
+	return f.webhookChange(ctx, c, idem, ans, func(facts tollgate.WebhookFacts) (*tollgate.WebhookChange, error) {
+		return facts.Create(f.Mint, f.Origin(c), w)
+	})
+}
+
+// ChangeWebhook changes an endpoint that was read at its revision.
+func (f *fixture) ChangeWebhook(ctx context.Context, c rediskv.Caller, idem *rediskv.Idempotency, w tollgate.Endpoint, event tollgate.EventType, ans rediskv.Answer) (rediskv.Result, error) {
+	was, err := f.Webhook(ctx, c, w.ID)
+	if err != nil {
+		return rediskv.Result{}, err
+	}
+	was.Revision = w.Revision
+	return f.webhookChange(ctx, c, idem, ans, func(facts tollgate.WebhookFacts) (*tollgate.WebhookChange, error) {
+		return facts.Change(f.Mint, f.Origin(c), *was, w, event)
+	})
+}
+
+func (f *fixture) DeleteWebhook(ctx context.Context, c rediskv.Caller, w tollgate.Endpoint) error {
+	_, err := f.webhookChange(ctx, c, nil, rediskv.Answer{}, func(facts tollgate.WebhookFacts) (*tollgate.WebhookChange, error) {
+		return facts.Remove(f.Mint, f.Origin(c), w)
+	})
+	return err
+}
+
+func (f *fixture) webhookChange(ctx context.Context, c rediskv.Caller, idem *rediskv.Idempotency, ans rediskv.Answer, decide func(tollgate.WebhookFacts) (*tollgate.WebhookChange, error)) (rediskv.Result, error) {
+	facts, err := f.WebhookFacts(ctx, c.Organization)
+	if err != nil {
+		return rediskv.Result{}, err
+	}
+	ch, err := decide(facts)
+	if err != nil {
+		return rediskv.Result{}, err
+	}
+	return f.CommitWebhook(ctx, c, idem, ch, ans)
+}
