@@ -38,7 +38,7 @@ func (s *Server) createWebhook(c *call, r webhookRequest) (*answer, error) {
 		return nil, err
 	}
 	reply.Location = "/v1/webhooks/" + w.ID
-	return s.commitSealed(c, idem, reply, func(key *rediskv.Idempotency, kept rediskv.Answer) (rediskv.Result, error) {
+	a, err := s.commitSealed(c, idem, reply, func(key *rediskv.Idempotency, kept rediskv.Answer) (rediskv.Result, error) {
 		return rediskv.Retried(func() (rediskv.Result, error) {
 			facts, err := s.store.WebhookFacts(c.ctx, c.org)
 			if err != nil {
@@ -51,6 +51,10 @@ func (s *Server) createWebhook(c *call, r webhookRequest) (*answer, error) {
 			return s.store.CommitWebhook(c.ctx, c.caller(reply.Status), key, change, kept)
 		})
 	})
+	if err != nil {
+		return s.orRepeated(c, idem, err)
+	}
+	return a, nil
 }
 
 // webhookAccounts are the accounts whose events an endpoint gets: those that
