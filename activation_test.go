@@ -268,6 +268,11 @@ func TestRollBack(t *testing.T) {
 		want  string // the version to go back to, who moves, and what ends
 	}{
 		{"the latest", facts(false, one, two), "2 [ma_1] [act_2 rolled_back]"},
+		{"what the latest gave is nobody's any more", func() *tollgate.RuleSetFacts {
+			f := facts(false, account("ma_1", 9, "card_fee@v2"), two)
+			f.Versions["ma_1"] = 9
+			return f
+		}(), "1 [ma_2] [act_2 rolled_back act_1 rolled_back]"},
 		{"one account", facts(true, one), "2 [ma_1] [act_2 rolled_back]"},
 		{"the other, of which the latest has what the first made", facts(true, two), "1 [ma_2] []"},
 		{"both at once", facts(true, one, two), "activation_state_invalid"},

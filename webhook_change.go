@@ -47,7 +47,6 @@ func (f WebhookFacts) Create(mint Mint, o Origin, w Endpoint) (*WebhookChange, e
 // Change makes an endpoint what it is to be now; event says what changed. One
 // that is enabled or moved has no health yet.
 func (f WebhookFacts) Change(mint Mint, o Origin, was, now Endpoint, event EventType) (*WebhookChange, error) {
-	now.Revision = was.Revision
 	return f.change(mint, o, was, now, event)
 }
 
