@@ -19,30 +19,44 @@ func TestWebhookDecisions(t *testing.T) {
 		renewed    bool
 		decide     func() (*tollgate.WebhookChange, error)
 	}{
-		{"created", `{"webhook_id":"we_1","status":"active","disabled_reason":null}`, tollgate.WebhookCreated, true,
-			func() (*tollgate.WebhookChange, error) { return f.Create(counted(), o, active) }},
-		{"enabled", `{"webhook_id":"we_1","status":"active","disabled_reason":null}`, tollgate.WebhookEnabled, true,
+		{
+			"created", `{"webhook_id":"we_1","status":"active","disabled_reason":null}`, tollgate.WebhookCreated, true,
+			func() (*tollgate.WebhookChange, error) { return f.Create(counted(), o, active) },
+		},
+		{
+			"enabled", `{"webhook_id":"we_1","status":"active","disabled_reason":null}`, tollgate.WebhookEnabled, true,
 			func() (*tollgate.WebhookChange, error) {
 				return f.Change(counted(), o, disabled, active, tollgate.WebhookEnabled)
-			}},
-		{"moved", `{"webhook_id":"we_1","status":"active","disabled_reason":null}`, tollgate.WebhookUpdated, true,
+			},
+		},
+		{
+			"moved", `{"webhook_id":"we_1","status":"active","disabled_reason":null}`, tollgate.WebhookUpdated, true,
 			func() (*tollgate.WebhookChange, error) {
 				return f.Change(counted(), o, active, moved, tollgate.WebhookUpdated)
-			}},
-		{"changed otherwise", `{"webhook_id":"we_1","status":"active","disabled_reason":null}`, tollgate.WebhookUpdated, false,
+			},
+		},
+		{
+			"changed otherwise", `{"webhook_id":"we_1","status":"active","disabled_reason":null}`, tollgate.WebhookUpdated, false,
 			func() (*tollgate.WebhookChange, error) {
 				return f.Change(counted(), o, active, renamed, tollgate.WebhookUpdated)
-			}},
-		{"disabled", `{"webhook_id":"we_1","status":"disabled","disabled_reason":"gone"}`, tollgate.WebhookDisabled, false,
-			func() (*tollgate.WebhookChange, error) { return f.Disable(counted(), o, active, "gone") }},
-		{"moved while disabled", `{"webhook_id":"we_1","status":"disabled","disabled_reason":null}`, tollgate.WebhookUpdated, false,
+			},
+		},
+		{
+			"disabled", `{"webhook_id":"we_1","status":"disabled","disabled_reason":"gone"}`, tollgate.WebhookDisabled, false,
+			func() (*tollgate.WebhookChange, error) { return f.Disable(counted(), o, active, "gone") },
+		},
+		{
+			"moved while disabled", `{"webhook_id":"we_1","status":"disabled","disabled_reason":null}`, tollgate.WebhookUpdated, false,
 			func() (*tollgate.WebhookChange, error) {
 				away := disabled
 				away.URL = moved.URL
 				return f.Change(counted(), o, disabled, away, tollgate.WebhookUpdated)
-			}},
-		{"removed", `{"webhook_id":"we_1","status":"active","disabled_reason":null}`, tollgate.WebhookDeleted, false,
-			func() (*tollgate.WebhookChange, error) { return f.Remove(counted(), o, active) }},
+			},
+		},
+		{
+			"removed", `{"webhook_id":"we_1","status":"active","disabled_reason":null}`, tollgate.WebhookDeleted, false,
+			func() (*tollgate.WebhookChange, error) { return f.Remove(counted(), o, active) },
+		},
 	} {
 		c, err := row.decide()
 		if err != nil {

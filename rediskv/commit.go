@@ -83,13 +83,6 @@ func (s *Store) Origin(c Caller) tollgate.Origin {
 	return tollgate.Origin{Organization: c.Organization, RequestID: c.Request.ID, At: s.Now()}
 }
 
-func (c *commit) event(t tollgate.EventType, account string, data any) error {
-	o := c.store.Origin(c.caller)
-	e, err := tollgate.NewEvent(c.store.Mint(tollgate.PrefixEvent), t, o.At, o.Organization, account, o.RequestID, data)
-	c.events = append(c.events, e)
-	return err
-}
-
 // document writes an object's document, read at a revision; 0 for one that is new.
 func (c *commit) document(id string, read int64, doc any) error {
 	text, err := json.Marshal(doc, json.Deterministic(true))

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"tollgate/wasm/abi"
 
 	"tollgate"
+	"tollgate/wasm/abi"
 )
 
 // Backtest prices past evaluations again, with a candidate in the place of a

@@ -10,12 +10,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"tollgate/wasm/abi"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
 	"tollgate"
+	"tollgate/wasm/abi"
 )
 
 // Engine holds compiled rules by citation and exact bytes: two organizations

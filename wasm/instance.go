@@ -7,12 +7,12 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"tollgate/wasm/abi"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
 	"tollgate"
+	"tollgate/wasm/abi"
 )
 
 // rule is a loaded module with its idle instances.

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"tollgate/wasm/abi"
 
 	"tollgate"
+	"tollgate/wasm/abi"
 )
 
 // Quote runs rules in their order and appends their lines to dst. Each rule

@@ -3,9 +3,9 @@ package wasm
 import (
 	"encoding/binary"
 	"fmt"
-	"tollgate/wasm/abi"
 
 	"tollgate"
+	"tollgate/wasm/abi"
 )
 
 // readReply reads a reply of n bytes from the window and appends its lines to

@@ -2,9 +2,9 @@ package wasm
 
 import (
 	"encoding/binary"
-	"tollgate/wasm/abi"
 
 	"tollgate"
+	"tollgate/wasm/abi"
 )
 
 // putRequest writes a request into the window and returns its length. The

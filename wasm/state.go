@@ -2,9 +2,10 @@ package wasm
 
 import (
 	"slices"
-	"tollgate/wasm/abi"
 
 	"github.com/tetratelabs/wazero/api"
+
+	"tollgate/wasm/abi"
 )
 
 // A module's state is its memory, how large that is, and its variable globals;

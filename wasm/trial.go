@@ -3,11 +3,11 @@ package wasm
 import (
 	"context"
 	"slices"
-	"tollgate/wasm/abi"
 
 	"github.com/tetratelabs/wazero"
 
 	"tollgate"
+	"tollgate/wasm/abi"
 )
 
 // Trial is one module on its own, outside the rules of any engine, whose runs

@@ -3,9 +3,10 @@ package abi
 import (
 	"fmt"
 	"slices"
-	"tollgate"
 
 	"github.com/go-json-experiment/json"
+
+	"tollgate"
 )
 
 const (

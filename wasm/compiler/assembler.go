@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"encoding/binary"
+
 	"tollgate/wasm/abi"
 )
 

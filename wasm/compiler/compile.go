@@ -3,11 +3,11 @@ package compiler
 import (
 	"encoding/binary"
 	"fmt"
-	"tollgate/wasm/abi"
 
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/wasm/abi"
 )
 
 // Locals of quote. The first is its parameter, which a table does not need:

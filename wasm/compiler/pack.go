@@ -3,10 +3,11 @@ package compiler
 import (
 	"fmt"
 	"slices"
-	"tollgate/wasm/abi"
 
 	"github.com/BurntSushi/toml"
 	"github.com/go-json-experiment/json"
+
+	"tollgate/wasm/abi"
 )
 
 // Package is the description of a module that another compiler makes: a file

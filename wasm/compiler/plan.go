@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"tollgate/wasm/abi"
 
 	"tollgate"
+	"tollgate/wasm/abi"
 )
 
 // plan is a checked table in minor units.

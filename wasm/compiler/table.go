@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"tollgate/wasm/abi"
 
 	"github.com/BurntSushi/toml"
 
 	"tollgate"
+	"tollgate/wasm/abi"
 )
 
 // Table is a pricing rule written as numbers. Build compiles it.
