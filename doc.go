@@ -5,6 +5,6 @@
 //
 // It is the only package that knows decimals (ericlagergren/decimal) and bank
 // holidays (rickar/cal), and it brings its own time zones (scripts/zoneinfo.zip).
-// Section numbers in comments ("spec §3") are those of the interface
-// specification.
+// Section numbers in comments ("interface §3", "spec §3") are those of
+// handlers/docs/interface.md.
 package tollgate

@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// EventType is the kind of an event, such as payment.captured (spec §2).
+// EventType is the kind of an event, such as payment.captured (interface §6).
 type EventType string
 
 // The event types that this release emits (interface §6).

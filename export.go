@@ -64,7 +64,7 @@ const (
 	ExportExpired  ExportStatus = "expired"
 )
 
-// ExportLifetime is how long a file is kept (interface §10).
+// ExportLifetime is how long a file is kept (interface §8).
 const ExportLifetime = 7 * 24 * time.Hour
 
 // Export is a file that is being made of a dataset, and the JSON of it.

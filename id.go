@@ -8,7 +8,7 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// Prefixes of identifiers. An identifier is opaque to clients (spec §2): a
+// Prefixes of identifiers. An identifier is opaque to clients (interface §0): a
 // prefix and 26 lower-case characters that sort by time (a ULID).
 const (
 	PrefixOrganization    = "org_"

@@ -7,7 +7,7 @@ import (
 	"github.com/ericlagergren/decimal"
 )
 
-// MaxMinor is the largest amount in minor units: 15 digits (spec §2, "money").
+// MaxMinor is the largest amount in minor units: 15 digits (interface §0, "money").
 // Sums of two such amounts still fit an int64 and a double's 53 bits.
 const MaxMinor = 999_999_999_999_999
 

@@ -9,7 +9,7 @@ import (
 // RuleChange is what an activation does to a rule set. The next version of a
 // rule takes the place of the one before. A rule whose name is new to the set
 // either replaces one of its rules or is said to add its fee to theirs, for the
-// difference is charged to every payment (interface §11, row activation).
+// difference is charged to every payment (interface §11, "activation").
 type RuleChange struct {
 	Rule     Citation
 	Replaces Citation // a rule of the set; version 0: whichever version the set has; none: see Adds

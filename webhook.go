@@ -115,7 +115,7 @@ func (t EventType) Deliverable() bool {
 // DeliveryState is a state of a delivery.
 type DeliveryState string
 
-// The states (interface §2).
+// The states (interface §3).
 const (
 	DeliveryPending   DeliveryState = "pending"
 	DeliverySending   DeliveryState = "sending"

@@ -255,7 +255,7 @@ func (f *fields) id(name string) string {
 	return text
 }
 
-// metadata is an object of strings (interface §2).
+// metadata is an object of strings (interface §0).
 func (f *fields) metadata() tollgate.Metadata {
 	value, ok := f.value("metadata", false, "an object of strings", '{')
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Scope is one permission of an access token (spec §4).
+// Scope is one permission of an access token (interface §5).
 type Scope string
 
 // The scopes, in the order of the endpoints that ask for them.
