@@ -74,8 +74,8 @@ func spoil(t testing.TB, raw redis.UniversalClient, key, field string) (repair f
 	return func() { set(was) }
 }
 
-// A number that a script counts on and that cannot be read keeps a payment from
-// changing, as damage, and leaves nothing half written: no answer is remembered,
+// A number that a script counts on and that cannot be read keeps a payment, and an
+// endpoint, from changing, as damage, and leaves nothing half written: no answer is remembered,
 // no capture is there without its payment.
 func TestDamagedCountsTearNothing(t *testing.T) {
 	f := newFixture(t)
@@ -106,6 +106,12 @@ func TestDamagedCountsTearNothing(t *testing.T) {
 		}
 	}
 	capture := func() error { return f.capture(t.Context(), open.ID, 400, true) }
+	endpoint := func() error {
+		_, err := f.CreateWebhook(t.Context(), f.caller, nil, tollgate.Endpoint{WebhookEndpoint: tollgate.WebhookEndpoint{
+			Object: "webhook_endpoint", ID: f.Mint(tollgate.PrefixWebhook), URL: "https://shop.example/hooks", Status: tollgate.WebhookActive,
+		}}, rediskv.Answer{Status: 201})
+		return err
+	}
 	for _, c := range []struct {
 		what, key, field string
 		does             func() error
@@ -120,6 +126,8 @@ func TestDamagedCountsTearNothing(t *testing.T) {
 		{"a payment, its budget", counter, "", create(tollgate.CaptureManual)},
 		{"a payment, the number of events", seq, "event", create(tollgate.CaptureManual)},
 		{"a payment, the number of audit entries", seq, "audit", create(tollgate.CaptureManual)},
+		{"an endpoint, the number of events", seq, "event", endpoint},
+		{"an endpoint, the number of audit entries", seq, "audit", endpoint},
 	} {
 		repair := spoil(t, raw, c.key, c.field)
 		before := f.everything(t)

@@ -18,6 +18,8 @@
 local instead = answered(grant, grant_version, record, operation, fingerprint, mark)
 if instead then return instead end
 if conflicting(named_keys + 1, named_args + 1) then return {'conflict'} end
+local broken = sequenced(sequences)
+if broken then return broken end
 
 mark_done(mark, '')
 if fingerprint ~= '' then redis.call('SET', record, record_text, 'PX', record_lifetime) end
