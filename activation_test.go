@@ -1,7 +1,6 @@
 package tollgate_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,8 +25,8 @@ func rule(text string) tollgate.Citation {
 
 const ruleSet = "rs_1"
 
-// account has a version of the rule set with these rules, read at revision 5.
-func account(id string, version int64, rules ...string) tollgate.Stored[tollgate.MerchantAccount] {
+// withRules is an account that has a version of the rule set with these rules, read at revision 5.
+func withRules(id string, version int64, rules ...string) tollgate.Stored[tollgate.MerchantAccount] {
 	a := tollgate.MerchantAccount{ID: id, Status: "active", Currencies: []tollgate.Currency{"EUR"}, RuleSet: tollgate.RuleSet{ID: ruleSet, Version: version}}
 	for _, r := range rules {
 		a.RuleSet.Rules = append(a.RuleSet.Rules, rule(r))
@@ -62,17 +61,9 @@ func activation(id string, from int64, status tollgate.ActivationStatus, account
 	}}
 }
 
-func codeOf(err error) string {
-	var e *tollgate.Error
-	if errors.As(err, &e) {
-		return strings.TrimSuffix(string(e.Code)+" "+e.Param, " ")
-	}
-	return fmt.Sprint(err)
-}
-
 // TestPlanRefuses: each row is a plan that works with one thing changed.
 func TestPlanRefuses(t *testing.T) {
-	other := account("ma_1", 2, "card_fee@v1")
+	other := withRules("ma_1", 2, "card_fee@v1")
 	other.Value.RuleSet.ID = "rs_2"
 	for _, row := range []struct {
 		name, want string
@@ -100,7 +91,7 @@ func TestPlanRefuses(t *testing.T) {
 			}
 		}},
 		{"two versions", "activation_state_invalid", func(f *tollgate.RuleSetFacts, _ *tollgate.ActivationRequest) {
-			f.Accounts = append(f.Accounts, account("ma_2", 1, "card_fee@v1"))
+			f.Accounts = append(f.Accounts, withRules("ma_2", 1, "card_fee@v1"))
 		}},
 		{"one is scheduled", "activation_state_invalid", func(f *tollgate.RuleSetFacts, _ *tollgate.ActivationRequest) {
 			f.Scheduled = append(f.Scheduled, activation("act_9", 2, tollgate.ActivationScheduled, "ma_2", "ma_1"))
@@ -115,7 +106,7 @@ func TestPlanRefuses(t *testing.T) {
 		{"it has the rule", "parameter_invalid rule", func(_ *tollgate.RuleSetFacts, r *tollgate.ActivationRequest) { r.Rule = rule("card_fee@v1") }},
 		{"new, and says nothing", "parameter_missing replaces", func(_ *tollgate.RuleSetFacts, r *tollgate.ActivationRequest) { r.Rule = rule("shop_fee@v1") }},
 	} {
-		f := ruleSetFacts(account("ma_1", 2, "card_fee@v1"))
+		f := ruleSetFacts(withRules("ma_1", 2, "card_fee@v1"))
 		r := tollgate.ActivationRequest{RuleChange: tollgate.RuleChange{Rule: rule("card_fee@v2")}, Grant: &tollgate.Grant{}}
 		row.change(f, &r)
 		p, err := f.Plan(r, 1000)
@@ -128,7 +119,7 @@ func TestPlanRefuses(t *testing.T) {
 // TestActivate: the next version stands behind all that there are, and the
 // accounts change to it later.
 func TestActivate(t *testing.T) {
-	f := ruleSetFacts(account("ma_1", 2, "card_fee@v1"), account("ma_2", 2, "card_fee@v1"))
+	f := ruleSetFacts(withRules("ma_1", 2, "card_fee@v1"), withRules("ma_2", 2, "card_fee@v1"))
 	f.Free, f.Pending = 7, []string{"act_0"}
 	p, err := f.Plan(tollgate.ActivationRequest{RuleChange: tollgate.RuleChange{Rule: rule("shop_fee@v1"), Adds: true, Position: 1}, At: 500}, 1000)
 	if err != nil {
@@ -166,7 +157,7 @@ func typesOf(events []tollgate.Event) string {
 func TestCarryOut(t *testing.T) {
 	due := activation("act_1", 2, tollgate.ActivationScheduled, "ma_1", "ma_2")
 	both := func() *tollgate.RuleSetFacts {
-		f := ruleSetFacts(account("ma_1", 2, "card_fee@v1"), account("ma_2", 2, "card_fee@v1"))
+		f := ruleSetFacts(withRules("ma_1", 2, "card_fee@v1"), withRules("ma_2", 2, "card_fee@v1"))
 		f.Pending = []string{"act_0", "act_1"}
 		return f
 	}
@@ -261,7 +252,7 @@ func TestRollBack(t *testing.T) {
 		f.History, f.Named, f.Versions = history, named, map[string]int64{"ma_1": 3, "ma_2": 2}
 		return f
 	}
-	one, two := account("ma_1", 3, "card_fee@v2", "shop_fee@v1"), account("ma_2", 2, "card_fee@v2")
+	one, two := withRules("ma_1", 3, "card_fee@v2", "shop_fee@v1"), withRules("ma_2", 2, "card_fee@v2")
 	for _, row := range []struct {
 		name  string
 		facts *tollgate.RuleSetFacts
@@ -269,14 +260,14 @@ func TestRollBack(t *testing.T) {
 	}{
 		{"the latest", facts(false, one, two), "2 [ma_1] [act_2 rolled_back]"},
 		{"what the latest gave is nobody's any more", func() *tollgate.RuleSetFacts {
-			f := facts(false, account("ma_1", 9, "card_fee@v2"), two)
+			f := facts(false, withRules("ma_1", 9, "card_fee@v2"), two)
 			f.Versions["ma_1"] = 9
 			return f
 		}(), "1 [ma_2] [act_2 rolled_back act_1 rolled_back]"},
 		{"one account", facts(true, one), "2 [ma_1] [act_2 rolled_back]"},
 		{"the other, of which the latest has what the first made", facts(true, two), "1 [ma_2] []"},
 		{"both at once", facts(true, one, two), "activation_state_invalid"},
-		{"one that has what no activation made", facts(true, account("ma_3", 2, "card_fee@v2")), "activation_state_invalid"},
+		{"one that has what no activation made", facts(true, withRules("ma_3", 2, "card_fee@v2")), "activation_state_invalid"},
 		{"none was ever moved", func() *tollgate.RuleSetFacts { f := facts(false); f.History = nil; return f }(), "activation_state_invalid"},
 		{"there is no such rule set", func() *tollgate.RuleSetFacts { f := facts(false); f.Revision = 0; return f }(), "not_found"},
 		{"something is scheduled for it", func() *tollgate.RuleSetFacts {

@@ -295,8 +295,15 @@ type Recovery struct {
 	CreatedAt   Instant `json:"created_at"`
 	WebhookID   string  `json:"webhook_id"`
 	Since       Instant `json:"since"`
-	State       string  `json:"state"`  // pending, running or succeeded
+	State       string  `json:"state"`
 	Looked      int64   `json:"looked"` // deliveries looked at
 	Queued      int64   `json:"queued"` // of these, queued again
 	CompletedAt Instant `json:"completed_at"`
 }
+
+// The states of a recovery.
+const (
+	RecoveryPending   = "pending"
+	RecoveryRunning   = "running"
+	RecoverySucceeded = "succeeded"
+)

@@ -1,86 +1,134 @@
 package tollgate
 
-// Endpoint is a webhook endpoint with its encrypted keys and its health.
-type Endpoint struct {
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+)
+
+// StoredWebhook is an endpoint as it was read: with its encrypted keys and its
+// health.
+type StoredWebhook struct {
 	WebhookEndpoint
 	Sealed      []SealedKey
-	Revision    int64   // 0: it is new
+	Revision    int64   // 1, 2, 3 …; 0: it is new
 	LastSuccess Instant // zero: never
 	Failures    int64   // deliveries given up since then
 }
 
-// SealedKey is a signing key's secret, encrypted for its endpoint, version and
-// scheme.
-type SealedKey struct {
-	Version int             `json:"version"`
-	Scheme  SignatureScheme `json:"scheme"`
-	Secret  []byte          `json:"secret"`
+// WebhookList is how many endpoints an organization has, and the revision of
+// their list (0: there is none yet).
+type WebhookList struct {
+	Count    int
+	Revision int64
 }
 
-// WebhookFacts are what a change of an organization's endpoints is decided from,
-// beside the endpoint itself: how many there are, and their list's revision.
-type WebhookFacts struct {
-	Endpoints int
-	Revision  int64 // 0: there have been none
-}
-
-// WebhookChange is everything that a change of an endpoint writes, all or nothing,
-// if neither the endpoint nor the list has changed since they were read.
+// WebhookChange is everything that one change of an endpoint writes, all or
+// nothing.
 type WebhookChange struct {
-	Endpoint Endpoint // as it becomes, at the revision that it was read at
-	Removed  bool     // a job cancels what is still to be delivered
-	Renewed  bool     // its health begins anew
-	Facts    WebhookFacts
-	Event    Event
-	Audit    AuditEntry
+	Webhook StoredWebhook // as it becomes; its revision is the one that it was read at
+	List    *WebhookList  // as it was read, where the endpoint is new
+	Anew    bool          // the endpoint's health begins anew: it is new, enabled or leads elsewhere
+	Secret  string        // of a new v1 key, shown once; never stored
+	Event   Event         // its type is the audit entry's as well
 }
 
-// Create makes an endpoint. CodeQuotaExceeded when there are MaxWebhooks already.
-func (f WebhookFacts) Create(mint Mint, o Origin, w Endpoint) (*WebhookChange, error) {
-	if f.Endpoints >= MaxWebhooks {
+// disabledByRequest is the disabled_reason of an endpoint that a client has
+// disabled.
+const disabledByRequest = "requested"
+
+// CreateWebhook adds an endpoint with its keys to those that there are.
+// CodeQuotaExceeded when they are MaxWebhooks already.
+func CreateWebhook(mint Mint, o Origin, there WebhookList, w StoredWebhook) (*WebhookChange, error) {
+	if there.Count >= MaxWebhooks {
 		return nil, QuotaExceeded("webhooks", "An organization has at most %d webhook endpoints; remove one.", MaxWebhooks)
 	}
-	w.Revision = 0
-	return f.change(mint, o, Endpoint{}, w, WebhookCreated)
+	c := &WebhookChange{Webhook: w, List: &there, Anew: w.Status == WebhookActive}
+	return c, c.close(mint, o, WebhookCreated)
 }
 
-// Change makes an endpoint what it is to be now; event says what changed. One
-// that is enabled or moved has no health yet.
-func (f WebhookFacts) Change(mint Mint, o Origin, was, now Endpoint, event EventType) (*WebhookChange, error) {
-	return f.change(mint, o, was, now, event)
-}
-
-// Disable ends deliveries to an endpoint that was found wanting.
-func (f WebhookFacts) Disable(mint Mint, o Origin, w Endpoint, reason string) (*WebhookChange, error) {
-	now := w
-	now.Status, now.DisabledReason, now.UpdatedAt = WebhookDisabledStatus, &reason, o.At
-	return f.change(mint, o, w, now, WebhookDisabled)
-}
-
-// Remove takes an endpoint away.
-func (f WebhookFacts) Remove(mint Mint, o Origin, w Endpoint) (*WebhookChange, error) {
-	c, err := f.change(mint, o, w, w, WebhookDeleted)
-	if c != nil {
-		c.Removed, c.Renewed = true, false
+// ChangeWebhook makes an endpoint what its owner wants it to be. Where the
+// signature scheme changes, its keys follow. nil: nothing changes.
+func ChangeWebhook(mint Mint, o Origin, keys WebhookKeys, was StoredWebhook, want WebhookEndpoint) (*WebhookChange, error) {
+	c := was.changed()
+	w := &c.Webhook
+	want.SigningKeys = w.SigningKeys
+	w.WebhookEndpoint = want
+	t := WebhookUpdated
+	switch {
+	case w.Status == was.Status:
+	case w.Status == WebhookActive:
+		t, w.DisabledReason = WebhookEnabled, nil
+	default:
+		t, w.DisabledReason = WebhookDisabled, optional(disabledByRequest)
 	}
-	return c, err
+	if w.SignatureScheme != was.SignatureScheme {
+		var err error
+		if c.Secret, err = keys.match(w, o.At); err != nil {
+			return nil, err
+		}
+	}
+	before, err := json.Marshal(was.WebhookEndpoint, json.Deterministic(true))
+	if err != nil {
+		return nil, fmt.Errorf("webhook %s: %w", was.ID, err)
+	}
+	after, err := json.Marshal(w.WebhookEndpoint, json.Deterministic(true))
+	if err != nil || bytes.Equal(before, after) {
+		return nil, err
+	}
+	w.UpdatedAt = o.At
+	c.Anew = w.Status == WebhookActive && (was.Status != WebhookActive || w.URL != was.URL)
+	return c, c.close(mint, o, t)
 }
 
-func (f WebhookFacts) change(mint Mint, o Origin, was, now Endpoint, event EventType) (*WebhookChange, error) {
-	now.Secret = "" // shown once, kept sealed
-	c := &WebhookChange{
-		Endpoint: now, Facts: f,
-		Renewed: now.Status == WebhookActive && (was.Status != WebhookActive || was.URL != now.URL),
-		Audit:   AuditEntry{Type: string(event), Outcome: "succeeded", Target: AuditTarget{Type: "webhook_endpoint", ID: now.ID}},
-	}
+// RotateWebhook gives an endpoint new keys. The others sign on for overlap, so
+// that its receiver can change over.
+func RotateWebhook(mint Mint, o Origin, keys WebhookKeys, was StoredWebhook, overlap time.Duration) (*WebhookChange, error) {
+	c := was.changed()
 	var err error
-	c.Event, err = NewEvent(mint(PrefixEvent), event, o.At, o.Organization, "", o.RequestID, WebhookEventData{now.ID, now.Status, now.DisabledReason})
-	return c, err
+	if c.Secret, err = keys.rotate(&c.Webhook, overlap, o.At); err != nil {
+		return nil, err
+	}
+	c.Webhook.UpdatedAt = o.At
+	return c, c.close(mint, o, WebhookSecretRotated)
 }
 
-// WebhookEventData is the data of every webhook_endpoint.* event.
-type WebhookEventData struct {
-	WebhookID      string  `json:"webhook_id"`
-	Status         string  `json:"status"`
-	DisabledReason *string `json:"disabled_reason"`
+// DisableWebhook ends deliveries to an endpoint on the service's own account.
+// was is the endpoint that was found wanting. nil: it is disabled.
+func DisableWebhook(mint Mint, o Origin, was StoredWebhook, reason string) (*WebhookChange, error) {
+	if was.Status != WebhookActive {
+		return nil, nil
+	}
+	c := was.changed()
+	w := &c.Webhook
+	w.Status, w.DisabledReason, w.UpdatedAt = WebhookDisabledStatus, &reason, o.At
+	return c, c.close(mint, o, WebhookDisabled)
+}
+
+// DeleteWebhook removes an endpoint. What is still to be delivered to it is
+// canceled.
+func DeleteWebhook(mint Mint, o Origin, was StoredWebhook) (*WebhookChange, error) {
+	c := was.changed()
+	return c, c.close(mint, o, WebhookDeleted)
+}
+
+// changed is a change that changes nothing yet, with keys of its own.
+func (w StoredWebhook) changed() *WebhookChange {
+	w.SigningKeys, w.Sealed = slices.Clone(w.SigningKeys), slices.Clone(w.Sealed)
+	return &WebhookChange{Webhook: w}
+}
+
+// close makes the one event of the change.
+func (c *WebhookChange) close(mint Mint, o Origin, t EventType) (err error) {
+	w := &c.Webhook
+	w.Secret = "" // shown once, kept sealed
+	c.Event, err = NewEvent(mint(PrefixEvent), t, o.At, o.Organization, "", o.RequestID, struct {
+		WebhookID      string  `json:"webhook_id"`
+		Status         string  `json:"status"`
+		DisabledReason *string `json:"disabled_reason"`
+	}{w.ID, w.Status, w.DisabledReason})
+	return err
 }

@@ -142,38 +142,39 @@ func readReplay(f *fields) replayRequest { return replayRequest{f.note("reason",
 
 // replayDelivery has a delivery sent again, whatever became of it.
 func (s *Server) replayDelivery(c *call, r replayRequest) (*answer, error) {
-	return s.webhookCommand(c, "webhooks.replay", r, func(idem *rediskv.Idempotency, w *tollgate.Endpoint) (rediskv.Result, error) {
-		delivery, err := s.store.Delivery(c.ctx, c.caller(http.StatusAccepted), c.pathID(), c.params.ByName("delivery_id"))
+	return s.webhookCommand(c, "webhooks.replay", r, func(caller rediskv.Caller, idem *rediskv.Idempotency, w *tollgate.StoredWebhook) (rediskv.Result, error) {
+		delivery, err := s.store.Delivery(c.ctx, caller, w.ID, c.params.ByName("delivery_id"))
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		replay := tollgate.Replay{
-			Object: "replay", ID: s.store.Mint(tollgate.PrefixReplay), CreatedAt: tollgate.At(s.clock()),
-			DeliveryID: delivery.ID, OriginalDeliveryID: delivery.ID, EventID: delivery.EventID, WebhookID: delivery.WebhookID,
-			State: tollgate.DeliveryPending, Reason: r.Reason,
-		}
-		reply, err := accepted("", replay, w.MerchantAccountIDs)
+		replay, err := tollgate.ReplayDelivery(s.store.Mint, s.store.Origin(caller), *delivery, r.Reason)
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		return s.store.ReplayDelivery(c.ctx, c.caller(reply.Status), idem, c.pathID(), delivery.ID, replay, reply)
+		reply, err := accepted("", replay.Replay, w.MerchantAccountIDs)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		return s.store.CommitReplay(c.ctx, caller, idem, replay, reply)
 	})
 }
 
 // webhookCommand carries out what is queued for the worker: nothing of it is
 // secret, and the answer is 202.
 func (s *Server) webhookCommand(c *call, operation string, request any,
-	do func(*rediskv.Idempotency, *tollgate.Endpoint) (rediskv.Result, error),
+	do func(rediskv.Caller, *rediskv.Idempotency, *tollgate.StoredWebhook) (rediskv.Result, error),
 ) (*answer, error) {
 	idem, err := c.idempotency(c.org, operation, request)
 	if err != nil {
 		return nil, err
 	}
-	w, err := s.webhook(c, http.StatusAccepted)
-	if err != nil {
-		return s.orRepeated(c, idem, err)
-	}
-	result, err := do(keyOf(idem), w)
+	result, err := rediskv.Retried(func() (rediskv.Result, error) {
+		w, err := s.webhook(c, http.StatusAccepted)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		return do(c.caller(http.StatusAccepted), keyOf(idem), w)
+	})
 	if err != nil {
 		return s.orRepeated(c, idem, err)
 	}

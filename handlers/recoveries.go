@@ -17,20 +17,16 @@ func readRecoveryRequest(f *fields) recoveryRequest { return recoveryRequest{f.i
 // recoverWebhook stores a job that sends what the endpoint missed since a
 // moment; the worker carries it out.
 func (s *Server) recoverWebhook(c *call, r recoveryRequest) (*answer, error) {
-	return s.webhookCommand(c, "webhooks.recover", r, func(idem *rediskv.Idempotency, w *tollgate.Endpoint) (rediskv.Result, error) {
-		now := tollgate.At(s.clock())
-		if r.Since > now {
-			return rediskv.Result{}, tollgate.Invalid("since", "since lies in the future.")
-		}
-		recovery := tollgate.Recovery{
-			Object: "recovery", ID: s.store.Mint(tollgate.PrefixRecovery), CreatedAt: now, WebhookID: c.pathID(),
-			Since: r.Since, State: "pending",
-		}
-		reply, err := accepted("/v1/webhooks/"+recovery.WebhookID+"/recoveries/"+recovery.ID, recovery, w.MerchantAccountIDs)
+	return s.webhookCommand(c, "webhooks.recover", r, func(caller rediskv.Caller, idem *rediskv.Idempotency, w *tollgate.StoredWebhook) (rediskv.Result, error) {
+		recovery, err := tollgate.RecoverWebhook(s.store.Mint, s.store.Origin(caller), w.ID, r.Since)
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		return s.store.Recover(c.ctx, c.caller(reply.Status), idem, recovery.WebhookID, recovery, reply)
+		reply, err := accepted("/v1/webhooks/"+w.ID+"/recoveries/"+recovery.ID, recovery, w.MerchantAccountIDs)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		return s.store.CommitRecovery(c.ctx, caller, idem, recovery, reply)
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/julienschmidt/httprouter"
@@ -192,4 +193,17 @@ func (s *Server) route() *httprouter.Router {
 		s.fail(w.(*call), problemError(tollgate.CodeMethodNotAllowed, "This address does not take that method; Allow lists those that it takes."))
 	})
 	return r
+}
+
+// entropy lets one goroutine at a time read randomness.
+type entropy struct {
+	lock   sync.Mutex
+	source io.Reader
+}
+
+// Read reads from the source.
+func (e *entropy) Read(p []byte) (int, error) {
+	e.lock.Lock()
+	defer e.lock.Unlock()
+	return e.source.Read(p)
 }

@@ -9,10 +9,11 @@ import (
 	"tollgate/rediskv"
 )
 
-// webhookAnswer is the answer with an endpoint; secret is shown in the answers
-// that make one.
-func webhookAnswer(status int, w tollgate.WebhookEndpoint, secret string) (rediskv.Answer, error) {
-	w.Secret = secret
+// webhookAnswer is the answer with an endpoint as it becomes; a new secret is shown
+// in it.
+func webhookAnswer(status int, ch *tollgate.WebhookChange) (rediskv.Answer, error) {
+	w := ch.Webhook.WebhookEndpoint
+	w.Secret = ch.Secret
 	body, err := json.Marshal(w, json.Deterministic(true))
 	return rediskv.Answer{Status: status, Body: body, Reach: reachOf(w.MerchantAccountIDs)}, err
 }
@@ -41,10 +42,8 @@ func withoutSecret(body []byte) ([]byte, error) {
 	}, json.Deterministic(true))
 }
 
-// commitSealed commits something whose answer shows a secret.
-func (s *Server) commitSealed(c *call, idem rediskv.Idempotency, plain rediskv.Answer,
-	commit func(*rediskv.Idempotency, rediskv.Answer) (rediskv.Result, error),
-) (*answer, error) {
+// commitWebhook commits a change whose answer may show a secret.
+func (s *Server) commitWebhook(c *call, idem rediskv.Idempotency, ch *tollgate.WebhookChange, plain rediskv.Answer) (*answer, error) {
 	kept := plain
 	if idem.Key != "" {
 		body, err := withoutSecret(plain.Body)
@@ -55,7 +54,7 @@ func (s *Server) commitSealed(c *call, idem rediskv.Idempotency, plain rediskv.A
 			return nil, err
 		}
 	}
-	result, err := commit(keyOf(idem), kept)
+	result, err := s.store.CommitWebhook(c.ctx, c.caller(plain.Status), keyOf(idem), ch, kept)
 	if err != nil {
 		return nil, err
 	}

@@ -1,17 +1,18 @@
 package handlers
 
 import (
-	"bytes"
-	"errors"
 	"net/http"
 	"time"
-
-	"github.com/go-json-experiment/json"
 
 	"tollgate"
 	"tollgate/handlers/egress"
 	"tollgate/rediskv"
 )
+
+// webhookKeys makes the keys of endpoints.
+func (s *Server) webhookKeys() tollgate.WebhookKeys {
+	return tollgate.WebhookKeys{Vault: s.vault, Entropy: s.entropy}
+}
 
 // Bounds of a rotation's overlap, in seconds.
 const (
@@ -29,9 +30,8 @@ func readRotation(f *fields) rotation {
 }
 
 func (s *Server) rotateWebhook(c *call, r rotation) (*answer, error) {
-	return s.changeWebhook(c, "webhooks.rotate", r, http.StatusCreated, func(w *tollgate.Endpoint, now tollgate.Instant) (tollgate.EventType, string, error) {
-		secret, err := s.rotateKeys(w, time.Duration(r.Overlap)*time.Second, now)
-		return tollgate.WebhookSecretRotated, secret, err
+	return s.changeWebhook(c, "webhooks.rotate", r, http.StatusCreated, func(w tollgate.StoredWebhook, o tollgate.Origin) (*tollgate.WebhookChange, error) {
+		return tollgate.RotateWebhook(s.store.Mint, o, s.webhookKeys(), w, time.Duration(r.Overlap)*time.Second)
 	})
 }
 
@@ -47,77 +47,36 @@ func (s *Server) updateWebhook(c *call, r webhookChange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.changeWebhook(c, "webhooks.update", nil, http.StatusOK, func(w *tollgate.Endpoint, now tollgate.Instant) (tollgate.EventType, string, error) {
-		before, err := json.Marshal(w.WebhookEndpoint, json.Deterministic(true))
-		if err != nil {
-			return "", "", err
-		}
-		was := w.WebhookEndpoint
-		r.apply(&w.WebhookEndpoint)
-		if r.given["merchant_account_ids"] {
-			w.MerchantAccountIDs = accounts
-		}
-		secret := ""
-		if w.SignatureScheme != was.SignatureScheme {
-			if secret, err = s.matchKeys(w, now); err != nil {
-				return "", "", err
-			}
-		}
-		after, err := json.Marshal(w.WebhookEndpoint, json.Deterministic(true))
-		switch {
-		case err != nil || bytes.Equal(before, after):
-			return "", "", err
-		case w.Status == was.Status:
-			return tollgate.WebhookUpdated, secret, nil
-		case w.Status == tollgate.WebhookActive:
-			return tollgate.WebhookEnabled, secret, nil
-		}
-		return tollgate.WebhookDisabled, secret, nil
+	return s.changeWebhook(c, "webhooks.update", nil, http.StatusOK, func(w tollgate.StoredWebhook, o tollgate.Origin) (*tollgate.WebhookChange, error) {
+		return tollgate.ChangeWebhook(s.store.Mint, o, s.webhookKeys(), w, r.applied(w.WebhookEndpoint, accounts))
 	})
 }
 
-// changeWebhook computes a change of the endpoint as it is read, and again
-// when another change came first. compute gives the event, none for no
-// change, and a secret that the answer must show.
+// changeWebhook decides on the endpoint as it is read, and again when another
+// change came first.
 func (s *Server) changeWebhook(c *call, operation string, request any, status int,
-	compute func(*tollgate.Endpoint, tollgate.Instant) (tollgate.EventType, string, error),
+	decide func(tollgate.StoredWebhook, tollgate.Origin) (*tollgate.WebhookChange, error),
 ) (*answer, error) {
 	idem, err := c.idempotency(c.org, operation, request)
 	if err != nil {
 		return nil, err
 	}
-	for range maxConflicts {
+	return rediskv.Retried(func() (*answer, error) {
 		w, err := s.webhook(c, status)
 		if err != nil {
 			return s.orRepeated(c, idem, err)
 		}
-		was, now := *w, tollgate.At(s.clock())
-		event, secret, err := compute(w, now)
+		change, err := decide(*w, s.store.Origin(c.caller(status)))
 		if err != nil {
 			return nil, err
 		}
-		if event == "" {
+		if change == nil {
 			return object(w.WebhookEndpoint)
 		}
-		w.UpdatedAt = now
-		reply, err := webhookAnswer(status, w.WebhookEndpoint, secret)
+		reply, err := webhookAnswer(status, change)
 		if err != nil {
 			return nil, err
 		}
-		a, err := s.commitSealed(c, idem, reply, func(key *rediskv.Idempotency, kept rediskv.Answer) (rediskv.Result, error) {
-			facts, err := s.store.WebhookFacts(c.ctx, c.org)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			change, err := facts.Change(s.store.Mint, s.store.Origin(c.caller(status)), was, *w, event)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			return s.store.CommitWebhook(c.ctx, c.caller(status), key, change, kept)
-		})
-		if !errors.Is(err, rediskv.ErrConflict) {
-			return a, err
-		}
-	}
-	return nil, busy()
+		return s.commitWebhook(c, idem, change, reply)
+	})
 }

@@ -58,9 +58,9 @@ func readWebhookChange(f *fields) webhookChange {
 	return r
 }
 
-// apply makes the change, except for keys and accounts, which need more than
-// the request.
-func (r *webhookChange) apply(w *tollgate.WebhookEndpoint) {
+// applied is the endpoint as the request wants it; accounts are those that it
+// names, or all of the grant.
+func (r *webhookChange) applied(w tollgate.WebhookEndpoint, accounts []string) tollgate.WebhookEndpoint {
 	if r.given["url"] {
 		w.URL = r.URL
 	}
@@ -70,24 +70,20 @@ func (r *webhookChange) apply(w *tollgate.WebhookEndpoint) {
 	if r.given["event_types"] {
 		w.EventTypes = r.EventTypes
 	}
+	if r.given["merchant_account_ids"] {
+		w.MerchantAccountIDs = accounts
+	}
 	if r.given["signature_scheme"] {
 		w.SignatureScheme = r.Scheme
 	}
 	if r.given["metadata"] {
 		w.Metadata = r.Metadata
 	}
-	if r.given["status"] && w.Status != r.status {
-		w.Status, w.DisabledReason = r.status, nil
-		if r.status == tollgate.WebhookDisabledStatus {
-			reason := disabledByRequest
-			w.DisabledReason = &reason
-		}
+	if r.given["status"] {
+		w.Status = r.status
 	}
+	return w
 }
-
-// disabledByRequest is the disabled_reason of an endpoint that a client has
-// disabled.
-const disabledByRequest = "requested"
 
 // checkEventType accepts a type or a pattern that some delivered event has.
 func checkEventType(param, item string) error {

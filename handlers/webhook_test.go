@@ -23,7 +23,7 @@ func (w *world) hook(more string, headers ...string) reply {
 }
 
 // signingKeys are the keys of an endpoint as the worker will read them.
-func (w *world) signingKeys(id string) (e *tollgate.Endpoint, keys []tollgate.WebhookKey) {
+func (w *world) signingKeys(id string) (e *tollgate.StoredWebhook, keys []tollgate.WebhookKey) {
 	w.t.Helper()
 	e, err := w.store.Webhook(w.t.Context(), rediskv.Caller{Organization: w.vars["org"]}, id)
 	must(w.t, e, err)

@@ -24,37 +24,32 @@ func (s *Server) createWebhook(c *call, r webhookRequest) (*answer, error) {
 		return s.orRepeated(c, idem, err)
 	}
 	now := tollgate.At(s.clock())
-	w := tollgate.Endpoint{WebhookEndpoint: tollgate.WebhookEndpoint{
+	w := tollgate.StoredWebhook{WebhookEndpoint: tollgate.WebhookEndpoint{
 		Object: "webhook_endpoint", ID: s.store.Mint(tollgate.PrefixWebhook), CreatedAt: now, UpdatedAt: now,
 		URL: r.URL, Description: r.Description, Status: tollgate.WebhookActive, EventTypes: r.EventTypes, MerchantAccountIDs: accounts,
 		SignatureScheme: r.Scheme, SchemaVersion: tollgate.SchemaVersion, Metadata: r.Metadata,
 	}}
-	secret, err := s.addKeys(&w, w.SignatureScheme.Schemes(), now)
+	secret, err := s.webhookKeys().Make(&w, now)
 	if err != nil {
 		return nil, err
 	}
-	reply, err := webhookAnswer(http.StatusCreated, w.WebhookEndpoint, secret)
-	if err != nil {
-		return nil, err
-	}
-	reply.Location = "/v1/webhooks/" + w.ID
-	a, err := s.commitSealed(c, idem, reply, func(key *rediskv.Idempotency, kept rediskv.Answer) (rediskv.Result, error) {
-		return rediskv.Retried(func() (rediskv.Result, error) {
-			facts, err := s.store.WebhookFacts(c.ctx, c.org)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			change, err := facts.Create(s.store.Mint, s.store.Origin(c.caller(reply.Status)), w)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			return s.store.CommitWebhook(c.ctx, c.caller(reply.Status), key, change, kept)
-		})
+	return rediskv.Retried(func() (*answer, error) {
+		there, err := s.store.WebhookList(c.ctx, c.org)
+		if err != nil {
+			return nil, err
+		}
+		change, err := tollgate.CreateWebhook(s.store.Mint, s.store.Origin(c.caller(http.StatusCreated)), there, w)
+		if err != nil {
+			return s.orRepeated(c, idem, err)
+		}
+		change.Secret = secret
+		reply, err := webhookAnswer(http.StatusCreated, change)
+		if err != nil {
+			return nil, err
+		}
+		reply.Location = "/v1/webhooks/" + w.ID
+		return s.commitWebhook(c, idem, change, reply)
 	})
-	if err != nil {
-		return s.orRepeated(c, idem, err)
-	}
-	return a, nil
 }
 
 // webhookAccounts are the accounts whose events an endpoint gets: those that
@@ -80,7 +75,7 @@ func (s *Server) listWebhooks(c *call) (*answer, error) {
 	var found []tollgate.WebhookEndpoint
 	after, more := p.Position, true
 	for more && len(found) <= p.limit {
-		var rows []tollgate.Endpoint
+		var rows []tollgate.StoredWebhook
 		if rows, more, err = s.store.Webhooks(c.ctx, c.caller(http.StatusOK), after, 2*tollgate.MaxWebhooks); err != nil {
 			return nil, err
 		}
@@ -107,7 +102,7 @@ func (c *call) reaches(w *tollgate.WebhookEndpoint) bool {
 }
 
 // webhook reads the endpoint that a path names, if the grant reaches it.
-func (s *Server) webhook(c *call, status int) (*tollgate.Endpoint, error) {
+func (s *Server) webhook(c *call, status int) (*tollgate.StoredWebhook, error) {
 	w, err := s.store.Webhook(c.ctx, c.caller(status), c.pathID())
 	if err != nil {
 		return nil, err
@@ -134,23 +129,19 @@ type deleted struct {
 }
 
 func (s *Server) deleteWebhook(c *call) (*answer, error) {
-	_, err := rediskv.Retried(func() (rediskv.Result, error) {
+	return rediskv.Retried(func() (*answer, error) {
+		caller := c.caller(http.StatusOK)
 		w, err := s.webhook(c, http.StatusOK)
 		if err != nil {
-			return rediskv.Result{}, err
+			return nil, err
 		}
-		facts, err := s.store.WebhookFacts(c.ctx, c.org)
+		change, err := tollgate.DeleteWebhook(s.store.Mint, s.store.Origin(caller), *w)
 		if err != nil {
-			return rediskv.Result{}, err
+			return nil, err
 		}
-		change, err := facts.Remove(s.store.Mint, s.store.Origin(c.caller(http.StatusOK)), *w)
-		if err != nil {
-			return rediskv.Result{}, err
+		if _, err := s.store.CommitWebhook(c.ctx, caller, nil, change, rediskv.Answer{}); err != nil {
+			return nil, err
 		}
-		return s.store.CommitWebhook(c.ctx, c.caller(http.StatusOK), nil, change, rediskv.Answer{})
+		return object(deleted{"webhook_endpoint", w.ID, true})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return object(deleted{"webhook_endpoint", c.pathID(), true})
 }

@@ -1,7 +1,6 @@
 package rediskv_test
 
 import (
-	"context"
 	"testing"
 
 	"tollgate"
@@ -128,43 +127,4 @@ func (f *fixture) stop(t testing.TB, id string, between func()) error {
 		return f.CommitShadow(t.Context(), f.caller, nil, ch, answer(t, 200, ch.Shadow.Value))
 	})
 	return err
-}
-
-// CreateWebhook, ChangeWebhook and DeleteWebhook read the facts, decide and
-// commit, as a handler does.
-func (f *fixture) CreateWebhook(ctx context.Context, c rediskv.Caller, idem *rediskv.Idempotency, w tollgate.Endpoint, ans rediskv.Answer) (rediskv.Result, error) {
-	return f.webhookChange(ctx, c, idem, ans, func(facts tollgate.WebhookFacts) (*tollgate.WebhookChange, error) {
-		return facts.Create(f.Mint, f.Origin(c), w)
-	})
-}
-
-// ChangeWebhook changes an endpoint that was read at its revision.
-func (f *fixture) ChangeWebhook(ctx context.Context, c rediskv.Caller, idem *rediskv.Idempotency, w tollgate.Endpoint, event tollgate.EventType, ans rediskv.Answer) (rediskv.Result, error) {
-	was, err := f.Webhook(ctx, c, w.ID)
-	if err != nil {
-		return rediskv.Result{}, err
-	}
-	was.Revision = w.Revision
-	return f.webhookChange(ctx, c, idem, ans, func(facts tollgate.WebhookFacts) (*tollgate.WebhookChange, error) {
-		return facts.Change(f.Mint, f.Origin(c), *was, w, event)
-	})
-}
-
-func (f *fixture) DeleteWebhook(ctx context.Context, c rediskv.Caller, w tollgate.Endpoint) error {
-	_, err := f.webhookChange(ctx, c, nil, rediskv.Answer{}, func(facts tollgate.WebhookFacts) (*tollgate.WebhookChange, error) {
-		return facts.Remove(f.Mint, f.Origin(c), w)
-	})
-	return err
-}
-
-func (f *fixture) webhookChange(ctx context.Context, c rediskv.Caller, idem *rediskv.Idempotency, ans rediskv.Answer, decide func(tollgate.WebhookFacts) (*tollgate.WebhookChange, error)) (rediskv.Result, error) {
-	facts, err := f.WebhookFacts(ctx, c.Organization)
-	if err != nil {
-		return rediskv.Result{}, err
-	}
-	ch, err := decide(facts)
-	if err != nil {
-		return rediskv.Result{}, err
-	}
-	return f.CommitWebhook(ctx, c, idem, ch, ans)
 }

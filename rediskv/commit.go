@@ -23,9 +23,7 @@ type commit struct {
 
 	hashes  []hashWrite
 	strings []stringWrite
-	members []memberWrite
-	removed []fieldWrite
-	wakes   []wake
+	writes  []write
 	raised  []string // grants whose tokens end
 	events  []tollgate.Event
 	entries []auditArgs
@@ -38,19 +36,16 @@ type hashWrite struct {
 	fields        pairs
 }
 
-// fieldWrite is a field of a hash, or with none all of it, that is there no more.
-type fieldWrite struct{ key, field string }
-
 // stringWrite is an immutable version.
 type stringWrite struct{ key, value string }
 
-// memberWrite is what becomes of a member of a set: a score, or one of these.
-type memberWrite struct{ key, how, member string }
+// write is a command that changes one key, whatever it holds.
+type write struct {
+	command, key string
+	args         pairs
+}
 
-// wake has a member of a sorted set looked at by a time, if there is something
-// under a key by then.
-type wake struct{ set, member, by, key string }
-
+// What becomes of a member of a set, if it is no score.
 const (
 	removed  = "remove" // from a sorted set
 	lookedAt = "look"   // at once, if the sorted set has it
@@ -59,6 +54,14 @@ const (
 
 func (s *Store) commit(c Caller, idem *Idempotency) *commit {
 	return &commit{store: s, space: s.space(c.Organization), caller: c, idem: idem}
+}
+
+// revision is the text of one: none of 0, before the first.
+func revision(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 // hash writes a hash that was read at a revision; "" for one that is new.
@@ -71,11 +74,27 @@ func (c *commit) unchanged(key, expected string) { c.hash(key, expected, nil) }
 
 func (c *commit) version(key, text string) { c.strings = append(c.strings, stringWrite{key, text}) }
 
-// remove takes a field from a hash, or with "" all of it.
-func (c *commit) remove(key, field string) { c.removed = append(c.removed, fieldWrite{key, field}) }
+// do changes a key by a command that is not compared with anything.
+func (c *commit) do(command, key string, args ...any) {
+	c.writes = append(c.writes, write{command, key, args})
+}
 
 func (c *commit) member(key, how, member string) {
-	c.members = append(c.members, memberWrite{key, how, member})
+	switch how {
+	case removed:
+		c.do("ZREM", key, member)
+	case lookedAt:
+		c.do("ZADD", key, "XX", "0", member)
+	case added:
+		c.do("SADD", key, member)
+	default:
+		c.do("ZADD", key, how, member)
+	}
+}
+
+// sooner has a member of a queue looked at no later than at a moment.
+func (c *commit) sooner(queue, member string, at tollgate.Instant) {
+	c.do("ZADD", queue, "LT", milli(at), member)
 }
 
 // Origin is what the caller's change is caused by, now.
@@ -94,14 +113,6 @@ func (c *commit) document(id string, read int64, doc any) error {
 	f.set("json", string(text))
 	c.hash(c.space.object(id), revision(read), f)
 	return nil
-}
-
-// revision is how scripts are told which one a hash must have; there is none at 0.
-func revision(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.FormatInt(n, 10)
 }
 
 // noted adds an audit entry of which type, outcome, reason and target are given.
@@ -175,20 +186,11 @@ func (c *commit) groups(inv *invocation) error {
 		inv.keys = append(inv.keys, v.key)
 		inv.args = append(inv.args, v.value)
 	}
-	inv.args = append(inv.args, len(c.removed))
-	for _, r := range c.removed {
-		inv.keys = append(inv.keys, r.key)
-		inv.args = append(inv.args, r.field)
-	}
-	inv.args = append(inv.args, len(c.members))
-	for _, m := range c.members {
-		inv.keys = append(inv.keys, m.key)
-		inv.args = append(inv.args, m.how, m.member)
-	}
-	inv.args = append(inv.args, len(c.wakes))
-	for _, w := range c.wakes {
-		inv.keys = append(inv.keys, w.set, w.key)
-		inv.args = append(inv.args, w.by, w.member)
+	inv.args = append(inv.args, len(c.writes))
+	for _, w := range c.writes {
+		inv.keys = append(inv.keys, w.key)
+		inv.args = append(inv.args, w.command)
+		inv.group(w.args)
 	}
 	inv.args = append(inv.args, len(c.events))
 	for i := range c.events {

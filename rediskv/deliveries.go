@@ -238,39 +238,18 @@ func unknownAttempt(delivery string, number int, written string) (jsontext.Value
 	return text, nil
 }
 
-// ReplayDelivery has a delivery sent now, whatever its state; the replay is
-// linked to it, its schedule of retries starts anew, and a pause of its endpoint
-// ends. CodeDeliveryInProgress while an attempt is being made.
-func (s *Store) ReplayDelivery(ctx context.Context, c Caller, idem *Idempotency, webhook, delivery string, r tollgate.Replay, ans Answer) (Result, error) {
-	d, err := s.Delivery(ctx, c, webhook, delivery)
-	if err != nil {
-		return Result{}, err
-	}
-	doc, err := json.Marshal(r, json.Deterministic(true))
+// CommitReplay has a delivery sent now; its schedule of retries starts anew, and a
+// pause of its endpoint ends. ErrConflict while an attempt is being made.
+func (s *Store) CommitReplay(ctx context.Context, c Caller, idem *Idempotency, r *tollgate.DeliveryReplay, ans Answer) (Result, error) {
+	doc, err := json.Marshal(r.Replay, json.Deterministic(true))
 	if err != nil {
 		return Result{}, fmt.Errorf("replay: %w", err)
 	}
 	var f pairs
 	f.set("json", string(doc))
-	e, err := tollgate.NewEvent(s.Mint(tollgate.PrefixEvent), tollgate.DeliveryReplayed, s.Now(), c.Organization, "", c.Request.ID, struct {
-		DeliveryID string  `json:"delivery_id"`
-		ReplayID   string  `json:"replay_id"`
-		WebhookID  string  `json:"webhook_id"`
-		EventID    string  `json:"event_id"`
-		Reason     *string `json:"reason"`
-	}{d.ID, r.ID, webhook, d.EventID, r.Reason})
-	if err != nil {
-		return Result{}, err
-	}
-	q := requeueing{trigger: tollgate.TriggeredByReplay, replay: r.ID, object: r.ID, fields: f, event: &e, audit: "delivery.replay", deliveries: []tollgate.Delivery{*d}}
-	outcome, rest, err := s.requeue(ctx, c, idem, webhook, q, ans)
-	if err != nil {
-		return Result{}, err
-	}
-	if outcome == "busy" {
-		return Result{}, &tollgate.Error{Code: tollgate.CodeDeliveryInProgress, Message: "An attempt is being made right now. Ask again when it has ended."}
-	}
-	return result(outcome, rest, ans)
+	return s.requeue(ctx, c, idem, r.Delivery.WebhookID, requeueing{
+		trigger: tollgate.TriggeredByReplay, replay: r.Replay.ID, object: r.Replay.ID, fields: f, event: &r.Event, audit: "delivery.replay", deliveries: []tollgate.Delivery{r.Delivery},
+	}, ans)
 }
 
 // requeueing is a set of deliveries to queue again.
@@ -304,7 +283,7 @@ type requeueArgs struct {
 
 var scriptRequeue = newScript[requeueKeys, requeueArgs]("requeue")
 
-func (s *Store) requeue(ctx context.Context, c Caller, idem *Idempotency, webhook string, q requeueing, ans Answer) (string, []any, error) {
+func (s *Store) requeue(ctx context.Context, c Caller, idem *Idempotency, webhook string, q requeueing, ans Answer) (Result, error) {
 	k := s.space(c.Organization)
 	operation := s.Mint("")
 	request, asked := c.request(k, idem, operation, ans)
@@ -315,12 +294,12 @@ func (s *Store) requeue(ctx context.Context, c Caller, idem *Idempotency, webhoo
 	var err error
 	if q.event != nil {
 		if args.eventArgs, err = eventArguments(q.event); err != nil {
-			return "", nil, err
+			return Result{}, err
 		}
 	}
 	if q.audit != "" {
 		if args.auditArgs, err = s.entry(c, q.audit, "succeeded", "", "webhook_endpoint", webhook); err != nil {
-			return "", nil, err
+			return Result{}, err
 		}
 	}
 	inv := scriptRequeue.with(requeueKeys{
@@ -337,5 +316,9 @@ func (s *Store) requeue(ctx context.Context, c Caller, idem *Idempotency, webhoo
 		inv.keys = append(inv.keys, k.object(d.ID), k.attempts(d.ID))
 		inv.args = append(inv.args, d.ID, int64(at))
 	}
-	return s.run(ctx, inv)
+	outcome, rest, err := s.run(ctx, inv)
+	if err != nil {
+		return Result{}, err
+	}
+	return result(outcome, rest, ans)
 }

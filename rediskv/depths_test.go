@@ -73,9 +73,7 @@ func TestDeletedEndpointIsForgotten(t *testing.T) {
 		if f.KnownEndpoints() == 0 {
 			t.Error("an endpoint in use is read each time")
 		}
-		if err := f.DeleteWebhook(t.Context(), f.caller, *f.webhook(t, w.ID)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.deleteWebhook(t, *f.webhook(t, w.ID)))
 	}
 	if _, err := f.QueueDepths(t.Context()); err != nil {
 		t.Fatal(err)

@@ -13,13 +13,11 @@ import (
 	"tollgate"
 )
 
-// Recover stores a job that queues again what an endpoint missed; the worker
+// CommitRecovery stores a job that queues again what an endpoint missed; the worker
 // carries it out.
-func (s *Store) Recover(ctx context.Context, c Caller, idem *Idempotency, webhook string, r tollgate.Recovery, ans Answer) (Result, error) {
-	if _, err := s.Webhook(ctx, c, webhook); err != nil {
-		return Result{}, err
-	}
-	low, high, err := s.bounds(ctx, s.space(c.Organization), TransactionQuery{CreatedAfter: r.Since})
+func (s *Store) CommitRecovery(ctx context.Context, c Caller, idem *Idempotency, r *tollgate.Recovery, ans Answer) (Result, error) {
+	k := s.space(c.Organization)
+	low, high, err := s.bounds(ctx, k, TransactionQuery{CreatedAfter: r.Since})
 	if err != nil {
 		return Result{}, err
 	}
@@ -27,18 +25,14 @@ func (s *Store) Recover(ctx context.Context, c Caller, idem *Idempotency, webhoo
 	if err != nil {
 		return Result{}, fmt.Errorf("recovery: %w", err)
 	}
-	k := s.space(c.Organization)
 	var f pairs
 	f.set("json", string(doc))
 	f.int("at", low/16)
 	f.int("end", min(high/16, 1<<48))
-	f.set("state", "pending")
-	q := requeueing{trigger: tollgate.TriggeredByRecovery, object: r.ID, fields: f, audit: "webhook_endpoint.recover", job: "recover/" + k.org + "/" + webhook + "/" + r.ID}
-	outcome, rest, err := s.requeue(ctx, c, idem, webhook, q, ans)
-	if err != nil {
-		return Result{}, err
-	}
-	return result(outcome, rest, ans)
+	f.set("state", r.State)
+	return s.requeue(ctx, c, idem, r.WebhookID, requeueing{
+		trigger: tollgate.TriggeredByRecovery, object: r.ID, fields: f, audit: "webhook_endpoint.recover", job: "recover/" + k.org + "/" + r.WebhookID + "/" + r.ID,
+	}, ans)
 }
 
 // Recovery reads a recovery with its progress.
@@ -68,7 +62,7 @@ func recoveryOf(f fields) (*tollgate.Recovery, error) {
 		return nil, fmt.Errorf("recovery: %w", err)
 	}
 	of := read("recovery", r.ID, f)
-	r.State, r.Looked, r.Queued, r.CompletedAt = of.word("state", "pending", "running", "succeeded"), of.count("looked"), of.count("queued"), of.moment("cat")
+	r.State, r.Looked, r.Queued, r.CompletedAt = of.word("state", tollgate.RecoveryPending, tollgate.RecoveryRunning, tollgate.RecoverySucceeded), of.count("looked"), of.count("queued"), of.moment("cat")
 	return r, of.err()
 }
 
@@ -135,7 +129,7 @@ func (s *Store) recoverStep(ctx context.Context, k space, webhook, id string) (l
 		return 0, false, err
 	}
 	f := found[0]
-	if f["state"] == "succeeded" {
+	if f["state"] == tollgate.RecoverySucceeded {
 		return 0, true, nil
 	}
 	r, err := recoveryOf(f)
@@ -146,24 +140,19 @@ func (s *Store) recoverStep(ctx context.Context, k space, webhook, id string) (l
 	if err != nil {
 		return 0, false, err
 	}
-	q := requeueing{trigger: tollgate.TriggeredByRecovery, object: id, from: f["at"]}
-	for _, d := range batch {
-		if event, _ := tollgate.IDTime(d.EventID); d.EventID != "" && tollgate.At(event) >= r.Since {
-			q.deliveries = append(q.deliveries, d)
-		}
-	}
+	done = len(batch) < scanBatch
+	q := requeueing{trigger: tollgate.TriggeredByRecovery, object: id, from: f["at"], deliveries: r.Advance(batch, done, s.Now())}
 	q.fields.int("at", at)
-	q.fields.int("looked", r.Looked+int64(len(batch)))
-	q.fields.set("state", "running")
-	if done = len(batch) < scanBatch; done {
-		q.fields.set("state", "succeeded")
-		q.fields.int("cat", int64(s.Now()))
-	}
-	outcome, _, err := s.requeue(ctx, Caller{Organization: k.org}, nil, webhook, q, Answer{})
+	q.fields.int("looked", r.Looked)
+	q.fields.set("state", r.State)
+	q.fields.add("cat", milli(r.CompletedAt))
+	_, err = s.requeue(ctx, Caller{Organization: k.org}, nil, webhook, q, Answer{})
 	switch {
 	case gone(err): // the endpoint, and with it the way to read the recovery
 		return 0, true, nil
-	case err != nil, outcome == "passed": // another worker was faster
+	case errors.Is(err, ErrConflict): // another worker was faster
+		return 0, false, nil
+	case err != nil:
 		return 0, false, err
 	}
 	return len(batch), done, nil

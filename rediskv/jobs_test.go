@@ -17,29 +17,30 @@ func (f *fixture) held(t testing.TB, deliveries int) (webhook string, since toll
 	t.Helper()
 	w := f.endpoint(t)
 	since = f.Now()
-	disabled := *w
-	disabled.Status = tollgate.WebhookDisabledStatus
-	if _, err := f.ChangeWebhook(t.Context(), f.caller, nil, disabled, tollgate.WebhookDisabled, rediskv.Answer{}); err != nil {
+	if _, err := f.disableWebhook(t, *w); err != nil {
 		t.Fatal(err)
 	}
 	for range deliveries {
 		f.create(t, eur(100), tollgate.CaptureManual)
 	}
 	f.fanOut(t, "a")
-	enabled := *f.webhook(t, w.ID)
-	enabled.Status = tollgate.WebhookActive
-	if _, err := f.ChangeWebhook(t.Context(), f.caller, nil, enabled, tollgate.WebhookEnabled, rediskv.Answer{}); err != nil {
+	f.enable(t, w.ID)
+	return w.ID, since
+}
+
+func (f *fixture) enable(t testing.TB, webhook string) {
+	t.Helper()
+	if _, err := f.changeWebhook(t, *f.webhook(t, webhook), func(w *tollgate.WebhookEndpoint) { w.Status = tollgate.WebhookActive }); err != nil {
 		t.Fatal(err)
 	}
-	return w.ID, since
 }
 
 func (f *fixture) recover(t testing.TB, webhook string, since tollgate.Instant) (id string) {
 	t.Helper()
-	r := tollgate.Recovery{Object: "recovery", ID: f.Mint(tollgate.PrefixRecovery), CreatedAt: f.Now(), WebhookID: webhook, Since: since}
-	if _, err := f.Recover(t.Context(), f.caller, nil, webhook, r, rediskv.Answer{Status: 202}); err != nil {
-		t.Error(err)
-	}
+	r, err := tollgate.RecoverWebhook(f.Mint, f.origin(), webhook, since)
+	must(t, err)
+	_, err = f.CommitRecovery(t.Context(), f.caller, nil, r, rediskv.Answer{Status: 202})
+	must(t, err)
 	return r.ID
 }
 

@@ -13,56 +13,37 @@ import (
 // every event, so that it keeps none of them in the log.
 const endOfLog tollgate.Instant = 1 << 53
 
-// PingWebhook queues a delivery that only tests an endpoint. e is no event of
-// the log: its JSON lies in the delivery itself, which is found by its id,
-// tollgate.DeliveryOf, and is not listed or recovered.
-func (s *Store) PingWebhook(ctx context.Context, c Caller, idem *Idempotency, webhook string, e tollgate.Event, ans Answer) (Result, error) {
-	k := s.space(c.Organization)
-	keys, args := c.request(k, idem, s.Mint(""), ans)
-	c.Request.Status = ans.Status
-	body, err := json.Marshal(e, json.Deterministic(true))
+// CommitPing queues a test delivery, or keeps one that is held until its lifetime
+// is over. Its event is not in the log: the JSON of it lies in the delivery, which
+// is found by its id, and is not listed or recovered. ErrConflict when the endpoint
+// has changed since it was read.
+func (s *Store) CommitPing(ctx context.Context, c Caller, idem *Idempotency, p *tollgate.WebhookPing, ans Answer) (Result, error) {
+	b := s.commit(c, idem)
+	b.answer = ans
+	k, d := b.space, &p.Delivery
+	body, err := json.Marshal(p.Event, json.Deterministic(true))
 	if err != nil {
 		return Result{}, fmt.Errorf("ping: %w", err)
 	}
-	entry, err := s.entry(c, "webhook_endpoint.test", "succeeded", "", "webhook_endpoint", webhook)
-	if err != nil {
-		return Result{}, err
-	}
 	var f pairs
-	f.set("we", webhook)
-	f.set("evt", e.ID)
-	f.set("et", string(e.Type))
+	f.set("st", string(d.State))
+	f.set("we", d.WebhookID)
+	f.set("evt", d.EventID)
+	f.set("et", string(d.EventType))
 	f.set("body", string(body))
 	f.set("trig", string(tollgate.TriggeredBySchedule))
-	f.int("crt", int64(e.CreatedAt))
-	delivery := tollgate.DeliveryOf(e.ID, webhook)
-	inv := scriptPingWebhook.with(pingWebhookKeys{
-		requestKeys: keys, Endpoint: k.object(webhook), Queue: k.queue(webhook), Open: k.open(webhook), Ready: k.ready,
-		Sequences: k.sequences(), Audit: k.audit(), Delivery: k.object(delivery),
-	}, pingWebhookArgs{
-		requestArgs: args, NowMs: int64(s.Now()), ReadyMember: k.org + "/" + webhook, DeliveryID: delivery, auditArgs: entry,
-		OpenScore: int64(endOfLog), HeldLifetime: deliveryLifetime.Milliseconds(), FieldCount: len(f),
-	})
-	inv.args = append(inv.args, f...)
-	outcome, rest, err := s.run(ctx, inv)
-	if err != nil {
+	f.int("crt", int64(d.CreatedAt))
+	b.unchanged(k.object(d.WebhookID), revision(p.Revision))
+	b.hash(k.object(d.ID), "", f)
+	if d.State == tollgate.DeliveryHeld {
+		b.do("PEXPIRE", k.object(d.ID), deliveryLifetime.Milliseconds())
+	} else {
+		b.do("ZADD", k.open(d.WebhookID), int64(endOfLog), d.ID)
+		b.do("ZADD", k.queue(d.WebhookID), milli(d.CreatedAt), d.ID)
+		b.sooner(k.ready, k.org+"/"+d.WebhookID, d.CreatedAt)
+	}
+	if err := b.audit("webhook_endpoint.test", "", "webhook_endpoint", d.WebhookID); err != nil {
 		return Result{}, err
 	}
-	return result(outcome, rest, ans)
+	return b.run(ctx)
 }
-
-type pingWebhookKeys struct {
-	requestKeys
-	Endpoint, Queue, Open, Ready, Sequences, Audit, Delivery string
-}
-
-type pingWebhookArgs struct {
-	requestArgs
-	NowMs                   int64
-	ReadyMember, DeliveryID string
-	auditArgs
-	OpenScore, HeldLifetime int64
-	FieldCount              int
-}
-
-var scriptPingWebhook = newScript[pingWebhookKeys, pingWebhookArgs]("ping_webhook")

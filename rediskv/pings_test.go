@@ -14,7 +14,7 @@ import (
 func TestPingsHoldNothing(t *testing.T) {
 	f := newFixture(t)
 	w, off := f.endpoint(t), f.endpoint(t, "payout.paid")
-	if _, err := f.DisableWebhook(t.Context(), f.caller.Organization, *off, "gone"); err != nil {
+	if _, err := f.disableWebhook(t, *off); err != nil {
 		t.Fatal(err)
 	}
 	f.create(t, eur(100), tollgate.CaptureManual)
@@ -24,18 +24,17 @@ func TestPingsHoldNothing(t *testing.T) {
 	}
 	ping := func(webhook string) string {
 		t.Helper()
-		e, err := tollgate.NewEvent(f.Mint(tollgate.PrefixEvent), tollgate.EventPing, f.Now(), f.caller.Organization, "", "", struct{}{})
+		p, err := tollgate.PingWebhook(f.Mint, f.origin(), f.webhook(t, webhook))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.PingWebhook(t.Context(), f.caller, nil, webhook, e, rediskv.Answer{Status: 202}); err != nil {
+		if _, err := f.CommitPing(t.Context(), f.caller, nil, p, rediskv.Answer{Status: 202}); err != nil {
 			t.Fatal(err)
 		}
-		return tollgate.DeliveryOf(e.ID, webhook)
+		return tollgate.DeliveryOf(p.Event.ID, webhook)
 	}
 	sent, held, replayed := ping(w.ID), ping(off.ID), ping(off.ID)
-	replay := tollgate.Replay{Object: "replay", ID: f.Mint("rpl_"), DeliveryID: replayed, WebhookID: off.ID}
-	if _, err := f.ReplayDelivery(t.Context(), f.caller, nil, off.ID, replayed, replay, rediskv.Answer{Status: 202}); err != nil {
+	if _, err := f.replay(t, off.ID, replayed); err != nil {
 		t.Fatal(err)
 	}
 	c, events := f.raw(t)

@@ -208,10 +208,8 @@ func TestBodiesAndEndpointsOfWork(t *testing.T) {
 	urls := map[string]string{captured.ID: captured.URL, all.ID: all.URL}
 	read(urls)
 	for _, id := range []string{captured.ID, all.ID} { // an endpoint that failed gets one at once
-		e := *f.webhook(t, id)
 		urls[id] = "https://moved.example/" + id
-		e.URL = urls[id]
-		if _, err := f.ChangeWebhook(t.Context(), f.caller, nil, e, tollgate.WebhookUpdated, rediskv.Answer{}); err != nil {
+		if _, err := f.changeWebhook(t, *f.webhook(t, id), func(w *tollgate.WebhookEndpoint) { w.URL = urls[id] }); err != nil {
 			t.Fatal(err)
 		}
 	}

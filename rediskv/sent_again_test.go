@@ -153,7 +153,7 @@ func writes(t *testing.T, name string) bool {
 var resends = slices.Concat(paymentResends, configResends, webhookResends, payoutResends, exportResends)
 
 // must is for what stands beside the change.
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Error(err)

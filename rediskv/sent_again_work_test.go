@@ -11,7 +11,7 @@ import (
 )
 
 // sendable is an endpoint with one delivery that is due.
-func (f *fixture) sendable(t *testing.T) *tollgate.Endpoint {
+func (f *fixture) sendable(t *testing.T) *tollgate.StoredWebhook {
 	t.Helper()
 	w := f.endpoint(t)
 	f.create(t, eur(100), tollgate.CaptureManual)
@@ -22,10 +22,8 @@ func (f *fixture) sendable(t *testing.T) *tollgate.Endpoint {
 // describe changes an endpoint.
 func (f *fixture) describe(t *testing.T, id, text string) error {
 	t.Helper()
-	w := *f.webhook(t, id)
-	w.Description = &text
-	r, err := f.ChangeWebhook(t.Context(), f.caller, nil, w, tollgate.WebhookSecretRotated, rediskv.Answer{Status: 201})
-	return first(r, err, 201)
+	r, err := f.changeWebhook(t, *f.webhook(t, id), func(w *tollgate.WebhookEndpoint) { w.Description = &text })
+	return first(r, err, 200)
 }
 
 // partition is the fixture's.
@@ -47,27 +45,27 @@ var webhookResends = []resend{
 		w := f.endpoint(t).WebhookEndpoint
 		w.ID = f.Mint(tollgate.PrefixWebhook)
 		return func(through *fixture) error {
-			r, err := through.CreateWebhook(t.Context(), f.caller, nil, tollgate.Endpoint{WebhookEndpoint: w}, rediskv.Answer{Status: 201})
+			r, err := through.createWebhook(t, tollgate.StoredWebhook{WebhookEndpoint: w})
 			return first(r, err, 201)
-		}, func() { must(t, f.DeleteWebhook(t.Context(), f.caller, *f.webhook(t, w.ID))) }
+		}, func() { must(t, f.deleteWebhook(t, *f.webhook(t, w.ID))) }
 	}},
-	{"commit", "a rotation without a key, and another change", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+	{"commit", "a change without a key, and another change", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		id := f.endpoint(t).ID
 		return func(through *fixture) error { return through.describe(t, id, "first") }, func() { must(t, f.describe(t, id, "second")) }
 	}},
 	{"commit", "a deletion, and that of another endpoint", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		w, other := f.endpoint(t), f.endpoint(t)
-		return func(through *fixture) error { return through.DeleteWebhook(t.Context(), f.caller, *w) },
-			func() { must(t, f.DeleteWebhook(t.Context(), f.caller, *other)) }
+		return func(through *fixture) error { return through.deleteWebhook(t, *w) },
+			func() { must(t, f.deleteWebhook(t, *other)) }
 	}},
-	{"ping_webhook", "the endpoint is deleted", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+	{"commit", "a ping, and the endpoint is deleted", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		w := f.endpoint(t)
-		ping, err := tollgate.NewEvent(f.Mint(tollgate.PrefixEvent), tollgate.EventPing, f.Now(), f.caller.Organization, "", "", struct{}{})
+		ping, err := tollgate.PingWebhook(f.Mint, f.origin(), w)
 		must(t, err)
 		return func(through *fixture) error {
-			r, err := through.PingWebhook(t.Context(), f.caller, nil, w.ID, ping, rediskv.Answer{Status: 202})
+			r, err := through.CommitPing(t.Context(), f.caller, nil, ping, rediskv.Answer{Status: 202})
 			return first(r, err, 202)
-		}, func() { must(t, f.DeleteWebhook(t.Context(), f.caller, *w)) }
+		}, func() { must(t, f.deleteWebhook(t, *w)) }
 	}},
 	{"fan_out", "there is another endpoint", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		f.endpoint(t)
@@ -91,9 +89,7 @@ var webhookResends = []resend{
 				}
 				return err
 			}, func() {
-				disabled := *w
-				disabled.Status = tollgate.WebhookDisabledStatus
-				_, err := f.ChangeWebhook(t.Context(), f.caller, nil, disabled, tollgate.WebhookDisabled, rediskv.Answer{})
+				_, err := f.disableWebhook(t, *w)
 				must(t, err)
 			}
 	}},
@@ -117,10 +113,9 @@ var webhookResends = []resend{
 		w := f.sendable(t)
 		d := f.take(t, 1)[0]
 		f.record(t, d, succeeded)
-		replay := tollgate.Replay{Object: "replay", ID: f.Mint(tollgate.PrefixReplay), DeliveryID: d.DeliveryID, WebhookID: w.ID}
 		return func(through *fixture) error {
-			r, err := through.ReplayDelivery(t.Context(), f.caller, nil, w.ID, d.DeliveryID, replay, rediskv.Answer{Status: 202})
-			return first(r, err, 202)
+			_, err := through.replay(t, w.ID, d.DeliveryID)
+			return err
 		}, func() { f.record(t, f.take(t, 1)[0], succeeded) }
 	}},
 	{"requeue", "a recovery, and its first step", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {

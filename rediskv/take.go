@@ -33,7 +33,7 @@ const (
 // token: only its holder can move the delivery, and only until Lease.
 type Work struct {
 	Organization string
-	Endpoint     *tollgate.Endpoint
+	Endpoint     *tollgate.StoredWebhook
 	DeliveryID   string
 	EventID      string
 	EventType    tollgate.EventType
@@ -55,7 +55,7 @@ type Work struct {
 // due there it can get.
 type Turn struct {
 	Organization string
-	Endpoint     *tollgate.Endpoint
+	Endpoint     *tollgate.StoredWebhook
 	Room         int
 }
 
@@ -305,13 +305,13 @@ func (s *Store) taking(h *queueHead, now, until tollgate.Instant) *invocation {
 
 // knownEndpoint is an endpoint as it was at the last look.
 type knownEndpoint struct {
-	tollgate.Endpoint
+	tollgate.StoredWebhook
 	cap int
 }
 
 // current returns the endpoint as it is now: the document as it was read last,
 // unless its revision is another one. nil when there is none any more.
-func (s *Store) current(ctx context.Context, h *queueHead) (*tollgate.Endpoint, error) {
+func (s *Store) current(ctx context.Context, h *queueHead) (*tollgate.StoredWebhook, error) {
 	name := h.space.org + "/" + h.id
 	if h.state["v"] == "" {
 		s.endpoints.Delete(name)
@@ -319,7 +319,7 @@ func (s *Store) current(ctx context.Context, h *queueHead) (*tollgate.Endpoint, 
 	}
 	now := knownEndpoint{cap: h.cap}
 	if known, ok := s.endpoints.Load(name); ok && known.(*knownEndpoint).Revision == h.state.int("v") {
-		now.Endpoint = known.(*knownEndpoint).Endpoint
+		now.StoredWebhook = known.(*knownEndpoint).StoredWebhook
 	} else {
 		e, err := s.endpoint(ctx, h.space, h.id)
 		if gone(err) {
@@ -328,12 +328,12 @@ func (s *Store) current(ctx context.Context, h *queueHead) (*tollgate.Endpoint, 
 		if err != nil {
 			return nil, err
 		}
-		now.Endpoint = *e
+		now.StoredWebhook = *e
 	}
 	health := read("webhook_endpoint", h.id, h.state)
 	now.LastSuccess, now.Failures = health.moment("ok"), health.count("fail")
 	s.endpoints.Store(name, &now)
-	return &now.Endpoint, nil
+	return &now.StoredWebhook, nil
 }
 
 // work reads what the script has taken. A ping has a body and no place in the

@@ -3,6 +3,7 @@ package rediskv
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,112 +21,91 @@ type wanted struct {
 	MerchantAccountIDs []string `json:"merchant_account_ids"`
 }
 
-// WebhookFacts reads what a change of an organization's endpoints is decided
-// from.
-func (s *Store) WebhookFacts(ctx context.Context, org string) (f tollgate.WebhookFacts, err error) {
-	k := s.space(org)
-	err = s.timed(ctx, "read_webhooks", func(ctx context.Context) error {
-		pipe := s.client.Pipeline()
-		v, length := pipe.HMGet(ctx, k.webhooks(), "v"), pipe.HLen(ctx, k.webhooks())
-		if _, err := pipe.Exec(ctx); err != nil {
+// WebhookList reads how many endpoints an organization has.
+func (s *Store) WebhookList(ctx context.Context, org string) (list tollgate.WebhookList, err error) {
+	key := s.space(org).webhooks()
+	found := fields{}
+	if err = s.timed(ctx, "read_webhooks", func(ctx context.Context) error {
+		pipe := s.client.TxPipeline()
+		entries, revision := pipe.HLen(ctx, key), pipe.HGet(ctx, key, "v")
+		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 			return err
 		}
-		text, kept := v.Val()[0].(string)
-		if kept {
-			f.Endpoints = int(length.Val()) - 1
-		}
-		list := fields{"v": text}
-		f.Revision = list.int("v")
-		return s.damagedAt(ctx, k.webhooks(), counters(list))
-	})
-	return f, err
+		list.Count = max(0, int(entries.Val())-1) // v is one
+		found["v"] = revision.Val()
+		return nil
+	}); err != nil {
+		return list, err
+	}
+	list.Revision = found.int("v")
+	return list, s.damagedAt(ctx, key, counters(found))
 }
 
-// CommitWebhook writes a change of an endpoint.
+// CommitWebhook writes a change of an endpoint. ErrConflict when the endpoint, or
+// for a new one the list, has changed since it was read.
 func (s *Store) CommitWebhook(ctx context.Context, c Caller, idem *Idempotency, ch *tollgate.WebhookChange, ans Answer) (Result, error) {
 	b := s.commit(c, idem)
 	b.answer = ans
-	k, w := b.space, &ch.Endpoint
-	key, member, now := k.object(w.ID), k.org+"/"+w.ID, milli(ch.Event.CreatedAt)
-	doc, err := json.Marshal(w.WebhookEndpoint, json.Deterministic(true))
-	if err != nil {
-		return Result{}, fmt.Errorf("webhook %s: %w", w.ID, err)
+	k, w := b.space, &ch.Webhook
+	member := k.org + "/" + w.ID
+	if ch.List != nil {
+		b.unchanged(k.webhooks(), revision(ch.List.Revision))
 	}
-	keys, err := json.Marshal(w.Sealed)
-	if err != nil {
+	b.do("HINCRBY", k.webhooks(), "v", 1)
+	if ch.Event.Type == tollgate.WebhookDeleted {
+		b.unchanged(k.object(w.ID), revision(w.Revision))
+		b.do("DEL", k.object(w.ID))
+		b.do("HDEL", k.webhooks(), w.ID)
+		b.do("ZADD", k.jobs, milli(ch.Event.CreatedAt), "cancel/"+member+"/")
+	} else if err := b.putWebhook(ch); err != nil {
 		return Result{}, fmt.Errorf("webhook %s: %w", w.ID, err)
-	}
-	wants, err := json.Marshal(wanted{w.Status, w.EventTypes, w.MerchantAccountIDs})
-	if err != nil {
-		return Result{}, fmt.Errorf("webhook %s: %w", w.ID, err)
-	}
-	var list, f pairs
-	list.int("v", ch.Facts.Revision+1)
-	f.int("v", w.Revision+1)
-	f.set("st", w.Status)
-	f.set("url", w.URL)
-	f.set("json", string(doc))
-	f.set("keys", string(keys))
-	if ch.Renewed {
-		f.set("fail", "0")
-		f.set("ok", now)
-		b.remove(key, "pause")
 	}
 	switch {
-	case ch.Removed:
-		f = nil
-		b.remove(key, "")
-		b.remove(k.webhooks(), w.ID)
-		b.member(k.ready, removed, member)
-		b.member(k.jobs, now, "cancel/"+member+"/")
-	case w.Status == tollgate.WebhookActive:
-		list.set(w.ID, string(wants))
-		b.wakes = append(b.wakes, wake{k.ready, member, now, k.queue(w.ID)})
-	default:
-		list.set(w.ID, string(wants))
-		b.member(k.ready, removed, member)
+	case ch.Event.Type == tollgate.WebhookDeleted, w.Status != tollgate.WebhookActive:
+		b.do("ZREM", k.ready, member)
+	case ch.Anew && ch.List == nil: // there may be something queued for it
+		b.sooner(k.ready, member, ch.Event.CreatedAt)
 	}
-	b.hash(key, revision(w.Revision), f)
-	b.hash(k.webhooks(), revision(ch.Facts.Revision), list)
 	b.events = append(b.events, ch.Event)
-	if err := b.noted(ch.Audit); err != nil {
+	if err := b.audit(string(ch.Event.Type), "", "webhook_endpoint", w.ID); err != nil {
 		return Result{}, err
 	}
 	return b.run(ctx)
 }
 
-// DisableWebhook ends deliveries to an endpoint on the service's own account,
-// and says whether it did. attempted is the endpoint that was found wanting: one
-// that was moved, enabled or changed otherwise since then stays as it is, and is
-// judged by its own attempts.
-func (s *Store) DisableWebhook(ctx context.Context, org string, attempted tollgate.Endpoint, reason string) (disabled bool, err error) {
-	if attempted.Status != tollgate.WebhookActive {
-		return false, nil
+// putWebhook writes an endpoint, and what the fan-out has to know of it.
+func (c *commit) putWebhook(ch *tollgate.WebhookChange) error {
+	w, key := &ch.Webhook, c.space.object(ch.Webhook.ID)
+	doc, err := json.Marshal(w.WebhookEndpoint, json.Deterministic(true))
+	if err != nil {
+		return err
 	}
-	clock := Caller{Organization: org}
-	_, err = Retried(func() (r Result, err error) {
-		f, err := s.WebhookFacts(ctx, org)
-		if err != nil {
-			return r, err
-		}
-		now, err := s.endpoint(ctx, s.space(org), attempted.ID)
-		if err != nil || now.Revision != attempted.Revision {
-			return r, cmp.Or(err, notFound())
-		}
-		ch, err := f.Disable(s.Mint, s.Origin(clock), attempted, reason)
-		if err != nil {
-			return r, err
-		}
-		return s.CommitWebhook(ctx, clock, nil, ch, Answer{})
-	})
-	if gone(err) {
-		return false, nil
+	keys, err := json.Marshal(w.Sealed)
+	if err != nil {
+		return err
 	}
-	return err == nil, err
+	wants, err := json.Marshal(wanted{w.Status, w.EventTypes, w.MerchantAccountIDs})
+	if err != nil {
+		return err
+	}
+	c.do("HSET", c.space.webhooks(), w.ID, wants)
+	var f pairs
+	f.set("st", w.Status)
+	f.int("v", w.Revision+1)
+	f.set("url", w.URL)
+	f.set("json", string(doc))
+	f.set("keys", string(keys))
+	if ch.Anew {
+		f.set("fail", "0")
+		f.int("ok", int64(ch.Event.CreatedAt))
+		c.do("HDEL", key, "pause")
+	}
+	c.hash(key, revision(w.Revision), f)
+	return nil
 }
 
 // Webhook reads an endpoint.
-func (s *Store) Webhook(ctx context.Context, c Caller, id string) (*tollgate.Endpoint, error) {
+func (s *Store) Webhook(ctx context.Context, c Caller, id string) (*tollgate.StoredWebhook, error) {
 	k := s.space(c.Organization)
 	if err := s.checkGrant(ctx, c, k); err != nil {
 		return nil, err
@@ -133,7 +113,7 @@ func (s *Store) Webhook(ctx context.Context, c Caller, id string) (*tollgate.End
 	return s.endpoint(ctx, k, id)
 }
 
-func (s *Store) endpoint(ctx context.Context, k space, id string) (*tollgate.Endpoint, error) {
+func (s *Store) endpoint(ctx context.Context, k space, id string) (*tollgate.StoredWebhook, error) {
 	if !strings.HasPrefix(id, tollgate.PrefixWebhook) {
 		return nil, notFound()
 	}
@@ -145,9 +125,9 @@ func (s *Store) endpoint(ctx context.Context, k space, id string) (*tollgate.End
 	return w, s.noticed(ctx, k, err)
 }
 
-func endpointOf(id string, f fields) (*tollgate.Endpoint, error) {
+func endpointOf(id string, f fields) (*tollgate.StoredWebhook, error) {
 	r := read("webhook_endpoint", id, f)
-	w := &tollgate.Endpoint{Revision: r.int("v"), LastSuccess: r.moment("ok"), Failures: r.count("fail")}
+	w := &tollgate.StoredWebhook{Revision: r.int("v"), LastSuccess: r.moment("ok"), Failures: r.count("fail")}
 	r.json("json", &w.WebhookEndpoint)
 	r.json("keys", &w.Sealed)
 	// What the scripts read of it says the same.
@@ -165,7 +145,7 @@ func endpointOf(id string, f fields) (*tollgate.Endpoint, error) {
 }
 
 // Webhooks lists endpoints by id, those after one.
-func (s *Store) Webhooks(ctx context.Context, c Caller, after string, limit int) (rows []tollgate.Endpoint, more bool, err error) {
+func (s *Store) Webhooks(ctx context.Context, c Caller, after string, limit int) (rows []tollgate.StoredWebhook, more bool, err error) {
 	k := s.space(c.Organization)
 	if err := s.checkGrant(ctx, c, k); err != nil {
 		return nil, false, err
@@ -195,7 +175,7 @@ func (s *Store) Webhooks(ctx context.Context, c Caller, after string, limit int)
 			}
 			w, err := endpointOf(ids[i], r.Val())
 			if s.noticed(ctx, k, err) != nil {
-				w = &tollgate.Endpoint{WebhookEndpoint: tollgate.WebhookEndpoint{Object: "webhook_endpoint", ID: ids[i], Damaged: true}}
+				w = &tollgate.StoredWebhook{WebhookEndpoint: tollgate.WebhookEndpoint{Object: "webhook_endpoint", ID: ids[i], Damaged: true}}
 			}
 			rows = append(rows, *w)
 		}

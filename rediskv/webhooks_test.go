@@ -21,20 +21,84 @@ import (
 // lease is how long work is leased in these tests.
 const lease = 30 * time.Second
 
-func (f *fixture) endpoint(t testing.TB, types ...string) *tollgate.Endpoint {
+func (f *fixture) endpoint(t testing.TB, types ...string) *tollgate.StoredWebhook {
 	t.Helper()
-	w := tollgate.Endpoint{WebhookEndpoint: tollgate.WebhookEndpoint{
+	w := tollgate.StoredWebhook{WebhookEndpoint: tollgate.WebhookEndpoint{
 		Object: "webhook_endpoint", ID: f.Mint(tollgate.PrefixWebhook), CreatedAt: f.Now(), UpdatedAt: f.Now(), URL: "https://shop.example/hooks",
 		Status: tollgate.WebhookActive, EventTypes: types, SignatureScheme: tollgate.SignatureV1, SchemaVersion: tollgate.SchemaVersion,
 		SigningKeys: []tollgate.SigningKey{{Version: 1, Scheme: tollgate.SignatureV1, CreatedAt: f.Now()}}, Secret: "whsec_never_kept",
 	}, Sealed: []tollgate.SealedKey{{Version: 1, Scheme: tollgate.SignatureV1, Secret: []byte{1, 2, 3}}}}
-	if _, err := f.CreateWebhook(t.Context(), f.caller, nil, w, rediskv.Answer{Status: 201}); err != nil {
+	if _, err := f.createWebhook(t, w); err != nil {
 		t.Fatal(err)
 	}
 	return f.webhook(t, w.ID)
 }
 
-func (f *fixture) webhook(t testing.TB, id string) *tollgate.Endpoint {
+func (f *fixture) createWebhook(t testing.TB, w tollgate.StoredWebhook) (rediskv.Result, error) {
+	t.Helper()
+	there, err := f.WebhookList(t.Context(), f.caller.Organization)
+	if err != nil {
+		return rediskv.Result{}, err
+	}
+	ch, err := tollgate.CreateWebhook(f.Mint, f.origin(), there, w)
+	if err != nil {
+		return rediskv.Result{}, err
+	}
+	return f.CommitWebhook(t.Context(), f.caller, nil, ch, rediskv.Answer{Status: 201})
+}
+
+// changeWebhook changes an endpoint as it was read.
+func (f *fixture) changeWebhook(t testing.TB, was tollgate.StoredWebhook, how func(*tollgate.WebhookEndpoint)) (rediskv.Result, error) {
+	t.Helper()
+	want := was.WebhookEndpoint
+	how(&want)
+	ch, err := tollgate.ChangeWebhook(f.Mint, f.origin(), tollgate.WebhookKeys{}, was, want)
+	if err != nil {
+		return rediskv.Result{}, err
+	}
+	return f.CommitWebhook(t.Context(), f.caller, nil, ch, rediskv.Answer{Status: 200})
+}
+
+func (f *fixture) deleteWebhook(t testing.TB, was tollgate.StoredWebhook) error {
+	t.Helper()
+	ch, err := tollgate.DeleteWebhook(f.Mint, f.origin(), was)
+	must(t, err)
+	_, err = f.CommitWebhook(t.Context(), f.caller, nil, ch, rediskv.Answer{})
+	return err
+}
+
+// disableWebhook disables an endpoint as a worker does.
+func (f *fixture) disableWebhook(t testing.TB, was tollgate.StoredWebhook) (disabled bool, err error) {
+	t.Helper()
+	ch, err := tollgate.DisableWebhook(f.Mint, f.origin(), was, "gone")
+	if err != nil || ch == nil {
+		return false, err
+	}
+	_, err = f.CommitWebhook(t.Context(), rediskv.Caller{Organization: f.caller.Organization}, nil, ch, rediskv.Answer{})
+	if errors.Is(err, rediskv.ErrConflict) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// replay has a delivery sent again.
+func (f *fixture) replay(t testing.TB, webhook, delivery string) (id string, err error) {
+	t.Helper()
+	return rediskv.Retried(func() (string, error) {
+		d, err := f.Delivery(t.Context(), f.caller, webhook, delivery)
+		if err != nil {
+			return "", err
+		}
+		r, err := tollgate.ReplayDelivery(f.Mint, f.origin(), *d, nil)
+		if err != nil {
+			return "", err
+		}
+		result, err := f.CommitReplay(t.Context(), f.caller, nil, r, rediskv.Answer{Status: 202})
+		return r.Replay.ID, first(result, err, 202)
+	})
+}
+
+func (f *fixture) webhook(t testing.TB, id string) *tollgate.StoredWebhook {
 	t.Helper()
 	w, err := f.Webhook(t.Context(), f.caller, id)
 	if err != nil {
@@ -81,8 +145,7 @@ func TestReplayInEveryState(t *testing.T) {
 	f := newFixture(t)
 	w := f.endpoint(t)
 	replay := func(work rediskv.Work) error {
-		r := tollgate.Replay{Object: "replay", ID: f.Mint(tollgate.PrefixReplay), DeliveryID: work.DeliveryID, WebhookID: w.ID}
-		_, err := f.ReplayDelivery(t.Context(), f.caller, nil, w.ID, work.DeliveryID, r, rediskv.Answer{Status: 202})
+		_, err := f.replay(t, w.ID, work.DeliveryID)
 		return err
 	}
 	f.create(t, eur(100), tollgate.CaptureManual)
@@ -250,7 +313,7 @@ func TestDeliveryOfEachEventToEachEndpoint(t *testing.T) {
 	if more := f.take(t, 100); len(more) != 0 {
 		t.Errorf("%d deliveries after all succeeded", len(more))
 	}
-	for w, want := range map[*tollgate.Endpoint]int{all: 2, captured: 1} {
+	for w, want := range map[*tollgate.StoredWebhook]int{all: 2, captured: 1} {
 		rows, _, more, err := f.Deliveries(t.Context(), f.caller, w.ID, rediskv.DeliveryQuery{Limit: 10})
 		if err != nil || more || len(rows) != want {
 			t.Errorf("%d deliveries, more %v, %v; want %d", len(rows), more, err, want)
@@ -328,24 +391,23 @@ func TestDeadAttemptStaysUnknown(t *testing.T) {
 
 	// Of a replay, too; the endpoint has moved since it was sent; and a late
 	// answer replaces it.
-	r := tollgate.Replay{Object: "replay", ID: f.Mint(tollgate.PrefixReplay), DeliveryID: w.DeliveryID}
-	if _, err := f.ReplayDelivery(t.Context(), f.caller, nil, hook.ID, w.DeliveryID, r, rediskv.Answer{}); err != nil {
+	replayed, err := f.replay(t, hook.ID, w.DeliveryID)
+	if err != nil {
 		t.Fatal(err)
 	}
 	f.fanOut(t, "a")
 	dead = f.take(t, 10)[0]
-	moved := *f.webhook(t, hook.ID)
-	moved.URL = "https://moved.example/hooks"
-	if _, err := f.ChangeWebhook(t.Context(), f.caller, nil, moved, tollgate.WebhookUpdated, rediskv.Answer{}); err != nil {
+	const moved = "https://moved.example/hooks"
+	if _, err := f.changeWebhook(t, *f.webhook(t, hook.ID), func(w *tollgate.WebhookEndpoint) { w.URL = moved }); err != nil {
 		t.Fatal(err)
 	}
 	f.clock.advance(lease)
 	w = f.take(t, 10)[0]
-	if w.Endpoint.URL != moved.URL {
+	if w.Endpoint.URL != moved {
 		t.Errorf("the next attempt goes to %s", w.Endpoint.URL)
 	}
 	want.ID, want.Number, want.CreatedAt, want.StartedAt = dead.AttemptID, 3, dead.StartedAt, dead.StartedAt
-	want.Trigger, want.ReplayID = tollgate.TriggeredByReplay, &r.ID
+	want.Trigger, want.ReplayID = tollgate.TriggeredByReplay, &replayed
 	if list = f.attempts(t, w); len(list) != 3 || !reflect.DeepEqual(list[2], want) {
 		t.Errorf("%+v, want last %+v", list, want)
 	}
@@ -412,10 +474,10 @@ func TestHeldReplayedRecovered(t *testing.T) {
 	stale := *w
 	stale.Revision--
 	for _, c := range []struct {
-		attempted tollgate.Endpoint
+		attempted tollgate.StoredWebhook
 		disabled  bool
 	}{{stale, false}, {*w, true}, {*w, false}} {
-		if disabled, err := f.DisableWebhook(t.Context(), f.caller.Organization, c.attempted, "gone"); disabled != c.disabled || err != nil {
+		if disabled, err := f.disableWebhook(t, c.attempted); disabled != c.disabled || err != nil {
 			t.Fatal(disabled, err)
 		}
 	}
@@ -432,21 +494,14 @@ func TestHeldReplayedRecovered(t *testing.T) {
 	if err != nil || len(held) != 1 {
 		t.Fatalf("held: %v %v", held, err)
 	}
-	enabled := *f.webhook(t, w.ID)
-	enabled.Status, enabled.DisabledReason = tollgate.WebhookActive, nil
-	if _, err := f.ChangeWebhook(t.Context(), f.caller, nil, enabled, tollgate.WebhookEnabled, rediskv.Answer{Status: 200}); err != nil {
-		t.Fatal(err)
-	}
+	f.enable(t, w.ID)
 	if n := f.take(t, 10); len(n) != 0 {
 		t.Errorf("%d held deliveries sent unasked", len(n))
 	}
 
-	recovery := tollgate.Recovery{Object: "recovery", ID: f.Mint(tollgate.PrefixRecovery), CreatedAt: f.Now(), WebhookID: w.ID, Since: since}
-	if _, err := f.Recover(t.Context(), f.caller, nil, w.ID, recovery, rediskv.Answer{Status: 202}); err != nil {
-		t.Fatal(err)
-	}
+	recovery := f.recover(t, w.ID, since)
 	f.jobs(t)
-	r, err := f.Recovery(t.Context(), f.caller, w.ID, recovery.ID)
+	r, err := f.Recovery(t.Context(), f.caller, w.ID, recovery)
 	if err != nil || r.State != "succeeded" || r.Queued != 1 || r.Looked < 1 || r.CompletedAt == 0 {
 		t.Errorf("recovery: %+v %v", r, err)
 	}
@@ -454,25 +509,21 @@ func TestHeldReplayedRecovered(t *testing.T) {
 	if len(recovered) != 1 || recovered[0].Trigger != tollgate.TriggeredByRecovery || recovered[0].DeliveryID != held[0].ID {
 		t.Fatalf("recovered: %+v", recovered)
 	}
-	replay := tollgate.Replay{Object: "replay", ID: f.Mint("rpl_"), DeliveryID: recovered[0].DeliveryID, WebhookID: w.ID}
-	again := func(work rediskv.Work) error {
-		_, err := f.ReplayDelivery(t.Context(), f.caller, nil, w.ID, work.DeliveryID, replay, rediskv.Answer{Status: 202})
-		return err
-	}
-	if err := again(recovered[0]); code(err) != string(tollgate.CodeDeliveryInProgress) {
+	if _, err := f.replay(t, w.ID, recovered[0].DeliveryID); code(err) != string(tollgate.CodeDeliveryInProgress) {
 		t.Errorf("replay of what is on its way: %v", err)
 	}
 	f.record(t, recovered[0], succeeded)
-	if err := again(done); err != nil {
+	replay, err := f.replay(t, w.ID, done.DeliveryID)
+	if err != nil {
 		t.Fatal(err)
 	}
 	replayed := f.take(t, 10)
-	if len(replayed) != 1 || replayed[0].Trigger != tollgate.TriggeredByReplay || replayed[0].ReplayID != replay.ID || replayed[0].Number != 2 ||
+	if len(replayed) != 1 || replayed[0].Trigger != tollgate.TriggeredByReplay || replayed[0].ReplayID != replay || replayed[0].Number != 2 ||
 		replayed[0].Run != 1 || string(replayed[0].Body) != string(done.Body) {
 		t.Fatalf("replayed: %+v", replayed)
 	}
 	f.record(t, replayed[0], succeeded)
-	if list := f.attempts(t, done); len(list) != 2 || list[0].ReplayID != nil || *list[1].ReplayID != replay.ID {
+	if list := f.attempts(t, done); len(list) != 2 || list[0].ReplayID != nil || *list[1].ReplayID != replay {
 		t.Errorf("attempts: %+v", list)
 	}
 	if d := f.delivery(t, done); d.ReplayCount != 1 || d.State != tollgate.DeliverySucceeded {
@@ -500,9 +551,7 @@ func TestDeletedEndpoint(t *testing.T) {
 	f.create(t, eur(100), tollgate.CaptureManual)
 	f.fanOut(t, "a")
 	work := f.take(t, 1)[0]
-	if err := f.DeleteWebhook(t.Context(), f.caller, *f.webhook(t, w.ID)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.deleteWebhook(t, *f.webhook(t, w.ID)))
 	if _, err := f.Webhook(t.Context(), f.caller, w.ID); code(err) != string(tollgate.CodeNotFound) {
 		t.Errorf("read after deletion: %v", err)
 	}
@@ -526,18 +575,18 @@ func TestDeletedEndpoint(t *testing.T) {
 func TestChangeWebhookComparesRevisions(t *testing.T) {
 	f := newFixture(t)
 	w := *f.endpoint(t)
-	w.URL = "https://a.example/"
-	if _, err := f.ChangeWebhook(t.Context(), f.caller, nil, w, tollgate.WebhookUpdated, rediskv.Answer{}); err != nil {
+	move := func(w *tollgate.WebhookEndpoint) { w.URL = "https://a.example/" }
+	if _, err := f.changeWebhook(t, w, move); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.ChangeWebhook(t.Context(), f.caller, nil, w, tollgate.WebhookUpdated, rediskv.Answer{}); !errors.Is(err, rediskv.ErrConflict) {
+	if _, err := f.changeWebhook(t, w, move); !errors.Is(err, rediskv.ErrConflict) {
 		t.Errorf("from an old revision: %v", err)
 	}
 	for range tollgate.MaxWebhooks - 1 {
 		f.endpoint(t)
 	}
 	w.ID = f.Mint(tollgate.PrefixWebhook)
-	if _, err := f.CreateWebhook(t.Context(), f.caller, nil, w, rediskv.Answer{}); code(err) != string(tollgate.CodeQuotaExceeded) {
+	if _, err := f.createWebhook(t, w); code(err) != string(tollgate.CodeQuotaExceeded) {
 		t.Errorf("one endpoint too many: %v", err)
 	}
 	rows, more, err := f.Webhooks(t.Context(), f.caller, "", 30)

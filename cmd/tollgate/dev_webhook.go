@@ -65,11 +65,7 @@ func (r *demoReceiver) provision(ctx context.Context, url string) error {
 		case err != nil || !strings.HasSuffix(w.URL, receiverPath) || w.URL == url:
 			return err
 		default:
-			was := *w
-			w.URL, w.UpdatedAt = url, r.store.Now()
-			err = r.commit(ctx, caller, func(f tollgate.WebhookFacts) (*tollgate.WebhookChange, error) {
-				return f.Change(r.store.Mint, r.store.Origin(caller), was, *w, tollgate.WebhookUpdated)
-			})
+			err = r.move(ctx, caller, *w, url)
 		}
 		if !errors.Is(err, rediskv.ErrConflict) { // with another sandbox on the same Redis
 			return err
@@ -78,34 +74,19 @@ func (r *demoReceiver) provision(ctx context.Context, url string) error {
 }
 
 func (r *demoReceiver) create(ctx context.Context, caller rediskv.Caller, url string) error {
-	key, err := tollgate.NewWebhookKey(1, tollgate.SignatureV1, r.entropy)
+	there, err := r.store.WebhookList(ctx, caller.Organization)
 	if err != nil {
 		return err
 	}
-	sealed, err := r.vault.Seal(r.entropy, keyPlace(key.Version, key.Scheme), key.Secret)
-	if err != nil {
+	o, description := r.store.Origin(caller), "The receiver of tollgate dev"
+	w := tollgate.StoredWebhook{WebhookEndpoint: tollgate.WebhookEndpoint{
+		Object: "webhook_endpoint", ID: demoWebhook, CreatedAt: o.At, UpdatedAt: o.At, URL: url, Description: &description,
+		Status: tollgate.WebhookActive, SignatureScheme: tollgate.SignatureV1, SchemaVersion: tollgate.SchemaVersion,
+	}}
+	if _, err := r.webhookKeys().Make(&w, o.At); err != nil {
 		return err
 	}
-	now, description := r.store.Now(), "The receiver of tollgate dev"
-	w := tollgate.Endpoint{
-		WebhookEndpoint: tollgate.WebhookEndpoint{
-			Object: "webhook_endpoint", ID: demoWebhook, CreatedAt: now, UpdatedAt: now, URL: url, Description: &description,
-			Status: tollgate.WebhookActive, SignatureScheme: key.Scheme, SchemaVersion: tollgate.SchemaVersion,
-			SigningKeys: []tollgate.SigningKey{{Version: key.Version, Scheme: key.Scheme, CreatedAt: now}},
-		},
-		Sealed: []tollgate.SealedKey{{Version: key.Version, Scheme: key.Scheme, Secret: sealed}},
-	}
-	return r.commit(ctx, caller, func(f tollgate.WebhookFacts) (*tollgate.WebhookChange, error) {
-		return f.Create(r.store.Mint, r.store.Origin(caller), w)
-	})
-}
-
-func (r *demoReceiver) commit(ctx context.Context, caller rediskv.Caller, decide func(tollgate.WebhookFacts) (*tollgate.WebhookChange, error)) error {
-	facts, err := r.store.WebhookFacts(ctx, caller.Organization)
-	if err != nil {
-		return err
-	}
-	change, err := decide(facts)
+	change, err := tollgate.CreateWebhook(r.store.Mint, o, there, w)
 	if err != nil {
 		return err
 	}
@@ -113,9 +94,19 @@ func (r *demoReceiver) commit(ctx context.Context, caller rediskv.Caller, decide
 	return err
 }
 
-// keyPlace is where a key of the demonstration's endpoint is sealed for.
-func keyPlace(version int, scheme tollgate.SignatureScheme) string {
-	return fmt.Sprintf("%s/%d/%s", demoWebhook, version, scheme)
+func (r *demoReceiver) move(ctx context.Context, caller rediskv.Caller, w tollgate.StoredWebhook, url string) error {
+	want := w.WebhookEndpoint
+	want.URL = url
+	change, err := tollgate.ChangeWebhook(r.store.Mint, r.store.Origin(caller), r.webhookKeys(), w, want)
+	if err != nil {
+		return err
+	}
+	_, err = r.store.CommitWebhook(ctx, caller, nil, change, rediskv.Answer{})
+	return err
+}
+
+func (r *demoReceiver) webhookKeys() tollgate.WebhookKeys {
+	return tollgate.WebhookKeys{Vault: r.vault, Entropy: r.entropy}
 }
 
 // keys are the texts of the endpoint's keys that sign now, at least one, the
@@ -127,11 +118,11 @@ func (r *demoReceiver) keys(ctx context.Context) ([]string, error) {
 	}
 	live := map[string]bool{}
 	for _, k := range w.SigningKeys {
-		live[keyPlace(k.Version, k.Scheme)] = k.Live(r.store.Now())
+		live[tollgate.SigningKeyPlace(w.ID, k.Version, k.Scheme)] = k.Live(r.store.Now())
 	}
 	var texts []string
 	for _, k := range w.Sealed {
-		place := keyPlace(k.Version, k.Scheme)
+		place := tollgate.SigningKeyPlace(w.ID, k.Version, k.Scheme)
 		if !live[place] {
 			continue
 		}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"tollgate"
 	"tollgate/rediskv"
@@ -85,7 +84,7 @@ func (d *dispatch) send(ctx context.Context, w rediskv.Work) ([]tollgate.Webhook
 }
 
 // liveKeys opens the keys that sign at this moment, the newest first.
-func (d *dispatch) liveKeys(e *tollgate.Endpoint, now tollgate.Instant) ([]tollgate.WebhookKey, error) {
+func (d *dispatch) liveKeys(e *tollgate.StoredWebhook, now tollgate.Instant) ([]tollgate.WebhookKey, error) {
 	var keys []tollgate.WebhookKey
 	for _, k := range slices.Backward(e.SigningKeys) {
 		if !k.Live(now) {
@@ -95,7 +94,7 @@ func (d *dispatch) liveKeys(e *tollgate.Endpoint, now tollgate.Instant) ([]tollg
 		if i < 0 {
 			return nil, fmt.Errorf("version %d of %s has no secret", k.Version, k.Scheme)
 		}
-		place := e.ID + "/" + strconv.Itoa(k.Version) + "/" + string(k.Scheme)
+		place := tollgate.SigningKeyPlace(e.ID, k.Version, k.Scheme)
 		secret, err := d.Vault.Open(place, e.Sealed[i].Secret)
 		if err != nil {
 			return nil, fmt.Errorf("open %s: %w", place, err)
@@ -129,14 +128,20 @@ func attemptOf(w rediskv.Work, keys []tollgate.WebhookKey, s Sent, o rediskv.Out
 	return a
 }
 
+// disable ends deliveries to an endpoint. One that was moved, enabled or changed
+// otherwise since the attempt began stays as it is, and is judged by its own.
 func (d *dispatch) disable(ctx context.Context, w rediskv.Work, reason string) {
-	disabled, err := d.Store.DisableWebhook(ctx, w.Organization, *w.Endpoint, reason)
-	if err != nil {
+	caller := rediskv.Caller{Organization: w.Organization}
+	change, err := tollgate.DisableWebhook(d.Store.Mint, d.Store.Origin(caller), *w.Endpoint, reason)
+	if err == nil && change != nil {
+		_, err = d.Store.CommitWebhook(ctx, caller, nil, change, rediskv.Answer{})
+	}
+	switch {
+	case errors.Is(err, rediskv.ErrConflict), err == nil && change == nil:
+	case err != nil:
 		d.Log.Error("an endpoint could not be disabled", "webhook", w.Endpoint.ID, "error", err)
+	default:
+		d.metrics.disabled.WithLabelValues(reason).Inc()
+		d.Log.Info("endpoint disabled", "webhook", w.Endpoint.ID, "reason", reason)
 	}
-	if !disabled {
-		return
-	}
-	d.metrics.disabled.WithLabelValues(reason).Inc()
-	d.Log.Info("endpoint disabled", "webhook", w.Endpoint.ID, "reason", reason)
 }

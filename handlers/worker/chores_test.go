@@ -146,9 +146,7 @@ func TestJobs(t *testing.T) {
 	in := newInbox(t)
 	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
 	since := s.Now()
-	if disabled, err := s.DisableWebhook(t.Context(), s.caller.Organization, *s.webhook(t, hook), "gone"); !disabled || err != nil {
-		t.Fatal(disabled, err)
-	}
+	s.commit(t)(tollgate.DisableWebhook(s.Mint, s.Origin(s.caller), *s.webhook(t, hook), "gone"))
 	metrics := prometheus.NewRegistry()
 	s.work(t, worker.Config{Metrics: metrics})
 	for range 3 {
@@ -158,13 +156,12 @@ func TestJobs(t *testing.T) {
 		all := s.deliveries(t, hook)
 		return len(all) == 3 && !slices.ContainsFunc(all, func(d tollgate.Delivery) bool { return d.State != tollgate.DeliveryHeld })
 	})
-	e := *s.webhook(t, hook)
-	e.Status, e.DisabledReason = tollgate.WebhookActive, nil
-	if _, err := s.ChangeWebhook(t.Context(), s.caller, nil, e, tollgate.WebhookEnabled, rediskv.Answer{Status: 200}); err != nil {
+	s.change(t, hook, func(e *tollgate.WebhookEndpoint) { e.Status = tollgate.WebhookActive })
+	recovery, err := tollgate.RecoverWebhook(s.Mint, s.Origin(s.caller), hook, since)
+	if err != nil {
 		t.Fatal(err)
 	}
-	recovery := tollgate.Recovery{Object: "recovery", ID: s.Mint(tollgate.PrefixRecovery), CreatedAt: s.Now(), WebhookID: hook, Since: since}
-	if _, err := s.Recover(t.Context(), s.caller, nil, hook, recovery, rediskv.Answer{Status: 202}); err != nil {
+	if _, err := s.CommitRecovery(t.Context(), s.caller, nil, recovery, rediskv.Answer{Status: 202}); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the deliveries", func() bool { return len(in.all()) == 3 })
@@ -181,9 +178,7 @@ func TestJobs(t *testing.T) {
 	s.pay(t, 1000)
 	until(t, "a delivery that is tried again", func() bool { return s.deliveries(t, hook)[0].State == tollgate.DeliveryRetrying })
 	until(t, "its gauge", func() bool { return inAll(t, metrics, "tollgate_worker_queue_depth") == 1 })
-	if err := s.DeleteWebhook(t.Context(), s.caller, *s.webhook(t, hook)); err != nil {
-		t.Fatal(err)
-	}
+	s.remove(t, hook)
 	until(t, "an empty queue", func() bool { return inAll(t, metrics, "tollgate_worker_queue_depth") == 0 })
 	s.clock.advance(time.Minute)
 	s.looked(t)

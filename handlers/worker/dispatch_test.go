@@ -82,15 +82,16 @@ func TestRetryClock(t *testing.T) {
 	}
 	s.clock.advance(7 * 24 * time.Hour)
 	in.answers(nil)
-	replay := tollgate.Replay{
-		Object: "replay", ID: s.Mint(tollgate.PrefixReplay), CreatedAt: s.Now(), DeliveryID: d.ID, OriginalDeliveryID: d.ID, EventID: d.EventID, WebhookID: hook,
+	r, err := tollgate.ReplayDelivery(s.Mint, s.Origin(s.caller), d, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, err := s.ReplayDelivery(t.Context(), s.caller, nil, hook, d.ID, replay, rediskv.Answer{Status: 202}); err != nil {
+	if _, err := s.CommitReplay(t.Context(), s.caller, nil, r, rediskv.Answer{Status: 202}); err != nil {
 		t.Fatal(err)
 	}
 	d = s.settled(t, hook, tollgate.DeliverySucceeded, len(waits)+1)
 	last := s.attempts(t, d)[len(waits)]
-	if last.Trigger != tollgate.TriggeredByReplay || last.ReplayID == nil || *last.ReplayID != replay.ID {
+	if last.Trigger != tollgate.TriggeredByReplay || last.ReplayID == nil || *last.ReplayID != r.Replay.ID {
 		t.Errorf("%+v", last)
 	}
 	stamps := map[string]bool{}
@@ -269,9 +270,7 @@ func TestNothingIsSent(t *testing.T) {
 				t.Errorf("%+v", a)
 			}
 			stop()
-			if err := s.DeleteWebhook(t.Context(), s.caller, *s.webhook(t, hook)); err != nil {
-				t.Fatal(err)
-			}
+			s.remove(t, hook)
 		})
 	}
 	if len(in.all()) != 0 {

@@ -11,18 +11,16 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/worker"
-	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 )
 
 // change writes an endpoint as its owner would.
-func (s *shop) change(t testing.TB, hook string, event tollgate.EventType, how func(*tollgate.Endpoint)) {
+func (s *shop) change(t testing.TB, hook string, how func(*tollgate.WebhookEndpoint)) {
 	t.Helper()
-	e := *s.webhook(t, hook)
-	how(&e)
-	if _, err := s.ChangeWebhook(t.Context(), s.caller, nil, e, event, rediskv.Answer{Status: 200}); err != nil {
-		t.Fatal(err)
-	}
+	was := s.webhook(t, hook)
+	want := was.WebhookEndpoint
+	how(&want)
+	s.commit(t)(tollgate.ChangeWebhook(s.Mint, s.Origin(s.caller), tollgate.WebhookKeys{}, *was, want))
 }
 
 // holding answers the first so many requests together, when release is closed.
@@ -54,7 +52,7 @@ func TestAnswersOfTheOldAddress(t *testing.T) {
 		s.work(t, worker.Config{Metrics: metrics})
 		s.pay(t, 1000)
 		<-arrived
-		s.change(t, hook, tollgate.WebhookUpdated, func(e *tollgate.Endpoint) { e.URL = after.url })
+		s.change(t, hook, func(e *tollgate.WebhookEndpoint) { e.URL = after.url })
 		close(release)
 		until(t, "the old address' answer", func() bool {
 			return sum1(t, metrics, "tollgate_worker_deliveries_total", "failed")+sum1(t, metrics, "tollgate_worker_deliveries_total", "retrying") == 1
@@ -88,14 +86,14 @@ func TestGoneIsCountedOnce(t *testing.T) {
 		t.Errorf("one endpoint was disabled; the metric says %v", got)
 	}
 
-	enable := func(e *tollgate.Endpoint) { e.Status, e.DisabledReason = tollgate.WebhookActive, nil }
-	s.change(t, hook, tollgate.WebhookEnabled, enable)
+	enable := func(e *tollgate.WebhookEndpoint) { e.Status = tollgate.WebhookActive }
+	s.change(t, hook, enable)
 	arrived, release = in.holding(1, http.StatusGone)
 	stop = s.work(t, worker.Config{})
 	s.pay(t, 1000)
 	<-arrived
-	s.change(t, hook, tollgate.WebhookDisabled, func(e *tollgate.Endpoint) { e.Status = tollgate.WebhookDisabledStatus })
-	s.change(t, hook, tollgate.WebhookEnabled, enable)
+	s.change(t, hook, func(e *tollgate.WebhookEndpoint) { e.Status = tollgate.WebhookDisabledStatus })
+	s.change(t, hook, enable)
 	close(release)
 	until(t, "the answer", func() bool { return s.deliveries(t, hook)[0].State == tollgate.DeliveryFailed })
 	stop()
@@ -118,7 +116,7 @@ func TestChangesAndThePause(t *testing.T) {
 	s.pay(t, 1000)
 	s.settled(t, hook, tollgate.DeliveryRetrying, 1)
 	text := "another description"
-	s.change(t, hook, tollgate.WebhookUpdated, func(e *tollgate.Endpoint) { e.Description = &text })
+	s.change(t, hook, func(e *tollgate.WebhookEndpoint) { e.Description = &text })
 	s.pay(t, 1000)
 	until(t, "the second delivery", func() bool { return len(s.deliveries(t, hook)) == 2 })
 	s.looked(t)
@@ -126,7 +124,7 @@ func TestChangesAndThePause(t *testing.T) {
 		t.Errorf("%d requests, in spite of Retry-After", n)
 	}
 	after := newInbox(t)
-	s.change(t, hook, tollgate.WebhookUpdated, func(e *tollgate.Endpoint) { e.URL = after.url })
+	s.change(t, hook, func(e *tollgate.WebhookEndpoint) { e.URL = after.url })
 	until(t, "the new address", func() bool { return len(after.all()) == 1 })
 }
 

@@ -32,7 +32,7 @@ func newVault(t testing.TB, secret byte) *tollgate.Vault {
 // moment (zero: for ever).
 func (s *shop) hook(t testing.TB, url string, until map[int]tollgate.Instant, keys ...tollgate.WebhookKey) string {
 	t.Helper()
-	e := tollgate.Endpoint{WebhookEndpoint: tollgate.WebhookEndpoint{
+	e := tollgate.StoredWebhook{WebhookEndpoint: tollgate.WebhookEndpoint{
 		Object: "webhook_endpoint", ID: s.Mint(tollgate.PrefixWebhook), CreatedAt: s.Now(), UpdatedAt: s.Now(), URL: url,
 		Status: tollgate.WebhookActive, EventTypes: []string{"payment.authorized"}, SignatureScheme: tollgate.SignatureV1, SchemaVersion: tollgate.SchemaVersion,
 	}}
@@ -44,13 +44,34 @@ func (s *shop) hook(t testing.TB, url string, until map[int]tollgate.Instant, ke
 		e.SigningKeys = append(e.SigningKeys, tollgate.SigningKey{Version: k.Version, Scheme: k.Scheme, CreatedAt: s.Now(), ExpiresAt: until[k.Version]})
 		e.Sealed = append(e.Sealed, tollgate.SealedKey{Version: k.Version, Scheme: k.Scheme, Secret: sealed})
 	}
-	if _, err := s.CreateWebhook(t.Context(), s.caller, nil, e, rediskv.Answer{Status: 201}); err != nil {
+	there, err := s.WebhookList(t.Context(), s.caller.Organization)
+	if err != nil {
 		t.Fatal(err)
 	}
+	s.commit(t)(tollgate.CreateWebhook(s.Mint, s.Origin(s.caller), there, e))
 	return e.ID
 }
 
-func (s *shop) webhook(t testing.TB, id string) *tollgate.Endpoint {
+// commit writes what was decided of an endpoint.
+func (s *shop) commit(t testing.TB) func(*tollgate.WebhookChange, error) {
+	return func(ch *tollgate.WebhookChange, err error) {
+		t.Helper()
+		if err == nil {
+			_, err = s.CommitWebhook(t.Context(), s.caller, nil, ch, rediskv.Answer{Status: 200})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// remove deletes an endpoint.
+func (s *shop) remove(t testing.TB, hook string) {
+	t.Helper()
+	s.commit(t)(tollgate.DeleteWebhook(s.Mint, s.Origin(s.caller), *s.webhook(t, hook)))
+}
+
+func (s *shop) webhook(t testing.TB, id string) *tollgate.StoredWebhook {
 	t.Helper()
 	e, err := s.Webhook(t.Context(), s.caller, id)
 	if err != nil {
@@ -180,43 +201,4 @@ func (in *inbox) all() []received {
 
 func status(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
-}
-
-// CreateWebhook, ChangeWebhook and DeleteWebhook read the facts, decide and
-// commit, as a handler does.
-func (s *shop) CreateWebhook(ctx context.Context, c rediskv.Caller, idem *rediskv.Idempotency, w tollgate.Endpoint, ans rediskv.Answer) (rediskv.Result, error) {
-	return s.webhookChange(ctx, c, idem, ans, func(facts tollgate.WebhookFacts) (*tollgate.WebhookChange, error) {
-		return facts.Create(s.Mint, s.Origin(c), w)
-	})
-}
-
-// ChangeWebhook changes an endpoint that was read at its revision.
-func (s *shop) ChangeWebhook(ctx context.Context, c rediskv.Caller, idem *rediskv.Idempotency, w tollgate.Endpoint, event tollgate.EventType, ans rediskv.Answer) (rediskv.Result, error) {
-	was, err := s.Webhook(ctx, c, w.ID)
-	if err != nil {
-		return rediskv.Result{}, err
-	}
-	was.Revision = w.Revision
-	return s.webhookChange(ctx, c, idem, ans, func(facts tollgate.WebhookFacts) (*tollgate.WebhookChange, error) {
-		return facts.Change(s.Mint, s.Origin(c), *was, w, event)
-	})
-}
-
-func (s *shop) DeleteWebhook(ctx context.Context, c rediskv.Caller, w tollgate.Endpoint) error {
-	_, err := s.webhookChange(ctx, c, nil, rediskv.Answer{}, func(facts tollgate.WebhookFacts) (*tollgate.WebhookChange, error) {
-		return facts.Remove(s.Mint, s.Origin(c), w)
-	})
-	return err
-}
-
-func (s *shop) webhookChange(ctx context.Context, c rediskv.Caller, idem *rediskv.Idempotency, ans rediskv.Answer, decide func(tollgate.WebhookFacts) (*tollgate.WebhookChange, error)) (rediskv.Result, error) {
-	facts, err := s.WebhookFacts(ctx, c.Organization)
-	if err != nil {
-		return rediskv.Result{}, err
-	}
-	ch, err := decide(facts)
-	if err != nil {
-		return rediskv.Result{}, err
-	}
-	return s.CommitWebhook(ctx, c, idem, ch, ans)
 }

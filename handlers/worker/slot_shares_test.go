@@ -8,8 +8,8 @@ import (
 	"tollgate/rediskv"
 )
 
-func endpointAt(url string) *tollgate.Endpoint {
-	return &tollgate.Endpoint{WebhookEndpoint: tollgate.WebhookEndpoint{URL: url}}
+func endpointAt(url string) *tollgate.StoredWebhook {
+	return &tollgate.StoredWebhook{WebhookEndpoint: tollgate.WebhookEndpoint{URL: url}}
 }
 
 // turnsOf are endpoints, given as organization and URL, that can get so many each.

@@ -31,7 +31,7 @@ type owners [2]string
 
 // ownersOf an endpoint's slots. Ports make no other host; other spellings of an
 // address or a name than those in upper case are refused (package egress).
-func ownersOf(org string, e *tollgate.Endpoint) owners {
+func ownersOf(org string, e *tollgate.StoredWebhook) owners {
 	host := e.URL
 	if u, err := url.Parse(e.URL); err == nil {
 		host = u.Hostname()

@@ -3,7 +3,8 @@
 -- its endpoint, because whoever asks for it knows that the receiver is back. A
 -- recovery takes what was held or given up. The place that it has come to is
 -- compared and moved along, so that each batch counts once, whichever worker is
--- faster.
+-- faster; there is a conflict for the others, and while the one delivery is being
+-- sent.
 -- KEYS: grant, record, endpoint, queue, open, ready, sequences, events, audit, dispatch,
 --   webhooks, job, jobs, mark
 -- ARGV: operation, grant_version, fingerprint, record_lifetime, record_text, now_ms,
@@ -15,18 +16,18 @@
 -- ARGV goes on with field_count values: the fields of the job. Then for each
 -- delivery: KEYS its hash, its attempts; ARGV id, time (ms).
 -- Returns: {'queued', count} | {'done'} | {'repeated', record} | {'reused'} |
---   {'damaged', key} | {'grant'} | {'missing'} | {'busy'} | {'passed'}
+--   {'damaged', key} | {'grant'} | {'missing'} | {'conflict'}
 local instead = answered(grant, grant_version, record, operation, fingerprint, mark)
 if instead then return instead end
 local now = redis.call('HMGET', job, 'at', 'state')
-if place ~= '' and (now[1] ~= place or now[2] == 'succeeded') then return {'passed'} end
+if place ~= '' and (now[1] ~= place or now[2] == 'succeeded') then return {'conflict'} end
 local status = redis.call('HGET', endpoint, 'st')
 if not status then return {'missing'} end
 local idle = {held = true, failed = true}
 if trigger == 'replay' then
   local state = redis.call('HGET', KEYS[#KEYS - 1], 'st') -- the one delivery
   if not state then return {'missing'} end
-  if state == 'sending' then return {'busy'} end
+  if state == 'sending' then return {'conflict'} end
   idle[state] = true
 end
 
