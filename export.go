@@ -2,7 +2,6 @@ package tollgate
 
 import (
 	"slices"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -63,9 +62,6 @@ const (
 	ExportCanceled ExportStatus = "canceled"
 	ExportExpired  ExportStatus = "expired"
 )
-
-// ExportLifetime is how long a file is kept (interface §8).
-const ExportLifetime = 7 * 24 * time.Hour
 
 // Export is a file that is being made of a dataset, and the JSON of it.
 type Export struct {

@@ -24,28 +24,20 @@ const maxRanges = 8
 // readExportFile sends the file, whole or in ranges (RFC 9110 §14). Each
 // download is audited before anything of it is sent.
 func (s *Server) readExportFile(c *call) (*answer, error) {
-	e, err := s.export(c, http.StatusOK)
+	e, err := s.export(c)
 	if err != nil {
 		return nil, err
 	}
-	switch e.Status {
-	case tollgate.ExportDone:
-	case tollgate.ExportExpired:
-		return nil, problemError(tollgate.CodeExportExpired, "The file is no longer kept; make a new export.")
-	default:
-		return nil, exportStateInvalid("An export that is %s has no file.", e.Status)
+	if err := e.HasFile(); err != nil {
+		return nil, err
 	}
 	// A file takes longer than a request may; each read from Redis is bounded.
 	ctx := context.WithoutCancel(c.ctx)
-	content, err := s.store.ExportFile(ctx, c.caller(http.StatusOK), e)
+	content, err := s.store.ExportFile(ctx, c.caller(http.StatusOK), &e.Export)
 	if err != nil {
 		return nil, err
 	}
-	return &answer{file: &download{e, content}}, nil
-}
-
-func exportStateInvalid(format string, args ...any) *tollgate.Error {
-	return problemError(tollgate.CodeExportStateInvalid, fmt.Sprintf(format, args...))
+	return &answer{file: &download{&e.Export, content}}, nil
 }
 
 // download is a file on its way.

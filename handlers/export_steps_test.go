@@ -23,7 +23,12 @@ func (p *player) directExports(words []string) error {
 		return p.eachExport(func(*rediskv.ExportJob) error { return nil })
 	case "fail-exports":
 		return p.eachExport(func(j *rediskv.ExportJob) error {
-			return p.store.FailExport(p.t.Context(), j, tollgate.ExportError{Code: tollgate.CodeInternal, Message: "It broke off too often."})
+			ch, err := tollgate.FailExport(p.store.Mint, p.store.Origin(rediskv.Caller{Organization: j.Organization}), j.Export,
+				tollgate.ExportError{Code: tollgate.CodeInternal, Message: "It broke off too often."})
+			if err != nil {
+				return err
+			}
+			return p.store.EndJob(p.t.Context(), j, ch)
 		})
 	}
 	return fmt.Errorf("there is no such directive")
@@ -54,7 +59,11 @@ func (w *world) exports() error {
 				return err
 			}
 			if len(rows) == 0 {
-				return w.store.FinishExport(ctx, j)
+				ch, err := tollgate.FinishExport(w.store.Mint, w.store.Origin(rediskv.Caller{Organization: j.Organization}), j.Export, j.File())
+				if err != nil {
+					return err
+				}
+				return w.store.EndJob(ctx, j, ch)
 			}
 			chunk = nil
 		}

@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"errors"
 	"net/http"
 	"slices"
 
@@ -20,15 +19,22 @@ func (s *Server) createExport(c *call, r exportRequest) (*answer, error) {
 	if err != nil {
 		return s.orRepeated(c, idem, err)
 	}
-	e := tollgate.Export{
-		Object: "export", ID: s.store.Mint(tollgate.PrefixExport), CreatedAt: tollgate.At(s.clock()), Dataset: r.Dataset, Format: r.Format,
-		Filters: r.Filters, Status: tollgate.ExportPending,
-	}
-	reply, err := accepted("/v1/exports/"+e.ID, e, filter.Accounts)
-	if err != nil {
-		return nil, err
-	}
-	result, err := s.store.CreateExport(c.ctx, c.caller(reply.Status), keyOf(idem), e, filter, reply)
+	caller := c.caller(http.StatusAccepted)
+	result, err := rediskv.Retried(func() (rediskv.Result, error) {
+		facts, err := s.store.ExportFacts(c.ctx, c.org, r.Dataset, filter)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		change, err := tollgate.CreateExport(s.store.Mint, s.store.Origin(caller), facts.Room, tollgate.NewExport{Dataset: r.Dataset, Format: r.Format, Filters: r.Filters})
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		reply, err := accepted("/v1/exports/"+change.Export.ID, change.Export, filter.Accounts)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		return s.store.CommitExport(c.ctx, caller, keyOf(idem), facts, change, reply)
+	})
 	if err != nil {
 		return s.orRepeated(c, idem, err)
 	}
@@ -37,15 +43,15 @@ func (s *Server) createExport(c *call, r exportRequest) (*answer, error) {
 
 // export reads the export that a path names. To a grant that does not cover
 // all that is in it, it is not there.
-func (s *Server) export(c *call, status int) (*tollgate.Export, error) {
-	e, filter, err := s.store.Export(c.ctx, c.caller(status), c.pathID())
+func (s *Server) export(c *call) (*rediskv.StoredExport, error) {
+	e, err := s.store.Export(c.ctx, c.caller(http.StatusOK), c.pathID())
 	if err != nil {
 		return nil, err
 	}
-	if !c.coversExport(filter) {
+	if !c.coversExport(&e.Filter) {
 		return nil, notFound()
 	}
-	s.addFile(e)
+	s.addFile(&e.Export)
 	return e, nil
 }
 
@@ -95,11 +101,11 @@ func (s *Server) listExports(c *call) (*answer, error) {
 }
 
 func (s *Server) readExport(c *call) (*answer, error) {
-	e, err := s.export(c, http.StatusOK)
+	e, err := s.export(c)
 	if err != nil {
 		return nil, err
 	}
-	a, err := object(e)
+	a, err := object(e.Export)
 	if err == nil && !e.Status.Ended() {
 		a.retryAfter = "1"
 	}
@@ -109,33 +115,25 @@ func (s *Server) readExport(c *call) (*answer, error) {
 // deleteExport cancels an export that is not done, and drops the file of one that
 // is. A second time it changes nothing, so it needs no Idempotency-Key.
 func (s *Server) deleteExport(c *call) (*answer, error) {
-	for range maxConflicts {
-		e, err := s.export(c, http.StatusOK)
+	return rediskv.Retried(func() (*answer, error) {
+		e, err := s.export(c)
 		if err != nil {
 			return nil, err
 		}
-		end := s.store.CancelExport
-		switch now := tollgate.At(s.clock()); e.Status {
-		case tollgate.ExportFailed:
-			return nil, exportStateInvalid("An export that is %s has nothing to cancel or to delete.", e.Status)
-		case tollgate.ExportCanceled, tollgate.ExportExpired:
+		caller := c.caller(http.StatusOK)
+		change, err := tollgate.DeleteExport(s.store.Origin(caller), e.Export)
+		if err != nil {
+			return nil, err
+		}
+		if change == nil { // whoever ended it may have died before its file was gone
 			if err := s.store.RemoveExportFile(c.ctx, c.org, e.ID); err != nil {
 				return nil, err
 			}
-			return object(e)
-		case tollgate.ExportDone:
-			e.Status, e.Result.ExpiresAt, end = tollgate.ExportExpired, now, s.store.DropExport
-		default:
-			e.Status, e.FinishedAt = tollgate.ExportCanceled, now
+			return object(e.Export)
 		}
-		e.Preview = nil
-		err = end(c.ctx, c.caller(http.StatusOK), *e)
-		if err == nil {
-			return object(e)
-		}
-		if !errors.Is(err, rediskv.ErrConflict) { // its status has changed between the two
+		if err := s.store.EndExport(c.ctx, caller, e, change); err != nil {
 			return nil, err
 		}
-	}
-	return nil, busy()
+		return object(change.Export)
+	})
 }

@@ -21,12 +21,20 @@ type commit struct {
 	answer Answer
 	notify bool // instances have to know
 
+	reads   []reading
 	hashes  []hashWrite
 	strings []stringWrite
 	writes  []write
 	raised  []string // grants whose tokens end
 	events  []tollgate.Event
 	entries []auditArgs
+}
+
+// reading is what a command must answer of a key, as it did before.
+type reading struct {
+	command, key string
+	args         pairs
+	answer       string
 }
 
 // hashWrite is a hash that was read at a revision, empty where there was none.
@@ -39,10 +47,12 @@ type hashWrite struct {
 // stringWrite is an immutable version.
 type stringWrite struct{ key, value string }
 
-// write is a command that changes one key, whatever it holds.
+// write is a command that changes one key, whatever it holds. Its answer can
+// become a field of a hash.
 type write struct {
 	command, key string
 	args         pairs
+	field, hash  string
 }
 
 // What becomes of a member of a set, if it is no score.
@@ -74,9 +84,20 @@ func (c *commit) unchanged(key, expected string) { c.hash(key, expected, nil) }
 
 func (c *commit) version(key, text string) { c.strings = append(c.strings, stringWrite{key, text}) }
 
+// still makes the change hold only while a command answers what it did: a text, or
+// the digits of a number, and nothing where there is nothing.
+func (c *commit) still(answer, command, key string, args ...any) {
+	c.reads = append(c.reads, reading{command, key, args, answer})
+}
+
 // do changes a key by a command that is not compared with anything.
 func (c *commit) do(command, key string, args ...any) {
-	c.writes = append(c.writes, write{command, key, args})
+	c.writes = append(c.writes, write{command: command, key: key, args: args})
+}
+
+// kept is do, and the command's answer becomes a field of a hash.
+func (c *commit) kept(hash, field, command, key string, args ...any) {
+	c.writes = append(c.writes, write{command, key, args, field, hash})
 }
 
 func (c *commit) member(key, how, member string) {
@@ -175,6 +196,13 @@ func (c *commit) runAs(ctx context.Context, operation string) (Result, error) {
 
 // groups appends what is written.
 func (c *commit) groups(inv *invocation) error {
+	inv.args = append(inv.args, len(c.reads))
+	for _, r := range c.reads {
+		inv.keys = append(inv.keys, r.key)
+		inv.args = append(inv.args, r.command)
+		inv.group(r.args)
+		inv.args = append(inv.args, r.answer)
+	}
 	inv.args = append(inv.args, len(c.hashes))
 	for _, h := range c.hashes {
 		inv.keys = append(inv.keys, h.key)
@@ -189,7 +217,10 @@ func (c *commit) groups(inv *invocation) error {
 	inv.args = append(inv.args, len(c.writes))
 	for _, w := range c.writes {
 		inv.keys = append(inv.keys, w.key)
-		inv.args = append(inv.args, w.command)
+		if w.field != "" {
+			inv.keys = append(inv.keys, w.hash)
+		}
+		inv.args = append(inv.args, w.command, w.field)
 		inv.group(w.args)
 	}
 	inv.args = append(inv.args, len(c.events))

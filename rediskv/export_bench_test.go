@@ -45,15 +45,14 @@ func (f *fixture) many(t testing.TB, rows int) (raw redis.UniversalClient, prefi
 }
 
 // export carries an export out as the worker does, with its sizes.
-func (f *fixture) export(t testing.TB, d tollgate.Dataset, format string, filter tollgate.ExportFilter) *tollgate.Export {
+func (f *fixture) export(t testing.TB, d tollgate.Dataset, format string, filter tollgate.ExportFilter) *rediskv.StoredExport {
 	t.Helper()
-	e := tollgate.Export{Object: "export", ID: f.Mint(tollgate.PrefixExport), CreatedAt: f.Now(), Dataset: d, Format: format, Status: tollgate.ExportPending}
 	check := func(err error) { // no Helper: it is called for each row
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err := f.CreateExport(t.Context(), f.caller, nil, e, filter, rediskv.Answer{Status: 202})
+	e, err := f.createExport(t, d, format, filter)
 	check(err)
 	for p := range f.Partitions() {
 		j, err := f.NextExport(t.Context(), p, "test", 0, nil)
@@ -96,8 +95,8 @@ func (f *fixture) export(t testing.TB, d tollgate.Dataset, format string, filter
 		default:
 		}
 		check(f.AppendExport(t.Context(), j, chunk))
-		check(f.FinishExport(t.Context(), j))
-		done, _, err := f.Export(t.Context(), f.caller, e.ID)
+		check(f.finish(t, j))
+		done, err := f.Export(t.Context(), f.caller, e.ID)
 		check(err)
 		return done
 	}

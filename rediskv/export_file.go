@@ -61,7 +61,7 @@ type ExportFile struct {
 func (s *Store) ExportFile(ctx context.Context, c Caller, e *tollgate.Export) (*ExportFile, error) {
 	f := &ExportFile{ctx: ctx, store: s, caller: c, space: s.space(c.Organization), id: e.ID, chunk: -1}
 	if e.Status != tollgate.ExportDone {
-		return nil, exportExpired()
+		return nil, tollgate.ExportGone()
 	}
 	err := s.timed(ctx, "export_ends", func(ctx context.Context) error {
 		return s.client.LRange(ctx, f.space.ends(e.ID), 0, -1).ScanSlice(&f.ends)
@@ -73,13 +73,9 @@ func (s *Store) ExportFile(ctx context.Context, c Caller, e *tollgate.Export) (*
 		f.Size = f.ends[n-1]
 	}
 	if f.Size != e.Result.Bytes {
-		return nil, exportExpired()
+		return nil, tollgate.ExportGone()
 	}
 	return f, nil
-}
-
-func exportExpired() error {
-	return &tollgate.Error{Code: tollgate.CodeExportExpired, Message: "The file is no longer kept; make a new export."}
 }
 
 // Seek moves to an offset, which reads nothing yet.
@@ -123,7 +119,7 @@ func (f *ExportFile) load(n int, size int64) error {
 	err := f.store.timedInTurn(f.ctx, f.caller, "export_chunk", func(ctx context.Context) error {
 		packed, err := f.store.client.Get(ctx, f.space.chunk(f.id, n)).Bytes()
 		if errors.Is(err, redis.Nil) {
-			return exportExpired()
+			return tollgate.ExportGone()
 		}
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -32,16 +33,14 @@ var ErrExportLost = errors.New("export is no longer this worker's")
 // ExportJob is an export in a worker's hands. One goroutine works on it, except
 // that another one may read ahead with ExportRows.
 type ExportJob struct {
-	tollgate.Export
+	StoredExport
 	Organization string
-	Filter       tollgate.ExportFilter
 	// Tries counts the times that work on it was begun since something was last
 	// written, this one included.
 	Tries int64
 
 	space           space
-	consumer, entry string
-	owner           string
+	consumer, owner string
 	cut             string
 	low             int64
 	reading         string // the place of the last row that was read
@@ -66,8 +65,8 @@ func (s *Store) NextExport(ctx context.Context, partition int, consumer string, 
 		if err != nil || entry == nil {
 			return nil, err
 		}
-		j := &ExportJob{space: s.space(text(*entry, "o")), Organization: text(*entry, "o"), consumer: consumer, entry: entry.ID}
-		j.ID = text(*entry, "e")
+		j := &ExportJob{space: s.space(text(*entry, "o")), Organization: text(*entry, "o"), consumer: consumer}
+		j.entry, j.ID = entry.ID, text(*entry, "e")
 		err = s.BeginExport(ctx, j, true)
 		if err == nil {
 			return j, nil
@@ -142,12 +141,13 @@ func (s *Store) LeaveExport(ctx context.Context, j *ExportJob) error {
 }
 
 func (j *ExportJob) load(f fields) error {
-	e, err := exportOf(f, &j.Filter)
+	e, err := exportOf(f)
 	if err != nil {
 		return err
 	}
 	r := read("export", j.ID, f)
-	j.Export, j.Tries = *e, r.count("tries")
+	e.entry = j.entry
+	j.StoredExport, j.Tries = *e, r.count("tries")
 	j.cut, j.low, j.reading, j.passed = f["cut"], r.count("low"), f["at"], f["at"]
 	j.chunks, j.bytes, j.rows, j.left, j.total = int(r.count("n")), r.count("bytes"), r.count("done"), r.count("left"), r.count("total")
 	if err := r.err(); err != nil {
@@ -254,7 +254,7 @@ func (s *Store) AppendExport(ctx context.Context, j *ExportJob, chunk []byte) er
 	case "lost":
 		return ErrExportLost
 	case "full":
-		return s.exportsFull()
+		return tollgate.ExportsFull(s.exportBytes)
 	}
 	j.shown, j.shownBytes = len(j.preview), shownBytes
 	if len(chunk) > 0 {
@@ -264,38 +264,25 @@ func (s *Store) AppendExport(ctx context.Context, j *ExportJob, chunk []byte) er
 	return nil
 }
 
-// FinishExport ends an export that is complete. Before it counts as such, what
-// there is of its file is made to last as long as it is promised.
-func (s *Store) FinishExport(ctx context.Context, j *ExportJob) error {
-	if err := s.keepChunks(ctx, j); err != nil {
-		return err
-	}
-	e := j.Export
-	e.Status, e.FinishedAt = tollgate.ExportDone, s.Now()
-	e.Result = &tollgate.ExportResult{
-		Rows: j.rows, Bytes: j.bytes, SHA256: hex.EncodeToString(j.sum.Sum(nil)), ExpiresAt: e.FinishedAt.Add(tollgate.ExportLifetime),
-	}
-	end := exportEnd{Export: e, event: tollgate.ExportSucceeded, outcome: "succeeded"}
-	end.fields.set("sum", e.Result.SHA256)
-	end.fields.int("exp", int64(e.Result.ExpiresAt))
-	end.fields.int("total", j.rows)
-	return s.endJob(ctx, j, end)
+// File is what has been made of the export's file.
+func (j *ExportJob) File() tollgate.ExportResult {
+	return tollgate.ExportResult{Rows: j.rows, Bytes: j.bytes, SHA256: hex.EncodeToString(j.sum.Sum(nil))}
 }
 
-// FailExport ends an export that cannot be made.
-func (s *Store) FailExport(ctx context.Context, j *ExportJob, reason tollgate.ExportError) error {
-	e := j.Export
-	e.Status, e.FinishedAt, e.Error = tollgate.ExportFailed, s.Now(), &reason
-	end := exportEnd{Export: e, event: tollgate.ExportFailedEvent, outcome: "refused"}
-	end.fields.set("code", string(reason.Code))
-	end.fields.set("why", reason.Message)
-	return s.endJob(ctx, j, end)
-}
-
-func (s *Store) endJob(ctx context.Context, j *ExportJob, end exportEnd) error {
-	end.owner, end.chunks, end.audit = j.owner, j.chunks, "export.end"
-	outcome, err := s.endExport(ctx, Caller{Organization: j.Organization}, end)
-	if err == nil && outcome == "lost" {
+// EndJob writes the end of an export that is in the worker's hands. Before one
+// counts as done, what there is of its file is made to last as long as it is
+// promised. ErrExportLost: nothing was written.
+func (s *Store) EndJob(ctx context.Context, j *ExportJob, ch *tollgate.ExportChange) error {
+	if ch.Export.Status == tollgate.ExportDone {
+		if err := s.keepChunks(ctx, j); err != nil {
+			return err
+		}
+	}
+	b := s.commit(Caller{Organization: j.Organization}, nil)
+	b.still(j.owner, "HGET", j.space.object(j.ID), "own")
+	b.still(strconv.Itoa(j.chunks), "HGET", j.space.object(j.ID), "n")
+	err := s.endExport(ctx, b, j.entry, ch)
+	if errors.Is(err, ErrConflict) {
 		return ErrExportLost
 	}
 	return err

@@ -9,16 +9,9 @@ import (
 	"tollgate"
 )
 
-// ListedExport is an export and what it selects: whether the caller may see it
-// is for the caller to decide by the filter's accounts.
-type ListedExport struct {
-	tollgate.Export
-	Filter tollgate.ExportFilter
-}
-
 // Exports lists an organization's exports, the newest first, from the one
 // before an id on (empty: from the newest), at most limit of them.
-func (s *Store) Exports(ctx context.Context, c Caller, before string, limit int) (rows []ListedExport, more bool, err error) {
+func (s *Store) Exports(ctx context.Context, c Caller, before string, limit int) (rows []StoredExport, more bool, err error) {
 	k := s.space(c.Organization)
 	if err := s.checkGrant(ctx, c, k); err != nil {
 		return nil, false, err
@@ -41,16 +34,15 @@ func (s *Store) Exports(ctx context.Context, c Caller, before string, limit int)
 			return err
 		}
 		for i, r := range replies {
-			row := ListedExport{Export: tollgate.Export{ID: ids[i]}}
+			row := &StoredExport{Export: tollgate.Export{ID: ids[i]}}
 			if len(r.Val()) > 0 { // else its record has expired: the page has a hole
-				e, err := exportOf(r.Val(), &row.Filter)
-				if s.damaged(ctx, k, "export", ids[i], err) != nil {
-					row.Export = tollgate.Export{Object: "export", ID: ids[i], Damaged: true}
-				} else {
-					row.Export = e.At(s.Now())
+				var err error
+				if row, err = exportOf(r.Val()); s.damaged(ctx, k, "export", ids[i], err) != nil {
+					row = &StoredExport{Export: tollgate.Export{Object: "export", ID: ids[i], Damaged: true}}
 				}
+				row.Export = row.At(s.Now())
 			}
-			rows = append(rows, row)
+			rows = append(rows, *row)
 		}
 		return nil
 	})

@@ -21,8 +21,8 @@ func TestExportsOfBefore(t *testing.T) {
 	}
 	for range 4 {
 		f.clock.advance(time.Second)
-		e := tollgate.Export{Object: "export", ID: f.Mint(tollgate.PrefixExport), CreatedAt: f.Now(), Dataset: tollgate.DatasetEvents, Format: tollgate.FormatNDJSON, Status: tollgate.ExportPending}
-		if _, err := f.CreateExport(t.Context(), f.caller, nil, e, tollgate.ExportFilter{}, rediskv.Answer{Status: 202}); err != nil {
+		e, err := f.createExport(t, tollgate.DatasetEvents, tollgate.FormatNDJSON, tollgate.ExportFilter{})
+		if err != nil {
 			t.Fatal(err)
 		}
 		made = append(made, e.ID)
@@ -36,7 +36,7 @@ func TestExportsOfBefore(t *testing.T) {
 		var listed []string
 		before, more := "", true
 		for more {
-			var rows []rediskv.ListedExport
+			var rows []rediskv.StoredExport
 			var err error
 			if rows, more, err = f.Exports(t.Context(), f.caller, before, limit); err != nil || len(rows) == 0 {
 				t.Fatalf("limit %d: %d rows, %v", limit, len(rows), err)

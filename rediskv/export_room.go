@@ -3,23 +3,14 @@ package rediskv
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 
 	"github.com/redis/go-redis/v9"
-
-	"tollgate"
 )
 
 // DefaultExportBytes is what the export files of one organization may take up
 // of Redis' memory, compressed as they lie there, with their previews.
 const DefaultExportBytes = 256 << 20
-
-// exportsFull is the error when they take up all of that. Without a bound one
-// client could fill the memory, and no payment of anybody would find room.
-func (s *Store) exportsFull() error {
-	return &tollgate.Error{Code: tollgate.CodeRateLimited, Message: fmt.Sprintf(
-		"The files of the organization's exports take up all of the %d MiB that they may; delete one, or wait until one expires.", s.exportBytes>>20)}
-}
 
 // RemoveExportFile removes what is left of the file of an export that has
 // ended: whoever ended it may have died before all was gone.
@@ -55,12 +46,26 @@ func (s *Store) removeFile(ctx context.Context, k space, id string, chunks int) 
 			return err
 		}
 	}
-	_, _, err := s.run(ctx, scriptFreeExport.with(freeExportKeys{k.exportSizes(), k.exportFiles()}, freeExportArgs{id}))
+	_, err := s.freeExport(ctx, k, id)
 	return err
 }
 
 type freeExportKeys struct{ Sizes, Files string }
 
-type freeExportArgs struct{ ExportID string }
+type freeExportArgs struct {
+	ExportID string
+	NowMs    int64
+}
 
 var scriptFreeExport = newScript[freeExportKeys, freeExportArgs]("free_export")
+
+// freeExport takes a file that is gone off the tally, or only those that are gone
+// by themselves, and returns the bytes of the others.
+func (s *Store) freeExport(ctx context.Context, k space, id string) (bytes int64, err error) {
+	_, rest, err := s.run(ctx, scriptFreeExport.with(freeExportKeys{k.exportSizes(), k.exportFiles()}, freeExportArgs{id, int64(s.Now())}))
+	if err != nil {
+		return 0, err
+	}
+	text, _ := rest[0].(string)
+	return strconv.ParseInt(text, 10, 64)
+}

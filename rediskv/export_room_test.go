@@ -50,18 +50,49 @@ func (f *fixture) tally(t testing.TB) (tally, taken int64) {
 }
 
 func (f *fixture) newExport(t testing.TB) (tollgate.Export, error) {
-	e := tollgate.Export{Object: "export", ID: f.Mint(tollgate.PrefixExport), CreatedAt: f.Now(), Dataset: tollgate.DatasetTransactions, Format: tollgate.FormatNDJSON, Status: tollgate.ExportPending}
-	_, err := f.CreateExport(t.Context(), f.caller, nil, e, tollgate.ExportFilter{}, rediskv.Answer{Status: 202})
-	return e, err
+	t.Helper()
+	return f.createExport(t, tollgate.DatasetTransactions, tollgate.FormatNDJSON, tollgate.ExportFilter{})
 }
 
-// dropped is an export as it is without its file.
-func (f *fixture) dropped(e *tollgate.Export) tollgate.Export {
-	d := *e
-	result := *e.Result
-	result.ExpiresAt = f.Now()
-	d.Status, d.Preview, d.Result = tollgate.ExportExpired, nil, &result
-	return d
+// createExport decides on an export and commits it, as a handler does.
+func (f *fixture) createExport(t testing.TB, d tollgate.Dataset, format string, filter tollgate.ExportFilter) (tollgate.Export, error) {
+	t.Helper()
+	facts, ch, err := f.newExportChange(t, d, format, filter)
+	if err != nil {
+		return tollgate.Export{}, err
+	}
+	_, err = f.CommitExport(t.Context(), f.caller, nil, facts, ch, rediskv.Answer{Status: 202})
+	return ch.Export, err
+}
+
+func (f *fixture) newExportChange(t testing.TB, d tollgate.Dataset, format string, filter tollgate.ExportFilter) (*rediskv.ExportFacts, *tollgate.ExportChange, error) {
+	t.Helper()
+	facts, err := f.ExportFacts(t.Context(), f.caller.Organization, d, filter)
+	if err != nil {
+		return nil, nil, err
+	}
+	ch, err := tollgate.CreateExport(f.Mint, f.origin(), facts.Room, tollgate.NewExport{Dataset: d, Format: format})
+	return facts, ch, err
+}
+
+// deleteExport cancels an export as it was read, or drops its file.
+func (f *fixture) deleteExport(t testing.TB, e *rediskv.StoredExport) error {
+	t.Helper()
+	ch, err := tollgate.DeleteExport(f.origin(), e.Export)
+	if err != nil {
+		return err
+	}
+	return f.EndExport(t.Context(), f.caller, e, ch)
+}
+
+// finish ends an export whose file is complete.
+func (f *fixture) finish(t testing.TB, j *rediskv.ExportJob) error {
+	t.Helper()
+	ch, err := tollgate.FinishExport(f.Mint, f.origin(), j.Export, j.File())
+	if err != nil {
+		return err
+	}
+	return f.EndJob(t.Context(), j, ch)
 }
 
 // The files of an organization take up no more than they may: no export is
@@ -79,17 +110,17 @@ func TestExportFilesHaveRoom(t *testing.T) {
 	if _, err := full.newExport(t); code(err) != string(tollgate.CodeRateLimited) {
 		t.Errorf("with no room left: %v", err)
 	}
-	if err := full.DropExport(t.Context(), f.caller, f.dropped(e)); err != nil {
+	if err := full.deleteExport(t, e); err != nil {
 		t.Fatal(err)
 	}
 	if size, taken := f.tally(t); size != 0 || taken != 0 {
 		t.Errorf("after it is deleted %d bytes are counted, %d are there", size, taken)
 	}
-	now, _, err := f.Export(t.Context(), f.caller, e.ID)
+	now, err := f.Export(t.Context(), f.caller, e.ID)
 	if err != nil || now.Status != tollgate.ExportExpired || len(now.Preview) != 0 || now.Result.SHA256 != e.Result.SHA256 || now.Result.ExpiresAt != f.Now() {
 		t.Errorf("%+v, %+v, %v", now, now.Result, err)
 	}
-	if _, err := f.ExportFile(t.Context(), f.caller, now); code(err) != string(tollgate.CodeExportExpired) {
+	if _, err := f.ExportFile(t.Context(), f.caller, &now.Export); code(err) != string(tollgate.CodeExportExpired) {
 		t.Errorf("its file: %v", err)
 	}
 
@@ -135,10 +166,14 @@ func TestExportFilesHaveRoom(t *testing.T) {
 	if now, taken := f.tally(t); now != taken || now <= size || now >= 2*size {
 		t.Errorf("%d bytes are counted, %d are there of files of %d", now, taken, size)
 	}
-	if err := f.FailExport(t.Context(), j, tollgate.ExportError{Code: tollgate.CodeRateLimited, Message: "full"}); err != nil {
+	ch, err := tollgate.FailExport(f.Mint, f.origin(), j.Export, tollgate.ExportError{Code: tollgate.CodeRateLimited, Message: "full"})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if failed, _, err := f.Export(t.Context(), f.caller, next.ID); err != nil || failed.Status != tollgate.ExportFailed {
+	if err := f.EndJob(t.Context(), j, ch); err != nil {
+		t.Fatal(err)
+	}
+	if failed, err := f.Export(t.Context(), f.caller, next.ID); err != nil || failed.Status != tollgate.ExportFailed {
 		t.Errorf("%+v, %v", failed, err)
 	}
 	if now, taken := f.tally(t); now != size || taken != size {
@@ -157,8 +192,11 @@ func TestExportFilesHaveRoom(t *testing.T) {
 	if now, _ := f.tally(t); now != 0 {
 		t.Errorf("after its time %d bytes are counted", now)
 	}
-	last.Status, last.FinishedAt = tollgate.ExportCanceled, f.Now()
-	if err := f.CancelExport(t.Context(), f.caller, last); err != nil {
+	waiting, err := f.Export(t.Context(), f.caller, last.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.deleteExport(t, waiting); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -175,7 +213,7 @@ func TestExportDroppedAtOnce(t *testing.T) {
 	var g sync.WaitGroup
 	for range 8 {
 		g.Go(func() {
-			switch err := f.DropExport(t.Context(), f.caller, f.dropped(e)); {
+			switch err := f.deleteExport(t, e); {
 			case err == nil:
 				dropped.Add(1)
 			case errors.Is(err, rediskv.ErrConflict):
@@ -221,7 +259,7 @@ func TestExportDroppedByHalf(t *testing.T) {
 	wire := redistest.Proxy(t, server.Addr)
 	dies := false
 	through := f.with(t, rediskv.Options{URL: wire.URL, Observe: func(operation string, _ time.Duration, _ error) {
-		if dies && operation == "end_export" {
+		if dies && operation == "commit" {
 			wire.Refuse()
 		}
 	}})
@@ -229,7 +267,7 @@ func TestExportDroppedByHalf(t *testing.T) {
 	all, _ := f.tally(t)
 
 	lost := wire.SwallowReply("EVALSHA")
-	if err := through.DropExport(t.Context(), f.caller, f.dropped(first)); err != nil {
+	if err := through.deleteExport(t, first); err != nil {
 		t.Fatal(err)
 	}
 	<-lost
@@ -238,10 +276,10 @@ func TestExportDroppedByHalf(t *testing.T) {
 	}
 
 	dies = true
-	if err := through.DropExport(t.Context(), f.caller, f.dropped(second)); err != nil {
+	if err := through.deleteExport(t, second); err != nil {
 		t.Fatal(err)
 	}
-	half, _, err := f.Export(t.Context(), f.caller, second.ID)
+	half, err := f.Export(t.Context(), f.caller, second.ID)
 	if err != nil || half.Status != tollgate.ExportExpired {
 		t.Errorf("%+v, %v", half, err)
 	}

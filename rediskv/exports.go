@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
 
 	"tollgate"
 )
@@ -61,161 +63,201 @@ func (k space) exportLog(d tollgate.Dataset) string {
 	}
 }
 
-// CreateExport stores a job that a worker carries out: all rows of e.Dataset
-// that filter selects and that are committed by now. CodeQuotaExceeded when
-// tollgate.MaxExports are unfinished, CodeRateLimited when the organization's files take up all that they
-// may.
-func (s *Store) CreateExport(ctx context.Context, c Caller, idem *Idempotency, e tollgate.Export, filter tollgate.ExportFilter, ans Answer) (Result, error) {
-	k := s.space(c.Organization)
-	c.Request.Status = ans.Status
-	w, err := s.exporting(k, c, e, tollgate.ExportCreated, "export.create", "succeeded")
-	if err != nil {
-		return Result{}, err
+// StoredExport is an export as it was read, and what it selects: whether the
+// caller may see it is for the caller to decide by the filter's accounts.
+type StoredExport struct {
+	tollgate.Export
+	Filter tollgate.ExportFilter
+	entry  string // in its partition's stream
+}
+
+// ExportFacts are what a new export depends on: the room that there is, and how
+// far it goes. Nothing that is committed later is in it.
+type ExportFacts struct {
+	Room   tollgate.ExportRoom
+	filter tollgate.ExportFilter
+	low    int64
+	cut    string
+	total  int64
+}
+
+// ExportFacts reads them for all rows of a dataset that a filter selects.
+func (s *Store) ExportFacts(ctx context.Context, org string, d tollgate.Dataset, filter tollgate.ExportFilter) (*ExportFacts, error) {
+	k := s.space(org)
+	f := &ExportFacts{filter: filter, Room: tollgate.ExportRoom{Most: s.exportBytes}}
+	var err error
+	if f.Room.Bytes, err = s.freeExport(ctx, k, ""); err != nil {
+		return nil, err
 	}
-	keys, args := c.request(k, idem, s.Mint(""), ans)
-	low, last := int64(0), ""
-	log := k.exportLog(e.Dataset)
+	var high int64
 	var indexes []string
+	log := k.exportLog(d)
 	if log == "" {
-		q := exportQuery(e.Dataset, &filter)
-		var high int64
-		if low, high, err = s.bounds(ctx, k, q); err != nil {
-			return Result{}, err
+		q := exportQuery(d, &filter)
+		if f.low, high, err = s.bounds(ctx, k, q); err != nil {
+			return nil, err
 		}
-		last = fmt.Sprint(high)
 		if q.PaymentID == "" {
 			indexes = q.indexes(k)
 		}
 	}
+	sequences := read("", "", fields{})
+	err = s.timed(ctx, "export_facts", func(ctx context.Context) error {
+		pipe := s.client.TxPipeline()
+		unfinished := pipe.SCard(ctx, k.unfinished())
+		last, entries := pipe.XRevRangeN(ctx, cmp.Or(log, k.events()), "+", "-", 1), pipe.XLen(ctx, cmp.Or(log, k.events()))
+		sequence := pipe.HGet(ctx, k.sequences(), "event")
+		counts := make([]*redis.IntCmd, len(indexes))
+		for i, index := range indexes {
+			counts[i] = pipe.ZCount(ctx, index, strconv.FormatInt(f.low, 10), strconv.FormatInt(high, 10))
+		}
+		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+			return err
+		}
+		f.Room.Unfinished = int(unfinished.Val())
+		if log != "" {
+			f.cut, f.total = "0-0", entries.Val()
+			for _, m := range last.Val() {
+				f.cut = m.ID
+			}
+			return nil
+		}
+		sequences.fields["event"] = sequence.Val()
+		f.cut = strconv.FormatInt(min(high, sequences.count("event")*16+15), 10)
+		for _, c := range counts {
+			f.total += c.Val()
+		}
+		return nil
+	})
+	if err == nil {
+		err = s.damagedAt(ctx, k.sequences(), sequences.err())
+	}
+	return f, err
+}
+
+// CommitExport writes a new export. ErrConflict when another one has begun or
+// ended since the facts were read.
+func (s *Store) CommitExport(ctx context.Context, c Caller, idem *Idempotency, facts *ExportFacts, ch *tollgate.ExportChange, ans Answer) (Result, error) {
+	b, e := s.commit(c, idem), &ch.Export
+	b.answer = ans
+	k := b.space
 	doc, err := json.Marshal(e, json.Deterministic(true))
 	if err != nil {
 		return Result{}, fmt.Errorf("export: %w", err)
 	}
-	selects, err := json.Marshal(filter)
+	selects, err := json.Marshal(facts.filter)
 	if err != nil {
 		return Result{}, fmt.Errorf("export: %w", err)
 	}
 	var f pairs
+	f.set("st", string(e.Status))
+	f.set("cut", facts.cut)
+	f.int("total", facts.total)
+	f.set("n", "0")
+	f.set("tries", "0")
 	f.set("json", string(doc))
 	f.set("flt", string(selects))
-	f.int("low", low)
-	inv := scriptCreateExport.with(createExportKeys{requestKeys: keys, exportEnds: w.keys, AllExports: k.allExports(), Log: cmp.Or(log, k.sequences())}, createExportArgs{
-		requestArgs: args, eventArgs: w.event, auditArgs: w.entry, Organization: k.org, ExportID: e.ID,
-		MostUnfinished: tollgate.MaxExports, MostBytes: s.exportBytes, NowMs: int64(s.Now()), FirstPosition: low, LastPosition: last,
-		OldestID: tollgate.FirstID(tollgate.PrefixExport, s.Now().Add(-exportListed)), FieldCount: len(f),
-	})
-	inv.keys, inv.args = append(inv.keys, indexes...), append(inv.args, f...)
-	outcome, rest, err := s.run(ctx, inv)
-	if err != nil {
+	f.int("low", facts.low)
+	b.still(strconv.Itoa(facts.Room.Unfinished), "SCARD", k.unfinished())
+	b.hash(k.object(e.ID), "", f)
+	b.kept(k.object(e.ID), "entry", "XADD", exportsKey(k.partition), "*", "o", k.org, "e", e.ID)
+	b.do("SADD", k.unfinished(), e.ID)
+	b.do("ZADD", k.allExports(), "0", e.ID)
+	b.do("ZREMRANGEBYLEX", k.allExports(), "-", "("+tollgate.FirstID(tollgate.PrefixExport, e.CreatedAt.Add(-exportListed)))
+	if err := b.export(ch); err != nil {
 		return Result{}, err
 	}
-	switch outcome {
-	case "many":
-		return Result{}, tollgate.QuotaExceeded("exports", "%d exports are not finished yet; wait for one, or cancel it.", tollgate.MaxExports)
-	case "full":
-		return Result{}, s.exportsFull()
+	return b.run(ctx)
+}
+
+// export says what the change is to others.
+func (c *commit) export(ch *tollgate.ExportChange) error {
+	if ch.Event != nil {
+		c.events = append(c.events, *ch.Event)
 	}
-	return result(outcome, rest, ans)
+	return c.audited(ch.Action, ch.Outcome, string(ch.Export.Dataset), "export", ch.Export.ID)
 }
 
-// exportEnds are what creating and ending an export have in common.
-type exportEnds struct {
-	logKeys
-	Export, Exports, Unfinished, Sizes, Files string
+// EndExport writes the end of an export that was read, and removes what there is
+// of its file unless it has succeeded. ErrConflict when it has been begun or has
+// ended otherwise since it was read.
+func (s *Store) EndExport(ctx context.Context, c Caller, was *StoredExport, ch *tollgate.ExportChange) error {
+	return s.endExport(ctx, s.commit(c, nil), was.entry, ch)
 }
 
-type createExportKeys struct {
-	requestKeys
-	exportEnds
-	AllExports, Log string
-}
-
-type createExportArgs struct {
-	requestArgs
-	eventArgs
-	auditArgs
-	Organization, ExportID string
-	MostUnfinished         int
-	MostBytes, NowMs       int64
-	FirstPosition          int64
-	LastPosition, OldestID string
-	FieldCount             int
-}
-
-var scriptCreateExport = newScript[createExportKeys, createExportArgs]("create_export")
-
-type endExportKeys struct {
-	exportEnds
-	Grant, Mark string
-}
-
-type endExportArgs struct {
-	GrantVersion string
-	eventArgs
-	auditArgs
-	Owner           string
-	KnownChunks     int
-	Status          string
-	JobLifetime     int64
-	Group, ExportID string
-	FileGoneAt      int64
-	FieldCount      int
-}
-
-var scriptEndExport = newScript[endExportKeys, endExportArgs]("end_export")
-
-// exportWriting is where an export is, and what is said of it; t is empty where
-// it is no event.
-type exportWriting struct {
-	keys  exportEnds
-	event eventArgs
-	entry auditArgs
-}
-
-func (s *Store) exporting(k space, c Caller, e tollgate.Export, t tollgate.EventType, kind, outcome string) (w exportWriting, err error) {
-	event, err := tollgate.NewEvent(s.Mint(tollgate.PrefixEvent), t, s.Now(), k.org, "", c.Request.ID, e.EventData())
-	if err != nil {
-		return w, fmt.Errorf("export: %w", err)
+func (s *Store) endExport(ctx context.Context, b *commit, entry string, ch *tollgate.ExportChange) error {
+	k, e := b.space, &ch.Export
+	key := k.object(e.ID)
+	var f pairs
+	f.set("st", string(e.Status))
+	if r := e.Result; r != nil {
+		f.set("sum", r.SHA256)
+		f.int("exp", int64(r.ExpiresAt))
+		f.int("total", r.Rows)
 	}
-	if w.event, err = eventArguments(&event); err != nil {
-		return w, err
+	if e.Error != nil {
+		f.set("code", string(e.Error.Code))
+		f.set("why", e.Error.Message)
 	}
-	if w.entry, err = s.entry(c, kind, outcome, string(e.Dataset), "export", e.ID); err != nil {
-		return w, err
+	f.int("fin", int64(e.FinishedAt))
+	b.still(string(ch.From), "HGET", key, "st")
+	b.hash(key, "", f)
+	b.do("PEXPIRE", key, exportKept.Milliseconds())
+	b.do("SREM", k.unfinished(), e.ID)
+	if entry != "" {
+		b.do("XACK", exportsKey(k.partition), dispatchGroup, entry)
+		b.do("XDEL", exportsKey(k.partition), entry)
 	}
-	w.keys = exportEnds{k.logs(), k.object(e.ID), exportsKey(k.partition), k.unfinished(), k.exportSizes(), k.exportFiles()}
-	return w, nil
+	// What the file takes up counts until it is gone.
+	switch e.Status {
+	case tollgate.ExportDone:
+		if e.Result.Bytes > 0 {
+			b.do("ZADD", k.exportFiles(), milli(s.Now().Add(fileKept)), e.ID)
+		}
+	case tollgate.ExportExpired:
+		b.do("HDEL", key, "prev")
+	default:
+		b.do("HDEL", key, "prev")
+		b.do("ZADD", k.exportFiles(), milli(s.Now().Add(chunkBackstop)), e.ID)
+	}
+	if err := b.export(ch); err != nil {
+		return err
+	}
+	if _, err := b.run(ctx); err != nil || e.Status == tollgate.ExportDone {
+		return err
+	}
+	// What this leaves behind expires by itself, and counts until then.
+	_ = s.RemoveExportFile(context.WithoutCancel(ctx), k.org, e.ID)
+	return nil
 }
 
-// Export reads an export and what it selects. Whether the caller may see it
-// is for the caller to decide by filter.Accounts.
-func (s *Store) Export(ctx context.Context, c Caller, id string) (*tollgate.Export, *tollgate.ExportFilter, error) {
+// Export reads an export.
+func (s *Store) Export(ctx context.Context, c Caller, id string) (*StoredExport, error) {
 	k := s.space(c.Organization)
 	if err := s.checkGrant(ctx, c, k); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if !strings.HasPrefix(id, tollgate.PrefixExport) {
-		return nil, nil, notFound()
+		return nil, notFound()
 	}
 	found, err := s.readHashes(ctx, "read_export", k.object(id))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	filter := new(tollgate.ExportFilter)
-	e, err := exportOf(found[0], filter)
+	e, err := exportOf(found[0])
 	if err == nil && e.ID != id {
 		err = fmt.Errorf("the document is of %q", e.ID)
 	}
 	if err != nil {
-		return nil, nil, s.damaged(ctx, k, "export", id, err)
+		return nil, s.damaged(ctx, k, "export", id, err)
 	}
-	now := e.At(s.Now())
-	return &now, filter, nil
+	e.Export = e.At(s.Now())
+	return e, nil
 }
 
-func exportOf(f fields, filter *tollgate.ExportFilter) (*tollgate.Export, error) {
-	e := new(tollgate.Export)
-	if err := decode(f["json"], e, f["flt"], filter); err != nil {
+func exportOf(f fields) (*StoredExport, error) {
+	e := &StoredExport{entry: f["entry"]}
+	if err := decode(f["json"], &e.Export, f["flt"], &e.Filter); err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	r := read("export", e.ID, f)
@@ -239,57 +281,4 @@ func exportOf(f fields, filter *tollgate.ExportFilter) (*tollgate.Export, error)
 		r.fault("sum")
 	}
 	return e, r.err()
-}
-
-// CancelExport ends an export that was read, e as it will be; what is there of
-// its file is removed. ErrConflict: it has ended meanwhile.
-func (s *Store) CancelExport(ctx context.Context, c Caller, e tollgate.Export) error {
-	_, err := s.endExport(ctx, c, exportEnd{Export: e, audit: "export.cancel", outcome: "succeeded"})
-	return err
-}
-
-// DropExport removes the file of an export that has succeeded, e as it will be.
-// ErrConflict: somebody else has removed it meanwhile.
-func (s *Store) DropExport(ctx context.Context, c Caller, e tollgate.Export) error {
-	end := exportEnd{Export: e, audit: "export.delete", outcome: "succeeded"}
-	end.fields.int("exp", int64(e.Result.ExpiresAt))
-	_, err := s.endExport(ctx, c, end)
-	return err
-}
-
-// exportEnd is an export as it will be in the end.
-type exportEnd struct {
-	tollgate.Export
-	owner          string
-	chunks         int
-	event          tollgate.EventType // empty: none
-	audit, outcome string
-	fields         pairs
-}
-
-func (s *Store) endExport(ctx context.Context, c Caller, e exportEnd) (outcome string, err error) {
-	k := s.space(c.Organization)
-	w, err := s.exporting(k, c, e.Export, e.event, e.audit, e.outcome)
-	if err != nil {
-		return "", err
-	}
-	gone := s.Now().Add(chunkBackstop)
-	if e.Status == tollgate.ExportDone {
-		gone = s.Now().Add(fileKept)
-	}
-	e.fields.int("fin", int64(e.FinishedAt))
-	grant, version := c.grant(k)
-	inv := scriptEndExport.with(endExportKeys{w.keys, grant, k.mark(s.Mint(""))}, endExportArgs{
-		GrantVersion: version, eventArgs: w.event, auditArgs: w.entry, Owner: e.owner, KnownChunks: e.chunks, Status: string(e.Status),
-		JobLifetime: exportKept.Milliseconds(), Group: dispatchGroup, ExportID: e.ID, FileGoneAt: int64(gone), FieldCount: len(e.fields),
-	})
-	inv.args = append(inv.args, e.fields...)
-	outcome, rest, err := s.run(ctx, inv)
-	if err == nil && outcome != "lost" && e.Status != tollgate.ExportDone {
-		text, _ := rest[0].(string)
-		n, _ := strconv.ParseInt(text, 10, 64) // none: what there is of it expires by itself
-		// What this leaves behind expires by itself, and counts until then.
-		_ = s.removeFile(context.WithoutCancel(ctx), k, e.ID, int(n))
-	}
-	return outcome, err
 }

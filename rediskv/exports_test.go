@@ -17,9 +17,9 @@ import (
 )
 
 // read is the whole file of an export.
-func (f *fixture) file(t testing.TB, e *tollgate.Export) string {
+func (f *fixture) file(t testing.TB, e *rediskv.StoredExport) string {
 	t.Helper()
-	file, err := f.ExportFile(t.Context(), f.caller, e)
+	file, err := f.ExportFile(t.Context(), f.caller, &e.Export)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestExportFileSeeks(t *testing.T) {
 	if len(want) < 600<<10 {
 		t.Fatalf("%d bytes are too few for three chunks", len(want))
 	}
-	file, err := f.ExportFile(t.Context(), f.caller, e)
+	file, err := f.ExportFile(t.Context(), f.caller, &e.Export)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,13 +149,13 @@ func TestExportExpires(t *testing.T) {
 		}
 	}
 	f.clock.advance(tollgate.ExportLifetime - time.Millisecond)
-	if now, _, err := f.Export(t.Context(), f.caller, e.ID); err != nil || now.Status != tollgate.ExportDone {
+	if now, err := f.Export(t.Context(), f.caller, e.ID); err != nil || now.Status != tollgate.ExportDone {
 		t.Errorf("before its time: %+v, %v", now, err)
 	}
 	if err := raw.Del(t.Context(), keys[1]).Err(); err != nil { // its chunk
 		t.Fatal(err)
 	}
-	file, err := f.ExportFile(t.Context(), f.caller, e)
+	file, err := f.ExportFile(t.Context(), f.caller, &e.Export)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,15 +165,15 @@ func TestExportExpires(t *testing.T) {
 	if err := raw.Del(t.Context(), keys[2]).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.ExportFile(t.Context(), f.caller, e); code(err) != string(tollgate.CodeExportExpired) {
+	if _, err := f.ExportFile(t.Context(), f.caller, &e.Export); code(err) != string(tollgate.CodeExportExpired) {
 		t.Errorf("all of it is gone: %v", err)
 	}
 	f.clock.advance(time.Millisecond)
-	now, _, err := f.Export(t.Context(), f.caller, e.ID)
+	now, err := f.Export(t.Context(), f.caller, e.ID)
 	if err != nil || now.Status != tollgate.ExportExpired || now.Result.SHA256 != e.Result.SHA256 {
 		t.Errorf("after its time: %+v, %v", now, err)
 	}
-	if _, err := f.ExportFile(t.Context(), f.caller, now); code(err) != string(tollgate.CodeExportExpired) {
+	if _, err := f.ExportFile(t.Context(), f.caller, &now.Export); code(err) != string(tollgate.CodeExportExpired) {
 		t.Errorf("its file: %v", err)
 	}
 }
@@ -183,15 +183,25 @@ func TestExportExpires(t *testing.T) {
 func TestExportLimit(t *testing.T) {
 	f := newFixture(t)
 	create := func(key string) (rediskv.Result, error) {
-		e := tollgate.Export{Object: "export", ID: f.Mint(tollgate.PrefixExport), CreatedAt: f.Now(), Dataset: tollgate.DatasetEvents, Format: tollgate.FormatCSV}
-		body, err := json.Marshal(e)
+		idem := rediskv.Idempotency{Scope: f.caller.Organization + ":exports.create", Key: key, Fingerprint: strings.Repeat("f", 64)}
+		facts, ch, err := f.newExportChange(t, tollgate.DatasetEvents, tollgate.FormatCSV, tollgate.ExportFilter{})
+		if err != nil { // as a handler does
+			if earlier, ok, failed := f.FindRepeated(t.Context(), f.caller, idem); ok || failed != nil {
+				return earlier, failed
+			}
+			return rediskv.Result{}, err
+		}
+		body, err := json.Marshal(ch.Export)
 		if err != nil {
 			t.Fatal(err)
 		}
-		idem := rediskv.Idempotency{Scope: f.caller.Organization + ":exports.create", Key: key, Fingerprint: strings.Repeat("f", 64)}
-		return f.CreateExport(t.Context(), f.caller, &idem, e, tollgate.ExportFilter{}, rediskv.Answer{Status: 202, Body: body})
+		return f.CommitExport(t.Context(), f.caller, &idem, facts, ch, rediskv.Answer{Status: 202, Body: body})
 	}
 	var first rediskv.Result
+	facts, ch, err := f.newExportChange(t, tollgate.DatasetEvents, tollgate.FormatCSV, tollgate.ExportFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range 10 { // interface §11
 		r, err := create(fmt.Sprint(i))
 		if err != nil || r.Repeated {
@@ -201,22 +211,24 @@ func TestExportLimit(t *testing.T) {
 			first = r
 		}
 	}
+	if _, err := f.CommitExport(t.Context(), f.caller, nil, facts, ch, rediskv.Answer{}); !errors.Is(err, rediskv.ErrConflict) {
+		t.Errorf("of what was there before: %v", err)
+	}
 	if _, err := create("one more"); code(err) != string(tollgate.CodeQuotaExceeded) {
 		t.Errorf("one more: %v", err)
 	}
 	if r, err := create("0"); err != nil || !r.Repeated || !bytes.Equal(r.Body, first.Body) {
 		t.Errorf("a repeat: %+v, %v", r, err)
 	}
-	if _, _, err := f.Export(t.Context(), f.caller, "exp_none"); code(err) != string(tollgate.CodeNotFound) {
+	if _, err := f.Export(t.Context(), f.caller, "exp_none"); code(err) != string(tollgate.CodeNotFound) {
 		t.Errorf("an export that is not there: %v", err)
 	}
 	stale := f.caller
 	stale.GrantVersion = 7
-	e := tollgate.Export{Object: "export", ID: f.Mint(tollgate.PrefixExport), Dataset: tollgate.DatasetEvents, Format: tollgate.FormatCSV}
-	if _, err := f.CreateExport(t.Context(), stale, nil, e, tollgate.ExportFilter{}, rediskv.Answer{}); code(err) != string(tollgate.CodeTokenInvalid) {
+	if _, err := f.CommitExport(t.Context(), stale, nil, facts, ch, rediskv.Answer{}); code(err) != string(tollgate.CodeTokenInvalid) {
 		t.Errorf("a grant that has changed: %v", err)
 	}
-	if err := f.CancelExport(t.Context(), f.caller, e); code(err) != string(tollgate.CodeNotFound) && !errors.Is(err, rediskv.ErrConflict) {
+	if err := f.deleteExport(t, &rediskv.StoredExport{Export: ch.Export}); !errors.Is(err, rediskv.ErrConflict) {
 		t.Errorf("canceling what is not there: %v", err)
 	}
 }

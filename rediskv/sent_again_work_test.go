@@ -288,18 +288,22 @@ func (f *fixture) exporting(t *testing.T) *rediskv.ExportJob {
 	return f.job(t, "a")
 }
 
-func canceled(e tollgate.Export, at tollgate.Instant) tollgate.Export {
-	e.Status, e.FinishedAt = tollgate.ExportCanceled, at
-	return e
+// deleted cancels an export, or drops its file.
+func (f *fixture) deleted(t *testing.T, id string) {
+	t.Helper()
+	e, err := f.Export(t.Context(), f.caller, id)
+	must(t, err)
+	must(t, f.deleteExport(t, e))
 }
 
 var exportResends = []resend{
-	{"create_export", "it is canceled", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
-		e := tollgate.Export{Object: "export", ID: f.Mint(tollgate.PrefixExport), CreatedAt: f.Now(), Dataset: tollgate.DatasetEvents, Format: tollgate.FormatCSV, Status: tollgate.ExportPending}
+	{"commit", "an export, which is canceled", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		facts, ch, err := f.newExportChange(t, tollgate.DatasetEvents, tollgate.FormatCSV, tollgate.ExportFilter{})
+		must(t, err)
 		return func(through *fixture) error {
-			r, err := through.CreateExport(t.Context(), f.caller, nil, e, tollgate.ExportFilter{}, rediskv.Answer{Status: 202})
+			r, err := through.CommitExport(t.Context(), f.caller, nil, facts, ch, rediskv.Answer{Status: 202})
 			return first(r, err, 202)
-		}, func() { must(t, f.CancelExport(t.Context(), f.caller, canceled(e, f.Now()))) }
+		}, func() { f.deleted(t, ch.Export.ID) }
 	}},
 	{"begin_export", "another worker takes it over", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		j := f.exporting(t)
@@ -323,18 +327,14 @@ var exportResends = []resend{
 		j := f.exporting(t)
 		return func(through *fixture) error { return through.LeaveExport(t.Context(), j) }, func() { f.job(t, "b") }
 	}},
-	{"end_export", "a client drops the file", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+	{"commit", "an export ends, and a client drops the file", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		j := f.exporting(t)
 		must(t, f.AppendExport(t.Context(), j, []byte("one")))
-		return func(through *fixture) error { return through.FinishExport(t.Context(), j) }, func() {
-			e, _, err := f.Export(t.Context(), f.caller, j.ID)
-			must(t, err)
-			must(t, f.DropExport(t.Context(), f.caller, f.dropped(e)))
-		}
+		return func(through *fixture) error { return through.finish(t, j) }, func() { f.deleted(t, j.ID) }
 	}},
 	{"free_export", "somebody else removes it, too", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		e := f.export(t, tollgate.DatasetTickets, tollgate.FormatCSV, tollgate.ExportFilter{})
-		must(t, f.DropExport(t.Context(), f.caller, f.dropped(e)))
+		must(t, f.deleteExport(t, e))
 		return func(through *fixture) error {
 				return through.RemoveExportFile(t.Context(), f.caller.Organization, e.ID)
 			},

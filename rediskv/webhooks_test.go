@@ -727,9 +727,9 @@ func TestForgetConsumersKeepsWhatIsTaken(t *testing.T) {
 		if looks++; looks != 2 { // the stream of events is looked at first
 			return
 		}
-		if _, err := f.CreateExport(t.Context(), f.caller, nil, export, tollgate.ExportFilter{}, rediskv.Answer{Status: 202}); err != nil {
-			t.Error(err)
-		}
+		var err error
+		export, err = f.newExport(t)
+		must(t, err)
 		for p := range f.Partitions() {
 			if take(p, "living") {
 				partition = p

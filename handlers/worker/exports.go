@@ -12,14 +12,9 @@ import (
 	"tollgate/rediskv"
 )
 
-const (
-	// batchesPerChunk bounds what is looked at between two appends, which renew
-	// the hold of an export: few rows may be among many.
-	batchesPerChunk = 16
-	// exportTries is how often work on an export may break off without having
-	// written anything.
-	exportTries = 5
-)
+// batchesPerChunk bounds what is looked at between two appends, which renew the
+// hold of an export: few rows may be among many.
+const batchesPerChunk = 16
 
 // exports makes the files of exports, a few at the same time. It looks at one
 // partition after the other and goes on behind the one where it found
@@ -139,7 +134,7 @@ func (x *exports) ready() error {
 
 // export carries an export to its end, or to where another worker has to go
 // on. After an error it begins again behind the last chunk: at once as often
-// as it takes when Redis was away, exportTries times otherwise.
+// as it takes when Redis was away, a few times otherwise.
 func (x *exports) export(ctx context.Context, j *rediskv.ExportJob) {
 	x.metrics.exporting.Inc()
 	defer x.metrics.exporting.Dec()
@@ -237,10 +232,8 @@ func guarded(do func() error) (err error) {
 
 // attempt goes on with an export to its end.
 func (x *exports) attempt(ctx context.Context, j *rediskv.ExportJob) error {
-	if j.Tries > exportTries {
-		return x.Store.FailExport(ctx, j, tollgate.ExportError{
-			Code: tollgate.CodeInternal, Message: "The export broke off too often. Make a new one; if that fails, too, ask for help with its id.",
-		})
+	if fault := tollgate.ExportBrokenOff(j.Tries); fault != nil {
+		return x.fail(ctx, j, *fault)
 	}
 	reading, stop := context.WithCancel(ctx)
 	batches := make(chan batch, 1)
@@ -250,9 +243,31 @@ func (x *exports) attempt(ctx context.Context, j *rediskv.ExportJob) error {
 	for range batches { // it has ended: the job is this goroutine's alone again
 	}
 	if full, ok := errors.AsType[*tollgate.Error](err); ok && full.Code == tollgate.CodeRateLimited { // its file has no room
-		return x.Store.FailExport(ctx, j, tollgate.ExportError{Code: full.Code, Message: full.Message})
+		return x.fail(ctx, j, tollgate.ExportError{Code: full.Code, Message: full.Message})
 	}
 	return err
+}
+
+func (x *exports) origin(j *rediskv.ExportJob) tollgate.Origin {
+	return x.Store.Origin(rediskv.Caller{Organization: j.Organization})
+}
+
+// fail ends an export that cannot be made.
+func (x *exports) fail(ctx context.Context, j *rediskv.ExportJob, reason tollgate.ExportError) error {
+	change, err := tollgate.FailExport(x.Store.Mint, x.origin(j), j.Export, reason)
+	if err != nil {
+		return err
+	}
+	return x.Store.EndJob(ctx, j, change)
+}
+
+// finish ends an export that is complete.
+func (x *exports) finish(ctx context.Context, j *rediskv.ExportJob) error {
+	change, err := tollgate.FinishExport(x.Store.Mint, x.origin(j), j.Export, j.File())
+	if err != nil {
+		return err
+	}
+	return x.Store.EndJob(ctx, j, change)
 }
 
 // write appends what is read to the file.
@@ -293,7 +308,7 @@ func (x *exports) write(ctx context.Context, j *rediskv.ExportJob, batches <-cha
 			}
 		}
 		if len(b.rows) == 0 {
-			return x.Store.FinishExport(ctx, j)
+			return x.finish(ctx, j)
 		}
 	}
 	return context.Cause(ctx) // reading ends early only with it

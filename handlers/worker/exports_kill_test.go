@@ -148,6 +148,16 @@ func TestExportWorkerStopped(t *testing.T) {
 	}
 }
 
+// finish ends an export as its worker does.
+func (s *shop) finish(t testing.TB, j *rediskv.ExportJob) error {
+	t.Helper()
+	ch, err := tollgate.FinishExport(s.Mint, s.Origin(s.caller), j.Export, j.File())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.EndJob(t.Context(), j, ch)
+}
+
 // A worker that was thought dead and comes back appends nothing: what it had
 // read is another's.
 func TestExportFencing(t *testing.T) {
@@ -195,13 +205,13 @@ func TestExportFencing(t *testing.T) {
 	if err := step(first, 10); !errors.Is(err, rediskv.ErrExportLost) {
 		t.Errorf("the first worker appends after it was taken over: %v", err)
 	}
-	if err := s.FinishExport(t.Context(), first); !errors.Is(err, rediskv.ErrExportLost) {
+	if err := s.finish(t, first); !errors.Is(err, rediskv.ErrExportLost) {
 		t.Errorf("the first worker ends it: %v", err)
 	}
 	if err := step(second, 100); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.FinishExport(t.Context(), second); err != nil {
+	if err := s.finish(t, second); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := string(s.file(t, s.readExport(t, id))), join(s.listed(t, tollgate.DatasetTransactions)); got != want {
@@ -434,9 +444,12 @@ func TestExportCanceled(t *testing.T) {
 	t.Cleanup(goOn)
 	id := s.export(t, tollgate.DatasetTickets, tollgate.FormatCSV, tollgate.ExportFilter{})
 	<-reached
-	e := s.readExport(t, id)
-	e.Status, e.FinishedAt = tollgate.ExportCanceled, s.Now()
-	if err := s.CancelExport(t.Context(), s.caller, *e); err != nil {
+	e := s.storedExport(t, id)
+	ch, err := tollgate.DeleteExport(s.Origin(s.caller), e.Export)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.EndExport(t.Context(), s.caller, e, ch); err != nil {
 		t.Fatal(err)
 	}
 	goOn()
@@ -445,7 +458,7 @@ func TestExportCanceled(t *testing.T) {
 	if after.Status != tollgate.ExportCanceled || after.Progress.RowsDone >= 150 {
 		t.Errorf("%+v", after)
 	}
-	if err := s.CancelExport(t.Context(), s.caller, *e); !errors.Is(err, rediskv.ErrConflict) {
+	if err := s.EndExport(t.Context(), s.caller, e, ch); !errors.Is(err, rediskv.ErrConflict) {
 		t.Errorf("canceled twice: %v", err)
 	}
 	if _, err := s.ExportFile(t.Context(), s.caller, after); code(err) != string(tollgate.CodeExportExpired) {

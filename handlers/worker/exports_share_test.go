@@ -48,7 +48,11 @@ func TestExportsGoRound(t *testing.T) {
 		if err != nil || j == nil {
 			t.Fatalf("%v, %v", j, err)
 		}
-		if err := store.FailExport(t.Context(), j, tollgate.ExportError{Code: tollgate.CodeInternal, Message: "Enough."}); err != nil {
+		ch, err := tollgate.FailExport(store.Mint, store.Origin(rediskv.Caller{Organization: j.Organization}), j.Export, tollgate.ExportError{Code: tollgate.CodeInternal, Message: "Enough."})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.EndJob(t.Context(), j, ch); err != nil {
 			t.Fatal(err)
 		}
 		turns = append(turns, j.Organization)

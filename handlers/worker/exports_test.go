@@ -34,14 +34,28 @@ func (s *shop) export(t testing.TB, d tollgate.Dataset, format string, f tollgat
 }
 
 func (s *shop) tryExport(d tollgate.Dataset, format string, f tollgate.ExportFilter) (string, error) {
-	e := tollgate.Export{Object: "export", ID: s.Mint(tollgate.PrefixExport), CreatedAt: s.Now(), Dataset: d, Format: format, Status: tollgate.ExportPending}
-	_, err := s.CreateExport(context.Background(), s.caller, nil, e, f, rediskv.Answer{Status: 202})
-	return e.ID, err
+	return rediskv.Retried(func() (string, error) {
+		facts, err := s.ExportFacts(context.Background(), s.caller.Organization, d, f)
+		if err != nil {
+			return "", err
+		}
+		ch, err := tollgate.CreateExport(s.Mint, s.Origin(s.caller), facts.Room, tollgate.NewExport{Dataset: d, Format: format})
+		if err != nil {
+			return "", err
+		}
+		_, err = s.CommitExport(context.Background(), s.caller, nil, facts, ch, rediskv.Answer{Status: 202})
+		return ch.Export.ID, err
+	})
 }
 
 func (s *shop) readExport(t testing.TB, id string) *tollgate.Export {
 	t.Helper()
-	e, _, err := s.Export(t.Context(), s.caller, id)
+	return &s.storedExport(t, id).Export
+}
+
+func (s *shop) storedExport(t testing.TB, id string) *rediskv.StoredExport {
+	t.Helper()
+	e, err := s.Export(t.Context(), s.caller, id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,26 +3,41 @@
 -- KEYS: grant, record, sequences, events, audit, dispatch, webhooks, changes, mark
 -- ARGV: operation, grant_version, fingerprint, record_lifetime, record_text, channel,
 --   organization
--- Without channel no instance has to know. Then the objects (conflicting); the number
--- of further writes and for each: KEYS what it changes; ARGV the command, the number
--- of its arguments, these. Then the events and audit entries (append_all). KEYS goes
--- on with the grants whose tokens end.
+-- Without channel no instance has to know. Then what must be as it was read: how
+-- often, and for each: KEYS what is read; ARGV the command, the number of its
+-- arguments, these, what it answers. Then the objects (conflicting); the number of
+-- further writes and for each: KEYS what it changes; ARGV the command, the field that
+-- keeps its answer, of the hash that is the next of KEYS (or empty), the number of
+-- its arguments, these. Then the events and audit entries (append_all). KEYS goes on
+-- with the grants whose tokens end.
 -- Returns: {'written'} | {'done'} | {'repeated', record} | {'reused'} |
 --   {'damaged', key} | {'grant'} | {'conflict'}
 local instead = answered(grant, grant_version, record, operation, fingerprint, mark)
 if instead then return instead end
-if conflicting(named_keys + 1, named_args + 1) then return {'conflict'} end
+local key, at = named_keys + 1, named_args + 2
+for _ = 1, tonumber(ARGV[named_args + 1]) do
+  local last = at + 1 + tonumber(ARGV[at + 1])
+  local found = redis.call(ARGV[at], KEYS[key], unpack(ARGV, at + 2, last)) or ''
+  if type(found) == 'number' then found = whole(found) end
+  if found ~= ARGV[last + 1] then return {'conflict'} end
+  key, at = key + 1, last + 2
+end
+if conflicting(key, at) then return {'conflict'} end
 local broken = sequenced(sequences)
 if broken then return broken end
 
 mark_done(mark, '')
 if fingerprint ~= '' then redis.call('SET', record, record_text, 'PX', record_lifetime) end
-local key, at = put_objects(named_keys + 1, named_args + 1)
+key, at = put_objects(key, at)
 local writes = tonumber(ARGV[at])
 at = at + 1
 for _ = 1, writes do
-  local last = at + 1 + tonumber(ARGV[at + 1])
-  redis.call(ARGV[at], KEYS[key], unpack(ARGV, at + 2, last))
+  local last = at + 2 + tonumber(ARGV[at + 2])
+  local answer = redis.call(ARGV[at], KEYS[key], unpack(ARGV, at + 3, last))
+  if ARGV[at + 1] ~= '' then
+    key = key + 1
+    redis.call('HSET', KEYS[key], ARGV[at + 1], answer)
+  end
   key, at = key + 1, last + 1
 end
 append_all(sequences, events, audit, dispatch, webhooks, at)
