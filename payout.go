@@ -226,12 +226,8 @@ func (p *Payout) Event(mint Mint) (Event, error) {
 	return p.event(mint, t, "", nil)
 }
 
-// ReleasedEvent is the event of a payout that was held and is pending again;
-// before is the sum that was stored.
-func (p *Payout) ReleasedEvent(mint Mint, request string, before Money) (Event, error) {
-	return p.event(mint, PayoutReleased, request, &before)
-}
-
+// event is one of the payout; before is the sum that was stored, of one that is
+// released.
 func (p *Payout) event(mint Mint, t EventType, request string, before *Money) (Event, error) {
 	return NewEvent(mint(PrefixEvent), t, p.UpdatedAt, p.OrganizationID, p.MerchantAccountID, request, payoutEventData{
 		PayoutID: p.ID, TransactionID: PayoutTransactionOf(p.ID), MerchantAccountID: p.MerchantAccountID,

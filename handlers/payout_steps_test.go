@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // settle closes the sales days that are over and carries every payout as far
@@ -36,7 +37,7 @@ func (w *world) settle(ctx context.Context, outcome tollgate.PayoutOutcome) erro
 					return err
 				}
 				if p != nil {
-					if err := w.store.EndPayout(ctx, p, outcome); err != nil {
+					if err := w.endPayout(ctx, p, outcome); err != nil {
 						return err
 					}
 				}
@@ -45,4 +46,23 @@ func (w *world) settle(ctx context.Context, outcome tollgate.PayoutOutcome) erro
 		}
 	}
 	return nil
+}
+
+// endPayout records what the payout step said.
+func (w *world) endPayout(ctx context.Context, p *tollgate.Payout, said tollgate.PayoutOutcome) error {
+	was, err := w.store.StoredPayout(ctx, p.OrganizationID, p.ID)
+	if err != nil {
+		return err
+	}
+	account, err := w.store.PayoutAccount(ctx, p.OrganizationID, p.MerchantAccountID)
+	if err != nil {
+		return err
+	}
+	caller := rediskv.Caller{Organization: p.OrganizationID}
+	ch, err := tollgate.EndPayout(w.store.Mint, w.store.Origin(caller), was.StoredPayout, said, account)
+	if err != nil || ch == nil {
+		return err
+	}
+	_, err = w.store.CommitPayout(ctx, caller, nil, was, ch, rediskv.Answer{})
+	return err
 }

@@ -81,16 +81,25 @@ func (s *Server) releasePayout(c *call, r releaseRequest) (*answer, error) {
 	if _, err := s.payout(c, http.StatusOK); err != nil {
 		return s.orRepeated(c, idem, err)
 	}
-	var key *rediskv.Idempotency
-	if idem.Key != "" {
-		key = &idem
-	}
-	result, err := s.store.ReleasePayout(c.ctx, c.caller(http.StatusOK), key, c.pathID(), r.Reason, func(p *tollgate.Payout) (rediskv.Answer, error) {
-		a, err := object(p.JSON())
+	result, err := rediskv.Retried(func() (rediskv.Result, error) {
+		caller := c.caller(http.StatusOK)
+		was, err := s.store.StoredPayout(c.ctx, c.org, c.pathID())
 		if err != nil {
-			return rediskv.Answer{}, err
+			return rediskv.Result{}, err
 		}
-		return rediskv.Answer{Status: a.status, Body: a.body, Reach: []string{p.MerchantAccountID}}, nil
+		recount, err := s.store.Recount(c.ctx, was)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		change, err := tollgate.ReleasePayout(s.store.Mint, s.store.Origin(caller), was.StoredPayout, recount, r.Reason)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		a, err := object(change.Payout.JSON())
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		return s.store.CommitPayout(c.ctx, caller, keyOf(idem), was, change, rediskv.Answer{Status: a.status, Body: a.body, Reach: []string{was.MerchantAccountID}})
 	})
 	if err != nil {
 		return s.orRepeated(c, idem, err)

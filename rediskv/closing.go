@@ -1,6 +1,7 @@
 package rediskv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,11 +40,9 @@ func (s *Store) DueAccounts(ctx context.Context, partition, limit int) ([]Due, e
 const closingAttempts = 20
 
 // CloseDays closes the sales days of an account that are over, and makes the
-// payouts that fall due by that: each payout date is paid when the sales day of
-// that date is over, because then every sales day that is paid on it is. It
-// may be called at any time, by any number of workers. An account to which
-// nothing is owed is not looked at, and then its days are closed together, the
-// next time.
+// payouts that fall due by that. It may be called at any time, by any number of
+// workers. An account to which nothing is owed is not looked at, and then its days
+// are closed together, the next time.
 func (s *Store) CloseDays(ctx context.Context, org, account string) (made int, err error) {
 	k := s.space(org)
 	for range closingAttempts {
@@ -56,14 +55,13 @@ func (s *Store) CloseDays(ctx context.Context, org, account string) (made int, e
 		if err != nil {
 			return made, err
 		}
-		open := a.Cutoffs.SalesDay(s.Now())
-		payouts := tollgate.PlanPayouts(org, account, payable, max(open-1, a.Closed))
-		err = s.closeDay(ctx, k, a, open, payable, len(payouts) > 0)
-		for i := range payouts {
+		closing := tollgate.CloseDays(s.Origin(Caller{Organization: org}), account, tollgate.PayoutAccount{Cutoffs: a.Cutoffs, Closed: a.Closed}, payable)
+		err = s.closeDay(ctx, k, a, closing, payable)
+		for i := range closing.Payouts {
 			if err != nil {
 				break
 			}
-			if err = s.makePayout(ctx, k, &payouts[i], payable); err == nil {
+			if err = s.makePayout(ctx, k, &closing.Payouts[i], payable); err == nil {
 				made++
 			}
 		}
@@ -71,7 +69,7 @@ func (s *Store) CloseDays(ctx context.Context, org, account string) (made int, e
 		if err != nil && !again {
 			return made, err
 		}
-		if !again && len(payouts) == 0 {
+		if !again && len(closing.Payouts) == 0 {
 			return made, nil
 		}
 	}
@@ -96,28 +94,20 @@ func (s *Store) payable(ctx context.Context, k space, account string) (*Account,
 	return a, list, s.damagedAt(ctx, k.object(account), err)
 }
 
-// closeDay closes every day before open. While payouts are to be made the
-// account stays where it is in the queue, so that they are made by somebody
-// else if this worker dies.
-func (s *Store) closeDay(ctx context.Context, k space, a *Account, open tollgate.Date, payable []tollgate.Payable, keep bool) error {
-	seen, next := ",", tollgate.NoDate
+// closeDay closes days. While payouts are to be made the account stays where it is
+// in the queue, so that they are made by somebody else if this worker dies.
+func (s *Store) closeDay(ctx context.Context, k space, a *Account, closing tollgate.DayClosing, payable []tollgate.Payable) error {
+	seen := ","
 	for _, p := range payable {
 		seen += p.Due.String() + ","
-		if p.Due >= open && (next == tollgate.NoDate || p.Due < next) {
-			next = p.Due
-		}
 	}
-	look := "none"
-	switch {
-	case keep:
+	look := cmp.Or(milli(closing.Look), "none")
+	if len(closing.Payouts) > 0 {
 		look = "keep"
-	case next != tollgate.NoDate:
-		// Never before the open day ends, which may be later after a change.
-		look = milli(max(a.Cutoffs.End(next), a.Cutoffs.End(open)))
 	}
 	_, _, err := s.run(ctx, scriptCloseDay.with(
 		closeDayKeys{Account: k.object(a.ID), Payable: k.payable(a.ID), Cutoffs: k.cutoffs, Mark: k.mark(s.Mint(""))},
-		closeDayArgs{AccountRevision: a.Revision, LastClosed: (open - 1).String(), CutoffsMember: k.org + "/" + a.ID, LookAt: look, PayoutDates: seen},
+		closeDayArgs{AccountRevision: a.Revision, LastClosed: closing.Last.String(), CutoffsMember: k.org + "/" + a.ID, LookAt: look, PayoutDates: seen},
 	))
 	return err
 }
@@ -150,7 +140,15 @@ var scriptMakePayout = newScript[makePayoutKeys, makePayoutArgs]("make_payout")
 func (s *Store) makePayout(ctx context.Context, k space, p *tollgate.Payout, payable []tollgate.Payable) error {
 	now := s.Now()
 	p.CreatedAt, p.UpdatedAt = now, now
-	event, entry, err := s.payoutEntry(p, "payout.create")
+	e, err := p.Event(s.Mint)
+	if err != nil {
+		return err
+	}
+	event, err := eventArguments(&e)
+	if err != nil {
+		return err
+	}
+	entry, err := s.entry(Caller{Organization: k.org}, "payout.create", "succeeded", "", "payout", p.ID)
 	if err != nil {
 		return err
 	}
@@ -180,17 +178,4 @@ func (s *Store) makePayout(ctx context.Context, k space, p *tollgate.Payout, pay
 		return ErrStale
 	}
 	return err
-}
-
-// payoutEntry is a payout's event and audit entry as the scripts take them.
-func (s *Store) payoutEntry(p *tollgate.Payout, action string) (event eventArgs, entry auditArgs, err error) {
-	e, err := p.Event(s.Mint)
-	if err != nil {
-		return event, entry, err
-	}
-	if event, err = eventArguments(&e); err != nil {
-		return event, entry, err
-	}
-	entry, err = s.entry(Caller{Organization: p.OrganizationID}, action, "succeeded", p.FailureReason, "payout", p.ID)
-	return event, entry, err
 }

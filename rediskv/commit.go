@@ -174,6 +174,16 @@ func (c *commit) run(ctx context.Context) (Result, error) { return c.runAs(ctx, 
 
 // runAs is run under an id that the change itself knows.
 func (c *commit) runAs(ctx context.Context, operation string) (Result, error) {
+	outcome, rest, err := c.send(ctx, operation)
+	if err != nil {
+		return Result{}, err
+	}
+	return result(outcome, rest, c.answer)
+}
+
+// send is runAs for one who asks whether it was this very run that wrote
+// (written), or one before whose reply was lost (done).
+func (c *commit) send(ctx context.Context, operation string) (outcome string, rest []any, err error) {
 	s, k := c.store, c.space
 	keys, args := c.caller.request(k, c.idem, operation, c.answer)
 	channel := ""
@@ -182,16 +192,12 @@ func (c *commit) runAs(ctx context.Context, operation string) (Result, error) {
 	}
 	inv := scriptCommit.with(commitKeys{keys, k.logs(), changesKey(k.partition), k.mark(operation)}, commitArgs{args, channel, k.org})
 	if err := c.groups(inv); err != nil {
-		return Result{}, err
+		return "", nil, err
 	}
-	outcome, rest, err := s.run(ctx, inv)
-	if err != nil {
-		return Result{}, err
-	}
-	if c.notify {
+	if outcome, rest, err = s.run(ctx, inv); err == nil && c.notify {
 		s.cache.forget(k.org)
 	}
-	return result(outcome, rest, c.answer)
+	return outcome, rest, err
 }
 
 // groups appends what is written.

@@ -13,88 +13,39 @@ import (
 	"tollgate"
 )
 
-// What a step of checkPayout finds, as check_payout.lua knows it.
-const (
-	sumUnfinished = "more"
-	sumRight      = "right"
-	sumWrong      = "held"
-)
-
-// checkPayout recomputes the sum of a pending payout from the next of its
-// transactions, at most moveBatch of them. The last step lets it go on, or holds
-// it. What it adds up does not change any more: its days are closed, and amounts
-// of transactions never change.
-func (s *Store) checkPayout(ctx context.Context, k space, p *tollgate.Payout, f fields) (verdict string, err error) {
-	tally, at := p.NewTally(), int64(0)
-	if f["tat"] != "" {
-		if at, err = strconv.ParseInt(f["tat"], 10, 64); err == nil {
-			tally, err = groupsOf(f["tally"])
-		}
-		if err != nil || len(tally) != len(p.Groups) {
-			return "", s.damaged(ctx, k, "payout", p.ID, fmt.Errorf("payout %s: its tally %q up to %q: %w", p.ID, f["tally"], f["tat"], err))
+// checkPayout recomputes the sum of an unchecked payout from the next of its
+// transactions, at most moveBatch of them; more: these were not all. The last step
+// lets it go on, or holds it. What it adds up does not change any more: its days
+// are closed, and amounts of transactions never change.
+func (s *Store) checkPayout(ctx context.Context, k space, p *StoredPayout) (more bool, err error) {
+	sum := tollgate.SumCheck{Tally: slices.Clone(p.Tally)}
+	if p.Tally == nil {
+		sum.Tally = p.NewTally()
+	}
+	if sum.Place, sum.Last, sum.Fault, err = s.tallyBatch(ctx, k, &p.Payout, sum.Tally, p.TallyPlace, false); err != nil {
+		return false, err
+	}
+	if sum.Fault == nil && sum.Last {
+		if sum.Own, err = s.ownTransaction(ctx, k, p.ID); err != nil {
+			return false, err
 		}
 	}
-	next, last, fault, err := s.tallyBatch(ctx, k, p, tally, at, false)
+	caller := Caller{Organization: k.org}
+	ch, err := tollgate.CheckPayout(s.Mint, s.Origin(caller), p.StoredPayout, sum)
 	if err != nil {
-		return "", err
+		return false, err
 	}
-	if fault == nil && last {
-		var own *tollgate.Transaction
-		if own, err = s.ownTransaction(ctx, k, p.ID); err != nil {
-			return "", err
-		}
-		fault = tollgate.Tally(tally).Check(p, own)
+	more = ch.Payout.Tally != nil
+	if _, err = s.CommitPayout(ctx, caller, nil, p, ch, Answer{}); errors.Is(err, ErrConflict) { // another worker was faster
+		return more, nil
 	}
-	switch verdict = sumUnfinished; {
-	case fault != nil:
-		verdict = sumWrong
-	case last:
-		verdict = sumRight
-	}
-	return verdict, s.checked(ctx, k, p, f["tat"], next, tally, verdict, fault)
-}
-
-type checkPayoutKeys struct {
-	logKeys
-	Payout, Payouts, Transaction, PendingIndex, HeldIndex, Mark string
-}
-
-type checkPayoutArgs struct {
-	Place, Groups                                                       string
-	NextPlace                                                           int64
-	Tally, Verdict, NowMs, PayoutsMember, TransactionMember, HeldReason string
-	eventArgs
-	auditArgs
-}
-
-var scriptCheckPayout = newScript[checkPayoutKeys, checkPayoutArgs]("check_payout")
-
-// checked commits a step of checkPayout.
-func (s *Store) checked(ctx context.Context, k space, p *tollgate.Payout, from string, next int64, tally tollgate.Tally, verdict string, fault error) error {
-	held := *p
-	held.Status, held.UpdatedAt = tollgate.Held, s.Now()
-	if fault != nil {
-		held.HeldReason = fault.Error()
-	}
-	event, entry, err := s.payoutEntry(&held, "payout.hold")
-	if err != nil {
-		return err
-	}
-	own := tollgate.PayoutTransactionOf(p.ID)
-	outcome, _, err := s.run(ctx, scriptCheckPayout.with(checkPayoutKeys{
-		logKeys: k.logs(), Payout: k.object(p.ID), Payouts: k.payouts, Transaction: k.object(own),
-		PendingIndex: k.transactionsIn(string(tollgate.Pending)), HeldIndex: k.transactionsIn(string(tollgate.Held)), Mark: k.mark(s.Mint("")),
-	}, checkPayoutArgs{
-		Place: from, Groups: groupsText(p.Groups), NextPlace: next, Tally: groupsText(tally), Verdict: verdict, NowMs: milli(held.UpdatedAt),
-		PayoutsMember: k.org + "/" + p.ID, TransactionMember: unprefixed(own), HeldReason: held.HeldReason, eventArgs: event, auditArgs: entry,
-	}))
-	if err == nil && outcome == "checked" && verdict == sumWrong {
-		s.log.Error("a payout is held", "organization", k.org, "payout", p.ID, "amount", p.Amount().String(), "currency", p.Currency, "reason", held.HeldReason)
+	if err == nil && ch.Payout.Status == tollgate.Held {
+		s.log.Error("a payout is held", "organization", k.org, "payout", p.ID, "amount", p.Amount().String(), "currency", p.Currency, "reason", ch.Payout.HeldReason)
 		if s.onHeld != nil {
 			s.onHeld()
 		}
 	}
-	return err
+	return more, err
 }
 
 // tallyBatch adds the payout's next transactions behind a position. last: these

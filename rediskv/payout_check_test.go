@@ -1,6 +1,7 @@
 package rediskv_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -9,7 +10,46 @@ import (
 	"tollgate/rediskv"
 )
 
-func noAnswer(*tollgate.Payout) (rediskv.Answer, error) { return rediskv.Answer{Status: 200}, nil }
+// releasePayout recounts, decides and commits, as a handler does.
+func (f *fixture) releasePayout(t testing.TB, id, reason string) error {
+	t.Helper()
+	_, err := rediskv.Retried(func() (rediskv.Result, error) {
+		was, err := f.StoredPayout(t.Context(), f.caller.Organization, id)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		recount, err := f.Recount(t.Context(), was)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		ch, err := tollgate.ReleasePayout(f.Mint, f.origin(), was.StoredPayout, recount, reason)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		return f.CommitPayout(t.Context(), f.caller, nil, was, ch, rediskv.Answer{Status: 200})
+	})
+	return err
+}
+
+// endPayout records what the payout step said, as a worker does.
+func (f *fixture) endPayout(ctx context.Context, p *tollgate.Payout, said tollgate.PayoutOutcome) error {
+	_, err := rediskv.Retried(func() (rediskv.Result, error) {
+		was, err := f.StoredPayout(ctx, p.OrganizationID, p.ID)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		account, err := f.PayoutAccount(ctx, p.OrganizationID, p.MerchantAccountID)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		ch, err := tollgate.EndPayout(f.Mint, f.origin(), was.StoredPayout, said, account)
+		if err != nil || ch == nil {
+			return rediskv.Result{}, err
+		}
+		return f.CommitPayout(ctx, rediskv.Caller{Organization: p.OrganizationID}, nil, was, ch, rediskv.Answer{})
+	})
+	return err
+}
 
 // duePayout is a payout of two captures that is made and not looked at yet.
 func (f *fixture) duePayout(t testing.TB) (id string) {
@@ -45,9 +85,9 @@ func (f *fixture) wrongPayout(t testing.TB) (id string) {
 	return id
 }
 
-func (f *fixture) release(t testing.TB, s *rediskv.Store, id string) {
+func (f *fixture) release(t testing.TB, id string) {
 	t.Helper()
-	if _, err := s.ReleasePayout(t.Context(), f.caller, nil, id, "looked at", noAnswer); err != nil {
+	if err := f.releasePayout(t, id, "looked at"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -107,13 +147,13 @@ func TestPayoutThatDoesNotAddUp(t *testing.T) {
 			if held, _, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Types: tollgate.TypeFilter{"payout.held"}, Limit: 10}); err != nil || len(held) != 1 {
 				t.Errorf("%d events payout.held, %v", len(held), err)
 			}
-			_, err := f.ReleasePayout(t.Context(), f.caller, nil, id, "looked at", noAnswer)
+			err := f.releasePayout(t, id, "looked at")
 			if !c.released {
 				if e, ok := err.(*tollgate.Error); !ok || e.Code != tollgate.CodePayoutStateInvalid {
 					t.Fatalf("released: %v", err)
 				}
 				f.set(t, object, c.field, func(string) string { return was })
-				f.release(t, f.Store, id)
+				f.release(t, id)
 			} else if err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +164,7 @@ func TestPayoutThatDoesNotAddUp(t *testing.T) {
 			if len(own) != 1 || own[0].Amount != right || own[0].Status != string(tollgate.InTransit) {
 				t.Errorf("its own transaction is %+v", own)
 			}
-			if _, err := f.ReleasePayout(t.Context(), f.caller, nil, id, "again", noAnswer); code(err) != string(tollgate.CodePayoutStateInvalid) {
+			if err := f.releasePayout(t, id, "again"); code(err) != string(tollgate.CodePayoutStateInvalid) {
 				t.Errorf("a payout in transit is released: %v", err)
 			}
 		})

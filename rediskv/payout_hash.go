@@ -2,30 +2,18 @@ package rediskv
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"tollgate"
 )
 
-// A payout's hash: ma, cur, date, st, grp (its groups), crt, upd, why, and how
-// far it is: step, at (the position up to which the step is done), op (the
-// operation that took it last), lease (until when nobody else takes it, ms).
-//
-// The steps of a payout. In the first and the last its captures and fees move
-// along, in between it is paid.
-//
-// Before it leaves pending, its sum is recomputed: tally is what its groups add
-// up to so far, tat the position up to which that is, and sum the groups once
+// A payout's hash: ma, cur, date, st, grp (its groups), crt, upd, why, held, ref,
+// asked, and how far it is: step, at (the position up to which the step is done),
+// op (the operation that took it last), lease (until when nobody else takes it,
+// ms). Before it leaves pending, its sum is recomputed: tally is what its groups
+// add up to so far, tat the position up to which that is, and sum the groups once
 // they were found to be right. It is paid only while grp and sum are the same.
-// A new one begins with the step check, which releases before do not know: they
-// leave it alone.
-const (
-	stepCheck     = "check"
-	stepAvailable = "available"
-	stepPay       = "pay"
-	stepSettle    = "settle"
-	stepDone      = "done"
-)
 
 func payoutFields(p *tollgate.Payout) (f pairs) {
 	f.set("ma", p.MerchantAccountID)
@@ -35,7 +23,7 @@ func payoutFields(p *tollgate.Payout) (f pairs) {
 	f.set("grp", groupsText(p.Groups))
 	f.int("crt", int64(p.CreatedAt))
 	f.int("upd", int64(p.UpdatedAt))
-	f.set("step", stepCheck)
+	f.set("step", string(tollgate.PayoutStepCheck))
 	f.set("at", "0")
 	return f
 }
@@ -50,6 +38,10 @@ func groupsText(groups []tollgate.PayoutGroup) string {
 	return strings.Join(list, ",")
 }
 
+var payoutSteps = []string{
+	string(tollgate.PayoutStepCheck), string(tollgate.PayoutStepAvailable), string(tollgate.PayoutStepPay), string(tollgate.PayoutStepSettle), string(tollgate.PayoutStepDone),
+}
+
 func payoutOf(k space, id string, f fields) (*tollgate.Payout, error) {
 	r := read("payout", id, f)
 	p := &tollgate.Payout{
@@ -57,7 +49,7 @@ func payoutOf(k space, id string, f fields) (*tollgate.Payout, error) {
 		Status: tollgate.PayoutStatus(r.word("st", tollgate.PayoutStatuses...)), FailureReason: f["why"], HeldReason: f["held"], Reference: f["ref"], Asked: r.count("asked"),
 		CreatedAt: r.instant("crt"), UpdatedAt: r.instant("upd"),
 	}
-	r.word("step", stepCheck, stepAvailable, stepPay, stepSettle, stepDone)
+	r.word("step", payoutSteps...)
 	r.int("at")
 	var err error
 	if p.Date, err = tollgate.ParseDate(f["date"]); err != nil {
@@ -74,6 +66,48 @@ func payoutOf(k space, id string, f fields) (*tollgate.Payout, error) {
 		return nil, tollgate.Damage("payout", id, fmt.Errorf("payout %s: it is not the one of account %s, %s and %s", id, p.MerchantAccountID, p.Currency, p.Date))
 	}
 	return p, nil
+}
+
+// StoredPayout is a payout as it was read, with the fields of its hash.
+type StoredPayout struct {
+	tollgate.StoredPayout
+	fields fields
+}
+
+func storedPayout(k space, id string, f fields) (*StoredPayout, error) {
+	p, err := payoutOf(k, id, f)
+	if err != nil {
+		return nil, err
+	}
+	r := read("payout", id, f)
+	s := &StoredPayout{fields: f, StoredPayout: tollgate.StoredPayout{
+		Payout: *p, Step: tollgate.PayoutStep(f["step"]), Place: r.int("at"), TallyPlace: r.count("tat"), Right: f["sum"] == f["grp"], Lease: r.moment("lease"),
+	}}
+	if f["tat"] != "" {
+		if s.Tally, err = groupsOf(f["tally"]); err != nil || len(s.Tally) != len(s.Groups) {
+			r.fault("tally")
+		}
+	}
+	return s, r.err()
+}
+
+// payoutState are the fields that change from step to step; an empty one is not
+// there.
+func payoutState(p *tollgate.StoredPayout) map[string]string {
+	f := map[string]string{
+		"st": string(p.Status), "grp": groupsText(p.Groups), "upd": milli(p.UpdatedAt), "why": p.FailureReason, "held": p.HeldReason, "ref": p.Reference,
+		"step": string(p.Step), "at": strconv.FormatInt(p.Place, 10), "lease": milli(p.Lease), "tat": "", "tally": "", "sum": "", "asked": "",
+	}
+	if p.Tally != nil {
+		f["tat"], f["tally"] = strconv.FormatInt(p.TallyPlace, 10), groupsText(p.Tally)
+	}
+	if p.Right {
+		f["sum"] = f["grp"]
+	}
+	if p.Asked > 0 {
+		f["asked"] = strconv.FormatInt(p.Asked, 10)
+	}
+	return f
 }
 
 // groupsOf reads what groupsText printed, and nothing else.

@@ -148,10 +148,10 @@ func TestFirstRecordOfAPayoutCounts(t *testing.T) {
 	if err != nil || second == nil {
 		t.Fatal("after the lease:", second, err)
 	}
-	if err := f.EndPayout(t.Context(), first, tollgate.PayoutOutcome{}); err != nil {
+	if err := f.endPayout(t.Context(), first, tollgate.PayoutOutcome{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.EndPayout(t.Context(), second, tollgate.PayoutOutcome{Failure: "late"}); err != nil {
+	if err := f.endPayout(t.Context(), second, tollgate.PayoutOutcome{Failure: "late"}); err != nil {
 		t.Fatal(err)
 	}
 	f.days(30)
@@ -176,7 +176,7 @@ func TestFailureWhileDaysAreClosed(t *testing.T) {
 		f.Refresh(f.caller.Organization)
 		closed = f.account(t).Closed
 	})
-	if err := other.EndPayout(t.Context(), p, tollgate.PayoutOutcome{Failure: "no such account"}); err != nil {
+	if err := other.endPayout(t.Context(), p, tollgate.PayoutOutcome{Failure: "no such account"}); err != nil {
 		t.Fatal(err)
 	}
 	f.days(10)

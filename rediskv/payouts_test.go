@@ -54,7 +54,7 @@ func (f *fixture) carryOn(ctx context.Context, d rediskv.Due, pay func(*tollgate
 	if err != nil || p == nil {
 		return err
 	}
-	return f.EndPayout(ctx, p, pay(p))
+	return f.endPayout(ctx, p, pay(p))
 }
 
 func paid(*tollgate.Payout) tollgate.PayoutOutcome { return tollgate.PayoutOutcome{} }

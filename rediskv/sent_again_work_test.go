@@ -156,7 +156,7 @@ var payoutResends = []resend{
 			return err
 		}, func() { f.rename(t) }
 	}},
-	{"check_payout", "another worker carries it on", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+	{"commit", "a payout is checked, and another worker carries it on", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		f.create(t, eur(1000), tollgate.CaptureAutomatic)
 		f.days(7)
 		_, err := f.CloseDays(t.Context(), f.caller.Organization, f.config.MerchantAccounts[0].ID)
@@ -170,22 +170,21 @@ var payoutResends = []resend{
 				must(t, err)
 			}
 	}},
-	{"check_payout", "a payout is held and released", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+	{"commit", "a payout is held, and released", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		id := f.wrongPayout(t)
 		return func(through *fixture) error {
 				_, err := through.MovePayout(t.Context(), f.caller.Organization, id)
 				return err
 			}, func() {
-				f.release(t, f.Store, id)
+				f.release(t, id)
 			}
 	}},
-	{"release_payout", "it is paid", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+	{"commit", "a payout is released, and paid", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		id := f.wrongPayout(t)
 		_, err := f.MovePayout(t.Context(), f.caller.Organization, id)
 		must(t, err)
 		return func(through *fixture) error {
-				_, err := through.ReleasePayout(t.Context(), f.caller, nil, id, "looked at", noAnswer)
-				return err
+				return through.releasePayout(t, id, "looked at")
 			}, func() {
 				_, err := f.MovePayout(t.Context(), f.caller.Organization, id)
 				must(t, err)
@@ -231,14 +230,14 @@ var payoutResends = []resend{
 				must(t, err)
 			}
 	}},
-	{"begin_payout", "and nobody else has it", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+	{"commit", "a payout is begun, and nobody else has it", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		p := f.begun(t)
 		f.clock.advance(time.Hour)
 		return func(through *fixture) error {
 			return taken(through.BeginPayout(t.Context(), f.caller.Organization, p.ID, time.Minute))
 		}, func() { f.rename(t) }
 	}},
-	{"begin_payout", "the lease runs out and another worker has it", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+	{"commit", "a payout is begun, the lease runs out and another worker has it", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		p := f.begun(t)
 		f.clock.advance(time.Hour)
 		return func(through *fixture) error {
@@ -252,9 +251,9 @@ var payoutResends = []resend{
 				must(t, taken(f.BeginPayout(t.Context(), f.caller.Organization, p.ID, time.Minute)))
 			}
 	}},
-	{"end_payout", "what it paid is settled", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+	{"commit", "a payout ends, and what it paid is settled", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		p := f.begun(t)
-		return func(through *fixture) error { return through.EndPayout(t.Context(), p, paid(p)) }, func() {
+		return func(through *fixture) error { return through.endPayout(t.Context(), p, paid(p)) }, func() {
 			_, err := f.MovePayout(t.Context(), f.caller.Organization, p.ID)
 			must(t, err)
 		}

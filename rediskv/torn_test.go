@@ -107,9 +107,9 @@ func TestDamagedCountsTearNothing(t *testing.T) {
 	}
 	capture := func() error { return f.capture(t.Context(), open.ID, 400, true) }
 	endpoint := func() error {
-		_, err := f.CreateWebhook(t.Context(), f.caller, nil, tollgate.Endpoint{WebhookEndpoint: tollgate.WebhookEndpoint{
+		_, err := f.createWebhook(t, tollgate.StoredWebhook{WebhookEndpoint: tollgate.WebhookEndpoint{
 			Object: "webhook_endpoint", ID: f.Mint(tollgate.PrefixWebhook), URL: "https://shop.example/hooks", Status: tollgate.WebhookActive,
-		}}, rediskv.Answer{Status: 201})
+		}})
 		return err
 	}
 	for _, c := range []struct {
@@ -202,7 +202,7 @@ func TestDamagedPlacesTearNothing(t *testing.T) {
 
 	p := f.begun(t)
 	repair = spoil(t, raw, find(tollgate.PayoutTransactionOf(p.ID)), "pos")
-	if err := f.EndPayout(t.Context(), p, tollgate.PayoutOutcome{}); err != nil {
+	if err := f.endPayout(t.Context(), p, tollgate.PayoutOutcome{}); err != nil {
 		t.Error(err)
 	}
 	repair()

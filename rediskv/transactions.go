@@ -263,7 +263,7 @@ func (s *Store) payoutIndexes(ctx context.Context, k space, id string) ([]string
 	if !strings.HasPrefix(id, tollgate.PrefixPayout) {
 		return nil, nil
 	}
-	p, _, err := s.readPayout(ctx, k, id)
+	p, err := s.readPayout(ctx, k, id)
 	if gone(err) {
 		return nil, nil
 	}

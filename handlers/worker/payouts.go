@@ -114,7 +114,7 @@ func (w *Worker) ask(ctx context.Context, p *tollgate.Payout) (ended int, again 
 		}
 		return 0, false, errors.Join(fmt.Errorf("the payout step: %w", err), delayed)
 	}
-	if err := w.Store.EndPayout(recording, p, outcome); err != nil {
+	if err := w.endPayout(recording, p, outcome); err != nil {
 		return 0, false, err
 	}
 	if outcome.Failure != "" {
@@ -124,4 +124,27 @@ func (w *Worker) ask(ctx context.Context, p *tollgate.Payout) (ended int, again 
 	}
 	w.metrics.payouts.WithLabelValues("paid").Inc()
 	return 1, true, nil
+}
+
+// endPayout records what the payout step said; the first record counts.
+func (w *Worker) endPayout(ctx context.Context, p *tollgate.Payout, said tollgate.PayoutOutcome) error {
+	caller := rediskv.Caller{Organization: p.OrganizationID}
+	_, err := rediskv.Retried(func() (rediskv.Result, error) {
+		was, err := w.Store.StoredPayout(ctx, p.OrganizationID, p.ID)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		var account tollgate.PayoutAccount
+		if said.Failure != "" {
+			if account, err = w.Store.PayoutAccount(ctx, p.OrganizationID, p.MerchantAccountID); err != nil {
+				return rediskv.Result{}, err
+			}
+		}
+		change, err := tollgate.EndPayout(w.Store.Mint, w.Store.Origin(caller), was.StoredPayout, said, account)
+		if err != nil || change == nil {
+			return rediskv.Result{}, err
+		}
+		return w.Store.CommitPayout(ctx, caller, nil, was, change, rediskv.Answer{})
+	})
+	return err
 }

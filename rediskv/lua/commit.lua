@@ -23,7 +23,7 @@ for _ = 1, tonumber(ARGV[named_args + 1]) do
   key, at = key + 1, last + 2
 end
 if conflicting(key, at) then return {'conflict'} end
-local broken = sequenced(sequences)
+local broken, tell = sequenced(sequences)
 if broken then return broken end
 
 mark_done(mark, '')
@@ -40,7 +40,7 @@ for _ = 1, writes do
   end
   key, at = key + 1, last + 1
 end
-append_all(sequences, events, audit, dispatch, webhooks, at)
+append_all(sequences, events, audit, dispatch, webhooks, at, tell)
 raise(key)
 if channel ~= '' then
   note_change(changes, organization)

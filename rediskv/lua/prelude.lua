@@ -68,7 +68,7 @@ local function integers(...)
   return true
 end
 
--- Where money moves nothing is written that its event could not be written with.
+-- Nothing is written that its event could not be written with.
 -- Returns why not, and the channel of who waits for events, or false.
 local function sequenced(seq)
   local now = redis.call('HMGET', seq, 'event', 'audit', 'tell')
@@ -197,11 +197,11 @@ end
 
 -- From ARGV[at] on: number of events, for each its head, tail, id, type and
 -- account; then number of audit entries, for each its head and tail.
-local function append_all(seq, stream, audit, dispatch, hooks, at)
+local function append_all(seq, stream, audit, dispatch, hooks, at, tell)
   local events = tonumber(ARGV[at])
   at = at + 1
   for i = 1, events do
-    append_event(seq, stream, dispatch, hooks, ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4])
+    append_event(seq, stream, dispatch, hooks, ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], tell)
     at = at + 5
   end
   local entries = tonumber(ARGV[at])
