@@ -1,5 +1,10 @@
 package tollgate
 
+import (
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
 // Capture is one capture of a payment and the JSON of it (interface §2).
 type Capture struct {
 	Object            string   `json:"object"` // "capture"
@@ -17,4 +22,13 @@ type Capture struct {
 	Reference         *string  `json:"reference"`
 	Metadata          Metadata `json:"metadata"`
 	Payment           *Payment `json:"payment"` // after this capture
+}
+
+// UnmarshalJSONFrom gives the amounts their currency.
+func (c *Capture) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	type plain Capture
+	if err := json.UnmarshalDecode(d, (*plain)(c)); err != nil {
+		return err
+	}
+	return c.Currency.amounts(&c.Amount, &c.FeeTotal)
 }

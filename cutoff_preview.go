@@ -1,5 +1,10 @@
 package tollgate
 
+import (
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
 // CutoffPreview is what another cutoff would have done with the captures of a
 // window: the answer of POST /v1/cutoffs/preview (interface §10). It is a
 // what-if over captures that were really made, as if the proposed version had
@@ -45,6 +50,15 @@ type PreviewAmount struct {
 	Amount   Money    `json:"amount"`
 }
 
+// UnmarshalJSONFrom gives the amounts their currency.
+func (a *PreviewAmount) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	type plain PreviewAmount
+	if err := json.UnmarshalDecode(d, (*plain)(a)); err != nil {
+		return err
+	}
+	return a.Currency.sums(&a.Amount)
+}
+
 // PreviewPayout is what the window's captures bring to one payout.
 type PreviewPayout struct {
 	PayoutDate     Date     `json:"payout_date"`
@@ -52,6 +66,15 @@ type PreviewPayout struct {
 	AmountCurrent  Money    `json:"amount_current"`
 	AmountProposed Money    `json:"amount_proposed"`
 	Delta          Money    `json:"delta"`
+}
+
+// UnmarshalJSONFrom gives the amounts their currency.
+func (p *PreviewPayout) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	type plain PreviewPayout
+	if err := json.UnmarshalDecode(d, (*plain)(p)); err != nil {
+		return err
+	}
+	return p.Currency.sums(&p.AmountCurrent, &p.AmountProposed, &p.Delta)
 }
 
 // PreviewMove is captures that would move together.
@@ -63,6 +86,15 @@ type PreviewMove struct {
 	Count          int64    `json:"count"`
 	Amount         Money    `json:"amount"`
 	Currency       Currency `json:"currency"`
+}
+
+// UnmarshalJSONFrom gives the amounts their currency.
+func (m *PreviewMove) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	type plain PreviewMove
+	if err := json.UnmarshalDecode(d, (*plain)(m)); err != nil {
+		return err
+	}
+	return m.Currency.sums(&m.Amount)
 }
 
 // PreviewWarning says what the numbers do not show.

@@ -170,6 +170,15 @@ type PaymentEventData struct {
 	CancellationReason *string           `json:"cancellation_reason"`
 }
 
+// UnmarshalJSONFrom gives the amounts their currency.
+func (e *PaymentEventData) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	type plain PaymentEventData
+	if err := json.UnmarshalDecode(d, (*plain)(e)); err != nil {
+		return err
+	}
+	return e.Currency.amounts(&e.Amount, &e.AmountCaptured, &e.AmountCapturable, &e.AmountReleased, &e.FeeTotal)
+}
+
 // EventData describes the payment after a transition; capture is nil unless
 // the transition captured.
 func (p *Payment) EventData(capture *Capture) PaymentEventData {

@@ -2,6 +2,7 @@ package tollgate
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/ericlagergren/decimal"
@@ -124,3 +125,48 @@ func (m Money) AppendText(b []byte) []byte {
 
 // MarshalText makes an amount a JSON string; its currency stands beside it.
 func (m Money) MarshalText() ([]byte, error) { return m.AppendText(nil), nil }
+
+// placesRead stand for the currency of an amount that has been read, by its
+// decimal places: which currency it is, only its object knows (Currency.amounts,
+// Currency.sums).
+var placesRead = [...]Currency{"0 places", "1 place", "2 places", "3 places", "4 places"}
+
+// UnmarshalText reads what MarshalText prints, and nothing else.
+func (m *Money) UnmarshalText(text []byte) error {
+	s := string(text)
+	whole, fraction, dotted := strings.Cut(strings.TrimPrefix(s, "-"), ".")
+	minor, err := strconv.ParseInt(strings.Replace(s, ".", "", 1), 10, 64)
+	if err != nil || !digits(whole) || whole == "" || (whole[0] == '0' && len(whole) > 1) || dotted != (fraction != "") ||
+		len(fraction) >= len(placesRead) || (minor == 0 && s[0] == '-') {
+		return fmt.Errorf("%s is not an amount as it is printed", quoted(s))
+	}
+	*m = Money{minor, placesRead[len(fraction)]}
+	return nil
+}
+
+// amounts gives amounts that have been read their currency. Each has its decimal
+// places, at most 15 digits and no sign.
+func (c Currency) amounts(read ...*Money) error {
+	for _, m := range read {
+		if m != nil && (m.Minor < 0 || m.Minor > MaxMinor) {
+			return fmt.Errorf("an amount in %s has a sign or more than 15 digits", quoted(string(c)))
+		}
+	}
+	return c.sums(read...)
+}
+
+// sums gives sums and differences that have been read their currency. They may
+// be negative and have more digits. What has neither amounts nor a currency, as
+// a DamagedObject in a list, stays so.
+func (c Currency) sums(read ...*Money) error {
+	for _, m := range read {
+		switch _, known := exponents[c]; {
+		case m == nil, c == "" && *m == Money{}:
+		case !known || m.Currency != placesRead[c.Exponent()]:
+			return fmt.Errorf("an amount is missing or not in %s", quoted(string(c)))
+		default:
+			m.Currency = c
+		}
+	}
+	return nil
+}

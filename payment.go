@@ -2,6 +2,8 @@ package tollgate
 
 import (
 	"fmt"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"time"
 )
 
@@ -72,6 +74,15 @@ type Payment struct {
 	Damaged bool `json:"-"`
 	// Counters are those that the payment was counted in (Use).
 	Counters []string `json:"-"`
+}
+
+// UnmarshalJSONFrom gives the amounts their currency.
+func (p *Payment) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	type plain Payment
+	if err := json.UnmarshalDecode(d, (*plain)(p)); err != nil {
+		return err
+	}
+	return p.Currency.amounts(&p.Amount, &p.AmountCapturable, &p.AmountCaptured, &p.AmountReleased, &p.FeeTotal)
 }
 
 // TicketOf is the id of a payment's one ticket. To clients it is opaque; here

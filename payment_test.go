@@ -121,8 +121,8 @@ func TestRandomLives(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := tollgate.UnmarshalTicket(text)
-		if err != nil {
+		again := new(tollgate.Ticket)
+		if err := json.Unmarshal(text, again); err != nil {
 			t.Fatal(err)
 		}
 		if text2, _ := json.Marshal(again); string(text2) != string(text) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/oklog/ulid/v2"
 )
 
@@ -188,6 +190,15 @@ type PayoutObject struct {
 	Damaged bool `json:"-"` // as of Payout
 }
 
+// UnmarshalJSONFrom gives the amounts their currency.
+func (p *PayoutObject) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	type plain PayoutObject
+	if err := json.UnmarshalDecode(d, (*plain)(p)); err != nil {
+		return err
+	}
+	return p.Currency.sums(&p.Amount, &p.AmountCaptured, &p.FeeTotal)
+}
+
 // JSON is the payout as clients and the payout step read it.
 func (p *Payout) JSON() PayoutObject {
 	return PayoutObject{
@@ -198,8 +209,8 @@ func (p *Payout) JSON() PayoutObject {
 	}
 }
 
-// payoutEventData is the data of every payout.* event.
-type payoutEventData struct {
+// PayoutEventData is the data of every payout.* event.
+type PayoutEventData struct {
 	PayoutID          string       `json:"payout_id"`
 	TransactionID     string       `json:"transaction_id"`
 	MerchantAccountID string       `json:"merchant_account_id"`
@@ -216,6 +227,15 @@ type payoutEventData struct {
 	AmountBefore      *Money       `json:"amount_before,omitempty"` // of payout.released: what was stored
 }
 
+// UnmarshalJSONFrom gives the amounts their currency.
+func (e *PayoutEventData) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	type plain PayoutEventData
+	if err := json.UnmarshalDecode(d, (*plain)(e)); err != nil {
+		return err
+	}
+	return e.Currency.sums(&e.Amount, &e.AmountCaptured, &e.FeeTotal, e.AmountBefore)
+}
+
 // Event is the one event of the state that the payout is in: payout.created,
 // payout.paid, payout.failed or payout.held.
 func (p *Payout) Event(mint Mint) (Event, error) {
@@ -229,7 +249,7 @@ func (p *Payout) Event(mint Mint) (Event, error) {
 // event is one of the payout; before is the sum that was stored, of one that is
 // released.
 func (p *Payout) event(mint Mint, t EventType, request string, before *Money) (Event, error) {
-	return NewEvent(mint(PrefixEvent), t, p.UpdatedAt, p.OrganizationID, p.MerchantAccountID, request, payoutEventData{
+	return NewEvent(mint(PrefixEvent), t, p.UpdatedAt, p.OrganizationID, p.MerchantAccountID, request, PayoutEventData{
 		PayoutID: p.ID, TransactionID: PayoutTransactionOf(p.ID), MerchantAccountID: p.MerchantAccountID,
 		Amount: p.Amount(), Currency: p.Currency, AmountCaptured: p.Captured(), FeeTotal: p.Fees(), CaptureCount: p.Count(),
 		PayoutDate: p.Date, Status: p.Status, FailureReason: optional(p.FailureReason), HeldReason: optional(p.HeldReason),

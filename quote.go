@@ -10,9 +10,19 @@ import (
 // FeeLine is one fee that a rule charges. The host writes the citation; a rule
 // cannot name one.
 type FeeLine struct {
-	Label  string
-	Amount Money
-	Rule   Citation
+	Label  string   `json:"label"`
+	Amount Money    `json:"amount"`
+	Rule   Citation `json:"rule"`
+}
+
+// lines gives the amounts of lines that have been read their currency.
+func (c Currency) lines(read []FeeLine) error {
+	for i := range read {
+		if err := c.amounts(&read[i].Amount); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // PricingInput is everything that a rule set sees; the same input and the

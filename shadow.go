@@ -1,6 +1,12 @@
 package tollgate
 
-import "slices"
+import (
+	"errors"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // Shadow has a candidate priced beside the rule that is in force, on what
 // really happens. Its lines are compared and never charged.
@@ -83,40 +89,26 @@ type Divergence struct {
 	ShadowID          string           `json:"shadow_id"`
 	MerchantAccountID string           `json:"merchant_account_id"`
 	Input             EvaluationInput  `json:"input"`
-	Live              []DivergenceLine `json:"live"`
-	Shadow            []DivergenceLine `json:"shadow"` // empty when it failed
-	Difference        *string          `json:"difference"`
+	Live              []FeeLine        `json:"live"`
+	Shadow            []FeeLine        `json:"shadow"`     // empty when it failed
+	Difference        *Money           `json:"difference"` // by how much the candidate's are more
 	Error             *DivergenceError `json:"error"`
 }
 
-// DivergenceLine is a fee line in one of two pricings.
-type DivergenceLine struct {
-	Label  string   `json:"label"`
-	Amount Money    `json:"amount"`
-	Rule   Citation `json:"rule"`
+// UnmarshalJSONFrom gives the amounts their currency.
+func (v *Divergence) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	type plain Divergence
+	if err := json.UnmarshalDecode(d, (*plain)(v)); err != nil {
+		return err
+	}
+	c := v.Input.Currency
+	return errors.Join(c.lines(v.Live), c.lines(v.Shadow), c.sums(v.Difference))
 }
 
 // DivergenceError says why the candidate has no lines.
 type DivergenceError struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
-}
-
-// Signed prints an amount in minor units that may be negative.
-func Signed(minor int64, c Currency) string {
-	if minor < 0 {
-		return "-" + Money{-minor, c}.String()
-	}
-	return Money{minor, c}.String()
-}
-
-// DivergenceLines are fee lines as a divergence shows them.
-func DivergenceLines(lines []FeeLine) []DivergenceLine {
-	list := make([]DivergenceLine, len(lines))
-	for i, l := range lines {
-		list[i] = DivergenceLine(l)
-	}
-	return list
 }
 
 // SameFees reports whether two pricings charge the same under the same names,

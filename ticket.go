@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // EvaluationKind says what an evaluation priced.
@@ -33,6 +34,15 @@ type EvaluationInput struct {
 	Currency     Currency `json:"currency"`
 	Payee        string   `json:"payee"`
 	CaptureIndex uint32   `json:"capture_index"`
+}
+
+// UnmarshalJSONFrom gives the amounts their currency.
+func (i *EvaluationInput) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	type plain EvaluationInput
+	if err := json.UnmarshalDecode(d, (*plain)(i)); err != nil {
+		return err
+	}
+	return i.Currency.amounts(&i.Amount)
 }
 
 // Evaluation keeps what is needed to run the cited modules again and get the
@@ -64,6 +74,19 @@ type Ticket struct {
 	Perimeter         PerimeterDecision `json:"perimeter"`
 	Evaluations       []Evaluation      `json:"evaluations"`
 	EventIDs          []string          `json:"event_ids"`
+}
+
+// UnmarshalJSONFrom gives the amounts their currency.
+func (t *Ticket) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	type plain Ticket
+	if err := json.UnmarshalDecode(d, (*plain)(t)); err != nil {
+		return err
+	}
+	amounts := []*Money{&t.Amount, &t.Total}
+	for i := range t.Lines {
+		amounts = append(amounts, &t.Lines[i].Amount)
+	}
+	return t.Currency.amounts(amounts...)
 }
 
 // NewTicket makes the ticket of a new payment, without evaluations.
@@ -107,61 +130,6 @@ func (t *Ticket) Pinned() []RuleRef {
 		return nil
 	}
 	return t.Evaluations[0].Rules
-}
-
-// UnmarshalTicket reads a ticket's JSON back, exact to the last digit.
-func UnmarshalTicket(text []byte) (*Ticket, error) {
-	var wire struct {
-		Ticket
-		Amount string `json:"amount"`
-		Total  string `json:"total"`
-		Lines  []struct {
-			Label      string   `json:"label"`
-			Amount     string   `json:"amount"`
-			Rule       Citation `json:"rule"`
-			Evaluation int      `json:"evaluation"`
-		} `json:"lines"`
-		Evaluations []struct {
-			Number int            `json:"number"`
-			Kind   EvaluationKind `json:"kind"`
-			Input  struct {
-				Amount       string   `json:"amount"`
-				Currency     Currency `json:"currency"`
-				Payee        string   `json:"payee"`
-				CaptureIndex uint32   `json:"capture_index"`
-			} `json:"input"`
-			Rules       []RuleRef `json:"rules"`
-			LinesSHA256 string    `json:"lines_sha256"`
-			EventID     string    `json:"event_id"`
-			At          Instant   `json:"at"`
-		} `json:"evaluations"`
-	}
-	if err := json.Unmarshal(text, &wire); err != nil {
-		return nil, fmt.Errorf("ticket: %w", err)
-	}
-	t := wire.Ticket
-	var err error
-	money := func(s string, c Currency) Money {
-		m, e := ParseMoney(s, c)
-		if err == nil && e != nil {
-			err = fmt.Errorf("ticket %s: %v", t.ID, e) // not %w: it is no fault of a client
-		}
-		return m
-	}
-	t.Amount, t.Total = money(wire.Amount, t.Currency), money(wire.Total, t.Currency)
-	t.Lines = make([]TicketLine, len(wire.Lines))
-	for i, l := range wire.Lines {
-		t.Lines[i] = TicketLine{l.Label, money(l.Amount, t.Currency), l.Rule, l.Evaluation}
-	}
-	t.Evaluations = make([]Evaluation, len(wire.Evaluations))
-	for i, e := range wire.Evaluations {
-		in := EvaluationInput{money(e.Input.Amount, e.Input.Currency), e.Input.Currency, e.Input.Payee, e.Input.CaptureIndex}
-		t.Evaluations[i] = Evaluation{e.Number, e.Kind, in, e.Rules, e.LinesSHA256, e.EventID, e.At}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &t, nil
 }
 
 // CheckStored checks what JSON alone does not: a stored ticket that fails it was

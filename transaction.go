@@ -1,5 +1,10 @@
 package tollgate
 
+import (
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
 // TransactionType says what moved (interface §3).
 type TransactionType string
 
@@ -57,6 +62,15 @@ type Transaction struct {
 	// Damaged: it is stored and cannot be read. Only Object and ID count; in a
 	// list a DamagedObject stands in its place.
 	Damaged bool `json:"-"`
+}
+
+// UnmarshalJSONFrom gives the amounts their currency.
+func (t *Transaction) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	type plain Transaction
+	if err := json.UnmarshalDecode(d, (*plain)(t)); err != nil {
+		return err
+	}
+	return t.Currency.sums(&t.Amount) // a payout's can have more digits than a payment's
 }
 
 // NewTransaction records that amount moved for a payment; captureID is empty

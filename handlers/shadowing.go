@@ -178,7 +178,7 @@ func (s *Server) compare(ctx context.Context, one shadowed, found *rediskv.Compa
 	d := tollgate.Divergence{
 		Object: "divergence", ID: s.store.Mint(tollgate.PrefixDivergence), CreatedAt: tollgate.At(s.clock()), ShadowID: one.shadow.ID, MerchantAccountID: one.account,
 		Input: tollgate.EvaluationInput{Amount: one.priced.Input.Amount, Currency: currency, Payee: one.priced.Input.Payee, CaptureIndex: one.priced.Input.CaptureIndex},
-		Live:  tollgate.DivergenceLines(one.priced.Lines), Shadow: tollgate.DivergenceLines(lines),
+		Live:  one.priced.Lines, Shadow: lines,
 	}
 	if err != nil {
 		e := errorOf(err)
@@ -187,8 +187,7 @@ func (s *Server) compare(ctx context.Context, one shadowed, found *rediskv.Compa
 	} else {
 		more := tollgate.FeeTotal(lines, currency).Minor - tollgate.FeeTotal(one.priced.Lines, currency).Minor
 		found.Sums[currency] += more
-		text := tollgate.Signed(more, currency)
-		d.Difference = &text
+		d.Difference = &tollgate.Money{Minor: more, Currency: currency}
 	}
 	if len(found.Divergences) < shadowBatch {
 		found.Divergences = append(found.Divergences, d)

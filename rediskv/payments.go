@@ -207,7 +207,8 @@ func (s *Store) Ticket(ctx context.Context, c Caller, id string) (*tollgate.Tick
 
 // ticketOf reads a stored ticket.
 func ticketOf(id, text string) (*tollgate.Ticket, error) {
-	t, err := tollgate.UnmarshalTicket([]byte(text))
+	t := new(tollgate.Ticket)
+	err := decode(text, t)
 	if err == nil {
 		err = t.CheckStored()
 	}

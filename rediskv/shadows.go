@@ -105,7 +105,7 @@ func (s *Store) shadow(ctx context.Context, k space, id string) (of tollgate.Sto
 	for name := range t.fields {
 		if code, ok := strings.CutPrefix(name, "sum:"); ok {
 			currency := tollgate.Currency(code)
-			shadow.Totals.Differences = append(shadow.Totals.Differences, tollgate.ShadowDifference{Currency: currency, Amount: tollgate.Signed(t.signed(name), currency)})
+			shadow.Totals.Differences = append(shadow.Totals.Differences, tollgate.ShadowDifference{Currency: currency, Amount: tollgate.Money{Minor: t.signed(name), Currency: currency}.String()})
 		}
 	}
 	slices.SortFunc(shadow.Totals.Differences, func(a, b tollgate.ShadowDifference) int { return cmp.Compare(a.Currency, b.Currency) })

@@ -50,7 +50,7 @@ func (c *feeComparison) table() *table {
 			before, err := tollgate.ParseMoney(*s.Before.Total, s.Currency)
 			after, failed := tollgate.ParseMoney(*s.After.Total, s.Currency)
 			if err == nil && failed == nil {
-				difference = tollgate.Signed(after.Minor-before.Minor, s.Currency)
+				difference = tollgate.Money{Minor: after.Minor - before.Minor, Currency: s.Currency}.String()
 			}
 		}
 		t.row(s.Amount, string(s.Currency), s.Before.String(), s.After.String(), difference)

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"golang.org/x/sync/errgroup"
 
 	"tollgate"
@@ -111,8 +112,8 @@ func (s *ticketStream) tickets(ctx context.Context, chunks <-chan chunk) iter.Se
 				if len(bytes.TrimSpace(line)) == 0 {
 					continue
 				}
-				t, err := tollgate.UnmarshalTicket(line)
-				if err != nil {
+				t := new(tollgate.Ticket)
+				if err := json.Unmarshal(line, t); err != nil {
 					yield(nil, usageError(fmt.Errorf("line %d: %w", n, err)))
 					return
 				}

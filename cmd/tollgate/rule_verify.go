@@ -101,8 +101,8 @@ func readTicket(arg string, text []byte) (*tollgate.Ticket, error) {
 	if err := json.Unmarshal(text, &is); err == nil && is.Object != "ticket" {
 		return nil, usageError(fmt.Errorf("%s holds no ticket, but an object of the type %q; 'tollgate ticket PAYMENT --json' prints one", arg, is.Object))
 	}
-	t, err := tollgate.UnmarshalTicket(text)
-	if err != nil {
+	t := new(tollgate.Ticket)
+	if err := json.Unmarshal(text, t); err != nil {
 		return nil, usageError(fmt.Errorf("%s: %w", arg, err))
 	}
 	return t, nil

@@ -29,7 +29,7 @@ func (c *client) records(ctx context.Context, t *tollgate.Ticket) (r *tollgate.P
 		return nil, nil, fmt.Errorf("payment %s: %w", printable(t.PaymentID), err)
 	}
 	r = new(tollgate.PaymentRecords)
-	if r.Payment, err = tollgate.UnmarshalPayment(body); err != nil {
+	if err := parse(body, &r.Payment); err != nil {
 		return nil, nil, err
 	}
 	query := url.Values{"payment_id": {t.PaymentID}, "order": {"asc"}, "limit": {"100"}}
@@ -60,9 +60,11 @@ func (c *client) records(ctx context.Context, t *tollgate.Ticket) (r *tollgate.P
 		case err != nil:
 			return nil, nil, err
 		}
-		if r.Events[id], err = tollgate.UnmarshalPaymentEvent(body); err != nil {
+		var event tollgate.PaymentEvent
+		if err := parse(body, &event); err != nil {
 			return nil, nil, err
 		}
+		r.Events[id] = event
 	}
 	return r, missing, nil
 }
@@ -73,17 +75,11 @@ func (c *client) transactionPage(ctx context.Context, query url.Values, r *tollg
 	if err != nil {
 		return nil, err
 	}
-	var page list[raw]
+	var page list[tollgate.Transaction]
 	if err := parse(body, &page); err != nil {
 		return nil, err
 	}
-	for _, text := range page.Data {
-		x, err := tollgate.UnmarshalTransaction(text)
-		if err != nil {
-			return nil, err
-		}
-		r.Transactions = append(r.Transactions, x)
-	}
+	r.Transactions = append(r.Transactions, page.Data...)
 	if page.NextCursor == nil {
 		return nil, nil
 	}
