@@ -55,8 +55,27 @@ type MerchantAccount struct {
 	UpdatedAt          Instant      `json:"updated_at"`
 }
 
+// AccountAnswer is a merchant account as the service answers it.
+type AccountAnswer struct {
+	MerchantAccount
+	SilentRules []SilentRule `json:"silent_rules"` // of those in force
+}
+
+// SilentRule is a rule that charges nothing in currencies of an account, and does
+// not say that this is meant: they are free without anybody having decided so.
+type SilentRule struct {
+	Rule       Citation   `json:"rule"`
+	Currencies []Currency `json:"currencies"`
+}
+
 // PerimeterRef points at one version of a perimeter.
 type PerimeterRef struct {
+	ID      string `json:"id"`
+	Version int64  `json:"version"`
+}
+
+// RuleSetRef points at one version of a rule set.
+type RuleSetRef struct {
 	ID      string `json:"id"`
 	Version int64  `json:"version"`
 }

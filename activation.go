@@ -53,6 +53,27 @@ type Activation struct {
 	Damaged bool `json:"-"`
 }
 
+// ActivationAnswer is an activation as the service answers it.
+type ActivationAnswer struct {
+	Activation
+	Instances  *InstancesReady `json:"instances"`           // null: it has taken effect, or never will
+	Comparison *FeeComparison  `json:"comparison,omitzero"` // in the answer that makes it, and in its repeats
+}
+
+// InstancesReady says how far the instances of the service are with what an
+// activation names.
+type InstancesReady struct {
+	Ready   int               `json:"ready"`
+	Total   int               `json:"total"`
+	Failing []FailingInstance `json:"failing"`
+}
+
+// FailingInstance is an instance that cannot load an activation's rules.
+type FailingInstance struct {
+	ID    string `json:"id"`
+	Error string `json:"error"`
+}
+
 // ActivationKind says which way an activation leads.
 type ActivationKind string
 

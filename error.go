@@ -1,5 +1,9 @@
 package tollgate
 
+import (
+	"github.com/go-json-experiment/json/jsontext"
+)
+
 import "fmt"
 
 // Code is the machine-readable kind of an error. Codes are part of the
@@ -81,6 +85,28 @@ type Detail struct {
 	Param   string `json:"param"`
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
+}
+
+// Problem is the JSON of an error (RFC 9457, interface §7).
+type Problem struct {
+	Type      string             `json:"type"`
+	Title     string             `json:"title"`
+	Status    int                `json:"status"` // of HTTP
+	Code      Code               `json:"code"`
+	Message   string             `json:"message"`
+	RequestID string             `json:"request_id"`
+	Param     string             `json:"param,omitempty"`
+	Errors    []Detail           `json:"errors,omitempty"`
+	Rule      *Citation          `json:"rule,omitempty"`
+	Perimeter *PerimeterDecision `json:"perimeter,omitempty"`
+	PaymentID string             `json:"payment_id,omitempty"`
+	TicketID  string             `json:"ticket_id,omitempty"`
+	// The payment's own status.
+	PaymentStatus PaymentStatus  `json:"payment_status,omitempty"`
+	RulesInForce  []Citation     `json:"rules_in_force,omitzero"`
+	Currencies    []Currency     `json:"currencies,omitzero"`
+	Accounts      []string       `json:"merchant_account_ids,omitempty"`
+	Quote         jsontext.Value `json:"quote,omitempty"`
 }
 
 // ErrorContext is what some errors carry beside code and message: the

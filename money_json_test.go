@@ -20,11 +20,11 @@ import (
 var ofMoney = []any{
 	&tollgate.Payment{}, &tollgate.Capture{}, &tollgate.Transaction{}, &tollgate.Ticket{}, &tollgate.EvaluationInput{},
 	&tollgate.PayoutObject{}, &tollgate.PaymentEventData{}, &tollgate.PayoutEventData{}, &tollgate.Divergence{},
-	&tollgate.PreviewAmount{}, &tollgate.PreviewPayout{}, &tollgate.PreviewMove{},
+	&tollgate.PreviewAmount{}, &tollgate.PreviewPayout{}, &tollgate.PreviewMove{}, &tollgate.Quote{}, &tollgate.FeeSample{},
 }
 
 // inOthers are types that leave their amounts to the object that they are in.
-var inOthers = []string{"FeeLine", "TicketLine"}
+var inOthers = []string{"FeeLine", "TicketLine", "FeeOutcome"}
 
 // full sets every member of an object that its JSON has.
 func full(v reflect.Value, c tollgate.Currency) {
@@ -173,10 +173,25 @@ func TestMoneyIsReadStrictly(t *testing.T) {
 	}
 }
 
-// What stands for a damaged object in a list has neither amounts nor a currency.
-func TestDamagedObjectIsRead(t *testing.T) {
-	var p tollgate.Payment
-	if err := json.Unmarshal([]byte(`{"object":"payment","id":"pay_1","damaged":true}`), &p); err != nil || p.ID != "pay_1" || p.Amount != (tollgate.Money{}) {
-		t.Errorf("%+v, %v", p, err)
+// In a list, what stands in the place of an object that cannot be read is told
+// from the others.
+func TestDamagedEntryIsRead(t *testing.T) {
+	whole := tollgate.Payment{Object: "payment", ID: "pay_2", Amount: tollgate.Money{Minor: 5, Currency: "EUR"}, Currency: "EUR", Metadata: tollgate.Metadata{}}
+	for _, m := range []*tollgate.Money{&whole.AmountCapturable, &whole.AmountCaptured, &whole.AmountReleased, &whole.FeeTotal} {
+		m.Currency = "EUR"
+	}
+	list := tollgate.List[tollgate.Listed[tollgate.Payment]]{Object: "list", Data: []tollgate.Listed[tollgate.Payment]{
+		{Damage: &tollgate.DamagedObject{Object: "payment", ID: "pay_1", Damaged: true}}, {Value: whole},
+	}}
+	text, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"object":"list","data":[{"object":"payment","id":"pay_1","damaged":true},{"object":"payment","id":"pay_2",`; !strings.HasPrefix(string(text), want) {
+		t.Errorf("%s", text)
+	}
+	var again tollgate.List[tollgate.Listed[tollgate.Payment]]
+	if err := json.Unmarshal(text, &again); err != nil || !reflect.DeepEqual(again, list) {
+		t.Errorf("%s was read as %+v, %v", text, again, err)
 	}
 }

@@ -3,7 +3,9 @@ package tollgate
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -69,4 +71,37 @@ func LinesSHA256(lines []FeeLine) string {
 	}
 	sum := sha256.Sum256(append(text, ']'))
 	return hex.EncodeToString(sum[:])
+}
+
+// Quote is what a payment would be charged and whether it may be made (spec §2),
+// with what interface §2 adds, and the JSON of it.
+type Quote struct {
+	Object    string        `json:"object"` // "quote"
+	Lines     []FeeLine     `json:"lines"`
+	Total     Money         `json:"total"`
+	Currency  Currency      `json:"currency"`
+	Perimeter QuoteDecision `json:"perimeter"`
+	RuleSet   RuleSetRef    `json:"rule_set"`
+	Digest    string        `json:"digest"` // an evaluation's lines_sha256
+	// AsOf is when the configuration was last known to be current, while Redis
+	// cannot say whether it still is; else null.
+	AsOf Instant `json:"as_of"`
+}
+
+// QuoteDecision is a PerimeterDecision that has a reason only when it is not
+// allow.
+type QuoteDecision struct {
+	ID       string   `json:"id"`
+	Version  int64    `json:"version"`
+	Decision Decision `json:"decision"`
+	Reason   Reason   `json:"reason,omitzero"`
+}
+
+// UnmarshalJSONFrom gives the amounts their currency.
+func (q *Quote) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	type plain Quote
+	if err := json.UnmarshalDecode(d, (*plain)(q)); err != nil {
+		return err
+	}
+	return errors.Join(q.Currency.amounts(&q.Total), q.Currency.lines(q.Lines))
 }

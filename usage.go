@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Usage is what is left of one of a perimeter's limits in the window that runs
@@ -19,6 +21,26 @@ type Usage struct {
 	Limit             string    `json:"limit"`    // of a budget an amount, of a frequency a number of payments
 	Currency          *Currency `json:"currency"` // of a budget
 	ResetsAt          Instant   `json:"resets_at"`
+}
+
+// PerimeterAnswer is a perimeter as consoles and people look at it: one version
+// of it, where it is in force, and what is left of its limits there.
+type PerimeterAnswer struct {
+	Object      string          `json:"object"` // "perimeter"
+	ID          string          `json:"id"`
+	CreatedAt   Instant         `json:"created_at"` // null: it is not kept
+	Version     int64           `json:"version"`
+	Semantics   *int64          `json:"semantics"` // null of a version that an earlier release stored
+	Constraints jsontext.Value  `json:"constraints"`
+	Versions    []int64         `json:"versions"`
+	Accounts    []PerimeterUse  `json:"merchant_accounts"`
+	Usage       []Listed[Usage] `json:"usage"`
+}
+
+// PerimeterUse is a merchant account and the version that decides there.
+type PerimeterUse struct {
+	ID      string `json:"id"`
+	Version int64  `json:"version"`
 }
 
 // Meter is a usage whose Used is still to be read from its counters.

@@ -55,45 +55,18 @@ func readRollback(f *fields) rollbackRequest {
 	return rollbackRequest{f.list("merchant_account_ids", tollgate.MaxActivated, checkAccountID)}
 }
 
-// instancesReady says how far the instances of the service are with what an
-// activation names.
-type instancesReady struct {
-	Ready   int               `json:"ready"`
-	Total   int               `json:"total"`
-	Failing []failingInstance `json:"failing"`
-}
-
-type failingInstance struct {
-	ID    string `json:"id"`
-	Error string `json:"error"`
-}
-
-// activationAnswer is an activation with the instances, which matter until it
-// takes effect.
-type activationAnswer struct {
-	tollgate.Activation
-	Instances *instancesReady `json:"instances"`
-}
-
-// activationMade is what an activation is answered with: what it changes, for
-// sample amounts, is in the answer that makes it, and in its repeats.
-type activationMade struct {
-	activationAnswer
-	Comparison *feeComparison `json:"comparison"`
-}
-
 // activationPreview is what an activation would be.
 type activationPreview struct {
-	Object             string             `json:"object"` // "activation_preview"
-	RuleSetID          string             `json:"rule_set_id"`
-	Rule               *tollgate.Citation `json:"rule"`
-	Replaces           *tollgate.Citation `json:"replaces"`
-	FromVersion        int64              `json:"from_version"`
-	ToVersion          int64              `json:"to_version"`
-	Rules              []tollgate.RuleRef `json:"rules"`
-	MerchantAccountIDs []string           `json:"merchant_account_ids"`
-	At                 tollgate.Instant   `json:"at"`
-	Comparison         *feeComparison     `json:"comparison"`
+	Object             string                  `json:"object"` // "activation_preview"
+	RuleSetID          string                  `json:"rule_set_id"`
+	Rule               *tollgate.Citation      `json:"rule"`
+	Replaces           *tollgate.Citation      `json:"replaces"`
+	FromVersion        int64                   `json:"from_version"`
+	ToVersion          int64                   `json:"to_version"`
+	Rules              []tollgate.RuleRef      `json:"rules"`
+	MerchantAccountIDs []string                `json:"merchant_account_ids"`
+	At                 tollgate.Instant        `json:"at"`
+	Comparison         *tollgate.FeeComparison `json:"comparison"`
 }
 
 // activate schedules a new version of a rule set for accounts. The worker
@@ -129,14 +102,15 @@ func (s *Server) activate(c *call, r activationRequest) (*answer, error) {
 			if err != nil {
 				return rediskv.Result{}, err
 			}
-			return s.commitRuleSet(c, idem, change, &p.Activation, http.StatusCreated, activationMade{list[0], compared})
+			list[0].Comparison = compared
+			return s.commitRuleSet(c, idem, change, &p.Activation, http.StatusCreated, list[0])
 		})
 	})
 }
 
 // planActivation says what an activation would be, and what it would change; one
 // that makes currencies free by saying nothing about them is refused.
-func (s *Server) planActivation(c *call, status int, accounts []string, r tollgate.ActivationRequest) (*tollgate.RuleSetFacts, *tollgate.ActivationPlan, *feeComparison, error) {
+func (s *Server) planActivation(c *call, status int, accounts []string, r tollgate.ActivationRequest) (*tollgate.RuleSetFacts, *tollgate.ActivationPlan, *tollgate.FeeComparison, error) {
 	facts, err := s.store.RuleSetFacts(c.ctx, c.caller(status), c.pathID(), accounts, &r.Rule)
 	if err != nil {
 		return nil, nil, nil, err
@@ -199,7 +173,7 @@ func (s *Server) rollBack(c *call, r rollbackRequest) (*answer, error) {
 			if err != nil {
 				return rediskv.Result{}, err
 			}
-			return s.commitRuleSet(c, idem, change, a, http.StatusCreated, activationAnswer{Activation: *a})
+			return s.commitRuleSet(c, idem, change, a, http.StatusCreated, tollgate.ActivationAnswer{Activation: *a})
 		})
 	})
 }
@@ -215,7 +189,7 @@ func (s *Server) cancelActivation(c *call) (*answer, error) {
 			if err != nil {
 				return rediskv.Result{}, err
 			}
-			return s.commitRuleSet(c, idem, change, a, http.StatusOK, activationAnswer{Activation: *a})
+			return s.commitRuleSet(c, idem, change, a, http.StatusOK, tollgate.ActivationAnswer{Activation: *a})
 		})
 	})
 }
@@ -277,8 +251,8 @@ func (s *Server) listActivations(c *call) (*answer, error) {
 
 // withInstances adds what the instances say to activations that are still to
 // come.
-func (s *Server) withInstances(c *call, rows ...tollgate.Activation) ([]activationAnswer, error) {
-	list := make([]activationAnswer, len(rows))
+func (s *Server) withInstances(c *call, rows ...tollgate.Activation) ([]tollgate.ActivationAnswer, error) {
+	list := make([]tollgate.ActivationAnswer, len(rows))
 	var instances []rediskv.Instance
 	asked := false
 	for i, a := range rows {
@@ -293,13 +267,13 @@ func (s *Server) withInstances(c *call, rows ...tollgate.Activation) ([]activati
 			}
 			asked = true
 		}
-		r := &instancesReady{Total: len(instances), Failing: []failingInstance{}}
+		r := &tollgate.InstancesReady{Total: len(instances), Failing: []tollgate.FailingInstance{}}
 		for _, instance := range instances {
 			switch lacks, reason := instance.Lacks(a.Rules); {
 			case !lacks:
 				r.Ready++
 			case reason != "":
-				r.Failing = append(r.Failing, failingInstance{instance.ID, reason})
+				r.Failing = append(r.Failing, tollgate.FailingInstance{ID: instance.ID, Error: reason})
 			}
 		}
 		list[i].Instances = r

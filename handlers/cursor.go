@@ -136,11 +136,3 @@ func (p page[P]) next(s *Server, c *call, position P) (string, error) {
 	p.Position = position
 	return sealCursor(s.cursors, c.request.URL.Path, c.org, p.cursor)
 }
-
-// list is the body of every listing (interface §0).
-type list[T any] struct {
-	Object     string  `json:"object"` // "list"
-	Data       []T     `json:"data"`
-	HasMore    bool    `json:"has_more"`
-	NextCursor *string `json:"next_cursor"`
-}

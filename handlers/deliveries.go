@@ -78,7 +78,10 @@ func (s *Server) listAttempts(c *call) (*answer, error) {
 
 // pageOf is the answer with a page; next is where the following one begins.
 func pageOf[T, P any](s *Server, c *call, p page[P], rows []T, more bool, next P) (*answer, error) {
-	body := list[any]{Object: "list", Data: listed(rows), HasMore: more}
+	body := tollgate.List[tollgate.Listed[T]]{Object: "list", Data: make([]tollgate.Listed[T], len(rows)), HasMore: more}
+	for i := range rows {
+		body.Data[i] = tollgate.Listed[T]{Value: rows[i], Damage: damageOf(&rows[i])}
+	}
 	if more {
 		cursor, err := p.next(s, c, next)
 		if err != nil {
@@ -89,19 +92,8 @@ func pageOf[T, P any](s *Server, c *call, p page[P], rows []T, more bool, next P
 	return object(body)
 }
 
-// listed is the entries of a list, with what stands in the place of those that
-// are stored and cannot be read (interface §11, "damage").
-func listed[T any](rows []T) []any {
-	entries := make([]any, len(rows))
-	for i := range rows {
-		entries[i] = rows[i]
-		if d := damageOf(any(&rows[i])); d != nil {
-			entries[i] = d
-		}
-	}
-	return entries
-}
-
+// damageOf is what stands in the place of a row that is stored and cannot be
+// read; nil for any other.
 func damageOf(row any) *tollgate.DamagedObject {
 	d := &tollgate.DamagedObject{Damaged: true}
 	damaged := false
@@ -118,11 +110,11 @@ func damageOf(row any) *tollgate.DamagedObject {
 		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
 	case *tollgate.Rule:
 		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
-	case *activationAnswer:
+	case *tollgate.ActivationAnswer:
 		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
 	case *tollgate.Shadow:
 		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
-	case *perimeterAnswer:
+	case *perimeterRow:
 		d.Object, d.ID, damaged = r.Object, r.ID, r.damage != nil
 	case *tollgate.WebhookEndpoint:
 		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged

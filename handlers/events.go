@@ -65,7 +65,7 @@ func (s *Server) listEvents(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return object(list[jsontext.Value]{Object: "list", Data: events, HasMore: more, NextCursor: &cursor})
+	return object(tollgate.List[jsontext.Value]{Object: "list", Data: events, HasMore: more, NextCursor: &cursor})
 }
 
 // readEvent reads one event of those that are kept, as it was frozen.

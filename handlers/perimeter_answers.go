@@ -11,7 +11,7 @@ import (
 
 // drafted is a perimeter on its way to an answer: what of it is to be read.
 type drafted struct {
-	perimeterAnswer
+	perimeterRow
 	refs     []tollgate.PerimeterRef // the version shown and those in force
 	compiled map[int64]*tollgate.Perimeter
 	meters   []tollgate.Meter
@@ -20,7 +20,7 @@ type drafted struct {
 // perimeterAnswers describes a version of each, 0 for the highest; what there is
 // none of is left out. However many they are, their documents are read together,
 // and so are their counters.
-func (s *Server) perimeterAnswers(c *call, all rediskv.Perimeters, u usageQuery, ids []string, version int64) ([]perimeterAnswer, error) {
+func (s *Server) perimeterAnswers(c *call, all rediskv.Perimeters, u usageQuery, ids []string, version int64) ([]perimeterRow, error) {
 	drafts := draftPerimeters(all, ids, version)
 	if err := s.readPerimeters(c, drafts); err != nil {
 		return nil, err
@@ -30,27 +30,27 @@ func (s *Server) perimeterAnswers(c *call, all rediskv.Perimeters, u usageQuery,
 	if err := s.readUsage(c, drafts, u); err != nil {
 		return nil, err
 	}
-	rows := make([]perimeterAnswer, len(drafts))
+	rows := make([]perimeterRow, len(drafts))
 	for i, d := range drafts {
-		rows[i] = d.perimeterAnswer
+		rows[i] = d.perimeterRow
 	}
 	return rows, nil
 }
 
 // draftPerimeters finds what is to be read of each.
 func draftPerimeters(all rediskv.Perimeters, ids []string, version int64) (drafts []*drafted) {
-	versions, uses := map[string][]tollgate.PerimeterRef{}, map[string][]perimeterUse{}
+	versions, uses := map[string][]tollgate.PerimeterRef{}, map[string][]tollgate.PerimeterUse{}
 	for _, ref := range all.Versions {
 		versions[ref.ID] = append(versions[ref.ID], ref)
 	}
 	for _, account := range slices.Sorted(maps.Keys(all.InForce)) {
 		ref := all.InForce[account]
-		uses[ref.ID] = append(uses[ref.ID], perimeterUse{account, ref.Version})
+		uses[ref.ID] = append(uses[ref.ID], tollgate.PerimeterUse{ID: account, Version: ref.Version})
 	}
 	for _, id := range ids {
 		d := &drafted{
-			perimeterAnswer: perimeterAnswer{Object: "perimeter", ID: id, Version: version, Versions: []int64{}, Accounts: []perimeterUse{}, Usage: []any{}},
-			compiled:        map[int64]*tollgate.Perimeter{},
+			perimeterRow: perimeterRow{PerimeterAnswer: tollgate.PerimeterAnswer{Object: "perimeter", ID: id, Version: version}},
+			compiled:     map[int64]*tollgate.Perimeter{},
 		}
 		d.Accounts = append(d.Accounts, uses[id]...)
 		for _, ref := range versions[id] {
@@ -63,7 +63,7 @@ func draftPerimeters(all rediskv.Perimeters, ids []string, version int64) (draft
 			continue
 		}
 		for _, ref := range versions[id] {
-			if ref.Version == d.Version || slices.ContainsFunc(d.Accounts, func(a perimeterUse) bool { return a.Version == ref.Version }) {
+			if ref.Version == d.Version || slices.ContainsFunc(d.Accounts, func(a tollgate.PerimeterUse) bool { return a.Version == ref.Version }) {
 				d.refs = append(d.refs, ref)
 			}
 		}
@@ -141,7 +141,7 @@ func (s *Server) readUsage(c *call, drafts []*drafted, u usageQuery) error {
 func (d *drafted) meter(u usageQuery, now time.Time) {
 	accounts := d.Accounts
 	if u.account != "" {
-		accounts = slices.DeleteFunc(slices.Clone(accounts), func(a perimeterUse) bool { return a.ID != u.account })
+		accounts = slices.DeleteFunc(slices.Clone(accounts), func(a tollgate.PerimeterUse) bool { return a.ID != u.account })
 	}
 	seen := map[int64]bool{} // limits per payee are one for all accounts of a version
 	for _, a := range accounts[:min(len(accounts), maxUsageAccounts)] {
@@ -153,13 +153,13 @@ func (d *drafted) meter(u usageQuery, now time.Time) {
 }
 
 // usageRow is what a meter says, or what stands in the place of it.
-func usageRow(m tollgate.Meter, used []rediskv.Used) any {
+func usageRow(m tollgate.Meter, used []rediskv.Used) tollgate.Listed[tollgate.Usage] {
 	values := make([]int64, len(used))
 	for i, u := range used {
 		if d := tollgate.DamageOf(u.Damage); d != nil {
-			return d
+			return tollgate.Listed[tollgate.Usage]{Damage: d}
 		}
 		values[i] = u.Count
 	}
-	return m.Read(values)
+	return tollgate.Listed[tollgate.Usage]{Value: m.Read(values)}
 }

@@ -5,32 +5,15 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"tollgate"
 	"tollgate/rediskv"
 )
 
-// perimeterAnswer is a perimeter as consoles and people look at it: one version
-// of it, where it is in force, and what is left of its limits there.
-type perimeterAnswer struct {
-	Object      string           `json:"object"` // "perimeter"
-	ID          string           `json:"id"`
-	CreatedAt   tollgate.Instant `json:"created_at"` // null: it is not kept
-	Version     int64            `json:"version"`
-	Semantics   *int64           `json:"semantics"` // null of a version that an earlier release stored
-	Constraints jsontext.Value   `json:"constraints"`
-	Versions    []int64          `json:"versions"`
-	Accounts    []perimeterUse   `json:"merchant_accounts"`
-	Usage       []any            `json:"usage"` // tollgate.Usage, or what stands in its place
+// perimeterRow is a perimeter in an answer.
+type perimeterRow struct {
+	tollgate.PerimeterAnswer
 
 	damage error // it is stored and cannot be read; only Object and ID count
-}
-
-// perimeterUse is an account and the version that decides there.
-type perimeterUse struct {
-	ID      string `json:"id"`
-	Version int64  `json:"version"`
 }
 
 var perimeterParameters = []string{"merchant_account_id", "payee", "limit", "cursor"}

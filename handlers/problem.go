@@ -7,7 +7,6 @@ import (
 	"net/http"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
 	"tollgate/rediskv"
@@ -83,35 +82,13 @@ func StatusOf(code tollgate.Code) int {
 	return http.StatusInternalServerError
 }
 
-// problem is the body of every error (RFC 9457, interface §7).
-type problem struct {
-	Type      string                      `json:"type"`
-	Title     string                      `json:"title"`
-	Status    int                         `json:"status"`
-	Code      tollgate.Code               `json:"code"`
-	Message   string                      `json:"message"`
-	RequestID string                      `json:"request_id"`
-	Param     string                      `json:"param,omitempty"`
-	Errors    []tollgate.Detail           `json:"errors,omitempty"`
-	Rule      *tollgate.Citation          `json:"rule,omitempty"`
-	Perimeter *tollgate.PerimeterDecision `json:"perimeter,omitempty"`
-	PaymentID string                      `json:"payment_id,omitempty"`
-	TicketID  string                      `json:"ticket_id,omitempty"`
-	// The payment's own status; status is HTTP's.
-	PaymentStatus tollgate.PaymentStatus `json:"payment_status,omitempty"`
-	RulesInForce  []tollgate.Citation    `json:"rules_in_force,omitzero"`
-	Currencies    []tollgate.Currency    `json:"currencies,omitzero"`
-	Accounts      []string               `json:"merchant_account_ids,omitempty"`
-	Quote         jsontext.Value         `json:"quote,omitempty"`
-}
-
 // problemOf is the answer to an error that a caller is meant to see.
 func problemOf(e *tollgate.Error, requestID string) rediskv.Answer {
 	k, ok := kinds[e.Code]
 	if !ok {
 		k = kind{http.StatusInternalServerError, "Internal error"}
 	}
-	body, err := json.Marshal(problem{
+	body, err := json.Marshal(tollgate.Problem{
 		Type: "urn:tollgate:error:" + string(e.Code), Title: k.title, Status: k.status, Code: e.Code, Message: e.Message,
 		RequestID: requestID, Param: e.Param, Errors: e.Details, Rule: e.Rule, Perimeter: e.Context.Perimeter,
 		PaymentID: e.Context.PaymentID, TicketID: e.Context.TicketID, PaymentStatus: e.Context.Status,

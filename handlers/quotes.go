@@ -48,39 +48,6 @@ func readQuoteInput(f *fields) quoteRequest {
 	return q
 }
 
-// quoteLine and quoteAnswer are the quote result (spec §2), with what
-// interface §2 adds.
-type quoteLine struct {
-	Label  string            `json:"label"`
-	Amount tollgate.Money    `json:"amount"`
-	Rule   tollgate.Citation `json:"rule"`
-}
-
-type quotePerimeter struct {
-	ID       string            `json:"id"`
-	Version  int64             `json:"version"`
-	Decision tollgate.Decision `json:"decision"`
-	Reason   tollgate.Reason   `json:"reason,omitzero"` // only when the decision is not allow
-}
-
-type quoteRuleSet struct {
-	ID      string `json:"id"`
-	Version int64  `json:"version"`
-}
-
-type quoteAnswer struct {
-	Object    string            `json:"object"` // "quote"
-	Lines     []quoteLine       `json:"lines"`
-	Total     tollgate.Money    `json:"total"`
-	Currency  tollgate.Currency `json:"currency"`
-	Perimeter quotePerimeter    `json:"perimeter"`
-	RuleSet   quoteRuleSet      `json:"rule_set"`
-	Digest    string            `json:"digest"` // an evaluation's lines_sha256
-	// AsOf is when the configuration was last known to be current, while Redis
-	// cannot say whether it still is; else null.
-	AsOf tollgate.Instant `json:"as_of"`
-}
-
 // DefaultMaxStaleness is how long quotes go on with a configuration that Redis
 // cannot confirm.
 const DefaultMaxStaleness = 10 * time.Minute
@@ -152,9 +119,10 @@ func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
 			d = a.Limits.Exhausted(*full)
 		}
 	}
-	ans, err := object(quoteAnswer{
-		Object: "quote", Lines: quoteLines(priced.Lines), Total: tollgate.FeeTotal(priced.Lines, q.amount.Currency), Currency: q.amount.Currency,
-		Perimeter: quotePerimeter(d), RuleSet: quoteRuleSet{a.RuleSet.ID, a.RuleSet.Version}, Digest: tollgate.LinesSHA256(priced.Lines), AsOf: asOf,
+	ans, err := object(tollgate.Quote{
+		Object: "quote", Lines: priced.Lines, Total: tollgate.FeeTotal(priced.Lines, q.amount.Currency), Currency: q.amount.Currency,
+		Perimeter: tollgate.QuoteDecision(d), RuleSet: tollgate.RuleSetRef{ID: a.RuleSet.ID, Version: a.RuleSet.Version},
+		Digest: tollgate.LinesSHA256(priced.Lines), AsOf: asOf,
 	})
 	if unusable != nil && err == nil {
 		unusable.Context.Quote = ans.body
@@ -168,12 +136,4 @@ func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
 func away(err error) bool {
 	e, ok := errors.AsType[*tollgate.Error](err)
 	return ok && e.Code == tollgate.CodeStoreUnavailable
-}
-
-func quoteLines(priced []tollgate.FeeLine) []quoteLine {
-	lines := make([]quoteLine, len(priced))
-	for i, l := range priced {
-		lines[i] = quoteLine(l)
-	}
-	return lines
 }

@@ -17,38 +17,9 @@ const (
 	maxComparedLines = 1_000
 )
 
-// feeComparison is what samples are charged before and after an activation: each
-// amount in each currency of its accounts.
-type feeComparison struct {
-	Payee   string              `json:"payee"`  // of all samples
-	Before  []tollgate.Citation `json:"before"` // the rules in force
-	After   []tollgate.Citation `json:"after"`
-	Samples []feeSample         `json:"samples"`
-}
-
-type feeSample struct {
-	Amount   tollgate.Money    `json:"amount"`
-	Currency tollgate.Currency `json:"currency"`
-	Before   feeOutcome        `json:"before"`
-	After    feeOutcome        `json:"after"`
-}
-
-// feeOutcome is what a sample is charged, or why it cannot be priced.
-type feeOutcome struct {
-	Total *tollgate.Money `json:"total"` // null with an error
-	Lines []quoteLine     `json:"lines"` // null where there are too many to show
-	Error *feeError       `json:"error"`
-}
-
-type feeError struct {
-	Code    tollgate.Code      `json:"code"`
-	Message string             `json:"message"`
-	Rule    *tollgate.Citation `json:"rule"`
-}
-
 // compareFees runs the modules of before and after on the samples.
-func (s *Server) compareFees(ctx context.Context, org string, p *tollgate.ActivationPlan) (*feeComparison, error) {
-	c := &feeComparison{Payee: samplePayee, Before: cited(p.Before), After: cited(p.Rules), Samples: []feeSample{}}
+func (s *Server) compareFees(ctx context.Context, org string, p *tollgate.ActivationPlan) (*tollgate.FeeComparison, error) {
+	c := &tollgate.FeeComparison{Payee: samplePayee, Before: cited(p.Before), After: cited(p.Rules), Samples: []tollgate.FeeSample{}}
 	units, room := sampleUnits, maxComparedLines
 	if len(p.Currencies) > manyCurrencies {
 		units = fewUnits
@@ -58,7 +29,7 @@ func (s *Server) compareFees(ctx context.Context, org string, p *tollgate.Activa
 			for range currency.Exponent() {
 				n *= 10
 			}
-			one := feeSample{Amount: tollgate.Money{Minor: n, Currency: currency}, Currency: currency}
+			one := tollgate.FeeSample{Amount: tollgate.Money{Minor: n, Currency: currency}, Currency: currency}
 			in := tollgate.PricingInput{Amount: one.Amount, Payee: samplePayee}
 			var err error
 			if one.Before, err = s.sampleFees(ctx, org, p.Before, in, &room); err != nil {
@@ -75,7 +46,7 @@ func (s *Server) compareFees(ctx context.Context, org string, p *tollgate.Activa
 
 // sampleFees prices one sample. A rule that refuses it or fails is an outcome;
 // the error says that nobody could tell.
-func (s *Server) sampleFees(ctx context.Context, org string, rules []tollgate.RuleRef, in tollgate.PricingInput, room *int) (o feeOutcome, err error) {
+func (s *Server) sampleFees(ctx context.Context, org string, rules []tollgate.RuleRef, in tollgate.PricingInput, room *int) (o tollgate.FeeOutcome, err error) {
 	if err := ctx.Err(); err != nil {
 		return o, err
 	}
@@ -91,12 +62,12 @@ func (s *Server) sampleFees(ctx context.Context, org string, rules []tollgate.Ru
 		if e.Code != tollgate.CodeRuleRejected && e.Code != tollgate.CodeRuleFailed {
 			return o, err
 		}
-		return feeOutcome{Lines: []quoteLine{}, Error: &feeError{e.Code, e.Message, e.Rule}}, nil
+		return tollgate.FeeOutcome{Lines: []tollgate.FeeLine{}, Error: &tollgate.FeeError{Code: e.Code, Message: e.Message, Rule: e.Rule}}, nil
 	}
 	total := tollgate.FeeTotal(priced, in.Amount.Currency)
 	o.Total = &total
 	if *room -= len(priced); *room >= 0 {
-		o.Lines = quoteLines(priced)
+		o.Lines = priced
 	}
 	return o, nil
 }

@@ -12,13 +12,6 @@ import (
 	"tollgate"
 )
 
-// silentRule is a rule that charges nothing in currencies of an account, and does
-// not say that this is meant: they are free without anybody having decided so.
-type silentRule struct {
-	Rule       tollgate.Citation   `json:"rule"`
-	Currencies []tollgate.Currency `json:"currencies"`
-}
-
 // silence finds the currencies that a rule is silent about, of those given. A
 // module that cannot be loaded is not silent: it fails. Of one that could not be
 // loaded just now, nobody knows.
@@ -73,14 +66,14 @@ func (s *Server) marked(ctx context.Context, org string, docs []jsontext.Value) 
 		if err != nil {
 			return nil, err
 		}
-		found := []silentRule{}
+		found := []tollgate.SilentRule{}
 		for _, ref := range refs {
 			silent, err := s.silence(ctx, org, ref, a.Currencies)
 			if err != nil {
 				return nil, err
 			}
 			if len(silent) > 0 {
-				found = append(found, silentRule{ref.Rule, silent})
+				found = append(found, tollgate.SilentRule{Rule: ref.Rule, Currencies: silent})
 			}
 		}
 		text, err := json.Marshal(found, json.Deterministic(true))

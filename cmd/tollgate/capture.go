@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+
+	"tollgate"
 )
 
 func (a *app) captureCommand() *cobra.Command {
@@ -34,25 +36,21 @@ final and releases the rest; with --final=false more can follow.`,
 		if err != nil {
 			return err
 		}
-		var made struct {
-			ID       string  `json:"id"`
-			Amount   string  `json:"amount"`
-			Currency string  `json:"currency"`
-			FeeTotal string  `json:"fee_total"`
-			Payment  payment `json:"payment"`
-		}
+		var made tollgate.Capture
 		if err := parse(body, &made); err != nil {
 			return err
 		}
 		t := &table{}
 		t.row("capture", made.ID)
-		t.row("amount", made.Amount+" "+made.Currency)
-		t.row("fees", made.FeeTotal)
-		t.row("payment", made.Payment.ID)
-		t.row("status", made.Payment.Status)
-		t.row("captured", made.Payment.AmountCaptured+" of "+made.Payment.Amount)
-		t.row("capturable", made.Payment.AmountCapturable)
-		t.row("released", made.Payment.AmountReleased)
+		t.row("amount", priceText(made.Amount))
+		t.row("fees", made.FeeTotal.String())
+		if p := made.Payment; p != nil {
+			t.row("payment", p.ID)
+			t.row("status", string(p.Status))
+			t.row("captured", p.AmountCaptured.String()+" of "+p.Amount.String())
+			t.row("capturable", p.AmountCapturable.String())
+			t.row("released", p.AmountReleased.String())
+		}
 		return api.show(body, made.ID, t)
 	})
 	c.Flags().BoolVar(&final, "final", true, "release what is left after this capture")

@@ -251,7 +251,7 @@ func (c *client) now(ctx context.Context) (time.Time, error) {
 
 func newRefusal(response *http.Response, body []byte, asJSON bool) *refusal {
 	r := &refusal{status: response.StatusCode, body: body, asJSON: asJSON}
-	_ = json.Unmarshal(body, &r.problem) // a proxy's page leaves it empty; the status speaks
+	_ = json.Unmarshal(body, &r.Problem) // a proxy's page leaves it empty; the status speaks
 	if r.RequestID == "" {
 		r.RequestID = response.Header.Get("Request-Id")
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"tollgate"
 )
 
 // clockWait is how long the command waits for more to happen, which the worker
@@ -103,7 +105,7 @@ func (c *client) watchEvents(ctx context.Context, query url.Values) error {
 		if err != nil {
 			return err
 		}
-		var page list[raw]
+		var page tollgate.List[raw]
 		if err := parse(body, &page); err != nil {
 			return err
 		}

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"tollgate"
 )
 
 func (a *app) cutoffCommand() *cobra.Command {
@@ -63,14 +66,14 @@ stays as it is. Amounts are captures less their fees. Nothing is changed.`,
 		if err != nil {
 			return err
 		}
-		var p cutoffPreview
+		var p tollgate.CutoffPreview
 		if err := parse(answer, &p); err != nil {
 			return err
 		}
 		if api.json || api.quiet {
 			return api.show(answer, strconv.FormatInt(p.Summary.CapturesMoved, 10), nil)
 		}
-		_, err = fmt.Fprint(a.stdout, p.text())
+		_, err = fmt.Fprint(a.stdout, previewText(&p))
 		return err
 	})
 	c.Flags().StringVar(&account, "account", "", "short for --merchant-account")
@@ -91,70 +94,24 @@ func members(c *cobra.Command, flags queryFlags) map[string]any {
 	return m
 }
 
-// cutoff is what the command line shows of a cutoff.
-type cutoff struct {
-	CutoffTime          string `json:"cutoff_time"`
-	TimeZone            string `json:"time_zone"`
-	SettlementDelayDays int    `json:"settlement_delay_days"`
-	Calendar            string `json:"calendar"`
-	Interval            string `json:"interval"`
-	Version             int64  `json:"version"`
-}
-
-// cutoffPreview is what the command line shows of a preview.
-type cutoffPreview struct {
-	Current       cutoff `json:"current"`
-	Proposed      cutoff `json:"proposed"`
-	EffectiveDate string `json:"effective_date"`
-	Window        struct {
-		From string `json:"from"`
-		To   string `json:"to"`
-	} `json:"window"`
-	Summary struct {
-		Captures               int64   `json:"captures"`
-		CapturesMoved          int64   `json:"captures_moved"`
-		FirstAffectedBatchDate *string `json:"first_affected_batch_date"`
-	} `json:"summary"`
-	Payouts []struct {
-		PayoutDate     string `json:"payout_date"`
-		Currency       string `json:"currency"`
-		AmountCurrent  string `json:"amount_current"`
-		AmountProposed string `json:"amount_proposed"`
-		Delta          string `json:"delta"`
-	} `json:"payouts"`
-	Moves []struct {
-		FromBatchDate  string `json:"from_batch_date"`
-		ToBatchDate    string `json:"to_batch_date"`
-		FromPayoutDate string `json:"from_payout_date"`
-		ToPayoutDate   string `json:"to_payout_date"`
-		Count          int64  `json:"count"`
-		Amount         string `json:"amount"`
-		Currency       string `json:"currency"`
-	} `json:"moves"`
-	Warnings []struct {
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	} `json:"warnings"`
-	TZDBVersion string `json:"tzdb_version"`
-}
-
-func (p *cutoffPreview) text() string {
+func previewText(p *tollgate.CutoffPreview) string {
 	var b strings.Builder
 	head := &table{}
-	head.row("window", p.Window.From+" to "+p.Window.To)
-	head.row("effective", p.EffectiveDate)
+	head.row("window", p.Window.From.String()+" to "+p.Window.To.String())
+	head.row("effective", p.EffectiveDate.String())
 	head.row("time zones", p.TZDBVersion)
-	b.WriteString(head.String() + "\n" + p.cutoffs().String())
+	b.WriteString(head.String() + "\n" + cutoffsTable(&p.Current, &p.Proposed).String())
 	fmt.Fprintf(&b, "\n%d of %d captures would move", p.Summary.CapturesMoved, p.Summary.Captures)
-	if first := p.Summary.FirstAffectedBatchDate; first != nil {
-		fmt.Fprintf(&b, "; the first sales day concerned is %s", printable(*first))
+	if first := p.Summary.FirstAffectedBatchDate; first != tollgate.NoDate {
+		fmt.Fprintf(&b, "; the first sales day concerned is %s", first)
 	}
 	b.WriteString(".\n")
 	if len(p.Moves) > 0 {
 		moves := &table{right: []int{4, 5}}
 		moves.row("BATCH", "WOULD BE", "PAID ON", "WOULD BE", "CAPTURES", "AMOUNT", "")
 		for _, m := range p.Moves {
-			moves.row(m.FromBatchDate, m.ToBatchDate, m.FromPayoutDate, m.ToPayoutDate, strconv.FormatInt(m.Count, 10), m.Amount, m.Currency)
+			moves.row(m.FromBatchDate.String(), m.ToBatchDate.String(), m.FromPayoutDate.String(), m.ToPayoutDate.String(),
+				strconv.FormatInt(m.Count, 10), m.Amount.String(), string(m.Currency))
 		}
 		b.WriteString("\n" + moves.String())
 	}
@@ -162,7 +119,7 @@ func (p *cutoffPreview) text() string {
 		payouts := &table{right: []int{1, 2, 3}}
 		payouts.row("PAYOUT", "CURRENT", "PROPOSED", "DELTA", "")
 		for _, x := range p.Payouts {
-			payouts.row(x.PayoutDate, x.AmountCurrent, x.AmountProposed, signed(x.Delta), x.Currency)
+			payouts.row(x.PayoutDate.String(), x.AmountCurrent.String(), x.AmountProposed.String(), plus(x.Delta.String(), cmp.Compare(x.Delta.Minor, 0)), string(x.Currency))
 		}
 		b.WriteString("\n" + payouts.String())
 	}
@@ -172,8 +129,8 @@ func (p *cutoffPreview) text() string {
 	return b.String()
 }
 
-// cutoffs sets the two beside each other and marks what is different.
-func (p *cutoffPreview) cutoffs() *table {
+// cutoffsTable sets the two beside each other and marks what is different.
+func cutoffsTable(was, would *tollgate.Cutoff) *table {
 	t := &table{}
 	t.row("", "CURRENT", "PROPOSED")
 	row := func(name, current, proposed string) {
@@ -183,19 +140,11 @@ func (p *cutoffPreview) cutoffs() *table {
 		}
 		t.row(name, current, proposed, mark)
 	}
-	row("cutoff time", p.Current.CutoffTime, p.Proposed.CutoffTime)
-	row("time zone", p.Current.TimeZone, p.Proposed.TimeZone)
-	row("settlement delay", strconv.Itoa(p.Current.SettlementDelayDays), strconv.Itoa(p.Proposed.SettlementDelayDays))
-	row("calendar", p.Current.Calendar, p.Proposed.Calendar)
-	row("interval", p.Current.Interval, p.Proposed.Interval)
-	t.row("version", strconv.FormatInt(p.Current.Version, 10), strconv.FormatInt(p.Proposed.Version, 10))
+	row("cutoff time", was.CutoffTime, would.CutoffTime)
+	row("time zone", was.TimeZone, would.TimeZone)
+	row("settlement delay", strconv.Itoa(was.SettlementDelayDays), strconv.Itoa(would.SettlementDelayDays))
+	row("calendar", was.Calendar, would.Calendar)
+	row("interval", was.Interval, would.Interval)
+	t.row("version", strconv.FormatInt(was.Version, 10), strconv.FormatInt(would.Version, 10))
 	return t
-}
-
-// signed gives a difference its plus, where it has a difference.
-func signed(amount string) string {
-	if strings.HasPrefix(amount, "-") || strings.Trim(amount, "0.") == "" {
-		return amount
-	}
-	return "+" + amount
 }

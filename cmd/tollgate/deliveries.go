@@ -39,28 +39,15 @@ func (a *app) deliveriesCommand() *cobra.Command {
 		}
 		t := &table{right: []int{3, 4}}
 		t.row("CREATED", "TYPE", "STATE", "ATTEMPTS", "CODE", "NEXT", "EVENT", "DELIVERY", "FAILURE")
-		return showPage(api, body, t, func(d *delivery) string {
-			t.row(d.CreatedAt, d.EventType, d.State, strconv.Itoa(d.AttemptCount), number(d.LastStatusCode),
-				deref(d.NextAttemptAt), d.EventID, d.ID, deref(d.FailureReason))
+		return showPage(api, body, t, func(d *tollgate.Delivery) string {
+			t.row(d.CreatedAt.String(), string(d.EventType), string(d.State), strconv.Itoa(d.AttemptCount), number(d.LastStatusCode),
+				moment(d.NextAttemptAt), d.EventID, d.ID, deref(d.FailureReason))
 			return d.ID
 		})
 	})
 	deliveryFlags.bind(c)
 	c.Flags().Lookup("quiet").Usage = "print only the ids"
 	return c
-}
-
-// delivery is what the command line shows of a delivery.
-type delivery struct {
-	ID             string  `json:"id"`
-	CreatedAt      string  `json:"created_at"`
-	EventID        string  `json:"event_id"`
-	EventType      string  `json:"event_type"`
-	State          string  `json:"state"`
-	AttemptCount   int     `json:"attempt_count"`
-	NextAttemptAt  *string `json:"next_attempt_at"`
-	LastStatusCode *int64  `json:"last_status_code"`
-	FailureReason  *string `json:"failure_reason"`
 }
 
 func (a *app) attemptsCommand() *cobra.Command {
@@ -81,8 +68,8 @@ next one is due. With --json also what came back.`,
 		}
 		t := &table{right: []int{0, 4, 5, 6, 7, 8, 9}}
 		t.row("NUMBER", "STARTED", "TRIGGER", "STATUS", "CODE", "MS", "DNS", "CONNECT", "TLS", "FIRST BYTE", "KEYS", "NEXT", "FAILURE")
-		return showPage(api, body, t, func(x *attempt) string {
-			t.row(x.cells()...)
+		return showPage(api, body, t, func(x *tollgate.Attempt) string {
+			t.row(attemptCells(x)...)
 			return x.ID
 		})
 	})
@@ -91,36 +78,8 @@ next one is due. With --json also what came back.`,
 	return c
 }
 
-// attempt is what the command line shows of an attempt.
-type attempt struct {
-	ID         string `json:"id"`
-	Number     int    `json:"number"`
-	Trigger    string `json:"trigger"`
-	Status     string `json:"status"`
-	StartedAt  string `json:"started_at"`
-	DurationMS *int64 `json:"duration_ms"`
-	Timing     struct {
-		DNS       *int64 `json:"dns_ms"`
-		Connect   *int64 `json:"connect_ms"`
-		TLS       *int64 `json:"tls_ms"`
-		FirstByte *int64 `json:"first_byte_ms"`
-	} `json:"timing"`
-	SigningKeys []struct {
-		Version int    `json:"version"`
-		Scheme  string `json:"scheme"`
-	} `json:"signing_keys"`
-	Response *struct {
-		StatusCode int64 `json:"status_code"`
-	} `json:"response"`
-	Error *struct {
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	} `json:"error"`
-	NextAttemptAt *string `json:"next_attempt_at"`
-}
-
-func (x *attempt) cells() []string {
-	var code *int64
+func attemptCells(x *tollgate.Attempt) []string {
+	var code *int
 	if x.Response != nil {
 		code = &x.Response.StatusCode
 	}
@@ -133,17 +92,17 @@ func (x *attempt) cells() []string {
 		failure = x.Error.Code + ": " + x.Error.Message
 	}
 	return []string{
-		strconv.Itoa(x.Number), x.StartedAt, x.Trigger, x.Status, number(code), number(x.DurationMS), number(x.Timing.DNS),
-		number(x.Timing.Connect), number(x.Timing.TLS), number(x.Timing.FirstByte), joined(keys, "-"), deref(x.NextAttemptAt), failure,
+		strconv.Itoa(x.Number), x.StartedAt.String(), string(x.Trigger), string(x.Status), number(code), number(x.DurationMS), number(x.Timing.DNSMS),
+		number(x.Timing.ConnectMS), number(x.Timing.TLSMS), number(x.Timing.FirstByteMS), joined(keys, "-"), moment(x.NextAttemptAt), failure,
 	}
 }
 
 // number is a number that need not be there.
-func number(n *int64) string {
+func number[T int | int64](n *T) string {
 	if n == nil {
 		return "-"
 	}
-	return strconv.FormatInt(*n, 10)
+	return strconv.FormatInt(int64(*n), 10)
 }
 
 func (a *app) resendCommand() *cobra.Command {
@@ -170,19 +129,13 @@ the delivery's.`,
 		if err != nil {
 			return err
 		}
-		var r struct {
-			ID         string  `json:"id"`
-			State      string  `json:"state"`
-			DeliveryID string  `json:"delivery_id"`
-			EventID    string  `json:"event_id"`
-			Reason     *string `json:"reason"`
-		}
+		var r tollgate.Replay
 		if err := parse(body, &r); err != nil {
 			return err
 		}
 		t := &table{}
 		t.row("replay", r.ID)
-		t.row("state", r.State)
+		t.row("state", string(r.State))
 		t.row("delivery", r.DeliveryID)
 		t.row("event", r.EventID)
 		if r.Reason != nil {

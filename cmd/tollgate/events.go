@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
+
+	"tollgate"
 )
 
 var eventFlags = queryFlags{
@@ -65,12 +67,12 @@ was when the server is away for a while.`,
 
 // eventPage gets a page that has something, or the last one: the server looks
 // at so many events for one answer, and with a filter none of these may match.
-func (c *client) eventPage(ctx context.Context, query url.Values) (body raw, page list[raw], err error) {
+func (c *client) eventPage(ctx context.Context, query url.Values) (body raw, page tollgate.List[raw], err error) {
 	for {
 		if body, err = c.get(ctx, "/v1/events", query); err != nil {
 			return nil, page, err
 		}
-		page = list[raw]{}
+		page = tollgate.List[raw]{}
 		if err := parse(body, &page); err != nil {
 			return nil, page, err
 		}
@@ -103,7 +105,7 @@ func (c *client) followEvents(ctx context.Context, query url.Values, each func(j
 		}
 		if err != nil {
 			var refused *refusal
-			if errors.As(err, &refused) && refused.status < 500 && refused.Code != "token_expired" {
+			if errors.As(err, &refused) && refused.status < 500 && refused.Code != tollgate.CodeTokenExpired {
 				return err
 			}
 			if away == 0 {
@@ -119,7 +121,7 @@ func (c *client) followEvents(ctx context.Context, query url.Values, each func(j
 			continue
 		}
 		away = 0
-		var page list[raw]
+		var page tollgate.List[raw]
 		if err := parse(body, &page); err != nil {
 			return err
 		}
@@ -145,7 +147,7 @@ func (c *client) startAtEnd(ctx context.Context, query url.Values) error {
 	if err != nil {
 		return err
 	}
-	var page list[raw]
+	var page tollgate.List[raw]
 	if err := parse(body, &page); err != nil {
 		return err
 	}

@@ -95,37 +95,13 @@ func (o *exportOptions) check(args []string, c *cobra.Command) (map[string]strin
 	return filters, nil
 }
 
-// export is what the command line reads of an export.
-type export struct {
-	ID       string `json:"id"`
-	Dataset  string `json:"dataset"`
-	Format   string `json:"format"`
-	Status   string `json:"status"`
-	Progress struct {
-		Done  int64  `json:"rows_done"`
-		Total *int64 `json:"rows_total"`
-	} `json:"progress"`
-	Result *struct {
-		Rows      int64  `json:"rows"`
-		Bytes     int64  `json:"bytes"`
-		SHA256    string `json:"sha256"`
-		ExpiresAt string `json:"expires_at"`
-	} `json:"result"`
-	Error *struct {
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	} `json:"error"`
-}
-
-func (e *export) ended() bool { return e.Status != "pending" && e.Status != "running" }
-
 // complete says why an export that has ended has no file.
-func (e *export) complete() error {
+func complete(e *tollgate.Export) error {
 	switch {
 	case e.Error != nil:
-		return fmt.Errorf("the export failed: %s (%s)", printable(e.Error.Message), printable(e.Error.Code))
+		return fmt.Errorf("the export failed: %s (%s)", printable(e.Error.Message), printable(string(e.Error.Code)))
 	case e.Result == nil:
-		return fmt.Errorf("the export is %s and has no file", printable(e.Status))
+		return fmt.Errorf("the export is %s and has no file", printable(string(e.Status)))
 	}
 	return nil
 }
@@ -143,27 +119,27 @@ func (c *client) export(ctx context.Context, o exportOptions, args []string, fil
 	if err != nil {
 		return err
 	}
-	var e export
+	var e tollgate.Export
 	if err := parse(body, &e); err != nil {
 		return err
 	}
 	if o.noWait {
 		t := &table{}
 		t.row("export", e.ID)
-		t.row("status", e.Status)
+		t.row("status", string(e.Status))
 		return c.show(body, e.ID, t)
 	}
 	if body, err = c.awaitExport(ctx, body, &e, o.id == ""); err != nil {
 		return err
 	}
-	if err := e.complete(); err != nil {
+	if err := complete(&e); err != nil {
 		return err
 	}
 	if o.file == "" {
-		if !tollgate.ValidID(e.ID) || !tollgate.ValidID(e.Dataset) || !tollgate.ValidID(e.Format) { // it becomes a file's name
+		if !tollgate.ValidID(e.ID) || !tollgate.ValidID(string(e.Dataset)) || !tollgate.ValidID(e.Format) { // it becomes a file's name
 			return unavailableError(errors.New("the server's answer is no export"))
 		}
-		o.file = e.Dataset + "-" + e.ID + "." + e.Format
+		o.file = string(e.Dataset) + "-" + e.ID + "." + e.Format
 	}
 	if err := c.fetchExport(ctx, &e, o.file); err != nil {
 		return err
@@ -173,7 +149,7 @@ func (c *client) export(ctx context.Context, o exportOptions, args []string, fil
 	t.row("rows", fmt.Sprint(e.Result.Rows))
 	t.row("bytes", fmt.Sprint(e.Result.Bytes))
 	t.row("sha256", e.Result.SHA256)
-	t.row("kept until", e.Result.ExpiresAt)
+	t.row("kept until", e.Result.ExpiresAt.String())
 	if o.file == "-" { // standard output is the file's
 		_, err := fmt.Fprint(c.a.stderr, t)
 		return err
@@ -191,7 +167,7 @@ func (c *client) createExport(ctx context.Context, request map[string]any, key s
 	if err == nil || ctx.Err() == nil || errors.As(err, &refused) && !refused.retriable() {
 		return body, err
 	}
-	var e export
+	var e tollgate.Export
 	again, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	body, failed := c.post(again, path, request, key) // the same one, by its key
@@ -203,11 +179,11 @@ func (c *client) createExport(ctx context.Context, request map[string]any, key s
 
 // awaitExport asks for an export until it has ended. Interrupted, it cancels
 // one that is its own.
-func (c *client) awaitExport(ctx context.Context, body jsontext.Value, e *export, own bool) (jsontext.Value, error) {
+func (c *client) awaitExport(ctx context.Context, body jsontext.Value, e *tollgate.Export, own bool) (jsontext.Value, error) {
 	p := newProgress(c.a.stderr, "rows")
 	defer p.end()
 	pause := 50 * time.Millisecond
-	for !e.ended() {
+	for !e.Status.Ended() {
 		select {
 		case <-ctx.Done():
 			p.end()
@@ -234,10 +210,10 @@ func (c *client) awaitExport(ctx context.Context, body jsontext.Value, e *export
 			return nil, err
 		}
 		total := int64(0)
-		if e.Progress.Total != nil {
-			total = *e.Progress.Total
+		if e.Progress.RowsTotal != nil {
+			total = *e.Progress.RowsTotal
 		}
-		p.show(e.Progress.Done, total)
+		p.show(e.Progress.RowsDone, total)
 	}
 	return body, nil
 }

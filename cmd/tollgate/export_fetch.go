@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"tollgate"
 )
 
 // fetchTries is how often in a row a download may break off without bringing
@@ -25,7 +27,7 @@ var errWrite = errors.New("write")
 // fetch is a download on its way.
 type fetch struct {
 	c    *client
-	e    *export
+	e    *tollgate.Export
 	to   io.Writer
 	sum  hash.Hash
 	have int64
@@ -35,7 +37,7 @@ type fetch struct {
 // fetchExport downloads the file of an export. What arrives is put in place
 // when it is whole and its checksum is right; nothing of it is left otherwise.
 // A pipe or a device is no place for that: it gets what arrives.
-func (c *client) fetchExport(ctx context.Context, e *export, name string) error {
+func (c *client) fetchExport(ctx context.Context, e *tollgate.Export, name string) error {
 	if name == "-" {
 		return c.fetchTo(ctx, e, c.a.stdout)
 	}
@@ -68,7 +70,7 @@ func (c *client) fetchExport(ctx context.Context, e *export, name string) error 
 }
 
 // fetchInto downloads the file into something that is there and stays.
-func (c *client) fetchInto(ctx context.Context, e *export, name string) error {
+func (c *client) fetchInto(ctx context.Context, e *tollgate.Export, name string) error {
 	to, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
 		return usageError(fmt.Errorf("--output: %w", err))
@@ -99,7 +101,7 @@ func followed(name string) (string, error) {
 	return "", fmt.Errorf("%s: too many symbolic links", name)
 }
 
-func (c *client) fetchTo(ctx context.Context, e *export, to io.Writer) error {
+func (c *client) fetchTo(ctx context.Context, e *tollgate.Export, to io.Writer) error {
 	f := &fetch{c: c, e: e, to: to, sum: sha256.New(), show: newProgress(c.a.stderr, "bytes")}
 	defer f.show.end()
 	failures := 0

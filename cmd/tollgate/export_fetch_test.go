@@ -56,7 +56,7 @@ func empty(http.ResponseWriter, func(http.ResponseWriter)) {}
 
 func (f *flaky) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if !strings.HasSuffix(req.URL.Path, "/file") {
-		fmt.Fprintf(w, `{"id":"exp_1","dataset":"payments","format":"csv","status":"succeeded","progress":{"rows_done":1,"rows_total":1},"result":{"rows":1,"bytes":%d,"sha256":"%s","expires_at":"x"}}`, len(f.file), f.sum)
+		fmt.Fprintf(w, `{"id":"exp_1","dataset":"payments","format":"csv","status":"succeeded","progress":{"rows_done":1,"rows_total":1},"result":{"rows":1,"bytes":%d,"sha256":"%s","expires_at":"2026-12-01T00:00:00.000Z"}}`, len(f.file), f.sum)
 		return
 	}
 	f.ranges = append(f.ranges, req.Header.Get("Range"))

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate"
 	"tollgate/rediskv/redistest"
 )
 
@@ -101,7 +102,7 @@ func TestExportUnderLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	var e export
+	var e tollgate.Export
 	read := func() {
 		s.must(200, "GET", base+exportPath(e.ID), "", "").into(t, &e)
 	}
@@ -113,7 +114,7 @@ func TestExportUnderLoad(t *testing.T) {
 			checked = time.Now()
 			read()
 		}
-		return !e.ended() && since < 5*time.Minute
+		return !e.Status.Ended() && since < 5*time.Minute
 	})
 	read()
 	if e.Result == nil || e.Result.Rows < int64(rows) {

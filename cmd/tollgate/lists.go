@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"strings"
 
 	"github.com/spf13/cobra"
+
+	"tollgate"
 )
 
 var paymentFlags = append(queryFlags{
@@ -46,12 +47,8 @@ func (a *app) paymentsCommand() *cobra.Command {
   tollgate payments --status authorized,partially_captured
   tollgate payments --payee shop.example --created-after 2026-11-21T00:00:00Z`,
 	}, "/v1/payments", paymentFlags, []string{"CREATED", "STATUS", "AMOUNT", "CAPTURED", "", "PAYEE", "REFERENCE", "PAYMENT"}, []int{2, 3},
-		func(t *table, p *struct {
-			payment
-			CreatedAt string `json:"created_at"`
-		},
-		) string {
-			t.row(p.CreatedAt, p.Status, p.Amount, p.AmountCaptured, p.Currency, p.Payee, deref(p.Reference), p.ID)
+		func(t *table, p *tollgate.Payment) string {
+			t.row(p.CreatedAt.String(), string(p.Status), p.Amount.String(), p.AmountCaptured.String(), string(p.Currency), p.Payee, deref(p.Reference), p.ID)
 			return p.ID
 		})
 }
@@ -62,28 +59,18 @@ func (a *app) accountsCommand() *cobra.Command {
 		Short:   "List the merchant accounts that your grant covers",
 		Example: "  tollgate accounts",
 	}, "/v1/merchant-accounts", pageFlags, []string{"NAME", "STATUS", "CURRENCIES", "CUTOFF", "ACCOUNT"}, nil,
-		func(t *table, m *struct {
-			ID         string   `json:"id"`
-			Name       string   `json:"name"`
-			Status     string   `json:"status"`
-			Currencies []string `json:"currencies"`
-			Cutoff     struct {
-				Time string `json:"cutoff_time"`
-				Zone string `json:"time_zone"`
-			} `json:"cutoff"`
-		},
-		) string {
-			t.row(m.Name, m.Status, abridged(m.Currencies), m.Cutoff.Time+" "+m.Cutoff.Zone, m.ID)
+		func(t *table, m *tollgate.MerchantAccount) string {
+			t.row(m.Name, m.Status, abridged(m.Currencies), m.Cutoff.CutoffTime+" "+m.Cutoff.TimeZone, m.ID)
 			return m.ID
 		})
 }
 
 // abridged is a list of which a line of a table has room for the first four.
-func abridged(list []string) string {
+func abridged[T ~string](list []T) string {
 	if more := len(list) - 4; more > 1 {
-		return fmt.Sprintf("%s and %d more", strings.Join(list[:4], ", "), more)
+		return fmt.Sprintf("%s and %d more", joined(list[:4], ""), more)
 	}
-	return strings.Join(list, ", ")
+	return joined(list, "")
 }
 
 func (a *app) exportsCommand() *cobra.Command {
@@ -92,12 +79,8 @@ func (a *app) exportsCommand() *cobra.Command {
 		Short:   "List exports: which are under way, which files there are",
 		Example: "  tollgate exports\n  tollgate export --id $EXPORT -o payments.csv",
 	}, "/v1/exports", pageFlags, []string{"CREATED", "DATASET", "FORMAT", "STATUS", "ROWS", "EXPORT"}, []int{4},
-		func(t *table, e *struct {
-			export
-			CreatedAt string `json:"created_at"`
-		},
-		) string {
-			t.row(e.CreatedAt, e.Dataset, e.Format, e.Status, fmt.Sprint(e.Progress.Done), e.ID)
+		func(t *table, e *tollgate.Export) string {
+			t.row(e.CreatedAt.String(), string(e.Dataset), e.Format, string(e.Status), fmt.Sprint(e.Progress.RowsDone), e.ID)
 			return e.ID
 		})
 }

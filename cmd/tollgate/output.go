@@ -2,12 +2,15 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"tollgate"
 )
 
 // printJSON prints v, or a server's JSON as it came, indented for reading.
@@ -33,6 +36,23 @@ func (t *table) row(cells ...string) {
 		cells[i] = printable(c)
 	}
 	t.rows = append(t.rows, cells)
+}
+
+// damaged adds the row of an object of a list that is stored and cannot be read.
+func (t *table) damaged(d *tollgate.DamagedObject) {
+	heads := t.rows[0]
+	row := slices.Repeat([]string{"-"}, len(heads))
+	id := len(heads) - 1
+	for i, head := range heads {
+		switch {
+		case head == "STATUS" || head == "STATE":
+			row[i] = "damaged"
+		case head != "" && strings.Contains(strings.ToUpper(d.Object), head):
+			id = i
+		}
+	}
+	row[id] = d.ID
+	t.row(row...)
 }
 
 func (t *table) String() string {
@@ -69,6 +89,14 @@ func (t *table) String() string {
 		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
 	return b.String()
+}
+
+// moment is a time that need not be there.
+func moment(at tollgate.Instant) string {
+	if at == 0 {
+		return "-"
+	}
+	return at.String()
 }
 
 // print writes the table to standard output.

@@ -7,39 +7,21 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
+
+	"tollgate"
 )
 
-// payment is what the command line shows of a payment.
-type payment struct {
-	ID                string     `json:"id"`
-	MerchantAccountID string     `json:"merchant_account_id"`
-	Status            string     `json:"status"`
-	Amount            string     `json:"amount"`
-	Currency          string     `json:"currency"`
-	Payee             string     `json:"payee"`
-	AmountCapturable  string     `json:"amount_capturable"`
-	AmountCaptured    string     `json:"amount_captured"`
-	AmountReleased    string     `json:"amount_released"`
-	CaptureMethod     string     `json:"capture_method"`
-	CaptureBefore     string     `json:"capture_before"`
-	FeeTotal          string     `json:"fee_total"`
-	TicketID          string     `json:"ticket_id"`
-	Perimeter         *perimeter `json:"perimeter"`
-	Reference         *string    `json:"reference"`
-	Description       *string    `json:"description"`
-}
-
-func (p *payment) table() *table {
+func paymentTable(p *tollgate.Payment) *table {
 	t := &table{}
 	t.row("payment", p.ID)
-	t.row("status", p.Status)
-	t.row("amount", p.Amount+" "+p.Currency)
+	t.row("status", string(p.Status))
+	t.row("amount", priceText(p.Amount))
 	t.row("payee", p.Payee)
-	t.row("captured", p.AmountCaptured)
-	t.row("capturable", p.AmountCapturable+" until "+p.CaptureBefore)
-	t.row("released", p.AmountReleased)
-	t.row("fees", p.FeeTotal)
-	t.row("decision", p.Perimeter.String())
+	t.row("captured", p.AmountCaptured.String())
+	t.row("capturable", p.AmountCapturable.String()+" until "+p.CaptureBefore.String())
+	t.row("released", p.AmountReleased.String())
+	t.row("fees", p.FeeTotal.String())
+	t.row("decision", decisionText(p.Perimeter))
 	t.row("account", p.MerchantAccountID)
 	t.row("ticket", p.TicketID)
 	if p.Reference != nil {
@@ -51,16 +33,16 @@ func (p *payment) table() *table {
 	return t
 }
 
+// priceText is an amount with its currency.
+func priceText(m tollgate.Money) string { return m.String() + " " + string(m.Currency) }
+
 // showPayment prints the answer of an endpoint that answers with a payment.
 func (c *client) showPayment(body jsontext.Value) error {
-	var p payment
+	var p tollgate.Payment
 	if err := parse(body, &p); err != nil {
 		return err
 	}
-	if p.Perimeter == nil {
-		p.Perimeter = &perimeter{}
-	}
-	return c.show(body, p.ID, p.table())
+	return c.show(body, p.ID, paymentTable(&p))
 }
 
 // paymentPath is the path of a payment and of what belongs to it.

@@ -5,36 +5,22 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
+
+	"tollgate"
 )
 
-// payout is what the command line shows of a payout.
-type payout struct {
-	ID             string  `json:"id"`
-	AccountID      string  `json:"merchant_account_id"`
-	Status         string  `json:"status"`
-	Amount         string  `json:"amount"`
-	Currency       string  `json:"currency"`
-	AmountCaptured string  `json:"amount_captured"`
-	FeeTotal       string  `json:"fee_total"`
-	CaptureCount   int64   `json:"capture_count"`
-	PayoutDate     string  `json:"payout_date"`
-	FailureReason  *string `json:"failure_reason"`
-	HeldReason     *string `json:"held_reason"`
-	Reference      *string `json:"reference"`
-	Damaged        bool    `json:"damaged"`
-}
-
-func (p *payout) table() *table {
+func payoutTable(p *tollgate.PayoutObject) *table {
 	t := &table{}
 	t.row("payout", p.ID)
-	t.row("status", p.Status)
-	t.row("amount", p.Amount+" "+p.Currency)
-	t.row("captured", p.AmountCaptured)
-	t.row("fees", p.FeeTotal)
+	t.row("status", string(p.Status))
+	t.row("amount", priceText(p.Amount))
+	t.row("captured", p.AmountCaptured.String())
+	t.row("fees", p.FeeTotal.String())
 	t.row("captures", strconv.FormatInt(p.CaptureCount, 10))
-	t.row("paid on", p.PayoutDate)
-	t.row("account", p.AccountID)
+	t.row("paid on", p.PayoutDate.String())
+	t.row("account", p.MerchantAccountID)
 	if p.HeldReason != nil {
 		t.row("held", "because "+*p.HeldReason)
 	}
@@ -73,31 +59,24 @@ up to it. Nobody is asked to pay it until you release it.`,
 }
 
 func (a *app) payoutListCommand() *cobra.Command {
-	c := &cobra.Command{
+	return listCommand(a, &cobra.Command{
 		Use:     "list",
 		Short:   "Search payouts",
 		Example: "  tollgate payout list\n  tollgate payout list --status held,failed",
-		Args:    cobra.NoArgs,
-	}
-	a.clientCommand(c, func(ctx context.Context, api *client, _ []string) error {
-		body, err := api.get(ctx, "/v1/payouts", payoutFlags.values(c))
-		if err != nil {
-			return err
-		}
-		t := &table{right: []int{2}}
-		t.row("PAID ON", "STATUS", "AMOUNT", "", "CAPTURES", "ACCOUNT", "PAYOUT")
-		return showPage(api, body, t, func(p *payout) string {
-			if p.Damaged {
-				t.row("-", "damaged", "-", "-", "-", "-", p.ID)
-				return p.ID
-			}
-			t.row(p.PayoutDate, p.Status, p.Amount, p.Currency, strconv.FormatInt(p.CaptureCount, 10), p.AccountID, p.ID)
+	}, "/v1/payouts", payoutFlags, []string{"PAID ON", "STATUS", "AMOUNT", "", "CAPTURES", "ACCOUNT", "PAYOUT"}, []int{2},
+		func(t *table, p *tollgate.PayoutObject) string {
+			t.row(p.PayoutDate.String(), string(p.Status), p.Amount.String(), string(p.Currency), strconv.FormatInt(p.CaptureCount, 10), p.MerchantAccountID, p.ID)
 			return p.ID
 		})
-	})
-	payoutFlags.bind(c)
-	c.Flags().Lookup("quiet").Usage = "print only the ids"
-	return c
+}
+
+// showPayout prints the answer of an endpoint that answers with a payout.
+func (c *client) showPayout(body jsontext.Value) error {
+	var p tollgate.PayoutObject
+	if err := parse(body, &p); err != nil {
+		return err
+	}
+	return c.show(body, p.ID, payoutTable(&p))
 }
 
 func payoutPath(id, below string) string { return "/v1/payouts/" + url.PathEscape(id) + below }
@@ -113,11 +92,7 @@ func (a *app) payoutShowCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var p payout
-		if err := parse(body, &p); err != nil {
-			return err
-		}
-		return api.show(body, p.ID, p.table())
+		return api.showPayout(body)
 	})
 }
 
@@ -138,11 +113,7 @@ names the transaction.`,
 		if err != nil {
 			return err
 		}
-		var p payout
-		if err := parse(body, &p); err != nil {
-			return err
-		}
-		return api.show(body, p.ID, p.table())
+		return api.showPayout(body)
 	})
 	c.Flags().StringVar(&reason, "reason", "", "why it may go, at most 255 characters; kept in the audit record")
 	_ = c.MarkFlagRequired("reason")

@@ -14,24 +14,6 @@ import (
 	"tollgate"
 )
 
-// perimeterView is what the command line shows of a perimeter.
-type perimeterView struct {
-	ID               string                  `json:"id"`
-	Version          int64                   `json:"version"`
-	Semantics        *int64                  `json:"semantics"`
-	Constraints      jsontext.Value          `json:"constraints"`
-	Versions         []int64                 `json:"versions"`
-	MerchantAccounts []tollgate.PerimeterRef `json:"merchant_accounts"`
-	Usage            []usageView             `json:"usage"`
-}
-
-// usageView is a usage, or what stands in the place of one that cannot be read.
-type usageView struct {
-	tollgate.Usage
-	ID      string `json:"id"`
-	Damaged bool   `json:"damaged"`
-}
-
 var usageFlags = queryFlags{
 	{"account", "merchant_account_id", "usage of this merchant account only"},
 	{"payee", "payee", "the payee whose usage limits per payee show"},
@@ -43,14 +25,13 @@ func (a *app) perimetersCommand() *cobra.Command {
 		Short:   "List the perimeters of your merchant accounts",
 		Example: "  tollgate perimeters\n  tollgate perimeter $PERIMETER --payee shop.example",
 	}, "/v1/perimeters", append(slices.Clone(usageFlags), pageFlags...), []string{"PERIMETER", "VERSION", "ACCOUNTS", "CONSTRAINTS"}, []int{1, 2},
-		func(t *table, p *perimeterView) string {
-			t.row(p.ID, strconv.FormatInt(p.Version, 10), strconv.Itoa(len(p.MerchantAccounts)), p.named())
+		func(t *table, p *tollgate.PerimeterAnswer) string {
+			t.row(p.ID, strconv.FormatInt(p.Version, 10), strconv.Itoa(len(p.Accounts)), constraintNames(p))
 			return p.ID
 		})
 }
 
-// named are the names of the constraints.
-func (p *perimeterView) named() string {
+func constraintNames(p *tollgate.PerimeterAnswer) string {
 	names, err := membersOf(p.Constraints)
 	if err != nil || len(names) == 0 {
 		return "none"
@@ -89,20 +70,20 @@ frequencies. To see the usage of a limit per payee, name the payee.`,
 		if err != nil {
 			return err
 		}
-		var p perimeterView
+		var p tollgate.PerimeterAnswer
 		if err := parse(body, &p); err != nil {
 			return err
 		}
 		if api.json || api.quiet {
 			return api.show(body, p.ID, nil)
 		}
-		return p.print(a)
+		return a.printPerimeter(&p)
 	})
 	flags.bind(c)
 	return c
 }
 
-func (p *perimeterView) print(a *app) error {
+func (a *app) printPerimeter(p *tollgate.PerimeterAnswer) error {
 	if err := p.Constraints.Indent(); err != nil {
 		return err
 	}
@@ -112,20 +93,21 @@ func (p *perimeterView) print(a *app) error {
 		head.row("meaning", earlierMeaning)
 	}
 	name := "accounts"
-	for _, m := range p.MerchantAccounts {
+	for _, m := range p.Accounts {
 		head.row(name, fmt.Sprintf("%s, version %d", m.ID, m.Version))
 		name = ""
 	}
-	if len(p.MerchantAccounts) == 0 {
+	if len(p.Accounts) == 0 {
 		head.row(name, "none")
 	}
 	usage := &table{right: []int{2, 3}}
 	usage.row("WINDOW", "PER", "USED", "LIMIT", "", "RESETS", "WHOSE")
-	for _, u := range p.Usage {
-		if u.Damaged {
-			usage.row("damaged", "", "", "", "", "", u.ID)
+	for _, entry := range p.Usage {
+		if entry.Damage != nil {
+			usage.row("damaged", "", "", "", "", "", entry.Damage.ID)
 			continue
 		}
+		u := &entry.Value
 		currency := "payments"
 		if u.Currency != nil {
 			currency = string(*u.Currency)

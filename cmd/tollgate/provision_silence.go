@@ -39,7 +39,7 @@ func silenceJudge(store *rediskv.Store) (judge rediskv.RuleJudge, stop func()) {
 			return nil
 		}
 		return tollgate.Invalid("rule_set", "%s charges nothing in %s and does not say that this is meant; give it a rule that has a fee for them, or says otherwise = %q or %q",
-			ref.Rule, currencyNames(silent), "refuse", "free")
+			ref.Rule, joined(silent, ""), "refuse", "free")
 	}
 	return judge, func() {
 		if engine != nil {

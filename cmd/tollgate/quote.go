@@ -5,15 +5,9 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-)
 
-// line is a fee line of a quote or a ticket.
-type line struct {
-	Label      string `json:"label"`
-	Amount     string `json:"amount"`
-	Rule       string `json:"rule"`
-	Evaluation int    `json:"evaluation"`
-}
+	"tollgate"
+)
 
 func (a *app) quoteCommand() *cobra.Command {
 	account := ""
@@ -34,18 +28,7 @@ func (a *app) quoteCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var q struct {
-			Lines     []line     `json:"lines"`
-			Perimeter *perimeter `json:"perimeter"`
-			Total     string     `json:"total"`
-			Currency  string     `json:"currency"`
-			Digest    string     `json:"digest"`
-			AsOf      string     `json:"as_of"`
-			RuleSet   struct {
-				ID      string `json:"id"`
-				Version int64  `json:"version"`
-			} `json:"rule_set"`
-		}
+		var q tollgate.Quote
 		if err := parse(body, &q); err != nil {
 			return err
 		}
@@ -55,18 +38,18 @@ func (a *app) quoteCommand() *cobra.Command {
 		fees := &table{right: []int{1}}
 		fees.row("FEE", "AMOUNT", "RULE")
 		for _, l := range q.Lines {
-			fees.row(l.Label, l.Amount, l.Rule)
+			fees.row(l.Label, l.Amount.String(), l.Rule.String())
 		}
-		fees.row("Total", q.Total, q.Currency)
+		fees.row("Total", q.Total.String(), string(q.Currency))
 		if err := a.print(fees); err != nil {
 			return err
 		}
 		text := &table{}
-		text.row("decision", q.Perimeter.String())
+		text.row("decision", decisionText(tollgate.PerimeterDecision(q.Perimeter)))
 		text.row("rule set", fmt.Sprintf("%s@%d", q.RuleSet.ID, q.RuleSet.Version))
 		text.row("digest", q.Digest)
-		if q.AsOf != "" {
-			text.row("as of", q.AsOf+" (Redis is away; the payment checks everything again)")
+		if q.AsOf != 0 {
+			text.row("as of", q.AsOf.String()+" (Redis is away; the payment checks everything again)")
 		}
 		fmt.Fprintln(a.stdout)
 		return a.print(text)

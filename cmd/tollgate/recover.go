@@ -36,7 +36,7 @@ job; the command waits for its end and says on standard error how far it is.
 		if err != nil {
 			return err
 		}
-		var r recovery
+		var r tollgate.Recovery
 		if err := parse(body, &r); err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ job; the command waits for its end and says on standard error how far it is.
 		}
 		t := &table{}
 		t.row("recovery", r.ID)
-		t.row("since", r.Since)
+		t.row("since", r.Since.String())
 		t.row("state", r.State)
 		t.row("looked at", fmt.Sprint(r.Looked))
 		t.row("queued", fmt.Sprint(r.Queued))
@@ -60,17 +60,8 @@ job; the command waits for its end and says on standard error how far it is.
 	return c
 }
 
-// recovery is what the command line shows of a recovery.
-type recovery struct {
-	ID     string `json:"id"`
-	Since  string `json:"since"`
-	State  string `json:"state"`
-	Looked int64  `json:"looked"`
-	Queued int64  `json:"queued"`
-}
-
 // awaitRecovery asks for a recovery until it has succeeded.
-func (c *client) awaitRecovery(ctx context.Context, webhook string, r *recovery) (jsontext.Value, error) {
+func (c *client) awaitRecovery(ctx context.Context, webhook string, r *tollgate.Recovery) (jsontext.Value, error) {
 	pause := 50 * time.Millisecond
 	for {
 		body, err := c.get(ctx, webhookPath(webhook, "/recoveries/"+url.PathEscape(r.ID)), nil)

@@ -8,43 +8,21 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"tollgate"
 )
 
-// problem is the body of an error (interface §7) or of the token endpoint.
-type problem struct {
-	Code      string `json:"code"`
-	Message   string `json:"message"`
-	RequestID string `json:"request_id"`
-	Param     string `json:"param"`
-	Errors    []struct {
-		Param   string `json:"param"`
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	} `json:"errors"`
-	Rule      string     `json:"rule"`
-	Perimeter *perimeter `json:"perimeter"`
-	PaymentID string     `json:"payment_id"`
-	TicketID  string     `json:"ticket_id"`
-}
-
-type perimeter struct {
-	ID       string  `json:"id"`
-	Version  int64   `json:"version"`
-	Decision string  `json:"decision"`
-	Reason   *string `json:"reason"`
-}
-
-func (p *perimeter) String() string {
-	text := fmt.Sprintf("%s by %s@%d", p.Decision, p.ID, p.Version)
-	if p.Reason != nil {
-		text = fmt.Sprintf("%s (%s) by %s@%d", p.Decision, *p.Reason, p.ID, p.Version)
+// decisionText is a perimeter's decision for people.
+func decisionText(d tollgate.PerimeterDecision) string {
+	if d.Reason != "" {
+		return fmt.Sprintf("%s (%s) by %s@%d", d.Decision, d.Reason, d.ID, d.Version)
 	}
-	return text
+	return fmt.Sprintf("%s by %s@%d", d.Decision, d.ID, d.Version)
 }
 
 // refusal is an answer of the server that is not 2xx.
 type refusal struct {
-	problem
+	tollgate.Problem
 	status     int
 	retryAfter time.Duration
 	body       jsontext.Value
@@ -54,7 +32,7 @@ type refusal struct {
 // retriable reports whether the same request may be answered differently. A
 // rule that fails fails again.
 func (r *refusal) retriable() bool {
-	return r.status >= 500 && r.Code != "rule_failed"
+	return r.status >= 500 && r.Code != tollgate.CodeRuleFailed
 }
 
 // exit is the exit code of a refusal.
@@ -79,18 +57,22 @@ func (r *refusal) Error() string {
 	} else {
 		fmt.Fprintf(&b, "%s\n", printable(r.Message))
 		t := table{indent: "  "}
-		t.row("code", r.Code)
-		for _, line := range [][2]string{{"param", r.Param}, {"rule", r.Rule}, {"payment", r.PaymentID}, {"ticket", r.TicketID}} {
+		t.row("code", string(r.Code))
+		rule := ""
+		if r.Rule != nil {
+			rule = r.Rule.String()
+		}
+		for _, line := range [][2]string{{"param", r.Param}, {"rule", rule}, {"payment", r.PaymentID}, {"ticket", r.TicketID}} {
 			if line[1] != "" {
 				t.row(line[0], line[1])
 			}
 		}
 		if r.Perimeter != nil {
-			t.row("perimeter", r.Perimeter.String())
+			t.row("perimeter", decisionText(*r.Perimeter))
 		}
 		if len(r.Errors) > 1 {
 			for _, e := range r.Errors {
-				t.row(e.Param, e.Code+": "+e.Message)
+				t.row(e.Param, string(e.Code)+": "+e.Message)
 			}
 		}
 		if r.RequestID != "" {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -136,7 +135,7 @@ func (c *client) askActivation(ctx context.Context, set string, request map[stri
 	if err != nil {
 		return false, hinted(err, f)
 	}
-	var v activation
+	var v tollgate.ActivationAnswer
 	if err := parse(body, &v); err != nil {
 		return false, err
 	}
@@ -147,12 +146,12 @@ func (c *client) askActivation(ctx context.Context, set string, request map[stri
 		return false, err
 	}
 	if v.Replaces != nil {
-		request["replaces"] = *v.Replaces
-		c.a.pin("replace", *v.Replaces)
+		request["replaces"] = v.Replaces.String()
+		c.a.pin("replace", v.Replaces.String())
 	}
-	question := fmt.Sprintf("Put %s in force %s for %d accounts?", deref(v.Rule), v.effect(), len(v.Accounts))
-	if len(v.Accounts) == 1 {
-		question = fmt.Sprintf("Put %s in force %s for %s?", deref(v.Rule), v.effect(), v.Accounts[0])
+	question := fmt.Sprintf("Put %s in force %s for %d accounts?", cited(v.Rule), effect(&v), len(v.MerchantAccountIDs))
+	if len(v.MerchantAccountIDs) == 1 {
+		question = fmt.Sprintf("Put %s in force %s for %s?", cited(v.Rule), effect(&v), v.MerchantAccountIDs[0])
 	}
 	goes, err = c.a.confirm(question)
 	if err == nil && !goes {
@@ -165,7 +164,7 @@ func (c *client) askActivation(ctx context.Context, set string, request map[stri
 // showSamples prints what an activation changes: on standard error when standard
 // output is for programs.
 func (c *client) showSamples(body jsontext.Value) error {
-	var v activation
+	var v tollgate.ActivationAnswer
 	if err := parse(body, &v); err != nil || v.Comparison == nil {
 		return err
 	}
@@ -173,21 +172,22 @@ func (c *client) showSamples(body jsontext.Value) error {
 	if c.json || c.quiet {
 		out = c.a.stderr
 	}
-	_, err := fmt.Fprintf(out, "before  %s\nafter   %s\n\n%s\n", rulesText(v.Comparison.Before), rulesText(v.Comparison.After), v.Comparison.table())
+	_, err := fmt.Fprintf(out, "before  %s\nafter   %s\n\n%s\n", rulesText(v.Comparison.Before), rulesText(v.Comparison.After), samplesTable(v.Comparison))
 	return err
 }
 
-func rulesText(rules []string) string {
-	if len(rules) == 0 {
-		return "no rules"
+func rulesText(rules []tollgate.Citation) string {
+	names := make([]string, len(rules))
+	for i, rule := range rules {
+		names[i] = rule.String()
 	}
-	return printable(strings.Join(rules, ", "))
+	return joined(names, "no rules")
 }
 
 // hinted adds the flags to a refusal that asks whether a rule adds or replaces.
 func hinted(err error, f *activateFlags) error {
 	var refused *refusal
-	if errors.As(err, &refused) && !refused.asJSON && refused.Code == "parameter_missing" && refused.Param == "replaces" && f.replace == "" {
+	if errors.As(err, &refused) && !refused.asJSON && refused.Code == tollgate.CodeParameterMissing && refused.Param == "replaces" && f.replace == "" {
 		return fmt.Errorf("%w\n\nSay --replace NAME to put it in the place of one of these rules, or --add to charge it beside them", err)
 	}
 	return err
@@ -205,9 +205,7 @@ func (c *client) ruleSetOf(ctx context.Context, named string, accounts []string)
 	if err != nil {
 		return "", err
 	}
-	var account struct {
-		RuleSet tollgate.RuleSet `json:"rule_set"`
-	}
+	var account tollgate.MerchantAccount
 	err = parse(body, &account)
 	return account.RuleSet.ID, err
 }
@@ -216,15 +214,15 @@ func (c *client) ruleSetOf(ctx context.Context, named string, accounts []string)
 func (c *client) awaitActivation(ctx context.Context, body jsontext.Value) (jsontext.Value, error) {
 	pause, said := 50*time.Millisecond, ""
 	for {
-		var v activation
+		var v tollgate.ActivationAnswer
 		if err := parse(body, &v); err != nil {
 			return nil, err
 		}
-		if v.Status != "scheduled" {
+		if v.Status != tollgate.ActivationScheduled {
 			return body, nil
 		}
-		if v.Instances != nil && v.instances() != said {
-			said = v.instances()
+		if v.Instances != nil && readiness(v.Instances) != said {
+			said = readiness(v.Instances)
 			fmt.Fprintf(c.a.stderr, "instances: %s\n", said)
 		}
 		select {

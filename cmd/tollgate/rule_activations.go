@@ -13,39 +13,12 @@ import (
 	"tollgate"
 )
 
-// activation is what the command line shows of an activation.
-type activation struct {
-	ID          string             `json:"id"`
-	Kind        string             `json:"kind"`
-	RuleSetID   string             `json:"rule_set_id"`
-	Rule        *string            `json:"rule"`
-	Replaces    *string            `json:"replaces"`
-	FromVersion int64              `json:"from_version"`
-	ToVersion   int64              `json:"to_version"`
-	Rules       []tollgate.RuleRef `json:"rules"`
-	Accounts    []string           `json:"merchant_account_ids"`
-	At          string             `json:"at"`
-	Status      string             `json:"status"`
-	ActivatedAt *string            `json:"activated_at"`
-	EndedAt     *string            `json:"ended_at"`
-	Failure     *string            `json:"failure_reason"`
-	Instances   *struct {
-		Ready   int `json:"ready"`
-		Total   int `json:"total"`
-		Failing []struct {
-			ID    string `json:"id"`
-			Error string `json:"error"`
-		} `json:"failing"`
-	} `json:"instances"`
-	Comparison *feeComparison `json:"comparison"` // in the answer that makes it, or would
-}
-
-func (v *activation) table() *table {
+func activationTable(v *tollgate.ActivationAnswer) *table {
 	t := &table{}
-	t.row(v.Kind, v.ID)
+	t.row(string(v.Kind), v.ID)
 	t.row("rule set", fmt.Sprintf("%s, version %d to %d", v.RuleSetID, v.FromVersion, v.ToVersion))
 	if v.Rule != nil {
-		t.row("rule", *v.Rule+" "+v.effect())
+		t.row("rule", v.Rule.String()+" "+effect(v))
 	}
 	for i, ref := range v.Rules {
 		name := ""
@@ -54,20 +27,20 @@ func (v *activation) table() *table {
 		}
 		t.row(name, ref.Rule.String())
 	}
-	t.row("accounts", strings.Join(v.Accounts, ", "))
-	t.row("at", v.At)
-	t.row("status", v.Status)
-	if v.Failure != nil {
-		t.row("", *v.Failure)
+	t.row("accounts", strings.Join(v.MerchantAccountIDs, ", "))
+	t.row("at", v.At.String())
+	t.row("status", string(v.Status))
+	if v.FailureReason != nil {
+		t.row("", *v.FailureReason)
 	}
-	if v.ActivatedAt != nil {
-		t.row("in force", *v.ActivatedAt)
+	if v.ActivatedAt != 0 {
+		t.row("in force", v.ActivatedAt.String())
 	}
-	if v.EndedAt != nil {
-		t.row("ended", *v.EndedAt)
+	if v.EndedAt != 0 {
+		t.row("ended", v.EndedAt.String())
 	}
 	if v.Instances != nil {
-		t.row("instances", v.instances())
+		t.row("instances", readiness(v.Instances))
 		for _, f := range v.Instances.Failing {
 			t.row("", f.ID+": "+f.Error)
 		}
@@ -76,26 +49,26 @@ func (v *activation) table() *table {
 }
 
 // effect says what becomes of a quote's lines.
-func (v *activation) effect() string {
+func effect(v *tollgate.ActivationAnswer) string {
 	if v.Replaces == nil {
 		return "beside the others"
 	}
-	return "in the place of " + *v.Replaces
+	return "in the place of " + v.Replaces.String()
 }
 
-func (v *activation) instances() string {
-	return fmt.Sprintf("%d of %d have its rules", v.Instances.Ready, v.Instances.Total)
+func readiness(i *tollgate.InstancesReady) string {
+	return fmt.Sprintf("%d of %d have its rules", i.Ready, i.Total)
 }
 
 func (c *client) showActivation(body jsontext.Value) error {
-	var v activation
+	var v tollgate.ActivationAnswer
 	if err := parse(body, &v); err != nil {
 		return err
 	}
-	if err := c.show(body, v.ID, v.table()); err != nil {
+	if err := c.show(body, v.ID, activationTable(&v)); err != nil {
 		return err
 	}
-	if v.Status == "failed" {
+	if v.Status == tollgate.ActivationFailed {
 		return errors.New("the activation has failed; nothing was changed")
 	}
 	return nil
@@ -159,9 +132,18 @@ func (a *app) ruleActivationsCommand() *cobra.Command {
 	return a.clientCommand(c, func(ctx context.Context, api *client, args []string) error {
 		t := &table{}
 		t.row("AT", "KIND", "STATUS", "VERSION", "RULE", "REPLACES", "ACCOUNTS", "ID")
-		return showAll(ctx, api, ruleSetPath(args[0], "/activations"), url.Values{}, t, func(v *activation) string {
-			t.row(v.At, v.Kind, v.Status, fmt.Sprintf("%d to %d", v.FromVersion, v.ToVersion), deref(v.Rule), deref(v.Replaces), fmt.Sprint(len(v.Accounts)), v.ID)
+		return showAll(ctx, api, ruleSetPath(args[0], "/activations"), url.Values{}, t, func(v *tollgate.Activation) string {
+			t.row(v.At.String(), string(v.Kind), string(v.Status), fmt.Sprintf("%d to %d", v.FromVersion, v.ToVersion),
+				cited(v.Rule), cited(v.Replaces), fmt.Sprint(len(v.MerchantAccountIDs)), v.ID)
 			return v.ID
 		})
 	})
+}
+
+// cited is a citation that need not be there.
+func cited(c *tollgate.Citation) string {
+	if c == nil {
+		return "-"
+	}
+	return c.String()
 }

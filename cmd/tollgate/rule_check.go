@@ -110,28 +110,14 @@ func (a *app) checkedCurrencies(ctx context.Context, reader *ruleReader, named, 
 	return slices.Compact(list), of, nil
 }
 
-// pricedAccount is what the command line needs of an account to name it and to
-// say how it is priced.
-type pricedAccount struct {
-	ID         string              `json:"id"`
-	Name       string              `json:"name"`
-	Status     string              `json:"status"`
-	Currencies []tollgate.Currency `json:"currencies"`
-	RuleSet    tollgate.RuleSet    `json:"rule_set"`
-	Silent     []struct {
-		Rule       tollgate.Citation   `json:"rule"`
-		Currencies []tollgate.Currency `json:"currencies"`
-	} `json:"silent_rules"`
-}
-
 // accounts reads accounts: those named, or all that the client may see.
-func (c *client) accounts(ctx context.Context, named []string) (all []pricedAccount, err error) {
+func (c *client) accounts(ctx context.Context, named []string) (all []tollgate.AccountAnswer, err error) {
 	for _, id := range named {
 		body, err := c.get(ctx, "/v1/merchant-accounts/"+url.PathEscape(id), nil)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", id, err)
 		}
-		var one pricedAccount
+		var one tollgate.AccountAnswer
 		if err := parse(body, &one); err != nil {
 			return nil, err
 		}
@@ -146,18 +132,14 @@ func (c *client) accounts(ctx context.Context, named []string) (all []pricedAcco
 		if err != nil {
 			return nil, err
 		}
-		var page struct {
-			Data    []pricedAccount `json:"data"`
-			HasMore bool            `json:"has_more"`
-			Next    string          `json:"next_cursor"`
-		}
+		var page tollgate.List[tollgate.AccountAnswer]
 		if err := parse(body, &page); err != nil {
 			return nil, err
 		}
 		all = append(all, page.Data...)
-		if !page.HasMore {
+		if page.NextCursor == nil {
 			return all, nil
 		}
-		query.Set("cursor", page.Next)
+		query.Set("cursor", *page.NextCursor)
 	}
 }

@@ -22,19 +22,19 @@ func (c *client) exportTickets(ctx context.Context, since tollgate.Instant, acco
 		filters["merchant_account_id"] = account
 	}
 	body, err := c.post(ctx, "/v1/exports/preview", map[string]any{
-		"dataset": "tickets", "format": tollgate.FormatNDJSON, "filters": filters,
+		"dataset": tollgate.DatasetTickets, "format": tollgate.FormatNDJSON, "filters": filters,
 	}, c.a.idempotencyKey(""))
 	if err != nil {
 		return nil, err
 	}
-	var e export
+	var e tollgate.Export
 	if err := parse(body, &e); err != nil {
 		return nil, err
 	}
 	if _, err := c.awaitExport(ctx, body, &e, true); err != nil {
 		return nil, err
 	}
-	if err := e.complete(); err != nil {
+	if err := complete(&e); err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "tollgate-tickets-")

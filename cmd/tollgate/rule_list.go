@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -68,7 +67,7 @@ its place that has a fee for them, or says otherwise = "refuse" or "free".`,
 			for _, r := range rules {
 				row := []string{r.Rule, r.Label, strconv.Itoa(r.Bytes), r.SHA256}
 				if connected {
-					row = append(row, fmt.Sprintf("%d accounts", len(r.Accounts)), currencyNames(r.Silent))
+					row = append(row, fmt.Sprintf("%d accounts", len(r.Accounts)), joined(r.Silent, ""))
 				}
 				text.row(row...)
 			}
@@ -77,14 +76,6 @@ its place that has a fee for them, or says otherwise = "refuse" or "free".`,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
-}
-
-func currencyNames(list []tollgate.Currency) string {
-	names := make([]string, len(list))
-	for i, c := range list {
-		names[i] = string(c)
-	}
-	return strings.Join(names, ", ")
 }
 
 func shippedList() ([]listedRule, error) {
@@ -126,7 +117,7 @@ func (a *app) inForce(ctx context.Context, settings *config, rules []listedRule)
 				if err != nil {
 					return nil, fmt.Errorf("%s: %w", rule, err)
 				}
-				var published publishedRule
+				var published tollgate.Rule
 				if err := parse(body, &published); err != nil {
 					return nil, err
 				}
@@ -134,7 +125,7 @@ func (a *app) inForce(ctx context.Context, settings *config, rules []listedRule)
 			}
 			rules[i].Accounts = append(rules[i].Accounts, account.ID)
 		}
-		for _, s := range account.Silent {
+		for _, s := range account.SilentRules {
 			if i := at(s.Rule.String()); i >= 0 {
 				rules[i].Silent = append(rules[i].Silent, s.Currencies...)
 			}

@@ -13,18 +13,10 @@ import (
 	"tollgate/wasm"
 )
 
-// publishedRule is what the command line shows of a published rule.
+// publishedRule is a published rule with its golden cases.
 type publishedRule struct {
-	ID        string            `json:"id"`
-	CreatedAt string            `json:"created_at"`
-	Rule      string            `json:"rule"`
-	SHA256    string            `json:"sha256"`
-	Bytes     int               `json:"bytes"`
-	Label     string            `json:"label"`
-	MaxFuel   int64             `json:"max_fuel"`
-	SignerID  string            `json:"signer_id"`
-	KeyID     string            `json:"key_id"`
-	Golden    []wasm.GoldenCase `json:"golden"`
+	tollgate.Rule
+	Golden []wasm.GoldenCase `json:"golden"`
 }
 
 func (c *client) showRule(body jsontext.Value) error {
@@ -33,14 +25,14 @@ func (c *client) showRule(body jsontext.Value) error {
 		return err
 	}
 	t := &table{}
-	t.row("rule", r.Rule)
+	t.row("rule", r.Rule.Rule.String())
 	t.row("id", r.ID)
 	t.row("sha256", r.SHA256)
 	t.row("bytes", strconv.Itoa(r.Bytes))
 	t.row("label", r.Label)
 	t.row("fuel", "at most "+strconv.FormatInt(r.MaxFuel, 10)+" in its golden cases")
 	t.row("signed by", r.SignerID+", key "+r.KeyID)
-	t.row("published", r.CreatedAt)
+	t.row("published", r.CreatedAt.String())
 	for i, g := range r.Golden {
 		name := ""
 		if i == 0 {
@@ -90,8 +82,8 @@ func (a *app) rulePublishedCommand() *cobra.Command {
 		}
 		t := &table{right: []int{2, 3}}
 		t.row("RULE", "LABEL", "BYTES", "FUEL", "SIGNED BY", "PUBLISHED", "SHA256")
-		return showAll(ctx, api, "/v1/rules", query, t, func(r *publishedRule) string {
-			t.row(r.Rule, r.Label, strconv.Itoa(r.Bytes), strconv.FormatInt(r.MaxFuel, 10), r.SignerID, r.CreatedAt, r.SHA256)
+		return showAll(ctx, api, "/v1/rules", query, t, func(r *tollgate.Rule) string {
+			t.row(r.Rule.String(), r.Label, strconv.Itoa(r.Bytes), strconv.FormatInt(r.MaxFuel, 10), r.SignerID, r.CreatedAt.String(), r.SHA256)
 			return r.ID
 		})
 	})

@@ -9,51 +9,28 @@ import (
 	"tollgate"
 )
 
-// feeComparison is what sample amounts are charged before and after an
-// activation, as the service has priced them.
-type feeComparison struct {
-	Payee   string   `json:"payee"`
-	Before  []string `json:"before"`
-	After   []string `json:"after"`
-	Samples []struct {
-		Amount   string            `json:"amount"`
-		Currency tollgate.Currency `json:"currency"`
-		Before   feeOutcome        `json:"before"`
-		After    feeOutcome        `json:"after"`
-	} `json:"samples"`
-}
-
-type feeOutcome struct {
-	Total *string `json:"total"`
-	Error *struct {
-		Code string `json:"code"`
-		Rule string `json:"rule"`
-	} `json:"error"`
-}
-
-func (o feeOutcome) String() string {
+// outcomeText is what a sample is charged, or why it is not.
+func outcomeText(o tollgate.FeeOutcome) string {
 	switch {
 	case o.Total != nil:
-		return *o.Total
+		return o.Total.String()
+	case o.Error != nil && o.Error.Rule != nil:
+		return string(o.Error.Code) + " " + o.Error.Rule.String()
 	case o.Error != nil:
-		return strings.TrimSpace(o.Error.Code + " " + o.Error.Rule)
+		return string(o.Error.Code)
 	}
 	return "-"
 }
 
-func (c *feeComparison) table() *table {
+func samplesTable(c *tollgate.FeeComparison) *table {
 	t := &table{right: []int{0, 2, 3, 4}}
 	t.row("AMOUNT", "", "FEES BEFORE", "AFTER", "DIFFERENCE")
 	for _, s := range c.Samples {
 		difference := ""
 		if s.Before.Total != nil && s.After.Total != nil {
-			before, err := tollgate.ParseMoney(*s.Before.Total, s.Currency)
-			after, failed := tollgate.ParseMoney(*s.After.Total, s.Currency)
-			if err == nil && failed == nil {
-				difference = tollgate.Money{Minor: after.Minor - before.Minor, Currency: s.Currency}.String()
-			}
+			difference = tollgate.Money{Minor: s.After.Total.Minor - s.Before.Total.Minor, Currency: s.Currency}.String()
 		}
-		t.row(s.Amount, string(s.Currency), s.Before.String(), s.After.String(), difference)
+		t.row(s.Amount.String(), string(s.Currency), outcomeText(s.Before), outcomeText(s.After), difference)
 	}
 	return t
 }

@@ -145,47 +145,33 @@ func (c *client) showShadow(body, found jsontext.Value) error {
 }
 
 func (c *client) showDivergences(found jsontext.Value) error {
-	type line struct {
-		Label  string `json:"label"`
-		Amount string `json:"amount"`
-	}
-	var page struct {
-		Data []struct {
-			CreatedAt string `json:"created_at"`
-			Input     struct {
-				Amount   string `json:"amount"`
-				Currency string `json:"currency"`
-				Payee    string `json:"payee"`
-			} `json:"input"`
-			Live       []line  `json:"live"`
-			Shadow     []line  `json:"shadow"`
-			Difference *string `json:"difference"`
-			Error      *struct {
-				Message string `json:"message"`
-			} `json:"error"`
-		} `json:"data"`
-	}
+	var page tollgate.List[tollgate.Listed[tollgate.Divergence]]
 	if err := parse(found, &page); err != nil || len(page.Data) == 0 {
 		return err
 	}
-	lines := func(list []line) string {
+	lines := func(list []tollgate.FeeLine) string {
 		parts := make([]string, len(list))
 		for i, l := range list {
-			parts[i] = l.Amount + " " + l.Label
+			parts[i] = l.Amount.String() + " " + l.Label
 		}
 		return joined(parts, "no line")
 	}
 	t := &table{right: []int{1, 4}}
 	t.row("TIME", "AMOUNT", "PAYEE", "IN FORCE", "DIFFERENCE", "CANDIDATE")
-	for _, d := range page.Data {
+	for _, entry := range page.Data {
+		if entry.Damage != nil {
+			t.damaged(entry.Damage)
+			continue
+		}
+		d := &entry.Value
 		shadow, difference := lines(d.Shadow), "-"
 		if d.Error != nil {
 			shadow = d.Error.Message
 		}
 		if d.Difference != nil {
-			difference = *d.Difference
+			difference = d.Difference.String()
 		}
-		t.row(d.CreatedAt, d.Input.Amount+" "+d.Input.Currency, d.Input.Payee, lines(d.Live), difference, shadow)
+		t.row(d.CreatedAt.String(), priceText(d.Input.Amount), d.Input.Payee, lines(d.Live), difference, shadow)
 	}
 	if _, err := fmt.Fprintln(c.a.stdout); err != nil {
 		return err

@@ -131,7 +131,7 @@ func (a *app) ticketText(ctx context.Context, cmd *cobra.Command, arg string, sh
 		if err != nil {
 			return nil, false, err
 		}
-		var p payment
+		var p tollgate.Payment
 		if err := parse(body, &p); err != nil {
 			return nil, false, err
 		}

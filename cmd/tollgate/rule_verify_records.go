@@ -75,7 +75,7 @@ func (c *client) transactionPage(ctx context.Context, query url.Values, r *tollg
 	if err != nil {
 		return nil, err
 	}
-	var page list[tollgate.Transaction]
+	var page tollgate.List[tollgate.Transaction]
 	if err := parse(body, &page); err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (c *client) transactionPage(ctx context.Context, query url.Values, r *tollg
 
 func scopeMissing(err error) bool {
 	var refused *refusal
-	return errors.As(err, &refused) && refused.Code == string(tollgate.CodeScopeMissing)
+	return errors.As(err, &refused) && refused.Code == tollgate.CodeScopeMissing
 }
 
 // bind fetches the records of a ticket, when there is a service to ask.

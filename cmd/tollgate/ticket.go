@@ -27,7 +27,7 @@ func (a *app) ticketCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var p payment
+			var p tollgate.Payment
 			if err := parse(body, &p); err != nil {
 				return err
 			}
@@ -37,69 +37,39 @@ func (a *app) ticketCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var t ticket
+		var t tollgate.Ticket
 		if err := parse(body, &t); err != nil {
 			return err
 		}
 		if api.json || api.quiet {
 			return api.show(body, t.ID, nil)
 		}
-		return t.print(a)
+		return a.printTicket(&t)
 	})
 }
 
-// ticket is what the command line shows of a ticket.
-type ticket struct {
-	ID          string     `json:"id"`
-	PaymentID   string     `json:"payment_id"`
-	Amount      string     `json:"amount"`
-	Currency    string     `json:"currency"`
-	Payee       string     `json:"payee"`
-	Lines       []line     `json:"lines"`
-	Total       string     `json:"total"`
-	Decision    string     `json:"decision"`
-	Perimeter   *perimeter `json:"perimeter"`
-	Evaluations []struct {
-		Number int    `json:"number"`
-		Kind   string `json:"kind"`
-		At     string `json:"at"`
-		Input  struct {
-			Amount string `json:"amount"`
-		} `json:"input"`
-		Rules []struct {
-			Rule   string `json:"rule"`
-			SHA256 string `json:"sha256"`
-		} `json:"rules"`
-		EventID string `json:"event_id"`
-	} `json:"evaluations"`
-	EventIDs []string `json:"event_ids"`
-}
-
-func (t *ticket) print(a *app) error {
-	if t.Perimeter == nil {
-		t.Perimeter = &perimeter{}
-	}
+func (a *app) printTicket(t *tollgate.Ticket) error {
 	head := &table{}
 	head.row("ticket", t.ID)
 	head.row("payment", t.PaymentID)
-	head.row("amount", t.Amount+" "+t.Currency)
+	head.row("amount", priceText(t.Amount))
 	head.row("payee", t.Payee)
-	head.row("decision", t.Decision)
-	head.row("perimeter", t.Perimeter.String())
+	head.row("decision", string(t.Decision))
+	head.row("perimeter", decisionText(t.Perimeter))
 	fees := &table{right: []int{1}}
 	fees.row("FEE", "AMOUNT", "RULE", "EVALUATION")
 	for _, l := range t.Lines {
-		fees.row(l.Label, l.Amount, l.Rule, strconv.Itoa(l.Evaluation))
+		fees.row(l.Label, l.Amount.String(), l.Rule.String(), strconv.Itoa(l.Evaluation))
 	}
-	fees.row("Total", t.Total, t.Currency)
+	fees.row("Total", t.Total.String(), string(t.Currency))
 	runs := &table{right: []int{0, 2}}
 	runs.row("EVALUATION", "KIND", "AMOUNT", "AT", "EVENT", "RULES")
 	for _, e := range t.Evaluations {
 		rules := make([]string, len(e.Rules))
 		for i, r := range e.Rules {
-			rules[i] = r.Rule
+			rules[i] = r.Rule.String()
 		}
-		runs.row(strconv.Itoa(e.Number), e.Kind, e.Input.Amount, e.At, e.EventID, strings.Join(rules, " "))
+		runs.row(strconv.Itoa(e.Number), string(e.Kind), e.Input.Amount.String(), e.At.String(), e.EventID, strings.Join(rules, " "))
 	}
 	events := &table{}
 	events.row("EVENTS")

@@ -8,14 +8,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
-)
 
-// list is a page of any list (interface §0).
-type list[T any] struct {
-	Data       []T     `json:"data"`
-	HasMore    bool    `json:"has_more"`
-	NextCursor *string `json:"next_cursor"`
-}
+	"tollgate"
+)
 
 // queryFlags are flags that become query parameters of the same meaning.
 type queryFlags []struct{ flag, parameter, usage string }
@@ -53,20 +48,6 @@ var transactionFlags = queryFlags{
 	{"cursor", "cursor", "where the page before ended"},
 }
 
-// transaction is what the command line shows of a transaction.
-type transaction struct {
-	ID        string  `json:"id"`
-	CreatedAt string  `json:"created_at"`
-	Type      string  `json:"type"`
-	Status    string  `json:"status"`
-	Amount    string  `json:"amount"`
-	Currency  string  `json:"currency"`
-	PaymentID *string `json:"payment_id"`
-	PayoutID  *string `json:"payout_id"`
-	Payee     *string `json:"payee"`
-	PaidOn    *string `json:"available_on"`
-}
-
 func (a *app) transactionsCommand() *cobra.Command {
 	return listCommand(a, &cobra.Command{
 		Use:   "transactions",
@@ -76,29 +57,34 @@ func (a *app) transactionsCommand() *cobra.Command {
   tollgate transactions --type payout
   tollgate transactions --payment $PAYMENT --json`,
 	}, "/v1/transactions", transactionFlags, []string{"CREATED", "TYPE", "STATUS", "AMOUNT", "", "PAID ON", "PAYMENT OR PAYOUT", "PAYEE", "TRANSACTION"}, []int{3},
-		func(t *table, x *transaction) string {
+		func(t *table, x *tollgate.Transaction) string {
 			of := x.PaymentID
 			if of == nil {
 				of = x.PayoutID
 			}
-			t.row(x.CreatedAt, x.Type, x.Status, x.Amount, x.Currency, deref(x.PaidOn), deref(of), deref(x.Payee), x.ID)
+			t.row(x.CreatedAt.String(), string(x.Type), x.Status, x.Amount.String(), string(x.Currency), deref(x.AvailableOn), deref(of), deref(x.Payee), x.ID)
 			return x.ID
 		})
 }
 
 // showPage prints a page of a list; row adds one entry to the table and returns
-// its id.
+// its id. What cannot be read is a row that says so.
 func showPage[T any](c *client, body jsontext.Value, t *table, row func(*T) (id string)) error {
 	if c.json {
 		return c.a.printJSON(body)
 	}
-	var page list[T]
+	var page tollgate.List[tollgate.Listed[T]]
 	if err := parse(body, &page); err != nil {
 		return err
 	}
 	ids := &table{}
 	for i := range page.Data {
-		ids.row(row(&page.Data[i]))
+		if d := page.Data[i].Damage; d != nil {
+			t.damaged(d)
+			ids.row(d.ID)
+			continue
+		}
+		ids.row(row(&page.Data[i].Value))
 	}
 	if c.quiet {
 		t = ids
@@ -111,19 +97,14 @@ func showPage[T any](c *client, body jsontext.Value, t *table, row func(*T) (id 
 
 // showAll prints all pages of a list as one.
 func showAll[T any](ctx context.Context, c *client, path string, query url.Values, t *table, row func(*T) (id string)) error {
-	all := struct {
-		Object     string  `json:"object"`
-		Data       []raw   `json:"data"`
-		HasMore    bool    `json:"has_more"`
-		NextCursor *string `json:"next_cursor"`
-	}{Object: "list"}
+	all := tollgate.List[raw]{Object: "list"}
 	for {
 		query.Set("limit", "100")
 		body, err := c.get(ctx, path, query)
 		if err != nil {
 			return err
 		}
-		var page list[raw]
+		var page tollgate.List[raw]
 		if err := parse(body, &page); err != nil {
 			return err
 		}

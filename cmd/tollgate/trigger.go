@@ -79,7 +79,7 @@ does: whatever else is due by then happens too.`,
 		}
 		payment, err := api.play(ctx, s)
 		var refused *refusal
-		if errors.As(err, &refused) && refused.Code == string(tollgate.CodeNotFound) {
+		if errors.As(err, &refused) && refused.Code == tollgate.CodeNotFound {
 			return fmt.Errorf("%w\nThis is not the sandbox of 'tollgate dev'", err)
 		}
 		if err != nil {
@@ -106,13 +106,13 @@ func (c *client) play(ctx context.Context, s scenario) (id string, err error) {
 	}
 	body, err := c.post(ctx, "/v1/payments", request, c.a.randomText())
 	var refused *refusal
-	if errors.As(err, &refused) && refused.Code == string(tollgate.CodePerimeterDenied) && refused.PaymentID != "" {
+	if errors.As(err, &refused) && refused.Code == tollgate.CodePerimeterDenied && refused.PaymentID != "" {
 		return refused.PaymentID, nil // a denied payment is kept, and has its event
 	}
 	if err != nil {
 		return "", err
 	}
-	var p payment
+	var p tollgate.Payment
 	if err := parse(body, &p); err != nil {
 		return "", err
 	}
@@ -143,7 +143,7 @@ func (c *client) eventOf(ctx context.Context, payment, kind string) (jsontext.Va
 	if err != nil {
 		return nil, err
 	}
-	var page list[raw]
+	var page tollgate.List[raw]
 	if err := parse(body, &page); err != nil {
 		return nil, err
 	}

@@ -191,7 +191,7 @@ func (u *unanswered) open(err error) bool {
 		refused.status == http.StatusUnauthorized, refused.status == http.StatusTooManyRequests:
 		return u.lost
 	case refused.status == http.StatusForbidden:
-		return u.lost && refused.Code != string(tollgate.CodePerimeterDenied)
+		return u.lost && refused.Code != tollgate.CodePerimeterDenied
 	}
 	return false
 }

@@ -6,58 +6,38 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"tollgate"
 )
 
-// webhook is what the command line shows of a webhook endpoint.
-type webhook struct {
-	ID                 string   `json:"id"`
-	URL                string   `json:"url"`
-	Description        *string  `json:"description"`
-	Status             string   `json:"status"`
-	EventTypes         []string `json:"event_types"`
-	MerchantAccountIDs []string `json:"merchant_account_ids"`
-	SignatureScheme    string   `json:"signature_scheme"`
-	SigningKeys        []struct {
-		Version   int     `json:"version"`
-		Scheme    string  `json:"scheme"`
-		CreatedAt string  `json:"created_at"`
-		ExpiresAt *string `json:"expires_at"`
-		PublicKey *string `json:"public_key"`
-	} `json:"signing_keys"`
-	DisabledReason *string           `json:"disabled_reason"`
-	Metadata       map[string]string `json:"metadata"`
-	UpdatedAt      string            `json:"updated_at"`
-	Secret         string            `json:"secret"` // in the answers that make one
-}
-
-func (w *webhook) table() *table {
+func webhookTable(w *tollgate.WebhookEndpoint) *table {
 	t := &table{}
 	t.row("webhook", w.ID)
 	t.row("url", w.URL)
 	if w.Description != nil {
 		t.row("description", *w.Description)
 	}
-	t.row("status", w.status())
+	t.row("status", webhookStatus(w))
 	t.row("events", joined(w.EventTypes, "all"))
 	t.row("accounts", joined(w.MerchantAccountIDs, "all"))
 	for _, k := range w.SigningKeys {
 		text := fmt.Sprintf("version %d, %s, since %s", k.Version, k.Scheme, k.CreatedAt)
-		if k.ExpiresAt != nil {
-			text += " until " + *k.ExpiresAt
+		if k.ExpiresAt != 0 {
+			text += " until " + k.ExpiresAt.String()
 		}
 		t.row("key", text)
 		if k.PublicKey != nil {
 			t.row("", *k.PublicKey)
 		}
 	}
-	t.row("updated", w.UpdatedAt)
+	t.row("updated", w.UpdatedAt.String())
 	if w.Secret != "" {
 		t.row("secret", w.Secret+"  (shown this once)")
 	}
 	return t
 }
 
-func (w *webhook) status() string {
+func webhookStatus(w *tollgate.WebhookEndpoint) string {
 	if w.DisabledReason != nil {
 		return fmt.Sprintf("%s (%s)", w.Status, *w.DisabledReason)
 	}
@@ -66,7 +46,7 @@ func (w *webhook) status() string {
 
 // newestKey is what a receiver needs of the newest key: the secret if it has
 // just been made, else the public half of the last key that has one.
-func (w *webhook) newestKey() string {
+func newestKey(w *tollgate.WebhookEndpoint) string {
 	text := ""
 	for _, k := range w.SigningKeys {
 		if k.PublicKey != nil {
@@ -80,20 +60,24 @@ func (w *webhook) newestKey() string {
 }
 
 // joined is a list as one text, empty for what it means when it is empty.
-func joined(list []string, empty string) string {
+func joined[T ~string](list []T, empty string) string {
 	if len(list) == 0 {
 		return empty
 	}
-	return strings.Join(list, ", ")
+	names := make([]string, len(list))
+	for i, name := range list {
+		names[i] = string(name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // showWebhook prints the answer of an endpoint that answers with a webhook.
 func (c *client) showWebhook(body jsontext.Value) error {
-	var w webhook
+	var w tollgate.WebhookEndpoint
 	if err := parse(body, &w); err != nil {
 		return err
 	}
-	return c.show(body, w.ID, w.table())
+	return c.show(body, w.ID, webhookTable(&w))
 }
 
 // webhookPath is the path of a webhook endpoint and of what belongs to it.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"tollgate"
 )
 
 func (a *app) webhooksCommand() *cobra.Command {
@@ -101,8 +103,8 @@ func (a *app) webhookListCommand() *cobra.Command {
 		Use:     "list",
 		Short:   "List endpoints",
 		Example: "  tollgate webhooks list\n  tollgate webhooks list --quiet",
-	}, "/v1/webhooks", pageFlags, []string{"WEBHOOK", "STATUS", "SCHEME", "EVENTS", "URL"}, nil, func(t *table, w *webhook) string {
-		t.row(w.ID, w.status(), w.SignatureScheme, joined(w.EventTypes, "all"), w.URL)
+	}, "/v1/webhooks", pageFlags, []string{"WEBHOOK", "STATUS", "SCHEME", "EVENTS", "URL"}, nil, func(t *table, w *tollgate.WebhookEndpoint) string {
+		t.row(w.ID, webhookStatus(w), string(w.SignatureScheme), joined(w.EventTypes, "all"), w.URL)
 		return w.ID
 	})
 }
@@ -203,16 +205,13 @@ endpoint is disabled it is held; 'tollgate resend' sends it once that is enabled
 		if err != nil {
 			return err
 		}
-		var d struct {
-			ID    string `json:"id"`
-			State string `json:"state"`
-		}
+		var d tollgate.Delivery
 		if err := parse(answer, &d); err != nil {
 			return err
 		}
 		t := &table{}
 		t.row("delivery", d.ID)
-		t.row("state", d.State)
+		t.row("state", string(d.State))
 		return api.show(answer, d.ID, t)
 	})
 	keyFlag(c, &key)
@@ -239,11 +238,11 @@ signed with both, so that the receiver can change over in between.`,
 		if err != nil {
 			return err
 		}
-		var w webhook
+		var w tollgate.WebhookEndpoint
 		if err := parse(answer, &w); err != nil {
 			return err
 		}
-		return api.show(answer, w.newestKey(), w.table())
+		return api.show(answer, newestKey(&w), webhookTable(&w))
 	})
 	c.Flags().DurationVar(&overlap, "overlap", overlap, "how long the keys until now still sign, at most 168h; 0 ends them at once")
 	c.Flags().Lookup("quiet").Usage = "print only the new secret, or of v1a the public key"
