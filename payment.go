@@ -2,9 +2,10 @@ package tollgate
 
 import (
 	"fmt"
+	"time"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"time"
 )
 
 // PaymentStatus is a state of a payment (interface §3).
