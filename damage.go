@@ -43,10 +43,13 @@ func DamageOf(err error) *DamagedObject {
 // Event is the one event of a damaged object, integrity.failed: its data names
 // the object and nothing of what is in it.
 func (d *DamagedObject) Event(mint Mint, org string, at Instant) (Event, error) {
-	return NewEvent(mint(PrefixEvent), IntegrityFailed, at, org, d.MerchantAccountID, "", struct {
-		ObjectID   string `json:"object_id"`
-		ObjectType string `json:"object_type"`
-	}{d.ID, d.Object})
+	return NewEvent(mint(PrefixEvent), IntegrityFailed, at, org, d.MerchantAccountID, "", IntegrityData{d.ID, d.Object})
+}
+
+// IntegrityData is the data of integrity.failed.
+type IntegrityData struct {
+	ObjectID   string `json:"object_id"`
+	ObjectType string `json:"object_type"`
 }
 
 // ReadEvent reads an event as it was frozen, and checks that it is the one that

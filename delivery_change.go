@@ -39,13 +39,7 @@ func ReplayDelivery(mint Mint, o Origin, d Delivery, reason *string) (*DeliveryR
 		Object: "replay", ID: mint(PrefixReplay), CreatedAt: o.At, DeliveryID: d.ID, OriginalDeliveryID: d.ID, EventID: d.EventID, WebhookID: d.WebhookID,
 		State: DeliveryPending, Reason: reason,
 	}
-	e, err := NewEvent(mint(PrefixEvent), DeliveryReplayed, o.At, o.Organization, "", o.RequestID, struct {
-		DeliveryID string  `json:"delivery_id"`
-		ReplayID   string  `json:"replay_id"`
-		WebhookID  string  `json:"webhook_id"`
-		EventID    string  `json:"event_id"`
-		Reason     *string `json:"reason"`
-	}{d.ID, r.ID, d.WebhookID, d.EventID, reason})
+	e, err := NewEvent(mint(PrefixEvent), DeliveryReplayed, o.At, o.Organization, "", o.RequestID, DeliveryReplayedData{d.ID, r.ID, d.WebhookID, d.EventID, reason})
 	return &DeliveryReplay{r, d, e}, err
 }
 

@@ -9,46 +9,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// EventType is the kind of an event, such as payment.captured (interface §6).
-type EventType string
-
-// The event types that this release emits (interface §6).
-const (
-	PaymentAuthorized      EventType = "payment.authorized"
-	PaymentCaptured        EventType = "payment.captured"
-	PaymentDeclined        EventType = "payment.declined"
-	PaymentReviewRequired  EventType = "payment.review_required"
-	PaymentCanceled        EventType = "payment.canceled"
-	PaymentReleased        EventType = "payment.released"
-	PaymentExpired         EventType = "payment.expired"
-	PayoutCreated          EventType = "payout.created"
-	PayoutPaid             EventType = "payout.paid"
-	PayoutFailed           EventType = "payout.failed"
-	PayoutHeld             EventType = "payout.held"
-	PayoutReleased         EventType = "payout.released"
-	CutoffUpdated          EventType = "cutoff.updated"
-	RulePublished          EventType = "rule.published"
-	RuleActivated          EventType = "rule.activated"
-	RuleRetired            EventType = "rule.retired"
-	PerimeterActivated     EventType = "perimeter.activated"
-	GrantCreated           EventType = "grant.created"
-	GrantRevoked           EventType = "grant.revoked"
-	OrganizationUpdated    EventType = "organization.updated"
-	LegalEntityUpdated     EventType = "legal_entity.updated"
-	MerchantAccountUpdated EventType = "merchant_account.updated"
-	IntegrityFailed        EventType = "integrity.failed"
-)
-
-// EventTypes lists every type of interface §6.
-var EventTypes = []EventType{
-	PaymentAuthorized, PaymentCaptured, PaymentDeclined, PaymentReviewRequired, PaymentCanceled, PaymentReleased, PaymentExpired,
-	PayoutCreated, PayoutPaid, PayoutFailed, CutoffUpdated, ExportCreated, ExportSucceeded, ExportFailedEvent,
-	RulePublished, RuleActivated, RuleRetired, PerimeterActivated, GrantCreated, GrantRevoked,
-	OrganizationUpdated, LegalEntityUpdated, MerchantAccountUpdated,
-	"webhook_endpoint.created", "webhook_endpoint.updated", "webhook_endpoint.disabled", "webhook_endpoint.enabled",
-	"webhook_endpoint.deleted", "webhook_endpoint.secret_rotated", "delivery.replayed", IntegrityFailed, PayoutHeld, PayoutReleased,
-}
-
 // SchemaVersion is the version of the event schema (spec §9), a date.
 const SchemaVersion = "2026-11-01"
 

@@ -9,14 +9,6 @@ import (
 // PrefixExport begins the identifier of an export.
 const PrefixExport = "exp_"
 
-// The event types of exports; canceling one and dropping its file are only
-// audited.
-const (
-	ExportCreated     EventType = "export.created"
-	ExportSucceeded   EventType = "export.succeeded"
-	ExportFailedEvent EventType = "export.failed"
-)
-
 // Dataset is what an export holds.
 type Dataset string
 

@@ -19,21 +19,6 @@ const (
 	PrefixRecovery = "rcv_"
 )
 
-// The event types of webhook endpoints. They are listed, and never delivered.
-const (
-	WebhookCreated       EventType = "webhook_endpoint.created"
-	WebhookUpdated       EventType = "webhook_endpoint.updated"
-	WebhookDisabled      EventType = "webhook_endpoint.disabled"
-	WebhookEnabled       EventType = "webhook_endpoint.enabled"
-	WebhookDeleted       EventType = "webhook_endpoint.deleted"
-	WebhookSecretRotated EventType = "webhook_endpoint.secret_rotated"
-	DeliveryReplayed     EventType = "delivery.replayed"
-)
-
-// EventPing is the type of what only tests an endpoint. It is in no log and no
-// filter asks for it.
-const EventPing EventType = "ping"
-
 // SignatureScheme says how deliveries to an endpoint are signed.
 type SignatureScheme string
 
@@ -104,12 +89,6 @@ func (w *WebhookEndpoint) Wants(t EventType, account string) bool {
 		return false
 	}
 	return TypeFilter(w.EventTypes).Match(string(t))
-}
-
-// Deliverable reports whether events of a type are ever delivered: those about
-// deliveries and endpoints would feed on themselves.
-func (t EventType) Deliverable() bool {
-	return !strings.HasPrefix(string(t), "webhook_endpoint.") && !strings.HasPrefix(string(t), "delivery.")
 }
 
 // DeliveryState is a state of a delivery.
@@ -254,6 +233,15 @@ type Replay struct {
 	State              DeliveryState `json:"state"`
 	Reason             *string       `json:"reason"`
 	CompletedAt        Instant       `json:"completed_at"`
+}
+
+// DeliveryReplayedData is the data of delivery.replayed.
+type DeliveryReplayedData struct {
+	DeliveryID string  `json:"delivery_id"`
+	ReplayID   string  `json:"replay_id"`
+	WebhookID  string  `json:"webhook_id"`
+	EventID    string  `json:"event_id"`
+	Reason     *string `json:"reason"`
 }
 
 // Backoff is when the attempts of a delivery are made: Waits[n] after the one

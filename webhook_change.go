@@ -125,10 +125,13 @@ func (w StoredWebhook) changed() *WebhookChange {
 func (c *WebhookChange) close(mint Mint, o Origin, t EventType) (err error) {
 	w := &c.Webhook
 	w.Secret = "" // shown once, kept sealed
-	c.Event, err = NewEvent(mint(PrefixEvent), t, o.At, o.Organization, "", o.RequestID, struct {
-		WebhookID      string  `json:"webhook_id"`
-		Status         string  `json:"status"`
-		DisabledReason *string `json:"disabled_reason"`
-	}{w.ID, w.Status, w.DisabledReason})
+	c.Event, err = NewEvent(mint(PrefixEvent), t, o.At, o.Organization, "", o.RequestID, WebhookEventData{w.ID, w.Status, w.DisabledReason})
 	return err
+}
+
+// WebhookEventData is the data of every webhook_endpoint.* event.
+type WebhookEventData struct {
+	WebhookID      string  `json:"webhook_id"`
+	Status         string  `json:"status"`
+	DisabledReason *string `json:"disabled_reason"`
 }

@@ -168,34 +168,26 @@ func (c *client) printEvent(text jsontext.Value) error {
 		_, err := fmt.Fprintf(c.a.stdout, "%s\n", text)
 		return err
 	}
-	var e struct {
-		ID        string `json:"id"`
-		CreatedAt string `json:"created_at"`
-		Type      string `json:"type"`
-		Sequence  int64  `json:"sequence"`
-		Data      struct {
-			PaymentID string `json:"payment_id"`
-			Status    string `json:"status"`
-			Amount    string `json:"amount"`
-			Currency  string `json:"currency"`
-			Payee     string `json:"payee"`
-			PayoutID  string `json:"payout_id"`
-		} `json:"data"`
-	}
-	if err := parse(text, &e); err != nil {
+	var entry tollgate.Listed[tollgate.Event]
+	if err := parse(text, &entry); err != nil {
 		return err
 	}
+	if d := entry.Damage; d != nil {
+		entry.Value = tollgate.Event{ID: d.ID, Type: "damaged"}
+	}
+	e := &entry.Value
 	if c.quiet {
 		_, err := fmt.Fprintln(c.a.stdout, e.ID)
 		return err
 	}
+	data, _ := e.Read() // of what cannot be read nothing is shown
 	about := ""
-	switch d := e.Data; {
-	case d.PayoutID != "":
-		about = fmt.Sprintf("  %s  %s %s  %s", d.PayoutID, d.Amount, d.Currency, d.Status)
-	case d.PaymentID != "":
-		about = fmt.Sprintf("  %s  %s %s  %s  %s", d.PaymentID, d.Amount, d.Currency, d.Payee, d.Status)
+	switch d := data.(type) {
+	case *tollgate.PayoutEventData:
+		about = fmt.Sprintf("  %s  %s  %s", d.PayoutID, priceText(d.Amount), d.Status)
+	case *tollgate.PaymentEventData:
+		about = fmt.Sprintf("  %s  %s  %s  %s", d.PaymentID, priceText(d.Amount), d.Payee, d.Status)
 	}
-	_, err := fmt.Fprintln(c.a.stdout, printable(fmt.Sprintf("%5d  %s  %-24s  %s%s", e.Sequence, e.CreatedAt, e.Type, e.ID, about)))
+	_, err := fmt.Fprintln(c.a.stdout, printable(fmt.Sprintf("%5d  %s  %-24s  %s%s", e.Sequence, moment(e.CreatedAt), e.Type, e.ID, about)))
 	return err
 }
