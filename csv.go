@@ -12,6 +12,7 @@ import (
 type csvLine struct {
 	b     []byte
 	begun bool
+	err   error // the first of what could not be written
 }
 
 // plain appends a field as it is, in quotes where it needs them.

@@ -58,6 +58,21 @@ func splitAtSequence(v any) (head, tail []byte, err error) {
 	panic("tollgate: no sequence to split at")
 }
 
+// Names reports whether the event's data names an id in one of its *_id members.
+func (e *Event) Names(id string) bool {
+	want := []byte(`"` + id + `"`)
+	var members map[string]jsontext.Value
+	if !bytes.Contains(e.Data, want) || json.Unmarshal(e.Data, &members) != nil {
+		return false
+	}
+	for name, value := range members {
+		if strings.HasSuffix(name, "_id") && bytes.Equal(value, want) {
+			return true
+		}
+	}
+	return false
+}
+
 // TypeFilter selects events by type: exact types and "payment.*" patterns;
 // empty selects all.
 type TypeFilter []string

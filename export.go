@@ -9,24 +9,6 @@ import (
 // PrefixExport begins the identifier of an export.
 const PrefixExport = "exp_"
 
-// Dataset is what an export holds.
-type Dataset string
-
-// The datasets of interface §10. Rows of payouts are their transactions.
-const (
-	DatasetTransactions Dataset = "transactions"
-	DatasetPayments     Dataset = "payments"
-	DatasetTickets      Dataset = "tickets"
-	DatasetEvents       Dataset = "events"
-	DatasetPayouts      Dataset = "payouts"
-	DatasetAudit        Dataset = "audit"
-)
-
-// Datasets lists them.
-var Datasets = []string{
-	string(DatasetTransactions), string(DatasetPayments), string(DatasetTickets), string(DatasetEvents), string(DatasetPayouts), string(DatasetAudit),
-}
-
 // Statuses of payments and payouts, for filters and for the indexes: a
 // payment's authorization has its status, which no other transaction can have.
 var (
@@ -168,26 +150,34 @@ func given(s *string) string {
 	return *s
 }
 
-// Transaction reports whether a transaction is selected.
-func (f *ExportFilter) Transaction(t *Transaction) bool {
+// Selects reports whether a row of a dataset is selected.
+func (f *ExportFilter) Selects(d Dataset, row any) bool { return d.Kind().selects(f, row) }
+
+func (f *ExportFilter) transaction(t *Transaction) bool {
 	return among(f.Accounts, t.MerchantAccountID) && among(f.Statuses, t.Status) && among(f.Types, string(t.Type)) &&
 		one(f.PaymentID, given(t.PaymentID)) && one(f.PayoutID, given(t.PayoutID)) && payee(f.Payee, given(t.Payee)) &&
 		one(f.Reference, given(t.Reference)) && one(f.Currency, string(t.Currency)) && f.Within(t.CreatedAt)
 }
 
-// Payment reports whether a payment is selected.
-func (f *ExportFilter) Payment(p *Payment) bool {
+func (f *ExportFilter) payment(p *Payment) bool {
 	return among(f.Accounts, p.MerchantAccountID) && among(f.Statuses, string(p.Status)) && one(f.PaymentID, p.ID) &&
 		payee(f.Payee, p.Payee) && one(f.Reference, given(p.Reference)) && one(f.Currency, string(p.Currency)) && f.Within(p.CreatedAt)
 }
 
-// Ticket reports whether a ticket is selected.
-func (f *ExportFilter) Ticket(t *Ticket) bool {
+func (f *ExportFilter) ticket(t *Ticket) bool {
 	return among(f.Accounts, t.MerchantAccountID) && one(f.PaymentID, t.PaymentID) && payee(f.Payee, t.Payee) &&
 		one(f.Currency, string(t.Currency)) && f.Within(t.CreatedAt)
 }
 
-// Entry reports whether an audit entry is selected.
-func (f *ExportFilter) Entry(e *AuditEntry) bool {
+func (f *ExportFilter) entry(e *AuditEntry) bool {
 	return among(f.Types, e.Type) && one(f.Outcome, e.Outcome) && f.Within(e.Time)
+}
+
+func (f *ExportFilter) payout(t *Transaction) bool {
+	return t.Type == TransactionPayout && f.transaction(t)
+}
+
+func (f *ExportFilter) event(e *Event) bool {
+	return TypeFilter(f.Types).Match(string(e.Type)) && among(f.Accounts, given(e.MerchantAccountID)) &&
+		(f.ObjectID == "" || e.Names(f.ObjectID)) && f.Within(e.CreatedAt)
 }

@@ -39,7 +39,7 @@ func cell(t testing.TB, file []byte, column string) string {
 }
 
 func referenced(text string) tollgate.ExportRow {
-	return tollgate.ExportRow{Transaction: &tollgate.Transaction{
+	return tollgate.ExportRow{Value: &tollgate.Transaction{
 		ID: "txn_1", Amount: tollgate.Money{Minor: 1000, Currency: "EUR"}, Currency: "EUR", Reference: &text,
 	}}
 }
@@ -58,7 +58,7 @@ func TestGuardedCells(t *testing.T) {
 	}
 	// Amounts are not text.
 	row := referenced("x")
-	row.Transaction.Amount.Minor = -1
+	row.Value.(*tollgate.Transaction).Amount.Minor = -1
 	if got := cell(t, csvOf(t, tollgate.DatasetTransactions, row), "amount"); got != "-0.01" {
 		t.Errorf("an amount is %q", got)
 	}
@@ -99,7 +99,7 @@ func TestHugeMetadata(t *testing.T) {
 		Object: "payment", ID: "pay_1", TicketID: "tkt_1", Amount: tollgate.Money{Minor: 99, Currency: "JPY"}, Currency: "JPY", Payee: "@shop",
 		Metadata: metadata, Description: &description,
 	}
-	row := tollgate.ExportRow{Payment: p}
+	row := tollgate.ExportRow{Value: p}
 	file := csvOf(t, tollgate.DatasetPayments, row)
 	var back tollgate.Metadata
 	if err := json.Unmarshal([]byte(cell(t, file, "metadata")), &back); err != nil || len(back) != 50 {
@@ -127,15 +127,45 @@ func TestHugeMetadata(t *testing.T) {
 // Each dataset has one cell for each of its columns.
 func TestColumns(t *testing.T) {
 	for d, row := range map[tollgate.Dataset]tollgate.ExportRow{
-		tollgate.DatasetTransactions: {Transaction: &tollgate.Transaction{}},
-		tollgate.DatasetPayouts:      {Transaction: &tollgate.Transaction{}},
-		tollgate.DatasetPayments:     {Payment: &tollgate.Payment{}},
-		tollgate.DatasetTickets:      {Ticket: &tollgate.Ticket{}},
-		tollgate.DatasetEvents:       {Event: []byte(`{"id":"evt_1","data":{"a":"b"}}`)},
-		tollgate.DatasetAudit:        {Entry: []byte(`{"id":"aud_1"}`)},
+		tollgate.DatasetTransactions: {Value: &tollgate.Transaction{}},
+		tollgate.DatasetPayouts:      {Value: &tollgate.Transaction{}},
+		tollgate.DatasetPayments:     {Value: &tollgate.Payment{}},
+		tollgate.DatasetTickets:      {Value: &tollgate.Ticket{}},
+		tollgate.DatasetEvents:       {Value: &tollgate.Event{ID: "evt_1", Data: []byte(`{"a":"b"}`)}},
+		tollgate.DatasetAudit:        {Value: &tollgate.AuditEntry{ID: "aud_1"}},
 	} {
 		if got := cell(t, csvOf(t, d, row), d.Columns()[0]); strings.ContainsAny(got, ",\"") { // else the reader has complained
 			t.Errorf("%s: %q", d, got)
+		}
+	}
+}
+
+// A member of an object stands in a column of its own.
+func TestColumnsOfObjects(t *testing.T) {
+	for d, c := range map[tollgate.Dataset]struct {
+		row  any
+		want map[string]string
+	}{
+		tollgate.DatasetAudit: {&tollgate.AuditEntry{
+			ID: "aud_1", Seq: 3, Actor: tollgate.Actor{ClientID: "cli_1", GrantID: "grt_1", KeyID: "=key"},
+			Request: tollgate.AuditRequest{ID: "req_1", Method: "GET", Route: "/v1/payments", Status: 200}, Target: tollgate.AuditTarget{Type: "payment", ID: "pay_1"},
+		}, map[string]string{
+			"id": "aud_1", "seq": "3", "client_id": "cli_1", "grant_id": "grt_1", "kid": "'=key", "request_id": "req_1", "request_method": "GET",
+			"request_route": "/v1/payments", "request_status": "200", "target_type": "payment", "target_id": "pay_1",
+		}},
+		tollgate.DatasetTickets: {&tollgate.Ticket{
+			ID: "tkt_1", Decision: tollgate.Review, EventIDs: []string{"evt_1"},
+			Perimeter: tollgate.PerimeterDecision{ID: "per_1", Version: 2, Decision: tollgate.Deny, Reason: tollgate.ReasonBudgetExhausted},
+		}, map[string]string{
+			"id": "tkt_1", "decision": "review", "perimeter_id": "per_1", "perimeter_version": "2", "perimeter_decision": "deny",
+			"perimeter_reason": "budget_exhausted", "event_ids": `["evt_1"]`, "lines": "[]",
+		}},
+	} {
+		file := csvOf(t, d, tollgate.ExportRow{Value: c.row})
+		for column, want := range c.want {
+			if got := cell(t, file, column); got != want {
+				t.Errorf("%s: %s is %q, want %q", d, column, got, want)
+			}
 		}
 	}
 }

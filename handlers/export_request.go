@@ -9,28 +9,8 @@ import (
 	"tollgate"
 )
 
-// exportFilters are the filters of each dataset: those of the list, where
-// there is one.
-var exportFilters = map[tollgate.Dataset][]string{
-	tollgate.DatasetTransactions: {
-		"status", "type", "merchant_account_id", "payment_id", "payout_id", "payee", "currency", "reference", "created_after", "created_before",
-	},
-	tollgate.DatasetPayments: {"status", "merchant_account_id", "payment_id", "payee", "currency", "reference", "created_after", "created_before"},
-	tollgate.DatasetTickets:  {"merchant_account_id", "payment_id", "payee", "currency", "created_after", "created_before"},
-	tollgate.DatasetEvents:   {"types", "merchant_account_id", "object_id", "created_after", "created_before"},
-	tollgate.DatasetPayouts:  {"status", "merchant_account_id", "payout_id", "currency", "created_after", "created_before"},
-	tollgate.DatasetAudit:    {"types", "outcome", "created_after", "created_before"},
-}
-
 // exportLists are the filters that take several words.
 var exportLists = []string{"status", "type", "types"}
-
-// exportStatuses are the statuses that rows of a dataset can have.
-var exportStatuses = map[tollgate.Dataset][]string{
-	tollgate.DatasetTransactions: tollgate.TransactionStatuses,
-	tollgate.DatasetPayments:     tollgate.PaymentStatuses,
-	tollgate.DatasetPayouts:      tollgate.PayoutStatuses,
-}
 
 // exportRequest is the body of POST /v1/exports/preview. Filters are in the
 // one spelling that lists use.
@@ -55,7 +35,8 @@ func readExportRequest(f *fields) exportRequest {
 	}
 	inner := membersOf(object, f.prefix+"filters.", f.faults)
 	f.inner = append(f.inner, inner)
-	names, known := exportFilters[r.Dataset]
+	names := r.Dataset.Kind().Filters
+	known := names != nil
 	if !known { // nothing can be said about them
 		names = slices.Collect(maps.Keys(inner.members))
 	}
@@ -123,7 +104,7 @@ func (r *exportRequest) read(q *queryReader) tollgate.ExportFilter {
 	f := tollgate.ExportFilter{
 		PaymentID: q.id("payment_id"), PayoutID: q.id("payout_id"), ObjectID: q.id("object_id"), Payee: q.payee("payee"), Currency: q.currency("currency"),
 		Reference: q.text("reference", maxReference), CreatedAfter: q.instant("created_after"), CreatedBefore: q.instant("created_before"),
-		Outcome: q.choice("outcome", "", "succeeded", "refused", "denied"), Statuses: q.choices("status", exportStatuses[r.Dataset]),
+		Outcome: q.choice("outcome", "", "succeeded", "refused", "denied"), Statuses: q.choices("status", r.Dataset.Kind().Statuses),
 	}
 	if account := q.id("merchant_account_id"); account != "" {
 		f.Accounts = []string{account}
@@ -164,7 +145,7 @@ func (q *queryReader) words(name string) []string {
 func (r *exportRequest) filter(c *call) (tollgate.ExportFilter, error) {
 	f := r.selects
 	var err error
-	if r.Dataset == tollgate.DatasetAudit && len(c.grant.MerchantAccountIDs) > 0 {
+	if r.Dataset.Kind().Whole && len(c.grant.MerchantAccountIDs) > 0 {
 		return f, problemError(tollgate.CodeMerchantAccountForbidden, "The audit record is about all merchant accounts; the grant does not cover all.")
 	}
 	f.Accounts, err = c.covered(f.Accounts)

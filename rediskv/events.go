@@ -315,22 +315,11 @@ func placeOf(m redis.XMessage) (sequence int64, apart time.Duration) {
 	return e.Sequence, e.CreatedAt.Time().Sub(time.UnixMilli(int64(positionOf(m).Milli))).Abs()
 }
 
-// names reports whether an event's data names an id in one of its *_id
-// members.
+// names reports whether an event names an id (tollgate.Event.Names); it is read
+// only where the id is in it at all.
 func names(event, id string) bool {
-	if !strings.Contains(event, `"`+id+`"`) {
-		return false
-	}
 	var e struct {
-		Data map[string]jsontext.Value `json:"data"`
+		Data jsontext.Value `json:"data"`
 	}
-	if err := json.Unmarshal([]byte(event), &e); err != nil {
-		return false
-	}
-	for name, value := range e.Data {
-		if strings.HasSuffix(name, "_id") && string(value) == `"`+id+`"` {
-			return true
-		}
-	}
-	return false
+	return strings.Contains(event, `"`+id+`"`) && json.Unmarshal([]byte(event), &e) == nil && (&tollgate.Event{Data: e.Data}).Names(id)
 }

@@ -28,6 +28,51 @@ type ExportedRow struct {
 	place string // a position in the indexes, or a stream id
 }
 
+// exportSource says where the rows of a dataset are found: in a stream, each
+// entry read by entry, or in the indexes of transactions, read by objects.
+type exportSource struct {
+	log   func(space) string
+	entry func(redis.XMessage) (any, error)
+
+	objects  func(*Store, context.Context, *ExportJob, []indexed, []ExportedRow) error
+	statuses []string // of the indexes, where the filter has none; nil: all of them
+	large    bool     // one row for a payment, which may be large
+}
+
+var exportSources = map[tollgate.Dataset]exportSource{
+	tollgate.DatasetTransactions: {objects: (*Store).exportedTransactions},
+	tollgate.DatasetPayouts:      {objects: (*Store).exportedTransactions, statuses: tollgate.PayoutStatuses},
+	tollgate.DatasetPayments:     {objects: (*Store).exportedPayments, statuses: tollgate.PaymentStatuses, large: true},
+	tollgate.DatasetTickets:      {objects: (*Store).exportedTickets, statuses: tollgate.PaymentStatuses, large: true},
+	tollgate.DatasetEvents:       {log: space.events, entry: func(m redis.XMessage) (any, error) { return eventOf(m) }},
+	tollgate.DatasetAudit:        {log: space.audit, entry: func(m redis.XMessage) (any, error) { return entryOf(m) }},
+}
+
+// exportQuery says in which indexes the rows of a dataset are found.
+func exportQuery(d tollgate.Dataset, f *tollgate.ExportFilter) TransactionQuery {
+	source := exportSources[d]
+	q := TransactionQuery{
+		Accounts: f.Accounts, Statuses: f.Statuses, PaymentID: f.PaymentID,
+		CreatedAfter: f.CreatedAfter, CreatedBefore: f.CreatedBefore, batch: scanBatch,
+	}
+	if len(q.Statuses) == 0 {
+		q.Statuses = source.statuses
+	}
+	if source.large {
+		q.batch = largeBatch
+	}
+	return q
+}
+
+// exportLog is the stream that holds the rows of a dataset, empty when indexes
+// lead to them.
+func (k space) exportLog(d tollgate.Dataset) string {
+	if log := exportSources[d].log; log != nil {
+		return log(k)
+	}
+	return ""
+}
+
 // ExportRows reads the next rows, in the order of commit, behind what has been
 // read of the job; none when the cut is reached. A transaction, payment or
 // ticket is as it is now: what is fixed is which of them there are.
@@ -43,6 +88,15 @@ func (s *Store) ExportRows(ctx context.Context, j *ExportJob) (rows []ExportedRo
 	return rows, err
 }
 
+// found makes the row that of an object, or of what cannot be read.
+func (s *Store) found(ctx context.Context, j *ExportJob, r *ExportedRow, value any, err error) {
+	if s.noticed(ctx, j.space, err) != nil {
+		r.Damaged, r.Selected = tollgate.DamageOf(err), j.mine(err)
+		return
+	}
+	r.Value, r.Selected = value, j.Filter.Selects(j.Dataset, value)
+}
+
 // exportedEntries reads events or audit entries.
 func (s *Store) exportedEntries(ctx context.Context, log string, j *ExportJob) (rows []ExportedRow, err error) {
 	from := "-"
@@ -54,34 +108,20 @@ func (s *Store) exportedEntries(ctx context.Context, log string, j *ExportJob) (
 		found, err = s.client.XRangeN(ctx, log, from, j.cut, scanBatch).Result()
 		return err
 	})
-	for _, m := range found {
-		r := ExportedRow{place: m.ID}
-		if j.Dataset == tollgate.DatasetEvents {
-			if e, failed := eventOf(m); s.noticed(ctx, j.space, failed) != nil {
-				r.damaged(failed, j.mine(failed))
-			} else {
-				r.Event, r.Selected = jsontext.Value(text(m, "b")), j.wantsEvent(m, e)
-			}
-		} else if e, failed := entryOf(m); s.noticed(ctx, j.space, failed) != nil {
-			r.damaged(failed, true)
-		} else {
-			r.Entry, r.Selected = jsontext.Value(text(m, "b")), j.Filter.Entry(e)
-		}
-		rows = append(rows, r)
+	rows = make([]ExportedRow, len(found))
+	for i, m := range found {
+		rows[i].place, rows[i].Text = m.ID, jsontext.Value(text(m, "b"))
+		e, failed := exportSources[j.Dataset].entry(m)
+		s.found(ctx, j, &rows[i], e, failed)
 	}
 	return rows, err
-}
-
-func (j *ExportJob) wantsEvent(m redis.XMessage, e *tollgate.Event) bool {
-	f := j.Filter
-	return tollgate.TypeFilter(f.Types).Match(text(m, "t")) && (len(f.Accounts) == 0 || slices.Contains(f.Accounts, text(m, "a"))) &&
-		(f.ObjectID == "" || names(text(m, "b"), f.ObjectID)) && f.Within(e.CreatedAt)
 }
 
 // entryOf reads an entry of the audit record. Without its own id it is named by
 // its place.
 func entryOf(m redis.XMessage) (*tollgate.AuditEntry, error) {
-	e, err := tollgate.UnmarshalEntry([]byte(text(m, "b")))
+	e := new(tollgate.AuditEntry)
+	err := decode(text(m, "b"), e)
 	if err == nil && (!strings.HasPrefix(e.ID, tollgate.PrefixAudit) || e.Seq < 1 || e.Time == 0) {
 		err = errors.New("a member is missing")
 	}
@@ -102,9 +142,9 @@ func (s *Store) exportedObjects(ctx context.Context, j *ExportJob) (rows []Expor
 	if err != nil {
 		return nil, err
 	}
-	whole := j.Dataset == tollgate.DatasetPayments || j.Dataset == tollgate.DatasetTickets
+	source := exportSources[j.Dataset]
 	members = slices.DeleteFunc(members, func(m indexed) bool {
-		return m.position > cut || (whole && j.Filter.PaymentID != "" && m.id != tollgate.AuthorizationOf(j.Filter.PaymentID))
+		return m.position > cut || (source.large && j.Filter.PaymentID != "" && m.id != tollgate.AuthorizationOf(j.Filter.PaymentID))
 	})
 	if len(members) == 0 {
 		return nil, nil
@@ -113,20 +153,7 @@ func (s *Store) exportedObjects(ctx context.Context, j *ExportJob) (rows []Expor
 	for i, m := range members {
 		rows[i].place = strconv.FormatInt(m.position, 10)
 	}
-	switch j.Dataset {
-	case tollgate.DatasetPayments:
-		err = s.exportedPayments(ctx, j, members, rows)
-	case tollgate.DatasetTickets:
-		err = s.exportedTickets(ctx, j, members, rows)
-	default:
-		err = s.exportedTransactions(ctx, j, members, rows)
-	}
-	return rows, err
-}
-
-// damaged makes the row that of an object that cannot be read.
-func (r *ExportedRow) damaged(err error, selected bool) {
-	r.Damaged, r.Selected = tollgate.DamageOf(err), selected
+	return rows, source.objects(s, ctx, j, members, rows)
 }
 
 // wanted is the filter as lists know it, which places what cannot be read.
@@ -159,13 +186,12 @@ func (s *Store) exportedTransactions(ctx context.Context, j *ExportJob, members 
 	}
 	wanted := j.wanted()
 	for i, t := range found {
-		if t.Damaged {
-			rows[i].damaged(s.noticed(ctx, j.space, t.err()), wanted.match(t))
-			continue
+		switch {
+		case t.Damaged:
+			rows[i].Damaged, rows[i].Selected = tollgate.DamageOf(s.noticed(ctx, j.space, t.err())), wanted.match(t)
+		case t.ID != "":
+			s.found(ctx, j, &rows[i], t.Transaction, nil)
 		}
-		rows[i].Transaction = t.Transaction
-		rows[i].Selected = t.ID != "" && j.Filter.Transaction(t.Transaction) &&
-			(j.Dataset != tollgate.DatasetPayouts || t.Type == tollgate.TransactionPayout)
 	}
 	return nil
 }
@@ -187,11 +213,7 @@ func (s *Store) exportedPayments(ctx context.Context, j *ExportJob, members []in
 			continue // of no payment
 		}
 		p, err := paymentOf(tollgate.PrefixPayment+unprefixed(members[i].id), r.Val())
-		if s.noticed(ctx, j.space, err) != nil {
-			rows[i].damaged(err, j.mine(err))
-			continue
-		}
-		rows[i].Payment, rows[i].Selected = p, j.Filter.Payment(p)
+		s.found(ctx, j, &rows[i], p, err)
 	}
 	return nil
 }
@@ -214,11 +236,7 @@ func (s *Store) exportedTickets(ctx context.Context, j *ExportJob, members []ind
 			continue
 		}
 		t, err := ticketOf(tollgate.PrefixTicket+unprefixed(members[i].id), text)
-		if s.noticed(ctx, j.space, err) != nil {
-			rows[i].damaged(err, j.mine(err))
-			continue
-		}
-		rows[i].Ticket, rows[i].Selected = t, j.Filter.Ticket(t)
+		s.found(ctx, j, &rows[i], t, err)
 	}
 	return nil
 }

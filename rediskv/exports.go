@@ -30,39 +30,6 @@ const (
 	fileKept = tollgate.ExportLifetime + time.Hour
 )
 
-// exportQuery says in which indexes the rows of a dataset are found.
-func exportQuery(d tollgate.Dataset, f *tollgate.ExportFilter) TransactionQuery {
-	q := TransactionQuery{
-		Accounts: f.Accounts, Statuses: f.Statuses, PaymentID: f.PaymentID,
-		CreatedAfter: f.CreatedAfter, CreatedBefore: f.CreatedBefore, batch: scanBatch,
-	}
-	switch d {
-	case tollgate.DatasetPayments, tollgate.DatasetTickets:
-		q.batch = largeBatch
-		if len(q.Statuses) == 0 {
-			q.Statuses = tollgate.PaymentStatuses
-		}
-	case tollgate.DatasetPayouts:
-		if len(q.Statuses) == 0 {
-			q.Statuses = tollgate.PayoutStatuses
-		}
-	}
-	return q
-}
-
-// exportLog is the stream that holds the rows of a dataset, empty when indexes
-// lead to them.
-func (k space) exportLog(d tollgate.Dataset) string {
-	switch d {
-	case tollgate.DatasetEvents:
-		return k.events()
-	case tollgate.DatasetAudit:
-		return k.audit()
-	default:
-		return ""
-	}
-}
-
 // StoredExport is an export as it was read, and what it selects: whether the
 // caller may see it is for the caller to decide by the filter's accounts.
 type StoredExport struct {

@@ -204,7 +204,8 @@ func TestExports(t *testing.T) {
 		switch d {
 		case tollgate.DatasetAudit:
 			for i, line := range lines {
-				if entry, err := tollgate.UnmarshalEntry([]byte(line)); err != nil || entry.Seq != int64(i+1) || entry.Target.ID == e.ID { // it is younger than its cut
+				var entry tollgate.AuditEntry
+				if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Seq != int64(i+1) || entry.Target.ID == e.ID { // it is younger than its cut
 					t.Errorf("entry %d: %v, %v", i+1, entry, err)
 				}
 			}
