@@ -3,6 +3,7 @@ package handlers_test
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -160,8 +161,21 @@ func (d *damageable) look(t *testing.T, all *world, before keyspace, id string) 
 		}
 		check(t, command(t, w.redis, "SET", key, whole))
 		look("repaired", false, false)
+		for envelope, must := range envelopes {
+			check(t, command(t, w.redis, "SET", key, strings.Replace(whole, `{"$":"1",`, `{"$":"`+envelope+`",`, 1)))
+			look("envelope "+envelope, must, false)
+		}
+		check(t, command(t, w.redis, "SET", key, strings.Replace(whole, `{"$":"1",`, "{", 1)))
+		look("of before", false, false)
 		return
 	}
+	for envelope, must := range envelopes {
+		check(t, command(t, w.redis, "HSET", key, "e", envelope))
+		look("envelope "+envelope, must, false)
+	}
+	check(t, command(t, w.redis, "HDEL", key, "e"))
+	look("of before", false, false)
+	check(t, command(t, w.redis, "HSET", key, "e", "1"))
 	for pair := range strings.SplitSeq(strings.TrimPrefix(before[key], "hash "), "\x00") {
 		field, value, _ := strings.Cut(pair, "=")
 		must := slices.Contains(strings.Fields(d.strict), field)
@@ -187,6 +201,70 @@ func (d *damageable) look(t *testing.T, all *world, before keyspace, id string) 
 	}
 }
 
+// envelopes are those of a record, and whether it is then of another release.
+var envelopes = map[string]bool{
+	"1": false, "1;": false, "1;;": false, "1;;0a9f": false, // with room for a checksum
+	"0": true, "2": true, "1x": true, "x1": true, "1;zstd": true, "1;zstd;0a9f": true, "1;;0a9g": true,
+}
+
+// Whatever is stored names its format. Indexes, counters and queues are no records.
+func TestRecordsNameTheirFormat(t *testing.T) {
+	w := damaged(t)
+	w.want(w.call("POST", "/v1/webhooks/"+w.vars["webhook"]+"/recoveries", `{"since":"2026-01-01T00:00:00Z"}`), 202, "")
+	seen := map[string]int{}
+	for key, value := range dump(t, w.redis) {
+		kind, text, _ := strings.Cut(value, " ")
+		name := organizationKey.ReplaceAllString(key, "")
+		record, fields := false, map[string]string{}
+		pairs := strings.Split(text, "\x00")
+		switch kind {
+		case "hash":
+			for _, pair := range pairs {
+				field, value, _ := strings.Cut(pair, "=")
+				fields[field] = value
+				record = record || field == "json" || strings.HasPrefix(value, `{"object"`)
+			}
+			record = record || objectKey.MatchString(name) || strings.HasSuffix(name, ":att")
+			if strings.HasSuffix(name, ":att") { // each of its values is one
+				fields["e"], _, _ = strings.Cut(strings.TrimPrefix(fields["1"], `{"$":"`), `"`)
+			}
+		case "string":
+			if record = strings.HasPrefix(text, "{") && !versionKey.MatchString(name); record {
+				fields["e"], _, _ = strings.Cut(strings.TrimPrefix(text, `{"$":"`), `"`)
+			}
+			if strings.HasPrefix(name, "idem:") {
+				record = true
+				fields["e"], _, _ = strings.Cut(text, "/")
+			}
+		case "stream":
+			if record = slices.Contains(pairs, "b"); record && slices.Index(pairs, "e") > 0 {
+				fields["e"] = pairs[slices.Index(pairs, "e")+1]
+			}
+		}
+		if record {
+			seen[kind]++
+			if fields["e"] != "1" {
+				t.Errorf("%s has the envelope %q", key, fields["e"])
+			}
+		}
+	}
+	for kind, most := range map[string]int{"hash": 20, "string": 6, "stream": 2} {
+		if seen[kind] < most {
+			t.Errorf("%d records of kind %s", seen[kind], kind)
+		}
+	}
+}
+
+// versionKey is the name of a version of a perimeter or a rule set, which the build
+// before compares as text.
+var versionKey = regexp.MustCompile(`^(per|rs)_[^:]+:[0-9]+$`)
+
+// organizationKey is how the keys of an organization begin.
+var organizationKey = regexp.MustCompile(`^\{p[0-9]+\}:org_[^:]+:`)
+
+// objectKey is the name of an object's own hash.
+var objectKey = regexp.MustCompile(`^[a-z]{2,3}_[^:]+$|^rule:[^:]+$`)
+
 func entries(r reply) int {
 	list, _ := r.body["data"].([]any)
 	return len(list)
@@ -211,7 +289,7 @@ func documents(whole string) map[string]string {
 // the endpoint that it was for gets all others.
 func TestDamagedEvent(t *testing.T) {
 	w := damaged(t)
-	key, log := "", []string(nil) // id, i, its value, t, its value, a, its value, b, its value; the next
+	key, log := "", []string(nil) // id, i, its value, t, its value, a, its value, b, its value, e, its value; the next
 	for k, v := range dump(t, w.redis) {
 		if strings.HasSuffix(k, w.vars["org"]+":events") {
 			key, log = k, strings.Split(strings.TrimPrefix(v, "stream "), "\x00")
@@ -219,7 +297,7 @@ func TestDamagedEvent(t *testing.T) {
 	}
 	check(t, command(t, w.redis, "DEL", key))
 	id := ""
-	for entry := range slices.Chunk(log, 9) {
+	for entry := range slices.Chunk(log, 11) {
 		if entry[4] == "payment.captured" && id == "" {
 			id, entry[8] = entry[2], entry[8][:20]
 		}

@@ -15,7 +15,7 @@ import (
 func (w *world) checkTickets(t *testing.T) (tickets int) {
 	t.Helper()
 	for key, text := range dump(t, w.redis) {
-		at := strings.Index(text, `{"object":"ticket"`)
+		at := strings.Index(text, `{"$":"1","object":"ticket"`)
 		ours := strings.Contains(key, w.vars["org"]) || strings.Contains(key, w.vars["other_org"])
 		if at < 0 || !ours || strings.Contains(key, ":export") {
 			continue

@@ -20,16 +20,17 @@ func (s *Store) MerchantAccounts(ctx context.Context, c Caller, ids []string) (r
 	}
 	err = s.timedInTurn(ctx, c, "read_accounts", func(ctx context.Context) error {
 		pipe := s.client.Pipeline()
-		replies := make([]*redis.StringCmd, len(ids))
+		replies := make([]*redis.SliceCmd, len(ids))
 		for i, id := range ids {
-			replies[i] = pipe.HGet(ctx, k.object(id), "json")
+			replies[i] = pipe.HMGet(ctx, k.object(id), "json", envelopeField)
 		}
 		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 			return err
 		}
 		for i, r := range replies {
-			row := jsontext.Value(r.Val())
-			err := s.damagedAt(ctx, k.object(ids[i]), sameObject(r.Val(), "merchant_account", ids[i]))
+			f := fieldsIn(r.Val(), "json", envelopeField)
+			row := jsontext.Value(f["json"])
+			err := s.damagedAt(ctx, k.object(ids[i]), sameObject(f, "merchant_account", ids[i]))
 			if d := tollgate.DamageOf(err); d != nil {
 				if row, err = json.Marshal(d); err != nil {
 					return err

@@ -78,8 +78,8 @@ func (s *Store) history(ctx context.Context, k space, ruleSet string) (h tollgat
 		return nil, err
 	}
 	for i, f := range found {
-		a := tollgate.Stored[tollgate.Activation]{Revision: fields{"v": f[0]}.int("v")}
-		if err := decode(f[1], &a.Value); err != nil {
+		a := tollgate.Stored[tollgate.Activation]{Revision: f.int("v")}
+		if err := f.document(&a.Value); err != nil {
 			return nil, s.damaged(ctx, k, "activation", list[i], err)
 		}
 		if a.Value.Kind == tollgate.ActivationForward && a.Value.Status == tollgate.ActivationActive {

@@ -76,6 +76,8 @@ func (s *Store) ruleSetFacts(ctx context.Context, k space, ruleSet string) (f *t
 	}, strings.Fields(found[0]["accounts"]), nil
 }
 
+var accountFields = []string{"v", "json", envelopeField}
+
 // accounts reads accounts as they are; one that is not there has only its id.
 // With the damage of one the others are as they were read.
 func (s *Store) accounts(ctx context.Context, k space, ids []string) ([]tollgate.Stored[tollgate.MerchantAccount], error) {
@@ -85,20 +87,19 @@ func (s *Store) accounts(ctx context.Context, k space, ids []string) ([]tollgate
 		pipe := s.client.Pipeline()
 		replies := make([]*redis.SliceCmd, len(ids))
 		for i, id := range ids {
-			replies[i] = pipe.HMGet(ctx, k.object(id), "v", "json")
+			replies[i] = pipe.HMGet(ctx, k.object(id), accountFields...)
 		}
 		if _, err := pipe.Exec(ctx); err != nil {
 			return err
 		}
 		for i, r := range replies {
-			v, counted := r.Val()[0].(string)
-			text, there := r.Val()[1].(string)
+			f := fieldsIn(r.Val(), accountFields...)
 			all[i].Value.ID = ids[i]
-			if !counted && !there || !strings.HasPrefix(ids[i], tollgate.PrefixMerchantAccount) {
+			if f["v"] == "" && f["json"] == "" || !strings.HasPrefix(ids[i], tollgate.PrefixMerchantAccount) {
 				continue
 			}
-			all[i].Revision = fields{"v": v}.int("v")
-			err := cmp.Or(counters(fields{"v": v}), decode(text, &all[i].Value))
+			all[i].Revision = f.int("v")
+			err := cmp.Or(counters(f), f.document(&all[i].Value))
 			damage = cmp.Or(damage, s.damagedAt(ctx, k.object(ids[i]), err))
 		}
 		return nil
@@ -146,6 +147,7 @@ func (s *Store) CommitRuleSet(ctx context.Context, c Caller, idem *Idempotency, 
 	var f pairs
 	f.int("v", ch.Revision+1)
 	f.int("last", ch.Last)
+	f.set(envelopeField, envelope)
 	f.set("pending", strings.Join(ch.Pending, " "))
 	b.hash(k.object(ch.RuleSetID), revision(ch.Revision), f)
 	if ch.Version != nil {
@@ -191,7 +193,7 @@ func (s *Store) activation(ctx context.Context, k space, id string) (a tollgate.
 		return a, err
 	}
 	a.Revision = found[0].int("v")
-	if err = decode(found[0]["json"], &a.Value); err == nil && (a.Revision == 0 || a.Value.Object != "activation" || a.Value.ID != id || a.Value.Status == "" || a.Value.CreatedAt == 0) {
+	if err = found[0].document(&a.Value); err == nil && (a.Revision == 0 || a.Value.Object != "activation" || a.Value.ID != id || a.Value.Status == "" || a.Value.CreatedAt == 0) {
 		err = fmt.Errorf("activation %s: it is another one", id)
 	}
 	return a, s.damaged(ctx, k, "activation", id, err)

@@ -174,7 +174,7 @@ type Result struct {
 // fingerprints, and the record. Without a key only the operation means anything.
 // The build before reads no further than the first line and takes it as a whole.
 func (c Caller) remembered(k space, idem *Idempotency, operation string, a Answer) (key, line, print, record string) {
-	line = operation + " " + c.Actor.ClientID
+	line = envelope + "/" + operation + " " + c.Actor.ClientID
 	if len(a.Reach) > 0 {
 		line += " " + strings.Join(a.Reach, ",")
 	}

@@ -84,7 +84,7 @@ func (s *Store) payable(ctx context.Context, k space, account string) (*Account,
 		return nil, nil, err
 	}
 	a := &Account{Revision: found[0].int("v")}
-	if err := decode(found[0]["json"], &a.MerchantAccount); err != nil {
+	if err := found[0].document(&a.MerchantAccount); err != nil {
 		return nil, nil, s.damagedAt(ctx, k.object(account), err)
 	}
 	if a.Cutoffs, a.Closed, err = cutoffsOf(found[0], a.Cutoff); err != nil {

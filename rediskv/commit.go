@@ -130,6 +130,7 @@ func (c *commit) document(id string, read int64, doc any) error {
 		return fmt.Errorf("%s: %w", id, err)
 	}
 	var f pairs
+	f.set(envelopeField, envelope)
 	f.int("v", read+1)
 	f.set("json", string(text))
 	c.hash(c.space.object(id), revision(read), f)

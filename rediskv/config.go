@@ -89,7 +89,7 @@ func (s *Store) Account(ctx context.Context, org, id string) (*Account, error) {
 		a := &Account{Revision: found[0].int("v"), organization: found[1].int("v")}
 		var doc tollgate.PerimeterDocument
 		var o tollgate.Organization
-		if err := decode(found[0]["json"], &a.MerchantAccount, found[0]["limits"], &doc, found[1]["json"], &o); err != nil {
+		if err := cmp.Or(found[0].document(&a.MerchantAccount, found[0]["limits"], &doc), found[1].document(&o)); err != nil {
 			return nil, s.damagedAt(ctx, k.object(id), err)
 		}
 		a.active = o.Status == tollgate.StatusActive
@@ -119,7 +119,7 @@ func (s *Store) Grant(ctx context.Context, org, id string) (*Grant, error) {
 			return nil, err
 		}
 		g := &Grant{Revision: found[0].int("v")}
-		return g, s.damagedAt(ctx, k.object(id), decode(found[0]["json"], &g.Grant))
+		return g, s.damagedAt(ctx, k.object(id), found[0].document(&g.Grant))
 	})
 }
 
@@ -132,7 +132,7 @@ func (s *Store) Organization(ctx context.Context, org string) (*Organization, er
 			return nil, err
 		}
 		o := &Organization{Revision: found[0].int("v"), AccountIDs: strings.Fields(found[0]["accounts"])}
-		return o, s.damagedAt(ctx, k.organization(), decode(found[0]["json"], &o.Organization))
+		return o, s.damagedAt(ctx, k.organization(), found[0].document(&o.Organization))
 	})
 }
 
@@ -158,7 +158,7 @@ func (s *Store) Client(ctx context.Context, id string) (*Client, error) {
 			return nil, err
 		}
 		c := &Client{Revision: found[0].int("v")}
-		return c, s.damagedAt(ctx, k.object(id), decode(found[0]["json"], &c.Client))
+		return c, s.damagedAt(ctx, k.object(id), found[0].document(&c.Client))
 	})
 }
 
@@ -235,12 +235,12 @@ func (s *Store) ReadResource(ctx context.Context, c Caller, kind, id string) (do
 	if revision, err = strconv.ParseInt(text, 10, 64); err != nil || revision < 1 || strconv.FormatInt(revision, 10) != text {
 		return nil, 0, s.damaged(ctx, k, kind, id, fmt.Errorf("%s %s: revision %q", kind, id, text))
 	}
-	text, _ = rest[1].(string)
+	f := fieldsIn(rest[1:], "json", envelopeField)
 	if kind != "grant" {
-		return []byte(text), revision, s.damaged(ctx, k, kind, id, sameObject(text, kind, id))
+		return []byte(f["json"]), revision, s.damaged(ctx, k, kind, id, sameObject(f, kind, id))
 	}
 	var g tollgate.Grant // its status depends on the moment
-	if err := decode(text, &g); err != nil || g.ID != id {
+	if err := f.document(&g); err != nil || g.ID != id {
 		return nil, 0, s.damaged(ctx, k, kind, id, cmp.Or(err, errors.New("another object's")))
 	}
 	g.Status = g.At(s.Now())
@@ -284,12 +284,12 @@ func (s *Store) hashes(ctx context.Context, operation string, keys ...string) (f
 
 // sameObject checks that a stored document can be read and is the one of an
 // object.
-func sameObject(text, kind, id string) error {
+func sameObject(f fields, kind, id string) error {
 	var o struct {
 		Object string `json:"object"`
 		ID     string `json:"id"`
 	}
-	if err := decode(text, &o); err != nil {
+	if err := f.document(&o); err != nil {
 		return err
 	}
 	if o.Object != kind || o.ID != id {
@@ -298,8 +298,14 @@ func sameObject(text, kind, id string) error {
 	return nil
 }
 
-// decode reads pairs of JSON text and target.
+// decode reads pairs of JSON text and target; the first may have an envelope.
 func decode(text string, into any, more ...any) error {
+	if rest, ok := strings.CutPrefix(text, envelopeMember); ok {
+		of, _, _ := strings.Cut(rest, `"`)
+		if err := checkEnvelope(of); err != nil {
+			return err
+		}
+	}
 	if err := json.Unmarshal([]byte(text), into); err != nil {
 		return err
 	}

@@ -20,7 +20,13 @@ type stored struct {
 	faults     []string // names of fields that cannot be read
 }
 
-func read(object, id string, f fields) *stored { return &stored{fields: f, object: object, id: id} }
+func read(object, id string, f fields) *stored {
+	r := &stored{fields: f, object: object, id: id}
+	if checkEnvelope(f[envelopeField]) != nil {
+		r.fault(envelopeField)
+	}
+	return r
+}
 
 // err is nil, or the damage of the object.
 func (r *stored) err() error {

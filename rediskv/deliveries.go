@@ -209,7 +209,8 @@ func attemptRow(delivery string, number int, text string) (jsontext.Value, error
 	if a.DeliveryID != delivery || a.Number != number || a.Object != "attempt" || a.StartedAt == 0 {
 		return nil, fmt.Errorf("attempt %d of %s: the document is of attempt %d of %q", number, delivery, a.Number, a.DeliveryID)
 	}
-	return jsontext.Value(text), nil
+	object, _ := opened(text)
+	return jsontext.Value(object), nil
 }
 
 // unknownAttempt is the JSON of an attempt that nobody has recorded, from what
@@ -246,6 +247,7 @@ func (s *Store) CommitReplay(ctx context.Context, c Caller, idem *Idempotency, r
 		return Result{}, fmt.Errorf("replay: %w", err)
 	}
 	var f pairs
+	f.set(envelopeField, envelope)
 	f.set("json", string(doc))
 	return s.requeue(ctx, c, idem, r.Delivery.WebhookID, requeueing{
 		trigger: tollgate.TriggeredByReplay, replay: r.Replay.ID, object: r.Replay.ID, fields: f, event: &r.Event, audit: "delivery.replay", deliveries: []tollgate.Delivery{r.Delivery},

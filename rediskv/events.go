@@ -179,9 +179,12 @@ func (s *Store) eventRow(ctx context.Context, k space, m redis.XMessage) (jsonte
 // eventOf reads an entry of the log. Without its own id it is named by its place.
 func eventOf(m redis.XMessage) (*tollgate.Event, error) {
 	id := text(m, "i")
-	e, err := tollgate.ReadEvent([]byte(text(m, "b")), id, text(m, "t"), text(m, "a"))
+	err := checkEnvelope(text(m, envelopeField))
 	if err == nil {
-		return e, nil
+		var e *tollgate.Event
+		if e, err = tollgate.ReadEvent([]byte(text(m, "b")), id, text(m, "t"), text(m, "a")); err == nil {
+			return e, nil
+		}
 	}
 	if !tollgate.ValidID(id) {
 		id = tollgate.PrefixEvent + strings.ReplaceAll(m.ID, "-", "_")

@@ -121,7 +121,7 @@ func (s *Store) exportedEntries(ctx context.Context, log string, j *ExportJob) (
 // its place.
 func entryOf(m redis.XMessage) (*tollgate.AuditEntry, error) {
 	e := new(tollgate.AuditEntry)
-	err := decode(text(m, "b"), e)
+	err := cmp.Or(checkEnvelope(text(m, envelopeField)), decode(text(m, "b"), e))
 	if err == nil && (!strings.HasPrefix(e.ID, tollgate.PrefixAudit) || e.Seq < 1 || e.Time == 0) {
 		err = errors.New("a member is missing")
 	}

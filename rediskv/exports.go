@@ -117,6 +117,7 @@ func (s *Store) CommitExport(ctx context.Context, c Caller, idem *Idempotency, f
 		return Result{}, fmt.Errorf("export: %w", err)
 	}
 	var f pairs
+	f.set(envelopeField, envelope)
 	f.set("st", string(e.Status))
 	f.set("cut", facts.cut)
 	f.int("total", facts.total)
@@ -224,7 +225,7 @@ func (s *Store) Export(ctx context.Context, c Caller, id string) (*StoredExport,
 
 func exportOf(f fields) (*StoredExport, error) {
 	e := &StoredExport{entry: f["entry"]}
-	if err := decode(f["json"], &e.Export, f["flt"], &e.Filter); err != nil {
+	if err := f.document(&e.Export, f["flt"], &e.Filter); err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	r := read("export", e.ID, f)

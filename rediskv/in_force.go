@@ -69,7 +69,7 @@ func (s *Store) InForce(ctx context.Context, orgs []string) (map[string][]tollga
 	}
 	found := make(map[string][]tollgate.RuleRef)
 	for i, c := range cited {
-		found[c.org] = append(found[c.org], tollgate.RuleRef{Rule: c.rule, SHA256: sums[i][0]})
+		found[c.org] = append(found[c.org], tollgate.RuleRef{Rule: c.rule, SHA256: sums[i]["sha"]})
 	}
 	return found, nil
 }
@@ -97,10 +97,10 @@ func (s *Store) citedBy(ctx context.Context, orgs []string) (list []cited, err e
 		}
 		for i, doc := range docs {
 			var a tollgate.MerchantAccount
-			if doc[0] == "" {
+			if doc["json"] == "" {
 				continue
 			}
-			if err := decode(doc[0], &a); err != nil { // it has no payments, and the others have
+			if err := doc.document(&a); err != nil { // it has no payments, and the others have
 				_ = s.damagedAt(ctx, keys[i], err)
 				continue
 			}
@@ -133,27 +133,28 @@ func (s *Store) accountsOf(ctx context.Context, orgs []string) (list []accountOf
 	}
 	for i, org := range orgs {
 		var o tollgate.Organization
-		if found[i][0] == "" {
+		if found[i]["json"] == "" {
 			continue
 		}
-		if err := decode(found[i][0], &o); err != nil {
+		if err := found[i].document(&o); err != nil {
 			_ = s.damagedAt(ctx, keys[i], err)
 			continue
 		}
 		if o.Status != tollgate.StatusActive {
 			continue
 		}
-		for _, id := range strings.Fields(found[i][1]) {
+		for _, id := range strings.Fields(found[i]["accounts"]) {
 			list = append(list, accountOf{org, id})
 		}
 	}
 	return list, nil
 }
 
-// readFields reads the same fields of many hashes, in as few round trips as will
-// do; what is not there is empty.
-func (s *Store) readFields(ctx context.Context, operation string, keys []string, names ...string) ([][]string, error) {
-	found := make([][]string, 0, len(keys))
+// readFields reads the same fields of many hashes, and their envelopes, in as few
+// round trips as will do; what is not there is empty.
+func (s *Store) readFields(ctx context.Context, operation string, keys []string, names ...string) ([]fields, error) {
+	found := make([]fields, 0, len(keys))
+	names = append(names, envelopeField)
 	for some := range slices.Chunk(keys, readTogether) {
 		err := s.timed(ctx, operation, func(ctx context.Context) error {
 			pipe := s.client.Pipeline()
@@ -165,11 +166,7 @@ func (s *Store) readFields(ctx context.Context, operation string, keys []string,
 				return err
 			}
 			for _, r := range replies {
-				row := make([]string, len(names))
-				for i, v := range r.Val() {
-					row[i], _ = v.(string)
-				}
-				found = append(found, row)
+				found = append(found, fieldsIn(r.Val(), names...))
 			}
 			return nil
 		})

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
@@ -97,12 +96,12 @@ func (s *Store) upcoming(ctx context.Context, members []string) (list []Upcoming
 		return nil, err
 	}
 	for i, m := range members {
-		if found[i][0] == "" {
+		if found[i]["json"] == "" {
 			continue
 		}
 		org, id, _ := strings.Cut(m, "/")
 		one := Upcoming{Organization: org}
-		if err := decode(found[i][0], &one.Activation); err != nil { // the others do not wait for it
+		if err := found[i].document(&one.Activation); err != nil { // the others do not wait for it
 			_ = s.damaged(ctx, s.space(org), "activation", id, err)
 			continue
 		}
@@ -194,7 +193,7 @@ func (s *Store) Changed() <-chan struct{} { return s.changed }
 // go on saying it.
 func (s *Store) Say(ctx context.Context, i Instance) error {
 	i.SaidAt = s.Now()
-	text, err := json.Marshal(i, json.Deterministic(true))
+	text, err := enveloped(i)
 	if err != nil {
 		return fmt.Errorf("instance %s: %w", i.ID, err)
 	}

@@ -26,6 +26,7 @@ func (s *Store) CommitRecovery(ctx context.Context, c Caller, idem *Idempotency,
 		return Result{}, fmt.Errorf("recovery: %w", err)
 	}
 	var f pairs
+	f.set(envelopeField, envelope)
 	f.set("json", string(doc))
 	f.int("at", low/16)
 	f.int("end", min(high/16, 1<<48))
@@ -58,7 +59,7 @@ func (s *Store) Recovery(ctx context.Context, c Caller, webhook, id string) (*to
 
 func recoveryOf(f fields) (*tollgate.Recovery, error) {
 	r := new(tollgate.Recovery)
-	if err := decode(f["json"], r); err != nil {
+	if err := f.document(r); err != nil {
 		return nil, fmt.Errorf("recovery: %w", err)
 	}
 	of := read("recovery", r.ID, f)

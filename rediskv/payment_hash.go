@@ -11,6 +11,7 @@ import (
 // paymentFields is the payment's hash. Values are short, so that Redis keeps
 // it as one block of memory; what a client did not send takes no room.
 func paymentFields(p *tollgate.Payment, isNew bool) (f pairs) {
+	f.set(envelopeField, envelope)
 	f.int("v", p.Revision)
 	f.set("st", string(p.Status))
 	f.int("capd", p.AmountCaptured.Minor)

@@ -16,6 +16,7 @@ import (
 // they were found to be right. It is paid only while grp and sum are the same.
 
 func payoutFields(p *tollgate.Payout) (f pairs) {
+	f.set(envelopeField, envelope)
 	f.set("ma", p.MerchantAccountID)
 	f.set("cur", string(p.Currency))
 	f.set("date", p.Date.String())

@@ -69,18 +69,18 @@ func (s *Store) Perimeters(ctx context.Context, c Caller) (Perimeters, error) {
 func (s *Store) inForce(ctx context.Context, k space, accounts []string, into map[string]tollgate.PerimeterRef) error {
 	return s.timed(ctx, "read_perimeters", func(ctx context.Context) error {
 		pipe := s.client.Pipeline()
-		replies := make([]*redis.StringCmd, len(accounts))
+		replies := make([]*redis.SliceCmd, len(accounts))
 		for i, id := range accounts {
-			replies[i] = pipe.HGet(ctx, k.object(id), "json")
+			replies[i] = pipe.HMGet(ctx, k.object(id), "json", envelopeField)
 		}
-		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		if _, err := pipe.Exec(ctx); err != nil {
 			return err
 		}
 		for i, r := range replies {
 			var a struct {
 				Perimeter tollgate.PerimeterRef `json:"perimeter"`
 			}
-			if decode(r.Val(), &a) == nil && a.Perimeter.ID != "" { // one that cannot be read takes no other with it
+			if fieldsIn(r.Val(), "json", envelopeField).document(&a) == nil && a.Perimeter.ID != "" { // one that cannot be read takes no other with it
 				into[accounts[i]] = a.Perimeter
 			}
 		}

@@ -26,6 +26,7 @@ func (s *Store) CommitPing(ctx context.Context, c Caller, idem *Idempotency, p *
 		return Result{}, fmt.Errorf("ping: %w", err)
 	}
 	var f pairs
+	f.set(envelopeField, envelope)
 	f.set("st", string(d.State))
 	f.set("we", d.WebhookID)
 	f.set("evt", d.EventID)

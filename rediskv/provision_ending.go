@@ -49,11 +49,11 @@ func (s *Store) holders(ctx context.Context, k space) (found map[string]string, 
 	found = make(map[string]string, len(ids))
 	for i, doc := range docs {
 		var g tollgate.Grant
-		if doc[0] == "" {
+		if doc["json"] == "" {
 			continue
 		}
 		// One that cannot be read is somebody's, and its tokens end with all others.
-		_ = s.damagedAt(ctx, keys[i], decode(doc[0], &g))
+		_ = s.damagedAt(ctx, keys[i], doc.document(&g))
 		found[ids[i]] = g.ClientID
 	}
 	return found, "", false, nil
@@ -203,7 +203,7 @@ func (s *Store) finish(ctx context.Context, k space) error {
 				return err
 			}
 			var c tollgate.Client
-			if err := decode(docs[0][0], &c); err != nil {
+			if err := docs[0].document(&c); err != nil {
 				return fmt.Errorf("client %s: %w", id, err)
 			}
 			e = ending{kind: "client", id: id, grants: c.GrantIDs}

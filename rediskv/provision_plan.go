@@ -49,7 +49,8 @@ func (s *Store) version(ctx context.Context, k space, id string, version int64) 
 		}
 		return err
 	})
-	return text, err
+	object, of := opened(text)
+	return object, cmp.Or(err, checkEnvelope(of))
 }
 
 // perimeter plans a version with today's meaning. One that an earlier release
@@ -108,6 +109,7 @@ func (p *plan) ruleSet(ctx context.Context, r tollgate.RuleSet) error {
 // ruleSetState is a rule set's hash, changed, whose highest version is at least
 // this one.
 func ruleSetState(found fields, last int64) (f pairs) {
+	f.set(envelopeField, envelope)
 	f.int("v", found.int("v")+1)
 	f.int("last", max(last, found.int("last")))
 	f.set("pending", found["pending"])
@@ -226,6 +228,7 @@ func (p *plan) account(ctx context.Context, want Config, a tollgate.MerchantAcco
 		// What is in force already is now also what the file gives; no event,
 		// for nothing is priced in another way.
 		h := hashWrite{key: p.space.object(a.ID), expected: found["v"]}
+		h.fields.set(envelopeField, envelope)
 		h.fields.int("v", found.int("v")+1)
 		h.fields.set("given", given)
 		p.hashes = append(p.hashes, h)
@@ -420,6 +423,7 @@ func (p *plan) object(ctx context.Context, kind, id string, doc any, created, up
 		return fmt.Errorf("%s %s: %w", kind, id, err)
 	}
 	h := hashWrite{key: key, expected: found["v"]}
+	h.fields.set(envelopeField, envelope)
 	h.fields.int("v", found.int("v")+1)
 	h.fields.set("json", string(text))
 	h.fields = append(h.fields, extra...)

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/go-json-experiment/json"
-
 	"tollgate"
 )
 
@@ -65,7 +63,7 @@ func (s *Store) RecordAttempts(ctx context.Context, ended []Ended) ([]Recorded, 
 		inv.args = append(inv.args, id)
 	}
 	for i := range ended {
-		doc, err := json.Marshal(&ended[i].Attempt, json.Deterministic(true))
+		doc, err := enveloped(&ended[i].Attempt)
 		if err != nil {
 			return nil, fmt.Errorf("attempt: %w", err)
 		}

@@ -31,7 +31,7 @@ func (s *Store) RuleSigner(ctx context.Context, org, id string) (*RuleSigner, er
 			return nil, err
 		}
 		r := &RuleSigner{Revision: found[0].int("v")}
-		return r, decode(found[0]["json"], &r.RuleSigner)
+		return r, found[0].document(&r.RuleSigner)
 	})
 }
 
@@ -70,9 +70,11 @@ func (s *Store) PublishRule(ctx context.Context, c Caller, idem *Idempotency, p 
 	}
 	var f, last pairs
 	f.int("v", 1)
+	f.set(envelopeField, envelope)
 	f.set("json", string(doc))
 	f.set("sha", r.SHA256)
 	f.set("golden", string(golden))
+	last.set(envelopeField, envelope)
 	last.int("v", p.Versions)
 	last.int("last", int64(r.Rule.Version))
 	b.hash(k.rule(r.Rule), "", f)
@@ -116,7 +118,7 @@ func (s *Store) Rule(ctx context.Context, c Caller, rule tollgate.Citation) (r *
 
 // readRule reads a rule's hash, and checks that it is the one of its key.
 func readRule(f fields, cited tollgate.Citation, into *tollgate.Rule) error {
-	if err := decode(f["json"], into); err != nil {
+	if err := f.document(into); err != nil {
 		return fmt.Errorf("%s: %w", cited, err)
 	}
 	if f["v"] == "" || into.Object != "rule" || into.Rule != cited || into.ID != tollgate.RuleID(cited) || into.SHA256 != f["sha"] || into.CreatedAt == 0 {
@@ -163,7 +165,7 @@ func (s *Store) Rules(ctx context.Context, c Caller, name, after string, limit i
 	}
 	rows = make([]tollgate.Rule, len(members))
 	for i, f := range found {
-		if err := readRule(fields{"v": f[0], "json": f[1], "sha": f[2]}, cited[i], &rows[i]); err != nil {
+		if err := readRule(f, cited[i], &rows[i]); err != nil {
 			id := tollgate.RuleID(cited[i])
 			rows[i] = tollgate.Rule{Object: "rule", ID: id, Damaged: true}
 			s.damaged(ctx, k, "rule", id, err)

@@ -68,6 +68,7 @@ func (s *Store) CommitShadow(ctx context.Context, c Caller, idem *Idempotency, c
 		return Result{}, fmt.Errorf("shadows: %w", err)
 	}
 	var list pairs
+	list.set(envelopeField, envelope)
 	list.int("v", ch.Revision+1)
 	list.set("list", string(text))
 	b.hash(b.space.shadowing(), revision(ch.Revision), list)
@@ -91,7 +92,7 @@ func (s *Store) shadow(ctx context.Context, k space, id string) (of tollgate.Sto
 	}
 	of.Revision = found[0].int("v")
 	shadow := &of.Value
-	if err = decode(found[0]["json"], shadow); err == nil && (of.Revision == 0 || shadow.Object != "shadow" || shadow.ID != id || shadow.Status == "" || shadow.CreatedAt == 0) {
+	if err = found[0].document(shadow); err == nil && (of.Revision == 0 || shadow.Object != "shadow" || shadow.ID != id || shadow.Status == "" || shadow.CreatedAt == 0) {
 		err = fmt.Errorf("shadow %s: it is another one", id)
 	}
 	if err != nil {
@@ -229,7 +230,7 @@ func (s *Store) Divergences(ctx context.Context, c Caller, shadow, before string
 			CreatedAt tollgate.Instant `json:"created_at"`
 			ShadowID  string           `json:"shadow_id"`
 		}
-		err := decode(string(row), &d)
+		err := cmp.Or(checkEnvelope(text(m, envelopeField)), decode(string(row), &d))
 		if err == nil && (d.Object != "divergence" || d.ShadowID != shadow || !strings.HasPrefix(d.ID, tollgate.PrefixDivergence) || d.CreatedAt == 0) {
 			err = errors.New("divergence: it is another one")
 		}

@@ -5,6 +5,7 @@ import "tollgate"
 // transactionFields is the transaction's hash; its position is added by the
 // script that commits it.
 func transactionFields(t *tollgate.Transaction) (f pairs) {
+	f.set(envelopeField, envelope)
 	f.set("ty", string(t.Type))
 	f.set("st", t.Status)
 	f.set("ma", t.MerchantAccountID)

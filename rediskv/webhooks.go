@@ -90,6 +90,7 @@ func (c *commit) putWebhook(ch *tollgate.WebhookChange) error {
 	}
 	c.do("HSET", c.space.webhooks(), w.ID, wants)
 	var f pairs
+	f.set(envelopeField, envelope)
 	f.set("st", w.Status)
 	f.int("v", w.Revision+1)
 	f.set("url", w.URL)

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/go-json-experiment/json"
-
 	"tollgate"
 )
 
@@ -88,7 +86,7 @@ func (s *Store) write(k space, c Caller, idem *Idempotency, a *Account, ch *toll
 	if w.args.auditArgs, err = s.entry(c, "payment."+ch.Action, outcome, cmp.Or(ch.Note, string(p.Perimeter.Reason)), "payment", p.ID); err != nil {
 		return w, err
 	}
-	if w.args.TicketText, err = json.Marshal(ch.Ticket); err != nil {
+	if w.args.TicketText, err = enveloped(ch.Ticket); err != nil {
 		return w, fmt.Errorf("ticket: %w", err)
 	}
 	w.args.Deadline, w.args.DueMember = milli(p.Deadline()), k.org+"/"+p.ID
@@ -102,7 +100,7 @@ func (s *Store) write(k space, c Caller, idem *Idempotency, a *Account, ch *toll
 func (w *writing) capture(k space, a *Account, ch *tollgate.PaymentChange) (err error) {
 	c, b := *ch.Capture, ch.Batch
 	c.Payment = nil // the payment is kept once, in its own hash
-	if w.args.CaptureText, err = json.Marshal(c, json.Deterministic(true)); err != nil {
+	if w.args.CaptureText, err = enveloped(c); err != nil {
 		return fmt.Errorf("capture: %w", err)
 	}
 	if a == nil || b.Date == tollgate.NoDate {

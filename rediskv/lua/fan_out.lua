@@ -31,7 +31,7 @@ while key <= #KEYS do
     if not there[n + 1] then
       local delivery, name = KEYS[key + n], names[n + 1]
       redis.call('HSET', delivery, 'st', state, 'we', id, 'evt', ARGV[at + 3], 'et', ARGV[at + 4], 'sid', ARGV[at + 5],
-        'trig', 'schedule', 'crt', now_ms)
+        'trig', 'schedule', 'crt', now_ms, 'e', format)
       local i = #queued + 1
       queued[i], queued[i + 1] = now_ms, name
       opened[i], opened[i + 1] = ARGV[at + 2], name

@@ -5,6 +5,11 @@
 -- Decide first, write last: nothing rolls back. Outcomes are returned as
 -- values. Numbers become text only through whole(): Lua prints 1e+14.
 
+-- The envelope of a record that a script makes (envelope.go).
+local format = '1'
+
+local function known(envelope) return envelope == format or string.find(envelope, '^' .. format .. ';;%x+$') end
+
 local function whole(n) return string.format('%.0f', n) end
 
 -- A repeated group of arguments.
@@ -37,8 +42,8 @@ local function mark_done(mark, answered) redis.call('SET', mark, answered, 'PX',
 -- (this very operation has run before), 'grant', or what its idempotency record
 -- says: 'repeated' or 'reused'. Without a fingerprint there is no record; a second
 -- one, behind a space, is what earlier releases made of the request. The record's
--- first line is its operation: an id, a space, the client, who alone may use the
--- key again; an old one has no client. A record that is not of this form is
+-- first line is its operation: its envelope and a slash, an id, a space, the client, who alone may use the
+-- key again; an old one has no envelope or no client. A record that is not of this form is
 -- 'damaged': whether the request was carried out is not known, so it is neither
 -- carried out nor the client's fault. mark is the operation's mark, or nil when
 -- the script looks for itself.
@@ -53,7 +58,8 @@ local function answered(grant, version, key, operation, fingerprint, mark)
   if not granted(grant, version) then return {'grant'} end
   if not record then return nil end
   local client = op and string.match(op, ' ([^ ]+)')
-  if not op or #print ~= 64 or (client and not string.find(client, '^cli_[%w_]+$')) then return {'damaged', key} end
+  local of = op and string.match(op, '^([^ ]*)/')
+  if not op or (of and not known(of)) or #print ~= 64 or (client and not string.find(client, '^cli_[%w_]+$')) then return {'damaged', key} end
   if client and client ~= string.match(operation, ' ([^ ]+)') then return {'reused'} end
   if print == fingerprint or (print ~= '' and string.find(fingerprint, ' ' .. print, 1, true)) then return {'repeated', record} end
   return {'reused'}
@@ -91,7 +97,7 @@ end
 -- Redis that does not let us speak there must not undo what is written.
 local function append_event(seq, stream, dispatch, hooks, head, tail, id, kind, account, tell)
   local n = redis.call('HINCRBY', seq, 'event', 1)
-  local at = redis.call('XADD', stream, '*', 'i', id, 't', kind, 'a', account, 'b', head .. whole(n) .. tail)
+  local at = redis.call('XADD', stream, '*', 'i', id, 't', kind, 'a', account, 'b', head .. whole(n) .. tail, 'e', format)
   if redis.call('EXISTS', hooks) == 1 and not string.find(kind, '^webhook_endpoint%.') and not string.find(kind, '^delivery%.') then
     local org = string.match(stream, '^{[^}]*}:(.*):events$')
     redis.call('XADD', dispatch, '*', 'o', org, 's', at, 'i', id, 't', kind, 'a', account, 'n', whole(n))
@@ -115,7 +121,7 @@ end
 
 local function append_audit(seq, stream, head, tail)
   local n = redis.call('HINCRBY', seq, 'audit', 1)
-  redis.call('XADD', stream, '*', 'b', head .. whole(n) .. tail)
+  redis.call('XADD', stream, '*', 'b', head .. whole(n) .. tail, 'e', format)
 end
 
 -- The time at which an endpoint is looked at next is never later than score.

@@ -15,6 +15,6 @@ for i = 1, tonumber(total_count) do
   at = at + 2
 end
 for i = at, #ARGV do
-  redis.call('XADD', divergences, 'MAXLEN', '~', most_divergences, '*', 'b', ARGV[i])
+  redis.call('XADD', divergences, 'MAXLEN', '~', most_divergences, '*', 'b', ARGV[i], 'e', format)
 end
 return {'recorded'}
