@@ -99,6 +99,7 @@ func TestAccessThatComesBackNeedsNewTokens(t *testing.T) {
 // A quote from memory hears of it by push, and by the look at what has changed
 // where the push does not arrive.
 func TestQuotesHearThatAccessEnds(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	for way, follow := range map[string]func(context.Context, *world){
 		"push": func(ctx context.Context, w *world) { w.store.Watch(ctx) },
 		"look": func(ctx context.Context, w *world) { w.server.Follow(ctx) },

@@ -93,6 +93,7 @@ func TestArrivals(t *testing.T) {
 // or goes away, keeps no turn from the organization's others, of which there are
 // few beside another organization.
 func TestUnfinishedArrivals(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	w := newWorld(t)
 	quote := w.aQuote("")
 	for _, end := range []func(*wired){

@@ -75,6 +75,7 @@ func TestPanic(t *testing.T) {
 // With Redis down, commits and reads say so in time, quotes go on, and all of
 // it recovers by itself.
 func TestRedisDown(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	wire := redistest.Proxy(t, redistest.Single(t).URL)
 	i := startWith(t, rediskv.Options{URL: wire.URL, Clock: time.Now, Timeout: rediskv.OperationTimeout})
 	i.authenticate()

@@ -64,6 +64,7 @@ func (w *world) force(rule, percentage string) tollgate.RuleRef {
 // An instance that lacks what an activation names is not ready, and that does
 // not change when the activation takes effect without it.
 func TestInstanceLacksWhatIsInForce(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	w := newWorld(t)
 	ref := w.publish("rule:shop_fee@v1", "7.31") // no other test's, whose module would do
 	at := "/v1/rule-sets/" + w.vars["wide_rules"] + "/activations"
@@ -291,6 +292,7 @@ func TestMoreInForceThanKept(t *testing.T) {
 // A Redis that is away when an instance begins is asked again; until then the
 // instance is not ready.
 func TestInForceIsReadAgain(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	server := redistest.Single(t)
 	w := newWorldOn(t, server.URL, newRecorder(t))
 	ref := w.force("rule:shop_fee@v1", "7.37")

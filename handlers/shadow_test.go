@@ -137,6 +137,7 @@ func TestShadowComparesAPaymentOnce(t *testing.T) {
 // TestShadowWritesOnce: what was written, and nobody heard of it, is not
 // written once more.
 func TestShadowWritesOnce(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	wire := redistest.Proxy(t, redistest.Single(t).URL)
 	i := startOn(t, wire.URL)
 	totals := i.shadow()

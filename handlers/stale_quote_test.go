@@ -37,6 +37,7 @@ func (w *world) asked(account, token string) (r reply, asOf any) {
 // While Redis is away quotes go on, say since when nobody could confirm the
 // configuration, and end when that is too long ago.
 func TestQuotesWhileRedisIsAway(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	w, i, wire := behind(t, time.Minute)
 	token := w.token("all", "")
 	current := func() bool {
@@ -69,6 +70,7 @@ func TestQuotesWhileRedisIsAway(t *testing.T) {
 // Without patience there is no quote that Redis cannot confirm; with it, a token
 // is good until it expires.
 func TestQuotesWithoutPatience(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	w, i, wire := behind(t, -1)
 	token := w.token("all", "")
 	eventually(t, "a quote", time.Minute, func() bool { r, _ := i.asked("eur", token); return r.StatusCode == 200 })
@@ -118,6 +120,7 @@ func TestTokensEndWhileRedisIsAway(t *testing.T) {
 // instance has heard of, also where nobody has asked for a quote before, and for
 // what changed while nobody asked. Budgets are the commit's to check.
 func TestQuotesOfAccountsNeverPricedWhileRedisIsAway(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	w, i, wire := behind(t, time.Minute)
 	tokens := map[string]string{"eur": w.token("all", ""), "wide": w.token("usual", ""), "budgeted": w.token("all", "")}
 	known := func() bool {

@@ -12,6 +12,7 @@ import (
 // away, not only the look at what has changed: a Redis that hangs would make it
 // wait at each of the others first.
 func TestWhateverGetsNoAnswerIsDoubt(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	for what, ask := range map[string]func(context.Context, *rediskv.Store) error{
 		"memory":   func(ctx context.Context, s *rediskv.Store) error { _, err := s.Memory(ctx); return err },
 		"upcoming": func(ctx context.Context, s *rediskv.Store) error { _, err := s.Upcoming(ctx); return err },

@@ -405,6 +405,7 @@ func (f *fixture) auditLength(t testing.TB) int64 {
 }
 
 func TestUnreachableRedisIsUnavailable(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	server := redistest.Single(t)
 	wire := redistest.Proxy(t, server.Addr)
 	f := newFixtureAt(t, wire.URL).with(t, rediskv.Options{Timeout: rediskv.OperationTimeout})

@@ -262,6 +262,7 @@ func TestHandedOverTwice(t *testing.T) {
 // When Redis goes away between the lease and the reading of what to send,
 // nothing is attempted, and nothing is taken for gone: the lease runs out.
 func TestNoBodyIsNoWork(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	server := redistest.Single(t)
 	f := newFixtureAt(t, server.URL)
 	f.endpoint(t)
