@@ -9,10 +9,15 @@ DEADCODE    := $(GO) run golang.org/x/tools/cmd/deadcode@v0.52.0
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
-# The packages whose tests talk to Redis. The others need no second and third run.
-ON_REDIS := ./rediskv/... ./handlers/... ./cmd/...
+# The packages whose tests talk to Redis; the others need no second and third run.
+# On every commit those of the store are enough: there slots and persistence matter.
+ON_REDIS ?= ./rediskv/... ./handlers/... ./cmd/...
 
-TEST  := $(GO) test -shuffle=on -timeout 10m
+# The packages where goroutines share memory. `make test-all` looks at all of them.
+RACE ?= ./rediskv/... ./handlers/share/... ./handlers/worker/...
+
+# Many tests wait most of their time, for a Redis that is away, say.
+TEST  := $(GO) test -shuffle=on -timeout 10m -p 4 -parallel 8
 BENCH ?= .
 FUZZTIME ?= 10s
 FAIR  ?= all
@@ -42,8 +47,14 @@ test-cluster: ## the same on a Redis Cluster of three nodes
 
 # The detector holds up the end of each process for a second; the scripts of
 # cmd/tollgate start hundreds.
-race: ## all tests under the race detector; needs a C compiler
-	TOLLGATE_TEST_REDIS=miniredis GORACE=atexit_sleep_ms=20 CGO_ENABLED=1 $(TEST) -timeout 20m -race ./...
+race: ## the tests of RACE (where goroutines share memory) under the race detector; needs a C compiler
+	TOLLGATE_TEST_REDIS=miniredis GORACE=atexit_sleep_ms=20 CGO_ENABLED=1 $(TEST) -timeout 20m -race $(RACE)
+
+# Everything, with what takes too long for every commit.
+test-all: ## all of it, on all three kinds of Redis, under the race detector, with other people's clients; about an hour
+	@for target in test check test-server test-cluster 'race RACE=./...' conformance openapi templates fuzz; do \
+		echo "==> make $$target"; $(MAKE) --no-print-directory $$target || exit 1; \
+	done
 
 check: ## formatting, vet, staticcheck, dead code, go.mod, shell syntax
 	@echo gofumpt; out=$$($(GOFUMPT) -l .) && { [ -z "$$out" ] || { echo "not formatted:" $$out; exit 1; }; }
@@ -93,4 +104,4 @@ clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: help build dev test test-server test-cluster race check bench bench-rules fuzz conformance openapi templates load fair clean
+.PHONY: help build dev test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi templates load fair clean
