@@ -47,6 +47,32 @@ func NewTimeline(versions []CutoffVersion) (*Timeline, error) {
 // Versions are all versions, oldest first.
 func (t *Timeline) Versions() []CutoffVersion { return slices.Clone(t.versions) }
 
+// Change is all versions once an account is given a cutoff, as it should be and
+// with the version that it has; where that changes it, the last has a new one. A
+// change holds from the sales day after the open one, or later where that is
+// wanted: what is captured already stays in its sales day. One that does not hold
+// yet is replaced by the next, and its number is not used again. closed is the
+// last closed day.
+func (t *Timeline) Change(to Cutoff, wanted Date, now Instant, closed Date) ([]CutoffVersion, error) {
+	versions := t.Versions()
+	last := versions[len(versions)-1]
+	open := max(t.SalesDay(now), closed+1)
+	moved := wanted != NoDate && last.EffectiveDate > open && last.EffectiveDate != wanted
+	if to == last.Cutoff && !moved {
+		return versions, nil
+	}
+	if wanted != NoDate && wanted <= open {
+		return nil, Invalid("", "cutoff: the effective date %s is too early: the sales day %s is open, so a change holds from %s at the earliest", wanted, open, open+1)
+	}
+	if last.EffectiveDate > open {
+		versions = versions[:len(versions)-1]
+	}
+	to.Version++
+	versions = append(versions, CutoffVersion{Cutoff: to, EffectiveDate: max(open+1, wanted)})
+	_, err := NewTimeline(versions)
+	return versions, err
+}
+
 // before are the versions that are in force before a day.
 func (t *Timeline) before(d Date) []CutoffVersion {
 	versions := slices.Clone(t.versions[:1])

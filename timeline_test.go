@@ -304,6 +304,73 @@ func distinctZones(t testing.TB) (names []string) {
 	return names
 }
 
+// TestCutoffChange: a change holds from the day after the open one on, or later;
+// one that does not hold yet is replaced, and its number is not used again.
+func TestCutoffChange(t *testing.T) {
+	versions := []tollgate.CutoffVersion{{Cutoff: daily("UTC", "17:00")}}
+	versions[0].Version = 1
+	at := instant(t, "2026-11-21T12:00:00.000Z")
+	closed := tollgate.NoDate
+	for _, step := range []struct {
+		name, at, closed, to, wanted string
+		want                         string // versions, or a part of the refusal
+	}{
+		{"nothing", "", "", "17:00", "", ""},
+		{"nothing, from a day that is over", "", "", "17:00", "2026-11-01", ""},
+		{"too early", "", "", "18:00", "2026-11-21", "the sales day 2026-11-21 is open, so a change holds from 2026-11-22 at the earliest"},
+		{"as early as can be", "", "", "18:00", "", "1 17:00, 2 18:00 2026-11-22"},
+		{"the same again", "", "", "18:00", "", ""},
+		{"the same, on the same day", "", "", "18:00", "2026-11-22", ""},
+		{"later", "", "", "09:00", "2026-11-25", "1 17:00, 3 09:00 2026-11-25"},
+		{"the same, on another day", "", "", "09:00", "2026-11-24", "1 17:00, 4 09:00 2026-11-24"},
+		{"the same, too early", "", "", "09:00", "2026-11-21", "at the earliest"},
+		{"too early after the cutoff", "2026-11-21T17:00:00.000Z", "", "10:00", "2026-11-22", "from 2026-11-23 at the earliest"},
+		{"the day after the open one", "", "", "10:00", "", "1 17:00, 5 10:00 2026-11-23"},
+		{"when it holds, a day for it is too late", "2026-11-26T12:00:00.000Z", "", "10:00", "2026-12-01", ""},
+		{"beside one that holds", "", "", "11:00", "", "1 17:00, 5 10:00 2026-11-23, 6 11:00 2026-11-28"},
+		{"behind a closed day", "", "2026-11-29", "12:00", "", "1 17:00, 5 10:00 2026-11-23, 6 11:00 2026-11-28, 7 12:00 2026-12-01"},
+	} {
+		if step.at != "" {
+			at = instant(t, step.at)
+		}
+		if step.closed != "" {
+			closed = date(t, step.closed)
+		}
+		line, err := tollgate.NewTimeline(versions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, wanted := daily("UTC", step.to), tollgate.NoDate
+		to.Version = versions[len(versions)-1].Version
+		if step.wanted != "" {
+			wanted = date(t, step.wanted)
+		}
+		next, err := line.Change(to, wanted, at, closed)
+		got := ""
+		switch {
+		case err != nil:
+			got = err.Error()
+		case next[len(next)-1].Version != to.Version:
+			var list []string
+			for _, v := range next {
+				text := fmt.Sprint(v.Version, " ", v.CutoffTime)
+				if v.EffectiveDate != tollgate.NoDate {
+					text += " " + v.EffectiveDate.String()
+				}
+				list = append(list, text)
+			}
+			got, versions = strings.Join(list, ", "), next
+		}
+		if got != step.want && (err == nil || !strings.Contains(got, step.want)) {
+			t.Errorf("%s: %q, want %q", step.name, got, step.want)
+		}
+	}
+	line := timeline(t, daily("UTC", "17:00"))
+	if _, err := line.Change(daily("Nowhere", "17:00"), tollgate.NoDate, at, tollgate.NoDate); err == nil {
+		t.Error("a cutoff of no zone is taken")
+	}
+}
+
 func daily(zone, at string) tollgate.Cutoff {
 	return tollgate.Cutoff{CutoffTime: at, TimeZone: zone, Calendar: "none", Interval: "daily", Version: 1}
 }

@@ -7,20 +7,20 @@ import (
 	"testing"
 	"time"
 
+	"tollgate"
 	"tollgate/handlers/auth"
-	"tollgate/rediskv"
 )
 
 // accessEnds are the changes of configuration that end tokens at once.
-var accessEnds = map[string]func(t *testing.T, w *world, c *rediskv.Config){
-	"disabled client": func(t *testing.T, w *world, c *rediskv.Config) {
+var accessEnds = map[string]func(t *testing.T, w *world, c *tollgate.Config){
+	"disabled client": func(t *testing.T, w *world, c *tollgate.Config) {
 		for i := range c.Clients {
 			if c.Clients[i].ID == w.vars["client_shop"] {
 				c.Clients[i].Status = "disabled"
 			}
 		}
 	},
-	"removed key": func(t *testing.T, w *world, c *rediskv.Config) {
+	"removed key": func(t *testing.T, w *world, c *tollgate.Config) {
 		_, public, err := auth.GenerateClientKey(rand.Reader, "ES256")
 		must(t, public, err)
 		for i := range c.Clients {
@@ -29,8 +29,8 @@ var accessEnds = map[string]func(t *testing.T, w *world, c *rediskv.Config){
 			}
 		}
 	},
-	"suspended organization": func(t *testing.T, w *world, c *rediskv.Config) { c.Organization.Status = "suspended" },
-	"closed organization":    func(t *testing.T, w *world, c *rediskv.Config) { c.Organization.Status = "closed" },
+	"suspended organization": func(t *testing.T, w *world, c *tollgate.Config) { c.Organization.Status = "suspended" },
+	"closed organization":    func(t *testing.T, w *world, c *tollgate.Config) { c.Organization.Status = "closed" },
 }
 
 // memoryAlone are the operations that ask Redis nothing, so that an instance

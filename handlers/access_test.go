@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"tollgate/rediskv/redistest"
 )
 
 func TestTokens(t *testing.T) {
@@ -57,13 +59,13 @@ func TestTokens(t *testing.T) {
 	i.token = i.askToken(form).body["access_token"].(string)
 	i.want(i.call("POST", "/v1/quotes", `{`+good+`}`), 200, "")
 	i.config.Grants[0].Scopes = i.config.Grants[0].Scopes[1:]
-	if _, err := i.store.ApplyConfig(t.Context(), i.config, false); err != nil {
+	if _, err := redistest.Provision(t.Context(), i.store, i.config, false); err != nil {
 		t.Fatal(err)
 	}
 	i.store.Refresh(i.config.Organization.ID)
 	i.want(i.call("POST", "/v1/quotes", `{`+good+`}`), 401, "token_invalid")
 	i.config.Grants[0].Status = "revoked"
-	if _, err := i.store.ApplyConfig(t.Context(), i.config, false); err != nil {
+	if _, err := redistest.Provision(t.Context(), i.store, i.config, false); err != nil {
 		t.Fatal(err)
 	}
 	i.want(i.call("GET", "/v1/events", ""), 401, "token_invalid")

@@ -56,7 +56,7 @@ func startBench(b *testing.B, redisURL string) *benched {
 	private, public, err := auth.GenerateClientKey(rand.Reader, "ES256")
 	check(err)
 	config := organization(store, public)
-	_, err = store.ApplyConfig(b.Context(), config, false)
+	_, err = redistest.Provision(b.Context(), store, config, false)
 	check(err)
 	s, err := handlers.New(handlers.Config{
 		Store: store, Rules: rules, Keys: keys, IssuerURL: issuer, CursorKey: [32]byte{1}, Clock: time.Now, Vault: newVault(b), Entropy: rand.Reader, Examine: wasm.Examine,

@@ -11,7 +11,6 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/auth"
-	"tollgate/rediskv"
 )
 
 // mint makes an id and remembers it by name.
@@ -101,8 +100,8 @@ var grantForms = []grantForm{
 }
 
 // organization makes a configuration; its names begin with prefix.
-func (w *world) organization(prefix string) *rediskv.Config {
-	c := &rediskv.Config{Organization: tollgate.Organization{
+func (w *world) organization(prefix string) *tollgate.Config {
+	c := &tollgate.Config{Organization: tollgate.Organization{
 		ID: w.mint(tollgate.PrefixOrganization, prefix+"org"), Name: "Example Trading", Status: "active", HomeRegion: "fra",
 	}}
 	le := w.mint(tollgate.PrefixLegalEntity, prefix+"entity")

@@ -34,7 +34,7 @@ type instance struct {
 	t       *testing.T
 	handler *handlers.Server
 	store   *rediskv.Store
-	config  rediskv.Config
+	config  tollgate.Config
 	client  []byte // private JWK
 	token   string
 	log     *bytes.Buffer
@@ -86,7 +86,7 @@ func startWith(t *testing.T, o rediskv.Options) *instance {
 		t.Fatal(err)
 	}
 	i := &instance{t: t, store: store, client: private, log: new(bytes.Buffer), config: organization(store, public)}
-	if _, err := store.ApplyConfig(t.Context(), i.config, false); err != nil {
+	if _, err := redistest.Provision(t.Context(), store, i.config, false); err != nil {
 		t.Fatal(err)
 	}
 	i.handler, err = handlers.New(handlers.Config{
@@ -107,10 +107,10 @@ func startWith(t *testing.T, o rediskv.Options) *instance {
 	return i
 }
 
-func organization(s *rediskv.Store, clientKey []byte) rediskv.Config {
+func organization(s *rediskv.Store, clientKey []byte) tollgate.Config {
 	le, cli, grt := s.Mint(tollgate.PrefixLegalEntity), s.Mint(tollgate.PrefixClient), s.Mint(tollgate.PrefixGrant)
 	per, rs := s.Mint(tollgate.PrefixPerimeter), s.Mint(tollgate.PrefixRuleSet)
-	return rediskv.Config{
+	return tollgate.Config{
 		Organization:  tollgate.Organization{ID: s.Mint(tollgate.PrefixOrganization), Name: "Test", Status: "active", HomeRegion: "fra"},
 		LegalEntities: []tollgate.LegalEntity{{ID: le, LegalName: "Test GmbH", Country: "DE", Type: "company", Status: "verified"}},
 		MerchantAccounts: []tollgate.MerchantAccount{{

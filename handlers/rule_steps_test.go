@@ -12,6 +12,7 @@ import (
 	"tollgate"
 	"tollgate/handlers/auth"
 	"tollgate/rediskv"
+	"tollgate/rediskv/redistest"
 	"tollgate/wasm"
 	"tollgate/wasm/compiler"
 )
@@ -167,7 +168,7 @@ func (w *world) ruleSet(account string, list []string) {
 	a.RuleSet.Rules = rules(list...)
 	c.RuleSets = append(c.RuleSets, a.RuleSet)
 	for { // an activation may have taken that version
-		if _, err := w.operator.ApplyConfig(w.t.Context(), *c, true); err == nil || a.RuleSet.Version > 20 {
+		if _, err := redistest.Provision(w.t.Context(), w.operator, *c, true); err == nil || a.RuleSet.Version > 20 {
 			break
 		}
 		a.RuleSet.Version++

@@ -122,7 +122,7 @@ func TestShadowComparesAPaymentOnce(t *testing.T) {
 		ID: i.config.Perimeters[0].ID, Version: 2, Constraints: jsontext.Value(`{"frequency":[{"window":"month","count":1,"per":"payee"}]}`),
 	})
 	i.config.MerchantAccounts[0].Perimeter.Version = 2
-	if _, err := other.ApplyConfig(t.Context(), i.config, false); err != nil {
+	if _, err := redistest.Provision(t.Context(), other, i.config, false); err != nil {
 		t.Fatal(err)
 	}
 	pay("stale", "50.00", "", 201)

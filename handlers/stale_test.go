@@ -17,7 +17,7 @@ import (
 // decided again with what is in force.
 func TestConfigurationChangesBeforeTheCommit(t *testing.T) {
 	for name, test := range map[string]struct {
-		change  func(*rediskv.Config)
+		change  func(*tollgate.Config)
 		status  int
 		code    string
 		commits int // scripts sent: what committed or tried to
@@ -25,7 +25,7 @@ func TestConfigurationChangesBeforeTheCommit(t *testing.T) {
 		seen    func(i *instance, r reply) bool
 	}{
 		"rule set": {
-			change: func(c *rediskv.Config) {
+			change: func(c *tollgate.Config) {
 				set := tollgate.RuleSet{ID: c.RuleSets[0].ID, Version: 2, Rules: []tollgate.Citation{{Name: "platform_fee", Version: 1}}}
 				c.RuleSets, c.MerchantAccounts[0].RuleSet = append(c.RuleSets, set), set
 			},
@@ -38,7 +38,7 @@ func TestConfigurationChangesBeforeTheCommit(t *testing.T) {
 			},
 		},
 		"perimeter": {
-			change: func(c *rediskv.Config) {
+			change: func(c *tollgate.Config) {
 				c.Perimeters = append(c.Perimeters, tollgate.PerimeterDocument{
 					ID: c.Perimeters[0].ID, Version: 2, Constraints: jsontext.Value(`{"payees_blocked":["shop.example"]}`),
 				})
@@ -52,11 +52,11 @@ func TestConfigurationChangesBeforeTheCommit(t *testing.T) {
 		// The second time it is refused before a commit, after asking whether
 		// this key had an answer already, and the refusal is audited.
 		"account paused": {
-			change: func(c *rediskv.Config) { c.MerchantAccounts[0].Status = "paused" },
+			change: func(c *tollgate.Config) { c.MerchantAccounts[0].Status = "paused" },
 			status: 409, code: "merchant_account_inactive", commits: 3,
 		},
 		"organization suspended": {
-			change: func(c *rediskv.Config) { c.Organization.Status = "suspended" }, // which ends its tokens
+			change: func(c *tollgate.Config) { c.Organization.Status = "suspended" }, // which ends its tokens
 			status: 401, code: "token_invalid", commits: 2, later: 2,
 		},
 	} {
@@ -69,7 +69,7 @@ func TestConfigurationChangesBeforeTheCommit(t *testing.T) {
 
 			other := openWith(t, rediskv.Options{URL: redis.URL, Clock: time.Now})
 			test.change(&i.config)
-			if _, err := other.ApplyConfig(t.Context(), i.config, false); err != nil {
+			if _, err := redistest.Provision(t.Context(), other, i.config, false); err != nil {
 				t.Fatal(err)
 			}
 			wire.Reset()

@@ -40,7 +40,7 @@ type world struct {
 	recorder *conform.Recorder
 	clock    *atomic.Int64 // Unix nanoseconds
 	ahead    *atomic.Int64 // how far the sandbox's clock is, in nanoseconds
-	configs  map[string]*rediskv.Config
+	configs  map[string]*tollgate.Config
 	private  map[string][]byte // private JWKs by client
 	vars     map[string]string // ids by name, such as "eur" or "all"
 	tokens   map[string]string
@@ -98,7 +98,7 @@ func newWorld(t *testing.T) *world {
 func newWorldOn(t *testing.T, redis string, recorder *conform.Recorder) *world {
 	t.Helper()
 	w := &world{
-		t: t, redis: redis, clock: new(atomic.Int64), ahead: new(atomic.Int64), configs: make(map[string]*rediskv.Config),
+		t: t, redis: redis, clock: new(atomic.Int64), ahead: new(atomic.Int64), configs: make(map[string]*tollgate.Config),
 		private: make(map[string][]byte), vars: make(map[string]string), tokens: make(map[string]string), log: new(logged),
 	}
 	w.clock.Store(morning.UnixNano())
@@ -178,7 +178,7 @@ func (w *world) advance(d time.Duration) {
 // does: from another process, so that the server is not told.
 func (w *world) apply(name string) {
 	w.t.Helper()
-	changes, err := w.operator.ApplyConfig(w.t.Context(), *w.configs[name], false)
+	changes, err := redistest.Provision(w.t.Context(), w.operator, *w.configs[name], false)
 	must(w.t, changes, err)
 }
 

@@ -2,8 +2,11 @@ package rediskv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/redis/go-redis/v9"
 
 	"tollgate"
 )
@@ -111,8 +114,14 @@ func versionsOf(ruleSet string, accounts []tollgate.Stored[tollgate.MerchantAcco
 }
 
 func (s *Store) ruleSet(ctx context.Context, k space, id string, version int64) (set tollgate.RuleSet, err error) {
-	text, err := s.existingVersion(ctx, k, id, version)
-	if err != nil {
+	var text string
+	if err := s.timed(ctx, "read_version", func(ctx context.Context) (err error) {
+		text, err = s.client.Get(ctx, k.version(id, version)).Result()
+		if errors.Is(err, redis.Nil) {
+			return tollgate.Invalid("", "there is no %s version %d", id, version)
+		}
+		return err
+	}); err != nil {
 		return set, err
 	}
 	if err := decode(text, &set); err != nil {

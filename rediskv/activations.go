@@ -139,17 +139,12 @@ func (s *Store) CommitRuleSet(ctx context.Context, c Caller, idem *Idempotency, 
 	b := s.commit(c, idem)
 	b.notify, b.answer = true, ans
 	k := b.space
-	for i := range ch.Activations {
-		if err := b.activation(&ch.Activations[i]); err != nil {
+	for _, a := range ch.Activations {
+		if err := b.document(a.Value.ID, a.Revision, a.Value); err != nil {
 			return Result{}, err
 		}
 	}
-	var f pairs
-	f.int("v", ch.Revision+1)
-	f.int("last", ch.Last)
-	f.set(envelopeField, envelope)
-	f.set("pending", strings.Join(ch.Pending, " "))
-	b.hash(k.object(ch.RuleSetID), revision(ch.Revision), f)
+	b.ruleSet(tollgate.RuleSetState{ID: ch.RuleSetID, Revision: ch.Revision, Last: ch.Last, Pending: ch.Pending})
 	if ch.Version != nil {
 		text, err := json.Marshal(ch.Version, json.Deterministic(true))
 		if err != nil {
@@ -178,9 +173,14 @@ func (s *Store) CommitRuleSet(ctx context.Context, c Caller, idem *Idempotency, 
 	return b.run(ctx)
 }
 
-// activation adds an activation as it becomes.
-func (b *commit) activation(a *tollgate.Stored[tollgate.Activation]) error {
-	return b.document(a.Value.ID, a.Revision, a.Value)
+// ruleSet writes what a rule set has beside its versions.
+func (b *commit) ruleSet(r tollgate.RuleSetState) {
+	var f pairs
+	f.set(envelopeField, envelope)
+	f.int("v", r.Revision+1)
+	f.int("last", r.Last)
+	f.set("pending", strings.Join(r.Pending, " "))
+	b.hash(b.space.object(r.ID), revision(r.Revision), f)
 }
 
 // activation reads an activation with its revision.

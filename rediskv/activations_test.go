@@ -209,7 +209,7 @@ func TestRollBackBesideProvisioning(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.config.MerchantAccounts[1].RuleSet.Version = 7
-		operator := open(t, f.url, f.clock)
+		operator := f.with(t, rediskv.Options{})
 		var both sync.WaitGroup
 		both.Go(func() {
 			if err := f.rollBack(t, f.config.MerchantAccounts[0].ID); err != nil {

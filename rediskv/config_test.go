@@ -80,10 +80,10 @@ func TestRacingConfigurations(t *testing.T) {
 
 func TestVersionsAreImmutable(t *testing.T) {
 	f := newFixture(t)
-	for name, change := range map[string]func(*rediskv.Config){
-		"perimeter": func(c *rediskv.Config) { c.Perimeters[0].Constraints = jsontext.Value(`{}`) },
-		"rule set":  func(c *rediskv.Config) { c.RuleSets[0].Rules = nil },
-		"missing": func(c *rediskv.Config) {
+	for name, change := range map[string]func(*tollgate.Config){
+		"perimeter": func(c *tollgate.Config) { c.Perimeters[0].Constraints = jsontext.Value(`{}`) },
+		"rule set":  func(c *tollgate.Config) { c.RuleSets[0].Rules = nil },
+		"missing": func(c *tollgate.Config) {
 			c.MerchantAccounts = append([]tollgate.MerchantAccount(nil), c.MerchantAccounts...)
 			c.MerchantAccounts[0].Perimeter.Version = 9
 		},

@@ -36,7 +36,7 @@ type fixture struct {
 	url    string
 	tag    string
 	clock  *clock
-	config rediskv.Config
+	config tollgate.Config
 	caller rediskv.Caller
 }
 
@@ -59,6 +59,11 @@ func openWith(t testing.TB, o rediskv.Options) *rediskv.Store {
 	return s
 }
 
+// ApplyConfig provisions as the command does.
+func (f *fixture) ApplyConfig(ctx context.Context, want tollgate.Config, dryRun bool) ([]tollgate.ConfigChange, error) {
+	return redistest.Provision(ctx, f.Store, want, dryRun)
+}
+
 // with is the fixture through a store of its own, with other options.
 func (f *fixture) with(t testing.TB, o rediskv.Options) *fixture {
 	t.Helper()
@@ -79,7 +84,7 @@ func newFixtureBy(t testing.TB, url string, c *clock) *fixture {
 	t.Helper()
 	s := open(t, url, c)
 	f := &fixture{Store: s, url: url, clock: c, config: configuration(s)}
-	if _, err := s.ApplyConfig(t.Context(), f.config, false); err != nil {
+	if _, err := redistest.Provision(t.Context(), s, f.config, false); err != nil {
 		t.Fatal(err)
 	}
 	f.caller = rediskv.Caller{
@@ -90,7 +95,7 @@ func newFixtureBy(t testing.TB, url string, c *clock) *fixture {
 	return f
 }
 
-func configuration(s *rediskv.Store) rediskv.Config {
+func configuration(s *rediskv.Store) tollgate.Config {
 	org, le, cli := s.Mint(tollgate.PrefixOrganization), s.Mint(tollgate.PrefixLegalEntity), s.Mint(tollgate.PrefixClient)
 	per, rs, grt := s.Mint(tollgate.PrefixPerimeter), s.Mint(tollgate.PrefixRuleSet), s.Mint(tollgate.PrefixGrant)
 	account := func(name string, c tollgate.Currency) tollgate.MerchantAccount {
@@ -101,7 +106,7 @@ func configuration(s *rediskv.Store) rediskv.Config {
 			Perimeter: tollgate.PerimeterRef{ID: per, Version: 1}, RuleSet: tollgate.RuleSet{ID: rs, Version: 1}, CaptureWindowHours: 168,
 		}
 	}
-	return rediskv.Config{
+	return tollgate.Config{
 		Organization:     tollgate.Organization{ID: org, Name: "Test", Status: "active", HomeRegion: "fra"},
 		LegalEntities:    []tollgate.LegalEntity{{ID: le, LegalName: "Test GmbH", Country: "DE", Type: "company", Status: "verified"}},
 		MerchantAccounts: []tollgate.MerchantAccount{account("Europe", "EUR"), account("America", "USD")},

@@ -12,7 +12,7 @@ import (
 )
 
 // another provisions a second organization on the fixture's Redis.
-func (f *fixture) another(t testing.TB) rediskv.Config {
+func (f *fixture) another(t testing.TB) tollgate.Config {
 	t.Helper()
 	c := configuration(f.Store)
 	if _, err := f.ApplyConfig(t.Context(), c, false); err != nil {
@@ -38,7 +38,7 @@ func TestPollForgetsWhatChanged(t *testing.T) {
 			reads++
 		}
 	})
-	read := func(c rediskv.Config) int {
+	read := func(c tollgate.Config) int {
 		t.Helper()
 		mu.Lock()
 		reads = 0

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"tollgate"
 )
@@ -174,6 +175,19 @@ func (k space) object(id string) string { return k.prefix + ":" + id }
 // rule set.
 func (k space) version(id string, version int64) string {
 	return fmt.Sprintf("%s:%s:%d", k.prefix, id, version)
+}
+
+// versionNamed is version by its name, id@version, or object where there is no
+// version in it. configured is object, or organization by its own id.
+func (k space) versionNamed(name string) string {
+	return k.object(strings.Replace(name, "@", ":", 1))
+}
+
+func (k space) configured(id string) string {
+	if id == k.org {
+		return k.organization()
+	}
+	return k.object(id)
 }
 
 // grants is a hash of all its grants: by id their client, and v, which counts the

@@ -114,15 +114,15 @@ func TestSixtyFourTwins(t *testing.T) {
 
 func TestStaleConfigurationIsNoticed(t *testing.T) {
 	f := newFixture(t)
-	for name, change := range map[string]func(*rediskv.Config){
-		"account":      func(c *rediskv.Config) { c.MerchantAccounts[0].Name += "!" },
-		"organization": func(c *rediskv.Config) { c.Organization.Name += "!" },
+	for name, change := range map[string]func(*tollgate.Config){
+		"account":      func(c *tollgate.Config) { c.MerchantAccounts[0].Name += "!" },
+		"organization": func(c *tollgate.Config) { c.Organization.Name += "!" },
 	} {
 		a := f.account(t)
 		ch, ans := f.draft(t, a, eur(100), "shop.example", tollgate.CaptureManual)
 		change(&f.config)
 		other := open(t, f.url, f.clock)
-		if _, err := other.ApplyConfig(t.Context(), f.config, false); err != nil {
+		if _, err := redistest.Provision(t.Context(), other, f.config, false); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := f.CreatePayment(t.Context(), f.caller, f.key(name), a, ch, ans); !errors.Is(err, rediskv.ErrStale) {

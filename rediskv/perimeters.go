@@ -133,15 +133,11 @@ func (s *Store) DamagedPerimeter(ctx context.Context, org string, ref tollgate.P
 	return s.damaged(ctx, s.space(org), "perimeter", ref.ID, fmt.Errorf("perimeter %s@%d: %w", ref.ID, ref.Version, cause))
 }
 
-// notePerimeters keeps the names of versions, so that they can be listed. It
-// comes before they are written: a name without a version leads nowhere.
-func (s *Store) notePerimeters(ctx context.Context, k space, documents []tollgate.PerimeterDocument) error {
-	if len(documents) == 0 {
+// notePerimeters keeps the names of versions, id@version, so that they can be
+// listed. It comes before they are written: a name without a version leads nowhere.
+func (s *Store) notePerimeters(ctx context.Context, k space, names []string) error {
+	if len(names) == 0 {
 		return nil
 	}
-	names := make([]any, len(documents))
-	for i, d := range documents {
-		names[i] = fmt.Sprintf("%s@%d", d.ID, d.Version)
-	}
-	return s.timed(ctx, "note_perimeters", func(ctx context.Context) error { return s.client.SAdd(ctx, k.perimeters(), names...).Err() })
+	return s.timed(ctx, "note_perimeters", func(ctx context.Context) error { return s.client.SAdd(ctx, k.perimeters(), anys(names)...).Err() })
 }

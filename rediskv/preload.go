@@ -21,11 +21,11 @@ func (s *Store) Preload(ctx context.Context, org string) error {
 	if err != nil || o.Status != tollgate.StatusActive {
 		return onlyAway(err)
 	}
-	grants, _, err := s.holdersListed(ctx, s.space(org))
+	grants, err := s.listedGrants(ctx, s.space(org))
 	if err != nil {
 		return err
 	}
-	for _, id := range slices.Sorted(maps.Keys(grants)) {
+	for _, id := range slices.Sorted(maps.Keys(grants.Clients)) {
 		err := s.readAhead(grantEntry(org, id), func() error { _, err := s.Grant(ctx, org, id); return err })
 		if err != nil {
 			return err

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"tollgate"
-	"tollgate/rediskv"
 )
 
 // Files that add to what is stored, all at once: each looks again when another
@@ -22,7 +21,7 @@ func TestProvisioningOnTopOfWhatIsStored(t *testing.T) {
 		made[n] = grant.ID
 		account := f.config.MerchantAccounts[0]
 		account.ID = f.Mint(tollgate.PrefixMerchantAccount)
-		part := rediskv.Config{
+		part := tollgate.Config{
 			Organization: tollgate.Organization{ID: f.caller.Organization},
 			Grants:       []tollgate.Grant{grant}, MerchantAccounts: []tollgate.MerchantAccount{account},
 		}
@@ -35,7 +34,7 @@ func TestProvisioningOnTopOfWhatIsStored(t *testing.T) {
 	g.Wait()
 	renamed := f.config.Clients[0]
 	renamed.Name, renamed.GrantIDs = "shop 2", nil
-	if _, err := f.ApplyConfig(t.Context(), rediskv.Config{Organization: tollgate.Organization{ID: f.caller.Organization}, Clients: []tollgate.Client{renamed}}, false); err != nil {
+	if _, err := f.ApplyConfig(t.Context(), tollgate.Config{Organization: tollgate.Organization{ID: f.caller.Organization}, Clients: []tollgate.Client{renamed}}, false); err != nil {
 		t.Fatal(err)
 	}
 	f.Refresh(f.caller.Organization)
@@ -59,7 +58,7 @@ func TestProvisioningOnTopOfWhatIsStored(t *testing.T) {
 	if listed != int64(len(c.GrantIDs))+1 {
 		t.Errorf("%d listed, the client has %d", listed-1, len(c.GrantIDs))
 	}
-	for what, part := range map[string]rediskv.Config{
+	for what, part := range map[string]tollgate.Config{
 		"client":         {Grants: []tollgate.Grant{{ID: "grt_x", ClientID: "cli_none", Scopes: []string{"a"}, Status: "active"}}},
 		"legal entity":   {MerchantAccounts: []tollgate.MerchantAccount{{ID: "ma_x", LegalEntityID: "le_none"}}},
 		"stored client":  {Clients: []tollgate.Client{{ID: "cli_none", Status: "disabled"}}},

@@ -15,28 +15,16 @@ import (
 // endedTogether is how many grants one script raises at most.
 const endedTogether = 1000
 
-// ending is a change that ends tokens: those of every grant of an organization
-// or of a client. A token names its grant's revision, and a raised one ends it.
-type ending struct {
-	kind, id string   // organization or client
-	grants   []string // of the client, as it names them
-}
-
-// of reports whether a grant of a holder is concerned.
-func (e ending) of(grant, holder string) bool {
-	return e.kind == "organization" || holder == e.id || slices.Contains(e.grants, grant)
-}
-
-// holders reads the organization's grants, each with its client. An
-// organization of a release that kept no list of them is searched once; listed
-// is then false.
-func (s *Store) holders(ctx context.Context, k space) (found map[string]string, revision string, listed bool, err error) {
-	if found, revision, err = s.holdersListed(ctx, k); err != nil || revision != "" || len(found) > 0 {
-		return found, revision, err == nil, err
+// grantList reads an organization's grants, each with its client. An organization
+// of a release that kept no list of them is searched once.
+func (s *Store) grantList(ctx context.Context, k space) (tollgate.GrantList, error) {
+	list, err := s.listedGrants(ctx, k)
+	if err != nil || list.Revision > 0 || len(list.Clients) > 0 {
+		return list, err
 	}
 	ids, err := s.searchGrants(ctx, k)
 	if err != nil {
-		return nil, "", false, err
+		return list, err
 	}
 	keys := make([]string, len(ids))
 	for i, id := range ids {
@@ -44,9 +32,9 @@ func (s *Store) holders(ctx context.Context, k space) (found map[string]string, 
 	}
 	docs, err := s.readFields(ctx, "read_grants", keys, "json")
 	if err != nil {
-		return nil, "", false, err
+		return list, err
 	}
-	found = make(map[string]string, len(ids))
+	list.Unlisted = true
 	for i, doc := range docs {
 		var g tollgate.Grant
 		if doc["json"] == "" {
@@ -54,21 +42,20 @@ func (s *Store) holders(ctx context.Context, k space) (found map[string]string, 
 		}
 		// One that cannot be read is somebody's, and its tokens end with all others.
 		_ = s.damagedAt(ctx, keys[i], doc.document(&g))
-		found[ids[i]] = g.ClientID
+		list.Clients[ids[i]] = g.ClientID
 	}
-	return found, "", false, nil
+	return list, nil
 }
 
-// holdersListed reads the list of an organization's grants, each with its client,
-// and the list's revision. A release that kept none left no list.
-func (s *Store) holdersListed(ctx context.Context, k space) (list map[string]string, revision string, err error) {
+// listedGrants reads the list itself. A release that kept none left no list.
+func (s *Store) listedGrants(ctx context.Context, k space) (list tollgate.GrantList, err error) {
 	err = s.timed(ctx, "read_grants", func(ctx context.Context) (err error) {
-		list, err = s.client.HGetAll(ctx, k.grants()).Result()
+		list.Clients, err = s.client.HGetAll(ctx, k.grants()).Result()
 		return err
 	})
-	revision = list["v"]
-	delete(list, "v")
-	return list, revision, err
+	list.Revision = fields(list.Clients).int("v")
+	delete(list.Clients, "v")
+	return list, err
 }
 
 // searchGrants finds an organization's grants by the names of their keys, on
@@ -104,81 +91,6 @@ func (s *Store) searchGrants(ctx context.Context, k space) (ids []string, err er
 	}
 }
 
-// endTokens finds the grants whose tokens the plan ends, and keeps the list of all
-// grants. Up to endedTogether are raised by the script that writes the plan; of
-// more it leaves a note, from which finish goes on, in this run or the next.
-func (p *plan) endTokens(ctx context.Context) error {
-	if len(p.ending) == 0 && len(p.holders) == 0 {
-		return nil
-	}
-	known := map[string]string{}
-	revision, listed := "", true
-	if p.exists {
-		var err error
-		if known, revision, listed, err = p.store.holders(ctx, p.space); err != nil {
-			return err
-		}
-	}
-	p.list(known, revision, listed)
-	written := map[string]bool{}
-	for _, h := range p.hashes {
-		written[h.key] = written[h.key] || len(h.fields) > 0
-	}
-	raised := map[string]bool{}
-	for _, e := range p.ending {
-		ids := map[string]bool{}
-		for id, holder := range known {
-			if e.of(id, holder) {
-				ids[id] = true
-			}
-		}
-		for _, id := range e.grants {
-			if _, isNew := p.holders[id]; !isNew || known[id] != "" {
-				ids[id] = true
-			}
-		}
-		at := slices.IndexFunc(p.changes, func(c ConfigChange) bool { return c.Kind == e.kind && c.ID == e.id })
-		p.changes[at].Ends = len(ids)
-		for id := range ids {
-			if !written[p.space.object(id)] { // else its own change raises it
-				raised[id] = true
-			}
-		}
-	}
-	p.raised = slices.Sorted(maps.Keys(raised))
-	if len(p.raised) > endedTogether {
-		p.raised = nil
-		for _, e := range p.ending {
-			p.left = append(p.left, e.id)
-		}
-	}
-	return nil
-}
-
-// list adds the plan's new grants to the list, all of them where there is none
-// yet, and makes the plan hold only while nobody else adds one.
-func (p *plan) list(known map[string]string, revision string, listed bool) {
-	add := p.holders
-	if !listed {
-		add = maps.Clone(known)
-		maps.Copy(add, p.holders)
-	}
-	h := hashWrite{key: p.space.grants(), expected: revision}
-	if len(add) == 0 {
-		p.hashes = append(p.hashes, h)
-		return
-	}
-	h.fields.int("v", fields{"v": revision}.int("v")+1)
-	for _, id := range slices.Sorted(maps.Keys(add)) {
-		if len(h.fields) >= 2000 { // Lua's stack is no longer
-			p.hashes = append(p.hashes, h)
-			h.fields = nil
-		}
-		h.fields.set(id, add[id])
-	}
-	p.hashes = append(p.hashes, h)
-}
-
 // finish ends the tokens that are left to end, of this run or of one that died.
 // Grants that are raised twice only cost their clients another token.
 func (s *Store) finish(ctx context.Context, k space) error {
@@ -189,14 +101,14 @@ func (s *Store) finish(ctx context.Context, k space) error {
 	}); err != nil || len(left) == 0 {
 		return err
 	}
-	known, _, _, err := s.holders(ctx, k)
+	list, err := s.grantList(ctx, k)
 	if err != nil {
 		return err
 	}
 	raised := map[string]bool{}
 	for _, note := range left {
 		id, _, _ := strings.Cut(note, "/")
-		e := ending{kind: "organization", id: id}
+		e := tollgate.Ending{Kind: "organization", ID: id}
 		if id != k.org {
 			docs, err := s.readFields(ctx, "read_client", []string{k.object(id)}, "json")
 			if err != nil {
@@ -206,16 +118,9 @@ func (s *Store) finish(ctx context.Context, k space) error {
 			if err := docs[0].document(&c); err != nil {
 				return fmt.Errorf("client %s: %w", id, err)
 			}
-			e = ending{kind: "client", id: id, grants: c.GrantIDs}
+			e = tollgate.Ending{Kind: "client", ID: id, GrantIDs: c.GrantIDs}
 		}
-		for grant, holder := range known {
-			if e.of(grant, holder) {
-				raised[grant] = true
-			}
-		}
-		for _, grant := range e.grants {
-			raised[grant] = true
-		}
+		maps.Copy(raised, e.Of(list.Clients))
 	}
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(raised)), endedTogether) {
 		c := s.commit(Caller{Organization: k.org}, nil)

@@ -52,7 +52,7 @@ func (f *fixture) staff(t testing.TB, n int) (first, second []string) {
 	return first, second
 }
 
-func (f *fixture) apply(t testing.TB) []rediskv.ConfigChange {
+func (f *fixture) apply(t testing.TB) []tollgate.ConfigChange {
 	t.Helper()
 	changes, err := f.ApplyConfig(t.Context(), f.config, false)
 	if err != nil {
@@ -266,7 +266,7 @@ func TestTokensOfManyGrantsEnd(t *testing.T) {
 		}
 	})
 	f.config.Organization.Status = "suspended"
-	if _, err := dying.ApplyConfig(t.Context(), f.config, false); err == nil || raised(before) == 0 || raised(before) == many+2 {
+	if _, err := redistest.Provision(t.Context(), dying, f.config, false); err == nil || raised(before) == 0 || raised(before) == many+2 {
 		t.Errorf("died with %v when %d were raised", err, raised(before))
 	}
 	if keys := scanKeys(t, c, "*:ending"); len(keys) != 1 {
@@ -306,7 +306,7 @@ func TestGrantsWhileTokensEnd(t *testing.T) {
 		}
 	})
 	f.config.Organization.Status = "suspended"
-	if _, err := slow.ApplyConfig(t.Context(), f.config, false); err != nil {
+	if _, err := redistest.Provision(t.Context(), slow, f.config, false); err != nil {
 		t.Fatal(err)
 	}
 	if v := f.revisions(t)[<-made]; v != 2 {

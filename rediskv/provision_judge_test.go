@@ -1,37 +1,53 @@
 package rediskv_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
-// TestProvisionJudgesWhatIsNew: provisioning asks about each rule and currency
-// that an account gets together for the first time, and about nothing that is in
-// force already; a no keeps the whole file from being written.
+// TestProvisionJudgesWhatIsNew: each rule and currency that an account gets
+// together for the first time is to be judged, and nothing that is in force
+// already; a no keeps the whole file from being written.
 func TestProvisionJudgesWhatIsNew(t *testing.T) {
 	f := newFixture(t)
 	f.published(t, "shop_fee", 1)
 	var asked []string
 	var no error
 	config := f.config
-	config.Judge = func(_ context.Context, org string, ref tollgate.RuleRef, currencies []tollgate.Currency) error {
-		if org != config.Organization.ID || ref.SHA256 == "" {
-			t.Errorf("asked about %+v of %s", ref, org)
+	apply := func(dryRun bool) error {
+		facts, err := f.ConfigFacts(t.Context(), config)
+		if err != nil {
+			return err
 		}
-		asked = append(asked, fmt.Sprint(ref.Rule.Name, currencies))
-		return no
+		p, err := tollgate.Provision(f.Mint, f.Origin(rediskv.Caller{Organization: config.Organization.ID}), facts, config)
+		if err != nil {
+			return err
+		}
+		for _, n := range p.NewlyPriced {
+			if n.Rule.SHA256 == "" {
+				t.Errorf("asked about %+v", n)
+			}
+			asked = append(asked, fmt.Sprint(n.Rule.Rule.Name, n.Currencies))
+			if no != nil {
+				return no
+			}
+		}
+		if dryRun {
+			return nil
+		}
+		return f.CommitConfig(t.Context(), p)
 	}
 	config.MerchantAccounts = append([]tollgate.MerchantAccount(nil), config.MerchantAccounts...)
 	applied := func(want string) {
 		t.Helper()
 		asked = nil
 		for _, dryRun := range []bool{true, false} {
-			if _, err := f.ApplyConfig(t.Context(), config, dryRun); !errors.Is(err, no) {
+			if err := apply(dryRun); !errors.Is(err, no) {
 				t.Fatal(err)
 			}
 			if got := strings.Join(asked, " "); got != want {
@@ -52,18 +68,18 @@ func TestProvisionJudgesWhatIsNew(t *testing.T) {
 	applied("") // the same file
 	config.MerchantAccounts[0].Currencies = []tollgate.Currency{"EUR", "JPY", "BHD", "CLF", "SEK"}
 	no = errors.New("no")
-	if _, err := f.ApplyConfig(t.Context(), config, false); !errors.Is(err, no) {
+	if err := apply(false); !errors.Is(err, no) {
 		t.Errorf("a no is %v", err)
 	}
 	no = nil
 	asked = nil
-	if _, err := f.ApplyConfig(t.Context(), config, false); err != nil || strings.Join(asked, " ") != "card_fee[SEK]" {
+	if err := apply(false); err != nil || strings.Join(asked, " ") != "card_fee[SEK]" {
 		t.Errorf("a new currency: asked about %q, %v", asked, err)
 	}
 	applied("")
 	rules(card, shop)
 	asked = nil
-	if _, err := f.ApplyConfig(t.Context(), config, true); err != nil || strings.Join(asked, " ") != "shop_fee[EUR JPY BHD CLF SEK]" {
+	if err := apply(true); err != nil || strings.Join(asked, " ") != "shop_fee[EUR JPY BHD CLF SEK]" {
 		t.Errorf("a new rule: asked about %q, %v", asked, err)
 	}
 	rules(card)
@@ -74,7 +90,7 @@ func TestProvisionJudgesWhatIsNew(t *testing.T) {
 	f.Refresh(config.Organization.ID)
 	config.MerchantAccounts[0].Currencies = append(config.MerchantAccounts[0].Currencies, "NOK")
 	asked = nil
-	if _, err := f.ApplyConfig(t.Context(), config, true); err != nil || !strings.Contains(strings.Join(asked, " "), "shop_fee[NOK]") {
+	if err := apply(true); err != nil || !strings.Contains(strings.Join(asked, " "), "shop_fee[NOK]") {
 		t.Errorf("a new currency beside what was activated: asked about %q, %v", asked, err)
 	}
 }

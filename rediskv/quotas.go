@@ -51,25 +51,3 @@ func (c *commit) quotas(q tollgate.Quotas) {
 	f.int("perimeters", q.Perimeters)
 	c.hash(c.space.quotas(), revision(q.Revision), f)
 }
-
-// perimeterQuota counts the versions that are written.
-func (p *plan) perimeterQuota(ctx context.Context) error {
-	var more int64
-	for _, c := range p.changes {
-		if c.Kind == "perimeter" {
-			more++
-		}
-	}
-	if more == 0 {
-		return nil
-	}
-	q, err := p.store.readQuotas(ctx, p.space)
-	if err != nil {
-		return err
-	}
-	if q.Perimeters += more; q.Perimeters > tollgate.MaxPerimeterVersions {
-		return tollgate.QuotaExceeded("perimeters", "An organization has at most %d versions of perimeters.", tollgate.MaxPerimeterVersions)
-	}
-	p.quotas(q)
-	return nil
-}

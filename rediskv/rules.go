@@ -218,10 +218,7 @@ func (s *Store) resolve(ctx context.Context, k space, cited []tollgate.Citation)
 		for i := range published {
 			published[i] = pipe.HGet(ctx, k.rule(cited[i]), "sha")
 		}
-		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-			return err
-		}
-		return nil
+		return answered(pipe.Exec(ctx))
 	})
 	if err != nil {
 		return nil, err

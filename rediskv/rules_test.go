@@ -179,7 +179,7 @@ func TestPublishRule(t *testing.T) {
 	// A signer that is changed meanwhile publishes nothing.
 	signer := f.signer(t)
 	f.config.RuleSigners[0].Status = "disabled"
-	if _, err := open(t, f.url, f.clock).ApplyConfig(t.Context(), f.config, false); err != nil {
+	if _, err := redistest.Provision(t.Context(), open(t, f.url, f.clock), f.config, false); err != nil {
 		t.Fatal(err)
 	}
 	c := tollgate.Citation{Name: "late", Version: 1}

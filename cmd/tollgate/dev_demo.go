@@ -83,7 +83,7 @@ func (a *app) prepareDemo(ctx context.Context, store *rediskv.Store) (*demo, err
 	if err != nil {
 		return nil, fmt.Errorf("sandbox rule key: %w", err)
 	}
-	if _, err := store.ApplyConfig(ctx, demoConfig(public, teamPublic), false); err != nil {
+	if _, err := applyConfig(ctx, store, demoConfig(public, teamPublic), nil, false); err != nil {
 		return nil, fmt.Errorf("sandbox organization: %w", err)
 	}
 	return d, nil
@@ -100,7 +100,7 @@ func publicHalf(private []byte) (string, error) {
 	return string(text), err
 }
 
-func demoConfig(clientKey, ruleKey string) rediskv.Config {
+func demoConfig(clientKey, ruleKey string) tollgate.Config {
 	account := func(id, name, perimeter, cutoff, zone, calendar string, currencies ...tollgate.Currency) tollgate.MerchantAccount {
 		return tollgate.MerchantAccount{
 			ID: id, LegalEntityID: demoLegalEntity, Name: name, Status: tollgate.StatusActive,
@@ -116,7 +116,7 @@ func demoConfig(clientKey, ruleKey string) rediskv.Config {
 	for _, s := range auth.AllScopes() {
 		scopes = append(scopes, string(s))
 	}
-	return rediskv.Config{
+	return tollgate.Config{
 		Organization: tollgate.Organization{ID: demoOrganization, Name: "Demonstration", Status: tollgate.StatusActive, HomeRegion: "local"},
 		LegalEntities: []tollgate.LegalEntity{{
 			ID: demoLegalEntity, LegalName: "Demonstration Trading GmbH", Country: "DE", Type: "company", Status: "verified",

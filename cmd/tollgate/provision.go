@@ -106,16 +106,13 @@ func (a *app) provision(cmd *cobra.Command, file string, dryRun, asJSON bool) er
 	for _, w := range append(document.warnings(clock.now()), earlier...) {
 		fmt.Fprintf(a.stderr, "warning: %s\n", w)
 	}
-	judge, stop := silenceJudge(store)
-	defer stop()
-	for i := range configs {
-		configs[i].Judge = judge
-	}
+	rules := &silence{store: store}
+	defer rules.close()
 	// Every organization is tried before the first is written, so that a
 	// version that cannot be changed stops all of them.
-	changes, err := applyConfigs(ctx, store, configs, true)
+	changes, err := applyConfigs(ctx, store, configs, rules, true)
 	if err == nil && !dryRun {
-		changes, err = applyConfigs(ctx, store, configs, false)
+		changes, err = applyConfigs(ctx, store, configs, rules, false)
 	}
 	if err != nil {
 		return storeFailure(err)
@@ -134,10 +131,10 @@ type change struct {
 	EndsTokensOf int      `json:"ends_tokens_of_grants,omitempty"`
 }
 
-func applyConfigs(ctx context.Context, store *rediskv.Store, configs []rediskv.Config, dryRun bool) ([]change, error) {
+func applyConfigs(ctx context.Context, store *rediskv.Store, configs []tollgate.Config, rules *silence, dryRun bool) ([]change, error) {
 	changes := []change{}
 	for _, want := range configs {
-		made, err := store.ApplyConfig(ctx, want, dryRun)
+		made, err := applyConfig(ctx, store, want, rules, dryRun)
 		if err != nil {
 			return changes, fmt.Errorf("%s: %w", want.Organization.ID, err)
 		}
@@ -152,7 +149,31 @@ func applyConfigs(ctx context.Context, store *rediskv.Store, configs []rediskv.C
 	return changes, nil
 }
 
-func (a *app) printChanges(changes []change, configs []rediskv.Config, dryRun, asJSON bool) error {
+// applyConfig makes an organization's configuration so, once the rules that would
+// newly price something have been judged, or with dryRun only says what would
+// change. Without rules it judges none.
+func applyConfig(ctx context.Context, store *rediskv.Store, want tollgate.Config, rules *silence, dryRun bool) ([]tollgate.ConfigChange, error) {
+	org := want.Organization.ID
+	return rediskv.Retried(func() ([]tollgate.ConfigChange, error) {
+		facts, err := store.ConfigFacts(ctx, want)
+		if err != nil {
+			return nil, err
+		}
+		p, err := tollgate.Provision(store.Mint, store.Origin(rediskv.Caller{Organization: org}), facts, want)
+		if err != nil {
+			return nil, err
+		}
+		if rules != nil {
+			err = rules.judge(ctx, org, p.NewlyPriced)
+		}
+		if err != nil || dryRun {
+			return p.Changes, err
+		}
+		return p.Changes, store.CommitConfig(ctx, p)
+	})
+}
+
+func (a *app) printChanges(changes []change, configs []tollgate.Config, dryRun, asJSON bool) error {
 	unchanged := 0
 	for _, c := range configs {
 		for _, id := range named(c) {
@@ -198,7 +219,7 @@ func (a *app) printChanges(changes []change, configs []rediskv.Config, dryRun, a
 }
 
 // named are the ids of what a file describes, as changes have them.
-func named(c rediskv.Config) []string {
+func named(c tollgate.Config) []string {
 	ids := []string{c.Organization.ID}
 	for _, l := range c.LegalEntities {
 		ids = append(ids, l.ID)

@@ -8,19 +8,18 @@ import (
 	"time"
 
 	"tollgate"
-	"tollgate/rediskv"
 )
 
 // check turns the file into what the store applies and finds everything that
 // is wrong with it, alone and taken together. Whether there is what it refers to
 // is still to be asked.
-func (p *provisioning) check(shipped []tollgate.RuleRef) ([]rediskv.Config, *references, fileProblems) {
+func (p *provisioning) check(shipped []tollgate.RuleRef) ([]tollgate.Config, *references, fileProblems) {
 	var problems fileProblems
 	refers := new(references)
 	if len(p.Organizations) == 0 {
 		problems.addf("organizations", "the file describes none")
 	}
-	configs := make([]rediskv.Config, len(p.Organizations))
+	configs := make([]tollgate.Config, len(p.Organizations))
 	seen := map[string]string{}
 	p.later = map[string]perimeterFault{}
 	for i := range p.Organizations {
@@ -56,10 +55,10 @@ type organizationCheck struct {
 	problems   *fileProblems
 	seen       map[string]string // id (of versions: id@version) → where
 	later      map[string]perimeterFault
-	config     rediskv.Config
+	config     tollgate.Config
 }
 
-func (c *organizationCheck) run() rediskv.Config {
+func (c *organizationCheck) run() tollgate.Config {
 	f := c.form
 	c.config.Organization = tollgate.Organization{
 		Object: "organization", ID: f.ID, Name: f.Name, Status: active(f.Status), HomeRegion: f.HomeRegion, Metadata: f.Metadata,

@@ -85,7 +85,7 @@ func newShopIn(t testing.TB, url string, partitions int) *shop {
 	org, le, per, rs := s.Mint("org_"), s.Mint("le_"), s.Mint("per_"), s.Mint("rs_")
 	s.account = s.Mint("ma_")
 	s.caller = rediskv.Caller{Organization: org}
-	_, err := s.ApplyConfig(t.Context(), rediskv.Config{
+	_, err := redistest.Provision(t.Context(), s.Store, tollgate.Config{
 		Organization:  tollgate.Organization{ID: org, Name: "Test", Status: "active", HomeRegion: "fra"},
 		LegalEntities: []tollgate.LegalEntity{{ID: le, LegalName: "Test", Country: "DE", Type: "company", Status: "verified"}},
 		Perimeters:    []tollgate.PerimeterDocument{{ID: per, Version: 1, Constraints: []byte(`{"review_above":"100"}`)}},

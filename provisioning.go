@@ -1,0 +1,288 @@
+package tollgate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Config is an organization's configuration as it should be. Objects that
+// exist and are not named stay as they are, and what is named may refer to them.
+// An organization without name and region, a client without name and keys and a
+// grant without a client stay as they are but for their status.
+// created_at, updated_at, a cutoff's version and an account's rules are filled
+// in.
+type Config struct {
+	Organization     Organization
+	LegalEntities    []LegalEntity
+	MerchantAccounts []MerchantAccount
+	Clients          []Client
+	Grants           []Grant
+	Perimeters       []PerimeterDocument
+	RuleSets         []RuleSet
+	// Effective says by account from which sales day on a changed cutoff is
+	// wanted; without it, and at the earliest, from the day after the open one.
+	Effective   map[string]Date
+	RuleSigners []RuleSigner
+}
+
+// ConfigChange is one object that is created or changed.
+type ConfigChange struct {
+	Kind   string // organization, legal_entity, merchant_account, client, rule_signer, grant, perimeter or rule_set
+	ID     string // with @version for perimeters and rule sets
+	Action string // created or changed
+	Fields []string
+	From   Date // the first sales day of a changed cutoff
+	Ends   int  // how many grants there are whose tokens it ends
+}
+
+// Provisioning is everything that one file changes of an organization, all of it
+// or nothing, if nothing that it was decided from has changed.
+type Provisioning struct {
+	Organization string
+	Changes      []ConfigChange // to be shown; without one there is nothing to write
+	NewlyPriced  []NewlyPriced  // to be judged before anything is written
+
+	Objects    []ConfigObject    // as they become
+	Compared   map[string]int64  // by id: the revision of what is referred to and stays as it is
+	Versions   map[string]string // new documents of perimeters and rule sets, by id@version
+	RuleSets   []RuleSetState    // as they become; their revision is the one that was read
+	Quotas     *Quotas           // as they become, likewise; nil where they stay
+	Grants     *GrantList        // what is added to the list of all, at the revision that was read; nil where nobody is given one and no tokens end
+	Recut      []string          // accounts whose cutoff changes
+	Ending     []Ending          // whose tokens end
+	Raised     []string          // the grants of these that do not change themselves
+	Perimeters []string          // all that the file describes, by id@version
+	Clients    []string          // all that the file describes
+	Events     []Event
+	Audit      []AuditEntry // with type, outcome, reason and target
+}
+
+// ConfigObject is an object as it becomes, at the revision that was read.
+type ConfigObject struct {
+	Kind, ID string
+	StoredObject
+}
+
+// NewlyPriced is a rule with currencies that it does not price for an account
+// yet. Who provisions looks whether it says something about them.
+type NewlyPriced struct {
+	MerchantAccountID string
+	Rule              RuleRef
+	Currencies        []Currency
+}
+
+// provisioner makes a Provisioning, step by step.
+type provisioner struct {
+	*Provisioning
+	mint   Mint
+	origin Origin
+	facts  *ConfigFacts
+	lacks  *ConfigFacts // what has been looked for and not been read
+	want   Config
+	err    error // the first fault of the file
+
+	within string // what a fault is of, with a colon
+
+	described map[string]string // by id@version: the file's documents
+	effective map[string]Date   // by account: of a cutoff that changes
+	moved     []movedAccount
+	holders   map[string]string // by grant: its client, where that is new
+}
+
+// Provision decides what makes an organization's configuration what a file says,
+// from facts that lack nothing (see ConfigFacts.Lacks). Its errors say why the
+// file cannot be carried out.
+func Provision(mint Mint, o Origin, facts *ConfigFacts, want Config) (*Provisioning, error) {
+	p := facts.compare(mint, o, want)
+	if !p.lacks.None() {
+		return nil, fmt.Errorf("provisioning: not read: %+v", p.lacks)
+	}
+	if p.err != nil {
+		return nil, p.err
+	}
+	for _, object := range p.Objects {
+		delete(p.Compared, object.ID)
+	}
+	for _, c := range p.Changes {
+		p.audit(c.Kind+".provision", c.Action, c.Kind, c.ID)
+	}
+	return p.Provisioning, nil
+}
+
+// compare decides all of a file, whatever is wrong with a part of it or has not
+// been read: so one look says everything that is lacking.
+func (f *ConfigFacts) compare(mint Mint, o Origin, want Config) *provisioner {
+	p := &provisioner{
+		Provisioning: &Provisioning{Organization: o.Organization, Compared: map[string]int64{}, Versions: map[string]string{}},
+		mint:         mint, origin: o, facts: f, lacks: NewConfigFacts(), want: want,
+		described: map[string]string{}, effective: map[string]Date{}, holders: map[string]string{},
+	}
+	for _, d := range want.Perimeters {
+		p.perimeter(d)
+	}
+	p.countPerimeters()
+	for _, r := range want.RuleSets {
+		p.ruleSetVersion(r)
+	}
+	p.organization()
+	for _, l := range want.LegalEntities {
+		old, _ := stored[LegalEntity](p, "legal_entity", l.ID)
+		l.Object, l.OrganizationID, l.CreatedAt = "legal_entity", p.Organization, cmp.Or(old.CreatedAt, o.At)
+		p.object("legal_entity", l.ID, p.next(l.ID), &l, old.UpdatedAt, &l.UpdatedAt, always(LegalEntityUpdated))
+	}
+	for _, a := range want.MerchantAccounts {
+		p.merchantAccount(a)
+	}
+	p.supersede()
+	for _, r := range want.RuleSigners {
+		r.OrganizationID = p.Organization
+		p.object("rule_signer", r.ID, p.next(r.ID), &r, 0, nil, nil)
+	}
+	p.completeGrants()
+	p.clients()
+	for _, g := range p.want.Grants {
+		p.grant(g)
+	}
+	p.endTokens()
+	return p
+}
+
+// check keeps the first fault.
+func (p *provisioner) check(err error) {
+	if err != nil && p.err == nil {
+		p.err = err
+		if p.within != "" {
+			p.err = fmt.Errorf("%s%w", p.within, err)
+		}
+	}
+}
+
+func (p *provisioner) refuse(format string, args ...any) { p.check(Invalid("", format, args...)) }
+
+func (p *provisioner) audit(kind, reason, target, id string) {
+	p.Audit = append(p.Audit, AuditEntry{Type: kind, Outcome: "succeeded", Reason: reason, Target: AuditTarget{target, id}})
+}
+
+// stored reads an object's document; nil where there is none.
+func stored[T any](p *provisioner, kind, id string) (doc T, found *StoredObject) {
+	if found = look(p.facts.Objects, p.lacks.Objects, id); found != nil {
+		if err := json.Unmarshal(found.Document, &doc); err != nil {
+			p.check(fmt.Errorf("%s %s: %w", kind, id, err))
+		}
+	}
+	return doc, found
+}
+
+// next is an object as it is stored, to be changed.
+func (p *provisioner) next(id string) StoredObject {
+	if found := look(p.facts.Objects, p.lacks.Objects, id); found != nil {
+		return *found
+	}
+	return StoredObject{}
+}
+
+// refer makes the change hold only while an object that the file names and does
+// not describe is as it was found.
+func (p *provisioner) refer(kind, id string) {
+	if found := look(p.facts.Objects, p.lacks.Objects, id); found != nil {
+		p.Compared[id] = found.Revision
+		return
+	}
+	p.refuse("%q is not a %s of this organization", id, kind)
+}
+
+func (p *provisioner) organization() {
+	o := p.want.Organization
+	old, found := stored[Organization](p, "organization", p.Organization)
+	if o.Name == "" && o.HomeRegion == "" { // the file only refers to it
+		if found == nil {
+			p.refuse("there is no organization %s", p.Organization)
+		}
+		o = old
+		o.Status = cmp.Or(p.want.Organization.Status, old.Status)
+	}
+	if found != nil && o.Status != old.Status {
+		p.Ending = append(p.Ending, Ending{Kind: "organization", ID: o.ID})
+	}
+	next := p.next(p.Organization)
+	next.AccountIDs = slices.Clone(next.AccountIDs)
+	for _, a := range p.want.MerchantAccounts {
+		if !slices.Contains(next.AccountIDs, a.ID) {
+			next.AccountIDs = append(next.AccountIDs, a.ID)
+		}
+	}
+	o.Object, o.CreatedAt = "organization", cmp.Or(old.CreatedAt, p.origin.At)
+	p.object("organization", o.ID, next, &o, old.UpdatedAt, &o.UpdatedAt, always(OrganizationUpdated))
+}
+
+// eventTypes says which events a change of the named members makes; none are
+// named where the object is new.
+type eventTypes func(changed []string) []EventType
+
+func always(t EventType) eventTypes {
+	return func([]string) []EventType { return []EventType{t} }
+}
+
+// object makes an object what it should be and reports whether that changes it.
+// updated moves from before only with a change, so that the same file changes
+// nothing.
+func (p *provisioner) object(kind, id string, next StoredObject, doc any, before Instant, updated *Instant, events eventTypes) bool {
+	if updated != nil {
+		*updated = cmp.Or(before, p.origin.At)
+	}
+	change := ConfigChange{Kind: kind, ID: id, Action: "created", From: p.effective[id]}
+	if old, found := stored[map[string]jsontext.Value](p, kind, id); found != nil {
+		change.Action, change.Fields = "changed", differences(old, p.document(kind, id, doc))
+		if !slices.Equal(found.AccountIDs, next.AccountIDs) {
+			change.Fields = append(change.Fields, "accounts")
+		}
+		if found.Perimeter != next.Perimeter && !slices.Contains(change.Fields, "perimeter") {
+			change.Fields = append(change.Fields, "limits")
+		}
+		if len(change.Fields) == 0 {
+			return false
+		}
+	}
+	if updated != nil {
+		*updated = p.origin.At
+	}
+	next.Document = p.document(kind, id, doc)
+	p.Objects = append(p.Objects, ConfigObject{kind, id, next})
+	p.Changes = append(p.Changes, change)
+	if events == nil {
+		return true
+	}
+	told := ResourceChange{Kind: kind, ID: id, Revision: next.Revision + 1, Changed: change.Fields, Document: next.Document, Effective: change.From}
+	for _, t := range events(change.Fields) {
+		e, err := told.Event(p.mint, p.origin, t)
+		p.check(err)
+		p.Events = append(p.Events, e)
+	}
+	return true
+}
+
+// document is the JSON of an object as it is stored.
+func (p *provisioner) document(kind, id string, doc any) jsontext.Value {
+	text, err := json.Marshal(doc, json.Deterministic(true))
+	if err != nil {
+		p.check(fmt.Errorf("%s %s: %w", kind, id, err))
+	}
+	return text
+}
+
+// differences names the members in which an object differs from the one before.
+func differences(old map[string]jsontext.Value, doc jsontext.Value) (names []string) {
+	var now map[string]jsontext.Value
+	_ = json.Unmarshal(doc, &now) // it has just been written
+	for name, value := range now {
+		if string(old[name]) != string(value) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
