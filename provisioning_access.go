@@ -39,7 +39,8 @@ func (p *provisioner) completeGrants() {
 			if found == nil {
 				continue
 			}
-			old.Status, g = g.Status, old
+			old.Status = g.Status
+			g = old
 		}
 		grants = append(grants, g)
 	}
