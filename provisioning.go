@@ -52,7 +52,6 @@ type Provisioning struct {
 	RuleSets   []RuleSetState    // as they become; their revision is the one that was read
 	Quotas     *Quotas           // as they become, likewise; nil where they stay
 	Grants     *GrantList        // what is added to the list of all, at the revision that was read; nil where nobody is given one and no tokens end
-	Recut      []string          // accounts whose cutoff changes
 	Ending     []Ending          // whose tokens end
 	Raised     []string          // the grants of these that do not change themselves
 	Perimeters []string          // all that the file describes, by id@version
@@ -101,16 +100,7 @@ func Provision(mint Mint, o Origin, facts *ConfigFacts, want Config) (*Provision
 	if !p.lacks.None() {
 		return nil, fmt.Errorf("provisioning: not read: %+v", p.lacks)
 	}
-	if p.err != nil {
-		return nil, p.err
-	}
-	for _, object := range p.Objects {
-		delete(p.Compared, object.ID)
-	}
-	for _, c := range p.Changes {
-		p.audit(c.Kind+".provision", c.Action, c.Kind, c.ID)
-	}
-	return p.Provisioning, nil
+	return p.Provisioning, p.err
 }
 
 // compare decides all of a file, whatever is wrong with a part of it or has not
@@ -130,17 +120,18 @@ func (f *ConfigFacts) compare(mint Mint, o Origin, want Config) *provisioner {
 	}
 	p.organization()
 	for _, l := range want.LegalEntities {
-		old, _ := stored[LegalEntity](p, "legal_entity", l.ID)
+		old, found := stored[LegalEntity](p, "legal_entity", l.ID)
 		l.Object, l.OrganizationID, l.CreatedAt = "legal_entity", p.Organization, cmp.Or(old.CreatedAt, o.At)
-		p.object("legal_entity", l.ID, p.next(l.ID), &l, old.UpdatedAt, &l.UpdatedAt, always(LegalEntityUpdated))
+		p.object("legal_entity", l.ID, found, &l, old.UpdatedAt, &l.UpdatedAt, LegalEntityUpdated)
 	}
 	for _, a := range want.MerchantAccounts {
 		p.merchantAccount(a)
 	}
 	p.supersede()
 	for _, r := range want.RuleSigners {
+		_, found := stored[RuleSigner](p, "rule_signer", r.ID)
 		r.OrganizationID = p.Organization
-		p.object("rule_signer", r.ID, p.next(r.ID), &r, 0, nil, nil)
+		p.object("rule_signer", r.ID, found, &r, 0, nil)
 	}
 	p.completeGrants()
 	p.clients()
@@ -148,6 +139,12 @@ func (f *ConfigFacts) compare(mint Mint, o Origin, want Config) *provisioner {
 		p.grant(g)
 	}
 	p.endTokens()
+	for _, object := range p.Objects {
+		delete(p.Compared, object.ID)
+	}
+	for _, c := range p.Changes {
+		p.audit(c.Kind+".provision", c.Action, c.Kind, c.ID)
+	}
 	return p
 }
 
@@ -167,9 +164,9 @@ func (p *provisioner) audit(kind, reason, target, id string) {
 	p.Audit = append(p.Audit, AuditEntry{Type: kind, Outcome: "succeeded", Reason: reason, Target: AuditTarget{target, id}})
 }
 
-// stored reads an object's document; nil where there is none.
-func stored[T any](p *provisioner, kind, id string) (doc T, found *StoredObject) {
-	if found = look(p.facts.Objects, p.lacks.Objects, id); found != nil {
+// stored reads an object, which has the revision 0 where there is none.
+func stored[T any](p *provisioner, kind, id string) (doc T, found StoredObject) {
+	if found = look(p.facts.Objects, p.lacks.Objects, id); found.Revision > 0 {
 		if err := json.Unmarshal(found.Document, &doc); err != nil {
 			p.check(fmt.Errorf("%s %s: %w", kind, id, err))
 		}
@@ -177,38 +174,28 @@ func stored[T any](p *provisioner, kind, id string) (doc T, found *StoredObject)
 	return doc, found
 }
 
-// next is an object as it is stored, to be changed.
-func (p *provisioner) next(id string) StoredObject {
-	if found := look(p.facts.Objects, p.lacks.Objects, id); found != nil {
-		return *found
-	}
-	return StoredObject{}
-}
-
 // refer makes the change hold only while an object that the file names and does
 // not describe is as it was found.
 func (p *provisioner) refer(kind, id string) {
-	if found := look(p.facts.Objects, p.lacks.Objects, id); found != nil {
-		p.Compared[id] = found.Revision
-		return
+	p.Compared[id] = look(p.facts.Objects, p.lacks.Objects, id).Revision
+	if p.Compared[id] == 0 {
+		p.refuse("%q is not a %s of this organization", id, kind)
 	}
-	p.refuse("%q is not a %s of this organization", id, kind)
 }
 
 func (p *provisioner) organization() {
 	o := p.want.Organization
-	old, found := stored[Organization](p, "organization", p.Organization)
+	old, next := stored[Organization](p, "organization", p.Organization)
 	if o.Name == "" && o.HomeRegion == "" { // the file only refers to it
-		if found == nil {
+		if next.Revision == 0 {
 			p.refuse("there is no organization %s", p.Organization)
 		}
 		o = old
 		o.Status = cmp.Or(p.want.Organization.Status, old.Status)
 	}
-	if found != nil && o.Status != old.Status {
+	if next.Revision > 0 && o.Status != old.Status {
 		p.Ending = append(p.Ending, Ending{Kind: "organization", ID: o.ID})
 	}
-	next := p.next(p.Organization)
 	next.AccountIDs = slices.Clone(next.AccountIDs)
 	for _, a := range p.want.MerchantAccounts {
 		if !slices.Contains(next.AccountIDs, a.ID) {
@@ -216,26 +203,18 @@ func (p *provisioner) organization() {
 		}
 	}
 	o.Object, o.CreatedAt = "organization", cmp.Or(old.CreatedAt, p.origin.At)
-	p.object("organization", o.ID, next, &o, old.UpdatedAt, &o.UpdatedAt, always(OrganizationUpdated))
+	p.object("organization", o.ID, next, &o, old.UpdatedAt, &o.UpdatedAt, OrganizationUpdated)
 }
 
-// eventTypes says which events a change of the named members makes; none are
-// named where the object is new.
-type eventTypes func(changed []string) []EventType
-
-func always(t EventType) eventTypes {
-	return func([]string) []EventType { return []EventType{t} }
-}
-
-// object makes an object what it should be and reports whether that changes it.
-// updated moves from before only with a change, so that the same file changes
-// nothing.
-func (p *provisioner) object(kind, id string, next StoredObject, doc any, before Instant, updated *Instant, events eventTypes) bool {
+// object makes an object what it should be, with events of the types, and reports
+// whether that changes it. updated moves from before only with a change, so that
+// the same file changes nothing.
+func (p *provisioner) object(kind, id string, next StoredObject, doc any, before Instant, updated *Instant, types ...EventType) bool {
 	if updated != nil {
 		*updated = cmp.Or(before, p.origin.At)
 	}
 	change := ConfigChange{Kind: kind, ID: id, Action: "created", From: p.effective[id]}
-	if old, found := stored[map[string]jsontext.Value](p, kind, id); found != nil {
+	if old, found := stored[map[string]jsontext.Value](p, kind, id); found.Revision > 0 {
 		change.Action, change.Fields = "changed", differences(old, p.document(kind, id, doc))
 		if !slices.Equal(found.AccountIDs, next.AccountIDs) {
 			change.Fields = append(change.Fields, "accounts")
@@ -253,11 +232,11 @@ func (p *provisioner) object(kind, id string, next StoredObject, doc any, before
 	next.Document = p.document(kind, id, doc)
 	p.Objects = append(p.Objects, ConfigObject{kind, id, next})
 	p.Changes = append(p.Changes, change)
-	if events == nil {
-		return true
-	}
 	told := ResourceChange{Kind: kind, ID: id, Revision: next.Revision + 1, Changed: change.Fields, Document: next.Document, Effective: change.From}
-	for _, t := range events(change.Fields) {
+	if kind == "merchant_account" && len(change.Fields) > 0 {
+		types = accountEvents(change.Fields)
+	}
+	for _, t := range types {
 		e, err := told.Event(p.mint, p.origin, t)
 		p.check(err)
 		p.Events = append(p.Events, e)

@@ -36,7 +36,7 @@ func (p *provisioner) completeGrants() {
 		if g.ClientID == "" {
 			p.refer("grant", g.ID)
 			old, found := stored[Grant](p, "grant", g.ID)
-			if found == nil {
+			if found.Revision == 0 {
 				continue
 			}
 			old.Status = g.Status
@@ -82,25 +82,23 @@ func (p *provisioner) client(c Client) {
 	}
 	c.GrantIDs = grantsOf(c, old, p.want.Grants)
 	removed := func(key string) bool { return !slices.Contains(c.Keys, key) }
-	if found != nil && (c.Status != old.Status || slices.ContainsFunc(old.Keys, removed)) {
+	if found.Revision > 0 && (c.Status != old.Status || slices.ContainsFunc(old.Keys, removed)) {
 		p.Ending = append(p.Ending, Ending{Kind: "client", ID: c.ID, GrantIDs: slices.Concat(old.GrantIDs, c.GrantIDs)})
 	}
-	p.object("client", c.ID, p.next(c.ID), &c, 0, nil, nil)
+	p.object("client", c.ID, found, &c, 0, nil)
 }
 
 // grantsOf are a client's grants once the file's are written: those that it has,
 // without those that become another's, and then the new ones.
-func grantsOf(c, old Client, grants []Grant) []string {
-	ids := slices.DeleteFunc(slices.Clone(old.GrantIDs), func(id string) bool {
-		return slices.ContainsFunc(grants, func(g Grant) bool { return g.ID == id && g.ClientID != c.ID })
-	})
+func grantsOf(c, old Client, grants []Grant) (ids []string) {
+	holders := map[string]string{}
 	for _, g := range grants {
-		if g.ClientID == c.ID {
+		if holders[g.ID] = g.ClientID; g.ClientID == c.ID {
 			c.GrantIDs = append(slices.Clip(c.GrantIDs), g.ID)
 		}
 	}
-	for _, id := range c.GrantIDs {
-		if !slices.Contains(ids, id) {
+	for _, id := range slices.Concat(old.GrantIDs, c.GrantIDs) {
+		if holder, named := holders[id]; (!named || holder == c.ID) && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}
@@ -117,22 +115,22 @@ func (p *provisioner) grant(g Grant) {
 	}
 	p.within = ""
 	old, found := stored[Grant](p, "grant", g.ID)
-	var events eventTypes // a change of scopes has no event type of its own
+	var events []EventType // a change of scopes has no type of its own
 	g.RevokedAt = old.RevokedAt
 	switch {
 	case g.Status == "revoked" && old.Status != "revoked":
-		g.RevokedAt, events = p.origin.At, always(GrantRevoked)
+		g.RevokedAt, events = p.origin.At, []EventType{GrantRevoked}
 	case g.Status != "revoked" && old.Status == "revoked":
 		p.refuse("grant %s is revoked and stays so; make a new one", g.ID)
 	}
-	if found == nil {
-		events = always(GrantCreated)
+	if found.Revision == 0 {
+		events = []EventType{GrantCreated}
 	}
 	if old.ClientID != g.ClientID {
 		p.holders[g.ID] = g.ClientID
 	}
 	g.CreatedAt = cmp.Or(old.CreatedAt, p.origin.At)
-	if p.object("grant", g.ID, p.next(g.ID), &g, 0, nil, events) && found != nil {
+	if p.object("grant", g.ID, found, &g, 0, nil, events...) && found.Revision > 0 {
 		p.Changes[len(p.Changes)-1].Ends = 1 // its own revision is what tokens name
 	}
 }
@@ -145,7 +143,7 @@ func (p *provisioner) endTokens() {
 	}
 	var list GrantList
 	switch {
-	case p.facts.Objects[p.Organization] == nil: // it has no grants yet
+	case p.facts.Objects[p.Organization].Revision == 0: // it has no grants yet
 	case p.facts.Grants == nil:
 		p.lacks.Grants = &list
 		return

@@ -56,7 +56,7 @@ func TestProvisionEndsTokens(t *testing.T) {
 		p := o.apply(t, want)
 		var raised, shown []string
 		for id, now := range o.facts.Objects {
-			if strings.HasPrefix(id, "grt_") && before[id] != nil {
+			if strings.HasPrefix(id, "grt_") && before[id].Revision > 0 {
 				for range now.Revision - before[id].Revision {
 					raised = append(raised, id)
 				}
@@ -81,7 +81,7 @@ func TestProvisionEndsTokensOfUnnamedGrants(t *testing.T) {
 	for _, unlisted := range []bool{false, true} {
 		o, _ := newOrganization(t)
 		o.facts.Grants.Clients["grt_5"] = "cli_1" // one that its client does not name
-		o.facts.Objects["grt_5"] = &tollgate.StoredObject{Revision: 1}
+		o.facts.Objects["grt_5"] = tollgate.StoredObject{Revision: 1}
 		if o.facts.Grants.Unlisted = unlisted; unlisted {
 			o.facts.Grants.Revision = 0
 		}

@@ -113,8 +113,8 @@ func (p *provisioner) merchantAccount(a MerchantAccount) {
 	if !slices.ContainsFunc(p.want.LegalEntities, func(l LegalEntity) bool { return l.ID == a.LegalEntityID }) {
 		p.refer("legal entity", a.LegalEntityID)
 	}
-	next := p.next(a.ID)
-	same := next
+	old, found := stored[MerchantAccount](p, "merchant_account", a.ID)
+	next, same := found, found
 	next.Given = versionName(a.RuleSet.ID, a.RuleSet.Version)
 	same.Given = next.Given
 	next.Perimeter = p.versionOf(a.Perimeter.ID, a.Perimeter.Version)
@@ -123,15 +123,14 @@ func (p *provisioner) merchantAccount(a MerchantAccount) {
 		p.check(fmt.Errorf("rule set %s: %w", a.RuleSet.ID, err))
 	}
 	a.RuleSet.Rules = set.Rules
-	old, found := stored[MerchantAccount](p, "merchant_account", a.ID)
 	next.Cutoffs = p.cutoff(&a, old, found)
 	before := next.Given
-	if found != nil {
+	if found.Revision > 0 {
 		before = p.keepActivated(&a, old, found.Given, next.Given)
 	}
 	p.price(&a, old)
 	a.CreatedAt = cmp.Or(old.CreatedAt, p.origin.At)
-	if !p.object("merchant_account", a.ID, next, &a, old.UpdatedAt, &a.UpdatedAt, accountEvents) && before != next.Given {
+	if !p.object("merchant_account", a.ID, next, &a, old.UpdatedAt, &a.UpdatedAt, MerchantAccountUpdated) && before != next.Given {
 		// What is in force already is now also what the file gives; no event,
 		// for nothing is priced in another way.
 		p.Objects = append(p.Objects, ConfigObject{"merchant_account", a.ID, same})
@@ -140,8 +139,8 @@ func (p *provisioner) merchantAccount(a MerchantAccount) {
 }
 
 // cutoff gives an account's cutoff its version and returns all versions.
-func (p *provisioner) cutoff(a *MerchantAccount, old MerchantAccount, found *StoredObject) []CutoffVersion {
-	if found == nil {
+func (p *provisioner) cutoff(a *MerchantAccount, old MerchantAccount, found StoredObject) []CutoffVersion {
+	if found.Revision == 0 {
 		a.Cutoff.Version = 1
 		return []CutoffVersion{{Cutoff: a.Cutoff}}
 	}
@@ -160,7 +159,6 @@ func (p *provisioner) cutoff(a *MerchantAccount, old MerchantAccount, found *Sto
 	}
 	if last := versions[len(versions)-1]; last.Version != old.Cutoff.Version {
 		a.Cutoff.Version, p.effective[a.ID] = last.Version, last.EffectiveDate
-		p.Recut = append(p.Recut, a.ID)
 	}
 	return versions
 }
@@ -214,7 +212,18 @@ func (p *provisioner) supersede() {
 			continue
 		}
 		done = append(done, m.from)
-		versions := p.versionsOf(m.from, h)
+		versions := map[string]int64{} // of the rule set, by account
+		for _, activation := range h {
+			for _, id := range activation.Value.MerchantAccountIDs {
+				a, found := stored[MerchantAccount](p, "merchant_account", id)
+				if found.Revision > 0 {
+					p.Compared[id] = found.Revision
+				}
+				if a.RuleSet.ID == m.from {
+					versions[id] = a.RuleSet.Version
+				}
+			}
+		}
 		for _, other := range p.moved {
 			delete(versions, other.id)
 			if other.to.ID == m.from {
@@ -232,29 +241,8 @@ func (p *provisioner) supersede() {
 	}
 }
 
-// versionsOf are the versions of a rule set that accounts have, of those that were
-// ever moved.
-func (p *provisioner) versionsOf(ruleSet string, h History) map[string]int64 {
-	versions := map[string]int64{}
-	for _, activation := range h {
-		for _, id := range activation.Value.MerchantAccountIDs {
-			a, found := stored[MerchantAccount](p, "merchant_account", id)
-			if found != nil {
-				p.Compared[id] = found.Revision
-			}
-			if found != nil && a.RuleSet.ID == ruleSet {
-				versions[id] = a.RuleSet.Version
-			}
-		}
-	}
-	return versions
-}
-
 // accountEvents: what a receiver acts on has a type of its own.
 func accountEvents(changed []string) (types []EventType) {
-	if len(changed) == 0 {
-		return []EventType{MerchantAccountUpdated}
-	}
 	own := map[string]EventType{"cutoff": CutoffUpdated, "perimeter": PerimeterActivated, "rule_set": RuleActivated}
 	for _, name := range changed {
 		if t := cmp.Or(own[name], MerchantAccountUpdated); !slices.Contains(types, t) {

@@ -9,12 +9,12 @@ import (
 // ConfigFacts are what a file is compared with: all that it names and refers to,
 // as it was read. What has been read and is not there has its zero value.
 type ConfigFacts struct {
-	Objects   map[string]*StoredObject // by id
-	Versions  map[string]string        // documents of perimeters and rule sets, by id@version
-	RuleSets  map[string]RuleSetState  // by id
-	Rules     map[Citation]string      // by rule: its SHA-256
-	Owners    map[string]string        // by client: the organization that its id belongs to
-	Histories map[string]History       // by rule set; read after its state, whose revision says that it is the latest
+	Objects   map[string]StoredObject // by id
+	Versions  map[string]string       // documents of perimeters and rule sets, by id@version
+	RuleSets  map[string]RuleSetState // by id
+	Rules     map[Citation]string     // by rule: its SHA-256
+	Owners    map[string]string       // by client: the organization that its id belongs to
+	Histories map[string]History      // by rule set; read after its state, whose revision says that it is the latest
 	Grants    *GrantList
 	Quotas    *Quotas
 }
@@ -47,7 +47,7 @@ type GrantList struct {
 // NewConfigFacts are facts of which nothing has been read.
 func NewConfigFacts() *ConfigFacts {
 	return &ConfigFacts{
-		Objects: map[string]*StoredObject{}, Versions: map[string]string{}, RuleSets: map[string]RuleSetState{},
+		Objects: map[string]StoredObject{}, Versions: map[string]string{}, RuleSets: map[string]RuleSetState{},
 		Rules: map[Citation]string{}, Owners: map[string]string{}, Histories: map[string]History{},
 	}
 }

@@ -22,7 +22,7 @@ func (o *organization) activate(t *testing.T, id string, from, to int64, account
 	o.facts.Histories["rs_1"] = append(tollgate.History{a}, o.facts.Histories["rs_1"]...)
 	set := tollgate.RuleSet{ID: "rs_1", Version: to, Rules: withShopFee}
 	for _, account := range accounts {
-		stored := *o.facts.Objects[account]
+		stored := o.facts.Objects[account]
 		stored.Revision++
 		doc := document[tollgate.MerchantAccount](t, o, account)
 		doc.RuleSet = set
@@ -30,7 +30,7 @@ func (o *organization) activate(t *testing.T, id string, from, to int64, account
 		if stored.Document, err = json.Marshal(doc, json.Deterministic(true)); err != nil {
 			t.Fatal(err)
 		}
-		o.facts.Objects[account] = &stored
+		o.facts.Objects[account] = stored
 	}
 }
 
@@ -81,7 +81,11 @@ func TestProvisionBesideActivations(t *testing.T) {
 				change(&want)
 			}
 			if !noted {
-				o.facts.Objects["ma_1"].Given, o.facts.Objects["ma_2"].Given = "", ""
+				for _, id := range []string{"ma_1", "ma_2"} {
+					stored := o.facts.Objects[id]
+					stored.Given = ""
+					o.facts.Objects[id] = stored
+				}
 			}
 			state := o.facts.RuleSets["rs_1"]
 			p := o.apply(t, want)

@@ -118,12 +118,7 @@ func (o *organization) apply(t *testing.T, want tollgate.Config) *tollgate.Provi
 		}
 	}
 	f := &o.facts
-	revision := func(id string) int64 {
-		if f.Objects[id] == nil {
-			return 0
-		}
-		return f.Objects[id].Revision
-	}
+	revision := func(id string) int64 { return f.Objects[id].Revision }
 	for id, read := range p.Compared {
 		unchanged(id, revision(id), read)
 	}
@@ -137,7 +132,7 @@ func (o *organization) apply(t *testing.T, want tollgate.Config) *tollgate.Provi
 		unchanged(object.ID, revision(object.ID), object.Revision)
 		stored := object.StoredObject
 		stored.Revision++
-		f.Objects[object.ID] = &stored
+		f.Objects[object.ID] = stored
 	}
 	for _, r := range p.RuleSets {
 		unchanged(r.ID, f.RuleSets[r.ID].Revision, r.Revision)
@@ -161,9 +156,9 @@ func (o *organization) apply(t *testing.T, want tollgate.Config) *tollgate.Provi
 		f.Grants = &list
 	}
 	for _, id := range p.Raised {
-		raised := *f.Objects[id]
+		raised := f.Objects[id]
 		raised.Revision++
-		f.Objects[id] = &raised
+		f.Objects[id] = raised
 	}
 	return p
 }
@@ -291,9 +286,6 @@ func TestProvision(t *testing.T) {
 				}
 			}
 			o.now++
-			if recut := strings.Contains(c.want, "cutoff.updated"); recut != slices.Equal(p.Recut, []string{"ma_1"}) {
-				t.Errorf("to be looked at: %v", p.Recut)
-			}
 			if again := o.apply(t, want); summary(again) != "" || len(again.Objects)+len(again.Versions)+len(again.RuleSets)+len(again.Audit) > 0 {
 				t.Errorf("the same again: %s, %+v", summary(again), again)
 			}
@@ -429,6 +421,7 @@ func TestProvisionOfAnAccountFromBefore(t *testing.T) {
 	want = clone(want)
 	old := o.facts.Objects["ma_1"]
 	old.Cutoffs, old.Given = nil, ""
+	o.facts.Objects["ma_1"] = old
 	if p := o.apply(t, want); summary(p) != "" || len(p.Objects) > 0 {
 		t.Errorf("the same file: %s", summary(p))
 	}

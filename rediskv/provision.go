@@ -90,8 +90,10 @@ func (s *Store) writeConfig(ctx context.Context, k space, p *tollgate.Provisioni
 		c.version(k.versionNamed(name), text)
 	}
 	c.member(organizationsKey(k.partition), added, k.org)
-	for _, id := range p.Recut { // when they are looked at next is another time
-		c.member(k.cutoffs, lookedAt, k.org+"/"+id)
+	for _, changed := range p.Changes {
+		if changed.From != tollgate.NoDate { // when the account is looked at next is another time
+			c.member(k.cutoffs, lookedAt, k.org+"/"+changed.ID)
+		}
 	}
 	if c.raised = p.Raised; len(p.Raised) > endedTogether { // finish goes on from a note of them, in this run or the next
 		c.raised = nil

@@ -1,6 +1,7 @@
 package rediskv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,10 +78,12 @@ func (s *Store) readConfig(ctx context.Context, k space, lacks, f *tollgate.Conf
 		all = append(all, func(pipe redis.Pipeliner) func() error {
 			reply := pipe.HGetAll(ctx, key)
 			return func() error {
-				if err := counters(reply.Val()); err != nil {
-					return s.damagedAt(ctx, key, err)
+				found := fields(reply.Val())
+				err := counters(found)
+				if err == nil && len(found) > 0 && found.int("v") == 0 {
+					err = errors.New("it has no revision")
 				}
-				return keep(reply.Val())
+				return cmp.Or(s.damagedAt(ctx, key, err), keep(found))
 			}
 		})
 	}
@@ -158,18 +161,14 @@ func answered(replies []redis.Cmder, err error) error {
 	return err
 }
 
-// storedObject is nil for one that is not there.
-func storedObject(id string, found fields) (*tollgate.StoredObject, error) {
-	if len(found) == 0 {
-		return nil, nil
-	}
-	o := &tollgate.StoredObject{
+// storedObject is the zero value of one that is not there.
+func storedObject(id string, found fields) (o tollgate.StoredObject, err error) {
+	o = tollgate.StoredObject{
 		Revision: found.int("v"), Document: jsontext.Value(found["json"]),
 		AccountIDs: strings.Fields(found["accounts"]), Perimeter: found["limits"], Given: found["given"],
 	}
-	var err error
 	if o.Cutoffs, o.Closed, err = cutoffVersions(found); err != nil {
-		return nil, fmt.Errorf("merchant account %s: %w", id, err)
+		err = fmt.Errorf("merchant account %s: %w", id, err)
 	}
-	return o, nil
+	return o, err
 }
