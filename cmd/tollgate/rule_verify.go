@@ -88,7 +88,7 @@ func (a *app) ticketToVerify(ctx context.Context, cmd *cobra.Command, arg string
 		if err != nil && fromFile {
 			err = fmt.Errorf("%w; --offline verifies the file alone", err)
 		}
-		if err != nil || again || fromFile || b.records == nil || len(t.Disagreements(b.records)) == 0 {
+		if err != nil || again || fromFile || b.records == nil || len(disagreements(t, b.records)) == 0 {
 			return t, b, err
 		}
 	}
@@ -171,7 +171,7 @@ func (a *app) verify(ctx context.Context, t *tollgate.Ticket, shelf *moduleShelf
 	}
 	var records []string
 	if b.records != nil {
-		records = t.Disagreements(b.records)
+		records = disagreements(t, b.records)
 		if err := a.printDiffering("the records", b.table(t), records); err != nil {
 			return err
 		}

@@ -16,19 +16,19 @@ const eventsKept = 30 * 24 * time.Hour
 
 // binding is what a ticket is compared with beside its own rules.
 type binding struct {
-	records *tollgate.PaymentRecords // nil: nothing
-	why     string                   // nothing
+	records *paymentRecords // nil: nothing
+	why     string          // nothing
 }
 
 // records fetches what the service keeps of a ticket's payment. Who may not
 // read one kind of it compares the ticket with the others; which one is in
 // missing.
-func (c *client) records(ctx context.Context, t *tollgate.Ticket) (r *tollgate.PaymentRecords, missing []string, err error) {
+func (c *client) records(ctx context.Context, t *tollgate.Ticket) (r *paymentRecords, missing []string, err error) {
 	body, err := c.get(ctx, paymentPath(t.PaymentID, ""), nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("payment %s: %w", printable(t.PaymentID), err)
 	}
-	r = new(tollgate.PaymentRecords)
+	r = new(paymentRecords)
 	if err := parse(body, &r.Payment); err != nil {
 		return nil, nil, err
 	}
@@ -47,7 +47,7 @@ func (c *client) records(ctx context.Context, t *tollgate.Ticket) (r *tollgate.P
 		return nil, nil, err
 	}
 	r.EventsExpired = now.Sub(r.Payment.CreatedAt.Time()) >= eventsKept
-	r.Events = map[string]tollgate.PaymentEvent{}
+	r.Events = map[string]paymentEvent{}
 	for _, id := range t.EventIDs {
 		var refused *refusal
 		body, err := c.get(ctx, "/v1/events/"+url.PathEscape(id), nil)
@@ -60,7 +60,7 @@ func (c *client) records(ctx context.Context, t *tollgate.Ticket) (r *tollgate.P
 		case err != nil:
 			return nil, nil, err
 		}
-		var event tollgate.PaymentEvent
+		var event paymentEvent
 		if err := parse(body, &event); err != nil {
 			return nil, nil, err
 		}
@@ -70,7 +70,7 @@ func (c *client) records(ctx context.Context, t *tollgate.Ticket) (r *tollgate.P
 }
 
 // transactionPage adds a page and returns the query of the next one, if any.
-func (c *client) transactionPage(ctx context.Context, query url.Values, r *tollgate.PaymentRecords) (url.Values, error) {
+func (c *client) transactionPage(ctx context.Context, query url.Values, r *paymentRecords) (url.Values, error) {
 	body, err := c.get(ctx, "/v1/transactions", query)
 	if err != nil {
 		return nil, err

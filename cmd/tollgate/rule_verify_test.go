@@ -47,7 +47,7 @@ type ticketMaker struct {
 	rules []tollgate.RuleRef
 	ids   int
 
-	records map[string]*tollgate.PaymentRecords // by payment
+	records map[string]*paymentRecords // by payment
 }
 
 // keep adds what a change leaves to the payment's records, as a client reads it.
@@ -55,7 +55,7 @@ func (m *ticketMaker) keep(c *tollgate.PaymentChange) {
 	m.t.Helper()
 	r, ok := m.records[c.Payment.ID]
 	if !ok {
-		r = &tollgate.PaymentRecords{Transactions: []tollgate.Transaction{}, Events: map[string]tollgate.PaymentEvent{}}
+		r = &paymentRecords{Transactions: []tollgate.Transaction{}, Events: map[string]paymentEvent{}}
 		m.records[c.Payment.ID] = r
 	}
 	text := func(v any) []byte {
@@ -77,7 +77,7 @@ func (m *ticketMaker) keep(c *tollgate.PaymentChange) {
 		read(x, &again)
 		r.Transactions = append(r.Transactions, again)
 	}
-	var event tollgate.PaymentEvent
+	var event paymentEvent
 	read(c.Event, &event)
 	r.Events[c.Event.ID] = event
 }
@@ -167,7 +167,7 @@ func newTicketMaker(t *testing.T) *ticketMaker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &ticketMaker{t: t, shelf: shelf, records: map[string]*tollgate.PaymentRecords{}}
+	m := &ticketMaker{t: t, shelf: shelf, records: map[string]*paymentRecords{}}
 	for _, c := range []tollgate.Citation{{Name: "card_fee", Version: 2}, {Name: "platform_fee", Version: 1}} {
 		m.rules = append(m.rules, wasm.RefOf(c, shippedModule(t, c)))
 	}
@@ -275,14 +275,14 @@ func TestVerifyNoticesEveryRecord(t *testing.T) {
 	for name, ticket := range m.tickets() {
 		document, kept := m.document(ticket), m.records[ticket.PaymentID]
 		changes := 0
-		noticed := func(what string, r tollgate.PaymentRecords) {
+		noticed := func(what string, r paymentRecords) {
 			changes++
 			if out, err := m.verify(document, &binding{records: &r}); err == nil {
 				t.Errorf("%s: %s, and verify says\n%s", name, what, out)
 			}
 		}
 		// try changes the bound members of a record; with makes records of it.
-		try := func(kind string, v any, with func(text []byte) (tollgate.PaymentRecords, error)) {
+		try := func(kind string, v any, with func(text []byte) (paymentRecords, error)) {
 			spoiled := m.document(v)
 			spoil(spoiled, func(any) {}, "", func(path, how string) {
 				if !slices.Contains(bound[kind], path) {
@@ -297,13 +297,13 @@ func TestVerifyNoticesEveryRecord(t *testing.T) {
 				}
 			})
 		}
-		try("payment", kept.Payment, func(text []byte) (r tollgate.PaymentRecords, err error) {
+		try("payment", kept.Payment, func(text []byte) (r paymentRecords, err error) {
 			r = *kept
 			r.Payment = new(tollgate.Payment)
 			return r, json.Unmarshal(text, r.Payment)
 		})
 		for i, x := range kept.Transactions {
-			try(string(x.Type), x, func(text []byte) (r tollgate.PaymentRecords, err error) {
+			try(string(x.Type), x, func(text []byte) (r paymentRecords, err error) {
 				r = *kept
 				r.Transactions = slices.Clone(kept.Transactions)
 				r.Transactions[i] = tollgate.Transaction{}
@@ -317,10 +317,10 @@ func TestVerifyNoticesEveryRecord(t *testing.T) {
 			}
 		}
 		for id, e := range kept.Events {
-			with := func(text []byte) (r tollgate.PaymentRecords, err error) {
+			with := func(text []byte) (r paymentRecords, err error) {
 				r = *kept
 				r.Events = maps.Clone(kept.Events)
-				var event tollgate.PaymentEvent
+				var event paymentEvent
 				err = json.Unmarshal(text, &event)
 				r.Events[id] = event
 				return r, err

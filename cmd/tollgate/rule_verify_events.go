@@ -1,6 +1,10 @@
-package tollgate
+package main
 
-import "slices"
+import (
+	"slices"
+
+	"tollgate"
+)
 
 // events compares the ticket with each event that it names.
 func (c *comparison) events() {
@@ -39,14 +43,14 @@ func (c *comparison) priced(i int) {
 		return
 	}
 	of := "event " + event.ID
-	types := []EventType{PaymentCaptured}
+	types := []tollgate.EventType{tollgate.PaymentCaptured}
 	switch {
-	case e.Kind == EvaluationReview:
-		types = []EventType{PaymentReviewRequired}
-	case i == 0 && c.Decision == Deny:
-		types = []EventType{PaymentDeclined}
+	case e.Kind == tollgate.EvaluationReview:
+		types = []tollgate.EventType{tollgate.PaymentReviewRequired}
+	case i == 0 && c.Decision == tollgate.Deny:
+		types = []tollgate.EventType{tollgate.PaymentDeclined}
 	case i == 0: // an automatic capture leaves one event
-		types = []EventType{PaymentAuthorized, PaymentCaptured}
+		types = []tollgate.EventType{tollgate.PaymentAuthorized, tollgate.PaymentCaptured}
 	}
 	if !slices.Contains(types, event.Type) {
 		c.say("%s is %s, and evaluation %d is of kind %q", of, event.Type, e.Number, e.Kind)
@@ -55,7 +59,7 @@ func (c *comparison) priced(i int) {
 	differ(c, of, "currency", event.Data.Currency, e.Input.Currency)
 	differ(c, of, "payee", event.Data.Payee, e.Input.Payee)
 	differ(c, of, "time", event.CreatedAt, e.At)
-	if e.Kind == EvaluationCapture {
+	if e.Kind == tollgate.EvaluationCapture {
 		differ(c, of, "fees", event.Data.FeeTotal, c.fees(e))
 		differ(c, of, "captured amount", event.Data.AmountCaptured, c.capturedAmount(i+1))
 	}
@@ -64,19 +68,19 @@ func (c *comparison) priced(i int) {
 // reviewed compares the decision with the event behind the one that asked for
 // a review.
 func (c *comparison) reviewed() {
-	if c.Perimeter.Decision != Review || len(c.EventIDs) < 2 {
+	if c.Perimeter.Decision != tollgate.Review || len(c.EventIDs) < 2 {
 		return
 	}
 	event, ok := c.Events[c.EventIDs[1]]
 	if !ok {
 		return
 	}
-	decided := Review
+	decided := tollgate.Review
 	switch event.Type {
-	case PaymentAuthorized:
-		decided = Allow
-	case PaymentDeclined:
-		decided = Deny
+	case tollgate.PaymentAuthorized:
+		decided = tollgate.Allow
+	case tollgate.PaymentDeclined:
+		decided = tollgate.Deny
 	}
 	if c.Decision != decided {
 		c.say("event %s is %s, and the ticket's decision is %q", event.ID, event.Type, c.Decision)

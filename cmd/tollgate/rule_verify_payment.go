@@ -1,34 +1,36 @@
-package tollgate
+package main
 
 import (
 	"fmt"
 	"slices"
+
+	"tollgate"
 )
 
-// PaymentRecords is what the service keeps of a payment beside its ticket: by
+// paymentRecords is what the service keeps of a payment beside its ticket: by
 // them the inputs of the ticket's evaluations are bound to what happened.
-type PaymentRecords struct {
-	Payment      *Payment
-	Transactions []Transaction           // nil: they are not known
-	Events       map[string]PaymentEvent // by id, of those that the ticket names; nil: not known
+type paymentRecords struct {
+	Payment      *tollgate.Payment
+	Transactions []tollgate.Transaction  // nil: they are not known
+	Events       map[string]paymentEvent // by id, of those that the ticket names; nil: not known
 
 	// EventsExpired is whether events of the payment may be gone by now, for
 	// they are kept for a time only (interface §8).
 	EventsExpired bool
 }
 
-// PaymentEvent is an event of a payment with its data.
-type PaymentEvent struct {
-	ID        string           `json:"id"`
-	CreatedAt Instant          `json:"created_at"`
-	Type      EventType        `json:"type"`
-	Data      PaymentEventData `json:"data"`
+// paymentEvent is an event of a payment with its data.
+type paymentEvent struct {
+	ID        string                    `json:"id"`
+	CreatedAt tollgate.Instant          `json:"created_at"`
+	Type      tollgate.EventType        `json:"type"`
+	Data      tollgate.PaymentEventData `json:"data"`
 }
 
 // comparison collects where a ticket and the records disagree.
 type comparison struct {
-	*Ticket
-	*PaymentRecords
+	*tollgate.Ticket
+	*paymentRecords
 	found []string
 }
 
@@ -43,11 +45,11 @@ func differ[T comparable](c *comparison, of, member string, kept, want T) {
 	}
 }
 
-// Disagreements says where the records and the ticket contradict each other:
+// disagreements says where the records and the ticket contradict each other:
 // every input of an evaluation, its time and event, the decision and the total.
 // A ticket that contradicts itself is left to Inconsistencies.
-func (t *Ticket) Disagreements(r *PaymentRecords) []string {
-	c := &comparison{Ticket: t, PaymentRecords: r}
+func disagreements(t *tollgate.Ticket, r *paymentRecords) []string {
+	c := &comparison{Ticket: t, paymentRecords: r}
 	if len(t.Evaluations) > 0 {
 		c.payment()
 		if c.Transactions != nil {
@@ -73,12 +75,12 @@ func (c *comparison) payment() {
 	differ(c, of, "fees", p.FeeTotal, c.Total)
 	differ(c, of, "perimeter", p.Perimeter, c.Perimeter)
 	differ(c, of, "captured amount", p.AmountCaptured, c.capturedAmount(len(c.Evaluations)))
-	decision := Allow
+	decision := tollgate.Allow
 	switch {
-	case p.Status == Declined:
-		decision = Deny
+	case p.Status == tollgate.Declined:
+		decision = tollgate.Deny
 	case p.AuthorizedAt == 0: // it waits for a review, or waited to its end
-		decision = Review
+		decision = tollgate.Review
 	}
 	if c.Decision != decision {
 		c.say("the payment is %s, and the ticket's decision is %q", p.Status, c.Decision)
@@ -86,10 +88,10 @@ func (c *comparison) payment() {
 }
 
 // capturedAmount is the sum of the captures among the first n evaluations.
-func (t *Ticket) capturedAmount(n int) Money {
-	sum := Money{Currency: t.Currency}
-	for _, e := range t.Evaluations[:n] {
-		if e.Kind == EvaluationCapture {
+func (c *comparison) capturedAmount(n int) tollgate.Money {
+	sum := tollgate.Money{Currency: c.Currency}
+	for _, e := range c.Evaluations[:n] {
+		if e.Kind == tollgate.EvaluationCapture {
 			sum.Minor += e.Input.Amount.Minor
 		}
 	}
@@ -97,9 +99,9 @@ func (t *Ticket) capturedAmount(n int) Money {
 }
 
 // fees is the sum of an evaluation's lines.
-func (t *Ticket) fees(e *Evaluation) Money {
-	sum := Money{Currency: t.Currency}
-	for _, l := range t.Lines {
+func (c *comparison) fees(e *tollgate.Evaluation) tollgate.Money {
+	sum := tollgate.Money{Currency: c.Currency}
+	for _, l := range c.Lines {
 		if l.Evaluation == e.Number {
 			sum.Minor += l.Amount.Minor
 		}
@@ -110,38 +112,38 @@ func (t *Ticket) fees(e *Evaluation) Money {
 func (c *comparison) authorization() {
 	found := 0
 	for i := range c.Transactions {
-		if x := &c.Transactions[i]; x.Type == TransactionAuthorization {
+		if x := &c.Transactions[i]; x.Type == tollgate.TransactionAuthorization {
 			found++
 			c.transaction(x, &c.Evaluations[0])
 		}
 	}
 	if found != 1 {
-		c.say("the payment has %d transactions of type %s", found, TransactionAuthorization)
+		c.say("the payment has %d transactions of type %s", found, tollgate.TransactionAuthorization)
 	}
 }
 
 // transaction compares an evaluation's input with what moved.
-func (c *comparison) transaction(x *Transaction, e *Evaluation) {
+func (c *comparison) transaction(x *tollgate.Transaction, e *tollgate.Evaluation) {
 	of := "transaction " + x.ID
-	differ(c, of, "payment", deref(x.PaymentID), c.PaymentID)
-	differ(c, of, "ticket", deref(x.TicketID), c.ID)
+	differ(c, of, "payment", textOf(x.PaymentID), c.PaymentID)
+	differ(c, of, "ticket", textOf(x.TicketID), c.ID)
 	differ(c, of, "account", x.MerchantAccountID, c.MerchantAccountID)
 	differ(c, of, "amount", x.Amount, e.Input.Amount)
 	differ(c, of, "currency", x.Currency, e.Input.Currency)
-	differ(c, of, "payee", deref(x.Payee), e.Input.Payee)
+	differ(c, of, "payee", textOf(x.Payee), e.Input.Payee)
 	differ(c, of, "time", x.CreatedAt, e.At)
 }
 
 // captures finds the transaction of each capture's evaluation, by the capture
 // that its event names or, when the event is gone, by its time and amount.
 func (c *comparison) captures() {
-	var left []*Transaction
+	var left []*tollgate.Transaction
 	for i := range c.Transactions {
-		if c.Transactions[i].Type == TransactionCapture {
+		if c.Transactions[i].Type == tollgate.TransactionCapture {
 			left = append(left, &c.Transactions[i])
 		}
 	}
-	take := func(is func(*Transaction) bool) *Transaction {
+	take := func(is func(*tollgate.Transaction) bool) *tollgate.Transaction {
 		i := slices.IndexFunc(left, is)
 		if i < 0 {
 			return nil
@@ -152,14 +154,14 @@ func (c *comparison) captures() {
 	}
 	for i := range c.Evaluations {
 		e := &c.Evaluations[i]
-		if e.Kind != EvaluationCapture {
+		if e.Kind != tollgate.EvaluationCapture {
 			continue
 		}
-		var x *Transaction
+		var x *tollgate.Transaction
 		if event, ok := c.Events[e.EventID]; ok {
-			x = take(func(x *Transaction) bool { return deref(x.CaptureID) == event.Data.CaptureID })
-		} else if x = take(func(x *Transaction) bool { return x.CreatedAt == e.At && x.Amount == e.Input.Amount }); x == nil {
-			x = take(func(x *Transaction) bool { return x.CreatedAt == e.At })
+			x = take(func(x *tollgate.Transaction) bool { return textOf(x.CaptureID) == event.Data.CaptureID })
+		} else if x = take(func(x *tollgate.Transaction) bool { return x.CreatedAt == e.At && x.Amount == e.Input.Amount }); x == nil {
+			x = take(func(x *tollgate.Transaction) bool { return x.CreatedAt == e.At })
 		}
 		if x == nil {
 			c.say("evaluation %d is of a capture of %s at %s, and there is no such transaction", e.Number, e.Input.Amount, e.At)
@@ -174,19 +176,20 @@ func (c *comparison) captures() {
 }
 
 // fee compares what a capture was charged with its lines.
-func (c *comparison) fee(capture *Transaction, e *Evaluation) {
-	charged := Money{Currency: c.Currency}
+func (c *comparison) fee(capture *tollgate.Transaction, e *tollgate.Evaluation) {
+	charged := tollgate.Money{Currency: c.Currency}
 	for _, x := range c.Transactions {
-		if x.Type == TransactionFee && deref(x.CaptureID) == deref(capture.CaptureID) {
+		if x.Type == tollgate.TransactionFee && textOf(x.CaptureID) == textOf(capture.CaptureID) {
 			charged.Minor += x.Amount.Minor
 		}
 	}
 	if want := c.fees(e); charged != want {
-		c.say("capture %s was charged %s, and evaluation %d says %s", deref(capture.CaptureID), charged, e.Number, want)
+		c.say("capture %s was charged %s, and evaluation %d says %s", textOf(capture.CaptureID), charged, e.Number, want)
 	}
 }
 
-func deref(s *string) string {
+// textOf is empty for what is not there.
+func textOf(s *string) string {
 	if s == nil {
 		return ""
 	}
