@@ -3,6 +3,7 @@ package tollgate
 import (
 	"slices"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -180,4 +181,23 @@ func (f *ExportFilter) payout(t *Transaction) bool {
 func (f *ExportFilter) event(e *Event) bool {
 	return TypeFilter(f.Types).Match(string(e.Type)) && among(f.Accounts, given(e.MerchantAccountID)) &&
 		(f.ObjectID == "" || e.Names(f.ObjectID)) && f.Within(e.CreatedAt)
+}
+
+// ExportRow is one row of an export.
+type ExportRow struct {
+	Value   any            // *Transaction, *Payment, *Ticket, *Event or *AuditEntry
+	Text    jsontext.Value // of events and audit entries, as they were written
+	Damaged *DamagedObject // stands in the place of what cannot be read
+}
+
+// JSON is the row as the API answers the object, without a line's end.
+func (r ExportRow) JSON() (jsontext.Value, error) {
+	switch {
+	case r.Damaged != nil:
+		return json.Marshal(r.Damaged)
+	case r.Text != nil:
+		return r.Text, nil
+	default:
+		return json.Marshal(r.Value, json.Deterministic(true))
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tollgate"
+	"tollgate/handlers/worker"
 	"tollgate/rediskv"
 )
 
@@ -39,7 +40,7 @@ func (p *player) directExports(words []string) error {
 func (w *world) exports() error {
 	return w.eachExport(func(j *rediskv.ExportJob) error {
 		ctx := w.t.Context()
-		chunk := j.AppendHeader(nil)
+		chunk := worker.AppendHeader(nil, &j.Export)
 		for {
 			rows, err := w.store.ExportRows(ctx, j)
 			if err != nil {
@@ -47,7 +48,7 @@ func (w *world) exports() error {
 			}
 			for _, r := range rows {
 				if r.Selected {
-					if chunk, err = j.AppendRow(chunk, r.ExportRow); err != nil {
+					if chunk, err = worker.AppendRow(chunk, &j.Export, r.ExportRow); err != nil {
 						return err
 					}
 				}

@@ -274,7 +274,7 @@ func (x *exports) finish(ctx context.Context, j *rediskv.ExportJob) error {
 func (x *exports) write(ctx context.Context, j *rediskv.ExportJob, batches <-chan batch) (err error) {
 	var chunk []byte
 	if j.Fresh() {
-		chunk = j.AppendHeader(chunk)
+		chunk = AppendHeader(chunk, &j.Export)
 	}
 	since := 0 // batches since something was appended
 	appended := func() error {
@@ -289,7 +289,7 @@ func (x *exports) write(ctx context.Context, j *rediskv.ExportJob, batches <-cha
 		x.metrics.exported.Add(float64(len(b.rows)))
 		for _, r := range b.rows {
 			if r.Selected {
-				if chunk, err = j.AppendRow(chunk, r.ExportRow); err != nil {
+				if chunk, err = AppendRow(chunk, &j.Export, r.ExportRow); err != nil {
 					return err
 				}
 			}

@@ -188,7 +188,7 @@ func TestExportFencing(t *testing.T) {
 		}
 		var chunk []byte
 		for _, r := range rows[:min(most, len(rows))] {
-			if chunk, err = j.AppendRow(chunk, r.ExportRow); err != nil {
+			if chunk, err = worker.AppendRow(chunk, &j.Export, r.ExportRow); err != nil {
 				t.Fatal(err)
 			}
 			if err := j.Pass(r); err != nil {

@@ -1,4 +1,4 @@
-package tollgate_test
+package worker_test
 
 import (
 	"bytes"
@@ -12,16 +12,17 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/handlers/worker"
 )
 
 // csvOf is a file of rows, header included.
 func csvOf(t testing.TB, d tollgate.Dataset, rows ...tollgate.ExportRow) []byte {
 	t.Helper()
-	e := tollgate.Export{Dataset: d, Format: tollgate.FormatCSV}
-	file := e.AppendHeader(nil)
+	e := &tollgate.Export{Dataset: d, Format: tollgate.FormatCSV}
+	file := worker.AppendHeader(nil, e)
 	for _, r := range rows {
 		var err error
-		if file, err = e.AppendRow(file, r); err != nil {
+		if file, err = worker.AppendRow(file, e, r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -113,8 +114,8 @@ func TestHugeMetadata(t *testing.T) {
 	if got := cell(t, file, "description"); got != "'"+description {
 		t.Errorf("the description is %q", got)
 	}
-	e := tollgate.Export{Dataset: tollgate.DatasetPayments, Format: tollgate.FormatNDJSON}
-	line, err := e.AppendRow(e.AppendHeader(nil), row)
+	e := &tollgate.Export{Dataset: tollgate.DatasetPayments, Format: tollgate.FormatNDJSON}
+	line, err := worker.AppendRow(worker.AppendHeader(nil, e), e, row)
 	if err != nil || bytes.Count(line, []byte("\n")) != 1 || line[len(line)-1] != '\n' {
 		t.Errorf("%v: %d lines", err, bytes.Count(line, []byte("\n")))
 	}
