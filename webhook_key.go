@@ -1,11 +1,47 @@
 package tollgate
 
 import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"time"
 )
+
+// Forms of Standard Webhooks' keys: a shared secret and a public key.
+const (
+	SecretPrefix    = "whsec_"
+	PublicKeyPrefix = "whpk_"
+)
+
+// WebhookKey is a signing key with its secret.
+type WebhookKey struct {
+	Version int
+	Scheme  SignatureScheme // v1 or v1a
+	Secret  []byte          // 32 random bytes; of v1a the seed of the private key
+}
+
+// NewWebhookKey makes a key from 32 bytes of entropy.
+func NewWebhookKey(version int, scheme SignatureScheme, entropy io.Reader) (WebhookKey, error) {
+	secret := make([]byte, 32)
+	if _, err := io.ReadFull(entropy, secret); err != nil {
+		return WebhookKey{}, fmt.Errorf("webhook key: %w", err)
+	}
+	return WebhookKey{version, scheme, secret}, nil
+}
+
+// Text is the secret as its owner keeps it: whsec_ and padded standard base64.
+// The private half of a v1a key is never shown; its text is the public half,
+// whpk_….
+func (k WebhookKey) Text() string {
+	if k.Scheme == SignatureV1a {
+		public, _ := ed25519.NewKeyFromSeed(k.Secret).Public().(ed25519.PublicKey)
+		return PublicKeyPrefix + base64.StdEncoding.EncodeToString(public)
+	}
+	return SecretPrefix + base64.StdEncoding.EncodeToString(k.Secret)
+}
 
 // SealedKey is a signing key's secret, encrypted for its place.
 type SealedKey struct {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tollgate"
+	"tollgate/handlers/worker"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 )
@@ -58,14 +59,14 @@ func TestWebhookSecrets(t *testing.T) {
 	}
 	e, keys := w.signingKeys(id)
 	body := []byte(`{"a":1}`)
-	header := tollgate.Signatures(keys, "evt_1", 1, body)
+	header := worker.Signatures(keys, "evt_1", 1, body)
 	for _, k := range e.SigningKeys {
 		if k.PublicKey != nil {
 			shown = append(shown, *k.PublicKey)
 		}
 	}
 	for _, key := range shown[2:] { // of the other two nothing is left
-		if err := tollgate.VerifySignature(key, "evt_1", "1", header, body); err != nil {
+		if err := worker.VerifySignature(key, "evt_1", "1", header, body); err != nil {
 			t.Errorf("%s: %v", key, err)
 		}
 	}

@@ -43,7 +43,7 @@ func TestPayHook(t *testing.T) {
 		a := answers[min(int(asked.Add(1))-1, len(answers)-1)]
 		body, _ := io.ReadAll(req.Body)
 		h := req.Header
-		if err := tollgate.VerifySignature(secret, h.Get("webhook-id"), h.Get("webhook-timestamp"), h.Get("webhook-signature"), body); err != nil {
+		if err := worker.VerifySignature(secret, h.Get("webhook-id"), h.Get("webhook-timestamp"), h.Get("webhook-signature"), body); err != nil {
 			t.Error(err)
 		}
 		var p struct {

@@ -137,7 +137,7 @@ func (s *Sender) post(ctx context.Context, m Message, start time.Time, p *phases
 		"Accept-Encoding":   {"identity"},
 		"Webhook-Id":        {m.EventID},
 		"Webhook-Timestamp": {strconv.FormatInt(start.Unix(), 10)},
-		"Webhook-Signature": {tollgate.Signatures(m.Keys, m.EventID, start.Unix(), m.Body)},
+		"Webhook-Signature": {Signatures(m.Keys, m.EventID, start.Unix(), m.Body)},
 		// Never sent. It tells net/http that the request may go out again when
 		// a kept connection turns out to have been closed: receivers drop
 		// repeats by webhook-id.
