@@ -3,8 +3,6 @@ package tollgate
 import (
 	"errors"
 	"fmt"
-
-	"github.com/go-json-experiment/json"
 )
 
 // DamagedObject stands in a list or an export in the place of an object that
@@ -50,17 +48,4 @@ func (d *DamagedObject) Event(mint Mint, org string, at Instant) (Event, error) 
 type IntegrityData struct {
 	ObjectID   string `json:"object_id"`
 	ObjectType string `json:"object_type"`
-}
-
-// ReadEvent reads an event as it was frozen, and checks that it is the one that
-// its place in the log is for.
-func ReadEvent(text []byte, id, kind, account string) (*Event, error) {
-	e := new(Event)
-	if err := json.Unmarshal(text, e); err != nil {
-		return nil, fmt.Errorf("event %s: %w", id, err)
-	}
-	if e.Object != "event" || e.ID != id || string(e.Type) != kind || e.Sequence < 1 || e.CreatedAt == 0 || given(e.MerchantAccountID) != account {
-		return nil, fmt.Errorf("event %s: it is not the one of its place in the log", id)
-	}
-	return e, nil
 }

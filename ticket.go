@@ -1,10 +1,6 @@
 package tollgate
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -130,32 +126,4 @@ func (t *Ticket) Pinned() []RuleRef {
 		return nil
 	}
 	return t.Evaluations[0].Rules
-}
-
-// CheckStored checks what JSON alone does not: a stored ticket that fails it was
-// not written by this service. One from elsewhere is anybody's, and verifying it
-// says what is wrong with it.
-func (t *Ticket) CheckStored() error {
-	if _, err := ParseCurrency(string(t.Currency)); err != nil {
-		return fmt.Errorf("ticket %s: currency %q", t.ID, t.Currency)
-	}
-	if !strings.HasPrefix(t.PaymentID, PrefixPayment) || t.ID != TicketOf(t.PaymentID) {
-		return fmt.Errorf("ticket %s: it is not the one of payment %q", t.ID, t.PaymentID)
-	}
-	total := Money{Currency: t.Currency}
-	for _, l := range t.Lines {
-		total.Minor += l.Amount.Minor
-	}
-	if total != t.Total {
-		return fmt.Errorf("ticket %s: lines add up to %s, the total is %s", t.ID, total, t.Total)
-	}
-	if len(t.Evaluations) == 0 || t.CreatedAt == 0 || t.MerchantAccountID == "" || t.Payee == "" || !slices.Contains([]Decision{Allow, Deny, Review}, t.Decision) {
-		return fmt.Errorf("ticket %s: a member is missing or unknown", t.ID)
-	}
-	for i, e := range t.Evaluations {
-		if e.Number != i+1 || e.Input.Currency != t.Currency {
-			return fmt.Errorf("ticket %s: evaluation %d is number %d in %q", t.ID, i+1, e.Number, e.Input.Currency)
-		}
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package rediskv
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -176,15 +177,19 @@ func (s *Store) eventRow(ctx context.Context, k space, m redis.XMessage) (jsonte
 	return jsontext.Value(text(m, "b")), nil
 }
 
-// eventOf reads an entry of the log. Without its own id it is named by its place.
+// eventOf reads an entry of the log, and checks that it is the one that its place
+// is for. Without its own id it is named by its place.
 func eventOf(m redis.XMessage) (*tollgate.Event, error) {
-	id := text(m, "i")
-	err := checkEnvelope(text(m, envelopeField))
+	id, account, e := text(m, "i"), "", new(tollgate.Event)
+	err := cmp.Or(checkEnvelope(text(m, envelopeField)), decode(text(m, "b"), e))
+	if e.MerchantAccountID != nil {
+		account = *e.MerchantAccountID
+	}
+	if err == nil && (e.Object != "event" || e.ID != id || string(e.Type) != text(m, "t") || e.Sequence < 1 || e.CreatedAt == 0 || account != text(m, "a")) {
+		err = fmt.Errorf("event %s: it is not the one of its place in the log", id)
+	}
 	if err == nil {
-		var e *tollgate.Event
-		if e, err = tollgate.ReadEvent([]byte(text(m, "b")), id, text(m, "t"), text(m, "a")); err == nil {
-			return e, nil
-		}
+		return e, nil
 	}
 	if !tollgate.ValidID(id) {
 		id = tollgate.PrefixEvent + strings.ReplaceAll(m.ID, "-", "_")
