@@ -20,3 +20,10 @@ const (
 func QuotaExceeded(param, format string, args ...any) *Error {
 	return &Error{Code: CodeQuotaExceeded, Param: param, Message: fmt.Sprintf(format, args...)}
 }
+
+// Quotas are an organization's counts of what nothing else counts.
+type Quotas struct {
+	Rules      int64 // names of rules
+	Perimeters int64 // versions of perimeters
+	Revision   int64 // 0: they are not kept yet, and were counted
+}
