@@ -82,9 +82,8 @@ type provisioner struct {
 	facts  *ConfigFacts
 	lacks  *ConfigFacts // what has been looked for and not been read
 	want   Config
-	err    error // the first fault of the file
-
-	within string // what a fault is of, with a colon
+	err    error  // the first fault of the file
+	within string // what a fault is of
 
 	described map[string]string // by id@version: the file's documents
 	effective map[string]Date   // by account: of a cutoff that changes
@@ -150,12 +149,10 @@ func (f *ConfigFacts) compare(mint Mint, o Origin, want Config) *provisioner {
 
 // check keeps the first fault.
 func (p *provisioner) check(err error) {
-	if err != nil && p.err == nil {
-		p.err = err
-		if p.within != "" {
-			p.err = fmt.Errorf("%s%w", p.within, err)
-		}
+	if err != nil && p.within != "" {
+		err = fmt.Errorf("%s: %w", p.within, err)
 	}
+	p.err = cmp.Or(p.err, err)
 }
 
 func (p *provisioner) refuse(format string, args ...any) { p.check(Invalid("", format, args...)) }
@@ -164,7 +161,7 @@ func (p *provisioner) audit(kind, reason, target, id string) {
 	p.Audit = append(p.Audit, AuditEntry{Type: kind, Outcome: "succeeded", Reason: reason, Target: AuditTarget{target, id}})
 }
 
-// stored reads an object, which has the revision 0 where there is none.
+// stored reads an object.
 func stored[T any](p *provisioner, kind, id string) (doc T, found StoredObject) {
 	if found = look(p.facts.Objects, p.lacks.Objects, id); found.Revision > 0 {
 		if err := json.Unmarshal(found.Document, &doc); err != nil {
@@ -300,8 +297,7 @@ type RuleSetState struct {
 // GrantList is all of an organization's grants, each with its client.
 type GrantList struct {
 	Clients  map[string]string // by grant
-	Revision int64             // of the list
-	Unlisted bool              // they were searched, for the release that stored them kept no list
+	Revision int64             // of the list; 0: there is none yet, and they were searched
 }
 
 // NewConfigFacts are facts of which nothing has been read.

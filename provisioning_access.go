@@ -107,7 +107,7 @@ func grantsOf(c, old Client, grants []Grant) (ids []string) {
 
 func (p *provisioner) grant(g Grant) {
 	g.Object, g.OrganizationID = "grant", p.Organization
-	p.within = "grant " + g.ID + ": "
+	p.within = "grant " + g.ID
 	for _, id := range g.MerchantAccountIDs {
 		if !slices.ContainsFunc(p.want.MerchantAccounts, func(a MerchantAccount) bool { return a.ID == id }) {
 			p.refer("merchant account", id)
@@ -151,8 +151,8 @@ func (p *provisioner) endTokens() {
 		list = *p.facts.Grants
 	}
 	p.Grants = &GrantList{Revision: list.Revision, Clients: p.holders}
-	if list.Unlisted {
-		p.Grants.Clients = maps.Clone(list.Clients)
+	if list.Revision == 0 { // all that were searched are added
+		p.Grants.Clients = maps.Collect(maps.All(list.Clients))
 		maps.Copy(p.Grants.Clients, p.holders)
 	}
 	raised := map[string]bool{}

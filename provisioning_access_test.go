@@ -82,7 +82,7 @@ func TestProvisionEndsTokensOfUnnamedGrants(t *testing.T) {
 		o, _ := newOrganization(t)
 		o.facts.Grants.Clients["grt_5"] = "cli_1" // one that its client does not name
 		o.facts.Objects["grt_5"] = tollgate.StoredObject{Revision: 1}
-		if o.facts.Grants.Unlisted = unlisted; unlisted {
+		if unlisted {
 			o.facts.Grants.Revision = 0
 		}
 		listed := maps.Clone(o.facts.Grants.Clients)

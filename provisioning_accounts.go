@@ -26,10 +26,7 @@ func (p *provisioner) version(kind, name string, doc any) {
 // versionOf is the document of a version that the file describes or refers to.
 func (p *provisioner) versionOf(id string, version int64) string {
 	name := versionName(id, version)
-	text := p.described[name]
-	if text == "" {
-		text = look(p.facts.Versions, p.lacks.Versions, name)
-	}
+	text := cmp.Or(p.described[name], look(p.facts.Versions, p.lacks.Versions, name))
 	if text == "" {
 		p.refuse("there is no %s version %d", id, version)
 	}
@@ -107,7 +104,7 @@ func (p *provisioner) history(ruleSet string) History {
 }
 
 func (p *provisioner) merchantAccount(a MerchantAccount) {
-	p.within = "merchant account " + a.ID + ": "
+	p.within = "merchant account " + a.ID
 	defer func() { p.within = "" }()
 	a.Object, a.OrganizationID = "merchant_account", p.Organization
 	if !slices.ContainsFunc(p.want.LegalEntities, func(l LegalEntity) bool { return l.ID == a.LegalEntityID }) {

@@ -477,7 +477,7 @@ func TestProvisionCountsPerimeters(t *testing.T) {
 // What a file needs is read in one round, and in a second one where it ends tokens
 // or refers to objects by others; deciding changes nothing of the facts, and
 // decides the same again.
-func TestConfigNeeds(t *testing.T) {
+func TestProvisionSaysWhatItLacks(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(c *tollgate.Config)

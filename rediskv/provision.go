@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/redis/go-redis/v9"
-
 	"tollgate"
 )
 
@@ -38,29 +36,27 @@ func (s *Store) CommitConfig(ctx context.Context, p *tollgate.Provisioning) erro
 // anything is written. A claim without a client, left behind by a failure between
 // the two, leads nowhere and can be claimed again by the same organization.
 func (s *Store) claimClients(ctx context.Context, k space, ids []string) error {
-	if len(ids) == 0 {
-		return nil
+	owners := map[string]string{}
+	if len(ids) > 0 {
+		if err := s.timed(ctx, "claim_clients", func(ctx context.Context) error {
+			pipe := s.client.Pipeline()
+			for _, id := range ids {
+				owners[id] = ""
+				pipe.SetNX(ctx, clientKey(id), k.org, 0)
+			}
+			_, err := pipe.Exec(ctx)
+			return err
+		}); err != nil {
+			return err
+		}
 	}
-	return s.timed(ctx, "claim_clients", func(ctx context.Context) error {
-		pipe := s.client.Pipeline()
-		for _, id := range ids {
-			pipe.SetNX(ctx, clientKey(id), k.org, 0)
+	err := s.readTexts(ctx, owners, owners, clientKey)
+	for _, owner := range owners {
+		if owner != k.org && err == nil {
+			err = ErrConflict
 		}
-		if _, err := pipe.Exec(ctx); err != nil {
-			return err
-		}
-		owners := make([]*redis.StringCmd, len(ids))
-		for i, id := range ids {
-			owners[i] = pipe.Get(ctx, clientKey(id))
-		}
-		if _, err := pipe.Exec(ctx); err != nil {
-			return err
-		}
-		if slices.ContainsFunc(owners, func(owner *redis.StringCmd) bool { return owner.Val() != k.org }) {
-			return ErrConflict
-		}
-		return nil
-	})
+	}
+	return err
 }
 
 func (s *Store) writeConfig(ctx context.Context, k space, p *tollgate.Provisioning) error {

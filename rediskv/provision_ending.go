@@ -34,7 +34,6 @@ func (s *Store) grantList(ctx context.Context, k space) (tollgate.GrantList, err
 	if err != nil {
 		return list, err
 	}
-	list.Unlisted = true
 	for i, doc := range docs {
 		var g tollgate.Grant
 		if doc["json"] == "" {

@@ -1,7 +1,6 @@
 package rediskv
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,8 +31,8 @@ func (s *Store) Holds(ctx context.Context, org, id string) (there bool, err erro
 }
 
 // ConfigFacts reads what a file is compared with: what it names and what that
-// refers to. Mostly that is one round trip; more find the grants where it changes
-// who has them or ends tokens, and what led to an account's rules.
+// refers to, each kind in one round trip; then the grants where it changes who has
+// them or ends tokens, and what led to the rules of an account that is given others.
 func (s *Store) ConfigFacts(ctx context.Context, want tollgate.Config) (*tollgate.ConfigFacts, error) {
 	k, f := s.space(want.Organization.ID), tollgate.NewConfigFacts()
 	for {
@@ -68,57 +67,30 @@ func (s *Store) ConfigFacts(ctx context.Context, want tollgate.Config) (*tollgat
 	}
 }
 
-// asking sends a command and returns what becomes of its reply.
-type asking func(redis.Pipeliner) (keep func() error)
-
-// readConfig reads whatever has a key of its own, many in one round trip.
+// readConfig reads whatever has a key of its own.
 func (s *Store) readConfig(ctx context.Context, k space, lacks, f *tollgate.ConfigFacts) error {
-	var all []asking
-	hash := func(key string, keep func(fields) error) {
-		all = append(all, func(pipe redis.Pipeliner) func() error {
-			reply := pipe.HGetAll(ctx, key)
-			return func() error {
-				found := fields(reply.Val())
-				err := counters(found)
-				if err == nil && len(found) > 0 && found.int("v") == 0 {
-					err = errors.New("it has no revision")
-				}
-				return cmp.Or(s.damagedAt(ctx, key, err), keep(found))
-			}
-		})
-	}
-	text := func(key string, keep func(string)) {
-		all = append(all, func(pipe redis.Pipeliner) func() error {
-			reply := pipe.Get(ctx, key)
-			return func() error {
-				object, of := opened(reply.Val())
-				keep(object)
-				return s.damagedAt(ctx, key, checkEnvelope(of))
-			}
-		})
-	}
-	for id := range lacks.Objects {
-		hash(k.configured(id), func(found fields) (err error) {
-			f.Objects[id], err = storedObject(id, found)
-			return err
-		})
-	}
-	for id := range lacks.RuleSets {
-		hash(k.object(id), func(found fields) error {
-			f.RuleSets[id] = tollgate.RuleSetState{ID: id, Revision: found.int("v"), Last: found.int("last"), Pending: strings.Fields(found["pending"])}
-			return nil
-		})
-	}
-	for name := range lacks.Versions {
-		text(k.versionNamed(name), func(doc string) { f.Versions[name] = doc })
-	}
-	for id := range lacks.Owners {
-		text(clientKey(id), func(org string) { f.Owners[id] = org })
-	}
-	for some := range slices.Chunk(all, readTogether) {
-		if err := s.asked(ctx, some); err != nil {
-			return err
+	objects, sets := slices.Collect(maps.Keys(lacks.Objects)), slices.Collect(maps.Keys(lacks.RuleSets))
+	found, err := s.readCounted(ctx, objects, k.configured, "v", "json", "accounts", "limits", "given", "cutoffs", "closed")
+	for i, o := range found {
+		if f.Objects[objects[i]], err = storedObject(o); err != nil {
+			return fmt.Errorf("merchant account %s: %w", objects[i], err)
 		}
+	}
+	if err != nil {
+		return err
+	}
+	found, err = s.readCounted(ctx, sets, k.object, "v", "last", "pending")
+	for i, r := range found {
+		f.RuleSets[sets[i]] = tollgate.RuleSetState{ID: sets[i], Revision: r.int("v"), Last: r.int("last"), Pending: strings.Fields(r["pending"])}
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.readTexts(ctx, lacks.Versions, f.Versions, k.versionNamed); err != nil {
+		return err
+	}
+	if err := s.readTexts(ctx, lacks.Owners, f.Owners, clientKey); err != nil {
+		return err
 	}
 	refs, err := s.resolve(ctx, k, slices.Collect(maps.Keys(lacks.Rules)))
 	for _, ref := range refs {
@@ -127,21 +99,45 @@ func (s *Store) readConfig(ctx context.Context, k space, lacks, f *tollgate.Conf
 	return err
 }
 
-// asked sends commands in one round trip. What is not there has an empty reply.
-func (s *Store) asked(ctx context.Context, all []asking) error {
-	keeps := make([]func() error, len(all))
-	if err := s.timed(ctx, "read_config", func(ctx context.Context) error {
-		pipe := s.client.Pipeline()
-		for i, ask := range all {
-			keeps[i] = ask(pipe)
-		}
-		return answered(pipe.Exec(ctx))
-	}); err != nil {
-		return err
+// readCounted reads fields of hashes whose counters can be read. One that is there
+// has a revision.
+func (s *Store) readCounted(ctx context.Context, ids []string, key func(string) string, names ...string) ([]fields, error) {
+	keys := make([]string, len(ids))
+	for i, id := range ids {
+		keys[i] = key(id)
 	}
-	for _, keep := range keeps {
-		if err := keep(); err != nil {
+	found, err := s.readFields(ctx, "read_config", keys, names...)
+	for i, row := range found {
+		fault := counters(row)
+		if fault == nil && row["v"] == "" && strings.Join(slices.Collect(maps.Values(row)), "") != "" {
+			fault = errors.New("it has no revision")
+		}
+		if fault != nil {
+			return nil, s.damagedAt(ctx, keys[i], fault)
+		}
+	}
+	return found, err
+}
+
+// readTexts reads the strings of names; empty where there is none.
+func (s *Store) readTexts(ctx context.Context, names, into map[string]string, key func(string) string) error {
+	for some := range slices.Chunk(slices.Collect(maps.Keys(names)), readTogether) {
+		replies := make([]*redis.StringCmd, len(some))
+		if err := s.timed(ctx, "read_config", func(ctx context.Context) error {
+			pipe := s.client.Pipeline()
+			for i, name := range some {
+				replies[i] = pipe.Get(ctx, key(name))
+			}
+			return answered(pipe.Exec(ctx))
+		}); err != nil {
 			return err
+		}
+		for i, name := range some {
+			object, of := opened(replies[i].Val())
+			if err := checkEnvelope(of); err != nil {
+				return s.damagedAt(ctx, key(name), err)
+			}
+			into[name] = object
 		}
 	}
 	return nil
@@ -162,13 +158,11 @@ func answered(replies []redis.Cmder, err error) error {
 }
 
 // storedObject is the zero value of one that is not there.
-func storedObject(id string, found fields) (o tollgate.StoredObject, err error) {
+func storedObject(found fields) (o tollgate.StoredObject, err error) {
 	o = tollgate.StoredObject{
 		Revision: found.int("v"), Document: jsontext.Value(found["json"]),
 		AccountIDs: strings.Fields(found["accounts"]), Perimeter: found["limits"], Given: found["given"],
 	}
-	if o.Cutoffs, o.Closed, err = cutoffVersions(found); err != nil {
-		err = fmt.Errorf("merchant account %s: %w", id, err)
-	}
+	o.Cutoffs, o.Closed, err = cutoffVersions(found)
 	return o, err
 }
