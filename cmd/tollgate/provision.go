@@ -163,11 +163,13 @@ func applyConfig(ctx context.Context, store *rediskv.Store, want tollgate.Config
 		if err != nil {
 			return nil, err
 		}
-		if rules != nil {
-			err = rules.judge(ctx, org, p.NewlyPriced)
+		for _, n := range p.NewlyPriced {
+			if err := rules.judge(ctx, org, n); err != nil {
+				return nil, fmt.Errorf("merchant account %s: %w", n.MerchantAccountID, err)
+			}
 		}
-		if err != nil || dryRun {
-			return p.Changes, err
+		if dryRun {
+			return p.Changes, nil
 		}
 		return p.Changes, store.CommitConfig(ctx, p)
 	})
