@@ -91,13 +91,13 @@ func (p *provisioner) client(c Client) {
 // grantsOf are a client's grants once the file's are written: those that it has,
 // without those that become another's, and then the new ones.
 func grantsOf(c, old Client, grants []Grant) (ids []string) {
-	holders := map[string]string{}
+	holders, added := map[string]string{}, []string(nil)
 	for _, g := range grants {
 		if holders[g.ID] = g.ClientID; g.ClientID == c.ID {
-			c.GrantIDs = append(slices.Clip(c.GrantIDs), g.ID)
+			added = append(added, g.ID)
 		}
 	}
-	for _, id := range slices.Concat(old.GrantIDs, c.GrantIDs) {
+	for _, id := range slices.Concat(old.GrantIDs, c.GrantIDs, added) {
 		if holder, named := holders[id]; (!named || holder == c.ID) && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
@@ -138,7 +138,7 @@ func (p *provisioner) grant(g Grant) {
 // endTokens finds the grants whose tokens end, and adds the new ones to the list
 // of all, so that nobody else adds one meanwhile.
 func (p *provisioner) endTokens() {
-	if len(p.Ending) == 0 && len(p.holders) == 0 || !p.lacks.None() { // of what has not been read nobody knows
+	if len(p.Ending) == 0 && len(p.holders) == 0 {
 		return
 	}
 	var list GrantList

@@ -167,3 +167,16 @@ func TestProvisionRevokesGrants(t *testing.T) {
 		t.Errorf("%+v, want it revoked at %s", g, revoked)
 	}
 }
+
+// Two clients whose grants change places each name their own only.
+func TestProvisionSwapsGrants(t *testing.T) {
+	o, _ := newOrganization(t)
+	o.apply(t, onlyThe(tollgate.Config{Grants: []tollgate.Grant{
+		{ID: "grt_1", ClientID: "cli_2", Status: "active"}, {ID: "grt_3", ClientID: "cli_1", Status: "active"},
+	}}))
+	for id, want := range map[string]string{"cli_1": "grt_2 grt_3", "cli_2": "grt_1"} {
+		if got := strings.Join(document[tollgate.Client](t, o, id).GrantIDs, " "); got != want {
+			t.Errorf("%s has %s, want %s", id, got, want)
+		}
+	}
+}

@@ -162,6 +162,25 @@ func TestProvisionSupersedesByAccount(t *testing.T) {
 	}
 }
 
+// An account that has another rule set keeps no activation in force, whatever that
+// one's version is.
+func TestProvisionSupersedesWithoutOtherRuleSets(t *testing.T) {
+	o, want := newOrganization(t)
+	want = clone(want)
+	for _, set := range []tollgate.RuleSet{{ID: "rs_1", Version: 2, Rules: withShopFee}, {ID: "rs_1", Version: 7}, {ID: "rs_2", Version: 2}} {
+		o.apply(t, onlyThe(tollgate.Config{RuleSets: []tollgate.RuleSet{set}}))
+	}
+	o.activate(t, "act_1", 1, 2, "ma_1", "ma_2")
+	want.MerchantAccounts[0].RuleSet = tollgate.RuleSet{ID: "rs_2", Version: 2}
+	if o.apply(t, want); len(o.facts.Histories["rs_1"]) != 1 {
+		t.Errorf("beside an account that still has it: %+v", o.facts.Histories)
+	}
+	want.MerchantAccounts[1].RuleSet = tollgate.RuleSet{ID: "rs_1", Version: 7}
+	if o.apply(t, want); len(o.facts.Histories["rs_1"]) != 0 {
+		t.Errorf("the last one has left: %+v", o.facts.Histories)
+	}
+}
+
 // A rule set's highest version is noted, whatever the order in the file, and what
 // is scheduled stays scheduled.
 func TestProvisionNotesTheHighestVersion(t *testing.T) {

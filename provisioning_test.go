@@ -85,6 +85,12 @@ func (o *organization) read(want tollgate.Config) *tollgate.ConfigFacts {
 	o.rounds = 0
 	for n := f.Lacks(want); !n.None(); n = f.Lacks(want) {
 		o.rounds++
+		for id := range n.Histories {
+			_, before := f.RuleSets[id]
+			if _, now := n.RuleSets[id]; !before && !now {
+				panic("the history of " + id + " would be read before its state")
+			}
+		}
 		read(f.Objects, o.facts.Objects, n.Objects)
 		read(f.Versions, o.facts.Versions, n.Versions)
 		read(f.RuleSets, o.facts.RuleSets, n.RuleSets)
@@ -214,6 +220,8 @@ func TestProvision(t *testing.T) {
 		}, "created legal_entity le_2; legal_entity.updated"},
 		{"an account's name", func(c *tollgate.Config) { c.MerchantAccounts[0].Name = "New" },
 			"changed merchant_account ma_1 name; merchant_account.updated"},
+		{"an account's name and status", func(c *tollgate.Config) { c.MerchantAccounts[0].Name, c.MerchantAccounts[0].Status = "New", "paused" },
+			"changed merchant_account ma_1 name status; merchant_account.updated"},
 		{"a new account", func(c *tollgate.Config) {
 			c.MerchantAccounts = append(c.MerchantAccounts, c.MerchantAccounts[0])
 			c.MerchantAccounts[2].ID = "ma_3"
@@ -268,6 +276,22 @@ func TestProvision(t *testing.T) {
 				e := p.Audit[i]
 				if e.Type != change.Kind+".provision" || e.Reason != change.Action || e.Target.Type != change.Kind || e.Target.ID != change.ID || e.Outcome != "succeeded" {
 					t.Errorf("audit entry %+v of %+v", e, change)
+				}
+			}
+			for _, e := range p.Events {
+				var data struct {
+					Revision  int64         `json:"revision"`
+					Effective tollgate.Date `json:"effective_date"`
+				}
+				if err := json.Unmarshal(e.Data, &data); err != nil {
+					t.Fatal(err)
+				}
+				of := slices.ContainsFunc(p.Objects, func(object tollgate.ConfigObject) bool {
+					return e.Names(object.ID) && data.Revision == object.Revision+1
+				})
+				from := slices.ContainsFunc(p.Changes, func(c tollgate.ConfigChange) bool { return c.From == data.Effective })
+				if !of || !from || e.CreatedAt != o.now {
+					t.Errorf("event %+v: %s", e, e.Data)
 				}
 			}
 			for _, object := range p.Objects {
@@ -358,7 +382,7 @@ func TestProvisionRefuses(t *testing.T) {
 	want.Grants[0].Status = "revoked"
 	o.apply(t, want)
 	want.Grants[0].Status = "active"
-	if _, err := o.provision(want); err == nil || !strings.Contains(err.Error(), "grant grt_1 is revoked and stays so; make a new one") {
+	if _, err := o.provision(want); err == nil || err.Error() != "parameter_invalid: grant grt_1 is revoked and stays so; make a new one" {
 		t.Errorf("a revoked grant comes back: %v", err)
 	}
 }
@@ -433,6 +457,18 @@ func TestProvisionOfAnAccountFromBefore(t *testing.T) {
 	}
 }
 
+// What decides for an account is the perimeter that is stored with it: where that
+// is not its version's, the file puts it right.
+func TestProvisionRestoresAPerimeter(t *testing.T) {
+	o, want := newOrganization(t)
+	stored := o.facts.Objects["ma_1"]
+	stored.Perimeter = "{}"
+	o.facts.Objects["ma_1"] = stored
+	if p := o.apply(t, want); summary(p) != "changed merchant_account ma_1 limits; merchant_account.updated" || o.facts.Objects["ma_1"].Perimeter != o.facts.Versions["per_1@1"] {
+		t.Errorf("%s, the account has %s", summary(p), o.facts.Objects["ma_1"].Perimeter)
+	}
+}
+
 // A version of a perimeter that an earlier release stored keeps that release's
 // meaning, also for an account that is given it now.
 func TestProvisionKeepsAnEarlierMeaning(t *testing.T) {
@@ -478,6 +514,11 @@ func TestProvisionCountsPerimeters(t *testing.T) {
 // or refers to objects by others; deciding changes nothing of the facts, and
 // decides the same again.
 func TestProvisionSaysWhatItLacks(t *testing.T) {
+	if p, err := tollgate.Provision(counter(), tollgate.Origin{Organization: "org_1"}, tollgate.NewConfigFacts(), tollgate.Config{
+		Organization: tollgate.Organization{ID: "org_1", Name: "Test", HomeRegion: "fra"},
+	}); err == nil {
+		t.Errorf("from nothing that was read: %+v", p)
+	}
 	for _, c := range []struct {
 		name   string
 		change func(c *tollgate.Config)
@@ -498,8 +539,13 @@ func TestProvisionSaysWhatItLacks(t *testing.T) {
 			c.RuleSets = append(c.RuleSets, tollgate.RuleSet{ID: "rs_2", Version: 1, Rules: standardRules})
 			c.MerchantAccounts[0].RuleSet = tollgate.RuleSet{ID: "rs_2", Version: 1}
 		}, 2},
+		{"another version of a rule set, by its number", func(c *tollgate.Config) {
+			*c = onlyThe(tollgate.Config{MerchantAccounts: c.MerchantAccounts[:1]})
+			c.MerchantAccounts[0].RuleSet.Version = 2
+		}, 2},
 	} {
 		o, want := newOrganization(t)
+		o.apply(t, onlyThe(tollgate.Config{RuleSets: []tollgate.RuleSet{{ID: "rs_1", Version: 2, Rules: standardRules}}}))
 		want = clone(want)
 		c.change(&want)
 		var made [2]*tollgate.Provisioning
@@ -509,6 +555,9 @@ func TestProvisionSaysWhatItLacks(t *testing.T) {
 			if made[i], err = tollgate.Provision(counter(), tollgate.Origin{Organization: "org_1", At: o.now}, facts, want); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if c.rounds == 1 && (facts.Quotas != nil || facts.Grants != nil) {
+			t.Errorf("%s: read the quotas %v and the grants %v", c.name, facts.Quotas, facts.Grants)
 		}
 		if o.rounds != c.rounds {
 			t.Errorf("%s: read in %d rounds, want %d", c.name, o.rounds, c.rounds)
