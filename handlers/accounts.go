@@ -16,7 +16,7 @@ import (
 
 func (s *Server) readOrganization(c *call) (*answer, error) {
 	if c.pathID() != c.org {
-		return nil, notFound()
+		return nil, tollgate.NotFound()
 	}
 	return s.readResource(c, "organization")
 }
@@ -78,7 +78,7 @@ func (s *Server) listMerchantAccounts(c *call) (*answer, error) {
 // has no ETag: a grant's status changes with the clock.
 func (s *Server) readGrant(c *call) (*answer, error) {
 	if c.pathID() != c.token.GrantID && !c.token.Scopes.Has(auth.ScopeAccessRead) {
-		return nil, notFound()
+		return nil, tollgate.NotFound()
 	}
 	a, err := s.readResource(c, "grant")
 	if err == nil {

@@ -49,7 +49,7 @@ func (s *Server) export(c *call) (*rediskv.StoredExport, error) {
 		return nil, err
 	}
 	if !c.coversExport(&e.Filter) {
-		return nil, notFound()
+		return nil, tollgate.NotFound()
 	}
 	s.addFile(&e.Export)
 	return e, nil

@@ -92,7 +92,7 @@ func (s *Server) readPerimeter(c *call) (*answer, error) {
 		return nil, err
 	}
 	if len(rows) == 0 {
-		return nil, notFound()
+		return nil, tollgate.NotFound()
 	}
 	found := rows[0]
 	if found.damage != nil {

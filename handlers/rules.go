@@ -246,7 +246,7 @@ type ruleAnswer struct {
 func (s *Server) rule(c *call) (*tollgate.Rule, []byte, error) {
 	cited, ok := tollgate.ParseRuleID(c.pathID())
 	if !ok {
-		return nil, nil, notFound()
+		return nil, nil, tollgate.NotFound()
 	}
 	return s.store.Rule(c.ctx, c.caller(http.StatusOK), cited)
 }

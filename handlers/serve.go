@@ -134,7 +134,7 @@ func (s *Server) admit(c *call) error {
 	}
 	for _, p := range c.params {
 		if !tollgate.ValidID(p.Value) {
-			return notFound()
+			return tollgate.NotFound()
 		}
 	}
 	if c.idem, err = idempotencyKey(c.request.Header, c.row.key); err != nil {
@@ -239,8 +239,4 @@ func (s *Server) fail(c *call, err error) {
 		return
 	}
 	s.write(c, stored(rediskv.Result{Answer: problemOf(e, c.id)}))
-}
-
-func notFound() *tollgate.Error {
-	return problemError(tollgate.CodeNotFound, "There is no such object.")
 }
