@@ -11,6 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
 
@@ -108,7 +109,7 @@ func (s *Server) account(c *call, id, param string) (*rediskv.Account, error) {
 	c.target = tollgate.AuditTarget{Type: "merchant_account", ID: id}
 	a, err := s.store.Account(c.ctx, c.org, id)
 	if err != nil {
-		if e := errorOf(err); e.Code == tollgate.CodeNotFound {
+		if e := problem.From(err); e.Code == tollgate.CodeNotFound {
 			return nil, &tollgate.Error{Code: tollgate.CodeNotFound, Param: param, Message: "There is no such merchant account.", Cause: e.Cause}
 		}
 		return nil, err
@@ -148,5 +149,5 @@ func (s *Server) unnamedAccount(c *call, param string) (string, error) {
 const maxAccountsListed = 20
 
 func accountForbidden() *tollgate.Error {
-	return problemError(tollgate.CodeMerchantAccountForbidden, "The grant does not cover this merchant account.")
+	return problem.New(tollgate.CodeMerchantAccountForbidden, "The grant does not cover this merchant account.")
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"tollgate"
+	"tollgate/handlers/problem"
 )
 
 // fillingFrom is how full Redis is when what only adds is refused (interface
@@ -50,7 +51,7 @@ func (s *Server) lookAtMemory(ctx context.Context) {
 // hasRoom refuses what only adds when Redis fills up.
 func (s *Server) hasRoom(c *call) error {
 	if c.row.adds && s.capacity.filling() {
-		return problemError(tollgate.CodeCapacityReached, "There is too little room left for anything but payments. Try again later.")
+		return problem.New(tollgate.CodeCapacityReached, "There is too little room left for anything but payments. Try again later.")
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
 
@@ -121,7 +122,7 @@ func (s *Server) change(c *call, operation string, status int,
 			return nil, err
 		}
 		made, err := compute(p, t)
-		if err != nil && errorOf(err).Code == tollgate.CodeAuthorizationExpired {
+		if err != nil && problem.From(err).Code == tollgate.CodeAuthorizationExpired {
 			err = s.store.Lapse(c.ctx, c.caller(status), p)
 		}
 		if err != nil {
@@ -135,7 +136,7 @@ func (s *Server) change(c *call, operation string, status int,
 			return a, err
 		}
 	}
-	return nil, problemError(tollgate.CodePaymentStateInvalid, "The payment is being changed by too many requests at once; try again.")
+	return nil, problem.New(tollgate.CodePaymentStateInvalid, "The payment is being changed by too many requests at once; try again.")
 }
 
 func (s *Server) commitChange(c *call, idem rediskv.Idempotency, made computed, status int) (*answer, error) {
@@ -153,7 +154,7 @@ func (s *Server) commitChange(c *call, idem rediskv.Idempotency, made computed, 
 // refuseChange answers for a payment that is not in a state for the change,
 // or for a rule that refused to price it; a rule's refusal is kept.
 func (s *Server) refuseChange(c *call, idem rediskv.Idempotency, accountID string, refusal error) (*answer, error) {
-	if errorOf(refusal).Code != tollgate.CodeRuleRejected || idem.Key == "" {
+	if problem.From(refusal).Code != tollgate.CodeRuleRejected || idem.Key == "" {
 		return s.orRepeated(c, idem, refusal)
 	}
 	for range maxAttempts {

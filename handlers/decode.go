@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
+	"tollgate/handlers/problem"
 )
 
 // maxDepth is how deep JSON may nest (interface §8).
@@ -35,7 +36,7 @@ func readBody(c *call, kind bodyKind) ([]byte, error) {
 			return nil, err
 		}
 	}
-	tooLarge := problemError(tollgate.CodeBodyTooLarge, fmt.Sprintf("The body of this request has at most %d bytes.", limit))
+	tooLarge := problem.New(tollgate.CodeBodyTooLarge, fmt.Sprintf("The body of this request has at most %d bytes.", limit))
 	if c.request.ContentLength > limit { // not worth waiting for
 		return nil, tooLarge
 	}
@@ -283,7 +284,7 @@ func (f *fields) money(name string, required bool, currency tollgate.Currency) t
 		return tollgate.Money{}
 	}
 	if currency == "" {
-		if _, err := tollgate.ParseMoney(text, "JPY"); err != nil && errorOf(err).Code == tollgate.CodeAmountInvalid {
+		if _, err := tollgate.ParseMoney(text, "JPY"); err != nil && problem.From(err).Code == tollgate.CodeAmountInvalid {
 			f.check(err, name)
 		}
 		return tollgate.Money{}
@@ -353,7 +354,7 @@ func (f *fields) check(err error, name string) {
 	if err == nil {
 		return
 	}
-	e := *errorOf(err)
+	e := *problem.From(err)
 	if name != "" {
 		e.Param = f.prefix + name
 	}

@@ -9,6 +9,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers"
+	"tollgate/handlers/problem"
 )
 
 const good = `"amount":"10.00","currency":"EUR","payee":"shop.example"`
@@ -184,7 +185,7 @@ func FuzzJSONBody(f *testing.F) {
 				t.Fatalf("%q: %v", body, err)
 			}
 			if e, ok := errors.AsType[*tollgate.Error](err); ok {
-				handlers.Problem(e, "req_1") // every fault can be answered with
+				problem.Of(e, "req_1") // every fault can be answered with
 			}
 		}
 	})

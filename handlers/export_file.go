@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tollgate"
+	"tollgate/handlers/problem"
 	"tollgate/handlers/share"
 )
 
@@ -109,7 +110,7 @@ func (w *fileWriter) WriteHeader(status int) {
 	switch {
 	case status == http.StatusRequestedRangeNotSatisfiable:
 		w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", w.size)) // also of a range without sense
-		w.refused = problemError(tollgate.CodeRangeNotSatisfiable, "The file has nothing at this range; Content-Range says how long it is.")
+		w.refused = problem.New(tollgate.CodeRangeNotSatisfiable, "The file has nothing at this range; Content-Range says how long it is.")
 	case status < 300:
 		w.refused = w.begin(status)
 	}

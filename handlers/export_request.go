@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"tollgate"
+	"tollgate/handlers/problem"
 )
 
 // exportLists are the filters that take several words.
@@ -146,7 +147,7 @@ func (r *exportRequest) filter(c *call) (tollgate.ExportFilter, error) {
 	f := r.selects
 	var err error
 	if r.Dataset.Kind().Whole && len(c.grant.MerchantAccountIDs) > 0 {
-		return f, problemError(tollgate.CodeMerchantAccountForbidden, "The audit record is about all merchant accounts; the grant does not cover all.")
+		return f, problem.New(tollgate.CodeMerchantAccountForbidden, "The audit record is about all merchant accounts; the grant does not cover all.")
 	}
 	f.Accounts, err = c.covered(f.Accounts)
 	return f, err

@@ -64,12 +64,6 @@ func DecodeCapture(body string) (any, error) { return decode([]byte(body), true,
 
 func DecodeReview(body string) (any, error) { return decode([]byte(body), false, readReview) }
 
-// Problem is the answer to an error.
-func Problem(e *tollgate.Error, requestID string) (status int, body []byte) {
-	a := problemOf(e, requestID)
-	return a.Status, a.Body
-}
-
 // HeaderRequest is a request with one header.
 func HeaderRequest(name string, values ...string) *http.Request {
 	return &http.Request{Header: http.Header{name: values}}

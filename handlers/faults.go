@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"tollgate"
+	"tollgate/handlers/problem"
 )
 
 // maxFaults bounds an answer: a body of 64 KiB can hold thousands of faults.
@@ -59,7 +60,7 @@ func (f faults) err() error {
 }
 
 func grave(e *tollgate.Error) int {
-	if StatusOf(e.Code) == http.StatusBadRequest {
+	if problem.StatusOf(e.Code) == http.StatusBadRequest {
 		return 0
 	}
 	return 1

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"tollgate"
+	"tollgate/handlers/problem"
 )
 
 // headerBytes is the size of the headers as HTTP/1.1 spells them.
@@ -66,7 +67,7 @@ func checkAccept(req *http.Request, others ...string) error {
 			return nil
 		}
 	}
-	return problemError(tollgate.CodeNotAcceptable, "Answers are application/json, errors application/problem+json.")
+	return problem.New(tollgate.CodeNotAcceptable, "Answers are application/json, errors application/problem+json.")
 }
 
 // checkContentType holds a body to one media type; JSON is UTF-8 (RFC 8259 §8.1).

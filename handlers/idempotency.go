@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
+	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
 
@@ -88,13 +89,13 @@ func (c *call) fingerprint(operation string, request any) (string, error) {
 // request to the next: the answer of an earlier request with the same key, if
 // there was one that the grant reaches, else the refusal.
 func (s *Server) orRepeated(c *call, idem rediskv.Idempotency, refusal error) (*answer, error) {
-	refused := errorOf(refusal).Code
+	refused := problem.From(refusal).Code
 	if idem.Key == "" || refused == tollgate.CodeMerchantAccountForbidden || refused == tollgate.CodeScopeMissing {
 		return nil, refusal
 	}
-	earlier, ok, err := s.store.FindRepeated(c.ctx, c.caller(StatusOf(refused)), idem)
+	earlier, ok, err := s.store.FindRepeated(c.ctx, c.caller(problem.StatusOf(refused)), idem)
 	switch {
-	case err != nil && errorOf(err).Code != tollgate.CodeStoreUnavailable:
+	case err != nil && problem.From(err).Code != tollgate.CodeStoreUnavailable:
 		return nil, err // the key is another request's, or the grant is gone
 	case err != nil || !ok || !c.reachesAnswer(idem, earlier.Reach):
 		return nil, refusal

@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/handlers/problem"
 )
 
 // OAuth's kinds of errors (RFC 6749 §5.2).
@@ -45,7 +46,7 @@ func oauthProblem(e *tollgate.Error, err error) *answer {
 		kind = "invalid_client"
 	case e.Code == tollgate.CodeStoreUnavailable:
 		kind = "temporarily_unavailable"
-	case StatusOf(e.Code) >= 500:
+	case problem.StatusOf(e.Code) >= 500:
 		kind = "server_error"
 	}
 	body, err := json.Marshal(struct {
@@ -58,7 +59,7 @@ func oauthProblem(e *tollgate.Error, err error) *answer {
 	if err != nil {
 		panic(err)
 	}
-	return &answer{status: StatusOf(e.Code), body: body}
+	return &answer{status: problem.StatusOf(e.Code), body: body}
 }
 
 // asciiOnly keeps the characters that error_description may have (RFC 6749

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
 
@@ -74,7 +75,7 @@ func (s *Server) createPayment(c *call, r paymentRequest) (*answer, error) {
 const maxAttempts = 4
 
 func busy() *tollgate.Error {
-	return problemError(tollgate.CodeStoreUnavailable, "The configuration is changing; try again.")
+	return problem.New(tollgate.CodeStoreUnavailable, "The configuration is changing; try again.")
 }
 
 func (s *Server) tryCreate(c *call, r paymentRequest) (*answer, error) {
@@ -158,7 +159,7 @@ func (s *Server) newPayment(c *call, a *rediskv.Account, r paymentRequest, now t
 // when it is repeated.
 func (s *Server) paymentAnswer(c *call, p *tollgate.Payment) (rediskv.Answer, error) {
 	if p.Status == tollgate.Declined {
-		return problemOf(&tollgate.Error{
+		return problem.Of(&tollgate.Error{
 			Code: tollgate.CodePerimeterDenied, Message: "The perimeter denied this payment: " + string(p.Perimeter.Reason) + ".",
 			Context: tollgate.ErrorContext{Perimeter: &p.Perimeter, PaymentID: p.ID, TicketID: p.TicketID, Status: p.Status},
 		}, c.id), nil
@@ -170,11 +171,11 @@ func (s *Server) paymentAnswer(c *call, p *tollgate.Payment) (rediskv.Answer, er
 // refusePayment answers for a rule: its refusal is kept for repeats, its
 // failure is not (interface §4).
 func (s *Server) refusePayment(c *call, action string, idem rediskv.Idempotency, a *rediskv.Account, err error) (*answer, error) {
-	e := errorOf(err)
+	e := problem.From(err)
 	if e.Code != tollgate.CodeRuleRejected || idem.Key == "" {
 		return s.orRepeated(c, idem, err)
 	}
-	reply := problemOf(e, c.id)
+	reply := problem.Of(e, c.id)
 	result, err := s.store.RefusePayment(c.ctx, c.caller(reply.Status), action, idem, a, reply, string(e.Code)+" "+e.Rule.String())
 	if err != nil {
 		return nil, err

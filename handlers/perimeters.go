@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tollgate"
+	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
 
@@ -33,7 +34,7 @@ func readUsageQuery(q *queryReader) (u usageQuery) {
 	if text := q.payee("payee"); text != "" {
 		var err error
 		if u.payee, err = tollgate.ParsePayee(text); err != nil {
-			q.faults.add(tollgate.Invalid("payee", "%s", errorOf(err).Message))
+			q.faults.add(tollgate.Invalid("payee", "%s", problem.From(err).Message))
 		}
 	}
 	return u

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"tollgate"
+	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 	"tollgate/wasm"
 )
@@ -87,7 +88,7 @@ func passes(err error) bool {
 	if err == nil {
 		return false
 	}
-	code := errorOf(err).Code
+	code := problem.From(err).Code
 	return code == tollgate.CodeStoreUnavailable || code == tollgate.CodeShareExhausted
 }
 
@@ -98,9 +99,9 @@ func usable(a *rediskv.Account, currency tollgate.Currency, param string) *tollg
 	case a.Active():
 		return takes(a, currency, param)
 	case a.Status != tollgate.StatusActive:
-		return problemError(tollgate.CodeMerchantAccountInactive, "The merchant account is "+a.Status+".")
+		return problem.New(tollgate.CodeMerchantAccountInactive, "The merchant account is "+a.Status+".")
 	default:
-		return problemError(tollgate.CodeMerchantAccountInactive, "The merchant account's organization is not active.")
+		return problem.New(tollgate.CodeMerchantAccountInactive, "The merchant account's organization is not active.")
 	}
 }
 

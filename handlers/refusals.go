@@ -10,6 +10,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
 
@@ -26,7 +27,7 @@ func (s *Server) recordRefusal(c *call, e *tollgate.Error, err error) {
 	if fault, ok := errors.AsType[*oauthFault](err); ok {
 		reason = fault.kind
 	}
-	status := StatusOf(e.Code)
+	status := problem.StatusOf(e.Code)
 	var caller rediskv.Caller
 	entry := tollgate.AuditEntry{Outcome: "refused", Reason: reason}
 	switch {

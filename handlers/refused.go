@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"tollgate"
+	"tollgate/handlers/problem"
 )
 
 // refusals are net/http's own answers by their status lines, where HTTP itself
@@ -49,7 +50,7 @@ func (c *connection) Write(b []byte) (int, error) {
 // refusal is a whole answer.
 func (s *Server) refusal(code tollgate.Code, param, message string) []byte {
 	id := s.store.Mint(tollgate.PrefixRequest)
-	a := problemOf(&tollgate.Error{Code: code, Param: param, Message: message}, id)
+	a := problem.Of(&tollgate.Error{Code: code, Param: param, Message: message}, id)
 	s.metrics.request("none", a.Status, 0)
 	s.log.Info("request refused", "request_id", id, "status", a.Status, "code", code)
 	s.countRefusal(context.Background(), id, string(code))

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"tollgate"
+	"tollgate/handlers/problem"
 )
 
 // sampleUnits are the amounts that a change of a rule set is shown with, in whole
@@ -58,7 +59,7 @@ func (s *Server) sampleFees(ctx context.Context, org string, rules []tollgate.Ru
 		priced, err = s.rules.Preview(rules, in)
 	}
 	if err != nil {
-		e := errorOf(err)
+		e := problem.From(err)
 		if e.Code != tollgate.CodeRuleRejected && e.Code != tollgate.CodeRuleFailed {
 			return o, err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 	"tollgate/wasm"
 )
@@ -112,7 +113,7 @@ func (s *Server) tryPublish(c *call, r publishRequest, idem rediskv.Idempotency)
 	_, _, err = s.store.Rule(c.ctx, c.caller(http.StatusCreated), r.Rule)
 	switch {
 	case err == nil: // the same again, or refused by the store: nothing to examine
-	case errorOf(err).Code != tollgate.CodeNotFound:
+	case problem.From(err).Code != tollgate.CodeNotFound:
 		return nil, err
 	default:
 		if err := s.examined(c, &rule, r.module, golden); err != nil {
@@ -176,7 +177,7 @@ func (s *Server) ruleSigner(c *call, r publishRequest, goldenSHA256 string) (*re
 	}
 	signer, err := s.store.RuleSigner(c.ctx, c.org, id)
 	switch {
-	case err != nil && errorOf(err).Code == tollgate.CodeNotFound:
+	case err != nil && problem.From(err).Code == tollgate.CodeNotFound:
 		return nil, "", refuse(err)
 	case err != nil:
 		return nil, "", err

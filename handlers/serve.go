@@ -15,6 +15,7 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"tollgate"
+	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
 
@@ -55,13 +56,13 @@ func (s *Server) handle(w http.ResponseWriter, req *http.Request) {
 	case framed.fault != nil:
 		s.fail(c, framed.fault)
 	case len(req.RequestURI) > maxURI:
-		s.fail(c, problemError(tollgate.CodeURITooLong, fmt.Sprintf("A request's URI has at most %d bytes.", maxURI)))
+		s.fail(c, problem.New(tollgate.CodeURITooLong, fmt.Sprintf("A request's URI has at most %d bytes.", maxURI)))
 	case headerBytes(req) > maxHeaders:
-		s.fail(c, problemError(tollgate.CodeHeadersTooLarge, fmt.Sprintf("A request's headers have at most %d bytes.", maxHeaders)))
+		s.fail(c, problem.New(tollgate.CodeHeadersTooLarge, fmt.Sprintf("A request's headers have at most %d bytes.", maxHeaders)))
 	case strings.Contains(strings.ToUpper(req.URL.RawPath), "%2F"):
 		// The router sees the decoded path; an encoded slash is part of an id,
 		// and no id has one.
-		s.fail(c, problemError(tollgate.CodeNotFound, "There is nothing at this address."))
+		s.fail(c, problem.New(tollgate.CodeNotFound, "There is nothing at this address."))
 	default:
 		s.router.ServeHTTP(c, req)
 	}
@@ -214,8 +215,8 @@ func (s *Server) write(c *call, a *answer) {
 // fail is where every error becomes an answer. What is refused goes into the
 // audit record, or is counted, before it is told.
 func (s *Server) fail(c *call, err error) {
-	e := errorOf(err)
-	status := StatusOf(e.Code)
+	e := problem.From(err)
+	status := problem.StatusOf(e.Code)
 	switch {
 	case status >= 500 && c.request.Context().Err() == nil: // else the client has gone, and nothing failed here
 		s.log.Error("request failed", "request_id", c.id, "code", e.Code, "error", err)
@@ -238,5 +239,5 @@ func (s *Server) fail(c *call, err error) {
 		s.write(c, oauthProblem(e, err))
 		return
 	}
-	s.write(c, stored(rediskv.Result{Answer: problemOf(e, c.id)}))
+	s.write(c, stored(rediskv.Result{Answer: problem.Of(e, c.id)}))
 }

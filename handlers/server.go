@@ -23,6 +23,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 	"tollgate/wasm"
 )
@@ -186,11 +187,11 @@ func (s *Server) route() *httprouter.Router {
 		}
 	}
 	r.NotFound = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		s.fail(w.(*call), problemError(tollgate.CodeNotFound, "There is nothing at this address."))
+		s.fail(w.(*call), problem.New(tollgate.CodeNotFound, "There is nothing at this address."))
 	})
 	r.MethodNotAllowed = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Allow", s.allowed(req.URL.Path))
-		s.fail(w.(*call), problemError(tollgate.CodeMethodNotAllowed, "This address does not take that method; Allow lists those that it takes."))
+		s.fail(w.(*call), problem.New(tollgate.CodeMethodNotAllowed, "This address does not take that method; Allow lists those that it takes."))
 	})
 	return r
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tollgate"
+	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
 
@@ -137,7 +138,7 @@ func (s *Server) Shadow(ctx context.Context) {
 func (s *Server) record(ctx context.Context, key shadowKey, c *comparison) bool {
 	for next := c.next(); next != nil; next = c.next() {
 		err := s.store.RecordComparison(ctx, key.org, key.id, s.instance, next)
-		if err != nil && errorOf(err).Code == tollgate.CodeStoreUnavailable {
+		if err != nil && problem.From(err).Code == tollgate.CodeStoreUnavailable {
 			return false
 		}
 		if err != nil {
@@ -164,7 +165,7 @@ func (s *Server) compare(ctx context.Context, one shadowed, found *rediskv.Compa
 	if err == nil {
 		lines, err = s.rules.Shadow(rules, one.priced.Input)
 	}
-	if err != nil && errorOf(err).Code == tollgate.CodeStoreUnavailable {
+	if err != nil && problem.From(err).Code == tollgate.CodeStoreUnavailable {
 		found.Dropped++ // the candidate is not to be had now, which is not its failure
 		return
 	}
@@ -181,7 +182,7 @@ func (s *Server) compare(ctx context.Context, one shadowed, found *rediskv.Compa
 		Live:  one.priced.Lines, Shadow: lines,
 	}
 	if err != nil {
-		e := errorOf(err)
+		e := problem.From(err)
 		found.Failed++
 		d.Error = &tollgate.DivergenceError{Code: e.Code, Message: e.Message}
 	} else {

@@ -8,6 +8,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
 
@@ -112,7 +113,7 @@ func (s *Server) authenticate(c *call, form tokenForm) (*rediskv.Client, auth.As
 		if keys, err = clientKeys(client); err != nil {
 			return nil, auth.Assertion{}, err
 		}
-	case errorOf(err).Code != tollgate.CodeNotFound:
+	case problem.From(err).Code != tollgate.CodeNotFound:
 		return nil, auth.Assertion{}, err
 	}
 	assertion, err := auth.VerifyAssertion(form.assertion, keys, id, s.issuer.Name, s.wall(), s.aliases...)
@@ -165,7 +166,7 @@ func (s *Server) grantOf(c *call, client *rediskv.Client, id string) (*rediskv.G
 			continue
 		}
 		grant, err := s.store.Grant(c.ctx, client.OrganizationID, candidate)
-		if err != nil && errorOf(err).Code != tollgate.CodeNotFound {
+		if err != nil && problem.From(err).Code != tollgate.CodeNotFound {
 			return nil, err
 		}
 		if err == nil && grant.ClientID == client.ID && grant.At(tollgate.At(s.clock())) == tollgate.StatusActive {

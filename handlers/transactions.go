@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"tollgate"
+	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
 
@@ -87,7 +88,7 @@ func (q *queryReader) payee(name string) string {
 	canonical := payee.String()
 	if err != nil {
 		if canonical, ok = tollgate.EarlierPayee(text); !ok {
-			q.faults.add(tollgate.Invalid(name, "%s", errorOf(err).Message))
+			q.faults.add(tollgate.Invalid(name, "%s", problem.From(err).Message))
 			return ""
 		}
 	}
@@ -101,7 +102,7 @@ func (q *queryReader) currency(name string) string {
 		return ""
 	}
 	if _, err := tollgate.ParseCurrency(text); err != nil {
-		q.faults.add(tollgate.Invalid(name, "%s", errorOf(err).Message))
+		q.faults.add(tollgate.Invalid(name, "%s", problem.From(err).Message))
 	}
 	return text
 }

@@ -6,6 +6,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/egress"
+	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
 
@@ -108,7 +109,7 @@ func (s *Server) webhook(c *call, status int) (*tollgate.StoredWebhook, error) {
 		return nil, err
 	}
 	if !c.reaches(&w.WebhookEndpoint) {
-		return nil, problemError(tollgate.CodeMerchantAccountForbidden, "The grant does not cover all merchant accounts of this endpoint.")
+		return nil, problem.New(tollgate.CodeMerchantAccountForbidden, "The grant does not cover all merchant accounts of this endpoint.")
 	}
 	return w, nil
 }

@@ -1,4 +1,5 @@
-package handlers
+// Package problem is what HTTP says of an error (RFC 9457, interface §7).
+package problem
 
 import (
 	"context"
@@ -82,8 +83,8 @@ func StatusOf(code tollgate.Code) int {
 	return http.StatusInternalServerError
 }
 
-// problemOf is the answer to an error that a caller is meant to see.
-func problemOf(e *tollgate.Error, requestID string) rediskv.Answer {
+// Of is the answer to an error that a caller is meant to see.
+func Of(e *tollgate.Error, requestID string) rediskv.Answer {
 	k, ok := kinds[e.Code]
 	if !ok {
 		k = kind{http.StatusInternalServerError, "Internal error"}
@@ -100,13 +101,14 @@ func problemOf(e *tollgate.Error, requestID string) rediskv.Answer {
 	return rediskv.Answer{Status: k.status, Body: body}
 }
 
-func problemError(code tollgate.Code, message string) *tollgate.Error {
+// New is an error that says nothing of a parameter.
+func New(code tollgate.Code, message string) *tollgate.Error {
 	return &tollgate.Error{Code: code, Message: message}
 }
 
-// errorOf finds what a caller may see of an error. What was not meant for a
+// From finds what a caller may see of an error. What was not meant for a
 // caller is CodeInternal, and the log has the cause.
-func errorOf(err error) *tollgate.Error {
+func From(err error) *tollgate.Error {
 	if e, ok := errors.AsType[*tollgate.Error](err); ok {
 		return e
 	}

@@ -1,4 +1,4 @@
-package handlers_test
+package problem_test
 
 import (
 	"go/ast"
@@ -10,14 +10,14 @@ import (
 	"testing"
 
 	"tollgate"
-	"tollgate/handlers"
+	"tollgate/handlers/problem"
 )
 
 // codes reads the constants of type Code out of the root package, so that a
 // code cannot be added without a status.
 func codes(t *testing.T) []tollgate.Code {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "../error.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "../../error.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestEveryCodeHasAStatus(t *testing.T) {
 		t.Fatalf("found only %d codes", len(all))
 	}
 	for _, code := range all {
-		if status := handlers.StatusOf(code); status == http.StatusInternalServerError && code != tollgate.CodeInternal && code != tollgate.CodeRecordDamaged {
+		if status := problem.StatusOf(code); status == http.StatusInternalServerError && code != tollgate.CodeInternal && code != tollgate.CodeRecordDamaged {
 			t.Errorf("%s has no status", code)
 		}
 	}
@@ -50,7 +50,7 @@ func TestEveryCodeHasAStatus(t *testing.T) {
 
 func TestProblem(t *testing.T) {
 	rule := tollgate.Citation{Name: "card_fee", Version: 2}
-	status, body := handlers.Problem(&tollgate.Error{
+	answer := problem.Of(&tollgate.Error{
 		Code: tollgate.CodeRuleRejected, Message: "no", Param: "payee", Rule: &rule,
 		Details: []tollgate.Detail{{Param: "payee", Code: tollgate.CodePayeeInvalid, Message: "no"}},
 		Context: tollgate.ErrorContext{
@@ -61,7 +61,7 @@ func TestProblem(t *testing.T) {
 	want := `{"type":"urn:tollgate:error:rule_rejected","title":"Refused by a rule","status":422,"code":"rule_rejected","message":"no","request_id":"req_1",` +
 		`"param":"payee","errors":[{"param":"payee","code":"payee_invalid","message":"no"}],"rule":"rule:card_fee@v2",` +
 		`"perimeter":{"id":"per_1","version":3,"decision":"deny","reason":"payee_blocked"},"payment_id":"pay_1","ticket_id":"tkt_1","payment_status":"expired"}`
-	if status != 422 || string(body) != want {
-		t.Errorf("got %d %s\nwant 422 %s", status, body, want)
+	if answer.Status != 422 || string(answer.Body) != want {
+		t.Errorf("got %d %s\nwant 422 %s", answer.Status, answer.Body, want)
 	}
 }
