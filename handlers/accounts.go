@@ -71,7 +71,7 @@ func (s *Server) listMerchantAccounts(c *call) (*answer, error) {
 	if rows, err = s.marked(c.ctx, c.org, rows); err != nil {
 		return nil, err
 	}
-	return pageOf(s, c, p, rows, more, next)
+	return pageOf(p, rows, more, next)
 }
 
 // readGrant shows a client the grant it asks under; others only with the scope

@@ -32,20 +32,6 @@ func readActivationRequest(f *fields) activationRequest {
 	}
 }
 
-// ruleInForce is an optional citation, or the name of a rule, whichever version
-// of it is in force.
-func (f *fields) ruleInForce(name string) tollgate.Citation {
-	text, ok := f.text(name, false)
-	if !ok {
-		return tollgate.Citation{}
-	}
-	c, err := tollgate.ParseRule(text)
-	if err != nil {
-		f.faults.add(tollgate.Invalid(f.prefix+name, "%s is a citation such as rule:card_fee@v4, or a rule's name such as card_fee.", f.prefix+name))
-	}
-	return c
-}
-
 // rollbackRequest is the body of POST …/rollback.
 type rollbackRequest struct {
 	Accounts []string `json:"merchant_account_ids"`
@@ -246,7 +232,7 @@ func (s *Server) listActivations(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pageOf(s, c, p, list, next != "", next)
+	return pageOf(p, list, next != "", next)
 }
 
 // withInstances adds what the instances say to activations that are still to

@@ -2,6 +2,8 @@ package handlers
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
 	"strings"
 	"time"
@@ -123,4 +125,20 @@ type answer struct {
 
 	retryAfter string    // seconds
 	file       *download // instead of everything else
+}
+
+// continueTrace answers a valid traceparent with the same trace and a span of
+// our own (W3C Trace Context §3.2); any other is ignored, as it asks.
+func (c *call) continueTrace() {
+	headers := c.request.Header["Traceparent"]
+	if len(headers) != 1 {
+		return
+	}
+	trace, flags, ok := parseTraceparent(headers[0])
+	if !ok {
+		return
+	}
+	span := sha256.Sum256([]byte(c.id)) // as unique as the request's id
+	c.trace = trace
+	c.Header().Set("Traceparent", "00-"+trace+"-"+hex.EncodeToString(span[:8])+"-"+flags)
 }

@@ -21,12 +21,7 @@ type captureRequest struct {
 }
 
 func readCapture(f *fields) captureRequest {
-	f.money("amount", false, "") // its form
-	amount := ""
-	if f.has("amount") && f.members["amount"].Kind() == '"' {
-		amount = unquote(f.members["amount"])
-	}
-	return captureRequest{amount, f.flag("final_capture", true), f.note("reference", maxReference), f.metadata()}
+	return captureRequest{f.amount("amount", false), f.flag("final_capture", true), f.note("reference", maxReference), f.metadata()}
 }
 
 // maxConflicts bounds how often a change is computed again because another one

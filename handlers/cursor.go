@@ -37,23 +37,26 @@ type cursor[P any] struct {
 
 var cursorText = base64.RawURLEncoding.Strict()
 
+// listing is what a cursor is bound to.
+type listing struct{ path, organization string }
+
 // sealCursor prints a cursor. It is bound to the listing and the organization.
-func sealCursor[P any](s *cursorSeal, listing, org string, c cursor[P]) (string, error) {
+func sealCursor[P any](s *cursorSeal, of listing, c cursor[P]) (string, error) {
 	text, err := json.Marshal(c, json.Deterministic(true))
 	if err != nil {
 		return "", err
 	}
-	return cursorText.EncodeToString(s.aead.Seal(nil, nil, text, bound(listing, org))), nil
+	return cursorText.EncodeToString(s.aead.Seal(nil, nil, text, of.bound())), nil
 }
 
 // openCursor reads what sealCursor printed for the same listing and
 // organization; anything else is CodeCursorInvalid.
-func openCursor[P any](s *cursorSeal, listing, org, text string) (c cursor[P], err error) {
+func openCursor[P any](s *cursorSeal, of listing, text string) (c cursor[P], err error) {
 	sealed, err := cursorText.DecodeString(text)
 	if err != nil || cursorText.EncodeToString(sealed) != text { // the decoder skips line breaks
 		return c, cursorInvalid(err)
 	}
-	plain, err := s.aead.Open(nil, nil, sealed, bound(listing, org))
+	plain, err := s.aead.Open(nil, nil, sealed, of.bound())
 	if err != nil {
 		return c, cursorInvalid(err)
 	}
@@ -63,7 +66,7 @@ func openCursor[P any](s *cursorSeal, listing, org, text string) (c cursor[P], e
 	return c, nil
 }
 
-func bound(listing, org string) []byte { return []byte("cursor/1\n" + listing + "\n" + org) }
+func (l listing) bound() []byte { return []byte("cursor/1\n" + l.path + "\n" + l.organization) }
 
 func cursorInvalid(cause error) *tollgate.Error {
 	return &tollgate.Error{
@@ -76,19 +79,21 @@ func cursorInvalid(cause error) *tollgate.Error {
 // carries.
 type page[P any] struct {
 	cursor[P]
-	limit int
+	limit   int
+	seal    *cursorSeal
+	listing listing
 }
 
 // readPage reads limit, cursor and order, and, with read, the filters; a
 // cursor brings its own filters and order, and others sent along must be the
 // same. read runs again on the cursor's filters, so that it sees one kind of
 // request.
-func readPage[P any](s *Server, c *call, order string, read func(*queryReader)) (page[P], error) {
-	q := &queryReader{values: maps.Clone(c.query)}
-	p := page[P]{limit: q.limit()}
+func readListing[P any](seal *cursorSeal, path, organization string, query values, order string, read func(*queryReader)) (page[P], error) {
+	q := &queryReader{values: maps.Clone(query)}
+	p := page[P]{limit: q.limit(), seal: seal, listing: listing{path, organization}}
 	p.Order = q.choice("order", order, "asc", "desc")
 	read(q)
-	if err := q.faults.err(); err != nil {
+	if err := q.err(); err != nil {
 		return p, err
 	}
 	sent := maps.Clone(q.values)
@@ -96,12 +101,12 @@ func readPage[P any](s *Server, c *call, order string, read func(*queryReader)) 
 		delete(sent, name)
 	}
 	p.Filters = sent
-	text, ok := c.query["cursor"]
+	text, ok := query["cursor"]
 	if !ok {
 		return p, nil
 	}
 	var err error
-	if p.cursor, err = openCursor[P](s.cursors, c.request.URL.Path, c.org, text); err != nil {
+	if p.cursor, err = openCursor[P](seal, p.listing, text); err != nil {
 		return p, err
 	}
 	carried := &queryReader{values: maps.Clone(p.Filters)}
@@ -109,7 +114,7 @@ func readPage[P any](s *Server, c *call, order string, read func(*queryReader)) 
 		carried.values = make(values)
 	}
 	read(carried)
-	if err := carried.faults.err(); err != nil {
+	if err := carried.err(); err != nil {
 		return p, cursorInvalid(err)
 	}
 	p.Filters = carried.values // in the spelling of now
@@ -118,7 +123,7 @@ func readPage[P any](s *Server, c *call, order string, read func(*queryReader)) 
 			return p, cursorMismatch(name)
 		}
 	}
-	if sent, ok := c.query["order"]; ok && sent != p.Order {
+	if sent, ok := query["order"]; ok && sent != p.Order {
 		return p, cursorMismatch("order")
 	}
 	return p, nil
@@ -132,7 +137,7 @@ func cursorMismatch(name string) *tollgate.Error {
 }
 
 // next is the cursor behind position.
-func (p page[P]) next(s *Server, c *call, position P) (string, error) {
+func (p page[P]) next(position P) (string, error) {
 	p.Position = position
-	return sealCursor(s.cursors, c.request.URL.Path, c.org, p.cursor)
+	return sealCursor(p.seal, p.listing, p.cursor)
 }

@@ -24,7 +24,7 @@ type cutoffChange struct {
 func readPreview(f *fields) previewRequest {
 	r := previewRequest{account: f.id("merchant_account_id"), effective: f.date("effective_date")}
 	if !f.has("merchant_account_id") {
-		f.faults.missing("merchant_account_id")
+		f.missing("merchant_account_id")
 	}
 	if p := f.object("proposed", true); p != nil {
 		r.proposed = cutoffChange{

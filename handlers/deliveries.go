@@ -42,22 +42,7 @@ func (s *Server) listDeliveries(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pageOf(s, c, p, rows, more, next)
-}
-
-// deliveredType is an event type of which there can be deliveries.
-func (q *queryReader) deliveredType(name string) string {
-	text, ok := q.values[name]
-	if !ok {
-		return ""
-	}
-	for _, t := range tollgate.EventTypes {
-		if t.Deliverable() && string(t) == text {
-			return text
-		}
-	}
-	q.faults.add(tollgate.Invalid(name, "%s is one event type that is delivered, such as payment.captured.", name))
-	return ""
+	return pageOf(p, rows, more, next)
 }
 
 // listAttempts lists what was tried to deliver, the oldest first.
@@ -73,56 +58,7 @@ func (s *Server) listAttempts(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pageOf(s, c, p, rows, more, p.Position+len(rows))
-}
-
-// pageOf is the answer with a page; next is where the following one begins.
-func pageOf[T, P any](s *Server, c *call, p page[P], rows []T, more bool, next P) (*answer, error) {
-	body := tollgate.List[tollgate.Listed[T]]{Object: "list", Data: make([]tollgate.Listed[T], len(rows)), HasMore: more}
-	for i := range rows {
-		body.Data[i] = tollgate.Listed[T]{Value: rows[i], Damage: damageOf(&rows[i])}
-	}
-	if more {
-		cursor, err := p.next(s, c, next)
-		if err != nil {
-			return nil, err
-		}
-		body.NextCursor = &cursor
-	}
-	return object(body)
-}
-
-// damageOf is what stands in the place of a row that is stored and cannot be
-// read; nil for any other.
-func damageOf(row any) *tollgate.DamagedObject {
-	d := &tollgate.DamagedObject{Damaged: true}
-	damaged := false
-	switch r := row.(type) {
-	case *tollgate.Transaction:
-		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
-	case *tollgate.Payment:
-		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
-	case *tollgate.PayoutObject:
-		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
-	case *tollgate.Export:
-		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
-	case *tollgate.Delivery:
-		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
-	case *tollgate.Rule:
-		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
-	case *tollgate.ActivationAnswer:
-		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
-	case *tollgate.Shadow:
-		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
-	case *perimeterRow:
-		d.Object, d.ID, damaged = r.Object, r.ID, r.damage != nil
-	case *tollgate.WebhookEndpoint:
-		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
-	}
-	if !damaged {
-		return nil
-	}
-	return d
+	return pageOf(p, rows, more, p.Position+len(rows))
 }
 
 // replayRequest is the body of POST …/replays.

@@ -3,8 +3,6 @@ package handlers
 import (
 	"context"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -61,7 +59,7 @@ func (s *Server) listEvents(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	cursor, err := p.next(s, c, next)
+	cursor, err := p.next(next)
 	if err != nil {
 		return nil, err
 	}
@@ -96,10 +94,10 @@ func readLatest(r *queryReader) bool {
 		return false
 	}
 	if _, ok := r.values["cursor"]; ok {
-		r.faults.add(tollgate.Invalid("after", "after begins a listing; a cursor goes on with one. Send one of them."))
+		r.refuse(tollgate.Invalid("after", "after begins a listing; a cursor goes on with one. Send one of them."))
 	}
 	if r.values["order"] == "desc" {
-		r.faults.add(tollgate.Invalid("after", "after=latest goes forwards: leave order=desc out."))
+		r.refuse(tollgate.Invalid("after", "after=latest goes forwards: leave order=desc out."))
 	}
 	return true
 }
@@ -112,22 +110,6 @@ func readEventQuery(r *queryReader) rediskv.EventQuery {
 	}
 	q.Types = r.eventTypes()
 	return q
-}
-
-// eventTypes is the filter of events by type, in order and each once.
-func (q *queryReader) eventTypes() tollgate.TypeFilter {
-	text, ok := q.values["types"]
-	if !ok {
-		return nil
-	}
-	filter, err := tollgate.ParseTypeFilter("types", text)
-	if err != nil {
-		q.faults.addError(err)
-	}
-	slices.Sort(filter)
-	filter = slices.Compact(filter)
-	q.values["types"] = strings.Join(filter, ",")
-	return filter
 }
 
 // awaitEvents lists, and while there is nothing waits and lists again from

@@ -45,13 +45,13 @@ func NewCursors(key [32]byte) (Cursors, error) {
 }
 
 // Seal is sealCursor.
-func (c Cursors) Seal(listing, org string, t TestCursor) (string, error) {
-	return sealCursor(c.cursorSeal, listing, org, cursor[int64]{t.Filters, t.Order, t.Position})
+func (c Cursors) Seal(path, org string, t TestCursor) (string, error) {
+	return sealCursor(c.cursorSeal, listing{path, org}, cursor[int64]{t.Filters, t.Order, t.Position})
 }
 
 // Open is openCursor.
-func (c Cursors) Open(listing, org, text string) (TestCursor, error) {
-	t, err := openCursor[int64](c.cursorSeal, listing, org, text)
+func (c Cursors) Open(path, org, text string) (TestCursor, error) {
+	t, err := openCursor[int64](c.cursorSeal, listing{path, org}, text)
 	return TestCursor{t.Filters, t.Order, t.Position}, err
 }
 

@@ -89,13 +89,13 @@ func (s *Server) listExports(c *call) (*answer, error) {
 				continue
 			}
 			if len(exports) == p.limit {
-				return pageOf(s, c, p, exports, true, next)
+				return pageOf(p, exports, true, next)
 			}
 			s.addFile(&e.Export)
 			exports, next = append(exports, e.Export), e.ID
 		}
 		if !more {
-			return pageOf(s, c, p, exports, false, next)
+			return pageOf(p, exports, false, next)
 		}
 	}
 }

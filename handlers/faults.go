@@ -37,6 +37,9 @@ func (f *faults) unknown(param string) {
 	f.add(&tollgate.Error{Code: tollgate.CodeParameterUnknown, Param: shortened(param), Message: "This request has no such parameter."})
 }
 
+// wrong notes what is wrong with a parameter, such as "is a date".
+func (f *faults) wrong(param, how string) { f.add(tollgate.Invalid(param, "%s %s.", param, how)) }
+
 func (f *faults) missing(param string) {
 	f.add(&tollgate.Error{Code: tollgate.CodeParameterMissing, Param: param, Message: param + " is missing."})
 }

@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"mime"
@@ -99,22 +98,6 @@ func matches(headers []string, etag string) bool {
 	return false
 }
 
-// continueTrace answers a valid traceparent with the same trace and a span of
-// our own (W3C Trace Context §3.2); any other is ignored, as it asks.
-func (c *call) continueTrace() {
-	headers := c.request.Header["Traceparent"]
-	if len(headers) != 1 {
-		return
-	}
-	trace, flags, ok := parseTraceparent(headers[0])
-	if !ok {
-		return
-	}
-	span := sha256.Sum256([]byte(c.id)) // as unique as the request's id
-	c.trace = trace
-	c.Header().Set("Traceparent", "00-"+trace+"-"+hex.EncodeToString(span[:8])+"-"+flags)
-}
-
 func parseTraceparent(s string) (trace, flags string, ok bool) {
 	part := strings.Split(s, "-")
 	if len(part) < 4 || !lowerHex(part[0], 2) || part[0] == "ff" || (part[0] == "00" && len(part) != 4) ||
@@ -128,4 +111,50 @@ func parseTraceparent(s string) (trace, flags string, ok bool) {
 func lowerHex(s string, length int) bool {
 	_, err := hex.DecodeString(s)
 	return err == nil && len(s) == length && strings.ToLower(s) == s
+}
+
+// keyUse is what a route does with Idempotency-Key (interface §4).
+type keyUse int
+
+const (
+	keyIgnored keyUse = iota
+	keyAccepted
+	keyRequired
+)
+
+// idempotencyKey is the key of a request as it counts, empty when there is
+// none (interface §4). That the header stands once is checked before.
+func idempotencyKey(h http.Header, use keyUse) (string, error) {
+	headers := h["Idempotency-Key"]
+	switch {
+	case use == keyIgnored || (use == keyAccepted && len(headers) == 0):
+		return "", nil
+	case len(headers) == 0:
+		return "", &tollgate.Error{
+			Code: tollgate.CodeIdempotencyKeyRequired, Param: "Idempotency-Key",
+			Message: "This request needs the header Idempotency-Key, so that it can be repeated without being carried out twice.",
+		}
+	}
+	return parseIdempotencyKey(headers[0])
+}
+
+// parseIdempotencyKey makes one key of the IETF form with quotes and the bare
+// form.
+func parseIdempotencyKey(text string) (string, error) {
+	key := text
+	if len(key) >= 2 && strings.HasPrefix(key, `"`) && strings.HasSuffix(key, `"`) {
+		key = key[1 : len(key)-1]
+	}
+	ok := len(key) >= 1 && len(key) <= 255
+	for i := 0; ok && i < len(key); i++ {
+		ok = key[i] > ' ' && key[i] < 0x7f
+	}
+	if !ok {
+		return "", keyInvalid("An Idempotency-Key has 1 to 255 visible ASCII characters.")
+	}
+	return key, nil
+}
+
+func keyInvalid(message string) *tollgate.Error {
+	return &tollgate.Error{Code: tollgate.CodeIdempotencyKeyInvalid, Param: "Idempotency-Key", Message: message}
 }

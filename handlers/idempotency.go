@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -16,43 +15,6 @@ import (
 	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
-
-// idempotencyKey is the key of a request as it counts, empty when there is
-// none (interface §4). That the header stands once is checked before.
-func idempotencyKey(h http.Header, use keyUse) (string, error) {
-	headers := h["Idempotency-Key"]
-	switch {
-	case use == keyIgnored || (use == keyAccepted && len(headers) == 0):
-		return "", nil
-	case len(headers) == 0:
-		return "", &tollgate.Error{
-			Code: tollgate.CodeIdempotencyKeyRequired, Param: "Idempotency-Key",
-			Message: "This request needs the header Idempotency-Key, so that it can be repeated without being carried out twice.",
-		}
-	}
-	return parseIdempotencyKey(headers[0])
-}
-
-// parseIdempotencyKey makes one key of the IETF form with quotes and the bare
-// form.
-func parseIdempotencyKey(text string) (string, error) {
-	key := text
-	if len(key) >= 2 && strings.HasPrefix(key, `"`) && strings.HasSuffix(key, `"`) {
-		key = key[1 : len(key)-1]
-	}
-	ok := len(key) >= 1 && len(key) <= 255
-	for i := 0; ok && i < len(key); i++ {
-		ok = key[i] > ' ' && key[i] < 0x7f
-	}
-	if !ok {
-		return "", keyInvalid("An Idempotency-Key has 1 to 255 visible ASCII characters.")
-	}
-	return key, nil
-}
-
-func keyInvalid(message string) *tollgate.Error {
-	return &tollgate.Error{Code: tollgate.CodeIdempotencyKeyInvalid, Param: "Idempotency-Key", Message: message}
-}
 
 // idempotency identifies a request for the store. request is the decoded one
 // with its defaults filled in and amounts as Money prints them: white space,

@@ -36,7 +36,7 @@ type paymentRequest struct {
 
 func readPayment(f *fields) paymentRequest {
 	r := paymentRequest{
-		Account: f.id("merchant_account_id"), Amount: f.money("amount", true, f.peekCurrency("currency")), Currency: f.currency("currency"),
+		Account: f.id("merchant_account_id"), Amount: f.money("amount", "currency"), Currency: f.currency("currency"),
 	}
 	r.payee, r.Payee, r.refusal = f.takenPayee("payee")
 	r.Method = tollgate.CaptureMethod(f.choice("capture_method", string(tollgate.CaptureManual), string(tollgate.CaptureManual), string(tollgate.CaptureAutomatic)))
@@ -44,7 +44,7 @@ func readPayment(f *fields) paymentRequest {
 	return r
 }
 
-func (r paymentRequest) refused() *tollgate.Error { return r.refusal }
+func (r paymentRequest) Refused() *tollgate.Error { return r.refusal }
 
 // earlier is the request as earlier releases normalized it, where that differs.
 func (r paymentRequest) earlier() []any {
@@ -202,7 +202,7 @@ func (s *Server) listPayments(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pageOf(s, c, p, rows, more, next)
+	return pageOf(p, rows, more, next)
 }
 
 func (s *Server) readPayment(c *call) (*answer, error) {

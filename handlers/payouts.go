@@ -36,7 +36,7 @@ func (s *Server) listPayouts(c *call) (*answer, error) {
 	for i := range found {
 		rows[i] = found[i].JSON()
 	}
-	return pageOf(s, c, p, rows, more, next)
+	return pageOf(p, rows, more, next)
 }
 
 // payout reads the payout that a path names, if the grant reaches it.

@@ -34,7 +34,7 @@ func readUsageQuery(q *queryReader) (u usageQuery) {
 	if text := q.payee("payee"); text != "" {
 		var err error
 		if u.payee, err = tollgate.ParsePayee(text); err != nil {
-			q.faults.add(tollgate.Invalid("payee", "%s", problem.From(err).Message))
+			q.refuse(tollgate.Invalid("payee", "%s", problem.From(err).Message))
 		}
 	}
 	return u
@@ -69,7 +69,7 @@ func (s *Server) listPerimeters(c *call) (*answer, error) {
 	if err := s.auditPerimeters(c, "list", tollgate.AuditTarget{Type: "organization", ID: c.org}); err != nil {
 		return nil, err
 	}
-	return pageOf(s, c, p, rows, more, next)
+	return pageOf(p, rows, more, next)
 }
 
 // auditPerimeters records that perimeters were read.
@@ -81,7 +81,7 @@ func (s *Server) auditPerimeters(c *call, action string, target tollgate.AuditTa
 func (s *Server) readPerimeter(c *call) (*answer, error) {
 	q := &queryReader{values: maps.Clone(c.query)}
 	u, version := readUsageQuery(q), q.number("version", 0, 1, maxVersion)
-	if err := q.faults.err(); err != nil {
+	if err := q.err(); err != nil {
 		return nil, err
 	}
 	all, err := s.perimeters(c, u)

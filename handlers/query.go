@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"tollgate"
+	"tollgate/handlers/problem"
 )
 
 // values are the parameters of a query, each once.
@@ -36,13 +38,13 @@ func parseQuery(raw string, names []string) (values, error) {
 			found.unknown(name)
 			continue
 		case twice:
-			found.add(tollgate.Invalid(name, "%s may stand once.", name))
+			found.wrong(name, "may stand once")
 		case valueErr != nil || !utf8.ValidString(value) || strings.Contains(rawValue, ";"):
-			found.add(tollgate.Invalid(name, "%s is not percent-encoded UTF-8.", name))
+			found.wrong(name, "is not percent-encoded UTF-8")
 		case value == "":
-			found.add(tollgate.Invalid(name, "%s is empty; leave it out instead.", name))
+			found.wrong(name, "is empty; leave it out instead")
 		case strings.ContainsFunc(value, unicode.IsControl):
-			found.add(tollgate.Invalid(name, "%s must not hold control characters.", name))
+			found.wrong(name, "must not hold control characters")
 		}
 		query[name] = value
 	}
@@ -55,6 +57,15 @@ type queryReader struct {
 	faults faults
 }
 
+// refuse notes a fault of a parameter, or between parameters.
+func (q *queryReader) refuse(e *tollgate.Error) { q.faults.add(e) }
+
+// wrong notes what is wrong with a parameter, such as "is a date".
+func (q *queryReader) wrong(name, how string) { q.faults.wrong(name, how) }
+
+// err is what is wrong with the query, nil when nothing is.
+func (q *queryReader) err() error { return q.faults.err() }
+
 // limit is the page size, 1–100, by default 20 (interface §0).
 func (q *queryReader) limit() int { return q.number("limit", 20, 1, 100) }
 
@@ -65,7 +76,7 @@ func (q *queryReader) number(name string, fallback, least, most int) int {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < least || n > most || strconv.Itoa(n) != text {
-		q.faults.add(tollgate.Invalid(name, "%s is a whole number from %d to %d.", name, least, most))
+		q.wrong(name, fmt.Sprintf("is a whole number from %d to %d", least, most))
 	}
 	return n
 }
@@ -74,7 +85,7 @@ func (q *queryReader) number(name string, fallback, least, most int) int {
 func (q *queryReader) id(name string) string {
 	text, ok := q.values[name]
 	if ok && !tollgate.ValidID(text) {
-		q.faults.add(tollgate.Invalid(name, "%s is an identifier.", name))
+		q.wrong(name, "is an identifier")
 	}
 	return text
 }
@@ -87,7 +98,7 @@ func (q *queryReader) instant(name string) tollgate.Instant {
 	}
 	at, err := tollgate.ParseInstant(text)
 	if err != nil {
-		q.faults.add(tollgate.Invalid(name, "%s is an RFC 3339 time such as 2026-11-21T18:16:28Z.", name))
+		q.wrong(name, "is an RFC 3339 time such as 2026-11-21T18:16:28Z")
 		return 0
 	}
 	q.values[name] = at.String() // one spelling, so that cursors compare
@@ -103,7 +114,7 @@ func (q *queryReader) choices(name string, known []string) []string {
 	list := strings.Split(text, ",")
 	for _, word := range list {
 		if !slices.Contains(known, word) {
-			q.faults.add(tollgate.Invalid(name, "%s is a comma-separated list of %s.", name, strings.Join(known, ", ")))
+			q.wrong(name, "is a comma-separated list of "+strings.Join(known, ", "))
 			return nil
 		}
 	}
@@ -120,7 +131,7 @@ func (q *queryReader) choice(name, fallback string, known ...string) string {
 		return fallback
 	}
 	if !slices.Contains(known, text) {
-		q.faults.add(tollgate.Invalid(name, "%s is one of %s.", name, strings.Join(known, ", ")))
+		q.wrong(name, "is one of "+strings.Join(known, ", "))
 		return fallback
 	}
 	return text
@@ -133,4 +144,85 @@ func (q *queryReader) text(name string, max int) string {
 		q.faults.addError(err)
 	}
 	return text
+}
+
+// payee and currency filter by what a payment has; as filters they are wrong
+// in form, not in meaning. What is no payee any more is one that an earlier
+// release may have stored.
+func (q *queryReader) payee(name string) string {
+	text, ok := q.values[name]
+	if !ok {
+		return ""
+	}
+	payee, err := tollgate.ParsePayee(text)
+	canonical := payee.String()
+	if err != nil {
+		if canonical, ok = tollgate.EarlierPayee(text); !ok {
+			q.faults.add(tollgate.Invalid(name, "%s", problem.From(err).Message))
+			return ""
+		}
+	}
+	q.values[name] = canonical
+	return canonical
+}
+
+func (q *queryReader) currency(name string) string {
+	text, ok := q.values[name]
+	if !ok {
+		return ""
+	}
+	if _, err := tollgate.ParseCurrency(text); err != nil {
+		q.faults.add(tollgate.Invalid(name, "%s", problem.From(err).Message))
+	}
+	return text
+}
+
+// eventTypes is the filter of events by type, in order and each once.
+func (q *queryReader) eventTypes() tollgate.TypeFilter {
+	text, ok := q.values["types"]
+	if !ok {
+		return nil
+	}
+	filter, err := tollgate.ParseTypeFilter("types", text)
+	if err != nil {
+		q.faults.addError(err)
+	}
+	slices.Sort(filter)
+	filter = slices.Compact(filter)
+	q.values["types"] = strings.Join(filter, ",")
+	return filter
+}
+
+// deliveredType is an event type of which there can be deliveries.
+func (q *queryReader) deliveredType(name string) string {
+	text, ok := q.values[name]
+	if !ok {
+		return ""
+	}
+	for _, t := range tollgate.EventTypes {
+		if t.Deliverable() && string(t) == text {
+			return text
+		}
+	}
+	q.wrong(name, "is one event type that is delivered, such as payment.captured")
+	return ""
+}
+
+// words is a comma-separated list of words of letters, dots and underscores.
+func (q *queryReader) words(name string) []string {
+	text, ok := q.values[name]
+	if !ok {
+		return nil
+	}
+	list := strings.Split(text, ",")
+	for _, word := range list {
+		if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz_.") != "" {
+			q.wrong(name, "is a comma-separated list of types such as payment.create")
+			return nil
+		}
+	}
+	slices.Sort(list)
+	list = slices.Compact(list)
+	q.values[name] = strings.Join(list, ",")
+	return list
 }

@@ -32,7 +32,7 @@ func readQuote(f *fields) quoteRequest {
 		name = "name"
 	}
 	if tool, ok := f.text(name, true); ok && tool != quoteTool {
-		f.faults.add(tollgate.Invalid(name, "%s is %s.", name, quoteTool))
+		f.wrong(name, "is "+quoteTool)
 	}
 	input := f.object("input", true)
 	if input == nil {
@@ -42,7 +42,7 @@ func readQuote(f *fields) quoteRequest {
 }
 
 func readQuoteInput(f *fields) quoteRequest {
-	q := quoteRequest{prefix: f.prefix, amount: f.money("amount", true, f.peekCurrency("currency"))}
+	q := quoteRequest{prefix: f.prefix, amount: f.money("amount", "currency")}
 	f.currency("currency") // the amount has it
 	q.payee, q.account = f.payee("payee"), f.id("merchant_account_id")
 	return q

@@ -29,25 +29,6 @@ type row struct {
 	do      func(*Server, *call) (*answer, error)
 }
 
-// bodyKind is what a route takes as body.
-type bodyKind int
-
-const (
-	noBody bodyKind = iota
-	jsonBody
-	optionalJSONBody // every field is optional, so no body at all will do
-	formBody
-)
-
-// keyUse is what a route does with Idempotency-Key (interface §4).
-type keyUse int
-
-const (
-	keyIgnored keyUse = iota
-	keyAccepted
-	keyRequired
-)
-
 // rows is the one route table, in the order of the specification. The address
 // of the metadata is that of RFC 8414 for an issuer without a path.
 var rows = []row{

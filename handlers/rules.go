@@ -45,7 +45,7 @@ func readPublication(f *fields) publishRequest {
 		var err error
 		r.module, err = base64.StdEncoding.Strict().DecodeString(text)
 		if err != nil || strings.ContainsAny(text, "\r\n") { // which the decoder skips
-			f.faults.add(tollgate.Invalid("module", "module is a WebAssembly module in padded standard base64."))
+			f.wrong("module", "is a WebAssembly module in padded standard base64")
 		}
 		sum := sha256.Sum256(r.module)
 		r.SHA256 = hex.EncodeToString(sum[:])
@@ -53,19 +53,6 @@ func readPublication(f *fields) publishRequest {
 	r.Golden, _ = f.value("golden", true, "a list of golden cases", '[')
 	r.Signature, _ = f.text("signature", true)
 	return r
-}
-
-// citation is a rule's name and version, the zero one when it is not there.
-func (f *fields) citation(name string, required bool) tollgate.Citation {
-	text, ok := f.text(name, required)
-	if !ok {
-		return tollgate.Citation{}
-	}
-	c, err := tollgate.ParseCitation(text)
-	if err != nil {
-		f.faults.add(tollgate.Invalid(f.prefix+name, "%s is a citation such as rule:card_fee@v4.", f.prefix+name))
-	}
-	return c
 }
 
 // publishRule puts a version of a rule there for good: signed by somebody whom
@@ -234,7 +221,7 @@ func (s *Server) listRules(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pageOf(s, c, p, rows, next != "", next)
+	return pageOf(p, rows, next != "", next)
 }
 
 // ruleAnswer is a rule with its golden cases.

@@ -49,14 +49,14 @@ func readClockRequest(f *fields) clockRequest {
 	r.to = f.instant("to", false)
 	switch {
 	case f.has("advance") && f.has("to"):
-		f.faults.add(tollgate.Invalid("to", "The clock is moved either by advance or to an instant."))
+		f.refuse(tollgate.Invalid("to", "The clock is moved either by advance or to an instant."))
 	case ok:
 		var err error
 		if r.advance, err = time.ParseDuration(text); err != nil || r.advance < time.Millisecond || r.advance > maxAdvance {
-			f.faults.add(tollgate.Invalid("advance", "advance is a duration such as 26h or 90m, from a millisecond to 400 days; the clock goes forwards only."))
+			f.refuse(tollgate.Invalid("advance", "advance is a duration such as 26h or 90m, from a millisecond to 400 days; the clock goes forwards only."))
 		}
 	case !f.has("advance") && !f.has("to"):
-		f.faults.add(&tollgate.Error{Code: tollgate.CodeParameterMissing, Param: "advance", Message: "advance is needed, or to."})
+		f.refuse(&tollgate.Error{Code: tollgate.CodeParameterMissing, Param: "advance", Message: "advance is needed, or to."})
 	}
 	return r
 }

@@ -23,8 +23,6 @@ import (
 const (
 	maxURI         = 4 << 10
 	maxHeaders     = 16 << 10
-	maxBody        = 64 << 10
-	maxForm        = 16 << 10
 	requestTimeout = 10 * time.Second
 )
 
@@ -141,7 +139,7 @@ func (s *Server) admit(c *call) error {
 	if c.idem, err = idempotencyKey(c.request.Header, c.row.key); err != nil {
 		return err
 	}
-	c.body, err = readBody(c, c.row.body)
+	c.body, err = readBody(c.ResponseWriter, c.request, c.row.body, c.row.limit)
 	return err
 }
 

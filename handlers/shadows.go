@@ -137,7 +137,7 @@ func (s *Server) listShadows(c *call) (*answer, error) {
 			reached = append(reached, rows[i])
 		}
 	}
-	return pageOf(s, c, p, reached, next != "", next)
+	return pageOf(p, reached, next != "", next)
 }
 
 // listDivergences lists what a shadow has found, the newest first.
@@ -153,5 +153,5 @@ func (s *Server) listDivergences(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pageOf(s, c, p, rows, next != "", next)
+	return pageOf(p, rows, next != "", next)
 }

@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"tollgate"
-	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
 
@@ -36,7 +35,7 @@ func (s *Server) listTransactions(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pageOf(s, c, p, rows, more, next)
+	return pageOf(p, rows, more, next)
 }
 
 // readTransactionQuery reads the filters; Accounts has at most the one that is
@@ -74,35 +73,4 @@ func (c *call) covered(named []string) ([]string, error) {
 		return nil, accountForbidden()
 	}
 	return named, nil
-}
-
-// payee and currency filter by what a payment has; as filters they are wrong
-// in form, not in meaning. What is no payee any more is one that an earlier
-// release may have stored.
-func (q *queryReader) payee(name string) string {
-	text, ok := q.values[name]
-	if !ok {
-		return ""
-	}
-	payee, err := tollgate.ParsePayee(text)
-	canonical := payee.String()
-	if err != nil {
-		if canonical, ok = tollgate.EarlierPayee(text); !ok {
-			q.faults.add(tollgate.Invalid(name, "%s", problem.From(err).Message))
-			return ""
-		}
-	}
-	q.values[name] = canonical
-	return canonical
-}
-
-func (q *queryReader) currency(name string) string {
-	text, ok := q.values[name]
-	if !ok {
-		return ""
-	}
-	if _, err := tollgate.ParseCurrency(text); err != nil {
-		q.faults.add(tollgate.Invalid(name, "%s", problem.From(err).Message))
-	}
-	return text
 }

@@ -52,7 +52,7 @@ func readWebhookChange(f *fields) webhookChange {
 	for _, name := range []string{"url", "signature_scheme", "status"} {
 		f.needsValue(name)
 	}
-	for name := range f.members {
+	for name := range f.names() {
 		r.given[name] = true
 	}
 	return r

@@ -88,10 +88,10 @@ func (s *Server) listWebhooks(c *call) (*answer, error) {
 		}
 	}
 	if len(found) <= p.limit {
-		return pageOf(s, c, p, found, false, "")
+		return pageOf(p, found, false, "")
 	}
 	found = found[:p.limit]
-	return pageOf(s, c, p, found, true, found[p.limit-1].ID)
+	return pageOf(p, found, true, found[p.limit-1].ID)
 }
 
 // reaches reports whether the grant covers all that an endpoint is sent.
