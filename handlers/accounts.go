@@ -11,6 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/input"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
@@ -45,7 +46,7 @@ func (s *Server) readMerchantAccount(c *call) (*answer, error) {
 
 // listMerchantAccounts lists the accounts that the grant covers, by id.
 func (s *Server) listMerchantAccounts(c *call) (*answer, error) {
-	p, err := readPage[string](s, c, "asc", func(*queryReader) {})
+	p, err := readPage[string](s, c, "asc", func(*input.Query) {})
 	if err != nil {
 		return nil, err
 	}
@@ -59,10 +60,10 @@ func (s *Server) listMerchantAccounts(c *call) (*answer, error) {
 			ids = append(ids, id)
 		}
 	}
-	more, next := len(ids) > p.limit, ""
+	more, next := len(ids) > p.Limit, ""
 	if more {
-		ids = ids[:p.limit]
-		next = ids[p.limit-1]
+		ids = ids[:p.Limit]
+		next = ids[p.Limit-1]
 	}
 	rows, err := s.store.MerchantAccounts(c.ctx, c.caller(http.StatusOK), ids)
 	if err != nil {

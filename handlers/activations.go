@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/handlers/input"
 	"tollgate/rediskv"
 )
 
@@ -23,12 +24,12 @@ type activationRequest struct {
 	dryRun bool
 }
 
-func readActivationRequest(f *fields) activationRequest {
+func readActivationRequest(f *input.Fields) activationRequest {
 	return activationRequest{
-		Rule: f.citation("rule", true), Replaces: f.ruleInForce("replaces"), Adds: f.flag("adds", false),
-		Position: f.whole("position", 0, 1, tollgate.MaxRules), At: f.instant("at", false),
-		Accounts: f.list("merchant_account_ids", tollgate.MaxActivated, checkAccountID),
-		dryRun:   f.flag("dry_run", false),
+		Rule: f.Citation("rule", true), Replaces: f.RuleInForce("replaces"), Adds: f.Flag("adds", false),
+		Position: f.Whole("position", 0, 1, tollgate.MaxRules), At: f.Instant("at", false),
+		Accounts: f.List("merchant_account_ids", tollgate.MaxActivated, checkAccountID),
+		dryRun:   f.Flag("dry_run", false),
 	}
 }
 
@@ -37,8 +38,8 @@ type rollbackRequest struct {
 	Accounts []string `json:"merchant_account_ids"`
 }
 
-func readRollback(f *fields) rollbackRequest {
-	return rollbackRequest{f.list("merchant_account_ids", tollgate.MaxActivated, checkAccountID)}
+func readRollback(f *input.Fields) rollbackRequest {
+	return rollbackRequest{f.List("merchant_account_ids", tollgate.MaxActivated, checkAccountID)}
 }
 
 // activationPreview is what an activation would be.
@@ -217,11 +218,11 @@ func (c *call) reachesActivation(a *tollgate.Activation) bool {
 // listActivations lists the activations of a rule set that the grant reaches,
 // the newest first. A page may have fewer than were asked for.
 func (s *Server) listActivations(c *call) (*answer, error) {
-	p, err := readPage[string](s, c, "desc", func(*queryReader) {})
+	p, err := readPage[string](s, c, "desc", func(*input.Query) {})
 	if err != nil {
 		return nil, err
 	}
-	rows, next, err := s.store.Activations(c.ctx, c.caller(http.StatusOK), c.pathID(), p.Position, p.limit)
+	rows, next, err := s.store.Activations(c.ctx, c.caller(http.StatusOK), c.pathID(), p.Position, p.Limit)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/input"
 	"tollgate/rediskv"
 )
 
@@ -29,7 +30,7 @@ type call struct {
 	trace      string // the trace id that a valid traceparent carried
 	status     int    // 0 until something was written
 
-	query values
+	query input.Values
 	body  []byte
 	idem  string // the Idempotency-Key as it counts, or empty
 	token *auth.Token
@@ -134,7 +135,7 @@ func (c *call) continueTrace() {
 	if len(headers) != 1 {
 		return
 	}
-	trace, flags, ok := parseTraceparent(headers[0])
+	trace, flags, ok := input.ParseTraceparent(headers[0])
 	if !ok {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/handlers/input"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
@@ -20,8 +21,8 @@ type captureRequest struct {
 	metadata  tollgate.Metadata
 }
 
-func readCapture(f *fields) captureRequest {
-	return captureRequest{f.amount("amount", false), f.flag("final_capture", true), f.note("reference", maxReference), f.metadata()}
+func readCapture(f *input.Fields) captureRequest {
+	return captureRequest{f.Amount("amount", false), f.Flag("final_capture", true), f.Note("reference", maxReference), f.Metadata()}
 }
 
 // maxConflicts bounds how often a change is computed again because another one
@@ -59,7 +60,7 @@ type computed struct {
 func (r captureRequest) normalized(p *tollgate.Payment) (any, error) {
 	amount := "all"
 	if r.amount != "" {
-		m, err := parseAmount(r.amount, p.Currency)
+		m, err := input.ParseAmount(r.amount, p.Currency)
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +78,7 @@ func (s *Server) newCapture(c *call, r captureRequest, a *rediskv.Account, p *to
 	amount := p.AmountCapturable
 	if r.amount != "" {
 		var err error
-		if amount, err = parseAmount(r.amount, p.Currency); err != nil {
+		if amount, err = input.ParseAmount(r.amount, p.Currency); err != nil {
 			return nil, err
 		}
 	}

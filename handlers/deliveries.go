@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/handlers/input"
 	"tollgate/rediskv"
 )
 
@@ -25,9 +26,9 @@ var deliveryStates = func() []string {
 // listDeliveries lists an endpoint's deliveries, the newest first.
 func (s *Server) listDeliveries(c *call) (*answer, error) {
 	var q rediskv.DeliveryQuery
-	p, err := readPage[int64](s, c, "desc", func(r *queryReader) {
-		q = rediskv.DeliveryQuery{EventType: r.deliveredType("event_type")}
-		for _, state := range r.choices("state", deliveryStates) {
+	p, err := readPage[int64](s, c, "desc", func(r *input.Query) {
+		q = rediskv.DeliveryQuery{EventType: r.DeliveredType("event_type")}
+		for _, state := range r.Choices("state", deliveryStates) {
 			q.States = append(q.States, tollgate.DeliveryState(state))
 		}
 	})
@@ -37,7 +38,7 @@ func (s *Server) listDeliveries(c *call) (*answer, error) {
 	if _, err := s.webhook(c, http.StatusOK); err != nil {
 		return nil, err
 	}
-	q.After, q.Limit = p.Position, p.limit
+	q.After, q.Limit = p.Position, p.Limit
 	rows, next, more, err := s.store.Deliveries(c.ctx, c.caller(http.StatusOK), c.pathID(), q)
 	if err != nil {
 		return nil, err
@@ -47,14 +48,14 @@ func (s *Server) listDeliveries(c *call) (*answer, error) {
 
 // listAttempts lists what was tried to deliver, the oldest first.
 func (s *Server) listAttempts(c *call) (*answer, error) {
-	p, err := readPage[int](s, c, "asc", func(*queryReader) {})
+	p, err := readPage[int](s, c, "asc", func(*input.Query) {})
 	if err != nil {
 		return nil, err
 	}
 	if _, err := s.webhook(c, http.StatusOK); err != nil {
 		return nil, err
 	}
-	rows, more, err := s.store.Attempts(c.ctx, c.caller(http.StatusOK), c.pathID(), c.params.ByName("delivery_id"), p.Position, p.limit)
+	rows, more, err := s.store.Attempts(c.ctx, c.caller(http.StatusOK), c.pathID(), c.params.ByName("delivery_id"), p.Position, p.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +67,9 @@ type replayRequest struct {
 	Reason *string `json:"reason"`
 }
 
-func readReplay(f *fields) replayRequest { return replayRequest{f.note("reason", maxDescription)} }
+func readReplay(f *input.Fields) replayRequest {
+	return replayRequest{f.Note("reason", maxDescription)}
+}
 
 // replayDelivery has a delivery sent again, whatever became of it.
 func (s *Server) replayDelivery(c *call, r replayRequest) (*answer, error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
+	"tollgate/handlers/input"
 	"tollgate/rediskv"
 )
 
@@ -26,10 +27,10 @@ func (s *Server) listEvents(c *call) (*answer, error) {
 	var q rediskv.EventQuery
 	var wait time.Duration
 	latest := false
-	p, err := readPage[rediskv.Position](s, c, "asc", func(r *queryReader) {
+	p, err := readPage[rediskv.Position](s, c, "asc", func(r *input.Query) {
 		q = readEventQuery(r)
 		latest = readLatest(r) || latest
-		seconds := r.number("wait", 0, 0, maxWait)
+		seconds := r.Number("wait", 0, 0, maxWait)
 		if c.request.Method == http.MethodHead {
 			return // there is nothing to wait for: what would come is not sent
 		}
@@ -46,7 +47,7 @@ func (s *Server) listEvents(c *call) (*answer, error) {
 		return nil, err
 	}
 	defer leave()
-	q.Descending, q.After, q.Limit = p.Order == "desc", p.Position, p.limit
+	q.Descending, q.After, q.Limit = p.Order == "desc", p.Position, p.Limit
 	var events []jsontext.Value
 	var more bool
 	if latest {
@@ -59,7 +60,7 @@ func (s *Server) listEvents(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	cursor, err := p.next(next)
+	cursor, err := p.Next(next)
 	if err != nil {
 		return nil, err
 	}
@@ -89,26 +90,26 @@ func (s *Server) follows(c *call, wait time.Duration) (leave func(), err error) 
 
 // readLatest reads after, which has one value: a listing that begins at the end
 // of the log has no cursor yet and goes forwards.
-func readLatest(r *queryReader) bool {
-	if r.choice("after", "", "latest") == "" {
+func readLatest(r *input.Query) bool {
+	if r.Choice("after", "", "latest") == "" {
 		return false
 	}
-	if _, ok := r.values["cursor"]; ok {
-		r.refuse(tollgate.Invalid("after", "after begins a listing; a cursor goes on with one. Send one of them."))
+	if _, ok := r.Values["cursor"]; ok {
+		r.Refuse(tollgate.Invalid("after", "after begins a listing; a cursor goes on with one. Send one of them."))
 	}
-	if r.values["order"] == "desc" {
-		r.refuse(tollgate.Invalid("after", "after=latest goes forwards: leave order=desc out."))
+	if r.Values["order"] == "desc" {
+		r.Refuse(tollgate.Invalid("after", "after=latest goes forwards: leave order=desc out."))
 	}
 	return true
 }
 
 // readEventQuery reads the filters.
-func readEventQuery(r *queryReader) rediskv.EventQuery {
-	q := rediskv.EventQuery{ObjectID: r.id("object_id")}
-	if account := r.id("merchant_account_id"); account != "" {
+func readEventQuery(r *input.Query) rediskv.EventQuery {
+	q := rediskv.EventQuery{ObjectID: r.ID("object_id")}
+	if account := r.ID("merchant_account_id"); account != "" {
 		q.MerchantAccountID, q.Accounts = account, []string{account}
 	}
-	q.Types = r.eventTypes()
+	q.Types = r.EventTypes()
 	return q
 }
 

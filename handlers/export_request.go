@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"tollgate"
+	"tollgate/handlers/input"
 	"tollgate/handlers/problem"
 )
 
@@ -15,19 +16,19 @@ var exportLists = []string{"status", "type", "types"}
 type exportRequest struct {
 	Dataset tollgate.Dataset `json:"dataset"`
 	Format  string           `json:"format"`
-	Filters values           `json:"filters"`
+	Filters input.Values     `json:"filters"`
 
 	payee   string // the filter's text as earlier releases kept it
 	selects tollgate.ExportFilter
 }
 
-func readExportRequest(f *fields) exportRequest {
+func readExportRequest(f *input.Fields) exportRequest {
 	r := exportRequest{
-		Dataset: tollgate.Dataset(f.choice("dataset", "", tollgate.Datasets...)),
-		Format:  f.choice("format", tollgate.FormatCSV, tollgate.FormatCSV, tollgate.FormatNDJSON),
+		Dataset: tollgate.Dataset(f.Choice("dataset", "", tollgate.Datasets...)),
+		Format:  f.Choice("format", tollgate.FormatCSV, tollgate.FormatCSV, tollgate.FormatNDJSON),
 	}
-	r.Filters = f.filters("filters", r.Dataset.Kind().Filters, exportLists, func(q *queryReader) {
-		r.payee, _ = tollgate.EarlierPayee(q.values["payee"])
+	r.Filters = f.Filters("filters", r.Dataset.Kind().Filters, exportLists, func(q *input.Query) {
+		r.payee, _ = tollgate.EarlierPayee(q.Values["payee"])
 		r.selects = r.read(q)
 	})
 	return r
@@ -44,22 +45,22 @@ func (r exportRequest) earlier() []any {
 }
 
 // read reads the filters by the same rules as the lists.
-func (r *exportRequest) read(q *queryReader) tollgate.ExportFilter {
+func (r *exportRequest) read(q *input.Query) tollgate.ExportFilter {
 	f := tollgate.ExportFilter{
-		PaymentID: q.id("payment_id"), PayoutID: q.id("payout_id"), ObjectID: q.id("object_id"), Payee: q.payee("payee"), Currency: q.currency("currency"),
-		Reference: q.text("reference", maxReference), CreatedAfter: q.instant("created_after"), CreatedBefore: q.instant("created_before"),
-		Outcome: q.choice("outcome", "", "succeeded", "refused", "denied"), Statuses: q.choices("status", r.Dataset.Kind().Statuses),
+		PaymentID: q.ID("payment_id"), PayoutID: q.ID("payout_id"), ObjectID: q.ID("object_id"), Payee: q.Payee("payee"), Currency: q.Currency("currency"),
+		Reference: q.Text("reference", maxReference), CreatedAfter: q.Instant("created_after"), CreatedBefore: q.Instant("created_before"),
+		Outcome: q.Choice("outcome", "", "succeeded", "refused", "denied"), Statuses: q.Choices("status", r.Dataset.Kind().Statuses),
 	}
-	if account := q.id("merchant_account_id"); account != "" {
+	if account := q.ID("merchant_account_id"); account != "" {
 		f.Accounts = []string{account}
 	}
 	switch r.Dataset {
 	case tollgate.DatasetTransactions:
-		f.Types = q.choices("type", transactionTypes)
+		f.Types = q.Choices("type", transactionTypes)
 	case tollgate.DatasetEvents:
-		f.Types = q.eventTypes()
+		f.Types = q.EventTypes()
 	case tollgate.DatasetAudit:
-		f.Types = q.words("types")
+		f.Types = q.Words("types")
 	}
 	return f
 }

@@ -10,64 +10,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tollgate"
+	"tollgate/handlers/input"
 	"tollgate/handlers/share"
 )
 
-// What the external tests look at from inside.
-var (
-	ParseIdempotencyKey = parseIdempotencyKey
-	ParseTraceparent    = parseTraceparent
-	CheckContentType    = checkContentType
-	CheckAccept         = checkAccept
-	CheckJSON           = checkJSON
-	Matches             = matches
-)
-
-// ParseQuery is parseQuery.
-func ParseQuery(raw string, names ...string) (map[string]string, error) {
-	return parseQuery(raw, names)
-}
-
-// TestCursor is a cursor with a position of its own.
-type TestCursor struct {
-	Filters  map[string]string
-	Order    string
-	Position int64
-}
-
-// Cursors is a cursorSeal.
-type Cursors struct{ *cursorSeal }
-
-// NewCursors makes one.
-func NewCursors(key [32]byte) (Cursors, error) {
-	s, err := newCursorSeal(key)
-	return Cursors{s}, err
-}
-
-// Seal is sealCursor.
-func (c Cursors) Seal(path, org string, t TestCursor) (string, error) {
-	return sealCursor(c.cursorSeal, listing{path, org}, cursor[int64]{t.Filters, t.Order, t.Position})
-}
-
-// Open is openCursor.
-func (c Cursors) Open(path, org, text string) (TestCursor, error) {
-	t, err := openCursor[int64](c.cursorSeal, listing{path, org}, text)
-	return TestCursor{t.Filters, t.Order, t.Position}, err
-}
-
 // DecodePayment, DecodeQuote, DecodeCapture and DecodeReview read bodies.
-func DecodePayment(body string) (any, error) { return decode([]byte(body), false, readPayment) }
+func DecodePayment(body string) (any, error) { return input.Decode([]byte(body), false, readPayment) }
 
-func DecodeQuote(body string) (any, error) { return decode([]byte(body), false, readQuote) }
+func DecodeQuote(body string) (any, error) { return input.Decode([]byte(body), false, readQuote) }
 
-func DecodeCapture(body string) (any, error) { return decode([]byte(body), true, readCapture) }
+func DecodeCapture(body string) (any, error) { return input.Decode([]byte(body), true, readCapture) }
 
-func DecodeReview(body string) (any, error) { return decode([]byte(body), false, readReview) }
-
-// HeaderRequest is a request with one header.
-func HeaderRequest(name string, values ...string) *http.Request {
-	return &http.Request{Header: http.Header{name: values}}
-}
+func DecodeReview(body string) (any, error) { return input.Decode([]byte(body), false, readReview) }
 
 // LoadAhead makes the server load only so many rules in force before it is asked.
 func (s *Server) LoadAhead(n int) {

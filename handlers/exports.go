@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tollgate"
+	"tollgate/handlers/input"
 	"tollgate/rediskv"
 )
 
@@ -72,13 +73,13 @@ func (s *Server) addFile(e *tollgate.Export) {
 
 // listExports lists the exports that the grant covers, the newest first.
 func (s *Server) listExports(c *call) (*answer, error) {
-	p, err := readPage[string](s, c, "desc", func(*queryReader) {})
+	p, err := readPage[string](s, c, "desc", func(*input.Query) {})
 	if err != nil {
 		return nil, err
 	}
 	exports, next := []tollgate.Export{}, p.Position
 	for {
-		rows, more, err := s.store.Exports(c.ctx, c.caller(http.StatusOK), next, p.limit)
+		rows, more, err := s.store.Exports(c.ctx, c.caller(http.StatusOK), next, p.Limit)
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +89,7 @@ func (s *Server) listExports(c *call) (*answer, error) {
 				next = e.ID
 				continue
 			}
-			if len(exports) == p.limit {
+			if len(exports) == p.Limit {
 				return pageOf(p, exports, true, next)
 			}
 			s.addFile(&e.Export)

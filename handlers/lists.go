@@ -1,20 +1,23 @@
 package handlers
 
-import "tollgate"
+import (
+	"tollgate"
+	"tollgate/handlers/input"
+)
 
 // readPage reads what a listing is asked for, of this organization.
-func readPage[P any](s *Server, c *call, order string, read func(*queryReader)) (page[P], error) {
-	return readListing[P](s.cursors, c.request.URL.Path, c.org, c.query, order, read)
+func readPage[P any](s *Server, c *call, order string, read func(*input.Query)) (input.Page[P], error) {
+	return input.ReadPage[P](s.cursors, c.request.URL.Path, c.org, c.query, order, read)
 }
 
 // pageOf is the answer with a page; next is where the following one begins.
-func pageOf[T, P any](p page[P], rows []T, more bool, next P) (*answer, error) {
+func pageOf[T, P any](p input.Page[P], rows []T, more bool, next P) (*answer, error) {
 	body := tollgate.List[tollgate.Listed[T]]{Object: "list", Data: make([]tollgate.Listed[T], len(rows)), HasMore: more}
 	for i := range rows {
 		body.Data[i] = tollgate.Listed[T]{Value: rows[i], Damage: damageOf(&rows[i])}
 	}
 	if more {
-		cursor, err := p.next(next)
+		cursor, err := p.Next(next)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/handlers/input"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
@@ -34,13 +35,13 @@ type paymentRequest struct {
 	refusal *tollgate.Error // of a payee that earlier releases took
 }
 
-func readPayment(f *fields) paymentRequest {
+func readPayment(f *input.Fields) paymentRequest {
 	r := paymentRequest{
-		Account: f.id("merchant_account_id"), Amount: f.money("amount", "currency"), Currency: f.currency("currency"),
+		Account: f.ID("merchant_account_id"), Amount: f.Money("amount", "currency"), Currency: f.Currency("currency"),
 	}
-	r.payee, r.Payee, r.refusal = f.takenPayee("payee")
-	r.Method = tollgate.CaptureMethod(f.choice("capture_method", string(tollgate.CaptureManual), string(tollgate.CaptureManual), string(tollgate.CaptureAutomatic)))
-	r.Reference, r.Description, r.Metadata = f.note("reference", maxReference), f.note("description", maxDescription), f.metadata()
+	r.payee, r.Payee, r.refusal = f.TakenPayee("payee")
+	r.Method = tollgate.CaptureMethod(f.Choice("capture_method", string(tollgate.CaptureManual), string(tollgate.CaptureManual), string(tollgate.CaptureAutomatic)))
+	r.Reference, r.Description, r.Metadata = f.Note("reference", maxReference), f.Note("description", maxDescription), f.Metadata()
 	return r
 }
 
@@ -190,14 +191,14 @@ var paymentParameters = []string{
 // listPayments searches payments, the newest first.
 func (s *Server) listPayments(c *call) (*answer, error) {
 	var q rediskv.TransactionQuery
-	p, err := readPage[int64](s, c, "desc", func(r *queryReader) { q = readSearch(r, tollgate.PaymentStatuses) })
+	p, err := readPage[int64](s, c, "desc", func(r *input.Query) { q = readSearch(r, tollgate.PaymentStatuses) })
 	if err != nil {
 		return nil, err
 	}
 	if q.Accounts, err = c.covered(q.Accounts); err != nil {
 		return nil, err
 	}
-	q.Descending, q.After, q.Limit = p.Order == "desc", p.Position, p.limit
+	q.Descending, q.After, q.Limit = p.Order == "desc", p.Position, p.Limit
 	rows, next, more, err := s.store.Payments(c.ctx, c.caller(http.StatusOK), q)
 	if err != nil {
 		return nil, err

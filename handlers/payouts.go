@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"tollgate"
+	"tollgate/handlers/input"
 	"tollgate/rediskv"
 )
 
@@ -12,12 +13,12 @@ var payoutParameters = []string{"status", "merchant_account_id", "currency", "cr
 // listPayouts searches payouts, the newest first.
 func (s *Server) listPayouts(c *call) (*answer, error) {
 	var q rediskv.TransactionQuery
-	p, err := readPage[int64](s, c, "desc", func(r *queryReader) {
+	p, err := readPage[int64](s, c, "desc", func(r *input.Query) {
 		q = rediskv.TransactionQuery{
-			Statuses: r.choices("status", tollgate.PayoutStatuses), Currency: r.currency("currency"),
-			CreatedAfter: r.instant("created_after"), CreatedBefore: r.instant("created_before"),
+			Statuses: r.Choices("status", tollgate.PayoutStatuses), Currency: r.Currency("currency"),
+			CreatedAfter: r.Instant("created_after"), CreatedBefore: r.Instant("created_before"),
 		}
-		if account := r.id("merchant_account_id"); account != "" {
+		if account := r.ID("merchant_account_id"); account != "" {
 			q.Accounts = []string{account}
 		}
 	})
@@ -27,7 +28,7 @@ func (s *Server) listPayouts(c *call) (*answer, error) {
 	if q.Accounts, err = c.covered(q.Accounts); err != nil {
 		return nil, err
 	}
-	q.Descending, q.After, q.Limit = p.Order == "desc", p.Position, p.limit
+	q.Descending, q.After, q.Limit = p.Order == "desc", p.Position, p.Limit
 	found, next, more, err := s.store.Payouts(c.ctx, c.caller(http.StatusOK), q)
 	if err != nil {
 		return nil, err
@@ -64,10 +65,10 @@ type releaseRequest struct {
 	Reason string `json:"reason"`
 }
 
-func readRelease(f *fields) releaseRequest {
-	reason, ok := f.text("reason", true)
+func readRelease(f *input.Fields) releaseRequest {
+	reason, ok := f.Text("reason", true)
 	if ok {
-		f.check(tollgate.CheckText("reason", reason, maxDescription), "")
+		f.Check(tollgate.CheckText("reason", reason, maxDescription), "")
 	}
 	return releaseRequest{reason}
 }

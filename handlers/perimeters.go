@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tollgate"
+	"tollgate/handlers/input"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
@@ -29,12 +30,12 @@ type usageQuery struct {
 	payee   tollgate.Payee
 }
 
-func readUsageQuery(q *queryReader) (u usageQuery) {
-	u.account = q.id("merchant_account_id")
-	if text := q.payee("payee"); text != "" {
+func readUsageQuery(q *input.Query) (u usageQuery) {
+	u.account = q.ID("merchant_account_id")
+	if text := q.Payee("payee"); text != "" {
 		var err error
 		if u.payee, err = tollgate.ParsePayee(text); err != nil {
-			q.refuse(tollgate.Invalid("payee", "%s", problem.From(err).Message))
+			q.Refuse(tollgate.Invalid("payee", "%s", problem.From(err).Message))
 		}
 	}
 	return u
@@ -43,7 +44,7 @@ func readUsageQuery(q *queryReader) (u usageQuery) {
 // listPerimeters lists the perimeters that the grant reaches, by id.
 func (s *Server) listPerimeters(c *call) (*answer, error) {
 	var u usageQuery
-	p, err := readPage[string](s, c, "asc", func(q *queryReader) { u = readUsageQuery(q) })
+	p, err := readPage[string](s, c, "asc", func(q *input.Query) { u = readUsageQuery(q) })
 	if err != nil {
 		return nil, err
 	}
@@ -57,10 +58,10 @@ func (s *Server) listPerimeters(c *call) (*answer, error) {
 			ids = append(ids, ref.ID)
 		}
 	}
-	more, next := len(ids) > p.limit, ""
+	more, next := len(ids) > p.Limit, ""
 	if more {
-		ids = ids[:p.limit]
-		next = ids[p.limit-1]
+		ids = ids[:p.Limit]
+		next = ids[p.Limit-1]
 	}
 	rows, err := s.perimeterAnswers(c, all, u, ids, 0)
 	if err != nil {
@@ -79,9 +80,9 @@ func (s *Server) auditPerimeters(c *call, action string, target tollgate.AuditTa
 
 // readPerimeter reads one version, without a word about it the highest.
 func (s *Server) readPerimeter(c *call) (*answer, error) {
-	q := &queryReader{values: maps.Clone(c.query)}
-	u, version := readUsageQuery(q), q.number("version", 0, 1, maxVersion)
-	if err := q.err(); err != nil {
+	q := &input.Query{Values: maps.Clone(c.query)}
+	u, version := readUsageQuery(q), q.Number("version", 0, 1, maxVersion)
+	if err := q.Err(); err != nil {
 		return nil, err
 	}
 	all, err := s.perimeters(c, u)

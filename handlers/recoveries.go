@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"tollgate"
+	"tollgate/handlers/input"
 	"tollgate/rediskv"
 )
 
@@ -12,7 +13,9 @@ type recoveryRequest struct {
 	Since tollgate.Instant `json:"since"`
 }
 
-func readRecoveryRequest(f *fields) recoveryRequest { return recoveryRequest{f.instant("since", true)} }
+func readRecoveryRequest(f *input.Fields) recoveryRequest {
+	return recoveryRequest{f.Instant("since", true)}
+}
 
 // recoverWebhook stores a job that sends what the endpoint missed since a
 // moment; the worker carries it out.

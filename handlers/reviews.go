@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"tollgate"
+	"tollgate/handlers/input"
 )
 
 // cancelRequest and reviewRequest are the bodies of the two steps that a
@@ -17,10 +18,12 @@ type reviewRequest struct {
 	Note     *string `json:"note"`
 }
 
-func readCancel(f *fields) cancelRequest { return cancelRequest{f.note("reason", maxDescription)} }
+func readCancel(f *input.Fields) cancelRequest {
+	return cancelRequest{f.Note("reason", maxDescription)}
+}
 
-func readReview(f *fields) reviewRequest {
-	return reviewRequest{f.choice("decision", "", "approve", "reject"), f.note("note", maxDescription)}
+func readReview(f *input.Fields) reviewRequest {
+	return reviewRequest{f.Choice("decision", "", "approve", "reject"), f.Note("note", maxDescription)}
 }
 
 func (s *Server) cancelPayment(c *call, r cancelRequest) (*answer, error) {

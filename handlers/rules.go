@@ -15,6 +15,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/input"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 	"tollgate/wasm"
@@ -39,19 +40,19 @@ type publishRequest struct {
 	module []byte
 }
 
-func readPublication(f *fields) publishRequest {
-	r := publishRequest{Rule: f.citation("rule", true)}
-	if text, ok := f.text("module", true); ok {
+func readPublication(f *input.Fields) publishRequest {
+	r := publishRequest{Rule: f.Citation("rule", true)}
+	if text, ok := f.Text("module", true); ok {
 		var err error
 		r.module, err = base64.StdEncoding.Strict().DecodeString(text)
 		if err != nil || strings.ContainsAny(text, "\r\n") { // which the decoder skips
-			f.wrong("module", "is a WebAssembly module in padded standard base64")
+			f.Wrong("module", "is a WebAssembly module in padded standard base64")
 		}
 		sum := sha256.Sum256(r.module)
 		r.SHA256 = hex.EncodeToString(sum[:])
 	}
-	r.Golden, _ = f.value("golden", true, "a list of golden cases", '[')
-	r.Signature, _ = f.text("signature", true)
+	r.Golden, _ = f.Value("golden", true, "a list of golden cases", '[')
+	r.Signature, _ = f.Text("signature", true)
 	return r
 }
 
@@ -197,7 +198,7 @@ func (s *Server) examined(c *call, rule *tollgate.Rule, module []byte, golden []
 	defer done()
 	report, err := s.examine(c.ctx, rule.Rule, module, golden)
 	if invalid, ok := errors.AsType[*wasm.InvalidError](err); ok {
-		return ruleInvalid(rule.Rule, "module", "The module cannot be published: %s.", shortened(invalid.Reason))
+		return ruleInvalid(rule.Rule, "module", "The module cannot be published: %s.", input.Shortened(invalid.Reason))
 	}
 	if err != nil {
 		return err
@@ -213,11 +214,11 @@ func ruleInvalid(rule tollgate.Citation, param, format string, args ...any) erro
 // listRules lists what the organization has published, by name and version.
 func (s *Server) listRules(c *call) (*answer, error) {
 	name := ""
-	p, err := readPage[string](s, c, "asc", func(r *queryReader) { name = r.id("name") })
+	p, err := readPage[string](s, c, "asc", func(r *input.Query) { name = r.ID("name") })
 	if err != nil {
 		return nil, err
 	}
-	rows, next, err := s.store.Rules(c.ctx, c.caller(http.StatusOK), name, p.Position, p.limit)
+	rows, next, err := s.store.Rules(c.ctx, c.caller(http.StatusOK), name, p.Position, p.Limit)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"tollgate"
+	"tollgate/handlers/input"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
@@ -55,7 +56,7 @@ func (s *Server) handle(w http.ResponseWriter, req *http.Request) {
 		s.fail(c, framed.fault)
 	case len(req.RequestURI) > maxURI:
 		s.fail(c, problem.New(tollgate.CodeURITooLong, fmt.Sprintf("A request's URI has at most %d bytes.", maxURI)))
-	case headerBytes(req) > maxHeaders:
+	case input.HeaderBytes(req) > maxHeaders:
 		s.fail(c, problem.New(tollgate.CodeHeadersTooLarge, fmt.Sprintf("A request's headers have at most %d bytes.", maxHeaders)))
 	case strings.Contains(strings.ToUpper(req.URL.RawPath), "%2F"):
 		// The router sees the decoded path; an encoded slash is part of an id,
@@ -116,7 +117,7 @@ func (s *Server) serve(r *row) httprouter.Handle {
 // admit makes every check that does not need to know the endpoint, in the
 // order of their cost: nothing of the body is read for a stranger.
 func (s *Server) admit(c *call) error {
-	if err := checkAccept(c.request, c.row.media...); err != nil {
+	if err := input.CheckAccept(c.request, c.row.media...); err != nil {
 		return err
 	}
 	if c.row.Scope != "" {
@@ -124,11 +125,11 @@ func (s *Server) admit(c *call) error {
 			return err
 		}
 	}
-	if err := checkSingleHeaders(c.request); err != nil {
+	if err := input.CheckSingleHeaders(c.request); err != nil {
 		return err
 	}
 	var err error
-	if c.query, err = parseQuery(c.request.URL.RawQuery, c.row.query); err != nil {
+	if c.query, err = input.ParseQuery(c.request.URL.RawQuery, c.row.query); err != nil {
 		return err
 	}
 	for _, p := range c.params {
@@ -136,17 +137,17 @@ func (s *Server) admit(c *call) error {
 			return tollgate.NotFound()
 		}
 	}
-	if c.idem, err = idempotencyKey(c.request.Header, c.row.key); err != nil {
+	if c.idem, err = input.IdempotencyKey(c.request.Header, c.row.key); err != nil {
 		return err
 	}
-	c.body, err = readBody(c.ResponseWriter, c.request, c.row.body, c.row.limit)
+	c.body, err = input.ReadBody(c.ResponseWriter, c.request, c.row.body, c.row.limit)
 	return err
 }
 
 // withBody is an endpoint that takes a JSON object.
-func withBody[B any](do func(*Server, *call, B) (*answer, error), read func(*fields) B) func(*Server, *call) (*answer, error) {
+func withBody[B any](do func(*Server, *call, B) (*answer, error), read func(*input.Fields) B) func(*Server, *call) (*answer, error) {
 	return func(s *Server, c *call) (*answer, error) {
-		body, err := decode(c.body, c.row.body == optionalJSONBody, read)
+		body, err := input.Decode(c.body, c.row.body == input.OptionalJSON, read)
 		if err != nil {
 			return nil, err
 		}
@@ -198,7 +199,7 @@ func (s *Server) write(c *call, a *answer) {
 	if a.repeated {
 		h.Set("Idempotent-Replayed", "true")
 	}
-	if a.status == http.StatusOK && a.etag != "" && matches(c.request.Header["If-None-Match"], a.etag) {
+	if a.status == http.StatusOK && a.etag != "" && input.Matches(c.request.Header["If-None-Match"], a.etag) {
 		c.WriteHeader(http.StatusNotModified)
 		return
 	}

@@ -23,6 +23,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/input"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 	"tollgate/wasm"
@@ -69,7 +70,7 @@ type Server struct {
 	keys      *auth.Keys
 	issuer    *auth.Issuer
 	verifier  *auth.Verifier
-	cursors   *cursorSeal
+	cursors   *input.Cursors
 	vault     *tollgate.Vault
 	entropy   *entropy
 	clock     func() time.Time
@@ -130,7 +131,7 @@ func New(c Config) (*Server, error) {
 	if s.verifier, err = auth.NewVerifier(c.Keys, c.IssuerURL, cachedTokens, c.Wall); err != nil {
 		return nil, fmt.Errorf("handlers: %w", err)
 	}
-	if s.cursors, err = newCursorSeal(c.CursorKey); err != nil {
+	if s.cursors, err = input.NewCursors(c.CursorKey); err != nil {
 		return nil, fmt.Errorf("handlers: cursors: %w", err)
 	}
 	if s.metrics, err = newMetrics(c.Metrics); err != nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/handlers/input"
 	"tollgate/rediskv"
 )
 
@@ -16,8 +17,8 @@ type shadowRequest struct {
 	Accounts []string          `json:"merchant_account_ids"`
 }
 
-func readShadowRequest(f *fields) shadowRequest {
-	return shadowRequest{f.citation("rule", true), f.citation("against", true), f.list("merchant_account_ids", tollgate.MaxActivated, checkAccountID)}
+func readShadowRequest(f *input.Fields) shadowRequest {
+	return shadowRequest{f.Citation("rule", true), f.Citation("against", true), f.List("merchant_account_ids", tollgate.MaxActivated, checkAccountID)}
 }
 
 // startShadow has a candidate priced beside a rule that is in force.
@@ -123,11 +124,11 @@ func (s *Server) readShadow(c *call) (*answer, error) {
 // listShadows lists the shadows that the grant reaches, the newest first. A page
 // may have fewer than were asked for.
 func (s *Server) listShadows(c *call) (*answer, error) {
-	p, err := readPage[string](s, c, "desc", func(*queryReader) {})
+	p, err := readPage[string](s, c, "desc", func(*input.Query) {})
 	if err != nil {
 		return nil, err
 	}
-	rows, next, err := s.store.Shadows(c.ctx, c.caller(http.StatusOK), p.Position, p.limit)
+	rows, next, err := s.store.Shadows(c.ctx, c.caller(http.StatusOK), p.Position, p.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -142,14 +143,14 @@ func (s *Server) listShadows(c *call) (*answer, error) {
 
 // listDivergences lists what a shadow has found, the newest first.
 func (s *Server) listDivergences(c *call) (*answer, error) {
-	p, err := readPage[string](s, c, "desc", func(*queryReader) {})
+	p, err := readPage[string](s, c, "desc", func(*input.Query) {})
 	if err != nil {
 		return nil, err
 	}
 	if _, err := s.shadow(c); err != nil {
 		return nil, err
 	}
-	rows, next, err := s.store.Divergences(c.ctx, c.caller(http.StatusOK), c.pathID(), p.Position, p.limit)
+	rows, next, err := s.store.Divergences(c.ctx, c.caller(http.StatusOK), c.pathID(), p.Position, p.Limit)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"tollgate"
+	"tollgate/handlers/input"
 )
 
 // tokenForm is the body of a token request.
@@ -36,8 +37,8 @@ func readTokenForm(c *call) (form tokenForm, err error) {
 	return tokenForm{got["client_assertion"], got["client_id"], got["scope"], got["grant_id"]}, nil
 }
 
-func parseForm(body string) (values, error) {
-	form := make(values)
+func parseForm(body string) (input.Values, error) {
+	form := make(input.Values)
 	for pair := range strings.SplitSeq(body, "&") {
 		if pair == "" {
 			continue
@@ -49,7 +50,7 @@ func parseForm(body string) (values, error) {
 			return nil, oauthError(invalidRequest, tollgate.CodeParameterInvalid, "", "The body is not a form in UTF-8.")
 		}
 		if _, twice := form[name]; twice {
-			return nil, oauthError(invalidRequest, tollgate.CodeParameterInvalid, shortened(name), "A parameter may stand once.")
+			return nil, oauthError(invalidRequest, tollgate.CodeParameterInvalid, input.Shortened(name), "A parameter may stand once.")
 		}
 		form[name] = value
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"tollgate"
+	"tollgate/handlers/input"
 	"tollgate/rediskv"
 )
 
@@ -23,14 +24,14 @@ var transactionTypes = func() []string {
 // listTransactions searches transactions, the newest first.
 func (s *Server) listTransactions(c *call) (*answer, error) {
 	var q rediskv.TransactionQuery
-	p, err := readPage[int64](s, c, "desc", func(r *queryReader) { q = readTransactionQuery(r) })
+	p, err := readPage[int64](s, c, "desc", func(r *input.Query) { q = readTransactionQuery(r) })
 	if err != nil {
 		return nil, err
 	}
 	if q.Accounts, err = c.covered(q.Accounts); err != nil {
 		return nil, err
 	}
-	q.Descending, q.After, q.Limit = p.Order == "desc", p.Position, p.limit
+	q.Descending, q.After, q.Limit = p.Order == "desc", p.Position, p.Limit
 	rows, next, more, err := s.store.Transactions(c.ctx, c.caller(http.StatusOK), q)
 	if err != nil {
 		return nil, err
@@ -40,23 +41,23 @@ func (s *Server) listTransactions(c *call) (*answer, error) {
 
 // readTransactionQuery reads the filters; Accounts has at most the one that is
 // named.
-func readTransactionQuery(r *queryReader) rediskv.TransactionQuery {
+func readTransactionQuery(r *input.Query) rediskv.TransactionQuery {
 	q := readSearch(r, tollgate.TransactionStatuses)
-	q.PaymentID, q.PayoutID = r.id("payment_id"), r.id("payout_id")
-	if t := r.choice("type", "", transactionTypes...); t != "" {
+	q.PaymentID, q.PayoutID = r.ID("payment_id"), r.ID("payout_id")
+	if t := r.Choice("type", "", transactionTypes...); t != "" {
 		q.Types = []tollgate.TransactionType{tollgate.TransactionType(t)}
 	}
 	return q
 }
 
 // readSearch reads the filters that payments and transactions have in common.
-func readSearch(r *queryReader, statuses []string) rediskv.TransactionQuery {
+func readSearch(r *input.Query, statuses []string) rediskv.TransactionQuery {
 	q := rediskv.TransactionQuery{
-		Statuses: r.choices("status", statuses),
-		Payee:    r.payee("payee"), Currency: r.currency("currency"), Reference: r.text("reference", maxReference),
-		CreatedAfter: r.instant("created_after"), CreatedBefore: r.instant("created_before"),
+		Statuses: r.Choices("status", statuses),
+		Payee:    r.Payee("payee"), Currency: r.Currency("currency"), Reference: r.Text("reference", maxReference),
+		CreatedAfter: r.Instant("created_after"), CreatedBefore: r.Instant("created_before"),
 	}
-	if account := r.id("merchant_account_id"); account != "" {
+	if account := r.ID("merchant_account_id"); account != "" {
 		q.Accounts = []string{account}
 	}
 	return q

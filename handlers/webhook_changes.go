@@ -6,6 +6,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/egress"
+	"tollgate/handlers/input"
 	"tollgate/rediskv"
 )
 
@@ -25,8 +26,8 @@ type rotation struct {
 	Overlap int `json:"overlap_seconds"`
 }
 
-func readRotation(f *fields) rotation {
-	return rotation{f.whole("overlap_seconds", defaultOverlap, 0, maxOverlap)}
+func readRotation(f *input.Fields) rotation {
+	return rotation{f.Whole("overlap_seconds", defaultOverlap, 0, maxOverlap)}
 }
 
 func (s *Server) rotateWebhook(c *call, r rotation) (*answer, error) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tollgate"
+	"tollgate/handlers/input"
 )
 
 // Sizes of an endpoint's lists.
@@ -24,17 +25,17 @@ type webhookRequest struct {
 	Metadata    tollgate.Metadata        `json:"metadata"`
 }
 
-func readWebhook(f *fields) webhookRequest { return webhookFields(f, true) }
+func readWebhook(f *input.Fields) webhookRequest { return webhookFields(f, true) }
 
-func webhookFields(f *fields, isNew bool) webhookRequest {
-	url, _ := f.text("url", isNew)
+func webhookFields(f *input.Fields, isNew bool) webhookRequest {
+	url, _ := f.Text("url", isNew)
 	return webhookRequest{
-		URL: url, Description: f.note("description", maxDescription),
-		EventTypes: f.list("event_types", maxEventTypes, checkEventType),
-		Accounts:   f.list("merchant_account_ids", maxAccounts, checkAccountID),
-		Scheme: tollgate.SignatureScheme(f.choice("signature_scheme", string(tollgate.SignatureV1),
+		URL: url, Description: f.Note("description", maxDescription),
+		EventTypes: f.List("event_types", maxEventTypes, checkEventType),
+		Accounts:   f.List("merchant_account_ids", maxAccounts, checkAccountID),
+		Scheme: tollgate.SignatureScheme(f.Choice("signature_scheme", string(tollgate.SignatureV1),
 			string(tollgate.SignatureV1), string(tollgate.SignatureV1a), string(tollgate.SignatureBoth))),
-		Metadata: f.metadata(),
+		Metadata: f.Metadata(),
 	}
 }
 
@@ -46,13 +47,13 @@ type webhookChange struct {
 	given  map[string]bool
 }
 
-func readWebhookChange(f *fields) webhookChange {
+func readWebhookChange(f *input.Fields) webhookChange {
 	r := webhookChange{webhookRequest: webhookFields(f, false), given: make(map[string]bool)}
-	r.status = f.choice("status", tollgate.WebhookActive, tollgate.WebhookActive, tollgate.WebhookDisabledStatus)
+	r.status = f.Choice("status", tollgate.WebhookActive, tollgate.WebhookActive, tollgate.WebhookDisabledStatus)
 	for _, name := range []string{"url", "signature_scheme", "status"} {
-		f.needsValue(name)
+		f.NeedsValue(name)
 	}
-	for name := range f.names() {
+	for name := range f.Names() {
 		r.given[name] = true
 	}
 	return r

@@ -6,6 +6,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/egress"
+	"tollgate/handlers/input"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
@@ -69,13 +70,13 @@ func (s *Server) webhookAccounts(c *call, named []string) ([]string, error) {
 
 // listWebhooks lists the endpoints that the grant reaches, the oldest first.
 func (s *Server) listWebhooks(c *call) (*answer, error) {
-	p, err := readPage[string](s, c, "asc", func(*queryReader) {})
+	p, err := readPage[string](s, c, "asc", func(*input.Query) {})
 	if err != nil {
 		return nil, err
 	}
 	var found []tollgate.WebhookEndpoint
 	after, more := p.Position, true
-	for more && len(found) <= p.limit {
+	for more && len(found) <= p.Limit {
 		var rows []tollgate.StoredWebhook
 		if rows, more, err = s.store.Webhooks(c.ctx, c.caller(http.StatusOK), after, 2*tollgate.MaxWebhooks); err != nil {
 			return nil, err
@@ -87,11 +88,11 @@ func (s *Server) listWebhooks(c *call) (*answer, error) {
 			}
 		}
 	}
-	if len(found) <= p.limit {
+	if len(found) <= p.Limit {
 		return pageOf(p, found, false, "")
 	}
-	found = found[:p.limit]
-	return pageOf(p, found, true, found[p.limit-1].ID)
+	found = found[:p.Limit]
+	return pageOf(p, found, true, found[p.Limit-1].ID)
 }
 
 // reaches reports whether the grant covers all that an endpoint is sent.

@@ -1,12 +1,12 @@
-package handlers_test
+package input
 
 import (
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
 	"tollgate"
-	"tollgate/handlers"
 )
 
 // codeOf is the code in an error, empty for none.
@@ -18,17 +18,22 @@ func codeOf(err error) tollgate.Code {
 	return e.Code
 }
 
+// headerRequest is a request with one header.
+func headerRequest(name string, values ...string) *http.Request {
+	return &http.Request{Header: http.Header{name: values}}
+}
+
 func TestIdempotencyKey(t *testing.T) {
 	for text, want := range map[string]string{
 		"a": "a", `"a"`: "a", `""a""`: `"a"`, `"`: `"`, `a"`: `a"`, `"a`: `"a`,
 		strings.Repeat("k", 255): strings.Repeat("k", 255), `"` + strings.Repeat("k", 255) + `"`: strings.Repeat("k", 255),
 	} {
-		if got, err := handlers.ParseIdempotencyKey(text); err != nil || got != want {
+		if got, err := parseIdempotencyKey(text); err != nil || got != want {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"", `""`, " ", "a b", "a\t", "a\x00", "\x7f", "é", strings.Repeat("k", 256)} {
-		if _, err := handlers.ParseIdempotencyKey(text); codeOf(err) != tollgate.CodeIdempotencyKeyInvalid {
+		if _, err := parseIdempotencyKey(text); codeOf(err) != tollgate.CodeIdempotencyKeyInvalid {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -39,14 +44,14 @@ func FuzzIdempotencyKey(f *testing.F) {
 	f.Add(`"a"`)
 	f.Add(`""`)
 	f.Fuzz(func(t *testing.T, text string) {
-		key, err := handlers.ParseIdempotencyKey(text)
+		key, err := parseIdempotencyKey(text)
 		if err != nil {
 			return
 		}
 		if key == "" || len(key) > 255 || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 			t.Fatalf("%q became %q", text, key)
 		}
-		if again, err := handlers.ParseIdempotencyKey(`"` + key + `"`); err != nil || again != key {
+		if again, err := parseIdempotencyKey(`"` + key + `"`); err != nil || again != key {
 			t.Fatalf("%q quoted became %q, %v", key, again, err)
 		}
 	})
@@ -73,7 +78,7 @@ func TestTraceparent(t *testing.T) {
 		"00-" + trace + "00-" + span + "-01":                  false,
 		"000-" + trace + "-" + span + "-01":                   false,
 	} {
-		got, flags, valid := handlers.ParseTraceparent(text)
+		got, flags, valid := ParseTraceparent(text)
 		if valid != ok || (ok && (got != trace || flags != "01")) {
 			t.Errorf("%q: %q %q %t", text, got, flags, valid)
 		}
@@ -87,7 +92,7 @@ func TestAccept(t *testing.T) {
 		"text/html": false, "application/json;q=0": false, "application/json;q=0.000": false, "text/*": false,
 		"application/xml": false, "nonsense": false, "application/json;q=x": false,
 	} {
-		err := handlers.CheckAccept(handlers.HeaderRequest("Accept", text), "")
+		err := CheckAccept(headerRequest("Accept", text), "")
 		if (err == nil) != ok || (err != nil && codeOf(err) != tollgate.CodeNotAcceptable) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -100,14 +105,14 @@ func TestContentType(t *testing.T) {
 		"": false, "text/json": false, "application/json; charset=latin1": false, "application/json; profile=x": false,
 		"application/problem+json": false, "application/json, text/plain": false, "application/x-www-form-urlencoded": false,
 	} {
-		err := handlers.CheckContentType(handlers.HeaderRequest("Content-Type", text), "application/json")
+		err := checkContentType(headerRequest("Content-Type", text), "application/json")
 		if (err == nil) != ok || (err != nil && codeOf(err) != tollgate.CodeMediaTypeUnsupported) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	encoded := handlers.HeaderRequest("Content-Type", "application/json")
+	encoded := headerRequest("Content-Type", "application/json")
 	encoded.Header.Set("Content-Encoding", "gzip")
-	if err := handlers.CheckContentType(encoded, "application/json"); codeOf(err) != tollgate.CodeMediaTypeUnsupported {
+	if err := checkContentType(encoded, "application/json"); codeOf(err) != tollgate.CodeMediaTypeUnsupported {
 		t.Errorf("gzip: %v", err)
 	}
 }
@@ -116,7 +121,7 @@ func TestIfNoneMatch(t *testing.T) {
 	for text, want := range map[string]bool{
 		`"1"`: true, `W/"1"`: true, `"0", "1"`: true, "*": true, `"2"`: false, "1": false, "": false,
 	} {
-		if got := handlers.Matches([]string{text}, `"1"`); got != want {
+		if got := Matches([]string{text}, `"1"`); got != want {
 			t.Errorf("%s: %t", text, got)
 		}
 	}
@@ -131,11 +136,11 @@ func TestQuery(t *testing.T) {
 		"a=%ff": tollgate.CodeParameterInvalid, "%ff=1": tollgate.CodeParameterInvalid, "a=%00": tollgate.CodeParameterInvalid,
 		"a=1;b=2": tollgate.CodeParameterInvalid, "a=%0d%0a": tollgate.CodeParameterInvalid,
 	} {
-		if _, err := handlers.ParseQuery(raw, "a", "b"); codeOf(err) != want {
+		if _, err := ParseQuery(raw, []string{"a", "b"}); codeOf(err) != want {
 			t.Errorf("%q: %v, want %q", raw, err, want)
 		}
 	}
-	_, err := handlers.ParseQuery("x=1&a=&b=1&b=2", "a", "b")
+	_, err := ParseQuery("x=1&a=&b=1&b=2", []string{"a", "b"})
 	e, _ := errors.AsType[*tollgate.Error](err)
 	if e == nil || e.Param != "x" || len(e.Details) != 3 || e.Details[1].Param != "a" || e.Details[2].Param != "b" {
 		t.Errorf("%+v", e)

@@ -1,4 +1,4 @@
-package handlers
+package input
 
 import (
 	"encoding/hex"
@@ -13,8 +13,8 @@ import (
 	"tollgate/handlers/problem"
 )
 
-// headerBytes is the size of the headers as HTTP/1.1 spells them.
-func headerBytes(req *http.Request) int {
+// HeaderBytes is the size of the headers as HTTP/1.1 spells them.
+func HeaderBytes(req *http.Request) int {
 	n := len("Host: \r\n") + len(req.Host)
 	for name, values := range req.Header {
 		for _, value := range values {
@@ -28,7 +28,8 @@ func headerBytes(req *http.Request) int {
 // take another one for the truth (interface §7).
 var singleHeaders = []string{"Content-Type", "Content-Encoding", "Traceparent"}
 
-func checkSingleHeaders(req *http.Request) error {
+// CheckSingleHeaders refuses a header that stands twice and may not.
+func CheckSingleHeaders(req *http.Request) error {
 	for _, name := range singleHeaders {
 		if len(req.Header[name]) > 1 {
 			return tollgate.Invalid(name, "The header %s may stand once.", name)
@@ -40,10 +41,10 @@ func checkSingleHeaders(req *http.Request) error {
 	return nil
 }
 
-// checkAccept refuses a client that can read neither JSON nor one of the other
+// CheckAccept refuses a client that can read neither JSON nor one of the other
 // media types that a route answers with. An absent header accepts
 // everything (RFC 9110 §12.5.1); an element that cannot be parsed, nothing.
-func checkAccept(req *http.Request, others ...string) error {
+func CheckAccept(req *http.Request, others ...string) error {
 	list := strings.Join(req.Header["Accept"], ",")
 	if strings.TrimSpace(list) == "" {
 		return nil
@@ -87,8 +88,8 @@ func checkContentType(req *http.Request, want string) error {
 	return nil
 }
 
-// matches compares weakly, as If-None-Match does (RFC 9110 §13.1.2).
-func matches(headers []string, etag string) bool {
+// Matches compares weakly, as If-None-Match does (RFC 9110 §13.1.2).
+func Matches(headers []string, etag string) bool {
 	for element := range strings.SplitSeq(strings.Join(headers, ","), ",") {
 		element = strings.TrimSpace(element)
 		if element == "*" || strings.TrimPrefix(element, "W/") == etag {
@@ -98,7 +99,9 @@ func matches(headers []string, etag string) bool {
 	return false
 }
 
-func parseTraceparent(s string) (trace, flags string, ok bool) {
+// ParseTraceparent reads the header (W3C Trace Context §3.2); ok is false for one
+// that is to be ignored.
+func ParseTraceparent(s string) (trace, flags string, ok bool) {
 	part := strings.Split(s, "-")
 	if len(part) < 4 || !lowerHex(part[0], 2) || part[0] == "ff" || (part[0] == "00" && len(part) != 4) ||
 		!lowerHex(part[1], 32) || strings.Trim(part[1], "0") == "" ||
@@ -113,21 +116,22 @@ func lowerHex(s string, length int) bool {
 	return err == nil && len(s) == length && strings.ToLower(s) == s
 }
 
-// keyUse is what a route does with Idempotency-Key (interface §4).
-type keyUse int
+// KeyUse is what a route does with Idempotency-Key (interface §4).
+type KeyUse int
 
+// A route ignores the key, takes one, or needs one.
 const (
-	keyIgnored keyUse = iota
-	keyAccepted
-	keyRequired
+	keyIgnored KeyUse = iota
+	KeyAccepted
+	KeyRequired
 )
 
-// idempotencyKey is the key of a request as it counts, empty when there is
+// IdempotencyKey is the key of a request as it counts, empty when there is
 // none (interface §4). That the header stands once is checked before.
-func idempotencyKey(h http.Header, use keyUse) (string, error) {
+func IdempotencyKey(h http.Header, use KeyUse) (string, error) {
 	headers := h["Idempotency-Key"]
 	switch {
-	case use == keyIgnored || (use == keyAccepted && len(headers) == 0):
+	case use == keyIgnored || (use == KeyAccepted && len(headers) == 0):
 		return "", nil
 	case len(headers) == 0:
 		return "", &tollgate.Error{

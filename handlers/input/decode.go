@@ -1,4 +1,7 @@
-package handlers
+// Package input reads requests strictly: bodies, queries, cursors and headers.
+// What two readers could take for two things is refused, and every fault of a
+// request is named at once (interface §4, §7).
+package input
 
 import (
 	"bytes"
@@ -21,28 +24,29 @@ const (
 	maxDepth = 16 // of nested JSON
 )
 
-// bodyKind is what a route takes as body.
-type bodyKind int
+// Body is what a route takes as body.
+type Body int
 
+// The kinds of bodies.
 const (
-	noBody bodyKind = iota
-	jsonBody
-	optionalJSONBody // every field is optional, so no body at all will do
-	formBody
+	noBody Body = iota
+	JSON
+	OptionalJSON // every field is optional, so no body at all will do
+	Form
 )
 
-// readBody reads a body up to its limit, 0 for the usual one.
-func readBody(w http.ResponseWriter, req *http.Request, kind bodyKind, most int64) ([]byte, error) {
+// ReadBody reads a body up to its limit, 0 for the usual one.
+func ReadBody(w http.ResponseWriter, req *http.Request, kind Body, most int64) ([]byte, error) {
 	limit, media := int64(maxBody), "application/json"
 	switch kind {
 	case noBody:
 		return nil, nil
-	case formBody:
+	case Form:
 		limit, media = maxForm, "application/x-www-form-urlencoded"
 	}
 	limit = cmp.Or(most, limit)
 	typed := len(req.Header["Content-Type"]) > 0
-	if typed || kind != optionalJSONBody {
+	if typed || kind != OptionalJSON {
 		if err := checkContentType(req, media); err != nil {
 			return nil, err
 		}
@@ -64,9 +68,9 @@ func readBody(w http.ResponseWriter, req *http.Request, kind bodyKind, most int6
 	return body, nil
 }
 
-// decode reads the one JSON object of a body and collects everything that is
+// Decode reads the one JSON object of a body and collects everything that is
 // wrong with it.
-func decode[B any](body []byte, optional bool, read func(*fields) B) (B, error) {
+func Decode[B any](body []byte, optional bool, read func(*Fields) B) (B, error) {
 	var none B
 	if len(body) == 0 && optional {
 		body = []byte("{}")

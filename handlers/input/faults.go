@@ -1,4 +1,4 @@
-package handlers
+package input
 
 import (
 	"errors"
@@ -34,7 +34,7 @@ func (f *faults) addError(err error) {
 }
 
 func (f *faults) unknown(param string) {
-	f.add(&tollgate.Error{Code: tollgate.CodeParameterUnknown, Param: shortened(param), Message: "This request has no such parameter."})
+	f.add(&tollgate.Error{Code: tollgate.CodeParameterUnknown, Param: Shortened(param), Message: "This request has no such parameter."})
 }
 
 // wrong notes what is wrong with a parameter, such as "is a date".
@@ -69,8 +69,8 @@ func grave(e *tollgate.Error) int {
 	return 1
 }
 
-// shortened makes a client's text fit to be named in an answer.
-func shortened(s string) string {
+// Shortened makes a client's text fit to be named in an answer.
+func Shortened(s string) string {
 	const most = 100
 	s = strings.ToValidUTF8(s, "\ufffd")
 	if utf8.RuneCountInString(s) <= most {

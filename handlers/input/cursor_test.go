@@ -1,4 +1,4 @@
-package handlers_test
+package input
 
 import (
 	"maps"
@@ -6,14 +6,13 @@ import (
 	"testing"
 
 	"tollgate"
-	"tollgate/handlers"
 )
 
-const listing, org = "/v1/transactions", "org_1"
+var transactions = listing{"/v1/transactions", "org_1"}
 
-func newCursors(t testing.TB, key byte) handlers.Cursors {
+func newCursors(t testing.TB, key byte) *Cursors {
 	t.Helper()
-	c, err := handlers.NewCursors([32]byte{key})
+	c, err := NewCursors([32]byte{key})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,16 +21,16 @@ func newCursors(t testing.TB, key byte) handlers.Cursors {
 
 func TestCursor(t *testing.T) {
 	c := newCursors(t, 1)
-	want := handlers.TestCursor{Filters: map[string]string{"payee": "shop.example"}, Order: "asc", Position: 1<<62 + 1}
-	text, err := c.Seal(listing, org, want)
+	want := cursor[int64]{Filters: map[string]string{"payee": "shop.example"}, Order: "asc", Position: 1<<62 + 1}
+	text, err := sealCursor(c, transactions, want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.Open(listing, org, text)
+	got, err := openCursor[int64](c, transactions, text)
 	if err != nil || got.Order != want.Order || got.Position != want.Position || !maps.Equal(got.Filters, want.Filters) {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	again, err := c.Seal(listing, org, want)
+	again, err := sealCursor(c, transactions, want)
 	if err != nil || again == text {
 		t.Errorf("two cursors for one place are alike: %v", err)
 	}
@@ -39,26 +38,26 @@ func TestCursor(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 
-	refused := func(name string, c handlers.Cursors, listing, org, text string) {
+	refused := func(name string, c *Cursors, of listing, text string) {
 		t.Helper()
-		if _, err := c.Open(listing, org, text); codeOf(err) != tollgate.CodeCursorInvalid {
+		if _, err := openCursor[int64](c, of, text); codeOf(err) != tollgate.CodeCursorInvalid {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	refused("another listing", c, "/v1/events", org, text)
-	refused("another organization", c, listing, "org_2", text)
-	refused("another key", newCursors(t, 2), listing, org, text)
-	refused("empty", c, listing, org, "")
-	refused("cut", c, listing, org, text[:len(text)-4])
-	refused("longer", c, listing, org, text+"AAAA")
-	refused("padded", c, listing, org, text+"=")
-	refused("newline inside", c, listing, org, text[:8]+"\n"+text[8:])
+	refused("another listing", c, listing{"/v1/events", "org_1"}, text)
+	refused("another organization", c, listing{"/v1/transactions", "org_2"}, text)
+	refused("another key", newCursors(t, 2), transactions, text)
+	refused("empty", c, transactions, "")
+	refused("cut", c, transactions, text[:len(text)-4])
+	refused("longer", c, transactions, text+"AAAA")
+	refused("padded", c, transactions, text+"=")
+	refused("newline inside", c, transactions, text[:8]+"\n"+text[8:])
 	for i := range text {
 		other := byte('A')
 		if text[i] == 'A' {
 			other = 'B'
 		}
-		refused("one character changed", c, listing, org, text[:i]+string(other)+text[i+1:])
+		refused("one character changed", c, transactions, text[:i]+string(other)+text[i+1:])
 	}
 }
 
@@ -66,7 +65,7 @@ func TestCursor(t *testing.T) {
 // opens as the one that the fuzzer was shown.
 func FuzzCursor(f *testing.F) {
 	c := newCursors(f, 1)
-	genuine, err := c.Seal(listing, org, handlers.TestCursor{Order: "asc", Position: 7})
+	genuine, err := sealCursor(c, transactions, cursor[int64]{Order: "asc", Position: 7})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -74,7 +73,7 @@ func FuzzCursor(f *testing.F) {
 	f.Add("")
 	f.Add("AAAA")
 	f.Fuzz(func(t *testing.T, text string) {
-		got, err := c.Open(listing, org, text)
+		got, err := openCursor[int64](c, transactions, text)
 		if err == nil && (got.Order != "asc" || got.Position != 7 || len(got.Filters) != 0) {
 			t.Fatalf("%q opens as %+v", text, got)
 		}

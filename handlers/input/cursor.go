@@ -1,4 +1,4 @@
-package handlers
+package input
 
 import (
 	"crypto/aes"
@@ -11,26 +11,26 @@ import (
 	"tollgate"
 )
 
-// cursorSeal makes cursors that only this service can read or make: a client
+// Cursors makes cursors that only this service can read or make: a client
 // learns nothing of positions and can change nothing (interface §4).
-type cursorSeal struct{ aead cipher.AEAD }
+type Cursors struct{ aead cipher.AEAD }
 
-// newCursorSeal takes the key that all instances share. Nonces are random, 96
+// NewCursors takes the key that all instances share. Nonces are random, 96
 // bits of them, which is good for 2^32 cursors under one key (NIST SP 800-38D
 // §8.3).
-func newCursorSeal(key [32]byte) (*cursorSeal, error) {
+func NewCursors(key [32]byte) (*Cursors, error) {
 	block, err := aes.NewCipher(key[:])
 	if err != nil {
 		return nil, err
 	}
 	aead, err := cipher.NewGCMWithRandomNonce(block)
-	return &cursorSeal{aead}, err
+	return &Cursors{aead}, err
 }
 
 // cursor is where a listing goes on: filters, direction and position. P is the
 // position of that kind of listing.
 type cursor[P any] struct {
-	Filters  values `json:"f,omitempty"`
+	Filters  Values `json:"f,omitempty"`
 	Order    string `json:"o"`
 	Position P      `json:"p"`
 }
@@ -41,7 +41,7 @@ var cursorText = base64.RawURLEncoding.Strict()
 type listing struct{ path, organization string }
 
 // sealCursor prints a cursor. It is bound to the listing and the organization.
-func sealCursor[P any](s *cursorSeal, of listing, c cursor[P]) (string, error) {
+func sealCursor[P any](s *Cursors, of listing, c cursor[P]) (string, error) {
 	text, err := json.Marshal(c, json.Deterministic(true))
 	if err != nil {
 		return "", err
@@ -51,7 +51,7 @@ func sealCursor[P any](s *cursorSeal, of listing, c cursor[P]) (string, error) {
 
 // openCursor reads what sealCursor printed for the same listing and
 // organization; anything else is CodeCursorInvalid.
-func openCursor[P any](s *cursorSeal, of listing, text string) (c cursor[P], err error) {
+func openCursor[P any](s *Cursors, of listing, text string) (c cursor[P], err error) {
 	sealed, err := cursorText.DecodeString(text)
 	if err != nil || cursorText.EncodeToString(sealed) != text { // the decoder skips line breaks
 		return c, cursorInvalid(err)
@@ -75,28 +75,28 @@ func cursorInvalid(cause error) *tollgate.Error {
 	}
 }
 
-// page is where a request's listing begins: what it said, or what its cursor
+// Page is where a request's listing begins: what it said, or what its cursor
 // carries.
-type page[P any] struct {
+type Page[P any] struct {
 	cursor[P]
-	limit   int
-	seal    *cursorSeal
+	Limit   int
+	seal    *Cursors
 	listing listing
 }
 
-// readPage reads limit, cursor and order, and, with read, the filters; a
+// ReadPage reads limit, cursor and order, and, with read, the filters; a
 // cursor brings its own filters and order, and others sent along must be the
 // same. read runs again on the cursor's filters, so that it sees one kind of
 // request.
-func readListing[P any](seal *cursorSeal, path, organization string, query values, order string, read func(*queryReader)) (page[P], error) {
-	q := &queryReader{values: maps.Clone(query)}
-	p := page[P]{limit: q.limit(), seal: seal, listing: listing{path, organization}}
-	p.Order = q.choice("order", order, "asc", "desc")
+func ReadPage[P any](seal *Cursors, path, organization string, query Values, order string, read func(*Query)) (Page[P], error) {
+	q := &Query{Values: maps.Clone(query)}
+	p := Page[P]{Limit: q.limit(), seal: seal, listing: listing{path, organization}}
+	p.Order = q.Choice("order", order, "asc", "desc")
 	read(q)
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return p, err
 	}
-	sent := maps.Clone(q.values)
+	sent := maps.Clone(q.Values)
 	for _, name := range []string{"limit", "cursor", "order", "after", "wait"} {
 		delete(sent, name)
 	}
@@ -109,15 +109,15 @@ func readListing[P any](seal *cursorSeal, path, organization string, query value
 	if p.cursor, err = openCursor[P](seal, p.listing, text); err != nil {
 		return p, err
 	}
-	carried := &queryReader{values: maps.Clone(p.Filters)}
-	if carried.values == nil {
-		carried.values = make(values)
+	carried := &Query{Values: maps.Clone(p.Filters)}
+	if carried.Values == nil {
+		carried.Values = make(Values)
 	}
 	read(carried)
-	if err := carried.err(); err != nil {
+	if err := carried.Err(); err != nil {
 		return p, cursorInvalid(err)
 	}
-	p.Filters = carried.values // in the spelling of now
+	p.Filters = carried.Values // in the spelling of now
 	for name, value := range sent {
 		if p.Filters[name] != value {
 			return p, cursorMismatch(name)
@@ -136,8 +136,8 @@ func cursorMismatch(name string) *tollgate.Error {
 	}
 }
 
-// next is the cursor behind position.
-func (p page[P]) next(position P) (string, error) {
+// Next is the cursor behind position.
+func (p Page[P]) Next(position P) (string, error) {
 	p.Position = position
 	return sealCursor(p.seal, p.listing, p.cursor)
 }

@@ -1,4 +1,4 @@
-package handlers
+package input
 
 import (
 	"fmt"
@@ -13,14 +13,14 @@ import (
 	"tollgate/handlers/problem"
 )
 
-// values are the parameters of a query, each once.
-type values map[string]string
+// Values are the parameters of a query, each once.
+type Values map[string]string
 
-// parseQuery reads a query strictly: a name that the route does not have, one
+// ParseQuery reads a query strictly: a name that the route does not have, one
 // that stands twice, and what is not percent-encoded UTF-8 are faults, not
 // things to guess about.
-func parseQuery(raw string, names []string) (values, error) {
-	query := make(values)
+func ParseQuery(raw string, names []string) (Values, error) {
+	query := make(Values)
 	var found faults
 	for pair := range strings.SplitSeq(raw, "&") {
 		if pair == "" {
@@ -51,26 +51,27 @@ func parseQuery(raw string, names []string) (values, error) {
 	return query, found.err()
 }
 
-// queryReader reads parameters, collecting every fault.
-type queryReader struct {
-	values values
+// Query reads parameters, collecting every fault.
+type Query struct {
+	Values Values
 	faults faults
 }
 
-// refuse notes a fault of a parameter, or between parameters.
-func (q *queryReader) refuse(e *tollgate.Error) { q.faults.add(e) }
+// Refuse notes a fault of a parameter, or between parameters.
+func (q *Query) Refuse(e *tollgate.Error) { q.faults.add(e) }
 
 // wrong notes what is wrong with a parameter, such as "is a date".
-func (q *queryReader) wrong(name, how string) { q.faults.wrong(name, how) }
+func (q *Query) wrong(name, how string) { q.faults.wrong(name, how) }
 
-// err is what is wrong with the query, nil when nothing is.
-func (q *queryReader) err() error { return q.faults.err() }
+// Err is what is wrong with the query, nil when nothing is.
+func (q *Query) Err() error { return q.faults.err() }
 
 // limit is the page size, 1–100, by default 20 (interface §0).
-func (q *queryReader) limit() int { return q.number("limit", 20, 1, 100) }
+func (q *Query) limit() int { return q.Number("limit", 20, 1, 100) }
 
-func (q *queryReader) number(name string, fallback, least, most int) int {
-	text, ok := q.values[name]
+// Number is a whole number, fallback when absent.
+func (q *Query) Number(name string, fallback, least, most int) int {
+	text, ok := q.Values[name]
 	if !ok {
 		return fallback
 	}
@@ -81,18 +82,18 @@ func (q *queryReader) number(name string, fallback, least, most int) int {
 	return n
 }
 
-// id is an identifier to filter by; one that does not exist selects nothing.
-func (q *queryReader) id(name string) string {
-	text, ok := q.values[name]
+// ID is an identifier to filter by; one that does not exist selects nothing.
+func (q *Query) ID(name string) string {
+	text, ok := q.Values[name]
 	if ok && !tollgate.ValidID(text) {
 		q.wrong(name, "is an identifier")
 	}
 	return text
 }
 
-// instant is an RFC 3339 time, 0 when absent.
-func (q *queryReader) instant(name string) tollgate.Instant {
-	text, ok := q.values[name]
+// Instant is an RFC 3339 time, 0 when absent.
+func (q *Query) Instant(name string) tollgate.Instant {
+	text, ok := q.Values[name]
 	if !ok {
 		return 0
 	}
@@ -101,32 +102,43 @@ func (q *queryReader) instant(name string) tollgate.Instant {
 		q.wrong(name, "is an RFC 3339 time such as 2026-11-21T18:16:28Z")
 		return 0
 	}
-	q.values[name] = at.String() // one spelling, so that cursors compare
+	q.Values[name] = at.String() // one spelling, so that cursors compare
 	return at
 }
 
-// choices is a comma-separated list of known words, in order and each once.
-func (q *queryReader) choices(name string, known []string) []string {
-	text, ok := q.values[name]
+// Choices is a comma-separated list of known words, in order and each once.
+func (q *Query) Choices(name string, known []string) []string {
+	return q.list(name, "is a comma-separated list of "+strings.Join(known, ", "), func(word string) bool { return slices.Contains(known, word) })
+}
+
+// Words is a comma-separated list of words of letters, dots and underscores.
+func (q *Query) Words(name string) []string {
+	return q.list(name, "is a comma-separated list of types such as payment.create", func(word string) bool {
+		return word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz_.") == ""
+	})
+}
+
+func (q *Query) list(name, form string, known func(word string) bool) []string {
+	text, ok := q.Values[name]
 	if !ok {
 		return nil
 	}
 	list := strings.Split(text, ",")
 	for _, word := range list {
-		if !slices.Contains(known, word) {
-			q.wrong(name, "is a comma-separated list of "+strings.Join(known, ", "))
+		if !known(word) {
+			q.wrong(name, form)
 			return nil
 		}
 	}
 	slices.Sort(list)
 	list = slices.Compact(list)
-	q.values[name] = strings.Join(list, ",")
+	q.Values[name] = strings.Join(list, ",")
 	return list
 }
 
-// choice is one of the known words, fallback when absent.
-func (q *queryReader) choice(name, fallback string, known ...string) string {
-	text, ok := q.values[name]
+// Choice is one of the known words, fallback when absent.
+func (q *Query) Choice(name, fallback string, known ...string) string {
+	text, ok := q.Values[name]
 	if !ok {
 		return fallback
 	}
@@ -137,20 +149,20 @@ func (q *queryReader) choice(name, fallback string, known ...string) string {
 	return text
 }
 
-// text is free text of at most max characters.
-func (q *queryReader) text(name string, max int) string {
-	text := q.values[name]
+// Text is free text of at most max characters.
+func (q *Query) Text(name string, max int) string {
+	text := q.Values[name]
 	if err := tollgate.CheckText(name, text, max); err != nil {
 		q.faults.addError(err)
 	}
 	return text
 }
 
-// payee and currency filter by what a payment has; as filters they are wrong
+// Payee and currency filter by what a payment has; as filters they are wrong
 // in form, not in meaning. What is no payee any more is one that an earlier
 // release may have stored.
-func (q *queryReader) payee(name string) string {
-	text, ok := q.values[name]
+func (q *Query) Payee(name string) string {
+	text, ok := q.Values[name]
 	if !ok {
 		return ""
 	}
@@ -162,12 +174,12 @@ func (q *queryReader) payee(name string) string {
 			return ""
 		}
 	}
-	q.values[name] = canonical
+	q.Values[name] = canonical
 	return canonical
 }
 
-func (q *queryReader) currency(name string) string {
-	text, ok := q.values[name]
+func (q *Query) Currency(name string) string {
+	text, ok := q.Values[name]
 	if !ok {
 		return ""
 	}
@@ -177,9 +189,9 @@ func (q *queryReader) currency(name string) string {
 	return text
 }
 
-// eventTypes is the filter of events by type, in order and each once.
-func (q *queryReader) eventTypes() tollgate.TypeFilter {
-	text, ok := q.values["types"]
+// EventTypes is the filter of events by type, in order and each once.
+func (q *Query) EventTypes() tollgate.TypeFilter {
+	text, ok := q.Values["types"]
 	if !ok {
 		return nil
 	}
@@ -189,13 +201,13 @@ func (q *queryReader) eventTypes() tollgate.TypeFilter {
 	}
 	slices.Sort(filter)
 	filter = slices.Compact(filter)
-	q.values["types"] = strings.Join(filter, ",")
+	q.Values["types"] = strings.Join(filter, ",")
 	return filter
 }
 
-// deliveredType is an event type of which there can be deliveries.
-func (q *queryReader) deliveredType(name string) string {
-	text, ok := q.values[name]
+// DeliveredType is an event type of which there can be deliveries.
+func (q *Query) DeliveredType(name string) string {
+	text, ok := q.Values[name]
 	if !ok {
 		return ""
 	}
@@ -206,23 +218,4 @@ func (q *queryReader) deliveredType(name string) string {
 	}
 	q.wrong(name, "is one event type that is delivered, such as payment.captured")
 	return ""
-}
-
-// words is a comma-separated list of words of letters, dots and underscores.
-func (q *queryReader) words(name string) []string {
-	text, ok := q.values[name]
-	if !ok {
-		return nil
-	}
-	list := strings.Split(text, ",")
-	for _, word := range list {
-		if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz_.") != "" {
-			q.wrong(name, "is a comma-separated list of types such as payment.create")
-			return nil
-		}
-	}
-	slices.Sort(list)
-	list = slices.Compact(list)
-	q.values[name] = strings.Join(list, ",")
-	return list
 }
