@@ -20,12 +20,15 @@ func (c *connection) arrives() {
 	if o == nil || c.answering.Load() || c.turn.Load() != nil {
 		return
 	}
-	done, err := c.server.shares.processors.Turn(c.server.draining, o.org, o.client)
+	done, err := c.host.turn(o.org, o.client)
 	if err != nil { // what still comes is carried out at once
 		return
 	}
 	c.turn.Store(soon(done)) // a client may send the rest of its request slowly
 }
+
+// hasTurn reports whether the request has its turn since it arrived.
+func (c *connection) hasTurn() bool { return c.turn.Load() != nil }
 
 // computed ends the turn of a request that has been answered, or waits for
 // something else.

@@ -4,16 +4,26 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
+
+	"tollgate"
 )
 
-// Listen is a listener for the server's own connections. They know what
-// net/http does not tell a handler: which headers framed a request
-// (framing.go), and which answers net/http itself gave (refused.go).
-func (s *Server) Listen(l net.Listener) net.Listener { return listener{l, s} }
+// host is what connections need of whoever serves them.
+type host struct {
+	// refuse makes a whole answer in the place of one that net/http gives itself.
+	refuse func(code tollgate.Code, param, message string) []byte
+	// turn waits until the processors are for an organization; done ends that.
+	turn func(organization, client string) (done func(), err error)
+}
+
+// listen is a listener for connections of a server's own. They know what net/http
+// does not tell a handler: which headers framed a request (framing.go), and which
+// answers net/http itself gave (refused.go).
+func listen(l net.Listener, h host) net.Listener { return listener{l, h} }
 
 type listener struct {
 	net.Listener
-	server *Server
+	host host
 }
 
 // Accept waits for the next connection.
@@ -22,14 +32,14 @@ func (l listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &connection{Conn: c, server: l.server}, nil
+	return &connection{Conn: c, host: l.host}, nil
 }
 
 // connection is read by one goroutine at a time, and written by that of the
 // request: net/http sees to both.
 type connection struct {
 	net.Conn
-	server    *Server
+	host      host
 	framing   framing
 	received  []byte      // from the client
 	given     int         // how much of it net/http has

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"tollgate"
-	"tollgate/handlers/problem"
 )
 
 // framing finds where each request on a connection ends, because net/http drops
@@ -36,7 +35,7 @@ const (
 
 var (
 	headerLength, headerEncoding = []byte("Content-Length"), []byte("Transfer-Encoding")
-	malformed                    = problem.New(tollgate.CodeParameterInvalid, "The request is not well-formed HTTP.")
+	malformed                    = &tollgate.Error{Code: tollgate.CodeParameterInvalid, Message: "The request is not well-formed HTTP."}
 )
 
 // take is told what was received, and returns how much of it is to be read

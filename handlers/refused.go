@@ -2,12 +2,8 @@ package handlers
 
 import (
 	"bytes"
-	"context"
-	"fmt"
-	"net/http"
 
 	"tollgate"
-	"tollgate/handlers/problem"
 )
 
 // refusals are net/http's own answers by their status lines, where HTTP itself
@@ -39,22 +35,10 @@ func (c *connection) Write(b []byte) (int, error) {
 		if !bytes.HasPrefix(b, []byte(r.line)) {
 			continue
 		}
-		if _, err := c.Conn.Write(c.server.refusal(r.code, r.param, r.message)); err != nil {
+		if _, err := c.Conn.Write(c.host.refuse(r.code, r.param, r.message)); err != nil {
 			return 0, err
 		}
 		return len(b), nil
 	}
 	return c.Conn.Write(b)
-}
-
-// refusal is a whole answer.
-func (s *Server) refusal(code tollgate.Code, param, message string) []byte {
-	id := s.store.Mint(tollgate.PrefixRequest)
-	a := problem.Of(&tollgate.Error{Code: code, Param: param, Message: message}, id)
-	s.metrics.request("none", a.Status, 0)
-	s.log.Info("request refused", "request_id", id, "status", a.Status, "code", code)
-	s.countRefusal(context.Background(), id, string(code))
-	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nCache-Control: no-store\r\nRequest-Id: %s\r\n"+
-		"X-Content-Type-Options: nosniff\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
-		a.Status, http.StatusText(a.Status), mediaProblem, id, len(a.Body), a.Body)
 }

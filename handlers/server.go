@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -163,6 +164,13 @@ func New(c Config) (*Server, error) {
 
 // Handler answers every request of the API.
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.handle) }
+
+// Listen is a listener for the server's own connections.
+func (s *Server) Listen(l net.Listener) net.Listener {
+	return listen(l, host{refuse: s.refusal, turn: func(organization, client string) (func(), error) {
+		return s.shares.processors.Turn(s.draining, organization, client)
+	}})
+}
 
 // MetricsHandler answers /metrics; it belongs on a port of its own, for what
 // it says is not for clients.

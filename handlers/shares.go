@@ -2,12 +2,9 @@ package handlers
 
 import (
 	"context"
-	"errors"
 	"runtime"
-	"sync"
 	"time"
 
-	"tollgate"
 	"tollgate/handlers/share"
 )
 
@@ -60,9 +57,6 @@ const examinedAtOnce = 1
 const (
 	computedEach = 1
 	writtenEach  = 2
-	// longCarried: what takes longer waits for a Redis that does not answer, or for a
-	// slow client, and no longer holds up the organization's own requests.
-	longCarried = 50 * time.Millisecond
 )
 
 // What a request computes for one round trip to Redis, and what Redis does for
@@ -168,7 +162,7 @@ func (s *Server) carried(ctx context.Context, c *call) (*held, error) {
 	case c.connection == nil:
 	case c.row.use != quotes:
 		c.connection.computed()
-	case c.connection.turn.Load() != nil:
+	case c.connection.hasTurn():
 		queue = nil // a quote has had its turn since it arrived
 	}
 	if queue == nil {
@@ -182,42 +176,7 @@ func (s *Server) carried(ctx context.Context, c *call) (*held, error) {
 	case usesLittle, quotes, waits:
 		return soon(done), nil
 	default:
-		return &held{done: done}, nil
-	}
-}
-
-// held is a turn. It ends once, and soon, if it is one that must.
-type held struct {
-	done  func()
-	timer *time.Timer // ends it when it takes long
-}
-
-var holds = sync.Pool{New: func() any {
-	h := new(held)
-	h.timer = time.AfterFunc(time.Hour, func() { h.done() })
-	h.timer.Stop()
-	return h
-}}
-
-// soon is a turn that ends before it is told to when it takes long.
-func soon(done func()) *held {
-	h := holds.Get().(*held)
-	h.done = done
-	h.timer.Reset(longCarried)
-	return h
-}
-
-// end is called at most once.
-func (h *held) end() {
-	switch {
-	case h == nil:
-	case h.timer == nil:
-		h.done()
-	case h.timer.Stop(): // else it has ended
-		done := h.done
-		h.done = nil
-		holds.Put(h)
-		done()
+		return hold(done), nil
 	}
 }
 
@@ -227,24 +186,5 @@ func (s *Server) reading(c *call) turn {
 	return func(ctx context.Context) (func(), error) {
 		done, err := reads.Turn(ctx, c.org, c.client)
 		return done, shareExhausted(err)
-	}
-}
-
-// shareExhausted is what a client is told when its share is in use, or its turn
-// did not come in time.
-func shareExhausted(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, share.ErrExhausted):
-		return &tollgate.Error{
-			Code: tollgate.CodeShareExhausted, Cause: err,
-			Message: "You have as many of these requests under way as your share allows. Wait for one to end, then try again.",
-		}
-	default:
-		return &tollgate.Error{
-			Code: tollgate.CodeShareExhausted, Cause: err,
-			Message: "Your turn did not come in time. Try again.",
-		}
 	}
 }
