@@ -55,7 +55,7 @@ func (s *Server) checkGrant(c *call) error {
 	}
 	c.grant = grant
 	if c.connection != nil {
-		c.connection.belongs(c.org, c.client)
+		c.connection.Belongs(c.org, c.client)
 	}
 	return nil
 }

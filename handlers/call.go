@@ -12,6 +12,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/connection"
 	"tollgate/handlers/input"
 	"tollgate/rediskv"
 )
@@ -21,7 +22,7 @@ import (
 type call struct {
 	http.ResponseWriter
 	request    *http.Request
-	connection *connection // nil where none of ours carries the request
+	connection *connection.Conn // nil where none of ours carries the request
 	ctx        context.Context
 	params     httprouter.Params
 	row        *row // nil for an address that is no route

@@ -9,6 +9,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/input"
+	"tollgate/handlers/share"
 	"tollgate/rediskv"
 )
 
@@ -85,7 +86,7 @@ func (s *Server) follows(c *call, wait time.Duration) (leave func(), err error) 
 	}
 	c.turn = s.reading(c)
 	leave, err = queue.Enter(c.org, c.client)
-	return leave, shareExhausted(err)
+	return leave, share.Refusal(err)
 }
 
 // readLatest reads after, which has one value: a listing that begins at the end
@@ -134,12 +135,12 @@ func (s *Server) awaitEvents(c *call, q rediskv.EventQuery, wait time.Duration) 
 	}
 	for {
 		// One event wakes all who wait for it, and theirs are not the only requests.
-		var turn *held
+		var turn *share.Held
 		if turn, err = s.carried(ctx, c); err != nil {
 			return nil, next, false, err
 		}
 		events, next, more, err = s.store.Events(ctx, c.caller(http.StatusOK), q)
-		turn.end()
+		turn.End()
 		if err != nil || len(events) > 0 || more || q.Descending || waiting.Err() != nil {
 			return events, next, more, err
 		}

@@ -136,6 +136,6 @@ func (w *fileWriter) Write(b []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer soon(done).end()
+	defer share.Soon(done).End()
 	return w.call.Write(b)
 }

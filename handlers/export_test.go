@@ -3,8 +3,6 @@ package handlers
 import (
 	"context"
 	"fmt"
-	"net"
-	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,25 +25,6 @@ func DecodeReview(body string) (any, error) { return input.Decode([]byte(body), 
 func (s *Server) LoadAhead(n int) {
 	s.following.fits = func() bool { n--; return n >= 0 }
 }
-
-// Framed is a connection as net/http reads it; last is what a handler is told
-// of the request that has been read.
-func Framed(c net.Conn) (framed net.Conn, last func() (fault error, final bool)) {
-	own := &connection{Conn: c}
-	return own, func() (error, bool) {
-		f := own.begin()
-		if f.fault == nil {
-			return nil, f.final
-		}
-		return f.fault, f.final
-	}
-}
-
-// Begin and Sent stand around a handler that is not the server's.
-func Begin(req *http.Request) { connectionOf(req).begin() }
-
-// Sent is called at its end.
-func Sent(w http.ResponseWriter, req *http.Request) { connectionOf(req).sent(w) }
 
 // Queue is one of the resources that tenants share.
 func (s *Server) Queue(name, org string) *share.Queue {
@@ -72,10 +51,7 @@ func (s *Server) Queue(name, org string) *share.Queue {
 
 // Looks is how often others' requests were noticed before an organization's next
 // turn.
-func (s *Server) Looks() int64 { return s.shares.network.looks.Load() }
-
-// Noticed makes a network of its own and has it look.
-func Noticed() func() { return newNetwork().noticed }
+func (s *Server) Looks() int64 { return s.shares.network.Looks.Load() }
 
 // Turn waits for a turn at Redis as a request of a client does.
 func (s *Server) Turn(ctx context.Context, org, client string) error {

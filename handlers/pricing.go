@@ -8,6 +8,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/problem"
+	"tollgate/handlers/share"
 	"tollgate/rediskv"
 	"tollgate/wasm"
 )
@@ -56,7 +57,7 @@ func (s *Server) loadRule(ctx context.Context, org string, ref tollgate.RuleRef)
 		ctx := context.WithoutCancel(ctx)
 		release, err := s.shares.compiling.Acquire(ctx, org, "")
 		if err != nil {
-			return nil, shareExhausted(err)
+			return nil, share.Refusal(err)
 		}
 		defer release()
 		module, err := s.store.Module(ctx, org, ref)

@@ -17,6 +17,7 @@ import (
 	"tollgate/handlers/auth"
 	"tollgate/handlers/input"
 	"tollgate/handlers/problem"
+	"tollgate/handlers/share"
 	"tollgate/rediskv"
 	"tollgate/wasm"
 )
@@ -193,7 +194,7 @@ func (s *Server) ruleSigner(c *call, r publishRequest, goldenSHA256 string) (*re
 func (s *Server) examined(c *call, rule *tollgate.Rule, module []byte, golden []wasm.GoldenCase) error {
 	done, err := s.shares.examining.Turn(c.ctx, c.org, c.client)
 	if err != nil {
-		return shareExhausted(err)
+		return share.Refusal(err)
 	}
 	defer done()
 	report, err := s.examine(c.ctx, rule.Rule, module, golden)

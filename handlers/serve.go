@@ -15,6 +15,7 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"tollgate"
+	"tollgate/handlers/connection"
 	"tollgate/handlers/input"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv"
@@ -36,9 +37,9 @@ func (s *Server) handle(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), requestTimeout)
 	defer cancel()
 	c := &call{ResponseWriter: w, request: req, ctx: ctx, start: s.wall(), id: s.store.Mint(tollgate.PrefixRequest), leave: func() {}}
-	var framed frame
-	if c.connection = connectionOf(req); c.connection != nil {
-		framed = c.connection.begin()
+	var framed connection.Frame
+	if c.connection = connection.Of(req); c.connection != nil {
+		framed = c.connection.Begin()
 	}
 	defer s.finish(c)
 	h := w.Header()
@@ -48,12 +49,12 @@ func (s *Server) handle(w http.ResponseWriter, req *http.Request) {
 		h.Set("Date", s.clock().UTC().Format(http.TimeFormat))
 	}
 	c.continueTrace()
-	if framed.final {
+	if framed.Final {
 		h.Set("Connection", "close")
 	}
 	switch {
-	case framed.fault != nil:
-		s.fail(c, framed.fault)
+	case framed.Fault != nil:
+		s.fail(c, framed.Fault)
 	case len(req.RequestURI) > maxURI:
 		s.fail(c, problem.New(tollgate.CodeURITooLong, fmt.Sprintf("A request's URI has at most %d bytes.", maxURI)))
 	case input.HeaderBytes(req) > maxHeaders:
@@ -91,7 +92,7 @@ func (s *Server) finish(c *call) {
 		slog.String("organization", c.org), slog.String("trace_id", c.trace),
 	}, c.subject.attributes()...)...)
 	if c.connection != nil {
-		c.connection.sent(c.ResponseWriter)
+		c.connection.Sent(c.ResponseWriter)
 	}
 }
 

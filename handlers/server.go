@@ -24,6 +24,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/connection"
 	"tollgate/handlers/input"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv"
@@ -167,7 +168,7 @@ func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.handle) }
 
 // Listen is a listener for the server's own connections.
 func (s *Server) Listen(l net.Listener) net.Listener {
-	return listen(l, host{refuse: s.refusal, turn: func(organization, client string) (func(), error) {
+	return connection.Listen(l, connection.Host{Refuse: s.refusal, Turn: func(organization, client string) (func(), error) {
 		return s.shares.processors.Turn(s.draining, organization, client)
 	}})
 }

@@ -29,7 +29,7 @@ type turn func(context.Context) (done func(), err error)
 // shares are the resources of an instance that its tenants divide. Whoever has
 // its whole share in use is refused at once; turns go round the organizations.
 type shares struct {
-	network    *network
+	network    *share.Network
 	enter      map[use]*share.Queue
 	carried    map[use]*share.Queue // requests that are being carried out; the others of their organization wait
 	reads      []*share.Queue       // by lane of the Store: one batch after the other
@@ -69,8 +69,8 @@ const (
 func newShares(lanes int) *shares {
 	cores := runtime.GOMAXPROCS(0)
 	each := func(turns int) *share.Queue { return share.New(share.Limits{Beside: turns}) }
-	network := newNetwork()
-	notice := network.noticed
+	network := share.NewNetwork()
+	notice := network.Noticed
 	// One core is the others': a request that comes while all compute is noticed late.
 	leaving := share.Limits{Beside: max(1, cores-1), Notice: notice}
 	lists := share.New(share.Limits{Organization: 64, Client: 32})
@@ -127,7 +127,7 @@ func (s *Server) shared(c *call) (*answer, error) {
 	if queue := s.shares.enter[c.row.use]; queue != nil {
 		leave, err := queue.Enter(c.org, c.client)
 		if err != nil {
-			return nil, shareExhausted(err)
+			return nil, share.Refusal(err)
 		}
 		if c.row.use == downloads { // to its last byte
 			c.leave = leave
@@ -140,7 +140,7 @@ func (s *Server) shared(c *call) (*answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer turn.end()
+		defer turn.End()
 	}
 	switch c.row.use {
 	case pages:
@@ -156,13 +156,13 @@ func (s *Server) shared(c *call) (*answer, error) {
 }
 
 // carried waits until a request can be carried out among its organization's.
-func (s *Server) carried(ctx context.Context, c *call) (*held, error) {
+func (s *Server) carried(ctx context.Context, c *call) (*share.Held, error) {
 	queue := s.shares.carried[c.row.use]
 	switch {
 	case c.connection == nil:
 	case c.row.use != quotes:
-		c.connection.computed()
-	case c.connection.hasTurn():
+		c.connection.Computed()
+	case c.connection.HasTurn():
 		queue = nil // a quote has had its turn since it arrived
 	}
 	if queue == nil {
@@ -170,13 +170,13 @@ func (s *Server) carried(ctx context.Context, c *call) (*held, error) {
 	}
 	done, err := queue.Turn(ctx, c.org, c.client)
 	if err != nil {
-		return nil, shareExhausted(err)
+		return nil, share.Refusal(err)
 	}
 	switch c.row.use {
 	case usesLittle, quotes, waits:
-		return soon(done), nil
+		return share.Soon(done), nil
 	default:
-		return hold(done), nil
+		return share.Hold(done), nil
 	}
 }
 
@@ -185,6 +185,6 @@ func (s *Server) reading(c *call) turn {
 	reads := s.shares.reads[s.store.Lane(c.org)]
 	return func(ctx context.Context) (func(), error) {
 		done, err := reads.Turn(ctx, c.org, c.client)
-		return done, shareExhausted(err)
+		return done, share.Refusal(err)
 	}
 }

@@ -1,4 +1,8 @@
-package handlers
+// Package connection is what a server does for its own connections before
+// net/http reads them and after it has written: it finds where each request ends,
+// has it wait for its organization's turn, and puts net/http's own refusals in
+// this service's words.
+package connection
 
 import (
 	"net"
@@ -6,24 +10,25 @@ import (
 	"sync/atomic"
 
 	"tollgate"
+	"tollgate/handlers/share"
 )
 
-// host is what connections need of whoever serves them.
-type host struct {
-	// refuse makes a whole answer in the place of one that net/http gives itself.
-	refuse func(code tollgate.Code, param, message string) []byte
-	// turn waits until the processors are for an organization; done ends that.
-	turn func(organization, client string) (done func(), err error)
+// Host is what connections need of whoever serves them.
+type Host struct {
+	// Refuse makes a whole answer in the place of one that net/http gives itself.
+	Refuse func(code tollgate.Code, param, message string) []byte
+	// Turn waits until the processors are for an organization; done ends that.
+	Turn func(organization, client string) (done func(), err error)
 }
 
-// listen is a listener for connections of a server's own. They know what net/http
+// Listen is a listener for connections of a server's own. They know what net/http
 // does not tell a handler: which headers framed a request (framing.go), and which
 // answers net/http itself gave (refused.go).
-func listen(l net.Listener, h host) net.Listener { return listener{l, h} }
+func Listen(l net.Listener, h Host) net.Listener { return listener{l, h} }
 
 type listener struct {
 	net.Listener
-	host host
+	host Host
 }
 
 // Accept waits for the next connection.
@@ -32,25 +37,25 @@ func (l listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &connection{Conn: c, host: l.host}, nil
+	return &Conn{Conn: c, host: l.host}, nil
 }
 
-// connection is read by one goroutine at a time, and written by that of the
+// Conn is read by one goroutine at a time, and written by that of the
 // request: net/http sees to both.
-type connection struct {
+type Conn struct {
 	net.Conn
-	host      host
+	host      Host
 	framing   framing
 	received  []byte      // from the client
 	given     int         // how much of it net/http has
 	answering atomic.Bool // a handler runs, or what it wrote has not all been sent
 	owner     atomic.Pointer[owner]
-	turn      atomic.Pointer[held] // at the processors, of its request
+	turn      atomic.Pointer[share.Held] // at the processors, of its request
 }
 
 // Read gives net/http one request's head, or some of its body, at a time: so
 // that the head last seen is that of the request that a handler gets next.
-func (c *connection) Read(b []byte) (int, error) {
+func (c *Conn) Read(b []byte) (int, error) {
 	if pending := c.received[c.given:]; len(pending) > 0 {
 		n := copy(b, pending)
 		n = c.framing.take(b[:n])
@@ -71,7 +76,7 @@ func (c *connection) Read(b []byte) (int, error) {
 
 // CloseWrite lets net/http end its half of the connection, so that the client
 // reads the answer before the connection is gone.
-func (c *connection) CloseWrite() error {
+func (c *Conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
@@ -80,32 +85,32 @@ func (c *connection) CloseWrite() error {
 
 // LocalAddr carries the connection to its handlers: net/http puts the address
 // into the context of every request.
-func (c *connection) LocalAddr() net.Addr { return address{c.Conn.LocalAddr(), c} }
+func (c *Conn) LocalAddr() net.Addr { return address{c.Conn.LocalAddr(), c} }
 
 type address struct {
 	net.Addr
-	connection *connection
+	connection *Conn
 }
 
 // connectionOf is the connection on which a request came, nil for one that
 // came by no listener of a Server.
-func connectionOf(req *http.Request) *connection {
+func Of(req *http.Request) *Conn {
 	a, _ := req.Context().Value(http.LocalAddrContextKey).(address)
 	return a.connection
 }
 
-// begin is called before anything is done for a request.
-func (c *connection) begin() frame {
+// Begin is called before anything is done for a request.
+func (c *Conn) Begin() Frame {
 	c.answering.Store(true)
 	return c.framing.last()
 }
 
-// sent is called when a handler has ended: what it wrote goes out as it is.
+// Sent is called when a handler has ended: what it wrote goes out as it is.
 // After a panic it is not called, nor after an error, and the connection ends.
-func (c *connection) sent(w http.ResponseWriter) {
+func (c *Conn) Sent(w http.ResponseWriter) {
 	turn := c.turn.Swap(nil) // what comes now is another request's
 	if err := http.NewResponseController(w).Flush(); err == nil {
 		c.answering.Store(false)
 	}
-	turn.end()
+	turn.End()
 }

@@ -1,4 +1,4 @@
-package handlers
+package connection
 
 import (
 	"bytes"
@@ -18,13 +18,13 @@ type framing struct {
 	line int    // where in head the last line begins
 	body int64  // bytes that the body still has; endless: the rest of the connection
 	done bool   // frame is that of a whole head that no handler has asked for
-	frame
+	Frame
 }
 
-// frame is what the head of a request says of its length.
-type frame struct {
-	fault *tollgate.Error // why the request must not be run
-	final bool            // nothing behind the request is run
+// Frame is what the head of a request says of its length.
+type Frame struct {
+	Fault *tollgate.Error // why the request must not be run
+	Final bool            // nothing behind the request is run
 }
 
 const (
@@ -68,7 +68,7 @@ func (f *framing) take(b []byte) (n int) {
 		}
 	}
 	if len(f.head) > maxHeadSeen {
-		f.give(frame{malformed, true}, endless)
+		f.give(Frame{malformed, true}, endless)
 	}
 	return n
 }
@@ -77,12 +77,12 @@ func (f *framing) take(b []byte) (n int) {
 func (f *framing) between() bool { return f.body == 0 && len(f.head) == 0 }
 
 // last is the frame of the request that a handler has been given.
-func (f *framing) last() frame {
+func (f *framing) last() Frame {
 	if !f.done { // net/http has seen the end of a head where this has not
-		return frame{malformed, true}
+		return Frame{malformed, true}
 	}
 	f.done = false
-	return f.frame
+	return f.Frame
 }
 
 // ended looks at a whole head.
@@ -93,7 +93,7 @@ func (f *framing) ended() {
 	for line := range bytes.Lines(rest) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
 		if folded := line[0] == ' ' || line[0] == '\t'; folded && ofLength { // RFC 9112 §5.2
-			f.give(frame{malformed, true}, endless)
+			f.give(Frame{malformed, true}, endless)
 			return
 		} else if folded {
 			continue
@@ -105,7 +105,7 @@ func (f *framing) ended() {
 		case ofLength:
 			value = bytes.Trim(value, " \t\r\n")
 			if length != nil && !bytes.Equal(length, value) {
-				f.give(frame{malformed, true}, endless)
+				f.give(Frame{malformed, true}, endless)
 				return
 			}
 			length = value
@@ -113,21 +113,21 @@ func (f *framing) ended() {
 	}
 	switch {
 	case encoded && length != nil:
-		f.give(frame{ambiguous("A request has Content-Length or Transfer-Encoding, not both."), true}, endless)
+		f.give(Frame{ambiguous("A request has Content-Length or Transfer-Encoding, not both."), true}, endless)
 	case encoded && !bytes.HasSuffix(bytes.TrimRight(first, "\r"), []byte(" HTTP/1.1")):
-		f.give(frame{ambiguous("Only HTTP/1.1 has Transfer-Encoding."), true}, endless)
+		f.give(Frame{ambiguous("Only HTTP/1.1 has Transfer-Encoding."), true}, endless)
 	case encoded:
 		// Where chunks end only net/http knows, so no request may follow.
-		f.give(frame{nil, true}, endless)
+		f.give(Frame{nil, true}, endless)
 	case length != nil:
 		n, err := strconv.ParseUint(string(length), 10, 63)
 		if err != nil {
-			f.give(frame{malformed, true}, endless)
+			f.give(Frame{malformed, true}, endless)
 			return
 		}
-		f.give(frame{nil, n == endless}, int64(n))
+		f.give(Frame{nil, n == endless}, int64(n))
 	default:
-		f.give(frame{}, 0)
+		f.give(Frame{}, 0)
 	}
 }
 
@@ -138,8 +138,8 @@ func named(name, header []byte) bool {
 }
 
 // give is what a head came to.
-func (f *framing) give(is frame, body int64) {
-	f.frame, f.body, f.done, f.line = is, body, true, 0
+func (f *framing) give(is Frame, body int64) {
+	f.Frame, f.body, f.done, f.line = is, body, true, 0
 	if f.head = f.head[:0]; cap(f.head) > keptHead {
 		f.head = nil
 	}

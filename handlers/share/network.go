@@ -1,4 +1,4 @@
-package handlers
+package share
 
 import (
 	"os"
@@ -7,20 +7,20 @@ import (
 	"syscall"
 )
 
-// network makes Go's runtime look at the network. It looks when no goroutine is
+// Network makes Go's runtime look at the network. It looks when no goroutine is
 // ready to run, and an organization with many requests under way always has one:
 // on a single core a request that arrives then goes unnoticed until all of those
 // have been carried out.
-type network struct {
+type Network struct {
 	mu   sync.Mutex // one byte is under way at a time
 	r, w *os.File
 	raw  syscall.RawConn // of r
 
-	looks atomic.Int64 // so far
+	Looks atomic.Int64 // at the network, so far
 }
 
-// newNetwork returns nil where there is no pipe to wait for.
-func newNetwork() *network {
+// NewNetwork returns nil where there is no pipe to wait for.
+func NewNetwork() *Network {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil
@@ -29,12 +29,12 @@ func newNetwork() *network {
 	if err != nil {
 		return nil
 	}
-	return &network{r: r, w: w, raw: raw}
+	return &Network{r: r, w: w, raw: raw}
 }
 
-// noticed returns once everything that had arrived has been noticed, and whoever
+// Noticed returns once everything that had arrived has been noticed, and whoever
 // waited for it is ready to run: it sends itself a byte and waits as they do.
-func (n *network) noticed() {
+func (n *Network) Noticed() {
 	if n == nil {
 		return
 	}
@@ -52,6 +52,6 @@ func (n *network) noticed() {
 	})
 	if err == nil && sent {
 		_, _ = n.r.Read(b)
-		n.looks.Add(1)
+		n.Looks.Add(1)
 	}
 }

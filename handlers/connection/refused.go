@@ -1,4 +1,4 @@
-package handlers
+package connection
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ var refusals = []struct {
 
 // Write sends b, or a problem in place of a refusal. While a handler answers
 // nothing is looked at: a file or a module may hold any bytes.
-func (c *connection) Write(b []byte) (int, error) {
+func (c *Conn) Write(b []byte) (int, error) {
 	if c.answering.Load() {
 		return c.Conn.Write(b)
 	}
@@ -35,7 +35,7 @@ func (c *connection) Write(b []byte) (int, error) {
 		if !bytes.HasPrefix(b, []byte(r.line)) {
 			continue
 		}
-		if _, err := c.Conn.Write(c.host.refuse(r.code, r.param, r.message)); err != nil {
+		if _, err := c.Conn.Write(c.host.Refuse(r.code, r.param, r.message)); err != nil {
 			return 0, err
 		}
 		return len(b), nil

@@ -1,4 +1,4 @@
-package handlers
+package share
 
 import (
 	"errors"
@@ -6,39 +6,38 @@ import (
 	"time"
 
 	"tollgate"
-	"tollgate/handlers/share"
 )
 
 // longCarried: what takes longer waits for a Redis that does not answer, or for a
 // slow client, and no longer holds up the organization's own requests.
 const longCarried = 50 * time.Millisecond
 
-// held is a turn, nil for none. It ends once, and soon, if it is one that must.
-type held struct {
+// Held is a turn, nil for none. It ends once, and soon, if it is one that must.
+type Held struct {
 	done  func()
 	timer *time.Timer // ends it when it takes long
 }
 
 var holds = sync.Pool{New: func() any {
-	h := new(held)
+	h := new(Held)
 	h.timer = time.AfterFunc(time.Hour, func() { h.done() })
 	h.timer.Stop()
 	return h
 }}
 
-// hold is a turn that lasts until it is ended.
-func hold(done func()) *held { return &held{done: done} }
+// Hold is a turn that lasts until it is ended.
+func Hold(done func()) *Held { return &Held{done: done} }
 
-// soon is a turn that ends before it is told to when it takes long.
-func soon(done func()) *held {
-	h := holds.Get().(*held)
+// Soon is a turn that ends before it is told to when it takes long.
+func Soon(done func()) *Held {
+	h := holds.Get().(*Held)
 	h.done = done
 	h.timer.Reset(longCarried)
 	return h
 }
 
-// end is called at most once.
-func (h *held) end() {
+// End is called at most once.
+func (h *Held) End() {
 	switch {
 	case h == nil:
 	case h.timer == nil:
@@ -51,13 +50,13 @@ func (h *held) end() {
 	}
 }
 
-// shareExhausted is what a client is told when its share is in use, or its turn
+// Refusal is what a client is told when its share is in use, or its turn
 // did not come in time.
-func shareExhausted(err error) error {
+func Refusal(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, share.ErrExhausted):
+	case errors.Is(err, ErrExhausted):
 		return &tollgate.Error{
 			Code: tollgate.CodeShareExhausted, Cause: err,
 			Message: "You have as many of these requests under way as your share allows. Wait for one to end, then try again.",
