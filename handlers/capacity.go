@@ -3,7 +3,9 @@ package handlers
 import (
 	"context"
 	"math"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"tollgate"
 	"tollgate/handlers/problem"
@@ -12,6 +14,9 @@ import (
 // fillingFrom is how full Redis is when what only adds is refused (interface
 // §11): what is left is for payments, and for somebody to make room.
 const fillingFrom = 0.85
+
+// memoryInterval is how often an instance looks at Redis' memory.
+const memoryInterval = time.Second
 
 // capacity is how full Redis was when this instance looked last.
 type capacity struct{ used atomic.Uint64 } // bits of a float64
@@ -25,6 +30,26 @@ func (c *capacity) checked() string {
 		return "filling"
 	}
 	return "ok"
+}
+
+// Follow keeps the rules that this instance must have, and what it knows of Redis,
+// up to date until ctx ends; then the instance counts no more.
+func (s *Server) Follow(ctx context.Context) {
+	s.lookAtMemory(ctx)
+	var memory sync.WaitGroup
+	memory.Go(func() {
+		for tick := time.NewTicker(memoryInterval); ; {
+			select {
+			case <-ctx.Done():
+				tick.Stop()
+				return
+			case <-tick.C:
+				s.lookAtMemory(ctx)
+			}
+		}
+	})
+	s.sync.Follow(ctx)
+	memory.Wait()
 }
 
 // lookAtMemory notes how full Redis is, and says when that becomes too much. How

@@ -23,7 +23,7 @@ func DecodeReview(body string) (any, error) { return input.Decode([]byte(body), 
 
 // LoadAhead makes the server load only so many rules in force before it is asked.
 func (s *Server) LoadAhead(n int) {
-	s.following.fits = func() bool { n--; return n >= 0 }
+	s.sync.fits = func() bool { n--; return n >= 0 }
 }
 
 // Queue is one of the resources that tenants share.

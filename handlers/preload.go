@@ -6,32 +6,31 @@ import "context"
 // whose rules in force have been read, so that quotes go on while Redis is away.
 // It never makes anybody wait: an instance is ready without it. What could not
 // be read is read when Redis is back, with the next look.
-func (s *Server) preload(ctx context.Context) {
-	f := &s.following
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.ahead = append(f.ahead, s.store.Stale()...)
-	if f.preloading || len(f.ahead) == 0 {
+func (s *ruleSync) preload(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ahead = append(s.ahead, s.Store.Stale()...)
+	if s.preloading || len(s.ahead) == 0 {
 		return
 	}
-	f.preloading = true
-	f.loads.Go(func() {
+	s.preloading = true
+	s.loads.Go(func() {
 		var err error
 		for err == nil {
-			f.mu.Lock()
-			if len(f.ahead) == 0 {
-				f.preloading = false
-				f.mu.Unlock()
+			s.mu.Lock()
+			if len(s.ahead) == 0 {
+				s.preloading = false
+				s.mu.Unlock()
 				return
 			}
-			org := f.ahead[0]
-			f.ahead = f.ahead[1:]
-			f.mu.Unlock()
-			if err = s.store.Preload(ctx, org); err != nil {
-				f.mu.Lock()
-				f.ahead = append(f.ahead, org)
-				f.preloading = false
-				f.mu.Unlock()
+			org := s.ahead[0]
+			s.ahead = s.ahead[1:]
+			s.mu.Unlock()
+			if err = s.Store.Preload(ctx, org); err != nil {
+				s.mu.Lock()
+				s.ahead = append(s.ahead, org)
+				s.preloading = false
+				s.mu.Unlock()
 			}
 		}
 	})

@@ -3,12 +3,10 @@ package handlers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"tollgate"
 	"tollgate/handlers/problem"
-	"tollgate/handlers/share"
 	"tollgate/rediskv"
 	"tollgate/wasm"
 )
@@ -33,7 +31,7 @@ func (s *Server) priced(ctx context.Context, org string, rules []tollgate.RuleRe
 			continue
 		}
 		start := s.wall()
-		if failed := s.loadRule(ctx, org, rules[missing]); passes(failed) {
+		if failed := s.sync.loadRules(ctx, org, rules[missing]); passes(failed) {
 			return tollgate.Pricing{}, failed
 		} else if failed != nil { // it fails as one does that cannot be run
 			err = failed
@@ -43,54 +41,8 @@ func (s *Server) priced(ctx context.Context, org string, rules []tollgate.RuleRe
 			break
 		}
 	}
-	s.outcomes.note(rules, err)
+	s.sync.note(rules, err)
 	return tollgate.Pricing{Input: in, Rules: rules, Lines: lines}, err
-}
-
-// loadRule fetches a published module and compiles it. However many requests
-// need it, it is done once.
-func (s *Server) loadRule(ctx context.Context, org string, ref tollgate.RuleRef) error {
-	if s.rules.Has(ref) {
-		return nil
-	}
-	_, err, _ := s.loading.Do(org+" "+ref.Rule.String()+" "+ref.SHA256, func() (any, error) {
-		ctx := context.WithoutCancel(ctx)
-		release, err := s.shares.compiling.Acquire(ctx, org, "")
-		if err != nil {
-			return nil, share.Refusal(err)
-		}
-		defer release()
-		module, err := s.store.Module(ctx, org, ref)
-		if err != nil {
-			return nil, err
-		}
-		loaded, err := s.rules.Load(ctx, ref.Rule, module)
-		if err == nil && loaded != ref {
-			err = fmt.Errorf("its SHA-256 is %s, not %s", loaded.SHA256, ref.SHA256)
-		}
-		return nil, err
-	})
-	switch {
-	case err == nil:
-		return nil
-	case passes(err):
-		return err
-	default:
-		return &tollgate.Error{
-			Code: tollgate.CodeRuleFailed, Rule: &ref.Rule, Cause: err,
-			Message: "The pricing rule " + ref.Rule.String() + " could not be evaluated.",
-		}
-	}
-}
-
-// passes reports whether a rule could not be loaded just now, and nothing is
-// known of the rule itself.
-func passes(err error) bool {
-	if err == nil {
-		return false
-	}
-	code := problem.From(err).Code
-	return code == tollgate.CodeStoreUnavailable || code == tollgate.CodeShareExhausted
 }
 
 // usable reports why no payment can be made on an account at the moment, or

@@ -51,11 +51,8 @@ func (s *Server) sampleFees(ctx context.Context, org string, rules []tollgate.Ru
 	if err := ctx.Err(); err != nil {
 		return o, err
 	}
-	for i := 0; i < len(rules) && err == nil; i++ {
-		err = s.loadRule(ctx, org, rules[i])
-	}
 	var priced []tollgate.FeeLine
-	if err == nil {
+	if err = s.sync.loadRules(ctx, org, rules...); err == nil {
 		priced, err = s.rules.Preview(rules, in)
 	}
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -138,8 +139,8 @@ func partOf(now time.Time) int64 { return now.UnixNano() / int64(failingWindow/w
 
 // failing lists rules that fail again and again or cannot be loaded, by name and
 // version.
-func (o *ruleOutcomes) failing(now time.Time) failingRules {
-	list := failingRules{}
+func (o *ruleOutcomes) failing() []tollgate.Citation {
+	list, now := []tollgate.Citation{}, o.clock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for rule, w := range o.windows {
@@ -160,13 +161,17 @@ func (o *ruleOutcomes) failing(now time.Time) failingRules {
 	return slices.Compact(list)
 }
 
-// changed reports whether the log has yet to name these.
-func (o *ruleOutcomes) changed(failing failingRules) bool {
+// changed names these, and reports whether the log has yet to.
+func (o *ruleOutcomes) changed(failing []tollgate.Citation) (names string, changed bool) {
+	list := make([]string, len(failing))
+	for i, rule := range failing {
+		list[i] = rule.String()
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	before := o.told
-	o.told = failing.String()
-	return o.told != before
+	o.told = strings.Join(list, " ")
+	return o.told, o.told != before
 }
 
 // Describe is prometheus.Collector.
@@ -175,7 +180,7 @@ func (o *ruleOutcomes) Describe(to chan<- *prometheus.Desc) { to <- failingRule 
 // Collect is prometheus.Collector.
 func (o *ruleOutcomes) Collect(to chan<- prometheus.Metric) {
 	count := make(map[string]int)
-	for _, rule := range o.failing(o.clock()) {
+	for _, rule := range o.failing() {
 		name := PublishedRules
 		if slices.ContainsFunc(o.shipped, func(ref tollgate.RuleRef) bool { return ref.Rule == rule }) {
 			name = rule.String()

@@ -13,14 +13,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/julienschmidt/httprouter"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/singleflight"
 
 	"tollgate"
 	"tollgate/handlers/auth"
@@ -82,11 +79,8 @@ type Server struct {
 	metrics   *metrics
 	router    *httprouter.Router
 	shipped   []tollgate.RuleRef // what an instance must have before it is sent anything
-	loading   singleflight.Group // of modules
 	examine   wasm.Examiner
-	instance  string // this one's id
-	following following
-	outcomes  *ruleOutcomes
+	sync      *ruleSync
 	shadowing *shadowing
 	shares    *shares
 	distance  distance
@@ -115,11 +109,7 @@ func New(c Config) (*Server, error) {
 		store: c.Store, rules: c.Rules, keys: c.Keys, clock: c.Clock, wall: c.Wall, advance: c.Advance, log: c.Log,
 		issuer: &auth.Issuer{Keys: c.Keys, Name: c.IssuerURL},
 		vault:  c.Vault, entropy: &entropy{source: c.Entropy}, development: c.Development,
-		following: following{
-			fits: c.Rules.Spacious, tellMe: make(chan struct{}, 1),
-			inForce: make(map[string][]tollgate.RuleRef), read: make(map[string]bool),
-		},
-		shadowing: newShadowing(), shares: newShares(c.Store.Lanes()), examine: c.Examine, instance: c.Store.Mint(tollgate.PrefixInstance),
+		shares: newShares(c.Store.Lanes()), examine: c.Examine,
 	}
 	s.maxStaleness = max(0, cmp.Or(c.MaxStaleness, DefaultMaxStaleness))
 	if s.log == nil {
@@ -142,23 +132,18 @@ func New(c Config) (*Server, error) {
 	if s.shipped, err = wasm.ShippedRefs(); err != nil {
 		return nil, fmt.Errorf("handlers: %w", err)
 	}
-	if s.outcomes, err = newRuleOutcomes(c.Metrics, c.Clock, s.shipped); err != nil {
+	instance := s.store.Mint(tollgate.PrefixInstance)
+	s.sync, err = newRuleSync(ruleSyncConfig{
+		Store: s.store, Engine: s.rules, Instance: instance, Compiling: s.shares.compiling, Clock: s.clock, Wall: s.wall,
+		Log: s.log, Metrics: c.Metrics, Shipped: s.shipped,
+	})
+	if err != nil {
 		return nil, fmt.Errorf("handlers: metrics: %w", err)
 	}
-	if s.metadata, err = issuerMetadata(c.IssuerURL); err != nil {
+	s.shadowing = newShadowing(shadowingConfig{Store: s.store, Engine: s.rules, Rules: s.sync, Instance: instance, Clock: s.clock, Log: s.log})
+	if err := s.describe(c.IssuerURL, c.Aliases); err != nil {
 		return nil, fmt.Errorf("handlers: metadata: %w", err)
 	}
-	s.aliases, s.aliased = slices.Clip(c.Aliases), map[string]document{}
-	for _, alias := range c.Aliases {
-		u, err := url.Parse(alias)
-		if err != nil {
-			return nil, fmt.Errorf("handlers: alias: %w", err)
-		}
-		if s.aliased[u.Host], err = issuerMetadata(alias); err != nil {
-			return nil, fmt.Errorf("handlers: metadata: %w", err)
-		}
-	}
-	s.openapi = newDocument(openAPI)
 	s.router = s.route()
 	return s, nil
 }

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"tollgate"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv"
+	"tollgate/wasm"
 )
 
 const (
@@ -18,9 +20,20 @@ const (
 	shadowEnd      = 2 * time.Second // for what waits at the end
 )
 
+// shadowingConfig is what a shadowing works with.
+type shadowingConfig struct {
+	Store    *rediskv.Store
+	Engine   *wasm.Engine
+	Rules    *ruleSync
+	Instance string // the id of this one
+	Clock    func() time.Time
+	Log      *slog.Logger
+}
+
 // shadowing compares candidates with what was charged, behind the requests: it
 // never answers one and never makes one wait.
 type shadowing struct {
+	shadowingConfig
 	queue chan shadowed
 
 	mu      sync.Mutex
@@ -37,19 +50,20 @@ type shadowed struct {
 	priced  tollgate.Pricing
 }
 
-func newShadowing() *shadowing {
-	return &shadowing{queue: make(chan shadowed, shadowQueue), dropped: make(map[shadowKey]int64)}
+// newShadowing makes one to which nothing has been offered.
+func newShadowing(c shadowingConfig) *shadowing {
+	return &shadowing{shadowingConfig: c, queue: make(chan shadowed, shadowQueue), dropped: make(map[shadowKey]int64)}
 }
 
 // offer gives a pricing to be compared, and lets it go when too many wait.
-func (q *shadowing) offer(a *rediskv.Account, p tollgate.Pricing) {
+func (s *shadowing) offer(a *rediskv.Account, p tollgate.Pricing) {
 	for _, shadow := range a.Shadows {
 		select {
-		case q.queue <- shadowed{shadow, a.OrganizationID, a.ID, p}:
+		case s.queue <- shadowed{shadow, a.OrganizationID, a.ID, p}:
 		default:
-			q.mu.Lock()
-			q.dropped[shadowKey{a.OrganizationID, shadow.ID}]++
-			q.mu.Unlock()
+			s.mu.Lock()
+			s.dropped[shadowKey{a.OrganizationID, shadow.ID}]++
+			s.mu.Unlock()
 		}
 	}
 }
@@ -67,9 +81,9 @@ func (c *comparison) next() *rediskv.Comparison {
 	return c.sent
 }
 
-// Shadow compares what offer was given until ctx ends; then what still waits, and
+// run compares what offer was given until ctx ends; then what still waits, and
 // writes down what was found, for no longer than shadowEnd.
-func (s *Server) Shadow(ctx context.Context) {
+func (s *shadowing) run(ctx context.Context) {
 	found := make(map[shadowKey]*comparison)
 	of := func(key shadowKey) *rediskv.Comparison {
 		c, ok := found[key]
@@ -78,7 +92,7 @@ func (s *Server) Shadow(ctx context.Context) {
 			found[key] = c
 		}
 		if c.open == nil {
-			c.open = &rediskv.Comparison{Operation: s.store.Mint(""), Sums: make(map[tollgate.Currency]int64)}
+			c.open = &rediskv.Comparison{Operation: s.Store.Mint(""), Sums: make(map[tollgate.Currency]int64)}
 		}
 		return c.open
 	}
@@ -89,12 +103,12 @@ func (s *Server) Shadow(ctx context.Context) {
 		return len(c.Divergences) >= shadowBatch && found[key].sent == nil // else Redis is away
 	}
 	drop := func() {
-		s.shadowing.mu.Lock()
-		defer s.shadowing.mu.Unlock()
-		for key, n := range s.shadowing.dropped {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for key, n := range s.dropped {
 			of(key).Dropped += n
 		}
-		clear(s.shadowing.dropped)
+		clear(s.dropped)
 	}
 	record := func(ctx context.Context) {
 		for key, c := range found {
@@ -110,8 +124,8 @@ func (s *Server) Shadow(ctx context.Context) {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shadowEnd)
 			defer cancel()
-			for len(s.shadowing.queue) > 0 {
-				switch one := <-s.shadowing.queue; {
+			for len(s.queue) > 0 {
+				switch one := <-s.queue; {
 				case last.Err() != nil:
 					of(shadowKey{one.org, one.shadow.ID}).Dropped++
 				case compare(one):
@@ -120,10 +134,10 @@ func (s *Server) Shadow(ctx context.Context) {
 			}
 			drop()
 			if record(last); len(found) > 0 {
-				s.log.Warn("comparisons not written at the end", "shadows", len(found))
+				s.Log.Warn("comparisons not written at the end", "shadows", len(found))
 			}
 			return
-		case one := <-s.shadowing.queue:
+		case one := <-s.queue:
 			if !compare(one) {
 				continue
 			}
@@ -135,14 +149,14 @@ func (s *Server) Shadow(ctx context.Context) {
 }
 
 // record writes down what was found, and reports whether nothing is left.
-func (s *Server) record(ctx context.Context, key shadowKey, c *comparison) bool {
+func (s *shadowing) record(ctx context.Context, key shadowKey, c *comparison) bool {
 	for next := c.next(); next != nil; next = c.next() {
-		err := s.store.RecordComparison(ctx, key.org, key.id, s.instance, next)
+		err := s.Store.RecordComparison(ctx, key.org, key.id, s.Instance, next)
 		if err != nil && problem.From(err).Code == tollgate.CodeStoreUnavailable {
 			return false
 		}
 		if err != nil {
-			s.log.Error("comparison not written", "shadow", key.id, "error", err)
+			s.Log.Error("comparison not written", "shadow", key.id, "error", err)
 		}
 		c.sent = nil
 	}
@@ -150,7 +164,7 @@ func (s *Server) record(ctx context.Context, key shadowKey, c *comparison) bool 
 }
 
 // compare prices again with the candidate in the place of the other rule.
-func (s *Server) compare(ctx context.Context, one shadowed, found *rediskv.Comparison) {
+func (s *shadowing) compare(ctx context.Context, one shadowed, found *rediskv.Comparison) {
 	rules := slices.Clone(one.priced.Rules)
 	at := slices.IndexFunc(rules, func(ref tollgate.RuleRef) bool { return ref.Rule == one.shadow.Against })
 	if at < 0 {
@@ -158,12 +172,9 @@ func (s *Server) compare(ctx context.Context, one shadowed, found *rediskv.Compa
 	}
 	rules[at] = one.shadow.Rule
 	var lines []tollgate.FeeLine
-	var err error
-	for i := 0; i < len(rules) && err == nil; i++ {
-		err = s.loadRule(ctx, one.org, rules[i])
-	}
+	err := s.Rules.loadRules(ctx, one.org, rules...)
 	if err == nil {
-		lines, err = s.rules.Shadow(rules, one.priced.Input)
+		lines, err = s.Engine.Shadow(rules, one.priced.Input)
 	}
 	if err != nil && problem.From(err).Code == tollgate.CodeStoreUnavailable {
 		found.Dropped++ // the candidate is not to be had now, which is not its failure
@@ -177,7 +188,7 @@ func (s *Server) compare(ctx context.Context, one shadowed, found *rediskv.Compa
 	found.Different++
 	currency := one.priced.Input.Amount.Currency
 	d := tollgate.Divergence{
-		Object: "divergence", ID: s.store.Mint(tollgate.PrefixDivergence), CreatedAt: tollgate.At(s.clock()), ShadowID: one.shadow.ID, MerchantAccountID: one.account,
+		Object: "divergence", ID: s.Store.Mint(tollgate.PrefixDivergence), CreatedAt: tollgate.At(s.Clock()), ShadowID: one.shadow.ID, MerchantAccountID: one.account,
 		Input: tollgate.EvaluationInput{Amount: one.priced.Input.Amount, Currency: currency, Payee: one.priced.Input.Payee, CaptureIndex: one.priced.Input.CaptureIndex},
 		Live:  one.priced.Lines, Shadow: lines,
 	}

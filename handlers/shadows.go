@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/go-json-experiment/json"
@@ -20,6 +21,10 @@ type shadowRequest struct {
 func readShadowRequest(f *input.Fields) shadowRequest {
 	return shadowRequest{f.Citation("rule", true), f.Citation("against", true), f.List("merchant_account_ids", tollgate.MaxActivated, checkAccountID)}
 }
+
+// Shadow compares candidates with what was charged until ctx ends, and writes down
+// what was found.
+func (s *Server) Shadow(ctx context.Context) { s.shadowing.run(ctx) }
 
 // startShadow has a candidate priced beside a rule that is in force.
 func (s *Server) startShadow(c *call, r shadowRequest) (*answer, error) {

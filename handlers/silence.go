@@ -16,7 +16,7 @@ import (
 // module that cannot be loaded is not silent: it fails. Of one that could not be
 // loaded just now, nobody knows.
 func (s *Server) silence(ctx context.Context, org string, ref tollgate.RuleRef, currencies []tollgate.Currency) (list []tollgate.Currency, err error) {
-	if err := s.loadRule(ctx, org, ref); err != nil {
+	if err := s.sync.loadRules(ctx, org, ref); err != nil {
 		if passes(err) {
 			return nil, err
 		}

@@ -1,12 +1,42 @@
 package handlers
 
 import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 
 	"tollgate/handlers/auth"
 )
+
+// openAPI describes the API to machines; a test holds it to the route table.
+//
+//go:embed openapi.json
+var openAPI []byte
+
+// publicCache lets anybody keep what is the same for everybody for five
+// minutes; keys are published a day before they are used (interface §5).
+const publicCache = "public, max-age=300"
+
+// document is a body that stays the same, with its ETag.
+type document struct {
+	body []byte
+	etag string
+}
+
+func newDocument(body []byte) document {
+	sum := sha256.Sum256(body)
+	return document{body, `"` + hex.EncodeToString(sum[:16]) + `"`}
+}
+
+func (d document) answer() (*answer, error) {
+	return &answer{status: http.StatusOK, body: d.body, etag: d.etag, cache: publicCache}, nil
+}
 
 // issuerMetadata is what a client needs to find everything else (RFC 8414 §2).
 func issuerMetadata(issuer string) (document, error) {
@@ -29,6 +59,22 @@ func issuerMetadata(issuer string) (document, error) {
 	return newDocument(body), err
 }
 
+// describe prepares what the service says of itself.
+func (s *Server) describe(issuer string, aliases []string) (err error) {
+	s.openapi, s.aliases, s.aliased = newDocument(openAPI), slices.Clip(aliases), map[string]document{}
+	for _, alias := range aliases {
+		u, err := url.Parse(alias)
+		if err != nil {
+			return err
+		}
+		if s.aliased[u.Host], err = issuerMetadata(alias); err != nil {
+			return err
+		}
+	}
+	s.metadata, err = issuerMetadata(issuer)
+	return err
+}
+
 // readMetadata answers under the name by which the client knows the service
 // (RFC 8414 §3.3).
 func (s *Server) readMetadata(c *call) (*answer, error) {
@@ -40,3 +86,5 @@ func (s *Server) readMetadata(c *call) (*answer, error) {
 
 // readKeys publishes the keys that verify access tokens (RFC 7517 §5).
 func (s *Server) readKeys(*call) (*answer, error) { return newDocument(s.keys.JWKS()).answer() }
+
+func (s *Server) readOpenAPI(*call) (*answer, error) { return s.openapi.answer() }
