@@ -3,11 +3,7 @@ package handlers
 import (
 	"context"
 	"fmt"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"tollgate"
 	"tollgate/handlers/input"
 	"tollgate/handlers/share"
 )
@@ -23,7 +19,7 @@ func DecodeReview(body string) (any, error) { return input.Decode([]byte(body), 
 
 // LoadAhead makes the server load only so many rules in force before it is asked.
 func (s *Server) LoadAhead(n int) {
-	s.sync.fits = func() bool { n--; return n >= 0 }
+	s.sync.Fits = func() bool { n--; return n >= 0 }
 }
 
 // Queue is one of the resources that tenants share.
@@ -87,25 +83,4 @@ func (s *Server) UseUp(org, client string) (leave func()) {
 			out()
 		}
 	}
-}
-
-// ManyFailing has so many published rules fail, and returns how many are
-// watched then and how many series tell of them.
-func ManyFailing(rules int, now time.Time) (watched, series int, err error) {
-	registry := prometheus.NewRegistry()
-	o, err := newRuleOutcomes(registry, func() time.Time { return now }, nil)
-	if err != nil {
-		return 0, 0, err
-	}
-	for n := range rules {
-		ref := tollgate.RuleRef{Rule: tollgate.Citation{Name: "fee", Version: n + 1}}
-		for range failingLeast {
-			o.note([]tollgate.RuleRef{ref}, &tollgate.Error{Code: tollgate.CodeRuleFailed, Rule: &ref.Rule})
-		}
-	}
-	families, err := registry.Gather()
-	for _, f := range families {
-		series += len(f.GetMetric())
-	}
-	return len(o.windows), series, err
 }

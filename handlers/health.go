@@ -35,7 +35,7 @@ type readinessChecks struct {
 func (s *Server) ready(c *call) (*answer, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, pingTimeout)
 	defer cancel()
-	r := readiness{"ready", readinessChecks{Redis: "ok", Rules: s.sync.check(), Memory: s.capacity.checked(), Draining: s.draining.Err() != nil}, s.sync.failing()}
+	r := readiness{"ready", readinessChecks{Redis: "ok", Rules: s.sync.Check(), Memory: s.capacity.checked(), Draining: s.draining.Err() != nil}, s.sync.Failing()}
 	if err := s.store.Ping(ctx); err != nil {
 		r.Checks.Redis = "unreachable"
 	}

@@ -110,7 +110,7 @@ func (s *Server) tryCreate(c *call, r paymentRequest) (*answer, error) {
 		return nil, err
 	}
 	if !result.Repeated {
-		s.shadowing.offer(account, priced)
+		s.shadowing.Offer(account, priced)
 	}
 	return s.answered(c, idem, result)
 }

@@ -7,6 +7,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/problem"
+	"tollgate/handlers/rulesync"
 	"tollgate/rediskv"
 	"tollgate/wasm"
 )
@@ -31,7 +32,7 @@ func (s *Server) priced(ctx context.Context, org string, rules []tollgate.RuleRe
 			continue
 		}
 		start := s.wall()
-		if failed := s.sync.loadRules(ctx, org, rules[missing]); passes(failed) {
+		if failed := s.sync.Load(ctx, org, rules[missing]); rulesync.Passes(failed) {
 			return tollgate.Pricing{}, failed
 		} else if failed != nil { // it fails as one does that cannot be run
 			err = failed
@@ -41,7 +42,7 @@ func (s *Server) priced(ctx context.Context, org string, rules []tollgate.RuleRe
 			break
 		}
 	}
-	s.sync.note(rules, err)
+	s.sync.Note(rules, err)
 	return tollgate.Pricing{Input: in, Rules: rules, Lines: lines}, err
 }
 

@@ -129,7 +129,7 @@ func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
 		unusable.Context.Quote = ans.body
 		return nil, unusable
 	}
-	s.shadowing.offer(a, priced)
+	s.shadowing.Offer(a, priced)
 	return ans, err
 }
 

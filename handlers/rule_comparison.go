@@ -52,7 +52,7 @@ func (s *Server) sampleFees(ctx context.Context, org string, rules []tollgate.Ru
 		return o, err
 	}
 	var priced []tollgate.FeeLine
-	if err = s.sync.loadRules(ctx, org, rules...); err == nil {
+	if err = s.sync.Load(ctx, org, rules...); err == nil {
 		priced, err = s.rules.Preview(rules, in)
 	}
 	if err != nil {

@@ -24,6 +24,8 @@ import (
 	"tollgate/handlers/connection"
 	"tollgate/handlers/input"
 	"tollgate/handlers/problem"
+	"tollgate/handlers/rulesync"
+	"tollgate/handlers/shadow"
 	"tollgate/rediskv"
 	"tollgate/wasm"
 )
@@ -80,8 +82,8 @@ type Server struct {
 	router    *httprouter.Router
 	shipped   []tollgate.RuleRef // what an instance must have before it is sent anything
 	examine   wasm.Examiner
-	sync      *ruleSync
-	shadowing *shadowing
+	sync      *rulesync.Sync
+	shadowing *shadow.Comparer
 	shares    *shares
 	distance  distance
 	capacity  capacity
@@ -133,14 +135,14 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("handlers: %w", err)
 	}
 	instance := s.store.Mint(tollgate.PrefixInstance)
-	s.sync, err = newRuleSync(ruleSyncConfig{
+	s.sync, err = rulesync.New(rulesync.Config{
 		Store: s.store, Engine: s.rules, Instance: instance, Compiling: s.shares.compiling, Clock: s.clock, Wall: s.wall,
 		Log: s.log, Metrics: c.Metrics, Shipped: s.shipped,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("handlers: metrics: %w", err)
 	}
-	s.shadowing = newShadowing(shadowingConfig{Store: s.store, Engine: s.rules, Rules: s.sync, Instance: instance, Clock: s.clock, Log: s.log})
+	s.shadowing = shadow.New(shadow.Config{Store: s.store, Engine: s.rules, Rules: s.sync, Instance: instance, Clock: s.clock, Log: s.log})
 	if err := s.describe(c.IssuerURL, c.Aliases); err != nil {
 		return nil, fmt.Errorf("handlers: metadata: %w", err)
 	}

@@ -24,7 +24,7 @@ func readShadowRequest(f *input.Fields) shadowRequest {
 
 // Shadow compares candidates with what was charged until ctx ends, and writes down
 // what was found.
-func (s *Server) Shadow(ctx context.Context) { s.shadowing.run(ctx) }
+func (s *Server) Shadow(ctx context.Context) { s.shadowing.Run(ctx) }
 
 // startShadow has a candidate priced beside a rule that is in force.
 func (s *Server) startShadow(c *call, r shadowRequest) (*answer, error) {

@@ -1,4 +1,4 @@
-package handlers
+package rulesync
 
 import "context"
 
@@ -6,7 +6,7 @@ import "context"
 // whose rules in force have been read, so that quotes go on while Redis is away.
 // It never makes anybody wait: an instance is ready without it. What could not
 // be read is read when Redis is back, with the next look.
-func (s *ruleSync) preload(ctx context.Context) {
+func (s *Sync) preload(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ahead = append(s.ahead, s.Store.Stale()...)

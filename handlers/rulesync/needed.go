@@ -1,4 +1,4 @@
-package handlers
+package rulesync
 
 import (
 	"context"
@@ -34,7 +34,7 @@ const (
 
 // loadNeeded begins to load what is missing, a few rules at a time: what
 // activations name first, which wait for it.
-func (s *ruleSync) loadNeeded(ctx context.Context) {
+func (s *Sync) loadNeeded(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.plan(s.Engine.Has, s.Wall())
@@ -44,7 +44,7 @@ func (s *ruleSync) loadNeeded(ctx context.Context) {
 }
 
 // plan finds out which rules are needed, and queues those that are to be loaded.
-func (s *ruleSync) plan(has func(tollgate.RuleRef) bool, now time.Time) {
+func (s *Sync) plan(has func(tollgate.RuleRef) bool, now time.Time) {
 	before := s.rules
 	s.rules = make(map[tollgate.RuleRef]*neededRule, len(before))
 	s.queue = nil
@@ -98,7 +98,7 @@ func (s *ruleSync) plan(has func(tollgate.RuleRef) bool, now time.Time) {
 // then on half of them, because requests come first. What is in force and does
 // not fit waits until somebody asks for it: it would only drive out what is
 // used. s.mu is held.
-func (s *ruleSync) loadNext(ctx context.Context) {
+func (s *Sync) loadNext(ctx context.Context) {
 	most := runtime.GOMAXPROCS(0)
 	if s.complete {
 		most = max(1, most/2)
@@ -106,7 +106,7 @@ func (s *ruleSync) loadNext(ctx context.Context) {
 	for len(s.queue) > 0 && s.loading < most && ctx.Err() == nil {
 		n := s.queue[0]
 		s.queue = s.queue[1:]
-		if !n.upcoming && !s.fits() {
+		if !n.upcoming && !s.Fits() {
 			n.ahead = false
 			if !s.beyond {
 				s.Log.Warn("more rules are in force than an instance keeps; it loads the others when they are asked for")
@@ -121,7 +121,7 @@ func (s *ruleSync) loadNext(ctx context.Context) {
 	}
 }
 
-func (s *ruleSync) load(ctx context.Context, n *neededRule) {
+func (s *Sync) load(ctx context.Context, n *neededRule) {
 	start := s.Wall()
 	err := s.loadRule(ctx, n.organization, n.ref)
 	end := s.Wall()
@@ -133,7 +133,7 @@ func (s *ruleSync) load(ctx context.Context, n *neededRule) {
 	switch {
 	case err == nil:
 		n.state = loaded
-	case !passes(err): // else it is tried again soon
+	case !Passes(err): // else it is tried again soon
 		n.state, n.again = unloadable, end.Add(failedPause*end.Sub(start))
 	}
 	after := n.state

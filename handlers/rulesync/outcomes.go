@@ -1,4 +1,4 @@
-package handlers
+package rulesync
 
 import (
 	"cmp"
@@ -28,9 +28,9 @@ const (
 // published: there is no end to them.
 const PublishedRules = "published"
 
-// ruleOutcomes watch for rules that fail again and again. While none fails they
+// outcomes watch for rules that fail again and again. While none fails they
 // cost a load of one number.
-type ruleOutcomes struct {
+type outcomes struct {
 	clock   func() time.Time
 	shipped []tollgate.RuleRef
 	ever    atomic.Bool // whether any rule has failed
@@ -52,8 +52,8 @@ type outcomePart struct {
 var failingRule = prometheus.NewDesc("tollgate_rule_failing",
 	"How many rules have failed more often than not in the last minute, at least five times, or cannot be loaded by this instance.", []string{"rule"}, nil)
 
-func newRuleOutcomes(r prometheus.Registerer, clock func() time.Time, shipped []tollgate.RuleRef) (*ruleOutcomes, error) {
-	o := &ruleOutcomes{clock: clock, shipped: shipped, windows: make(map[tollgate.Citation]*outcomeWindow)}
+func newOutcomes(r prometheus.Registerer, clock func() time.Time, shipped []tollgate.RuleRef) (*outcomes, error) {
+	o := &outcomes{clock: clock, shipped: shipped, windows: make(map[tollgate.Citation]*outcomeWindow)}
 	err := r.Register(o)
 	if _, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
 		err = nil // another Server in the process tells it
@@ -63,7 +63,7 @@ func newRuleOutcomes(r prometheus.Registerer, clock func() time.Time, shipped []
 
 // note counts a pricing: the rules before one that failed have run, those
 // behind it have not. A refusal is no failure.
-func (o *ruleOutcomes) note(rules []tollgate.RuleRef, err error) {
+func (o *outcomes) note(rules []tollgate.RuleRef, err error) {
 	var failed *tollgate.Citation
 	if err != nil {
 		if e, ok := errors.AsType[*tollgate.Error](err); ok && e.Code == tollgate.CodeRuleFailed {
@@ -95,7 +95,7 @@ func (o *ruleOutcomes) note(rules []tollgate.RuleRef, err error) {
 
 // roomFor reports whether one more rule can be watched, and forgets those that
 // have been quiet. o.mu is held.
-func (o *ruleOutcomes) roomFor(now time.Time) bool {
+func (o *outcomes) roomFor(now time.Time) bool {
 	if len(o.windows) < mostWindows {
 		return true
 	}
@@ -107,7 +107,7 @@ func (o *ruleOutcomes) roomFor(now time.Time) bool {
 }
 
 // unloadable says which rules in force, or soon to be, cannot be loaded now.
-func (o *ruleOutcomes) unloadable(rules []tollgate.RuleRef) {
+func (o *outcomes) unloadable(rules []tollgate.RuleRef) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.missing = rules
@@ -139,7 +139,7 @@ func partOf(now time.Time) int64 { return now.UnixNano() / int64(failingWindow/w
 
 // failing lists rules that fail again and again or cannot be loaded, by name and
 // version.
-func (o *ruleOutcomes) failing() []tollgate.Citation {
+func (o *outcomes) failing() []tollgate.Citation {
 	list, now := []tollgate.Citation{}, o.clock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -162,7 +162,7 @@ func (o *ruleOutcomes) failing() []tollgate.Citation {
 }
 
 // changed names these, and reports whether the log has yet to.
-func (o *ruleOutcomes) changed(failing []tollgate.Citation) (names string, changed bool) {
+func (o *outcomes) changed(failing []tollgate.Citation) (names string, changed bool) {
 	list := make([]string, len(failing))
 	for i, rule := range failing {
 		list[i] = rule.String()
@@ -175,10 +175,10 @@ func (o *ruleOutcomes) changed(failing []tollgate.Citation) (names string, chang
 }
 
 // Describe is prometheus.Collector.
-func (o *ruleOutcomes) Describe(to chan<- *prometheus.Desc) { to <- failingRule }
+func (o *outcomes) Describe(to chan<- *prometheus.Desc) { to <- failingRule }
 
 // Collect is prometheus.Collector.
-func (o *ruleOutcomes) Collect(to chan<- prometheus.Metric) {
+func (o *outcomes) Collect(to chan<- prometheus.Metric) {
 	count := make(map[string]int)
 	for _, rule := range o.failing() {
 		name := PublishedRules

@@ -1,4 +1,6 @@
-package handlers
+// Package shadow prices again with candidates what was charged with the rules in
+// force, and writes down where they differ.
+package shadow
 
 import (
 	"context"
@@ -9,6 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/problem"
+	"tollgate/handlers/rulesync"
 	"tollgate/rediskv"
 	"tollgate/wasm"
 )
@@ -20,20 +23,20 @@ const (
 	shadowEnd      = 2 * time.Second // for what waits at the end
 )
 
-// shadowingConfig is what a shadowing works with.
-type shadowingConfig struct {
+// Config is what a Comparer works with.
+type Config struct {
 	Store    *rediskv.Store
 	Engine   *wasm.Engine
-	Rules    *ruleSync
+	Rules    *rulesync.Sync
 	Instance string // the id of this one
 	Clock    func() time.Time
 	Log      *slog.Logger
 }
 
-// shadowing compares candidates with what was charged, behind the requests: it
+// Comparer compares candidates with what was charged, behind the requests: it
 // never answers one and never makes one wait.
-type shadowing struct {
-	shadowingConfig
+type Comparer struct {
+	Config
 	queue chan shadowed
 
 	mu      sync.Mutex
@@ -50,13 +53,13 @@ type shadowed struct {
 	priced  tollgate.Pricing
 }
 
-// newShadowing makes one to which nothing has been offered.
-func newShadowing(c shadowingConfig) *shadowing {
-	return &shadowing{shadowingConfig: c, queue: make(chan shadowed, shadowQueue), dropped: make(map[shadowKey]int64)}
+// New makes one to which nothing has been offered.
+func New(c Config) *Comparer {
+	return &Comparer{Config: c, queue: make(chan shadowed, shadowQueue), dropped: make(map[shadowKey]int64)}
 }
 
-// offer gives a pricing to be compared, and lets it go when too many wait.
-func (s *shadowing) offer(a *rediskv.Account, p tollgate.Pricing) {
+// Offer gives a pricing to be compared, and lets it go when too many wait.
+func (s *Comparer) Offer(a *rediskv.Account, p tollgate.Pricing) {
 	for _, shadow := range a.Shadows {
 		select {
 		case s.queue <- shadowed{shadow, a.OrganizationID, a.ID, p}:
@@ -81,9 +84,9 @@ func (c *comparison) next() *rediskv.Comparison {
 	return c.sent
 }
 
-// run compares what offer was given until ctx ends; then what still waits, and
+// Run compares what offer was given until ctx ends; then what still waits, and
 // writes down what was found, for no longer than shadowEnd.
-func (s *shadowing) run(ctx context.Context) {
+func (s *Comparer) Run(ctx context.Context) {
 	found := make(map[shadowKey]*comparison)
 	of := func(key shadowKey) *rediskv.Comparison {
 		c, ok := found[key]
@@ -149,7 +152,7 @@ func (s *shadowing) run(ctx context.Context) {
 }
 
 // record writes down what was found, and reports whether nothing is left.
-func (s *shadowing) record(ctx context.Context, key shadowKey, c *comparison) bool {
+func (s *Comparer) record(ctx context.Context, key shadowKey, c *comparison) bool {
 	for next := c.next(); next != nil; next = c.next() {
 		err := s.Store.RecordComparison(ctx, key.org, key.id, s.Instance, next)
 		if err != nil && problem.From(err).Code == tollgate.CodeStoreUnavailable {
@@ -164,7 +167,7 @@ func (s *shadowing) record(ctx context.Context, key shadowKey, c *comparison) bo
 }
 
 // compare prices again with the candidate in the place of the other rule.
-func (s *shadowing) compare(ctx context.Context, one shadowed, found *rediskv.Comparison) {
+func (s *Comparer) compare(ctx context.Context, one shadowed, found *rediskv.Comparison) {
 	rules := slices.Clone(one.priced.Rules)
 	at := slices.IndexFunc(rules, func(ref tollgate.RuleRef) bool { return ref.Rule == one.shadow.Against })
 	if at < 0 {
@@ -172,7 +175,7 @@ func (s *shadowing) compare(ctx context.Context, one shadowed, found *rediskv.Co
 	}
 	rules[at] = one.shadow.Rule
 	var lines []tollgate.FeeLine
-	err := s.Rules.loadRules(ctx, one.org, rules...)
+	err := s.Rules.Load(ctx, one.org, rules...)
 	if err == nil {
 		lines, err = s.Engine.Shadow(rules, one.priced.Input)
 	}

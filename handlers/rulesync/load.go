@@ -1,4 +1,4 @@
-package handlers
+package rulesync
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 	"tollgate/handlers/share"
 )
 
-// loadRules fetches published modules and compiles them, one after the other,
+// Load fetches published modules and compiles them, one after the other,
 // until one cannot be. However many requests need one, it is done once.
-func (s *ruleSync) loadRules(ctx context.Context, org string, refs ...tollgate.RuleRef) error {
+func (s *Sync) Load(ctx context.Context, org string, refs ...tollgate.RuleRef) error {
 	for _, ref := range refs {
 		if err := s.loadRule(ctx, org, ref); err != nil {
 			return err
@@ -20,7 +20,7 @@ func (s *ruleSync) loadRules(ctx context.Context, org string, refs ...tollgate.R
 	return nil
 }
 
-func (s *ruleSync) loadRule(ctx context.Context, org string, ref tollgate.RuleRef) error {
+func (s *Sync) loadRule(ctx context.Context, org string, ref tollgate.RuleRef) error {
 	if s.Engine.Has(ref) {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (s *ruleSync) loadRule(ctx context.Context, org string, ref tollgate.RuleRe
 	switch {
 	case err == nil:
 		return nil
-	case passes(err):
+	case Passes(err):
 		return err
 	default:
 		return &tollgate.Error{
@@ -54,9 +54,9 @@ func (s *ruleSync) loadRule(ctx context.Context, org string, ref tollgate.RuleRe
 	}
 }
 
-// passes reports whether a rule could not be loaded just now, and nothing is
+// Passes reports whether a rule could not be loaded just now, and nothing is
 // known of the rule itself.
-func passes(err error) bool {
+func Passes(err error) bool {
 	if err == nil {
 		return false
 	}

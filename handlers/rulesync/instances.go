@@ -1,4 +1,7 @@
-package handlers
+// Package rulesync sees to it that an instance has the modules of every rule that
+// is in force, or soon will be, before anybody asks for them, and that the others
+// know what it has.
+package rulesync
 
 import (
 	"cmp"
@@ -27,8 +30,8 @@ const (
 	leaveTimeout = time.Second
 )
 
-// ruleSyncConfig is what a ruleSync works with.
-type ruleSyncConfig struct {
+// Config is what a Sync works with.
+type Config struct {
 	Store     *rediskv.Store
 	Engine    *wasm.Engine
 	Instance  string // its id
@@ -40,16 +43,16 @@ type ruleSyncConfig struct {
 	Shipped   []tollgate.RuleRef
 }
 
-// ruleSync keeps the rules that an instance must have: those that come with the
+// Sync keeps the rules that an instance must have: those that come with the
 // service, those of activations to come, and those in force. It is safe for
 // concurrent use.
-type ruleSync struct {
-	ruleSyncConfig
-	fits     func() bool        // whether another rule in force can be loaded before anybody asks
+type Sync struct {
+	Config
+	Fits     func() bool        // whether another rule in force can be loaded before anybody asks
 	loads    sync.WaitGroup     // and the listing of what is in force
 	fetching singleflight.Group // of modules
 	tellMe   chan struct{}      // has a value when there is something to say
-	outcomes *ruleOutcomes
+	outcomes *outcomes
 
 	mu       sync.Mutex
 	upcoming []rediskv.Upcoming
@@ -72,11 +75,11 @@ type ruleSync struct {
 	blocking []tollgate.RuleRef // that make this instance not ready
 }
 
-// newRuleSync makes one that follows nothing yet.
-func newRuleSync(c ruleSyncConfig) (*ruleSync, error) {
-	outcomes, err := newRuleOutcomes(c.Metrics, c.Clock, c.Shipped)
-	return &ruleSync{
-		ruleSyncConfig: c, fits: c.Engine.Spacious, tellMe: make(chan struct{}, 1), outcomes: outcomes,
+// New makes one that follows nothing yet.
+func New(c Config) (*Sync, error) {
+	outcomes, err := newOutcomes(c.Metrics, c.Clock, c.Shipped)
+	return &Sync{
+		Config: c, Fits: c.Engine.Spacious, tellMe: make(chan struct{}, 1), outcomes: outcomes,
 		inForce: make(map[string][]tollgate.RuleRef), read: make(map[string]bool),
 	}, err
 }
@@ -85,7 +88,7 @@ func newRuleSync(c ruleSyncConfig) (*ruleSync, error) {
 // in force, tells the others what this instance has, and looks for changes that
 // the push did not bring. The instance is not ready before everything in force
 // has been tried. It ends with ctx; then the instance counts no more.
-func (s *ruleSync) Follow(ctx context.Context) {
+func (s *Sync) Follow(ctx context.Context) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	var seen rediskv.Changes
@@ -113,7 +116,7 @@ func (s *ruleSync) Follow(ctx context.Context) {
 // follow looks once, and says what this instance has. Nothing in it takes long:
 // rules are read and compiled beside it, and an instance that is at that lives,
 // and lacks them.
-func (s *ruleSync) follow(ctx context.Context, seen rediskv.Changes) (rediskv.Changes, error) {
+func (s *Sync) follow(ctx context.Context, seen rediskv.Changes) (rediskv.Changes, error) {
 	// In this order: what is no longer to come has changed something by then.
 	upcoming, upcomingErr := s.Store.Upcoming(ctx)
 	now, pollErr := s.Store.Poll(ctx, seen)
@@ -133,7 +136,7 @@ func (s *ruleSync) follow(ctx context.Context, seen rediskv.Changes) (rediskv.Ch
 }
 
 // mark remembers whose rules in force have to be read.
-func (s *ruleSync) mark(c rediskv.Changes) {
+func (s *Sync) mark(c rediskv.Changes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.readAll = s.readAll || c.All
@@ -144,7 +147,7 @@ func (s *ruleSync) mark(c rediskv.Changes) {
 
 // expect takes what is to come. What no longer is may be in force by now: its
 // rules are needed until that has been read.
-func (s *ruleSync) expect(upcoming []rediskv.Upcoming) {
+func (s *Sync) expect(upcoming []rediskv.Upcoming) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leaving = slices.DeleteFunc(append(s.leaving, s.upcoming...), func(a rediskv.Upcoming) bool {
@@ -157,11 +160,11 @@ func (s *ruleSync) expect(upcoming []rediskv.Upcoming) {
 
 // unread reports whether what is in force in the organization of an activation
 // is to be read. s.mu is held.
-func (s *ruleSync) unread(a rediskv.Upcoming) bool { return s.readAll || s.read[a.Organization] }
+func (s *Sync) unread(a rediskv.Upcoming) bool { return s.readAll || s.read[a.Organization] }
 
 // listInForce reads, beside everything else, what is in force where that may
 // have changed.
-func (s *ruleSync) listInForce(ctx context.Context) {
+func (s *Sync) listInForce(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.listing || (!s.readAll && len(s.read) == 0) {
@@ -199,7 +202,7 @@ func (s *ruleSync) listInForce(ctx context.Context) {
 	})
 }
 
-func (s *ruleSync) readInForce(ctx context.Context, orgs []string) error {
+func (s *Sync) readInForce(ctx context.Context, orgs []string) error {
 	found, err := s.Store.InForce(ctx, orgs)
 	if err != nil {
 		return err
@@ -216,7 +219,7 @@ func (s *ruleSync) readInForce(ctx context.Context, orgs []string) error {
 }
 
 // tell makes Follow look, and say what there is, at once.
-func (s *ruleSync) tell() {
+func (s *Sync) tell() {
 	select {
 	case s.tellMe <- struct{}{}:
 	default: // it will
@@ -230,7 +233,7 @@ type state struct {
 	complete bool                   // everything has been tried
 }
 
-func (s *ruleSync) now() (now state) {
+func (s *Sync) now() (now state) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now.complete = s.expected && s.listed && !s.listing
@@ -254,7 +257,7 @@ func (s *ruleSync) now() (now state) {
 // load, where another instance may be able to, or nobody else lives who could
 // tell. What none of several instances can load is the rule's fault: it fails its
 // own payments, and must not take those of everybody else along.
-func (s *ruleSync) judge(ctx context.Context, now state) (err error) {
+func (s *Sync) judge(ctx context.Context, now state) (err error) {
 	var others []rediskv.Instance
 	if len(now.failing) > 0 {
 		others, err = s.Store.Instances(ctx)
@@ -278,12 +281,12 @@ func compareRefs(a, b tollgate.RuleRef) int {
 	return cmp.Or(cmp.Compare(a.Rule.Name, b.Rule.Name), cmp.Compare(a.Rule.Version, b.Rule.Version), cmp.Compare(a.SHA256, b.SHA256))
 }
 
-// note counts how modules that priced something have fared.
-func (s *ruleSync) note(rules []tollgate.RuleRef, err error) { s.outcomes.note(rules, err) }
+// Note counts how modules that priced something have fared.
+func (s *Sync) Note(rules []tollgate.RuleRef, err error) { s.outcomes.note(rules, err) }
 
-// failing is how many rules fail everywhere: that is the rule's fault, and sending
+// Failing is how many rules fail everywhere: that is the rule's fault, and sending
 // requests elsewhere would help nobody. The log names them when they change.
-func (s *ruleSync) failing() int {
+func (s *Sync) Failing() int {
 	list := s.outcomes.failing()
 	if names, changed := s.outcomes.changed(list); changed {
 		s.Log.Warn("failing rules", "rules", names)
@@ -291,10 +294,10 @@ func (s *ruleSync) failing() int {
 	return len(list)
 }
 
-// check is what readiness says of the rules that this instance must have: "ok";
+// Check is what readiness says of the rules that this instance must have: "ok";
 // "loading", what is in force is not here yet; "missing", it, or what soon will be,
 // cannot be loaded.
-func (s *ruleSync) check() string {
+func (s *Sync) Check() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
