@@ -3,7 +3,6 @@ package handlers
 import (
 	"context"
 	"math"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,26 +29,6 @@ func (c *capacity) checked() string {
 		return "filling"
 	}
 	return "ok"
-}
-
-// Follow keeps the rules that this instance must have, and what it knows of Redis,
-// up to date until ctx ends; then the instance counts no more.
-func (s *Server) Follow(ctx context.Context) {
-	s.lookAtMemory(ctx)
-	var memory sync.WaitGroup
-	memory.Go(func() {
-		for tick := time.NewTicker(memoryInterval); ; {
-			select {
-			case <-ctx.Done():
-				tick.Stop()
-				return
-			case <-tick.C:
-				s.lookAtMemory(ctx)
-			}
-		}
-	})
-	s.sync.Follow(ctx)
-	memory.Wait()
 }
 
 // lookAtMemory notes how full Redis is, and says when that becomes too much. How
@@ -79,4 +58,30 @@ func (s *Server) hasRoom(c *call) error {
 		return problem.New(tollgate.CodeCapacityReached, "There is too little room left for anything but payments. Try again later.")
 	}
 	return nil
+}
+
+// distance is how far away Redis is: the quickest of the round trips that were
+// measured lately. A busy Redis is not a distant one.
+type distance struct {
+	least, before time.Duration
+	trips         int // that least is of
+}
+
+// distanceTrips is how many round trips are remembered at least: a minute's, when
+// one is made every second.
+const distanceTrips = 60
+
+// add notes a round trip and returns the distance.
+func (d *distance) add(trip time.Duration) time.Duration {
+	if d.trips == distanceTrips {
+		d.before, d.least, d.trips = d.least, 0, 0
+	}
+	if d.trips == 0 || trip < d.least {
+		d.least = trip
+	}
+	d.trips++
+	if d.before != 0 {
+		return min(d.least, d.before)
+	}
+	return d.least
 }

@@ -1,14 +1,10 @@
 package handlers
 
 import (
-	"errors"
 	"net/http"
-
-	"github.com/go-json-experiment/json"
 
 	"tollgate"
 	"tollgate/handlers/input"
-	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
 
@@ -24,11 +20,6 @@ type captureRequest struct {
 func readCapture(f *input.Fields) captureRequest {
 	return captureRequest{f.Amount("amount", false), f.Flag("final_capture", true), f.Note("reference", maxReference), f.Metadata()}
 }
-
-// maxConflicts bounds how often a change is computed again because another one
-// came first. Each conflict is somebody else's success, and 50 captures are
-// the most that a payment takes.
-const maxConflicts = 64
 
 // capturePayment captures from the payment as it is read, and again from what
 // a racing change made of it.
@@ -46,13 +37,6 @@ func (s *Server) capturePayment(c *call, r captureRequest) (*answer, error) {
 		}
 		return computed{change, account, change.Capture}, nil
 	})
-}
-
-// computed is a transition and what to answer when it is made.
-type computed struct {
-	change  *tollgate.PaymentChange
-	account *rediskv.Account // of a capture: whose sales day it belongs to
-	body    any
 }
 
 // normalized is what the Idempotency-Key stands for. "All" stays "all": what
@@ -94,75 +78,4 @@ func (s *Server) newCapture(c *call, r captureRequest, a *rediskv.Account, p *to
 	return tollgate.CapturePayment(s.store.Mint, c.origin(now), p, t, tollgate.CaptureRequest{
 		Amount: amount, Final: r.final, Reference: r.reference, Metadata: r.metadata, Batch: a.Cutoffs.Batch(tollgate.At(now), a.Closed),
 	}, priced)
-}
-
-// change carries out a transition of an existing payment. request gives what
-// its Idempotency-Key stands for, compute the change and what to answer. It is
-// computed again when the payment, or the sales day of a capture, is no longer
-// the one that it was computed from.
-func (s *Server) change(c *call, operation string, status int,
-	request func(*tollgate.Payment) (any, error),
-	compute func(*tollgate.Payment, *tollgate.Ticket) (computed, error),
-) (*answer, error) {
-	for range maxConflicts {
-		p, t, err := s.payment(c, status)
-		if err != nil {
-			return nil, err
-		}
-		normalized, err := request(p)
-		if err != nil {
-			return nil, err
-		}
-		idem, err := c.idempotency(p.MerchantAccountID, operation, normalized)
-		if err != nil {
-			return nil, err
-		}
-		made, err := compute(p, t)
-		if err != nil && problem.From(err).Code == tollgate.CodeAuthorizationExpired {
-			err = s.store.Lapse(c.ctx, c.caller(status), p)
-		}
-		if err != nil {
-			return s.refuseChange(c, idem, p.MerchantAccountID, err)
-		}
-		a, err := s.commitChange(c, idem, made, status)
-		switch {
-		case errors.Is(err, rediskv.ErrStale):
-			s.store.Refresh(c.org)
-		case !errors.Is(err, rediskv.ErrConflict):
-			return a, err
-		}
-	}
-	return nil, problem.New(tollgate.CodePaymentStateInvalid, "The payment is being changed by too many requests at once; try again.")
-}
-
-func (s *Server) commitChange(c *call, idem rediskv.Idempotency, made computed, status int) (*answer, error) {
-	text, err := json.Marshal(made.body, json.Deterministic(true))
-	if err != nil {
-		return nil, err
-	}
-	result, err := s.store.ChangePayment(c.ctx, c.caller(status), keyOf(idem), made.account, made.change, rediskv.Answer{Status: status, Body: text})
-	if err != nil {
-		return nil, err
-	}
-	return s.answered(c, idem, result)
-}
-
-// refuseChange answers for a payment that is not in a state for the change,
-// or for a rule that refused to price it; a rule's refusal is kept.
-func (s *Server) refuseChange(c *call, idem rediskv.Idempotency, accountID string, refusal error) (*answer, error) {
-	if problem.From(refusal).Code != tollgate.CodeRuleRejected || idem.Key == "" {
-		return s.orRepeated(c, idem, refusal)
-	}
-	for range maxAttempts {
-		account, err := s.store.Account(c.ctx, c.org, accountID)
-		if err != nil {
-			return nil, err
-		}
-		a, err := s.refusePayment(c, "capture", idem, account, refusal)
-		if !errors.Is(err, rediskv.ErrStale) {
-			return a, err
-		}
-		s.store.Refresh(c.org)
-	}
-	return nil, busy()
 }

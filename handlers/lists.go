@@ -5,6 +5,9 @@ import (
 	"tollgate/handlers/input"
 )
 
+// pageParameters are those of a listing that has no others.
+var pageParameters = []string{"limit", "cursor"}
+
 // readPage reads what a listing is asked for, of this organization.
 func readPage[P any](s *Server, c *call, order string, read func(*input.Query)) (input.Page[P], error) {
 	return input.ReadPage[P](s.cursors, c.request.URL.Path, c.org, c.query, order, read)

@@ -225,3 +225,86 @@ func (s *Server) payment(c *call, status int) (*tollgate.Payment, *tollgate.Tick
 	}
 	return p, t, nil
 }
+
+// maxConflicts bounds how often a change is computed again because another one
+// came first. Each conflict is somebody else's success, and 50 captures are
+// the most that a payment takes.
+const maxConflicts = 64
+
+// computed is a transition and what to answer when it is made.
+type computed struct {
+	change  *tollgate.PaymentChange
+	account *rediskv.Account // of a capture: whose sales day it belongs to
+	body    any
+}
+
+// change carries out a transition of an existing payment. request gives what
+// its Idempotency-Key stands for, compute the change and what to answer. It is
+// computed again when the payment, or the sales day of a capture, is no longer
+// the one that it was computed from.
+func (s *Server) change(c *call, operation string, status int,
+	request func(*tollgate.Payment) (any, error),
+	compute func(*tollgate.Payment, *tollgate.Ticket) (computed, error),
+) (*answer, error) {
+	for range maxConflicts {
+		p, t, err := s.payment(c, status)
+		if err != nil {
+			return nil, err
+		}
+		normalized, err := request(p)
+		if err != nil {
+			return nil, err
+		}
+		idem, err := c.idempotency(p.MerchantAccountID, operation, normalized)
+		if err != nil {
+			return nil, err
+		}
+		made, err := compute(p, t)
+		if err != nil && problem.From(err).Code == tollgate.CodeAuthorizationExpired {
+			err = s.store.Lapse(c.ctx, c.caller(status), p)
+		}
+		if err != nil {
+			return s.refuseChange(c, idem, p.MerchantAccountID, err)
+		}
+		a, err := s.commitChange(c, idem, made, status)
+		switch {
+		case errors.Is(err, rediskv.ErrStale):
+			s.store.Refresh(c.org)
+		case !errors.Is(err, rediskv.ErrConflict):
+			return a, err
+		}
+	}
+	return nil, problem.New(tollgate.CodePaymentStateInvalid, "The payment is being changed by too many requests at once; try again.")
+}
+
+func (s *Server) commitChange(c *call, idem rediskv.Idempotency, made computed, status int) (*answer, error) {
+	text, err := json.Marshal(made.body, json.Deterministic(true))
+	if err != nil {
+		return nil, err
+	}
+	result, err := s.store.ChangePayment(c.ctx, c.caller(status), keyOf(idem), made.account, made.change, rediskv.Answer{Status: status, Body: text})
+	if err != nil {
+		return nil, err
+	}
+	return s.answered(c, idem, result)
+}
+
+// refuseChange answers for a payment that is not in a state for the change,
+// or for a rule that refused to price it; a rule's refusal is kept.
+func (s *Server) refuseChange(c *call, idem rediskv.Idempotency, accountID string, refusal error) (*answer, error) {
+	if problem.From(refusal).Code != tollgate.CodeRuleRejected || idem.Key == "" {
+		return s.orRepeated(c, idem, refusal)
+	}
+	for range maxAttempts {
+		account, err := s.store.Account(c.ctx, c.org, accountID)
+		if err != nil {
+			return nil, err
+		}
+		a, err := s.refusePayment(c, "capture", idem, account, refusal)
+		if !errors.Is(err, rediskv.ErrStale) {
+			return a, err
+		}
+		s.store.Refresh(c.org)
+	}
+	return nil, busy()
+}

@@ -168,6 +168,26 @@ func (s *Server) MetricsHandler() http.Handler { return s.metrics.handler() }
 // at once, so that requests in flight can finish before it stops.
 func (s *Server) Drain() { s.drain() }
 
+// Follow keeps the rules that this instance must have, and what it knows of Redis,
+// up to date until ctx ends; then the instance counts no more.
+func (s *Server) Follow(ctx context.Context) {
+	s.lookAtMemory(ctx)
+	var memory sync.WaitGroup
+	memory.Go(func() {
+		for tick := time.NewTicker(memoryInterval); ; {
+			select {
+			case <-ctx.Done():
+				tick.Stop()
+				return
+			case <-tick.C:
+				s.lookAtMemory(ctx)
+			}
+		}
+	})
+	s.sync.Follow(ctx)
+	memory.Wait()
+}
+
 // route builds the router: no redirects and no answers of its own, so that a
 // client sees either what it asked for or an error of interface §7.
 func (s *Server) route() *httprouter.Router {
