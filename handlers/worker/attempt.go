@@ -30,12 +30,12 @@ func (d *dispatch) attempt(ctx context.Context, w rediskv.Work) {
 		return
 	}
 	now := tollgate.At(d.Clock())
-	o := judge(d.Backoff, w.Run, sent, now, d.random())
+	o := judge(d.Backoff, w.Run, sent, now, d.Random())
 	switch {
 	case w.Body == nil:
 		o.State, o.Next = tollgate.DeliveryFailed, 0 // nothing will bring it back
 	case sent.Own:
-		o.State, o.Next = tollgate.DeliveryRetrying, now.Add(again(d.Backoff, w.Number, d.random()))
+		o.State, o.Next = tollgate.DeliveryRetrying, now.Add(again(d.Backoff, w.Number, d.Random()))
 	}
 	r, err := d.records.write(ctx, rediskv.Ended{Work: w, Attempt: attemptOf(w, keys, sent, o), Outcome: o})
 	switch {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"tollgate"
@@ -17,7 +16,6 @@ const (
 	// the year that auditors ask for.
 	DefaultKeepAudit = 400 * 24 * time.Hour
 	consumerIdle     = time.Hour // a worker that lives reads every second
-	depthInterval    = 15        // in intervals
 )
 
 // runJobs carries the recoveries and the clearing away of deleted endpoints of
@@ -28,7 +26,7 @@ func (w *Worker) runJobs(ctx context.Context, p int) (touched int, err error) {
 		n, err := w.Store.RunJobs(ctx, p)
 		touched += n
 		if n > 0 {
-			w.dispatch.lanes[p].wake()
+			w.dispatch.wake(p)
 		}
 		if err != nil {
 			failed = cmp.Or(failed, fmt.Errorf("jobs of partition %d: %w", p, err))
@@ -57,26 +55,4 @@ func (w *Worker) trimEvents(ctx context.Context, p int) (int, error) {
 		return int(removed), fmt.Errorf("consumers of partition %d: %w", p, err)
 	}
 	return int(removed), nil
-}
-
-// watchQueues keeps the gauges of what waits. They say nothing while Redis is
-// away; the parts that work say that.
-func (w *Worker) watchQueues(ctx context.Context) {
-	for ctx.Err() == nil {
-		if depths, err := w.Store.QueueDepths(ctx); err == nil {
-			now := w.Clock()
-			waiting, age := make([]float64, w.Store.Partitions()), make([]float64, w.Store.Partitions())
-			for _, d := range depths {
-				waiting[d.Partition] = float64(d.Waiting)
-				if d.OldestDue != 0 {
-					age[d.Partition] = max(now.Sub(d.OldestDue.Time()).Seconds(), 0)
-				}
-			}
-			for p := range waiting {
-				w.metrics.waiting.WithLabelValues(strconv.Itoa(p)).Set(waiting[p])
-				w.metrics.oldest.WithLabelValues(strconv.Itoa(p)).Set(age[p])
-			}
-		}
-		wait(ctx, depthInterval*w.Interval)
-	}
 }

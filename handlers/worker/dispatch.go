@@ -2,26 +2,45 @@ package worker
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
-	"io"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tollgate"
 	"tollgate/rediskv"
 )
 
 const (
-	takeAtOnce   = 64                     // slots that one look at a partition asks for at most
-	pace         = time.Millisecond / 4   // between looks that find something: attempts that end together make room together
-	readAtOnce   = 256                    // readers that wait in Redis at the same time
-	longestWait  = time.Second            // of a reader; the end waits for it
-	emptyPause   = 5 * time.Millisecond   // after a look that found due endpoints and no work
-	sharePause   = 250 * time.Millisecond // at most, when all that is due is beyond its share: a slot that comes back wakes the lane
-	consumerTail = 4                      // random bytes of a consumer's name
+	takeAtOnce  = 64                     // slots that one look at a partition asks for at most
+	pace        = time.Millisecond / 4   // between looks that find something: attempts that end together make room together
+	readAtOnce  = 256                    // readers that wait in Redis at the same time
+	longestWait = time.Second            // of a reader; the end waits for it
+	emptyPause  = 5 * time.Millisecond   // after a look that found due endpoints and no work
+	sharePause  = 250 * time.Millisecond // at most, when all that is due is beyond its share: a slot that comes back wakes the lane
 )
+
+// deliveryConfig is what a dispatch works with.
+type deliveryConfig struct {
+	Store        *rediskv.Store
+	Clock        func() time.Time
+	Wall         func() time.Time
+	Log          *slog.Logger
+	Metrics      prometheus.Registerer
+	Vault        *tollgate.Vault  // of the endpoints' signing keys
+	Random       func() float64   // in [0, 1)
+	Consumer     string           // who delivers
+	Interval     time.Duration    // between looks at a partition
+	Slots        int              // attempts at the same time
+	Lease        time.Duration    // how long an attempt may take before another worker repeats it
+	Grace        time.Duration    // for running attempts at the end
+	Backoff      tollgate.Backoff // between attempts
+	DisableAfter time.Duration    // without a success
+	Sender       SenderConfig
+}
 
 // dispatch moves deliveries. In every partition one goroutine waits for events
 // and makes their deliveries (reader), and one takes the attempts that are due
@@ -29,18 +48,15 @@ const (
 // partitions together. Nothing is assigned to a worker, so one that joins or
 // leaves needs no agreement.
 type dispatch struct {
-	Config
-	consumer string
+	deliveryConfig
 	sender   *Sender
 	records  *records
-	metrics  *metrics
+	metrics  *deliveryMetrics
 	lanes    []*lane
 	slots    *slots
 	reading  chan struct{}
 	failing  atomic.Int32 // loops that have met an error and are not over it
 	unsigned sync.Map     // endpoints, by id, that this worker cannot sign for
-
-	entropy sync.Mutex
 }
 
 // lane is a partition as the dispatch sees it.
@@ -50,22 +66,17 @@ type lane struct {
 	read, take progress
 }
 
-func newDispatch(c Config, m *metrics) (*dispatch, error) {
-	tail := make([]byte, consumerTail)
-	if _, err := io.ReadFull(c.Entropy, tail); err != nil {
-		return nil, fmt.Errorf("consumer name: %w", err)
-	}
+// newDispatch registers the metrics of deliveries.
+func newDispatch(c deliveryConfig) (*dispatch, error) {
+	m, err := newDeliveryMetrics(c.Metrics)
 	d := &dispatch{
-		Config: c, consumer: c.Name + "-" + hex.EncodeToString(tail), metrics: m, records: newRecords(c.Store, c.Lease),
-		slots: newSlots(c.Slots), reading: make(chan struct{}, readAtOnce),
-		sender: NewSender(SenderConfig{
-			Clock: c.Wall, Development: c.Development, Timeouts: c.Timeouts, Resolver: c.Resolver, Roots: c.Roots, Version: c.Version,
-		}),
+		deliveryConfig: c, metrics: m, records: newRecords(c.Store, c.Lease),
+		slots: newSlots(c.Slots), reading: make(chan struct{}, readAtOnce), sender: NewSender(c.Sender),
 	}
 	for p := range c.Store.Partitions() {
 		d.lanes = append(d.lanes, &lane{partition: p, nudge: make(chan struct{}, 1)})
 	}
-	return d, nil
+	return d, err
 }
 
 // run works until ctx ends; then attempts that are running may finish for as
@@ -104,6 +115,7 @@ func (d *dispatch) run(ctx context.Context) {
 			}
 		})
 	}
+	loops.Go(func() { d.watchQueues(ctx) })
 	for _, l := range d.lanes {
 		loops.Go(func() { d.reader(ctx, l) })
 		loops.Go(func() { d.taker(ctx, l, begin) })
@@ -138,7 +150,7 @@ func (d *dispatch) reader(ctx context.Context, l *lane) {
 	// that all have their turn as often.
 	waiting := min(d.Interval, longestWait)
 	waiting = min(waiting, waiting*readAtOnce/time.Duration(len(d.lanes)))
-	trouble := trouble{d: d, what: "fan-out"}
+	trouble := trouble{log: d.Log, failing: &d.failing, what: "fan-out"}
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
@@ -147,7 +159,7 @@ func (d *dispatch) reader(ctx context.Context, l *lane) {
 		}
 		// A call that was broken off would leave events in the hands of a
 		// consumer that is no more, until another takes them over.
-		events, err := d.Store.FanOut(context.WithoutCancel(ctx), l.partition, d.consumer, waiting)
+		events, err := d.Store.FanOut(context.WithoutCancel(ctx), l.partition, d.Consumer, waiting)
 		<-d.reading
 		if events > 0 {
 			d.metrics.events.Add(float64(events))
@@ -164,10 +176,10 @@ func (d *dispatch) reader(ctx context.Context, l *lane) {
 // nudged, when the next attempt is due, and once per interval: other workers
 // fan out as well.
 func (d *dispatch) taker(ctx context.Context, l *lane, begin func(*lane, []rediskv.Work)) {
-	trouble := trouble{d: d, what: "taking work"}
+	trouble := trouble{log: d.Log, failing: &d.failing, what: "taking work"}
 	refused := make(map[string]bool) // endpoints that got nothing, in looks that took nothing
 	for ctx.Err() == nil {
-		l.take.resting.Store(trouble.current == 0) // until there is an answer
+		l.take.rest(trouble.ended()) // until there is an answer
 		// Slots are for what is known to be due: lanes whose Redis does not answer
 		// must not keep them from the others.
 		var r reserved
@@ -191,7 +203,7 @@ func (d *dispatch) taker(ctx context.Context, l *lane, begin func(*lane, []redis
 			begin(l, work)
 		}
 		if err != nil {
-			l.take.resting.Store(false)
+			l.take.rest(false)
 			trouble.pause(ctx, err)
 			continue
 		}
@@ -216,26 +228,17 @@ func (d *dispatch) taker(ctx context.Context, l *lane, begin func(*lane, []redis
 	}
 }
 
-// random is a number in [0, 1).
-func (d *dispatch) random() float64 {
-	d.entropy.Lock()
-	defer d.entropy.Unlock()
-	var b [8]byte
-	if _, err := io.ReadFull(d.Entropy, b[:]); err != nil {
-		return 0.5 // no jitter
-	}
-	return float64(binary.LittleEndian.Uint64(b[:])>>11) / (1 << 53)
-}
+// wake has a partition looked at: something may be due.
+func (d *dispatch) wake(partition int) { d.lanes[partition].wake() }
 
 // ready reports the first loop that makes no progress.
 func (d *dispatch) ready() error {
-	// Never less than what a few calls to a slow Redis take.
-	stale := max(staleAfter*d.Interval, 5*rediskv.OperationTimeout)
+	limit := stale(d.Interval)
 	for _, l := range d.lanes {
-		if !l.read.fresh(d.Wall(), stale) {
+		if !l.read.fresh(d.Wall(), limit) {
 			return fmt.Errorf("fan-out of partition %d makes no progress", l.partition)
 		}
-		if !l.take.fresh(d.Wall(), stale) {
+		if !l.take.fresh(d.Wall(), limit) {
 			return fmt.Errorf("deliveries of partition %d make no progress", l.partition)
 		}
 	}

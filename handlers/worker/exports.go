@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"tollgate"
 	"tollgate/rediskv"
@@ -16,33 +19,47 @@ import (
 // hold of an export: few rows may be among many.
 const batchesPerChunk = 16
 
+// exportConfig is what makes the files of exports.
+type exportConfig struct {
+	Store    *rediskv.Store
+	Wall     func() time.Time
+	Log      *slog.Logger
+	Metrics  prometheus.Registerer
+	Consumer string        // who makes them
+	Interval time.Duration // between looks
+	Slots    int           // exports that are made at the same time
+	Lease    time.Duration // without a sign of life, after which another worker goes on with an export
+	Chunk    int           // bytes of a file that are written at once, before they are packed
+}
+
 // exports makes the files of exports, a few at the same time. It looks at one
 // partition after the other and goes on behind the one where it found
 // something, so that organizations have their turn. An organization gets a slot
 // only while it has fewer than are free: what another one asks for finds room.
 type exports struct {
-	Config
-	consumer string
-	metrics  *metrics
-	slots    chan struct{}
-	ended    chan struct{} // an export has, and its organization may have another
-	next     int           // partition to look at
-	looked   progress
+	exportConfig
+	metrics *exportMetrics
+	slots   chan struct{}
+	ended   chan struct{} // an export has, and its organization may have another
+	next    int           // partition to look at
+	looked  progress
 
 	mu    sync.Mutex
 	inUse map[string]int // slots, by organization
 	all   int            // of them
 }
 
-func newExports(c Config, consumer string, m *metrics) *exports {
-	return &exports{Config: c, consumer: consumer, metrics: m, slots: make(chan struct{}, c.Exports), ended: make(chan struct{}, 1), inUse: make(map[string]int)}
+// newExports registers the metrics of exports.
+func newExports(c exportConfig) (*exports, error) {
+	m, err := newExportMetrics(c.Metrics)
+	return &exports{exportConfig: c, metrics: m, slots: make(chan struct{}, c.Slots), ended: make(chan struct{}, 1), inUse: make(map[string]int)}, err
 }
 
 // may says whether an organization gets another slot.
 func (x *exports) may(org string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.inUse[org] < x.Exports-x.all
+	return x.inUse[org] < x.Slots-x.all
 }
 
 func (x *exports) begins(org string) {
@@ -73,13 +90,13 @@ func (x *exports) run(ctx context.Context) {
 	idle := 0 // partitions in a row without anything to do
 	pause := time.Duration(0)
 	for {
-		x.looked.resting.Store(pause == 0) // an export takes the time that it takes
+		x.looked.rest(pause == 0) // an export takes the time that it takes
 		select {
 		case <-ctx.Done():
 			return
 		case x.slots <- struct{}{}:
 		}
-		j, err := x.Store.NextExport(ctx, x.next, x.consumer, x.ExportLease, x.may)
+		j, err := x.Store.NextExport(ctx, x.next, x.Consumer, x.Lease, x.may)
 		x.next = (x.next + 1) % x.Store.Partitions()
 		if j != nil {
 			idle, pause = 0, 0
@@ -99,8 +116,8 @@ func (x *exports) run(ctx context.Context) {
 			if pause == 0 {
 				x.Log.Warn("looking for exports fails and goes on", "error", err)
 			}
-			pause = min(max(2*pause, shortPause), longPause)
-			x.looked.resting.Store(false)
+			pause = longer(pause)
+			x.looked.rest(false)
 			wait(ctx, pause)
 			continue
 		}
@@ -126,7 +143,7 @@ func (x *exports) rest(ctx context.Context) {
 }
 
 func (x *exports) ready() error {
-	if !x.looked.fresh(x.Wall(), max(staleAfter*x.Interval, 5*rediskv.OperationTimeout)) {
+	if !x.looked.fresh(x.Wall(), stale(x.Interval)) {
 		return errors.New("exports: looking for them makes no progress")
 	}
 	return nil
@@ -136,8 +153,8 @@ func (x *exports) ready() error {
 // on. After an error it begins again behind the last chunk: at once as often
 // as it takes when Redis was away, a few times otherwise.
 func (x *exports) export(ctx context.Context, j *rediskv.ExportJob) {
-	x.metrics.exporting.Inc()
-	defer x.metrics.exporting.Dec()
+	x.metrics.running.Inc()
+	defer x.metrics.running.Dec()
 	x.Log.Info("export begun", "export", j.ID, "dataset", j.Dataset, "organization", j.Organization, "try", j.Tries)
 	var pause time.Duration
 	for {
@@ -150,11 +167,11 @@ func (x *exports) export(ctx context.Context, j *rediskv.ExportJob) {
 			x.leave(j)
 			return
 		}
-		away := codeOf(err) == tollgate.CodeStoreUnavailable
+		gone := away(err)
 		x.Log.Warn("an export broke off", "export", j.ID, "try", j.Tries, "error", err)
-		pause = min(max(2*pause, shortPause), longPause)
+		pause = longer(pause)
 		wait(ctx, pause)
-		for err := x.Store.BeginExport(ctx, j, !away); err != nil; err = x.Store.BeginExport(ctx, j, false) {
+		for err := x.Store.BeginExport(ctx, j, !gone); err != nil; err = x.Store.BeginExport(ctx, j, false) {
 			if errors.Is(err, rediskv.ErrExportLost) {
 				x.report(j, err)
 				return
@@ -163,7 +180,7 @@ func (x *exports) export(ctx context.Context, j *rediskv.ExportJob) {
 				x.leave(j)
 				return
 			}
-			pause = min(2*pause, longPause)
+			pause = longer(pause)
 			wait(ctx, pause)
 		}
 	}
@@ -178,19 +195,12 @@ func (x *exports) leave(j *rediskv.ExportJob) {
 	x.report(j, context.Canceled)
 }
 
-func codeOf(err error) tollgate.Code {
-	if e, ok := errors.AsType[*tollgate.Error](err); ok {
-		return e.Code
-	}
-	return tollgate.CodeInternal
-}
-
 func (x *exports) report(j *rediskv.ExportJob, err error) {
 	outcome := "done"
 	if err != nil {
 		outcome = "left" // canceled, another worker's, or for another worker
 	}
-	x.metrics.exports.WithLabelValues(outcome).Inc()
+	x.metrics.ended.WithLabelValues(outcome).Inc()
 	x.Log.Info("export "+outcome, "export", j.ID, "organization", j.Organization)
 }
 
@@ -286,7 +296,7 @@ func (x *exports) write(ctx context.Context, j *rediskv.ExportJob, batches <-cha
 		if b.err != nil {
 			return b.err
 		}
-		x.metrics.exported.Add(float64(len(b.rows)))
+		x.metrics.rows.Add(float64(len(b.rows)))
 		for _, r := range b.rows {
 			if r.Selected {
 				if chunk, err = j.AppendRow(chunk, r.ExportRow); err != nil {
@@ -296,7 +306,7 @@ func (x *exports) write(ctx context.Context, j *rediskv.ExportJob, batches <-cha
 			if err := j.Pass(r); err != nil {
 				return err
 			}
-			if len(chunk) >= x.ExportChunk {
+			if len(chunk) >= x.Chunk {
 				if err := appended(); err != nil {
 					return err
 				}

@@ -5,10 +5,6 @@ import (
 	"time"
 )
 
-// staleAfter is how many intervals may pass without progress before a part is
-// not ready.
-const staleAfter = 10
-
 // Check is a part of the worker, by the name that its metrics have, and nil or
 // how it stands still. It names no organization and no endpoint.
 type Check struct {

@@ -2,17 +2,10 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
-	"tollgate"
 	"tollgate/rediskv"
-)
-
-const (
-	shortPause = 50 * time.Millisecond
-	longPause  = 2 * time.Second
 )
 
 // records writes down how attempts ended. Those of one endpoint that end while
@@ -67,10 +60,10 @@ func (r *records) flush(ctx context.Context, endpoint string) {
 			return
 		}
 		err := r.send(ctx, batch)
-		if passing(err) {
+		if away(err) {
 			batch = expire(batch, err)
 			wait(ctx, pause)
-			pause = min(2*pause, longPause)
+			pause = longer(pause)
 			continue
 		}
 		if err != nil && len(batch) > 1 { // the fault of one is not that of the others
@@ -128,10 +121,4 @@ func expire(batch []*record, err error) (left []*record) {
 func (one *record) end(err error) {
 	one.err = err
 	close(one.done)
-}
-
-// passing reports whether an error is that of a store which is away for now.
-func passing(err error) bool {
-	known, ok := errors.AsType[*tollgate.Error](err)
-	return ok && known.Code == tollgate.CodeStoreUnavailable
 }

@@ -5,37 +5,44 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"tollgate"
 	"tollgate/rediskv"
 )
 
 const maxPause = 30 * time.Second // between looks at a partition that fails
 
+// loopConfig is what a loop works with.
+type loopConfig struct {
+	Name        string        // of the work, in the log and in metrics
+	Every       time.Duration // between looks at a partition
+	Partitions  int
+	Concurrency int // partitions at work at once
+	Batch       int // what is due that is asked for at once
+	Log         *slog.Logger
+	Wall        func() time.Time
+	Metrics     *loopMetrics
+	// Visit does what is due in a partition, and returns how much that was.
+	Visit func(ctx context.Context, partition int) (int, error)
+}
+
 // rounds is work that is done in every partition once per interval. Each
 // partition has its own time: one that takes long, or fails, holds up no other.
 type rounds struct {
-	Config
-	name    string
-	every   time.Duration
-	visit   func(ctx context.Context, partition int) (int, error)
-	metrics *metrics
-	slots   chan struct{} // one element for each partition at work
-	looks   []progress    // by partition
-	away    atomic.Int32  // partitions whose Redis does not answer
-	done    atomic.Int64  // since it was last logged
-	told    atomic.Int64  // Unix milliseconds of that
+	loopConfig
+	slots chan struct{} // one element for each partition at work
+	looks []progress    // by partition
+	away  atomic.Int32  // partitions whose Redis does not answer
+	done  atomic.Int64  // since it was last logged
+	told  atomic.Int64  // Unix milliseconds of that
 }
 
-func newRounds(c Config, m *metrics, name string, every time.Duration, visit func(context.Context, int) (int, error)) *rounds {
-	m.failed.WithLabelValues(name) // present from the start
-	return &rounds{
-		Config: c, name: name, every: every, visit: visit, metrics: m,
-		slots: make(chan struct{}, c.Concurrency), looks: make([]progress, c.Store.Partitions()),
-	}
+func newRounds(c loopConfig) *rounds {
+	c.Metrics.failed.WithLabelValues(c.Name) // present from the start
+	return &rounds{loopConfig: c, slots: make(chan struct{}, c.Concurrency), looks: make([]progress, c.Partitions)}
 }
 
 // run works until ctx ends.
@@ -51,40 +58,40 @@ func (r *rounds) run(ctx context.Context) {
 func (r *rounds) tend(ctx context.Context, p int) {
 	look := &r.looks[p]
 	var retry time.Duration // zero after a good look
-	away, damaged := false, false
+	gone, damaged := false, false
 	for ctx.Err() == nil {
-		look.resting.Store(!away) // until there is a slot, and for as long as the work takes
+		look.rest(!gone) // until there is a slot, and for as long as the work takes
 		count, err := r.look(ctx, p)
 		if ctx.Err() != nil {
 			return
 		}
 		r.report(count)
-		was := away
-		away = err != nil && codeOf(err) == tollgate.CodeStoreUnavailable
+		was := gone
+		gone = away(err)
 		known := damaged
 		damaged = rediskv.IsDamage(err)
 		if err == nil || damaged { // what cannot be read keeps nothing else waiting
 			retry = 0
 		} else {
-			retry = min(max(2*retry, 2*min(r.every, time.Second)), maxPause)
+			retry = min(max(2*retry, 2*min(r.Every, time.Second)), maxPause)
 		}
-		said := err != nil && !away && !(known && damaged)
+		said := err != nil && !gone && !(known && damaged)
 		switch { // an outage meets all partitions and is said once
-		case away && !was:
+		case gone && !was:
 			said = r.away.Add(1) == 1
-		case was && !away && r.away.Add(-1) == 0:
-			r.Log.Info("rounds go on", "work", r.name)
+		case was && !gone && r.away.Add(-1) == 0:
+			r.Log.Info("rounds go on", "work", r.Name)
 		}
 		if said {
-			r.Log.Warn("a round failed", "work", r.name, "error", err, "next_in", retry.String())
+			r.Log.Warn("a round failed", "work", r.Name, "error", err, "next_in", retry.String())
 		}
-		if away {
-			look.resting.Store(false)
+		if gone {
+			look.rest(false)
 		} else { // what cannot be done for somebody is no standstill
 			look.made(r.Wall())
-			look.resting.Store(err != nil)
+			look.rest(err != nil)
 		}
-		wait(ctx, cmp.Or(retry, r.every))
+		wait(ctx, cmp.Or(retry, r.Every))
 	}
 }
 
@@ -97,10 +104,10 @@ func (r *rounds) look(ctx context.Context, p int) (int, error) {
 	}
 	defer func() { <-r.slots }()
 	start := r.Wall()
-	count, err := r.visit(ctx, p)
-	r.metrics.rounds.WithLabelValues(r.name).Observe(r.Wall().Sub(start).Seconds())
+	count, err := r.Visit(ctx, p)
+	r.Metrics.took.WithLabelValues(r.Name).Observe(r.Wall().Sub(start).Seconds())
 	if err != nil && ctx.Err() == nil {
-		r.metrics.failed.WithLabelValues(r.name).Inc()
+		r.Metrics.failed.WithLabelValues(r.Name).Inc()
 	}
 	return count, err
 }
@@ -119,7 +126,7 @@ func (r *rounds) each(ctx context.Context, p int, due func(ctx context.Context, 
 			return count, fmt.Errorf("what is due in partition %d: %w", p, failed)
 		}
 		r.looks[p].made(r.Wall())
-		r.looks[p].resting.Store(true) // each call to Redis is bounded; how many there are to make is not
+		r.looks[p].rest(true) // each call to Redis is bounded; how many there are to make is not
 		progress, stay = false, 0
 		for _, d := range list {
 			if ctx.Err() != nil {
@@ -148,7 +155,7 @@ func (r *rounds) each(ctx context.Context, p int, due func(ctx context.Context, 
 			if failures >= r.Batch {
 				return count, err
 			}
-			if codeOf(failed) == tollgate.CodeStoreUnavailable {
+			if away(failed) {
 				break // only what is due for somebody else, if Redis still says it
 			}
 		}
@@ -171,11 +178,11 @@ func (r *rounds) yield() { r.aside(func() {}) }
 func (r *rounds) report(count int) {
 	r.done.Add(int64(count))
 	now, told := r.Wall().UnixMilli(), r.told.Load()
-	if now-told < r.every.Milliseconds() || !r.told.CompareAndSwap(told, now) {
+	if now-told < r.Every.Milliseconds() || !r.told.CompareAndSwap(told, now) {
 		return
 	}
 	if done := r.done.Swap(0); done > 0 {
-		r.Log.Info("done", "work", r.name, "count", done)
+		r.Log.Info("done", "work", r.Name, "count", done)
 	}
 }
 
@@ -196,11 +203,10 @@ func (r *rounds) round(ctx context.Context) (int, error) {
 }
 
 func (r *rounds) ready() error {
-	// Never less than what a few calls to a slow Redis take.
-	stale := max(staleAfter*r.every, 5*rediskv.OperationTimeout)
+	limit := stale(r.Every)
 	for p := range r.looks {
-		if !r.looks[p].fresh(r.Wall(), stale) {
-			return fmt.Errorf("%s: partition %d makes no progress", r.name, p)
+		if !r.looks[p].fresh(r.Wall(), limit) {
+			return fmt.Errorf("%s: partition %d makes no progress", r.Name, p)
 		}
 	}
 	return nil

@@ -8,6 +8,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/x509"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -73,7 +75,11 @@ type Worker struct {
 	dispatch                     *dispatch
 	exports                      *exports
 	metrics                      *metrics
+	random                       *random
 }
+
+// consumerTail is how many random bytes tell workers of one name apart.
+const consumerTail = 4
 
 // New checks a configuration and registers the worker's metrics.
 func New(c Config) (*Worker, error) {
@@ -84,21 +90,48 @@ func New(c Config) (*Worker, error) {
 	if c.Timeouts.All >= c.Lease {
 		return nil, fmt.Errorf("worker: the lease (%s) must be longer than an attempt (%s)", c.Lease, c.Timeouts.All)
 	}
-	m, err := newMetrics(c.Metrics)
-	if err != nil {
+	tail := make([]byte, consumerTail)
+	if _, err := io.ReadFull(c.Entropy, tail); err != nil {
+		return nil, fmt.Errorf("worker: consumer name: %w", err)
+	}
+	w := &Worker{Config: c, random: &random{entropy: c.Entropy}}
+	if err := w.build(c.Name + "-" + hex.EncodeToString(tail)); err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
-	w := &Worker{Config: c, metrics: m}
-	if w.dispatch, err = newDispatch(c, m); err != nil {
-		return nil, fmt.Errorf("worker: %w", err)
-	}
-	w.exports = newExports(c, w.dispatch.consumer, m)
-	w.clock = newRounds(c, m, "clock", c.Interval, w.expirePayments)
-	w.payouts = newRounds(c, m, "payouts", c.Interval, w.makePayouts)
-	w.jobs = newRounds(c, m, "jobs", c.Interval, w.runJobs)
-	w.rules = newRounds(c, m, "rules", c.Interval, w.activateRules)
-	w.trimming = newRounds(c, m, "trim", trimInterval, w.trimEvents)
 	return w, nil
+}
+
+// build makes the parts; consumer is who the worker is among others.
+func (w *Worker) build(consumer string) (err error) {
+	if w.metrics, err = newMetrics(w.Metrics); err != nil {
+		return err
+	}
+	loops, err := newLoopMetrics(w.Metrics)
+	if err != nil {
+		return err
+	}
+	loop := func(name string, every time.Duration, visit func(context.Context, int) (int, error)) *rounds {
+		return newRounds(loopConfig{
+			Name: name, Every: every, Partitions: w.Store.Partitions(), Concurrency: w.Concurrency, Batch: w.Batch,
+			Log: w.Log, Wall: w.Wall, Metrics: loops, Visit: visit,
+		})
+	}
+	w.clock, w.payouts = loop("clock", w.Interval, w.expirePayments), loop("payouts", w.Interval, w.makePayouts)
+	w.jobs, w.rules = loop("jobs", w.Interval, w.runJobs), loop("rules", w.Interval, w.activateRules)
+	w.trimming = loop("trim", trimInterval, w.trimEvents)
+	w.dispatch, err = newDispatch(deliveryConfig{
+		Store: w.Store, Clock: w.Clock, Wall: w.Wall, Log: w.Log, Metrics: w.Metrics, Vault: w.Vault, Random: w.random.next,
+		Consumer: consumer, Interval: w.Interval, Slots: w.Slots, Lease: w.Lease, Grace: w.Grace, Backoff: w.Backoff, DisableAfter: w.DisableAfter,
+		Sender: SenderConfig{Clock: w.Wall, Development: w.Development, Timeouts: w.Timeouts, Resolver: w.Resolver, Roots: w.Roots, Version: w.Version},
+	})
+	if err != nil {
+		return err
+	}
+	w.exports, err = newExports(exportConfig{
+		Store: w.Store, Wall: w.Wall, Log: w.Log, Metrics: w.Metrics, Consumer: consumer,
+		Interval: w.Interval, Slots: w.Exports, Lease: w.ExportLease, Chunk: w.ExportChunk,
+	})
+	return err
 }
 
 func withDefaults(c Config) Config {
@@ -144,7 +177,6 @@ func (w *Worker) Run(ctx context.Context) {
 	parts.Go(func() { w.jobs.run(ctx) })
 	parts.Go(func() { w.rules.run(ctx) })
 	parts.Go(func() { w.trimming.run(ctx) })
-	parts.Go(func() { w.watchQueues(ctx) })
 	parts.Go(func() { w.watchProgress(ctx, start) })
 	parts.Go(func() { w.dispatch.run(ctx) })
 	parts.Go(func() { w.exports.run(ctx) })
@@ -155,12 +187,19 @@ func (w *Worker) Run(ctx context.Context) {
 // payments it expired.
 func (w *Worker) Round(ctx context.Context) (int, error) { return w.clock.round(ctx) }
 
-// wait sleeps, or less when ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
+// random are random numbers that several goroutines ask for.
+type random struct {
+	mu      sync.Mutex
+	entropy io.Reader
+}
+
+// next is a number in [0, 1).
+func (d *random) next() float64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var b [8]byte
+	if _, err := io.ReadFull(d.entropy, b[:]); err != nil {
+		return 0.5 // no jitter
 	}
+	return float64(binary.LittleEndian.Uint64(b[:])>>11) / (1 << 53)
 }

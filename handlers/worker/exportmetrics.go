@@ -1,0 +1,27 @@
+package worker
+
+import "github.com/prometheus/client_golang/prometheus"
+
+type exportMetrics struct {
+	running prometheus.Gauge
+	rows    prometheus.Counter
+	ended   *prometheus.CounterVec
+}
+
+func newExportMetrics(r prometheus.Registerer) (*exportMetrics, error) {
+	m := &exportMetrics{
+		running: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "tollgate_worker_exports_running", Help: "Exports that are being made.",
+		}),
+		rows: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tollgate_worker_export_rows_total", Help: "Rows that exports have looked at.",
+		}),
+		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tollgate_worker_exports_total", Help: "Exports by how work on them ended: done, or left (canceled, or for another worker).",
+		}, []string{"outcome"}),
+	}
+	for _, outcome := range []string{"done", "left"} {
+		m.ended.WithLabelValues(outcome) // present from the start
+	}
+	return m, register(r, m.running, m.rows, m.ended)
+}

@@ -1,0 +1,23 @@
+package worker
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// loopMetrics are those of all loops.
+type loopMetrics struct {
+	failed *prometheus.CounterVec
+	took   *prometheus.HistogramVec
+}
+
+// newLoopMetrics registers them; nil: nowhere.
+func newLoopMetrics(r prometheus.Registerer) (*loopMetrics, error) {
+	m := &loopMetrics{
+		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tollgate_worker_rounds_failed_total", Help: "Looks at a partition that ended in an error, by kind of work.",
+		}, []string{"work"}),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "tollgate_worker_round_seconds", Help: "Time that a look at a partition took, by kind of work.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
+		}, []string{"work"}),
+	}
+	return m, register(r, m.failed, m.took)
+}
