@@ -47,7 +47,7 @@ var owners = map[string][]string{
 	"github.com/alicebob/miniredis/v2":      {"rediskv/redistest", "cmd/tollgate"},
 	"github.com/getkin/kin-openapi":         {"handlers/conform"},
 	"github.com/spf13/cobra":                {"cmd/tollgate"},
-	"github.com/prometheus/client_golang":   {"handlers", "handlers/rulesync", "handlers/worker", "cmd/tollgate"},
+	"github.com/prometheus/client_golang":   {"handlers", "handlers/rulesync", "handlers/worker", "handlers/worker/delivery", "handlers/worker/export", "handlers/worker/loop", "cmd/tollgate"},
 	"github.com/goccy/go-yaml":              {"cmd/tollgate"},
 	"github.com/santhosh-tekuri/jsonschema": {"handlers/conform"},
 	"github.com/klauspost/compress":         {"rediskv"},

@@ -26,7 +26,7 @@ func (w *Worker) runJobs(ctx context.Context, p int) (touched int, err error) {
 		n, err := w.Store.RunJobs(ctx, p)
 		touched += n
 		if n > 0 {
-			w.dispatch.wake(p)
+			w.dispatch.Wake(p)
 		}
 		if err != nil {
 			failed = cmp.Or(failed, fmt.Errorf("jobs of partition %d: %w", p, err))
@@ -34,7 +34,7 @@ func (w *Worker) runJobs(ctx context.Context, p int) (touched int, err error) {
 		if n == 0 || (err != nil && !rediskv.IsDamage(err)) {
 			break
 		}
-		w.jobs.yield()
+		w.jobs.Yield()
 	}
 	return touched, cmp.Or(failed, ctx.Err())
 }

@@ -1,6 +1,10 @@
 package worker
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tollgate/handlers/worker/loop"
+)
 
 type metrics struct {
 	expired prometheus.Counter
@@ -19,5 +23,5 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	for _, status := range []string{"created", "paid", "failed", "later"} {
 		m.payouts.WithLabelValues(status) // present from the start
 	}
-	return m, register(r, m.expired, m.payouts)
+	return m, loop.Register(r, m.expired, m.payouts)
 }

@@ -35,12 +35,12 @@ func ledgerOnly(context.Context, tollgate.Payout) (tollgate.PayoutOutcome, error
 // returns how many it has made or brought to an end, and goes on past what
 // fails.
 func (w *Worker) makePayouts(ctx context.Context, p int) (int, error) {
-	made, failed := w.payouts.each(ctx, p, w.Store.DueAccounts, func(d rediskv.Due) (int, bool, error) {
+	made, failed := w.payouts.Each(ctx, p, w.Store.DueAccounts, func(d rediskv.Due) (int, bool, error) {
 		n, err := w.Store.CloseDays(ctx, d.Organization, d.ID)
 		w.metrics.payouts.WithLabelValues("created").Add(float64(n))
 		return n, false, err
 	})
-	ended, err := w.payouts.each(ctx, p, w.Store.DuePayouts, func(d rediskv.Due) (int, bool, error) { return w.carryOn(ctx, d) })
+	ended, err := w.payouts.Each(ctx, p, w.Store.DuePayouts, func(d rediskv.Due) (int, bool, error) { return w.carryOn(ctx, d) })
 	return made + ended, cmp.Or(failed, err)
 }
 
@@ -83,7 +83,7 @@ func (w *Worker) pay(ctx context.Context, d rediskv.Due) (ended int, again bool,
 	if err != nil || p == nil {
 		return 0, false, err
 	}
-	w.payouts.aside(func() { ended, again, err = w.ask(ctx, p) })
+	w.payouts.Aside(func() { ended, again, err = w.ask(ctx, p) })
 	return ended, again, err
 }
 

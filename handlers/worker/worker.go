@@ -21,6 +21,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tollgate"
+	"tollgate/handlers/worker/delivery"
+	"tollgate/handlers/worker/export"
+	"tollgate/handlers/worker/loop"
 	"tollgate/rediskv"
 )
 
@@ -59,7 +62,7 @@ type Config struct {
 
 	// Of the attempts; see SenderConfig.
 	Development bool
-	Timeouts    Timeouts
+	Timeouts    delivery.Timeouts
 	Resolver    *net.Resolver
 	Roots       *x509.CertPool
 	Version     string
@@ -70,10 +73,10 @@ type Config struct {
 // else has.
 type Worker struct {
 	Config
-	clock, jobs, rules, trimming *rounds
-	payouts                      *rounds
-	dispatch                     *dispatch
-	exports                      *exports
+	clock, jobs, rules, trimming *loop.Loop
+	payouts                      *loop.Loop
+	dispatch                     *delivery.Dispatch
+	exports                      *export.Maker
 	metrics                      *metrics
 	random                       *random
 }
@@ -106,28 +109,28 @@ func (w *Worker) build(consumer string) (err error) {
 	if w.metrics, err = newMetrics(w.Metrics); err != nil {
 		return err
 	}
-	loops, err := newLoopMetrics(w.Metrics)
+	loops, err := loop.NewMetrics(w.Metrics)
 	if err != nil {
 		return err
 	}
-	loop := func(name string, every time.Duration, visit func(context.Context, int) (int, error)) *rounds {
-		return newRounds(loopConfig{
+	every := func(name string, every time.Duration, visit func(context.Context, int) (int, error)) *loop.Loop {
+		return loop.New(loop.Config{
 			Name: name, Every: every, Partitions: w.Store.Partitions(), Concurrency: w.Concurrency, Batch: w.Batch,
 			Log: w.Log, Wall: w.Wall, Metrics: loops, Visit: visit,
 		})
 	}
-	w.clock, w.payouts = loop("clock", w.Interval, w.expirePayments), loop("payouts", w.Interval, w.makePayouts)
-	w.jobs, w.rules = loop("jobs", w.Interval, w.runJobs), loop("rules", w.Interval, w.activateRules)
-	w.trimming = loop("trim", trimInterval, w.trimEvents)
-	w.dispatch, err = newDispatch(deliveryConfig{
+	w.clock, w.payouts = every("clock", w.Interval, w.expirePayments), every("payouts", w.Interval, w.makePayouts)
+	w.jobs, w.rules = every("jobs", w.Interval, w.runJobs), every("rules", w.Interval, w.activateRules)
+	w.trimming = every("trim", trimInterval, w.trimEvents)
+	w.dispatch, err = delivery.New(delivery.Config{
 		Store: w.Store, Clock: w.Clock, Wall: w.Wall, Log: w.Log, Metrics: w.Metrics, Vault: w.Vault, Random: w.random.next,
 		Consumer: consumer, Interval: w.Interval, Slots: w.Slots, Lease: w.Lease, Grace: w.Grace, Backoff: w.Backoff, DisableAfter: w.DisableAfter,
-		Sender: SenderConfig{Clock: w.Wall, Development: w.Development, Timeouts: w.Timeouts, Resolver: w.Resolver, Roots: w.Roots, Version: w.Version},
+		Sender: delivery.SenderConfig{Clock: w.Wall, Development: w.Development, Timeouts: w.Timeouts, Resolver: w.Resolver, Roots: w.Roots, Version: w.Version},
 	})
 	if err != nil {
 		return err
 	}
-	w.exports, err = newExports(exportConfig{
+	w.exports, err = export.New(export.Config{
 		Store: w.Store, Wall: w.Wall, Log: w.Log, Metrics: w.Metrics, Consumer: consumer,
 		Interval: w.Interval, Slots: w.Exports, Lease: w.ExportLease, Chunk: w.ExportChunk,
 	})
@@ -138,8 +141,8 @@ func withDefaults(c Config) Config {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if c.Timeouts == (Timeouts{}) {
-		c.Timeouts = DefaultTimeouts
+	if c.Timeouts == (delivery.Timeouts{}) {
+		c.Timeouts = delivery.DefaultTimeouts
 	}
 	if c.Backoff.Waits == nil {
 		c.Backoff = tollgate.DefaultBackoff
@@ -172,20 +175,20 @@ func withDefaults(c Config) Config {
 func (w *Worker) Run(ctx context.Context) {
 	start := w.Wall()
 	var parts sync.WaitGroup
-	parts.Go(func() { w.clock.run(ctx) })
-	parts.Go(func() { w.payouts.run(ctx) })
-	parts.Go(func() { w.jobs.run(ctx) })
-	parts.Go(func() { w.rules.run(ctx) })
-	parts.Go(func() { w.trimming.run(ctx) })
+	parts.Go(func() { w.clock.Run(ctx) })
+	parts.Go(func() { w.payouts.Run(ctx) })
+	parts.Go(func() { w.jobs.Run(ctx) })
+	parts.Go(func() { w.rules.Run(ctx) })
+	parts.Go(func() { w.trimming.Run(ctx) })
 	parts.Go(func() { w.watchProgress(ctx, start) })
-	parts.Go(func() { w.dispatch.run(ctx) })
-	parts.Go(func() { w.exports.run(ctx) })
+	parts.Go(func() { w.dispatch.Run(ctx) })
+	parts.Go(func() { w.exports.Run(ctx) })
 	parts.Wait()
 }
 
 // Round goes once over all partitions with the clock and returns how many
 // payments it expired.
-func (w *Worker) Round(ctx context.Context) (int, error) { return w.clock.round(ctx) }
+func (w *Worker) Round(ctx context.Context) (int, error) { return w.clock.Once(ctx) }
 
 // random are random numbers that several goroutines ask for.
 type random struct {

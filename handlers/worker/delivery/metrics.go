@@ -1,4 +1,4 @@
-package worker
+package delivery
 
 import (
 	"context"
@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"tollgate/handlers/worker/loop"
 )
 
 // attemptBuckets are in seconds, up to the longest that an attempt takes.
 var attemptBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 15}
 
-type deliveryMetrics struct {
+type metrics struct {
 	events   prometheus.Counter
 	attempts *prometheus.CounterVec
 	took     *prometheus.HistogramVec
@@ -21,8 +23,8 @@ type deliveryMetrics struct {
 	oldest   *prometheus.GaugeVec
 }
 
-func newDeliveryMetrics(r prometheus.Registerer) (*deliveryMetrics, error) {
-	m := &deliveryMetrics{
+func newMetrics(r prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
 		events: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tollgate_worker_events_fanned_out_total", Help: "Events whose deliveries were made.",
 		}),
@@ -52,10 +54,10 @@ func newDeliveryMetrics(r prometheus.Registerer) (*deliveryMetrics, error) {
 	for _, reason := range []string{reasonGone, reasonFailing} {
 		m.disabled.WithLabelValues(reason)
 	}
-	return m, register(r, m.events, m.attempts, m.took, m.running, m.disabled, m.waiting, m.oldest)
+	return m, loop.Register(r, m.events, m.attempts, m.took, m.running, m.disabled, m.waiting, m.oldest)
 }
 
-func (m *deliveryMetrics) attempted(outcome string, took time.Duration) {
+func (m *metrics) attempted(outcome string, took time.Duration) {
 	m.attempts.WithLabelValues(outcome).Inc()
 	m.took.WithLabelValues(outcome).Observe(took.Seconds())
 }
@@ -65,7 +67,7 @@ const depthInterval = 15
 
 // watchQueues keeps the gauges of what waits. They say nothing while Redis is
 // away; the parts that work say that.
-func (d *dispatch) watchQueues(ctx context.Context) {
+func (d *Dispatch) watchQueues(ctx context.Context) {
 	for ctx.Err() == nil {
 		if depths, err := d.Store.QueueDepths(ctx); err == nil {
 			now := d.Clock()
@@ -81,6 +83,6 @@ func (d *dispatch) watchQueues(ctx context.Context) {
 				d.metrics.oldest.WithLabelValues(strconv.Itoa(p)).Set(age[p])
 			}
 		}
-		wait(ctx, depthInterval*d.Interval)
+		loop.Wait(ctx, depthInterval*d.Interval)
 	}
 }

@@ -1,16 +1,16 @@
-package worker
+package loop
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// loopMetrics are those of all loops.
-type loopMetrics struct {
+// Metrics are those of all loops.
+type Metrics struct {
 	failed *prometheus.CounterVec
 	took   *prometheus.HistogramVec
 }
 
-// newLoopMetrics registers them; nil: nowhere.
-func newLoopMetrics(r prometheus.Registerer) (*loopMetrics, error) {
-	m := &loopMetrics{
+// NewMetrics registers them; nil: nowhere.
+func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
+	m := &Metrics{
 		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tollgate_worker_rounds_failed_total", Help: "Looks at a partition that ended in an error, by kind of work.",
 		}, []string{"work"}),
@@ -19,5 +19,5 @@ func newLoopMetrics(r prometheus.Registerer) (*loopMetrics, error) {
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 		}, []string{"work"}),
 	}
-	return m, register(r, m.failed, m.took)
+	return m, Register(r, m.failed, m.took)
 }

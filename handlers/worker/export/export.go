@@ -1,4 +1,5 @@
-package worker
+// Package export makes the files of exports.
+package export
 
 import (
 	"context"
@@ -12,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tollgate"
+	"tollgate/handlers/worker/loop"
 	"tollgate/rediskv"
 )
 
@@ -19,8 +21,8 @@ import (
 // hold of an export: few rows may be among many.
 const batchesPerChunk = 16
 
-// exportConfig is what makes the files of exports.
-type exportConfig struct {
+// Config is what makes the files of exports.
+type Config struct {
 	Store    *rediskv.Store
 	Wall     func() time.Time
 	Log      *slog.Logger
@@ -32,44 +34,44 @@ type exportConfig struct {
 	Chunk    int           // bytes of a file that are written at once, before they are packed
 }
 
-// exports makes the files of exports, a few at the same time. It looks at one
+// Maker makes the files of exports, a few at the same time. It looks at one
 // partition after the other and goes on behind the one where it found
 // something, so that organizations have their turn. An organization gets a slot
 // only while it has fewer than are free: what another one asks for finds room.
-type exports struct {
-	exportConfig
-	metrics *exportMetrics
+type Maker struct {
+	Config
+	metrics *metrics
 	slots   chan struct{}
 	ended   chan struct{} // an export has, and its organization may have another
 	next    int           // partition to look at
-	looked  progress
+	looked  loop.Progress
 
 	mu    sync.Mutex
 	inUse map[string]int // slots, by organization
 	all   int            // of them
 }
 
-// newExports registers the metrics of exports.
-func newExports(c exportConfig) (*exports, error) {
-	m, err := newExportMetrics(c.Metrics)
-	return &exports{exportConfig: c, metrics: m, slots: make(chan struct{}, c.Slots), ended: make(chan struct{}, 1), inUse: make(map[string]int)}, err
+// New registers the metrics of exports.
+func New(c Config) (*Maker, error) {
+	m, err := newMetrics(c.Metrics)
+	return &Maker{Config: c, metrics: m, slots: make(chan struct{}, c.Slots), ended: make(chan struct{}, 1), inUse: make(map[string]int)}, err
 }
 
 // may says whether an organization gets another slot.
-func (x *exports) may(org string) bool {
+func (x *Maker) may(org string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.inUse[org] < x.Slots-x.all
 }
 
-func (x *exports) begins(org string) {
+func (x *Maker) begins(org string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.inUse[org]++
 	x.all++
 }
 
-func (x *exports) ends(org string) {
+func (x *Maker) ends(org string) {
 	x.mu.Lock()
 	x.all--
 	if x.inUse[org]--; x.inUse[org] == 0 {
@@ -82,15 +84,15 @@ func (x *exports) ends(org string) {
 	}
 }
 
-// run works until ctx ends. What is then in work is given back: whoever takes
+// Run works until ctx ends. What is then in work is given back: whoever takes
 // it over goes on behind the last chunk.
-func (x *exports) run(ctx context.Context) {
+func (x *Maker) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	idle := 0 // partitions in a row without anything to do
 	pause := time.Duration(0)
 	for {
-		x.looked.rest(pause == 0) // an export takes the time that it takes
+		x.looked.Rest(pause == 0) // an export takes the time that it takes
 		select {
 		case <-ctx.Done():
 			return
@@ -100,7 +102,7 @@ func (x *exports) run(ctx context.Context) {
 		x.next = (x.next + 1) % x.Store.Partitions()
 		if j != nil {
 			idle, pause = 0, 0
-			x.looked.made(x.Wall())
+			x.looked.Made(x.Wall())
 			x.begins(j.Organization)
 			running.Go(func() {
 				defer func() { <-x.slots; x.ends(j.Organization) }()
@@ -116,15 +118,15 @@ func (x *exports) run(ctx context.Context) {
 			if pause == 0 {
 				x.Log.Warn("looking for exports fails and goes on", "error", err)
 			}
-			pause = longer(pause)
-			x.looked.rest(false)
-			wait(ctx, pause)
+			pause = loop.Longer(pause)
+			x.looked.Rest(false)
+			loop.Wait(ctx, pause)
 			continue
 		}
 		pause = 0
 		if idle++; idle >= x.Store.Partitions() {
 			idle = 0
-			x.looked.made(x.Wall())
+			x.looked.Made(x.Wall())
 			x.rest(ctx)
 		}
 	}
@@ -132,7 +134,7 @@ func (x *exports) run(ctx context.Context) {
 
 // rest waits for the next look, or for the end of an export: only then another
 // one of its organization may begin.
-func (x *exports) rest(ctx context.Context) {
+func (x *Maker) rest(ctx context.Context) {
 	timer := time.NewTimer(x.Interval)
 	defer timer.Stop()
 	select {
@@ -142,8 +144,9 @@ func (x *exports) rest(ctx context.Context) {
 	}
 }
 
-func (x *exports) ready() error {
-	if !x.looked.fresh(x.Wall(), stale(x.Interval)) {
+// Ready reports whether looking for exports makes progress.
+func (x *Maker) Ready() error {
+	if !x.looked.Fresh(x.Wall(), loop.Stale(x.Interval)) {
 		return errors.New("exports: looking for them makes no progress")
 	}
 	return nil
@@ -152,7 +155,7 @@ func (x *exports) ready() error {
 // export carries an export to its end, or to where another worker has to go
 // on. After an error it begins again behind the last chunk: at once as often
 // as it takes when Redis was away, a few times otherwise.
-func (x *exports) export(ctx context.Context, j *rediskv.ExportJob) {
+func (x *Maker) export(ctx context.Context, j *rediskv.ExportJob) {
 	x.metrics.running.Inc()
 	defer x.metrics.running.Dec()
 	x.Log.Info("export begun", "export", j.ID, "dataset", j.Dataset, "organization", j.Organization, "try", j.Tries)
@@ -167,10 +170,10 @@ func (x *exports) export(ctx context.Context, j *rediskv.ExportJob) {
 			x.leave(j)
 			return
 		}
-		gone := away(err)
+		gone := loop.Away(err)
 		x.Log.Warn("an export broke off", "export", j.ID, "try", j.Tries, "error", err)
-		pause = longer(pause)
-		wait(ctx, pause)
+		pause = loop.Longer(pause)
+		loop.Wait(ctx, pause)
 		for err := x.Store.BeginExport(ctx, j, !gone); err != nil; err = x.Store.BeginExport(ctx, j, false) {
 			if errors.Is(err, rediskv.ErrExportLost) {
 				x.report(j, err)
@@ -180,22 +183,22 @@ func (x *exports) export(ctx context.Context, j *rediskv.ExportJob) {
 				x.leave(j)
 				return
 			}
-			pause = longer(pause)
-			wait(ctx, pause)
+			pause = loop.Longer(pause)
+			loop.Wait(ctx, pause)
 		}
 	}
 }
 
 // leave gives an export back because the worker stops. When that fails it is
 // taken over when its lease is over.
-func (x *exports) leave(j *rediskv.ExportJob) {
+func (x *Maker) leave(j *rediskv.ExportJob) {
 	if err := x.Store.LeaveExport(context.Background(), j); err != nil && !errors.Is(err, rediskv.ErrExportLost) {
 		x.Log.Warn("an export is not given back", "export", j.ID, "error", err)
 	}
 	x.report(j, context.Canceled)
 }
 
-func (x *exports) report(j *rediskv.ExportJob, err error) {
+func (x *Maker) report(j *rediskv.ExportJob, err error) {
 	outcome := "done"
 	if err != nil {
 		outcome = "left" // canceled, another worker's, or for another worker
@@ -212,7 +215,7 @@ type batch struct {
 
 // read reads ahead, one batch while the one before is written; the last one is
 // empty, or has an error.
-func (x *exports) read(ctx context.Context, j *rediskv.ExportJob, batches chan<- batch) {
+func (x *Maker) read(ctx context.Context, j *rediskv.ExportJob, batches chan<- batch) {
 	defer close(batches)
 	for more := true; more; {
 		var b batch
@@ -241,7 +244,7 @@ func guarded(do func() error) (err error) {
 }
 
 // attempt goes on with an export to its end.
-func (x *exports) attempt(ctx context.Context, j *rediskv.ExportJob) error {
+func (x *Maker) attempt(ctx context.Context, j *rediskv.ExportJob) error {
 	if fault := tollgate.ExportBrokenOff(j.Tries); fault != nil {
 		return x.fail(ctx, j, *fault)
 	}
@@ -258,12 +261,12 @@ func (x *exports) attempt(ctx context.Context, j *rediskv.ExportJob) error {
 	return err
 }
 
-func (x *exports) origin(j *rediskv.ExportJob) tollgate.Origin {
+func (x *Maker) origin(j *rediskv.ExportJob) tollgate.Origin {
 	return x.Store.Origin(rediskv.Caller{Organization: j.Organization})
 }
 
 // fail ends an export that cannot be made.
-func (x *exports) fail(ctx context.Context, j *rediskv.ExportJob, reason tollgate.ExportError) error {
+func (x *Maker) fail(ctx context.Context, j *rediskv.ExportJob, reason tollgate.ExportError) error {
 	change, err := tollgate.FailExport(x.Store.Mint, x.origin(j), j.Export, reason)
 	if err != nil {
 		return err
@@ -272,7 +275,7 @@ func (x *exports) fail(ctx context.Context, j *rediskv.ExportJob, reason tollgat
 }
 
 // finish ends an export that is complete.
-func (x *exports) finish(ctx context.Context, j *rediskv.ExportJob) error {
+func (x *Maker) finish(ctx context.Context, j *rediskv.ExportJob) error {
 	change, err := tollgate.FinishExport(x.Store.Mint, x.origin(j), j.Export, j.File())
 	if err != nil {
 		return err
@@ -281,7 +284,7 @@ func (x *exports) finish(ctx context.Context, j *rediskv.ExportJob) error {
 }
 
 // write appends what is read to the file.
-func (x *exports) write(ctx context.Context, j *rediskv.ExportJob, batches <-chan batch) (err error) {
+func (x *Maker) write(ctx context.Context, j *rediskv.ExportJob, batches <-chan batch) (err error) {
 	var chunk []byte
 	if j.Fresh() {
 		chunk = j.AppendHeader(chunk)

@@ -1,4 +1,6 @@
-package worker
+// Package delivery is the only one that sends requests to receivers: it makes
+// deliveries of events, signs and sends them, and writes down every attempt.
+package delivery
 
 import (
 	"context"
@@ -11,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tollgate"
+	"tollgate/handlers/worker/loop"
 	"tollgate/rediskv"
 )
 
@@ -23,8 +26,8 @@ const (
 	sharePause  = 250 * time.Millisecond // at most, when all that is due is beyond its share: a slot that comes back wakes the lane
 )
 
-// deliveryConfig is what a dispatch works with.
-type deliveryConfig struct {
+// Config is what a dispatch works with.
+type Config struct {
 	Store        *rediskv.Store
 	Clock        func() time.Time
 	Wall         func() time.Time
@@ -42,16 +45,16 @@ type deliveryConfig struct {
 	Sender       SenderConfig
 }
 
-// dispatch moves deliveries. In every partition one goroutine waits for events
+// Dispatch moves deliveries. In every partition one goroutine waits for events
 // and makes their deliveries (reader), and one takes the attempts that are due
 // (taker); attempts run in goroutines of their own, at most Slots in all
 // partitions together. Nothing is assigned to a worker, so one that joins or
 // leaves needs no agreement.
-type dispatch struct {
-	deliveryConfig
+type Dispatch struct {
+	Config
 	sender   *Sender
 	records  *records
-	metrics  *deliveryMetrics
+	metrics  *metrics
 	lanes    []*lane
 	slots    *slots
 	reading  chan struct{}
@@ -63,14 +66,14 @@ type dispatch struct {
 type lane struct {
 	partition  int
 	nudge      chan struct{} // something may be due
-	read, take progress
+	read, take loop.Progress
 }
 
-// newDispatch registers the metrics of deliveries.
-func newDispatch(c deliveryConfig) (*dispatch, error) {
-	m, err := newDeliveryMetrics(c.Metrics)
-	d := &dispatch{
-		deliveryConfig: c, metrics: m, records: newRecords(c.Store, c.Lease),
+// New registers the metrics of deliveries.
+func New(c Config) (*Dispatch, error) {
+	m, err := newMetrics(c.Metrics)
+	d := &Dispatch{
+		Config: c, metrics: m, records: newRecords(c.Store, c.Lease),
 		slots: newSlots(c.Slots), reading: make(chan struct{}, readAtOnce), sender: NewSender(c.Sender),
 	}
 	for p := range c.Store.Partitions() {
@@ -79,9 +82,9 @@ func newDispatch(c deliveryConfig) (*dispatch, error) {
 	return d, err
 }
 
-// run works until ctx ends; then attempts that are running may finish for as
+// Run works until ctx ends; then attempts that are running may finish for as
 // long as the grace is, and the leases of those that do not run out.
-func (d *dispatch) run(ctx context.Context) {
+func (d *Dispatch) Run(ctx context.Context) {
 	defer d.sender.Close()
 	attempts, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
@@ -122,7 +125,7 @@ func (d *dispatch) run(ctx context.Context) {
 	}
 	// From the end of ctx on, however long a reader takes to come back from Redis.
 	context.AfterFunc(ctx, func() {
-		wait(attempts, d.Grace)
+		loop.Wait(attempts, d.Grace)
 		abandon()
 	})
 	loops.Wait()
@@ -136,7 +139,7 @@ type job struct {
 	work rediskv.Work
 }
 
-func (d *dispatch) carryOut(ctx context.Context, j job) {
+func (d *Dispatch) carryOut(ctx context.Context, j job) {
 	d.metrics.running.Inc()
 	defer j.lane.wake() // the endpoint may have room again
 	defer d.slots.release(j.work)
@@ -145,12 +148,12 @@ func (d *dispatch) carryOut(ctx context.Context, j job) {
 }
 
 // reader makes deliveries of the events that are handed over.
-func (d *dispatch) reader(ctx context.Context, l *lane) {
+func (d *Dispatch) reader(ctx context.Context, l *lane) {
 	// With more partitions than may wait at once, each waits for less long, so
 	// that all have their turn as often.
 	waiting := min(d.Interval, longestWait)
 	waiting = min(waiting, waiting*readAtOnce/time.Duration(len(d.lanes)))
-	trouble := trouble{log: d.Log, failing: &d.failing, what: "fan-out"}
+	trouble := trouble{d: d, what: "fan-out"}
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
@@ -166,7 +169,7 @@ func (d *dispatch) reader(ctx context.Context, l *lane) {
 			l.wake()
 		}
 		if err == nil {
-			l.read.made(d.Wall())
+			l.read.Made(d.Wall())
 		}
 		trouble.pause(ctx, err)
 	}
@@ -175,11 +178,11 @@ func (d *dispatch) reader(ctx context.Context, l *lane) {
 // taker takes what is due for as long as there are slots. It looks when it is
 // nudged, when the next attempt is due, and once per interval: other workers
 // fan out as well.
-func (d *dispatch) taker(ctx context.Context, l *lane, begin func(*lane, []rediskv.Work)) {
-	trouble := trouble{log: d.Log, failing: &d.failing, what: "taking work"}
+func (d *Dispatch) taker(ctx context.Context, l *lane, begin func(*lane, []rediskv.Work)) {
+	trouble := trouble{d: d, what: "taking work"}
 	refused := make(map[string]bool) // endpoints that got nothing, in looks that took nothing
 	for ctx.Err() == nil {
-		l.take.rest(trouble.ended()) // until there is an answer
+		l.take.Rest(trouble.current == 0) // until there is an answer
 		// Slots are for what is known to be due: lanes whose Redis does not answer
 		// must not keep them from the others.
 		var r reserved
@@ -203,16 +206,16 @@ func (d *dispatch) taker(ctx context.Context, l *lane, begin func(*lane, []redis
 			begin(l, work)
 		}
 		if err != nil {
-			l.take.rest(false)
+			l.take.Rest(false)
 			trouble.pause(ctx, err)
 			continue
 		}
 		trouble.pause(ctx, nil)
-		l.take.made(d.Wall())
+		l.take.Made(d.Wall())
 		switch {
 		case len(work) > 0:
 			clear(refused)
-			wait(ctx, pace)
+			loop.Wait(ctx, pace)
 		case len(refused) > before: // they are last in line now; others may be behind them
 		default:
 			sleep := d.Interval
@@ -228,17 +231,17 @@ func (d *dispatch) taker(ctx context.Context, l *lane, begin func(*lane, []redis
 	}
 }
 
-// wake has a partition looked at: something may be due.
-func (d *dispatch) wake(partition int) { d.lanes[partition].wake() }
+// Wake has a partition looked at: something may be due.
+func (d *Dispatch) Wake(partition int) { d.lanes[partition].wake() }
 
-// ready reports the first loop that makes no progress.
-func (d *dispatch) ready() error {
-	limit := stale(d.Interval)
+// Ready reports the first loop that makes no progress.
+func (d *Dispatch) Ready() error {
+	limit := loop.Stale(d.Interval)
 	for _, l := range d.lanes {
-		if !l.read.fresh(d.Wall(), limit) {
+		if !l.read.Fresh(d.Wall(), limit) {
 			return fmt.Errorf("fan-out of partition %d makes no progress", l.partition)
 		}
-		if !l.take.fresh(d.Wall(), limit) {
+		if !l.take.Fresh(d.Wall(), limit) {
 			return fmt.Errorf("deliveries of partition %d make no progress", l.partition)
 		}
 	}

@@ -1,15 +1,19 @@
-package worker
+package export
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
 
-type exportMetrics struct {
+	"tollgate/handlers/worker/loop"
+)
+
+type metrics struct {
 	running prometheus.Gauge
 	rows    prometheus.Counter
 	ended   *prometheus.CounterVec
 }
 
-func newExportMetrics(r prometheus.Registerer) (*exportMetrics, error) {
-	m := &exportMetrics{
+func newMetrics(r prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
 		running: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tollgate_worker_exports_running", Help: "Exports that are being made.",
 		}),
@@ -23,5 +27,5 @@ func newExportMetrics(r prometheus.Registerer) (*exportMetrics, error) {
 	for _, outcome := range []string{"done", "left"} {
 		m.ended.WithLabelValues(outcome) // present from the start
 	}
-	return m, register(r, m.running, m.rows, m.ended)
+	return m, loop.Register(r, m.running, m.rows, m.ended)
 }

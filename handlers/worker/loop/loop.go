@@ -1,4 +1,6 @@
-package worker
+// Package loop repeats work in every partition, and knows what the parts of the
+// worker have in common: pauses after errors, and whether they make progress.
+package loop
 
 import (
 	"cmp"
@@ -15,8 +17,8 @@ import (
 
 const maxPause = 30 * time.Second // between looks at a partition that fails
 
-// loopConfig is what a loop works with.
-type loopConfig struct {
+// Config is what a loop works with.
+type Config struct {
 	Name        string        // of the work, in the log and in metrics
 	Every       time.Duration // between looks at a partition
 	Partitions  int
@@ -24,29 +26,30 @@ type loopConfig struct {
 	Batch       int // what is due that is asked for at once
 	Log         *slog.Logger
 	Wall        func() time.Time
-	Metrics     *loopMetrics
+	Metrics     *Metrics
 	// Visit does what is due in a partition, and returns how much that was.
 	Visit func(ctx context.Context, partition int) (int, error)
 }
 
-// rounds is work that is done in every partition once per interval. Each
+// Loop is work that is done in every partition once per interval. Each
 // partition has its own time: one that takes long, or fails, holds up no other.
-type rounds struct {
-	loopConfig
+type Loop struct {
+	Config
 	slots chan struct{} // one element for each partition at work
-	looks []progress    // by partition
+	looks []Progress    // by partition
 	away  atomic.Int32  // partitions whose Redis does not answer
 	done  atomic.Int64  // since it was last logged
 	told  atomic.Int64  // Unix milliseconds of that
 }
 
-func newRounds(c loopConfig) *rounds {
+// New makes a loop that does not run yet.
+func New(c Config) *Loop {
 	c.Metrics.failed.WithLabelValues(c.Name) // present from the start
-	return &rounds{loopConfig: c, slots: make(chan struct{}, c.Concurrency), looks: make([]progress, c.Partitions)}
+	return &Loop{Config: c, slots: make(chan struct{}, c.Concurrency), looks: make([]Progress, c.Partitions)}
 }
 
-// run works until ctx ends.
-func (r *rounds) run(ctx context.Context) {
+// Run works until ctx ends.
+func (r *Loop) Run(ctx context.Context) {
 	var loops sync.WaitGroup
 	for p := range r.looks {
 		loops.Go(func() { r.tend(ctx, p) })
@@ -55,19 +58,19 @@ func (r *rounds) run(ctx context.Context) {
 }
 
 // tend looks at a partition again and again; after an error the pauses grow.
-func (r *rounds) tend(ctx context.Context, p int) {
+func (r *Loop) tend(ctx context.Context, p int) {
 	look := &r.looks[p]
 	var retry time.Duration // zero after a good look
 	gone, damaged := false, false
 	for ctx.Err() == nil {
-		look.rest(!gone) // until there is a slot, and for as long as the work takes
+		look.Rest(!gone) // until there is a slot, and for as long as the work takes
 		count, err := r.look(ctx, p)
 		if ctx.Err() != nil {
 			return
 		}
 		r.report(count)
 		was := gone
-		gone = away(err)
+		gone = Away(err)
 		known := damaged
 		damaged = rediskv.IsDamage(err)
 		if err == nil || damaged { // what cannot be read keeps nothing else waiting
@@ -86,17 +89,17 @@ func (r *rounds) tend(ctx context.Context, p int) {
 			r.Log.Warn("a round failed", "work", r.Name, "error", err, "next_in", retry.String())
 		}
 		if gone {
-			look.rest(false)
+			look.Rest(false)
 		} else { // what cannot be done for somebody is no standstill
-			look.made(r.Wall())
-			look.rest(err != nil)
+			look.Made(r.Wall())
+			look.Rest(err != nil)
 		}
-		wait(ctx, cmp.Or(retry, r.Every))
+		Wait(ctx, cmp.Or(retry, r.Every))
 	}
 }
 
 // look visits a partition when there is a slot for it.
-func (r *rounds) look(ctx context.Context, p int) (int, error) {
+func (r *Loop) look(ctx context.Context, p int) (int, error) {
 	select {
 	case <-ctx.Done():
 		return 0, ctx.Err()
@@ -112,9 +115,9 @@ func (r *rounds) look(ctx context.Context, p int) (int, error) {
 	return count, err
 }
 
-// each does what is due in a partition, once each or for as long as do asks for
+// Each does what is due in a partition, once each or for as long as do asks for
 // another turn. It goes on past what fails, and reports the first error.
-func (r *rounds) each(ctx context.Context, p int, due func(ctx context.Context, partition, limit int) ([]rediskv.Due, error),
+func (r *Loop) Each(ctx context.Context, p int, due func(ctx context.Context, partition, limit int) ([]rediskv.Due, error),
 	do func(rediskv.Due) (count int, again bool, err error),
 ) (count int, err error) {
 	done := map[rediskv.Due]bool{}
@@ -125,8 +128,8 @@ func (r *rounds) each(ctx context.Context, p int, due func(ctx context.Context, 
 		if failed != nil {
 			return count, fmt.Errorf("what is due in partition %d: %w", p, failed)
 		}
-		r.looks[p].made(r.Wall())
-		r.looks[p].rest(true) // each call to Redis is bounded; how many there are to make is not
+		r.looks[p].Made(r.Wall())
+		r.looks[p].Rest(true) // each call to Redis is bounded; how many there are to make is not
 		progress, stay = false, 0
 		for _, d := range list {
 			if ctx.Err() != nil {
@@ -155,27 +158,27 @@ func (r *rounds) each(ctx context.Context, p int, due func(ctx context.Context, 
 			if failures >= r.Batch {
 				return count, err
 			}
-			if away(failed) {
+			if Away(failed) {
 				break // only what is due for somebody else, if Redis still says it
 			}
 		}
-		r.yield()
+		r.Yield()
 	}
 	return count, cmp.Or(err, ctx.Err())
 }
 
-// aside does what waits for somebody else, without the slot of its partition.
-func (r *rounds) aside(do func()) {
+// Aside does what waits for somebody else, without the slot of its partition.
+func (r *Loop) Aside(do func()) {
 	<-r.slots
 	defer func() { r.slots <- struct{}{} }()
 	do()
 }
 
-// yield lets a partition that waits for a slot have its turn first.
-func (r *rounds) yield() { r.aside(func() {}) }
+// Yield lets a partition that waits for a slot have its turn first.
+func (r *Loop) Yield() { r.Aside(func() {}) }
 
 // report logs what was done, of all partitions together once per interval.
-func (r *rounds) report(count int) {
+func (r *Loop) report(count int) {
 	r.done.Add(int64(count))
 	now, told := r.Wall().UnixMilli(), r.told.Load()
 	if now-told < r.Every.Milliseconds() || !r.told.CompareAndSwap(told, now) {
@@ -186,8 +189,8 @@ func (r *rounds) report(count int) {
 	}
 }
 
-// round goes once over all partitions and adds up what was done.
-func (r *rounds) round(ctx context.Context) (int, error) {
+// Once goes once over all partitions and adds up what was done.
+func (r *Loop) Once(ctx context.Context) (int, error) {
 	var group sync.WaitGroup
 	var count atomic.Int64
 	failed := make([]error, len(r.looks))
@@ -202,10 +205,11 @@ func (r *rounds) round(ctx context.Context) (int, error) {
 	return int(count.Load()), errors.Join(failed...)
 }
 
-func (r *rounds) ready() error {
-	limit := stale(r.Every)
+// Ready reports the first partition that makes no progress.
+func (r *Loop) Ready() error {
+	limit := Stale(r.Every)
 	for p := range r.looks {
-		if !r.looks[p].fresh(r.Wall(), limit) {
+		if !r.looks[p].Fresh(r.Wall(), limit) {
 			return fmt.Errorf("%s: partition %d makes no progress", r.Name, p)
 		}
 	}

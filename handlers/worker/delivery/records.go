@@ -1,10 +1,11 @@
-package worker
+package delivery
 
 import (
 	"context"
 	"sync"
 	"time"
 
+	"tollgate/handlers/worker/loop"
 	"tollgate/rediskv"
 )
 
@@ -54,16 +55,16 @@ func (r *records) write(ctx context.Context, e rediskv.Ended) (rediskv.Recorded,
 // flush writes for an endpoint until nothing waits any more.
 func (r *records) flush(ctx context.Context, endpoint string) {
 	var batch []*record
-	pause := shortPause
+	pause := loop.ShortPause
 	for {
 		if batch = r.more(endpoint, batch); len(batch) == 0 {
 			return
 		}
 		err := r.send(ctx, batch)
-		if away(err) {
+		if loop.Away(err) {
 			batch = expire(batch, err)
-			wait(ctx, pause)
-			pause = longer(pause)
+			loop.Wait(ctx, pause)
+			pause = loop.Longer(pause)
 			continue
 		}
 		if err != nil && len(batch) > 1 { // the fault of one is not that of the others
@@ -75,7 +76,7 @@ func (r *records) flush(ctx context.Context, endpoint string) {
 				one.end(err)
 			}
 		}
-		batch, pause = nil, shortPause
+		batch, pause = nil, loop.ShortPause
 	}
 }
 

@@ -1,4 +1,4 @@
-package worker
+package delivery
 
 import (
 	"context"
@@ -24,7 +24,7 @@ const givenUp = 10
 // attempt makes one attempt and writes down how it went. It was written down
 // as unknown when it was leased, so there is nothing to do when this worker
 // stops or dies in the middle: whoever finds the lease run out goes on.
-func (d *dispatch) attempt(ctx context.Context, w rediskv.Work) {
+func (d *Dispatch) attempt(ctx context.Context, w rediskv.Work) {
 	keys, sent := d.send(ctx, w)
 	if ctx.Err() != nil {
 		return
@@ -59,7 +59,7 @@ func (d *dispatch) attempt(ctx context.Context, w rediskv.Work) {
 }
 
 // send makes the attempt, or says why it cannot be made.
-func (d *dispatch) send(ctx context.Context, w rediskv.Work) ([]tollgate.WebhookKey, Sent) {
+func (d *Dispatch) send(ctx context.Context, w rediskv.Work) ([]tollgate.WebhookKey, Sent) {
 	now := tollgate.At(d.Clock())
 	unsent := func(code, message string) Sent {
 		return Sent{Started: now, Own: true, Error: &tollgate.AttemptError{Code: code, Message: message}}
@@ -84,7 +84,7 @@ func (d *dispatch) send(ctx context.Context, w rediskv.Work) ([]tollgate.Webhook
 }
 
 // liveKeys opens the keys that sign at this moment, the newest first.
-func (d *dispatch) liveKeys(e *tollgate.StoredWebhook, now tollgate.Instant) ([]tollgate.WebhookKey, error) {
+func (d *Dispatch) liveKeys(e *tollgate.StoredWebhook, now tollgate.Instant) ([]tollgate.WebhookKey, error) {
 	var keys []tollgate.WebhookKey
 	for _, k := range slices.Backward(e.SigningKeys) {
 		if !k.Live(now) {
@@ -130,7 +130,7 @@ func attemptOf(w rediskv.Work, keys []tollgate.WebhookKey, s Sent, o rediskv.Out
 
 // disable ends deliveries to an endpoint. One that was moved, enabled or changed
 // otherwise since the attempt began stays as it is, and is judged by its own.
-func (d *dispatch) disable(ctx context.Context, w rediskv.Work, reason string) {
+func (d *Dispatch) disable(ctx context.Context, w rediskv.Work, reason string) {
 	caller := rediskv.Caller{Organization: w.Organization}
 	change, err := tollgate.DisableWebhook(d.Store.Mint, d.Store.Origin(caller), *w.Endpoint, reason)
 	if err == nil && change != nil {

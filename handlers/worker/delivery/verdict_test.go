@@ -1,24 +1,23 @@
-package worker_test
+package delivery
 
 import (
 	"testing"
 	"time"
 
 	"tollgate"
-	"tollgate/handlers/worker"
 )
 
 func TestJudge(t *testing.T) {
 	b := tollgate.DefaultBackoff
 	const now = tollgate.Instant(1_800_000_000_000)
-	answer := func(status int, retryAfter time.Duration) worker.Sent {
-		return worker.Sent{Response: &tollgate.AttemptResponse{StatusCode: status}, RetryAfter: retryAfter}
+	answer := func(status int, retryAfter time.Duration) Sent {
+		return Sent{Response: &tollgate.AttemptResponse{StatusCode: status}, RetryAfter: retryAfter}
 	}
-	late := worker.Sent{TimedOut: true, Error: &tollgate.AttemptError{Code: "timeout"}}
-	broken := worker.Sent{Response: &tollgate.AttemptResponse{StatusCode: 200}, Error: &tollgate.AttemptError{Code: "response_invalid"}}
+	late := Sent{TimedOut: true, Error: &tollgate.AttemptError{Code: "timeout"}}
+	broken := Sent{Response: &tollgate.AttemptResponse{StatusCode: 200}, Error: &tollgate.AttemptError{Code: "response_invalid"}}
 	for name, c := range map[string]struct {
 		run    int
-		sent   worker.Sent
+		sent   Sent
 		random float64
 		state  tollgate.DeliveryState
 		wait   time.Duration
@@ -45,7 +44,7 @@ func TestJudge(t *testing.T) {
 		"the last attempt":                      {10, answer(500, 0), .5, tollgate.DeliveryFailed, 0, 0, "http_500"},
 		"the last attempt, 503":                 {10, answer(503, 0), .5, tollgate.DeliveryFailed, 0, time.Minute, "http_503"},
 	} {
-		o := worker.Judge(b, c.run, c.sent, now, c.random)
+		o := judge(b, c.run, c.sent, now, c.random)
 		at := func(d time.Duration) tollgate.Instant {
 			if d == 0 {
 				return 0
@@ -67,7 +66,7 @@ func TestRetryAfter(t *testing.T) {
 		"Sat, 21 Nov 2026 12:01:00 GMT": time.Minute, "Sat, 21 Nov 2026 11:59:00 GMT": 0, "Fri, 31 Dec 9999 23:59:59 GMT": 366 * 24 * time.Hour,
 		"Saturday, 21-Nov-26 12:00:30 GMT": 30 * time.Second,
 	} {
-		if got := worker.RetryAfter(text, now); got != want {
+		if got := retryAfter(text, now); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
