@@ -11,7 +11,6 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/auth"
-	"tollgate/handlers/input"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
@@ -46,7 +45,7 @@ func (s *Server) readMerchantAccount(c *call) (*answer, error) {
 
 // listMerchantAccounts lists the accounts that the grant covers, by id.
 func (s *Server) listMerchantAccounts(c *call) (*answer, error) {
-	p, err := readPage[string](s, c, "asc", func(*input.Query) {})
+	p, err := readPage[string](s, c, "asc", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -148,6 +147,15 @@ func (s *Server) unnamedAccount(c *call, param string) (string, error) {
 
 // maxAccountsListed bounds how many accounts an error lists.
 const maxAccountsListed = 20
+
+// reaches reports whether the grant covers all of these accounts; none are all of
+// the organization's.
+func (c *call) reaches(accounts []string) bool {
+	if len(accounts) == 0 {
+		return len(c.grant.MerchantAccountIDs) == 0
+	}
+	return !slices.ContainsFunc(accounts, func(id string) bool { return !c.grant.Covers(id) })
+}
 
 func accountForbidden() *tollgate.Error {
 	return problem.New(tollgate.CodeMerchantAccountForbidden, "The grant does not cover this merchant account.")

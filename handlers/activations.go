@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/go-json-experiment/json"
-
 	"tollgate"
 	"tollgate/handlers/input"
 	"tollgate/rediskv"
@@ -75,7 +73,7 @@ func (s *Server) activate(c *call, r activationRequest) (*answer, error) {
 		}
 		return s.previewActivation(c, r.Accounts, request)
 	}
-	return s.ruleSetCommand(c, "rules.activate", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
+	return s.command(c, "rules.activate", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
 		if err := inTime(); err != nil {
 			return rediskv.Result{}, err
 		}
@@ -116,13 +114,13 @@ func (s *Server) planActivation(c *call, status int, accounts []string, r tollga
 // commitRuleSet writes a change of a rule set by an activation, which is
 // answered as it is shown.
 func (s *Server) commitRuleSet(c *call, idem *rediskv.Idempotency, change *tollgate.RuleSetChange, a *tollgate.Activation, status int, shown any) (rediskv.Result, error) {
-	body, err := json.Marshal(shown, json.Deterministic(true))
+	location := ""
+	if status == http.StatusCreated {
+		location = "/v1/rule-sets/" + a.RuleSetID + "/activations/" + a.ID
+	}
+	ans, err := reply(status, location, shown, a.MerchantAccountIDs)
 	if err != nil {
 		return rediskv.Result{}, err
-	}
-	ans := rediskv.Answer{Status: status, Body: body, Reach: reachOf(a.MerchantAccountIDs)}
-	if status == http.StatusCreated {
-		ans.Location = "/v1/rule-sets/" + a.RuleSetID + "/activations/" + a.ID
 	}
 	return s.store.CommitRuleSet(c.ctx, c.caller(status), idem, change, ans)
 }
@@ -142,7 +140,7 @@ func (s *Server) previewActivation(c *call, accounts []string, request tollgate.
 
 // rollBack gives accounts the version before back, at once.
 func (s *Server) rollBack(c *call, r rollbackRequest) (*answer, error) {
-	return s.ruleSetCommand(c, "rules.rollback", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
+	return s.command(c, "rules.rollback", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
 		return rediskv.Retried(func() (rediskv.Result, error) {
 			facts, err := s.store.RollbackFacts(c.ctx, c.caller(http.StatusCreated), c.pathID(), r.Accounts)
 			if err != nil {
@@ -166,7 +164,7 @@ func (s *Server) rollBack(c *call, r rollbackRequest) (*answer, error) {
 }
 
 func (s *Server) cancelActivation(c *call) (*answer, error) {
-	return s.ruleSetCommand(c, "rules.cancel", nil, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
+	return s.command(c, "rules.cancel", nil, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
 		return rediskv.Retried(func() (rediskv.Result, error) {
 			facts, scheduled, err := s.store.ScheduledActivation(c.ctx, c.caller(http.StatusOK), c.pathID(), c.params.ByName("activation_id"))
 			if err != nil {
@@ -179,20 +177,6 @@ func (s *Server) cancelActivation(c *call) (*answer, error) {
 			return s.commitRuleSet(c, idem, change, a, http.StatusOK, tollgate.ActivationAnswer{Activation: *a})
 		})
 	})
-}
-
-// ruleSetCommand carries out a change of what a rule set's accounts are priced
-// with. A refusal depends on the moment, so a repeat gets the first answer.
-func (s *Server) ruleSetCommand(c *call, operation string, request any, do func(*rediskv.Idempotency) (rediskv.Result, error)) (*answer, error) {
-	idem, err := c.idempotency(c.org, operation, request)
-	if err != nil {
-		return nil, err
-	}
-	result, err := do(keyOf(idem))
-	if err != nil {
-		return s.orRepeated(c, idem, err)
-	}
-	return s.answered(c, idem, result)
 }
 
 func (s *Server) readActivation(c *call) (*answer, error) {
@@ -218,22 +202,16 @@ func (c *call) reachesActivation(a *tollgate.Activation) bool {
 // listActivations lists the activations of a rule set that the grant reaches,
 // the newest first. A page may have fewer than were asked for.
 func (s *Server) listActivations(c *call) (*answer, error) {
-	p, err := readPage[string](s, c, "desc", func(*input.Query) {})
-	if err != nil {
-		return nil, err
-	}
-	rows, next, err := s.store.Activations(c.ctx, c.caller(http.StatusOK), c.pathID(), p.Position, p.Limit)
-	if err != nil {
-		return nil, err
-	}
-	rows = slices.DeleteFunc(rows, func(a tollgate.Activation) bool {
-		return a.Damaged && len(c.grant.MerchantAccountIDs) > 0 || !a.Damaged && !c.reachesActivation(&a)
+	return listBy(s, c, "desc", nil, func(after string, limit int) ([]tollgate.ActivationAnswer, string, error) {
+		rows, next, err := s.store.Activations(c.ctx, c.caller(http.StatusOK), c.pathID(), after, limit)
+		if err != nil {
+			return nil, "", err
+		}
+		answers, err := s.withInstances(c, slices.DeleteFunc(rows, func(a tollgate.Activation) bool {
+			return a.Damaged && len(c.grant.MerchantAccountIDs) > 0 || !a.Damaged && !c.reachesActivation(&a)
+		})...)
+		return answers, next, err
 	})
-	list, err := s.withInstances(c, rows...)
-	if err != nil {
-		return nil, err
-	}
-	return pageOf(p, list, next != "", next)
 }
 
 // withInstances adds what the instances say to activations that are still to

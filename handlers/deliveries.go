@@ -3,8 +3,6 @@ package handlers
 import (
 	"net/http"
 
-	"github.com/go-json-experiment/json"
-
 	"tollgate"
 	"tollgate/handlers/input"
 	"tollgate/rediskv"
@@ -45,7 +43,7 @@ func (s *Server) listDeliveries(c *call) (*answer, error) {
 
 // listAttempts lists what was tried to deliver, the oldest first.
 func (s *Server) listAttempts(c *call) (*answer, error) {
-	p, err := readPage[int](s, c, "asc", func(*input.Query) {})
+	p, err := readPage[int](s, c, "asc", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +77,7 @@ func (s *Server) replayDelivery(c *call, r replayRequest) (*answer, error) {
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		reply, err := accepted("", replay.Replay, w.MerchantAccountIDs)
+		reply, err := reply(http.StatusAccepted, "", replay.Replay, w.MerchantAccountIDs)
 		if err != nil {
 			return rediskv.Result{}, err
 		}
@@ -92,27 +90,15 @@ func (s *Server) replayDelivery(c *call, r replayRequest) (*answer, error) {
 func (s *Server) webhookCommand(c *call, operation string, request any,
 	do func(rediskv.Caller, *rediskv.Idempotency, *tollgate.StoredWebhook) (rediskv.Result, error),
 ) (*answer, error) {
-	idem, err := c.idempotency(c.org, operation, request)
-	if err != nil {
-		return nil, err
-	}
-	result, err := rediskv.Retried(func() (rediskv.Result, error) {
-		w, err := s.webhook(c, http.StatusAccepted)
-		if err != nil {
-			return rediskv.Result{}, err
-		}
-		return do(c.caller(http.StatusAccepted), keyOf(idem), w)
+	return s.command(c, operation, request, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
+		return rediskv.Retried(func() (rediskv.Result, error) {
+			w, err := s.webhook(c, http.StatusAccepted)
+			if err != nil {
+				return rediskv.Result{}, err
+			}
+			return do(c.caller(http.StatusAccepted), idem, w)
+		})
 	})
-	if err != nil {
-		return s.orRepeated(c, idem, err)
-	}
-	return s.answered(c, idem, result)
-}
-
-// accepted is the answer 202 with the JSON of v, which is about accounts.
-func accepted(location string, v any, accounts []string) (rediskv.Answer, error) {
-	body, err := json.Marshal(v, json.Deterministic(true))
-	return rediskv.Answer{Status: http.StatusAccepted, Location: location, Body: body, Reach: reachOf(accounts)}, err
 }
 
 // recoveryRequest is the body of POST …/recoveries.
@@ -132,7 +118,7 @@ func (s *Server) recoverWebhook(c *call, r recoveryRequest) (*answer, error) {
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		reply, err := accepted("/v1/webhooks/"+w.ID+"/recoveries/"+recovery.ID, recovery, w.MerchantAccountIDs)
+		reply, err := reply(http.StatusAccepted, "/v1/webhooks/"+w.ID+"/recoveries/"+recovery.ID, recovery, w.MerchantAccountIDs)
 		if err != nil {
 			return rediskv.Result{}, err
 		}

@@ -3,7 +3,6 @@ package handlers
 import (
 	"maps"
 	"net/http"
-	"slices"
 
 	"tollgate"
 	"tollgate/handlers/input"
@@ -84,34 +83,28 @@ func (r *exportRequest) filter(c *call) (tollgate.ExportFilter, error) {
 // createExport stores a job that makes a file of everything that is committed
 // by now (interface §10). What the grant covers now is what the file has.
 func (s *Server) createExport(c *call, r exportRequest) (*answer, error) {
-	idem, err := c.idempotency(c.org, "exports.create", r, r.earlier()...)
-	if err != nil {
-		return nil, err
-	}
-	filter, err := r.filter(c)
-	if err != nil {
-		return s.orRepeated(c, idem, err)
-	}
-	caller := c.caller(http.StatusAccepted)
-	result, err := rediskv.Retried(func() (rediskv.Result, error) {
-		facts, err := s.store.ExportFacts(c.ctx, c.org, r.Dataset, filter)
+	return s.command(c, "exports.create", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
+		filter, err := r.filter(c)
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		change, err := tollgate.CreateExport(s.store.Mint, s.store.Origin(caller), facts.Room, tollgate.NewExport{Dataset: r.Dataset, Format: r.Format, Filters: r.Filters})
-		if err != nil {
-			return rediskv.Result{}, err
-		}
-		reply, err := accepted("/v1/exports/"+change.Export.ID, change.Export, filter.Accounts)
-		if err != nil {
-			return rediskv.Result{}, err
-		}
-		return s.store.CommitExport(c.ctx, caller, keyOf(idem), facts, change, reply)
-	})
-	if err != nil {
-		return s.orRepeated(c, idem, err)
-	}
-	return s.answered(c, idem, result)
+		caller := c.caller(http.StatusAccepted)
+		return rediskv.Retried(func() (rediskv.Result, error) {
+			facts, err := s.store.ExportFacts(c.ctx, c.org, r.Dataset, filter)
+			if err != nil {
+				return rediskv.Result{}, err
+			}
+			change, err := tollgate.CreateExport(s.store.Mint, s.store.Origin(caller), facts.Room, tollgate.NewExport{Dataset: r.Dataset, Format: r.Format, Filters: r.Filters})
+			if err != nil {
+				return rediskv.Result{}, err
+			}
+			ans, err := reply(http.StatusAccepted, "/v1/exports/"+change.Export.ID, change.Export, filter.Accounts)
+			if err != nil {
+				return rediskv.Result{}, err
+			}
+			return s.store.CommitExport(c.ctx, caller, idem, facts, change, ans)
+		})
+	}, r.earlier()...)
 }
 
 // export reads the export that a path names. To a grant that does not cover
@@ -121,19 +114,11 @@ func (s *Server) export(c *call) (*rediskv.StoredExport, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !c.coversExport(&e.Filter) {
+	if !c.reaches(e.Filter.Accounts) {
 		return nil, tollgate.NotFound()
 	}
 	s.addFile(&e.Export)
 	return e, nil
-}
-
-// coversExport reports whether the grant covers all that an export has.
-func (c *call) coversExport(filter *tollgate.ExportFilter) bool {
-	if len(c.grant.MerchantAccountIDs) == 0 {
-		return true
-	}
-	return len(filter.Accounts) > 0 && !slices.ContainsFunc(filter.Accounts, func(id string) bool { return !c.grant.Covers(id) })
 }
 
 // addFile says where the file of an export is.
@@ -145,7 +130,7 @@ func (s *Server) addFile(e *tollgate.Export) {
 
 // listExports lists the exports that the grant covers, the newest first.
 func (s *Server) listExports(c *call) (*answer, error) {
-	p, err := readPage[string](s, c, "desc", func(*input.Query) {})
+	p, err := readPage[string](s, c, "desc", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +142,7 @@ func (s *Server) listExports(c *call) (*answer, error) {
 		}
 		for i := range rows {
 			e := &rows[i]
-			if e.Object == "" || (e.Damaged && len(c.grant.MerchantAccountIDs) > 0) || (!e.Damaged && !c.coversExport(&e.Filter)) { // its record has expired, or is none of the grant's
+			if e.Object == "" || (e.Damaged && len(c.grant.MerchantAccountIDs) > 0) || (!e.Damaged && !c.reaches(e.Filter.Accounts)) { // its record has expired, or is none of the grant's
 				next = e.ID
 				continue
 			}

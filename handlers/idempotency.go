@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -47,6 +46,28 @@ func (c *call) fingerprint(operation string, request any) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
+// command carries out a change. What it is refused for depends on the moment, so a
+// repeat gets the first answer.
+func (s *Server) command(c *call, operation string, request any, do func(*rediskv.Idempotency) (rediskv.Result, error), earlier ...any) (*answer, error) {
+	idem, err := c.idempotency(c.org, operation, request, earlier...)
+	if err != nil {
+		return nil, err
+	}
+	result, err := do(keyOf(idem))
+	if err != nil {
+		return s.orRepeated(c, idem, err)
+	}
+	return s.answered(c, idem, result)
+}
+
+// keyOf is what the store is told of an Idempotency-Key; nothing without one.
+func keyOf(idem rediskv.Idempotency) *rediskv.Idempotency {
+	if idem.Key == "" {
+		return nil
+	}
+	return &idem
+}
+
 // orRepeated is what a refusal becomes whose reason can change from one
 // request to the next: the answer of an earlier request with the same key, if
 // there was one that the grant reaches, else the refusal.
@@ -78,9 +99,9 @@ func (c *call) reachesAnswer(idem rediskv.Idempotency, reach []string) bool {
 	case rediskv.ReachNone:
 		return true
 	case rediskv.ReachAll:
-		return len(c.grant.MerchantAccountIDs) == 0
+		reach = nil
 	}
-	return !slices.ContainsFunc(reach, func(id string) bool { return !c.grant.Covers(id) })
+	return c.reaches(reach)
 }
 
 // reachOf is what an answer about accounts is about; none are all.
@@ -89,6 +110,12 @@ func reachOf(accounts []string) []string {
 		return []string{rediskv.ReachAll}
 	}
 	return accounts
+}
+
+// reply is an answer with the JSON of v, which is about accounts; none are all.
+func reply(status int, location string, v any, accounts []string) (rediskv.Answer, error) {
+	body, err := json.Marshal(v, json.Deterministic(true))
+	return rediskv.Answer{Status: status, Location: location, Body: body, Reach: reachOf(accounts)}, err
 }
 
 // answered is the answer of a commit. One that repeats an earlier request's goes

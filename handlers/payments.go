@@ -61,22 +61,7 @@ func (r paymentRequest) earlier() []any {
 // the commit finds that the configuration was no longer in force, it is done
 // again with the new one.
 func (s *Server) createPayment(c *call, r paymentRequest) (*answer, error) {
-	for range maxAttempts {
-		a, err := s.tryCreate(c, r)
-		if !errors.Is(err, rediskv.ErrStale) {
-			return a, err
-		}
-		s.store.Refresh(c.org)
-	}
-	return nil, busy()
-}
-
-// maxAttempts bounds how often a request is tried again because configuration
-// changed under it.
-const maxAttempts = 4
-
-func busy() *tollgate.Error {
-	return problem.New(tollgate.CodeStoreUnavailable, "The configuration is changing; try again.")
+	return fresh(s, c, func() (*answer, error) { return s.tryCreate(c, r) })
 }
 
 func (s *Server) tryCreate(c *call, r paymentRequest) (*answer, error) {
@@ -190,20 +175,7 @@ var paymentParameters = []string{
 
 // listPayments searches payments, the newest first.
 func (s *Server) listPayments(c *call) (*answer, error) {
-	var q rediskv.TransactionQuery
-	p, err := readPage[int64](s, c, "desc", func(r *input.Query) { q = readSearch(r, tollgate.PaymentStatuses) })
-	if err != nil {
-		return nil, err
-	}
-	if q.Accounts, err = c.covered(q.Accounts); err != nil {
-		return nil, err
-	}
-	q.Descending, q.After, q.Limit = p.Order == "desc", p.Position, p.Limit
-	rows, next, more, err := s.store.Payments(c.ctx, c.caller(http.StatusOK), q)
-	if err != nil {
-		return nil, err
-	}
-	return pageOf(p, rows, more, next)
+	return search(s, c, func(r *input.Query) rediskv.TransactionQuery { return readSearch(r, tollgate.PaymentStatuses) }, s.store.Payments)
 }
 
 func (s *Server) readPayment(c *call) (*answer, error) {
@@ -295,16 +267,11 @@ func (s *Server) refuseChange(c *call, idem rediskv.Idempotency, accountID strin
 	if problem.From(refusal).Code != tollgate.CodeRuleRejected || idem.Key == "" {
 		return s.orRepeated(c, idem, refusal)
 	}
-	for range maxAttempts {
+	return fresh(s, c, func() (*answer, error) {
 		account, err := s.store.Account(c.ctx, c.org, accountID)
 		if err != nil {
 			return nil, err
 		}
-		a, err := s.refusePayment(c, "capture", idem, account, refusal)
-		if !errors.Is(err, rediskv.ErrStale) {
-			return a, err
-		}
-		s.store.Refresh(c.org)
-	}
-	return nil, busy()
+		return s.refusePayment(c, "capture", idem, account, refusal)
+	})
 }

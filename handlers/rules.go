@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
@@ -61,39 +60,26 @@ func readPublication(f *input.Fields) publishRequest {
 // the organization has named, within the limits, and with golden cases that
 // hold.
 func (s *Server) publishRule(c *call, r publishRequest) (*answer, error) {
-	idem, err := c.idempotency(c.org, "rules.publish", r)
-	if err != nil {
-		return nil, err
-	}
-	for range maxAttempts {
-		a, err := s.tryPublish(c, r, idem)
-		if errors.Is(err, rediskv.ErrStale) {
-			s.store.Refresh(c.org)
-			continue
-		}
-		if err != nil {
-			return s.orRepeated(c, idem, err)
-		}
-		return a, nil
-	}
-	return nil, busy()
+	return s.command(c, "rules.publish", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
+		return fresh(s, c, func() (rediskv.Result, error) { return s.tryPublish(c, r, idem) })
+	})
 }
 
-func (s *Server) tryPublish(c *call, r publishRequest, idem rediskv.Idempotency) (*answer, error) {
+func (s *Server) tryPublish(c *call, r publishRequest, idem *rediskv.Idempotency) (none rediskv.Result, err error) {
 	if slices.ContainsFunc(s.shipped, func(ref tollgate.RuleRef) bool { return ref.Rule.Name == r.Rule.Name }) {
-		return nil, ruleInvalid(r.Rule, "rule", "A rule of the name %s comes with the service; choose another name.", r.Rule.Name)
+		return none, ruleInvalid(r.Rule, "rule", "A rule of the name %s comes with the service; choose another name.", r.Rule.Name)
 	}
 	golden, err := wasm.ParseGolden(r.Golden)
 	if err != nil {
-		return nil, ruleInvalid(r.Rule, "golden", "%s.", err)
+		return none, ruleInvalid(r.Rule, "golden", "%s.", err)
 	}
 	kept, goldenSHA256, err := wasm.GoldenDigest(golden)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	signer, keyID, err := s.ruleSigner(c, r, goldenSHA256)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	rule := tollgate.Rule{
 		Object: "rule", ID: tollgate.RuleID(r.Rule), CreatedAt: tollgate.At(s.clock()), Rule: r.Rule,
@@ -103,53 +89,36 @@ func (s *Server) tryPublish(c *call, r publishRequest, idem rediskv.Idempotency)
 	switch {
 	case err == nil: // the same again, or refused by the store: nothing to examine
 	case problem.From(err).Code != tollgate.CodeNotFound:
-		return nil, err
+		return none, err
 	default:
 		if err := s.examined(c, &rule, r.module, golden); err != nil {
-			return nil, err
+			return none, err
 		}
 	}
-	result, err := rediskv.Retried(func() (rediskv.Result, error) {
+	return rediskv.Retried(func() (rediskv.Result, error) {
 		facts, err := s.store.PublicationFacts(c.ctx, c.org, signer, rule.Rule)
-		if (facts.Published != nil || rediskv.IsDamage(err)) && idem.Key != "" {
-			if earlier, ok, err := s.store.FindRepeated(c.ctx, c.caller(http.StatusCreated), idem); err != nil || ok {
+		if (facts.Published != nil || rediskv.IsDamage(err)) && idem != nil {
+			if earlier, ok, err := s.store.FindRepeated(c.ctx, c.caller(http.StatusCreated), *idem); err != nil || ok {
 				return earlier, err
 			}
 		}
 		if err != nil {
-			return rediskv.Result{}, err
+			return none, err
 		}
 		p, err := facts.Publish(s.store.Mint, s.store.Origin(c.caller(http.StatusCreated)), rule)
 		if err != nil {
-			return rediskv.Result{}, err
+			return none, err
 		}
+		status, shown := http.StatusCreated, &rule
 		if p == nil { // the same rule again is no fault
-			ans, err := published(http.StatusOK, facts.Published)
+			status, shown = http.StatusOK, facts.Published
+		}
+		ans, err := reply(status, "/v1/rules/"+shown.ID, shown, []string{rediskv.ReachNone})
+		if err != nil || p == nil {
 			return rediskv.Result{Answer: ans}, err
 		}
-		ans, err := published(http.StatusCreated, &rule)
-		if err != nil {
-			return rediskv.Result{}, err
-		}
-		return s.store.PublishRule(c.ctx, c.caller(ans.Status), keyOf(idem), p, r.module, kept, ans)
+		return s.store.PublishRule(c.ctx, c.caller(ans.Status), idem, p, r.module, kept, ans)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return s.answered(c, idem, result)
-}
-
-func published(status int, r *tollgate.Rule) (rediskv.Answer, error) {
-	body, err := json.Marshal(r, json.Deterministic(true))
-	return rediskv.Answer{Status: status, Location: "/v1/rules/" + r.ID, Body: body, Reach: []string{rediskv.ReachNone}}, err
-}
-
-// keyOf is what the store is told of an Idempotency-Key; nothing without one.
-func keyOf(idem rediskv.Idempotency) *rediskv.Idempotency {
-	if idem.Key == "" {
-		return nil
-	}
-	return &idem
 }
 
 // ruleSigner verifies a signature; which of its faults it is, is for the log.
@@ -215,15 +184,9 @@ func ruleInvalid(rule tollgate.Citation, param, format string, args ...any) erro
 // listRules lists what the organization has published, by name and version.
 func (s *Server) listRules(c *call) (*answer, error) {
 	name := ""
-	p, err := readPage[string](s, c, "asc", func(r *input.Query) { name = r.ID("name") })
-	if err != nil {
-		return nil, err
-	}
-	rows, next, err := s.store.Rules(c.ctx, c.caller(http.StatusOK), name, p.Position, p.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return pageOf(p, rows, next != "", next)
+	return listBy(s, c, "asc", func(r *input.Query) { name = r.ID("name") }, func(after string, limit int) ([]tollgate.Rule, string, error) {
+		return s.store.Rules(c.ctx, c.caller(http.StatusOK), name, after, limit)
+	})
 }
 
 // ruleAnswer is a rule with its golden cases.

@@ -3,6 +3,7 @@ package handlers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -154,6 +155,21 @@ func withBody[B any](do func(*Server, *call, B) (*answer, error), read func(*inp
 		}
 		return do(s, c, body)
 	}
+}
+
+// maxAttempts bounds how often a request is tried again because configuration
+// changed under it.
+const maxAttempts = 4
+
+// fresh tries again what found that its configuration was no longer in force.
+func fresh[T any](s *Server, c *call, try func() (T, error)) (result T, err error) {
+	for range maxAttempts {
+		if result, err = try(); !errors.Is(err, rediskv.ErrStale) {
+			return result, err
+		}
+		s.store.Refresh(c.org)
+	}
+	return result, problem.New(tollgate.CodeStoreUnavailable, "The configuration is changing; try again.")
 }
 
 // object is the answer 200 with the JSON of v.

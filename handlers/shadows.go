@@ -3,8 +3,9 @@ package handlers
 import (
 	"context"
 	"net/http"
+	"slices"
 
-	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
 	"tollgate/handlers/input"
@@ -28,7 +29,7 @@ func (s *Server) Shadow(ctx context.Context) { s.shadowing.Run(ctx) }
 
 // startShadow has a candidate priced beside a rule that is in force.
 func (s *Server) startShadow(c *call, r shadowRequest) (*answer, error) {
-	return s.ruleSetCommand(c, "rules.shadow", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
+	return s.command(c, "rules.shadow", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
 		if r.Rule == r.Against {
 			return rediskv.Result{}, tollgate.Invalid("against", "A rule is not compared with itself.")
 		}
@@ -52,11 +53,10 @@ func (s *Server) startShadow(c *call, r shadowRequest) (*answer, error) {
 			Object: "shadow", ID: s.store.Mint(tollgate.PrefixShadow), CreatedAt: tollgate.At(s.clock()), Rule: refs[0], Against: r.Against,
 			MerchantAccountIDs: accounts, Status: tollgate.StatusActive, Totals: tollgate.ShadowTotals{Differences: []tollgate.ShadowDifference{}},
 		}
-		body, err := json.Marshal(shadow, json.Deterministic(true))
+		ans, err := reply(http.StatusCreated, "/v1/shadows/"+shadow.ID, shadow, accounts)
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		reply := rediskv.Answer{Status: http.StatusCreated, Location: "/v1/shadows/" + shadow.ID, Body: body, Reach: reachOf(accounts)}
 		return rediskv.Retried(func() (rediskv.Result, error) {
 			facts, err := s.store.ShadowFacts(c.ctx, c.org)
 			if err != nil {
@@ -66,13 +66,13 @@ func (s *Server) startShadow(c *call, r shadowRequest) (*answer, error) {
 			if err != nil {
 				return rediskv.Result{}, err
 			}
-			return s.store.CommitShadow(c.ctx, c.caller(reply.Status), idem, change, reply)
+			return s.store.CommitShadow(c.ctx, c.caller(ans.Status), idem, change, ans)
 		})
 	})
 }
 
 func (s *Server) stopShadow(c *call) (*answer, error) {
-	return s.ruleSetCommand(c, "rules.unshadow", nil, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
+	return s.command(c, "rules.unshadow", nil, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
 		return rediskv.Retried(func() (rediskv.Result, error) {
 			shadow, err := s.shadow(c)
 			if err != nil {
@@ -86,13 +86,11 @@ func (s *Server) stopShadow(c *call) (*answer, error) {
 			if err != nil {
 				return rediskv.Result{}, err
 			}
-			body, err := json.Marshal(change.Shadow.Value, json.Deterministic(true))
+			ans, err := reply(http.StatusOK, "", change.Shadow.Value, shadow.Value.MerchantAccountIDs)
 			if err != nil {
 				return rediskv.Result{}, err
 			}
-			return s.store.CommitShadow(c.ctx, c.caller(http.StatusOK), idem, change, rediskv.Answer{
-				Status: http.StatusOK, Body: body, Reach: reachOf(shadow.Value.MerchantAccountIDs),
-			})
+			return s.store.CommitShadow(c.ctx, c.caller(ans.Status), idem, change, ans)
 		})
 	})
 }
@@ -100,22 +98,10 @@ func (s *Server) stopShadow(c *call) (*answer, error) {
 // shadow reads the shadow that a path names, if the grant reaches all of it.
 func (s *Server) shadow(c *call) (tollgate.Stored[tollgate.Shadow], error) {
 	shadow, err := s.store.Shadow(c.ctx, c.caller(http.StatusOK), c.pathID())
-	if err == nil && !c.reachesShadow(&shadow.Value) {
+	if err == nil && !c.reaches(shadow.Value.MerchantAccountIDs) {
 		err = accountForbidden()
 	}
 	return shadow, err
-}
-
-func (c *call) reachesShadow(shadow *tollgate.Shadow) bool {
-	if len(shadow.MerchantAccountIDs) == 0 {
-		return len(c.grant.MerchantAccountIDs) == 0
-	}
-	for _, id := range shadow.MerchantAccountIDs {
-		if !c.grant.Covers(id) {
-			return false
-		}
-	}
-	return true
 }
 
 func (s *Server) readShadow(c *call) (*answer, error) {
@@ -129,35 +115,20 @@ func (s *Server) readShadow(c *call) (*answer, error) {
 // listShadows lists the shadows that the grant reaches, the newest first. A page
 // may have fewer than were asked for.
 func (s *Server) listShadows(c *call) (*answer, error) {
-	p, err := readPage[string](s, c, "desc", func(*input.Query) {})
-	if err != nil {
-		return nil, err
-	}
-	rows, next, err := s.store.Shadows(c.ctx, c.caller(http.StatusOK), p.Position, p.Limit)
-	if err != nil {
-		return nil, err
-	}
-	var reached []tollgate.Shadow
-	for i := range rows {
-		if rows[i].Damaged && len(c.grant.MerchantAccountIDs) == 0 || !rows[i].Damaged && c.reachesShadow(&rows[i]) {
-			reached = append(reached, rows[i])
-		}
-	}
-	return pageOf(p, reached, next != "", next)
+	return listBy(s, c, "desc", nil, func(after string, limit int) ([]tollgate.Shadow, string, error) {
+		rows, next, err := s.store.Shadows(c.ctx, c.caller(http.StatusOK), after, limit)
+		return slices.DeleteFunc(rows, func(shadow tollgate.Shadow) bool {
+			return shadow.Damaged && len(c.grant.MerchantAccountIDs) > 0 || !shadow.Damaged && !c.reaches(shadow.MerchantAccountIDs)
+		}), next, err
+	})
 }
 
 // listDivergences lists what a shadow has found, the newest first.
 func (s *Server) listDivergences(c *call) (*answer, error) {
-	p, err := readPage[string](s, c, "desc", func(*input.Query) {})
-	if err != nil {
-		return nil, err
-	}
-	if _, err := s.shadow(c); err != nil {
-		return nil, err
-	}
-	rows, next, err := s.store.Divergences(c.ctx, c.caller(http.StatusOK), c.pathID(), p.Position, p.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return pageOf(p, rows, next != "", next)
+	return listBy(s, c, "desc", nil, func(after string, limit int) ([]jsontext.Value, string, error) {
+		if _, err := s.shadow(c); err != nil {
+			return nil, "", err
+		}
+		return s.store.Divergences(c.ctx, c.caller(http.StatusOK), c.pathID(), after, limit)
+	})
 }

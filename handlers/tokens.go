@@ -83,14 +83,7 @@ func (s *Server) issueToken(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	for range maxAttempts {
-		a, err := s.tryIssue(c, form)
-		if !errors.Is(err, rediskv.ErrStale) {
-			return a, err
-		}
-		s.store.Refresh(c.org)
-	}
-	return nil, busy()
+	return fresh(s, c, func() (*answer, error) { return s.tryIssue(c, form) })
 }
 
 // tryIssue checks everything that costs nothing to repeat; the jti is burned

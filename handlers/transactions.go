@@ -1,8 +1,6 @@
 package handlers
 
 import (
-	"net/http"
-
 	"tollgate"
 	"tollgate/handlers/input"
 	"tollgate/rediskv"
@@ -23,20 +21,7 @@ var transactionTypes = func() []string {
 
 // listTransactions searches transactions, the newest first.
 func (s *Server) listTransactions(c *call) (*answer, error) {
-	var q rediskv.TransactionQuery
-	p, err := readPage[int64](s, c, "desc", func(r *input.Query) { q = readTransactionQuery(r) })
-	if err != nil {
-		return nil, err
-	}
-	if q.Accounts, err = c.covered(q.Accounts); err != nil {
-		return nil, err
-	}
-	q.Descending, q.After, q.Limit = p.Order == "desc", p.Position, p.Limit
-	rows, next, more, err := s.store.Transactions(c.ctx, c.caller(http.StatusOK), q)
-	if err != nil {
-		return nil, err
-	}
-	return pageOf(p, rows, more, next)
+	return search(s, c, readTransactionQuery, s.store.Transactions)
 }
 
 // readTransactionQuery reads the filters; Accounts has at most the one that is
@@ -50,7 +35,8 @@ func readTransactionQuery(r *input.Query) rediskv.TransactionQuery {
 	return q
 }
 
-// readSearch reads the filters that payments and transactions have in common.
+// readSearch reads the filters that payments, transactions and payouts have in
+// common.
 func readSearch(r *input.Query, statuses []string) rediskv.TransactionQuery {
 	q := rediskv.TransactionQuery{
 		Statuses: r.Choices("status", statuses),

@@ -3,7 +3,6 @@ package handlers
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -79,7 +78,7 @@ func (s *Server) webhookKeys() tollgate.WebhookKeys {
 
 // listWebhooks lists the endpoints that the grant reaches, the oldest first.
 func (s *Server) listWebhooks(c *call) (*answer, error) {
-	p, err := readPage[string](s, c, "asc", func(*input.Query) {})
+	p, err := readPage[string](s, c, "asc", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +91,7 @@ func (s *Server) listWebhooks(c *call) (*answer, error) {
 		}
 		for _, w := range rows {
 			after = w.ID
-			if c.reaches(&w.WebhookEndpoint) {
+			if c.reaches(w.MerchantAccountIDs) {
 				found = append(found, w.WebhookEndpoint)
 			}
 		}
@@ -104,21 +103,13 @@ func (s *Server) listWebhooks(c *call) (*answer, error) {
 	return pageOf(p, found, true, found[p.Limit-1].ID)
 }
 
-// reaches reports whether the grant covers all that an endpoint is sent.
-func (c *call) reaches(w *tollgate.WebhookEndpoint) bool {
-	if len(w.MerchantAccountIDs) == 0 {
-		return len(c.grant.MerchantAccountIDs) == 0
-	}
-	return !slices.ContainsFunc(w.MerchantAccountIDs, func(id string) bool { return !c.grant.Covers(id) })
-}
-
 // webhook reads the endpoint that a path names, if the grant reaches it.
 func (s *Server) webhook(c *call, status int) (*tollgate.StoredWebhook, error) {
 	w, err := s.store.Webhook(c.ctx, c.caller(status), c.pathID())
 	if err != nil {
 		return nil, err
 	}
-	if !c.reaches(&w.WebhookEndpoint) {
+	if !c.reaches(w.MerchantAccountIDs) {
 		return nil, problem.New(tollgate.CodeMerchantAccountForbidden, "The grant does not cover all merchant accounts of this endpoint.")
 	}
 	return w, nil
@@ -232,7 +223,7 @@ func (s *Server) testWebhook(c *call) (*answer, error) {
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		reply, err := accepted("", ping.Delivery, w.MerchantAccountIDs)
+		reply, err := reply(http.StatusAccepted, "", ping.Delivery, w.MerchantAccountIDs)
 		if err != nil {
 			return rediskv.Result{}, err
 		}
@@ -245,8 +236,7 @@ func (s *Server) testWebhook(c *call) (*answer, error) {
 func webhookAnswer(status int, ch *tollgate.WebhookChange) (rediskv.Answer, error) {
 	w := ch.Webhook.WebhookEndpoint
 	w.Secret = ch.Secret
-	body, err := json.Marshal(w, json.Deterministic(true))
-	return rediskv.Answer{Status: status, Body: body, Reach: reachOf(w.MerchantAccountIDs)}, err
+	return reply(status, "", w, w.MerchantAccountIDs)
 }
 
 // sealed are the operations whose first answer shows a secret. What is kept for a

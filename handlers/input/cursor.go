@@ -86,12 +86,15 @@ type Page[P any] struct {
 
 // ReadPage reads limit, cursor and order, and, with read, the filters; a
 // cursor brings its own filters and order, and others sent along must be the
-// same. read runs again on the cursor's filters, so that it sees one kind of
+// same. read, nil for no filters, runs again on the cursor's filters, so that it sees one kind of
 // request.
 func ReadPage[P any](seal *Cursors, path, organization string, query Values, order string, read func(*Query)) (Page[P], error) {
 	q := &Query{Values: maps.Clone(query)}
 	p := Page[P]{Limit: q.limit(), seal: seal, listing: listing{path, organization}}
 	p.Order = q.Choice("order", order, "asc", "desc")
+	if read == nil {
+		read = func(*Query) {}
+	}
 	read(q)
 	if err := q.Err(); err != nil {
 		return p, err
