@@ -59,11 +59,7 @@ func (s *Server) listMerchantAccounts(c *call) (*answer, error) {
 			ids = append(ids, id)
 		}
 	}
-	more, next := len(ids) > p.Limit, ""
-	if more {
-		ids = ids[:p.Limit]
-		next = ids[p.Limit-1]
-	}
+	ids, next := firstOf(ids, p.Limit)
 	rows, err := s.store.MerchantAccounts(c.ctx, c.caller(http.StatusOK), ids)
 	if err != nil {
 		return nil, err
@@ -71,7 +67,7 @@ func (s *Server) listMerchantAccounts(c *call) (*answer, error) {
 	if rows, err = s.marked(c.ctx, c.org, rows); err != nil {
 		return nil, err
 	}
-	return pageOf(p, rows, more, next)
+	return pageOf(p, rows, next != "", next)
 }
 
 // readGrant shows a client the grant it asks under; others only with the scope

@@ -10,13 +10,7 @@ import (
 
 var deliveryParameters = []string{"state", "event_type", "limit", "cursor"}
 
-var deliveryStates = func() []string {
-	names := make([]string, len(tollgate.DeliveryStates))
-	for i, state := range tollgate.DeliveryStates {
-		names[i] = string(state)
-	}
-	return names
-}()
+var deliveryStates = words(tollgate.DeliveryStates)
 
 // listDeliveries lists an endpoint's deliveries, the newest first.
 func (s *Server) listDeliveries(c *call) (*answer, error) {

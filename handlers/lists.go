@@ -47,6 +47,14 @@ func pageOf[T, P any](p input.Page[P], rows []T, more bool, next P) (*answer, er
 	return object(body)
 }
 
+// firstOf are the ids of a page, and where the next one begins; empty at the end.
+func firstOf(ids []string, limit int) (page []string, next string) {
+	if len(ids) <= limit {
+		return ids, ""
+	}
+	return ids[:limit], ids[limit-1]
+}
+
 // damageOf is what stands in the place of a row that is stored and cannot be
 // read; nil for any other.
 func damageOf(row any) *tollgate.DamagedObject {

@@ -59,11 +59,7 @@ func (s *Server) listPerimeters(c *call) (*answer, error) {
 			ids = append(ids, ref.ID)
 		}
 	}
-	more, next := len(ids) > p.Limit, ""
-	if more {
-		ids = ids[:p.Limit]
-		next = ids[p.Limit-1]
-	}
+	ids, next := firstOf(ids, p.Limit)
 	rows, err := s.perimeterAnswers(c, all, u, ids, 0)
 	if err != nil {
 		return nil, err
@@ -71,7 +67,7 @@ func (s *Server) listPerimeters(c *call) (*answer, error) {
 	if err := s.auditPerimeters(c, "list", tollgate.AuditTarget{Type: "organization", ID: c.org}); err != nil {
 		return nil, err
 	}
-	return pageOf(p, rows, more, next)
+	return pageOf(p, rows, next != "", next)
 }
 
 // auditPerimeters records that perimeters were read.

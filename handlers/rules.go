@@ -142,11 +142,7 @@ func (s *Server) ruleSigner(c *call, r publishRequest, goldenSHA256 string) (*re
 	case signer.Status != tollgate.StatusActive:
 		return nil, "", refuse(fmt.Errorf("the signer is %s", signer.Status))
 	}
-	jwks := make([][]byte, len(signer.Keys))
-	for i, key := range signer.Keys {
-		jwks[i] = []byte(key)
-	}
-	keys, err := auth.ParseClientKeys(jwks)
+	keys, err := publicKeys(signer.Keys)
 	if err != nil {
 		return nil, "", refuse(err)
 	}

@@ -134,15 +134,14 @@ func New(c Config) (*Server, error) {
 	if s.shipped, err = wasm.ShippedRefs(); err != nil {
 		return nil, fmt.Errorf("handlers: %w", err)
 	}
-	instance := s.store.Mint(tollgate.PrefixInstance)
 	s.sync, err = rulesync.New(rulesync.Config{
-		Store: s.store, Engine: s.rules, Instance: instance, Compiling: s.shares.compiling, Clock: s.clock, Wall: s.wall,
+		Store: s.store, Engine: s.rules, Instance: s.store.Mint(tollgate.PrefixInstance), Compiling: s.shares.compiling, Clock: s.clock, Wall: s.wall,
 		Log: s.log, Metrics: c.Metrics, Shipped: s.shipped,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("handlers: metrics: %w", err)
 	}
-	s.shadowing = shadow.New(shadow.Config{Store: s.store, Engine: s.rules, Rules: s.sync, Instance: instance, Clock: s.clock, Log: s.log})
+	s.shadowing = shadow.New(s.sync)
 	if err := s.describe(c.IssuerURL, c.Aliases); err != nil {
 		return nil, fmt.Errorf("handlers: metadata: %w", err)
 	}

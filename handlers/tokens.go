@@ -155,7 +155,7 @@ func (s *Server) authenticate(c *call, form tokenForm) (*rediskv.Client, auth.As
 	switch {
 	case err == nil:
 		client = found
-		if keys, err = clientKeys(client); err != nil {
+		if keys, err = publicKeys(client.Keys); err != nil {
 			return nil, auth.Assertion{}, err
 		}
 	case problem.From(err).Code != tollgate.CodeNotFound:
@@ -174,9 +174,10 @@ func (s *Server) authenticate(c *call, form tokenForm) (*rediskv.Client, auth.As
 	return nil, auth.Assertion{}, refuse(err)
 }
 
-func clientKeys(client *rediskv.Client) (auth.ClientKeys, error) {
-	jwks := make([][]byte, len(client.Keys))
-	for i, key := range client.Keys {
+// publicKeys are those of a client or a rule signer.
+func publicKeys(stored []string) (auth.ClientKeys, error) {
+	jwks := make([][]byte, len(stored))
+	for i, key := range stored {
 		jwks[i] = []byte(key)
 	}
 	return auth.ParseClientKeys(jwks)

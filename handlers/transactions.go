@@ -11,13 +11,16 @@ var transactionParameters = []string{
 	"created_after", "created_before", "order", "limit", "cursor",
 }
 
-var transactionTypes = func() []string {
-	names := make([]string, len(tollgate.TransactionTypes))
-	for i, t := range tollgate.TransactionTypes {
-		names[i] = string(t)
+var transactionTypes = words(tollgate.TransactionTypes)
+
+// words are the members of an enumeration, as a query has them.
+func words[T ~string](list []T) []string {
+	names := make([]string, len(list))
+	for i, one := range list {
+		names[i] = string(one)
 	}
 	return names
-}()
+}
 
 // listTransactions searches transactions, the newest first.
 func (s *Server) listTransactions(c *call) (*answer, error) {

@@ -78,26 +78,30 @@ func ParseAmount(text string, currency tollgate.Currency) (tollgate.Money, error
 	return m, err
 }
 
+// parsed is a string in one of the root's forms, the zero value when it is not
+// there; form says what it is, or else the error does.
+func parsed[T any](f *Fields, name string, required bool, parse func(string) (T, error), form string) (value T) {
+	text, ok := f.Text(name, required)
+	if !ok {
+		return value
+	}
+	value, err := parse(text)
+	if err != nil && form != "" {
+		f.Wrong(name, form)
+	} else {
+		f.Check(err, name)
+	}
+	return value
+}
+
 // Currency is the code of a currency.
 func (f *Fields) Currency(name string) tollgate.Currency {
-	text, ok := f.Text(name, true)
-	if !ok {
-		return ""
-	}
-	c, err := tollgate.ParseCurrency(text)
-	f.Check(err, name)
-	return c
+	return parsed(f, name, true, tollgate.ParseCurrency, "")
 }
 
 // Payee is whom a payment is for, in its one form.
 func (f *Fields) Payee(name string) tollgate.Payee {
-	text, ok := f.Text(name, true)
-	if !ok {
-		return tollgate.Payee{}
-	}
-	payee, err := tollgate.ParsePayee(text)
-	f.Check(err, name)
-	return payee
+	return parsed(f, name, true, tollgate.ParsePayee, "")
 }
 
 // TakenPayee is payee for a request that can be a repeat. The text is that of
@@ -116,55 +120,23 @@ func (f *Fields) TakenPayee(name string) (payee tollgate.Payee, text string, ref
 
 // Instant is an RFC 3339 time, 0 when it is not there.
 func (f *Fields) Instant(name string, required bool) tollgate.Instant {
-	text, ok := f.Text(name, required)
-	if !ok {
-		return 0
-	}
-	at, err := tollgate.ParseInstant(text)
-	if err != nil {
-		f.Wrong(name, "is an RFC 3339 time such as 2026-11-21T18:16:28Z")
-	}
-	return at
+	return parsed(f, name, required, tollgate.ParseInstant, instantForm)
 }
 
 // Date is a day of the calendar, NoDate when it is not there.
 func (f *Fields) Date(name string) tollgate.Date {
-	text, ok := f.Text(name, false)
-	if !ok {
-		return tollgate.NoDate
-	}
-	d, err := tollgate.ParseDate(text)
-	if err != nil {
-		f.Wrong(name, "is a date such as 2026-11-21")
-	}
-	return d
+	return parsed(f, name, false, tollgate.ParseDate, "is a date such as 2026-11-21")
 }
 
 // Citation is a rule's name and version, the zero one when it is not there.
 func (f *Fields) Citation(name string, required bool) tollgate.Citation {
-	text, ok := f.Text(name, required)
-	if !ok {
-		return tollgate.Citation{}
-	}
-	c, err := tollgate.ParseCitation(text)
-	if err != nil {
-		f.Wrong(name, "is a citation such as rule:card_fee@v4")
-	}
-	return c
+	return parsed(f, name, required, tollgate.ParseCitation, "is a citation such as rule:card_fee@v4")
 }
 
 // RuleInForce is an optional citation, or the name of a rule, whichever version
 // of it is in force.
 func (f *Fields) RuleInForce(name string) tollgate.Citation {
-	text, ok := f.Text(name, false)
-	if !ok {
-		return tollgate.Citation{}
-	}
-	c, err := tollgate.ParseRule(text)
-	if err != nil {
-		f.Wrong(name, "is a citation such as rule:card_fee@v4, or a rule's name such as card_fee")
-	}
-	return c
+	return parsed(f, name, false, tollgate.ParseRule, "is a citation such as rule:card_fee@v4, or a rule's name such as card_fee")
 }
 
 // Filters reads an object of filters by the same rules as a query; of those that
@@ -205,15 +177,17 @@ func (f *Fields) filter(name string, several bool) (text string, ok bool) {
 	case value.Kind() == '"':
 		text = unquote(value)
 	case value.Kind() == '[' && several:
-		var items []string
-		if items, ok = elementsOf(value); !ok {
+		items, all := elementsOf(value)
+		if !all {
 			f.Wrong(name, "is a list of strings, or one string with commas")
 			return "", false
 		}
 		text = strings.Join(items, ",")
+	case several:
+		f.Wrong(name, "is a list of strings, or one string with commas")
+		return "", false
 	default:
-		form := map[bool]string{true: "a list of strings, or one string with commas", false: "a string"}[several]
-		f.Wrong(name, "is "+form)
+		f.Wrong(name, "is a string")
 		return "", false
 	}
 	switch {

@@ -6,9 +6,9 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
@@ -187,9 +187,9 @@ func (f *Fields) Whole(name string, fallback, least, most int) int {
 	if !ok {
 		return fallback
 	}
-	n, err := strconv.Atoi(string(value))
-	if err != nil || n < least || n > most || strconv.Itoa(n) != string(value) {
-		f.Wrong(name, fmt.Sprintf("is a whole number from %d to %d", least, most))
+	n, how := whole(string(value), least, most)
+	if how != "" {
+		f.Wrong(name, how)
 	}
 	return n
 }
@@ -226,19 +226,15 @@ func (f *Fields) List(name string, most int, check func(param, item string) erro
 // elementsOf takes an array apart that checkJSON has accepted; false when not
 // all of it are strings.
 func elementsOf(array jsontext.Value) (items []string, ok bool) {
-	d := jsontext.NewDecoder(bytes.NewBuffer(array))
-	_, err := d.ReadToken()
-	for err == nil && d.PeekKind() != ']' {
-		if d.PeekKind() != '"' {
+	var values []jsontext.Value
+	if err := json.Unmarshal(array, &values); err != nil { // checkJSON has read the same bytes
+		panic(err)
+	}
+	for _, value := range values {
+		if value.Kind() != '"' {
 			return nil, false
 		}
-		var item jsontext.Token
-		if item, err = d.ReadToken(); err == nil {
-			items = append(items, item.String())
-		}
-	}
-	if err != nil { // checkJSON has read the same bytes
-		panic(err)
+		items = append(items, unquote(value))
 	}
 	return items, true
 }
@@ -259,16 +255,10 @@ func (f *Fields) inside(name string, object jsontext.Value) *Fields {
 	return inner
 }
 
-// cleared reports whether a member is there and null. In a change null takes
-// a value away; everywhere else it is the same as absent.
-func (f *Fields) cleared(name string) bool {
-	value, ok := f.members[name]
-	return ok && value.Kind() == 'n'
-}
-
-// NeedsValue refuses null for a member that a change cannot take away.
+// NeedsValue refuses null, which in a change takes a value away, for a member that
+// cannot be taken away. Everywhere else null is the same as absent.
 func (f *Fields) NeedsValue(name string) {
-	if f.cleared(name) {
+	if value, ok := f.members[name]; ok && value.Kind() == 'n' {
 		f.Wrong(name, "cannot be taken away; leave it out to keep it")
 	}
 }

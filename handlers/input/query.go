@@ -75,11 +75,20 @@ func (q *Query) Number(name string, fallback, least, most int) int {
 	if !ok {
 		return fallback
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < least || n > most || strconv.Itoa(n) != text {
-		q.wrong(name, fmt.Sprintf("is a whole number from %d to %d", least, most))
+	n, how := whole(text, least, most)
+	if how != "" {
+		q.wrong(name, how)
 	}
 	return n
+}
+
+// whole reads a whole number without fraction and exponent; how says what one is.
+func whole(text string, least, most int) (n int, how string) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most || strconv.Itoa(n) != text {
+		how = fmt.Sprintf("is a whole number from %d to %d", least, most)
+	}
+	return n, how
 }
 
 // ID is an identifier to filter by; one that does not exist selects nothing.
@@ -91,6 +100,8 @@ func (q *Query) ID(name string) string {
 	return text
 }
 
+const instantForm = "is an RFC 3339 time such as 2026-11-21T18:16:28Z"
+
 // Instant is an RFC 3339 time, 0 when absent.
 func (q *Query) Instant(name string) tollgate.Instant {
 	text, ok := q.Values[name]
@@ -99,7 +110,7 @@ func (q *Query) Instant(name string) tollgate.Instant {
 	}
 	at, err := tollgate.ParseInstant(text)
 	if err != nil {
-		q.wrong(name, "is an RFC 3339 time such as 2026-11-21T18:16:28Z")
+		q.wrong(name, instantForm)
 		return 0
 	}
 	q.Values[name] = at.String() // one spelling, so that cursors compare

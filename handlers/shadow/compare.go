@@ -4,7 +4,6 @@ package shadow
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"tollgate/handlers/problem"
 	"tollgate/handlers/rulesync"
 	"tollgate/rediskv"
-	"tollgate/wasm"
 )
 
 const (
@@ -23,20 +21,10 @@ const (
 	shadowEnd      = 2 * time.Second // for what waits at the end
 )
 
-// Config is what a Comparer works with.
-type Config struct {
-	Store    *rediskv.Store
-	Engine   *wasm.Engine
-	Rules    *rulesync.Sync
-	Instance string // the id of this one
-	Clock    func() time.Time
-	Log      *slog.Logger
-}
-
 // Comparer compares candidates with what was charged, behind the requests: it
 // never answers one and never makes one wait.
 type Comparer struct {
-	Config
+	rules *rulesync.Sync
 	queue chan shadowed
 
 	mu      sync.Mutex
@@ -54,8 +42,8 @@ type shadowed struct {
 }
 
 // New makes one to which nothing has been offered.
-func New(c Config) *Comparer {
-	return &Comparer{Config: c, queue: make(chan shadowed, shadowQueue), dropped: make(map[shadowKey]int64)}
+func New(rules *rulesync.Sync) *Comparer {
+	return &Comparer{rules: rules, queue: make(chan shadowed, shadowQueue), dropped: make(map[shadowKey]int64)}
 }
 
 // Offer gives a pricing to be compared, and lets it go when too many wait.
@@ -95,7 +83,7 @@ func (s *Comparer) Run(ctx context.Context) {
 			found[key] = c
 		}
 		if c.open == nil {
-			c.open = &rediskv.Comparison{Operation: s.Store.Mint(""), Sums: make(map[tollgate.Currency]int64)}
+			c.open = &rediskv.Comparison{Operation: s.rules.Store.Mint(""), Sums: make(map[tollgate.Currency]int64)}
 		}
 		return c.open
 	}
@@ -137,7 +125,7 @@ func (s *Comparer) Run(ctx context.Context) {
 			}
 			drop()
 			if record(last); len(found) > 0 {
-				s.Log.Warn("comparisons not written at the end", "shadows", len(found))
+				s.rules.Log.Warn("comparisons not written at the end", "shadows", len(found))
 			}
 			return
 		case one := <-s.queue:
@@ -154,12 +142,12 @@ func (s *Comparer) Run(ctx context.Context) {
 // record writes down what was found, and reports whether nothing is left.
 func (s *Comparer) record(ctx context.Context, key shadowKey, c *comparison) bool {
 	for next := c.next(); next != nil; next = c.next() {
-		err := s.Store.RecordComparison(ctx, key.org, key.id, s.Instance, next)
+		err := s.rules.Store.RecordComparison(ctx, key.org, key.id, s.rules.Instance, next)
 		if err != nil && problem.From(err).Code == tollgate.CodeStoreUnavailable {
 			return false
 		}
 		if err != nil {
-			s.Log.Error("comparison not written", "shadow", key.id, "error", err)
+			s.rules.Log.Error("comparison not written", "shadow", key.id, "error", err)
 		}
 		c.sent = nil
 	}
@@ -175,9 +163,9 @@ func (s *Comparer) compare(ctx context.Context, one shadowed, found *rediskv.Com
 	}
 	rules[at] = one.shadow.Rule
 	var lines []tollgate.FeeLine
-	err := s.Rules.Load(ctx, one.org, rules...)
+	err := s.rules.Load(ctx, one.org, rules...)
 	if err == nil {
-		lines, err = s.Engine.Shadow(rules, one.priced.Input)
+		lines, err = s.rules.Engine.Shadow(rules, one.priced.Input)
 	}
 	if err != nil && problem.From(err).Code == tollgate.CodeStoreUnavailable {
 		found.Dropped++ // the candidate is not to be had now, which is not its failure
@@ -191,7 +179,7 @@ func (s *Comparer) compare(ctx context.Context, one shadowed, found *rediskv.Com
 	found.Different++
 	currency := one.priced.Input.Amount.Currency
 	d := tollgate.Divergence{
-		Object: "divergence", ID: s.Store.Mint(tollgate.PrefixDivergence), CreatedAt: tollgate.At(s.Clock()), ShadowID: one.shadow.ID, MerchantAccountID: one.account,
+		Object: "divergence", ID: s.rules.Store.Mint(tollgate.PrefixDivergence), CreatedAt: tollgate.At(s.rules.Clock()), ShadowID: one.shadow.ID, MerchantAccountID: one.account,
 		Input: tollgate.EvaluationInput{Amount: one.priced.Input.Amount, Currency: currency, Payee: one.priced.Input.Payee, CaptureIndex: one.priced.Input.CaptureIndex},
 		Live:  one.priced.Lines, Shadow: lines,
 	}

@@ -41,7 +41,7 @@ func (w *Worker) Ready() error {
 // on. At the start each has as long as it may stand still.
 func (w *Worker) watchProgress(ctx context.Context, start time.Time) {
 	still := map[string]bool{}
-	for ; ctx.Err() == nil; loop.Wait(ctx, w.Interval) {
+	for ; ctx.Err() == nil; loop.Wait(ctx, w.Interval, nil) {
 		for _, c := range w.Checks() {
 			switch {
 			case (c.Err != nil) == still[c.Part]:

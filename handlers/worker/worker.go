@@ -109,31 +109,28 @@ func (w *Worker) build(consumer string) (err error) {
 	if w.metrics, err = newMetrics(w.Metrics); err != nil {
 		return err
 	}
+	common := loop.Common{Store: w.Store, Clock: w.Clock, Wall: w.Wall, Log: w.Log, Metrics: w.Metrics, Interval: w.Interval, Consumer: consumer}
 	loops, err := loop.NewMetrics(w.Metrics)
 	if err != nil {
 		return err
 	}
-	every := func(name string, every time.Duration, visit func(context.Context, int) (int, error)) *loop.Loop {
+	every := func(name string, interval time.Duration, visit func(context.Context, int) (int, error)) *loop.Loop {
 		return loop.New(loop.Config{
-			Name: name, Every: every, Partitions: w.Store.Partitions(), Concurrency: w.Concurrency, Batch: w.Batch,
-			Log: w.Log, Wall: w.Wall, Metrics: loops, Visit: visit,
+			Common: common, Name: name, Every: interval, Concurrency: w.Concurrency, Batch: w.Batch, Counts: loops, Visit: visit,
 		})
 	}
 	w.clock, w.payouts = every("clock", w.Interval, w.expirePayments), every("payouts", w.Interval, w.makePayouts)
 	w.jobs, w.rules = every("jobs", w.Interval, w.runJobs), every("rules", w.Interval, w.activateRules)
 	w.trimming = every("trim", trimInterval, w.trimEvents)
 	w.dispatch, err = delivery.New(delivery.Config{
-		Store: w.Store, Clock: w.Clock, Wall: w.Wall, Log: w.Log, Metrics: w.Metrics, Vault: w.Vault, Random: w.random.next,
-		Consumer: consumer, Interval: w.Interval, Slots: w.Slots, Lease: w.Lease, Grace: w.Grace, Backoff: w.Backoff, DisableAfter: w.DisableAfter,
+		Common: common, Vault: w.Vault, Random: w.random.next,
+		Slots: w.Slots, Lease: w.Lease, Grace: w.Grace, Backoff: w.Backoff, DisableAfter: w.DisableAfter,
 		Sender: delivery.SenderConfig{Clock: w.Wall, Development: w.Development, Timeouts: w.Timeouts, Resolver: w.Resolver, Roots: w.Roots, Version: w.Version},
 	})
 	if err != nil {
 		return err
 	}
-	w.exports, err = export.New(export.Config{
-		Store: w.Store, Wall: w.Wall, Log: w.Log, Metrics: w.Metrics, Consumer: consumer,
-		Interval: w.Interval, Slots: w.Exports, Lease: w.ExportLease, Chunk: w.ExportChunk,
-	})
+	w.exports, err = export.New(export.Config{Common: common, Slots: w.Exports, Lease: w.ExportLease, Chunk: w.ExportChunk})
 	return err
 }
 

@@ -90,9 +90,9 @@ func cutText(s string, max int) string {
 	return s[:max]
 }
 
-// retryAfter reads the header in both its forms (RFC 9110 §10.2.3); zero for
+// RetryAfter reads the header in both its forms (RFC 9110 §10.2.3); zero for
 // none, for nonsense and for a time that has passed.
-func retryAfter(text string, now time.Time) time.Duration {
+func RetryAfter(text string, now time.Time) time.Duration {
 	const longest = 366 * 24 * time.Hour
 	if text == "" {
 		return 0

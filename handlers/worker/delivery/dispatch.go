@@ -5,12 +5,9 @@ package delivery
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"tollgate"
 	"tollgate/handlers/worker/loop"
@@ -28,15 +25,9 @@ const (
 
 // Config is what a dispatch works with.
 type Config struct {
-	Store        *rediskv.Store
-	Clock        func() time.Time
-	Wall         func() time.Time
-	Log          *slog.Logger
-	Metrics      prometheus.Registerer
+	loop.Common
 	Vault        *tollgate.Vault  // of the endpoints' signing keys
 	Random       func() float64   // in [0, 1)
-	Consumer     string           // who delivers
-	Interval     time.Duration    // between looks at a partition
 	Slots        int              // attempts at the same time
 	Lease        time.Duration    // how long an attempt may take before another worker repeats it
 	Grace        time.Duration    // for running attempts at the end
@@ -125,7 +116,7 @@ func (d *Dispatch) Run(ctx context.Context) {
 	}
 	// From the end of ctx on, however long a reader takes to come back from Redis.
 	context.AfterFunc(ctx, func() {
-		loop.Wait(attempts, d.Grace)
+		loop.Wait(attempts, d.Grace, nil)
 		abandon()
 	})
 	loops.Wait()
@@ -215,7 +206,7 @@ func (d *Dispatch) taker(ctx context.Context, l *lane, begin func(*lane, []redis
 		switch {
 		case len(work) > 0:
 			clear(refused)
-			loop.Wait(ctx, pace)
+			loop.Wait(ctx, pace, nil)
 		case len(refused) > before: // they are last in line now; others may be behind them
 		default:
 			sleep := d.Interval
@@ -226,7 +217,7 @@ func (d *Dispatch) taker(ctx context.Context, l *lane, begin func(*lane, []redis
 				sleep = min(d.Interval, sharePause)
 			}
 			clear(refused)
-			l.sleep(ctx, sleep)
+			loop.Wait(ctx, sleep, l.nudge)
 		}
 	}
 }
@@ -253,15 +244,5 @@ func (l *lane) wake() {
 	select {
 	case l.nudge <- struct{}{}:
 	default:
-	}
-}
-
-func (l *lane) sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-l.nudge:
-	case <-timer.C:
 	}
 }

@@ -83,6 +83,6 @@ func (d *Dispatch) watchQueues(ctx context.Context) {
 				d.metrics.oldest.WithLabelValues(strconv.Itoa(p)).Set(age[p])
 			}
 		}
-		loop.Wait(ctx, depthInterval*d.Interval)
+		loop.Wait(ctx, depthInterval*d.Interval, nil)
 	}
 }

@@ -63,7 +63,7 @@ func (r *records) flush(ctx context.Context, endpoint string) {
 		err := r.send(ctx, batch)
 		if loop.Away(err) {
 			batch = expire(batch, err)
-			loop.Wait(ctx, pause)
+			loop.Wait(ctx, pause, nil)
 			pause = loop.Longer(pause)
 			continue
 		}

@@ -150,7 +150,7 @@ func (s *Sender) post(ctx context.Context, m Message, start time.Time, p *phases
 		return
 	}
 	defer resp.Body.Close()
-	sent.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), s.Clock())
+	sent.RetryAfter = RetryAfter(resp.Header.Get("Retry-After"), s.Clock())
 	sent.Response, err = readAnswer(resp)
 	if err != nil {
 		sent.Error, sent.TimedOut = failure(ctx, err, p)

@@ -30,6 +30,6 @@ func (t *trouble) pause(ctx context.Context, err error) {
 			t.d.Log.Warn("the dispatch fails and goes on trying", "work", t.what, "error", err)
 		}
 		t.current = loop.Longer(t.current)
-		loop.Wait(ctx, t.current)
+		loop.Wait(ctx, t.current, nil)
 	}
 }

@@ -66,7 +66,7 @@ func TestRetryAfter(t *testing.T) {
 		"Sat, 21 Nov 2026 12:01:00 GMT": time.Minute, "Sat, 21 Nov 2026 11:59:00 GMT": 0, "Fri, 31 Dec 9999 23:59:59 GMT": 366 * 24 * time.Hour,
 		"Saturday, 21-Nov-26 12:00:30 GMT": 30 * time.Second,
 	} {
-		if got := retryAfter(text, now); got != want {
+		if got := RetryAfter(text, now); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}

@@ -5,12 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"tollgate"
 	"tollgate/handlers/worker/loop"
@@ -23,15 +20,10 @@ const batchesPerChunk = 16
 
 // Config is what makes the files of exports.
 type Config struct {
-	Store    *rediskv.Store
-	Wall     func() time.Time
-	Log      *slog.Logger
-	Metrics  prometheus.Registerer
-	Consumer string        // who makes them
-	Interval time.Duration // between looks
-	Slots    int           // exports that are made at the same time
-	Lease    time.Duration // without a sign of life, after which another worker goes on with an export
-	Chunk    int           // bytes of a file that are written at once, before they are packed
+	loop.Common
+	Slots int           // exports that are made at the same time
+	Lease time.Duration // without a sign of life, after which another worker goes on with an export
+	Chunk int           // bytes of a file that are written at once, before they are packed
 }
 
 // Maker makes the files of exports, a few at the same time. It looks at one
@@ -120,27 +112,15 @@ func (x *Maker) Run(ctx context.Context) {
 			}
 			pause = loop.Longer(pause)
 			x.looked.Rest(false)
-			loop.Wait(ctx, pause)
+			loop.Wait(ctx, pause, nil)
 			continue
 		}
 		pause = 0
 		if idle++; idle >= x.Store.Partitions() {
 			idle = 0
 			x.looked.Made(x.Wall())
-			x.rest(ctx)
+			loop.Wait(ctx, x.Interval, x.ended) // only when one ends another one of its organization may begin
 		}
-	}
-}
-
-// rest waits for the next look, or for the end of an export: only then another
-// one of its organization may begin.
-func (x *Maker) rest(ctx context.Context) {
-	timer := time.NewTimer(x.Interval)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-x.ended:
-	case <-timer.C:
 	}
 }
 
@@ -173,7 +153,7 @@ func (x *Maker) export(ctx context.Context, j *rediskv.ExportJob) {
 		gone := loop.Away(err)
 		x.Log.Warn("an export broke off", "export", j.ID, "try", j.Tries, "error", err)
 		pause = loop.Longer(pause)
-		loop.Wait(ctx, pause)
+		loop.Wait(ctx, pause, nil)
 		for err := x.Store.BeginExport(ctx, j, !gone); err != nil; err = x.Store.BeginExport(ctx, j, false) {
 			if errors.Is(err, rediskv.ErrExportLost) {
 				x.report(j, err)
@@ -184,7 +164,7 @@ func (x *Maker) export(ctx context.Context, j *rediskv.ExportJob) {
 				return
 			}
 			pause = loop.Longer(pause)
-			loop.Wait(ctx, pause)
+			loop.Wait(ctx, pause, nil)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,14 +18,12 @@ const maxPause = 30 * time.Second // between looks at a partition that fails
 
 // Config is what a loop works with.
 type Config struct {
+	Common
 	Name        string        // of the work, in the log and in metrics
 	Every       time.Duration // between looks at a partition
-	Partitions  int
-	Concurrency int // partitions at work at once
-	Batch       int // what is due that is asked for at once
-	Log         *slog.Logger
-	Wall        func() time.Time
-	Metrics     *Metrics
+	Concurrency int           // partitions at work at once
+	Batch       int           // what is due that is asked for at once
+	Counts      *Metrics      // of all loops
 	// Visit does what is due in a partition, and returns how much that was.
 	Visit func(ctx context.Context, partition int) (int, error)
 }
@@ -44,8 +41,8 @@ type Loop struct {
 
 // New makes a loop that does not run yet.
 func New(c Config) *Loop {
-	c.Metrics.failed.WithLabelValues(c.Name) // present from the start
-	return &Loop{Config: c, slots: make(chan struct{}, c.Concurrency), looks: make([]Progress, c.Partitions)}
+	c.Counts.failed.WithLabelValues(c.Name) // present from the start
+	return &Loop{Config: c, slots: make(chan struct{}, c.Concurrency), looks: make([]Progress, c.Store.Partitions())}
 }
 
 // Run works until ctx ends.
@@ -94,7 +91,7 @@ func (r *Loop) tend(ctx context.Context, p int) {
 			look.Made(r.Wall())
 			look.Rest(err != nil)
 		}
-		Wait(ctx, cmp.Or(retry, r.Every))
+		Wait(ctx, cmp.Or(retry, r.Every), nil)
 	}
 }
 
@@ -108,9 +105,9 @@ func (r *Loop) look(ctx context.Context, p int) (int, error) {
 	defer func() { <-r.slots }()
 	start := r.Wall()
 	count, err := r.Visit(ctx, p)
-	r.Metrics.took.WithLabelValues(r.Name).Observe(r.Wall().Sub(start).Seconds())
+	r.Counts.took.WithLabelValues(r.Name).Observe(r.Wall().Sub(start).Seconds())
 	if err != nil && ctx.Err() == nil {
-		r.Metrics.failed.WithLabelValues(r.Name).Inc()
+		r.Counts.failed.WithLabelValues(r.Name).Inc()
 	}
 	return count, err
 }

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -37,14 +38,26 @@ func Away(err error) bool {
 	return ok && e.Code == tollgate.CodeStoreUnavailable
 }
 
-// Wait sleeps, or less when ctx ends.
-func Wait(ctx context.Context, d time.Duration) {
+// Wait sleeps, or less when ctx ends or wake, which may be nil, has something.
+func Wait(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
+	case <-wake:
 	case <-timer.C:
 	}
+}
+
+// Common is what every part of a worker works with.
+type Common struct {
+	Store    *rediskv.Store
+	Clock    func() time.Time
+	Wall     func() time.Time
+	Log      *slog.Logger
+	Metrics  prometheus.Registerer // nil: none
+	Interval time.Duration         // between looks at a partition
+	Consumer string                // who this worker is among others
 }
 
 // Register adds collectors to a registry, nil for none.
