@@ -77,19 +77,17 @@ func (s *Server) activate(c *call, r activationRequest) (*answer, error) {
 		if err := inTime(); err != nil {
 			return rediskv.Result{}, err
 		}
-		return rediskv.Retried(func() (rediskv.Result, error) {
-			facts, p, compared, err := s.planActivation(c, http.StatusCreated, r.Accounts, request)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			change := facts.Activate(s.store.Mint, p)
-			list, err := s.withInstances(c, p.Activation)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			list[0].Comparison = compared
-			return s.commitRuleSet(c, idem, change, &p.Activation, http.StatusCreated, list[0])
-		})
+		facts, p, compared, err := s.planActivation(c, http.StatusCreated, r.Accounts, request)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		change := facts.Activate(s.store.Mint, p)
+		list, err := s.withInstances(c, p.Activation)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		list[0].Comparison = compared
+		return s.commitRuleSet(c, idem, change, &p.Activation, http.StatusCreated, list[0])
 	})
 }
 
@@ -141,41 +139,37 @@ func (s *Server) previewActivation(c *call, accounts []string, request tollgate.
 // rollBack gives accounts the version before back, at once.
 func (s *Server) rollBack(c *call, r rollbackRequest) (*answer, error) {
 	return s.command(c, "rules.rollback", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
-		return rediskv.Retried(func() (rediskv.Result, error) {
-			facts, err := s.store.RollbackFacts(c.ctx, c.caller(http.StatusCreated), c.pathID(), r.Accounts)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			back, err := facts.Previous(&c.grant.Grant)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			rules, err := s.store.RuleSetVersion(c.ctx, c.org, facts.ID, back)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			change, a, err := facts.RollBack(s.store.Mint, s.store.Origin(c.caller(http.StatusCreated)), &c.grant.Grant, back, rules)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			return s.commitRuleSet(c, idem, change, a, http.StatusCreated, tollgate.ActivationAnswer{Activation: *a})
-		})
+		facts, err := s.store.RollbackFacts(c.ctx, c.caller(http.StatusCreated), c.pathID(), r.Accounts)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		back, err := facts.Previous(&c.grant.Grant)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		rules, err := s.store.RuleSetVersion(c.ctx, c.org, facts.ID, back)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		change, a, err := facts.RollBack(s.store.Mint, s.store.Origin(c.caller(http.StatusCreated)), &c.grant.Grant, back, rules)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		return s.commitRuleSet(c, idem, change, a, http.StatusCreated, tollgate.ActivationAnswer{Activation: *a})
 	})
 }
 
 func (s *Server) cancelActivation(c *call) (*answer, error) {
 	return s.command(c, "rules.cancel", nil, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
-		return rediskv.Retried(func() (rediskv.Result, error) {
-			facts, scheduled, err := s.store.ScheduledActivation(c.ctx, c.caller(http.StatusOK), c.pathID(), c.params.ByName("activation_id"))
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			change, a, err := facts.Cancel(s.store.Origin(c.caller(http.StatusOK)), scheduled, &c.grant.Grant)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			return s.commitRuleSet(c, idem, change, a, http.StatusOK, tollgate.ActivationAnswer{Activation: *a})
-		})
+		facts, scheduled, err := s.store.ScheduledActivation(c.ctx, c.caller(http.StatusOK), c.pathID(), c.params.ByName("activation_id"))
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		change, a, err := facts.Cancel(s.store.Origin(c.caller(http.StatusOK)), scheduled, &c.grant.Grant)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		return s.commitRuleSet(c, idem, change, a, http.StatusOK, tollgate.ActivationAnswer{Activation: *a})
 	})
 }
 

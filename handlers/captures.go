@@ -11,10 +11,10 @@ import (
 // captureRequest is the body of a capture. Its amount can only be read beside
 // the payment, which has the currency.
 type captureRequest struct {
-	amount    string // empty: all that is capturable
-	final     bool
-	reference *string
-	metadata  tollgate.Metadata
+	Amount    string            `json:"amount"` // empty: all that is capturable
+	Final     bool              `json:"final_capture"`
+	Reference *string           `json:"reference"`
+	Metadata  tollgate.Metadata `json:"metadata"`
 }
 
 func readCapture(f *input.Fields) captureRequest {
@@ -24,9 +24,7 @@ func readCapture(f *input.Fields) captureRequest {
 // capturePayment captures from the payment as it is read, and again from what
 // a racing change made of it.
 func (s *Server) capturePayment(c *call, r captureRequest) (*answer, error) {
-	return s.change(c, "payments.capture", http.StatusCreated, func(p *tollgate.Payment) (any, error) {
-		return r.normalized(p)
-	}, func(p *tollgate.Payment, t *tollgate.Ticket) (computed, error) {
+	return s.change(c, "payments.capture", http.StatusCreated, r.normalized, func(p *tollgate.Payment, t *tollgate.Ticket) (computed, error) {
 		account, err := s.store.Account(c.ctx, c.org, p.MerchantAccountID)
 		if err != nil {
 			return computed{}, err
@@ -42,33 +40,34 @@ func (s *Server) capturePayment(c *call, r captureRequest) (*answer, error) {
 // normalized is what the Idempotency-Key stands for. "All" stays "all": what
 // that is depends on when it is asked.
 func (r captureRequest) normalized(p *tollgate.Payment) (any, error) {
-	amount := "all"
-	if r.amount != "" {
-		m, err := input.ParseAmount(r.amount, p.Currency)
-		if err != nil {
-			return nil, err
-		}
-		amount = m.String()
+	amount, err := r.of(p)
+	if err != nil {
+		return nil, err
 	}
-	return struct {
-		Amount    string            `json:"amount"`
-		Final     bool              `json:"final_capture"`
-		Reference *string           `json:"reference"`
-		Metadata  tollgate.Metadata `json:"metadata"`
-	}{amount, r.final, r.reference, r.metadata}, nil
+	if r.Amount == "" {
+		r.Amount = "all"
+	} else {
+		r.Amount = amount.String()
+	}
+	return r, nil
+}
+
+// of is how much of a payment is captured.
+func (r captureRequest) of(p *tollgate.Payment) (tollgate.Money, error) {
+	if r.Amount == "" {
+		return p.AmountCapturable, nil
+	}
+	return input.ParseAmount(r.Amount, p.Currency)
 }
 
 func (s *Server) newCapture(c *call, r captureRequest, a *rediskv.Account, p *tollgate.Payment, t *tollgate.Ticket) (*tollgate.PaymentChange, error) {
-	amount := p.AmountCapturable
-	if r.amount != "" {
-		var err error
-		if amount, err = input.ParseAmount(r.amount, p.Currency); err != nil {
-			return nil, err
-		}
+	amount, err := r.of(p)
+	if err != nil {
+		return nil, err
 	}
 	now := s.clock()
 	tried := *p // the payment says no before the rules are asked
-	if _, _, err := tried.Capture(amount, r.final, tollgate.At(now)); err != nil {
+	if _, _, err := tried.Capture(amount, r.Final, tollgate.At(now)); err != nil {
 		return nil, err
 	}
 	priced, err := s.priced(c.ctx, c.org, t.Pinned(), tollgate.PricingInput{Amount: amount, Payee: p.Payee, CaptureIndex: uint32(p.Captures) + 1})
@@ -76,6 +75,6 @@ func (s *Server) newCapture(c *call, r captureRequest, a *rediskv.Account, p *to
 		return nil, err
 	}
 	return tollgate.CapturePayment(s.store.Mint, c.origin(now), p, t, tollgate.CaptureRequest{
-		Amount: amount, Final: r.final, Reference: r.reference, Metadata: r.metadata, Batch: a.Cutoffs.Batch(tollgate.At(now), a.Closed),
+		Amount: amount, Final: r.Final, Reference: r.Reference, Metadata: r.Metadata, Batch: a.Cutoffs.Batch(tollgate.At(now), a.Closed),
 	}, priced)
 }

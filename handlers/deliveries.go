@@ -85,13 +85,11 @@ func (s *Server) webhookCommand(c *call, operation string, request any,
 	do func(rediskv.Caller, *rediskv.Idempotency, *tollgate.StoredWebhook) (rediskv.Result, error),
 ) (*answer, error) {
 	return s.command(c, operation, request, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
-		return rediskv.Retried(func() (rediskv.Result, error) {
-			w, err := s.webhook(c, http.StatusAccepted)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			return do(c.caller(http.StatusAccepted), idem, w)
-		})
+		w, err := s.webhook(c, http.StatusAccepted)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		return do(c.caller(http.StatusAccepted), idem, w)
 	})
 }
 

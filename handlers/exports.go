@@ -52,9 +52,7 @@ func (r *exportRequest) read(q *input.Query) tollgate.ExportFilter {
 		PaymentID: q.ID("payment_id"), PayoutID: q.ID("payout_id"), ObjectID: q.ID("object_id"), Payee: q.Payee("payee"), Currency: q.Currency("currency"),
 		Reference: q.Text("reference", maxReference), CreatedAfter: q.Instant("created_after"), CreatedBefore: q.Instant("created_before"),
 		Outcome: q.Choice("outcome", "", "succeeded", "refused", "denied"), Statuses: q.Choices("status", r.Dataset.Kind().Statuses),
-	}
-	if account := q.ID("merchant_account_id"); account != "" {
-		f.Accounts = []string{account}
+		Accounts: q.IDs("merchant_account_id"),
 	}
 	switch r.Dataset {
 	case tollgate.DatasetTransactions:
@@ -89,21 +87,19 @@ func (s *Server) createExport(c *call, r exportRequest) (*answer, error) {
 			return rediskv.Result{}, err
 		}
 		caller := c.caller(http.StatusAccepted)
-		return rediskv.Retried(func() (rediskv.Result, error) {
-			facts, err := s.store.ExportFacts(c.ctx, c.org, r.Dataset, filter)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			change, err := tollgate.CreateExport(s.store.Mint, s.store.Origin(caller), facts.Room, tollgate.NewExport{Dataset: r.Dataset, Format: r.Format, Filters: r.Filters})
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			ans, err := reply(http.StatusAccepted, "/v1/exports/"+change.Export.ID, change.Export, filter.Accounts)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			return s.store.CommitExport(c.ctx, caller, idem, facts, change, ans)
-		})
+		facts, err := s.store.ExportFacts(c.ctx, c.org, r.Dataset, filter)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		change, err := tollgate.CreateExport(s.store.Mint, s.store.Origin(caller), facts.Room, tollgate.NewExport{Dataset: r.Dataset, Format: r.Format, Filters: r.Filters})
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		ans, err := reply(http.StatusAccepted, "/v1/exports/"+change.Export.ID, change.Export, filter.Accounts)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		return s.store.CommitExport(c.ctx, caller, idem, facts, change, ans)
 	}, r.earlier()...)
 }
 

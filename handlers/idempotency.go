@@ -46,14 +46,15 @@ func (c *call) fingerprint(operation string, request any) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// command carries out a change. What it is refused for depends on the moment, so a
+// command carries out a change: do reads facts, decides and commits, again when
+// another change came first. What it is refused for depends on the moment, so a
 // repeat gets the first answer.
 func (s *Server) command(c *call, operation string, request any, do func(*rediskv.Idempotency) (rediskv.Result, error), earlier ...any) (*answer, error) {
 	idem, err := c.idempotency(c.org, operation, request, earlier...)
 	if err != nil {
 		return nil, err
 	}
-	result, err := do(keyOf(idem))
+	result, err := rediskv.Retried(func() (rediskv.Result, error) { return do(keyOf(idem)) })
 	if err != nil {
 		return s.orRepeated(c, idem, err)
 	}

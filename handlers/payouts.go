@@ -62,25 +62,23 @@ func (s *Server) releasePayout(c *call, r releaseRequest) (*answer, error) {
 		if _, err := s.payout(c, http.StatusOK); err != nil {
 			return rediskv.Result{}, err
 		}
-		return rediskv.Retried(func() (rediskv.Result, error) {
-			caller := c.caller(http.StatusOK)
-			was, err := s.store.StoredPayout(c.ctx, c.org, c.pathID())
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			recount, err := s.store.Recount(c.ctx, was)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			change, err := tollgate.ReleasePayout(s.store.Mint, s.store.Origin(caller), was.StoredPayout, recount, r.Reason)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			ans, err := reply(http.StatusOK, "", change.Payout.JSON(), []string{was.MerchantAccountID})
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			return s.store.CommitPayout(c.ctx, caller, idem, was, change, ans)
-		})
+		caller := c.caller(http.StatusOK)
+		was, err := s.store.StoredPayout(c.ctx, c.org, c.pathID())
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		recount, err := s.store.Recount(c.ctx, was)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		change, err := tollgate.ReleasePayout(s.store.Mint, s.store.Origin(caller), was.StoredPayout, recount, r.Reason)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		ans, err := reply(http.StatusOK, "", change.Payout.JSON(), []string{was.MerchantAccountID})
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		return s.store.CommitPayout(c.ctx, caller, idem, was, change, ans)
 	})
 }

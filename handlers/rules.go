@@ -60,9 +60,15 @@ func readPublication(f *input.Fields) publishRequest {
 // the organization has named, within the limits, and with golden cases that
 // hold.
 func (s *Server) publishRule(c *call, r publishRequest) (*answer, error) {
-	return s.command(c, "rules.publish", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
-		return fresh(s, c, func() (rediskv.Result, error) { return s.tryPublish(c, r, idem) })
-	})
+	idem, err := c.idempotency(c.org, "rules.publish", r)
+	if err != nil {
+		return nil, err
+	}
+	result, err := fresh(s, c, func() (rediskv.Result, error) { return s.tryPublish(c, r, keyOf(idem)) })
+	if err != nil {
+		return s.orRepeated(c, idem, err)
+	}
+	return s.answered(c, idem, result)
 }
 
 func (s *Server) tryPublish(c *call, r publishRequest, idem *rediskv.Idempotency) (none rediskv.Result, err error) {

@@ -57,41 +57,37 @@ func (s *Server) startShadow(c *call, r shadowRequest) (*answer, error) {
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		return rediskv.Retried(func() (rediskv.Result, error) {
-			facts, err := s.store.ShadowFacts(c.ctx, c.org)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			change, err := facts.Start(shadow)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			return s.store.CommitShadow(c.ctx, c.caller(ans.Status), idem, change, ans)
-		})
+		facts, err := s.store.ShadowFacts(c.ctx, c.org)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		change, err := facts.Start(shadow)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		return s.store.CommitShadow(c.ctx, c.caller(ans.Status), idem, change, ans)
 	})
 }
 
 func (s *Server) stopShadow(c *call) (*answer, error) {
 	return s.command(c, "rules.unshadow", nil, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
-		return rediskv.Retried(func() (rediskv.Result, error) {
-			shadow, err := s.shadow(c)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			facts, err := s.store.ShadowFacts(c.ctx, c.org)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			change, err := facts.Stop(shadow, s.store.Now())
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			ans, err := reply(http.StatusOK, "", change.Shadow.Value, shadow.Value.MerchantAccountIDs)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			return s.store.CommitShadow(c.ctx, c.caller(ans.Status), idem, change, ans)
-		})
+		shadow, err := s.shadow(c)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		facts, err := s.store.ShadowFacts(c.ctx, c.org)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		change, err := facts.Stop(shadow, s.store.Now())
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		ans, err := reply(http.StatusOK, "", change.Shadow.Value, shadow.Value.MerchantAccountIDs)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		return s.store.CommitShadow(c.ctx, c.caller(ans.Status), idem, change, ans)
 	})
 }
 

@@ -41,15 +41,11 @@ func readTransactionQuery(r *input.Query) rediskv.TransactionQuery {
 // readSearch reads the filters that payments, transactions and payouts have in
 // common.
 func readSearch(r *input.Query, statuses []string) rediskv.TransactionQuery {
-	q := rediskv.TransactionQuery{
+	return rediskv.TransactionQuery{
 		Statuses: r.Choices("status", statuses),
 		Payee:    r.Payee("payee"), Currency: r.Currency("currency"), Reference: r.Text("reference", maxReference),
-		CreatedAfter: r.Instant("created_after"), CreatedBefore: r.Instant("created_before"),
+		CreatedAfter: r.Instant("created_after"), CreatedBefore: r.Instant("created_before"), Accounts: r.IDs("merchant_account_id"),
 	}
-	if account := r.ID("merchant_account_id"); account != "" {
-		q.Accounts = []string{account}
-	}
-	return q
 }
 
 // covered restricts a listing to the accounts of the grant: none named means

@@ -62,28 +62,21 @@ func readWebhookChange(f *input.Fields) webhookChange {
 // applied is the endpoint as the request wants it; accounts are those that it
 // names, or all of the grant.
 func (r *webhookChange) applied(w tollgate.WebhookEndpoint, accounts []string) tollgate.WebhookEndpoint {
-	if r.given["url"] {
-		w.URL = r.URL
-	}
-	if r.given["description"] {
-		w.Description = r.Description
-	}
-	if r.given["event_types"] {
-		w.EventTypes = r.EventTypes
-	}
-	if r.given["merchant_account_ids"] {
-		w.MerchantAccountIDs = accounts
-	}
-	if r.given["signature_scheme"] {
-		w.SignatureScheme = r.Scheme
-	}
-	if r.given["metadata"] {
-		w.Metadata = r.Metadata
-	}
-	if r.given["status"] {
-		w.Status = r.status
-	}
+	given(r, "url", &w.URL, r.URL)
+	given(r, "description", &w.Description, r.Description)
+	given(r, "event_types", &w.EventTypes, r.EventTypes)
+	given(r, "merchant_account_ids", &w.MerchantAccountIDs, accounts)
+	given(r, "signature_scheme", &w.SignatureScheme, r.Scheme)
+	given(r, "metadata", &w.Metadata, r.Metadata)
+	given(r, "status", &w.Status, r.status)
 	return w
+}
+
+// given takes over what the request names.
+func given[T any](r *webhookChange, name string, to *T, value T) {
+	if r.given[name] {
+		*to = value
+	}
 }
 
 // checkEventType accepts a type or a pattern that some delivered event has.

@@ -87,7 +87,7 @@ func Decode[B any](body []byte, optional bool, read func(*Fields) B) (B, error) 
 	if r, ok := any(b).(repeatable); ok && len(found) == 1 && found[0] == r.Refused() {
 		return b, nil
 	}
-	return b, found.err()
+	return b, found.Err()
 }
 
 // repeatable is a request with a fault for which earlier releases did not refuse

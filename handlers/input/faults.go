@@ -1,7 +1,6 @@
 package input
 
 import (
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,35 +17,27 @@ const maxFaults = 50
 // are documented.
 type faults []*tollgate.Error
 
-func (f *faults) add(e *tollgate.Error) {
+// Refuse notes a fault of a parameter, or between parameters.
+func (f *faults) Refuse(e *tollgate.Error) {
 	if len(*f) < maxFaults {
 		*f = append(*f, e)
 	}
 }
 
-// addError adds an error of the root, which is a *tollgate.Error.
-func (f *faults) addError(err error) {
-	e, ok := errors.AsType[*tollgate.Error](err)
-	if !ok {
-		panic(err)
-	}
-	f.add(e)
-}
-
 func (f *faults) unknown(param string) {
-	f.add(&tollgate.Error{Code: tollgate.CodeParameterUnknown, Param: Shortened(param), Message: "This request has no such parameter."})
+	f.Refuse(&tollgate.Error{Code: tollgate.CodeParameterUnknown, Param: Shortened(param), Message: "This request has no such parameter."})
 }
 
 // wrong notes what is wrong with a parameter, such as "is a date".
-func (f *faults) wrong(param, how string) { f.add(tollgate.Invalid(param, "%s %s.", param, how)) }
+func (f *faults) wrong(param, how string) { f.Refuse(tollgate.Invalid(param, "%s %s.", param, how)) }
 
 func (f *faults) missing(param string) {
-	f.add(&tollgate.Error{Code: tollgate.CodeParameterMissing, Param: param, Message: param + " is missing."})
+	f.Refuse(&tollgate.Error{Code: tollgate.CodeParameterMissing, Param: param, Message: param + " is missing."})
 }
 
-// err is nil without faults. The first one gives code, param and message;
+// Err is nil without faults. The first one gives code, param and message;
 // those of form (400) come before those of meaning (422).
-func (f faults) err() error {
+func (f faults) Err() error {
 	if len(f) == 0 {
 		return nil
 	}

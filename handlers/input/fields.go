@@ -31,7 +31,7 @@ func (f *Fields) Metadata() tollgate.Metadata {
 		if value := inner.members[key]; value.Kind() == '"' {
 			m[key] = unquote(value)
 		} else {
-			f.faults.add(tollgate.Invalid(Shortened(inner.Prefix+key), "Values of metadata are strings."))
+			f.Refuse(tollgate.Invalid(Shortened(inner.Prefix+key), "Values of metadata are strings."))
 		}
 	}
 	f.Check(m.Check(), "")

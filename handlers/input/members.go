@@ -22,7 +22,7 @@ type Fields struct {
 	members map[string]jsontext.Value
 	known   []string
 	inner   []*Fields
-	faults  *faults
+	*faults
 }
 
 // membersOf takes an object apart that checkJSON has accepted.
@@ -68,9 +68,6 @@ func (f *Fields) close() error {
 	return nil
 }
 
-// Refuse notes a fault of a member, or between members.
-func (f *Fields) Refuse(e *tollgate.Error) { f.faults.add(e) }
-
 // Wrong notes what is wrong with a member, such as "is a date".
 func (f *Fields) Wrong(name, how string) { f.faults.wrong(f.Prefix+name, how) }
 
@@ -86,7 +83,7 @@ func (f *Fields) Check(err error, name string) {
 	if name != "" {
 		e.Param = f.Prefix + name
 	}
-	f.faults.add(&e)
+	f.Refuse(&e)
 }
 
 // Has reports whether a member is there and not null.

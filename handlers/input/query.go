@@ -32,7 +32,7 @@ func ParseQuery(raw string, names []string) (Values, error) {
 		_, twice := query[name]
 		switch {
 		case nameErr != nil || !utf8.ValidString(name):
-			found.add(tollgate.Invalid("query", "The query is not percent-encoded UTF-8."))
+			found.Refuse(tollgate.Invalid("query", "The query is not percent-encoded UTF-8."))
 			continue
 		case !slices.Contains(names, name):
 			found.unknown(name)
@@ -48,23 +48,14 @@ func ParseQuery(raw string, names []string) (Values, error) {
 		}
 		query[name] = value
 	}
-	return query, found.err()
+	return query, found.Err()
 }
 
 // Query reads parameters, collecting every fault.
 type Query struct {
 	Values Values
-	faults faults
+	faults
 }
-
-// Refuse notes a fault of a parameter, or between parameters.
-func (q *Query) Refuse(e *tollgate.Error) { q.faults.add(e) }
-
-// wrong notes what is wrong with a parameter, such as "is a date".
-func (q *Query) wrong(name, how string) { q.faults.wrong(name, how) }
-
-// Err is what is wrong with the query, nil when nothing is.
-func (q *Query) Err() error { return q.faults.err() }
 
 // limit is the page size, 1–100, by default 20 (interface §0).
 func (q *Query) limit() int { return q.Number("limit", 20, 1, 100) }
@@ -98,6 +89,14 @@ func (q *Query) ID(name string) string {
 		q.wrong(name, "is an identifier")
 	}
 	return text
+}
+
+// IDs is the one identifier to filter by, or nil.
+func (q *Query) IDs(name string) []string {
+	if id := q.ID(name); id != "" {
+		return []string{id}
+	}
+	return nil
 }
 
 const instantForm = "is an RFC 3339 time such as 2026-11-21T18:16:28Z"
@@ -164,7 +163,7 @@ func (q *Query) Choice(name, fallback string, known ...string) string {
 func (q *Query) Text(name string, max int) string {
 	text := q.Values[name]
 	if err := tollgate.CheckText(name, text, max); err != nil {
-		q.faults.addError(err)
+		q.Refuse(problem.From(err))
 	}
 	return text
 }
@@ -181,7 +180,7 @@ func (q *Query) Payee(name string) string {
 	canonical := payee.String()
 	if err != nil {
 		if canonical, ok = tollgate.EarlierPayee(text); !ok {
-			q.faults.add(tollgate.Invalid(name, "%s", problem.From(err).Message))
+			q.Refuse(tollgate.Invalid(name, "%s", problem.From(err).Message))
 			return ""
 		}
 	}
@@ -195,7 +194,7 @@ func (q *Query) Currency(name string) string {
 		return ""
 	}
 	if _, err := tollgate.ParseCurrency(text); err != nil {
-		q.faults.add(tollgate.Invalid(name, "%s", problem.From(err).Message))
+		q.Refuse(tollgate.Invalid(name, "%s", problem.From(err).Message))
 	}
 	return text
 }
@@ -208,7 +207,7 @@ func (q *Query) EventTypes() tollgate.TypeFilter {
 	}
 	filter, err := tollgate.ParseTypeFilter("types", text)
 	if err != nil {
-		q.faults.addError(err)
+		q.Refuse(problem.From(err))
 	}
 	slices.Sort(filter)
 	filter = slices.Compact(filter)

@@ -75,20 +75,20 @@ var kinds = map[tollgate.Code]kind{
 	tollgate.CodeCapacityReached:          {http.StatusServiceUnavailable, "No room for more"},
 }
 
-// StatusOf is the HTTP status of a code, 500 for one that is not in the table.
-func StatusOf(code tollgate.Code) int {
+// kindOf is 500 for a code that is not in the table.
+func kindOf(code tollgate.Code) kind {
 	if k, ok := kinds[code]; ok {
-		return k.status
+		return k
 	}
-	return http.StatusInternalServerError
+	return kind{http.StatusInternalServerError, "Internal error"}
 }
+
+// StatusOf is the HTTP status of a code, 500 for one that is not in the table.
+func StatusOf(code tollgate.Code) int { return kindOf(code).status }
 
 // Of is the answer to an error that a caller is meant to see.
 func Of(e *tollgate.Error, requestID string) rediskv.Answer {
-	k, ok := kinds[e.Code]
-	if !ok {
-		k = kind{http.StatusInternalServerError, "Internal error"}
-	}
+	k := kindOf(e.Code)
 	body, err := json.Marshal(tollgate.Problem{
 		Type: "urn:tollgate:error:" + string(e.Code), Title: k.title, Status: k.status, Code: e.Code, Message: e.Message,
 		RequestID: requestID, Param: e.Param, Errors: e.Details, Rule: e.Rule, Perimeter: e.Context.Perimeter,

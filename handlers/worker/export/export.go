@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"tollgate"
 	"tollgate/handlers/worker/loop"
 	"tollgate/rediskv"
@@ -305,4 +307,28 @@ func (x *Maker) write(ctx context.Context, j *rediskv.ExportJob, batches <-chan 
 		}
 	}
 	return context.Cause(ctx) // reading ends early only with it
+}
+
+type metrics struct {
+	running prometheus.Gauge
+	rows    prometheus.Counter
+	ended   *prometheus.CounterVec
+}
+
+func newMetrics(r prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		running: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "tollgate_worker_exports_running", Help: "Exports that are being made.",
+		}),
+		rows: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tollgate_worker_export_rows_total", Help: "Rows that exports have looked at.",
+		}),
+		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tollgate_worker_exports_total", Help: "Exports by how work on them ended: done, or left (canceled, or for another worker).",
+		}, []string{"outcome"}),
+	}
+	for _, outcome := range []string{"done", "left"} {
+		m.ended.WithLabelValues(outcome) // present from the start
+	}
+	return m, loop.Register(r, m.running, m.rows, m.ended)
 }
