@@ -15,23 +15,23 @@ import (
 	"tollgate/rediskv"
 )
 
-func (s *Server) readOrganization(c *call) (*answer, error) {
+func (s *Server) getOrganization(c *call) (*answer, error) {
 	if c.pathID() != c.org {
 		return nil, tollgate.NotFound()
 	}
-	return s.readResource(c, "organization")
+	return s.getResource(c, "organization")
 }
 
-func (s *Server) readLegalEntity(c *call) (*answer, error) { return s.readResource(c, "legal_entity") }
+func (s *Server) getLegalEntity(c *call) (*answer, error) { return s.getResource(c, "legal_entity") }
 
-func (s *Server) readMerchantAccount(c *call) (*answer, error) {
+func (s *Server) getMerchantAccount(c *call) (*answer, error) {
 	if !c.grant.Covers(c.pathID()) {
 		if _, err := s.store.Account(c.ctx, c.org, c.pathID()); err != nil {
 			return nil, err // one that does not exist is not found, covered or not
 		}
 		return nil, accountForbidden()
 	}
-	a, err := s.readResource(c, "merchant_account")
+	a, err := s.getResource(c, "merchant_account")
 	if err != nil {
 		return nil, err
 	}
@@ -70,22 +70,22 @@ func (s *Server) listMerchantAccounts(c *call) (*answer, error) {
 	return pageOf(p, rows, next != "", next)
 }
 
-// readGrant shows a client the grant it asks under; others only with the scope
+// getGrant shows a client the grant it asks under; others only with the scope
 // access:read, for they tell what the organization's other clients may do. It
 // has no ETag: a grant's status changes with the clock.
-func (s *Server) readGrant(c *call) (*answer, error) {
+func (s *Server) getGrant(c *call) (*answer, error) {
 	if c.pathID() != c.token.GrantID && !c.token.Scopes.Has(auth.ScopeAccessRead) {
 		return nil, tollgate.NotFound()
 	}
-	a, err := s.readResource(c, "grant")
+	a, err := s.getResource(c, "grant")
 	if err == nil {
 		a.etag = ""
 	}
 	return a, err
 }
 
-// readResource answers with the JSON as it is stored; its revision is the ETag.
-func (s *Server) readResource(c *call, kind string) (*answer, error) {
+// getResource answers with the JSON as it is stored; its revision is the ETag.
+func (s *Server) getResource(c *call, kind string) (*answer, error) {
 	doc, revision, err := s.store.ReadResource(c.ctx, c.caller(http.StatusOK), kind, c.pathID())
 	if err != nil {
 		return nil, err

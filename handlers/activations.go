@@ -22,7 +22,7 @@ type activationRequest struct {
 	dryRun bool
 }
 
-func readActivationRequest(f *input.Fields) activationRequest {
+func parseActivationRequest(f *input.Fields) activationRequest {
 	return activationRequest{
 		Rule: f.Citation("rule", true), Replaces: f.RuleInForce("replaces"), Adds: f.Flag("adds", false),
 		Position: f.Whole("position", 0, 1, tollgate.MaxRules), At: f.Instant("at", false),
@@ -36,7 +36,7 @@ type rollbackRequest struct {
 	Accounts []string `json:"merchant_account_ids"`
 }
 
-func readRollback(f *input.Fields) rollbackRequest {
+func parseRollback(f *input.Fields) rollbackRequest {
 	return rollbackRequest{f.List("merchant_account_ids", tollgate.MaxActivated, checkAccountID)}
 }
 
@@ -173,7 +173,7 @@ func (s *Server) cancelActivation(c *call) (*answer, error) {
 	})
 }
 
-func (s *Server) readActivation(c *call) (*answer, error) {
+func (s *Server) getActivation(c *call) (*answer, error) {
 	a, err := s.store.Activation(c.ctx, c.caller(http.StatusOK), c.pathID(), c.params.ByName("activation_id"))
 	if err != nil {
 		return nil, err

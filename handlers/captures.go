@@ -17,14 +17,14 @@ type captureRequest struct {
 	Metadata  tollgate.Metadata `json:"metadata"`
 }
 
-func readCapture(f *input.Fields) captureRequest {
+func parseCapture(f *input.Fields) captureRequest {
 	return captureRequest{f.Amount("amount", false), f.Flag("final_capture", true), f.Note("reference", maxReference), f.Metadata()}
 }
 
 // capturePayment captures from the payment as it is read, and again from what
 // a racing change made of it.
 func (s *Server) capturePayment(c *call, r captureRequest) (*answer, error) {
-	return s.change(c, "payments.capture", http.StatusCreated, r.normalized, func(p *tollgate.Payment, t *tollgate.Ticket) (computed, error) {
+	return s.transition(c, "payments.capture", http.StatusCreated, r.normalized, func(p *tollgate.Payment, t *tollgate.Ticket) (computed, error) {
 		account, err := s.store.Account(c.ctx, c.org, p.MerchantAccountID)
 		if err != nil {
 			return computed{}, err

@@ -22,7 +22,7 @@ type cutoffChange struct {
 	delay                          *int
 }
 
-func readPreview(f *input.Fields) previewRequest {
+func parsePreview(f *input.Fields) previewRequest {
 	r := previewRequest{account: f.ID("merchant_account_id"), effective: f.Date("effective_date")}
 	if !f.Has("merchant_account_id") {
 		f.Missing("merchant_account_id")

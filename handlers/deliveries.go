@@ -56,7 +56,7 @@ type replayRequest struct {
 	Reason *string `json:"reason"`
 }
 
-func readReplay(f *input.Fields) replayRequest {
+func parseReplay(f *input.Fields) replayRequest {
 	return replayRequest{f.Note("reason", maxDescription)}
 }
 
@@ -98,7 +98,7 @@ type recoveryRequest struct {
 	Since tollgate.Instant `json:"since"`
 }
 
-func readRecoveryRequest(f *input.Fields) recoveryRequest {
+func parseRecoveryRequest(f *input.Fields) recoveryRequest {
 	return recoveryRequest{f.Instant("since", true)}
 }
 
@@ -118,7 +118,7 @@ func (s *Server) recoverWebhook(c *call, r recoveryRequest) (*answer, error) {
 	})
 }
 
-func (s *Server) readRecovery(c *call) (*answer, error) {
+func (s *Server) getRecovery(c *call) (*answer, error) {
 	if _, err := s.webhook(c, http.StatusOK); err != nil {
 		return nil, err
 	}

@@ -75,16 +75,16 @@ func (s *Server) describe(issuer string, aliases []string) (err error) {
 	return err
 }
 
-// readMetadata answers under the name by which the client knows the service
+// getMetadata answers under the name by which the client knows the service
 // (RFC 8414 §3.3).
-func (s *Server) readMetadata(c *call) (*answer, error) {
+func (s *Server) getMetadata(c *call) (*answer, error) {
 	if aliased, ok := s.aliased[c.request.Host]; ok {
 		return aliased.answer()
 	}
 	return s.metadata.answer()
 }
 
-// readKeys publishes the keys that verify access tokens (RFC 7517 §5).
-func (s *Server) readKeys(*call) (*answer, error) { return newDocument(s.keys.JWKS()).answer() }
+// getKeys publishes the keys that verify access tokens (RFC 7517 §5).
+func (s *Server) getKeys(*call) (*answer, error) { return newDocument(s.keys.JWKS()).answer() }
 
-func (s *Server) readOpenAPI(*call) (*answer, error) { return s.openapi.answer() }
+func (s *Server) getOpenAPI(*call) (*answer, error) { return s.openapi.answer() }

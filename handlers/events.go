@@ -29,8 +29,8 @@ func (s *Server) listEvents(c *call) (*answer, error) {
 	var wait time.Duration
 	latest := false
 	p, err := readPage[rediskv.Position](s, c, "asc", func(r *input.Query) {
-		q = readEventQuery(r)
-		latest = readLatest(r) || latest
+		q = parseEventQuery(r)
+		latest = parseLatest(r) || latest
 		seconds := r.Number("wait", 0, 0, maxWait)
 		if c.request.Method == http.MethodHead {
 			return // there is nothing to wait for: what would come is not sent
@@ -68,8 +68,8 @@ func (s *Server) listEvents(c *call) (*answer, error) {
 	return object(tollgate.List[jsontext.Value]{Object: "list", Data: events, HasMore: more, NextCursor: &cursor})
 }
 
-// readEvent reads one event of those that are kept, as it was frozen.
-func (s *Server) readEvent(c *call) (*answer, error) {
+// getEvent reads one event of those that are kept, as it was frozen.
+func (s *Server) getEvent(c *call) (*answer, error) {
 	event, err := s.store.Event(c.ctx, c.caller(http.StatusOK), c.pathID(), c.grant.MerchantAccountIDs)
 	if err != nil {
 		return nil, err
@@ -89,9 +89,9 @@ func (s *Server) follows(c *call, wait time.Duration) (leave func(), err error) 
 	return leave, share.Refusal(err)
 }
 
-// readLatest reads after, which has one value: a listing that begins at the end
+// parseLatest reads after, which has one value: a listing that begins at the end
 // of the log has no cursor yet and goes forwards.
-func readLatest(r *input.Query) bool {
+func parseLatest(r *input.Query) bool {
 	if r.Choice("after", "", "latest") == "" {
 		return false
 	}
@@ -104,8 +104,8 @@ func readLatest(r *input.Query) bool {
 	return true
 }
 
-// readEventQuery reads the filters.
-func readEventQuery(r *input.Query) rediskv.EventQuery {
+// parseEventQuery reads the filters.
+func parseEventQuery(r *input.Query) rediskv.EventQuery {
 	q := rediskv.EventQuery{ObjectID: r.ID("object_id")}
 	if account := r.ID("merchant_account_id"); account != "" {
 		q.MerchantAccountID, q.Accounts = account, []string{account}

@@ -22,9 +22,9 @@ const downloadPatience = 30 * time.Second
 // is sent the whole.
 const maxRanges = 8
 
-// readExportFile sends the file, whole or in ranges (RFC 9110 §14). Each
+// getExportFile sends the file, whole or in ranges (RFC 9110 §14). Each
 // download is audited before anything of it is sent.
-func (s *Server) readExportFile(c *call) (*answer, error) {
+func (s *Server) getExportFile(c *call) (*answer, error) {
 	e, err := s.export(c)
 	if err != nil {
 		return nil, err

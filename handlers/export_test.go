@@ -9,13 +9,13 @@ import (
 )
 
 // DecodePayment, DecodeQuote, DecodeCapture and DecodeReview read bodies.
-func DecodePayment(body string) (any, error) { return input.Decode([]byte(body), false, readPayment) }
+func DecodePayment(body string) (any, error) { return input.Decode([]byte(body), false, parsePayment) }
 
-func DecodeQuote(body string) (any, error) { return input.Decode([]byte(body), false, readQuote) }
+func DecodeQuote(body string) (any, error) { return input.Decode([]byte(body), false, parseQuote) }
 
-func DecodeCapture(body string) (any, error) { return input.Decode([]byte(body), true, readCapture) }
+func DecodeCapture(body string) (any, error) { return input.Decode([]byte(body), true, parseCapture) }
 
-func DecodeReview(body string) (any, error) { return input.Decode([]byte(body), false, readReview) }
+func DecodeReview(body string) (any, error) { return input.Decode([]byte(body), false, parseReview) }
 
 // LoadAhead makes the server load only so many rules in force before it is asked.
 func (s *Server) LoadAhead(n int) {

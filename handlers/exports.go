@@ -24,7 +24,7 @@ type exportRequest struct {
 	selects tollgate.ExportFilter
 }
 
-func readExportRequest(f *input.Fields) exportRequest {
+func parseExportRequest(f *input.Fields) exportRequest {
 	r := exportRequest{
 		Dataset: tollgate.Dataset(f.Choice("dataset", "", tollgate.Datasets...)),
 		Format:  f.Choice("format", tollgate.FormatCSV, tollgate.FormatCSV, tollgate.FormatNDJSON),
@@ -154,7 +154,7 @@ func (s *Server) listExports(c *call) (*answer, error) {
 	}
 }
 
-func (s *Server) readExport(c *call) (*answer, error) {
+func (s *Server) getExport(c *call) (*answer, error) {
 	e, err := s.export(c)
 	if err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ type paymentRequest struct {
 	refusal *tollgate.Error // of a payee that earlier releases took
 }
 
-func readPayment(f *input.Fields) paymentRequest {
+func parsePayment(f *input.Fields) paymentRequest {
 	r := paymentRequest{
 		Account: f.ID("merchant_account_id"), Amount: f.Money("amount", "currency"), Currency: f.Currency("currency"),
 	}
@@ -95,7 +95,7 @@ func (s *Server) tryCreate(c *call, r paymentRequest) (*answer, error) {
 		return nil, err
 	}
 	if !result.Repeated {
-		s.shadowing.Offer(account, priced)
+		s.shadows.Offer(account, priced)
 	}
 	return s.answered(c, idem, result)
 }
@@ -175,10 +175,10 @@ var paymentParameters = []string{
 
 // listPayments searches payments, the newest first.
 func (s *Server) listPayments(c *call) (*answer, error) {
-	return search(s, c, func(r *input.Query) rediskv.TransactionQuery { return readSearch(r, tollgate.PaymentStatuses) }, s.store.Payments)
+	return search(s, c, func(r *input.Query) rediskv.TransactionQuery { return parseSearch(r, tollgate.PaymentStatuses) }, s.store.Payments)
 }
 
-func (s *Server) readPayment(c *call) (*answer, error) {
+func (s *Server) getPayment(c *call) (*answer, error) {
 	p, _, err := s.payment(c, http.StatusOK)
 	if err != nil {
 		return nil, err
@@ -210,11 +210,11 @@ type computed struct {
 	body    any
 }
 
-// change carries out a transition of an existing payment. request gives what
+// transition carries out a transition of an existing payment. request gives what
 // its Idempotency-Key stands for, compute the change and what to answer. It is
 // computed again when the payment, or the sales day of a capture, is no longer
 // the one that it was computed from.
-func (s *Server) change(c *call, operation string, status int,
+func (s *Server) transition(c *call, operation string, status int,
 	request func(*tollgate.Payment) (any, error),
 	compute func(*tollgate.Payment, *tollgate.Ticket) (computed, error),
 ) (*answer, error) {
@@ -236,9 +236,9 @@ func (s *Server) change(c *call, operation string, status int,
 			err = s.store.Lapse(c.ctx, c.caller(status), p)
 		}
 		if err != nil {
-			return s.refuseChange(c, idem, p.MerchantAccountID, err)
+			return s.refuseTransition(c, idem, p.MerchantAccountID, err)
 		}
-		a, err := s.commitChange(c, idem, made, status)
+		a, err := s.commitTransition(c, idem, made, status)
 		switch {
 		case errors.Is(err, rediskv.ErrStale):
 			s.store.Refresh(c.org)
@@ -249,7 +249,7 @@ func (s *Server) change(c *call, operation string, status int,
 	return nil, problem.New(tollgate.CodePaymentStateInvalid, "The payment is being changed by too many requests at once; try again.")
 }
 
-func (s *Server) commitChange(c *call, idem rediskv.Idempotency, made computed, status int) (*answer, error) {
+func (s *Server) commitTransition(c *call, idem rediskv.Idempotency, made computed, status int) (*answer, error) {
 	text, err := json.Marshal(made.body, json.Deterministic(true))
 	if err != nil {
 		return nil, err
@@ -261,9 +261,9 @@ func (s *Server) commitChange(c *call, idem rediskv.Idempotency, made computed, 
 	return s.answered(c, idem, result)
 }
 
-// refuseChange answers for a payment that is not in a state for the change,
+// refuseTransition answers for a payment that is not in a state for the change,
 // or for a rule that refused to price it; a rule's refusal is kept.
-func (s *Server) refuseChange(c *call, idem rediskv.Idempotency, accountID string, refusal error) (*answer, error) {
+func (s *Server) refuseTransition(c *call, idem rediskv.Idempotency, accountID string, refusal error) (*answer, error) {
 	if problem.From(refusal).Code != tollgate.CodeRuleRejected || idem.Key == "" {
 		return s.orRepeated(c, idem, refusal)
 	}

@@ -13,7 +13,7 @@ var payoutParameters = []string{"status", "merchant_account_id", "currency", "cr
 
 // listPayouts searches payouts, the newest first.
 func (s *Server) listPayouts(c *call) (*answer, error) {
-	return search(s, c, func(r *input.Query) rediskv.TransactionQuery { return readSearch(r, tollgate.PayoutStatuses) }, func(ctx context.Context, caller rediskv.Caller, q rediskv.TransactionQuery) ([]tollgate.PayoutObject, int64, bool, error) {
+	return search(s, c, func(r *input.Query) rediskv.TransactionQuery { return parseSearch(r, tollgate.PayoutStatuses) }, func(ctx context.Context, caller rediskv.Caller, q rediskv.TransactionQuery) ([]tollgate.PayoutObject, int64, bool, error) {
 		found, next, more, err := s.store.Payouts(ctx, caller, q)
 		rows := make([]tollgate.PayoutObject, len(found))
 		for i := range found {
@@ -35,7 +35,7 @@ func (s *Server) payout(c *call, status int) (*tollgate.Payout, error) {
 	return p, nil
 }
 
-func (s *Server) readPayout(c *call) (*answer, error) {
+func (s *Server) getPayout(c *call) (*answer, error) {
 	p, err := s.payout(c, http.StatusOK)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ type releaseRequest struct {
 	Reason string `json:"reason"`
 }
 
-func readRelease(f *input.Fields) releaseRequest {
+func parseRelease(f *input.Fields) releaseRequest {
 	reason, ok := f.Text("reason", true)
 	if ok {
 		f.Check(tollgate.CheckText("reason", reason, maxDescription), "")

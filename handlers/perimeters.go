@@ -31,7 +31,7 @@ type usageQuery struct {
 	payee   tollgate.Payee
 }
 
-func readUsageQuery(q *input.Query) (u usageQuery) {
+func parseUsageQuery(q *input.Query) (u usageQuery) {
 	u.account = q.ID("merchant_account_id")
 	if text := q.Payee("payee"); text != "" {
 		var err error
@@ -45,7 +45,7 @@ func readUsageQuery(q *input.Query) (u usageQuery) {
 // listPerimeters lists the perimeters that the grant reaches, by id.
 func (s *Server) listPerimeters(c *call) (*answer, error) {
 	var u usageQuery
-	p, err := readPage[string](s, c, "asc", func(q *input.Query) { u = readUsageQuery(q) })
+	p, err := readPage[string](s, c, "asc", func(q *input.Query) { u = parseUsageQuery(q) })
 	if err != nil {
 		return nil, err
 	}
@@ -75,10 +75,10 @@ func (s *Server) auditPerimeters(c *call, action string, target tollgate.AuditTa
 	return s.store.Audit(c.ctx, c.caller(http.StatusOK), tollgate.AuditEntry{Type: "perimeter." + action, Outcome: "succeeded", Target: target})
 }
 
-// readPerimeter reads one version, without a word about it the highest.
-func (s *Server) readPerimeter(c *call) (*answer, error) {
+// getPerimeter reads one version, without a word about it the highest.
+func (s *Server) getPerimeter(c *call) (*answer, error) {
 	q := &input.Query{Values: maps.Clone(c.query)}
-	u, version := readUsageQuery(q), q.Number("version", 0, 1, maxVersion)
+	u, version := parseUsageQuery(q), q.Number("version", 0, 1, maxVersion)
 	if err := q.Err(); err != nil {
 		return nil, err
 	}

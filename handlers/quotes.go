@@ -22,11 +22,11 @@ type quoteRequest struct {
 	payee   tollgate.Payee
 }
 
-// readQuote reads {"tool":"quote_ticket","input":{…}}, with name for tool as
+// parseQuote reads {"tool":"quote_ticket","input":{…}}, with name for tool as
 // tool-calling clients send it, or the bare input (interface §2).
-func readQuote(f *input.Fields) quoteRequest {
+func parseQuote(f *input.Fields) quoteRequest {
 	if !f.Has("tool") && !f.Has("name") && !f.Has("input") {
-		return readQuoteInput(f)
+		return parseQuoteInput(f)
 	}
 	name := "tool"
 	if f.Has("name") && !f.Has("tool") {
@@ -39,10 +39,10 @@ func readQuote(f *input.Fields) quoteRequest {
 	if inner == nil {
 		return quoteRequest{}
 	}
-	return readQuoteInput(inner)
+	return parseQuoteInput(inner)
 }
 
-func readQuoteInput(f *input.Fields) quoteRequest {
+func parseQuoteInput(f *input.Fields) quoteRequest {
 	q := quoteRequest{prefix: f.Prefix, amount: f.Money("amount", "currency")}
 	f.Currency("currency") // the amount has it
 	q.payee, q.account = f.Payee("payee"), f.ID("merchant_account_id")
@@ -129,7 +129,7 @@ func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
 		unusable.Context.Quote = ans.body
 		return nil, unusable
 	}
-	s.shadowing.Offer(a, priced)
+	s.shadows.Offer(a, priced)
 	return ans, err
 }
 

@@ -40,7 +40,7 @@ type publishRequest struct {
 	module []byte
 }
 
-func readPublication(f *input.Fields) publishRequest {
+func parsePublication(f *input.Fields) publishRequest {
 	r := publishRequest{Rule: f.Citation("rule", true)}
 	if text, ok := f.Text("module", true); ok {
 		var err error
@@ -206,7 +206,7 @@ func (s *Server) rule(c *call) (*tollgate.Rule, []byte, error) {
 	return s.store.Rule(c.ctx, c.caller(http.StatusOK), cited)
 }
 
-func (s *Server) readRule(c *call) (*answer, error) {
+func (s *Server) getRule(c *call) (*answer, error) {
 	rule, golden, err := s.rule(c)
 	if err != nil {
 		return nil, err
@@ -214,8 +214,8 @@ func (s *Server) readRule(c *call) (*answer, error) {
 	return object(ruleAnswer{*rule, golden})
 }
 
-// readModule answers with the bytes, which never change.
-func (s *Server) readModule(c *call) (*answer, error) {
+// getModule answers with the bytes, which never change.
+func (s *Server) getModule(c *call) (*answer, error) {
 	rule, _, err := s.rule(c)
 	if err != nil {
 		return nil, err

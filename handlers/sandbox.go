@@ -44,7 +44,7 @@ type clockRequest struct {
 	to      tollgate.Instant
 }
 
-func readClockRequest(f *input.Fields) clockRequest {
+func parseClockRequest(f *input.Fields) clockRequest {
 	var r clockRequest
 	text, ok := f.Text("advance", false)
 	r.to = f.Instant("to", false)
@@ -62,7 +62,7 @@ func readClockRequest(f *input.Fields) clockRequest {
 	return r
 }
 
-func (s *Server) readClock(*call) (*answer, error) {
+func (s *Server) getClock(*call) (*answer, error) {
 	return object(clockAnswer{"sandbox_clock", tollgate.At(s.clock()), tollgate.At(s.wall())})
 }
 

@@ -66,31 +66,31 @@ type Config struct {
 
 // Server answers the API.
 type Server struct {
-	store     *rediskv.Store
-	rules     *wasm.Engine
-	keys      *auth.Keys
-	issuer    *auth.Issuer
-	verifier  *auth.Verifier
-	cursors   *input.Cursors
-	vault     *tollgate.Vault
-	entropy   *entropy
-	clock     func() time.Time
-	wall      func() time.Time
-	advance   AdvanceFunc
-	log       *slog.Logger
-	metrics   *metrics
-	router    *httprouter.Router
-	shipped   []tollgate.RuleRef // what an instance must have before it is sent anything
-	examine   wasm.Examiner
-	sync      *rulesync.Sync
-	shadowing *shadow.Comparer
-	shares    *shares
-	distance  distance
-	capacity  capacity
-	metadata  document
-	aliases   []string
-	aliased   map[string]document // the metadata, by host
-	openapi   document
+	store    *rediskv.Store
+	rules    *wasm.Engine
+	keys     *auth.Keys
+	issuer   *auth.Issuer
+	verifier *auth.Verifier
+	cursors  *input.Cursors
+	vault    *tollgate.Vault
+	entropy  *entropy
+	clock    func() time.Time
+	wall     func() time.Time
+	advance  AdvanceFunc
+	log      *slog.Logger
+	metrics  *metrics
+	router   *httprouter.Router
+	shipped  []tollgate.RuleRef // what an instance must have before it is sent anything
+	examine  wasm.Examiner
+	sync     *rulesync.Sync
+	shadows  *shadow.Comparer
+	shares   *shares
+	distance distance
+	capacity capacity
+	metadata document
+	aliases  []string
+	aliased  map[string]document // the metadata, by host
+	openapi  document
 
 	development  bool
 	maxStaleness time.Duration
@@ -141,7 +141,7 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("handlers: metrics: %w", err)
 	}
-	s.shadowing = shadow.New(s.sync)
+	s.shadows = shadow.New(s.sync)
 	if err := s.describe(c.IssuerURL, c.Aliases); err != nil {
 		return nil, fmt.Errorf("handlers: metadata: %w", err)
 	}

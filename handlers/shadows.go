@@ -19,13 +19,13 @@ type shadowRequest struct {
 	Accounts []string          `json:"merchant_account_ids"`
 }
 
-func readShadowRequest(f *input.Fields) shadowRequest {
+func parseShadowRequest(f *input.Fields) shadowRequest {
 	return shadowRequest{f.Citation("rule", true), f.Citation("against", true), f.List("merchant_account_ids", tollgate.MaxActivated, checkAccountID)}
 }
 
 // Shadow compares candidates with what was charged until ctx ends, and writes down
 // what was found.
-func (s *Server) Shadow(ctx context.Context) { s.shadowing.Run(ctx) }
+func (s *Server) Shadow(ctx context.Context) { s.shadows.Run(ctx) }
 
 // startShadow has a candidate priced beside a rule that is in force.
 func (s *Server) startShadow(c *call, r shadowRequest) (*answer, error) {
@@ -100,7 +100,7 @@ func (s *Server) shadow(c *call) (tollgate.Stored[tollgate.Shadow], error) {
 	return shadow, err
 }
 
-func (s *Server) readShadow(c *call) (*answer, error) {
+func (s *Server) getShadow(c *call) (*answer, error) {
 	shadow, err := s.shadow(c)
 	if err != nil {
 		return nil, err

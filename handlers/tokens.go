@@ -32,9 +32,9 @@ type tokenAnswer struct {
 // tokenForm is the body of a token request.
 type tokenForm struct{ assertion, clientID, scope, grantID string }
 
-// readTokenForm reads the form (RFC 6749 §4.4.2). Parameters may not stand
+// parseTokenForm reads the form (RFC 6749 §4.4.2). Parameters may not stand
 // twice; unknown ones are ignored (§3.2).
-func readTokenForm(c *call) (form tokenForm, err error) {
+func parseTokenForm(c *call) (form tokenForm, err error) {
 	got, err := parseForm(string(c.body))
 	if err != nil {
 		return form, err
@@ -79,7 +79,7 @@ func parseForm(body string) (input.Values, error) {
 
 // issueToken exchanges a client assertion for an access token (spec §5).
 func (s *Server) issueToken(c *call) (*answer, error) {
-	form, err := readTokenForm(c)
+	form, err := parseTokenForm(c)
 	if err != nil {
 		return nil, err
 	}

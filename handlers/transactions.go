@@ -24,13 +24,13 @@ func words[T ~string](list []T) []string {
 
 // listTransactions searches transactions, the newest first.
 func (s *Server) listTransactions(c *call) (*answer, error) {
-	return search(s, c, readTransactionQuery, s.store.Transactions)
+	return search(s, c, parseTransactionQuery, s.store.Transactions)
 }
 
-// readTransactionQuery reads the filters; Accounts has at most the one that is
+// parseTransactionQuery reads the filters; Accounts has at most the one that is
 // named.
-func readTransactionQuery(r *input.Query) rediskv.TransactionQuery {
-	q := readSearch(r, tollgate.TransactionStatuses)
+func parseTransactionQuery(r *input.Query) rediskv.TransactionQuery {
+	q := parseSearch(r, tollgate.TransactionStatuses)
 	q.PaymentID, q.PayoutID = r.ID("payment_id"), r.ID("payout_id")
 	if t := r.Choice("type", "", transactionTypes...); t != "" {
 		q.Types = []tollgate.TransactionType{tollgate.TransactionType(t)}
@@ -38,9 +38,9 @@ func readTransactionQuery(r *input.Query) rediskv.TransactionQuery {
 	return q
 }
 
-// readSearch reads the filters that payments, transactions and payouts have in
+// parseSearch reads the filters that payments, transactions and payouts have in
 // common.
-func readSearch(r *input.Query, statuses []string) rediskv.TransactionQuery {
+func parseSearch(r *input.Query, statuses []string) rediskv.TransactionQuery {
 	return rediskv.TransactionQuery{
 		Statuses: r.Choices("status", statuses),
 		Payee:    r.Payee("payee"), Currency: r.Currency("currency"), Reference: r.Text("reference", maxReference),

@@ -25,7 +25,7 @@ type webhookRequest struct {
 	Metadata    tollgate.Metadata        `json:"metadata"`
 }
 
-func readWebhook(f *input.Fields) webhookRequest { return webhookFields(f, true) }
+func parseWebhook(f *input.Fields) webhookRequest { return webhookFields(f, true) }
 
 func webhookFields(f *input.Fields, isNew bool) webhookRequest {
 	url, _ := f.Text("url", isNew)
@@ -47,7 +47,7 @@ type webhookChange struct {
 	given  map[string]bool
 }
 
-func readWebhookChange(f *input.Fields) webhookChange {
+func parseWebhookChange(f *input.Fields) webhookChange {
 	r := webhookChange{webhookRequest: webhookFields(f, false), given: make(map[string]bool)}
 	r.status = f.Choice("status", tollgate.WebhookActive, tollgate.WebhookActive, tollgate.WebhookDisabledStatus)
 	for _, name := range []string{"url", "signature_scheme", "status"} {

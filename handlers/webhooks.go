@@ -115,7 +115,7 @@ func (s *Server) webhook(c *call, status int) (*tollgate.StoredWebhook, error) {
 	return w, nil
 }
 
-func (s *Server) readWebhook(c *call) (*answer, error) {
+func (s *Server) getWebhook(c *call) (*answer, error) {
 	w, err := s.webhook(c, http.StatusOK)
 	if err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ type rotation struct {
 	Overlap int `json:"overlap_seconds"`
 }
 
-func readRotation(f *input.Fields) rotation {
+func parseRotation(f *input.Fields) rotation {
 	return rotation{f.Whole("overlap_seconds", defaultOverlap, 0, maxOverlap)}
 }
 

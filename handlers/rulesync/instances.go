@@ -101,7 +101,7 @@ func (s *Sync) Follow(ctx context.Context) {
 		case <-ctx.Done():
 			leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 			defer cancel()
-			if err := s.Store.Leave(leave, s.Instance); err != nil {
+			if err := s.Store.Deregister(leave, s.Instance); err != nil {
 				s.Log.Warn("instance not signed off", "error", err)
 			}
 			s.loads.Wait()
@@ -131,8 +131,8 @@ func (s *Sync) follow(ctx context.Context, seen rediskv.Changes) (rediskv.Change
 	s.loadNeeded(ctx)
 	s.preload(ctx)
 	state := s.now()
-	sayErr := s.Store.Say(ctx, rediskv.Instance{ID: s.Instance, Modules: state.modules})
-	return seen, errors.Join(pollErr, upcomingErr, sayErr, s.judge(ctx, state)) // ready only after the others know
+	beatErr := s.Store.Heartbeat(ctx, rediskv.Instance{ID: s.Instance, Modules: state.modules})
+	return seen, errors.Join(pollErr, upcomingErr, beatErr, s.findBlocking(ctx, state)) // ready only after the others know
 }
 
 // mark remembers whose rules in force have to be read.
@@ -253,11 +253,11 @@ func (s *Sync) now() (now state) {
 	return now
 }
 
-// judge decides which rules make this instance not ready: those that it cannot
+// findBlocking decides which rules make this instance not ready: those that it cannot
 // load, where another instance may be able to, or nobody else lives who could
 // tell. What none of several instances can load is the rule's fault: it fails its
 // own payments, and must not take those of everybody else along.
-func (s *Sync) judge(ctx context.Context, now state) (err error) {
+func (s *Sync) findBlocking(ctx context.Context, now state) (err error) {
 	var others []rediskv.Instance
 	if len(now.failing) > 0 {
 		others, err = s.Store.Instances(ctx)

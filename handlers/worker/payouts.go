@@ -15,7 +15,7 @@ const (
 	payoutLease   = 2 * time.Minute // how long the payout step may take before another worker asks it again
 	payoutTimeout = time.Minute
 	payoutAgain   = time.Minute // after a payout step that could not say what became of a payout
-	turn          = 50          // batches of one payout's captures, then the next payout has its turn
+	batchesATurn  = 50          // batches of one payout's captures, then the next payout has its turn
 )
 
 // PayFunc is the payout step: it has a payout paid and says what came of it. It
@@ -47,7 +47,7 @@ func (w *Worker) makePayouts(ctx context.Context, p int) (int, error) {
 // carryOn gives a payout a turn: its captures and fees become available, it is
 // paid, they become settled.
 func (w *Worker) carryOn(ctx context.Context, d rediskv.Due) (ended int, again bool, err error) {
-	for range turn {
+	for range batchesATurn {
 		more, err := w.Store.MovePayout(ctx, d.Organization, d.ID)
 		if err != nil {
 			return 0, false, err
@@ -83,7 +83,7 @@ func (w *Worker) pay(ctx context.Context, d rediskv.Due) (ended int, again bool,
 	if err != nil || p == nil {
 		return 0, false, err
 	}
-	w.payouts.Aside(func() { ended, again, err = w.ask(ctx, p) })
+	w.payouts.WithoutSlot(func() { ended, again, err = w.ask(ctx, p) })
 	return ended, again, err
 }
 

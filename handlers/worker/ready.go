@@ -17,7 +17,7 @@ type Check struct {
 // Checks says of every part whether it makes progress.
 func (w *Worker) Checks() []Check {
 	return []Check{
-		{"clock", w.clock.Ready()},
+		{"clock", w.expiry.Ready()},
 		{"payouts", w.payouts.Ready()},
 		{"jobs", w.jobs.Ready()},
 		{"rules", w.rules.Ready()},

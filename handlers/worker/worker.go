@@ -73,12 +73,12 @@ type Config struct {
 // else has.
 type Worker struct {
 	Config
-	clock, jobs, rules, trimming *loop.Loop
-	payouts                      *loop.Loop
-	dispatch                     *delivery.Dispatch
-	exports                      *export.Maker
-	metrics                      *metrics
-	random                       *random
+	expiry, jobs, rules, trimming *loop.Loop
+	payouts                       *loop.Loop
+	dispatch                      *delivery.Dispatch
+	exports                       *export.Maker
+	metrics                       *metrics
+	random                        *random
 }
 
 // consumerTail is how many random bytes tell workers of one name apart.
@@ -114,12 +114,12 @@ func (w *Worker) build(consumer string) (err error) {
 	if err != nil {
 		return err
 	}
-	every := func(name string, interval time.Duration, visit func(context.Context, int) (int, error)) *loop.Loop {
+	every := func(name string, interval time.Duration, work func(context.Context, int) (int, error)) *loop.Loop {
 		return loop.New(loop.Config{
-			Common: common, Name: name, Every: interval, Concurrency: w.Concurrency, Batch: w.Batch, Counts: loops, Visit: visit,
+			Common: common, Name: name, Every: interval, Concurrency: w.Concurrency, Batch: w.Batch, Counts: loops, Do: work,
 		})
 	}
-	w.clock, w.payouts = every("clock", w.Interval, w.expirePayments), every("payouts", w.Interval, w.makePayouts)
+	w.expiry, w.payouts = every("clock", w.Interval, w.expirePayments), every("payouts", w.Interval, w.makePayouts)
 	w.jobs, w.rules = every("jobs", w.Interval, w.runJobs), every("rules", w.Interval, w.activateRules)
 	w.trimming = every("trim", trimInterval, w.trimEvents)
 	w.dispatch, err = delivery.New(delivery.Config{
@@ -172,7 +172,7 @@ func withDefaults(c Config) Config {
 func (w *Worker) Run(ctx context.Context) {
 	start := w.Wall()
 	var parts sync.WaitGroup
-	parts.Go(func() { w.clock.Run(ctx) })
+	parts.Go(func() { w.expiry.Run(ctx) })
 	parts.Go(func() { w.payouts.Run(ctx) })
 	parts.Go(func() { w.jobs.Run(ctx) })
 	parts.Go(func() { w.rules.Run(ctx) })
@@ -185,7 +185,7 @@ func (w *Worker) Run(ctx context.Context) {
 
 // Round goes once over all partitions with the clock and returns how many
 // payments it expired.
-func (w *Worker) Round(ctx context.Context) (int, error) { return w.clock.Once(ctx) }
+func (w *Worker) Round(ctx context.Context) (int, error) { return w.expiry.Once(ctx) }
 
 // random are random numbers that several goroutines ask for.
 type random struct {

@@ -30,7 +30,7 @@ func (d *Dispatch) attempt(ctx context.Context, w rediskv.Work) {
 		return
 	}
 	now := tollgate.At(d.Clock())
-	o := judge(d.Backoff, w.Run, sent, now, d.Random())
+	o := verdict(d.Backoff, w.Run, sent, now, d.Random())
 	switch {
 	case w.Body == nil:
 		o.State, o.Next = tollgate.DeliveryFailed, 0 // nothing will bring it back

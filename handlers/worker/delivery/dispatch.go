@@ -17,10 +17,10 @@ import (
 const (
 	takeAtOnce  = 64                     // slots that one look at a partition asks for at most
 	pace        = time.Millisecond / 4   // between looks that find something: attempts that end together make room together
-	readAtOnce  = 256                    // readers that wait in Redis at the same time
-	longestWait = time.Second            // of a reader; the end waits for it
+	readAtOnce  = 256                    // fan-outs that wait in Redis at the same time
+	longestWait = time.Second            // of a fan-out; the end waits for it
 	emptyPause  = 5 * time.Millisecond   // after a look that found due endpoints and no work
-	sharePause  = 250 * time.Millisecond // at most, when all that is due is beyond its share: a slot that comes back wakes the lane
+	sharePause  = 250 * time.Millisecond // at most, when all that is due is beyond its share: a slot that comes back wakes the partition
 )
 
 // Config is what a dispatch works with.
@@ -37,26 +37,26 @@ type Config struct {
 }
 
 // Dispatch moves deliveries. In every partition one goroutine waits for events
-// and makes their deliveries (reader), and one takes the attempts that are due
-// (taker); attempts run in goroutines of their own, at most Slots in all
+// and makes their deliveries (fanOut), and one takes the attempts that are due
+// (lease); attempts run in goroutines of their own, at most Slots in all
 // partitions together. Nothing is assigned to a worker, so one that joins or
 // leaves needs no agreement.
 type Dispatch struct {
 	Config
-	sender   *Sender
-	records  *records
-	metrics  *metrics
-	lanes    []*lane
-	slots    *slots
-	reading  chan struct{}
-	failing  atomic.Int32 // loops that have met an error and are not over it
-	unsigned sync.Map     // endpoints, by id, that this worker cannot sign for
+	sender     *Sender
+	records    *records
+	metrics    *metrics
+	partitions []*partition
+	slots      *slots
+	reading    chan struct{}
+	failing    atomic.Int32 // loops that have met an error and are not over it
+	unsigned   sync.Map     // endpoints, by id, that this worker cannot sign for
 }
 
-// lane is a partition as the dispatch sees it.
-type lane struct {
-	partition  int
-	nudge      chan struct{} // something may be due
+// partition is one of Redis, as the dispatch sees it.
+type partition struct {
+	number     int
+	due        chan struct{} // something may be due
 	read, take loop.Progress
 }
 
@@ -68,7 +68,7 @@ func New(c Config) (*Dispatch, error) {
 		slots: newSlots(c.Slots), reading: make(chan struct{}, readAtOnce), sender: NewSender(c.Sender),
 	}
 	for p := range c.Store.Partitions() {
-		d.lanes = append(d.lanes, &lane{partition: p, nudge: make(chan struct{}, 1)})
+		d.partitions = append(d.partitions, &partition{number: p, due: make(chan struct{}, 1)})
 	}
 	return d, err
 }
@@ -95,26 +95,26 @@ func (d *Dispatch) Run(ctx context.Context) {
 		}
 	}
 	// What is to be sent is read beside the next look at the partition.
-	begin := func(l *lane, work []rediskv.Work) {
+	begin := func(p *partition, work []rediskv.Work) {
 		loops.Go(func() {
 			if err := d.Store.ReadBodies(attempts, work); err != nil {
-				d.Log.Warn("what was taken cannot be attempted", "partition", l.partition, "deliveries", len(work), "error", err)
+				d.Log.Warn("what was taken cannot be attempted", "partition", p.number, "deliveries", len(work), "error", err)
 				for _, w := range work {
 					d.slots.release(w)
 				}
 				return
 			}
 			for _, w := range work {
-				start(job{l, w})
+				start(job{p, w})
 			}
 		})
 	}
 	loops.Go(func() { d.watchQueues(ctx) })
-	for _, l := range d.lanes {
-		loops.Go(func() { d.reader(ctx, l) })
-		loops.Go(func() { d.taker(ctx, l, begin) })
+	for _, p := range d.partitions {
+		loops.Go(func() { d.fanOut(ctx, p) })
+		loops.Go(func() { d.lease(ctx, p, begin) })
 	}
-	// From the end of ctx on, however long a reader takes to come back from Redis.
+	// From the end of ctx on, however long a fan-out takes to come back from Redis.
 	context.AfterFunc(ctx, func() {
 		loop.Wait(attempts, d.Grace, nil)
 		abandon()
@@ -126,24 +126,24 @@ func (d *Dispatch) Run(ctx context.Context) {
 
 // job is an attempt to make, in a slot that is taken for it.
 type job struct {
-	lane *lane
-	work rediskv.Work
+	partition *partition
+	work      rediskv.Work
 }
 
 func (d *Dispatch) carryOut(ctx context.Context, j job) {
 	d.metrics.running.Inc()
-	defer j.lane.wake() // the endpoint may have room again
+	defer j.partition.wake() // the endpoint may have room again
 	defer d.slots.release(j.work)
 	defer d.metrics.running.Dec()
 	d.attempt(ctx, j.work)
 }
 
-// reader makes deliveries of the events that are handed over.
-func (d *Dispatch) reader(ctx context.Context, l *lane) {
+// fanOut makes deliveries of the events that are handed over.
+func (d *Dispatch) fanOut(ctx context.Context, p *partition) {
 	// With more partitions than may wait at once, each waits for less long, so
 	// that all have their turn as often.
 	waiting := min(d.Interval, longestWait)
-	waiting = min(waiting, waiting*readAtOnce/time.Duration(len(d.lanes)))
+	waiting = min(waiting, waiting*readAtOnce/time.Duration(len(d.partitions)))
 	trouble := trouble{d: d, what: "fan-out"}
 	for ctx.Err() == nil {
 		select {
@@ -153,28 +153,28 @@ func (d *Dispatch) reader(ctx context.Context, l *lane) {
 		}
 		// A call that was broken off would leave events in the hands of a
 		// consumer that is no more, until another takes them over.
-		events, err := d.Store.FanOut(context.WithoutCancel(ctx), l.partition, d.Consumer, waiting)
+		events, err := d.Store.FanOut(context.WithoutCancel(ctx), p.number, d.Consumer, waiting)
 		<-d.reading
 		if events > 0 {
 			d.metrics.events.Add(float64(events))
-			l.wake()
+			p.wake()
 		}
 		if err == nil {
-			l.read.Made(d.Wall())
+			p.read.Made(d.Wall())
 		}
 		trouble.pause(ctx, err)
 	}
 }
 
-// taker takes what is due for as long as there are slots. It looks when it is
-// nudged, when the next attempt is due, and once per interval: other workers
+// lease takes what is due for as long as there are slots. It looks when it is
+// woken, when the next attempt is due, and once per interval: other workers
 // fan out as well.
-func (d *Dispatch) taker(ctx context.Context, l *lane, begin func(*lane, []rediskv.Work)) {
+func (d *Dispatch) lease(ctx context.Context, p *partition, begin func(*partition, []rediskv.Work)) {
 	trouble := trouble{d: d, what: "taking work"}
 	refused := make(map[string]bool) // endpoints that got nothing, in looks that took nothing
 	for ctx.Err() == nil {
-		l.take.Rest(trouble.current == 0) // until there is an answer
-		// Slots are for what is known to be due: lanes whose Redis does not answer
+		p.take.Rest(trouble.current == 0) // until there is an answer
+		// Slots are for what is known to be due: partitions whose Redis does not answer
 		// must not keep them from the others.
 		var r reserved
 		before, short := len(refused), false
@@ -183,7 +183,7 @@ func (d *Dispatch) taker(ctx context.Context, l *lane, begin func(*lane, []redis
 			if ctx.Err() != nil {
 				most = 0
 			}
-			r = d.slots.take(l, turns, most)
+			r = d.slots.take(p, turns, most)
 			for _, t := range turns {
 				if t.Room == 0 {
 					refused[t.Endpoint.ID], short = true, true
@@ -191,18 +191,18 @@ func (d *Dispatch) taker(ctx context.Context, l *lane, begin func(*lane, []redis
 			}
 		}
 		// To the end also when ctx ends: what was taken is attempted.
-		work, next, err := d.Store.TakeDue(context.WithoutCancel(ctx), l.partition, reserve, d.Lease)
-		d.slots.keep(l, r, work)
+		work, next, err := d.Store.TakeDue(context.WithoutCancel(ctx), p.number, reserve, d.Lease)
+		d.slots.keep(p, r, work)
 		if len(work) > 0 {
-			begin(l, work)
+			begin(p, work)
 		}
 		if err != nil {
-			l.take.Rest(false)
+			p.take.Rest(false)
 			trouble.pause(ctx, err)
 			continue
 		}
 		trouble.pause(ctx, nil)
-		l.take.Made(d.Wall())
+		p.take.Made(d.Wall())
 		switch {
 		case len(work) > 0:
 			clear(refused)
@@ -217,32 +217,32 @@ func (d *Dispatch) taker(ctx context.Context, l *lane, begin func(*lane, []redis
 				sleep = min(d.Interval, sharePause)
 			}
 			clear(refused)
-			loop.Wait(ctx, sleep, l.nudge)
+			loop.Wait(ctx, sleep, p.due)
 		}
 	}
 }
 
 // Wake has a partition looked at: something may be due.
-func (d *Dispatch) Wake(partition int) { d.lanes[partition].wake() }
+func (d *Dispatch) Wake(partition int) { d.partitions[partition].wake() }
 
 // Ready reports the first loop that makes no progress.
 func (d *Dispatch) Ready() error {
 	limit := loop.Stale(d.Interval)
-	for _, l := range d.lanes {
-		if !l.read.Fresh(d.Wall(), limit) {
-			return fmt.Errorf("fan-out of partition %d makes no progress", l.partition)
+	for _, p := range d.partitions {
+		if !p.read.Fresh(d.Wall(), limit) {
+			return fmt.Errorf("fan-out of partition %d makes no progress", p.number)
 		}
-		if !l.take.Fresh(d.Wall(), limit) {
-			return fmt.Errorf("deliveries of partition %d make no progress", l.partition)
+		if !p.take.Fresh(d.Wall(), limit) {
+			return fmt.Errorf("deliveries of partition %d make no progress", p.number)
 		}
 	}
 	return nil
 }
 
-// wake nudges the taker; one nudge is as good as many.
-func (l *lane) wake() {
+// wake has the partition looked at; once is as good as many times.
+func (p *partition) wake() {
 	select {
-	case l.nudge <- struct{}{}:
+	case p.due <- struct{}{}:
 	default:
 	}
 }

@@ -27,11 +27,11 @@ func rooms(turns []*rediskv.Turn) (all []int) {
 	return all
 }
 
-func newTestLane() *lane { return &lane{nudge: make(chan struct{}, 1)} }
+func newTestPartition() *partition { return &partition{due: make(chan struct{}, 1)} }
 
-func woken(l *lane) bool {
+func woken(l *partition) bool {
 	select {
-	case <-l.nudge:
+	case <-l.due:
 		return true
 	default:
 		return false
@@ -58,7 +58,7 @@ func TestSlotShares(t *testing.T) {
 		"a small one beside a large": {100, 5, []string{"a", "https://x.example", "b", "https://y.example"}, "[3 2]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, l, turns := newSlots(16), newTestLane(), turnsOf(c.room, c.turns...)
+			s, l, turns := newSlots(16), newTestPartition(), turnsOf(c.room, c.turns...)
 			r := s.take(l, turns, c.most)
 			if got := fmt.Sprint(rooms(turns)); got != c.want {
 				t.Errorf("%s; want %s", got, c.want)
@@ -74,7 +74,7 @@ func TestSlotShares(t *testing.T) {
 // What is left of a worker is never nobody's: whoever has nothing gets one of
 // those that are free.
 func TestEverybodyFindsASlot(t *testing.T) {
-	s, l := newSlots(64), newTestLane()
+	s, l := newSlots(64), newTestPartition()
 	for n := range 6 {
 		turns := turnsOf(64, fmt.Sprint("org", n), fmt.Sprintf("https://h%d.example", n))
 		s.take(l, turns, 64)
@@ -89,7 +89,7 @@ func TestEverybodyFindsASlot(t *testing.T) {
 
 // What becomes work stays taken, until it is released; the rest comes back.
 func TestUnneededSlotsComeBack(t *testing.T) {
-	s, l, turns := newSlots(16), newTestLane(), turnsOf(3, "a", "https://x.example", "b", "https://y.example")
+	s, l, turns := newSlots(16), newTestPartition(), turnsOf(3, "a", "https://x.example", "b", "https://y.example")
 	work := []rediskv.Work{{Organization: "a", Endpoint: turns[0].Endpoint}}
 	s.keep(l, s.take(l, turns, 64), work)
 	if got := fmt.Sprint(s.inUse, s.by); got != "1 map[a:1 host x.example:1]" {
@@ -101,29 +101,29 @@ func TestUnneededSlotsComeBack(t *testing.T) {
 	}
 }
 
-// A slot that is given back wakes one lane that was refused what it can have
+// A slot that is given back wakes one partition that was refused what it can have
 // now, and nobody else.
 func TestGivenBackSlotsWake(t *testing.T) {
-	s, lanes := newSlots(4), []*lane{newTestLane(), newTestLane(), newTestLane()}
+	s, partitions := newSlots(4), []*partition{newTestPartition(), newTestPartition(), newTestPartition()}
 	wokenLanes := func() (n int) {
-		for _, l := range lanes {
+		for _, l := range partitions {
 			if woken(l) {
 				n++
 			}
 		}
 		return n
 	}
-	s.take(newTestLane(), turnsOf(2, "a", "https://x.example"), 64)
-	for i, l := range lanes {
+	s.take(newTestPartition(), turnsOf(2, "a", "https://x.example"), 64)
+	for i, l := range partitions {
 		turns := turnsOf(1, fmt.Sprint("b", i), "https://x.example")
 		s.keep(l, s.take(l, turns, 64), nil)
 		if turns[0].Room != 0 {
 			t.Fatal("the host has more than its share")
 		}
 	}
-	s.keep(lanes[2], nil, nil) // it looked again, and there was nothing
-	elsewhere := s.take(newTestLane(), turnsOf(1, "c", "https://z.example"), 64)
-	s.keep(newTestLane(), elsewhere, nil)
+	s.keep(partitions[2], nil, nil) // it looked again, and there was nothing
+	elsewhere := s.take(newTestPartition(), turnsOf(1, "c", "https://z.example"), 64)
+	s.keep(newTestPartition(), elsewhere, nil)
 	if n := wokenLanes(); n != 0 {
 		t.Errorf("%d are woken while the host has its share", n)
 	}
@@ -134,7 +134,7 @@ func TestGivenBackSlotsWake(t *testing.T) {
 			t.Errorf("%d are woken by a slot", n)
 		}
 	}
-	if len(s.short) != 0 || woken(lanes[2]) {
+	if len(s.short) != 0 || woken(partitions[2]) {
 		t.Error("one is woken that needs nothing")
 	}
 }

@@ -18,12 +18,12 @@ type slots struct {
 
 	mu    sync.Mutex
 	inUse int
-	by    map[string]int            // by organization and by host
-	short map[*lane]map[owners]bool // who was refused at a lane's last look
+	by    map[string]int                 // by organization and by host
+	short map[*partition]map[owners]bool // who was refused at a partition's last look
 }
 
 func newSlots(all int) *slots {
-	return &slots{all: all, by: make(map[string]int), short: make(map[*lane]map[owners]bool)}
+	return &slots{all: all, by: make(map[string]int), short: make(map[*partition]map[owners]bool)}
 }
 
 // owners are an organization and a host: a slot counts against both.
@@ -40,16 +40,16 @@ func ownersOf(org string, e *tollgate.StoredWebhook) owners {
 }
 
 // take reserves up to most slots for endpoints, one for each in turn, so that
-// one endpoint's backlog leaves room. Who is refused is noted for the lane: it is
+// one endpoint's backlog leaves room. Who is refused is noted for the partition: it is
 // woken when that would be granted.
-func (s *slots) take(l *lane, turns []*rediskv.Turn, most int) reserved {
+func (s *slots) take(p *partition, turns []*rediskv.Turn, most int) reserved {
 	of, got := make([]owners, len(turns)), make([]int, len(turns))
 	for i, t := range turns {
 		of[i] = ownersOf(t.Organization, t.Endpoint)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.short, l)
+	delete(s.short, p)
 	refused := make(map[owners]bool)
 	for more := true; more; {
 		more = false
@@ -67,7 +67,7 @@ func (s *slots) take(l *lane, turns []*rediskv.Turn, most int) reserved {
 		}
 	}
 	if len(refused) > 0 {
-		s.short[l] = refused
+		s.short[p] = refused
 	}
 	r := make(reserved)
 	for i, t := range turns {
@@ -77,7 +77,7 @@ func (s *slots) take(l *lane, turns []*rediskv.Turn, most int) reserved {
 	return r
 }
 
-// giveBack frees slots, and wakes a lane for each that can have one now.
+// giveBack frees slots, and wakes a partition for each that can have one now.
 func (s *slots) giveBack(of owners, n int) {
 	if n == 0 {
 		return
@@ -85,11 +85,11 @@ func (s *slots) giveBack(of owners, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count(of, -n)
-	for l, refused := range s.short {
+	for p, refused := range s.short {
 		for of := range refused {
 			if s.room(of) {
-				delete(s.short, l)
-				l.wake()
+				delete(s.short, p)
+				p.wake()
 				n--
 				break
 			}
@@ -119,13 +119,13 @@ func (s *slots) count(of owners, by int) {
 // reserved is what one look at a partition has taken.
 type reserved map[owners]int
 
-// keep gives back what was not needed for the work that came of a lane's look;
+// keep gives back what was not needed for the work that came of a partition's look;
 // nil when nothing was asked for.
-func (s *slots) keep(l *lane, r reserved, work []rediskv.Work) {
+func (s *slots) keep(p *partition, r reserved, work []rediskv.Work) {
 	if r == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.short, l)
+		delete(s.short, p)
 		return
 	}
 	for _, w := range work {

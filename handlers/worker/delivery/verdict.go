@@ -17,10 +17,10 @@ var slowDown = []int{http.StatusTooManyRequests, http.StatusBadGateway, http.Sta
 // endpoint that answers late holds up slots that others could use.
 const slow = time.Second
 
-// judge says what an attempt means for its delivery and its endpoint
+// verdict says what an attempt means for its delivery and its endpoint
 // (interface §6). run counts the attempts of this run of the schedule from 1;
 // random is in [0, 1).
-func judge(b tollgate.Backoff, run int, s Sent, now tollgate.Instant, random float64) rediskv.Outcome {
+func verdict(b tollgate.Backoff, run int, s Sent, now tollgate.Instant, random float64) rediskv.Outcome {
 	var o rediskv.Outcome
 	if s.Response != nil {
 		o.StatusCode = s.Response.StatusCode

@@ -44,7 +44,7 @@ func TestJudge(t *testing.T) {
 		"the last attempt":                      {10, answer(500, 0), .5, tollgate.DeliveryFailed, 0, 0, "http_500"},
 		"the last attempt, 503":                 {10, answer(503, 0), .5, tollgate.DeliveryFailed, 0, time.Minute, "http_503"},
 	} {
-		o := judge(b, c.run, c.sent, now, c.random)
+		o := verdict(b, c.run, c.sent, now, c.random)
 		at := func(d time.Duration) tollgate.Instant {
 			if d == 0 {
 				return 0

@@ -26,48 +26,48 @@ type Config struct {
 	Concurrency int           // partitions at work at once
 	Batch       int           // what is due that is asked for at once
 	Counts      *Metrics      // of all loops
-	// Visit does what is due in a partition, and returns how much that was.
-	Visit func(ctx context.Context, partition int) (int, error)
+	// Do does what is due in a partition, and returns how much that was.
+	Do func(ctx context.Context, partition int) (int, error)
 }
 
 // Loop is work that is done in every partition once per interval. Each
 // partition has its own time: one that takes long, or fails, holds up no other.
 type Loop struct {
 	Config
-	slots chan struct{} // one element for each partition at work
-	looks []Progress    // by partition
-	away  atomic.Int32  // partitions whose Redis does not answer
-	done  atomic.Int64  // since it was last logged
-	told  atomic.Int64  // Unix milliseconds of that
+	slots    chan struct{} // one element for each partition at work
+	progress []Progress    // by partition
+	away     atomic.Int32  // partitions whose Redis does not answer
+	done     atomic.Int64  // since it was last logged
+	told     atomic.Int64  // Unix milliseconds of that
 }
 
 // New makes a loop that does not run yet.
 func New(c Config) *Loop {
 	c.Counts.failed.WithLabelValues(c.Name) // present from the start
-	return &Loop{Config: c, slots: make(chan struct{}, c.Concurrency), looks: make([]Progress, c.Store.Partitions())}
+	return &Loop{Config: c, slots: make(chan struct{}, c.Concurrency), progress: make([]Progress, c.Store.Partitions())}
 }
 
 // Run works until ctx ends.
-func (r *Loop) Run(ctx context.Context) {
+func (l *Loop) Run(ctx context.Context) {
 	var loops sync.WaitGroup
-	for p := range r.looks {
-		loops.Go(func() { r.tend(ctx, p) })
+	for p := range l.progress {
+		loops.Go(func() { l.repeat(ctx, p) })
 	}
 	loops.Wait()
 }
 
-// tend looks at a partition again and again; after an error the pauses grow.
-func (r *Loop) tend(ctx context.Context, p int) {
-	look := &r.looks[p]
-	var retry time.Duration // zero after a good look
+// repeat does the work of a partition again and again; after an error the pauses grow.
+func (l *Loop) repeat(ctx context.Context, p int) {
+	progress := &l.progress[p]
+	var retry time.Duration // zero when all went well
 	gone, damaged := false, false
 	for ctx.Err() == nil {
-		look.Rest(!gone) // until there is a slot, and for as long as the work takes
-		count, err := r.look(ctx, p)
+		progress.Rest(!gone) // until there is a slot, and for as long as the work takes
+		count, err := l.work(ctx, p)
 		if ctx.Err() != nil {
 			return
 		}
-		r.report(count)
+		l.report(count)
 		was := gone
 		gone = Away(err)
 		known := damaged
@@ -75,61 +75,61 @@ func (r *Loop) tend(ctx context.Context, p int) {
 		if err == nil || damaged { // what cannot be read keeps nothing else waiting
 			retry = 0
 		} else {
-			retry = min(max(2*retry, 2*min(r.Every, time.Second)), maxPause)
+			retry = min(max(2*retry, 2*min(l.Every, time.Second)), maxPause)
 		}
 		said := err != nil && !gone && !(known && damaged)
 		switch { // an outage meets all partitions and is said once
 		case gone && !was:
-			said = r.away.Add(1) == 1
-		case was && !gone && r.away.Add(-1) == 0:
-			r.Log.Info("rounds go on", "work", r.Name)
+			said = l.away.Add(1) == 1
+		case was && !gone && l.away.Add(-1) == 0:
+			l.Log.Info("rounds go on", "work", l.Name)
 		}
 		if said {
-			r.Log.Warn("a round failed", "work", r.Name, "error", err, "next_in", retry.String())
+			l.Log.Warn("a round failed", "work", l.Name, "error", err, "next_in", retry.String())
 		}
 		if gone {
-			look.Rest(false)
+			progress.Rest(false)
 		} else { // what cannot be done for somebody is no standstill
-			look.Made(r.Wall())
-			look.Rest(err != nil)
+			progress.Made(l.Wall())
+			progress.Rest(err != nil)
 		}
-		Wait(ctx, cmp.Or(retry, r.Every), nil)
+		Wait(ctx, cmp.Or(retry, l.Every), nil)
 	}
 }
 
-// look visits a partition when there is a slot for it.
-func (r *Loop) look(ctx context.Context, p int) (int, error) {
+// work is done in a partition when there is a slot for it.
+func (l *Loop) work(ctx context.Context, p int) (int, error) {
 	select {
 	case <-ctx.Done():
 		return 0, ctx.Err()
-	case r.slots <- struct{}{}:
+	case l.slots <- struct{}{}:
 	}
-	defer func() { <-r.slots }()
-	start := r.Wall()
-	count, err := r.Visit(ctx, p)
-	r.Counts.took.WithLabelValues(r.Name).Observe(r.Wall().Sub(start).Seconds())
+	defer func() { <-l.slots }()
+	start := l.Wall()
+	count, err := l.Do(ctx, p)
+	l.Counts.took.WithLabelValues(l.Name).Observe(l.Wall().Sub(start).Seconds())
 	if err != nil && ctx.Err() == nil {
-		r.Counts.failed.WithLabelValues(r.Name).Inc()
+		l.Counts.failed.WithLabelValues(l.Name).Inc()
 	}
 	return count, err
 }
 
 // Each does what is due in a partition, once each or for as long as do asks for
 // another turn. It goes on past what fails, and reports the first error.
-func (r *Loop) Each(ctx context.Context, p int, due func(ctx context.Context, partition, limit int) ([]rediskv.Due, error),
+func (l *Loop) Each(ctx context.Context, p int, due func(ctx context.Context, partition, limit int) ([]rediskv.Due, error),
 	do func(rediskv.Due) (count int, again bool, err error),
 ) (count int, err error) {
 	done := map[rediskv.Due]bool{}
 	failures, stay := 0, 0
-	for progress := true; progress && ctx.Err() == nil; {
+	for more := true; more && ctx.Err() == nil; {
 		// What is done and still due stays at the head of the queue.
-		list, failed := due(ctx, p, r.Batch+stay)
+		list, failed := due(ctx, p, l.Batch+stay)
 		if failed != nil {
 			return count, fmt.Errorf("what is due in partition %d: %w", p, failed)
 		}
-		r.looks[p].Made(r.Wall())
-		r.looks[p].Rest(true) // each call to Redis is bounded; how many there are to make is not
-		progress, stay = false, 0
+		l.progress[p].Made(l.Wall())
+		l.progress[p].Rest(true) // each call to Redis is bounded; how many there are to make is not
+		more, stay = false, 0
 		for _, d := range list {
 			if ctx.Err() != nil {
 				break
@@ -138,7 +138,7 @@ func (r *Loop) Each(ctx context.Context, p int, due func(ctx context.Context, pa
 				stay++
 				continue
 			}
-			progress = true
+			more = true
 			n, again, failed := do(d)
 			count += n
 			if done[d] = !again || failed != nil; done[d] {
@@ -154,48 +154,48 @@ func (r *Loop) Each(ctx context.Context, p int, due func(ctx context.Context, pa
 				continue
 			}
 			failures++
-			if failures >= r.Batch {
+			if failures >= l.Batch {
 				return count, err
 			}
 			if Away(failed) {
 				break // only what is due for somebody else, if Redis still says it
 			}
 		}
-		r.Yield()
+		l.Yield()
 	}
 	return count, cmp.Or(err, ctx.Err())
 }
 
-// Aside does what waits for somebody else, without the slot of its partition.
-func (r *Loop) Aside(do func()) {
-	<-r.slots
-	defer func() { r.slots <- struct{}{} }()
+// WithoutSlot does what waits for somebody else, without the slot of its partition.
+func (l *Loop) WithoutSlot(do func()) {
+	<-l.slots
+	defer func() { l.slots <- struct{}{} }()
 	do()
 }
 
 // Yield lets a partition that waits for a slot have its turn first.
-func (r *Loop) Yield() { r.Aside(func() {}) }
+func (l *Loop) Yield() { l.WithoutSlot(func() {}) }
 
 // report logs what was done, of all partitions together once per interval.
-func (r *Loop) report(count int) {
-	r.done.Add(int64(count))
-	now, told := r.Wall().UnixMilli(), r.told.Load()
-	if now-told < r.Every.Milliseconds() || !r.told.CompareAndSwap(told, now) {
+func (l *Loop) report(count int) {
+	l.done.Add(int64(count))
+	now, told := l.Wall().UnixMilli(), l.told.Load()
+	if now-told < l.Every.Milliseconds() || !l.told.CompareAndSwap(told, now) {
 		return
 	}
-	if done := r.done.Swap(0); done > 0 {
-		r.Log.Info("done", "work", r.Name, "count", done)
+	if done := l.done.Swap(0); done > 0 {
+		l.Log.Info("done", "work", l.Name, "count", done)
 	}
 }
 
 // Once goes once over all partitions and adds up what was done.
-func (r *Loop) Once(ctx context.Context) (int, error) {
+func (l *Loop) Once(ctx context.Context) (int, error) {
 	var group sync.WaitGroup
 	var count atomic.Int64
-	failed := make([]error, len(r.looks))
-	for p := range r.looks {
+	failed := make([]error, len(l.progress))
+	for p := range l.progress {
 		group.Go(func() {
-			n, err := r.look(ctx, p)
+			n, err := l.work(ctx, p)
 			count.Add(int64(n))
 			failed[p] = err
 		})
@@ -205,11 +205,11 @@ func (r *Loop) Once(ctx context.Context) (int, error) {
 }
 
 // Ready reports the first partition that makes no progress.
-func (r *Loop) Ready() error {
-	limit := Stale(r.Every)
-	for p := range r.looks {
-		if !r.looks[p].Fresh(r.Wall(), limit) {
-			return fmt.Errorf("%s: partition %d makes no progress", r.Name, p)
+func (l *Loop) Ready() error {
+	limit := Stale(l.Every)
+	for p := range l.progress {
+		if !l.progress[p].Fresh(l.Wall(), limit) {
+			return fmt.Errorf("%s: partition %d makes no progress", l.Name, p)
 		}
 	}
 	return nil

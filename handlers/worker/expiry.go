@@ -10,7 +10,7 @@ import (
 // releases what was left of them. One that another worker has expired is
 // nothing to do.
 func (w *Worker) expirePayments(ctx context.Context, p int) (int, error) {
-	return w.clock.Each(ctx, p, w.Store.DuePayments, func(d rediskv.Due) (int, bool, error) {
+	return w.expiry.Each(ctx, p, w.Store.DuePayments, func(d rediskv.Due) (int, bool, error) {
 		if err := w.Store.ExpirePayment(ctx, d.Organization, d.ID); err != nil {
 			return 0, false, err
 		}
