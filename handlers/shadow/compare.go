@@ -76,30 +76,11 @@ func (c *comparison) next() *rediskv.Comparison {
 // writes down what was found, for no longer than shadowEnd.
 func (s *Comparer) Run(ctx context.Context) {
 	found := make(map[shadowKey]*comparison)
-	of := func(key shadowKey) *rediskv.Comparison {
-		c, ok := found[key]
-		if !ok {
-			c = new(comparison)
-			found[key] = c
-		}
-		if c.open == nil {
-			c.open = &rediskv.Comparison{Operation: s.rules.Store.Mint(""), Sums: make(map[tollgate.Currency]int64)}
-		}
-		return c.open
-	}
 	compare := func(one shadowed) (full bool) {
 		key := shadowKey{one.org, one.shadow.ID}
-		c := of(key)
+		c := s.of(found, key)
 		s.compare(ctx, one, c)
 		return len(c.Divergences) >= shadowBatch && found[key].sent == nil // else Redis is away
-	}
-	drop := func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for key, n := range s.dropped {
-			of(key).Dropped += n
-		}
-		clear(s.dropped)
 	}
 	record := func(ctx context.Context) {
 		for key, c := range found {
@@ -118,12 +99,12 @@ func (s *Comparer) Run(ctx context.Context) {
 			for len(s.queue) > 0 {
 				switch one := <-s.queue; {
 				case last.Err() != nil:
-					of(shadowKey{one.org, one.shadow.ID}).Dropped++
+					s.of(found, shadowKey{one.org, one.shadow.ID}).Dropped++
 				case compare(one):
 					record(last)
 				}
 			}
-			drop()
+			s.addDropped(found)
 			if record(last); len(found) > 0 {
 				s.rules.Log.Warn("comparisons not written at the end", "shadows", len(found))
 			}
@@ -133,10 +114,33 @@ func (s *Comparer) Run(ctx context.Context) {
 				continue
 			}
 		case <-tick.C:
-			drop()
+			s.addDropped(found)
 		}
 		record(ctx)
 	}
+}
+
+// of is what was found of a shadow and not sent yet.
+func (s *Comparer) of(found map[shadowKey]*comparison, key shadowKey) *rediskv.Comparison {
+	c, ok := found[key]
+	if !ok {
+		c = new(comparison)
+		found[key] = c
+	}
+	if c.open == nil {
+		c.open = &rediskv.Comparison{Operation: s.rules.Store.Mint(""), Sums: make(map[tollgate.Currency]int64)}
+	}
+	return c.open
+}
+
+// addDropped adds what Offer has let go.
+func (s *Comparer) addDropped(found map[shadowKey]*comparison) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, n := range s.dropped {
+		s.of(found, key).Dropped += n
+	}
+	clear(s.dropped)
 }
 
 // record writes down what was found, and reports whether nothing is left.

@@ -1,7 +1,6 @@
-// Package worker is the only one that acts on the service's own account, and
-// the only one that sends requests out: it delivers events to webhook
-// endpoints, makes exports and payouts, and ends what nobody ended. It never
-// imports handlers; the two meet in Redis.
+// Package worker is the only one that acts on the service's own account: it has
+// events delivered and exports made, makes payouts, and ends what nobody ended. It
+// never imports handlers; the two meet in Redis.
 package worker
 
 import (
@@ -202,4 +201,24 @@ func (d *random) next() float64 {
 		return 0.5 // no jitter
 	}
 	return float64(binary.LittleEndian.Uint64(b[:])>>11) / (1 << 53)
+}
+
+type metrics struct {
+	expired prometheus.Counter
+	payouts *prometheus.CounterVec
+}
+
+func newMetrics(r prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		expired: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tollgate_worker_payments_expired_total", Help: "Payments that the clock ended.",
+		}),
+		payouts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tollgate_worker_payouts_total", Help: "Payouts that were created, paid or failed, and how often the payout step had no answer yet (later).",
+		}, []string{"status"}),
+	}
+	for _, status := range []string{"created", "paid", "failed", "later"} {
+		m.payouts.WithLabelValues(status) // present from the start
+	}
+	return m, loop.Register(r, m.expired, m.payouts)
 }
