@@ -31,6 +31,25 @@ var apart = map[string][]string{
 	"wasm/compiler":   {"wasm"},
 }
 
+// handlerRooms are the packages of handlers, and which of them each may import.
+// None imports handlers, which imports all but the worker's.
+var handlerRooms = map[string][]string{
+	"auth":            {},
+	"conform":         {},
+	"connection":      {"share"},
+	"egress":          {},
+	"input":           {"problem"},
+	"problem":         {},
+	"rulesync":        {"problem", "share"},
+	"shadow":          {"problem", "rulesync"},
+	"share":           {},
+	"share/fair":      {"share"},
+	"worker":          {"worker/delivery", "worker/export", "worker/loop"},
+	"worker/delivery": {"egress", "worker/loop"},
+	"worker/export":   {"worker/loop"},
+	"worker/loop":     {},
+}
+
 // testsOnly are packages that no program may hold.
 var testsOnly = []string{"rediskv/redistest", "handlers/conform", "handlers/share/fair"}
 
@@ -47,7 +66,7 @@ var owners = map[string][]string{
 	"github.com/alicebob/miniredis/v2":      {"rediskv/redistest", "cmd/tollgate"},
 	"github.com/getkin/kin-openapi":         {"handlers/conform"},
 	"github.com/spf13/cobra":                {"cmd/tollgate"},
-	"github.com/prometheus/client_golang":   {"handlers", "handlers/worker", "cmd/tollgate"},
+	"github.com/prometheus/client_golang":   {"handlers", "handlers/rulesync", "handlers/worker", "handlers/worker/delivery", "handlers/worker/export", "handlers/worker/loop", "cmd/tollgate"},
 	"github.com/goccy/go-yaml":              {"cmd/tollgate"},
 	"github.com/santhosh-tekuri/jsonschema": {"handlers/conform"},
 	"github.com/klauspost/compress":         {"rediskv"},
@@ -76,6 +95,66 @@ func TestImportsRunOneWay(t *testing.T) {
 			case from != to && height >= layers[from]:
 				t.Errorf("%s: %s must not import %s", f.name, from, to)
 			}
+		}
+	}
+}
+
+// Rooms of handlers know each other in few directions and without a circle.
+func TestHandlerRooms(t *testing.T) {
+	for _, f := range sources(t) {
+		room, inRoom := strings.CutPrefix(f.pkg, "handlers/")
+		if f.test || !inRoom && f.pkg != "handlers" {
+			continue
+		}
+		known, listed := handlerRooms[room]
+		if inRoom && !listed {
+			t.Errorf("%s: %s is not in the table of rooms", f.name, room)
+		}
+		for _, imported := range f.imports() {
+			target, ours := strings.CutPrefix(imported, module+"/handlers")
+			target = strings.TrimPrefix(target, "/")
+			switch {
+			case !ours:
+			case !inRoom && top(target) == "worker", inRoom && !slices.Contains(known, target):
+				t.Errorf("%s: %s must not import %s", f.name, f.pkg, imported)
+			}
+		}
+	}
+	var visit func(room string, way []string)
+	visit = func(room string, way []string) {
+		if slices.Contains(way, room) {
+			t.Fatalf("a circle: %v %s", way, room)
+		}
+		for _, next := range handlerRooms[room] {
+			visit(next, append(slices.Clone(way), room))
+		}
+	}
+	for room := range handlerRooms {
+		visit(room, nil)
+	}
+}
+
+// No package below the root grows beyond what a reader can hold: Go files and
+// lines of product. Those that are larger are to become smaller.
+func TestSizes(t *testing.T) {
+	larger := map[string][2]int{"handlers": {40, 6_000}, "cmd/tollgate": {90, 12_000}, "rediskv": {80, 12_000}}
+	files, lines := map[string]int{}, map[string]int{}
+	for _, f := range sources(t) {
+		if !f.test {
+			files[f.pkg]++
+			lines[f.pkg] += f.set.File(f.file.Pos()).LineCount()
+		}
+	}
+	for pkg := range files {
+		most := [2]int{25, 3_500}
+		if l, ok := larger[pkg]; ok {
+			most = l
+		}
+		if pkg == "." {
+			most = [2]int{60, 8_000}
+		}
+		if files[pkg] > most[0] || lines[pkg] > most[1] {
+			t.Errorf("%s has %d files and %d lines; at most %d and %d", pkg, files[pkg], lines[pkg], most[0], most[1])
 		}
 	}
 }

@@ -8,7 +8,7 @@ import "fmt"
 
 // Code is the machine-readable kind of an error. Codes are part of the
 // interface (spec §7); the HTTP status of each stands in one table in package
-// handlers.
+// handlers/problem.
 type Code string
 
 // The codes, in the order of their HTTP status.

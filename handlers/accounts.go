@@ -11,26 +11,27 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
 
-func (s *Server) readOrganization(c *call) (*answer, error) {
+func (s *Server) getOrganization(c *call) (*answer, error) {
 	if c.pathID() != c.org {
-		return nil, notFound()
+		return nil, tollgate.NotFound()
 	}
-	return s.readResource(c, "organization")
+	return s.getResource(c, "organization")
 }
 
-func (s *Server) readLegalEntity(c *call) (*answer, error) { return s.readResource(c, "legal_entity") }
+func (s *Server) getLegalEntity(c *call) (*answer, error) { return s.getResource(c, "legal_entity") }
 
-func (s *Server) readMerchantAccount(c *call) (*answer, error) {
+func (s *Server) getMerchantAccount(c *call) (*answer, error) {
 	if !c.grant.Covers(c.pathID()) {
 		if _, err := s.store.Account(c.ctx, c.org, c.pathID()); err != nil {
 			return nil, err // one that does not exist is not found, covered or not
 		}
 		return nil, accountForbidden()
 	}
-	a, err := s.readResource(c, "merchant_account")
+	a, err := s.getResource(c, "merchant_account")
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +45,7 @@ func (s *Server) readMerchantAccount(c *call) (*answer, error) {
 
 // listMerchantAccounts lists the accounts that the grant covers, by id.
 func (s *Server) listMerchantAccounts(c *call) (*answer, error) {
-	p, err := readPage[string](s, c, "asc", func(*queryReader) {})
+	p, err := readPage[string](s, c, "asc", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -58,11 +59,7 @@ func (s *Server) listMerchantAccounts(c *call) (*answer, error) {
 			ids = append(ids, id)
 		}
 	}
-	more, next := len(ids) > p.limit, ""
-	if more {
-		ids = ids[:p.limit]
-		next = ids[p.limit-1]
-	}
+	ids, next := firstOf(ids, p.Limit)
 	rows, err := s.store.MerchantAccounts(c.ctx, c.caller(http.StatusOK), ids)
 	if err != nil {
 		return nil, err
@@ -70,25 +67,25 @@ func (s *Server) listMerchantAccounts(c *call) (*answer, error) {
 	if rows, err = s.marked(c.ctx, c.org, rows); err != nil {
 		return nil, err
 	}
-	return pageOf(s, c, p, rows, more, next)
+	return pageOf(p, rows, next != "", next)
 }
 
-// readGrant shows a client the grant it asks under; others only with the scope
+// getGrant shows a client the grant it asks under; others only with the scope
 // access:read, for they tell what the organization's other clients may do. It
 // has no ETag: a grant's status changes with the clock.
-func (s *Server) readGrant(c *call) (*answer, error) {
+func (s *Server) getGrant(c *call) (*answer, error) {
 	if c.pathID() != c.token.GrantID && !c.token.Scopes.Has(auth.ScopeAccessRead) {
-		return nil, notFound()
+		return nil, tollgate.NotFound()
 	}
-	a, err := s.readResource(c, "grant")
+	a, err := s.getResource(c, "grant")
 	if err == nil {
 		a.etag = ""
 	}
 	return a, err
 }
 
-// readResource answers with the JSON as it is stored; its revision is the ETag.
-func (s *Server) readResource(c *call, kind string) (*answer, error) {
+// getResource answers with the JSON as it is stored; its revision is the ETag.
+func (s *Server) getResource(c *call, kind string) (*answer, error) {
 	doc, revision, err := s.store.ReadResource(c.ctx, c.caller(http.StatusOK), kind, c.pathID())
 	if err != nil {
 		return nil, err
@@ -108,7 +105,7 @@ func (s *Server) account(c *call, id, param string) (*rediskv.Account, error) {
 	c.target = tollgate.AuditTarget{Type: "merchant_account", ID: id}
 	a, err := s.store.Account(c.ctx, c.org, id)
 	if err != nil {
-		if e := errorOf(err); e.Code == tollgate.CodeNotFound {
+		if e := problem.From(err); e.Code == tollgate.CodeNotFound {
 			return nil, &tollgate.Error{Code: tollgate.CodeNotFound, Param: param, Message: "There is no such merchant account.", Cause: e.Cause}
 		}
 		return nil, err
@@ -147,6 +144,15 @@ func (s *Server) unnamedAccount(c *call, param string) (string, error) {
 // maxAccountsListed bounds how many accounts an error lists.
 const maxAccountsListed = 20
 
+// reaches reports whether the grant covers all of these accounts; none are all of
+// the organization's.
+func (c *call) reaches(accounts []string) bool {
+	if len(accounts) == 0 {
+		return len(c.grant.MerchantAccountIDs) == 0
+	}
+	return !slices.ContainsFunc(accounts, func(id string) bool { return !c.grant.Covers(id) })
+}
+
 func accountForbidden() *tollgate.Error {
-	return problemError(tollgate.CodeMerchantAccountForbidden, "The grant does not cover this merchant account.")
+	return problem.New(tollgate.CodeMerchantAccountForbidden, "The grant does not cover this merchant account.")
 }

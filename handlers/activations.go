@@ -4,9 +4,8 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/go-json-experiment/json"
-
 	"tollgate"
+	"tollgate/handlers/input"
 	"tollgate/rediskv"
 )
 
@@ -23,27 +22,13 @@ type activationRequest struct {
 	dryRun bool
 }
 
-func readActivationRequest(f *fields) activationRequest {
+func parseActivationRequest(f *input.Fields) activationRequest {
 	return activationRequest{
-		Rule: f.citation("rule", true), Replaces: f.ruleInForce("replaces"), Adds: f.flag("adds", false),
-		Position: f.whole("position", 0, 1, tollgate.MaxRules), At: f.instant("at", false),
-		Accounts: f.list("merchant_account_ids", tollgate.MaxActivated, checkAccountID),
-		dryRun:   f.flag("dry_run", false),
+		Rule: f.Citation("rule", true), Replaces: f.RuleInForce("replaces"), Adds: f.Flag("adds", false),
+		Position: f.Whole("position", 0, 1, tollgate.MaxRules), At: f.Instant("at", false),
+		Accounts: f.List("merchant_account_ids", tollgate.MaxActivated, checkAccountID),
+		dryRun:   f.Flag("dry_run", false),
 	}
-}
-
-// ruleInForce is an optional citation, or the name of a rule, whichever version
-// of it is in force.
-func (f *fields) ruleInForce(name string) tollgate.Citation {
-	text, ok := f.text(name, false)
-	if !ok {
-		return tollgate.Citation{}
-	}
-	c, err := tollgate.ParseRule(text)
-	if err != nil {
-		f.faults.add(tollgate.Invalid(f.prefix+name, "%s is a citation such as rule:card_fee@v4, or a rule's name such as card_fee.", f.prefix+name))
-	}
-	return c
 }
 
 // rollbackRequest is the body of POST …/rollback.
@@ -51,8 +36,8 @@ type rollbackRequest struct {
 	Accounts []string `json:"merchant_account_ids"`
 }
 
-func readRollback(f *fields) rollbackRequest {
-	return rollbackRequest{f.list("merchant_account_ids", tollgate.MaxActivated, checkAccountID)}
+func parseRollback(f *input.Fields) rollbackRequest {
+	return rollbackRequest{f.List("merchant_account_ids", tollgate.MaxActivated, checkAccountID)}
 }
 
 // activationPreview is what an activation would be.
@@ -88,23 +73,21 @@ func (s *Server) activate(c *call, r activationRequest) (*answer, error) {
 		}
 		return s.previewActivation(c, r.Accounts, request)
 	}
-	return s.ruleSetCommand(c, "rules.activate", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
+	return s.command(c, "rules.activate", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
 		if err := inTime(); err != nil {
 			return rediskv.Result{}, err
 		}
-		return rediskv.Retried(func() (rediskv.Result, error) {
-			facts, p, compared, err := s.planActivation(c, http.StatusCreated, r.Accounts, request)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			change := facts.Activate(s.store.Mint, p)
-			list, err := s.withInstances(c, p.Activation)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			list[0].Comparison = compared
-			return s.commitRuleSet(c, idem, change, &p.Activation, http.StatusCreated, list[0])
-		})
+		facts, p, compared, err := s.planActivation(c, http.StatusCreated, r.Accounts, request)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		change := facts.Activate(s.store.Mint, p)
+		list, err := s.withInstances(c, p.Activation)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		list[0].Comparison = compared
+		return s.commitRuleSet(c, idem, change, &p.Activation, http.StatusCreated, list[0])
 	})
 }
 
@@ -129,13 +112,13 @@ func (s *Server) planActivation(c *call, status int, accounts []string, r tollga
 // commitRuleSet writes a change of a rule set by an activation, which is
 // answered as it is shown.
 func (s *Server) commitRuleSet(c *call, idem *rediskv.Idempotency, change *tollgate.RuleSetChange, a *tollgate.Activation, status int, shown any) (rediskv.Result, error) {
-	body, err := json.Marshal(shown, json.Deterministic(true))
+	location := ""
+	if status == http.StatusCreated {
+		location = "/v1/rule-sets/" + a.RuleSetID + "/activations/" + a.ID
+	}
+	ans, err := reply(status, location, shown, a.MerchantAccountIDs)
 	if err != nil {
 		return rediskv.Result{}, err
-	}
-	ans := rediskv.Answer{Status: status, Body: body, Reach: reachOf(a.MerchantAccountIDs)}
-	if status == http.StatusCreated {
-		ans.Location = "/v1/rule-sets/" + a.RuleSetID + "/activations/" + a.ID
 	}
 	return s.store.CommitRuleSet(c.ctx, c.caller(status), idem, change, ans)
 }
@@ -155,60 +138,42 @@ func (s *Server) previewActivation(c *call, accounts []string, request tollgate.
 
 // rollBack gives accounts the version before back, at once.
 func (s *Server) rollBack(c *call, r rollbackRequest) (*answer, error) {
-	return s.ruleSetCommand(c, "rules.rollback", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
-		return rediskv.Retried(func() (rediskv.Result, error) {
-			facts, err := s.store.RollbackFacts(c.ctx, c.caller(http.StatusCreated), c.pathID(), r.Accounts)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			back, err := facts.Previous(&c.grant.Grant)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			rules, err := s.store.RuleSetVersion(c.ctx, c.org, facts.ID, back)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			change, a, err := facts.RollBack(s.store.Mint, s.store.Origin(c.caller(http.StatusCreated)), &c.grant.Grant, back, rules)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			return s.commitRuleSet(c, idem, change, a, http.StatusCreated, tollgate.ActivationAnswer{Activation: *a})
-		})
+	return s.command(c, "rules.rollback", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
+		facts, err := s.store.RollbackFacts(c.ctx, c.caller(http.StatusCreated), c.pathID(), r.Accounts)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		back, err := facts.Previous(&c.grant.Grant)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		rules, err := s.store.RuleSetVersion(c.ctx, c.org, facts.ID, back)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		change, a, err := facts.RollBack(s.store.Mint, s.store.Origin(c.caller(http.StatusCreated)), &c.grant.Grant, back, rules)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		return s.commitRuleSet(c, idem, change, a, http.StatusCreated, tollgate.ActivationAnswer{Activation: *a})
 	})
 }
 
 func (s *Server) cancelActivation(c *call) (*answer, error) {
-	return s.ruleSetCommand(c, "rules.cancel", nil, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
-		return rediskv.Retried(func() (rediskv.Result, error) {
-			facts, scheduled, err := s.store.ScheduledActivation(c.ctx, c.caller(http.StatusOK), c.pathID(), c.params.ByName("activation_id"))
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			change, a, err := facts.Cancel(s.store.Origin(c.caller(http.StatusOK)), scheduled, &c.grant.Grant)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			return s.commitRuleSet(c, idem, change, a, http.StatusOK, tollgate.ActivationAnswer{Activation: *a})
-		})
+	return s.command(c, "rules.cancel", nil, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
+		facts, scheduled, err := s.store.ScheduledActivation(c.ctx, c.caller(http.StatusOK), c.pathID(), c.params.ByName("activation_id"))
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		change, a, err := facts.Cancel(s.store.Origin(c.caller(http.StatusOK)), scheduled, &c.grant.Grant)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		return s.commitRuleSet(c, idem, change, a, http.StatusOK, tollgate.ActivationAnswer{Activation: *a})
 	})
 }
 
-// ruleSetCommand carries out a change of what a rule set's accounts are priced
-// with. A refusal depends on the moment, so a repeat gets the first answer.
-func (s *Server) ruleSetCommand(c *call, operation string, request any, do func(*rediskv.Idempotency) (rediskv.Result, error)) (*answer, error) {
-	idem, err := c.idempotency(c.org, operation, request)
-	if err != nil {
-		return nil, err
-	}
-	result, err := do(keyOf(idem))
-	if err != nil {
-		return s.orRepeated(c, idem, err)
-	}
-	return s.answered(c, idem, result)
-}
-
-func (s *Server) readActivation(c *call) (*answer, error) {
+func (s *Server) getActivation(c *call) (*answer, error) {
 	a, err := s.store.Activation(c.ctx, c.caller(http.StatusOK), c.pathID(), c.params.ByName("activation_id"))
 	if err != nil {
 		return nil, err
@@ -231,22 +196,16 @@ func (c *call) reachesActivation(a *tollgate.Activation) bool {
 // listActivations lists the activations of a rule set that the grant reaches,
 // the newest first. A page may have fewer than were asked for.
 func (s *Server) listActivations(c *call) (*answer, error) {
-	p, err := readPage[string](s, c, "desc", func(*queryReader) {})
-	if err != nil {
-		return nil, err
-	}
-	rows, next, err := s.store.Activations(c.ctx, c.caller(http.StatusOK), c.pathID(), p.Position, p.limit)
-	if err != nil {
-		return nil, err
-	}
-	rows = slices.DeleteFunc(rows, func(a tollgate.Activation) bool {
-		return a.Damaged && len(c.grant.MerchantAccountIDs) > 0 || !a.Damaged && !c.reachesActivation(&a)
+	return listBy(s, c, "desc", nil, func(after string, limit int) ([]tollgate.ActivationAnswer, string, error) {
+		rows, next, err := s.store.Activations(c.ctx, c.caller(http.StatusOK), c.pathID(), after, limit)
+		if err != nil {
+			return nil, "", err
+		}
+		answers, err := s.withInstances(c, slices.DeleteFunc(rows, func(a tollgate.Activation) bool {
+			return a.Damaged && len(c.grant.MerchantAccountIDs) > 0 || !a.Damaged && !c.reachesActivation(&a)
+		})...)
+		return answers, next, err
 	})
-	list, err := s.withInstances(c, rows...)
-	if err != nil {
-		return nil, err
-	}
-	return pageOf(s, c, p, list, next != "", next)
 }
 
 // withInstances adds what the instances say to activations that are still to

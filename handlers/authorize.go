@@ -7,6 +7,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/problem"
 )
 
 // authorize finds out who asks: a genuine token (RFC 9068 §4), a grant that is
@@ -29,7 +30,7 @@ func (s *Server) authorize(c *call) error {
 		return err
 	}
 	if !token.Scopes.Has(c.row.Scope) {
-		return problemError(tollgate.CodeScopeMissing, fmt.Sprintf("This needs the scope %s, which the access token does not have.", c.row.Scope))
+		return problem.New(tollgate.CodeScopeMissing, fmt.Sprintf("This needs the scope %s, which the access token does not have.", c.row.Scope))
 	}
 	return nil
 }
@@ -39,7 +40,7 @@ func (s *Server) authorize(c *call) error {
 func (s *Server) checkGrant(c *call) error {
 	grant, err := s.store.Grant(c.ctx, c.org, c.token.GrantID)
 	if err != nil {
-		if e := errorOf(err); e.Code == tollgate.CodeNotFound {
+		if e := problem.From(err); e.Code == tollgate.CodeNotFound {
 			return tokenInvalid(err)
 		}
 		return err
@@ -54,7 +55,7 @@ func (s *Server) checkGrant(c *call) error {
 	}
 	c.grant = grant
 	if c.connection != nil {
-		c.connection.belongs(c.org, c.client)
+		c.connection.Belongs(c.org, c.client)
 	}
 	return nil
 }
@@ -63,7 +64,7 @@ func (s *Server) checkGrant(c *call) error {
 // §2.1). Two headers are no choice between them.
 func bearer(headers []string) (string, *tollgate.Error) {
 	if len(headers) == 0 {
-		return "", problemError(tollgate.CodeTokenMissing, "This needs an access token: Authorization: Bearer <token>.")
+		return "", problem.New(tollgate.CodeTokenMissing, "This needs an access token: Authorization: Bearer <token>.")
 	}
 	scheme, token, ok := strings.Cut(headers[0], " ")
 	if len(headers) > 1 || !ok || !strings.EqualFold(scheme, "Bearer") || token == "" {

@@ -2,14 +2,20 @@ package handlers
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/julienschmidt/httprouter"
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/connection"
+	"tollgate/handlers/input"
 	"tollgate/rediskv"
 )
 
@@ -18,7 +24,7 @@ import (
 type call struct {
 	http.ResponseWriter
 	request    *http.Request
-	connection *connection // nil where none of ours carries the request
+	connection *connection.Conn // nil where none of ours carries the request
 	ctx        context.Context
 	params     httprouter.Params
 	row        *row // nil for an address that is no route
@@ -27,7 +33,7 @@ type call struct {
 	trace      string // the trace id that a valid traceparent carried
 	status     int    // 0 until something was written
 
-	query values
+	query input.Values
 	body  []byte
 	idem  string // the Idempotency-Key as it counts, or empty
 	token *auth.Token
@@ -123,4 +129,70 @@ type answer struct {
 
 	retryAfter string    // seconds
 	file       *download // instead of everything else
+}
+
+// continueTrace answers a valid traceparent with the same trace and a span of
+// our own (W3C Trace Context §3.2); any other is ignored, as it asks.
+func (c *call) continueTrace() {
+	headers := c.request.Header["Traceparent"]
+	if len(headers) != 1 {
+		return
+	}
+	trace, flags, ok := input.ParseTraceparent(headers[0])
+	if !ok {
+		return
+	}
+	span := sha256.Sum256([]byte(c.id)) // as unique as the request's id
+	c.trace = trace
+	c.Header().Set("Traceparent", "00-"+trace+"-"+hex.EncodeToString(span[:8])+"-"+flags)
+}
+
+// subject is what a request was about, as far as its path and its answer say:
+// with it the log finds a payment, and what became of it.
+type subject struct {
+	Payment string        `json:"payment_id"`
+	Ticket  string        `json:"ticket_id"`
+	Code    tollgate.Code `json:"code"`
+}
+
+// about is the subject of a request that gets this answer. An error is read as
+// it leaves, so that one that an earlier request got says the same.
+func (c *call) about(a *answer) subject {
+	var is subject
+	if a.status >= 400 {
+		is = saidIn(a.body)
+	}
+	if id, ok := strings.CutPrefix(a.location, "/v1/payments/"); ok && is.Payment == "" {
+		is.Payment = id
+	}
+	if id := c.params.ByName("payment_id"); is.Payment == "" && tollgate.ValidID(id) {
+		is.Payment = id
+	}
+	if id := c.params.ByName("ticket_id"); is.Ticket == "" && tollgate.ValidID(id) {
+		is.Ticket = id
+	}
+	// One ends as the other does.
+	if id, ok := strings.CutPrefix(is.Payment, tollgate.PrefixPayment); ok && is.Ticket == "" {
+		is.Ticket = tollgate.PrefixTicket + id
+	}
+	if id, ok := strings.CutPrefix(is.Ticket, tollgate.PrefixTicket); ok && is.Payment == "" {
+		is.Payment = tollgate.PrefixPayment + id
+	}
+	return is
+}
+
+// saidIn is what an error names; what it does not say stays empty.
+func saidIn(body []byte) (is subject) {
+	_ = json.Unmarshal(body, &is) // ours
+	return is
+}
+
+// attributes are the subject in a line of the log; what is empty is left out.
+func (is subject) attributes() (list []slog.Attr) {
+	for _, a := range []slog.Attr{slog.String("payment_id", is.Payment), slog.String("ticket_id", is.Ticket), slog.String("code", string(is.Code))} {
+		if a.Value.String() != "" {
+			list = append(list, a)
+		}
+	}
+	return list
 }

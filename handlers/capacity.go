@@ -4,13 +4,18 @@ import (
 	"context"
 	"math"
 	"sync/atomic"
+	"time"
 
 	"tollgate"
+	"tollgate/handlers/problem"
 )
 
 // fillingFrom is how full Redis is when what only adds is refused (interface
 // §11): what is left is for payments, and for somebody to make room.
 const fillingFrom = 0.85
+
+// memoryInterval is how often an instance looks at Redis' memory.
+const memoryInterval = time.Second
 
 // capacity is how full Redis was when this instance looked last.
 type capacity struct{ used atomic.Uint64 } // bits of a float64
@@ -50,7 +55,33 @@ func (s *Server) lookAtMemory(ctx context.Context) {
 // hasRoom refuses what only adds when Redis fills up.
 func (s *Server) hasRoom(c *call) error {
 	if c.row.adds && s.capacity.filling() {
-		return problemError(tollgate.CodeCapacityReached, "There is too little room left for anything but payments. Try again later.")
+		return problem.New(tollgate.CodeCapacityReached, "There is too little room left for anything but payments. Try again later.")
 	}
 	return nil
+}
+
+// distance is how far away Redis is: the quickest of the round trips that were
+// measured lately. A busy Redis is not a distant one.
+type distance struct {
+	least, before time.Duration
+	trips         int // that least is of
+}
+
+// distanceTrips is how many round trips are remembered at least: a minute's, when
+// one is made every second.
+const distanceTrips = 60
+
+// add notes a round trip and returns the distance.
+func (d *distance) add(trip time.Duration) time.Duration {
+	if d.trips == distanceTrips {
+		d.before, d.least, d.trips = d.least, 0, 0
+	}
+	if d.trips == 0 || trip < d.least {
+		d.least = trip
+	}
+	d.trips++
+	if d.before != 0 {
+		return min(d.least, d.before)
+	}
+	return d.least
 }

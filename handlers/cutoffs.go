@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"tollgate"
+	"tollgate/handlers/input"
 )
 
 // previewRequest is the body of POST /v1/cutoffs/preview.
@@ -21,22 +22,22 @@ type cutoffChange struct {
 	delay                          *int
 }
 
-func readPreview(f *fields) previewRequest {
-	r := previewRequest{account: f.id("merchant_account_id"), effective: f.date("effective_date")}
-	if !f.has("merchant_account_id") {
-		f.faults.missing("merchant_account_id")
+func parsePreview(f *input.Fields) previewRequest {
+	r := previewRequest{account: f.ID("merchant_account_id"), effective: f.Date("effective_date")}
+	if !f.Has("merchant_account_id") {
+		f.Missing("merchant_account_id")
 	}
-	if p := f.object("proposed", true); p != nil {
+	if p := f.Object("proposed", true); p != nil {
 		r.proposed = cutoffChange{
-			time: p.given("cutoff_time"), zone: p.given("time_zone"),
-			calendar: p.given("calendar"), interval: p.given("interval"),
+			time: p.Given("cutoff_time"), zone: p.Given("time_zone"),
+			calendar: p.Given("calendar"), interval: p.Given("interval"),
 		}
-		if delay := p.whole("settlement_delay_days", 0, math.MinInt32, math.MaxInt32); p.has("settlement_delay_days") {
+		if delay := p.Whole("settlement_delay_days", 0, math.MinInt32, math.MaxInt32); p.Has("settlement_delay_days") {
 			r.proposed.delay = &delay
 		}
 	}
-	if w := f.object("window", false); w != nil {
-		r.window = tollgate.PreviewWindow{From: w.instant("from", false), To: w.instant("to", false)}
+	if w := f.Object("window", false); w != nil {
+		r.window = tollgate.PreviewWindow{From: w.Instant("from", false), To: w.Instant("to", false)}
 	}
 	return r
 }

@@ -3,13 +3,13 @@ package handlers
 import (
 	"context"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
+	"tollgate/handlers/input"
+	"tollgate/handlers/share"
 	"tollgate/rediskv"
 )
 
@@ -28,10 +28,10 @@ func (s *Server) listEvents(c *call) (*answer, error) {
 	var q rediskv.EventQuery
 	var wait time.Duration
 	latest := false
-	p, err := readPage[rediskv.Position](s, c, "asc", func(r *queryReader) {
-		q = readEventQuery(r)
-		latest = readLatest(r) || latest
-		seconds := r.number("wait", 0, 0, maxWait)
+	p, err := readPage[rediskv.Position](s, c, "asc", func(r *input.Query) {
+		q = parseEventQuery(r)
+		latest = parseLatest(r) || latest
+		seconds := r.Number("wait", 0, 0, maxWait)
 		if c.request.Method == http.MethodHead {
 			return // there is nothing to wait for: what would come is not sent
 		}
@@ -48,7 +48,7 @@ func (s *Server) listEvents(c *call) (*answer, error) {
 		return nil, err
 	}
 	defer leave()
-	q.Descending, q.After, q.Limit = p.Order == "desc", p.Position, p.limit
+	q.Descending, q.After, q.Limit = p.Order == "desc", p.Position, p.Limit
 	var events []jsontext.Value
 	var more bool
 	if latest {
@@ -61,15 +61,15 @@ func (s *Server) listEvents(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	cursor, err := p.next(s, c, next)
+	cursor, err := p.Next(next)
 	if err != nil {
 		return nil, err
 	}
 	return object(tollgate.List[jsontext.Value]{Object: "list", Data: events, HasMore: more, NextCursor: &cursor})
 }
 
-// readEvent reads one event of those that are kept, as it was frozen.
-func (s *Server) readEvent(c *call) (*answer, error) {
+// getEvent reads one event of those that are kept, as it was frozen.
+func (s *Server) getEvent(c *call) (*answer, error) {
 	event, err := s.store.Event(c.ctx, c.caller(http.StatusOK), c.pathID(), c.grant.MerchantAccountIDs)
 	if err != nil {
 		return nil, err
@@ -86,48 +86,32 @@ func (s *Server) follows(c *call, wait time.Duration) (leave func(), err error) 
 	}
 	c.turn = s.reading(c)
 	leave, err = queue.Enter(c.org, c.client)
-	return leave, shareExhausted(err)
+	return leave, share.Refusal(err)
 }
 
-// readLatest reads after, which has one value: a listing that begins at the end
+// parseLatest reads after, which has one value: a listing that begins at the end
 // of the log has no cursor yet and goes forwards.
-func readLatest(r *queryReader) bool {
-	if r.choice("after", "", "latest") == "" {
+func parseLatest(r *input.Query) bool {
+	if r.Choice("after", "", "latest") == "" {
 		return false
 	}
-	if _, ok := r.values["cursor"]; ok {
-		r.faults.add(tollgate.Invalid("after", "after begins a listing; a cursor goes on with one. Send one of them."))
+	if _, ok := r.Values["cursor"]; ok {
+		r.Refuse(tollgate.Invalid("after", "after begins a listing; a cursor goes on with one. Send one of them."))
 	}
-	if r.values["order"] == "desc" {
-		r.faults.add(tollgate.Invalid("after", "after=latest goes forwards: leave order=desc out."))
+	if r.Values["order"] == "desc" {
+		r.Refuse(tollgate.Invalid("after", "after=latest goes forwards: leave order=desc out."))
 	}
 	return true
 }
 
-// readEventQuery reads the filters.
-func readEventQuery(r *queryReader) rediskv.EventQuery {
-	q := rediskv.EventQuery{ObjectID: r.id("object_id")}
-	if account := r.id("merchant_account_id"); account != "" {
+// parseEventQuery reads the filters.
+func parseEventQuery(r *input.Query) rediskv.EventQuery {
+	q := rediskv.EventQuery{ObjectID: r.ID("object_id")}
+	if account := r.ID("merchant_account_id"); account != "" {
 		q.MerchantAccountID, q.Accounts = account, []string{account}
 	}
-	q.Types = r.eventTypes()
+	q.Types = r.EventTypes()
 	return q
-}
-
-// eventTypes is the filter of events by type, in order and each once.
-func (q *queryReader) eventTypes() tollgate.TypeFilter {
-	text, ok := q.values["types"]
-	if !ok {
-		return nil
-	}
-	filter, err := tollgate.ParseTypeFilter("types", text)
-	if err != nil {
-		q.faults.addError(err)
-	}
-	slices.Sort(filter)
-	filter = slices.Compact(filter)
-	q.values["types"] = strings.Join(filter, ",")
-	return filter
 }
 
 // awaitEvents lists, and while there is nothing waits and lists again from
@@ -151,12 +135,12 @@ func (s *Server) awaitEvents(c *call, q rediskv.EventQuery, wait time.Duration) 
 	}
 	for {
 		// One event wakes all who wait for it, and theirs are not the only requests.
-		var turn *held
+		var turn *share.Held
 		if turn, err = s.carried(ctx, c); err != nil {
 			return nil, next, false, err
 		}
 		events, next, more, err = s.store.Events(ctx, c.caller(http.StatusOK), q)
-		turn.end()
+		turn.End()
 		if err != nil || len(events) > 0 || more || q.Descending || waiting.Err() != nil {
 			return events, next, more, err
 		}

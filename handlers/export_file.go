@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tollgate"
+	"tollgate/handlers/problem"
 	"tollgate/handlers/share"
 )
 
@@ -21,9 +22,9 @@ const downloadPatience = 30 * time.Second
 // is sent the whole.
 const maxRanges = 8
 
-// readExportFile sends the file, whole or in ranges (RFC 9110 §14). Each
+// getExportFile sends the file, whole or in ranges (RFC 9110 §14). Each
 // download is audited before anything of it is sent.
-func (s *Server) readExportFile(c *call) (*answer, error) {
+func (s *Server) getExportFile(c *call) (*answer, error) {
 	e, err := s.export(c)
 	if err != nil {
 		return nil, err
@@ -109,7 +110,7 @@ func (w *fileWriter) WriteHeader(status int) {
 	switch {
 	case status == http.StatusRequestedRangeNotSatisfiable:
 		w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", w.size)) // also of a range without sense
-		w.refused = problemError(tollgate.CodeRangeNotSatisfiable, "The file has nothing at this range; Content-Range says how long it is.")
+		w.refused = problem.New(tollgate.CodeRangeNotSatisfiable, "The file has nothing at this range; Content-Range says how long it is.")
 	case status < 300:
 		w.refused = w.begin(status)
 	}
@@ -135,6 +136,6 @@ func (w *fileWriter) Write(b []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer soon(done).end()
+	defer share.Soon(done).End()
 	return w.call.Write(b)
 }

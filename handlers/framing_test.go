@@ -2,19 +2,17 @@ package handlers_test
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
-	"tollgate/handlers"
+	"tollgate/handlers/connection"
 )
 
 // piped is a listener for connections whose pieces arrive as they are written.
@@ -132,13 +130,13 @@ func TestRefusalsInBodies(t *testing.T) {
 	w := newWorld(t)
 	text := "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request"
 	handler := http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
-		handlers.Begin(req)
+		connection.Of(req).Begin()
 		rw.Header().Set("Content-Length", fmt.Sprint(3*len(text)))
 		for range 3 {
 			_, _ = io.WriteString(rw, text)
 			_ = http.NewResponseController(rw).Flush()
 		}
-		handlers.Sent(rw, req)
+		connection.Of(req).Sent(rw)
 	})
 	p := make(piped)
 	server := &http.Server{Handler: handler}
@@ -156,76 +154,3 @@ func TestRefusalsInBodies(t *testing.T) {
 		t.Errorf("net/http's own refusal: %v, %s", err, bodies[2])
 	}
 }
-
-// FuzzFraming: a connection gives net/http the bytes that came, request by
-// request, and calls none good that tells its length in two ways.
-func FuzzFraming(f *testing.F) {
-	for _, s := range []string{
-		"GET / HTTP/1.1\r\nHost: a\r\n\r\nPOST / HTTP/1.1\nHost: a\nContent-Length: 3\n\nabc\r\nGET / HTTP/1.0\r\n\r\n",
-		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-		"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n",
-		"POST / HTTP/1.1\r\nContent-Length: 1\r\n 2\r\nA:\r\n b\r\n\r\nabcdef",
-		"POST / HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nabGET / HTTP/1.1\r\n\r\n",
-	} {
-		f.Add([]byte(s), 1)
-		f.Add([]byte(s), 1000)
-	}
-	twice := regexp.MustCompile(`(?i)\n(content-length|transfer-encoding)[ \t]*:`)
-	f.Fuzz(func(t *testing.T, text []byte, size int) {
-		framed, last := handlers.Framed(&stream{bytes.NewReader(text), max(1, size)})
-		got, want := bufio.NewReader(framed), bufio.NewReader(bytes.NewReader(text))
-		for {
-			a, errA := http.ReadRequest(got)
-			_, _ = want.Peek(1)
-			rest, _ := want.Peek(want.Buffered())
-			b, errB := http.ReadRequest(want)
-			if (errA == nil) != (errB == nil) {
-				t.Fatalf("framed: %v, plain: %v", errA, errB)
-			}
-			if errA != nil {
-				return
-			}
-			fault, final := last()
-			if fault != nil {
-				return
-			}
-			if len(a.TransferEncoding) > 0 && !final {
-				t.Fatal("more is run behind chunks")
-			}
-			head := rest
-			if end := regexp.MustCompile(`\n\r?\n`).FindIndex(bytes.TrimLeft(rest, "\r\n")); end != nil {
-				head = bytes.TrimLeft(rest, "\r\n")[:end[0]+1]
-			}
-			seen := map[string]bool{}
-			for _, m := range twice.FindAllSubmatch(head, -1) {
-				seen[strings.ToLower(string(m[1]))] = true
-			}
-			if len(rest) > 0 && len(seen) > 1 {
-				t.Fatalf("two lengths: %q", head)
-			}
-			bodyA, errA := io.ReadAll(a.Body)
-			bodyB, errB := io.ReadAll(b.Body)
-			if a.Method != b.Method || a.RequestURI != b.RequestURI || !bytes.Equal(bodyA, bodyB) || (errA == nil) != (errB == nil) {
-				t.Fatalf("%s %s %q (%v), plain: %s %s %q (%v)", a.Method, a.RequestURI, bodyA, errA, b.Method, b.RequestURI, bodyB, errB)
-			}
-			if final || errA != nil {
-				return
-			}
-		}
-	})
-}
-
-// stream is a connection that brings at most size bytes at a time.
-type stream struct {
-	*bytes.Reader
-	size int
-}
-
-func (s *stream) Read(b []byte) (int, error)     { return s.Reader.Read(b[:min(len(b), s.size)]) }
-func (*stream) Write(b []byte) (int, error)      { return len(b), nil }
-func (*stream) Close() error                     { return nil }
-func (*stream) LocalAddr() net.Addr              { return nil }
-func (*stream) RemoteAddr() net.Addr             { return nil }
-func (*stream) SetDeadline(time.Time) error      { return nil }
-func (*stream) SetReadDeadline(time.Time) error  { return nil }
-func (*stream) SetWriteDeadline(time.Time) error { return nil }

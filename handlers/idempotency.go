@@ -6,52 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
+	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
-
-// idempotencyKey is the key of a request as it counts, empty when there is
-// none (interface §4). That the header stands once is checked before.
-func idempotencyKey(h http.Header, use keyUse) (string, error) {
-	headers := h["Idempotency-Key"]
-	switch {
-	case use == keyIgnored || (use == keyAccepted && len(headers) == 0):
-		return "", nil
-	case len(headers) == 0:
-		return "", &tollgate.Error{
-			Code: tollgate.CodeIdempotencyKeyRequired, Param: "Idempotency-Key",
-			Message: "This request needs the header Idempotency-Key, so that it can be repeated without being carried out twice.",
-		}
-	}
-	return parseIdempotencyKey(headers[0])
-}
-
-// parseIdempotencyKey makes one key of the IETF form with quotes and the bare
-// form.
-func parseIdempotencyKey(text string) (string, error) {
-	key := text
-	if len(key) >= 2 && strings.HasPrefix(key, `"`) && strings.HasSuffix(key, `"`) {
-		key = key[1 : len(key)-1]
-	}
-	ok := len(key) >= 1 && len(key) <= 255
-	for i := 0; ok && i < len(key); i++ {
-		ok = key[i] > ' ' && key[i] < 0x7f
-	}
-	if !ok {
-		return "", keyInvalid("An Idempotency-Key has 1 to 255 visible ASCII characters.")
-	}
-	return key, nil
-}
-
-func keyInvalid(message string) *tollgate.Error {
-	return &tollgate.Error{Code: tollgate.CodeIdempotencyKeyInvalid, Param: "Idempotency-Key", Message: message}
-}
 
 // idempotency identifies a request for the store. request is the decoded one
 // with its defaults filled in and amounts as Money prints them: white space,
@@ -84,17 +46,40 @@ func (c *call) fingerprint(operation string, request any) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
+// command carries out a change: do reads facts, decides and commits, again when
+// another change came first. What it is refused for depends on the moment, so a
+// repeat gets the first answer.
+func (s *Server) command(c *call, operation string, request any, do func(*rediskv.Idempotency) (rediskv.Result, error), earlier ...any) (*answer, error) {
+	idem, err := c.idempotency(c.org, operation, request, earlier...)
+	if err != nil {
+		return nil, err
+	}
+	result, err := rediskv.Retried(func() (rediskv.Result, error) { return do(keyOf(idem)) })
+	if err != nil {
+		return s.orRepeated(c, idem, err)
+	}
+	return s.answered(c, idem, result)
+}
+
+// keyOf is what the store is told of an Idempotency-Key; nothing without one.
+func keyOf(idem rediskv.Idempotency) *rediskv.Idempotency {
+	if idem.Key == "" {
+		return nil
+	}
+	return &idem
+}
+
 // orRepeated is what a refusal becomes whose reason can change from one
 // request to the next: the answer of an earlier request with the same key, if
 // there was one that the grant reaches, else the refusal.
 func (s *Server) orRepeated(c *call, idem rediskv.Idempotency, refusal error) (*answer, error) {
-	refused := errorOf(refusal).Code
+	refused := problem.From(refusal).Code
 	if idem.Key == "" || refused == tollgate.CodeMerchantAccountForbidden || refused == tollgate.CodeScopeMissing {
 		return nil, refusal
 	}
-	earlier, ok, err := s.store.FindRepeated(c.ctx, c.caller(StatusOf(refused)), idem)
+	earlier, ok, err := s.store.FindRepeated(c.ctx, c.caller(problem.StatusOf(refused)), idem)
 	switch {
-	case err != nil && errorOf(err).Code != tollgate.CodeStoreUnavailable:
+	case err != nil && problem.From(err).Code != tollgate.CodeStoreUnavailable:
 		return nil, err // the key is another request's, or the grant is gone
 	case err != nil || !ok || !c.reachesAnswer(idem, earlier.Reach):
 		return nil, refusal
@@ -115,9 +100,9 @@ func (c *call) reachesAnswer(idem rediskv.Idempotency, reach []string) bool {
 	case rediskv.ReachNone:
 		return true
 	case rediskv.ReachAll:
-		return len(c.grant.MerchantAccountIDs) == 0
+		reach = nil
 	}
-	return !slices.ContainsFunc(reach, func(id string) bool { return !c.grant.Covers(id) })
+	return c.reaches(reach)
 }
 
 // reachOf is what an answer about accounts is about; none are all.
@@ -126,6 +111,12 @@ func reachOf(accounts []string) []string {
 		return []string{rediskv.ReachAll}
 	}
 	return accounts
+}
+
+// reply is an answer with the JSON of v, which is about accounts; none are all.
+func reply(status int, location string, v any, accounts []string) (rediskv.Answer, error) {
+	body, err := json.Marshal(v, json.Deterministic(true))
+	return rediskv.Answer{Status: status, Location: location, Body: body, Reach: reachOf(accounts)}, err
 }
 
 // answered is the answer of a commit. One that repeats an earlier request's goes

@@ -22,22 +22,17 @@ type metrics struct {
 }
 
 func newMetrics(r *prometheus.Registry) (*metrics, error) {
-	requests, err := registered(r, prometheus.NewCounterVec(prometheus.CounterOpts{
+	requests, failed := registered(r, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "tollgate_http_requests_total", Help: "Requests by route and HTTP status.",
 	}, []string{"route", "status"}))
-	if err != nil {
-		return nil, err
-	}
 	latency, err := registered(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "tollgate_http_request_duration_seconds", Help: "Time to answer, by route.", Buckets: requestBuckets,
 	}, []string{"route"}))
-	if err != nil {
-		return nil, err
-	}
+	failed = errors.Join(failed, err)
 	memory, err := registered(r, prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "tollgate_redis_memory_used_ratio", Help: "Redis' used_memory by its maxmemory, of the fullest master; 0 without a limit. From 0.85 on what only adds is refused.",
 	}))
-	return &metrics{r, requests, latency, memory}, err
+	return &metrics{r, requests, latency, memory}, errors.Join(failed, err)
 }
 
 func (m *metrics) request(route string, status int, took time.Duration) {

@@ -2,11 +2,15 @@ package handlers
 
 import (
 	"errors"
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/handlers/auth"
+	"tollgate/handlers/problem"
 )
 
 // OAuth's kinds of errors (RFC 6749 §5.2).
@@ -45,7 +49,7 @@ func oauthProblem(e *tollgate.Error, err error) *answer {
 		kind = "invalid_client"
 	case e.Code == tollgate.CodeStoreUnavailable:
 		kind = "temporarily_unavailable"
-	case StatusOf(e.Code) >= 500:
+	case problem.StatusOf(e.Code) >= 500:
 		kind = "server_error"
 	}
 	body, err := json.Marshal(struct {
@@ -58,7 +62,7 @@ func oauthProblem(e *tollgate.Error, err error) *answer {
 	if err != nil {
 		panic(err)
 	}
-	return &answer{status: StatusOf(e.Code), body: body}
+	return &answer{status: problem.StatusOf(e.Code), body: body}
 }
 
 // asciiOnly keeps the characters that error_description may have (RFC 6749
@@ -70,4 +74,64 @@ func asciiOnly(s string) string {
 		}
 		return r
 	}, s)
+}
+
+// invalidClient has one text for every reason (interface §5): the log and the
+// audit entry have the reason, under the request's id. Only the sandbox, where
+// there is nothing to guess, says to the client itself what is wrong.
+func (s *Server) invalidClient(cause error) *tollgate.Error {
+	e := &tollgate.Error{Code: tollgate.CodeTokenInvalid, Message: "The client could not be authenticated.", Cause: cause}
+	if !s.development {
+		return e
+	}
+	reason := auth.ReasonOf(cause)
+	if errors.Is(cause, auth.ErrInvalidClient) && reason != "" {
+		e.Message += " " + s.mistake(reason)
+	}
+	return e
+}
+
+// mistake says what is wrong with an assertion, what was expected and what to
+// do (RFC 7523 §3).
+func (s *Server) mistake(reason auth.Reason) string {
+	now := s.wall().UTC()
+	clock := fmt.Sprintf("This service's clock says %s, which is %d.", now.Format(time.RFC3339), now.Unix())
+	switch reason {
+	case auth.ReasonSize:
+		return "client_assertion is empty or longer than 8 KiB. Send one signed JWT."
+	case auth.ReasonMalformed:
+		return "client_assertion is not a compact JWS: three parts of base64url without padding, with dots between them, and one JSON object each in the first two. Send the JWT as your library returns it."
+	case auth.ReasonHeader:
+		return "The header has crit, b64, jwk, jku, x5u or x5c. Leave them out: only keys that are registered count."
+	case auth.ReasonType:
+		return "typ in the header is neither client-authentication+jwt nor JWT. Send an assertion, not an access token."
+	case auth.ReasonKey:
+		return "kid in the header is not that of one of the client's registered keys, or is missing although it has several. Use the kid of the key that you sign with."
+	case auth.ReasonAlgorithm:
+		return "alg in the header is not the one that the key is registered with. Sign with the alg of the client's JWK; ES256 is the usual one."
+	case auth.ReasonSignature:
+		return "The signature does not hold with the client's registered key. Sign the first two parts as they are sent, with the private key whose public half is registered; an ES256 signature is 64 bytes, not DER."
+	case auth.ReasonIssuer:
+		return "iss is missing or is not a client's id. Set iss and sub to the client id, such as cli_…."
+	case auth.ReasonSubject:
+		return "sub is not the same as iss, or client_id names another client. Set iss and sub to the client id."
+	case auth.ReasonAudience:
+		return fmt.Sprintf("aud is not %s, alone. Set aud to this issuer, neither the token endpoint's URL nor a list with others.", s.issuer.Name)
+	case auth.ReasonExpiry:
+		return "exp is missing, is not a number of seconds, or lies more than 5 minutes ahead. Set it to one minute from now. " + clock
+	case auth.ReasonExpired:
+		return "exp lies in the past. Make a new assertion for each request, and check your clock. " + clock
+	case auth.ReasonNotYetValid:
+		return "iat or nbf lies more than 10 seconds ahead, or is not a number of seconds. Check your clock. " + clock
+	case auth.ReasonJTI:
+		return "jti is missing or is not text of 1 to 128 bytes. Set it to a new random value each time."
+	case auth.ReasonReplayed:
+		return "This jti was used before. Make a new assertion, with another jti, for each request."
+	case auth.ReasonUnknownClient:
+		return "There is no active client of the id in iss. 'tollgate dev' prints the client id of the sandbox."
+	case auth.ReasonOrganization:
+		return "The client's organization is not active."
+	default:
+		return "The reason is " + string(reason) + "."
+	}
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/handlers/input"
+	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
 
@@ -33,17 +35,17 @@ type paymentRequest struct {
 	refusal *tollgate.Error // of a payee that earlier releases took
 }
 
-func readPayment(f *fields) paymentRequest {
+func parsePayment(f *input.Fields) paymentRequest {
 	r := paymentRequest{
-		Account: f.id("merchant_account_id"), Amount: f.money("amount", true, f.peekCurrency("currency")), Currency: f.currency("currency"),
+		Account: f.ID("merchant_account_id"), Amount: f.Money("amount", "currency"), Currency: f.Currency("currency"),
 	}
-	r.payee, r.Payee, r.refusal = f.takenPayee("payee")
-	r.Method = tollgate.CaptureMethod(f.choice("capture_method", string(tollgate.CaptureManual), string(tollgate.CaptureManual), string(tollgate.CaptureAutomatic)))
-	r.Reference, r.Description, r.Metadata = f.note("reference", maxReference), f.note("description", maxDescription), f.metadata()
+	r.payee, r.Payee, r.refusal = f.TakenPayee("payee")
+	r.Method = tollgate.CaptureMethod(f.Choice("capture_method", string(tollgate.CaptureManual), string(tollgate.CaptureManual), string(tollgate.CaptureAutomatic)))
+	r.Reference, r.Description, r.Metadata = f.Note("reference", maxReference), f.Note("description", maxDescription), f.Metadata()
 	return r
 }
 
-func (r paymentRequest) refused() *tollgate.Error { return r.refusal }
+func (r paymentRequest) Refused() *tollgate.Error { return r.refusal }
 
 // earlier is the request as earlier releases normalized it, where that differs.
 func (r paymentRequest) earlier() []any {
@@ -59,22 +61,7 @@ func (r paymentRequest) earlier() []any {
 // the commit finds that the configuration was no longer in force, it is done
 // again with the new one.
 func (s *Server) createPayment(c *call, r paymentRequest) (*answer, error) {
-	for range maxAttempts {
-		a, err := s.tryCreate(c, r)
-		if !errors.Is(err, rediskv.ErrStale) {
-			return a, err
-		}
-		s.store.Refresh(c.org)
-	}
-	return nil, busy()
-}
-
-// maxAttempts bounds how often a request is tried again because configuration
-// changed under it.
-const maxAttempts = 4
-
-func busy() *tollgate.Error {
-	return problemError(tollgate.CodeStoreUnavailable, "The configuration is changing; try again.")
+	return fresh(s, c, func() (*answer, error) { return s.tryCreate(c, r) })
 }
 
 func (s *Server) tryCreate(c *call, r paymentRequest) (*answer, error) {
@@ -108,7 +95,7 @@ func (s *Server) tryCreate(c *call, r paymentRequest) (*answer, error) {
 		return nil, err
 	}
 	if !result.Repeated {
-		s.shadowing.offer(account, priced)
+		s.shadows.Offer(account, priced)
 	}
 	return s.answered(c, idem, result)
 }
@@ -158,7 +145,7 @@ func (s *Server) newPayment(c *call, a *rediskv.Account, r paymentRequest, now t
 // when it is repeated.
 func (s *Server) paymentAnswer(c *call, p *tollgate.Payment) (rediskv.Answer, error) {
 	if p.Status == tollgate.Declined {
-		return problemOf(&tollgate.Error{
+		return problem.Of(&tollgate.Error{
 			Code: tollgate.CodePerimeterDenied, Message: "The perimeter denied this payment: " + string(p.Perimeter.Reason) + ".",
 			Context: tollgate.ErrorContext{Perimeter: &p.Perimeter, PaymentID: p.ID, TicketID: p.TicketID, Status: p.Status},
 		}, c.id), nil
@@ -170,11 +157,11 @@ func (s *Server) paymentAnswer(c *call, p *tollgate.Payment) (rediskv.Answer, er
 // refusePayment answers for a rule: its refusal is kept for repeats, its
 // failure is not (interface §4).
 func (s *Server) refusePayment(c *call, action string, idem rediskv.Idempotency, a *rediskv.Account, err error) (*answer, error) {
-	e := errorOf(err)
+	e := problem.From(err)
 	if e.Code != tollgate.CodeRuleRejected || idem.Key == "" {
 		return s.orRepeated(c, idem, err)
 	}
-	reply := problemOf(e, c.id)
+	reply := problem.Of(e, c.id)
 	result, err := s.store.RefusePayment(c.ctx, c.caller(reply.Status), action, idem, a, reply, string(e.Code)+" "+e.Rule.String())
 	if err != nil {
 		return nil, err
@@ -188,23 +175,10 @@ var paymentParameters = []string{
 
 // listPayments searches payments, the newest first.
 func (s *Server) listPayments(c *call) (*answer, error) {
-	var q rediskv.TransactionQuery
-	p, err := readPage[int64](s, c, "desc", func(r *queryReader) { q = readSearch(r, tollgate.PaymentStatuses) })
-	if err != nil {
-		return nil, err
-	}
-	if q.Accounts, err = c.covered(q.Accounts); err != nil {
-		return nil, err
-	}
-	q.Descending, q.After, q.Limit = p.Order == "desc", p.Position, p.limit
-	rows, next, more, err := s.store.Payments(c.ctx, c.caller(http.StatusOK), q)
-	if err != nil {
-		return nil, err
-	}
-	return pageOf(s, c, p, rows, more, next)
+	return search(s, c, func(r *input.Query) rediskv.TransactionQuery { return parseSearch(r, tollgate.PaymentStatuses) }, s.store.Payments)
 }
 
-func (s *Server) readPayment(c *call) (*answer, error) {
+func (s *Server) getPayment(c *call) (*answer, error) {
 	p, _, err := s.payment(c, http.StatusOK)
 	if err != nil {
 		return nil, err
@@ -222,4 +196,82 @@ func (s *Server) payment(c *call, status int) (*tollgate.Payment, *tollgate.Tick
 		return nil, nil, accountForbidden()
 	}
 	return p, t, nil
+}
+
+// maxConflicts bounds how often a change is computed again because another one
+// came first. Each conflict is somebody else's success, and 50 captures are
+// the most that a payment takes.
+const maxConflicts = 64
+
+// computed is a transition and what to answer when it is made.
+type computed struct {
+	change  *tollgate.PaymentChange
+	account *rediskv.Account // of a capture: whose sales day it belongs to
+	body    any
+}
+
+// transition carries out a transition of an existing payment. request gives what
+// its Idempotency-Key stands for, compute the change and what to answer. It is
+// computed again when the payment, or the sales day of a capture, is no longer
+// the one that it was computed from.
+func (s *Server) transition(c *call, operation string, status int,
+	request func(*tollgate.Payment) (any, error),
+	compute func(*tollgate.Payment, *tollgate.Ticket) (computed, error),
+) (*answer, error) {
+	for range maxConflicts {
+		p, t, err := s.payment(c, status)
+		if err != nil {
+			return nil, err
+		}
+		normalized, err := request(p)
+		if err != nil {
+			return nil, err
+		}
+		idem, err := c.idempotency(p.MerchantAccountID, operation, normalized)
+		if err != nil {
+			return nil, err
+		}
+		made, err := compute(p, t)
+		if err != nil && problem.From(err).Code == tollgate.CodeAuthorizationExpired {
+			err = s.store.Lapse(c.ctx, c.caller(status), p)
+		}
+		if err != nil {
+			return s.refuseTransition(c, idem, p.MerchantAccountID, err)
+		}
+		a, err := s.commitTransition(c, idem, made, status)
+		switch {
+		case errors.Is(err, rediskv.ErrStale):
+			s.store.Refresh(c.org)
+		case !errors.Is(err, rediskv.ErrConflict):
+			return a, err
+		}
+	}
+	return nil, problem.New(tollgate.CodePaymentStateInvalid, "The payment is being changed by too many requests at once; try again.")
+}
+
+func (s *Server) commitTransition(c *call, idem rediskv.Idempotency, made computed, status int) (*answer, error) {
+	text, err := json.Marshal(made.body, json.Deterministic(true))
+	if err != nil {
+		return nil, err
+	}
+	result, err := s.store.ChangePayment(c.ctx, c.caller(status), keyOf(idem), made.account, made.change, rediskv.Answer{Status: status, Body: text})
+	if err != nil {
+		return nil, err
+	}
+	return s.answered(c, idem, result)
+}
+
+// refuseTransition answers for a payment that is not in a state for the change,
+// or for a rule that refused to price it; a rule's refusal is kept.
+func (s *Server) refuseTransition(c *call, idem rediskv.Idempotency, accountID string, refusal error) (*answer, error) {
+	if problem.From(refusal).Code != tollgate.CodeRuleRejected || idem.Key == "" {
+		return s.orRepeated(c, idem, refusal)
+	}
+	return fresh(s, c, func() (*answer, error) {
+		account, err := s.store.Account(c.ctx, c.org, accountID)
+		if err != nil {
+			return nil, err
+		}
+		return s.refusePayment(c, "capture", idem, account, refusal)
+	})
 }

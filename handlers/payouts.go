@@ -1,9 +1,11 @@
 package handlers
 
 import (
+	"context"
 	"net/http"
 
 	"tollgate"
+	"tollgate/handlers/input"
 	"tollgate/rediskv"
 )
 
@@ -11,32 +13,14 @@ var payoutParameters = []string{"status", "merchant_account_id", "currency", "cr
 
 // listPayouts searches payouts, the newest first.
 func (s *Server) listPayouts(c *call) (*answer, error) {
-	var q rediskv.TransactionQuery
-	p, err := readPage[int64](s, c, "desc", func(r *queryReader) {
-		q = rediskv.TransactionQuery{
-			Statuses: r.choices("status", tollgate.PayoutStatuses), Currency: r.currency("currency"),
-			CreatedAfter: r.instant("created_after"), CreatedBefore: r.instant("created_before"),
+	return search(s, c, func(r *input.Query) rediskv.TransactionQuery { return parseSearch(r, tollgate.PayoutStatuses) }, func(ctx context.Context, caller rediskv.Caller, q rediskv.TransactionQuery) ([]tollgate.PayoutObject, int64, bool, error) {
+		found, next, more, err := s.store.Payouts(ctx, caller, q)
+		rows := make([]tollgate.PayoutObject, len(found))
+		for i := range found {
+			rows[i] = found[i].JSON()
 		}
-		if account := r.id("merchant_account_id"); account != "" {
-			q.Accounts = []string{account}
-		}
+		return rows, next, more, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	if q.Accounts, err = c.covered(q.Accounts); err != nil {
-		return nil, err
-	}
-	q.Descending, q.After, q.Limit = p.Order == "desc", p.Position, p.limit
-	found, next, more, err := s.store.Payouts(c.ctx, c.caller(http.StatusOK), q)
-	if err != nil {
-		return nil, err
-	}
-	rows := make([]tollgate.PayoutObject, len(found))
-	for i := range found {
-		rows[i] = found[i].JSON()
-	}
-	return pageOf(s, c, p, rows, more, next)
 }
 
 // payout reads the payout that a path names, if the grant reaches it.
@@ -51,7 +35,7 @@ func (s *Server) payout(c *call, status int) (*tollgate.Payout, error) {
 	return p, nil
 }
 
-func (s *Server) readPayout(c *call) (*answer, error) {
+func (s *Server) getPayout(c *call) (*answer, error) {
 	p, err := s.payout(c, http.StatusOK)
 	if err != nil {
 		return nil, err
@@ -64,24 +48,20 @@ type releaseRequest struct {
 	Reason string `json:"reason"`
 }
 
-func readRelease(f *fields) releaseRequest {
-	reason, ok := f.text("reason", true)
+func parseRelease(f *input.Fields) releaseRequest {
+	reason, ok := f.Text("reason", true)
 	if ok {
-		f.check(tollgate.CheckText("reason", reason, maxDescription), "")
+		f.Check(tollgate.CheckText("reason", reason, maxDescription), "")
 	}
 	return releaseRequest{reason}
 }
 
 // releasePayout lets a held payout go, of what its transactions add up to.
 func (s *Server) releasePayout(c *call, r releaseRequest) (*answer, error) {
-	idem, err := c.idempotency(c.org, "payouts.release", r)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := s.payout(c, http.StatusOK); err != nil {
-		return s.orRepeated(c, idem, err)
-	}
-	result, err := rediskv.Retried(func() (rediskv.Result, error) {
+	return s.command(c, "payouts.release", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
+		if _, err := s.payout(c, http.StatusOK); err != nil {
+			return rediskv.Result{}, err
+		}
 		caller := c.caller(http.StatusOK)
 		was, err := s.store.StoredPayout(c.ctx, c.org, c.pathID())
 		if err != nil {
@@ -95,14 +75,10 @@ func (s *Server) releasePayout(c *call, r releaseRequest) (*answer, error) {
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		a, err := object(change.Payout.JSON())
+		ans, err := reply(http.StatusOK, "", change.Payout.JSON(), []string{was.MerchantAccountID})
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		return s.store.CommitPayout(c.ctx, caller, keyOf(idem), was, change, rediskv.Answer{Status: a.status, Body: a.body, Reach: []string{was.MerchantAccountID}})
+		return s.store.CommitPayout(c.ctx, caller, idem, was, change, ans)
 	})
-	if err != nil {
-		return s.orRepeated(c, idem, err)
-	}
-	return s.answered(c, idem, result)
 }

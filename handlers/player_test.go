@@ -30,7 +30,7 @@ type player struct {
 func (p *player) step(t *testing.T, s step) {
 	t.Helper()
 	if p.other != nil { // nobody listens to one that was silent for long
-		check(t, p.store.Say(t.Context(), *p.other))
+		check(t, p.store.Heartbeat(t.Context(), *p.other))
 	}
 	if s.directive == nil {
 		for range max(p.times, 1) {

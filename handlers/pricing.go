@@ -3,10 +3,11 @@ package handlers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"tollgate"
+	"tollgate/handlers/problem"
+	"tollgate/handlers/rulesync"
 	"tollgate/rediskv"
 	"tollgate/wasm"
 )
@@ -31,7 +32,7 @@ func (s *Server) priced(ctx context.Context, org string, rules []tollgate.RuleRe
 			continue
 		}
 		start := s.wall()
-		if failed := s.loadRule(ctx, org, rules[missing]); passes(failed) {
+		if failed := s.sync.Load(ctx, org, rules[missing]); rulesync.Passes(failed) {
 			return tollgate.Pricing{}, failed
 		} else if failed != nil { // it fails as one does that cannot be run
 			err = failed
@@ -41,54 +42,8 @@ func (s *Server) priced(ctx context.Context, org string, rules []tollgate.RuleRe
 			break
 		}
 	}
-	s.outcomes.note(rules, err)
+	s.sync.Note(rules, err)
 	return tollgate.Pricing{Input: in, Rules: rules, Lines: lines}, err
-}
-
-// loadRule fetches a published module and compiles it. However many requests
-// need it, it is done once.
-func (s *Server) loadRule(ctx context.Context, org string, ref tollgate.RuleRef) error {
-	if s.rules.Has(ref) {
-		return nil
-	}
-	_, err, _ := s.loading.Do(org+" "+ref.Rule.String()+" "+ref.SHA256, func() (any, error) {
-		ctx := context.WithoutCancel(ctx)
-		release, err := s.shares.compiling.Acquire(ctx, org, "")
-		if err != nil {
-			return nil, shareExhausted(err)
-		}
-		defer release()
-		module, err := s.store.Module(ctx, org, ref)
-		if err != nil {
-			return nil, err
-		}
-		loaded, err := s.rules.Load(ctx, ref.Rule, module)
-		if err == nil && loaded != ref {
-			err = fmt.Errorf("its SHA-256 is %s, not %s", loaded.SHA256, ref.SHA256)
-		}
-		return nil, err
-	})
-	switch {
-	case err == nil:
-		return nil
-	case passes(err):
-		return err
-	default:
-		return &tollgate.Error{
-			Code: tollgate.CodeRuleFailed, Rule: &ref.Rule, Cause: err,
-			Message: "The pricing rule " + ref.Rule.String() + " could not be evaluated.",
-		}
-	}
-}
-
-// passes reports whether a rule could not be loaded just now, and nothing is
-// known of the rule itself.
-func passes(err error) bool {
-	if err == nil {
-		return false
-	}
-	code := errorOf(err).Code
-	return code == tollgate.CodeStoreUnavailable || code == tollgate.CodeShareExhausted
 }
 
 // usable reports why no payment can be made on an account at the moment, or
@@ -98,9 +53,9 @@ func usable(a *rediskv.Account, currency tollgate.Currency, param string) *tollg
 	case a.Active():
 		return takes(a, currency, param)
 	case a.Status != tollgate.StatusActive:
-		return problemError(tollgate.CodeMerchantAccountInactive, "The merchant account is "+a.Status+".")
+		return problem.New(tollgate.CodeMerchantAccountInactive, "The merchant account is "+a.Status+".")
 	default:
-		return problemError(tollgate.CodeMerchantAccountInactive, "The merchant account's organization is not active.")
+		return problem.New(tollgate.CodeMerchantAccountInactive, "The merchant account's organization is not active.")
 	}
 }
 

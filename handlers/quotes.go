@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tollgate"
+	"tollgate/handlers/input"
 	"tollgate/rediskv"
 )
 
@@ -21,30 +22,30 @@ type quoteRequest struct {
 	payee   tollgate.Payee
 }
 
-// readQuote reads {"tool":"quote_ticket","input":{…}}, with name for tool as
+// parseQuote reads {"tool":"quote_ticket","input":{…}}, with name for tool as
 // tool-calling clients send it, or the bare input (interface §2).
-func readQuote(f *fields) quoteRequest {
-	if !f.has("tool") && !f.has("name") && !f.has("input") {
-		return readQuoteInput(f)
+func parseQuote(f *input.Fields) quoteRequest {
+	if !f.Has("tool") && !f.Has("name") && !f.Has("input") {
+		return parseQuoteInput(f)
 	}
 	name := "tool"
-	if f.has("name") && !f.has("tool") {
+	if f.Has("name") && !f.Has("tool") {
 		name = "name"
 	}
-	if tool, ok := f.text(name, true); ok && tool != quoteTool {
-		f.faults.add(tollgate.Invalid(name, "%s is %s.", name, quoteTool))
+	if tool, ok := f.Text(name, true); ok && tool != quoteTool {
+		f.Wrong(name, "is "+quoteTool)
 	}
-	input := f.object("input", true)
-	if input == nil {
+	inner := f.Object("input", true)
+	if inner == nil {
 		return quoteRequest{}
 	}
-	return readQuoteInput(input)
+	return parseQuoteInput(inner)
 }
 
-func readQuoteInput(f *fields) quoteRequest {
-	q := quoteRequest{prefix: f.prefix, amount: f.money("amount", true, f.peekCurrency("currency"))}
-	f.currency("currency") // the amount has it
-	q.payee, q.account = f.payee("payee"), f.id("merchant_account_id")
+func parseQuoteInput(f *input.Fields) quoteRequest {
+	q := quoteRequest{prefix: f.Prefix, amount: f.Money("amount", "currency")}
+	f.Currency("currency") // the amount has it
+	q.payee, q.account = f.Payee("payee"), f.ID("merchant_account_id")
 	return q
 }
 
@@ -128,7 +129,7 @@ func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
 		unusable.Context.Quote = ans.body
 		return nil, unusable
 	}
-	s.shadowing.offer(a, priced)
+	s.shadows.Offer(a, priced)
 	return ans, err
 }
 

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
 
@@ -26,7 +28,7 @@ func (s *Server) recordRefusal(c *call, e *tollgate.Error, err error) {
 	if fault, ok := errors.AsType[*oauthFault](err); ok {
 		reason = fault.kind
 	}
-	status := StatusOf(e.Code)
+	status := problem.StatusOf(e.Code)
 	var caller rediskv.Caller
 	entry := tollgate.AuditEntry{Outcome: "refused", Reason: reason}
 	switch {
@@ -69,4 +71,16 @@ func (s *Server) countRefusal(ctx context.Context, id, reason string) {
 	if err := s.store.CountRefusal(ctx, reason); err != nil {
 		s.log.Error("refusal not counted", "request_id", id, "reason", reason, "error", err)
 	}
+}
+
+// refusal is a whole answer.
+func (s *Server) refusal(code tollgate.Code, param, message string) []byte {
+	id := s.store.Mint(tollgate.PrefixRequest)
+	a := problem.Of(&tollgate.Error{Code: code, Param: param, Message: message}, id)
+	s.metrics.request("none", a.Status, 0)
+	s.log.Info("request refused", "request_id", id, "status", a.Status, "code", code)
+	s.countRefusal(context.Background(), id, string(code))
+	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nCache-Control: no-store\r\nRequest-Id: %s\r\n"+
+		"X-Content-Type-Options: nosniff\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+		a.Status, http.StatusText(a.Status), mediaProblem, id, len(a.Body), a.Body)
 }

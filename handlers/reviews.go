@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"tollgate"
+	"tollgate/handlers/input"
 )
 
 // cancelRequest and reviewRequest are the bodies of the two steps that a
@@ -17,14 +18,16 @@ type reviewRequest struct {
 	Note     *string `json:"note"`
 }
 
-func readCancel(f *fields) cancelRequest { return cancelRequest{f.note("reason", maxDescription)} }
+func parseCancel(f *input.Fields) cancelRequest {
+	return cancelRequest{f.Note("reason", maxDescription)}
+}
 
-func readReview(f *fields) reviewRequest {
-	return reviewRequest{f.choice("decision", "", "approve", "reject"), f.note("note", maxDescription)}
+func parseReview(f *input.Fields) reviewRequest {
+	return reviewRequest{f.Choice("decision", "", "approve", "reject"), f.Note("note", maxDescription)}
 }
 
 func (s *Server) cancelPayment(c *call, r cancelRequest) (*answer, error) {
-	return s.move(c, "payments.cancel", r, tollgate.TriggerCancel, r.Reason)
+	return s.step(c, "payments.cancel", r, tollgate.TriggerCancel, r.Reason)
 }
 
 func (s *Server) reviewPayment(c *call, r reviewRequest) (*answer, error) {
@@ -32,12 +35,12 @@ func (s *Server) reviewPayment(c *call, r reviewRequest) (*answer, error) {
 	if r.Decision == "reject" {
 		trigger = tollgate.TriggerReject
 	}
-	return s.move(c, "payments.review", r, trigger, r.Note)
+	return s.step(c, "payments.review", r, trigger, r.Note)
 }
 
-// move carries out a trigger other than a capture and answers with the payment.
-func (s *Server) move(c *call, operation string, request any, trigger tollgate.Trigger, reason *string) (*answer, error) {
-	return s.change(c, operation, http.StatusOK, func(*tollgate.Payment) (any, error) {
+// step carries out a trigger other than a capture and answers with the payment.
+func (s *Server) step(c *call, operation string, request any, trigger tollgate.Trigger, reason *string) (*answer, error) {
+	return s.transition(c, operation, http.StatusOK, func(*tollgate.Payment) (any, error) {
 		return request, nil
 	}, func(p *tollgate.Payment, t *tollgate.Ticket) (computed, error) {
 		change, err := tollgate.MovePayment(s.store.Mint, c.origin(s.clock()), p, t, trigger, reason)

@@ -116,7 +116,7 @@ func (p *player) instance(words []string) error {
 	const id = "ins_01kb7z2c000000000000000001"
 	me := rediskv.Instance{ID: id}
 	if p.other = nil; words[0] == "gone" {
-		return p.store.Leave(p.t.Context(), id)
+		return p.store.Deregister(p.t.Context(), id)
 	}
 	upcoming, err := p.store.Upcoming(p.t.Context())
 	for _, a := range upcoming {
@@ -135,7 +135,7 @@ func (p *player) instance(words []string) error {
 		return err
 	}
 	p.other = &me
-	return p.store.Say(p.t.Context(), me)
+	return p.store.Heartbeat(p.t.Context(), me)
 }
 
 func (p *player) activations() error { return p.work() }

@@ -10,11 +10,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/input"
+	"tollgate/handlers/problem"
+	"tollgate/handlers/share"
 	"tollgate/rediskv"
 	"tollgate/wasm"
 )
@@ -38,33 +40,20 @@ type publishRequest struct {
 	module []byte
 }
 
-func readPublication(f *fields) publishRequest {
-	r := publishRequest{Rule: f.citation("rule", true)}
-	if text, ok := f.text("module", true); ok {
+func parsePublication(f *input.Fields) publishRequest {
+	r := publishRequest{Rule: f.Citation("rule", true)}
+	if text, ok := f.Text("module", true); ok {
 		var err error
 		r.module, err = base64.StdEncoding.Strict().DecodeString(text)
 		if err != nil || strings.ContainsAny(text, "\r\n") { // which the decoder skips
-			f.faults.add(tollgate.Invalid("module", "module is a WebAssembly module in padded standard base64."))
+			f.Wrong("module", "is a WebAssembly module in padded standard base64")
 		}
 		sum := sha256.Sum256(r.module)
 		r.SHA256 = hex.EncodeToString(sum[:])
 	}
-	r.Golden, _ = f.value("golden", true, "a list of golden cases", '[')
-	r.Signature, _ = f.text("signature", true)
+	r.Golden, _ = f.Value("golden", true, "a list of golden cases", '[')
+	r.Signature, _ = f.Text("signature", true)
 	return r
-}
-
-// citation is a rule's name and version, the zero one when it is not there.
-func (f *fields) citation(name string, required bool) tollgate.Citation {
-	text, ok := f.text(name, required)
-	if !ok {
-		return tollgate.Citation{}
-	}
-	c, err := tollgate.ParseCitation(text)
-	if err != nil {
-		f.faults.add(tollgate.Invalid(f.prefix+name, "%s is a citation such as rule:card_fee@v4.", f.prefix+name))
-	}
-	return c
 }
 
 // publishRule puts a version of a rule there for good: signed by somebody whom
@@ -75,35 +64,28 @@ func (s *Server) publishRule(c *call, r publishRequest) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	for range maxAttempts {
-		a, err := s.tryPublish(c, r, idem)
-		if errors.Is(err, rediskv.ErrStale) {
-			s.store.Refresh(c.org)
-			continue
-		}
-		if err != nil {
-			return s.orRepeated(c, idem, err)
-		}
-		return a, nil
+	result, err := fresh(s, c, func() (rediskv.Result, error) { return s.tryPublish(c, r, keyOf(idem)) })
+	if err != nil {
+		return s.orRepeated(c, idem, err)
 	}
-	return nil, busy()
+	return s.answered(c, idem, result)
 }
 
-func (s *Server) tryPublish(c *call, r publishRequest, idem rediskv.Idempotency) (*answer, error) {
+func (s *Server) tryPublish(c *call, r publishRequest, idem *rediskv.Idempotency) (none rediskv.Result, err error) {
 	if slices.ContainsFunc(s.shipped, func(ref tollgate.RuleRef) bool { return ref.Rule.Name == r.Rule.Name }) {
-		return nil, ruleInvalid(r.Rule, "rule", "A rule of the name %s comes with the service; choose another name.", r.Rule.Name)
+		return none, ruleInvalid(r.Rule, "rule", "A rule of the name %s comes with the service; choose another name.", r.Rule.Name)
 	}
 	golden, err := wasm.ParseGolden(r.Golden)
 	if err != nil {
-		return nil, ruleInvalid(r.Rule, "golden", "%s.", err)
+		return none, ruleInvalid(r.Rule, "golden", "%s.", err)
 	}
 	kept, goldenSHA256, err := wasm.GoldenDigest(golden)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	signer, keyID, err := s.ruleSigner(c, r, goldenSHA256)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	rule := tollgate.Rule{
 		Object: "rule", ID: tollgate.RuleID(r.Rule), CreatedAt: tollgate.At(s.clock()), Rule: r.Rule,
@@ -112,54 +94,37 @@ func (s *Server) tryPublish(c *call, r publishRequest, idem rediskv.Idempotency)
 	_, _, err = s.store.Rule(c.ctx, c.caller(http.StatusCreated), r.Rule)
 	switch {
 	case err == nil: // the same again, or refused by the store: nothing to examine
-	case errorOf(err).Code != tollgate.CodeNotFound:
-		return nil, err
+	case problem.From(err).Code != tollgate.CodeNotFound:
+		return none, err
 	default:
 		if err := s.examined(c, &rule, r.module, golden); err != nil {
-			return nil, err
+			return none, err
 		}
 	}
-	result, err := rediskv.Retried(func() (rediskv.Result, error) {
+	return rediskv.Retried(func() (rediskv.Result, error) {
 		facts, err := s.store.PublicationFacts(c.ctx, c.org, signer, rule.Rule)
-		if (facts.Published != nil || rediskv.IsDamage(err)) && idem.Key != "" {
-			if earlier, ok, err := s.store.FindRepeated(c.ctx, c.caller(http.StatusCreated), idem); err != nil || ok {
+		if (facts.Published != nil || rediskv.IsDamage(err)) && idem != nil {
+			if earlier, ok, err := s.store.FindRepeated(c.ctx, c.caller(http.StatusCreated), *idem); err != nil || ok {
 				return earlier, err
 			}
 		}
 		if err != nil {
-			return rediskv.Result{}, err
+			return none, err
 		}
 		p, err := facts.Publish(s.store.Mint, s.store.Origin(c.caller(http.StatusCreated)), rule)
 		if err != nil {
-			return rediskv.Result{}, err
+			return none, err
 		}
+		status, shown := http.StatusCreated, &rule
 		if p == nil { // the same rule again is no fault
-			ans, err := published(http.StatusOK, facts.Published)
+			status, shown = http.StatusOK, facts.Published
+		}
+		ans, err := reply(status, "/v1/rules/"+shown.ID, shown, []string{rediskv.ReachNone})
+		if err != nil || p == nil {
 			return rediskv.Result{Answer: ans}, err
 		}
-		ans, err := published(http.StatusCreated, &rule)
-		if err != nil {
-			return rediskv.Result{}, err
-		}
-		return s.store.PublishRule(c.ctx, c.caller(ans.Status), keyOf(idem), p, r.module, kept, ans)
+		return s.store.PublishRule(c.ctx, c.caller(ans.Status), idem, p, r.module, kept, ans)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return s.answered(c, idem, result)
-}
-
-func published(status int, r *tollgate.Rule) (rediskv.Answer, error) {
-	body, err := json.Marshal(r, json.Deterministic(true))
-	return rediskv.Answer{Status: status, Location: "/v1/rules/" + r.ID, Body: body, Reach: []string{rediskv.ReachNone}}, err
-}
-
-// keyOf is what the store is told of an Idempotency-Key; nothing without one.
-func keyOf(idem rediskv.Idempotency) *rediskv.Idempotency {
-	if idem.Key == "" {
-		return nil
-	}
-	return &idem
 }
 
 // ruleSigner verifies a signature; which of its faults it is, is for the log.
@@ -176,18 +141,14 @@ func (s *Server) ruleSigner(c *call, r publishRequest, goldenSHA256 string) (*re
 	}
 	signer, err := s.store.RuleSigner(c.ctx, c.org, id)
 	switch {
-	case err != nil && errorOf(err).Code == tollgate.CodeNotFound:
+	case err != nil && problem.From(err).Code == tollgate.CodeNotFound:
 		return nil, "", refuse(err)
 	case err != nil:
 		return nil, "", err
 	case signer.Status != tollgate.StatusActive:
 		return nil, "", refuse(fmt.Errorf("the signer is %s", signer.Status))
 	}
-	jwks := make([][]byte, len(signer.Keys))
-	for i, key := range signer.Keys {
-		jwks[i] = []byte(key)
-	}
-	keys, err := auth.ParseClientKeys(jwks)
+	keys, err := publicKeys(signer.Keys)
 	if err != nil {
 		return nil, "", refuse(err)
 	}
@@ -204,12 +165,12 @@ func (s *Server) ruleSigner(c *call, r publishRequest, goldenSHA256 string) (*re
 func (s *Server) examined(c *call, rule *tollgate.Rule, module []byte, golden []wasm.GoldenCase) error {
 	done, err := s.shares.examining.Turn(c.ctx, c.org, c.client)
 	if err != nil {
-		return shareExhausted(err)
+		return share.Refusal(err)
 	}
 	defer done()
 	report, err := s.examine(c.ctx, rule.Rule, module, golden)
 	if invalid, ok := errors.AsType[*wasm.InvalidError](err); ok {
-		return ruleInvalid(rule.Rule, "module", "The module cannot be published: %s.", shortened(invalid.Reason))
+		return ruleInvalid(rule.Rule, "module", "The module cannot be published: %s.", input.Shortened(invalid.Reason))
 	}
 	if err != nil {
 		return err
@@ -225,15 +186,9 @@ func ruleInvalid(rule tollgate.Citation, param, format string, args ...any) erro
 // listRules lists what the organization has published, by name and version.
 func (s *Server) listRules(c *call) (*answer, error) {
 	name := ""
-	p, err := readPage[string](s, c, "asc", func(r *queryReader) { name = r.id("name") })
-	if err != nil {
-		return nil, err
-	}
-	rows, next, err := s.store.Rules(c.ctx, c.caller(http.StatusOK), name, p.Position, p.limit)
-	if err != nil {
-		return nil, err
-	}
-	return pageOf(s, c, p, rows, next != "", next)
+	return listBy(s, c, "asc", func(r *input.Query) { name = r.ID("name") }, func(after string, limit int) ([]tollgate.Rule, string, error) {
+		return s.store.Rules(c.ctx, c.caller(http.StatusOK), name, after, limit)
+	})
 }
 
 // ruleAnswer is a rule with its golden cases.
@@ -246,12 +201,12 @@ type ruleAnswer struct {
 func (s *Server) rule(c *call) (*tollgate.Rule, []byte, error) {
 	cited, ok := tollgate.ParseRuleID(c.pathID())
 	if !ok {
-		return nil, nil, notFound()
+		return nil, nil, tollgate.NotFound()
 	}
 	return s.store.Rule(c.ctx, c.caller(http.StatusOK), cited)
 }
 
-func (s *Server) readRule(c *call) (*answer, error) {
+func (s *Server) getRule(c *call) (*answer, error) {
 	rule, golden, err := s.rule(c)
 	if err != nil {
 		return nil, err
@@ -259,8 +214,8 @@ func (s *Server) readRule(c *call) (*answer, error) {
 	return object(ruleAnswer{*rule, golden})
 }
 
-// readModule answers with the bytes, which never change.
-func (s *Server) readModule(c *call) (*answer, error) {
+// getModule answers with the bytes, which never change.
+func (s *Server) getModule(c *call) (*answer, error) {
 	rule, _, err := s.rule(c)
 	if err != nil {
 		return nil, err

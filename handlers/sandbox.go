@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tollgate"
+	"tollgate/handlers/input"
 )
 
 // maxAdvance is how far one request moves the sandbox's clock.
@@ -43,25 +44,25 @@ type clockRequest struct {
 	to      tollgate.Instant
 }
 
-func readClockRequest(f *fields) clockRequest {
+func parseClockRequest(f *input.Fields) clockRequest {
 	var r clockRequest
-	text, ok := f.text("advance", false)
-	r.to = f.instant("to", false)
+	text, ok := f.Text("advance", false)
+	r.to = f.Instant("to", false)
 	switch {
-	case f.has("advance") && f.has("to"):
-		f.faults.add(tollgate.Invalid("to", "The clock is moved either by advance or to an instant."))
+	case f.Has("advance") && f.Has("to"):
+		f.Refuse(tollgate.Invalid("to", "The clock is moved either by advance or to an instant."))
 	case ok:
 		var err error
 		if r.advance, err = time.ParseDuration(text); err != nil || r.advance < time.Millisecond || r.advance > maxAdvance {
-			f.faults.add(tollgate.Invalid("advance", "advance is a duration such as 26h or 90m, from a millisecond to 400 days; the clock goes forwards only."))
+			f.Refuse(tollgate.Invalid("advance", "advance is a duration such as 26h or 90m, from a millisecond to 400 days; the clock goes forwards only."))
 		}
-	case !f.has("advance") && !f.has("to"):
-		f.faults.add(&tollgate.Error{Code: tollgate.CodeParameterMissing, Param: "advance", Message: "advance is needed, or to."})
+	case !f.Has("advance") && !f.Has("to"):
+		f.Refuse(&tollgate.Error{Code: tollgate.CodeParameterMissing, Param: "advance", Message: "advance is needed, or to."})
 	}
 	return r
 }
 
-func (s *Server) readClock(*call) (*answer, error) {
+func (s *Server) getClock(*call) (*answer, error) {
 	return object(clockAnswer{"sandbox_clock", tollgate.At(s.clock()), tollgate.At(s.wall())})
 }
 

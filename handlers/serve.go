@@ -3,6 +3,7 @@ package handlers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -15,6 +16,9 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"tollgate"
+	"tollgate/handlers/connection"
+	"tollgate/handlers/input"
+	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
 
@@ -22,8 +26,6 @@ import (
 const (
 	maxURI         = 4 << 10
 	maxHeaders     = 16 << 10
-	maxBody        = 64 << 10
-	maxForm        = 16 << 10
 	requestTimeout = 10 * time.Second
 )
 
@@ -36,9 +38,9 @@ func (s *Server) handle(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), requestTimeout)
 	defer cancel()
 	c := &call{ResponseWriter: w, request: req, ctx: ctx, start: s.wall(), id: s.store.Mint(tollgate.PrefixRequest), leave: func() {}}
-	var framed frame
-	if c.connection = connectionOf(req); c.connection != nil {
-		framed = c.connection.begin()
+	var framed connection.Frame
+	if c.connection = connection.Of(req); c.connection != nil {
+		framed = c.connection.Begin()
 	}
 	defer s.finish(c)
 	h := w.Header()
@@ -48,20 +50,20 @@ func (s *Server) handle(w http.ResponseWriter, req *http.Request) {
 		h.Set("Date", s.clock().UTC().Format(http.TimeFormat))
 	}
 	c.continueTrace()
-	if framed.final {
+	if framed.Final {
 		h.Set("Connection", "close")
 	}
 	switch {
-	case framed.fault != nil:
-		s.fail(c, framed.fault)
+	case framed.Fault != nil:
+		s.fail(c, framed.Fault)
 	case len(req.RequestURI) > maxURI:
-		s.fail(c, problemError(tollgate.CodeURITooLong, fmt.Sprintf("A request's URI has at most %d bytes.", maxURI)))
-	case headerBytes(req) > maxHeaders:
-		s.fail(c, problemError(tollgate.CodeHeadersTooLarge, fmt.Sprintf("A request's headers have at most %d bytes.", maxHeaders)))
+		s.fail(c, problem.New(tollgate.CodeURITooLong, fmt.Sprintf("A request's URI has at most %d bytes.", maxURI)))
+	case input.HeaderBytes(req) > maxHeaders:
+		s.fail(c, problem.New(tollgate.CodeHeadersTooLarge, fmt.Sprintf("A request's headers have at most %d bytes.", maxHeaders)))
 	case strings.Contains(strings.ToUpper(req.URL.RawPath), "%2F"):
 		// The router sees the decoded path; an encoded slash is part of an id,
 		// and no id has one.
-		s.fail(c, problemError(tollgate.CodeNotFound, "There is nothing at this address."))
+		s.fail(c, problem.New(tollgate.CodeNotFound, "There is nothing at this address."))
 	default:
 		s.router.ServeHTTP(c, req)
 	}
@@ -91,7 +93,7 @@ func (s *Server) finish(c *call) {
 		slog.String("organization", c.org), slog.String("trace_id", c.trace),
 	}, c.subject.attributes()...)...)
 	if c.connection != nil {
-		c.connection.sent(c.ResponseWriter)
+		c.connection.Sent(c.ResponseWriter)
 	}
 }
 
@@ -117,7 +119,7 @@ func (s *Server) serve(r *row) httprouter.Handle {
 // admit makes every check that does not need to know the endpoint, in the
 // order of their cost: nothing of the body is read for a stranger.
 func (s *Server) admit(c *call) error {
-	if err := checkAccept(c.request, c.row.media...); err != nil {
+	if err := input.CheckAccept(c.request, c.row.media...); err != nil {
 		return err
 	}
 	if c.row.Scope != "" {
@@ -125,34 +127,49 @@ func (s *Server) admit(c *call) error {
 			return err
 		}
 	}
-	if err := checkSingleHeaders(c.request); err != nil {
+	if err := input.CheckSingleHeaders(c.request); err != nil {
 		return err
 	}
 	var err error
-	if c.query, err = parseQuery(c.request.URL.RawQuery, c.row.query); err != nil {
+	if c.query, err = input.ParseQuery(c.request.URL.RawQuery, c.row.query); err != nil {
 		return err
 	}
 	for _, p := range c.params {
 		if !tollgate.ValidID(p.Value) {
-			return notFound()
+			return tollgate.NotFound()
 		}
 	}
-	if c.idem, err = idempotencyKey(c.request.Header, c.row.key); err != nil {
+	if c.idem, err = input.IdempotencyKey(c.request.Header, c.row.key); err != nil {
 		return err
 	}
-	c.body, err = readBody(c, c.row.body)
+	c.body, err = input.ReadBody(c.ResponseWriter, c.request, c.row.body, c.row.limit)
 	return err
 }
 
 // withBody is an endpoint that takes a JSON object.
-func withBody[B any](do func(*Server, *call, B) (*answer, error), read func(*fields) B) func(*Server, *call) (*answer, error) {
+func withBody[B any](do func(*Server, *call, B) (*answer, error), read func(*input.Fields) B) func(*Server, *call) (*answer, error) {
 	return func(s *Server, c *call) (*answer, error) {
-		body, err := decode(c.body, c.row.body == optionalJSONBody, read)
+		body, err := input.Decode(c.body, c.row.body == input.OptionalJSON, read)
 		if err != nil {
 			return nil, err
 		}
 		return do(s, c, body)
 	}
+}
+
+// maxAttempts bounds how often a request is tried again because configuration
+// changed under it.
+const maxAttempts = 4
+
+// fresh tries again what found that its configuration was no longer in force.
+func fresh[T any](s *Server, c *call, try func() (T, error)) (result T, err error) {
+	for range maxAttempts {
+		if result, err = try(); !errors.Is(err, rediskv.ErrStale) {
+			return result, err
+		}
+		s.store.Refresh(c.org)
+	}
+	return result, problem.New(tollgate.CodeStoreUnavailable, "The configuration is changing; try again.")
 }
 
 // object is the answer 200 with the JSON of v.
@@ -199,7 +216,7 @@ func (s *Server) write(c *call, a *answer) {
 	if a.repeated {
 		h.Set("Idempotent-Replayed", "true")
 	}
-	if a.status == http.StatusOK && a.etag != "" && matches(c.request.Header["If-None-Match"], a.etag) {
+	if a.status == http.StatusOK && a.etag != "" && input.Matches(c.request.Header["If-None-Match"], a.etag) {
 		c.WriteHeader(http.StatusNotModified)
 		return
 	}
@@ -214,8 +231,8 @@ func (s *Server) write(c *call, a *answer) {
 // fail is where every error becomes an answer. What is refused goes into the
 // audit record, or is counted, before it is told.
 func (s *Server) fail(c *call, err error) {
-	e := errorOf(err)
-	status := StatusOf(e.Code)
+	e := problem.From(err)
+	status := problem.StatusOf(e.Code)
 	switch {
 	case status >= 500 && c.request.Context().Err() == nil: // else the client has gone, and nothing failed here
 		s.log.Error("request failed", "request_id", c.id, "code", e.Code, "error", err)
@@ -238,9 +255,5 @@ func (s *Server) fail(c *call, err error) {
 		s.write(c, oauthProblem(e, err))
 		return
 	}
-	s.write(c, stored(rediskv.Result{Answer: problemOf(e, c.id)}))
-}
-
-func notFound() *tollgate.Error {
-	return problemError(tollgate.CodeNotFound, "There is no such object.")
+	s.write(c, stored(rediskv.Result{Answer: problem.Of(e, c.id)}))
 }

@@ -11,18 +11,21 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
-	"net/url"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/julienschmidt/httprouter"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/singleflight"
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/connection"
+	"tollgate/handlers/input"
+	"tollgate/handlers/problem"
+	"tollgate/handlers/rulesync"
+	"tollgate/handlers/shadow"
 	"tollgate/rediskv"
 	"tollgate/wasm"
 )
@@ -63,34 +66,31 @@ type Config struct {
 
 // Server answers the API.
 type Server struct {
-	store     *rediskv.Store
-	rules     *wasm.Engine
-	keys      *auth.Keys
-	issuer    *auth.Issuer
-	verifier  *auth.Verifier
-	cursors   *cursorSeal
-	vault     *tollgate.Vault
-	entropy   *entropy
-	clock     func() time.Time
-	wall      func() time.Time
-	advance   AdvanceFunc
-	log       *slog.Logger
-	metrics   *metrics
-	router    *httprouter.Router
-	shipped   []tollgate.RuleRef // what an instance must have before it is sent anything
-	loading   singleflight.Group // of modules
-	examine   wasm.Examiner
-	instance  string // this one's id
-	following following
-	outcomes  *ruleOutcomes
-	shadowing *shadowing
-	shares    *shares
-	distance  distance
-	capacity  capacity
-	metadata  document
-	aliases   []string
-	aliased   map[string]document // the metadata, by host
-	openapi   document
+	store    *rediskv.Store
+	rules    *wasm.Engine
+	keys     *auth.Keys
+	issuer   *auth.Issuer
+	verifier *auth.Verifier
+	cursors  *input.Cursors
+	vault    *tollgate.Vault
+	entropy  *entropy
+	clock    func() time.Time
+	wall     func() time.Time
+	advance  AdvanceFunc
+	log      *slog.Logger
+	metrics  *metrics
+	router   *httprouter.Router
+	shipped  []tollgate.RuleRef // what an instance must have before it is sent anything
+	examine  wasm.Examiner
+	sync     *rulesync.Sync
+	shadows  *shadow.Comparer
+	shares   *shares
+	distance distance
+	capacity capacity
+	metadata document
+	aliases  []string
+	aliased  map[string]document // the metadata, by host
+	openapi  document
 
 	development  bool
 	maxStaleness time.Duration
@@ -111,11 +111,7 @@ func New(c Config) (*Server, error) {
 		store: c.Store, rules: c.Rules, keys: c.Keys, clock: c.Clock, wall: c.Wall, advance: c.Advance, log: c.Log,
 		issuer: &auth.Issuer{Keys: c.Keys, Name: c.IssuerURL},
 		vault:  c.Vault, entropy: &entropy{source: c.Entropy}, development: c.Development,
-		following: following{
-			fits: c.Rules.Spacious, tellMe: make(chan struct{}, 1),
-			inForce: make(map[string][]tollgate.RuleRef), read: make(map[string]bool),
-		},
-		shadowing: newShadowing(), shares: newShares(c.Store.Lanes()), examine: c.Examine, instance: c.Store.Mint(tollgate.PrefixInstance),
+		shares: newShares(c.Store.Lanes()), examine: c.Examine,
 	}
 	s.maxStaleness = max(0, cmp.Or(c.MaxStaleness, DefaultMaxStaleness))
 	if s.log == nil {
@@ -129,7 +125,7 @@ func New(c Config) (*Server, error) {
 	if s.verifier, err = auth.NewVerifier(c.Keys, c.IssuerURL, cachedTokens, c.Wall); err != nil {
 		return nil, fmt.Errorf("handlers: %w", err)
 	}
-	if s.cursors, err = newCursorSeal(c.CursorKey); err != nil {
+	if s.cursors, err = input.NewCursors(c.CursorKey); err != nil {
 		return nil, fmt.Errorf("handlers: cursors: %w", err)
 	}
 	if s.metrics, err = newMetrics(c.Metrics); err != nil {
@@ -138,29 +134,30 @@ func New(c Config) (*Server, error) {
 	if s.shipped, err = wasm.ShippedRefs(); err != nil {
 		return nil, fmt.Errorf("handlers: %w", err)
 	}
-	if s.outcomes, err = newRuleOutcomes(c.Metrics, c.Clock, s.shipped); err != nil {
+	s.sync, err = rulesync.New(rulesync.Config{
+		Store: s.store, Engine: s.rules, Instance: s.store.Mint(tollgate.PrefixInstance), Compiling: s.shares.compiling, Clock: s.clock, Wall: s.wall,
+		Log: s.log, Metrics: c.Metrics, Shipped: s.shipped,
+	})
+	if err != nil {
 		return nil, fmt.Errorf("handlers: metrics: %w", err)
 	}
-	if s.metadata, err = issuerMetadata(c.IssuerURL); err != nil {
+	s.shadows = shadow.New(s.sync)
+	if err := s.describe(c.IssuerURL, c.Aliases); err != nil {
 		return nil, fmt.Errorf("handlers: metadata: %w", err)
 	}
-	s.aliases, s.aliased = slices.Clip(c.Aliases), map[string]document{}
-	for _, alias := range c.Aliases {
-		u, err := url.Parse(alias)
-		if err != nil {
-			return nil, fmt.Errorf("handlers: alias: %w", err)
-		}
-		if s.aliased[u.Host], err = issuerMetadata(alias); err != nil {
-			return nil, fmt.Errorf("handlers: metadata: %w", err)
-		}
-	}
-	s.openapi = newDocument(openAPI)
 	s.router = s.route()
 	return s, nil
 }
 
 // Handler answers every request of the API.
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.handle) }
+
+// Listen is a listener for the server's own connections.
+func (s *Server) Listen(l net.Listener) net.Listener {
+	return connection.Listen(l, connection.Host{Refuse: s.refusal, Turn: func(organization, client string) (func(), error) {
+		return s.shares.processors.Turn(s.draining, organization, client)
+	}})
+}
 
 // MetricsHandler answers /metrics; it belongs on a port of its own, for what
 // it says is not for clients.
@@ -169,6 +166,26 @@ func (s *Server) MetricsHandler() http.Handler { return s.metrics.handler() }
 // Drain makes the instance not ready and lets event listings that wait return
 // at once, so that requests in flight can finish before it stops.
 func (s *Server) Drain() { s.drain() }
+
+// Follow keeps the rules that this instance must have, and what it knows of Redis,
+// up to date until ctx ends; then the instance counts no more.
+func (s *Server) Follow(ctx context.Context) {
+	s.lookAtMemory(ctx)
+	var memory sync.WaitGroup
+	memory.Go(func() {
+		for tick := time.NewTicker(memoryInterval); ; {
+			select {
+			case <-ctx.Done():
+				tick.Stop()
+				return
+			case <-tick.C:
+				s.lookAtMemory(ctx)
+			}
+		}
+	})
+	s.sync.Follow(ctx)
+	memory.Wait()
+}
 
 // route builds the router: no redirects and no answers of its own, so that a
 // client sees either what it asked for or an error of interface §7.
@@ -186,11 +203,11 @@ func (s *Server) route() *httprouter.Router {
 		}
 	}
 	r.NotFound = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		s.fail(w.(*call), problemError(tollgate.CodeNotFound, "There is nothing at this address."))
+		s.fail(w.(*call), problem.New(tollgate.CodeNotFound, "There is nothing at this address."))
 	})
 	r.MethodNotAllowed = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Allow", s.allowed(req.URL.Path))
-		s.fail(w.(*call), problemError(tollgate.CodeMethodNotAllowed, "This address does not take that method; Allow lists those that it takes."))
+		s.fail(w.(*call), problem.New(tollgate.CodeMethodNotAllowed, "This address does not take that method; Allow lists those that it takes."))
 	})
 	return r
 }

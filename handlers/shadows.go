@@ -1,11 +1,14 @@
 package handlers
 
 import (
+	"context"
 	"net/http"
+	"slices"
 
-	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
+	"tollgate/handlers/input"
 	"tollgate/rediskv"
 )
 
@@ -16,13 +19,17 @@ type shadowRequest struct {
 	Accounts []string          `json:"merchant_account_ids"`
 }
 
-func readShadowRequest(f *fields) shadowRequest {
-	return shadowRequest{f.citation("rule", true), f.citation("against", true), f.list("merchant_account_ids", tollgate.MaxActivated, checkAccountID)}
+func parseShadowRequest(f *input.Fields) shadowRequest {
+	return shadowRequest{f.Citation("rule", true), f.Citation("against", true), f.List("merchant_account_ids", tollgate.MaxActivated, checkAccountID)}
 }
+
+// Shadow compares candidates with what was charged until ctx ends, and writes down
+// what was found.
+func (s *Server) Shadow(ctx context.Context) { s.shadows.Run(ctx) }
 
 // startShadow has a candidate priced beside a rule that is in force.
 func (s *Server) startShadow(c *call, r shadowRequest) (*answer, error) {
-	return s.ruleSetCommand(c, "rules.shadow", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
+	return s.command(c, "rules.shadow", r, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
 		if r.Rule == r.Against {
 			return rediskv.Result{}, tollgate.Invalid("against", "A rule is not compared with itself.")
 		}
@@ -46,73 +53,54 @@ func (s *Server) startShadow(c *call, r shadowRequest) (*answer, error) {
 			Object: "shadow", ID: s.store.Mint(tollgate.PrefixShadow), CreatedAt: tollgate.At(s.clock()), Rule: refs[0], Against: r.Against,
 			MerchantAccountIDs: accounts, Status: tollgate.StatusActive, Totals: tollgate.ShadowTotals{Differences: []tollgate.ShadowDifference{}},
 		}
-		body, err := json.Marshal(shadow, json.Deterministic(true))
+		ans, err := reply(http.StatusCreated, "/v1/shadows/"+shadow.ID, shadow, accounts)
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		reply := rediskv.Answer{Status: http.StatusCreated, Location: "/v1/shadows/" + shadow.ID, Body: body, Reach: reachOf(accounts)}
-		return rediskv.Retried(func() (rediskv.Result, error) {
-			facts, err := s.store.ShadowFacts(c.ctx, c.org)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			change, err := facts.Start(shadow)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			return s.store.CommitShadow(c.ctx, c.caller(reply.Status), idem, change, reply)
-		})
+		facts, err := s.store.ShadowFacts(c.ctx, c.org)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		change, err := facts.Start(shadow)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		return s.store.CommitShadow(c.ctx, c.caller(ans.Status), idem, change, ans)
 	})
 }
 
 func (s *Server) stopShadow(c *call) (*answer, error) {
-	return s.ruleSetCommand(c, "rules.unshadow", nil, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
-		return rediskv.Retried(func() (rediskv.Result, error) {
-			shadow, err := s.shadow(c)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			facts, err := s.store.ShadowFacts(c.ctx, c.org)
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			change, err := facts.Stop(shadow, s.store.Now())
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			body, err := json.Marshal(change.Shadow.Value, json.Deterministic(true))
-			if err != nil {
-				return rediskv.Result{}, err
-			}
-			return s.store.CommitShadow(c.ctx, c.caller(http.StatusOK), idem, change, rediskv.Answer{
-				Status: http.StatusOK, Body: body, Reach: reachOf(shadow.Value.MerchantAccountIDs),
-			})
-		})
+	return s.command(c, "rules.unshadow", nil, func(idem *rediskv.Idempotency) (rediskv.Result, error) {
+		shadow, err := s.shadow(c)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		facts, err := s.store.ShadowFacts(c.ctx, c.org)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		change, err := facts.Stop(shadow, s.store.Now())
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		ans, err := reply(http.StatusOK, "", change.Shadow.Value, shadow.Value.MerchantAccountIDs)
+		if err != nil {
+			return rediskv.Result{}, err
+		}
+		return s.store.CommitShadow(c.ctx, c.caller(ans.Status), idem, change, ans)
 	})
 }
 
 // shadow reads the shadow that a path names, if the grant reaches all of it.
 func (s *Server) shadow(c *call) (tollgate.Stored[tollgate.Shadow], error) {
 	shadow, err := s.store.Shadow(c.ctx, c.caller(http.StatusOK), c.pathID())
-	if err == nil && !c.reachesShadow(&shadow.Value) {
+	if err == nil && !c.reaches(shadow.Value.MerchantAccountIDs) {
 		err = accountForbidden()
 	}
 	return shadow, err
 }
 
-func (c *call) reachesShadow(shadow *tollgate.Shadow) bool {
-	if len(shadow.MerchantAccountIDs) == 0 {
-		return len(c.grant.MerchantAccountIDs) == 0
-	}
-	for _, id := range shadow.MerchantAccountIDs {
-		if !c.grant.Covers(id) {
-			return false
-		}
-	}
-	return true
-}
-
-func (s *Server) readShadow(c *call) (*answer, error) {
+func (s *Server) getShadow(c *call) (*answer, error) {
 	shadow, err := s.shadow(c)
 	if err != nil {
 		return nil, err
@@ -123,35 +111,20 @@ func (s *Server) readShadow(c *call) (*answer, error) {
 // listShadows lists the shadows that the grant reaches, the newest first. A page
 // may have fewer than were asked for.
 func (s *Server) listShadows(c *call) (*answer, error) {
-	p, err := readPage[string](s, c, "desc", func(*queryReader) {})
-	if err != nil {
-		return nil, err
-	}
-	rows, next, err := s.store.Shadows(c.ctx, c.caller(http.StatusOK), p.Position, p.limit)
-	if err != nil {
-		return nil, err
-	}
-	var reached []tollgate.Shadow
-	for i := range rows {
-		if rows[i].Damaged && len(c.grant.MerchantAccountIDs) == 0 || !rows[i].Damaged && c.reachesShadow(&rows[i]) {
-			reached = append(reached, rows[i])
-		}
-	}
-	return pageOf(s, c, p, reached, next != "", next)
+	return listBy(s, c, "desc", nil, func(after string, limit int) ([]tollgate.Shadow, string, error) {
+		rows, next, err := s.store.Shadows(c.ctx, c.caller(http.StatusOK), after, limit)
+		return slices.DeleteFunc(rows, func(shadow tollgate.Shadow) bool {
+			return shadow.Damaged && len(c.grant.MerchantAccountIDs) > 0 || !shadow.Damaged && !c.reaches(shadow.MerchantAccountIDs)
+		}), next, err
+	})
 }
 
 // listDivergences lists what a shadow has found, the newest first.
 func (s *Server) listDivergences(c *call) (*answer, error) {
-	p, err := readPage[string](s, c, "desc", func(*queryReader) {})
-	if err != nil {
-		return nil, err
-	}
-	if _, err := s.shadow(c); err != nil {
-		return nil, err
-	}
-	rows, next, err := s.store.Divergences(c.ctx, c.caller(http.StatusOK), c.pathID(), p.Position, p.limit)
-	if err != nil {
-		return nil, err
-	}
-	return pageOf(s, c, p, rows, next != "", next)
+	return listBy(s, c, "desc", nil, func(after string, limit int) ([]jsontext.Value, string, error) {
+		if _, err := s.shadow(c); err != nil {
+			return nil, "", err
+		}
+		return s.store.Divergences(c.ctx, c.caller(http.StatusOK), c.pathID(), after, limit)
+	})
 }

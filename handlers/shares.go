@@ -2,12 +2,9 @@ package handlers
 
 import (
 	"context"
-	"errors"
 	"runtime"
-	"sync"
 	"time"
 
-	"tollgate"
 	"tollgate/handlers/share"
 )
 
@@ -32,7 +29,7 @@ type turn func(context.Context) (done func(), err error)
 // shares are the resources of an instance that its tenants divide. Whoever has
 // its whole share in use is refused at once; turns go round the organizations.
 type shares struct {
-	network    *network
+	network    *share.Network
 	enter      map[use]*share.Queue
 	carried    map[use]*share.Queue // requests that are being carried out; the others of their organization wait
 	reads      []*share.Queue       // by lane of the Store: one batch after the other
@@ -60,9 +57,6 @@ const examinedAtOnce = 1
 const (
 	computedEach = 1
 	writtenEach  = 2
-	// longCarried: what takes longer waits for a Redis that does not answer, or for a
-	// slow client, and no longer holds up the organization's own requests.
-	longCarried = 50 * time.Millisecond
 )
 
 // What a request computes for one round trip to Redis, and what Redis does for
@@ -75,8 +69,8 @@ const (
 func newShares(lanes int) *shares {
 	cores := runtime.GOMAXPROCS(0)
 	each := func(turns int) *share.Queue { return share.New(share.Limits{Beside: turns}) }
-	network := newNetwork()
-	notice := network.noticed
+	network := share.NewNetwork()
+	notice := network.Noticed
 	// One core is the others': a request that comes while all compute is noticed late.
 	leaving := share.Limits{Beside: max(1, cores-1), Notice: notice}
 	lists := share.New(share.Limits{Organization: 64, Client: 32})
@@ -133,7 +127,7 @@ func (s *Server) shared(c *call) (*answer, error) {
 	if queue := s.shares.enter[c.row.use]; queue != nil {
 		leave, err := queue.Enter(c.org, c.client)
 		if err != nil {
-			return nil, shareExhausted(err)
+			return nil, share.Refusal(err)
 		}
 		if c.row.use == downloads { // to its last byte
 			c.leave = leave
@@ -146,7 +140,7 @@ func (s *Server) shared(c *call) (*answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer turn.end()
+		defer turn.End()
 	}
 	switch c.row.use {
 	case pages:
@@ -162,13 +156,13 @@ func (s *Server) shared(c *call) (*answer, error) {
 }
 
 // carried waits until a request can be carried out among its organization's.
-func (s *Server) carried(ctx context.Context, c *call) (*held, error) {
+func (s *Server) carried(ctx context.Context, c *call) (*share.Held, error) {
 	queue := s.shares.carried[c.row.use]
 	switch {
 	case c.connection == nil:
 	case c.row.use != quotes:
-		c.connection.computed()
-	case c.connection.turn.Load() != nil:
+		c.connection.Computed()
+	case c.connection.HasTurn():
 		queue = nil // a quote has had its turn since it arrived
 	}
 	if queue == nil {
@@ -176,48 +170,13 @@ func (s *Server) carried(ctx context.Context, c *call) (*held, error) {
 	}
 	done, err := queue.Turn(ctx, c.org, c.client)
 	if err != nil {
-		return nil, shareExhausted(err)
+		return nil, share.Refusal(err)
 	}
 	switch c.row.use {
 	case usesLittle, quotes, waits:
-		return soon(done), nil
+		return share.Soon(done), nil
 	default:
-		return &held{done: done}, nil
-	}
-}
-
-// held is a turn. It ends once, and soon, if it is one that must.
-type held struct {
-	done  func()
-	timer *time.Timer // ends it when it takes long
-}
-
-var holds = sync.Pool{New: func() any {
-	h := new(held)
-	h.timer = time.AfterFunc(time.Hour, func() { h.done() })
-	h.timer.Stop()
-	return h
-}}
-
-// soon is a turn that ends before it is told to when it takes long.
-func soon(done func()) *held {
-	h := holds.Get().(*held)
-	h.done = done
-	h.timer.Reset(longCarried)
-	return h
-}
-
-// end is called at most once.
-func (h *held) end() {
-	switch {
-	case h == nil:
-	case h.timer == nil:
-		h.done()
-	case h.timer.Stop(): // else it has ended
-		done := h.done
-		h.done = nil
-		holds.Put(h)
-		done()
+		return share.Hold(done), nil
 	}
 }
 
@@ -226,25 +185,6 @@ func (s *Server) reading(c *call) turn {
 	reads := s.shares.reads[s.store.Lane(c.org)]
 	return func(ctx context.Context) (func(), error) {
 		done, err := reads.Turn(ctx, c.org, c.client)
-		return done, shareExhausted(err)
-	}
-}
-
-// shareExhausted is what a client is told when its share is in use, or its turn
-// did not come in time.
-func shareExhausted(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, share.ErrExhausted):
-		return &tollgate.Error{
-			Code: tollgate.CodeShareExhausted, Cause: err,
-			Message: "You have as many of these requests under way as your share allows. Wait for one to end, then try again.",
-		}
-	default:
-		return &tollgate.Error{
-			Code: tollgate.CodeShareExhausted, Cause: err,
-			Message: "Your turn did not come in time. Try again.",
-		}
+		return done, share.Refusal(err)
 	}
 }

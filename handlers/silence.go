@@ -10,14 +10,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
+	"tollgate/handlers/rulesync"
 )
 
 // silence finds the currencies that a rule is silent about, of those given. A
 // module that cannot be loaded is not silent: it fails. Of one that could not be
 // loaded just now, nobody knows.
 func (s *Server) silence(ctx context.Context, org string, ref tollgate.RuleRef, currencies []tollgate.Currency) (list []tollgate.Currency, err error) {
-	if err := s.loadRule(ctx, org, ref); err != nil {
-		if passes(err) {
+	if err := s.sync.Load(ctx, org, ref); err != nil {
+		if rulesync.Passes(err) {
 			return nil, err
 		}
 		return nil, nil

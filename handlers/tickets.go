@@ -2,8 +2,8 @@ package handlers
 
 import "net/http"
 
-// readTicket shows a payment's fee lines, its decision and its events (spec §2).
-func (s *Server) readTicket(c *call) (*answer, error) {
+// getTicket shows a payment's fee lines, its decision and its events (spec §2).
+func (s *Server) getTicket(c *call) (*answer, error) {
 	t, err := s.store.Ticket(c.ctx, c.caller(http.StatusOK), c.pathID())
 	if err != nil {
 		return nil, err

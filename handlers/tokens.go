@@ -3,11 +3,16 @@ package handlers
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/input"
+	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
 
@@ -24,20 +29,61 @@ type tokenAnswer struct {
 	Scope       string `json:"scope"`
 }
 
+// tokenForm is the body of a token request.
+type tokenForm struct{ assertion, clientID, scope, grantID string }
+
+// parseTokenForm reads the form (RFC 6749 §4.4.2). Parameters may not stand
+// twice; unknown ones are ignored (§3.2).
+func parseTokenForm(c *call) (form tokenForm, err error) {
+	got, err := parseForm(string(c.body))
+	if err != nil {
+		return form, err
+	}
+	if len(c.request.Header["Authorization"]) > 0 || got["client_secret"] != "" {
+		return form, oauthError(invalidRequest, tollgate.CodeParameterInvalid, "client_assertion",
+			"A client authenticates with its assertion and nothing beside it.") // RFC 6749 §2.3
+	}
+	for _, name := range []string{"grant_type", "client_assertion_type", "client_assertion"} {
+		if got[name] == "" {
+			return form, oauthError(invalidRequest, tollgate.CodeParameterMissing, name, name+" is missing.")
+		}
+	}
+	if got["grant_type"] != clientCredentials {
+		return form, oauthError(unsupportedGrantType, tollgate.CodeParameterInvalid, "grant_type", "grant_type is "+clientCredentials+".")
+	}
+	if got["client_assertion_type"] != jwtBearer {
+		return form, oauthError(invalidRequest, tollgate.CodeParameterInvalid, "client_assertion_type", "client_assertion_type is "+jwtBearer+".")
+	}
+	return tokenForm{got["client_assertion"], got["client_id"], got["scope"], got["grant_id"]}, nil
+}
+
+func parseForm(body string) (input.Values, error) {
+	form := make(input.Values)
+	for pair := range strings.SplitSeq(body, "&") {
+		if pair == "" {
+			continue
+		}
+		rawName, rawValue, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(rawName)
+		value, valueErr := url.QueryUnescape(rawValue)
+		if err != nil || valueErr != nil || !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return nil, oauthError(invalidRequest, tollgate.CodeParameterInvalid, "", "The body is not a form in UTF-8.")
+		}
+		if _, twice := form[name]; twice {
+			return nil, oauthError(invalidRequest, tollgate.CodeParameterInvalid, input.Shortened(name), "A parameter may stand once.")
+		}
+		form[name] = value
+	}
+	return form, nil
+}
+
 // issueToken exchanges a client assertion for an access token (spec §5).
 func (s *Server) issueToken(c *call) (*answer, error) {
-	form, err := readTokenForm(c)
+	form, err := parseTokenForm(c)
 	if err != nil {
 		return nil, err
 	}
-	for range maxAttempts {
-		a, err := s.tryIssue(c, form)
-		if !errors.Is(err, rediskv.ErrStale) {
-			return a, err
-		}
-		s.store.Refresh(c.org)
-	}
-	return nil, busy()
+	return fresh(s, c, func() (*answer, error) { return s.tryIssue(c, form) })
 }
 
 // tryIssue checks everything that costs nothing to repeat; the jti is burned
@@ -109,10 +155,10 @@ func (s *Server) authenticate(c *call, form tokenForm) (*rediskv.Client, auth.As
 	switch {
 	case err == nil:
 		client = found
-		if keys, err = clientKeys(client); err != nil {
+		if keys, err = publicKeys(client.Keys); err != nil {
 			return nil, auth.Assertion{}, err
 		}
-	case errorOf(err).Code != tollgate.CodeNotFound:
+	case problem.From(err).Code != tollgate.CodeNotFound:
 		return nil, auth.Assertion{}, err
 	}
 	assertion, err := auth.VerifyAssertion(form.assertion, keys, id, s.issuer.Name, s.wall(), s.aliases...)
@@ -128,9 +174,10 @@ func (s *Server) authenticate(c *call, form tokenForm) (*rediskv.Client, auth.As
 	return nil, auth.Assertion{}, refuse(err)
 }
 
-func clientKeys(client *rediskv.Client) (auth.ClientKeys, error) {
-	jwks := make([][]byte, len(client.Keys))
-	for i, key := range client.Keys {
+// publicKeys are those of a client or a rule signer.
+func publicKeys(stored []string) (auth.ClientKeys, error) {
+	jwks := make([][]byte, len(stored))
+	for i, key := range stored {
 		jwks[i] = []byte(key)
 	}
 	return auth.ParseClientKeys(jwks)
@@ -165,7 +212,7 @@ func (s *Server) grantOf(c *call, client *rediskv.Client, id string) (*rediskv.G
 			continue
 		}
 		grant, err := s.store.Grant(c.ctx, client.OrganizationID, candidate)
-		if err != nil && errorOf(err).Code != tollgate.CodeNotFound {
+		if err != nil && problem.From(err).Code != tollgate.CodeNotFound {
 			return nil, err
 		}
 		if err == nil && grant.ClientID == client.ID && grant.At(tollgate.At(s.clock())) == tollgate.StatusActive {

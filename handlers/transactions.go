@@ -1,9 +1,8 @@
 package handlers
 
 import (
-	"net/http"
-
 	"tollgate"
+	"tollgate/handlers/input"
 	"tollgate/rediskv"
 )
 
@@ -12,54 +11,41 @@ var transactionParameters = []string{
 	"created_after", "created_before", "order", "limit", "cursor",
 }
 
-var transactionTypes = func() []string {
-	names := make([]string, len(tollgate.TransactionTypes))
-	for i, t := range tollgate.TransactionTypes {
-		names[i] = string(t)
+var transactionTypes = words(tollgate.TransactionTypes)
+
+// words are the members of an enumeration, as a query has them.
+func words[T ~string](list []T) []string {
+	names := make([]string, len(list))
+	for i, one := range list {
+		names[i] = string(one)
 	}
 	return names
-}()
+}
 
 // listTransactions searches transactions, the newest first.
 func (s *Server) listTransactions(c *call) (*answer, error) {
-	var q rediskv.TransactionQuery
-	p, err := readPage[int64](s, c, "desc", func(r *queryReader) { q = readTransactionQuery(r) })
-	if err != nil {
-		return nil, err
-	}
-	if q.Accounts, err = c.covered(q.Accounts); err != nil {
-		return nil, err
-	}
-	q.Descending, q.After, q.Limit = p.Order == "desc", p.Position, p.limit
-	rows, next, more, err := s.store.Transactions(c.ctx, c.caller(http.StatusOK), q)
-	if err != nil {
-		return nil, err
-	}
-	return pageOf(s, c, p, rows, more, next)
+	return search(s, c, parseTransactionQuery, s.store.Transactions)
 }
 
-// readTransactionQuery reads the filters; Accounts has at most the one that is
+// parseTransactionQuery reads the filters; Accounts has at most the one that is
 // named.
-func readTransactionQuery(r *queryReader) rediskv.TransactionQuery {
-	q := readSearch(r, tollgate.TransactionStatuses)
-	q.PaymentID, q.PayoutID = r.id("payment_id"), r.id("payout_id")
-	if t := r.choice("type", "", transactionTypes...); t != "" {
+func parseTransactionQuery(r *input.Query) rediskv.TransactionQuery {
+	q := parseSearch(r, tollgate.TransactionStatuses)
+	q.PaymentID, q.PayoutID = r.ID("payment_id"), r.ID("payout_id")
+	if t := r.Choice("type", "", transactionTypes...); t != "" {
 		q.Types = []tollgate.TransactionType{tollgate.TransactionType(t)}
 	}
 	return q
 }
 
-// readSearch reads the filters that payments and transactions have in common.
-func readSearch(r *queryReader, statuses []string) rediskv.TransactionQuery {
-	q := rediskv.TransactionQuery{
-		Statuses: r.choices("status", statuses),
-		Payee:    r.payee("payee"), Currency: r.currency("currency"), Reference: r.text("reference", maxReference),
-		CreatedAfter: r.instant("created_after"), CreatedBefore: r.instant("created_before"),
+// parseSearch reads the filters that payments, transactions and payouts have in
+// common.
+func parseSearch(r *input.Query, statuses []string) rediskv.TransactionQuery {
+	return rediskv.TransactionQuery{
+		Statuses: r.Choices("status", statuses),
+		Payee:    r.Payee("payee"), Currency: r.Currency("currency"), Reference: r.Text("reference", maxReference),
+		CreatedAfter: r.Instant("created_after"), CreatedBefore: r.Instant("created_before"), Accounts: r.IDs("merchant_account_id"),
 	}
-	if account := r.id("merchant_account_id"); account != "" {
-		q.Accounts = []string{account}
-	}
-	return q
 }
 
 // covered restricts a listing to the accounts of the grant: none named means
@@ -73,35 +59,4 @@ func (c *call) covered(named []string) ([]string, error) {
 		return nil, accountForbidden()
 	}
 	return named, nil
-}
-
-// payee and currency filter by what a payment has; as filters they are wrong
-// in form, not in meaning. What is no payee any more is one that an earlier
-// release may have stored.
-func (q *queryReader) payee(name string) string {
-	text, ok := q.values[name]
-	if !ok {
-		return ""
-	}
-	payee, err := tollgate.ParsePayee(text)
-	canonical := payee.String()
-	if err != nil {
-		if canonical, ok = tollgate.EarlierPayee(text); !ok {
-			q.faults.add(tollgate.Invalid(name, "%s", errorOf(err).Message))
-			return ""
-		}
-	}
-	q.values[name] = canonical
-	return canonical
-}
-
-func (q *queryReader) currency(name string) string {
-	text, ok := q.values[name]
-	if !ok {
-		return ""
-	}
-	if _, err := tollgate.ParseCurrency(text); err != nil {
-		q.faults.add(tollgate.Invalid(name, "%s", errorOf(err).Message))
-	}
-	return text
 }

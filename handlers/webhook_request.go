@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tollgate"
+	"tollgate/handlers/input"
 )
 
 // Sizes of an endpoint's lists.
@@ -24,17 +25,17 @@ type webhookRequest struct {
 	Metadata    tollgate.Metadata        `json:"metadata"`
 }
 
-func readWebhook(f *fields) webhookRequest { return webhookFields(f, true) }
+func parseWebhook(f *input.Fields) webhookRequest { return webhookFields(f, true) }
 
-func webhookFields(f *fields, isNew bool) webhookRequest {
-	url, _ := f.text("url", isNew)
+func webhookFields(f *input.Fields, isNew bool) webhookRequest {
+	url, _ := f.Text("url", isNew)
 	return webhookRequest{
-		URL: url, Description: f.note("description", maxDescription),
-		EventTypes: f.list("event_types", maxEventTypes, checkEventType),
-		Accounts:   f.list("merchant_account_ids", maxAccounts, checkAccountID),
-		Scheme: tollgate.SignatureScheme(f.choice("signature_scheme", string(tollgate.SignatureV1),
+		URL: url, Description: f.Note("description", maxDescription),
+		EventTypes: f.List("event_types", maxEventTypes, checkEventType),
+		Accounts:   f.List("merchant_account_ids", maxAccounts, checkAccountID),
+		Scheme: tollgate.SignatureScheme(f.Choice("signature_scheme", string(tollgate.SignatureV1),
 			string(tollgate.SignatureV1), string(tollgate.SignatureV1a), string(tollgate.SignatureBoth))),
-		Metadata: f.metadata(),
+		Metadata: f.Metadata(),
 	}
 }
 
@@ -46,13 +47,13 @@ type webhookChange struct {
 	given  map[string]bool
 }
 
-func readWebhookChange(f *fields) webhookChange {
+func parseWebhookChange(f *input.Fields) webhookChange {
 	r := webhookChange{webhookRequest: webhookFields(f, false), given: make(map[string]bool)}
-	r.status = f.choice("status", tollgate.WebhookActive, tollgate.WebhookActive, tollgate.WebhookDisabledStatus)
+	r.status = f.Choice("status", tollgate.WebhookActive, tollgate.WebhookActive, tollgate.WebhookDisabledStatus)
 	for _, name := range []string{"url", "signature_scheme", "status"} {
-		f.needsValue(name)
+		f.NeedsValue(name)
 	}
-	for name := range f.members {
+	for name := range f.Names() {
 		r.given[name] = true
 	}
 	return r
@@ -61,28 +62,21 @@ func readWebhookChange(f *fields) webhookChange {
 // applied is the endpoint as the request wants it; accounts are those that it
 // names, or all of the grant.
 func (r *webhookChange) applied(w tollgate.WebhookEndpoint, accounts []string) tollgate.WebhookEndpoint {
-	if r.given["url"] {
-		w.URL = r.URL
-	}
-	if r.given["description"] {
-		w.Description = r.Description
-	}
-	if r.given["event_types"] {
-		w.EventTypes = r.EventTypes
-	}
-	if r.given["merchant_account_ids"] {
-		w.MerchantAccountIDs = accounts
-	}
-	if r.given["signature_scheme"] {
-		w.SignatureScheme = r.Scheme
-	}
-	if r.given["metadata"] {
-		w.Metadata = r.Metadata
-	}
-	if r.given["status"] {
-		w.Status = r.status
-	}
+	given(r, "url", &w.URL, r.URL)
+	given(r, "description", &w.Description, r.Description)
+	given(r, "event_types", &w.EventTypes, r.EventTypes)
+	given(r, "merchant_account_ids", &w.MerchantAccountIDs, accounts)
+	given(r, "signature_scheme", &w.SignatureScheme, r.Scheme)
+	given(r, "metadata", &w.Metadata, r.Metadata)
+	given(r, "status", &w.Status, r.status)
 	return w
+}
+
+// given takes over what the request names.
+func given[T any](r *webhookChange, name string, to *T, value T) {
+	if r.given[name] {
+		*to = value
+	}
 }
 
 // checkEventType accepts a type or a pattern that some delivered event has.

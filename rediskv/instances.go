@@ -189,9 +189,9 @@ func (s *Store) changedSince(ctx context.Context, before Changes, now *Changes) 
 // Changed has a value after each push that Watch has received.
 func (s *Store) Changed() <-chan struct{} { return s.changed }
 
-// Say writes what an instance says of itself; it is forgotten when it does not
+// Heartbeat writes what an instance says of itself; it is forgotten when it does not
 // go on saying it.
-func (s *Store) Say(ctx context.Context, i Instance) error {
+func (s *Store) Heartbeat(ctx context.Context, i Instance) error {
 	i.SaidAt = s.Now()
 	text, err := enveloped(i)
 	if err != nil {
@@ -206,8 +206,8 @@ func (s *Store) Say(ctx context.Context, i Instance) error {
 	})
 }
 
-// Leave takes an instance out that is about to stop.
-func (s *Store) Leave(ctx context.Context, id string) error {
+// Deregister takes an instance out that is about to stop.
+func (s *Store) Deregister(ctx context.Context, id string) error {
 	return s.timed(ctx, "leave", func(ctx context.Context) error {
 		pipe := s.client.Pipeline()
 		pipe.Del(ctx, instanceKey(id))

@@ -217,7 +217,7 @@ func TestInstances(t *testing.T) {
 	ref := tollgate.RuleRef{Rule: tollgate.Citation{Name: "shop_fee", Version: 1}, SHA256: sum(tollgate.Citation{Name: "shop_fee", Version: 1})}
 	say := func(id string, modules ...rediskv.LoadedModule) {
 		t.Helper()
-		if err := f.Say(t.Context(), rediskv.Instance{ID: id, Modules: modules}); err != nil {
+		if err := f.Heartbeat(t.Context(), rediskv.Instance{ID: id, Modules: modules}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -240,7 +240,7 @@ func TestInstances(t *testing.T) {
 		t.Errorf("after the grace: %v", done)
 	}
 	say("ins_1", card, rediskv.LoadedModule{RuleRef: ref}) // on a real server its time may be over
-	if err := f.Leave(t.Context(), "ins_2"); err != nil {
+	if err := f.Deregister(t.Context(), "ins_2"); err != nil {
 		t.Fatal(err)
 	}
 	if list, err := f.Instances(t.Context()); err != nil || len(list) != 1 || list[0].ID != "ins_1" {

@@ -16,7 +16,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/egress"
-	"tollgate/handlers/worker"
+	"tollgate/handlers/worker/delivery"
 )
 
 func (a *app) listenCommand() *cobra.Command {
@@ -45,7 +45,7 @@ is made, and nothing can reach this machine from outside.`,
 		if len(events) > 0 {
 			query.Set("types", strings.Join(events, ","))
 		}
-		l := &listening{client: api, to: forwardTo, key: key, sender: worker.NewSender(worker.SenderConfig{
+		l := &listening{client: api, to: forwardTo, key: key, sender: delivery.NewSender(delivery.SenderConfig{
 			Clock: a.clock, Development: true, Version: versionText(),
 		})}
 		defer l.sender.Close()
@@ -111,7 +111,7 @@ type listening struct {
 	*client
 	to     string
 	key    tollgate.WebhookKey
-	sender *worker.Sender
+	sender *delivery.Sender
 }
 
 func (l *listening) begin() error {
@@ -151,7 +151,7 @@ func (l *listening) deliver(ctx context.Context, event jsontext.Value) error {
 	if err := parse(event, &e); err != nil || !e.Type.Deliverable() {
 		return err
 	}
-	sent := l.sender.Send(ctx, worker.Message{URL: l.to, EventID: e.ID, Body: event, Keys: []tollgate.WebhookKey{l.key}})
+	sent := l.sender.Send(ctx, delivery.Message{URL: l.to, EventID: e.ID, Body: event, Keys: []tollgate.WebhookKey{l.key}})
 	if ctx.Err() != nil {
 		return ctx.Err() // whether it arrived nobody knows: it comes again
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
-	"tollgate/handlers/worker"
+	"tollgate/handlers/worker/delivery"
 )
 
 // Who breaks off in the middle of a page goes on before it: no event that was
@@ -43,7 +43,7 @@ func TestListenBrokenOff(t *testing.T) {
 	a := &app{stdout: io.Discard, stderr: io.Discard, clock: time.Now, entropy: rand.Reader}
 	l := &listening{
 		client: &client{a: a, base: service.URL, token: "token"}, to: receiver.URL, key: key,
-		sender: worker.NewSender(worker.SenderConfig{Clock: time.Now, Development: true}),
+		sender: delivery.NewSender(delivery.SenderConfig{Clock: time.Now, Development: true}),
 	}
 	defer l.sender.Close()
 	query := url.Values{"cursor": {"start"}}

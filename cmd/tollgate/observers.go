@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"tollgate"
-	"tollgate/handlers"
+	"tollgate/handlers/rulesync"
 	"tollgate/wasm"
 )
 
@@ -95,7 +95,7 @@ func (o *observers) ruleName(ref tollgate.RuleRef) string {
 	if name, ok := o.shipped[ref]; ok {
 		return name
 	}
-	return handlers.PublishedRules
+	return rulesync.PublishedRules
 }
 
 // engine tells how much the published rules take up.

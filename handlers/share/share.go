@@ -1,6 +1,6 @@
 // Package share is the only one that knows how tenants divide what all of them
 // use: each organization, and each client of it, has a share of a resource, and
-// turns at it go round. It knows no clock: a tenant that asks for little is
+// turns at it go round. A queue knows no clock: a tenant that asks for little is
 // served after at most one turn of every other organization, however much they
 // ask for.
 package share

@@ -20,6 +20,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/worker"
+	"tollgate/handlers/worker/delivery"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 )
@@ -124,7 +125,7 @@ func deliveries(b *testing.B) {
 		delivered.add(from, spent(b, address))
 		stop()
 
-		sender := worker.NewSender(worker.SenderConfig{Clock: time.Now, Development: true})
+		sender := delivery.NewSender(delivery.SenderConfig{Clock: time.Now, Development: true})
 		m := message(url, key)
 		m.Body = *last.Load()
 		from = spent(b, address)

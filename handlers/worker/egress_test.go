@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
-	"tollgate/handlers/worker"
+	"tollgate/handlers/worker/delivery"
 )
 
 // names is a name server that says the same of every name: "" does not answer at
@@ -124,7 +124,7 @@ func TestPrivateAddressesAreNotDialled(t *testing.T) {
 	} {
 		var asked atomic.Int32
 		at := named(t, &asked)
-		s := newSender(t, worker.SenderConfig{Development: true, Resolver: resolver(t, answer), Timeouts: patient})
+		s := newSender(t, delivery.SenderConfig{Development: true, Resolver: resolver(t, answer), Timeouts: patient})
 		sent := s.Send(t.Context(), message(at))
 		if sent.Error == nil || sent.Error.Code != "egress_blocked" || sent.TimedOut || strings.ContainsAny(sent.Error.Message, "0123456789:") {
 			t.Errorf("%s: %+v", answer, sent.Error)
@@ -138,12 +138,12 @@ func TestPrivateAddressesAreNotDialled(t *testing.T) {
 // Outside development loopback is private too, and so are all ports but two.
 func TestLoopbackIsPrivate(t *testing.T) {
 	for _, answer := range []string{"127.0.0.1", "127.8.9.10", "::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "0.0.0.0", "10.0.0.1"} {
-		s := newSender(t, worker.SenderConfig{Resolver: resolver(t, answer), Timeouts: patient})
+		s := newSender(t, delivery.SenderConfig{Resolver: resolver(t, answer), Timeouts: patient})
 		if sent := s.Send(t.Context(), message("https://shop.example/")); sent.Error == nil || sent.Error.Code != "egress_blocked" {
 			t.Errorf("%s: %+v", answer, sent.Error)
 		}
 	}
-	s := newSender(t, worker.SenderConfig{Timeouts: patient})
+	s := newSender(t, delivery.SenderConfig{Timeouts: patient})
 	for _, at := range []string{"http://shop.example/", "https://127.0.0.1/", "https://localhost/", "https://shop.example:8080/", "https://0x7f.1/"} {
 		if sent := s.Send(t.Context(), message(at)); sent.Error == nil || sent.Error.Code != "egress_blocked" {
 			t.Errorf("%s: %+v", at, sent.Error)
@@ -156,7 +156,7 @@ func TestRebinding(t *testing.T) {
 	var asked atomic.Int32
 	at := named(t, &asked)
 	names, change := nameServer(t, "127.0.0.1")
-	s := newSender(t, worker.SenderConfig{Development: true, Resolver: names, Timeouts: patient})
+	s := newSender(t, delivery.SenderConfig{Development: true, Resolver: names, Timeouts: patient})
 	if sent := s.Send(t.Context(), message(at)); !sent.Succeeded() || sent.Timing.DNSMS == nil {
 		t.Fatalf("%+v", sent.Error)
 	}
@@ -173,7 +173,7 @@ func TestRebinding(t *testing.T) {
 // Of several addresses only those that are allowed are dialled.
 func TestMixedAddresses(t *testing.T) {
 	var asked atomic.Int32
-	s := newSender(t, worker.SenderConfig{Development: true, Resolver: resolver(t, "10.0.0.1 127.0.0.1 fd00::1"), Timeouts: patient})
+	s := newSender(t, delivery.SenderConfig{Development: true, Resolver: resolver(t, "10.0.0.1 127.0.0.1 fd00::1"), Timeouts: patient})
 	if sent := s.Send(t.Context(), message(named(t, &asked))); !sent.Succeeded() {
 		t.Errorf("%+v", sent.Error)
 	}
@@ -188,7 +188,7 @@ func TestProxyVariablesAreIgnored(t *testing.T) {
 	if proxy, err := http.ProxyFromEnvironment(req); err != nil || proxy == nil {
 		t.Fatalf("the environment names no proxy: %v, %v", proxy, err)
 	}
-	s := newSender(t, worker.SenderConfig{Development: true, Resolver: resolver(t, "127.0.0.1"), Timeouts: patient})
+	s := newSender(t, delivery.SenderConfig{Development: true, Resolver: resolver(t, "127.0.0.1"), Timeouts: patient})
 	if sent := s.Send(t.Context(), message(at)); !sent.Succeeded() || asked.Load() != 1 {
 		t.Errorf("%+v", sent.Error)
 	}
@@ -196,12 +196,12 @@ func TestProxyVariablesAreIgnored(t *testing.T) {
 
 func TestNamesThatDoNotResolve(t *testing.T) {
 	for answer, code := range map[string]string{"none": "dns_failed", "": "timeout"} {
-		s := newSender(t, worker.SenderConfig{Development: true, Resolver: resolver(t, answer), Timeouts: awaited(code)})
+		s := newSender(t, delivery.SenderConfig{Development: true, Resolver: resolver(t, answer), Timeouts: awaited(code)})
 		if sent := s.Send(t.Context(), message("http://shop.example/")); sent.Error == nil || sent.Error.Code != code || sent.TimedOut != (code == "timeout") {
 			t.Errorf("%q: %+v", answer, sent.Error)
 		}
 	}
-	s := newSender(t, worker.SenderConfig{Development: true, Timeouts: patient})
+	s := newSender(t, delivery.SenderConfig{Development: true, Timeouts: patient})
 	sent := s.Send(t.Context(), message("http://127.0.0.1:1/")) // nobody listens there, or ever will
 	if sent.Error == nil || sent.Error.Code != "connect_failed" || strings.Contains(sent.Error.Message, "127") {
 		t.Errorf("%+v", sent.Error)

@@ -9,6 +9,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/worker"
+	"tollgate/handlers/worker/delivery"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 )
@@ -50,7 +51,7 @@ func TestGraceBesideSlowRedis(t *testing.T) {
 	})
 	w := newWorker(t, worker.Config{
 		Store: store, Clock: s.clock.now, Development: true, Interval: 20 * time.Millisecond, Grace: 50 * time.Millisecond,
-		Lease: time.Hour, Timeouts: worker.Timeouts{Connect: time.Minute, TLS: time.Minute, All: 30 * time.Minute},
+		Lease: time.Hour, Timeouts: delivery.Timeouts{Connect: time.Minute, TLS: time.Minute, All: 30 * time.Minute},
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup

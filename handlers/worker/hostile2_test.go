@@ -18,6 +18,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/worker"
+	"tollgate/handlers/worker/delivery"
 	"tollgate/rediskv/redistest"
 )
 
@@ -294,7 +295,7 @@ func TestHostileReceivers2(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			url, roots := receiver2(t, c.early, c.answer)
-			before, after := tried(t, worker.SenderConfig{Development: true, Roots: roots}, url, c.code, c.says, c.status)
+			before, after := tried(t, delivery.SenderConfig{Development: true, Roots: roots}, url, c.code, c.says, c.status)
 			// What is held stays; what the receiver and others are letting go of
 			// goes with one of the next collections.
 			for range 100 {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/handlers/worker"
+	"tollgate/handlers/worker/delivery"
 )
 
 // repeat writes until the other side has had enough.
@@ -113,7 +113,7 @@ func TestHostileReceivers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			url := rawReceiver(t, c.answer)
-			before, after := tried(t, worker.SenderConfig{Development: true}, url, c.code, c.says, c.status)
+			before, after := tried(t, delivery.SenderConfig{Development: true}, url, c.code, c.says, c.status)
 			if grown := after.TotalAlloc - before.TotalAlloc; grown > 4<<20 {
 				t.Errorf("%d bytes were allocated", grown)
 			}
@@ -125,7 +125,7 @@ func TestHostileReceivers(t *testing.T) {
 // attempt; code "" is any. It returns the memory before and after. A machine that
 // stalls may spend a brief time-out on another phase than the one that hangs:
 // then there are longer ones.
-func tried(t *testing.T, c worker.SenderConfig, url, code, says string, status int) (before, after runtime.MemStats) {
+func tried(t *testing.T, c delivery.SenderConfig, url, code, says string, status int) (before, after runtime.MemStats) {
 	t.Helper()
 	c.Timeouts = awaited(code)
 	for longer := []time.Duration{3 * time.Second, 9 * time.Second}; ; longer = longer[1:] {
@@ -148,7 +148,7 @@ func tried(t *testing.T, c worker.SenderConfig, url, code, says string, status i
 		}
 		said := (code == "" || sent.Error.Code == code) && strings.Contains(sent.Error.Message, says)
 		if code == "timeout" && sent.Error.Code == code && (!said || have != status) && len(longer) > 0 {
-			c.Timeouts = worker.Timeouts{Connect: longer[0], TLS: longer[0], All: longer[0]}
+			c.Timeouts = delivery.Timeouts{Connect: longer[0], TLS: longer[0], All: longer[0]}
 			s.Close() // the receiver has one connection at a time
 			continue
 		}

@@ -16,6 +16,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/worker"
+	"tollgate/handlers/worker/delivery"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 )
@@ -27,7 +28,7 @@ const childVariable = "TOLLGATE_TEST_WORKER"
 func TestChildWorks(t *testing.T) {
 	const longest = 10 * time.Second // a time-out would make the endpoint slow for a minute
 	workAsChild(t, childVariable, worker.Config{
-		Development: true, Interval: 50 * time.Millisecond, Timeouts: worker.Timeouts{Connect: longest, TLS: longest, All: longest}, Lease: longest + 2*time.Second,
+		Development: true, Interval: 50 * time.Millisecond, Timeouts: delivery.Timeouts{Connect: longest, TLS: longest, All: longest}, Lease: longest + 2*time.Second,
 	}, nil)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/handlers/worker/delivery"
 )
 
 // Later is the error of a payout step that has no answer yet. After is what the
@@ -99,7 +100,7 @@ func (h *PayHook) Pay(ctx context.Context, p tollgate.Payout) (o tollgate.Payout
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, payHookAnswer+1))
 	later := func(format string, args ...any) error {
-		return &Later{After: h.retryAfter(resp.Header.Get("Retry-After")), Cause: fmt.Errorf(format, args...)}
+		return &Later{After: min(delivery.RetryAfter(resp.Header.Get("Retry-After"), h.clock()), payHookWait), Cause: fmt.Errorf(format, args...)}
 	}
 	switch {
 	case err != nil:
@@ -150,15 +151,4 @@ func kept(text *string) string {
 		return r
 	}, *text))
 	return string(clean[:min(len(clean), payHookText)])
-}
-
-// retryAfter reads seconds or a date, within bounds; zero for anything else.
-func (h *PayHook) retryAfter(text string) time.Duration {
-	wait := time.Duration(0)
-	if seconds, err := strconv.Atoi(text); err == nil {
-		wait = time.Duration(min(max(seconds, 0), int(payHookWait.Seconds()))) * time.Second
-	} else if at, err := http.ParseTime(text); err == nil {
-		wait = max(at.Sub(h.clock()), 0)
-	}
-	return min(wait, payHookWait)
 }

@@ -15,7 +15,7 @@ const (
 	payoutLease   = 2 * time.Minute // how long the payout step may take before another worker asks it again
 	payoutTimeout = time.Minute
 	payoutAgain   = time.Minute // after a payout step that could not say what became of a payout
-	turn          = 50          // batches of one payout's captures, then the next payout has its turn
+	batchesATurn  = 50          // batches of one payout's captures, then the next payout has its turn
 )
 
 // PayFunc is the payout step: it has a payout paid and says what came of it. It
@@ -35,19 +35,19 @@ func ledgerOnly(context.Context, tollgate.Payout) (tollgate.PayoutOutcome, error
 // returns how many it has made or brought to an end, and goes on past what
 // fails.
 func (w *Worker) makePayouts(ctx context.Context, p int) (int, error) {
-	made, failed := w.payouts.each(ctx, p, w.Store.DueAccounts, func(d rediskv.Due) (int, bool, error) {
+	made, failed := w.payouts.Each(ctx, p, w.Store.DueAccounts, func(d rediskv.Due) (int, bool, error) {
 		n, err := w.Store.CloseDays(ctx, d.Organization, d.ID)
 		w.metrics.payouts.WithLabelValues("created").Add(float64(n))
 		return n, false, err
 	})
-	ended, err := w.payouts.each(ctx, p, w.Store.DuePayouts, func(d rediskv.Due) (int, bool, error) { return w.carryOn(ctx, d) })
+	ended, err := w.payouts.Each(ctx, p, w.Store.DuePayouts, func(d rediskv.Due) (int, bool, error) { return w.carryOn(ctx, d) })
 	return made + ended, cmp.Or(failed, err)
 }
 
 // carryOn gives a payout a turn: its captures and fees become available, it is
 // paid, they become settled.
 func (w *Worker) carryOn(ctx context.Context, d rediskv.Due) (ended int, again bool, err error) {
-	for range turn {
+	for range batchesATurn {
 		more, err := w.Store.MovePayout(ctx, d.Organization, d.ID)
 		if err != nil {
 			return 0, false, err
@@ -69,7 +69,7 @@ func (w *Worker) waitFor(err error, p *tollgate.Payout) time.Duration {
 	case later.After > 0:
 		return later.After
 	}
-	wait, _ := w.Backoff.Next(int(max(1, min(p.Asked, int64(len(w.Backoff.Waits)-1)))), w.dispatch.random())
+	wait, _ := w.Backoff.Next(int(max(1, min(p.Asked, int64(len(w.Backoff.Waits)-1)))), w.random.next())
 	return wait
 }
 
@@ -83,7 +83,7 @@ func (w *Worker) pay(ctx context.Context, d rediskv.Due) (ended int, again bool,
 	if err != nil || p == nil {
 		return 0, false, err
 	}
-	w.payouts.aside(func() { ended, again, err = w.ask(ctx, p) })
+	w.payouts.WithoutSlot(func() { ended, again, err = w.ask(ctx, p) })
 	return ended, again, err
 }
 

@@ -3,11 +3,9 @@ package worker
 import (
 	"context"
 	"time"
-)
 
-// staleAfter is how many intervals may pass without progress before a part is
-// not ready.
-const staleAfter = 10
+	"tollgate/handlers/worker/loop"
+)
 
 // Check is a part of the worker, by the name that its metrics have, and nil or
 // how it stands still. It names no organization and no endpoint.
@@ -19,12 +17,12 @@ type Check struct {
 // Checks says of every part whether it makes progress.
 func (w *Worker) Checks() []Check {
 	return []Check{
-		{"clock", w.clock.ready()},
-		{"payouts", w.payouts.ready()},
-		{"jobs", w.jobs.ready()},
-		{"rules", w.rules.ready()},
-		{"deliveries", w.dispatch.ready()},
-		{"exports", w.exports.ready()},
+		{"clock", w.expiry.Ready()},
+		{"payouts", w.payouts.Ready()},
+		{"jobs", w.jobs.Ready()},
+		{"rules", w.rules.Ready()},
+		{"deliveries", w.dispatch.Ready()},
+		{"exports", w.exports.Ready()},
 	}
 }
 
@@ -43,14 +41,14 @@ func (w *Worker) Ready() error {
 // on. At the start each has as long as it may stand still.
 func (w *Worker) watchProgress(ctx context.Context, start time.Time) {
 	still := map[string]bool{}
-	for ; ctx.Err() == nil; wait(ctx, w.Interval) {
+	for ; ctx.Err() == nil; loop.Wait(ctx, w.Interval, nil) {
 		for _, c := range w.Checks() {
 			switch {
 			case (c.Err != nil) == still[c.Part]:
 			case c.Err == nil:
 				w.Log.Info("makes progress again", "work", c.Part)
 				still[c.Part] = false
-			case w.Wall().Sub(start) > staleAfter*max(w.Interval, time.Second):
+			case w.Wall().Sub(start) > loop.StaleAfter*max(w.Interval, time.Second):
 				w.Log.Warn("makes no progress", "work", c.Part, "error", c.Err)
 				still[c.Part] = true
 			}

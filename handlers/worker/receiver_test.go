@@ -14,19 +14,19 @@ import (
 	"time"
 
 	"tollgate"
-	"tollgate/handlers/worker"
+	"tollgate/handlers/worker/delivery"
 )
 
 var (
 	// brief are time-outs that tests can wait for.
-	brief = worker.Timeouts{Connect: 400 * time.Millisecond, TLS: 400 * time.Millisecond, All: 600 * time.Millisecond}
+	brief = delivery.Timeouts{Connect: 400 * time.Millisecond, TLS: 400 * time.Millisecond, All: 600 * time.Millisecond}
 	// patient are those of attempts that have to end by something else, however
 	// slow the machine is.
-	patient = worker.Timeouts{Connect: 20 * time.Second, TLS: 20 * time.Second, All: 20 * time.Second}
+	patient = delivery.Timeouts{Connect: 20 * time.Second, TLS: 20 * time.Second, All: 20 * time.Second}
 )
 
 // awaited are brief if a time-out is what an attempt has to end by.
-func awaited(code string) worker.Timeouts {
+func awaited(code string) delivery.Timeouts {
 	if code == "timeout" {
 		return brief
 	}
@@ -45,13 +45,13 @@ func TestMain(m *testing.M) {
 }
 
 // newSender is a Sender that leaves no goroutine behind.
-func newSender(t testing.TB, c worker.SenderConfig) *worker.Sender {
+func newSender(t testing.TB, c delivery.SenderConfig) *delivery.Sender {
 	t.Helper()
 	before := runtime.NumGoroutine()
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
-	s := worker.NewSender(c)
+	s := delivery.NewSender(c)
 	t.Cleanup(func() {
 		s.Close()
 		until(t, "the end of the sender's goroutines", func() bool { return runtime.NumGoroutine() <= before })
@@ -116,6 +116,6 @@ func newKey(t testing.TB, version int, scheme tollgate.SignatureScheme) tollgate
 	return k
 }
 
-func message(url string, keys ...tollgate.WebhookKey) worker.Message {
-	return worker.Message{URL: url, EventID: "evt_1", Body: []byte(`{"object":"event"}`), Keys: keys}
+func message(url string, keys ...tollgate.WebhookKey) delivery.Message {
+	return delivery.Message{URL: url, EventID: "evt_1", Body: []byte(`{"object":"event"}`), Keys: keys}
 }

@@ -24,7 +24,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"tollgate"
-	"tollgate/handlers/worker"
+	"tollgate/handlers/worker/delivery"
 	"tollgate/rediskv"
 )
 
@@ -39,7 +39,7 @@ func TestRequest(t *testing.T) {
 		body, _ = io.ReadAll(req.Body)
 		w.WriteHeader(http.StatusNoContent)
 	})
-	s := newSender(t, worker.SenderConfig{Development: true, Version: "1.2.3"})
+	s := newSender(t, delivery.SenderConfig{Development: true, Version: "1.2.3"})
 	m := message(r.URL+"/hooks?a=b", old, fresh, asymmetric)
 	m.Body = []byte("{\"object\":\"event\",\"text\":\"\u00fc \\u00fc\"}\n")
 	sent := s.Send(t.Context(), m)
@@ -107,7 +107,7 @@ func TestTimestamp(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 999e6, time.UTC)
 	var stamp string
 	r := receiver(t, func(_ http.ResponseWriter, req *http.Request) { stamp = req.Header.Get("Webhook-Timestamp") })
-	s := newSender(t, worker.SenderConfig{Development: true, Clock: func() time.Time { return now }})
+	s := newSender(t, delivery.SenderConfig{Development: true, Clock: func() time.Time { return now }})
 	for range 2 {
 		now = now.Add(90 * time.Second)
 		sent := s.Send(t.Context(), message(r.URL, newKey(t, 1, tollgate.SignatureV1)))
@@ -130,7 +130,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 				t.Error("a cookie came back")
 			}
 		})
-		s := newSender(t, worker.SenderConfig{Development: true})
+		s := newSender(t, delivery.SenderConfig{Development: true})
 		for range 2 {
 			sent := s.Send(t.Context(), message(r.URL))
 			if sent.Succeeded() || sent.Error != nil || sent.Response.StatusCode != status || sent.Response.Headers["Location"] != inside.URL {
@@ -156,7 +156,7 @@ func TestAnswerIsKept(t *testing.T) {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, body)
 	})
-	s := newSender(t, worker.SenderConfig{Development: true})
+	s := newSender(t, delivery.SenderConfig{Development: true})
 	sent := s.Send(t.Context(), message(r.URL))
 	a := sent.Response
 	if sent.Error != nil || a.StatusCode != 400 || !a.Truncated || len(a.Body) > 4<<10 || len(a.Body) < 4<<10-3 || !utf8.ValidString(a.Body) {
@@ -192,7 +192,7 @@ func TestEncodedAnswer(t *testing.T) {
 			w.WriteHeader(c.status)
 			_, _ = io.WriteString(w, strings.Repeat("z", c.bytes))
 		})
-		sent := newSender(t, worker.SenderConfig{Development: true}).Send(t.Context(), message(r.URL))
+		sent := newSender(t, delivery.SenderConfig{Development: true}).Send(t.Context(), message(r.URL))
 		code := ""
 		if sent.Error != nil {
 			code = sent.Error.Code
@@ -220,7 +220,7 @@ func TestConnectionsOfABusyEndpoint(t *testing.T) {
 	}
 	r.Start()
 	t.Cleanup(r.Close)
-	s := newSender(t, worker.SenderConfig{Development: true, Timeouts: patient})
+	s := newSender(t, delivery.SenderConfig{Development: true, Timeouts: patient})
 	for round := range 6 {
 		before := made.Load()
 		var attempts sync.WaitGroup
@@ -260,7 +260,7 @@ func TestTLS(t *testing.T) {
 	good := start(func(*tls.Config) {})
 	roots := x509.NewCertPool()
 	roots.AddCert(good.Certificate())
-	s := newSender(t, worker.SenderConfig{Development: true, Roots: roots, Timeouts: patient})
+	s := newSender(t, delivery.SenderConfig{Development: true, Roots: roots, Timeouts: patient})
 	sent := s.Send(t.Context(), message(good.URL))
 	if !sent.Succeeded() || sent.Response.Body != "HTTP/2.0" || sent.Timing.TLSMS == nil || sent.Timing.ConnectMS == nil || sent.Timing.FirstByteMS == nil || sent.Timing.DNSMS != nil {
 		t.Errorf("%+v %+v", sent, sent.Error)
@@ -278,7 +278,7 @@ func TestTLS(t *testing.T) {
 		"no TLS":               {"https" + strings.TrimPrefix(receiver(t, handler).URL, "http"), roots, nil, "1.2 or newer"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSender(t, worker.SenderConfig{Development: true, Roots: c.roots, Timeouts: patient, Clock: c.clock})
+			s := newSender(t, delivery.SenderConfig{Development: true, Roots: c.roots, Timeouts: patient, Clock: c.clock})
 			sent := s.Send(t.Context(), message(c.url))
 			if sent.Response != nil || sent.Error == nil || sent.Error.Code != "tls_failed" || !strings.Contains(sent.Error.Message, c.says) {
 				t.Errorf("%+v", sent.Error)
@@ -295,7 +295,7 @@ func TestCanceled(t *testing.T) {
 		close(arrived)
 		<-req.Context().Done()
 	})
-	s := newSender(t, worker.SenderConfig{Development: true})
+	s := newSender(t, delivery.SenderConfig{Development: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-arrived
@@ -320,7 +320,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 		_, _ = io.WriteString(w, strings.Repeat("a", 100<<10))
 	})
 	for range 5 {
-		s := newSender(t, worker.SenderConfig{Development: true, Timeouts: patient})
+		s := newSender(t, delivery.SenderConfig{Development: true, Timeouts: patient})
 		first, second := s.Send(t.Context(), message(r.URL)), s.Send(t.Context(), message(r.URL))
 		if !first.Succeeded() || !second.Succeeded() {
 			t.Fatalf("%+v, %+v", first.Error, second.Error)
@@ -353,7 +353,7 @@ func TestStaleConnection(t *testing.T) {
 			_, _ = c.Read(make([]byte, 1)) // closes when the second request comes
 		}
 	})
-	s := newSender(t, worker.SenderConfig{Development: true, Timeouts: patient})
+	s := newSender(t, delivery.SenderConfig{Development: true, Timeouts: patient})
 	for range 2 {
 		if sent := s.Send(t.Context(), message(url)); !sent.Succeeded() {
 			t.Errorf("%+v", sent.Error)

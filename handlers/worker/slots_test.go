@@ -9,6 +9,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/worker"
+	"tollgate/handlers/worker/delivery"
 	"tollgate/rediskv/redistest"
 )
 
@@ -42,7 +43,7 @@ func TestSlowHostLeavesSlots(t *testing.T) {
 	}
 	modest := newShop(t, url)
 	modest.hook(t, strings.Replace(quick.url, "127.0.0.1", "localhost", 1), nil, newKey(t, 1, tollgate.SignatureV1))
-	greedy[0].work(t, worker.Config{Slots: 4, Interval: 10 * time.Millisecond, Lease: time.Hour, Timeouts: worker.Timeouts{Connect: time.Minute, TLS: time.Minute, All: 30 * time.Minute}})
+	greedy[0].work(t, worker.Config{Slots: 4, Interval: 10 * time.Millisecond, Lease: time.Hour, Timeouts: delivery.Timeouts{Connect: time.Minute, TLS: time.Minute, All: 30 * time.Minute}})
 	until(t, "attempts at the slow host", func() bool { return len(slow.all()) >= 2 })
 	greedy[0].looked(t)
 	if n := len(slow.all()); n != 2 {
@@ -74,7 +75,7 @@ func TestRefusedEndpointsGoToTheEnd(t *testing.T) {
 	modest := newShopIn(t, url, 1)
 	modest.hook(t, strings.Replace(quick.url, "127.0.0.1", "localhost", 1), nil, newKey(t, 1, tollgate.SignatureV1))
 	greedy.clock.ticks(t)
-	greedy.work(t, worker.Config{Slots: 2, Lease: time.Hour, Timeouts: worker.Timeouts{Connect: time.Minute, TLS: time.Minute, All: 30 * time.Minute}})
+	greedy.work(t, worker.Config{Slots: 2, Lease: time.Hour, Timeouts: delivery.Timeouts{Connect: time.Minute, TLS: time.Minute, All: 30 * time.Minute}})
 	until(t, "an attempt at the slow host", func() bool { return len(slow.all()) >= 1 })
 	modest.clock.milli.Store(greedy.clock.milli.Load())
 	modest.pay(t, 1000)

@@ -1,13 +1,14 @@
-// Package worker is the only one that acts on the service's own account, and
-// the only one that sends requests out: it delivers events to webhook
-// endpoints, makes exports and payouts, and ends what nobody ended. It never
-// imports handlers; the two meet in Redis.
+// Package worker is the only one that acts on the service's own account: it has
+// events delivered and exports made, makes payouts, and ends what nobody ended. It
+// never imports handlers; the two meet in Redis.
 package worker
 
 import (
 	"cmp"
 	"context"
 	"crypto/x509"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tollgate"
+	"tollgate/handlers/worker/delivery"
+	"tollgate/handlers/worker/export"
+	"tollgate/handlers/worker/loop"
 	"tollgate/rediskv"
 )
 
@@ -57,7 +61,7 @@ type Config struct {
 
 	// Of the attempts; see SenderConfig.
 	Development bool
-	Timeouts    Timeouts
+	Timeouts    delivery.Timeouts
 	Resolver    *net.Resolver
 	Roots       *x509.CertPool
 	Version     string
@@ -68,12 +72,16 @@ type Config struct {
 // else has.
 type Worker struct {
 	Config
-	clock, jobs, rules, trimming *rounds
-	payouts                      *rounds
-	dispatch                     *dispatch
-	exports                      *exports
-	metrics                      *metrics
+	expiry, jobs, rules, trimming *loop.Loop
+	payouts                       *loop.Loop
+	dispatch                      *delivery.Dispatch
+	exports                       *export.Maker
+	metrics                       *metrics
+	random                        *random
 }
+
+// consumerTail is how many random bytes tell workers of one name apart.
+const consumerTail = 4
 
 // New checks a configuration and registers the worker's metrics.
 func New(c Config) (*Worker, error) {
@@ -84,29 +92,53 @@ func New(c Config) (*Worker, error) {
 	if c.Timeouts.All >= c.Lease {
 		return nil, fmt.Errorf("worker: the lease (%s) must be longer than an attempt (%s)", c.Lease, c.Timeouts.All)
 	}
-	m, err := newMetrics(c.Metrics)
-	if err != nil {
+	tail := make([]byte, consumerTail)
+	if _, err := io.ReadFull(c.Entropy, tail); err != nil {
+		return nil, fmt.Errorf("worker: consumer name: %w", err)
+	}
+	w := &Worker{Config: c, random: &random{entropy: c.Entropy}}
+	if err := w.build(c.Name + "-" + hex.EncodeToString(tail)); err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
-	w := &Worker{Config: c, metrics: m}
-	if w.dispatch, err = newDispatch(c, m); err != nil {
-		return nil, fmt.Errorf("worker: %w", err)
-	}
-	w.exports = newExports(c, w.dispatch.consumer, m)
-	w.clock = newRounds(c, m, "clock", c.Interval, w.expirePayments)
-	w.payouts = newRounds(c, m, "payouts", c.Interval, w.makePayouts)
-	w.jobs = newRounds(c, m, "jobs", c.Interval, w.runJobs)
-	w.rules = newRounds(c, m, "rules", c.Interval, w.activateRules)
-	w.trimming = newRounds(c, m, "trim", trimInterval, w.trimEvents)
 	return w, nil
+}
+
+// build makes the parts; consumer is who the worker is among others.
+func (w *Worker) build(consumer string) (err error) {
+	if w.metrics, err = newMetrics(w.Metrics); err != nil {
+		return err
+	}
+	common := loop.Common{Store: w.Store, Clock: w.Clock, Wall: w.Wall, Log: w.Log, Metrics: w.Metrics, Interval: w.Interval, Consumer: consumer}
+	loops, err := loop.NewMetrics(w.Metrics)
+	if err != nil {
+		return err
+	}
+	every := func(name string, interval time.Duration, work func(context.Context, int) (int, error)) *loop.Loop {
+		return loop.New(loop.Config{
+			Common: common, Name: name, Every: interval, Concurrency: w.Concurrency, Batch: w.Batch, Counts: loops, Do: work,
+		})
+	}
+	w.expiry, w.payouts = every("clock", w.Interval, w.expirePayments), every("payouts", w.Interval, w.makePayouts)
+	w.jobs, w.rules = every("jobs", w.Interval, w.runJobs), every("rules", w.Interval, w.activateRules)
+	w.trimming = every("trim", trimInterval, w.trimEvents)
+	w.dispatch, err = delivery.New(delivery.Config{
+		Common: common, Vault: w.Vault, Random: w.random.next,
+		Slots: w.Slots, Lease: w.Lease, Grace: w.Grace, Backoff: w.Backoff, DisableAfter: w.DisableAfter,
+		Sender: delivery.SenderConfig{Clock: w.Wall, Development: w.Development, Timeouts: w.Timeouts, Resolver: w.Resolver, Roots: w.Roots, Version: w.Version},
+	})
+	if err != nil {
+		return err
+	}
+	w.exports, err = export.New(export.Config{Common: common, Slots: w.Exports, Lease: w.ExportLease, Chunk: w.ExportChunk})
+	return err
 }
 
 func withDefaults(c Config) Config {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if c.Timeouts == (Timeouts{}) {
-		c.Timeouts = DefaultTimeouts
+	if c.Timeouts == (delivery.Timeouts{}) {
+		c.Timeouts = delivery.DefaultTimeouts
 	}
 	if c.Backoff.Waits == nil {
 		c.Backoff = tollgate.DefaultBackoff
@@ -139,28 +171,54 @@ func withDefaults(c Config) Config {
 func (w *Worker) Run(ctx context.Context) {
 	start := w.Wall()
 	var parts sync.WaitGroup
-	parts.Go(func() { w.clock.run(ctx) })
-	parts.Go(func() { w.payouts.run(ctx) })
-	parts.Go(func() { w.jobs.run(ctx) })
-	parts.Go(func() { w.rules.run(ctx) })
-	parts.Go(func() { w.trimming.run(ctx) })
-	parts.Go(func() { w.watchQueues(ctx) })
+	parts.Go(func() { w.expiry.Run(ctx) })
+	parts.Go(func() { w.payouts.Run(ctx) })
+	parts.Go(func() { w.jobs.Run(ctx) })
+	parts.Go(func() { w.rules.Run(ctx) })
+	parts.Go(func() { w.trimming.Run(ctx) })
 	parts.Go(func() { w.watchProgress(ctx, start) })
-	parts.Go(func() { w.dispatch.run(ctx) })
-	parts.Go(func() { w.exports.run(ctx) })
+	parts.Go(func() { w.dispatch.Run(ctx) })
+	parts.Go(func() { w.exports.Run(ctx) })
 	parts.Wait()
 }
 
 // Round goes once over all partitions with the clock and returns how many
 // payments it expired.
-func (w *Worker) Round(ctx context.Context) (int, error) { return w.clock.round(ctx) }
+func (w *Worker) Round(ctx context.Context) (int, error) { return w.expiry.Once(ctx) }
 
-// wait sleeps, or less when ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
+// random are random numbers that several goroutines ask for.
+type random struct {
+	mu      sync.Mutex
+	entropy io.Reader
+}
+
+// next is a number in [0, 1).
+func (d *random) next() float64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var b [8]byte
+	if _, err := io.ReadFull(d.entropy, b[:]); err != nil {
+		return 0.5 // no jitter
 	}
+	return float64(binary.LittleEndian.Uint64(b[:])>>11) / (1 << 53)
+}
+
+type metrics struct {
+	expired prometheus.Counter
+	payouts *prometheus.CounterVec
+}
+
+func newMetrics(r prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		expired: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tollgate_worker_payments_expired_total", Help: "Payments that the clock ended.",
+		}),
+		payouts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tollgate_worker_payouts_total", Help: "Payouts that were created, paid or failed, and how often the payout step had no answer yet (later).",
+		}, []string{"status"}),
+	}
+	for _, status := range []string{"created", "paid", "failed", "later"} {
+		m.payouts.WithLabelValues(status) // present from the start
+	}
+	return m, loop.Register(r, m.expired, m.payouts)
 }

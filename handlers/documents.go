@@ -1,0 +1,90 @@
+package handlers
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate/handlers/auth"
+)
+
+// openAPI describes the API to machines; a test holds it to the route table.
+//
+//go:embed openapi.json
+var openAPI []byte
+
+// publicCache lets anybody keep what is the same for everybody for five
+// minutes; keys are published a day before they are used (interface §5).
+const publicCache = "public, max-age=300"
+
+// document is a body that stays the same, with its ETag.
+type document struct {
+	body []byte
+	etag string
+}
+
+func newDocument(body []byte) document {
+	sum := sha256.Sum256(body)
+	return document{body, `"` + hex.EncodeToString(sum[:16]) + `"`}
+}
+
+func (d document) answer() (*answer, error) {
+	return &answer{status: http.StatusOK, body: d.body, etag: d.etag, cache: publicCache}, nil
+}
+
+// issuerMetadata is what a client needs to find everything else (RFC 8414 §2).
+func issuerMetadata(issuer string) (document, error) {
+	base := strings.TrimSuffix(issuer, "/")
+	body, err := json.Marshal(struct {
+		Issuer         string      `json:"issuer"`
+		TokenEndpoint  string      `json:"token_endpoint"`
+		JWKS           string      `json:"jwks_uri"`
+		Scopes         auth.Scopes `json:"scopes_supported"`
+		ResponseTypes  []string    `json:"response_types_supported"`
+		GrantTypes     []string    `json:"grant_types_supported"`
+		AuthMethods    []string    `json:"token_endpoint_auth_methods_supported"`
+		AuthAlgorithms []string    `json:"token_endpoint_auth_signing_alg_values_supported"`
+		Documentation  string      `json:"service_documentation"`
+	}{
+		Issuer: issuer, TokenEndpoint: base + "/oauth2/token", JWKS: base + "/.well-known/jwks.json",
+		Scopes: auth.AllScopes(), ResponseTypes: []string{}, GrantTypes: []string{clientCredentials},
+		AuthMethods: []string{"private_key_jwt"}, AuthAlgorithms: auth.Algorithms(), Documentation: base + "/openapi.json",
+	})
+	return newDocument(body), err
+}
+
+// describe prepares what the service says of itself.
+func (s *Server) describe(issuer string, aliases []string) (err error) {
+	s.openapi, s.aliases, s.aliased = newDocument(openAPI), slices.Clip(aliases), map[string]document{}
+	for _, alias := range aliases {
+		u, err := url.Parse(alias)
+		if err != nil {
+			return err
+		}
+		if s.aliased[u.Host], err = issuerMetadata(alias); err != nil {
+			return err
+		}
+	}
+	s.metadata, err = issuerMetadata(issuer)
+	return err
+}
+
+// getMetadata answers under the name by which the client knows the service
+// (RFC 8414 §3.3).
+func (s *Server) getMetadata(c *call) (*answer, error) {
+	if aliased, ok := s.aliased[c.request.Host]; ok {
+		return aliased.answer()
+	}
+	return s.metadata.answer()
+}
+
+// getKeys publishes the keys that verify access tokens (RFC 7517 §5).
+func (s *Server) getKeys(*call) (*answer, error) { return newDocument(s.keys.JWKS()).answer() }
+
+func (s *Server) getOpenAPI(*call) (*answer, error) { return s.openapi.answer() }

@@ -1,0 +1,275 @@
+// Package delivery is the only one that sends requests to receivers: it makes
+// deliveries of events, signs and sends them, and writes down every attempt.
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tollgate"
+	"tollgate/handlers/worker/loop"
+	"tollgate/rediskv"
+)
+
+const (
+	takeAtOnce  = 64                     // slots that one look at a partition asks for at most
+	pace        = time.Millisecond / 4   // between looks that find something: attempts that end together make room together
+	readAtOnce  = 256                    // fan-outs that wait in Redis at the same time
+	longestWait = time.Second            // of a fan-out; the end waits for it
+	emptyPause  = 5 * time.Millisecond   // after a look that found due endpoints and no work
+	sharePause  = 250 * time.Millisecond // at most, when all that is due is beyond its share: a slot that comes back wakes the partition
+)
+
+// Config is what a dispatch works with.
+type Config struct {
+	loop.Common
+	Vault        *tollgate.Vault  // of the endpoints' signing keys
+	Random       func() float64   // in [0, 1)
+	Slots        int              // attempts at the same time
+	Lease        time.Duration    // how long an attempt may take before another worker repeats it
+	Grace        time.Duration    // for running attempts at the end
+	Backoff      tollgate.Backoff // between attempts
+	DisableAfter time.Duration    // without a success
+	Sender       SenderConfig
+}
+
+// Dispatch moves deliveries. In every partition one goroutine waits for events
+// and makes their deliveries (fanOut), and one takes the attempts that are due
+// (lease); attempts run in goroutines of their own, at most Slots in all
+// partitions together. Nothing is assigned to a worker, so one that joins or
+// leaves needs no agreement.
+type Dispatch struct {
+	Config
+	sender     *Sender
+	records    *records
+	metrics    *metrics
+	partitions []*partition
+	slots      *slots
+	reading    chan struct{}
+	failing    atomic.Int32 // loops that have met an error and are not over it
+	unsigned   sync.Map     // endpoints, by id, that this worker cannot sign for
+}
+
+// partition is one of Redis, as the dispatch sees it.
+type partition struct {
+	number     int
+	due        chan struct{} // something may be due
+	read, take loop.Progress
+}
+
+// New registers the metrics of deliveries.
+func New(c Config) (*Dispatch, error) {
+	m, err := newMetrics(c.Metrics)
+	d := &Dispatch{
+		Config: c, metrics: m, records: newRecords(c.Store, c.Lease),
+		slots: newSlots(c.Slots), reading: make(chan struct{}, readAtOnce), sender: NewSender(c.Sender),
+	}
+	for p := range c.Store.Partitions() {
+		d.partitions = append(d.partitions, &partition{number: p, due: make(chan struct{}, 1)})
+	}
+	return d, err
+}
+
+// Run works until ctx ends; then attempts that are running may finish for as
+// long as the grace is, and the leases of those that do not run out.
+func (d *Dispatch) Run(ctx context.Context) {
+	defer d.sender.Close()
+	attempts, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
+	var loops, running sync.WaitGroup
+	// Goroutines that have made an attempt wait for the next one: their stacks
+	// have grown already. A new one begins only when all are busy.
+	waiting := make(chan job)
+	start := func(j job) {
+		select {
+		case waiting <- j:
+		default:
+			running.Go(func() {
+				for ok := true; ok; j, ok = <-waiting {
+					d.carryOut(attempts, j)
+				}
+			})
+		}
+	}
+	// What is to be sent is read beside the next look at the partition.
+	begin := func(p *partition, work []rediskv.Work) {
+		loops.Go(func() {
+			if err := d.Store.ReadBodies(attempts, work); err != nil {
+				d.Log.Warn("what was taken cannot be attempted", "partition", p.number, "deliveries", len(work), "error", err)
+				for _, w := range work {
+					d.slots.release(w)
+				}
+				return
+			}
+			for _, w := range work {
+				start(job{p, w})
+			}
+		})
+	}
+	loops.Go(func() { d.watchQueues(ctx) })
+	for _, p := range d.partitions {
+		loops.Go(func() { d.fanOut(ctx, p) })
+		loops.Go(func() { d.lease(ctx, p, begin) })
+	}
+	// From the end of ctx on, however long a fan-out takes to come back from Redis.
+	context.AfterFunc(ctx, func() {
+		loop.Wait(attempts, d.Grace, nil)
+		abandon()
+	})
+	loops.Wait()
+	close(waiting)
+	running.Wait()
+}
+
+// job is an attempt to make, in a slot that is taken for it.
+type job struct {
+	partition *partition
+	work      rediskv.Work
+}
+
+func (d *Dispatch) carryOut(ctx context.Context, j job) {
+	d.metrics.running.Inc()
+	defer j.partition.wake() // the endpoint may have room again
+	defer d.slots.release(j.work)
+	defer d.metrics.running.Dec()
+	d.attempt(ctx, j.work)
+}
+
+// fanOut makes deliveries of the events that are handed over.
+func (d *Dispatch) fanOut(ctx context.Context, p *partition) {
+	// With more partitions than may wait at once, each waits for less long, so
+	// that all have their turn as often.
+	waiting := min(d.Interval, longestWait)
+	waiting = min(waiting, waiting*readAtOnce/time.Duration(len(d.partitions)))
+	trouble := trouble{d: d, what: "fan-out"}
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case d.reading <- struct{}{}:
+		}
+		// A call that was broken off would leave events in the hands of a
+		// consumer that is no more, until another takes them over.
+		events, err := d.Store.FanOut(context.WithoutCancel(ctx), p.number, d.Consumer, waiting)
+		<-d.reading
+		if events > 0 {
+			d.metrics.events.Add(float64(events))
+			p.wake()
+		}
+		if err == nil {
+			p.read.Made(d.Wall())
+		}
+		trouble.pause(ctx, err)
+	}
+}
+
+// lease takes what is due for as long as there are slots. It looks when it is
+// woken, when the next attempt is due, and once per interval: other workers
+// fan out as well.
+func (d *Dispatch) lease(ctx context.Context, p *partition, begin func(*partition, []rediskv.Work)) {
+	trouble := trouble{d: d, what: "taking work"}
+	refused := make(map[string]bool) // endpoints that got nothing, in looks that took nothing
+	for ctx.Err() == nil {
+		p.take.Rest(trouble.current == 0) // until there is an answer
+		// Slots are for what is known to be due: partitions whose Redis does not answer
+		// must not keep them from the others.
+		var r reserved
+		before, short := len(refused), false
+		reserve := func(turns []*rediskv.Turn) {
+			most := takeAtOnce
+			if ctx.Err() != nil {
+				most = 0
+			}
+			r = d.slots.take(p, turns, most)
+			for _, t := range turns {
+				if t.Room == 0 {
+					refused[t.Endpoint.ID], short = true, true
+				}
+			}
+		}
+		// To the end also when ctx ends: what was taken is attempted.
+		work, next, err := d.Store.TakeDue(context.WithoutCancel(ctx), p.number, reserve, d.Lease)
+		d.slots.keep(p, r, work)
+		if len(work) > 0 {
+			begin(p, work)
+		}
+		if err != nil {
+			p.take.Rest(false)
+			trouble.pause(ctx, err)
+			continue
+		}
+		trouble.pause(ctx, nil)
+		p.take.Made(d.Wall())
+		switch {
+		case len(work) > 0:
+			clear(refused)
+			loop.Wait(ctx, pace, nil)
+		case len(refused) > before: // they are last in line now; others may be behind them
+		default:
+			sleep := d.Interval
+			if next != 0 {
+				sleep = min(sleep, max(next.Time().Sub(d.Clock()), emptyPause))
+			}
+			if short {
+				sleep = min(d.Interval, sharePause)
+			}
+			clear(refused)
+			loop.Wait(ctx, sleep, p.due)
+		}
+	}
+}
+
+// Wake has a partition looked at: something may be due.
+func (d *Dispatch) Wake(partition int) { d.partitions[partition].wake() }
+
+// Ready reports the first loop that makes no progress.
+func (d *Dispatch) Ready() error {
+	limit := loop.Stale(d.Interval)
+	for _, p := range d.partitions {
+		if !p.read.Fresh(d.Wall(), limit) {
+			return fmt.Errorf("fan-out of partition %d makes no progress", p.number)
+		}
+		if !p.take.Fresh(d.Wall(), limit) {
+			return fmt.Errorf("deliveries of partition %d make no progress", p.number)
+		}
+	}
+	return nil
+}
+
+// wake has the partition looked at; once is as good as many times.
+func (p *partition) wake() {
+	select {
+	case p.due <- struct{}{}:
+	default:
+	}
+}
+
+// trouble is what a loop does about errors: it waits longer each time, and
+// says so once. An outage meets all loops at once and gets one line in the log.
+type trouble struct {
+	d       *Dispatch
+	what    string
+	current time.Duration // zero: none
+}
+
+// pause waits after an error; nil ends the trouble.
+func (t *trouble) pause(ctx context.Context, err error) {
+	switch {
+	case err == nil && t.current == 0:
+	case err == nil:
+		t.current = 0
+		if t.d.failing.Add(-1) == 0 {
+			t.d.Log.Info("the dispatch goes on")
+		}
+	case ctx.Err() != nil:
+	default:
+		if t.current == 0 && t.d.failing.Add(1) == 1 {
+			t.d.Log.Warn("the dispatch fails and goes on trying", "work", t.what, "error", err)
+		}
+		t.current = loop.Longer(t.current)
+		loop.Wait(ctx, t.current, nil)
+	}
+}

@@ -1,0 +1,125 @@
+package delivery
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"tollgate/handlers/worker/loop"
+	"tollgate/rediskv"
+)
+
+// records writes down how attempts ended. Those of one endpoint that end while
+// a call for it is on its way go together in the next: a busy endpoint costs
+// Redis one script for many attempts, and a quiet one waits for nobody.
+type records struct {
+	store *rediskv.Store
+	lease time.Duration
+
+	mu      sync.Mutex
+	waiting map[string][]*record // by endpoint; there while somebody writes for it
+}
+
+// record is an attempt that waits to be written down.
+type record struct {
+	rediskv.Ended
+	ctx  context.Context // until its lease is certainly over
+	done chan struct{}
+
+	result rediskv.Recorded
+	err    error
+}
+
+func newRecords(store *rediskv.Store, lease time.Duration) *records {
+	return &records{store: store, lease: lease, waiting: map[string][]*record{}}
+}
+
+// write returns when the attempt is written down. While Redis is away it is
+// tried again for as long as the lease can hold.
+func (r *records) write(ctx context.Context, e rediskv.Ended) (rediskv.Recorded, error) {
+	held, cancel := context.WithTimeout(ctx, r.lease)
+	defer cancel()
+	one := &record{Ended: e, ctx: held, done: make(chan struct{})}
+	endpoint := e.Work.Organization + "/" + e.Work.Endpoint.ID
+	r.mu.Lock()
+	_, busy := r.waiting[endpoint]
+	r.waiting[endpoint] = append(r.waiting[endpoint], one)
+	r.mu.Unlock()
+	if !busy {
+		go r.flush(ctx, endpoint)
+	}
+	<-one.done
+	return one.result, one.err
+}
+
+// flush writes for an endpoint until nothing waits any more.
+func (r *records) flush(ctx context.Context, endpoint string) {
+	var batch []*record
+	pause := loop.ShortPause
+	for {
+		if batch = r.more(endpoint, batch); len(batch) == 0 {
+			return
+		}
+		err := r.send(ctx, batch)
+		if loop.Away(err) {
+			batch = expire(batch, err)
+			loop.Wait(ctx, pause, nil)
+			pause = loop.Longer(pause)
+			continue
+		}
+		if err != nil && len(batch) > 1 { // the fault of one is not that of the others
+			for i := range batch {
+				batch[i].end(r.send(ctx, batch[i:i+1]))
+			}
+		} else {
+			for _, one := range batch {
+				one.end(err)
+			}
+		}
+		batch, pause = nil, loop.ShortPause
+	}
+}
+
+// more fills a batch up.
+func (r *records) more(endpoint string, batch []*record) []*record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	waiting := r.waiting[endpoint]
+	n := min(len(waiting), rediskv.MostAtOnce-len(batch))
+	batch = append(batch, waiting[:n]...)
+	if len(batch) == 0 {
+		delete(r.waiting, endpoint)
+	} else {
+		r.waiting[endpoint] = waiting[n:]
+	}
+	return batch
+}
+
+func (r *records) send(ctx context.Context, batch []*record) error {
+	ended := make([]rediskv.Ended, len(batch))
+	for i, one := range batch {
+		ended[i] = one.Ended
+	}
+	recorded, err := r.store.RecordAttempts(ctx, ended)
+	for i := range recorded {
+		batch[i].result = recorded[i]
+	}
+	return err
+}
+
+// expire ends those whose lease is over and returns the others.
+func expire(batch []*record, err error) (left []*record) {
+	for _, one := range batch {
+		if one.ctx.Err() != nil {
+			one.end(err)
+		} else {
+			left = append(left, one)
+		}
+	}
+	return left
+}
+
+func (one *record) end(err error) {
+	one.err = err
+	close(one.done)
+}

@@ -1,0 +1,236 @@
+// Package loop repeats work in every partition, and knows what the parts of the
+// worker have in common: pauses after errors, and whether they make progress.
+package loop
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tollgate/rediskv"
+)
+
+const maxPause = 30 * time.Second // between looks at a partition that fails
+
+// Config is what a loop works with.
+type Config struct {
+	Common
+	Name        string        // of the work, in the log and in metrics
+	Every       time.Duration // between looks at a partition
+	Concurrency int           // partitions at work at once
+	Batch       int           // what is due that is asked for at once
+	Counts      *Metrics      // of all loops
+	// Do does what is due in a partition, and returns how much that was.
+	Do func(ctx context.Context, partition int) (int, error)
+}
+
+// Loop is work that is done in every partition once per interval. Each
+// partition has its own time: one that takes long, or fails, holds up no other.
+type Loop struct {
+	Config
+	slots    chan struct{} // one element for each partition at work
+	progress []Progress    // by partition
+	away     atomic.Int32  // partitions whose Redis does not answer
+	done     atomic.Int64  // since it was last logged
+	told     atomic.Int64  // Unix milliseconds of that
+}
+
+// New makes a loop that does not run yet.
+func New(c Config) *Loop {
+	c.Counts.failed.WithLabelValues(c.Name) // present from the start
+	return &Loop{Config: c, slots: make(chan struct{}, c.Concurrency), progress: make([]Progress, c.Store.Partitions())}
+}
+
+// Run works until ctx ends.
+func (l *Loop) Run(ctx context.Context) {
+	var loops sync.WaitGroup
+	for p := range l.progress {
+		loops.Go(func() { l.repeat(ctx, p) })
+	}
+	loops.Wait()
+}
+
+// repeat does the work of a partition again and again; after an error the pauses grow.
+func (l *Loop) repeat(ctx context.Context, p int) {
+	progress := &l.progress[p]
+	var retry time.Duration // zero when all went well
+	gone, damaged := false, false
+	for ctx.Err() == nil {
+		progress.Rest(!gone) // until there is a slot, and for as long as the work takes
+		count, err := l.work(ctx, p)
+		if ctx.Err() != nil {
+			return
+		}
+		l.report(count)
+		was := gone
+		gone = Away(err)
+		known := damaged
+		damaged = rediskv.IsDamage(err)
+		if err == nil || damaged { // what cannot be read keeps nothing else waiting
+			retry = 0
+		} else {
+			retry = min(max(2*retry, 2*min(l.Every, time.Second)), maxPause)
+		}
+		said := err != nil && !gone && !(known && damaged)
+		switch { // an outage meets all partitions and is said once
+		case gone && !was:
+			said = l.away.Add(1) == 1
+		case was && !gone && l.away.Add(-1) == 0:
+			l.Log.Info("rounds go on", "work", l.Name)
+		}
+		if said {
+			l.Log.Warn("a round failed", "work", l.Name, "error", err, "next_in", retry.String())
+		}
+		if gone {
+			progress.Rest(false)
+		} else { // what cannot be done for somebody is no standstill
+			progress.Made(l.Wall())
+			progress.Rest(err != nil)
+		}
+		Wait(ctx, cmp.Or(retry, l.Every), nil)
+	}
+}
+
+// work is done in a partition when there is a slot for it.
+func (l *Loop) work(ctx context.Context, p int) (int, error) {
+	select {
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case l.slots <- struct{}{}:
+	}
+	defer func() { <-l.slots }()
+	start := l.Wall()
+	count, err := l.Do(ctx, p)
+	l.Counts.took.WithLabelValues(l.Name).Observe(l.Wall().Sub(start).Seconds())
+	if err != nil && ctx.Err() == nil {
+		l.Counts.failed.WithLabelValues(l.Name).Inc()
+	}
+	return count, err
+}
+
+// Each does what is due in a partition, once each or for as long as do asks for
+// another turn. It goes on past what fails, and reports the first error.
+func (l *Loop) Each(ctx context.Context, p int, due func(ctx context.Context, partition, limit int) ([]rediskv.Due, error),
+	do func(rediskv.Due) (count int, again bool, err error),
+) (count int, err error) {
+	done := map[rediskv.Due]bool{}
+	failures, stay := 0, 0
+	for more := true; more && ctx.Err() == nil; {
+		// What is done and still due stays at the head of the queue.
+		list, failed := due(ctx, p, l.Batch+stay)
+		if failed != nil {
+			return count, fmt.Errorf("what is due in partition %d: %w", p, failed)
+		}
+		l.progress[p].Made(l.Wall())
+		l.progress[p].Rest(true) // each call to Redis is bounded; how many there are to make is not
+		more, stay = false, 0
+		for _, d := range list {
+			if ctx.Err() != nil {
+				break
+			}
+			if done[d] {
+				stay++
+				continue
+			}
+			more = true
+			n, again, failed := do(d)
+			count += n
+			if done[d] = !again || failed != nil; done[d] {
+				stay++
+			}
+			if failed == nil {
+				continue
+			}
+			if err == nil {
+				err = fmt.Errorf("%s: %w", d.ID, failed)
+			}
+			if rediskv.IsDamage(failed) { // which concerns that one alone, however many there are
+				continue
+			}
+			failures++
+			if failures >= l.Batch {
+				return count, err
+			}
+			if Away(failed) {
+				break // only what is due for somebody else, if Redis still says it
+			}
+		}
+		l.Yield()
+	}
+	return count, cmp.Or(err, ctx.Err())
+}
+
+// WithoutSlot does what waits for somebody else, without the slot of its partition.
+func (l *Loop) WithoutSlot(do func()) {
+	<-l.slots
+	defer func() { l.slots <- struct{}{} }()
+	do()
+}
+
+// Yield lets a partition that waits for a slot have its turn first.
+func (l *Loop) Yield() { l.WithoutSlot(func() {}) }
+
+// report logs what was done, of all partitions together once per interval.
+func (l *Loop) report(count int) {
+	l.done.Add(int64(count))
+	now, told := l.Wall().UnixMilli(), l.told.Load()
+	if now-told < l.Every.Milliseconds() || !l.told.CompareAndSwap(told, now) {
+		return
+	}
+	if done := l.done.Swap(0); done > 0 {
+		l.Log.Info("done", "work", l.Name, "count", done)
+	}
+}
+
+// Once goes once over all partitions and adds up what was done.
+func (l *Loop) Once(ctx context.Context) (int, error) {
+	var group sync.WaitGroup
+	var count atomic.Int64
+	failed := make([]error, len(l.progress))
+	for p := range l.progress {
+		group.Go(func() {
+			n, err := l.work(ctx, p)
+			count.Add(int64(n))
+			failed[p] = err
+		})
+	}
+	group.Wait()
+	return int(count.Load()), errors.Join(failed...)
+}
+
+// Ready reports the first partition that makes no progress.
+func (l *Loop) Ready() error {
+	limit := Stale(l.Every)
+	for p := range l.progress {
+		if !l.progress[p].Fresh(l.Wall(), limit) {
+			return fmt.Errorf("%s: partition %d makes no progress", l.Name, p)
+		}
+	}
+	return nil
+}
+
+// Metrics are those of all loops.
+type Metrics struct {
+	failed *prometheus.CounterVec
+	took   *prometheus.HistogramVec
+}
+
+// NewMetrics registers them; nil: nowhere.
+func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
+	m := &Metrics{
+		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tollgate_worker_rounds_failed_total", Help: "Looks at a partition that ended in an error, by kind of work.",
+		}, []string{"work"}),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "tollgate_worker_round_seconds", Help: "Time that a look at a partition took, by kind of work.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
+		}, []string{"work"}),
+	}
+	return m, Register(r, m.failed, m.took)
+}

@@ -1,0 +1,58 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+const (
+	trimInterval = time.Hour
+	// DefaultKeepAudit is how long entries of the audit record are kept: more than
+	// the year that auditors ask for.
+	DefaultKeepAudit = 400 * 24 * time.Hour
+	consumerIdle     = time.Hour // a worker that lives reads every second
+)
+
+// runJobs carries the recoveries and the clearing away of deleted endpoints of
+// one partition on, until nothing is left to do.
+func (w *Worker) runJobs(ctx context.Context, p int) (touched int, err error) {
+	var failed error
+	for ctx.Err() == nil {
+		n, err := w.Store.RunJobs(ctx, p)
+		touched += n
+		if n > 0 {
+			w.dispatch.Wake(p)
+		}
+		if err != nil {
+			failed = cmp.Or(failed, fmt.Errorf("jobs of partition %d: %w", p, err))
+		}
+		if n == 0 || (err != nil && !rediskv.IsDamage(err)) {
+			break
+		}
+		w.jobs.Yield()
+	}
+	return touched, cmp.Or(failed, ctx.Err())
+}
+
+// trimEvents removes the events of one partition that are old enough and
+// delivered, the entries of audit records that are old enough, and what workers left behind that are no more.
+func (w *Worker) trimEvents(ctx context.Context, p int) (int, error) {
+	removed, err := w.Store.TrimEvents(ctx, p, tollgate.At(w.Wall().Add(-w.KeepEvents)))
+	if err != nil {
+		return int(removed), fmt.Errorf("trim events of partition %d: %w", p, err)
+	}
+	entries, err := w.Store.TrimAudit(ctx, p, tollgate.At(w.Wall().Add(-w.KeepAudit)))
+	removed += entries
+	if err != nil {
+		return int(removed), fmt.Errorf("trim the audit record of partition %d: %w", p, err)
+	}
+	if err := w.Store.ForgetConsumers(ctx, p, consumerIdle); err != nil {
+		return int(removed), fmt.Errorf("consumers of partition %d: %w", p, err)
+	}
+	return int(removed), nil
+}
