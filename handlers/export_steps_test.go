@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tollgate"
-	"tollgate/handlers/worker"
+	"tollgate/handlers/worker/export"
 	"tollgate/rediskv"
 )
 
@@ -40,7 +40,7 @@ func (p *player) directExports(words []string) error {
 func (w *world) exports() error {
 	return w.eachExport(func(j *rediskv.ExportJob) error {
 		ctx := w.t.Context()
-		chunk := worker.AppendHeader(nil, &j.Export)
+		chunk := export.AppendHeader(nil, &j.Export)
 		for {
 			rows, err := w.store.ExportRows(ctx, j)
 			if err != nil {
@@ -48,7 +48,7 @@ func (w *world) exports() error {
 			}
 			for _, r := range rows {
 				if r.Selected {
-					if chunk, err = worker.AppendRow(chunk, &j.Export, r.ExportRow); err != nil {
+					if chunk, err = export.AppendRow(chunk, &j.Export, r.ExportRow); err != nil {
 						return err
 					}
 				}

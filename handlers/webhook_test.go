@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"tollgate"
-	"tollgate/handlers/worker"
+	"tollgate/handlers/worker/delivery"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 )
@@ -59,14 +59,14 @@ func TestWebhookSecrets(t *testing.T) {
 	}
 	e, keys := w.signingKeys(id)
 	body := []byte(`{"a":1}`)
-	header := worker.Signatures(keys, "evt_1", 1, body)
+	header := delivery.Signatures(keys, "evt_1", 1, body)
 	for _, k := range e.SigningKeys {
 		if k.PublicKey != nil {
 			shown = append(shown, *k.PublicKey)
 		}
 	}
 	for _, key := range shown[2:] { // of the other two nothing is left
-		if err := worker.VerifySignature(key, "evt_1", "1", header, body); err != nil {
+		if err := delivery.VerifySignature(key, "evt_1", "1", header, body); err != nil {
 			t.Errorf("%s: %v", key, err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tollgate"
-	"tollgate/handlers/worker"
+	"tollgate/handlers/worker/delivery"
 )
 
 // message is a delivery as a receiver has it.
@@ -67,7 +67,7 @@ func (m message) verify(key string, tolerance time.Duration, now time.Time) erro
 	if err != nil {
 		return fmt.Errorf("webhook-timestamp: %q is not a whole number of seconds since 1970", m.timestamp)
 	}
-	if err := worker.VerifySignature(key, m.id, m.timestamp, m.signature, m.body); err != nil {
+	if err := delivery.VerifySignature(key, m.id, m.timestamp, m.signature, m.body); err != nil {
 		return cmp.Or(m.explain(key), err)
 	}
 	off := math.Abs(float64(now.Unix()-seconds)) * float64(time.Second)
@@ -80,7 +80,7 @@ func (m message) verify(key string, tolerance time.Duration, now time.Time) erro
 // explain finds the usual mistakes; nil when it is none of them.
 func (m message) explain(key string) error {
 	signs := func(id string, body []byte) bool {
-		return worker.VerifySignature(key, id, m.timestamp, m.signature, body) == nil
+		return delivery.VerifySignature(key, id, m.timestamp, m.signature, body) == nil
 	}
 	trimmed := bytes.TrimRight(m.body, "\r\n")
 	switch {

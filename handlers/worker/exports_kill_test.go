@@ -19,6 +19,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/worker"
+	"tollgate/handlers/worker/export"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 )
@@ -188,7 +189,7 @@ func TestExportFencing(t *testing.T) {
 		}
 		var chunk []byte
 		for _, r := range rows[:min(most, len(rows))] {
-			if chunk, err = worker.AppendRow(chunk, &j.Export, r.ExportRow); err != nil {
+			if chunk, err = export.AppendRow(chunk, &j.Export, r.ExportRow); err != nil {
 				t.Fatal(err)
 			}
 			if err := j.Pass(r); err != nil {

@@ -56,7 +56,7 @@ func NewPayHook(address, secret string, clock func() time.Time, version string) 
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
 		return nil, errors.New("the payout URL is an absolute http or https URL without user info")
 	}
-	key, err := parseWebhookSecret(secret)
+	key, err := delivery.ParseSecret(secret)
 	if err != nil {
 		return nil, fmt.Errorf("the payout secret: %w", err)
 	}
@@ -86,7 +86,7 @@ func (h *PayHook) Pay(ctx context.Context, p tollgate.Payout) (o tollgate.Payout
 	at := h.clock().Unix()
 	for name, value := range map[string]string{
 		"Content-Type": "application/json", "User-Agent": h.agent, "Idempotency-Key": p.ID, "webhook-id": p.ID,
-		"webhook-timestamp": strconv.FormatInt(at, 10), "webhook-signature": Signatures(h.secret, p.ID, at, body),
+		"webhook-timestamp": strconv.FormatInt(at, 10), "webhook-signature": delivery.Signatures(h.secret, p.ID, at, body),
 	} {
 		req.Header.Set(name, value)
 	}

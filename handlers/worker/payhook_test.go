@@ -14,6 +14,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/worker"
+	"tollgate/handlers/worker/delivery"
 	"tollgate/rediskv/redistest"
 )
 
@@ -43,7 +44,7 @@ func TestPayHook(t *testing.T) {
 		a := answers[min(int(asked.Add(1))-1, len(answers)-1)]
 		body, _ := io.ReadAll(req.Body)
 		h := req.Header
-		if err := worker.VerifySignature(secret, h.Get("webhook-id"), h.Get("webhook-timestamp"), h.Get("webhook-signature"), body); err != nil {
+		if err := delivery.VerifySignature(secret, h.Get("webhook-id"), h.Get("webhook-timestamp"), h.Get("webhook-signature"), body); err != nil {
 			t.Error(err)
 		}
 		var p struct {

@@ -1,4 +1,4 @@
-package worker_test
+package export_test
 
 import (
 	"bytes"
@@ -12,17 +12,17 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
-	"tollgate/handlers/worker"
+	"tollgate/handlers/worker/export"
 )
 
 // csvOf is a file of rows, header included.
 func csvOf(t testing.TB, d tollgate.Dataset, rows ...tollgate.ExportRow) []byte {
 	t.Helper()
 	e := &tollgate.Export{Dataset: d, Format: tollgate.FormatCSV}
-	file := worker.AppendHeader(nil, e)
+	file := export.AppendHeader(nil, e)
 	for _, r := range rows {
 		var err error
-		if file, err = worker.AppendRow(file, e, r); err != nil {
+		if file, err = export.AppendRow(file, e, r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,7 +115,7 @@ func TestHugeMetadata(t *testing.T) {
 		t.Errorf("the description is %q", got)
 	}
 	e := &tollgate.Export{Dataset: tollgate.DatasetPayments, Format: tollgate.FormatNDJSON}
-	line, err := worker.AppendRow(worker.AppendHeader(nil, e), e, row)
+	line, err := export.AppendRow(export.AppendHeader(nil, e), e, row)
 	if err != nil || bytes.Count(line, []byte("\n")) != 1 || line[len(line)-1] != '\n' {
 		t.Errorf("%v: %d lines", err, bytes.Count(line, []byte("\n")))
 	}

@@ -1,4 +1,4 @@
-package worker
+package delivery
 
 import (
 	"crypto/ed25519"
@@ -72,9 +72,9 @@ func VerifySignature(key, id, timestamp, header string, body []byte) error {
 	return errors.New("no signature matches: another key, or id, timestamp or body are not those that were signed")
 }
 
-// parseWebhookSecret reads a shared secret of the form whsec_…, as
+// ParseSecret reads a shared secret of the form whsec_…, as
 // tollgate.WebhookKey.Text prints it.
-func parseWebhookSecret(text string) (tollgate.WebhookKey, error) {
+func ParseSecret(text string) (tollgate.WebhookKey, error) {
 	scheme, raw, err := parseWebhookKey(text)
 	if err == nil && scheme != tollgate.SignatureV1 {
 		err = errors.New("a secret begins with whsec_")
