@@ -1,6 +1,9 @@
 package tollgate
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // events compares the ticket with each event that it names.
 func (c *comparison) events() {
@@ -41,6 +44,8 @@ func (c *comparison) priced(i int) {
 	of := "event " + event.ID
 	types := []EventType{PaymentCaptured}
 	switch {
+	case e.Kind == EvaluationRefund:
+		types = []EventType{PaymentRefunded}
 	case e.Kind == EvaluationReview:
 		types = []EventType{PaymentReviewRequired}
 	case i == 0 && c.Decision == Deny:
@@ -55,9 +60,13 @@ func (c *comparison) priced(i int) {
 	differ(c, of, "currency", event.Data.Currency, e.Input.Currency)
 	differ(c, of, "payee", event.Data.Payee, e.Input.Payee)
 	differ(c, of, "time", event.CreatedAt, e.At)
-	if e.Kind == EvaluationCapture {
-		differ(c, of, "fees", event.Data.FeeTotal, c.fees(e))
-		differ(c, of, "captured amount", event.Data.AmountCaptured, c.capturedAmount(i+1))
+	if e.Kind != EvaluationCapture && e.Kind != EvaluationRefund {
+		return
+	}
+	differ(c, of, "fees", event.Data.FeeTotal, c.fees(e))
+	differ(c, of, "captured amount", event.Data.AmountCaptured, c.sumOf(EvaluationCapture, i+1))
+	if e.Kind == EvaluationRefund {
+		differ(c, of, "refunded amount", *cmp.Or(event.Data.AmountRefunded, new(Money)), c.sumOf(EvaluationRefund, i+1))
 	}
 }
 

@@ -52,7 +52,8 @@ func (t *Ticket) Disagreements(r *PaymentRecords) []string {
 		c.payment()
 		if c.Transactions != nil {
 			c.authorization()
-			c.captures()
+			c.moved(EvaluationCapture, TransactionCapture, "capture", func(d *PaymentEventData) string { return d.CaptureID }, func(x *Transaction) string { return deref(x.CaptureID) })
+			c.moved(EvaluationRefund, TransactionRefund, "refund", func(d *PaymentEventData) string { return d.RefundID }, func(x *Transaction) string { return deref(x.RefundID) })
 		}
 		if c.Events != nil {
 			c.events()
@@ -72,7 +73,8 @@ func (c *comparison) payment() {
 	differ(c, of, "time", p.CreatedAt, c.CreatedAt)
 	differ(c, of, "fees", p.FeeTotal, c.Total)
 	differ(c, of, "perimeter", p.Perimeter, c.Perimeter)
-	differ(c, of, "captured amount", p.AmountCaptured, c.capturedAmount(len(c.Evaluations)))
+	differ(c, of, "captured amount", p.AmountCaptured, c.sumOf(EvaluationCapture, len(c.Evaluations)))
+	differ(c, of, "refunded amount", p.AmountRefunded, c.sumOf(EvaluationRefund, len(c.Evaluations)))
 	decision := Allow
 	switch {
 	case p.Status == Declined:
@@ -85,11 +87,12 @@ func (c *comparison) payment() {
 	}
 }
 
-// capturedAmount is the sum of the captures among the first n evaluations.
-func (t *Ticket) capturedAmount(n int) Money {
+// sumOf is the sum of the captures, or of the refunds, among the first n
+// evaluations.
+func (t *Ticket) sumOf(kind EvaluationKind, n int) Money {
 	sum := Money{Currency: t.Currency}
 	for _, e := range t.Evaluations[:n] {
-		if e.Kind == EvaluationCapture {
+		if e.Kind == kind {
 			sum.Minor += e.Input.Amount.Minor
 		}
 	}
@@ -132,12 +135,12 @@ func (c *comparison) transaction(x *Transaction, e *Evaluation) {
 	differ(c, of, "time", x.CreatedAt, e.At)
 }
 
-// captures finds the transaction of each capture's evaluation, by the capture
-// that its event names or, when the event is gone, by its time and amount.
-func (c *comparison) captures() {
+// moved finds the transaction of each evaluation of a kind, by the capture or
+// refund that its event names or, when the event is gone, by its time and amount.
+func (c *comparison) moved(kind EvaluationKind, as TransactionType, noun string, named func(*PaymentEventData) string, of func(*Transaction) string) {
 	var left []*Transaction
 	for i := range c.Transactions {
-		if c.Transactions[i].Type == TransactionCapture {
+		if c.Transactions[i].Type == as {
 			left = append(left, &c.Transactions[i])
 		}
 	}
@@ -152,37 +155,32 @@ func (c *comparison) captures() {
 	}
 	for i := range c.Evaluations {
 		e := &c.Evaluations[i]
-		if e.Kind != EvaluationCapture {
+		if e.Kind != kind {
 			continue
 		}
 		var x *Transaction
 		if event, ok := c.Events[e.EventID]; ok {
-			x = take(func(x *Transaction) bool { return deref(x.CaptureID) == event.Data.CaptureID })
+			x = take(func(x *Transaction) bool { return of(x) == named(&event.Data) })
 		} else if x = take(func(x *Transaction) bool { return x.CreatedAt == e.At && x.Amount == e.Input.Amount }); x == nil {
 			x = take(func(x *Transaction) bool { return x.CreatedAt == e.At })
 		}
 		if x == nil {
-			c.say("evaluation %d is of a capture of %s at %s, and there is no such transaction", e.Number, e.Input.Amount, e.At)
+			c.say("evaluation %d is of a %s of %s at %s, and there is no such transaction", e.Number, noun, e.Input.Amount, e.At)
 			continue
 		}
 		c.transaction(x, e)
-		c.fee(x, e)
-	}
-	for _, x := range left {
-		c.say("transaction %s captured %s, which no evaluation priced", x.ID, x.Amount)
-	}
-}
-
-// fee compares what a capture was charged with its lines.
-func (c *comparison) fee(capture *Transaction, e *Evaluation) {
-	charged := Money{Currency: c.Currency}
-	for _, x := range c.Transactions {
-		if x.Type == TransactionFee && deref(x.CaptureID) == deref(capture.CaptureID) {
-			charged.Minor += x.Amount.Minor
+		charged := Money{Currency: c.Currency}
+		for i := range c.Transactions {
+			if fee := &c.Transactions[i]; fee.Type == TransactionFee && of(fee) == of(x) {
+				charged.Minor += fee.Amount.Minor
+			}
+		}
+		if want := c.fees(e); charged != want {
+			c.say("%s %s was charged %s, and evaluation %d says %s", noun, of(x), charged, e.Number, want)
 		}
 	}
-	if want := c.fees(e); charged != want {
-		c.say("capture %s was charged %s, and evaluation %d says %s", deref(capture.CaptureID), charged, e.Number, want)
+	for _, x := range left {
+		c.say("transaction %s is a %s of %s, which no evaluation priced", x.ID, noun, x.Amount)
 	}
 }
 
