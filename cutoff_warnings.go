@@ -42,7 +42,11 @@ func (p *CutoffPreviewer) warnings(r *CutoffPreview) []PreviewWarning {
 		}
 	}
 	if len(empty) > 0 {
-		warn("payout_negative", "Fees exceed captures on %s: no payout would be made, and the amount goes into the next one.", list(empty))
+		what := "Fees"
+		if p.added > r.Summary.Captures {
+			what = "Fees and refunds"
+		}
+		warn("payout_negative", "%s exceed captures on %s: no payout would be made, and the amount goes into the next one.", what, list(empty))
 	}
 	return all
 }

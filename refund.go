@@ -32,7 +32,9 @@ type Refund struct {
 	Reason            *string  `json:"reason"`
 	BatchDate         *string  `json:"batch_date"` // its own sales day, YYYY-MM-DD
 	Status            string   `json:"status"`     // RefundSucceeded
-	Payment           *Payment `json:"payment"`    // after this refund
+	Payment           *Payment `json:"payment"`    // after this refund; read later, as it is then
+
+	Damaged bool `json:"-"` // it is stored and cannot be read; only Object and ID count
 }
 
 // UnmarshalJSONFrom gives the amounts their currency.
