@@ -185,3 +185,8 @@ func ManyFailing(rules int, now time.Time) (watched, series int, err error) {
 	}
 	return len(o.windows), series, err
 }
+
+// Priced is priced.
+func (s *Server) Priced(ctx context.Context, org string, rules []tollgate.RuleRef, in tollgate.PricingInput) (tollgate.Pricing, error) {
+	return s.priced(ctx, org, rules, in)
+}
