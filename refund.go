@@ -2,6 +2,7 @@ package tollgate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -57,9 +58,13 @@ type RefundRequest struct {
 }
 
 // Refund counts a refund of what was captured and not refunded yet. Errors:
+// CodeMerchantAccountInactive of an account that is closed,
 // CodePaymentStateInvalid, CodeRefundExceeds, CodeRefundLimitReached. A deadline
 // that has passed is no reason against it: it ends what can still be captured.
-func (p *Payment) Refund(amount Money, at Instant) (Transition, error) {
+func (p *Payment) Refund(r RefundRequest, at Instant) (Transition, error) {
+	if r.Account == StatusClosed {
+		return Transition{}, &Error{Code: CodeMerchantAccountInactive, Message: "The merchant account is closed."}
+	}
 	next, err := p.Next(TriggerRefund)
 	if err != nil {
 		return next, err
@@ -69,27 +74,23 @@ func (p *Payment) Refund(amount Money, at Instant) (Transition, error) {
 	case p.Refunds >= MaxRefunds:
 		refused.Code, refused.Message = CodeRefundLimitReached, fmt.Sprintf("A payment can be refunded at most %d times.", MaxRefunds)
 		return next, refused
-	case amount.Minor > p.AmountRefundable.Minor || amount.Minor < 1:
+	case r.Amount.Minor > p.AmountRefundable.Minor || r.Amount.Minor < 1:
 		refused.Code, refused.Param = CodeRefundExceeds, "amount"
 		refused.Message = fmt.Sprintf("%s of this payment can still be refunded.", p.AmountRefundable)
 		return next, refused
 	}
-	p.AmountRefunded.Minor += amount.Minor
-	p.AmountRefundable.Minor -= amount.Minor
+	p.AmountRefunded.Minor += r.Amount.Minor
+	p.AmountRefundable.Minor -= r.Amount.Minor
 	p.Refunds++
 	p.move(next, at)
 	return next, nil
 }
 
 // RefundPayment refunds a payment as it was read, priced on the refunded amount;
-// it changes p and t. Errors are those of Payment.Refund, and
-// CodeMerchantAccountInactive of an account that is closed.
+// it changes p and t. Errors are those of Payment.Refund.
 func RefundPayment(mint Mint, o Origin, p *Payment, t *Ticket, r RefundRequest, priced Pricing) (*PaymentChange, error) {
-	if r.Account == StatusClosed {
-		return nil, &Error{Code: CodeMerchantAccountInactive, Message: "The merchant account is closed."}
-	}
 	c := &PaymentChange{Action: "refund", From: p.Status, Payment: p, Ticket: t}
-	next, err := p.Refund(r.Amount, o.At)
+	next, err := p.Refund(r, o.At)
 	if err != nil {
 		return nil, err
 	}
@@ -117,6 +118,11 @@ func RefundPayment(mint Mint, o Origin, p *Payment, t *Ticket, r RefundRequest, 
 	}
 	c.restore = r.Restore
 	return c, c.close(o, next, eventID)
+}
+
+// Budgeted reports whether a budget counted the payment.
+func (p *Payment) Budgeted() bool {
+	return slices.ContainsFunc(p.Counters, func(counter string) bool { return strings.HasPrefix(counter, budgetCounter) })
 }
 
 // Return is what the change gives back to one of the payment's counters. The end

@@ -3,6 +3,7 @@ package handlers
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -54,27 +55,28 @@ func (s *Server) capturePayment(c *call, r captureRequest) (*answer, error) {
 // computed is a transition and what to answer when it is made.
 type computed struct {
 	change  *tollgate.PaymentChange
-	account *rediskv.Account // of a capture: whose sales day it belongs to
+	account *rediskv.Account // of a capture or a refund: whose sales day it belongs to
 	body    any
 }
 
 // normalized is what the Idempotency-Key stands for. "All" stays "all": what
 // that is depends on when it is asked.
 func (r captureRequest) normalized(p *tollgate.Payment) (any, error) {
-	amount := "all"
-	if r.amount != "" {
-		m, err := parseAmount(r.amount, p.Currency)
-		if err != nil {
-			return nil, err
-		}
-		amount = m.String()
-	}
+	amount, err := normalizedAmount(r.amount, p.Currency)
 	return struct {
 		Amount    string            `json:"amount"`
 		Final     bool              `json:"final_capture"`
 		Reference *string           `json:"reference"`
 		Metadata  tollgate.Metadata `json:"metadata"`
-	}{amount, r.final, r.reference, r.metadata}, nil
+	}{amount, r.final, r.reference, r.metadata}, err
+}
+
+func normalizedAmount(amount string, c tollgate.Currency) (string, error) {
+	if amount == "" {
+		return "all", nil
+	}
+	m, err := parseAmount(amount, c)
+	return m.String(), err
 }
 
 func (s *Server) newCapture(c *call, r captureRequest, a *rediskv.Account, p *tollgate.Payment, t *tollgate.Ticket) (*tollgate.PaymentChange, error) {
@@ -161,7 +163,7 @@ func (s *Server) refuseChange(c *call, idem rediskv.Idempotency, accountID strin
 		if err != nil {
 			return nil, err
 		}
-		a, err := s.refusePayment(c, "capture", idem, account, refusal)
+		a, err := s.refusePayment(c, strings.TrimPrefix(idem.Operation(), "payments."), idem, account, refusal)
 		if !errors.Is(err, rediskv.ErrStale) {
 			return a, err
 		}
