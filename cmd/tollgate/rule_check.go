@@ -27,7 +27,8 @@ says nothing about a currency makes it free, so the service does not activate it
 
 A currency is said when the rule charges in it or refuses it. What is free on
 purpose is declared: a table says otherwise = "free" or a percentage of "0", the
-rule.toml of another module free = ["CHF"] or otherwise = "free".
+rule.toml of another module free = ["CHF"] or otherwise = "free". All that is about
+payments: refunds may be free in any currency.
 
 ` + takenRules + `
 
@@ -68,6 +69,10 @@ accounts of the client if TOLLGATE_URL is set, or else all of ISO 4217.`,
 			}
 			text := &table{}
 			text.row("ok", source.name, fmt.Sprintf("%d golden cases; it says what it charges in the %d currencies of %s", len(source.golden), len(wanted), of))
+			if report.Refunds {
+				cases := slices.DeleteFunc(slices.Clone(source.golden), func(c wasm.GoldenCase) bool { return c.Kind != wasm.GoldenRefund })
+				text.row("", "", fmt.Sprintf("it takes part in refunds: %d of the golden cases", len(cases)))
+			}
 			return a.print(text)
 		},
 	}
