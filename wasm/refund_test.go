@@ -294,11 +294,14 @@ message = "Nothing back."
 // TestRefundAlone: a rule may charge for refunds only. It makes no line of
 // payments, and is silent about no currency.
 func TestRefundAlone(t *testing.T) {
-	module, table := build(t, "label = \"Fee\"\nrefunds = true\n[refund]\n[[refund.fee]]\ncurrencies = [\"EUR\"]\nfixed = \"1\"")
+	module, table := build(t, "label = \"Fee\"\nrefunds = true\n[refund]\n[[refund.fee]]\ncurrencies = [\"EUR\"]\nfixed = \"1\"\n"+
+		"[[refund.payee]]\nname = \"keep.test\"\nthen = \"refuse\"\ncode = \"no\"\nmessage = \"No.\"")
 	report, err := wasm.Examine(t.Context(), hostile, module, []wasm.GoldenCase{
 		{Amount: "5.00", Currency: "EUR"},
 		{Kind: wasm.GoldenRefund, Amount: "5.00", Currency: "EUR", Lines: []wasm.GoldenLine{{Label: "Fee", Amount: "1.00"}}},
 		{Kind: wasm.GoldenRefund, Amount: "5.00", Currency: "USD"},
+		{Amount: "5.00", Currency: "EUR", Payee: "keep.test"},
+		{Kind: wasm.GoldenRefund, Amount: "5.00", Currency: "EUR", Payee: "keep.test", Refused: "No. (no)"},
 	})
 	if err != nil || len(report.Silent) > 0 || !report.Refunds {
 		t.Errorf("%+v, %v", report, err)
