@@ -19,8 +19,8 @@ import (
 
 // TestTemplates scaffolds a rule in each language, builds it as its README.md
 // says, runs its golden cases, and compares it with the table on random
-// payments, and on refunds if it takes part in them. A language without its compiler is skipped, but not when
-// TOLLGATE_TEST_TEMPLATES is "all", as in CI.
+// payments, and on refunds if it takes part in them. A language without its
+// compiler is skipped, but not when TOLLGATE_TEST_TEMPLATES is "all", as in CI.
 func TestTemplates(t *testing.T) {
 	ctx := context.Background()
 	all := os.Getenv("TOLLGATE_TEST_TEMPLATES") == "all"
