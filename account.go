@@ -121,6 +121,9 @@ type Client struct {
 // grants can be used.
 const StatusActive = "active"
 
+// StatusClosed is that of an account with which nothing begins any more.
+const StatusClosed = "closed"
+
 // At reports the status of a grant at a moment: an active one outside its
 // dates is expired.
 func (g *Grant) At(now Instant) string {
@@ -165,7 +168,7 @@ func (l *LegalEntity) Check() error {
 func (m *MerchantAccount) Check() error {
 	faults := []error{
 		checkID(PrefixMerchantAccount, m.ID), required("name", m.Name, 255),
-		oneOf("status", m.Status, "active", "paused", "closed"), m.Cutoff.Check(), m.Metadata.Check(),
+		oneOf("status", m.Status, StatusActive, "paused", StatusClosed), m.Cutoff.Check(), m.Metadata.Check(),
 	}
 	for _, c := range m.Currencies {
 		_, err := ParseCurrency(string(c))

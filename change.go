@@ -15,16 +15,19 @@ type Origin struct {
 // PaymentChange is everything that one transition of a payment writes, all or
 // nothing: one payment, one ticket, one event, and what moved.
 type PaymentChange struct {
-	Action       string        // create, capture, cancel, approve, reject or expire
+	Action       string        // create, capture, cancel, approve, reject, expire or refund
 	Note         string        // why, in the words of who decided; for the audit record
 	From         PaymentStatus // empty for a new payment
 	Payment      *Payment
 	Ticket       *Ticket
 	Capture      *Capture // nil unless the transition captured
-	Batch        Batch    // of the capture
+	Refund       *Refund  // nil unless the transition refunded
+	Batch        Batch    // of the capture or the refund
 	Uses         []Use    // what a new payment consumes of its perimeter's limits
 	Event        Event
 	Transactions []Transaction // new ones; the authorization's status follows the payment's
+
+	restore bool // a refund's amount goes back to the budgets that counted the payment
 }
 
 // Pricing is what a rule set made of an input.
@@ -179,7 +182,7 @@ func MovePayment(mint Mint, o Origin, p *Payment, t *Ticket, trigger Trigger, re
 func (c *PaymentChange) close(o Origin, next Transition, eventID string) error {
 	c.Ticket.Refer(eventID)
 	var err error
-	c.Event, err = NewEvent(eventID, next.Event, o.At, o.Organization, c.Payment.MerchantAccountID, o.RequestID, c.Payment.EventData(c.Capture))
+	c.Event, err = NewEvent(eventID, next.Event, o.At, o.Organization, c.Payment.MerchantAccountID, o.RequestID, c.data())
 	if err != nil {
 		return fmt.Errorf("event %s: %w", next.Event, err)
 	}

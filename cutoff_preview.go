@@ -10,8 +10,8 @@ import (
 // what-if over captures that were really made, as if the proposed version had
 // been in force from its effective date on; nothing else is different.
 //
-// All amounts are what is paid out: captures less their fees. They can be
-// negative, where fees exceed captures. A payout's delta is what moves to its
+// All amounts are what is paid out: captures less refunds and the fees of both.
+// They can be negative, where these exceed captures. A payout's delta is what moves to its
 // date less what moves away from it.
 type CutoffPreview struct {
 	Object            string           `json:"object"` // "cutoff_preview"
@@ -103,11 +103,12 @@ type PreviewWarning struct {
 	Message string `json:"message"`
 }
 
-// CapturedAmount is a capture as a preview needs it. Batch is what was stored
-// with it; one from before batches were kept has none.
+// CapturedAmount is a capture or a refund as a preview needs it. Batch is what was
+// stored with it; one from before batches were kept has none.
 type CapturedAmount struct {
 	At       Instant
 	Currency Currency
-	Net      int64 // captured less fees, in minor units
+	Net      int64 // captured, or less what was refunded, less fees; in minor units
+	Refund   bool
 	Batch    Batch
 }

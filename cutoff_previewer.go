@@ -13,7 +13,8 @@ import (
 // with the days and currencies of the window, not with its captures.
 type CutoffPreviewer struct {
 	preview  CutoffPreview
-	open     Date // the sales day that is open now
+	added    int64 // captures and refunds
+	open     Date  // the sales day that is open now
 	newest   CutoffVersion
 	pending  bool // newest is not in force yet
 	current  walk
@@ -107,12 +108,18 @@ func cutoffInvalid(param, format string, args ...any) *Error {
 // Window is the window that is looked at, with what was chosen for it.
 func (p *CutoffPreviewer) Window() PreviewWindow { return p.preview.Window }
 
-// Add counts a capture of the window. The error is an *Error with
-// CodeCutoffInvalid when the window holds too much.
+// Add counts a capture or a refund of the window; only captures are counted in
+// numbers. The error is an *Error with CodeCutoffInvalid when the window holds too
+// much.
 func (p *CutoffPreviewer) Add(c CapturedAmount) error {
-	if p.preview.Summary.Captures++; p.preview.Summary.Captures > maxPreviewCaptures {
+	if p.added++; p.added > maxPreviewCaptures {
 		return cutoffInvalid("window", "The window holds more than %d captures; a shorter one can be previewed.", maxPreviewCaptures)
 	}
+	count := int64(1)
+	if c.Refund {
+		count = 0
+	}
+	p.preview.Summary.Captures += count
 	computed, to := p.current.batch(c.At), p.proposed.batch(c.At)
 	from := c.Batch
 	if from == (Batch{}) {
@@ -128,7 +135,7 @@ func (p *CutoffPreviewer) Add(c CapturedAmount) error {
 	after.AmountProposed.Minor += c.Net
 	sums := []Money{before.AmountCurrent, after.AmountProposed}
 	if from != to {
-		sums = append(sums, p.move(moveKey{from, to, c.Currency}, c.Net)...)
+		sums = append(sums, p.move(moveKey{from, to, c.Currency}, count, c.Net)...)
 	}
 	for _, sum := range sums {
 		if sum.Minor > maxPreviewSum || sum.Minor < -maxPreviewSum {
@@ -149,8 +156,8 @@ func (p *CutoffPreviewer) payout(d Date, c Currency) *PreviewPayout {
 	return row
 }
 
-// move counts a capture that moves and gives the sums that it was added to.
-func (p *CutoffPreviewer) move(key moveKey, net int64) []Money {
+// move adds what moves and gives the sums that it was added to.
+func (p *CutoffPreviewer) move(key moveKey, count, net int64) []Money {
 	zero := Money{Currency: key.currency}
 	m, ok := p.moves[key]
 	if !ok {
@@ -162,7 +169,7 @@ func (p *CutoffPreviewer) move(key moveKey, net int64) []Money {
 		all = &PreviewAmount{key.currency, zero}
 		p.moved[key.currency] = all
 	}
-	m.Count++
+	m.Count += count
 	m.Amount.Minor += net
 	all.Amount.Minor += net
 	return []Money{m.Amount, all.Amount}
@@ -251,7 +258,11 @@ func (p *CutoffPreviewer) warnings(r *CutoffPreview) []PreviewWarning {
 		}
 	}
 	if len(empty) > 0 {
-		warn("payout_negative", "Fees exceed captures on %s: no payout would be made, and the amount goes into the next one.", list(empty))
+		what := "Fees"
+		if p.added > r.Summary.Captures {
+			what = "Fees and refunds"
+		}
+		warn("payout_negative", "%s exceed captures on %s: no payout would be made, and the amount goes into the next one.", what, list(empty))
 	}
 	return all
 }

@@ -51,6 +51,8 @@ const (
 	CodePayeeInvalid             Code = "payee_invalid"
 	CodeCaptureExceeds           Code = "capture_amount_exceeds_capturable"
 	CodeCaptureLimitReached      Code = "capture_limit_reached"
+	CodeRefundExceeds            Code = "refund_amount_exceeds_refundable"
+	CodeRefundLimitReached       Code = "refund_limit_reached"
 	CodeIdempotencyKeyReused     Code = "idempotency_key_reused"
 	CodeRuleRejected             Code = "rule_rejected"
 	CodeRuleInvalid              Code = "rule_invalid"

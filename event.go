@@ -124,20 +124,22 @@ func optional(s string) *string {
 }
 
 // PaymentEventData is the data of every payment.* event: the ids first, then
-// what a receiver needs to act (interface §6). The capture's fields are there
-// for payment.captured only.
+// what a receiver needs to act (interface §6). The capture's id is there for
+// payment.captured only, the refund's id and sum for payment.refunded only.
 type PaymentEventData struct {
 	PaymentID          string            `json:"payment_id"`
 	TicketID           string            `json:"ticket_id"`
 	CaptureID          string            `json:"capture_id,omitempty"`
+	RefundID           string            `json:"refund_id,omitempty"`
 	MerchantAccountID  string            `json:"merchant_account_id"`
-	Amount             Money             `json:"amount"` // of the capture in payment.captured, else of the payment
+	Amount             Money             `json:"amount"` // of the capture in payment.captured, of the refund in payment.refunded, else of the payment
 	Currency           Currency          `json:"currency"`
 	Payee              string            `json:"payee"`
 	Status             PaymentStatus     `json:"status"`
 	AmountCaptured     Money             `json:"amount_captured"`
 	AmountCapturable   Money             `json:"amount_capturable"`
 	AmountReleased     Money             `json:"amount_released"`
+	AmountRefunded     *Money            `json:"amount_refunded,omitempty"`
 	FeeTotal           Money             `json:"fee_total"`
 	CaptureBefore      Instant           `json:"capture_before"`
 	Reference          *string           `json:"reference"`
@@ -151,12 +153,12 @@ func (e *PaymentEventData) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	if err := json.UnmarshalDecode(d, (*plain)(e)); err != nil {
 		return err
 	}
-	return e.Currency.amounts(&e.Amount, &e.AmountCaptured, &e.AmountCapturable, &e.AmountReleased, &e.FeeTotal)
+	return e.Currency.amounts(&e.Amount, &e.AmountCaptured, &e.AmountCapturable, &e.AmountReleased, e.AmountRefunded, &e.FeeTotal)
 }
 
-// EventData describes the payment after a transition; capture is nil unless
-// the transition captured.
-func (p *Payment) EventData(capture *Capture) PaymentEventData {
+// data describes the payment after the transition.
+func (c *PaymentChange) data() PaymentEventData {
+	p := c.Payment
 	d := PaymentEventData{
 		PaymentID: p.ID, TicketID: p.TicketID, MerchantAccountID: p.MerchantAccountID,
 		Amount: p.Amount, Currency: p.Currency, Payee: p.Payee, Status: p.Status,
@@ -164,8 +166,11 @@ func (p *Payment) EventData(capture *Capture) PaymentEventData {
 		FeeTotal: p.FeeTotal, CaptureBefore: p.CaptureBefore, Reference: p.Reference, Perimeter: p.Perimeter,
 		CancellationReason: p.CancellationReason,
 	}
-	if capture != nil {
-		d.CaptureID, d.Amount, d.FeeTotal = capture.ID, capture.Amount, capture.FeeTotal
+	switch {
+	case c.Capture != nil:
+		d.CaptureID, d.Amount, d.FeeTotal = c.Capture.ID, c.Capture.Amount, c.Capture.FeeTotal
+	case c.Refund != nil:
+		d.RefundID, d.Amount, d.FeeTotal, d.AmountRefunded = c.Refund.ID, c.Refund.Amount, c.Refund.FeeTotal, &p.AmountRefunded
 	}
 	return d
 }

@@ -19,6 +19,7 @@ const (
 	PaymentCanceled        EventType = "payment.canceled"
 	PaymentReleased        EventType = "payment.released"
 	PaymentExpired         EventType = "payment.expired"
+	PaymentRefunded        EventType = "payment.refunded"
 	PayoutCreated          EventType = "payout.created"
 	PayoutPaid             EventType = "payout.paid"
 	PayoutFailed           EventType = "payout.failed"
@@ -71,6 +72,7 @@ var EventKinds = []EventKind{
 	{PaymentCanceled, PaymentEventData{}, true},
 	{PaymentReleased, PaymentEventData{}, true},
 	{PaymentExpired, PaymentEventData{}, true},
+	{PaymentRefunded, PaymentEventData{}, true},
 	{PayoutCreated, PayoutEventData{}, true},
 	{PayoutPaid, PayoutEventData{}, true},
 	{PayoutFailed, PayoutEventData{}, true},

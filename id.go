@@ -18,6 +18,7 @@ const (
 	PrefixClient          = "cli_"
 	PrefixPayment         = "pay_"
 	PrefixCapture         = "cap_"
+	PrefixRefund          = "rfd_"
 	PrefixTransaction     = "txn_"
 	PrefixTicket          = "tkt_"
 	PrefixEvent           = "evt_"

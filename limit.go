@@ -220,19 +220,3 @@ func (l limit) window(now time.Time) (name string, until time.Time) {
 func (p *Perimeter) Exhausted(u Use) PerimeterDecision {
 	return PerimeterDecision{ID: p.ID, Version: p.Version, Decision: Deny, Reason: u.Reason}
 }
-
-// Return is what a payment gives back to one of its counters at its end: of a
-// budget what has not been captured, of a frequency the payment, if nothing has.
-func (p *Payment) Return(counter string) int64 {
-	if strings.HasPrefix(counter, budgetCounter) {
-		return p.Amount.Minor - p.AmountCaptured.Minor
-	}
-	if p.AmountCaptured.Minor > 0 {
-		return 0
-	}
-	return 1
-}
-
-// GivesBack reports whether a change ends its payment, which then returns what it
-// has consumed and not captured, whatever ended it: a final capture, too.
-func (c *PaymentChange) GivesBack() bool { return c.From != "" && c.Payment.Status.Terminal() }

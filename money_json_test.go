@@ -18,7 +18,7 @@ import (
 
 // ofMoney are the types whose JSON has amounts.
 var ofMoney = []any{
-	&tollgate.Payment{}, &tollgate.Capture{}, &tollgate.Transaction{}, &tollgate.Ticket{}, &tollgate.EvaluationInput{},
+	&tollgate.Payment{}, &tollgate.Capture{}, &tollgate.Refund{}, &tollgate.Transaction{}, &tollgate.Ticket{}, &tollgate.EvaluationInput{},
 	&tollgate.PayoutObject{}, &tollgate.PaymentEventData{}, &tollgate.PayoutEventData{}, &tollgate.Divergence{},
 	&tollgate.PreviewAmount{}, &tollgate.PreviewPayout{}, &tollgate.PreviewMove{}, &tollgate.Quote{}, &tollgate.FeeSample{},
 }
@@ -177,7 +177,7 @@ func TestMoneyIsReadStrictly(t *testing.T) {
 // from the others.
 func TestDamagedEntryIsRead(t *testing.T) {
 	whole := tollgate.Payment{Object: "payment", ID: "pay_2", Amount: tollgate.Money{Minor: 5, Currency: "EUR"}, Currency: "EUR", Metadata: tollgate.Metadata{}}
-	for _, m := range []*tollgate.Money{&whole.AmountCapturable, &whole.AmountCaptured, &whole.AmountReleased, &whole.FeeTotal} {
+	for _, m := range []*tollgate.Money{&whole.AmountCapturable, &whole.AmountCaptured, &whole.AmountReleased, &whole.AmountRefunded, &whole.AmountRefundable, &whole.FeeTotal} {
 		m.Currency = "EUR"
 	}
 	list := tollgate.List[tollgate.Listed[tollgate.Payment]]{Object: "list", Data: []tollgate.Listed[tollgate.Payment]{

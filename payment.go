@@ -51,6 +51,8 @@ type Payment struct {
 	AmountCapturable   Money             `json:"amount_capturable"`
 	AmountCaptured     Money             `json:"amount_captured"`
 	AmountReleased     Money             `json:"amount_released"`
+	AmountRefunded     Money             `json:"amount_refunded"`
+	AmountRefundable   Money             `json:"amount_refundable"` // captured and not refunded
 	CaptureMethod      CaptureMethod     `json:"capture_method"`
 	CaptureBefore      Instant           `json:"capture_before"`
 	FeeTotal           Money             `json:"fee_total"`
@@ -71,6 +73,8 @@ type Payment struct {
 	Revision int64 `json:"-"`
 	// Captures counts the captures, at most MaxCaptures.
 	Captures int `json:"-"`
+	// Refunds counts the refunds, at most MaxRefunds.
+	Refunds int `json:"-"`
 	// Damaged: it is stored and cannot be read; only Object and ID count.
 	Damaged bool `json:"-"`
 	// Counters are those that the payment was counted in (Use).
@@ -83,7 +87,10 @@ func (p *Payment) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	if err := json.UnmarshalDecode(d, (*plain)(p)); err != nil {
 		return err
 	}
-	return p.Currency.amounts(&p.Amount, &p.AmountCapturable, &p.AmountCaptured, &p.AmountReleased, &p.FeeTotal)
+	if none := (Money{}); p.AmountRefunded == none && p.AmountRefundable == none { // an answer of before there were refunds
+		p.AmountRefunded.Currency, p.AmountRefundable = p.AmountCaptured.Currency, p.AmountCaptured
+	}
+	return p.Currency.amounts(&p.Amount, &p.AmountCapturable, &p.AmountCaptured, &p.AmountReleased, &p.AmountRefunded, &p.AmountRefundable, &p.FeeTotal)
 }
 
 // TicketOf is the id of a payment's one ticket. To clients it is opaque; here
@@ -105,6 +112,7 @@ const (
 	TriggerCaptureAll  Trigger = "capture_all"
 	TriggerCancel      Trigger = "cancel"
 	TriggerExpire      Trigger = "expire"
+	TriggerRefund      Trigger = "refund"
 )
 
 // Transition is one row of the table: the new state and the one event.
@@ -133,6 +141,10 @@ var transitions = map[PaymentStatus]map[Trigger]Transition{
 		TriggerCaptureAll:  {Captured, PaymentCaptured},
 		TriggerCancel:      {Captured, PaymentReleased},
 		TriggerExpire:      {Captured, PaymentReleased},
+		TriggerRefund:      {PartiallyCaptured, PaymentRefunded},
+	},
+	Captured: {
+		TriggerRefund: {Captured, PaymentRefunded},
 	},
 }
 
@@ -150,8 +162,16 @@ func (p *Payment) Next(t Trigger) (Transition, error) {
 	return next, nil
 }
 
-// Terminal reports whether nothing can happen to a payment any more.
-func (s PaymentStatus) Terminal() bool { return len(transitions[s]) == 0 }
+// Terminal reports whether a payment stays in a state: what was captured of it can
+// still be refunded.
+func (s PaymentStatus) Terminal() bool {
+	for t, next := range transitions[s] {
+		if t != TriggerRefund || next.To != s {
+			return false
+		}
+	}
+	return true
+}
 
 // Deadline is when the clock ends the payment's present state, zero when it
 // does not.
@@ -191,7 +211,7 @@ func (p *Payment) Open(d PerimeterDecision) Transition {
 	p.Perimeter = d
 	p.Revision = 1
 	zero := Money{Currency: p.Currency}
-	p.AmountCapturable, p.AmountCaptured, p.AmountReleased = zero, zero, zero
+	p.AmountCapturable, p.AmountCaptured, p.AmountReleased, p.AmountRefunded, p.AmountRefundable = zero, zero, zero, zero, zero
 	switch d.Decision {
 	case Allow:
 		p.authorize(p.CreatedAt)
@@ -242,6 +262,7 @@ func (p *Payment) Capture(amount Money, final bool, at Instant) (Transition, Mon
 	}
 	p.AmountCapturable.Minor -= amount.Minor
 	p.AmountCaptured.Minor += amount.Minor
+	p.AmountRefundable.Minor += amount.Minor
 	p.Captures++
 	released := Money{Currency: p.Currency}
 	if trigger == TriggerCaptureAll {
@@ -298,13 +319,17 @@ func (p *Payment) move(next Transition, at Instant) {
 }
 
 // CheckInvariant is the law of interface §3: once authorized,
-// captured + capturable + released = amount, none of them negative.
+// captured + capturable + released = amount, none of them negative, and
+// refunded + refundable = captured, none of them negative either.
 func (p *Payment) CheckInvariant() error {
 	captured, capturable, released := p.AmountCaptured.Minor, p.AmountCapturable.Minor, p.AmountReleased.Minor
 	sum := captured + capturable + released
 	if captured < 0 || capturable < 0 || released < 0 || (p.AuthorizedAt != 0 && sum != p.Amount.Minor) || (p.AuthorizedAt == 0 && sum != 0) {
 		return fmt.Errorf("payment %s (%s): captured %d + capturable %d + released %d is not %d",
 			p.ID, p.Status, captured, capturable, released, p.Amount.Minor)
+	}
+	if refunded, refundable := p.AmountRefunded.Minor, p.AmountRefundable.Minor; refunded < 0 || refundable < 0 || refunded+refundable != captured {
+		return fmt.Errorf("payment %s (%s): refunded %d + refundable %d is not captured %d", p.ID, p.Status, refunded, refundable, captured)
 	}
 	return nil
 }

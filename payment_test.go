@@ -27,6 +27,8 @@ var table = map[string]string{
 	"partially_captured capture_all":  "captured payment.captured",
 	"partially_captured cancel":       "captured payment.released",
 	"partially_captured expire":       "captured payment.released",
+	"partially_captured refund":       "partially_captured payment.refunded",
+	"captured refund":                 "captured payment.refunded",
 }
 
 func TestTransitionTable(t *testing.T) {
@@ -34,7 +36,7 @@ func TestTransitionTable(t *testing.T) {
 		tollgate.RequiresReview, tollgate.Authorized, tollgate.PartiallyCaptured, tollgate.Captured, tollgate.Declined, tollgate.Canceled, tollgate.Expired,
 	}
 	triggers := []tollgate.Trigger{
-		tollgate.TriggerApprove, tollgate.TriggerReject, tollgate.TriggerCapturePart, tollgate.TriggerCaptureAll, tollgate.TriggerCancel, tollgate.TriggerExpire,
+		tollgate.TriggerApprove, tollgate.TriggerReject, tollgate.TriggerCapturePart, tollgate.TriggerCaptureAll, tollgate.TriggerCancel, tollgate.TriggerExpire, tollgate.TriggerRefund,
 	}
 	for _, from := range states {
 		possible := 0
@@ -43,7 +45,9 @@ func TestTransitionTable(t *testing.T) {
 			next, err := p.Next(trigger)
 			want := table[fmt.Sprint(from, " ", trigger)]
 			if want != "" {
-				possible++
+				if trigger != tollgate.TriggerRefund { // what was captured can always be refunded
+					possible++
+				}
 				if err != nil || fmt.Sprint(next.To, " ", next.Event) != want {
 					t.Errorf("%s %s: %v %v, want %s", from, trigger, next, err, want)
 				}
@@ -77,6 +81,8 @@ func priced(minor int64, index int) tollgate.Pricing {
 	}
 }
 
+var reasons = map[tollgate.Decision]tollgate.Reason{tollgate.Deny: tollgate.ReasonAmountAboveMaximum, tollgate.Review: tollgate.ReasonAmountNeedsReview}
+
 // After any sequence the amounts add up, each step is one event, and the
 // ticket survives its own JSON.
 func TestRandomLives(t *testing.T) {
@@ -92,14 +98,17 @@ func TestRandomLives(t *testing.T) {
 			CaptureMethod: method, CaptureWindowHours: 168,
 		}
 		captured := priced(total, 1)
-		ch, err := tollgate.CreatePayment(mint, origin, n, tollgate.PerimeterDecision{ID: "per_1", Version: 1, Decision: decision}, priced(total, 0), &captured)
+		ch, err := tollgate.CreatePayment(mint, origin, n, tollgate.PerimeterDecision{ID: "per_1", Version: 1, Decision: decision, Reason: reasons[decision]}, priced(total, 0), &captured)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p, ticket, events := ch.Payment, ch.Ticket, 1
-		for range 8 {
+		for range 12 {
 			var err error
-			if r.IntN(3) > 0 {
+			if r.IntN(3) == 0 {
+				amount := r.Int64N(total) + 1
+				_, err = tollgate.RefundPayment(mint, origin, p, ticket, tollgate.RefundRequest{Amount: tollgate.Money{Minor: amount, Currency: "EUR"}}, pricedRefund(amount))
+			} else if r.IntN(3) > 0 {
 				amount := r.Int64N(total) + 1
 				_, err = tollgate.CapturePayment(mint, origin, p, ticket,
 					tollgate.CaptureRequest{Amount: tollgate.Money{Minor: amount, Currency: "EUR"}, Final: r.IntN(4) == 0}, priced(amount, p.Captures+1))
@@ -114,8 +123,11 @@ func TestRandomLives(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if len(ticket.EventIDs) != events || p.Revision != int64(events) || len(ticket.Evaluations) != 1+p.Captures {
+		if len(ticket.EventIDs) != events || p.Revision != int64(events) || len(ticket.Evaluations) != 1+p.Captures+p.Refunds {
 			t.Fatalf("%d events, ticket has %d, revision %d, %d evaluations, %d captures", events, len(ticket.EventIDs), p.Revision, len(ticket.Evaluations), p.Captures)
+		}
+		if found := ticket.Inconsistencies(); len(found) > 0 {
+			t.Fatalf("%+v: %s", ticket, strings.Join(found, "; "))
 		}
 		text, err := json.Marshal(ticket)
 		if err != nil {

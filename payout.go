@@ -27,7 +27,7 @@ const (
 )
 
 // Payout is what an account is paid in one currency on one date: captures less
-// their fees. It is a transaction to clients, and the payout_id of others.
+// refunds and the fees of both. It is a transaction to clients, and the payout_id of others.
 type Payout struct {
 	ID                string // the same for one account, currency and date, however often it is tried: an idempotency key
 	OrganizationID    string
@@ -45,13 +45,13 @@ type Payout struct {
 	UpdatedAt         Instant
 }
 
-// PayoutGroup is all captures of an account and currency that had one payout
-// date when they were made. Once the sales day of that date is over it cannot
+// PayoutGroup is all captures and refunds of an account and currency that had one
+// payout date when they were made. Once the sales day of that date is over it cannot
 // change any more, and it is in exactly one place: to be paid, or in a payout.
 type PayoutGroup struct {
-	Date           Date
-	Captures, Fees int64 // minor units
-	Count          int64 // of captures
+	Date                    Date
+	Captures, Fees, Refunds int64 // minor units
+	Count                   int64 // of captures
 }
 
 // Payable is a group that is to be paid. Due is its date, or later when a
@@ -74,9 +74,12 @@ func (p *Payout) Captured() Money { return p.sum(func(g PayoutGroup) int64 { ret
 // Fees is the sum of the fees that are kept of it.
 func (p *Payout) Fees() Money { return p.sum(func(g PayoutGroup) int64 { return g.Fees }) }
 
+// Refunded is the sum of the refunds that are kept of it.
+func (p *Payout) Refunded() Money { return p.sum(func(g PayoutGroup) int64 { return g.Refunds }) }
+
 // Amount is what is paid. It is never negative.
 func (p *Payout) Amount() Money {
-	return p.sum(func(g PayoutGroup) int64 { return g.Captures - g.Fees })
+	return p.sum(func(g PayoutGroup) int64 { return g.Captures - g.Fees - g.Refunds })
 }
 
 // Count is how many captures it pays.
@@ -113,8 +116,8 @@ func PayoutTransactionOf(payout string) string {
 
 // PlanPayouts says which payouts an account is due once the sales days up to
 // closed are over: one for each currency and date on which something is due,
-// of all that is due by then. Where fees eat up the captures there is none,
-// and what is due waits for the next. Each payout's groups are in the order of
+// of all that is due by then. Where fees and refunds eat up the captures there is
+// none, and what is due waits for the next. Each payout's groups are in the order of
 // their dates.
 func PlanPayouts(org, account string, payable []Payable, closed Date) (payouts []Payout) {
 	payable = slices.Clone(payable)
@@ -179,6 +182,7 @@ type PayoutObject struct {
 	Amount            Money        `json:"amount"`
 	Currency          Currency     `json:"currency"`
 	AmountCaptured    Money        `json:"amount_captured"`
+	AmountRefunded    *Money       `json:"amount_refunded,omitempty"` // if anything was
 	FeeTotal          Money        `json:"fee_total"`
 	CaptureCount      int64        `json:"capture_count"`
 	PayoutDate        Date         `json:"payout_date"`
@@ -196,7 +200,15 @@ func (p *PayoutObject) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	if err := json.UnmarshalDecode(d, (*plain)(p)); err != nil {
 		return err
 	}
-	return p.Currency.sums(&p.Amount, &p.AmountCaptured, &p.FeeTotal)
+	return p.Currency.sums(&p.Amount, &p.AmountCaptured, p.AmountRefunded, &p.FeeTotal)
+}
+
+// refunded is nil of a payout without refunds, as they were before there were any.
+func (p *Payout) refunded() *Money {
+	if sum := p.Refunded(); sum.Minor != 0 {
+		return &sum
+	}
+	return nil
 }
 
 // JSON is the payout as clients and the payout step read it.
@@ -204,7 +216,7 @@ func (p *Payout) JSON() PayoutObject {
 	return PayoutObject{
 		Object: "payout", ID: p.ID, CreatedAt: p.CreatedAt, OrganizationID: p.OrganizationID, MerchantAccountID: p.MerchantAccountID,
 		TransactionID: PayoutTransactionOf(p.ID), Status: p.Status, Amount: p.Amount(), Currency: p.Currency,
-		AmountCaptured: p.Captured(), FeeTotal: p.Fees(), CaptureCount: p.Count(), PayoutDate: p.Date,
+		AmountCaptured: p.Captured(), AmountRefunded: p.refunded(), FeeTotal: p.Fees(), CaptureCount: p.Count(), PayoutDate: p.Date,
 		FailureReason: optional(p.FailureReason), HeldReason: optional(p.HeldReason), Reference: optional(p.Reference), UpdatedAt: p.UpdatedAt, Damaged: p.Damaged,
 	}
 }
@@ -217,6 +229,7 @@ type PayoutEventData struct {
 	Amount            Money        `json:"amount"`
 	Currency          Currency     `json:"currency"`
 	AmountCaptured    Money        `json:"amount_captured"`
+	AmountRefunded    *Money       `json:"amount_refunded,omitempty"` // if anything was
 	FeeTotal          Money        `json:"fee_total"`
 	CaptureCount      int64        `json:"capture_count"`
 	PayoutDate        Date         `json:"payout_date"`
@@ -233,7 +246,7 @@ func (e *PayoutEventData) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	if err := json.UnmarshalDecode(d, (*plain)(e)); err != nil {
 		return err
 	}
-	return e.Currency.sums(&e.Amount, &e.AmountCaptured, &e.FeeTotal, e.AmountBefore)
+	return e.Currency.sums(&e.Amount, &e.AmountCaptured, e.AmountRefunded, &e.FeeTotal, e.AmountBefore)
 }
 
 // Event is the one event of the state that the payout is in: payout.created,
@@ -251,7 +264,7 @@ func (p *Payout) Event(mint Mint) (Event, error) {
 func (p *Payout) event(mint Mint, t EventType, request string, before *Money) (Event, error) {
 	return NewEvent(mint(PrefixEvent), t, p.UpdatedAt, p.OrganizationID, p.MerchantAccountID, request, PayoutEventData{
 		PayoutID: p.ID, TransactionID: PayoutTransactionOf(p.ID), MerchantAccountID: p.MerchantAccountID,
-		Amount: p.Amount(), Currency: p.Currency, AmountCaptured: p.Captured(), FeeTotal: p.Fees(), CaptureCount: p.Count(),
+		Amount: p.Amount(), Currency: p.Currency, AmountCaptured: p.Captured(), AmountRefunded: p.refunded(), FeeTotal: p.Fees(), CaptureCount: p.Count(),
 		PayoutDate: p.Date, Status: p.Status, FailureReason: optional(p.FailureReason), HeldReason: optional(p.HeldReason),
 		Reference: optional(p.Reference), AmountBefore: before,
 	})
@@ -289,10 +302,21 @@ func (t Tally) Add(p *Payout, group int, x *Transaction) error {
 		g.Count++
 	case TransactionFee:
 		g.Fees += x.Amount.Minor
+	case TransactionRefund:
+		g.Refunds += x.Amount.Minor
 	default:
 		return fmt.Errorf("transaction %s is a %s", x.ID, x.Type)
 	}
 	return nil
+}
+
+// terms says what an amount is made of, for people.
+func (p *Payout) terms() string {
+	refunds := ""
+	if p.Refunded().Minor != 0 {
+		refunds = fmt.Sprintf("refunded %s, ", p.Refunded())
+	}
+	return fmt.Sprintf("%s (captured %s, %sfees %s, %d captures)", p.Amount(), p.Captured(), refunds, p.Fees(), p.Count())
 }
 
 // Check compares a whole tally and the payout's own transaction with what the
@@ -301,8 +325,7 @@ func (t Tally) Check(p *Payout, own *Transaction) error {
 	sum := Payout{Currency: p.Currency, Groups: t}
 	switch {
 	case !slices.Equal(t, p.Groups):
-		return fmt.Errorf("its transactions add up to %s (captured %s, fees %s, %d captures), and it says %s (captured %s, fees %s, %d captures)",
-			sum.Amount(), sum.Captured(), sum.Fees(), sum.Count(), p.Amount(), p.Captured(), p.Fees(), p.Count())
+		return fmt.Errorf("its transactions add up to %s, and it says %s", sum.terms(), p.terms())
 	case own.Damaged || own.ID == "" || own.Type != TransactionPayout:
 		return errors.New("its own transaction cannot be read")
 	case own.Amount != p.Amount():

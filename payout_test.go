@@ -15,6 +15,7 @@ func TestPlanPayouts(t *testing.T) {
 	payable := func(due, date tollgate.Date, c tollgate.Currency, captured, fees int64) tollgate.Payable {
 		return tollgate.Payable{Due: due, Currency: c, PayoutGroup: tollgate.PayoutGroup{Date: date, Captures: captured, Fees: fees, Count: 1}}
 	}
+	refunded := func(p tollgate.Payable, refunds int64) tollgate.Payable { p.Refunds = refunds; return p }
 	for name, test := range map[string]struct {
 		payable []tollgate.Payable
 		want    string
@@ -28,6 +29,10 @@ func TestPlanPayouts(t *testing.T) {
 		"fees carried":      {[]tollgate.Payable{payable(9, 9, "EUR", 1, 5), payable(10, 10, "EUR", 100, 1)}, "10 EUR 95 [9 10]"},
 		"fees carried on":   {[]tollgate.Payable{payable(8, 8, "EUR", 1, 50), payable(9, 9, "EUR", 10, 0), payable(10, 10, "EUR", 100, 1)}, "10 EUR 60 [8 9 10]"},
 		"failed before":     {[]tollgate.Payable{payable(10, 3, "EUR", 100, 1), payable(10, 10, "EUR", 20, 0), payable(12, 4, "EUR", 1, 0)}, "10 EUR 119 [3 10]"},
+		"refunds":           {[]tollgate.Payable{refunded(payable(10, 10, "EUR", 100, 1), 20)}, "10 EUR 79 [10]"},
+		"refunds alone":     {[]tollgate.Payable{refunded(payable(9, 9, "EUR", 0, 0), 20)}, ""},
+		"refunds carried":   {[]tollgate.Payable{refunded(payable(9, 9, "EUR", 0, 2), 20), payable(10, 10, "EUR", 100, 1)}, "10 EUR 77 [9 10]"},
+		"refunds above":     {[]tollgate.Payable{refunded(payable(9, 9, "EUR", 10, 0), 500), payable(10, 10, "EUR", 100, 1)}, ""},
 		"fees of the other": {[]tollgate.Payable{payable(9, 9, "EUR", 1, 5), payable(10, 10, "USD", 100, 1)}, "10 USD 99 [10]"},
 	} {
 		var got []string

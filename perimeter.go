@@ -202,6 +202,11 @@ func (c *constraints) prepare(text jsontext.Value) (err error) {
 	return c.compileLimits()
 }
 
+// RefundsRestoreBudget reports whether refunds give their amounts back to budgets.
+func (p *Perimeter) RefundsRestoreBudget() bool {
+	return p.c.strict && string(p.c.RefundsRestoreBudget) == "true"
+}
+
 // Decide is pure: the same document, amount, payee and moment give the same
 // decision. Limits without a currency of their own are compared as numbers in
 // the payment's currency. Denials come before reviews. What has been consumed

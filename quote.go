@@ -33,6 +33,7 @@ type PricingInput struct {
 	Amount       Money
 	Payee        string
 	CaptureIndex uint32 // 0 for an authorization, n for the n-th capture
+	Refund       bool   // of Amount; only rules that take part in refunds run
 }
 
 // RuleRef pins the exact bytes of a rule: the SHA-256 of its module in hex.

@@ -1,6 +1,8 @@
 package tollgate
 
 import (
+	"slices"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -9,11 +11,12 @@ import (
 type EvaluationKind string
 
 // The kinds: the evaluation at creation is an authorization, or a review when
-// the perimeter asked for one; each capture has its own.
+// the perimeter asked for one; each capture and each refund has its own.
 const (
 	EvaluationAuthorization EvaluationKind = "authorization"
 	EvaluationCapture       EvaluationKind = "capture"
 	EvaluationReview        EvaluationKind = "review"
+	EvaluationRefund        EvaluationKind = "refund"
 )
 
 // TicketLine is a fee line and the number of the evaluation that made it.
@@ -53,6 +56,11 @@ type Evaluation struct {
 	At          Instant         `json:"at"`
 }
 
+// Pricing is what the rules saw.
+func (e *Evaluation) Pricing() PricingInput {
+	return PricingInput{Amount: e.Input.Amount, Payee: e.Input.Payee, CaptureIndex: e.Input.CaptureIndex, Refund: e.Kind == EvaluationRefund}
+}
+
 // Ticket is the account of a payment's fees (spec §2) and the JSON of it. A
 // payment has one; its id never changes and its evaluations are append-only.
 type Ticket struct {
@@ -64,7 +72,7 @@ type Ticket struct {
 	Amount            Money             `json:"amount"`
 	Currency          Currency          `json:"currency"`
 	Payee             string            `json:"payee"`
-	Lines             []TicketLine      `json:"lines"` // the authorization's, from the first capture on all captures'
+	Lines             []TicketLine      `json:"lines"` // the authorization's, from the first capture on those of all captures and refunds
 	Total             Money             `json:"total"`
 	Decision          Decision          `json:"decision"`
 	Perimeter         PerimeterDecision `json:"perimeter"`
@@ -95,7 +103,7 @@ func NewTicket(p *Payment) *Ticket {
 }
 
 // Evaluate appends an evaluation. The first capture's lines replace the
-// authorization's; later ones add to them.
+// authorization's; later ones and refunds add to them.
 func (t *Ticket) Evaluate(kind EvaluationKind, in PricingInput, rules []RuleRef, lines []FeeLine, eventID string, at Instant) {
 	e := Evaluation{
 		Number: len(t.Evaluations) + 1, Kind: kind, Rules: rules, EventID: eventID, At: at,
@@ -116,11 +124,12 @@ func (t *Ticket) Evaluate(kind EvaluationKind, in PricingInput, rules []RuleRef,
 func (t *Ticket) Refer(eventID string) { t.EventIDs = append(t.EventIDs, eventID) }
 
 func (t *Ticket) captured() bool {
-	return len(t.Evaluations) > 0 && t.Evaluations[len(t.Evaluations)-1].Kind == EvaluationCapture
+	return slices.ContainsFunc(t.Evaluations, func(e Evaluation) bool { return e.Kind == EvaluationCapture })
 }
 
 // Pinned is the rule versions that the payment was created with; every
-// capture is priced with them.
+// capture is priced with them, and every refund with those that take part in
+// refunds.
 func (t *Ticket) Pinned() []RuleRef {
 	if len(t.Evaluations) == 0 {
 		return nil

@@ -71,29 +71,39 @@ func (t *Ticket) checkHead(say func(string, ...any)) {
 }
 
 // checkCaptures compares every evaluation behind the first with it: a capture
-// takes a part of its amount, priced with the rules of the creation.
+// takes a part of its amount, priced with the rules of the creation, and a
+// refund a part of what is captured by then, priced with some of them.
 func (t *Ticket) checkCaptures(say func(string, ...any)) {
-	captured := int64(0)
+	captured, refunded, captures := int64(0), int64(0), uint32(0)
 	for i, e := range t.Evaluations {
-		n := i + 1
+		n, index, pinned := i+1, uint32(0), t.Pinned()
 		if e.Number != n {
 			say("evaluation %d has the number %d", n, e.Number)
 		}
 		if i == 0 {
 			continue
 		}
-		captured += e.Input.Amount.Minor
+		if e.Kind == EvaluationRefund {
+			refunded += e.Input.Amount.Minor
+			pinned = slices.DeleteFunc(slices.Clone(pinned), func(ref RuleRef) bool { return !slices.Contains(e.Rules, ref) })
+		} else {
+			captured += e.Input.Amount.Minor
+			captures++
+			index = captures
+		}
 		switch {
-		case e.Kind != EvaluationCapture:
+		case e.Kind != EvaluationCapture && e.Kind != EvaluationRefund:
 			say("evaluation %d is of kind %q, not %q", n, e.Kind, EvaluationCapture)
-		case e.Input.CaptureIndex != uint32(i):
-			say("evaluation %d has capture_index %d, not %d", n, e.Input.CaptureIndex, i)
+		case e.Input.CaptureIndex != index:
+			say("evaluation %d has capture_index %d, not %d", n, e.Input.CaptureIndex, index)
 		case e.Input.Currency != t.Currency || e.Input.Payee != t.Payee:
 			say("evaluation %d priced %s for %q, and the ticket is of %s for %q", n, e.Input.Currency, e.Input.Payee, t.Currency, t.Payee)
 		case captured > t.Amount.Minor:
 			say("evaluation %d captures more than the amount %s", n, t.Amount)
+		case refunded > captured:
+			say("evaluation %d refunds more than was captured", n)
 		}
-		if !slices.Equal(e.Rules, t.Pinned()) {
+		if !slices.Equal(e.Rules, pinned) {
 			say("evaluation %d cites other rules than evaluation 1", n)
 		}
 	}
@@ -112,6 +122,9 @@ func (t *Ticket) checkEvents(say func(string, ...any)) {
 			at = 2 // behind the approval
 		case i > 0:
 			at++
+		}
+		if e.Kind == EvaluationRefund && further > 0 && at+1 < len(t.EventIDs) && t.EventIDs[at+1] == e.EventID {
+			at, further = at+1, 0 // behind the release of what was not captured
 		}
 		if at >= len(t.EventIDs) || t.EventIDs[at] != e.EventID {
 			say("event_ids do not have the event %q of evaluation %d at its place", e.EventID, i+1)

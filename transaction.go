@@ -14,12 +14,13 @@ const (
 	TransactionCapture       TransactionType = "capture"
 	TransactionFee           TransactionType = "fee"
 	TransactionRelease       TransactionType = "release"
+	TransactionRefund        TransactionType = "refund"
 	TransactionPayout        TransactionType = "payout"
 )
 
 // TransactionTypes lists them for filters.
 var TransactionTypes = []TransactionType{
-	TransactionAuthorization, TransactionCapture, TransactionFee, TransactionRelease, TransactionPayout,
+	TransactionAuthorization, TransactionCapture, TransactionFee, TransactionRelease, TransactionRefund, TransactionPayout,
 }
 
 // States of transactions that are not authorizations; an authorization's
@@ -48,6 +49,7 @@ type Transaction struct {
 	Status            string          `json:"status"`
 	PaymentID         *string         `json:"payment_id"`
 	CaptureID         *string         `json:"capture_id"`
+	RefundID          *string         `json:"refund_id,omitempty"` // of a refund and of its fees only
 	PayoutID          *string         `json:"payout_id"`
 	TicketID          *string         `json:"ticket_id"`
 	MerchantAccountID string          `json:"merchant_account_id"`
@@ -55,7 +57,7 @@ type Transaction struct {
 	Currency          Currency        `json:"currency"`
 	Payee             *string         `json:"payee"`
 	Reference         *string         `json:"reference"`
-	BatchDate         *string         `json:"batch_date"`   // of captures, fees and payouts, YYYY-MM-DD
+	BatchDate         *string         `json:"batch_date"`   // of captures, refunds, fees and payouts, YYYY-MM-DD
 	AvailableOn       *string         `json:"available_on"` // when the sales day is paid, YYYY-MM-DD
 	UpdatedAt         Instant         `json:"updated_at"`
 

@@ -232,7 +232,7 @@ func (o *operation) badHeaders() (list []bad) {
 		}
 		add("token twice", 401, "token_invalid", "", count, "Authorization", "Bearer x", "Authorization", "Bearer x")
 		scope := "payments:read"
-		if o.id == "readPayment" || o.id == "listPayments" || o.id == "readClock" {
+		if slices.Contains([]string{"readPayment", "listPayments", "listRefunds", "readRefund", "readClock"}, o.id) {
 			scope = "events:read"
 		}
 		add("scope", 403, "scope_missing", "", auditEntry, "Authorization", "Bearer "+o.world.token("all", scope))

@@ -35,6 +35,7 @@ var damageables = []damageable{
 		kind: "transaction", prefix: "txn_", lists: []string{"/v1/transactions?limit=100", "/v1/transactions?limit=100&order=asc"},
 		strict: "ty st ma amt cur crt upd pos", free: "payee ref",
 	},
+	{kind: "refund", prefix: "rfd_", paths: []string{"/v1/refunds/ID"}, lists: []string{"/v1/payments/$payment/refunds"}, document: true},
 	{kind: "ticket", prefix: "tkt_", paths: []string{"/v1/tickets/ID"}, document: true},
 	{
 		kind: "webhook_endpoint", prefix: "we_", paths: []string{"/v1/webhooks/ID"}, lists: []string{"/v1/webhooks"},
@@ -60,7 +61,9 @@ func damaged(t *testing.T) *world {
 	w.vars["webhook"] = w.get(hook, "id")
 	for _, key := range []string{"one", "two"} {
 		r := w.want(w.pay(key, `{"merchant_account_id":"`+w.vars["eur"]+`","amount":"100.00","currency":"EUR","payee":"shop.example","reference":"r"}`), 201, "")
+		w.vars["payment"] = cmp.Or(w.vars["payment"], w.get(r, "id"))
 		w.want(w.call("POST", "/v1/payments/"+w.get(r, "id")+"/captures", `{"amount":"60.00","final_capture":false}`), 201, "")
+		w.want(w.call("POST", "/v1/payments/"+w.get(r, "id")+"/refunds", `{"amount":"20.00"}`, "Idempotency-Key", "refund-"+key), 201, "")
 	}
 	check(t, w.fanOut())
 	check(t, w.attempt(tollgate.DeliverySucceeded, 200))
@@ -123,7 +126,7 @@ func (d *damageable) look(t *testing.T, all *world, before keyspace, id string) 
 		paths[i] = strings.NewReplacer("ID", id, "$set", w.vars["set"]).Replace(paths[i])
 	}
 	for i := range d.lists {
-		paths = append(paths, strings.NewReplacer("$webhook", w.vars["webhook"], "$set", w.vars["set"]).Replace(d.lists[i]))
+		paths = append(paths, strings.NewReplacer("$webhook", w.vars["webhook"], "$payment", w.vars["payment"], "$set", w.vars["set"]).Replace(d.lists[i]))
 	}
 	sound := map[string]reply{}
 	for _, path := range paths {
@@ -155,7 +158,7 @@ func (d *damageable) look(t *testing.T, all *world, before keyspace, id string) 
 	}
 	if d.document {
 		whole := strings.TrimPrefix(before[key], "string ")
-		for name, text := range documents(whole) {
+		for name, text := range documents(d.kind, whole) {
 			check(t, command(t, w.redis, "SET", key, text))
 			look(name, true, false)
 		}
@@ -270,8 +273,20 @@ func entries(r reply) int {
 	return len(list)
 }
 
-// documents are a ticket's JSON with one thing wrong with each.
-func documents(whole string) map[string]string {
+// documents are the JSON of a ticket or a refund with one thing wrong with each.
+func documents(kind, whole string) map[string]string {
+	if kind == "refund" {
+		return map[string]string{
+			"nothing":    "",
+			"cut":        whole[:len(whole)/2],
+			"an amount":  strings.Replace(whole, `"20.00"`, `"2O.00"`, 1),
+			"a sign":     strings.Replace(whole, `"20.00"`, `"-20.00"`, 1),
+			"places":     strings.Replace(whole, `"20.00"`, `"20.001"`, 1),
+			"a currency": strings.ReplaceAll(whole, `"EUR"`, `"EVR"`),
+			"another's":  strings.Replace(whole, `"id":"rfd_`, `"id":"rfd_0`, 1),
+			"a status":   strings.Replace(whole, `"status":"succeeded"`, `"status":"failed"`, 1),
+		}
+	}
 	return map[string]string{
 		"nothing":            "",
 		"cut":                whole[:len(whole)/2],

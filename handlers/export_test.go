@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"fmt"
+	"tollgate"
 
 	"tollgate/handlers/input"
 	"tollgate/handlers/share"
@@ -83,4 +84,9 @@ func (s *Server) UseUp(org, client string) (leave func()) {
 			out()
 		}
 	}
+}
+
+// Priced is priced.
+func (s *Server) Priced(ctx context.Context, org string, rules []tollgate.RuleRef, in tollgate.PricingInput) (tollgate.Pricing, error) {
+	return s.priced(ctx, org, rules, in)
 }

@@ -65,6 +65,8 @@ func damageOf(row any) *tollgate.DamagedObject {
 		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
 	case *tollgate.Payment:
 		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
+	case *tollgate.Refund:
+		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
 	case *tollgate.PayoutObject:
 		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
 	case *tollgate.Export:

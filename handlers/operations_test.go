@@ -67,6 +67,11 @@ func (w *world) operations() []*operation {
 		return w.get(w.want(w.pay(key, body), 201, ""), "id")
 	}
 	captured, canceled, reviewed := pay("captured", "10.00"), pay("canceled", "10.00"), pay("reviewed", "2000.00")
+	refunded := w.get(w.want(w.pay("refunded", fmt.Sprintf(payAtOnce, w.vars["eur"])), 201, ""), "id")
+	refund := ""
+	for _, key := range []string{"refunded-1", "refunded-2"} {
+		refund = w.get(w.want(w.call("POST", "/v1/payments/"+refunded+"/refunds", `{"amount":"1.00"}`, "Idempotency-Key", key), 201, ""), "id")
+	}
 	ids := []queryParameter{
 		{"merchant_account_id", w.vars["eur"], []string{"a-b", "%20", "a%2Cb"}},
 	}
@@ -143,6 +148,12 @@ func (w *world) operations() []*operation {
 			{"decision", `"approve"`, choice, true},
 			{"note", `"fine"`, text255, false},
 		}, key: "accepted"},
+		{id: "refundPayment", method: "POST", path: "/v1/payments/", pathID: refunded, media: jsonMedia, optional: true, body: []member{
+			{"amount", `"1.00"`, amount, false},
+			{"reason", `"broken"`, text255, false},
+		}, key: "required"},
+		{id: "listRefunds", method: "GET", path: "/v1/payments/", pathID: refunded, query: slices.Clone(page[1:])},
+		{id: "readRefund", method: "GET", path: "/v1/refunds/", pathID: refund},
 		{id: "listTransactions", method: "GET", path: "/v1/transactions", query: transactions},
 		{id: "readTicket", method: "GET", path: "/v1/tickets/", pathID: "tkt_" + captured[len("pay_"):]},
 		{id: "listEvents", method: "GET", path: "/v1/events", query: events},
@@ -165,7 +176,7 @@ func (w *world) operations() []*operation {
 			!strings.HasPrefix(o.path, "/v1/rule") && !strings.HasPrefix(o.path, "/v1/shadow") { // whose paths are whole
 			o.path += o.pathID
 		}
-		o.path += map[string]string{"capturePayment": "/captures", "cancelPayment": "/cancel", "reviewPayment": "/reviews"}[o.id]
+		o.path += map[string]string{"capturePayment": "/captures", "cancelPayment": "/cancel", "reviewPayment": "/reviews", "refundPayment": "/refunds", "listRefunds": "/refunds"}[o.id]
 		for i := range o.query {
 			if o.query[i].name == "cursor" {
 				o.query[i].good = w.get(w.call("GET", o.path+"?limit=1", ""), "next_cursor")
@@ -174,6 +185,8 @@ func (w *world) operations() []*operation {
 	}
 	return list
 }
+
+const payAtOnce = `{"merchant_account_id":%q,"amount":"10.00","currency":"EUR","payee":"shop.example","capture_method":"automatic"}`
 
 // anEvent is the id of an event of the log.
 func (w *world) anEvent() string {

@@ -3,6 +3,7 @@ package handlers
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -272,6 +273,6 @@ func (s *Server) refuseTransition(c *call, idem rediskv.Idempotency, accountID s
 		if err != nil {
 			return nil, err
 		}
-		return s.refusePayment(c, "capture", idem, account, refusal)
+		return s.refusePayment(c, strings.TrimPrefix(idem.Operation(), "payments."), idem, account, refusal)
 	})
 }

@@ -20,10 +20,10 @@ const typicalLines = 8
 // since. A module that the engine does not have is fetched once and kept, so
 // that the usual quote asks nobody.
 func (s *Server) priced(ctx context.Context, org string, rules []tollgate.RuleRef, in tollgate.PricingInput) (tollgate.Pricing, error) {
-	var lines []tollgate.FeeLine
+	var p tollgate.Pricing
 	var err error
 	for range len(rules) + 1 { // each turn brings one module
-		lines, err = s.rules.Quote(make([]tollgate.FeeLine, 0, typicalLines), rules, in)
+		p, err = s.quoted(rules, in)
 		if err == nil || !errors.Is(err, wasm.ErrNotLoaded) {
 			break
 		}
@@ -42,8 +42,24 @@ func (s *Server) priced(ctx context.Context, org string, rules []tollgate.RuleRe
 			break
 		}
 	}
-	s.sync.Note(rules, err)
-	return tollgate.Pricing{Input: in, Rules: rules, Lines: lines}, err
+	s.sync.Note(p.Rules, err)
+	return p, err
+}
+
+// quoted runs modules that the engine has. A refund's pricing cites those that
+// take part in refunds.
+func (s *Server) quoted(rules []tollgate.RuleRef, in tollgate.PricingInput) (tollgate.Pricing, error) {
+	p := tollgate.Pricing{Input: in, Rules: rules}
+	if in.Refund {
+		taking, err := s.rules.Refunding(rules)
+		if err != nil {
+			return p, err
+		}
+		p.Rules = taking
+	}
+	var err error
+	p.Lines, err = s.rules.Quote(make([]tollgate.FeeLine, 0, typicalLines), p.Rules, in)
+	return p, err
 }
 
 // usable reports why no payment can be made on an account at the moment, or

@@ -329,19 +329,22 @@ func TestSharesOfAllOperations(t *testing.T) {
 		{"createQuote", "POST", "/v1/quotes", fmt.Sprintf(payWide, w.vars["wide"])},
 		{"createPayment", "POST", "/v1/payments", fmt.Sprintf(payManual, w.vars["wide"])},
 		{"capturePayment", "POST", "", ""},
+		{"refundPayment", "POST", "", ""},
 		{"publishRule", "POST", "/v1/rules", w.newPublication("rule:late_fee@v1", "1", "team").body(t)},
 		{"readMerchantAccount", "GET", "/v1/merchant-accounts/" + w.vars["wide"], ""},
 		{"listEvents", "GET", "/v1/events?wait=1", ""},
 	}
 	for _, o := range w.operations() {
-		there := slices.ContainsFunc(asked[:5], func(a asking) bool { return a.id == o.id })
+		there := slices.ContainsFunc(asked[:6], func(a asking) bool { return a.id == o.id })
 		if limited[o.id] && o.id != "createExport" && !there {
 			asked = append(asked, asking{o.id, o.method, o.path, o.text(nil)})
 		}
 	}
 	for _, user := range []string{"client_shop", ""} {
+		captured := w.get(w.want(w.pay("captured"+user, fmt.Sprintf(strings.Replace(payManual, "manual", "automatic", 1), w.vars["wide"])), 201, ""), "id")
 		held := w.get(w.want(w.pay("held"+user, fmt.Sprintf(payManual, w.vars["wide"])), 201, ""), "id")
 		asked[2].path = "/v1/payments/" + held + "/captures"
+		asked[3].path = "/v1/payments/" + captured + "/refunds"
 		i := w.alone()
 		ask := func(a asking) reply { return i.call(a.method, a.path, a.body, "Idempotency-Key", "429"+user) }
 		leave := i.server.UseUp(w.vars["org"], w.vars[user])

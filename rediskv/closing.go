@@ -79,7 +79,7 @@ func (s *Store) CloseDays(ctx context.Context, org, account string) (made int, e
 // payable reads an account and what it is to be paid, at one moment and not
 // from the cache.
 func (s *Store) payable(ctx context.Context, k space, account string) (*Account, []tollgate.Payable, error) {
-	found, err := s.readHashes(ctx, "read_payable", k.object(account), k.payable(account))
+	found, err := s.readHashes(ctx, "read_payable", k.object(account), k.payable(account), k.refunds(account))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -90,7 +90,7 @@ func (s *Store) payable(ctx context.Context, k space, account string) (*Account,
 	if a.Cutoffs, a.Closed, err = cutoffsOf(found[0], a.Cutoff); err != nil {
 		return nil, nil, s.damagedAt(ctx, k.object(account), err)
 	}
-	list, err := payableOf(found[1])
+	list, err := payableOf(found[1], found[2])
 	return a, list, s.damagedAt(ctx, k.object(account), err)
 }
 
@@ -123,7 +123,7 @@ var scriptCloseDay = newScript[closeDayKeys, closeDayArgs]("close_day")
 
 type makePayoutKeys struct {
 	logKeys
-	Account, Payable, Payout, Transaction, StatusIndex, AllTransactions, AccountTransactions, PayoutTransactions, Payouts string
+	Account, Payable, Refunds, Payout, Transaction, StatusIndex, AllTransactions, AccountTransactions, PayoutTransactions, Payouts string
 }
 
 type makePayoutArgs struct {
@@ -152,10 +152,10 @@ func (s *Store) makePayout(ctx context.Context, k space, p *tollgate.Payout, pay
 	if err != nil {
 		return err
 	}
-	var taken pairs
+	var taken, refunded pairs
 	for _, is := range payable {
 		if is.Currency == p.Currency && slices.Contains(p.Groups, is.PayoutGroup) {
-			taken = append(taken, payableFields(is)...)
+			taken, refunded = append(taken, payableFields(is)...), append(refunded, refundedFields(is)...)
 		}
 	}
 	t := p.Transaction()
@@ -163,7 +163,7 @@ func (s *Store) makePayout(ctx context.Context, k space, p *tollgate.Payout, pay
 	member := unprefixed(t.ID)
 	f, tf := payoutFields(p), transactionFields(&t)
 	inv := scriptMakePayout.with(makePayoutKeys{
-		logKeys: k.logs(), Account: k.object(account), Payable: k.payable(account), Payout: k.object(p.ID),
+		logKeys: k.logs(), Account: k.object(account), Payable: k.payable(account), Refunds: k.refunds(account), Payout: k.object(p.ID),
 		Transaction: k.object(t.ID), StatusIndex: k.transactionsIn(t.Status), AllTransactions: k.transactions(),
 		AccountTransactions: k.transactionsOf(account), PayoutTransactions: k.own(p.ID), Payouts: k.payouts,
 	}, makePayoutArgs{
@@ -171,6 +171,7 @@ func (s *Store) makePayout(ctx context.Context, k space, p *tollgate.Payout, pay
 		PayoutsMember: k.org + "/" + p.ID, NowMs: milli(now), TransactionMember: member, PayableCount: len(taken),
 	})
 	inv.args = append(inv.args, taken...)
+	inv.group(refunded)
 	inv.group(f)
 	inv.group(tf)
 	outcome, _, err := s.run(ctx, inv)

@@ -11,8 +11,8 @@ import (
 	"tollgate"
 )
 
-// Captured hands the captures that an account made in a window to add, each
-// less its fee, in the order of commit. It ends with the first error of add,
+// Captured hands the captures and refunds that an account made in a window to add,
+// each less its fee, in the order of commit. It ends with the first error of add,
 // and with CodeCutoffInvalid when ctx has no time left for the rest of the
 // window. What it has in its hands at a time is one batch, and it writes
 // nothing at all: a preview leaves no trace, not even an audit entry
@@ -138,7 +138,7 @@ func (s *Store) madeBefore(ctx context.Context, k space, index string, ranks []i
 }
 
 // movedFields are the fields of a transaction's hash that a preview needs.
-var movedFields = []string{"ty", "crt", "cur", "amt", "cap", "bd", "av"}
+var movedFields = []string{"ty", "crt", "cur", "amt", "cap", "rfd", "bd", "av"}
 
 // movedAmounts reads them; a transaction that is gone leaves empty ones.
 func (s *Store) movedAmounts(ctx context.Context, c Caller, k space, members []indexed) (rows []fields, err error) {
@@ -163,12 +163,12 @@ func (s *Store) movedAmounts(ctx context.Context, c Caller, k space, members []i
 	return rows, nil
 }
 
-// captureReader puts captures and their fees together: a fee is committed with
-// its capture, right behind it.
+// captureReader puts captures and refunds together with their fees: a fee is
+// committed with what it is charged for, right behind it.
 type captureReader struct {
 	window tollgate.PreviewWindow
 	add    func(tollgate.CapturedAmount) error
-	id     string // of the capture that may still get a fee
+	id     string // of the capture or refund that may still get a fee
 	held   tollgate.CapturedAmount
 }
 
@@ -185,16 +185,19 @@ func (r *captureReader) read(id string, f fields) (err error) {
 	}
 	switch tollgate.TransactionType(f["ty"]) {
 	case tollgate.TransactionFee:
-		if f["cap"] != r.id {
-			return tollgate.Damage("transaction", id, fmt.Errorf("transaction %s: a fee of capture %q behind capture %q", id, f["cap"], r.id))
+		if part := f["cap"] + f["rfd"]; part != r.id {
+			return tollgate.Damage("transaction", id, fmt.Errorf("transaction %s: a fee of %q behind %q", id, part, r.id))
 		}
 		r.held.Net -= amount
-	case tollgate.TransactionCapture:
+	case tollgate.TransactionCapture, tollgate.TransactionRefund:
 		if err := r.flush(); err != nil {
 			return err
 		}
-		r.id = f["cap"]
+		r.id = f["cap"] + f["rfd"]
 		r.held = tollgate.CapturedAmount{At: at, Currency: tollgate.Currency(f["cur"]), Net: amount}
+		if f["rfd"] != "" {
+			r.held.Refund, r.held.Net = true, -amount
+		}
 		if f["bd"] == "" { // from before sales days were kept
 			return nil
 		}

@@ -229,7 +229,7 @@ func IsDamage(err error) bool { return tollgate.DamageOf(err) != nil }
 // kinds are the types of objects by the prefix of their identifiers.
 var kinds = map[string]string{
 	tollgate.PrefixOrganization: "organization", tollgate.PrefixLegalEntity: "legal_entity", tollgate.PrefixMerchantAccount: "merchant_account",
-	tollgate.PrefixGrant: "grant", tollgate.PrefixClient: "client", tollgate.PrefixPayment: "payment", tollgate.PrefixCapture: "capture",
+	tollgate.PrefixGrant: "grant", tollgate.PrefixClient: "client", tollgate.PrefixPayment: "payment", tollgate.PrefixCapture: "capture", tollgate.PrefixRefund: "refund",
 	tollgate.PrefixTransaction: "transaction", tollgate.PrefixTicket: "ticket", tollgate.PrefixEvent: "event", tollgate.PrefixPerimeter: "perimeter",
 	tollgate.PrefixRuleSet: "rule_set", tollgate.PrefixPayout: "payout", tollgate.PrefixRuleSigner: "rule_signer",
 	tollgate.PrefixActivation: "activation", tollgate.PrefixShadow: "shadow", tollgate.PrefixWebhook: "webhook_endpoint",

@@ -239,6 +239,30 @@ func (f *fixture) capture(ctx context.Context, id string, minor int64, final boo
 	return err
 }
 
+// refund reads, computes and commits once, as a handler does in its loop; restore
+// is what the perimeter says.
+func (f *fixture) refund(ctx context.Context, id string, minor int64, restore bool) error {
+	p, ticket, err := f.Payment(ctx, f.caller, id)
+	if err != nil {
+		return err
+	}
+	a, err := f.Account(ctx, f.caller.Organization, p.MerchantAccountID)
+	if err != nil {
+		return err
+	}
+	amount := tollgate.Money{Minor: minor, Currency: p.Currency}
+	priced := price(amount, 0)
+	priced.Input.Payee, priced.Input.Refund = p.Payee, true
+	ch, err := tollgate.RefundPayment(f.Mint, f.origin(), p, ticket, tollgate.RefundRequest{
+		Amount: amount, Account: a.Status, Restore: restore, Batch: a.Cutoffs.Batch(f.Now(), a.Closed),
+	}, priced)
+	if err != nil {
+		return err
+	}
+	_, err = f.ChangePayment(ctx, f.caller, nil, a, ch, rediskv.Answer{Status: 201, Body: []byte("{}")})
+	return err
+}
+
 func (f *fixture) move(ctx context.Context, id string, trigger tollgate.Trigger) error {
 	p, ticket, err := f.Payment(ctx, f.caller, id)
 	if err != nil {

@@ -56,7 +56,7 @@ func (f *fixture) audit(t testing.TB) ledger {
 		}
 	}
 	l.transactions = f.allTransactions(t, rediskv.TransactionQuery{Limit: 100})
-	captured, fees, released := map[string]int64{}, map[string]int64{}, map[string]int64{}
+	captured, refunded, fees, released := map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{}
 	authorizations := map[string]tollgate.Transaction{}
 	for _, x := range l.transactions {
 		switch id := *x.PaymentID; x.Type {
@@ -64,6 +64,8 @@ func (f *fixture) audit(t testing.TB) ledger {
 			authorizations[id] = x
 		case tollgate.TransactionCapture:
 			captured[id] += x.Amount.Minor
+		case tollgate.TransactionRefund:
+			refunded[id] += x.Amount.Minor
 		case tollgate.TransactionFee:
 			fees[id] += x.Amount.Minor
 		case tollgate.TransactionRelease:
@@ -91,8 +93,11 @@ func (f *fixture) audit(t testing.TB) ledger {
 		if got := authorizations[id]; got.Status != string(p.Status) || got.Amount != p.Amount {
 			t.Errorf("%s is %s %s, its authorization %s %s", id, p.Status, p.Amount, got.Status, got.Amount)
 		}
-		if captured[id] != p.AmountCaptured.Minor || released[id] != p.AmountReleased.Minor {
-			t.Errorf("%s: captured %s and released %s, transactions say %d and %d", id, p.AmountCaptured, p.AmountReleased, captured[id], released[id])
+		if captured[id] != p.AmountCaptured.Minor || released[id] != p.AmountReleased.Minor || refunded[id] != p.AmountRefunded.Minor {
+			t.Errorf("%s: captured %s, released %s and refunded %s, transactions say %d, %d and %d", id, p.AmountCaptured, p.AmountReleased, p.AmountRefunded, captured[id], released[id], refunded[id])
+		}
+		if list, err := f.Refunds(t.Context(), f.caller, id); err != nil || len(list) != p.Refunds {
+			t.Errorf("%s: %d of %d refunds are listed: %v", id, len(list), p.Refunds, err)
 		}
 		var total int64
 		for _, line := range ticket.Lines {
@@ -101,9 +106,9 @@ func (f *fixture) audit(t testing.TB) ledger {
 		if total != ticket.Total.Minor || ticket.Total != p.FeeTotal || (p.Captures > 0 && fees[id] != total) {
 			t.Errorf("%s: lines add up to %d, ticket %s, payment %s, fee transactions %d", id, total, ticket.Total, p.FeeTotal, fees[id])
 		}
-		wantEvaluations := 1 + p.Captures
+		wantEvaluations := 1 + p.Captures + p.Refunds
 		if len(ticket.Evaluations) != wantEvaluations {
-			t.Errorf("%s: %d evaluations after %d captures", id, len(ticket.Evaluations), p.Captures)
+			t.Errorf("%s: %d evaluations after %d captures and %d refunds", id, len(ticket.Evaluations), p.Captures, p.Refunds)
 		}
 		own := f.allTransactions(t, rediskv.TransactionQuery{PaymentID: id, Limit: 7})
 		want := 0

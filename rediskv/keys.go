@@ -265,8 +265,11 @@ func (k space) transactionsIn(status string) string { return k.prefix + ":txns:"
 // "<due>/<currency>/<group>/" and c (captured), f (fees), n (captures).
 func (k space) payable(account string) string { return k.object(account) + ":payable" }
 
-// group is the sorted set of the captures and fees of an account and currency
-// that had one payout date when they were made, by position.
+// refunds is a hash of what was refunded in these groups, by the group.
+func (k space) refunds(account string) string { return k.object(account) + ":refunds" }
+
+// group is the sorted set of the captures, refunds and fees of an account and
+// currency that had one payout date when they were made, by position.
 func (k space) group(account string, c tollgate.Currency, d tollgate.Date) string {
 	return k.object(account) + ":pay:" + string(c) + ":" + d.String()
 }

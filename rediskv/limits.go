@@ -36,16 +36,13 @@ func (inv *invocation) consumed(k space, uses []tollgate.Use, now tollgate.Insta
 func (inv *invocation) returned(k space, ch *tollgate.PaymentChange) {
 	for _, counter := range returning(ch) {
 		inv.keys = append(inv.keys, k.counter(counter))
-		inv.args = append(inv.args, ch.Payment.Return(counter))
+		inv.args = append(inv.args, ch.Return(counter))
 	}
 }
 
 func returning(ch *tollgate.PaymentChange) (counters []string) {
-	if !ch.GivesBack() {
-		return nil
-	}
 	for _, counter := range ch.Payment.Counters {
-		if ch.Payment.Return(counter) != 0 {
+		if ch.Return(counter) != 0 {
 			counters = append(counters, counter)
 		}
 	}

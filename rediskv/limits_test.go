@@ -273,6 +273,33 @@ func TestLimitsGetBackWhatWasNotCaptured(t *testing.T) {
 	}
 }
 
+// A refund comes back to the budgets that counted the payment, where the perimeter
+// says so and while their window is kept, and never to a frequency.
+func TestLimitsGetBackWhatIsRefunded(t *testing.T) {
+	f := newFixture(t)
+	f.limited(t, `{"budgets":[{"window":"day","currency":"EUR","amount":"3.00","per":"merchant_account"}],"frequency":[{"window":"month","count":2,"per":"payee"}]}`)
+	p, _ := f.spend(t, "first", eur(150), "shop.example")
+	must(t, f.capture(t.Context(), p.ID, 150, true))
+	check := func(what string, most int64) {
+		t.Helper()
+		if in, over := f.left(t, eur(most), "other.example"), f.left(t, eur(most+1), "other.example"); in != "" || over != tollgate.ReasonBudgetExhausted {
+			t.Errorf("%s: %d is %q, %d is %q", what, most, in, most+1, over)
+		}
+	}
+	check("captured", 150)
+	must(t, f.refund(t.Context(), p.ID, 100, false))
+	check("refunded, and nothing is restored", 150)
+	must(t, f.refund(t.Context(), p.ID, 40, true))
+	check("refunded and restored", 190)
+	f.spend(t, "second", eur(10), "shop.example")
+	if reason := f.left(t, eur(1), "shop.example"); reason != tollgate.ReasonFrequencyExceeded {
+		t.Errorf("a third of two: %q", reason)
+	}
+	f.clock.advance(24 * time.Hour)
+	must(t, f.refund(t.Context(), p.ID, 10, true))
+	check("the next day", 300)
+}
+
 // However a payment ends, the budget gets back what was not captured, and no more.
 func TestWhateverEndsAPaymentGivesBack(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -19,6 +19,10 @@ func paymentFields(p *tollgate.Payment, isNew bool) (f pairs) {
 	f.int("reld", p.AmountReleased.Minor)
 	f.int("capn", int64(p.Captures))
 	f.int("fee", p.FeeTotal.Minor)
+	if p.Refunds > 0 {
+		f.int("rfd", p.AmountRefunded.Minor)
+		f.int("rfn", int64(p.Refunds))
+	}
 	f.set("due", milli(p.Deadline()))
 	f.int("upd", int64(p.UpdatedAt))
 	f.add("aut", milli(p.AuthorizedAt))
@@ -78,7 +82,7 @@ func paymentOf(id string, f fields) (*tollgate.Payment, error) {
 		},
 		Reference: f.optional("ref"), Description: f.optional("desc"), CancellationReason: f.optional("why"),
 		AuthorizedAt: r.moment("aut"), CapturedAt: r.moment("cpt"), CanceledAt: r.moment("can"), ExpiredAt: r.moment("exp"),
-		Revision: r.int("v"), Captures: int(r.count("capn")),
+		Revision: r.int("v"), Captures: int(r.count("capn")), Refunds: int(r.count("rfn")),
 	}
 	r.moment("due") // of the scripts
 	for i := 0; f[useField(i)] != ""; i++ {
@@ -88,6 +92,11 @@ func paymentOf(id string, f fields) (*tollgate.Payment, error) {
 	}
 	if f["meta"] != "" {
 		r.json("meta", &p.Metadata)
+	}
+	p.AmountRefunded = tollgate.Money{Minor: r.count("rfd"), Currency: cur}
+	p.AmountRefundable = tollgate.Money{Minor: p.AmountCaptured.Minor - p.AmountRefunded.Minor, Currency: cur}
+	if (p.Refunds == 0) != (p.AmountRefunded.Minor == 0) || p.Refunds > tollgate.MaxRefunds {
+		r.fault("rfn")
 	}
 	if err := r.err(); err != nil {
 		return nil, err

@@ -39,13 +39,17 @@ func (s *Store) CreatePayment(ctx context.Context, c Caller, idem Idempotency, a
 }
 
 // ChangePayment commits a transition computed from the payment as it was read.
-// idem is nil when the request had no key, a when nothing is captured. ErrStale
-// says that the account is not the one that the capture's sales day was
+// idem is nil when the request had no key, a when nothing is captured or refunded.
+// ErrStale says that the account is not the one that the sales day was
 // computed from, or that the day is closed; ErrConflict that the payment has
 // moved on; CodeAuthorizationExpired that its time was up, in which case it has
 // been expired.
 func (s *Store) ChangePayment(ctx context.Context, c Caller, idem *Idempotency, a *Account, ch *tollgate.PaymentChange, ans Answer) (Result, error) {
-	r, outcome, err := s.change(ctx, c, idem, a, ch, ans, "client")
+	by := "client"
+	if ch.Refund != nil { // what the clock ends is what can still be captured
+		by = "refund"
+	}
+	r, outcome, err := s.change(ctx, c, idem, a, ch, ans, by)
 	if err != nil || outcome != "expired" {
 		return r, err
 	}
@@ -99,7 +103,7 @@ func (s *Store) change(ctx context.Context, c Caller, idem *Idempotency, a *Acco
 	if err != nil {
 		return Result{}, "", err
 	}
-	if ch.Capture != nil {
+	if a != nil {
 		w.keys.Account, w.args.AccountRevision = k.object(a.ID), strconv.FormatInt(a.Revision, 10)
 	}
 	w.args.CounterCount = len(returning(ch))

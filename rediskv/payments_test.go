@@ -201,6 +201,53 @@ func TestRacingCapturesNeverExceed(t *testing.T) {
 	f.audit(t)
 }
 
+// Whatever races, captures of the same payment among it, no more is refunded than
+// was captured.
+func TestRacingRefundsNeverExceed(t *testing.T) {
+	f := newFixture(t)
+	p := f.create(t, eur(1000), tollgate.CaptureManual)
+	must(t, f.capture(t.Context(), p.ID, 400, false))
+	var g sync.WaitGroup
+	again := func(do func() error, refused tollgate.Code) {
+		g.Go(func() {
+			for {
+				err := do()
+				if errors.Is(err, rediskv.ErrConflict) {
+					continue
+				}
+				if err != nil && code(err) != string(refused) {
+					t.Error(err)
+				}
+				return
+			}
+		})
+	}
+	for range 12 {
+		again(func() error { return f.refund(t.Context(), p.ID, 150, false) }, tollgate.CodeRefundExceeds)
+		again(func() error { return f.capture(t.Context(), p.ID, 50, false) }, tollgate.CodePaymentStateInvalid)
+	}
+	g.Wait()
+	if p, _ = f.read(t, p.ID); p.AmountCaptured != eur(1000) || p.AmountRefunded.Minor%150 != 0 || p.Refunds < 2 || p.Refunds > 6 {
+		t.Errorf("captured %s, refunded %s in %d", p.AmountCaptured, p.AmountRefunded, p.Refunds)
+	}
+	f.audit(t)
+}
+
+// A deadline that has passed ends what can be captured, and no refund.
+func TestRefundBehindTheDeadline(t *testing.T) {
+	f := newFixture(t)
+	p := f.create(t, eur(1000), tollgate.CaptureManual)
+	must(t, f.capture(t.Context(), p.ID, 400, false))
+	f.clock.advance(169 * time.Hour)
+	must(t, f.refund(t.Context(), p.ID, 100, false))
+	must(t, f.ExpirePayment(t.Context(), f.caller.Organization, p.ID))
+	must(t, f.refund(t.Context(), p.ID, 300, false))
+	if p, _ = f.read(t, p.ID); p.Status != tollgate.Captured || p.AmountRefunded != eur(400) || p.AmountReleased != eur(600) {
+		t.Errorf("%s: refunded %s, released %s", p.Status, p.AmountRefunded, p.AmountReleased)
+	}
+	f.audit(t)
+}
+
 // After any sequence of operations everything still adds up.
 func TestRandomSequences(t *testing.T) {
 	f := newFixture(t)
@@ -231,13 +278,16 @@ func TestRandomSequences(t *testing.T) {
 				case 1:
 					f.clock.advance(4 * time.Hour)
 					err = f.ExpirePayment(t.Context(), f.caller.Organization, id)
+				case 3, 4, 5:
+					err = f.refund(t.Context(), id, amount, what == 3)
 				default:
 					err = f.capture(t.Context(), id, amount, what == 2)
 				}
 				switch {
 				case err == nil, errors.Is(err, rediskv.ErrConflict):
 				case code(err) == string(tollgate.CodePaymentStateInvalid), code(err) == string(tollgate.CodeCaptureExceeds),
-					code(err) == string(tollgate.CodeAuthorizationExpired), code(err) == string(tollgate.CodeCaptureLimitReached):
+					code(err) == string(tollgate.CodeAuthorizationExpired), code(err) == string(tollgate.CodeCaptureLimitReached),
+					code(err) == string(tollgate.CodeRefundExceeds), code(err) == string(tollgate.CodeRefundLimitReached):
 				default:
 					t.Error(err)
 				}

@@ -84,11 +84,19 @@ func foundErr(t foundTransaction) error {
 	return t.stored.err()
 }
 
-// agreeing compares captures and fees with the record of their captures.
+// agreeing compares captures, refunds and fees with the record of what they belong
+// to.
 func (s *Store) agreeing(ctx context.Context, k space, found []foundTransaction) (fault, err error) {
 	keys := make([]string, len(found))
+	part := func(t foundTransaction) (object, id string) {
+		if t.RefundID != nil {
+			return "refund", *t.RefundID
+		}
+		return "capture", *t.CaptureID
+	}
 	for i, t := range found {
-		keys[i] = k.object(*t.CaptureID)
+		_, id := part(t)
+		keys[i] = k.object(id)
 	}
 	var docs []any
 	if err := s.timed(ctx, "read_captures", func(ctx context.Context) (err error) {
@@ -105,16 +113,17 @@ func (s *Store) agreeing(ctx context.Context, k space, found []foundTransaction)
 			FeeTotal string            `json:"fee_total"`
 			Currency tollgate.Currency `json:"currency"`
 		}
-		if err := decode(text, &c); err != nil || c.ID != *t.CaptureID {
-			_ = s.damaged(ctx, k, "capture", *t.CaptureID, cmp.Or(err, errors.New("the document is another one's")))
-			return fmt.Errorf("capture %s cannot be read", *t.CaptureID), nil
+		object, id := part(t)
+		if err := decode(text, &c); err != nil || c.ID != id {
+			_ = s.damaged(ctx, k, object, id, cmp.Or(err, errors.New("the document is another one's")))
+			return fmt.Errorf("%s %s cannot be read", object, id), nil
 		}
 		amount := c.Amount
 		if t.Type == tollgate.TransactionFee {
 			amount = c.FeeTotal
 		}
 		if amount != t.Amount.String() || c.Currency != t.Currency {
-			return fmt.Errorf("transaction %s is of %s %s, and capture %s says %s %s", t.ID, t.Amount, t.Currency, c.ID, amount, c.Currency), nil
+			return fmt.Errorf("transaction %s is of %s %s, and %s %s says %s %s", t.ID, t.Amount, t.Currency, object, c.ID, amount, c.Currency), nil
 		}
 	}
 	return nil, nil

@@ -2,6 +2,7 @@ package rediskv
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,12 +30,15 @@ func payoutFields(p *tollgate.Payout) (f pairs) {
 	return f
 }
 
-// groupsText is "date captured fees count", one group after the other, with
-// commas between.
+// groupsText is "date captured fees count", and what was refunded if anything was,
+// one group after the other, with commas between.
 func groupsText(groups []tollgate.PayoutGroup) string {
 	list := make([]string, len(groups))
 	for i, g := range groups {
 		list[i] = fmt.Sprintf("%s %d %d %d", g.Date, g.Captures, g.Fees, g.Count)
+		if g.Refunds != 0 {
+			list[i] += fmt.Sprintf(" %d", g.Refunds)
+		}
 	}
 	return strings.Join(list, ",")
 }
@@ -116,7 +120,7 @@ func groupsOf(text string) (groups []tollgate.PayoutGroup, err error) {
 	for one := range strings.SplitSeq(text, ",") {
 		var g tollgate.PayoutGroup
 		var date string
-		if _, err := fmt.Sscanf(one, "%s %d %d %d", &date, &g.Captures, &g.Fees, &g.Count); err != nil {
+		if n, err := fmt.Sscanf(one, "%s %d %d %d %d", &date, &g.Captures, &g.Fees, &g.Count, &g.Refunds); n < 4 {
 			return nil, fmt.Errorf("group %q: %w", one, err)
 		}
 		if g.Date, err = tollgate.ParseDate(date); err != nil {
@@ -144,8 +148,16 @@ func payableFields(p tollgate.Payable) (f pairs) {
 	return f
 }
 
-func payableOf(f fields) (list []tollgate.Payable, err error) {
-	r := read("", "", f)
+// refundedFields are those of the groups in which something was refunded.
+func refundedFields(p tollgate.Payable) (f pairs) {
+	if p.Refunds != 0 {
+		f.int(payableGroup(p), p.Refunds)
+	}
+	return f
+}
+
+func payableOf(f, refunds fields) (list []tollgate.Payable, err error) {
+	r, given := read("", "", f), read("", "", refunds)
 	for name := range f {
 		group, ok := strings.CutSuffix(name, "c")
 		if !ok {
@@ -160,8 +172,9 @@ func payableOf(f fields) (list []tollgate.Payable, err error) {
 			return nil, fmt.Errorf("payable: %w", err)
 		}
 		p.Captures, p.Fees, p.Count = r.int(name), r.int(group+"f"), r.int(group+"n")
-		if len(r.faults) > 0 {
-			return nil, fmt.Errorf("payable: unreadable: %s", strings.Join(r.faults, ", "))
+		p.Refunds = given.count(group)
+		if faults := slices.Concat(r.faults, given.faults); len(faults) > 0 {
+			return nil, fmt.Errorf("payable: unreadable: %s", strings.Join(faults, ", "))
 		}
 		if p.Due, err = tollgate.ParseDate(part[0]); err != nil {
 			return nil, fmt.Errorf("payable: %w", err)

@@ -48,7 +48,7 @@ func (f *fixture) checkMoney(t testing.TB) (late int) {
 				t.Errorf("a payout of %s", x.Amount)
 			}
 			continue
-		case tollgate.TransactionFee:
+		case tollgate.TransactionFee, tollgate.TransactionRefund:
 			amount = -amount
 		case tollgate.TransactionCapture:
 		default:
@@ -88,7 +88,7 @@ func (f *fixture) checkMoney(t testing.TB) (late int) {
 	}
 	for at, s := range all {
 		if s.net != s.pending+s.available+s.settled || s.paid != s.settled {
-			t.Errorf("%v: captures less fees %d, pending %d, available %d, settled %d, paid %d", at, s.net, s.pending, s.available, s.settled, s.paid)
+			t.Errorf("%v: captures less refunds and fees %d, pending %d, available %d, settled %d, paid %d", at, s.net, s.pending, s.available, s.settled, s.paid)
 		}
 	}
 	for id, amount := range inside {
@@ -112,8 +112,14 @@ func TestMoneyIsConserved(t *testing.T) {
 		return tollgate.PayoutOutcome{}
 	}
 	var open []string
-	for range 250 {
-		switch r.IntN(8) {
+	for range 300 {
+		switch r.IntN(9) {
+		case 8:
+			for range 1 + r.IntN(3) {
+				if len(open) > 0 {
+					_ = f.refund(t.Context(), open[r.IntN(len(open))], 1+r.Int64N(1_500), false)
+				}
+			}
 		case 0, 1:
 			method := []tollgate.CaptureMethod{tollgate.CaptureManual, tollgate.CaptureAutomatic}[r.IntN(2)]
 			for range 1 + r.IntN(4) {
@@ -180,10 +186,10 @@ func TestMoneyIsConserved(t *testing.T) {
 	if late := f.checkMoney(t); late > 0 {
 		t.Errorf("%d captures are not in their sales day", late)
 	}
-	var left int64 // fees that ate up their captures can wait for ever
+	var left int64 // refunds and fees that ate up their captures can wait for ever
 	for _, status := range []string{tollgate.TransactionPending, tollgate.TransactionAvailable} {
 		for _, x := range f.allTransactions(t, rediskv.TransactionQuery{Statuses: []string{status}, Limit: 100}) {
-			if x.Type == tollgate.TransactionFee {
+			if x.Type == tollgate.TransactionFee || x.Type == tollgate.TransactionRefund {
 				left -= x.Amount.Minor
 			} else {
 				left += x.Amount.Minor

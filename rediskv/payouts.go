@@ -127,11 +127,14 @@ func (c *commit) payout(ctx context.Context, was *StoredPayout, ch *tollgate.Pay
 			closed = ch.Closed.String()
 		}
 		c.still(closed, "HGET", k.object(p.MerchantAccountID), "closed")
-		var again pairs
+		var again, refunded pairs
 		for _, payable := range ch.Again {
-			again = append(again, payableFields(payable)...)
+			again, refunded = append(again, payableFields(payable)...), append(refunded, refundedFields(payable)...)
 		}
 		c.do("HSET", k.payable(p.MerchantAccountID), again...)
+		if len(refunded) > 0 {
+			c.do("HSET", k.refunds(p.MerchantAccountID), refunded...)
+		}
 		c.sooner(k.cutoffs, k.org+"/"+p.MerchantAccountID, ch.LookAt)
 	}
 	if ch.Action == "" {

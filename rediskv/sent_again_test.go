@@ -198,6 +198,11 @@ var paymentResends = []resend{
 		return func(through *fixture) error { return through.capture(t.Context(), p.ID, 100, false) },
 			func() { must(t, f.move(t.Context(), p.ID, tollgate.TriggerCancel)) }
 	}},
+	{"change_payment", "a refund, and another refund", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		p := f.create(t, eur(1000), tollgate.CaptureAutomatic)
+		return func(through *fixture) error { return through.refund(t.Context(), p.ID, 100, false) },
+			func() { must(t, f.refund(t.Context(), p.ID, 200, false)) }
+	}},
 	{"change_payment", "an approval, and a capture", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		f.limited(t, `{"review_above":"5.00"}`)
 		p := f.create(t, eur(1000), tollgate.CaptureManual)

@@ -15,6 +15,7 @@ func transactionFields(t *tollgate.Transaction) (f pairs) {
 	f.int("upd", int64(t.UpdatedAt))
 	f.pointer("pay", t.PaymentID)
 	f.pointer("cap", t.CaptureID)
+	f.pointer("rfd", t.RefundID)
 	f.pointer("po", t.PayoutID)
 	f.pointer("tkt", t.TicketID)
 	f.pointer("payee", t.Payee)
@@ -31,7 +32,7 @@ func readTransaction(id string, f fields) (*tollgate.Transaction, *stored) {
 	t := &tollgate.Transaction{
 		Object: "transaction", ID: id, CreatedAt: r.instant("crt"), UpdatedAt: r.instant("upd"),
 		Type: tollgate.TransactionType(r.word("ty", transactionTypes...)), Status: r.word("st", tollgate.TransactionStatuses...),
-		PaymentID: r.ofOne("pay", tollgate.PrefixPayment), CaptureID: r.ofOne("cap", tollgate.PrefixCapture),
+		PaymentID: r.ofOne("pay", tollgate.PrefixPayment), CaptureID: r.ofOne("cap", tollgate.PrefixCapture), RefundID: r.ofOne("rfd", tollgate.PrefixRefund),
 		PayoutID: r.ofOne("po", tollgate.PrefixPayout), TicketID: r.ofOne("tkt", tollgate.PrefixTicket),
 		MerchantAccountID: r.of("ma", tollgate.PrefixMerchantAccount), Amount: tollgate.Money{Minor: r.int("amt"), Currency: cur}, Currency: cur,
 		Payee: f.optional("payee"), Reference: f.optional("ref"), BatchDate: r.date("bd"), AvailableOn: r.date("av"),
@@ -41,13 +42,15 @@ func readTransaction(id string, f fields) (*tollgate.Transaction, *stored) {
 		r.fault("av")
 	}
 	r.int("pos")
-	switch t.Type { // each belongs to something
-	case tollgate.TransactionPayout:
+	switch { // each belongs to something
+	case t.Type == tollgate.TransactionPayout:
 		r.of("po", tollgate.PrefixPayout)
-	case tollgate.TransactionCapture, tollgate.TransactionFee:
+	case t.Type == tollgate.TransactionRefund:
+		r.of("rfd", tollgate.PrefixRefund)
+	case t.Type == tollgate.TransactionCapture, t.Type == tollgate.TransactionFee && t.RefundID == nil:
 		r.of("cap", tollgate.PrefixCapture)
-		fallthrough
-	default:
+	}
+	if t.Type != tollgate.TransactionPayout {
 		r.of("pay", tollgate.PrefixPayment)
 		r.of("tkt", tollgate.PrefixTicket)
 		r.text("payee")

@@ -12,9 +12,9 @@ import (
 type paymentKeys struct {
 	requestKeys
 	logKeys
-	Payment, Ticket, Capture, Due, Moves, AllTransactions, AccountTransactions, Account string
-	// What a capture joins; without one, any key of the organization.
-	Payable, Group, Cutoffs string
+	Payment, Ticket, Part, Due, Moves, AllTransactions, AccountTransactions, Account string
+	// What a capture or a refund joins; without one, any key of the organization.
+	Payable, Refunds, Group, Cutoffs string
 }
 
 type paymentArgs struct {
@@ -23,9 +23,10 @@ type paymentArgs struct {
 	auditArgs
 	AccountRevision          string
 	Deadline, DueMember      string
-	TicketText, CaptureText  []byte
+	TicketText, PartText     []byte
 	SalesDay, GroupFields    string
-	Captured, Fees           int64
+	Captured, Refunded, Fees int64
+	CaptureCount             int
 	CutoffsMember, LookAt    string
 	CounterCount, FieldCount int
 }
@@ -62,14 +63,14 @@ type writing struct {
 	args paymentArgs
 }
 
-// write says what every change of a payment does; a is the account as a capture's
-// sales day was computed from, nil without a capture.
+// write says what every change of a payment does; a is the account as the
+// sales day of a capture or a refund was computed from, nil without one.
 func (s *Store) write(k space, c Caller, idem *Idempotency, a *Account, ch *tollgate.PaymentChange, ans Answer) (w writing, err error) {
 	p := ch.Payment
 	w.keys = paymentKeys{
-		logKeys: k.logs(), Payment: k.object(p.ID), Ticket: k.object(p.TicketID), Capture: k.object(p.ID), Due: k.due, Moves: k.moves(p.ID),
+		logKeys: k.logs(), Payment: k.object(p.ID), Ticket: k.object(p.TicketID), Part: k.object(p.ID), Due: k.due, Moves: k.moves(p.ID),
 		AllTransactions: k.transactions(), AccountTransactions: k.transactionsOf(p.MerchantAccountID), Account: k.sequences(),
-		Payable: k.sequences(), Group: k.sequences(), Cutoffs: k.sequences(),
+		Payable: k.sequences(), Refunds: k.sequences(), Group: k.sequences(), Cutoffs: k.sequences(),
 	}
 	w.keys.requestKeys, w.args.requestArgs = c.request(k, idem, s.Mint(""), ans)
 	if ans.Status != 0 {
@@ -90,27 +91,34 @@ func (s *Store) write(k space, c Caller, idem *Idempotency, a *Account, ch *toll
 		return w, fmt.Errorf("ticket: %w", err)
 	}
 	w.args.Deadline, w.args.DueMember = milli(p.Deadline()), k.org+"/"+p.ID
-	if ch.Capture == nil {
-		return w, nil
+	switch {
+	case ch.Capture != nil:
+		c := *ch.Capture
+		c.Payment = nil // the payment is kept once, in its own hash
+		w.args.Captured, w.args.Fees, w.args.CaptureCount = c.Amount.Minor, c.FeeTotal.Minor, 1
+		return w, w.part(k, a, ch, c.ID, c)
+	case ch.Refund != nil:
+		r := *ch.Refund
+		r.Payment = nil
+		w.args.Refunded, w.args.Fees = r.Amount.Minor, r.FeeTotal.Minor
+		return w, w.part(k, a, ch, r.ID, r)
 	}
-	return w, w.capture(k, a, ch)
+	return w, nil
 }
 
-// capture says what is captured, and what it is paid with.
-func (w *writing) capture(k space, a *Account, ch *tollgate.PaymentChange) (err error) {
-	c, b := *ch.Capture, ch.Batch
-	c.Payment = nil // the payment is kept once, in its own hash
-	if w.args.CaptureText, err = enveloped(c); err != nil {
-		return fmt.Errorf("capture: %w", err)
+// part says what is captured or refunded, and with what it is paid.
+func (w *writing) part(k space, a *Account, ch *tollgate.PaymentChange, id string, doc any) (err error) {
+	if w.args.PartText, err = enveloped(doc); err != nil {
+		return fmt.Errorf("%s: %w", id, err)
 	}
+	b, currency := ch.Batch, ch.Payment.Currency
 	if a == nil || b.Date == tollgate.NoDate {
-		return fmt.Errorf("capture %s: it has no sales day", c.ID)
+		return fmt.Errorf("%s: it has no sales day", id)
 	}
-	w.keys.Capture = k.object(c.ID)
-	w.keys.Payable, w.keys.Group, w.keys.Cutoffs = k.payable(a.ID), k.group(a.ID, c.Currency, b.PayoutDate), k.cutoffs
+	w.keys.Part = k.object(id)
+	w.keys.Payable, w.keys.Refunds, w.keys.Group, w.keys.Cutoffs = k.payable(a.ID), k.refunds(a.ID), k.group(a.ID, currency, b.PayoutDate), k.cutoffs
 	w.args.SalesDay = b.Date.String()
-	w.args.GroupFields = payableGroup(tollgate.Payable{Due: b.PayoutDate, Currency: c.Currency, PayoutGroup: tollgate.PayoutGroup{Date: b.PayoutDate}})
-	w.args.Captured, w.args.Fees = c.Amount.Minor, c.FeeTotal.Minor
+	w.args.GroupFields = payableGroup(tollgate.Payable{Due: b.PayoutDate, Currency: currency, PayoutGroup: tollgate.PayoutGroup{Date: b.PayoutDate}})
 	w.args.CutoffsMember, w.args.LookAt = k.org+"/"+a.ID, milli(a.Cutoffs.End(b.PayoutDate))
 	return nil
 }
@@ -120,7 +128,7 @@ func (inv *invocation) transactions(k space, list []tollgate.Transaction) {
 	for i := range list {
 		t := &list[i]
 		joins := ""
-		if t.Type == tollgate.TransactionCapture || t.Type == tollgate.TransactionFee {
+		if t.AvailableOn != nil {
 			joins = "1"
 		}
 		inv.keys = append(inv.keys, k.object(t.ID), k.transactionsIn(t.Status))

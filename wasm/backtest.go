@@ -67,7 +67,11 @@ func (b *Backtest) Run(tickets iter.Seq2[*tollgate.Ticket, error]) (*BacktestRes
 }
 
 func (b *Backtest) evaluate(r *BacktestResult, t *tollgate.Ticket, e *tollgate.Evaluation) {
-	s, missing := b.set(e.Rules)
+	refs := e.Rules
+	if e.Kind == tollgate.EvaluationRefund { // where the reference takes no part, the candidate may
+		refs = t.Pinned()
+	}
+	s, missing := b.set(refs)
 	switch {
 	case s == nil:
 		r.Affected++
@@ -77,7 +81,7 @@ func (b *Backtest) evaluate(r *BacktestResult, t *tollgate.Ticket, e *tollgate.E
 		return
 	}
 	r.Affected++
-	in := tollgate.PricingInput{Amount: e.Input.Amount, Payee: e.Input.Payee, CaptureIndex: e.Input.CaptureIndex}
+	in := e.Pricing()
 	exponent, err := checkInput(&in)
 	if err == nil {
 		b.before, err = priceAll(b.before[:0], s.rules[:s.at], &in, exponent)
@@ -176,8 +180,12 @@ func priceAll(dst []tollgate.FeeLine, rules []backtestRule, in *tollgate.Pricing
 	return dst, nil
 }
 
-// price appends the rule's lines to those of the rules before it.
+// price appends the rule's lines to those of the rules before it, none to those
+// of a refund in which it takes no part.
 func (r *backtestRule) price(dst []tollgate.FeeLine, in *tollgate.PricingInput, exponent byte) ([]tollgate.FeeLine, error) {
+	if in.Refund && !r.refunds {
+		return dst, nil
+	}
 	dst, i, err := r.rule.price(r.instance, dst, in, exponent, len(dst), tollgate.FeeTotal(dst, "").Minor)
 	r.instance = i
 	return dst, err

@@ -25,7 +25,7 @@ type BacktestResult struct {
 type BacktestKey struct {
 	MerchantAccountID string
 	Currency          tollgate.Currency
-	Kind              tollgate.EvaluationKind // authorization or capture
+	Kind              tollgate.EvaluationKind // authorization, capture or refund
 }
 
 // BacktestGroup is the evaluations of one key.

@@ -28,12 +28,29 @@
 //	44 u32   lines before            24 u32 message offset
 //	48 i64   sum of the lines before 28 u32 message length
 //	56 u32   capture index
-//	60 u32   zero
+//	60 u32   kind: 0 a payment, 1 a refund
 //	64       bytes
 //
 // quote returns the reply's length, 16…4096; a negative number is a fault.
 // Text lies behind the reply's fixed part and inside its length. Anything else
 // is a bad reply and fails the rule.
+//
+// # Refunds
+//
+// A module takes part in refunds if it has a custom section "tollgate.refund",
+// whose content is one byte: 1, the version of what follows. Another version is
+// refused. A module without the section is not run for a refund, and its word
+// at 60 is always 0. Each module sees in a refund's request:
+//
+//	amount             what is refunded now, not what was paid
+//	currency, payee    the payment's
+//	lines before, sum  of the modules before it that take part in the refund
+//	capture index      0, for a refund is of the payment and of no capture
+//	kind               1
+//
+// Its lines are charges, as those of a payment are: what was charged for the
+// payment stays charged. A refusal refuses the refund. A refund is priced with
+// the modules that the payment was created with, whatever is in force by then.
 //
 // # What a module can do to the service
 //

@@ -135,7 +135,7 @@ func (e *Engine) compile(ctx context.Context, m *abi.Module, binary []byte, glob
 		return nil, fmt.Errorf("compile: %w", err)
 	}
 	r := &rule{
-		manifest: m.Manifest, free: m.Free, runtime: e.runtime, compiled: compiled, globals: globals,
+		manifest: m.Manifest, free: m.Free, refunds: m.Refunds, runtime: e.runtime, compiled: compiled, globals: globals,
 		size: &footprint{fixed: ruleBytes + codeFactor*int64(len(binary)), each: instanceBytes + int64(m.Pages)<<16},
 	}
 	i, err := r.instantiate(ctx)

@@ -18,7 +18,8 @@ type Report struct {
 	Label               string       `json:"label"`
 	MaxFuel             int64        `json:"max_fuel"` // of the golden cases with a reply
 	CompileMicroseconds int64        `json:"compile_us"`
-	Cases               []CaseReport `json:"cases"` // in the order of the golden cases
+	Refunds             bool         `json:"refunds,omitzero"` // whether it takes part in refunds
+	Cases               []CaseReport `json:"cases"`            // in the order of the golden cases
 
 	// Silent are the currencies in which it charges nothing without saying that
 	// this is meant (Engine.Silent).
@@ -84,7 +85,7 @@ func examine(ctx context.Context, now func() time.Time, c tollgate.Citation, mod
 		if now != nil && !interpreted {
 			r.CompileMicroseconds = now().Sub(begin).Microseconds()
 		}
-		r.Label = t.Label()
+		r.Label, r.Refunds = t.Label(), t.rule.refunds
 		err = t.examine(ctx, golden, &r, interpreted)
 		if err == nil && !interpreted {
 			r.Silent = t.rule.silent()

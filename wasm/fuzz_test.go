@@ -9,6 +9,7 @@ import (
 
 	"tollgate"
 	"tollgate/wasm"
+	"tollgate/wasm/abi"
 	"tollgate/wasm/compiler"
 )
 
@@ -30,6 +31,10 @@ func FuzzModule(f *testing.F) {
 			f.Add(h.module)
 		}
 	}
+	f.Add(participant(says(40, two(0, 1), 0, 5, 0, 0)))
+	for _, s := range refundSections {
+		f.Add(says(16, 0, 0).refund(s.sections...))
+	}
 	f.Fuzz(func(t *testing.T, module []byte) {
 		if _, err := wasm.Check(module); err != nil {
 			return // refused before wazero
@@ -45,6 +50,11 @@ func FuzzModule(f *testing.F) {
 		}
 		lines, err := e.Quote(nil, e.Refs(hostile), input(100, "EUR", "shop.example"))
 		checkOutcome(t, lines, err)
+		lines, err = e.Quote(nil, e.Refs(hostile), refundOf(100, "EUR", "shop.example"))
+		checkOutcome(t, lines, err)
+		if m, _ := abi.Parse(module); !m.Refunds && (len(lines) > 0 || err != nil) {
+			t.Errorf("it takes no part in refunds: %v, %v", lines, err)
+		}
 	})
 }
 
@@ -85,6 +95,7 @@ func FuzzTable(f *testing.F) {
 			f.Add(r.source, int64(1))
 		}
 	}
+	f.Add(bothTables(fee("percentage = \"1\"\n"), fee("percentage = \"2\"")), int64(1))
 	f.Fuzz(func(t *testing.T, source string, minor int64) {
 		if minor < 0 || minor > tollgate.MaxMinor/4 {
 			return
@@ -104,6 +115,8 @@ func FuzzTable(f *testing.F) {
 		}
 		for _, c := range tableCurrencies {
 			lines, err := e.Quote(nil, e.Refs(hostile), input(minor, c, "shop.example"))
+			checkOutcome(t, lines, err)
+			lines, err = e.Quote(nil, e.Refs(hostile), refundOf(minor, c, "shop.example"))
 			checkOutcome(t, lines, err)
 		}
 	})

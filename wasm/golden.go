@@ -12,6 +12,24 @@ import (
 
 const maxGoldenCases = 2000
 
+// GoldenKind is what a case prices: a payment, which is left out, or a refund.
+type GoldenKind string
+
+// GoldenRefund is the kind of a refund's case.
+const GoldenRefund GoldenKind = "refund"
+
+// UnmarshalText reads "payment", which becomes "", or "refund".
+func (k *GoldenKind) UnmarshalText(text []byte) error {
+	switch *k = GoldenKind(text); *k {
+	case "payment":
+		*k = ""
+	case GoldenRefund:
+	default:
+		return fmt.Errorf("kind is %.20q, not payment or refund", text)
+	}
+	return nil
+}
+
 // ParseGolden reads golden cases: a JSON array of at least one of them.
 func ParseGolden(text []byte) ([]GoldenCase, error) {
 	var cases []GoldenCase
@@ -63,14 +81,18 @@ func (c *GoldenCase) Input() (tollgate.PricingInput, error) {
 	if err != nil {
 		return tollgate.PricingInput{}, fmt.Errorf("amount %q: %w", c.Amount, err)
 	}
-	in := tollgate.PricingInput{Amount: amount, Payee: c.Payee}
+	in := tollgate.PricingInput{Amount: amount, Payee: c.Payee, Refund: c.Kind == GoldenRefund}
 	_, err = checkInput(&in)
 	return in, err
 }
 
 // Name is the case's input for people.
 func (c *GoldenCase) Name() string {
-	return strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Amount, c.Currency, c.Payee))
+	name := strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Amount, c.Currency, c.Payee))
+	if c.Kind == GoldenRefund {
+		name = "refund of " + name
+	}
+	return name
 }
 
 // Holds compares an outcome with the case's and says what differs, nothing

@@ -21,6 +21,7 @@ type rule struct {
 	shipped  bool // never evicted
 	manifest abi.Manifest
 	free     abi.Free
+	refunds  bool                       // whether it takes part in refunds
 	silent   func() []tollgate.Currency // found once, when somebody asks
 	runtime  wazero.Runtime
 	compiled wazero.CompiledModule

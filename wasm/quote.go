@@ -14,6 +14,8 @@ import (
 // sees how many lines the rules before it made and what they add up to. It
 // reads and writes nothing outside the engine, and the same input and modules
 // give the same lines on every machine. With room in dst it does not allocate.
+// A refund is priced by those of the rules that take part in refunds; the others
+// are not run, but must be loaded too.
 //
 // The error is a *tollgate.Error: CodeRuleRejected with the rule's own message
 // when it refuses the payment; CodeRuleFailed when the rule is not loaded,
@@ -51,6 +53,9 @@ func (e *Engine) quote(observe observer, dst []tollgate.FeeLine, rules []tollgat
 		r, ok := loaded[rules[i]]
 		if !ok {
 			return dst[:first], failed(rules[i].Rule, ErrNotLoaded)
+		}
+		if in.Refund && !r.refunds {
+			continue
 		}
 		if r.used.Load() != now { // seldom, so that cores need not pass it around
 			r.used.Store(now)

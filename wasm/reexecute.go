@@ -8,7 +8,5 @@ import (
 // agree with the ticket's when tollgate.LinesSHA256 of them is the evaluation's
 // LinesSHA256. All modules must be loaded.
 func (e *Engine) Reexecute(ev *tollgate.Evaluation) ([]tollgate.FeeLine, error) {
-	return e.Quote(nil, ev.Rules, tollgate.PricingInput{
-		Amount: ev.Input.Amount, Payee: ev.Input.Payee, CaptureIndex: ev.Input.CaptureIndex,
-	})
+	return e.Quote(nil, ev.Rules, ev.Pricing())
 }

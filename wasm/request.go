@@ -27,7 +27,11 @@ func putRequest(w []byte, in *tollgate.PricingInput, exponent byte, lines int, s
 	le.PutUint32(w[44:], uint32(lines))
 	le.PutUint64(w[48:], uint64(sum))
 	le.PutUint32(w[56:], in.CaptureIndex)
-	le.PutUint32(w[60:], 0)
+	kind := uint32(abi.RequestPayment)
+	if in.Refund {
+		kind = abi.RequestRefund
+	}
+	le.PutUint32(w[abi.RequestKind:], kind)
 	copy(w[abi.RequestHeader:], in.Payee)
 	return total
 }

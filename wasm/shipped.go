@@ -32,6 +32,7 @@ type ShippedRule struct {
 // GoldenCase is an input with the outcome that a version of a rule must always
 // have: lines, a refusal, or a failure.
 type GoldenCase struct {
+	Kind     GoldenKind        `json:"kind,omitempty"`
 	Amount   string            `json:"amount"`
 	Currency tollgate.Currency `json:"currency"`
 	Payee    string            `json:"payee,omitempty"`

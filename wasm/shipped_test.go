@@ -91,7 +91,7 @@ func (g golden) check(e *wasm.Engine) error {
 	if err != nil {
 		return err
 	}
-	lines, err := e.Quote(nil, e.Refs(g.citation), tollgate.PricingInput{Amount: amount, Payee: g.Payee})
+	lines, err := e.Quote(nil, e.Refs(g.citation), tollgate.PricingInput{Amount: amount, Payee: g.Payee, Refund: g.Kind == wasm.GoldenRefund})
 	var te *tollgate.Error
 	if errors.As(err, &te) && (te.Rule == nil || *te.Rule != g.citation) {
 		return fmt.Errorf("the error names %v", te.Rule)

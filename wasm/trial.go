@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/tetratelabs/wazero"
@@ -57,6 +58,9 @@ func (t *Trial) Close(ctx context.Context) error { return t.engine.Close(ctx) }
 // it could not be tried; what the module itself did is in the outcome.
 func (t *Trial) Run(ctx context.Context, in tollgate.PricingInput, fresh bool) (Outcome, error) {
 	exponent, err := checkInput(&in)
+	if err == nil && in.Refund && !t.rule.refunds {
+		err = fmt.Errorf("the module takes no part in refunds: it has no section %q", abi.RefundSection)
+	}
 	if err != nil {
 		return Outcome{}, err
 	}

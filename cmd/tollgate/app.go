@@ -110,7 +110,7 @@ Exit codes: 0 done, 1 refused by the server, 2 wrong usage or configuration,
 	}
 	group("run", a.devCommand(), a.clockCommand(), a.serveCommand(), a.workCommand())
 	group("client", a.whoamiCommand(), a.tokenCommand(), a.accountsCommand(), a.perimetersCommand(), a.perimeterCommand(), a.quoteCommand(), a.payCommand(), a.paymentCommand(), a.paymentsCommand(),
-		a.captureCommand(), a.cancelCommand(), a.reviewCommand(), a.ticketCommand(), a.transactionsCommand(), a.eventsCommand(), a.eventCommand(),
+		a.captureCommand(), a.refundCommand(), a.cancelCommand(), a.reviewCommand(), a.ticketCommand(), a.transactionsCommand(), a.eventsCommand(), a.eventCommand(),
 		a.payoutCommand(), a.cutoffCommand(), a.exportCommand(), a.exportsCommand())
 	group("webhooks", a.webhooksCommand(), a.deliveriesCommand(), a.attemptsCommand(), a.resendCommand(), a.recoverCommand(),
 		a.listenCommand(), a.triggerCommand())

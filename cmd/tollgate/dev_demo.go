@@ -24,6 +24,7 @@ const (
 	demoPerimeter    = "per_01kb7z2c000000000000000007"
 	demoRuleSet      = "rs_01kb7z2c000000000000000008"
 	demoReviewing    = "per_01kb7z2c000000000000000009" // the perimeter of the American account
+	demoRefunding    = "rs_01kb7z2c00000000000000000c"  // the rule set of the American account
 	demoRuleSigner   = "sig_01kb7z2c00000000000000000b"
 	demoWebhook      = "we_01kb7z2c00000000000000000a"
 )
@@ -101,13 +102,16 @@ func publicHalf(private []byte) (string, error) {
 }
 
 func demoConfig(clientKey, ruleKey string) tollgate.Config {
-	account := func(id, name, perimeter, cutoff, zone, calendar string, currencies ...tollgate.Currency) tollgate.MerchantAccount {
+	// Only one account's refunds cost a fee.
+	ruleSet := tollgate.RuleSet{ID: demoRuleSet, Version: 1, Rules: demoRules}
+	refunding := tollgate.RuleSet{ID: demoRefunding, Version: 1, Rules: demoRefundRules}
+	account := func(id, name, perimeter string, rules tollgate.RuleSet, cutoff, zone, calendar string, currencies ...tollgate.Currency) tollgate.MerchantAccount {
 		return tollgate.MerchantAccount{
 			ID: id, LegalEntityID: demoLegalEntity, Name: name, Status: tollgate.StatusActive,
 			Currencies: currencies, DefaultCurrency: currencies[0],
 			Cutoff:             tollgate.Cutoff{CutoffTime: cutoff, TimeZone: zone, SettlementDelayDays: 2, Calendar: calendar, Interval: "daily", Version: 1},
 			Perimeter:          tollgate.PerimeterRef{ID: perimeter, Version: 1},
-			RuleSet:            tollgate.RuleSet{ID: demoRuleSet, Version: 1, Rules: demoRules},
+			RuleSet:            rules,
 			CaptureWindowHours: 168,
 		}
 	}
@@ -126,14 +130,14 @@ func demoConfig(clientKey, ruleKey string) tollgate.Config {
 			{ID: demoPerimeter, Version: 1, Constraints: []byte(`{"payees_blocked":["deny.test","*.deny.test"]}`)},
 			{ID: demoReviewing, Version: 1, Constraints: []byte(`{"payees_blocked":["deny.test","*.deny.test"],"review_above":"1000.00"}`)},
 		},
-		RuleSets: []tollgate.RuleSet{{ID: demoRuleSet, Version: 1, Rules: demoRules}},
+		RuleSets: []tollgate.RuleSet{ruleSet, refunding},
 		MerchantAccounts: []tollgate.MerchantAccount{
 			// One currency of every number of decimal places: JPY 0, EUR 2, BHD 3, CLF 4.
-			account(demoAccountEUR, "Europe", demoPerimeter, "17:00", "Europe/Berlin", "target",
+			account(demoAccountEUR, "Europe", demoPerimeter, ruleSet, "17:00", "Europe/Berlin", "target",
 				"EUR", "USD", "GBP", "CHF", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF", "CAD", "AUD", "NZD", "SGD", "MXN",
 				"RON", "TRY", "ZAR", "INR", "BRL", "CNY", "HKD", "AED", "SAR", "ILS", "THB",
 				"JPY", "KRW", "ISK", "CLP", "VND", "BHD", "KWD", "TND", "OMR", "JOD", "IQD", "CLF", "UYW"),
-			account(demoAccountUSD, "North America", demoReviewing, "20:00", "America/New_York", "us_fed", "USD", "CAD", "MXN"),
+			account(demoAccountUSD, "North America", demoReviewing, refunding, "20:00", "America/New_York", "us_fed", "USD", "CAD", "MXN"),
 		},
 		Clients: []tollgate.Client{{
 			ID: demoClient, Name: "Demonstration client", Status: tollgate.StatusActive, Keys: []string{clientKey}, GrantIDs: []string{demoGrant},
@@ -145,4 +149,7 @@ func demoConfig(clientKey, ruleKey string) tollgate.Config {
 	}
 }
 
-var demoRules = []tollgate.Citation{{Name: "card_fee", Version: 2}, {Name: "platform_fee", Version: 1}, {Name: "sandbox", Version: 1}}
+var (
+	demoRules       = []tollgate.Citation{{Name: "card_fee", Version: 2}, {Name: "platform_fee", Version: 1}, {Name: "sandbox", Version: 1}}
+	demoRefundRules = []tollgate.Citation{{Name: "card_fee", Version: 2}, {Name: "platform_fee", Version: 1}, {Name: "sandbox", Version: 2}}
+)

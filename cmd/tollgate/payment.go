@@ -20,6 +20,9 @@ func paymentTable(p *tollgate.Payment) *table {
 	t.row("captured", p.AmountCaptured.String())
 	t.row("capturable", p.AmountCapturable.String()+" until "+p.CaptureBefore.String())
 	t.row("released", p.AmountReleased.String())
+	if p.AmountRefunded.Minor > 0 {
+		t.row("refunded", p.AmountRefunded.String())
+	}
 	t.row("fees", p.FeeTotal.String())
 	t.row("decision", decisionText(p.Perimeter))
 	t.row("account", p.MerchantAccountID)

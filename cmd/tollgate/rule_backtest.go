@@ -32,8 +32,9 @@ func (a *app) ruleBacktestCommand() *cobra.Command {
 		Short: "Price past tickets again with a candidate in a rule's place",
 		Long: `Price past tickets again with a candidate in the place of a rule that they cite,
 and add up what that would have changed, by account and currency, to the minor
-unit. Authorizations and captures are kept apart: what is charged is the
-captures'. Nothing is written.
+unit. Authorizations, captures and refunds are kept apart: what is charged is
+the captures' and the refunds'. A candidate that takes part in refunds is run for
+them, whether the rule in whose place it stands did or not. Nothing is written.
 
 ` + takenRules + `
 

@@ -56,6 +56,9 @@ process of its own.`,
 			text.row("label", report.Label)
 			text.row("bytes", strconv.Itoa(report.Bytes))
 			text.row("sha256", report.SHA256)
+			if report.Refunds {
+				text.row("refunds", "takes part")
+			}
 			return a.print(text)
 		},
 	}

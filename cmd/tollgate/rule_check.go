@@ -27,7 +27,8 @@ says nothing about a currency makes it free, so the service does not activate it
 
 A currency is said when the rule charges in it or refuses it. What is free on
 purpose is declared: a table says otherwise = "free" or a percentage of "0", the
-rule.toml of another module free = ["CHF"] or otherwise = "free".
+rule.toml of another module free = ["CHF"] or otherwise = "free". All that is about
+payments: refunds may be free in any currency.
 
 ` + takenRules + `
 
@@ -66,15 +67,24 @@ accounts of the client if TOLLGATE_URL is set, or else all of ISO 4217.`,
 				return fmt.Errorf("%s charges nothing in %d currencies of %s and does not say that this is meant: %s\n"+
 					"Give each of them a fee, or say otherwise = \"refuse\" or otherwise = \"free\"", source.name, len(silent), of, strings.Join(silent, ", "))
 			}
-			text := &table{}
-			text.row("ok", source.name, fmt.Sprintf("%d golden cases; it says what it charges in the %d currencies of %s", len(source.golden), len(wanted), of))
-			return a.print(text)
+			return a.print(checkedTable(source, &report, fmt.Sprintf("%d currencies of %s", len(wanted), of)))
 		},
 	}
 	c.Flags().StringSliceVar(&currencies, "currencies", nil, "currencies, separated by commas")
 	c.Flags().StringSliceVar(&accounts, "accounts", nil, "merchant accounts, separated by commas")
 	c.MarkFlagsMutuallyExclusive("currencies", "accounts")
 	return c
+}
+
+// checkedTable says what was found good, in which currencies.
+func checkedTable(source *ruleSource, report *wasm.Report, currencies string) *table {
+	text := &table{}
+	text.row("ok", source.name, fmt.Sprintf("%d golden cases; it says what it charges in the %s", len(source.golden), currencies))
+	if report.Refunds {
+		refunds := slices.DeleteFunc(slices.Clone(source.golden), func(c wasm.GoldenCase) bool { return c.Kind != wasm.GoldenRefund })
+		text.row("", "", fmt.Sprintf("it takes part in refunds: %d of the golden cases", len(refunds)))
+	}
+	return text
 }
 
 // checkedCurrencies are those that a rule is to say something about, and whose

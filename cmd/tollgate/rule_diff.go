@@ -18,7 +18,8 @@ func (a *app) ruleDiffCommand() *cobra.Command {
 		Use:   "diff A B",
 		Short: "Show which amounts two rules charge differently",
 		Long: `Show which amounts two rules charge differently, for one currency and payee. A fee
-is the sum of a rule's lines.
+is the sum of a rule's lines. With --refund it is the fee of refunds of these
+amounts; that of a rule which takes no part in refunds is zero.
 
 ` + takenRules + `
 
@@ -30,7 +31,8 @@ that rounds its fee to 0.05, amounts of every size are compared instead.`,
 		Example: `  tollgate rule diff rule:card_fee@v1 rule:card_fee@v2
   tollgate rule diff rule:card_fee@v2 my_fee --currency JPY --to 100000
   tollgate rule diff rule:my_fee@v1 my_fee   # a published rule and what lies here
-  tollgate rule diff old.wasm new.wasm --payee shop.example --json`,
+  tollgate rule diff old.wasm new.wasm --payee shop.example --json
+  tollgate rule diff rule:sandbox@v2 my_fee --refund`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			engine, err := wasm.NewEngine(cmd.Context())
@@ -52,13 +54,14 @@ that rounds its fee to 0.05, amounts of every size are compared instead.`,
 	c.Flags().StringVar(&o.payee, "payee", "shop.example", "payee of the payments")
 	c.Flags().StringVar(&o.from, "from", "", "smallest amount (default one minor unit)")
 	c.Flags().StringVar(&o.to, "to", "", "largest amount (default 1000000 with the currency's places)")
+	c.Flags().BoolVar(&o.refund, "refund", false, "compare what refunds are charged, not payments")
 	c.Flags().BoolVar(&o.asJSON, "json", false, "print JSON")
 	return c
 }
 
 type diffOptions struct {
 	currency, payee, from, to string
-	asJSON                    bool
+	refund, asJSON            bool
 }
 
 // ruleDiff is what `rule diff` found out.
@@ -67,13 +70,15 @@ type ruleDiff struct {
 	fees      [2]*feeFunction
 	currency  tollgate.Currency
 	payee     string
+	refund    bool    // of the amounts
+	takesPart [2]bool // in refunds
 	from, to  int64
 	stretches []stretch
 	summary   []decade // instead, when there are too many stretches to list
 }
 
 func (a *app) diff(ctx context.Context, engine *wasm.Engine, reader *ruleReader, args []string, o diffOptions) (*ruleDiff, error) {
-	d := &ruleDiff{}
+	d := &ruleDiff{refund: o.refund}
 	var err error
 	if err = d.readRange(o); err != nil {
 		return nil, usageError(err)
@@ -84,15 +89,21 @@ func (a *app) diff(ctx context.Context, engine *wasm.Engine, reader *ruleReader,
 		if err != nil {
 			return nil, err
 		}
-		if _, err := examine(ctx, r.citation, r.module, nil); err != nil {
+		report, err := examine(ctx, r.citation, r.module, nil)
+		if err != nil {
 			return nil, ruleProblem(arg, err)
 		}
+		d.takesPart[i] = report.Refunds
 		f, err := newFeeFunction(ctx, engine, r, d.currency, d.payee)
 		if err != nil {
 			return nil, usageError(err)
 		}
-		if r.table != nil {
-			shape, err := r.table.Shape(d.currency)
+		table := r.table
+		if f.refund = d.refund; f.refund && table != nil {
+			table = table.ForRefunds()
+		}
+		if table != nil {
+			shape, err := table.Shape(d.currency)
 			if err != nil {
 				return nil, err
 			}
@@ -208,11 +219,18 @@ func (d *ruleDiff) verdict(s stretch) string {
 
 func (d *ruleDiff) print(a *app) error {
 	head := &table{}
+	of := ""
 	for i, r := range d.sources {
-		head.row("AB"[i:i+1], r.name, wasm.RefOf(r.citation, r.module).SHA256)
+		row := []string{"AB"[i : i+1], r.name, wasm.RefOf(r.citation, r.module).SHA256}
+		if d.refund {
+			if of = "refunds in "; !d.takesPart[i] {
+				row = append(row, "takes no part in refunds")
+			}
+		}
+		head.row(row...)
 	}
 	found, changed, drawn := d.found()
-	if _, err := fmt.Fprintf(a.stdout, "%s\n%s to %s, %s to %s; %s\n\n%s", head, d.currency, printable(d.payee),
+	if _, err := fmt.Fprintf(a.stdout, "%s\n%s%s to %s, %s to %s; %s\n\n%s", head, of, d.currency, printable(d.payee),
 		d.money(d.from), d.money(d.to), d.basis(), found); err != nil {
 		return err
 	}
@@ -292,9 +310,10 @@ func (d *ruleDiff) json() any {
 	return struct {
 		Currency tollgate.Currency `json:"currency"`
 		Payee    string            `json:"payee"`
+		Refund   bool              `json:"refund,omitzero"`
 		Exact    bool              `json:"exact"`
 		Ranges   []row             `json:"ranges"`
 		AtLeast  int               `json:"ranges_at_least,omitzero"` // with a summary instead of them
 		Summary  []part            `json:"summary,omitzero"`
-	}{d.currency, d.payee, d.fees[0].exact && d.fees[1].exact, rows, atLeast, parts}
+	}{d.currency, d.payee, d.refund, d.fees[0].exact && d.fees[1].exact, rows, atLeast, parts}
 }

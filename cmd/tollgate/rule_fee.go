@@ -19,6 +19,7 @@ type feeFunction struct {
 	rules    []tollgate.RuleRef
 	currency tollgate.Currency
 	payee    string
+	refund   bool // of these amounts
 	lines    []tollgate.FeeLine
 	err      error // of an input that no rule can price
 	pieces   []piece
@@ -63,7 +64,7 @@ func (f *feeFunction) at(amount int64) fee {
 		return fee{no: "fails"}
 	}
 	lines, err := f.engine.Quote(f.lines[:0], f.rules, tollgate.PricingInput{
-		Amount: tollgate.Money{Minor: amount, Currency: f.currency}, Payee: f.payee,
+		Amount: tollgate.Money{Minor: amount, Currency: f.currency}, Payee: f.payee, Refund: f.refund,
 	})
 	if err == nil {
 		f.lines = lines

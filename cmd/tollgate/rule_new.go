@@ -26,7 +26,7 @@ var templates embed.FS
 var languages = []string{"table", "c", "rust", "assemblyscript"}
 
 func (a *app) ruleNewCommand() *cobra.Command {
-	language := ""
+	language, refund := "", false
 	c := &cobra.Command{
 		Use:   "new NAME",
 		Short: "Begin a rule: source, golden cases, how to build it",
@@ -34,9 +34,12 @@ func (a *app) ruleNewCommand() *cobra.Command {
 element of NAME is the rule's name: lower-case letters, digits and underscores.
 
 A table needs no compiler. The other languages reach the same interface, ABI
-tollgate:rule/1, with the compiler that the directory's README.md names.`,
+tollgate:rule/1, with the compiler that the directory's README.md names.
+
+With --refund the rule takes part in refunds: it charges them too.`,
 		Example: `  tollgate rule new my_fee
-  tollgate rule new rules/my_fee --lang rust`,
+  tollgate rule new rules/my_fee --lang rust
+  tollgate rule new my_fee --refund`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir := filepath.Clean(args[0])
@@ -44,7 +47,7 @@ tollgate:rule/1, with the compiler that the directory's README.md names.`,
 			if _, err := tollgate.ParseCitation("rule:" + name + "@v1"); err != nil {
 				return usageError(fmt.Errorf("%q is not a rule's name: 1 to 48 lower-case letters, digits and underscores, a letter first", name))
 			}
-			files, err := scaffold(name, language)
+			files, err := scaffold(name, language, refund)
 			if err != nil {
 				return usageError(err)
 			}
@@ -70,6 +73,7 @@ tollgate:rule/1, with the compiler that the directory's README.md names.`,
 		},
 	}
 	c.Flags().StringVar(&language, "lang", "table", strings.Join(languages, ", "))
+	c.Flags().BoolVar(&refund, "refund", false, "a rule that takes part in refunds")
 	_ = c.RegisterFlagCompletionFunc("lang", cobra.FixedCompletions(languages, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
@@ -91,13 +95,16 @@ type newFile struct {
 }
 
 // scaffold makes a rule's files from the templates of a language.
-func scaffold(name, language string) ([]newFile, error) {
+func scaffold(name, language string, refund bool) ([]newFile, error) {
 	if !slices.Contains(languages, language) {
 		return nil, fmt.Errorf("--lang is one of %s", strings.Join(languages, ", "))
 	}
 	label := strings.ReplaceAll(name, "_", " ")
 	label = strings.ToUpper(label[:1]) + label[1:]
-	about := struct{ Name, Label string }{name, label}
+	about := struct {
+		Name, Label string
+		Refund      bool // whether the rule takes part in refunds
+	}{name, label, refund}
 	sources := map[string]string{"golden.json": "golden.json.tmpl"}
 	if language != "table" {
 		sources["rule.toml"], sources[".gitignore"] = "package.toml.tmpl", "gitignore.tmpl"

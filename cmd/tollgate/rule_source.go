@@ -207,7 +207,7 @@ func compile(file string, source []byte) ([]byte, *compiler.Table, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	packed, err := compiler.Pack(module, described.Label, described.Free)
+	packed, err := described.Pack(module)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", from, err)
 	}

@@ -19,8 +19,8 @@ import (
 
 // TestTemplates scaffolds a rule in each language, builds it as its README.md
 // says, runs its golden cases, and compares it with the table on random
-// payments. A language without its compiler is skipped, but not when
-// TOLLGATE_TEST_TEMPLATES is "all", as in CI.
+// payments, and on refunds if it takes part in them. A language without its
+// compiler is skipped, but not when TOLLGATE_TEST_TEMPLATES is "all", as in CI.
 func TestTemplates(t *testing.T) {
 	ctx := context.Background()
 	all := os.Getenv("TOLLGATE_TEST_TEMPLATES") == "all"
@@ -41,9 +41,11 @@ func TestTemplates(t *testing.T) {
 			return "ASC=" + path, err
 		},
 	}
-	table := templateModule(t, "table", "")
-	for _, language := range languages[1:] {
-		t.Run(language, func(t *testing.T) {
+	tables := map[bool][]byte{false: templateModule(t, "table", "", false), true: templateModule(t, "table", "", true)}
+	for n := range 2 * (len(languages) - 1) {
+		language, refund := languages[1+n/2], n%2 == 1
+		t.Run(language+map[bool]string{true: " refund"}[refund], func(t *testing.T) {
+			table := tables[refund]
 			compiler, err := compilers[language]()
 			if err != nil {
 				if all {
@@ -51,7 +53,7 @@ func TestTemplates(t *testing.T) {
 				}
 				t.Skip(err)
 			}
-			module := templateModule(t, language, compiler)
+			module := templateModule(t, language, compiler, refund)
 			engine, err := wasm.NewEngine(ctx)
 			if err != nil {
 				t.Fatal(err)
@@ -71,6 +73,7 @@ func TestTemplates(t *testing.T) {
 				in := tollgate.PricingInput{
 					Amount: tollgate.Money{Minor: r.Int64N(int64(1) << (1 + r.IntN(49))), Currency: currencies[r.IntN(len(currencies))]},
 					Payee:  "shop.example",
+					Refund: refund && r.IntN(2) == 0,
 				}
 				a, errA := engine.Quote(nil, []tollgate.RuleRef{expected}, in)
 				b, errB := engine.Quote(nil, []tollgate.RuleRef{got}, in)
@@ -103,7 +106,7 @@ func findRust() (string, error) {
 
 // templateModule makes a new rule and returns its module. All rules have the
 // name and hence the label in common.
-func templateModule(t *testing.T, language, compiler string) []byte {
+func templateModule(t *testing.T, language, compiler string, refund bool) []byte {
 	t.Helper()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "my_fee")
@@ -112,7 +115,7 @@ func templateModule(t *testing.T, language, compiler string) []byte {
 			t.Fatalf("tollgate %s: exit %d: %s%s", strings.Join(args, " "), code, out, errs)
 		}
 	}
-	tollgate("rule", "new", dir, "--lang", language)
+	tollgate("rule", "new", dir, "--lang", language, fmt.Sprintf("--refund=%t", refund))
 	if language != "table" {
 		// The Makefile's own steps, less the program that is tested here.
 		out, err := exec.Command("make", "-C", dir, "build/rule.wasm", compiler).CombinedOutput()
@@ -122,6 +125,7 @@ func templateModule(t *testing.T, language, compiler string) []byte {
 	}
 	tollgate("rule", "build", dir)
 	tollgate("rule", "test", dir)
+	tollgate("rule", "check", dir)
 	module, err := os.ReadFile(filepath.Join(dir, "rule.wasm"))
 	if err != nil {
 		t.Fatal(err)
@@ -133,8 +137,9 @@ func templateModule(t *testing.T, language, compiler string) []byte {
 // TestTemplatesAreWhole: each language has a rule, its description and its
 // README, and no placeholder is left in any.
 func TestTemplatesAreWhole(t *testing.T) {
-	for _, language := range languages {
-		files, err := scaffold("card_fee", language)
+	for n := range 2 * len(languages) {
+		language, refund := languages[n/2], n%2 == 1
+		files, err := scaffold("card_fee", language, refund)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -165,7 +165,7 @@ func (a *app) verify(ctx context.Context, t *tollgate.Ticket, shelf *moduleShelf
 		}
 		again.add(e, lines)
 	}
-	problems := again.compare(differ+notRun == 0)
+	problems := append(again.compare(differ+notRun == 0), again.refunds(shelf.engine)...)
 	if err := a.printDiffering("the ticket", &table{indent: "  "}, problems); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"slices"
 
 	"tollgate"
@@ -45,6 +46,8 @@ func (c *comparison) priced(i int) {
 	of := "event " + event.ID
 	types := []tollgate.EventType{tollgate.PaymentCaptured}
 	switch {
+	case e.Kind == tollgate.EvaluationRefund:
+		types = []tollgate.EventType{tollgate.PaymentRefunded}
 	case e.Kind == tollgate.EvaluationReview:
 		types = []tollgate.EventType{tollgate.PaymentReviewRequired}
 	case i == 0 && c.Decision == tollgate.Deny:
@@ -59,9 +62,13 @@ func (c *comparison) priced(i int) {
 	differ(c, of, "currency", event.Data.Currency, e.Input.Currency)
 	differ(c, of, "payee", event.Data.Payee, e.Input.Payee)
 	differ(c, of, "time", event.CreatedAt, e.At)
-	if e.Kind == tollgate.EvaluationCapture {
-		differ(c, of, "fees", event.Data.FeeTotal, c.fees(e))
-		differ(c, of, "captured amount", event.Data.AmountCaptured, c.capturedAmount(i+1))
+	if e.Kind != tollgate.EvaluationCapture && e.Kind != tollgate.EvaluationRefund {
+		return
+	}
+	differ(c, of, "fees", event.Data.FeeTotal, c.fees(e))
+	differ(c, of, "captured amount", event.Data.AmountCaptured, c.sumOf(tollgate.EvaluationCapture, i+1))
+	if e.Kind == tollgate.EvaluationRefund {
+		differ(c, of, "refunded amount", *cmp.Or(event.Data.AmountRefunded, new(tollgate.Money)), c.sumOf(tollgate.EvaluationRefund, i+1))
 	}
 }
 

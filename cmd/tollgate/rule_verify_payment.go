@@ -54,7 +54,8 @@ func disagreements(t *tollgate.Ticket, r *paymentRecords) []string {
 		c.payment()
 		if c.Transactions != nil {
 			c.authorization()
-			c.captures()
+			c.moved(tollgate.EvaluationCapture, tollgate.TransactionCapture, "capture", func(d *tollgate.PaymentEventData) string { return d.CaptureID }, func(x *tollgate.Transaction) string { return textOf(x.CaptureID) })
+			c.moved(tollgate.EvaluationRefund, tollgate.TransactionRefund, "refund", func(d *tollgate.PaymentEventData) string { return d.RefundID }, func(x *tollgate.Transaction) string { return textOf(x.RefundID) })
 		}
 		if c.Events != nil {
 			c.events()
@@ -74,7 +75,8 @@ func (c *comparison) payment() {
 	differ(c, of, "time", p.CreatedAt, c.CreatedAt)
 	differ(c, of, "fees", p.FeeTotal, c.Total)
 	differ(c, of, "perimeter", p.Perimeter, c.Perimeter)
-	differ(c, of, "captured amount", p.AmountCaptured, c.capturedAmount(len(c.Evaluations)))
+	differ(c, of, "captured amount", p.AmountCaptured, c.sumOf(tollgate.EvaluationCapture, len(c.Evaluations)))
+	differ(c, of, "refunded amount", p.AmountRefunded, c.sumOf(tollgate.EvaluationRefund, len(c.Evaluations)))
 	decision := tollgate.Allow
 	switch {
 	case p.Status == tollgate.Declined:
@@ -87,11 +89,12 @@ func (c *comparison) payment() {
 	}
 }
 
-// capturedAmount is the sum of the captures among the first n evaluations.
-func (c *comparison) capturedAmount(n int) tollgate.Money {
+// sumOf is the sum of the captures, or of the refunds, among the first n
+// evaluations.
+func (c *comparison) sumOf(kind tollgate.EvaluationKind, n int) tollgate.Money {
 	sum := tollgate.Money{Currency: c.Currency}
 	for _, e := range c.Evaluations[:n] {
-		if e.Kind == tollgate.EvaluationCapture {
+		if e.Kind == kind {
 			sum.Minor += e.Input.Amount.Minor
 		}
 	}
@@ -134,12 +137,12 @@ func (c *comparison) transaction(x *tollgate.Transaction, e *tollgate.Evaluation
 	differ(c, of, "time", x.CreatedAt, e.At)
 }
 
-// captures finds the transaction of each capture's evaluation, by the capture
-// that its event names or, when the event is gone, by its time and amount.
-func (c *comparison) captures() {
+// moved finds the transaction of each evaluation of a kind, by the capture or
+// refund that its event names or, when the event is gone, by its time and amount.
+func (c *comparison) moved(kind tollgate.EvaluationKind, as tollgate.TransactionType, noun string, named func(*tollgate.PaymentEventData) string, of func(*tollgate.Transaction) string) {
 	var left []*tollgate.Transaction
 	for i := range c.Transactions {
-		if c.Transactions[i].Type == tollgate.TransactionCapture {
+		if c.Transactions[i].Type == as {
 			left = append(left, &c.Transactions[i])
 		}
 	}
@@ -154,37 +157,32 @@ func (c *comparison) captures() {
 	}
 	for i := range c.Evaluations {
 		e := &c.Evaluations[i]
-		if e.Kind != tollgate.EvaluationCapture {
+		if e.Kind != kind {
 			continue
 		}
 		var x *tollgate.Transaction
 		if event, ok := c.Events[e.EventID]; ok {
-			x = take(func(x *tollgate.Transaction) bool { return textOf(x.CaptureID) == event.Data.CaptureID })
+			x = take(func(x *tollgate.Transaction) bool { return of(x) == named(&event.Data) })
 		} else if x = take(func(x *tollgate.Transaction) bool { return x.CreatedAt == e.At && x.Amount == e.Input.Amount }); x == nil {
 			x = take(func(x *tollgate.Transaction) bool { return x.CreatedAt == e.At })
 		}
 		if x == nil {
-			c.say("evaluation %d is of a capture of %s at %s, and there is no such transaction", e.Number, e.Input.Amount, e.At)
+			c.say("evaluation %d is of a %s of %s at %s, and there is no such transaction", e.Number, noun, e.Input.Amount, e.At)
 			continue
 		}
 		c.transaction(x, e)
-		c.fee(x, e)
-	}
-	for _, x := range left {
-		c.say("transaction %s captured %s, which no evaluation priced", x.ID, x.Amount)
-	}
-}
-
-// fee compares what a capture was charged with its lines.
-func (c *comparison) fee(capture *tollgate.Transaction, e *tollgate.Evaluation) {
-	charged := tollgate.Money{Currency: c.Currency}
-	for _, x := range c.Transactions {
-		if x.Type == tollgate.TransactionFee && textOf(x.CaptureID) == textOf(capture.CaptureID) {
-			charged.Minor += x.Amount.Minor
+		charged := tollgate.Money{Currency: c.Currency}
+		for i := range c.Transactions {
+			if fee := &c.Transactions[i]; fee.Type == tollgate.TransactionFee && of(fee) == of(x) {
+				charged.Minor += fee.Amount.Minor
+			}
+		}
+		if want := c.fees(e); charged != want {
+			c.say("%s %s was charged %s, and evaluation %d says %s", noun, of(x), charged, e.Number, want)
 		}
 	}
-	if want := c.fees(e); charged != want {
-		c.say("capture %s was charged %s, and evaluation %d says %s", textOf(capture.CaptureID), charged, e.Number, want)
+	for _, x := range left {
+		c.say("transaction %s is a %s of %s, which no evaluation priced", x.ID, noun, x.Amount)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tollgate"
+	"tollgate/wasm"
 )
 
 // recomposed is a ticket put together once more, from what its evaluations
@@ -19,15 +20,28 @@ func composition(t *tollgate.Ticket) *recomposed {
 
 // add goes the way that the lines went when the payment was made.
 func (r *recomposed) add(e *tollgate.Evaluation, lines []tollgate.FeeLine) {
-	in := tollgate.PricingInput{Amount: e.Input.Amount, Payee: e.Input.Payee, CaptureIndex: e.Input.CaptureIndex}
-	r.again.Evaluate(e.Kind, in, e.Rules, lines, e.EventID, e.At)
+	r.again.Evaluate(e.Kind, e.Pricing(), e.Rules, lines, e.EventID, e.At)
 }
 
 // counts reports whether the lines of an evaluation stand in the ticket: from
-// the first capture on only those of captures do (interface §2).
+// the first capture on only those of captures and refunds do (interface §2).
 func (r *recomposed) counts(i int) bool {
 	all := r.kept.Evaluations
-	return all[i].Kind == tollgate.EvaluationCapture || all[len(all)-1].Kind != tollgate.EvaluationCapture
+	captured := func(e tollgate.Evaluation) bool { return e.Kind == tollgate.EvaluationCapture }
+	return captured(all[i]) || all[i].Kind == tollgate.EvaluationRefund || !slices.ContainsFunc(all, captured)
+}
+
+// refunds says which refunds were not priced by all rules of the payment that
+// take part in refunds, and by these alone. A module that is not there is said
+// of the evaluation that cites it.
+func (r *recomposed) refunds(engine *wasm.Engine) (problems []string) {
+	taking, err := engine.Refunding(r.kept.Pinned())
+	for _, e := range r.kept.Evaluations {
+		if err == nil && e.Kind == tollgate.EvaluationRefund && !slices.Equal(e.Rules, taking) {
+			problems = append(problems, fmt.Sprintf("evaluation %d does not cite the rules of evaluation 1 that take part in refunds, %d of %d", e.Number, len(taking), len(r.kept.Pinned())))
+		}
+	}
+	return problems
 }
 
 // compare says where the ticket is not what its evaluations make of it. Unless

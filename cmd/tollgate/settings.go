@@ -33,7 +33,7 @@ func (s setting) Env() string {
 var (
 	processes = []string{"serve", "work"}
 	clients   = []string{
-		"token", "whoami", "accounts", "perimeters", "perimeter", "quote", "pay", "payment", "payments", "capture", "cancel", "review", "ticket", "transactions", "events", "event",
+		"token", "whoami", "accounts", "perimeters", "perimeter", "quote", "pay", "payment", "payments", "capture", "refund", "cancel", "review", "ticket", "transactions", "events", "event",
 		"cutoff", "export", "exports", "payout",
 		"webhooks", "deliveries", "attempts", "resend", "recover", "listen", "trigger", "clock", "rule",
 	}

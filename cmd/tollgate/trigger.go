@@ -22,6 +22,7 @@ type scenario struct {
 	automatic                        bool
 	captured                         string // part that is captured; empty: none
 	canceled                         bool
+	refunded                         string // part of it that is then refunded; empty: none
 	passes                           string // time that passes then in the whole sandbox, such as 24h; empty: none
 }
 
@@ -39,6 +40,7 @@ var scenarios = map[tollgate.EventType]scenario{
 	tollgate.PaymentDeclined:       sale.with(func(s *scenario) { s.payee = "deny.test" }),
 	tollgate.PaymentCanceled:       sale.with(func(s *scenario) { s.canceled = true }),
 	tollgate.PaymentReleased:       sale.with(func(s *scenario) { s.captured, s.canceled = "4.00", true }),
+	tollgate.PaymentRefunded:       sale.with(func(s *scenario) { s.automatic, s.refunded = true, "4.00" }),
 	tollgate.PaymentReviewRequired: review,
 	tollgate.PaymentExpired:        review.with(func(s *scenario) { s.passes = "24h" }),
 }
@@ -62,7 +64,7 @@ func (a *app) triggerCommand() *cobra.Command {
 		Use:   "trigger TYPE",
 		Short: "Make an event really happen in the sandbox of 'tollgate dev'",
 		Long: `Make an event really happen in the sandbox of 'tollgate dev', by paying,
-capturing and canceling as any client would, and print it. TYPE is one of
+capturing, refunding and canceling as any client would, and print it. TYPE is one of
 
   ` + strings.Join(triggers(), "\n  ") + `
 
@@ -119,6 +121,11 @@ func (c *client) play(ctx context.Context, s scenario) (id string, err error) {
 	if s.captured != "" {
 		part := map[string]any{"amount": s.captured, "final_capture": false}
 		if _, err := c.post(ctx, paymentPath(p.ID, "/captures"), part, c.a.randomText()); err != nil {
+			return "", err
+		}
+	}
+	if s.refunded != "" {
+		if _, err := c.post(ctx, paymentPath(p.ID, "/refunds"), map[string]string{"amount": s.refunded}, c.a.randomText()); err != nil {
 			return "", err
 		}
 	}

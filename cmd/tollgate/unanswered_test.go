@@ -233,6 +233,7 @@ func TestEveryKeyIsAnnounced(t *testing.T) {
 		"tollgate cancel":          {"pay_1"},
 		"tollgate review":          {"pay_1", "approve"},
 		"tollgate recover":         {"we_1", "--since", "2026-11-01T00:00:00Z"},
+		"tollgate refund":          {"pay_1", "4.00"},
 		"tollgate resend":          {"we_1", "dlv_1"},
 		"tollgate webhooks create": {"https://x.example"},
 		"tollgate webhooks test":   {"we_1"},

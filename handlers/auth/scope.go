@@ -10,7 +10,7 @@ import (
 // Scope is one permission of an access token (interface §5).
 type Scope string
 
-// The scopes, in the order of the endpoints that ask for them.
+// The scopes, in the order of the endpoints that asked for them first.
 const (
 	ScopeAccountsRead     Scope = "accounts:read"
 	ScopeGrantsRead       Scope = "grants:read"
@@ -31,6 +31,7 @@ const (
 	ScopeWebhooksRead     Scope = "webhooks:read"
 	ScopeRulesWrite       Scope = "rules:write"
 	ScopeRulesRead        Scope = "rules:read"
+	ScopePaymentsRefund   Scope = "payments:refund"
 )
 
 var scopes = Scopes{
@@ -38,6 +39,7 @@ var scopes = Scopes{
 	ScopePaymentsWrite, ScopePaymentsRead, ScopePaymentsCapture, ScopePaymentsReview,
 	ScopeTransactionsRead, ScopeTicketsRead, ScopePayoutsRead, ScopePayoutsWrite, ScopeExportsWrite, ScopeExportsRead,
 	ScopeEventsRead, ScopeWebhooksWrite, ScopeWebhooksRead, ScopeRulesWrite, ScopeRulesRead,
+	ScopePaymentsRefund,
 }
 
 // ErrScope is wrapped by every error about scopes: OAuth's invalid_scope.

@@ -59,6 +59,8 @@ var kinds = map[tollgate.Code]kind{
 	tollgate.CodePayeeInvalid:             {http.StatusUnprocessableEntity, "Payee invalid"},
 	tollgate.CodeCaptureExceeds:           {http.StatusUnprocessableEntity, "More than can be captured"},
 	tollgate.CodeCaptureLimitReached:      {http.StatusUnprocessableEntity, "Too many captures"},
+	tollgate.CodeRefundExceeds:            {http.StatusUnprocessableEntity, "More than can be refunded"},
+	tollgate.CodeRefundLimitReached:       {http.StatusUnprocessableEntity, "Too many refunds"},
 	tollgate.CodeIdempotencyKeyReused:     {http.StatusUnprocessableEntity, "Idempotency-Key reused"},
 	tollgate.CodeRuleRejected:             {http.StatusUnprocessableEntity, "Refused by a rule"},
 	tollgate.CodeRuleInvalid:              {http.StatusUnprocessableEntity, "Rule invalid"},

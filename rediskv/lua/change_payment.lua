@@ -1,17 +1,17 @@
--- Moves a payment to its next state: capture, cancel, review, expiry. Go has
+-- Moves a payment to its next state: capture, cancel, review, expiry, refund. Go has
 -- computed the whole change from payment_revision; if the payment has moved on
 -- since, nothing is written. What it gives back to the limits of its perimeter
 -- is counted down, if that window is still kept. A counter that is no number
 -- keeps nobody's payment from its end: it stays as it is.
 -- KEYS: grant, record, payment, ticket, sequences, events, audit, due, moves, all_transactions,
---   account_transactions, capture, authorization, old_index, new_index, dispatch, webhooks,
---   account, payable, group, cutoffs
+--   account_transactions, part, authorization, old_index, new_index, dispatch, webhooks,
+--   account, payable, refunds, group, cutoffs
 -- ARGV: operation, grant_version, fingerprint, record_lifetime, record_text, payment_revision,
 --   now_ms, event_head, event_tail, event_id, event_type, event_account, audit_head,
---   audit_tail, deadline, due_member, ticket_text, capture_text, actor, authorization_member,
---   new_status, sales_day, account_revision, group_fields, captured, fees, cutoffs_member,
---   look_at, counter_count, field_count
--- actor is client or clock. deadline, capture_text and sales_day are empty where
+--   audit_tail, deadline, due_member, ticket_text, part_text, actor, authorization_member,
+--   new_status, sales_day, account_revision, group_fields, captured, refunded, fees,
+--   capture_count, cutoffs_member, look_at, counter_count, field_count
+-- actor is client, clock or refund, which no deadline ends. deadline, part_text and sales_day are empty where
 -- there is none; group_fields is how the group's fields begin.
 -- ARGV goes on with field_count values: the payment's fields. Then for each new
 -- transaction: KEYS its hash, the index of its status; ARGV index member, 1 if it
@@ -30,7 +30,7 @@ if now[1] ~= payment_revision then return {done() and 'done' or 'conflict'} end
 local past = now[2] and now[2] ~= '' and tonumber(now[2]) <= tonumber(now_ms)
 if actor == 'client' and past then return {'expired'} end
 if actor == 'clock' and not past then return {'early'} end
-local bar = sales_day ~= '' and barred(account, account_revision, sales_day, payable, group_fields)
+local bar = sales_day ~= '' and barred(account, account_revision, sales_day, payable, refunds, group_fields)
 if bar then return bar end
 local broken, tell = sequenced(sequences)
 if broken then return broken end
@@ -39,7 +39,7 @@ if not place then return {'damaged', authorization} end
 
 if fingerprint ~= '' then redis.call('SET', record, record_text, 'PX', record_lifetime) end
 redis.call('SET', ticket, ticket_text)
-if capture_text ~= '' then redis.call('SET', capture, capture_text) end
+if part_text ~= '' then redis.call('SET', part, part_text) end
 local counters, damaged = tonumber(counter_count), {}
 for i = 0, counters - 1 do
   local counter, back = KEYS[#KEYS - i], ARGV[#ARGV - i]
@@ -50,7 +50,7 @@ for i = 0, counters - 1 do
 end
 local last = named_args + tonumber(field_count)
 redis.call('HSET', payment, unpack(ARGV, named_args + 1, last))
-if sales_day ~= '' then join(payable, group_fields, captured, fees, cutoffs, cutoffs_member, look_at) end
+if sales_day ~= '' then join(payable, refunds, group_fields, captured, refunded, fees, capture_count, cutoffs, cutoffs_member, look_at) end
 if deadline ~= '' then
   redis.call('ZADD', due, deadline, due_member)
 else

@@ -2,13 +2,14 @@
 -- entry and idempotency record; what is captured at once is to be paid. It is
 -- counted in the limits of its perimeter, or not made if one has no room.
 -- KEYS: grant, record, payment, ticket, sequences, events, audit, due, moves, all_transactions,
---   account_transactions, capture, account, organization, dispatch, webhooks, payable, group,
---   cutoffs
+--   account_transactions, part, account, organization, dispatch, webhooks, payable, refunds,
+--   group, cutoffs
 -- ARGV: operation, grant_version, fingerprint, record_lifetime, record_text, account_revision,
 --   organization_revision, event_head, event_tail, event_id, event_type, event_account,
---   audit_head, audit_tail, deadline, due_member, ticket_text, capture_text, sales_day,
---   group_fields, captured, fees, cutoffs_member, look_at, counter_count, field_count
--- deadline, capture_text and sales_day are empty where there is none; group_fields
+--   audit_head, audit_tail, deadline, due_member, ticket_text, part_text, sales_day,
+--   group_fields, captured, refunded, fees, capture_count, cutoffs_member, look_at,
+--   counter_count, field_count
+-- deadline, part_text and sales_day are empty where there is none; group_fields
 -- is how the group's fields begin.
 -- ARGV goes on with field_count values: the payment's fields. Then for each
 -- transaction: KEYS its hash, the index of its status; ARGV index member, 1 if it
@@ -22,7 +23,7 @@ if instead then return instead end
 if redis.call('HGET', account, 'v') ~= account_revision or redis.call('HGET', organization, 'v') ~= organization_revision then
   return {'stale'}
 end
-local bar = sales_day ~= '' and barred(account, account_revision, sales_day, payable, group_fields)
+local bar = sales_day ~= '' and barred(account, account_revision, sales_day, payable, refunds, group_fields)
 if bar then return bar end
 local broken, tell = sequenced(sequences)
 if broken then return broken end
@@ -49,13 +50,13 @@ for i = 1, counters do
   if lifetime ~= '' then redis.call('PEXPIRE', KEYS[key + i], lifetime) end
 end
 redis.call('SET', ticket, ticket_text)
-if capture_text ~= '' then redis.call('SET', capture, capture_text) end
+if part_text ~= '' then redis.call('SET', part, part_text) end
 local last = named_args + tonumber(field_count)
 redis.call('HSET', payment, unpack(ARGV, named_args + 1, last))
 -- What was not counted is not given back: the counter may be another payee's by then.
 for _, field in ipairs(untouched) do redis.call('HSET', payment, field, '-') end
 if deadline ~= '' then redis.call('ZADD', due, deadline, due_member) end
-if sales_day ~= '' then join(payable, group_fields, captured, fees, cutoffs, cutoffs_member, look_at) end
+if sales_day ~= '' then join(payable, refunds, group_fields, captured, refunded, fees, capture_count, cutoffs, cutoffs_member, look_at) end
 local n = append_event(sequences, events, dispatch, webhooks, event_head, event_tail, event_id, event_type, event_account, tell)
 append_audit(sequences, audit, audit_head, audit_tail)
 local position = n * 16

@@ -130,22 +130,28 @@ local function wake(ready, member, score)
   if not at or tonumber(at) > tonumber(score) then redis.call('ZADD', ready, score, member) end
 end
 
--- A capture joins the group of what its account is paid on one date, unless its
+-- A capture or a refund joins the group of what its account is paid on one date, unless its
 -- sales day (batch) is closed, the account has changed, or the group's sum would
 -- leave the numbers that add up. Returns why not, or nil. group is how the
--- group's fields begin: c captured, f fees, n captures.
-local function barred(account, revision, batch, payable, group)
+-- group's fields begin: c captured, f fees, n captures. What is refunded is
+-- in a hash of its own, by group: the build before takes out all three together.
+local function barred(account, revision, batch, payable, refunds, group)
   local now = redis.call('HMGET', account, 'v', 'closed')
   if now[1] ~= revision or (now[2] and now[2] >= batch) then return {'stale'} end
   local sums = redis.call('HMGET', payable, group .. 'c', group .. 'f', group .. 'n')
   if not integers(unpack(sums)) then return {'damaged', payable} end
-  if tonumber(sums[1] or '0') > 1e18 or tonumber(sums[2] or '0') > 1e18 then return {'toomuch'} end
+  local given = redis.call('HGET', refunds, group)
+  if not integers(given) then return {'damaged', refunds} end
+  for _, sum in ipairs({sums[1] or '0', sums[2] or '0', given or '0'}) do
+    if tonumber(sum) > 1e18 then return {'toomuch'} end
+  end
 end
 
-local function join(payable, group, captured, fees, cutoffs, member, look)
+local function join(payable, refunds, group, captured, refunded, fees, captures, cutoffs, member, look)
   redis.call('HINCRBY', payable, group .. 'c', captured)
   redis.call('HINCRBY', payable, group .. 'f', fees)
-  redis.call('HINCRBY', payable, group .. 'n', '1')
+  redis.call('HINCRBY', payable, group .. 'n', captures)
+  if refunded ~= '0' then redis.call('HINCRBY', refunds, group, refunded) end
   wake(cutoffs, member, look)
 end
 

@@ -64,6 +64,7 @@ type Module struct {
 	Reach    Reach
 	Manifest Manifest
 	Free     Free
+	Refunds  bool // whether it takes part in refunds
 }
 
 // ErrNotModule is the fault of bytes that do not begin as a module does.
@@ -105,6 +106,8 @@ func Parse(b []byte) (*Module, error) {
 		return nil, fmt.Errorf("%d sections %q, exactly 1 is needed", custom[ManifestSection], ManifestSection)
 	case custom[CurrenciesSection] > 1:
 		return nil, fmt.Errorf("%d sections %q, at most 1 is allowed", custom[CurrenciesSection], CurrenciesSection)
+	case custom[RefundSection] > 1:
+		return nil, fmt.Errorf("%d sections %q, at most 1 is allowed", custom[RefundSection], RefundSection)
 	case m.sections[secImport] != nil:
 		return nil, errors.New("imports are not allowed")
 	case m.sections[secStart] != nil:
@@ -127,6 +130,8 @@ func (m *Module) custom(c *Cursor, payload []byte) string {
 		m.Manifest, err = parseManifest(payload[in.Pos:])
 	case CurrenciesSection:
 		m.Free, err = parseFree(payload[in.Pos:])
+	case RefundSection:
+		m.Refunds, err = parseRefund(payload[in.Pos:])
 	}
 	if err != nil && c.Err == nil {
 		c.Err = err

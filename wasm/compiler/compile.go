@@ -31,7 +31,8 @@ const (
 type tableCode struct {
 	assembler
 	data   []byte
-	texts  map[abi.Refusal]int // address
+	texts  map[abi.Refusal]int // address; a label is the message of a refusal without a code
+	label  string              // of the line; empty: the manifest's
 	window int
 }
 
@@ -42,16 +43,10 @@ const dataStart = 16
 // payee condition "loop".
 func (p *plan) compile() ([]byte, error) {
 	t := &tableCode{texts: map[abi.Refusal]int{}}
-	for _, r := range p.payees {
-		if r.then == "refuse" {
-			t.text(r.Refusal)
-		}
-	}
-	for _, r := range p.refuses {
-		t.text(r.Refusal)
-	}
-	if p.refuseRest {
-		t.text(notPriced)
+	t.place(p)
+	if p.refund != nil {
+		t.place(p.refund)
+		t.text(abi.Refusal{Message: p.refund.label})
 	}
 	t.window = (dataStart + len(t.data) + 7) &^ 7
 	t.quote(p)
@@ -67,7 +62,25 @@ func (p *plan) compile() ([]byte, error) {
 	if free != nil {
 		binary = abi.AppendBytes(append(binary, abi.SecCustom), free)
 	}
+	if p.refunds {
+		binary = abi.AppendBytes(append(binary, abi.SecCustom), abi.RefundContent())
+	}
 	return binary, nil
+}
+
+// place gives the texts of a plan's refusals their addresses.
+func (t *tableCode) place(p *plan) {
+	for _, r := range p.payees {
+		if r.then == "refuse" {
+			t.text(r.Refusal)
+		}
+	}
+	for _, r := range p.refuses {
+		t.text(r.Refusal)
+	}
+	if p.refuseRest != nil {
+		t.text(*p.refuseRest)
+	}
 }
 
 func (t *tableCode) text(r abi.Refusal) {
@@ -80,9 +93,23 @@ func (t *tableCode) text(r abi.Refusal) {
 func (t *tableCode) quote(p *plan) {
 	t.i32(0).memory(abi.OpI64Load, t.window+8).set(locAmount)
 	t.i32(0).memory(abi.OpI64Load, t.window+16).set(locCurrency)
-	if len(p.payees) > 0 {
+	if len(p.payees) > 0 || p.refund != nil && len(p.refund.payees) > 0 {
 		t.i32(0).memory(abi.OpI32Load, t.window+28).set(locPayee)
 	}
+	if p.refund != nil {
+		t.i32(0).memory(abi.OpI32Load, t.window+abi.RequestKind).i32(abi.RequestRefund).op(abi.OpI32Eq)
+		t.begin(abi.OpIf)
+		t.label = p.refund.label
+		t.answer(p.refund)
+		t.label = ""
+		t.op(abi.OpEnd)
+	}
+	t.answer(p)
+	t.op(abi.OpEnd)
+}
+
+// answer replies as a plan says.
+func (t *tableCode) answer(p *plan) {
 	for _, r := range p.payees {
 		t.payee(r)
 	}
@@ -95,12 +122,11 @@ func (t *tableCode) quote(p *plan) {
 		t.refuse(r.Refusal)
 		t.op(abi.OpEnd)
 	}
-	if len(p.rows) > 0 || p.rest != nil || p.refuseRest {
+	if len(p.rows) > 0 || p.rest != nil || p.refuseRest != nil {
 		t.rates(p)
 		t.fee()
 	}
 	t.reply(0)
-	t.op(abi.OpEnd)
 }
 
 // isOneOf leaves whether the currency is one of a list.
@@ -173,14 +199,27 @@ func (t *tableCode) refuse(r abi.Refusal) {
 
 // reply returns a reply of no line, or of one line with the fee.
 func (t *tableCode) reply(lines int) {
+	size := abi.ReplyHeader + lines*abi.LineSize
 	t.store(t.window, abi.StatusLines|uint64(lines)<<32)
 	t.store(t.window+8, 0)
 	if lines == 1 {
 		t.i32(0).get(locFee).memory(abi.OpI64Store, t.window+16)
-		t.store(t.window+24, 0)
+		t.store(t.window+24, t.lineLabel())
 		t.store(t.window+32, 0)
+		size += len(t.label)
 	}
-	t.i32(int32(abi.ReplyHeader + lines*abi.LineSize)).op(abi.OpReturn)
+	t.i32(int32(size)).op(abi.OpReturn)
+}
+
+// lineLabel puts the line's label behind it, and returns where that is and its
+// length; both are zero for the manifest's.
+func (t *tableCode) lineLabel() uint64 {
+	if t.label == "" {
+		return 0
+	}
+	const at = abi.ReplyHeader + abi.LineSize
+	t.copy(t.window+at, t.texts[abi.Refusal{Message: t.label}], len(t.label))
+	return at | uint64(len(t.label))<<32
 }
 
 func (t *tableCode) assemble(manifest []byte) []byte {

@@ -17,9 +17,11 @@ import (
 //	label  = "Card fee"          # the manifest that Pack adds; absent: it has one
 //	free   = ["CHF"]             # currencies that it leaves free on purpose,
 //	otherwise = "free"           # or all in which it charges nothing
+//	refunds = true               # it takes part in refunds
 type Package struct {
-	Module string `toml:"module"`
-	Label  string `toml:"label"`
+	Module  string `toml:"module"`
+	Label   string `toml:"label"`
+	Refunds bool   `toml:"refunds"`
 	abi.Free
 }
 
@@ -45,13 +47,19 @@ func ParsePackage(source []byte) (p Package, ok bool, err error) {
 // Pack turns what a compiler made into a module that can be released: without
 // names and other custom sections, with a manifest that has the label, or with
 // its own when label is "", and with what it leaves free, or its own when free
-// says nothing. The error says which limit or which part of the ABI the module
+// says nothing. A section that says that it takes part in refunds stays. The error says which limit or which part of the ABI the module
 // does not keep.
 func Pack(module []byte, label string, free abi.Free) ([]byte, error) {
-	stripped, manifests, own, err := split(module)
+	return Package{Label: label, Free: free}.Pack(module)
+}
+
+// Pack is the function Pack with what the description says.
+func (p Package) Pack(module []byte) ([]byte, error) {
+	stripped, own, err := split(module)
 	if err != nil {
 		return nil, fmt.Errorf("module: %w", err)
 	}
+	label, manifests := p.Label, own[abi.ManifestSection]
 	switch {
 	case label != "" && len(manifests) > 0:
 		return nil, fmt.Errorf("module: it has a manifest already, and a label is given")
@@ -68,17 +76,24 @@ func Pack(module []byte, label string, free abi.Free) ([]byte, error) {
 	case len(manifests) == 0:
 		return nil, fmt.Errorf("module: it has no section %q, and no label is given for one", abi.ManifestSection)
 	}
-	said, err := free.Section()
+	currencies, refunds := own[abi.CurrenciesSection], own[abi.RefundSection]
+	said, err := p.Section()
 	if err != nil {
 		return nil, err
 	}
 	if said != nil {
-		if own != nil {
+		if currencies != nil {
 			return nil, fmt.Errorf("module: it has a section %q already, and free or otherwise is given", abi.CurrenciesSection)
 		}
-		own = [][]byte{said}
+		currencies = [][]byte{said}
 	}
-	for _, section := range slices.Concat(manifests, own) {
+	if p.Refunds {
+		if refunds != nil {
+			return nil, fmt.Errorf("module: it has a section %q already, and refunds is given", abi.RefundSection)
+		}
+		refunds = [][]byte{abi.RefundContent()}
+	}
+	for _, section := range slices.Concat(manifests, currencies, refunds) {
 		stripped = abi.AppendBytes(append(stripped, abi.SecCustom), section)
 	}
 	if _, err := abi.Parse(stripped); err != nil {
@@ -87,13 +102,14 @@ func Pack(module []byte, label string, free abi.Free) ([]byte, error) {
 	return stripped, nil
 }
 
-// split returns a module without custom sections, its manifests, and its
-// sections about currencies.
-func split(module []byte) (stripped []byte, manifests, currencies [][]byte, err error) {
+// split returns a module without custom sections, and those that Pack keeps, by
+// name.
+func split(module []byte) (stripped []byte, own map[string][][]byte, err error) {
 	c := &abi.Cursor{B: module}
 	if string(c.Bytes(len(abi.Magic))) != abi.Magic {
-		return nil, nil, nil, abi.ErrNotModule
+		return nil, nil, abi.ErrNotModule
 	}
+	own = map[string][][]byte{}
 	stripped = slices.Clone(module[:len(abi.Magic)])
 	for c.Left() > 0 && c.Err == nil {
 		from := c.Pos
@@ -104,12 +120,10 @@ func split(module []byte) (stripped []byte, manifests, currencies [][]byte, err 
 			continue
 		}
 		in := abi.Cursor{B: payload}
-		switch string(in.Bytes(int(in.U32()))) {
-		case abi.ManifestSection:
-			manifests = append(manifests, payload)
-		case abi.CurrenciesSection:
-			currencies = append(currencies, payload)
+		switch name := string(in.Bytes(int(in.U32()))); name {
+		case abi.ManifestSection, abi.CurrenciesSection, abi.RefundSection:
+			own[name] = append(own[name], payload)
 		}
 	}
-	return stripped, manifests, currencies, c.Err
+	return stripped, own, c.Err
 }

@@ -20,14 +20,20 @@ type plan struct {
 	refuses []refusePlan
 	rows    []row
 	rest    *row // for currencies in no row
-	// Where there is no rest: whether currencies in no row are refused, and what
-	// is free on purpose.
-	refuseRest bool
+	// Where there is no rest: how currencies in no row are refused, if they are,
+	// and what is free on purpose.
+	refuseRest *abi.Refusal
 	free       abi.Free
+
+	refunds bool  // whether the rule takes part in refunds
+	refund  *plan // of refunds; nil: they are charged as payments are
 }
 
-// notPriced refuses currencies in no row.
-var notPriced = abi.Refusal{Code: "currency_not_priced", Message: "Payments in this currency are not priced."}
+// The refusals of currencies in no row.
+var (
+	paymentNotPriced = abi.Refusal{Code: "currency_not_priced", Message: "Payments in this currency are not priced."}
+	refundNotPriced  = abi.Refusal{Code: "currency_not_priced", Message: "Refunds in this currency are not priced."}
+)
 
 // row is what currencies with equal numbers are charged.
 type row struct {
@@ -81,7 +87,19 @@ func (t *Table) plan() (*plan, error) {
 	if t.Otherwise != "" && p.rest != nil {
 		return nil, errors.New("otherwise stands beside a fee without currencies, which charges all others")
 	}
-	p.refuseRest = t.Otherwise == abi.OtherwiseRefuse
+	if t.Otherwise == abi.OtherwiseRefuse {
+		p.refuseRest = &paymentNotPriced
+	}
+	p.refunds = t.Refunds
+	if t.Refund != nil {
+		var err error
+		if p.refund, err = t.Refund.plan(); err != nil {
+			return nil, fmt.Errorf("refund: %w", err)
+		}
+		if p.refund.refuseRest != nil {
+			p.refund.refuseRest = &refundNotPriced
+		}
+	}
 	// Only what the module's lines and refusals do not show is said in it, so
 	// that a table without either has the bytes that it always had.
 	if t.Otherwise == abi.OtherwiseFree {

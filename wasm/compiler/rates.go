@@ -15,8 +15,8 @@ func (t *tableCode) rates(p *plan) {
 	switch {
 	case p.rest != nil:
 		t.row(p.rest)
-	case p.refuseRest:
-		t.refuse(notPriced)
+	case p.refuseRest != nil:
+		t.refuse(*p.refuseRest)
 	default:
 		t.reply(0)
 	}

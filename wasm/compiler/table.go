@@ -39,6 +39,18 @@ import (
 //	name = "refuse.test"          # the whole payee, upper and lower case alike
 //	then = "refuse"               # with code and message; or "trap", or "loop"
 //
+// A rule charges for refunds only when it says so. They are charged as payments
+// are, or from a table of their own, with the keys of this one but refunds:
+//
+//	refunds = true
+//
+//	[refund]
+//	label = "Refund fee"          # of the fee line; absent: that of payments
+//
+//	[[refund.fee]]                # and [[refund.refuse]], [[refund.payee]]
+//	currencies = ["EUR"]
+//	fixed      = "0.25"
+//
 // A currency without a fee is refused, as currency_not_priced, or free: what
 // otherwise says. A table that does not say cannot be activated for an account
 // that takes such a currency; where it is in force, the currency gets no line. A
@@ -49,6 +61,8 @@ import (
 // they stand for; a fee without currencies therefore has a percentage only.
 type Table struct {
 	Label     string        `toml:"label"`
+	Refunds   bool          `toml:"refunds"`
+	Refund    *Table        `toml:"refund"` // nil: refunds are charged as payments are
 	Otherwise string        `toml:"otherwise"`
 	Fees      []TableFee    `toml:"fee"`
 	Refuses   []TableRefuse `toml:"refuse"`
@@ -141,6 +155,25 @@ func (t *Table) check() error {
 	if err := (abi.Manifest{ABI: abi.ABI, Label: t.Label}).Check(); err != nil {
 		return err
 	}
+	if t.Refund == nil {
+		return t.checkFees()
+	}
+	refund := *t.Refund
+	switch {
+	case !t.Refunds:
+		return errors.New("it has a table [refund], and does not say refunds = true")
+	case refund.Refunds || refund.Refund != nil:
+		return errors.New("refunds and [refund] do not stand in [refund]")
+	case refund.Label == "":
+		refund.Label = t.Label
+	}
+	if err := refund.check(); err != nil {
+		return fmt.Errorf("refund: %w", err)
+	}
+	return t.checkFees()
+}
+
+func (t *Table) checkFees() error {
 	for _, n := range []struct {
 		what       string
 		has, limit int
@@ -156,8 +189,20 @@ func (t *Table) check() error {
 	if t.Otherwise != "" && t.Otherwise != abi.OtherwiseRefuse && t.Otherwise != abi.OtherwiseFree {
 		return fmt.Errorf("otherwise is %.20q, not refuse or free", t.Otherwise)
 	}
-	if len(t.Fees)+len(t.Refuses)+len(t.Payees) == 0 {
+	if len(t.Fees)+len(t.Refuses)+len(t.Payees) == 0 && t.Refund == nil {
 		return errors.New("it has no [[fee]], [[refuse]] or [[payee]]")
 	}
 	return nil
+}
+
+// ForRefunds is the table that refunds are charged by: one without a fee when the
+// rule takes no part in them.
+func (t *Table) ForRefunds() *Table {
+	switch {
+	case !t.Refunds:
+		return &Table{Label: t.Label}
+	case t.Refund == nil:
+		return t
+	}
+	return t.Refund
 }

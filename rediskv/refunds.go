@@ -1,0 +1,86 @@
+package rediskv
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// Refund reads a refund without its payment, which is kept once, in its own hash.
+func (s *Store) Refund(ctx context.Context, c Caller, id string) (*tollgate.Refund, error) {
+	if !strings.HasPrefix(id, tollgate.PrefixRefund) {
+		return nil, notFound()
+	}
+	k := s.space(c.Organization)
+	grant, version := c.grant(k)
+	_, rest, err := s.run(ctx, scriptReadValue.with(readValueKeys{grant, k.object(id)}, readArgs{version}))
+	if err != nil {
+		return nil, err
+	}
+	text, _ := rest[0].(string)
+	r, err := refundOf(id, text)
+	return r, s.noticed(ctx, k, err)
+}
+
+func refundOf(id, text string) (*tollgate.Refund, error) {
+	r := new(tollgate.Refund)
+	err := decode(text, r)
+	if err == nil && (r.ID != id || r.Object != "refund" || r.Status != tollgate.RefundSucceeded || r.CreatedAt == 0 || !strings.HasPrefix(r.PaymentID, tollgate.PrefixPayment)) {
+		err = fmt.Errorf("refund %s: the document is of %q", id, r.ID)
+	}
+	if err != nil {
+		return nil, tollgate.Damage("refund", id, err)
+	}
+	return r, nil
+}
+
+// Refunds reads a payment's refunds in the order in which they were made, without
+// the payment. Of one that cannot be read only Object and ID count, and Damaged.
+func (s *Store) Refunds(ctx context.Context, c Caller, payment string) (rows []tollgate.Refund, err error) {
+	k := s.space(c.Organization)
+	if err := s.checkGrant(ctx, c, k); err != nil {
+		return nil, err
+	}
+	err = s.timedInTurn(ctx, c, "read_refunds", func(ctx context.Context) error {
+		moved, err := s.client.LRange(ctx, k.moves(payment), 0, -1).Result()
+		if err != nil || len(moved) == 0 {
+			return err
+		}
+		pipe := s.client.Pipeline()
+		replies := make([]*redis.SliceCmd, len(moved))
+		for i, id := range moved {
+			replies[i] = pipe.HMGet(ctx, k.object(tollgate.PrefixTransaction+id), "ty", "rfd")
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return err
+		}
+		var keys []string
+		for _, reply := range replies {
+			f := fieldsIn(reply.Val(), "ty", "rfd")
+			if f["ty"] == string(tollgate.TransactionRefund) {
+				keys = append(keys, k.object(f["rfd"]))
+				rows = append(rows, tollgate.Refund{Object: "refund", ID: f["rfd"], Damaged: true})
+			}
+		}
+		if len(keys) == 0 {
+			return nil
+		}
+		texts, err := s.client.MGet(ctx, keys...).Result()
+		for i, v := range texts {
+			text, _ := v.(string)
+			r, failed := refundOf(rows[i].ID, text)
+			if failed == nil && r.PaymentID != payment {
+				failed = tollgate.Damage("refund", r.ID, fmt.Errorf("refund %s: it is of payment %q", r.ID, r.PaymentID))
+			}
+			if s.noticed(ctx, k, failed) == nil {
+				rows[i] = *r
+			}
+		}
+		return err
+	})
+	return rows, err
+}
