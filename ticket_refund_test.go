@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tollgate"
+	"tollgate/wasm"
 )
 
 // refundedTicket is the ticket of a payment of 100.00 that was captured in part,
@@ -58,7 +59,7 @@ func TestTicketOfRefunds(t *testing.T) {
 	if !slices.Equal(evaluations, []int{2, 3, 4, 5}) || ticket.Total.Minor != 600+25+100+25 {
 		t.Errorf("lines of %v, total %s", evaluations, ticket.Total)
 	}
-	if problems := ticket.Inconsistencies(); len(problems) > 0 {
+	if problems := wasm.Inconsistencies(ticket); len(problems) > 0 {
 		t.Error(problems)
 	}
 	for i, refund := range []bool{false, false, true, false, true} {
@@ -100,7 +101,7 @@ func TestTicketOfRefundsContradictsItself(t *testing.T) {
 	} {
 		ticket := refundedTicket(t)
 		k.change(ticket)
-		if problems := ticket.Inconsistencies(); !slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, k.want) }) {
+		if problems := wasm.Inconsistencies(ticket); !slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, k.want) }) {
 			t.Errorf("%s: %q, want %q", what, problems, k.want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/wasm"
 )
 
 // TestTicketsAgain runs every evaluation of random payments and captures again
@@ -57,7 +58,7 @@ func TestTicketsAgain(t *testing.T) {
 // reprice runs a ticket's evaluations again.
 func (w *world) reprice(ticket *tollgate.Ticket) {
 	w.t.Helper()
-	for _, problem := range ticket.Inconsistencies() {
+	for _, problem := range wasm.Inconsistencies(ticket) {
 		w.t.Errorf("%s: %s", ticket.ID, problem)
 	}
 	var lines []tollgate.TicketLine

@@ -9,6 +9,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/wasm"
 )
 
 // ledger is everything that an organization holds, read back through the
@@ -87,7 +88,7 @@ func (f *fixture) audit(t testing.TB) ledger {
 		if !slices.Equal(ticket.EventIDs, ids) {
 			t.Errorf("%s: ticket refers to %v, the log has %v", id, ticket.EventIDs, ids)
 		}
-		for _, problem := range ticket.Inconsistencies() {
+		for _, problem := range wasm.Inconsistencies(ticket) {
 			t.Errorf("%s: %s", ticket.ID, problem)
 		}
 		if got := authorizations[id]; got.Status != string(p.Status) || got.Amount != p.Amount {

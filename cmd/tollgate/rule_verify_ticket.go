@@ -48,7 +48,7 @@ func (r *recomposed) refunds(engine *wasm.Engine) (problems []string) {
 // all of them agree, their lines have been shown to differ already, and the
 // order and total of the rest say nothing more.
 func (r *recomposed) compare(agree bool) []string {
-	problems := r.kept.Inconsistencies()
+	problems := wasm.Inconsistencies(r.kept)
 	strays := 0
 	for i, l := range r.kept.Lines {
 		at := slices.IndexFunc(r.kept.Evaluations, func(e tollgate.Evaluation) bool { return e.Number == l.Evaluation })

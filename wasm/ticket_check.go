@@ -1,21 +1,26 @@
-package tollgate
+package wasm
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"tollgate"
 )
+
+type ticketCheck struct{ *tollgate.Ticket }
 
 // Inconsistencies says where a ticket contradicts itself, as far as that shows
 // without running a rule (interface §2): its evaluations against each other,
 // its head, its decision and its events. Lines and total need the rules.
-func (t *Ticket) Inconsistencies() []string {
+func Inconsistencies(ticket *tollgate.Ticket) []string {
+	t := ticketCheck{ticket}
 	var found []string
 	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	if t.Object != "ticket" {
 		say("object is %q", t.Object)
 	}
-	if !strings.HasPrefix(t.PaymentID, PrefixPayment) || t.ID != TicketOf(t.PaymentID) {
+	if !strings.HasPrefix(t.PaymentID, tollgate.PrefixPayment) || t.ID != tollgate.TicketOf(t.PaymentID) {
 		say("%q is not the ticket of payment %q", t.ID, t.PaymentID)
 	}
 	if len(t.Evaluations) == 0 {
@@ -28,7 +33,7 @@ func (t *Ticket) Inconsistencies() []string {
 	return found
 }
 
-func (t *Ticket) checkHead(say func(string, ...any)) {
+func (t ticketCheck) checkHead(say func(string, ...any)) {
 	first := &t.Evaluations[0]
 	switch in := first.Input; {
 	case t.Amount != in.Amount:
@@ -44,28 +49,28 @@ func (t *Ticket) checkHead(say func(string, ...any)) {
 	if t.CreatedAt != first.At {
 		say("created_at is %s, and evaluation 1 was made at %s", t.CreatedAt, first.At)
 	}
-	kind := EvaluationAuthorization
-	if t.Perimeter.Decision == Review {
-		kind = EvaluationReview
+	kind := tollgate.EvaluationAuthorization
+	if t.Perimeter.Decision == tollgate.Review {
+		kind = tollgate.EvaluationReview
 	}
 	if first.Kind != kind {
 		say("evaluation 1 is of kind %q, not %q as the perimeter decided %q", first.Kind, kind, t.Perimeter.Decision)
 	}
 	p := t.Perimeter
 	switch p.Decision {
-	case Allow, Deny, Review:
-		if (p.Decision == Allow) != (p.Reason == "") || (p.Decision == Review) != (p.Reason == ReasonAmountNeedsReview) {
+	case tollgate.Allow, tollgate.Deny, tollgate.Review:
+		if (p.Decision == tollgate.Allow) != (p.Reason == "") || (p.Decision == tollgate.Review) != (p.Reason == tollgate.ReasonAmountNeedsReview) {
 			say("the perimeter decided %q with the reason %q", p.Decision, p.Reason)
 		}
 	default:
 		say("the perimeter decided %q", p.Decision)
 	}
 	// Only what waits for a review can be decided in another way later.
-	reviewed := p.Decision == Review && (t.Decision == Allow || t.Decision == Deny)
+	reviewed := p.Decision == tollgate.Review && (t.Decision == tollgate.Allow || t.Decision == tollgate.Deny)
 	if t.Decision != p.Decision && !reviewed {
 		say("decision is %q, and the perimeter decided %q", t.Decision, p.Decision)
 	}
-	if len(t.Evaluations) > 1 && t.Decision != Allow {
+	if len(t.Evaluations) > 1 && t.Decision != tollgate.Allow {
 		say("decision is %q, and it was captured", t.Decision)
 	}
 }
@@ -73,7 +78,7 @@ func (t *Ticket) checkHead(say func(string, ...any)) {
 // checkCaptures compares every evaluation behind the first with it: a capture
 // takes a part of its amount, priced with the rules of the creation, and a
 // refund a part of what is captured by then, priced with some of them.
-func (t *Ticket) checkCaptures(say func(string, ...any)) {
+func (t ticketCheck) checkCaptures(say func(string, ...any)) {
 	captured, refunded, captures := int64(0), int64(0), uint32(0)
 	for i, e := range t.Evaluations {
 		n, index, pinned := i+1, uint32(0), t.Pinned()
@@ -83,17 +88,17 @@ func (t *Ticket) checkCaptures(say func(string, ...any)) {
 		if i == 0 {
 			continue
 		}
-		if e.Kind == EvaluationRefund {
+		if e.Kind == tollgate.EvaluationRefund {
 			refunded += e.Input.Amount.Minor
-			pinned = slices.DeleteFunc(slices.Clone(pinned), func(ref RuleRef) bool { return !slices.Contains(e.Rules, ref) })
+			pinned = slices.DeleteFunc(slices.Clone(pinned), func(ref tollgate.RuleRef) bool { return !slices.Contains(e.Rules, ref) })
 		} else {
 			captured += e.Input.Amount.Minor
 			captures++
 			index = captures
 		}
 		switch {
-		case e.Kind != EvaluationCapture && e.Kind != EvaluationRefund:
-			say("evaluation %d is of kind %q, not %q", n, e.Kind, EvaluationCapture)
+		case e.Kind != tollgate.EvaluationCapture && e.Kind != tollgate.EvaluationRefund:
+			say("evaluation %d is of kind %q, not %q", n, e.Kind, tollgate.EvaluationCapture)
 		case e.Input.CaptureIndex != index:
 			say("evaluation %d has capture_index %d, not %d", n, e.Input.CaptureIndex, index)
 		case e.Input.Currency != t.Currency || e.Input.Payee != t.Payee:
@@ -111,8 +116,8 @@ func (t *Ticket) checkCaptures(say func(string, ...any)) {
 
 // checkEvents compares event_ids, one for each transition (interface §3), with
 // the events of the evaluations.
-func (t *Ticket) checkEvents(say func(string, ...any)) {
-	reviewed, captured := t.Perimeter.Decision == Review, len(t.Evaluations) > 1
+func (t ticketCheck) checkEvents(say func(string, ...any)) {
+	reviewed, captured := t.Perimeter.Decision == tollgate.Review, len(t.Evaluations) > 1
 	at, further := 0, 1 // it may have been canceled, released or expired in the end
 	for i, e := range t.Evaluations {
 		switch {
@@ -123,7 +128,7 @@ func (t *Ticket) checkEvents(say func(string, ...any)) {
 		case i > 0:
 			at++
 		}
-		if e.Kind == EvaluationRefund && further > 0 && at+1 < len(t.EventIDs) && t.EventIDs[at+1] == e.EventID {
+		if e.Kind == tollgate.EvaluationRefund && further > 0 && at+1 < len(t.EventIDs) && t.EventIDs[at+1] == e.EventID {
 			at, further = at+1, 0 // behind the release of what was not captured
 		}
 		if at >= len(t.EventIDs) || t.EventIDs[at] != e.EventID {
@@ -131,14 +136,14 @@ func (t *Ticket) checkEvents(say func(string, ...any)) {
 		}
 	}
 	switch {
-	case t.Perimeter.Decision == Deny:
+	case t.Perimeter.Decision == tollgate.Deny:
 		further = 0
 	case reviewed && !captured:
 		further = 2
 	}
 	if n := len(t.EventIDs) - at - 1; n > further {
 		say("event_ids have %d events behind the last evaluation, where %d can be", n, further)
-	} else if n < 1 && reviewed && !captured && t.Decision != Review {
+	} else if n < 1 && reviewed && !captured && t.Decision != tollgate.Review {
 		say("decision is %q, and event_ids do not have the review's event", t.Decision)
 	}
 	if len(slices.Compact(slices.Sorted(slices.Values(t.EventIDs)))) != len(t.EventIDs) {
