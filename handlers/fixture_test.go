@@ -30,23 +30,23 @@ var accountForms = []struct {
 	{
 		"eur", "active", `{"payees_blocked":["deny.test","*.blocked.test"],"review_above":"1000"}`,
 		[]tollgate.Currency{"EUR", "USD", "JPY", "BHD", "CLF"},
-		rules("card_fee@v2", "platform_fee@v1", "sandbox@v1"),
+		citing("card_fee@v2", "platform_fee@v1", "sandbox@v1"),
 	},
-	{"wide", "active", `{}`, allCurrencies(), rules("card_fee@v1", "cross_border@v2", "platform_fee@v1")},
-	{"paused", "paused", `{}`, []tollgate.Currency{"EUR"}, rules("card_fee@v2")},
-	{"closed", "closed", `{}`, []tollgate.Currency{"EUR"}, rules("card_fee@v2")},
+	{"wide", "active", `{}`, allCurrencies(), citing("card_fee@v1", "cross_border@v2", "platform_fee@v1")},
+	{"paused", "paused", `{}`, []tollgate.Currency{"EUR"}, citing("card_fee@v2")},
+	{"closed", "closed", `{}`, []tollgate.Currency{"EUR"}, citing("card_fee@v2")},
 	{
 		"limited", "active", `{"currencies":["EUR"],"payees_allowed":["*.example"],"minimum_amount":"5","maximum_amount":"50.00"}`,
 		[]tollgate.Currency{"EUR", "USD"},
-		rules("platform_fee@v1"),
+		citing("platform_fee@v1"),
 	},
 	{"hours", "active", `{"schedule":{"time_zone":"Europe/Berlin","days":["mon","tue"],"from":"09:00","to":"17:00"}}`, []tollgate.Currency{"EUR"}, nil},
-	{"future", "active", `{"velocity":[{"window":"day","amount":"1"}]}`, []tollgate.Currency{"EUR"}, rules("card_fee@v2")},
+	{"future", "active", `{"velocity":[{"window":"day","amount":"1"}]}`, []tollgate.Currency{"EUR"}, citing("card_fee@v2")},
 	{
 		"budgeted", "active", `{"budgets":[{"window":"day","time_zone":"Europe/Berlin","currency":"EUR","amount":"100.00","per":"merchant_account"}],` +
 			`"unbudgeted_currencies":"allow","frequency":[{"window":"day","count":2,"per":"payee"}],"review_above":"60.00"}`,
 		[]tollgate.Currency{"EUR", "JPY"},
-		rules("card_fee@v2"),
+		citing("card_fee@v2"),
 	},
 	{
 		"suppliers", "active", `{"payees_allowed":["*.suppliers.example","*@bank.example"],` +
@@ -55,11 +55,11 @@ var accountForms = []struct {
 		nil,
 	},
 	{"nobody", "active", `{"payees_allowed":[]}`, []tollgate.Currency{"EUR"}, nil},
-	{"gated", "active", `{"payees_blocked":["deny.test"]}`, []tollgate.Currency{"EUR", "KPW"}, rules("currency_gate@v1", "card_fee@v2")},
+	{"gated", "active", `{"payees_blocked":["deny.test"]}`, []tollgate.Currency{"EUR", "KPW"}, citing("currency_gate@v1", "card_fee@v2")},
 }
 
 // rules reads citations without their first word, such as "card_fee@v2".
-func rules(list ...string) (citations []tollgate.Citation) {
+func citing(list ...string) (citations []tollgate.Citation) {
 	for _, text := range list {
 		c, err := tollgate.ParseCitation("rule:" + text)
 		if err != nil {

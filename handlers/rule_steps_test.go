@@ -165,7 +165,7 @@ func (w *world) ruleSet(account string, list []string) {
 	c := w.configs[""]
 	a := w.account(account)
 	a.RuleSet.Version++
-	a.RuleSet.Rules = rules(list...)
+	a.RuleSet.Rules = citing(list...)
 	c.RuleSets = append(c.RuleSets, a.RuleSet)
 	for { // an activation may have taken that version
 		if _, err := redistest.Provision(w.t.Context(), w.operator, *c, true); err == nil || a.RuleSet.Version > 20 {

@@ -17,7 +17,7 @@ func (s *Store) ScheduledActivation(ctx context.Context, c Caller, ruleSet, id s
 	k := s.space(c.Organization)
 	a, err := s.activation(ctx, k, id)
 	if err == nil && a.Value.RuleSetID != ruleSet {
-		err = notFound()
+		err = tollgate.NotFound()
 	}
 	if err != nil {
 		return nil, a, err

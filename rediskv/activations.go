@@ -65,7 +65,7 @@ func (s *Store) RuleSetFacts(ctx context.Context, c Caller, ruleSet string, acco
 // accounts.
 func (s *Store) ruleSetFacts(ctx context.Context, k space, ruleSet string) (f *tollgate.RuleSetFacts, all []string, err error) {
 	if !strings.HasPrefix(ruleSet, tollgate.PrefixRuleSet) {
-		return nil, nil, notFound()
+		return nil, nil, tollgate.NotFound()
 	}
 	found, err := s.readHashes(ctx, "read_organization", k.organization(), k.object(ruleSet))
 	if err != nil {
@@ -186,7 +186,7 @@ func (b *commit) ruleSet(r tollgate.RuleSetState) {
 // activation reads an activation with its revision.
 func (s *Store) activation(ctx context.Context, k space, id string) (a tollgate.Stored[tollgate.Activation], err error) {
 	if !strings.HasPrefix(id, tollgate.PrefixActivation) {
-		return a, notFound()
+		return a, tollgate.NotFound()
 	}
 	found, err := s.readHashes(ctx, "read_activation", k.object(id))
 	if err != nil {
@@ -207,7 +207,7 @@ func (s *Store) Activation(ctx context.Context, c Caller, ruleSet, id string) (*
 	}
 	a, err := s.activation(ctx, k, id)
 	if err == nil && a.Value.RuleSetID != ruleSet {
-		return nil, notFound()
+		return nil, tollgate.NotFound()
 	}
 	if err != nil {
 		return nil, err
@@ -223,7 +223,7 @@ func (s *Store) Activations(ctx context.Context, c Caller, ruleSet, before strin
 		return nil, "", err
 	}
 	if !strings.HasPrefix(ruleSet, tollgate.PrefixRuleSet) {
-		return nil, "", notFound()
+		return nil, "", tollgate.NotFound()
 	}
 	if _, err := s.readHashes(ctx, "read_rule_set", k.object(ruleSet)); err != nil {
 		return nil, "", err

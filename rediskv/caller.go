@@ -96,7 +96,7 @@ func (s *Store) entry(c Caller, kind, outcome, reason, targetType, targetID stri
 
 type appendAuditKeys struct{ Sequences, Audit, Mark string }
 
-var scriptAppendAudit = newScript[appendAuditKeys, auditArgs]("append_audit")
+var scriptAppendAudit = newScript[appendAuditKeys, auditArgs](lua, "append_audit")
 
 // Audit records what a caller was refused; entry's id, time, actor and request
 // are filled in.
@@ -204,7 +204,7 @@ func answerOf(record any) (Result, error) {
 
 type findRepeatedArgs struct{ GrantVersion, Fingerprint, Operation string }
 
-var scriptFindRepeated = newScript[requestKeys, findRepeatedArgs]("find_repeated")
+var scriptFindRepeated = newScript[requestKeys, findRepeatedArgs](lua, "find_repeated")
 
 // FindRepeated looks for an earlier request of the same key. A caller that is
 // about to refuse for a reason that can change (configuration, a payment's

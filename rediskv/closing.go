@@ -119,7 +119,7 @@ type closeDayArgs struct {
 	LastClosed, CutoffsMember, LookAt, PayoutDates string
 }
 
-var scriptCloseDay = newScript[closeDayKeys, closeDayArgs]("close_day")
+var scriptCloseDay = newScript[closeDayKeys, closeDayArgs](lua, "close_day")
 
 type makePayoutKeys struct {
 	logKeys
@@ -134,7 +134,7 @@ type makePayoutArgs struct {
 	PayableCount                            int
 }
 
-var scriptMakePayout = newScript[makePayoutKeys, makePayoutArgs]("make_payout")
+var scriptMakePayout = newScript[makePayoutKeys, makePayoutArgs](lua, "make_payout")
 
 // makePayout commits one payout. One that is there already is no error.
 func (s *Store) makePayout(ctx context.Context, k space, p *tollgate.Payout, payable []tollgate.Payable) error {

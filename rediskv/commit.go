@@ -167,7 +167,7 @@ type commitArgs struct {
 	Channel, Organization string
 }
 
-var scriptCommit = newScript[commitKeys, commitArgs]("commit")
+var scriptCommit = newScript[commitKeys, commitArgs](lua, "commit")
 
 // run writes all of it. ErrConflict says that something has changed since it was
 // read.
@@ -261,4 +261,11 @@ func Retried[T any](change func() (T, error)) (result T, err error) {
 		Code: tollgate.CodeStoreUnavailable, Cause: err,
 		Message: "Others are changing the same at the moment. Try again.",
 	}
+}
+
+func result(outcome string, rest []any, ans Answer) (Result, error) {
+	if outcome == "repeated" {
+		return answerOf(rest[0])
+	}
+	return Result{Answer: ans}, nil
 }

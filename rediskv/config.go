@@ -75,7 +75,7 @@ func (s *Store) Account(ctx context.Context, org, id string) (*Account, error) {
 	k := s.space(org)
 	return lookup(ctx, s, accountEntry(org, id), func(ctx context.Context) (*Account, error) {
 		if !strings.HasPrefix(id, tollgate.PrefixMerchantAccount) {
-			return nil, notFound()
+			return nil, tollgate.NotFound()
 		}
 		found, err := s.hashes(ctx, "read_account", k.object(id), k.organization(), k.shadowing())
 		for i, key := range []string{k.object(id), k.organization()} {
@@ -112,7 +112,7 @@ func (s *Store) Grant(ctx context.Context, org, id string) (*Grant, error) {
 	k := s.space(org)
 	return lookup(ctx, s, grantEntry(org, id), func(ctx context.Context) (*Grant, error) {
 		if !strings.HasPrefix(id, tollgate.PrefixGrant) {
-			return nil, notFound()
+			return nil, tollgate.NotFound()
 		}
 		found, err := s.readHashes(ctx, "read_grant", k.object(id))
 		if err != nil {
@@ -142,7 +142,7 @@ func (s *Store) Client(ctx context.Context, id string) (*Client, error) {
 		err = s.timed(ctx, "client_directory", func(ctx context.Context) error {
 			org, err = s.client.Get(ctx, clientKey(id)).Result()
 			if errors.Is(err, redis.Nil) {
-				return notFound()
+				return tollgate.NotFound()
 			}
 			return err
 		})
@@ -202,7 +202,7 @@ type readResourceArgs struct {
 	auditArgs
 }
 
-var scriptReadResource = newScript[readResourceKeys, readResourceArgs]("read_resource")
+var scriptReadResource = newScript[readResourceKeys, readResourceArgs](lua, "read_resource")
 
 // ReadResource reads what the four account endpoints show, compares the
 // caller's grant and records the read, in one step.
@@ -212,7 +212,7 @@ func (s *Store) ReadResource(ctx context.Context, c Caller, kind, id string) (do
 		"merchant_account": tollgate.PrefixMerchantAccount, "grant": tollgate.PrefixGrant,
 	}[kind]
 	if !known || !strings.HasPrefix(id, prefix) || (kind == "organization" && id != c.Organization) {
-		return nil, 0, notFound()
+		return nil, 0, tollgate.NotFound()
 	}
 	k := s.space(c.Organization)
 	key := k.object(id)
@@ -246,85 +246,4 @@ func (s *Store) ReadResource(ctx context.Context, c Caller, kind, id string) (do
 	g.Status = g.At(s.Now())
 	doc, err = json.Marshal(g)
 	return doc, revision, err
-}
-
-// readHashes reads hashes at one moment; the first must be there, and the
-// counters of all can be read.
-func (s *Store) readHashes(ctx context.Context, operation string, keys ...string) (found []fields, err error) {
-	found, err = s.hashes(ctx, operation, keys...)
-	for i, f := range found {
-		if err == nil {
-			err = s.damagedAt(ctx, keys[i], counters(f))
-		}
-	}
-	return found, err
-}
-
-// hashes reads hashes at one moment, as they are; the first must be there.
-func (s *Store) hashes(ctx context.Context, operation string, keys ...string) (found []fields, err error) {
-	err = s.timed(ctx, operation, func(ctx context.Context) error {
-		pipe := s.client.TxPipeline()
-		replies := make([]*redis.MapStringStringCmd, len(keys))
-		for i, key := range keys {
-			replies[i] = pipe.HGetAll(ctx, key)
-		}
-		if _, err := pipe.Exec(ctx); err != nil {
-			return err
-		}
-		for _, r := range replies {
-			found = append(found, r.Val())
-		}
-		if len(found[0]) == 0 {
-			return notFound()
-		}
-		return nil
-	})
-	return found, err
-}
-
-// sameObject checks that a stored document can be read and is the one of an
-// object.
-func sameObject(f fields, kind, id string) error {
-	var o struct {
-		Object string `json:"object"`
-		ID     string `json:"id"`
-	}
-	if err := f.document(&o); err != nil {
-		return err
-	}
-	if o.Object != kind || o.ID != id {
-		return fmt.Errorf("%s %s: the document is of %s %q", kind, id, o.Object, o.ID)
-	}
-	return nil
-}
-
-// decode reads pairs of JSON text and target; the first may have an envelope.
-func decode(text string, into any, more ...any) error {
-	if rest, ok := strings.CutPrefix(text, envelopeMember); ok {
-		of, _, _ := strings.Cut(rest, `"`)
-		if err := checkEnvelope(of); err != nil {
-			return err
-		}
-	}
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		return err
-	}
-	for i := 0; i+1 < len(more); i += 2 {
-		text, _ := more[i].(string)
-		if err := json.Unmarshal([]byte(text), more[i+1]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func gone(err error) bool {
-	var e *tollgate.Error
-	return errors.As(err, &e) && e.Code == tollgate.CodeNotFound
-}
-
-// away reports whether Redis cannot be reached at the moment.
-func away(err error) bool {
-	var e *tollgate.Error
-	return errors.As(err, &e) && e.Code == tollgate.CodeStoreUnavailable
 }

@@ -2,12 +2,8 @@ package rediskv
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-
-	"github.com/redis/go-redis/v9"
 
 	"tollgate"
 )
@@ -53,46 +49,4 @@ func counted(text string) (int64, error) {
 		return 0, fmt.Errorf("counter %.32q is no number", text)
 	}
 	return n, nil
-}
-
-// storedText is what a key holds: a string, nothing, or, by err, something else.
-type storedText struct {
-	text  string
-	there bool
-	err   error
-}
-
-// readStrings reads keys of one organization that hold strings, up to readBatch
-// of them in one round trip.
-func (s *Store) readStrings(ctx context.Context, operation string, keys []string) ([]storedText, error) {
-	found := make([]storedText, 0, len(keys))
-	for part := range slices.Chunk(keys, readBatch) {
-		if err := s.timed(ctx, operation, func(ctx context.Context) error {
-			pipe := s.client.Pipeline()
-			replies := make([]*redis.StringCmd, len(part))
-			for i, key := range part {
-				replies[i] = pipe.Get(ctx, key)
-			}
-			if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
-				return err
-			}
-			for _, reply := range replies {
-				text, err := reply.Result()
-				switch {
-				case err == nil:
-					found = append(found, storedText{text: text, there: true})
-				case errors.Is(err, redis.Nil):
-					found = append(found, storedText{})
-				case redis.HasErrorPrefix(err, "WRONGTYPE"):
-					found = append(found, storedText{there: true, err: err})
-				default:
-					return err
-				}
-			}
-			return nil
-		}); err != nil {
-			return nil, err
-		}
-	}
-	return found, nil
 }

@@ -218,32 +218,3 @@ func (r *captureReader) flush() error {
 	r.id = ""
 	return r.add(r.held)
 }
-
-// cutoffsOf reads the versions of an account's cutoff and its last closed
-// sales day. An account from before versions were kept has the one.
-func cutoffsOf(f fields, current tollgate.Cutoff) (*tollgate.Timeline, tollgate.Date, error) {
-	versions, closed, err := cutoffVersions(f)
-	if err != nil {
-		return nil, tollgate.NoDate, err
-	}
-	if versions == nil {
-		versions = []tollgate.CutoffVersion{{Cutoff: current}}
-	}
-	t, err := tollgate.NewTimeline(versions)
-	return t, closed, err
-}
-
-// cutoffVersions are nil where none were kept.
-func cutoffVersions(f fields) (versions []tollgate.CutoffVersion, closed tollgate.Date, err error) {
-	if text := f["cutoffs"]; text != "" {
-		if err := decode(text, &versions); err != nil {
-			return nil, tollgate.NoDate, fmt.Errorf("cutoffs: %w", err)
-		}
-	}
-	if text := f["closed"]; text != "" {
-		if closed, err = tollgate.ParseDate(text); err != nil {
-			return nil, tollgate.NoDate, fmt.Errorf("closed: %w", err)
-		}
-	}
-	return versions, closed, nil
-}

@@ -190,7 +190,7 @@ type noteDamageArgs struct {
 	eventArgs
 }
 
-var scriptNoteDamage = newScript[noteDamageKeys, noteDamageArgs]("note_damage")
+var scriptNoteDamage = newScript[noteDamageKeys, noteDamageArgs](lua, "note_damage")
 
 // tell says once of each damaged object that it is: an event of its
 // organization, which is what makes it once for all processes, a line in the

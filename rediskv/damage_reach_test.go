@@ -111,7 +111,7 @@ func TestDamagedShadowsLeavePayments(t *testing.T) {
 		f := newFixture(t)
 		f.published(t, "shop_fee", 1)
 		shop := tollgate.Citation{Name: "shop_fee", Version: 1}
-		shadow := tollgate.Shadow{Object: "shadow", ID: f.Mint(tollgate.PrefixShadow), CreatedAt: f.Now(), Rule: tollgate.RuleRef{Rule: shop, SHA256: sum(shop)}, Against: rules[0], Status: "active"}
+		shadow := tollgate.Shadow{Object: "shadow", ID: f.Mint(tollgate.PrefixShadow), CreatedAt: f.Now(), Rule: tollgate.RuleRef{Rule: shop, SHA256: sum(shop)}, Against: priced[0], Status: "active"}
 		if err := f.startShadow(t, shadow); err != nil {
 			t.Fatal(err)
 		}

@@ -104,14 +104,14 @@ func (s *Store) Delivery(ctx context.Context, c Caller, webhook, id string) (*to
 		return nil, err
 	}
 	if !strings.HasPrefix(id, tollgate.PrefixDelivery) {
-		return nil, notFound()
+		return nil, tollgate.NotFound()
 	}
 	found, err := s.readHashes(ctx, "read_delivery", k.object(id))
 	if err != nil {
 		return nil, err
 	}
 	if other := found[0]["we"]; other != webhook && strings.HasPrefix(other, tollgate.PrefixWebhook) {
-		return nil, notFound()
+		return nil, tollgate.NotFound()
 	}
 	d, r := readDelivery(id, webhook, found[0])
 	return &d, s.noticed(ctx, k, r.err())
@@ -283,7 +283,7 @@ type requeueArgs struct {
 	FieldCount    int
 }
 
-var scriptRequeue = newScript[requeueKeys, requeueArgs]("requeue")
+var scriptRequeue = newScript[requeueKeys, requeueArgs](lua, "requeue")
 
 func (s *Store) requeue(ctx context.Context, c Caller, idem *Idempotency, webhook string, q requeueing, ans Answer) (Result, error) {
 	k := s.space(c.Organization)

@@ -13,7 +13,6 @@ import (
 )
 
 const (
-	dispatchGroup = "workers"
 	dispatchBatch = 64
 	// abandoned is how long an entry may be in a worker's hands before another
 	// one takes it over.
@@ -100,7 +99,7 @@ type fanOutArgs struct {
 	FirstCap, EntryCount           int
 }
 
-var scriptFanOut = newScript[fanOutKeys, fanOutArgs]("fan_out")
+var scriptFanOut = newScript[fanOutKeys, fanOutArgs](lua, "fan_out")
 
 func (s *Store) fanOut(ctx context.Context, k space, entries []redis.XMessage) error {
 	d, err := s.directory(ctx, k)

@@ -32,7 +32,7 @@ func (s *Store) Event(ctx context.Context, c Caller, id string, accounts []strin
 	}
 	made, ok := tollgate.IDTime(id)
 	if !ok || !strings.HasPrefix(id, tollgate.PrefixEvent) {
-		return nil, notFound()
+		return nil, tollgate.NotFound()
 	}
 	at := tollgate.At(made)
 	found, err := s.findEvent(ctx, c, k, id, Position{Milli: uint64(max(0, at.Add(-near)))}, near)
@@ -46,7 +46,7 @@ func (s *Store) Event(ctx context.Context, c Caller, id string, accounts []strin
 	case err != nil:
 		return nil, err
 	case found == nil, len(accounts) > 0 && !slices.Contains(accounts, text(*found, "a")):
-		return nil, notFound()
+		return nil, tollgate.NotFound()
 	}
 	if _, err := eventOf(*found); err != nil {
 		return nil, s.noticed(ctx, k, err)

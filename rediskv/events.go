@@ -260,7 +260,7 @@ type readEventsArgs struct {
 	eventRange
 }
 
-var scriptReadEvents = newScript[readEventsKeys, readEventsArgs]("read_events")
+var scriptReadEvents = newScript[readEventsKeys, readEventsArgs](lua, "read_events")
 
 func (s *Store) readEvents(ctx context.Context, c Caller, k space, r eventRange) (found []redis.XMessage, looked int, last Position, err error) {
 	grant, version := c.grant(k)
@@ -299,11 +299,6 @@ func messageOf(entry any) (redis.XMessage, error) {
 		m.Values[name] = value
 	}
 	return m, nil
-}
-
-func text(m redis.XMessage, field string) string {
-	v, _ := m.Values[field].(string)
-	return v
 }
 
 // sequenceOf reads an event's sequence number out of its JSON.

@@ -95,8 +95,8 @@ type leaveExportArgs struct {
 }
 
 var (
-	scriptBeginExport = newScript[exportKeys, beginExportArgs]("begin_export")
-	scriptLeaveExport = newScript[exportKeys, leaveExportArgs]("leave_export")
+	scriptBeginExport = newScript[exportKeys, beginExportArgs](lua, "begin_export")
+	scriptLeaveExport = newScript[exportKeys, leaveExportArgs](lua, "leave_export")
 )
 
 // BeginExport makes the worker the owner and the job what Redis knows of it:
@@ -205,7 +205,7 @@ type appendExportArgs struct {
 	FieldCount                       int
 }
 
-var scriptAppendExport = newScript[appendExportKeys, appendExportArgs]("append_export")
+var scriptAppendExport = newScript[appendExportKeys, appendExportArgs](lua, "append_export")
 
 // AppendExport appends a chunk that ends behind the last row that was passed;
 // an empty one only notes how far the work is. ErrExportLost: nothing was

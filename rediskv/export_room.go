@@ -8,10 +8,6 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// DefaultExportBytes is what the export files of one organization may take up
-// of Redis' memory, compressed as they lie there, with their previews.
-const DefaultExportBytes = 256 << 20
-
 // RemoveExportFile removes what is left of the file of an export that has
 // ended: whoever ended it may have died before all was gone.
 func (s *Store) RemoveExportFile(ctx context.Context, org, id string) error {
@@ -57,7 +53,7 @@ type freeExportArgs struct {
 	NowMs    int64
 }
 
-var scriptFreeExport = newScript[freeExportKeys, freeExportArgs]("free_export")
+var scriptFreeExport = newScript[freeExportKeys, freeExportArgs](lua, "free_export")
 
 // freeExport takes a file that is gone off the tally, or only those that are gone
 // by themselves, and returns the bytes of the others.

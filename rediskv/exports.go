@@ -206,7 +206,7 @@ func (s *Store) Export(ctx context.Context, c Caller, id string) (*StoredExport,
 		return nil, err
 	}
 	if !strings.HasPrefix(id, tollgate.PrefixExport) {
-		return nil, notFound()
+		return nil, tollgate.NotFound()
 	}
 	found, err := s.readHashes(ctx, "read_export", k.object(id))
 	if err != nil {

@@ -40,7 +40,7 @@ type fixture struct {
 	caller rediskv.Caller
 }
 
-var rules = []tollgate.Citation{{Name: "card_fee", Version: 2}}
+var priced = []tollgate.Citation{{Name: "card_fee", Version: 2}}
 
 func open(t testing.TB, url string, c *clock) *rediskv.Store {
 	t.Helper()
@@ -50,7 +50,7 @@ func open(t testing.TB, url string, c *clock) *rediskv.Store {
 func openWith(t testing.TB, o rediskv.Options) *rediskv.Store {
 	t.Helper()
 	o.Entropy, o.Timeout = rand.Reader, cmp.Or(o.Timeout, redistest.Patience)
-	o.Rules = []tollgate.RuleRef{{Rule: rules[0], SHA256: fmt.Sprintf("%064d", 2)}}
+	o.Rules = []tollgate.RuleRef{{Rule: priced[0], SHA256: fmt.Sprintf("%064d", 2)}}
 	s, err := rediskv.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func configuration(s *rediskv.Store) tollgate.Config {
 		Clients:          []tollgate.Client{{ID: cli, Name: "shop", Status: "active", GrantIDs: []string{grt}}},
 		Grants:           []tollgate.Grant{{ID: grt, ClientID: cli, Scopes: []string{"payments:write"}, Status: "active"}},
 		Perimeters:       []tollgate.PerimeterDocument{{ID: per, Version: 1, Constraints: jsontext.Value(`{"payees_blocked":["deny.test"]}`)}},
-		RuleSets:         []tollgate.RuleSet{{ID: rs, Version: 1, Rules: rules}},
+		RuleSets:         []tollgate.RuleSet{{ID: rs, Version: 1, Rules: priced}},
 	}
 }
 
@@ -136,8 +136,8 @@ func price(amount tollgate.Money, capture int) tollgate.Pricing {
 	fee := tollgate.Money{Minor: max(amount.Minor/100, 1), Currency: amount.Currency}
 	return tollgate.Pricing{
 		Input: tollgate.PricingInput{Amount: amount, Payee: "shop.example", CaptureIndex: uint32(capture)},
-		Rules: []tollgate.RuleRef{{Rule: rules[0], SHA256: fmt.Sprintf("%064d", 2)}},
-		Lines: []tollgate.FeeLine{{Label: "Card fee", Amount: fee, Rule: rules[0]}},
+		Rules: []tollgate.RuleRef{{Rule: priced[0], SHA256: fmt.Sprintf("%064d", 2)}},
+		Lines: []tollgate.FeeLine{{Label: "Card fee", Amount: fee, Rule: priced[0]}},
 	}
 }
 

@@ -10,9 +10,6 @@ import (
 	"tollgate"
 )
 
-// readTogether is how many keys are read in one round trip.
-const readTogether = 200
-
 // Organizations hands over the ids of all organizations, some at a time; one that
 // is provisioned meanwhile may be among them or not, and one may come twice.
 func (s *Store) Organizations(ctx context.Context, some func(ids []string) error) error {
@@ -148,31 +145,4 @@ func (s *Store) accountsOf(ctx context.Context, orgs []string) (list []accountOf
 		}
 	}
 	return list, nil
-}
-
-// readFields reads the same fields of many hashes, and their envelopes, in as few
-// round trips as will do; what is not there is empty.
-func (s *Store) readFields(ctx context.Context, operation string, keys []string, names ...string) ([]fields, error) {
-	found := make([]fields, 0, len(keys))
-	names = append(names, envelopeField)
-	for some := range slices.Chunk(keys, readTogether) {
-		err := s.timed(ctx, operation, func(ctx context.Context) error {
-			pipe := s.client.Pipeline()
-			replies := make([]*redis.SliceCmd, len(some))
-			for i, key := range some {
-				replies[i] = pipe.HMGet(ctx, key, names...)
-			}
-			if _, err := pipe.Exec(ctx); err != nil {
-				return err
-			}
-			for _, r := range replies {
-				found = append(found, fieldsIn(r.Val(), names...))
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return found, nil
 }

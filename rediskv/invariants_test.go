@@ -12,9 +12,9 @@ import (
 	"tollgate/wasm"
 )
 
-// ledger is everything that an organization holds, read back through the
+// books are everything that an organization holds, read back through the
 // lists.
-type ledger struct {
+type books struct {
 	events       []tollgate.Event
 	transactions []tollgate.Transaction
 	payments     map[string]*tollgate.Payment
@@ -23,9 +23,9 @@ type ledger struct {
 // audit reads everything back and checks what must hold whatever happened
 // before: gapless sequences, one event per transition, amounts that add up,
 // transactions that say the same as the payments, tickets that cite the events.
-func (f *fixture) audit(t testing.TB) ledger {
+func (f *fixture) audit(t testing.TB) books {
 	t.Helper()
-	l := ledger{payments: map[string]*tollgate.Payment{}}
+	l := books{payments: map[string]*tollgate.Payment{}}
 	q := rediskv.EventQuery{Limit: 100}
 	for more := true; more; {
 		page, next, again, err := f.Events(t.Context(), f.caller, q)

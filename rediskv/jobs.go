@@ -43,7 +43,7 @@ func (s *Store) Recovery(ctx context.Context, c Caller, webhook, id string) (*to
 		return nil, err
 	}
 	if !strings.HasPrefix(id, tollgate.PrefixRecovery) {
-		return nil, notFound()
+		return nil, tollgate.NotFound()
 	}
 	found, err := s.readHashes(ctx, "read_recovery", k.object(id))
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Store) Recovery(ctx context.Context, c Caller, webhook, id string) (*to
 	r, err := recoveryOf(found[0])
 	err = s.damaged(ctx, k, "recovery", id, err)
 	if err == nil && r.WebhookID != webhook {
-		return nil, notFound()
+		return nil, tollgate.NotFound()
 	}
 	return r, err
 }

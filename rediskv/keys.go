@@ -51,6 +51,9 @@ func organizationsKey(partition int) string { return tag(partition) + ":organiza
 // n (sequence). The group is dispatchGroup; what is done is removed.
 func dispatchKey(partition int) string { return tag(partition) + ":dispatch" }
 
+// dispatchGroup is the consumer group of the workers.
+const dispatchGroup = "workers"
+
 // readyKey, a sorted set per partition: endpoints by when to look at them next,
 // Unix milliseconds; a member is "<organization>/<endpoint>".
 func readyKey(partition int) string { return tag(partition) + ":ready" }

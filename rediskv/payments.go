@@ -140,13 +140,6 @@ func committed(inv *invocation, outcome, success string, rest []any, ans Answer)
 	return result(outcome, rest, ans)
 }
 
-func result(outcome string, rest []any, ans Answer) (Result, error) {
-	if outcome == "repeated" {
-		return answerOf(rest[0])
-	}
-	return Result{Answer: ans}, nil
-}
-
 // RefusePayment remembers a rule's refusal of an action (create or capture);
 // nothing else is kept of it.
 func (s *Store) RefusePayment(ctx context.Context, c Caller, action string, idem Idempotency, a *Account, ans Answer, reason string) (Result, error) {
@@ -171,14 +164,14 @@ type (
 )
 
 var (
-	scriptReadPayment = newScript[readPaymentKeys, readArgs]("read_payment")
-	scriptReadValue   = newScript[readValueKeys, readArgs]("read_value")
+	scriptReadPayment = newScript[readPaymentKeys, readArgs](lua, "read_payment")
+	scriptReadValue   = newScript[readValueKeys, readArgs](lua, "read_value")
 )
 
 // Payment reads a payment and its ticket.
 func (s *Store) Payment(ctx context.Context, c Caller, id string) (*tollgate.Payment, *tollgate.Ticket, error) {
 	if len(id) <= len(tollgate.PrefixPayment) || id[:len(tollgate.PrefixPayment)] != tollgate.PrefixPayment {
-		return nil, nil, notFound()
+		return nil, nil, tollgate.NotFound()
 	}
 	k := s.space(c.Organization)
 	grant, version := c.grant(k)
@@ -198,7 +191,7 @@ func (s *Store) Payment(ctx context.Context, c Caller, id string) (*tollgate.Pay
 // Ticket reads a ticket.
 func (s *Store) Ticket(ctx context.Context, c Caller, id string) (*tollgate.Ticket, error) {
 	if len(id) <= len(tollgate.PrefixTicket) || id[:len(tollgate.PrefixTicket)] != tollgate.PrefixTicket {
-		return nil, notFound()
+		return nil, tollgate.NotFound()
 	}
 	k := s.space(c.Organization)
 	grant, version := c.grant(k)

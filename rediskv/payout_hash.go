@@ -1,11 +1,11 @@
 package rediskv
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-
 	"tollgate"
 )
 
@@ -185,4 +185,13 @@ func payableOf(f, refunds fields) (list []tollgate.Payable, err error) {
 		list = append(list, p)
 	}
 	return list, nil
+}
+
+func (s *Store) readPayout(ctx context.Context, k space, id string) (*tollgate.Payout, error) {
+	found, err := s.readHashes(ctx, "read_payout", k.object(id))
+	if err != nil {
+		return nil, err
+	}
+	p, err := payoutOf(k, id, found[0])
+	return p, s.noticed(ctx, k, err)
 }

@@ -14,18 +14,9 @@ func (s *Store) Payout(ctx context.Context, c Caller, id string) (*tollgate.Payo
 		return nil, err
 	}
 	if !strings.HasPrefix(id, tollgate.PrefixPayout) {
-		return nil, notFound()
+		return nil, tollgate.NotFound()
 	}
 	return s.readPayout(ctx, k, id)
-}
-
-func (s *Store) readPayout(ctx context.Context, k space, id string) (*tollgate.Payout, error) {
-	found, err := s.readHashes(ctx, "read_payout", k.object(id))
-	if err != nil {
-		return nil, err
-	}
-	p, err := payoutOf(k, id, found[0])
-	return p, s.noticed(ctx, k, err)
 }
 
 // Payouts lists payouts, found by their transactions: a page may be short.

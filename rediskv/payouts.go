@@ -259,4 +259,4 @@ type moveMembersArgs struct {
 	Step, Place, NextStep, NextPlace, NewStatus, PayoutID, NowMs, PayoutsMember string
 }
 
-var scriptMoveMembers = newScript[moveMembersKeys, moveMembersArgs]("move_members")
+var scriptMoveMembers = newScript[moveMembersKeys, moveMembersArgs](lua, "move_members")

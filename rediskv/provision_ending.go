@@ -46,17 +46,6 @@ func (s *Store) grantList(ctx context.Context, k space) (tollgate.GrantList, err
 	return list, nil
 }
 
-// listedGrants reads the list itself. A release that kept none left no list.
-func (s *Store) listedGrants(ctx context.Context, k space) (list tollgate.GrantList, err error) {
-	err = s.timed(ctx, "read_grants", func(ctx context.Context) (err error) {
-		list.Clients, err = s.client.HGetAll(ctx, k.grants()).Result()
-		return err
-	})
-	list.Revision = fields(list.Clients).int("v")
-	delete(list.Clients, "v")
-	return list, err
-}
-
 // searchGrants finds an organization's grants by the names of their keys, on
 // the one master that has them.
 func (s *Store) searchGrants(ctx context.Context, k space) (ids []string, err error) {

@@ -43,7 +43,7 @@ type recordAttemptsArgs struct {
 	FirstCap, AttemptCount int
 }
 
-var scriptRecordAttempts = newScript[recordAttemptsKeys, recordAttemptsArgs]("record_attempts")
+var scriptRecordAttempts = newScript[recordAttemptsKeys, recordAttemptsArgs](lua, "record_attempts")
 
 // RecordAttempts writes down attempts of one endpoint and moves their
 // deliveries, each for itself: one that is late does not keep the others from

@@ -13,7 +13,7 @@ import (
 // Refund reads a refund without its payment, which is kept once, in its own hash.
 func (s *Store) Refund(ctx context.Context, c Caller, id string) (*tollgate.Refund, error) {
 	if !strings.HasPrefix(id, tollgate.PrefixRefund) {
-		return nil, notFound()
+		return nil, tollgate.NotFound()
 	}
 	k := s.space(c.Organization)
 	grant, version := c.grant(k)

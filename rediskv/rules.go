@@ -24,7 +24,7 @@ func (s *Store) RuleSigner(ctx context.Context, org, id string) (*RuleSigner, er
 	k := s.space(org)
 	return lookup(ctx, s, entry{"signer", org, id}, func(ctx context.Context) (*RuleSigner, error) {
 		if !strings.HasPrefix(id, tollgate.PrefixRuleSigner) {
-			return nil, notFound()
+			return nil, tollgate.NotFound()
 		}
 		found, err := s.readHashes(ctx, "read_signer", k.object(id))
 		if err != nil {
@@ -185,7 +185,7 @@ func (s *Store) Module(ctx context.Context, org string, ref tollgate.RuleRef) (m
 	err = s.timed(ctx, "read_module", func(ctx context.Context) (err error) {
 		module, err = s.client.Get(ctx, s.space(org).module(ref.SHA256)).Bytes()
 		if errors.Is(err, redis.Nil) {
-			return notFound()
+			return tollgate.NotFound()
 		}
 		return err
 	})

@@ -168,7 +168,7 @@ func TestPublishRule(t *testing.T) {
 	if err != nil || len(rows) != 1 || rows[0].Rule.Version != 5 || next != "" {
 		t.Errorf("%v, %q, %v", rows, next, err)
 	}
-	refs, err := f.Resolve(t.Context(), f.caller.Organization, []tollgate.Citation{{Name: "shop_fee", Version: 5}, rules[0], {Name: "shop_fee", Version: 3}})
+	refs, err := f.Resolve(t.Context(), f.caller.Organization, []tollgate.Citation{{Name: "shop_fee", Version: 5}, priced[0], {Name: "shop_fee", Version: 3}})
 	if err != nil || refs[0].SHA256 != sum(refs[0].Rule) || refs[1].SHA256 == "" || refs[2].SHA256 != "" {
 		t.Errorf("%v, %v", refs, err)
 	}
@@ -221,7 +221,7 @@ func TestInstances(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	card := rediskv.LoadedModule{RuleRef: tollgate.RuleRef{Rule: rules[0], SHA256: fmt.Sprintf("%064d", 2)}}
+	card := rediskv.LoadedModule{RuleRef: tollgate.RuleRef{Rule: priced[0], SHA256: fmt.Sprintf("%064d", 2)}}
 	say("ins_1", card, rediskv.LoadedModule{RuleRef: ref})
 	say("ins_2", card)
 	if _, err := f.createActivation(t, nil, f.activation(t, "shop_fee", 1)); err != nil {

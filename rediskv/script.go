@@ -1,6 +1,7 @@
 package rediskv
 
 import (
+	"embed"
 	"errors"
 	"fmt"
 	"reflect"
@@ -17,7 +18,7 @@ var allScripts []*namedScript
 // namedScript is a Lua script. Its header names what it takes, and is code: the
 // names become local variables in front of the body.
 type namedScript struct {
-	name, source string
+	name, source, body string
 	*redis.Script
 	fault error // why the script cannot be used
 }
@@ -42,11 +43,12 @@ func (inv *invocation) group(values pairs) {
 	inv.args = append(append(inv.args, len(values)), values...)
 }
 
-// newScript reads lua/name.lua. A header that does not name each field once, and
-// nothing else, is a fault that Open reports.
-func newScript[K, A any](name string) *script[K, A] {
-	h, err := parseHeader(luaSource(name))
-	s := &script[K, A]{namedScript: register(name, h.locals())}
+// newScript reads lua/name.lua of a package. A header that does not name each field
+// once, and nothing else, is a fault that Open reports.
+func newScript[K, A any](lua embed.FS, name string) *script[K, A] {
+	source := luaSource(lua, name)
+	h, err := parseHeader(source)
+	s := &script[K, A]{namedScript: register(name, source, h.locals())}
 	if err == nil {
 		s.places, err = placesFor[K, A](h)
 	}
@@ -66,9 +68,9 @@ func placesFor[K, A any](h header) (p places, err error) {
 	return p, errors.Join(err, other)
 }
 
-func register(name, locals string) *namedScript {
-	source := luaSource("prelude") + "\n" + locals + luaSource(name)
-	s := &namedScript{name: name, source: source, Script: redis.NewScript(source)}
+func register(name, body, locals string) *namedScript {
+	source := luaSource(lua, "prelude") + "\n" + locals + body
+	s := &namedScript{name: name, source: source, body: body, Script: redis.NewScript(source)}
 	allScripts = append(allScripts, s)
 	return s
 }

@@ -74,11 +74,11 @@ func TestScriptsAreNamed(t *testing.T) {
 		if s.fault != nil {
 			t.Error(s.fault)
 		}
-		if found := numbered.FindString(luaSource(s.name)); found != "" {
+		if found := numbered.FindString(s.body); found != "" {
 			t.Errorf("lua/%s.lua: %s", s.name, found)
 		}
 	}
-	files, err := luaFiles.ReadDir("lua")
+	files, err := lua.ReadDir("lua")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,10 +14,10 @@ import (
 )
 
 //go:embed lua/*.lua
-var luaFiles embed.FS
+var lua embed.FS
 
-func luaSource(name string) string {
-	text, err := luaFiles.ReadFile("lua/" + name + ".lua")
+func luaSource(lua embed.FS, name string) string {
+	text, err := lua.ReadFile("lua/" + name + ".lua")
 	if err != nil {
 		panic(err) // the file is compiled in
 	}
@@ -84,7 +84,7 @@ func (s *Store) runOn(ctx context.Context, client redis.Scripter, inv *invocatio
 		case "grant":
 			return grantChanged()
 		case "missing":
-			return notFound()
+			return tollgate.NotFound()
 		case "reused":
 			return &tollgate.Error{Code: tollgate.CodeIdempotencyKeyReused, Param: "Idempotency-Key", Message: "This Idempotency-Key was used with another request."}
 		case "stale":
@@ -107,10 +107,6 @@ func (s *Store) runOn(ctx context.Context, client redis.Scripter, inv *invocatio
 
 func grantChanged() error {
 	return &tollgate.Error{Code: tollgate.CodeTokenInvalid, Message: "The access token's grant has been changed or revoked."}
-}
-
-func notFound() error {
-	return tollgate.NotFound()
 }
 
 func milli(i tollgate.Instant) string {

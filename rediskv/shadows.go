@@ -84,7 +84,7 @@ func (s *Store) CommitShadow(ctx context.Context, c Caller, idem *Idempotency, c
 // shadow reads a shadow with its totals.
 func (s *Store) shadow(ctx context.Context, k space, id string) (of tollgate.Stored[tollgate.Shadow], err error) {
 	if !strings.HasPrefix(id, tollgate.PrefixShadow) {
-		return of, notFound()
+		return of, tollgate.NotFound()
 	}
 	found, err := s.readHashes(ctx, "read_shadow", k.object(id), k.totals(id))
 	if err != nil {
@@ -174,7 +174,7 @@ type recordShadowArgs struct {
 	MostDivergences, TotalCount int
 }
 
-var scriptRecordShadow = newScript[recordShadowKeys, recordShadowArgs]("record_shadow")
+var scriptRecordShadow = newScript[recordShadowKeys, recordShadowArgs](lua, "record_shadow")
 
 // RecordComparison adds what an instance has found. When it cannot say whether
 // it did, send the same again, and nothing else of the shadow before.

@@ -13,7 +13,7 @@ func (f *fixture) shadowed(t testing.TB) string {
 	t.Helper()
 	shadow := tollgate.Shadow{
 		Object: "shadow", ID: f.Mint(tollgate.PrefixShadow), CreatedAt: f.Now(), Rule: tollgate.RuleRef{Rule: tollgate.Citation{Name: "next_fee", Version: 1}, SHA256: "1"},
-		Against: rules[0], MerchantAccountIDs: []string{}, Status: tollgate.StatusActive,
+		Against: priced[0], MerchantAccountIDs: []string{}, Status: tollgate.StatusActive,
 	}
 	if err := f.startShadow(t, shadow); err != nil {
 		t.Fatal(err)

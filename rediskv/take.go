@@ -284,7 +284,7 @@ type takeWorkArgs struct {
 	CandidateCount    int
 }
 
-var scriptTakeWork = newScript[takeWorkKeys, takeWorkArgs]("take_work")
+var scriptTakeWork = newScript[takeWorkKeys, takeWorkArgs](lua, "take_work")
 
 // taking prepares an endpoint's script. Of what is due it offers as much as there
 // is room for; with no room the script only sees to the next turn.

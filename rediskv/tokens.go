@@ -3,6 +3,7 @@ package rediskv
 import (
 	"context"
 	"time"
+	"tollgate"
 )
 
 // TokenIssue is a token about to be issued for an assertion.
@@ -43,4 +44,15 @@ type issueTokenArgs struct {
 	auditArgs
 }
 
-var scriptIssueToken = newScript[issueTokenKeys, issueTokenArgs]("issue_token")
+var scriptIssueToken = newScript[issueTokenKeys, issueTokenArgs](lua, "issue_token")
+
+// listedGrants reads the list itself. A release that kept none left no list.
+func (s *Store) listedGrants(ctx context.Context, k space) (list tollgate.GrantList, err error) {
+	err = s.timed(ctx, "read_grants", func(ctx context.Context) (err error) {
+		list.Clients, err = s.client.HGetAll(ctx, k.grants()).Result()
+		return err
+	})
+	list.Revision = fields(list.Clients).int("v")
+	delete(list.Clients, "v")
+	return list, err
+}

@@ -6,33 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
-)
-
-const (
-	// scanBatch is how many index members are looked at per round trip.
-	scanBatch = 500
-	// readBatch is how many hashes are read per round trip. Redis answers what
-	// one connection has sent before it looks at the next: with 500 at once an
-	// export doubled the p99 of those who were making payments.
-	readBatch = 125
-	// turnBatch is how many a client reads in one turn. It is what others wait
-	// for, at most.
-	turnBatch = 50
-	// mostIndexes is how many accounts' indexes one script reads; of more, it reads
-	// the index of all.
-	mostIndexes = 32
-	leastOfEach = 16 // members of each index that it reads
-	// scanLimit bounds what one request looks at; a page may then be short or
-	// empty and still have a next one.
-	scanLimit = 50_000
-	// skew is how far the clocks of two instances may be apart before a time
-	// filter could miss a transaction.
-	skew = 5 * time.Minute
 )
 
 // TransactionQuery selects transactions; empty members select all. After is
@@ -360,4 +337,4 @@ type scanTransactionsArgs struct {
 	Count                 int
 }
 
-var scriptScanTransactions = newScript[scanTransactionsKeys, scanTransactionsArgs]("scan_transactions")
+var scriptScanTransactions = newScript[scanTransactionsKeys, scanTransactionsArgs](lua, "scan_transactions")

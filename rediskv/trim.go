@@ -170,4 +170,4 @@ type forgetConsumerKeys struct{ Stream string }
 
 type forgetConsumerArgs struct{ Group, Consumer string }
 
-var scriptForgetConsumer = newScript[forgetConsumerKeys, forgetConsumerArgs]("forget_consumer")
+var scriptForgetConsumer = newScript[forgetConsumerKeys, forgetConsumerArgs](lua, "forget_consumer")

@@ -116,7 +116,7 @@ func (s *Store) Webhook(ctx context.Context, c Caller, id string) (*tollgate.Sto
 
 func (s *Store) endpoint(ctx context.Context, k space, id string) (*tollgate.StoredWebhook, error) {
 	if !strings.HasPrefix(id, tollgate.PrefixWebhook) {
-		return nil, notFound()
+		return nil, tollgate.NotFound()
 	}
 	found, err := s.readHashes(ctx, "read_webhook", k.object(id))
 	if err != nil {

@@ -53,8 +53,8 @@ type changePaymentArgs struct {
 }
 
 var (
-	scriptCreatePayment = newScript[createPaymentKeys, createPaymentArgs]("create_payment")
-	scriptChangePayment = newScript[changePaymentKeys, changePaymentArgs]("change_payment")
+	scriptCreatePayment = newScript[createPaymentKeys, createPaymentArgs](lua, "create_payment")
+	scriptChangePayment = newScript[changePaymentKeys, changePaymentArgs](lua, "change_payment")
 )
 
 // writing is a change of a payment for its script.
