@@ -63,7 +63,7 @@ func (w *world) reprice(ticket *tollgate.Ticket) {
 	}
 	var lines []tollgate.TicketLine
 	for i, e := range ticket.Evaluations {
-		again, err := w.rules.Quote(nil, e.Rules, tollgate.PricingInput{Amount: e.Input.Amount, Payee: e.Input.Payee, CaptureIndex: e.Input.CaptureIndex})
+		again, err := w.rules.Quote(nil, e.Rules, e.Pricing())
 		must(w.t, again, err)
 		if digest := tollgate.LinesSHA256(again); digest != e.LinesSHA256 || e.Number != i+1 {
 			w.t.Errorf("%s, evaluation %d of %s %s: %s, again %s", ticket.ID, e.Number, e.Input.Amount, e.Input.Currency, e.LinesSHA256, digest)
