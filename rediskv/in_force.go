@@ -13,8 +13,8 @@ import (
 // Organizations hands over the ids of all organizations, some at a time; one that
 // is provisioned meanwhile may be among them or not, and one may come twice.
 func (s *Store) Organizations(ctx context.Context, some func(ids []string) error) error {
-	cursors := make([]uint64, s.partitions)
-	left := make([]int, s.partitions)
+	cursors := make([]uint64, s.Partitions())
+	left := make([]int, s.Partitions())
 	for p := range left {
 		left[p] = p
 	}

@@ -66,7 +66,7 @@ func (s *Store) Upcoming(ctx context.Context) ([]Upcoming, error) {
 	var members []string
 	err := s.timed(ctx, "upcoming", func(ctx context.Context) error {
 		pipe := s.client.Pipeline()
-		replies := make([]*redis.StringSliceCmd, s.partitions)
+		replies := make([]*redis.StringSliceCmd, s.Partitions())
 		for p := range replies {
 			replies[p] = pipe.ZRange(ctx, scheduleKey(p), 0, -1)
 		}
@@ -127,12 +127,12 @@ func (s *Store) Poll(ctx context.Context, before Changes) (now Changes, err erro
 	begun := s.clock()
 	err = s.timed(ctx, "poll", func(ctx context.Context) error {
 		pipe := s.client.Pipeline()
-		replies := make([]*redis.FloatCmd, s.partitions)
+		replies := make([]*redis.FloatCmd, s.Partitions())
 		for p := range replies {
 			replies[p] = pipe.ZScore(ctx, changesKey(p), changesCount)
 		}
 		_, _ = pipe.Exec(ctx) // each reply has its error
-		now.counts = make([]int64, s.partitions)
+		now.counts = make([]int64, s.Partitions())
 		for p, r := range replies {
 			if err := r.Err(); err != nil && !errors.Is(err, redis.Nil) {
 				return err

@@ -227,7 +227,7 @@ type Depth struct {
 // another is read again when its turn comes.
 func (s *Store) QueueDepths(ctx context.Context) (depths []Depth, err error) {
 	queued := map[any]bool{}
-	for partition := range s.partitions {
+	for partition := range s.Partitions() {
 		var ready []string
 		err := s.timed(ctx, "queue_depths", func(ctx context.Context) (err error) {
 			ready, err = s.client.ZRange(ctx, readyKey(partition), 0, -1).Result()

@@ -121,11 +121,3 @@ func (s *Store) finish(ctx context.Context, k space) error {
 		return s.client.SRem(ctx, k.ending(), anys(left)...).Err()
 	})
 }
-
-func anys(list []string) []any {
-	of := make([]any, len(list))
-	for i, v := range list {
-		of[i] = v
-	}
-	return of
-}

@@ -143,20 +143,6 @@ func (s *Store) readTexts(ctx context.Context, names, into map[string]string, ke
 	return nil
 }
 
-// answered is the error of commands sent together, if it is more than that there is
-// nothing at a key.
-func answered(replies []redis.Cmder, err error) error {
-	for _, reply := range replies { // err is only the first
-		if err := reply.Err(); err != nil && !errors.Is(err, redis.Nil) {
-			return err
-		}
-	}
-	if errors.Is(err, redis.Nil) {
-		return nil
-	}
-	return err
-}
-
 // storedObject is the zero value of one that is not there.
 func storedObject(found fields) (o tollgate.StoredObject, err error) {
 	o = tollgate.StoredObject{

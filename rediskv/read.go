@@ -221,3 +221,25 @@ const (
 	// filter could miss a transaction.
 	skew = 5 * time.Minute
 )
+
+func anys(list []string) []any {
+	of := make([]any, len(list))
+	for i, v := range list {
+		of[i] = v
+	}
+	return of
+}
+
+// answered is the error of commands sent together, if it is more than that there is
+// nothing at a key.
+func answered(replies []redis.Cmder, err error) error {
+	for _, reply := range replies { // err is only the first
+		if err := reply.Err(); err != nil && !errors.Is(err, redis.Nil) {
+			return err
+		}
+	}
+	if errors.Is(err, redis.Nil) {
+		return nil
+	}
+	return err
+}
