@@ -12,7 +12,7 @@ import (
 	"tollgate"
 	"tollgate/handlers/auth"
 	"tollgate/handlers/problem"
-	"tollgate/rediskv"
+	"tollgate/rediskv/accounts"
 )
 
 func (s *Server) getOrganization(c *call) (*answer, error) {
@@ -95,7 +95,7 @@ func (s *Server) getResource(c *call, kind string) (*answer, error) {
 
 // account finds the account that a request is about. One that it does not name
 // is the grant's default, or the only one that the grant covers.
-func (s *Server) account(c *call, id, param string) (*rediskv.Account, error) {
+func (s *Server) account(c *call, id, param string) (*accounts.Account, error) {
 	if id == "" {
 		var err error
 		if id, err = s.unnamedAccount(c, param); err != nil {

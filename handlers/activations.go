@@ -7,6 +7,7 @@ import (
 	"tollgate"
 	"tollgate/handlers/input"
 	"tollgate/rediskv"
+	"tollgate/rediskv/instances"
 )
 
 // activationRequest is the body of POST …/activations. Its JSON is the
@@ -212,7 +213,7 @@ func (s *Server) listActivations(c *call) (*answer, error) {
 // come.
 func (s *Server) withInstances(c *call, rows ...tollgate.Activation) ([]tollgate.ActivationAnswer, error) {
 	list := make([]tollgate.ActivationAnswer, len(rows))
-	var instances []rediskv.Instance
+	var instances []instances.Instance
 	asked := false
 	for i, a := range rows {
 		list[i].Activation = a

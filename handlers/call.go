@@ -17,6 +17,7 @@ import (
 	"tollgate/handlers/connection"
 	"tollgate/handlers/input"
 	"tollgate/rediskv"
+	"tollgate/rediskv/accounts"
 )
 
 // call is one request on its way through serve, and the http.ResponseWriter
@@ -37,7 +38,7 @@ type call struct {
 	body  []byte
 	idem  string // the Idempotency-Key as it counts, or empty
 	token *auth.Token
-	grant *rediskv.Grant
+	grant *accounts.Grant
 	// assertion is that of a token request, once its signature was found to be
 	// the client's.
 	assertion auth.Assertion

@@ -5,7 +5,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/input"
-	"tollgate/rediskv"
+	"tollgate/rediskv/accounts"
 )
 
 // captureRequest is the body of a capture. Its amount can only be read beside
@@ -60,7 +60,7 @@ func (r captureRequest) of(p *tollgate.Payment) (tollgate.Money, error) {
 	return input.ParseAmount(r.Amount, p.Currency)
 }
 
-func (s *Server) newCapture(c *call, r captureRequest, a *rediskv.Account, p *tollgate.Payment, t *tollgate.Ticket) (*tollgate.PaymentChange, error) {
+func (s *Server) newCapture(c *call, r captureRequest, a *accounts.Account, p *tollgate.Payment, t *tollgate.Ticket) (*tollgate.PaymentChange, error) {
 	amount, err := r.of(p)
 	if err != nil {
 		return nil, err

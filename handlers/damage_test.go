@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"tollgate"
-	"tollgate/rediskv"
+	"tollgate/rediskv/rules"
 )
 
 // damageable is a kind of stored object: where clients read it and where it
@@ -351,7 +351,7 @@ func TestDamageInRuleLists(t *testing.T) {
 		Input: tollgate.EvaluationInput{Amount: tollgate.Money{Minor: 1, Currency: "EUR"}, Currency: "EUR", Payee: "shop.example"},
 	}
 	record := func(operation string) {
-		check(t, w.store.RecordComparison(t.Context(), w.vars["org"], w.vars["shadow"], "ins_1", &rediskv.Comparison{
+		check(t, w.store.RecordComparison(t.Context(), w.vars["org"], w.vars["shadow"], "ins_1", &rules.Comparison{
 			Operation: operation, Compared: 1, Different: 1, Divergences: []tollgate.Divergence{one},
 		}))
 	}

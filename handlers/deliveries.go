@@ -6,6 +6,7 @@ import (
 	"tollgate"
 	"tollgate/handlers/input"
 	"tollgate/rediskv"
+	"tollgate/rediskv/webhooks"
 )
 
 var deliveryParameters = []string{"state", "event_type", "limit", "cursor"}
@@ -14,9 +15,9 @@ var deliveryStates = words(tollgate.DeliveryStates)
 
 // listDeliveries lists an endpoint's deliveries, the newest first.
 func (s *Server) listDeliveries(c *call) (*answer, error) {
-	var q rediskv.DeliveryQuery
+	var q webhooks.DeliveryQuery
 	p, err := readPage[int64](s, c, "desc", func(r *input.Query) {
-		q = rediskv.DeliveryQuery{EventType: r.DeliveredType("event_type")}
+		q = webhooks.DeliveryQuery{EventType: r.DeliveredType("event_type")}
 		for _, state := range r.Choices("state", deliveryStates) {
 			q.States = append(q.States, tollgate.DeliveryState(state))
 		}

@@ -10,7 +10,7 @@ import (
 	"tollgate"
 	"tollgate/handlers/input"
 	"tollgate/handlers/share"
-	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
 )
 
 var eventParameters = []string{"types", "merchant_account_id", "object_id", "order", "limit", "cursor", "after", "wait"}
@@ -25,10 +25,10 @@ const maxWait = 20
 // whatever is committed later stands behind that cursor, so that a client that
 // has it misses nothing.
 func (s *Server) listEvents(c *call) (*answer, error) {
-	var q rediskv.EventQuery
+	var q eventlog.EventQuery
 	var wait time.Duration
 	latest := false
-	p, err := readPage[rediskv.Position](s, c, "asc", func(r *input.Query) {
+	p, err := readPage[eventlog.Position](s, c, "asc", func(r *input.Query) {
 		q = parseEventQuery(r)
 		latest = parseLatest(r) || latest
 		seconds := r.Number("wait", 0, 0, maxWait)
@@ -105,8 +105,8 @@ func parseLatest(r *input.Query) bool {
 }
 
 // parseEventQuery reads the filters.
-func parseEventQuery(r *input.Query) rediskv.EventQuery {
-	q := rediskv.EventQuery{ObjectID: r.ID("object_id")}
+func parseEventQuery(r *input.Query) eventlog.EventQuery {
+	q := eventlog.EventQuery{ObjectID: r.ID("object_id")}
 	if account := r.ID("merchant_account_id"); account != "" {
 		q.MerchantAccountID, q.Accounts = account, []string{account}
 	}
@@ -117,7 +117,7 @@ func parseEventQuery(r *input.Query) rediskv.EventQuery {
 // awaitEvents lists, and while there is nothing waits and lists again from
 // where it stopped. A drain, the client's departure and the time end it early;
 // that there is nothing new is an answer, not an error.
-func (s *Server) awaitEvents(c *call, q rediskv.EventQuery, wait time.Duration) (events []jsontext.Value, next rediskv.Position, more bool, err error) {
+func (s *Server) awaitEvents(c *call, q eventlog.EventQuery, wait time.Duration) (events []jsontext.Value, next eventlog.Position, more bool, err error) {
 	// The wait comes on top of what a request may take otherwise. The
 	// connection's own deadlines were set for a request without one; they are
 	// real time, not the service's clock.

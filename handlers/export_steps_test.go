@@ -8,6 +8,7 @@ import (
 	"tollgate"
 	"tollgate/handlers/worker/export"
 	"tollgate/rediskv"
+	"tollgate/rediskv/exports"
 )
 
 // directExports carries out what a worker does with exports, in the directives
@@ -21,9 +22,9 @@ func (p *player) directExports(words []string) error {
 	case "exports":
 		return p.exports()
 	case "take-exports":
-		return p.eachExport(func(*rediskv.ExportJob) error { return nil })
+		return p.eachExport(func(*exports.ExportJob) error { return nil })
 	case "fail-exports":
-		return p.eachExport(func(j *rediskv.ExportJob) error {
+		return p.eachExport(func(j *exports.ExportJob) error {
 			ch, err := tollgate.FailExport(p.store.Mint, p.store.Origin(rediskv.Caller{Organization: j.Organization}), j.Export,
 				tollgate.ExportError{Code: tollgate.CodeInternal, Message: "It broke off too often."})
 			if err != nil {
@@ -38,7 +39,7 @@ func (p *player) directExports(words []string) error {
 // exports makes the files of all exports that wait, those that a worker was
 // not heard of again with, too.
 func (w *world) exports() error {
-	return w.eachExport(func(j *rediskv.ExportJob) error {
+	return w.eachExport(func(j *exports.ExportJob) error {
 		ctx := w.t.Context()
 		chunk := export.AppendHeader(nil, &j.Export)
 		for {
@@ -71,7 +72,7 @@ func (w *world) exports() error {
 	})
 }
 
-func (w *world) eachExport(do func(*rediskv.ExportJob) error) error {
+func (w *world) eachExport(do func(*exports.ExportJob) error) error {
 	taken := map[string]bool{}
 	for partition := range w.store.Partitions() {
 		for {
@@ -83,7 +84,7 @@ func (w *world) eachExport(do func(*rediskv.ExportJob) error) error {
 				break
 			}
 			taken[j.ID] = true
-			if err := do(j); err != nil && !errors.Is(err, rediskv.ErrExportLost) {
+			if err := do(j); err != nil && !errors.Is(err, exports.ErrExportLost) {
 				return err
 			}
 		}

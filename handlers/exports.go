@@ -8,6 +8,7 @@ import (
 	"tollgate/handlers/input"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv"
+	"tollgate/rediskv/exports"
 )
 
 // exportLists are the filters that take several words.
@@ -105,7 +106,7 @@ func (s *Server) createExport(c *call, r exportRequest) (*answer, error) {
 
 // export reads the export that a path names. To a grant that does not cover
 // all that is in it, it is not there.
-func (s *Server) export(c *call) (*rediskv.StoredExport, error) {
+func (s *Server) export(c *call) (*exports.StoredExport, error) {
 	e, err := s.store.Export(c.ctx, c.caller(http.StatusOK), c.pathID())
 	if err != nil {
 		return nil, err

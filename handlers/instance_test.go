@@ -22,6 +22,7 @@ import (
 	"tollgate/handlers/auth"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/store"
 	"tollgate/wasm"
 )
 
@@ -33,7 +34,7 @@ type instance struct {
 	*httptest.Server
 	t       *testing.T
 	handler *handlers.Server
-	store   *rediskv.Store
+	store   *store.Store
 	config  tollgate.Config
 	client  []byte // private JWK
 	token   string
@@ -52,10 +53,10 @@ func startOn(t *testing.T, redisURL string) *instance {
 
 // openWith opens a store that leaves a stalled machine time, unless options say
 // otherwise.
-func openWith(t testing.TB, o rediskv.Options) *rediskv.Store {
+func openWith(t testing.TB, o rediskv.Options) *store.Store {
 	t.Helper()
 	o.Entropy, o.Rules, o.Timeout = rand.Reader, shippedRefs(), cmp.Or(o.Timeout, redistest.Patience)
-	store, err := rediskv.Open(t.Context(), o)
+	store, err := store.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func startWith(t *testing.T, o rediskv.Options) *instance {
 	return i
 }
 
-func organization(s *rediskv.Store, clientKey []byte) tollgate.Config {
+func organization(s *store.Store, clientKey []byte) tollgate.Config {
 	le, cli, grt := s.Mint(tollgate.PrefixLegalEntity), s.Mint(tollgate.PrefixClient), s.Mint(tollgate.PrefixGrant)
 	per, rs := s.Mint(tollgate.PrefixPerimeter), s.Mint(tollgate.PrefixRuleSet)
 	return tollgate.Config{

@@ -7,6 +7,7 @@ import (
 	"tollgate"
 	"tollgate/handlers/input"
 	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
 )
 
 // pageParameters are those of a listing that has no others.
@@ -91,10 +92,10 @@ func damageOf(row any) *tollgate.DamagedObject {
 }
 
 // search answers a listing of what transactions are made of, the newest first.
-func search[T any](s *Server, c *call, read func(*input.Query) rediskv.TransactionQuery,
-	find func(context.Context, rediskv.Caller, rediskv.TransactionQuery) (rows []T, next int64, more bool, err error),
+func search[T any](s *Server, c *call, read func(*input.Query) ledger.TransactionQuery,
+	find func(context.Context, rediskv.Caller, ledger.TransactionQuery) (rows []T, next int64, more bool, err error),
 ) (*answer, error) {
-	var q rediskv.TransactionQuery
+	var q ledger.TransactionQuery
 	p, err := readPage[int64](s, c, "desc", func(r *input.Query) { q = read(r) })
 	if err != nil {
 		return nil, err

@@ -12,6 +12,9 @@ import (
 	"tollgate/handlers/input"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv"
+	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/payments"
 )
 
 // Lengths of free text (interface §4).
@@ -86,7 +89,7 @@ func (s *Server) tryCreate(c *call, r paymentRequest) (*answer, error) {
 	}
 	now := s.clock()
 	result, priced, err := s.commitPayment(c, account, r, idem, now, account.Limits.Decide(r.Amount, r.payee, now))
-	if full, ok := errors.AsType[*rediskv.ExhaustedError](err); ok {
+	if full, ok := errors.AsType[*payments.ExhaustedError](err); ok {
 		result, priced, err = s.commitPayment(c, account, r, idem, now, account.Limits.Exhausted(full.Use))
 	}
 	if refused, ok := errors.AsType[*refusal](err); ok {
@@ -104,7 +107,7 @@ func (s *Server) tryCreate(c *call, r paymentRequest) (*answer, error) {
 // refusal is an error because of which there is no payment.
 type refusal struct{ error }
 
-func (s *Server) commitPayment(c *call, a *rediskv.Account, r paymentRequest, idem rediskv.Idempotency, now time.Time, d tollgate.PerimeterDecision) (rediskv.Result, tollgate.Pricing, error) {
+func (s *Server) commitPayment(c *call, a *accounts.Account, r paymentRequest, idem rediskv.Idempotency, now time.Time, d tollgate.PerimeterDecision) (rediskv.Result, tollgate.Pricing, error) {
 	// The rules come first: a payment that a rule refuses does not exist, one
 	// that the perimeter denies is kept as declined.
 	authorized, err := s.priced(c.ctx, a.OrganizationID, a.Rules, tollgate.PricingInput{Amount: r.Amount, Payee: r.Payee})
@@ -124,7 +127,7 @@ func (s *Server) commitPayment(c *call, a *rediskv.Account, r paymentRequest, id
 }
 
 // newPayment prices the capture of a payment that is captured at once.
-func (s *Server) newPayment(c *call, a *rediskv.Account, r paymentRequest, now time.Time, decision tollgate.PerimeterDecision, authorized tollgate.Pricing) (*tollgate.PaymentChange, error) {
+func (s *Server) newPayment(c *call, a *accounts.Account, r paymentRequest, now time.Time, decision tollgate.PerimeterDecision, authorized tollgate.Pricing) (*tollgate.PaymentChange, error) {
 	var captured *tollgate.Pricing
 	if decision.Decision == tollgate.Allow && r.Method == tollgate.CaptureAutomatic {
 		in := authorized.Input
@@ -157,7 +160,7 @@ func (s *Server) paymentAnswer(c *call, p *tollgate.Payment) (rediskv.Answer, er
 
 // refusePayment answers for a rule: its refusal is kept for repeats, its
 // failure is not (interface §4).
-func (s *Server) refusePayment(c *call, action string, idem rediskv.Idempotency, a *rediskv.Account, err error) (*answer, error) {
+func (s *Server) refusePayment(c *call, action string, idem rediskv.Idempotency, a *accounts.Account, err error) (*answer, error) {
 	e := problem.From(err)
 	if e.Code != tollgate.CodeRuleRejected || idem.Key == "" {
 		return s.orRepeated(c, idem, err)
@@ -176,7 +179,7 @@ var paymentParameters = []string{
 
 // listPayments searches payments, the newest first.
 func (s *Server) listPayments(c *call) (*answer, error) {
-	return search(s, c, func(r *input.Query) rediskv.TransactionQuery { return parseSearch(r, tollgate.PaymentStatuses) }, s.store.Payments)
+	return search(s, c, func(r *input.Query) ledger.TransactionQuery { return parseSearch(r, tollgate.PaymentStatuses) }, s.store.Payments)
 }
 
 func (s *Server) getPayment(c *call) (*answer, error) {
@@ -207,7 +210,7 @@ const maxConflicts = 64
 // computed is a transition and what to answer when it is made.
 type computed struct {
 	change  *tollgate.PaymentChange
-	account *rediskv.Account // of a capture: whose sales day it belongs to
+	account *accounts.Account // of a capture: whose sales day it belongs to
 	body    any
 }
 

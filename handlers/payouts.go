@@ -7,13 +7,14 @@ import (
 	"tollgate"
 	"tollgate/handlers/input"
 	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
 )
 
 var payoutParameters = []string{"status", "merchant_account_id", "currency", "created_after", "created_before", "order", "limit", "cursor"}
 
 // listPayouts searches payouts, the newest first.
 func (s *Server) listPayouts(c *call) (*answer, error) {
-	return search(s, c, func(r *input.Query) rediskv.TransactionQuery { return parseSearch(r, tollgate.PayoutStatuses) }, func(ctx context.Context, caller rediskv.Caller, q rediskv.TransactionQuery) ([]tollgate.PayoutObject, int64, bool, error) {
+	return search(s, c, func(r *input.Query) ledger.TransactionQuery { return parseSearch(r, tollgate.PayoutStatuses) }, func(ctx context.Context, caller rediskv.Caller, q ledger.TransactionQuery) ([]tollgate.PayoutObject, int64, bool, error) {
 		found, next, more, err := s.store.Payouts(ctx, caller, q)
 		rows := make([]tollgate.PayoutObject, len(found))
 		for i := range found {

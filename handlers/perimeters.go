@@ -9,7 +9,8 @@ import (
 	"tollgate"
 	"tollgate/handlers/input"
 	"tollgate/handlers/problem"
-	"tollgate/rediskv"
+	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/payments"
 )
 
 // perimeterRow is a perimeter in an answer.
@@ -107,10 +108,10 @@ const maxVersion = 1_000_000_000
 
 // perimeters are those that the grant reaches: all of the organization, or those
 // that are in force on its accounts.
-func (s *Server) perimeters(c *call, u usageQuery) (rediskv.Perimeters, error) {
+func (s *Server) perimeters(c *call, u usageQuery) (accounts.Perimeters, error) {
 	if u.account != "" {
 		if _, err := c.covered([]string{u.account}); err != nil {
-			return rediskv.Perimeters{}, err
+			return accounts.Perimeters{}, err
 		}
 	}
 	all, err := s.store.Perimeters(c.ctx, c.caller(http.StatusOK))
@@ -135,7 +136,7 @@ type drafted struct {
 // perimeterAnswers describes a version of each, 0 for the highest; what there is
 // none of is left out. However many they are, their documents are read together,
 // and so are their counters.
-func (s *Server) perimeterAnswers(c *call, all rediskv.Perimeters, u usageQuery, ids []string, version int64) ([]perimeterRow, error) {
+func (s *Server) perimeterAnswers(c *call, all accounts.Perimeters, u usageQuery, ids []string, version int64) ([]perimeterRow, error) {
 	drafts := draftPerimeters(all, ids, version)
 	if err := s.readPerimeters(c, drafts); err != nil {
 		return nil, err
@@ -153,7 +154,7 @@ func (s *Server) perimeterAnswers(c *call, all rediskv.Perimeters, u usageQuery,
 }
 
 // draftPerimeters finds what is to be read of each.
-func draftPerimeters(all rediskv.Perimeters, ids []string, version int64) (drafts []*drafted) {
+func draftPerimeters(all accounts.Perimeters, ids []string, version int64) (drafts []*drafted) {
 	versions, uses := map[string][]tollgate.PerimeterRef{}, map[string][]tollgate.PerimeterUse{}
 	for _, ref := range all.Versions {
 		versions[ref.ID] = append(versions[ref.ID], ref)
@@ -210,7 +211,7 @@ func (s *Server) readPerimeters(c *call, drafts []*drafted) error {
 }
 
 // understand takes one version.
-func (s *Server) understand(c *call, d *drafted, ref tollgate.PerimeterRef, stored rediskv.StoredPerimeter) (err error) {
+func (s *Server) understand(c *call, d *drafted, ref tollgate.PerimeterRef, stored accounts.StoredPerimeter) (err error) {
 	if stored.Damage != nil || stored.PerimeterDocument == nil {
 		return stored.Damage
 	}
@@ -268,7 +269,7 @@ func (d *drafted) meter(u usageQuery, now time.Time) {
 }
 
 // usageRow is what a meter says, or what stands in the place of it.
-func usageRow(m tollgate.Meter, used []rediskv.Used) tollgate.Listed[tollgate.Usage] {
+func usageRow(m tollgate.Meter, used []payments.Used) tollgate.Listed[tollgate.Usage] {
 	values := make([]int64, len(used))
 	for i, u := range used {
 		if d := tollgate.DamageOf(u.Damage); d != nil {

@@ -14,7 +14,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers"
-	"tollgate/rediskv"
+	"tollgate/rediskv/instances"
 )
 
 // player plays one conversation.
@@ -23,8 +23,8 @@ type player struct {
 	grant, scope string // who asks; no grant is nobody
 	last         reply
 	kept         map[string]reply
-	times        int               // how often the next exchange takes place; 0 is once
-	other        *rediskv.Instance // another instance of the service, as it spoke last
+	times        int                 // how often the next exchange takes place; 0 is once
+	other        *instances.Instance // another instance of the service, as it spoke last
 }
 
 func (p *player) step(t *testing.T, s step) {

@@ -8,7 +8,7 @@ import (
 	"tollgate"
 	"tollgate/handlers/problem"
 	"tollgate/handlers/rulesync"
-	"tollgate/rediskv"
+	"tollgate/rediskv/accounts"
 	"tollgate/wasm"
 )
 
@@ -64,7 +64,7 @@ func (s *Server) quoted(rules []tollgate.RuleRef, in tollgate.PricingInput) (tol
 
 // usable reports why no payment can be made on an account at the moment, or
 // not in this currency, which is the parameter param.
-func usable(a *rediskv.Account, currency tollgate.Currency, param string) *tollgate.Error {
+func usable(a *accounts.Account, currency tollgate.Currency, param string) *tollgate.Error {
 	switch {
 	case a.Active():
 		return takes(a, currency, param)
@@ -76,7 +76,7 @@ func usable(a *rediskv.Account, currency tollgate.Currency, param string) *tollg
 }
 
 // takes reports whether an account has a currency.
-func takes(a *rediskv.Account, currency tollgate.Currency, param string) *tollgate.Error {
+func takes(a *accounts.Account, currency tollgate.Currency, param string) *tollgate.Error {
 	if slices.Contains(a.Currencies, currency) {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/input"
-	"tollgate/rediskv"
+	"tollgate/rediskv/accounts"
 )
 
 // quoteTool is the name that the specification gives the quote (spec §2).
@@ -60,7 +60,7 @@ const confirmedOften = 5 * time.Second
 // quotable finds the account of a quote, and when it and the caller's grant were
 // last known to be current (0: they are). What has not been confirmed for too
 // long is read once more; while Redis is away there is no quote then.
-func (s *Server) quotable(c *call, id, param string) (a *rediskv.Account, asOf tollgate.Instant, err error) {
+func (s *Server) quotable(c *call, id, param string) (a *accounts.Account, asOf tollgate.Instant, err error) {
 	for again := false; ; again = true {
 		if a, err = s.account(c, id, param); err != nil {
 			return nil, 0, err

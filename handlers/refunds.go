@@ -6,7 +6,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/input"
-	"tollgate/rediskv"
+	"tollgate/rediskv/accounts"
 )
 
 // refundRequest is the body of a refund. Its amount can only be read beside the
@@ -47,7 +47,7 @@ func (s *Server) refundPayment(c *call, r refundRequest) (*answer, error) {
 	})
 }
 
-func (s *Server) newRefund(c *call, r refundRequest, a *rediskv.Account, p *tollgate.Payment, t *tollgate.Ticket) (*tollgate.PaymentChange, error) {
+func (s *Server) newRefund(c *call, r refundRequest, a *accounts.Account, p *tollgate.Payment, t *tollgate.Ticket) (*tollgate.PaymentChange, error) {
 	now := s.clock()
 	request := tollgate.RefundRequest{Amount: p.AmountRefundable, Reason: r.Reason, Account: a.Status, Batch: a.Cutoffs.Batch(tollgate.At(now), a.Closed)}
 	var err error

@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
-	"tollgate/rediskv"
+	"tollgate/rediskv/rules"
 )
 
 // Kinds of the parameters of rules.
@@ -73,7 +73,7 @@ func (w *world) ruleOperations() []*operation {
 		Object: "divergence", ID: w.store.Mint(tollgate.PrefixDivergence), CreatedAt: w.store.Now(), ShadowID: shadowed, MerchantAccountID: w.vars["eur"],
 		Input: tollgate.EvaluationInput{Amount: tollgate.Money{Minor: 1, Currency: "EUR"}, Currency: "EUR", Payee: "shop.example"},
 	}
-	check(w.t, w.store.RecordComparison(w.t.Context(), w.vars["org"], shadowed, "ins_1", &rediskv.Comparison{Divergences: []tollgate.Divergence{one, one}}))
+	check(w.t, w.store.RecordComparison(w.t.Context(), w.vars["org"], shadowed, "ins_1", &rules.Comparison{Divergences: []tollgate.Divergence{one, one}}))
 	const jsonMedia = "application/json"
 	wide := w.vars["wide_rules"]
 	return []*operation{

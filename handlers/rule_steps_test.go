@@ -11,7 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/auth"
-	"tollgate/rediskv"
+	"tollgate/rediskv/instances"
 	"tollgate/rediskv/redistest"
 	"tollgate/wasm"
 	"tollgate/wasm/compiler"
@@ -114,14 +114,14 @@ func (p *player) publication(words []string) error {
 // instance makes another instance say something, or nothing any more.
 func (p *player) instance(words []string) error {
 	const id = "ins_01kb7z2c000000000000000001"
-	me := rediskv.Instance{ID: id}
+	me := instances.Instance{ID: id}
 	if p.other = nil; words[0] == "gone" {
 		return p.store.Deregister(p.t.Context(), id)
 	}
 	upcoming, err := p.store.Upcoming(p.t.Context())
 	for _, a := range upcoming {
 		for _, ref := range a.Rules {
-			m := rediskv.LoadedModule{RuleRef: ref}
+			m := instances.LoadedModule{RuleRef: ref}
 			switch words[0] {
 			case "lacking":
 				continue

@@ -18,6 +18,7 @@ import (
 	"tollgate/handlers/problem"
 	"tollgate/handlers/share"
 	"tollgate/rediskv"
+	"tollgate/rediskv/rules"
 	"tollgate/wasm"
 )
 
@@ -128,7 +129,7 @@ func (s *Server) tryPublish(c *call, r publishRequest, idem *rediskv.Idempotency
 }
 
 // ruleSigner verifies a signature; which of its faults it is, is for the log.
-func (s *Server) ruleSigner(c *call, r publishRequest, goldenSHA256 string) (*rediskv.RuleSigner, string, error) {
+func (s *Server) ruleSigner(c *call, r publishRequest, goldenSHA256 string) (*rules.RuleSigner, string, error) {
 	refuse := func(cause error) error {
 		return &tollgate.Error{
 			Code: tollgate.CodeRuleSignatureInvalid, Param: "signature", Rule: &r.Rule, Cause: cause,

@@ -26,7 +26,7 @@ import (
 	"tollgate/handlers/problem"
 	"tollgate/handlers/rulesync"
 	"tollgate/handlers/shadow"
-	"tollgate/rediskv"
+	"tollgate/rediskv/store"
 	"tollgate/wasm"
 )
 
@@ -35,7 +35,7 @@ const cachedTokens = 10_000
 
 // Config is what a Server works with; only Log and Metrics may be nil.
 type Config struct {
-	Store     *rediskv.Store
+	Store     *store.Store
 	Rules     *wasm.Engine
 	Keys      *auth.Keys
 	IssuerURL string          // iss and aud of tokens, aud of assertions, base of the metadata's URLs
@@ -66,7 +66,7 @@ type Config struct {
 
 // Server answers the API.
 type Server struct {
-	store    *rediskv.Store
+	store    *store.Store
 	rules    *wasm.Engine
 	keys     *auth.Keys
 	issuer   *auth.Issuer

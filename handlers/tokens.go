@@ -14,6 +14,7 @@ import (
 	"tollgate/handlers/input"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv"
+	"tollgate/rediskv/accounts"
 )
 
 const (
@@ -119,7 +120,7 @@ func (s *Server) tryIssue(c *call, form tokenForm) (*answer, error) {
 	}
 	caller := tokenCaller(c, assertion, http.StatusOK)
 	caller.GrantVersion, caller.Actor.GrantID = grant.Revision, grant.ID
-	err = s.store.IssueToken(c.ctx, rediskv.TokenIssue{
+	err = s.store.IssueToken(c.ctx, accounts.TokenIssue{
 		Caller: caller, JTI: assertion.JTI, AssertionExpires: assertion.Expires,
 		ClientRevision: client.Revision, OrganizationRevision: org.Revision,
 	})
@@ -136,7 +137,7 @@ const prefixToken = "tok_"
 
 // authenticate finds the client and checks its assertion (RFC 7523 §3). Whether
 // there is such a client does not show: who is unknown is checked as long.
-func (s *Server) authenticate(c *call, form tokenForm) (*rediskv.Client, auth.Assertion, error) {
+func (s *Server) authenticate(c *call, form tokenForm) (*accounts.Client, auth.Assertion, error) {
 	refuse := func(err error) error {
 		if auth.ReasonOf(err) != "" {
 			return s.invalidClient(err)
@@ -150,7 +151,7 @@ func (s *Server) authenticate(c *call, form tokenForm) (*rediskv.Client, auth.As
 	if err != nil {
 		return nil, auth.Assertion{}, refuse(err)
 	}
-	client, keys := &rediskv.Client{}, auth.ClientKeys{} // those of nobody
+	client, keys := &accounts.Client{}, auth.ClientKeys{} // those of nobody
 	found, err := s.store.Client(c.ctx, id)
 	switch {
 	case err == nil:
@@ -185,7 +186,7 @@ func publicKeys(stored []string) (auth.ClientKeys, error) {
 
 // granted picks the grant and the scopes of the token: what was asked for, by
 // default the client's only active grant and everything in it.
-func (s *Server) granted(c *call, client *rediskv.Client, form tokenForm) (*rediskv.Grant, auth.Scopes, error) {
+func (s *Server) granted(c *call, client *accounts.Client, form tokenForm) (*accounts.Grant, auth.Scopes, error) {
 	grant, err := s.grantOf(c, client, form.grantID)
 	if err != nil {
 		return nil, nil, err
@@ -205,8 +206,8 @@ func (s *Server) granted(c *call, client *rediskv.Client, form tokenForm) (*redi
 	return grant, asked, nil
 }
 
-func (s *Server) grantOf(c *call, client *rediskv.Client, id string) (*rediskv.Grant, error) {
-	var found []*rediskv.Grant
+func (s *Server) grantOf(c *call, client *accounts.Client, id string) (*accounts.Grant, error) {
+	var found []*accounts.Grant
 	for _, candidate := range client.GrantIDs {
 		if id != "" && candidate != id {
 			continue

@@ -3,7 +3,7 @@ package handlers
 import (
 	"tollgate"
 	"tollgate/handlers/input"
-	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
 )
 
 var transactionParameters = []string{
@@ -29,7 +29,7 @@ func (s *Server) listTransactions(c *call) (*answer, error) {
 
 // parseTransactionQuery reads the filters; Accounts has at most the one that is
 // named.
-func parseTransactionQuery(r *input.Query) rediskv.TransactionQuery {
+func parseTransactionQuery(r *input.Query) ledger.TransactionQuery {
 	q := parseSearch(r, tollgate.TransactionStatuses)
 	q.PaymentID, q.PayoutID = r.ID("payment_id"), r.ID("payout_id")
 	if t := r.Choice("type", "", transactionTypes...); t != "" {
@@ -40,8 +40,8 @@ func parseTransactionQuery(r *input.Query) rediskv.TransactionQuery {
 
 // parseSearch reads the filters that payments, transactions and payouts have in
 // common.
-func parseSearch(r *input.Query, statuses []string) rediskv.TransactionQuery {
-	return rediskv.TransactionQuery{
+func parseSearch(r *input.Query, statuses []string) ledger.TransactionQuery {
+	return ledger.TransactionQuery{
 		Statuses: r.Choices("status", statuses),
 		Payee:    r.Payee("payee"), Currency: r.Currency("currency"), Reference: r.Text("reference", maxReference),
 		CreatedAfter: r.Instant("created_after"), CreatedBefore: r.Instant("created_before"), Accounts: r.IDs("merchant_account_id"),

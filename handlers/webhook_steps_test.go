@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
-	"tollgate/rediskv"
+	"tollgate/rediskv/webhooks"
 )
 
 // newVault is the vault of every test: one key, so that all can open what one
@@ -81,9 +81,9 @@ func (w *world) eachPartition(step func(partition int) (int, error)) error {
 	return nil
 }
 
-func (w *world) take() (work []rediskv.Work, err error) {
+func (w *world) take() (work []webhooks.Work, err error) {
 	err = w.eachPartition(func(partition int) (int, error) {
-		taken, _, err := w.store.TakeDue(w.t.Context(), partition, func([]*rediskv.Turn) {}, 30*time.Second)
+		taken, _, err := w.store.TakeDue(w.t.Context(), partition, func([]*webhooks.Turn) {}, 30*time.Second)
 		if err == nil {
 			err = w.store.ReadBodies(w.t.Context(), taken)
 		}
@@ -107,12 +107,12 @@ func (w *world) attempt(state tollgate.DeliveryState, code int) error {
 	}
 }
 
-func (w *world) report(work []rediskv.Work, state tollgate.DeliveryState, code int) error {
+func (w *world) report(work []webhooks.Work, state tollgate.DeliveryState, code int) error {
 	for _, one := range work {
 		if !jsontext.Value(one.Body).IsValid() {
 			return fmt.Errorf("delivery %s has the body %q", one.DeliveryID, one.Body)
 		}
-		o := rediskv.Outcome{State: state, StatusCode: code}
+		o := webhooks.Outcome{State: state, StatusCode: code}
 		a := tollgate.Attempt{
 			Object: "attempt", ID: one.AttemptID, CreatedAt: one.StartedAt, DeliveryID: one.DeliveryID, Number: one.Number, Trigger: one.Trigger,
 			Status: tollgate.AttemptSucceeded, StartedAt: one.StartedAt, URL: one.Endpoint.URL,
@@ -129,7 +129,7 @@ func (w *world) report(work []rediskv.Work, state tollgate.DeliveryState, code i
 			o.Next = tollgate.At(w.now()).Add(5 * time.Second)
 			a.NextAttemptAt = o.Next
 		}
-		if r, err := w.store.RecordAttempts(w.t.Context(), []rediskv.Ended{{Work: one, Attempt: a, Outcome: o}}); err != nil || r[0].Late {
+		if r, err := w.store.RecordAttempts(w.t.Context(), []webhooks.Ended{{Work: one, Attempt: a, Outcome: o}}); err != nil || r[0].Late {
 			return fmt.Errorf("recorded: %+v, %w", r, err)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"tollgate/handlers/conform"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/store"
 	"tollgate/wasm"
 )
 
@@ -33,8 +34,8 @@ type world struct {
 	redis    string
 	client   *http.Client
 	server   *handlers.Server
-	store    *rediskv.Store
-	operator *rediskv.Store // another one, for provisioning
+	store    *store.Store
+	operator *store.Store // another one, for provisioning
 	rules    *wasm.Engine
 	keys     *auth.Keys
 	recorder *conform.Recorder
@@ -117,7 +118,7 @@ func newWorldOn(t *testing.T, redis string, recorder *conform.Recorder) *world {
 	return w
 }
 
-func (w *world) open(clock func() time.Time) *rediskv.Store {
+func (w *world) open(clock func() time.Time) *store.Store {
 	w.t.Helper()
 	return openWith(w.t, rediskv.Options{URL: w.redis, Clock: clock})
 }

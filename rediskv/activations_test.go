@@ -10,6 +10,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
 )
 
 // standing are a rule set's activations, the oldest first, and the versions that
@@ -131,7 +132,7 @@ func TestProvisionBesideActivations(t *testing.T) {
 			}
 			events := func() int {
 				t.Helper()
-				list, _, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Types: tollgate.TypeFilter{"rule.activated"}, Limit: 100})
+				list, _, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Types: tollgate.TypeFilter{"rule.activated"}, Limit: 100})
 				if err != nil {
 					t.Fatal(err)
 				}

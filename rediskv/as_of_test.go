@@ -4,8 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"tollgate/rediskv"
+	"tollgate/rediskv/instances"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/store"
 )
 
 // Whatever an instance asks on its round and gets no answer to says that Redis is
@@ -13,11 +14,11 @@ import (
 // wait at each of the others first.
 func TestWhateverGetsNoAnswerIsDoubt(t *testing.T) {
 	t.Parallel() // it waits most of its time
-	for what, ask := range map[string]func(context.Context, *rediskv.Store) error{
-		"memory":   func(ctx context.Context, s *rediskv.Store) error { _, err := s.Memory(ctx); return err },
-		"upcoming": func(ctx context.Context, s *rediskv.Store) error { _, err := s.Upcoming(ctx); return err },
-		"changes": func(ctx context.Context, s *rediskv.Store) error {
-			_, err := s.Poll(ctx, rediskv.Changes{})
+	for what, ask := range map[string]func(context.Context, *store.Store) error{
+		"memory":   func(ctx context.Context, s *store.Store) error { _, err := s.Memory(ctx); return err },
+		"upcoming": func(ctx context.Context, s *store.Store) error { _, err := s.Upcoming(ctx); return err },
+		"changes": func(ctx context.Context, s *store.Store) error {
+			_, err := s.Poll(ctx, instances.Changes{})
 			return err
 		},
 	} {
@@ -25,7 +26,7 @@ func TestWhateverGetsNoAnswerIsDoubt(t *testing.T) {
 		wire := redistest.Proxy(t, server.Addr)
 		f := newFixtureAt(t, wire.URL)
 		org, grant, account := f.config.Organization.ID, f.config.Grants[0].ID, f.config.MerchantAccounts[0].ID
-		if _, err := f.Poll(t.Context(), rediskv.Changes{}); err != nil {
+		if _, err := f.Poll(t.Context(), instances.Changes{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := f.Grant(t.Context(), org, grant); err != nil {

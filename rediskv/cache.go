@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2"
+	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/singleflight"
 )
 
@@ -23,11 +23,11 @@ const (
 // cache keeps configuration in process. It may be behind for a moment: the
 // commit compares revisions. While Redis cannot be reached, what was last
 // known is served.
-type cache struct {
-	entries *lru.Cache[entry, *cached]
+type Cache struct {
+	Entries *lru.Cache[Entry, *Cached]
 	flight  singleflight.Group
 	changes atomic.Uint64 // counts the times that something was marked
-	lost    atomic.Bool   // everything was, and nobody has looked at what since
+	Lost    atomic.Bool   // everything was, and nobody has looked at what since
 
 	// Unix nanoseconds: what is not marked was current at confirmed; doubtedAt is
 	// when Redis last failed to say so, 0 once it has.
@@ -36,30 +36,33 @@ type cache struct {
 
 // entry is a key in the cache. No organization is known yet where it is what is
 // looked up.
-type entry struct{ kind, org, id string }
+type Entry struct{ kind, org, id string }
 
-type cached struct {
-	org   string
+// EntryOf is the key of an object of a kind.
+func EntryOf(kind, org, id string) Entry { return Entry{kind, org, id} }
+
+type Cached struct {
+	Org   string
 	value any
 
-	mu      sync.Mutex
+	Mu      sync.Mutex
 	until   time.Time // fresh until
 	changed bool      // to be read before use
-	old     bool      // changed since it was read
+	Old     bool      // changed since it was read
 	asOf    time.Time // known to be current: as it was read, or until it was marked
 	failed  time.Time // when it was last to be read, in vain
 }
 
-func newCache() *cache {
-	entries, err := lru.New[entry, *cached](cacheSize)
+func newCache() *Cache {
+	entries, err := lru.New[Entry, *Cached](cacheSize)
 	if err != nil {
 		panic(err) // only for a size below 1
 	}
-	return &cache{entries: entries}
+	return &Cache{Entries: entries}
 }
 
 // forget marks all of some organizations as changed.
-func (c *cache) forget(orgs ...string) {
+func (c *Cache) Forget(orgs ...string) {
 	of := make(map[string]bool, len(orgs))
 	for _, org := range orgs {
 		of[org] = true
@@ -68,28 +71,28 @@ func (c *cache) forget(orgs ...string) {
 }
 
 // forgetAll marks everything as changed.
-func (c *cache) forgetAll() {
+func (c *Cache) ForgetAll() {
 	c.mark(func(string) bool { return true })
-	c.lost.Store(true)
+	c.Lost.Store(true)
 }
 
-func (c *cache) mark(changed func(org string) bool) {
+func (c *Cache) mark(changed func(org string) bool) {
 	c.changes.Add(1) // first: who reads meanwhile knows that it may have come too early
-	for _, e := range c.entries.Values() {
-		if changed(e.org) {
+	for _, e := range c.Entries.Values() {
+		if changed(e.Org) {
 			e.mark(c.confirmed.Load())
 		}
 	}
 }
 
 // mark notes that an entry has changed since it was last confirmed.
-func (e *cached) mark(confirmed int64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.old {
+func (e *Cached) mark(confirmed int64) {
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
+	if !e.Old {
 		e.asOf = later(e.asOf, confirmed)
 	}
-	e.changed, e.old = true, true
+	e.changed, e.Old = true, true
 }
 
 func later(t time.Time, nanoseconds int64) time.Time {
@@ -100,33 +103,33 @@ func later(t time.Time, nanoseconds int64) time.Time {
 }
 
 // confirm notes that what is not marked was current at a moment.
-func (c *cache) confirm(at time.Time) {
+func (c *Cache) Confirm(at time.Time) {
 	c.confirmed.Store(at.UnixNano())
 	c.doubtedAt.Store(0)
 }
 
 // doubt notes that Redis could not say what is current.
-func (c *cache) doubt(at time.Time) { c.doubtedAt.Store(at.UnixNano()) }
+func (c *Cache) Doubt(at time.Time) { c.doubtedAt.Store(at.UnixNano()) }
 
 // doubted says that Redis failed to answer a moment ago and has said nothing since.
-func (c *cache) doubted(now time.Time) bool {
+func (c *Cache) Doubted(now time.Time) bool {
 	at := c.doubtedAt.Load()
 	return at != 0 && now.Sub(time.Unix(0, at)) < cacheRetry
 }
 
 // asOf says when entries were last all known to be current, and whether nothing
 // speaks against their being so now.
-func (c *cache) asOf(keys ...entry) (at time.Time, current bool) {
+func (c *Cache) AsOf(keys ...Entry) (at time.Time, current bool) {
 	current = true
 	confirmed, doubted := c.confirmed.Load(), c.doubtedAt.Load()
 	for _, key := range keys {
-		e, ok := c.entries.Peek(key)
+		e, ok := c.Entries.Peek(key)
 		if !ok {
 			return time.Time{}, false
 		}
-		e.mu.Lock()
-		known, old := e.asOf, e.old
-		e.mu.Unlock()
+		e.Mu.Lock()
+		known, old := e.asOf, e.Old
+		e.Mu.Unlock()
 		if old || (doubted != 0 && known.UnixNano() <= doubted) {
 			current = false
 		}
@@ -142,36 +145,36 @@ func (c *cache) asOf(keys ...entry) (at time.Time, current bool) {
 
 // distrust has entries read before they are used again, but for those that could
 // not be read just now.
-func (c *cache) distrust(now time.Time, keys ...entry) {
+func (c *Cache) Distrust(now time.Time, keys ...Entry) {
 	for _, key := range keys {
-		if e, ok := c.entries.Peek(key); ok {
-			e.mu.Lock()
+		if e, ok := c.Entries.Peek(key); ok {
+			e.Mu.Lock()
 			e.changed = e.changed || now.Sub(e.failed) >= cacheRetry
-			e.mu.Unlock()
+			e.Mu.Unlock()
 		}
 	}
 }
 
 // lookup returns an entry, reading it when there is none or when it is known
 // to be old. One that is merely aged is returned and read again behind.
-func lookup[T any](ctx context.Context, s *Store, key entry, read func(context.Context) (T, error)) (T, error) {
-	e, ok := s.cache.entries.Get(key)
+func Lookup[T any](ctx context.Context, s *DB, key Entry, read func(context.Context) (T, error)) (T, error) {
+	e, ok := s.Cache.Entries.Get(key)
 	if !ok {
 		return load(ctx, s, key, read)
 	}
 	known, _ := e.value.(T)
-	now := s.clock()
-	e.mu.Lock()
+	now := s.Clock()
+	e.Mu.Lock()
 	aged := now.After(e.until)
-	changed := e.changed || (e.old && aged) // it could not be read the last time
+	changed := e.changed || (e.Old && aged) // it could not be read the last time
 	if changed || aged {
 		e.until = now.Add(cacheRetry) // others use what is known meanwhile
 		e.changed = false
 	}
-	e.mu.Unlock()
+	e.Mu.Unlock()
 	switch {
 	case changed:
-		if v, err := reload(ctx, s, key, e, now, read); err == nil || gone(err) {
+		if v, err := reload(ctx, s, key, e, now, read); err == nil || Gone(err) {
 			return v, err
 		}
 	case aged:
@@ -181,36 +184,36 @@ func lookup[T any](ctx context.Context, s *Store, key entry, read func(context.C
 }
 
 // reload reads an entry again, and notes when that failed.
-func reload[T any](ctx context.Context, s *Store, key entry, e *cached, now time.Time, read func(context.Context) (T, error)) (T, error) {
+func reload[T any](ctx context.Context, s *DB, key Entry, e *Cached, now time.Time, read func(context.Context) (T, error)) (T, error) {
 	v, err := load(ctx, s, key, read)
-	if gone(err) {
-		s.cache.entries.Remove(key)
+	if Gone(err) {
+		s.Cache.Entries.Remove(key)
 	} else if err != nil {
-		e.mu.Lock()
+		e.Mu.Lock()
 		e.failed = now
-		e.mu.Unlock()
+		e.Mu.Unlock()
 	}
 	return v, err
 }
 
 // load reads an entry for all who ask at the same time.
-func load[T any](ctx context.Context, s *Store, key entry, read func(context.Context) (T, error)) (T, error) {
-	c := s.cache
+func load[T any](ctx context.Context, s *DB, key Entry, read func(context.Context) (T, error)) (T, error) {
+	c := s.Cache
 	// Who asks after a change does not share the reading of who asked before.
 	changes := c.changes.Load()
-	begun := s.clock()
+	begun := s.Clock()
 	flight := key.kind + ":" + key.org + ":" + key.id + "@" + strconv.FormatUint(changes, 10)
 	v, err, _ := c.flight.Do(flight, func() (any, error) {
 		v, err := read(context.WithoutCancel(ctx))
 		if err == nil {
-			e := &cached{org: key.org, value: v, until: s.clock().Add(cacheFresh), asOf: begun}
-			c.entries.Add(key, e)
+			e := &Cached{Org: key.org, value: v, until: s.Clock().Add(cacheFresh), asOf: begun}
+			c.Entries.Add(key, e)
 			// What was marked while this was read was marked in vain.
 			if c.changes.Load() != changes {
 				e.mark(0)
 			}
-		} else if away(err) {
-			c.doubt(s.clock())
+		} else if Away(err) {
+			c.Doubt(s.Clock())
 		}
 		return v, err
 	})

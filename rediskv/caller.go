@@ -30,7 +30,7 @@ type Caller struct {
 }
 
 // inTurn does one batch of a caller's work.
-func (c Caller) inTurn(ctx context.Context, do func() error) error {
+func (c Caller) InTurn(ctx context.Context, do func() error) error {
 	if c.Turn == nil {
 		return do()
 	}
@@ -43,35 +43,35 @@ func (c Caller) inTurn(ctx context.Context, do func() error) error {
 }
 
 // batch is how many objects the caller reads at once.
-func (c Caller) batch() int {
+func (c Caller) Batch() int {
 	if c.Turn == nil {
-		return readBatch
+		return ReadBatch
 	}
 	return turnBatch
 }
 
 // timedInTurn is timed, from the moment on at which it is the caller's turn.
-func (s *Store) timedInTurn(ctx context.Context, c Caller, operation string, do func(context.Context) error) error {
-	return c.inTurn(ctx, func() error { return s.timed(ctx, operation, do) })
+func (s *DB) TimedInTurn(ctx context.Context, c Caller, operation string, do func(context.Context) error) error {
+	return c.InTurn(ctx, func() error { return s.Timed(ctx, operation, do) })
 }
 
 // grant is the key of the caller's grant and the version it must have; the
 // service's own clock has no grant, and none is compared.
-func (c Caller) grant(k space) (key, version string) {
+func (c Caller) Grant(k Space) (key, version string) {
 	if c.Actor.GrantID == "" {
-		return k.sequences(), ""
+		return k.Sequences(), ""
 	}
-	return k.object(c.Actor.GrantID), strconv.FormatInt(c.GrantVersion, 10)
+	return k.Object(c.Actor.GrantID), strconv.FormatInt(c.GrantVersion, 10)
 }
 
 // checkGrant compares the grant's version beside reads that are no script.
-func (s *Store) checkGrant(ctx context.Context, c Caller, k space) error {
-	key, version := c.grant(k)
+func (s *DB) CheckGrant(ctx context.Context, c Caller, k Space) error {
+	key, version := c.Grant(k)
 	if version == "" {
 		return nil
 	}
-	return s.timed(ctx, "check_grant", func(ctx context.Context) error {
-		current, err := s.client.HGet(ctx, key, "v").Result()
+	return s.Timed(ctx, "check_grant", func(ctx context.Context) error {
+		current, err := s.Redis.HGet(ctx, key, "v").Result()
 		if err == nil && current == version {
 			return nil
 		}
@@ -83,7 +83,7 @@ func (s *Store) checkGrant(ctx context.Context, c Caller, k space) error {
 }
 
 // entry makes an audit entry of what the caller did.
-func (s *Store) entry(c Caller, kind, outcome, reason, targetType, targetID string) (a auditArgs, err error) {
+func (s *DB) Entry(c Caller, kind, outcome, reason, targetType, targetID string) (a AuditArgs, err error) {
 	a.AuditHead, a.AuditTail, err = tollgate.AuditEntry{
 		ID: s.Mint(tollgate.PrefixAudit), Time: s.Now(), Type: kind, Outcome: outcome, Reason: reason,
 		Actor: c.Actor, Request: c.Request, Target: tollgate.AuditTarget{Type: targetType, ID: targetID},
@@ -96,29 +96,29 @@ func (s *Store) entry(c Caller, kind, outcome, reason, targetType, targetID stri
 
 type appendAuditKeys struct{ Sequences, Audit, Mark string }
 
-var scriptAppendAudit = newScript[appendAuditKeys, auditArgs](lua, "append_audit")
+var scriptAppendAudit = NewScript[appendAuditKeys, AuditArgs](lua, "append_audit")
 
 // Audit records what a caller was refused; entry's id, time, actor and request
 // are filled in.
-func (s *Store) Audit(ctx context.Context, c Caller, e tollgate.AuditEntry) error {
-	k := s.space(c.Organization)
-	entry, err := s.entry(c, e.Type, e.Outcome, e.Reason, e.Target.Type, e.Target.ID)
+func (s *DB) Audit(ctx context.Context, c Caller, e tollgate.AuditEntry) error {
+	k := s.Space(c.Organization)
+	entry, err := s.Entry(c, e.Type, e.Outcome, e.Reason, e.Target.Type, e.Target.ID)
 	if err != nil {
 		return err
 	}
-	_, _, err = s.run(ctx, scriptAppendAudit.with(appendAuditKeys{k.sequences(), k.audit(), k.mark(s.Mint(""))}, entry))
+	_, _, err = s.Run(ctx, scriptAppendAudit.With(appendAuditKeys{k.Sequences(), k.Audit(), k.Mark(s.Mint(""))}, entry))
 	return err
 }
 
 // CountRefusal counts a stranger's failure per reason and minute, so that
 // nobody without a token can make the record grow. Counts are kept 30 days.
-func (s *Store) CountRefusal(ctx context.Context, reason string) error {
-	key := deniedKey(s.clock().UTC().Format("2006-01-02T15:04"))
-	return s.timed(ctx, "count_refusal", func(ctx context.Context) error {
-		if err := s.client.HIncrBy(ctx, key, reason, 1).Err(); err != nil {
+func (s *DB) CountRefusal(ctx context.Context, reason string) error {
+	key := deniedKey(s.Clock().UTC().Format("2006-01-02T15:04"))
+	return s.Timed(ctx, "count_refusal", func(ctx context.Context) error {
+		if err := s.Redis.HIncrBy(ctx, key, reason, 1).Err(); err != nil {
 			return err
 		}
-		return s.client.Expire(ctx, key, 30*24*time.Hour).Err()
+		return s.Redis.Expire(ctx, key, 30*24*time.Hour).Err()
 	})
 }
 
@@ -173,13 +173,13 @@ type Result struct {
 // the record, the operation as its first line has it (id, client and reach), the
 // fingerprints, and the record. Without a key only the operation means anything.
 // The build before reads no further than the first line and takes it as a whole.
-func (c Caller) remembered(k space, idem *Idempotency, operation string, a Answer) (key, line, print, record string) {
-	line = envelope + "/" + operation + " " + c.Actor.ClientID
+func (c Caller) remembered(k Space, idem *Idempotency, operation string, a Answer) (key, line, print, record string) {
+	line = Envelope + "/" + operation + " " + c.Actor.ClientID
 	if len(a.Reach) > 0 {
 		line += " " + strings.Join(a.Reach, ",")
 	}
 	if idem == nil {
-		return k.sequences(), line, "", ""
+		return k.Sequences(), line, "", ""
 	}
 	return k.idempotency(*idem), line, idem.fingerprints(),
 		line + "\n" + idem.Fingerprint + "\n" + strconv.Itoa(a.Status) + "\n" + a.Location + "\n" + string(a.Body)
@@ -204,16 +204,16 @@ func answerOf(record any) (Result, error) {
 
 type findRepeatedArgs struct{ GrantVersion, Fingerprint, Operation string }
 
-var scriptFindRepeated = newScript[requestKeys, findRepeatedArgs](lua, "find_repeated")
+var scriptFindRepeated = NewScript[RequestKeys, findRepeatedArgs](lua, "find_repeated")
 
 // FindRepeated looks for an earlier request of the same key. A caller that is
 // about to refuse for a reason that can change (configuration, a payment's
 // state) asks first, so that a repeat gets the answer it had.
-func (s *Store) FindRepeated(ctx context.Context, c Caller, idem Idempotency) (Result, bool, error) {
-	k := s.space(c.Organization)
-	grant, version := c.grant(k)
-	outcome, rest, err := s.run(ctx, scriptFindRepeated.with(
-		requestKeys{Grant: grant, Record: k.idempotency(idem)},
+func (s *DB) FindRepeated(ctx context.Context, c Caller, idem Idempotency) (Result, bool, error) {
+	k := s.Space(c.Organization)
+	grant, version := c.Grant(k)
+	outcome, rest, err := s.Run(ctx, scriptFindRepeated.With(
+		RequestKeys{Grant: grant, Record: k.idempotency(idem)},
 		findRepeatedArgs{GrantVersion: version, Fingerprint: idem.fingerprints(), Operation: " " + c.Actor.ClientID},
 	))
 	if err != nil || outcome == "new" {
@@ -224,6 +224,6 @@ func (s *Store) FindRepeated(ctx context.Context, c Caller, idem Idempotency) (R
 }
 
 // DamagedAnswer is the damage of a record whose answer cannot be given again.
-func (s *Store) DamagedAnswer(ctx context.Context, c Caller, idem Idempotency, cause error) error {
-	return s.damagedAt(ctx, s.space(c.Organization).idempotency(idem), cause)
+func (s *DB) DamagedAnswer(ctx context.Context, c Caller, idem Idempotency, cause error) error {
+	return s.DamagedAt(ctx, s.Space(c.Organization).idempotency(idem), cause)
 }

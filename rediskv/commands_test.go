@@ -5,6 +5,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/rules"
 )
 
 // These do what a handler does: read the facts, decide, commit, and again when
@@ -73,7 +74,7 @@ func (f *fixture) rollBack(t testing.TB, accounts ...string) error {
 }
 
 // publishRule commits a rule whose module is its citation.
-func (f *fixture) publishRule(t testing.TB, r tollgate.Rule, signer *rediskv.RuleSigner) (rediskv.Result, error) {
+func (f *fixture) publishRule(t testing.TB, r tollgate.Rule, signer *rules.RuleSigner) (rediskv.Result, error) {
 	t.Helper()
 	return rediskv.Retried(func() (rediskv.Result, error) {
 		facts, err := f.PublicationFacts(t.Context(), f.caller.Organization, signer, r.Rule)

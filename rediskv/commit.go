@@ -13,35 +13,35 @@ import (
 
 // commit is a change that is written all at once, or not at all, if what it was
 // computed from is still so.
-type commit struct {
-	store  *Store
-	space  space
+type Commit struct {
+	Store  *DB
+	Space  Space
 	caller Caller
 	idem   *Idempotency // nil without a key
-	answer Answer
-	notify bool // instances have to know
+	Answer Answer
+	Notify bool // instances have to know
 
 	reads   []reading
-	hashes  []hashWrite
+	Hashes  []HashWrite
 	strings []stringWrite
 	writes  []write
-	raised  []string // grants whose tokens end
-	events  []tollgate.Event
-	entries []auditArgs
+	Raised  []string // grants whose tokens end
+	Events  []tollgate.Event
+	entries []AuditArgs
 }
 
 // reading is what a command must answer of a key, as it did before.
 type reading struct {
 	command, key string
-	args         pairs
+	args         Pairs
 	answer       string
 }
 
 // hashWrite is a hash that was read at a revision, empty where there was none.
 // Without fields it is only compared.
-type hashWrite struct {
-	key, expected string
-	fields        pairs
+type HashWrite struct {
+	Key, Expected string
+	Fields        Pairs
 }
 
 // stringWrite is an immutable version.
@@ -51,23 +51,23 @@ type stringWrite struct{ key, value string }
 // become a field of a hash.
 type write struct {
 	command, key string
-	args         pairs
+	args         Pairs
 	field, hash  string
 }
 
 // What becomes of a member of a set, if it is no score.
 const (
-	removed  = "remove" // from a sorted set
-	lookedAt = "look"   // at once, if the sorted set has it
-	added    = "add"    // to a set
+	Removed  = "remove" // from a sorted set
+	LookedAt = "look"   // at once, if the sorted set has it
+	Added    = "add"    // to a set
 )
 
-func (s *Store) commit(c Caller, idem *Idempotency) *commit {
-	return &commit{store: s, space: s.space(c.Organization), caller: c, idem: idem}
+func (s *DB) NewCommit(c Caller, idem *Idempotency) *Commit {
+	return &Commit{Store: s, Space: s.Space(c.Organization), caller: c, idem: idem}
 }
 
 // revision is the text of one: none of 0, before the first.
-func revision(n int64) string {
+func Revision(n int64) string {
 	if n == 0 {
 		return ""
 	}
@@ -75,175 +75,175 @@ func revision(n int64) string {
 }
 
 // hash writes a hash that was read at a revision; "" for one that is new.
-func (c *commit) hash(key, expected string, f pairs) {
-	c.hashes = append(c.hashes, hashWrite{key, expected, f})
+func (c *Commit) Hash(key, expected string, f Pairs) {
+	c.Hashes = append(c.Hashes, HashWrite{key, expected, f})
 }
 
 // unchanged makes the change hold only while a hash is as it was read.
-func (c *commit) unchanged(key, expected string) { c.hash(key, expected, nil) }
+func (c *Commit) Unchanged(key, expected string) { c.Hash(key, expected, nil) }
 
-func (c *commit) version(key, text string) { c.strings = append(c.strings, stringWrite{key, text}) }
+func (c *Commit) Version(key, text string) { c.strings = append(c.strings, stringWrite{key, text}) }
 
 // still makes the change hold only while a command answers what it did: a text, or
 // the digits of a number, and nothing where there is nothing.
-func (c *commit) still(answer, command, key string, args ...any) {
+func (c *Commit) Still(answer, command, key string, args ...any) {
 	c.reads = append(c.reads, reading{command, key, args, answer})
 }
 
 // do changes a key by a command that is not compared with anything.
-func (c *commit) do(command, key string, args ...any) {
+func (c *Commit) Do(command, key string, args ...any) {
 	c.writes = append(c.writes, write{command: command, key: key, args: args})
 }
 
 // kept is do, and the command's answer becomes a field of a hash.
-func (c *commit) kept(hash, field, command, key string, args ...any) {
+func (c *Commit) Kept(hash, field, command, key string, args ...any) {
 	c.writes = append(c.writes, write{command, key, args, field, hash})
 }
 
-func (c *commit) member(key, how, member string) {
+func (c *Commit) Member(key, how, member string) {
 	switch how {
-	case removed:
-		c.do("ZREM", key, member)
-	case lookedAt:
-		c.do("ZADD", key, "XX", "0", member)
-	case added:
-		c.do("SADD", key, member)
+	case Removed:
+		c.Do("ZREM", key, member)
+	case LookedAt:
+		c.Do("ZADD", key, "XX", "0", member)
+	case Added:
+		c.Do("SADD", key, member)
 	default:
-		c.do("ZADD", key, how, member)
+		c.Do("ZADD", key, how, member)
 	}
 }
 
 // sooner has a member of a queue looked at no later than at a moment.
-func (c *commit) sooner(queue, member string, at tollgate.Instant) {
-	c.do("ZADD", queue, "LT", milli(at), member)
+func (c *Commit) Sooner(queue, member string, at tollgate.Instant) {
+	c.Do("ZADD", queue, "LT", Milli(at), member)
 }
 
 // Origin is what the caller's change is caused by, now.
-func (s *Store) Origin(c Caller) tollgate.Origin {
+func (s *DB) Origin(c Caller) tollgate.Origin {
 	return tollgate.Origin{Organization: c.Organization, RequestID: c.Request.ID, At: s.Now()}
 }
 
 // document writes an object's document, read at a revision; 0 for one that is new.
-func (c *commit) document(id string, read int64, doc any) error {
+func (c *Commit) Document(id string, read int64, doc any) error {
 	text, err := json.Marshal(doc, json.Deterministic(true))
 	if err != nil {
 		return fmt.Errorf("%s: %w", id, err)
 	}
-	var f pairs
-	f.set(envelopeField, envelope)
-	f.int("v", read+1)
-	f.set("json", string(text))
-	c.hash(c.space.object(id), revision(read), f)
+	var f Pairs
+	f.Set(EnvelopeField, Envelope)
+	f.Int("v", read+1)
+	f.Set("json", string(text))
+	c.Hash(c.Space.Object(id), Revision(read), f)
 	return nil
 }
 
 // noted adds an audit entry of which type, outcome, reason and target are given.
-func (c *commit) noted(e tollgate.AuditEntry) error {
-	return c.audited(e.Type, e.Outcome, e.Reason, e.Target.Type, e.Target.ID)
+func (c *Commit) Noted(e tollgate.AuditEntry) error {
+	return c.Audited(e.Type, e.Outcome, e.Reason, e.Target.Type, e.Target.ID)
 }
 
-func (c *commit) audit(kind, reason, targetType, target string) error {
-	return c.audited(kind, "succeeded", reason, targetType, target)
+func (c *Commit) Audit(kind, reason, targetType, target string) error {
+	return c.Audited(kind, "succeeded", reason, targetType, target)
 }
 
-func (c *commit) audited(kind, outcome, reason, targetType, target string) error {
+func (c *Commit) Audited(kind, outcome, reason, targetType, target string) error {
 	by := c.caller
-	if c.answer.Status != 0 {
-		by.Request.Status = c.answer.Status
+	if c.Answer.Status != 0 {
+		by.Request.Status = c.Answer.Status
 	}
-	entry, err := c.store.entry(by, kind, outcome, reason, targetType, target)
+	entry, err := c.Store.Entry(by, kind, outcome, reason, targetType, target)
 	c.entries = append(c.entries, entry)
 	return err
 }
 
 type commitKeys struct {
-	requestKeys
-	logKeys
+	RequestKeys
+	LogKeys
 	Changes, Mark string
 }
 
 type commitArgs struct {
-	requestArgs
+	RequestArgs
 	Channel, Organization string
 }
 
-var scriptCommit = newScript[commitKeys, commitArgs](lua, "commit")
+var scriptCommit = NewScript[commitKeys, commitArgs](lua, "commit")
 
 // run writes all of it. ErrConflict says that something has changed since it was
 // read.
-func (c *commit) run(ctx context.Context) (Result, error) { return c.runAs(ctx, c.store.Mint("")) }
+func (c *Commit) Run(ctx context.Context) (Result, error) { return c.RunAs(ctx, c.Store.Mint("")) }
 
 // runAs is run under an id that the change itself knows.
-func (c *commit) runAs(ctx context.Context, operation string) (Result, error) {
-	outcome, rest, err := c.send(ctx, operation)
+func (c *Commit) RunAs(ctx context.Context, operation string) (Result, error) {
+	outcome, rest, err := c.Send(ctx, operation)
 	if err != nil {
 		return Result{}, err
 	}
-	return result(outcome, rest, c.answer)
+	return ResultOf(outcome, rest, c.Answer)
 }
 
 // send is runAs for one who asks whether it was this very run that wrote
 // (written), or one before whose reply was lost (done).
-func (c *commit) send(ctx context.Context, operation string) (outcome string, rest []any, err error) {
-	s, k := c.store, c.space
-	keys, args := c.caller.request(k, c.idem, operation, c.answer)
+func (c *Commit) Send(ctx context.Context, operation string) (outcome string, rest []any, err error) {
+	s, k := c.Store, c.Space
+	keys, args := c.caller.Arguments(k, c.idem, operation, c.Answer)
 	channel := ""
-	if c.notify {
-		channel = configChannel
+	if c.Notify {
+		channel = ConfigChannel
 	}
-	inv := scriptCommit.with(commitKeys{keys, k.logs(), changesKey(k.partition), k.mark(operation)}, commitArgs{args, channel, k.org})
+	inv := scriptCommit.With(commitKeys{keys, k.Logs(), ChangesKey(k.Partition), k.Mark(operation)}, commitArgs{args, channel, k.Org})
 	if err := c.groups(inv); err != nil {
 		return "", nil, err
 	}
-	if outcome, rest, err = s.run(ctx, inv); err == nil && c.notify {
-		s.cache.forget(k.org)
+	if outcome, rest, err = s.Run(ctx, inv); err == nil && c.Notify {
+		s.Cache.Forget(k.Org)
 	}
 	return outcome, rest, err
 }
 
 // groups appends what is written.
-func (c *commit) groups(inv *invocation) error {
-	inv.args = append(inv.args, len(c.reads))
+func (c *Commit) groups(inv *Invocation) error {
+	inv.Args = append(inv.Args, len(c.reads))
 	for _, r := range c.reads {
-		inv.keys = append(inv.keys, r.key)
-		inv.args = append(inv.args, r.command)
-		inv.group(r.args)
-		inv.args = append(inv.args, r.answer)
+		inv.Keys = append(inv.Keys, r.key)
+		inv.Args = append(inv.Args, r.command)
+		inv.Group(r.args)
+		inv.Args = append(inv.Args, r.answer)
 	}
-	inv.args = append(inv.args, len(c.hashes))
-	for _, h := range c.hashes {
-		inv.keys = append(inv.keys, h.key)
-		inv.args = append(inv.args, h.expected)
-		inv.group(h.fields)
+	inv.Args = append(inv.Args, len(c.Hashes))
+	for _, h := range c.Hashes {
+		inv.Keys = append(inv.Keys, h.Key)
+		inv.Args = append(inv.Args, h.Expected)
+		inv.Group(h.Fields)
 	}
-	inv.args = append(inv.args, len(c.strings))
+	inv.Args = append(inv.Args, len(c.strings))
 	for _, v := range c.strings {
-		inv.keys = append(inv.keys, v.key)
-		inv.args = append(inv.args, v.value)
+		inv.Keys = append(inv.Keys, v.key)
+		inv.Args = append(inv.Args, v.value)
 	}
-	inv.args = append(inv.args, len(c.writes))
+	inv.Args = append(inv.Args, len(c.writes))
 	for _, w := range c.writes {
-		inv.keys = append(inv.keys, w.key)
+		inv.Keys = append(inv.Keys, w.key)
 		if w.field != "" {
-			inv.keys = append(inv.keys, w.hash)
+			inv.Keys = append(inv.Keys, w.hash)
 		}
-		inv.args = append(inv.args, w.command, w.field)
-		inv.group(w.args)
+		inv.Args = append(inv.Args, w.command, w.field)
+		inv.Group(w.args)
 	}
-	inv.args = append(inv.args, len(c.events))
-	for i := range c.events {
-		e, err := eventArguments(&c.events[i])
+	inv.Args = append(inv.Args, len(c.Events))
+	for i := range c.Events {
+		e, err := EventArguments(&c.Events[i])
 		if err != nil {
 			return err
 		}
-		inv.args = append(inv.args, e.EventHead, e.EventTail, e.EventID, e.EventType, e.EventAccount)
+		inv.Args = append(inv.Args, e.EventHead, e.EventTail, e.EventID, e.EventType, e.EventAccount)
 	}
-	inv.args = append(inv.args, len(c.entries))
+	inv.Args = append(inv.Args, len(c.entries))
 	for _, e := range c.entries {
-		inv.args = append(inv.args, e.AuditHead, e.AuditTail)
+		inv.Args = append(inv.Args, e.AuditHead, e.AuditTail)
 	}
-	for _, id := range c.raised {
-		inv.keys = append(inv.keys, c.space.object(id))
+	for _, id := range c.Raised {
+		inv.Keys = append(inv.Keys, c.Space.Object(id))
 	}
 	return nil
 }
@@ -263,7 +263,7 @@ func Retried[T any](change func() (T, error)) (result T, err error) {
 	}
 }
 
-func result(outcome string, rest []any, ans Answer) (Result, error) {
+func ResultOf(outcome string, rest []any, ans Answer) (Result, error) {
 	if outcome == "repeated" {
 		return answerOf(rest[0])
 	}

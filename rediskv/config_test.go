@@ -15,6 +15,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/store"
 )
 
 func TestApplyConfigIsIdempotent(t *testing.T) {
@@ -205,7 +206,7 @@ func TestAssertionsAreBurnt(t *testing.T) {
 func TestChangeWhileReading(t *testing.T) {
 	f := newFixture(t)
 	id := f.config.MerchantAccounts[0].ID
-	var reader *rediskv.Store
+	var reader *store.Store
 	change := sync.OnceFunc(func() {
 		f.config.MerchantAccounts[0].Name = "changed"
 		if _, err := f.ApplyConfig(t.Context(), f.config, false); err != nil {
@@ -271,7 +272,7 @@ func TestPartitionsAreFixed(t *testing.T) {
 	if first.Partitions() != 64 {
 		t.Errorf("%d partitions", first.Partitions())
 	}
-	_, err := rediskv.Open(t.Context(), rediskv.Options{URL: server.URL, Clock: c.now, Entropy: strings.NewReader(""), Partitions: 8})
+	_, err := store.Open(t.Context(), rediskv.Options{URL: server.URL, Clock: c.now, Entropy: strings.NewReader(""), Partitions: 8})
 	if err == nil || !strings.Contains(err.Error(), "64") {
 		t.Errorf("another number: %v", err)
 	}

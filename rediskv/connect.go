@@ -40,9 +40,9 @@ func connect(ctx context.Context, rawURL string, pool int, timeout time.Duration
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		info, err := single.Info(ctx, "cluster").Result()
-		if err != nil && !isReply(err) {
+		if err != nil && !IsReply(err) {
 			single.Close()
-			return nil, unavailable("connect", err)
+			return nil, Unavailable("connect", err)
 		}
 		if !strings.Contains(info, "cluster_enabled:1") {
 			return single, nil
@@ -103,7 +103,7 @@ var passing = []string{
 	"BUSY", "UNKILLABLE", "ERR max number of clients",
 }
 
-func isReply(err error) bool {
+func IsReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
 }
@@ -121,27 +121,27 @@ func refused(text string) bool {
 // unavailable turns what go-redis reports into an error for the caller: the
 // store cannot be reached, or, for a reply that no correct script gets, a
 // fault. Errors that already say what they are pass.
-func unavailable(operation string, err error) error {
+func Unavailable(operation string, err error) error {
 	var known *tollgate.Error
 	if err == nil || errors.As(err, &known) || errors.Is(err, ErrStale) || errors.Is(err, ErrConflict) || errors.Is(err, ErrReplayed) {
 		return err
 	}
-	if isReply(err) {
+	if IsReply(err) {
 		text := err.Error()
 		if refused(text) {
-			return storeUnavailable(operation, fmt.Errorf("%w: %w", ErrRefused, err))
+			return StoreUnavailable(operation, fmt.Errorf("%w: %w", ErrRefused, err))
 		}
 		for _, prefix := range passing {
 			if strings.HasPrefix(text, prefix) {
-				return storeUnavailable(operation, err)
+				return StoreUnavailable(operation, err)
 			}
 		}
 		return fmt.Errorf("redis %s: %w", operation, err)
 	}
-	return storeUnavailable(operation, err)
+	return StoreUnavailable(operation, err)
 }
 
-func storeUnavailable(operation string, err error) error {
+func StoreUnavailable(operation string, err error) error {
 	return &tollgate.Error{
 		Code: tollgate.CodeStoreUnavailable, Message: "The store cannot be reached at the moment. Try again.",
 		Cause: fmt.Errorf("redis %s: %w", operation, err),

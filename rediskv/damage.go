@@ -14,47 +14,47 @@ import (
 // stored reads the fields of one stored object, strictly: what is missing, is
 // not written as this service writes it, or cannot be, makes the object a
 // damaged one. Nothing is read as zero because it cannot be read.
-type stored struct {
-	fields
+type Stored struct {
+	Fields
 	object, id string
-	faults     []string // names of fields that cannot be read
+	Faults     []string // names of fields that cannot be read
 }
 
-func read(object, id string, f fields) *stored {
-	r := &stored{fields: f, object: object, id: id}
-	if checkEnvelope(f[envelopeField]) != nil {
-		r.fault(envelopeField)
+func ReadHash(object, id string, f Fields) *Stored {
+	r := &Stored{Fields: f, object: object, id: id}
+	if CheckEnvelope(f[EnvelopeField]) != nil {
+		r.Fault(EnvelopeField)
 	}
 	return r
 }
 
 // err is nil, or the damage of the object.
-func (r *stored) err() error {
-	if len(r.faults) == 0 {
+func (r *Stored) Err() error {
+	if len(r.Faults) == 0 {
 		return nil
 	}
-	d := tollgate.Damage(r.object, r.id, fmt.Errorf("%s %s: unreadable: %s", r.object, r.id, strings.Join(r.faults, ", ")))
+	d := tollgate.Damage(r.object, r.id, fmt.Errorf("%s %s: unreadable: %s", r.object, r.id, strings.Join(r.Faults, ", ")))
 	d.Damaged.MerchantAccountID = r.account()
 	return d
 }
 
-func (r *stored) account() string {
-	if !slices.Contains(r.faults, "ma") {
-		return r.fields["ma"]
+func (r *Stored) account() string {
+	if !slices.Contains(r.Faults, "ma") {
+		return r.Fields["ma"]
 	}
 	return ""
 }
 
-func (r *stored) fault(name string) { r.faults = append(r.faults, name) }
+func (r *Stored) Fault(name string) { r.Faults = append(r.Faults, name) }
 
 // unreadable reports whether a field has a fault.
-func (r *stored) unreadable(name string) bool { return slices.Contains(r.faults, name) }
+func (r *Stored) Unreadable(name string) bool { return slices.Contains(r.Faults, name) }
 
 // signed is an integer in its one decimal form.
-func (r *stored) signed(name string) int64 {
-	n, err := strconv.ParseInt(r.fields[name], 10, 64)
-	if err != nil || strconv.FormatInt(n, 10) != r.fields[name] {
-		r.fault(name)
+func (r *Stored) Signed(name string) int64 {
+	n, err := strconv.ParseInt(r.Fields[name], 10, 64)
+	if err != nil || strconv.FormatInt(n, 10) != r.Fields[name] {
+		r.Fault(name)
 		return 0
 	}
 	return n
@@ -62,26 +62,26 @@ func (r *stored) signed(name string) int64 {
 
 // int is an integer that is not negative; count is one that is 0 while it is
 // not there.
-func (r *stored) int(name string) int64 {
-	n := r.signed(name)
+func (r *Stored) Int(name string) int64 {
+	n := r.Signed(name)
 	if n < 0 {
-		r.fault(name)
+		r.Fault(name)
 	}
 	return n
 }
 
-func (r *stored) count(name string) int64 {
-	if r.fields[name] == "" {
+func (r *Stored) Count(name string) int64 {
+	if r.Fields[name] == "" {
 		return 0
 	}
-	return r.int(name)
+	return r.Int(name)
 }
 
 // amount is money of at most 15 digits.
-func (r *stored) amount(name string, c tollgate.Currency) tollgate.Money {
-	n := r.int(name)
+func (r *Stored) Amount(name string, c tollgate.Currency) tollgate.Money {
+	n := r.Int(name)
 	if n > tollgate.MaxMinor {
-		r.fault(name)
+		r.Fault(name)
 	}
 	return tollgate.Money{Minor: n, Currency: c}
 }
@@ -90,80 +90,80 @@ func (r *stored) amount(name string, c tollgate.Currency) tollgate.Money {
 const latest = 253_402_300_799_999
 
 // instant must be there; moment is zero while it is not.
-func (r *stored) instant(name string) tollgate.Instant {
-	n := r.int(name)
+func (r *Stored) Instant(name string) tollgate.Instant {
+	n := r.Int(name)
 	if n == 0 || n > latest {
-		r.fault(name)
+		r.Fault(name)
 	}
 	return tollgate.Instant(n)
 }
 
-func (r *stored) moment(name string) tollgate.Instant {
-	if r.fields[name] == "" || r.fields[name] == "0" {
+func (r *Stored) Moment(name string) tollgate.Instant {
+	if r.Fields[name] == "" || r.Fields[name] == "0" {
 		return 0
 	}
-	return r.instant(name)
+	return r.Instant(name)
 }
 
 // text must be there.
-func (r *stored) text(name string) string {
-	if r.fields[name] == "" {
-		r.fault(name)
+func (r *Stored) Text(name string) string {
+	if r.Fields[name] == "" {
+		r.Fault(name)
 	}
-	return r.fields[name]
+	return r.Fields[name]
 }
 
 // word is one of those that are known.
-func (r *stored) word(name string, known ...string) string {
-	if !slices.Contains(known, r.fields[name]) {
-		r.fault(name)
+func (r *Stored) Word(name string, known ...string) string {
+	if !slices.Contains(known, r.Fields[name]) {
+		r.Fault(name)
 	}
-	return r.fields[name]
+	return r.Fields[name]
 }
 
-func (r *stored) currency(name string) tollgate.Currency {
-	c, err := tollgate.ParseCurrency(r.fields[name])
+func (r *Stored) Currency(name string) tollgate.Currency {
+	c, err := tollgate.ParseCurrency(r.Fields[name])
 	if err != nil {
-		r.fault(name)
+		r.Fault(name)
 	}
 	return c
 }
 
 // of is an identifier of a kind; ofOne is one that may not be there.
-func (r *stored) of(name, prefix string) string {
-	if !strings.HasPrefix(r.fields[name], prefix) || !tollgate.ValidID(r.fields[name]) {
-		r.fault(name)
+func (r *Stored) Of(name, prefix string) string {
+	if !strings.HasPrefix(r.Fields[name], prefix) || !tollgate.ValidID(r.Fields[name]) {
+		r.Fault(name)
 	}
-	return r.fields[name]
+	return r.Fields[name]
 }
 
-func (r *stored) ofOne(name, prefix string) *string {
-	if r.fields[name] != "" {
-		r.of(name, prefix)
+func (r *Stored) OfOne(name, prefix string) *string {
+	if r.Fields[name] != "" {
+		r.Of(name, prefix)
 	}
-	return r.optional(name)
+	return r.Optional(name)
 }
 
 // date is a date in its one form that may not be there.
-func (r *stored) date(name string) *string {
-	if text := r.fields[name]; text != "" {
+func (r *Stored) Date(name string) *string {
+	if text := r.Fields[name]; text != "" {
 		if _, err := tollgate.ParseDate(text); err != nil {
-			r.fault(name)
+			r.Fault(name)
 		}
 	}
-	return r.optional(name)
+	return r.Optional(name)
 }
 
 // json reads a field's JSON, which must be there.
-func (r *stored) json(name string, into any) {
-	if decode(r.fields[name], into) != nil {
-		r.fault(name)
+func (r *Stored) JSON(name string, into any) {
+	if Decode(r.Fields[name], into) != nil {
+		r.Fault(name)
 	}
 }
 
 // damaged makes whatever kept an object from being read its damage, and tells
 // of it. nil stays nil, and an error that says something else stays that.
-func (s *Store) damaged(ctx context.Context, k space, object, id string, err error) error {
+func (s *DB) Damaged(ctx context.Context, k Space, object, id string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -173,7 +173,7 @@ func (s *Store) damaged(ctx context.Context, k space, object, id string, err err
 }
 
 // noticed tells of an error that is the damage of an object, and returns it.
-func (s *Store) noticed(ctx context.Context, k space, err error) error {
+func (s *DB) Noticed(ctx context.Context, k Space, err error) error {
 	if e, ok := errors.AsType[*tollgate.Error](err); ok && e.Damaged != nil {
 		s.tell(ctx, k, e)
 	}
@@ -187,36 +187,36 @@ type noteDamageKeys struct {
 
 type noteDamageArgs struct {
 	Object, NowMs string
-	eventArgs
+	EventArgs
 }
 
-var scriptNoteDamage = newScript[noteDamageKeys, noteDamageArgs](lua, "note_damage")
+var scriptNoteDamage = NewScript[noteDamageKeys, noteDamageArgs](lua, "note_damage")
 
 // tell says once of each damaged object that it is: an event of its
 // organization, which is what makes it once for all processes, a line in the
 // log and a count. What cannot be said now is said when the object is read
 // again.
-func (s *Store) tell(ctx context.Context, k space, e *tollgate.Error) {
+func (s *DB) tell(ctx context.Context, k Space, e *tollgate.Error) {
 	name := e.Damaged.Object + "/" + e.Damaged.ID
-	if _, said := s.told.Get(k.org + "/" + name); said {
+	if _, said := s.told.Get(k.Org + "/" + name); said {
 		return
 	}
-	event, err := e.Damaged.Event(s.Mint, k.org, s.Now())
-	var args eventArgs
+	event, err := e.Damaged.Event(s.Mint, k.Org, s.Now())
+	var args EventArgs
 	if err == nil {
-		args, err = eventArguments(&event)
+		args, err = EventArguments(&event)
 	}
 	if err == nil {
 		args.EventAccount = e.Damaged.MerchantAccountID
-		_, _, err = s.run(context.WithoutCancel(ctx), scriptNoteDamage.with(
-			noteDamageKeys{k.damaged(), k.logs().eventKeys}, noteDamageArgs{name, milli(s.Now()), args}))
+		_, _, err = s.Run(context.WithoutCancel(ctx), scriptNoteDamage.With(
+			noteDamageKeys{k.damaged(), k.Logs().eventKeys}, noteDamageArgs{name, Milli(s.Now()), args}))
 	}
-	s.log.Error("a stored object cannot be read", "organization", k.org, "object", e.Damaged.Object, "id", e.Damaged.ID, "error", e.Cause)
+	s.Log.Error("a stored object cannot be read", "organization", k.Org, "object", e.Damaged.Object, "id", e.Damaged.ID, "error", e.Cause)
 	if err != nil {
-		s.log.Warn("nobody was told of a damaged object", "organization", k.org, "id", e.Damaged.ID, "error", err)
+		s.Log.Warn("nobody was told of a damaged object", "organization", k.Org, "id", e.Damaged.ID, "error", err)
 		return
 	}
-	s.told.Add(k.org+"/"+name, true)
+	s.told.Add(k.Org+"/"+name, true)
 	if s.onDamage != nil {
 		s.onDamage(e.Damaged.Object)
 	}
@@ -239,7 +239,7 @@ var kinds = map[string]string{
 // damagedAt is damaged for the object that a key belongs to:
 // "{p07}:<organization>[:<identifier>[:…]]". A rule's is made of its citation;
 // a record of a request and a counter of a limit have none but their key's.
-func (s *Store) damagedAt(ctx context.Context, key string, err error) error {
+func (s *DB) DamagedAt(ctx context.Context, key string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -269,18 +269,18 @@ func (s *Store) damagedAt(ctx context.Context, key string, err error) error {
 			object, id = "rule", tollgate.RuleID(cited)
 		}
 	}
-	return s.damaged(ctx, s.space(part[1]), object, id, err)
+	return s.Damaged(ctx, s.Space(part[1]), object, id, err)
 }
 
 // counters reports a hash whose revision or highest version is no number: the
 // next one would be made of it.
-func counters(f fields) error {
-	r := read("", "", f)
+func Counters(f Fields) error {
+	r := ReadHash("", "", f)
 	for _, name := range []string{"v", "last"} {
-		r.count(name)
+		r.Count(name)
 	}
-	if len(r.faults) > 0 {
-		return fmt.Errorf("unreadable: %s", strings.Join(r.faults, ", "))
+	if len(r.Faults) > 0 {
+		return fmt.Errorf("unreadable: %s", strings.Join(r.Faults, ", "))
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
+	"tollgate/rediskv/rules"
 )
 
 func garbage(string) string { return `{"id":` }
@@ -57,7 +59,7 @@ func TestDamageLeavesOtherActivations(t *testing.T) {
 	if err != nil || len(left) != 1 || left[0].ID != upcoming[1].ID {
 		t.Errorf("%v, %v", left, err)
 	}
-	var done []rediskv.Activated
+	var done []rules.Activated
 	for p := range f.Partitions() {
 		list, err := f.ActivateDue(t.Context(), p, 10)
 		if err != nil && !rediskv.IsDamage(err) {
@@ -81,7 +83,7 @@ func TestActivationsBesideADamagedAccount(t *testing.T) {
 	f.activate(t, 2, f.config.MerchantAccounts[0].ID)
 	retired := func() int {
 		t.Helper()
-		events, _, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Types: tollgate.TypeFilter{string(tollgate.RuleRetired)}, Limit: 100})
+		events, _, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Types: tollgate.TypeFilter{string(tollgate.RuleRetired)}, Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +128,7 @@ func TestDamagedShadowsLeavePayments(t *testing.T) {
 			continue
 		}
 		f.create(t, eur(100), tollgate.CaptureManual)
-		events, _, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Types: tollgate.TypeFilter{string(tollgate.IntegrityFailed)}, Limit: 100})
+		events, _, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Types: tollgate.TypeFilter{string(tollgate.IntegrityFailed)}, Limit: 100})
 		if err != nil || len(events) != 1 {
 			t.Errorf("%s: told of by %s, %v", field, events, err)
 		}

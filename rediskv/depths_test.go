@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"tollgate"
-	"tollgate/rediskv"
+	"tollgate/rediskv/webhooks"
 )
 
-func (f *fixture) depth(t testing.TB) (d rediskv.Depth) {
+func (f *fixture) depth(t testing.TB) (d webhooks.Depth) {
 	t.Helper()
 	depths, err := f.QueueDepths(t.Context())
 	if err != nil || len(depths) > 1 {
@@ -25,7 +25,7 @@ func (f *fixture) depth(t testing.TB) (d rediskv.Depth) {
 func TestQueueDepths(t *testing.T) {
 	f := newFixture(t)
 	f.endpoint(t)
-	if d := f.depth(t); d != (rediskv.Depth{}) {
+	if d := f.depth(t); d != (webhooks.Depth{}) {
 		t.Errorf("at first %+v", d)
 	}
 	expect := func(when string, waiting int64, since tollgate.Instant) {
@@ -48,7 +48,7 @@ func TestQueueDepths(t *testing.T) {
 		f.record(t, w, succeeded)
 	}
 	pause := f.Now().Add(time.Hour)
-	f.record(t, work[7], rediskv.Outcome{State: tollgate.DeliveryRetrying, Next: pause, Pause: pause, StatusCode: 429})
+	f.record(t, work[7], webhooks.Outcome{State: tollgate.DeliveryRetrying, Next: pause, Pause: pause, StatusCode: 429})
 	expect("while the endpoint is paused", 3, begin)
 	f.clock.advance(time.Hour)
 	last := f.take(t, 100)

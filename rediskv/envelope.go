@@ -27,24 +27,24 @@ import (
 // What is no record has none: indexes, counters, queues, marks, locks, and what
 // names its own format (WebAssembly modules, chunks of export files).
 const (
-	envelope       = "1"
-	envelopeField  = "e"
+	Envelope       = "1"
+	EnvelopeField  = "e"
 	envelopeMember = `{"$":"`
 )
 
 // checkEnvelope reports a format that this release does not know.
-func checkEnvelope(text string) error {
+func CheckEnvelope(text string) error {
 	format, rest, _ := strings.Cut(text, ";")
 	codec, sum, _ := strings.Cut(rest, ";")
-	if text == "" || format == envelope && codec == "" && strings.Trim(sum, "0123456789abcdef") == "" {
+	if text == "" || format == Envelope && codec == "" && strings.Trim(sum, "0123456789abcdef") == "" {
 		return nil
 	}
 	return fmt.Errorf("its format %q is not known", text)
 }
 
 // enveloped is the JSON of an object as a text of its own.
-func enveloped(object any) ([]byte, error) {
-	const begin = envelopeMember + envelope + `"`
+func Enveloped(object any) ([]byte, error) {
+	const begin = envelopeMember + Envelope + `"`
 	b := bytes.NewBuffer(make([]byte, 0, 2048))
 	b.WriteString(begin)
 	if err := json.MarshalWrite(b, object, json.Deterministic(true)); err != nil {
@@ -56,7 +56,7 @@ func enveloped(object any) ([]byte, error) {
 }
 
 // opened is what enveloped was given, as JSON, and its envelope.
-func opened(text string) (object, of string) {
+func Opened(text string) (object, of string) {
 	if rest, ok := strings.CutPrefix(text, envelopeMember); ok {
 		of, rest, _ = strings.Cut(rest, `",`)
 		return "{" + rest, of
@@ -65,9 +65,9 @@ func opened(text string) (object, of string) {
 }
 
 // document reads the document of a hash, and pairs of JSON text and target.
-func (f fields) document(into any, more ...any) error {
-	if err := checkEnvelope(f[envelopeField]); err != nil {
+func (f Fields) Document(into any, more ...any) error {
+	if err := CheckEnvelope(f[EnvelopeField]); err != nil {
 		return err
 	}
-	return decode(f["json"], into, more...)
+	return Decode(f["json"], into, more...)
 }

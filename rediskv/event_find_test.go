@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
-	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/redistest"
 )
 
@@ -32,7 +32,7 @@ func TestEventByID(t *testing.T) {
 			}
 			f.clock.advance(1000 * time.Hour)
 			f.create(t, eur(100), tollgate.CaptureManual)
-			all, _, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Limit: 100})
+			all, _, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Limit: 100})
 			if err != nil || len(all) < 41 {
 				t.Fatalf("%d events, %v", len(all), err)
 			}
@@ -107,7 +107,7 @@ func TestEventAmongMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.create(t, eur(100), tollgate.CaptureManual)
-	last, _, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Limit: 1, Descending: true})
+	last, _, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Limit: 1, Descending: true})
 	if err != nil || len(last) != 1 {
 		t.Fatalf("%d events, %v", len(last), err)
 	}

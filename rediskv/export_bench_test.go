@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
-	"tollgate/rediskv"
+	"tollgate/rediskv/exports"
 )
 
 // copyTransaction makes more transactions of one that is there, in the store's
@@ -46,7 +46,7 @@ func (f *fixture) many(t testing.TB, rows int) (raw redis.UniversalClient, prefi
 
 // export carries an export out as the worker does, with its sizes; a row is one
 // line of JSON in every format.
-func (f *fixture) export(t testing.TB, d tollgate.Dataset, format string, filter tollgate.ExportFilter) *rediskv.StoredExport {
+func (f *fixture) export(t testing.TB, d tollgate.Dataset, format string, filter tollgate.ExportFilter) *exports.StoredExport {
 	t.Helper()
 	check := func(err error) { // no Helper: it is called for each row
 		if err != nil {
@@ -62,7 +62,7 @@ func (f *fixture) export(t testing.TB, d tollgate.Dataset, format string, filter
 			continue
 		}
 		var chunk []byte
-		batches := make(chan []rediskv.ExportedRow, 1) // read ahead
+		batches := make(chan []exports.ExportedRow, 1) // read ahead
 		failed := make(chan error, 1)
 		go func() {
 			defer close(batches)

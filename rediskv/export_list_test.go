@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"tollgate"
-	"tollgate/rediskv"
+	"tollgate/rediskv/exports"
 )
 
 // TestExportsOfBefore lists exports that were made before the list was kept, as
@@ -36,7 +36,7 @@ func TestExportsOfBefore(t *testing.T) {
 		var listed []string
 		before, more := "", true
 		for more {
-			var rows []rediskv.StoredExport
+			var rows []exports.StoredExport
 			var err error
 			if rows, more, err = f.Exports(t.Context(), f.caller, before, limit); err != nil || len(rows) == 0 {
 				t.Fatalf("limit %d: %d rows, %v", limit, len(rows), err)

@@ -11,6 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/exports"
 	"tollgate/rediskv/redistest"
 )
 
@@ -65,7 +66,7 @@ func (f *fixture) createExport(t testing.TB, d tollgate.Dataset, format string, 
 	return ch.Export, err
 }
 
-func (f *fixture) newExportChange(t testing.TB, d tollgate.Dataset, format string, filter tollgate.ExportFilter) (*rediskv.ExportFacts, *tollgate.ExportChange, error) {
+func (f *fixture) newExportChange(t testing.TB, d tollgate.Dataset, format string, filter tollgate.ExportFilter) (*exports.ExportFacts, *tollgate.ExportChange, error) {
 	t.Helper()
 	facts, err := f.ExportFacts(t.Context(), f.caller.Organization, d, filter)
 	if err != nil {
@@ -76,7 +77,7 @@ func (f *fixture) newExportChange(t testing.TB, d tollgate.Dataset, format strin
 }
 
 // deleteExport cancels an export as it was read, or drops its file.
-func (f *fixture) deleteExport(t testing.TB, e *rediskv.StoredExport) error {
+func (f *fixture) deleteExport(t testing.TB, e *exports.StoredExport) error {
 	t.Helper()
 	ch, err := tollgate.DeleteExport(f.origin(), e.Export)
 	if err != nil {
@@ -86,7 +87,7 @@ func (f *fixture) deleteExport(t testing.TB, e *rediskv.StoredExport) error {
 }
 
 // finish ends an export whose file is complete.
-func (f *fixture) finish(t testing.TB, j *rediskv.ExportJob) error {
+func (f *fixture) finish(t testing.TB, j *exports.ExportJob) error {
 	t.Helper()
 	ch, err := tollgate.FinishExport(f.Mint, f.origin(), j.Export, j.File())
 	if err != nil {
@@ -131,7 +132,7 @@ func TestExportFilesHaveRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var j *rediskv.ExportJob
+	var j *exports.ExportJob
 	for p := 0; j == nil && p < f.Partitions(); p++ {
 		if j, err = tight.NextExport(t.Context(), p, "test", 0, nil); err != nil {
 			t.Fatal(err)

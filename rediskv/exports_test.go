@@ -13,11 +13,12 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/exports"
 	"tollgate/rediskv/redistest"
 )
 
 // read is the whole file of an export.
-func (f *fixture) file(t testing.TB, e *rediskv.StoredExport) string {
+func (f *fixture) file(t testing.TB, e *exports.StoredExport) string {
 	t.Helper()
 	file, err := f.ExportFile(t.Context(), f.caller, &e.Export)
 	if err != nil {
@@ -228,7 +229,7 @@ func TestExportLimit(t *testing.T) {
 	if _, err := f.CommitExport(t.Context(), stale, nil, facts, ch, rediskv.Answer{}); code(err) != string(tollgate.CodeTokenInvalid) {
 		t.Errorf("a grant that has changed: %v", err)
 	}
-	if err := f.deleteExport(t, &rediskv.StoredExport{Export: ch.Export}); !errors.Is(err, rediskv.ErrConflict) {
+	if err := f.deleteExport(t, &exports.StoredExport{Export: ch.Export}); !errors.Is(err, rediskv.ErrConflict) {
 		t.Errorf("canceling what is not there: %v", err)
 	}
 }

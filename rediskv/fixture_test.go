@@ -15,7 +15,9 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/accounts"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/store"
 )
 
 // clock is a clock that tests move.
@@ -32,7 +34,7 @@ func (c *clock) advance(d time.Duration) { c.milli.Add(d.Milliseconds()) }
 
 // fixture is a store with one provisioned organization.
 type fixture struct {
-	*rediskv.Store
+	*store.Store
 	url    string
 	tag    string
 	clock  *clock
@@ -42,16 +44,16 @@ type fixture struct {
 
 var priced = []tollgate.Citation{{Name: "card_fee", Version: 2}}
 
-func open(t testing.TB, url string, c *clock) *rediskv.Store {
+func open(t testing.TB, url string, c *clock) *store.Store {
 	t.Helper()
 	return openWith(t, rediskv.Options{URL: url, Clock: c.now})
 }
 
-func openWith(t testing.TB, o rediskv.Options) *rediskv.Store {
+func openWith(t testing.TB, o rediskv.Options) *store.Store {
 	t.Helper()
 	o.Entropy, o.Timeout = rand.Reader, cmp.Or(o.Timeout, redistest.Patience)
 	o.Rules = []tollgate.RuleRef{{Rule: priced[0], SHA256: fmt.Sprintf("%064d", 2)}}
-	s, err := rediskv.Open(t.Context(), o)
+	s, err := store.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +97,7 @@ func newFixtureBy(t testing.TB, url string, c *clock) *fixture {
 	return f
 }
 
-func configuration(s *rediskv.Store) tollgate.Config {
+func configuration(s *store.Store) tollgate.Config {
 	org, le, cli := s.Mint(tollgate.PrefixOrganization), s.Mint(tollgate.PrefixLegalEntity), s.Mint(tollgate.PrefixClient)
 	per, rs, grt := s.Mint(tollgate.PrefixPerimeter), s.Mint(tollgate.PrefixRuleSet), s.Mint(tollgate.PrefixGrant)
 	account := func(name string, c tollgate.Currency) tollgate.MerchantAccount {
@@ -118,7 +120,7 @@ func configuration(s *rediskv.Store) tollgate.Config {
 }
 
 // account is the first account as it is cached now.
-func (f *fixture) account(t testing.TB) *rediskv.Account {
+func (f *fixture) account(t testing.TB) *accounts.Account {
 	t.Helper()
 	a, err := f.Account(t.Context(), f.caller.Organization, f.config.MerchantAccounts[0].ID)
 	if err != nil {
@@ -142,7 +144,7 @@ func price(amount tollgate.Money, capture int) tollgate.Pricing {
 }
 
 // draft computes a payment as a handler does.
-func (f *fixture) draft(t testing.TB, a *rediskv.Account, amount tollgate.Money, payee string, method tollgate.CaptureMethod) (*tollgate.PaymentChange, rediskv.Answer) {
+func (f *fixture) draft(t testing.TB, a *accounts.Account, amount tollgate.Money, payee string, method tollgate.CaptureMethod) (*tollgate.PaymentChange, rediskv.Answer) {
 	t.Helper()
 	whom := parsePayee(t, payee)
 	n := tollgate.NewPayment{

@@ -7,6 +7,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/webhooks"
 )
 
 // slot is the cluster slot of the fixture's partition; node i of three has the
@@ -42,7 +43,7 @@ func TestRecordBesideHungMaster(t *testing.T) {
 	}
 	server := redistest.Fresh(t)
 	healthy, sick := fixtureIn(t, server.URL, 8192, 10921), fixtureIn(t, server.URL, 10922, 16383) // neighbors on two masters
-	ended := func(f *fixture) (list []rediskv.Ended) {
+	ended := func(f *fixture) (list []webhooks.Ended) {
 		f.endpoint(t)
 		for range 8 {
 			f.create(t, eur(100), tollgate.CaptureManual)

@@ -26,11 +26,11 @@ func (g Guarantees) Evicts() bool {
 }
 
 // Inspect asks every master; where they differ, the weakest promise counts.
-func (s *Store) Inspect(ctx context.Context) (g Guarantees, err error) {
-	err = s.timed(ctx, "inspect", func(ctx context.Context) error {
-		cluster, ok := s.client.(*redis.ClusterClient)
+func (s *DB) Inspect(ctx context.Context) (g Guarantees, err error) {
+	err = s.Timed(ctx, "inspect", func(ctx context.Context) error {
+		cluster, ok := s.Redis.(*redis.ClusterClient)
 		if !ok {
-			single, _ := s.client.(*redis.Client)
+			single, _ := s.Redis.(*redis.Client)
 			return g.add(ctx, single)
 		}
 		nodes := make(chan *redis.Client, maxPartitions)
@@ -55,7 +55,7 @@ func (g *Guarantees) add(ctx context.Context, c *redis.Client) error {
 	info := map[string]string{}
 	for _, section := range []string{"server", "persistence", "replication", "memory"} {
 		text, err := c.Info(ctx, section).Result()
-		if err != nil && !isReply(err) { // an embedded server knows few sections
+		if err != nil && !IsReply(err) { // an embedded server knows few sections
 			return err
 		}
 		for line := range strings.Lines(text) {
@@ -82,7 +82,7 @@ func (g *Guarantees) add(ctx context.Context, c *redis.Client) error {
 // configValue is a setting, or empty where a managed Redis does not let us ask.
 func configValue(ctx context.Context, c *redis.Client, name string) (string, error) {
 	m, err := c.ConfigGet(ctx, name).Result()
-	if err != nil && !isReply(err) {
+	if err != nil && !IsReply(err) {
 		return "", err
 	}
 	return m[name], nil
@@ -91,17 +91,17 @@ func configValue(ctx context.Context, c *redis.Client, name string) (string, err
 // OnceSecret keeps the first candidate under a name and returns what is kept.
 // It is for the sandbox, which has to be the same client the next time; a real
 // deployment keeps secrets outside of Redis.
-func (s *Store) OnceSecret(ctx context.Context, name string, candidate []byte) (kept []byte, err error) {
+func (s *DB) OnceSecret(ctx context.Context, name string, candidate []byte) (kept []byte, err error) {
 	return s.once(ctx, sandboxKey, name, candidate)
 }
 
-func (s *Store) once(ctx context.Context, key, name string, candidate []byte) (kept []byte, err error) {
-	err = s.timed(ctx, "once_secret", func(ctx context.Context) error {
-		if err := s.client.HSetNX(ctx, key, name, candidate).Err(); err != nil {
+func (s *DB) once(ctx context.Context, key, name string, candidate []byte) (kept []byte, err error) {
+	err = s.Timed(ctx, "once_secret", func(ctx context.Context) error {
+		if err := s.Redis.HSetNX(ctx, key, name, candidate).Err(); err != nil {
 			return err
 		}
 		var err error
-		kept, err = s.client.HGet(ctx, key, name).Bytes()
+		kept, err = s.Redis.HGet(ctx, key, name).Bytes()
 		return err
 	})
 	return kept, err
@@ -109,16 +109,16 @@ func (s *Store) once(ctx context.Context, key, name string, candidate []byte) (k
 
 // OnceSealed keeps the first seal that a process makes with its secret key, and
 // returns what is kept: who cannot open that has another key than the others.
-func (s *Store) OnceSealed(ctx context.Context, candidate []byte) (kept []byte, err error) {
+func (s *DB) OnceSealed(ctx context.Context, candidate []byte) (kept []byte, err error) {
 	return s.once(ctx, metaKey, "seal", candidate)
 }
 
 // SandboxClock is how far the sandbox of this Redis is ahead of real time, in
 // milliseconds.
-func (s *Store) SandboxClock(ctx context.Context) (ahead int64, err error) {
-	err = s.timed(ctx, "sandbox_clock", func(ctx context.Context) error {
+func (s *DB) SandboxClock(ctx context.Context) (ahead int64, err error) {
+	err = s.Timed(ctx, "sandbox_clock", func(ctx context.Context) error {
 		var err error
-		if ahead, err = s.client.HGet(ctx, sandboxKey, "ahead").Int64(); errors.Is(err, redis.Nil) {
+		if ahead, err = s.Redis.HGet(ctx, sandboxKey, "ahead").Int64(); errors.Is(err, redis.Nil) {
 			return nil
 		}
 		return err
@@ -127,8 +127,8 @@ func (s *Store) SandboxClock(ctx context.Context) (ahead int64, err error) {
 }
 
 // KeepSandboxClock remembers how far the sandbox is ahead.
-func (s *Store) KeepSandboxClock(ctx context.Context, ahead int64) error {
-	return s.timed(ctx, "keep_sandbox_clock", func(ctx context.Context) error {
-		return s.client.HSet(ctx, sandboxKey, "ahead", ahead).Err()
+func (s *DB) KeepSandboxClock(ctx context.Context, ahead int64) error {
+	return s.Timed(ctx, "keep_sandbox_clock", func(ctx context.Context) error {
+		return s.Redis.HSet(ctx, sandboxKey, "ahead", ahead).Err()
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"tollgate"
-	"tollgate/rediskv"
+	"tollgate/rediskv/instances"
 )
 
 // another provisions a second organization on the fixture's Redis.
@@ -50,7 +50,7 @@ func TestPollForgetsWhatChanged(t *testing.T) {
 		defer mu.Unlock()
 		return reads
 	}
-	seen := rediskv.Changes{}
+	seen := instances.Changes{}
 	poll := func(what string, all bool, want ...string) {
 		t.Helper()
 		var err error

@@ -8,7 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
-	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
+	"tollgate/rediskv/ledger"
 	"tollgate/wasm"
 )
 
@@ -26,7 +27,7 @@ type books struct {
 func (f *fixture) audit(t testing.TB) books {
 	t.Helper()
 	l := books{payments: map[string]*tollgate.Payment{}}
-	q := rediskv.EventQuery{Limit: 100}
+	q := eventlog.EventQuery{Limit: 100}
 	for more := true; more; {
 		page, next, again, err := f.Events(t.Context(), f.caller, q)
 		if err != nil {
@@ -56,7 +57,7 @@ func (f *fixture) audit(t testing.TB) books {
 			perPayment[data.PaymentID] = append(perPayment[data.PaymentID], e.ID)
 		}
 	}
-	l.transactions = f.allTransactions(t, rediskv.TransactionQuery{Limit: 100})
+	l.transactions = f.allTransactions(t, ledger.TransactionQuery{Limit: 100})
 	captured, refunded, fees, released := map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{}
 	authorizations := map[string]tollgate.Transaction{}
 	for _, x := range l.transactions {
@@ -111,7 +112,7 @@ func (f *fixture) audit(t testing.TB) books {
 		if len(ticket.Evaluations) != wantEvaluations {
 			t.Errorf("%s: %d evaluations after %d captures and %d refunds", id, len(ticket.Evaluations), p.Captures, p.Refunds)
 		}
-		own := f.allTransactions(t, rediskv.TransactionQuery{PaymentID: id, Limit: 7})
+		own := f.allTransactions(t, ledger.TransactionQuery{PaymentID: id, Limit: 7})
 		want := 0
 		for _, x := range l.transactions {
 			if *x.PaymentID == id {
@@ -125,7 +126,7 @@ func (f *fixture) audit(t testing.TB) books {
 	// The status indexes hold each transaction once, where it belongs.
 	byStatus := 0
 	for _, status := range tollgate.TransactionStatuses {
-		for _, x := range f.allTransactions(t, rediskv.TransactionQuery{Statuses: []string{status}, Limit: 100}) {
+		for _, x := range f.allTransactions(t, ledger.TransactionQuery{Statuses: []string{status}, Limit: 100}) {
 			if x.Status != status {
 				t.Errorf("%s is %s and listed as %s", x.ID, x.Status, status)
 			}
@@ -158,7 +159,7 @@ func (f *fixture) indexed(t testing.TB) (n int64) {
 }
 
 // allTransactions walks all pages and checks that none comes twice.
-func (f *fixture) allTransactions(t testing.TB, q rediskv.TransactionQuery) (all []tollgate.Transaction) {
+func (f *fixture) allTransactions(t testing.TB, q ledger.TransactionQuery) (all []tollgate.Transaction) {
 	t.Helper()
 	seen := map[string]bool{}
 	for {

@@ -9,6 +9,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/store"
 )
 
 // held makes an endpoint that has missed so many deliveries, and is enabled
@@ -54,7 +55,7 @@ func (f *fixture) recovery(t testing.TB, webhook, id string) tollgate.Recovery {
 }
 
 // runJobs gives the jobs of the fixture's partition one turn.
-func (f *fixture) runJobs(t testing.TB, s *rediskv.Store) (looked int, err error) {
+func (f *fixture) runJobs(t testing.TB, s *store.Store) (looked int, err error) {
 	t.Helper()
 	for p := range s.Partitions() {
 		if !f.skip(t, p) {
@@ -66,7 +67,7 @@ func (f *fixture) runJobs(t testing.TB, s *rediskv.Store) (looked int, err error
 }
 
 // observed is a Store on the fixture's Redis that tells of its operations.
-func (f *fixture) observed(t testing.TB, url string, observe func(operation string)) *rediskv.Store {
+func (f *fixture) observed(t testing.TB, url string, observe func(operation string)) *store.Store {
 	t.Helper()
 	return openWith(t, rediskv.Options{
 		URL: url, Clock: f.clock.now, Observe: func(operation string, _ time.Duration, _ error) { observe(operation) },

@@ -19,16 +19,16 @@ const (
 const (
 	metaKey       = "tollgate:meta"      // hash: partitions; seal, made with the secret key of all processes
 	sandboxKey    = "tollgate:sandbox"   // hash: secrets of `tollgate dev` on a real Redis; ahead, its clock in milliseconds
-	configChannel = "tollgate:config"    // channel: organizations whose configuration changed
-	eventsChannel = "tollgate:events"    // channel: logs, by their key, that have something new and that somebody waits for
-	instancesKey  = "tollgate:instances" // set: instances of the API, living or dead
+	ConfigChannel = "tollgate:config"    // channel: organizations whose configuration changed
+	EventsChannel = "tollgate:events"    // channel: logs, by their key, that have something new and that somebody waits for
+	InstancesKey  = "tollgate:instances" // set: instances of the API, living or dead
 )
 
 // clientKey, a string, says to which organization a client belongs.
-func clientKey(client string) string { return "tollgate:client:" + client }
+func ClientKey(client string) string { return "tollgate:client:" + client }
 
 // instanceKey, a string, is what an instance says of itself. It expires soon.
-func instanceKey(id string) string { return "tollgate:instance:" + id }
+func InstanceKey(id string) string { return "tollgate:instance:" + id }
 
 // deniedKey, a hash, counts refused strangers by reason for one minute.
 func deniedKey(minute string) string { return "tollgate:denied:" + minute }
@@ -41,78 +41,78 @@ func tag(partition int) string { return fmt.Sprintf("{p%02d}", partition) }
 
 // dueKey, a sorted set per partition: deadlines of payments by Unix
 // milliseconds; a member is "<organization>/<payment>".
-func dueKey(partition int) string { return tag(partition) + ":due" }
+func DueKey(partition int) string { return tag(partition) + ":due" }
 
 // organizationsKey, a set per partition, names its organizations.
-func organizationsKey(partition int) string { return tag(partition) + ":organizations" }
+func OrganizationsKey(partition int) string { return tag(partition) + ":organizations" }
 
 // dispatchKey, a stream per partition, hands events over to the workers: o
 // (organization), s (place in its log), i (id), t (type), a (merchant account),
 // n (sequence). The group is dispatchGroup; what is done is removed.
-func dispatchKey(partition int) string { return tag(partition) + ":dispatch" }
+func DispatchKey(partition int) string { return tag(partition) + ":dispatch" }
 
 // dispatchGroup is the consumer group of the workers.
-const dispatchGroup = "workers"
+const DispatchGroup = "workers"
 
 // readyKey, a sorted set per partition: endpoints by when to look at them next,
 // Unix milliseconds; a member is "<organization>/<endpoint>".
-func readyKey(partition int) string { return tag(partition) + ":ready" }
+func ReadyKey(partition int) string { return tag(partition) + ":ready" }
 
 // scheduleKey, a sorted set per partition: activations that are still to come, by
 // when, Unix milliseconds; a member is "<organization>/<activation>".
-func scheduleKey(partition int) string { return tag(partition) + ":activations" }
+func ScheduleKey(partition int) string { return tag(partition) + ":activations" }
 
 // changesKey, a sorted set per partition: organizations by the number of their
 // last change that instances have to know of, for those that the push of it does
 // not reach; the member "count" has the highest number.
-func changesKey(partition int) string { return tag(partition) + ":changed" }
+func ChangesKey(partition int) string { return tag(partition) + ":changed" }
 
 // jobsKey, a sorted set per partition: jobs of endpoints by when they last had
 // their turn; a member is "<kind>/<organization>/<endpoint>/<id>".
-func jobsKey(partition int) string { return tag(partition) + ":jobs" }
+func JobsKey(partition int) string { return tag(partition) + ":jobs" }
 
 // exportsKey, a stream per partition, holds the exports that nobody has ended
 // yet: o (organization), e (export). The group is dispatchGroup; whoever has an
 // entry in its hands is at work on it.
-func exportsKey(partition int) string { return tag(partition) + ":exports" }
+func ExportsKey(partition int) string { return tag(partition) + ":exports" }
 
 // cutoffsKey, a sorted set per partition: accounts that have something to be
 // paid, by when to look at them next, Unix milliseconds: when the sales day of
 // the next payout date ends; a member is "<organization>/<account>".
-func cutoffsKey(partition int) string { return tag(partition) + ":cutoffs" }
+func CutoffsKey(partition int) string { return tag(partition) + ":cutoffs" }
 
 // payoutsKey, a sorted set per partition: payouts that are under way, by when
 // to carry them on, Unix milliseconds; a member is "<organization>/<payout>".
-func payoutsKey(partition int) string { return tag(partition) + ":payouts" }
+func PayoutsKey(partition int) string { return tag(partition) + ":payouts" }
 
 // space names the keys of one organization.
-type space struct {
-	org       string
-	partition int
+type Space struct {
+	Org       string
+	Partition int
 	prefix    string // "{p07}:org_…"
-	due       string
-	dispatch  string
-	ready     string
-	jobs      string
-	cutoffs   string
-	payouts   string
+	Due       string
+	Dispatch  string
+	Ready     string
+	Jobs      string
+	Cutoffs   string
+	Payouts   string
 }
 
-func (s *Store) space(org string) space {
+func (s *DB) Space(org string) Space {
 	p := partitionOf(org, s.partitions)
-	return space{
-		org: org, partition: p, prefix: tag(p) + ":" + org,
-		due: dueKey(p), dispatch: dispatchKey(p), ready: readyKey(p), jobs: jobsKey(p),
-		cutoffs: cutoffsKey(p), payouts: payoutsKey(p),
+	return Space{
+		Org: org, Partition: p, prefix: tag(p) + ":" + org,
+		Due: DueKey(p), Dispatch: DispatchKey(p), Ready: ReadyKey(p), Jobs: JobsKey(p),
+		Cutoffs: CutoffsKey(p), Payouts: PayoutsKey(p),
 	}
 }
 
 // counter, a string, is what has been consumed of a perimeter's limit in one window.
-func (k space) counter(name string) string { return k.prefix + ":use:" + name }
+func (k Space) Counter(name string) string { return k.prefix + ":use:" + name }
 
 // webhooks is a hash of the organization's endpoints: by id what they want, as
 // JSON, and v, which counts the changes.
-func (k space) webhooks() string { return k.prefix + ":webhooks" }
+func (k Space) Webhooks() string { return k.prefix + ":webhooks" }
 
 // What belongs to one endpoint we_…, itself a hash (v, json, url, keys, and its
 // health: st, ok, fail, cap, pause):
@@ -123,45 +123,45 @@ func (k space) webhooks() string { return k.prefix + ":webhooks" }
 //	:open    sorted set of deliveries not yet done, by their event's time; pings
 //	         are behind all events
 //	:dlv     sorted set of all deliveries by their event's sequence
-func (k space) queue(endpoint string) string { return k.object(endpoint) + ":queue" }
+func (k Space) Queue(endpoint string) string { return k.Object(endpoint) + ":queue" }
 
-func (k space) leases(endpoint string) string { return k.object(endpoint) + ":leases" }
+func (k Space) Leases(endpoint string) string { return k.Object(endpoint) + ":leases" }
 
-func (k space) targets(endpoint string) string { return k.object(endpoint) + ":targets" }
+func (k Space) Targets(endpoint string) string { return k.Object(endpoint) + ":targets" }
 
-func (k space) open(endpoint string) string { return k.object(endpoint) + ":open" }
+func (k Space) Open(endpoint string) string { return k.Object(endpoint) + ":open" }
 
-func (k space) deliveries(endpoint string) string { return k.object(endpoint) + ":dlv" }
+func (k Space) Deliveries(endpoint string) string { return k.Object(endpoint) + ":dlv" }
 
 // attempts is a hash of a delivery's attempts by number: the JSON.
-func (k space) attempts(delivery string) string { return k.object(delivery) + ":att" }
+func (k Space) Attempts(delivery string) string { return k.Object(delivery) + ":att" }
 
 // unfinished is the set of the organization's exports that nobody has ended yet.
-func (k space) unfinished() string { return k.prefix + ":exports" }
+func (k Space) Unfinished() string { return k.prefix + ":exports" }
 
 // allExports is the sorted set of the organization's exports by their ids, which
 // grow with time. It has none that were made before it was kept.
-func (k space) allExports() string { return k.prefix + ":exports:all" }
+func (k Space) AllExports() string { return k.prefix + ":exports:all" }
 
 // exportSizes, a hash, is how many bytes the organization's export files take
 // up: by export, and "all". exportFiles is the sorted set of those that have
 // ended, by when their file is gone by itself, Unix milliseconds.
-func (k space) exportSizes() string { return k.prefix + ":exports:sizes" }
+func (k Space) ExportSizes() string { return k.prefix + ":exports:sizes" }
 
-func (k space) exportFiles() string { return k.prefix + ":exports:files" }
+func (k Space) ExportFiles() string { return k.prefix + ":exports:files" }
 
 // What belongs to an export exp_…, itself a hash (see exports.go):
 //
 //	:ends  list of where its chunks end in the file, in bytes
 //	:c:N   string: chunk N, from 0, compressed by itself
-func (k space) ends(export string) string { return k.object(export) + ":ends" }
+func (k Space) Ends(export string) string { return k.Object(export) + ":ends" }
 
-func (k space) chunk(export string, n int) string {
-	return k.object(export) + ":c:" + strconv.Itoa(n)
+func (k Space) Chunk(export string, n int) string {
+	return k.Object(export) + ":c:" + strconv.Itoa(n)
 }
 
 // organization is the hash of the organization itself: v, json, accounts.
-func (k space) organization() string { return k.prefix }
+func (k Space) Organization() string { return k.prefix }
 
 // object is what belongs to an identifier below the organization:
 //
@@ -172,122 +172,122 @@ func (k space) organization() string { return k.prefix }
 //	po_                 hash, see payout_hash.go
 //	pay_ txn_           hash, see payments.go and transactions.go
 //	tkt_ cap_           string: the JSON
-func (k space) object(id string) string { return k.prefix + ":" + id }
+func (k Space) Object(id string) string { return k.prefix + ":" + id }
 
 // version is the string that holds an immutable version of a perimeter or a
 // rule set.
-func (k space) version(id string, version int64) string {
+func (k Space) Version(id string, version int64) string {
 	return fmt.Sprintf("%s:%s:%d", k.prefix, id, version)
 }
 
 // versionNamed is version by its name, id@version, or object where there is no
 // version in it. configured is object, or organization by its own id.
-func (k space) versionNamed(name string) string {
-	return k.object(strings.Replace(name, "@", ":", 1))
+func (k Space) VersionNamed(name string) string {
+	return k.Object(strings.Replace(name, "@", ":", 1))
 }
 
-func (k space) configured(id string) string {
-	if id == k.org {
-		return k.organization()
+func (k Space) Configured(id string) string {
+	if id == k.Org {
+		return k.Organization()
 	}
-	return k.object(id)
+	return k.Object(id)
 }
 
 // grants is a hash of all its grants: by id their client, and v, which counts the
 // changes. It is made with the first change of a grant, or that ends tokens.
-func (k space) grants() string { return k.prefix + ":grants" }
+func (k Space) Grants() string { return k.prefix + ":grants" }
 
 // ending is a set of whose tokens are still to be ended: "<organization or
 // client>/<operation>". It is there only while a run of provision is at it, or
 // after one that died.
-func (k space) ending() string { return k.prefix + ":ending" }
+func (k Space) Ending() string { return k.prefix + ":ending" }
 
 // perimeters is the set of the versions of the organization's perimeters:
 // id@version.
-func (k space) perimeters() string { return k.prefix + ":perimeters" }
+func (k Space) Perimeters() string { return k.prefix + ":perimeters" }
 
 // quotas is a hash: v; rules, how many names of rules there are; perimeters, how
 // many versions of perimeters.
-func (k space) quotas() string { return k.prefix + ":quotas" }
+func (k Space) Quotas() string { return k.prefix + ":quotas" }
 
 // rules is the sorted set of the organization's published rules, in the order of
 // their members: see ruleMember.
-func (k space) rules() string { return k.prefix + ":rules" }
+func (k Space) Rules() string { return k.prefix + ":rules" }
 
 // rule is the hash of a published rule: v, json, sha, golden.
-func (k space) rule(c tollgate.Citation) string { return k.prefix + ":" + c.String() }
+func (k Space) Rule(c tollgate.Citation) string { return k.prefix + ":" + c.String() }
 
 // ruleName is the hash of what all versions of a rule have in common: v, last
 // (the highest version).
-func (k space) ruleName(name string) string { return k.prefix + ":rule:" + name }
+func (k Space) RuleName(name string) string { return k.prefix + ":rule:" + name }
 
 // shadows is the sorted set of the organization's shadows, in the order in
 // which they were made, shadowing a hash of the active ones: v, list (their JSON). What belongs to
 // one shadow shd_…, itself a hash (v, json): totals, a hash of counts, and
 // divergences, a stream: b (the JSON).
-func (k space) shadows() string { return k.prefix + ":shadows" }
+func (k Space) Shadows() string { return k.prefix + ":shadows" }
 
-func (k space) shadowing() string { return k.prefix + ":shadowing" }
+func (k Space) Shadowing() string { return k.prefix + ":shadowing" }
 
-func (k space) totals(shadow string) string { return k.object(shadow) + ":totals" }
+func (k Space) Totals(shadow string) string { return k.Object(shadow) + ":totals" }
 
-func (k space) divergences(shadow string) string { return k.object(shadow) + ":divergences" }
+func (k Space) Divergences(shadow string) string { return k.Object(shadow) + ":divergences" }
 
 // activations is the sorted set of a rule set's activations, in the order in
 // which they were made. The rule set itself is a hash: v, last (the highest
 // version), pending
 // (its scheduled activations). An activation is a hash: v, json.
-func (k space) activations(ruleSet string) string { return k.object(ruleSet) + ":activations" }
+func (k Space) Activations(ruleSet string) string { return k.Object(ruleSet) + ":activations" }
 
 // module is the string with a published module's bytes.
-func (k space) module(sha256 string) string { return k.prefix + ":module:" + sha256 }
+func (k Space) Module(sha256 string) string { return k.prefix + ":module:" + sha256 }
 
 // sequences is a hash of counters (event, audit), and the channel of who waits for
 // events (tell).
-func (k space) sequences() string { return k.prefix + ":seq" }
+func (k Space) Sequences() string { return k.prefix + ":seq" }
 
 // events is the stream of the organization's events: i (id), t (type),
 // a (merchant account), b (the frozen JSON).
-func (k space) events() string { return k.prefix + ":events" }
+func (k Space) Events() string { return k.prefix + ":events" }
 
 // audit is the stream of its audit record: b (the JSON).
-func (k space) audit() string { return k.prefix + ":audit" }
+func (k Space) Audit() string { return k.prefix + ":audit" }
 
 // moves is the list of a payment's transactions after its authorization.
-func (k space) moves(payment string) string { return k.prefix + ":" + payment + ":txns" }
+func (k Space) Moves(payment string) string { return k.prefix + ":" + payment + ":txns" }
 
 // Indexes of transactions, sorted sets by position (event sequence × 16 + n):
 // all, those of an account, those in a status.
-func (k space) transactions() string { return k.prefix + ":txns" }
+func (k Space) Transactions() string { return k.prefix + ":txns" }
 
-func (k space) transactionsOf(account string) string { return k.prefix + ":txns:" + account }
+func (k Space) TransactionsOf(account string) string { return k.prefix + ":txns:" + account }
 
-func (k space) transactionsIn(status string) string { return k.prefix + ":txns:" + status }
+func (k Space) TransactionsIn(status string) string { return k.prefix + ":txns:" + status }
 
 // payable is a hash of the groups that an account is to be paid:
 // "<due>/<currency>/<group>/" and c (captured), f (fees), n (captures).
-func (k space) payable(account string) string { return k.object(account) + ":payable" }
+func (k Space) Payable(account string) string { return k.Object(account) + ":payable" }
 
 // refunds is a hash of what was refunded in these groups, by the group.
-func (k space) refunds(account string) string { return k.object(account) + ":refunds" }
+func (k Space) Refunds(account string) string { return k.Object(account) + ":refunds" }
 
 // group is the sorted set of the captures, refunds and fees of an account and
 // currency that had one payout date when they were made, by position.
-func (k space) group(account string, c tollgate.Currency, d tollgate.Date) string {
-	return k.object(account) + ":pay:" + string(c) + ":" + d.String()
+func (k Space) Group(account string, c tollgate.Currency, d tollgate.Date) string {
+	return k.Object(account) + ":pay:" + string(c) + ":" + d.String()
 }
 
 // damaged is a hash of the objects that could not be read, "<kind>/<id>", and
 // since when that is known, Unix milliseconds.
-func (k space) damaged() string { return k.prefix + ":damaged" }
+func (k Space) damaged() string { return k.prefix + ":damaged" }
 
 // own is the sorted set of a payout's own transaction, by position.
-func (k space) own(payout string) string { return k.object(payout) + ":txn" }
+func (k Space) Own(payout string) string { return k.Object(payout) + ":txn" }
 
 // idempotency is the string that remembers a request: operation (its id, client
 // and reach, see Caller.remembered), fingerprint, status, location and body, by
 // line. It expires.
-func (k space) idempotency(i Idempotency) string {
+func (k Space) idempotency(i Idempotency) string {
 	return k.prefix + ":idem:" + digest(i.Scope, i.Key)
 }
 
@@ -296,11 +296,11 @@ const idempotencyPattern = "{*}:*:idem:*"
 
 // mark is the string that says, for a while, that an operation has run, so that
 // its script finds its own work when it is sent again (see prelude.lua).
-func (k space) mark(operation string) string { return k.prefix + ":op:" + operation }
+func (k Space) Mark(operation string) string { return k.prefix + ":op:" + operation }
 
 // assertion is the string that burns an assertion's jti: the operation that
 // did it. It expires with the assertion.
-func (k space) assertion(client, jti string) string {
+func (k Space) Assertion(client, jti string) string {
 	return k.prefix + ":jti:" + digest(client, jti)
 }
 
@@ -331,4 +331,4 @@ func crc16(s string) (crc uint16) {
 }
 
 // unprefixed shortens a transaction's id for the indexes.
-func unprefixed(id string) string { return id[len(tollgate.PrefixTransaction):] }
+func Unprefixed(id string) string { return id[len(tollgate.PrefixTransaction):] }

@@ -14,7 +14,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
-	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/payments"
 	"tollgate/rediskv/redistest"
 )
 
@@ -36,7 +37,7 @@ func (f *fixture) spend(t testing.TB, key string, amount tollgate.Money, payee s
 	t.Helper()
 	ch, ans := f.draft(t, f.account(t), amount, payee, tollgate.CaptureManual)
 	_, err := f.CreatePayment(t.Context(), f.caller, f.key(key), f.account(t), ch, ans)
-	if full, ok := errors.AsType[*rediskv.ExhaustedError](err); ok {
+	if full, ok := errors.AsType[*payments.ExhaustedError](err); ok {
 		return nil, full.Use.Reason
 	}
 	if err != nil {
@@ -83,7 +84,7 @@ func TestRacingPaymentsNeverExceedLimits(t *testing.T) {
 		if done.Load() != want {
 			t.Errorf("%s: %d payments, want %d", constraints, done.Load(), want)
 		}
-		if all := f.allTransactions(t, rediskv.TransactionQuery{Limit: 100}); len(all) != int(want) {
+		if all := f.allTransactions(t, ledger.TransactionQuery{Limit: 100}); len(all) != int(want) {
 			t.Errorf("%s: %d transactions", constraints, len(all))
 		}
 		f.audit(t)

@@ -13,6 +13,9 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/eventlog"
+	"tollgate/rediskv/ledger"
 )
 
 // exercise runs every operation of the store once.
@@ -43,8 +46,8 @@ func exercise(t testing.TB, f *fixture) {
 	f.audit(t)
 }
 
-func (f *fixture) issue(jti string) rediskv.TokenIssue {
-	return rediskv.TokenIssue{Caller: f.caller, JTI: jti, AssertionExpires: f.clock.now().Add(time.Minute), ClientRevision: 1, OrganizationRevision: 1}
+func (f *fixture) issue(jti string) accounts.TokenIssue {
+	return accounts.TokenIssue{Caller: f.caller, JTI: jti, AssertionExpires: f.clock.now().Add(time.Minute), ClientRevision: 1, OrganizationRevision: 1}
 }
 
 // Twenty writers write while events are listed: none is skipped or repeated,
@@ -64,8 +67,8 @@ func TestListsWhileOthersWrite(t *testing.T) {
 	go func() { g.Wait(); close(done) }()
 
 	seen := map[int64]int{}
-	q := rediskv.EventQuery{Limit: 7, Types: tollgate.TypeFilter{"payment.*"}}
-	tx := rediskv.TransactionQuery{Limit: 7, Types: []tollgate.TransactionType{tollgate.TransactionAuthorization}}
+	q := eventlog.EventQuery{Limit: 7, Types: tollgate.TypeFilter{"payment.*"}}
+	tx := ledger.TransactionQuery{Limit: 7, Types: []tollgate.TransactionType{tollgate.TransactionAuthorization}}
 	listed := map[string]int{}
 	for last := false; ; {
 		select {
@@ -106,7 +109,7 @@ func TestListsWhileOthersWrite(t *testing.T) {
 			t.Errorf("%s came %d times", id, times)
 		}
 	}
-	q = rediskv.EventQuery{Limit: 9, Descending: true}
+	q = eventlog.EventQuery{Limit: 9, Descending: true}
 	previous := int64(1 << 60)
 	for more := true; more; {
 		var events []jsontext.Value
@@ -146,23 +149,23 @@ func TestTransactionFilters(t *testing.T) {
 	f.clock.advance(time.Hour)
 	b := f.create(t, tollgate.Money{Minor: 500, Currency: "JPY"}, tollgate.CaptureAutomatic)
 	for name, c := range map[string]struct {
-		q    rediskv.TransactionQuery
+		q    ledger.TransactionQuery
 		want int
 	}{
-		"all":          {rediskv.TransactionQuery{}, 4 - 1},
-		"authorized":   {rediskv.TransactionQuery{Statuses: []string{"authorized"}}, 1},
-		"two statuses": {rediskv.TransactionQuery{Statuses: []string{"authorized", "pending"}}, 3 - 0},
-		"type":         {rediskv.TransactionQuery{Types: []tollgate.TransactionType{"fee"}}, 1},
-		"currency":     {rediskv.TransactionQuery{Currency: "JPY"}, 3},
-		"payment":      {rediskv.TransactionQuery{PaymentID: b.ID}, 3},
-		"no payment":   {rediskv.TransactionQuery{PaymentID: "pay_none"}, 0},
-		"not an id":    {rediskv.TransactionQuery{PaymentID: "x"}, 0},
-		"account":      {rediskv.TransactionQuery{Accounts: []string{a.MerchantAccountID}}, 4},
-		"other":        {rediskv.TransactionQuery{Accounts: []string{f.config.MerchantAccounts[1].ID}}, 0},
-		"payee":        {rediskv.TransactionQuery{Payee: "shop.example"}, 4},
-		"before":       {rediskv.TransactionQuery{CreatedBefore: between}, 1},
-		"after":        {rediskv.TransactionQuery{CreatedAfter: between}, 3},
-		"neither":      {rediskv.TransactionQuery{CreatedAfter: between, CreatedBefore: between}, 0},
+		"all":          {ledger.TransactionQuery{}, 4 - 1},
+		"authorized":   {ledger.TransactionQuery{Statuses: []string{"authorized"}}, 1},
+		"two statuses": {ledger.TransactionQuery{Statuses: []string{"authorized", "pending"}}, 3 - 0},
+		"type":         {ledger.TransactionQuery{Types: []tollgate.TransactionType{"fee"}}, 1},
+		"currency":     {ledger.TransactionQuery{Currency: "JPY"}, 3},
+		"payment":      {ledger.TransactionQuery{PaymentID: b.ID}, 3},
+		"no payment":   {ledger.TransactionQuery{PaymentID: "pay_none"}, 0},
+		"not an id":    {ledger.TransactionQuery{PaymentID: "x"}, 0},
+		"account":      {ledger.TransactionQuery{Accounts: []string{a.MerchantAccountID}}, 4},
+		"other":        {ledger.TransactionQuery{Accounts: []string{f.config.MerchantAccounts[1].ID}}, 0},
+		"payee":        {ledger.TransactionQuery{Payee: "shop.example"}, 4},
+		"before":       {ledger.TransactionQuery{CreatedBefore: between}, 1},
+		"after":        {ledger.TransactionQuery{CreatedAfter: between}, 3},
+		"neither":      {ledger.TransactionQuery{CreatedAfter: between, CreatedBefore: between}, 0},
 	} {
 		if name == "all" {
 			c.want = 4
@@ -184,17 +187,17 @@ func TestEventFilters(t *testing.T) {
 	}
 	f.create(t, eur(1000), tollgate.CaptureManual)
 	for name, c := range map[string]struct {
-		q    rediskv.EventQuery
+		q    eventlog.EventQuery
 		want int
 	}{
-		"type":          {rediskv.EventQuery{Types: tollgate.TypeFilter{"payment.captured"}}, 1},
-		"pattern":       {rediskv.EventQuery{Types: tollgate.TypeFilter{"payment.*"}}, 3},
-		"payment":       {rediskv.EventQuery{ObjectID: a.ID}, 2},
-		"ticket":        {rediskv.EventQuery{ObjectID: a.TicketID}, 2},
-		"no object":     {rediskv.EventQuery{ObjectID: "shop.example"}, 0},
-		"account":       {rediskv.EventQuery{MerchantAccountID: a.MerchantAccountID}, 4},
-		"covered":       {rediskv.EventQuery{Accounts: []string{f.config.MerchantAccounts[1].ID}}, 1},
-		"contradiction": {rediskv.EventQuery{Accounts: []string{"ma_x"}, MerchantAccountID: a.MerchantAccountID}, 0},
+		"type":          {eventlog.EventQuery{Types: tollgate.TypeFilter{"payment.captured"}}, 1},
+		"pattern":       {eventlog.EventQuery{Types: tollgate.TypeFilter{"payment.*"}}, 3},
+		"payment":       {eventlog.EventQuery{ObjectID: a.ID}, 2},
+		"ticket":        {eventlog.EventQuery{ObjectID: a.TicketID}, 2},
+		"no object":     {eventlog.EventQuery{ObjectID: "shop.example"}, 0},
+		"account":       {eventlog.EventQuery{MerchantAccountID: a.MerchantAccountID}, 4},
+		"covered":       {eventlog.EventQuery{Accounts: []string{f.config.MerchantAccounts[1].ID}}, 1},
+		"contradiction": {eventlog.EventQuery{Accounts: []string{"ma_x"}, MerchantAccountID: a.MerchantAccountID}, 0},
 	} {
 		c.q.Limit = 100
 		events, _, more, err := f.Events(t.Context(), f.caller, c.q)
@@ -211,11 +214,11 @@ func TestCursorsOfLogsThatChanged(t *testing.T) {
 	for range 4 {
 		f.create(t, eur(100), tollgate.CaptureManual)
 	}
-	_, early, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Limit: 2})
+	_, early, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Limit: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, end, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Limit: 100})
+	all, end, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,14 +232,14 @@ func TestCursorsOfLogsThatChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.create(t, eur(200), tollgate.CaptureManual)
-	again, _, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Limit: 100, After: end})
+	again, _, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Limit: 100, After: end})
 	if err != nil || len(again) < 1 || sequence(t, again[len(again)-1]) != int64(len(all)+1) {
 		t.Errorf("after a cut: %d events, %v", len(again), err)
 	}
 	if err := raw.XTrimMinID(t.Context(), key, ids[len(ids)-2].ID).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Limit: 1, After: early}); code(err) != string(tollgate.CodeCursorExpired) {
+	if _, _, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Limit: 1, After: early}); code(err) != string(tollgate.CodeCursorExpired) {
 		t.Errorf("a position that was trimmed: %v", err)
 	}
 }
@@ -254,7 +257,7 @@ func (f *fixture) raw(t testing.TB) (redis.UniversalClient, string) {
 
 func TestWaitEvents(t *testing.T) {
 	f := newFixture(t)
-	_, end, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Limit: 100})
+	_, end, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

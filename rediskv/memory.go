@@ -10,11 +10,11 @@ import (
 
 // Memory is how much of its maxmemory Redis uses, from 0 to 1 and a little more:
 // of a cluster, the fullest master. 0 where it has no limit or does not say.
-func (s *Store) Memory(ctx context.Context) (used float64, err error) {
-	err = s.timed(ctx, "memory", func(ctx context.Context) error {
-		cluster, ok := s.client.(*redis.ClusterClient)
+func (s *DB) Memory(ctx context.Context) (used float64, err error) {
+	err = s.Timed(ctx, "memory", func(ctx context.Context) error {
+		cluster, ok := s.Redis.(*redis.ClusterClient)
 		if !ok {
-			used, err = memoryOf(s.client.Info(ctx, "memory"))
+			used, err = memoryOf(s.Redis.Info(ctx, "memory"))
 			return err
 		}
 		masters := make(chan float64, maxPartitions)
@@ -30,14 +30,14 @@ func (s *Store) Memory(ctx context.Context) (used float64, err error) {
 		return err
 	})
 	if err != nil {
-		s.cache.doubt(s.clock()) // an instance that waits here does not look what has changed
+		s.Cache.Doubt(s.Clock()) // an instance that waits here does not look what has changed
 	}
 	return used, err
 }
 
 func memoryOf(info *redis.StringCmd) (float64, error) {
 	if err := info.Err(); err != nil {
-		if isReply(err) { // an embedded server does not say
+		if IsReply(err) { // an embedded server does not say
 			err = nil
 		}
 		return 0, err

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"tollgate"
-	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
 )
 
 // spendEarlier makes a payment as a release did that kept the payee's text and
@@ -48,7 +48,7 @@ func TestEarlierPayeesAreFound(t *testing.T) {
 		t.Fatal(old.Payee, now.Payee)
 	}
 	for asked, want := range map[string]int{"https://shop.example/a": 2, "HTTPS://Shop.Example:443/a": 2, "shop.example": 1, "https://shop.example/b": 0} {
-		found := f.allTransactions(t, rediskv.TransactionQuery{Payee: asked, Limit: 10})
+		found := f.allTransactions(t, ledger.TransactionQuery{Payee: asked, Limit: 10})
 		if len(found) != want {
 			t.Errorf("%s: %d transactions", asked, len(found))
 		}

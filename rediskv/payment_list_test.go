@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"tollgate"
-	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
 )
 
 // TestPaymentsThatHaveMoved: one that is found by a status which it no longer has
@@ -13,11 +13,11 @@ func TestPaymentsThatHaveMoved(t *testing.T) {
 	f := newFixture(t)
 	stays, moves := f.create(t, eur(100), tollgate.CaptureManual), f.create(t, eur(100), tollgate.CaptureManual)
 	f.set(t, moves.ID, "st", func(string) string { return string(tollgate.Canceled) })
-	rows, _, _, err := f.Payments(t.Context(), f.caller, rediskv.TransactionQuery{Statuses: []string{string(tollgate.Authorized)}, Limit: 10})
+	rows, _, _, err := f.Payments(t.Context(), f.caller, ledger.TransactionQuery{Statuses: []string{string(tollgate.Authorized)}, Limit: 10})
 	if err != nil || len(rows) != 1 || rows[0].ID != stays.ID {
 		t.Errorf("%+v, %v", rows, err)
 	}
-	if rows, _, _, err = f.Payments(t.Context(), f.caller, rediskv.TransactionQuery{Limit: 10}); err != nil || len(rows) != 2 {
+	if rows, _, _, err = f.Payments(t.Context(), f.caller, ledger.TransactionQuery{Limit: 10}); err != nil || len(rows) != 2 {
 		t.Errorf("of any status: %+v, %v", rows, err)
 	}
 }

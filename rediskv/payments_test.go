@@ -13,6 +13,9 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
+	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/payouts"
 	"tollgate/rediskv/redistest"
 )
 
@@ -155,10 +158,10 @@ func TestRevokedGrantCommitsNothing(t *testing.T) {
 	if _, err := f.Ticket(t.Context(), f.caller, p.TicketID); code(err) != want {
 		t.Errorf("read ticket: %v", err)
 	}
-	if _, _, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Limit: 1}); code(err) != want {
+	if _, _, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Limit: 1}); code(err) != want {
 		t.Errorf("events: %v", err)
 	}
-	for _, q := range []rediskv.TransactionQuery{{Limit: 1}, {Limit: 1, PaymentID: p.ID}} {
+	for _, q := range []ledger.TransactionQuery{{Limit: 1}, {Limit: 1, PaymentID: p.ID}} {
 		if _, _, _, err := f.Transactions(t.Context(), f.caller, q); code(err) != want {
 			t.Errorf("transactions: %v", err)
 		}
@@ -352,7 +355,7 @@ func TestExpiry(t *testing.T) {
 	f.audit(t)
 }
 
-func (f *fixture) due(t *testing.T) (mine []rediskv.Due) {
+func (f *fixture) due(t *testing.T) (mine []payouts.Due) {
 	t.Helper()
 	for p := range f.Partitions() {
 		due, err := f.DuePayments(t.Context(), p, 1000)

@@ -8,6 +8,8 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
+	"tollgate/rediskv/ledger"
 )
 
 // releasePayout recounts, decides and commits, as a handler does.
@@ -144,7 +146,7 @@ func TestPayoutThatDoesNotAddUp(t *testing.T) {
 			if again := f.step(t, id); again.Status != tollgate.Held || again.UpdatedAt != p.UpdatedAt {
 				t.Errorf("held, it is carried on: %+v", again)
 			}
-			if held, _, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Types: tollgate.TypeFilter{"payout.held"}, Limit: 10}); err != nil || len(held) != 1 {
+			if held, _, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Types: tollgate.TypeFilter{"payout.held"}, Limit: 10}); err != nil || len(held) != 1 {
 				t.Errorf("%d events payout.held, %v", len(held), err)
 			}
 			err := f.releasePayout(t, id, "looked at")
@@ -160,7 +162,7 @@ func TestPayoutThatDoesNotAddUp(t *testing.T) {
 			if p := f.step(t, id); p.Status != tollgate.InTransit || p.Amount() != right || p.Asked != 1 {
 				t.Errorf("released it is %s of %s, not %s", p.Status, p.Amount(), right)
 			}
-			own := f.allTransactions(t, rediskv.TransactionQuery{Types: []tollgate.TransactionType{tollgate.TransactionPayout}, Limit: 10})
+			own := f.allTransactions(t, ledger.TransactionQuery{Types: []tollgate.TransactionType{tollgate.TransactionPayout}, Limit: 10})
 			if len(own) != 1 || own[0].Amount != right || own[0].Status != string(tollgate.InTransit) {
 				t.Errorf("its own transaction is %+v", own)
 			}
@@ -182,7 +184,7 @@ func (f *fixture) payout(t testing.TB, id string) *tollgate.Payout {
 
 func (f *fixture) captures(t testing.TB) []tollgate.Transaction {
 	t.Helper()
-	return f.allTransactions(t, rediskv.TransactionQuery{Types: []tollgate.TransactionType{tollgate.TransactionCapture}, Limit: 100})
+	return f.allTransactions(t, ledger.TransactionQuery{Types: []tollgate.TransactionType{tollgate.TransactionCapture}, Limit: 100})
 }
 
 // A payout that an earlier release made, or had begun to move, is checked, too.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"tollgate"
-	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
 )
 
 // checkMoney reads everything back: per account and currency what was captured
@@ -27,7 +27,7 @@ func (f *fixture) checkMoney(t testing.TB) (late int) {
 	all := map[purse]*sums{}
 	payouts := map[string]tollgate.Transaction{}
 	inside := map[string]int64{}
-	list := f.allTransactions(t, rediskv.TransactionQuery{Limit: 100})
+	list := f.allTransactions(t, ledger.TransactionQuery{Limit: 100})
 	for _, x := range list {
 		if x.Type == tollgate.TransactionPayout {
 			payouts[*x.PayoutID] = x
@@ -188,7 +188,7 @@ func TestMoneyIsConserved(t *testing.T) {
 	}
 	var left int64 // refunds and fees that ate up their captures can wait for ever
 	for _, status := range []string{tollgate.TransactionPending, tollgate.TransactionAvailable} {
-		for _, x := range f.allTransactions(t, rediskv.TransactionQuery{Statuses: []string{status}, Limit: 100}) {
+		for _, x := range f.allTransactions(t, ledger.TransactionQuery{Statuses: []string{status}, Limit: 100}) {
 			if x.Type == tollgate.TransactionFee || x.Type == tollgate.TransactionRefund {
 				left -= x.Amount.Minor
 			} else {

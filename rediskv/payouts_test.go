@@ -8,6 +8,8 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/payouts"
 )
 
 // settle does what the worker does until nothing is due in the fixture's
@@ -43,7 +45,7 @@ func (f *fixture) settle(ctx context.Context, pay func(*tollgate.Payout) tollgat
 	}
 }
 
-func (f *fixture) carryOn(ctx context.Context, d rediskv.Due, pay func(*tollgate.Payout) tollgate.PayoutOutcome) error {
+func (f *fixture) carryOn(ctx context.Context, d payouts.Due, pay func(*tollgate.Payout) tollgate.PayoutOutcome) error {
 	for more := true; more; {
 		var err error
 		if more, err = f.MovePayout(ctx, d.Organization, d.ID); err != nil {
@@ -70,7 +72,7 @@ func TestPayout(t *testing.T) {
 	// days after Monday.
 	f.create(t, eur(10_000), tollgate.CaptureAutomatic)
 	f.create(t, eur(5_000), tollgate.CaptureAutomatic)
-	captures := f.allTransactions(t, rediskv.TransactionQuery{Types: []tollgate.TransactionType{tollgate.TransactionCapture, tollgate.TransactionFee}, Limit: 100})
+	captures := f.allTransactions(t, ledger.TransactionQuery{Types: []tollgate.TransactionType{tollgate.TransactionCapture, tollgate.TransactionFee}, Limit: 100})
 	for _, x := range captures {
 		if *x.BatchDate != "2026-11-21" || *x.AvailableOn != "2026-11-25" || x.Status != tollgate.TransactionPending {
 			t.Errorf("captured: %+v", x)
@@ -93,7 +95,7 @@ func TestPayout(t *testing.T) {
 		t.Errorf("payout %+v", p)
 	}
 	for _, order := range []bool{false, true} {
-		own := f.allTransactions(t, rediskv.TransactionQuery{PayoutID: *p.PayoutID, Descending: order, Limit: 2})
+		own := f.allTransactions(t, ledger.TransactionQuery{PayoutID: *p.PayoutID, Descending: order, Limit: 2})
 		if len(own) != 5 {
 			t.Errorf("%d transactions of the payout", len(own))
 		}
@@ -146,7 +148,7 @@ func TestFailedPayoutIsPaidByTheNext(t *testing.T) {
 	if all := f.payouts(t); len(all) != 3 || all[2].Amount != eur(297) {
 		t.Fatalf("the week after: %+v", all)
 	}
-	if own := f.allTransactions(t, rediskv.TransactionQuery{PayoutID: *failed[0].PayoutID, Limit: 100}); len(own) != 1 {
+	if own := f.allTransactions(t, ledger.TransactionQuery{PayoutID: *failed[0].PayoutID, Limit: 100}); len(own) != 1 {
 		t.Errorf("the failed payout still has %d transactions", len(own))
 	}
 	f.checkMoney(t)
@@ -181,7 +183,7 @@ func TestNothingJoinsAClosedDay(t *testing.T) {
 	if err := f.capture(t.Context(), p.ID, 900, true); err != nil {
 		t.Fatal(err)
 	}
-	for _, x := range f.allTransactions(t, rediskv.TransactionQuery{PaymentID: p.ID, Limit: 10}) {
+	for _, x := range f.allTransactions(t, ledger.TransactionQuery{PaymentID: p.ID, Limit: 10}) {
 		if x.Type == tollgate.TransactionCapture && *x.BatchDate != "2026-11-22" {
 			t.Errorf("captured on %s, after that of 2026-11-21 was closed", *x.BatchDate)
 		}
@@ -200,5 +202,5 @@ func (f *fixture) mustSettle(t testing.TB) {
 
 func (f *fixture) payouts(t testing.TB) []tollgate.Transaction {
 	t.Helper()
-	return f.allTransactions(t, rediskv.TransactionQuery{Types: []tollgate.TransactionType{tollgate.TransactionPayout}, Limit: 100})
+	return f.allTransactions(t, ledger.TransactionQuery{Types: []tollgate.TransactionType{tollgate.TransactionPayout}, Limit: 100})
 }

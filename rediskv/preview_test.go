@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"tollgate"
-	"tollgate/rediskv"
+	"tollgate/rediskv/accounts"
 )
 
 const (
@@ -139,7 +139,7 @@ func (f *fixture) provision(t testing.TB) {
 	}
 }
 
-func (f *fixture) accountOf(t testing.TB, id string) *rediskv.Account {
+func (f *fixture) accountOf(t testing.TB, id string) *accounts.Account {
 	t.Helper()
 	a, err := f.Account(t.Context(), f.caller.Organization, id)
 	if err != nil {
@@ -158,7 +158,7 @@ func (f *fixture) sell(t testing.TB, account string, amount tollgate.Money) {
 	}
 }
 
-func (f *fixture) preview(t testing.TB, a *rediskv.Account, proposed tollgate.Cutoff, from tollgate.Date, w tollgate.PreviewWindow) *tollgate.CutoffPreview {
+func (f *fixture) preview(t testing.TB, a *accounts.Account, proposed tollgate.Cutoff, from tollgate.Date, w tollgate.PreviewWindow) *tollgate.CutoffPreview {
 	t.Helper()
 	p, err := tollgate.NewCutoffPreviewer(tollgate.CutoffQuestion{
 		MerchantAccountID: a.ID, Current: a.Cutoffs, Closed: a.Closed, Proposed: proposed, EffectiveDate: from, Window: w, Now: f.Now(),

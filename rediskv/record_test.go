@@ -8,9 +8,10 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/webhooks"
 )
 
-func (f *fixture) ended(w rediskv.Work, o rediskv.Outcome) rediskv.Ended {
+func (f *fixture) ended(w webhooks.Work, o webhooks.Outcome) webhooks.Ended {
 	a := tollgate.Attempt{
 		Object: "attempt", ID: w.AttemptID, CreatedAt: w.StartedAt, DeliveryID: w.DeliveryID, Number: w.Number, Trigger: w.Trigger,
 		Status: tollgate.AttemptSucceeded, StartedAt: w.StartedAt, URL: w.Endpoint.URL, NextAttemptAt: o.Next,
@@ -18,7 +19,7 @@ func (f *fixture) ended(w rediskv.Work, o rediskv.Outcome) rediskv.Ended {
 	if o.State != tollgate.DeliverySucceeded {
 		a.Status = tollgate.AttemptFailed
 	}
-	return rediskv.Ended{Work: w, Attempt: a, Outcome: o}
+	return webhooks.Ended{Work: w, Attempt: a, Outcome: o}
 }
 
 // Attempts that are recorded together are fenced each by itself, and count one
@@ -45,8 +46,8 @@ func TestAttemptsRecordedTogether(t *testing.T) {
 		t.Fatalf("%+v", again)
 	}
 	second := again[0]
-	failed := rediskv.Outcome{State: tollgate.DeliveryFailed, StatusCode: 404, Reason: "http_404"}
-	together := []rediskv.Ended{f.ended(stale, succeeded), f.ended(second, failed)}
+	failed := webhooks.Outcome{State: tollgate.DeliveryFailed, StatusCode: 404, Reason: "http_404"}
+	together := []webhooks.Ended{f.ended(stale, succeeded), f.ended(second, failed)}
 	for _, what := range []string{"first", "sent again after a lost reply"} {
 		got, err := f.RecordAttempts(t.Context(), together)
 		if err != nil || len(got) != 2 || !got[0].Late || got[1].Late || got[1].Failures != 1 {
@@ -67,8 +68,8 @@ func TestAttemptsRecordedTogether(t *testing.T) {
 
 // Whatever is recorded together has the effect that it has one after the other.
 func TestRecordedTogetherOrOneByOne(t *testing.T) {
-	outcomes := func(now tollgate.Instant) []rediskv.Outcome {
-		return []rediskv.Outcome{
+	outcomes := func(now tollgate.Instant) []webhooks.Outcome {
+		return []webhooks.Outcome{
 			succeeded,
 			{State: tollgate.DeliveryFailed, StatusCode: 404, Reason: "http_404"},
 			{State: tollgate.DeliveryRetrying, Next: now.Add(time.Hour), StatusCode: 503, Reason: "http_503", Pause: now.Add(time.Minute)},
@@ -85,11 +86,11 @@ func TestRecordedTogetherOrOneByOne(t *testing.T) {
 		}
 		f.fanOut(t, "a")
 		work := f.take(t, 10)
-		var all []rediskv.Ended
+		var all []webhooks.Ended
 		for i, o := range outcomes(f.Now()) {
 			all = append(all, f.ended(work[i], o))
 		}
-		var last rediskv.Recorded
+		var last webhooks.Recorded
 		for len(all) > 0 {
 			n := 1
 			if together {
@@ -202,7 +203,7 @@ func TestBodiesAndEndpointsOfWork(t *testing.T) {
 			}
 		}
 		for _, w := range work {
-			f.record(t, w, rediskv.Outcome{State: tollgate.DeliveryRetrying, Next: f.Now().Add(time.Second), StatusCode: 500})
+			f.record(t, w, webhooks.Outcome{State: tollgate.DeliveryRetrying, Next: f.Now().Add(time.Second), StatusCode: 500})
 		}
 	}
 	urls := map[string]string{captured.ID: captured.URL, all.ID: all.URL}
@@ -307,7 +308,7 @@ func TestTakeBesideABrokenDelivery(t *testing.T) {
 	f.endpoint(t)
 	f.create(t, eur(100), tollgate.CaptureManual)
 	f.fanOut(t, "a")
-	list, _, _, err := f.Deliveries(t.Context(), f.caller, broken.ID, rediskv.DeliveryQuery{Limit: 10})
+	list, _, _, err := f.Deliveries(t.Context(), f.caller, broken.ID, webhooks.DeliveryQuery{Limit: 10})
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
 	}

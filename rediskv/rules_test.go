@@ -10,11 +10,14 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
+	"tollgate/rediskv/instances"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/rules"
 )
 
 // signers provisions somebody who may publish.
-func (f *fixture) signer(t testing.TB) *rediskv.RuleSigner {
+func (f *fixture) signer(t testing.TB) *rules.RuleSigner {
 	t.Helper()
 	if len(f.config.RuleSigners) == 0 {
 		f.config.RuleSigners = []tollgate.RuleSigner{{ID: f.Mint(tollgate.PrefixRuleSigner), Name: "team", Status: "active", Keys: []string{"{}"}}}
@@ -61,7 +64,7 @@ func (f *fixture) activation(t testing.TB, name string, version int, accounts ..
 	}, accounts}
 }
 
-func (f *fixture) activateDue(t testing.TB) (done []rediskv.Activated) {
+func (f *fixture) activateDue(t testing.TB) (done []rules.Activated) {
 	t.Helper()
 	for p := range f.Partitions() {
 		list, err := f.ActivateDue(t.Context(), p, 10)
@@ -77,7 +80,7 @@ func (f *fixture) activateDue(t testing.TB) (done []rediskv.Activated) {
 // revision and rules.
 func (f *fixture) counts(t testing.TB) string {
 	t.Helper()
-	events, _, _, err := f.Events(t.Context(), f.caller, rediskv.EventQuery{Types: tollgate.TypeFilter{"rule.*"}, Limit: 100})
+	events, _, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Types: tollgate.TypeFilter{"rule.*"}, Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,14 +218,14 @@ func TestInstances(t *testing.T) {
 	f := newFixture(t)
 	f.published(t, "shop_fee", 1)
 	ref := tollgate.RuleRef{Rule: tollgate.Citation{Name: "shop_fee", Version: 1}, SHA256: sum(tollgate.Citation{Name: "shop_fee", Version: 1})}
-	say := func(id string, modules ...rediskv.LoadedModule) {
+	say := func(id string, modules ...instances.LoadedModule) {
 		t.Helper()
-		if err := f.Heartbeat(t.Context(), rediskv.Instance{ID: id, Modules: modules}); err != nil {
+		if err := f.Heartbeat(t.Context(), instances.Instance{ID: id, Modules: modules}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	card := rediskv.LoadedModule{RuleRef: tollgate.RuleRef{Rule: priced[0], SHA256: fmt.Sprintf("%064d", 2)}}
-	say("ins_1", card, rediskv.LoadedModule{RuleRef: ref})
+	card := instances.LoadedModule{RuleRef: tollgate.RuleRef{Rule: priced[0], SHA256: fmt.Sprintf("%064d", 2)}}
+	say("ins_1", card, instances.LoadedModule{RuleRef: ref})
 	say("ins_2", card)
 	if _, err := f.createActivation(t, nil, f.activation(t, "shop_fee", 1)); err != nil {
 		t.Fatal(err)
@@ -230,7 +233,7 @@ func TestInstances(t *testing.T) {
 	if done := f.activateDue(t); len(done) != 0 {
 		t.Errorf("ins_2 has not loaded it: %v", done)
 	}
-	say("ins_2", card, rediskv.LoadedModule{RuleRef: ref, Error: "no"})
+	say("ins_2", card, instances.LoadedModule{RuleRef: ref, Error: "no"})
 	f.clock.advance(29 * time.Second)
 	if done := f.activateDue(t); len(done) != 0 {
 		t.Errorf("ins_2 cannot load it yet: %v", done)
@@ -239,7 +242,7 @@ func TestInstances(t *testing.T) {
 	if done := f.activateDue(t); len(done) != 1 || fmt.Sprint(done[0].Lacking) != "[ins_2]" {
 		t.Errorf("after the grace: %v", done)
 	}
-	say("ins_1", card, rediskv.LoadedModule{RuleRef: ref}) // on a real server its time may be over
+	say("ins_1", card, instances.LoadedModule{RuleRef: ref}) // on a real server its time may be over
 	if err := f.Deregister(t.Context(), "ins_2"); err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +252,7 @@ func TestInstances(t *testing.T) {
 	// What the push did not bring, polling does.
 	other := open(t, f.url, f.clock)
 	a, err := other.Account(t.Context(), f.caller.Organization, f.config.MerchantAccounts[0].ID)
-	seen, pollErr := other.Poll(t.Context(), rediskv.Changes{})
+	seen, pollErr := other.Poll(t.Context(), instances.Changes{})
 	if err != nil || pollErr != nil || a.RuleSet.Version != 2 {
 		t.Fatal(a, err, pollErr)
 	}

@@ -10,19 +10,19 @@ import (
 // PassIdempotency lets time pass for the Idempotency-Keys that are remembered: a
 // real Redis keeps to real time where the sandbox's clock is moved. It looks at
 // every key of this Redis, and is for a sandbox alone.
-func (s *Store) PassIdempotency(ctx context.Context, by time.Duration) error {
-	if cluster, ok := s.client.(*redis.ClusterClient); ok {
+func (s *DB) PassIdempotency(ctx context.Context, by time.Duration) error {
+	if cluster, ok := s.Redis.(*redis.ClusterClient); ok {
 		return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
 			return s.passIdempotency(ctx, node, by)
 		})
 	}
-	return s.passIdempotency(ctx, s.client, by)
+	return s.passIdempotency(ctx, s.Redis, by)
 }
 
-func (s *Store) passIdempotency(ctx context.Context, node redis.Cmdable, by time.Duration) error {
+func (s *DB) passIdempotency(ctx context.Context, node redis.Cmdable, by time.Duration) error {
 	seen := make(map[string]bool) // a key can come twice
 	for cursor := uint64(0); ; {
-		err := s.timed(ctx, "pass_idempotency", func(ctx context.Context) error {
+		err := s.Timed(ctx, "pass_idempotency", func(ctx context.Context) error {
 			keys, next, err := node.Scan(ctx, cursor, idempotencyPattern, 1000).Result()
 			if err != nil || len(keys) == 0 {
 				cursor = next

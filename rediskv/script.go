@@ -18,7 +18,7 @@ var allScripts []*namedScript
 // namedScript is a Lua script. Its header names what it takes, and is code: the
 // names become local variables in front of the body.
 type namedScript struct {
-	name, source, body string
+	Name, source, body string
 	*redis.Script
 	fault error // why the script cannot be used
 }
@@ -32,20 +32,20 @@ type script[K, A any] struct {
 
 // invocation is a script with what it is run with. Repeated groups are appended
 // to both lists.
-type invocation struct {
+type Invocation struct {
 	*namedScript
-	keys []string
-	args []any
+	Keys []string
+	Args []any
 }
 
 // group appends a number of values, and these.
-func (inv *invocation) group(values pairs) {
-	inv.args = append(append(inv.args, len(values)), values...)
+func (inv *Invocation) Group(values Pairs) {
+	inv.Args = append(append(inv.Args, len(values)), values...)
 }
 
 // newScript reads lua/name.lua of a package. A header that does not name each field
 // once, and nothing else, is a fault that Open reports.
-func newScript[K, A any](lua embed.FS, name string) *script[K, A] {
+func NewScript[K, A any](lua embed.FS, name string) *script[K, A] {
 	source := luaSource(lua, name)
 	h, err := parseHeader(source)
 	s := &script[K, A]{namedScript: register(name, source, h.locals())}
@@ -70,21 +70,21 @@ func placesFor[K, A any](h header) (p places, err error) {
 
 func register(name, body, locals string) *namedScript {
 	source := luaSource(lua, "prelude") + "\n" + locals + body
-	s := &namedScript{name: name, source: source, body: body, Script: redis.NewScript(source)}
+	s := &namedScript{Name: name, source: source, body: body, Script: redis.NewScript(source)}
 	allScripts = append(allScripts, s)
 	return s
 }
 
 // with is the script run with these keys and arguments.
-func (s *script[K, A]) with(keys K, args A) *invocation {
-	inv := &invocation{namedScript: s.namedScript, keys: make([]string, len(s.keys)), args: make([]any, len(s.args))}
+func (s *script[K, A]) With(keys K, args A) *Invocation {
+	inv := &Invocation{namedScript: s.namedScript, Keys: make([]string, len(s.keys)), Args: make([]any, len(s.args))}
 	v := reflect.ValueOf(keys)
 	for i, field := range s.keys {
-		inv.keys[i] = v.FieldByIndex(field).String()
+		inv.Keys[i] = v.FieldByIndex(field).String()
 	}
 	v = reflect.ValueOf(args)
 	for i, field := range s.args {
-		inv.args[i] = v.FieldByIndex(field).Interface()
+		inv.Args[i] = v.FieldByIndex(field).Interface()
 	}
 	return inv
 }

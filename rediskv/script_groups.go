@@ -10,9 +10,9 @@ import (
 
 // requestKeys and requestArgs are what every change that a client asks for begins
 // with (answered, in prelude.lua).
-type requestKeys struct{ Grant, Record string }
+type RequestKeys struct{ Grant, Record string }
 
-type requestArgs struct {
+type RequestArgs struct {
 	Operation, GrantVersion, Fingerprint string
 	RecordLifetime                       int64
 	RecordText                           string
@@ -20,8 +20,8 @@ type requestArgs struct {
 
 // request says who asks, and what to remember of it. operation is an id of its
 // own.
-func (c Caller) request(k space, idem *Idempotency, operation string, a Answer) (keys requestKeys, args requestArgs) {
-	keys.Grant, args.GrantVersion = c.grant(k)
+func (c Caller) Arguments(k Space, idem *Idempotency, operation string, a Answer) (keys RequestKeys, args RequestArgs) {
+	keys.Grant, args.GrantVersion = c.Grant(k)
 	keys.Record, args.Operation, args.Fingerprint, args.RecordText = c.remembered(k, idem, operation, a)
 	args.RecordLifetime = idempotencyLifetime.Milliseconds()
 	return keys, args
@@ -30,31 +30,31 @@ func (c Caller) request(k space, idem *Idempotency, operation string, a Answer) 
 // eventKeys are where an event goes, logKeys where an audit entry goes, too.
 type eventKeys struct{ Sequences, Events, Dispatch, Webhooks string }
 
-type logKeys struct {
+type LogKeys struct {
 	eventKeys
 	Audit string
 }
 
-func (k space) logs() logKeys {
-	return logKeys{eventKeys{k.sequences(), k.events(), k.dispatch, k.webhooks()}, k.audit()}
+func (k Space) Logs() LogKeys {
+	return LogKeys{eventKeys{k.Sequences(), k.Events(), k.Dispatch, k.Webhooks()}, k.Audit()}
 }
 
 // eventArgs are an event around its sequence, and auditArgs an audit entry.
-type eventArgs struct {
+type EventArgs struct {
 	EventHead, EventTail             []byte
 	EventID, EventType, EventAccount string
 }
 
-func eventArguments(e *tollgate.Event) (eventArgs, error) {
+func EventArguments(e *tollgate.Event) (EventArgs, error) {
 	head, tail, err := e.Split()
 	if err != nil {
-		return eventArgs{}, fmt.Errorf("event %s: %w", e.Type, err)
+		return EventArgs{}, fmt.Errorf("event %s: %w", e.Type, err)
 	}
-	a := eventArgs{EventHead: head, EventTail: tail, EventID: e.ID, EventType: string(e.Type)}
+	a := EventArgs{EventHead: head, EventTail: tail, EventID: e.ID, EventType: string(e.Type)}
 	if e.MerchantAccountID != nil {
 		a.EventAccount = *e.MerchantAccountID
 	}
 	return a, nil
 }
 
-type auditArgs struct{ AuditHead, AuditTail []byte }
+type AuditArgs struct{ AuditHead, AuditTail []byte }

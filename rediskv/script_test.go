@@ -57,9 +57,9 @@ func TestPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &script[keys, args]{namedScript: &namedScript{}, places: f}
-	inv := s.with(keys{A: "1", inner: inner{B: "2"}}, args{X: 3, EventID: "4"})
-	if inv.keys[0] != "2" || inv.keys[1] != "1" || inv.args[0] != "4" || inv.args[1] != 3 {
-		t.Errorf("%q %v", inv.keys, inv.args)
+	inv := s.With(keys{A: "1", inner: inner{B: "2"}}, args{X: 3, EventID: "4"})
+	if inv.Keys[0] != "2" || inv.Keys[1] != "1" || inv.Args[0] != "4" || inv.Args[1] != 3 {
+		t.Errorf("%q %v", inv.Keys, inv.Args)
 	}
 	if want := "local b, a = KEYS[1], KEYS[2]\nlocal named_keys = 2\nlocal event_id, x = ARGV[1], ARGV[2]\nlocal named_args = 2\n"; h.locals() != want {
 		t.Errorf("%q", h.locals())
@@ -75,7 +75,7 @@ func TestScriptsAreNamed(t *testing.T) {
 			t.Error(s.fault)
 		}
 		if found := numbered.FindString(s.body); found != "" {
-			t.Errorf("lua/%s.lua: %s", s.name, found)
+			t.Errorf("lua/%s.lua: %s", s.Name, found)
 		}
 	}
 	files, err := lua.ReadDir("lua")

@@ -27,7 +27,7 @@ func luaSource(lua embed.FS, name string) string {
 // loadScripts makes the first EVALSHA of each script succeed, on every master:
 // a few at a time, because a Redis may be many milliseconds away, and not all at
 // once, because each is compiled.
-func (s *Store) loadScripts(ctx context.Context) error {
+func (s *DB) loadScripts(ctx context.Context) error {
 	for _, script := range allScripts {
 		if script.fault != nil {
 			return script.fault
@@ -35,7 +35,7 @@ func (s *Store) loadScripts(ctx context.Context) error {
 	}
 	load := func(ctx context.Context, c redis.Cmdable) error {
 		for some := range slices.Chunk(allScripts, 4) {
-			if err := s.timed(ctx, "load_scripts", func(ctx context.Context) error {
+			if err := s.Timed(ctx, "load_scripts", func(ctx context.Context) error {
 				_, err := c.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 					for _, script := range some {
 						pipe.ScriptLoad(ctx, script.source) // script.Load would take the hash of an answer that has not come
@@ -49,10 +49,10 @@ func (s *Store) loadScripts(ctx context.Context) error {
 		}
 		return nil
 	}
-	if cluster, ok := s.client.(*redis.ClusterClient); ok {
+	if cluster, ok := s.Redis.(*redis.ClusterClient); ok {
 		return cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return load(ctx, master) })
 	}
-	return load(ctx, s.client)
+	return load(ctx, s.Redis)
 }
 
 // Outcomes that concern the Store's callers, not clients.
@@ -67,14 +67,14 @@ var (
 
 // run carries out a script and turns the outcomes that every caller treats
 // alike into errors.
-func (s *Store) run(ctx context.Context, inv *invocation) (outcome string, rest []any, err error) {
-	return s.runOn(ctx, s.client, inv)
+func (s *DB) Run(ctx context.Context, inv *Invocation) (outcome string, rest []any, err error) {
+	return s.RunOn(ctx, s.Redis, inv)
 }
 
 // runOn is run on a client of the caller's choice.
-func (s *Store) runOn(ctx context.Context, client redis.Scripter, inv *invocation) (outcome string, rest []any, err error) {
-	err = s.timed(ctx, inv.name, func(ctx context.Context) error {
-		reply, err := inv.Run(ctx, client, inv.keys, inv.args...).Slice()
+func (s *DB) RunOn(ctx context.Context, client redis.Scripter, inv *Invocation) (outcome string, rest []any, err error) {
+	err = s.Timed(ctx, inv.Name, func(ctx context.Context) error {
+		reply, err := inv.Run(ctx, client, inv.Keys, inv.Args...).Slice()
 		if err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (s *Store) runOn(ctx context.Context, client redis.Scripter, inv *invocatio
 	})
 	if err == nil && outcome == "damaged" {
 		key, _ := rest[0].(string)
-		err = s.damagedAt(ctx, key, fmt.Errorf("redis %s: %s has another form", inv.name, key))
+		err = s.DamagedAt(ctx, key, fmt.Errorf("redis %s: %s has another form", inv.Name, key))
 	}
 	return outcome, rest, err
 }
@@ -109,7 +109,7 @@ func grantChanged() error {
 	return &tollgate.Error{Code: tollgate.CodeTokenInvalid, Message: "The access token's grant has been changed or revoked."}
 }
 
-func milli(i tollgate.Instant) string {
+func Milli(i tollgate.Instant) string {
 	if i == 0 {
 		return ""
 	}
@@ -117,11 +117,11 @@ func milli(i tollgate.Instant) string {
 }
 
 // fields reads a hash reply (field, value, …).
-type fields map[string]string
+type Fields map[string]string
 
-func fieldsOf(reply any) fields {
+func FieldsOf(reply any) Fields {
 	list, _ := reply.([]any)
-	f := make(fields, len(list)/2)
+	f := make(Fields, len(list)/2)
 	for i := 0; i+1 < len(list); i += 2 {
 		name, _ := list[i].(string)
 		f[name], _ = list[i+1].(string)
@@ -130,8 +130,8 @@ func fieldsOf(reply any) fields {
 }
 
 // fieldsIn reads the reply to HMGET.
-func fieldsIn(values []any, names ...string) fields {
-	f := make(fields, len(names))
+func FieldsIn(values []any, names ...string) Fields {
+	f := make(Fields, len(names))
 	for i, v := range values {
 		f[names[i]], _ = v.(string)
 	}
@@ -140,12 +140,12 @@ func fieldsIn(values []any, names ...string) fields {
 
 // int is a counter (v, last) of a hash in which counters found none that is no
 // number; one that is not there is 0.
-func (f fields) int(name string) int64 {
+func (f Fields) Int(name string) int64 {
 	n, _ := strconv.ParseInt(f[name], 10, 64)
 	return n
 }
 
-func (f fields) optional(name string) *string {
+func (f Fields) Optional(name string) *string {
 	if v, ok := f[name]; ok && v != "" {
 		return &v
 	}
@@ -153,24 +153,24 @@ func (f fields) optional(name string) *string {
 }
 
 // pairs collects the fields of a hash to write; empty values are left out.
-type pairs []any
+type Pairs []any
 
-func (p *pairs) add(name, value string) {
+func (p *Pairs) Add(name, value string) {
 	if value != "" {
 		*p = append(*p, name, value)
 	}
 }
 
-func (p *pairs) set(name, value string) { *p = append(*p, name, value) }
+func (p *Pairs) Set(name, value string) { *p = append(*p, name, value) }
 
-func (p *pairs) int(name string, value int64) { p.set(name, strconv.FormatInt(value, 10)) }
+func (p *Pairs) Int(name string, value int64) { p.Set(name, strconv.FormatInt(value, 10)) }
 
-func (p *pairs) pointer(name string, value *string) {
+func (p *Pairs) Pointer(name string, value *string) {
 	if value != nil {
-		p.add(name, *value)
+		p.Add(name, *value)
 	}
 }
 
-func unexpected(inv *invocation, outcome string) error {
-	return fmt.Errorf("redis %s: unexpected outcome %q", inv.name, outcome)
+func Unexpected(inv *Invocation, outcome string) error {
+	return fmt.Errorf("redis %s: unexpected outcome %q", inv.Name, outcome)
 }

@@ -16,6 +16,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/rules"
 )
 
 // resend is a change whose reply is lost. Between its first and its second
@@ -323,7 +324,7 @@ var configResends = []resend{
 	{"record_shadow", "another instance records, and it is stopped", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		id := f.shadowed(t)
 		record := func(f *fixture, instance string) error {
-			return f.RecordComparison(t.Context(), f.caller.Organization, id, instance, &rediskv.Comparison{Operation: instance, Compared: 3, Equal: 3})
+			return f.RecordComparison(t.Context(), f.caller.Organization, id, instance, &rules.Comparison{Operation: instance, Compared: 3, Equal: 3})
 		}
 		return func(through *fixture) error { return record(through, "ins_1") }, func() {
 			must(t, record(f, "ins_2"))

@@ -8,6 +8,8 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/exports"
+	"tollgate/rediskv/webhooks"
 )
 
 // sendable is an endpoint with one delivery that is due.
@@ -38,7 +40,7 @@ func (f *fixture) partition(t *testing.T) int {
 	return 0
 }
 
-var retrying = rediskv.Outcome{State: tollgate.DeliveryRetrying, StatusCode: 503, Reason: "http_503"}
+var retrying = webhooks.Outcome{State: tollgate.DeliveryRetrying, StatusCode: 503, Reason: "http_503"}
 
 var webhookResends = []resend{
 	{"commit", "a creation, and it is deleted", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
@@ -99,7 +101,7 @@ var webhookResends = []resend{
 		ended := retrying
 		ended.Next = f.Now().Add(time.Second)
 		return func(through *fixture) error {
-				r, err := through.RecordAttempts(t.Context(), []rediskv.Ended{f.ended(work, ended)})
+				r, err := through.RecordAttempts(t.Context(), []webhooks.Ended{f.ended(work, ended)})
 				if err == nil && r[0].Late {
 					err = errors.New("late")
 				}
@@ -268,7 +270,7 @@ func taken(p *tollgate.Payout, err error) error {
 }
 
 // job is an export in a worker's hands.
-func (f *fixture) job(t *testing.T, consumer string) *rediskv.ExportJob {
+func (f *fixture) job(t *testing.T, consumer string) *exports.ExportJob {
 	t.Helper()
 	j, err := f.NextExport(t.Context(), f.partition(t), consumer, 0, nil)
 	must(t, err)
@@ -279,7 +281,7 @@ func (f *fixture) job(t *testing.T, consumer string) *rediskv.ExportJob {
 }
 
 // exporting is a new export in a worker's hands.
-func (f *fixture) exporting(t *testing.T) *rediskv.ExportJob {
+func (f *fixture) exporting(t *testing.T) *exports.ExportJob {
 	t.Helper()
 	f.create(t, eur(100), tollgate.CaptureManual)
 	_, err := f.newExport(t)
@@ -307,7 +309,7 @@ var exportResends = []resend{
 	{"begin_export", "another worker takes it over", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		j := f.exporting(t)
 		return func(through *fixture) error {
-			if err := through.BeginExport(t.Context(), j, true); !errors.Is(err, rediskv.ErrExportLost) {
+			if err := through.BeginExport(t.Context(), j, true); !errors.Is(err, exports.ErrExportLost) {
 				return fmt.Errorf("two workers have it: %w", err)
 			}
 			return nil

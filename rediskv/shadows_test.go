@@ -6,6 +6,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/rules"
 )
 
 // shadowed starts a shadow as a handler does.
@@ -63,8 +64,8 @@ func TestConflictThatStays(t *testing.T) {
 func TestComparisonOnce(t *testing.T) {
 	f := newFixture(t)
 	id, org := f.shadowed(t), f.caller.Organization
-	found := func() *rediskv.Comparison {
-		return &rediskv.Comparison{
+	found := func() *rules.Comparison {
+		return &rules.Comparison{
 			Operation: f.Mint(""), Compared: 2, Different: 1, Equal: 1, Sums: map[tollgate.Currency]int64{"EUR": -7},
 			Divergences: []tollgate.Divergence{{ShadowID: id}},
 		}
@@ -72,7 +73,7 @@ func TestComparisonOnce(t *testing.T) {
 	first, next := found(), found()
 	for _, one := range []struct {
 		instance string
-		found    *rediskv.Comparison
+		found    *rules.Comparison
 	}{{"a", first}, {"a", first}, {"b", found()}, {"a", first}, {"a", next}, {"a", next}} {
 		if err := f.RecordComparison(t.Context(), org, id, one.instance, one.found); err != nil {
 			t.Fatal(err)

@@ -12,10 +12,9 @@ import (
 	"io"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2"
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
@@ -56,38 +55,31 @@ type Options struct {
 	Log  *slog.Logger // nil discards
 }
 
-// Store is Tollgate's state in Redis. It is safe for concurrent use.
-type Store struct {
-	client      redis.UniversalClient
-	blocking    redis.UniversalClient // for readers that wait; never starves the others
-	batched     redis.Scripter        // sends what many goroutines do at once together, where it can
+// DB is the Redis that Tollgate's state is in, and what all rooms of it have in
+// common. It is safe for concurrent use.
+type DB struct {
+	Redis       redis.UniversalClient
+	Blocking    redis.UniversalClient // for readers that wait; never starves the others
+	Batched     redis.Scripter        // sends what many goroutines do at once together, where it can
 	partitions  int
-	timeout     time.Duration
-	exportBytes int64
-	clock       func() time.Time
+	Timeout     time.Duration
+	ExportBytes int64
+	Clock       func() time.Time
 	observe     func(string, time.Duration, error)
-	log         *slog.Logger
-	cache       *cache
+	Log         *slog.Logger
+	Cache       *Cache
 	told        *lru.Cache[string, bool] // damaged objects that this process has told of
 	onDamage    func(object string)
-	onHeld      func()
-	changed     chan struct{}
-	tails       *tails
-	shipped     map[tollgate.Citation]tollgate.RuleRef
-
-	claims      []atomic.Int32             // by partition: batches until the next look for what dead workers left
-	lastExport  []atomic.Pointer[string]   // by partition: the organization that had the last turn
-	leftOut     []atomic.Bool              // by partition: endpoints with a backlog were left out last time
-	turns       []atomic.Pointer[[]string] // by partition: endpoints whose turn it was last time
-	directories sync.Map                   // by organization: *directory
-	endpoints   sync.Map                   // by organization/id: *knownEndpoint, of those that have had something queued lately
+	OnHeld      func()
+	News        chan struct{}
+	Shipped     map[tollgate.Citation]tollgate.RuleRef
 
 	mintLock sync.Mutex
 	entropy  io.Reader
 }
 
 // Open connects, agrees on the number of partitions and loads the scripts.
-func Open(ctx context.Context, o Options) (*Store, error) {
+func Open(ctx context.Context, o Options) (*DB, error) {
 	log := o.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -111,13 +103,13 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, client.Close(), blocking.Close())
 	}
-	s := &Store{
-		client: client, blocking: blocking, batched: batched,
-		timeout: timeout, exportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), clock: o.Clock, entropy: o.Entropy, observe: o.Observe, log: log,
-		cache: newCache(), told: told, onDamage: o.Damaged, onHeld: o.Held, changed: make(chan struct{}, 1), tails: newTails(), shipped: map[tollgate.Citation]tollgate.RuleRef{},
+	s := &DB{
+		Redis: client, Blocking: blocking, Batched: batched,
+		Timeout: timeout, ExportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), Clock: o.Clock, entropy: o.Entropy, observe: o.Observe, Log: log,
+		Cache: newCache(), told: told, onDamage: o.Damaged, OnHeld: o.Held, News: make(chan struct{}, 1), Shipped: map[tollgate.Citation]tollgate.RuleRef{},
 	}
 	for _, ref := range o.Rules {
-		s.shipped[ref.Rule] = ref
+		s.Shipped[ref.Rule] = ref
 	}
 	if err := s.prepare(ctx, o.Partitions); err != nil {
 		s.Close()
@@ -137,7 +129,7 @@ func together(client redis.UniversalClient) (redis.Scripter, error) {
 	return single.AutoPipeline()
 }
 
-func (s *Store) prepare(ctx context.Context, partitions int) error {
+func (s *DB) prepare(ctx context.Context, partitions int) error {
 	want := partitions
 	if want == 0 {
 		want = defaultPartitions
@@ -146,9 +138,9 @@ func (s *Store) prepare(ctx context.Context, partitions int) error {
 		return fmt.Errorf("partitions: %d is not between 1 and %d", want, maxPartitions)
 	}
 	var recorded int
-	if err := s.timed(ctx, "partitions", func(ctx context.Context) (err error) {
-		if err = s.client.HSetNX(ctx, metaKey, "partitions", want).Err(); err == nil {
-			recorded, err = s.client.HGet(ctx, metaKey, "partitions").Int()
+	if err := s.Timed(ctx, "partitions", func(ctx context.Context) (err error) {
+		if err = s.Redis.HSetNX(ctx, metaKey, "partitions", want).Err(); err == nil {
+			recorded, err = s.Redis.HGet(ctx, metaKey, "partitions").Int()
 		}
 		return err
 	}); err != nil {
@@ -158,63 +150,59 @@ func (s *Store) prepare(ctx context.Context, partitions int) error {
 		return fmt.Errorf("partitions: this Redis was set up with %d, not %d; the number cannot change", recorded, partitions)
 	}
 	s.partitions = recorded
-	s.claims, s.leftOut = make([]atomic.Int32, recorded), make([]atomic.Bool, recorded)
-	s.lastExport = make([]atomic.Pointer[string], recorded)
-	s.turns = make([]atomic.Pointer[[]string], recorded)
 	return s.loadScripts(ctx)
 }
 
 // Close ends the connections.
-func (s *Store) Close() error {
-	s.tails.close()
-	err := s.client.Close()
-	if e := s.blocking.Close(); err == nil {
+func (s *DB) Close() error {
+	err := s.Redis.Close()
+	if e := s.Blocking.Close(); err == nil {
 		err = e
 	}
 	return err
 }
 
 // Ping reports whether Redis answers.
-func (s *Store) Ping(ctx context.Context) error {
-	return s.timed(ctx, "ping", func(ctx context.Context) error { return s.client.Ping(ctx).Err() })
+func (s *DB) Ping(ctx context.Context) error {
+	return s.Timed(ctx, "ping", func(ctx context.Context) error { return s.Redis.Ping(ctx).Err() })
 }
 
 // Partitions is the number that keys are spread over.
-func (s *Store) Partitions() int { return s.partitions }
+func (s *DB) Partitions() int { return s.partitions }
 
 // Lanes is how many parts of Redis keep each other waiting no more than they
 // must: a single server does one thing at a time; of a cluster nobody says which
 // partitions share a master.
-func (s *Store) Lanes() int {
-	if _, ok := s.client.(*redis.ClusterClient); ok {
+func (s *DB) Lanes() int {
+	if _, ok := s.Redis.(*redis.ClusterClient); ok {
 		return s.partitions
 	}
 	return 1
 }
 
 // Lane is the part that an organization is in.
-func (s *Store) Lane(org string) int { return partitionOf(org, s.partitions) % s.Lanes() }
+func (s *DB) Lane(org string) int { return partitionOf(org, s.partitions) % s.Lanes() }
 
 // Now is the Store's clock as the interface prints it.
-func (s *Store) Now() tollgate.Instant { return tollgate.At(s.clock()) }
+func (s *DB) Now() tollgate.Instant { return tollgate.At(s.Clock()) }
 
 // Mint makes an identifier; it is a tollgate.Mint.
-func (s *Store) Mint(prefix string) string {
+func (s *DB) Mint(prefix string) string {
 	s.mintLock.Lock()
 	defer s.mintLock.Unlock()
-	return tollgate.NewID(prefix, s.clock(), s.entropy)
+	return tollgate.NewID(prefix, s.Clock(), s.entropy)
 }
 
 // timed bounds an operation, reports it and turns its error into one for the
 // caller.
-func (s *Store) timed(ctx context.Context, operation string, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+func (s *DB) Timed(ctx context.Context, operation string, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	if s.observe == nil {
-		return unavailable(operation, do(ctx))
+		return Unavailable(operation, do(ctx))
 	}
-	start := s.clock()
-	err := unavailable(operation, do(ctx))
-	s.observe(operation, s.clock().Sub(start), err)
+	start := s.Clock()
+	err := Unavailable(operation, do(ctx))
+	s.observe(operation, s.Clock().Sub(start), err)
 	return err
 }

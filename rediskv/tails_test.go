@@ -11,6 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/redistest"
 )
 
@@ -42,7 +43,7 @@ func TestWaitingTakesNoConnections(t *testing.T) {
 			for waiting.Err() == nil {
 				err := s.WaitEvents(waiting, org, end)
 				if err == nil && waiting.Err() == nil {
-					var last rediskv.Position
+					var last eventlog.Position
 					if last, err = s.LastEvent(waiting, rediskv.Caller{Organization: org}); err == nil && last == end {
 						continue
 					}

@@ -16,6 +16,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/webhooks"
 )
 
 // lease is how long work is leased in these tests.
@@ -144,7 +145,7 @@ func (f *fixture) skip(t testing.TB, partition int) bool {
 func TestReplayInEveryState(t *testing.T) {
 	f := newFixture(t)
 	w := f.endpoint(t)
-	replay := func(work rediskv.Work) error {
+	replay := func(work webhooks.Work) error {
 		_, err := f.replay(t, w.ID, work.DeliveryID)
 		return err
 	}
@@ -154,12 +155,12 @@ func TestReplayInEveryState(t *testing.T) {
 	if err := replay(first); code(err) != string(tollgate.CodeDeliveryInProgress) {
 		t.Errorf("while it is being sent: %v", err)
 	}
-	if err := replay(rediskv.Work{DeliveryID: f.Mint(tollgate.PrefixDelivery)}); code(err) != string(tollgate.CodeNotFound) {
+	if err := replay(webhooks.Work{DeliveryID: f.Mint(tollgate.PrefixDelivery)}); code(err) != string(tollgate.CodeNotFound) {
 		t.Errorf("one that is gone: %v", err)
 	}
 	// The receiver asks for an hour's rest, and is back sooner.
 	later := f.Now().Add(time.Hour)
-	ended := map[tollgate.DeliveryState]rediskv.Outcome{
+	ended := map[tollgate.DeliveryState]webhooks.Outcome{
 		tollgate.DeliveryRetrying:  {State: tollgate.DeliveryRetrying, Next: later, Pause: later, StatusCode: 503},
 		tollgate.DeliveryFailed:    {State: tollgate.DeliveryFailed, StatusCode: 500},
 		tollgate.DeliverySucceeded: succeeded,
@@ -195,8 +196,8 @@ func TestReplayInEveryState(t *testing.T) {
 }
 
 // upTo reserves so many slots at most.
-func upTo(slots int) func([]*rediskv.Turn) {
-	return func(turns []*rediskv.Turn) {
+func upTo(slots int) func([]*webhooks.Turn) {
+	return func(turns []*webhooks.Turn) {
 		for _, turn := range turns {
 			turn.Room = min(turn.Room, slots)
 			slots -= turn.Room
@@ -204,7 +205,7 @@ func upTo(slots int) func([]*rediskv.Turn) {
 	}
 }
 
-func (f *fixture) take(t testing.TB, slots int) (work []rediskv.Work) {
+func (f *fixture) take(t testing.TB, slots int) (work []webhooks.Work) {
 	t.Helper()
 	for p := range f.Partitions() {
 		if f.skip(t, p) {
@@ -215,7 +216,7 @@ func (f *fixture) take(t testing.TB, slots int) (work []rediskv.Work) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			some = slices.DeleteFunc(some, func(w rediskv.Work) bool { return w.Organization != f.caller.Organization })
+			some = slices.DeleteFunc(some, func(w webhooks.Work) bool { return w.Organization != f.caller.Organization })
 			if err := f.ReadBodies(t.Context(), some); err != nil {
 				t.Fatal(err)
 			}
@@ -228,7 +229,7 @@ func (f *fixture) take(t testing.TB, slots int) (work []rediskv.Work) {
 	return work
 }
 
-func (f *fixture) record(t testing.TB, w rediskv.Work, o rediskv.Outcome) (late bool) {
+func (f *fixture) record(t testing.TB, w webhooks.Work, o webhooks.Outcome) (late bool) {
 	t.Helper()
 	a := tollgate.Attempt{
 		Object: "attempt", ID: w.AttemptID, CreatedAt: w.StartedAt, DeliveryID: w.DeliveryID, Number: w.Number, Trigger: w.Trigger,
@@ -240,16 +241,16 @@ func (f *fixture) record(t testing.TB, w rediskv.Work, o rediskv.Outcome) (late 
 	if w.ReplayID != "" {
 		a.ReplayID = &w.ReplayID
 	}
-	r, err := f.RecordAttempts(t.Context(), []rediskv.Ended{{Work: w, Attempt: a, Outcome: o}})
+	r, err := f.RecordAttempts(t.Context(), []webhooks.Ended{{Work: w, Attempt: a, Outcome: o}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r[0].Late
 }
 
-var succeeded = rediskv.Outcome{State: tollgate.DeliverySucceeded, StatusCode: 200}
+var succeeded = webhooks.Outcome{State: tollgate.DeliverySucceeded, StatusCode: 200}
 
-func (f *fixture) delivery(t testing.TB, w rediskv.Work) *tollgate.Delivery {
+func (f *fixture) delivery(t testing.TB, w webhooks.Work) *tollgate.Delivery {
 	t.Helper()
 	d, err := f.Delivery(t.Context(), f.caller, w.Endpoint.ID, w.DeliveryID)
 	if err != nil {
@@ -258,7 +259,7 @@ func (f *fixture) delivery(t testing.TB, w rediskv.Work) *tollgate.Delivery {
 	return d
 }
 
-func (f *fixture) attempts(t testing.TB, w rediskv.Work) (list []tollgate.Attempt) {
+func (f *fixture) attempts(t testing.TB, w webhooks.Work) (list []tollgate.Attempt) {
 	t.Helper()
 	rows, more, err := f.Attempts(t.Context(), f.caller, w.Endpoint.ID, w.DeliveryID, 0, 100)
 	if err != nil || more {
@@ -314,7 +315,7 @@ func TestDeliveryOfEachEventToEachEndpoint(t *testing.T) {
 		t.Errorf("%d deliveries after all succeeded", len(more))
 	}
 	for w, want := range map[*tollgate.StoredWebhook]int{all: 2, captured: 1} {
-		rows, _, more, err := f.Deliveries(t.Context(), f.caller, w.ID, rediskv.DeliveryQuery{Limit: 10})
+		rows, _, more, err := f.Deliveries(t.Context(), f.caller, w.ID, webhooks.DeliveryQuery{Limit: 10})
 		if err != nil || more || len(rows) != want {
 			t.Errorf("%d deliveries, more %v, %v; want %d", len(rows), more, err, want)
 		}
@@ -331,7 +332,7 @@ func TestRetriesLeasesAndLateAnswers(t *testing.T) {
 	f.fanOut(t, "a")
 	first := f.take(t, 10)[0]
 	next := f.Now().Add(5 * time.Second)
-	f.record(t, first, rediskv.Outcome{State: tollgate.DeliveryRetrying, Next: next, StatusCode: 500, Reason: "status_500"})
+	f.record(t, first, webhooks.Outcome{State: tollgate.DeliveryRetrying, Next: next, StatusCode: 500, Reason: "status_500"})
 	if d := f.delivery(t, first); d.State != tollgate.DeliveryRetrying || d.NextAttemptAt != next || *d.FailureReason != "status_500" {
 		t.Errorf("retrying: %+v", d)
 	}
@@ -359,7 +360,7 @@ func TestRetriesLeasesAndLateAnswers(t *testing.T) {
 	if d := f.delivery(t, third); d.State != tollgate.DeliverySending || d.AttemptCount != 3 {
 		t.Errorf("after a late answer: %+v", d)
 	}
-	f.record(t, third, rediskv.Outcome{State: tollgate.DeliveryFailed, StatusCode: 500, Reason: "status_500"})
+	f.record(t, third, webhooks.Outcome{State: tollgate.DeliveryFailed, StatusCode: 500, Reason: "status_500"})
 	list := f.attempts(t, third)
 	for i, want := range []tollgate.AttemptStatus{tollgate.AttemptFailed, tollgate.AttemptSucceeded, tollgate.AttemptFailed} {
 		if list[i].Number != i+1 || list[i].Status != want || list[i].Trigger != tollgate.TriggeredBySchedule {
@@ -436,7 +437,7 @@ func TestCapsShrinkAndGrow(t *testing.T) {
 	if grown := f.take(t, 100); len(grown) != 26 { // 32 at once, 6 under way
 		t.Errorf("after two successes %d more", len(grown))
 	}
-	f.record(t, work[2], rediskv.Outcome{State: tollgate.DeliveryRetrying, Next: f.Now().Add(time.Minute), Pause: f.Now().Add(time.Minute), StatusCode: 503})
+	f.record(t, work[2], webhooks.Outcome{State: tollgate.DeliveryRetrying, Next: f.Now().Add(time.Minute), Pause: f.Now().Add(time.Minute), StatusCode: 503})
 	if paused := f.take(t, 100); len(paused) != 0 {
 		t.Errorf("%d taken from a paused endpoint", len(paused))
 	}
@@ -452,7 +453,7 @@ func TestCapsShrinkAndGrow(t *testing.T) {
 		}
 		left = f.take(t, 100)
 	}
-	rows, _, _, err := f.Deliveries(t.Context(), f.caller, work[0].Endpoint.ID, rediskv.DeliveryQuery{Limit: 100})
+	rows, _, _, err := f.Deliveries(t.Context(), f.caller, work[0].Endpoint.ID, webhooks.DeliveryQuery{Limit: 100})
 	if err != nil || len(rows) != 40 {
 		t.Fatalf("%d deliveries, %v", len(rows), err)
 	}
@@ -490,7 +491,7 @@ func TestHeldReplayedRecovered(t *testing.T) {
 	if n := f.take(t, 10); len(n) != 0 {
 		t.Errorf("%d taken from a disabled endpoint", len(n))
 	}
-	held, _, _, err := f.Deliveries(t.Context(), f.caller, w.ID, rediskv.DeliveryQuery{States: []tollgate.DeliveryState{tollgate.DeliveryHeld}, Limit: 10})
+	held, _, _, err := f.Deliveries(t.Context(), f.caller, w.ID, webhooks.DeliveryQuery{States: []tollgate.DeliveryState{tollgate.DeliveryHeld}, Limit: 10})
 	if err != nil || len(held) != 1 {
 		t.Fatalf("held: %v %v", held, err)
 	}
@@ -555,7 +556,7 @@ func TestDeletedEndpoint(t *testing.T) {
 	if _, err := f.Webhook(t.Context(), f.caller, w.ID); code(err) != string(tollgate.CodeNotFound) {
 		t.Errorf("read after deletion: %v", err)
 	}
-	f.record(t, work, rediskv.Outcome{State: tollgate.DeliveryRetrying, Next: f.Now()})
+	f.record(t, work, webhooks.Outcome{State: tollgate.DeliveryRetrying, Next: f.Now()})
 	f.create(t, eur(100), tollgate.CaptureManual)
 	f.fanOut(t, "a")
 	if n := f.take(t, 10); len(n) != 0 {
@@ -625,7 +626,7 @@ func TestFanOutSurvives(t *testing.T) {
 	for {
 		f.fanOut(t, "b")
 		f.fanOut(t, "c")
-		rows, _, _, err := f.Deliveries(t.Context(), f.caller, w.ID, rediskv.DeliveryQuery{Limit: 100})
+		rows, _, _, err := f.Deliveries(t.Context(), f.caller, w.ID, webhooks.DeliveryQuery{Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -685,7 +686,7 @@ func TestTrimKeepsWhatIsNotDelivered(t *testing.T) {
 		f.record(t, w, succeeded)
 	}
 	listed := func() int {
-		rows, _, _, err := f.Deliveries(t.Context(), f.caller, work.Endpoint.ID, rediskv.DeliveryQuery{Limit: 10})
+		rows, _, _, err := f.Deliveries(t.Context(), f.caller, work.Endpoint.ID, webhooks.DeliveryQuery{Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/auth"
-	"tollgate/rediskv"
+	"tollgate/rediskv/store"
 )
 
 // The demonstration's ids are the same on every Redis and after every start.
@@ -40,7 +40,7 @@ type demo struct {
 
 // prepareDemo makes the demonstration organization where there is none. What
 // is there is left as it is: somebody may have changed it on purpose.
-func (a *app) prepareDemo(ctx context.Context, store *rediskv.Store) (*demo, error) {
+func (a *app) prepareDemo(ctx context.Context, store *store.Store) (*demo, error) {
 	d := &demo{clientID: demoClient}
 	private, _, err := auth.GenerateClientKey(a.entropy, "ES256")
 	if err != nil {

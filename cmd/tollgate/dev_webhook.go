@@ -15,6 +15,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/store"
 )
 
 // receiverPath tells the sandbox's own receiver from an address that somebody
@@ -25,7 +26,7 @@ const receiverPath = "/tollgate-dev-receiver"
 // delivery as any receiver does, and logs it.
 type demoReceiver struct {
 	*app
-	store    *rediskv.Store
+	store    *store.Store
 	vault    *tollgate.Vault
 	log      *slog.Logger
 	listener net.Listener
@@ -34,7 +35,7 @@ type demoReceiver struct {
 
 // startReceiver listens on a port of this machine and makes the
 // demonstration's endpoint lead there.
-func (a *app) startReceiver(ctx context.Context, store *rediskv.Store, vault *tollgate.Vault, log *slog.Logger) (*demoReceiver, error) {
+func (a *app) startReceiver(ctx context.Context, store *store.Store, vault *tollgate.Vault, log *slog.Logger) (*demoReceiver, error) {
 	listener, err := listen("127.0.0.1:0")
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/store"
 	"tollgate/wasm"
 )
 
@@ -131,7 +132,7 @@ type change struct {
 	EndsTokensOf int      `json:"ends_tokens_of_grants,omitempty"`
 }
 
-func applyConfigs(ctx context.Context, store *rediskv.Store, configs []tollgate.Config, rules *silence, dryRun bool) ([]change, error) {
+func applyConfigs(ctx context.Context, store *store.Store, configs []tollgate.Config, rules *silence, dryRun bool) ([]change, error) {
 	changes := []change{}
 	for _, want := range configs {
 		made, err := applyConfig(ctx, store, want, rules, dryRun)
@@ -152,7 +153,7 @@ func applyConfigs(ctx context.Context, store *rediskv.Store, configs []tollgate.
 // applyConfig makes an organization's configuration so, once the rules that would
 // newly price something have been judged, or with dryRun only says what would
 // change. Without rules it judges none.
-func applyConfig(ctx context.Context, store *rediskv.Store, want tollgate.Config, rules *silence, dryRun bool) ([]tollgate.ConfigChange, error) {
+func applyConfig(ctx context.Context, store *store.Store, want tollgate.Config, rules *silence, dryRun bool) ([]tollgate.ConfigChange, error) {
 	org := want.Organization.ID
 	return rediskv.Retried(func() ([]tollgate.ConfigChange, error) {
 		facts, err := store.ConfigFacts(ctx, want)

@@ -12,12 +12,13 @@ import (
 
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/store"
 )
 
 // What is provisioned in a sandbox's Redis goes by the sandbox's clock.
 func TestProvisionGoesByTheSandboxClock(t *testing.T) {
 	url := redistest.URL(t)
-	store, err := rediskv.Open(t.Context(), rediskv.Options{URL: url, Clock: time.Now, Entropy: rand.Reader, Timeout: redistest.Patience})
+	store, err := store.Open(t.Context(), rediskv.Options{URL: url, Clock: time.Now, Entropy: rand.Reader, Timeout: redistest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"tollgate"
-	"tollgate/rediskv"
+	"tollgate/rediskv/store"
 )
 
 // earlierMeaning is what a version of a perimeter without semantics says.
@@ -40,7 +40,7 @@ func compilePerimeter(d tollgate.PerimeterDocument) (p *tollgate.Perimeter, late
 
 // earlierPerimeters are the versions in the file that an earlier release has
 // stored, and that keep its meaning. Faults of the others are problems.
-func earlierPerimeters(ctx context.Context, store *rediskv.Store, configs []tollgate.Config, faults map[string]perimeterFault, problems *fileProblems) (warnings []string, err error) {
+func earlierPerimeters(ctx context.Context, store *store.Store, configs []tollgate.Config, faults map[string]perimeterFault, problems *fileProblems) (warnings []string, err error) {
 	for _, config := range configs {
 		refs := make([]tollgate.PerimeterRef, len(config.Perimeters))
 		for i, d := range config.Perimeters {

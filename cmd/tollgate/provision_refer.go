@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"tollgate"
-	"tollgate/rediskv"
+	"tollgate/rediskv/store"
 )
 
 // references are what a file leaves to Redis to hold: objects that it names and
@@ -29,7 +29,7 @@ type citedRule struct {
 
 func (r *references) none() bool { return len(r.objects) == 0 && len(r.rules) == 0 }
 
-func (r *references) check(ctx context.Context, store *rediskv.Store, problems *fileProblems) error {
+func (r *references) check(ctx context.Context, store *store.Store, problems *fileProblems) error {
 	for _, o := range r.objects {
 		there, err := store.Holds(ctx, o.organization, o.id)
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"tollgate"
-	"tollgate/rediskv"
+	"tollgate/rediskv/store"
 	"tollgate/wasm"
 )
 
@@ -14,7 +14,7 @@ import (
 // file gives it to, as an activation does. Modules are loaded when they are asked
 // about.
 type silence struct {
-	store  *rediskv.Store
+	store  *store.Store
 	engine *wasm.Engine // nil until then
 }
 

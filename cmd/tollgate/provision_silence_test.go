@@ -10,6 +10,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/store"
 	"tollgate/wasm"
 )
 
@@ -22,8 +23,8 @@ func TestProvisionJudgesAgainAfterAConflict(t *testing.T) {
 	}
 	url := redistest.URL(t)
 	var meanwhile func()
-	open := func(observe func(string, time.Duration, error)) *rediskv.Store {
-		store, err := rediskv.Open(t.Context(), rediskv.Options{URL: url, Clock: time.Now, Entropy: rand.Reader, Timeout: redistest.Patience, Rules: shipped, Observe: observe})
+	open := func(observe func(string, time.Duration, error)) *store.Store {
+		store, err := store.Open(t.Context(), rediskv.Options{URL: url, Clock: time.Now, Entropy: rand.Reader, Timeout: redistest.Patience, Rules: shipped, Observe: observe})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +32,7 @@ func TestProvisionJudgesAgainAfterAConflict(t *testing.T) {
 		return store
 	}
 	other := open(nil)
-	store := open(func(operation string, _ time.Duration, _ error) {
+	watched := open(func(operation string, _ time.Duration, _ error) {
 		if operation == "read_config" && meanwhile != nil {
 			meanwhile()
 		}
@@ -47,7 +48,7 @@ func TestProvisionJudgesAgainAfterAConflict(t *testing.T) {
 		c.MerchantAccounts = []tollgate.MerchantAccount{account}
 		return c
 	}
-	provision := func(s *rediskv.Store, c tollgate.Config, rules *silence) error {
+	provision := func(s *store.Store, c tollgate.Config, rules *silence) error {
 		t.Helper()
 		_, err := applyConfig(t.Context(), s, c, rules, false)
 		return err
@@ -55,9 +56,9 @@ func TestProvisionJudgesAgainAfterAConflict(t *testing.T) {
 	if err := provision(other, with("first", "USD", "VND"), nil); err != nil {
 		t.Fatal(err)
 	}
-	rules := &silence{store: store}
+	rules := &silence{store: watched}
 	defer rules.close()
-	if err := provision(store, with("second", "USD", "VND"), rules); err != nil {
+	if err := provision(watched, with("second", "USD", "VND"), rules); err != nil {
 		t.Errorf("what is in force already: %v", err)
 	}
 	meanwhile = sync.OnceFunc(func() {
@@ -65,7 +66,7 @@ func TestProvisionJudgesAgainAfterAConflict(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	err = provision(store, with("fourth", "USD", "VND"), rules)
+	err = provision(watched, with("fourth", "USD", "VND"), rules)
 	if err == nil || !strings.Contains(err.Error(), "merchant account ma_silent: parameter_invalid: rule:platform_fee@v1 charges nothing in VND") {
 		t.Errorf("a currency that has been taken away meanwhile: %v", err)
 	}

@@ -9,21 +9,22 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/store"
 	"tollgate/wasm"
 )
 
 // connect opens the store that knows the rules of this program.
-func connect(ctx context.Context, o rediskv.Options) (*rediskv.Store, error) {
+func connect(ctx context.Context, o rediskv.Options) (*store.Store, error) {
 	var err error
 	if o.Rules, err = wasm.ShippedRefs(); err != nil {
 		return nil, err
 	}
-	return rediskv.Open(ctx, o)
+	return store.Open(ctx, o)
 }
 
 // openStore connects to Redis and, for a process that is started together
 // with it, waits for it a while. A refusal is not waited out.
-func openStore(ctx context.Context, o rediskv.Options, patience time.Duration, log *slog.Logger) (*rediskv.Store, error) {
+func openStore(ctx context.Context, o rediskv.Options, patience time.Duration, log *slog.Logger) (*store.Store, error) {
 	deadline := time.Now().Add(patience)
 	pause := 200 * time.Millisecond
 	for {
@@ -55,7 +56,7 @@ func openStore(ctx context.Context, o rediskv.Options, patience time.Duration, l
 
 // inspect says what Redis promises about what is kept in it, and refuses one
 // that would throw payments away.
-func inspect(ctx context.Context, store *rediskv.Store, log *slog.Logger) (rediskv.Guarantees, error) {
+func inspect(ctx context.Context, store *store.Store, log *slog.Logger) (rediskv.Guarantees, error) {
 	g, err := store.Inspect(ctx)
 	if err != nil {
 		return g, err

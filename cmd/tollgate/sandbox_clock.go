@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"tollgate/handlers"
-	"tollgate/rediskv"
+	"tollgate/rediskv/store"
 )
 
 // sandboxClock is real time and how far the sandbox is ahead of it. All parts
@@ -27,7 +27,7 @@ func (c *sandboxClock) now() time.Time {
 }
 
 // resume goes on where the sandbox of this Redis was when it stopped.
-func (c *sandboxClock) resume(ctx context.Context, store *rediskv.Store) error {
+func (c *sandboxClock) resume(ctx context.Context, store *store.Store) error {
 	c.keep = store.KeepSandboxClock
 	if c.moved == nil {
 		c.moved = store.PassIdempotency

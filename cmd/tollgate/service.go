@@ -14,13 +14,13 @@ import (
 	"tollgate"
 	"tollgate/handlers"
 	"tollgate/handlers/auth"
-	"tollgate/rediskv"
+	"tollgate/rediskv/store"
 	"tollgate/wasm"
 )
 
 // service is the API with everything that it needs.
 type service struct {
-	store  *rediskv.Store
+	store  *store.Store
 	rules  *wasm.Engine
 	server *handlers.Server
 }
@@ -40,7 +40,7 @@ type serviceOptions struct {
 
 // newVault opens what lies encrypted in Redis. The first process leaves a seal
 // there, and one with another key, which could sign nothing, does not start.
-func (a *app) newVault(ctx context.Context, store *rediskv.Store, secretKey []byte) (*tollgate.Vault, error) {
+func (a *app) newVault(ctx context.Context, store *store.Store, secretKey []byte) (*tollgate.Vault, error) {
 	const place = "tollgate"
 	vault, err := tollgate.NewVault(secretKey, "webhooks")
 	if err != nil {
@@ -60,7 +60,7 @@ func (a *app) newVault(ctx context.Context, store *rediskv.Store, secretKey []by
 }
 
 // newService builds the API on a store; the service takes over neither.
-func (a *app) newService(ctx context.Context, store *rediskv.Store, metrics *observers, o serviceOptions) (*service, error) {
+func (a *app) newService(ctx context.Context, store *store.Store, metrics *observers, o serviceOptions) (*service, error) {
 	keys, err := auth.ParseSigningKeys(o.signingKeys...)
 	if err != nil {
 		return nil, fmt.Errorf("signing key: %w", err)

@@ -11,6 +11,7 @@ import (
 
 	"tollgate/handlers/worker"
 	"tollgate/rediskv"
+	"tollgate/rediskv/store"
 )
 
 func (a *app) workCommand() *cobra.Command {
@@ -111,7 +112,7 @@ func (a *app) payHook(c *config) (worker.PayFunc, error) {
 }
 
 // workHandler is the worker's own port.
-func workHandler(store *rediskv.Store, w *worker.Worker, metrics *observers) http.Handler {
+func workHandler(store *store.Store, w *worker.Worker, metrics *observers) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, _ *http.Request) {

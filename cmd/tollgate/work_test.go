@@ -13,12 +13,13 @@ import (
 	"tollgate/handlers/worker"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/store"
 )
 
 // The worker's readiness names each part that stands still: here all, because
 // it does not run.
 func TestWorkReadiness(t *testing.T) {
-	store, err := rediskv.Open(t.Context(), rediskv.Options{URL: redistest.URL(t), Clock: time.Now, Entropy: rand.Reader, Timeout: redistest.Patience})
+	store, err := store.Open(t.Context(), rediskv.Options{URL: redistest.URL(t), Clock: time.Now, Entropy: rand.Reader, Timeout: redistest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}

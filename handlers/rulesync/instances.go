@@ -18,7 +18,8 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/share"
-	"tollgate/rediskv"
+	"tollgate/rediskv/instances"
+	"tollgate/rediskv/store"
 	"tollgate/wasm"
 )
 
@@ -32,7 +33,7 @@ const (
 
 // Config is what a Sync works with.
 type Config struct {
-	Store     *rediskv.Store
+	Store     *store.Store
 	Engine    *wasm.Engine
 	Instance  string // its id
 	Compiling *share.Queue
@@ -55,8 +56,8 @@ type Sync struct {
 	outcomes *outcomes
 
 	mu       sync.Mutex
-	upcoming []rediskv.Upcoming
-	leaving  []rediskv.Upcoming            // no longer to come, where what is in force has yet to be read
+	upcoming []instances.Upcoming
+	leaving  []instances.Upcoming          // no longer to come, where what is in force has yet to be read
 	expected bool                          // upcoming has been read
 	inForce  map[string][]tollgate.RuleRef // by organization
 	listed   bool                          // every organization has been read once
@@ -91,7 +92,7 @@ func New(c Config) (*Sync, error) {
 func (s *Sync) Follow(ctx context.Context) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	var seen rediskv.Changes
+	var seen instances.Changes
 	for {
 		var err error
 		if seen, err = s.follow(ctx, seen); err != nil && ctx.Err() == nil {
@@ -116,7 +117,7 @@ func (s *Sync) Follow(ctx context.Context) {
 // follow looks once, and says what this instance has. Nothing in it takes long:
 // rules are read and compiled beside it, and an instance that is at that lives,
 // and lacks them.
-func (s *Sync) follow(ctx context.Context, seen rediskv.Changes) (rediskv.Changes, error) {
+func (s *Sync) follow(ctx context.Context, seen instances.Changes) (instances.Changes, error) {
 	// In this order: what is no longer to come has changed something by then.
 	upcoming, upcomingErr := s.Store.Upcoming(ctx)
 	now, pollErr := s.Store.Poll(ctx, seen)
@@ -131,12 +132,12 @@ func (s *Sync) follow(ctx context.Context, seen rediskv.Changes) (rediskv.Change
 	s.loadNeeded(ctx)
 	s.preload(ctx)
 	state := s.now()
-	beatErr := s.Store.Heartbeat(ctx, rediskv.Instance{ID: s.Instance, Modules: state.modules})
+	beatErr := s.Store.Heartbeat(ctx, instances.Instance{ID: s.Instance, Modules: state.modules})
 	return seen, errors.Join(pollErr, upcomingErr, beatErr, s.findBlocking(ctx, state)) // ready only after the others know
 }
 
 // mark remembers whose rules in force have to be read.
-func (s *Sync) mark(c rediskv.Changes) {
+func (s *Sync) mark(c instances.Changes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.readAll = s.readAll || c.All
@@ -147,20 +148,20 @@ func (s *Sync) mark(c rediskv.Changes) {
 
 // expect takes what is to come. What no longer is may be in force by now: its
 // rules are needed until that has been read.
-func (s *Sync) expect(upcoming []rediskv.Upcoming) {
+func (s *Sync) expect(upcoming []instances.Upcoming) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.leaving = slices.DeleteFunc(append(s.leaving, s.upcoming...), func(a rediskv.Upcoming) bool {
-		stays := slices.ContainsFunc(upcoming, func(u rediskv.Upcoming) bool { return u.ID == a.ID })
+	s.leaving = slices.DeleteFunc(append(s.leaving, s.upcoming...), func(a instances.Upcoming) bool {
+		stays := slices.ContainsFunc(upcoming, func(u instances.Upcoming) bool { return u.ID == a.ID })
 		return stays || (!s.listing && !s.unread(a))
 	})
-	slices.SortFunc(upcoming, func(a, b rediskv.Upcoming) int { return cmp.Compare(a.At, b.At) })
+	slices.SortFunc(upcoming, func(a, b instances.Upcoming) int { return cmp.Compare(a.At, b.At) })
 	s.upcoming, s.expected = upcoming, true
 }
 
 // unread reports whether what is in force in the organization of an activation
 // is to be read. s.mu is held.
-func (s *Sync) unread(a rediskv.Upcoming) bool { return s.readAll || s.read[a.Organization] }
+func (s *Sync) unread(a instances.Upcoming) bool { return s.readAll || s.read[a.Organization] }
 
 // listInForce reads, beside everything else, what is in force where that may
 // have changed.
@@ -191,7 +192,7 @@ func (s *Sync) listInForce(ctx context.Context) {
 				s.read[org] = true
 			}
 		}
-		s.leaving = slices.DeleteFunc(s.leaving, func(a rediskv.Upcoming) bool { return !s.unread(a) })
+		s.leaving = slices.DeleteFunc(s.leaving, func(a instances.Upcoming) bool { return !s.unread(a) })
 		s.mu.Unlock()
 		switch {
 		case err == nil:
@@ -228,9 +229,9 @@ func (s *Sync) tell() {
 
 // state is how far an instance is at one moment.
 type state struct {
-	modules  []rediskv.LoadedModule // rules of activations to come that it has, and what it cannot load
-	failing  []tollgate.RuleRef     // the latter
-	complete bool                   // everything has been tried
+	modules  []instances.LoadedModule // rules of activations to come that it has, and what it cannot load
+	failing  []tollgate.RuleRef       // the latter
+	complete bool                     // everything has been tried
 }
 
 func (s *Sync) now() (now state) {
@@ -241,15 +242,15 @@ func (s *Sync) now() (now state) {
 		switch {
 		case n.state == unloadable:
 			now.failing = append(now.failing, ref)
-			now.modules = append(now.modules, rediskv.LoadedModule{RuleRef: ref, Error: ref.Rule.String() + " cannot be loaded"})
+			now.modules = append(now.modules, instances.LoadedModule{RuleRef: ref, Error: ref.Rule.String() + " cannot be loaded"})
 		case n.state == loaded && n.upcoming:
-			now.modules = append(now.modules, rediskv.LoadedModule{RuleRef: ref})
+			now.modules = append(now.modules, instances.LoadedModule{RuleRef: ref})
 		case n.state == untried && n.ahead:
 			now.complete = false
 		}
 	}
 	slices.SortFunc(now.failing, compareRefs)
-	slices.SortFunc(now.modules, func(a, b rediskv.LoadedModule) int { return compareRefs(a.RuleRef, b.RuleRef) })
+	slices.SortFunc(now.modules, func(a, b instances.LoadedModule) int { return compareRefs(a.RuleRef, b.RuleRef) })
 	return now
 }
 
@@ -258,14 +259,14 @@ func (s *Sync) now() (now state) {
 // tell. What none of several instances can load is the rule's fault: it fails its
 // own payments, and must not take those of everybody else along.
 func (s *Sync) findBlocking(ctx context.Context, now state) (err error) {
-	var others []rediskv.Instance
+	var others []instances.Instance
 	if len(now.failing) > 0 {
 		others, err = s.Store.Instances(ctx)
-		others = slices.DeleteFunc(others, func(i rediskv.Instance) bool { return i.ID == s.Instance })
+		others = slices.DeleteFunc(others, func(i instances.Instance) bool { return i.ID == s.Instance })
 	}
 	var blocking []tollgate.RuleRef
 	for _, ref := range now.failing {
-		mayHave := func(i rediskv.Instance) bool { return !i.CannotLoad(ref) }
+		mayHave := func(i instances.Instance) bool { return !i.CannotLoad(ref) }
 		if len(others) == 0 || slices.ContainsFunc(others, mayHave) {
 			blocking = append(blocking, ref)
 		}

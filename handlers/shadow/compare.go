@@ -11,7 +11,8 @@ import (
 	"tollgate"
 	"tollgate/handlers/problem"
 	"tollgate/handlers/rulesync"
-	"tollgate/rediskv"
+	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/rules"
 )
 
 const (
@@ -47,7 +48,7 @@ func New(rules *rulesync.Sync) *Comparer {
 }
 
 // Offer gives a pricing to be compared, and lets it go when too many wait.
-func (s *Comparer) Offer(a *rediskv.Account, p tollgate.Pricing) {
+func (s *Comparer) Offer(a *accounts.Account, p tollgate.Pricing) {
 	for _, shadow := range a.Shadows {
 		select {
 		case s.queue <- shadowed{shadow, a.OrganizationID, a.ID, p}:
@@ -62,10 +63,10 @@ func (s *Comparer) Offer(a *rediskv.Account, p tollgate.Pricing) {
 // comparison is what was found of a shadow and is not written down yet. What
 // was sent is kept as it was, with its operation, until Redis says that it is
 // recorded: it may have been, and only the answer lost.
-type comparison struct{ open, sent *rediskv.Comparison }
+type comparison struct{ open, sent *rules.Comparison }
 
 // next is what to send: what nobody knows the fate of before anything new.
-func (c *comparison) next() *rediskv.Comparison {
+func (c *comparison) next() *rules.Comparison {
 	if c.sent == nil {
 		c.sent, c.open = c.open, nil
 	}
@@ -121,14 +122,14 @@ func (s *Comparer) Run(ctx context.Context) {
 }
 
 // of is what was found of a shadow and not sent yet.
-func (s *Comparer) of(found map[shadowKey]*comparison, key shadowKey) *rediskv.Comparison {
+func (s *Comparer) of(found map[shadowKey]*comparison, key shadowKey) *rules.Comparison {
 	c, ok := found[key]
 	if !ok {
 		c = new(comparison)
 		found[key] = c
 	}
 	if c.open == nil {
-		c.open = &rediskv.Comparison{Operation: s.rules.Store.Mint(""), Sums: make(map[tollgate.Currency]int64)}
+		c.open = &rules.Comparison{Operation: s.rules.Store.Mint(""), Sums: make(map[tollgate.Currency]int64)}
 	}
 	return c.open
 }
@@ -159,7 +160,7 @@ func (s *Comparer) record(ctx context.Context, key shadowKey, c *comparison) boo
 }
 
 // compare prices again with the candidate in the place of the other rule.
-func (s *Comparer) compare(ctx context.Context, one shadowed, found *rediskv.Comparison) {
+func (s *Comparer) compare(ctx context.Context, one shadowed, found *rules.Comparison) {
 	rules := slices.Clone(one.priced.Rules)
 	at := slices.IndexFunc(rules, func(ref tollgate.RuleRef) bool { return ref.Rule == one.shadow.Against })
 	if at < 0 {

@@ -21,8 +21,8 @@ import (
 	"tollgate"
 	"tollgate/handlers/worker"
 	"tollgate/handlers/worker/delivery"
-	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/webhooks"
 )
 
 // verifier is a receiver that checks every signature.
@@ -131,7 +131,7 @@ func deliveries(b *testing.B) {
 		from = spent(b, address)
 		var group sync.WaitGroup
 		var sent atomic.Int64
-		for range rediskv.MostAtOnce {
+		for range webhooks.MostAtOnce {
 			group.Go(func() {
 				for sent.Add(1) <= backlog {
 					if !sender.Send(b.Context(), m).Succeeded() {

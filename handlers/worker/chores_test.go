@@ -14,6 +14,7 @@ import (
 	"tollgate"
 	"tollgate/handlers/worker"
 	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/redistest"
 )
 
@@ -213,7 +214,7 @@ func TestTrimming(t *testing.T) {
 		if metric(t, metrics, "tollgate_worker_rounds_failed_total", "trim") != 0 {
 			t.Error("the round failed")
 		}
-		events, _, _, err := s.Events(t.Context(), s.caller, rediskv.EventQuery{Types: tollgate.TypeFilter{"payment.authorized"}, Limit: 10})
+		events, _, _, err := s.Events(t.Context(), s.caller, eventlog.EventQuery{Types: tollgate.TypeFilter{"payment.authorized"}, Limit: 10})
 		if err != nil || len(events) != want {
 			t.Errorf("%d events are left, %v; want %d", len(events), err, want)
 		}

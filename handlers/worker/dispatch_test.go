@@ -15,7 +15,9 @@ import (
 	"tollgate"
 	"tollgate/handlers/worker"
 	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/webhooks"
 )
 
 // An event becomes one delivery, its body is the event's JSON as it is listed,
@@ -28,7 +30,7 @@ func TestDelivery(t *testing.T) {
 	s.work(t, worker.Config{Metrics: metrics})
 	s.pay(t, 1000)
 	d := s.settled(t, hook, tollgate.DeliverySucceeded, 1)
-	events, _, _, err := s.Events(t.Context(), s.caller, rediskv.EventQuery{Types: tollgate.TypeFilter{"payment.*"}, Limit: 10})
+	events, _, _, err := s.Events(t.Context(), s.caller, eventlog.EventQuery{Types: tollgate.TypeFilter{"payment.*"}, Limit: 10})
 	if err != nil || len(events) != 1 {
 		t.Fatal(len(events), err)
 	}
@@ -215,7 +217,7 @@ func TestDeadWorker(t *testing.T) {
 	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
 	s.pay(t, 1000)
 	// A worker that takes the event and then the delivery, and is gone.
-	var taken []rediskv.Work
+	var taken []webhooks.Work
 	for p := range s.Partitions() {
 		for range 2 { // the first call makes the consumer group
 			if _, err := s.FanOut(t.Context(), p, "dead", time.Millisecond); err != nil {

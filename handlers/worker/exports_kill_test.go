@@ -21,6 +21,9 @@ import (
 	"tollgate/handlers/worker"
 	"tollgate/handlers/worker/export"
 	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
+	"tollgate/rediskv/exports"
+	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/redistest"
 )
 
@@ -104,7 +107,7 @@ func TestExportWorkerStopped(t *testing.T) {
 	s.trade(t, 150)
 	id := s.export(t, tollgate.DatasetTickets, tollgate.FormatNDJSON, tollgate.ExportFilter{})
 	const lease = time.Hour
-	taken := func() *rediskv.ExportJob {
+	taken := func() *exports.ExportJob {
 		t.Helper()
 		for p := range partitions {
 			j, err := s.NextExport(t.Context(), p, "test", lease, nil)
@@ -150,7 +153,7 @@ func TestExportWorkerStopped(t *testing.T) {
 }
 
 // finish ends an export as its worker does.
-func (s *shop) finish(t testing.TB, j *rediskv.ExportJob) error {
+func (s *shop) finish(t testing.TB, j *exports.ExportJob) error {
 	t.Helper()
 	ch, err := tollgate.FinishExport(s.Mint, s.Origin(s.caller), j.Export, j.File())
 	if err != nil {
@@ -167,7 +170,7 @@ func TestExportFencing(t *testing.T) {
 		s.pay(t, 1000)
 	}
 	id := s.export(t, tollgate.DatasetTransactions, tollgate.FormatNDJSON, tollgate.ExportFilter{})
-	next := func(consumer string) *rediskv.ExportJob {
+	next := func(consumer string) *exports.ExportJob {
 		t.Helper()
 		for p := range partitions {
 			j, err := s.NextExport(t.Context(), p, consumer, 0, nil)
@@ -181,7 +184,7 @@ func TestExportFencing(t *testing.T) {
 		t.Fatal("there is no export to take")
 		return nil
 	}
-	step := func(j *rediskv.ExportJob, most int) error {
+	step := func(j *exports.ExportJob, most int) error {
 		t.Helper()
 		rows, err := s.ExportRows(t.Context(), j)
 		if err != nil {
@@ -203,10 +206,10 @@ func TestExportFencing(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := next("b")
-	if err := step(first, 10); !errors.Is(err, rediskv.ErrExportLost) {
+	if err := step(first, 10); !errors.Is(err, exports.ErrExportLost) {
 		t.Errorf("the first worker appends after it was taken over: %v", err)
 	}
-	if err := s.finish(t, first); !errors.Is(err, rediskv.ErrExportLost) {
+	if err := s.finish(t, first); !errors.Is(err, exports.ErrExportLost) {
 		t.Errorf("the first worker ends it: %v", err)
 	}
 	if err := step(second, 100); err != nil {
@@ -325,7 +328,7 @@ func ids(t *testing.T, file []byte) map[string]bool {
 // orderOf are the payments in the order of commit.
 func orderOf(t *testing.T, s *shop) (ids []string) {
 	t.Helper()
-	q := rediskv.TransactionQuery{Limit: 100, Types: []tollgate.TransactionType{tollgate.TransactionAuthorization}}
+	q := ledger.TransactionQuery{Limit: 100, Types: []tollgate.TransactionType{tollgate.TransactionAuthorization}}
 	for {
 		page, next, more, err := s.Transactions(t.Context(), s.caller, q)
 		if err != nil {
@@ -412,7 +415,7 @@ func TestExportWithoutRoom(t *testing.T) {
 // exportEvents are the exports of events of a type.
 func (s *shop) exportEvents(t testing.TB, kind tollgate.EventType) (ids []string) {
 	t.Helper()
-	page, _, _, err := s.Events(t.Context(), s.caller, rediskv.EventQuery{Types: tollgate.TypeFilter{string(kind)}, Limit: 100})
+	page, _, _, err := s.Events(t.Context(), s.caller, eventlog.EventQuery{Types: tollgate.TypeFilter{string(kind)}, Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

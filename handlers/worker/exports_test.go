@@ -20,6 +20,9 @@ import (
 	"tollgate"
 	"tollgate/handlers/worker"
 	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
+	"tollgate/rediskv/exports"
+	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/redistest"
 )
 
@@ -53,7 +56,7 @@ func (s *shop) readExport(t testing.TB, id string) *tollgate.Export {
 	return &s.storedExport(t, id).Export
 }
 
-func (s *shop) storedExport(t testing.TB, id string) *rediskv.StoredExport {
+func (s *shop) storedExport(t testing.TB, id string) *exports.StoredExport {
 	t.Helper()
 	e, err := s.Export(t.Context(), s.caller, id)
 	if err != nil {
@@ -136,7 +139,7 @@ func (s *shop) listed(t testing.TB, d tollgate.Dataset) (rows []string) {
 		rows = append(rows, string(text))
 	}
 	if d == tollgate.DatasetEvents {
-		q := rediskv.EventQuery{Limit: 100}
+		q := eventlog.EventQuery{Limit: 100}
 		for {
 			page, next, more, err := s.Events(t.Context(), s.caller, q)
 			for _, e := range page {
@@ -147,7 +150,7 @@ func (s *shop) listed(t testing.TB, d tollgate.Dataset) (rows []string) {
 			}
 		}
 	}
-	q := rediskv.TransactionQuery{Limit: 100}
+	q := ledger.TransactionQuery{Limit: 100}
 	for {
 		page, next, more, err := s.Transactions(t.Context(), s.caller, q)
 		for _, x := range page {

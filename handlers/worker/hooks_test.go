@@ -17,6 +17,7 @@ import (
 	"tollgate"
 	"tollgate/handlers/worker"
 	"tollgate/rediskv"
+	"tollgate/rediskv/webhooks"
 )
 
 func newVault(t testing.TB, secret byte) *tollgate.Vault {
@@ -82,7 +83,7 @@ func (s *shop) webhook(t testing.TB, id string) *tollgate.StoredWebhook {
 
 func (s *shop) deliveries(t testing.TB, webhook string) []tollgate.Delivery {
 	t.Helper()
-	rows, _, more, err := s.Deliveries(t.Context(), s.caller, webhook, rediskv.DeliveryQuery{Limit: 1000})
+	rows, _, more, err := s.Deliveries(t.Context(), s.caller, webhook, webhooks.DeliveryQuery{Limit: 1000})
 	if err != nil || more {
 		t.Fatal(more, err)
 	}
@@ -149,7 +150,7 @@ func (s *shop) work(t testing.TB, c worker.Config) (stop func()) {
 }
 
 // reserveAll asks for all that is due.
-func reserveAll([]*rediskv.Turn) {}
+func reserveAll([]*webhooks.Turn) {}
 
 // looked waits until every queue was looked at some more times.
 func (s *shop) looked(t testing.TB) {

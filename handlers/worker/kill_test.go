@@ -18,7 +18,9 @@ import (
 	"tollgate/handlers/worker"
 	"tollgate/handlers/worker/delivery"
 	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/webhooks"
 )
 
 // childVariable makes the test binary a worker on the Redis that it names.
@@ -134,7 +136,7 @@ func TestWorkerKilled(t *testing.T) {
 	child(t, server.URL)
 
 	events := map[string]bool{}
-	q := rediskv.EventQuery{Types: tollgate.TypeFilter{"payment.*"}, Limit: 100}
+	q := eventlog.EventQuery{Types: tollgate.TypeFilter{"payment.*"}, Limit: 100}
 	for more := true; more; {
 		page, next, again, err := s.Events(t.Context(), s.caller, q)
 		if err != nil {
@@ -231,7 +233,7 @@ func (s *shop) tryPay(t *testing.T) bool {
 // all walks the pages of an endpoint's deliveries.
 func (s *shop) all(t *testing.T, hook string) (rows []tollgate.Delivery, pages int) {
 	t.Helper()
-	for q := (rediskv.DeliveryQuery{Limit: 100}); ; pages++ {
+	for q := (webhooks.DeliveryQuery{Limit: 100}); ; pages++ {
 		page, next, more, err := s.Deliveries(t.Context(), s.caller, hook, q)
 		if err != nil {
 			t.Fatal(err)

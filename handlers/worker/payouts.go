@@ -9,6 +9,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/payouts"
 )
 
 const (
@@ -35,18 +36,18 @@ func ledgerOnly(context.Context, tollgate.Payout) (tollgate.PayoutOutcome, error
 // returns how many it has made or brought to an end, and goes on past what
 // fails.
 func (w *Worker) makePayouts(ctx context.Context, p int) (int, error) {
-	made, failed := w.payouts.Each(ctx, p, w.Store.DueAccounts, func(d rediskv.Due) (int, bool, error) {
+	made, failed := w.payouts.Each(ctx, p, w.Store.DueAccounts, func(d payouts.Due) (int, bool, error) {
 		n, err := w.Store.CloseDays(ctx, d.Organization, d.ID)
 		w.metrics.payouts.WithLabelValues("created").Add(float64(n))
 		return n, false, err
 	})
-	ended, err := w.payouts.Each(ctx, p, w.Store.DuePayouts, func(d rediskv.Due) (int, bool, error) { return w.carryOn(ctx, d) })
+	ended, err := w.payouts.Each(ctx, p, w.Store.DuePayouts, func(d payouts.Due) (int, bool, error) { return w.carryOn(ctx, d) })
 	return made + ended, cmp.Or(failed, err)
 }
 
 // carryOn gives a payout a turn: its captures and fees become available, it is
 // paid, they become settled.
-func (w *Worker) carryOn(ctx context.Context, d rediskv.Due) (ended int, again bool, err error) {
+func (w *Worker) carryOn(ctx context.Context, d payouts.Due) (ended int, again bool, err error) {
 	for range batchesATurn {
 		more, err := w.Store.MovePayout(ctx, d.Organization, d.ID)
 		if err != nil {
@@ -74,7 +75,7 @@ func (w *Worker) waitFor(err error, p *tollgate.Payout) time.Duration {
 }
 
 // pay asks the payout step, if it is its turn.
-func (w *Worker) pay(ctx context.Context, d rediskv.Due) (ended int, again bool, err error) {
+func (w *Worker) pay(ctx context.Context, d payouts.Due) (ended int, again bool, err error) {
 	if ctx.Err() != nil {
 		return 0, false, ctx.Err()
 	}

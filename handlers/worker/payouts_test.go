@@ -20,6 +20,7 @@ import (
 	"tollgate"
 	"tollgate/handlers/worker"
 	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/redistest"
 )
 
@@ -33,7 +34,7 @@ func (s *shop) sell(t testing.TB, minor int64) {
 // moved lists the organization's transactions of some types.
 func (s *shop) moved(t testing.TB, types ...tollgate.TransactionType) (list []tollgate.Transaction) {
 	t.Helper()
-	for q := (rediskv.TransactionQuery{Types: types, Limit: 100}); ; {
+	for q := (ledger.TransactionQuery{Types: types, Limit: 100}); ; {
 		page, next, more, err := s.Transactions(t.Context(), s.caller, q)
 		if err != nil {
 			t.Fatal(err)
@@ -339,7 +340,7 @@ func TestEventsOfASandboxAhead(t *testing.T) {
 		t.Errorf("trimmed %d events that are new: %v", n, err)
 	}
 	before := len(s.moved(t))
-	q := rediskv.TransactionQuery{CreatedAfter: s.Now() - 1, CreatedBefore: s.Now() + 1, Limit: 100}
+	q := ledger.TransactionQuery{CreatedAfter: s.Now() - 1, CreatedBefore: s.Now() + 1, Limit: 100}
 	if found, _, _, err := s.Transactions(t.Context(), s.caller, q); err != nil || before == 0 || len(found) != before {
 		t.Errorf("%d of %d transactions between two times of the sandbox: %v", len(found), before, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"tollgate"
 	"tollgate/handlers/worker"
 	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/redistest"
 )
 
@@ -200,9 +201,9 @@ func TestPartitionsTakeTurns(t *testing.T) {
 	}
 	store := openWith(t, rediskv.Options{URL: address, Clock: later})
 	w := newWorker(t, worker.Config{Store: store, Clock: later, Batch: 1, Concurrency: 1})
-	looked := map[*shop]rediskv.Position{}
+	looked := map[*shop]eventlog.Position{}
 	span := func(s *shop) (begin, end string) {
-		q := rediskv.EventQuery{Types: tollgate.TypeFilter{string(tollgate.PaymentExpired)}, Limit: 100, After: looked[s]}
+		q := eventlog.EventQuery{Types: tollgate.TypeFilter{string(tollgate.PaymentExpired)}, Limit: 100, After: looked[s]}
 		page, next, _, err := s.Events(t.Context(), s.caller, q)
 		if err != nil || len(page) != 40 {
 			t.Fatal(len(page), err)

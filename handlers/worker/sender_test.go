@@ -25,7 +25,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/worker/delivery"
-	"tollgate/rediskv"
+	"tollgate/rediskv/webhooks"
 )
 
 // What goes out is Standard Webhooks, to an independent reader of it, on both
@@ -206,7 +206,7 @@ func TestEncodedAnswer(t *testing.T) {
 // As many connections are kept as an endpoint has attempts at once. One that
 // comes back late is made anew; that does not happen each time.
 func TestConnectionsOfABusyEndpoint(t *testing.T) {
-	const atOnce = rediskv.MostAtOnce
+	const atOnce = webhooks.MostAtOnce
 	var made atomic.Int32
 	arrived, answer := make(chan struct{}, atOnce), make(chan struct{})
 	r := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {

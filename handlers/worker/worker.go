@@ -23,13 +23,13 @@ import (
 	"tollgate/handlers/worker/delivery"
 	"tollgate/handlers/worker/export"
 	"tollgate/handlers/worker/loop"
-	"tollgate/rediskv"
+	"tollgate/rediskv/store"
 )
 
 // Config is what a Worker works with. Store, Clock, Entropy and Vault are
 // needed; what is zero gets the default that stands beside it.
 type Config struct {
-	Store   *rediskv.Store
+	Store   *store.Store
 	Clock   func() time.Time
 	Entropy io.Reader             // read by one goroutine at a time
 	Vault   *tollgate.Vault       // of the endpoints' signing keys

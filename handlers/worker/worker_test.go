@@ -18,7 +18,9 @@ import (
 	"tollgate"
 	"tollgate/handlers/worker"
 	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/store"
 )
 
 // partitions are fewer than usual: each has its own loops.
@@ -46,28 +48,28 @@ func (c *clock) advance(d time.Duration) { c.milli.Add(d.Milliseconds()) }
 
 // shop is an organization that makes payments.
 type shop struct {
-	*rediskv.Store
+	*store.Store
 	clock   *clock
 	caller  rediskv.Caller
 	account string
 }
 
-func open(t testing.TB, url string, c *clock) *rediskv.Store {
+func open(t testing.TB, url string, c *clock) *store.Store {
 	t.Helper()
 	return openWith(t, rediskv.Options{URL: url, Clock: c.now, Observe: c.observe})
 }
 
 // away opens a store on a Redis that will not answer, which it finds in the
 // service's own time.
-func away(t testing.TB, url string, c *clock) *rediskv.Store {
+func away(t testing.TB, url string, c *clock) *store.Store {
 	t.Helper()
 	return openWith(t, rediskv.Options{URL: url, Clock: c.now, Observe: c.observe, Timeout: rediskv.OperationTimeout})
 }
 
-func openWith(t testing.TB, o rediskv.Options) *rediskv.Store {
+func openWith(t testing.TB, o rediskv.Options) *store.Store {
 	t.Helper()
 	o.Partitions, o.Entropy, o.Timeout = cmp.Or(o.Partitions, partitions), rand.Reader, cmp.Or(o.Timeout, redistest.Patience)
-	s, err := rediskv.Open(t.Context(), o)
+	s, err := store.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +169,7 @@ func (s *shop) status(t testing.TB, id string) tollgate.PaymentStatus {
 func (s *shop) events(t testing.TB, kind tollgate.EventType) map[string]int {
 	t.Helper()
 	count := map[string]int{}
-	q := rediskv.EventQuery{Types: tollgate.TypeFilter{string(kind)}, Limit: 100}
+	q := eventlog.EventQuery{Types: tollgate.TypeFilter{string(kind)}, Limit: 100}
 	for {
 		page, next, more, err := s.Events(t.Context(), s.caller, q)
 		if err != nil {

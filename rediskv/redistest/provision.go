@@ -5,11 +5,12 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/store"
 )
 
 // Provision makes an organization's configuration so, as the command does, but
 // judges no rules; with dryRun it only says what would change.
-func Provision(ctx context.Context, s *rediskv.Store, want tollgate.Config, dryRun bool) ([]tollgate.ConfigChange, error) {
+func Provision(ctx context.Context, s *store.Store, want tollgate.Config, dryRun bool) ([]tollgate.ConfigChange, error) {
 	return rediskv.Retried(func() ([]tollgate.ConfigChange, error) {
 		facts, err := s.ConfigFacts(ctx, want)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/webhooks"
 )
 
 // Reasons for which the service disables an endpoint by itself.
@@ -24,7 +25,7 @@ const givenUp = 10
 // attempt makes one attempt and writes down how it went. It was written down
 // as unknown when it was leased, so there is nothing to do when this worker
 // stops or dies in the middle: whoever finds the lease run out goes on.
-func (d *Dispatch) attempt(ctx context.Context, w rediskv.Work) {
+func (d *Dispatch) attempt(ctx context.Context, w webhooks.Work) {
 	keys, sent := d.send(ctx, w)
 	if ctx.Err() != nil {
 		return
@@ -37,7 +38,7 @@ func (d *Dispatch) attempt(ctx context.Context, w rediskv.Work) {
 	case sent.Own:
 		o.State, o.Next = tollgate.DeliveryRetrying, now.Add(again(d.Backoff, w.Number, d.Random()))
 	}
-	r, err := d.records.write(ctx, rediskv.Ended{Work: w, Attempt: attemptOf(w, keys, sent, o), Outcome: o})
+	r, err := d.records.write(ctx, webhooks.Ended{Work: w, Attempt: attemptOf(w, keys, sent, o), Outcome: o})
 	switch {
 	case err != nil:
 		d.Log.Error("an attempt could not be recorded", "delivery", w.DeliveryID, "number", w.Number, "error", err)
@@ -59,7 +60,7 @@ func (d *Dispatch) attempt(ctx context.Context, w rediskv.Work) {
 }
 
 // send makes the attempt, or says why it cannot be made.
-func (d *Dispatch) send(ctx context.Context, w rediskv.Work) ([]tollgate.WebhookKey, Sent) {
+func (d *Dispatch) send(ctx context.Context, w webhooks.Work) ([]tollgate.WebhookKey, Sent) {
 	now := tollgate.At(d.Clock())
 	unsent := func(code, message string) Sent {
 		return Sent{Started: now, Own: true, Error: &tollgate.AttemptError{Code: code, Message: message}}
@@ -107,7 +108,7 @@ func (d *Dispatch) liveKeys(e *tollgate.StoredWebhook, now tollgate.Instant) ([]
 	return keys, nil
 }
 
-func attemptOf(w rediskv.Work, keys []tollgate.WebhookKey, s Sent, o rediskv.Outcome) tollgate.Attempt {
+func attemptOf(w webhooks.Work, keys []tollgate.WebhookKey, s Sent, o webhooks.Outcome) tollgate.Attempt {
 	sum := sha256.Sum256(w.Body)
 	took := s.Took.Milliseconds()
 	a := tollgate.Attempt{
@@ -130,7 +131,7 @@ func attemptOf(w rediskv.Work, keys []tollgate.WebhookKey, s Sent, o rediskv.Out
 
 // disable ends deliveries to an endpoint. One that was moved, enabled or changed
 // otherwise since the attempt began stays as it is, and is judged by its own.
-func (d *Dispatch) disable(ctx context.Context, w rediskv.Work, reason string) {
+func (d *Dispatch) disable(ctx context.Context, w webhooks.Work, reason string) {
 	caller := rediskv.Caller{Organization: w.Organization}
 	change, err := tollgate.DisableWebhook(d.Store.Mint, d.Store.Origin(caller), *w.Endpoint, reason)
 	if err == nil && change != nil {

@@ -11,7 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/worker/loop"
-	"tollgate/rediskv"
+	"tollgate/rediskv/webhooks"
 )
 
 const (
@@ -95,7 +95,7 @@ func (d *Dispatch) Run(ctx context.Context) {
 		}
 	}
 	// What is to be sent is read beside the next look at the partition.
-	begin := func(p *partition, work []rediskv.Work) {
+	begin := func(p *partition, work []webhooks.Work) {
 		loops.Go(func() {
 			if err := d.Store.ReadBodies(attempts, work); err != nil {
 				d.Log.Warn("what was taken cannot be attempted", "partition", p.number, "deliveries", len(work), "error", err)
@@ -127,7 +127,7 @@ func (d *Dispatch) Run(ctx context.Context) {
 // job is an attempt to make, in a slot that is taken for it.
 type job struct {
 	partition *partition
-	work      rediskv.Work
+	work      webhooks.Work
 }
 
 func (d *Dispatch) carryOut(ctx context.Context, j job) {
@@ -169,7 +169,7 @@ func (d *Dispatch) fanOut(ctx context.Context, p *partition) {
 // lease takes what is due for as long as there are slots. It looks when it is
 // woken, when the next attempt is due, and once per interval: other workers
 // fan out as well.
-func (d *Dispatch) lease(ctx context.Context, p *partition, begin func(*partition, []rediskv.Work)) {
+func (d *Dispatch) lease(ctx context.Context, p *partition, begin func(*partition, []webhooks.Work)) {
 	trouble := trouble{d: d, what: "taking work"}
 	refused := make(map[string]bool) // endpoints that got nothing, in looks that took nothing
 	for ctx.Err() == nil {
@@ -178,7 +178,7 @@ func (d *Dispatch) lease(ctx context.Context, p *partition, begin func(*partitio
 		// must not keep them from the others.
 		var r reserved
 		before, short := len(refused), false
-		reserve := func(turns []*rediskv.Turn) {
+		reserve := func(turns []*webhooks.Turn) {
 			most := takeAtOnce
 			if ctx.Err() != nil {
 				most = 0

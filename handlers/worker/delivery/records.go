@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"tollgate/handlers/worker/loop"
-	"tollgate/rediskv"
+	"tollgate/rediskv/store"
+	"tollgate/rediskv/webhooks"
 )
 
 // records writes down how attempts ended. Those of one endpoint that end while
 // a call for it is on its way go together in the next: a busy endpoint costs
 // Redis one script for many attempts, and a quiet one waits for nobody.
 type records struct {
-	store *rediskv.Store
+	store *store.Store
 	lease time.Duration
 
 	mu      sync.Mutex
@@ -22,21 +23,21 @@ type records struct {
 
 // record is an attempt that waits to be written down.
 type record struct {
-	rediskv.Ended
+	webhooks.Ended
 	ctx  context.Context // until its lease is certainly over
 	done chan struct{}
 
-	result rediskv.Recorded
+	result webhooks.Recorded
 	err    error
 }
 
-func newRecords(store *rediskv.Store, lease time.Duration) *records {
+func newRecords(store *store.Store, lease time.Duration) *records {
 	return &records{store: store, lease: lease, waiting: map[string][]*record{}}
 }
 
 // write returns when the attempt is written down. While Redis is away it is
 // tried again for as long as the lease can hold.
-func (r *records) write(ctx context.Context, e rediskv.Ended) (rediskv.Recorded, error) {
+func (r *records) write(ctx context.Context, e webhooks.Ended) (webhooks.Recorded, error) {
 	held, cancel := context.WithTimeout(ctx, r.lease)
 	defer cancel()
 	one := &record{Ended: e, ctx: held, done: make(chan struct{})}
@@ -85,7 +86,7 @@ func (r *records) more(endpoint string, batch []*record) []*record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	waiting := r.waiting[endpoint]
-	n := min(len(waiting), rediskv.MostAtOnce-len(batch))
+	n := min(len(waiting), webhooks.MostAtOnce-len(batch))
 	batch = append(batch, waiting[:n]...)
 	if len(batch) == 0 {
 		delete(r.waiting, endpoint)
@@ -96,7 +97,7 @@ func (r *records) more(endpoint string, batch []*record) []*record {
 }
 
 func (r *records) send(ctx context.Context, batch []*record) error {
-	ended := make([]rediskv.Ended, len(batch))
+	ended := make([]webhooks.Ended, len(batch))
 	for i, one := range batch {
 		ended[i] = one.Ended
 	}

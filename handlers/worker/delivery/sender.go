@@ -17,7 +17,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/egress"
-	"tollgate/rediskv"
+	"tollgate/rediskv/webhooks"
 )
 
 // Timeouts bound one attempt; All is from the first look-up to the last byte.
@@ -27,8 +27,8 @@ type Timeouts struct{ Connect, TLS, All time.Duration }
 var DefaultTimeouts = Timeouts{Connect: 5 * time.Second, TLS: 5 * time.Second, All: 15 * time.Second}
 
 const (
-	maxAnswerHeaders = 16 << 10           // bytes of them that are read, 1xx answers included
-	idlePerHost      = rediskv.MostAtOnce // connections kept for the next attempt
+	maxAnswerHeaders = 16 << 10            // bytes of them that are read, 1xx answers included
+	idlePerHost      = webhooks.MostAtOnce // connections kept for the next attempt
 	idleInAll        = 1024
 	idleFor          = 30 * time.Second
 )

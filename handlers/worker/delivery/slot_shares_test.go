@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"tollgate"
-	"tollgate/rediskv"
+	"tollgate/rediskv/webhooks"
 )
 
 func endpointAt(url string) *tollgate.StoredWebhook {
@@ -13,14 +13,14 @@ func endpointAt(url string) *tollgate.StoredWebhook {
 }
 
 // turnsOf are endpoints, given as organization and URL, that can get so many each.
-func turnsOf(room int, orgsAndURLs ...string) (turns []*rediskv.Turn) {
+func turnsOf(room int, orgsAndURLs ...string) (turns []*webhooks.Turn) {
 	for i := 0; i < len(orgsAndURLs); i += 2 {
-		turns = append(turns, &rediskv.Turn{Organization: orgsAndURLs[i], Endpoint: endpointAt(orgsAndURLs[i+1]), Room: room})
+		turns = append(turns, &webhooks.Turn{Organization: orgsAndURLs[i], Endpoint: endpointAt(orgsAndURLs[i+1]), Room: room})
 	}
 	return turns
 }
 
-func rooms(turns []*rediskv.Turn) (all []int) {
+func rooms(turns []*webhooks.Turn) (all []int) {
 	for _, t := range turns {
 		all = append(all, t.Room)
 	}
@@ -90,7 +90,7 @@ func TestEverybodyFindsASlot(t *testing.T) {
 // What becomes work stays taken, until it is released; the rest comes back.
 func TestUnneededSlotsComeBack(t *testing.T) {
 	s, l, turns := newSlots(16), newTestPartition(), turnsOf(3, "a", "https://x.example", "b", "https://y.example")
-	work := []rediskv.Work{{Organization: "a", Endpoint: turns[0].Endpoint}}
+	work := []webhooks.Work{{Organization: "a", Endpoint: turns[0].Endpoint}}
 	s.keep(l, s.take(l, turns, 64), work)
 	if got := fmt.Sprint(s.inUse, s.by); got != "1 map[a:1 host x.example:1]" {
 		t.Error(got)

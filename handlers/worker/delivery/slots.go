@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"tollgate"
-	"tollgate/rediskv"
+	"tollgate/rediskv/webhooks"
 )
 
 // slots are how many attempts may run at the same time, and who has them. An
@@ -42,7 +42,7 @@ func ownersOf(org string, e *tollgate.StoredWebhook) owners {
 // take reserves up to most slots for endpoints, one for each in turn, so that
 // one endpoint's backlog leaves room. Who is refused is noted for the partition: it is
 // woken when that would be granted.
-func (s *slots) take(p *partition, turns []*rediskv.Turn, most int) reserved {
+func (s *slots) take(p *partition, turns []*webhooks.Turn, most int) reserved {
 	of, got := make([]owners, len(turns)), make([]int, len(turns))
 	for i, t := range turns {
 		of[i] = ownersOf(t.Organization, t.Endpoint)
@@ -121,7 +121,7 @@ type reserved map[owners]int
 
 // keep gives back what was not needed for the work that came of a partition's look;
 // nil when nothing was asked for.
-func (s *slots) keep(p *partition, r reserved, work []rediskv.Work) {
+func (s *slots) keep(p *partition, r reserved, work []webhooks.Work) {
 	if r == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -136,4 +136,4 @@ func (s *slots) keep(p *partition, r reserved, work []rediskv.Work) {
 	}
 }
 
-func (s *slots) release(w rediskv.Work) { s.giveBack(ownersOf(w.Organization, w.Endpoint), 1) }
+func (s *slots) release(w webhooks.Work) { s.giveBack(ownersOf(w.Organization, w.Endpoint), 1) }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"tollgate"
-	"tollgate/rediskv"
+	"tollgate/rediskv/webhooks"
 )
 
 // slowDown are the statuses with which an endpoint asks for time.
@@ -20,8 +20,8 @@ const slow = time.Second
 // verdict says what an attempt means for its delivery and its endpoint
 // (interface §6). run counts the attempts of this run of the schedule from 1;
 // random is in [0, 1).
-func verdict(b tollgate.Backoff, run int, s Sent, now tollgate.Instant, random float64) rediskv.Outcome {
-	var o rediskv.Outcome
+func verdict(b tollgate.Backoff, run int, s Sent, now tollgate.Instant, random float64) webhooks.Outcome {
+	var o webhooks.Outcome
 	if s.Response != nil {
 		o.StatusCode = s.Response.StatusCode
 	}
@@ -63,4 +63,4 @@ func again(b tollgate.Backoff, number int, random float64) time.Duration {
 }
 
 // gone reports whether the endpoint says that it will never take events again.
-func gone(o rediskv.Outcome) bool { return o.StatusCode == http.StatusGone }
+func gone(o webhooks.Outcome) bool { return o.StatusCode == http.StatusGone }

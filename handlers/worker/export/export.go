@@ -14,6 +14,7 @@ import (
 	"tollgate"
 	"tollgate/handlers/worker/loop"
 	"tollgate/rediskv"
+	"tollgate/rediskv/exports"
 )
 
 // batchesPerChunk bounds what is looked at between two appends, which renew the
@@ -137,7 +138,7 @@ func (x *Maker) Ready() error {
 // export carries an export to its end, or to where another worker has to go
 // on. After an error it begins again behind the last chunk: at once as often
 // as it takes when Redis was away, a few times otherwise.
-func (x *Maker) export(ctx context.Context, j *rediskv.ExportJob) {
+func (x *Maker) export(ctx context.Context, j *exports.ExportJob) {
 	x.metrics.running.Inc()
 	defer x.metrics.running.Dec()
 	x.Log.Info("export begun", "export", j.ID, "dataset", j.Dataset, "organization", j.Organization, "try", j.Tries)
@@ -145,7 +146,7 @@ func (x *Maker) export(ctx context.Context, j *rediskv.ExportJob) {
 	for {
 		err := x.attempt(ctx, j)
 		switch {
-		case err == nil, errors.Is(err, rediskv.ErrExportLost):
+		case err == nil, errors.Is(err, exports.ErrExportLost):
 			x.report(j, err)
 			return
 		case ctx.Err() != nil:
@@ -157,7 +158,7 @@ func (x *Maker) export(ctx context.Context, j *rediskv.ExportJob) {
 		pause = loop.Longer(pause)
 		loop.Wait(ctx, pause, nil)
 		for err := x.Store.BeginExport(ctx, j, !gone); err != nil; err = x.Store.BeginExport(ctx, j, false) {
-			if errors.Is(err, rediskv.ErrExportLost) {
+			if errors.Is(err, exports.ErrExportLost) {
 				x.report(j, err)
 				return
 			}
@@ -173,14 +174,14 @@ func (x *Maker) export(ctx context.Context, j *rediskv.ExportJob) {
 
 // leave gives an export back because the worker stops. When that fails it is
 // taken over when its lease is over.
-func (x *Maker) leave(j *rediskv.ExportJob) {
-	if err := x.Store.LeaveExport(context.Background(), j); err != nil && !errors.Is(err, rediskv.ErrExportLost) {
+func (x *Maker) leave(j *exports.ExportJob) {
+	if err := x.Store.LeaveExport(context.Background(), j); err != nil && !errors.Is(err, exports.ErrExportLost) {
 		x.Log.Warn("an export is not given back", "export", j.ID, "error", err)
 	}
 	x.report(j, context.Canceled)
 }
 
-func (x *Maker) report(j *rediskv.ExportJob, err error) {
+func (x *Maker) report(j *exports.ExportJob, err error) {
 	outcome := "done"
 	if err != nil {
 		outcome = "left" // canceled, another worker's, or for another worker
@@ -191,13 +192,13 @@ func (x *Maker) report(j *rediskv.ExportJob, err error) {
 
 // batch is what was read at once.
 type batch struct {
-	rows []rediskv.ExportedRow
+	rows []exports.ExportedRow
 	err  error
 }
 
 // read reads ahead, one batch while the one before is written; the last one is
 // empty, or has an error.
-func (x *Maker) read(ctx context.Context, j *rediskv.ExportJob, batches chan<- batch) {
+func (x *Maker) read(ctx context.Context, j *exports.ExportJob, batches chan<- batch) {
 	defer close(batches)
 	for more := true; more; {
 		var b batch
@@ -226,7 +227,7 @@ func guarded(do func() error) (err error) {
 }
 
 // attempt goes on with an export to its end.
-func (x *Maker) attempt(ctx context.Context, j *rediskv.ExportJob) error {
+func (x *Maker) attempt(ctx context.Context, j *exports.ExportJob) error {
 	if fault := tollgate.ExportBrokenOff(j.Tries); fault != nil {
 		return x.fail(ctx, j, *fault)
 	}
@@ -243,12 +244,12 @@ func (x *Maker) attempt(ctx context.Context, j *rediskv.ExportJob) error {
 	return err
 }
 
-func (x *Maker) origin(j *rediskv.ExportJob) tollgate.Origin {
+func (x *Maker) origin(j *exports.ExportJob) tollgate.Origin {
 	return x.Store.Origin(rediskv.Caller{Organization: j.Organization})
 }
 
 // fail ends an export that cannot be made.
-func (x *Maker) fail(ctx context.Context, j *rediskv.ExportJob, reason tollgate.ExportError) error {
+func (x *Maker) fail(ctx context.Context, j *exports.ExportJob, reason tollgate.ExportError) error {
 	change, err := tollgate.FailExport(x.Store.Mint, x.origin(j), j.Export, reason)
 	if err != nil {
 		return err
@@ -257,7 +258,7 @@ func (x *Maker) fail(ctx context.Context, j *rediskv.ExportJob, reason tollgate.
 }
 
 // finish ends an export that is complete.
-func (x *Maker) finish(ctx context.Context, j *rediskv.ExportJob) error {
+func (x *Maker) finish(ctx context.Context, j *exports.ExportJob) error {
 	change, err := tollgate.FinishExport(x.Store.Mint, x.origin(j), j.Export, j.File())
 	if err != nil {
 		return err
@@ -266,7 +267,7 @@ func (x *Maker) finish(ctx context.Context, j *rediskv.ExportJob) error {
 }
 
 // write appends what is read to the file.
-func (x *Maker) write(ctx context.Context, j *rediskv.ExportJob, batches <-chan batch) (err error) {
+func (x *Maker) write(ctx context.Context, j *exports.ExportJob, batches <-chan batch) (err error) {
 	var chunk []byte
 	if j.Fresh() {
 		chunk = AppendHeader(chunk, &j.Export)

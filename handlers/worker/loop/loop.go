@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tollgate/rediskv"
+	"tollgate/rediskv/payouts"
 )
 
 const maxPause = 30 * time.Second // between looks at a partition that fails
@@ -116,10 +117,10 @@ func (l *Loop) work(ctx context.Context, p int) (int, error) {
 
 // Each does what is due in a partition, once each or for as long as do asks for
 // another turn. It goes on past what fails, and reports the first error.
-func (l *Loop) Each(ctx context.Context, p int, due func(ctx context.Context, partition, limit int) ([]rediskv.Due, error),
-	do func(rediskv.Due) (count int, again bool, err error),
+func (l *Loop) Each(ctx context.Context, p int, due func(ctx context.Context, partition, limit int) ([]payouts.Due, error),
+	do func(payouts.Due) (count int, again bool, err error),
 ) (count int, err error) {
-	done := map[rediskv.Due]bool{}
+	done := map[payouts.Due]bool{}
 	failures, stay := 0, 0
 	for more := true; more && ctx.Err() == nil; {
 		// What is done and still due stays at the head of the queue.

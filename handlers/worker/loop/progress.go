@@ -11,6 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/store"
 )
 
 // Pauses after errors, which grow.
@@ -51,7 +52,7 @@ func Wait(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 
 // Common is what every part of a worker works with.
 type Common struct {
-	Store    *rediskv.Store
+	Store    *store.Store
 	Clock    func() time.Time
 	Wall     func() time.Time
 	Log      *slog.Logger

@@ -1,0 +1,251 @@
+package accounts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"tollgate/rediskv"
+	"tollgate/rediskv/rules"
+
+	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// Account is a merchant account with what is needed to price and decide.
+// Revision changes with every change of it; a commit compares it.
+type Account struct {
+	tollgate.MerchantAccount
+	Limits   *tollgate.Perimeter
+	Cutoffs  *tollgate.Timeline // all versions of its cutoff
+	Closed   tollgate.Date      // its last closed sales day as it was read; nothing is added to closed days
+	Shadows  []tollgate.Shadow  // what is priced beside them
+	Rules    []tollgate.RuleRef // the rule set's, pinned; without a sum where there is no such rule
+	Revision int64
+
+	Organization int64 // the organization's revision, read at the same moment
+	active       bool
+}
+
+// Active reports whether payments can be made: account and organization.
+func (a *Account) Active() bool { return a.active && a.Status == tollgate.StatusActive }
+
+// Grant is an access grant; its revision is the gv of access tokens.
+type Grant struct {
+	tollgate.Grant
+	Revision int64
+}
+
+// Organization is an organization with the ids of its accounts.
+type Organization struct {
+	tollgate.Organization
+	AccountIDs []string
+	Revision   int64
+}
+
+// Client is who signs assertions.
+type Client struct {
+	tollgate.Client
+	Revision int64
+}
+
+func accountEntry(org, id string) rediskv.Entry { return rediskv.EntryOf("account", org, id) }
+
+func grantEntry(org, id string) rediskv.Entry { return rediskv.EntryOf("grant", org, id) }
+
+// AsOf says when a grant and an account, as they are cached, were last known to
+// be current, and whether nothing speaks against their being so now. What a
+// change or an unreachable Redis speaks against is current again when it has
+// been read, or when Poll has found no change.
+func (s *Store) AsOf(org, grant, account string) (at tollgate.Instant, current bool) {
+	t, current := s.db.Cache.AsOf(grantEntry(org, grant), accountEntry(org, account))
+	return tollgate.At(t), current
+}
+
+// Distrust has a grant and an account read before they are next used, at most
+// once a second.
+func (s *Store) Distrust(org, grant, account string) {
+	s.db.Cache.Distrust(s.db.Clock(), grantEntry(org, grant), accountEntry(org, account))
+}
+
+// Account returns a merchant account from the cache, filled by one read.
+func (s *Store) Account(ctx context.Context, org, id string) (*Account, error) {
+	k := s.db.Space(org)
+	return rediskv.Lookup(ctx, s.db, accountEntry(org, id), func(ctx context.Context) (*Account, error) {
+		if !strings.HasPrefix(id, tollgate.PrefixMerchantAccount) {
+			return nil, tollgate.NotFound()
+		}
+		found, err := s.db.Hashes(ctx, "read_account", k.Object(id), k.Organization(), k.Shadowing())
+		for i, key := range []string{k.Object(id), k.Organization()} {
+			if err == nil {
+				err = s.db.DamagedAt(ctx, key, rediskv.Counters(found[i]))
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		a := &Account{Revision: found[0].Int("v"), Organization: found[1].Int("v")}
+		var doc tollgate.PerimeterDocument
+		var o tollgate.Organization
+		if err := cmp.Or(found[0].Document(&a.MerchantAccount, found[0]["limits"], &doc), found[1].Document(&o)); err != nil {
+			return nil, s.db.DamagedAt(ctx, k.Object(id), err)
+		}
+		a.active = o.Status == tollgate.StatusActive
+		if a.Cutoffs, a.Closed, err = rediskv.CutoffsOf(found[0], a.Cutoff); err != nil {
+			return nil, s.db.DamagedAt(ctx, k.Object(id), err)
+		}
+		// What is only compared keeps nothing from being paid.
+		a.Shadows, err = rules.ShadowsOf(found[2]["list"], &a.MerchantAccount)
+		_ = s.db.DamagedAt(ctx, k.Shadowing(), cmp.Or(err, rediskv.Counters(found[2])))
+		if a.Rules, err = s.rules.Pinned(ctx, k, a.RuleSet.Rules); err != nil {
+			return nil, err
+		}
+		a.Limits, err = doc.Compile()
+		return a, s.db.DamagedAt(ctx, k.Object(id), err)
+	})
+}
+
+// Grant returns an access grant from the cache.
+func (s *Store) Grant(ctx context.Context, org, id string) (*Grant, error) {
+	k := s.db.Space(org)
+	return rediskv.Lookup(ctx, s.db, grantEntry(org, id), func(ctx context.Context) (*Grant, error) {
+		if !strings.HasPrefix(id, tollgate.PrefixGrant) {
+			return nil, tollgate.NotFound()
+		}
+		found, err := s.db.ReadHashes(ctx, "read_grant", k.Object(id))
+		if err != nil {
+			return nil, err
+		}
+		g := &Grant{Revision: found[0].Int("v")}
+		return g, s.db.DamagedAt(ctx, k.Object(id), found[0].Document(&g.Grant))
+	})
+}
+
+// Organization returns an organization from the cache.
+func (s *Store) Organization(ctx context.Context, org string) (*Organization, error) {
+	k := s.db.Space(org)
+	return rediskv.Lookup(ctx, s.db, rediskv.EntryOf("organization", org, ""), func(ctx context.Context) (*Organization, error) {
+		found, err := s.db.ReadHashes(ctx, "read_organization", k.Organization())
+		if err != nil {
+			return nil, err
+		}
+		o := &Organization{Revision: found[0].Int("v"), AccountIDs: strings.Fields(found[0]["accounts"])}
+		return o, s.db.DamagedAt(ctx, k.Organization(), found[0].Document(&o.Organization))
+	})
+}
+
+// Client returns a client by its id, from the cache.
+func (s *Store) Client(ctx context.Context, id string) (*Client, error) {
+	org, err := rediskv.Lookup(ctx, s.db, rediskv.EntryOf("directory", "", id), func(ctx context.Context) (org string, err error) {
+		err = s.db.Timed(ctx, "client_directory", func(ctx context.Context) error {
+			org, err = s.db.Redis.Get(ctx, rediskv.ClientKey(id)).Result()
+			if errors.Is(err, redis.Nil) {
+				return tollgate.NotFound()
+			}
+			return err
+		})
+		return org, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	k := s.db.Space(org)
+	return rediskv.Lookup(ctx, s.db, rediskv.EntryOf("client", org, id), func(ctx context.Context) (*Client, error) {
+		found, err := s.db.ReadHashes(ctx, "read_client", k.Object(id))
+		if err != nil {
+			return nil, err
+		}
+		c := &Client{Revision: found[0].Int("v")}
+		return c, s.db.DamagedAt(ctx, k.Object(id), found[0].Document(&c.Client))
+	})
+}
+
+// Refresh marks what is cached of an organization as changed.
+func (s *Store) Refresh(org string) { s.db.Cache.Forget(org) }
+
+// Watch keeps the cache current by push until ctx ends. After a lost
+// connection everything is read again: a change may have been missed.
+func (s *Store) Watch(ctx context.Context) {
+	sub := s.db.Redis.Subscribe(ctx, rediskv.ConfigChannel, rediskv.EventsChannel)
+	defer sub.Close()
+	messages := sub.ChannelWithSubscriptions() // pings, and subscribes again after a lost connection
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case message := <-messages:
+			switch m := message.(type) {
+			case *redis.Message:
+				if m.Channel == rediskv.EventsChannel {
+					s.eventlog.Tell(m.Payload)
+					continue
+				}
+				s.db.Cache.Forget(m.Payload)
+			case *redis.Subscription:
+				s.db.Cache.ForgetAll()
+				s.eventlog.TellAll()
+			}
+			select {
+			case s.db.News <- struct{}{}:
+			default: // nobody has looked since the last one
+			}
+		}
+	}
+}
+
+type readResourceKeys struct{ Grant, Resource, Sequences, Audit, Mark string }
+
+type readResourceArgs struct {
+	GrantVersion string
+	rediskv.AuditArgs
+}
+
+var scriptReadResource = rediskv.NewScript[readResourceKeys, readResourceArgs](lua, "read_resource")
+
+// ReadResource reads what the four account endpoints show, compares the
+// caller's grant and records the read, in one step.
+func (s *Store) ReadResource(ctx context.Context, c rediskv.Caller, kind, id string) (doc []byte, revision int64, err error) {
+	prefix, known := map[string]string{
+		"organization": tollgate.PrefixOrganization, "legal_entity": tollgate.PrefixLegalEntity,
+		"merchant_account": tollgate.PrefixMerchantAccount, "grant": tollgate.PrefixGrant,
+	}[kind]
+	if !known || !strings.HasPrefix(id, prefix) || (kind == "organization" && id != c.Organization) {
+		return nil, 0, tollgate.NotFound()
+	}
+	k := s.db.Space(c.Organization)
+	key := k.Object(id)
+	if kind == "organization" {
+		key = k.Organization()
+	}
+	grant, version := c.Grant(k)
+	entry, err := s.db.Entry(c, kind+".read", "succeeded", "", kind, id)
+	if err != nil {
+		return nil, 0, err
+	}
+	_, rest, err := s.db.Run(ctx, scriptReadResource.With(
+		readResourceKeys{Grant: grant, Resource: key, Sequences: k.Sequences(), Audit: k.Audit(), Mark: k.Mark(s.db.Mint(""))},
+		readResourceArgs{version, entry},
+	))
+	if err != nil {
+		return nil, 0, err
+	}
+	text, _ := rest[0].(string)
+	if revision, err = strconv.ParseInt(text, 10, 64); err != nil || revision < 1 || strconv.FormatInt(revision, 10) != text {
+		return nil, 0, s.db.Damaged(ctx, k, kind, id, fmt.Errorf("%s %s: revision %q", kind, id, text))
+	}
+	f := rediskv.FieldsIn(rest[1:], "json", rediskv.EnvelopeField)
+	if kind != "grant" {
+		return []byte(f["json"]), revision, s.db.Damaged(ctx, k, kind, id, rediskv.SameObject(f, kind, id))
+	}
+	var g tollgate.Grant // its status depends on the moment
+	if err := f.Document(&g); err != nil || g.ID != id {
+		return nil, 0, s.db.Damaged(ctx, k, kind, id, cmp.Or(err, errors.New("another object's")))
+	}
+	g.Status = g.At(s.db.Now())
+	doc, err = json.Marshal(g)
+	return doc, revision, err
+}

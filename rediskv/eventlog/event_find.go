@@ -1,0 +1,123 @@
+package eventlog
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+	"tollgate/rediskv"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+const (
+	// near is how far the clock that made an event's id is from Redis' when all
+	// is well.
+	near = 2 * time.Second
+	// findLimit bounds how many events one look-up goes through.
+	findLimit = 50_000
+)
+
+// Event finds one event of the log by its id: the JSON as it was frozen. An id
+// tells when it was made, the log is in the order of Redis' time, and the two
+// clocks agree as a rule; where they do not (a sandbox's clock is ahead, for
+// one), the place is found by bisecting the log. CodeNotFound for an event that
+// is no longer kept, or of an account that is not in accounts (empty: all).
+func (s *Store) Event(ctx context.Context, c rediskv.Caller, id string, accounts []string) (jsontext.Value, error) {
+	k := s.db.Space(c.Organization)
+	if err := s.db.CheckGrant(ctx, c, k); err != nil {
+		return nil, err
+	}
+	made, ok := tollgate.IDTime(id)
+	if !ok || !strings.HasPrefix(id, tollgate.PrefixEvent) {
+		return nil, tollgate.NotFound()
+	}
+	at := tollgate.At(made)
+	found, err := s.findEvent(ctx, c, k, id, Position{Milli: uint64(max(0, at.Add(-near)))}, near)
+	if err == nil && found == nil {
+		var from Position
+		if from, err = s.bisectEvents(ctx, k, at.Add(-rediskv.Skew)); err == nil {
+			found, err = s.findEvent(ctx, c, k, id, from, rediskv.Skew)
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case found == nil, len(accounts) > 0 && !slices.Contains(accounts, rediskv.Text(*found, "a")):
+		return nil, tollgate.NotFound()
+	}
+	if _, err := EventOf(*found); err != nil {
+		return nil, s.db.Noticed(ctx, k, err)
+	}
+	return jsontext.Value(rediskv.Text(*found, "b")), nil
+}
+
+// findEvent goes through the log from a place on until it finds the event, or
+// events that were made later than it by more than apart.
+func (s *Store) findEvent(ctx context.Context, c rediskv.Caller, k rediskv.Space, id string, from Position, apart time.Duration) (found *redis.XMessage, err error) {
+	made, _ := tollgate.IDTime(id)
+	start := from.Stream()
+	for looked := 0; looked < findLimit; {
+		var batch []redis.XMessage
+		if err := s.db.TimedInTurn(ctx, c, "find_event", func(ctx context.Context) (err error) {
+			batch, err = s.db.Redis.XRangeN(ctx, k.Events(), start, "+", rediskv.ScanBatch).Result()
+			return err
+		}); err != nil || len(batch) == 0 {
+			return nil, err
+		}
+		for i := range batch {
+			if rediskv.Text(batch[i], "i") == id {
+				return &batch[i], nil
+			}
+		}
+		last := batch[len(batch)-1]
+		if at, ok := tollgate.IDTime(rediskv.Text(last, "i")); len(batch) < rediskv.ScanBatch || (ok && at.Sub(made) > apart) {
+			return nil, nil
+		}
+		start = Place(last.ID).after()
+		looked += len(batch)
+	}
+	return nil, nil
+}
+
+// bisectEvents is a place in the log before every event that was made at a
+// moment or later. Ids grow along the log, but for the differences between the
+// clocks of instances.
+func (s *Store) bisectEvents(ctx context.Context, k rediskv.Space, at tollgate.Instant) (from Position, err error) {
+	var low, high uint64
+	err = s.db.Timed(ctx, "bisect_events", func(ctx context.Context) error {
+		first, err := s.db.Redis.XRangeN(ctx, k.Events(), "-", "+", 1).Result()
+		if err != nil || len(first) == 0 {
+			return err
+		}
+		last, err := s.db.Redis.XRevRangeN(ctx, k.Events(), "+", "-", 1).Result()
+		if err != nil || len(last) == 0 {
+			return err
+		}
+		low, high = Place(first[0].ID).Milli, Place(last[0].ID).Milli
+		return nil
+	})
+	// Everything before low was made before the moment.
+	for err == nil && low < high {
+		middle := low + (high-low)/2
+		err = s.db.Timed(ctx, "bisect_events", func(ctx context.Context) error {
+			next, err := s.db.Redis.XRangeN(ctx, k.Events(), Position{Milli: middle}.Stream(), "+", 1).Result()
+			if err != nil {
+				return err
+			}
+			if len(next) == 1 {
+				if made, ok := tollgate.IDTime(rediskv.Text(next[0], "i")); ok && tollgate.At(made) < at {
+					low = Place(next[0].ID).Milli + 1
+					return nil
+				}
+			}
+			high = middle
+			return nil
+		})
+	}
+	// Of the millisecond before it that is known of the first event only.
+	return Position{Milli: low - min(low, 1)}, err
+}

@@ -1,0 +1,329 @@
+package eventlog
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"tollgate/rediskv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// rewind is how far back a reader goes whose last event is no longer in the
+// log: a failover has cut the log's tail, and what was written since may have
+// taken earlier places.
+const rewind = time.Minute
+
+// Position is a place in an organization's event log: the stream id of the
+// last entry looked at, and four bytes of that event's id by which a log that
+// was cut in a failover is noticed. Zero is before the first.
+type Position struct {
+	Milli, Seq uint64
+	Check      [4]byte
+}
+
+func (p Position) zero() bool { return p == Position{} }
+
+func (p Position) Stream() string {
+	return strconv.FormatUint(p.Milli, 10) + "-" + strconv.FormatUint(p.Seq, 10)
+}
+
+// before and after are the neighbouring stream ids.
+func (p Position) after() string {
+	if p.Seq++; p.Seq == 0 {
+		p.Milli++
+	}
+	return p.Stream()
+}
+
+func (p Position) before() string {
+	if p.Seq == 0 {
+		p.Milli--
+	}
+	p.Seq--
+	return p.Stream()
+}
+
+// place reads a stream id; Check is left empty.
+func Place(id string) (p Position) {
+	milli, seq, _ := strings.Cut(id, "-")
+	p.Milli, _ = strconv.ParseUint(milli, 10, 64)
+	p.Seq, _ = strconv.ParseUint(seq, 10, 64)
+	return p
+}
+
+func positionOf(m redis.XMessage) Position {
+	p := Place(m.ID)
+	sum := sha256.Sum256([]byte(rediskv.Text(m, "i")))
+	copy(p.Check[:], sum[:])
+	return p
+}
+
+// EventQuery selects events; empty members select all. After is the position
+// of the last one that was looked at.
+type EventQuery struct {
+	Types             tollgate.TypeFilter
+	Accounts          []string // those that the caller's grant covers; empty: all
+	MerchantAccountID string
+	ObjectID          string // an id that the event's data names
+	Descending        bool
+	After             Position
+	Limit             int
+}
+
+// accounts is the list that an event's account must be in; none reports that no
+// account can be.
+func (q *EventQuery) accounts() (list []string, none bool) {
+	switch {
+	case q.MerchantAccountID == "":
+		return q.Accounts, false
+	case len(q.Accounts) > 0 && !slices.Contains(q.Accounts, q.MerchantAccountID):
+		return nil, true
+	default:
+		return []string{q.MerchantAccountID}, false
+	}
+}
+
+// between puts a list into the form in which the script looks things up.
+func between(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return "," + strings.Join(list, ",") + ","
+}
+
+const (
+	// eventBatch is how many events a filtered listing looks at per round trip;
+	// Redis does nothing else meanwhile.
+	eventBatch = 250
+	// eventLimit bounds what one request looks at; a page may then be short or
+	// empty and still have a next one.
+	eventLimit = 200_000
+)
+
+// Events returns one page of events as they were frozen, and the position to
+// go on from, which is always a place to tail from.
+func (s *Store) Events(ctx context.Context, c rediskv.Caller, q EventQuery) (events []jsontext.Value, next Position, more bool, err error) {
+	k := s.db.Space(c.Organization)
+	if next, err = s.resume(ctx, k, q); err != nil {
+		return nil, next, false, err
+	}
+	accounts, none := q.accounts()
+	if none {
+		return nil, next, false, nil
+	}
+	r := eventRange{Types: between(q.Types.All()), Accounts: between(accounts), NamedID: q.ObjectID, Count: q.Limit + 1}
+	if r.Types+r.Accounts+r.NamedID != "" {
+		r.Count = eventBatch
+	}
+	for looked := 0; looked < eventLimit; {
+		r.Command, r.First, r.Last = "XRANGE", "-", "+"
+		switch {
+		case q.Descending && next.zero():
+			r.Command, r.First, r.Last = "XREVRANGE", "+", "-"
+		case q.Descending:
+			r.Command, r.First, r.Last = "XREVRANGE", next.before(), "-"
+		case !next.zero():
+			r.First = next.after()
+		}
+		var found []redis.XMessage
+		var count int
+		var last Position
+		if err := c.InTurn(ctx, func() (err error) {
+			found, count, last, err = s.readEvents(ctx, c, k, r)
+			return err
+		}); err != nil {
+			return nil, next, false, err
+		}
+		for _, m := range found {
+			if q.ObjectID != "" && !names(rediskv.Text(m, "b"), q.ObjectID) {
+				continue
+			}
+			if len(events) == q.Limit {
+				return events, next, true, nil
+			}
+			row, err := s.eventRow(ctx, k, m)
+			if err != nil {
+				return nil, next, false, err
+			}
+			events = append(events, row)
+			next = positionOf(m)
+		}
+		if count > 0 {
+			next = last
+		}
+		if count < r.Count {
+			return events, next, false, nil
+		}
+		looked += count
+	}
+	return events, next, true, nil
+}
+
+// eventRow is an event as it was frozen, or what stands in its place when that
+// is no longer what was written.
+func (s *Store) eventRow(ctx context.Context, k rediskv.Space, m redis.XMessage) (jsontext.Value, error) {
+	if _, err := EventOf(m); s.db.Noticed(ctx, k, err) != nil {
+		return json.Marshal(tollgate.DamageOf(err))
+	}
+	return jsontext.Value(rediskv.Text(m, "b")), nil
+}
+
+// eventOf reads an entry of the log, and checks that it is the one that its place
+// is for. Without its own id it is named by its place.
+func EventOf(m redis.XMessage) (*tollgate.Event, error) {
+	id, account, e := rediskv.Text(m, "i"), "", new(tollgate.Event)
+	err := cmp.Or(rediskv.CheckEnvelope(rediskv.Text(m, rediskv.EnvelopeField)), rediskv.Decode(rediskv.Text(m, "b"), e))
+	if e.MerchantAccountID != nil {
+		account = *e.MerchantAccountID
+	}
+	if err == nil && (e.Object != "event" || e.ID != id || string(e.Type) != rediskv.Text(m, "t") || e.Sequence < 1 || e.CreatedAt == 0 || account != rediskv.Text(m, "a")) {
+		err = fmt.Errorf("event %s: it is not the one of its place in the log", id)
+	}
+	if err == nil {
+		return e, nil
+	}
+	if !tollgate.ValidID(id) {
+		id = tollgate.PrefixEvent + strings.ReplaceAll(m.ID, "-", "_")
+	}
+	d := tollgate.Damage("event", id, err)
+	d.Damaged.MerchantAccountID = rediskv.Text(m, "a")
+	return nil, d
+}
+
+// LastEvent is the place of the newest event, zero when there is none: what
+// comes after it is committed later than this call.
+func (s *Store) LastEvent(ctx context.Context, c rediskv.Caller) (Position, error) {
+	_, _, last, err := s.readEvents(ctx, c, s.db.Space(c.Organization), eventRange{Command: "XREVRANGE", First: "+", Last: "-", Count: 1})
+	return last, err
+}
+
+// resume checks that the log still holds the position's event. What has been
+// trimmed is CodeCursorExpired; a log whose tail was cut is read again from a
+// little earlier, so that events come twice rather than never.
+func (s *Store) resume(ctx context.Context, k rediskv.Space, q EventQuery) (Position, error) {
+	p := q.After
+	if p.zero() {
+		return p, nil
+	}
+	err := s.db.Timed(ctx, "resume_events", func(ctx context.Context) error {
+		there, err := s.db.Redis.XRangeN(ctx, k.Events(), p.Stream(), p.Stream(), 1).Result()
+		if err != nil {
+			return err
+		}
+		if len(there) == 1 && positionOf(there[0]) == p {
+			return nil
+		}
+		oldest, err := s.db.Redis.XRangeN(ctx, k.Events(), "-", "+", 1).Result()
+		if err != nil {
+			return err
+		}
+		if len(oldest) == 0 || sequenceOf(oldest[0]) == 1 && earlier(p, positionOf(oldest[0])) {
+			p = Position{} // the log has begun anew
+			return nil
+		}
+		if earlier(p, positionOf(oldest[0])) {
+			return &tollgate.Error{Code: tollgate.CodeCursorExpired, Param: "cursor", Message: "The events after this cursor are no longer kept. Start without a cursor."}
+		}
+		step := uint64(rewind.Milliseconds())
+		if q.Descending {
+			p = Position{Milli: p.Milli + step}
+		} else {
+			p = Position{Milli: p.Milli - min(step, p.Milli)}
+		}
+		return nil
+	})
+	return p, err
+}
+
+func earlier(a, b Position) bool { return a.Milli < b.Milli || (a.Milli == b.Milli && a.Seq < b.Seq) }
+
+// eventRange is what read_events.lua reads.
+type eventRange struct {
+	Command, First, Last     string
+	Count                    int
+	Types, Accounts, NamedID string
+}
+
+type readEventsKeys struct{ Grant, Events string }
+
+type readEventsArgs struct {
+	GrantVersion string
+	eventRange
+}
+
+var scriptReadEvents = rediskv.NewScript[readEventsKeys, readEventsArgs](lua, "read_events")
+
+func (s *Store) readEvents(ctx context.Context, c rediskv.Caller, k rediskv.Space, r eventRange) (found []redis.XMessage, looked int, last Position, err error) {
+	grant, version := c.Grant(k)
+	_, rest, err := s.db.Run(ctx, scriptReadEvents.With(readEventsKeys{grant, k.Events()}, readEventsArgs{version, r}))
+	if err != nil {
+		return nil, 0, last, err
+	}
+	list, _ := rest[0].([]any)
+	for _, e := range list {
+		m, err := messageOf(e)
+		if err != nil {
+			return nil, 0, last, err
+		}
+		found = append(found, m)
+	}
+	count, _ := rest[1].(int64)
+	if count > 0 {
+		m, err := messageOf(rest[2])
+		if err != nil {
+			return nil, 0, last, err
+		}
+		last = positionOf(m)
+	}
+	return found, int(count), last, nil
+}
+
+// messageOf reads one entry of a stream as a script returns it.
+func messageOf(entry any) (redis.XMessage, error) {
+	pair, _ := entry.([]any)
+	if len(pair) != 2 {
+		return redis.XMessage{}, fmt.Errorf("redis: a stream entry has %d parts", len(pair))
+	}
+	id, _ := pair[0].(string)
+	m := redis.XMessage{ID: id, Values: map[string]any{}}
+	for name, value := range rediskv.FieldsOf(pair[1]) {
+		m.Values[name] = value
+	}
+	return m, nil
+}
+
+// sequenceOf reads an event's sequence number out of its JSON.
+func sequenceOf(m redis.XMessage) int64 {
+	n, _ := PlaceOf(m)
+	return n
+}
+
+// placeOf is an event's sequence number, and how far the clock that made it was
+// from Redis' own.
+func PlaceOf(m redis.XMessage) (sequence int64, apart time.Duration) {
+	var e struct {
+		Sequence  int64            `json:"sequence"`
+		CreatedAt tollgate.Instant `json:"created_at"`
+	}
+	_ = json.Unmarshal([]byte(rediskv.Text(m, "b")), &e) // our own JSON
+	return e.Sequence, e.CreatedAt.Time().Sub(time.UnixMilli(int64(positionOf(m).Milli))).Abs()
+}
+
+// names reports whether an event names an id (tollgate.Event.Names); it is read
+// only where the id is in it at all.
+func names(event, id string) bool {
+	var e struct {
+		Data jsontext.Value `json:"data"`
+	}
+	return strings.Contains(event, `"`+id+`"`) && json.Unmarshal([]byte(event), &e) == nil && (&tollgate.Event{Data: e.Data}).Names(id)
+}

@@ -1,0 +1,80 @@
+package exports
+
+import (
+	"context"
+	"slices"
+	"tollgate/rediskv"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// Exports lists an organization's exports, the newest first, from the one
+// before an id on (empty: from the newest), at most limit of them.
+func (s *Store) Exports(ctx context.Context, c rediskv.Caller, before string, limit int) (rows []StoredExport, more bool, err error) {
+	k := s.db.Space(c.Organization)
+	if err := s.db.CheckGrant(ctx, c, k); err != nil {
+		return nil, false, err
+	}
+	var ids []string
+	if err := c.InTurn(ctx, func() (err error) { ids, err = s.exportIDs(ctx, k, before, limit+1); return err }); err != nil {
+		return nil, false, err
+	}
+	more = len(ids) > limit
+	err = s.db.TimedInTurn(ctx, c, "read_exports", func(ctx context.Context) error {
+		pipe := s.db.Redis.Pipeline()
+		var replies []*redis.MapStringStringCmd
+		for _, id := range ids[:min(limit, len(ids))] {
+			replies = append(replies, pipe.HGetAll(ctx, k.Object(id)))
+		}
+		if len(replies) == 0 {
+			return nil
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return err
+		}
+		for i, r := range replies {
+			row := &StoredExport{Export: tollgate.Export{ID: ids[i]}}
+			if len(r.Val()) > 0 { // else its record has expired: the page has a hole
+				var err error
+				if row, err = exportOf(r.Val()); s.db.Damaged(ctx, k, "export", ids[i], err) != nil {
+					row = &StoredExport{Export: tollgate.Export{Object: "export", ID: ids[i], Damaged: true}}
+				}
+				row.Export = row.At(s.db.Now())
+			}
+			rows = append(rows, *row)
+		}
+		return nil
+	})
+	return rows, more, err
+}
+
+// exportIDs are the next ids in the order of the list. Exports of before the
+// list was kept are found among those that are unfinished or have a file.
+func (s *Store) exportIDs(ctx context.Context, k rediskv.Space, before string, limit int) (ids []string, err error) {
+	last := "+"
+	if before != "" {
+		last = "(" + before
+	}
+	err = s.db.Timed(ctx, "list_exports", func(ctx context.Context) error {
+		pipe := s.db.Redis.TxPipeline()
+		listed := pipe.ZRevRangeByLex(ctx, k.AllExports(), &redis.ZRangeBy{Min: "-", Max: last, Count: int64(limit)})
+		unfinished := pipe.SMembers(ctx, k.Unfinished())
+		files := pipe.ZRange(ctx, k.ExportFiles(), 0, -1)
+		if _, err := pipe.Exec(ctx); err != nil {
+			return err
+		}
+		ids = listed.Val()
+		for _, id := range append(unfinished.Val(), files.Val()...) {
+			if before == "" || id < before {
+				ids = append(ids, id)
+			}
+		}
+		return nil
+	})
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	slices.Reverse(ids)
+	return ids[:min(limit, len(ids))], err
+}

@@ -1,0 +1,246 @@
+package exports
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
+	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/payments"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// largeBatch is how many payments or tickets are read at once: with 64 KiB of
+// metadata each they still take no more than a few megabytes.
+const largeBatch = 100
+
+// ExportedRow is what was found at a place: a row, or nothing that the filter
+// selects.
+type ExportedRow struct {
+	tollgate.ExportRow
+	Selected bool
+
+	place string // a position in the indexes, or a stream id
+}
+
+// exportSource says where the rows of a dataset are found: in a stream, each
+// entry read by entry, or in the indexes of transactions, read by objects.
+type exportSource struct {
+	log   func(rediskv.Space) string
+	entry func(redis.XMessage) (any, error)
+
+	objects  func(*Store, context.Context, *ExportJob, []ledger.Indexed, []ExportedRow) error
+	statuses []string // of the indexes, where the filter has none; nil: all of them
+	large    bool     // one row for a payment, which may be large
+}
+
+var exportSources = map[tollgate.Dataset]exportSource{
+	tollgate.DatasetTransactions: {objects: (*Store).exportedTransactions},
+	tollgate.DatasetPayouts:      {objects: (*Store).exportedTransactions, statuses: tollgate.PayoutStatuses},
+	tollgate.DatasetPayments:     {objects: (*Store).exportedPayments, statuses: tollgate.PaymentStatuses, large: true},
+	tollgate.DatasetTickets:      {objects: (*Store).exportedTickets, statuses: tollgate.PaymentStatuses, large: true},
+	tollgate.DatasetEvents:       {log: rediskv.Space.Events, entry: func(m redis.XMessage) (any, error) { return eventlog.EventOf(m) }},
+	tollgate.DatasetAudit:        {log: rediskv.Space.Audit, entry: func(m redis.XMessage) (any, error) { return entryOf(m) }},
+}
+
+// exportQuery says in which indexes the rows of a dataset are found.
+func exportQuery(d tollgate.Dataset, f *tollgate.ExportFilter) ledger.TransactionQuery {
+	source := exportSources[d]
+	q := ledger.TransactionQuery{
+		Accounts: f.Accounts, Statuses: f.Statuses, PaymentID: f.PaymentID,
+		CreatedAfter: f.CreatedAfter, CreatedBefore: f.CreatedBefore, Batch: rediskv.ScanBatch,
+	}
+	if len(q.Statuses) == 0 {
+		q.Statuses = source.statuses
+	}
+	if source.large {
+		q.Batch = largeBatch
+	}
+	return q
+}
+
+// exportLog is the stream that holds the rows of a dataset, empty when indexes
+// lead to them.
+func exportLog(k rediskv.Space, d tollgate.Dataset) string {
+	if log := exportSources[d].log; log != nil {
+		return log(k)
+	}
+	return ""
+}
+
+// ExportRows reads the next rows, in the order of commit, behind what has been
+// read of the job; none when the cut is reached. A transaction, payment or
+// ticket is as it is now: what is fixed is which of them there are.
+func (s *Store) ExportRows(ctx context.Context, j *ExportJob) (rows []ExportedRow, err error) {
+	if log := exportLog(j.space, j.Dataset); log != "" {
+		rows, err = s.exportedEntries(ctx, log, j)
+	} else {
+		rows, err = s.exportedObjects(ctx, j)
+	}
+	if err == nil && len(rows) > 0 {
+		j.reading = rows[len(rows)-1].place
+	}
+	return rows, err
+}
+
+// found makes the row that of an object, or of what cannot be read.
+func (s *Store) found(ctx context.Context, j *ExportJob, r *ExportedRow, value any, err error) {
+	if s.db.Noticed(ctx, j.space, err) != nil {
+		r.Damaged, r.Selected = tollgate.DamageOf(err), j.mine(err)
+		return
+	}
+	r.Value, r.Selected = value, j.Filter.Selects(j.Dataset, value)
+}
+
+// exportedEntries reads events or audit entries.
+func (s *Store) exportedEntries(ctx context.Context, log string, j *ExportJob) (rows []ExportedRow, err error) {
+	from := "-"
+	if j.reading != "" {
+		from = "(" + j.reading
+	}
+	var found []redis.XMessage
+	err = s.db.Timed(ctx, "export_log", func(ctx context.Context) (err error) {
+		found, err = s.db.Redis.XRangeN(ctx, log, from, j.cut, rediskv.ScanBatch).Result()
+		return err
+	})
+	rows = make([]ExportedRow, len(found))
+	for i, m := range found {
+		rows[i].place, rows[i].Text = m.ID, jsontext.Value(rediskv.Text(m, "b"))
+		e, failed := exportSources[j.Dataset].entry(m)
+		s.found(ctx, j, &rows[i], e, failed)
+	}
+	return rows, err
+}
+
+// entryOf reads an entry of the audit record. Without its own id it is named by
+// its place.
+func entryOf(m redis.XMessage) (*tollgate.AuditEntry, error) {
+	e := new(tollgate.AuditEntry)
+	err := cmp.Or(rediskv.CheckEnvelope(rediskv.Text(m, rediskv.EnvelopeField)), rediskv.Decode(rediskv.Text(m, "b"), e))
+	if err == nil && (!strings.HasPrefix(e.ID, tollgate.PrefixAudit) || e.Seq < 1 || e.Time == 0) {
+		err = errors.New("a member is missing")
+	}
+	if err != nil {
+		return nil, tollgate.Damage("audit_entry", tollgate.PrefixAudit+strings.ReplaceAll(m.ID, "-", "_"), err)
+	}
+	return e, nil
+}
+
+// exportedObjects reads what the indexes lead to.
+func (s *Store) exportedObjects(ctx context.Context, j *ExportJob) (rows []ExportedRow, err error) {
+	cut, err := strconv.ParseInt(j.cut, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("export %s: cut %q: %w", j.ID, j.cut, err)
+	}
+	after, _ := strconv.ParseInt(cmp.Or(j.reading, "0"), 10, 64) // our own
+	members, _, err := s.ledger.Scan(ctx, rediskv.Caller{Organization: j.Organization}, j.space, exportQuery(j.Dataset, &j.Filter), after, j.low, cut)
+	if err != nil {
+		return nil, err
+	}
+	source := exportSources[j.Dataset]
+	members = slices.DeleteFunc(members, func(m ledger.Indexed) bool {
+		return m.Position > cut || (source.large && j.Filter.PaymentID != "" && m.ID != tollgate.AuthorizationOf(j.Filter.PaymentID))
+	})
+	if len(members) == 0 {
+		return nil, nil
+	}
+	rows = make([]ExportedRow, len(members))
+	for i, m := range members {
+		rows[i].place = strconv.FormatInt(m.Position, 10)
+	}
+	return rows, source.objects(s, ctx, j, members, rows)
+}
+
+// wanted is the filter as lists know it, which places what cannot be read.
+func (j *ExportJob) wanted() *ledger.TransactionQuery {
+	f := &j.Filter
+	q := &ledger.TransactionQuery{
+		Accounts: f.Accounts, Statuses: f.Statuses, PaymentID: f.PaymentID, PayoutID: f.PayoutID, Payee: f.Payee,
+		Currency: f.Currency, Reference: f.Reference, CreatedAfter: f.CreatedAfter, CreatedBefore: f.CreatedBefore,
+	}
+	for _, t := range f.Types {
+		q.Types = append(q.Types, tollgate.TransactionType(t))
+	}
+	if j.Dataset == tollgate.DatasetPayouts {
+		q.Types = []tollgate.TransactionType{tollgate.TransactionPayout}
+	}
+	return q
+}
+
+// mine reports whether an object that cannot be read is known to be of an
+// account that the export covers.
+func (j *ExportJob) mine(err error) bool {
+	d := tollgate.DamageOf(err)
+	return len(j.Filter.Accounts) == 0 || (d != nil && slices.Contains(j.Filter.Accounts, d.MerchantAccountID))
+}
+
+func (s *Store) exportedTransactions(ctx context.Context, j *ExportJob, members []ledger.Indexed, rows []ExportedRow) error {
+	found, err := s.ledger.ReadTransactions(ctx, rediskv.Caller{}, j.space, members)
+	if err != nil {
+		return err
+	}
+	wanted := j.wanted()
+	for i, t := range found {
+		switch {
+		case t.Damaged:
+			rows[i].Damaged, rows[i].Selected = tollgate.DamageOf(s.db.Noticed(ctx, j.space, t.Err())), wanted.Match(t)
+		case t.ID != "":
+			s.found(ctx, j, &rows[i], t.Transaction, nil)
+		}
+	}
+	return nil
+}
+
+func (s *Store) exportedPayments(ctx context.Context, j *ExportJob, members []ledger.Indexed, rows []ExportedRow) error {
+	replies := make([]*redis.MapStringStringCmd, len(members))
+	if err := s.db.Timed(ctx, "export_payments", func(ctx context.Context) error {
+		pipe := s.db.Redis.Pipeline()
+		for i, m := range members {
+			replies[i] = pipe.HGetAll(ctx, j.space.Object(tollgate.PrefixPayment+rediskv.Unprefixed(m.ID)))
+		}
+		_, err := pipe.Exec(ctx)
+		return err
+	}); err != nil {
+		return err
+	}
+	for i, r := range replies {
+		if len(r.Val()) == 0 {
+			continue // of no payment
+		}
+		p, err := payments.PaymentOf(tollgate.PrefixPayment+rediskv.Unprefixed(members[i].ID), r.Val())
+		s.found(ctx, j, &rows[i], p, err)
+	}
+	return nil
+}
+
+func (s *Store) exportedTickets(ctx context.Context, j *ExportJob, members []ledger.Indexed, rows []ExportedRow) error {
+	keys := make([]string, len(members))
+	for i, m := range members {
+		keys[i] = j.space.Object(tollgate.PrefixTicket + rediskv.Unprefixed(m.ID))
+	}
+	var found []any
+	if err := s.db.Timed(ctx, "export_tickets", func(ctx context.Context) (err error) {
+		found, err = s.db.Redis.MGet(ctx, keys...).Result()
+		return err
+	}); err != nil {
+		return err
+	}
+	for i, v := range found {
+		text, ok := v.(string)
+		if !ok {
+			continue
+		}
+		t, err := payments.TicketOf(tollgate.PrefixTicket+rediskv.Unprefixed(members[i].ID), text)
+		s.found(ctx, j, &rows[i], t, err)
+	}
+	return nil
+}

@@ -1,0 +1,253 @@
+package exports
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"tollgate/rediskv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+const (
+	// exportKept is how long the record of an export outlives its end. It is
+	// longer than its file, so that a file is gone rather than unknown.
+	exportKept = 30 * 24 * time.Hour
+	// exportListed is how long an export is listed; what is unfinished longer
+	// is listed as well.
+	exportListed = exportKept + 48*time.Hour
+	// chunkBackstop bounds the life of chunks whose export never ends.
+	chunkBackstop = tollgate.ExportLifetime + 24*time.Hour
+	// fileKept is the life of the chunks of one that has succeeded: a little
+	// more than is promised, for clocks that differ.
+	fileKept = tollgate.ExportLifetime + time.Hour
+)
+
+// StoredExport is an export as it was read, and what it selects: whether the
+// caller may see it is for the caller to decide by the filter's accounts.
+type StoredExport struct {
+	tollgate.Export
+	Filter tollgate.ExportFilter
+	entry  string // in its partition's stream
+}
+
+// ExportFacts are what a new export depends on: the room that there is, and how
+// far it goes. Nothing that is committed later is in it.
+type ExportFacts struct {
+	Room   tollgate.ExportRoom
+	filter tollgate.ExportFilter
+	low    int64
+	cut    string
+	total  int64
+}
+
+// ExportFacts reads them for all rows of a dataset that a filter selects.
+func (s *Store) ExportFacts(ctx context.Context, org string, d tollgate.Dataset, filter tollgate.ExportFilter) (*ExportFacts, error) {
+	k := s.db.Space(org)
+	f := &ExportFacts{filter: filter, Room: tollgate.ExportRoom{Most: s.db.ExportBytes}}
+	var err error
+	if f.Room.Bytes, err = s.freeExport(ctx, k, ""); err != nil {
+		return nil, err
+	}
+	var high int64
+	var indexes []string
+	log := exportLog(k, d)
+	if log == "" {
+		q := exportQuery(d, &filter)
+		if f.low, high, err = s.ledger.Bounds(ctx, k, q); err != nil {
+			return nil, err
+		}
+		if q.PaymentID == "" {
+			indexes = q.Indexes(k)
+		}
+	}
+	sequences := rediskv.ReadHash("", "", rediskv.Fields{})
+	err = s.db.Timed(ctx, "export_facts", func(ctx context.Context) error {
+		pipe := s.db.Redis.TxPipeline()
+		unfinished := pipe.SCard(ctx, k.Unfinished())
+		last, entries := pipe.XRevRangeN(ctx, cmp.Or(log, k.Events()), "+", "-", 1), pipe.XLen(ctx, cmp.Or(log, k.Events()))
+		sequence := pipe.HGet(ctx, k.Sequences(), "event")
+		counts := make([]*redis.IntCmd, len(indexes))
+		for i, index := range indexes {
+			counts[i] = pipe.ZCount(ctx, index, strconv.FormatInt(f.low, 10), strconv.FormatInt(high, 10))
+		}
+		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+			return err
+		}
+		f.Room.Unfinished = int(unfinished.Val())
+		if log != "" {
+			f.cut, f.total = "0-0", entries.Val()
+			for _, m := range last.Val() {
+				f.cut = m.ID
+			}
+			return nil
+		}
+		sequences.Fields["event"] = sequence.Val()
+		f.cut = strconv.FormatInt(min(high, sequences.Count("event")*16+15), 10)
+		for _, c := range counts {
+			f.total += c.Val()
+		}
+		return nil
+	})
+	if err == nil {
+		err = s.db.DamagedAt(ctx, k.Sequences(), sequences.Err())
+	}
+	return f, err
+}
+
+// CommitExport writes a new export. ErrConflict when another one has begun or
+// ended since the facts were read.
+func (s *Store) CommitExport(ctx context.Context, c rediskv.Caller, idem *rediskv.Idempotency, facts *ExportFacts, ch *tollgate.ExportChange, ans rediskv.Answer) (rediskv.Result, error) {
+	b, e := s.db.NewCommit(c, idem), &ch.Export
+	b.Answer = ans
+	k := b.Space
+	doc, err := json.Marshal(e, json.Deterministic(true))
+	if err != nil {
+		return rediskv.Result{}, fmt.Errorf("export: %w", err)
+	}
+	selects, err := json.Marshal(facts.filter)
+	if err != nil {
+		return rediskv.Result{}, fmt.Errorf("export: %w", err)
+	}
+	var f rediskv.Pairs
+	f.Set(rediskv.EnvelopeField, rediskv.Envelope)
+	f.Set("st", string(e.Status))
+	f.Set("cut", facts.cut)
+	f.Int("total", facts.total)
+	f.Set("n", "0")
+	f.Set("tries", "0")
+	f.Set("json", string(doc))
+	f.Set("flt", string(selects))
+	f.Int("low", facts.low)
+	b.Still(strconv.Itoa(facts.Room.Unfinished), "SCARD", k.Unfinished())
+	b.Hash(k.Object(e.ID), "", f)
+	b.Kept(k.Object(e.ID), "entry", "XADD", rediskv.ExportsKey(k.Partition), "*", "o", k.Org, "e", e.ID)
+	b.Do("SADD", k.Unfinished(), e.ID)
+	b.Do("ZADD", k.AllExports(), "0", e.ID)
+	b.Do("ZREMRANGEBYLEX", k.AllExports(), "-", "("+tollgate.FirstID(tollgate.PrefixExport, e.CreatedAt.Add(-exportListed)))
+	if err := export(b, ch); err != nil {
+		return rediskv.Result{}, err
+	}
+	return b.Run(ctx)
+}
+
+// export says what the change is to others.
+func export(c *rediskv.Commit, ch *tollgate.ExportChange) error {
+	if ch.Event != nil {
+		c.Events = append(c.Events, *ch.Event)
+	}
+	return c.Audited(ch.Action, ch.Outcome, string(ch.Export.Dataset), "export", ch.Export.ID)
+}
+
+// EndExport writes the end of an export that was read, and removes what there is
+// of its file unless it has succeeded. ErrConflict when it has been begun or has
+// ended otherwise since it was read.
+func (s *Store) EndExport(ctx context.Context, c rediskv.Caller, was *StoredExport, ch *tollgate.ExportChange) error {
+	return s.endExport(ctx, s.db.NewCommit(c, nil), was.entry, ch)
+}
+
+func (s *Store) endExport(ctx context.Context, b *rediskv.Commit, entry string, ch *tollgate.ExportChange) error {
+	k, e := b.Space, &ch.Export
+	key := k.Object(e.ID)
+	var f rediskv.Pairs
+	f.Set("st", string(e.Status))
+	if r := e.Result; r != nil {
+		f.Set("sum", r.SHA256)
+		f.Int("exp", int64(r.ExpiresAt))
+		f.Int("total", r.Rows)
+	}
+	if e.Error != nil {
+		f.Set("code", string(e.Error.Code))
+		f.Set("why", e.Error.Message)
+	}
+	f.Int("fin", int64(e.FinishedAt))
+	b.Still(string(ch.From), "HGET", key, "st")
+	b.Hash(key, "", f)
+	b.Do("PEXPIRE", key, exportKept.Milliseconds())
+	b.Do("SREM", k.Unfinished(), e.ID)
+	if entry != "" {
+		b.Do("XACK", rediskv.ExportsKey(k.Partition), rediskv.DispatchGroup, entry)
+		b.Do("XDEL", rediskv.ExportsKey(k.Partition), entry)
+	}
+	// What the file takes up counts until it is gone.
+	switch e.Status {
+	case tollgate.ExportDone:
+		if e.Result.Bytes > 0 {
+			b.Do("ZADD", k.ExportFiles(), rediskv.Milli(s.db.Now().Add(fileKept)), e.ID)
+		}
+	case tollgate.ExportExpired:
+		b.Do("HDEL", key, "prev")
+	default:
+		b.Do("HDEL", key, "prev")
+		b.Do("ZADD", k.ExportFiles(), rediskv.Milli(s.db.Now().Add(chunkBackstop)), e.ID)
+	}
+	if err := export(b, ch); err != nil {
+		return err
+	}
+	if _, err := b.Run(ctx); err != nil || e.Status == tollgate.ExportDone {
+		return err
+	}
+	// What this leaves behind expires by itself, and counts until then.
+	_ = s.RemoveExportFile(context.WithoutCancel(ctx), k.Org, e.ID)
+	return nil
+}
+
+// Export reads an export.
+func (s *Store) Export(ctx context.Context, c rediskv.Caller, id string) (*StoredExport, error) {
+	k := s.db.Space(c.Organization)
+	if err := s.db.CheckGrant(ctx, c, k); err != nil {
+		return nil, err
+	}
+	if !strings.HasPrefix(id, tollgate.PrefixExport) {
+		return nil, tollgate.NotFound()
+	}
+	found, err := s.db.ReadHashes(ctx, "read_export", k.Object(id))
+	if err != nil {
+		return nil, err
+	}
+	e, err := exportOf(found[0])
+	if err == nil && e.ID != id {
+		err = fmt.Errorf("the document is of %q", e.ID)
+	}
+	if err != nil {
+		return nil, s.db.Damaged(ctx, k, "export", id, err)
+	}
+	e.Export = e.At(s.db.Now())
+	return e, nil
+}
+
+func exportOf(f rediskv.Fields) (*StoredExport, error) {
+	e := &StoredExport{entry: f["entry"]}
+	if err := f.Document(&e.Export, f["flt"], &e.Filter); err != nil {
+		return nil, fmt.Errorf("export: %w", err)
+	}
+	r := rediskv.ReadHash("export", e.ID, f)
+	total := r.Count("total")
+	e.Status = tollgate.ExportStatus(r.Word("st", string(tollgate.ExportPending), string(tollgate.ExportRunning), string(tollgate.ExportDone),
+		string(tollgate.ExportFailed), string(tollgate.ExportCanceled), string(tollgate.ExportExpired)))
+	e.StartedAt, e.FinishedAt = r.Moment("start"), r.Moment("fin")
+	e.Progress = tollgate.ExportProgress{RowsDone: r.Count("done"), RowsTotal: &total}
+	if text := f["prev"]; text != "" {
+		if err := json.Unmarshal([]byte(text), &e.Preview); err != nil {
+			return nil, fmt.Errorf("export %s: preview: %w", e.ID, err)
+		}
+	}
+	switch e.Status {
+	case tollgate.ExportDone, tollgate.ExportExpired:
+		e.Result = &tollgate.ExportResult{Rows: r.Int("done"), Bytes: r.Int("bytes"), SHA256: r.Text("sum"), ExpiresAt: r.Instant("exp")}
+	case tollgate.ExportFailed:
+		e.Error = &tollgate.ExportError{Code: tollgate.Code(f["code"]), Message: f["why"]}
+	}
+	if sum := f["sum"]; e.Result != nil && (len(sum) != 2*sha256.Size || strings.Trim(sum, "0123456789abcdef") != "") {
+		r.Fault("sum")
+	}
+	return e, r.Err()
+}

@@ -1,0 +1,25 @@
+// Package exports keeps exports: jobs, rows and files.
+package exports
+
+import (
+	"embed"
+	"sync/atomic"
+	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
+)
+
+//go:embed lua/*.lua
+var lua embed.FS
+
+// Store is that part of the state. It is safe for concurrent use.
+type Store struct {
+	db     *rediskv.DB
+	ledger *ledger.Store
+
+	lastExport []atomic.Pointer[string] // by partition: the organization that had the last turn
+}
+
+// New returns it on a database.
+func New(db *rediskv.DB, ledger *ledger.Store) *Store {
+	return &Store{db: db, ledger: ledger, lastExport: make([]atomic.Pointer[string], db.Partitions())}
+}

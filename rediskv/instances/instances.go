@@ -1,0 +1,255 @@
+package instances
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"tollgate/rediskv"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// changesCount is the member that counts, beside the organizations.
+const changesCount = "count"
+
+// instanceLifetime is for how long an instance that says nothing more counts.
+const instanceLifetime = 10 * time.Second
+
+// Instance is what an instance of the API says of itself. Modules are those of
+// activations that are still to come, without those that it has yet to load, and
+// those in force that it cannot load.
+type Instance struct {
+	ID      string           `json:"id"`
+	Modules []LoadedModule   `json:"modules"`
+	SaidAt  tollgate.Instant `json:"said_at"`
+}
+
+// LoadedModule is a rule that an instance has, or why it has not.
+type LoadedModule struct {
+	tollgate.RuleRef
+	Error string `json:"error,omitempty"`
+}
+
+// CannotLoad reports whether an instance has tried to load a rule in vain.
+func (i *Instance) CannotLoad(ref tollgate.RuleRef) bool {
+	return slices.ContainsFunc(i.Modules, func(m LoadedModule) bool { return m.RuleRef == ref && m.Error != "" })
+}
+
+// Lacks reports whether an instance does not have all of some rules, and the
+// first reason that it gives.
+func (i *Instance) Lacks(rules []tollgate.RuleRef) (lacks bool, reason string) {
+	for _, ref := range rules {
+		at := slices.IndexFunc(i.Modules, func(m LoadedModule) bool { return m.RuleRef == ref })
+		if at < 0 || i.Modules[at].Error != "" {
+			lacks = true
+		}
+		if at >= 0 && reason == "" {
+			reason = i.Modules[at].Error
+		}
+	}
+	return lacks, reason
+}
+
+// Upcoming is an activation that is still to come.
+type Upcoming struct {
+	Organization string
+	tollgate.Activation
+}
+
+// Upcoming reads every activation that is still to come, of all organizations.
+func (s *Store) Upcoming(ctx context.Context) ([]Upcoming, error) {
+	var members []string
+	err := s.db.Timed(ctx, "upcoming", func(ctx context.Context) error {
+		pipe := s.db.Redis.Pipeline()
+		replies := make([]*redis.StringSliceCmd, s.db.Partitions())
+		for p := range replies {
+			replies[p] = pipe.ZRange(ctx, rediskv.ScheduleKey(p), 0, -1)
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return err
+		}
+		for _, r := range replies {
+			members = append(members, r.Val()...)
+		}
+		return nil
+	})
+	if err != nil {
+		s.db.Cache.Doubt(s.db.Clock()) // as after a Poll, which comes later
+		return nil, err
+	}
+	return s.UpcomingOf(ctx, members)
+}
+
+func (s *Store) UpcomingOf(ctx context.Context, members []string) (list []Upcoming, err error) {
+	keys := make([]string, len(members))
+	for i, m := range members {
+		org, id, _ := strings.Cut(m, "/")
+		keys[i] = s.db.Space(org).Object(id)
+	}
+	found, err := s.db.ReadFields(ctx, "read_activations", keys, "json")
+	if err != nil {
+		return nil, err
+	}
+	for i, m := range members {
+		if found[i]["json"] == "" {
+			continue
+		}
+		org, id, _ := strings.Cut(m, "/")
+		one := Upcoming{Organization: org}
+		if err := found[i].Document(&one.Activation); err != nil { // the others do not wait for it
+			_ = s.db.Damaged(ctx, s.db.Space(org), "activation", id, err)
+			continue
+		}
+		if one.Status == tollgate.ActivationScheduled {
+			list = append(list, one)
+		}
+	}
+	return list, nil
+}
+
+// Changes is what has changed that instances have to know of.
+type Changes struct {
+	All           bool     // nobody knows what has: everything may have
+	Organizations []string // otherwise: the configuration of these
+	counts        []int64  // by partition, as they were found
+}
+
+// Poll looks what has changed since another look, and forgets what is cached of
+// it: it stands behind the push of Watch. What it does not forget was current
+// when it began. The first look, before the zero value,
+// finds that everything may have changed.
+func (s *Store) Poll(ctx context.Context, before Changes) (now Changes, err error) {
+	begun := s.db.Clock()
+	err = s.db.Timed(ctx, "poll", func(ctx context.Context) error {
+		pipe := s.db.Redis.Pipeline()
+		replies := make([]*redis.FloatCmd, s.db.Partitions())
+		for p := range replies {
+			replies[p] = pipe.ZScore(ctx, rediskv.ChangesKey(p), changesCount)
+		}
+		_, _ = pipe.Exec(ctx) // each reply has its error
+		now.counts = make([]int64, s.db.Partitions())
+		for p, r := range replies {
+			if err := r.Err(); err != nil && !errors.Is(err, redis.Nil) {
+				return err
+			}
+			now.counts[p] = int64(r.Val())
+		}
+		return s.changedSince(ctx, before, &now)
+	})
+	if err != nil {
+		s.db.Cache.Doubt(s.db.Clock())
+		return before, err
+	}
+	if now.All {
+		s.db.Cache.ForgetAll()
+	} else if len(now.Organizations) > 0 {
+		s.db.Cache.Forget(now.Organizations...)
+	}
+	s.db.Cache.Confirm(begun)
+	return now, nil
+}
+
+// changedSince finds whose changes there are between two looks. A Redis that has
+// lost its latest writes counts from an earlier number again.
+func (s *Store) changedSince(ctx context.Context, before Changes, now *Changes) error {
+	if before.counts == nil {
+		now.All = true
+		return nil
+	}
+	pipe := s.db.Redis.Pipeline()
+	var replies []*redis.StringSliceCmd
+	for p, count := range now.counts {
+		if count < before.counts[p] {
+			now.All = true
+			return nil
+		}
+		if count > before.counts[p] {
+			by := &redis.ZRangeBy{Min: "(" + strconv.FormatInt(before.counts[p], 10), Max: "+inf"}
+			replies = append(replies, pipe.ZRangeByScore(ctx, rediskv.ChangesKey(p), by))
+		}
+	}
+	if len(replies) == 0 {
+		return nil
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return err
+	}
+	for _, r := range replies {
+		now.Organizations = append(now.Organizations, r.Val()...)
+	}
+	now.Organizations = slices.DeleteFunc(now.Organizations, func(member string) bool { return member == changesCount })
+	return nil
+}
+
+// Changed has a value after each push that Watch has received.
+func (s *Store) Changed() <-chan struct{} { return s.db.News }
+
+// Heartbeat writes what an instance says of itself; it is forgotten when it does not
+// go on saying it.
+func (s *Store) Heartbeat(ctx context.Context, i Instance) error {
+	i.SaidAt = s.db.Now()
+	text, err := rediskv.Enveloped(i)
+	if err != nil {
+		return fmt.Errorf("instance %s: %w", i.ID, err)
+	}
+	return s.db.Timed(ctx, "say", func(ctx context.Context) error {
+		pipe := s.db.Redis.Pipeline()
+		pipe.Set(ctx, rediskv.InstanceKey(i.ID), text, instanceLifetime)
+		pipe.SAdd(ctx, rediskv.InstancesKey, i.ID)
+		_, err := pipe.Exec(ctx)
+		return err
+	})
+}
+
+// Deregister takes an instance out that is about to stop.
+func (s *Store) Deregister(ctx context.Context, id string) error {
+	return s.db.Timed(ctx, "leave", func(ctx context.Context) error {
+		pipe := s.db.Redis.Pipeline()
+		pipe.Del(ctx, rediskv.InstanceKey(id))
+		pipe.SRem(ctx, rediskv.InstancesKey, id)
+		_, err := pipe.Exec(ctx)
+		return err
+	})
+}
+
+// Instances are those that live, by id.
+func (s *Store) Instances(ctx context.Context) (list []Instance, err error) {
+	err = s.db.Timed(ctx, "instances", func(ctx context.Context) error {
+		ids, err := s.db.Redis.SMembers(ctx, rediskv.InstancesKey).Result()
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		slices.Sort(ids)
+		pipe := s.db.Redis.Pipeline()
+		replies := make([]*redis.StringCmd, len(ids))
+		for i, id := range ids {
+			replies[i] = pipe.Get(ctx, rediskv.InstanceKey(id))
+		}
+		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+			return err
+		}
+		var dead []any
+		for i, r := range replies {
+			if errors.Is(r.Err(), redis.Nil) {
+				dead = append(dead, ids[i])
+				continue
+			}
+			var one Instance
+			if err := rediskv.Decode(r.Val(), &one); err != nil {
+				return fmt.Errorf("instance %s: %s: %w", ids[i], strconv.Quote(r.Val()), err)
+			}
+			list = append(list, one)
+		}
+		if len(dead) > 0 { // one that lives says so again
+			return s.db.Redis.SRem(ctx, rediskv.InstancesKey, dead...).Err()
+		}
+		return nil
+	})
+	return list, err
+}

@@ -1,0 +1,258 @@
+package payments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"tollgate/rediskv"
+	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/payouts"
+
+	"tollgate"
+)
+
+// CreatePayment commits a new payment in one round trip. ErrStale says that
+// the account or its organization is not the one that was priced with, an
+// ExhaustedError that a limit of its perimeter has no room for it.
+func (s *Store) CreatePayment(ctx context.Context, c rediskv.Caller, idem rediskv.Idempotency, a *accounts.Account, ch *tollgate.PaymentChange, ans rediskv.Answer) (rediskv.Result, error) {
+	k := s.db.Space(c.Organization)
+	w, err := s.write(k, c, &idem, a, ch, ans)
+	if err != nil {
+		return rediskv.Result{}, err
+	}
+	w.keys.Account, w.args.AccountRevision = k.Object(a.ID), strconv.FormatInt(a.Revision, 10)
+	w.args.CounterCount = len(ch.Uses)
+	f := paymentFields(ch.Payment, true)
+	w.args.FieldCount = len(f)
+	inv := scriptCreatePayment.With(createPaymentKeys{w.keys, k.Organization()}, createPaymentArgs{w.args, a.Organization})
+	inv.Args = append(inv.Args, f...)
+	transactions(inv, k, ch.Transactions)
+	consumed(inv, k, ch.Uses, ch.Payment.CreatedAt)
+	outcome, rest, err := s.db.Run(ctx, inv)
+	if err != nil {
+		return rediskv.Result{}, err
+	}
+	if outcome == "exhausted" {
+		return rediskv.Result{}, exhausted(ch.Uses, rest)
+	}
+	return committed(inv, outcome, "created", rest, ans)
+}
+
+// ChangePayment commits a transition computed from the payment as it was read.
+// idem is nil when the request had no key, a when nothing is captured or refunded.
+// ErrStale says that the account is not the one that the sales day was
+// computed from, or that the day is closed; ErrConflict that the payment has
+// moved on; CodeAuthorizationExpired that its time was up, in which case it has
+// been expired.
+func (s *Store) ChangePayment(ctx context.Context, c rediskv.Caller, idem *rediskv.Idempotency, a *accounts.Account, ch *tollgate.PaymentChange, ans rediskv.Answer) (rediskv.Result, error) {
+	by := "client"
+	if ch.Refund != nil { // what the clock ends is what can still be captured
+		by = "refund"
+	}
+	r, outcome, err := s.change(ctx, c, idem, a, ch, ans, by)
+	if err != nil || outcome != "expired" {
+		return r, err
+	}
+	return rediskv.Result{}, s.Lapse(ctx, c, ch.Payment)
+}
+
+// Lapse expires a payment that a client touched when its time was up, and returns
+// what the client is answered: CodeAuthorizationExpired, with its status now.
+func (s *Store) Lapse(ctx context.Context, c rediskv.Caller, p *tollgate.Payment) error {
+	if err := s.ExpirePayment(ctx, c.Organization, p.ID); err != nil {
+		return err
+	}
+	now, _, err := s.Payment(ctx, c, p.ID)
+	if err != nil {
+		return err
+	}
+	return p.Expired(now.Status)
+}
+
+// ExpirePayment carries out the clock's transition of a payment whose deadline
+// has passed; when there is none it does nothing.
+func (s *Store) ExpirePayment(ctx context.Context, org, id string) error {
+	clock := rediskv.Caller{Organization: org}
+	for {
+		p, t, err := s.Payment(ctx, clock, id)
+		if err != nil {
+			return err
+		}
+		now := s.db.Now()
+		if due := p.Deadline(); due == 0 || now < due {
+			return nil
+		}
+		ch, err := tollgate.MovePayment(s.db.Mint, tollgate.Origin{Organization: org, At: now}, p, t, tollgate.TriggerExpire, nil)
+		if err != nil {
+			return err
+		}
+		_, outcome, err := s.change(ctx, clock, nil, nil, ch, rediskv.Answer{}, "clock")
+		if errors.Is(err, rediskv.ErrConflict) {
+			continue
+		}
+		if err == nil && outcome == "early" {
+			return nil
+		}
+		return err
+	}
+}
+
+func (s *Store) change(ctx context.Context, c rediskv.Caller, idem *rediskv.Idempotency, a *accounts.Account, ch *tollgate.PaymentChange, ans rediskv.Answer, by string) (rediskv.Result, string, error) {
+	k := s.db.Space(c.Organization)
+	w, err := s.write(k, c, idem, a, ch, ans)
+	if err != nil {
+		return rediskv.Result{}, "", err
+	}
+	if a != nil {
+		w.keys.Account, w.args.AccountRevision = k.Object(a.ID), strconv.FormatInt(a.Revision, 10)
+	}
+	w.args.CounterCount = len(returning(ch))
+	f := paymentFields(ch.Payment, false)
+	w.args.FieldCount = len(f)
+	authorization := tollgate.AuthorizationOf(ch.Payment.ID)
+	inv := scriptChangePayment.With(changePaymentKeys{
+		w.keys, k.Object(authorization), k.TransactionsIn(string(ch.From)), k.TransactionsIn(string(ch.Payment.Status)),
+	}, changePaymentArgs{
+		paymentArgs: w.args, PaymentRevision: ch.Payment.Revision - 1, NowMs: int64(ch.Payment.UpdatedAt),
+		Actor: by, AuthorizationMember: rediskv.Unprefixed(authorization), NewStatus: string(ch.Payment.Status),
+	})
+	inv.Args = append(inv.Args, f...)
+	transactions(inv, k, ch.Transactions)
+	returned(inv, k, ch)
+	outcome, rest, err := s.db.Run(ctx, inv)
+	if err != nil {
+		return rediskv.Result{}, outcome, err
+	}
+	if outcome == "changed" {
+		for _, counter := range rest {
+			key, _ := counter.(string)
+			_ = s.db.DamagedAt(ctx, key, errors.New("it is no number, and what the payment gives back is not counted"))
+		}
+	}
+	r, err := rediskv.ResultOf(outcome, rest, ans)
+	return r, outcome, err
+}
+
+func committed(inv *rediskv.Invocation, outcome, success string, rest []any, ans rediskv.Answer) (rediskv.Result, error) {
+	if outcome != success && outcome != "done" && outcome != "repeated" {
+		return rediskv.Result{}, rediskv.Unexpected(inv, outcome)
+	}
+	return rediskv.ResultOf(outcome, rest, ans)
+}
+
+// RefusePayment remembers a rule's refusal of an action (create or capture);
+// nothing else is kept of it.
+func (s *Store) RefusePayment(ctx context.Context, c rediskv.Caller, action string, idem rediskv.Idempotency, a *accounts.Account, ans rediskv.Answer, reason string) (rediskv.Result, error) {
+	refusal := s.db.NewCommit(c, &idem)
+	refusal.Answer = ans
+	refusal.Unchanged(refusal.Space.Object(a.ID), strconv.FormatInt(a.Revision, 10))
+	refusal.Unchanged(refusal.Space.Organization(), strconv.FormatInt(a.Organization, 10))
+	if err := refusal.Audited("payment."+action, "refused", reason, "merchant_account", a.ID); err != nil {
+		return rediskv.Result{}, err
+	}
+	r, err := refusal.Run(ctx)
+	if errors.Is(err, rediskv.ErrConflict) {
+		err = rediskv.ErrStale
+	}
+	return r, err
+}
+
+type (
+	readPaymentKeys struct{ Grant, Payment, Ticket string }
+	readValueKeys   struct{ Grant, Value string }
+	readArgs        struct{ GrantVersion string }
+)
+
+var (
+	scriptReadPayment = rediskv.NewScript[readPaymentKeys, readArgs](lua, "read_payment")
+	scriptReadValue   = rediskv.NewScript[readValueKeys, readArgs](lua, "read_value")
+)
+
+// Payment reads a payment and its ticket.
+func (s *Store) Payment(ctx context.Context, c rediskv.Caller, id string) (*tollgate.Payment, *tollgate.Ticket, error) {
+	if len(id) <= len(tollgate.PrefixPayment) || id[:len(tollgate.PrefixPayment)] != tollgate.PrefixPayment {
+		return nil, nil, tollgate.NotFound()
+	}
+	k := s.db.Space(c.Organization)
+	grant, version := c.Grant(k)
+	_, rest, err := s.db.Run(ctx, scriptReadPayment.With(readPaymentKeys{grant, k.Object(id), k.Object(tollgate.TicketOf(id))}, readArgs{version}))
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := PaymentOf(id, rediskv.FieldsOf(rest[0]))
+	if err != nil {
+		return nil, nil, s.db.Noticed(ctx, k, err)
+	}
+	text, _ := rest[1].(string)
+	t, err := TicketOf(tollgate.TicketOf(id), text)
+	return p, t, s.db.Noticed(ctx, k, err)
+}
+
+// Ticket reads a ticket.
+func (s *Store) Ticket(ctx context.Context, c rediskv.Caller, id string) (*tollgate.Ticket, error) {
+	if len(id) <= len(tollgate.PrefixTicket) || id[:len(tollgate.PrefixTicket)] != tollgate.PrefixTicket {
+		return nil, tollgate.NotFound()
+	}
+	k := s.db.Space(c.Organization)
+	grant, version := c.Grant(k)
+	_, rest, err := s.db.Run(ctx, scriptReadValue.With(readValueKeys{grant, k.Object(id)}, readArgs{version}))
+	if err != nil {
+		return nil, err
+	}
+	text, _ := rest[0].(string)
+	t, err := TicketOf(id, text)
+	return t, s.db.Noticed(ctx, k, err)
+}
+
+// ticketOf reads a stored ticket.
+func TicketOf(id, text string) (*tollgate.Ticket, error) {
+	t := new(tollgate.Ticket)
+	err := rediskv.Decode(text, t)
+	if err == nil {
+		err = checkTicket(t)
+	}
+	if err == nil && t.ID != id {
+		err = fmt.Errorf("ticket %s: the document is of %q", id, t.ID)
+	}
+	if err != nil {
+		return nil, tollgate.Damage("ticket", id, err)
+	}
+	return t, nil
+}
+
+// checkTicket checks what JSON alone does not: a stored ticket that fails it was
+// not written by this service. One from elsewhere is anybody's, and verifying it
+// says what is wrong with it.
+func checkTicket(t *tollgate.Ticket) error {
+	if _, err := tollgate.ParseCurrency(string(t.Currency)); err != nil {
+		return fmt.Errorf("ticket %s: currency %q", t.ID, t.Currency)
+	}
+	if !strings.HasPrefix(t.PaymentID, tollgate.PrefixPayment) || t.ID != tollgate.TicketOf(t.PaymentID) {
+		return fmt.Errorf("ticket %s: it is not the one of payment %q", t.ID, t.PaymentID)
+	}
+	total := tollgate.Money{Currency: t.Currency}
+	for _, l := range t.Lines {
+		total.Minor += l.Amount.Minor
+	}
+	if total != t.Total {
+		return fmt.Errorf("ticket %s: lines add up to %s, the total is %s", t.ID, total, t.Total)
+	}
+	if len(t.Evaluations) == 0 || t.CreatedAt == 0 || t.MerchantAccountID == "" || t.Payee == "" || !slices.Contains([]tollgate.Decision{tollgate.Allow, tollgate.Deny, tollgate.Review}, t.Decision) {
+		return fmt.Errorf("ticket %s: a member is missing or unknown", t.ID)
+	}
+	for i, e := range t.Evaluations {
+		if e.Number != i+1 || e.Input.Currency != t.Currency {
+			return fmt.Errorf("ticket %s: evaluation %d is number %d in %q", t.ID, i+1, e.Number, e.Input.Currency)
+		}
+	}
+	return nil
+}
+
+// DuePayments lists payments of a partition whose deadline has passed, the
+// earliest first.
+func (s *Store) DuePayments(ctx context.Context, partition, limit int) ([]payouts.Due, error) {
+	return s.payouts.Due(ctx, "due_payments", rediskv.DueKey(partition), limit)
+}

@@ -1,0 +1,24 @@
+// Package payments keeps payments, their tickets and the counters of their limits.
+package payments
+
+import (
+	"embed"
+	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/payouts"
+)
+
+//go:embed lua/*.lua
+var lua embed.FS
+
+// Store is that part of the state. It is safe for concurrent use.
+type Store struct {
+	db      *rediskv.DB
+	ledger  *ledger.Store
+	payouts *payouts.Store
+}
+
+// New returns it on a database.
+func New(db *rediskv.DB, ledger *ledger.Store, payouts *payouts.Store) *Store {
+	return &Store{db: db, ledger: ledger, payouts: payouts}
+}

@@ -1,0 +1,141 @@
+package payments
+
+import (
+	"cmp"
+	"fmt"
+	"tollgate/rediskv"
+	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/ledger"
+
+	"tollgate"
+)
+
+// paymentKeys and paymentArgs are what creating a payment and changing one have
+// in common.
+type paymentKeys struct {
+	rediskv.RequestKeys
+	rediskv.LogKeys
+	Payment, Ticket, Part, Due, Moves, AllTransactions, AccountTransactions, Account string
+	// What a capture or a refund joins; without one, any key of the organization.
+	Payable, Refunds, Group, Cutoffs string
+}
+
+type paymentArgs struct {
+	rediskv.RequestArgs
+	rediskv.EventArgs
+	rediskv.AuditArgs
+	AccountRevision          string
+	Deadline, DueMember      string
+	TicketText, PartText     []byte
+	SalesDay, GroupFields    string
+	Captured, Refunded, Fees int64
+	CaptureCount             int
+	CutoffsMember, LookAt    string
+	CounterCount, FieldCount int
+}
+
+type createPaymentKeys struct {
+	paymentKeys
+	Organization string
+}
+
+type createPaymentArgs struct {
+	paymentArgs
+	OrganizationRevision int64
+}
+
+type changePaymentKeys struct {
+	paymentKeys
+	Authorization, OldIndex, NewIndex string
+}
+
+type changePaymentArgs struct {
+	paymentArgs
+	PaymentRevision, NowMs                int64
+	Actor, AuthorizationMember, NewStatus string
+}
+
+var (
+	scriptCreatePayment = rediskv.NewScript[createPaymentKeys, createPaymentArgs](lua, "create_payment")
+	scriptChangePayment = rediskv.NewScript[changePaymentKeys, changePaymentArgs](lua, "change_payment")
+)
+
+// writing is a change of a payment for its script.
+type writing struct {
+	keys paymentKeys
+	args paymentArgs
+}
+
+// write says what every change of a payment does; a is the account as the
+// sales day of a capture or a refund was computed from, nil without one.
+func (s *Store) write(k rediskv.Space, c rediskv.Caller, idem *rediskv.Idempotency, a *accounts.Account, ch *tollgate.PaymentChange, ans rediskv.Answer) (w writing, err error) {
+	p := ch.Payment
+	w.keys = paymentKeys{
+		LogKeys: k.Logs(), Payment: k.Object(p.ID), Ticket: k.Object(p.TicketID), Part: k.Object(p.ID), Due: k.Due, Moves: k.Moves(p.ID),
+		AllTransactions: k.Transactions(), AccountTransactions: k.TransactionsOf(p.MerchantAccountID), Account: k.Sequences(),
+		Payable: k.Sequences(), Refunds: k.Sequences(), Group: k.Sequences(), Cutoffs: k.Sequences(),
+	}
+	w.keys.RequestKeys, w.args.RequestArgs = c.Arguments(k, idem, s.db.Mint(""), ans)
+	if ans.Status != 0 {
+		c.Request.Status = ans.Status
+	}
+	if w.args.EventArgs, err = rediskv.EventArguments(&ch.Event); err != nil {
+		return w, err
+	}
+	w.args.EventAccount = p.MerchantAccountID
+	outcome := "succeeded"
+	if ch.Action == "create" && p.Status == tollgate.Declined {
+		outcome = "refused"
+	}
+	if w.args.AuditArgs, err = s.db.Entry(c, "payment."+ch.Action, outcome, cmp.Or(ch.Note, string(p.Perimeter.Reason)), "payment", p.ID); err != nil {
+		return w, err
+	}
+	if w.args.TicketText, err = rediskv.Enveloped(ch.Ticket); err != nil {
+		return w, fmt.Errorf("ticket: %w", err)
+	}
+	w.args.Deadline, w.args.DueMember = rediskv.Milli(p.Deadline()), k.Org+"/"+p.ID
+	switch {
+	case ch.Capture != nil:
+		c := *ch.Capture
+		c.Payment = nil // the payment is kept once, in its own hash
+		w.args.Captured, w.args.Fees, w.args.CaptureCount = c.Amount.Minor, c.FeeTotal.Minor, 1
+		return w, w.part(k, a, ch, c.ID, c)
+	case ch.Refund != nil:
+		r := *ch.Refund
+		r.Payment = nil
+		w.args.Refunded, w.args.Fees = r.Amount.Minor, r.FeeTotal.Minor
+		return w, w.part(k, a, ch, r.ID, r)
+	}
+	return w, nil
+}
+
+// part says what is captured or refunded, and with what it is paid.
+func (w *writing) part(k rediskv.Space, a *accounts.Account, ch *tollgate.PaymentChange, id string, doc any) (err error) {
+	if w.args.PartText, err = rediskv.Enveloped(doc); err != nil {
+		return fmt.Errorf("%s: %w", id, err)
+	}
+	b, currency := ch.Batch, ch.Payment.Currency
+	if a == nil || b.Date == tollgate.NoDate {
+		return fmt.Errorf("%s: it has no sales day", id)
+	}
+	w.keys.Part = k.Object(id)
+	w.keys.Payable, w.keys.Refunds, w.keys.Group, w.keys.Cutoffs = k.Payable(a.ID), k.Refunds(a.ID), k.Group(a.ID, currency, b.PayoutDate), k.Cutoffs
+	w.args.SalesDay = b.Date.String()
+	w.args.GroupFields = ledger.PayableGroup(tollgate.Payable{Due: b.PayoutDate, Currency: currency, PayoutGroup: tollgate.PayoutGroup{Date: b.PayoutDate}})
+	w.args.CutoffsMember, w.args.LookAt = k.Org+"/"+a.ID, rediskv.Milli(a.Cutoffs.End(b.PayoutDate))
+	return nil
+}
+
+// transactions appends new transactions.
+func transactions(inv *rediskv.Invocation, k rediskv.Space, list []tollgate.Transaction) {
+	for i := range list {
+		t := &list[i]
+		joins := ""
+		if t.AvailableOn != nil {
+			joins = "1"
+		}
+		inv.Keys = append(inv.Keys, k.Object(t.ID), k.TransactionsIn(t.Status))
+		inv.Args = append(inv.Args, rediskv.Unprefixed(t.ID), joins)
+		inv.Group(ledger.TransactionFields(t))
+	}
+}

@@ -1,0 +1,260 @@
+package rules
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"tollgate/rediskv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// RuleSetFacts reads what a change of a rule set is decided from: for the
+// accounts named, or for all of the organization; rule is the one that is asked
+// for, if any.
+func (s *Store) RuleSetFacts(ctx context.Context, c rediskv.Caller, ruleSet string, accounts []string, rule *tollgate.Citation) (*tollgate.RuleSetFacts, error) {
+	k := s.db.Space(c.Organization)
+	if err := s.db.CheckGrant(ctx, c, k); err != nil {
+		return nil, err
+	}
+	f, all, err := s.ruleSetFacts(ctx, k, ruleSet)
+	if err != nil {
+		return nil, err
+	}
+	if f.Named = len(accounts) > 0; !f.Named {
+		accounts = all
+	}
+	if f.Accounts, err = s.accounts(ctx, k, accounts); err != nil {
+		return nil, err
+	}
+	if err := s.scheduled(ctx, k, f); err != nil {
+		return nil, err
+	}
+	var cited []tollgate.Citation
+	if rule != nil {
+		cited = append(cited, *rule)
+	}
+	f.Free = f.Last + 1
+	for _, t := range f.Accounts {
+		if t.Value.RuleSet.ID == ruleSet {
+			cited, f.Free = append(cited, t.Value.RuleSet.Rules...), max(f.Free, t.Value.RuleSet.Version+1)
+		}
+	}
+	slices.SortFunc(cited, func(a, b tollgate.Citation) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
+	})
+	refs, err := s.Pinned(ctx, k, slices.Compact(cited))
+	if err != nil {
+		return nil, err
+	}
+	f.Pinned = make(map[tollgate.Citation]tollgate.RuleRef, len(refs))
+	for _, ref := range refs {
+		f.Pinned[ref.Rule] = ref
+	}
+	f.Free, err = s.freeVersion(ctx, k, ruleSet, f.Free)
+	return f, err
+}
+
+// ruleSetFacts are those of the rule set alone. all are the organization's
+// accounts.
+func (s *Store) ruleSetFacts(ctx context.Context, k rediskv.Space, ruleSet string) (f *tollgate.RuleSetFacts, all []string, err error) {
+	if !strings.HasPrefix(ruleSet, tollgate.PrefixRuleSet) {
+		return nil, nil, tollgate.NotFound()
+	}
+	found, err := s.db.ReadHashes(ctx, "read_organization", k.Organization(), k.Object(ruleSet))
+	if err != nil {
+		return nil, nil, err
+	}
+	return &tollgate.RuleSetFacts{
+		ID: ruleSet, Revision: found[1].Int("v"), Last: found[1].Int("last"), Pending: strings.Fields(found[1]["pending"]),
+	}, strings.Fields(found[0]["accounts"]), nil
+}
+
+var accountFields = []string{"v", "json", rediskv.EnvelopeField}
+
+// accounts reads accounts as they are; one that is not there has only its id.
+// With the damage of one the others are as they were read.
+func (s *Store) accounts(ctx context.Context, k rediskv.Space, ids []string) ([]tollgate.Stored[tollgate.MerchantAccount], error) {
+	all := make([]tollgate.Stored[tollgate.MerchantAccount], len(ids))
+	var damage error
+	err := s.db.Timed(ctx, "read_accounts", func(ctx context.Context) error {
+		pipe := s.db.Redis.Pipeline()
+		replies := make([]*redis.SliceCmd, len(ids))
+		for i, id := range ids {
+			replies[i] = pipe.HMGet(ctx, k.Object(id), accountFields...)
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return err
+		}
+		for i, r := range replies {
+			f := rediskv.FieldsIn(r.Val(), accountFields...)
+			all[i].Value.ID = ids[i]
+			if f["v"] == "" && f["json"] == "" || !strings.HasPrefix(ids[i], tollgate.PrefixMerchantAccount) {
+				continue
+			}
+			all[i].Revision = f.Int("v")
+			err := cmp.Or(rediskv.Counters(f), f.Document(&all[i].Value))
+			damage = cmp.Or(damage, s.db.DamagedAt(ctx, k.Object(ids[i]), err))
+		}
+		return nil
+	})
+	return all, cmp.Or(err, damage)
+}
+
+// scheduled adds what is scheduled for a rule set.
+func (s *Store) scheduled(ctx context.Context, k rediskv.Space, f *tollgate.RuleSetFacts) error {
+	for _, id := range f.Pending {
+		a, err := s.activation(ctx, k, id)
+		if err != nil {
+			return err
+		}
+		f.Scheduled = append(f.Scheduled, a)
+	}
+	return nil
+}
+
+// freeVersion is the first version from n on that does not exist: an operator
+// may have provisioned some.
+func (s *Store) freeVersion(ctx context.Context, k rediskv.Space, ruleSet string, n int64) (int64, error) {
+	for ; ; n++ {
+		taken := false
+		if err := s.db.Timed(ctx, "read_version", func(ctx context.Context) error {
+			there, err := s.db.Redis.Exists(ctx, k.Version(ruleSet, n)).Result()
+			taken = there > 0
+			return err
+		}); err != nil || !taken {
+			return n, err
+		}
+	}
+}
+
+// CommitRuleSet writes a change of a rule set's versions.
+func (s *Store) CommitRuleSet(ctx context.Context, c rediskv.Caller, idem *rediskv.Idempotency, ch *tollgate.RuleSetChange, ans rediskv.Answer) (rediskv.Result, error) {
+	b := s.db.NewCommit(c, idem)
+	b.Notify, b.Answer = true, ans
+	k := b.Space
+	for _, a := range ch.Activations {
+		if err := b.Document(a.Value.ID, a.Revision, a.Value); err != nil {
+			return rediskv.Result{}, err
+		}
+	}
+	RuleSet(b, tollgate.RuleSetState{ID: ch.RuleSetID, Revision: ch.Revision, Last: ch.Last, Pending: ch.Pending})
+	if ch.Version != nil {
+		text, err := json.Marshal(ch.Version, json.Deterministic(true))
+		if err != nil {
+			return rediskv.Result{}, fmt.Errorf("rule set %s: %w", ch.RuleSetID, err)
+		}
+		b.Version(k.Version(ch.RuleSetID, ch.Version.Version), string(text))
+	}
+	if ch.Listed != "" { // two changes may have the same time, and never the same revision
+		b.Member(k.Activations(ch.RuleSetID), strconv.FormatInt(ch.Revision+1, 10), ch.Listed)
+	}
+	if ch.Schedule != nil {
+		b.Member(rediskv.ScheduleKey(k.Partition), rediskv.Milli(ch.Schedule.At), k.Org+"/"+ch.Schedule.ID)
+	}
+	for _, id := range ch.Unschedule {
+		b.Member(rediskv.ScheduleKey(k.Partition), rediskv.Removed, k.Org+"/"+id)
+	}
+	for _, a := range ch.Accounts {
+		if err := b.Document(a.Value.ID, a.Revision, a.Value); err != nil {
+			return rediskv.Result{}, err
+		}
+	}
+	b.Events = ch.Events
+	if err := b.Noted(ch.Audit); err != nil {
+		return rediskv.Result{}, err
+	}
+	return b.Run(ctx)
+}
+
+// ruleSet writes what a rule set has beside its versions.
+func RuleSet(b *rediskv.Commit, r tollgate.RuleSetState) {
+	var f rediskv.Pairs
+	f.Set(rediskv.EnvelopeField, rediskv.Envelope)
+	f.Int("v", r.Revision+1)
+	f.Int("last", r.Last)
+	f.Set("pending", strings.Join(r.Pending, " "))
+	b.Hash(b.Space.Object(r.ID), rediskv.Revision(r.Revision), f)
+}
+
+// activation reads an activation with its revision.
+func (s *Store) activation(ctx context.Context, k rediskv.Space, id string) (a tollgate.Stored[tollgate.Activation], err error) {
+	if !strings.HasPrefix(id, tollgate.PrefixActivation) {
+		return a, tollgate.NotFound()
+	}
+	found, err := s.db.ReadHashes(ctx, "read_activation", k.Object(id))
+	if err != nil {
+		return a, err
+	}
+	a.Revision = found[0].Int("v")
+	if err = found[0].Document(&a.Value); err == nil && (a.Revision == 0 || a.Value.Object != "activation" || a.Value.ID != id || a.Value.Status == "" || a.Value.CreatedAt == 0) {
+		err = fmt.Errorf("activation %s: it is another one", id)
+	}
+	return a, s.db.Damaged(ctx, k, "activation", id, err)
+}
+
+// Activation reads an activation of a rule set.
+func (s *Store) Activation(ctx context.Context, c rediskv.Caller, ruleSet, id string) (*tollgate.Activation, error) {
+	k := s.db.Space(c.Organization)
+	if err := s.db.CheckGrant(ctx, c, k); err != nil {
+		return nil, err
+	}
+	a, err := s.activation(ctx, k, id)
+	if err == nil && a.Value.RuleSetID != ruleSet {
+		return nil, tollgate.NotFound()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &a.Value, nil
+}
+
+// Activations lists a rule set's activations, the newest first, those before
+// one; next is the place behind the last.
+func (s *Store) Activations(ctx context.Context, c rediskv.Caller, ruleSet, before string, limit int) (rows []tollgate.Activation, next string, err error) {
+	k := s.db.Space(c.Organization)
+	if err := s.db.CheckGrant(ctx, c, k); err != nil {
+		return nil, "", err
+	}
+	if !strings.HasPrefix(ruleSet, tollgate.PrefixRuleSet) {
+		return nil, "", tollgate.NotFound()
+	}
+	if _, err := s.db.ReadHashes(ctx, "read_rule_set", k.Object(ruleSet)); err != nil {
+		return nil, "", err
+	}
+	var list []string
+	err = s.db.Timed(ctx, "read_activations", func(ctx context.Context) error {
+		start := int64(0)
+		if before != "" {
+			rank, err := s.db.Redis.ZRevRank(ctx, k.Activations(ruleSet), before).Result()
+			if err != nil && !errors.Is(err, redis.Nil) {
+				return err
+			}
+			start = rank + 1
+		}
+		var err error
+		list, err = s.db.Redis.ZRevRange(ctx, k.Activations(ruleSet), start, start+int64(limit)).Result()
+		return err
+	})
+	for _, id := range list[:min(limit, len(list))] {
+		a, err := s.activation(ctx, k, id)
+		if rediskv.IsDamage(err) {
+			a.Value, err = tollgate.Activation{Object: "activation", ID: id, Damaged: true}, nil
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		rows = append(rows, a.Value)
+		if len(list) > limit {
+			next = id
+		}
+	}
+	return rows, next, err
+}

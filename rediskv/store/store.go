@@ -1,0 +1,73 @@
+// Package store is the whole of Tollgate's state in Redis, made of its rooms.
+package store
+
+import (
+	"context"
+
+	"tollgate/rediskv"
+	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/eventlog"
+	"tollgate/rediskv/exports"
+	"tollgate/rediskv/instances"
+	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/payments"
+	"tollgate/rediskv/payouts"
+	"tollgate/rediskv/provision"
+	"tollgate/rediskv/rules"
+	"tollgate/rediskv/webhooks"
+)
+
+// The rooms by names that do not hide their methods.
+type (
+	accountsRoom  = accounts.Store
+	eventlogRoom  = eventlog.Store
+	exportsRoom   = exports.Store
+	instancesRoom = instances.Store
+	ledgerRoom    = ledger.Store
+	paymentsRoom  = payments.Store
+	payoutsRoom   = payouts.Store
+	provisionRoom = provision.Store
+	rulesRoom     = rules.Store
+	webhooksRoom  = webhooks.Store
+)
+
+// Store is all of the state. It is safe for concurrent use.
+type Store struct {
+	*rediskv.DB
+	*accountsRoom
+	*eventlogRoom
+	*exportsRoom
+	*instancesRoom
+	*ledgerRoom
+	*paymentsRoom
+	*payoutsRoom
+	*provisionRoom
+	*rulesRoom
+	*webhooksRoom
+}
+
+// Open connects as rediskv.Open does.
+func Open(ctx context.Context, o rediskv.Options) (*Store, error) {
+	db, err := rediskv.Open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{DB: db}
+	s.eventlogRoom = eventlog.New(db)
+	s.instancesRoom = instances.New(db)
+	s.ledgerRoom = ledger.New(db)
+	s.rulesRoom = rules.New(db, s.instancesRoom)
+	s.accountsRoom = accounts.New(db, s.rulesRoom, s.eventlogRoom)
+	s.payoutsRoom = payouts.New(db, s.ledgerRoom)
+	s.paymentsRoom = payments.New(db, s.ledgerRoom, s.payoutsRoom)
+	s.provisionRoom = provision.New(db, s.accountsRoom, s.rulesRoom)
+	s.webhooksRoom = webhooks.New(db, s.ledgerRoom)
+	s.exportsRoom = exports.New(db, s.ledgerRoom)
+	return s, nil
+}
+
+// Close ends the connections, and the looks of those who wait for events.
+func (s *Store) Close() error {
+	s.eventlogRoom.Close()
+	return s.DB.Close()
+}

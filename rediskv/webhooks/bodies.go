@@ -1,0 +1,98 @@
+package webhooks
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// neighbours is how far apart, in milliseconds, two events may be that are
+// fetched as one range of the log.
+const neighbours = 200
+
+// stretch is a part of an organization's log that holds events to be sent.
+type stretch struct {
+	org   string
+	wants []eventlog.Position
+	reply *redis.XMessageSliceCmd
+}
+
+// ReadBodies fetches the frozen events to be sent; a ping has its own. After an
+// error nothing must be attempted: the leases run out, and the attempts are
+// unknown. Events that were committed shortly after one another are one range,
+// and an event that goes to several endpoints is read once.
+func (s *Store) ReadBodies(ctx context.Context, work []Work) error {
+	stretches := stretchesOf(work)
+	if len(stretches) == 0 {
+		return nil
+	}
+	type entry struct{ org, id string }
+	found := map[entry]redis.XMessage{}
+	err := s.db.Timed(ctx, "read_bodies", func(ctx context.Context) error {
+		for len(stretches) > 0 {
+			pipe := s.db.Redis.Pipeline()
+			for _, r := range stretches {
+				first, last := r.wants[0].Stream(), r.wants[len(r.wants)-1].Stream()
+				r.reply = pipe.XRangeN(ctx, s.db.Space(r.org).Events(), first, last, int64(2*len(r.wants)))
+			}
+			if _, err := pipe.Exec(ctx); err != nil {
+				return err
+			}
+			var left []*stretch
+			for _, r := range stretches {
+				for _, m := range r.reply.Val() {
+					found[entry{r.org, m.ID}] = m
+				}
+				// Between them were too many others.
+				for _, p := range r.wants {
+					if _, ok := found[entry{r.org, p.Stream()}]; !ok && len(r.wants) > 1 {
+						left = append(left, &stretch{org: r.org, wants: []eventlog.Position{p}})
+					}
+				}
+			}
+			stretches = left
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, w := range work {
+		m, ok := found[entry{w.Organization, w.place}]
+		if !ok || rediskv.Text(m, "i") != w.EventID {
+			continue
+		}
+		if _, err := eventlog.EventOf(m); s.db.Noticed(ctx, s.db.Space(w.Organization), err) != nil {
+			work[i].Damaged = true
+			continue
+		}
+		work[i].Body = []byte(rediskv.Text(m, "b"))
+	}
+	return nil
+}
+
+func stretchesOf(work []Work) (all []*stretch) {
+	byOrg := map[string][]eventlog.Position{}
+	for _, w := range work {
+		if w.place != "" {
+			byOrg[w.Organization] = append(byOrg[w.Organization], eventlog.Place(w.place))
+		}
+	}
+	for org, places := range byOrg {
+		slices.SortFunc(places, func(a, b eventlog.Position) int {
+			return cmp.Or(cmp.Compare(a.Milli, b.Milli), cmp.Compare(a.Seq, b.Seq))
+		})
+		places = slices.Compact(places)
+		for start, i := 0, 1; i <= len(places); i++ {
+			if i == len(places) || places[i].Milli-places[i-1].Milli > neighbours {
+				all = append(all, &stretch{org: org, wants: places[start:i]})
+				start = i
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,31 @@
+// Package webhooks keeps webhook endpoints, deliveries and their workers' queues.
+package webhooks
+
+import (
+	"embed"
+	"sync"
+	"sync/atomic"
+	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
+)
+
+//go:embed lua/*.lua
+var lua embed.FS
+
+// Store is that part of the state. It is safe for concurrent use.
+type Store struct {
+	db     *rediskv.DB
+	ledger *ledger.Store
+
+	claims      []atomic.Int32             // by partition: batches until the next look for what dead workers left
+	leftOut     []atomic.Bool              // by partition: endpoints with a backlog were left out last time
+	turns       []atomic.Pointer[[]string] // by partition: endpoints whose turn it was last time
+	directories sync.Map                   // by organization: *directory
+	endpoints   sync.Map                   // by organization/id: *knownEndpoint, of those that have had something queued lately
+}
+
+// New returns it on a database.
+func New(db *rediskv.DB, ledger *ledger.Store) *Store {
+	n := db.Partitions()
+	return &Store{db: db, ledger: ledger, claims: make([]atomic.Int32, n), leftOut: make([]atomic.Bool, n), turns: make([]atomic.Pointer[[]string], n)}
+}

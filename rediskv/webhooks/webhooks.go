@@ -1,0 +1,187 @@
+package webhooks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"tollgate/rediskv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+)
+
+// wanted is what the fan-out has to know of an endpoint.
+type wanted struct {
+	Status             string   `json:"status"`
+	EventTypes         []string `json:"event_types"`
+	MerchantAccountIDs []string `json:"merchant_account_ids"`
+}
+
+// WebhookList reads how many endpoints an organization has.
+func (s *Store) WebhookList(ctx context.Context, org string) (list tollgate.WebhookList, err error) {
+	key := s.db.Space(org).Webhooks()
+	found := rediskv.Fields{}
+	if err = s.db.Timed(ctx, "read_webhooks", func(ctx context.Context) error {
+		pipe := s.db.Redis.TxPipeline()
+		entries, revision := pipe.HLen(ctx, key), pipe.HGet(ctx, key, "v")
+		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+			return err
+		}
+		list.Count = max(0, int(entries.Val())-1) // v is one
+		found["v"] = revision.Val()
+		return nil
+	}); err != nil {
+		return list, err
+	}
+	list.Revision = found.Int("v")
+	return list, s.db.DamagedAt(ctx, key, rediskv.Counters(found))
+}
+
+// CommitWebhook writes a change of an endpoint. ErrConflict when the endpoint, or
+// for a new one the list, has changed since it was read.
+func (s *Store) CommitWebhook(ctx context.Context, c rediskv.Caller, idem *rediskv.Idempotency, ch *tollgate.WebhookChange, ans rediskv.Answer) (rediskv.Result, error) {
+	b := s.db.NewCommit(c, idem)
+	b.Answer = ans
+	k, w := b.Space, &ch.Webhook
+	member := k.Org + "/" + w.ID
+	if ch.List != nil {
+		b.Unchanged(k.Webhooks(), rediskv.Revision(ch.List.Revision))
+	}
+	b.Do("HINCRBY", k.Webhooks(), "v", 1)
+	if ch.Event.Type == tollgate.WebhookDeleted {
+		b.Unchanged(k.Object(w.ID), rediskv.Revision(w.Revision))
+		b.Do("DEL", k.Object(w.ID))
+		b.Do("HDEL", k.Webhooks(), w.ID)
+		b.Do("ZADD", k.Jobs, rediskv.Milli(ch.Event.CreatedAt), "cancel/"+member+"/")
+	} else if err := putWebhook(b, ch); err != nil {
+		return rediskv.Result{}, fmt.Errorf("webhook %s: %w", w.ID, err)
+	}
+	switch {
+	case ch.Event.Type == tollgate.WebhookDeleted, w.Status != tollgate.WebhookActive:
+		b.Do("ZREM", k.Ready, member)
+	case ch.Anew && ch.List == nil: // there may be something queued for it
+		b.Sooner(k.Ready, member, ch.Event.CreatedAt)
+	}
+	b.Events = append(b.Events, ch.Event)
+	if err := b.Audit(string(ch.Event.Type), "", "webhook_endpoint", w.ID); err != nil {
+		return rediskv.Result{}, err
+	}
+	return b.Run(ctx)
+}
+
+// putWebhook writes an endpoint, and what the fan-out has to know of it.
+func putWebhook(c *rediskv.Commit, ch *tollgate.WebhookChange) error {
+	w, key := &ch.Webhook, c.Space.Object(ch.Webhook.ID)
+	doc, err := json.Marshal(w.WebhookEndpoint, json.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	keys, err := json.Marshal(w.Sealed)
+	if err != nil {
+		return err
+	}
+	wants, err := json.Marshal(wanted{w.Status, w.EventTypes, w.MerchantAccountIDs})
+	if err != nil {
+		return err
+	}
+	c.Do("HSET", c.Space.Webhooks(), w.ID, wants)
+	var f rediskv.Pairs
+	f.Set(rediskv.EnvelopeField, rediskv.Envelope)
+	f.Set("st", w.Status)
+	f.Int("v", w.Revision+1)
+	f.Set("url", w.URL)
+	f.Set("json", string(doc))
+	f.Set("keys", string(keys))
+	if ch.Anew {
+		f.Set("fail", "0")
+		f.Int("ok", int64(ch.Event.CreatedAt))
+		c.Do("HDEL", key, "pause")
+	}
+	c.Hash(key, rediskv.Revision(w.Revision), f)
+	return nil
+}
+
+// Webhook reads an endpoint.
+func (s *Store) Webhook(ctx context.Context, c rediskv.Caller, id string) (*tollgate.StoredWebhook, error) {
+	k := s.db.Space(c.Organization)
+	if err := s.db.CheckGrant(ctx, c, k); err != nil {
+		return nil, err
+	}
+	return s.endpoint(ctx, k, id)
+}
+
+func (s *Store) endpoint(ctx context.Context, k rediskv.Space, id string) (*tollgate.StoredWebhook, error) {
+	if !strings.HasPrefix(id, tollgate.PrefixWebhook) {
+		return nil, tollgate.NotFound()
+	}
+	found, err := s.db.ReadHashes(ctx, "read_webhook", k.Object(id))
+	if err != nil {
+		return nil, err
+	}
+	w, err := endpointOf(id, found[0])
+	return w, s.db.Noticed(ctx, k, err)
+}
+
+func endpointOf(id string, f rediskv.Fields) (*tollgate.StoredWebhook, error) {
+	r := rediskv.ReadHash("webhook_endpoint", id, f)
+	w := &tollgate.StoredWebhook{Revision: r.Int("v"), LastSuccess: r.Moment("ok"), Failures: r.Count("fail")}
+	r.JSON("json", &w.WebhookEndpoint)
+	r.JSON("keys", &w.Sealed)
+	// What the scripts read of it says the same.
+	for name, value := range map[string]string{"url": w.URL, "st": w.Status} {
+		if f[name] != value {
+			r.Fault(name)
+		}
+	}
+	r.Count("cap")
+	r.Moment("pause")
+	if w.ID != id && !r.Unreadable("json") {
+		r.Fault("json")
+	}
+	return w, r.Err()
+}
+
+// Webhooks lists endpoints by id, those after one.
+func (s *Store) Webhooks(ctx context.Context, c rediskv.Caller, after string, limit int) (rows []tollgate.StoredWebhook, more bool, err error) {
+	k := s.db.Space(c.Organization)
+	if err := s.db.CheckGrant(ctx, c, k); err != nil {
+		return nil, false, err
+	}
+	err = s.db.Timed(ctx, "read_webhooks", func(ctx context.Context) error {
+		ids, err := s.db.Redis.HKeys(ctx, k.Webhooks()).Result()
+		if err != nil {
+			return err
+		}
+		ids = slices.DeleteFunc(ids, func(id string) bool { return id == "v" || cmp.Compare(id, after) <= 0 })
+		slices.Sort(ids)
+		more = len(ids) > limit
+		pipe := s.db.Redis.Pipeline()
+		var replies []*redis.MapStringStringCmd
+		for _, id := range ids[:min(limit, len(ids))] {
+			replies = append(replies, pipe.HGetAll(ctx, k.Object(id)))
+		}
+		if len(replies) == 0 {
+			return nil
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return err
+		}
+		for i, r := range replies {
+			if len(r.Val()) == 0 {
+				continue // deleted meanwhile
+			}
+			w, err := endpointOf(ids[i], r.Val())
+			if s.db.Noticed(ctx, k, err) != nil {
+				w = &tollgate.StoredWebhook{WebhookEndpoint: tollgate.WebhookEndpoint{Object: "webhook_endpoint", ID: ids[i], Damaged: true}}
+			}
+			rows = append(rows, *w)
+		}
+		return nil
+	})
+	return rows, more, err
+}
