@@ -116,12 +116,24 @@ func TestProvisionMovesGrants(t *testing.T) {
 			{ID: "cli_1", Name: "shop", Status: "active", Keys: []string{`{"kid":"a"}`, `{"kid":"b"}`}},
 			{ID: "cli_2", Name: "till", Status: "active", Keys: []string{`{"kid":"c"}`}},
 		}}, "changed client cli_1 grant_ids; changed client cli_2 grant_ids; changed grant grt_1 client_id ends 1", [2]string{"grt_2", "grt_3 grt_1"}},
-		{"one described", tollgate.Config{Clients: []tollgate.Client{{ID: "cli_1", Status: "active"}}},
-			"changed client cli_1 grant_ids; changed client cli_2 grant_ids; changed grant grt_1 client_id ends 1", [2]string{"grt_2", "grt_3 grt_1"}},
-		{"the old one disabled", tollgate.Config{Clients: []tollgate.Client{{ID: "cli_1", Status: "disabled"}}},
-			"changed client cli_1 grant_ids status ends 2; changed client cli_2 grant_ids; changed grant grt_1 client_id ends 1; raised grt_2", [2]string{"grt_2", "grt_3 grt_1"}},
-		{"the new one disabled", tollgate.Config{Clients: []tollgate.Client{{ID: "cli_2", Status: "disabled"}}},
-			"changed client cli_2 grant_ids status ends 2; changed grant grt_1 client_id ends 1; raised grt_3", [2]string{"grt_1 grt_2", "grt_3 grt_1"}},
+		{
+			"one described",
+			tollgate.Config{Clients: []tollgate.Client{{ID: "cli_1", Status: "active"}}},
+			"changed client cli_1 grant_ids; changed client cli_2 grant_ids; changed grant grt_1 client_id ends 1",
+			[2]string{"grt_2", "grt_3 grt_1"},
+		},
+		{
+			"the old one disabled",
+			tollgate.Config{Clients: []tollgate.Client{{ID: "cli_1", Status: "disabled"}}},
+			"changed client cli_1 grant_ids status ends 2; changed client cli_2 grant_ids; changed grant grt_1 client_id ends 1; raised grt_2",
+			[2]string{"grt_2", "grt_3 grt_1"},
+		},
+		{
+			"the new one disabled",
+			tollgate.Config{Clients: []tollgate.Client{{ID: "cli_2", Status: "disabled"}}},
+			"changed client cli_2 grant_ids status ends 2; changed grant grt_1 client_id ends 1; raised grt_3",
+			[2]string{"grt_1 grt_2", "grt_3 grt_1"},
+		},
 	} {
 		o, _ := newOrganization(t)
 		file := onlyThe(c.file)

@@ -49,23 +49,47 @@ func TestProvisionBesideActivations(t *testing.T) {
 		versions   [2]int64
 	}{
 		{"the same file", nil, "", "", [2]int64{2, 3}},
-		{"another name", []func(*tollgate.Config){func(c *tollgate.Config) { c.MerchantAccounts[0].Name = "New" }},
-			"changed merchant_account ma_1 name; merchant_account.updated", "", [2]int64{2, 3}},
+		{
+			"another name",
+			[]func(*tollgate.Config){func(c *tollgate.Config) { c.MerchantAccounts[0].Name = "New" }},
+			"changed merchant_account ma_1 name; merchant_account.updated", "",
+			[2]int64{2, 3},
+		},
 		{"what is in force", []func(*tollgate.Config){give(0, 2)}, "changed merchant_account ma_1 rule_set", "", [2]int64{2, 3}},
-		{"another version for one", []func(*tollgate.Config){give(0, 7)},
-			"changed merchant_account ma_1 rule_set; rule.activated", "", [2]int64{7, 3}},
-		{"another version for the one with the latest", []func(*tollgate.Config){give(1, 7)},
-			"changed merchant_account ma_2 rule_set; rule.activated", "act_2", [2]int64{2, 7}},
-		{"another version for both", []func(*tollgate.Config){give(0, 7), give(1, 7)},
-			"changed merchant_account ma_1 rule_set; changed merchant_account ma_2 rule_set; rule.activated; rule.activated", "act_2 act_1", [2]int64{7, 7}},
-		{"the version before the latest", []func(*tollgate.Config){give(1, 2)},
-			"changed merchant_account ma_2 rule_set; rule.activated", "act_2", [2]int64{2, 2}},
+		{
+			"another version for one",
+			[]func(*tollgate.Config){give(0, 7)},
+			"changed merchant_account ma_1 rule_set; rule.activated", "",
+			[2]int64{7, 3},
+		},
+		{
+			"another version for the one with the latest",
+			[]func(*tollgate.Config){give(1, 7)},
+			"changed merchant_account ma_2 rule_set; rule.activated", "act_2",
+			[2]int64{2, 7},
+		},
+		{
+			"another version for both",
+			[]func(*tollgate.Config){give(0, 7), give(1, 7)},
+			"changed merchant_account ma_1 rule_set; changed merchant_account ma_2 rule_set; rule.activated; rule.activated", "act_2 act_1",
+			[2]int64{7, 7},
+		},
+		{
+			"the version before the latest",
+			[]func(*tollgate.Config){give(1, 2)},
+			"changed merchant_account ma_2 rule_set; rule.activated", "act_2",
+			[2]int64{2, 2},
+		},
 		{"another rule set for both", []func(*tollgate.Config){func(c *tollgate.Config) {
 			c.MerchantAccounts[0].RuleSet = tollgate.RuleSet{ID: "rs_2", Version: 1}
 			c.MerchantAccounts[1].RuleSet = tollgate.RuleSet{ID: "rs_2", Version: 1}
 		}}, "changed merchant_account ma_1 rule_set; changed merchant_account ma_2 rule_set; rule.activated; rule.activated", "act_2 act_1", [2]int64{1, 1}},
-		{"nothing of the one that is left out", []func(*tollgate.Config){give(1, 7), func(c *tollgate.Config) { c.MerchantAccounts = c.MerchantAccounts[1:] }},
-			"changed merchant_account ma_2 rule_set; rule.activated", "act_2", [2]int64{2, 7}},
+		{
+			"nothing of the one that is left out",
+			[]func(*tollgate.Config){give(1, 7), func(c *tollgate.Config) { c.MerchantAccounts = c.MerchantAccounts[1:] }},
+			"changed merchant_account ma_2 rule_set; rule.activated", "act_2",
+			[2]int64{2, 7},
+		},
 	} {
 		for _, noted := range []bool{true, false} { // false: by accounts of a release that did not note what they were given
 			o, want := newOrganization(t)

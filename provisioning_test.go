@@ -210,24 +210,34 @@ func TestProvision(t *testing.T) {
 		want   string
 	}{
 		{"nothing", func(*tollgate.Config) {}, ""},
-		{"the organization's name", func(c *tollgate.Config) { c.Organization.Name = "New" },
-			"changed organization org_1 name; organization.updated"},
-		{"a legal entity", func(c *tollgate.Config) { c.LegalEntities[0].Status = "suspended" },
-			"changed legal_entity le_1 status; legal_entity.updated"},
+		{
+			"the organization's name", func(c *tollgate.Config) { c.Organization.Name = "New" },
+			"changed organization org_1 name; organization.updated",
+		},
+		{
+			"a legal entity", func(c *tollgate.Config) { c.LegalEntities[0].Status = "suspended" },
+			"changed legal_entity le_1 status; legal_entity.updated",
+		},
 		{"a new legal entity", func(c *tollgate.Config) {
 			c.LegalEntities = append(c.LegalEntities, c.LegalEntities[0])
 			c.LegalEntities[1].ID = "le_2"
 		}, "created legal_entity le_2; legal_entity.updated"},
-		{"an account's name", func(c *tollgate.Config) { c.MerchantAccounts[0].Name = "New" },
-			"changed merchant_account ma_1 name; merchant_account.updated"},
-		{"an account's name and status", func(c *tollgate.Config) { c.MerchantAccounts[0].Name, c.MerchantAccounts[0].Status = "New", "paused" },
-			"changed merchant_account ma_1 name status; merchant_account.updated"},
+		{
+			"an account's name", func(c *tollgate.Config) { c.MerchantAccounts[0].Name = "New" },
+			"changed merchant_account ma_1 name; merchant_account.updated",
+		},
+		{
+			"an account's name and status", func(c *tollgate.Config) { c.MerchantAccounts[0].Name, c.MerchantAccounts[0].Status = "New", "paused" },
+			"changed merchant_account ma_1 name status; merchant_account.updated",
+		},
 		{"a new account", func(c *tollgate.Config) {
 			c.MerchantAccounts = append(c.MerchantAccounts, c.MerchantAccounts[0])
 			c.MerchantAccounts[2].ID = "ma_3"
 		}, "changed organization org_1 accounts; created merchant_account ma_3; organization.updated; merchant_account.updated"},
-		{"a cutoff", func(c *tollgate.Config) { c.MerchantAccounts[0].Cutoff.CutoffTime = "18:00" },
-			"changed merchant_account ma_1 cutoff from 2026-11-22; cutoff.updated"},
+		{
+			"a cutoff", func(c *tollgate.Config) { c.MerchantAccounts[0].Cutoff.CutoffTime = "18:00" },
+			"changed merchant_account ma_1 cutoff from 2026-11-22; cutoff.updated",
+		},
 		{"a cutoff from a day on", func(c *tollgate.Config) {
 			c.MerchantAccounts[0].Cutoff.CutoffTime = "18:00"
 			c.Effective = map[string]tollgate.Date{"ma_1": date(t, "2026-12-01")}
@@ -250,8 +260,10 @@ func TestProvision(t *testing.T) {
 		{"a client", func(c *tollgate.Config) { c.Clients[0].Name = "kiosk" }, "changed client cli_1 name"},
 		{"a signer", func(c *tollgate.Config) { c.RuleSigners[0].Status = "disabled" }, "changed rule_signer sig_1 status"},
 		{"a grant's scopes", func(c *tollgate.Config) { c.Grants[0].Scopes = []string{"events:read"} }, "changed grant grt_1 scopes ends 1"},
-		{"a revoked grant", func(c *tollgate.Config) { c.Grants[1].Status = "revoked" },
-			"changed grant grt_2 revoked_at status ends 1; grant.revoked"},
+		{
+			"a revoked grant", func(c *tollgate.Config) { c.Grants[1].Status = "revoked" },
+			"changed grant grt_2 revoked_at status ends 1; grant.revoked",
+		},
 		{"a new grant", func(c *tollgate.Config) {
 			c.Grants = append(c.Grants, tollgate.Grant{ID: "grt_4", ClientID: "cli_2", Status: "active"})
 		}, "changed client cli_2 grant_ids; created grant grt_4; grant.created"},
@@ -325,8 +337,10 @@ func TestProvisionRefuses(t *testing.T) {
 		code   tollgate.Code
 		want   string
 	}{
-		{"another content of a perimeter", func(c *tollgate.Config) { c.Perimeters[0].Constraints = nil }, "",
-			"perimeter per_1@1 exists with other content; versions are immutable, give the change a new version"},
+		{
+			"another content of a perimeter", func(c *tollgate.Config) { c.Perimeters[0].Constraints = nil }, "",
+			"perimeter per_1@1 exists with other content; versions are immutable, give the change a new version",
+		},
 		{"constraints that say nothing", func(c *tollgate.Config) {
 			c.Perimeters[0] = tollgate.PerimeterDocument{ID: "per_1", Version: 2, Constraints: jsontext.Value(`{"currencies":null}`)}
 		}, "", "perimeter per_1@2: currencies is null"},
@@ -340,24 +354,36 @@ func TestProvisionRefuses(t *testing.T) {
 		{"an organization that there is not", func(c *tollgate.Config) {
 			*c = tollgate.Config{Organization: tollgate.Organization{ID: "org_9", Status: "closed"}}
 		}, "", "there is no organization org_9"},
-		{"another's legal entity", func(c *tollgate.Config) { c.MerchantAccounts[0].LegalEntityID = "le_9" }, "",
-			`merchant account ma_1: parameter_invalid: "le_9" is not a legal entity of this organization`},
-		{"a perimeter that there is not", func(c *tollgate.Config) { c.MerchantAccounts[0].Perimeter.Version = 9 }, "",
-			"merchant account ma_1: parameter_invalid: there is no per_1 version 9"},
-		{"a rule set that there is not", func(c *tollgate.Config) { c.MerchantAccounts[0].RuleSet.Version = 9 }, "",
-			"merchant account ma_1: parameter_invalid: there is no rs_1 version 9"},
+		{
+			"another's legal entity", func(c *tollgate.Config) { c.MerchantAccounts[0].LegalEntityID = "le_9" }, "",
+			`merchant account ma_1: parameter_invalid: "le_9" is not a legal entity of this organization`,
+		},
+		{
+			"a perimeter that there is not", func(c *tollgate.Config) { c.MerchantAccounts[0].Perimeter.Version = 9 }, "",
+			"merchant account ma_1: parameter_invalid: there is no per_1 version 9",
+		},
+		{
+			"a rule set that there is not", func(c *tollgate.Config) { c.MerchantAccounts[0].RuleSet.Version = 9 }, "",
+			"merchant account ma_1: parameter_invalid: there is no rs_1 version 9",
+		},
 		{"a cutoff that is to hold too early", func(c *tollgate.Config) {
 			c.MerchantAccounts[0].Cutoff.CutoffTime = "18:00"
 			c.Effective = map[string]tollgate.Date{"ma_1": date(t, "2026-11-21")}
 		}, "", "the effective date 2026-11-21 is too early: the sales day 2026-11-21 is open, so a change holds from 2026-11-22 at the earliest"},
 		{"another organization's client", func(c *tollgate.Config) { c.Clients[0].ID = "cli_theirs" }, "", "client cli_theirs belongs to another organization"},
-		{"a new client by its status", func(c *tollgate.Config) { c.Clients[0] = tollgate.Client{ID: "cli_9", Status: "disabled"} }, "",
-			`"cli_9" is not a client of this organization`},
-		{"a new grant by its status", func(c *tollgate.Config) { c.Grants[0] = tollgate.Grant{ID: "grt_9", Status: "revoked"} }, "",
-			`"grt_9" is not a grant of this organization`},
+		{
+			"a new client by its status", func(c *tollgate.Config) { c.Clients[0] = tollgate.Client{ID: "cli_9", Status: "disabled"} }, "",
+			`"cli_9" is not a client of this organization`,
+		},
+		{
+			"a new grant by its status", func(c *tollgate.Config) { c.Grants[0] = tollgate.Grant{ID: "grt_9", Status: "revoked"} }, "",
+			`"grt_9" is not a grant of this organization`,
+		},
 		{"a grant of nobody", func(c *tollgate.Config) { c.Grants[0].ClientID = "cli_9" }, "", `"cli_9" is not a client of this organization`},
-		{"a grant for another's account", func(c *tollgate.Config) { c.Grants[0].MerchantAccountIDs = []string{"ma_1", "ma_9"} }, "",
-			`grant grt_1: parameter_invalid: "ma_9" is not a merchant account of this organization`},
+		{
+			"a grant for another's account", func(c *tollgate.Config) { c.Grants[0].MerchantAccountIDs = []string{"ma_1", "ma_9"} }, "",
+			`grant grt_1: parameter_invalid: "ma_9" is not a merchant account of this organization`,
+		},
 		{"more perimeters than there may be", func(c *tollgate.Config) {
 			for v := range int64(tollgate.MaxPerimeterVersions) {
 				c.Perimeters = append(c.Perimeters, tollgate.PerimeterDocument{ID: "per_2", Version: v + 1})
@@ -396,18 +422,30 @@ func TestProvisionKeepsWhatIsLeftOut(t *testing.T) {
 		compared   []string
 	}{
 		{"the organization alone", "", onlyThe(tollgate.Config{}), nil},
-		{"its status", "changed organization org_1 status ends 3; organization.updated; raised grt_1 grt_2 grt_3",
-			tollgate.Config{Organization: tollgate.Organization{ID: "org_1", Status: "suspended"}}, nil},
-		{"a client's status", "changed client cli_1 status ends 2; raised grt_1 grt_2",
-			onlyThe(tollgate.Config{Clients: []tollgate.Client{{ID: "cli_1", Status: "disabled"}}}), nil},
+		{
+			"its status", "changed organization org_1 status ends 3; organization.updated; raised grt_1 grt_2 grt_3",
+			tollgate.Config{Organization: tollgate.Organization{ID: "org_1", Status: "suspended"}},
+			nil,
+		},
+		{
+			"a client's status", "changed client cli_1 status ends 2; raised grt_1 grt_2",
+			onlyThe(tollgate.Config{Clients: []tollgate.Client{{ID: "cli_1", Status: "disabled"}}}), nil,
+		},
 		{"the client as it is", "", onlyThe(tollgate.Config{Clients: []tollgate.Client{{ID: "cli_1", Status: "active"}}}), []string{"cli_1"}},
-		{"a grant's status", "changed grant grt_1 revoked_at status ends 1; grant.revoked",
-			onlyThe(tollgate.Config{Grants: []tollgate.Grant{{ID: "grt_1", Status: "revoked"}}}), []string{"cli_1"}},
-		{"a grant of a stored client for a stored account", "changed client cli_2 grant_ids; created grant grt_4; grant.created",
+		{
+			"a grant's status", "changed grant grt_1 revoked_at status ends 1; grant.revoked",
+			onlyThe(tollgate.Config{Grants: []tollgate.Grant{{ID: "grt_1", Status: "revoked"}}}),
+			[]string{"cli_1"},
+		},
+		{
+			"a grant of a stored client for a stored account", "changed client cli_2 grant_ids; created grant grt_4; grant.created",
 			onlyThe(tollgate.Config{Grants: []tollgate.Grant{{ID: "grt_4", ClientID: "cli_2", MerchantAccountIDs: []string{"ma_2"}, Status: "active"}}}),
-			[]string{"ma_2"}},
-		{"a client with new keys", "changed client cli_2 keys ends 1; raised grt_3",
-			onlyThe(tollgate.Config{Clients: []tollgate.Client{{ID: "cli_2", Name: "till", Status: "active", Keys: []string{"{}"}}}}), nil},
+			[]string{"ma_2"},
+		},
+		{
+			"a client with new keys", "changed client cli_2 keys ends 1; raised grt_3",
+			onlyThe(tollgate.Config{Clients: []tollgate.Client{{ID: "cli_2", Name: "till", Status: "active", Keys: []string{"{}"}}}}), nil,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o, _ := newOrganization(t)

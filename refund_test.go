@@ -63,15 +63,13 @@ func TestRefundPayment(t *testing.T) {
 		"once more":               {1000, true, slices.Repeat([]int64{1}, 51), "active", "refund_limit_reached"},
 		"once more, and too much": {1000, true, append(slices.Repeat([]int64{1}, 50), 1000), "active", "refund_limit_reached"},
 	} {
-		var before *tollgate.PaymentChange
-		if before = captured(t, 1000, true); test.captured == 0 {
-			ch, err := tollgate.CreatePayment(counter(), origin, tollgate.NewPayment{MerchantAccountID: "ma_1", Amount: euros(1000), Payee: "shop.example", CaptureWindowHours: 1},
-				tollgate.PerimeterDecision{Decision: tollgate.Allow}, priced(1000, 0), nil)
-			if before = ch; err != nil {
+		before := captured(t, max(test.captured, 2), test.final)
+		if test.captured == 0 {
+			var err error
+			if before, err = tollgate.CreatePayment(counter(), origin, tollgate.NewPayment{MerchantAccountID: "ma_1", Amount: euros(1000), Payee: "shop.example", CaptureWindowHours: 1},
+				tollgate.PerimeterDecision{Decision: tollgate.Allow}, priced(1000, 0), nil); err != nil {
 				t.Fatal(err)
 			}
-		} else {
-			before = captured(t, test.captured, test.final)
 		}
 		p, ticket, mint := before.Payment, before.Ticket, counter()
 		got := ""

@@ -81,16 +81,20 @@ func TestTicketOfRefundsContradictsItself(t *testing.T) {
 		"the index of a capture":         {func(t *tollgate.Ticket) { t.Evaluations[2].Input.CaptureIndex = 1 }, "evaluation 3 has capture_index 1, not 0"},
 		"a capture counts no refund":     {func(t *tollgate.Ticket) { t.Evaluations[3].Input.CaptureIndex = 3 }, "evaluation 4 has capture_index 3, not 2"},
 		"another payee":                  {func(t *tollgate.Ticket) { t.Evaluations[2].Input.Payee = "other.example" }, "evaluation 3 priced EUR"},
-		"another rule": {func(t *tollgate.Ticket) { t.Evaluations[2].Rules[0].SHA256 = strings.Repeat("c", 64) },
-			"evaluation 3 cites other rules than evaluation 1"},
+		"another rule": {
+			func(t *tollgate.Ticket) { t.Evaluations[2].Rules[0].SHA256 = strings.Repeat("c", 64) },
+			"evaluation 3 cites other rules than evaluation 1",
+		},
 		"a rule twice": {func(t *tollgate.Ticket) {
 			t.Evaluations[2].Rules = append(t.Evaluations[2].Rules, t.Evaluations[2].Rules[0])
 		}, "evaluation 3 cites other rules than evaluation 1"},
 		"rules in another order": {func(t *tollgate.Ticket) {
 			t.Evaluations[2].Rules = []tollgate.RuleRef{t.Evaluations[0].Rules[1], t.Evaluations[0].Rules[0]}
 		}, "evaluation 3 cites other rules than evaluation 1"},
-		"a capture without all rules": {func(t *tollgate.Ticket) { t.Evaluations[3].Rules = t.Evaluations[3].Rules[:1] },
-			"evaluation 4 cites other rules than evaluation 1"},
+		"a capture without all rules": {
+			func(t *tollgate.Ticket) { t.Evaluations[3].Rules = t.Evaluations[3].Rules[:1] },
+			"evaluation 4 cites other rules than evaluation 1",
+		},
 		"another event":         {func(t *tollgate.Ticket) { t.Evaluations[2].EventID = "evt_other" }, "event_ids do not have"},
 		"another event, later":  {func(t *tollgate.Ticket) { t.Evaluations[4].EventID = "evt_other" }, "event_ids do not have"},
 		"an event that is gone": {func(t *tollgate.Ticket) { t.EventIDs = slices.Delete(t.EventIDs, 2, 3) }, "event_ids do not have"},

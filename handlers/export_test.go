@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"fmt"
+
 	"tollgate"
 
 	"tollgate/handlers/input"
