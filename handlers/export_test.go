@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"tollgate"
-
 	"tollgate/handlers/input"
 	"tollgate/handlers/share"
 )

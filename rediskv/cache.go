@@ -20,7 +20,7 @@ const (
 	cacheRetry = time.Second
 )
 
-// cache keeps configuration in process. It may be behind for a moment: the
+// Cache keeps configuration in process. It may be behind for a moment: the
 // commit compares revisions. While Redis cannot be reached, what was last
 // known is served.
 type Cache struct {
@@ -34,13 +34,14 @@ type Cache struct {
 	confirmed, doubtedAt atomic.Int64
 }
 
-// entry is a key in the cache. No organization is known yet where it is what is
+// Entry is a key in the cache. No organization is known yet where it is what is
 // looked up.
 type Entry struct{ kind, org, id string }
 
 // EntryOf is the key of an object of a kind.
 func EntryOf(kind, org, id string) Entry { return Entry{kind, org, id} }
 
+// Cached is an entry with what was read for it.
 type Cached struct {
 	Org   string
 	value any
@@ -61,7 +62,7 @@ func newCache() *Cache {
 	return &Cache{Entries: entries}
 }
 
-// forget marks all of some organizations as changed.
+// Forget marks all of some organizations as changed.
 func (c *Cache) Forget(orgs ...string) {
 	of := make(map[string]bool, len(orgs))
 	for _, org := range orgs {
@@ -70,7 +71,7 @@ func (c *Cache) Forget(orgs ...string) {
 	c.mark(func(org string) bool { return of[org] })
 }
 
-// forgetAll marks everything as changed.
+// ForgetAll marks everything as changed.
 func (c *Cache) ForgetAll() {
 	c.mark(func(string) bool { return true })
 	c.Lost.Store(true)
@@ -102,22 +103,22 @@ func later(t time.Time, nanoseconds int64) time.Time {
 	return t
 }
 
-// confirm notes that what is not marked was current at a moment.
+// Confirm notes that what is not marked was current at a moment.
 func (c *Cache) Confirm(at time.Time) {
 	c.confirmed.Store(at.UnixNano())
 	c.doubtedAt.Store(0)
 }
 
-// doubt notes that Redis could not say what is current.
+// Doubt notes that Redis could not say what is current.
 func (c *Cache) Doubt(at time.Time) { c.doubtedAt.Store(at.UnixNano()) }
 
-// doubted says that Redis failed to answer a moment ago and has said nothing since.
+// Doubted says that Redis failed to answer a moment ago and has said nothing since.
 func (c *Cache) Doubted(now time.Time) bool {
 	at := c.doubtedAt.Load()
 	return at != 0 && now.Sub(time.Unix(0, at)) < cacheRetry
 }
 
-// asOf says when entries were last all known to be current, and whether nothing
+// AsOf says when entries were last all known to be current, and whether nothing
 // speaks against their being so now.
 func (c *Cache) AsOf(keys ...Entry) (at time.Time, current bool) {
 	current = true
@@ -143,7 +144,7 @@ func (c *Cache) AsOf(keys ...Entry) (at time.Time, current bool) {
 	return at, current
 }
 
-// distrust has entries read before they are used again, but for those that could
+// Distrust has entries read before they are used again, but for those that could
 // not be read just now.
 func (c *Cache) Distrust(now time.Time, keys ...Entry) {
 	for _, key := range keys {
@@ -155,7 +156,7 @@ func (c *Cache) Distrust(now time.Time, keys ...Entry) {
 	}
 }
 
-// lookup returns an entry, reading it when there is none or when it is known
+// Lookup returns an entry, reading it when there is none or when it is known
 // to be old. One that is merely aged is returned and read again behind.
 func Lookup[T any](ctx context.Context, s *DB, key Entry, read func(context.Context) (T, error)) (T, error) {
 	e, ok := s.Cache.Entries.Get(key)

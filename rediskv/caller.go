@@ -29,7 +29,7 @@ type Caller struct {
 	Turn func(context.Context) (done func(), err error)
 }
 
-// inTurn does one batch of a caller's work.
+// InTurn does one batch of a caller's work.
 func (c Caller) InTurn(ctx context.Context, do func() error) error {
 	if c.Turn == nil {
 		return do()
@@ -42,7 +42,7 @@ func (c Caller) InTurn(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// batch is how many objects the caller reads at once.
+// Batch is how many objects the caller reads at once.
 func (c Caller) Batch() int {
 	if c.Turn == nil {
 		return ReadBatch
@@ -50,12 +50,12 @@ func (c Caller) Batch() int {
 	return turnBatch
 }
 
-// timedInTurn is timed, from the moment on at which it is the caller's turn.
+// TimedInTurn is timed, from the moment on at which it is the caller's turn.
 func (s *DB) TimedInTurn(ctx context.Context, c Caller, operation string, do func(context.Context) error) error {
 	return c.InTurn(ctx, func() error { return s.Timed(ctx, operation, do) })
 }
 
-// grant is the key of the caller's grant and the version it must have; the
+// Grant is the key of the caller's grant and the version it must have; the
 // service's own clock has no grant, and none is compared.
 func (c Caller) Grant(k Space) (key, version string) {
 	if c.Actor.GrantID == "" {
@@ -64,7 +64,7 @@ func (c Caller) Grant(k Space) (key, version string) {
 	return k.Object(c.Actor.GrantID), strconv.FormatInt(c.GrantVersion, 10)
 }
 
-// checkGrant compares the grant's version beside reads that are no script.
+// CheckGrant compares the grant's version beside reads that are no script.
 func (s *DB) CheckGrant(ctx context.Context, c Caller, k Space) error {
 	key, version := c.Grant(k)
 	if version == "" {
@@ -82,7 +82,7 @@ func (s *DB) CheckGrant(ctx context.Context, c Caller, k Space) error {
 	})
 }
 
-// entry makes an audit entry of what the caller did.
+// Entry makes an audit entry of what the caller did.
 func (s *DB) Entry(c Caller, kind, outcome, reason, targetType, targetID string) (a AuditArgs, err error) {
 	a.AuditHead, a.AuditTail, err = tollgate.AuditEntry{
 		ID: s.Mint(tollgate.PrefixAudit), Time: s.Now(), Type: kind, Outcome: outcome, Reason: reason,

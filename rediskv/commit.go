@@ -11,7 +11,7 @@ import (
 	"tollgate"
 )
 
-// commit is a change that is written all at once, or not at all, if what it was
+// Commit is a change that is written all at once, or not at all, if what it was
 // computed from is still so.
 type Commit struct {
 	Store  *DB
@@ -37,7 +37,7 @@ type reading struct {
 	answer       string
 }
 
-// hashWrite is a hash that was read at a revision, empty where there was none.
+// HashWrite is a hash that was read at a revision, empty where there was none.
 // Without fields it is only compared.
 type HashWrite struct {
 	Key, Expected string
@@ -62,11 +62,13 @@ const (
 	Added    = "add"    // to a set
 )
 
+// NewCommit begins a commit of a caller, with the idempotency key of the request
+// or without one.
 func (s *DB) NewCommit(c Caller, idem *Idempotency) *Commit {
 	return &Commit{Store: s, Space: s.Space(c.Organization), caller: c, idem: idem}
 }
 
-// revision is the text of one: none of 0, before the first.
+// Revision is the text of one: none of 0, before the first.
 func Revision(n int64) string {
 	if n == 0 {
 		return ""
@@ -74,32 +76,34 @@ func Revision(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// hash writes a hash that was read at a revision; "" for one that is new.
+// Hash writes a hash that was read at a revision; "" for one that is new.
 func (c *Commit) Hash(key, expected string, f Pairs) {
 	c.Hashes = append(c.Hashes, HashWrite{key, expected, f})
 }
 
-// unchanged makes the change hold only while a hash is as it was read.
+// Unchanged makes the change hold only while a hash is as it was read.
 func (c *Commit) Unchanged(key, expected string) { c.Hash(key, expected, nil) }
 
+// Version writes a text of which no other may follow under the same key.
 func (c *Commit) Version(key, text string) { c.strings = append(c.strings, stringWrite{key, text}) }
 
-// still makes the change hold only while a command answers what it did: a text, or
+// Still makes the change hold only while a command answers what it did: a text, or
 // the digits of a number, and nothing where there is nothing.
 func (c *Commit) Still(answer, command, key string, args ...any) {
 	c.reads = append(c.reads, reading{command, key, args, answer})
 }
 
-// do changes a key by a command that is not compared with anything.
+// Do changes a key by a command that is not compared with anything.
 func (c *Commit) Do(command, key string, args ...any) {
 	c.writes = append(c.writes, write{command: command, key: key, args: args})
 }
 
-// kept is do, and the command's answer becomes a field of a hash.
+// Kept is Do, and the command's answer becomes a field of a hash.
 func (c *Commit) Kept(hash, field, command, key string, args ...any) {
 	c.writes = append(c.writes, write{command, key, args, field, hash})
 }
 
+// Member changes one member of a sorted set or a set.
 func (c *Commit) Member(key, how, member string) {
 	switch how {
 	case Removed:
@@ -113,7 +117,7 @@ func (c *Commit) Member(key, how, member string) {
 	}
 }
 
-// sooner has a member of a queue looked at no later than at a moment.
+// Sooner has a member of a queue looked at no later than at a moment.
 func (c *Commit) Sooner(queue, member string, at tollgate.Instant) {
 	c.Do("ZADD", queue, "LT", Milli(at), member)
 }
@@ -123,7 +127,7 @@ func (s *DB) Origin(c Caller) tollgate.Origin {
 	return tollgate.Origin{Organization: c.Organization, RequestID: c.Request.ID, At: s.Now()}
 }
 
-// document writes an object's document, read at a revision; 0 for one that is new.
+// Document writes an object's document, read at a revision; 0 for one that is new.
 func (c *Commit) Document(id string, read int64, doc any) error {
 	text, err := json.Marshal(doc, json.Deterministic(true))
 	if err != nil {
@@ -137,15 +141,17 @@ func (c *Commit) Document(id string, read int64, doc any) error {
 	return nil
 }
 
-// noted adds an audit entry of which type, outcome, reason and target are given.
+// Noted adds an audit entry of which type, outcome, reason and target are given.
 func (c *Commit) Noted(e tollgate.AuditEntry) error {
 	return c.Audited(e.Type, e.Outcome, e.Reason, e.Target.Type, e.Target.ID)
 }
 
+// Audit adds an entry of what succeeded to the audit record.
 func (c *Commit) Audit(kind, reason, targetType, target string) error {
 	return c.Audited(kind, "succeeded", reason, targetType, target)
 }
 
+// Audited adds an entry with its outcome to the audit record.
 func (c *Commit) Audited(kind, outcome, reason, targetType, target string) error {
 	by := c.caller
 	if c.Answer.Status != 0 {
@@ -169,11 +175,11 @@ type commitArgs struct {
 
 var scriptCommit = NewScript[commitKeys, commitArgs](lua, "commit")
 
-// run writes all of it. ErrConflict says that something has changed since it was
+// Run writes all of it. ErrConflict says that something has changed since it was
 // read.
 func (c *Commit) Run(ctx context.Context) (Result, error) { return c.RunAs(ctx, c.Store.Mint("")) }
 
-// runAs is run under an id that the change itself knows.
+// RunAs is run under an id that the change itself knows.
 func (c *Commit) RunAs(ctx context.Context, operation string) (Result, error) {
 	outcome, rest, err := c.Send(ctx, operation)
 	if err != nil {
@@ -182,7 +188,7 @@ func (c *Commit) RunAs(ctx context.Context, operation string) (Result, error) {
 	return ResultOf(outcome, rest, c.Answer)
 }
 
-// send is runAs for one who asks whether it was this very run that wrote
+// Send is runAs for one who asks whether it was this very run that wrote
 // (written), or one before whose reply was lost (done).
 func (c *Commit) Send(ctx context.Context, operation string) (outcome string, rest []any, err error) {
 	s, k := c.Store, c.Space
@@ -263,6 +269,7 @@ func Retried[T any](change func() (T, error)) (result T, err error) {
 	}
 }
 
+// ResultOf reads what a script that commits answers.
 func ResultOf(outcome string, rest []any, ans Answer) (Result, error) {
 	if outcome == "repeated" {
 		return answerOf(rest[0])

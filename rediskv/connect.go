@@ -103,6 +103,7 @@ var passing = []string{
 	"BUSY", "UNKILLABLE", "ERR max number of clients",
 }
 
+// IsReply says whether an error is an answer of Redis rather than the lack of one.
 func IsReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
@@ -118,7 +119,7 @@ func refused(text string) bool {
 	return slices.ContainsFunc(refusals, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 }
 
-// unavailable turns what go-redis reports into an error for the caller: the
+// Unavailable turns what go-redis reports into an error for the caller: the
 // store cannot be reached, or, for a reply that no correct script gets, a
 // fault. Errors that already say what they are pass.
 func Unavailable(operation string, err error) error {
@@ -141,6 +142,7 @@ func Unavailable(operation string, err error) error {
 	return StoreUnavailable(operation, err)
 }
 
+// StoreUnavailable is the error of an operation to which Redis gave no answer.
 func StoreUnavailable(operation string, err error) error {
 	return &tollgate.Error{
 		Code: tollgate.CodeStoreUnavailable, Message: "The store cannot be reached at the moment. Try again.",

@@ -11,7 +11,7 @@ import (
 	"tollgate"
 )
 
-// stored reads the fields of one stored object, strictly: what is missing, is
+// Stored reads the fields of one stored object, strictly: what is missing, is
 // not written as this service writes it, or cannot be, makes the object a
 // damaged one. Nothing is read as zero because it cannot be read.
 type Stored struct {
@@ -20,6 +20,7 @@ type Stored struct {
 	Faults     []string // names of fields that cannot be read
 }
 
+// ReadHash begins to read an object from the fields of its hash.
 func ReadHash(object, id string, f Fields) *Stored {
 	r := &Stored{Fields: f, object: object, id: id}
 	if CheckEnvelope(f[EnvelopeField]) != nil {
@@ -28,7 +29,7 @@ func ReadHash(object, id string, f Fields) *Stored {
 	return r
 }
 
-// err is nil, or the damage of the object.
+// Err is nil, or the damage of the object.
 func (r *Stored) Err() error {
 	if len(r.Faults) == 0 {
 		return nil
@@ -45,12 +46,13 @@ func (r *Stored) account() string {
 	return ""
 }
 
+// Fault notes a field that cannot be what was written.
 func (r *Stored) Fault(name string) { r.Faults = append(r.Faults, name) }
 
-// unreadable reports whether a field has a fault.
+// Unreadable reports whether a field has a fault.
 func (r *Stored) Unreadable(name string) bool { return slices.Contains(r.Faults, name) }
 
-// signed is an integer in its one decimal form.
+// Signed is an integer in its one decimal form.
 func (r *Stored) Signed(name string) int64 {
 	n, err := strconv.ParseInt(r.Fields[name], 10, 64)
 	if err != nil || strconv.FormatInt(n, 10) != r.Fields[name] {
@@ -60,7 +62,7 @@ func (r *Stored) Signed(name string) int64 {
 	return n
 }
 
-// int is an integer that is not negative; count is one that is 0 while it is
+// Int is an integer that is not negative; count is one that is 0 while it is
 // not there.
 func (r *Stored) Int(name string) int64 {
 	n := r.Signed(name)
@@ -70,6 +72,7 @@ func (r *Stored) Int(name string) int64 {
 	return n
 }
 
+// Count reads a number that is not negative.
 func (r *Stored) Count(name string) int64 {
 	if r.Fields[name] == "" {
 		return 0
@@ -77,7 +80,7 @@ func (r *Stored) Count(name string) int64 {
 	return r.Int(name)
 }
 
-// amount is money of at most 15 digits.
+// Amount is money of at most 15 digits.
 func (r *Stored) Amount(name string, c tollgate.Currency) tollgate.Money {
 	n := r.Int(name)
 	if n > tollgate.MaxMinor {
@@ -89,7 +92,7 @@ func (r *Stored) Amount(name string, c tollgate.Currency) tollgate.Money {
 // latest is the end of the year 9999: no moment is written beyond it.
 const latest = 253_402_300_799_999
 
-// instant must be there; moment is zero while it is not.
+// Instant must be there; moment is zero while it is not.
 func (r *Stored) Instant(name string) tollgate.Instant {
 	n := r.Int(name)
 	if n == 0 || n > latest {
@@ -98,6 +101,7 @@ func (r *Stored) Instant(name string) tollgate.Instant {
 	return tollgate.Instant(n)
 }
 
+// Moment reads an instant, in milliseconds.
 func (r *Stored) Moment(name string) tollgate.Instant {
 	if r.Fields[name] == "" || r.Fields[name] == "0" {
 		return 0
@@ -105,7 +109,7 @@ func (r *Stored) Moment(name string) tollgate.Instant {
 	return r.Instant(name)
 }
 
-// text must be there.
+// Text must be there.
 func (r *Stored) Text(name string) string {
 	if r.Fields[name] == "" {
 		r.Fault(name)
@@ -113,7 +117,7 @@ func (r *Stored) Text(name string) string {
 	return r.Fields[name]
 }
 
-// word is one of those that are known.
+// Word is one of those that are known.
 func (r *Stored) Word(name string, known ...string) string {
 	if !slices.Contains(known, r.Fields[name]) {
 		r.Fault(name)
@@ -121,6 +125,7 @@ func (r *Stored) Word(name string, known ...string) string {
 	return r.Fields[name]
 }
 
+// Currency reads a currency by its code.
 func (r *Stored) Currency(name string) tollgate.Currency {
 	c, err := tollgate.ParseCurrency(r.Fields[name])
 	if err != nil {
@@ -129,7 +134,7 @@ func (r *Stored) Currency(name string) tollgate.Currency {
 	return c
 }
 
-// of is an identifier of a kind; ofOne is one that may not be there.
+// Of is an identifier of a kind; ofOne is one that may not be there.
 func (r *Stored) Of(name, prefix string) string {
 	if !strings.HasPrefix(r.Fields[name], prefix) || !tollgate.ValidID(r.Fields[name]) {
 		r.Fault(name)
@@ -137,6 +142,7 @@ func (r *Stored) Of(name, prefix string) string {
 	return r.Fields[name]
 }
 
+// OfOne reads an id with its prefix, where there is one.
 func (r *Stored) OfOne(name, prefix string) *string {
 	if r.Fields[name] != "" {
 		r.Of(name, prefix)
@@ -144,7 +150,7 @@ func (r *Stored) OfOne(name, prefix string) *string {
 	return r.Optional(name)
 }
 
-// date is a date in its one form that may not be there.
+// Date is a date in its one form that may not be there.
 func (r *Stored) Date(name string) *string {
 	if text := r.Fields[name]; text != "" {
 		if _, err := tollgate.ParseDate(text); err != nil {
@@ -161,7 +167,7 @@ func (r *Stored) JSON(name string, into any) {
 	}
 }
 
-// damaged makes whatever kept an object from being read its damage, and tells
+// Damaged makes whatever kept an object from being read its damage, and tells
 // of it. nil stays nil, and an error that says something else stays that.
 func (s *DB) Damaged(ctx context.Context, k Space, object, id string, err error) error {
 	if err == nil {
@@ -172,7 +178,7 @@ func (s *DB) Damaged(ctx context.Context, k Space, object, id string, err error)
 	return d
 }
 
-// noticed tells of an error that is the damage of an object, and returns it.
+// Noticed tells of an error that is the damage of an object, and returns it.
 func (s *DB) Noticed(ctx context.Context, k Space, err error) error {
 	if e, ok := errors.AsType[*tollgate.Error](err); ok && e.Damaged != nil {
 		s.tell(ctx, k, e)
@@ -236,7 +242,7 @@ var kinds = map[string]string{
 	tollgate.PrefixDelivery: "delivery", tollgate.PrefixExport: "export", tollgate.PrefixRecovery: "recovery", tollgate.PrefixAttempt: "attempt",
 }
 
-// damagedAt is damaged for the object that a key belongs to:
+// DamagedAt is damaged for the object that a key belongs to:
 // "{p07}:<organization>[:<identifier>[:…]]". A rule's is made of its citation;
 // a record of a request and a counter of a limit have none but their key's.
 func (s *DB) DamagedAt(ctx context.Context, key string, err error) error {
@@ -272,7 +278,7 @@ func (s *DB) DamagedAt(ctx context.Context, key string, err error) error {
 	return s.Damaged(ctx, s.Space(part[1]), object, id, err)
 }
 
-// counters reports a hash whose revision or highest version is no number: the
+// Counters reports a hash whose revision or highest version is no number: the
 // next one would be made of it.
 func Counters(f Fields) error {
 	r := ReadHash("", "", f)

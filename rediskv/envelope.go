@@ -32,7 +32,7 @@ const (
 	envelopeMember = `{"$":"`
 )
 
-// checkEnvelope reports a format that this release does not know.
+// CheckEnvelope reports a format that this release does not know.
 func CheckEnvelope(text string) error {
 	format, rest, _ := strings.Cut(text, ";")
 	codec, sum, _ := strings.Cut(rest, ";")
@@ -42,7 +42,7 @@ func CheckEnvelope(text string) error {
 	return fmt.Errorf("its format %q is not known", text)
 }
 
-// enveloped is the JSON of an object as a text of its own.
+// Enveloped is the JSON of an object as a text of its own.
 func Enveloped(object any) ([]byte, error) {
 	const begin = envelopeMember + Envelope + `"`
 	b := bytes.NewBuffer(make([]byte, 0, 2048))
@@ -55,7 +55,7 @@ func Enveloped(object any) ([]byte, error) {
 	return text, nil
 }
 
-// opened is what enveloped was given, as JSON, and its envelope.
+// Opened is what enveloped was given, as JSON, and its envelope.
 func Opened(text string) (object, of string) {
 	if rest, ok := strings.CutPrefix(text, envelopeMember); ok {
 		of, rest, _ = strings.Cut(rest, `",`)
@@ -64,7 +64,7 @@ func Opened(text string) (object, of string) {
 	return text, ""
 }
 
-// document reads the document of a hash, and pairs of JSON text and target.
+// Document reads the document of a hash, and pairs of JSON text and target.
 func (f Fields) Document(into any, more ...any) error {
 	if err := CheckEnvelope(f[EnvelopeField]); err != nil {
 		return err

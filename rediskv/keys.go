@@ -24,10 +24,10 @@ const (
 	InstancesKey  = "tollgate:instances" // set: instances of the API, living or dead
 )
 
-// clientKey, a string, says to which organization a client belongs.
+// ClientKey, a string, says to which organization a client belongs.
 func ClientKey(client string) string { return "tollgate:client:" + client }
 
-// instanceKey, a string, is what an instance says of itself. It expires soon.
+// InstanceKey, a string, is what an instance says of itself. It expires soon.
 func InstanceKey(id string) string { return "tollgate:instance:" + id }
 
 // deniedKey, a hash, counts refused strangers by reason for one minute.
@@ -39,53 +39,53 @@ func partitionOf(org string, partitions int) int { return int(crc16(org)) % part
 
 func tag(partition int) string { return fmt.Sprintf("{p%02d}", partition) }
 
-// dueKey, a sorted set per partition: deadlines of payments by Unix
+// DueKey, a sorted set per partition: deadlines of payments by Unix
 // milliseconds; a member is "<organization>/<payment>".
 func DueKey(partition int) string { return tag(partition) + ":due" }
 
-// organizationsKey, a set per partition, names its organizations.
+// OrganizationsKey, a set per partition, names its organizations.
 func OrganizationsKey(partition int) string { return tag(partition) + ":organizations" }
 
-// dispatchKey, a stream per partition, hands events over to the workers: o
+// DispatchKey, a stream per partition, hands events over to the workers: o
 // (organization), s (place in its log), i (id), t (type), a (merchant account),
 // n (sequence). The group is dispatchGroup; what is done is removed.
 func DispatchKey(partition int) string { return tag(partition) + ":dispatch" }
 
-// dispatchGroup is the consumer group of the workers.
+// DispatchGroup is the consumer group of the workers.
 const DispatchGroup = "workers"
 
-// readyKey, a sorted set per partition: endpoints by when to look at them next,
+// ReadyKey, a sorted set per partition: endpoints by when to look at them next,
 // Unix milliseconds; a member is "<organization>/<endpoint>".
 func ReadyKey(partition int) string { return tag(partition) + ":ready" }
 
-// scheduleKey, a sorted set per partition: activations that are still to come, by
+// ScheduleKey, a sorted set per partition: activations that are still to come, by
 // when, Unix milliseconds; a member is "<organization>/<activation>".
 func ScheduleKey(partition int) string { return tag(partition) + ":activations" }
 
-// changesKey, a sorted set per partition: organizations by the number of their
+// ChangesKey, a sorted set per partition: organizations by the number of their
 // last change that instances have to know of, for those that the push of it does
 // not reach; the member "count" has the highest number.
 func ChangesKey(partition int) string { return tag(partition) + ":changed" }
 
-// jobsKey, a sorted set per partition: jobs of endpoints by when they last had
+// JobsKey, a sorted set per partition: jobs of endpoints by when they last had
 // their turn; a member is "<kind>/<organization>/<endpoint>/<id>".
 func JobsKey(partition int) string { return tag(partition) + ":jobs" }
 
-// exportsKey, a stream per partition, holds the exports that nobody has ended
+// ExportsKey, a stream per partition, holds the exports that nobody has ended
 // yet: o (organization), e (export). The group is dispatchGroup; whoever has an
 // entry in its hands is at work on it.
 func ExportsKey(partition int) string { return tag(partition) + ":exports" }
 
-// cutoffsKey, a sorted set per partition: accounts that have something to be
+// CutoffsKey, a sorted set per partition: accounts that have something to be
 // paid, by when to look at them next, Unix milliseconds: when the sales day of
 // the next payout date ends; a member is "<organization>/<account>".
 func CutoffsKey(partition int) string { return tag(partition) + ":cutoffs" }
 
-// payoutsKey, a sorted set per partition: payouts that are under way, by when
+// PayoutsKey, a sorted set per partition: payouts that are under way, by when
 // to carry them on, Unix milliseconds; a member is "<organization>/<payout>".
 func PayoutsKey(partition int) string { return tag(partition) + ":payouts" }
 
-// space names the keys of one organization.
+// Space names the keys of one organization.
 type Space struct {
 	Org       string
 	Partition int
@@ -98,6 +98,7 @@ type Space struct {
 	Payouts   string
 }
 
+// Space is the key space of an organization: all its keys are in one slot.
 func (s *DB) Space(org string) Space {
 	p := partitionOf(org, s.partitions)
 	return Space{
@@ -107,10 +108,10 @@ func (s *DB) Space(org string) Space {
 	}
 }
 
-// counter, a string, is what has been consumed of a perimeter's limit in one window.
+// Counter, a string, is what has been consumed of a perimeter's limit in one window.
 func (k Space) Counter(name string) string { return k.prefix + ":use:" + name }
 
-// webhooks is a hash of the organization's endpoints: by id what they want, as
+// Webhooks is a hash of the organization's endpoints: by id what they want, as
 // JSON, and v, which counts the changes.
 func (k Space) Webhooks() string { return k.prefix + ":webhooks" }
 
@@ -133,18 +134,18 @@ func (k Space) Open(endpoint string) string { return k.Object(endpoint) + ":open
 
 func (k Space) Deliveries(endpoint string) string { return k.Object(endpoint) + ":dlv" }
 
-// attempts is a hash of a delivery's attempts by number: the JSON.
+// Attempts is a hash of a delivery's attempts by number: the JSON.
 func (k Space) Attempts(delivery string) string { return k.Object(delivery) + ":att" }
 
-// unfinished is the set of the organization's exports that nobody has ended yet.
+// Unfinished is the set of the organization's exports that nobody has ended yet.
 func (k Space) Unfinished() string { return k.prefix + ":exports" }
 
-// allExports is the sorted set of the organization's exports by their ids, which
+// AllExports is the sorted set of the organization's exports by their ids, which
 // grow with time. It has none that were made before it was kept.
 func (k Space) AllExports() string { return k.prefix + ":exports:all" }
 
-// exportSizes, a hash, is how many bytes the organization's export files take
-// up: by export, and "all". exportFiles is the sorted set of those that have
+// ExportSizes, a hash, is how many bytes the organization's export files take
+// up: by export, and "all". ExportFiles is the sorted set of those that have
 // ended, by when their file is gone by itself, Unix milliseconds.
 func (k Space) ExportSizes() string { return k.prefix + ":exports:sizes" }
 
@@ -160,10 +161,10 @@ func (k Space) Chunk(export string, n int) string {
 	return k.Object(export) + ":c:" + strconv.Itoa(n)
 }
 
-// organization is the hash of the organization itself: v, json, accounts.
+// Organization is the hash of the organization itself: v, json, accounts.
 func (k Space) Organization() string { return k.prefix }
 
-// object is what belongs to an identifier below the organization:
+// Object is what belongs to an identifier below the organization:
 //
 //	le_ ma_ grt_ cli_   hash: v (revision), json; ma_ also limits (its perimeter),
 //	                    cutoffs (the versions of its cutoff, JSON), closed (its
@@ -174,13 +175,13 @@ func (k Space) Organization() string { return k.prefix }
 //	tkt_ cap_           string: the JSON
 func (k Space) Object(id string) string { return k.prefix + ":" + id }
 
-// version is the string that holds an immutable version of a perimeter or a
+// Version is the string that holds an immutable version of a perimeter or a
 // rule set.
 func (k Space) Version(id string, version int64) string {
 	return fmt.Sprintf("%s:%s:%d", k.prefix, id, version)
 }
 
-// versionNamed is version by its name, id@version, or object where there is no
+// VersionNamed is version by its name, id@version, or object where there is no
 // version in it. configured is object, or organization by its own id.
 func (k Space) VersionNamed(name string) string {
 	return k.Object(strings.Replace(name, "@", ":", 1))
@@ -193,35 +194,35 @@ func (k Space) Configured(id string) string {
 	return k.Object(id)
 }
 
-// grants is a hash of all its grants: by id their client, and v, which counts the
+// Grants is a hash of all its grants: by id their client, and v, which counts the
 // changes. It is made with the first change of a grant, or that ends tokens.
 func (k Space) Grants() string { return k.prefix + ":grants" }
 
-// ending is a set of whose tokens are still to be ended: "<organization or
+// Ending is a set of whose tokens are still to be ended: "<organization or
 // client>/<operation>". It is there only while a run of provision is at it, or
 // after one that died.
 func (k Space) Ending() string { return k.prefix + ":ending" }
 
-// perimeters is the set of the versions of the organization's perimeters:
+// Perimeters is the set of the versions of the organization's perimeters:
 // id@version.
 func (k Space) Perimeters() string { return k.prefix + ":perimeters" }
 
-// quotas is a hash: v; rules, how many names of rules there are; perimeters, how
+// Quotas is a hash: v; rules, how many names of rules there are; perimeters, how
 // many versions of perimeters.
 func (k Space) Quotas() string { return k.prefix + ":quotas" }
 
-// rules is the sorted set of the organization's published rules, in the order of
+// Rules is the sorted set of the organization's published rules, in the order of
 // their members: see ruleMember.
 func (k Space) Rules() string { return k.prefix + ":rules" }
 
-// rule is the hash of a published rule: v, json, sha, golden.
+// Rule is the hash of a published rule: v, json, sha, golden.
 func (k Space) Rule(c tollgate.Citation) string { return k.prefix + ":" + c.String() }
 
-// ruleName is the hash of what all versions of a rule have in common: v, last
+// RuleName is the hash of what all versions of a rule have in common: v, last
 // (the highest version).
 func (k Space) RuleName(name string) string { return k.prefix + ":rule:" + name }
 
-// shadows is the sorted set of the organization's shadows, in the order in
+// Shadows is the sorted set of the organization's shadows, in the order in
 // which they were made, shadowing a hash of the active ones: v, list (their JSON). What belongs to
 // one shadow shd_…, itself a hash (v, json): totals, a hash of counts, and
 // divergences, a stream: b (the JSON).
@@ -233,27 +234,27 @@ func (k Space) Totals(shadow string) string { return k.Object(shadow) + ":totals
 
 func (k Space) Divergences(shadow string) string { return k.Object(shadow) + ":divergences" }
 
-// activations is the sorted set of a rule set's activations, in the order in
+// Activations is the sorted set of a rule set's activations, in the order in
 // which they were made. The rule set itself is a hash: v, last (the highest
 // version), pending
 // (its scheduled activations). An activation is a hash: v, json.
 func (k Space) Activations(ruleSet string) string { return k.Object(ruleSet) + ":activations" }
 
-// module is the string with a published module's bytes.
+// Module is the string with a published module's bytes.
 func (k Space) Module(sha256 string) string { return k.prefix + ":module:" + sha256 }
 
-// sequences is a hash of counters (event, audit), and the channel of who waits for
+// Sequences is a hash of counters (event, audit), and the channel of who waits for
 // events (tell).
 func (k Space) Sequences() string { return k.prefix + ":seq" }
 
-// events is the stream of the organization's events: i (id), t (type),
+// Events is the stream of the organization's events: i (id), t (type),
 // a (merchant account), b (the frozen JSON).
 func (k Space) Events() string { return k.prefix + ":events" }
 
-// audit is the stream of its audit record: b (the JSON).
+// Audit is the stream of its audit record: b (the JSON).
 func (k Space) Audit() string { return k.prefix + ":audit" }
 
-// moves is the list of a payment's transactions after its authorization.
+// Moves is the list of a payment's transactions after its authorization.
 func (k Space) Moves(payment string) string { return k.prefix + ":" + payment + ":txns" }
 
 // Indexes of transactions, sorted sets by position (event sequence × 16 + n):
@@ -264,14 +265,14 @@ func (k Space) TransactionsOf(account string) string { return k.prefix + ":txns:
 
 func (k Space) TransactionsIn(status string) string { return k.prefix + ":txns:" + status }
 
-// payable is a hash of the groups that an account is to be paid:
+// Payable is a hash of the groups that an account is to be paid:
 // "<due>/<currency>/<group>/" and c (captured), f (fees), n (captures).
 func (k Space) Payable(account string) string { return k.Object(account) + ":payable" }
 
-// refunds is a hash of what was refunded in these groups, by the group.
+// Refunds is a hash of what was refunded in these groups, by the group.
 func (k Space) Refunds(account string) string { return k.Object(account) + ":refunds" }
 
-// group is the sorted set of the captures, refunds and fees of an account and
+// Group is the sorted set of the captures, refunds and fees of an account and
 // currency that had one payout date when they were made, by position.
 func (k Space) Group(account string, c tollgate.Currency, d tollgate.Date) string {
 	return k.Object(account) + ":pay:" + string(c) + ":" + d.String()
@@ -281,7 +282,7 @@ func (k Space) Group(account string, c tollgate.Currency, d tollgate.Date) strin
 // since when that is known, Unix milliseconds.
 func (k Space) damaged() string { return k.prefix + ":damaged" }
 
-// own is the sorted set of a payout's own transaction, by position.
+// Own is the sorted set of a payout's own transaction, by position.
 func (k Space) Own(payout string) string { return k.Object(payout) + ":txn" }
 
 // idempotency is the string that remembers a request: operation (its id, client
@@ -294,11 +295,11 @@ func (k Space) idempotency(i Idempotency) string {
 // idempotencyPattern matches the keys of all records of requests.
 const idempotencyPattern = "{*}:*:idem:*"
 
-// mark is the string that says, for a while, that an operation has run, so that
+// Mark is the string that says, for a while, that an operation has run, so that
 // its script finds its own work when it is sent again (see prelude.lua).
 func (k Space) Mark(operation string) string { return k.prefix + ":op:" + operation }
 
-// assertion is the string that burns an assertion's jti: the operation that
+// Assertion is the string that burns an assertion's jti: the operation that
 // did it. It expires with the assertion.
 func (k Space) Assertion(client, jti string) string {
 	return k.prefix + ":jti:" + digest(client, jti)
@@ -330,5 +331,5 @@ func crc16(s string) (crc uint16) {
 	return crc
 }
 
-// unprefixed shortens a transaction's id for the indexes.
+// Unprefixed shortens a transaction's id for the indexes.
 func Unprefixed(id string) string { return id[len(tollgate.PrefixTransaction):] }

@@ -7,13 +7,14 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"tollgate"
 
 	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
+
+	"tollgate"
 )
 
-// readHashes reads hashes at one moment; the first must be there, and the
+// ReadHashes reads hashes at one moment; the first must be there, and the
 // counters of all can be read.
 func (s *DB) ReadHashes(ctx context.Context, operation string, keys ...string) (found []Fields, err error) {
 	found, err = s.Hashes(ctx, operation, keys...)
@@ -25,7 +26,7 @@ func (s *DB) ReadHashes(ctx context.Context, operation string, keys ...string) (
 	return found, err
 }
 
-// hashes reads hashes at one moment, as they are; the first must be there.
+// Hashes reads hashes at one moment, as they are; the first must be there.
 func (s *DB) Hashes(ctx context.Context, operation string, keys ...string) (found []Fields, err error) {
 	err = s.Timed(ctx, operation, func(ctx context.Context) error {
 		pipe := s.Redis.TxPipeline()
@@ -47,7 +48,7 @@ func (s *DB) Hashes(ctx context.Context, operation string, keys ...string) (foun
 	return found, err
 }
 
-// sameObject checks that a stored document can be read and is the one of an
+// SameObject checks that a stored document can be read and is the one of an
 // object.
 func SameObject(f Fields, kind, id string) error {
 	var o struct {
@@ -63,7 +64,7 @@ func SameObject(f Fields, kind, id string) error {
 	return nil
 }
 
-// decode reads pairs of JSON text and target; the first may have an envelope.
+// Decode reads pairs of JSON text and target; the first may have an envelope.
 func Decode(text string, into any, more ...any) error {
 	if rest, ok := strings.CutPrefix(text, envelopeMember); ok {
 		of, _, _ := strings.Cut(rest, `"`)
@@ -83,12 +84,13 @@ func Decode(text string, into any, more ...any) error {
 	return nil
 }
 
+// Gone reports whether an error says that there is no such object.
 func Gone(err error) bool {
 	var e *tollgate.Error
 	return errors.As(err, &e) && e.Code == tollgate.CodeNotFound
 }
 
-// away reports whether Redis cannot be reached at the moment.
+// Away reports whether Redis cannot be reached at the moment.
 func Away(err error) bool {
 	var e *tollgate.Error
 	return errors.As(err, &e) && e.Code == tollgate.CodeStoreUnavailable
@@ -101,7 +103,7 @@ type storedText struct {
 	Err   error
 }
 
-// readStrings reads keys of one organization that hold strings, up to readBatch
+// ReadStrings reads keys of one organization that hold strings, up to readBatch
 // of them in one round trip.
 func (s *DB) ReadStrings(ctx context.Context, operation string, keys []string) ([]storedText, error) {
 	found := make([]storedText, 0, len(keys))
@@ -136,7 +138,7 @@ func (s *DB) ReadStrings(ctx context.Context, operation string, keys []string) (
 	return found, nil
 }
 
-// cutoffsOf reads the versions of an account's cutoff and its last closed
+// CutoffsOf reads the versions of an account's cutoff and its last closed
 // sales day. An account from before versions were kept has the one.
 func CutoffsOf(f Fields, current tollgate.Cutoff) (*tollgate.Timeline, tollgate.Date, error) {
 	versions, closed, err := CutoffVersions(f)
@@ -150,7 +152,7 @@ func CutoffsOf(f Fields, current tollgate.Cutoff) (*tollgate.Timeline, tollgate.
 	return t, closed, err
 }
 
-// cutoffVersions are nil where none were kept.
+// CutoffVersions are nil where none were kept.
 func CutoffVersions(f Fields) (versions []tollgate.CutoffVersion, closed tollgate.Date, err error) {
 	if text := f["cutoffs"]; text != "" {
 		if err := Decode(text, &versions); err != nil {
@@ -165,12 +167,13 @@ func CutoffVersions(f Fields) (versions []tollgate.CutoffVersion, closed tollgat
 	return versions, closed, nil
 }
 
+// Text is a field of an entry of a stream.
 func Text(m redis.XMessage, field string) string {
 	v, _ := m.Values[field].(string)
 	return v
 }
 
-// readFields reads the same fields of many hashes, and their envelopes, in as few
+// ReadFields reads the same fields of many hashes, and their envelopes, in as few
 // round trips as will do; what is not there is empty.
 func (s *DB) ReadFields(ctx context.Context, operation string, keys []string, names ...string) ([]Fields, error) {
 	found := make([]Fields, 0, len(keys))
@@ -197,31 +200,32 @@ func (s *DB) ReadFields(ctx context.Context, operation string, keys []string, na
 	return found, nil
 }
 
-// readTogether is how many keys are read in one round trip.
+// ReadTogether is how many keys are read in one round trip.
 const ReadTogether = 200
 
 const (
-	// scanBatch is how many index members are looked at per round trip.
+	// ScanBatch is how many index members are looked at per round trip.
 	ScanBatch = 500
-	// readBatch is how many hashes are read per round trip. Redis answers what
+	// ReadBatch is how many hashes are read per round trip. Redis answers what
 	// one connection has sent before it looks at the next: with 500 at once an
 	// export doubled the p99 of those who were making payments.
 	ReadBatch = 125
 	// turnBatch is how many a client reads in one turn. It is what others wait
 	// for, at most.
 	turnBatch = 50
-	// mostIndexes is how many accounts' indexes one script reads; of more, it reads
+	// MostIndexes is how many accounts' indexes one script reads; of more, it reads
 	// the index of all.
 	MostIndexes = 32
 	LeastOfEach = 16 // members of each index that it reads
-	// scanLimit bounds what one request looks at; a page may then be short or
+	// ScanLimit bounds what one request looks at; a page may then be short or
 	// empty and still have a next one.
 	ScanLimit = 50_000
-	// skew is how far the clocks of two instances may be apart before a time
+	// Skew is how far the clocks of two instances may be apart before a time
 	// filter could miss a transaction.
 	Skew = 5 * time.Minute
 )
 
+// Anys is a list as arguments of a command.
 func Anys(list []string) []any {
 	of := make([]any, len(list))
 	for i, v := range list {
@@ -230,7 +234,7 @@ func Anys(list []string) []any {
 	return of
 }
 
-// answered is the error of commands sent together, if it is more than that there is
+// Answered is the error of commands sent together, if it is more than that there is
 // nothing at a key.
 func Answered(replies []redis.Cmder, err error) error {
 	for _, reply := range replies { // err is only the first

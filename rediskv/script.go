@@ -30,7 +30,7 @@ type script[K, A any] struct {
 	places
 }
 
-// invocation is a script with what it is run with. Repeated groups are appended
+// Invocation is a script with what it is run with. Repeated groups are appended
 // to both lists.
 type Invocation struct {
 	*namedScript
@@ -38,12 +38,12 @@ type Invocation struct {
 	Args []any
 }
 
-// group appends a number of values, and these.
+// Group appends a number of values, and these.
 func (inv *Invocation) Group(values Pairs) {
 	inv.Args = append(append(inv.Args, len(values)), values...)
 }
 
-// newScript reads lua/name.lua of a package. A header that does not name each field
+// NewScript reads lua/name.lua of a package. A header that does not name each field
 // once, and nothing else, is a fault that Open reports.
 func NewScript[K, A any](lua embed.FS, name string) *script[K, A] {
 	source := luaSource(lua, name)
@@ -75,7 +75,7 @@ func register(name, body, locals string) *namedScript {
 	return s
 }
 
-// with is the script run with these keys and arguments.
+// With is the script run with these keys and arguments.
 func (s *script[K, A]) With(keys K, args A) *Invocation {
 	inv := &Invocation{namedScript: s.namedScript, Keys: make([]string, len(s.keys)), Args: make([]any, len(s.args))}
 	v := reflect.ValueOf(keys)

@@ -8,17 +8,19 @@ import (
 
 // What the keys and arguments of several scripts have in common.
 
-// requestKeys and requestArgs are what every change that a client asks for begins
+// RequestKeys and requestArgs are what every change that a client asks for begins
 // with (answered, in prelude.lua).
 type RequestKeys struct{ Grant, Record string }
 
+// RequestArgs say who asks, and what is remembered of it (answered, in
+// prelude.lua).
 type RequestArgs struct {
 	Operation, GrantVersion, Fingerprint string
 	RecordLifetime                       int64
 	RecordText                           string
 }
 
-// request says who asks, and what to remember of it. operation is an id of its
+// Arguments say who asks, and what to remember of it. operation is an id of its
 // own.
 func (c Caller) Arguments(k Space, idem *Idempotency, operation string, a Answer) (keys RequestKeys, args RequestArgs) {
 	keys.Grant, args.GrantVersion = c.Grant(k)
@@ -30,21 +32,24 @@ func (c Caller) Arguments(k Space, idem *Idempotency, operation string, a Answer
 // eventKeys are where an event goes, logKeys where an audit entry goes, too.
 type eventKeys struct{ Sequences, Events, Dispatch, Webhooks string }
 
+// LogKeys are where an event and its audit entry go.
 type LogKeys struct {
 	eventKeys
 	Audit string
 }
 
+// Logs are the keys of what every change is written to.
 func (k Space) Logs() LogKeys {
 	return LogKeys{eventKeys{k.Sequences(), k.Events(), k.Dispatch, k.Webhooks()}, k.Audit()}
 }
 
-// eventArgs are an event around its sequence, and auditArgs an audit entry.
+// EventArgs are an event around its sequence, and auditArgs an audit entry.
 type EventArgs struct {
 	EventHead, EventTail             []byte
 	EventID, EventType, EventAccount string
 }
 
+// EventArguments are an event as scripts take it.
 func EventArguments(e *tollgate.Event) (EventArgs, error) {
 	head, tail, err := e.Split()
 	if err != nil {
@@ -57,4 +62,5 @@ func EventArguments(e *tollgate.Event) (EventArgs, error) {
 	return a, nil
 }
 
+// AuditArgs are an audit entry around its sequence.
 type AuditArgs struct{ AuditHead, AuditTail []byte }

@@ -65,13 +65,13 @@ var (
 	ErrReplayed = errors.New("assertion has been used before")
 )
 
-// run carries out a script and turns the outcomes that every caller treats
+// Run carries out a script and turns the outcomes that every caller treats
 // alike into errors.
 func (s *DB) Run(ctx context.Context, inv *Invocation) (outcome string, rest []any, err error) {
 	return s.RunOn(ctx, s.Redis, inv)
 }
 
-// runOn is run on a client of the caller's choice.
+// RunOn is run on a client of the caller's choice.
 func (s *DB) RunOn(ctx context.Context, client redis.Scripter, inv *Invocation) (outcome string, rest []any, err error) {
 	err = s.Timed(ctx, inv.Name, func(ctx context.Context) error {
 		reply, err := inv.Run(ctx, client, inv.Keys, inv.Args...).Slice()
@@ -109,6 +109,7 @@ func grantChanged() error {
 	return &tollgate.Error{Code: tollgate.CodeTokenInvalid, Message: "The access token's grant has been changed or revoked."}
 }
 
+// Milli is a moment in Unix milliseconds; empty for none.
 func Milli(i tollgate.Instant) string {
 	if i == 0 {
 		return ""
@@ -116,9 +117,10 @@ func Milli(i tollgate.Instant) string {
 	return strconv.FormatInt(int64(i), 10)
 }
 
-// fields reads a hash reply (field, value, …).
+// Fields reads a hash reply (field, value, …).
 type Fields map[string]string
 
+// FieldsOf reads the reply to HGETALL of a script.
 func FieldsOf(reply any) Fields {
 	list, _ := reply.([]any)
 	f := make(Fields, len(list)/2)
@@ -129,7 +131,7 @@ func FieldsOf(reply any) Fields {
 	return f
 }
 
-// fieldsIn reads the reply to HMGET.
+// FieldsIn reads the reply to HMGET.
 func FieldsIn(values []any, names ...string) Fields {
 	f := make(Fields, len(names))
 	for i, v := range values {
@@ -138,13 +140,14 @@ func FieldsIn(values []any, names ...string) Fields {
 	return f
 }
 
-// int is a counter (v, last) of a hash in which counters found none that is no
+// Int is a counter (v, last) of a hash in which counters found none that is no
 // number; one that is not there is 0.
 func (f Fields) Int(name string) int64 {
 	n, _ := strconv.ParseInt(f[name], 10, 64)
 	return n
 }
 
+// Optional is a field, nil while it is not there.
 func (f Fields) Optional(name string) *string {
 	if v, ok := f[name]; ok && v != "" {
 		return &v
@@ -152,25 +155,30 @@ func (f Fields) Optional(name string) *string {
 	return nil
 }
 
-// pairs collects the fields of a hash to write; empty values are left out.
+// Pairs collects the fields of a hash to write; empty values are left out.
 type Pairs []any
 
+// Add sets a field that has a value.
 func (p *Pairs) Add(name, value string) {
 	if value != "" {
 		*p = append(*p, name, value)
 	}
 }
 
+// Set sets a field.
 func (p *Pairs) Set(name, value string) { *p = append(*p, name, value) }
 
+// Int sets a field to an integer in decimal.
 func (p *Pairs) Int(name string, value int64) { p.Set(name, strconv.FormatInt(value, 10)) }
 
+// Pointer sets a field that is not nil.
 func (p *Pairs) Pointer(name string, value *string) {
 	if value != nil {
 		p.Add(name, *value)
 	}
 }
 
+// Unexpected is the error for an outcome that a script does not have.
 func Unexpected(inv *Invocation, outcome string) error {
 	return fmt.Errorf("redis %s: unexpected outcome %q", inv.Name, outcome)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -136,9 +137,17 @@ func TestScriptsSentAgain(t *testing.T) {
 // writes reports whether a script calls anything that may write.
 func writes(t *testing.T, name string) bool {
 	t.Helper()
-	text, err := os.ReadFile("lua/" + name + ".lua")
-	if err != nil {
-		t.Fatal(err)
+	var text []byte
+	for _, file := range scriptFiles(t) {
+		if filepath.Base(file) == name+".lua" {
+			var err error
+			if text, err = os.ReadFile(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if text == nil {
+		t.Fatal(name)
 	}
 	_, body := splitHeader(string(text))
 	reads := []string{"GET", "HGET", "HMGET", "HGETALL", "ZCOUNT", "ZRANGE", "XRANGE", "XREVRANGE", "granted", "answered", "earlier", "command"}

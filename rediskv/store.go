@@ -193,7 +193,7 @@ func (s *DB) Mint(prefix string) string {
 	return tollgate.NewID(prefix, s.Clock(), s.entropy)
 }
 
-// timed bounds an operation, reports it and turns its error into one for the
+// Timed bounds an operation, reports it and turns its error into one for the
 // caller.
 func (s *DB) Timed(ctx context.Context, operation string, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)

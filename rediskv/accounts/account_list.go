@@ -3,13 +3,13 @@ package accounts
 import (
 	"context"
 	"errors"
-	"tollgate/rediskv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // MerchantAccounts reads accounts as they are stored, in the order of ids, and

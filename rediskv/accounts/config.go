@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"tollgate/rediskv"
-	"tollgate/rediskv/rules"
 
 	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/rules"
 )
 
 // Account is a merchant account with what is needed to price and decide.

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"tollgate/rediskv"
 
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // Perimeters are the versions of an organization's perimeters, and by account
@@ -134,7 +134,7 @@ func (s *Store) DamagedPerimeter(ctx context.Context, org string, ref tollgate.P
 	return s.db.Damaged(ctx, s.db.Space(org), "perimeter", ref.ID, fmt.Errorf("perimeter %s@%d: %w", ref.ID, ref.Version, cause))
 }
 
-// notePerimeters keeps the names of versions, id@version, so that they can be
+// NotePerimeters keeps the names of versions, id@version, so that they can be
 // listed. It comes before they are written: a name without a version leads nowhere.
 func (s *Store) NotePerimeters(ctx context.Context, k rediskv.Space, names []string) error {
 	if len(names) == 0 {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"tollgate/rediskv"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // preloadSize bounds what is read ahead: beyond it the cache holds what is used.

@@ -1,8 +1,10 @@
-// Package accounts keeps the configuration as instances keep it: accounts, grants, clients, perimeters, tokens.
+// Package accounts reads the configuration that payments are decided by: merchant
+// accounts, grants, clients and perimeters. It issues tokens for grants.
 package accounts
 
 import (
 	"embed"
+
 	"tollgate/rediskv"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/rules"

@@ -3,6 +3,7 @@ package accounts
 import (
 	"context"
 	"time"
+
 	"tollgate"
 	"tollgate/rediskv"
 )
@@ -47,7 +48,7 @@ type issueTokenArgs struct {
 
 var scriptIssueToken = rediskv.NewScript[issueTokenKeys, issueTokenArgs](lua, "issue_token")
 
-// listedGrants reads the list itself. A release that kept none left no list.
+// ListedGrants reads the list itself. A release that kept none left no list.
 func (s *Store) ListedGrants(ctx context.Context, k rediskv.Space) (list tollgate.GrantList, err error) {
 	err = s.db.Timed(ctx, "read_grants", func(ctx context.Context) (err error) {
 		list.Clients, err = s.db.Redis.HGetAll(ctx, k.Grants()).Result()

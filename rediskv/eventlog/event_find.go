@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"tollgate/rediskv"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 const (

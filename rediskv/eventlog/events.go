@@ -9,13 +9,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"tollgate/rediskv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // rewind is how far back a reader goes whose last event is no longer in the
@@ -33,6 +33,7 @@ type Position struct {
 
 func (p Position) zero() bool { return p == Position{} }
 
+// Stream is the position as Redis names an entry of a stream.
 func (p Position) Stream() string {
 	return strconv.FormatUint(p.Milli, 10) + "-" + strconv.FormatUint(p.Seq, 10)
 }
@@ -53,7 +54,7 @@ func (p Position) before() string {
 	return p.Stream()
 }
 
-// place reads a stream id; Check is left empty.
+// Place reads a stream id; Check is left empty.
 func Place(id string) (p Position) {
 	milli, seq, _ := strings.Cut(id, "-")
 	p.Milli, _ = strconv.ParseUint(milli, 10, 64)
@@ -178,7 +179,7 @@ func (s *Store) eventRow(ctx context.Context, k rediskv.Space, m redis.XMessage)
 	return jsontext.Value(rediskv.Text(m, "b")), nil
 }
 
-// eventOf reads an entry of the log, and checks that it is the one that its place
+// EventOf reads an entry of the log, and checks that it is the one that its place
 // is for. Without its own id it is named by its place.
 func EventOf(m redis.XMessage) (*tollgate.Event, error) {
 	id, account, e := rediskv.Text(m, "i"), "", new(tollgate.Event)
@@ -308,7 +309,7 @@ func sequenceOf(m redis.XMessage) int64 {
 	return n
 }
 
-// placeOf is an event's sequence number, and how far the clock that made it was
+// PlaceOf is an event's sequence number, and how far the clock that made it was
 // from Redis' own.
 func PlaceOf(m redis.XMessage) (sequence int64, apart time.Duration) {
 	var e struct {

@@ -1,8 +1,10 @@
-// Package eventlog keeps the log of events: pages, one event, readers that wait, trimming.
+// Package eventlog reads an organization's log of events in pages, waits for what
+// is to come, and trims what has been kept long enough.
 package eventlog
 
 import (
 	"embed"
+
 	"tollgate/rediskv"
 )
 

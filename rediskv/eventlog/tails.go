@@ -4,9 +4,10 @@ import (
 	"context"
 	"sync"
 	"time"
-	"tollgate/rediskv"
 
 	"github.com/redis/go-redis/v9"
+
+	"tollgate/rediskv"
 )
 
 const (

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strconv"
 	"time"
-	"tollgate/rediskv"
 
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // trimBatch is how many entries one trimming call removes; a larger one would

@@ -7,12 +7,12 @@ import (
 	"io"
 	"slices"
 	"sync"
-	"tollgate/rediskv"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // maxChunk bounds what a chunk can unpack to: far above any that was packed.

@@ -10,13 +10,13 @@ import (
 	"hash"
 	"strconv"
 	"time"
-	"tollgate/rediskv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 const (

@@ -3,11 +3,11 @@ package exports
 import (
 	"context"
 	"slices"
-	"tollgate/rediskv"
 
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // Exports lists an organization's exports, the newest first, from the one

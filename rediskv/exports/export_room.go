@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"tollgate/rediskv"
 
 	"github.com/redis/go-redis/v9"
+
+	"tollgate/rediskv"
 )
 
 // RemoveExportFile removes what is left of the file of an export that has

@@ -8,15 +8,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"tollgate/rediskv"
-	"tollgate/rediskv/eventlog"
-	"tollgate/rediskv/ledger"
-	"tollgate/rediskv/payments"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
+	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/payments"
 )
 
 // largeBatch is how many payments or tickets are read at once: with 64 KiB of

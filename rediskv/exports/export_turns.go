@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"tollgate/rediskv"
 
 	"github.com/redis/go-redis/v9"
+
+	"tollgate/rediskv"
 )
 
 // exportsSeen bounds how many unfinished exports of a partition one look

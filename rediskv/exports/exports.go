@@ -9,12 +9,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"tollgate/rediskv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 const (

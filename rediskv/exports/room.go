@@ -1,9 +1,10 @@
-// Package exports keeps exports: jobs, rows and files.
+// Package exports keeps export jobs, reads the rows they write, and keeps the files.
 package exports
 
 import (
 	"embed"
 	"sync/atomic"
+
 	"tollgate/rediskv"
 	"tollgate/rediskv/ledger"
 )

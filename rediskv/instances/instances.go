@@ -8,11 +8,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"tollgate/rediskv"
 
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // changesCount is the member that counts, beside the organizations.
@@ -86,6 +86,8 @@ func (s *Store) Upcoming(ctx context.Context) ([]Upcoming, error) {
 	return s.UpcomingOf(ctx, members)
 }
 
+// UpcomingOf reads scheduled activations by the members of their queue; one that is
+// no longer scheduled is left out.
 func (s *Store) UpcomingOf(ctx context.Context, members []string) (list []Upcoming, err error) {
 	keys := make([]string, len(members))
 	for i, m := range members {

@@ -1,4 +1,5 @@
-// Package instances keeps what the instances of the API say of themselves, and which activations are to come.
+// Package instances keeps the heartbeat of every instance of the service, and
+// tells each which rule modules it must have.
 package instances
 
 import (

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
 	"tollgate"
 	"tollgate/rediskv"
 )
@@ -17,6 +18,7 @@ import (
 // add up to so far, tat the position up to which that is, and sum the groups once
 // they were found to be right. It is paid only while grp and sum are the same.
 
+// PayoutFields are the fields of a new payout.
 func PayoutFields(p *tollgate.Payout) (f rediskv.Pairs) {
 	f.Set(rediskv.EnvelopeField, rediskv.Envelope)
 	f.Set("ma", p.MerchantAccountID)
@@ -80,6 +82,7 @@ type StoredPayout struct {
 	Fields rediskv.Fields
 }
 
+// StoredPayoutOf reads a payout's hash; its error is the damage of the payout.
 func StoredPayoutOf(k rediskv.Space, id string, f rediskv.Fields) (*StoredPayout, error) {
 	p, err := payoutOf(k, id, f)
 	if err != nil {
@@ -97,7 +100,7 @@ func StoredPayoutOf(k rediskv.Space, id string, f rediskv.Fields) (*StoredPayout
 	return s, r.Err()
 }
 
-// payoutState are the fields that change from step to step; an empty one is not
+// PayoutState are the fields that change from step to step; an empty one is not
 // there.
 func PayoutState(p *tollgate.StoredPayout) map[string]string {
 	f := map[string]string{
@@ -135,12 +138,13 @@ func groupsOf(text string) (groups []tollgate.PayoutGroup, err error) {
 	return groups, nil
 }
 
-// payableGroup is how the fields of a group begin in the hash of what is to be
+// PayableGroup is how the fields of a group begin in the hash of what is to be
 // paid.
 func PayableGroup(p tollgate.Payable) string {
 	return p.Due.String() + "/" + string(p.Currency) + "/" + p.Date.String() + "/"
 }
 
+// PayableFields are the sums of a group that is to be paid.
 func PayableFields(p tollgate.Payable) (f rediskv.Pairs) {
 	group := PayableGroup(p)
 	f.Int(group+"c", p.Captures)
@@ -149,7 +153,7 @@ func PayableFields(p tollgate.Payable) (f rediskv.Pairs) {
 	return f
 }
 
-// refundedFields are those of the groups in which something was refunded.
+// RefundedFields are those of the groups in which something was refunded.
 func RefundedFields(p tollgate.Payable) (f rediskv.Pairs) {
 	if p.Refunds != 0 {
 		f.Int(PayableGroup(p), p.Refunds)
@@ -157,6 +161,7 @@ func RefundedFields(p tollgate.Payable) (f rediskv.Pairs) {
 	return f
 }
 
+// PayableOf reads the groups that are to be paid, and what was refunded in them.
 func PayableOf(f, refunds rediskv.Fields) (list []tollgate.Payable, err error) {
 	r, given := rediskv.ReadHash("", "", f), rediskv.ReadHash("", "", refunds)
 	for name := range f {
@@ -188,6 +193,7 @@ func PayableOf(f, refunds rediskv.Fields) (list []tollgate.Payable, err error) {
 	return list, nil
 }
 
+// ReadPayout reads a payout; CodeNotFound when there is none.
 func (s *Store) ReadPayout(ctx context.Context, k rediskv.Space, id string) (*tollgate.Payout, error) {
 	found, err := s.db.ReadHashes(ctx, "read_payout", k.Object(id))
 	if err != nil {

@@ -3,6 +3,7 @@ package ledger
 
 import (
 	"embed"
+
 	"tollgate/rediskv"
 )
 

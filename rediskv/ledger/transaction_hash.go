@@ -5,7 +5,7 @@ import (
 	"tollgate/rediskv"
 )
 
-// transactionFields is the transaction's hash; its position is added by the
+// TransactionFields is the transaction's hash; its position is added by the
 // script that commits it.
 func TransactionFields(t *tollgate.Transaction) (f rediskv.Pairs) {
 	f.Set(rediskv.EnvelopeField, rediskv.Envelope)

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"tollgate/rediskv"
-	"tollgate/rediskv/eventlog"
 
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
 )
 
 // TransactionQuery selects transactions; empty members select all. After is
@@ -44,7 +44,7 @@ func (q *TransactionQuery) size(c rediskv.Caller, indexes int) int {
 	return max(batch/indexes, min(batch, rediskv.LeastOfEach))
 }
 
-// match reports whether a transaction is selected. One that cannot be read
+// Match reports whether a transaction is selected. One that cannot be read
 // stands in its place in every list that it may belong to, as far as its other
 // fields say, so that nobody misses it; whose it is must be known.
 func (q *TransactionQuery) Match(t FoundTransaction) bool {
@@ -102,12 +102,13 @@ func (s *Store) Transactions(ctx context.Context, c rediskv.Caller, q Transactio
 	return rows, next, true, nil
 }
 
+// Indexed is an entry of an index: an id and its place in the order of commit.
 type Indexed struct {
 	ID       string
 	Position int64
 }
 
-// scan returns the next members, at most q.batch, of q's indexes; end says that
+// Scan returns the next members, at most q.batch, of q's indexes; end says that
 // there are no more.
 func (s *Store) Scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q TransactionQuery, after, low, high int64) (members []Indexed, end bool, err error) {
 	grant, version := c.Grant(k)
@@ -176,7 +177,7 @@ func memberAt(id string, score float64) Indexed {
 	return Indexed{tollgate.PrefixTransaction + id, int64(score)}
 }
 
-// indexes is the smallest set of indexes that holds every match.
+// Indexes is the smallest set of indexes that holds every match.
 func (q *TransactionQuery) Indexes(k rediskv.Space) (keys []string) {
 	switch {
 	case len(q.Statuses) > 0:
@@ -256,7 +257,7 @@ func (s *Store) payoutIndexes(ctx context.Context, k rediskv.Space, id string) (
 	return keys, nil
 }
 
-// bounds turns the time filters into positions by way of the event log, whose
+// Bounds turns the time filters into positions by way of the event log, whose
 // entries carry both. Where the log has been trimmed, or was written by clocks
 // that are not Redis', there is no bound.
 func (s *Store) Bounds(ctx context.Context, k rediskv.Space, q TransactionQuery) (low, high int64, err error) {
@@ -296,14 +297,14 @@ func (s *Store) Bounds(ctx context.Context, k rediskv.Space, q TransactionQuery)
 	return low, high, err
 }
 
-// foundTransaction is a transaction of a page and how it was read; without an id
+// FoundTransaction is a transaction of a page and how it was read; without an id
 // it is gone.
 type FoundTransaction struct {
 	*tollgate.Transaction
 	*rediskv.Stored
 }
 
-// transactions reads the hashes of a page; one that is gone leaves a hole.
+// ReadTransactions reads the hashes of a page; one that is gone leaves a hole.
 func (s *Store) ReadTransactions(ctx context.Context, c rediskv.Caller, k rediskv.Space, members []Indexed) (rows []FoundTransaction, err error) {
 	rows = make([]FoundTransaction, 0, len(members))
 	for part := range slices.Chunk(members, c.Batch()) {

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strconv"
 	"time"
-	"tollgate/rediskv"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // counterKept is how long a counter outlives its window, which nobody asks about

@@ -2,11 +2,11 @@ package payments
 
 import (
 	"strconv"
-	"tollgate/rediskv"
 
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // paymentFields is the payment's hash. Values are short, so that Redis keeps
@@ -67,6 +67,7 @@ func useField(i int) string { return "use" + strconv.Itoa(i) }
 // build before looks for one of that name, which there is not.
 const uncounted = "-"
 
+// PaymentOf reads a payment's hash; its error is the damage of the payment.
 func PaymentOf(id string, f rediskv.Fields) (*tollgate.Payment, error) {
 	r := rediskv.ReadHash("payment", id, f)
 	cur := r.Currency("cur")

@@ -3,12 +3,12 @@ package payments
 import (
 	"context"
 	"slices"
-	"tollgate/rediskv"
-	"tollgate/rediskv/ledger"
 
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
 )
 
 // Payments returns one page of payments in the order in which they were made,

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
 	"tollgate/rediskv/payouts"
-
-	"tollgate"
 )
 
 // CreatePayment commits a new payment in one round trip. ErrStale says that
@@ -207,7 +207,7 @@ func (s *Store) Ticket(ctx context.Context, c rediskv.Caller, id string) (*tollg
 	return t, s.db.Noticed(ctx, k, err)
 }
 
-// ticketOf reads a stored ticket.
+// TicketOf reads a stored ticket.
 func TicketOf(id, text string) (*tollgate.Ticket, error) {
 	t := new(tollgate.Ticket)
 	err := rediskv.Decode(text, t)

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"tollgate/rediskv"
 
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // Refund reads a refund without its payment, which is kept once, in its own hash.

@@ -1,8 +1,10 @@
-// Package payments keeps payments, their tickets and the counters of their limits.
+// Package payments commits a payment's changes, each with its ticket, events,
+// transactions and counters, and reads payments and tickets.
 package payments
 
 import (
 	"embed"
+
 	"tollgate/rediskv"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/payouts"

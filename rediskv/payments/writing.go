@@ -3,11 +3,11 @@ package payments
 import (
 	"cmp"
 	"fmt"
+
+	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
 	"tollgate/rediskv/ledger"
-
-	"tollgate"
 )
 
 // paymentKeys and paymentArgs are what creating a payment and changing one have

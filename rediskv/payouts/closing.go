@@ -7,20 +7,20 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"tollgate/rediskv"
-	"tollgate/rediskv/accounts"
-	"tollgate/rediskv/ledger"
 
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/ledger"
 )
 
 // Due names something of an organization whose time has come: a payment, an
 // account or a payout.
 type Due struct{ Organization, ID string }
 
-// due lists members of one of a partition's queues, the earliest first.
+// Due lists members of one of a partition's queues, the earliest first.
 func (s *Store) Due(ctx context.Context, operation, key string, limit int) (list []Due, err error) {
 	err = s.db.Timed(ctx, operation, func(ctx context.Context) error {
 		members, err := s.db.Redis.ZRangeByScore(ctx, key, &redis.ZRangeBy{Min: "-inf", Max: rediskv.Milli(s.db.Now()), Count: int64(limit)}).Result()

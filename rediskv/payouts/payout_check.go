@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"tollgate/rediskv"
-	"tollgate/rediskv/ledger"
 
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
 )
 
 // checkPayout recomputes the sum of an unchecked payout from the next of its

@@ -3,10 +3,10 @@ package payouts
 import (
 	"context"
 	"strings"
-	"tollgate/rediskv"
-	"tollgate/rediskv/ledger"
 
 	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
 )
 
 // Payout reads a payout.

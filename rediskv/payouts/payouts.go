@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"time"
-	"tollgate/rediskv"
-	"tollgate/rediskv/ledger"
 
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
 )
 
 // moveBatch is how many captures and fees one script moves; a larger one would

@@ -1,8 +1,10 @@
-// Package payouts keeps closing of sales days and payouts, from the first step to the last.
+// Package payouts closes sales days and takes each payout from its first step to
+// its last.
 package payouts
 
 import (
 	"embed"
+
 	"tollgate/rediskv"
 	"tollgate/rediskv/ledger"
 )

@@ -6,12 +6,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"tollgate/rediskv"
-	"tollgate/rediskv/rules"
 
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/rules"
 )
 
 // CommitConfig writes what provisioning has decided, in one script, and ends the

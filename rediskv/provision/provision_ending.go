@@ -6,11 +6,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"tollgate/rediskv"
 
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // endedTogether is how many grants one script raises at most.

@@ -7,12 +7,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"tollgate/rediskv"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // Holds reports whether an organization has an object: a version of a perimeter

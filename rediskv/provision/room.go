@@ -1,4 +1,5 @@
-// Package provision keeps what an operator provisions.
+// Package provision reads what is configured as a whole, and commits what an
+// operator changes in it.
 package provision
 
 import (

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"tollgate/rediskv"
 
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // Activated is an activation that was carried out, and the instances of the API

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"tollgate/rediskv"
 
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // ScheduledActivation reads what canceling an activation of a rule set is
@@ -65,6 +65,7 @@ func (s *Store) RuleSetVersion(ctx context.Context, org, id string, version int6
 	return s.Pinned(ctx, k, set.Rules)
 }
 
+// History reads the activations of a rule set that are in force, the newest first.
 func (s *Store) History(ctx context.Context, k rediskv.Space, ruleSet string) (h tollgate.History, err error) {
 	var list []string
 	if err := s.db.Timed(ctx, "read_activations", func(ctx context.Context) (err error) {

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"tollgate/rediskv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // RuleSetFacts reads what a change of a rule set is decided from: for the
@@ -174,7 +174,7 @@ func (s *Store) CommitRuleSet(ctx context.Context, c rediskv.Caller, idem *redis
 	return b.Run(ctx)
 }
 
-// ruleSet writes what a rule set has beside its versions.
+// RuleSet writes what a rule set has beside its versions.
 func RuleSet(b *rediskv.Commit, r tollgate.RuleSetState) {
 	var f rediskv.Pairs
 	f.Set(rediskv.EnvelopeField, rediskv.Envelope)

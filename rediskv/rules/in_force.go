@@ -4,11 +4,11 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"tollgate/rediskv"
 
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // Organizations hands over the ids of all organizations, some at a time; one that

@@ -1,8 +1,10 @@
-// Package rules keeps published rules, activations and shadows.
+// Package rules keeps published rules, the rule sets they are active in, and
+// shadows.
 package rules
 
 import (
 	"embed"
+
 	"tollgate/rediskv"
 	"tollgate/rediskv/instances"
 )

@@ -3,14 +3,14 @@ package rules
 import (
 	"context"
 	"strings"
-	"tollgate/rediskv"
 
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
-// readQuotas reads an organization's counts, whose revision the commit compares,
+// ReadQuotas reads an organization's counts, whose revision the commit compares,
 // so that two at once exceed nothing. Where they are not kept yet, rules and
 // perimeters are counted as they are.
 func (s *Store) ReadQuotas(ctx context.Context, k rediskv.Space) (q tollgate.Quotas, err error) {
@@ -44,7 +44,7 @@ func namesOf(members *redis.StringSliceCmd) (n int64) {
 	return n
 }
 
-// quotas writes the counts, read at their revision.
+// Quotas writes the counts, read at their revision.
 func Quotas(c *rediskv.Commit, q tollgate.Quotas) {
 	var f rediskv.Pairs
 	f.Int("v", q.Revision+1)

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"tollgate/rediskv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // RuleSigner is who may publish rules.
@@ -200,6 +200,8 @@ func (s *Store) Resolve(ctx context.Context, org string, cited []tollgate.Citati
 	return s.Pinned(ctx, s.db.Space(org), cited)
 }
 
+// Pinned pins rules to their modules, in their order; one that there is not has no
+// sum.
 func (s *Store) Pinned(ctx context.Context, k rediskv.Space, cited []tollgate.Citation) ([]tollgate.RuleRef, error) {
 	refs := make([]tollgate.RuleRef, len(cited))
 	published := map[int]*redis.StringCmd{}

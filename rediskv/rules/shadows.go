@@ -8,19 +8,19 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"tollgate/rediskv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // keptDivergences is how many of a shadow's divergences are kept, about.
 const keptDivergences = 1000
 
-// shadowsOf are the active shadows that concern an account; list is the field of
+// ShadowsOf are the active shadows that concern an account; list is the field of
 // that name of the organization's hash of them.
 func ShadowsOf(list string, a *tollgate.MerchantAccount) (found []tollgate.Shadow, err error) {
 	if list == "" {

@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"tollgate/rediskv"
-	"tollgate/rediskv/eventlog"
 
 	"github.com/redis/go-redis/v9"
+
+	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
 )
 
 // neighbours is how far apart, in milliseconds, two events may be that are

@@ -7,14 +7,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"tollgate/rediskv"
-	"tollgate/rediskv/ledger"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
 )
 
 // deliveryLifetime is how long a delivery and its attempts are kept once it is

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"strings"
 	"time"
-	"tollgate/rediskv"
 
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 const (

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"tollgate/rediskv"
-	"tollgate/rediskv/ledger"
 
 	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
 )
 
 // CommitRecovery stores a job that queues again what an endpoint missed; the worker

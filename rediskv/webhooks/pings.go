@@ -3,11 +3,11 @@ package webhooks
 import (
 	"context"
 	"fmt"
-	"tollgate/rediskv"
 
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // endOfLog is the place of a ping among an endpoint's open deliveries: behind

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"tollgate/rediskv"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // Outcome is what an attempt means for its delivery and its endpoint.

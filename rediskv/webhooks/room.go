@@ -1,10 +1,12 @@
-// Package webhooks keeps webhook endpoints, deliveries and their workers' queues.
+// Package webhooks keeps webhook endpoints with their deliveries, every attempt,
+// and the queues of the workers.
 package webhooks
 
 import (
 	"embed"
 	"sync"
 	"sync/atomic"
+
 	"tollgate/rediskv"
 	"tollgate/rediskv/ledger"
 )

@@ -9,11 +9,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"tollgate/rediskv"
 
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // MostAtOnce is how many deliveries an endpoint gets at once when all is well.

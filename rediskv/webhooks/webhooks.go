@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"tollgate/rediskv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // wanted is what the fan-out has to know of an endpoint.
