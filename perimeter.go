@@ -70,6 +70,9 @@ type PerimeterDocument struct {
 // nothing, and currencies without a budget are unlimited.
 const PerimeterSemantics = 2
 
+// EarlierSemantics is in words what a version without semantics means.
+const EarlierSemantics = "that of an earlier release: an empty list restricts nothing, and currencies without a budget are unlimited"
+
 // constraints are those that this release knows. A document with any other is
 // kept and denies everything: a limit that is not understood must not be
 // ignored.

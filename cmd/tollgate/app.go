@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -44,10 +45,9 @@ func (e *exitError) Unwrap() error { return e.err }
 func usageError(err error) error       { return &exitError{exitUsage, err} }
 func unavailableError(err error) error { return &exitError{exitUnavailable, err} }
 
-// run executes one command and returns its exit code.
-func (a *app) run(ctx context.Context, args []string) int {
+// run executes one command of a tree and returns its exit code.
+func (a *app) run(ctx context.Context, root *cobra.Command, args []string) int {
 	a.args, a.pinned = args, nil
-	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
@@ -83,38 +83,9 @@ func (a *app) run(ctx context.Context, args []string) int {
 	}
 }
 
-func (a *app) rootCommand() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "tollgate",
-		Short: "A payments service that explains every fee",
-		Long: `Tollgate prices, authorizes and captures payments, and explains every fee.
-
-Start with 'tollgate dev': it runs the whole service on an embedded Redis and
-prints what to paste next.
-
-Exit codes: 0 done, 1 refused by the server, 2 wrong usage or configuration,
-3 the server is unavailable.`,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-	}
-	root.AddGroup(
-		&cobra.Group{ID: "run", Title: "Run the service:"},
-		&cobra.Group{ID: "client", Title: "Use it:"},
-		&cobra.Group{ID: "webhooks", Title: "Receive its events:"},
-		&cobra.Group{ID: "prepare", Title: "Prepare it:"})
-	group := func(id string, commands ...*cobra.Command) {
-		for _, c := range commands {
-			c.GroupID = id
-			root.AddCommand(c)
-		}
-	}
-	group("run", a.devCommand(), a.clockCommand(), a.serveCommand(), a.workCommand())
-	group("client", a.whoamiCommand(), a.tokenCommand(), a.accountsCommand(), a.perimetersCommand(), a.perimeterCommand(), a.quoteCommand(), a.payCommand(), a.paymentCommand(), a.paymentsCommand(),
-		a.captureCommand(), a.refundCommand(), a.cancelCommand(), a.reviewCommand(), a.ticketCommand(), a.transactionsCommand(), a.eventsCommand(), a.eventCommand(),
-		a.payoutCommand(), a.cutoffCommand(), a.exportCommand(), a.exportsCommand())
-	group("webhooks", a.webhooksCommand(), a.deliveriesCommand(), a.attemptsCommand(), a.resendCommand(), a.recoverCommand(),
-		a.listenCommand(), a.triggerCommand())
-	group("prepare", a.provisionCommand(), a.ruleCommand(), a.keyCommand())
+// complete adds to the tree of commands what all of them have in common: the flags
+// of their settings, help, completion, and what tells of the program itself.
+func (a *app) complete(root *cobra.Command) {
 	root.AddCommand(a.versionCommand(), a.settingsCommand())
 	for _, c := range root.Commands() {
 		a.bind(c)
@@ -122,5 +93,13 @@ Exit codes: 0 done, 1 refused by the server, 2 wrong usage or configuration,
 	root.SetHelpCommand(strictHelp(root))
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
-	return root
+}
+
+// randomText is 128 random bits in hex: a jti, an idempotency key.
+func (a *app) randomText() string {
+	var b [16]byte
+	if _, err := io.ReadFull(a.entropy, b[:]); err != nil {
+		panic(err) // crypto/rand never fails
+	}
+	return hex.EncodeToString(b[:])
 }

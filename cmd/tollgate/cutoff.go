@@ -85,15 +85,6 @@ stays as it is. Amounts are captures less their fees. Nothing is changed.`,
 	return c
 }
 
-// members are the flags that were given, as members of a JSON object.
-func members(c *cobra.Command, flags queryFlags) map[string]any {
-	m := make(map[string]any)
-	for name, values := range flags.values(c) {
-		m[name] = values[0]
-	}
-	return m
-}
-
 func previewText(p *tollgate.CutoffPreview) string {
 	var b strings.Builder
 	head := &table{}
@@ -147,4 +138,13 @@ func cutoffsTable(was, would *tollgate.Cutoff) *table {
 	row("interval", was.Interval, would.Interval)
 	t.row("version", strconv.FormatInt(was.Version, 10), strconv.FormatInt(would.Version, 10))
 	return t
+}
+
+// members are the flags that were given, as members of a JSON object.
+func members(c *cobra.Command, flags queryFlags) map[string]any {
+	m := make(map[string]any)
+	for name, values := range flags.values(c) {
+		m[name] = values[0]
+	}
+	return m
 }

@@ -56,14 +56,3 @@ func (e environment) write(path string) error {
 	}
 	return replaceFile(absolute, []byte(b.String()))
 }
-
-// shellQuote makes a word of a POSIX shell of s, as it is where that is safe.
-func shellQuote(s string) string {
-	special := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-./:@%+,=", r)
-	}
-	if s != "" && !strings.ContainsFunc(s, special) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}

@@ -117,7 +117,7 @@ func TestFetchExport(t *testing.T) {
 				t.Fatal(err)
 			}
 			a, _, stderr := world(map[string]string{"TOLLGATE_URL": server.URL, "TOLLGATE_TOKEN": "t"})
-			if code := a.run(context.Background(), []string{"export", "--id", "exp_1", "-o", target}); code != c.code || !strings.Contains(stderr.String(), c.says) {
+			if code := a.run(context.Background(), rootCommand(a), []string{"export", "--id", "exp_1", "-o", target}); code != c.code || !strings.Contains(stderr.String(), c.says) {
 				t.Errorf("exit code %d, want %d: %s", code, c.code, stderr)
 			}
 			want := file
@@ -160,7 +160,7 @@ func TestExportInterruptedAtTheStart(t *testing.T) {
 	}))
 	defer server.Close()
 	a, _, stderr := world(map[string]string{"TOLLGATE_URL": server.URL, "TOLLGATE_TOKEN": "t"})
-	code := a.run(ctx, []string{"export", "payments", "-o", filepath.Join(t.TempDir(), "x.csv")})
+	code := a.run(ctx, rootCommand(a), []string{"export", "payments", "-o", filepath.Join(t.TempDir(), "x.csv")})
 	if code != exitUnavailable || !strings.Contains(stderr.String(), "interrupted; the job is canceled") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}

@@ -32,7 +32,7 @@ func TestFetchExportKeepsTheTarget(t *testing.T) {
 	fetch := func(name string) {
 		t.Helper()
 		a, _, stderr := world(map[string]string{"TOLLGATE_URL": server.URL, "TOLLGATE_TOKEN": "t"})
-		if code := a.run(context.Background(), []string{"export", "--id", "exp_1", "-o", at(name)}); code != exitOK {
+		if code := a.run(context.Background(), rootCommand(a), []string{"export", "--id", "exp_1", "-o", at(name)}); code != exitOK {
 			t.Errorf("%s: exit code %d: %s", name, code, stderr)
 		}
 	}

@@ -21,24 +21,6 @@ var paymentFlags = append(queryFlags{
 	{"order", "order", "asc or desc"},
 }, pageFlags...)
 
-// listCommand makes a command that prints a page of a list; row adds one entry
-// to the table and returns its id.
-func listCommand[T any](a *app, c *cobra.Command, path string, flags queryFlags, heads []string, right []int, row func(*table, *T) string) *cobra.Command {
-	c.Args = cobra.NoArgs
-	a.clientCommand(c, func(ctx context.Context, api *client, _ []string) error {
-		body, err := api.get(ctx, path, flags.values(c))
-		if err != nil {
-			return err
-		}
-		t := &table{right: right}
-		t.row(heads...)
-		return showPage(api, body, t, func(x *T) string { return row(t, x) })
-	})
-	flags.bind(c)
-	c.Flags().Lookup("quiet").Usage = "print only the ids"
-	return c
-}
-
 func (a *app) paymentsCommand() *cobra.Command {
 	return listCommand(a, &cobra.Command{
 		Use:   "payments",

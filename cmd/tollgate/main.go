@@ -39,5 +39,5 @@ func start(storeTimeout time.Duration) {
 		program: os.Args[0], env: os.LookupEnv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		clock: time.Now, entropy: rand.Reader, storeTimeout: storeTimeout,
 	}
-	os.Exit(a.run(ctx, os.Args[1:]))
+	os.Exit(a.run(ctx, rootCommand(a), os.Args[1:]))
 }

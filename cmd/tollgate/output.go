@@ -115,3 +115,46 @@ func printable(s string) string {
 		return r
 	}, s)
 }
+
+// shellQuote makes a word of a POSIX shell of s, as it is where that is safe.
+func shellQuote(s string) string {
+	special := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-./:@%+,=", r)
+	}
+	if s != "" && !strings.ContainsFunc(s, special) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// priceText is an amount with its currency.
+func priceText(m tollgate.Money) string { return m.String() + " " + string(m.Currency) }
+
+func plus(text string, sign int) string {
+	if sign > 0 {
+		return "+" + text
+	}
+	return text
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return "-"
+	}
+	return *s
+}
+
+// raw keeps the JSON of list entries as it came.
+type raw = jsontext.Value
+
+// joined is a list as one text, empty for what it means when it is empty.
+func joined[T ~string](list []T, empty string) string {
+	if len(list) == 0 {
+		return empty
+	}
+	names := make([]string, len(list))
+	for i, name := range list {
+		names[i] = string(name)
+	}
+	return strings.Join(names, ", ")
+}

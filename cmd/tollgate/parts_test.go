@@ -37,7 +37,7 @@ func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 // Every command has help, and an example where it does something.
 func TestEveryCommandHasHelp(t *testing.T) {
 	a, _, _ := world(nil)
-	root := a.rootCommand()
+	root := rootCommand(a)
 	for _, c := range root.Commands() {
 		if c.Short == "" {
 			t.Errorf("%s has no short help", c.Name())
@@ -56,7 +56,7 @@ func TestEveryCommandHasHelp(t *testing.T) {
 // The flags of a command are those that the settings name for it.
 func TestSettingsAreFlags(t *testing.T) {
 	a, _, _ := world(nil)
-	root := a.rootCommand()
+	root := rootCommand(a)
 	for _, s := range settings {
 		for _, name := range s.Commands {
 			c, _, err := root.Find([]string{name})
@@ -72,7 +72,7 @@ func TestSettingsAreFlags(t *testing.T) {
 // A flag wins over its variable, which wins over the default.
 func TestSettingsOrder(t *testing.T) {
 	a, _, _ := world(map[string]string{"TOLLGATE_ADDR": "variable"})
-	root := a.rootCommand()
+	root := rootCommand(a)
 	serve, _, _ := root.Find([]string{"serve"})
 	if got := a.config(serve).text("addr"); got != "variable" {
 		t.Errorf("addr %q", got)
@@ -200,7 +200,7 @@ func TestReadmeHasTheSettings(t *testing.T) {
 	}
 	var out bytes.Buffer
 	a := &app{program: "tollgate", stdout: &out, stderr: &out}
-	if code := a.run(t.Context(), []string{"settings"}); code != exitOK || !bytes.Contains(readme, out.Bytes()) {
+	if code := a.run(t.Context(), rootCommand(a), []string{"settings"}); code != exitOK || !bytes.Contains(readme, out.Bytes()) {
 		t.Errorf("README.md has not the output of 'tollgate settings', %d:\n%s", code, &out)
 	}
 }
@@ -272,7 +272,7 @@ func TestRetriesKeepTheKey(t *testing.T) {
 			}))
 			defer server.Close()
 			a, stdout, stderr := world(map[string]string{"TOLLGATE_URL": server.URL, "TOLLGATE_TOKEN": "x"})
-			exit := a.run(t.Context(), []string{"pay", "1.00", "EUR", "shop.example", "--quiet"})
+			exit := a.run(t.Context(), rootCommand(a), []string{"pay", "1.00", "EUR", "shop.example", "--quiet"})
 			if exit != c.exit || requests.Load() != c.requests {
 				t.Errorf("exit %d after %d requests: %s", exit, requests.Load(), stderr)
 			}
@@ -315,7 +315,7 @@ func TestFollowReconnects(t *testing.T) {
 	}))
 	defer server.Close()
 	a, stdout, stderr := world(map[string]string{"TOLLGATE_URL": server.URL, "TOLLGATE_TOKEN": "x"})
-	if exit := a.run(ctx, []string{"events", "--follow", "--quiet"}); exit != exitOK {
+	if exit := a.run(ctx, rootCommand(a), []string{"events", "--follow", "--quiet"}); exit != exitOK {
 		t.Errorf("exit %d: %s", exit, stderr)
 	}
 	if got := strings.Join(cursors[:requests.Load()], " "); got != " c1 c1 c1" {
@@ -357,7 +357,7 @@ func TestEventsWalkOnAndBeginAtTheEnd(t *testing.T) {
 	} {
 		asked = nil
 		a, stdout, stderr := world(map[string]string{"TOLLGATE_URL": server.URL, "TOLLGATE_TOKEN": "x"})
-		if exit := a.run(ctx, c.args); exit != exitOK {
+		if exit := a.run(ctx, rootCommand(a), c.args); exit != exitOK {
 			t.Errorf("%v: exit %d: %s", c.args, exit, stderr)
 		}
 		if got := strings.Join(asked, ", "); got != c.want || strings.Count(stdout.String(), "evt_1\n") > 1 {

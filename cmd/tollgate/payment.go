@@ -36,9 +36,6 @@ func paymentTable(p *tollgate.Payment) *table {
 	return t
 }
 
-// priceText is an amount with its currency.
-func priceText(m tollgate.Money) string { return m.String() + " " + string(m.Currency) }
-
 // showPayment prints the answer of an endpoint that answers with a payment.
 func (c *client) showPayment(body jsontext.Value) error {
 	var p tollgate.Payment
@@ -123,19 +120,4 @@ func (a *app) reviewCommand() *cobra.Command {
 	c.Flags().StringVar(&note, "note", "", "why, at most 255 characters")
 	keyFlag(c, &key)
 	return c
-}
-
-const keyFlagName = "idempotency-key"
-
-func keyFlag(c *cobra.Command, key *string) {
-	c.Flags().StringVar(key, keyFlagName, "", "the same key and request give the same answer; a random one when left out")
-}
-
-// idempotencyKey is the given key or a new one, which a retry within the
-// command repeats.
-func (a *app) idempotencyKey(given string) string {
-	if given != "" {
-		return given
-	}
-	return a.randomText()
 }

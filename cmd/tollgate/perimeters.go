@@ -90,7 +90,7 @@ func (a *app) printPerimeter(p *tollgate.PerimeterAnswer) error {
 	head := &table{}
 	head.row("perimeter", fmt.Sprintf("%s, version %d", p.ID, p.Version))
 	if p.Semantics == nil {
-		head.row("meaning", earlierMeaning)
+		head.row("meaning", tollgate.EarlierSemantics)
 	}
 	name := "accounts"
 	for _, m := range p.Accounts {

@@ -10,9 +10,6 @@ import (
 	"tollgate/rediskv/store"
 )
 
-// earlierMeaning is what a version of a perimeter without semantics says.
-const earlierMeaning = "that of an earlier release: an empty list restricts nothing, and currencies without a budget are unlimited"
-
 // perimeterFault is what is wrong with a new version of a perimeter, and was not
 // when an earlier release stored it.
 type perimeterFault struct {
@@ -56,7 +53,7 @@ func earlierPerimeters(ctx context.Context, store *store.Store, configs []tollga
 				return nil, stored[i].Damage
 			}
 			if d := stored[i]; d.PerimeterDocument != nil && d.Semantics == 0 {
-				warnings = append(warnings, fmt.Sprintf("perimeter %s keeps its meaning, %s; give it the next version for today's", name, earlierMeaning))
+				warnings = append(warnings, fmt.Sprintf("perimeter %s keeps its meaning, %s; give it the next version for today's", name, tollgate.EarlierSemantics))
 			} else if f, ok := faults[name]; ok {
 				problems.add(f.at, f.err)
 			}

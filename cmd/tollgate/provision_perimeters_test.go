@@ -22,7 +22,7 @@ func TestProvisionKeepsEarlierPerimeters(t *testing.T) {
 			t.Fatal(err)
 		}
 		a, out, errs := world(map[string]string{"TOLLGATE_REDIS_URL": "redis://" + m.Addr()})
-		return a.run(t.Context(), []string{"provision", "-f", file}), out.String(), errs.String()
+		return a.run(t.Context(), rootCommand(a), []string{"provision", "-f", file}), out.String(), errs.String()
 	}
 	const first = `{id: per_1, version: 1, constraints: {payees_allowed: []}}`
 	if exit, stdout, stderr := provision(first); exit != exitOK || stderr != "" {

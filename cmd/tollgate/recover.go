@@ -86,16 +86,3 @@ func (c *client) awaitRecovery(ctx context.Context, webhook string, r *tollgate.
 		pause = min(2*pause, time.Second)
 	}
 }
-
-// sinceFlag reads --since, a time or how long before now it was.
-func sinceFlag(ctx context.Context, text string, now func(context.Context) (time.Time, error)) (tollgate.Instant, error) {
-	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
-		at, err := now(ctx)
-		return tollgate.At(at.Add(-ago)), err
-	}
-	at, err := tollgate.ParseInstant(text)
-	if err != nil {
-		return 0, usageError(fmt.Errorf("--since: %q is neither an RFC 3339 time such as 2026-11-21T18:00:00Z nor how long ago, such as 1h", text))
-	}
-	return at, nil
-}

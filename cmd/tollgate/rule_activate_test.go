@@ -73,7 +73,7 @@ func TestActivateAsks(t *testing.T) {
 		if _, err := io.WriteString(typed, answer); err != nil {
 			t.Fatal(err)
 		}
-		exit := a.run(t.Context(), strings.Fields("rule activate rule:my_fee@v1 --replace card_fee --rule-set rs_1"))
+		exit := a.run(t.Context(), rootCommand(a), strings.Fields("rule activate rule:my_fee@v1 --replace card_fee --rule-set rs_1"))
 		if exit != want.exit || !strings.Contains(sent, want.sent) || (want.sent == "") != (sent == "") {
 			t.Errorf("%q: exit %d, sent %q, %s", answer, exit, sent, stderr)
 		}
@@ -109,7 +109,7 @@ func TestAskedRepeats(t *testing.T) {
 	if _, err := io.WriteString(typed, "y\n"); err != nil {
 		t.Fatal(err)
 	}
-	a.run(t.Context(), strings.Fields("rule activate rule:my_fee@v2 --accounts ma_1 --no-wait"))
+	a.run(t.Context(), rootCommand(a), strings.Fields("rule activate rule:my_fee@v2 --accounts ma_1 --no-wait"))
 	const want = "tollgate rule activate rule:my_fee@v2 --accounts ma_1 --no-wait --rule-set rs_1 --replace rule:my_fee@v1 --yes --idempotency-key "
 	if !strings.Contains(stderr.String(), "\n  "+want) {
 		t.Fatalf("%s", stderr)

@@ -191,13 +191,6 @@ func (a *app) printBacktest(r *wasm.BacktestResult, candidate string, ref tollga
 	return err
 }
 
-func plus(text string, sign int) string {
-	if sign > 0 {
-		return "+" + text
-	}
-	return text
-}
-
 func backtestJSON(r *wasm.BacktestResult) any {
 	type change struct {
 		TicketID   string         `json:"ticket_id"`

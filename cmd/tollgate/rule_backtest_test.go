@@ -63,7 +63,7 @@ func runInside(ctx context.Context, env map[string]string, stdin io.Reader, args
 		program: "tollgate", stdin: stdin, stdout: &out, stderr: &errs, clock: time.Now, entropy: zeroes{},
 		env: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
 	}
-	code = a.run(ctx, args)
+	code = a.run(ctx, rootCommand(a), args)
 	return code, out.String(), errs.String()
 }
 

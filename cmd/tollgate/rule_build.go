@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tollgate/wasm"
 	"tollgate/wasm/abi"
 	"tollgate/wasm/compiler"
 )
@@ -90,14 +88,4 @@ func (a *app) build(from, label string) (module []byte, to string, err error) {
 	}
 	module, _, err = compile(from, content)
 	return module, to, err
-}
-
-// ruleProblem gives a fault of a module the exit code of wrong files; that it
-// could not be examined is something else.
-func ruleProblem(name string, err error) error {
-	var invalid *wasm.InvalidError
-	if errors.As(err, &invalid) {
-		return usageError(fmt.Errorf("%s: %s", name, printable(invalid.Reason)))
-	}
-	return fmt.Errorf("%s: %w", name, err)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -118,38 +117,4 @@ func (a *app) checkedCurrencies(ctx context.Context, reader *ruleReader, named, 
 	}
 	slices.Sort(list)
 	return slices.Compact(list), of, nil
-}
-
-// accounts reads accounts: those named, or all that the client may see.
-func (c *client) accounts(ctx context.Context, named []string) (all []tollgate.AccountAnswer, err error) {
-	for _, id := range named {
-		body, err := c.get(ctx, "/v1/merchant-accounts/"+url.PathEscape(id), nil)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", id, err)
-		}
-		var one tollgate.AccountAnswer
-		if err := parse(body, &one); err != nil {
-			return nil, err
-		}
-		all = append(all, one)
-	}
-	if len(named) > 0 {
-		return all, nil
-	}
-	query := url.Values{"limit": {"100"}}
-	for {
-		body, err := c.get(ctx, "/v1/merchant-accounts", query)
-		if err != nil {
-			return nil, err
-		}
-		var page tollgate.List[tollgate.AccountAnswer]
-		if err := parse(body, &page); err != nil {
-			return nil, err
-		}
-		all = append(all, page.Data...)
-		if page.NextCursor == nil {
-			return all, nil
-		}
-		query.Set("cursor", *page.NextCursor)
-	}
 }

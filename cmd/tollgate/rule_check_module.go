@@ -161,3 +161,13 @@ func (b *bounded) Write(p []byte) (int, error) {
 	b.text.Write(p[:min(len(p), max(0, checkInput-b.text.Len()))])
 	return len(p), nil
 }
+
+// ruleProblem gives a fault of a module the exit code of wrong files; that it
+// could not be examined is something else.
+func ruleProblem(name string, err error) error {
+	var invalid *wasm.InvalidError
+	if errors.As(err, &invalid) {
+		return usageError(fmt.Errorf("%s: %s", name, printable(invalid.Reason)))
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}

@@ -9,6 +9,3 @@ import "errors"
 func limitProcess(checkLimits) error {
 	return errors.New("modules can be examined on Unix only: elsewhere no limit holds a process")
 }
-
-// width is that of an output that is no terminal.
-func (a *app) width() int { return 80 }

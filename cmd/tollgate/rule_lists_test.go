@@ -30,7 +30,7 @@ func TestRuleListsAreWhole(t *testing.T) {
 			"--json":  `{"object":"list","data":[{"id":"x_3","totals":{}},{"id":"x_2"},{"id":"x_1"}],"has_more":false,"next_cursor":null}`,
 		} {
 			a, stdout, stderr := world(map[string]string{"TOLLGATE_URL": server.URL, "TOLLGATE_TOKEN": "x"})
-			if exit := a.run(t.Context(), append(args, flag)); exit != exitOK {
+			if exit := a.run(t.Context(), rootCommand(a), append(args, flag)); exit != exitOK {
 				t.Errorf("%v: exit %d: %s", args, exit, stderr)
 			}
 			got := stdout.String()
@@ -66,7 +66,7 @@ func TestRelativeToTheService(t *testing.T) {
 	} {
 		sent = ""
 		a, _, stderr := world(map[string]string{"TOLLGATE_URL": server.URL, "TOLLGATE_TOKEN": "x"})
-		if exit := a.run(t.Context(), strings.Fields(c.args)); exit != exitRefused {
+		if exit := a.run(t.Context(), rootCommand(a), strings.Fields(c.args)); exit != exitRefused {
 			t.Errorf("%s: exit %d: %s", c.args, exit, stderr)
 		}
 		if !strings.Contains(sent, c.want) {
@@ -76,7 +76,7 @@ func TestRelativeToTheService(t *testing.T) {
 	// Without a service, --since is relative to this machine.
 	a, _, stderr := world(nil)
 	a.stdin = strings.NewReader("")
-	if exit := a.run(t.Context(), strings.Fields("rule backtest rule:card_fee@v1 --against rule:card_fee@v2 --since 24h --tickets -")); exit != exitOK {
+	if exit := a.run(t.Context(), rootCommand(a), strings.Fields("rule backtest rule:card_fee@v1 --against rule:card_fee@v2 --since 24h --tickets -")); exit != exitOK {
 		t.Errorf("offline: exit %d: %s", exit, fmt.Sprint(stderr))
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -78,16 +76,6 @@ func (s *moduleShelf) load(ctx context.Context, ref tollgate.RuleRef) error {
 	}
 	_, err := s.engine.Load(ctx, ref.Rule, module)
 	return err
-}
-
-// module fetches a published module.
-func (c *client) module(ctx context.Context, rule tollgate.Citation) ([]byte, error) {
-	token, err := c.authorization(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return c.send(ctx, http.MethodGet, "/v1/rules/"+url.PathEscape(tollgate.RuleID(rule))+"/module",
-		http.Header{"Authorization": {"Bearer " + token}}, nil)
 }
 
 // candidate loads a rule that a command names.

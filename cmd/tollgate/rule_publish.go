@@ -75,18 +75,6 @@ no harm. A published rule prices nothing yet: activate it.`,
 	return c
 }
 
-func (a *app) readGolden(file string) ([]wasm.GoldenCase, error) {
-	text, err := a.readInput(file)
-	if err != nil {
-		return nil, err
-	}
-	cases, err := wasm.ParseGolden(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return cases, nil
-}
-
 // publication is the body of POST /v1/rules.
 type publication struct {
 	Rule      tollgate.Citation `json:"rule"`

@@ -10,14 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tollgate"
-	"tollgate/wasm"
 )
-
-// publishedRule is a published rule with its golden cases.
-type publishedRule struct {
-	tollgate.Rule
-	Golden []wasm.GoldenCase `json:"golden"`
-}
 
 func (c *client) showRule(body jsontext.Value) error {
 	var r publishedRule

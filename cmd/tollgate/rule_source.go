@@ -6,16 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-
-	"github.com/spf13/cobra"
-
 	"tollgate"
 	"tollgate/wasm"
 	"tollgate/wasm/compiler"
+
+	"github.com/spf13/cobra"
 )
 
 // underTest is the citation of a rule that has none yet.
@@ -212,4 +213,32 @@ func compile(file string, source []byte) ([]byte, *compiler.Table, error) {
 		return nil, nil, fmt.Errorf("%s: %w", from, err)
 	}
 	return packed, nil, nil
+}
+
+// module fetches a published module.
+func (c *client) module(ctx context.Context, rule tollgate.Citation) ([]byte, error) {
+	token, err := c.authorization(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.send(ctx, http.MethodGet, "/v1/rules/"+url.PathEscape(tollgate.RuleID(rule))+"/module",
+		http.Header{"Authorization": {"Bearer " + token}}, nil)
+}
+
+func (a *app) readGolden(file string) ([]wasm.GoldenCase, error) {
+	text, err := a.readInput(file)
+	if err != nil {
+		return nil, err
+	}
+	cases, err := wasm.ParseGolden(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return cases, nil
+}
+
+// publishedRule is a published rule with its golden cases.
+type publishedRule struct {
+	tollgate.Rule
+	Golden []wasm.GoldenCase `json:"golden"`
 }

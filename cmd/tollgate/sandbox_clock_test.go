@@ -78,7 +78,7 @@ func TestClockShowsEvents(t *testing.T) {
 		start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 		a.clock = func() time.Time { return start } // its limit does not end it
 		want := []string{"GET latest", "POST ", "GET 0", "GET 1", "GET 2"}[:3+len(c.pages)-1]
-		if code := a.run(t.Context(), []string{"clock", "advance", "336h"}); code != exitOK {
+		if code := a.run(t.Context(), rootCommand(a), []string{"clock", "advance", "336h"}); code != exitOK {
 			t.Errorf("exit code %d: %s", code, stderr)
 		}
 		server.Close()

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 )
@@ -38,13 +36,4 @@ func (a *app) tokenCommand() *cobra.Command {
 	c.Flags().StringVar(&scope, "scope", "", "scopes separated by spaces; all of the grant when left out")
 	c.Flags().Lookup("quiet").Usage = "print only the token"
 	return c
-}
-
-// randomText is 128 random bits in hex: a jti, an idempotency key.
-func (a *app) randomText() string {
-	var b [16]byte
-	if _, err := io.ReadFull(a.entropy, b[:]); err != nil {
-		panic(err) // crypto/rand never fails
-	}
-	return hex.EncodeToString(b[:])
 }

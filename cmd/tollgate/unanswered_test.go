@@ -122,7 +122,7 @@ func TestKeyOutlivesItsRequest(t *testing.T) {
 		mu.Lock()
 		stdout, stderr = out, err
 		mu.Unlock()
-		return a.run(t.Context(), args)
+		return a.run(t.Context(), rootCommand(a), args)
 	}
 	if code := run(args); code != exitUnavailable || stdout.Len() > 0 {
 		t.Fatalf("exit code %d, %s", code, stdout)
@@ -168,7 +168,7 @@ func TestUnansweredIsKept(t *testing.T) {
 			home := t.TempDir()
 			service := newForgetful(t, func(w http.ResponseWriter, _ *http.Request, n int) bool { return c.answer(w, n) })
 			a, stdout, stderr := payer(t, service.URL, home)
-			code := a.run(t.Context(), []string{"capture", "pay_1", "--json"})
+			code := a.run(t.Context(), rootCommand(a), []string{"capture", "pay_1", "--json"})
 			told := strings.Contains(stderr.String(), "tollgate capture pay_1 --json --idempotency-key ")
 			if kept := len(files(t, home)) == 1; kept != c.open || told != c.open || (code == exitUnavailable) != c.open || stdout.Len() > 0 {
 				t.Errorf("exit code %d, kept %t, told %t\n%s", code, kept, told, stderr)
@@ -177,7 +177,7 @@ func TestUnansweredIsKept(t *testing.T) {
 	}
 	home := t.TempDir()
 	a, _, stderr := payer(t, "http://127.0.0.1:1", home)
-	if code := a.run(t.Context(), []string{"capture", "pay_1"}); code != exitUnavailable || len(files(t, home)) != 0 || strings.Contains(stderr.String(), "may have been") {
+	if code := a.run(t.Context(), rootCommand(a), []string{"capture", "pay_1"}); code != exitUnavailable || len(files(t, home)) != 0 || strings.Contains(stderr.String(), "may have been") {
 		t.Errorf("nobody was reached: exit code %d, %v\n%s", code, files(t, home), stderr)
 	}
 }
@@ -193,7 +193,7 @@ func TestUnansweredOfManyProcesses(t *testing.T) {
 	for n := range 16 {
 		all.Go(func() {
 			a, _, _ := payer(t, service.URL, home)
-			a.run(t.Context(), []string{"capture", []string{"pay_even", "pay_odd"}[n%2], fmt.Sprint(n)})
+			a.run(t.Context(), rootCommand(a), []string{"capture", []string{"pay_even", "pay_odd"}[n%2], fmt.Sprint(n)})
 		})
 	}
 	all.Wait()
@@ -201,12 +201,12 @@ func TestUnansweredOfManyProcesses(t *testing.T) {
 		t.Errorf("%d requests are kept", len(left))
 	}
 	a, _, stderr := payer(t, service.URL, home)
-	a.run(t.Context(), []string{"capture", "pay_odd", "3"})
+	a.run(t.Context(), rootCommand(a), []string{"capture", "pay_odd", "3"})
 	if !strings.Contains(stderr.String(), "The same request was sent at ") {
 		t.Errorf("nothing is said of the one before:\n%s", stderr)
 	}
 	a, _, stderr = payer(t, service.URL, filepath.Join(os.DevNull, "nowhere"))
-	if code := a.run(t.Context(), []string{"capture", "pay_even"}); code != exitRefused || !strings.Contains(stderr.String(), "idempotency key: ") {
+	if code := a.run(t.Context(), rootCommand(a), []string{"capture", "pay_even"}); code != exitRefused || !strings.Contains(stderr.String(), "idempotency key: ") {
 		t.Errorf("without a home: %d\n%s", code, stderr)
 	}
 }
@@ -271,13 +271,13 @@ func TestEveryKeyIsAnnounced(t *testing.T) {
 			home := t.TempDir()
 			service := newForgetful(t, func(http.ResponseWriter, *http.Request, int) bool { return false })
 			one, _, stderr := payer(t, service.URL, home)
-			code := one.run(t.Context(), append(strings.Fields(path)[1:], args...))
+			code := one.run(t.Context(), rootCommand(one), append(strings.Fields(path)[1:], args...))
 			if code != exitUnavailable || len(files(t, home)) != 1 || !strings.Contains(stderr.String(), "carried out once:\n  "+path+" ") {
 				t.Errorf("exit code %d, %v\n%s", code, files(t, home), stderr)
 			}
 		})
 	}
-	walk(a.rootCommand())
+	walk(rootCommand(a))
 	for _, path := range slices.Concat(others, slices.Collect(maps.Keys(examples))) {
 		if !seen[path] {
 			t.Errorf("%s takes no key", path)
@@ -323,7 +323,7 @@ func repeatsTheSame(t *testing.T, service *forgetful, home, stderr string) {
 		before := sent()
 		a, _, stderr := payer(t, service.URL, home)
 		a.clock = func() time.Time { return time.Now().Add(3 * time.Hour) }
-		a.run(t.Context(), wordsOf(t, command))
+		a.run(t.Context(), rootCommand(a), wordsOf(t, command))
 		after := sent()
 		if len(after) == len(before) {
 			t.Errorf("%s: nothing was sent: %s", command, stderr)
@@ -369,7 +369,7 @@ func TestRelativeTimesRepeat(t *testing.T) {
 			})
 			home := t.TempDir()
 			a, _, stderr := payer(t, service.URL, home)
-			a.run(t.Context(), strings.Fields(line))
+			a.run(t.Context(), rootCommand(a), strings.Fields(line))
 			repeatsTheSame(t, service, home, stderr.String())
 		})
 	}

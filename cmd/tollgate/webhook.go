@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"net/url"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -57,18 +56,6 @@ func newestKey(w *tollgate.WebhookEndpoint) string {
 		text = w.Secret
 	}
 	return text
-}
-
-// joined is a list as one text, empty for what it means when it is empty.
-func joined[T ~string](list []T, empty string) string {
-	if len(list) == 0 {
-		return empty
-	}
-	names := make([]string, len(list))
-	for i, name := range list {
-		names[i] = string(name)
-	}
-	return strings.Join(names, ", ")
 }
 
 // showWebhook prints the answer of an endpoint that answers with a webhook.

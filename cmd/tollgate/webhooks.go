@@ -93,11 +93,6 @@ shown; 'tollgate webhooks rotate' makes another.`,
 	return c
 }
 
-var pageFlags = queryFlags{
-	{"limit", "limit", "1 to 100"},
-	{"cursor", "cursor", "where the page before ended"},
-}
-
 func (a *app) webhookListCommand() *cobra.Command {
 	return listCommand(a, &cobra.Command{
 		Use:     "list",

@@ -20,7 +20,7 @@ func TestWhoamiShowsAllAccounts(t *testing.T) {
 	defer server.Close()
 	token := "x." + "eyJzY29wZSI6ImFjY291bnRzOnJlYWQifQ" + ".x" // {"scope":"accounts:read"}
 	a, stdout, stderr := world(map[string]string{"TOLLGATE_URL": server.URL, "TOLLGATE_TOKEN": token})
-	if exit := a.run(t.Context(), []string{"whoami"}); exit != exitOK {
+	if exit := a.run(t.Context(), rootCommand(a), []string{"whoami"}); exit != exitOK {
 		t.Fatalf("exit %d: %s", exit, stderr)
 	}
 	for _, id := range []string{"ma_1", "ma_2"} {
