@@ -174,7 +174,7 @@ func (a *app) dev(ctx context.Context, o devOptions) error {
 
 // announce waits until the API answers, fetches a token through it, and says
 // what to do next.
-func (a *app) announce(ctx context.Context, d *demo, r *demoReceiver, url string, o devOptions) error {
+func (a *app) announce(ctx context.Context, d *provided, r *demoReceiver, url string, o devOptions) error {
 	api := &client{a: a, base: url, issuer: url, id: d.clientID, jwk: d.clientKey}
 	api.http.Timeout = 10 * time.Second
 	token, _, err := api.fetchToken(ctx, "")

@@ -13,7 +13,7 @@ type environment []variable
 
 type variable struct{ name, value string }
 
-func (d *demo) environment(url, token, webhookKey string) environment {
+func (d *provided) environment(url, token, webhookKey string) environment {
 	return environment{
 		{"TOLLGATE_URL", url},
 		{"TOLLGATE_ISSUER", url},

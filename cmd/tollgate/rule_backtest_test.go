@@ -56,21 +56,6 @@ func ticketLines(t *testing.T, n int) []byte {
 	return out.Bytes()
 }
 
-// runInside is the program with an environment and an input of its own.
-func runInside(ctx context.Context, env map[string]string, stdin io.Reader, args ...string) (code int, stdout, stderr string) {
-	var out, errs bytes.Buffer
-	a := &app{
-		program: "tollgate", stdin: stdin, stdout: &out, stderr: &errs, clock: time.Now, entropy: zeroes{},
-		env: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
-	}
-	code = a.run(ctx, rootCommand(a), args)
-	return code, out.String(), errs.String()
-}
-
-type zeroes struct{}
-
-func (zeroes) Read(p []byte) (int, error) { clear(p); return len(p), nil }
-
 func TestBacktestOfLines(t *testing.T) {
 	lines := ticketLines(t, 3000) // several chunks
 	code, out, errs := runInside(context.Background(), nil, bytes.NewReader(lines),

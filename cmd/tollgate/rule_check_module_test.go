@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -48,36 +47,7 @@ func bomb(functions int) []byte {
 	return handmade(slices.Repeat([][]byte{append(locals, code...)}, functions)...)
 }
 
-// handmade is a module whose window is at address 0, with functions of one i32
-// to another, locals in front; the first, number 1, is quote.
-func handmade(functions ...[]byte) []byte {
-	blob := func(to, b []byte) []byte { return append(binary.AppendUvarint(to, uint64(len(b))), b...) }
-	bodies := blob([]byte{byte(1 + len(functions))}, []byte{0, 0x41, 0, 0x0b})
-	types := []byte{byte(1 + len(functions)), 0}
-	for _, f := range functions {
-		bodies, types = blob(bodies, f), append(types, 1)
-	}
-	section := func(to []byte, id byte, b []byte) []byte { return blob(append(to, id), b) }
-	m := section([]byte("\x00asm\x01\x00\x00\x00"), 1, []byte{2, 0x60, 0, 1, 0x7f, 0x60, 1, 0x7f, 1, 0x7f})
-	m = section(m, 3, types)
-	m = section(m, 5, []byte{1, 0, 1})
-	exports := append(blob([]byte{3}, []byte("memory")), 2, 0)
-	exports = append(blob(exports, []byte("tg_buf")), 0, 0)
-	m = section(m, 7, append(blob(exports, []byte("quote")), 0, 1))
-	m = section(m, 10, bodies)
-	return section(m, 0, append(blob(nil, []byte("tollgate.manifest")), `{"abi":"tollgate:rule/1","label":"Fee"}`...))
-}
-
 var good = []wasm.GoldenCase{{Amount: "10.00", Currency: "EUR", Payee: "shop.example", Lines: []wasm.GoldenLine{{Label: "Card fee", Amount: "0.44"}}}}
-
-func shippedModule(t *testing.T, c tollgate.Citation) []byte {
-	t.Helper()
-	r, err := shipped(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.module
-}
 
 // TestBombIsKilled: a module that takes too long is given up at the limit of
 // processor time, whatever it is, while others are examined and rules go on
@@ -184,53 +154,5 @@ func TestExamineInChild(t *testing.T) {
 	cancel()
 	if _, err := examine(stopped, card, module, good); !errors.Is(err, context.Canceled) {
 		t.Errorf("an examination that was stopped: %v", err)
-	}
-}
-
-// oneLine is the code of quote, with the amount in local 1, for a line of the
-// i64 that fee leaves.
-func oneLine(fee ...byte) []byte {
-	code := []byte{1, 1, 0x7f, 0x41, 0, 0x28, 2, 8, 0x21, 1}
-	word := func(at byte, value ...byte) {
-		code = append(append(append(code, 0x41, 0), value...), 0x37, 3, at)
-	}
-	word(0, 0x42, 0x80, 0x80, 0x80, 0x80, 0x10) // 1 << 32: status 0, one line
-	word(8, 0x42, 0)
-	word(16, fee...)
-	word(24, 0x42, 0)
-	word(32, 0x42, 0)
-	return append(code, 0x41, 40, 0x0b)
-}
-
-// TestV8Agrees: memory and calls end in V8 where they end here, whatever limits
-// it has of its own.
-func TestV8Agrees(t *testing.T) {
-	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip(err)
-	}
-	// f(n) is 1 + f(n-1), with 250 variables in each frame.
-	recursion := []byte{
-		1, 0xfa, 0x01, 0x7e, 0x20, 0, 0x45, 0x04, 0x7f, 0x41, 0, 0x05,
-		0x20, 0, 0x41, 1, 0x6b, 0x10, 2, 0x41, 1, 0x6a, 0x0b, 0x0b,
-	}
-	line := func(amount string) []wasm.GoldenLine { return []wasm.GoldenLine{{Label: "Fee", Amount: amount}} }
-	for what, r := range map[string]ruleSource{
-		"a memory that cannot grow": {module: handmade(oneLine(0x41, 0xe4, 0, 0x40, 0, 0x41, 0x7f, 0x46, 0xad)), golden: []wasm.GoldenCase{ // grow(100) == -1
-			{Amount: "1.00", Currency: "EUR", Lines: line("0.01")},
-		}},
-		"deep calls": {module: handmade(oneLine(0x20, 1, 0x10, 2, 0xad), recursion), golden: []wasm.GoldenCase{
-			{Amount: "19.98", Currency: "EUR", Lines: line("19.98")},
-			{Amount: "19.99", Currency: "EUR", Failed: true},
-			{Amount: "30.00", Currency: "EUR", Failed: true},
-		}},
-	} {
-		report, err := wasm.Examine(t.Context(), underTest, r.module, r.golden)
-		if err != nil {
-			t.Errorf("%s: %v", what, err)
-			continue
-		}
-		if engine, err := new(app).testInNode(t.Context(), &r, &report); err != nil || !strings.Contains(engine, "in V8") {
-			t.Errorf("%s: %s, %v", what, engine, err)
-		}
 	}
 }

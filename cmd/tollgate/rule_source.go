@@ -19,9 +19,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// underTest is the citation of a rule that has none yet.
-var underTest = tollgate.Citation{Name: "under_test", Version: 1}
-
 // ruleSource is a rule as the argument of a command names it.
 type ruleSource struct {
 	name     string // the argument

@@ -5,10 +5,8 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,72 +22,6 @@ import (
 
 	"tollgate/handlers/auth"
 )
-
-// forgetful is a service that reads a request and hangs up, or answers.
-type forgetful struct {
-	*httptest.Server
-	mu     sync.Mutex
-	answer func(w http.ResponseWriter, r *http.Request, n int) bool // false: hang up
-	keys   []string
-	bodies []string
-	paths  []string
-}
-
-func newForgetful(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, n int) bool) *forgetful {
-	f := &forgetful{answer: answer}
-	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		f.mu.Lock()
-		f.paths = append(f.paths, r.Method+" "+r.URL.Path)
-		f.keys, f.bodies = append(f.keys, r.Header.Get("Idempotency-Key")), append(f.bodies, string(body))
-		n := len(f.keys)
-		f.mu.Unlock()
-		if !f.answer(w, r, n) {
-			panic(http.ErrAbortHandler)
-		}
-	}))
-	t.Cleanup(f.Close)
-	return f
-}
-
-func (f *forgetful) seen() (keys, bodies []string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.keys, f.bodies
-}
-
-func refuse(w http.ResponseWriter, status int, code string) bool {
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(status)
-	fmt.Fprintf(w, `{"code":%q,"message":"No."}`, code)
-	return true
-}
-
-func payer(t *testing.T, url, home string) (a *app, stdout, stderr *bytes.Buffer) {
-	t.Helper()
-	a, stdout, stderr = world(map[string]string{"TOLLGATE_URL": url, "TOLLGATE_TOKEN": "e30.eyJvcmciOiJvcmdfMSJ9.x", "HOME": home})
-	a.entropy = rand.Reader
-	return a, stdout, stderr
-}
-
-// files are the requests that are kept below a home.
-func files(t *testing.T, home string) (all []string) {
-	t.Helper()
-	err := filepath.WalkDir(home, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
-			info, err := entry.Info()
-			if err != nil || info.Mode().Perm() != 0o600 {
-				t.Errorf("%s: mode %v, %v", path, info.Mode(), err)
-			}
-			all = append(all, path)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
 
 // TestKeyOutlivesItsRequest: the key is told and kept before the request leaves,
 // and the command that the error names repeats exactly that request.
@@ -208,19 +140,6 @@ func TestUnansweredOfManyProcesses(t *testing.T) {
 	a, _, stderr = payer(t, service.URL, filepath.Join(os.DevNull, "nowhere"))
 	if code := a.run(t.Context(), rootCommand(a), []string{"capture", "pay_even"}); code != exitRefused || !strings.Contains(stderr.String(), "idempotency key: ") {
 		t.Errorf("without a home: %d\n%s", code, stderr)
-	}
-}
-
-// TestRepeatingHidesSecrets: what is printed and kept names variables instead.
-func TestRepeatingHidesSecrets(t *testing.T) {
-	a, _, _ := world(nil)
-	a.args = []string{"pay", "--token", "s3cret", "--client-jwk={}", "1.00", "EUR", "--", "-x"}
-	if got, want := a.repeating("k 1"), `tollgate pay --token "$TOLLGATE_TOKEN" --client-jwk="$TOLLGATE_CLIENT_JWK" 1.00 EUR --idempotency-key 'k 1' -- -x`; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-	a.args = []string{"pay", "--idempotency-key=k"}
-	if got := a.repeating("k"); got != "tollgate pay --idempotency-key=k" {
-		t.Error(got)
 	}
 }
 
