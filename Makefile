@@ -28,7 +28,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## bin/tollgate
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/tollgate ./cmd/tollgate
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-X tollgate/cmd/tollgate/cli.version=$(VERSION)' -o bin/tollgate ./cmd/tollgate
 
 dev: build ## run everything on an embedded Redis with a demonstration organization
 	@mkdir -p .tollgate

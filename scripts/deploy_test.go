@@ -92,7 +92,7 @@ func TestFly(t *testing.T) {
 	var processes []string
 	for name, command := range fly.Processes {
 		processes = append(processes, name)
-		if _, err := os.Stat(filepath.Join("../cmd/tollgate", command+".go")); err != nil {
+		if _, err := os.Stat(filepath.Join("../cmd/tollgate/server", command+".go")); err != nil {
 			t.Errorf("process %s runs the command %q: %v", name, command, err)
 		}
 	}
@@ -127,9 +127,27 @@ func TestFly(t *testing.T) {
 	}
 }
 
+// The variable that the linker gives a release's name exists: it says nothing of one
+// that does not.
+func TestVersionIsLinked(t *testing.T) {
+	linked := regexp.MustCompile(`-X tollgate/(\S+)\.(\w+)=`)
+	for _, file := range []string{"../Makefile", "Dockerfile"} {
+		m := linked.FindStringSubmatch(read(t, file))
+		if m == nil {
+			t.Errorf("%s links no version", file)
+			continue
+		}
+		declared := regexp.MustCompile(`(?m)^var ` + m[2] + ` = ""$`)
+		files, _ := filepath.Glob(filepath.Join("..", m[1], "*.go"))
+		if !slices.ContainsFunc(files, func(name string) bool { return declared.MatchString(read(t, name)) }) {
+			t.Errorf("%s: %s declares no variable %s", file, m[1], m[2])
+		}
+	}
+}
+
 // Every variable that a file here names is a setting of the program.
 func TestVariablesExist(t *testing.T) {
-	settings := read(t, "../cmd/tollgate/settings.go")
+	settings := read(t, "../cmd/tollgate/cli/settings.go")
 	variable := regexp.MustCompile(`TOLLGATE_[A-Z_]*[A-Z]`)
 	// Those that the tests and scripts read themselves.
 	others := []string{"TOLLGATE_TEST_REDIS", "TOLLGATE_TEST_PREVIEWS", "TOLLGATE_TEST_TEMPLATES", "TOLLGATE_TEST_FAIR", "TOLLGATE_TEST_CORES", "TOLLGATE_REDIS_PORT"}

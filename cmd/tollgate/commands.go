@@ -4,9 +4,17 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"tollgate/cmd/tollgate/cli"
+	"tollgate/cmd/tollgate/client"
+	"tollgate/cmd/tollgate/dev"
+	"tollgate/cmd/tollgate/provision"
+	"tollgate/cmd/tollgate/rules"
+	"tollgate/cmd/tollgate/server"
+	"tollgate/cmd/tollgate/webhooks"
 )
 
-func rootCommand(a *app) *cobra.Command {
+func rootCommand(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tollgate",
 		Short: "A payments service that explains every fee",
@@ -27,10 +35,10 @@ Exit codes: 0 done, 1 refused by the server, 2 wrong usage or configuration,
 			root.AddCommand(c)
 		}
 	}
-	group("run", "Run the service:", a.devCommands(), a.serverCommands())
-	group("client", "Use it:", a.clientCommands())
-	group("webhooks", "Receive its events:", a.webhookCommands(), []*cobra.Command{a.triggerCommand()})
-	group("prepare", "Prepare it:", a.provisionCommands(), []*cobra.Command{a.ruleCommand()})
-	a.complete(root)
+	group("run", "Run the service:", dev.Commands(a), server.Commands(a))
+	group("client", "Use it:", client.Commands(a))
+	group("webhooks", "Receive its events:", webhooks.Commands(a), []*cobra.Command{dev.TriggerCommand(a)})
+	group("prepare", "Prepare it:", provision.Commands(a), []*cobra.Command{rules.Command(a)})
+	a.Complete(root)
 	return root
 }

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"os"
 	"testing"
+
+	"tollgate/cmd/tollgate/cli"
+	"tollgate/cmd/tollgate/clitest"
 )
 
 // Every command has help, and an example where it does something.
 func TestEveryCommandHasHelp(t *testing.T) {
-	a, _, _ := world(nil)
+	a, _, _ := clitest.App(nil)
 	root := rootCommand(a)
 	for _, c := range root.Commands() {
 		if c.Short == "" {
@@ -27,9 +30,9 @@ func TestEveryCommandHasHelp(t *testing.T) {
 
 // The flags of a command are those that the settings name for it.
 func TestSettingsAreFlags(t *testing.T) {
-	a, _, _ := world(nil)
+	a, _, _ := clitest.App(nil)
 	root := rootCommand(a)
-	for _, s := range settings {
+	for _, s := range cli.Settings {
 		for _, name := range s.Commands {
 			c, _, err := root.Find([]string{name})
 			if err != nil || c.Name() != name {
@@ -48,8 +51,8 @@ func TestReadmeHasTheSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	a := &app{program: "tollgate", stdout: &out, stderr: &out}
-	if code := a.run(t.Context(), rootCommand(a), []string{"settings"}); code != exitOK || !bytes.Contains(readme, out.Bytes()) {
+	a := &cli.App{Program: "tollgate", Stdout: &out, Stderr: &out}
+	if code := a.Run(t.Context(), rootCommand(a), []string{"settings"}); code != cli.ExitOK || !bytes.Contains(readme, out.Bytes()) {
 		t.Errorf("README.md has not the output of 'tollgate settings', %d:\n%s", code, &out)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"tollgate/cmd/tollgate/clitest"
 	"tollgate/rediskv/redistest"
 )
 
@@ -27,7 +28,7 @@ func startSandbox(t *testing.T, redisURL string) *sandbox {
 func awaitSandbox(t *testing.T, p *process, file string) *sandbox {
 	t.Helper()
 	s := &sandbox{process: p, env: map[string]string{}}
-	eventually(t, "the sandbox is ready", func() bool {
+	clitest.Eventually(t, "the sandbox is ready", func() bool {
 		select {
 		case <-p.done:
 			t.Fatalf("%s ended with %s", p.cmd, p.cmd.ProcessState)

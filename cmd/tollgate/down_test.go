@@ -16,6 +16,9 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"tollgate/cmd/tollgate/cli"
+	"tollgate/cmd/tollgate/clitest"
+	"tollgate/cmd/tollgate/server"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 )
@@ -114,7 +117,7 @@ func TestRedisAway(t *testing.T) {
 
 			outage.end()
 			ended = true
-			eventually(t, "ready again", func() bool {
+			clitest.Eventually(t, "ready again", func() bool {
 				r, err := s.send("GET", base+"/readyz", "", "")
 				return err == nil && r.StatusCode == http.StatusOK
 			})
@@ -149,11 +152,11 @@ func TestRedisComesLater(t *testing.T) {
 	s.hasty()
 	wire.Refuse()
 	server := s.serve()
-	eventually(t, "it says that it waits", func() bool { return server.says("redis cannot be reached, waiting") })
+	clitest.Eventually(t, "it says that it waits", func() bool { return server.says("redis cannot be reached, waiting") })
 	wire.Accept()
 	s.authenticate(server.serving())
 	base := server.serving()
-	eventually(t, "ready", func() bool {
+	clitest.Eventually(t, "ready", func() bool {
 		r, err := s.send("GET", base+"/readyz", "", "")
 		return err == nil && r.StatusCode == http.StatusOK
 	})
@@ -178,7 +181,7 @@ func settled(t *testing.T, metrics string, atMost int) int {
 	t.Helper()
 	const comingAndGoing = 6
 	count := 0
-	eventually(t, fmt.Sprintf("no more than %d goroutines", atMost), func() bool {
+	clitest.Eventually(t, fmt.Sprintf("no more than %d goroutines", atMost), func() bool {
 		siteClient.CloseIdleConnections()
 		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+metrics+"/metrics", nil)
 		if err != nil {
@@ -215,9 +218,9 @@ func TestRedisRefuses(t *testing.T) {
 	m.RequireAuth("right")
 	for _, url := range []string{"redis://" + m.Addr(), "redis://:wrong@" + m.Addr(), "redis://" + m.Addr() + "," + m.Addr()} {
 		start := time.Now()
-		_, err := openStore(t.Context(), rediskv.Options{URL: url, Clock: time.Now, Entropy: rand.Reader}, patience, slog.New(slog.DiscardHandler))
-		var exit *exitError
-		if !errors.As(err, &exit) || exit.code != exitUsage || !strings.Contains(err.Error(), "refuses the user or the password") {
+		_, err := server.OpenStore(t.Context(), rediskv.Options{URL: url, Clock: time.Now, Entropy: rand.Reader}, patience, slog.New(slog.DiscardHandler))
+		var exit *cli.ExitError
+		if !errors.As(err, &exit) || exit.Code != cli.ExitUsage || !strings.Contains(err.Error(), "refuses the user or the password") {
 			t.Errorf("%s: %v", url, err)
 		}
 		if took := time.Since(start); took > patience/2 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tollgate"
+	"tollgate/cmd/tollgate/clitest"
 	"tollgate/rediskv/redistest"
 )
 
@@ -94,7 +95,7 @@ func TestExportUnderLoad(t *testing.T) {
 		return took
 	}
 	work := launch(t, s.env, "work")
-	eventually(t, "the worker works", func() bool { return work.says("working") })
+	clitest.Eventually(t, "the worker works", func() bool { return work.says("working") })
 	window := min(10*time.Second, time.Duration(rows)*20*time.Microsecond)
 	without := latencies("without", func(since time.Duration) bool { return since < window })
 	idle := resident(t, work, "VmRSS")
@@ -104,7 +105,7 @@ func TestExportUnderLoad(t *testing.T) {
 
 	var e tollgate.Export
 	read := func() {
-		s.must(200, "GET", base+exportPath(e.ID), "", "").into(t, &e)
+		s.must(200, "GET", base+"/v1/exports/"+e.ID, "", "").into(t, &e)
 	}
 	s.must(202, "POST", base+"/v1/exports/preview", "", `{"dataset":"transactions"}`).into(t, &e)
 	begun := time.Now()
@@ -125,7 +126,7 @@ func TestExportUnderLoad(t *testing.T) {
 		Started  time.Time `json:"started_at"`
 		Finished time.Time `json:"finished_at"`
 	}
-	s.must(200, "GET", base+exportPath(e.ID), "", "").into(t, &times)
+	s.must(200, "GET", base+"/v1/exports/"+e.ID, "", "").into(t, &times)
 	took := times.Finished.Sub(times.Started)
 
 	file := filepath.Join(t.TempDir(), "rows.csv")

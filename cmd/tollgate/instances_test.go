@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/cmd/tollgate/clitest"
 	"tollgate/rediskv/redistest"
 )
 
@@ -94,7 +95,7 @@ func TestProvisioningIsPushed(t *testing.T) {
 	s.activate(2, `"rule:platform_fee@v1"`)
 	begin := time.Now()
 	for _, base := range bases {
-		eventually(t, "the new rule set is used for quotes", func() bool { return ruleSet(base) == 2 })
+		clitest.Eventually(t, "the new rule set is used for quotes", func() bool { return ruleSet(base) == 2 })
 	}
 	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("seen everywhere after %s", took)

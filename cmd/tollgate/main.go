@@ -14,6 +14,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"tollgate/cmd/tollgate/cli"
 )
 
 func main() { start(0) }
@@ -35,9 +37,9 @@ func start(storeTimeout time.Duration) {
 		signal.Stop(signals)
 		cancel()
 	}()
-	a := &app{
-		program: os.Args[0], env: os.LookupEnv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		clock: time.Now, entropy: rand.Reader, storeTimeout: storeTimeout,
+	a := &cli.App{
+		Program: os.Args[0], Env: os.LookupEnv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Clock: time.Now, Entropy: rand.Reader, StoreTimeout: storeTimeout,
 	}
-	os.Exit(a.run(ctx, rootCommand(a), os.Args[1:]))
+	os.Exit(a.Run(ctx, rootCommand(a), os.Args[1:]))
 }

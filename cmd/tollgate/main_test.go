@@ -11,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"tollgate/cmd/tollgate/clitest"
 	"tollgate/rediskv/redistest"
 )
 
@@ -67,8 +68,7 @@ func receiver(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[1], address)
 }
 
-// patience bounds every wait of the tests.
-const patience = 30 * time.Second
+const patience = clitest.Patience
 
 // storeTimeoutVariable gives the programs under test more than the two seconds
 // that a call to Redis may take: storePatience, which an answer to a client can

@@ -161,16 +161,6 @@ func (w writerFunc) locked(mu *sync.Mutex) writerFunc {
 	}
 }
 
-// eventually waits until something is so.
-func eventually(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !so(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", patience, what)
-		}
-	}
-}
-
 // says reports whether a line of its log has text.
 func (p *process) says(text string) bool {
 	p.mu.Lock()

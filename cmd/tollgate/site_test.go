@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/cmd/tollgate/clitest"
 	"tollgate/handlers/auth"
 )
 
@@ -191,7 +192,7 @@ func (s *site) askToken(base string) (received, error) {
 func (s *site) authenticate(base string) {
 	s.t.Helper()
 	var r received
-	eventually(s.t, "the token endpoint answers", func() (answered bool) {
+	clitest.Eventually(s.t, "the token endpoint answers", func() (answered bool) {
 		var err error
 		if r, err = s.askToken(base); err != nil {
 			s.t.Fatal(err)

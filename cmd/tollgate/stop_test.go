@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/cmd/tollgate/clitest"
 	"tollgate/rediskv/redistest"
 )
 
@@ -36,10 +37,10 @@ func TestStopUnderLoad(t *testing.T) {
 		r, _ := s.send("GET", base+"/v1/events?types=payout.*&wait=20", "", "")
 		waited <- answer{r, time.Now()}
 	}()
-	eventually(t, "a listing waits", func() bool { return wire.Count("XRANGE") > 0 })
+	clitest.Eventually(t, "a listing waits", func() bool { return wire.Count("XRANGE") > 0 })
 	signaled := time.Now()
 	server.signal(syscall.SIGTERM)
-	eventually(t, "/readyz says no before connections are refused", func() bool {
+	clitest.Eventually(t, "/readyz says no before connections are refused", func() bool {
 		r, err := s.send("GET", base+"/readyz", "", "")
 		if err != nil {
 			t.Fatal(err)
@@ -69,7 +70,7 @@ func TestSecondSignal(t *testing.T) {
 	server := s.serve("--drain-delay", "1h")
 	base := server.serving()
 	server.signal(syscall.SIGTERM)
-	eventually(t, "it drains", func() bool {
+	clitest.Eventually(t, "it drains", func() bool {
 		r, err := s.send("GET", base+"/readyz", "", "")
 		return err == nil && strings.Contains(r.text, `"draining":true`)
 	})

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,9 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
+	"tollgate/cmd/tollgate/cli"
+	"tollgate/cmd/tollgate/clitest"
 	"tollgate/handlers/auth"
 )
 
@@ -36,9 +36,9 @@ func TestKeyOutlivesItsRequest(t *testing.T) {
 	}
 	var broken atomic.Bool
 	broken.Store(true)
-	service := newForgetful(t, func(w http.ResponseWriter, r *http.Request, _ int) bool {
-		if key := r.Header.Get("Idempotency-Key"); !strings.Contains(told(), "idempotency key: "+key+"\n") || len(files(t, home)) != 1 {
-			t.Errorf("the request is here before its key is told and kept: %q, %v", told(), files(t, home))
+	service := clitest.NewForgetful(t, func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		if key := r.Header.Get("Idempotency-Key"); !strings.Contains(told(), "idempotency key: "+key+"\n") || len(clitest.Files(t, home)) != 1 {
+			t.Errorf("the request is here before its key is told and kept: %q, %v", told(), clitest.Files(t, home))
 		}
 		if broken.Load() {
 			return false
@@ -49,32 +49,32 @@ func TestKeyOutlivesItsRequest(t *testing.T) {
 	})
 	args := []string{"pay", "100.00", "EUR", "shop.example", "--quiet", "--description", "it's $HOME; `rm` \"x\"\n*", "--metadata", "a=b c"}
 	run := func(args []string) int {
-		a, out, err := payer(t, service.URL, home)
-		a.stderr = writerFunc(func(b []byte) { err.Write(b) }).locked(&mu)
+		a, out, err := clitest.Payer(t, service.URL, home)
+		a.Stderr = writerFunc(func(b []byte) { err.Write(b) }).locked(&mu)
 		mu.Lock()
 		stdout, stderr = out, err
 		mu.Unlock()
-		return a.run(t.Context(), rootCommand(a), args)
+		return a.Run(t.Context(), rootCommand(a), args)
 	}
-	if code := run(args); code != exitUnavailable || stdout.Len() > 0 {
+	if code := run(args); code != cli.ExitUnavailable || stdout.Len() > 0 {
 		t.Fatalf("exit code %d, %s", code, stdout)
 	}
 	_, command, ok := strings.Cut(told(), "carried out once:\n  ")
-	if !ok || len(files(t, home)) != 1 {
-		t.Fatalf("%s%v", told(), files(t, home))
+	if !ok || len(clitest.Files(t, home)) != 1 {
+		t.Fatalf("%s%v", told(), clitest.Files(t, home))
 	}
-	again := wordsOf(t, command)
+	again := clitest.WordsOf(t, command)
 	broken.Store(false)
-	if code := run(again); code != exitOK || stdout.String() != "pay_1\n" {
+	if code := run(again); code != cli.ExitOK || stdout.String() != "pay_1\n" {
 		t.Fatalf("%q: exit code %d, %s%s", again, code, stdout, told())
 	}
-	keys, bodies := service.seen()
+	keys, bodies := service.Seen()
 	for i := range keys {
 		if keys[i] != keys[0] || keys[i] == "" || bodies[i] != bodies[0] {
 			t.Errorf("request %d is %s %s, the first %s %s", i+1, keys[i], bodies[i], keys[0], bodies[0])
 		}
 	}
-	if left := files(t, home); len(left) != 0 {
+	if left := clitest.Files(t, home); len(left) != 0 {
 		t.Errorf("answered, and still kept: %v", left)
 	}
 }
@@ -85,32 +85,32 @@ func TestUnansweredIsKept(t *testing.T) {
 		answer func(w http.ResponseWriter, n int) bool
 		open   bool
 	}{
-		"refused":                  {func(w http.ResponseWriter, _ int) bool { return refuse(w, 422, "amount_invalid") }, false},
-		"without a token":          {func(w http.ResponseWriter, _ int) bool { return refuse(w, 401, "token_expired") }, false},
-		"a server that fails":      {func(w http.ResponseWriter, _ int) bool { return refuse(w, 503, "store_unavailable") }, true},
-		"lost, then no token":      {func(w http.ResponseWriter, n int) bool { return n > 1 && refuse(w, 401, "token_expired") }, true},
-		"lost, then too many":      {func(w http.ResponseWriter, n int) bool { return n > 1 && refuse(w, 429, "rate_limited") }, true},
-		"lost, then not allowed":   {func(w http.ResponseWriter, n int) bool { return n > 1 && refuse(w, 403, "scope_missing") }, true},
-		"lost, then denied":        {func(w http.ResponseWriter, n int) bool { return n > 1 && refuse(w, 403, "perimeter_denied") }, false},
-		"lost, then refused":       {func(w http.ResponseWriter, n int) bool { return n > 1 && refuse(w, 422, "rule_rejected") }, false},
-		"lost, then a rule failed": {func(w http.ResponseWriter, n int) bool { return n > 1 && refuse(w, 503, "rule_failed") }, true},
+		"refused":                  {func(w http.ResponseWriter, _ int) bool { return clitest.Refuse(w, 422, "amount_invalid") }, false},
+		"without a token":          {func(w http.ResponseWriter, _ int) bool { return clitest.Refuse(w, 401, "token_expired") }, false},
+		"a server that fails":      {func(w http.ResponseWriter, _ int) bool { return clitest.Refuse(w, 503, "store_unavailable") }, true},
+		"lost, then no token":      {func(w http.ResponseWriter, n int) bool { return n > 1 && clitest.Refuse(w, 401, "token_expired") }, true},
+		"lost, then too many":      {func(w http.ResponseWriter, n int) bool { return n > 1 && clitest.Refuse(w, 429, "rate_limited") }, true},
+		"lost, then not allowed":   {func(w http.ResponseWriter, n int) bool { return n > 1 && clitest.Refuse(w, 403, "scope_missing") }, true},
+		"lost, then denied":        {func(w http.ResponseWriter, n int) bool { return n > 1 && clitest.Refuse(w, 403, "perimeter_denied") }, false},
+		"lost, then refused":       {func(w http.ResponseWriter, n int) bool { return n > 1 && clitest.Refuse(w, 422, "rule_rejected") }, false},
+		"lost, then a rule failed": {func(w http.ResponseWriter, n int) bool { return n > 1 && clitest.Refuse(w, 503, "rule_failed") }, true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			home := t.TempDir()
-			service := newForgetful(t, func(w http.ResponseWriter, _ *http.Request, n int) bool { return c.answer(w, n) })
-			a, stdout, stderr := payer(t, service.URL, home)
-			code := a.run(t.Context(), rootCommand(a), []string{"capture", "pay_1", "--json"})
+			service := clitest.NewForgetful(t, func(w http.ResponseWriter, _ *http.Request, n int) bool { return c.answer(w, n) })
+			a, stdout, stderr := clitest.Payer(t, service.URL, home)
+			code := a.Run(t.Context(), rootCommand(a), []string{"capture", "pay_1", "--json"})
 			told := strings.Contains(stderr.String(), "tollgate capture pay_1 --json --idempotency-key ")
-			if kept := len(files(t, home)) == 1; kept != c.open || told != c.open || (code == exitUnavailable) != c.open || stdout.Len() > 0 {
+			if kept := len(clitest.Files(t, home)) == 1; kept != c.open || told != c.open || (code == cli.ExitUnavailable) != c.open || stdout.Len() > 0 {
 				t.Errorf("exit code %d, kept %t, told %t\n%s", code, kept, told, stderr)
 			}
 		})
 	}
 	home := t.TempDir()
-	a, _, stderr := payer(t, "http://127.0.0.1:1", home)
-	if code := a.run(t.Context(), rootCommand(a), []string{"capture", "pay_1"}); code != exitUnavailable || len(files(t, home)) != 0 || strings.Contains(stderr.String(), "may have been") {
-		t.Errorf("nobody was reached: exit code %d, %v\n%s", code, files(t, home), stderr)
+	a, _, stderr := clitest.Payer(t, "http://127.0.0.1:1", home)
+	if code := a.Run(t.Context(), rootCommand(a), []string{"capture", "pay_1"}); code != cli.ExitUnavailable || len(clitest.Files(t, home)) != 0 || strings.Contains(stderr.String(), "may have been") {
+		t.Errorf("nobody was reached: exit code %d, %v\n%s", code, clitest.Files(t, home), stderr)
 	}
 }
 
@@ -118,27 +118,27 @@ func TestUnansweredIsKept(t *testing.T) {
 // same again is told so, and without a home the key is told all the same.
 func TestUnansweredOfManyProcesses(t *testing.T) {
 	home := t.TempDir()
-	service := newForgetful(t, func(w http.ResponseWriter, r *http.Request, _ int) bool {
-		return strings.Contains(r.URL.Path, "pay_even") && refuse(w, 409, "payment_state_invalid")
+	service := clitest.NewForgetful(t, func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		return strings.Contains(r.URL.Path, "pay_even") && clitest.Refuse(w, 409, "payment_state_invalid")
 	})
 	var all sync.WaitGroup
 	for n := range 16 {
 		all.Go(func() {
-			a, _, _ := payer(t, service.URL, home)
-			a.run(t.Context(), rootCommand(a), []string{"capture", []string{"pay_even", "pay_odd"}[n%2], fmt.Sprint(n)})
+			a, _, _ := clitest.Payer(t, service.URL, home)
+			a.Run(t.Context(), rootCommand(a), []string{"capture", []string{"pay_even", "pay_odd"}[n%2], fmt.Sprint(n)})
 		})
 	}
 	all.Wait()
-	if left := files(t, home); len(left) != 8 {
+	if left := clitest.Files(t, home); len(left) != 8 {
 		t.Errorf("%d requests are kept", len(left))
 	}
-	a, _, stderr := payer(t, service.URL, home)
-	a.run(t.Context(), rootCommand(a), []string{"capture", "pay_odd", "3"})
+	a, _, stderr := clitest.Payer(t, service.URL, home)
+	a.Run(t.Context(), rootCommand(a), []string{"capture", "pay_odd", "3"})
 	if !strings.Contains(stderr.String(), "The same request was sent at ") {
 		t.Errorf("nothing is said of the one before:\n%s", stderr)
 	}
-	a, _, stderr = payer(t, service.URL, filepath.Join(os.DevNull, "nowhere"))
-	if code := a.run(t.Context(), rootCommand(a), []string{"capture", "pay_even"}); code != exitRefused || !strings.Contains(stderr.String(), "idempotency key: ") {
+	a, _, stderr = clitest.Payer(t, service.URL, filepath.Join(os.DevNull, "nowhere"))
+	if code := a.Run(t.Context(), rootCommand(a), []string{"capture", "pay_even"}); code != cli.ExitRefused || !strings.Contains(stderr.String(), "idempotency key: ") {
 		t.Errorf("without a home: %d\n%s", code, stderr)
 	}
 }
@@ -163,14 +163,14 @@ func TestEveryKeyIsAnnounced(t *testing.T) {
 	}
 	// What asks the service for more first, or needs a file or a key.
 	others := []string{"tollgate export", "tollgate rule activate", "tollgate rule publish", "tollgate rule shadow start", "tollgate rule shadow stop"}
-	a, _, _ := world(nil)
+	a, _, _ := clitest.App(nil)
 	seen := map[string]bool{}
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
 		for _, sub := range c.Commands() {
 			walk(sub)
 		}
-		if c.Flags().Lookup(keyFlagName) == nil {
+		if c.Flags().Lookup(cli.KeyFlagName) == nil {
 			return
 		}
 		path := c.CommandPath()
@@ -188,11 +188,11 @@ func TestEveryKeyIsAnnounced(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			home := t.TempDir()
-			service := newForgetful(t, func(http.ResponseWriter, *http.Request, int) bool { return false })
-			one, _, stderr := payer(t, service.URL, home)
-			code := one.run(t.Context(), rootCommand(one), append(strings.Fields(path)[1:], args...))
-			if code != exitUnavailable || len(files(t, home)) != 1 || !strings.Contains(stderr.String(), "carried out once:\n  "+path+" ") {
-				t.Errorf("exit code %d, %v\n%s", code, files(t, home), stderr)
+			service := clitest.NewForgetful(t, func(http.ResponseWriter, *http.Request, int) bool { return false })
+			one, _, stderr := clitest.Payer(t, service.URL, home)
+			code := one.Run(t.Context(), rootCommand(one), append(strings.Fields(path)[1:], args...))
+			if code != cli.ExitUnavailable || len(clitest.Files(t, home)) != 1 || !strings.Contains(stderr.String(), "carried out once:\n  "+path+" ") {
+				t.Errorf("exit code %d, %v\n%s", code, clitest.Files(t, home), stderr)
 			}
 		})
 	}
@@ -200,57 +200,6 @@ func TestEveryKeyIsAnnounced(t *testing.T) {
 	for _, path := range slices.Concat(others, slices.Collect(maps.Keys(examples))) {
 		if !seen[path] {
 			t.Errorf("%s takes no key", path)
-		}
-	}
-}
-
-// wordsOf are the arguments of a printed command, as a shell reads them.
-func wordsOf(t *testing.T, command string) []string {
-	t.Helper()
-	words, err := exec.Command("sh", "-c", `tollgate() { printf '%s\0' "$@"; }; `+command).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.Split(strings.TrimSuffix(string(words), "\x00"), "\x00")
-}
-
-// repeatsTheSame runs the command that an error has named, and the one that is
-// kept in the file, and compares what they send with the first request that had
-// a key.
-func repeatsTheSame(t *testing.T, service *forgetful, home, stderr string) {
-	t.Helper()
-	_, printed, ok := strings.Cut(stderr, "carried out once:\n  ")
-	kept := files(t, home)
-	if !ok || len(kept) != 1 {
-		t.Fatalf("%s%v", stderr, kept)
-	}
-	text, err := os.ReadFile(kept[0])
-	var file unanswered
-	if err != nil || json.Unmarshal(bytes.TrimSpace(text), &file) != nil || file.Command != strings.TrimSuffix(printed, "\n") {
-		t.Errorf("the file says %s, %v", text, err)
-	}
-	sent := func() (requests []string) {
-		keys, bodies := service.seen()
-		for i, key := range keys {
-			if key != "" {
-				requests = append(requests, key+" "+service.paths[i]+" "+bodies[i])
-			}
-		}
-		return requests
-	}
-	for _, command := range []string{printed, file.Command} {
-		before := sent()
-		a, _, stderr := payer(t, service.URL, home)
-		a.clock = func() time.Time { return time.Now().Add(3 * time.Hour) }
-		a.run(t.Context(), rootCommand(a), wordsOf(t, command))
-		after := sent()
-		if len(after) == len(before) {
-			t.Errorf("%s: nothing was sent: %s", command, stderr)
-		}
-		for _, request := range after {
-			if request != after[0] {
-				t.Errorf("%s\nsent   %s\nbefore %s", command, request, after[0])
-			}
 		}
 	}
 }
@@ -279,7 +228,7 @@ func TestRelativeTimesRepeat(t *testing.T) {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
 			var n atomic.Int64
-			service := newForgetful(t, func(w http.ResponseWriter, r *http.Request, _ int) bool {
+			service := clitest.NewForgetful(t, func(w http.ResponseWriter, r *http.Request, _ int) bool {
 				w.Header().Set("Date", time.Now().Add(time.Duration(n.Add(1))*time.Hour).UTC().Format(http.TimeFormat))
 				if strings.HasPrefix(r.URL.Path, "/v1/merchant-accounts/") {
 					fmt.Fprint(w, `{"rule_set":{"id":"rs_1","version":1,"rules":[]}}`)
@@ -287,9 +236,9 @@ func TestRelativeTimesRepeat(t *testing.T) {
 				return r.Method == http.MethodGet
 			})
 			home := t.TempDir()
-			a, _, stderr := payer(t, service.URL, home)
-			a.run(t.Context(), rootCommand(a), strings.Fields(line))
-			repeatsTheSame(t, service, home, stderr.String())
+			a, _, stderr := clitest.Payer(t, service.URL, home)
+			a.Run(t.Context(), rootCommand(a), strings.Fields(line))
+			clitest.RepeatsTheSame(t, rootCommand, service, home, stderr.String())
 		})
 	}
 }

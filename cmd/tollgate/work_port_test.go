@@ -3,6 +3,8 @@ package main
 import (
 	"net"
 	"testing"
+
+	"tollgate/cmd/tollgate/cli"
 	"tollgate/rediskv/redistest"
 )
 
@@ -19,7 +21,7 @@ func TestWorkMetricsPortTaken(t *testing.T) {
 	for range 5 { // how far a worker would come is chance
 		wire.Reset()
 		p := launch(t, s.env, "work", "--metrics-addr", taken.Addr().String())
-		if code := p.exit(); code != exitUsage || !p.says("address already in use") {
+		if code := p.exit(); code != cli.ExitUsage || !p.says("address already in use") {
 			t.Errorf("exit code %d: %v", code, p.lines)
 		}
 		for _, look := range []string{"XREADGROUP", "EVALSHA", "ZRANGE", "XLEN"} {

@@ -1,0 +1,309 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tollgate/handlers/worker"
+	"tollgate/rediskv"
+	"tollgate/wasm"
+)
+
+// setting is one value of the configuration: an environment variable and the
+// flag of the same name, which wins.
+type setting struct {
+	Flag     string // "redis-url" is TOLLGATE_REDIS_URL
+	Default  string
+	Meaning  string
+	Commands []string
+	Required bool
+}
+
+// Env is the setting's environment variable.
+func (s setting) Env() string {
+	return "TOLLGATE_" + strings.ToUpper(strings.ReplaceAll(s.Flag, "-", "_"))
+}
+
+var (
+	processes = []string{"serve", "work"}
+	clients   = []string{
+		"token", "whoami", "accounts", "perimeters", "perimeter", "quote", "pay", "payment", "payments", "capture", "refund", "cancel", "review", "ticket", "transactions", "events", "event",
+		"cutoff", "export", "exports", "payout",
+		"webhooks", "deliveries", "attempts", "resend", "recover", "listen", "trigger", "clock", "rule",
+	}
+)
+
+// Settings is the whole configuration. Flags, `tollgate help serve` and the
+// README's table are made from it.
+var Settings = []setting{
+	{
+		Flag: "redis-url", Required: true, Commands: []string{"serve", "work", "provision"},
+		Meaning: "where Redis is: redis://, rediss:// or unix://; several hosts of a cluster separated by commas",
+	},
+	{
+		Flag: "issuer", Required: true, Commands: []string{"serve"},
+		Meaning: "the issuer identifier: the public URL of this service, which clients name as the audience of their assertions",
+	},
+	{
+		Flag: "signing-key", Required: true, Commands: []string{"serve"},
+		Meaning: "private JWK that signs access tokens, or the path of a file with it; several separated by commas or new lines: the first signs, all are published (tollgate key new signing)",
+	},
+	{
+		Flag: "secret-key", Required: true, Commands: processes,
+		Meaning: "32 bytes in base64, or the path of a file with them, the same for all processes: the keys that encrypt cursors and webhook secrets are derived from it, and a process with another one does not start (tollgate key new secret)",
+	},
+	{
+		Flag: "addr", Default: ":8080", Commands: []string{"serve"},
+		Meaning: "address of the interface, plain HTTP: TLS ends in front of it",
+	},
+	{
+		Flag: "metrics-addr", Default: ":9090", Commands: processes,
+		Meaning: "address of /metrics (for work also /healthz and /readyz); off for none",
+	},
+	{
+		Flag: "log-level", Default: "info", Commands: processes,
+		Meaning: "debug, info, warn or error; logs are JSON on standard error",
+	},
+	{
+		Flag: "partitions", Default: "0", Commands: []string{"serve", "work", "provision"},
+		Meaning: "number of partitions, fixed when a Redis is first used; 0 takes what is recorded there, else 64",
+	},
+	{
+		Flag: "export-mib", Default: strconv.Itoa(rediskv.DefaultExportBytes >> 20), Commands: processes,
+		Meaning: "how many MiB of Redis' memory the export files of one organization may take up, the same for all processes",
+	},
+	{
+		Flag: "rules-mib", Default: strconv.Itoa(wasm.DefaultRoom >> 20), Commands: []string{"serve"},
+		Meaning: "how many MiB of memory published rules may take up, compiled and with their instances; at least " + strconv.Itoa(wasm.LeastRoom>>20),
+	},
+	{
+		Flag: "quote-max-staleness", Default: "600s", Commands: []string{"serve"},
+		Meaning: "while Redis is away, how long quotes go on with a configuration that it cannot confirm; 0 for not at all",
+	},
+	{
+		Flag: "payout-url", Commands: []string{"work", "dev"},
+		Meaning: "where payouts are asked for, http or https: POST with the payout as JSON, answered with a status of paid, failed or later, and a reference; none: payouts are recorded as paid and no money moves",
+	},
+	{
+		Flag: "payout-secret", Commands: []string{"work", "dev"},
+		Meaning: "whsec_… that signs these requests as webhooks are signed; needed with a payout URL",
+	},
+	{
+		Flag: "audit-retention", Default: worker.DefaultKeepAudit.String(), Commands: []string{"work"},
+		Meaning: "how long entries of the audit record are kept; 9600h are 400 days",
+	},
+	{
+		Flag: "redis-wait", Default: "30s", Commands: processes,
+		Meaning: "how long to wait for Redis at the start",
+	},
+	{
+		Flag: "drain-delay", Default: "2s", Commands: []string{"serve"},
+		Meaning: "after a signal, how long requests are still accepted while /readyz already says no",
+	},
+	{
+		Flag: "shutdown-grace", Default: "10s", Commands: processes,
+		Meaning: "how long running requests may take to finish after that",
+	},
+
+	{Flag: "url", Commands: clients, Meaning: "base URL of the service"},
+	{Flag: "issuer", Commands: clients, Meaning: "its issuer identifier; the base URL when it is missing"},
+	{Flag: "client-id", Commands: clients, Meaning: "the client that asks"},
+	{Flag: "client-jwk", Commands: clients, Meaning: "its private JWK, or the path of a file with it"},
+	{Flag: "token", Commands: clients[1:], Meaning: "an access token, used when there is no client key"},
+	{Flag: "grant", Commands: clients, Meaning: "the grant under which it asks, when it has several"},
+	{Flag: "rule-signer", Commands: []string{"rule"}, Meaning: "the rule signer that publishes"},
+	{Flag: "rule-key", Commands: []string{"rule"}, Meaning: "its private JWK, or the path of a file with it"},
+	{Flag: "merchant-account", Commands: []string{"quote", "pay", "cutoff"}, Meaning: "the merchant account, when the grant covers several and has no default"},
+}
+
+// settingsOf is the settings of one command, in the order of the list.
+func settingsOf(command string) []setting {
+	var of []setting
+	for _, s := range Settings {
+		if slices.Contains(s.Commands, command) {
+			of = append(of, s)
+		}
+	}
+	return of
+}
+
+// topLevel is the name of the command right below the root that c is or stands
+// under: its settings are those of everything under it.
+func topLevel(c *cobra.Command) string {
+	for c.HasParent() && c.Parent().HasParent() {
+		c = c.Parent()
+	}
+	return c.Name()
+}
+
+// bind gives a command its flags and the table of them.
+func (a *App) bind(c *cobra.Command) {
+	of := settingsOf(c.Name())
+	if len(of) == 0 {
+		return
+	}
+	tabled := !slices.Contains(clients, c.Name())
+	flags := c.Flags()
+	if c.HasSubCommands() {
+		flags = c.PersistentFlags()
+	}
+	for _, s := range of {
+		usage := "$" + s.Env()
+		if !tabled {
+			usage = s.Meaning + " (" + usage + ")"
+		}
+		flags.String(s.Flag, s.Default, usage)
+	}
+	if tabled {
+		c.Long += "\n\nConfiguration (a flag wins over its variable):\n\n" + settingsTable(of)
+	}
+}
+
+func settingsTable(of []setting) string {
+	t := Table{Indent: "  "}
+	t.Row("VARIABLE", "FLAG", "DEFAULT", "MEANING")
+	for _, s := range of {
+		meaning := wrap(s.Meaning, 56)
+		t.Row(s.Env(), "--"+s.Flag, s.defaultText(), meaning[0])
+		for _, more := range meaning[1:] {
+			t.Row("", "", "", more)
+		}
+	}
+	return strings.TrimRight(t.String(), "\n")
+}
+
+// wrap breaks text at spaces into lines of at most width characters.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines = append(lines, line)
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}
+
+func (s setting) defaultText() string {
+	switch {
+	case s.Required:
+		return "required"
+	case s.Default == "":
+		return "none"
+	}
+	return s.Default
+}
+
+// settingsCommand prints the list as the README has it.
+func (a *App) settingsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "settings",
+		Short:   "Print every setting as a Markdown table",
+		Example: "  tollgate settings",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			var b strings.Builder
+			b.WriteString("| variable | flag | default | read by | meaning |\n|---|---|---|---|---|\n")
+			for _, s := range Settings {
+				by := strings.Join(s.Commands, ", ")
+				if slices.Equal(s.Commands, clients) {
+					by = "client commands"
+				} else if slices.Equal(s.Commands, clients[1:]) {
+					by = "client commands but token"
+				}
+				fmt.Fprintf(&b, "| `%s` | `--%s` | %s | %s | %s |\n", s.Env(), s.Flag, s.defaultText(), by, s.Meaning)
+			}
+			_, err := fmt.Fprint(a.Stdout, b.String())
+			return err
+		},
+	}
+}
+
+// Config reads the settings of one command and collects what is wrong with
+// them, so that one message names everything.
+type Config struct {
+	a       *App
+	Command *cobra.Command
+	missing []string
+	wrong   []error
+}
+
+// Config reads the settings of a command.
+func (a *App) Config(cmd *cobra.Command) *Config { return &Config{a: a, Command: cmd} }
+
+// Text is a setting as it was given, or its default.
+func (c *Config) Text(flag string) string {
+	i := slices.IndexFunc(Settings, func(s setting) bool {
+		return s.Flag == flag && slices.Contains(s.Commands, topLevel(c.Command))
+	})
+	s := Settings[i]
+	value := s.Default
+	if c.Command.Flags().Changed(flag) {
+		value, _ = c.Command.Flags().GetString(flag)
+	} else if v, ok := c.a.Env(s.Env()); ok && v != "" {
+		value = v
+	}
+	if value == "" && s.Required {
+		c.missing = append(c.missing, s.Env())
+	}
+	return value
+}
+
+// Duration is a setting such as 10s.
+func (c *Config) Duration(flag string) time.Duration {
+	d, err := time.ParseDuration(c.Text(flag))
+	if err != nil || d < 0 {
+		c.wrong = append(c.wrong, fmt.Errorf("--%s: %q is not a duration such as 10s", flag, c.Text(flag)))
+	}
+	return d
+}
+
+// Number is a setting that is not negative.
+func (c *Config) Number(flag string) int {
+	n, err := strconv.Atoi(c.Text(flag))
+	if err != nil || n < 0 {
+		c.wrong = append(c.wrong, fmt.Errorf("--%s: %q is not a number", flag, c.Text(flag)))
+	}
+	return n
+}
+
+// Mebibytes is a number of MiB, in bytes.
+func (c *Config) Mebibytes(flag string) int64 {
+	const most = 1 << 30
+	n, err := strconv.ParseInt(c.Text(flag), 10, 64)
+	if err != nil || n < 1 || n > most {
+		c.wrong = append(c.wrong, fmt.Errorf("--%s: %q is not a number of MiB from 1 to %d", flag, c.Text(flag), most))
+	}
+	return n << 20
+}
+
+// Check adds an error about a value that needs more than parsing.
+func (c *Config) Check(flag string, err error) {
+	if err != nil {
+		c.wrong = append(c.wrong, fmt.Errorf("--%s: %w", flag, err))
+	}
+}
+
+// Err is everything that is wrong, nil when nothing is.
+func (c *Config) Err() error {
+	errs := slices.Clone(c.wrong)
+	if len(c.missing) > 0 {
+		errs = slices.Insert(errs, 0, fmt.Errorf("%s: set %s, see 'tollgate help %s'",
+			c.Command.Name(), strings.Join(c.missing, ", "), c.Command.Name()))
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return UsageError(errors.Join(errs...))
+}

@@ -1,0 +1,263 @@
+// Package dev is the sandbox: the whole service on an embedded Redis.
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/spf13/cobra"
+
+	"tollgate/cmd/tollgate/cli"
+	"tollgate/cmd/tollgate/server"
+	"tollgate/handlers/worker"
+	"tollgate/rediskv"
+)
+
+// devOptions are the flags of dev. Of the TOLLGATE_ variables it reads those of
+// the payout hook alone: a shell that has sourced an earlier sandbox must not lead
+// to another one.
+type devOptions struct {
+	addr, redis, writeEnv, metricsAddr string
+	quiet                              bool
+	lasting                            bool // redis keeps an append-only file
+	pay                                worker.PayFunc
+}
+
+func devCommand(a *cli.App) *cobra.Command {
+	var o devOptions
+	c := &cobra.Command{
+		Use:   "dev",
+		Short: "Run everything on this machine, with a demonstration organization",
+		Long: `Run the API and the worker with a demonstration organization: two merchant
+accounts, a client with its key, a grant, a perimeter, three rules, and a webhook
+endpoint that leads to a receiver of its own, which verifies every delivery and
+logs it. Its clock can be moved ('tollgate clock advance 26h'). Without --redis it uses an embedded Redis, and everything is lost when
+it stops. On a Redis of yours it is the same organization again the next time.`,
+		Example: `  tollgate dev
+  tollgate dev --addr :0 --write-env dev.env
+  tollgate dev --redis redis://127.0.0.1:6379`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c := a.Config(cmd)
+			pay, err := server.PayHook(a, c)
+			if err := errors.Join(err, c.Err()); err != nil {
+				return err
+			}
+			o.pay = pay
+			return dev(cmd.Context(), a, o)
+		},
+	}
+	c.Flags().StringVar(&o.addr, "addr", "127.0.0.1:8080", "address of the interface; :0 picks a free port, no host means this machine only")
+	c.Flags().StringVar(&o.redis, "redis", "", "URL of a Redis to use instead of the embedded one")
+	c.Flags().StringVar(&o.writeEnv, "write-env", "", "once ready, write the environment for the client commands to this file, mode 0600")
+	c.Flags().StringVar(&o.metricsAddr, "metrics-addr", "off", "address of /metrics")
+	c.Flags().BoolVar(&o.quiet, "no-log", false, "do not print requests")
+	return c
+}
+
+func dev(ctx context.Context, a *cli.App, o devOptions) error {
+	logTo := a.Stderr
+	if o.quiet {
+		logTo = io.Discard
+	}
+	log := slog.New(newPlainHandler(logTo, a.Clock))
+	listener, err := server.Listen(loopback(o.addr))
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	url := "http://" + clientAddr(listener.Addr())
+
+	clock := &server.SandboxClock{Real: a.Clock}
+	redisURL := o.redis
+	if redisURL == "" {
+		embedded, stop, err := embeddedRedis(ctx, clock)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		redisURL = embedded
+	}
+	metrics, err := server.NewObservers()
+	if err != nil {
+		return err
+	}
+	store, err := server.OpenStore(ctx, rediskv.Options{
+		URL: redisURL, Clock: clock.Now, Entropy: a.Entropy, Timeout: a.StoreTimeout, Observe: metrics.Redis, Damaged: metrics.Damaged, Held: metrics.Held, Log: log,
+	}, 5*time.Second, log)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	if o.redis != "" {
+		g, err := server.Inspect(ctx, store, log)
+		if err != nil {
+			return err
+		}
+		o.lasting = g.AOF
+	}
+	if err := clock.Resume(ctx, store); err != nil {
+		return err
+	}
+	demo, err := prepareDemo(ctx, a, store)
+	if err != nil {
+		return err
+	}
+	s, err := server.NewService(ctx, a, store, metrics, server.ServiceOptions{
+		Issuer: url, Aliases: loopbackNames(url), SigningKeys: [][]byte{demo.signingKey}, SecretKey: demo.secretKey, Development: true, Log: log, Sandbox: clock,
+	})
+	if err != nil {
+		return err
+	}
+	defer s.Close(ctx)
+	vault, err := server.NewVault(ctx, a, store, demo.secretKey)
+	if err != nil {
+		return err
+	}
+	receiver, err := startReceiver(ctx, a, store, vault, log)
+	if err != nil {
+		return err
+	}
+	defer receiver.close() // after the worker
+
+	endpoints := []server.Endpoint{{Listener: s.Server.Listen(listener), Server: server.HTTPServer(s.Server.Handler(), log)}}
+	if o.metricsAddr != "off" {
+		l, err := server.Listen(loopback(o.metricsAddr))
+		if err != nil {
+			return err
+		}
+		endpoints = append(endpoints, server.Endpoint{Listener: l, Server: server.HTTPServer(s.Server.MetricsHandler(), log)})
+	}
+	w, err := worker.New(worker.Config{
+		Store: store, Clock: clock.Now, Wall: a.Clock, Entropy: a.Entropy, Vault: vault, Log: log, Metrics: metrics.Registry,
+		Pay: o.pay, Grace: 2 * time.Second, Development: true, Version: cli.VersionText(),
+	})
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	var background sync.WaitGroup
+	background.Go(func() { store.Watch(running) })
+	background.Go(func() { s.Server.Follow(running) })
+	background.Go(func() { s.Server.Shadow(running) })
+	background.Go(func() { w.Run(running) })
+	ready := make(chan error, 1)
+	background.Go(func() {
+		err := announce(running, a, demo, receiver, url, o)
+		if err != nil {
+			stop()
+		}
+		ready <- err
+	})
+	err = server.ServeUntil(running, 5*time.Second, s.Server.Drain, endpoints...)
+	stop()
+	background.Wait()
+	if failed := <-ready; failed != nil && ctx.Err() == nil {
+		return errors.Join(err, failed)
+	}
+	switch {
+	case o.redis == "":
+		fmt.Fprintln(a.Stdout, "\nStopped; everything is gone.")
+	case o.lasting:
+		fmt.Fprintln(a.Stdout, "\nStopped; everything is kept in "+redactURL(o.redis)+".")
+	default:
+		fmt.Fprintln(a.Stdout, "\nStopped; everything is in "+redactURL(o.redis)+" until that Redis stops: it keeps no append-only file.")
+	}
+	return err
+}
+
+// announce waits until the API answers, fetches a token through it, and says
+// what to do next.
+func announce(ctx context.Context, a *cli.App, d *provided, r *demoReceiver, url string, o devOptions) error {
+	api := &cli.Client{App: a, Base: url, Issuer: url, ID: d.clientID, JWK: d.clientKey}
+	api.HTTP.Timeout = 10 * time.Second
+	token, _, err := api.FetchToken(ctx, "")
+	if err != nil {
+		return fmt.Errorf("the sandbox does not answer: %w", err)
+	}
+	keys, err := r.keys(ctx)
+	if err != nil {
+		return fmt.Errorf("sandbox webhook: %w", err)
+	}
+	env := d.environment(url, token.AccessToken, keys[len(keys)-1])
+	if o.writeEnv != "" {
+		if err := env.write(o.writeEnv); err != nil {
+			return cli.UsageError(fmt.Errorf("--write-env: %w", err))
+		}
+	}
+	return printGuide(a, env, o)
+}
+
+// embeddedRedis starts miniredis on a loopback port. Its time to live does
+// not run by itself, so that it is moved along with the clock.
+func embeddedRedis(ctx context.Context, clock *server.SandboxClock) (url string, stop func(), err error) {
+	m := miniredis.NewMiniRedis()
+	if err := m.StartAddr("127.0.0.1:0"); err != nil {
+		return "", nil, fmt.Errorf("embedded redis: %w", err)
+	}
+	clock.Moved = func(_ context.Context, by time.Duration) error { m.FastForward(by); return nil }
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var moving sync.WaitGroup
+	moving.Go(func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				m.FastForward(time.Second)
+			}
+		}
+	})
+	return "redis://" + m.Addr(), func() {
+		cancel()
+		moving.Wait()
+		m.Close()
+	}, nil
+}
+
+// loopback keeps an address without a host on this machine.
+func loopback(addr string) string {
+	if host, port, err := net.SplitHostPort(addr); err == nil && host == "" {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return addr
+}
+
+// loopbackNames are the other names of a URL on this machine: whoever runs a
+// sandbox writes localhost as often as 127.0.0.1.
+func loopbackNames(text string) (others []string) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil
+	}
+	names := []string{"127.0.0.1", "localhost", "::1"}
+	if !slices.Contains(names, u.Hostname()) {
+		return nil
+	}
+	for _, name := range names {
+		if other := "http://" + net.JoinHostPort(name, u.Port()); other != text {
+			others = append(others, other)
+		}
+	}
+	return others
+}
+
+// clientAddr is an address that a client on this machine can dial.
+func clientAddr(addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return addr.String()
+}

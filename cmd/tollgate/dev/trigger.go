@@ -1,0 +1,165 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"tollgate"
+	"tollgate/cmd/tollgate/cli"
+	"tollgate/cmd/tollgate/client"
+	"tollgate/cmd/tollgate/demo"
+)
+
+// scenario is how an event comes about in the sandbox: a payment, and what is
+// then done with it.
+type scenario struct {
+	account, amount, currency, payee string
+	automatic                        bool
+	captured                         string // part that is captured; empty: none
+	canceled                         bool
+	refunded                         string // part of it that is then refunded; empty: none
+	passes                           string // time that passes then in the whole sandbox, such as 24h; empty: none
+}
+
+// sale is a payment that the sandbox authorizes.
+var sale = scenario{account: demo.AccountEUR, amount: "10.00", currency: "EUR", payee: "shop.example"}
+
+// review is a payment that waits for a review, and expires without one in a day.
+var review = sale.with(func(s *scenario) {
+	s.account, s.amount, s.currency = demo.AccountUSD, "1000.01", "USD" // above this account's review_above
+})
+
+var scenarios = map[tollgate.EventType]scenario{
+	tollgate.PaymentAuthorized:     sale,
+	tollgate.PaymentCaptured:       sale.with(func(s *scenario) { s.automatic = true }),
+	tollgate.PaymentDeclined:       sale.with(func(s *scenario) { s.payee = "deny.test" }),
+	tollgate.PaymentCanceled:       sale.with(func(s *scenario) { s.canceled = true }),
+	tollgate.PaymentReleased:       sale.with(func(s *scenario) { s.captured, s.canceled = "4.00", true }),
+	tollgate.PaymentRefunded:       sale.with(func(s *scenario) { s.automatic, s.refunded = true, "4.00" }),
+	tollgate.PaymentReviewRequired: review,
+	tollgate.PaymentExpired:        review.with(func(s *scenario) { s.passes = "24h" }),
+}
+
+func (s scenario) with(change func(*scenario)) scenario {
+	change(&s)
+	return s
+}
+
+// triggers are the types that there is a scenario for, in order.
+func triggers() []string {
+	var names []string
+	for _, t := range slices.Sorted(maps.Keys(scenarios)) {
+		names = append(names, string(t))
+	}
+	return names
+}
+
+// TriggerCommand makes an event happen in a sandbox.
+func TriggerCommand(a *cli.App) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "trigger TYPE",
+		Short: "Make an event really happen in the sandbox of 'tollgate dev'",
+		Long: `Make an event really happen in the sandbox of 'tollgate dev', by paying,
+capturing, refunding and canceling as any client would, and print it. TYPE is one of
+
+  ` + strings.Join(triggers(), "\n  ") + `
+
+payment.expired lets a day pass in the whole sandbox, as 'tollgate clock advance'
+does: whatever else is due by then happens too.`,
+		Example:   "  tollgate trigger payment.captured\n  tollgate trigger payment.declined --json",
+		Args:      cobra.ExactArgs(1),
+		ValidArgs: triggers(),
+	}
+	a.ClientCommand(c, func(ctx context.Context, api *cli.Client, args []string) error {
+		s, ok := scenarios[tollgate.EventType(args[0])]
+		if !ok {
+			return cli.UsageError(fmt.Errorf("%q cannot be triggered; these can: %s", args[0], strings.Join(triggers(), ", ")))
+		}
+		payment, err := play(ctx, api, s)
+		var refused *cli.Refusal
+		if errors.As(err, &refused) && refused.Code == tollgate.CodeNotFound {
+			return fmt.Errorf("%w\nThis is not the sandbox of 'tollgate dev'", err)
+		}
+		if err != nil {
+			return err
+		}
+		event, err := eventOf(ctx, api, payment, args[0])
+		if err != nil {
+			return err
+		}
+		return client.PrintEvent(api, event)
+	})
+	c.Flags().Lookup("json").Usage = "print the event's JSON on one line"
+	c.Flags().Lookup("quiet").Usage = "print only the event's id"
+	return c
+}
+
+// play does what a scenario says and returns the payment's id.
+func play(ctx context.Context, c *cli.Client, s scenario) (id string, err error) {
+	request := map[string]any{
+		"merchant_account_id": s.account, "amount": s.amount, "currency": s.currency, "payee": s.payee, "capture_method": "manual",
+	}
+	if s.automatic {
+		request["capture_method"] = "automatic"
+	}
+	body, err := c.Post(ctx, "/v1/payments", request, c.App.RandomText())
+	var refused *cli.Refusal
+	if errors.As(err, &refused) && refused.Code == tollgate.CodePerimeterDenied && refused.PaymentID != "" {
+		return refused.PaymentID, nil // a denied payment is kept, and has its event
+	}
+	if err != nil {
+		return "", err
+	}
+	var p tollgate.Payment
+	if err := cli.Parse(body, &p); err != nil {
+		return "", err
+	}
+	if s.captured != "" {
+		part := map[string]any{"amount": s.captured, "final_capture": false}
+		if _, err := c.Post(ctx, client.PaymentPath(p.ID, "/captures"), part, c.App.RandomText()); err != nil {
+			return "", err
+		}
+	}
+	if s.refunded != "" {
+		if _, err := c.Post(ctx, client.PaymentPath(p.ID, "/refunds"), map[string]string{"amount": s.refunded}, c.App.RandomText()); err != nil {
+			return "", err
+		}
+	}
+	if s.canceled {
+		if _, err := c.Post(ctx, client.PaymentPath(p.ID, "/cancel"), map[string]string{}, c.App.RandomText()); err != nil {
+			return "", err
+		}
+	}
+	if s.passes != "" {
+		if _, err := c.Post(ctx, "/v1/sandbox/clock", map[string]string{"advance": s.passes}, ""); err != nil {
+			return "", err
+		}
+		fmt.Fprintf(c.App.Stderr, "The sandbox's clock goes forward by %s.\n", s.passes)
+	}
+	return p.ID, nil
+}
+
+// eventOf is a payment's event of a type. It was committed with the change, or
+// is about to be by the worker.
+func eventOf(ctx context.Context, c *cli.Client, payment, kind string) (jsontext.Value, error) {
+	body, err := c.Get(ctx, "/v1/events", url.Values{"object_id": {payment}, "types": {kind}, "limit": {"1"}, "wait": {fmt.Sprint(int(client.EventWait.Seconds()))}})
+	if err != nil {
+		return nil, err
+	}
+	var page tollgate.List[cli.Raw]
+	if err := cli.Parse(body, &page); err != nil {
+		return nil, err
+	}
+	if len(page.Data) == 0 {
+		return nil, cli.UnavailableError(fmt.Errorf("%s has no %s", payment, kind))
+	}
+	return page.Data[0], nil
+}

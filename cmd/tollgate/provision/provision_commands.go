@@ -1,0 +1,14 @@
+package provision
+
+import (
+	"github.com/spf13/cobra"
+
+	"tollgate/cmd/tollgate/cli"
+)
+
+// provisionCommands are what prepares an installation.
+func Commands(a *cli.App) []*cobra.Command {
+	return []*cobra.Command{
+		provisionCommand(a), keyCommand(a),
+	}
+}

@@ -1,0 +1,168 @@
+// Package server is the processes that an operator runs: serve and work.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tollgate/cmd/tollgate/cli"
+	"tollgate/handlers/auth"
+	"tollgate/rediskv"
+	"tollgate/wasm"
+)
+
+func serveCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "Run the API on a Redis",
+		Long: `Run the API on a Redis. It says what that Redis guarantees and refuses one that
+evicts. On SIGINT or SIGTERM /readyz says no first, then requests in flight
+finish; a second signal ends it at once. 'tollgate work' runs beside it.`,
+		Example: `  export TOLLGATE_REDIS_URL=redis://127.0.0.1:6379 TOLLGATE_ISSUER=https://pay.example
+  export TOLLGATE_SIGNING_KEY=.tollgate/signing.key TOLLGATE_SECRET_KEY=.tollgate/secret.key
+  tollgate serve --addr 127.0.0.1:8080`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return serve(cmd.Context(), a, a.Config(cmd))
+		},
+	}
+}
+
+func serve(ctx context.Context, a *cli.App, c *cli.Config) error {
+	o, err := readProcessOptions(a, c)
+	if err != nil {
+		return err
+	}
+	store, err := OpenStore(ctx, o.redis, o.redisWait, o.log)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	if _, err := Inspect(ctx, store, o.log); err != nil {
+		return err
+	}
+	s, err := NewService(ctx, a, store, o.metrics, ServiceOptions{
+		Issuer: o.issuer, SigningKeys: o.signingKeys, SecretKey: o.secretKey, rulesRoom: o.rulesRoom, Log: o.log, staleness: o.staleness,
+	})
+	if err != nil {
+		return cli.UsageError(err)
+	}
+	defer s.Close(ctx)
+	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	var background sync.WaitGroup
+	defer background.Wait() // the others are told that this instance goes
+	defer stopWatching()    // after the last request
+	background.Go(func() { store.Watch(watching) })
+	background.Go(func() { s.Server.Follow(watching) })
+	background.Go(func() { s.Server.Shadow(watching) })
+
+	listener, err := Listen(o.addr)
+	if err != nil {
+		return err
+	}
+	endpoints := []Endpoint{{s.Server.Listen(listener), HTTPServer(s.Server.Handler(), o.log)}}
+	metricsAddr := o.metricsAddr
+	if metricsAddr != "off" {
+		l, err := Listen(metricsAddr)
+		if err != nil {
+			listener.Close()
+			return err
+		}
+		metricsAddr = l.Addr().String()
+		endpoints = append(endpoints, Endpoint{l, HTTPServer(s.Server.MetricsHandler(), o.log)})
+	}
+	o.log.Info("serving", "addr", listener.Addr().String(), "metrics_addr", metricsAddr, "issuer", o.issuer, "version", cli.VersionText())
+	err = ServeUntil(ctx, o.grace, func() {
+		s.Server.Drain()
+		o.log.Info("draining", "delay", o.drainDelay.String())
+		time.Sleep(o.drainDelay) // whoever asks /readyz must see it before connections are refused
+	}, endpoints...)
+	o.log.Info("stopped")
+	return err
+}
+
+// processOptions is the settings of serve and work, checked.
+type processOptions struct {
+	redis       rediskv.Options
+	redisWait   time.Duration
+	issuer      string
+	signingKeys [][]byte
+	secretKey   []byte
+	addr        string
+	metricsAddr string
+	rulesRoom   int64
+	drainDelay  time.Duration
+	grace       time.Duration
+	staleness   time.Duration // of quotes, as handlers.Config has it
+	log         *slog.Logger
+	metrics     *observers
+}
+
+func readProcessOptions(a *cli.App, c *cli.Config) (processOptions, error) {
+	var o processOptions
+	var level slog.Level
+	c.Check("log-level", level.UnmarshalText([]byte(c.Text("log-level"))))
+	o.log = slog.New(slog.NewJSONHandler(a.Stderr, &slog.HandlerOptions{Level: level}))
+	var err error
+	if o.metrics, err = NewObservers(); err != nil {
+		return o, err
+	}
+	o.redis = rediskv.Options{
+		URL: c.Text("redis-url"), Partitions: c.Number("partitions"), Clock: a.Clock, Entropy: a.Entropy, Timeout: a.StoreTimeout,
+		Observe: o.metrics.Redis, Damaged: o.metrics.Damaged, Held: o.metrics.Held, Log: o.log, ExportBytes: c.Mebibytes("export-mib"),
+	}
+	o.redisWait, o.grace = c.Duration("redis-wait"), c.Duration("shutdown-grace")
+	o.metricsAddr = c.Text("metrics-addr")
+	if c.Command.Name() == "serve" {
+		o.serve(c)
+	}
+	if text := c.Text("secret-key"); text != "" {
+		o.secretKey, err = cli.ReadSecretKey(text)
+		c.Check("secret-key", err)
+	}
+	return o, c.Err()
+}
+
+// serve reads what only serve has.
+func (o *processOptions) serve(c *cli.Config) {
+	if o.staleness = c.Duration("quote-max-staleness"); o.staleness == 0 {
+		o.staleness = -1
+	}
+	o.addr, o.drainDelay, o.issuer = c.Text("addr"), c.Duration("drain-delay"), c.Text("issuer")
+	c.Check("issuer", checkIssuer(o.issuer))
+	if o.rulesRoom = c.Mebibytes("rules-mib"); o.rulesRoom < wasm.LeastRoom {
+		c.Check("rules-mib", fmt.Errorf("%s is too little: %d MiB are needed", c.Text("rules-mib"), wasm.LeastRoom>>20))
+	}
+	if text := c.Text("signing-key"); text != "" {
+		keys, err := cli.ReadJWKs(text)
+		if err == nil {
+			_, err = auth.ParseSigningKeys(keys...)
+		}
+		o.signingKeys = keys
+		c.Check("signing-key", err)
+	}
+}
+
+// checkIssuer is RFC 8414 §2, and no path, so that the metadata stands at one
+// address.
+func checkIssuer(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case text == "":
+		return nil // reported as missing
+	case err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http"):
+		return fmt.Errorf("%q is not an https URL", text)
+	case u.RawQuery != "" || u.Fragment != "" || u.User != nil || u.ForceQuery:
+		return errors.New("an issuer has neither query nor fragment nor user")
+	case u.Path != "":
+		return errors.New("an issuer is scheme and host, without a path or a slash at the end")
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
+
+	"tollgate/cmd/tollgate/cli"
+	"tollgate/handlers/worker"
+	"tollgate/rediskv"
+	"tollgate/rediskv/store"
+)
+
+func workCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "work",
+		Short: "Deliver webhooks, pay out, expire payments, activate rules, make exports",
+		Long: `Do what nobody asks for just now: deliver events to webhook endpoints, close
+sales days and make the payouts that fall due by that, expire payments whose
+time has passed and release what was left of them, activate rules when their
+time has come, make the files of exports, carry recoveries out, and remove
+events that are old and delivered. 'tollgate serve' alone makes no payouts and
+activates no rules. Any number of these processes can run on one Redis. On
+SIGINT or SIGTERM deliveries that are on their way finish; an export goes on
+with another worker where this one stopped.`,
+		Example: `  export TOLLGATE_REDIS_URL=redis://127.0.0.1:6379 TOLLGATE_SECRET_KEY=.tollgate/secret.key
+  tollgate work`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return work(cmd.Context(), a, a.Config(cmd))
+		},
+	}
+}
+
+func work(ctx context.Context, a *cli.App, c *cli.Config) error {
+	o, err := readProcessOptions(a, c)
+	if err != nil {
+		return err
+	}
+	keepAudit := c.Duration("audit-retention")
+	if err := c.Err(); err != nil {
+		return err
+	}
+	store, err := OpenStore(ctx, o.redis, o.redisWait, o.log)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	if _, err := Inspect(ctx, store, o.log); err != nil {
+		return err
+	}
+	vault, err := NewVault(ctx, a, store, o.secretKey)
+	if err != nil {
+		return err
+	}
+	pay, err := PayHook(a, c)
+	if err != nil {
+		return err
+	}
+	w, err := worker.New(worker.Config{
+		Pay: pay, Store: store, Clock: a.Clock, Entropy: a.Entropy, Vault: vault, Log: o.log, Metrics: o.metrics.Registry,
+		Grace: o.grace, Version: cli.VersionText(), KeepAudit: keepAudit,
+	})
+	if err != nil {
+		return err
+	}
+	// All that can fail comes before the worker: what it has claimed when the
+	// process ends waits for its lease.
+	var endpoints []Endpoint
+	metricsAddr := o.metricsAddr
+	if metricsAddr != "off" {
+		l, err := Listen(metricsAddr)
+		if err != nil {
+			return err
+		}
+		metricsAddr = l.Addr().String()
+		endpoints = append(endpoints, Endpoint{l, HTTPServer(workHandler(store, w, o.metrics), o.log)})
+	}
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.Run(running)
+	}()
+	o.log.Info("working", "metrics_addr", metricsAddr, "version", cli.VersionText())
+	err = ServeUntil(ctx, o.grace, func() {}, endpoints...)
+	stop()
+	select {
+	case <-done:
+	case <-time.After(o.grace + time.Second + rediskv.OperationTimeout): // its own grace, and what it writes down then
+		o.log.Warn("the worker did not stop in time")
+	}
+	o.log.Info("stopped")
+	return err
+}
+
+// PayHook is the payout step that the settings name; nil without one.
+func PayHook(a *cli.App, c *cli.Config) (worker.PayFunc, error) {
+	address, secret := c.Text("payout-url"), c.Text("payout-secret")
+	if address == "" && secret == "" {
+		return nil, nil
+	}
+	hook, err := worker.NewPayHook(address, secret, a.Clock, cli.VersionText())
+	if err != nil {
+		return nil, cli.UsageError(err)
+	}
+	return hook.Pay, nil
+}
+
+// workHandler is the worker's own port.
+func workHandler(store *store.Store, w *worker.Worker, metrics *observers) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, _ *http.Request) {
+		writeHealth(rw, http.StatusOK, workHealth{Status: "ok"})
+	})
+	mux.HandleFunc("GET /readyz", func(rw http.ResponseWriter, req *http.Request) {
+		ctx, cancel := context.WithTimeout(req.Context(), time.Second)
+		defer cancel()
+		status, h := http.StatusOK, workHealth{"ready", map[string]string{"redis": "ok"}}
+		failed := func(part, text string) {
+			status, h.Status, h.Checks[part] = http.StatusServiceUnavailable, "unavailable", text
+		}
+		if store.Ping(ctx) != nil {
+			failed("redis", "unreachable")
+		}
+		for _, c := range w.Checks() {
+			h.Checks[c.Part] = "ok"
+			if c.Err != nil {
+				failed(c.Part, c.Err.Error())
+			}
+		}
+		writeHealth(rw, status, h)
+	})
+	return mux
+}
+
+// workHealth is the body of the worker's /healthz and, with checks, of its
+// /readyz: of each part ok, or how it stands still.
+type workHealth struct {
+	Status string            `json:"status"` // ok; ready or unavailable
+	Checks map[string]string `json:"checks,omitempty"`
+}
+
+func writeHealth(w http.ResponseWriter, status int, h workHealth) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.MarshalWrite(w, h, json.Deterministic(true))
+}
