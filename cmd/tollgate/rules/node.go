@@ -19,7 +19,7 @@ import (
 	"tollgate/wasm/abi"
 )
 
-//go:embed rule_node.mjs
+//go:embed node.mjs
 var nodeScript string
 
 // nodePatience bounds the run of one rule's cases in Node.js.

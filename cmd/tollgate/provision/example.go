@@ -12,7 +12,7 @@ import (
 
 // exampleText is a complete provisioning file with places for ids and a key.
 //
-//go:embed provision_example.yaml.tmpl
+//go:embed example.yaml.tmpl
 var exampleText string
 
 var exampleTemplate = template.Must(template.New("example").Parse(exampleText))
