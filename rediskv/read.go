@@ -48,6 +48,74 @@ func (s *DB) Hashes(ctx context.Context, operation string, keys ...string) (foun
 	return found, err
 }
 
+// ReadObject reads the hash of an object whose id begins with a prefix.
+func (s *DB) ReadObject(ctx context.Context, operation string, k Space, prefix, id string) (Fields, error) {
+	if !strings.HasPrefix(id, prefix) {
+		return nil, tollgate.NotFound()
+	}
+	found, err := s.ReadHashes(ctx, operation, k.Object(id))
+	if err != nil {
+		return nil, err
+	}
+	return found[0], nil
+}
+
+// EachHash reads the hashes of a page, or some fields of them, as many at once as the
+// caller may in its turn, and hands them over in that turn; one that is gone has none.
+func EachHash[T any](ctx context.Context, s *DB, c Caller, operation string, page []T, key func(T) string, each func(T, Fields), names ...string) error {
+	for part := range slices.Chunk(page, c.Batch()) {
+		if err := s.TimedInTurn(ctx, c, operation, func(ctx context.Context) error {
+			pipe := s.Redis.Pipeline()
+			replies := make([]redis.Cmder, len(part))
+			for i, one := range part {
+				if len(names) == 0 {
+					replies[i] = pipe.HGetAll(ctx, key(one))
+				} else {
+					replies[i] = pipe.HMGet(ctx, key(one), names...)
+				}
+			}
+			if _, err := pipe.Exec(ctx); err != nil {
+				return err
+			}
+			for i, r := range replies {
+				switch r := r.(type) {
+				case *redis.MapStringStringCmd:
+					each(part[i], r.Val())
+				case *redis.SliceCmd:
+					each(part[i], FieldsIn(r.Val(), names...))
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Newest lists the members of an index, the newest first, behind one; next is the
+// place behind the last, where there are more.
+func (s *DB) Newest(ctx context.Context, operation, index, before string, limit int) (ids []string, next string, err error) {
+	err = s.Timed(ctx, operation, func(ctx context.Context) error {
+		start := int64(0)
+		if before != "" {
+			rank, err := s.Redis.ZRevRank(ctx, index, before).Result()
+			if err != nil && !errors.Is(err, redis.Nil) {
+				return err
+			}
+			start = rank + 1
+		}
+		var err error
+		ids, err = s.Redis.ZRevRange(ctx, index, start, start+int64(limit)).Result()
+		return err
+	})
+	if len(ids) > limit {
+		ids = ids[:limit]
+		next = ids[limit-1]
+	}
+	return ids, next, err
+}
+
 // SameObject checks that a stored document can be read and is the one of an
 // object.
 func SameObject(f Fields, kind, id string) error {

@@ -1,12 +1,11 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
-	"errors"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/redis/go-redis/v9"
 
 	"tollgate"
 	"tollgate/rediskv"
@@ -19,29 +18,17 @@ func (s *Store) MerchantAccounts(ctx context.Context, c rediskv.Caller, ids []st
 	if err := s.db.CheckGrant(ctx, c, k); err != nil {
 		return nil, err
 	}
-	err = s.db.TimedInTurn(ctx, c, "read_accounts", func(ctx context.Context) error {
-		pipe := s.db.Redis.Pipeline()
-		replies := make([]*redis.SliceCmd, len(ids))
-		for i, id := range ids {
-			replies[i] = pipe.HMGet(ctx, k.Object(id), "json", rediskv.EnvelopeField)
+	var failed error
+	err = rediskv.EachHash(ctx, s.db, c, "read_accounts", ids, k.Object, func(id string, f rediskv.Fields) {
+		row := jsontext.Value(f["json"])
+		err := s.db.DamagedAt(ctx, k.Object(id), rediskv.SameObject(f, "merchant_account", id))
+		if d := tollgate.DamageOf(err); d != nil {
+			row, err = json.Marshal(d)
+			failed = cmp.Or(failed, err)
 		}
-		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-			return err
-		}
-		for i, r := range replies {
-			f := rediskv.FieldsIn(r.Val(), "json", rediskv.EnvelopeField)
-			row := jsontext.Value(f["json"])
-			err := s.db.DamagedAt(ctx, k.Object(ids[i]), rediskv.SameObject(f, "merchant_account", ids[i]))
-			if d := tollgate.DamageOf(err); d != nil {
-				if row, err = json.Marshal(d); err != nil {
-					return err
-				}
-			}
-			rows = append(rows, row)
-		}
-		return nil
-	})
-	if err != nil {
+		rows = append(rows, row)
+	}, "json", rediskv.EnvelopeField)
+	if err = cmp.Or(err, failed); err != nil {
 		return nil, err
 	}
 	return rows, s.db.Audit(ctx, c, tollgate.AuditEntry{

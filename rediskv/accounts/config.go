@@ -113,15 +113,12 @@ func (s *Store) Account(ctx context.Context, org, id string) (*Account, error) {
 func (s *Store) Grant(ctx context.Context, org, id string) (*Grant, error) {
 	k := s.db.Space(org)
 	return rediskv.Lookup(ctx, s.db, grantEntry(org, id), func(ctx context.Context) (*Grant, error) {
-		if !strings.HasPrefix(id, tollgate.PrefixGrant) {
-			return nil, tollgate.NotFound()
-		}
-		found, err := s.db.ReadHashes(ctx, "read_grant", k.Object(id))
+		f, err := s.db.ReadObject(ctx, "read_grant", k, tollgate.PrefixGrant, id)
 		if err != nil {
 			return nil, err
 		}
-		g := &Grant{Revision: found[0].Int("v")}
-		return g, s.db.DamagedAt(ctx, k.Object(id), found[0].Document(&g.Grant))
+		g := &Grant{Revision: f.Int("v")}
+		return g, s.db.DamagedAt(ctx, k.Object(id), f.Document(&g.Grant))
 	})
 }
 

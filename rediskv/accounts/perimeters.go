@@ -49,10 +49,8 @@ func (s *Store) Perimeters(ctx context.Context, c rediskv.Caller) (Perimeters, e
 			all[tollgate.PerimeterRef{ID: id, Version: version}] = true
 		}
 	}
-	for part := range slices.Chunk(accounts, rediskv.ReadBatch) {
-		if err := s.inForce(ctx, k, part, p.InForce); err != nil {
-			return p, err
-		}
+	if err := s.inForce(ctx, k, accounts, p.InForce); err != nil {
+		return p, err
 	}
 	for _, ref := range p.InForce {
 		all[ref] = true
@@ -68,25 +66,14 @@ func (s *Store) Perimeters(ctx context.Context, c rediskv.Caller) (Perimeters, e
 
 // inForce reads which perimeters accounts name.
 func (s *Store) inForce(ctx context.Context, k rediskv.Space, accounts []string, into map[string]tollgate.PerimeterRef) error {
-	return s.db.Timed(ctx, "read_perimeters", func(ctx context.Context) error {
-		pipe := s.db.Redis.Pipeline()
-		replies := make([]*redis.SliceCmd, len(accounts))
-		for i, id := range accounts {
-			replies[i] = pipe.HMGet(ctx, k.Object(id), "json", rediskv.EnvelopeField)
+	return rediskv.EachHash(ctx, s.db, rediskv.Caller{}, "read_perimeters", accounts, k.Object, func(id string, f rediskv.Fields) {
+		var a struct {
+			Perimeter tollgate.PerimeterRef `json:"perimeter"`
 		}
-		if _, err := pipe.Exec(ctx); err != nil {
-			return err
+		if f.Document(&a) == nil && a.Perimeter.ID != "" { // one that cannot be read takes no other with it
+			into[id] = a.Perimeter
 		}
-		for i, r := range replies {
-			var a struct {
-				Perimeter tollgate.PerimeterRef `json:"perimeter"`
-			}
-			if rediskv.FieldsIn(r.Val(), "json", rediskv.EnvelopeField).Document(&a) == nil && a.Perimeter.ID != "" { // one that cannot be read takes no other with it
-				into[accounts[i]] = a.Perimeter
-			}
-		}
-		return nil
-	})
+	}, "json", rediskv.EnvelopeField)
 }
 
 // StoredPerimeter is a version of a perimeter as it is stored: nothing of one

@@ -22,30 +22,16 @@ func (s *Store) Exports(ctx context.Context, c rediskv.Caller, before string, li
 		return nil, false, err
 	}
 	more = len(ids) > limit
-	err = s.db.TimedInTurn(ctx, c, "read_exports", func(ctx context.Context) error {
-		pipe := s.db.Redis.Pipeline()
-		var replies []*redis.MapStringStringCmd
-		for _, id := range ids[:min(limit, len(ids))] {
-			replies = append(replies, pipe.HGetAll(ctx, k.Object(id)))
-		}
-		if len(replies) == 0 {
-			return nil
-		}
-		if _, err := pipe.Exec(ctx); err != nil {
-			return err
-		}
-		for i, r := range replies {
-			row := &StoredExport{Export: tollgate.Export{ID: ids[i]}}
-			if len(r.Val()) > 0 { // else its record has expired: the page has a hole
-				var err error
-				if row, err = exportOf(r.Val()); s.db.Damaged(ctx, k, "export", ids[i], err) != nil {
-					row = &StoredExport{Export: tollgate.Export{Object: "export", ID: ids[i], Damaged: true}}
-				}
-				row.Export = row.At(s.db.Now())
+	err = rediskv.EachHash(ctx, s.db, c, "read_exports", ids[:min(limit, len(ids))], k.Object, func(id string, f rediskv.Fields) {
+		row := &StoredExport{Export: tollgate.Export{ID: id}}
+		if len(f) > 0 { // else its record has expired: the page has a hole
+			var err error
+			if row, err = exportOf(f); s.db.Damaged(ctx, k, "export", id, err) != nil {
+				row = &StoredExport{Export: tollgate.Export{Object: "export", ID: id, Damaged: true}}
 			}
-			rows = append(rows, *row)
+			row.Export = row.At(s.db.Now())
 		}
-		return nil
+		rows = append(rows, *row)
 	})
 	return rows, more, err
 }

@@ -201,25 +201,16 @@ func (s *Store) exportedTransactions(ctx context.Context, j *ExportJob, members 
 }
 
 func (s *Store) exportedPayments(ctx context.Context, j *ExportJob, members []ledger.Indexed, rows []ExportedRow) error {
-	replies := make([]*redis.MapStringStringCmd, len(members))
-	if err := s.db.Timed(ctx, "export_payments", func(ctx context.Context) error {
-		pipe := s.db.Redis.Pipeline()
-		for i, m := range members {
-			replies[i] = pipe.HGetAll(ctx, j.space.Object(tollgate.PrefixPayment+rediskv.Unprefixed(m.ID)))
+	i := 0
+	return rediskv.EachHash(ctx, s.db, rediskv.Caller{}, "export_payments", members, func(m ledger.Indexed) string {
+		return j.space.Object(tollgate.PrefixPayment + rediskv.Unprefixed(m.ID))
+	}, func(m ledger.Indexed, f rediskv.Fields) {
+		if len(f) > 0 { // else of no payment
+			p, err := payments.PaymentOf(tollgate.PrefixPayment+rediskv.Unprefixed(m.ID), f)
+			s.found(ctx, j, &rows[i], p, err)
 		}
-		_, err := pipe.Exec(ctx)
-		return err
-	}); err != nil {
-		return err
-	}
-	for i, r := range replies {
-		if len(r.Val()) == 0 {
-			continue // of no payment
-		}
-		p, err := payments.PaymentOf(tollgate.PrefixPayment+rediskv.Unprefixed(members[i].ID), r.Val())
-		s.found(ctx, j, &rows[i], p, err)
-	}
-	return nil
+		i++
+	})
 }
 
 func (s *Store) exportedTickets(ctx context.Context, j *ExportJob, members []ledger.Indexed, rows []ExportedRow) error {

@@ -206,14 +206,11 @@ func (s *Store) Export(ctx context.Context, c rediskv.Caller, id string) (*Store
 	if err := s.db.CheckGrant(ctx, c, k); err != nil {
 		return nil, err
 	}
-	if !strings.HasPrefix(id, tollgate.PrefixExport) {
-		return nil, tollgate.NotFound()
-	}
-	found, err := s.db.ReadHashes(ctx, "read_export", k.Object(id))
+	f, err := s.db.ReadObject(ctx, "read_export", k, tollgate.PrefixExport, id)
 	if err != nil {
 		return nil, err
 	}
-	e, err := exportOf(found[0])
+	e, err := exportOf(f)
 	if err == nil && e.ID != id {
 		err = fmt.Errorf("the document is of %q", e.ID)
 	}

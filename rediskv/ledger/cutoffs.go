@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -143,25 +142,9 @@ var movedFields = []string{"ty", "crt", "cur", "amt", "cap", "rfd", "bd", "av"}
 
 // movedAmounts reads them; a transaction that is gone leaves empty ones.
 func (s *Store) movedAmounts(ctx context.Context, c rediskv.Caller, k rediskv.Space, members []Indexed) (rows []rediskv.Fields, err error) {
-	for part := range slices.Chunk(members, c.Batch()) {
-		if err := s.db.TimedInTurn(ctx, c, "read_captured", func(ctx context.Context) error {
-			pipe := s.db.Redis.Pipeline()
-			replies := make([]*redis.SliceCmd, len(part))
-			for i, m := range part {
-				replies[i] = pipe.HMGet(ctx, k.Object(m.ID), movedFields...)
-			}
-			if _, err := pipe.Exec(ctx); err != nil {
-				return err
-			}
-			for _, r := range replies {
-				rows = append(rows, rediskv.FieldsIn(r.Val(), movedFields...))
-			}
-			return nil
-		}); err != nil {
-			return nil, err
-		}
-	}
-	return rows, nil
+	err = rediskv.EachHash(ctx, s.db, c, "read_captured", members, func(m Indexed) string { return k.Object(m.ID) },
+		func(_ Indexed, f rediskv.Fields) { rows = append(rows, f) }, movedFields...)
+	return rows, err
 }
 
 // captureReader puts captures and refunds together with their fees: a fee is

@@ -307,29 +307,14 @@ type FoundTransaction struct {
 // ReadTransactions reads the hashes of a page; one that is gone leaves a hole.
 func (s *Store) ReadTransactions(ctx context.Context, c rediskv.Caller, k rediskv.Space, members []Indexed) (rows []FoundTransaction, err error) {
 	rows = make([]FoundTransaction, 0, len(members))
-	for part := range slices.Chunk(members, c.Batch()) {
-		if err := s.db.TimedInTurn(ctx, c, "read_transactions", func(ctx context.Context) error {
-			pipe := s.db.Redis.Pipeline()
-			replies := make([]*redis.MapStringStringCmd, len(part))
-			for i, m := range part {
-				replies[i] = pipe.HGetAll(ctx, k.Object(m.ID))
-			}
-			if _, err := pipe.Exec(ctx); err != nil {
-				return err
-			}
-			for i, r := range replies {
-				t := FoundTransaction{Transaction: new(tollgate.Transaction)}
-				if f := rediskv.Fields(r.Val()); len(f) > 0 {
-					t.Transaction, t.Stored = readTransaction(part[i].ID, f)
-				}
-				rows = append(rows, t)
-			}
-			return nil
-		}); err != nil {
-			return nil, err
+	err = rediskv.EachHash(ctx, s.db, c, "read_transactions", members, func(m Indexed) string { return k.Object(m.ID) }, func(m Indexed, f rediskv.Fields) {
+		t := FoundTransaction{Transaction: new(tollgate.Transaction)}
+		if len(f) > 0 {
+			t.Transaction, t.Stored = readTransaction(m.ID, f)
 		}
-	}
-	return rows, nil
+		rows = append(rows, t)
+	})
+	return rows, err
 }
 
 type scanTransactionsKeys struct{ Grant string }

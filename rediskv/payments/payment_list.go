@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/redis/go-redis/v9"
-
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/ledger"
@@ -25,34 +23,20 @@ func (s *Store) Payments(ctx context.Context, c rediskv.Caller, q ledger.Transac
 		return nil, 0, false, err
 	}
 	k := s.db.Space(c.Organization)
-	for part := range slices.Chunk(found, c.Batch()) {
-		if err := s.db.TimedInTurn(ctx, c, "read_payments", func(ctx context.Context) error {
-			pipe := s.db.Redis.Pipeline()
-			replies := make([]*redis.MapStringStringCmd, len(part))
-			for i, t := range part {
-				replies[i] = pipe.HGetAll(ctx, k.Object(tollgate.PrefixPayment+rediskv.Unprefixed(t.ID)))
-			}
-			if _, err := pipe.Exec(ctx); err != nil {
-				return err
-			}
-			for i, r := range replies {
-				if len(r.Val()) == 0 {
-					continue
-				}
-				id := tollgate.PrefixPayment + rediskv.Unprefixed(part[i].ID)
-				p, err := PaymentOf(id, r.Val())
-				if s.db.Noticed(ctx, k, err) != nil {
-					rows = append(rows, tollgate.Payment{Object: "payment", ID: id, Damaged: true})
-					continue
-				}
-				if len(q.Statuses) == 0 || slices.Contains(q.Statuses, string(p.Status)) {
-					rows = append(rows, *p)
-				}
-			}
-			return nil
-		}); err != nil {
-			return nil, 0, false, err
-		}
+	idOf := func(t tollgate.Transaction) string {
+		return tollgate.PrefixPayment + rediskv.Unprefixed(t.ID)
 	}
-	return rows, next, more, nil
+	err = rediskv.EachHash(ctx, s.db, c, "read_payments", found, func(t tollgate.Transaction) string { return k.Object(idOf(t)) }, func(t tollgate.Transaction, f rediskv.Fields) {
+		if len(f) == 0 {
+			return
+		}
+		p, err := PaymentOf(idOf(t), f)
+		switch {
+		case s.db.Noticed(ctx, k, err) != nil:
+			rows = append(rows, tollgate.Payment{Object: "payment", ID: idOf(t), Damaged: true})
+		case len(q.Statuses) == 0 || slices.Contains(q.Statuses, string(p.Status)):
+			rows = append(rows, *p)
+		}
+	})
+	return rows, next, more, err
 }

@@ -193,18 +193,27 @@ func (s *Store) Payment(ctx context.Context, c rediskv.Caller, id string) (*toll
 
 // Ticket reads a ticket.
 func (s *Store) Ticket(ctx context.Context, c rediskv.Caller, id string) (*tollgate.Ticket, error) {
-	if len(id) <= len(tollgate.PrefixTicket) || id[:len(tollgate.PrefixTicket)] != tollgate.PrefixTicket {
-		return nil, tollgate.NotFound()
+	text, err := s.value(ctx, c, tollgate.PrefixTicket, id)
+	if err != nil {
+		return nil, err
+	}
+	t, err := TicketOf(id, text)
+	return t, s.db.Noticed(ctx, s.db.Space(c.Organization), err)
+}
+
+// value reads a document that is kept under its id, which begins with a prefix.
+func (s *Store) value(ctx context.Context, c rediskv.Caller, prefix, id string) (string, error) {
+	if !strings.HasPrefix(id, prefix) {
+		return "", tollgate.NotFound()
 	}
 	k := s.db.Space(c.Organization)
 	grant, version := c.Grant(k)
 	_, rest, err := s.db.Run(ctx, scriptReadValue.With(readValueKeys{grant, k.Object(id)}, readArgs{version}))
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	text, _ := rest[0].(string)
-	t, err := TicketOf(id, text)
-	return t, s.db.Noticed(ctx, k, err)
+	return text, nil
 }
 
 // TicketOf reads a stored ticket.

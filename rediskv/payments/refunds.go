@@ -13,18 +13,12 @@ import (
 
 // Refund reads a refund without its payment, which is kept once, in its own hash.
 func (s *Store) Refund(ctx context.Context, c rediskv.Caller, id string) (*tollgate.Refund, error) {
-	if !strings.HasPrefix(id, tollgate.PrefixRefund) {
-		return nil, tollgate.NotFound()
-	}
-	k := s.db.Space(c.Organization)
-	grant, version := c.Grant(k)
-	_, rest, err := s.db.Run(ctx, scriptReadValue.With(readValueKeys{grant, k.Object(id)}, readArgs{version}))
+	text, err := s.value(ctx, c, tollgate.PrefixRefund, id)
 	if err != nil {
 		return nil, err
 	}
-	text, _ := rest[0].(string)
 	r, err := refundOf(id, text)
-	return r, s.db.Noticed(ctx, k, err)
+	return r, s.db.Noticed(ctx, s.db.Space(c.Organization), err)
 }
 
 func refundOf(id, text string) (*tollgate.Refund, error) {

@@ -3,14 +3,12 @@ package rules
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/redis/go-redis/v9"
 
 	"tollgate"
 	"tollgate/rediskv"
@@ -82,29 +80,18 @@ var accountFields = []string{"v", "json", rediskv.EnvelopeField}
 // accounts reads accounts as they are; one that is not there has only its id.
 // With the damage of one the others are as they were read.
 func (s *Store) accounts(ctx context.Context, k rediskv.Space, ids []string) ([]tollgate.Stored[tollgate.MerchantAccount], error) {
-	all := make([]tollgate.Stored[tollgate.MerchantAccount], len(ids))
+	all := make([]tollgate.Stored[tollgate.MerchantAccount], 0, len(ids))
 	var damage error
-	err := s.db.Timed(ctx, "read_accounts", func(ctx context.Context) error {
-		pipe := s.db.Redis.Pipeline()
-		replies := make([]*redis.SliceCmd, len(ids))
-		for i, id := range ids {
-			replies[i] = pipe.HMGet(ctx, k.Object(id), accountFields...)
+	err := rediskv.EachHash(ctx, s.db, rediskv.Caller{}, "read_accounts", ids, k.Object, func(id string, f rediskv.Fields) {
+		var a tollgate.Stored[tollgate.MerchantAccount]
+		a.Value.ID = id
+		if (f["v"] != "" || f["json"] != "") && strings.HasPrefix(id, tollgate.PrefixMerchantAccount) {
+			a.Revision = f.Int("v")
+			err := cmp.Or(rediskv.Counters(f), f.Document(&a.Value))
+			damage = cmp.Or(damage, s.db.DamagedAt(ctx, k.Object(id), err))
 		}
-		if _, err := pipe.Exec(ctx); err != nil {
-			return err
-		}
-		for i, r := range replies {
-			f := rediskv.FieldsIn(r.Val(), accountFields...)
-			all[i].Value.ID = ids[i]
-			if f["v"] == "" && f["json"] == "" || !strings.HasPrefix(ids[i], tollgate.PrefixMerchantAccount) {
-				continue
-			}
-			all[i].Revision = f.Int("v")
-			err := cmp.Or(rediskv.Counters(f), f.Document(&all[i].Value))
-			damage = cmp.Or(damage, s.db.DamagedAt(ctx, k.Object(ids[i]), err))
-		}
-		return nil
-	})
+		all = append(all, a)
+	}, accountFields...)
 	return all, cmp.Or(err, damage)
 }
 
@@ -186,15 +173,12 @@ func RuleSet(b *rediskv.Commit, r tollgate.RuleSetState) {
 
 // activation reads an activation with its revision.
 func (s *Store) activation(ctx context.Context, k rediskv.Space, id string) (a tollgate.Stored[tollgate.Activation], err error) {
-	if !strings.HasPrefix(id, tollgate.PrefixActivation) {
-		return a, tollgate.NotFound()
-	}
-	found, err := s.db.ReadHashes(ctx, "read_activation", k.Object(id))
+	f, err := s.db.ReadObject(ctx, "read_activation", k, tollgate.PrefixActivation, id)
 	if err != nil {
 		return a, err
 	}
-	a.Revision = found[0].Int("v")
-	if err = found[0].Document(&a.Value); err == nil && (a.Revision == 0 || a.Value.Object != "activation" || a.Value.ID != id || a.Value.Status == "" || a.Value.CreatedAt == 0) {
+	a.Revision = f.Int("v")
+	if err = f.Document(&a.Value); err == nil && (a.Revision == 0 || a.Value.Object != "activation" || a.Value.ID != id || a.Value.Status == "" || a.Value.CreatedAt == 0) {
 		err = fmt.Errorf("activation %s: it is another one", id)
 	}
 	return a, s.db.Damaged(ctx, k, "activation", id, err)
@@ -229,21 +213,8 @@ func (s *Store) Activations(ctx context.Context, c rediskv.Caller, ruleSet, befo
 	if _, err := s.db.ReadHashes(ctx, "read_rule_set", k.Object(ruleSet)); err != nil {
 		return nil, "", err
 	}
-	var list []string
-	err = s.db.Timed(ctx, "read_activations", func(ctx context.Context) error {
-		start := int64(0)
-		if before != "" {
-			rank, err := s.db.Redis.ZRevRank(ctx, k.Activations(ruleSet), before).Result()
-			if err != nil && !errors.Is(err, redis.Nil) {
-				return err
-			}
-			start = rank + 1
-		}
-		var err error
-		list, err = s.db.Redis.ZRevRange(ctx, k.Activations(ruleSet), start, start+int64(limit)).Result()
-		return err
-	})
-	for _, id := range list[:min(limit, len(list))] {
+	list, next, err := s.db.Newest(ctx, "read_activations", k.Activations(ruleSet), before, limit)
+	for _, id := range list {
 		a, err := s.activation(ctx, k, id)
 		if rediskv.IsDamage(err) {
 			a.Value, err = tollgate.Activation{Object: "activation", ID: id, Damaged: true}, nil
@@ -252,9 +223,6 @@ func (s *Store) Activations(ctx context.Context, c rediskv.Caller, ruleSet, befo
 			return nil, "", err
 		}
 		rows = append(rows, a.Value)
-		if len(list) > limit {
-			next = id
-		}
 	}
 	return rows, next, err
 }

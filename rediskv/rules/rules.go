@@ -24,15 +24,12 @@ type RuleSigner struct {
 func (s *Store) RuleSigner(ctx context.Context, org, id string) (*RuleSigner, error) {
 	k := s.db.Space(org)
 	return rediskv.Lookup(ctx, s.db, rediskv.EntryOf("signer", org, id), func(ctx context.Context) (*RuleSigner, error) {
-		if !strings.HasPrefix(id, tollgate.PrefixRuleSigner) {
-			return nil, tollgate.NotFound()
-		}
-		found, err := s.db.ReadHashes(ctx, "read_signer", k.Object(id))
+		f, err := s.db.ReadObject(ctx, "read_signer", k, tollgate.PrefixRuleSigner, id)
 		if err != nil {
 			return nil, err
 		}
-		r := &RuleSigner{Revision: found[0].Int("v")}
-		return r, found[0].Document(&r.RuleSigner)
+		r := &RuleSigner{Revision: f.Int("v")}
+		return r, f.Document(&r.RuleSigner)
 	})
 }
 

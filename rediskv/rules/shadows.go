@@ -129,21 +129,8 @@ func (s *Store) Shadows(ctx context.Context, c rediskv.Caller, before string, li
 	if err := s.db.CheckGrant(ctx, c, k); err != nil {
 		return nil, "", err
 	}
-	var list []string
-	err = s.db.Timed(ctx, "read_shadows", func(ctx context.Context) error {
-		start := int64(0)
-		if before != "" {
-			rank, err := s.db.Redis.ZRevRank(ctx, k.Shadows(), before).Result()
-			if err != nil && !errors.Is(err, redis.Nil) {
-				return err
-			}
-			start = rank + 1
-		}
-		var err error
-		list, err = s.db.Redis.ZRevRange(ctx, k.Shadows(), start, start+int64(limit)).Result()
-		return err
-	})
-	for _, id := range list[:min(limit, len(list))] {
+	list, next, err := s.db.Newest(ctx, "read_shadows", k.Shadows(), before, limit)
+	for _, id := range list {
 		shadow, err := s.shadow(ctx, k, id)
 		if rediskv.IsDamage(err) {
 			shadow.Value, err = tollgate.Shadow{Object: "shadow", ID: id, Damaged: true}, nil
@@ -152,9 +139,6 @@ func (s *Store) Shadows(ctx context.Context, c rediskv.Caller, before string, li
 			return nil, "", err
 		}
 		rows = append(rows, shadow.Value)
-		if len(list) > limit {
-			next = id
-		}
 	}
 	return rows, next, err
 }

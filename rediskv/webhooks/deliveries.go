@@ -80,23 +80,9 @@ func (s *Store) scanDeliveries(ctx context.Context, c rediskv.Caller, k rediskv.
 	}); err != nil {
 		return nil, nil, err
 	}
-	for part := range slices.Chunk(ids, c.Batch()) {
-		if err := s.db.TimedInTurn(ctx, c, "read_deliveries", func(ctx context.Context) error {
-			pipe := s.db.Redis.Pipeline()
-			replies := make([]*redis.MapStringStringCmd, len(part))
-			for i, one := range part {
-				replies[i] = pipe.HGetAll(ctx, k.Object(one.ID))
-			}
-			_, err := pipe.Exec(ctx)
-			for _, r := range replies {
-				found = append(found, r.Val())
-			}
-			return err
-		}); err != nil {
-			return nil, nil, err
-		}
-	}
-	return ids, found, nil
+	err = rediskv.EachHash(ctx, s.db, c, "read_deliveries", ids, func(one ledger.Indexed) string { return k.Object(one.ID) },
+		func(_ ledger.Indexed, f rediskv.Fields) { found = append(found, f) })
+	return ids, found, err
 }
 
 // Delivery reads one delivery of an endpoint.
@@ -105,17 +91,14 @@ func (s *Store) Delivery(ctx context.Context, c rediskv.Caller, webhook, id stri
 	if _, err := s.Webhook(ctx, c, webhook); err != nil {
 		return nil, err
 	}
-	if !strings.HasPrefix(id, tollgate.PrefixDelivery) {
-		return nil, tollgate.NotFound()
-	}
-	found, err := s.db.ReadHashes(ctx, "read_delivery", k.Object(id))
+	f, err := s.db.ReadObject(ctx, "read_delivery", k, tollgate.PrefixDelivery, id)
 	if err != nil {
 		return nil, err
 	}
-	if other := found[0]["we"]; other != webhook && strings.HasPrefix(other, tollgate.PrefixWebhook) {
+	if other := f["we"]; other != webhook && strings.HasPrefix(other, tollgate.PrefixWebhook) {
 		return nil, tollgate.NotFound()
 	}
-	d, r := readDelivery(id, webhook, found[0])
+	d, r := readDelivery(id, webhook, f)
 	return &d, s.db.Noticed(ctx, k, r.Err())
 }
 

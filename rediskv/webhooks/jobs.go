@@ -44,14 +44,11 @@ func (s *Store) Recovery(ctx context.Context, c rediskv.Caller, webhook, id stri
 	if err := s.db.CheckGrant(ctx, c, k); err != nil {
 		return nil, err
 	}
-	if !strings.HasPrefix(id, tollgate.PrefixRecovery) {
-		return nil, tollgate.NotFound()
-	}
-	found, err := s.db.ReadHashes(ctx, "read_recovery", k.Object(id))
+	f, err := s.db.ReadObject(ctx, "read_recovery", k, tollgate.PrefixRecovery, id)
 	if err != nil {
 		return nil, err
 	}
-	r, err := recoveryOf(found[0])
+	r, err := recoveryOf(f)
 	err = s.db.Damaged(ctx, k, "recovery", id, err)
 	if err == nil && r.WebhookID != webhook {
 		return nil, tollgate.NotFound()

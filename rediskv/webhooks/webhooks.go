@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
@@ -116,14 +115,11 @@ func (s *Store) Webhook(ctx context.Context, c rediskv.Caller, id string) (*toll
 }
 
 func (s *Store) endpoint(ctx context.Context, k rediskv.Space, id string) (*tollgate.StoredWebhook, error) {
-	if !strings.HasPrefix(id, tollgate.PrefixWebhook) {
-		return nil, tollgate.NotFound()
-	}
-	found, err := s.db.ReadHashes(ctx, "read_webhook", k.Object(id))
+	f, err := s.db.ReadObject(ctx, "read_webhook", k, tollgate.PrefixWebhook, id)
 	if err != nil {
 		return nil, err
 	}
-	w, err := endpointOf(id, found[0])
+	w, err := endpointOf(id, f)
 	return w, s.db.Noticed(ctx, k, err)
 }
 
@@ -152,36 +148,25 @@ func (s *Store) Webhooks(ctx context.Context, c rediskv.Caller, after string, li
 	if err := s.db.CheckGrant(ctx, c, k); err != nil {
 		return nil, false, err
 	}
-	err = s.db.Timed(ctx, "read_webhooks", func(ctx context.Context) error {
-		ids, err := s.db.Redis.HKeys(ctx, k.Webhooks()).Result()
-		if err != nil {
-			return err
+	var ids []string
+	if err := s.db.Timed(ctx, "list_webhooks", func(ctx context.Context) (err error) {
+		ids, err = s.db.Redis.HKeys(ctx, k.Webhooks()).Result()
+		return err
+	}); err != nil {
+		return nil, false, err
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool { return id == "v" || cmp.Compare(id, after) <= 0 })
+	slices.Sort(ids)
+	more = len(ids) > limit
+	err = rediskv.EachHash(ctx, s.db, c, "read_webhooks", ids[:min(limit, len(ids))], k.Object, func(id string, f rediskv.Fields) {
+		if len(f) == 0 {
+			return // deleted meanwhile
 		}
-		ids = slices.DeleteFunc(ids, func(id string) bool { return id == "v" || cmp.Compare(id, after) <= 0 })
-		slices.Sort(ids)
-		more = len(ids) > limit
-		pipe := s.db.Redis.Pipeline()
-		var replies []*redis.MapStringStringCmd
-		for _, id := range ids[:min(limit, len(ids))] {
-			replies = append(replies, pipe.HGetAll(ctx, k.Object(id)))
+		w, err := endpointOf(id, f)
+		if s.db.Noticed(ctx, k, err) != nil {
+			w = &tollgate.StoredWebhook{WebhookEndpoint: tollgate.WebhookEndpoint{Object: "webhook_endpoint", ID: id, Damaged: true}}
 		}
-		if len(replies) == 0 {
-			return nil
-		}
-		if _, err := pipe.Exec(ctx); err != nil {
-			return err
-		}
-		for i, r := range replies {
-			if len(r.Val()) == 0 {
-				continue // deleted meanwhile
-			}
-			w, err := endpointOf(ids[i], r.Val())
-			if s.db.Noticed(ctx, k, err) != nil {
-				w = &tollgate.StoredWebhook{WebhookEndpoint: tollgate.WebhookEndpoint{Object: "webhook_endpoint", ID: ids[i], Damaged: true}}
-			}
-			rows = append(rows, *w)
-		}
-		return nil
+		rows = append(rows, *w)
 	})
 	return rows, more, err
 }

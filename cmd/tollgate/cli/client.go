@@ -262,6 +262,15 @@ func NewRefusal(response *http.Response, body []byte, asJSON bool) *Refusal {
 	return r
 }
 
+// Read reads what a request was answered with.
+func Read[T any](body jsontext.Value, err error) (jsontext.Value, T, error) {
+	var v T
+	if err == nil {
+		err = Parse(body, &v)
+	}
+	return body, v, err
+}
+
 // Parse reads an answer of the service.
 func Parse(body jsontext.Value, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {

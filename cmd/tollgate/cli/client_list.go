@@ -63,12 +63,8 @@ func ShowAll[T any](ctx context.Context, c *Client, path string, query url.Value
 	all := tollgate.List[Raw]{Object: "list"}
 	for {
 		query.Set("limit", "100")
-		body, err := c.Get(ctx, path, query)
+		_, page, err := Read[tollgate.List[Raw]](c.Get(ctx, path, query))
 		if err != nil {
-			return err
-		}
-		var page tollgate.List[Raw]
-		if err := Parse(body, &page); err != nil {
 			return err
 		}
 		all.Data = append(all.Data, page.Data...)
@@ -111,12 +107,8 @@ func (c *Client) Accounts(ctx context.Context, named []string) (all []tollgate.A
 	}
 	query := url.Values{"limit": {"100"}}
 	for {
-		body, err := c.Get(ctx, "/v1/merchant-accounts", query)
+		_, page, err := Read[tollgate.List[tollgate.AccountAnswer]](c.Get(ctx, "/v1/merchant-accounts", query))
 		if err != nil {
-			return nil, err
-		}
-		var page tollgate.List[tollgate.AccountAnswer]
-		if err := Parse(body, &page); err != nil {
 			return nil, err
 		}
 		all = append(all, page.Data...)

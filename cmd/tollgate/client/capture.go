@@ -33,12 +33,8 @@ final and releases the rest; with --final=false more can follow.`,
 		if len(metadata) > 0 {
 			request["metadata"] = metadata
 		}
-		body, err := api.Post(ctx, PaymentPath(args[0], "/captures"), request, a.IdempotencyKey(key))
+		body, made, err := cli.Read[tollgate.Capture](api.Post(ctx, PaymentPath(args[0], "/captures"), request, a.IdempotencyKey(key)))
 		if err != nil {
-			return err
-		}
-		var made tollgate.Capture
-		if err := cli.Parse(body, &made); err != nil {
 			return err
 		}
 		t := &cli.Table{}

@@ -63,12 +63,8 @@ stays as it is. Amounts are captures less their fees. Nothing is changed.`,
 		if effective != "" {
 			body["effective_date"] = effective
 		}
-		answer, err := api.Post(ctx, "/v1/cutoffs/preview", body, "")
+		answer, p, err := cli.Read[tollgate.CutoffPreview](api.Post(ctx, "/v1/cutoffs/preview", body, ""))
 		if err != nil {
-			return err
-		}
-		var p tollgate.CutoffPreview
-		if err := cli.Parse(answer, &p); err != nil {
 			return err
 		}
 		if api.JSON || api.Quiet {

@@ -144,12 +144,8 @@ func FollowEvents(ctx context.Context, c *cli.Client, query url.Values, each fun
 // wait has its answer at once: were one that waits broken off, the next would
 // begin later than this one.
 func StartAtEnd(ctx context.Context, c *cli.Client, query url.Values) error {
-	body, err := c.Get(ctx, "/v1/events", query)
+	_, page, err := cli.Read[tollgate.List[cli.Raw]](c.Get(ctx, "/v1/events", query))
 	if err != nil {
-		return err
-	}
-	var page tollgate.List[cli.Raw]
-	if err := cli.Parse(body, &page); err != nil {
 		return err
 	}
 	if page.NextCursor == nil {

@@ -67,12 +67,8 @@ frequencies. To see the usage of a limit per payee, name the payee.`,
 	}
 	flags := append(slices.Clone(usageFlags), cli.QueryFlags{{"version", "version", "this version; without it the highest"}}...)
 	a.ClientCommand(c, func(ctx context.Context, api *cli.Client, args []string) error {
-		body, err := api.Get(ctx, "/v1/perimeters/"+url.PathEscape(args[0]), flags.Values(c))
+		body, p, err := cli.Read[tollgate.PerimeterAnswer](api.Get(ctx, "/v1/perimeters/"+url.PathEscape(args[0]), flags.Values(c)))
 		if err != nil {
-			return err
-		}
-		var p tollgate.PerimeterAnswer
-		if err := cli.Parse(body, &p); err != nil {
 			return err
 		}
 		if api.JSON || api.Quiet {

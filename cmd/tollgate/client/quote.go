@@ -25,12 +25,8 @@ func quoteCommand(a *cli.App) *cobra.Command {
 		if account = accountOf(a, c, account); account != "" {
 			input["merchant_account_id"] = account
 		}
-		body, err := api.Post(ctx, "/v1/quotes", map[string]any{"tool": "quote_ticket", "input": input}, "")
+		body, q, err := cli.Read[tollgate.Quote](api.Post(ctx, "/v1/quotes", map[string]any{"tool": "quote_ticket", "input": input}, ""))
 		if err != nil {
-			return err
-		}
-		var q tollgate.Quote
-		if err := cli.Parse(body, &q); err != nil {
 			return err
 		}
 		if api.JSON || api.Quiet {

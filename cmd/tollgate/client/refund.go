@@ -29,12 +29,8 @@ can charge fees of their own. 'tollgate ticket' shows both.`,
 		if reason != "" {
 			request["reason"] = reason
 		}
-		body, err := api.Post(ctx, PaymentPath(args[0], "/refunds"), request, a.IdempotencyKey(key))
+		body, made, err := cli.Read[tollgate.Refund](api.Post(ctx, PaymentPath(args[0], "/refunds"), request, a.IdempotencyKey(key)))
 		if err != nil {
-			return err
-		}
-		var made tollgate.Refund
-		if err := cli.Parse(body, &made); err != nil {
 			return err
 		}
 		t := &cli.Table{}

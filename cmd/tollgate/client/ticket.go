@@ -24,22 +24,14 @@ func ticketCommand(a *cli.App) *cobra.Command {
 	}, func(ctx context.Context, api *cli.Client, args []string) error {
 		id := args[0]
 		if strings.HasPrefix(id, tollgate.PrefixPayment) {
-			body, err := api.Get(ctx, PaymentPath(id, ""), nil)
+			_, p, err := cli.Read[tollgate.Payment](api.Get(ctx, PaymentPath(id, ""), nil))
 			if err != nil {
-				return err
-			}
-			var p tollgate.Payment
-			if err := cli.Parse(body, &p); err != nil {
 				return err
 			}
 			id = p.TicketID
 		}
-		body, err := api.Get(ctx, "/v1/tickets/"+url.PathEscape(id), nil)
+		body, t, err := cli.Read[tollgate.Ticket](api.Get(ctx, "/v1/tickets/"+url.PathEscape(id), nil))
 		if err != nil {
-			return err
-		}
-		var t tollgate.Ticket
-		if err := cli.Parse(body, &t); err != nil {
 			return err
 		}
 		if api.JSON || api.Quiet {

@@ -103,12 +103,8 @@ func watchEvents(ctx context.Context, c *cli.Client, query url.Values) error {
 	query.Set("limit", "100")
 	count := 0
 	for until := c.App.Clock().Add(clockLimit); c.App.Clock().Before(until); {
-		body, err := c.Get(ctx, "/v1/events", query)
+		_, page, err := cli.Read[tollgate.List[cli.Raw]](c.Get(ctx, "/v1/events", query))
 		if err != nil {
-			return err
-		}
-		var page tollgate.List[cli.Raw]
-		if err := cli.Parse(body, &page); err != nil {
 			return err
 		}
 		for _, e := range page.Data {

@@ -150,12 +150,8 @@ func play(ctx context.Context, c *cli.Client, s scenario) (id string, err error)
 // eventOf is a payment's event of a type. It was committed with the change, or
 // is about to be by the worker.
 func eventOf(ctx context.Context, c *cli.Client, payment, kind string) (jsontext.Value, error) {
-	body, err := c.Get(ctx, "/v1/events", url.Values{"object_id": {payment}, "types": {kind}, "limit": {"1"}, "wait": {fmt.Sprint(int(client.EventWait.Seconds()))}})
+	_, page, err := cli.Read[tollgate.List[cli.Raw]](c.Get(ctx, "/v1/events", url.Values{"object_id": {payment}, "types": {kind}, "limit": {"1"}, "wait": {fmt.Sprint(int(client.EventWait.Seconds()))}}))
 	if err != nil {
-		return nil, err
-	}
-	var page tollgate.List[cli.Raw]
-	if err := cli.Parse(body, &page); err != nil {
 		return nil, err
 	}
 	if len(page.Data) == 0 {

@@ -126,12 +126,8 @@ the delivery's.`,
 		if reason != "" {
 			request["reason"] = reason
 		}
-		body, err := api.Post(ctx, deliveryPath(args[0], args[1], "/replays"), request, a.IdempotencyKey(key))
+		body, r, err := cli.Read[tollgate.Replay](api.Post(ctx, deliveryPath(args[0], args[1], "/replays"), request, a.IdempotencyKey(key)))
 		if err != nil {
-			return err
-		}
-		var r tollgate.Replay
-		if err := cli.Parse(body, &r); err != nil {
 			return err
 		}
 		t := &cli.Table{}

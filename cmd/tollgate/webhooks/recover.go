@@ -33,12 +33,8 @@ job; the command waits for its end and says on standard error how far it is.
 			return err
 		}
 		a.Pin("since", from.String())
-		body, err := api.Post(ctx, webhookPath(args[0], "/recoveries"), map[string]string{"since": from.String()}, a.IdempotencyKey(key))
+		body, r, err := cli.Read[tollgate.Recovery](api.Post(ctx, webhookPath(args[0], "/recoveries"), map[string]string{"since": from.String()}, a.IdempotencyKey(key)))
 		if err != nil {
-			return err
-		}
-		var r tollgate.Recovery
-		if err := cli.Parse(body, &r); err != nil {
 			return err
 		}
 		if !noWait {

@@ -197,12 +197,8 @@ endpoint is disabled it is held; 'tollgate resend' sends it once that is enabled
 		Args: cobra.ExactArgs(1),
 	}
 	a.ClientCommand(c, func(ctx context.Context, api *cli.Client, args []string) error {
-		answer, err := api.Post(ctx, webhookPath(args[0], "/test"), nil, a.IdempotencyKey(key))
+		answer, d, err := cli.Read[tollgate.Delivery](api.Post(ctx, webhookPath(args[0], "/test"), nil, a.IdempotencyKey(key)))
 		if err != nil {
-			return err
-		}
-		var d tollgate.Delivery
-		if err := cli.Parse(answer, &d); err != nil {
 			return err
 		}
 		t := &cli.Table{}
@@ -230,12 +226,8 @@ signed with both, so that the receiver can change over in between.`,
 			return cli.UsageError(errors.New("--overlap is whole seconds, such as 90s or 24h"))
 		}
 		body := map[string]int64{"overlap_seconds": int64(overlap / time.Second)}
-		answer, err := api.Post(ctx, webhookPath(args[0], "/secrets"), body, a.IdempotencyKey(key))
+		answer, w, err := cli.Read[tollgate.WebhookEndpoint](api.Post(ctx, webhookPath(args[0], "/secrets"), body, a.IdempotencyKey(key)))
 		if err != nil {
-			return err
-		}
-		var w tollgate.WebhookEndpoint
-		if err := cli.Parse(answer, &w); err != nil {
 			return err
 		}
 		return api.Show(answer, newestKey(&w), webhookTable(&w))

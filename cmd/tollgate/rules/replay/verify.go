@@ -132,12 +132,8 @@ func ticketText(ctx context.Context, a *cli.App, cmd *cobra.Command, arg string,
 		return nil, false, err
 	}
 	if strings.HasPrefix(arg, tollgate.PrefixPayment) {
-		body, err := shelf.client.Get(ctx, client.PaymentPath(arg, ""), nil)
+		_, p, err := cli.Read[tollgate.Payment](shelf.client.Get(ctx, client.PaymentPath(arg, ""), nil))
 		if err != nil {
-			return nil, false, err
-		}
-		var p tollgate.Payment
-		if err := cli.Parse(body, &p); err != nil {
 			return nil, false, err
 		}
 		arg = p.TicketID

@@ -73,12 +73,8 @@ func records(ctx context.Context, c *cli.Client, t *tollgate.Ticket) (r *payment
 
 // transactionPage adds a page and returns the query of the next one, if any.
 func transactionPage(ctx context.Context, c *cli.Client, query url.Values, r *paymentRecords) (url.Values, error) {
-	body, err := c.Get(ctx, "/v1/transactions", query)
+	_, page, err := cli.Read[tollgate.List[tollgate.Transaction]](c.Get(ctx, "/v1/transactions", query))
 	if err != nil {
-		return nil, err
-	}
-	var page tollgate.List[tollgate.Transaction]
-	if err := cli.Parse(body, &page); err != nil {
 		return nil, err
 	}
 	r.Transactions = append(r.Transactions, page.Data...)
