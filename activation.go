@@ -187,9 +187,9 @@ func (f *RuleSetFacts) Plan(r ActivationRequest, now Instant) (*ActivationPlan, 
 
 // Activate makes the next version of a rule set and schedules the accounts'
 // change to it, as planned.
-func (f *RuleSetFacts) Activate(mint Mint, p *ActivationPlan) *RuleSetChange {
+func (f *RuleSetFacts) Activate(newID NewIDFunc, p *ActivationPlan) *RuleSetChange {
 	a := &p.Activation
-	a.ID = mint(PrefixActivation)
+	a.ID = newID(PrefixActivation)
 	next := a.ruleSet()
 	return &RuleSetChange{
 		RuleSetID: f.ID, Revision: f.Revision, Last: max(f.Last, next.Version), Pending: append(slices.Clone(f.Pending), a.ID),
@@ -217,7 +217,7 @@ func (a *Activation) Waits(lacking int, now Instant) bool {
 // accounts have been given other rules since it was made fails instead: what it
 // was computed from is gone. It is nil when there is nothing to do: its time has
 // not come, or somebody else was faster.
-func (f *RuleSetFacts) CarryOut(mint Mint, o Origin, of Stored[Activation]) (*RuleSetChange, error) {
+func (f *RuleSetFacts) CarryOut(newID NewIDFunc, o Origin, of Stored[Activation]) (*RuleSetChange, error) {
 	a := of.Value
 	if a.Status != ActivationScheduled || a.At > o.At {
 		return nil, nil
@@ -237,7 +237,7 @@ func (f *RuleSetFacts) CarryOut(mint Mint, o Origin, of Stored[Activation]) (*Ru
 		c.Audit.Outcome, c.Audit.Reason = "refused", "rule_set_changed"
 		return c, nil
 	}
-	return c, c.move(mint, o, f, &a, f.Accounts)
+	return c, c.move(newID, o, f, &a, f.Accounts)
 }
 
 // Cancel ends a scheduled activation.
@@ -267,7 +267,7 @@ func (f *RuleSetFacts) without(ids ...string) *RuleSetChange {
 
 // move gives accounts the version that an activation leads to, with an event for
 // each, and tells which rules nobody uses any more.
-func (c *RuleSetChange) move(mint Mint, o Origin, f *RuleSetFacts, a *Activation, targets []Stored[MerchantAccount]) error {
+func (c *RuleSetChange) move(newID NewIDFunc, o Origin, f *RuleSetFacts, a *Activation, targets []Stored[MerchantAccount]) error {
 	to := a.ruleSet()
 	var before []Citation
 	for _, t := range targets {
@@ -283,7 +283,7 @@ func (c *RuleSetChange) move(mint Mint, o Origin, f *RuleSetFacts, a *Activation
 			return fmt.Errorf("account %s: %w", t.Value.ID, err)
 		}
 		changed := ResourceChange{Kind: "merchant_account", ID: t.Value.ID, Revision: t.Revision + 1, Changed: []string{"rule_set"}, Document: jsontext.Value(text)}
-		e, err := changed.Event(mint, Origin{Organization: o.Organization, At: o.At}, RuleActivated)
+		e, err := changed.Event(newID, Origin{Organization: o.Organization, At: o.At}, RuleActivated)
 		if err != nil {
 			return err
 		}
@@ -299,7 +299,7 @@ func (c *RuleSetChange) move(mint Mint, o Origin, f *RuleSetFacts, a *Activation
 		}
 	}
 	for _, rule := range Retired(before, inUse) {
-		e, err := NewEvent(mint(PrefixEvent), RuleRetired, o.At, o.Organization, "", o.RequestID, RuleRetiredData{RuleID(rule), a.ID, rule})
+		e, err := NewEvent(newID(PrefixEvent), RuleRetired, o.At, o.Organization, "", o.RequestID, RuleRetiredData{RuleID(rule), a.ID, rule})
 		if err != nil {
 			return fmt.Errorf("event %s: %w", RuleRetired, err)
 		}

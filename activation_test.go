@@ -10,7 +10,7 @@ import (
 )
 
 // counted mints ids that tests can name.
-func counted() tollgate.Mint {
+func counted() tollgate.NewIDFunc {
 	n := 0
 	return func(prefix string) string { n++; return fmt.Sprintf("%s%d", prefix, n) }
 }

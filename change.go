@@ -2,8 +2,8 @@ package tollgate
 
 import "fmt"
 
-// Mint makes a new identifier of a kind, given its prefix.
-type Mint func(prefix string) string
+// NewIDFunc makes a new identifier of a kind, given its prefix.
+type NewIDFunc func(prefix string) string
 
 // Origin is what a change of a payment is caused by.
 type Origin struct {
@@ -20,10 +20,10 @@ type PaymentChange struct {
 	From         PaymentStatus // empty for a new payment
 	Payment      *Payment
 	Ticket       *Ticket
-	Capture      *Capture // nil unless the transition captured
-	Refund       *Refund  // nil unless the transition refunded
-	Batch        Batch    // of the capture or the refund
-	Uses         []Use    // what a new payment consumes of its perimeter's limits
+	Capture      *Capture      // nil unless the transition captured
+	Refund       *Refund       // nil unless the transition refunded
+	SalesDay     SalesDay      // of the capture or the refund
+	Uses         []Reservation // what a new payment consumes of its perimeter's limits
 	Event        Event
 	Transactions []Transaction // new ones; the authorization's status follows the payment's
 
@@ -44,8 +44,8 @@ type NewPayment struct {
 	Payee              string
 	CaptureMethod      CaptureMethod
 	CaptureWindowHours int
-	Batch              Batch // of an automatic capture made now
-	Uses               []Use // if it is not denied
+	SalesDay           SalesDay      // of an automatic capture made now
+	Reservations       []Reservation // if it is not denied
 	Reference          *string
 	Description        *string
 	Metadata           Metadata
@@ -53,8 +53,8 @@ type NewPayment struct {
 
 // CreatePayment makes the payment that a decision leads to. For an automatic
 // capture that is allowed, captured is the pricing of that capture.
-func CreatePayment(mint Mint, o Origin, n NewPayment, d PerimeterDecision, authorized Pricing, captured *Pricing) (*PaymentChange, error) {
-	id := mint(PrefixPayment)
+func CreatePayment(newID NewIDFunc, o Origin, n NewPayment, d PerimeterDecision, authorized Pricing, captured *Pricing) (*PaymentChange, error) {
+	id := newID(PrefixPayment)
 	p := &Payment{
 		Object: "payment", ID: id, CreatedAt: o.At, UpdatedAt: o.At,
 		MerchantAccountID: n.MerchantAccountID, Amount: n.Amount, Currency: n.Amount.Currency, Payee: n.Payee,
@@ -64,23 +64,23 @@ func CreatePayment(mint Mint, o Origin, n NewPayment, d PerimeterDecision, autho
 	}
 	next := p.Open(d)
 	t := NewTicket(p)
-	eventID := mint(PrefixEvent)
+	eventID := newID(PrefixEvent)
 	kind := EvaluationAuthorization
-	if d.Decision == Review {
+	if d.Decision == DecisionReview {
 		kind = EvaluationReview
 	}
 	t.Evaluate(kind, authorized.Input, authorized.Rules, authorized.Lines, eventID, o.At)
 	c := &PaymentChange{Action: "create", Payment: p, Ticket: t}
-	if d.Decision != Deny {
-		for _, u := range n.Uses {
+	if d.Decision != DecisionDeny {
+		for _, u := range n.Reservations {
 			p.Counters = append(p.Counters, u.Counter)
 		}
-		c.Uses = n.Uses
+		c.Uses = n.Reservations
 	}
 	var moved []Transaction
-	if d.Decision == Allow && n.CaptureMethod == CaptureAutomatic {
+	if d.Decision == DecisionAllow && n.CaptureMethod == CaptureAutomatic {
 		var err error
-		if next, moved, err = c.capture(mint, o, CaptureRequest{Amount: p.Amount, Final: true, Batch: n.Batch}, *captured, eventID); err != nil {
+		if next, moved, err = c.capture(newID, o, CaptureRequest{Amount: p.Amount, Final: true, SalesDay: n.SalesDay}, *captured, eventID); err != nil {
 			return nil, err
 		}
 		p.Revision = 1 // one step for the outside
@@ -98,15 +98,15 @@ type CaptureRequest struct {
 	Final     bool
 	Reference *string
 	Metadata  Metadata
-	Batch     Batch // the sales day of now, and when that is paid
+	SalesDay  SalesDay // the sales day of now, and when that is paid
 }
 
 // CapturePayment captures from a payment as it was read, priced on the
 // captured amount; it changes p and t. Errors are those of Payment.Capture.
-func CapturePayment(mint Mint, o Origin, p *Payment, t *Ticket, r CaptureRequest, priced Pricing) (*PaymentChange, error) {
+func CapturePayment(newID NewIDFunc, o Origin, p *Payment, t *Ticket, r CaptureRequest, priced Pricing) (*PaymentChange, error) {
 	c := &PaymentChange{Action: "capture", From: p.Status, Payment: p, Ticket: t}
-	eventID := mint(PrefixEvent)
-	next, moved, err := c.capture(mint, o, r, priced, eventID)
+	eventID := newID(PrefixEvent)
+	next, moved, err := c.capture(newID, o, r, priced, eventID)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func CapturePayment(mint Mint, o Origin, p *Payment, t *Ticket, r CaptureRequest
 	return c, c.close(o, next, eventID)
 }
 
-func (c *PaymentChange) capture(mint Mint, o Origin, r CaptureRequest, priced Pricing, eventID string) (Transition, []Transaction, error) {
+func (c *PaymentChange) capture(newID NewIDFunc, o Origin, r CaptureRequest, priced Pricing, eventID string) (Transition, []Transaction, error) {
 	p, t := c.Payment, c.Ticket
 	next, released, err := p.Capture(r.Amount, r.Final, o.At)
 	if err != nil {
@@ -125,8 +125,8 @@ func (c *PaymentChange) capture(mint Mint, o Origin, r CaptureRequest, priced Pr
 	fees := FeeTotal(priced.Lines, p.Currency)
 	p.FeeTotal = t.Total
 	c.Capture = &Capture{
-		Object: "capture", ID: mint(PrefixCapture), CreatedAt: o.At, PaymentID: p.ID,
-		MerchantAccountID: p.MerchantAccountID, TicketID: p.TicketID, TransactionID: mint(PrefixTransaction),
+		Object: "capture", ID: newID(PrefixCapture), CreatedAt: o.At, PaymentID: p.ID,
+		MerchantAccountID: p.MerchantAccountID, TicketID: p.TicketID, TransactionID: newID(PrefixTransaction),
 		Amount: r.Amount, Currency: p.Currency, FinalCapture: p.Status == Captured, FeeTotal: fees,
 		Reference: r.Reference, Metadata: r.Metadata, Payment: p,
 	}
@@ -135,25 +135,25 @@ func (c *PaymentChange) capture(mint Mint, o Origin, r CaptureRequest, priced Pr
 		moved[0].Reference = r.Reference
 	}
 	if fees.Minor > 0 {
-		moved = append(moved, NewTransaction(mint(PrefixTransaction), TransactionFee, TransactionPending, p, c.Capture.ID, fees, o.At))
+		moved = append(moved, NewTransaction(newID(PrefixTransaction), TransactionFee, TransactionPending, p, c.Capture.ID, fees, o.At))
 	}
-	if r.Batch.Date != NoDate {
-		day, on := r.Batch.Date.String(), r.Batch.PayoutDate.String()
-		c.Batch, c.Capture.BatchDate = r.Batch, &day
+	if r.SalesDay.Date != NoDate {
+		day, on := r.SalesDay.Date.String(), r.SalesDay.PayoutDate.String()
+		c.SalesDay, c.Capture.BatchDate = r.SalesDay, &day
 		for i := range moved {
 			moved[i].BatchDate, moved[i].AvailableOn = &day, &on
 		}
 	}
 	if released.Minor > 0 {
-		moved = append(moved, NewTransaction(mint(PrefixTransaction), TransactionRelease, TransactionReleased, p, "", released, o.At))
+		moved = append(moved, NewTransaction(newID(PrefixTransaction), TransactionRelease, TransactionReleased, p, "", released, o.At))
 	}
 	return next, moved, nil
 }
 
-// MovePayment carries out a trigger other than a capture on a payment as it
+// TransitionPayment carries out a trigger other than a capture on a payment as it
 // was read; it changes p and t. reason is why, in the client's words: the
 // payment keeps it when it is canceled, the audit record in any case.
-func MovePayment(mint Mint, o Origin, p *Payment, t *Ticket, trigger Trigger, reason *string) (*PaymentChange, error) {
+func TransitionPayment(newID NewIDFunc, o Origin, p *Payment, t *Ticket, trigger Trigger, reason *string) (*PaymentChange, error) {
 	from := p.Status
 	next, released, err := p.Move(trigger, o.At)
 	if err != nil {
@@ -163,18 +163,18 @@ func MovePayment(mint Mint, o Origin, p *Payment, t *Ticket, trigger Trigger, re
 	case TriggerCancel:
 		p.CancellationReason = reason
 	case TriggerApprove:
-		t.Decision = Allow // the perimeter's own decision stays what it was
+		t.Decision = DecisionAllow // the perimeter's own decision stays what it was
 	case TriggerReject:
-		t.Decision = Deny
+		t.Decision = DecisionDeny
 	}
 	c := &PaymentChange{Action: string(trigger), From: from, Payment: p, Ticket: t}
 	if reason != nil {
 		c.Note = *reason
 	}
 	if released.Minor > 0 {
-		c.Transactions = []Transaction{NewTransaction(mint(PrefixTransaction), TransactionRelease, TransactionReleased, p, "", released, o.At)}
+		c.Transactions = []Transaction{NewTransaction(newID(PrefixTransaction), TransactionRelease, TransactionReleased, p, "", released, o.At)}
 	}
-	return c, c.close(o, next, mint(PrefixEvent))
+	return c, c.close(o, next, newID(PrefixEvent))
 }
 
 // close makes the one event of the transition and checks the law of amounts

@@ -110,5 +110,5 @@ type CapturedAmount struct {
 	Currency Currency
 	Net      int64 // captured, or less what was refunded, less fees; in minor units
 	Refund   bool
-	Batch    Batch
+	SalesDay SalesDay
 }

@@ -136,21 +136,21 @@ func randomCase(random *rand.Rand) previewCase {
 		Window: tollgate.PreviewWindow{From: from, To: to}, Now: to.Add(time.Duration(random.IntN(48)) * time.Hour),
 	}
 	if random.IntN(2) == 0 {
-		c.EffectiveDate = line.SalesDay(from) + tollgate.Date(random.IntN(7)) - 2
+		c.EffectiveDate = line.SalesDate(from) + tollgate.Date(random.IntN(7)) - 2
 	}
 	for range random.IntN(25) {
 		at := from + tollgate.Instant(random.Int64N(int64(to-from)))
 		if random.IntN(3) == 0 { // at a cutoff, or just before
-			at = min(max(line.End(line.SalesDay(at))-tollgate.Instant(random.IntN(2)), from), to-1)
+			at = min(max(line.End(line.SalesDate(at))-tollgate.Instant(random.IntN(2)), from), to-1)
 		}
 		capture := tollgate.CapturedAmount{
 			At: at, Currency: tollgate.Currency(one("EUR", "JPY")), Net: random.Int64N(1_000_000) - 100,
 		}
 		if random.IntN(4) > 0 {
-			capture.Batch = line.Batch(at, tollgate.NoDate)
+			capture.SalesDay = line.SalesDay(at, tollgate.NoDate)
 		}
 		if random.IntN(10) == 0 { // too late for its day
-			capture.Batch = line.Batch(at, line.SalesDay(at))
+			capture.SalesDay = line.SalesDay(at, line.SalesDate(at))
 		}
 		c.captures = append(c.captures, capture)
 	}

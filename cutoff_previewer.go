@@ -30,7 +30,7 @@ type payoutKey struct {
 }
 
 type moveKey struct {
-	from, to Batch
+	from, to SalesDay
 	currency Currency
 }
 
@@ -62,12 +62,12 @@ func NewCutoffPreviewer(q CutoffQuestion) (*CutoffPreviewer, error) {
 		return nil, err
 	}
 	if q.EffectiveDate == NoDate {
-		q.EffectiveDate = q.Current.SalesDay(q.Window.From)
+		q.EffectiveDate = q.Current.SalesDate(q.Window.From)
 	}
 	versions := q.Current.Versions()
 	newest := versions[len(versions)-1]
 	q.Proposed.Version = newest.Version + 1
-	open := max(q.Current.SalesDay(q.Now), q.Closed+1)
+	open := max(q.Current.SalesDate(q.Now), q.Closed+1)
 	line, err := NewTimeline(append(q.Current.before(q.EffectiveDate), CutoffVersion{q.Proposed, q.EffectiveDate}))
 	if err != nil {
 		return nil, err
@@ -120,15 +120,15 @@ func (p *CutoffPreviewer) Add(c CapturedAmount) error {
 		count = 0
 	}
 	p.preview.Summary.Captures += count
-	computed, to := p.current.batch(c.At), p.proposed.batch(c.At)
-	from := c.Batch
-	if from == (Batch{}) {
+	computed, to := p.current.salesDay(c.At), p.proposed.salesDay(c.At)
+	from := c.SalesDay
+	if from == (SalesDay{}) {
 		from = computed
 	}
 	// One that came too late for its sales day is in a later one, and stays
 	// there unless the proposal itself gives it another day.
 	if to.Date == computed.Date && from.Date != computed.Date {
-		to = Batch{from.Date, p.proposed.line.PayoutDate(from.Date)}
+		to = SalesDay{from.Date, p.proposed.line.PayoutDate(from.Date)}
 	}
 	before, after := p.payout(from.PayoutDate, c.Currency), p.payout(to.PayoutDate, c.Currency)
 	before.AmountCurrent.Minor += c.Net
@@ -211,13 +211,13 @@ func (p *CutoffPreviewer) Preview() *CutoffPreview {
 type walk struct {
 	line     *Timeline
 	from, to Instant // a part of one sales day
-	last     Batch
+	last     SalesDay
 }
 
-func (w *walk) batch(i Instant) Batch {
+func (w *walk) salesDay(i Instant) SalesDay {
 	if i < w.from || i >= w.to {
-		d := w.line.SalesDay(i)
-		w.from, w.to, w.last = i, w.line.End(d), Batch{d, w.line.PayoutDate(d)}
+		d := w.line.SalesDate(i)
+		w.from, w.to, w.last = i, w.line.End(d), SalesDay{d, w.line.PayoutDate(d)}
 	}
 	return w.last
 }
@@ -238,7 +238,7 @@ func (p *CutoffPreviewer) warnings(r *CutoffPreview) []PreviewWarning {
 	if r.EffectiveDate <= p.open {
 		warn("effective_date_past", "Sales day %s is open and earlier ones are over: a change can take effect on %s at the earliest.", p.open, p.open+1)
 	}
-	if last := p.proposed.line.SalesDay(r.Window.To - 1); r.EffectiveDate > last {
+	if last := p.proposed.line.SalesDate(r.Window.To - 1); r.EffectiveDate > last {
 		warn("effective_date_late", "The last sales day of the window is %s: no capture in it is concerned.", last)
 	}
 	if p.pending {
@@ -270,7 +270,7 @@ func (p *CutoffPreviewer) warnings(r *CutoffPreview) []PreviewWarning {
 // skipped are the days of the window whose proposed cutoff time does not exist.
 func (p *CutoffPreviewer) skipped(r *CutoffPreview) (days []Date) {
 	line := p.proposed.line
-	for d := line.SalesDay(r.Window.From); d <= line.SalesDay(r.Window.To-1); d++ {
+	for d := line.SalesDate(r.Window.From); d <= line.SalesDate(r.Window.To-1); d++ {
 		if d >= r.EffectiveDate && line.rules[line.index(d)].skips(d) {
 			days = append(days, d)
 		}
@@ -283,8 +283,8 @@ func (p *CutoffPreviewer) skipped(r *CutoffPreview) (days []Date) {
 func (p *CutoffPreviewer) partial(r *CutoffPreview) (days []Date) {
 	for _, line := range []*Timeline{p.current.line, p.proposed.line} {
 		for _, edge := range []Instant{r.Window.From, r.Window.To} {
-			d := line.PayoutDate(line.SalesDay(edge))
-			shared := d == line.PayoutDate(line.SalesDay(edge-1))
+			d := line.PayoutDate(line.SalesDate(edge))
+			shared := d == line.PayoutDate(line.SalesDate(edge-1))
 			shown := slices.ContainsFunc(r.Payouts, func(row PreviewPayout) bool { return row.PayoutDate == d })
 			if shared && shown && !slices.Contains(days, d) {
 				days = append(days, d)

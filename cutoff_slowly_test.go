@@ -30,14 +30,14 @@ func (c *previewCase) slowly(t *testing.T) *tollgate.CutoffPreview {
 	}
 	for _, capture := range c.captures {
 		dayBefore, dayAfter := before.day(capture.At), after.day(capture.At)
-		from := tollgate.Batch{Date: dayBefore, PayoutDate: before.payout(dayBefore)}
-		if capture.Batch.Date != tollgate.NoDate {
-			from = capture.Batch
+		from := tollgate.SalesDay{Date: dayBefore, PayoutDate: before.payout(dayBefore)}
+		if capture.SalesDay.Date != tollgate.NoDate {
+			from = capture.SalesDay
 		}
 		if dayAfter == dayBefore {
 			dayAfter = from.Date
 		}
-		to := tollgate.Batch{Date: dayAfter, PayoutDate: after.payout(dayAfter)}
+		to := tollgate.SalesDay{Date: dayAfter, PayoutDate: after.payout(dayAfter)}
 		p.Summary.Captures++
 		add(p, from.PayoutDate, capture.Currency, capture.Net, 0)
 		add(p, to.PayoutDate, capture.Currency, 0, capture.Net)

@@ -40,8 +40,8 @@ func DamageOf(err error) *DamagedObject {
 
 // Event is the one event of a damaged object, integrity.failed: its data names
 // the object and nothing of what is in it.
-func (d *DamagedObject) Event(mint Mint, org string, at Instant) (Event, error) {
-	return NewEvent(mint(PrefixEvent), IntegrityFailed, at, org, d.MerchantAccountID, "", IntegrityData{d.ID, d.Object})
+func (d *DamagedObject) Event(newID NewIDFunc, org string, at Instant) (Event, error) {
+	return NewEvent(newID(PrefixEvent), IntegrityFailed, at, org, d.MerchantAccountID, "", IntegrityData{d.ID, d.Object})
 }
 
 // IntegrityData is the data of integrity.failed.

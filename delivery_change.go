@@ -9,8 +9,8 @@ type WebhookPing struct {
 
 // PingWebhook makes a signed test delivery, whatever the endpoint's filters.
 // While the endpoint is disabled it is held, for a replay.
-func PingWebhook(mint Mint, o Origin, w *StoredWebhook) (*WebhookPing, error) {
-	e, err := NewEvent(mint(PrefixEvent), EventPing, o.At, o.Organization, "", o.RequestID, struct {
+func PingWebhook(newID NewIDFunc, o Origin, w *StoredWebhook) (*WebhookPing, error) {
+	e, err := NewEvent(newID(PrefixEvent), EventPing, o.At, o.Organization, "", o.RequestID, struct {
 		WebhookID string `json:"webhook_id"`
 	}{w.ID})
 	p := &WebhookPing{Event: e, Revision: w.Revision, Delivery: Delivery{
@@ -31,25 +31,25 @@ type DeliveryReplay struct {
 
 // ReplayDelivery has a delivery sent now, whatever its state; the replay is
 // linked to it. CodeDeliveryInProgress while an attempt is being made.
-func ReplayDelivery(mint Mint, o Origin, d Delivery, reason *string) (*DeliveryReplay, error) {
+func ReplayDelivery(newID NewIDFunc, o Origin, d Delivery, reason *string) (*DeliveryReplay, error) {
 	if d.State == DeliverySending {
 		return nil, &Error{Code: CodeDeliveryInProgress, Message: "An attempt is being made right now. Ask again when it has ended."}
 	}
 	r := Replay{
-		Object: "replay", ID: mint(PrefixReplay), CreatedAt: o.At, DeliveryID: d.ID, OriginalDeliveryID: d.ID, EventID: d.EventID, WebhookID: d.WebhookID,
+		Object: "replay", ID: newID(PrefixReplay), CreatedAt: o.At, DeliveryID: d.ID, OriginalDeliveryID: d.ID, EventID: d.EventID, WebhookID: d.WebhookID,
 		State: DeliveryPending, Reason: reason,
 	}
-	e, err := NewEvent(mint(PrefixEvent), DeliveryReplayed, o.At, o.Organization, "", o.RequestID, DeliveryReplayedData{d.ID, r.ID, d.WebhookID, d.EventID, reason})
+	e, err := NewEvent(newID(PrefixEvent), DeliveryReplayed, o.At, o.Organization, "", o.RequestID, DeliveryReplayedData{d.ID, r.ID, d.WebhookID, d.EventID, reason})
 	return &DeliveryReplay{r, d, e}, err
 }
 
 // RecoverWebhook begins to send again what an endpoint has missed of events
 // since a moment, which must not lie in the future.
-func RecoverWebhook(mint Mint, o Origin, webhook string, since Instant) (*Recovery, error) {
+func RecoverWebhook(newID NewIDFunc, o Origin, webhook string, since Instant) (*Recovery, error) {
 	if since > o.At {
 		return nil, Invalid("since", "since lies in the future.")
 	}
-	return &Recovery{Object: "recovery", ID: mint(PrefixRecovery), CreatedAt: o.At, WebhookID: webhook, Since: since, State: RecoveryPending}, nil
+	return &Recovery{Object: "recovery", ID: newID(PrefixRecovery), CreatedAt: o.At, WebhookID: webhook, Since: since, State: RecoveryPending}, nil
 }
 
 // Advance takes a recovery past the next deliveries that it looks at, and

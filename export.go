@@ -16,7 +16,7 @@ var (
 	PaymentStatuses = []string{
 		string(RequiresReview), string(Authorized), string(PartiallyCaptured), string(Captured), string(Declined), string(Canceled), string(Expired),
 	}
-	PayoutStatuses = []string{string(Pending), string(InTransit), string(Paid), string(Failed), string(Held)}
+	PayoutStatuses = []string{string(PayoutStatusPending), string(PayoutStatusInTransit), string(PayoutStatusPaid), string(PayoutStatusFailed), string(PayoutStatusHeld)}
 )
 
 // The formats of a file: RFC 4180 and one JSON object a line.
@@ -30,12 +30,12 @@ type ExportStatus string
 
 // The states; nobody is at work any more in the last four.
 const (
-	ExportPending  ExportStatus = "pending"
-	ExportRunning  ExportStatus = "running"
-	ExportDone     ExportStatus = "succeeded"
-	ExportFailed   ExportStatus = "failed"
-	ExportCanceled ExportStatus = "canceled"
-	ExportExpired  ExportStatus = "expired"
+	ExportStatusPending   ExportStatus = "pending"
+	ExportStatusRunning   ExportStatus = "running"
+	ExportStatusSucceeded ExportStatus = "succeeded"
+	ExportStatusFailed    ExportStatus = "failed"
+	ExportStatusCanceled  ExportStatus = "canceled"
+	ExportStatusExpired   ExportStatus = "expired"
 )
 
 // Export is a file that is being made of a dataset, and the JSON of it.
@@ -81,13 +81,13 @@ type ExportError struct {
 }
 
 // Ended reports whether nobody is at work on an export any more.
-func (s ExportStatus) Ended() bool { return s != ExportPending && s != ExportRunning }
+func (s ExportStatus) Ended() bool { return s != ExportStatusPending && s != ExportStatusRunning }
 
 // At is the export as it stands at a moment: its file expires by itself, and of
 // its rows nothing is left.
 func (e Export) At(now Instant) Export {
-	if e.Status == ExportDone && now >= e.Result.ExpiresAt {
-		e.Status, e.Preview = ExportExpired, nil
+	if e.Status == ExportStatusSucceeded && now >= e.Result.ExpiresAt {
+		e.Status, e.Preview = ExportStatusExpired, nil
 	}
 	return e
 }

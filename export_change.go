@@ -38,7 +38,7 @@ type ExportChange struct {
 // CreateExport makes an export for a worker to carry out. CodeQuotaExceeded when
 // MaxExports are not finished, CodeRateLimited when the files take up all that
 // they may.
-func CreateExport(mint Mint, o Origin, room ExportRoom, n NewExport) (*ExportChange, error) {
+func CreateExport(newID NewIDFunc, o Origin, room ExportRoom, n NewExport) (*ExportChange, error) {
 	if room.Unfinished >= MaxExports {
 		return nil, QuotaExceeded("exports", "%d exports are not finished yet; wait for one, or cancel it.", MaxExports)
 	}
@@ -46,9 +46,9 @@ func CreateExport(mint Mint, o Origin, room ExportRoom, n NewExport) (*ExportCha
 		return nil, ExportsFull(room.Most)
 	}
 	c := &ExportChange{Action: "export.create", Outcome: "succeeded", Export: Export{
-		Object: "export", ID: mint(PrefixExport), CreatedAt: o.At, Dataset: n.Dataset, Format: n.Format, Filters: n.Filters, Status: ExportPending,
+		Object: "export", ID: newID(PrefixExport), CreatedAt: o.At, Dataset: n.Dataset, Format: n.Format, Filters: n.Filters, Status: ExportStatusPending,
 	}}
-	return c, c.close(mint, o, ExportCreated)
+	return c, c.close(newID, o, ExportCreated)
 }
 
 // ExportsFull is the CodeRateLimited error when the files of an organization take
@@ -66,33 +66,33 @@ func DeleteExport(o Origin, was Export) (*ExportChange, error) {
 	e := &c.Export
 	e.Preview = nil
 	switch was.Status {
-	case ExportFailed:
+	case ExportStatusFailed:
 		return nil, exportState("An export that is %s has nothing to cancel or to delete.", was.Status)
-	case ExportCanceled, ExportExpired:
+	case ExportStatusCanceled, ExportStatusExpired:
 		return nil, nil
-	case ExportDone:
+	case ExportStatusSucceeded:
 		result := *was.Result
 		result.ExpiresAt = o.At
-		c.Action, e.Status, e.Result = "export.delete", ExportExpired, &result
+		c.Action, e.Status, e.Result = "export.delete", ExportStatusExpired, &result
 	default:
-		c.Action, e.Status, e.FinishedAt = "export.cancel", ExportCanceled, o.At
+		c.Action, e.Status, e.FinishedAt = "export.cancel", ExportStatusCanceled, o.At
 	}
 	return c, nil
 }
 
 // FinishExport ends an export whose file is complete.
-func FinishExport(mint Mint, o Origin, was Export, file ExportResult) (*ExportChange, error) {
+func FinishExport(newID NewIDFunc, o Origin, was Export, file ExportResult) (*ExportChange, error) {
 	c := &ExportChange{From: was.Status, Export: was, Action: "export.end", Outcome: "succeeded"}
 	file.ExpiresAt = o.At.Add(ExportLifetime)
-	c.Export.Status, c.Export.FinishedAt, c.Export.Result = ExportDone, o.At, &file
-	return c, c.close(mint, o, ExportSucceeded)
+	c.Export.Status, c.Export.FinishedAt, c.Export.Result = ExportStatusSucceeded, o.At, &file
+	return c, c.close(newID, o, ExportSucceeded)
 }
 
 // FailExport ends an export that cannot be made.
-func FailExport(mint Mint, o Origin, was Export, reason ExportError) (*ExportChange, error) {
+func FailExport(newID NewIDFunc, o Origin, was Export, reason ExportError) (*ExportChange, error) {
 	c := &ExportChange{From: was.Status, Export: was, Action: "export.end", Outcome: "refused"}
-	c.Export.Status, c.Export.FinishedAt, c.Export.Error = ExportFailed, o.At, &reason
-	return c, c.close(mint, o, ExportFailedEvent)
+	c.Export.Status, c.Export.FinishedAt, c.Export.Error = ExportStatusFailed, o.At, &reason
+	return c, c.close(newID, o, ExportFailedEvent)
 }
 
 // ExportBrokenOff says why work on an export must not go on: this is its try of
@@ -108,9 +108,9 @@ func ExportBrokenOff(try int64) *ExportError {
 // is no longer there, CodeExportStateInvalid when there is none.
 func (e *Export) HasFile() error {
 	switch e.Status {
-	case ExportDone:
+	case ExportStatusSucceeded:
 		return nil
-	case ExportExpired:
+	case ExportStatusExpired:
 		return ExportGone()
 	}
 	return exportState("An export that is %s has no file.", e.Status)
@@ -126,8 +126,8 @@ func exportState(format string, args ...any) *Error {
 }
 
 // close makes the one event of the change.
-func (c *ExportChange) close(mint Mint, o Origin, t EventType) error {
-	e, err := NewEvent(mint(PrefixEvent), t, o.At, o.Organization, "", o.RequestID, c.Export.EventData())
+func (c *ExportChange) close(newID NewIDFunc, o Origin, t EventType) error {
+	e, err := NewEvent(newID(PrefixEvent), t, o.At, o.Organization, "", o.RequestID, c.Export.EventData())
 	c.Event = &e
 	return err
 }

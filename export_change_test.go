@@ -31,7 +31,7 @@ func TestCreateExport(t *testing.T) {
 			continue
 		}
 		e := ch.Export
-		if e.Status != tollgate.ExportPending || e.CreatedAt != testNow || e.ID != testMint(tollgate.PrefixExport) || e.Dataset != n.Dataset || e.Filters["types"] != "rule.*" {
+		if e.Status != tollgate.ExportStatusPending || e.CreatedAt != testNow || e.ID != testMint(tollgate.PrefixExport) || e.Dataset != n.Dataset || e.Filters["types"] != "rule.*" {
 			t.Errorf("%s: %+v", name, e)
 		}
 		if ch.Action != "export.create" || ch.Outcome != "succeeded" || ch.From != "" || ch.Event.Type != tollgate.ExportCreated {
@@ -46,7 +46,7 @@ func exportIn(status tollgate.ExportStatus) tollgate.Export {
 	if status.Ended() {
 		e.FinishedAt = testNow.Add(-time.Hour)
 	}
-	if status == tollgate.ExportDone || status == tollgate.ExportExpired {
+	if status == tollgate.ExportStatusSucceeded || status == tollgate.ExportStatusExpired {
 		e.Result = &tollgate.ExportResult{Rows: 3, Bytes: 9, ExpiresAt: testNow.Add(time.Hour)}
 	}
 	return e
@@ -56,12 +56,12 @@ func exportIn(status tollgate.ExportStatus) tollgate.Export {
 // file can be read.
 func TestExportStates(t *testing.T) {
 	for status, test := range map[tollgate.ExportStatus]struct{ deleted, file string }{
-		tollgate.ExportPending:  {"export.cancel canceled", "export_state_invalid"},
-		tollgate.ExportRunning:  {"export.cancel canceled", "export_state_invalid"},
-		tollgate.ExportDone:     {"export.delete expired", "<nil>"},
-		tollgate.ExportFailed:   {"export_state_invalid", "export_state_invalid"},
-		tollgate.ExportCanceled: {"nothing", "export_state_invalid"},
-		tollgate.ExportExpired:  {"nothing", "export_expired"},
+		tollgate.ExportStatusPending:   {"export.cancel canceled", "export_state_invalid"},
+		tollgate.ExportStatusRunning:   {"export.cancel canceled", "export_state_invalid"},
+		tollgate.ExportStatusSucceeded: {"export.delete expired", "<nil>"},
+		tollgate.ExportStatusFailed:    {"export_state_invalid", "export_state_invalid"},
+		tollgate.ExportStatusCanceled:  {"nothing", "export_state_invalid"},
+		tollgate.ExportStatusExpired:   {"nothing", "export_expired"},
 	} {
 		was := exportIn(status)
 		ch, err := tollgate.DeleteExport(testOrigin, was)
@@ -74,10 +74,10 @@ func TestExportStates(t *testing.T) {
 			if ch.From != status || ch.Outcome != "succeeded" || ch.Event != nil || ch.Export.Preview != nil {
 				t.Errorf("%s: %+v", status, ch)
 			}
-			if status == tollgate.ExportDone && (ch.Export.Result.ExpiresAt != testNow || ch.Export.FinishedAt != was.FinishedAt || was.Result.ExpiresAt == testNow) {
+			if status == tollgate.ExportStatusSucceeded && (ch.Export.Result.ExpiresAt != testNow || ch.Export.FinishedAt != was.FinishedAt || was.Result.ExpiresAt == testNow) {
 				t.Errorf("%s: %+v", status, ch.Export)
 			}
-			if status != tollgate.ExportDone && ch.Export.FinishedAt != testNow {
+			if status != tollgate.ExportStatusSucceeded && ch.Export.FinishedAt != testNow {
 				t.Errorf("%s: %+v", status, ch.Export)
 			}
 		}
@@ -91,19 +91,19 @@ func TestExportStates(t *testing.T) {
 }
 
 func TestEndExport(t *testing.T) {
-	was := exportIn(tollgate.ExportRunning)
+	was := exportIn(tollgate.ExportStatusRunning)
 	ch, err := tollgate.FinishExport(testMint, testOrigin, was, tollgate.ExportResult{Rows: 3, Bytes: 9, SHA256: "ab"})
-	if err != nil || ch.Action != "export.end" || ch.Outcome != "succeeded" || ch.From != tollgate.ExportRunning || ch.Event.Type != tollgate.ExportSucceeded {
+	if err != nil || ch.Action != "export.end" || ch.Outcome != "succeeded" || ch.From != tollgate.ExportStatusRunning || ch.Event.Type != tollgate.ExportSucceeded {
 		t.Errorf("%+v %v", ch, err)
 	}
-	if e := ch.Export; e.Status != tollgate.ExportDone || e.FinishedAt != testNow || e.Result.Rows != 3 || e.Result.ExpiresAt != testNow.Add(tollgate.ExportLifetime) || len(e.Preview) != 1 {
+	if e := ch.Export; e.Status != tollgate.ExportStatusSucceeded || e.FinishedAt != testNow || e.Result.Rows != 3 || e.Result.ExpiresAt != testNow.Add(tollgate.ExportLifetime) || len(e.Preview) != 1 {
 		t.Errorf("%+v", e)
 	}
 	ch, err = tollgate.FailExport(testMint, testOrigin, was, tollgate.ExportError{Code: tollgate.CodeInternal, Message: "no"})
 	if err != nil || ch.Action != "export.end" || ch.Outcome != "refused" || ch.Event.Type != tollgate.ExportFailedEvent {
 		t.Errorf("%+v %v", ch, err)
 	}
-	if e := ch.Export; e.Status != tollgate.ExportFailed || e.FinishedAt != testNow || e.Error.Message != "no" || e.Result != nil {
+	if e := ch.Export; e.Status != tollgate.ExportStatusFailed || e.FinishedAt != testNow || e.Error.Message != "no" || e.Result != nil {
 		t.Errorf("%+v", e)
 	}
 	for try, goesOn := range map[int64]bool{1: true, 5: true, 6: false} {

@@ -225,7 +225,7 @@ func blocked(t testing.TB, entry string, p tollgate.Payee) bool {
 
 func counterOf(t testing.TB, p tollgate.Payee) string {
 	t.Helper()
-	return compiled(t, 2, `{"frequency":[{"window":"day","count":1,"per":"payee"}]}`).Uses("ma_1", tollgate.Money{Minor: 1, Currency: "EUR"}, p, time.Unix(0, 0))[0].Counter
+	return compiled(t, 2, `{"frequency":[{"window":"day","count":1,"per":"payee"}]}`).Reservations("ma_1", tollgate.Money{Minor: 1, Currency: "EUR"}, p, time.Unix(0, 0))[0].Counter
 }
 
 func payee(t testing.TB, s string) tollgate.Payee {

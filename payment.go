@@ -213,10 +213,10 @@ func (p *Payment) Open(d PerimeterDecision) Transition {
 	zero := Money{Currency: p.Currency}
 	p.AmountCapturable, p.AmountCaptured, p.AmountReleased, p.AmountRefunded, p.AmountRefundable = zero, zero, zero, zero, zero
 	switch d.Decision {
-	case Allow:
+	case DecisionAllow:
 		p.authorize(p.CreatedAt)
 		return Transition{p.Status, PaymentAuthorized}
-	case Review:
+	case DecisionReview:
 		p.Status = RequiresReview
 		return Transition{p.Status, PaymentReviewRequired}
 	default:

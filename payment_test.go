@@ -66,7 +66,7 @@ func TestTransitionTable(t *testing.T) {
 }
 
 // counter mints ids that tell nothing but their order.
-func counter() tollgate.Mint {
+func counter() tollgate.NewIDFunc {
 	n := 0
 	return func(prefix string) string { n++; return fmt.Sprintf("%s%026d", prefix, n) }
 }
@@ -82,24 +82,24 @@ func priced(minor int64, index int) tollgate.Pricing {
 	}
 }
 
-var reasons = map[tollgate.Decision]tollgate.Reason{tollgate.Deny: tollgate.ReasonAmountAboveMaximum, tollgate.Review: tollgate.ReasonAmountNeedsReview}
+var reasons = map[tollgate.Decision]tollgate.Reason{tollgate.DecisionDeny: tollgate.ReasonAmountAboveMaximum, tollgate.DecisionReview: tollgate.ReasonAmountNeedsReview}
 
 // After any sequence the amounts add up, each step is one event, and the
 // ticket survives its own JSON.
 func TestRandomLives(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
-		mint := counter()
+		newID := counter()
 		origin := tollgate.Origin{Organization: "org_1", At: 1_700_000_000_000}
 		total := r.Int64N(5000) + 1
-		decision := []tollgate.Decision{tollgate.Allow, tollgate.Allow, tollgate.Review, tollgate.Deny}[r.IntN(4)]
+		decision := []tollgate.Decision{tollgate.DecisionAllow, tollgate.DecisionAllow, tollgate.DecisionReview, tollgate.DecisionDeny}[r.IntN(4)]
 		method := []tollgate.CaptureMethod{tollgate.CaptureManual, tollgate.CaptureAutomatic}[r.IntN(2)]
 		n := tollgate.NewPayment{
 			MerchantAccountID: "ma_1", Amount: tollgate.Money{Minor: total, Currency: "EUR"}, Payee: "shop.example",
 			CaptureMethod: method, CaptureWindowHours: 168,
 		}
 		captured := priced(total, 1)
-		ch, err := tollgate.CreatePayment(mint, origin, n, tollgate.PerimeterDecision{ID: "per_1", Version: 1, Decision: decision, Reason: reasons[decision]}, priced(total, 0), &captured)
+		ch, err := tollgate.CreatePayment(newID, origin, n, tollgate.PerimeterDecision{ID: "per_1", Version: 1, Decision: decision, Reason: reasons[decision]}, priced(total, 0), &captured)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,14 +108,14 @@ func TestRandomLives(t *testing.T) {
 			var err error
 			if r.IntN(3) == 0 {
 				amount := r.Int64N(total) + 1
-				_, err = tollgate.RefundPayment(mint, origin, p, ticket, tollgate.RefundRequest{Amount: tollgate.Money{Minor: amount, Currency: "EUR"}}, pricedRefund(amount))
+				_, err = tollgate.RefundPayment(newID, origin, p, ticket, tollgate.RefundRequest{Amount: tollgate.Money{Minor: amount, Currency: "EUR"}}, pricedRefund(amount))
 			} else if r.IntN(3) > 0 {
 				amount := r.Int64N(total) + 1
-				_, err = tollgate.CapturePayment(mint, origin, p, ticket,
+				_, err = tollgate.CapturePayment(newID, origin, p, ticket,
 					tollgate.CaptureRequest{Amount: tollgate.Money{Minor: amount, Currency: "EUR"}, Final: r.IntN(4) == 0}, priced(amount, p.Captures+1))
 			} else {
 				trigger := []tollgate.Trigger{tollgate.TriggerApprove, tollgate.TriggerReject, tollgate.TriggerCancel, tollgate.TriggerExpire}[r.IntN(4)]
-				_, err = tollgate.MovePayment(mint, origin, p, ticket, trigger, nil)
+				_, err = tollgate.TransitionPayment(newID, origin, p, ticket, trigger, nil)
 			}
 			if err == nil {
 				events++
@@ -145,14 +145,14 @@ func TestRandomLives(t *testing.T) {
 }
 
 func TestCaptureLimits(t *testing.T) {
-	mint, origin := counter(), tollgate.Origin{Organization: "org_1", At: 1}
+	newID, origin := counter(), tollgate.Origin{Organization: "org_1", At: 1}
 	n := tollgate.NewPayment{MerchantAccountID: "ma_1", Amount: tollgate.Money{Minor: 1000, Currency: "EUR"}, Payee: "a.test", CaptureWindowHours: 1}
-	ch, err := tollgate.CreatePayment(mint, origin, n, tollgate.PerimeterDecision{Decision: tollgate.Allow}, priced(1000, 0), nil)
+	ch, err := tollgate.CreatePayment(newID, origin, n, tollgate.PerimeterDecision{Decision: tollgate.DecisionAllow}, priced(1000, 0), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	capture := func(minor int64) error {
-		_, err := tollgate.CapturePayment(mint, origin, ch.Payment, ch.Ticket, tollgate.CaptureRequest{Amount: tollgate.Money{Minor: minor, Currency: "EUR"}}, priced(minor, 1))
+		_, err := tollgate.CapturePayment(newID, origin, ch.Payment, ch.Ticket, tollgate.CaptureRequest{Amount: tollgate.Money{Minor: minor, Currency: "EUR"}}, priced(minor, 1))
 		return err
 	}
 	before := *ch.Payment
@@ -171,9 +171,9 @@ func TestCaptureLimits(t *testing.T) {
 }
 
 func TestTicketLines(t *testing.T) {
-	mint, origin := counter(), tollgate.Origin{Organization: "org_1", At: 1}
+	newID, origin := counter(), tollgate.Origin{Organization: "org_1", At: 1}
 	n := tollgate.NewPayment{MerchantAccountID: "ma_1", Amount: tollgate.Money{Minor: 1000, Currency: "EUR"}, Payee: "a.test", CaptureWindowHours: 1}
-	ch, err := tollgate.CreatePayment(mint, origin, n, tollgate.PerimeterDecision{Decision: tollgate.Allow}, priced(1000, 0), nil)
+	ch, err := tollgate.CreatePayment(newID, origin, n, tollgate.PerimeterDecision{Decision: tollgate.DecisionAllow}, priced(1000, 0), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestTicketLines(t *testing.T) {
 		t.Errorf("authorized: %+v", ch.Ticket)
 	}
 	for i, minor := range []int64{300, 200} {
-		if _, err := tollgate.CapturePayment(mint, origin, ch.Payment, ch.Ticket, tollgate.CaptureRequest{Amount: tollgate.Money{Minor: minor, Currency: "EUR"}}, priced(minor, i+1)); err != nil {
+		if _, err := tollgate.CapturePayment(newID, origin, ch.Payment, ch.Ticket, tollgate.CaptureRequest{Amount: tollgate.Money{Minor: minor, Currency: "EUR"}}, priced(minor, i+1)); err != nil {
 			t.Fatal(err)
 		}
 	}

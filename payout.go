@@ -19,11 +19,11 @@ type PayoutStatus string
 // The states. A payout that failed stays so; what it was to pay is paid by the
 // next one.
 const (
-	Pending   PayoutStatus = "pending"    // made; its captures become available
-	InTransit PayoutStatus = "in_transit" // the payout step has been asked to pay it
-	Paid      PayoutStatus = "paid"
-	Failed    PayoutStatus = "failed"
-	Held      PayoutStatus = "held" // its transactions do not add up to it; nobody is asked to pay it
+	PayoutStatusPending   PayoutStatus = "pending"    // made; its captures become available
+	PayoutStatusInTransit PayoutStatus = "in_transit" // the payout step has been asked to pay it
+	PayoutStatusPaid      PayoutStatus = "paid"
+	PayoutStatusFailed    PayoutStatus = "failed"
+	PayoutStatusHeld      PayoutStatus = "held" // its transactions do not add up to it; nobody is asked to pay it
 )
 
 // Payout is what an account is paid in one currency on one date: captures less
@@ -130,7 +130,7 @@ func PlanPayouts(org, account string, payable []Payable, closed Date) (payouts [
 			continue
 		}
 		if p.Currency != next.Currency {
-			next = Payout{OrganizationID: org, MerchantAccountID: account, Currency: p.Currency, Status: Pending}
+			next = Payout{OrganizationID: org, MerchantAccountID: account, Currency: p.Currency, Status: PayoutStatusPending}
 		}
 		next.Date = p.Due
 		next.Groups = append(next.Groups, p.PayoutGroup)
@@ -251,18 +251,18 @@ func (e *PayoutEventData) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 
 // Event is the one event of the state that the payout is in: payout.created,
 // payout.paid, payout.failed or payout.held.
-func (p *Payout) Event(mint Mint) (Event, error) {
-	t, ok := map[PayoutStatus]EventType{Pending: PayoutCreated, Paid: PayoutPaid, Failed: PayoutFailed, Held: PayoutHeld}[p.Status]
+func (p *Payout) Event(newID NewIDFunc) (Event, error) {
+	t, ok := map[PayoutStatus]EventType{PayoutStatusPending: PayoutCreated, PayoutStatusPaid: PayoutPaid, PayoutStatusFailed: PayoutFailed, PayoutStatusHeld: PayoutHeld}[p.Status]
 	if !ok {
 		return Event{}, fmt.Errorf("payout %s: %s has no event", p.ID, p.Status)
 	}
-	return p.event(mint, t, "", nil)
+	return p.event(newID, t, "", nil)
 }
 
 // event is one of the payout; before is the sum that was stored, of one that is
 // released.
-func (p *Payout) event(mint Mint, t EventType, request string, before *Money) (Event, error) {
-	return NewEvent(mint(PrefixEvent), t, p.UpdatedAt, p.OrganizationID, p.MerchantAccountID, request, PayoutEventData{
+func (p *Payout) event(newID NewIDFunc, t EventType, request string, before *Money) (Event, error) {
+	return NewEvent(newID(PrefixEvent), t, p.UpdatedAt, p.OrganizationID, p.MerchantAccountID, request, PayoutEventData{
 		PayoutID: p.ID, TransactionID: PayoutTransactionOf(p.ID), MerchantAccountID: p.MerchantAccountID,
 		Amount: p.Amount(), Currency: p.Currency, AmountCaptured: p.Captured(), AmountRefunded: p.refunded(), FeeTotal: p.Fees(), CaptureCount: p.Count(),
 		PayoutDate: p.Date, Status: p.Status, FailureReason: optional(p.FailureReason), HeldReason: optional(p.HeldReason),

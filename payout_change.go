@@ -58,7 +58,7 @@ func (p *StoredPayout) Moves() (from, to string, next PayoutStep, ok bool) {
 
 // Unchecked reports whether the payout's sum is to be recomputed before anything
 // else happens to it.
-func (p *StoredPayout) Unchecked() bool { return p.Status == Pending && !p.Right }
+func (p *StoredPayout) Unchecked() bool { return p.Status == PayoutStatusPending && !p.Right }
 
 // SumCheck is what the next transactions of an unchecked payout add to its tally.
 type SumCheck struct {
@@ -71,7 +71,7 @@ type SumCheck struct {
 
 // CheckPayout moves the recomputing of a payout's sum along. In the end the payout
 // goes on, or is held.
-func CheckPayout(mint Mint, o Origin, was StoredPayout, s SumCheck) (*PayoutChange, error) {
+func CheckPayout(newID NewIDFunc, o Origin, was StoredPayout, s SumCheck) (*PayoutChange, error) {
 	c := &PayoutChange{Payout: was}
 	p := &c.Payout
 	if s.Fault == nil && s.Last {
@@ -88,8 +88,8 @@ func CheckPayout(mint Mint, o Origin, was StoredPayout, s SumCheck) (*PayoutChan
 		}
 		return c, nil
 	}
-	p.Status, p.Step, p.HeldReason, p.Right, p.UpdatedAt = Held, PayoutStepCheck, s.Fault.Error(), false, o.At
-	return c, c.close(mint, "payout.hold", "")
+	p.Status, p.Step, p.HeldReason, p.Right, p.UpdatedAt = PayoutStatusHeld, PayoutStepCheck, s.Fault.Error(), false, o.At
+	return c, c.close(newID, "payout.hold", "")
 }
 
 // BeginPayout takes a payout to pay it, for as long as the lease; nil when its
@@ -101,7 +101,7 @@ func BeginPayout(o Origin, was StoredPayout, lease time.Duration) *PayoutChange 
 	}
 	c := &PayoutChange{Payout: was}
 	p := &c.Payout
-	p.Status, p.UpdatedAt, p.Lease = InTransit, o.At, o.At.Add(lease)
+	p.Status, p.UpdatedAt, p.Lease = PayoutStatusInTransit, o.At, o.At.Add(lease)
 	p.Asked++
 	return c
 }
@@ -115,7 +115,7 @@ type PayoutAccount struct {
 // EndPayout records what the payout step said. What a failed payout was to pay is
 // due again on the account's next payout date, of a day that is not closed. nil:
 // it has been recorded.
-func EndPayout(mint Mint, o Origin, was StoredPayout, said PayoutOutcome, a PayoutAccount) (*PayoutChange, error) {
+func EndPayout(newID NewIDFunc, o Origin, was StoredPayout, said PayoutOutcome, a PayoutAccount) (*PayoutChange, error) {
 	if was.Step != PayoutStepPay {
 		return nil, nil
 	}
@@ -126,17 +126,17 @@ func EndPayout(mint Mint, o Origin, was StoredPayout, said PayoutOutcome, a Payo
 		p.Reference = said.Reference
 	}
 	if said.Failure == "" {
-		p.Status, p.Step, p.Place = Paid, PayoutStepSettle, 0
-		return c, c.close(mint, "payout.paid", "")
+		p.Status, p.Step, p.Place = PayoutStatusPaid, PayoutStepSettle, 0
+		return c, c.close(newID, "payout.paid", "")
 	}
-	p.Status, p.Step, p.FailureReason = Failed, PayoutStepDone, said.Failure
-	open := a.Cutoffs.SalesDay(o.At)
+	p.Status, p.Step, p.FailureReason = PayoutStatusFailed, PayoutStepDone, said.Failure
+	open := a.Cutoffs.SalesDate(o.At)
 	on := a.Cutoffs.NextPayoutDate(max(p.Date, a.Closed, open-1))
 	c.Closed, c.LookAt = a.Closed, max(a.Cutoffs.End(on), a.Cutoffs.End(open))
 	for _, g := range p.Groups {
 		c.Again = append(c.Again, Payable{Due: on, Currency: p.Currency, PayoutGroup: g})
 	}
-	return c, c.close(mint, "payout.failed", said.Failure)
+	return c, c.close(newID, "payout.failed", said.Failure)
 }
 
 // Recount is what the transactions of a held payout add up to, each compared with
@@ -150,12 +150,12 @@ type Recount struct {
 // ReleasePayout lets a payout go that is held, for a reason that a client gives.
 // It then pays what was recounted, also where the stored sum was another.
 // CodePayoutStateInvalid when it is not held, or when nobody can say what is right.
-func ReleasePayout(mint Mint, o Origin, was StoredPayout, r Recount, reason string) (*PayoutChange, error) {
+func ReleasePayout(newID NewIDFunc, o Origin, was StoredPayout, r Recount, reason string) (*PayoutChange, error) {
 	c := &PayoutChange{Payout: was}
 	p := &c.Payout
 	p.Groups = r.Groups
 	switch {
-	case was.Status != Held:
+	case was.Status != PayoutStatusHeld:
 		return nil, payoutState("The payout is %s; only one that is held can be released.", was.Status)
 	case r.Fault != nil:
 		return nil, payoutState("The payout stays held: %s. Repair that first.", r.Fault)
@@ -164,11 +164,11 @@ func ReleasePayout(mint Mint, o Origin, was StoredPayout, r Recount, reason stri
 	case r.Own.Damaged || r.Own.ID == "":
 		return nil, payoutState("The payout stays held: its own transaction cannot be read. Repair that first.")
 	}
-	p.Status, p.Step, p.Place, p.Right, p.HeldReason, p.Lease, p.UpdatedAt = Pending, PayoutStepAvailable, 0, true, "", 0, o.At
+	p.Status, p.Step, p.Place, p.Right, p.HeldReason, p.Lease, p.UpdatedAt = PayoutStatusPending, PayoutStepAvailable, 0, true, "", 0, o.At
 	c.Action, c.Note = "payout.release", fmt.Sprintf("%s (stored %s, recomputed %s)", reason, was.Amount(), p.Amount())
 	before := was.Amount()
 	var err error
-	c.Event, err = p.event(mint, PayoutReleased, o.RequestID, &before)
+	c.Event, err = p.event(newID, PayoutReleased, o.RequestID, &before)
 	return c, err
 }
 
@@ -177,9 +177,9 @@ func payoutState(format string, args ...any) *Error {
 }
 
 // close makes the one event of the change.
-func (c *PayoutChange) close(mint Mint, action, note string) (err error) {
+func (c *PayoutChange) close(newID NewIDFunc, action, note string) (err error) {
 	c.Action, c.Note = action, note
-	c.Event, err = c.Payout.Event(mint)
+	c.Event, err = c.Payout.Event(newID)
 	return err
 }
 
@@ -194,7 +194,7 @@ type DayClosing struct {
 // is paid when the sales day of that date is over, because then every sales day
 // that is paid on it is.
 func CloseDays(o Origin, account string, a PayoutAccount, payable []Payable) DayClosing {
-	open := a.Cutoffs.SalesDay(o.At)
+	open := a.Cutoffs.SalesDate(o.At)
 	c := DayClosing{Last: open - 1, Payouts: PlanPayouts(o.Organization, account, payable, max(open-1, a.Closed))}
 	next := NoDate
 	for _, p := range payable {

@@ -29,7 +29,7 @@ func own(minor int64) *tollgate.Transaction {
 }
 
 func TestCheckPayout(t *testing.T) {
-	whole := tollgate.Tally(storedPayout(tollgate.Pending, tollgate.PayoutStepCheck).Groups)
+	whole := tollgate.Tally(storedPayout(tollgate.PayoutStatusPending, tollgate.PayoutStepCheck).Groups)
 	part := tollgate.Tally{whole[0], {Date: whole[1].Date}}
 	for name, test := range map[string]struct {
 		step tollgate.PayoutStep
@@ -44,7 +44,7 @@ func TestCheckPayout(t *testing.T) {
 		"its own is another":    {tollgate.PayoutStepCheck, tollgate.SumCheck{Tally: whole, Last: true, Own: own(3466)}, "held check 7, wrong", "its own transaction is of 34.66"},
 		"unreadable":            {tollgate.PayoutStepCheck, tollgate.SumCheck{Tally: part, Fault: errors.New("txn_2: a transaction cannot be read")}, "held check 7, wrong", "cannot be read"},
 	} {
-		was := storedPayout(tollgate.Pending, test.step)
+		was := storedPayout(tollgate.PayoutStatusPending, test.step)
 		was.Tally, was.TallyPlace = part, 8
 		if !was.Unchecked() {
 			t.Errorf("%s: it need not be checked", name)
@@ -77,15 +77,17 @@ func TestBeginPayout(t *testing.T) {
 	}{
 		"its turn":              {func(*tollgate.StoredPayout) {}, true},
 		"not recomputed":        {func(p *tollgate.StoredPayout) { p.Right = false }, false},
-		"in transit":            {func(p *tollgate.StoredPayout) { p.Status, p.Asked = tollgate.InTransit, 1 }, true},
-		"of an earlier release": {func(p *tollgate.StoredPayout) { p.Status, p.Right = tollgate.InTransit, false }, true},
+		"in transit":            {func(p *tollgate.StoredPayout) { p.Status, p.Asked = tollgate.PayoutStatusInTransit, 1 }, true},
+		"of an earlier release": {func(p *tollgate.StoredPayout) { p.Status, p.Right = tollgate.PayoutStatusInTransit, false }, true},
 		"leased":                {func(p *tollgate.StoredPayout) { p.Lease = testNow + 1 }, false},
 		"the lease is over":     {func(p *tollgate.StoredPayout) { p.Lease = testNow }, true},
 		"not available yet":     {func(p *tollgate.StoredPayout) { p.Step = tollgate.PayoutStepAvailable }, false},
-		"held":                  {func(p *tollgate.StoredPayout) { p.Status, p.Step = tollgate.Held, tollgate.PayoutStepCheck }, false},
-		"paid":                  {func(p *tollgate.StoredPayout) { p.Status, p.Step = tollgate.Paid, tollgate.PayoutStepSettle }, false},
+		"held":                  {func(p *tollgate.StoredPayout) { p.Status, p.Step = tollgate.PayoutStatusHeld, tollgate.PayoutStepCheck }, false},
+		"paid": {func(p *tollgate.StoredPayout) {
+			p.Status, p.Step = tollgate.PayoutStatusPaid, tollgate.PayoutStepSettle
+		}, false},
 	} {
-		was := storedPayout(tollgate.Pending, tollgate.PayoutStepPay)
+		was := storedPayout(tollgate.PayoutStatusPending, tollgate.PayoutStepPay)
 		was.Right = true
 		test.change(&was)
 		ch := tollgate.BeginPayout(testOrigin, was, time.Minute)
@@ -95,7 +97,7 @@ func TestBeginPayout(t *testing.T) {
 		if ch == nil {
 			continue
 		}
-		if p := ch.Payout; p.Status != tollgate.InTransit || p.Lease != testNow.Add(time.Minute) || p.Asked != was.Asked+1 || p.UpdatedAt != testNow || ch.Action != "" {
+		if p := ch.Payout; p.Status != tollgate.PayoutStatusInTransit || p.Lease != testNow.Add(time.Minute) || p.Asked != was.Asked+1 || p.UpdatedAt != testNow || ch.Action != "" {
 			t.Errorf("%s: %+v", name, ch)
 		}
 	}
@@ -115,16 +117,16 @@ func account(t *testing.T, closed tollgate.Date) tollgate.PayoutAccount {
 
 func TestEndPayout(t *testing.T) {
 	for _, step := range []tollgate.PayoutStep{tollgate.PayoutStepCheck, tollgate.PayoutStepAvailable, tollgate.PayoutStepSettle, tollgate.PayoutStepDone} {
-		if ch, err := tollgate.EndPayout(testMint, testOrigin, storedPayout(tollgate.Paid, step), tollgate.PayoutOutcome{Failure: "late"}, account(t, 0)); ch != nil || err != nil {
+		if ch, err := tollgate.EndPayout(testMint, testOrigin, storedPayout(tollgate.PayoutStatusPaid, step), tollgate.PayoutOutcome{Failure: "late"}, account(t, 0)); ch != nil || err != nil {
 			t.Errorf("%s: %+v %v", step, ch, err)
 		}
 	}
-	was := storedPayout(tollgate.InTransit, tollgate.PayoutStepPay)
+	was := storedPayout(tollgate.PayoutStatusInTransit, tollgate.PayoutStepPay)
 	ch, err := tollgate.EndPayout(testMint, testOrigin, was, tollgate.PayoutOutcome{Reference: "B-1"}, tollgate.PayoutAccount{})
 	if err != nil || ch.Action != "payout.paid" || ch.Event.Type != tollgate.PayoutPaid || len(ch.Again) != 0 {
 		t.Errorf("%+v %v", ch, err)
 	}
-	if p := ch.Payout; p.Status != tollgate.Paid || p.Step != tollgate.PayoutStepSettle || p.Place != 0 || p.Reference != "B-1" || p.UpdatedAt != testNow {
+	if p := ch.Payout; p.Status != tollgate.PayoutStatusPaid || p.Step != tollgate.PayoutStepSettle || p.Place != 0 || p.Reference != "B-1" || p.UpdatedAt != testNow {
 		t.Errorf("%+v", p)
 	}
 	// What failed is due on the next date that is not closed, and never on its own again.
@@ -134,7 +136,7 @@ func TestEndPayout(t *testing.T) {
 		if err != nil || ch.Action != "payout.failed" || ch.Note != "no such account" || ch.Event.Type != tollgate.PayoutFailed {
 			t.Fatalf("%+v %v", ch, err)
 		}
-		if p := ch.Payout; p.Status != tollgate.Failed || p.Step != tollgate.PayoutStepDone || p.FailureReason != "no such account" {
+		if p := ch.Payout; p.Status != tollgate.PayoutStatusFailed || p.Step != tollgate.PayoutStepDone || p.FailureReason != "no such account" {
 			t.Errorf("%+v", p)
 		}
 		var again []tollgate.Payable
@@ -149,7 +151,7 @@ func TestEndPayout(t *testing.T) {
 
 // An older one, too, is due again when no day is closed that is not over.
 func TestEndOldPayout(t *testing.T) {
-	was := storedPayout(tollgate.InTransit, tollgate.PayoutStepPay)
+	was := storedPayout(tollgate.PayoutStatusInTransit, tollgate.PayoutStepPay)
 	was.Date = testDay - 9
 	ch, err := tollgate.EndPayout(testMint, testOrigin, was, tollgate.PayoutOutcome{Failure: "x"}, account(t, testDay-8))
 	if err != nil || ch.Again[0].Due != testDay {
@@ -164,15 +166,15 @@ func TestReleasePayout(t *testing.T) {
 		recount tollgate.Recount
 		says    string // why not
 	}{
-		"released":         {tollgate.Held, tollgate.Recount{Groups: right, Own: own(0)}, ""},
-		"pending":          {tollgate.Pending, tollgate.Recount{}, "The payout is pending; only one that is held can be released."},
-		"paid":             {tollgate.Paid, tollgate.Recount{}, "The payout is paid; only one that is held can be released."},
-		"a contradiction":  {tollgate.Held, tollgate.Recount{Groups: right, Own: own(0), Fault: errors.New("capture cap_1 cannot be read")}, "The payout stays held: capture cap_1 cannot be read. Repair that first."},
-		"nothing to pay":   {tollgate.Held, tollgate.Recount{Groups: []tollgate.PayoutGroup{{Captures: 5, Fees: 5}}, Own: own(0)}, "The payout stays held: its transactions add up to 0.00, which cannot be paid."},
-		"its own is gone":  {tollgate.Held, tollgate.Recount{Groups: right, Own: &tollgate.Transaction{}}, "The payout stays held: its own transaction cannot be read. Repair that first."},
-		"its own is torn":  {tollgate.Held, tollgate.Recount{Groups: right, Own: &tollgate.Transaction{ID: "txn_1", Damaged: true}}, "The payout stays held: its own transaction cannot be read. Repair that first."},
-		"in transit, too":  {tollgate.InTransit, tollgate.Recount{}, "The payout is in_transit; only one that is held can be released."},
-		"failed, for good": {tollgate.Failed, tollgate.Recount{}, "The payout is failed; only one that is held can be released."},
+		"released":         {tollgate.PayoutStatusHeld, tollgate.Recount{Groups: right, Own: own(0)}, ""},
+		"pending":          {tollgate.PayoutStatusPending, tollgate.Recount{}, "The payout is pending; only one that is held can be released."},
+		"paid":             {tollgate.PayoutStatusPaid, tollgate.Recount{}, "The payout is paid; only one that is held can be released."},
+		"a contradiction":  {tollgate.PayoutStatusHeld, tollgate.Recount{Groups: right, Own: own(0), Fault: errors.New("capture cap_1 cannot be read")}, "The payout stays held: capture cap_1 cannot be read. Repair that first."},
+		"nothing to pay":   {tollgate.PayoutStatusHeld, tollgate.Recount{Groups: []tollgate.PayoutGroup{{Captures: 5, Fees: 5}}, Own: own(0)}, "The payout stays held: its transactions add up to 0.00, which cannot be paid."},
+		"its own is gone":  {tollgate.PayoutStatusHeld, tollgate.Recount{Groups: right, Own: &tollgate.Transaction{}}, "The payout stays held: its own transaction cannot be read. Repair that first."},
+		"its own is torn":  {tollgate.PayoutStatusHeld, tollgate.Recount{Groups: right, Own: &tollgate.Transaction{ID: "txn_1", Damaged: true}}, "The payout stays held: its own transaction cannot be read. Repair that first."},
+		"in transit, too":  {tollgate.PayoutStatusInTransit, tollgate.Recount{}, "The payout is in_transit; only one that is held can be released."},
+		"failed, for good": {tollgate.PayoutStatusFailed, tollgate.Recount{}, "The payout is failed; only one that is held can be released."},
 	} {
 		was := storedPayout(test.status, tollgate.PayoutStepCheck)
 		was.HeldReason, was.Lease = "wrong", testNow
@@ -188,7 +190,7 @@ func TestReleasePayout(t *testing.T) {
 			t.Fatalf("%s: %+v %v", name, ch, err)
 		}
 		p := ch.Payout
-		if p.Status != tollgate.Pending || p.Step != tollgate.PayoutStepAvailable || p.Place != 0 || !p.Right || p.HeldReason != "" || p.Lease != 0 || p.Amount().Minor != 1485 || p.UpdatedAt != testNow {
+		if p.Status != tollgate.PayoutStatusPending || p.Step != tollgate.PayoutStepAvailable || p.Place != 0 || !p.Right || p.HeldReason != "" || p.Lease != 0 || p.Amount().Minor != 1485 || p.UpdatedAt != testNow {
 			t.Errorf("%s: %+v", name, p)
 		}
 		if was.Amount().Minor != 3465 {
@@ -205,7 +207,7 @@ func TestPayoutMoves(t *testing.T) {
 		tollgate.PayoutStepSettle:    "available settled done true",
 		tollgate.PayoutStepDone:      "  done false",
 	} {
-		p := storedPayout(tollgate.Pending, step)
+		p := storedPayout(tollgate.PayoutStatusPending, step)
 		from, to, next, ok := p.Moves()
 		if got := fmt.Sprint(from, " ", to, " ", next, " ", ok); got != want {
 			t.Errorf("%s: %s, want %s", step, got, want)

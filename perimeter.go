@@ -17,9 +17,9 @@ type Decision string
 
 // The three decisions; the specification names allow and leaves room for more.
 const (
-	Allow  Decision = "allow"
-	Deny   Decision = "deny"
-	Review Decision = "review"
+	DecisionAllow  Decision = "allow"
+	DecisionDeny   Decision = "deny"
+	DecisionReview Decision = "review"
 )
 
 // Reason says which constraint led to a decision other than allow.
@@ -215,11 +215,11 @@ func (p *Perimeter) RefundsRestoreBudget() bool {
 // the payment's currency. Denials come before reviews. What has been consumed
 // of budgets and frequencies is another question (Uses).
 func (p *Perimeter) Decide(amount Money, payee Payee, now time.Time) PerimeterDecision {
-	d := PerimeterDecision{ID: p.ID, Version: p.Version, Decision: Allow}
+	d := PerimeterDecision{ID: p.ID, Version: p.Version, Decision: DecisionAllow}
 	if d.Reason = p.denial(amount, payee, now); d.Reason != "" {
-		d.Decision = Deny
+		d.Decision = DecisionDeny
 	} else if p.c.reviewAbove != nil && amount.cmp(p.c.reviewAbove) > 0 {
-		d.Decision, d.Reason = Review, ReasonAmountNeedsReview
+		d.Decision, d.Reason = DecisionReview, ReasonAmountNeedsReview
 	}
 	return d
 }

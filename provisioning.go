@@ -77,7 +77,7 @@ type NewlyPriced struct {
 // provisioner makes a Provisioning, step by step.
 type provisioner struct {
 	*Provisioning
-	mint   Mint
+	newID  NewIDFunc
 	origin Origin
 	facts  *ConfigFacts
 	lacks  *ConfigFacts // what has been looked for and not been read
@@ -94,8 +94,8 @@ type provisioner struct {
 // Provision decides what makes an organization's configuration what a file says,
 // from facts that lack nothing (see ConfigFacts.Lacks). Its errors say why the
 // file cannot be carried out.
-func Provision(mint Mint, o Origin, facts *ConfigFacts, want Config) (*Provisioning, error) {
-	p := facts.compare(mint, o, want)
+func Provision(newID NewIDFunc, o Origin, facts *ConfigFacts, want Config) (*Provisioning, error) {
+	p := facts.compare(newID, o, want)
 	if !p.lacks.None() {
 		return nil, fmt.Errorf("provisioning: not read: %+v", p.lacks)
 	}
@@ -104,10 +104,10 @@ func Provision(mint Mint, o Origin, facts *ConfigFacts, want Config) (*Provision
 
 // compare decides all of a file, whatever is wrong with a part of it or has not
 // been read: so one look says everything that is lacking.
-func (f *ConfigFacts) compare(mint Mint, o Origin, want Config) *provisioner {
+func (f *ConfigFacts) compare(newID NewIDFunc, o Origin, want Config) *provisioner {
 	p := &provisioner{
 		Provisioning: &Provisioning{Organization: o.Organization, Compared: map[string]int64{}, Versions: map[string]string{}},
-		mint:         mint, origin: o, facts: f, lacks: NewConfigFacts(), want: want,
+		newID:        newID, origin: o, facts: f, lacks: NewConfigFacts(), want: want,
 		described: map[string]string{}, effective: map[string]Date{}, holders: map[string]string{},
 	}
 	for _, d := range want.Perimeters {
@@ -234,7 +234,7 @@ func (p *provisioner) object(kind, id string, next StoredObject, doc any, before
 		types = accountEvents(change.Fields)
 	}
 	for _, t := range types {
-		e, err := told.Event(p.mint, p.origin, t)
+		e, err := told.Event(p.newID, p.origin, t)
 		p.check(err)
 		p.Events = append(p.Events, e)
 	}

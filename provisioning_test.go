@@ -20,14 +20,14 @@ type organization struct {
 	facts  tollgate.ConfigFacts
 	rounds int // in which the last facts were read
 	now    tollgate.Instant
-	mint   tollgate.Mint
+	newID  tollgate.NewIDFunc
 }
 
 var standardRules = []tollgate.Citation{cite}
 
 func newOrganization(t *testing.T) (*organization, tollgate.Config) {
 	t.Helper()
-	o := &organization{now: instant(t, "2026-11-21T12:00:00.000Z"), mint: counter(), facts: *tollgate.NewConfigFacts()}
+	o := &organization{now: instant(t, "2026-11-21T12:00:00.000Z"), newID: counter(), facts: *tollgate.NewConfigFacts()}
 	o.facts.Rules = map[tollgate.Citation]string{cite: "aa", {Name: "shop_fee", Version: 1}: "bb"}
 	o.facts.Owners["cli_theirs"] = "org_2"
 	o.facts.Grants, o.facts.Quotas = &tollgate.GrantList{Clients: map[string]string{}}, &tollgate.Quotas{}
@@ -108,7 +108,7 @@ func (o *organization) read(want tollgate.Config) *tollgate.ConfigFacts {
 }
 
 func (o *organization) provision(want tollgate.Config) (*tollgate.Provisioning, error) {
-	return tollgate.Provision(o.mint, tollgate.Origin{Organization: want.Organization.ID, At: o.now}, o.read(want), want)
+	return tollgate.Provision(o.newID, tollgate.Origin{Organization: want.Organization.ID, At: o.now}, o.read(want), want)
 }
 
 // apply writes what is decided, as a store does: only if nothing has changed.

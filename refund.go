@@ -50,11 +50,11 @@ func (r *Refund) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 // RefundRequest is what a client asked for, checked, and what was read beside the
 // payment.
 type RefundRequest struct {
-	Amount  Money // of the payment's currency
-	Reason  *string
-	Account string // the status of the merchant account
-	Batch   Batch  // the sales day of now, and when that is paid
-	Restore bool   // the perimeter's refunds_restore_budget, of the version that decided
+	Amount   Money // of the payment's currency
+	Reason   *string
+	Account  string   // the status of the merchant account
+	SalesDay SalesDay // the sales day of now, and when that is paid
+	Restore  bool     // the perimeter's refunds_restore_budget, of the version that decided
 }
 
 // Refund counts a refund of what was captured and not refunded yet. Errors:
@@ -88,29 +88,29 @@ func (p *Payment) Refund(r RefundRequest, at Instant) (Transition, error) {
 
 // RefundPayment refunds a payment as it was read, priced on the refunded amount;
 // it changes p and t. Errors are those of Payment.Refund.
-func RefundPayment(mint Mint, o Origin, p *Payment, t *Ticket, r RefundRequest, priced Pricing) (*PaymentChange, error) {
+func RefundPayment(newID NewIDFunc, o Origin, p *Payment, t *Ticket, r RefundRequest, priced Pricing) (*PaymentChange, error) {
 	c := &PaymentChange{Action: "refund", From: p.Status, Payment: p, Ticket: t}
 	next, err := p.Refund(r, o.At)
 	if err != nil {
 		return nil, err
 	}
-	eventID := mint(PrefixEvent)
+	eventID := newID(PrefixEvent)
 	t.Evaluate(EvaluationRefund, priced.Input, priced.Rules, priced.Lines, eventID, o.At)
 	fees := FeeTotal(priced.Lines, p.Currency)
 	p.FeeTotal = t.Total
-	day, on := r.Batch.Date.String(), r.Batch.PayoutDate.String()
+	day, on := r.SalesDay.Date.String(), r.SalesDay.PayoutDate.String()
 	c.Refund = &Refund{
-		Object: "refund", ID: mint(PrefixRefund), CreatedAt: o.At, PaymentID: p.ID, MerchantAccountID: p.MerchantAccountID,
-		TicketID: p.TicketID, TransactionID: mint(PrefixTransaction), Amount: r.Amount, Currency: p.Currency, FeeTotal: fees,
+		Object: "refund", ID: newID(PrefixRefund), CreatedAt: o.At, PaymentID: p.ID, MerchantAccountID: p.MerchantAccountID,
+		TicketID: p.TicketID, TransactionID: newID(PrefixTransaction), Amount: r.Amount, Currency: p.Currency, FeeTotal: fees,
 		Reason: r.Reason, BatchDate: &day, Status: RefundSucceeded, Payment: p,
 	}
 	if r.Reason != nil {
 		c.Note = *r.Reason
 	}
-	c.Batch = r.Batch
+	c.SalesDay = r.SalesDay
 	c.Transactions = []Transaction{NewTransaction(c.Refund.TransactionID, TransactionRefund, TransactionPending, p, "", r.Amount, o.At)}
 	if fees.Minor > 0 {
-		c.Transactions = append(c.Transactions, NewTransaction(mint(PrefixTransaction), TransactionFee, TransactionPending, p, "", fees, o.At))
+		c.Transactions = append(c.Transactions, NewTransaction(newID(PrefixTransaction), TransactionFee, TransactionPending, p, "", fees, o.At))
 	}
 	for i := range c.Transactions {
 		x := &c.Transactions[i]

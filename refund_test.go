@@ -21,12 +21,12 @@ func pricedRefund(minor int64) tollgate.Pricing {
 // captured is a payment of 10.00 EUR of which a part was captured, in two parts.
 func captured(t *testing.T, minor int64, final bool) *tollgate.PaymentChange {
 	t.Helper()
-	mint, origin := counter(), tollgate.Origin{Organization: "org_1", At: 1_700_000_000_000}
-	n := tollgate.NewPayment{MerchantAccountID: "ma_1", Amount: euros(1000), Payee: "shop.example", CaptureWindowHours: 168, Uses: []tollgate.Use{{Counter: "bday"}, {Counter: "fday"}}}
-	ch, err := tollgate.CreatePayment(mint, origin, n, tollgate.PerimeterDecision{ID: "per_1", Version: 1, Decision: tollgate.Allow}, priced(1000, 0), nil)
+	newID, origin := counter(), tollgate.Origin{Organization: "org_1", At: 1_700_000_000_000}
+	n := tollgate.NewPayment{MerchantAccountID: "ma_1", Amount: euros(1000), Payee: "shop.example", CaptureWindowHours: 168, Reservations: []tollgate.Reservation{{Counter: "bday"}, {Counter: "fday"}}}
+	ch, err := tollgate.CreatePayment(newID, origin, n, tollgate.PerimeterDecision{ID: "per_1", Version: 1, Decision: tollgate.DecisionAllow}, priced(1000, 0), nil)
 	for i, part := range []int64{minor / 2, minor - minor/2} {
 		if err == nil {
-			ch, err = tollgate.CapturePayment(mint, origin, ch.Payment, ch.Ticket, tollgate.CaptureRequest{Amount: euros(part), Final: final && i == 1}, priced(part, i+1))
+			ch, err = tollgate.CapturePayment(newID, origin, ch.Payment, ch.Ticket, tollgate.CaptureRequest{Amount: euros(part), Final: final && i == 1}, priced(part, i+1))
 		}
 	}
 	if err != nil {
@@ -67,15 +67,15 @@ func TestRefundPayment(t *testing.T) {
 		if test.captured == 0 {
 			var err error
 			if before, err = tollgate.CreatePayment(counter(), origin, tollgate.NewPayment{MerchantAccountID: "ma_1", Amount: euros(1000), Payee: "shop.example", CaptureWindowHours: 1},
-				tollgate.PerimeterDecision{Decision: tollgate.Allow}, priced(1000, 0), nil); err != nil {
+				tollgate.PerimeterDecision{Decision: tollgate.DecisionAllow}, priced(1000, 0), nil); err != nil {
 				t.Fatal(err)
 			}
 		}
-		p, ticket, mint := before.Payment, before.Ticket, counter()
+		p, ticket, newID := before.Payment, before.Ticket, counter()
 		got := ""
 		for _, minor := range test.refunds {
 			unchanged, _ := json.Marshal([]any{p, ticket})
-			ch, err := tollgate.RefundPayment(mint, origin, p, ticket, tollgate.RefundRequest{Amount: euros(minor), Account: test.account}, pricedRefund(minor))
+			ch, err := tollgate.RefundPayment(newID, origin, p, ticket, tollgate.RefundRequest{Amount: euros(minor), Account: test.account}, pricedRefund(minor))
 			if got = fmt.Sprint(p.Status, " ", p.AmountRefunded, " ", p.AmountRefundable, " ", p.FeeTotal); err == nil {
 				if ch.Event.Type != tollgate.PaymentRefunded || ch.From != p.Status || ch.Refund.Amount.Minor != minor || ch.Refund.Status != "succeeded" {
 					t.Errorf("%s: %+v", name, ch)
@@ -100,7 +100,7 @@ func TestRefundIsWritten(t *testing.T) {
 	before, reason := captured(t, 1000, true), "broken"
 	lines := len(before.Ticket.Lines)
 	ch, err := tollgate.RefundPayment(counter(), tollgate.Origin{Organization: "org_1", At: 1_800_000_000_000}, before.Payment, before.Ticket,
-		tollgate.RefundRequest{Amount: euros(400), Reason: &reason, Batch: tollgate.Batch{Date: 20000, PayoutDate: 20002}}, pricedRefund(400))
+		tollgate.RefundRequest{Amount: euros(400), Reason: &reason, SalesDay: tollgate.SalesDay{Date: 20000, PayoutDate: 20002}}, pricedRefund(400))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,10 +131,10 @@ func TestRefundIsWritten(t *testing.T) {
 // A refund between two captures keeps the lines of the first.
 func TestRefundBetweenCaptures(t *testing.T) {
 	ch := captured(t, 600, false)
-	mint, origin := counter(), tollgate.Origin{Organization: "org_1", At: 1_700_000_000_001}
-	ch, err := tollgate.RefundPayment(mint, origin, ch.Payment, ch.Ticket, tollgate.RefundRequest{Amount: euros(100)}, pricedRefund(100))
+	newID, origin := counter(), tollgate.Origin{Organization: "org_1", At: 1_700_000_000_001}
+	ch, err := tollgate.RefundPayment(newID, origin, ch.Payment, ch.Ticket, tollgate.RefundRequest{Amount: euros(100)}, pricedRefund(100))
 	if err == nil {
-		ch, err = tollgate.CapturePayment(mint, origin, ch.Payment, ch.Ticket, tollgate.CaptureRequest{Amount: euros(400), Final: true}, priced(400, 3))
+		ch, err = tollgate.CapturePayment(newID, origin, ch.Payment, ch.Ticket, tollgate.CaptureRequest{Amount: euros(400), Final: true}, priced(400, 3))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -84,7 +84,7 @@ func (r ResourceChange) data(t EventType) any {
 
 // Event makes an event of the change. The document has the members that the
 // event carries of it under the same names.
-func (r ResourceChange) Event(mint Mint, o Origin, t EventType) (Event, error) {
+func (r ResourceChange) Event(newID NewIDFunc, o Origin, t EventType) (Event, error) {
 	account := ""
 	if r.Kind == "merchant_account" {
 		account = r.ID
@@ -93,5 +93,5 @@ func (r ResourceChange) Event(mint Mint, o Origin, t EventType) (Event, error) {
 	if err := json.Unmarshal(r.Document, data); err != nil {
 		return Event{}, fmt.Errorf("event %s: %w", t, err)
 	}
-	return NewEvent(mint(PrefixEvent), t, o.At, o.Organization, account, o.RequestID, data)
+	return NewEvent(newID(PrefixEvent), t, o.At, o.Organization, account, o.RequestID, data)
 }

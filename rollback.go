@@ -111,13 +111,13 @@ func (f *RuleSetFacts) toRollBack(g *Grant) ([]Stored[MerchantAccount], RuleSet,
 
 // RollBack gives the accounts a version back that they had, with its rules
 // pinned, at once. What is scheduled for them is canceled.
-func (f *RuleSetFacts) RollBack(mint Mint, o Origin, g *Grant, back int64, rules []RuleRef) (*RuleSetChange, *Activation, error) {
+func (f *RuleSetFacts) RollBack(newID NewIDFunc, o Origin, g *Grant, back int64, rules []RuleRef) (*RuleSetChange, *Activation, error) {
 	targets, now, err := f.toRollBack(g)
 	if err != nil {
 		return nil, nil, err
 	}
 	a := &Activation{
-		Object: "activation", ID: mint(PrefixActivation), CreatedAt: o.At, Kind: ActivationRollback,
+		Object: "activation", ID: newID(PrefixActivation), CreatedAt: o.At, Kind: ActivationRollback,
 		RuleSetID: f.ID, FromVersion: now.Version, ToVersion: back, Rules: rules,
 		MerchantAccountIDs: accountIDs(targets), At: o.At, Status: ActivationActive, ActivatedAt: o.At,
 	}
@@ -140,5 +140,5 @@ func (f *RuleSetFacts) RollBack(mint Mint, o Origin, g *Grant, back int64, rules
 	c.Audit = AuditEntry{
 		Type: "rule.rollback", Outcome: "succeeded", Reason: fmt.Sprintf("%d to %d", now.Version, back), Target: AuditTarget{Type: "activation", ID: a.ID},
 	}
-	return c, a, c.move(mint, o, f, a, targets)
+	return c, a, c.move(newID, o, f, a, targets)
 }

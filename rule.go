@@ -147,7 +147,7 @@ type Publication struct {
 // CodeRuleExists when the version is there with other content; for the same
 // content and signer both results are nil. CodeRuleInvalid when there is a later
 // version, CodeQuotaExceeded when there are too many.
-func (f PublicationFacts) Publish(mint Mint, o Origin, r Rule) (*Publication, error) {
+func (f PublicationFacts) Publish(newID NewIDFunc, o Origin, r Rule) (*Publication, error) {
 	p := &Publication{Rule: r, Versions: f.Versions + 1, Facts: f, Audit: AuditEntry{
 		Type: "rule.publish", Outcome: "succeeded", Reason: r.SignerID, Target: AuditTarget{Type: "rule", ID: r.ID},
 	}}
@@ -172,7 +172,7 @@ func (f PublicationFacts) Publish(mint Mint, o Origin, r Rule) (*Publication, er
 		p.Quotas = &Quotas{Rules: f.Quotas.Rules + 1, Perimeters: f.Quotas.Perimeters, Revision: f.Quotas.Revision}
 	}
 	var err error
-	p.Event, err = NewEvent(mint(PrefixEvent), RulePublished, o.At, o.Organization, "", o.RequestID, RulePublishedData{r.ID, r.Rule, r.SHA256, r.SignerID})
+	p.Event, err = NewEvent(newID(PrefixEvent), RulePublished, o.At, o.Organization, "", o.RequestID, RulePublishedData{r.ID, r.Rule, r.SHA256, r.SignerID})
 	return p, err
 }
 

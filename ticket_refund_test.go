@@ -14,7 +14,7 @@ import (
 // one takes part in refunds.
 func refundedTicket(t *testing.T) *tollgate.Ticket {
 	t.Helper()
-	mint, at := counter(), tollgate.Origin{Organization: "org_1", At: 1_700_000_000_000}
+	newID, at := counter(), tollgate.Origin{Organization: "org_1", At: 1_700_000_000_000}
 	other := tollgate.RuleRef{Rule: tollgate.Citation{Name: "refund_fee", Version: 1}, SHA256: strings.Repeat("b", 64)}
 	pricing := func(minor int64, index int) tollgate.Pricing {
 		p := priced(minor, index)
@@ -22,19 +22,19 @@ func refundedTicket(t *testing.T) *tollgate.Ticket {
 		return p
 	}
 	n := tollgate.NewPayment{MerchantAccountID: "ma_1", Amount: pricing(10_000, 0).Input.Amount, Payee: "shop.example", CaptureWindowHours: 168}
-	c, err := tollgate.CreatePayment(mint, at, n, tollgate.PerimeterDecision{ID: "per_1", Version: 1, Decision: tollgate.Allow}, pricing(10_000, 0), nil)
+	c, err := tollgate.CreatePayment(newID, at, n, tollgate.PerimeterDecision{ID: "per_1", Version: 1, Decision: tollgate.DecisionAllow}, pricing(10_000, 0), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	capture := func(minor int64, index int) {
 		p := pricing(minor, index)
-		if _, err := tollgate.CapturePayment(mint, at, c.Payment, c.Ticket, tollgate.CaptureRequest{Amount: p.Input.Amount}, p); err != nil {
+		if _, err := tollgate.CapturePayment(newID, at, c.Payment, c.Ticket, tollgate.CaptureRequest{Amount: p.Input.Amount}, p); err != nil {
 			t.Fatal(err)
 		}
 	}
 	refund := func(minor int64) {
 		in := tollgate.PricingInput{Amount: tollgate.Money{Minor: minor, Currency: "EUR"}, Payee: "shop.example", Refund: true}
-		id := mint(tollgate.PrefixEvent)
+		id := newID(tollgate.PrefixEvent)
 		lines := []tollgate.FeeLine{{Label: "Refund fee", Amount: tollgate.Money{Minor: 25, Currency: "EUR"}, Rule: other.Rule}}
 		c.Ticket.Evaluate(tollgate.EvaluationRefund, in, []tollgate.RuleRef{other}, lines, id, at.At)
 		c.Ticket.Refer(id)
@@ -42,7 +42,7 @@ func refundedTicket(t *testing.T) *tollgate.Ticket {
 	capture(6_000, 1)
 	refund(4_000)
 	capture(1_000, 2)
-	if _, err := tollgate.MovePayment(mint, at, c.Payment, c.Ticket, tollgate.TriggerCancel, nil); err != nil {
+	if _, err := tollgate.TransitionPayment(newID, at, c.Payment, c.Ticket, tollgate.TriggerCancel, nil); err != nil {
 		t.Fatal(err)
 	}
 	refund(3_000)

@@ -19,8 +19,8 @@ type Timeline struct {
 	rules    []*rules
 }
 
-// Batch is what a capture belongs to: the sales day and when that is paid.
-type Batch struct{ Date, PayoutDate Date }
+// SalesDay is what a capture belongs to: the sales day and when that is paid.
+type SalesDay struct{ Date, PayoutDate Date }
 
 // NewTimeline compiles the versions of an account's cutoff, oldest first. The
 // first holds for every earlier day too. Versions and effective dates must
@@ -56,7 +56,7 @@ func (t *Timeline) Versions() []CutoffVersion { return slices.Clone(t.versions) 
 func (t *Timeline) Change(to Cutoff, wanted Date, now Instant, closed Date) ([]CutoffVersion, error) {
 	versions := t.Versions()
 	last := versions[len(versions)-1]
-	open := max(t.SalesDay(now), closed+1)
+	open := max(t.SalesDate(now), closed+1)
 	moved := wanted != NoDate && last.EffectiveDate > open && last.EffectiveDate != wanted
 	if to == last.Cutoff && !moved {
 		return versions, nil
@@ -103,10 +103,10 @@ func (t *Timeline) index(d Date) int {
 // the first instant after the gap.
 func (t *Timeline) End(d Date) Instant { return t.rules[t.index(d)].end(d) }
 
-// SalesDay is the day that an instant belongs to: the first whose cutoff is
+// SalesDate is the day that an instant belongs to: the first whose cutoff is
 // later. So the days tile time whatever the versions do: where a day's cutoff
 // would come before that of the day before it, the day is empty.
-func (t *Timeline) SalesDay(i Instant) Date {
+func (t *Timeline) SalesDate(i Instant) Date {
 	// Its date ended on every clock less than a day after it did in UTC, so
 	// the day before yesterday is over.
 	d := DateOf(i.Time()) - 1
@@ -120,10 +120,10 @@ func (t *Timeline) SalesDay(i Instant) Date {
 // for d. It is never before d.
 func (t *Timeline) PayoutDate(d Date) Date { return t.rules[t.index(d)].payout(d) }
 
-// Batch is what a capture at an instant belongs to: its sales day, or the day
+// SalesDay is what a capture at an instant belongs to: its sales day, or the day
 // after closed, the last closed one, where that is later. Nothing is added to
 // a closed day.
-func (t *Timeline) Batch(i Instant, closed Date) Batch {
-	d := max(t.SalesDay(i), closed+1)
-	return Batch{d, t.PayoutDate(d)}
+func (t *Timeline) SalesDay(i Instant, closed Date) SalesDay {
+	d := max(t.SalesDate(i), closed+1)
+	return SalesDay{d, t.PayoutDate(d)}
 }

@@ -60,10 +60,10 @@ func TestSkippedDayIsEmpty(t *testing.T) {
 	if both != line.End(date(t, "2011-12-31")) {
 		t.Fatal("30 and 31 December end apart")
 	}
-	if got := line.SalesDay(both - 1).String(); got != "2011-12-30" {
+	if got := line.SalesDate(both - 1).String(); got != "2011-12-30" {
 		t.Errorf("the last millisecond is of %s", got)
 	}
-	if got := line.SalesDay(both).String(); got != "2012-01-01" {
+	if got := line.SalesDate(both).String(); got != "2012-01-01" {
 		t.Errorf("the instant itself is of %s", got)
 	}
 }
@@ -96,7 +96,7 @@ func TestVersionsTileTime(t *testing.T) {
 		{"2026-11-27T09:59:00Z", "2026-11-27", 2},
 	} {
 		i := instant(t, c.at)
-		d := line.SalesDay(i)
+		d := line.SalesDate(i)
 		if paid := line.PayoutDate(d) - d; d.String() != c.day || paid != c.paid {
 			t.Errorf("%s is of %v, paid after %d days, want %s after %d", c.at, d, paid, c.day, c.paid)
 		}
@@ -118,7 +118,7 @@ func TestBatchIsLaterThanTheClosedDay(t *testing.T) {
 		if c.closed != "" {
 			closed = date(t, c.closed)
 		}
-		if got := line.Batch(at, closed); got.Date.String() != c.day || got.PayoutDate.String() != c.paid {
+		if got := line.SalesDay(at, closed); got.Date.String() != c.day || got.PayoutDate.String() != c.paid {
 			t.Errorf("closed %s: %v paid %v, want %s paid %s", c.closed, got.Date, got.PayoutDate, c.day, c.paid)
 		}
 	}
@@ -238,10 +238,10 @@ func (j *tiling) day(d tollgate.Date) {
 	// A later day ends later; but two may end together where a day is skipped.
 	switch next := j.line.End(d + 1); {
 	case next > end:
-		if got := j.line.SalesDay(next - 1); got != d+1 {
+		if got := j.line.SalesDate(next - 1); got != d+1 {
 			j.t.Errorf("%v %s: the last instant of %v is of %v", j.zone, j.wall, d+1, got)
 		}
-		if got := j.line.SalesDay(end); got != d+1 {
+		if got := j.line.SalesDate(end); got != d+1 {
 			j.t.Errorf("%v %s: the first instant of %v is of %v", j.zone, j.wall, d+1, got)
 		}
 	case next == end && j.shows(end)/dayLength == int64(d+1) && j.shows(end-1)/dayLength == int64(d-1):
@@ -251,7 +251,7 @@ func (j *tiling) day(d tollgate.Date) {
 }
 
 func (j *tiling) instant(i tollgate.Instant) {
-	d := j.line.SalesDay(i)
+	d := j.line.SalesDate(i)
 	if i >= j.line.End(d) || i < j.line.End(d-1) {
 		j.t.Errorf("%v %s: %v is said to be of %v, which is from %v to %v", j.zone, j.wall, i, d, j.line.End(d-1), j.line.End(d))
 	}
@@ -411,6 +411,6 @@ func BenchmarkBatch(b *testing.B) {
 	at := instant(b, "2026-11-20T10:00:00Z")
 	b.ReportAllocs()
 	for b.Loop() {
-		line.Batch(at, tollgate.NoDate)
+		line.SalesDay(at, tollgate.NoDate)
 	}
 }

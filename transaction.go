@@ -37,7 +37,7 @@ var TransactionStatuses = []string{
 	string(RequiresReview), string(Authorized), string(PartiallyCaptured), string(Captured),
 	string(Declined), string(Canceled), string(Expired),
 	TransactionPending, TransactionAvailable, TransactionSettled, TransactionReleased,
-	string(InTransit), string(Paid), string(Failed), string(Held),
+	string(PayoutStatusInTransit), string(PayoutStatusPaid), string(PayoutStatusFailed), string(PayoutStatusHeld),
 }
 
 // Transaction is one movement and the JSON of it.

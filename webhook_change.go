@@ -42,17 +42,17 @@ const disabledByRequest = "requested"
 
 // CreateWebhook adds an endpoint with its keys to those that there are.
 // CodeQuotaExceeded when they are MaxWebhooks already.
-func CreateWebhook(mint Mint, o Origin, there WebhookList, w StoredWebhook) (*WebhookChange, error) {
+func CreateWebhook(newID NewIDFunc, o Origin, there WebhookList, w StoredWebhook) (*WebhookChange, error) {
 	if there.Count >= MaxWebhooks {
 		return nil, QuotaExceeded("webhooks", "An organization has at most %d webhook endpoints; remove one.", MaxWebhooks)
 	}
 	c := &WebhookChange{Webhook: w, List: &there, Anew: w.Status == WebhookActive}
-	return c, c.close(mint, o, WebhookCreated)
+	return c, c.close(newID, o, WebhookCreated)
 }
 
 // ChangeWebhook makes an endpoint what its owner wants it to be. Where the
 // signature scheme changes, its keys follow. nil: nothing changes.
-func ChangeWebhook(mint Mint, o Origin, keys WebhookKeys, was StoredWebhook, want WebhookEndpoint) (*WebhookChange, error) {
+func ChangeWebhook(newID NewIDFunc, o Origin, keys WebhookKeys, was StoredWebhook, want WebhookEndpoint) (*WebhookChange, error) {
 	c := was.changed()
 	w := &c.Webhook
 	want.SigningKeys = w.SigningKeys
@@ -81,38 +81,38 @@ func ChangeWebhook(mint Mint, o Origin, keys WebhookKeys, was StoredWebhook, wan
 	}
 	w.UpdatedAt = o.At
 	c.Anew = w.Status == WebhookActive && (was.Status != WebhookActive || w.URL != was.URL)
-	return c, c.close(mint, o, t)
+	return c, c.close(newID, o, t)
 }
 
 // RotateWebhook gives an endpoint new keys. The others sign on for overlap, so
 // that its receiver can change over.
-func RotateWebhook(mint Mint, o Origin, keys WebhookKeys, was StoredWebhook, overlap time.Duration) (*WebhookChange, error) {
+func RotateWebhook(newID NewIDFunc, o Origin, keys WebhookKeys, was StoredWebhook, overlap time.Duration) (*WebhookChange, error) {
 	c := was.changed()
 	var err error
 	if c.Secret, err = keys.rotate(&c.Webhook, overlap, o.At); err != nil {
 		return nil, err
 	}
 	c.Webhook.UpdatedAt = o.At
-	return c, c.close(mint, o, WebhookSecretRotated)
+	return c, c.close(newID, o, WebhookSecretRotated)
 }
 
 // DisableWebhook ends deliveries to an endpoint on the service's own account.
 // was is the endpoint that was found wanting. nil: it is disabled.
-func DisableWebhook(mint Mint, o Origin, was StoredWebhook, reason string) (*WebhookChange, error) {
+func DisableWebhook(newID NewIDFunc, o Origin, was StoredWebhook, reason string) (*WebhookChange, error) {
 	if was.Status != WebhookActive {
 		return nil, nil
 	}
 	c := was.changed()
 	w := &c.Webhook
 	w.Status, w.DisabledReason, w.UpdatedAt = WebhookDisabledStatus, &reason, o.At
-	return c, c.close(mint, o, WebhookDisabled)
+	return c, c.close(newID, o, WebhookDisabled)
 }
 
 // DeleteWebhook removes an endpoint. What is still to be delivered to it is
 // canceled.
-func DeleteWebhook(mint Mint, o Origin, was StoredWebhook) (*WebhookChange, error) {
+func DeleteWebhook(newID NewIDFunc, o Origin, was StoredWebhook) (*WebhookChange, error) {
 	c := was.changed()
-	return c, c.close(mint, o, WebhookDeleted)
+	return c, c.close(newID, o, WebhookDeleted)
 }
 
 // changed is a change that changes nothing yet, with keys of its own.
@@ -122,10 +122,10 @@ func (w StoredWebhook) changed() *WebhookChange {
 }
 
 // close makes the one event of the change.
-func (c *WebhookChange) close(mint Mint, o Origin, t EventType) (err error) {
+func (c *WebhookChange) close(newID NewIDFunc, o Origin, t EventType) (err error) {
 	w := &c.Webhook
 	w.Secret = "" // shown once, kept sealed
-	c.Event, err = NewEvent(mint(PrefixEvent), t, o.At, o.Organization, "", o.RequestID, WebhookEventData{w.ID, w.Status, w.DisabledReason})
+	c.Event, err = NewEvent(newID(PrefixEvent), t, o.At, o.Organization, "", o.RequestID, WebhookEventData{w.ID, w.Status, w.DisabledReason})
 	return err
 }
 

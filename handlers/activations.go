@@ -25,7 +25,7 @@ type activationRequest struct {
 
 func parseActivationRequest(f *input.Fields) activationRequest {
 	return activationRequest{
-		Rule: f.Citation("rule", true), Replaces: f.RuleInForce("replaces"), Adds: f.Flag("adds", false),
+		Rule: f.Citation("rule", true), Replaces: f.ActiveRule("replaces"), Adds: f.Flag("adds", false),
 		Position: f.Whole("position", 0, 1, tollgate.MaxRules), At: f.Instant("at", false),
 		Accounts: f.List("merchant_account_ids", tollgate.MaxActivated, checkAccountID),
 		dryRun:   f.Flag("dry_run", false),
@@ -82,7 +82,7 @@ func (s *Server) activate(c *call, r activationRequest) (*answer, error) {
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		change := facts.Activate(s.store.Mint, p)
+		change := facts.Activate(s.store.NewID, p)
 		list, err := s.withInstances(c, p.Activation)
 		if err != nil {
 			return rediskv.Result{}, err
@@ -152,7 +152,7 @@ func (s *Server) rollBack(c *call, r rollbackRequest) (*answer, error) {
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		change, a, err := facts.RollBack(s.store.Mint, s.store.Origin(c.caller(http.StatusCreated)), &c.grant.Grant, back, rules)
+		change, a, err := facts.RollBack(s.store.NewID, s.store.Origin(c.caller(http.StatusCreated)), &c.grant.Grant, back, rules)
 		if err != nil {
 			return rediskv.Result{}, err
 		}

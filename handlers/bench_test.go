@@ -49,7 +49,7 @@ func startBench(b *testing.B, redisURL string) *benched {
 	b.Cleanup(func() { store.Close() })
 	rules, err := wasm.NewEngine(b.Context())
 	check(err)
-	check(rules.LoadShipped(b.Context()))
+	check(rules.LoadBuiltin(b.Context()))
 	signing, err := auth.GenerateSigningKey(rand.Reader)
 	check(err)
 	keys, err := auth.ParseSigningKeys(signing)

@@ -74,7 +74,7 @@ func (s *Server) newCapture(c *call, r captureRequest, a *accounts.Account, p *t
 	if err != nil {
 		return nil, err
 	}
-	return tollgate.CapturePayment(s.store.Mint, c.origin(now), p, t, tollgate.CaptureRequest{
-		Amount: amount, Final: r.Final, Reference: r.Reference, Metadata: r.Metadata, Batch: a.Cutoffs.Batch(tollgate.At(now), a.Closed),
+	return tollgate.CapturePayment(s.store.NewID, c.origin(now), p, t, tollgate.CaptureRequest{
+		Amount: amount, Final: r.Final, Reference: r.Reference, Metadata: r.Metadata, SalesDay: a.Cutoffs.SalesDay(tollgate.At(now), a.Closed),
 	}, priced)
 }

@@ -347,7 +347,7 @@ func TestDamageInRuleLists(t *testing.T) {
 		}
 	}
 	one := tollgate.Divergence{
-		Object: "divergence", ID: w.store.Mint(tollgate.PrefixDivergence), CreatedAt: w.store.Now(), ShadowID: w.vars["shadow"], MerchantAccountID: w.vars["eur"],
+		Object: "divergence", ID: w.store.NewID(tollgate.PrefixDivergence), CreatedAt: w.store.Now(), ShadowID: w.vars["shadow"], MerchantAccountID: w.vars["eur"],
 		Input: tollgate.EvaluationInput{Amount: tollgate.Money{Minor: 1, Currency: "EUR"}, Currency: "EUR", Payee: "shop.example"},
 	}
 	record := func(operation string) {

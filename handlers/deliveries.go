@@ -68,7 +68,7 @@ func (s *Server) replayDelivery(c *call, r replayRequest) (*answer, error) {
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		replay, err := tollgate.ReplayDelivery(s.store.Mint, s.store.Origin(caller), *delivery, r.Reason)
+		replay, err := tollgate.ReplayDelivery(s.store.NewID, s.store.Origin(caller), *delivery, r.Reason)
 		if err != nil {
 			return rediskv.Result{}, err
 		}
@@ -107,7 +107,7 @@ func parseRecoveryRequest(f *input.Fields) recoveryRequest {
 // moment; the worker carries it out.
 func (s *Server) recoverWebhook(c *call, r recoveryRequest) (*answer, error) {
 	return s.webhookCommand(c, "webhooks.recover", r, func(caller rediskv.Caller, idem *rediskv.Idempotency, w *tollgate.StoredWebhook) (rediskv.Result, error) {
-		recovery, err := tollgate.RecoverWebhook(s.store.Mint, s.store.Origin(caller), w.ID, r.Since)
+		recovery, err := tollgate.RecoverWebhook(s.store.NewID, s.store.Origin(caller), w.ID, r.Since)
 		if err != nil {
 			return rediskv.Result{}, err
 		}

@@ -25,7 +25,7 @@ func (p *player) directExports(words []string) error {
 		return p.eachExport(func(*exports.ExportJob) error { return nil })
 	case "fail-exports":
 		return p.eachExport(func(j *exports.ExportJob) error {
-			ch, err := tollgate.FailExport(p.store.Mint, p.store.Origin(rediskv.Caller{Organization: j.Organization}), j.Export,
+			ch, err := tollgate.FailExport(p.store.NewID, p.store.Origin(rediskv.Caller{Organization: j.Organization}), j.Export,
 				tollgate.ExportError{Code: tollgate.CodeInternal, Message: "It broke off too often."})
 			if err != nil {
 				return err
@@ -61,7 +61,7 @@ func (w *world) exports() error {
 				return err
 			}
 			if len(rows) == 0 {
-				ch, err := tollgate.FinishExport(w.store.Mint, w.store.Origin(rediskv.Caller{Organization: j.Organization}), j.Export, j.File())
+				ch, err := tollgate.FinishExport(w.store.NewID, w.store.Origin(rediskv.Caller{Organization: j.Organization}), j.Export, j.File())
 				if err != nil {
 					return err
 				}

@@ -92,7 +92,7 @@ func (s *Server) createExport(c *call, r exportRequest) (*answer, error) {
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		change, err := tollgate.CreateExport(s.store.Mint, s.store.Origin(caller), facts.Room, tollgate.NewExport{Dataset: r.Dataset, Format: r.Format, Filters: r.Filters})
+		change, err := tollgate.CreateExport(s.store.NewID, s.store.Origin(caller), facts.Room, tollgate.NewExport{Dataset: r.Dataset, Format: r.Format, Filters: r.Filters})
 		if err != nil {
 			return rediskv.Result{}, err
 		}

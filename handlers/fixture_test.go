@@ -13,9 +13,9 @@ import (
 	"tollgate/handlers/auth"
 )
 
-// mint makes an id and remembers it by name.
-func (w *world) mint(prefix, name string) string {
-	id := w.store.Mint(prefix)
+// newID makes an id and remembers it by name.
+func (w *world) newID(prefix, name string) string {
+	id := w.store.NewID(prefix)
 	w.vars[name] = id
 	return id
 }
@@ -102,16 +102,16 @@ var grantForms = []grantForm{
 // organization makes a configuration; its names begin with prefix.
 func (w *world) organization(prefix string) *tollgate.Config {
 	c := &tollgate.Config{Organization: tollgate.Organization{
-		ID: w.mint(tollgate.PrefixOrganization, prefix+"org"), Name: "Example Trading", Status: "active", HomeRegion: "fra",
+		ID: w.newID(tollgate.PrefixOrganization, prefix+"org"), Name: "Example Trading", Status: "active", HomeRegion: "fra",
 	}}
-	le := w.mint(tollgate.PrefixLegalEntity, prefix+"entity")
+	le := w.newID(tollgate.PrefixLegalEntity, prefix+"entity")
 	c.LegalEntities = []tollgate.LegalEntity{{ID: le, LegalName: "Example Trading GmbH", Country: "DE", Type: "company", Status: "verified"}}
 	for _, f := range accountForms {
-		per, rs := w.mint(tollgate.PrefixPerimeter, prefix+f.name+"_perimeter"), w.mint(tollgate.PrefixRuleSet, prefix+f.name+"_rules")
+		per, rs := w.newID(tollgate.PrefixPerimeter, prefix+f.name+"_perimeter"), w.newID(tollgate.PrefixRuleSet, prefix+f.name+"_rules")
 		c.Perimeters = append(c.Perimeters, tollgate.PerimeterDocument{ID: per, Version: 1, Constraints: jsontext.Value(f.limits)})
 		c.RuleSets = append(c.RuleSets, tollgate.RuleSet{ID: rs, Version: 1, Rules: f.rules})
 		c.MerchantAccounts = append(c.MerchantAccounts, tollgate.MerchantAccount{
-			ID: w.mint(tollgate.PrefixMerchantAccount, prefix+f.name), LegalEntityID: le, Name: f.name, Status: f.status,
+			ID: w.newID(tollgate.PrefixMerchantAccount, prefix+f.name), LegalEntityID: le, Name: f.name, Status: f.status,
 			Currencies: f.currencies, DefaultCurrency: f.currencies[0],
 			Cutoff:    tollgate.Cutoff{CutoffTime: "17:00", TimeZone: "Europe/Berlin", SettlementDelayDays: 2, Calendar: "target", Interval: "daily"},
 			Perimeter: tollgate.PerimeterRef{ID: per, Version: 1}, RuleSet: tollgate.RuleSet{ID: rs, Version: 1}, CaptureWindowHours: 168,
@@ -119,7 +119,7 @@ func (w *world) organization(prefix string) *tollgate.Config {
 	}
 	clients := make(map[string]*tollgate.Client)
 	for _, f := range grantForms {
-		grant := tollgate.Grant{ID: w.mint(tollgate.PrefixGrant, prefix+"grant_"+f.name), Status: "active", Scopes: strings.Fields(f.scopes)}
+		grant := tollgate.Grant{ID: w.newID(tollgate.PrefixGrant, prefix+"grant_"+f.name), Status: "active", Scopes: strings.Fields(f.scopes)}
 		if f.status != "" {
 			grant.Status = f.status
 			grant.RevokedAt = tollgate.At(morning)
@@ -145,7 +145,7 @@ func (w *world) organization(prefix string) *tollgate.Config {
 			name := prefix + f.client
 			private, public, err := auth.GenerateClientKey(rand.Reader, "ES256")
 			w.private[name] = must(w.t, private, err)
-			id := w.mint(tollgate.PrefixClient, prefix+"client_"+f.client)
+			id := w.newID(tollgate.PrefixClient, prefix+"client_"+f.client)
 			if f.client == "shop" { // whoever provisions a client may choose its id
 				id += "_1"
 				w.vars[prefix+"client_"+f.client] = id
@@ -160,7 +160,7 @@ func (w *world) organization(prefix string) *tollgate.Config {
 	for _, name := range []string{"team", "retired"} {
 		private, public, err := auth.GenerateClientKey(rand.Reader, "ES256")
 		w.private[prefix+name] = must(w.t, private, err)
-		signer := tollgate.RuleSigner{ID: w.mint(tollgate.PrefixRuleSigner, prefix+name), Name: name, Status: "active", Keys: []string{string(public)}}
+		signer := tollgate.RuleSigner{ID: w.newID(tollgate.PrefixRuleSigner, prefix+name), Name: name, Status: "active", Keys: []string{string(public)}}
 		if name == "retired" {
 			signer.Status = "disabled"
 		}

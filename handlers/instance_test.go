@@ -71,7 +71,7 @@ func startWith(t *testing.T, o rediskv.Options) *instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := rules.LoadShipped(t.Context()); err != nil {
+	if err := rules.LoadBuiltin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	key, err := auth.GenerateSigningKey(rand.Reader)
@@ -109,13 +109,13 @@ func startWith(t *testing.T, o rediskv.Options) *instance {
 }
 
 func organization(s *store.Store, clientKey []byte) tollgate.Config {
-	le, cli, grt := s.Mint(tollgate.PrefixLegalEntity), s.Mint(tollgate.PrefixClient), s.Mint(tollgate.PrefixGrant)
-	per, rs := s.Mint(tollgate.PrefixPerimeter), s.Mint(tollgate.PrefixRuleSet)
+	le, cli, grt := s.NewID(tollgate.PrefixLegalEntity), s.NewID(tollgate.PrefixClient), s.NewID(tollgate.PrefixGrant)
+	per, rs := s.NewID(tollgate.PrefixPerimeter), s.NewID(tollgate.PrefixRuleSet)
 	return tollgate.Config{
-		Organization:  tollgate.Organization{ID: s.Mint(tollgate.PrefixOrganization), Name: "Test", Status: "active", HomeRegion: "fra"},
+		Organization:  tollgate.Organization{ID: s.NewID(tollgate.PrefixOrganization), Name: "Test", Status: "active", HomeRegion: "fra"},
 		LegalEntities: []tollgate.LegalEntity{{ID: le, LegalName: "Test GmbH", Country: "DE", Type: "company", Status: "verified"}},
 		MerchantAccounts: []tollgate.MerchantAccount{{
-			ID: s.Mint(tollgate.PrefixMerchantAccount), LegalEntityID: le, Name: "Europe", Status: "active",
+			ID: s.NewID(tollgate.PrefixMerchantAccount), LegalEntityID: le, Name: "Europe", Status: "active",
 			Currencies: []tollgate.Currency{"EUR", "JPY"}, DefaultCurrency: "EUR",
 			Cutoff:    tollgate.Cutoff{CutoffTime: "17:00", TimeZone: "Europe/Berlin", SettlementDelayDays: 2, Calendar: "target", Interval: "daily"},
 			Perimeter: tollgate.PerimeterRef{ID: per, Version: 1}, RuleSet: tollgate.RuleSet{ID: rs, Version: 1}, CaptureWindowHours: 168,

@@ -88,9 +88,9 @@ func (s *Server) tryCreate(c *call, r paymentRequest) (*answer, error) {
 		return s.orRepeated(c, idem, err)
 	}
 	now := s.clock()
-	result, priced, err := s.commitPayment(c, account, r, idem, now, account.Limits.Decide(r.Amount, r.payee, now))
-	if full, ok := errors.AsType[*payments.ExhaustedError](err); ok {
-		result, priced, err = s.commitPayment(c, account, r, idem, now, account.Limits.Exhausted(full.Use))
+	result, priced, err := s.commitPayment(c, account, r, idem, now, account.Perimeter.Decide(r.Amount, r.payee, now))
+	if full, ok := errors.AsType[*payments.BudgetError](err); ok {
+		result, priced, err = s.commitPayment(c, account, r, idem, now, account.Perimeter.Exceeded(full.Reservation))
 	}
 	if refused, ok := errors.AsType[*refusal](err); ok {
 		return s.refusePayment(c, "create", idem, account, refused.error)
@@ -129,7 +129,7 @@ func (s *Server) commitPayment(c *call, a *accounts.Account, r paymentRequest, i
 // newPayment prices the capture of a payment that is captured at once.
 func (s *Server) newPayment(c *call, a *accounts.Account, r paymentRequest, now time.Time, decision tollgate.PerimeterDecision, authorized tollgate.Pricing) (*tollgate.PaymentChange, error) {
 	var captured *tollgate.Pricing
-	if decision.Decision == tollgate.Allow && r.Method == tollgate.CaptureAutomatic {
+	if decision.Decision == tollgate.DecisionAllow && r.Method == tollgate.CaptureAutomatic {
 		in := authorized.Input
 		in.CaptureIndex = 1
 		first, err := s.priced(c.ctx, a.OrganizationID, a.Rules, in)
@@ -138,10 +138,10 @@ func (s *Server) newPayment(c *call, a *accounts.Account, r paymentRequest, now 
 		}
 		captured = &first
 	}
-	return tollgate.CreatePayment(s.store.Mint, c.origin(now), tollgate.NewPayment{
+	return tollgate.CreatePayment(s.store.NewID, c.origin(now), tollgate.NewPayment{
 		MerchantAccountID: a.ID, Amount: r.Amount, Payee: r.Payee, CaptureMethod: r.Method,
-		CaptureWindowHours: a.CaptureWindowHours, Batch: a.Cutoffs.Batch(tollgate.At(now), a.Closed), Reference: r.Reference, Description: r.Description, Metadata: r.Metadata,
-		Uses: a.Limits.Uses(a.ID, r.Amount, r.payee, now),
+		CaptureWindowHours: a.CaptureWindowHours, SalesDay: a.Cutoffs.SalesDay(tollgate.At(now), a.Closed), Reference: r.Reference, Description: r.Description, Metadata: r.Metadata,
+		Reservations: a.Perimeter.Reservations(a.ID, r.Amount, r.payee, now),
 	}, decision, authorized, captured)
 }
 
@@ -258,7 +258,7 @@ func (s *Server) commitTransition(c *call, idem rediskv.Idempotency, made comput
 	if err != nil {
 		return nil, err
 	}
-	result, err := s.store.ChangePayment(c.ctx, c.caller(status), keyOf(idem), made.account, made.change, rediskv.Answer{Status: status, Body: text})
+	result, err := s.store.Transition(c.ctx, c.caller(status), keyOf(idem), made.account, made.change, rediskv.Answer{Status: status, Body: text})
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func (w *world) endPayout(ctx context.Context, p *tollgate.Payout, said tollgate
 		return err
 	}
 	caller := rediskv.Caller{Organization: p.OrganizationID}
-	ch, err := tollgate.EndPayout(w.store.Mint, w.store.Origin(caller), was.StoredPayout, said, account)
+	ch, err := tollgate.EndPayout(w.store.NewID, w.store.Origin(caller), was.StoredPayout, said, account)
 	if err != nil || ch == nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func (s *Server) releasePayout(c *call, r releaseRequest) (*answer, error) {
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		change, err := tollgate.ReleasePayout(s.store.Mint, s.store.Origin(caller), was.StoredPayout, recount, r.Reason)
+		change, err := tollgate.ReleasePayout(s.store.NewID, s.store.Origin(caller), was.StoredPayout, recount, r.Reason)
 		if err != nil {
 			return rediskv.Result{}, err
 		}

@@ -118,9 +118,9 @@ func (s *Server) perimeters(c *call, u usageQuery) (accounts.Perimeters, error) 
 	if err != nil || len(c.grant.MerchantAccountIDs) == 0 {
 		return all, err
 	}
-	maps.DeleteFunc(all.InForce, func(id string, _ tollgate.PerimeterRef) bool { return !c.grant.Covers(id) })
+	maps.DeleteFunc(all.Active, func(id string, _ tollgate.PerimeterRef) bool { return !c.grant.Covers(id) })
 	all.Versions = slices.DeleteFunc(all.Versions, func(ref tollgate.PerimeterRef) bool {
-		return !slices.Contains(slices.Collect(maps.Values(all.InForce)), ref)
+		return !slices.Contains(slices.Collect(maps.Values(all.Active)), ref)
 	})
 	return all, nil
 }
@@ -159,8 +159,8 @@ func draftPerimeters(all accounts.Perimeters, ids []string, version int64) (draf
 	for _, ref := range all.Versions {
 		versions[ref.ID] = append(versions[ref.ID], ref)
 	}
-	for _, account := range slices.Sorted(maps.Keys(all.InForce)) {
-		ref := all.InForce[account]
+	for _, account := range slices.Sorted(maps.Keys(all.Active)) {
+		ref := all.Active[account]
 		uses[ref.ID] = append(uses[ref.ID], tollgate.PerimeterUse{ID: account, Version: ref.Version})
 	}
 	for _, id := range ids {

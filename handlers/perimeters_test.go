@@ -20,10 +20,10 @@ func TestPerimetersInFewRoundTrips(t *testing.T) {
 	c := w.configs[""]
 	const more = 100
 	for n := range more {
-		per, account := w.store.Mint(tollgate.PrefixPerimeter), c.MerchantAccounts[0]
+		per, account := w.store.NewID(tollgate.PrefixPerimeter), c.MerchantAccounts[0]
 		c.Perimeters = append(c.Perimeters, tollgate.PerimeterDocument{ID: per, Version: 1, Constraints: jsontext.Value(
 			`{"budgets":[{"window":"day","currency":"EUR","amount":"10.00","per":"merchant_account"}],"frequency":[{"window":"day","count":3,"per":"payee"}]}`)})
-		account.ID, account.Name = w.store.Mint(tollgate.PrefixMerchantAccount), fmt.Sprint("shop ", n)
+		account.ID, account.Name = w.store.NewID(tollgate.PrefixMerchantAccount), fmt.Sprint("shop ", n)
 		account.Perimeter = tollgate.PerimeterRef{ID: per, Version: 1}
 		c.MerchantAccounts = append(c.MerchantAccounts, account)
 	}

@@ -108,16 +108,16 @@ func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
 		return nil, err
 	}
 	now := s.clock()
-	d := a.Limits.Decide(q.amount, q.payee, now)
-	if d.Decision != tollgate.Deny {
-		full, err := s.store.Exhausted(c.ctx, c.token.Organization, a.Limits.Uses(a.ID, q.amount, q.payee, now))
+	d := a.Perimeter.Decide(q.amount, q.payee, now)
+	if d.Decision != tollgate.DecisionDeny {
+		full, err := s.store.Exceeded(c.ctx, c.token.Organization, a.Perimeter.Reservations(a.ID, q.amount, q.payee, now))
 		switch {
 		case err != nil && (s.maxStaleness == 0 || !away(err)):
 			return nil, err
 		case err != nil && asOf == 0: // Redis went away behind the look at the configuration
 			asOf, _ = s.store.AsOf(c.org, c.grant.ID, a.ID)
 		case full != nil:
-			d = a.Limits.Exhausted(*full)
+			d = a.Perimeter.Exceeded(*full)
 		}
 	}
 	ans, err := object(tollgate.Quote{

@@ -49,7 +49,7 @@ func (s *Server) refundPayment(c *call, r refundRequest) (*answer, error) {
 
 func (s *Server) newRefund(c *call, r refundRequest, a *accounts.Account, p *tollgate.Payment, t *tollgate.Ticket) (*tollgate.PaymentChange, error) {
 	now := s.clock()
-	request := tollgate.RefundRequest{Amount: p.AmountRefundable, Reason: r.Reason, Account: a.Status, Batch: a.Cutoffs.Batch(tollgate.At(now), a.Closed)}
+	request := tollgate.RefundRequest{Amount: p.AmountRefundable, Reason: r.Reason, Account: a.Status, SalesDay: a.Cutoffs.SalesDay(tollgate.At(now), a.Closed)}
 	var err error
 	if r.Amount != "" {
 		if request.Amount, err = input.ParseAmount(r.Amount, p.Currency); err != nil {
@@ -67,7 +67,7 @@ func (s *Server) newRefund(c *call, r refundRequest, a *accounts.Account, p *tol
 	if err != nil {
 		return nil, err
 	}
-	return tollgate.RefundPayment(s.store.Mint, c.origin(now), p, t, request, priced)
+	return tollgate.RefundPayment(s.store.NewID, c.origin(now), p, t, request, priced)
 }
 
 // restores reports whether a refund goes back to the budgets that counted the

@@ -75,7 +75,7 @@ func (s *Server) countRefusal(ctx context.Context, id, reason string) {
 
 // refusal is a whole answer.
 func (s *Server) refusal(code tollgate.Code, param, message string) []byte {
-	id := s.store.Mint(tollgate.PrefixRequest)
+	id := s.store.NewID(tollgate.PrefixRequest)
 	a := problem.Of(&tollgate.Error{Code: code, Param: param, Message: message}, id)
 	s.metrics.request("none", a.Status, 0)
 	s.log.Info("request refused", "request_id", id, "status", a.Status, "code", code)

@@ -43,7 +43,7 @@ func (s *Server) step(c *call, operation string, request any, trigger tollgate.T
 	return s.transition(c, operation, http.StatusOK, func(*tollgate.Payment) (any, error) {
 		return request, nil
 	}, func(p *tollgate.Payment, t *tollgate.Ticket) (computed, error) {
-		change, err := tollgate.MovePayment(s.store.Mint, c.origin(s.clock()), p, t, trigger, reason)
+		change, err := tollgate.TransitionPayment(s.store.NewID, c.origin(s.clock()), p, t, trigger, reason)
 		return computed{change: change, body: p}, err
 	})
 }

@@ -31,7 +31,7 @@ func (w *world) aloneWith(o rediskv.Options) *world {
 	engine, err := wasm.NewEngine(ctx)
 	other := *w
 	other.rules = must(w.t, engine, err)
-	check(w.t, engine.LoadShipped(ctx))
+	check(w.t, engine.LoadBuiltin(ctx))
 	other.tokens = make(map[string]string)
 	o.URL, o.Clock = cmp.Or(o.URL, w.redis), w.now
 	other.store = openWith(w.t, o)

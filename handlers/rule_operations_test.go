@@ -70,7 +70,7 @@ func (w *world) ruleOperations() []*operation {
 	}
 	shadowed, stopped := shadow(), shadow()
 	one := tollgate.Divergence{
-		Object: "divergence", ID: w.store.Mint(tollgate.PrefixDivergence), CreatedAt: w.store.Now(), ShadowID: shadowed, MerchantAccountID: w.vars["eur"],
+		Object: "divergence", ID: w.store.NewID(tollgate.PrefixDivergence), CreatedAt: w.store.Now(), ShadowID: shadowed, MerchantAccountID: w.vars["eur"],
 		Input: tollgate.EvaluationInput{Amount: tollgate.Money{Minor: 1, Currency: "EUR"}, Currency: "EUR", Payee: "shop.example"},
 	}
 	check(w.t, w.store.RecordComparison(w.t.Context(), w.vars["org"], shadowed, "ins_1", &rules.Comparison{Divergences: []tollgate.Divergence{one, one}}))

@@ -73,7 +73,7 @@ func (s *Server) publishRule(c *call, r publishRequest) (*answer, error) {
 }
 
 func (s *Server) tryPublish(c *call, r publishRequest, idem *rediskv.Idempotency) (none rediskv.Result, err error) {
-	if slices.ContainsFunc(s.shipped, func(ref tollgate.RuleRef) bool { return ref.Rule.Name == r.Rule.Name }) {
+	if slices.ContainsFunc(s.builtin, func(ref tollgate.RuleRef) bool { return ref.Rule.Name == r.Rule.Name }) {
 		return none, ruleInvalid(r.Rule, "rule", "A rule of the name %s comes with the service; choose another name.", r.Rule.Name)
 	}
 	golden, err := wasm.ParseGolden(r.Golden)
@@ -112,7 +112,7 @@ func (s *Server) tryPublish(c *call, r publishRequest, idem *rediskv.Idempotency
 		if err != nil {
 			return none, err
 		}
-		p, err := facts.Publish(s.store.Mint, s.store.Origin(c.caller(http.StatusCreated)), rule)
+		p, err := facts.Publish(s.store.NewID, s.store.Origin(c.caller(http.StatusCreated)), rule)
 		if err != nil {
 			return none, err
 		}

@@ -37,7 +37,7 @@ func (s *Server) handle(w http.ResponseWriter, req *http.Request) {
 	// its last byte and still reads.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), requestTimeout)
 	defer cancel()
-	c := &call{ResponseWriter: w, request: req, ctx: ctx, start: s.wall(), id: s.store.Mint(tollgate.PrefixRequest), leave: func() {}}
+	c := &call{ResponseWriter: w, request: req, ctx: ctx, start: s.wall(), id: s.store.NewID(tollgate.PrefixRequest), leave: func() {}}
 	var framed connection.Frame
 	if c.connection = connection.Of(req); c.connection != nil {
 		framed = c.connection.Begin()

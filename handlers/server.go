@@ -80,7 +80,7 @@ type Server struct {
 	log      *slog.Logger
 	metrics  *metrics
 	router   *httprouter.Router
-	shipped  []tollgate.RuleRef // what an instance must have before it is sent anything
+	builtin  []tollgate.RuleRef // what an instance must have before it is sent anything
 	examine  wasm.Examiner
 	sync     *rulesync.Sync
 	shadows  *shadow.Comparer
@@ -131,12 +131,12 @@ func New(c Config) (*Server, error) {
 	if s.metrics, err = newMetrics(c.Metrics); err != nil {
 		return nil, fmt.Errorf("handlers: metrics: %w", err)
 	}
-	if s.shipped, err = wasm.ShippedRefs(); err != nil {
+	if s.builtin, err = wasm.BuiltinRefs(); err != nil {
 		return nil, fmt.Errorf("handlers: %w", err)
 	}
 	s.sync, err = rulesync.New(rulesync.Config{
-		Store: s.store, Engine: s.rules, Instance: s.store.Mint(tollgate.PrefixInstance), Compiling: s.shares.compiling, Clock: s.clock, Wall: s.wall,
-		Log: s.log, Metrics: c.Metrics, Shipped: s.shipped,
+		Store: s.store, Engine: s.rules, Instance: s.store.NewID(tollgate.PrefixInstance), Compiling: s.shares.compiling, Clock: s.clock, Wall: s.wall,
+		Log: s.log, Metrics: c.Metrics, Builtin: s.builtin,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("handlers: metrics: %w", err)

@@ -170,7 +170,7 @@ func TestShadowFailuresAreApart(t *testing.T) {
 	engine, err := wasm.NewEngine(t.Context())
 	must(t, engine, err)
 	t.Cleanup(func() { check(t, engine.Close(context.Background())) })
-	check(t, engine.LoadShipped(t.Context()))
+	check(t, engine.LoadBuiltin(t.Context()))
 	var mu sync.Mutex
 	runs := map[string]int{}
 	observe := func(of string) func(tollgate.RuleRef, time.Duration, error) {

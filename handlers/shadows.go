@@ -50,7 +50,7 @@ func (s *Server) startShadow(c *call, r shadowRequest) (*answer, error) {
 			accounts = []string{}
 		}
 		shadow := tollgate.Shadow{
-			Object: "shadow", ID: s.store.Mint(tollgate.PrefixShadow), CreatedAt: tollgate.At(s.clock()), Rule: refs[0], Against: r.Against,
+			Object: "shadow", ID: s.store.NewID(tollgate.PrefixShadow), CreatedAt: tollgate.At(s.clock()), Rule: refs[0], Against: r.Against,
 			MerchantAccountIDs: accounts, Status: tollgate.StatusActive, Totals: tollgate.ShadowTotals{Differences: []tollgate.ShadowDifference{}},
 		}
 		ans, err := reply(http.StatusCreated, "/v1/shadows/"+shadow.ID, shadow, accounts)

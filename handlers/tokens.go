@@ -111,7 +111,7 @@ func (s *Server) tryIssue(c *call, form tokenForm) (*answer, error) {
 		lifetime = min(lifetime, max(time.Second, grant.ExpiresAt.Time().Sub(s.clock())))
 	}
 	token := auth.Token{
-		ID: s.store.Mint(prefixToken), ClientID: client.ID, Organization: client.OrganizationID,
+		ID: s.store.NewID(prefixToken), ClientID: client.ID, Organization: client.OrganizationID,
 		GrantID: grant.ID, GrantVersion: grant.Revision, Scopes: scopes, Expires: now.Add(lifetime),
 	}
 	text, err := s.issuer.Mint(now, token)

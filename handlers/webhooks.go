@@ -30,7 +30,7 @@ func (s *Server) createWebhook(c *call, r webhookRequest) (*answer, error) {
 	}
 	now := tollgate.At(s.clock())
 	w := tollgate.StoredWebhook{WebhookEndpoint: tollgate.WebhookEndpoint{
-		Object: "webhook_endpoint", ID: s.store.Mint(tollgate.PrefixWebhook), CreatedAt: now, UpdatedAt: now,
+		Object: "webhook_endpoint", ID: s.store.NewID(tollgate.PrefixWebhook), CreatedAt: now, UpdatedAt: now,
 		URL: r.URL, Description: r.Description, Status: tollgate.WebhookActive, EventTypes: r.EventTypes, MerchantAccountIDs: accounts,
 		SignatureScheme: r.Scheme, SchemaVersion: tollgate.SchemaVersion, Metadata: r.Metadata,
 	}}
@@ -43,7 +43,7 @@ func (s *Server) createWebhook(c *call, r webhookRequest) (*answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		change, err := tollgate.CreateWebhook(s.store.Mint, s.store.Origin(c.caller(http.StatusCreated)), there, w)
+		change, err := tollgate.CreateWebhook(s.store.NewID, s.store.Origin(c.caller(http.StatusCreated)), there, w)
 		if err != nil {
 			return s.orRepeated(c, idem, err)
 		}
@@ -136,7 +136,7 @@ func (s *Server) updateWebhook(c *call, r webhookChange) (*answer, error) {
 		return nil, err
 	}
 	return s.changeWebhook(c, "webhooks.update", nil, http.StatusOK, func(w tollgate.StoredWebhook, o tollgate.Origin) (*tollgate.WebhookChange, error) {
-		return tollgate.ChangeWebhook(s.store.Mint, o, s.webhookKeys(), w, r.applied(w.WebhookEndpoint, accounts))
+		return tollgate.ChangeWebhook(s.store.NewID, o, s.webhookKeys(), w, r.applied(w.WebhookEndpoint, accounts))
 	})
 }
 
@@ -186,7 +186,7 @@ func parseRotation(f *input.Fields) rotation {
 
 func (s *Server) rotateWebhook(c *call, r rotation) (*answer, error) {
 	return s.changeWebhook(c, "webhooks.rotate", r, http.StatusCreated, func(w tollgate.StoredWebhook, o tollgate.Origin) (*tollgate.WebhookChange, error) {
-		return tollgate.RotateWebhook(s.store.Mint, o, s.webhookKeys(), w, time.Duration(r.Overlap)*time.Second)
+		return tollgate.RotateWebhook(s.store.NewID, o, s.webhookKeys(), w, time.Duration(r.Overlap)*time.Second)
 	})
 }
 
@@ -204,7 +204,7 @@ func (s *Server) deleteWebhook(c *call) (*answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		change, err := tollgate.DeleteWebhook(s.store.Mint, s.store.Origin(caller), *w)
+		change, err := tollgate.DeleteWebhook(s.store.NewID, s.store.Origin(caller), *w)
 		if err != nil {
 			return nil, err
 		}
@@ -219,7 +219,7 @@ func (s *Server) deleteWebhook(c *call) (*answer, error) {
 // endpoint's filters.
 func (s *Server) testWebhook(c *call) (*answer, error) {
 	return s.webhookCommand(c, "webhooks.test", nil, func(caller rediskv.Caller, idem *rediskv.Idempotency, w *tollgate.StoredWebhook) (rediskv.Result, error) {
-		ping, err := tollgate.PingWebhook(s.store.Mint, s.store.Origin(caller), w)
+		ping, err := tollgate.PingWebhook(s.store.NewID, s.store.Origin(caller), w)
 		if err != nil {
 			return rediskv.Result{}, err
 		}

@@ -58,13 +58,13 @@ var (
 		}
 		return conform.Load(text)
 	})
-	shipped = sync.OnceValues(func() (*wasm.Engine, error) {
+	builtin = sync.OnceValues(func() (*wasm.Engine, error) {
 		ctx := context.Background()
 		engine, err := wasm.NewEngine(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return engine, engine.LoadShipped(ctx)
+		return engine, engine.LoadBuiltin(ctx)
 	})
 )
 
@@ -104,7 +104,7 @@ func newWorldOn(t *testing.T, redis string, recorder *conform.Recorder) *world {
 	}
 	w.clock.Store(morning.UnixNano())
 	w.store, w.operator = w.open(w.service), w.open(w.service)
-	engine, err := shipped()
+	engine, err := builtin()
 	w.rules = must(t, engine, err)
 	signing, err := auth.GenerateSigningKey(rand.Reader)
 	keys, err := auth.ParseSigningKeys(must(t, signing, err))
@@ -203,7 +203,7 @@ func (l *logged) String() string {
 
 // shippedRefs are the rules that every organization has.
 func shippedRefs() []tollgate.RuleRef {
-	refs, err := wasm.ShippedRefs()
+	refs, err := wasm.BuiltinRefs()
 	if err != nil {
 		panic(err)
 	}

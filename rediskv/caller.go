@@ -42,12 +42,12 @@ func (c Caller) InTurn(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// Batch is how many objects the caller reads at once.
-func (c Caller) Batch() int {
+// PageSize is how many objects the caller reads at once.
+func (c Caller) PageSize() int {
 	if c.Turn == nil {
-		return ReadBatch
+		return ReadPage
 	}
-	return turnBatch
+	return turnPage
 }
 
 // TimedInTurn is timed, from the moment on at which it is the caller's turn.
@@ -85,7 +85,7 @@ func (s *DB) CheckGrant(ctx context.Context, c Caller, k Space) error {
 // Entry makes an audit entry of what the caller did.
 func (s *DB) Entry(c Caller, kind, outcome, reason, targetType, targetID string) (a AuditArgs, err error) {
 	a.AuditHead, a.AuditTail, err = tollgate.AuditEntry{
-		ID: s.Mint(tollgate.PrefixAudit), Time: s.Now(), Type: kind, Outcome: outcome, Reason: reason,
+		ID: s.NewID(tollgate.PrefixAudit), Time: s.Now(), Type: kind, Outcome: outcome, Reason: reason,
 		Actor: c.Actor, Request: c.Request, Target: tollgate.AuditTarget{Type: targetType, ID: targetID},
 	}.Split()
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *DB) Audit(ctx context.Context, c Caller, e tollgate.AuditEntry) error {
 	if err != nil {
 		return err
 	}
-	_, _, err = s.Run(ctx, scriptAppendAudit.With(appendAuditKeys{k.Sequences(), k.Audit(), k.Mark(s.Mint(""))}, entry))
+	_, _, err = s.Run(ctx, scriptAppendAudit.With(appendAuditKeys{k.Sequences(), k.Audit(), k.Mark(s.NewID(""))}, entry))
 	return err
 }
 

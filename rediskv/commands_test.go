@@ -28,7 +28,7 @@ func (f *fixture) createActivation(t testing.TB, idem *rediskv.Idempotency, r ac
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		ch := facts.Activate(f.Mint, p)
+		ch := facts.Activate(f.NewID, p)
 		return f.CommitRuleSet(t.Context(), f.caller, idem, ch, answer(t, 201, p.Activation))
 	})
 }
@@ -64,7 +64,7 @@ func (f *fixture) rollBack(t testing.TB, accounts ...string) error {
 		if err != nil {
 			return r, err
 		}
-		ch, a, err := facts.RollBack(f.Mint, f.origin(), nil, back, rules)
+		ch, a, err := facts.RollBack(f.NewID, f.origin(), nil, back, rules)
 		if err != nil {
 			return r, err
 		}
@@ -81,7 +81,7 @@ func (f *fixture) publishRule(t testing.TB, r tollgate.Rule, signer *rules.RuleS
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		p, err := facts.Publish(f.Mint, f.origin(), r)
+		p, err := facts.Publish(f.NewID, f.origin(), r)
 		if err != nil {
 			return rediskv.Result{}, err
 		}

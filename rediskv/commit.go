@@ -177,7 +177,7 @@ var scriptCommit = NewScript[commitKeys, commitArgs](lua, "commit")
 
 // Run writes all of it. ErrConflict says that something has changed since it was
 // read.
-func (c *Commit) Run(ctx context.Context) (Result, error) { return c.RunAs(ctx, c.Store.Mint("")) }
+func (c *Commit) Run(ctx context.Context) (Result, error) { return c.RunAs(ctx, c.Store.NewID("")) }
 
 // RunAs is run under an id that the change itself knows.
 func (c *Commit) RunAs(ctx context.Context, operation string) (Result, error) {

@@ -127,7 +127,7 @@ func TestClientsBelongToOneOrganization(t *testing.T) {
 func TestGrantsEnd(t *testing.T) {
 	f := newFixture(t)
 	second := f.config.Grants[0]
-	second.ID, second.Status = f.Mint(tollgate.PrefixGrant), "revoked"
+	second.ID, second.Status = f.NewID(tollgate.PrefixGrant), "revoked"
 	f.config.Grants[0].Status = "revoked"
 	f.config.Grants = append(f.config.Grants, second)
 	before := len(f.audit(t).events)

@@ -84,7 +84,7 @@ func (f *fixture) expect(t testing.TB, at tollgate.Instant, amount tollgate.Mone
 	t.Helper()
 	fee := tollgate.FeeTotal(price(amount, capture).Lines, amount.Currency)
 	a := f.account(t)
-	return tollgate.CapturedAmount{At: at, Currency: amount.Currency, Net: amount.Minor - fee.Minor, Batch: a.Cutoffs.Batch(at, a.Closed)}
+	return tollgate.CapturedAmount{At: at, Currency: amount.Currency, Net: amount.Minor - fee.Minor, SalesDay: a.Cutoffs.SalesDay(at, a.Closed)}
 }
 
 func TestCapturedStops(t *testing.T) {
@@ -134,7 +134,7 @@ func TestCapturedBeforeSalesDays(t *testing.T) {
 		}
 	}
 	got := f.captured(t, f.Now()-1000, f.Now()+1000)
-	if len(got) != 1 || got[0].Net != 99 || got[0].Batch != (tollgate.Batch{}) {
+	if len(got) != 1 || got[0].Net != 99 || got[0].SalesDay != (tollgate.SalesDay{}) {
 		t.Errorf("%v", got)
 	}
 }

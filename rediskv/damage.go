@@ -207,7 +207,7 @@ func (s *DB) tell(ctx context.Context, k Space, e *tollgate.Error) {
 	if _, said := s.told.Get(k.Org + "/" + name); said {
 		return
 	}
-	event, err := e.Damaged.Event(s.Mint, k.Org, s.Now())
+	event, err := e.Damaged.Event(s.NewID, k.Org, s.Now())
 	var args EventArgs
 	if err == nil {
 		args, err = EventArguments(&event)

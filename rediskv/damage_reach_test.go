@@ -22,7 +22,7 @@ func TestDamageLeavesOthersInForce(t *testing.T) {
 	shop := tollgate.Citation{Name: "shop_fee", Version: 1}
 	check := func(what string, want int) {
 		t.Helper()
-		found, err := f.InForce(t.Context(), []string{others.Organization.ID, f.config.Organization.ID})
+		found, err := f.ActiveRules(t.Context(), []string{others.Organization.ID, f.config.Organization.ID})
 		if err != nil || len(found[f.config.Organization.ID]) != want {
 			t.Errorf("%s: %v, %v", what, found, err)
 		}
@@ -113,7 +113,7 @@ func TestDamagedShadowsLeavePayments(t *testing.T) {
 		f := newFixture(t)
 		f.published(t, "shop_fee", 1)
 		shop := tollgate.Citation{Name: "shop_fee", Version: 1}
-		shadow := tollgate.Shadow{Object: "shadow", ID: f.Mint(tollgate.PrefixShadow), CreatedAt: f.Now(), Rule: tollgate.RuleRef{Rule: shop, SHA256: sum(shop)}, Against: priced[0], Status: "active"}
+		shadow := tollgate.Shadow{Object: "shadow", ID: f.NewID(tollgate.PrefixShadow), CreatedAt: f.Now(), Rule: tollgate.RuleRef{Rule: shop, SHA256: sum(shop)}, Against: priced[0], Status: "active"}
 		if err := f.startShadow(t, shadow); err != nil {
 			t.Fatal(err)
 		}

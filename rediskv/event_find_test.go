@@ -54,7 +54,7 @@ func TestEventByID(t *testing.T) {
 					}
 				}
 			}
-			for _, id := range []string{f.Mint(tollgate.PrefixEvent), tollgate.FirstID(tollgate.PrefixEvent, 1), "evt_x", "pay_" + strings.Repeat("0", 26)} {
+			for _, id := range []string{f.NewID(tollgate.PrefixEvent), tollgate.FirstID(tollgate.PrefixEvent, 1), "evt_x", "pay_" + strings.Repeat("0", 26)} {
 				if _, err := f.Event(t.Context(), f.caller, id, nil); code(err) != string(tollgate.CodeNotFound) {
 					t.Errorf("%s, which there is not: %v", id, err)
 				}
@@ -101,7 +101,7 @@ func TestEventAmongMany(t *testing.T) {
 	raw, events := f.raw(t)
 	pipe := raw.Pipeline()
 	for range 2500 {
-		pipe.XAdd(t.Context(), &redis.XAddArgs{Stream: events, Values: []any{"i", f.Mint(tollgate.PrefixEvent), "t", "ping", "a", "", "b", "{}"}})
+		pipe.XAdd(t.Context(), &redis.XAddArgs{Stream: events, Values: []any{"i", f.NewID(tollgate.PrefixEvent), "t", "ping", "a", "", "b", "{}"}})
 	}
 	if _, err := pipe.Exec(t.Context()); err != nil {
 		t.Fatal(err)

@@ -72,7 +72,7 @@ func (f *fixture) newExportChange(t testing.TB, d tollgate.Dataset, format strin
 	if err != nil {
 		return nil, nil, err
 	}
-	ch, err := tollgate.CreateExport(f.Mint, f.origin(), facts.Room, tollgate.NewExport{Dataset: d, Format: format})
+	ch, err := tollgate.CreateExport(f.NewID, f.origin(), facts.Room, tollgate.NewExport{Dataset: d, Format: format})
 	return facts, ch, err
 }
 
@@ -89,7 +89,7 @@ func (f *fixture) deleteExport(t testing.TB, e *exports.StoredExport) error {
 // finish ends an export whose file is complete.
 func (f *fixture) finish(t testing.TB, j *exports.ExportJob) error {
 	t.Helper()
-	ch, err := tollgate.FinishExport(f.Mint, f.origin(), j.Export, j.File())
+	ch, err := tollgate.FinishExport(f.NewID, f.origin(), j.Export, j.File())
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func TestExportFilesHaveRoom(t *testing.T) {
 		t.Errorf("after it is deleted %d bytes are counted, %d are there", size, taken)
 	}
 	now, err := f.Export(t.Context(), f.caller, e.ID)
-	if err != nil || now.Status != tollgate.ExportExpired || len(now.Preview) != 0 || now.Result.SHA256 != e.Result.SHA256 || now.Result.ExpiresAt != f.Now() {
+	if err != nil || now.Status != tollgate.ExportStatusExpired || len(now.Preview) != 0 || now.Result.SHA256 != e.Result.SHA256 || now.Result.ExpiresAt != f.Now() {
 		t.Errorf("%+v, %+v, %v", now, now.Result, err)
 	}
 	if _, err := f.ExportFile(t.Context(), f.caller, &now.Export); code(err) != string(tollgate.CodeExportExpired) {
@@ -169,14 +169,14 @@ func TestExportFilesHaveRoom(t *testing.T) {
 	if now, taken := f.tally(t); now != taken || now <= size || now >= 2*size {
 		t.Errorf("%d bytes are counted, %d are there of files of %d", now, taken, size)
 	}
-	ch, err := tollgate.FailExport(f.Mint, f.origin(), j.Export, tollgate.ExportError{Code: tollgate.CodeRateLimited, Message: "full"})
+	ch, err := tollgate.FailExport(f.NewID, f.origin(), j.Export, tollgate.ExportError{Code: tollgate.CodeRateLimited, Message: "full"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := f.EndJob(t.Context(), j, ch); err != nil {
 		t.Fatal(err)
 	}
-	if failed, err := f.Export(t.Context(), f.caller, next.ID); err != nil || failed.Status != tollgate.ExportFailed {
+	if failed, err := f.Export(t.Context(), f.caller, next.ID); err != nil || failed.Status != tollgate.ExportStatusFailed {
 		t.Errorf("%+v, %v", failed, err)
 	}
 	if now, taken := f.tally(t); now != size || taken != size {
@@ -283,7 +283,7 @@ func TestExportDroppedByHalf(t *testing.T) {
 		t.Fatal(err)
 	}
 	half, err := f.Export(t.Context(), f.caller, second.ID)
-	if err != nil || half.Status != tollgate.ExportExpired {
+	if err != nil || half.Status != tollgate.ExportStatusExpired {
 		t.Errorf("%+v, %v", half, err)
 	}
 	if now, taken := f.tally(t); now != all/2 || taken == 0 {

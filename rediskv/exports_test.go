@@ -150,7 +150,7 @@ func TestExportExpires(t *testing.T) {
 		}
 	}
 	f.clock.advance(tollgate.ExportLifetime - time.Millisecond)
-	if now, err := f.Export(t.Context(), f.caller, e.ID); err != nil || now.Status != tollgate.ExportDone {
+	if now, err := f.Export(t.Context(), f.caller, e.ID); err != nil || now.Status != tollgate.ExportStatusSucceeded {
 		t.Errorf("before its time: %+v, %v", now, err)
 	}
 	if err := raw.Del(t.Context(), keys[1]).Err(); err != nil { // its chunk
@@ -171,7 +171,7 @@ func TestExportExpires(t *testing.T) {
 	}
 	f.clock.advance(time.Millisecond)
 	now, err := f.Export(t.Context(), f.caller, e.ID)
-	if err != nil || now.Status != tollgate.ExportExpired || now.Result.SHA256 != e.Result.SHA256 {
+	if err != nil || now.Status != tollgate.ExportStatusExpired || now.Result.SHA256 != e.Result.SHA256 {
 		t.Errorf("after its time: %+v, %v", now, err)
 	}
 	if _, err := f.ExportFile(t.Context(), f.caller, &now.Export); code(err) != string(tollgate.CodeExportExpired) {

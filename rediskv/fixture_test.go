@@ -92,17 +92,17 @@ func newFixtureBy(t testing.TB, url string, c *clock) *fixture {
 	f.caller = rediskv.Caller{
 		Organization: f.config.Organization.ID, GrantVersion: 1,
 		Actor:   tollgate.Actor{ClientID: f.config.Clients[0].ID, GrantID: f.config.Grants[0].ID, KeyID: "k1"},
-		Request: tollgate.AuditRequest{ID: s.Mint(tollgate.PrefixRequest), Method: "POST", Route: "/test", Status: 201},
+		Request: tollgate.AuditRequest{ID: s.NewID(tollgate.PrefixRequest), Method: "POST", Route: "/test", Status: 201},
 	}
 	return f
 }
 
 func configuration(s *store.Store) tollgate.Config {
-	org, le, cli := s.Mint(tollgate.PrefixOrganization), s.Mint(tollgate.PrefixLegalEntity), s.Mint(tollgate.PrefixClient)
-	per, rs, grt := s.Mint(tollgate.PrefixPerimeter), s.Mint(tollgate.PrefixRuleSet), s.Mint(tollgate.PrefixGrant)
+	org, le, cli := s.NewID(tollgate.PrefixOrganization), s.NewID(tollgate.PrefixLegalEntity), s.NewID(tollgate.PrefixClient)
+	per, rs, grt := s.NewID(tollgate.PrefixPerimeter), s.NewID(tollgate.PrefixRuleSet), s.NewID(tollgate.PrefixGrant)
 	account := func(name string, c tollgate.Currency) tollgate.MerchantAccount {
 		return tollgate.MerchantAccount{
-			ID: s.Mint(tollgate.PrefixMerchantAccount), LegalEntityID: le, Name: name, Status: "active",
+			ID: s.NewID(tollgate.PrefixMerchantAccount), LegalEntityID: le, Name: name, Status: "active",
 			Currencies: []tollgate.Currency{c, "JPY", "BHD", "CLF"}, DefaultCurrency: c,
 			Cutoff:    tollgate.Cutoff{CutoffTime: "17:00", TimeZone: "Europe/Berlin", SettlementDelayDays: 2, Calendar: "target", Interval: "daily"},
 			Perimeter: tollgate.PerimeterRef{ID: per, Version: 1}, RuleSet: tollgate.RuleSet{ID: rs, Version: 1}, CaptureWindowHours: 168,
@@ -149,13 +149,13 @@ func (f *fixture) draft(t testing.TB, a *accounts.Account, amount tollgate.Money
 	whom := parsePayee(t, payee)
 	n := tollgate.NewPayment{
 		MerchantAccountID: a.ID, Amount: amount, Payee: whom.String(), CaptureMethod: method, CaptureWindowHours: a.CaptureWindowHours,
-		Batch:    a.Cutoffs.Batch(f.Now(), a.Closed),
-		Metadata: tollgate.Metadata{"order": "7"},
-		Uses:     a.Limits.Uses(a.ID, amount, whom, f.clock.now()),
+		SalesDay:     a.Cutoffs.SalesDay(f.Now(), a.Closed),
+		Metadata:     tollgate.Metadata{"order": "7"},
+		Reservations: a.Perimeter.Reservations(a.ID, amount, whom, f.clock.now()),
 	}
 	authorized, captured := price(amount, 0), price(amount, 1)
 	authorized.Input.Payee, captured.Input.Payee = n.Payee, n.Payee
-	ch, err := tollgate.CreatePayment(f.Mint, f.origin(), n, a.Limits.Decide(amount, whom, f.clock.now()), authorized, &captured)
+	ch, err := tollgate.CreatePayment(f.NewID, f.origin(), n, a.Perimeter.Decide(amount, whom, f.clock.now()), authorized, &captured)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func eur(minor int64) tollgate.Money { return tollgate.Money{Minor: minor, Curre
 // create commits a payment under a fresh key and returns it as it is stored.
 func (f *fixture) create(t testing.TB, amount tollgate.Money, method tollgate.CaptureMethod) *tollgate.Payment {
 	t.Helper()
-	key := f.key(f.Mint(""))
+	key := f.key(f.NewID(""))
 	for tries := 0; ; tries++ {
 		a := f.account(t)
 		ch, ans := f.draft(t, a, amount, "shop.example", method)
@@ -228,8 +228,8 @@ func (f *fixture) capture(ctx context.Context, id string, minor int64, final boo
 	}
 	priced := price(amount, p.Captures+1)
 	priced.Input.Payee = p.Payee
-	ch, err := tollgate.CapturePayment(f.Mint, f.origin(), p, ticket, tollgate.CaptureRequest{
-		Amount: amount, Final: final, Batch: a.Cutoffs.Batch(f.Now(), a.Closed),
+	ch, err := tollgate.CapturePayment(f.NewID, f.origin(), p, ticket, tollgate.CaptureRequest{
+		Amount: amount, Final: final, SalesDay: a.Cutoffs.SalesDay(f.Now(), a.Closed),
 	}, priced)
 	if code(err) == string(tollgate.CodeAuthorizationExpired) {
 		return f.Lapse(ctx, f.caller, p)
@@ -237,7 +237,7 @@ func (f *fixture) capture(ctx context.Context, id string, minor int64, final boo
 	if err != nil {
 		return err
 	}
-	_, err = f.ChangePayment(ctx, f.caller, nil, a, ch, rediskv.Answer{Status: 201, Body: []byte("{}")})
+	_, err = f.Transition(ctx, f.caller, nil, a, ch, rediskv.Answer{Status: 201, Body: []byte("{}")})
 	return err
 }
 
@@ -255,13 +255,13 @@ func (f *fixture) refund(ctx context.Context, id string, minor int64, restore bo
 	amount := tollgate.Money{Minor: minor, Currency: p.Currency}
 	priced := price(amount, 0)
 	priced.Input.Payee, priced.Input.Refund = p.Payee, true
-	ch, err := tollgate.RefundPayment(f.Mint, f.origin(), p, ticket, tollgate.RefundRequest{
-		Amount: amount, Account: a.Status, Restore: restore, Batch: a.Cutoffs.Batch(f.Now(), a.Closed),
+	ch, err := tollgate.RefundPayment(f.NewID, f.origin(), p, ticket, tollgate.RefundRequest{
+		Amount: amount, Account: a.Status, Restore: restore, SalesDay: a.Cutoffs.SalesDay(f.Now(), a.Closed),
 	}, priced)
 	if err != nil {
 		return err
 	}
-	_, err = f.ChangePayment(ctx, f.caller, nil, a, ch, rediskv.Answer{Status: 201, Body: []byte("{}")})
+	_, err = f.Transition(ctx, f.caller, nil, a, ch, rediskv.Answer{Status: 201, Body: []byte("{}")})
 	return err
 }
 
@@ -270,14 +270,14 @@ func (f *fixture) move(ctx context.Context, id string, trigger tollgate.Trigger)
 	if err != nil {
 		return err
 	}
-	ch, err := tollgate.MovePayment(f.Mint, f.origin(), p, ticket, trigger, nil)
+	ch, err := tollgate.TransitionPayment(f.NewID, f.origin(), p, ticket, trigger, nil)
 	if code(err) == string(tollgate.CodeAuthorizationExpired) {
 		return f.Lapse(ctx, f.caller, p)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = f.ChangePayment(ctx, f.caller, nil, nil, ch, rediskv.Answer{Status: 200, Body: []byte("{}")})
+	_, err = f.Transition(ctx, f.caller, nil, nil, ch, rediskv.Answer{Status: 200, Body: []byte("{}")})
 	return err
 }
 

@@ -119,7 +119,7 @@ func TestInForce(t *testing.T) {
 	}
 	check := func(what string, want map[string][]tollgate.RuleRef) {
 		t.Helper()
-		found, err := f.InForce(t.Context(), all)
+		found, err := f.ActiveRules(t.Context(), all)
 		if err != nil || !maps.EqualFunc(found, want, slices.Equal[[]tollgate.RuleRef]) {
 			t.Errorf("%s: %v, %v; want %v", what, found, err, want)
 		}

@@ -38,7 +38,7 @@ func (f *fixture) enable(t testing.TB, webhook string) {
 
 func (f *fixture) recover(t testing.TB, webhook string, since tollgate.Instant) (id string) {
 	t.Helper()
-	r, err := tollgate.RecoverWebhook(f.Mint, f.origin(), webhook, since)
+	r, err := tollgate.RecoverWebhook(f.NewID, f.origin(), webhook, since)
 	must(t, err)
 	_, err = f.CommitRecovery(t.Context(), f.caller, nil, r, rediskv.Answer{Status: 202})
 	must(t, err)

@@ -37,8 +37,8 @@ func (f *fixture) spend(t testing.TB, key string, amount tollgate.Money, payee s
 	t.Helper()
 	ch, ans := f.draft(t, f.account(t), amount, payee, tollgate.CaptureManual)
 	_, err := f.CreatePayment(t.Context(), f.caller, f.key(key), f.account(t), ch, ans)
-	if full, ok := errors.AsType[*payments.ExhaustedError](err); ok {
-		return nil, full.Use.Reason
+	if full, ok := errors.AsType[*payments.BudgetError](err); ok {
+		return nil, full.Reservation.Reason
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func (f *fixture) spend(t testing.TB, key string, amount tollgate.Money, payee s
 func (f *fixture) left(t testing.TB, amount tollgate.Money, payee string) tollgate.Reason {
 	t.Helper()
 	a := f.account(t)
-	full, err := f.Exhausted(t.Context(), f.caller.Organization, a.Limits.Uses(a.ID, amount, parsePayee(t, payee), f.clock.now()))
+	full, err := f.Exceeded(t.Context(), f.caller.Organization, a.Perimeter.Reservations(a.ID, amount, parsePayee(t, payee), f.clock.now()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -136,7 +136,7 @@ func TestEarlierPerimetersStay(t *testing.T) {
 	f.limited(t, `{"payees_allowed":[]}`)
 	decide := func() tollgate.Reason {
 		f.Refresh(f.caller.Organization)
-		return f.account(t).Limits.Decide(eur(1), parsePayee(t, "shop.example"), f.clock.now()).Reason
+		return f.account(t).Perimeter.Decide(eur(1), parsePayee(t, "shop.example"), f.clock.now()).Reason
 	}
 	if reason := decide(); reason != tollgate.ReasonPayeeNotAllowed {
 		t.Errorf("an empty list: %q", reason)
@@ -164,7 +164,7 @@ func TestEarlierPerimetersStay(t *testing.T) {
 	list := func() []tollgate.PerimeterRef {
 		t.Helper()
 		p, err := f.Perimeters(t.Context(), f.caller)
-		if err != nil || p.InForce[account] != (tollgate.PerimeterRef{ID: per, Version: 2}) {
+		if err != nil || p.Active[account] != (tollgate.PerimeterRef{ID: per, Version: 2}) {
 			t.Fatal(p, err)
 		}
 		return p.Versions

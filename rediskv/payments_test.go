@@ -33,7 +33,7 @@ func TestCreatePaymentIsReadBack(t *testing.T) {
 		{"deny.test", tollgate.CaptureManual, tollgate.Declined, tollgate.PaymentDeclined},
 	} {
 		ch, ans := f.draft(t, a, eur(1050), c.payee, c.method)
-		r, err := f.CreatePayment(t.Context(), f.caller, f.key(f.Mint("")), a, ch, ans)
+		r, err := f.CreatePayment(t.Context(), f.caller, f.key(f.NewID("")), a, ch, ans)
 		if err != nil || r.Repeated || !bytes.Equal(r.Body, ans.Body) {
 			t.Fatalf("%s: %v %v", c.payee, r, err)
 		}
@@ -311,7 +311,7 @@ func TestExpiry(t *testing.T) {
 	between := f.create(t, eur(500), tollgate.CaptureManual)
 	f.clock.advance(168*time.Hour - time.Millisecond)
 	p, ticket := f.read(t, between.ID)
-	late, err := tollgate.MovePayment(f.Mint, f.origin(), p, ticket, tollgate.TriggerCancel, nil)
+	late, err := tollgate.TransitionPayment(f.NewID, f.origin(), p, ticket, tollgate.TriggerCancel, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +330,7 @@ func TestExpiry(t *testing.T) {
 	}
 	// What was computed in time and is committed too late is not made.
 	late.Payment.UpdatedAt = f.Now()
-	if _, err := f.ChangePayment(t.Context(), f.caller, nil, nil, late, rediskv.Answer{Status: 200}); code(err) != string(tollgate.CodeAuthorizationExpired) {
+	if _, err := f.Transition(t.Context(), f.caller, nil, nil, late, rediskv.Answer{Status: 200}); code(err) != string(tollgate.CodeAuthorizationExpired) {
 		t.Errorf("a cancellation that comes too late: %v", err)
 	}
 	if p, _ := f.read(t, between.ID); p.Status != tollgate.Expired {
@@ -404,12 +404,12 @@ func TestLostReply(t *testing.T) {
 	<-lost
 	id := ch.Payment.ID
 	p, ticket := f.read(t, id)
-	change, err := tollgate.CapturePayment(f.Mint, f.origin(), p, ticket, tollgate.CaptureRequest{Amount: eur(200), Batch: f.account(t).Cutoffs.Batch(f.Now(), 0)}, price(eur(200), 1))
+	change, err := tollgate.CapturePayment(f.NewID, f.origin(), p, ticket, tollgate.CaptureRequest{Amount: eur(200), SalesDay: f.account(t).Cutoffs.SalesDay(f.Now(), 0)}, price(eur(200), 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	lost = wire.SwallowReply("EVALSHA")
-	if _, err := f.ChangePayment(t.Context(), f.caller, nil, f.account(t), change, rediskv.Answer{Status: 201}); err != nil {
+	if _, err := f.Transition(t.Context(), f.caller, nil, f.account(t), change, rediskv.Answer{Status: 201}); err != nil {
 		t.Fatal(err)
 	}
 	<-lost

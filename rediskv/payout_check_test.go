@@ -24,7 +24,7 @@ func (f *fixture) releasePayout(t testing.TB, id, reason string) error {
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		ch, err := tollgate.ReleasePayout(f.Mint, f.origin(), was.StoredPayout, recount, reason)
+		ch, err := tollgate.ReleasePayout(f.NewID, f.origin(), was.StoredPayout, recount, reason)
 		if err != nil {
 			return rediskv.Result{}, err
 		}
@@ -44,7 +44,7 @@ func (f *fixture) endPayout(ctx context.Context, p *tollgate.Payout, said tollga
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		ch, err := tollgate.EndPayout(f.Mint, f.origin(), was.StoredPayout, said, account)
+		ch, err := tollgate.EndPayout(f.NewID, f.origin(), was.StoredPayout, said, account)
 		if err != nil || ch == nil {
 			return rediskv.Result{}, err
 		}
@@ -140,10 +140,10 @@ func TestPayoutThatDoesNotAddUp(t *testing.T) {
 			object := map[string]string{"payout": id, "own": tollgate.PayoutTransactionOf(id), "capture": f.captures(t)[0].ID}[c.object]
 			was := f.set(t, object, c.field, c.change)
 			p := f.step(t, id)
-			if p.Status != tollgate.Held || !strings.Contains(p.HeldReason, c.says) || p.Asked != 0 {
+			if p.Status != tollgate.PayoutStatusHeld || !strings.Contains(p.HeldReason, c.says) || p.Asked != 0 {
 				t.Fatalf("it is %s, asked %d times: %q", p.Status, p.Asked, p.HeldReason)
 			}
-			if again := f.step(t, id); again.Status != tollgate.Held || again.UpdatedAt != p.UpdatedAt {
+			if again := f.step(t, id); again.Status != tollgate.PayoutStatusHeld || again.UpdatedAt != p.UpdatedAt {
 				t.Errorf("held, it is carried on: %+v", again)
 			}
 			if held, _, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Types: tollgate.TypeFilter{"payout.held"}, Limit: 10}); err != nil || len(held) != 1 {
@@ -159,11 +159,11 @@ func TestPayoutThatDoesNotAddUp(t *testing.T) {
 			} else if err != nil {
 				t.Fatal(err)
 			}
-			if p := f.step(t, id); p.Status != tollgate.InTransit || p.Amount() != right || p.Asked != 1 {
+			if p := f.step(t, id); p.Status != tollgate.PayoutStatusInTransit || p.Amount() != right || p.Asked != 1 {
 				t.Errorf("released it is %s of %s, not %s", p.Status, p.Amount(), right)
 			}
 			own := f.allTransactions(t, ledger.TransactionQuery{Types: []tollgate.TransactionType{tollgate.TransactionPayout}, Limit: 10})
-			if len(own) != 1 || own[0].Amount != right || own[0].Status != string(tollgate.InTransit) {
+			if len(own) != 1 || own[0].Amount != right || own[0].Status != string(tollgate.PayoutStatusInTransit) {
 				t.Errorf("its own transaction is %+v", own)
 			}
 			if err := f.releasePayout(t, id, "again"); code(err) != string(tollgate.CodePayoutStateInvalid) {
@@ -192,7 +192,7 @@ func TestPayoutOfAnEarlierRelease(t *testing.T) {
 	f := newFixture(t)
 	id := f.wrongPayout(t)
 	f.set(t, id, "step", func(string) string { return "pay" })
-	if p := f.step(t, id); p.Status != tollgate.Held {
+	if p := f.step(t, id); p.Status != tollgate.PayoutStatusHeld {
 		t.Errorf("it is %s", p.Status)
 	}
 }

@@ -63,10 +63,10 @@ func (f *fixture) checkMoney(t testing.TB) (late int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if *x.AvailableOn != a.Cutoffs.PayoutDate(day).String() || day < a.Cutoffs.SalesDay(x.CreatedAt) {
+		if *x.AvailableOn != a.Cutoffs.PayoutDate(day).String() || day < a.Cutoffs.SalesDate(x.CreatedAt) {
 			t.Errorf("%s of %s: batch date %s, payout date %s", x.ID, x.CreatedAt, *x.BatchDate, *x.AvailableOn)
 		}
-		if day > a.Cutoffs.SalesDay(x.CreatedAt) {
+		if day > a.Cutoffs.SalesDate(x.CreatedAt) {
 			late++
 		}
 		switch x.Status {

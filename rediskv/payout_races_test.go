@@ -99,8 +99,8 @@ func TestCaptureByAnOlderCutoff(t *testing.T) {
 	payment := f.create(t, eur(1000), tollgate.CaptureManual)
 	before := f.account(t)
 	p, ticket := f.read(t, payment.ID)
-	capture, err := tollgate.CapturePayment(f.Mint, f.origin(), p, ticket, tollgate.CaptureRequest{
-		Amount: eur(1000), Final: true, Batch: before.Cutoffs.Batch(f.Now(), before.Closed),
+	capture, err := tollgate.CapturePayment(f.NewID, f.origin(), p, ticket, tollgate.CaptureRequest{
+		Amount: eur(1000), Final: true, SalesDay: before.Cutoffs.SalesDay(f.Now(), before.Closed),
 	}, price(eur(1000), 1))
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestCaptureByAnOlderCutoff(t *testing.T) {
 	if err := f.changeCutoff(t, "09:00", tollgate.NoDate); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.ChangePayment(t.Context(), f.caller, nil, before, capture, rediskv.Answer{Status: 201}); !errors.Is(err, rediskv.ErrStale) {
+	if _, err := f.Transition(t.Context(), f.caller, nil, before, capture, rediskv.Answer{Status: 201}); !errors.Is(err, rediskv.ErrStale) {
 		t.Errorf("by the cutoff before: %v", err)
 	}
 	if err := f.capture(t.Context(), p.ID, 1000, true); err != nil {

@@ -162,8 +162,8 @@ func TestNothingJoinsAClosedDay(t *testing.T) {
 	late, ans := f.draft(t, before, eur(700), "shop.example", tollgate.CaptureAutomatic)
 	manual := f.create(t, eur(900), tollgate.CaptureManual)
 	p, ticket := f.read(t, manual.ID)
-	capture, err := tollgate.CapturePayment(f.Mint, f.origin(), p, ticket, tollgate.CaptureRequest{
-		Amount: eur(900), Final: true, Batch: before.Cutoffs.Batch(f.Now(), before.Closed),
+	capture, err := tollgate.CapturePayment(f.NewID, f.origin(), p, ticket, tollgate.CaptureRequest{
+		Amount: eur(900), Final: true, SalesDay: before.Cutoffs.SalesDay(f.Now(), before.Closed),
 	}, price(eur(900), 1))
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func TestNothingJoinsAClosedDay(t *testing.T) {
 	if _, err := f.CreatePayment(t.Context(), f.caller, f.key("late"), before, late, ans); !errors.Is(err, rediskv.ErrStale) {
 		t.Errorf("a payment of a closed day: %v", err)
 	}
-	if _, err := f.ChangePayment(t.Context(), f.caller, nil, before, capture, ans); !errors.Is(err, rediskv.ErrStale) {
+	if _, err := f.Transition(t.Context(), f.caller, nil, before, capture, ans); !errors.Is(err, rediskv.ErrStale) {
 		t.Errorf("a capture of a closed day: %v", err)
 	}
 	f.Refresh(f.caller.Organization)

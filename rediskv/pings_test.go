@@ -24,7 +24,7 @@ func TestPingsHoldNothing(t *testing.T) {
 	}
 	ping := func(webhook string) string {
 		t.Helper()
-		p, err := tollgate.PingWebhook(f.Mint, f.origin(), f.webhook(t, webhook))
+		p, err := tollgate.PingWebhook(f.NewID, f.origin(), f.webhook(t, webhook))
 		if err != nil {
 			t.Fatal(err)
 		}

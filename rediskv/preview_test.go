@@ -64,7 +64,7 @@ func previewRound(t *testing.T, r *rand.Rand, n int) (moved int64, checked int) 
 		model.Cutoff = randomCutoff(r)
 		for j := range 2 {
 			accounts[i+j] = model
-			accounts[i+j].ID = f.Mint(tollgate.PrefixMerchantAccount)
+			accounts[i+j].ID = f.NewID(tollgate.PrefixMerchantAccount)
 		}
 	}
 	f.config.MerchantAccounts = accounts
@@ -73,7 +73,7 @@ func previewRound(t *testing.T, r *rand.Rand, n int) (moved int64, checked int) 
 	before := f.Now()
 	f.config.Effective = map[string]tollgate.Date{}
 	for i := 0; i < 2*n; i += 2 {
-		open := f.accountOf(t, accounts[i].ID).Cutoffs.SalesDay(before)
+		open := f.accountOf(t, accounts[i].ID).Cutoffs.SalesDate(before)
 		accounts[i].Cutoff = randomCutoff(r)
 		f.config.Effective[accounts[i].ID] = open + tollgate.Date(1+r.IntN(6))
 	}
@@ -153,7 +153,7 @@ func (f *fixture) sell(t testing.TB, account string, amount tollgate.Money) {
 	t.Helper()
 	a := f.accountOf(t, account)
 	ch, ans := f.draft(t, a, amount, "shop.example", tollgate.CaptureAutomatic)
-	if _, err := f.CreatePayment(t.Context(), f.caller, f.key(f.Mint("")), a, ch, ans); err != nil {
+	if _, err := f.CreatePayment(t.Context(), f.caller, f.key(f.NewID("")), a, ch, ans); err != nil {
 		t.Fatal(err)
 	}
 }

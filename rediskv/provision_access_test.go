@@ -17,10 +17,10 @@ func TestProvisioningOnTopOfWhatIsStored(t *testing.T) {
 	made := make([]string, 6)
 	for n := range made {
 		grant := f.config.Grants[0]
-		grant.ID, grant.MerchantAccountIDs = f.Mint(tollgate.PrefixGrant), []string{f.config.MerchantAccounts[1].ID}
+		grant.ID, grant.MerchantAccountIDs = f.NewID(tollgate.PrefixGrant), []string{f.config.MerchantAccounts[1].ID}
 		made[n] = grant.ID
 		account := f.config.MerchantAccounts[0]
-		account.ID = f.Mint(tollgate.PrefixMerchantAccount)
+		account.ID = f.NewID(tollgate.PrefixMerchantAccount)
 		part := tollgate.Config{
 			Organization: tollgate.Organization{ID: f.caller.Organization},
 			Grants:       []tollgate.Grant{grant}, MerchantAccounts: []tollgate.MerchantAccount{account},

@@ -33,13 +33,13 @@ func (f *fixture) revisions(t testing.TB) map[string]int64 {
 // one of the second's.
 func (f *fixture) staff(t testing.TB, n int) (first, second []string) {
 	t.Helper()
-	other := tollgate.Client{ID: f.Mint(tollgate.PrefixClient), Name: "till", Status: "active", Keys: []string{"{}"}}
+	other := tollgate.Client{ID: f.NewID(tollgate.PrefixClient), Name: "till", Status: "active", Keys: []string{"{}"}}
 	f.config.Clients[0].Keys = []string{`{"kid":"a"}`, `{"kid":"b"}`}
 	f.config.Clients = append(f.config.Clients, other)
 	first = []string{f.config.Grants[0].ID}
 	for i := range n {
 		g := f.config.Grants[0]
-		g.ID = f.Mint(tollgate.PrefixGrant)
+		g.ID = f.NewID(tollgate.PrefixGrant)
 		if i == 0 {
 			g.ClientID = other.ID
 			second = append(second, g.ID)
@@ -187,7 +187,7 @@ func TestTokensEndOfMoreGrantsThanOneScanFinds(t *testing.T) {
 	for part := range slices.Chunk(make([]struct{}, more), 1000) {
 		pipe := c.Pipeline()
 		for range part {
-			id := f.Mint(tollgate.PrefixGrant)
+			id := f.NewID(tollgate.PrefixGrant)
 			pipe.HSet(t.Context(), prefix+id, "v", sample["v"], "json", strings.ReplaceAll(sample["json"], first[0], id))
 		}
 		if _, err := pipe.Exec(t.Context()); err != nil {
@@ -232,7 +232,7 @@ func TestTokensOfManyGrantsEnd(t *testing.T) {
 		g := f.config.Grants[:2]
 		for range 300 {
 			one := f.config.Grants[0]
-			one.ID = f.Mint(tollgate.PrefixGrant)
+			one.ID = f.NewID(tollgate.PrefixGrant)
 			g = append(g, one)
 		}
 		f.config.Grants = g
@@ -293,7 +293,7 @@ func TestGrantsWhileTokensEnd(t *testing.T) {
 	once := sync.OnceFunc(func() {
 		c := other.config
 		g := c.Grants[0]
-		g.ID = f.Mint(tollgate.PrefixGrant)
+		g.ID = f.NewID(tollgate.PrefixGrant)
 		c.Grants = append(slices.Clone(c.Grants), g)
 		if _, err := other.ApplyConfig(t.Context(), c, false); err != nil {
 			t.Error(err)

@@ -24,7 +24,7 @@ func TestProvisionJudgesWhatIsNew(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		p, err := tollgate.Provision(f.Mint, f.Origin(rediskv.Caller{Organization: config.Organization.ID}), facts, config)
+		p, err := tollgate.Provision(f.NewID, f.Origin(rediskv.Caller{Organization: config.Organization.ID}), facts, config)
 		if err != nil {
 			return err
 		}

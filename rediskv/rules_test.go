@@ -20,7 +20,7 @@ import (
 func (f *fixture) signer(t testing.TB) *rules.RuleSigner {
 	t.Helper()
 	if len(f.config.RuleSigners) == 0 {
-		f.config.RuleSigners = []tollgate.RuleSigner{{ID: f.Mint(tollgate.PrefixRuleSigner), Name: "team", Status: "active", Keys: []string{"{}"}}}
+		f.config.RuleSigners = []tollgate.RuleSigner{{ID: f.NewID(tollgate.PrefixRuleSigner), Name: "team", Status: "active", Keys: []string{"{}"}}}
 		if _, err := f.ApplyConfig(t.Context(), f.config, false); err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,7 @@ var retrying = webhooks.Outcome{State: tollgate.DeliveryRetrying, StatusCode: 50
 var webhookResends = []resend{
 	{"commit", "a creation, and it is deleted", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		w := f.endpoint(t).WebhookEndpoint
-		w.ID = f.Mint(tollgate.PrefixWebhook)
+		w.ID = f.NewID(tollgate.PrefixWebhook)
 		return func(through *fixture) error {
 			r, err := through.createWebhook(t, tollgate.StoredWebhook{WebhookEndpoint: w})
 			return first(r, err, 201)
@@ -62,7 +62,7 @@ var webhookResends = []resend{
 	}},
 	{"commit", "a ping, and the endpoint is deleted", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		w := f.endpoint(t)
-		ping, err := tollgate.PingWebhook(f.Mint, f.origin(), w)
+		ping, err := tollgate.PingWebhook(f.NewID, f.origin(), w)
 		must(t, err)
 		return func(through *fixture) error {
 			r, err := through.CommitPing(t.Context(), f.caller, nil, ping, rediskv.Answer{Status: 202})

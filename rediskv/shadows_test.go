@@ -13,7 +13,7 @@ import (
 func (f *fixture) shadowed(t testing.TB) string {
 	t.Helper()
 	shadow := tollgate.Shadow{
-		Object: "shadow", ID: f.Mint(tollgate.PrefixShadow), CreatedAt: f.Now(), Rule: tollgate.RuleRef{Rule: tollgate.Citation{Name: "next_fee", Version: 1}, SHA256: "1"},
+		Object: "shadow", ID: f.NewID(tollgate.PrefixShadow), CreatedAt: f.Now(), Rule: tollgate.RuleRef{Rule: tollgate.Citation{Name: "next_fee", Version: 1}, SHA256: "1"},
 		Against: priced[0], MerchantAccountIDs: []string{}, Status: tollgate.StatusActive,
 	}
 	if err := f.startShadow(t, shadow); err != nil {
@@ -66,7 +66,7 @@ func TestComparisonOnce(t *testing.T) {
 	id, org := f.shadowed(t), f.caller.Organization
 	found := func() *rules.Comparison {
 		return &rules.Comparison{
-			Operation: f.Mint(""), Compared: 2, Different: 1, Equal: 1, Sums: map[tollgate.Currency]int64{"EUR": -7},
+			Operation: f.NewID(""), Compared: 2, Different: 1, Equal: 1, Sums: map[tollgate.Currency]int64{"EUR": -7},
 			Divergences: []tollgate.Divergence{{ShadowID: id}},
 		}
 	}

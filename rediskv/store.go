@@ -72,7 +72,7 @@ type DB struct {
 	onDamage    func(object string)
 	OnHeld      func()
 	News        chan struct{}
-	Shipped     map[tollgate.Citation]tollgate.RuleRef
+	Builtin     map[tollgate.Citation]tollgate.RuleRef
 
 	mintLock sync.Mutex
 	entropy  io.Reader
@@ -106,10 +106,10 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	s := &DB{
 		Redis: client, Blocking: blocking, Batched: batched,
 		Timeout: timeout, ExportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), Clock: o.Clock, entropy: o.Entropy, observe: o.Observe, Log: log,
-		Cache: newCache(), told: told, onDamage: o.Damaged, OnHeld: o.Held, News: make(chan struct{}, 1), Shipped: map[tollgate.Citation]tollgate.RuleRef{},
+		Cache: newCache(), told: told, onDamage: o.Damaged, OnHeld: o.Held, News: make(chan struct{}, 1), Builtin: map[tollgate.Citation]tollgate.RuleRef{},
 	}
 	for _, ref := range o.Rules {
-		s.Shipped[ref.Rule] = ref
+		s.Builtin[ref.Rule] = ref
 	}
 	if err := s.prepare(ctx, o.Partitions); err != nil {
 		s.Close()
@@ -186,8 +186,8 @@ func (s *DB) Lane(org string) int { return partitionOf(org, s.partitions) % s.La
 // Now is the Store's clock as the interface prints it.
 func (s *DB) Now() tollgate.Instant { return tollgate.At(s.Clock()) }
 
-// Mint makes an identifier; it is a tollgate.Mint.
-func (s *DB) Mint(prefix string) string {
+// NewID makes an identifier; it is a tollgate.Mint.
+func (s *DB) NewID(prefix string) string {
 	s.mintLock.Lock()
 	defer s.mintLock.Unlock()
 	return tollgate.NewID(prefix, s.Clock(), s.entropy)

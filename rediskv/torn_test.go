@@ -101,14 +101,14 @@ func TestDamagedCountsTearNothing(t *testing.T) {
 		return func() error {
 			a := f.account(t)
 			ch, ans := f.draft(t, a, eur(500), "shop.example", method)
-			_, err := f.CreatePayment(t.Context(), f.caller, f.key(f.Mint("")), a, ch, ans)
+			_, err := f.CreatePayment(t.Context(), f.caller, f.key(f.NewID("")), a, ch, ans)
 			return err
 		}
 	}
 	capture := func() error { return f.capture(t.Context(), open.ID, 400, true) }
 	endpoint := func() error {
 		_, err := f.createWebhook(t, tollgate.StoredWebhook{WebhookEndpoint: tollgate.WebhookEndpoint{
-			Object: "webhook_endpoint", ID: f.Mint(tollgate.PrefixWebhook), URL: "https://shop.example/hooks", Status: tollgate.WebhookActive,
+			Object: "webhook_endpoint", ID: f.NewID(tollgate.PrefixWebhook), URL: "https://shop.example/hooks", Status: tollgate.WebhookActive,
 		}})
 		return err
 	}
@@ -207,7 +207,7 @@ func TestDamagedPlacesTearNothing(t *testing.T) {
 	}
 	repair()
 	f.mustSettle(t)
-	if paid := f.payout(t, p.ID); paid.Status != tollgate.Paid {
+	if paid := f.payout(t, p.ID); paid.Status != tollgate.PayoutStatusPaid {
 		t.Errorf("the payout is %s", paid.Status)
 	}
 }

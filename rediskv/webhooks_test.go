@@ -25,7 +25,7 @@ const lease = 30 * time.Second
 func (f *fixture) endpoint(t testing.TB, types ...string) *tollgate.StoredWebhook {
 	t.Helper()
 	w := tollgate.StoredWebhook{WebhookEndpoint: tollgate.WebhookEndpoint{
-		Object: "webhook_endpoint", ID: f.Mint(tollgate.PrefixWebhook), CreatedAt: f.Now(), UpdatedAt: f.Now(), URL: "https://shop.example/hooks",
+		Object: "webhook_endpoint", ID: f.NewID(tollgate.PrefixWebhook), CreatedAt: f.Now(), UpdatedAt: f.Now(), URL: "https://shop.example/hooks",
 		Status: tollgate.WebhookActive, EventTypes: types, SignatureScheme: tollgate.SignatureV1, SchemaVersion: tollgate.SchemaVersion,
 		SigningKeys: []tollgate.SigningKey{{Version: 1, Scheme: tollgate.SignatureV1, CreatedAt: f.Now()}}, Secret: "whsec_never_kept",
 	}, Sealed: []tollgate.SealedKey{{Version: 1, Scheme: tollgate.SignatureV1, Secret: []byte{1, 2, 3}}}}
@@ -41,7 +41,7 @@ func (f *fixture) createWebhook(t testing.TB, w tollgate.StoredWebhook) (rediskv
 	if err != nil {
 		return rediskv.Result{}, err
 	}
-	ch, err := tollgate.CreateWebhook(f.Mint, f.origin(), there, w)
+	ch, err := tollgate.CreateWebhook(f.NewID, f.origin(), there, w)
 	if err != nil {
 		return rediskv.Result{}, err
 	}
@@ -53,7 +53,7 @@ func (f *fixture) changeWebhook(t testing.TB, was tollgate.StoredWebhook, how fu
 	t.Helper()
 	want := was.WebhookEndpoint
 	how(&want)
-	ch, err := tollgate.ChangeWebhook(f.Mint, f.origin(), tollgate.WebhookKeys{}, was, want)
+	ch, err := tollgate.ChangeWebhook(f.NewID, f.origin(), tollgate.WebhookKeys{}, was, want)
 	if err != nil {
 		return rediskv.Result{}, err
 	}
@@ -62,7 +62,7 @@ func (f *fixture) changeWebhook(t testing.TB, was tollgate.StoredWebhook, how fu
 
 func (f *fixture) deleteWebhook(t testing.TB, was tollgate.StoredWebhook) error {
 	t.Helper()
-	ch, err := tollgate.DeleteWebhook(f.Mint, f.origin(), was)
+	ch, err := tollgate.DeleteWebhook(f.NewID, f.origin(), was)
 	must(t, err)
 	_, err = f.CommitWebhook(t.Context(), f.caller, nil, ch, rediskv.Answer{})
 	return err
@@ -71,7 +71,7 @@ func (f *fixture) deleteWebhook(t testing.TB, was tollgate.StoredWebhook) error 
 // disableWebhook disables an endpoint as a worker does.
 func (f *fixture) disableWebhook(t testing.TB, was tollgate.StoredWebhook) (disabled bool, err error) {
 	t.Helper()
-	ch, err := tollgate.DisableWebhook(f.Mint, f.origin(), was, "gone")
+	ch, err := tollgate.DisableWebhook(f.NewID, f.origin(), was, "gone")
 	if err != nil || ch == nil {
 		return false, err
 	}
@@ -90,7 +90,7 @@ func (f *fixture) replay(t testing.TB, webhook, delivery string) (id string, err
 		if err != nil {
 			return "", err
 		}
-		r, err := tollgate.ReplayDelivery(f.Mint, f.origin(), *d, nil)
+		r, err := tollgate.ReplayDelivery(f.NewID, f.origin(), *d, nil)
 		if err != nil {
 			return "", err
 		}
@@ -155,7 +155,7 @@ func TestReplayInEveryState(t *testing.T) {
 	if err := replay(first); code(err) != string(tollgate.CodeDeliveryInProgress) {
 		t.Errorf("while it is being sent: %v", err)
 	}
-	if err := replay(webhooks.Work{DeliveryID: f.Mint(tollgate.PrefixDelivery)}); code(err) != string(tollgate.CodeNotFound) {
+	if err := replay(webhooks.Work{DeliveryID: f.NewID(tollgate.PrefixDelivery)}); code(err) != string(tollgate.CodeNotFound) {
 		t.Errorf("one that is gone: %v", err)
 	}
 	// The receiver asks for an hour's rest, and is back sooner.
@@ -586,7 +586,7 @@ func TestChangeWebhookComparesRevisions(t *testing.T) {
 	for range tollgate.MaxWebhooks - 1 {
 		f.endpoint(t)
 	}
-	w.ID = f.Mint(tollgate.PrefixWebhook)
+	w.ID = f.NewID(tollgate.PrefixWebhook)
 	if _, err := f.createWebhook(t, w); code(err) != string(tollgate.CodeQuotaExceeded) {
 		t.Errorf("one endpoint too many: %v", err)
 	}
@@ -710,8 +710,8 @@ func TestForgetConsumersKeepsWhatIsTaken(t *testing.T) {
 	f := newFixture(t)
 	server := rawClient(t, f.url)
 	export := tollgate.Export{
-		Object: "export", ID: f.Mint(tollgate.PrefixExport), CreatedAt: f.Now(),
-		Dataset: tollgate.DatasetPayments, Format: tollgate.FormatCSV, Status: tollgate.ExportPending,
+		Object: "export", ID: f.NewID(tollgate.PrefixExport), CreatedAt: f.Now(),
+		Dataset: tollgate.DatasetPayments, Format: tollgate.FormatCSV, Status: tollgate.ExportStatusPending,
 	}
 	take := func(partition int, consumer string) bool {
 		j, err := f.NextExport(t.Context(), partition, consumer, 0, nil)

@@ -66,7 +66,7 @@ func sequence(all []*tollgate.Ticket) iter.Seq2[*tollgate.Ticket, error] {
 
 func shippedEngine(t testing.TB) *wasm.Engine {
 	e := engines(t)["compiler"]
-	if err := e.LoadShipped(context.Background()); err != nil {
+	if err := e.LoadBuiltin(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -304,7 +304,7 @@ func cpuTime(t testing.TB) time.Duration {
 func TestBacktestReplacesUsedUpInstances(t *testing.T) {
 	ctx := context.Background()
 	e := engines(t)["compiler"]
-	if err := e.LoadShipped(ctx); err != nil {
+	if err := e.LoadBuiltin(ctx); err != nil {
 		t.Fatal(err)
 	}
 	candidate := load(t, e, tollgate.Citation{Name: "used_up", Version: 1}, usedUp.bytes())

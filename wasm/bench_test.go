@@ -9,12 +9,12 @@ import (
 	"tollgate/wasm"
 )
 
-// BenchmarkQuote5Rules is the hot path of a quote: five shipped rules, fuel
+// BenchmarkQuote5Rules is the hot path of a quote: five built-in rules, fuel
 // counted, lines appended to a slice that has room. The aim is under 2 µs and
 // no allocation.
 func BenchmarkQuote5Rules(b *testing.B) {
 	e := engines(b)["compiler"]
-	if err := e.LoadShipped(context.Background()); err != nil {
+	if err := e.LoadBuiltin(context.Background()); err != nil {
 		b.Fatal(err)
 	}
 	benchmarkQuote(b, e)
@@ -23,7 +23,7 @@ func BenchmarkQuote5Rules(b *testing.B) {
 // BenchmarkQuote5RulesBare is the same without fuel: what counting costs.
 func BenchmarkQuote5RulesBare(b *testing.B) {
 	e := engines(b)["compiler"]
-	all, err := wasm.Shipped()
+	all, err := wasm.Builtin()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func benchmarkQuote(b *testing.B, e *wasm.Engine) {
 // BenchmarkQuote5RulesParallel has every core quote with the same rules.
 func BenchmarkQuote5RulesParallel(b *testing.B) {
 	e := engines(b)["compiler"]
-	if err := e.LoadShipped(context.Background()); err != nil {
+	if err := e.LoadBuiltin(context.Background()); err != nil {
 		b.Fatal(err)
 	}
 	five := e.Refs(fiveRules...)
@@ -134,7 +134,7 @@ func share(amount, rate int64) int64 {
 
 func TestQuoteDoesNotAllocate(t *testing.T) {
 	e := engines(t)["compiler"]
-	if err := e.LoadShipped(context.Background()); err != nil {
+	if err := e.LoadBuiltin(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	lines := make([]tollgate.FeeLine, 0, 16)

@@ -74,7 +74,7 @@ func (e *Engine) Load(ctx context.Context, c tollgate.Citation, binary []byte) (
 	return e.load(ctx, c, binary, false)
 }
 
-func (e *Engine) load(ctx context.Context, c tollgate.Citation, binary []byte, shipped bool) (tollgate.RuleRef, error) {
+func (e *Engine) load(ctx context.Context, c tollgate.Citation, binary []byte, builtin bool) (tollgate.RuleRef, error) {
 	ref := RefOf(c, binary)
 	if e.Has(ref) {
 		return ref, nil
@@ -91,11 +91,11 @@ func (e *Engine) load(ctx context.Context, c tollgate.Citation, binary []byte, s
 	if e.Has(ref) { // somebody else was faster; nobody refers to this one
 		return ref, nil
 	}
-	r.ref, r.shipped = ref, shipped
+	r.ref, r.builtin = ref, builtin
 	r.used.Store(e.loads.Add(1))
 	after := maps.Clone(*e.rules.Load())
 	after[ref] = r
-	if !shipped {
+	if !builtin {
 		r.size.enter(&e.held)
 	}
 	e.makeRoom(after)

@@ -41,13 +41,13 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestEviction: what nobody has used for the longest makes room, the shipped
+// TestEviction: what nobody has used for the longest makes room, the built-in
 // rules never do, a quote under way keeps what it runs, and what was evicted
 // can be loaded again.
 func TestEviction(t *testing.T) {
 	ctx := context.Background()
 	e := engines(t)["compiler"]
-	if err := e.LoadShipped(ctx); err != nil {
+	if err := e.LoadBuiltin(ctx); err != nil {
 		t.Fatal(err)
 	}
 	e.SetRoom(0, 3)
@@ -215,7 +215,7 @@ func TestTotal(t *testing.T) {
 
 func TestObserve(t *testing.T) {
 	e := engines(t)["compiler"]
-	if err := e.LoadShipped(context.Background()); err != nil {
+	if err := e.LoadBuiltin(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Unix(0, 0)
@@ -247,7 +247,7 @@ func TestObserve(t *testing.T) {
 // every answer is compared with the one given alone.
 func TestConcurrentQuotes(t *testing.T) {
 	e := engines(t)["compiler"]
-	if err := e.LoadShipped(context.Background()); err != nil {
+	if err := e.LoadBuiltin(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	five, want := e.Refs(fiveRules...), map[int64]string{}

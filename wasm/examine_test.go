@@ -14,7 +14,7 @@ import (
 )
 
 func TestExamineShipped(t *testing.T) {
-	all, err := wasm.Shipped()
+	all, err := wasm.Builtin()
 	if err != nil {
 		t.Fatal(err)
 	}

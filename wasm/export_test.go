@@ -49,7 +49,7 @@ func (e *Engine) Refs(cited ...tollgate.Citation) []tollgate.RuleRef {
 	return refs
 }
 
-// SetRoom gives the rules beside the shipped ones so many bytes, and keeps the
+// SetRoom gives the rules beside the built-in ones so many bytes, and keeps the
 // last ones in any case.
 func (e *Engine) SetRoom(bytes int64, least int) { e.room, e.least = bytes, least }
 

@@ -75,11 +75,11 @@ func TestFuelLimit(t *testing.T) {
 func TestFuelOfShipped(t *testing.T) {
 	all := engines(t)
 	for _, e := range all {
-		if err := e.LoadShipped(context.Background()); err != nil {
+		if err := e.LoadBuiltin(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	rules, err := wasm.Shipped()
+	rules, err := wasm.Builtin()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestFuelOfShipped(t *testing.T) {
 // TestInstrumentedIsBehindTheOriginal: counting changes no section but four,
 // and two passes over the same bytes give the same module.
 func TestInstrumentedIsBehindTheOriginal(t *testing.T) {
-	rules, err := wasm.Shipped()
+	rules, err := wasm.Builtin()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 // FuzzModule: whatever the bytes, Load returns; what it takes can be quoted
 // with and does not hang.
 func FuzzModule(f *testing.F) {
-	all, err := wasm.Shipped()
+	all, err := wasm.Builtin()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func FuzzReply(f *testing.F) {
 // FuzzTable: whatever the text, Build returns; what it builds can be loaded
 // and quoted with.
 func FuzzTable(f *testing.F) {
-	all, err := wasm.Shipped()
+	all, err := wasm.Builtin()
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // rule is a loaded module with its idle instances.
 type rule struct {
 	ref      tollgate.RuleRef
-	shipped  bool // never evicted
+	builtin  bool // never evicted
 	manifest abi.Manifest
 	free     abi.Free
 	refunds  bool                       // whether it takes part in refunds

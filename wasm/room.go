@@ -90,7 +90,7 @@ func (e *Engine) Limit(bytes int64) { e.room = bytes }
 // how many bytes they take up with their instances.
 func (e *Engine) Held() (rules int, bytes int64) {
 	for _, r := range *e.rules.Load() {
-		if !r.shipped {
+		if !r.builtin {
 			rules++
 		}
 	}
@@ -118,7 +118,7 @@ func (e *Engine) Spacious() bool {
 	defer e.mu.Unlock()
 	held := int64(largestRule)
 	for ref, r := range *e.rules.Load() {
-		if !r.shipped && (e.preferred == nil || e.preferred(ref)) {
+		if !r.builtin && (e.preferred == nil || e.preferred(ref)) {
 			held += r.size.bytes()
 		}
 	}
@@ -135,7 +135,7 @@ func (e *Engine) makeRoom(rules map[tollgate.RuleRef]*rule) {
 	}
 	var old []*rule
 	for _, r := range rules {
-		if !r.shipped {
+		if !r.builtin {
 			old = append(old, r)
 		}
 	}

@@ -40,7 +40,7 @@ func TestRoomIsBytes(t *testing.T) {
 		least, most int
 	}{"small": {small, 100, 200}, "large": {large, 10, 24}, "grown": {grown, 10, 24}} {
 		e := engines(t)["compiler"]
-		if err := e.LoadShipped(context.Background()); err != nil {
+		if err := e.LoadBuiltin(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		e.SetRoom(room, 1)

@@ -50,7 +50,7 @@ func (t ticketCheck) checkHead(say func(string, ...any)) {
 		say("created_at is %s, and evaluation 1 was made at %s", t.CreatedAt, first.At)
 	}
 	kind := tollgate.EvaluationAuthorization
-	if t.Perimeter.Decision == tollgate.Review {
+	if t.Perimeter.Decision == tollgate.DecisionReview {
 		kind = tollgate.EvaluationReview
 	}
 	if first.Kind != kind {
@@ -58,19 +58,19 @@ func (t ticketCheck) checkHead(say func(string, ...any)) {
 	}
 	p := t.Perimeter
 	switch p.Decision {
-	case tollgate.Allow, tollgate.Deny, tollgate.Review:
-		if (p.Decision == tollgate.Allow) != (p.Reason == "") || (p.Decision == tollgate.Review) != (p.Reason == tollgate.ReasonAmountNeedsReview) {
+	case tollgate.DecisionAllow, tollgate.DecisionDeny, tollgate.DecisionReview:
+		if (p.Decision == tollgate.DecisionAllow) != (p.Reason == "") || (p.Decision == tollgate.DecisionReview) != (p.Reason == tollgate.ReasonAmountNeedsReview) {
 			say("the perimeter decided %q with the reason %q", p.Decision, p.Reason)
 		}
 	default:
 		say("the perimeter decided %q", p.Decision)
 	}
 	// Only what waits for a review can be decided in another way later.
-	reviewed := p.Decision == tollgate.Review && (t.Decision == tollgate.Allow || t.Decision == tollgate.Deny)
+	reviewed := p.Decision == tollgate.DecisionReview && (t.Decision == tollgate.DecisionAllow || t.Decision == tollgate.DecisionDeny)
 	if t.Decision != p.Decision && !reviewed {
 		say("decision is %q, and the perimeter decided %q", t.Decision, p.Decision)
 	}
-	if len(t.Evaluations) > 1 && t.Decision != tollgate.Allow {
+	if len(t.Evaluations) > 1 && t.Decision != tollgate.DecisionAllow {
 		say("decision is %q, and it was captured", t.Decision)
 	}
 }
@@ -117,7 +117,7 @@ func (t ticketCheck) checkCaptures(say func(string, ...any)) {
 // checkEvents compares event_ids, one for each transition (interface §3), with
 // the events of the evaluations.
 func (t ticketCheck) checkEvents(say func(string, ...any)) {
-	reviewed, captured := t.Perimeter.Decision == tollgate.Review, len(t.Evaluations) > 1
+	reviewed, captured := t.Perimeter.Decision == tollgate.DecisionReview, len(t.Evaluations) > 1
 	at, further := 0, 1 // it may have been canceled, released or expired in the end
 	for i, e := range t.Evaluations {
 		switch {
@@ -136,14 +136,14 @@ func (t ticketCheck) checkEvents(say func(string, ...any)) {
 		}
 	}
 	switch {
-	case t.Perimeter.Decision == tollgate.Deny:
+	case t.Perimeter.Decision == tollgate.DecisionDeny:
 		further = 0
 	case reviewed && !captured:
 		further = 2
 	}
 	if n := len(t.EventIDs) - at - 1; n > further {
 		say("event_ids have %d events behind the last evaluation, where %d can be", n, further)
-	} else if n < 1 && reviewed && !captured && t.Decision != tollgate.Review {
+	} else if n < 1 && reviewed && !captured && t.Decision != tollgate.DecisionReview {
 		say("decision is %q, and event_ids do not have the review's event", t.Decision)
 	}
 	if len(slices.Compact(slices.Sorted(slices.Values(t.EventIDs)))) != len(t.EventIDs) {

@@ -133,9 +133,9 @@ func (f *Fields) Citation(name string, required bool) tollgate.Citation {
 	return parsed(f, name, required, tollgate.ParseCitation, "is a citation such as rule:card_fee@v4")
 }
 
-// RuleInForce is an optional citation, or the name of a rule, whichever version
+// ActiveRule is an optional citation, or the name of a rule, whichever version
 // of it is in force.
-func (f *Fields) RuleInForce(name string) tollgate.Citation {
+func (f *Fields) ActiveRule(name string) tollgate.Citation {
 	return parsed(f, name, false, tollgate.ParseRule, "is a citation such as rule:card_fee@v4, or a rule's name such as card_fee")
 }
 

@@ -55,7 +55,7 @@ func TestProblem(t *testing.T) {
 		Details: []tollgate.Detail{{Param: "payee", Code: tollgate.CodePayeeInvalid, Message: "no"}},
 		Context: tollgate.ErrorContext{
 			PaymentID: "pay_1", TicketID: "tkt_1", Status: tollgate.Expired,
-			Perimeter: &tollgate.PerimeterDecision{ID: "per_1", Version: 3, Decision: tollgate.Deny, Reason: tollgate.ReasonPayeeBlocked},
+			Perimeter: &tollgate.PerimeterDecision{ID: "per_1", Version: 3, Decision: tollgate.DecisionDeny, Reason: tollgate.ReasonPayeeBlocked},
 		},
 	}, "req_1")
 	want := `{"type":"urn:tollgate:error:rule_rejected","title":"Refused by a rule","status":422,"code":"rule_rejected","message":"no","request_id":"req_1",` +

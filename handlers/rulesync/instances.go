@@ -41,7 +41,7 @@ type Config struct {
 	Wall      func() time.Time
 	Log       *slog.Logger
 	Metrics   prometheus.Registerer
-	Shipped   []tollgate.RuleRef
+	Builtin   []tollgate.RuleRef
 }
 
 // Sync keeps the rules that an instance must have: those that come with the
@@ -78,7 +78,7 @@ type Sync struct {
 
 // New makes one that follows nothing yet.
 func New(c Config) (*Sync, error) {
-	outcomes, err := newOutcomes(c.Metrics, c.Clock, c.Shipped)
+	outcomes, err := newOutcomes(c.Metrics, c.Clock, c.Builtin)
 	return &Sync{
 		Config: c, Fits: c.Engine.Spacious, tellMe: make(chan struct{}, 1), outcomes: outcomes,
 		inForce: make(map[string][]tollgate.RuleRef), read: make(map[string]bool),
@@ -128,7 +128,7 @@ func (s *Sync) follow(ctx context.Context, seen instances.Changes) (instances.Ch
 			s.expect(upcoming)
 		}
 	}
-	s.listInForce(ctx)
+	s.listActive(ctx)
 	s.loadNeeded(ctx)
 	s.preload(ctx)
 	state := s.now()
@@ -163,9 +163,9 @@ func (s *Sync) expect(upcoming []instances.Upcoming) {
 // is to be read. s.mu is held.
 func (s *Sync) unread(a instances.Upcoming) bool { return s.readAll || s.read[a.Organization] }
 
-// listInForce reads, beside everything else, what is in force where that may
+// listActive reads, beside everything else, what is in force where that may
 // have changed.
-func (s *Sync) listInForce(ctx context.Context) {
+func (s *Sync) listActive(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.listing || (!s.readAll && len(s.read) == 0) {
@@ -175,7 +175,7 @@ func (s *Sync) listInForce(ctx context.Context) {
 	s.listing, s.readAll = true, false
 	clear(s.read)
 	s.loads.Go(func() {
-		some := func(ids []string) error { return s.readInForce(ctx, ids) }
+		some := func(ids []string) error { return s.readActive(ctx, ids) }
 		var err error
 		if all {
 			err = s.Store.Organizations(ctx, some)
@@ -203,8 +203,8 @@ func (s *Sync) listInForce(ctx context.Context) {
 	})
 }
 
-func (s *Sync) readInForce(ctx context.Context, orgs []string) error {
-	found, err := s.Store.InForce(ctx, orgs)
+func (s *Sync) readActive(ctx context.Context, orgs []string) error {
+	found, err := s.Store.ActiveRules(ctx, orgs)
 	if err != nil {
 		return err
 	}
@@ -302,7 +302,7 @@ func (s *Sync) Check() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case len(s.blocking) > 0, slices.ContainsFunc(s.Shipped, func(rule tollgate.RuleRef) bool { return !s.Engine.Has(rule) }):
+	case len(s.blocking) > 0, slices.ContainsFunc(s.Builtin, func(rule tollgate.RuleRef) bool { return !s.Engine.Has(rule) }):
 		return "missing"
 	case !s.complete:
 		return "loading"

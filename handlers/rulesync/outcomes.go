@@ -32,7 +32,7 @@ const PublishedRules = "published"
 // cost a load of one number.
 type outcomes struct {
 	clock   func() time.Time
-	shipped []tollgate.RuleRef
+	builtin []tollgate.RuleRef
 	ever    atomic.Bool // whether any rule has failed
 
 	mu      sync.Mutex
@@ -52,8 +52,8 @@ type outcomePart struct {
 var failingRule = prometheus.NewDesc("tollgate_rule_failing",
 	"How many rules have failed more often than not in the last minute, at least five times, or cannot be loaded by this instance.", []string{"rule"}, nil)
 
-func newOutcomes(r prometheus.Registerer, clock func() time.Time, shipped []tollgate.RuleRef) (*outcomes, error) {
-	o := &outcomes{clock: clock, shipped: shipped, windows: make(map[tollgate.Citation]*outcomeWindow)}
+func newOutcomes(r prometheus.Registerer, clock func() time.Time, builtin []tollgate.RuleRef) (*outcomes, error) {
+	o := &outcomes{clock: clock, builtin: builtin, windows: make(map[tollgate.Citation]*outcomeWindow)}
 	err := r.Register(o)
 	if _, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
 		err = nil // another Server in the process tells it
@@ -182,7 +182,7 @@ func (o *outcomes) Collect(to chan<- prometheus.Metric) {
 	count := make(map[string]int)
 	for _, rule := range o.failing() {
 		name := PublishedRules
-		if slices.ContainsFunc(o.shipped, func(ref tollgate.RuleRef) bool { return ref.Rule == rule }) {
+		if slices.ContainsFunc(o.builtin, func(ref tollgate.RuleRef) bool { return ref.Rule == rule }) {
 			name = rule.String()
 		}
 		count[name]++

@@ -129,7 +129,7 @@ func (s *Comparer) of(found map[shadowKey]*comparison, key shadowKey) *rules.Com
 		found[key] = c
 	}
 	if c.open == nil {
-		c.open = &rules.Comparison{Operation: s.rules.Store.Mint(""), Sums: make(map[tollgate.Currency]int64)}
+		c.open = &rules.Comparison{Operation: s.rules.Store.NewID(""), Sums: make(map[tollgate.Currency]int64)}
 	}
 	return c.open
 }
@@ -184,7 +184,7 @@ func (s *Comparer) compare(ctx context.Context, one shadowed, found *rules.Compa
 	found.Different++
 	currency := one.priced.Input.Amount.Currency
 	d := tollgate.Divergence{
-		Object: "divergence", ID: s.rules.Store.Mint(tollgate.PrefixDivergence), CreatedAt: tollgate.At(s.rules.Clock()), ShadowID: one.shadow.ID, MerchantAccountID: one.account,
+		Object: "divergence", ID: s.rules.Store.NewID(tollgate.PrefixDivergence), CreatedAt: tollgate.At(s.rules.Clock()), ShadowID: one.shadow.ID, MerchantAccountID: one.account,
 		Input: tollgate.EvaluationInput{Amount: one.priced.Input.Amount, Currency: currency, Payee: one.priced.Input.Payee, CaptureIndex: one.priced.Input.CaptureIndex},
 		Live:  one.priced.Lines, Shadow: lines,
 	}

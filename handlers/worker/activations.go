@@ -8,7 +8,7 @@ import (
 // activateRules carries out the activations of one partition whose time has
 // come.
 func (w *Worker) activateRules(ctx context.Context, p int) (int, error) {
-	done, err := w.Store.ActivateDue(ctx, p, w.Batch)
+	done, err := w.Store.ActivateDue(ctx, p, w.PageSize)
 	for _, a := range done {
 		if len(a.Lacking) > 0 {
 			w.Log.Error("activated without some instances", "activation", a.ID, "instances", a.Lacking)

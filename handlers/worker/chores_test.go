@@ -147,7 +147,7 @@ func TestJobs(t *testing.T) {
 	in := newInbox(t)
 	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
 	since := s.Now()
-	s.commit(t)(tollgate.DisableWebhook(s.Mint, s.Origin(s.caller), *s.webhook(t, hook), "gone"))
+	s.commit(t)(tollgate.DisableWebhook(s.NewID, s.Origin(s.caller), *s.webhook(t, hook), "gone"))
 	metrics := prometheus.NewRegistry()
 	s.work(t, worker.Config{Metrics: metrics})
 	for range 3 {
@@ -158,7 +158,7 @@ func TestJobs(t *testing.T) {
 		return len(all) == 3 && !slices.ContainsFunc(all, func(d tollgate.Delivery) bool { return d.State != tollgate.DeliveryHeld })
 	})
 	s.change(t, hook, func(e *tollgate.WebhookEndpoint) { e.Status = tollgate.WebhookActive })
-	recovery, err := tollgate.RecoverWebhook(s.Mint, s.Origin(s.caller), hook, since)
+	recovery, err := tollgate.RecoverWebhook(s.NewID, s.Origin(s.caller), hook, since)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,7 +84,7 @@ func TestRetryClock(t *testing.T) {
 	}
 	s.clock.advance(7 * 24 * time.Hour)
 	in.answers(nil)
-	r, err := tollgate.ReplayDelivery(s.Mint, s.Origin(s.caller), d, nil)
+	r, err := tollgate.ReplayDelivery(s.NewID, s.Origin(s.caller), d, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func TestExportWorkerKilled(t *testing.T) {
 			t.Fatalf("the worker did not die after %s: %v", dies, err)
 		}
 		e := s.readExport(t, id)
-		if killed = append(killed, e.Progress.RowsDone); e.Status != tollgate.ExportRunning {
+		if killed = append(killed, e.Progress.RowsDone); e.Status != tollgate.ExportStatusRunning {
 			t.Fatalf("it is %s before the last worker came: %v", e.Status, killed)
 		}
 	}
@@ -143,7 +143,7 @@ func TestExportWorkerStopped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if e := s.readExport(t, id); e.Status != tollgate.ExportRunning || e.Progress.RowsDone == 0 {
+	if e := s.readExport(t, id); e.Status != tollgate.ExportStatusRunning || e.Progress.RowsDone == 0 {
 		t.Fatalf("before the last worker comes it is %s at %+v", e.Status, e.Progress)
 	}
 	s.works(t, worker.Config{ExportLease: lease})
@@ -155,7 +155,7 @@ func TestExportWorkerStopped(t *testing.T) {
 // finish ends an export as its worker does.
 func (s *shop) finish(t testing.TB, j *exports.ExportJob) error {
 	t.Helper()
-	ch, err := tollgate.FinishExport(s.Mint, s.Origin(s.caller), j.Export, j.File())
+	ch, err := tollgate.FinishExport(s.NewID, s.Origin(s.caller), j.Export, j.File())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -379,7 +379,7 @@ func TestExportPoisoned(t *testing.T) {
 	}
 	s.works(t, worker.Config{Exports: 1})
 	e := s.finished(t, poisoned)
-	if e.Status != tollgate.ExportFailed || e.Error == nil || e.Error.Code != tollgate.CodeInternal {
+	if e.Status != tollgate.ExportStatusFailed || e.Error == nil || e.Error.Code != tollgate.CodeInternal {
 		t.Errorf("%+v, %+v", e, e.Error)
 	}
 	s.file(t, s.finished(t, s.export(t, tollgate.DatasetTransactions, tollgate.FormatCSV, tollgate.ExportFilter{})))
@@ -398,7 +398,7 @@ func TestExportWithoutRoom(t *testing.T) {
 	s.works(t, worker.Config{ExportChunk: 1, Store: openWith(t, rediskv.Options{URL: at, Clock: s.clock.now, ExportBytes: 3000})})
 	full := func() *tollgate.Export {
 		e := s.finished(t, s.export(t, tollgate.DatasetTickets, tollgate.FormatNDJSON, tollgate.ExportFilter{}))
-		if e.Status != tollgate.ExportFailed || e.Error == nil || e.Error.Code != tollgate.CodeRateLimited {
+		if e.Status != tollgate.ExportStatusFailed || e.Error == nil || e.Error.Code != tollgate.CodeRateLimited {
 			t.Fatalf("%+v, %+v", e, e.Error)
 		}
 		return e
@@ -459,7 +459,7 @@ func TestExportCanceled(t *testing.T) {
 	goOn()
 	stop()
 	after := s.readExport(t, id)
-	if after.Status != tollgate.ExportCanceled || after.Progress.RowsDone >= 150 {
+	if after.Status != tollgate.ExportStatusCanceled || after.Progress.RowsDone >= 150 {
 		t.Errorf("%+v", after)
 	}
 	if err := s.EndExport(t.Context(), s.caller, e, ch); !errors.Is(err, rediskv.ErrConflict) {

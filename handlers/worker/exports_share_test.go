@@ -48,7 +48,7 @@ func TestExportsGoRound(t *testing.T) {
 		if err != nil || j == nil {
 			t.Fatalf("%v, %v", j, err)
 		}
-		ch, err := tollgate.FailExport(store.Mint, store.Origin(rediskv.Caller{Organization: j.Organization}), j.Export, tollgate.ExportError{Code: tollgate.CodeInternal, Message: "Enough."})
+		ch, err := tollgate.FailExport(store.NewID, store.Origin(rediskv.Caller{Organization: j.Organization}), j.Export, tollgate.ExportError{Code: tollgate.CodeInternal, Message: "Enough."})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestExportsLeaveRoom(t *testing.T) {
 	t.Cleanup(release)
 	running := func() (n int) {
 		for _, id := range ids {
-			if greedy.readExport(t, id).Status == tollgate.ExportRunning {
+			if greedy.readExport(t, id).Status == tollgate.ExportStatusRunning {
 				n++
 			}
 		}
@@ -105,7 +105,7 @@ func TestExportsLeaveRoom(t *testing.T) {
 	}
 	one := modest.anExport(t)
 	until(t, "the other organization's export", func() bool {
-		return modest.readExport(t, one).Status == tollgate.ExportRunning
+		return modest.readExport(t, one).Status == tollgate.ExportStatusRunning
 	})
 	release()
 	for i, id := range append(ids, one) {
@@ -113,7 +113,7 @@ func TestExportsLeaveRoom(t *testing.T) {
 		if i == len(ids) {
 			s = modest
 		}
-		if e := s.finished(t, id); e.Status != tollgate.ExportDone {
+		if e := s.finished(t, id); e.Status != tollgate.ExportStatusSucceeded {
 			t.Errorf("%+v", e)
 		}
 	}

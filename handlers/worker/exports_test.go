@@ -42,7 +42,7 @@ func (s *shop) tryExport(d tollgate.Dataset, format string, f tollgate.ExportFil
 		if err != nil {
 			return "", err
 		}
-		ch, err := tollgate.CreateExport(s.Mint, s.Origin(s.caller), facts.Room, tollgate.NewExport{Dataset: d, Format: format})
+		ch, err := tollgate.CreateExport(s.NewID, s.Origin(s.caller), facts.Room, tollgate.NewExport{Dataset: d, Format: format})
 		if err != nil {
 			return "", err
 		}
@@ -80,7 +80,7 @@ func (s *shop) finished(t testing.TB, id string) *tollgate.Export {
 // it to what the export says of it.
 func (s *shop) file(t testing.TB, e *tollgate.Export) []byte {
 	t.Helper()
-	if e.Status != tollgate.ExportDone {
+	if e.Status != tollgate.ExportStatusSucceeded {
 		t.Fatalf("the export is %s: %+v", e.Status, e.Error)
 	}
 	f, err := s.ExportFile(t.Context(), s.caller, e)

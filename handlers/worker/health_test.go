@@ -20,7 +20,7 @@ func (s *shop) change(t testing.TB, hook string, how func(*tollgate.WebhookEndpo
 	was := s.webhook(t, hook)
 	want := was.WebhookEndpoint
 	how(&want)
-	s.commit(t)(tollgate.ChangeWebhook(s.Mint, s.Origin(s.caller), tollgate.WebhookKeys{}, *was, want))
+	s.commit(t)(tollgate.ChangeWebhook(s.NewID, s.Origin(s.caller), tollgate.WebhookKeys{}, *was, want))
 }
 
 // holding answers the first so many requests together, when release is closed.

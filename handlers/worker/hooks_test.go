@@ -34,7 +34,7 @@ func newVault(t testing.TB, secret byte) *tollgate.Vault {
 func (s *shop) hook(t testing.TB, url string, until map[int]tollgate.Instant, keys ...tollgate.WebhookKey) string {
 	t.Helper()
 	e := tollgate.StoredWebhook{WebhookEndpoint: tollgate.WebhookEndpoint{
-		Object: "webhook_endpoint", ID: s.Mint(tollgate.PrefixWebhook), CreatedAt: s.Now(), UpdatedAt: s.Now(), URL: url,
+		Object: "webhook_endpoint", ID: s.NewID(tollgate.PrefixWebhook), CreatedAt: s.Now(), UpdatedAt: s.Now(), URL: url,
 		Status: tollgate.WebhookActive, EventTypes: []string{"payment.authorized"}, SignatureScheme: tollgate.SignatureV1, SchemaVersion: tollgate.SchemaVersion,
 	}}
 	for _, k := range keys {
@@ -49,7 +49,7 @@ func (s *shop) hook(t testing.TB, url string, until map[int]tollgate.Instant, ke
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.commit(t)(tollgate.CreateWebhook(s.Mint, s.Origin(s.caller), there, e))
+	s.commit(t)(tollgate.CreateWebhook(s.NewID, s.Origin(s.caller), there, e))
 	return e.ID
 }
 
@@ -69,7 +69,7 @@ func (s *shop) commit(t testing.TB) func(*tollgate.WebhookChange, error) {
 // remove deletes an endpoint.
 func (s *shop) remove(t testing.TB, hook string) {
 	t.Helper()
-	s.commit(t)(tollgate.DeleteWebhook(s.Mint, s.Origin(s.caller), *s.webhook(t, hook)))
+	s.commit(t)(tollgate.DeleteWebhook(s.NewID, s.Origin(s.caller), *s.webhook(t, hook)))
 }
 
 func (s *shop) webhook(t testing.TB, id string) *tollgate.StoredWebhook {

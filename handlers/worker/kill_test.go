@@ -214,9 +214,9 @@ func (s *shop) tryPay(t *testing.T) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ch, err := tollgate.CreatePayment(s.Mint, s.origin(), tollgate.NewPayment{
+	ch, err := tollgate.CreatePayment(s.NewID, s.origin(), tollgate.NewPayment{
 		MerchantAccountID: a.ID, Amount: amount, Payee: "shop.example", CaptureMethod: tollgate.CaptureManual, CaptureWindowHours: a.CaptureWindowHours,
-	}, a.Limits.Decide(amount, payee, s.clock.now()), tollgate.Pricing{Input: tollgate.PricingInput{Amount: amount, Payee: "shop.example"}}, nil)
+	}, a.Perimeter.Decide(amount, payee, s.clock.now()), tollgate.Pricing{Input: tollgate.PricingInput{Amount: amount, Payee: "shop.example"}}, nil)
 	if err != nil {
 		t.Error(err)
 		return false

@@ -141,7 +141,7 @@ func (w *Worker) endPayout(ctx context.Context, p *tollgate.Payout, said tollgat
 				return rediskv.Result{}, err
 			}
 		}
-		change, err := tollgate.EndPayout(w.Store.Mint, w.Store.Origin(caller), was.StoredPayout, said, account)
+		change, err := tollgate.EndPayout(w.Store.NewID, w.Store.Origin(caller), was.StoredPayout, said, account)
 		if err != nil || change == nil {
 			return rediskv.Result{}, err
 		}

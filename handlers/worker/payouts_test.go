@@ -87,7 +87,7 @@ func TestPayoutStep(t *testing.T) {
 	w := newWorker(t, worker.Config{Store: s.Store, Clock: s.clock.now, Pay: func(_ context.Context, p tollgate.Payout) (tollgate.PayoutOutcome, error) {
 		n := len(asked)
 		asked = append(asked, p.ID)
-		if p.Amount().Minor != 1000 || p.Currency != "EUR" || p.Status != tollgate.InTransit {
+		if p.Amount().Minor != 1000 || p.Currency != "EUR" || p.Status != tollgate.PayoutStatusInTransit {
 			t.Errorf("asked to pay %+v", p)
 		}
 		return tollgate.PayoutOutcome{Failure: failures[n]}, answers[n]

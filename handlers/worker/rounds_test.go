@@ -200,7 +200,7 @@ func TestPartitionsTakeTurns(t *testing.T) {
 		return first.clock.now().Add(72*time.Hour + time.Duration(calls.Add(1))*time.Millisecond)
 	}
 	store := openWith(t, rediskv.Options{URL: address, Clock: later})
-	w := newWorker(t, worker.Config{Store: store, Clock: later, Batch: 1, Concurrency: 1})
+	w := newWorker(t, worker.Config{Store: store, Clock: later, PageSize: 1, Concurrency: 1})
 	looked := map[*shop]eventlog.Position{}
 	span := func(s *shop) (begin, end string) {
 		q := eventlog.EventQuery{Types: tollgate.TypeFilter{string(tollgate.PaymentExpired)}, Limit: 100, After: looked[s]}

@@ -37,7 +37,7 @@ type Config struct {
 	Metrics prometheus.Registerer // nil: none
 
 	Interval    time.Duration // between looks at a partition; one second
-	Batch       int           // payments asked for at once per partition; 100
+	PageSize    int           // payments asked for at once per partition; 100
 	Concurrency int           // partitions at work at once, by kind of work; 8
 	KeepEvents  time.Duration // 30 days, and for as long as one is undelivered
 	KeepAudit   time.Duration // entries of the audit record; 400 days
@@ -115,7 +115,7 @@ func (w *Worker) build(consumer string) (err error) {
 	}
 	every := func(name string, interval time.Duration, work func(context.Context, int) (int, error)) *loop.Loop {
 		return loop.New(loop.Config{
-			Common: common, Name: name, Every: interval, Concurrency: w.Concurrency, Batch: w.Batch, Counts: loops, Do: work,
+			Common: common, Name: name, Every: interval, Concurrency: w.Concurrency, PageSize: w.PageSize, Counts: loops, Do: work,
 		})
 	}
 	w.expiry, w.payouts = every("clock", w.Interval, w.expirePayments), every("payouts", w.Interval, w.makePayouts)
@@ -150,7 +150,7 @@ func withDefaults(c Config) Config {
 		c.Pay = ledgerOnly
 	}
 	c.Interval = cmp.Or(c.Interval, time.Second)
-	c.Batch = cmp.Or(c.Batch, 100)
+	c.PageSize = cmp.Or(c.PageSize, 100)
 	c.Concurrency = cmp.Or(c.Concurrency, 8)
 	c.KeepEvents = cmp.Or(c.KeepEvents, 30*24*time.Hour)
 	c.KeepAudit = cmp.Or(c.KeepAudit, DefaultKeepAudit)

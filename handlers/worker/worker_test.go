@@ -84,8 +84,8 @@ func newShopIn(t testing.TB, url string, partitions int) *shop {
 	c := new(clock)
 	c.milli.Store(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).UnixMilli())
 	s := &shop{Store: openWith(t, rediskv.Options{URL: url, Clock: c.now, Observe: c.observe, Partitions: partitions}), clock: c}
-	org, le, per, rs := s.Mint("org_"), s.Mint("le_"), s.Mint("per_"), s.Mint("rs_")
-	s.account = s.Mint("ma_")
+	org, le, per, rs := s.NewID("org_"), s.NewID("le_"), s.NewID("per_"), s.NewID("rs_")
+	s.account = s.NewID("ma_")
 	s.caller = rediskv.Caller{Organization: org}
 	_, err := redistest.Provision(t.Context(), s.Store, tollgate.Config{
 		Organization:  tollgate.Organization{ID: org, Name: "Test", Status: "active", HomeRegion: "fra"},
@@ -117,9 +117,9 @@ func (s *shop) pay(t testing.TB, minor int64) string {
 		t.Fatal(err)
 	}
 	priced := tollgate.Pricing{Input: tollgate.PricingInput{Amount: amount, Payee: "shop.example"}}
-	ch, err := tollgate.CreatePayment(s.Mint, s.origin(), tollgate.NewPayment{
+	ch, err := tollgate.CreatePayment(s.NewID, s.origin(), tollgate.NewPayment{
 		MerchantAccountID: a.ID, Amount: amount, Payee: "shop.example", CaptureMethod: tollgate.CaptureManual, CaptureWindowHours: a.CaptureWindowHours,
-	}, a.Limits.Decide(amount, payee, s.clock.now()), priced, nil)
+	}, a.Perimeter.Decide(amount, payee, s.clock.now()), priced, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,12 +146,12 @@ func (s *shop) capturePart(t testing.TB, id string, minor int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ch, err := tollgate.CapturePayment(s.Mint, s.origin(), p, ticket, tollgate.CaptureRequest{Amount: amount, Batch: a.Cutoffs.Batch(s.Now(), a.Closed)},
+	ch, err := tollgate.CapturePayment(s.NewID, s.origin(), p, ticket, tollgate.CaptureRequest{Amount: amount, SalesDay: a.Cutoffs.SalesDay(s.Now(), a.Closed)},
 		tollgate.Pricing{Input: tollgate.PricingInput{Amount: amount, Payee: p.Payee, CaptureIndex: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.ChangePayment(t.Context(), s.caller, nil, a, ch, rediskv.Answer{Status: 201}); err != nil {
+	if _, err := s.Transition(t.Context(), s.caller, nil, a, ch, rediskv.Answer{Status: 201}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -252,7 +252,7 @@ func TestWorkersShare(t *testing.T) {
 	s.clock.advance(72 * time.Hour)
 	var group sync.WaitGroup
 	for range 3 {
-		w := newWorker(t, worker.Config{Store: open(t, address, s.clock), Clock: s.clock.now, Batch: 7})
+		w := newWorker(t, worker.Config{Store: open(t, address, s.clock), Clock: s.clock.now, PageSize: 7})
 		group.Go(func() {
 			if _, err := w.Round(t.Context()); err != nil {
 				t.Error(err)

@@ -20,12 +20,12 @@ import (
 // Revision changes with every change of it; a commit compares it.
 type Account struct {
 	tollgate.MerchantAccount
-	Limits   *tollgate.Perimeter
-	Cutoffs  *tollgate.Timeline // all versions of its cutoff
-	Closed   tollgate.Date      // its last closed sales day as it was read; nothing is added to closed days
-	Shadows  []tollgate.Shadow  // what is priced beside them
-	Rules    []tollgate.RuleRef // the rule set's, pinned; without a sum where there is no such rule
-	Revision int64
+	Perimeter *tollgate.Perimeter
+	Cutoffs   *tollgate.Timeline // all versions of its cutoff
+	Closed    tollgate.Date      // its last closed sales day as it was read; nothing is added to closed days
+	Shadows   []tollgate.Shadow  // what is priced beside them
+	Rules     []tollgate.RuleRef // the rule set's, pinned; without a sum where there is no such rule
+	Revision  int64
 
 	Organization int64 // the organization's revision, read at the same moment
 	active       bool
@@ -104,7 +104,7 @@ func (s *Store) Account(ctx context.Context, org, id string) (*Account, error) {
 		if a.Rules, err = s.rules.Pinned(ctx, k, a.RuleSet.Rules); err != nil {
 			return nil, err
 		}
-		a.Limits, err = doc.Compile()
+		a.Perimeter, err = doc.Compile()
 		return a, s.db.DamagedAt(ctx, k.Object(id), err)
 	})
 }
@@ -224,7 +224,7 @@ func (s *Store) ReadResource(ctx context.Context, c rediskv.Caller, kind, id str
 		return nil, 0, err
 	}
 	_, rest, err := s.db.Run(ctx, scriptReadResource.With(
-		readResourceKeys{Grant: grant, Resource: key, Sequences: k.Sequences(), Audit: k.Audit(), Mark: k.Mark(s.db.Mint(""))},
+		readResourceKeys{Grant: grant, Resource: key, Sequences: k.Sequences(), Audit: k.Audit(), Mark: k.Mark(s.db.NewID(""))},
 		readResourceArgs{version, entry},
 	))
 	if err != nil {

@@ -19,14 +19,14 @@ import (
 // the one that is in force there.
 type Perimeters struct {
 	Versions []tollgate.PerimeterRef // by id and version
-	InForce  map[string]tollgate.PerimeterRef
+	Active   map[string]tollgate.PerimeterRef
 }
 
 // Perimeters lists the versions that provisioning has named since versions are
 // noted, and those that are in force.
 func (s *Store) Perimeters(ctx context.Context, c rediskv.Caller) (Perimeters, error) {
 	k := s.db.Space(c.Organization)
-	p := Perimeters{InForce: map[string]tollgate.PerimeterRef{}}
+	p := Perimeters{Active: map[string]tollgate.PerimeterRef{}}
 	if err := s.db.CheckGrant(ctx, c, k); err != nil {
 		return p, err
 	}
@@ -49,10 +49,10 @@ func (s *Store) Perimeters(ctx context.Context, c rediskv.Caller) (Perimeters, e
 			all[tollgate.PerimeterRef{ID: id, Version: version}] = true
 		}
 	}
-	if err := s.inForce(ctx, k, accounts, p.InForce); err != nil {
+	if err := s.active(ctx, k, accounts, p.Active); err != nil {
 		return p, err
 	}
-	for _, ref := range p.InForce {
+	for _, ref := range p.Active {
 		all[ref] = true
 	}
 	p.Versions = slices.SortedFunc(maps.Keys(all), func(a, b tollgate.PerimeterRef) int {
@@ -64,8 +64,8 @@ func (s *Store) Perimeters(ctx context.Context, c rediskv.Caller) (Perimeters, e
 	return p, nil
 }
 
-// inForce reads which perimeters accounts name.
-func (s *Store) inForce(ctx context.Context, k rediskv.Space, accounts []string, into map[string]tollgate.PerimeterRef) error {
+// active reads which perimeters accounts name.
+func (s *Store) active(ctx context.Context, k rediskv.Space, accounts []string, into map[string]tollgate.PerimeterRef) error {
 	return rediskv.EachHash(ctx, s.db, rediskv.Caller{}, "read_perimeters", accounts, k.Object, func(id string, f rediskv.Fields) {
 		var a struct {
 			Perimeter tollgate.PerimeterRef `json:"perimeter"`

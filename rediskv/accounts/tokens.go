@@ -32,7 +32,7 @@ func (s *Store) IssueToken(ctx context.Context, t TokenIssue) error {
 		Client: k.Object(t.Actor.ClientID), Grant: k.Object(t.Actor.GrantID), Organization: k.Organization(),
 		Assertion: k.Assertion(t.Actor.ClientID, t.JTI), Sequences: k.Sequences(), Audit: k.Audit(),
 	}, issueTokenArgs{
-		Operation: s.db.Mint(""), ClientRevision: t.ClientRevision, GrantVersion: t.GrantVersion, OrganizationRevision: t.OrganizationRevision,
+		Operation: s.db.NewID(""), ClientRevision: t.ClientRevision, GrantVersion: t.GrantVersion, OrganizationRevision: t.OrganizationRevision,
 		BurntLifetime: max(lifetime, time.Minute).Milliseconds(), AuditArgs: entry,
 	}))
 	return err

@@ -63,7 +63,7 @@ func (s *Store) findEvent(ctx context.Context, c rediskv.Caller, k rediskv.Space
 	for looked := 0; looked < findLimit; {
 		var batch []redis.XMessage
 		if err := s.db.TimedInTurn(ctx, c, "find_event", func(ctx context.Context) (err error) {
-			batch, err = s.db.Redis.XRangeN(ctx, k.Events(), start, "+", rediskv.ScanBatch).Result()
+			batch, err = s.db.Redis.XRangeN(ctx, k.Events(), start, "+", rediskv.ScanPage).Result()
 			return err
 		}); err != nil || len(batch) == 0 {
 			return nil, err
@@ -74,7 +74,7 @@ func (s *Store) findEvent(ctx context.Context, c rediskv.Caller, k rediskv.Space
 			}
 		}
 		last := batch[len(batch)-1]
-		if at, ok := tollgate.IDTime(rediskv.Text(last, "i")); len(batch) < rediskv.ScanBatch || (ok && at.Sub(made) > apart) {
+		if at, ok := tollgate.IDTime(rediskv.Text(last, "i")); len(batch) < rediskv.ScanPage || (ok && at.Sub(made) > apart) {
 			return nil, nil
 		}
 		start = Place(last.ID).after()

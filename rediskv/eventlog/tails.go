@@ -86,7 +86,7 @@ func (w *tails) join(s *Store, k rediskv.Space) (t *tail, told bool, news <-chan
 	t.idle = 0
 	if !w.tending {
 		w.tending = true
-		go s.tend()
+		go s.lookAgain()
 	}
 	return t, t.told, t.news
 }
@@ -142,9 +142,9 @@ func (w *tails) close() {
 	}
 }
 
-// tend looks once per interval what the push may have missed, for as long as
+// lookAgain looks once per interval what the push may have missed, for as long as
 // anybody waits or has just waited.
-func (s *Store) tend() {
+func (s *Store) lookAgain() {
 	tick := time.NewTicker(tailInterval)
 	defer tick.Stop()
 	for {

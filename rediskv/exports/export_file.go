@@ -61,7 +61,7 @@ type ExportFile struct {
 // no longer there.
 func (s *Store) ExportFile(ctx context.Context, c rediskv.Caller, e *tollgate.Export) (*ExportFile, error) {
 	f := &ExportFile{ctx: ctx, store: s, caller: c, space: s.db.Space(c.Organization), id: e.ID, chunk: -1}
-	if e.Status != tollgate.ExportDone {
+	if e.Status != tollgate.ExportStatusSucceeded {
 		return nil, tollgate.ExportGone()
 	}
 	err := s.db.Timed(ctx, "export_ends", func(ctx context.Context) error {

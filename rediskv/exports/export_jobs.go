@@ -109,7 +109,7 @@ func (s *Store) BeginExport(ctx context.Context, j *ExportJob, count bool) error
 	if count {
 		counts = "1"
 	}
-	j.owner = s.db.Mint("")
+	j.owner = s.db.NewID("")
 	outcome, rest, err := s.db.Run(ctx, scriptBeginExport.With(
 		exportKeys{j.space.Object(j.ID), rediskv.ExportsKey(j.space.Partition), j.space.Mark(j.owner)},
 		beginExportArgs{Owner: j.owner, NowMs: int64(s.db.Now()), Group: rediskv.DispatchGroup, Entry: j.entry, IsTry: counts},
@@ -132,7 +132,7 @@ func (s *Store) BeginExport(ctx context.Context, j *ExportJob, count bool) error
 // ErrExportLost: it is another consumer's, or has ended.
 func (s *Store) LeaveExport(ctx context.Context, j *ExportJob) error {
 	outcome, _, err := s.db.Run(ctx, scriptLeaveExport.With(
-		exportKeys{j.space.Object(j.ID), rediskv.ExportsKey(j.space.Partition), j.space.Mark(s.db.Mint(""))},
+		exportKeys{j.space.Object(j.ID), rediskv.ExportsKey(j.space.Partition), j.space.Mark(s.db.NewID(""))},
 		leaveExportArgs{Owner: j.owner, Group: rediskv.DispatchGroup, Consumer: j.consumer, Entry: j.entry, IdleMs: givenBack.Milliseconds()},
 	))
 	if err == nil && outcome == "lost" {
@@ -239,7 +239,7 @@ func (s *Store) AppendExport(ctx context.Context, j *ExportJob, chunk []byte) er
 		packed = packChunk(chunk)
 	}
 	inv := scriptAppendExport.With(appendExportKeys{
-		exportKeys: exportKeys{j.space.Object(j.ID), rediskv.ExportsKey(j.space.Partition), j.space.Mark(s.db.Mint(""))},
+		exportKeys: exportKeys{j.space.Object(j.ID), rediskv.ExportsKey(j.space.Partition), j.space.Mark(s.db.NewID(""))},
 		Chunk:      j.space.Chunk(j.ID, j.chunks), Ends: j.space.Ends(j.ID), Sizes: j.space.ExportSizes(), Files: j.space.ExportFiles(),
 	}, appendExportArgs{
 		Owner: j.owner, Chunks: j.chunks, ChunkText: packed, EndOffset: j.bytes + int64(len(chunk)), FileLifetime: chunkBackstop.Milliseconds(),
@@ -274,7 +274,7 @@ func (j *ExportJob) File() tollgate.ExportResult {
 // counts as done, what there is of its file is made to last as long as it is
 // promised. ErrExportLost: nothing was written.
 func (s *Store) EndJob(ctx context.Context, j *ExportJob, ch *tollgate.ExportChange) error {
-	if ch.Export.Status == tollgate.ExportDone {
+	if ch.Export.Status == tollgate.ExportStatusSucceeded {
 		if err := s.keepChunks(ctx, j); err != nil {
 			return err
 		}

@@ -19,9 +19,9 @@ import (
 	"tollgate/rediskv/payments"
 )
 
-// largeBatch is how many payments or tickets are read at once: with 64 KiB of
+// largePage is how many payments or tickets are read at once: with 64 KiB of
 // metadata each they still take no more than a few megabytes.
-const largeBatch = 100
+const largePage = 100
 
 // ExportedRow is what was found at a place: a row, or nothing that the filter
 // selects.
@@ -57,13 +57,13 @@ func exportQuery(d tollgate.Dataset, f *tollgate.ExportFilter) ledger.Transactio
 	source := exportSources[d]
 	q := ledger.TransactionQuery{
 		Accounts: f.Accounts, Statuses: f.Statuses, PaymentID: f.PaymentID,
-		CreatedAfter: f.CreatedAfter, CreatedBefore: f.CreatedBefore, Batch: rediskv.ScanBatch,
+		CreatedAfter: f.CreatedAfter, CreatedBefore: f.CreatedBefore, PageSize: rediskv.ScanPage,
 	}
 	if len(q.Statuses) == 0 {
 		q.Statuses = source.statuses
 	}
 	if source.large {
-		q.Batch = largeBatch
+		q.PageSize = largePage
 	}
 	return q
 }
@@ -109,7 +109,7 @@ func (s *Store) exportedEntries(ctx context.Context, log string, j *ExportJob) (
 	}
 	var found []redis.XMessage
 	err = s.db.Timed(ctx, "export_log", func(ctx context.Context) (err error) {
-		found, err = s.db.Redis.XRangeN(ctx, log, from, j.cut, rediskv.ScanBatch).Result()
+		found, err = s.db.Redis.XRangeN(ctx, log, from, j.cut, rediskv.ScanPage).Result()
 		return err
 	})
 	rows = make([]ExportedRow, len(found))

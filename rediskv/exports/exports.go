@@ -179,11 +179,11 @@ func (s *Store) endExport(ctx context.Context, b *rediskv.Commit, entry string, 
 	}
 	// What the file takes up counts until it is gone.
 	switch e.Status {
-	case tollgate.ExportDone:
+	case tollgate.ExportStatusSucceeded:
 		if e.Result.Bytes > 0 {
 			b.Do("ZADD", k.ExportFiles(), rediskv.Milli(s.db.Now().Add(fileKept)), e.ID)
 		}
-	case tollgate.ExportExpired:
+	case tollgate.ExportStatusExpired:
 		b.Do("HDEL", key, "prev")
 	default:
 		b.Do("HDEL", key, "prev")
@@ -192,7 +192,7 @@ func (s *Store) endExport(ctx context.Context, b *rediskv.Commit, entry string, 
 	if err := export(b, ch); err != nil {
 		return err
 	}
-	if _, err := b.Run(ctx); err != nil || e.Status == tollgate.ExportDone {
+	if _, err := b.Run(ctx); err != nil || e.Status == tollgate.ExportStatusSucceeded {
 		return err
 	}
 	// What this leaves behind expires by itself, and counts until then.
@@ -228,8 +228,8 @@ func exportOf(f rediskv.Fields) (*StoredExport, error) {
 	}
 	r := rediskv.ReadHash("export", e.ID, f)
 	total := r.Count("total")
-	e.Status = tollgate.ExportStatus(r.Word("st", string(tollgate.ExportPending), string(tollgate.ExportRunning), string(tollgate.ExportDone),
-		string(tollgate.ExportFailed), string(tollgate.ExportCanceled), string(tollgate.ExportExpired)))
+	e.Status = tollgate.ExportStatus(r.Word("st", string(tollgate.ExportStatusPending), string(tollgate.ExportStatusRunning), string(tollgate.ExportStatusSucceeded),
+		string(tollgate.ExportStatusFailed), string(tollgate.ExportStatusCanceled), string(tollgate.ExportStatusExpired)))
 	e.StartedAt, e.FinishedAt = r.Moment("start"), r.Moment("fin")
 	e.Progress = tollgate.ExportProgress{RowsDone: r.Count("done"), RowsTotal: &total}
 	if text := f["prev"]; text != "" {
@@ -238,9 +238,9 @@ func exportOf(f rediskv.Fields) (*StoredExport, error) {
 		}
 	}
 	switch e.Status {
-	case tollgate.ExportDone, tollgate.ExportExpired:
+	case tollgate.ExportStatusSucceeded, tollgate.ExportStatusExpired:
 		e.Result = &tollgate.ExportResult{Rows: r.Int("done"), Bytes: r.Int("bytes"), SHA256: r.Text("sum"), ExpiresAt: r.Instant("exp")}
-	case tollgate.ExportFailed:
+	case tollgate.ExportStatusFailed:
 		e.Error = &tollgate.ExportError{Code: tollgate.Code(f["code"]), Message: f["why"]}
 	}
 	if sum := f["sum"]; e.Result != nil && (len(sum) != 2*sha256.Size || strings.Trim(sum, "0123456789abcdef") != "") {

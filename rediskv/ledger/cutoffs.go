@@ -185,8 +185,8 @@ func (r *captureReader) read(id string, f rediskv.Fields) (err error) {
 		if f["bd"] == "" { // from before sales days were kept
 			return nil
 		}
-		if r.held.Batch.Date, err = tollgate.ParseDate(f["bd"]); err == nil {
-			r.held.Batch.PayoutDate, err = tollgate.ParseDate(f["av"])
+		if r.held.SalesDay.Date, err = tollgate.ParseDate(f["bd"]); err == nil {
+			r.held.SalesDay.PayoutDate, err = tollgate.ParseDate(f["av"])
 		}
 		if err != nil {
 			return tollgate.Damage("transaction", id, fmt.Errorf("transaction %s: %w", id, err))

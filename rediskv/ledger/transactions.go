@@ -31,13 +31,13 @@ type TransactionQuery struct {
 	After         int64
 	Limit         int
 
-	Batch int // index members looked at per round trip; 0: scanBatch
+	PageSize int // index members looked at per round trip; 0: scanBatch
 }
 
 // size is how many members of each index are looked at next. In a client's turn
 // a script that reads many indexes reads less of each.
 func (q *TransactionQuery) size(c rediskv.Caller, indexes int) int {
-	batch := cmp.Or(q.Batch, rediskv.ScanBatch)
+	batch := cmp.Or(q.PageSize, rediskv.ScanPage)
 	if c.Turn == nil {
 		return batch
 	}
@@ -70,8 +70,8 @@ func (s *Store) Transactions(ctx context.Context, c rediskv.Caller, q Transactio
 		return nil, 0, false, err
 	}
 	next = q.After
-	q.Batch = q.Limit + 1 // enough when all of them match
-	for looked := 0; looked < rediskv.ScanLimit; q.Batch = min(2*q.Batch, rediskv.ScanBatch) {
+	q.PageSize = q.Limit + 1 // enough when all of them match
+	for looked := 0; looked < rediskv.ScanLimit; q.PageSize = min(2*q.PageSize, rediskv.ScanPage) {
 		var members []Indexed
 		end := false
 		if err := c.InTurn(ctx, func() (err error) {

@@ -50,18 +50,18 @@ local function mark_done(mark, answered) redis.call('SET', mark, answered, 'PX',
 local function answered(grant, version, key, operation, fingerprint, mark)
   if mark and earlier(mark) then return {'done'} end
   local record = fingerprint ~= '' and redis.pcall('GET', key) -- an error where the key holds no string
-  local op, print
+  local op, stored
   if record then
-    if type(record) == 'string' then op, print = string.match(record, '^(%w[^\n]*)\n(%x+)\n[2-5]%d%d\n[^\n]*\n') end
+    if type(record) == 'string' then op, stored = string.match(record, '^(%w[^\n]*)\n(%x+)\n[2-5]%d%d\n[^\n]*\n') end
     if op == operation then return {'done'} end
   end
   if not granted(grant, version) then return {'grant'} end
   if not record then return nil end
   local client = op and string.match(op, ' ([^ ]+)')
   local of = op and string.match(op, '^([^ ]*)/')
-  if not op or (of and not known(of)) or #print ~= 64 or (client and not string.find(client, '^cli_[%w_]+$')) then return {'damaged', key} end
+  if not op or (of and not known(of)) or #stored ~= 64 or (client and not string.find(client, '^cli_[%w_]+$')) then return {'damaged', key} end
   if client and client ~= string.match(operation, ' ([^ ]+)') then return {'reused'} end
-  if print == fingerprint or (print ~= '' and string.find(fingerprint, ' ' .. print, 1, true)) then return {'repeated', record} end
+  if stored == fingerprint or (stored ~= '' and string.find(fingerprint, ' ' .. stored, 1, true)) then return {'repeated', record} end
   return {'reused'}
 end
 
@@ -77,8 +77,8 @@ end
 -- Nothing is written that its event could not be written with.
 -- Returns why not, and the channel of who waits for events, or false.
 local function sequenced(seq)
-  local now = redis.call('HMGET', seq, 'event', 'audit', 'tell')
-  return not integers(now[1], now[2]) and {'damaged', seq} or nil, now[3]
+  local current = redis.call('HMGET', seq, 'event', 'audit', 'tell')
+  return not integers(current[1], current[2]) and {'damaged', seq} or nil, current[3]
 end
 
 -- What a counter of a limit holds: false when it is not there, nil when it is no
@@ -131,13 +131,13 @@ local function wake(ready, member, score)
 end
 
 -- A capture or a refund joins the group of what its account is paid on one date, unless its
--- sales day (batch) is closed, the account has changed, or the group's sum would
+-- sales day is closed, the account has changed, or the group's sum would
 -- leave the numbers that add up. Returns why not, or nil. group is how the
 -- group's fields begin: c captured, f fees, n captures. What is refunded is
 -- in a hash of its own, by group: the build before takes out all three together.
-local function barred(account, revision, batch, payable, refunds, group)
-  local now = redis.call('HMGET', account, 'v', 'closed')
-  if now[1] ~= revision or (now[2] and now[2] >= batch) then return {'stale'} end
+local function barred(account, revision, sales_day, payable, refunds, group)
+  local current = redis.call('HMGET', account, 'v', 'closed')
+  if current[1] ~= revision or (current[2] and current[2] >= sales_day) then return {'stale'} end
   local sums = redis.call('HMGET', payable, group .. 'c', group .. 'f', group .. 'n')
   if not integers(unpack(sums)) then return {'damaged', payable} end
   local given = redis.call('HGET', refunds, group)

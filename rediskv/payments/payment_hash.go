@@ -80,7 +80,7 @@ func PaymentOf(id string, f rediskv.Fields) (*tollgate.Payment, error) {
 		CaptureBefore: r.Instant("bef"), FeeTotal: r.Amount("fee", cur), TicketID: tollgate.TicketOf(id),
 		Perimeter: tollgate.PerimeterDecision{
 			ID: r.Of("per", tollgate.PrefixPerimeter), Version: r.Int("perv"),
-			Decision: tollgate.Decision(r.Word("perd", string(tollgate.Allow), string(tollgate.Deny), string(tollgate.Review))), Reason: tollgate.Reason(f["perr"]),
+			Decision: tollgate.Decision(r.Word("perd", string(tollgate.DecisionAllow), string(tollgate.DecisionDeny), string(tollgate.DecisionReview))), Reason: tollgate.Reason(f["perr"]),
 		},
 		Reference: f.Optional("ref"), Description: f.Optional("desc"), CancellationReason: f.Optional("why"),
 		AuthorizedAt: r.Moment("aut"), CapturedAt: r.Moment("cpt"), CanceledAt: r.Moment("can"), ExpiredAt: r.Moment("exp"),

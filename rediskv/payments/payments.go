@@ -36,18 +36,18 @@ func (s *Store) CreatePayment(ctx context.Context, c rediskv.Caller, idem redisk
 		return rediskv.Result{}, err
 	}
 	if outcome == "exhausted" {
-		return rediskv.Result{}, exhausted(ch.Uses, rest)
+		return rediskv.Result{}, exceeded(ch.Uses, rest)
 	}
 	return committed(inv, outcome, "created", rest, ans)
 }
 
-// ChangePayment commits a transition computed from the payment as it was read.
+// Transition commits a transition computed from the payment as it was read.
 // idem is nil when the request had no key, a when nothing is captured or refunded.
 // ErrStale says that the account is not the one that the sales day was
 // computed from, or that the day is closed; ErrConflict that the payment has
 // moved on; CodeAuthorizationExpired that its time was up, in which case it has
 // been expired.
-func (s *Store) ChangePayment(ctx context.Context, c rediskv.Caller, idem *rediskv.Idempotency, a *accounts.Account, ch *tollgate.PaymentChange, ans rediskv.Answer) (rediskv.Result, error) {
+func (s *Store) Transition(ctx context.Context, c rediskv.Caller, idem *rediskv.Idempotency, a *accounts.Account, ch *tollgate.PaymentChange, ans rediskv.Answer) (rediskv.Result, error) {
 	by := "client"
 	if ch.Refund != nil { // what the clock ends is what can still be captured
 		by = "refund"
@@ -85,7 +85,7 @@ func (s *Store) ExpirePayment(ctx context.Context, org, id string) error {
 		if due := p.Deadline(); due == 0 || now < due {
 			return nil
 		}
-		ch, err := tollgate.MovePayment(s.db.Mint, tollgate.Origin{Organization: org, At: now}, p, t, tollgate.TriggerExpire, nil)
+		ch, err := tollgate.TransitionPayment(s.db.NewID, tollgate.Origin{Organization: org, At: now}, p, t, tollgate.TriggerExpire, nil)
 		if err != nil {
 			return err
 		}
@@ -249,7 +249,7 @@ func checkTicket(t *tollgate.Ticket) error {
 	if total != t.Total {
 		return fmt.Errorf("ticket %s: lines add up to %s, the total is %s", t.ID, total, t.Total)
 	}
-	if len(t.Evaluations) == 0 || t.CreatedAt == 0 || t.MerchantAccountID == "" || t.Payee == "" || !slices.Contains([]tollgate.Decision{tollgate.Allow, tollgate.Deny, tollgate.Review}, t.Decision) {
+	if len(t.Evaluations) == 0 || t.CreatedAt == 0 || t.MerchantAccountID == "" || t.Payee == "" || !slices.Contains([]tollgate.Decision{tollgate.DecisionAllow, tollgate.DecisionDeny, tollgate.DecisionReview}, t.Decision) {
 		return fmt.Errorf("ticket %s: a member is missing or unknown", t.ID)
 	}
 	for i, e := range t.Evaluations {

@@ -75,7 +75,7 @@ func (s *Store) write(k rediskv.Space, c rediskv.Caller, idem *rediskv.Idempoten
 		AllTransactions: k.Transactions(), AccountTransactions: k.TransactionsOf(p.MerchantAccountID), Account: k.Sequences(),
 		Payable: k.Sequences(), Refunds: k.Sequences(), Group: k.Sequences(), Cutoffs: k.Sequences(),
 	}
-	w.keys.RequestKeys, w.args.RequestArgs = c.Arguments(k, idem, s.db.Mint(""), ans)
+	w.keys.RequestKeys, w.args.RequestArgs = c.Arguments(k, idem, s.db.NewID(""), ans)
 	if ans.Status != 0 {
 		c.Request.Status = ans.Status
 	}
@@ -114,7 +114,7 @@ func (w *writing) part(k rediskv.Space, a *accounts.Account, ch *tollgate.Paymen
 	if w.args.PartText, err = rediskv.Enveloped(doc); err != nil {
 		return fmt.Errorf("%s: %w", id, err)
 	}
-	b, currency := ch.Batch, ch.Payment.Currency
+	b, currency := ch.SalesDay, ch.Payment.Currency
 	if a == nil || b.Date == tollgate.NoDate {
 		return fmt.Errorf("%s: it has no sales day", id)
 	}

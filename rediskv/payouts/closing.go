@@ -109,7 +109,7 @@ func (s *Store) closeDay(ctx context.Context, k rediskv.Space, a *accounts.Accou
 		look = "keep"
 	}
 	_, _, err := s.db.Run(ctx, scriptCloseDay.With(
-		closeDayKeys{Account: k.Object(a.ID), Payable: k.Payable(a.ID), Cutoffs: k.Cutoffs, Mark: k.Mark(s.db.Mint(""))},
+		closeDayKeys{Account: k.Object(a.ID), Payable: k.Payable(a.ID), Cutoffs: k.Cutoffs, Mark: k.Mark(s.db.NewID(""))},
 		closeDayArgs{AccountRevision: a.Revision, LastClosed: closing.Last.String(), CutoffsMember: k.Org + "/" + a.ID, LookAt: look, PayoutDates: seen},
 	))
 	return err
@@ -143,7 +143,7 @@ var scriptMakePayout = rediskv.NewScript[makePayoutKeys, makePayoutArgs](lua, "m
 func (s *Store) makePayout(ctx context.Context, k rediskv.Space, p *tollgate.Payout, payable []tollgate.Payable) error {
 	now := s.db.Now()
 	p.CreatedAt, p.UpdatedAt = now, now
-	e, err := p.Event(s.db.Mint)
+	e, err := p.Event(s.db.NewID)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (s *Store) checkPayout(ctx context.Context, k rediskv.Space, p *ledger.Stor
 		}
 	}
 	caller := rediskv.Caller{Organization: k.Org}
-	ch, err := tollgate.CheckPayout(s.db.Mint, s.db.Origin(caller), p.StoredPayout, sum)
+	ch, err := tollgate.CheckPayout(s.db.NewID, s.db.Origin(caller), p.StoredPayout, sum)
 	if err != nil {
 		return false, err
 	}
@@ -41,7 +41,7 @@ func (s *Store) checkPayout(ctx context.Context, k rediskv.Space, p *ledger.Stor
 	if _, err = s.CommitPayout(ctx, caller, nil, p, ch, rediskv.Answer{}); errors.Is(err, rediskv.ErrConflict) { // another worker was faster
 		return more, nil
 	}
-	if err == nil && ch.Payout.Status == tollgate.Held {
+	if err == nil && ch.Payout.Status == tollgate.PayoutStatusHeld {
 		s.db.Log.Error("a payout is held", "organization", k.Org, "payout", p.ID, "amount", p.Amount().String(), "currency", p.Currency, "reason", ch.Payout.HeldReason)
 		if s.db.OnHeld != nil {
 			s.db.OnHeld()

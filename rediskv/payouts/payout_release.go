@@ -51,7 +51,7 @@ func (s *Store) Payouts(ctx context.Context, c rediskv.Caller, q ledger.Transact
 // Recount adds up the transactions of a held payout, and compares each with the
 // record of its capture. Of another payout there is nothing to say.
 func (s *Store) Recount(ctx context.Context, p *ledger.StoredPayout) (r tollgate.Recount, err error) {
-	if p.Status != tollgate.Held {
+	if p.Status != tollgate.PayoutStatusHeld {
 		return r, nil
 	}
 	k := s.db.Space(p.OrganizationID)

@@ -102,7 +102,7 @@ func payout(c *rediskv.Commit, ctx context.Context, was *ledger.StoredPayout, ch
 		c.Still(was.Fields[name], "HGET", key, name)
 		switch text := state[name]; {
 		case text == was.Fields[name]:
-		case name == "sum" && !p.Right && p.Status != tollgate.Held: // one that is not right any more stays, and keeps it from being paid
+		case name == "sum" && !p.Right && p.Status != tollgate.PayoutStatusHeld: // one that is not right any more stays, and keeps it from being paid
 		case text == "":
 			c.Do("HDEL", key, name)
 		default:
@@ -111,7 +111,7 @@ func payout(c *rediskv.Commit, ctx context.Context, was *ledger.StoredPayout, ch
 	}
 	c.Hash(key, "", f)
 	switch {
-	case p.Status == tollgate.Held, p.Status == tollgate.Failed:
+	case p.Status == tollgate.PayoutStatusHeld, p.Status == tollgate.PayoutStatusFailed:
 		c.Do("ZREM", k.Payouts, member)
 	case p.Lease != was.Lease && p.Lease != 0:
 		c.Do("ZADD", k.Payouts, rediskv.Milli(p.Lease), member)
@@ -168,9 +168,9 @@ func payoutTransaction(c *rediskv.Commit, ctx context.Context, was *ledger.Store
 		return err
 	}
 	c.Still(found["st"], "HGET", key, "st")
-	moves, released := found["st"] != string(p.Status), was.Status == tollgate.Held
+	moves, released := found["st"] != string(p.Status), was.Status == tollgate.PayoutStatusHeld
 	if _, err := strconv.ParseInt(place, 10, 64); err != nil && moves {
-		if p.Status == tollgate.Held {
+		if p.Status == tollgate.PayoutStatusHeld {
 			return nil
 		}
 		return c.Store.DamagedAt(ctx, key, fmt.Errorf("transaction %s: its place %q", id, place))
@@ -200,7 +200,7 @@ func payoutTransaction(c *rediskv.Commit, ctx context.Context, was *ledger.Store
 // that ran out does not say that nothing was paid: the payout step is asked
 // again, with the same id.
 func (s *Store) BeginPayout(ctx context.Context, org, id string, lease time.Duration) (*tollgate.Payout, error) {
-	caller, operation := rediskv.Caller{Organization: org}, s.db.Mint("")
+	caller, operation := rediskv.Caller{Organization: org}, s.db.NewID("")
 	return rediskv.Retried(func() (*tollgate.Payout, error) {
 		p, err := s.StoredPayout(ctx, org, id)
 		if rediskv.Gone(err) {

@@ -63,7 +63,7 @@ func (s *Store) claimClients(ctx context.Context, k rediskv.Space, ids []string)
 }
 
 func (s *Store) writeConfig(ctx context.Context, k rediskv.Space, p *tollgate.Provisioning) error {
-	operation := s.db.Mint("")
+	operation := s.db.NewID("")
 	c := s.db.NewCommit(rediskv.Caller{Organization: k.Org}, nil)
 	c.Notify = true
 	for i := range p.Objects {

@@ -16,7 +16,7 @@ func Provision(ctx context.Context, s *store.Store, want tollgate.Config, dryRun
 		if err != nil {
 			return nil, err
 		}
-		p, err := tollgate.Provision(s.Mint, s.Origin(rediskv.Caller{Organization: want.Organization.ID}), facts, want)
+		p, err := tollgate.Provision(s.NewID, s.Origin(rediskv.Caller{Organization: want.Organization.ID}), facts, want)
 		if err != nil {
 			return nil, err
 		}

@@ -76,7 +76,7 @@ func (s *Store) activate(ctx context.Context, clock rediskv.Caller, id string) e
 		if err := s.rulesInUse(ctx, k, f, all); err != nil {
 			return r, err
 		}
-		ch, err := f.CarryOut(s.db.Mint, s.db.Origin(clock), a)
+		ch, err := f.CarryOut(s.db.NewID, s.db.Origin(clock), a)
 		if err != nil || ch == nil {
 			return r, err
 		}

@@ -204,7 +204,7 @@ func (s *Store) Pinned(ctx context.Context, k rediskv.Space, cited []tollgate.Ci
 	published := map[int]*redis.StringCmd{}
 	for i, c := range cited {
 		refs[i].Rule = c
-		if ref, ok := s.db.Shipped[c]; ok {
+		if ref, ok := s.db.Builtin[c]; ok {
 			refs[i] = ref
 		} else {
 			published[i] = nil

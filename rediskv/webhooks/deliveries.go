@@ -57,7 +57,7 @@ func (s *Store) Deliveries(ctx context.Context, c rediskv.Caller, webhook string
 			}
 			next = ids[i].Position
 		}
-		if len(ids) < rediskv.ScanBatch {
+		if len(ids) < rediskv.ScanPage {
 			return rows, next, false, nil
 		}
 		looked += len(ids)
@@ -71,7 +71,7 @@ func (s *Store) scanDeliveries(ctx context.Context, c rediskv.Caller, k rediskv.
 		if after != 0 {
 			last = strconv.FormatInt(after-1, 10)
 		}
-		members, err := s.db.Redis.ZRevRangeByScoreWithScores(ctx, k.Deliveries(webhook), &redis.ZRangeBy{Min: "-inf", Max: last, Count: rediskv.ScanBatch}).Result()
+		members, err := s.db.Redis.ZRevRangeByScoreWithScores(ctx, k.Deliveries(webhook), &redis.ZRangeBy{Min: "-inf", Max: last, Count: rediskv.ScanPage}).Result()
 		for _, m := range members {
 			id, _ := m.Member.(string)
 			ids = append(ids, ledger.Indexed{ID: id, Position: int64(m.Score)})
@@ -272,7 +272,7 @@ var scriptRequeue = rediskv.NewScript[requeueKeys, requeueArgs](lua, "requeue")
 
 func (s *Store) requeue(ctx context.Context, c rediskv.Caller, idem *rediskv.Idempotency, webhook string, q requeueing, ans rediskv.Answer) (rediskv.Result, error) {
 	k := s.db.Space(c.Organization)
-	operation := s.db.Mint("")
+	operation := s.db.NewID("")
 	request, asked := c.Arguments(k, idem, operation, ans)
 	args := requeueArgs{
 		RequestArgs: asked, NowMs: int64(s.db.Now()), ReadyMember: k.Org + "/" + webhook, Trigger: string(q.trigger), ReplayID: q.replay,

@@ -140,7 +140,7 @@ func (s *Store) recoverStep(ctx context.Context, k rediskv.Space, webhook, id st
 	if err != nil {
 		return 0, false, err
 	}
-	done = len(batch) < rediskv.ScanBatch
+	done = len(batch) < rediskv.ScanPage
 	q := requeueing{trigger: tollgate.TriggeredByRecovery, object: id, from: f["at"], deliveries: r.Advance(batch, done, s.db.Now())}
 	q.fields.Int("at", at)
 	q.fields.Int("looked", r.Looked)
@@ -166,7 +166,7 @@ func (s *Store) recoveryBatch(ctx context.Context, k rediskv.Space, webhook stri
 	}
 	err = s.db.Timed(ctx, "recovery_batch", func(ctx context.Context) error {
 		members, err := s.db.Redis.ZRangeByScoreWithScores(ctx, k.Deliveries(webhook),
-			&redis.ZRangeBy{Min: f["at"], Max: f["end"], Count: rediskv.ScanBatch}).Result()
+			&redis.ZRangeBy{Min: f["at"], Max: f["end"], Count: rediskv.ScanPage}).Result()
 		if err != nil || len(members) == 0 {
 			return err
 		}
@@ -193,7 +193,7 @@ func (s *Store) recoveryBatch(ctx context.Context, k rediskv.Space, webhook stri
 // what is left of it.
 func (s *Store) cancelStep(ctx context.Context, k rediskv.Space, webhook string) (touched int, done bool, err error) {
 	err = s.db.Timed(ctx, "cancel_deliveries", func(ctx context.Context) error {
-		ids, err := s.db.Redis.ZRange(ctx, k.Open(webhook), 0, rediskv.ScanBatch-1).Result()
+		ids, err := s.db.Redis.ZRange(ctx, k.Open(webhook), 0, rediskv.ScanPage-1).Result()
 		if err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ func (s *Store) RecordAttempts(ctx context.Context, ended []Ended) ([]Recorded, 
 	k := s.db.Space(ended[0].Work.Organization)
 	inv := scriptRecordAttempts.With(recordAttemptsKeys{
 		Queue: k.Queue(endpoint), Leases: k.Leases(endpoint), Open: k.Open(endpoint), Ready: k.Ready, Endpoint: k.Object(endpoint),
-		Targets: k.Targets(endpoint), Mark: k.Mark(s.db.Mint("")),
+		Targets: k.Targets(endpoint), Mark: k.Mark(s.db.NewID("")),
 	}, recordAttemptsArgs{
 		NowMs: rediskv.Milli(s.db.Now()), DoneLifetime: deliveryLifetime.Milliseconds(), ReadyMember: k.Org + "/" + endpoint, FirstCap: firstCap, AttemptCount: len(ended),
 	})

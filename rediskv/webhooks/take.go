@@ -296,7 +296,7 @@ func (s *Store) taking(h *queueHead, now, until tollgate.Instant) *rediskv.Invoc
 		h.offered = h.due.Val()[:h.Room]
 		args.URL, args.CandidateCount = h.Endpoint.URL, h.Room
 	}
-	inv := scriptTakeWork.With(takeWorkKeys{k.Ready, k.Object(h.id), k.Queue(h.id), k.Leases(h.id), k.Targets(h.id), k.Mark(s.db.Mint(""))}, args)
+	inv := scriptTakeWork.With(takeWorkKeys{k.Ready, k.Object(h.id), k.Queue(h.id), k.Leases(h.id), k.Targets(h.id), k.Mark(s.db.NewID(""))}, args)
 	for _, id := range h.offered {
 		inv.Keys = append(inv.Keys, k.Object(id), k.Attempts(id))
 		inv.Args = append(inv.Args, id)

@@ -198,7 +198,7 @@ func BenchmarkFiveRules(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer e.Close(ctx)
-	all, err := wasm.Shipped()
+	all, err := wasm.Builtin()
 	if err != nil {
 		b.Fatal(err)
 	}

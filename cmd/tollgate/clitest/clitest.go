@@ -85,10 +85,10 @@ func Module(functions ...[]byte) []byte {
 	return section(m, 0, append(blob(nil, []byte("tollgate.manifest")), `{"abi":"tollgate:rule/1","label":"Fee"}`...))
 }
 
-// ShippedModule is the module of a rule that is part of the program.
-func ShippedModule(t testing.TB, c tollgate.Citation) []byte {
+// BuiltinModule is the module of a rule that is part of the program.
+func BuiltinModule(t testing.TB, c tollgate.Citation) []byte {
 	t.Helper()
-	all, err := wasm.Shipped()
+	all, err := wasm.Builtin()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func (r *demoReceiver) create(ctx context.Context, caller rediskv.Caller, url st
 	if _, err := r.webhookKeys().Make(&w, o.At); err != nil {
 		return err
 	}
-	change, err := tollgate.CreateWebhook(r.store.Mint, o, there, w)
+	change, err := tollgate.CreateWebhook(r.store.NewID, o, there, w)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (r *demoReceiver) create(ctx context.Context, caller rediskv.Caller, url st
 func (r *demoReceiver) move(ctx context.Context, caller rediskv.Caller, w tollgate.StoredWebhook, url string) error {
 	want := w.WebhookEndpoint
 	want.URL = url
-	change, err := tollgate.ChangeWebhook(r.store.Mint, r.store.Origin(caller), r.webhookKeys(), w, want)
+	change, err := tollgate.ChangeWebhook(r.store.NewID, r.store.Origin(caller), r.webhookKeys(), w, want)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func TestBombIsKilled(t *testing.T) {
 	}
 	defer engine.Close(ctx)
 	card := tollgate.Citation{Name: "card_fee", Version: 2}
-	ref, err := engine.Load(ctx, card, clitest.ShippedModule(t, card))
+	ref, err := engine.Load(ctx, card, clitest.BuiltinModule(t, card))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestLittleMemory(t *testing.T) {
 func TestExamineInChild(t *testing.T) {
 	ctx := context.Background()
 	card := tollgate.Citation{Name: "card_fee", Version: 2}
-	module := clitest.ShippedModule(t, card)
+	module := clitest.BuiltinModule(t, card)
 	examine := New(DefaultLimits)
 	report, err := examine(ctx, card, module, good)
 	if err != nil {

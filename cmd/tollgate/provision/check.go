@@ -14,7 +14,7 @@ import (
 // check turns the file into what the store applies and finds everything that
 // is wrong with it, alone and taken together. Whether there is what it refers to
 // is still to be asked.
-func (p *provisioning) check(shipped []tollgate.RuleRef) ([]tollgate.Config, *references, fileProblems) {
+func (p *provisioning) check(builtin []tollgate.RuleRef) ([]tollgate.Config, *references, fileProblems) {
 	var problems fileProblems
 	refers := new(references)
 	if len(p.Organizations) == 0 {
@@ -25,7 +25,7 @@ func (p *provisioning) check(shipped []tollgate.RuleRef) ([]tollgate.Config, *re
 	p.later = map[string]perimeterFault{}
 	for i := range p.Organizations {
 		c := &organizationCheck{
-			form: &p.Organizations[i], at: fmt.Sprintf("organizations[%d]", i), shipped: shipped, references: refers, problems: &problems, seen: seen, later: p.later,
+			form: &p.Organizations[i], at: fmt.Sprintf("organizations[%d]", i), builtin: builtin, references: refers, problems: &problems, seen: seen, later: p.later,
 		}
 		configs[i] = c.run()
 	}
@@ -51,7 +51,7 @@ func (p *provisioning) warnings(now time.Time) []string {
 type organizationCheck struct {
 	form       *organizationForm
 	at         string // its YAML path
-	shipped    []tollgate.RuleRef
+	builtin    []tollgate.RuleRef
 	references *references
 	problems   *fileProblems
 	seen       map[string]string // id (of versions: id@version) → where
@@ -153,7 +153,7 @@ func (c *organizationCheck) ruleSets() {
 			rule, err := tollgate.ParseCitation(text)
 			if err != nil {
 				c.problems.add(at, err)
-			} else if !slices.ContainsFunc(c.shipped, func(ref tollgate.RuleRef) bool { return ref.Rule == rule }) {
+			} else if !slices.ContainsFunc(c.builtin, func(ref tollgate.RuleRef) bool { return ref.Rule == rule }) {
 				c.references.rules = append(c.references.rules, citedRule{c.form.ID, rule, at})
 			} else if slices.Contains(set.Rules, rule) {
 				c.problems.addf(at, "%s stands twice", rule)

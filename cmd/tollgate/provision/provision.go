@@ -80,11 +80,11 @@ func provision(a *cli.App, cmd *cobra.Command, file string, dryRun, asJSON bool)
 	if err != nil {
 		return cli.UsageError(fmt.Errorf("%s: %w", file, err))
 	}
-	shipped, err := wasm.ShippedRefs()
+	builtin, err := wasm.BuiltinRefs()
 	if err != nil {
 		return err
 	}
-	configs, refers, problems := document.check(shipped)
+	configs, refers, problems := document.check(builtin)
 	if len(problems) > 0 && refers.none() {
 		return cli.UsageError(problems.in(file, text))
 	}
@@ -164,7 +164,7 @@ func ApplyConfig(ctx context.Context, store *store.Store, want tollgate.Config, 
 		if err != nil {
 			return nil, err
 		}
-		p, err := tollgate.Provision(store.Mint, store.Origin(rediskv.Caller{Organization: org}), facts, want)
+		p, err := tollgate.Provision(store.NewID, store.Origin(rediskv.Caller{Organization: org}), facts, want)
 		if err != nil {
 			return nil, err
 		}

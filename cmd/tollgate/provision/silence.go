@@ -29,7 +29,7 @@ func (s *silence) judge(ctx context.Context, org string, priced tollgate.NewlyPr
 		if s.engine, err = wasm.NewEngine(ctx); err != nil {
 			return err
 		}
-		if err := s.engine.LoadShipped(ctx); err != nil {
+		if err := s.engine.LoadBuiltin(ctx); err != nil {
 			return err
 		}
 	}

@@ -18,14 +18,14 @@ import (
 // What is judged is what is written: where another run changes an account
 // meanwhile, a file is compared with what there is then, and judged again.
 func TestProvisionJudgesAgainAfterAConflict(t *testing.T) {
-	shipped, err := wasm.ShippedRefs()
+	builtin, err := wasm.BuiltinRefs()
 	if err != nil {
 		t.Fatal(err)
 	}
 	url := redistest.URL(t)
 	var meanwhile func()
 	open := func(observe func(string, time.Duration, error)) *store.Store {
-		store, err := store.Open(t.Context(), rediskv.Options{URL: url, Clock: time.Now, Entropy: rand.Reader, Timeout: redistest.Patience, Rules: shipped, Observe: observe})
+		store, err := store.Open(t.Context(), rediskv.Options{URL: url, Clock: time.Now, Entropy: rand.Reader, Timeout: redistest.Patience, Rules: builtin, Observe: observe})
 		if err != nil {
 			t.Fatal(err)
 		}

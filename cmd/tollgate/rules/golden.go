@@ -61,12 +61,12 @@ that a module cannot hang or flood this one.`,
 func rulesToTest(ctx context.Context, a *cli.App, reader *source.Reader, args []string) ([]*source.Rule, error) {
 	var rules []*source.Rule
 	if len(args) == 0 {
-		all, err := wasm.Shipped()
+		all, err := wasm.Builtin()
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range all {
-			source, err := source.ShippedSource(r)
+			source, err := source.BuiltinRule(r)
 			if err != nil {
 				return nil, err
 			}

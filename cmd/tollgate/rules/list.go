@@ -41,7 +41,7 @@ its place that has a fee for them, or says otherwise = "refuse" or "free".`,
 		Example: "  tollgate rule list",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			rules, err := shippedList()
+			rules, err := builtinList()
 			if err != nil {
 				return err
 			}
@@ -79,8 +79,8 @@ its place that has a fee for them, or says otherwise = "refuse" or "free".`,
 	return c
 }
 
-func shippedList() ([]listedRule, error) {
-	all, err := wasm.Shipped()
+func builtinList() ([]listedRule, error) {
+	all, err := wasm.Builtin()
 	if err != nil {
 		return nil, err
 	}

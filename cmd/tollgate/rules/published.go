@@ -52,7 +52,7 @@ func ruleShowCommand(a *cli.App) *cobra.Command {
 		}
 		body, err := api.Get(ctx, "/v1/rules/"+tollgate.RuleID(rule), nil)
 		if err != nil {
-			if known, _ := source.Shipped(rule); known != nil {
+			if known, _ := source.Builtin(rule); known != nil {
 				return fmt.Errorf("%s is not published: this binary brings it along, and '%s rule test %s --verbose' shows its golden cases: %w", rule, a.Program, rule, err)
 			}
 			return fmt.Errorf("%s: %w", rule, err)

@@ -18,7 +18,7 @@ import (
 // tenants publish are one: metrics must not grow with them.
 type observers struct {
 	Registry  *prometheus.Registry
-	shipped   map[tollgate.RuleRef]string // citations
+	builtin   map[tollgate.RuleRef]string // citations
 	redisTime *prometheus.HistogramVec
 	ruleTime  *prometheus.HistogramVec
 	shadows   *prometheus.HistogramVec
@@ -35,12 +35,12 @@ var (
 
 // NewObservers registers the metrics of a process.
 func NewObservers() (*observers, error) {
-	shipped, err := wasm.ShippedRefs()
+	builtin, err := wasm.BuiltinRefs()
 	if err != nil {
 		return nil, err
 	}
 	o := &observers{
-		Registry: prometheus.NewRegistry(), shipped: make(map[tollgate.RuleRef]string, len(shipped)),
+		Registry: prometheus.NewRegistry(), builtin: make(map[tollgate.RuleRef]string, len(builtin)),
 		redisTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "tollgate_redis_duration_seconds", Help: "Time of Redis operations, by operation and outcome.", Buckets: redisBuckets,
 		}, []string{"operation", "outcome"}),
@@ -57,8 +57,8 @@ func NewObservers() (*observers, error) {
 			Name: "tollgate_payouts_held_total", Help: "Payouts that were held because their transactions do not add up to them.",
 		}),
 	}
-	for _, ref := range shipped {
-		o.shipped[ref] = ref.Rule.String()
+	for _, ref := range builtin {
+		o.builtin[ref] = ref.Rule.String()
 	}
 	for _, c := range []prometheus.Collector{
 		o.redisTime, o.ruleTime, o.shadows, o.damage, o.holds, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -93,7 +93,7 @@ func (o *observers) shadow(ref tollgate.RuleRef, took time.Duration, err error) 
 
 // ruleName is a rule's name in metrics.
 func (o *observers) ruleName(ref tollgate.RuleRef) string {
-	if name, ok := o.shipped[ref]; ok {
+	if name, ok := o.builtin[ref]; ok {
 		return name
 	}
 	return rulesync.PublishedRules

@@ -15,7 +15,7 @@ func TestMetricsDoNotGrow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shipped, err := wasm.ShippedRefs()
+	builtin, err := wasm.BuiltinRefs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,18 +31,18 @@ func TestMetricsDoNotGrow(t *testing.T) {
 		}
 		return n
 	}
-	for _, ref := range shipped {
+	for _, ref := range builtin {
 		o.rule(ref, time.Microsecond, nil)
 	}
-	if got := series(); got != len(shipped) {
-		t.Errorf("%d series of %d shipped rules", got, len(shipped))
+	if got := series(); got != len(builtin) {
+		t.Errorf("%d series of %d built-in rules", got, len(builtin))
 	}
 	for n := range 2000 {
 		ref := tollgate.RuleRef{Rule: tollgate.Citation{Name: "fee", Version: n + 1}, SHA256: "x"}
 		o.rule(ref, time.Microsecond, nil)
 		o.shadow(ref, time.Microsecond, nil)
 	}
-	if got := series(); got != len(shipped)+2 {
-		t.Errorf("%d series of %d shipped rules and 2000 published ones", got, len(shipped))
+	if got := series(); got != len(builtin)+2 {
+		t.Errorf("%d series of %d built-in rules and 2000 published ones", got, len(builtin))
 	}
 }

@@ -17,7 +17,7 @@ import (
 // Connect opens the store that knows the rules of this program.
 func Connect(ctx context.Context, o rediskv.Options) (*store.Store, error) {
 	var err error
-	if o.Rules, err = wasm.ShippedRefs(); err != nil {
+	if o.Rules, err = wasm.BuiltinRefs(); err != nil {
 		return nil, err
 	}
 	return store.Open(ctx, o)

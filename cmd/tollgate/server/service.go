@@ -86,7 +86,7 @@ func NewService(ctx context.Context, a *cli.App, store *store.Store, metrics *ob
 	if err := metrics.engine(rules); err != nil {
 		return nil, errors.Join(err, rules.Close(ctx))
 	}
-	if err := rules.LoadShipped(ctx); err != nil {
+	if err := rules.LoadBuiltin(ctx); err != nil {
 		return nil, errors.Join(err, rules.Close(ctx))
 	}
 	config := handlers.Config{

@@ -133,7 +133,7 @@ func attemptOf(w webhooks.Work, keys []tollgate.WebhookKey, s Sent, o webhooks.O
 // otherwise since the attempt began stays as it is, and is judged by its own.
 func (d *Dispatch) disable(ctx context.Context, w webhooks.Work, reason string) {
 	caller := rediskv.Caller{Organization: w.Organization}
-	change, err := tollgate.DisableWebhook(d.Store.Mint, d.Store.Origin(caller), *w.Endpoint, reason)
+	change, err := tollgate.DisableWebhook(d.Store.NewID, d.Store.Origin(caller), *w.Endpoint, reason)
 	if err == nil && change != nil {
 		_, err = d.Store.CommitWebhook(ctx, caller, nil, change, rediskv.Answer{})
 	}

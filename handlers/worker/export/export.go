@@ -250,7 +250,7 @@ func (x *Maker) origin(j *exports.ExportJob) tollgate.Origin {
 
 // fail ends an export that cannot be made.
 func (x *Maker) fail(ctx context.Context, j *exports.ExportJob, reason tollgate.ExportError) error {
-	change, err := tollgate.FailExport(x.Store.Mint, x.origin(j), j.Export, reason)
+	change, err := tollgate.FailExport(x.Store.NewID, x.origin(j), j.Export, reason)
 	if err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func (x *Maker) fail(ctx context.Context, j *exports.ExportJob, reason tollgate.
 
 // finish ends an export that is complete.
 func (x *Maker) finish(ctx context.Context, j *exports.ExportJob) error {
-	change, err := tollgate.FinishExport(x.Store.Mint, x.origin(j), j.Export, j.File())
+	change, err := tollgate.FinishExport(x.Store.NewID, x.origin(j), j.Export, j.File())
 	if err != nil {
 		return err
 	}

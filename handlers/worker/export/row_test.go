@@ -155,8 +155,8 @@ func TestColumnsOfObjects(t *testing.T) {
 			"request_route": "/v1/payments", "request_status": "200", "target_type": "payment", "target_id": "pay_1",
 		}},
 		tollgate.DatasetTickets: {&tollgate.Ticket{
-			ID: "tkt_1", Decision: tollgate.Review, EventIDs: []string{"evt_1"},
-			Perimeter: tollgate.PerimeterDecision{ID: "per_1", Version: 2, Decision: tollgate.Deny, Reason: tollgate.ReasonBudgetExhausted},
+			ID: "tkt_1", Decision: tollgate.DecisionReview, EventIDs: []string{"evt_1"},
+			Perimeter: tollgate.PerimeterDecision{ID: "per_1", Version: 2, Decision: tollgate.DecisionDeny, Reason: tollgate.ReasonBudgetExhausted},
 		}, map[string]string{
 			"id": "tkt_1", "decision": "review", "perimeter_id": "per_1", "perimeter_version": "2", "perimeter_decision": "deny",
 			"perimeter_reason": "budget_exhausted", "event_ids": `["evt_1"]`, "lines": "[]",

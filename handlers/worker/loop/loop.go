@@ -25,7 +25,7 @@ type Config struct {
 	Name        string        // of the work, in the log and in metrics
 	Every       time.Duration // between looks at a partition
 	Concurrency int           // partitions at work at once
-	Batch       int           // what is due that is asked for at once
+	PageSize    int           // what is due that is asked for at once
 	Counts      *Metrics      // of all loops
 	// Do does what is due in a partition, and returns how much that was.
 	Do func(ctx context.Context, partition int) (int, error)
@@ -124,7 +124,7 @@ func (l *Loop) Each(ctx context.Context, p int, due func(ctx context.Context, pa
 	failures, stay := 0, 0
 	for more := true; more && ctx.Err() == nil; {
 		// What is done and still due stays at the head of the queue.
-		list, failed := due(ctx, p, l.Batch+stay)
+		list, failed := due(ctx, p, l.PageSize+stay)
 		if failed != nil {
 			return count, fmt.Errorf("what is due in partition %d: %w", p, failed)
 		}
@@ -155,7 +155,7 @@ func (l *Loop) Each(ctx context.Context, p int, due func(ctx context.Context, pa
 				continue
 			}
 			failures++
-			if failures >= l.Batch {
+			if failures >= l.PageSize {
 				return count, err
 			}
 			if Away(failed) {

@@ -10,9 +10,9 @@
 -- ARGV goes on with field_count values: the export's fields.
 -- Returns: {'appended'} | {'done'} | {'lost'} | {'full'}
 if earlier(mark) then return {'done'} end
-local now = redis.call('HMGET', export, 'st', 'own', 'n')
-if now[1] ~= 'running' or now[2] ~= owner then return {'lost'} end
-if now[3] ~= chunks then return {'lost'} end
+local current = redis.call('HMGET', export, 'st', 'own', 'n')
+if current[1] ~= 'running' or current[2] ~= owner then return {'lost'} end
+if current[3] ~= chunks then return {'lost'} end
 local grows = bytes ~= '0'
 if grows and taken(sizes, files, now_ms) + tonumber(bytes) > tonumber(most_bytes) then return {'full'} end
 

@@ -4,10 +4,10 @@
 -- ARGV: owner, now_ms, group, entry, is_try
 -- is_try is 1 where this counts as a try, else 0.
 -- Returns: {'begun', {field, value, …}} | {'ended'}
-local now = redis.call('HMGET', export, 'st', 'own')
+local current = redis.call('HMGET', export, 'st', 'own')
 local again = earlier(mark)
-if again and now[2] ~= owner then return {'ended'} end -- for this worker: another has taken it over since
-if now[1] ~= 'pending' and now[1] ~= 'running' then
+if again and current[2] ~= owner then return {'ended'} end -- for this worker: another has taken it over since
+if current[1] ~= 'pending' and current[1] ~= 'running' then
   redis.call('XACK', exports, group, entry)
   redis.call('XDEL', exports, entry)
   return {'ended'}

@@ -12,10 +12,10 @@ if claim.err then return {'left'} end
 if not claim[1] or claim[1][2] ~= consumer then return {'lost'} end
 
 mark_done(mark, '')
-local now = redis.call('HMGET', export, 'st', 'own', 'tries')
-if now[1] == 'running' then
+local current = redis.call('HMGET', export, 'st', 'own', 'tries')
+if current[1] == 'running' then
   redis.call('HSET', export, 'own', '')
-  if now[2] == owner and tonumber(now[3] or '0') > 0 then redis.call('HINCRBY', export, 'tries', -1) end
+  if current[2] == owner and tonumber(current[3] or '0') > 0 then redis.call('HINCRBY', export, 'tries', -1) end
 end
 redis.call('XCLAIM', exports, group, consumer, '0', entry, 'IDLE', idle_ms, 'JUSTID')
 return {'left'}

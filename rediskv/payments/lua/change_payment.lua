@@ -24,10 +24,10 @@
 local function done() return string.find(redis.call('GET', ticket) or '', '"' .. event_id .. '"', 1, true) end
 local instead = answered(grant, grant_version, record, operation, fingerprint)
 if instead then return instead[1] == 'grant' and done() and {'done'} or instead end
-local now = redis.call('HMGET', payment, 'v', 'due')
-if not now[1] then return {'missing'} end
-if now[1] ~= payment_revision then return {done() and 'done' or 'conflict'} end
-local past = now[2] and now[2] ~= '' and tonumber(now[2]) <= tonumber(now_ms)
+local current = redis.call('HMGET', payment, 'v', 'due')
+if not current[1] then return {'missing'} end
+if current[1] ~= payment_revision then return {done() and 'done' or 'conflict'} end
+local past = current[2] and current[2] ~= '' and tonumber(current[2]) <= tonumber(now_ms)
 if actor == 'client' and past then return {'expired'} end
 if actor == 'clock' and not past then return {'early'} end
 local bar = sales_day ~= '' and barred(account, account_revision, sales_day, payable, refunds, group_fields)

@@ -7,8 +7,8 @@
 -- paid). payout_dates are those that Go has seen, with commas around.
 -- Returns: {'closed'} | {'done'} | {'stale'}
 if earlier(mark) then return {'done'} end
-local now = redis.call('HMGET', account, 'v', 'closed')
-if now[1] ~= account_revision then return {'stale'} end
+local current = redis.call('HMGET', account, 'v', 'closed')
+if current[1] ~= account_revision then return {'stale'} end
 if look_at ~= 'keep' then
   for _, field in ipairs(redis.call('HKEYS', payable)) do
     local due = string.match(field, '^[^/]*')
@@ -17,7 +17,7 @@ if look_at ~= 'keep' then
 end
 
 mark_done(mark, '')
-if not now[2] or now[2] < last_closed then redis.call('HSET', account, 'closed', last_closed) end
+if not current[2] or current[2] < last_closed then redis.call('HSET', account, 'closed', last_closed) end
 if look_at == 'none' then
   redis.call('ZREM', cutoffs, cutoffs_member)
 elseif look_at ~= 'keep' then

@@ -5,8 +5,8 @@
 -- ARGV: step, place, next_step, next_place, new_status, payout_id, now_ms, payouts_member
 -- Then for each transaction: KEYS its hash; ARGV index member, position.
 -- Returns: {'moved'} | {'passed'}
-local now = redis.call('HMGET', payout, 'step', 'at')
-if now[1] ~= step or now[2] ~= place then return {'passed'} end
+local current = redis.call('HMGET', payout, 'step', 'at')
+if current[1] ~= step or current[2] ~= place then return {'passed'} end
 
 local arg = named_args + 1
 for key = named_keys + 1, #KEYS do

@@ -19,8 +19,8 @@
 --   {'damaged', key} | {'grant'} | {'missing'} | {'conflict'}
 local instead = answered(grant, grant_version, record, operation, fingerprint, mark)
 if instead then return instead end
-local now = redis.call('HMGET', job, 'at', 'state')
-if place ~= '' and (now[1] ~= place or now[2] == 'succeeded') then return {'conflict'} end
+local current = redis.call('HMGET', job, 'at', 'state')
+if place ~= '' and (current[1] ~= place or current[2] == 'succeeded') then return {'conflict'} end
 local status = redis.call('HGET', endpoint, 'st')
 if not status then return {'missing'} end
 local idle = {held = true, failed = true}

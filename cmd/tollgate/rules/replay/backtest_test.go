@@ -35,7 +35,7 @@ func ticketLines(t *testing.T, n int) []byte {
 	}
 	defer engine.Close(ctx)
 	c := tollgate.Citation{Name: "card_fee", Version: 1}
-	ref, err := engine.Load(ctx, c, clitest.ShippedModule(t, c))
+	ref, err := engine.Load(ctx, c, clitest.BuiltinModule(t, c))
 	if err != nil {
 		t.Fatal(err)
 	}

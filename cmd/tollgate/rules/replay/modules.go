@@ -31,7 +31,7 @@ type moduleShelf struct {
 // matters is its SHA-256, not its name.
 func newShelf(ctx context.Context, engine *wasm.Engine, dirs []string) (*moduleShelf, error) {
 	s := &moduleShelf{engine: engine, examine: examine.New(examine.DefaultLimits), bySum: map[string][]byte{}}
-	if err := engine.LoadShipped(ctx); err != nil {
+	if err := engine.LoadBuiltin(ctx); err != nil {
 		return nil, err
 	}
 	for _, dir := range dirs {

@@ -33,7 +33,7 @@ func (m *ticketMaker) refund(c *tollgate.PaymentChange, minor int64) {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	id := m.mint(tollgate.PrefixEvent)
+	id := m.newID(tollgate.PrefixEvent)
 	c.Ticket.Evaluate(tollgate.EvaluationRefund, in, taking, lines, id, m.origin().At)
 	c.Ticket.Refer(id)
 }
@@ -53,8 +53,8 @@ func refundedTicket(t *testing.T) (*ticketMaker, *tollgate.Ticket, []byte) {
 		t.Fatal(err)
 	}
 	sandbox := tollgate.Citation{Name: "sandbox", Version: 2}
-	m.rules = append(m.rules, back, wasm.RefOf(sandbox, clitest.ShippedModule(t, sandbox)))
-	c := m.create(tollgate.PerimeterDecision{Decision: tollgate.Allow}, tollgate.CaptureManual)
+	m.rules = append(m.rules, back, wasm.RefOf(sandbox, clitest.BuiltinModule(t, sandbox)))
+	c := m.create(tollgate.PerimeterDecision{Decision: tollgate.DecisionAllow}, tollgate.CaptureManual)
 	m.capture(c, 6_000, 1)
 	m.refund(c, 4_000)
 	m.capture(c, 3_000, 2)
@@ -171,14 +171,14 @@ func TestDemoTakesPartInRefunds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer engine.Close(context.Background())
-	if err := engine.LoadShipped(t.Context()); err != nil {
+	if err := engine.LoadBuiltin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	config := demo.Config("{}", "{}")
 	for _, account := range config.MerchantAccounts {
 		var refs []tollgate.RuleRef
 		for _, c := range account.RuleSet.Rules {
-			refs = append(refs, wasm.RefOf(c, clitest.ShippedModule(t, c)))
+			refs = append(refs, wasm.RefOf(c, clitest.BuiltinModule(t, c)))
 		}
 		in := tollgate.PricingInput{Amount: tollgate.Money{Minor: 10_000, Currency: "USD"}, Payee: "shop.example"}
 		paid, err := engine.Quote(nil, refs, in)

@@ -50,7 +50,7 @@ func (c *comparison) priced(i int) {
 		types = []tollgate.EventType{tollgate.PaymentRefunded}
 	case e.Kind == tollgate.EvaluationReview:
 		types = []tollgate.EventType{tollgate.PaymentReviewRequired}
-	case i == 0 && c.Decision == tollgate.Deny:
+	case i == 0 && c.Decision == tollgate.DecisionDeny:
 		types = []tollgate.EventType{tollgate.PaymentDeclined}
 	case i == 0: // an automatic capture leaves one event
 		types = []tollgate.EventType{tollgate.PaymentAuthorized, tollgate.PaymentCaptured}
@@ -75,19 +75,19 @@ func (c *comparison) priced(i int) {
 // reviewed compares the decision with the event behind the one that asked for
 // a review.
 func (c *comparison) reviewed() {
-	if c.Perimeter.Decision != tollgate.Review || len(c.EventIDs) < 2 {
+	if c.Perimeter.Decision != tollgate.DecisionReview || len(c.EventIDs) < 2 {
 		return
 	}
 	event, ok := c.Events[c.EventIDs[1]]
 	if !ok {
 		return
 	}
-	decided := tollgate.Review
+	decided := tollgate.DecisionReview
 	switch event.Type {
 	case tollgate.PaymentAuthorized:
-		decided = tollgate.Allow
+		decided = tollgate.DecisionAllow
 	case tollgate.PaymentDeclined:
-		decided = tollgate.Deny
+		decided = tollgate.DecisionDeny
 	}
 	if c.Decision != decided {
 		c.say("event %s is %s, and the ticket's decision is %q", event.ID, event.Type, c.Decision)

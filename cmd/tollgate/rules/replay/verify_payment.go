@@ -77,12 +77,12 @@ func (c *comparison) payment() {
 	differ(c, of, "perimeter", p.Perimeter, c.Perimeter)
 	differ(c, of, "captured amount", p.AmountCaptured, c.sumOf(tollgate.EvaluationCapture, len(c.Evaluations)))
 	differ(c, of, "refunded amount", p.AmountRefunded, c.sumOf(tollgate.EvaluationRefund, len(c.Evaluations)))
-	decision := tollgate.Allow
+	decision := tollgate.DecisionAllow
 	switch {
 	case p.Status == tollgate.Declined:
-		decision = tollgate.Deny
+		decision = tollgate.DecisionDeny
 	case p.AuthorizedAt == 0: // it waits for a review, or waited to its end
-		decision = tollgate.Review
+		decision = tollgate.DecisionReview
 	}
 	if c.Decision != decision {
 		c.say("the payment is %s, and the ticket's decision is %q", p.Status, c.Decision)

@@ -11,7 +11,7 @@ import (
 // creation, also where its lines are what other rules give.
 func TestVerifyNoticesOtherRules(t *testing.T) {
 	m := newTicketMaker(t)
-	c := m.create(tollgate.PerimeterDecision{Decision: tollgate.Allow}, tollgate.CaptureManual)
+	c := m.create(tollgate.PerimeterDecision{Decision: tollgate.DecisionAllow}, tollgate.CaptureManual)
 	m.rules = m.rules[:1]
 	m.capture(c, 6_000, 1)
 	for what, b := range map[string]*binding{"alone": {why: "it is a file"}, "with its records": {records: m.records[c.Payment.ID]}} {

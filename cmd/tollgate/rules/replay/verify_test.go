@@ -83,7 +83,7 @@ func (m *ticketMaker) keep(c *tollgate.PaymentChange) {
 	r.Events[c.Event.ID] = event
 }
 
-func (m *ticketMaker) mint(prefix string) string {
+func (m *ticketMaker) newID(prefix string) string {
 	m.ids++
 	return fmt.Sprintf("%s%026d", prefix, m.ids)
 }
@@ -105,7 +105,7 @@ func (m *ticketMaker) create(d tollgate.PerimeterDecision, method tollgate.Captu
 	m.t.Helper()
 	d.ID, d.Version = "per_1", 3
 	captured := m.priced(10_000, 1)
-	c, err := tollgate.CreatePayment(m.mint, m.origin(), tollgate.NewPayment{
+	c, err := tollgate.CreatePayment(m.newID, m.origin(), tollgate.NewPayment{
 		MerchantAccountID: "ma_1", Amount: captured.Input.Amount, Payee: "shop.example", CaptureMethod: method, CaptureWindowHours: 168,
 	}, d, m.priced(10_000, 0), &captured)
 	if err != nil {
@@ -118,7 +118,7 @@ func (m *ticketMaker) create(d tollgate.PerimeterDecision, method tollgate.Captu
 func (m *ticketMaker) capture(c *tollgate.PaymentChange, minor int64, index uint32) {
 	m.t.Helper()
 	priced := m.priced(minor, index)
-	change, err := tollgate.CapturePayment(m.mint, m.origin(), c.Payment, c.Ticket, tollgate.CaptureRequest{Amount: priced.Input.Amount}, priced)
+	change, err := tollgate.CapturePayment(m.newID, m.origin(), c.Payment, c.Ticket, tollgate.CaptureRequest{Amount: priced.Input.Amount}, priced)
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func (m *ticketMaker) capture(c *tollgate.PaymentChange, minor int64, index uint
 
 func (m *ticketMaker) move(c *tollgate.PaymentChange, trigger tollgate.Trigger) {
 	m.t.Helper()
-	change, err := tollgate.MovePayment(m.mint, m.origin(), c.Payment, c.Ticket, trigger, nil)
+	change, err := tollgate.TransitionPayment(m.newID, m.origin(), c.Payment, c.Ticket, trigger, nil)
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -137,11 +137,11 @@ func (m *ticketMaker) move(c *tollgate.PaymentChange, trigger tollgate.Trigger) 
 // tickets are one of each way that a payment can go.
 func (m *ticketMaker) tickets() map[string]*tollgate.Ticket {
 	all := map[string]*tollgate.Ticket{}
-	allow := tollgate.PerimeterDecision{Decision: tollgate.Allow}
+	allow := tollgate.PerimeterDecision{Decision: tollgate.DecisionAllow}
 	all["authorized"] = m.create(allow, tollgate.CaptureManual).Ticket
 	all["automatic"] = m.create(allow, tollgate.CaptureAutomatic).Ticket
-	all["denied"] = m.create(tollgate.PerimeterDecision{Decision: tollgate.Deny, Reason: tollgate.ReasonPayeeBlocked}, tollgate.CaptureManual).Ticket
-	review := tollgate.PerimeterDecision{Decision: tollgate.Review, Reason: tollgate.ReasonAmountNeedsReview}
+	all["denied"] = m.create(tollgate.PerimeterDecision{Decision: tollgate.DecisionDeny, Reason: tollgate.ReasonPayeeBlocked}, tollgate.CaptureManual).Ticket
+	review := tollgate.PerimeterDecision{Decision: tollgate.DecisionReview, Reason: tollgate.ReasonAmountNeedsReview}
 	all["waiting"] = m.create(review, tollgate.CaptureManual).Ticket
 	rejected := m.create(review, tollgate.CaptureManual)
 	m.move(rejected, tollgate.TriggerReject)
@@ -170,7 +170,7 @@ func newTicketMaker(t *testing.T) *ticketMaker {
 	}
 	m := &ticketMaker{t: t, shelf: shelf, records: map[string]*paymentRecords{}}
 	for _, c := range []tollgate.Citation{{Name: "card_fee", Version: 2}, {Name: "platform_fee", Version: 1}} {
-		m.rules = append(m.rules, wasm.RefOf(c, clitest.ShippedModule(t, c)))
+		m.rules = append(m.rules, wasm.RefOf(c, clitest.BuiltinModule(t, c)))
 	}
 	return m
 }

@@ -67,7 +67,7 @@ func (r *Reader) cited(ctx context.Context, arg string) (*Rule, error) {
 	if err != nil {
 		return nil, cli.UsageError(err)
 	}
-	source, err := Shipped(c)
+	source, err := Builtin(c)
 	if err != nil || source != nil {
 		return source, err
 	}
@@ -137,22 +137,22 @@ func IsModule(file string, content []byte) bool {
 	return filepath.Ext(file) == ".wasm" || bytes.HasPrefix(content, []byte("\x00asm"))
 }
 
-// Shipped is a rule that this binary brings along, nil if it does not.
-func Shipped(c tollgate.Citation) (*Rule, error) {
-	all, err := wasm.Shipped()
+// Builtin is a rule that this binary brings along, nil if it does not.
+func Builtin(c tollgate.Citation) (*Rule, error) {
+	all, err := wasm.Builtin()
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range all {
 		if r.Citation == c {
-			return ShippedSource(r)
+			return BuiltinRule(r)
 		}
 	}
 	return nil, nil
 }
 
-// ShippedSource is a rule that is part of the program.
-func ShippedSource(r wasm.ShippedRule) (*Rule, error) {
+// BuiltinRule is a rule that is part of the program.
+func BuiltinRule(r wasm.BuiltinRule) (*Rule, error) {
 	_, t, err := compiler.Build(r.Source)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.Citation, err)

@@ -15,21 +15,21 @@ import (
 // any more: longer than clocks are apart.
 const counterKept = 24 * time.Hour
 
-// ExhaustedError says which limit of its perimeter has no room for a payment.
+// BudgetError says which limit of its perimeter has no room for a payment.
 // Nothing was written.
-type ExhaustedError struct{ Use tollgate.Use }
+type BudgetError struct{ Reservation tollgate.Reservation }
 
-func (e *ExhaustedError) Error() string { return "perimeter: " + string(e.Use.Reason) }
+func (e *BudgetError) Error() string { return "perimeter: " + string(e.Reservation.Reason) }
 
 // consumed appends what a new payment consumes.
-func consumed(inv *rediskv.Invocation, k rediskv.Space, uses []tollgate.Use, now tollgate.Instant) {
-	for _, u := range uses {
-		var lifetime any = int64(u.Until-now) + counterKept.Milliseconds()
-		if u.Earlier {
+func consumed(inv *rediskv.Invocation, k rediskv.Space, reservations []tollgate.Reservation, now tollgate.Instant) {
+	for _, r := range reservations {
+		var lifetime any = int64(r.Until-now) + counterKept.Milliseconds()
+		if r.Earlier {
 			lifetime = ""
 		}
-		inv.Keys = append(inv.Keys, k.Counter(u.Counter))
-		inv.Args = append(inv.Args, u.Add, u.Most, lifetime)
+		inv.Keys = append(inv.Keys, k.Counter(r.Counter))
+		inv.Args = append(inv.Args, r.Add, r.Most, lifetime)
 	}
 }
 
@@ -50,27 +50,27 @@ func returning(ch *tollgate.PaymentChange) (counters []string) {
 	return counters
 }
 
-// exhausted is the error for the use that a script found too much.
-func exhausted(uses []tollgate.Use, rest []any) error {
+// exceeded is the error for the use that a script found too much.
+func exceeded(reservations []tollgate.Reservation, rest []any) error {
 	text, _ := rest[0].(string)
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > len(uses) {
-		return fmt.Errorf("redis create_payment: use %q of %d", text, len(uses))
+	if err != nil || n < 1 || n > len(reservations) {
+		return fmt.Errorf("redis create_payment: use %q of %d", text, len(reservations))
 	}
-	return &ExhaustedError{uses[n-1]}
+	return &BudgetError{reservations[n-1]}
 }
 
-// Exhausted reads the counters of what a payment would consume and returns the
+// Exceeded reads the counters of what a payment would consume and returns the
 // first that has no room for it; nil when all have. Damage is an error where the
-// script that pays says so too. Without uses it asks Redis nothing. Of a Redis
+// script that pays says so too. Without reservations it asks Redis nothing. Of a Redis
 // that was away a moment ago, and has not been heard of since, it says so at once.
-func (s *Store) Exhausted(ctx context.Context, org string, uses []tollgate.Use) (*tollgate.Use, error) {
-	if len(uses) == 0 {
+func (s *Store) Exceeded(ctx context.Context, org string, reservations []tollgate.Reservation) (*tollgate.Reservation, error) {
+	if len(reservations) == 0 {
 		return nil, nil
 	}
-	names := make([]string, len(uses))
-	for i, u := range uses {
-		names[i] = u.Counter
+	names := make([]string, len(reservations))
+	for i, r := range reservations {
+		names[i] = r.Counter
 	}
 	if s.db.Cache.Doubted(s.db.Clock()) {
 		return nil, rediskv.StoreUnavailable("read_counters", errors.New("it was away a moment ago"))
@@ -82,12 +82,12 @@ func (s *Store) Exhausted(ctx context.Context, org string, uses []tollgate.Use) 
 	if err != nil {
 		return nil, err
 	}
-	for i := range uses {
+	for i := range reservations {
 		if have[i].Damage != nil {
 			return nil, have[i].Damage
 		}
-		if have[i].Count+uses[i].Add > uses[i].Most {
-			return &uses[i], nil
+		if have[i].Count+reservations[i].Add > reservations[i].Most {
+			return &reservations[i], nil
 		}
 	}
 	return nil, nil

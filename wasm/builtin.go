@@ -21,8 +21,8 @@ import (
 //go:embed rules/SHA256SUMS rules/*/*/rule.toml rules/*/*/rule.wasm rules/*/*/golden.json
 var rulesFS embed.FS
 
-// ShippedRule is a rule that the binary brings along.
-type ShippedRule struct {
+// BuiltinRule is a rule that the binary brings along.
+type BuiltinRule struct {
 	Citation tollgate.Citation
 	Source   []byte // the table in TOML
 	Module   []byte
@@ -47,28 +47,28 @@ type GoldenLine struct {
 	Amount string `json:"amount"`
 }
 
-// Shipped returns the rules that the binary brings along, ordered by name and
+// Builtin returns the rules that the binary brings along, ordered by name and
 // version.
-func Shipped() ([]ShippedRule, error) {
+func Builtin() ([]BuiltinRule, error) {
 	modules, err := fs.Glob(rulesFS, "rules/*/*/rule.wasm")
 	if err != nil {
-		return nil, fmt.Errorf("shipped rules: %w", err)
+		return nil, fmt.Errorf("built-in rules: %w", err)
 	}
-	var all []ShippedRule
+	var all []BuiltinRule
 	for _, file := range modules {
-		r, err := shipped(path.Dir(file))
+		r, err := builtin(path.Dir(file))
 		if err != nil {
-			return nil, fmt.Errorf("shipped rule %s: %w", file, err)
+			return nil, fmt.Errorf("built-in rule %s: %w", file, err)
 		}
 		all = append(all, r)
 	}
-	slices.SortFunc(all, func(a, b ShippedRule) int {
+	slices.SortFunc(all, func(a, b BuiltinRule) int {
 		return cmp.Or(cmp.Compare(a.Citation.Name, b.Citation.Name), cmp.Compare(a.Citation.Version, b.Citation.Version))
 	})
 	return all, nil
 }
 
-func shipped(dir string) (r ShippedRule, err error) {
+func builtin(dir string) (r BuiltinRule, err error) {
 	name, version := path.Base(path.Dir(dir)), path.Base(dir)
 	if r.Citation, err = tollgate.ParseCitation("rule:" + name + "@" + version); err != nil {
 		return r, err
@@ -87,11 +87,11 @@ func shipped(dir string) (r ShippedRule, err error) {
 }
 
 // Ref pins the rule's module.
-func (r ShippedRule) Ref() tollgate.RuleRef { return RefOf(r.Citation, r.Module) }
+func (r BuiltinRule) Ref() tollgate.RuleRef { return RefOf(r.Citation, r.Module) }
 
-// ShippedRefs pins every shipped rule.
-func ShippedRefs() ([]tollgate.RuleRef, error) {
-	all, err := Shipped()
+// BuiltinRefs pins every built-in rule.
+func BuiltinRefs() ([]tollgate.RuleRef, error) {
+	all, err := Builtin()
 	refs := make([]tollgate.RuleRef, len(all))
 	for i, r := range all {
 		refs[i] = r.Ref()
@@ -99,9 +99,9 @@ func ShippedRefs() ([]tollgate.RuleRef, error) {
 	return refs, err
 }
 
-// LoadShipped loads every shipped rule; none is ever evicted.
-func (e *Engine) LoadShipped(ctx context.Context) error {
-	all, err := Shipped()
+// LoadBuiltin loads every built-in rule; none is ever evicted.
+func (e *Engine) LoadBuiltin(ctx context.Context) error {
+	all, err := Builtin()
 	if err != nil {
 		return err
 	}

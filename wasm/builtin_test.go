@@ -130,7 +130,7 @@ func (g golden) check(e *wasm.Engine) error {
 // separate program with exact fractions, not by the modules.
 func TestShippedGolden(t *testing.T) {
 	ctx := context.Background()
-	all, err := wasm.Shipped()
+	all, err := wasm.Builtin()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestShippedGolden(t *testing.T) {
 		}
 	}
 	for name, e := range engines(t) {
-		if err := e.LoadShipped(ctx); err != nil {
+		if err := e.LoadBuiltin(ctx); err != nil {
 			t.Fatal(err)
 		}
 		for _, fresh := range []bool{false, true} {
@@ -168,7 +168,7 @@ func TestShippedGolden(t *testing.T) {
 // a digest of released modules.
 func TestShippedInFive(t *testing.T) {
 	e := engines(t)["compiler"]
-	if err := e.LoadShipped(context.Background()); err != nil {
+	if err := e.LoadBuiltin(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	five := e.Refs(fiveRules...)

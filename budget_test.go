@@ -14,7 +14,7 @@ import (
 // Windows are local days and months, also where the clocks are changed at
 // midnight; whoever is counted together has the same counter.
 func TestWindowsOfLimits(t *testing.T) {
-	uses := func(constraints, account, whom, at string) []tollgate.Use {
+	uses := func(constraints, account, whom, at string) []tollgate.Reservation {
 		t.Helper()
 		p, err := tollgate.PerimeterDocument{ID: "per_1", Version: 1, Constraints: jsontext.Value(constraints)}.Compile()
 		if err != nil {
@@ -24,7 +24,7 @@ func TestWindowsOfLimits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p.Uses(account, tollgate.Money{Minor: 150, Currency: "EUR"}, payee(t, whom), now)
+		return p.Reservations(account, tollgate.Money{Minor: 150, Currency: "EUR"}, payee(t, whom), now)
 	}
 	const day = `{"budgets":[{"window":"day","time_zone":%q,"currency":"EUR","amount":"2.00","per":"merchant_account"}]}`
 	const month = `{"frequency":[{"window":"month","time_zone":%q,"count":3,"per":"payee"}]}`

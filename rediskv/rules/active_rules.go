@@ -48,11 +48,11 @@ func (s *Store) Organizations(ctx context.Context, some func(ids []string) error
 	return nil
 }
 
-// InForce finds, by organization, the rules that price its payments now and do
+// ActiveRules finds, by organization, the rules that price its payments now and do
 // not come with the service: those of its active accounts' rule sets, each once.
 // One that has not been published has no sum. An organization without any is not
 // in the map.
-func (s *Store) InForce(ctx context.Context, orgs []string) (map[string][]tollgate.RuleRef, error) {
+func (s *Store) ActiveRules(ctx context.Context, orgs []string) (map[string][]tollgate.RuleRef, error) {
 	cited, err := s.citedBy(ctx, orgs)
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (s *Store) citedBy(ctx context.Context, orgs []string) (list []cited, err e
 			}
 			for _, rule := range a.RuleSet.Rules {
 				c := cited{some[i].org, rule}
-				if _, ok := s.db.Shipped[rule]; !ok && !seen[c] {
+				if _, ok := s.db.Builtin[rule]; !ok && !seen[c] {
 					seen[c] = true
 					list = append(list, c)
 				}

@@ -142,13 +142,13 @@ func (l limit) counts() string {
 	return strings.Join([]string{kind, length, l.zone.String(), per}, "/")
 }
 
-// Use is what a payment would consume of one limit: Add of at most Most, both
+// Reservation is what a payment would consume of one limit: Add of at most Most, both
 // in minor units, or in payments, in the window that ends at Until. Counter
 // stands for the window and whose it is; it is the same for all versions of a
 // perimeter, so that a new one does not begin anew. It is 33 characters long,
 // because the payment keeps it: its kind and 128 bits of a SHA-256, so that
 // nobody can choose payees that share a counter.
-type Use struct {
+type Reservation struct {
 	Counter string
 	Add     int64
 	Most    int64
@@ -159,34 +159,34 @@ type Use struct {
 	Earlier bool
 }
 
-// Uses lists what a payment at a moment would consume, budgets first, in the
+// Reservations lists what a payment at a moment would consume, budgets first, in the
 // order of the document; none for most perimeters. Behind a limit per payee
 // follows what an earlier release counted it as, if that was another name.
-func (p *Perimeter) Uses(account string, amount Money, payee Payee, now time.Time) (uses []Use) {
+func (p *Perimeter) Reservations(account string, amount Money, payee Payee, now time.Time) (reservations []Reservation) {
 	for _, l := range p.c.limits {
 		if l.currency != "" && l.currency != amount.Currency {
 			continue
 		}
-		u := Use{Add: amount.Minor, Most: l.most, Reason: ReasonBudgetExhausted}
+		r := Reservation{Add: amount.Minor, Most: l.most, Reason: ReasonBudgetExhausted}
 		if l.currency == "" {
-			u.Add, u.Reason = 1, ReasonFrequencyExceeded
+			r.Add, r.Reason = 1, ReasonFrequencyExceeded
 		}
 		subject := account
 		if l.perPayee { // by whichever of the perimeter's accounts
 			subject = payee.counted()
 		}
 		window, until := l.window(now)
-		u.Counter, u.Until = l.counter(p.ID, window, subject), At(until)
-		uses = append(uses, u)
+		r.Counter, r.Until = l.counter(p.ID, window, subject), At(until)
+		reservations = append(reservations, r)
 		if !l.perPayee {
 			continue
 		}
 		if earlier := payee.earlierCounted(); earlier != subject {
-			u.Counter, u.Earlier = l.counter(p.ID, window, earlier), true
-			uses = append(uses, u)
+			r.Counter, r.Earlier = l.counter(p.ID, window, earlier), true
+			reservations = append(reservations, r)
 		}
 	}
-	return uses
+	return reservations
 }
 
 // counter is the name of a limit's counter for one window and subject.
@@ -216,7 +216,7 @@ func (l limit) window(now time.Time) (name string, until time.Time) {
 	return fmt.Sprintf("%04d-%02d-%02d", y, m, d), time.Date(y, m, d+1, 0, 0, 0, 0, l.zone)
 }
 
-// Exhausted is p's denial because of a limit that is used up.
-func (p *Perimeter) Exhausted(u Use) PerimeterDecision {
-	return PerimeterDecision{ID: p.ID, Version: p.Version, Decision: Deny, Reason: u.Reason}
+// Exceeded is p's denial because of a limit that is used up.
+func (p *Perimeter) Exceeded(r Reservation) PerimeterDecision {
+	return PerimeterDecision{ID: p.ID, Version: p.Version, Decision: DecisionDeny, Reason: r.Reason}
 }
