@@ -1,9 +1,6 @@
 package tollgate
 
-import (
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-)
+import "github.com/go-json-experiment/json/jsontext"
 
 // Capture is one capture of a payment and the JSON of it (interface §2).
 type Capture struct {
@@ -27,8 +24,5 @@ type Capture struct {
 // UnmarshalJSONFrom gives the amounts their currency.
 func (c *Capture) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	type plain Capture
-	if err := json.UnmarshalDecode(d, (*plain)(c)); err != nil {
-		return err
-	}
-	return c.Currency.amounts(&c.Amount, &c.FeeTotal)
+	return readMoney(d, (*plain)(c), &c.Currency, Currency.amounts)
 }

@@ -1,9 +1,6 @@
 package tollgate
 
-import (
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-)
+import "github.com/go-json-experiment/json/jsontext"
 
 // CutoffPreview is what another cutoff would have done with the captures of a
 // window: the answer of POST /v1/cutoffs/preview (interface §10). It is a
@@ -53,10 +50,7 @@ type PreviewAmount struct {
 // UnmarshalJSONFrom gives the amounts their currency.
 func (a *PreviewAmount) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	type plain PreviewAmount
-	if err := json.UnmarshalDecode(d, (*plain)(a)); err != nil {
-		return err
-	}
-	return a.Currency.sums(&a.Amount)
+	return readMoney(d, (*plain)(a), &a.Currency, Currency.sums)
 }
 
 // PreviewPayout is what the window's captures bring to one payout.
@@ -71,10 +65,7 @@ type PreviewPayout struct {
 // UnmarshalJSONFrom gives the amounts their currency.
 func (p *PreviewPayout) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	type plain PreviewPayout
-	if err := json.UnmarshalDecode(d, (*plain)(p)); err != nil {
-		return err
-	}
-	return p.Currency.sums(&p.AmountCurrent, &p.AmountProposed, &p.Delta)
+	return readMoney(d, (*plain)(p), &p.Currency, Currency.sums)
 }
 
 // PreviewMove is captures that would move together.
@@ -91,10 +82,7 @@ type PreviewMove struct {
 // UnmarshalJSONFrom gives the amounts their currency.
 func (m *PreviewMove) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	type plain PreviewMove
-	if err := json.UnmarshalDecode(d, (*plain)(m)); err != nil {
-		return err
-	}
-	return m.Currency.sums(&m.Amount)
+	return readMoney(d, (*plain)(m), &m.Currency, Currency.sums)
 }
 
 // PreviewWarning says what the numbers do not show.

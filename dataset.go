@@ -1,6 +1,7 @@
 package tollgate
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -47,10 +48,7 @@ var DatasetKinds = []DatasetKind{
 	{
 		Name: DatasetPayments, Statuses: PaymentStatuses, selects: selects((*ExportFilter).payment),
 		Filters: words("status merchant_account_id payment_id payee currency reference created_after created_before"),
-		Row:     Payment{}, Columns: words(`id created_at merchant_account_id status amount currency payee amount_capturable amount_captured
-			amount_released capture_method capture_before fee_total ticket_id perimeter_id perimeter_version perimeter_decision
-			perimeter_reason reference description metadata cancellation_reason authorized_at captured_at canceled_at expired_at
-			updated_at`),
+		Row:     Payment{}, Columns: columnsOf(reflect.TypeFor[Payment](), ""),
 	},
 	{
 		Name: DatasetTickets, selects: selects((*ExportFilter).ticket),
@@ -76,8 +74,23 @@ var DatasetKinds = []DatasetKind{
 	},
 }
 
-var transactionColumns = words(`id created_at type status payment_id capture_id payout_id ticket_id
-	merchant_account_id amount currency payee reference batch_date available_on updated_at`)
+var transactionColumns = columnsOf(reflect.TypeFor[Transaction](), "")
+
+// columnsOf are the members of a row's JSON in their order, but for those with
+// csv:"-"; those of an object in it have its name in front.
+func columnsOf(t reflect.Type, within string) (names []string) {
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "object", name == "-", f.Tag.Get("csv") == "-":
+		case f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[Money]():
+			names = append(names, columnsOf(f.Type, name+"_")...)
+		default:
+			names = append(names, within+name)
+		}
+	}
+	return names
+}
 
 func words(list string) []string { return strings.Fields(list) }
 

@@ -1,10 +1,10 @@
 package tollgate
 
 import (
+	"fmt"
+
 	"github.com/go-json-experiment/json/jsontext"
 )
-
-import "fmt"
 
 // Code is the machine-readable kind of an error. Codes are part of the
 // interface (spec §7); the HTTP status of each stands in one table in package

@@ -150,10 +150,7 @@ type PaymentEventData struct {
 // UnmarshalJSONFrom gives the amounts their currency.
 func (e *PaymentEventData) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	type plain PaymentEventData
-	if err := json.UnmarshalDecode(d, (*plain)(e)); err != nil {
-		return err
-	}
-	return e.Currency.amounts(&e.Amount, &e.AmountCaptured, &e.AmountCapturable, &e.AmountReleased, e.AmountRefunded, &e.FeeTotal)
+	return readMoney(d, (*plain)(e), &e.Currency, Currency.amounts)
 }
 
 // data describes the payment after the transition.

@@ -1,11 +1,6 @@
 package tollgate
 
-import (
-	"errors"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-)
+import "github.com/go-json-experiment/json/jsontext"
 
 // FeeComparison is what samples are charged before and after an activation: each
 // amount in each currency of its accounts.
@@ -41,9 +36,5 @@ type FeeError struct {
 // UnmarshalJSONFrom gives the amounts their currency.
 func (s *FeeSample) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	type plain FeeSample
-	if err := json.UnmarshalDecode(d, (*plain)(s)); err != nil {
-		return err
-	}
-	c := s.Currency
-	return errors.Join(c.amounts(&s.Amount, s.Before.Total, s.After.Total), c.lines(s.Before.Lines), c.lines(s.After.Lines))
+	return readMoney(d, (*plain)(s), &s.Currency, Currency.amounts)
 }

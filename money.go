@@ -1,11 +1,15 @@
 package tollgate
 
 import (
+	"cmp"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 
 	"github.com/ericlagergren/decimal"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // MaxMinor is the largest amount in minor units: 15 digits (interface §0, "money").
@@ -169,4 +173,35 @@ func (c Currency) sums(read ...*Money) error {
 		}
 	}
 	return nil
+}
+
+// readMoney reads an object and gives the amounts and lines that are its fields
+// their currency, which is read with them: by Currency.amounts or Currency.sums.
+func readMoney(d *jsontext.Decoder, object any, c *Currency, give func(Currency, ...*Money) error) error {
+	if err := json.UnmarshalDecode(d, object); err != nil {
+		return err
+	}
+	return c.of(reflect.ValueOf(object).Elem(), give)
+}
+
+func (c Currency) of(v reflect.Value, give func(Currency, ...*Money) error) (err error) {
+	for i := 0; err == nil && i < v.NumField(); i++ {
+		switch m := v.Field(i).Addr().Interface().(type) {
+		case *Money:
+			err = give(c, m)
+		case **Money:
+			err = give(c, *m)
+		case *FeeOutcome:
+			err = c.of(v.Field(i), give)
+		case *[]FeeLine:
+			for i := range *m {
+				err = cmp.Or(err, c.amounts(&(*m)[i].Amount))
+			}
+		case *[]TicketLine:
+			for i := range *m {
+				err = cmp.Or(err, c.amounts(&(*m)[i].Amount))
+			}
+		}
+	}
+	return err
 }

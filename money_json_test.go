@@ -88,6 +88,15 @@ func TestMoneyIsReadAsWritten(t *testing.T) {
 			} else if !reflect.DeepEqual(again.Interface(), o) {
 				t.Errorf("%s was read as %+v", text, again.Elem())
 			}
+			// And is not read when one of them is in another currency.
+			amount := `"` + tollgate.Money{Minor: 1205, Currency: c}.String() + `"`
+			parts := strings.Split(string(text), amount)
+			for i := range len(parts) - 1 {
+				spoiled := strings.Join(parts[:i+1], amount) + `"12.3"` + strings.Join(parts[i+1:], amount)
+				if err := json.Unmarshal([]byte(spoiled), again.Interface()); err == nil {
+					t.Errorf("%s was read", spoiled)
+				}
+			}
 		}
 	}
 }
@@ -156,6 +165,7 @@ func TestMoneyIsReadStrictly(t *testing.T) {
 	for _, spoiled := range []string{
 		strings.Replace(ok, "EUR", "JPY", 1), strings.Replace(ok, "EUR", "BHD", 1), strings.Replace(ok, "EUR", "eur", 1), strings.Replace(ok, "EUR", "", 1),
 		strings.Replace(ok, "EUR", "2 places", 1), strings.Replace(ok, `"currency":"EUR",`, "", 1), strings.Replace(ok, `"amount":"10.00",`, "", 1),
+		strings.NewReplacer("EUR", "JPY", "10.00", "10.").Replace(ok), strings.NewReplacer("EUR", "eur", "10.00", "10").Replace(ok),
 	} {
 		if err := json.Unmarshal([]byte(spoiled), new(tollgate.EvaluationInput)); err == nil {
 			t.Errorf("%s was read", spoiled)
@@ -193,5 +203,8 @@ func TestDamagedEntryIsRead(t *testing.T) {
 	var again tollgate.List[tollgate.Listed[tollgate.Payment]]
 	if err := json.Unmarshal(text, &again); err != nil || !reflect.DeepEqual(again, list) {
 		t.Errorf("%s was read as %+v, %v", text, again, err)
+	}
+	if err := json.Unmarshal([]byte(`{"object":"transaction","id":"txn_1","damaged":true}`), new(tollgate.Transaction)); err != nil {
+		t.Errorf("where every transaction is read, one that is damaged: %v", err)
 	}
 }

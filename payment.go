@@ -39,45 +39,50 @@ const (
 )
 
 // Payment is a payment and the JSON of it. Amounts are in its currency.
+//
+// Its fields stand here and nowhere else. json names the member, and with the
+// members in their order the columns of exports: a new one stands at the end, or
+// has csv:"-". hash names the field of the stored hash, and how it is stored
+// (rediskv.HashTable).
 type Payment struct {
 	Object             string            `json:"object"` // "payment"
 	ID                 string            `json:"id"`
-	CreatedAt          Instant           `json:"created_at"`
-	MerchantAccountID  string            `json:"merchant_account_id"`
-	Status             PaymentStatus     `json:"status"`
-	Amount             Money             `json:"amount"`
-	Currency           Currency          `json:"currency"`
-	Payee              string            `json:"payee"`
-	AmountCapturable   Money             `json:"amount_capturable"`
-	AmountCaptured     Money             `json:"amount_captured"`
-	AmountReleased     Money             `json:"amount_released"`
-	AmountRefunded     Money             `json:"amount_refunded"`
-	AmountRefundable   Money             `json:"amount_refundable"` // captured and not refunded
-	CaptureMethod      CaptureMethod     `json:"capture_method"`
-	CaptureBefore      Instant           `json:"capture_before"`
-	FeeTotal           Money             `json:"fee_total"`
+	CreatedAt          Instant           `json:"created_at" hash:"crt"`
+	MerchantAccountID  string            `json:"merchant_account_id" hash:"ma,ma_"`
+	Status             PaymentStatus     `json:"status" hash:"st,changes"`
+	Amount             Money             `json:"amount" hash:"amt"`
+	Currency           Currency          `json:"currency" hash:"cur"`
+	Payee              string            `json:"payee" hash:"payee"`
+	AmountCapturable   Money             `json:"amount_capturable" hash:"capb,changes"`
+	AmountCaptured     Money             `json:"amount_captured" hash:"capd,changes"`
+	AmountReleased     Money             `json:"amount_released" hash:"reld,changes"`
+	AmountRefunded     Money             `json:"amount_refunded" hash:"rfd,changes,optional" csv:"-"`
+	AmountRefundable   Money             `json:"amount_refundable" csv:"-"` // captured and not refunded
+	CaptureMethod      CaptureMethod     `json:"capture_method" hash:"cm"`
+	CaptureBefore      Instant           `json:"capture_before" hash:"bef"`
+	FeeTotal           Money             `json:"fee_total" hash:"fee,changes"`
 	TicketID           string            `json:"ticket_id"`
 	Perimeter          PerimeterDecision `json:"perimeter"`
-	Reference          *string           `json:"reference"`
-	Description        *string           `json:"description"`
-	Metadata           Metadata          `json:"metadata"`
-	CancellationReason *string           `json:"cancellation_reason"`
-	AuthorizedAt       Instant           `json:"authorized_at"`
-	CapturedAt         Instant           `json:"captured_at"`
-	CanceledAt         Instant           `json:"canceled_at"`
-	ExpiredAt          Instant           `json:"expired_at"`
-	UpdatedAt          Instant           `json:"updated_at"`
+	Reference          *string           `json:"reference" hash:"ref"`
+	Description        *string           `json:"description" hash:"desc"`
+	Metadata           Metadata          `json:"metadata" hash:"meta"`
+	CancellationReason *string           `json:"cancellation_reason" hash:"why,changes"`
+	AuthorizedAt       Instant           `json:"authorized_at" hash:"aut,changes,optional"`
+	CapturedAt         Instant           `json:"captured_at" hash:"cpt,changes,optional"`
+	CanceledAt         Instant           `json:"canceled_at" hash:"can,changes,optional"`
+	ExpiredAt          Instant           `json:"expired_at" hash:"exp,changes,optional"`
+	UpdatedAt          Instant           `json:"updated_at" hash:"upd,changes"`
 
 	// Revision counts the transitions; a commit compares it, so that of two
 	// racing changes one sees the other's result.
-	Revision int64 `json:"-"`
+	Revision int64 `json:"-" hash:"v,changes"`
 	// Captures counts the captures, at most MaxCaptures.
-	Captures int `json:"-"`
+	Captures int `json:"-" hash:"capn,changes"`
 	// Refunds counts the refunds, at most MaxRefunds.
-	Refunds int `json:"-"`
+	Refunds int `json:"-" hash:"rfn,changes,optional"`
 	// Damaged: it is stored and cannot be read; only Object and ID count.
 	Damaged bool `json:"-"`
-	// Counters are those that the payment was counted in (Use).
+	// Counters are those that the payment was counted in: use0, use1, …
 	Counters []string `json:"-"`
 }
 

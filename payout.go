@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/oklog/ulid/v2"
 )
@@ -197,10 +196,7 @@ type PayoutObject struct {
 // UnmarshalJSONFrom gives the amounts their currency.
 func (p *PayoutObject) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	type plain PayoutObject
-	if err := json.UnmarshalDecode(d, (*plain)(p)); err != nil {
-		return err
-	}
-	return p.Currency.sums(&p.Amount, &p.AmountCaptured, p.AmountRefunded, &p.FeeTotal)
+	return readMoney(d, (*plain)(p), &p.Currency, Currency.sums)
 }
 
 // refunded is nil of a payout without refunds, as they were before there were any.
@@ -243,10 +239,7 @@ type PayoutEventData struct {
 // UnmarshalJSONFrom gives the amounts their currency.
 func (e *PayoutEventData) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	type plain PayoutEventData
-	if err := json.UnmarshalDecode(d, (*plain)(e)); err != nil {
-		return err
-	}
-	return e.Currency.sums(&e.Amount, &e.AmountCaptured, e.AmountRefunded, &e.FeeTotal, e.AmountBefore)
+	return readMoney(d, (*plain)(e), &e.Currency, Currency.sums)
 }
 
 // Event is the one event of the state that the payout is in: payout.created,

@@ -48,10 +48,10 @@ const (
 
 // PerimeterDecision is the decision of one version of a perimeter.
 type PerimeterDecision struct {
-	ID       string   `json:"id"`
-	Version  int64    `json:"version"`
-	Decision Decision `json:"decision"`
-	Reason   Reason   `json:"reason"` // null for allow
+	ID       string   `json:"id" hash:"per,per_"`
+	Version  int64    `json:"version" hash:"perv"`
+	Decision Decision `json:"decision" hash:"perd"`
+	Reason   Reason   `json:"reason" hash:"perr,optional"` // null for allow
 }
 
 // PerimeterDocument is a perimeter as it is provisioned and stored: data, not

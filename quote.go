@@ -3,9 +3,7 @@ package tollgate
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -15,16 +13,6 @@ type FeeLine struct {
 	Label  string   `json:"label"`
 	Amount Money    `json:"amount"`
 	Rule   Citation `json:"rule"`
-}
-
-// lines gives the amounts of lines that have been read their currency.
-func (c Currency) lines(read []FeeLine) error {
-	for i := range read {
-		if err := c.amounts(&read[i].Amount); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // PricingInput is everything that a rule set sees; the same input and the
@@ -101,8 +89,5 @@ type QuoteDecision struct {
 // UnmarshalJSONFrom gives the amounts their currency.
 func (q *Quote) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	type plain Quote
-	if err := json.UnmarshalDecode(d, (*plain)(q)); err != nil {
-		return err
-	}
-	return errors.Join(q.Currency.amounts(&q.Total), q.Currency.lines(q.Lines))
+	return readMoney(d, (*plain)(q), &q.Currency, Currency.amounts)
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -41,10 +40,7 @@ type Refund struct {
 // UnmarshalJSONFrom gives the amounts their currency.
 func (r *Refund) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	type plain Refund
-	if err := json.UnmarshalDecode(d, (*plain)(r)); err != nil {
-		return err
-	}
-	return r.Currency.amounts(&r.Amount, &r.FeeTotal)
+	return readMoney(d, (*plain)(r), &r.Currency, Currency.amounts)
 }
 
 // RefundRequest is what a client asked for, checked, and what was read beside the

@@ -1,10 +1,8 @@
 package tollgate
 
 import (
-	"errors"
 	"slices"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -98,11 +96,7 @@ type Divergence struct {
 // UnmarshalJSONFrom gives the amounts their currency.
 func (v *Divergence) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	type plain Divergence
-	if err := json.UnmarshalDecode(d, (*plain)(v)); err != nil {
-		return err
-	}
-	c := v.Input.Currency
-	return errors.Join(c.lines(v.Live), c.lines(v.Shadow), c.sums(v.Difference))
+	return readMoney(d, (*plain)(v), &v.Input.Currency, Currency.sums)
 }
 
 // DivergenceError says why the candidate has no lines.

@@ -3,7 +3,6 @@ package tollgate
 import (
 	"slices"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -38,10 +37,7 @@ type EvaluationInput struct {
 // UnmarshalJSONFrom gives the amounts their currency.
 func (i *EvaluationInput) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	type plain EvaluationInput
-	if err := json.UnmarshalDecode(d, (*plain)(i)); err != nil {
-		return err
-	}
-	return i.Currency.amounts(&i.Amount)
+	return readMoney(d, (*plain)(i), &i.Currency, Currency.amounts)
 }
 
 // Evaluation keeps what is needed to run the cited modules again and get the
@@ -83,14 +79,7 @@ type Ticket struct {
 // UnmarshalJSONFrom gives the amounts their currency.
 func (t *Ticket) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	type plain Ticket
-	if err := json.UnmarshalDecode(d, (*plain)(t)); err != nil {
-		return err
-	}
-	amounts := []*Money{&t.Amount, &t.Total}
-	for i := range t.Lines {
-		amounts = append(amounts, &t.Lines[i].Amount)
-	}
-	return t.Currency.amounts(amounts...)
+	return readMoney(d, (*plain)(t), &t.Currency, Currency.amounts)
 }
 
 // NewTicket makes the ticket of a new payment, without evaluations.

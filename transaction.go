@@ -1,7 +1,6 @@
 package tollgate
 
 import (
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -19,8 +18,8 @@ const (
 )
 
 // TransactionTypes lists them for filters.
-var TransactionTypes = []TransactionType{
-	TransactionAuthorization, TransactionCapture, TransactionFee, TransactionRelease, TransactionRefund, TransactionPayout,
+var TransactionTypes = []string{
+	string(TransactionAuthorization), string(TransactionCapture), string(TransactionFee), string(TransactionRelease), string(TransactionRefund), string(TransactionPayout),
 }
 
 // States of transactions that are not authorizations; an authorization's
@@ -40,26 +39,27 @@ var TransactionStatuses = []string{
 	string(PayoutStatusInTransit), string(PayoutStatusPaid), string(PayoutStatusFailed), string(PayoutStatusHeld),
 }
 
-// Transaction is one movement and the JSON of it.
+// Transaction is one movement and the JSON of it. Its fields stand here and nowhere
+// else, as a payment's do.
 type Transaction struct {
 	Object            string          `json:"object"` // "transaction"
 	ID                string          `json:"id"`
-	CreatedAt         Instant         `json:"created_at"`
-	Type              TransactionType `json:"type"`
-	Status            string          `json:"status"`
-	PaymentID         *string         `json:"payment_id"`
-	CaptureID         *string         `json:"capture_id"`
-	RefundID          *string         `json:"refund_id,omitempty"` // of a refund and of its fees only
-	PayoutID          *string         `json:"payout_id"`
-	TicketID          *string         `json:"ticket_id"`
-	MerchantAccountID string          `json:"merchant_account_id"`
-	Amount            Money           `json:"amount"`
-	Currency          Currency        `json:"currency"`
-	Payee             *string         `json:"payee"`
-	Reference         *string         `json:"reference"`
-	BatchDate         *string         `json:"batch_date"`   // of captures, refunds, fees and payouts, YYYY-MM-DD
-	AvailableOn       *string         `json:"available_on"` // when the sales day is paid, YYYY-MM-DD
-	UpdatedAt         Instant         `json:"updated_at"`
+	CreatedAt         Instant         `json:"created_at" hash:"crt"`
+	Type              TransactionType `json:"type" hash:"ty"`
+	Status            string          `json:"status" hash:"st"`
+	PaymentID         *string         `json:"payment_id" hash:"pay,pay_"`
+	CaptureID         *string         `json:"capture_id" hash:"cap,cap_"`
+	RefundID          *string         `json:"refund_id,omitempty" hash:"rfd,rfd_" csv:"-"` // of a refund and of its fees only
+	PayoutID          *string         `json:"payout_id" hash:"po,po_"`
+	TicketID          *string         `json:"ticket_id" hash:"tkt,tkt_"`
+	MerchantAccountID string          `json:"merchant_account_id" hash:"ma,ma_"`
+	Amount            Money           `json:"amount" hash:"amt,sum"`
+	Currency          Currency        `json:"currency" hash:"cur"`
+	Payee             *string         `json:"payee" hash:"payee"`
+	Reference         *string         `json:"reference" hash:"ref"`
+	BatchDate         *string         `json:"batch_date" hash:"bd,date"`   // of captures, refunds, fees and payouts, YYYY-MM-DD
+	AvailableOn       *string         `json:"available_on" hash:"av,date"` // when the sales day is paid, YYYY-MM-DD
+	UpdatedAt         Instant         `json:"updated_at" hash:"upd"`
 
 	// Damaged: it is stored and cannot be read. Only Object and ID count; in a
 	// list a DamagedObject stands in its place.
@@ -69,10 +69,7 @@ type Transaction struct {
 // UnmarshalJSONFrom gives the amounts their currency.
 func (t *Transaction) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	type plain Transaction
-	if err := json.UnmarshalDecode(d, (*plain)(t)); err != nil {
-		return err
-	}
-	return t.Currency.sums(&t.Amount) // a payout's can have more digits than a payment's
+	return readMoney(d, (*plain)(t), &t.Currency, Currency.sums) // a payout's can have more digits than a payment's
 }
 
 // NewTransaction records that amount moved for a payment; captureID is empty

@@ -57,7 +57,7 @@ func (r *exportRequest) read(q *input.Query) tollgate.ExportFilter {
 	}
 	switch r.Dataset {
 	case tollgate.DatasetTransactions:
-		f.Types = q.Choices("type", transactionTypes)
+		f.Types = q.Choices("type", tollgate.TransactionTypes)
 	case tollgate.DatasetEvents:
 		f.Types = q.EventTypes()
 	case tollgate.DatasetAudit:

@@ -11,8 +11,6 @@ var transactionParameters = []string{
 	"created_after", "created_before", "order", "limit", "cursor",
 }
 
-var transactionTypes = words(tollgate.TransactionTypes)
-
 // words are the members of an enumeration, as a query has them.
 func words[T ~string](list []T) []string {
 	names := make([]string, len(list))
@@ -32,7 +30,7 @@ func (s *Server) listTransactions(c *call) (*answer, error) {
 func parseTransactionQuery(r *input.Query) ledger.TransactionQuery {
 	q := parseSearch(r, tollgate.TransactionStatuses)
 	q.PaymentID, q.PayoutID = r.ID("payment_id"), r.ID("payout_id")
-	if t := r.Choice("type", "", transactionTypes...); t != "" {
+	if t := r.Choice("type", "", tollgate.TransactionTypes...); t != "" {
 		q.Types = []tollgate.TransactionType{tollgate.TransactionType(t)}
 	}
 	return q

@@ -134,7 +134,7 @@ func (r *Stored) Currency(name string) tollgate.Currency {
 	return c
 }
 
-// Of is an identifier of a kind; ofOne is one that may not be there.
+// Of is an identifier of a kind.
 func (r *Stored) Of(name, prefix string) string {
 	if !strings.HasPrefix(r.Fields[name], prefix) || !tollgate.ValidID(r.Fields[name]) {
 		r.Fault(name)
@@ -142,25 +142,7 @@ func (r *Stored) Of(name, prefix string) string {
 	return r.Fields[name]
 }
 
-// OfOne reads an id with its prefix, where there is one.
-func (r *Stored) OfOne(name, prefix string) *string {
-	if r.Fields[name] != "" {
-		r.Of(name, prefix)
-	}
-	return r.Optional(name)
-}
-
-// Date is a date in its one form that may not be there.
-func (r *Stored) Date(name string) *string {
-	if text := r.Fields[name]; text != "" {
-		if _, err := tollgate.ParseDate(text); err != nil {
-			r.Fault(name)
-		}
-	}
-	return r.Optional(name)
-}
-
-// json reads a field's JSON, which must be there.
+// JSON reads a field's JSON, which must be there.
 func (r *Stored) JSON(name string, into any) {
 	if Decode(r.Fields[name], into) != nil {
 		r.Fault(name)

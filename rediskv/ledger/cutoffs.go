@@ -160,7 +160,7 @@ func (r *captureReader) read(id string, f rediskv.Fields) (err error) {
 	one := rediskv.ReadHash("transaction", id, f)
 	at, amount := one.Instant("crt"), one.Int("amt")
 	one.Currency("cur")
-	one.Word("ty", transactionTypes...)
+	one.Word("ty", tollgate.TransactionTypes...)
 	if err := one.Err(); err != nil {
 		return err
 	}
