@@ -191,10 +191,10 @@ func (p *process) read(stderr io.Reader) {
 			Addr string `json:"addr"`
 		}
 		_ = json.Unmarshal(lines.Bytes(), &entry)
-		switch entry.Msg {
-		case "request":
+		switch {
+		case entry.Msg == "request", strings.Contains(lines.Text(), "  req_"): // in the log, and in that of a sandbox
 			continue
-		case "serving", "working":
+		case entry.Msg == "serving", entry.Msg == "working":
 			p.addr <- entry.Addr
 		}
 		p.mu.Lock()

@@ -273,21 +273,25 @@ func checkRules(t *testing.T, p pair) {
 	same(t, set+"/activations", p.a, p.b)
 }
 
-// publish makes a rule of a table and publishes it, with the command of the build
-// at its own instance.
+// publish makes a rule of a table, of half a percent, and publishes it.
 func (in *instance) publish(t *testing.T, name string) (citation string) {
 	t.Helper()
-	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "rule.toml"), []byte(`label = "Site fee"
-[[fee]]
-percentage = "0.5"
-`), 0o600))
-	// The cases of a template are of its fees; these are of ours.
-	must(t, os.WriteFile(filepath.Join(dir, "golden.json"), []byte(`[{"amount":"100.00","currency":"EUR","payee":"shop.example","lines":[{"label":"Site fee","amount":"0.50"}]}]`), 0o600))
-	in.build.run(t, nil, "rule", "build", dir)
 	citation = "rule:" + name + "@v1"
-	in.build.run(t, in.environment(), "rule", "publish", dir, "--rule", citation)
+	in.publishRule(t, citation, `[[fee]]
+percentage = "0.5"
+`, "")
 	return citation
+}
+
+// publishRule builds and publishes a rule with the command of the build at its own
+// instance; cases are further golden ones.
+func (in *instance) publishRule(t *testing.T, citation, table, cases string) {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "rule.toml"), []byte("label = \"Site fee\"\n"+table), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "golden.json"), []byte(`[{"amount":"100.00","currency":"EUR","payee":"shop.example","lines":[{"label":"Site fee","amount":"0.50"}]}`+cases+`]`), 0o600))
+	in.build.run(t, nil, "rule", "build", dir)
+	in.build.run(t, in.environment(), "rule", "publish", dir, "--rule", citation)
 }
 
 func checkPreview(t *testing.T, p pair) {

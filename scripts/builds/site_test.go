@@ -31,7 +31,7 @@ type site struct {
 	key, signer []byte // private JWKs
 	public      [2]string
 	ids         map[string]string // by prefix; acc2 and so on are more accounts
-	refunds     bool              // its grant has payments:refund
+	refunds     bool              // a second client, "cashier", may refund
 }
 
 const siteIssuer = "https://pay.tollgate.test"
@@ -46,6 +46,7 @@ func newSite(t *testing.T, redisURL string) *site {
 		s.ids[prefix] = tollgate.NewID(prefix, time.Now(), rand.Reader)
 	}
 	s.ids["hasty"] = tollgate.NewID(tollgate.PrefixMerchantAccount, time.Now(), rand.Reader)
+	s.ids["cashier"] = tollgate.NewID(tollgate.PrefixClient, time.Now(), rand.Reader)
 	for i, private := range []*[]byte{&s.key, &s.signer} {
 		var public []byte
 		var err error
@@ -81,8 +82,14 @@ func (s *site) provision(b *build) string {
 // provisioning is the file as an operator of that build has it.
 func (s *site) provisioning(b *build) string {
 	scopes := slices.DeleteFunc(strings.Fields(auth.AllScopes().String()), func(scope string) bool {
-		return slices.Contains(b.lacks, scope) || scope == "payments:refund" && !s.refunds
+		return slices.Contains(b.lacks, scope) || scope == "payments:refund"
 	})
+	clients := fmt.Sprintf("{id: %s, name: shop, status: active, keys: [%s]}", s.ids[tollgate.PrefixClient], s.public[0])
+	grants := fmt.Sprintf(`{id: %s, client_id: %s, status: active, scopes: ["%s"]}`, s.ids[tollgate.PrefixGrant], s.ids[tollgate.PrefixClient], strings.Join(scopes, `", "`))
+	if s.refunds {
+		clients += fmt.Sprintf(", {id: %s, name: cashier, status: active, keys: [%s]}", s.ids["cashier"], s.public[0])
+		grants += fmt.Sprintf(`, {id: %s_2, client_id: %s, status: active, scopes: ["payments:refund", "payments:read", "payments:write"]}`, s.ids[tollgate.PrefixGrant], s.ids["cashier"])
+	}
 	return fmt.Sprintf(`
 organizations:
   - id: %[1]s
@@ -99,7 +106,7 @@ organizations:
           budgets: [{window: month, currency: EUR, amount: "1000000.00", per: merchant_account}]
           frequency: [{window: day, count: 100000, per: payee}]
     rule_sets: [{id: %[5]s, version: 1, rules: ["rule:card_fee@v2", "rule:platform_fee@v1"]}]
-    rule_signers: [{id: sig_site, name: Pricing, status: active, keys: [%[9]s]}]
+    rule_signers: [{id: sig_site, name: Pricing, status: active, keys: [%[6]s]}]
     merchant_accounts:
       - id: %[3]s
         legal_entity_id: %[2]s
@@ -108,7 +115,7 @@ organizations:
         default_currency: EUR
         perimeter: {id: %[4]s, version: 1}
         rule_set: {id: %[5]s, version: 1}
-      - id: %[10]s
+      - id: %[7]s
         legal_entity_id: %[2]s
         name: Hasty
         currencies: [EUR]
@@ -116,10 +123,10 @@ organizations:
         perimeter: {id: %[4]s, version: 1}
         rule_set: {id: %[5]s, version: 1}
         capture_window_hours: 1
-    clients: [{id: %[6]s, name: shop, status: active, keys: [%[8]s]}]
-    grants: [{id: %[7]s, client_id: %[6]s, status: active, scopes: ["%[11]s"]}]
+    clients: [%[8]s]
+    grants: [%[9]s]
 `, s.ids[tollgate.PrefixOrganization], s.ids[tollgate.PrefixLegalEntity], s.account(), s.ids[tollgate.PrefixPerimeter], s.ids[tollgate.PrefixRuleSet],
-		s.ids[tollgate.PrefixClient], s.ids[tollgate.PrefixGrant], s.public[0], s.public[1], s.ids["hasty"], strings.Join(scopes, `", "`))
+		s.public[1], s.ids["hasty"], clients, grants)
 }
 
 // instance is a running build that answers requests.
@@ -171,10 +178,29 @@ func (s *site) sandbox(b *build, env ...string) *instance {
 	return in
 }
 
-// authenticate gets a token with a signed assertion.
+// authenticate gets a token for the shop.
 func (in *instance) authenticate() *instance {
 	in.site.t.Helper()
-	assertion, err := auth.SignAssertion(in.site.key, in.site.ids[tollgate.PrefixClient], in.issuer, rand.Text(), time.Now())
+	a := in.ask(in.site.ids[tollgate.PrefixClient])
+	if in.token = a.at("access_token"); in.token == "" {
+		in.site.t.Fatalf("%s gives no token: %s", in.build.name, a.text)
+	}
+	return in
+}
+
+// cashier is the same instance for the client that may refund.
+func (in *instance) cashier() *instance {
+	as := *in
+	if as.token = in.ask(in.site.ids["cashier"]).at("access_token"); as.token == "" {
+		in.site.t.Fatalf("%s gives no token to the cashier", in.build.name)
+	}
+	return &as
+}
+
+// ask sends a client's signed assertion to the token endpoint.
+func (in *instance) ask(client string) answer {
+	in.site.t.Helper()
+	assertion, err := auth.SignAssertion(in.site.key, client, in.issuer, rand.Text(), time.Now())
 	must(in.site.t, err)
 	form := url.Values{
 		"grant_type": {"client_credentials"}, "client_assertion": {assertion},
@@ -185,10 +211,7 @@ func (in *instance) authenticate() *instance {
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	a, err := receive(req)
 	must(in.site.t, err)
-	if in.token = a.at("access_token"); in.token == "" {
-		in.site.t.Fatalf("%s gives no token: %s", in.build.name, a.text)
-	}
-	return in
+	return a
 }
 
 // answer is one of the interface, read.
