@@ -56,14 +56,14 @@ fixed = "0.25"
 		}
 		same(t, "/v1/payments", before, this)
 	})
-	t.Run("the transaction is a damaged row, its fee and all others are read", func(t *testing.T) {
+	t.Run("its transactions are damaged rows, all others are read", func(t *testing.T) {
 		types := ""
 		a := before.get(t, "/v1/transactions?order=asc&payment_id="+whole.at("id"))
 		for i := range 5 {
 			row := fmt.Sprintf("data.%d.", i)
 			types += a.at(row+"type") + a.at(row+"damaged") + " "
 		}
-		if types != "authorization capture fee true fee " {
+		if types != "authorization capture fee true true " {
 			t.Errorf("%s: %s", types, a.text)
 		}
 	})
@@ -74,18 +74,33 @@ fixed = "0.25"
 			}
 		}
 	})
-	t.Run("its events are listed by both", func(t *testing.T) {
-		a, b := all(t, "/v1/events?types=payment.*&limit=5", before, this), all(t, "/v1/events?types=payment.*&limit=5", this)
-		if fmt.Sprint(a) != fmt.Sprint(b) || len(all(t, "/v1/events?types=payment.refunded", this)) != 2 {
+	t.Run("its events are listed by both, by pattern by this build", func(t *testing.T) {
+		if a, b := all(t, "/v1/events?limit=5", before, this), all(t, "/v1/events?limit=5", this); fmt.Sprint(a) != fmt.Sprint(b) {
+			t.Errorf("%v\n%v", a, b)
+		}
+		if a, b := all(t, "/v1/events?types=payment.*", before), all(t, "/v1/events?types=payment.*", this); len(b) != len(a)+2 {
 			t.Errorf("%v\n%v", a, b)
 		}
 	})
-	t.Run("its event is delivered by both", func(t *testing.T) {
-		eventually(t, "both deliver one", func() bool {
+	t.Run("its events are delivered by both, each of them", func(t *testing.T) {
+		named := this.post(t, "/v1/webhooks", `{"url":"`+to.URL+`/named","event_types":["payment.refunded"]}`).at("id")
+		same(t, "/v1/webhooks/"+named, before, this)
+		n := 0
+		eventually(t, "both deliver some", func() bool {
 			cashier.post(t, "/v1/payments/"+whole.at("id")+"/refunds", `{"amount":"0.01"}`)
-			return to.delivered(builds.previous, "payment.refunded") && to.delivered(builds.this, "payment.refunded")
+			n++
+			return n >= 20 && to.delivered(builds.previous, "payment.refunded") && to.delivered(builds.this, "payment.refunded")
 		})
-		before.do(t, "DELETE", "/v1/webhooks/"+hook, "", "")
+		ids := all(t, "/v1/events?types=payment.refunded&limit=100", this)
+		for at, path := range map[string][]string{hook: ids, named: ids[2:]} {
+			eventually(t, "all are delivered", func() bool {
+				done := len(all(t, "/v1/webhooks/"+at+"/deliveries?event_type=payment.refunded&state=succeeded&limit=100", this))
+				return done == len(path)
+			})
+		}
+		for _, id := range []string{hook, named} {
+			before.do(t, "DELETE", "/v1/webhooks/"+id, "", "")
+		}
 	})
 	t.Run("a capture after the refund keeps the ticket", func(t *testing.T) {
 		before.post(t, partly+"/captures", `{"amount":"5.00","final_capture":false}`)
