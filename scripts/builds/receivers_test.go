@@ -72,7 +72,7 @@ type receiver struct {
 	mu     sync.Mutex
 	refuse bool
 	agents []string
-	types  []string // who delivered which type
+	types  []string          // who delivered which type
 	bodies map[string]string // by event
 }
 

@@ -96,7 +96,9 @@ func checkDeliveries(t *testing.T, y yard) {
 	eventually(t, "the recovery has ended", func() bool { return y.a.get(t, path+"/recoveries/"+recovery).at("state") == "succeeded" })
 	same(t, path+"/recoveries/"+recovery, y.a, y.b)
 	ping := y.b.post(t, path+"/test", ``).at("id")
-	eventually(t, "the ping is delivered", func() bool { return y.a.get(t, path+"/deliveries/"+ping+"/attempts").at("data.0.status") == "succeeded" })
+	eventually(t, "the ping is delivered", func() bool {
+		return y.a.get(t, path+"/deliveries/"+ping+"/attempts").at("data.0.status") == "succeeded"
+	})
 	y.b.do(t, "DELETE", path, "", "")
 }
 
