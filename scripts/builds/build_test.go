@@ -187,15 +187,18 @@ func (p *process) Write(b []byte) (int, error) {
 func (p *process) read(stderr io.Reader) {
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
 		var entry struct {
-			Msg  string `json:"msg"`
-			Addr string `json:"addr"`
+			Msg     string `json:"msg"`
+			Addr    string `json:"addr"`
+			Metrics string `json:"metrics_addr"`
 		}
 		_ = json.Unmarshal(lines.Bytes(), &entry)
 		switch {
 		case entry.Msg == "request", strings.Contains(lines.Text(), "  req_"): // in the log, and in that of a sandbox
 			continue
-		case entry.Msg == "serving", entry.Msg == "working":
+		case entry.Msg == "serving":
 			p.addr <- entry.Addr
+		case entry.Msg == "working":
+			p.addr <- entry.Metrics
 		}
 		p.mu.Lock()
 		p.lines = append(p.lines, lines.Text())

@@ -128,6 +128,10 @@ fixed = "0.25"
 			t.Errorf("%d %s", a.StatusCode, a.text)
 		}
 		before.authenticate()
+		s.refunds = false
+		if text := s.provision(builds.previous); !strings.HasPrefix(text, "nothing to change") {
+			t.Errorf("provisioning what it knows: %s", text)
+		}
 		if a := before.get(t, "/readyz"); a.at("status") != "ready" {
 			t.Error(a.text)
 		}

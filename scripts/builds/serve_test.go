@@ -29,6 +29,7 @@ func TestServe(t *testing.T) {
 	s.provision(builds.previous)
 	before, this := s.serve(builds.previous).authenticate(), s.serve(builds.this).authenticate()
 	workers := []*process{s.work(builds.previous), s.work(builds.this)}
+	probes := []string{workers[0].ready(), workers[1].ready()}
 	for _, c := range []struct {
 		name string
 		run  func(*testing.T, pair)
@@ -52,6 +53,14 @@ func TestServe(t *testing.T) {
 			t.Run("made by the previous one", func(t *testing.T) { c.run(t, pair{s, before, this}) })
 			t.Run("made by this one", func(t *testing.T) { c.run(t, pair{s, this, before}) })
 		})
+	}
+	for i, addr := range probes {
+		resp, err := httpClient.Get("http://" + addr + "/readyz")
+		must(t, err)
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("%s is not ready: %d", workers[i].name, resp.StatusCode)
+		}
 	}
 	for _, p := range append(workers, before.process, this.process) {
 		if found := p.complaints(); len(found) > 0 {
@@ -266,6 +275,7 @@ func checkRules(t *testing.T, p pair) {
 	})
 	p.b.post(t, "/v1/shadows/"+shadow.at("id")+"/stop", ``)
 	same(t, "/v1/shadows/"+shadow.at("id"), p.a, p.b)
+	same(t, "/v1/shadows/"+shadow.at("id")+"/divergences", p.a, p.b)
 	p.a.post(t, set+"/rollback", ``)
 	eventually(t, "both price as before", func() bool {
 		return p.a.do(t, "POST", "/v1/quotes", "", quote).at("total") == without.at("total") && p.b.do(t, "POST", "/v1/quotes", "", quote).at("total") == without.at("total")
@@ -395,6 +405,16 @@ func checkProvisioning(t *testing.T, p pair) {
 	p.a.build.run(t, p.env, "provision", "-f", file)
 	eventually(t, "the other knows the new name", func() bool { return p.b.get(t, "/v1/merchant-accounts/"+p.account()).at("name") == name })
 	p.site.provision(p.b.build)
+	// What one has written is the same to the other.
+	version := len(all(t, "/v1/events?types=merchant_account.updated", p.a)) // another one each time
+	must(t, os.WriteFile(file, []byte(strings.Replace(p.provisioning(builds.previous), "    perimeters:\n", fmt.Sprintf(
+		"    perimeters:\n      - {id: %s, version: %d, constraints: {currencies: [EUR], payees_allowed: [\"*.example\"]}}\n", p.ids[tollgate.PrefixPerimeter], 1+version), 1)), 0o600))
+	if text := p.a.build.run(t, p.env, "provision", "-f", file); !strings.Contains(text, "created") {
+		t.Errorf("no version is made: %s", text)
+	}
+	if text := p.b.build.run(t, p.env, "provision", "-f", file); !strings.HasPrefix(text, "nothing to change") {
+		t.Errorf("%s changes something: %s", p.b.build.name, text)
+	}
 	eventually(t, "and the old one again", func() bool { return p.a.get(t, "/v1/merchant-accounts/"+p.account()).at("name") == "Europe" })
 }
 

@@ -149,9 +149,7 @@ func (s *site) serve(b *build) *instance {
 // work starts `tollgate work` of a build.
 func (s *site) work(b *build) *process {
 	s.t.Helper()
-	p := b.start(s.t, s.env, "work")
-	p.ready()
-	return p
+	return b.start(s.t, s.env, "work")
 }
 
 // sandbox starts `tollgate dev` of a build on the site's Redis: the API and the
