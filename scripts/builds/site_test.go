@@ -305,7 +305,7 @@ func (a answer) at(path string) string {
 }
 
 // all reads a listing to its end, each page at the next of the instances, and
-// returns the text of the pages one after the other, without their cursors.
+// returns the ids of its objects.
 func all(t *testing.T, path string, instances ...*instance) (ids []string) {
 	t.Helper()
 	cursor := ""
@@ -324,6 +324,9 @@ func all(t *testing.T, path string, instances ...*instance) (ids []string) {
 		}
 		if !page.HasMore {
 			return ids
+		}
+		if i == 1000 {
+			t.Fatalf("%s has no end", path)
 		}
 		cursor = "&cursor=" + *page.NextCursor
 	}
