@@ -161,14 +161,17 @@ fixed = "0.25"
 		if a, err := before.send("GET", "/v1/payouts/"+id, "", ""); err != nil || a.at("code") != "record_damaged" {
 			t.Errorf("%v %s", err, a.text)
 		}
-		// The next one is as if nothing had been.
+		// Once it is gone, nothing of this is left.
+		before.process.end("KILL")
 		next := again.pay(t, "20.00", `,"capture_method":"automatic"`)
-		s.advance(t, 24*time.Hour, before, again)
+		path := "/v1/payments/" + next.at("id")
+		again.cashier().post(t, path+"/refunds", `{"amount":"5.00"}`)
+		s.advance(t, 24*time.Hour, again)
 		eventually(t, "the next capture is paid", func() bool {
 			return again.get(t, "/v1/transactions?type=capture&payment_id="+next.at("id")).at("data.0.status") == "settled"
 		})
-		if a := again.get(t, "/v1/payouts?limit=1"); cents(t, a.at("data.0.amount")) != 2000-cents(t, next.at("fee_total")) {
-			t.Errorf("%s was captured with fees of %s: %s", "20.00", next.at("fee_total"), a.text)
+		if a := again.get(t, "/v1/payouts?limit=1"); cents(t, a.at("data.0.amount")) != 2000-500-cents(t, again.get(t, path).at("fee_total")) {
+			t.Errorf("20.00 was captured, 5.00 refunded: %s", a.text)
 		}
 		if found := again.complaints(); len(found) > 0 {
 			t.Errorf("this build complains:\n%s", strings.Join(found, "\n"))
