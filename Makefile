@@ -45,6 +45,9 @@ test-server: ## the tests that use Redis, on a real redis-server with its append
 test-cluster: ## the same on a Redis Cluster of three nodes
 	TOLLGATE_TEST_REDIS=cluster $(TEST) -count=1 $(ON_REDIS)
 
+builds: ## this build, the one before and the first release on one real Redis; needs the repository's history
+	TOLLGATE_TEST_BUILDS=all TOLLGATE_TEST_REDIS=server $(GO) test -count=1 -timeout 10m ./scripts/builds
+
 # The detector holds up the end of each process for a second; the scripts of
 # cmd/tollgate start hundreds.
 race: ## the tests of RACE (where goroutines share memory) under the race detector; needs a C compiler
@@ -52,7 +55,7 @@ race: ## the tests of RACE (where goroutines share memory) under the race detect
 
 # Everything, with what takes too long for every commit.
 test-all: ## all of it, on all three kinds of Redis, under the race detector, with other people's clients; about an hour
-	@for target in test check test-server test-cluster 'race RACE=./...' conformance openapi templates fuzz; do \
+	@for target in test check test-server test-cluster builds 'race RACE=./...' conformance openapi templates fuzz; do \
 		echo "==> make $$target"; $(MAKE) --no-print-directory $$target || exit 1; \
 	done
 
@@ -104,4 +107,4 @@ clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: help build dev test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi templates load fair clean
+.PHONY: help build builds dev test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi templates load fair clean

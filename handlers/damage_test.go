@@ -227,9 +227,9 @@ func TestRecordsNameTheirFormat(t *testing.T) {
 				fields[field] = value
 				record = record || field == "json" || strings.HasPrefix(value, `{"object"`)
 			}
-			record = record || objectKey.MatchString(name) || strings.HasSuffix(name, ":att")
-			if strings.HasSuffix(name, ":att") { // each of its values is one
-				fields["e"], _, _ = strings.Cut(strings.TrimPrefix(fields["1"], `{"$":"`), `"`)
+			record = (record || objectKey.MatchString(name)) && !strings.HasSuffix(name, ":att")
+			if strings.HasSuffix(name, ":att") && strings.HasPrefix(fields["1"], `{"$"`) { // the build before would answer with it
+				t.Errorf("%s: %s", key, fields["1"])
 			}
 		case "string":
 			if record = strings.HasPrefix(text, "{") && !versionKey.MatchString(name); record {

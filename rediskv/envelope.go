@@ -21,8 +21,9 @@ import (
 //	record of a request           before its first line, with a slash
 //
 // Versions of perimeters and rule sets are still written without one: the build
-// before compares their text when the same file is provisioned again. They are read
-// with one, so that the next release can write it.
+// before compares their text when the same file is provisioned again. So are
+// attempts, whose text it answers with. They are read with one, so that the next
+// release can write it.
 //
 // What is no record has none: indexes, counters, queues, marks, locks, and what
 // names its own format (WebAssembly modules, chunks of export files).

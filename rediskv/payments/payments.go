@@ -221,6 +221,11 @@ func TicketOf(id, text string) (*tollgate.Ticket, error) {
 	t := new(tollgate.Ticket)
 	err := rediskv.Decode(text, t)
 	if err == nil {
+		for i, e := range t.Evaluations {
+			if e.Kind == tollgate.EvaluationCapture && e.Input.CaptureIndex == 0 { // storedTicket
+				t.Evaluations[i].Kind = tollgate.EvaluationRefund
+			}
+		}
 		err = checkTicket(t)
 	}
 	if err == nil && t.ID != id {

@@ -3,6 +3,7 @@ package payments
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"tollgate"
 	"tollgate/rediskv"
@@ -90,7 +91,7 @@ func (s *Store) write(k rediskv.Space, c rediskv.Caller, idem *rediskv.Idempoten
 	if w.args.AuditArgs, err = s.db.Entry(c, "payment."+ch.Action, outcome, cmp.Or(ch.Note, string(p.Perimeter.Reason)), "payment", p.ID); err != nil {
 		return w, err
 	}
-	if w.args.TicketText, err = rediskv.Enveloped(ch.Ticket); err != nil {
+	if w.args.TicketText, err = rediskv.Enveloped(storedTicket(p, ch.Ticket)); err != nil {
 		return w, fmt.Errorf("ticket: %w", err)
 	}
 	w.args.Deadline, w.args.DueMember = rediskv.Milli(p.Deadline()), k.Org+"/"+p.ID
@@ -107,6 +108,24 @@ func (s *Store) write(k rediskv.Space, c rediskv.Caller, idem *rediskv.Idempoten
 		return w, w.part(k, a, ch, r.ID, r)
 	}
 	return w, nil
+}
+
+// storedTicket is the ticket as it is kept. The build before looks at the last
+// evaluation alone: capturing after a refund, it would take the lines of the earlier
+// captures off the ticket. While that can happen a refund is kept as a capture of
+// index 0, which there is none of.
+func storedTicket(p *tollgate.Payment, t *tollgate.Ticket) *tollgate.Ticket {
+	if p.Refunds == 0 || p.Status.Terminal() {
+		return t
+	}
+	stored := *t
+	stored.Evaluations = slices.Clone(t.Evaluations)
+	for i, e := range stored.Evaluations {
+		if e.Kind == tollgate.EvaluationRefund {
+			stored.Evaluations[i].Kind = tollgate.EvaluationCapture
+		}
+	}
+	return &stored
 }
 
 // part says what is captured or refunded, and with what it is paid.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/go-json-experiment/json"
+
 	"tollgate"
 	"tollgate/rediskv"
 )
@@ -64,7 +66,7 @@ func (s *Store) RecordAttempts(ctx context.Context, ended []Ended) ([]Recorded, 
 		inv.Args = append(inv.Args, id)
 	}
 	for i := range ended {
-		doc, err := rediskv.Enveloped(&ended[i].Attempt)
+		doc, err := json.Marshal(&ended[i].Attempt, json.Deterministic(true))
 		if err != nil {
 			return nil, fmt.Errorf("attempt: %w", err)
 		}
