@@ -25,7 +25,7 @@ func paymentFields(p *tollgate.Payment, isNew bool) rediskv.Pairs {
 // useField holds one of the counters that a payment was counted in.
 func useField(i int) string { return "use" + strconv.Itoa(i) }
 
-// uncounted stands for a counter that did not exist (tollgate.Use, Earlier). The
+// uncounted stands for a counter that did not exist (tollgate.Reservation, Earlier). The
 // build before looks for one of that name, which there is not.
 const uncounted = "-"
 

@@ -16,7 +16,7 @@ func TestStoredTicket(t *testing.T) {
 	} {
 		p := &tollgate.Payment{ID: "pay_1", TicketID: "tkt_1", Status: status, Refunds: 1, Payee: "shop.example", Currency: "EUR", MerchantAccountID: "ma_1", CreatedAt: at}
 		p.Amount = tollgate.Money{Minor: 100, Currency: "EUR"}
-		p.Perimeter.Decision = tollgate.Allow
+		p.Perimeter.Decision = tollgate.DecisionAllow
 		ticket := tollgate.NewTicket(p)
 		in := tollgate.PricingInput{Amount: p.Amount, Payee: p.Payee}
 		ticket.Evaluate(tollgate.EvaluationAuthorization, in, nil, nil, "evt_1", at)

@@ -96,7 +96,7 @@ func compileCommit(dir, name, commit string, lacks ...string) (*build, error) {
 
 func compile(dir, name, source string) (*build, error) {
 	b := &build{name: name, program: filepath.Join(dir, "tollgate-"+name)}
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-X main.version="+name, "-o", b.program, "./cmd/tollgate")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-X main.version="+name+" -X tollgate/cmd/tollgate/cli.version="+name, "-o", b.program, "./cmd/tollgate")
 	cmd.Dir, cmd.Env = source, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, errors.New("build " + name + ": " + err.Error() + "\n" + string(out))
