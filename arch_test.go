@@ -36,6 +36,7 @@ var rooms = map[string]map[string][]string{
 		"provision": {"", "accounts", "rules"},
 		"redistest": {"", "store"},
 		"rules":     {"", "instances"},
+		"testkit":   {"", "accounts", "redistest", "store"},
 		"store":     {"", "accounts", "eventlog", "exports", "instances", "ledger", "payments", "payouts", "provision", "rules", "webhooks"},
 		"webhooks":  {"", "eventlog", "ledger"},
 	},
@@ -80,7 +81,7 @@ var rooms = map[string]map[string][]string{
 }
 
 // testsOnly are packages that no program may hold.
-var testsOnly = []string{"rediskv/redistest", "handlers/conform", "handlers/share/fair", "cmd/tollgate/clitest"}
+var testsOnly = []string{"rediskv/redistest", "rediskv/testkit", "handlers/conform", "handlers/share/fair", "cmd/tollgate/clitest"}
 
 // owners are the packages that alone know a third-party module, with /... and
 // those below. Tests are held to them too.

@@ -9,6 +9,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/rediskv/testkit"
 )
 
 // accessEnds are the changes of configuration that end tokens at once.
@@ -115,7 +116,7 @@ func TestQuotesHearThatAccessEnds(t *testing.T) {
 				w.want(w.call("POST", "/v1/quotes", body), 200, "")
 				end(t, w, w.configs[""])
 				w.apply("")
-				eventually(t, "a quote is refused", 30*time.Second, func() bool { return w.call("POST", "/v1/quotes", body).StatusCode == 401 })
+				testkit.Within(t, "a quote is refused", 30*time.Second, func() bool { return w.call("POST", "/v1/quotes", body).StatusCode == 401 })
 			})
 		}
 	}

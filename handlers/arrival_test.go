@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tollgate/rediskv/testkit"
 )
 
 // wired is a connection on which a test writes what it likes.
@@ -71,15 +73,15 @@ func TestArrivals(t *testing.T) {
 	passes(t, q, w.vars["org"])
 	g, leave := hoardAs(q, w.vars["other_org"], 1)
 	defer leave()
-	until(t, "the greedy one's turn", func() bool { return g.held() == 1 })
+	testkit.Eventually(t, "the greedy one's turn", func() bool { return g.held() == 1 })
 	rest, leaveRest := hoardAs(q, w.vars["other_org"], 200)
 	defer leaveRest()
-	until(t, "all its turns", func() bool { return rest.held()+q.Waiting(w.vars["other_org"]) == 200 })
+	testkit.Eventually(t, "all its turns", func() bool { return rest.held()+q.Waiting(w.vars["other_org"]) == 200 })
 	before := q.Waiting(w.vars["other_org"])
 	for _, c := range hers {
 		c.send(greedy)
 	}
-	until(t, "its requests wait", func() bool { return q.Waiting(w.vars["other_org"]) == before+connections })
+	testkit.Eventually(t, "its requests wait", func() bool { return q.Waiting(w.vars["other_org"]) == before+connections })
 	his.send(modest)
 	his.answered()
 	leaveRest()

@@ -44,7 +44,7 @@ func startBench(b *testing.B, redisURL string) *benched {
 			b.Fatal(err)
 		}
 	}
-	store, err := store.Open(b.Context(), rediskv.Options{URL: redisURL, Clock: time.Now, Entropy: bufio.NewReader(rand.Reader), Rules: shippedRefs()})
+	store, err := store.Open(b.Context(), rediskv.Options{URL: redisURL, Clock: time.Now, Entropy: bufio.NewReader(rand.Reader), Rules: builtinRefs()})
 	check(err)
 	b.Cleanup(func() { store.Close() })
 	rules, err := wasm.NewEngine(b.Context())

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/testkit"
 )
 
 // TestCapacity: from 85 % of Redis' memory on what only adds is refused and
@@ -31,14 +32,14 @@ func TestCapacity(t *testing.T) {
 	export := func() reply { return w.call("POST", "/v1/exports/preview", `{"dataset":"events"}`) }
 	stop := w.following()
 	defer stop()
-	until(t, "all is well", ready("ok"))
+	testkit.Eventually(t, "all is well", ready("ok"))
 	w.want(export(), 202, "")
 
 	// What Redis uses changes with its connections, so its limit follows until the
 	// instance, which looks every second, has seen it.
 	bytes := 1 << 30
 	limit(bytes)
-	until(t, "Redis is said to fill up", func() bool {
+	testkit.Eventually(t, "Redis is said to fill up", func() bool {
 		share, err := w.store.Memory(t.Context())
 		check(t, err)
 		if share < .88 || share > .96 {
@@ -58,6 +59,6 @@ func TestCapacity(t *testing.T) {
 		t.Error("the log does not say it")
 	}
 	limit(0)
-	until(t, "there is room again", ready("ok"))
+	testkit.Eventually(t, "there is room again", ready("ok"))
 	w.want(export(), 202, "")
 }

@@ -10,6 +10,7 @@ import (
 	"tollgate/handlers"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/testkit"
 )
 
 // queue is a share.Queue.
@@ -41,7 +42,7 @@ func turns(t *testing.T, q queue) int {
 				got <- done
 			}
 		})
-		eventually(t, "a turn, or that it is waited for", time.Minute, func() bool { return len(got) > 0 || q.Waiting("org_counting") > 0 })
+		testkit.Within(t, "a turn, or that it is waited for", time.Minute, func() bool { return len(got) > 0 || q.Waiting("org_counting") > 0 })
 		if len(got) == 0 {
 			break
 		}
@@ -75,8 +76,8 @@ func TestDistantRedis(t *testing.T) {
 	followed := make(chan struct{})
 	go func() { i.server.Follow(ctx); close(followed) }()
 	t.Cleanup(func() { cancel(); <-followed })
-	eventually(t, "more requests at once", time.Minute, func() bool { return turns(t, requests) >= near+80*cores })
-	eventually(t, "more batches at once", time.Minute, func() bool { return turns(t, reads) >= batches+20 })
+	testkit.Within(t, "more requests at once", time.Minute, func() bool { return turns(t, requests) >= near+80*cores })
+	testkit.Within(t, "more batches at once", time.Minute, func() bool { return turns(t, reads) >= batches+20 })
 	wire.Delay(0)
-	eventually(t, "as many as beside Redis, or nearly", time.Minute, func() bool { return turns(t, requests) < near+40*cores })
+	testkit.Within(t, "as many as beside Redis, or nearly", time.Minute, func() bool { return turns(t, requests) < near+40*cores })
 }

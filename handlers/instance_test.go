@@ -2,7 +2,6 @@ package handlers_test
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/rand"
 	"io"
 	"log/slog"
@@ -23,6 +22,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/store"
+	"tollgate/rediskv/testkit"
 	"tollgate/wasm"
 )
 
@@ -55,13 +55,8 @@ func startOn(t *testing.T, redisURL string) *instance {
 // otherwise.
 func openWith(t testing.TB, o rediskv.Options) *store.Store {
 	t.Helper()
-	o.Entropy, o.Rules, o.Timeout = rand.Reader, shippedRefs(), cmp.Or(o.Timeout, redistest.Patience)
-	store, err := store.Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	return store
+	o.Rules = builtinRefs()
+	return testkit.Open(t, o)
 }
 
 func startWith(t *testing.T, o rediskv.Options) *instance {

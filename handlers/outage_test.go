@@ -7,6 +7,7 @@ import (
 
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/testkit"
 )
 
 // A payment is one script on the wire, a quote is nothing (design, "How a
@@ -110,8 +111,8 @@ func TestRedisDown(t *testing.T) {
 		}
 		i.want(i.call("GET", "/healthz", ""), 200, "")
 		outage.up()
-		eventually(t, name+" is over", 30*time.Second, func() bool { return pay(name).StatusCode == 201 })
-		eventually(t, "another payment after "+name, 30*time.Second, func() bool { return pay(name+"-after").StatusCode == 201 })
-		eventually(t, "readiness after "+name, 30*time.Second, func() bool { return i.call("GET", "/readyz", "").StatusCode == 200 })
+		testkit.Within(t, name+" is over", 30*time.Second, func() bool { return pay(name).StatusCode == 201 })
+		testkit.Within(t, "another payment after "+name, 30*time.Second, func() bool { return pay(name+"-after").StatusCode == 201 })
+		testkit.Within(t, "readiness after "+name, 30*time.Second, func() bool { return i.call("GET", "/readyz", "").StatusCode == 200 })
 	}
 }

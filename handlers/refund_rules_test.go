@@ -70,8 +70,8 @@ func TestRefundIsPricedByThoseThatTakePart(t *testing.T) {
 	shop := wasm.RefOf(tollgate.Citation{Name: "shop_fee", Version: 1}, p.Module)
 	pinned := []tollgate.RuleRef{plain, shop}
 	for _, c := range []tollgate.Citation{{Name: "card_fee", Version: 2}, {Name: "sandbox", Version: 2}} {
-		at := slices.IndexFunc(shippedRefs(), func(ref tollgate.RuleRef) bool { return ref.Rule == c })
-		pinned = append(pinned, shippedRefs()[at])
+		at := slices.IndexFunc(builtinRefs(), func(ref tollgate.RuleRef) bool { return ref.Rule == c })
+		pinned = append(pinned, builtinRefs()[at])
 	}
 	in := tollgate.PricingInput{Amount: tollgate.Money{Minor: 10_000, Currency: "EUR"}, Payee: "shop.example", Refund: true}
 	if w.rules.Has(plain) || w.rules.Has(shop) {

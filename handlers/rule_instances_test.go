@@ -18,6 +18,7 @@ import (
 	"tollgate/handlers"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/testkit"
 	"tollgate/wasm"
 )
 
@@ -75,17 +76,7 @@ func loaded(t *testing.T, server *handlers.Server, readiness func() reply) {
 	ended := make(chan struct{})
 	go func() { server.Follow(ctx); close(ended) }()
 	defer func() { cancel(); <-ended }()
-	eventually(t, "the instance is ready", 30*time.Second, func() bool { return readiness().StatusCode == http.StatusOK })
-}
-
-// eventually waits for something, within the time that an activation may take.
-func eventually(t *testing.T, what string, within time.Duration, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(within); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", within, what)
-		}
-	}
+	testkit.Within(t, "the instance is ready", 30*time.Second, func() bool { return readiness().StatusCode == http.StatusOK })
 }
 
 const payWide = `{"merchant_account_id":%q,"amount":"100.00","currency":"EUR","payee":"shop.example"}`
@@ -144,11 +135,11 @@ func TestActivationsUnderLoad(t *testing.T) {
 	versions := map[int64][]tollgate.RuleRef{}
 	account, err := w.store.Account(t.Context(), w.vars["org"], w.vars["wide"])
 	versions[1] = must(t, account, err).Rules
-	eventually(t, "every instance says that it lives", 30*time.Second, func() bool {
+	testkit.Within(t, "every instance says that it lives", 30*time.Second, func() bool {
 		list, err := w.store.Instances(t.Context())
 		return len(must(t, list, err)) == len(instances)
 	})
-	eventually(t, "payments with the first version", 30*time.Second, func() bool { return count.Load() > 3 || t.Failed() })
+	testkit.Within(t, "payments with the first version", 30*time.Second, func() bool { return count.Load() > 3 || t.Failed() })
 	var took []time.Duration
 	follow := func(body map[string]any) {
 		t.Helper()
@@ -162,7 +153,7 @@ func TestActivationsUnderLoad(t *testing.T) {
 		versions[to] = refs
 		start := time.Now()
 		for n, i := range instances {
-			eventually(t, fmt.Sprintf("instance %d quotes with version %d", n, to), 20*time.Second, func() bool {
+			testkit.Within(t, fmt.Sprintf("instance %d quotes with version %d", n, to), 20*time.Second, func() bool {
 				r, err := i.try(i.request("POST", "/v1/quotes", fmt.Sprintf(payWide, w.vars["wide"]), "Authorization", "Bearer "+i.tokens["all "]))
 				if err != nil || r.StatusCode != http.StatusOK {
 					t.Fatalf("a quote: %v, %s", err, r.text)
@@ -186,7 +177,7 @@ func TestActivationsUnderLoad(t *testing.T) {
 			}
 			follow(made.body)
 		}
-		eventually(t, "payments go on", 20*time.Second, func() bool { return count.Load() > before+3 || t.Failed() })
+		testkit.Within(t, "payments go on", 20*time.Second, func() bool { return count.Load() > before+3 || t.Failed() })
 	}
 	stop()
 	slices.Sort(took) // a machine that stalls is slow now and then, and no more
@@ -259,12 +250,12 @@ func TestInstanceCannotLoad(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { i.server.Follow(ctx); close(ended) }()
 	at := set + "/activations/" + made.body["id"].(string)
-	eventually(t, "the instance says what it lacks", 30*time.Second, func() bool {
+	testkit.Within(t, "the instance says what it lacks", 30*time.Second, func() bool {
 		instances, _ := w.call("GET", at, "").body["instances"].(map[string]any)
 		failing, _ := instances["failing"].([]any)
 		return len(failing) == 1 && instances["ready"] == float64(0)
 	})
-	eventually(t, "the instance is not ready", 30*time.Second, func() bool { // which it judges after it has said it
+	testkit.Within(t, "the instance is not ready", 30*time.Second, func() bool { // which it judges after it has said it
 		r := i.call("GET", "/readyz", "", "Authorization", "")
 		return r.StatusCode == 503 && r.body["checks"].(map[string]any)["rules"] == "missing"
 	})
@@ -273,7 +264,7 @@ func TestInstanceCannotLoad(t *testing.T) {
 		t.Errorf("it did not wait: %s", r.text)
 	}
 	w.renameModule(ref, ":gone", "")
-	eventually(t, "the instance is ready again", 30*time.Second, func() bool {
+	testkit.Within(t, "the instance is ready again", 30*time.Second, func() bool {
 		return i.call("GET", "/readyz", "", "Authorization", "").StatusCode == 200
 	})
 	w.activated()

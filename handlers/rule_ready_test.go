@@ -18,6 +18,7 @@ import (
 	"tollgate/handlers"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/testkit"
 )
 
 // following has an instance follow until the test ends, or until it is told.
@@ -45,7 +46,7 @@ func (w *world) readiness() string {
 
 func (w *world) says(want string) {
 	w.t.Helper()
-	eventually(w.t, "readiness is "+want, 30*time.Second, func() bool { return w.readiness() == want })
+	testkit.Within(w.t, "readiness is "+want, 30*time.Second, func() bool { return w.readiness() == want })
 }
 
 // force puts a rule in force for the account wide, and returns its module.
@@ -87,7 +88,7 @@ func TestInstanceLacksWhatIsInForce(t *testing.T) {
 	i.says(lacks)
 	w.advance(tollgate.InstanceGrace)
 	due.Store(true)
-	eventually(t, "the activation takes effect", 30*time.Second, func() bool { return len(activated) > 0 })
+	testkit.Within(t, "the activation takes effect", 30*time.Second, func() bool { return len(activated) > 0 })
 	if r := w.call("GET", at+"/"+w.get(made, "id"), ""); r.body["status"] != "active" {
 		t.Fatal(r.text)
 	}
@@ -103,8 +104,8 @@ func TestInstanceLacksWhatIsInForce(t *testing.T) {
 		t.Helper()
 		for range 3 { // the first may have begun before
 			before := max(said(), tollgate.At(i.now()))
-			i.clock.Add(int64(time.Millisecond))
-			eventually(t, "it looks again", 30*time.Second, func() bool { return said() > before })
+			i.clock.Advance(time.Millisecond)
+			testkit.Within(t, "it looks again", 30*time.Second, func() bool { return said() > before })
 			if got := i.readiness(); got != lacks {
 				t.Fatalf("%s: %s", when, got)
 			}
@@ -113,7 +114,7 @@ func TestInstanceLacksWhatIsInForce(t *testing.T) {
 	looks("before it has read what is in force")
 	check(t, <-activated)
 	released()
-	eventually(t, "the instance has seen the change", 30*time.Second, func() bool {
+	testkit.Within(t, "the instance has seen the change", 30*time.Second, func() bool {
 		if got := i.readiness(); got != lacks {
 			t.Fatalf("while it reads what is in force: %s", got)
 		}
@@ -124,7 +125,7 @@ func TestInstanceLacksWhatIsInForce(t *testing.T) {
 	w.renameModule(ref, ":gone", "")
 	// The clock may have moved while it tried: the longer that took, the longer it
 	// waits before it tries again.
-	eventually(t, "the instance is ready again", 30*time.Second, func() bool {
+	testkit.Within(t, "the instance is ready again", 30*time.Second, func() bool {
 		w.advance(tollgate.InstanceGrace)
 		return i.readiness() == "200 ok 0"
 	})
@@ -159,7 +160,7 @@ func TestNewInstanceLoadsWhatIsInForce(t *testing.T) {
 	// What operators put in force is loaded as well.
 	next := w.publish("rule:other_fee@v1", "7.33")
 	w.ruleSet("eur", []string{"other_fee@v1"})
-	eventually(t, "it loads what was provisioned", 30*time.Second, func() bool { return i.rules.Has(next) })
+	testkit.Within(t, "it loads what was provisioned", 30*time.Second, func() bool { return i.rules.Has(next) })
 }
 
 // What no instance can load is the rule's fault: it fails its own payments, and
@@ -241,10 +242,10 @@ func TestLoadingInstanceIsWaitedFor(t *testing.T) {
 		}
 		return at
 	}
-	eventually(t, "it says that it lives", 30*time.Second, func() bool { return saidAt() > 0 })
+	testkit.Within(t, "it says that it lives", 30*time.Second, func() bool { return saidAt() > 0 })
 	first := saidAt()
 	w.advance(tollgate.InstanceGrace - time.Second)
-	eventually(t, "it goes on saying so", 30*time.Second, func() bool { return saidAt() > first })
+	testkit.Within(t, "it goes on saying so", 30*time.Second, func() bool { return saidAt() > first })
 	w.activated()
 	r := w.call("GET", at+"/"+w.get(made, "id"), "")
 	if r.body["status"] != "scheduled" || fmt.Sprint(r.body["instances"]) != "map[failing:[] ready:0 total:1]" {
@@ -300,7 +301,7 @@ func TestInForceIsReadAgain(t *testing.T) {
 	i := w.aloneWith(rediskv.Options{URL: wire.URL, Timeout: rediskv.OperationTimeout})
 	wire.Refuse()
 	i.following()
-	eventually(t, "it has looked in vain", 20*time.Second, func() bool { return strings.Contains(i.log.String(), "rules cannot be followed") })
+	testkit.Within(t, "it has looked in vain", 20*time.Second, func() bool { return strings.Contains(i.log.String(), "rules cannot be followed") })
 	if got := i.readiness(); got != "503 loading 0" {
 		t.Errorf("without Redis: %s", got)
 	}

@@ -14,6 +14,7 @@ import (
 	"tollgate/handlers"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/testkit"
 	"tollgate/wasm"
 )
 
@@ -40,7 +41,7 @@ func TestShadowDelaysNobody(t *testing.T) {
 	go func() { i.handler.Shadow(ctx); close(ended) }()
 	defer func() { cancel(); <-ended }()
 	var totals map[string]any
-	eventually(t, "all are compared or let go", 20*time.Second, func() bool {
+	testkit.Within(t, "all are compared or let go", 20*time.Second, func() bool {
 		totals = i.call("GET", "/v1/shadows/"+made.body["id"].(string), "").body["totals"].(map[string]any)
 		return totals["compared"].(float64)+totals["dropped"].(float64) == quotes+1
 	})
@@ -87,7 +88,7 @@ func (i *instance) shadow() (totals func() map[string]any) {
 		asked++
 		last := fmt.Sprintf("%d.77", 700+asked)
 		i.want(i.call("POST", "/v1/quotes", `{"amount":"`+last+`","currency":"EUR","payee":"shop.example"}`), 200, "")
-		eventually(i.t, "the last quote is compared", 20*time.Second, func() bool {
+		testkit.Within(i.t, "the last quote is compared", 20*time.Second, func() bool {
 			return strings.Contains(i.call("GET", path+"/divergences", "").text, last)
 		})
 		return i.call("GET", path, "").body["totals"].(map[string]any)
@@ -201,7 +202,7 @@ func TestShadowFailuresAreApart(t *testing.T) {
 	go func() { w.server.Shadow(ctx); close(ended) }()
 	defer func() { cancel(); <-ended }()
 	for _, id := range shadows {
-		eventually(t, "all are compared", 20*time.Second, func() bool {
+		testkit.Within(t, "all are compared", 20*time.Second, func() bool {
 			return w.call("GET", "/v1/shadows/"+id, "").body["totals"].(map[string]any)["failed"] == float64(quotes)
 		})
 	}

@@ -16,6 +16,7 @@ import (
 	"tollgate"
 	queues "tollgate/handlers/share"
 	"tollgate/rediskv"
+	"tollgate/rediskv/testkit"
 )
 
 // hoarder has all turns of a resource and always wants more. It ends one when
@@ -51,9 +52,6 @@ func hoardAs(q *queues.Queue, organization string, clients int) (g *hoarder, lea
 }
 
 func (g *hoarder) held() int { return int(g.got.Load() - g.ended.Load()) }
-
-// until waits for something that no clock decides.
-func until(t *testing.T, what string, is func() bool) { eventually(t, what, time.Minute, is) }
 
 // TestTurnsGoRound: beside an organization that wants every turn at a resource,
 // another's request is served within one round: for each turn that it waits for,
@@ -146,7 +144,7 @@ func TestRequestsOfOneOrganization(t *testing.T) {
 			passes(t, q, w.vars["org"])
 			g, leave := hoardAs(q, w.vars["other_org"], clients)
 			defer leave()
-			until(t, "all turns of the greedy one are taken", func() bool { return g.held() > 0 && g.held()+q.Waiting(w.vars["other_org"]) == clients })
+			testkit.Eventually(t, "all turns of the greedy one are taken", func() bool { return g.held() > 0 && g.held()+q.Waiting(w.vars["other_org"]) == clients })
 			waiting := q.Waiting(w.vars["other_org"])
 			answered := make(chan reply, 1)
 			greedy.Close = one.resource == "quotes" // on a connection whose owner is known they wait where they arrive
@@ -158,7 +156,7 @@ func TestRequestsOfOneOrganization(t *testing.T) {
 				}
 				answered <- r
 			}()
-			until(t, "the greedy one's request waits", func() bool { return q.Waiting(w.vars["other_org"]) > waiting || len(answered) > 0 })
+			testkit.Eventually(t, "the greedy one's request waits", func() bool { return q.Waiting(w.vars["other_org"]) > waiting || len(answered) > 0 })
 			r, err := w.try(modest)
 			if err != nil || r.StatusCode != one.status {
 				t.Errorf("%d %s, %v", r.StatusCode, r.text, err)
@@ -184,7 +182,7 @@ func TestDownloadsUnderWay(t *testing.T) {
 	q := w.server.Queue("reads", w.vars["org"])
 	g, leave := hoard(q, 8)
 	defer leave()
-	until(t, "all turns are taken", func() bool { return g.held() == 2 })
+	testkit.Eventually(t, "all turns are taken", func() bool { return g.held() == 2 })
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer leave()
@@ -196,7 +194,7 @@ func TestDownloadsUnderWay(t *testing.T) {
 			}
 		})
 	}
-	until(t, "the downloads wait for their turns", func() bool { return q.Waiting(w.vars["org"]) == share })
+	testkit.Eventually(t, "the downloads wait for their turns", func() bool { return q.Waiting(w.vars["org"]) == share })
 	w.want(w.call("GET", file, ""), 429, "share_exhausted")
 }
 
@@ -224,7 +222,7 @@ func TestDownloadsSendInTurns(t *testing.T) {
 		}
 		answered <- r
 	}()
-	until(t, "the piece waits for its turn", func() bool { return q.Waiting(w.vars["org"]) == 1 })
+	testkit.Eventually(t, "the piece waits for its turn", func() bool { return q.Waiting(w.vars["org"]) == 1 })
 	for _, end := range ends {
 		end()
 	}
@@ -247,7 +245,7 @@ func (w *world) turns(t *testing.T, q *queues.Queue, req *http.Request, status, 
 	t.Helper()
 	g, leave := hoard(q, clients)
 	defer leave()
-	until(t, "all turns are taken", func() bool { return g.held() == atOnce })
+	testkit.Eventually(t, "all turns are taken", func() bool { return g.held() == atOnce })
 	answered := make(chan reply, 1)
 	go func() {
 		r, err := w.try(req)
@@ -257,7 +255,7 @@ func (w *world) turns(t *testing.T, q *queues.Queue, req *http.Request, status, 
 		answered <- r
 	}()
 	for {
-		until(t, "the request waits, or is answered", func() bool {
+		testkit.Eventually(t, "the request waits, or is answered", func() bool {
 			return len(answered) > 0 || (q.Waiting(w.vars["org"]) > 0 && g.held() == atOnce)
 		})
 		if len(answered) > 0 {
@@ -294,7 +292,7 @@ func TestSharesInUse(t *testing.T) {
 			})
 		}
 		var r reply
-		until(t, "the share of "+path+" is in use", func() bool {
+		testkit.Eventually(t, "the share of "+path+" is in use", func() bool {
 			r = w.call("GET", "/v1/events?wait=1&order=desc&limit=1", "")
 			return r.StatusCode != http.StatusOK
 		})
@@ -380,7 +378,7 @@ func TestNobodyCompilesInATurn(t *testing.T) {
 	i := w.alone()
 	compiling, reads := i.server.Queue("compiling", ""), i.server.Queue("reads", w.vars["org"])
 	g, leave := hoard(compiling, runtime.GOMAXPROCS(0))
-	until(t, "all turns at compiling are taken", func() bool { return g.held() == runtime.GOMAXPROCS(0) })
+	testkit.Eventually(t, "all turns at compiling are taken", func() bool { return g.held() == runtime.GOMAXPROCS(0) })
 	listed := make(chan reply, 1)
 	req := i.request("GET", "/v1/merchant-accounts?limit=100", "")
 	go func() {
@@ -390,7 +388,7 @@ func TestNobodyCompilesInATurn(t *testing.T) {
 		}
 		listed <- r
 	}()
-	until(t, "the list waits for a module", func() bool { return compiling.Waiting(w.vars["org"]) > 0 })
+	testkit.Eventually(t, "the list waits for a module", func() bool { return compiling.Waiting(w.vars["org"]) > 0 })
 
 	ctx, cancel := context.WithCancel(t.Context())
 	turns := make(chan func(), 2)
@@ -401,7 +399,7 @@ func TestNobodyCompilesInATurn(t *testing.T) {
 			}
 		}()
 	}
-	until(t, "the others have their turns, or wait", func() bool { return len(turns) == cap(turns) || reads.Waiting("org_other") > 0 })
+	testkit.Eventually(t, "the others have their turns, or wait", func() bool { return len(turns) == cap(turns) || reads.Waiting("org_other") > 0 })
 	if len(turns) < cap(turns) {
 		t.Error("a list that waits for a module has a turn at Redis")
 	}

@@ -9,6 +9,7 @@ import (
 	"tollgate/handlers"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/testkit"
 )
 
 // behind is an instance of a world behind a wire that can be cut, which follows
@@ -45,26 +46,26 @@ func TestQuotesWhileRedisIsAway(t *testing.T) {
 		return r.StatusCode == 200 && asOf == nil
 	}
 	currentAgain := func() bool {
-		w.clock.Add(int64(10 * time.Millisecond)) // what could not be read is tried again after a second
+		w.clock.Advance(10 * time.Millisecond) // what could not be read is tried again after a second
 		return current()
 	}
-	eventually(t, "the configuration is known to be current", time.Minute, current)
+	testkit.Within(t, "the configuration is known to be current", time.Minute, current)
 	wire.Refuse()
-	eventually(t, "a quote says since when it is not", time.Minute, func() bool {
+	testkit.Within(t, "a quote says since when it is not", time.Minute, func() bool {
 		r, asOf := i.asked("eur", token)
 		return i.want(r, 200, "").StatusCode == 200 && asOf == tollgate.At(morning).String()
 	})
-	w.clock.Add(int64(time.Minute))
+	w.clock.Advance(time.Minute)
 	if r, asOf := i.asked("eur", token); i.want(r, 200, "").StatusCode != 200 || asOf != tollgate.At(morning).String() {
 		t.Errorf("a minute later: %s", r.text)
 	}
 	i.want(i.call("POST", "/v1/payments", `{"merchant_account_id":"`+w.vars["eur"]+`",`+good+`}`, "Idempotency-Key", "away", "Authorization", "Bearer "+token), 503, "store_unavailable")
-	w.clock.Add(int64(time.Millisecond))
+	w.clock.Advance(time.Millisecond)
 	if r, _ := i.asked("eur", token); i.want(r, 503, "store_unavailable").Header.Get("Retry-After") == "" {
 		t.Errorf("too long: %s", r.text)
 	}
 	wire.Accept()
-	eventually(t, "the configuration is known to be current again", time.Minute, currentAgain)
+	testkit.Within(t, "the configuration is known to be current again", time.Minute, currentAgain)
 }
 
 // Without patience there is no quote that Redis cannot confirm; with it, a token
@@ -73,24 +74,24 @@ func TestQuotesWithoutPatience(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	w, i, wire := behind(t, -1)
 	token := w.token("all", "")
-	eventually(t, "a quote", time.Minute, func() bool { r, _ := i.asked("eur", token); return r.StatusCode == 200 })
+	testkit.Within(t, "a quote", time.Minute, func() bool { r, _ := i.asked("eur", token); return r.StatusCode == 200 })
 	wire.Refuse()
-	eventually(t, "none", time.Minute, func() bool { r, _ := i.asked("eur", token); return r.StatusCode == 503 })
+	testkit.Within(t, "none", time.Minute, func() bool { r, _ := i.asked("eur", token); return r.StatusCode == 503 })
 	wire.Accept()
-	eventually(t, "a quote again", time.Minute, func() bool {
-		w.clock.Add(int64(10 * time.Millisecond))
+	testkit.Within(t, "a quote again", time.Minute, func() bool {
+		w.clock.Advance(10 * time.Millisecond)
 		r, _ := i.asked("eur", token)
 		return r.StatusCode == 200
 	})
 
 	w, i, wire = behind(t, 0)
 	token = w.token("all", "")
-	eventually(t, "a quote", time.Minute, func() bool { r, _ := i.asked("eur", token); return r.StatusCode == 200 })
+	testkit.Within(t, "a quote", time.Minute, func() bool { r, _ := i.asked("eur", token); return r.StatusCode == 200 })
 	wire.Refuse()
-	w.clock.Add(int64(10*time.Minute - time.Second))
+	w.clock.Advance(10*time.Minute - time.Second)
 	r, _ := i.asked("eur", token)
 	i.want(r, 200, "")
-	w.clock.Add(int64(time.Second))
+	w.clock.Advance(time.Second)
 	r, _ = i.asked("eur", token)
 	i.want(r, 401, "token_expired")
 }
@@ -100,14 +101,14 @@ func TestQuotesWithoutPatience(t *testing.T) {
 func TestTokensEndWhileRedisIsAway(t *testing.T) {
 	w, i, wire := behind(t, 0)
 	token := w.token("all", "")
-	eventually(t, "a quote", time.Minute, func() bool { r, _ := i.asked("eur", token); return r.StatusCode == 200 })
+	testkit.Within(t, "a quote", time.Minute, func() bool { r, _ := i.asked("eur", token); return r.StatusCode == 200 })
 	wire.Refuse()
 	w.configs[""].Organization.Status = "suspended"
 	w.apply("")
-	eventually(t, "a quote says that it may be old", time.Minute, func() bool { r, asOf := i.asked("eur", token); return r.StatusCode == 200 && asOf != nil })
+	testkit.Within(t, "a quote says that it may be old", time.Minute, func() bool { r, asOf := i.asked("eur", token); return r.StatusCode == 200 && asOf != nil })
 	wire.Accept()
-	eventually(t, "the token has ended", time.Minute, func() bool {
-		w.clock.Add(int64(10 * time.Millisecond))
+	testkit.Within(t, "the token has ended", time.Minute, func() bool {
+		w.clock.Advance(10 * time.Millisecond)
 		r, asOf := i.asked("eur", token)
 		if r.StatusCode == 200 && asOf == nil {
 			t.Fatalf("a quote says that it is current: %s", r.text)
@@ -131,14 +132,14 @@ func TestQuotesOfAccountsNeverPricedWhileRedisIsAway(t *testing.T) {
 		}
 		return true
 	}
-	eventually(t, "the instance has read what quotes need", time.Minute, known)
+	testkit.Within(t, "the instance has read what quotes need", time.Minute, known)
 	w.configs[""].MerchantAccounts[0].Name = "renamed"
 	w.apply("")
-	eventually(t, "it has read what has changed", time.Minute, known)
+	testkit.Within(t, "it has read what has changed", time.Minute, known)
 	wire.Refuse()
-	w.clock.Add(int64(time.Second))
+	w.clock.Advance(time.Second)
 	for account, token := range tokens {
-		eventually(t, "a quote says since when nobody could confirm it", time.Minute, func() bool {
+		testkit.Within(t, "a quote says since when nobody could confirm it", time.Minute, func() bool {
 			r, asOf := i.asked(account, token)
 			return i.want(r, 200, "").StatusCode == 200 && asOf != nil
 		})

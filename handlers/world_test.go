@@ -20,6 +20,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/store"
+	"tollgate/rediskv/testkit"
 	"tollgate/wasm"
 )
 
@@ -39,7 +40,7 @@ type world struct {
 	rules    *wasm.Engine
 	keys     *auth.Keys
 	recorder *conform.Recorder
-	clock    *atomic.Int64 // Unix nanoseconds
+	clock    *testkit.Clock
 	ahead    *atomic.Int64 // how far the sandbox's clock is, in nanoseconds
 	configs  map[string]*tollgate.Config
 	private  map[string][]byte // private JWKs by client
@@ -99,10 +100,10 @@ func newWorld(t *testing.T) *world {
 func newWorldOn(t *testing.T, redis string, recorder *conform.Recorder) *world {
 	t.Helper()
 	w := &world{
-		t: t, redis: redis, clock: new(atomic.Int64), ahead: new(atomic.Int64), configs: make(map[string]*tollgate.Config),
+		t: t, redis: redis, clock: new(testkit.Clock), ahead: new(atomic.Int64), configs: make(map[string]*tollgate.Config),
 		private: make(map[string][]byte), vars: make(map[string]string), tokens: make(map[string]string), log: new(logged),
 	}
-	w.clock.Store(morning.UnixNano())
+	w.clock.Set(morning)
 	w.store, w.operator = w.open(w.service), w.open(w.service)
 	engine, err := builtin()
 	w.rules = must(t, engine, err)
@@ -153,14 +154,14 @@ func (w *world) serveWith(changes ...func(*handlers.Config)) {
 func (w *world) twin() *world {
 	w.t.Helper()
 	other := *w
-	other.clock, other.tokens = new(atomic.Int64), make(map[string]string)
-	other.clock.Store(w.clock.Load())
+	other.clock, other.tokens = new(testkit.Clock), make(map[string]string)
+	other.clock.Set(w.clock.Now())
 	other.store = w.open(other.now)
 	other.serve()
 	return &other
 }
 
-func (w *world) now() time.Time { return time.Unix(0, w.clock.Load()).UTC() }
+func (w *world) now() time.Time { return w.clock.Now() }
 
 // service is the service's clock, which the sandbox can move; now is real time.
 func (w *world) service() time.Time { return w.now().Add(time.Duration(w.ahead.Load())) }
@@ -171,7 +172,7 @@ func (w *world) sandbox(_ context.Context, by time.Duration) (time.Time, error) 
 }
 
 func (w *world) advance(d time.Duration) {
-	w.clock.Add(int64(d))
+	w.clock.Advance(d)
 	clear(w.tokens)
 }
 
@@ -201,8 +202,8 @@ func (l *logged) String() string {
 	return l.text.String()
 }
 
-// shippedRefs are the rules that every organization has.
-func shippedRefs() []tollgate.RuleRef {
+// builtinRefs are the rules that every organization has.
+func builtinRefs() []tollgate.RuleRef {
 	refs, err := wasm.BuiltinRefs()
 	if err != nil {
 		panic(err)

@@ -17,7 +17,7 @@ import (
 // the accounts have.
 func (f *fixture) standing(t testing.TB) string {
 	t.Helper()
-	rows, _, err := f.Activations(t.Context(), f.caller, f.config.RuleSets[0].ID, "", 100)
+	rows, _, err := f.Activations(t.Context(), f.Caller, f.Config.RuleSets[0].ID, "", 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,9 +27,9 @@ func (f *fixture) standing(t testing.TB) string {
 			list = append(list, fmt.Sprintf("%d-%d %s", a.FromVersion, a.ToVersion, a.Status))
 		}
 	}
-	f.Refresh(f.caller.Organization)
-	for _, m := range f.config.MerchantAccounts {
-		a, err := f.Account(t.Context(), f.caller.Organization, m.ID)
+	f.Refresh(f.Caller.Organization)
+	for _, m := range f.Config.MerchantAccounts {
+		a, err := f.Account(t.Context(), f.Caller.Organization, m.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestRollBackByAccount(t *testing.T) {
 	for v := range 4 {
 		f.published(t, "shop_fee", v+1)
 	}
-	a, b := f.config.MerchantAccounts[0].ID, f.config.MerchantAccounts[1].ID
+	a, b := f.Config.MerchantAccounts[0].ID, f.Config.MerchantAccounts[1].ID
 	f.activate(t, 1)
 	f.activate(t, 2)
 	for _, step := range []struct {
@@ -107,10 +107,10 @@ func TestProvisionBesideActivations(t *testing.T) {
 			f := newFixture(t)
 			f.published(t, "shop_fee", 1)
 			f.published(t, "shop_fee", 2)
-			b := f.config.MerchantAccounts[1].ID
+			b := f.Config.MerchantAccounts[1].ID
 			if older { // provisioned before accounts noted what they were given
-				raw := rawClient(t, f.url)
-				for _, key := range scanKeys(t, raw, "*:"+f.caller.Organization+":ma_*") {
+				raw := rawClient(t, f.URL)
+				for _, key := range scanKeys(t, raw, "*:"+f.Caller.Organization+":ma_*") {
 					if err := raw.HDel(t.Context(), key, "given").Err(); err != nil {
 						t.Fatal(err)
 					}
@@ -118,7 +118,7 @@ func TestProvisionBesideActivations(t *testing.T) {
 			}
 			apply := func(want ...string) {
 				t.Helper()
-				changes, err := f.ApplyConfig(t.Context(), f.config, false)
+				changes, err := f.ApplyConfig(t.Context(), f.Config, false)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -132,7 +132,7 @@ func TestProvisionBesideActivations(t *testing.T) {
 			}
 			events := func() int {
 				t.Helper()
-				list, _, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Types: tollgate.TypeFilter{"rule.activated"}, Limit: 100})
+				list, _, _, err := f.Events(t.Context(), f.Caller, eventlog.EventQuery{Types: tollgate.TypeFilter{"rule.activated"}, Limit: 100})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -142,7 +142,7 @@ func TestProvisionBesideActivations(t *testing.T) {
 			f.activate(t, 2, b)
 			apply()
 			f.want(t, "the same file", "1-2 active, 2-3 active, 2, 3")
-			f.config.MerchantAccounts[0].Name = "Europa"
+			f.Config.MerchantAccounts[0].Name = "Europa"
 			apply("merchant_account name")
 			f.want(t, "another name", "1-2 active, 2-3 active, 2, 3")
 			if err := f.rollBack(t, b); err != nil {
@@ -153,9 +153,9 @@ func TestProvisionBesideActivations(t *testing.T) {
 
 			// The file names what is in force: nothing moves, and from now on
 			// that is what it gave.
-			set := f.config.RuleSets[0]
+			set := f.Config.RuleSets[0]
 			before := events()
-			f.config.MerchantAccounts[0].RuleSet.Version = 2
+			f.Config.MerchantAccounts[0].RuleSet.Version = 2
 			apply("merchant_account rule_set")
 			if n := events(); n != before {
 				t.Errorf("%d events of what was in force already", n-before)
@@ -165,16 +165,16 @@ func TestProvisionBesideActivations(t *testing.T) {
 
 			// A changed reference wins, also over what is still to come.
 			set.Version = 7
-			f.config.RuleSets = append(f.config.RuleSets, set)
-			f.config.MerchantAccounts[0].RuleSet.Version = 7
-			late := f.activation(t, "shop_fee", 2, f.config.MerchantAccounts[0].ID)
+			f.Config.RuleSets = append(f.Config.RuleSets, set)
+			f.Config.MerchantAccounts[0].RuleSet.Version = 7
+			late := f.activation(t, "shop_fee", 2, f.Config.MerchantAccounts[0].ID)
 			late.At = f.Now().Add(time.Hour)
 			if _, err := f.createActivation(t, nil, late); err != nil {
 				t.Fatal(err)
 			}
 			apply("rule_set", "merchant_account rule_set")
 			f.want(t, "one of two accounts", "1-2 active, 2-3 rolled_back, 2-4 scheduled, 7, 2")
-			f.config.MerchantAccounts[1].RuleSet.Version = 7
+			f.Config.MerchantAccounts[1].RuleSet.Version = 7
 			audit := f.auditLength(t)
 			apply("merchant_account rule_set")
 			f.want(t, "both", "1-2 superseded, 2-3 rolled_back, 2-4 scheduled, 7, 7")
@@ -186,7 +186,7 @@ func TestProvisionBesideActivations(t *testing.T) {
 					t.Errorf("rolling back %v: %v", accounts, err)
 				}
 			}
-			f.clock.advance(time.Hour)
+			f.Clock.Advance(time.Hour)
 			f.activateDue(t)
 			f.want(t, "when its time has come", "1-2 superseded, 2-3 rolled_back, 2-4 failed, 7, 7")
 			f.activate(t, 1)
@@ -203,22 +203,22 @@ func TestRollBackBesideProvisioning(t *testing.T) {
 		f := newFixture(t)
 		f.published(t, "shop_fee", 1)
 		f.activate(t, 1)
-		set := f.config.RuleSets[0]
+		set := f.Config.RuleSets[0]
 		set.Version = 7
-		f.config.RuleSets = append(f.config.RuleSets, set)
-		if _, err := f.ApplyConfig(t.Context(), f.config, false); err != nil {
+		f.Config.RuleSets = append(f.Config.RuleSets, set)
+		if _, err := f.ApplyConfig(t.Context(), f.Config, false); err != nil {
 			t.Fatal(err)
 		}
-		f.config.MerchantAccounts[1].RuleSet.Version = 7
+		f.Config.MerchantAccounts[1].RuleSet.Version = 7
 		operator := f.with(t, rediskv.Options{})
 		var both sync.WaitGroup
 		both.Go(func() {
-			if err := f.rollBack(t, f.config.MerchantAccounts[0].ID); err != nil {
+			if err := f.rollBack(t, f.Config.MerchantAccounts[0].ID); err != nil {
 				t.Error(err)
 			}
 		})
 		both.Go(func() {
-			if _, err := operator.ApplyConfig(t.Context(), f.config, false); err != nil {
+			if _, err := operator.ApplyConfig(t.Context(), f.Config, false); err != nil {
 				t.Error(err)
 			}
 		})

@@ -25,7 +25,7 @@ func TestWhateverGetsNoAnswerIsDoubt(t *testing.T) {
 		server := redistest.Single(t)
 		wire := redistest.Proxy(t, server.Addr)
 		f := newFixtureAt(t, wire.URL)
-		org, grant, account := f.config.Organization.ID, f.config.Grants[0].ID, f.config.MerchantAccounts[0].ID
+		org, grant, account := f.Config.Organization.ID, f.Config.Grants[0].ID, f.Config.MerchantAccounts[0].ID
 		if _, err := f.Poll(t.Context(), instances.Changes{}); err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ type activation struct {
 func (f *fixture) createActivation(t testing.TB, idem *rediskv.Idempotency, r activation) (rediskv.Result, error) {
 	t.Helper()
 	return rediskv.Retried(func() (rediskv.Result, error) {
-		facts, err := f.RuleSetFacts(t.Context(), f.caller, f.config.RuleSets[0].ID, r.accounts, &r.Rule)
+		facts, err := f.RuleSetFacts(t.Context(), f.Caller, f.Config.RuleSets[0].ID, r.accounts, &r.Rule)
 		if err != nil {
 			return rediskv.Result{}, err
 		}
@@ -29,22 +29,22 @@ func (f *fixture) createActivation(t testing.TB, idem *rediskv.Idempotency, r ac
 			return rediskv.Result{}, err
 		}
 		ch := facts.Activate(f.NewID, p)
-		return f.CommitRuleSet(t.Context(), f.caller, idem, ch, answer(t, 201, p.Activation))
+		return f.CommitRuleSet(t.Context(), f.Caller, idem, ch, answer(t, 201, p.Activation))
 	})
 }
 
 func (f *fixture) cancelActivation(t testing.TB, id string) error {
 	t.Helper()
 	_, err := rediskv.Retried(func() (rediskv.Result, error) {
-		facts, scheduled, err := f.ScheduledActivation(t.Context(), f.caller, f.config.RuleSets[0].ID, id)
+		facts, scheduled, err := f.ScheduledActivation(t.Context(), f.Caller, f.Config.RuleSets[0].ID, id)
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		ch, a, err := facts.Cancel(f.origin(), scheduled, &tollgate.Grant{})
+		ch, a, err := facts.Cancel(f.Origin(f.Caller), scheduled, &tollgate.Grant{})
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		return f.CommitRuleSet(t.Context(), f.caller, nil, ch, answer(t, 200, a))
+		return f.CommitRuleSet(t.Context(), f.Caller, nil, ch, answer(t, 200, a))
 	})
 	return err
 }
@@ -52,7 +52,7 @@ func (f *fixture) cancelActivation(t testing.TB, id string) error {
 func (f *fixture) rollBack(t testing.TB, accounts ...string) error {
 	t.Helper()
 	_, err := rediskv.Retried(func() (r rediskv.Result, err error) {
-		facts, err := f.RollbackFacts(t.Context(), f.caller, f.config.RuleSets[0].ID, accounts)
+		facts, err := f.RollbackFacts(t.Context(), f.Caller, f.Config.RuleSets[0].ID, accounts)
 		if err != nil {
 			return r, err
 		}
@@ -60,15 +60,15 @@ func (f *fixture) rollBack(t testing.TB, accounts ...string) error {
 		if err != nil {
 			return r, err
 		}
-		rules, err := f.RuleSetVersion(t.Context(), f.caller.Organization, facts.ID, back)
+		rules, err := f.RuleSetVersion(t.Context(), f.Caller.Organization, facts.ID, back)
 		if err != nil {
 			return r, err
 		}
-		ch, a, err := facts.RollBack(f.NewID, f.origin(), nil, back, rules)
+		ch, a, err := facts.RollBack(f.NewID, f.Origin(f.Caller), nil, back, rules)
 		if err != nil {
 			return r, err
 		}
-		return f.CommitRuleSet(t.Context(), f.caller, nil, ch, answer(t, 201, a))
+		return f.CommitRuleSet(t.Context(), f.Caller, nil, ch, answer(t, 201, a))
 	})
 	return err
 }
@@ -77,25 +77,25 @@ func (f *fixture) rollBack(t testing.TB, accounts ...string) error {
 func (f *fixture) publishRule(t testing.TB, r tollgate.Rule, signer *rules.RuleSigner) (rediskv.Result, error) {
 	t.Helper()
 	return rediskv.Retried(func() (rediskv.Result, error) {
-		facts, err := f.PublicationFacts(t.Context(), f.caller.Organization, signer, r.Rule)
+		facts, err := f.PublicationFacts(t.Context(), f.Caller.Organization, signer, r.Rule)
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		p, err := facts.Publish(f.NewID, f.origin(), r)
+		p, err := facts.Publish(f.NewID, f.Origin(f.Caller), r)
 		if err != nil {
 			return rediskv.Result{}, err
 		}
 		if p == nil {
 			return rediskv.Result{Answer: answer(t, 200, facts.Published)}, nil
 		}
-		return f.PublishRule(t.Context(), f.caller, nil, p, []byte(r.Rule.String()), []byte("[]"), answer(t, 201, r))
+		return f.PublishRule(t.Context(), f.Caller, nil, p, []byte(r.Rule.String()), []byte("[]"), answer(t, 201, r))
 	})
 }
 
 func (f *fixture) startShadow(t testing.TB, shadow tollgate.Shadow) error {
 	t.Helper()
 	_, err := rediskv.Retried(func() (rediskv.Result, error) {
-		facts, err := f.ShadowFacts(t.Context(), f.caller.Organization)
+		facts, err := f.ShadowFacts(t.Context(), f.Caller.Organization)
 		if err != nil {
 			return rediskv.Result{}, err
 		}
@@ -103,7 +103,7 @@ func (f *fixture) startShadow(t testing.TB, shadow tollgate.Shadow) error {
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		return f.CommitShadow(t.Context(), f.caller, nil, ch, answer(t, 201, shadow))
+		return f.CommitShadow(t.Context(), f.Caller, nil, ch, answer(t, 201, shadow))
 	})
 	return err
 }
@@ -112,11 +112,11 @@ func (f *fixture) startShadow(t testing.TB, shadow tollgate.Shadow) error {
 func (f *fixture) stop(t testing.TB, id string, between func()) error {
 	t.Helper()
 	_, err := rediskv.Retried(func() (r rediskv.Result, err error) {
-		shadow, err := f.Shadow(t.Context(), f.caller, id)
+		shadow, err := f.Shadow(t.Context(), f.Caller, id)
 		if err != nil {
 			return r, err
 		}
-		facts, err := f.ShadowFacts(t.Context(), f.caller.Organization)
+		facts, err := f.ShadowFacts(t.Context(), f.Caller.Organization)
 		if err != nil {
 			return r, err
 		}
@@ -125,7 +125,7 @@ func (f *fixture) stop(t testing.TB, id string, between func()) error {
 			return r, err
 		}
 		between()
-		return f.CommitShadow(t.Context(), f.caller, nil, ch, answer(t, 200, ch.Shadow.Value))
+		return f.CommitShadow(t.Context(), f.Caller, nil, ch, answer(t, 200, ch.Shadow.Value))
 	})
 	return err
 }

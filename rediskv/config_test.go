@@ -16,31 +16,32 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/store"
+	"tollgate/rediskv/testkit"
 )
 
 func TestApplyConfigIsIdempotent(t *testing.T) {
 	f := newFixture(t)
-	f.clock.advance(time.Hour)
-	if changes, err := f.ApplyConfig(t.Context(), f.config, false); err != nil || len(changes) != 0 {
+	f.Clock.Advance(time.Hour)
+	if changes, err := f.ApplyConfig(t.Context(), f.Config, false); err != nil || len(changes) != 0 {
 		t.Errorf("the same again: %v %v", changes, err)
 	}
 	before := len(f.audit(t).events)
-	f.config.MerchantAccounts[0].Cutoff.CutoffTime = "18:00"
-	dry, err := f.ApplyConfig(t.Context(), f.config, true)
+	f.Config.MerchantAccounts[0].Cutoff.CutoffTime = "18:00"
+	dry, err := f.ApplyConfig(t.Context(), f.Config, true)
 	if err != nil || len(dry) != 1 || dry[0].Action != "changed" || strings.Join(dry[0].Fields, " ") != "cutoff" {
 		t.Errorf("dry run: %+v %v", dry, err)
 	}
 	if n := len(f.audit(t).events); n != before {
 		t.Errorf("a dry run wrote %d events", n-before)
 	}
-	if _, err := f.ApplyConfig(t.Context(), f.config, false); err != nil {
+	if _, err := f.ApplyConfig(t.Context(), f.Config, false); err != nil {
 		t.Fatal(err)
 	}
 	l := f.audit(t)
 	if last := l.events[len(l.events)-1]; len(l.events) != before+1 || last.Type != tollgate.CutoffUpdated {
 		t.Errorf("%d events, the last %s", len(l.events)-before, last.Type)
 	}
-	a := f.account(t)
+	a := f.MerchantAccount(t)
 	if a.Cutoff.Version != 2 || a.Revision != 2 || a.UpdatedAt <= a.CreatedAt {
 		t.Errorf("cutoff version %d, revision %d", a.Cutoff.Version, a.Revision)
 	}
@@ -54,7 +55,7 @@ func TestRacingConfigurations(t *testing.T) {
 	for w := range 6 {
 		g.Go(func() {
 			for i := range 5 {
-				c := f.config
+				c := f.Config
 				c.Organization.Name = fmt.Sprint("name ", w, " ", i)
 				if _, err := f.ApplyConfig(t.Context(), c, false); err != nil && !errors.Is(err, rediskv.ErrConflict) {
 					t.Error(err)
@@ -63,8 +64,8 @@ func TestRacingConfigurations(t *testing.T) {
 		})
 	}
 	g.Wait()
-	f.Refresh(f.caller.Organization)
-	o, err := f.Organization(t.Context(), f.caller.Organization)
+	f.Refresh(f.Caller.Organization)
+	o, err := f.Organization(t.Context(), f.Caller.Organization)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func TestVersionsAreImmutable(t *testing.T) {
 			c.MerchantAccounts[0].Perimeter.Version = 9
 		},
 	} {
-		c := f.config
+		c := f.Config
 		c.Perimeters = append([]tollgate.PerimeterDocument(nil), c.Perimeters...)
 		c.RuleSets = append([]tollgate.RuleSet(nil), c.RuleSets...)
 		c.Organization.Name = "changed beside it"
@@ -98,25 +99,25 @@ func TestVersionsAreImmutable(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if o, err := f.Organization(t.Context(), f.caller.Organization); err != nil || o.Revision != 1 {
+	if o, err := f.Organization(t.Context(), f.Caller.Organization); err != nil || o.Revision != 1 {
 		t.Errorf("refused, and yet written: %+v %v", o, err)
 	}
 	// The same constraints in another spelling are the same version.
-	f.config.Perimeters[0].Constraints = jsontext.Value(`{ "payees_blocked" : [ "deny.test" ] }`)
-	if changes, err := f.ApplyConfig(t.Context(), f.config, false); err != nil || len(changes) != 0 {
+	f.Config.Perimeters[0].Constraints = jsontext.Value(`{ "payees_blocked" : [ "deny.test" ] }`)
+	if changes, err := f.ApplyConfig(t.Context(), f.Config, false); err != nil || len(changes) != 0 {
 		t.Errorf("spelled otherwise: %v %v", changes, err)
 	}
 }
 
 func TestClientsBelongToOneOrganization(t *testing.T) {
 	f := newFixture(t)
-	other := configuration(f.Store)
-	other.Clients = append(other.Clients, f.config.Clients[0])
+	other := testkit.Organization(f.NewID)
+	other.Clients = append(other.Clients, f.Config.Clients[0])
 	if _, err := f.ApplyConfig(t.Context(), other, false); code(err) != string(tollgate.CodeParameterInvalid) {
 		t.Errorf("another organization's client: %v", err)
 	}
-	c, err := f.Client(t.Context(), f.config.Clients[0].ID)
-	if err != nil || c.OrganizationID != f.caller.Organization {
+	c, err := f.Client(t.Context(), f.Config.Clients[0].ID)
+	if err != nil || c.OrganizationID != f.Caller.Organization {
 		t.Errorf("client: %+v %v", c, err)
 	}
 	if _, err := f.Client(t.Context(), "cli_none"); code(err) != string(tollgate.CodeNotFound) {
@@ -126,20 +127,20 @@ func TestClientsBelongToOneOrganization(t *testing.T) {
 
 func TestGrantsEnd(t *testing.T) {
 	f := newFixture(t)
-	second := f.config.Grants[0]
+	second := f.Config.Grants[0]
 	second.ID, second.Status = f.NewID(tollgate.PrefixGrant), "revoked"
-	f.config.Grants[0].Status = "revoked"
-	f.config.Grants = append(f.config.Grants, second)
+	f.Config.Grants[0].Status = "revoked"
+	f.Config.Grants = append(f.Config.Grants, second)
 	before := len(f.audit(t).events)
-	if _, err := f.ApplyConfig(t.Context(), f.config, false); err != nil {
+	if _, err := f.ApplyConfig(t.Context(), f.Config, false); err != nil {
 		t.Fatal(err)
 	}
-	for _, g := range f.config.Grants {
-		if got, err := f.Grant(t.Context(), f.caller.Organization, g.ID); err != nil || got.RevokedAt != f.Now() {
+	for _, g := range f.Config.Grants {
+		if got, err := f.Grant(t.Context(), f.Caller.Organization, g.ID); err != nil || got.RevokedAt != f.Now() {
 			t.Errorf("%s: revoked at %s, %v", g.ID, got.RevokedAt, err)
 		}
 	}
-	f.caller.GrantVersion = 2
+	f.Caller.GrantVersion = 2
 	events := f.audit(t).events[before:]
 	if len(events) != 2 || events[0].Type != tollgate.GrantRevoked || events[1].Type != tollgate.GrantCreated {
 		t.Errorf("events: %+v", events)
@@ -151,33 +152,33 @@ func TestGrantsEnd(t *testing.T) {
 		Status   string   `json:"status"`
 		Changed  []string `json:"changed"`
 	}
-	if err := json.Unmarshal(events[0].Data, &data); err != nil || data.GrantID != f.config.Grants[0].ID || data.ClientID == "" || len(data.Scopes) != 1 || data.Status != "revoked" {
+	if err := json.Unmarshal(events[0].Data, &data); err != nil || data.GrantID != f.Config.Grants[0].ID || data.ClientID == "" || len(data.Scopes) != 1 || data.Status != "revoked" {
 		t.Errorf("data: %s %v", events[0].Data, err)
 	}
-	f.config.Grants[0].Status = "active"
-	if _, err := f.ApplyConfig(t.Context(), f.config, false); code(err) != string(tollgate.CodeParameterInvalid) {
+	f.Config.Grants[0].Status = "active"
+	if _, err := f.ApplyConfig(t.Context(), f.Config, false); code(err) != string(tollgate.CodeParameterInvalid) {
 		t.Errorf("a revoked grant comes back: %v", err)
 	}
 }
 
 func TestReadResource(t *testing.T) {
 	f := newFixture(t)
-	other := newFixtureAt(t, f.url)
+	other := newFixtureAt(t, f.URL)
 	for kind, ids := range map[string][2]string{
-		"organization":     {f.caller.Organization, other.caller.Organization},
-		"legal_entity":     {f.config.LegalEntities[0].ID, other.config.LegalEntities[0].ID},
-		"merchant_account": {f.config.MerchantAccounts[0].ID, other.config.MerchantAccounts[0].ID},
-		"grant":            {f.config.Grants[0].ID, other.config.Grants[0].ID},
+		"organization":     {f.Caller.Organization, other.Caller.Organization},
+		"legal_entity":     {f.Config.LegalEntities[0].ID, other.Config.LegalEntities[0].ID},
+		"merchant_account": {f.Config.MerchantAccounts[0].ID, other.Config.MerchantAccounts[0].ID},
+		"grant":            {f.Config.Grants[0].ID, other.Config.Grants[0].ID},
 	} {
-		doc, revision, err := f.ReadResource(t.Context(), f.caller, kind, ids[0])
+		doc, revision, err := f.ReadResource(t.Context(), f.Caller, kind, ids[0])
 		var read struct{ Object, ID string }
 		if err != nil || json.Unmarshal(doc, &read, json.MatchCaseInsensitiveNames(true)) != nil || read.Object != kind || read.ID != ids[0] || revision != 1 {
 			t.Errorf("%s: %s %d %v", kind, doc, revision, err)
 		}
-		if _, _, err := f.ReadResource(t.Context(), f.caller, kind, ids[1]); code(err) != string(tollgate.CodeNotFound) {
+		if _, _, err := f.ReadResource(t.Context(), f.Caller, kind, ids[1]); code(err) != string(tollgate.CodeNotFound) {
 			t.Errorf("%s of another organization: %v", kind, err)
 		}
-		if _, _, err := f.ReadResource(t.Context(), f.caller, kind, f.config.Perimeters[0].ID); code(err) != string(tollgate.CodeNotFound) {
+		if _, _, err := f.ReadResource(t.Context(), f.Caller, kind, f.Config.Perimeters[0].ID); code(err) != string(tollgate.CodeNotFound) {
 			t.Errorf("a perimeter as %s: %v", kind, err)
 		}
 	}
@@ -205,22 +206,22 @@ func TestAssertionsAreBurnt(t *testing.T) {
 // before there was something to mark.
 func TestChangeWhileReading(t *testing.T) {
 	f := newFixture(t)
-	id := f.config.MerchantAccounts[0].ID
+	id := f.Config.MerchantAccounts[0].ID
 	var reader *store.Store
 	change := sync.OnceFunc(func() {
-		f.config.MerchantAccounts[0].Name = "changed"
-		if _, err := f.ApplyConfig(t.Context(), f.config, false); err != nil {
+		f.Config.MerchantAccounts[0].Name = "changed"
+		if _, err := f.ApplyConfig(t.Context(), f.Config, false); err != nil {
 			t.Error(err)
 		}
-		reader.Refresh(f.caller.Organization)
+		reader.Refresh(f.Caller.Organization)
 	})
-	reader = f.observed(t, f.url, func(operation string) {
+	reader = f.observed(t, f.URL, func(operation string) {
 		if operation == "read_account" {
 			change()
 		}
 	})
-	for _, want := range []string{f.config.MerchantAccounts[0].Name, "changed"} {
-		a, err := reader.Account(t.Context(), f.caller.Organization, id)
+	for _, want := range []string{f.Config.MerchantAccounts[0].Name, "changed"} {
+		a, err := reader.Account(t.Context(), f.Caller.Organization, id)
 		if err != nil || a.Name != want {
 			t.Errorf("the name is %q, %v; want %q", a.Name, err, want)
 		}
@@ -230,7 +231,7 @@ func TestChangeWhileReading(t *testing.T) {
 // What one instance changes reaches another by push.
 func TestWatch(t *testing.T) {
 	f := newFixture(t)
-	other := open(t, f.url, f.clock)
+	other := open(t, f.URL, f.Clock)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { other.Watch(ctx); close(ended) }()
@@ -242,15 +243,15 @@ func TestWatch(t *testing.T) {
 			t.Error("watching does not end with its context")
 		}
 	}()
-	id := f.config.MerchantAccounts[0].ID
+	id := f.Config.MerchantAccounts[0].ID
 	deadline := time.Now().Add(20 * time.Second)
 	for name := "a"; ; name += "a" {
-		f.config.MerchantAccounts[0].Name = name
-		if _, err := f.ApplyConfig(t.Context(), f.config, false); err != nil {
+		f.Config.MerchantAccounts[0].Name = name
+		if _, err := f.ApplyConfig(t.Context(), f.Config, false); err != nil {
 			t.Fatal(err)
 		}
 		for range 50 {
-			a, err := other.Account(t.Context(), f.caller.Organization, id)
+			a, err := other.Account(t.Context(), f.Caller.Organization, id)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -267,12 +268,12 @@ func TestWatch(t *testing.T) {
 
 func TestPartitionsAreFixed(t *testing.T) {
 	server := redistest.Fresh(t)
-	c := newClock()
+	c := testkit.NewClock()
 	first := open(t, server.URL, c)
 	if first.Partitions() != 64 {
 		t.Errorf("%d partitions", first.Partitions())
 	}
-	_, err := store.Open(t.Context(), rediskv.Options{URL: server.URL, Clock: c.now, Entropy: strings.NewReader(""), Partitions: 8})
+	_, err := store.Open(t.Context(), rediskv.Options{URL: server.URL, Clock: c.Now, Entropy: strings.NewReader(""), Partitions: 8})
 	if err == nil || !strings.Contains(err.Error(), "64") {
 		t.Errorf("another number: %v", err)
 	}

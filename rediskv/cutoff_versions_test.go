@@ -15,17 +15,17 @@ import (
 // as early as can be.
 func (f *fixture) changeCutoff(t testing.TB, cutoffTime string, from tollgate.Date) error {
 	t.Helper()
-	f.config.MerchantAccounts[0].Cutoff.CutoffTime = cutoffTime
-	f.config.Effective = map[string]tollgate.Date{f.config.MerchantAccounts[0].ID: from}
-	_, err := f.ApplyConfig(t.Context(), f.config, false)
-	f.Refresh(f.caller.Organization)
+	f.Config.MerchantAccounts[0].Cutoff.CutoffTime = cutoffTime
+	f.Config.Effective = map[string]tollgate.Date{f.Config.MerchantAccounts[0].ID: from}
+	_, err := f.ApplyConfig(t.Context(), f.Config, false)
+	f.Refresh(f.Caller.Organization)
 	return err
 }
 
 func (f *fixture) versions(t testing.TB) string {
 	t.Helper()
 	var b strings.Builder
-	for _, v := range f.account(t).Cutoffs.Versions() {
+	for _, v := range f.MerchantAccount(t).Cutoffs.Versions() {
 		fmt.Fprintf(&b, "%d %s %s; ", v.Version, v.CutoffTime, v.EffectiveDate)
 	}
 	return b.String()
@@ -62,7 +62,7 @@ func TestCutoffVersions(t *testing.T) {
 		{5 * 24 * time.Hour, "10:00", "2026-11-23", first + "5 10:00 2026-11-23; ", false},
 		{0, "11:00", "", first + "5 10:00 2026-11-23; 6 11:00 2026-11-28; ", false},
 	} {
-		f.clock.advance(step.advance)
+		f.Clock.Advance(step.advance)
 		from := tollgate.NoDate
 		if step.from != "" {
 			from = day(step.from)
@@ -75,7 +75,7 @@ func TestCutoffVersions(t *testing.T) {
 			t.Errorf("%+v: versions %s", step, got)
 		}
 	}
-	a := f.account(t)
+	a := f.MerchantAccount(t)
 	if a.Cutoff.Version != 6 || a.Cutoff.CutoffTime != "11:00" {
 		t.Errorf("the account shows %+v", a.Cutoff)
 	}
@@ -103,14 +103,14 @@ func TestCutoffVersions(t *testing.T) {
 func TestCutoffWithoutVersions(t *testing.T) {
 	f := newFixture(t)
 	c, events := f.raw(t)
-	key := strings.TrimSuffix(events, "events") + f.config.MerchantAccounts[0].ID
+	key := strings.TrimSuffix(events, "events") + f.Config.MerchantAccounts[0].ID
 	if err := c.HDel(t.Context(), key, "cutoffs").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if changes, err := f.ApplyConfig(t.Context(), f.config, false); err != nil || len(changes) > 0 {
+	if changes, err := f.ApplyConfig(t.Context(), f.Config, false); err != nil || len(changes) > 0 {
 		t.Errorf("the same file: %v %v", changes, err)
 	}
-	f.Refresh(f.caller.Organization)
+	f.Refresh(f.Caller.Organization)
 	if got := f.versions(t); got != "1 17:00 1970-01-01; " {
 		t.Errorf("versions %s", got)
 	}
@@ -120,7 +120,7 @@ func TestCutoffWithoutVersions(t *testing.T) {
 	if got := f.versions(t); got != "1 17:00 1970-01-01; 2 18:00 2026-11-22; " {
 		t.Errorf("changed: %s", got)
 	}
-	f.create(t, eur(1000), tollgate.CaptureAutomatic)
+	f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
 	f.days(7)
 	f.mustSettle(t)
 	if n := len(f.payouts(t)); n != 1 {
@@ -131,16 +131,16 @@ func TestCutoffWithoutVersions(t *testing.T) {
 // A change that moves a payout date's cutoff earlier is followed at once.
 func TestPayoutFollowsAChangedCutoff(t *testing.T) {
 	f := newFixture(t)
-	f.create(t, eur(1000), tollgate.CaptureAutomatic) // due on 2026-11-25, 16:00 UTC
+	f.Pay(t, eur(1000), tollgate.CaptureAutomatic) // due on 2026-11-25, 16:00 UTC
 	if err := f.changeCutoff(t, "09:00", tollgate.NoDate); err != nil {
 		t.Fatal(err)
 	}
-	f.clock.milli.Store(time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC).UnixMilli() - 1)
+	f.Clock.Set(time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC).Add(-time.Millisecond))
 	f.mustSettle(t)
 	if n := len(f.payouts(t)); n != 0 {
 		t.Fatalf("%d payouts before 09:00 in Berlin", n)
 	}
-	f.clock.advance(time.Millisecond)
+	f.Clock.Advance(time.Millisecond)
 	f.mustSettle(t)
 	if n := len(f.payouts(t)); n != 1 {
 		t.Fatalf("%d payouts at 09:00 in Berlin", n)

@@ -17,7 +17,7 @@ import (
 // captured reads the captures of the first account in a window.
 func (f *fixture) captured(t testing.TB, from, to tollgate.Instant) (all []tollgate.CapturedAmount) {
 	t.Helper()
-	err := f.Captured(t.Context(), f.caller, f.account(t).ID, tollgate.PreviewWindow{From: from, To: to}, func(c tollgate.CapturedAmount) error {
+	err := f.Captured(t.Context(), f.Caller, f.MerchantAccount(t).ID, tollgate.PreviewWindow{From: from, To: to}, func(c tollgate.CapturedAmount) error {
 		all = append(all, c)
 		return nil
 	})
@@ -36,26 +36,26 @@ func TestCaptured(t *testing.T) {
 	begin := f.Now()
 	var want []tollgate.CapturedAmount
 	for n := range 400 {
-		f.clock.advance(time.Duration(random.IntN(3000)) * time.Second)
+		f.Clock.Advance(time.Duration(random.IntN(3000)) * time.Second)
 		amount := eur(1 + random.Int64N(100_000))
 		at := f.Now()
 		switch n % 9 {
 		case 3: // never captured
-			f.create(t, amount, tollgate.CaptureManual)
+			f.Pay(t, amount, tollgate.CaptureManual)
 			continue
 		case 5: // captured in parts, the rest is released
 			amount.Minor += 1000
-			p := f.create(t, amount, tollgate.CaptureManual)
+			p := f.Pay(t, amount, tollgate.CaptureManual)
 			for i, part := range []int64{400, 500} {
-				f.clock.advance(time.Minute)
-				if err := f.capture(t.Context(), p.ID, part, i == 1); err != nil {
+				f.Clock.Advance(time.Minute)
+				if err := f.Capture(t.Context(), p.ID, part, i == 1); err != nil {
 					t.Fatal(err)
 				}
 				want = append(want, f.expect(t, f.Now(), eur(part), i+1))
 			}
 			continue
 		}
-		f.create(t, amount, tollgate.CaptureAutomatic)
+		f.Pay(t, amount, tollgate.CaptureAutomatic)
 		want = append(want, f.expect(t, at, amount, 1))
 	}
 	if got := f.captured(t, begin, f.Now()+1); !slices.Equal(got, want) {
@@ -82,18 +82,18 @@ func TestCaptured(t *testing.T) {
 // expect is a capture of now, after the fee that price takes.
 func (f *fixture) expect(t testing.TB, at tollgate.Instant, amount tollgate.Money, capture int) tollgate.CapturedAmount {
 	t.Helper()
-	fee := tollgate.FeeTotal(price(amount, capture).Lines, amount.Currency)
-	a := f.account(t)
+	fee := tollgate.FeeTotal(f.Price(amount, capture).Lines, amount.Currency)
+	a := f.MerchantAccount(t)
 	return tollgate.CapturedAmount{At: at, Currency: amount.Currency, Net: amount.Minor - fee.Minor, SalesDay: a.Cutoffs.SalesDay(at, a.Closed)}
 }
 
 func TestCapturedStops(t *testing.T) {
 	f := newFixture(t)
-	f.create(t, eur(100), tollgate.CaptureAutomatic)
-	f.create(t, eur(200), tollgate.CaptureAutomatic)
+	f.Pay(t, eur(100), tollgate.CaptureAutomatic)
+	f.Pay(t, eur(200), tollgate.CaptureAutomatic)
 	window := tollgate.PreviewWindow{From: f.Now() - 1000, To: f.Now() + 1000}
 	full, seen := errors.New("full"), 0
-	err := f.Captured(t.Context(), f.caller, f.account(t).ID, window, func(tollgate.CapturedAmount) error {
+	err := f.Captured(t.Context(), f.Caller, f.MerchantAccount(t).ID, window, func(tollgate.CapturedAmount) error {
 		seen++
 		return full
 	})
@@ -101,7 +101,7 @@ func TestCapturedStops(t *testing.T) {
 		t.Errorf("after %d captures: %v", seen, err)
 	}
 	// Another account of the organization has its own.
-	err = f.Captured(t.Context(), f.caller, f.config.MerchantAccounts[1].ID, window, func(c tollgate.CapturedAmount) error {
+	err = f.Captured(t.Context(), f.Caller, f.Config.MerchantAccounts[1].ID, window, func(c tollgate.CapturedAmount) error {
 		t.Errorf("the other account has %v", c)
 		return nil
 	})
@@ -109,9 +109,9 @@ func TestCapturedStops(t *testing.T) {
 		t.Error(err)
 	}
 	// A grant that has been changed since reads nothing.
-	stranger := f.caller
+	stranger := f.Caller
 	stranger.GrantVersion++
-	err = f.Captured(t.Context(), stranger, f.account(t).ID, window, func(c tollgate.CapturedAmount) error {
+	err = f.Captured(t.Context(), stranger, f.MerchantAccount(t).ID, window, func(c tollgate.CapturedAmount) error {
 		t.Errorf("a changed grant reads %v", c)
 		return nil
 	})
@@ -123,8 +123,8 @@ func TestCapturedStops(t *testing.T) {
 // What was captured before sales days were kept has no batch.
 func TestCapturedBeforeSalesDays(t *testing.T) {
 	f := newFixture(t)
-	f.create(t, eur(100), tollgate.CaptureAutomatic)
-	raw := rawClient(t, f.url)
+	f.Pay(t, eur(100), tollgate.CaptureAutomatic)
+	raw := rawClient(t, f.URL)
 	for _, key := range scanKeys(t, raw, "*txn_*") {
 		if kind, err := raw.Type(t.Context(), key).Result(); err != nil || kind != "hash" {
 			continue
@@ -146,14 +146,14 @@ func TestCapturedLooksAtTheWindow(t *testing.T) {
 	f := newFixtureAt(t, wire.URL)
 	var window tollgate.PreviewWindow
 	for n := range 700 {
-		f.clock.advance(time.Hour)
+		f.Clock.Advance(time.Hour)
 		switch n {
 		case 290:
 			window.From = f.Now()
 		case 300:
 			window.To = f.Now()
 		}
-		f.create(t, eur(1000), tollgate.CaptureAutomatic)
+		f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
 	}
 	wire.Reset()
 	got := f.captured(t, window.From, window.To)
@@ -168,8 +168,8 @@ func TestCapturedFarAway(t *testing.T) {
 	server := redistest.Single(t)
 	f := newFixtureAt(t, server.URL)
 	for range 700 {
-		f.clock.advance(time.Minute)
-		f.create(t, eur(100), tollgate.CaptureAutomatic)
+		f.Clock.Advance(time.Minute)
+		f.Pay(t, eur(100), tollgate.CaptureAutomatic)
 	}
 	from := f.Now().Add(-30 * time.Minute)
 	wire := redistest.Proxy(t, server.Addr)
@@ -204,12 +204,12 @@ func TestCapturedTakesTooLong(t *testing.T) {
 	f := newFixture(t)
 	begin := f.Now()
 	for range 170 { // more than one batch
-		f.create(t, eur(100), tollgate.CaptureAutomatic)
+		f.Pay(t, eur(100), tollgate.CaptureAutomatic)
 	}
 	ctx := ending{t.Context(), make(chan struct{})}
 	over := sync.OnceFunc(func() { close(ctx.over) })
 	window := tollgate.PreviewWindow{From: begin, To: f.Now() + 1}
-	err := f.Captured(ctx, f.caller, f.account(t).ID, window, func(tollgate.CapturedAmount) error {
+	err := f.Captured(ctx, f.Caller, f.MerchantAccount(t).ID, window, func(tollgate.CapturedAmount) error {
 		over()
 		return nil
 	})
@@ -217,7 +217,7 @@ func TestCapturedTakesTooLong(t *testing.T) {
 		t.Errorf("the time is over: %v", err)
 	}
 	// A request that could read nothing says nothing about its window.
-	if err := f.Captured(ctx, f.caller, f.account(t).ID, window, func(tollgate.CapturedAmount) error { return nil }); code(err) != string(tollgate.CodeStoreUnavailable) {
+	if err := f.Captured(ctx, f.Caller, f.MerchantAccount(t).ID, window, func(tollgate.CapturedAmount) error { return nil }); code(err) != string(tollgate.CodeStoreUnavailable) {
 		t.Errorf("no time from the start: %v", err)
 	}
 }

@@ -22,11 +22,11 @@ func TestDamageLeavesOthersInForce(t *testing.T) {
 	shop := tollgate.Citation{Name: "shop_fee", Version: 1}
 	check := func(what string, want int) {
 		t.Helper()
-		found, err := f.ActiveRules(t.Context(), []string{others.Organization.ID, f.config.Organization.ID})
-		if err != nil || len(found[f.config.Organization.ID]) != want {
+		found, err := f.ActiveRules(t.Context(), []string{others.Organization.ID, f.Config.Organization.ID})
+		if err != nil || len(found[f.Config.Organization.ID]) != want {
 			t.Errorf("%s: %v, %v", what, found, err)
 		}
-		if want > 0 && found[f.config.Organization.ID][0].Rule != shop {
+		if want > 0 && found[f.Config.Organization.ID][0].Rule != shop {
 			t.Errorf("%s: %v", what, found)
 		}
 	}
@@ -35,7 +35,7 @@ func TestDamageLeavesOthersInForce(t *testing.T) {
 	check("another's account", 1)
 	f.set(t, others.Organization.ID, "json", garbage)
 	check("another organization", 1)
-	f.set(t, f.config.MerchantAccounts[0].ID, "json", garbage)
+	f.set(t, f.Config.MerchantAccounts[0].ID, "json", garbage)
 	check("one of two accounts", 1)
 }
 
@@ -46,7 +46,7 @@ func TestDamageLeavesOtherActivations(t *testing.T) {
 	f.published(t, "shop_fee", 1)
 	f.published(t, "other_fee", 1)
 	for i, name := range []string{"shop_fee", "other_fee"} {
-		if _, err := f.createActivation(t, nil, f.activation(t, name, 1, f.config.MerchantAccounts[i].ID)); err != nil {
+		if _, err := f.createActivation(t, nil, f.activation(t, name, 1, f.Config.MerchantAccounts[i].ID)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -78,12 +78,12 @@ func TestActivationsBesideADamagedAccount(t *testing.T) {
 	f := newFixture(t)
 	f.published(t, "shop_fee", 1)
 	f.published(t, "shop_fee", 2)
-	f.activate(t, 1, f.config.MerchantAccounts[0].ID)
-	was := f.set(t, f.config.MerchantAccounts[1].ID, "json", garbage)
-	f.activate(t, 2, f.config.MerchantAccounts[0].ID)
+	f.activate(t, 1, f.Config.MerchantAccounts[0].ID)
+	was := f.set(t, f.Config.MerchantAccounts[1].ID, "json", garbage)
+	f.activate(t, 2, f.Config.MerchantAccounts[0].ID)
 	retired := func() int {
 		t.Helper()
-		events, _, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Types: tollgate.TypeFilter{string(tollgate.RuleRetired)}, Limit: 100})
+		events, _, _, err := f.Events(t.Context(), f.Caller, eventlog.EventQuery{Types: tollgate.TypeFilter{string(tollgate.RuleRetired)}, Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,14 +92,14 @@ func TestActivationsBesideADamagedAccount(t *testing.T) {
 	if n := retired(); n != 0 {
 		t.Errorf("%d rules are retired", n)
 	}
-	of := f.activation(t, "shop_fee", 2, f.config.MerchantAccounts[0].ID)
-	of.accounts = []string{f.config.MerchantAccounts[1].ID}
+	of := f.activation(t, "shop_fee", 2, f.Config.MerchantAccounts[0].ID)
+	of.accounts = []string{f.Config.MerchantAccounts[1].ID}
 	_, err := f.createActivation(t, nil, of)
 	if !rediskv.IsDamage(err) {
 		t.Errorf("of the damaged account: %v", err)
 	}
-	f.set(t, f.config.MerchantAccounts[1].ID, "json", func(string) string { return was })
-	if err := f.rollBack(t, f.config.MerchantAccounts[0].ID); err != nil {
+	f.set(t, f.Config.MerchantAccounts[1].ID, "json", func(string) string { return was })
+	if err := f.rollBack(t, f.Config.MerchantAccounts[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	if n := retired(); n != 1 {
@@ -117,18 +117,18 @@ func TestDamagedShadowsLeavePayments(t *testing.T) {
 		if err := f.startShadow(t, shadow); err != nil {
 			t.Fatal(err)
 		}
-		if len(f.account(t).Shadows) != 1 {
+		if len(f.MerchantAccount(t).Shadows) != 1 {
 			t.Fatal("there is no shadow")
 		}
-		f.set(t, f.caller.Organization+":shadowing", field, garbage)
-		f.Refresh(f.caller.Organization)
-		a, err := f.Account(t.Context(), f.caller.Organization, f.config.MerchantAccounts[0].ID)
+		f.set(t, f.Caller.Organization+":shadowing", field, garbage)
+		f.Refresh(f.Caller.Organization)
+		a, err := f.Account(t.Context(), f.Caller.Organization, f.Config.MerchantAccounts[0].ID)
 		if err != nil || (field == "list") != (len(a.Shadows) == 0) {
 			t.Errorf("%s: %v, %v", field, a, err)
 			continue
 		}
-		f.create(t, eur(100), tollgate.CaptureManual)
-		events, _, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Types: tollgate.TypeFilter{string(tollgate.IntegrityFailed)}, Limit: 100})
+		f.Pay(t, eur(100), tollgate.CaptureManual)
+		events, _, _, err := f.Events(t.Context(), f.Caller, eventlog.EventQuery{Types: tollgate.TypeFilter{string(tollgate.IntegrityFailed)}, Limit: 100})
 		if err != nil || len(events) != 1 {
 			t.Errorf("%s: told of by %s, %v", field, events, err)
 		}
@@ -140,16 +140,16 @@ func TestDamagedShadowsLeavePayments(t *testing.T) {
 func TestTokensEndBesideADamagedGrant(t *testing.T) {
 	f := newFixture(t)
 	first, second := f.staff(t, 3)
-	raw := rawClient(t, f.url)
-	for _, key := range scanKeys(t, raw, "*"+f.caller.Organization+":grants") { // as a release left it that kept no list
+	raw := rawClient(t, f.URL)
+	for _, key := range scanKeys(t, raw, "*"+f.Caller.Organization+":grants") { // as a release left it that kept no list
 		if err := raw.Del(t.Context(), key).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	f.set(t, first[1], "json", garbage)
 	before := f.revisions(t)
-	f.config.Organization.Status = "suspended"
-	f.config.Grants = nil
+	f.Config.Organization.Status = "suspended"
+	f.Config.Grants = nil
 	f.apply(t)
 	after := f.revisions(t)
 	for _, id := range slices.Concat(first, second) {

@@ -37,10 +37,10 @@ func TestQueueDepths(t *testing.T) {
 	}
 	begin := f.Now()
 	for range 10 {
-		f.create(t, eur(100), tollgate.CaptureManual)
+		f.Pay(t, eur(100), tollgate.CaptureManual)
 	}
 	f.fanOut(t, "a")
-	f.clock.advance(time.Minute)
+	f.Clock.Advance(time.Minute)
 	expect("before they are taken", 10, begin)
 	work := f.take(t, 100)
 	expect("when the endpoint has all it may have", 10, begin)
@@ -50,7 +50,7 @@ func TestQueueDepths(t *testing.T) {
 	pause := f.Now().Add(time.Hour)
 	f.record(t, work[7], webhooks.Outcome{State: tollgate.DeliveryRetrying, Next: pause, Pause: pause, StatusCode: 429})
 	expect("while the endpoint is paused", 3, begin)
-	f.clock.advance(time.Hour)
+	f.Clock.Advance(time.Hour)
 	last := f.take(t, 100)
 	f.record(t, last[0], succeeded)
 	last = f.take(t, 100)
@@ -58,7 +58,7 @@ func TestQueueDepths(t *testing.T) {
 		t.Fatalf("%d taken", len(last))
 	}
 	expect("while all are being sent", 2, 0)
-	f.clock.advance(2 * lease)
+	f.Clock.Advance(2 * lease)
 	expect("after their worker has died", 2, f.Now().Add(-lease))
 }
 
@@ -67,7 +67,7 @@ func TestDeletedEndpointIsForgotten(t *testing.T) {
 	f := newFixture(t)
 	for range 3 {
 		w := f.endpoint(t)
-		f.create(t, eur(100), tollgate.CaptureManual)
+		f.Pay(t, eur(100), tollgate.CaptureManual)
 		f.fanOut(t, "a")
 		f.record(t, f.take(t, 1)[0], succeeded)
 		if f.KnownEndpoints() == 0 {

@@ -13,6 +13,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/testkit"
 )
 
 // TestEventByID finds events whatever the service's clock says beside Redis'
@@ -23,16 +24,16 @@ func TestEventByID(t *testing.T) {
 		"a year behind": -365 * 24 * time.Hour, "ten years ahead": 3650 * 24 * time.Hour,
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := new(clock)
-			c.milli.Store(time.Now().Add(ahead).UnixMilli())
+			c := new(testkit.Clock)
+			c.Set(time.Now().Add(ahead))
 			f := newFixtureBy(t, redistest.URL(t), c)
 			for range 40 {
-				f.clock.advance(time.Millisecond)
-				f.create(t, eur(100), tollgate.CaptureManual)
+				f.Clock.Advance(time.Millisecond)
+				f.Pay(t, eur(100), tollgate.CaptureManual)
 			}
-			f.clock.advance(1000 * time.Hour)
-			f.create(t, eur(100), tollgate.CaptureManual)
-			all, _, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Limit: 100})
+			f.Clock.Advance(1000 * time.Hour)
+			f.Pay(t, eur(100), tollgate.CaptureManual)
+			all, _, _, err := f.Events(t.Context(), f.Caller, eventlog.EventQuery{Limit: 100})
 			if err != nil || len(all) < 41 {
 				t.Fatalf("%d events, %v", len(all), err)
 			}
@@ -44,18 +45,18 @@ func TestEventByID(t *testing.T) {
 				if err := json.Unmarshal(event, &e); err != nil {
 					t.Fatal(err)
 				}
-				got, err := f.Event(t.Context(), f.caller, e.ID, nil)
+				got, err := f.Event(t.Context(), f.Caller, e.ID, nil)
 				if err != nil || !bytes.Equal(got, event) {
 					t.Fatalf("%s: %s %v", e.ID, got, err)
 				}
 				if e.MerchantAccountID != nil {
-					if _, err := f.Event(t.Context(), f.caller, e.ID, []string{"ma_another"}); code(err) != string(tollgate.CodeNotFound) {
+					if _, err := f.Event(t.Context(), f.Caller, e.ID, []string{"ma_another"}); code(err) != string(tollgate.CodeNotFound) {
 						t.Errorf("%s to a grant of another account: %v", e.ID, err)
 					}
 				}
 			}
 			for _, id := range []string{f.NewID(tollgate.PrefixEvent), tollgate.FirstID(tollgate.PrefixEvent, 1), "evt_x", "pay_" + strings.Repeat("0", 26)} {
-				if _, err := f.Event(t.Context(), f.caller, id, nil); code(err) != string(tollgate.CodeNotFound) {
+				if _, err := f.Event(t.Context(), f.Caller, id, nil); code(err) != string(tollgate.CodeNotFound) {
 					t.Errorf("%s, which there is not: %v", id, err)
 				}
 			}
@@ -67,10 +68,10 @@ func TestEventByID(t *testing.T) {
 // in the same millisecond, and made long before by a clock that was behind.
 func TestEventOfTheSameMillisecond(t *testing.T) {
 	f := newFixture(t)
-	f.create(t, eur(100), tollgate.CaptureManual)
-	f.create(t, eur(100), tollgate.CaptureManual)
-	f.clock.advance(1000 * time.Hour)
-	f.create(t, eur(100), tollgate.CaptureManual)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
+	f.Clock.Advance(1000 * time.Hour)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
 	raw, events := f.raw(t)
 	all, err := raw.XRange(t.Context(), events, "-", "+").Result()
 	if err != nil || len(all) < 3 {
@@ -87,7 +88,7 @@ func TestEventOfTheSameMillisecond(t *testing.T) {
 	}
 	for _, e := range all {
 		id, _ := e.Values["i"].(string)
-		if got, err := f.Event(t.Context(), f.caller, id, nil); err != nil || string(got) != e.Values["b"] {
+		if got, err := f.Event(t.Context(), f.Caller, id, nil); err != nil || string(got) != e.Values["b"] {
 			t.Errorf("%s: %s %v", id, got, err)
 		}
 	}
@@ -97,7 +98,7 @@ func TestEventOfTheSameMillisecond(t *testing.T) {
 // batch has.
 func TestEventAmongMany(t *testing.T) {
 	f := newFixture(t)
-	f.create(t, eur(100), tollgate.CaptureManual)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
 	raw, events := f.raw(t)
 	pipe := raw.Pipeline()
 	for range 2500 {
@@ -106,8 +107,8 @@ func TestEventAmongMany(t *testing.T) {
 	if _, err := pipe.Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	f.create(t, eur(100), tollgate.CaptureManual)
-	last, _, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Limit: 1, Descending: true})
+	f.Pay(t, eur(100), tollgate.CaptureManual)
+	last, _, _, err := f.Events(t.Context(), f.Caller, eventlog.EventQuery{Limit: 1, Descending: true})
 	if err != nil || len(last) != 1 {
 		t.Fatalf("%d events, %v", len(last), err)
 	}
@@ -117,7 +118,7 @@ func TestEventAmongMany(t *testing.T) {
 	if err := json.Unmarshal(last[0], &e); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := f.Event(t.Context(), f.caller, e.ID, nil); err != nil || !bytes.Equal(got, last[0]) {
+	if got, err := f.Event(t.Context(), f.Caller, e.ID, nil); err != nil || !bytes.Equal(got, last[0]) {
 		t.Errorf("%s: %s %v", e.ID, got, err)
 	}
 }

@@ -29,9 +29,9 @@ return 1`
 // many makes the organization have so many transactions.
 func (f *fixture) many(t testing.TB, rows int) (raw redis.UniversalClient, prefix string) {
 	t.Helper()
-	f.create(t, eur(1000), tollgate.CaptureManual)
-	raw = rawClient(t, f.url)
-	keys := scanKeys(t, raw, "*:"+f.caller.Organization+":txns")
+	f.Pay(t, eur(1000), tollgate.CaptureManual)
+	raw = rawClient(t, f.URL)
+	keys := scanKeys(t, raw, "*:"+f.Caller.Organization+":txns")
 	if len(keys) != 1 {
 		t.Fatal(keys)
 	}
@@ -98,7 +98,7 @@ func (f *fixture) export(t testing.TB, d tollgate.Dataset, format string, filter
 		}
 		check(f.AppendExport(t.Context(), j, chunk))
 		check(f.finish(t, j))
-		done, err := f.Export(t.Context(), f.caller, e.ID)
+		done, err := f.Export(t.Context(), f.Caller, e.ID)
 		check(err)
 		return done
 	}

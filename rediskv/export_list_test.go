@@ -16,11 +16,11 @@ func TestExportsOfBefore(t *testing.T) {
 	f := newFixture(t)
 	var made []string
 	for range 2 { // these have files
-		f.clock.advance(time.Second)
+		f.Clock.Advance(time.Second)
 		made = append(made, f.export(t, tollgate.DatasetEvents, tollgate.FormatNDJSON, tollgate.ExportFilter{}).ID)
 	}
 	for range 4 {
-		f.clock.advance(time.Second)
+		f.Clock.Advance(time.Second)
 		e, err := f.createExport(t, tollgate.DatasetEvents, tollgate.FormatNDJSON, tollgate.ExportFilter{})
 		if err != nil {
 			t.Fatal(err)
@@ -38,7 +38,7 @@ func TestExportsOfBefore(t *testing.T) {
 		for more {
 			var rows []exports.StoredExport
 			var err error
-			if rows, more, err = f.Exports(t.Context(), f.caller, before, limit); err != nil || len(rows) == 0 {
+			if rows, more, err = f.Exports(t.Context(), f.Caller, before, limit); err != nil || len(rows) == 0 {
 				t.Fatalf("limit %d: %d rows, %v", limit, len(rows), err)
 			}
 			for _, row := range rows {

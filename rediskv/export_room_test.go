@@ -19,9 +19,9 @@ import (
 // the chunks and previews that are there do.
 func (f *fixture) tally(t testing.TB) (tally, taken int64) {
 	t.Helper()
-	raw := rawClient(t, f.url)
+	raw := rawClient(t, f.URL)
 	var sizes map[string]string
-	for _, key := range scanKeys(t, raw, "*:"+f.caller.Organization+":exports:sizes") {
+	for _, key := range scanKeys(t, raw, "*:"+f.Caller.Organization+":exports:sizes") {
 		sizes = raw.HGetAll(t.Context(), key).Val()
 	}
 	var sum int64
@@ -39,7 +39,7 @@ func (f *fixture) tally(t testing.TB) (tally, taken int64) {
 	if sum != tally {
 		t.Errorf("the files have %v bytes", sizes)
 	}
-	for _, key := range scanKeys(t, raw, "*:"+f.caller.Organization+":exp_*") {
+	for _, key := range scanKeys(t, raw, "*:"+f.Caller.Organization+":exp_*") {
 		switch {
 		case strings.Contains(key, ":c:"):
 			taken += raw.StrLen(t.Context(), key).Val()
@@ -62,34 +62,34 @@ func (f *fixture) createExport(t testing.TB, d tollgate.Dataset, format string, 
 	if err != nil {
 		return tollgate.Export{}, err
 	}
-	_, err = f.CommitExport(t.Context(), f.caller, nil, facts, ch, rediskv.Answer{Status: 202})
+	_, err = f.CommitExport(t.Context(), f.Caller, nil, facts, ch, rediskv.Answer{Status: 202})
 	return ch.Export, err
 }
 
 func (f *fixture) newExportChange(t testing.TB, d tollgate.Dataset, format string, filter tollgate.ExportFilter) (*exports.ExportFacts, *tollgate.ExportChange, error) {
 	t.Helper()
-	facts, err := f.ExportFacts(t.Context(), f.caller.Organization, d, filter)
+	facts, err := f.ExportFacts(t.Context(), f.Caller.Organization, d, filter)
 	if err != nil {
 		return nil, nil, err
 	}
-	ch, err := tollgate.CreateExport(f.NewID, f.origin(), facts.Room, tollgate.NewExport{Dataset: d, Format: format})
+	ch, err := tollgate.CreateExport(f.NewID, f.Origin(f.Caller), facts.Room, tollgate.NewExport{Dataset: d, Format: format})
 	return facts, ch, err
 }
 
 // deleteExport cancels an export as it was read, or drops its file.
 func (f *fixture) deleteExport(t testing.TB, e *exports.StoredExport) error {
 	t.Helper()
-	ch, err := tollgate.DeleteExport(f.origin(), e.Export)
+	ch, err := tollgate.DeleteExport(f.Origin(f.Caller), e.Export)
 	if err != nil {
 		return err
 	}
-	return f.EndExport(t.Context(), f.caller, e, ch)
+	return f.EndExport(t.Context(), f.Caller, e, ch)
 }
 
 // finish ends an export whose file is complete.
 func (f *fixture) finish(t testing.TB, j *exports.ExportJob) error {
 	t.Helper()
-	ch, err := tollgate.FinishExport(f.NewID, f.origin(), j.Export, j.File())
+	ch, err := tollgate.FinishExport(f.NewID, f.Origin(f.Caller), j.Export, j.File())
 	if err != nil {
 		return err
 	}
@@ -117,11 +117,11 @@ func TestExportFilesHaveRoom(t *testing.T) {
 	if size, taken := f.tally(t); size != 0 || taken != 0 {
 		t.Errorf("after it is deleted %d bytes are counted, %d are there", size, taken)
 	}
-	now, err := f.Export(t.Context(), f.caller, e.ID)
+	now, err := f.Export(t.Context(), f.Caller, e.ID)
 	if err != nil || now.Status != tollgate.ExportStatusExpired || len(now.Preview) != 0 || now.Result.SHA256 != e.Result.SHA256 || now.Result.ExpiresAt != f.Now() {
 		t.Errorf("%+v, %+v, %v", now, now.Result, err)
 	}
-	if _, err := f.ExportFile(t.Context(), f.caller, &now.Export); code(err) != string(tollgate.CodeExportExpired) {
+	if _, err := f.ExportFile(t.Context(), f.Caller, &now.Export); code(err) != string(tollgate.CodeExportExpired) {
 		t.Errorf("its file: %v", err)
 	}
 
@@ -169,25 +169,25 @@ func TestExportFilesHaveRoom(t *testing.T) {
 	if now, taken := f.tally(t); now != taken || now <= size || now >= 2*size {
 		t.Errorf("%d bytes are counted, %d are there of files of %d", now, taken, size)
 	}
-	ch, err := tollgate.FailExport(f.NewID, f.origin(), j.Export, tollgate.ExportError{Code: tollgate.CodeRateLimited, Message: "full"})
+	ch, err := tollgate.FailExport(f.NewID, f.Origin(f.Caller), j.Export, tollgate.ExportError{Code: tollgate.CodeRateLimited, Message: "full"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := f.EndJob(t.Context(), j, ch); err != nil {
 		t.Fatal(err)
 	}
-	if failed, err := f.Export(t.Context(), f.caller, next.ID); err != nil || failed.Status != tollgate.ExportStatusFailed {
+	if failed, err := f.Export(t.Context(), f.Caller, next.ID); err != nil || failed.Status != tollgate.ExportStatusFailed {
 		t.Errorf("%+v, %v", failed, err)
 	}
 	if now, taken := f.tally(t); now != size || taken != size {
 		t.Errorf("after it has failed %d bytes are counted, %d are there, want %d", now, taken, size)
 	}
 
-	f.clock.advance(tollgate.ExportLifetime)
+	f.Clock.Advance(tollgate.ExportLifetime)
 	if _, err := full.newExport(t); code(err) != string(tollgate.CodeRateLimited) {
 		t.Errorf("while the file may still be there: %v", err)
 	}
-	f.clock.advance(time.Hour)
+	f.Clock.Advance(time.Hour)
 	last, err := full.newExport(t)
 	if err != nil {
 		t.Errorf("after its time: %v", err)
@@ -195,7 +195,7 @@ func TestExportFilesHaveRoom(t *testing.T) {
 	if now, _ := f.tally(t); now != 0 {
 		t.Errorf("after its time %d bytes are counted", now)
 	}
-	waiting, err := f.Export(t.Context(), f.caller, last.ID)
+	waiting, err := f.Export(t.Context(), f.Caller, last.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestExportFilesHaveRoom(t *testing.T) {
 // once.
 func TestExportDroppedAtOnce(t *testing.T) {
 	f := newFixture(t)
-	f.create(t, eur(1000), tollgate.CaptureManual)
+	f.Pay(t, eur(1000), tollgate.CaptureManual)
 	kept := f.export(t, tollgate.DatasetTickets, tollgate.FormatNDJSON, tollgate.ExportFilter{})
 	want, _ := f.tally(t)
 	e := f.export(t, tollgate.DatasetTickets, tollgate.FormatNDJSON, tollgate.ExportFilter{})
@@ -224,7 +224,7 @@ func TestExportDroppedAtOnce(t *testing.T) {
 			default:
 				t.Error(err)
 			}
-			if err := f.RemoveExportFile(t.Context(), f.caller.Organization, e.ID); err != nil {
+			if err := f.RemoveExportFile(t.Context(), f.Caller.Organization, e.ID); err != nil {
 				t.Error(err)
 			}
 		})
@@ -258,7 +258,7 @@ func TestExportDroppedAtOnce(t *testing.T) {
 func TestExportDroppedByHalf(t *testing.T) {
 	server := redistest.Single(t)
 	f := newFixtureAt(t, server.URL)
-	f.create(t, eur(1000), tollgate.CaptureManual)
+	f.Pay(t, eur(1000), tollgate.CaptureManual)
 	wire := redistest.Proxy(t, server.Addr)
 	dies := false
 	through := f.with(t, rediskv.Options{URL: wire.URL, Observe: func(operation string, _ time.Duration, _ error) {
@@ -282,14 +282,14 @@ func TestExportDroppedByHalf(t *testing.T) {
 	if err := through.deleteExport(t, second); err != nil {
 		t.Fatal(err)
 	}
-	half, err := f.Export(t.Context(), f.caller, second.ID)
+	half, err := f.Export(t.Context(), f.Caller, second.ID)
 	if err != nil || half.Status != tollgate.ExportStatusExpired {
 		t.Errorf("%+v, %v", half, err)
 	}
 	if now, taken := f.tally(t); now != all/2 || taken == 0 {
 		t.Errorf("with the file by half %d bytes are counted, want %d; %d are there", now, all/2, taken)
 	}
-	if err := f.RemoveExportFile(t.Context(), f.caller.Organization, second.ID); err != nil {
+	if err := f.RemoveExportFile(t.Context(), f.Caller.Organization, second.ID); err != nil {
 		t.Fatal(err)
 	}
 	if now, taken := f.tally(t); now != 0 || taken != 0 {

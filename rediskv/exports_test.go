@@ -20,7 +20,7 @@ import (
 // read is the whole file of an export.
 func (f *fixture) file(t testing.TB, e *exports.StoredExport) string {
 	t.Helper()
-	file, err := f.ExportFile(t.Context(), f.caller, &e.Export)
+	file, err := f.ExportFile(t.Context(), f.Caller, &e.Export)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,12 +35,12 @@ func (f *fixture) file(t testing.TB, e *exports.StoredExport) string {
 // total.
 func TestExportFilters(t *testing.T) {
 	f := newFixture(t)
-	a := f.create(t, eur(1000), tollgate.CaptureManual)
-	f.clock.advance(time.Hour)
+	a := f.Pay(t, eur(1000), tollgate.CaptureManual)
+	f.Clock.Advance(time.Hour)
 	between := f.Now()
-	f.clock.advance(time.Hour)
-	b := f.create(t, tollgate.Money{Minor: 500, Currency: "JPY"}, tollgate.CaptureAutomatic)
-	account, other := f.config.MerchantAccounts[0].ID, f.config.MerchantAccounts[1].ID
+	f.Clock.Advance(time.Hour)
+	b := f.Pay(t, tollgate.Money{Minor: 500, Currency: "JPY"}, tollgate.CaptureAutomatic)
+	account, other := f.Config.MerchantAccounts[0].ID, f.Config.MerchantAccounts[1].ID
 	const transactions, payments, tickets, payouts, events = tollgate.DatasetTransactions, tollgate.DatasetPayments, tollgate.DatasetTickets, tollgate.DatasetPayouts, tollgate.DatasetEvents
 	for name, c := range map[string]struct {
 		d    tollgate.Dataset
@@ -96,7 +96,7 @@ func TestExportFileSeeks(t *testing.T) {
 	if len(want) < 600<<10 {
 		t.Fatalf("%d bytes are too few for three chunks", len(want))
 	}
-	file, err := f.ExportFile(t.Context(), f.caller, &e.Export)
+	file, err := f.ExportFile(t.Context(), f.Caller, &e.Export)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,9 +132,9 @@ func TestExportFileSeeks(t *testing.T) {
 func TestExportExpires(t *testing.T) {
 	server := redistest.Fresh(t)
 	f := newFixtureAt(t, server.URL)
-	f.create(t, eur(1000), tollgate.CaptureManual)
+	f.Pay(t, eur(1000), tollgate.CaptureManual)
 	e := f.export(t, tollgate.DatasetPayments, tollgate.FormatCSV, tollgate.ExportFilter{})
-	raw := rawClient(t, f.url)
+	raw := rawClient(t, f.URL)
 	keys := scanKeys(t, raw, "*:"+e.ID+"*")
 	if len(keys) != 3 { // itself, where its chunk ends, its chunk
 		t.Fatal(keys)
@@ -149,14 +149,14 @@ func TestExportExpires(t *testing.T) {
 			t.Errorf("%s lives for %s, %v", key, life, err)
 		}
 	}
-	f.clock.advance(tollgate.ExportLifetime - time.Millisecond)
-	if now, err := f.Export(t.Context(), f.caller, e.ID); err != nil || now.Status != tollgate.ExportStatusSucceeded {
+	f.Clock.Advance(tollgate.ExportLifetime - time.Millisecond)
+	if now, err := f.Export(t.Context(), f.Caller, e.ID); err != nil || now.Status != tollgate.ExportStatusSucceeded {
 		t.Errorf("before its time: %+v, %v", now, err)
 	}
 	if err := raw.Del(t.Context(), keys[1]).Err(); err != nil { // its chunk
 		t.Fatal(err)
 	}
-	file, err := f.ExportFile(t.Context(), f.caller, &e.Export)
+	file, err := f.ExportFile(t.Context(), f.Caller, &e.Export)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,15 +166,15 @@ func TestExportExpires(t *testing.T) {
 	if err := raw.Del(t.Context(), keys[2]).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.ExportFile(t.Context(), f.caller, &e.Export); code(err) != string(tollgate.CodeExportExpired) {
+	if _, err := f.ExportFile(t.Context(), f.Caller, &e.Export); code(err) != string(tollgate.CodeExportExpired) {
 		t.Errorf("all of it is gone: %v", err)
 	}
-	f.clock.advance(time.Millisecond)
-	now, err := f.Export(t.Context(), f.caller, e.ID)
+	f.Clock.Advance(time.Millisecond)
+	now, err := f.Export(t.Context(), f.Caller, e.ID)
 	if err != nil || now.Status != tollgate.ExportStatusExpired || now.Result.SHA256 != e.Result.SHA256 {
 		t.Errorf("after its time: %+v, %v", now, err)
 	}
-	if _, err := f.ExportFile(t.Context(), f.caller, &now.Export); code(err) != string(tollgate.CodeExportExpired) {
+	if _, err := f.ExportFile(t.Context(), f.Caller, &now.Export); code(err) != string(tollgate.CodeExportExpired) {
 		t.Errorf("its file: %v", err)
 	}
 }
@@ -184,10 +184,10 @@ func TestExportExpires(t *testing.T) {
 func TestExportLimit(t *testing.T) {
 	f := newFixture(t)
 	create := func(key string) (rediskv.Result, error) {
-		idem := rediskv.Idempotency{Scope: f.caller.Organization + ":exports.create", Key: key, Fingerprint: strings.Repeat("f", 64)}
+		idem := rediskv.Idempotency{Scope: f.Caller.Organization + ":exports.create", Key: key, Fingerprint: strings.Repeat("f", 64)}
 		facts, ch, err := f.newExportChange(t, tollgate.DatasetEvents, tollgate.FormatCSV, tollgate.ExportFilter{})
 		if err != nil { // as a handler does
-			if earlier, ok, failed := f.FindRepeated(t.Context(), f.caller, idem); ok || failed != nil {
+			if earlier, ok, failed := f.FindRepeated(t.Context(), f.Caller, idem); ok || failed != nil {
 				return earlier, failed
 			}
 			return rediskv.Result{}, err
@@ -196,7 +196,7 @@ func TestExportLimit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return f.CommitExport(t.Context(), f.caller, &idem, facts, ch, rediskv.Answer{Status: 202, Body: body})
+		return f.CommitExport(t.Context(), f.Caller, &idem, facts, ch, rediskv.Answer{Status: 202, Body: body})
 	}
 	var first rediskv.Result
 	facts, ch, err := f.newExportChange(t, tollgate.DatasetEvents, tollgate.FormatCSV, tollgate.ExportFilter{})
@@ -212,7 +212,7 @@ func TestExportLimit(t *testing.T) {
 			first = r
 		}
 	}
-	if _, err := f.CommitExport(t.Context(), f.caller, nil, facts, ch, rediskv.Answer{}); !errors.Is(err, rediskv.ErrConflict) {
+	if _, err := f.CommitExport(t.Context(), f.Caller, nil, facts, ch, rediskv.Answer{}); !errors.Is(err, rediskv.ErrConflict) {
 		t.Errorf("of what was there before: %v", err)
 	}
 	if _, err := create("one more"); code(err) != string(tollgate.CodeQuotaExceeded) {
@@ -221,10 +221,10 @@ func TestExportLimit(t *testing.T) {
 	if r, err := create("0"); err != nil || !r.Repeated || !bytes.Equal(r.Body, first.Body) {
 		t.Errorf("a repeat: %+v, %v", r, err)
 	}
-	if _, err := f.Export(t.Context(), f.caller, "exp_none"); code(err) != string(tollgate.CodeNotFound) {
+	if _, err := f.Export(t.Context(), f.Caller, "exp_none"); code(err) != string(tollgate.CodeNotFound) {
 		t.Errorf("an export that is not there: %v", err)
 	}
-	stale := f.caller
+	stale := f.Caller
 	stale.GrantVersion = 7
 	if _, err := f.CommitExport(t.Context(), stale, nil, facts, ch, rediskv.Answer{}); code(err) != string(tollgate.CodeTokenInvalid) {
 		t.Errorf("a grant that has changed: %v", err)

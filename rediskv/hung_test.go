@@ -46,7 +46,7 @@ func TestRecordBesideHungMaster(t *testing.T) {
 	ended := func(f *fixture) (list []webhooks.Ended) {
 		f.endpoint(t)
 		for range 8 {
-			f.create(t, eur(100), tollgate.CaptureManual)
+			f.Pay(t, eur(100), tollgate.CaptureManual)
 		}
 		f.fanOut(t, "a")
 		for _, w := range f.take(t, 8) {

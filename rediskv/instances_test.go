@@ -9,12 +9,13 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv/instances"
+	"tollgate/rediskv/testkit"
 )
 
 // another provisions a second organization on the fixture's Redis.
 func (f *fixture) another(t testing.TB) tollgate.Config {
 	t.Helper()
-	c := configuration(f.Store)
+	c := testkit.Organization(f.NewID)
 	if _, err := f.ApplyConfig(t.Context(), c, false); err != nil {
 		t.Fatal(err)
 	}
@@ -25,13 +26,13 @@ func (f *fixture) another(t testing.TB) tollgate.Config {
 // stays cached, whether operators made it or clients.
 func TestPollForgetsWhatChanged(t *testing.T) {
 	f := newFixture(t)
-	mine := f.config
+	mine := f.Config
 	others := f.another(t)
 	f.published(t, "shop_fee", 1)
 
 	var mu sync.Mutex
 	reads := 0
-	instance := f.observed(t, f.url, func(operation string) {
+	instance := f.observed(t, f.URL, func(operation string) {
 		if operation == "read_account" {
 			mu.Lock()
 			defer mu.Unlock()
@@ -67,8 +68,8 @@ func TestPollForgetsWhatChanged(t *testing.T) {
 			return err
 		},
 		"provisioning": func() error {
-			f.config.MerchantAccounts[0].Name += " again"
-			_, err := f.ApplyConfig(t.Context(), f.config, false)
+			f.Config.MerchantAccounts[0].Name += " again"
+			_, err := f.ApplyConfig(t.Context(), f.Config, false)
 			return err
 		},
 	} {
@@ -89,7 +90,7 @@ func TestPollForgetsWhatChanged(t *testing.T) {
 	}
 
 	// A Redis that has lost its latest writes counts again what was counted.
-	raw := rawClient(t, f.url)
+	raw := rawClient(t, f.URL)
 	for _, key := range scanKeys(t, raw, "*:changed") {
 		if err := raw.Del(t.Context(), key).Err(); err != nil {
 			t.Fatal(err)
@@ -114,7 +115,7 @@ func TestInForce(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.Sort(all)
-	if want := slices.Sorted(slices.Values([]string{f.config.Organization.ID, others.Organization.ID})); !slices.Equal(all, want) {
+	if want := slices.Sorted(slices.Values([]string{f.Config.Organization.ID, others.Organization.ID})); !slices.Equal(all, want) {
 		t.Fatalf("organizations %v, want %v", all, want)
 	}
 	check := func(what string, want map[string][]tollgate.RuleRef) {
@@ -132,11 +133,11 @@ func TestInForce(t *testing.T) {
 	if done := f.activateDue(t); len(done) != 1 {
 		t.Fatal(done)
 	}
-	active := map[string][]tollgate.RuleRef{f.config.Organization.ID: {ref}}
+	active := map[string][]tollgate.RuleRef{f.Config.Organization.ID: {ref}}
 	check("in force", active)
 
 	// One of the two accounts is enough, and none is none.
-	now := f.config
+	now := f.Config
 	now.MerchantAccounts = slices.Clone(now.MerchantAccounts)
 	for i, want := range []map[string][]tollgate.RuleRef{active, {}} {
 		now.MerchantAccounts[i].Status = "paused"

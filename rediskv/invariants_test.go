@@ -29,7 +29,7 @@ func (f *fixture) audit(t testing.TB) books {
 	l := books{payments: map[string]*tollgate.Payment{}}
 	q := eventlog.EventQuery{Limit: 100}
 	for more := true; more; {
-		page, next, again, err := f.Events(t.Context(), f.caller, q)
+		page, next, again, err := f.Events(t.Context(), f.Caller, q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func (f *fixture) audit(t testing.TB) books {
 		t.Errorf("%d payments have transactions, %d have events", len(authorizations), len(perPayment))
 	}
 	for id, ids := range perPayment {
-		p, ticket := f.read(t, id)
+		p, ticket := f.Read(t, id)
 		l.payments[id] = p
 		if err := p.CheckInvariant(); err != nil {
 			t.Error(err)
@@ -98,7 +98,7 @@ func (f *fixture) audit(t testing.TB) books {
 		if captured[id] != p.AmountCaptured.Minor || released[id] != p.AmountReleased.Minor || refunded[id] != p.AmountRefunded.Minor {
 			t.Errorf("%s: captured %s, released %s and refunded %s, transactions say %d, %d and %d", id, p.AmountCaptured, p.AmountReleased, p.AmountRefunded, captured[id], released[id], refunded[id])
 		}
-		if list, err := f.Refunds(t.Context(), f.caller, id); err != nil || len(list) != p.Refunds {
+		if list, err := f.Refunds(t.Context(), f.Caller, id); err != nil || len(list) != p.Refunds {
 			t.Errorf("%s: %d of %d refunds are listed: %v", id, len(list), p.Refunds, err)
 		}
 		var total int64
@@ -163,7 +163,7 @@ func (f *fixture) allTransactions(t testing.TB, q ledger.TransactionQuery) (all 
 	t.Helper()
 	seen := map[string]bool{}
 	for {
-		rows, next, more, err := f.Transactions(t.Context(), f.caller, q)
+		rows, next, more, err := f.Transactions(t.Context(), f.Caller, q)
 		if err != nil {
 			t.Fatal(err)
 		}

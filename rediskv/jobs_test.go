@@ -22,7 +22,7 @@ func (f *fixture) held(t testing.TB, deliveries int) (webhook string, since toll
 		t.Fatal(err)
 	}
 	for range deliveries {
-		f.create(t, eur(100), tollgate.CaptureManual)
+		f.Pay(t, eur(100), tollgate.CaptureManual)
 	}
 	f.fanOut(t, "a")
 	f.enable(t, w.ID)
@@ -38,16 +38,16 @@ func (f *fixture) enable(t testing.TB, webhook string) {
 
 func (f *fixture) recover(t testing.TB, webhook string, since tollgate.Instant) (id string) {
 	t.Helper()
-	r, err := tollgate.RecoverWebhook(f.NewID, f.origin(), webhook, since)
+	r, err := tollgate.RecoverWebhook(f.NewID, f.Origin(f.Caller), webhook, since)
 	must(t, err)
-	_, err = f.CommitRecovery(t.Context(), f.caller, nil, r, rediskv.Answer{Status: 202})
+	_, err = f.CommitRecovery(t.Context(), f.Caller, nil, r, rediskv.Answer{Status: 202})
 	must(t, err)
 	return r.ID
 }
 
 func (f *fixture) recovery(t testing.TB, webhook, id string) tollgate.Recovery {
 	t.Helper()
-	r, err := f.Recovery(t.Context(), f.caller, webhook, id)
+	r, err := f.Recovery(t.Context(), f.Caller, webhook, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func (f *fixture) runJobs(t testing.TB, s *store.Store) (looked int, err error) 
 func (f *fixture) observed(t testing.TB, url string, observe func(operation string)) *store.Store {
 	t.Helper()
 	return openWith(t, rediskv.Options{
-		URL: url, Clock: f.clock.now, Observe: func(operation string, _ time.Duration, _ error) { observe(operation) },
+		URL: url, Clock: f.Clock.Now, Observe: func(operation string, _ time.Duration, _ error) { observe(operation) },
 	})
 }
 
@@ -89,7 +89,7 @@ func TestRecoveryOfTwoWorkers(t *testing.T) {
 				close(read)
 				<-goOn
 			})
-			slow := f.observed(t, f.url, func(operation string) {
+			slow := f.observed(t, f.URL, func(operation string) {
 				if operation == "recovery_batch" {
 					once()
 				}
@@ -126,13 +126,12 @@ func TestRecoveryOfTwoWorkers(t *testing.T) {
 func TestRecoveryUnderWayIsNotMadeAgain(t *testing.T) {
 	f := newFixtureAt(t, redistest.Single(t).URL)
 	webhook, since := f.held(t, missed)
-	wire := redistest.Proxy(t, f.url)
+	wire := redistest.Proxy(t, f.URL)
 	s := f.observed(t, wire.URL, func(string) {})
 	lost := wire.SwallowReply("EVALSHA")
 	ids := make(chan string)
 	go func() {
-		through := *f
-		through.Store = s
+		through := &fixture{f.Through(s), f.tag}
 		ids <- through.recover(t, webhook, since)
 	}()
 	<-lost
@@ -158,17 +157,17 @@ func TestJobsTakeTurns(t *testing.T) {
 	webhook, since := f.held(t, missed)
 	broken := f.recover(t, webhook, since)
 	for range 15 {
-		f.clock.advance(time.Millisecond)
+		f.Clock.Advance(time.Millisecond)
 		f.recover(t, webhook, since)
 	}
-	f.clock.advance(time.Millisecond)
+	f.Clock.Advance(time.Millisecond)
 	w := f.endpoint(t)
 	last := f.recover(t, w.ID, f.Now())
 	c, key := f.raw(t)
 	if err := c.HSet(t.Context(), strings.TrimSuffix(key, "events")+broken, "json", "{").Err(); err != nil {
 		t.Fatal(err)
 	}
-	f.clock.advance(time.Millisecond)
+	f.Clock.Advance(time.Millisecond)
 	for range 2 {
 		if _, err := f.runJobs(t, f.Store); err == nil {
 			t.Error("no error of the broken job")

@@ -22,12 +22,12 @@ import (
 // limited gives the accounts a perimeter with these constraints.
 func (f *fixture) limited(t testing.TB, constraints string) {
 	t.Helper()
-	p := tollgate.PerimeterDocument{ID: f.config.Perimeters[0].ID, Version: f.config.Perimeters[len(f.config.Perimeters)-1].Version + 1, Constraints: jsontext.Value(constraints)}
-	f.config.Perimeters = append(f.config.Perimeters, p)
-	for i := range f.config.MerchantAccounts {
-		f.config.MerchantAccounts[i].Perimeter.Version = p.Version
+	p := tollgate.PerimeterDocument{ID: f.Config.Perimeters[0].ID, Version: f.Config.Perimeters[len(f.Config.Perimeters)-1].Version + 1, Constraints: jsontext.Value(constraints)}
+	f.Config.Perimeters = append(f.Config.Perimeters, p)
+	for i := range f.Config.MerchantAccounts {
+		f.Config.MerchantAccounts[i].Perimeter.Version = p.Version
 	}
-	if _, err := f.ApplyConfig(t.Context(), f.config, false); err != nil {
+	if _, err := f.ApplyConfig(t.Context(), f.Config, false); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -35,8 +35,8 @@ func (f *fixture) limited(t testing.TB, constraints string) {
 // spend makes a payment; reason says which limit had no room for it.
 func (f *fixture) spend(t testing.TB, key string, amount tollgate.Money, payee string) (p *tollgate.Payment, reason tollgate.Reason) {
 	t.Helper()
-	ch, ans := f.draft(t, f.account(t), amount, payee, tollgate.CaptureManual)
-	_, err := f.CreatePayment(t.Context(), f.caller, f.key(key), f.account(t), ch, ans)
+	ch, ans := f.Draft(t, f.MerchantAccount(t), amount, payee, tollgate.CaptureManual)
+	_, err := f.CreatePayment(t.Context(), f.Caller, f.Key(key), f.MerchantAccount(t), ch, ans)
 	if full, ok := errors.AsType[*payments.BudgetError](err); ok {
 		return nil, full.Reservation.Reason
 	}
@@ -49,8 +49,8 @@ func (f *fixture) spend(t testing.TB, key string, amount tollgate.Money, payee s
 // left asks what a quote asks.
 func (f *fixture) left(t testing.TB, amount tollgate.Money, payee string) tollgate.Reason {
 	t.Helper()
-	a := f.account(t)
-	full, err := f.Exceeded(t.Context(), f.caller.Organization, a.Perimeter.Reservations(a.ID, amount, parsePayee(t, payee), f.clock.now()))
+	a := f.MerchantAccount(t)
+	full, err := f.Exceeded(t.Context(), f.Caller.Organization, a.Perimeter.Reservations(a.ID, amount, parsePayee(t, payee), f.Clock.Now()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestRacingPaymentsNeverExceedLimits(t *testing.T) {
 	} {
 		f := newFixture(t)
 		f.limited(t, constraints)
-		f.account(t) // before the race
+		f.MerchantAccount(t) // before the race
 		var done atomic.Int64
 		var g sync.WaitGroup
 		for n := range 32 {
@@ -148,7 +148,7 @@ func TestLimitsAreWhatWasSpent(t *testing.T) {
 	berlin, tokyo := zone("Europe/Berlin"), zone("Asia/Tokyo")
 	var all []*counted
 	predict := func(amount int64, payee string) tollgate.Reason {
-		now := f.clock.now()
+		now := f.Clock.Now()
 		var ofDay, ofMonth, today, thisMonth int64
 		for _, c := range all {
 			spent, times := c.amount, int64(1)
@@ -193,15 +193,15 @@ func TestLimitsAreWhatWasSpent(t *testing.T) {
 			}
 			reasons[got]++
 			if p != nil {
-				all = append(all, &counted{id: p.ID, payee: payee, at: f.clock.now(), amount: amount, open: true})
+				all = append(all, &counted{id: p.ID, payee: payee, at: f.Clock.Now(), amount: amount, open: true})
 			}
 		case op < 9 && len(all) > 0:
 			f.moveCounted(t, random, all[len(all)-1-random.IntN(min(len(all), 8))])
 		default:
-			f.clock.advance(time.Duration(random.IntN(20)) * time.Hour)
+			f.Clock.Advance(time.Duration(random.IntN(20)) * time.Hour)
 			for _, c := range all {
-				if p, _ := f.read(t, c.id); c.open && p.Deadline() != 0 && f.Now() >= p.Deadline() {
-					if err := f.ExpirePayment(t.Context(), f.caller.Organization, c.id); err != nil {
+				if p, _ := f.Read(t, c.id); c.open && p.Deadline() != 0 && f.Now() >= p.Deadline() {
+					if err := f.ExpirePayment(t.Context(), f.Caller.Organization, c.id); err != nil {
 						t.Fatal(err)
 					}
 					c.open, c.gone = false, true
@@ -222,20 +222,20 @@ func (f *fixture) moveCounted(t *testing.T, random *rand.Rand, c *counted) {
 		return
 	}
 	ctx := context.WithoutCancel(t.Context())
-	p, _ := f.read(t, c.id)
+	p, _ := f.Read(t, c.id)
 	var err error
 	switch {
 	case p.Status == tollgate.RequiresReview && random.IntN(2) == 0:
-		err = f.move(ctx, c.id, tollgate.TriggerReject)
+		err = f.Move(ctx, c.id, tollgate.TriggerReject)
 		c.open, c.gone = false, true
 	case p.Status == tollgate.RequiresReview:
-		err = f.move(ctx, c.id, tollgate.TriggerApprove)
+		err = f.Move(ctx, c.id, tollgate.TriggerApprove)
 	case random.IntN(3) == 0:
-		err = f.move(ctx, c.id, tollgate.TriggerCancel)
+		err = f.Move(ctx, c.id, tollgate.TriggerCancel)
 		c.open, c.gone = false, true
 	default:
 		part, final := 1+random.Int64N(p.AmountCapturable.Minor), random.IntN(2) == 0
-		err = f.capture(ctx, c.id, part, final)
+		err = f.Capture(ctx, c.id, part, final)
 		c.captured += part
 		c.open = !final && part < p.AmountCapturable.Minor
 		c.gone = !c.open // what a final capture releases comes back, too
@@ -252,10 +252,10 @@ func TestLimitsGetBackWhatWasNotCaptured(t *testing.T) {
 	f := newFixture(t)
 	f.limited(t, `{"budgets":[{"window":"day","currency":"EUR","amount":"3.00","per":"merchant_account"}],"frequency":[{"window":"month","count":2,"per":"payee"}]}`)
 	p, _ := f.spend(t, "part", eur(150), "shop.example")
-	if err := f.capture(t.Context(), p.ID, 50, false); err != nil {
+	if err := f.Capture(t.Context(), p.ID, 50, false); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.move(t.Context(), p.ID, tollgate.TriggerCancel); err != nil {
+	if err := f.Move(t.Context(), p.ID, tollgate.TriggerCancel); err != nil {
 		t.Fatal(err)
 	}
 	if in, over := f.left(t, eur(250), "shop.example"), f.left(t, eur(251), "shop.example"); in != "" || over != tollgate.ReasonBudgetExhausted {
@@ -265,8 +265,8 @@ func TestLimitsGetBackWhatWasNotCaptured(t *testing.T) {
 	if reason := f.left(t, eur(1), "shop.example"); reason != tollgate.ReasonFrequencyExceeded {
 		t.Errorf("a third of two: %q", reason)
 	}
-	f.clock.advance(24 * time.Hour)
-	if err := f.move(t.Context(), last.ID, tollgate.TriggerCancel); err != nil {
+	f.Clock.Advance(24 * time.Hour)
+	if err := f.Move(t.Context(), last.ID, tollgate.TriggerCancel); err != nil {
 		t.Fatal(err)
 	}
 	if in, over := f.left(t, eur(300), "shop.example"), f.left(t, eur(301), "shop.example"); in != "" || over != tollgate.ReasonBudgetExhausted {
@@ -280,7 +280,7 @@ func TestLimitsGetBackWhatIsRefunded(t *testing.T) {
 	f := newFixture(t)
 	f.limited(t, `{"budgets":[{"window":"day","currency":"EUR","amount":"3.00","per":"merchant_account"}],"frequency":[{"window":"month","count":2,"per":"payee"}]}`)
 	p, _ := f.spend(t, "first", eur(150), "shop.example")
-	must(t, f.capture(t.Context(), p.ID, 150, true))
+	must(t, f.Capture(t.Context(), p.ID, 150, true))
 	check := func(what string, most int64) {
 		t.Helper()
 		if in, over := f.left(t, eur(most), "other.example"), f.left(t, eur(most+1), "other.example"); in != "" || over != tollgate.ReasonBudgetExhausted {
@@ -288,16 +288,16 @@ func TestLimitsGetBackWhatIsRefunded(t *testing.T) {
 		}
 	}
 	check("captured", 150)
-	must(t, f.refund(t.Context(), p.ID, 100, false))
+	must(t, f.GiveBack(t.Context(), p.ID, 100, false))
 	check("refunded, and nothing is restored", 150)
-	must(t, f.refund(t.Context(), p.ID, 40, true))
+	must(t, f.GiveBack(t.Context(), p.ID, 40, true))
 	check("refunded and restored", 190)
 	f.spend(t, "second", eur(10), "shop.example")
 	if reason := f.left(t, eur(1), "shop.example"); reason != tollgate.ReasonFrequencyExceeded {
 		t.Errorf("a third of two: %q", reason)
 	}
-	f.clock.advance(24 * time.Hour)
-	must(t, f.refund(t.Context(), p.ID, 10, true))
+	f.Clock.Advance(24 * time.Hour)
+	must(t, f.GiveBack(t.Context(), p.ID, 10, true))
 	check("the next day", 300)
 }
 
@@ -307,29 +307,29 @@ func TestWhateverEndsAPaymentGivesBack(t *testing.T) {
 		captured int64
 		end      func(f *fixture, id string) error
 	}{
-		"final capture of a part": {50, func(f *fixture, id string) error { return f.capture(t.Context(), id, 50, true) }},
-		"capture of all":          {150, func(f *fixture, id string) error { return f.capture(t.Context(), id, 150, false) }},
+		"final capture of a part": {50, func(f *fixture, id string) error { return f.Capture(t.Context(), id, 50, true) }},
+		"capture of all":          {150, func(f *fixture, id string) error { return f.Capture(t.Context(), id, 150, false) }},
 		"final capture after a part": {60, func(f *fixture, id string) error {
-			return errors.Join(f.capture(t.Context(), id, 20, false), f.capture(t.Context(), id, 40, true))
+			return errors.Join(f.Capture(t.Context(), id, 20, false), f.Capture(t.Context(), id, 40, true))
 		}},
-		"cancellation": {0, func(f *fixture, id string) error { return f.move(t.Context(), id, tollgate.TriggerCancel) }},
+		"cancellation": {0, func(f *fixture, id string) error { return f.Move(t.Context(), id, tollgate.TriggerCancel) }},
 		"cancellation after a part": {20, func(f *fixture, id string) error {
-			return errors.Join(f.capture(t.Context(), id, 20, false), f.move(t.Context(), id, tollgate.TriggerCancel))
+			return errors.Join(f.Capture(t.Context(), id, 20, false), f.Move(t.Context(), id, tollgate.TriggerCancel))
 		}},
 		"expiry after a part": {20, func(f *fixture, id string) error {
-			err := f.capture(t.Context(), id, 20, false)
-			f.clock.advance(168 * time.Hour)
-			return errors.Join(err, f.ExpirePayment(t.Context(), f.caller.Organization, id))
+			err := f.Capture(t.Context(), id, 20, false)
+			f.Clock.Advance(168 * time.Hour)
+			return errors.Join(err, f.ExpirePayment(t.Context(), f.Caller.Organization, id))
 		}},
 		"a capture that comes too late": {20, func(f *fixture, id string) error {
-			err := f.capture(t.Context(), id, 20, false)
-			f.clock.advance(168 * time.Hour)
-			if late := f.capture(t.Context(), id, 500, true); code(late) != string(tollgate.CodeAuthorizationExpired) {
+			err := f.Capture(t.Context(), id, 20, false)
+			f.Clock.Advance(168 * time.Hour)
+			if late := f.Capture(t.Context(), id, 500, true); code(late) != string(tollgate.CodeAuthorizationExpired) {
 				err = errors.Join(err, fmt.Errorf("too late: %w", late))
 			}
 			return err
 		}},
-		"rejection": {0, func(f *fixture, id string) error { return f.move(t.Context(), id, tollgate.TriggerReject) }},
+		"rejection": {0, func(f *fixture, id string) error { return f.Move(t.Context(), id, tollgate.TriggerReject) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -358,7 +358,7 @@ func TestLimitsLeavePaymentsSmall(t *testing.T) {
 		{"window":"month","currency":"EUR","amount":"40.00","per":"payee"}],
 		"frequency":[{"window":"day","count":6,"per":"merchant_account"},{"window":"month","count":9,"per":"payee"}]}`)
 	p, _ := f.spend(t, "small", eur(150), strings.Repeat("s", 40)+".example")
-	raw := rawClient(t, f.url)
+	raw := rawClient(t, f.URL)
 	keys := scanKeys(t, raw, "*:"+p.ID)
 	if len(keys) != 1 {
 		t.Fatal(keys)

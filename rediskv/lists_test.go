@@ -22,32 +22,32 @@ import (
 func exercise(t testing.TB, f *fixture) {
 	t.Helper()
 	ctx := t.Context()
-	a := f.create(t, eur(1000), tollgate.CaptureManual)
-	b := f.create(t, eur(1000), tollgate.CaptureAutomatic)
+	a := f.Pay(t, eur(1000), tollgate.CaptureManual)
+	b := f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
 	check := func(err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	check(f.capture(ctx, a.ID, 400, false))
-	check(f.move(ctx, a.ID, tollgate.TriggerCancel))
-	_, err := f.Ticket(ctx, f.caller, b.TicketID)
+	check(f.Capture(ctx, a.ID, 400, false))
+	check(f.Move(ctx, a.ID, tollgate.TriggerCancel))
+	_, err := f.Ticket(ctx, f.Caller, b.TicketID)
 	check(err)
-	_, err = f.RefusePayment(ctx, f.caller, "create", f.key("refused"), f.account(t), rediskv.Answer{Status: 422, Body: []byte("{}")}, "rule")
+	_, err = f.RefusePayment(ctx, f.Caller, "create", f.Key("refused"), f.MerchantAccount(t), rediskv.Answer{Status: 422, Body: []byte("{}")}, "rule")
 	check(err)
-	_, _, err = f.FindRepeated(ctx, f.caller, f.key("refused"))
+	_, _, err = f.FindRepeated(ctx, f.Caller, f.Key("refused"))
 	check(err)
-	check(f.Audit(ctx, f.caller, tollgate.AuditEntry{Type: "access", Outcome: "denied"}))
+	check(f.Audit(ctx, f.Caller, tollgate.AuditEntry{Type: "access", Outcome: "denied"}))
 	check(f.IssueToken(ctx, f.issue("jti")))
-	_, _, err = f.ReadResource(ctx, f.caller, "merchant_account", a.MerchantAccountID)
+	_, _, err = f.ReadResource(ctx, f.Caller, "merchant_account", a.MerchantAccountID)
 	check(err)
 	f.export(t, tollgate.DatasetTransactions, tollgate.FormatCSV, tollgate.ExportFilter{})
 	f.audit(t)
 }
 
 func (f *fixture) issue(jti string) accounts.TokenIssue {
-	return accounts.TokenIssue{Caller: f.caller, JTI: jti, AssertionExpires: f.clock.now().Add(time.Minute), ClientRevision: 1, OrganizationRevision: 1}
+	return accounts.TokenIssue{Caller: f.Caller, JTI: jti, AssertionExpires: f.Clock.Now().Add(time.Minute), ClientRevision: 1, OrganizationRevision: 1}
 }
 
 // Twenty writers write while events are listed: none is skipped or repeated,
@@ -59,7 +59,7 @@ func TestListsWhileOthersWrite(t *testing.T) {
 	for range writers {
 		g.Go(func() {
 			for range each {
-				f.create(t, eur(100), tollgate.CaptureManual)
+				f.Pay(t, eur(100), tollgate.CaptureManual)
 			}
 		})
 	}
@@ -76,7 +76,7 @@ func TestListsWhileOthersWrite(t *testing.T) {
 			last = true
 		default:
 		}
-		events, next, more, err := f.Events(t.Context(), f.caller, q)
+		events, next, more, err := f.Events(t.Context(), f.Caller, q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestListsWhileOthersWrite(t *testing.T) {
 			seen[sequence(t, e)]++
 		}
 		q.After = next
-		rows, position, moreRows, err := f.Transactions(t.Context(), f.caller, tx)
+		rows, position, moreRows, err := f.Transactions(t.Context(), f.Caller, tx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func TestListsWhileOthersWrite(t *testing.T) {
 	for more := true; more; {
 		var events []jsontext.Value
 		var err error
-		if events, q.After, more, err = f.Events(t.Context(), f.caller, q); err != nil {
+		if events, q.After, more, err = f.Events(t.Context(), f.Caller, q); err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range events {
@@ -143,11 +143,11 @@ func sequence(t testing.TB, event jsontext.Value) int64 {
 
 func TestTransactionFilters(t *testing.T) {
 	f := newFixture(t)
-	a := f.create(t, eur(1000), tollgate.CaptureManual)
-	f.clock.advance(time.Hour)
+	a := f.Pay(t, eur(1000), tollgate.CaptureManual)
+	f.Clock.Advance(time.Hour)
 	between := f.Now()
-	f.clock.advance(time.Hour)
-	b := f.create(t, tollgate.Money{Minor: 500, Currency: "JPY"}, tollgate.CaptureAutomatic)
+	f.Clock.Advance(time.Hour)
+	b := f.Pay(t, tollgate.Money{Minor: 500, Currency: "JPY"}, tollgate.CaptureAutomatic)
 	for name, c := range map[string]struct {
 		q    ledger.TransactionQuery
 		want int
@@ -161,7 +161,7 @@ func TestTransactionFilters(t *testing.T) {
 		"no payment":   {ledger.TransactionQuery{PaymentID: "pay_none"}, 0},
 		"not an id":    {ledger.TransactionQuery{PaymentID: "x"}, 0},
 		"account":      {ledger.TransactionQuery{Accounts: []string{a.MerchantAccountID}}, 4},
-		"other":        {ledger.TransactionQuery{Accounts: []string{f.config.MerchantAccounts[1].ID}}, 0},
+		"other":        {ledger.TransactionQuery{Accounts: []string{f.Config.MerchantAccounts[1].ID}}, 0},
 		"payee":        {ledger.TransactionQuery{Payee: "shop.example"}, 4},
 		"before":       {ledger.TransactionQuery{CreatedBefore: between}, 1},
 		"after":        {ledger.TransactionQuery{CreatedAfter: between}, 3},
@@ -181,11 +181,11 @@ func TestTransactionFilters(t *testing.T) {
 
 func TestEventFilters(t *testing.T) {
 	f := newFixture(t)
-	a := f.create(t, eur(1000), tollgate.CaptureManual)
-	if err := f.capture(t.Context(), a.ID, 100, true); err != nil {
+	a := f.Pay(t, eur(1000), tollgate.CaptureManual)
+	if err := f.Capture(t.Context(), a.ID, 100, true); err != nil {
 		t.Fatal(err)
 	}
-	f.create(t, eur(1000), tollgate.CaptureManual)
+	f.Pay(t, eur(1000), tollgate.CaptureManual)
 	for name, c := range map[string]struct {
 		q    eventlog.EventQuery
 		want int
@@ -196,11 +196,11 @@ func TestEventFilters(t *testing.T) {
 		"ticket":        {eventlog.EventQuery{ObjectID: a.TicketID}, 2},
 		"no object":     {eventlog.EventQuery{ObjectID: "shop.example"}, 0},
 		"account":       {eventlog.EventQuery{MerchantAccountID: a.MerchantAccountID}, 4},
-		"covered":       {eventlog.EventQuery{Accounts: []string{f.config.MerchantAccounts[1].ID}}, 1},
+		"covered":       {eventlog.EventQuery{Accounts: []string{f.Config.MerchantAccounts[1].ID}}, 1},
 		"contradiction": {eventlog.EventQuery{Accounts: []string{"ma_x"}, MerchantAccountID: a.MerchantAccountID}, 0},
 	} {
 		c.q.Limit = 100
-		events, _, more, err := f.Events(t.Context(), f.caller, c.q)
+		events, _, more, err := f.Events(t.Context(), f.Caller, c.q)
 		if err != nil || more || len(events) != c.want {
 			t.Errorf("%s: %d events, more %v, %v; want %d", name, len(events), more, err, c.want)
 		}
@@ -212,13 +212,13 @@ func TestEventFilters(t *testing.T) {
 func TestCursorsOfLogsThatChanged(t *testing.T) {
 	f := newFixture(t)
 	for range 4 {
-		f.create(t, eur(100), tollgate.CaptureManual)
+		f.Pay(t, eur(100), tollgate.CaptureManual)
 	}
-	_, early, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Limit: 2})
+	_, early, _, err := f.Events(t.Context(), f.Caller, eventlog.EventQuery{Limit: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, end, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Limit: 100})
+	all, end, _, err := f.Events(t.Context(), f.Caller, eventlog.EventQuery{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,15 +231,15 @@ func TestCursorsOfLogsThatChanged(t *testing.T) {
 	if err := raw.XDel(t.Context(), key, ids[len(ids)-1].ID).Err(); err != nil {
 		t.Fatal(err)
 	}
-	f.create(t, eur(200), tollgate.CaptureManual)
-	again, _, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Limit: 100, After: end})
+	f.Pay(t, eur(200), tollgate.CaptureManual)
+	again, _, _, err := f.Events(t.Context(), f.Caller, eventlog.EventQuery{Limit: 100, After: end})
 	if err != nil || len(again) < 1 || sequence(t, again[len(again)-1]) != int64(len(all)+1) {
 		t.Errorf("after a cut: %d events, %v", len(again), err)
 	}
 	if err := raw.XTrimMinID(t.Context(), key, ids[len(ids)-2].ID).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Limit: 1, After: early}); code(err) != string(tollgate.CodeCursorExpired) {
+	if _, _, _, err := f.Events(t.Context(), f.Caller, eventlog.EventQuery{Limit: 1, After: early}); code(err) != string(tollgate.CodeCursorExpired) {
 		t.Errorf("a position that was trimmed: %v", err)
 	}
 }
@@ -247,8 +247,8 @@ func TestCursorsOfLogsThatChanged(t *testing.T) {
 // raw is a client beside the store, and the key of the organization's events.
 func (f *fixture) raw(t testing.TB) (redis.UniversalClient, string) {
 	t.Helper()
-	c := rawClient(t, f.url)
-	keys := scanKeys(t, c, "*:"+f.caller.Organization+":events")
+	c := rawClient(t, f.URL)
+	keys := scanKeys(t, c, "*:"+f.Caller.Organization+":events")
 	if len(keys) != 1 {
 		t.Fatal(keys)
 	}
@@ -257,26 +257,26 @@ func (f *fixture) raw(t testing.TB) (redis.UniversalClient, string) {
 
 func TestWaitEvents(t *testing.T) {
 	f := newFixture(t)
-	_, end, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Limit: 100})
+	_, end, _, err := f.Events(t.Context(), f.Caller, eventlog.EventQuery{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if err := f.WaitEvents(ctx, f.caller.Organization, end); err != nil || ctx.Err() == nil {
+	if err := f.WaitEvents(ctx, f.Caller.Organization, end); err != nil || ctx.Err() == nil {
 		t.Errorf("returned %v before anything happened", err)
 	}
 	woken := make(chan error, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		err := f.WaitEvents(ctx, f.caller.Organization, end)
+		err := f.WaitEvents(ctx, f.Caller.Organization, end)
 		if ctx.Err() != nil {
 			err = errors.New("slept through the event")
 		}
 		woken <- err
 	}()
-	f.create(t, eur(100), tollgate.CaptureManual)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
 	if err := <-woken; err != nil {
 		t.Error(err)
 	}

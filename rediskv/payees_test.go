@@ -14,7 +14,7 @@ import (
 // counted the host that it found in it.
 func (f *fixture) spendEarlier(t *testing.T, key string, amount tollgate.Money, payee string) *tollgate.Payment {
 	t.Helper()
-	ch, ans := f.draft(t, f.account(t), amount, payee, tollgate.CaptureManual)
+	ch, ans := f.Draft(t, f.MerchantAccount(t), amount, payee, tollgate.CaptureManual)
 	ch.Payment.Payee, ch.Payment.Counters = payee, nil
 	for i := range ch.Transactions {
 		if ch.Transactions[i].Payee != nil {
@@ -31,7 +31,7 @@ func (f *fixture) spendEarlier(t *testing.T, key string, amount tollgate.Money, 
 	for _, u := range ch.Uses {
 		ch.Payment.Counters = append(ch.Payment.Counters, u.Counter)
 	}
-	if _, err := f.CreatePayment(t.Context(), f.caller, f.key(key), f.account(t), ch, ans); err != nil {
+	if _, err := f.CreatePayment(t.Context(), f.Caller, f.Key(key), f.MerchantAccount(t), ch, ans); err != nil {
 		t.Fatal(err)
 	}
 	return ch.Payment
@@ -72,7 +72,7 @@ func TestEarlierCountersGetNothingBack(t *testing.T) {
 		t.Fatal(reason)
 	}
 	for _, p := range open {
-		if err := f.move(t.Context(), p.ID, tollgate.TriggerCancel); err != nil {
+		if err := f.Move(t.Context(), p.ID, tollgate.TriggerCancel); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -107,7 +107,7 @@ func TestEarlierCountersGoOn(t *testing.T) {
 		t.Errorf("all is spent: %q", reason)
 	}
 	for _, payment := range []*tollgate.Payment{p, old} { // both give back what they took
-		if err := f.move(t.Context(), payment.ID, tollgate.TriggerCancel); err != nil {
+		if err := f.Move(t.Context(), payment.ID, tollgate.TriggerCancel); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,13 +115,13 @@ func TestEarlierCountersGoOn(t *testing.T) {
 		t.Errorf("nothing is spent: %q", reason)
 	}
 
-	raw := rawClient(t, f.url)
-	before := scanKeys(t, raw, "*"+f.caller.Organization+":use:*")
+	raw := rawClient(t, f.URL)
+	before := scanKeys(t, raw, "*"+f.Caller.Organization+":use:*")
 	const other = "https://[2001:DB8::8]/"
 	if p, reason := f.spend(t, "4", eur(100), other); p == nil || len(p.Counters) != 2 {
 		t.Fatal(p, reason)
 	}
-	if after := scanKeys(t, raw, "*"+f.caller.Organization+":use:*"); len(after) != len(before)+1 {
+	if after := scanKeys(t, raw, "*"+f.Caller.Organization+":use:*"); len(after) != len(before)+1 {
 		t.Errorf("%d counters more", len(after)-len(before))
 	}
 	if reason := f.left(t, eur(201), "2001:db8::8"); reason != tollgate.ReasonBudgetExhausted {
@@ -135,21 +135,21 @@ func TestEarlierPerimetersStay(t *testing.T) {
 	f := newFixture(t)
 	f.limited(t, `{"payees_allowed":[]}`)
 	decide := func() tollgate.Reason {
-		f.Refresh(f.caller.Organization)
-		return f.account(t).Perimeter.Decide(eur(1), parsePayee(t, "shop.example"), f.clock.now()).Reason
+		f.Refresh(f.Caller.Organization)
+		return f.MerchantAccount(t).Perimeter.Decide(eur(1), parsePayee(t, "shop.example"), f.Clock.Now()).Reason
 	}
 	if reason := decide(); reason != tollgate.ReasonPayeeNotAllowed {
 		t.Errorf("an empty list: %q", reason)
 	}
-	raw, per, account := rawClient(t, f.url), f.config.Perimeters[0].ID, f.config.MerchantAccounts[0].ID
+	raw, per, account := rawClient(t, f.URL), f.Config.Perimeters[0].ID, f.Config.MerchantAccounts[0].ID
 	// As an earlier release stored it, in the version and in the account.
 	earlier := `{"id":"` + per + `","version":2,"constraints":{"payees_allowed":[]}}`
-	for _, key := range scanKeys(t, raw, "*"+f.caller.Organization+":*") {
+	for _, key := range scanKeys(t, raw, "*"+f.Caller.Organization+":*") {
 		var err error
 		switch {
 		case strings.HasSuffix(key, ":"+per+":2"):
 			err = raw.Set(t.Context(), key, earlier, 0).Err()
-		case slices.ContainsFunc(f.config.MerchantAccounts, func(a tollgate.MerchantAccount) bool { return strings.HasSuffix(key, ":"+a.ID) }):
+		case slices.ContainsFunc(f.Config.MerchantAccounts, func(a tollgate.MerchantAccount) bool { return strings.HasSuffix(key, ":"+a.ID) }):
 			err = raw.HSet(t.Context(), key, "limits", earlier).Err()
 		case strings.HasSuffix(key, ":perimeters"):
 			err = raw.Del(t.Context(), key).Err()
@@ -163,7 +163,7 @@ func TestEarlierPerimetersStay(t *testing.T) {
 	}
 	list := func() []tollgate.PerimeterRef {
 		t.Helper()
-		p, err := f.Perimeters(t.Context(), f.caller)
+		p, err := f.Perimeters(t.Context(), f.Caller)
 		if err != nil || p.Active[account] != (tollgate.PerimeterRef{ID: per, Version: 2}) {
 			t.Fatal(p, err)
 		}
@@ -172,7 +172,7 @@ func TestEarlierPerimetersStay(t *testing.T) {
 	if got := list(); len(got) != 1 {
 		t.Errorf("in force are %v", got)
 	}
-	if changes, err := f.ApplyConfig(t.Context(), f.config, false); err != nil || len(changes) != 0 {
+	if changes, err := f.ApplyConfig(t.Context(), f.Config, false); err != nil || len(changes) != 0 {
 		t.Errorf("the same file: %+v %v", changes, err)
 	}
 	if got := list(); len(got) != 2 {
@@ -181,7 +181,7 @@ func TestEarlierPerimetersStay(t *testing.T) {
 	if reason := decide(); reason != "" {
 		t.Errorf("after the same file: %q", reason)
 	}
-	documents, err := f.PerimeterDocuments(t.Context(), f.caller.Organization, []tollgate.PerimeterRef{{ID: per, Version: 1}, {ID: per, Version: 2}, {ID: per, Version: 3}})
+	documents, err := f.PerimeterDocuments(t.Context(), f.Caller.Organization, []tollgate.PerimeterRef{{ID: per, Version: 1}, {ID: per, Version: 2}, {ID: per, Version: 3}})
 	if err != nil || documents[0].Semantics != 2 || documents[1].Semantics != 0 || documents[2].PerimeterDocument != nil {
 		t.Errorf("%+v %v", documents, err)
 	}

@@ -16,7 +16,7 @@ import (
 func (f *fixture) releasePayout(t testing.TB, id, reason string) error {
 	t.Helper()
 	_, err := rediskv.Retried(func() (rediskv.Result, error) {
-		was, err := f.StoredPayout(t.Context(), f.caller.Organization, id)
+		was, err := f.StoredPayout(t.Context(), f.Caller.Organization, id)
 		if err != nil {
 			return rediskv.Result{}, err
 		}
@@ -24,11 +24,11 @@ func (f *fixture) releasePayout(t testing.TB, id, reason string) error {
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		ch, err := tollgate.ReleasePayout(f.NewID, f.origin(), was.StoredPayout, recount, reason)
+		ch, err := tollgate.ReleasePayout(f.NewID, f.Origin(f.Caller), was.StoredPayout, recount, reason)
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		return f.CommitPayout(t.Context(), f.caller, nil, was, ch, rediskv.Answer{Status: 200})
+		return f.CommitPayout(t.Context(), f.Caller, nil, was, ch, rediskv.Answer{Status: 200})
 	})
 	return err
 }
@@ -44,7 +44,7 @@ func (f *fixture) endPayout(ctx context.Context, p *tollgate.Payout, said tollga
 		if err != nil {
 			return rediskv.Result{}, err
 		}
-		ch, err := tollgate.EndPayout(f.NewID, f.origin(), was.StoredPayout, said, account)
+		ch, err := tollgate.EndPayout(f.NewID, f.Origin(f.Caller), was.StoredPayout, said, account)
 		if err != nil || ch == nil {
 			return rediskv.Result{}, err
 		}
@@ -56,10 +56,10 @@ func (f *fixture) endPayout(ctx context.Context, p *tollgate.Payout, said tollga
 // duePayout is a payout of two captures that is made and not looked at yet.
 func (f *fixture) duePayout(t testing.TB) (id string) {
 	t.Helper()
-	f.create(t, eur(1000), tollgate.CaptureAutomatic)
-	f.create(t, eur(2500), tollgate.CaptureAutomatic)
+	f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
+	f.Pay(t, eur(2500), tollgate.CaptureAutomatic)
 	f.days(7)
-	if _, err := f.CloseDays(t.Context(), f.caller.Organization, f.config.MerchantAccounts[0].ID); err != nil {
+	if _, err := f.CloseDays(t.Context(), f.Caller.Organization, f.Config.MerchantAccounts[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	return *f.payouts(t)[0].PayoutID
@@ -68,7 +68,7 @@ func (f *fixture) duePayout(t testing.TB) (id string) {
 // set changes a field of what is stored under a name, and returns what it was.
 func (f *fixture) set(t testing.TB, id, field string, change func(string) string) (was string) {
 	t.Helper()
-	raw := rawClient(t, f.url)
+	raw := rawClient(t, f.URL)
 	key := scanKeys(t, raw, "*:"+id)[0]
 	was, err := raw.HGet(t.Context(), key, field).Result()
 	if err == nil {
@@ -99,14 +99,14 @@ func (f *fixture) step(t testing.TB, id string) *tollgate.Payout {
 	t.Helper()
 	for more := true; more; {
 		var err error
-		if more, err = f.MovePayout(t.Context(), f.caller.Organization, id); err != nil {
+		if more, err = f.MovePayout(t.Context(), f.Caller.Organization, id); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := f.BeginPayout(t.Context(), f.caller.Organization, id, time.Minute); err != nil {
+	if _, err := f.BeginPayout(t.Context(), f.Caller.Organization, id, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	p, err := f.Payout(t.Context(), f.caller, id)
+	p, err := f.Payout(t.Context(), f.Caller, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestPayoutThatDoesNotAddUp(t *testing.T) {
 			if again := f.step(t, id); again.Status != tollgate.PayoutStatusHeld || again.UpdatedAt != p.UpdatedAt {
 				t.Errorf("held, it is carried on: %+v", again)
 			}
-			if held, _, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Types: tollgate.TypeFilter{"payout.held"}, Limit: 10}); err != nil || len(held) != 1 {
+			if held, _, _, err := f.Events(t.Context(), f.Caller, eventlog.EventQuery{Types: tollgate.TypeFilter{"payout.held"}, Limit: 10}); err != nil || len(held) != 1 {
 				t.Errorf("%d events payout.held, %v", len(held), err)
 			}
 			err := f.releasePayout(t, id, "looked at")
@@ -175,7 +175,7 @@ func TestPayoutThatDoesNotAddUp(t *testing.T) {
 
 func (f *fixture) payout(t testing.TB, id string) *tollgate.Payout {
 	t.Helper()
-	p, err := f.Payout(t.Context(), f.caller, id)
+	p, err := f.Payout(t.Context(), f.Caller, id)
 	if err != nil {
 		t.Fatal(err)
 	}

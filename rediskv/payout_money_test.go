@@ -18,7 +18,7 @@ import (
 // the account's cutoffs. It returns how many captures came too late for theirs.
 func (f *fixture) checkMoney(t testing.TB) (late int) {
 	t.Helper()
-	f.Refresh(f.caller.Organization)
+	f.Refresh(f.Caller.Organization)
 	type purse struct {
 		account  string
 		currency tollgate.Currency
@@ -55,7 +55,7 @@ func (f *fixture) checkMoney(t testing.TB) (late int) {
 			continue
 		}
 		s.net += amount
-		a, err := f.Account(t.Context(), f.caller.Organization, x.MerchantAccountID)
+		a, err := f.Account(t.Context(), f.Caller.Organization, x.MerchantAccountID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,32 +117,32 @@ func TestMoneyIsConserved(t *testing.T) {
 		case 8:
 			for range 1 + r.IntN(3) {
 				if len(open) > 0 {
-					_ = f.refund(t.Context(), open[r.IntN(len(open))], 1+r.Int64N(1_500), false)
+					_ = f.GiveBack(t.Context(), open[r.IntN(len(open))], 1+r.Int64N(1_500), false)
 				}
 			}
 		case 0, 1:
 			method := []tollgate.CaptureMethod{tollgate.CaptureManual, tollgate.CaptureAutomatic}[r.IntN(2)]
 			for range 1 + r.IntN(4) {
-				open = append(open, f.create(t, eur(1+r.Int64N(2_000)), method).ID)
+				open = append(open, f.Pay(t, eur(1+r.Int64N(2_000)), method).ID)
 			}
 		case 2, 3:
 			if len(open) > 0 {
-				_ = f.capture(t.Context(), open[r.IntN(len(open))], 1+r.Int64N(500), r.IntN(3) == 0)
+				_ = f.Capture(t.Context(), open[r.IntN(len(open))], 1+r.Int64N(500), r.IntN(3) == 0)
 			}
 		case 4:
 			if len(open) > 0 {
-				_ = f.move(t.Context(), open[r.IntN(len(open))], tollgate.TriggerCancel)
+				_ = f.Move(t.Context(), open[r.IntN(len(open))], tollgate.TriggerCancel)
 			}
 		case 5:
-			f.clock.advance(time.Duration(r.Int64N(int64(60 * time.Hour))))
+			f.Clock.Advance(time.Duration(r.Int64N(int64(60 * time.Hour))))
 		case 6:
-			c := &f.config.MerchantAccounts[0].Cutoff
+			c := &f.Config.MerchantAccounts[0].Cutoff
 			c.CutoffTime = fmt.Sprintf("%02d:%02d", r.IntN(24), r.IntN(60))
 			c.TimeZone = []string{"Europe/Berlin", "Pacific/Kiritimati", "America/New_York", "Asia/Kolkata"}[r.IntN(4)]
 			c.SettlementDelayDays = r.IntN(4)
 			c.Calendar = []string{"none", "target"}[r.IntN(2)]
 			c.Interval = []string{"daily", "weekly"}[r.IntN(2)]
-			if _, err := f.ApplyConfig(t.Context(), f.config, false); err != nil {
+			if _, err := f.ApplyConfig(t.Context(), f.Config, false); err != nil {
 				t.Fatal(err)
 			}
 		case 7: // a worker that stops somewhere, or two at once
@@ -166,12 +166,11 @@ func TestMoneyIsConserved(t *testing.T) {
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			calls := r.IntN(30)
-			mortal := *f
-			mortal.Store = f.observed(t, f.url, func(string) {
+			mortal := &fixture{f.Through(f.observed(t, f.URL, func(string) {
 				if calls--; calls == 0 {
 					stop()
 				}
-			})
+			})), f.tag}
 			if err := mortal.settle(ctx, step); err != nil && ctx.Err() == nil {
 				t.Fatal(err)
 			}

@@ -14,21 +14,19 @@ import (
 // right after an operation.
 func (f *fixture) meanwhile(t testing.TB, operation string, happens func()) *fixture {
 	t.Helper()
-	other := *f
-	other.Store = f.observed(t, f.url, func(done string) {
+	return &fixture{f.Through(f.observed(t, f.URL, func(done string) {
 		if now := happens; done == operation && now != nil {
 			happens = nil
 			now()
 		}
-	})
-	return &other
+	})), f.tag}
 }
 
 // A worker that dies between closing a day and making its payout leaves the
 // account to the next.
 func TestPayoutOfAWorkerThatDied(t *testing.T) {
 	f := newFixture(t)
-	f.create(t, eur(1000), tollgate.CaptureAutomatic)
+	f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
 	f.days(7)
 	ctx, die := context.WithCancel(t.Context())
 	defer die()
@@ -48,17 +46,17 @@ func TestPayoutOfAWorkerThatDied(t *testing.T) {
 // What is captured while a worker makes up its mind about an account is seen.
 func TestCaptureWhileDaysAreClosed(t *testing.T) {
 	f := newFixture(t)
-	f.create(t, eur(1000), tollgate.CaptureAutomatic)
+	f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
 	f.days(7)
 	reads := 0
-	watched := f.observed(t, f.url, func(done string) {
+	watched := f.observed(t, f.URL, func(done string) {
 		if done == "read_payable" {
 			if reads++; reads == 2 {
-				f.create(t, eur(3000), tollgate.CaptureAutomatic)
+				f.Pay(t, eur(3000), tollgate.CaptureAutomatic)
 			}
 		}
 	})
-	if _, err := watched.CloseDays(t.Context(), f.caller.Organization, f.config.MerchantAccounts[0].ID); err != nil {
+	if _, err := watched.CloseDays(t.Context(), f.Caller.Organization, f.Config.MerchantAccounts[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	if reads < 3 {
@@ -76,11 +74,11 @@ func TestCaptureWhileDaysAreClosed(t *testing.T) {
 // the payout that was being computed.
 func TestCaptureBeforeTheDayIsClosed(t *testing.T) {
 	f := newFixture(t)
-	f.create(t, eur(1000), tollgate.CaptureAutomatic)
-	late, ans := f.draft(t, f.account(t), eur(2000), "shop.example", tollgate.CaptureAutomatic)
+	f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
+	late, ans := f.Draft(t, f.MerchantAccount(t), eur(2000), "shop.example", tollgate.CaptureAutomatic)
 	f.days(7)
 	other := f.meanwhile(t, "read_payable", func() {
-		if _, err := f.CreatePayment(t.Context(), f.caller, f.key("late"), f.account(t), late, ans); err != nil {
+		if _, err := f.CreatePayment(t.Context(), f.Caller, f.Key("late"), f.MerchantAccount(t), late, ans); err != nil {
 			t.Error(err)
 		}
 	})
@@ -96,22 +94,22 @@ func TestCaptureBeforeTheDayIsClosed(t *testing.T) {
 // A capture whose sales day was computed by an older cutoff is computed again.
 func TestCaptureByAnOlderCutoff(t *testing.T) {
 	f := newFixture(t)
-	payment := f.create(t, eur(1000), tollgate.CaptureManual)
-	before := f.account(t)
-	p, ticket := f.read(t, payment.ID)
-	capture, err := tollgate.CapturePayment(f.NewID, f.origin(), p, ticket, tollgate.CaptureRequest{
+	payment := f.Pay(t, eur(1000), tollgate.CaptureManual)
+	before := f.MerchantAccount(t)
+	p, ticket := f.Read(t, payment.ID)
+	capture, err := tollgate.CapturePayment(f.NewID, f.Origin(f.Caller), p, ticket, tollgate.CaptureRequest{
 		Amount: eur(1000), Final: true, SalesDay: before.Cutoffs.SalesDay(f.Now(), before.Closed),
-	}, price(eur(1000), 1))
+	}, f.Price(eur(1000), 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := f.changeCutoff(t, "09:00", tollgate.NoDate); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Transition(t.Context(), f.caller, nil, before, capture, rediskv.Answer{Status: 201}); !errors.Is(err, rediskv.ErrStale) {
+	if _, err := f.Transition(t.Context(), f.Caller, nil, before, capture, rediskv.Answer{Status: 201}); !errors.Is(err, rediskv.ErrStale) {
 		t.Errorf("by the cutoff before: %v", err)
 	}
-	if err := f.capture(t.Context(), p.ID, 1000, true); err != nil {
+	if err := f.Capture(t.Context(), p.ID, 1000, true); err != nil {
 		t.Error(err)
 	}
 }
@@ -119,17 +117,17 @@ func TestCaptureByAnOlderCutoff(t *testing.T) {
 // begun is a payout of one capture that a worker has begun to pay.
 func (f *fixture) begun(t testing.TB) *tollgate.Payout {
 	t.Helper()
-	f.create(t, eur(1000), tollgate.CaptureAutomatic)
+	f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
 	f.days(7)
-	account := f.config.MerchantAccounts[0].ID
-	if _, err := f.CloseDays(t.Context(), f.caller.Organization, account); err != nil {
+	account := f.Config.MerchantAccounts[0].ID
+	if _, err := f.CloseDays(t.Context(), f.Caller.Organization, account); err != nil {
 		t.Fatal(err)
 	}
 	id := *f.payouts(t)[0].PayoutID
-	if more, err := f.MovePayout(t.Context(), f.caller.Organization, id); more || err != nil {
+	if more, err := f.MovePayout(t.Context(), f.Caller.Organization, id); more || err != nil {
 		t.Fatal(more, err)
 	}
-	p, err := f.BeginPayout(t.Context(), f.caller.Organization, id, time.Minute)
+	p, err := f.BeginPayout(t.Context(), f.Caller.Organization, id, time.Minute)
 	if err != nil || p == nil {
 		t.Fatal(p, err)
 	}
@@ -140,11 +138,11 @@ func (f *fixture) begun(t testing.TB) *tollgate.Payout {
 func TestFirstRecordOfAPayoutCounts(t *testing.T) {
 	f := newFixture(t)
 	first := f.begun(t)
-	if again, err := f.BeginPayout(t.Context(), f.caller.Organization, first.ID, time.Minute); again != nil || err != nil {
+	if again, err := f.BeginPayout(t.Context(), f.Caller.Organization, first.ID, time.Minute); again != nil || err != nil {
 		t.Fatal("taken twice", again, err)
 	}
-	f.clock.advance(time.Minute)
-	second, err := f.BeginPayout(t.Context(), f.caller.Organization, first.ID, time.Minute)
+	f.Clock.Advance(time.Minute)
+	second, err := f.BeginPayout(t.Context(), f.Caller.Organization, first.ID, time.Minute)
 	if err != nil || second == nil {
 		t.Fatal("after the lease:", second, err)
 	}
@@ -170,11 +168,11 @@ func TestFailureWhileDaysAreClosed(t *testing.T) {
 	var closed tollgate.Date
 	other := f.meanwhile(t, "read_payable", func() {
 		f.days(10)
-		if _, err := f.CloseDays(t.Context(), f.caller.Organization, p.MerchantAccountID); err != nil {
+		if _, err := f.CloseDays(t.Context(), f.Caller.Organization, p.MerchantAccountID); err != nil {
 			t.Error(err)
 		}
-		f.Refresh(f.caller.Organization)
-		closed = f.account(t).Closed
+		f.Refresh(f.Caller.Organization)
+		closed = f.MerchantAccount(t).Closed
 	})
 	if err := other.endPayout(t.Context(), p, tollgate.PayoutOutcome{Failure: "no such account"}); err != nil {
 		t.Fatal(err)

@@ -62,7 +62,7 @@ func (f *fixture) carryOn(ctx context.Context, d payouts.Due, pay func(*tollgate
 func paid(*tollgate.Payout) tollgate.PayoutOutcome { return tollgate.PayoutOutcome{} }
 
 // days moves the clock over the cutoff of n sales days.
-func (f *fixture) days(n int) { f.clock.advance(time.Duration(n) * 24 * time.Hour) }
+func (f *fixture) days(n int) { f.Clock.Advance(time.Duration(n) * 24 * time.Hour) }
 
 // The way of two captures: pending until their payout date is over, then
 // available, paid, settled; each step to be seen in lists and events.
@@ -70,20 +70,20 @@ func TestPayout(t *testing.T) {
 	f := newFixture(t)
 	// Saturday 2026-11-21 12:00 UTC: the sales day of the day, paid two business
 	// days after Monday.
-	f.create(t, eur(10_000), tollgate.CaptureAutomatic)
-	f.create(t, eur(5_000), tollgate.CaptureAutomatic)
+	f.Pay(t, eur(10_000), tollgate.CaptureAutomatic)
+	f.Pay(t, eur(5_000), tollgate.CaptureAutomatic)
 	captures := f.allTransactions(t, ledger.TransactionQuery{Types: []tollgate.TransactionType{tollgate.TransactionCapture, tollgate.TransactionFee}, Limit: 100})
 	for _, x := range captures {
 		if *x.BatchDate != "2026-11-21" || *x.AvailableOn != "2026-11-25" || x.Status != tollgate.TransactionPending {
 			t.Errorf("captured: %+v", x)
 		}
 	}
-	f.clock.milli.Store(time.Date(2026, 11, 25, 15, 59, 59, 999e6, time.UTC).UnixMilli())
+	f.Clock.Set(time.Date(2026, 11, 25, 15, 59, 59, 999e6, time.UTC))
 	f.mustSettle(t)
 	if n := len(f.payouts(t)); n != 0 {
 		t.Fatalf("%d payouts before the cutoff of their date", n)
 	}
-	f.clock.advance(time.Millisecond)
+	f.Clock.Advance(time.Millisecond)
 	f.mustSettle(t)
 	payouts := f.payouts(t)
 	if len(payouts) != 1 {
@@ -117,13 +117,13 @@ func TestPayout(t *testing.T) {
 // due then; fees that eat up what was captured wait too.
 func TestFailedPayoutIsPaidByTheNext(t *testing.T) {
 	f := newFixture(t)
-	f.create(t, eur(1), tollgate.CaptureAutomatic) // its fee is as high
+	f.Pay(t, eur(1), tollgate.CaptureAutomatic) // its fee is as high
 	f.days(7)
 	f.mustSettle(t)
 	if n := len(f.payouts(t)); n != 0 {
 		t.Fatalf("%d payouts of nothing", n)
 	}
-	f.create(t, eur(10_000), tollgate.CaptureAutomatic)
+	f.Pay(t, eur(10_000), tollgate.CaptureAutomatic)
 	f.days(7)
 	failing := func(*tollgate.Payout) tollgate.PayoutOutcome {
 		return tollgate.PayoutOutcome{Failure: "account closed"}
@@ -136,7 +136,7 @@ func TestFailedPayoutIsPaidByTheNext(t *testing.T) {
 		t.Fatalf("failed: %+v", failed)
 	}
 	f.checkMoney(t)
-	f.create(t, eur(300), tollgate.CaptureAutomatic)
+	f.Pay(t, eur(300), tollgate.CaptureAutomatic)
 	f.days(3) // Tuesday: Monday's payouts are due
 	f.mustSettle(t)
 	again := f.payouts(t)
@@ -158,29 +158,29 @@ func TestFailedPayoutIsPaidByTheNext(t *testing.T) {
 // into it, whatever the clocks say.
 func TestNothingJoinsAClosedDay(t *testing.T) {
 	f := newFixture(t)
-	before := f.account(t)
-	late, ans := f.draft(t, before, eur(700), "shop.example", tollgate.CaptureAutomatic)
-	manual := f.create(t, eur(900), tollgate.CaptureManual)
-	p, ticket := f.read(t, manual.ID)
-	capture, err := tollgate.CapturePayment(f.NewID, f.origin(), p, ticket, tollgate.CaptureRequest{
+	before := f.MerchantAccount(t)
+	late, ans := f.Draft(t, before, eur(700), "shop.example", tollgate.CaptureAutomatic)
+	manual := f.Pay(t, eur(900), tollgate.CaptureManual)
+	p, ticket := f.Read(t, manual.ID)
+	capture, err := tollgate.CapturePayment(f.NewID, f.Origin(f.Caller), p, ticket, tollgate.CaptureRequest{
 		Amount: eur(900), Final: true, SalesDay: before.Cutoffs.SalesDay(f.Now(), before.Closed),
-	}, price(eur(900), 1))
+	}, f.Price(eur(900), 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.days(1)
-	if _, err := f.CloseDays(t.Context(), f.caller.Organization, before.ID); err != nil {
+	if _, err := f.CloseDays(t.Context(), f.Caller.Organization, before.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.CreatePayment(t.Context(), f.caller, f.key("late"), before, late, ans); !errors.Is(err, rediskv.ErrStale) {
+	if _, err := f.CreatePayment(t.Context(), f.Caller, f.Key("late"), before, late, ans); !errors.Is(err, rediskv.ErrStale) {
 		t.Errorf("a payment of a closed day: %v", err)
 	}
-	if _, err := f.Transition(t.Context(), f.caller, nil, before, capture, ans); !errors.Is(err, rediskv.ErrStale) {
+	if _, err := f.Transition(t.Context(), f.Caller, nil, before, capture, ans); !errors.Is(err, rediskv.ErrStale) {
 		t.Errorf("a capture of a closed day: %v", err)
 	}
-	f.Refresh(f.caller.Organization)
-	f.clock.advance(-24 * time.Hour) // the clock of another instance
-	if err := f.capture(t.Context(), p.ID, 900, true); err != nil {
+	f.Refresh(f.Caller.Organization)
+	f.Clock.Advance(-24 * time.Hour) // the clock of another instance
+	if err := f.Capture(t.Context(), p.ID, 900, true); err != nil {
 		t.Fatal(err)
 	}
 	for _, x := range f.allTransactions(t, ledger.TransactionQuery{PaymentID: p.ID, Limit: 10}) {

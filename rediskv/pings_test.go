@@ -17,18 +17,18 @@ func TestPingsHoldNothing(t *testing.T) {
 	if _, err := f.disableWebhook(t, *off); err != nil {
 		t.Fatal(err)
 	}
-	f.create(t, eur(100), tollgate.CaptureManual)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
 	f.fanOut(t, "a")
 	for _, work := range f.take(t, 10) {
 		f.record(t, work, succeeded)
 	}
 	ping := func(webhook string) string {
 		t.Helper()
-		p, err := tollgate.PingWebhook(f.NewID, f.origin(), f.webhook(t, webhook))
+		p, err := tollgate.PingWebhook(f.NewID, f.Origin(f.Caller), f.webhook(t, webhook))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.CommitPing(t.Context(), f.caller, nil, p, rediskv.Answer{Status: 202}); err != nil {
+		if _, err := f.CommitPing(t.Context(), f.Caller, nil, p, rediskv.Answer{Status: 202}); err != nil {
 			t.Fatal(err)
 		}
 		return tollgate.DeliveryOf(p.Event.ID, webhook)

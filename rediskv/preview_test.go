@@ -57,8 +57,8 @@ func randomCutoff(r *rand.Rand) tollgate.Cutoff {
 // the previews move and how many payouts were compared.
 func previewRound(t *testing.T, r *rand.Rand, n int) (moved int64, checked int) {
 	f := newFixture(t)
-	f.clock.milli.Store(time.Date(2022+r.IntN(5), 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(r.Int64N(int64(365 * 24 * time.Hour)))).UnixMilli())
-	model := f.config.MerchantAccounts[0]
+	f.Clock.Set(time.Date(2022+r.IntN(5), 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(r.Int64N(int64(365 * 24 * time.Hour)))))
+	model := f.Config.MerchantAccounts[0]
 	accounts := make([]tollgate.MerchantAccount, 2*n) // the even ones change
 	for i := 0; i < 2*n; i += 2 {
 		model.Cutoff = randomCutoff(r)
@@ -67,19 +67,19 @@ func previewRound(t *testing.T, r *rand.Rand, n int) (moved int64, checked int) 
 			accounts[i+j].ID = f.NewID(tollgate.PrefixMerchantAccount)
 		}
 	}
-	f.config.MerchantAccounts = accounts
+	f.Config.MerchantAccounts = accounts
 	f.provision(t)
-	f.clock.advance(time.Duration(r.Int64N(int64(24 * time.Hour))))
+	f.Clock.Advance(time.Duration(r.Int64N(int64(24 * time.Hour))))
 	before := f.Now()
-	f.config.Effective = map[string]tollgate.Date{}
+	f.Config.Effective = map[string]tollgate.Date{}
 	for i := 0; i < 2*n; i += 2 {
 		open := f.accountOf(t, accounts[i].ID).Cutoffs.SalesDate(before)
 		accounts[i].Cutoff = randomCutoff(r)
-		f.config.Effective[accounts[i].ID] = open + tollgate.Date(1+r.IntN(6))
+		f.Config.Effective[accounts[i].ID] = open + tollgate.Date(1+r.IntN(6))
 	}
 	f.provision(t)
 	for range 8 {
-		f.clock.advance(time.Duration(r.Int64N(int64(70 * time.Hour))))
+		f.Clock.Advance(time.Duration(r.Int64N(int64(70 * time.Hour))))
 		for i := 0; i < 2*n; i += 2 {
 			if r.IntN(4) == 0 {
 				continue
@@ -93,10 +93,10 @@ func previewRound(t *testing.T, r *rand.Rand, n int) (moved int64, checked int) 
 			f.mustSettle(t) // at any time between
 		}
 	}
-	f.clock.advance(time.Millisecond)
+	f.Clock.Advance(time.Millisecond)
 	previews := make([]*tollgate.CutoffPreview, n)
 	for i := range previews {
-		previews[i] = f.preview(t, f.accountOf(t, accounts[2*i+1].ID), accounts[2*i].Cutoff, f.config.Effective[accounts[2*i].ID], tollgate.PreviewWindow{From: before, To: f.Now()})
+		previews[i] = f.preview(t, f.accountOf(t, accounts[2*i+1].ID), accounts[2*i].Cutoff, f.Config.Effective[accounts[2*i].ID], tollgate.PreviewWindow{From: before, To: f.Now()})
 	}
 	for range 3 {
 		f.days(30)
@@ -134,14 +134,14 @@ func previewRound(t *testing.T, r *rand.Rand, n int) (moved int64, checked int) 
 
 func (f *fixture) provision(t testing.TB) {
 	t.Helper()
-	if _, err := f.ApplyConfig(t.Context(), f.config, false); err != nil {
+	if _, err := f.ApplyConfig(t.Context(), f.Config, false); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (f *fixture) accountOf(t testing.TB, id string) *accounts.Account {
 	t.Helper()
-	a, err := f.Account(t.Context(), f.caller.Organization, id)
+	a, err := f.Account(t.Context(), f.Caller.Organization, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,8 +152,8 @@ func (f *fixture) accountOf(t testing.TB, id string) *accounts.Account {
 func (f *fixture) sell(t testing.TB, account string, amount tollgate.Money) {
 	t.Helper()
 	a := f.accountOf(t, account)
-	ch, ans := f.draft(t, a, amount, "shop.example", tollgate.CaptureAutomatic)
-	if _, err := f.CreatePayment(t.Context(), f.caller, f.key(f.NewID("")), a, ch, ans); err != nil {
+	ch, ans := f.Draft(t, a, amount, "shop.example", tollgate.CaptureAutomatic)
+	if _, err := f.CreatePayment(t.Context(), f.Caller, f.Key(f.NewID("")), a, ch, ans); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -166,7 +166,7 @@ func (f *fixture) preview(t testing.TB, a *accounts.Account, proposed tollgate.C
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Captured(t.Context(), f.caller, a.ID, p.Window(), p.Add); err != nil {
+	if err := f.Captured(t.Context(), f.Caller, a.ID, p.Window(), p.Add); err != nil {
 		t.Fatal(err)
 	}
 	return p.Preview()

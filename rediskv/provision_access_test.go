@@ -16,13 +16,13 @@ func TestProvisioningOnTopOfWhatIsStored(t *testing.T) {
 	var g sync.WaitGroup
 	made := make([]string, 6)
 	for n := range made {
-		grant := f.config.Grants[0]
-		grant.ID, grant.MerchantAccountIDs = f.NewID(tollgate.PrefixGrant), []string{f.config.MerchantAccounts[1].ID}
+		grant := f.Config.Grants[0]
+		grant.ID, grant.MerchantAccountIDs = f.NewID(tollgate.PrefixGrant), []string{f.Config.MerchantAccounts[1].ID}
 		made[n] = grant.ID
-		account := f.config.MerchantAccounts[0]
+		account := f.Config.MerchantAccounts[0]
 		account.ID = f.NewID(tollgate.PrefixMerchantAccount)
 		part := tollgate.Config{
-			Organization: tollgate.Organization{ID: f.caller.Organization},
+			Organization: tollgate.Organization{ID: f.Caller.Organization},
 			Grants:       []tollgate.Grant{grant}, MerchantAccounts: []tollgate.MerchantAccount{account},
 		}
 		g.Go(func() {
@@ -32,17 +32,17 @@ func TestProvisioningOnTopOfWhatIsStored(t *testing.T) {
 		})
 	}
 	g.Wait()
-	renamed := f.config.Clients[0]
+	renamed := f.Config.Clients[0]
 	renamed.Name, renamed.GrantIDs = "shop 2", nil
-	if _, err := f.ApplyConfig(t.Context(), tollgate.Config{Organization: tollgate.Organization{ID: f.caller.Organization}, Clients: []tollgate.Client{renamed}}, false); err != nil {
+	if _, err := f.ApplyConfig(t.Context(), tollgate.Config{Organization: tollgate.Organization{ID: f.Caller.Organization}, Clients: []tollgate.Client{renamed}}, false); err != nil {
 		t.Fatal(err)
 	}
-	f.Refresh(f.caller.Organization)
-	c, err := f.Client(t.Context(), f.config.Clients[0].ID)
+	f.Refresh(f.Caller.Organization)
+	c, err := f.Client(t.Context(), f.Config.Clients[0].ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := f.Organization(t.Context(), f.caller.Organization)
+	o, err := f.Organization(t.Context(), f.Caller.Organization)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestProvisioningOnTopOfWhatIsStored(t *testing.T) {
 	if c.Name != "shop 2" || o.Name != "Test" || len(o.AccountIDs) != 2+len(made) {
 		t.Errorf("%+v %+v", c, o)
 	}
-	listed := rawClient(t, f.url).HLen(t.Context(), scanKeys(t, rawClient(t, f.url), "*"+f.caller.Organization+":grants")[0]).Val()
+	listed := rawClient(t, f.URL).HLen(t.Context(), scanKeys(t, rawClient(t, f.URL), "*"+f.Caller.Organization+":grants")[0]).Val()
 	if listed != int64(len(c.GrantIDs))+1 {
 		t.Errorf("%d listed, the client has %d", listed-1, len(c.GrantIDs))
 	}
@@ -67,7 +67,7 @@ func TestProvisioningOnTopOfWhatIsStored(t *testing.T) {
 		"no such tenant": {Organization: tollgate.Organization{ID: "org_none"}},
 	} {
 		if part.Organization.ID == "" {
-			part.Organization.ID = f.caller.Organization
+			part.Organization.ID = f.Caller.Organization
 		}
 		if changes, err := f.ApplyConfig(t.Context(), part, false); err == nil {
 			t.Errorf("unknown %s: %+v", what, changes)

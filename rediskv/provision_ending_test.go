@@ -17,9 +17,9 @@ import (
 // revisions reads the version that tokens of each grant name.
 func (f *fixture) revisions(t testing.TB) map[string]int64 {
 	t.Helper()
-	c := rawClient(t, f.url)
+	c := rawClient(t, f.URL)
 	found := map[string]int64{}
-	for _, key := range scanKeys(t, c, "*"+f.caller.Organization+":grt_*") {
+	for _, key := range scanKeys(t, c, "*"+f.Caller.Organization+":grt_*") {
 		v, err := c.HGet(t.Context(), key, "v").Int64()
 		if err != nil {
 			t.Fatal(err)
@@ -34,11 +34,11 @@ func (f *fixture) revisions(t testing.TB) map[string]int64 {
 func (f *fixture) staff(t testing.TB, n int) (first, second []string) {
 	t.Helper()
 	other := tollgate.Client{ID: f.NewID(tollgate.PrefixClient), Name: "till", Status: "active", Keys: []string{"{}"}}
-	f.config.Clients[0].Keys = []string{`{"kid":"a"}`, `{"kid":"b"}`}
-	f.config.Clients = append(f.config.Clients, other)
-	first = []string{f.config.Grants[0].ID}
+	f.Config.Clients[0].Keys = []string{`{"kid":"a"}`, `{"kid":"b"}`}
+	f.Config.Clients = append(f.Config.Clients, other)
+	first = []string{f.Config.Grants[0].ID}
 	for i := range n {
-		g := f.config.Grants[0]
+		g := f.Config.Grants[0]
 		g.ID = f.NewID(tollgate.PrefixGrant)
 		if i == 0 {
 			g.ClientID = other.ID
@@ -46,7 +46,7 @@ func (f *fixture) staff(t testing.TB, n int) (first, second []string) {
 		} else {
 			first = append(first, g.ID)
 		}
-		f.config.Grants = append(f.config.Grants, g)
+		f.Config.Grants = append(f.Config.Grants, g)
 	}
 	f.apply(t)
 	return first, second
@@ -54,7 +54,7 @@ func (f *fixture) staff(t testing.TB, n int) (first, second []string) {
 
 func (f *fixture) apply(t testing.TB) []tollgate.ConfigChange {
 	t.Helper()
-	changes, err := f.ApplyConfig(t.Context(), f.config, false)
+	changes, err := f.ApplyConfig(t.Context(), f.Config, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,23 +72,23 @@ func TestTokensEnd(t *testing.T) {
 		change func()
 		ends   []string
 	}{
-		{"the client's name", func() { f.config.Clients[0].Name = "kiosk" }, nil},
-		{"a new key", func() { f.config.Clients[0].Keys = []string{`{"kid":"a"}`, `{"kid":"b"}`, `{"kid":"c"}`} }, nil},
-		{"keys in another order", func() { f.config.Clients[0].Keys = []string{`{"kid":"c"}`, `{"kid":"b"}`, `{"kid":"a"}`} }, nil},
-		{"a removed key", func() { f.config.Clients[0].Keys = []string{`{"kid":"c"}`, `{"kid":"b"}`} }, first},
-		{"a replaced key", func() { f.config.Clients[0].Keys = []string{`{"kid":"c"}`, `{"kid":"d"}`} }, first},
-		{"a disabled client", func() { f.config.Clients[0].Status = "disabled" }, first},
-		{"an enabled client", func() { f.config.Clients[0].Status = "active" }, first},
-		{"the organization's name", func() { f.config.Organization.Name = "New" }, nil},
-		{"a suspended organization", func() { f.config.Organization.Status = "suspended" }, all},
-		{"a closed one", func() { f.config.Organization.Status = "closed" }, all},
-		{"an open one", func() { f.config.Organization.Status = "active" }, all},
-		{"both", func() { f.config.Organization.Status, f.config.Clients[1].Status = "closed", "disabled" }, all},
-		{"a grant of its own", func() { f.config.Grants[0].Scopes = []string{"payments:read"} }, first[:1]},
+		{"the client's name", func() { f.Config.Clients[0].Name = "kiosk" }, nil},
+		{"a new key", func() { f.Config.Clients[0].Keys = []string{`{"kid":"a"}`, `{"kid":"b"}`, `{"kid":"c"}`} }, nil},
+		{"keys in another order", func() { f.Config.Clients[0].Keys = []string{`{"kid":"c"}`, `{"kid":"b"}`, `{"kid":"a"}`} }, nil},
+		{"a removed key", func() { f.Config.Clients[0].Keys = []string{`{"kid":"c"}`, `{"kid":"b"}`} }, first},
+		{"a replaced key", func() { f.Config.Clients[0].Keys = []string{`{"kid":"c"}`, `{"kid":"d"}`} }, first},
+		{"a disabled client", func() { f.Config.Clients[0].Status = "disabled" }, first},
+		{"an enabled client", func() { f.Config.Clients[0].Status = "active" }, first},
+		{"the organization's name", func() { f.Config.Organization.Name = "New" }, nil},
+		{"a suspended organization", func() { f.Config.Organization.Status = "suspended" }, all},
+		{"a closed one", func() { f.Config.Organization.Status = "closed" }, all},
+		{"an open one", func() { f.Config.Organization.Status = "active" }, all},
+		{"both", func() { f.Config.Organization.Status, f.Config.Clients[1].Status = "closed", "disabled" }, all},
+		{"a grant of its own", func() { f.Config.Grants[0].Scopes = []string{"payments:read"} }, first[:1]},
 	} {
 		before := f.revisions(t)
 		step.change()
-		dry, err := f.ApplyConfig(t.Context(), f.config, true)
+		dry, err := f.ApplyConfig(t.Context(), f.Config, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,23 +132,23 @@ func TestTokensEndOfGrantsThatTheFileLeavesOut(t *testing.T) {
 		t.Run(fmt.Sprint("listed ", listed), func(t *testing.T) {
 			f := newFixture(t)
 			first, second := f.staff(t, 2)
-			c := rawClient(t, f.url)
+			c := rawClient(t, f.URL)
 			forget := func() {
 				if !listed {
-					for _, key := range scanKeys(t, c, "*"+f.caller.Organization+":grants") {
+					for _, key := range scanKeys(t, c, "*"+f.Caller.Organization+":grants") {
 						if err := c.Del(t.Context(), key).Err(); err != nil {
 							t.Fatal(err)
 						}
 					}
 				}
 			}
-			f.config.Grants, f.config.Clients[0].GrantIDs = nil, nil
+			f.Config.Grants, f.Config.Clients[0].GrantIDs = nil, nil
 			before := f.revisions(t)
 			forget()
-			f.config.Clients[0].Status = "disabled"
+			f.Config.Clients[0].Status = "disabled"
 			f.apply(t)
 			forget()
-			f.config.Organization.Status = "suspended"
+			f.Config.Organization.Status = "suspended"
 			f.apply(t)
 			after := f.revisions(t)
 			if len(after) != len(first)+len(second) {
@@ -162,11 +162,11 @@ func TestTokensEndOfGrantsThatTheFileLeavesOut(t *testing.T) {
 			if after[second[0]] != before[second[0]]+1 {
 				t.Errorf("of the other: %d, want %d", after[second[0]], before[second[0]]+1)
 			}
-			key := scanKeys(t, c, "*"+f.caller.Organization+":grants")
+			key := scanKeys(t, c, "*"+f.Caller.Organization+":grants")
 			if len(key) != 1 {
 				t.Fatalf("lists: %q", key)
 			}
-			if list := c.HGetAll(t.Context(), key[0]).Val(); list[first[0]] != f.config.Clients[0].ID || len(list) != len(after)+1 {
+			if list := c.HGetAll(t.Context(), key[0]).Val(); list[first[0]] != f.Config.Clients[0].ID || len(list) != len(after)+1 {
 				t.Errorf("list: %v", list)
 			}
 		})
@@ -179,9 +179,9 @@ func TestTokensEndOfGrantsThatTheFileLeavesOut(t *testing.T) {
 func TestTokensEndOfMoreGrantsThanOneScanFinds(t *testing.T) {
 	f := newFixture(t)
 	first, second := f.staff(t, 1)
-	other := newFixtureBy(t, f.url, f.clock)
-	c := rawClient(t, f.url)
-	own := scanKeys(t, c, "*"+f.caller.Organization+":"+first[0])[0]
+	other := newFixtureBy(t, f.URL, f.Clock)
+	c := rawClient(t, f.URL)
+	own := scanKeys(t, c, "*"+f.Caller.Organization+":"+first[0])[0]
 	prefix, sample := strings.TrimSuffix(own, first[0]), c.HGetAll(t.Context(), own).Val()
 	const more = 12_000 // a scan looks at about 5,000 keys
 	for part := range slices.Chunk(make([]struct{}, more), 1000) {
@@ -194,11 +194,11 @@ func TestTokensEndOfMoreGrantsThanOneScanFinds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := c.Del(t.Context(), scanKeys(t, c, "*"+f.caller.Organization+":grants")[0]).Err(); err != nil {
+	if err := c.Del(t.Context(), scanKeys(t, c, "*"+f.Caller.Organization+":grants")[0]).Err(); err != nil {
 		t.Fatal(err)
 	}
 	before, others := f.revisions(t), other.revisions(t)
-	f.config.Clients[0].Status = "disabled"
+	f.Config.Clients[0].Status = "disabled"
 	f.apply(t)
 	after := f.revisions(t)
 	if len(before) != more+2 || len(after) != len(before) {
@@ -216,7 +216,7 @@ func TestTokensEndOfMoreGrantsThanOneScanFinds(t *testing.T) {
 	if !maps.Equal(other.revisions(t), others) {
 		t.Error("another organization's have changed")
 	}
-	if n := c.HLen(t.Context(), scanKeys(t, c, "*"+f.caller.Organization+":grants")[0]).Val(); n != more+2+1 {
+	if n := c.HLen(t.Context(), scanKeys(t, c, "*"+f.Caller.Organization+":grants")[0]).Val(); n != more+2+1 {
 		t.Errorf("the list has %d entries", n)
 	}
 }
@@ -227,18 +227,18 @@ func TestTokensOfManyGrantsEnd(t *testing.T) {
 	f := newFixtureAt(t, redistest.Single(t).URL)
 	f.staff(t, 1)
 	const many = 2100
-	c := rawClient(t, f.url)
+	c := rawClient(t, f.URL)
 	for range many / 300 { // as files of an operator that come one after the other
-		g := f.config.Grants[:2]
+		g := f.Config.Grants[:2]
 		for range 300 {
-			one := f.config.Grants[0]
+			one := f.Config.Grants[0]
 			one.ID = f.NewID(tollgate.PrefixGrant)
 			g = append(g, one)
 		}
-		f.config.Grants = g
+		f.Config.Grants = g
 		f.apply(t)
 	}
-	f.config.Grants = f.config.Grants[:2]
+	f.Config.Grants = f.Config.Grants[:2]
 	raised := func(before map[string]int64) (n int) {
 		for id, v := range f.revisions(t) {
 			if v > before[id] {
@@ -249,13 +249,13 @@ func TestTokensOfManyGrantsEnd(t *testing.T) {
 	}
 
 	before := f.revisions(t)
-	f.config.Clients[0].Status = "disabled"
+	f.Config.Clients[0].Status = "disabled"
 	if changes := f.apply(t); len(changes) != 1 || changes[0].Ends != many+1 || raised(before) != many+1 {
 		t.Errorf("%d of %d raised, %+v", raised(before), many+1, changes)
 	}
 
 	before = f.revisions(t)
-	wire := redistest.Proxy(t, f.url)
+	wire := redistest.Proxy(t, f.URL)
 	commits := 0
 	dying := f.observed(t, wire.URL, func(operation string) {
 		if operation != "commit" {
@@ -265,14 +265,14 @@ func TestTokensOfManyGrantsEnd(t *testing.T) {
 			wire.Refuse() // behind the first of several that end tokens
 		}
 	})
-	f.config.Organization.Status = "suspended"
-	if _, err := redistest.Provision(t.Context(), dying, f.config, false); err == nil || raised(before) == 0 || raised(before) == many+2 {
+	f.Config.Organization.Status = "suspended"
+	if _, err := redistest.Provision(t.Context(), dying, f.Config, false); err == nil || raised(before) == 0 || raised(before) == many+2 {
 		t.Errorf("died with %v when %d were raised", err, raised(before))
 	}
 	if keys := scanKeys(t, c, "*:ending"); len(keys) != 1 {
 		t.Errorf("notes: %q", keys)
 	}
-	if changes, err := f.ApplyConfig(t.Context(), f.config, true); err != nil || len(changes) != 0 || raised(before) == many+2 {
+	if changes, err := f.ApplyConfig(t.Context(), f.Config, true); err != nil || len(changes) != 0 || raised(before) == many+2 {
 		t.Errorf("a dry run of the same: %+v %v", changes, err)
 	}
 	if changes := f.apply(t); len(changes) != 0 || raised(before) != many+2 {
@@ -291,7 +291,7 @@ func TestGrantsWhileTokensEnd(t *testing.T) {
 	other := f.with(t, rediskv.Options{})
 	made := make(chan string, 1)
 	once := sync.OnceFunc(func() {
-		c := other.config
+		c := other.Config
 		g := c.Grants[0]
 		g.ID = f.NewID(tollgate.PrefixGrant)
 		c.Grants = append(slices.Clone(c.Grants), g)
@@ -300,13 +300,13 @@ func TestGrantsWhileTokensEnd(t *testing.T) {
 		}
 		made <- g.ID
 	})
-	slow := f.observed(t, f.url, func(operation string) {
+	slow := f.observed(t, f.URL, func(operation string) {
 		if operation == "read_grants" {
 			once()
 		}
 	})
-	f.config.Organization.Status = "suspended"
-	if _, err := redistest.Provision(t.Context(), slow, f.config, false); err != nil {
+	f.Config.Organization.Status = "suspended"
+	if _, err := redistest.Provision(t.Context(), slow, f.Config, false); err != nil {
 		t.Fatal(err)
 	}
 	if v := f.revisions(t)[<-made]; v != 2 {
@@ -321,7 +321,7 @@ func TestTokensEndOnce(t *testing.T) {
 	f.staff(t, 2)
 	before := f.revisions(t)
 	issue := f.issue("early")
-	f.config.Clients[0].Status = "disabled"
+	f.Config.Clients[0].Status = "disabled"
 	f.apply(t)
 	if err := f.IssueToken(t.Context(), issue); !errors.Is(err, rediskv.ErrStale) {
 		t.Errorf("a token of the client that was found active: %v", err)
@@ -329,7 +329,7 @@ func TestTokensEndOnce(t *testing.T) {
 	for range 3 {
 		f.apply(t)
 	}
-	for _, id := range f.config.Clients[0].GrantIDs {
+	for _, id := range f.Config.Clients[0].GrantIDs {
 		if v := f.revisions(t)[id]; v != before[id]+1 {
 			t.Errorf("%s went from %d to %d", id, before[id], v)
 		}

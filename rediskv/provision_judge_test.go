@@ -18,7 +18,7 @@ func TestProvisionJudgesWhatIsNew(t *testing.T) {
 	f.published(t, "shop_fee", 1)
 	var asked []string
 	var no error
-	config := f.config
+	config := f.Config
 	apply := func(dryRun bool) error {
 		facts, err := f.ConfigFacts(t.Context(), config)
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 func TestQuotaOfPerimeters(t *testing.T) {
 	f := newFixture(t)
 	add := func(n, first int) error {
-		c := f.config
+		c := f.Config
 		c.Perimeters = nil
 		for v := first; v < first+n; v++ {
 			c.Perimeters = append(c.Perimeters, tollgate.PerimeterDocument{
@@ -59,9 +59,9 @@ func TestQuotaOfPerimeters(t *testing.T) {
 // left, and nothing else does.
 func TestTrimAudit(t *testing.T) {
 	f := newFixture(t)
-	p := f.create(t, eur(100), tollgate.CaptureManual)
-	raw := rawClient(t, f.url)
-	key := scanKeys(t, raw, "*:"+f.caller.Organization+":audit")[0]
+	p := f.Pay(t, eur(100), tollgate.CaptureManual)
+	raw := rawClient(t, f.URL)
+	key := scanKeys(t, raw, "*:"+f.Caller.Organization+":audit")[0]
 	pipe := raw.Pipeline()
 	for range 2500 {
 		pipe.XAdd(t.Context(), &redis.XAddArgs{Stream: key, Values: []any{"b", "{}"}})
@@ -99,5 +99,5 @@ func TestTrimAudit(t *testing.T) {
 	if n := length(log); n != events || n == 0 {
 		t.Errorf("%d of %d events are left", n, events)
 	}
-	f.read(t, p.ID)
+	f.Read(t, p.ID)
 }

@@ -28,7 +28,7 @@ func TestAttemptsRecordedTogether(t *testing.T) {
 	f := newFixture(t)
 	f.endpoint(t)
 	for range 6 {
-		f.create(t, eur(100), tollgate.CaptureManual)
+		f.Pay(t, eur(100), tollgate.CaptureManual)
 	}
 	f.fanOut(t, "a")
 	work := f.take(t, 10)
@@ -40,7 +40,7 @@ func TestAttemptsRecordedTogether(t *testing.T) {
 	for _, w := range work[1:] {
 		f.record(t, w, succeeded)
 	}
-	f.clock.advance(lease)
+	f.Clock.Advance(lease)
 	again := f.take(t, 10)
 	if len(again) != 1 || again[0].DeliveryID != stale.DeliveryID || again[0].Number != 2 || !again[0].Died {
 		t.Fatalf("%+v", again)
@@ -82,7 +82,7 @@ func TestRecordedTogetherOrOneByOne(t *testing.T) {
 		f := newFixture(t)
 		f.endpoint(t)
 		for range 6 {
-			f.create(t, eur(100), tollgate.CaptureManual)
+			f.Pay(t, eur(100), tollgate.CaptureManual)
 		}
 		f.fanOut(t, "a")
 		work := f.take(t, 10)
@@ -143,11 +143,11 @@ func TestBacklogsWait(t *testing.T) {
 	f := newFixture(t)
 	slow := f.endpoint(t, "payment.authorized")
 	for range 20 {
-		f.create(t, eur(100), tollgate.CaptureManual)
+		f.Pay(t, eur(100), tollgate.CaptureManual)
 	}
 	f.fanOut(t, "a")
 	fast := f.endpoint(t, "payment.authorized")
-	f.create(t, eur(100), tollgate.CaptureManual)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
 	f.fanOut(t, "a")
 	var turns []string
 	for p := range f.Partitions() {
@@ -178,13 +178,13 @@ func TestBodiesAndEndpointsOfWork(t *testing.T) {
 	captured, all := f.endpoint(t, "payment.captured"), f.endpoint(t, "payment.captured")
 	var want []string
 	for range 2 {
-		p := f.create(t, eur(100), tollgate.CaptureManual)
-		if err := f.capture(t.Context(), p.ID, 100, true); err != nil {
+		p := f.Pay(t, eur(100), tollgate.CaptureManual)
+		if err := f.Capture(t.Context(), p.ID, 100, true); err != nil {
 			t.Fatal(err)
 		}
 		want = append(want, p.ID)
 		for range 5 {
-			f.create(t, eur(100), tollgate.CaptureManual)
+			f.Pay(t, eur(100), tollgate.CaptureManual)
 		}
 	}
 	f.fanOut(t, "a")
@@ -214,7 +214,7 @@ func TestBodiesAndEndpointsOfWork(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f.clock.advance(time.Second)
+	f.Clock.Advance(time.Second)
 	work := f.take(t, 100)
 	if len(work) != 2 {
 		t.Fatalf("%d taken", len(work))
@@ -230,7 +230,7 @@ func TestBodiesAndEndpointsOfWork(t *testing.T) {
 func TestHandedOverTwice(t *testing.T) {
 	f := newFixture(t)
 	f.endpoint(t)
-	f.create(t, eur(100), tollgate.CaptureManual)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
 	c, key := f.raw(t)
 	dispatch := strings.Split(key, ":")[0] + ":dispatch"
 	entries, err := c.XRange(t.Context(), dispatch, "-", "+").Result()
@@ -267,11 +267,11 @@ func TestNoBodyIsNoWork(t *testing.T) {
 	server := redistest.Single(t)
 	f := newFixtureAt(t, server.URL)
 	f.endpoint(t)
-	f.create(t, eur(100), tollgate.CaptureManual)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
 	f.fanOut(t, "a")
 	wire := redistest.Proxy(t, server.Addr)
 	cut := openWith(t, rediskv.Options{
-		URL: wire.URL, Clock: f.clock.now,
+		URL: wire.URL, Clock: f.Clock.Now,
 		Observe: func(operation string, _ time.Duration, err error) {
 			if operation == "take_work" && err == nil {
 				wire.Refuse()
@@ -293,7 +293,7 @@ func TestNoBodyIsNoWork(t *testing.T) {
 	if early := f.take(t, 10); len(early) != 0 {
 		t.Error("the lease does not hold")
 	}
-	f.clock.advance(lease)
+	f.Clock.Advance(lease)
 	again := f.take(t, 10)
 	if len(again) != 1 || !again[0].Died || again[0].Run != 1 || len(again[0].Body) == 0 {
 		t.Errorf("%+v", again)
@@ -306,13 +306,13 @@ func TestTakeBesideABrokenDelivery(t *testing.T) {
 	f := newFixture(t)
 	broken := f.endpoint(t)
 	f.endpoint(t)
-	f.create(t, eur(100), tollgate.CaptureManual)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
 	f.fanOut(t, "a")
-	list, _, _, err := f.Deliveries(t.Context(), f.caller, broken.ID, webhooks.DeliveryQuery{Limit: 10})
+	list, _, _, err := f.Deliveries(t.Context(), f.Caller, broken.ID, webhooks.DeliveryQuery{Limit: 10})
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
 	}
-	raw := rawClient(t, f.url)
+	raw := rawClient(t, f.URL)
 	for _, key := range scanKeys(t, raw, "*:"+list[0].ID) {
 		if err := raw.Del(t.Context(), key).Err(); err != nil {
 			t.Fatal(err)

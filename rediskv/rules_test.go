@@ -19,13 +19,13 @@ import (
 // signers provisions somebody who may publish.
 func (f *fixture) signer(t testing.TB) *rules.RuleSigner {
 	t.Helper()
-	if len(f.config.RuleSigners) == 0 {
-		f.config.RuleSigners = []tollgate.RuleSigner{{ID: f.NewID(tollgate.PrefixRuleSigner), Name: "team", Status: "active", Keys: []string{"{}"}}}
-		if _, err := f.ApplyConfig(t.Context(), f.config, false); err != nil {
+	if len(f.Config.RuleSigners) == 0 {
+		f.Config.RuleSigners = []tollgate.RuleSigner{{ID: f.NewID(tollgate.PrefixRuleSigner), Name: "team", Status: "active", Keys: []string{"{}"}}}
+		if _, err := f.ApplyConfig(t.Context(), f.Config, false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s, err := f.RuleSigner(t.Context(), f.caller.Organization, f.config.RuleSigners[0].ID)
+	s, err := f.RuleSigner(t.Context(), f.Caller.Organization, f.Config.RuleSigners[0].ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,8 +53,8 @@ func (f *fixture) published(t testing.TB, name string, version int) {
 // activation puts a rule beside the others, or in the place of its version before.
 func (f *fixture) activation(t testing.TB, name string, version int, accounts ...string) activation {
 	t.Helper()
-	f.Refresh(f.caller.Organization)
-	a, err := f.Account(t.Context(), f.caller.Organization, append(accounts, f.config.MerchantAccounts[0].ID)[0])
+	f.Refresh(f.Caller.Organization)
+	a, err := f.Account(t.Context(), f.Caller.Organization, append(accounts, f.Config.MerchantAccounts[0].ID)[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,16 +80,16 @@ func (f *fixture) activateDue(t testing.TB) (done []rules.Activated) {
 // revision and rules.
 func (f *fixture) counts(t testing.TB) string {
 	t.Helper()
-	events, _, _, err := f.Events(t.Context(), f.caller, eventlog.EventQuery{Types: tollgate.TypeFilter{"rule.*"}, Limit: 100})
+	events, _, _, err := f.Events(t.Context(), f.Caller, eventlog.EventQuery{Types: tollgate.TypeFilter{"rule.*"}, Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, _, err := f.Activations(t.Context(), f.caller, f.config.RuleSets[0].ID, "", 100)
+	list, _, err := f.Activations(t.Context(), f.Caller, f.Config.RuleSets[0].ID, "", 100)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Refresh(f.caller.Organization)
-	a := f.account(t)
+	f.Refresh(f.Caller.Organization)
+	a := f.MerchantAccount(t)
 	return fmt.Sprintf("%d events, %d activations, account at %d with %v", len(events), len(list), a.Revision, a.RuleSet.Rules)
 }
 
@@ -100,7 +100,7 @@ func TestRulesLostReply(t *testing.T) {
 	f := newFixtureAt(t, wire.URL)
 	f.signer(t)
 	ctx := t.Context()
-	set := f.config.RuleSets[0].ID
+	set := f.Config.RuleSets[0].ID
 	all := f.activation(t, "shop_fee", 1)
 	for _, step := range []struct {
 		name string
@@ -113,14 +113,14 @@ func TestRulesLostReply(t *testing.T) {
 			return err
 		}, "1 events, 1 activations, account at 1 with [rule:card_fee@v2]"},
 		{"cancel", func() error {
-			list, _, err := f.Activations(ctx, f.caller, set, "", 1)
+			list, _, err := f.Activations(ctx, f.Caller, set, "", 1)
 			if err != nil {
 				return err
 			}
 			return f.cancelActivation(t, list[0].ID)
 		}, "1 events, 1 activations, account at 1 with [rule:card_fee@v2]"},
 		{"activate with a key", func() error {
-			key := f.key("activation")
+			key := f.Key("activation")
 			_, err := f.createActivation(t, &key, all)
 			return err
 		}, "1 events, 2 activations, account at 1 with [rule:card_fee@v2]"},
@@ -163,26 +163,26 @@ func TestPublishRule(t *testing.T) {
 			t.Errorf("version %d: %v", v, err)
 		}
 	}
-	rows, next, err := f.Rules(t.Context(), f.caller, "shop_fee", "", 1)
+	rows, next, err := f.Rules(t.Context(), f.Caller, "shop_fee", "", 1)
 	if err != nil || len(rows) != 1 || rows[0].Rule.Version != 2 || next == "" {
 		t.Fatalf("%v, %q, %v", rows, next, err)
 	}
-	rows, next, err = f.Rules(t.Context(), f.caller, "shop_fee", next, 1)
+	rows, next, err = f.Rules(t.Context(), f.Caller, "shop_fee", next, 1)
 	if err != nil || len(rows) != 1 || rows[0].Rule.Version != 5 || next != "" {
 		t.Errorf("%v, %q, %v", rows, next, err)
 	}
-	refs, err := f.Resolve(t.Context(), f.caller.Organization, []tollgate.Citation{{Name: "shop_fee", Version: 5}, priced[0], {Name: "shop_fee", Version: 3}})
+	refs, err := f.Resolve(t.Context(), f.Caller.Organization, []tollgate.Citation{{Name: "shop_fee", Version: 5}, priced[0], {Name: "shop_fee", Version: 3}})
 	if err != nil || refs[0].SHA256 != sum(refs[0].Rule) || refs[1].SHA256 == "" || refs[2].SHA256 != "" {
 		t.Errorf("%v, %v", refs, err)
 	}
-	module, err := f.Module(t.Context(), f.caller.Organization, refs[0])
+	module, err := f.Module(t.Context(), f.Caller.Organization, refs[0])
 	if err != nil || string(module) != "rule:shop_fee@v5" {
 		t.Errorf("%q, %v", module, err)
 	}
 	// A signer that is changed meanwhile publishes nothing.
 	signer := f.signer(t)
-	f.config.RuleSigners[0].Status = "disabled"
-	if _, err := redistest.Provision(t.Context(), open(t, f.url, f.clock), f.config, false); err != nil {
+	f.Config.RuleSigners[0].Status = "disabled"
+	if _, err := redistest.Provision(t.Context(), open(t, f.URL, f.Clock), f.Config, false); err != nil {
 		t.Fatal(err)
 	}
 	c := tollgate.Citation{Name: "late", Version: 1}
@@ -197,14 +197,14 @@ func TestPublishRule(t *testing.T) {
 func TestProvisionedRuleSets(t *testing.T) {
 	f := newFixture(t)
 	f.published(t, "shop_fee", 1)
-	set := f.config.RuleSets[0]
+	set := f.Config.RuleSets[0]
 	set.Version, set.Rules = 7, []tollgate.Citation{{Name: "shop_fee", Version: 2}}
-	f.config.RuleSets = append(f.config.RuleSets, set)
-	if _, err := f.ApplyConfig(t.Context(), f.config, false); code(err) != string(tollgate.CodeParameterInvalid) {
+	f.Config.RuleSets = append(f.Config.RuleSets, set)
+	if _, err := f.ApplyConfig(t.Context(), f.Config, false); code(err) != string(tollgate.CodeParameterInvalid) {
 		t.Errorf("a rule that is not there: %v", err)
 	}
-	f.config.RuleSets[1].Rules = []tollgate.Citation{{Name: "shop_fee", Version: 1}}
-	if _, err := f.ApplyConfig(t.Context(), f.config, false); err != nil {
+	f.Config.RuleSets[1].Rules = []tollgate.Citation{{Name: "shop_fee", Version: 1}}
+	if _, err := f.ApplyConfig(t.Context(), f.Config, false); err != nil {
 		t.Fatal(err)
 	}
 	r, err := f.createActivation(t, nil, f.activation(t, "shop_fee", 1))
@@ -234,11 +234,11 @@ func TestInstances(t *testing.T) {
 		t.Errorf("ins_2 has not loaded it: %v", done)
 	}
 	say("ins_2", card, instances.LoadedModule{RuleRef: ref, Error: "no"})
-	f.clock.advance(29 * time.Second)
+	f.Clock.Advance(29 * time.Second)
 	if done := f.activateDue(t); len(done) != 0 {
 		t.Errorf("ins_2 cannot load it yet: %v", done)
 	}
-	f.clock.advance(time.Second)
+	f.Clock.Advance(time.Second)
 	if done := f.activateDue(t); len(done) != 1 || fmt.Sprint(done[0].Lacking) != "[ins_2]" {
 		t.Errorf("after the grace: %v", done)
 	}
@@ -250,8 +250,8 @@ func TestInstances(t *testing.T) {
 		t.Errorf("%v, %v", list, err)
 	}
 	// What the push did not bring, polling does.
-	other := open(t, f.url, f.clock)
-	a, err := other.Account(t.Context(), f.caller.Organization, f.config.MerchantAccounts[0].ID)
+	other := open(t, f.URL, f.Clock)
+	a, err := other.Account(t.Context(), f.Caller.Organization, f.Config.MerchantAccounts[0].ID)
 	seen, pollErr := other.Poll(t.Context(), instances.Changes{})
 	if err != nil || pollErr != nil || a.RuleSet.Version != 2 {
 		t.Fatal(a, err, pollErr)
@@ -260,10 +260,10 @@ func TestInstances(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := other.Poll(t.Context(), seen)
-	if err != nil || again.All || !slices.Equal(again.Organizations, []string{f.caller.Organization}) {
+	if err != nil || again.All || !slices.Equal(again.Organizations, []string{f.Caller.Organization}) {
 		t.Fatalf("polling sees %+v, %v", again, err)
 	}
-	if a, err = other.Account(t.Context(), f.caller.Organization, a.ID); err != nil || a.RuleSet.Version != 1 {
+	if a, err = other.Account(t.Context(), f.Caller.Organization, a.ID); err != nil || a.RuleSet.Version != 1 {
 		t.Errorf("after polling: version %d, %v", a.RuleSet.Version, err)
 	}
 }

@@ -92,7 +92,7 @@ func TestScriptsSentAgain(t *testing.T) {
 			lost := wire.SwallowReplyAfter("EVALSHA "+hashes[r.script], func() {
 				between()
 				if revoked {
-					must(t, raw.HSet(t.Context(), scanKeys(t, raw, "*:"+f.caller.Actor.GrantID)[0], "v", "99").Err())
+					must(t, raw.HSet(t.Context(), scanKeys(t, raw, "*:"+f.Caller.Actor.GrantID)[0], "v", "99").Err())
 				}
 				before = keyspace(t, raw)
 			})
@@ -173,83 +173,83 @@ func must(t testing.TB, err error) {
 // rename changes the organization and an account.
 func (f *fixture) rename(t *testing.T) {
 	t.Helper()
-	f.config.Organization.Name += "!"
-	f.config.MerchantAccounts[0].Name += "!"
-	_, err := f.ApplyConfig(t.Context(), f.config, false)
+	f.Config.Organization.Name += "!"
+	f.Config.MerchantAccounts[0].Name += "!"
+	_, err := f.ApplyConfig(t.Context(), f.Config, false)
 	must(t, err)
 }
 
 var paymentResends = []resend{
 	{"create_payment", "the payment is captured and its account changed", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
-		a := f.account(t)
-		ch, ans := f.draft(t, a, eur(1000), "shop.example", tollgate.CaptureManual)
+		a := f.MerchantAccount(t)
+		ch, ans := f.Draft(t, a, eur(1000), "shop.example", tollgate.CaptureManual)
 		return func(through *fixture) error {
-				r, err := through.CreatePayment(t.Context(), f.caller, f.key("one"), a, ch, ans)
+				r, err := through.CreatePayment(t.Context(), f.Caller, f.Key("one"), a, ch, ans)
 				return first(r, err, 201)
 			}, func() {
-				must(t, f.capture(t.Context(), ch.Payment.ID, 100, false))
+				must(t, f.Capture(t.Context(), ch.Payment.ID, 100, false))
 				f.rename(t)
 			}
 	}},
 	{"commit", "the account is changed", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
-		a := f.account(t)
+		a := f.MerchantAccount(t)
 		return func(through *fixture) error {
-			r, err := through.RefusePayment(t.Context(), f.caller, "create", f.key("one"), a, rediskv.Answer{Status: 422, Body: []byte("{}")}, "refused")
+			r, err := through.RefusePayment(t.Context(), f.Caller, "create", f.Key("one"), a, rediskv.Answer{Status: 422, Body: []byte("{}")}, "refused")
 			return first(r, err, 422)
 		}, func() { f.rename(t) }
 	}},
 	{"change_payment", "a capture, and another capture", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
-		p := f.create(t, eur(1000), tollgate.CaptureManual)
-		return func(through *fixture) error { return through.capture(t.Context(), p.ID, 100, false) },
-			func() { must(t, f.capture(t.Context(), p.ID, 200, false)) }
+		p := f.Pay(t, eur(1000), tollgate.CaptureManual)
+		return func(through *fixture) error { return through.Capture(t.Context(), p.ID, 100, false) },
+			func() { must(t, f.Capture(t.Context(), p.ID, 200, false)) }
 	}},
 	{"change_payment", "a capture, and the payment is canceled", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
-		p := f.create(t, eur(1000), tollgate.CaptureManual)
-		return func(through *fixture) error { return through.capture(t.Context(), p.ID, 100, false) },
-			func() { must(t, f.move(t.Context(), p.ID, tollgate.TriggerCancel)) }
+		p := f.Pay(t, eur(1000), tollgate.CaptureManual)
+		return func(through *fixture) error { return through.Capture(t.Context(), p.ID, 100, false) },
+			func() { must(t, f.Move(t.Context(), p.ID, tollgate.TriggerCancel)) }
 	}},
 	{"change_payment", "a refund, and another refund", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
-		p := f.create(t, eur(1000), tollgate.CaptureAutomatic)
-		return func(through *fixture) error { return through.refund(t.Context(), p.ID, 100, false) },
-			func() { must(t, f.refund(t.Context(), p.ID, 200, false)) }
+		p := f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
+		return func(through *fixture) error { return through.GiveBack(t.Context(), p.ID, 100, false) },
+			func() { must(t, f.GiveBack(t.Context(), p.ID, 200, false)) }
 	}},
 	{"change_payment", "an approval, and a capture", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		f.limited(t, `{"review_above":"5.00"}`)
-		p := f.create(t, eur(1000), tollgate.CaptureManual)
-		return func(through *fixture) error { return through.move(t.Context(), p.ID, tollgate.TriggerApprove) },
-			func() { must(t, f.capture(t.Context(), p.ID, 200, false)) }
+		p := f.Pay(t, eur(1000), tollgate.CaptureManual)
+		return func(through *fixture) error { return through.Move(t.Context(), p.ID, tollgate.TriggerApprove) },
+			func() { must(t, f.Capture(t.Context(), p.ID, 200, false)) }
 	}},
 	{"change_payment", "a cancellation, which is the last", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
-		p := f.create(t, eur(1000), tollgate.CaptureManual)
-		must(t, f.capture(t.Context(), p.ID, 200, false))
-		return func(through *fixture) error { return through.move(t.Context(), p.ID, tollgate.TriggerCancel) }, func() { f.rename(t) }
+		p := f.Pay(t, eur(1000), tollgate.CaptureManual)
+		must(t, f.Capture(t.Context(), p.ID, 200, false))
+		return func(through *fixture) error { return through.Move(t.Context(), p.ID, tollgate.TriggerCancel) }, func() { f.rename(t) }
 	}},
 	{"change_payment", "an expiry, which is the last", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
-		p := f.create(t, eur(1000), tollgate.CaptureManual)
-		f.clock.advance(169 * time.Hour)
-		return func(through *fixture) error { return through.ExpirePayment(t.Context(), f.caller.Organization, p.ID) }, func() { f.rename(t) }
+		p := f.Pay(t, eur(1000), tollgate.CaptureManual)
+		f.Clock.Advance(169 * time.Hour)
+		return func(through *fixture) error { return through.ExpirePayment(t.Context(), f.Caller.Organization, p.ID) }, func() { f.rename(t) }
 	}},
 	{"issue_token", "the client is disabled", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		return func(through *fixture) error { return through.IssueToken(t.Context(), f.issue("jti")) }, func() {
-			f.config.Clients[0].Status = "disabled"
+			f.Config.Clients[0].Status = "disabled"
 			f.rename(t)
 		}
 	}},
 	{"append_audit", "the record grows", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		e := tollgate.AuditEntry{Type: "access.denied", Outcome: "denied"}
-		return func(through *fixture) error { return through.Audit(t.Context(), f.caller, e) }, func() {
+		return func(through *fixture) error { return through.Audit(t.Context(), f.Caller, e) }, func() {
 			for range 20 {
-				must(t, f.Audit(t.Context(), f.caller, e))
+				must(t, f.Audit(t.Context(), f.Caller, e))
 			}
 		}
 	}},
 	{"read_resource", "the record grows", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		return func(through *fixture) error {
-				_, _, err := through.ReadResource(t.Context(), f.caller, "organization", f.caller.Organization)
+				_, _, err := through.ReadResource(t.Context(), f.Caller, "organization", f.Caller.Organization)
 				return err
 			}, func() {
 				for range 20 {
-					must(t, f.Audit(t.Context(), f.caller, tollgate.AuditEntry{Type: "access.denied", Outcome: "denied"}))
+					must(t, f.Audit(t.Context(), f.Caller, tollgate.AuditEntry{Type: "access.denied", Outcome: "denied"}))
 				}
 			}
 	}},
@@ -265,7 +265,7 @@ func first(r rediskv.Result, err error, status int) error {
 
 var configResends = []resend{
 	{"commit", "and another change", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
-		mine := f.config
+		mine := f.Config
 		mine.Organization.Name = "mine"
 		return func(through *fixture) error {
 			changes, err := through.ApplyConfig(t.Context(), mine, false)
@@ -276,7 +276,7 @@ var configResends = []resend{
 		}, func() { f.rename(t) }
 	}},
 	{"commit", "a client is disabled, and enabled again", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
-		mine, theirs := f.config, f.config
+		mine, theirs := f.Config, f.Config
 		mine.Clients = slices.Clone(mine.Clients)
 		mine.Clients[0].Status = "disabled"
 		return func(through *fixture) error {
@@ -294,18 +294,18 @@ var configResends = []resend{
 			}
 	}},
 	{"commit", "what a run that died has left, and another run", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
-		raw := rawClient(t, f.url)
-		list := scanKeys(t, raw, "*"+f.caller.Organization+":grants")[0]
-		must(t, raw.SAdd(t.Context(), strings.TrimSuffix(list, "grants")+"ending", f.config.Clients[0].ID+"/1").Err())
+		raw := rawClient(t, f.URL)
+		list := scanKeys(t, raw, "*"+f.Caller.Organization+":grants")[0]
+		must(t, raw.SAdd(t.Context(), strings.TrimSuffix(list, "grants")+"ending", f.Config.Clients[0].ID+"/1").Err())
 		return func(through *fixture) error {
-			_, err := through.ApplyConfig(t.Context(), f.config, false)
+			_, err := through.ApplyConfig(t.Context(), f.Config, false)
 			return err
 		}, func() { f.rename(t) }
 	}},
 	{"commit", "a publication, and the next version", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		f.signer(t)
 		return func(through *fixture) error {
-			through.config = f.config // it has the signer
+			through.Config = f.Config // it has the signer
 			r, err := through.publish(t, "shop_fee", 1)
 			return first(r, err, 201)
 		}, func() { f.published(t, "shop_fee", 2) }
@@ -318,14 +318,14 @@ var configResends = []resend{
 				r, err := through.createActivation(t, nil, request)
 				return first(r, err, 201)
 			}, func() {
-				list, _, err := f.Activations(t.Context(), f.caller, f.config.RuleSets[0].ID, "", 1)
+				list, _, err := f.Activations(t.Context(), f.Caller, f.Config.RuleSets[0].ID, "", 1)
 				must(t, err)
 				must(t, f.cancelActivation(t, list[0].ID))
 			}
 	}},
 	{"commit", "a shadow, which is stopped", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		return func(through *fixture) error { through.shadowed(t); return nil }, func() {
-			list, _, err := f.Shadows(t.Context(), f.caller, "", 1)
+			list, _, err := f.Shadows(t.Context(), f.Caller, "", 1)
 			must(t, err)
 			must(t, f.stop(t, list[0].ID, func() {}))
 		}
@@ -333,7 +333,7 @@ var configResends = []resend{
 	{"record_shadow", "another instance records, and it is stopped", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		id := f.shadowed(t)
 		record := func(f *fixture, instance string) error {
-			return f.RecordComparison(t.Context(), f.caller.Organization, id, instance, &rules.Comparison{Operation: instance, Compared: 3, Equal: 3})
+			return f.RecordComparison(t.Context(), f.Caller.Organization, id, instance, &rules.Comparison{Operation: instance, Compared: 3, Equal: 3})
 		}
 		return func(through *fixture) error { return record(through, "ins_1") }, func() {
 			must(t, record(f, "ins_2"))

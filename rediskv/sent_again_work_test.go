@@ -16,7 +16,7 @@ import (
 func (f *fixture) sendable(t *testing.T) *tollgate.StoredWebhook {
 	t.Helper()
 	w := f.endpoint(t)
-	f.create(t, eur(100), tollgate.CaptureManual)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
 	f.fanOut(t, "a")
 	return w
 }
@@ -62,16 +62,16 @@ var webhookResends = []resend{
 	}},
 	{"commit", "a ping, and the endpoint is deleted", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		w := f.endpoint(t)
-		ping, err := tollgate.PingWebhook(f.NewID, f.origin(), w)
+		ping, err := tollgate.PingWebhook(f.NewID, f.Origin(f.Caller), w)
 		must(t, err)
 		return func(through *fixture) error {
-			r, err := through.CommitPing(t.Context(), f.caller, nil, ping, rediskv.Answer{Status: 202})
+			r, err := through.CommitPing(t.Context(), f.Caller, nil, ping, rediskv.Answer{Status: 202})
 			return first(r, err, 202)
 		}, func() { must(t, f.deleteWebhook(t, *w)) }
 	}},
 	{"fan_out", "there is another endpoint", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		f.endpoint(t)
-		f.create(t, eur(100), tollgate.CaptureManual)
+		f.Pay(t, eur(100), tollgate.CaptureManual)
 		p := f.partition(t)
 		return func(through *fixture) error {
 			n, err := through.FanOut(t.Context(), p, "a", time.Millisecond)
@@ -107,7 +107,7 @@ var webhookResends = []resend{
 				}
 				return err
 			}, func() {
-				f.clock.advance(time.Second)
+				f.Clock.Advance(time.Second)
 				f.record(t, f.take(t, 1)[0], succeeded)
 			}
 	}},
@@ -142,7 +142,7 @@ var webhookResends = []resend{
 			}
 	}},
 	{"forget_consumer", "and there is another worker", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
-		raw, p := rawClient(t, f.url), f.partition(t)
+		raw, p := rawClient(t, f.URL), f.partition(t)
 		stream := f.tag + ":exports"
 		must(t, raw.XGroupCreateMkStream(t.Context(), stream, "workers", "0").Err())
 		must(t, raw.XGroupCreateConsumer(t.Context(), stream, "workers", "a").Err())
@@ -154,28 +154,28 @@ var webhookResends = []resend{
 var payoutResends = []resend{
 	{"close_day", "the account is changed", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		return func(through *fixture) error {
-			_, err := through.CloseDays(t.Context(), f.caller.Organization, f.config.MerchantAccounts[0].ID)
+			_, err := through.CloseDays(t.Context(), f.Caller.Organization, f.Config.MerchantAccounts[0].ID)
 			return err
 		}, func() { f.rename(t) }
 	}},
 	{"commit", "a payout is checked, and another worker carries it on", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
-		f.create(t, eur(1000), tollgate.CaptureAutomatic)
+		f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
 		f.days(7)
-		_, err := f.CloseDays(t.Context(), f.caller.Organization, f.config.MerchantAccounts[0].ID)
+		_, err := f.CloseDays(t.Context(), f.Caller.Organization, f.Config.MerchantAccounts[0].ID)
 		must(t, err)
 		id := *f.payouts(t)[0].PayoutID
 		return func(through *fixture) error {
-				_, err := through.MovePayout(t.Context(), f.caller.Organization, id)
+				_, err := through.MovePayout(t.Context(), f.Caller.Organization, id)
 				return err
 			}, func() {
-				_, err := f.MovePayout(t.Context(), f.caller.Organization, id)
+				_, err := f.MovePayout(t.Context(), f.Caller.Organization, id)
 				must(t, err)
 			}
 	}},
 	{"commit", "a payout is held, and released", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		id := f.wrongPayout(t)
 		return func(through *fixture) error {
-				_, err := through.MovePayout(t.Context(), f.caller.Organization, id)
+				_, err := through.MovePayout(t.Context(), f.Caller.Organization, id)
 				return err
 			}, func() {
 				f.release(t, id)
@@ -183,80 +183,80 @@ var payoutResends = []resend{
 	}},
 	{"commit", "a payout is released, and paid", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		id := f.wrongPayout(t)
-		_, err := f.MovePayout(t.Context(), f.caller.Organization, id)
+		_, err := f.MovePayout(t.Context(), f.Caller.Organization, id)
 		must(t, err)
 		return func(through *fixture) error {
 				return through.releasePayout(t, id, "looked at")
 			}, func() {
-				_, err := f.MovePayout(t.Context(), f.caller.Organization, id)
+				_, err := f.MovePayout(t.Context(), f.Caller.Organization, id)
 				must(t, err)
-				must(t, taken(f.BeginPayout(t.Context(), f.caller.Organization, id, time.Minute)))
+				must(t, taken(f.BeginPayout(t.Context(), f.Caller.Organization, id, time.Minute)))
 			}
 	}},
 	{"note_damage", "the organization changes", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
-		id := f.create(t, eur(1000), tollgate.CaptureManual).ID
-		raw := rawClient(t, f.url)
+		id := f.Pay(t, eur(1000), tollgate.CaptureManual).ID
+		raw := rawClient(t, f.URL)
 		must(t, raw.HSet(t.Context(), scanKeys(t, raw, "*:"+id)[0], "amt", "1O").Err())
 		return func(through *fixture) error {
-			if _, _, err := through.Payment(t.Context(), rediskv.Caller{Organization: f.caller.Organization}, id); !rediskv.IsDamage(err) {
+			if _, _, err := through.Payment(t.Context(), rediskv.Caller{Organization: f.Caller.Organization}, id); !rediskv.IsDamage(err) {
 				return fmt.Errorf("the payment is read: %w", err)
 			}
 			return nil
 		}, func() { f.rename(t) }
 	}},
 	{"make_payout", "another worker carries it on", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
-		f.create(t, eur(1000), tollgate.CaptureAutomatic)
+		f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
 		f.days(7)
 		return func(through *fixture) error {
-				n, err := through.CloseDays(t.Context(), f.caller.Organization, f.config.MerchantAccounts[0].ID)
+				n, err := through.CloseDays(t.Context(), f.Caller.Organization, f.Config.MerchantAccounts[0].ID)
 				if err == nil && n != 1 {
 					err = fmt.Errorf("%d payouts", n)
 				}
 				return err
 			}, func() {
-				_, err := f.MovePayout(t.Context(), f.caller.Organization, *f.payouts(t)[0].PayoutID)
+				_, err := f.MovePayout(t.Context(), f.Caller.Organization, *f.payouts(t)[0].PayoutID)
 				must(t, err)
 			}
 	}},
 	{"move_members", "another worker begins to pay", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
-		f.create(t, eur(1000), tollgate.CaptureAutomatic)
+		f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
 		f.days(7)
-		_, err := f.CloseDays(t.Context(), f.caller.Organization, f.config.MerchantAccounts[0].ID)
+		_, err := f.CloseDays(t.Context(), f.Caller.Organization, f.Config.MerchantAccounts[0].ID)
 		must(t, err)
 		id := *f.payouts(t)[0].PayoutID
 		return func(through *fixture) error {
-				_, err := through.MovePayout(t.Context(), f.caller.Organization, id)
+				_, err := through.MovePayout(t.Context(), f.Caller.Organization, id)
 				return err
 			}, func() {
-				_, err := f.BeginPayout(t.Context(), f.caller.Organization, id, time.Minute)
+				_, err := f.BeginPayout(t.Context(), f.Caller.Organization, id, time.Minute)
 				must(t, err)
 			}
 	}},
 	{"commit", "a payout is begun, and nobody else has it", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		p := f.begun(t)
-		f.clock.advance(time.Hour)
+		f.Clock.Advance(time.Hour)
 		return func(through *fixture) error {
-			return taken(through.BeginPayout(t.Context(), f.caller.Organization, p.ID, time.Minute))
+			return taken(through.BeginPayout(t.Context(), f.Caller.Organization, p.ID, time.Minute))
 		}, func() { f.rename(t) }
 	}},
 	{"commit", "a payout is begun, the lease runs out and another worker has it", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		p := f.begun(t)
-		f.clock.advance(time.Hour)
+		f.Clock.Advance(time.Hour)
 		return func(through *fixture) error {
 				// To pay what another worker pays now would be the harm.
-				if err := taken(through.BeginPayout(t.Context(), f.caller.Organization, p.ID, time.Minute)); !errors.Is(err, errNotTaken) {
+				if err := taken(through.BeginPayout(t.Context(), f.Caller.Organization, p.ID, time.Minute)); !errors.Is(err, errNotTaken) {
 					return fmt.Errorf("two workers have it: %w", err)
 				}
 				return nil
 			}, func() {
-				f.clock.advance(time.Hour)
-				must(t, taken(f.BeginPayout(t.Context(), f.caller.Organization, p.ID, time.Minute)))
+				f.Clock.Advance(time.Hour)
+				must(t, taken(f.BeginPayout(t.Context(), f.Caller.Organization, p.ID, time.Minute)))
 			}
 	}},
 	{"commit", "a payout ends, and what it paid is settled", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		p := f.begun(t)
 		return func(through *fixture) error { return through.endPayout(t.Context(), p, paid(p)) }, func() {
-			_, err := f.MovePayout(t.Context(), f.caller.Organization, p.ID)
+			_, err := f.MovePayout(t.Context(), f.Caller.Organization, p.ID)
 			must(t, err)
 		}
 	}},
@@ -283,7 +283,7 @@ func (f *fixture) job(t *testing.T, consumer string) *exports.ExportJob {
 // exporting is a new export in a worker's hands.
 func (f *fixture) exporting(t *testing.T) *exports.ExportJob {
 	t.Helper()
-	f.create(t, eur(100), tollgate.CaptureManual)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
 	_, err := f.newExport(t)
 	must(t, err)
 	return f.job(t, "a")
@@ -292,7 +292,7 @@ func (f *fixture) exporting(t *testing.T) *exports.ExportJob {
 // deleted cancels an export, or drops its file.
 func (f *fixture) deleted(t *testing.T, id string) {
 	t.Helper()
-	e, err := f.Export(t.Context(), f.caller, id)
+	e, err := f.Export(t.Context(), f.Caller, id)
 	must(t, err)
 	must(t, f.deleteExport(t, e))
 }
@@ -302,7 +302,7 @@ var exportResends = []resend{
 		facts, ch, err := f.newExportChange(t, tollgate.DatasetEvents, tollgate.FormatCSV, tollgate.ExportFilter{})
 		must(t, err)
 		return func(through *fixture) error {
-			r, err := through.CommitExport(t.Context(), f.caller, nil, facts, ch, rediskv.Answer{Status: 202})
+			r, err := through.CommitExport(t.Context(), f.Caller, nil, facts, ch, rediskv.Answer{Status: 202})
 			return first(r, err, 202)
 		}, func() { f.deleted(t, ch.Export.ID) }
 	}},
@@ -337,8 +337,8 @@ var exportResends = []resend{
 		e := f.export(t, tollgate.DatasetTickets, tollgate.FormatCSV, tollgate.ExportFilter{})
 		must(t, f.deleteExport(t, e))
 		return func(through *fixture) error {
-				return through.RemoveExportFile(t.Context(), f.caller.Organization, e.ID)
+				return through.RemoveExportFile(t.Context(), f.Caller.Organization, e.ID)
 			},
-			func() { must(t, f.RemoveExportFile(t.Context(), f.caller.Organization, e.ID)) }
+			func() { must(t, f.RemoveExportFile(t.Context(), f.Caller.Organization, e.ID)) }
 	}},
 }

@@ -63,7 +63,7 @@ func TestConflictThatStays(t *testing.T) {
 // it, and so is what another instance has found.
 func TestComparisonOnce(t *testing.T) {
 	f := newFixture(t)
-	id, org := f.shadowed(t), f.caller.Organization
+	id, org := f.shadowed(t), f.Caller.Organization
 	found := func() *rules.Comparison {
 		return &rules.Comparison{
 			Operation: f.NewID(""), Compared: 2, Different: 1, Equal: 1, Sums: map[tollgate.Currency]int64{"EUR": -7},
@@ -79,11 +79,11 @@ func TestComparisonOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	shadow, err := f.Shadow(t.Context(), f.caller, id)
+	shadow, err := f.Shadow(t.Context(), f.Caller, id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, _, err := f.Divergences(t.Context(), f.caller, id, "", 10)
+	rows, _, err := f.Divergences(t.Context(), f.Caller, id, "", 10)
 	if err != nil || shadow.Value.Totals.Compared != 6 || shadow.Value.Totals.Differences[0].Amount != "-0.21" || len(rows) != 3 {
 		t.Errorf("%+v, %d divergences, %v", shadow.Value.Totals, len(rows), err)
 	}

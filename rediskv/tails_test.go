@@ -21,7 +21,7 @@ func TestWaitingTakesNoConnections(t *testing.T) {
 	f := newFixtureAt(t, redistest.Single(t).URL)
 	const readers, most = 1000, 100
 	var looked atomic.Int64
-	s := f.observed(t, f.url, func(operation string) {
+	s := f.observed(t, f.URL, func(operation string) {
 		if operation == "wait_events" {
 			looked.Add(1)
 		}
@@ -57,7 +57,7 @@ func TestWaitingTakesNoConnections(t *testing.T) {
 	for range readers {
 		waits(greedy, ended)
 	}
-	server := rawClient(t, f.url)
+	server := rawClient(t, f.URL)
 	for looked.Load() < readers {
 		info, err := server.Info(t.Context(), "clients").Result()
 		if err != nil {
@@ -74,8 +74,8 @@ func TestWaitingTakesNoConnections(t *testing.T) {
 		}
 	}
 	modest := make(chan error, 1)
-	waits(f.caller.Organization, modest)
-	f.create(t, eur(100), tollgate.CaptureManual)
+	waits(f.Caller.Organization, modest)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
 	select {
 	case err := <-modest:
 		if err != nil {
@@ -92,13 +92,13 @@ func TestWaitingTakesNoConnections(t *testing.T) {
 // tell looks for itself.
 func TestEventsAreNoticedWithoutPush(t *testing.T) {
 	f := newFixture(t)
-	end, err := f.LastEvent(t.Context(), f.caller)
+	end, err := f.LastEvent(t.Context(), f.Caller)
 	if err != nil {
 		t.Fatal(err)
 	}
 	told := make(chan error, 1)
-	go func() { told <- f.WaitEvents(t.Context(), f.caller.Organization, end) }()
-	f.create(t, eur(100), tollgate.CaptureManual)
+	go func() { told <- f.WaitEvents(t.Context(), f.Caller.Organization, end) }()
+	f.Pay(t, eur(100), tollgate.CaptureManual)
 	select {
 	case err := <-told:
 		if err != nil {

@@ -17,9 +17,9 @@ import (
 // damage.
 func (f *fixture) everything(t testing.TB) map[string]string {
 	t.Helper()
-	raw := rawClient(t, f.url)
+	raw := rawClient(t, f.URL)
 	all := map[string]string{}
-	for _, key := range scanKeys(t, raw, "*"+f.caller.Organization+"*") {
+	for _, key := range scanKeys(t, raw, "*"+f.Caller.Organization+"*") {
 		if strings.HasSuffix(key, ":damaged") || strings.HasSuffix(key, ":events") || strings.HasSuffix(key, ":seq") || strings.Contains(key, ":op:") {
 			continue
 		}
@@ -80,12 +80,12 @@ func spoil(t testing.TB, raw redis.UniversalClient, key, field string) (repair f
 func TestDamagedCountsTearNothing(t *testing.T) {
 	f := newFixture(t)
 	f.limited(t, `{"budgets":[{"window":"day","currency":"EUR","amount":"900.00","per":"merchant_account"}]}`)
-	open := f.create(t, eur(1000), tollgate.CaptureManual)
-	f.create(t, eur(700), tollgate.CaptureAutomatic)
-	raw := rawClient(t, f.url)
+	open := f.Pay(t, eur(1000), tollgate.CaptureManual)
+	f.Pay(t, eur(700), tollgate.CaptureAutomatic)
+	raw := rawClient(t, f.URL)
 	key := func(end string) string {
 		t.Helper()
-		found := scanKeys(t, raw, "*"+f.caller.Organization+end)
+		found := scanKeys(t, raw, "*"+f.Caller.Organization+end)
 		if len(found) != 1 {
 			t.Fatal(end, found)
 		}
@@ -99,13 +99,13 @@ func TestDamagedCountsTearNothing(t *testing.T) {
 	}
 	create := func(method tollgate.CaptureMethod) func() error {
 		return func() error {
-			a := f.account(t)
-			ch, ans := f.draft(t, a, eur(500), "shop.example", method)
-			_, err := f.CreatePayment(t.Context(), f.caller, f.key(f.NewID("")), a, ch, ans)
+			a := f.MerchantAccount(t)
+			ch, ans := f.Draft(t, a, eur(500), "shop.example", method)
+			_, err := f.CreatePayment(t.Context(), f.Caller, f.Key(f.NewID("")), a, ch, ans)
 			return err
 		}
 	}
-	capture := func() error { return f.capture(t.Context(), open.ID, 400, true) }
+	capture := func() error { return f.Capture(t.Context(), open.ID, 400, true) }
 	endpoint := func() error {
 		_, err := f.createWebhook(t, tollgate.StoredWebhook{WebhookEndpoint: tollgate.WebhookEndpoint{
 			Object: "webhook_endpoint", ID: f.NewID(tollgate.PrefixWebhook), URL: "https://shop.example/hooks", Status: tollgate.WebhookActive,
@@ -148,7 +148,7 @@ func TestDamagedCountsTearNothing(t *testing.T) {
 	if err := capture(); err != nil {
 		t.Fatal(err)
 	}
-	if p, _ := f.read(t, open.ID); p.Status != tollgate.Captured {
+	if p, _ := f.Read(t, open.ID); p.Status != tollgate.Captured {
 		t.Errorf("the payment is %s", p.Status)
 	}
 	repair()
@@ -159,11 +159,11 @@ func TestDamagedCountsTearNothing(t *testing.T) {
 // it belongs to moves on; where nobody knows the place, nothing is written.
 func TestDamagedPlacesTearNothing(t *testing.T) {
 	f := newFixture(t)
-	open := f.create(t, eur(1000), tollgate.CaptureManual)
-	raw := rawClient(t, f.url)
+	open := f.Pay(t, eur(1000), tollgate.CaptureManual)
+	raw := rawClient(t, f.URL)
 	find := func(end string) string {
 		t.Helper()
-		found := scanKeys(t, raw, "*"+f.caller.Organization+":"+end)
+		found := scanKeys(t, raw, "*"+f.Caller.Organization+":"+end)
 		if len(found) != 1 {
 			t.Fatal(end, found)
 		}
@@ -171,7 +171,7 @@ func TestDamagedPlacesTearNothing(t *testing.T) {
 	}
 	authorization := tollgate.AuthorizationOf(open.ID)
 	repair := spoil(t, raw, find(authorization), "pos")
-	if err := f.capture(t.Context(), open.ID, 400, false); err != nil {
+	if err := f.Capture(t.Context(), open.ID, 400, false); err != nil {
 		t.Error(err)
 	}
 	index, member := find("txns:"+string(tollgate.PartiallyCaptured)), authorization[len(tollgate.PrefixTransaction):]
@@ -183,7 +183,7 @@ func TestDamagedPlacesTearNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := f.everything(t)
-	if err := f.capture(t.Context(), open.ID, 600, true); !rediskv.IsDamage(err) {
+	if err := f.Capture(t.Context(), open.ID, 600, true); !rediskv.IsDamage(err) {
 		t.Error(err)
 	}
 	for key, value := range f.everything(t) {
@@ -194,7 +194,7 @@ func TestDamagedPlacesTearNothing(t *testing.T) {
 	if err := raw.ZAdd(t.Context(), index, redis.Z{Score: place, Member: member}).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.capture(t.Context(), open.ID, 600, true); err != nil {
+	if err := f.Capture(t.Context(), open.ID, 600, true); err != nil {
 		t.Error(err)
 	}
 	repair()

@@ -37,15 +37,15 @@ func (f *fixture) endpoint(t testing.TB, types ...string) *tollgate.StoredWebhoo
 
 func (f *fixture) createWebhook(t testing.TB, w tollgate.StoredWebhook) (rediskv.Result, error) {
 	t.Helper()
-	there, err := f.WebhookList(t.Context(), f.caller.Organization)
+	there, err := f.WebhookList(t.Context(), f.Caller.Organization)
 	if err != nil {
 		return rediskv.Result{}, err
 	}
-	ch, err := tollgate.CreateWebhook(f.NewID, f.origin(), there, w)
+	ch, err := tollgate.CreateWebhook(f.NewID, f.Origin(f.Caller), there, w)
 	if err != nil {
 		return rediskv.Result{}, err
 	}
-	return f.CommitWebhook(t.Context(), f.caller, nil, ch, rediskv.Answer{Status: 201})
+	return f.CommitWebhook(t.Context(), f.Caller, nil, ch, rediskv.Answer{Status: 201})
 }
 
 // changeWebhook changes an endpoint as it was read.
@@ -53,29 +53,29 @@ func (f *fixture) changeWebhook(t testing.TB, was tollgate.StoredWebhook, how fu
 	t.Helper()
 	want := was.WebhookEndpoint
 	how(&want)
-	ch, err := tollgate.ChangeWebhook(f.NewID, f.origin(), tollgate.WebhookKeys{}, was, want)
+	ch, err := tollgate.ChangeWebhook(f.NewID, f.Origin(f.Caller), tollgate.WebhookKeys{}, was, want)
 	if err != nil {
 		return rediskv.Result{}, err
 	}
-	return f.CommitWebhook(t.Context(), f.caller, nil, ch, rediskv.Answer{Status: 200})
+	return f.CommitWebhook(t.Context(), f.Caller, nil, ch, rediskv.Answer{Status: 200})
 }
 
 func (f *fixture) deleteWebhook(t testing.TB, was tollgate.StoredWebhook) error {
 	t.Helper()
-	ch, err := tollgate.DeleteWebhook(f.NewID, f.origin(), was)
+	ch, err := tollgate.DeleteWebhook(f.NewID, f.Origin(f.Caller), was)
 	must(t, err)
-	_, err = f.CommitWebhook(t.Context(), f.caller, nil, ch, rediskv.Answer{})
+	_, err = f.CommitWebhook(t.Context(), f.Caller, nil, ch, rediskv.Answer{})
 	return err
 }
 
 // disableWebhook disables an endpoint as a worker does.
 func (f *fixture) disableWebhook(t testing.TB, was tollgate.StoredWebhook) (disabled bool, err error) {
 	t.Helper()
-	ch, err := tollgate.DisableWebhook(f.NewID, f.origin(), was, "gone")
+	ch, err := tollgate.DisableWebhook(f.NewID, f.Origin(f.Caller), was, "gone")
 	if err != nil || ch == nil {
 		return false, err
 	}
-	_, err = f.CommitWebhook(t.Context(), rediskv.Caller{Organization: f.caller.Organization}, nil, ch, rediskv.Answer{})
+	_, err = f.CommitWebhook(t.Context(), rediskv.Caller{Organization: f.Caller.Organization}, nil, ch, rediskv.Answer{})
 	if errors.Is(err, rediskv.ErrConflict) {
 		return false, nil
 	}
@@ -86,22 +86,22 @@ func (f *fixture) disableWebhook(t testing.TB, was tollgate.StoredWebhook) (disa
 func (f *fixture) replay(t testing.TB, webhook, delivery string) (id string, err error) {
 	t.Helper()
 	return rediskv.Retried(func() (string, error) {
-		d, err := f.Delivery(t.Context(), f.caller, webhook, delivery)
+		d, err := f.Delivery(t.Context(), f.Caller, webhook, delivery)
 		if err != nil {
 			return "", err
 		}
-		r, err := tollgate.ReplayDelivery(f.NewID, f.origin(), *d, nil)
+		r, err := tollgate.ReplayDelivery(f.NewID, f.Origin(f.Caller), *d, nil)
 		if err != nil {
 			return "", err
 		}
-		result, err := f.CommitReplay(t.Context(), f.caller, nil, r, rediskv.Answer{Status: 202})
+		result, err := f.CommitReplay(t.Context(), f.Caller, nil, r, rediskv.Answer{Status: 202})
 		return r.Replay.ID, first(result, err, 202)
 	})
 }
 
 func (f *fixture) webhook(t testing.TB, id string) *tollgate.StoredWebhook {
 	t.Helper()
-	w, err := f.Webhook(t.Context(), f.caller, id)
+	w, err := f.Webhook(t.Context(), f.Caller, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestReplayInEveryState(t *testing.T) {
 		_, err := f.replay(t, w.ID, work.DeliveryID)
 		return err
 	}
-	f.create(t, eur(100), tollgate.CaptureManual)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
 	f.fanOut(t, "a")
 	first := f.take(t, 10)[0]
 	if err := replay(first); code(err) != string(tollgate.CodeDeliveryInProgress) {
@@ -216,7 +216,7 @@ func (f *fixture) take(t testing.TB, slots int) (work []webhooks.Work) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			some = slices.DeleteFunc(some, func(w webhooks.Work) bool { return w.Organization != f.caller.Organization })
+			some = slices.DeleteFunc(some, func(w webhooks.Work) bool { return w.Organization != f.Caller.Organization })
 			if err := f.ReadBodies(t.Context(), some); err != nil {
 				t.Fatal(err)
 			}
@@ -252,7 +252,7 @@ var succeeded = webhooks.Outcome{State: tollgate.DeliverySucceeded, StatusCode: 
 
 func (f *fixture) delivery(t testing.TB, w webhooks.Work) *tollgate.Delivery {
 	t.Helper()
-	d, err := f.Delivery(t.Context(), f.caller, w.Endpoint.ID, w.DeliveryID)
+	d, err := f.Delivery(t.Context(), f.Caller, w.Endpoint.ID, w.DeliveryID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func (f *fixture) delivery(t testing.TB, w webhooks.Work) *tollgate.Delivery {
 
 func (f *fixture) attempts(t testing.TB, w webhooks.Work) (list []tollgate.Attempt) {
 	t.Helper()
-	rows, more, err := f.Attempts(t.Context(), f.caller, w.Endpoint.ID, w.DeliveryID, 0, 100)
+	rows, more, err := f.Attempts(t.Context(), f.Caller, w.Endpoint.ID, w.DeliveryID, 0, 100)
 	if err != nil || more {
 		t.Fatal(more, err)
 	}
@@ -277,10 +277,10 @@ func (f *fixture) attempts(t testing.TB, w webhooks.Work) (list []tollgate.Attem
 
 func TestDeliveryOfEachEventToEachEndpoint(t *testing.T) {
 	f := newFixture(t)
-	f.create(t, eur(50), tollgate.CaptureManual) // before there was an endpoint
+	f.Pay(t, eur(50), tollgate.CaptureManual) // before there was an endpoint
 	all, captured := f.endpoint(t), f.endpoint(t, "payment.captured")
-	p := f.create(t, eur(100), tollgate.CaptureManual)
-	if err := f.capture(t.Context(), p.ID, 100, true); err != nil {
+	p := f.Pay(t, eur(100), tollgate.CaptureManual)
+	if err := f.Capture(t.Context(), p.ID, 100, true); err != nil {
 		t.Fatal(err)
 	}
 	if n := f.fanOut(t, "a"); n != 2 {
@@ -315,7 +315,7 @@ func TestDeliveryOfEachEventToEachEndpoint(t *testing.T) {
 		t.Errorf("%d deliveries after all succeeded", len(more))
 	}
 	for w, want := range map[*tollgate.StoredWebhook]int{all: 2, captured: 1} {
-		rows, _, more, err := f.Deliveries(t.Context(), f.caller, w.ID, webhooks.DeliveryQuery{Limit: 10})
+		rows, _, more, err := f.Deliveries(t.Context(), f.Caller, w.ID, webhooks.DeliveryQuery{Limit: 10})
 		if err != nil || more || len(rows) != want {
 			t.Errorf("%d deliveries, more %v, %v; want %d", len(rows), more, err, want)
 		}
@@ -328,7 +328,7 @@ func TestDeliveryOfEachEventToEachEndpoint(t *testing.T) {
 func TestRetriesLeasesAndLateAnswers(t *testing.T) {
 	f := newFixture(t)
 	f.endpoint(t)
-	f.create(t, eur(100), tollgate.CaptureManual)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
 	f.fanOut(t, "a")
 	first := f.take(t, 10)[0]
 	next := f.Now().Add(5 * time.Second)
@@ -339,7 +339,7 @@ func TestRetriesLeasesAndLateAnswers(t *testing.T) {
 	if early := f.take(t, 10); len(early) != 0 {
 		t.Error("taken before its time")
 	}
-	f.clock.advance(5 * time.Second)
+	f.Clock.Advance(5 * time.Second)
 	second := f.take(t, 10)[0]
 	if second.Number != 2 || second.Run != 2 {
 		t.Errorf("second attempt: %+v", second)
@@ -348,7 +348,7 @@ func TestRetriesLeasesAndLateAnswers(t *testing.T) {
 		t.Errorf("while it is sent again: %+v", d)
 	}
 	// Its worker dies; after the lease another one has it, at no cost of a retry.
-	f.clock.advance(lease)
+	f.Clock.Advance(lease)
 	third := f.take(t, 10)[0]
 	if third.Number != 3 || third.Run != 2 || !third.Died {
 		t.Errorf("after the lease: %+v", third)
@@ -375,10 +375,10 @@ func TestRetriesLeasesAndLateAnswers(t *testing.T) {
 func TestDeadAttemptStaysUnknown(t *testing.T) {
 	f := newFixture(t)
 	hook := f.endpoint(t)
-	f.create(t, eur(100), tollgate.CaptureManual)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
 	f.fanOut(t, "a")
 	dead := f.take(t, 10)[0]
-	f.clock.advance(lease)
+	f.Clock.Advance(lease)
 	w := f.take(t, 10)[0]
 	f.record(t, w, succeeded)
 	list := f.attempts(t, w)
@@ -402,7 +402,7 @@ func TestDeadAttemptStaysUnknown(t *testing.T) {
 	if _, err := f.changeWebhook(t, *f.webhook(t, hook.ID), func(w *tollgate.WebhookEndpoint) { w.URL = moved }); err != nil {
 		t.Fatal(err)
 	}
-	f.clock.advance(lease)
+	f.Clock.Advance(lease)
 	w = f.take(t, 10)[0]
 	if w.Endpoint.URL != moved {
 		t.Errorf("the next attempt goes to %s", w.Endpoint.URL)
@@ -424,7 +424,7 @@ func TestCapsShrinkAndGrow(t *testing.T) {
 	f := newFixture(t)
 	f.endpoint(t)
 	for range 40 {
-		f.create(t, eur(100), tollgate.CaptureManual)
+		f.Pay(t, eur(100), tollgate.CaptureManual)
 	}
 	f.fanOut(t, "a")
 	work := f.take(t, 100)
@@ -441,7 +441,7 @@ func TestCapsShrinkAndGrow(t *testing.T) {
 	if paused := f.take(t, 100); len(paused) != 0 {
 		t.Errorf("%d taken from a paused endpoint", len(paused))
 	}
-	f.clock.advance(2 * time.Minute) // all leases are over as well
+	f.Clock.Advance(2 * time.Minute) // all leases are over as well
 	left := f.take(t, 100)
 	if len(left) != 1 {
 		t.Fatalf("%d taken at once from an endpoint that failed", len(left))
@@ -453,7 +453,7 @@ func TestCapsShrinkAndGrow(t *testing.T) {
 		}
 		left = f.take(t, 100)
 	}
-	rows, _, _, err := f.Deliveries(t.Context(), f.caller, work[0].Endpoint.ID, webhooks.DeliveryQuery{Limit: 100})
+	rows, _, _, err := f.Deliveries(t.Context(), f.Caller, work[0].Endpoint.ID, webhooks.DeliveryQuery{Limit: 100})
 	if err != nil || len(rows) != 40 {
 		t.Fatalf("%d deliveries, %v", len(rows), err)
 	}
@@ -468,7 +468,7 @@ func TestHeldReplayedRecovered(t *testing.T) {
 	f := newFixture(t)
 	w := f.endpoint(t)
 	since := f.Now()
-	f.create(t, eur(100), tollgate.CaptureManual)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
 	f.fanOut(t, "a")
 	done := f.take(t, 1)[0]
 	f.record(t, done, succeeded)
@@ -485,13 +485,13 @@ func TestHeldReplayedRecovered(t *testing.T) {
 	if got := f.webhook(t, w.ID); got.Status != tollgate.WebhookDisabledStatus || *got.DisabledReason != "gone" || got.Revision != 2 {
 		t.Errorf("disabled: %+v", got)
 	}
-	f.clock.advance(time.Second)
-	f.create(t, eur(200), tollgate.CaptureManual)
+	f.Clock.Advance(time.Second)
+	f.Pay(t, eur(200), tollgate.CaptureManual)
 	f.fanOut(t, "a")
 	if n := f.take(t, 10); len(n) != 0 {
 		t.Errorf("%d taken from a disabled endpoint", len(n))
 	}
-	held, _, _, err := f.Deliveries(t.Context(), f.caller, w.ID, webhooks.DeliveryQuery{States: []tollgate.DeliveryState{tollgate.DeliveryHeld}, Limit: 10})
+	held, _, _, err := f.Deliveries(t.Context(), f.Caller, w.ID, webhooks.DeliveryQuery{States: []tollgate.DeliveryState{tollgate.DeliveryHeld}, Limit: 10})
 	if err != nil || len(held) != 1 {
 		t.Fatalf("held: %v %v", held, err)
 	}
@@ -502,7 +502,7 @@ func TestHeldReplayedRecovered(t *testing.T) {
 
 	recovery := f.recover(t, w.ID, since)
 	f.jobs(t)
-	r, err := f.Recovery(t.Context(), f.caller, w.ID, recovery)
+	r, err := f.Recovery(t.Context(), f.Caller, w.ID, recovery)
 	if err != nil || r.State != "succeeded" || r.Queued != 1 || r.Looked < 1 || r.CompletedAt == 0 {
 		t.Errorf("recovery: %+v %v", r, err)
 	}
@@ -549,15 +549,15 @@ func (f *fixture) jobs(t testing.TB) {
 func TestDeletedEndpoint(t *testing.T) {
 	f := newFixture(t)
 	w := f.endpoint(t)
-	f.create(t, eur(100), tollgate.CaptureManual)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
 	f.fanOut(t, "a")
 	work := f.take(t, 1)[0]
 	must(t, f.deleteWebhook(t, *f.webhook(t, w.ID)))
-	if _, err := f.Webhook(t.Context(), f.caller, w.ID); code(err) != string(tollgate.CodeNotFound) {
+	if _, err := f.Webhook(t.Context(), f.Caller, w.ID); code(err) != string(tollgate.CodeNotFound) {
 		t.Errorf("read after deletion: %v", err)
 	}
 	f.record(t, work, webhooks.Outcome{State: tollgate.DeliveryRetrying, Next: f.Now()})
-	f.create(t, eur(100), tollgate.CaptureManual)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
 	f.fanOut(t, "a")
 	if n := f.take(t, 10); len(n) != 0 {
 		t.Errorf("%d deliveries of a deleted endpoint", len(n))
@@ -590,11 +590,11 @@ func TestChangeWebhookComparesRevisions(t *testing.T) {
 	if _, err := f.createWebhook(t, w); code(err) != string(tollgate.CodeQuotaExceeded) {
 		t.Errorf("one endpoint too many: %v", err)
 	}
-	rows, more, err := f.Webhooks(t.Context(), f.caller, "", 30)
+	rows, more, err := f.Webhooks(t.Context(), f.Caller, "", 30)
 	if err != nil || !more || len(rows) != 30 {
 		t.Fatalf("%d endpoints, more %v, %v", len(rows), more, err)
 	}
-	rest, more, err := f.Webhooks(t.Context(), f.caller, rows[29].ID, 30)
+	rest, more, err := f.Webhooks(t.Context(), f.Caller, rows[29].ID, 30)
 	if err != nil || more || len(rest) != tollgate.MaxWebhooks-30 {
 		t.Errorf("%d more, more %v, %v", len(rest), more, err)
 	}
@@ -611,7 +611,7 @@ func TestFanOutSurvives(t *testing.T) {
 	for range 3 {
 		g.Go(func() {
 			for range events / 3 {
-				f.create(t, eur(100), tollgate.CaptureManual)
+				f.Pay(t, eur(100), tollgate.CaptureManual)
 			}
 		})
 	}
@@ -626,7 +626,7 @@ func TestFanOutSurvives(t *testing.T) {
 	for {
 		f.fanOut(t, "b")
 		f.fanOut(t, "c")
-		rows, _, _, err := f.Deliveries(t.Context(), f.caller, w.ID, webhooks.DeliveryQuery{Limit: 100})
+		rows, _, _, err := f.Deliveries(t.Context(), f.Caller, w.ID, webhooks.DeliveryQuery{Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -648,12 +648,12 @@ func TestFanOutSurvives(t *testing.T) {
 
 func TestTrimKeepsWhatIsNotDelivered(t *testing.T) {
 	f := newFixture(t)
-	f.create(t, eur(100), tollgate.CaptureManual)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
 	f.endpoint(t)
-	f.create(t, eur(100), tollgate.CaptureManual)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
 	f.fanOut(t, "a")
 	work := f.take(t, 1)[0]
-	f.create(t, eur(100), tollgate.CaptureManual) // not handed over
+	f.Pay(t, eur(100), tollgate.CaptureManual) // not handed over
 	c, key := f.raw(t)
 	length := func() int64 {
 		n, err := c.XLen(t.Context(), key).Result()
@@ -686,7 +686,7 @@ func TestTrimKeepsWhatIsNotDelivered(t *testing.T) {
 		f.record(t, w, succeeded)
 	}
 	listed := func() int {
-		rows, _, _, err := f.Deliveries(t.Context(), f.caller, work.Endpoint.ID, webhooks.DeliveryQuery{Limit: 10})
+		rows, _, _, err := f.Deliveries(t.Context(), f.Caller, work.Endpoint.ID, webhooks.DeliveryQuery{Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -708,7 +708,7 @@ func TestTrimKeepsWhatIsNotDelivered(t *testing.T) {
 // gone. What it takes while that is looked at is not lost when it dies.
 func TestForgetConsumersKeepsWhatIsTaken(t *testing.T) {
 	f := newFixture(t)
-	server := rawClient(t, f.url)
+	server := rawClient(t, f.URL)
 	export := tollgate.Export{
 		Object: "export", ID: f.NewID(tollgate.PrefixExport), CreatedAt: f.Now(),
 		Dataset: tollgate.DatasetPayments, Format: tollgate.FormatCSV, Status: tollgate.ExportStatusPending,
@@ -721,7 +721,7 @@ func TestForgetConsumersKeepsWhatIsTaken(t *testing.T) {
 		return j != nil && j.ID == export.ID
 	}
 	partition, looks := -1, 0
-	s := f.observed(t, f.url, func(operation string) {
+	s := f.observed(t, f.URL, func(operation string) {
 		if operation != "idle_consumers" {
 			return
 		}
@@ -766,7 +766,7 @@ func TestForgetConsumers(t *testing.T) {
 	f := newFixture(t)
 	f.endpoint(t)
 	for _, name := range []string{"a", "b", "c"} {
-		f.create(t, eur(100), tollgate.CaptureManual)
+		f.Pay(t, eur(100), tollgate.CaptureManual)
 		f.fanOut(t, name)
 	}
 	c, key := f.raw(t)

@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"testing"
 
-	"tollgate/cmd/tollgate/clitest"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/testkit"
 )
 
 // sandbox is a running `tollgate dev` on a Redis that outlives it.
@@ -28,7 +28,7 @@ func startSandbox(t *testing.T, redisURL string) *sandbox {
 func awaitSandbox(t *testing.T, p *process, file string) *sandbox {
 	t.Helper()
 	s := &sandbox{process: p, env: map[string]string{}}
-	clitest.Eventually(t, "the sandbox is ready", func() bool {
+	testkit.Eventually(t, "the sandbox is ready", func() bool {
 		select {
 		case <-p.done:
 			t.Fatalf("%s ended with %s", p.cmd, p.cmd.ProcessState)

@@ -17,10 +17,10 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"tollgate/cmd/tollgate/cli"
-	"tollgate/cmd/tollgate/clitest"
 	"tollgate/cmd/tollgate/server"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/testkit"
 )
 
 // storeTimeout bounds an operation on Redis, all attempts together (interface
@@ -117,7 +117,7 @@ func TestRedisAway(t *testing.T) {
 
 			outage.end()
 			ended = true
-			clitest.Eventually(t, "ready again", func() bool {
+			testkit.Eventually(t, "ready again", func() bool {
 				r, err := s.send("GET", base+"/readyz", "", "")
 				return err == nil && r.StatusCode == http.StatusOK
 			})
@@ -152,11 +152,11 @@ func TestRedisComesLater(t *testing.T) {
 	s.hasty()
 	wire.Refuse()
 	server := s.serve()
-	clitest.Eventually(t, "it says that it waits", func() bool { return server.says("redis cannot be reached, waiting") })
+	testkit.Eventually(t, "it says that it waits", func() bool { return server.says("redis cannot be reached, waiting") })
 	wire.Accept()
 	s.authenticate(server.serving())
 	base := server.serving()
-	clitest.Eventually(t, "ready", func() bool {
+	testkit.Eventually(t, "ready", func() bool {
 		r, err := s.send("GET", base+"/readyz", "", "")
 		return err == nil && r.StatusCode == http.StatusOK
 	})
@@ -181,7 +181,7 @@ func settled(t *testing.T, metrics string, atMost int) int {
 	t.Helper()
 	const comingAndGoing = 6
 	count := 0
-	clitest.Eventually(t, fmt.Sprintf("no more than %d goroutines", atMost), func() bool {
+	testkit.Eventually(t, fmt.Sprintf("no more than %d goroutines", atMost), func() bool {
 		siteClient.CloseIdleConnections()
 		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+metrics+"/metrics", nil)
 		if err != nil {

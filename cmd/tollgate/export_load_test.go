@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"tollgate"
-	"tollgate/cmd/tollgate/clitest"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/testkit"
 )
 
 // exportRowsVariable says how many transactions TestExportUnderLoad exports:
@@ -95,7 +95,7 @@ func TestExportUnderLoad(t *testing.T) {
 		return took
 	}
 	work := launch(t, s.env, "work")
-	clitest.Eventually(t, "the worker works", func() bool { return work.says("working") })
+	testkit.Eventually(t, "the worker works", func() bool { return work.says("working") })
 	window := min(10*time.Second, time.Duration(rows)*20*time.Microsecond)
 	without := latencies("without", func(since time.Duration) bool { return since < window })
 	idle := resident(t, work, "VmRSS")

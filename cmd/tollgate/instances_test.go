@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/cmd/tollgate/clitest"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/testkit"
 )
 
 // Racing twins, half of them on another instance: one payment, and the same
@@ -95,7 +95,7 @@ func TestProvisioningIsPushed(t *testing.T) {
 	s.activate(2, `"rule:platform_fee@v1"`)
 	begin := time.Now()
 	for _, base := range bases {
-		clitest.Eventually(t, "the new rule set is used for quotes", func() bool { return ruleSet(base) == 2 })
+		testkit.Eventually(t, "the new rule set is used for quotes", func() bool { return ruleSet(base) == 2 })
 	}
 	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("seen everywhere after %s", took)

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tollgate/cmd/tollgate/clitest"
+	"tollgate/rediskv/testkit"
 )
 
 // load is clients that make and capture payments, each request with an
@@ -174,7 +174,7 @@ func (l *load) more(n int) {
 	l.t.Helper()
 	want := l.acked.Load() + int64(n)
 	l.allowed.Store(want + ahead)
-	clitest.Eventually(l.t, "more requests are acknowledged", func() bool { return l.acked.Load() >= want || l.t.Failed() })
+	testkit.Eventually(l.t, "more requests are acknowledged", func() bool { return l.acked.Load() >= want || l.t.Failed() })
 }
 
 // stop lets every client finish the request that it has begun.

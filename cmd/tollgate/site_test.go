@@ -17,8 +17,8 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
-	"tollgate/cmd/tollgate/clitest"
 	"tollgate/handlers/auth"
+	"tollgate/rediskv/testkit"
 )
 
 const siteIssuer = "https://pay.tollgate.test"
@@ -41,12 +41,10 @@ type site struct {
 func newSite(t *testing.T, redisURL string) *site {
 	t.Helper()
 	s := &site{t: t, ids: map[string]string{}}
-	for _, prefix := range []string{
-		tollgate.PrefixOrganization, tollgate.PrefixLegalEntity, tollgate.PrefixMerchantAccount, tollgate.PrefixPerimeter,
-		tollgate.PrefixRuleSet, tollgate.PrefixClient, tollgate.PrefixGrant,
-	} {
+	testkit.Organization(func(prefix string) string {
 		s.ids[prefix] = tollgate.NewID(prefix, time.Now(), rand.Reader)
-	}
+		return s.ids[prefix]
+	})
 	s.organization, s.account, s.client = s.ids[tollgate.PrefixOrganization], s.ids[tollgate.PrefixMerchantAccount], s.ids[tollgate.PrefixClient]
 	var public []byte
 	var err error
@@ -192,7 +190,7 @@ func (s *site) askToken(base string) (received, error) {
 func (s *site) authenticate(base string) {
 	s.t.Helper()
 	var r received
-	clitest.Eventually(s.t, "the token endpoint answers", func() (answered bool) {
+	testkit.Eventually(s.t, "the token endpoint answers", func() (answered bool) {
 		var err error
 		if r, err = s.askToken(base); err != nil {
 			s.t.Fatal(err)

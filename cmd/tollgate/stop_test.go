@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/cmd/tollgate/clitest"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/testkit"
 )
 
 // SIGTERM under load: /readyz says no while requests are still served, so that
@@ -37,10 +37,10 @@ func TestStopUnderLoad(t *testing.T) {
 		r, _ := s.send("GET", base+"/v1/events?types=payout.*&wait=20", "", "")
 		waited <- answer{r, time.Now()}
 	}()
-	clitest.Eventually(t, "a listing waits", func() bool { return wire.Count("XRANGE") > 0 })
+	testkit.Eventually(t, "a listing waits", func() bool { return wire.Count("XRANGE") > 0 })
 	signaled := time.Now()
 	server.signal(syscall.SIGTERM)
-	clitest.Eventually(t, "/readyz says no before connections are refused", func() bool {
+	testkit.Eventually(t, "/readyz says no before connections are refused", func() bool {
 		r, err := s.send("GET", base+"/readyz", "", "")
 		if err != nil {
 			t.Fatal(err)
@@ -70,7 +70,7 @@ func TestSecondSignal(t *testing.T) {
 	server := s.serve("--drain-delay", "1h")
 	base := server.serving()
 	server.signal(syscall.SIGTERM)
-	clitest.Eventually(t, "it drains", func() bool {
+	testkit.Eventually(t, "it drains", func() bool {
 		r, err := s.send("GET", base+"/readyz", "", "")
 		return err == nil && strings.Contains(r.text, `"draining":true`)
 	})

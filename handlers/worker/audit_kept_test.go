@@ -17,7 +17,7 @@ func TestAuditIsKept(t *testing.T) {
 	trimmed := func(after, keep time.Duration) int {
 		t.Helper()
 		w := newWorker(t, worker.Config{
-			Store: s.Store, Clock: s.clock.now, Wall: func() time.Time { return time.Now().Add(after) }, KeepEvents: 10_000 * day, KeepAudit: keep,
+			Store: s.Store, Clock: s.Clock.Now, Wall: func() time.Time { return time.Now().Add(after) }, KeepEvents: 10_000 * day, KeepAudit: keep,
 		})
 		n, err := w.TrimRound(t.Context())
 		if err != nil {

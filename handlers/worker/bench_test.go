@@ -103,8 +103,8 @@ func deliveries(b *testing.B) {
 	const backlog = 2000
 	address := redistest.URL(b)
 	s := newShop(b, address)
-	s.clock.milli.Store(time.Now().UnixMilli())
-	s.clock.ticks(b)
+	s.Clock.Set(time.Now())
+	s.Clock.ticks(b)
 	key := newKey(b, 1, tollgate.SignatureV1)
 	var count atomic.Int64
 	var last atomic.Pointer[[]byte]
@@ -165,7 +165,7 @@ func (c *clock) ticks(b testing.TB) {
 			case <-stop:
 				return
 			case <-time.After(time.Millisecond):
-				c.milli.Store(time.Now().UnixMilli())
+				c.Set(time.Now())
 			}
 		}
 	}()
@@ -194,7 +194,7 @@ func BenchmarkLatency(b *testing.B) {
 
 func latencies(b *testing.B, slow int) (all []time.Duration) {
 	s := newShop(b, redistest.URL(b))
-	s.clock.milli.Store(time.Now().UnixMilli())
+	s.Clock.Set(time.Now())
 	key := newKey(b, 1, tollgate.SignatureV1)
 	arrivals := make(chan time.Time, 1)
 	s.hook(b, verifier(b, key, func(*http.Request, []byte) { arrivals <- time.Now() }), nil, key)
@@ -206,7 +206,7 @@ func latencies(b *testing.B, slow int) (all []time.Duration) {
 			}
 		}), nil, key)
 	}
-	s.clock.ticks(b)
+	s.Clock.ticks(b)
 	s.work(b, worker.Config{Interval: time.Second, Grace: time.Millisecond})
 	event := func() time.Duration {
 		next := time.Now().Add(10 * time.Millisecond)

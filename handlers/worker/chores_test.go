@@ -68,9 +68,9 @@ func TestEventExpired(t *testing.T) {
 	s.pay(t, 1000)
 	d := s.settled(t, hook, tollgate.DeliveryRetrying, 1)
 	on(t, server, func(tag string) []any {
-		return []any{"XTRIM", tag + ":" + s.caller.Organization + ":events", "MAXLEN", "0"}
+		return []any{"XTRIM", tag + ":" + s.Caller.Organization + ":events", "MAXLEN", "0"}
 	})
-	s.clock.milli.Store(int64(d.NextAttemptAt))
+	s.Clock.Set(d.NextAttemptAt.Time())
 	d = s.settled(t, hook, tollgate.DeliveryFailed, 2)
 	if *d.FailureReason != "event_expired" || d.NextAttemptAt != 0 || d.CompletedAt == 0 {
 		t.Errorf("%+v", d)
@@ -113,7 +113,7 @@ func TestQueueGauges(t *testing.T) {
 	if running := metric1(t, metrics, "tollgate_worker_attempts_running"); running != 1 {
 		t.Errorf("%v attempts run", running)
 	}
-	s.clock.advance(7 * time.Second)
+	s.Clock.Advance(7 * time.Second)
 	until(t, "seconds", func() bool { return inAll(t, metrics, "tollgate_worker_queue_oldest_due_seconds") == 7 })
 	free()
 	until(t, "empty queues", func() bool {
@@ -147,7 +147,7 @@ func TestJobs(t *testing.T) {
 	in := newInbox(t)
 	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
 	since := s.Now()
-	s.commit(t)(tollgate.DisableWebhook(s.NewID, s.Origin(s.caller), *s.webhook(t, hook), "gone"))
+	s.commit(t)(tollgate.DisableWebhook(s.NewID, s.Origin(s.Caller), *s.webhook(t, hook), "gone"))
 	metrics := prometheus.NewRegistry()
 	s.work(t, worker.Config{Metrics: metrics})
 	for range 3 {
@@ -158,16 +158,16 @@ func TestJobs(t *testing.T) {
 		return len(all) == 3 && !slices.ContainsFunc(all, func(d tollgate.Delivery) bool { return d.State != tollgate.DeliveryHeld })
 	})
 	s.change(t, hook, func(e *tollgate.WebhookEndpoint) { e.Status = tollgate.WebhookActive })
-	recovery, err := tollgate.RecoverWebhook(s.NewID, s.Origin(s.caller), hook, since)
+	recovery, err := tollgate.RecoverWebhook(s.NewID, s.Origin(s.Caller), hook, since)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.CommitRecovery(t.Context(), s.caller, nil, recovery, rediskv.Answer{Status: 202}); err != nil {
+	if _, err := s.CommitRecovery(t.Context(), s.Caller, nil, recovery, rediskv.Answer{Status: 202}); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the deliveries", func() bool { return len(in.all()) == 3 })
 	until(t, "the recovery's end", func() bool {
-		r, err := s.Recovery(t.Context(), s.caller, hook, recovery.ID)
+		r, err := s.Recovery(t.Context(), s.Caller, hook, recovery.ID)
 		return err == nil && r.State == "succeeded" && r.Looked == 3 && r.Queued == 3
 	})
 	until(t, "their records", func() bool { return metric(t, metrics, "tollgate_worker_deliveries_total", "succeeded") == 3 })
@@ -181,7 +181,7 @@ func TestJobs(t *testing.T) {
 	until(t, "its gauge", func() bool { return inAll(t, metrics, "tollgate_worker_queue_depth") == 1 })
 	s.remove(t, hook)
 	until(t, "an empty queue", func() bool { return inAll(t, metrics, "tollgate_worker_queue_depth") == 0 })
-	s.clock.advance(time.Minute)
+	s.Clock.Advance(time.Minute)
 	s.looked(t)
 	if len(in.all()) != 4 {
 		t.Errorf("%d requests; a deleted endpoint gets no more", len(in.all()))
@@ -195,7 +195,7 @@ func TestJobs(t *testing.T) {
 // nothing else.
 func TestTrimming(t *testing.T) {
 	s := newShop(t, redistest.URL(t))
-	s.clock.milli.Store(time.Now().UnixMilli()) // places in the log are Redis' time
+	s.Clock.Set(time.Now()) // places in the log are Redis' time
 	in := newInbox(t)
 	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
 	stop := s.work(t, worker.Config{})
@@ -214,16 +214,16 @@ func TestTrimming(t *testing.T) {
 		if metric(t, metrics, "tollgate_worker_rounds_failed_total", "trim") != 0 {
 			t.Error("the round failed")
 		}
-		events, _, _, err := s.Events(t.Context(), s.caller, eventlog.EventQuery{Types: tollgate.TypeFilter{"payment.authorized"}, Limit: 10})
+		events, _, _, err := s.Events(t.Context(), s.Caller, eventlog.EventQuery{Types: tollgate.TypeFilter{"payment.authorized"}, Limit: 10})
 		if err != nil || len(events) != want {
 			t.Errorf("%d events are left, %v; want %d", len(events), err, want)
 		}
 	}
 	trimmed(2) // they are young
-	s.clock.advance(2 * time.Hour)
+	s.Clock.Advance(2 * time.Hour)
 	trimmed(2) // one is not delivered, and what is near it stays as well
 	in.answers(nil)
-	s.clock.advance(2 * time.Hour)
+	s.Clock.Advance(2 * time.Hour)
 	stop = s.work(t, worker.Config{KeepEvents: 24 * time.Hour})
 	until(t, "the second delivery", func() bool { return s.deliveries(t, hook)[0].State == tollgate.DeliverySucceeded })
 	stop()
@@ -256,7 +256,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 	}
 	<-arrived // the first worker has all it can do
 	joined := time.Now()
-	leave := s.work(t, worker.Config{Slots: 1, Store: open(t, server.URL, s.clock), Grace: time.Millisecond})
+	leave := s.work(t, worker.Config{Slots: 1, Store: open(t, server.URL, s.Clock), Grace: time.Millisecond})
 	<-arrived
 	if took := time.Since(joined); took > 30*time.Second {
 		t.Errorf("a worker that joined had its first attempt after %s", took)
@@ -276,7 +276,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 	on(t, server, func(tag string) []any {
 		return []any{"XREADGROUP", "GROUP", "workers", "gone", "COUNT", "10", "STREAMS", tag + ":dispatch", ">"}
 	})
-	s.work(t, worker.Config{Store: open(t, server.URL, s.clock)})
+	s.work(t, worker.Config{Store: open(t, server.URL, s.Clock)})
 	until(t, "what the dead reader had", func() bool { return len(in.all()) == 5 })
 	if took := time.Since(left); took < time.Second || took > 30*time.Second {
 		t.Errorf("taken over after %s", took)

@@ -30,7 +30,7 @@ func TestDelivery(t *testing.T) {
 	s.work(t, worker.Config{Metrics: metrics})
 	s.pay(t, 1000)
 	d := s.settled(t, hook, tollgate.DeliverySucceeded, 1)
-	events, _, _, err := s.Events(t.Context(), s.caller, eventlog.EventQuery{Types: tollgate.TypeFilter{"payment.*"}, Limit: 10})
+	events, _, _, err := s.Events(t.Context(), s.Caller, eventlog.EventQuery{Types: tollgate.TypeFilter{"payment.*"}, Limit: 10})
 	if err != nil || len(events) != 1 {
 		t.Fatal(len(events), err)
 	}
@@ -71,24 +71,24 @@ func TestRetryClock(t *testing.T) {
 		if a := s.attempts(t, d); len(a) != n || a[n-1].NextAttemptAt != d.NextAttemptAt || a[n-1].Status != tollgate.AttemptFailed || a[n-1].Number != n {
 			t.Errorf("attempt %d: %+v", n, a)
 		}
-		s.clock.milli.Store(int64(d.NextAttemptAt) - 1)
+		s.Clock.Set(d.NextAttemptAt.Time().Add(-time.Millisecond))
 		s.looked(t)
 		if len(in.all()) != n {
 			t.Fatalf("attempt %d came too early: %d requests, %+v", n+1, len(in.all()), s.deliveries(t, hook))
 		}
-		s.clock.advance(time.Millisecond)
+		s.Clock.Advance(time.Millisecond)
 	}
 	d := s.settled(t, hook, tollgate.DeliveryFailed, len(waits))
 	if d.FailureReason == nil || *d.FailureReason != "http_500" || d.CompletedAt == 0 || d.NextAttemptAt != 0 {
 		t.Errorf("%+v", d)
 	}
-	s.clock.advance(7 * 24 * time.Hour)
+	s.Clock.Advance(7 * 24 * time.Hour)
 	in.answers(nil)
-	r, err := tollgate.ReplayDelivery(s.NewID, s.Origin(s.caller), d, nil)
+	r, err := tollgate.ReplayDelivery(s.NewID, s.Origin(s.Caller), d, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.CommitReplay(t.Context(), s.caller, nil, r, rediskv.Answer{Status: 202}); err != nil {
+	if _, err := s.CommitReplay(t.Context(), s.Caller, nil, r, rediskv.Answer{Status: 202}); err != nil {
 		t.Fatal(err)
 	}
 	d = s.settled(t, hook, tollgate.DeliverySucceeded, len(waits)+1)
@@ -139,7 +139,7 @@ func TestRotation(t *testing.T) {
 		if a := s.attempts(t, d); len(a) != 1 || len(a[0].SigningKeys) != want.versions {
 			t.Errorf("%d: %+v", i, a)
 		}
-		s.clock.advance(time.Hour)
+		s.Clock.Advance(time.Hour)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestFailingForDays(t *testing.T) {
 		s.pay(t, 1000)
 		until(t, "a failure", func() bool { return s.webhook(t, hook).Failures == before+1 })
 	}
-	s.clock.advance(6 * 24 * time.Hour)
+	s.Clock.Advance(6 * 24 * time.Hour)
 	for range 9 {
 		fail()
 	}
@@ -195,13 +195,13 @@ func TestFailingForDays(t *testing.T) {
 	for range 11 {
 		fail()
 	}
-	s.clock.advance(5*24*time.Hour - time.Millisecond)
+	s.Clock.Advance(5*24*time.Hour - time.Millisecond)
 	fail()
 	s.looked(t)
 	if s.webhook(t, hook).Status != tollgate.WebhookActive {
 		t.Fatal("disabled too early")
 	}
-	s.clock.advance(time.Millisecond)
+	s.Clock.Advance(time.Millisecond)
 	fail()
 	until(t, "disabling", func() bool { return s.webhook(t, hook).Status == tollgate.WebhookDisabledStatus })
 	if e := s.webhook(t, hook); *e.DisabledReason != "failing" {
@@ -238,13 +238,13 @@ func TestDeadWorker(t *testing.T) {
 	if len(in.all()) != 0 {
 		t.Fatal("the lease does not hold")
 	}
-	s.clock.advance(30 * time.Second)
+	s.Clock.Advance(30 * time.Second)
 	d := s.settled(t, hook, tollgate.DeliveryRetrying, 2)
 	a := s.attempts(t, d)
 	if len(a) != 2 || a[0].Status != tollgate.AttemptUnknown || a[1].Status != tollgate.AttemptFailed {
 		t.Fatalf("%+v", a)
 	}
-	if wait := d.NextAttemptAt.Time().Sub(s.clock.now()); wait > 6*time.Second {
+	if wait := d.NextAttemptAt.Time().Sub(s.Clock.Now()); wait > 6*time.Second {
 		t.Errorf("the next attempt is in %s, as if one more had failed", wait)
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"tollgate/rediskv/exports"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/testkit"
 )
 
 // exportChildVariable makes the test binary a worker that makes exports in very
@@ -57,7 +58,7 @@ func TestExportWorkerKilled(t *testing.T) {
 	}
 	server := redistest.Fresh(t)
 	s := newShop(t, server.URL)
-	s.clock.milli.Store(time.Now().UnixMilli()) // the children have real time
+	s.Clock.Set(time.Now()) // the children have real time
 	const payments = 1500
 	var writers sync.WaitGroup
 	for range 4 {
@@ -126,12 +127,12 @@ func TestExportWorkerStopped(t *testing.T) {
 	for stopAfter := int64(0); stopAfter < partitions+12 || (stopAfter < partitions+100 && s.readExport(t, id).Progress.RowsDone == 0); stopAfter++ {
 		ctx, stop := context.WithCancel(t.Context())
 		var made atomic.Int64
-		store := openWith(t, rediskv.Options{URL: url, Clock: s.clock.now, Observe: func(operation string, _ time.Duration, _ error) {
+		store := openWith(t, rediskv.Options{URL: url, Clock: s.Clock.Now, Observe: func(operation string, _ time.Duration, _ error) {
 			if slices.Contains(steps, operation) && made.Add(1) > stopAfter {
 				stop()
 			}
 		}})
-		newWorker(t, worker.Config{Store: store, Clock: s.clock.now, Interval: time.Millisecond, ExportLease: lease, ExportChunk: 1}).Run(ctx)
+		newWorker(t, worker.Config{Store: store, Clock: s.Clock.Now, Interval: time.Millisecond, ExportLease: lease, ExportChunk: 1}).Run(ctx)
 		j := taken()
 		if j == nil {
 			t.Fatalf("stopped after %d steps it has not given the export back: %+v", stopAfter+1, s.readExport(t, id))
@@ -155,7 +156,7 @@ func TestExportWorkerStopped(t *testing.T) {
 // finish ends an export as its worker does.
 func (s *shop) finish(t testing.TB, j *exports.ExportJob) error {
 	t.Helper()
-	ch, err := tollgate.FinishExport(s.NewID, s.Origin(s.caller), j.Export, j.File())
+	ch, err := tollgate.FinishExport(s.NewID, s.Origin(s.Caller), j.Export, j.File())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +331,7 @@ func orderOf(t *testing.T, s *shop) (ids []string) {
 	t.Helper()
 	q := ledger.TransactionQuery{Limit: 100, Types: []tollgate.TransactionType{tollgate.TransactionAuthorization}}
 	for {
-		page, next, more, err := s.Transactions(t.Context(), s.caller, q)
+		page, next, more, err := s.Transactions(t.Context(), s.Caller, q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -352,7 +353,7 @@ func TestExportOutage(t *testing.T) {
 	}
 	wire := redistest.Proxy(t, server.Addr)
 	id := s.export(t, tollgate.DatasetTickets, tollgate.FormatNDJSON, tollgate.ExportFilter{})
-	s.works(t, worker.Config{Store: away(t, wire.URL, s.clock), ExportChunk: 1})
+	s.works(t, worker.Config{Store: away(t, wire.URL, s.Clock), ExportChunk: 1})
 	for i := range int64(3) {
 		until(t, "progress", func() bool { return s.readExport(t, id).Progress.RowsDone > 10*(i+1) })
 		wire.Refuse()
@@ -375,7 +376,7 @@ func TestExportPoisoned(t *testing.T) {
 	s.pay(t, 1000)
 	poisoned := s.export(t, tollgate.DatasetTransactions, tollgate.FormatCSV, tollgate.ExportFilter{})
 	for p := range partitions {
-		_ = server.Command("HSET", fmt.Sprintf("{p%02d}:%s:%s", p, s.caller.Organization, poisoned), "cut", "nowhere")
+		_ = server.Command("HSET", fmt.Sprintf("{p%02d}:%s:%s", p, s.Caller.Organization, poisoned), "cut", "nowhere")
 	}
 	s.works(t, worker.Config{Exports: 1})
 	e := s.finished(t, poisoned)
@@ -395,7 +396,7 @@ func TestExportWithoutRoom(t *testing.T) {
 	at := redistest.URL(t)
 	s := newShop(t, at)
 	s.trade(t, 20)
-	s.works(t, worker.Config{ExportChunk: 1, Store: openWith(t, rediskv.Options{URL: at, Clock: s.clock.now, ExportBytes: 3000})})
+	s.works(t, worker.Config{ExportChunk: 1, Store: openWith(t, rediskv.Options{URL: at, Clock: s.Clock.Now, ExportBytes: 3000})})
 	full := func() *tollgate.Export {
 		e := s.finished(t, s.export(t, tollgate.DatasetTickets, tollgate.FormatNDJSON, tollgate.ExportFilter{}))
 		if e.Status != tollgate.ExportStatusFailed || e.Error == nil || e.Error.Code != tollgate.CodeRateLimited {
@@ -415,7 +416,7 @@ func TestExportWithoutRoom(t *testing.T) {
 // exportEvents are the exports of events of a type.
 func (s *shop) exportEvents(t testing.TB, kind tollgate.EventType) (ids []string) {
 	t.Helper()
-	page, _, _, err := s.Events(t.Context(), s.caller, eventlog.EventQuery{Types: tollgate.TypeFilter{string(kind)}, Limit: 100})
+	page, _, _, err := s.Events(t.Context(), s.Caller, eventlog.EventQuery{Types: tollgate.TypeFilter{string(kind)}, Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -438,7 +439,7 @@ func TestExportCanceled(t *testing.T) {
 	var appended atomic.Int64
 	reached, canceled := make(chan struct{}), make(chan struct{})
 	goOn := sync.OnceFunc(func() { close(canceled) })
-	store := openWith(t, rediskv.Options{URL: server.URL, Clock: s.clock.now, Observe: func(operation string, _ time.Duration, _ error) {
+	store := openWith(t, rediskv.Options{URL: server.URL, Clock: s.Clock.Now, Observe: func(operation string, _ time.Duration, _ error) {
 		if operation == "append_export" && appended.Add(1) == 6 {
 			close(reached)
 			<-canceled
@@ -449,11 +450,11 @@ func TestExportCanceled(t *testing.T) {
 	id := s.export(t, tollgate.DatasetTickets, tollgate.FormatCSV, tollgate.ExportFilter{})
 	<-reached
 	e := s.storedExport(t, id)
-	ch, err := tollgate.DeleteExport(s.Origin(s.caller), e.Export)
+	ch, err := tollgate.DeleteExport(s.Origin(s.Caller), e.Export)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.EndExport(t.Context(), s.caller, e, ch); err != nil {
+	if err := s.EndExport(t.Context(), s.Caller, e, ch); err != nil {
 		t.Fatal(err)
 	}
 	goOn()
@@ -462,14 +463,14 @@ func TestExportCanceled(t *testing.T) {
 	if after.Status != tollgate.ExportStatusCanceled || after.Progress.RowsDone >= 150 {
 		t.Errorf("%+v", after)
 	}
-	if err := s.EndExport(t.Context(), s.caller, e, ch); !errors.Is(err, rediskv.ErrConflict) {
+	if err := s.EndExport(t.Context(), s.Caller, e, ch); !errors.Is(err, rediskv.ErrConflict) {
 		t.Errorf("canceled twice: %v", err)
 	}
-	if _, err := s.ExportFile(t.Context(), s.caller, after); code(err) != string(tollgate.CodeExportExpired) {
+	if _, err := s.ExportFile(t.Context(), s.Caller, after); testkit.Code(err) != string(tollgate.CodeExportExpired) {
 		t.Errorf("its file: %v", err)
 	}
 	for p := range partitions {
-		key := fmt.Sprintf("{p%02d}:%s:%s", p, s.caller.Organization, id)
+		key := fmt.Sprintf("{p%02d}:%s:%s", p, s.Caller.Organization, id)
 		for _, k := range []string{key + ":ends", key + ":c:0", key + ":c:5"} {
 			if err := server.Command("RENAME", k, k); err == nil { // refused for what is not there
 				t.Errorf("%s is left", k)
@@ -481,20 +482,12 @@ func TestExportCanceled(t *testing.T) {
 	}
 }
 
-// code is the code of an error meant for a client, or its text.
-func code(err error) string {
-	if e, ok := errors.AsType[*tollgate.Error](err); ok {
-		return string(e.Code)
-	}
-	return fmt.Sprint(err)
-}
-
 // An organization with many exports holds up none in another partition.
 func TestExportsTakeTurns(t *testing.T) {
 	server := redistest.Fresh(t)
 	partition := func(s *shop) (found int) {
 		for p := range partitions {
-			key := fmt.Sprintf("{p%02d}:%s", p, s.caller.Organization)
+			key := fmt.Sprintf("{p%02d}:%s", p, s.Caller.Organization)
 			if server.Command("RENAME", key, key) == nil { // refused for what is not there
 				return p
 			}
@@ -517,7 +510,7 @@ func TestExportsTakeTurns(t *testing.T) {
 	one := few.export(t, tollgate.DatasetTickets, tollgate.FormatCSV, tollgate.ExportFilter{})
 	var calls atomic.Int64
 	later := func() time.Time { // each time is another, so that what happens has an order
-		return many.clock.now().Add(time.Duration(calls.Add(1)) * time.Millisecond)
+		return many.Clock.Now().Add(time.Duration(calls.Add(1)) * time.Millisecond)
 	}
 	many.works(t, worker.Config{Store: openWith(t, rediskv.Options{URL: server.URL, Clock: later}), Exports: 1, ExportChunk: 1})
 	had := few.finished(t, one)

@@ -20,7 +20,7 @@ func beside(t *testing.T, url string) (one, other *shop) {
 	for p := one.partition(t); other.partition(t) != p; {
 		other = newShop(t, url)
 		other.sell(t, 1000)
-		other.clock.advance(24 * time.Hour)
+		other.Clock.Advance(24 * time.Hour)
 	}
 	return one, other
 }
@@ -35,7 +35,7 @@ func (s *shop) anExport(t *testing.T) string {
 func TestExportsGoRound(t *testing.T) {
 	url := redistest.URL(t)
 	greedy, modest := beside(t, url)
-	store := openWith(t, rediskv.Options{URL: url, Clock: greedy.clock.now})
+	store := openWith(t, rediskv.Options{URL: url, Clock: greedy.Clock.Now})
 	for range tollgate.MaxExports {
 		greedy.anExport(t)
 	}
@@ -57,8 +57,8 @@ func TestExportsGoRound(t *testing.T) {
 		}
 		turns = append(turns, j.Organization)
 	}
-	first, second := slices.Index(turns, modest.caller.Organization), 0
-	second = first + 1 + slices.Index(turns[first+1:], modest.caller.Organization)
+	first, second := slices.Index(turns, modest.Caller.Organization), 0
+	second = first + 1 + slices.Index(turns[first+1:], modest.Caller.Organization)
 	if first > 1 || second != first+2 {
 		t.Errorf("the modest one had turns %d and %d", first, second)
 	}
@@ -77,7 +77,7 @@ func TestExportsLeaveRoom(t *testing.T) {
 	held := make(chan struct{})
 	release := sync.OnceFunc(func() { close(held) })
 	store := openWith(t, rediskv.Options{
-		URL: url, Clock: greedy.clock.now,
+		URL: url, Clock: greedy.Clock.Now,
 		Observe: func(operation string, _ time.Duration, _ error) {
 			switch operation {
 			case "append_export":

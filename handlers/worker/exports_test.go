@@ -38,15 +38,15 @@ func (s *shop) export(t testing.TB, d tollgate.Dataset, format string, f tollgat
 
 func (s *shop) tryExport(d tollgate.Dataset, format string, f tollgate.ExportFilter) (string, error) {
 	return rediskv.Retried(func() (string, error) {
-		facts, err := s.ExportFacts(context.Background(), s.caller.Organization, d, f)
+		facts, err := s.ExportFacts(context.Background(), s.Caller.Organization, d, f)
 		if err != nil {
 			return "", err
 		}
-		ch, err := tollgate.CreateExport(s.NewID, s.Origin(s.caller), facts.Room, tollgate.NewExport{Dataset: d, Format: format})
+		ch, err := tollgate.CreateExport(s.NewID, s.Origin(s.Caller), facts.Room, tollgate.NewExport{Dataset: d, Format: format})
 		if err != nil {
 			return "", err
 		}
-		_, err = s.CommitExport(context.Background(), s.caller, nil, facts, ch, rediskv.Answer{Status: 202})
+		_, err = s.CommitExport(context.Background(), s.Caller, nil, facts, ch, rediskv.Answer{Status: 202})
 		return ch.Export.ID, err
 	})
 }
@@ -58,7 +58,7 @@ func (s *shop) readExport(t testing.TB, id string) *tollgate.Export {
 
 func (s *shop) storedExport(t testing.TB, id string) *exports.StoredExport {
 	t.Helper()
-	e, err := s.Export(t.Context(), s.caller, id)
+	e, err := s.Export(t.Context(), s.Caller, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func (s *shop) file(t testing.TB, e *tollgate.Export) []byte {
 	if e.Status != tollgate.ExportStatusSucceeded {
 		t.Fatalf("the export is %s: %+v", e.Status, e.Error)
 	}
-	f, err := s.ExportFile(t.Context(), s.caller, e)
+	f, err := s.ExportFile(t.Context(), s.Caller, e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func (s *shop) works(t testing.TB, c worker.Config) (stop func()) {
 		c.Store = s.Store
 	}
 	if c.Clock == nil {
-		c.Clock = s.clock.now
+		c.Clock = s.Clock.Now
 	}
 	if c.Interval == 0 {
 		c.Interval = 10 * time.Millisecond
@@ -141,7 +141,7 @@ func (s *shop) listed(t testing.TB, d tollgate.Dataset) (rows []string) {
 	if d == tollgate.DatasetEvents {
 		q := eventlog.EventQuery{Limit: 100}
 		for {
-			page, next, more, err := s.Events(t.Context(), s.caller, q)
+			page, next, more, err := s.Events(t.Context(), s.Caller, q)
 			for _, e := range page {
 				add(e, err)
 			}
@@ -152,7 +152,7 @@ func (s *shop) listed(t testing.TB, d tollgate.Dataset) (rows []string) {
 	}
 	q := ledger.TransactionQuery{Limit: 100}
 	for {
-		page, next, more, err := s.Transactions(t.Context(), s.caller, q)
+		page, next, more, err := s.Transactions(t.Context(), s.Caller, q)
 		for _, x := range page {
 			switch {
 			case d == tollgate.DatasetTransactions:
@@ -160,10 +160,10 @@ func (s *shop) listed(t testing.TB, d tollgate.Dataset) (rows []string) {
 			case d == tollgate.DatasetPayouts && x.Type == tollgate.TransactionPayout:
 				add(x, err)
 			case d == tollgate.DatasetPayments && x.Type == tollgate.TransactionAuthorization:
-				p, _, err := s.Payment(t.Context(), s.caller, *x.PaymentID)
+				p, _, err := s.Payment(t.Context(), s.Caller, *x.PaymentID)
 				add(p, err)
 			case d == tollgate.DatasetTickets && x.Type == tollgate.TransactionAuthorization:
-				add(s.Ticket(t.Context(), s.caller, *x.TicketID))
+				add(s.Ticket(t.Context(), s.Caller, *x.TicketID))
 			}
 		}
 		if q.After = next; !more {
@@ -183,7 +183,7 @@ func (s *shop) trade(t testing.TB, payments int) {
 		case 2:
 			s.pay(t, 20_000) // asks for a review
 		}
-		s.clock.advance(time.Minute)
+		s.Clock.Advance(time.Minute)
 	}
 }
 

@@ -34,8 +34,8 @@ func TestFair(t *testing.T) {
 	fair.Wanted(t)
 	const endpoints, every = 16, 20 * time.Millisecond
 	modest, greedy := beside(t, redistest.URL(t))
-	modest.clock.ticks(t)
-	greedy.clock.ticks(t)
+	modest.Clock.ticks(t)
+	greedy.Clock.ticks(t)
 	key := newKey(t, 1, tollgate.SignatureV1)
 	arrivals := make(chan time.Time, 1)
 	elsewhere := strings.Replace(verifier(t, key, func(*http.Request, []byte) { arrivals <- time.Now() }), "127.0.0.1", "localhost", 1)

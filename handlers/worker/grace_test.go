@@ -32,7 +32,7 @@ func TestGraceBesideSlowRedis(t *testing.T) {
 	goOn := sync.OnceFunc(func() { close(release) })
 	waiting := make(chan struct{}, 1)
 	store := openWith(t, rediskv.Options{
-		URL: url, Clock: s.clock.now, Timeout: redistest.Patience,
+		URL: url, Clock: s.Clock.Now, Timeout: redistest.Patience,
 		Observe: func(operation string, _ time.Duration, _ error) {
 			if operation != "ready_endpoints" {
 				return
@@ -50,7 +50,7 @@ func TestGraceBesideSlowRedis(t *testing.T) {
 		},
 	})
 	w := newWorker(t, worker.Config{
-		Store: store, Clock: s.clock.now, Development: true, Interval: 20 * time.Millisecond, Grace: 50 * time.Millisecond,
+		Store: store, Clock: s.Clock.Now, Development: true, Interval: 20 * time.Millisecond, Grace: 50 * time.Millisecond,
 		Lease: time.Hour, Timeouts: delivery.Timeouts{Connect: time.Minute, TLS: time.Minute, All: 30 * time.Minute},
 	})
 	ctx, cancel := context.WithCancel(t.Context())

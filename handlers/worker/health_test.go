@@ -20,7 +20,7 @@ func (s *shop) change(t testing.TB, hook string, how func(*tollgate.WebhookEndpo
 	was := s.webhook(t, hook)
 	want := was.WebhookEndpoint
 	how(&want)
-	s.commit(t)(tollgate.ChangeWebhook(s.NewID, s.Origin(s.caller), tollgate.WebhookKeys{}, *was, want))
+	s.commit(t)(tollgate.ChangeWebhook(s.NewID, s.Origin(s.Caller), tollgate.WebhookKeys{}, *was, want))
 }
 
 // holding answers the first so many requests together, when release is closed.
@@ -134,32 +134,32 @@ func TestSigningFails(t *testing.T) {
 	s := newShop(t, redistest.URL(t))
 	in := newInbox(t)
 	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
-	s.clock.advance(6 * 24 * time.Hour)
+	s.Clock.Advance(6 * 24 * time.Hour)
 	s.pay(t, 1000)
 	stop := s.work(t, worker.Config{Vault: newVault(t, 2)})
 	const tries = 12
 	for n := 1; n <= tries; n++ {
 		d := s.settled(t, hook, tollgate.DeliveryRetrying, n)
-		if wait := d.NextAttemptAt.Time().Sub(s.clock.now()); *d.FailureReason != "signing_failed" || wait < 5*time.Second || wait > 30*time.Minute {
+		if wait := d.NextAttemptAt.Time().Sub(s.Clock.Now()); *d.FailureReason != "signing_failed" || wait < 5*time.Second || wait > 30*time.Minute {
 			t.Fatalf("%+v", d)
 		}
 		if e := s.webhook(t, hook); e.Failures != 0 || e.Status != tollgate.WebhookActive {
 			t.Fatalf("%s, %d failures", e.Status, e.Failures)
 		}
 		if n < tries {
-			s.clock.milli.Store(int64(d.NextAttemptAt))
+			s.Clock.Set(d.NextAttemptAt.Time())
 		}
 	}
 	stop()
 	in.answers(status(http.StatusInternalServerError))
 	s.work(t, worker.Config{})
-	s.clock.milli.Store(int64(s.deliveries(t, hook)[0].NextAttemptAt))
+	s.Clock.Set(s.deliveries(t, hook)[0].NextAttemptAt.Time())
 	d := s.settled(t, hook, tollgate.DeliveryRetrying, tries+1)
-	if wait := d.NextAttemptAt.Time().Sub(s.clock.now()); wait > 6*time.Second {
+	if wait := d.NextAttemptAt.Time().Sub(s.Clock.Now()); wait > 6*time.Second {
 		t.Errorf("the endpoint's first failure is followed by a wait of %s", wait)
 	}
 	in.answers(nil)
-	s.clock.milli.Store(int64(d.NextAttemptAt))
+	s.Clock.Set(d.NextAttemptAt.Time())
 	d = s.settled(t, hook, tollgate.DeliverySucceeded, tries+2)
 	if a := s.attempts(t, d); len(a) != tries+2 || slices.ContainsFunc(a[:tries], func(a tollgate.Attempt) bool {
 		return a.Status != tollgate.AttemptFailed || a.Error == nil || a.Error.Code != "signing_failed"

@@ -45,11 +45,11 @@ func (s *shop) hook(t testing.TB, url string, until map[int]tollgate.Instant, ke
 		e.SigningKeys = append(e.SigningKeys, tollgate.SigningKey{Version: k.Version, Scheme: k.Scheme, CreatedAt: s.Now(), ExpiresAt: until[k.Version]})
 		e.Sealed = append(e.Sealed, tollgate.SealedKey{Version: k.Version, Scheme: k.Scheme, Secret: sealed})
 	}
-	there, err := s.WebhookList(t.Context(), s.caller.Organization)
+	there, err := s.WebhookList(t.Context(), s.Caller.Organization)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.commit(t)(tollgate.CreateWebhook(s.NewID, s.Origin(s.caller), there, e))
+	s.commit(t)(tollgate.CreateWebhook(s.NewID, s.Origin(s.Caller), there, e))
 	return e.ID
 }
 
@@ -58,7 +58,7 @@ func (s *shop) commit(t testing.TB) func(*tollgate.WebhookChange, error) {
 	return func(ch *tollgate.WebhookChange, err error) {
 		t.Helper()
 		if err == nil {
-			_, err = s.CommitWebhook(t.Context(), s.caller, nil, ch, rediskv.Answer{Status: 200})
+			_, err = s.CommitWebhook(t.Context(), s.Caller, nil, ch, rediskv.Answer{Status: 200})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -69,12 +69,12 @@ func (s *shop) commit(t testing.TB) func(*tollgate.WebhookChange, error) {
 // remove deletes an endpoint.
 func (s *shop) remove(t testing.TB, hook string) {
 	t.Helper()
-	s.commit(t)(tollgate.DeleteWebhook(s.NewID, s.Origin(s.caller), *s.webhook(t, hook)))
+	s.commit(t)(tollgate.DeleteWebhook(s.NewID, s.Origin(s.Caller), *s.webhook(t, hook)))
 }
 
 func (s *shop) webhook(t testing.TB, id string) *tollgate.StoredWebhook {
 	t.Helper()
-	e, err := s.Webhook(t.Context(), s.caller, id)
+	e, err := s.Webhook(t.Context(), s.Caller, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func (s *shop) webhook(t testing.TB, id string) *tollgate.StoredWebhook {
 
 func (s *shop) deliveries(t testing.TB, webhook string) []tollgate.Delivery {
 	t.Helper()
-	rows, _, more, err := s.Deliveries(t.Context(), s.caller, webhook, webhooks.DeliveryQuery{Limit: 1000})
+	rows, _, more, err := s.Deliveries(t.Context(), s.Caller, webhook, webhooks.DeliveryQuery{Limit: 1000})
 	if err != nil || more {
 		t.Fatal(more, err)
 	}
@@ -108,7 +108,7 @@ func (s *shop) settled(t testing.TB, webhook string, state tollgate.DeliveryStat
 
 func (s *shop) attempts(t testing.TB, d tollgate.Delivery) []tollgate.Attempt {
 	t.Helper()
-	rows, more, err := s.Attempts(t.Context(), s.caller, d.WebhookID, d.ID, 0, 100)
+	rows, more, err := s.Attempts(t.Context(), s.Caller, d.WebhookID, d.ID, 0, 100)
 	if err != nil || more {
 		t.Fatal(more, err)
 	}
@@ -128,7 +128,7 @@ func (s *shop) work(t testing.TB, c worker.Config) (stop func()) {
 	if c.Store == nil {
 		c.Store = s.Store
 	}
-	c.Clock, c.Development = s.clock.now, true
+	c.Clock, c.Development = s.Clock.Now, true
 	c.Interval = cmp.Or(c.Interval, 20*time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())
 	w := newWorker(t, c)
@@ -155,8 +155,8 @@ func reserveAll([]*webhooks.Turn) {}
 // looked waits until every queue was looked at some more times.
 func (s *shop) looked(t testing.TB) {
 	t.Helper()
-	since := s.clock.looks.Load()
-	until(t, "a look at every queue", func() bool { return s.clock.looks.Load() > since+4*partitions })
+	since := s.Clock.looks.Load()
+	until(t, "a look at every queue", func() bool { return s.Clock.looks.Load() > since+4*partitions })
 }
 
 // inbox is a receiver that keeps what it gets and answers as it is told.

@@ -86,7 +86,7 @@ func TestWorkerKilled(t *testing.T) {
 	}
 	server := redistest.Fresh(t)
 	s := newShop(t, server.URL)
-	s.clock.milli.Store(time.Now().UnixMilli()) // the children have real time
+	s.Clock.Set(time.Now()) // the children have real time
 	in := newInbox(t)
 	in.answers(func(http.ResponseWriter, *http.Request) { time.Sleep(2 * time.Millisecond) })
 	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
@@ -138,7 +138,7 @@ func TestWorkerKilled(t *testing.T) {
 	events := map[string]bool{}
 	q := eventlog.EventQuery{Types: tollgate.TypeFilter{"payment.*"}, Limit: 100}
 	for more := true; more; {
-		page, next, again, err := s.Events(t.Context(), s.caller, q)
+		page, next, again, err := s.Events(t.Context(), s.Caller, q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +205,7 @@ type lostAttempt struct {
 
 // tryPay makes a payment unless Redis is away.
 func (s *shop) tryPay(t *testing.T) bool {
-	a, err := s.Account(t.Context(), s.caller.Organization, s.account)
+	a, err := s.Account(t.Context(), s.Caller.Organization, s.account)
 	if err != nil {
 		return false
 	}
@@ -214,15 +214,15 @@ func (s *shop) tryPay(t *testing.T) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ch, err := tollgate.CreatePayment(s.NewID, s.origin(), tollgate.NewPayment{
+	ch, err := tollgate.CreatePayment(s.NewID, s.Origin(s.Caller), tollgate.NewPayment{
 		MerchantAccountID: a.ID, Amount: amount, Payee: "shop.example", CaptureMethod: tollgate.CaptureManual, CaptureWindowHours: a.CaptureWindowHours,
-	}, a.Perimeter.Decide(amount, payee, s.clock.now()), tollgate.Pricing{Input: tollgate.PricingInput{Amount: amount, Payee: "shop.example"}}, nil)
+	}, a.Perimeter.Decide(amount, payee, s.Clock.Now()), tollgate.Pricing{Input: tollgate.PricingInput{Amount: amount, Payee: "shop.example"}}, nil)
 	if err != nil {
 		t.Error(err)
 		return false
 	}
 	idem := rediskv.Idempotency{Scope: a.ID + ":payments.create", Key: ch.Payment.ID, Fingerprint: strings.Repeat("f", 64)}
-	_, err = s.CreatePayment(t.Context(), s.caller, idem, a, ch, rediskv.Answer{Status: 201})
+	_, err = s.CreatePayment(t.Context(), s.Caller, idem, a, ch, rediskv.Answer{Status: 201})
 	var e *tollgate.Error
 	if err != nil && (!errors.As(err, &e) || e.Code != tollgate.CodeStoreUnavailable) {
 		t.Error(err)
@@ -234,7 +234,7 @@ func (s *shop) tryPay(t *testing.T) bool {
 func (s *shop) all(t *testing.T, hook string) (rows []tollgate.Delivery, pages int) {
 	t.Helper()
 	for q := (webhooks.DeliveryQuery{Limit: 100}); ; pages++ {
-		page, next, more, err := s.Deliveries(t.Context(), s.caller, hook, q)
+		page, next, more, err := s.Deliveries(t.Context(), s.Caller, hook, q)
 		if err != nil {
 			t.Fatal(err)
 		}

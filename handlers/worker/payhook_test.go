@@ -71,9 +71,9 @@ func TestPayHook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorker(t, worker.Config{Store: s.Store, Clock: s.clock.now, Pay: hook.Pay})
+	w := newWorker(t, worker.Config{Store: s.Store, Clock: s.Clock.Now, Pay: hook.Pay})
 	s.sell(t, 1000)
-	s.clock.advance(24 * time.Hour)
+	s.Clock.Advance(24 * time.Hour)
 	for i, a := range answers {
 		// An answer of any kind is no failed round, whose pause others would share.
 		if _, err := w.PayoutRound(t.Context()); err != nil || int(asked.Load()) != i+1 {
@@ -82,7 +82,7 @@ func TestPayHook(t *testing.T) {
 		if _, err := w.PayoutRound(t.Context()); err != nil || int(asked.Load()) != i+1 {
 			t.Fatalf("after answer %d it is asked again at once, %v", i, err)
 		}
-		s.clock.advance(a.wait)
+		s.Clock.Advance(a.wait)
 	}
 	if len(ids) != 1 {
 		t.Errorf("asked for %v", ids)

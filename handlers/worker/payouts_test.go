@@ -35,7 +35,7 @@ func (s *shop) sell(t testing.TB, minor int64) {
 func (s *shop) moved(t testing.TB, types ...tollgate.TransactionType) (list []tollgate.Transaction) {
 	t.Helper()
 	for q := (ledger.TransactionQuery{Types: types, Limit: 100}); ; {
-		page, next, more, err := s.Transactions(t.Context(), s.caller, q)
+		page, next, more, err := s.Transactions(t.Context(), s.Caller, q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestPayoutStep(t *testing.T) {
 	var asked []string
 	answers := []error{errors.New("timed out"), errors.New("timed out"), nil, nil}
 	failures := []string{"", "", "no such account", ""}
-	w := newWorker(t, worker.Config{Store: s.Store, Clock: s.clock.now, Pay: func(_ context.Context, p tollgate.Payout) (tollgate.PayoutOutcome, error) {
+	w := newWorker(t, worker.Config{Store: s.Store, Clock: s.Clock.Now, Pay: func(_ context.Context, p tollgate.Payout) (tollgate.PayoutOutcome, error) {
 		n := len(asked)
 		asked = append(asked, p.ID)
 		if p.Amount().Minor != 1000 || p.Currency != "EUR" || p.Status != tollgate.PayoutStatusInTransit {
@@ -93,7 +93,7 @@ func TestPayoutStep(t *testing.T) {
 		return tollgate.PayoutOutcome{Failure: failures[n]}, answers[n]
 	}})
 	s.sell(t, 1000)
-	s.clock.advance(24 * time.Hour)
+	s.Clock.Advance(24 * time.Hour)
 	for _, step := range []struct {
 		advance time.Duration
 		asked   int
@@ -108,9 +108,9 @@ func TestPayoutStep(t *testing.T) {
 		{24 * time.Hour, 4, false},
 		{48 * time.Hour, 4, false},
 	} {
-		s.clock.advance(step.advance)
+		s.Clock.Advance(step.advance)
 		if _, err := w.PayoutRound(t.Context()); (err != nil) != step.fails || len(asked) != step.asked {
-			t.Fatalf("at %s: asked %d times, want %d; %v", s.clock.now(), len(asked), step.asked, err)
+			t.Fatalf("at %s: asked %d times, want %d; %v", s.Clock.Now(), len(asked), step.asked, err)
 		}
 	}
 	if asked[0] != asked[1] || asked[1] != asked[2] || asked[3] == asked[0] {
@@ -135,10 +135,10 @@ func TestPayoutStepBrokenOff(t *testing.T) {
 	s := newShop(t, url)
 	for _, at := range []string{"begun", "step"} {
 		s.sell(t, 1000)
-		s.clock.advance(48 * time.Hour)
+		s.Clock.Advance(48 * time.Hour)
 		ctx, stop := context.WithCancel(t.Context())
 		commits := 0
-		store := openWith(t, rediskv.Options{URL: url, Clock: s.clock.now, Observe: func(operation string, _ time.Duration, _ error) {
+		store := openWith(t, rediskv.Options{URL: url, Clock: s.Clock.Now, Observe: func(operation string, _ time.Duration, _ error) {
 			if operation == "commit" {
 				commits++
 			}
@@ -153,7 +153,7 @@ func TestPayoutStepBrokenOff(t *testing.T) {
 			}
 			return tollgate.PayoutOutcome{}, ctx.Err()
 		}
-		w := newWorker(t, worker.Config{Store: store, Clock: s.clock.now, Pay: pay})
+		w := newWorker(t, worker.Config{Store: store, Clock: s.Clock.Now, Pay: pay})
 		if _, err := w.PayoutRound(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("stopped at %s: %v", at, err)
 		}
@@ -161,7 +161,7 @@ func TestPayoutStepBrokenOff(t *testing.T) {
 			t.Error("a payout step was asked after the end")
 		}
 		before := asked
-		w = newWorker(t, worker.Config{Store: s.Store, Clock: s.clock.now, Pay: pay})
+		w = newWorker(t, worker.Config{Store: s.Store, Clock: s.Clock.Now, Pay: pay})
 		if _, err := w.PayoutRound(t.Context()); err != nil || asked != before+1 {
 			t.Errorf("stopped at %s: the next worker asked %d times, %v", at, asked-before, err)
 		}
@@ -177,13 +177,13 @@ func TestWorkersSharePayouts(t *testing.T) {
 	for range days {
 		s.sell(t, 1000)
 		s.sell(t, 500)
-		s.clock.advance(24 * time.Hour)
+		s.Clock.Advance(24 * time.Hour)
 	}
 	var lock sync.Mutex
 	asked := map[string]int{}
 	var group sync.WaitGroup
 	for range 3 {
-		w := newWorker(t, worker.Config{Store: open(t, address, s.clock), Clock: s.clock.now, Pay: func(_ context.Context, p tollgate.Payout) (tollgate.PayoutOutcome, error) {
+		w := newWorker(t, worker.Config{Store: open(t, address, s.Clock), Clock: s.Clock.Now, Pay: func(_ context.Context, p tollgate.Payout) (tollgate.PayoutOutcome, error) {
 			lock.Lock()
 			defer lock.Unlock()
 			asked[p.ID]++
@@ -276,23 +276,23 @@ func TestPayerKilled(t *testing.T) {
 	}
 	sell(1200) // several batches
 	for range 8 {
-		s.clock.advance(24 * time.Hour)
+		s.Clock.Advance(24 * time.Hour)
 		sell(3)
 	}
-	s.clock.advance(48 * time.Hour)
+	s.Clock.Advance(48 * time.Hour)
 	book := filepath.Join(t.TempDir(), "book")
 	died := 0
 	for run := 0; ; run++ {
-		s.clock.advance(3 * time.Minute) // leases run out
+		s.Clock.Advance(3 * time.Minute) // leases run out
 		if run > 25 {
-			s.clock.advance(24 * time.Hour) // what failed is due again
+			s.Clock.Advance(24 * time.Hour) // what failed is due again
 		}
 		dies := 0
 		if run < 40 {
 			dies = 2 + run*5%13
 		}
 		cmd := exec.Command(os.Args[0], "-test.run=^TestChildPays$")
-		cmd.Env = append(os.Environ(), payerVariable+"="+address, fmt.Sprintf("%s=%d", clockVariable, s.clock.now().UnixMilli()),
+		cmd.Env = append(os.Environ(), payerVariable+"="+address, fmt.Sprintf("%s=%d", clockVariable, s.Clock.Now().UnixMilli()),
 			fmt.Sprintf("%s=%d", diesVariable, dies), bookVariable+"="+book)
 		out, err := cmd.CombinedOutput()
 		if err != nil && !strings.Contains(err.Error(), "killed") {
@@ -333,19 +333,19 @@ func TestPayerKilled(t *testing.T) {
 // old as they really are, and none is lost.
 func TestEventsOfASandboxAhead(t *testing.T) {
 	s := newShop(t, redistest.URL(t))
-	s.clock.milli.Store(time.Now().Add(90 * 24 * time.Hour).UnixMilli())
+	s.Clock.Set(time.Now().Add(90 * 24 * time.Hour))
 	s.pay(t, 1000)
-	w := newWorker(t, worker.Config{Store: s.Store, Clock: s.clock.now, Wall: time.Now})
+	w := newWorker(t, worker.Config{Store: s.Store, Clock: s.Clock.Now, Wall: time.Now})
 	if n, err := w.TrimRound(t.Context()); n != 0 || err != nil {
 		t.Errorf("trimmed %d events that are new: %v", n, err)
 	}
 	before := len(s.moved(t))
 	q := ledger.TransactionQuery{CreatedAfter: s.Now() - 1, CreatedBefore: s.Now() + 1, Limit: 100}
-	if found, _, _, err := s.Transactions(t.Context(), s.caller, q); err != nil || before == 0 || len(found) != before {
+	if found, _, _, err := s.Transactions(t.Context(), s.Caller, q); err != nil || before == 0 || len(found) != before {
 		t.Errorf("%d of %d transactions between two times of the sandbox: %v", len(found), before, err)
 	}
 	// Without real time they would be.
-	w = newWorker(t, worker.Config{Store: s.Store, Clock: s.clock.now})
+	w = newWorker(t, worker.Config{Store: s.Store, Clock: s.Clock.Now})
 	if n, err := w.TrimRound(t.Context()); n == 0 || err != nil {
 		t.Errorf("nothing was trimmed, so this tests nothing: %v", err)
 	}

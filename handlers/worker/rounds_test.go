@@ -28,7 +28,7 @@ func apart(t *testing.T, url string) (first, second *shop) {
 	for shops := make([]*shop, partitions); ; {
 		s := newShop(t, url)
 		s.sell(t, 1000)
-		s.clock.advance(24 * time.Hour)
+		s.Clock.Advance(24 * time.Hour)
 		p := s.partition(t)
 		for other := range shops {
 			switch {
@@ -52,7 +52,7 @@ func (s *shop) partition(t *testing.T) int {
 			t.Fatal(err)
 		}
 		for _, d := range due {
-			if d.Organization == s.caller.Organization {
+			if d.Organization == s.Caller.Organization {
 				return p
 			}
 		}
@@ -91,13 +91,13 @@ func runs(t *testing.T, w *worker.Worker) {
 func TestRoundGoesOnPastAFailure(t *testing.T) {
 	server := redistest.Fresh(t)
 	broken, sound := apart(t, server.URL)
-	key := fmt.Sprintf("{p%02d}:%s:%s", broken.partition(t), broken.caller.Organization, broken.account)
+	key := fmt.Sprintf("{p%02d}:%s:%s", broken.partition(t), broken.Caller.Organization, broken.account)
 	if err := server.Command("HSET", key, "cutoffs", "unreadable"); err != nil {
 		t.Fatal(err)
 	}
 	metrics := prometheus.NewRegistry()
 	w := newWorker(t, worker.Config{
-		Store: sound.Store, Clock: sound.clock.now, Metrics: metrics, Interval: 10 * time.Millisecond, Concurrency: 1,
+		Store: sound.Store, Clock: sound.Clock.Now, Metrics: metrics, Interval: 10 * time.Millisecond, Concurrency: 1,
 	})
 	if _, err := w.PayoutRound(t.Context()); err == nil {
 		t.Error("nothing is reported")
@@ -106,7 +106,7 @@ func TestRoundGoesOnPastAFailure(t *testing.T) {
 		t.Errorf("one round pays %v", got)
 	}
 	sound.sell(t, 1000)
-	sound.clock.advance(24 * time.Hour)
+	sound.Clock.Advance(24 * time.Hour)
 	runs(t, w)
 	until(t, "failures", func() bool { return metric(t, metrics, "tollgate_worker_rounds_failed_total", "payouts") > 2 })
 	until(t, "the second payout", func() bool { return sound.payouts(t)["paid"] == 2 })
@@ -123,18 +123,18 @@ func TestPayoutStepsAreApart(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	begun, failed := make(chan struct{}), make(chan struct{})
 	w := newWorker(t, worker.Config{
-		Store: slow.Store, Clock: slow.clock.now, Metrics: metrics, Interval: 10 * time.Millisecond,
+		Store: slow.Store, Clock: slow.Clock.Now, Metrics: metrics, Interval: 10 * time.Millisecond,
 		Pay: func(ctx context.Context, p tollgate.Payout) (tollgate.PayoutOutcome, error) {
 			switch p.OrganizationID {
 			default:
 				return tollgate.PayoutOutcome{}, nil
-			case unsure.caller.Organization:
+			case unsure.Caller.Organization:
 				select {
 				case <-begun:
 				case <-ctx.Done():
 				}
 				return tollgate.PayoutOutcome{}, errors.New("not known yet")
-			case slow.caller.Organization:
+			case slow.Caller.Organization:
 			}
 			close(begun)
 			select {
@@ -164,9 +164,9 @@ func TestSlowPayoutHoldsUpNobody(t *testing.T) {
 	slow, quick := apart(t, url)
 	begun, finish := make(chan struct{}), make(chan struct{})
 	w := newWorker(t, worker.Config{
-		Store: quick.Store, Clock: quick.clock.now, Interval: 10 * time.Millisecond, Concurrency: 1,
+		Store: quick.Store, Clock: quick.Clock.Now, Interval: 10 * time.Millisecond, Concurrency: 1,
 		Pay: func(_ context.Context, p tollgate.Payout) (tollgate.PayoutOutcome, error) {
-			if p.OrganizationID == slow.caller.Organization {
+			if p.OrganizationID == slow.Caller.Organization {
 				close(begun)
 				<-finish
 			}
@@ -180,7 +180,7 @@ func TestSlowPayoutHoldsUpNobody(t *testing.T) {
 	for day := range 3 {
 		until(t, "the other's payout", func() bool { return quick.payouts(t)["paid"] == day+1 })
 		quick.sell(t, 1000)
-		quick.clock.advance(24 * time.Hour)
+		quick.Clock.Advance(24 * time.Hour)
 		until(t, "readiness", func() bool { return w.Ready() == nil })
 	}
 	if got := slow.payouts(t); got["in_transit"] != 1 {
@@ -197,14 +197,14 @@ func TestPartitionsTakeTurns(t *testing.T) {
 	first, second := apart(t, address)
 	var calls atomic.Int64
 	later := func() time.Time { // each time is another, so that what happens has an order
-		return first.clock.now().Add(72*time.Hour + time.Duration(calls.Add(1))*time.Millisecond)
+		return first.Clock.Now().Add(72*time.Hour + time.Duration(calls.Add(1))*time.Millisecond)
 	}
 	store := openWith(t, rediskv.Options{URL: address, Clock: later})
 	w := newWorker(t, worker.Config{Store: store, Clock: later, PageSize: 1, Concurrency: 1})
 	looked := map[*shop]eventlog.Position{}
 	span := func(s *shop) (begin, end string) {
 		q := eventlog.EventQuery{Types: tollgate.TypeFilter{string(tollgate.PaymentExpired)}, Limit: 100, After: looked[s]}
-		page, next, _, err := s.Events(t.Context(), s.caller, q)
+		page, next, _, err := s.Events(t.Context(), s.Caller, q)
 		if err != nil || len(page) != 40 {
 			t.Fatal(len(page), err)
 		}

@@ -74,10 +74,10 @@ func TestRefusedEndpointsGoToTheEnd(t *testing.T) {
 	greedy.pay(t, 1000)
 	modest := newShopIn(t, url, 1)
 	modest.hook(t, strings.Replace(quick.url, "127.0.0.1", "localhost", 1), nil, newKey(t, 1, tollgate.SignatureV1))
-	greedy.clock.ticks(t)
+	greedy.Clock.ticks(t)
 	greedy.work(t, worker.Config{Slots: 2, Lease: time.Hour, Timeouts: delivery.Timeouts{Connect: time.Minute, TLS: time.Minute, All: 30 * time.Minute}})
 	until(t, "an attempt at the slow host", func() bool { return len(slow.all()) >= 1 })
-	modest.clock.milli.Store(greedy.clock.milli.Load())
+	modest.Clock.Set(greedy.Clock.Now())
 	modest.pay(t, 1000)
 	until(t, "what goes elsewhere", func() bool { return len(quick.all()) == 1 })
 	if n := len(slow.all()); n != 1 {

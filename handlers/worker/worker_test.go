@@ -21,6 +21,7 @@ import (
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/store"
+	"tollgate/rediskv/testkit"
 )
 
 // partitions are fewer than usual: each has its own loops.
@@ -29,7 +30,7 @@ const partitions = 4
 // clock is a clock that tests move. It also counts the looks at queues, and the
 // attempts that could not be recorded, of stores that have it.
 type clock struct {
-	milli      atomic.Int64
+	*testkit.Clock
 	looks      atomic.Int64
 	unrecorded atomic.Int64
 }
@@ -43,122 +44,66 @@ func (c *clock) observe(operation string, _ time.Duration, err error) {
 	}
 }
 
-func (c *clock) now() time.Time          { return time.UnixMilli(c.milli.Load()).UTC() }
-func (c *clock) advance(d time.Duration) { c.milli.Add(d.Milliseconds()) }
-
 // shop is an organization that makes payments.
 type shop struct {
-	*store.Store
-	clock   *clock
-	caller  rediskv.Caller
+	*testkit.Shop
+	Clock   *clock
 	account string
 }
 
 func open(t testing.TB, url string, c *clock) *store.Store {
 	t.Helper()
-	return openWith(t, rediskv.Options{URL: url, Clock: c.now, Observe: c.observe})
+	return openWith(t, rediskv.Options{URL: url, Clock: c.Now, Observe: c.observe})
 }
 
 // away opens a store on a Redis that will not answer, which it finds in the
 // service's own time.
 func away(t testing.TB, url string, c *clock) *store.Store {
 	t.Helper()
-	return openWith(t, rediskv.Options{URL: url, Clock: c.now, Observe: c.observe, Timeout: rediskv.OperationTimeout})
+	return openWith(t, rediskv.Options{URL: url, Clock: c.Now, Observe: c.observe, Timeout: rediskv.OperationTimeout})
 }
 
 func openWith(t testing.TB, o rediskv.Options) *store.Store {
 	t.Helper()
-	o.Partitions, o.Entropy, o.Timeout = cmp.Or(o.Partitions, partitions), rand.Reader, cmp.Or(o.Timeout, redistest.Patience)
-	s, err := store.Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
+	o.Partitions = cmp.Or(o.Partitions, partitions)
+	return testkit.Open(t, o)
 }
 
 func newShop(t testing.TB, url string) *shop { return newShopIn(t, url, partitions) }
 
+// newShopIn provisions an organization with one account, without rules and clients.
 func newShopIn(t testing.TB, url string, partitions int) *shop {
 	t.Helper()
-	c := new(clock)
-	c.milli.Store(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).UnixMilli())
-	s := &shop{Store: openWith(t, rediskv.Options{URL: url, Clock: c.now, Observe: c.observe, Partitions: partitions}), clock: c}
-	org, le, per, rs := s.NewID("org_"), s.NewID("le_"), s.NewID("per_"), s.NewID("rs_")
-	s.account = s.NewID("ma_")
-	s.caller = rediskv.Caller{Organization: org}
-	_, err := redistest.Provision(t.Context(), s.Store, tollgate.Config{
-		Organization:  tollgate.Organization{ID: org, Name: "Test", Status: "active", HomeRegion: "fra"},
-		LegalEntities: []tollgate.LegalEntity{{ID: le, LegalName: "Test", Country: "DE", Type: "company", Status: "verified"}},
-		Perimeters:    []tollgate.PerimeterDocument{{ID: per, Version: 1, Constraints: []byte(`{"review_above":"100"}`)}},
-		RuleSets:      []tollgate.RuleSet{{ID: rs, Version: 1}},
-		MerchantAccounts: []tollgate.MerchantAccount{{
-			ID: s.account, LegalEntityID: le, Name: "Test", Status: "active", Currencies: []tollgate.Currency{"EUR"}, DefaultCurrency: "EUR",
-			Cutoff:    tollgate.Cutoff{CutoffTime: "00:00", TimeZone: "UTC", Calendar: "none", Interval: "daily"},
-			Perimeter: tollgate.PerimeterRef{ID: per, Version: 1}, RuleSet: tollgate.RuleSet{ID: rs, Version: 1}, CaptureWindowHours: 48,
-		}},
-	}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	c := &clock{Clock: testkit.NewClock()}
+	s := testkit.NewShop(t, rediskv.Options{URL: url, Observe: c.observe, Partitions: partitions}, c.Clock, func(o *tollgate.Config) {
+		o.Clients, o.Grants = nil, nil
+		o.RuleSets[0].Rules = nil
+		o.Perimeters[0].Constraints = []byte(`{"review_above":"100"}`)
+		o.MerchantAccounts = o.MerchantAccounts[:1]
+		a := &o.MerchantAccounts[0]
+		a.Currencies, a.CaptureWindowHours = []tollgate.Currency{"EUR"}, 48
+		a.Cutoff = tollgate.Cutoff{CutoffTime: "00:00", TimeZone: "UTC", Calendar: "none", Interval: "daily"}
+	})
+	return &shop{s, c, s.Config.MerchantAccounts[0].ID}
 }
 
 // pay makes a payment and returns its id.
 func (s *shop) pay(t testing.TB, minor int64) string {
 	t.Helper()
-	a, err := s.Account(t.Context(), s.caller.Organization, s.account)
-	if err != nil {
-		t.Fatal(err)
-	}
-	amount := tollgate.Money{Minor: minor, Currency: "EUR"}
-	payee, err := tollgate.ParsePayee("shop.example")
-	if err != nil {
-		t.Fatal(err)
-	}
-	priced := tollgate.Pricing{Input: tollgate.PricingInput{Amount: amount, Payee: "shop.example"}}
-	ch, err := tollgate.CreatePayment(s.NewID, s.origin(), tollgate.NewPayment{
-		MerchantAccountID: a.ID, Amount: amount, Payee: "shop.example", CaptureMethod: tollgate.CaptureManual, CaptureWindowHours: a.CaptureWindowHours,
-	}, a.Perimeter.Decide(amount, payee, s.clock.now()), priced, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	idem := rediskv.Idempotency{Scope: a.ID + ":payments.create", Key: ch.Payment.ID, Fingerprint: strings.Repeat("f", 64)}
-	if _, err := s.CreatePayment(t.Context(), s.caller, idem, a, ch, rediskv.Answer{Status: 201}); err != nil {
-		t.Fatal(err)
-	}
-	return ch.Payment.ID
-}
-
-func (s *shop) origin() tollgate.Origin {
-	return tollgate.Origin{Organization: s.caller.Organization, At: s.Now()}
+	return s.Pay(t, testkit.EUR(minor), tollgate.CaptureManual).ID
 }
 
 // capturePart captures and leaves the rest capturable.
 func (s *shop) capturePart(t testing.TB, id string, minor int64) {
 	t.Helper()
-	p, ticket, err := s.Payment(t.Context(), s.caller, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	amount := tollgate.Money{Minor: minor, Currency: "EUR"}
-	a, err := s.Account(t.Context(), s.caller.Organization, s.account)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ch, err := tollgate.CapturePayment(s.NewID, s.origin(), p, ticket, tollgate.CaptureRequest{Amount: amount, SalesDay: a.Cutoffs.SalesDay(s.Now(), a.Closed)},
-		tollgate.Pricing{Input: tollgate.PricingInput{Amount: amount, Payee: p.Payee, CaptureIndex: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Transition(t.Context(), s.caller, nil, a, ch, rediskv.Answer{Status: 201}); err != nil {
+	if err := s.Capture(t.Context(), id, minor, false); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (s *shop) status(t testing.TB, id string) tollgate.PaymentStatus {
 	t.Helper()
-	p, _, err := s.Payment(t.Context(), s.caller, id)
+	p, _, err := s.Payment(t.Context(), s.Caller, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +116,7 @@ func (s *shop) events(t testing.TB, kind tollgate.EventType) map[string]int {
 	count := map[string]int{}
 	q := eventlog.EventQuery{Types: tollgate.TypeFilter{string(kind)}, Limit: 100}
 	for {
-		page, next, more, err := s.Events(t.Context(), s.caller, q)
+		page, next, more, err := s.Events(t.Context(), s.Caller, q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +155,7 @@ func round(t testing.TB, w *worker.Worker) {
 // Each state has its own deadline and its own end (interface §3).
 func TestExpiry(t *testing.T) {
 	s := newShop(t, redistest.URL(t))
-	w := newWorker(t, worker.Config{Store: s.Store, Clock: s.clock.now})
+	w := newWorker(t, worker.Config{Store: s.Store, Clock: s.Clock.Now})
 	authorized, captured, reviewed := s.pay(t, 1000), s.pay(t, 1000), s.pay(t, 10_001)
 	s.capturePart(t, captured, 400)
 	for _, step := range []struct {
@@ -224,12 +169,12 @@ func TestExpiry(t *testing.T) {
 		{time.Millisecond, tollgate.Expired, tollgate.Captured, tollgate.Expired},
 		{time.Hour, tollgate.Expired, tollgate.Captured, tollgate.Expired},
 	} {
-		s.clock.advance(step.advance)
+		s.Clock.Advance(step.advance)
 		round(t, w)
 		got := []tollgate.PaymentStatus{s.status(t, authorized), s.status(t, captured), s.status(t, reviewed)}
 		want := []tollgate.PaymentStatus{step.authorized, step.captured, step.reviewed}
 		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Fatalf("at %s: %v, want %v", s.clock.now(), got, want)
+			t.Fatalf("at %s: %v, want %v", s.Clock.Now(), got, want)
 		}
 	}
 	if got := s.events(t, tollgate.PaymentExpired); len(got) != 2 || got[authorized] != 1 || got[reviewed] != 1 {
@@ -249,10 +194,10 @@ func TestWorkersShare(t *testing.T) {
 	for range payments {
 		s.pay(t, 1000)
 	}
-	s.clock.advance(72 * time.Hour)
+	s.Clock.Advance(72 * time.Hour)
 	var group sync.WaitGroup
 	for range 3 {
-		w := newWorker(t, worker.Config{Store: open(t, address, s.clock), Clock: s.clock.now, PageSize: 7})
+		w := newWorker(t, worker.Config{Store: open(t, address, s.Clock), Clock: s.Clock.Now, PageSize: 7})
 		group.Go(func() {
 			if _, err := w.Round(t.Context()); err != nil {
 				t.Error(err)
@@ -278,7 +223,7 @@ func TestOutage(t *testing.T) {
 	wire := redistest.Proxy(t, server.Addr)
 	metrics, said := prometheus.NewRegistry(), new(book)
 	w := newWorker(t, worker.Config{
-		Store: away(t, wire.URL, direct.clock), Clock: direct.clock.now, Metrics: metrics, Interval: 10 * time.Millisecond,
+		Store: away(t, wire.URL, direct.Clock), Clock: direct.Clock.Now, Metrics: metrics, Interval: 10 * time.Millisecond,
 		Log: slog.New(slog.NewTextHandler(said, nil)),
 	})
 	if err := w.Ready(); err == nil {
@@ -296,7 +241,7 @@ func TestOutage(t *testing.T) {
 	wire.Refuse()
 	until(t, "a failed round", func() bool { return counter(t, metrics, "tollgate_worker_rounds_failed_total") > 0 })
 	id := direct.pay(t, 1000)
-	direct.clock.advance(72 * time.Hour)
+	direct.Clock.Advance(72 * time.Hour)
 	until(t, "a clock that stands, in no partition at work", func() bool {
 		checks := w.Checks()
 		i := slices.IndexFunc(checks, func(c worker.Check) bool { return c.Part == "clock" })
@@ -336,15 +281,7 @@ func (b *book) holds(text string) bool {
 	return strings.Contains(b.text.String(), text)
 }
 
-// until waits, not for ever, for what another goroutine does.
-func until(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s does not come", what)
-		}
-	}
-}
+var until = testkit.Eventually
 
 func counter(t testing.TB, r *prometheus.Registry, name string) float64 {
 	t.Helper()
@@ -367,8 +304,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 	s := newShop(t, redistest.URL(t))
 	r := prometheus.NewRegistry()
-	newWorker(t, worker.Config{Store: s.Store, Clock: s.clock.now, Metrics: r})
-	whole := worker.Config{Store: s.Store, Clock: s.clock.now, Entropy: rand.Reader, Vault: newVault(t, 1)}
+	newWorker(t, worker.Config{Store: s.Store, Clock: s.Clock.Now, Metrics: r})
+	whole := worker.Config{Store: s.Store, Clock: s.Clock.Now, Entropy: rand.Reader, Vault: newVault(t, 1)}
 	if _, err := worker.New(whole); err != nil {
 		t.Error(err)
 	}

@@ -32,7 +32,7 @@ func TestStop(t *testing.T) {
 	})
 	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
 	run := func(grace time.Duration) (context.CancelFunc, chan struct{}) {
-		w := newWorker(t, worker.Config{Store: s.Store, Clock: s.clock.now, Development: true, Interval: 20 * time.Millisecond, Grace: grace})
+		w := newWorker(t, worker.Config{Store: s.Store, Clock: s.Clock.Now, Development: true, Interval: 20 * time.Millisecond, Grace: grace})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
@@ -113,7 +113,7 @@ func TestHungPartitionKeepsNoSlots(t *testing.T) {
 	hung, goOn := make(chan struct{}), make(chan struct{})
 	var looks atomic.Int32
 	store := openWith(t, rediskv.Options{
-		URL: address, Clock: shops[0].clock.now,
+		URL: address, Clock: shops[0].Clock.Now,
 		Observe: func(operation string, _ time.Duration, _ error) {
 			if operation == "ready_endpoints" && looks.Add(1) == 1 {
 				close(hung)
@@ -165,7 +165,7 @@ func TestWorkersShareDeliveries(t *testing.T) {
 	s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
 	var stops []func()
 	for range 10 {
-		stops = append(stops, s.work(t, worker.Config{Store: open(t, address, s.clock)}))
+		stops = append(stops, s.work(t, worker.Config{Store: open(t, address, s.Clock)}))
 	}
 	const payments = 90
 	for n := range payments {
@@ -173,7 +173,7 @@ func TestWorkersShareDeliveries(t *testing.T) {
 			stops[0]()
 		}
 		if n == payments/2 {
-			s.work(t, worker.Config{Store: open(t, address, s.clock)})
+			s.work(t, worker.Config{Store: open(t, address, s.Clock)})
 		}
 		s.pay(t, 1000)
 	}
@@ -194,7 +194,7 @@ func TestDispatchOutage(t *testing.T) {
 	in := newInbox(t)
 	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
 	wire := redistest.Proxy(t, server.Addr)
-	s.work(t, worker.Config{Store: away(t, wire.URL, s.clock)})
+	s.work(t, worker.Config{Store: away(t, wire.URL, s.Clock)})
 	s.pay(t, 1000)
 	s.settled(t, hook, tollgate.DeliverySucceeded, 1)
 
@@ -208,7 +208,7 @@ func TestDispatchOutage(t *testing.T) {
 	<-arrived
 	in.answers(nil)
 	s.pay(t, 1000)
-	until(t, "an attempt that cannot be recorded", func() bool { return s.clock.unrecorded.Load() > 0 })
+	until(t, "an attempt that cannot be recorded", func() bool { return s.Clock.unrecorded.Load() > 0 })
 	wire.Accept()
 	until(t, "all deliveries", func() bool {
 		all := s.deliveries(t, hook)
@@ -227,7 +227,7 @@ func TestSlotsComeBackWithoutBodies(t *testing.T) {
 	var away sync.Once
 	unread := make(chan struct{}, 10)
 	store := openWith(t, rediskv.Options{
-		URL: wire.URL, Clock: s.clock.now, Timeout: rediskv.OperationTimeout,
+		URL: wire.URL, Clock: s.Clock.Now, Timeout: rediskv.OperationTimeout,
 		Observe: func(operation string, _ time.Duration, err error) {
 			if operation == "take_work" && err == nil {
 				away.Do(wire.Refuse)
@@ -241,7 +241,7 @@ func TestSlotsComeBackWithoutBodies(t *testing.T) {
 	s.work(t, worker.Config{Store: store, Slots: 1})
 	<-unread
 	wire.Accept()
-	s.clock.advance(10 * time.Minute)
+	s.Clock.Advance(10 * time.Minute)
 	until(t, "the delivery", func() bool { return len(in.all()) == 1 })
 	d := s.settled(t, hook, tollgate.DeliverySucceeded, 2)
 	if a := s.attempts(t, d); len(a) != 2 || a[0].Status != tollgate.AttemptUnknown || a[1].Status != tollgate.AttemptSucceeded {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tollgate"
+	"tollgate/rediskv/testkit"
 )
 
 // TestFirst: what the first release has stored is read for ever. It writes one of
@@ -53,10 +54,10 @@ func TestFirst(t *testing.T) {
 		}
 	})
 	t.Run("deliveries go on", func(t *testing.T) {
-		eventually(t, "what happened since is delivered", func() bool { return to.by(builds.this) && to.has(`"late"`) })
+		testkit.Eventually(t, "what happened since is delivered", func() bool { return to.by(builds.this) && to.has(`"late"`) })
 		path := "/v1/webhooks/" + h.hook
 		this.post(t, path+"/deliveries/"+h.delivery+"/replays", ``)
-		eventually(t, "an old one is sent again", func() bool {
+		testkit.Eventually(t, "an old one is sent again", func() bool {
 			return this.get(t, path+"/deliveries/"+h.delivery+"/attempts").at("data.1.status") == "succeeded"
 		})
 		this.do(t, "PATCH", path, "", `{"description":"of this build"}`)
@@ -64,11 +65,11 @@ func TestFirst(t *testing.T) {
 	})
 	t.Run("payouts go on", func(t *testing.T) {
 		s.advance(t, 24*time.Hour, this)
-		eventually(t, "captures of then and now are settled", func() bool {
+		testkit.Eventually(t, "captures of then and now are settled", func() bool {
 			return len(all(t, "/v1/transactions?type=capture&status=settled&payment_id="+h.part, this)) == 2
 		})
 		var payout answer
-		eventually(t, "it is paid", func() bool {
+		testkit.Eventually(t, "it is paid", func() bool {
 			payout = this.get(t, "/v1/payouts?limit=1&merchant_account_id="+s.account())
 			return payout.at("data.0.status") == "paid"
 		})
@@ -83,12 +84,12 @@ func TestFirst(t *testing.T) {
 			t.Errorf("%s", a.text)
 		}
 		this.post(t, set+"/rollback", ``)
-		eventually(t, "it is out of force", func() bool { return this.do(t, "POST", "/v1/quotes", "", quote).at("lines.2.rule") == "" })
+		testkit.Eventually(t, "it is out of force", func() bool { return this.do(t, "POST", "/v1/quotes", "", quote).at("lines.2.rule") == "" })
 		this.post(t, "/v1/shadows/"+h.shadow+"/stop", ``)
 	})
 	t.Run("a payment of then expires", func(t *testing.T) {
 		s.advance(t, 8*24*time.Hour, this)
-		eventually(t, "it is expired", func() bool { return this.get(t, "/v1/payments/"+h.expires).at("status") == "expired" })
+		testkit.Eventually(t, "it is expired", func() bool { return this.get(t, "/v1/payments/"+h.expires).at("status") == "expired" })
 	})
 	t.Run("exports of all of it", func(t *testing.T) {
 		for _, dataset := range []string{"payments", "transactions", "tickets", "events", "payouts", "audit"} {
@@ -151,16 +152,16 @@ func writeHistory(t *testing.T, in *instance, to *receiver) *history {
 	h.rule = in.publish(t, "first_fee")
 	set := "/v1/rule-sets/" + s.ids[tollgate.PrefixRuleSet]
 	activation := in.post(t, set+"/activations", `{"rule":"`+h.rule+`","merchant_account_ids":["`+s.account()+`"]}`).at("id")
-	eventually(t, "it is in force", func() bool { return in.get(t, set+"/activations/"+activation).at("status") == "active" })
+	testkit.Eventually(t, "it is in force", func() bool { return in.get(t, set+"/activations/"+activation).at("status") == "active" })
 	h.shadow = in.post(t, "/v1/shadows", `{"rule":"rule:card_fee@v1","against":"rule:card_fee@v2","merchant_account_ids":["`+s.account()+`"]}`).at("id")
 	quote := `{"amount":"100.00","currency":"EUR","payee":"shop.example","merchant_account_id":"` + s.account() + `"}`
-	eventually(t, "it is compared", func() bool {
+	testkit.Eventually(t, "it is compared", func() bool {
 		in.do(t, "POST", "/v1/quotes", "", quote)
 		return in.get(t, "/v1/shadows/"+h.shadow).at("totals.compared") > "0"
 	})
 	last := payment("23.00", "shop.example", `,"capture_method":"automatic"`)
 	ids = append(ids, last)
-	eventually(t, "all is delivered", func() bool {
+	testkit.Eventually(t, "all is delivered", func() bool {
 		return to.has(last) && in.get(t, "/v1/webhooks/"+h.hook+"/deliveries?limit=1").at("data.0.state") == "succeeded"
 	})
 	h.delivery = in.get(t, "/v1/webhooks/"+h.hook+"/deliveries?limit=1").at("data.0.id")
@@ -194,7 +195,7 @@ func writeHistory(t *testing.T, in *instance, to *receiver) *history {
 func (in *instance) advanceAndPay(t *testing.T, payment string) {
 	t.Helper()
 	in.site.advance(t, 24*time.Hour, in)
-	eventually(t, "it is paid out", func() bool {
+	testkit.Eventually(t, "it is paid out", func() bool {
 		return in.get(t, "/v1/transactions?type=capture&payment_id="+payment).at("data.0.status") == "settled"
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tollgate"
+	"tollgate/rediskv/testkit"
 )
 
 // TestRefunds: a refund is this build's alone. "Update every instance before you
@@ -37,7 +38,7 @@ fixed = "0.25"
 `, `, {"kind":"refund","amount":"100.00","currency":"EUR","payee":"shop.example","lines":[{"label":"Site fee","amount":"0.25"}]}`)
 	this.post(t, "/v1/rule-sets/"+s.ids[tollgate.PrefixRuleSet]+"/activations", `{"rule":"rule:back_fee@v1","adds":true,"merchant_account_ids":["`+s.account()+`"]}`)
 	quote := `{"amount":"100.00","currency":"EUR","payee":"shop.example","merchant_account_id":"` + s.account() + `"}`
-	eventually(t, "both price with it", func() bool {
+	testkit.Eventually(t, "both price with it", func() bool {
 		return before.do(t, "POST", "/v1/quotes", "", quote).at("lines.2.amount") == "0.50" && this.do(t, "POST", "/v1/quotes", "", quote).at("lines.2.amount") == "0.50"
 	})
 
@@ -86,14 +87,14 @@ fixed = "0.25"
 		named := this.post(t, "/v1/webhooks", `{"url":"`+to.URL+`/named","event_types":["payment.refunded"]}`).at("id")
 		same(t, "/v1/webhooks/"+named, before, this)
 		n := 0
-		eventually(t, "both deliver some", func() bool {
+		testkit.Eventually(t, "both deliver some", func() bool {
 			cashier.post(t, "/v1/payments/"+whole.at("id")+"/refunds", `{"amount":"0.01"}`)
 			n++
 			return n >= 20 && to.delivered(builds.previous, "payment.refunded") && to.delivered(builds.this, "payment.refunded")
 		})
 		ids := all(t, "/v1/events?types=payment.refunded&limit=100", this)
 		for at, path := range map[string][]string{hook: ids, named: ids[2:]} {
-			eventually(t, "all are delivered", func() bool {
+			testkit.Eventually(t, "all are delivered", func() bool {
 				done := len(all(t, "/v1/webhooks/"+at+"/deliveries?event_type=payment.refunded&state=succeeded&limit=100", this))
 				return done == len(path)
 			})
@@ -140,7 +141,7 @@ fixed = "0.25"
 		this.process.end("KILL")
 		s.advance(t, 24*time.Hour, before)
 		var id string
-		eventually(t, "a payout is held", func() bool {
+		testkit.Eventually(t, "a payout is held", func() bool {
 			a := before.get(t, "/v1/payouts")
 			id = a.at("data.0.id")
 			return a.at("data.0.status") == "held"
@@ -153,7 +154,7 @@ fixed = "0.25"
 		}
 		again := s.sandbox(builds.this, pays.env()...).authenticate()
 		again.post(t, "/v1/payouts/"+id+"/release", `{"reason":"all are updated"}`)
-		eventually(t, "it is paid", func() bool { return again.get(t, "/v1/payouts/"+id).at("status") == "paid" })
+		testkit.Eventually(t, "it is paid", func() bool { return again.get(t, "/v1/payouts/"+id).at("status") == "paid" })
 		a := again.get(t, "/v1/payouts/"+id)
 		if got := cents(t, a.at("amount_captured")) - cents(t, a.at("amount_refunded")) - cents(t, a.at("fee_total")); got != cents(t, pays.asked()[id].Amount) || a.at("amount_captured") != "76.00" || cents(t, a.at("amount_refunded")) != refunded(t, again, whole, part) {
 			t.Errorf("%s was paid of %s", pays.asked()[id].Amount, a.text)
@@ -167,7 +168,7 @@ fixed = "0.25"
 		path := "/v1/payments/" + next.at("id")
 		again.cashier().post(t, path+"/refunds", `{"amount":"5.00"}`)
 		s.advance(t, 24*time.Hour, again)
-		eventually(t, "the next capture is paid", func() bool {
+		testkit.Eventually(t, "the next capture is paid", func() bool {
 			return again.get(t, "/v1/transactions?type=capture&payment_id="+next.at("id")).at("data.0.status") == "settled"
 		})
 		if a := again.get(t, "/v1/payouts?limit=1"); cents(t, a.at("data.0.amount")) != 2000-500-cents(t, again.get(t, path).at("fee_total")) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tollgate"
+	"tollgate/rediskv/testkit"
 )
 
 func checkRules(t *testing.T, p pair) {
@@ -25,7 +26,7 @@ func checkRules(t *testing.T, p pair) {
 	}
 	made := p.b.post(t, set+"/activations", body)
 	// It is in force once every instance has it, wherever it was asked for.
-	eventually(t, "both price with it", func() bool {
+	testkit.Eventually(t, "both price with it", func() bool {
 		return p.a.do(t, "POST", "/v1/quotes", "", quote).at("lines.2.rule") == citation && p.b.do(t, "POST", "/v1/quotes", "", quote).at("lines.2.rule") == citation
 	})
 	same(t, set+"/activations/"+made.at("id"), p.a, p.b)
@@ -33,7 +34,7 @@ func checkRules(t *testing.T, p pair) {
 	p.b.post(t, "/v1/payments/"+payment.at("id")+"/captures", ``)
 	p.b.verify(t, p.a, payment.at("ticket_id"))
 	shadow := p.a.post(t, "/v1/shadows", `{"rule":"rule:card_fee@v1","against":"rule:card_fee@v2","merchant_account_ids":["`+p.account()+`"]}`)
-	eventually(t, "the other compares with it", func() bool {
+	testkit.Eventually(t, "the other compares with it", func() bool {
 		p.b.do(t, "POST", "/v1/quotes", "", quote)
 		return p.a.get(t, "/v1/shadows/"+shadow.at("id")).at("totals.compared") > "0"
 	})
@@ -41,7 +42,7 @@ func checkRules(t *testing.T, p pair) {
 	same(t, "/v1/shadows/"+shadow.at("id"), p.a, p.b)
 	same(t, "/v1/shadows/"+shadow.at("id")+"/divergences", p.a, p.b)
 	p.a.post(t, set+"/rollback", ``)
-	eventually(t, "both price as before", func() bool {
+	testkit.Eventually(t, "both price as before", func() bool {
 		return p.a.do(t, "POST", "/v1/quotes", "", quote).at("total") == without.at("total") && p.b.do(t, "POST", "/v1/quotes", "", quote).at("total") == without.at("total")
 	})
 	same(t, set+"/activations", p.a, p.b)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tollgate"
+	"tollgate/rediskv/testkit"
 )
 
 // pair is two builds that serve and work on one Redis. A check asks one of them for
@@ -237,7 +238,7 @@ func checkExports(t *testing.T, p pair) {
 func awaitExport(t *testing.T, in *instance, job string) {
 	t.Helper()
 	var a answer
-	eventually(t, "the export is made", func() bool {
+	testkit.Eventually(t, "the export is made", func() bool {
 		a = in.get(t, "/v1/exports/"+job)
 		return a.at("status") != "pending" && a.at("status") != "running"
 	})
@@ -345,7 +346,7 @@ func checkProvisioning(t *testing.T, p pair) {
 	name := "Europe " + rand.Text()
 	must(t, os.WriteFile(file, []byte(strings.Replace(p.provisioning(builds.previous), "name: Europe", "name: "+name, 1)), 0o600))
 	p.a.build.run(t, p.env, "provision", "-f", file)
-	eventually(t, "the other knows the new name", func() bool { return p.b.get(t, "/v1/merchant-accounts/"+p.account()).at("name") == name })
+	testkit.Eventually(t, "the other knows the new name", func() bool { return p.b.get(t, "/v1/merchant-accounts/"+p.account()).at("name") == name })
 	p.site.provision(p.b.build)
 	// What one has written is the same to the other.
 	version := len(all(t, "/v1/events?types=merchant_account.updated", p.a)) // another one each time
@@ -357,7 +358,7 @@ func checkProvisioning(t *testing.T, p pair) {
 	if text := p.b.build.run(t, p.env, "provision", "-f", file); !strings.HasPrefix(text, "nothing to change") {
 		t.Errorf("%s changes something: %s", p.b.build.name, text)
 	}
-	eventually(t, "and the old one again", func() bool { return p.a.get(t, "/v1/merchant-accounts/"+p.account()).at("name") == "Europe" })
+	testkit.Eventually(t, "and the old one again", func() bool { return p.a.get(t, "/v1/merchant-accounts/"+p.account()).at("name") == "Europe" })
 }
 
 func checkReady(t *testing.T, p pair) {

@@ -20,6 +20,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/rediskv/testkit"
 )
 
 // site is an organization on one Redis, and what its instances are started with.
@@ -160,7 +161,7 @@ func (s *site) sandbox(b *build, env ...string) *instance {
 	p := b.start(s.t, env, "dev", "--redis", s.redis, "--addr", "127.0.0.1:0", "--write-env", file)
 	in := &instance{process: p, build: b, site: s}
 	address := regexp.MustCompile(`(?m)TOLLGATE_URL=["']?([^"'\s]+)`)
-	eventually(s.t, p.name+" is ready", func() bool {
+	testkit.Eventually(s.t, p.name+" is ready", func() bool {
 		text, _ := os.ReadFile(file)
 		if found := address.FindSubmatch(text); found != nil {
 			in.base = string(found[1])

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tollgate/rediskv/testkit"
 )
 
 // yard is two sandboxes on one Redis: API and worker of each build, with clocks that
@@ -62,15 +64,15 @@ func checkDeliveries(t *testing.T, y yard) {
 	path := "/v1/webhooks/" + hook
 	// Changed by the other; what both deliver goes there.
 	y.b.do(t, "PATCH", path, "", `{"description":"changed","event_types":["payment.*","payout.*","export.*"]}`)
-	eventually(t, "both workers deliver", func() bool {
+	testkit.Eventually(t, "both workers deliver", func() bool {
 		y.a.pay(t, "1.00", "")
 		y.b.pay(t, "1.00", "")
 		return y.to.by(y.a.build) && y.to.by(y.b.build)
 	})
 	id := y.a.pay(t, "2.00", "").at("id")
-	eventually(t, "it is delivered", func() bool { return y.to.has(id) })
+	testkit.Eventually(t, "it is delivered", func() bool { return y.to.has(id) })
 	var delivery string
-	eventually(t, "both list it as delivered", func() bool {
+	testkit.Eventually(t, "both list it as delivered", func() bool {
 		x, z := y.a.get(t, path+"/deliveries?limit=1"), y.b.get(t, path+"/deliveries?limit=1")
 		delivery = path + "/deliveries/" + x.at("data.0.id")
 		return x.at("data.0.state") == "succeeded" && x.comparable() == z.comparable()
@@ -80,23 +82,23 @@ func checkDeliveries(t *testing.T, y yard) {
 	// waits for a retry, whoever made the attempt.
 	y.to.refuses(true)
 	y.b.post(t, delivery+"/replays", `{"reason":"lost"}`)
-	eventually(t, "it has been sent again, and refused", func() bool { return y.a.get(t, delivery+"/attempts").at("data.1.status") == "failed" })
+	testkit.Eventually(t, "it has been sent again, and refused", func() bool { return y.a.get(t, delivery+"/attempts").at("data.1.status") == "failed" })
 	y.to.refuses(false)
 	y.a.post(t, delivery+"/replays", ``)
-	eventually(t, "it has been sent a third time", func() bool { return y.b.get(t, delivery+"/attempts").at("data.2.status") == "succeeded" })
+	testkit.Eventually(t, "it has been sent a third time", func() bool { return y.b.get(t, delivery+"/attempts").at("data.2.status") == "succeeded" })
 	same(t, delivery+"/attempts", y.a, y.b)
 	// Held while the endpoint is disabled, then recovered at the other.
 	now := y.a.get(t, "/v1/sandbox/clock").at("now")
 	y.b.do(t, "PATCH", path, "", `{"status":"disabled"}`)
 	held := y.a.pay(t, "3.00", "").at("id")
-	eventually(t, "it is held", func() bool { return y.b.get(t, path+"/deliveries?limit=1").at("data.0.state") == "held" })
+	testkit.Eventually(t, "it is held", func() bool { return y.b.get(t, path+"/deliveries?limit=1").at("data.0.state") == "held" })
 	y.a.do(t, "PATCH", path, "", `{"status":"active"}`)
 	recovery := y.b.post(t, path+"/recoveries", fmt.Sprintf(`{"since":%q}`, now)).at("id")
-	eventually(t, "it is delivered after all", func() bool { return y.to.has(held) })
-	eventually(t, "the recovery has ended", func() bool { return y.a.get(t, path+"/recoveries/"+recovery).at("state") == "succeeded" })
+	testkit.Eventually(t, "it is delivered after all", func() bool { return y.to.has(held) })
+	testkit.Eventually(t, "the recovery has ended", func() bool { return y.a.get(t, path+"/recoveries/"+recovery).at("state") == "succeeded" })
 	same(t, path+"/recoveries/"+recovery, y.a, y.b)
 	ping := y.b.post(t, path+"/test", ``).at("id")
-	eventually(t, "the ping is delivered", func() bool {
+	testkit.Eventually(t, "the ping is delivered", func() bool {
 		return y.a.get(t, path+"/deliveries/"+ping+"/attempts").at("data.0.status") == "succeeded"
 	})
 	y.b.do(t, "DELETE", path, "", "")
@@ -107,7 +109,7 @@ func checkExpiry(t *testing.T, y yard) {
 	expires, released := y.a.post(t, "/v1/payments", hasty).at("id"), y.b.post(t, "/v1/payments", hasty).at("id")
 	y.a.post(t, "/v1/payments/"+released+"/captures", `{"amount":"4.00","final_capture":false}`)
 	y.advance(t, 2*time.Hour, y.a, y.b)
-	eventually(t, "one is expired, one released", func() bool {
+	testkit.Eventually(t, "one is expired, one released", func() bool {
 		return y.b.get(t, "/v1/payments/"+expires).at("status") == "expired" && y.a.get(t, "/v1/payments/"+released).at("amount_released") == "5.00"
 	})
 	for _, id := range []string{expires, released} {
@@ -127,7 +129,7 @@ func checkPayouts(t *testing.T, y yard) {
 			transactions = append(transactions, y.b.get(t, "/v1/transactions?type=capture&payment_id="+p.at("id")).at("data.0.id"))
 		}
 		y.advance(t, 24*time.Hour, y.a, y.b)
-		eventually(t, "the last captures are settled", func() bool {
+		testkit.Eventually(t, "the last captures are settled", func() bool {
 			return y.a.get(t, "/v1/transactions?type=capture&limit=1&merchant_account_id="+y.account()).at("data.0.status") == "settled"
 		})
 	}

@@ -171,14 +171,6 @@ func Payer(t testing.TB, url, home string) (a *cli.App, stdout, stderr *bytes.Bu
 const Patience = 30 * time.Second
 
 // Eventually waits until something is so.
-func Eventually(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(Patience); !so(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", Patience, what)
-		}
-	}
-}
 
 // WordsOf are the arguments of a printed command, as a shell reads them.
 func WordsOf(t testing.TB, command string) []string {

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"tollgate"
-	"tollgate/cmd/tollgate/clitest"
 	"tollgate/handlers/worker"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/store"
+	"tollgate/rediskv/testkit"
 )
 
 // The worker's readiness names each part that stands still: here all, because
@@ -39,7 +39,7 @@ func TestWorkReadiness(t *testing.T) {
 	handler := workHandler(store, w, metrics)
 	var r *httptest.ResponseRecorder
 	var body string
-	clitest.Eventually(t, "Redis answers within the second that the look has", func() bool {
+	testkit.Eventually(t, "Redis answers within the second that the look has", func() bool {
 		r = httptest.NewRecorder()
 		handler.ServeHTTP(r, httptest.NewRequest(http.MethodGet, "/readyz", nil))
 		body = r.Body.String()
