@@ -23,7 +23,7 @@ type PaymentChange struct {
 	Capture      *Capture      // nil unless the transition captured
 	Refund       *Refund       // nil unless the transition refunded
 	SalesDay     SalesDay      // of the capture or the refund
-	Uses         []Reservation // what a new payment consumes of its perimeter's limits
+	Reservations []Reservation // what a new payment consumes of its perimeter's limits
 	Event        Event
 	Transactions []Transaction // new ones; the authorization's status follows the payment's
 
@@ -75,7 +75,7 @@ func CreatePayment(newID NewIDFunc, o Origin, n NewPayment, d PerimeterDecision,
 		for _, u := range n.Reservations {
 			p.Counters = append(p.Counters, u.Counter)
 		}
-		c.Uses = n.Reservations
+		c.Reservations = n.Reservations
 	}
 	var moved []Transaction
 	if d.Decision == DecisionAllow && n.CaptureMethod == CaptureAutomatic {

@@ -21,14 +21,14 @@ func (f *fixture) spendEarlier(t *testing.T, key string, amount tollgate.Money, 
 			ch.Transactions[i].Payee = &payee
 		}
 	}
-	if n := len(ch.Uses); n > 1 {
-		if !ch.Uses[n-1].Earlier {
-			t.Fatalf("%+v", ch.Uses)
+	if n := len(ch.Reservations); n > 1 {
+		if !ch.Reservations[n-1].Earlier {
+			t.Fatalf("%+v", ch.Reservations)
 		}
-		ch.Uses = ch.Uses[n-1:]
-		ch.Uses[0].Earlier = false
+		ch.Reservations = ch.Reservations[n-1:]
+		ch.Reservations[0].Earlier = false
 	}
-	for _, u := range ch.Uses {
+	for _, u := range ch.Reservations {
 		ch.Payment.Counters = append(ch.Payment.Counters, u.Counter)
 	}
 	if _, err := f.CreatePayment(t.Context(), f.Caller, f.Key(key), f.MerchantAccount(t), ch, ans); err != nil {

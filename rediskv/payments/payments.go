@@ -24,19 +24,19 @@ func (s *Store) CreatePayment(ctx context.Context, c rediskv.Caller, idem redisk
 		return rediskv.Result{}, err
 	}
 	w.keys.Account, w.args.AccountRevision = k.Object(a.ID), strconv.FormatInt(a.Revision, 10)
-	w.args.CounterCount = len(ch.Uses)
+	w.args.CounterCount = len(ch.Reservations)
 	f := paymentFields(ch.Payment, true)
 	w.args.FieldCount = len(f)
 	inv := scriptCreatePayment.With(createPaymentKeys{w.keys, k.Organization()}, createPaymentArgs{w.args, a.Organization})
 	inv.Args = append(inv.Args, f...)
 	transactions(inv, k, ch.Transactions)
-	consumed(inv, k, ch.Uses, ch.Payment.CreatedAt)
+	consumed(inv, k, ch.Reservations, ch.Payment.CreatedAt)
 	outcome, rest, err := s.db.Run(ctx, inv)
 	if err != nil {
 		return rediskv.Result{}, err
 	}
 	if outcome == "exhausted" {
-		return rediskv.Result{}, exceeded(ch.Uses, rest)
+		return rediskv.Result{}, exceeded(ch.Reservations, rest)
 	}
 	return committed(inv, outcome, "created", rest, ans)
 }
