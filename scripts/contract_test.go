@@ -142,30 +142,28 @@ func TestContractHasTheErrorCodes(t *testing.T) {
 	}
 }
 
-// Section 6 has the event types (handlers holds its table to theirs); wherever
-// the contract names one, it is there. The types of audit entries look alike.
+// Wherever the contract names an event type, it is there. (That it has them all, and
+// all datasets, is tested beside the handlers.) The types of audit entries look alike.
 func TestContractNamesEventTypes(t *testing.T) {
 	families := map[string]bool{}
 	for _, e := range tollgate.EventTypes {
 		family, _, _ := strings.Cut(string(e), ".")
 		families[family] = true
 	}
-	page := contractOf(t)
-	for _, e := range tollgate.EventTypes {
-		family, rest, _ := strings.Cut(string(e), ".")
-		if !slices.ContainsFunc(page.rows("6"), func(cells []string) bool {
-			return strings.Contains(cells[0], "`"+string(e)+"`") || strings.Contains(cells[0], "`"+family+".") && strings.Contains(cells[0], "`."+rest+"`")
-		}) {
-			t.Errorf("section 6 has no %s", e)
-		}
-	}
+	page, count := contractOf(t), 0
 	for section := range page {
 		for _, word := range page.within(section, regexp.MustCompile(`^[a-z_]+\.[a-z_]+$`)) {
 			family, _, _ := strings.Cut(word, ".")
-			if section != "5" && families[family] && !slices.Contains(tollgate.EventTypes, tollgate.EventType(word)) {
+			if section == "5" || !families[family] {
+				continue
+			}
+			if count++; !slices.Contains(tollgate.EventTypes, tollgate.EventType(word)) {
 				t.Errorf("section %s names %s, which is no event type", section, word)
 			}
 		}
+	}
+	if count < 50 {
+		t.Errorf("found %d event types: the test does not see them", count)
 	}
 }
 
@@ -188,30 +186,6 @@ func TestContractHasTheScopes(t *testing.T) {
 		if !auth.AllScopes().Has(auth.Scope(s)) {
 			t.Errorf("the contract names %s, which is no scope", s)
 		}
-	}
-}
-
-// Section 10 has each dataset, with its filters and its columns.
-func TestContractHasTheDatasets(t *testing.T) {
-	var said, tables []string
-	for _, cells := range contractOf(t).rows("10") {
-		if len(cells) == 3 { // dataset, rows, filters
-			said = append(said, plain(cells[0])+" by "+plain(cells[2]))
-		}
-		for _, m := range code.FindAllStringSubmatch(cells[0], -1) {
-			tables = append(tables, m[1]+" has "+plain(cells[1]))
-		}
-	}
-	for _, k := range tollgate.DatasetKinds {
-		if want := string(k.Name) + " by " + strings.Join(k.Filters, ", "); !slices.Contains(said, want) {
-			t.Errorf("section 10 has no dataset %s", want)
-		}
-		if want := string(k.Name) + " has " + strings.Join(k.Name.Columns(), ", "); !slices.Contains(tables, want) {
-			t.Errorf("section 10 has no columns of %s", want)
-		}
-	}
-	if head := 1; len(said) != len(tollgate.DatasetKinds)+head {
-		t.Errorf("section 10 has the datasets %q", said)
 	}
 }
 
