@@ -89,7 +89,7 @@ openapi: ## the OpenAPI document before linters and generators that others wrote
 
 templates: ## rules in C, Rust and AssemblyScript, built and compared; needs clang, lld, rustc with wasm32, Node.js
 	cd scripts/templates && npm ci --ignore-scripts --no-audit --no-fund
-	TOLLGATE_TEST_TEMPLATES=all $(GO) test -count=1 -run Templates -v ./cmd/tollgate
+	TOLLGATE_TEST_TEMPLATES=all $(GO) test -count=1 -run Templates -v ./cmd/tollgate/rules
 
 bench-rules: ## one pricing rule in Go, this engine, CEL, expr and OPA; a module of its own
 	cd scripts/rulesbench && $(GO) test -run '^$$' -bench . -benchmem -benchtime 300ms . | awk -f ../bench.awk

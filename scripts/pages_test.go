@@ -154,6 +154,58 @@ func TestLinksLeadSomewhere(t *testing.T) {
 }
 
 var (
+	named      = regexp.MustCompile(`^[\w.-]+(?:/[\w.-]+)*\.(?:go|lua|txt|txtar|toml|json|mjs|sh|wasm)$|^(?:[\w.-]+/)+[\w.-]*$`)
+	test       = regexp.MustCompile(`^(?:Test|Fuzz|Benchmark)[A-Z]\w*`)
+	identifier = regexp.MustCompile(`^(?:[a-zA-Z_]\w*\.)*([a-zA-Z_]\w*)$`)
+	word       = regexp.MustCompile(`[A-Za-z_]\w*`)
+
+	// written are the files that the reader makes, or that only look like one.
+	written = []string{"rule.toml", "rule.wasm", "golden.json", "/v1/", "bin/tollgate", "payouts.mjs", "shop.example/a"}
+)
+
+// What the pages for developers name stands in the code: a file by its name from
+// the root or by its last part, a test, a function, a type or a word of a script.
+func TestPagesNameWhatIsThere(t *testing.T) {
+	files := texts(t)
+	names, words, count := map[string]bool{}, map[string]bool{}, 0
+	for file, text := range files {
+		for dir := file; dir != "."; dir = path.Dir(dir) {
+			names[dir], names[path.Base(dir)] = true, true
+		}
+		if path.Ext(file) != ".md" {
+			for _, w := range word.FindAllString(text, -1) {
+				words[w] = true
+			}
+		}
+	}
+	for _, page := range []string{"handlers/docs/design.md", "handlers/docs/contributing.md", "README.md", ".github/SECURITY.md"} {
+		for _, m := range spans.FindAllString(prose(files[page]), -1) {
+			span := strings.Trim(m, "`")
+			known := true
+			switch {
+			case slices.ContainsFunc(written, func(w string) bool { return strings.HasSuffix(span, w) }):
+			case test.MatchString(span):
+				known = words[test.FindString(span)]
+			case named.MatchString(span):
+				_, err := os.Stat(filepath.Join("..", filepath.FromSlash(span))) // one that is no text has no text here
+				known = err == nil || names[strings.TrimSuffix(span, "/")]
+			case strings.HasPrefix(span, "TOLLGATE_"): // TestVariablesExist
+			case path.Dir(page) == "handlers/docs" && identifier.MatchString(span):
+				known = words[identifier.FindStringSubmatch(span)[1]]
+			default:
+				continue
+			}
+			if count++; !known {
+				t.Errorf("%s names %s, which is nowhere", page, span)
+			}
+		}
+	}
+	if count < 300 {
+		t.Errorf("found %d names: the test does not see them", count)
+	}
+}
+
+var (
 	heading = regexp.MustCompile(`(?m)^#{1,6} +(.+?) *#* *$`)
 	address = regexp.MustCompile(`\]\([^)]*\)`) // of a link
 	fences  = regexp.MustCompile("(?ms)^ *```.*?^ *```[^\n]*$")

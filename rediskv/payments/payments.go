@@ -15,8 +15,8 @@ import (
 )
 
 // CreatePayment commits a new payment in one round trip. ErrStale says that
-// the account or its organization is not the one that was priced with, an
-// ExhaustedError that a limit of its perimeter has no room for it.
+// the account or its organization is not the one that was priced with, a
+// BudgetError that a limit of its perimeter has no room for it.
 func (s *Store) CreatePayment(ctx context.Context, c rediskv.Caller, idem rediskv.Idempotency, a *accounts.Account, ch *tollgate.PaymentChange, ans rediskv.Answer) (rediskv.Result, error) {
 	k := s.db.Space(c.Organization)
 	w, err := s.write(k, c, &idem, a, ch, ans)
