@@ -170,7 +170,7 @@ func (f *RuleSetFacts) Plan(r ActivationRequest, now Instant) (*ActivationPlan, 
 	if busy := f.scheduledFor(accountIDs(targets)); len(busy) > 0 {
 		return nil, activationState("Activation %s is scheduled for these accounts; cancel it or wait for it.", busy[0].Value.ID)
 	}
-	next, replaced, err := from.With(r.RuleChange)
+	next, replaced, err := from.with(r.RuleChange)
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +283,7 @@ func (c *RuleSetChange) move(newID NewIDFunc, o Origin, f *RuleSetFacts, a *Acti
 			return fmt.Errorf("account %s: %w", t.Value.ID, err)
 		}
 		changed := ResourceChange{Kind: "merchant_account", ID: t.Value.ID, Revision: t.Revision + 1, Changed: []string{"rule_set"}, Document: jsontext.Value(text)}
-		e, err := changed.Event(newID, Origin{Organization: o.Organization, At: o.At}, RuleActivated)
+		e, err := changed.event(newID, Origin{Organization: o.Organization, At: o.At}, RuleActivated)
 		if err != nil {
 			return err
 		}
@@ -298,7 +298,7 @@ func (c *RuleSetChange) move(newID NewIDFunc, o Origin, f *RuleSetFacts, a *Acti
 			inUse = append(inUse, rules)
 		}
 	}
-	for _, rule := range Retired(before, inUse) {
+	for _, rule := range retired(before, inUse) {
 		e, err := NewEvent(newID(PrefixEvent), RuleRetired, o.At, o.Organization, "", o.RequestID, RuleRetiredData{RuleID(rule), a.ID, rule})
 		if err != nil {
 			return fmt.Errorf("event %s: %w", RuleRetired, err)
@@ -316,8 +316,8 @@ type RuleRetiredData struct {
 	Rule         Citation `json:"rule"`
 }
 
-// Retired are the rules of before that none of the sets in use names any more.
-func Retired(before []Citation, inUse [][]Citation) (retired []Citation) {
+// retired are the rules of before that none of the sets in use names any more.
+func retired(before []Citation, inUse [][]Citation) (retired []Citation) {
 	for _, c := range before {
 		if !slices.ContainsFunc(inUse, func(set []Citation) bool { return slices.Contains(set, c) }) {
 			retired = append(retired, c)

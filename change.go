@@ -62,7 +62,7 @@ func CreatePayment(newID NewIDFunc, o Origin, n NewPayment, d PerimeterDecision,
 		TicketID:  TicketOf(id),
 		Reference: n.Reference, Description: n.Description, Metadata: n.Metadata,
 	}
-	next := p.Open(d)
+	next := p.open(d)
 	t := NewTicket(p)
 	eventID := newID(PrefixEvent)
 	kind := EvaluationAuthorization
@@ -86,7 +86,7 @@ func CreatePayment(newID NewIDFunc, o Origin, n NewPayment, d PerimeterDecision,
 		p.Revision = 1 // one step for the outside
 	}
 	p.FeeTotal = t.Total
-	authorization := NewTransaction(AuthorizationOf(p.ID), TransactionAuthorization, string(p.Status), p, "", p.Amount, o.At)
+	authorization := newTransaction(AuthorizationOf(p.ID), TransactionAuthorization, string(p.Status), p, "", p.Amount, o.At)
 	c.Transactions = append([]Transaction{authorization}, moved...)
 	return c, c.close(o, next, eventID)
 }
@@ -130,12 +130,12 @@ func (c *PaymentChange) capture(newID NewIDFunc, o Origin, r CaptureRequest, pri
 		Amount: r.Amount, Currency: p.Currency, FinalCapture: p.Status == Captured, FeeTotal: fees,
 		Reference: r.Reference, Metadata: r.Metadata, Payment: p,
 	}
-	moved := []Transaction{NewTransaction(c.Capture.TransactionID, TransactionCapture, TransactionPending, p, c.Capture.ID, r.Amount, o.At)}
+	moved := []Transaction{newTransaction(c.Capture.TransactionID, TransactionCapture, TransactionPending, p, c.Capture.ID, r.Amount, o.At)}
 	if r.Reference != nil {
 		moved[0].Reference = r.Reference
 	}
 	if fees.Minor > 0 {
-		moved = append(moved, NewTransaction(newID(PrefixTransaction), TransactionFee, TransactionPending, p, c.Capture.ID, fees, o.At))
+		moved = append(moved, newTransaction(newID(PrefixTransaction), TransactionFee, TransactionPending, p, c.Capture.ID, fees, o.At))
 	}
 	if r.SalesDay.Date != NoDate {
 		day, on := r.SalesDay.Date.String(), r.SalesDay.PayoutDate.String()
@@ -145,7 +145,7 @@ func (c *PaymentChange) capture(newID NewIDFunc, o Origin, r CaptureRequest, pri
 		}
 	}
 	if released.Minor > 0 {
-		moved = append(moved, NewTransaction(newID(PrefixTransaction), TransactionRelease, TransactionReleased, p, "", released, o.At))
+		moved = append(moved, newTransaction(newID(PrefixTransaction), TransactionRelease, TransactionReleased, p, "", released, o.At))
 	}
 	return next, moved, nil
 }
@@ -172,7 +172,7 @@ func TransitionPayment(newID NewIDFunc, o Origin, p *Payment, t *Ticket, trigger
 		c.Note = *reason
 	}
 	if released.Minor > 0 {
-		c.Transactions = []Transaction{NewTransaction(newID(PrefixTransaction), TransactionRelease, TransactionReleased, p, "", released, o.At)}
+		c.Transactions = []Transaction{newTransaction(newID(PrefixTransaction), TransactionRelease, TransactionReleased, p, "", released, o.At)}
 	}
 	return c, c.close(o, next, newID(PrefixEvent))
 }

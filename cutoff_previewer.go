@@ -75,7 +75,7 @@ func NewCutoffPreviewer(q CutoffQuestion) (*CutoffPreviewer, error) {
 	return &CutoffPreviewer{
 		preview: CutoffPreview{
 			Object: "cutoff_preview", MerchantAccountID: q.MerchantAccountID,
-			Current: q.Current.At(q.EffectiveDate).Cutoff, Proposed: q.Proposed, EffectiveDate: q.EffectiveDate, Window: q.Window,
+			Current: q.Current.at(q.EffectiveDate).Cutoff, Proposed: q.Proposed, EffectiveDate: q.EffectiveDate, Window: q.Window,
 			TZDBVersion: TZDBVersion, AsOf: q.Now,
 		},
 		open: open, newest: newest, pending: len(versions) > 1 && newest.EffectiveDate > open,

@@ -131,8 +131,8 @@ type ExportFilter struct {
 	CreatedBefore Instant  `json:"created_before,omitempty"` // strictly earlier
 }
 
-// Within reports whether a moment is between the filter's times.
-func (f *ExportFilter) Within(at Instant) bool {
+// within reports whether a moment is between the filter's times.
+func (f *ExportFilter) within(at Instant) bool {
 	return (f.CreatedAfter == 0 || at > f.CreatedAfter) && (f.CreatedBefore == 0 || at < f.CreatedBefore)
 }
 
@@ -157,21 +157,21 @@ func (f *ExportFilter) Selects(d Dataset, row any) bool { return d.Kind().select
 func (f *ExportFilter) transaction(t *Transaction) bool {
 	return among(f.Accounts, t.MerchantAccountID) && among(f.Statuses, t.Status) && among(f.Types, string(t.Type)) &&
 		one(f.PaymentID, given(t.PaymentID)) && one(f.PayoutID, given(t.PayoutID)) && payee(f.Payee, given(t.Payee)) &&
-		one(f.Reference, given(t.Reference)) && one(f.Currency, string(t.Currency)) && f.Within(t.CreatedAt)
+		one(f.Reference, given(t.Reference)) && one(f.Currency, string(t.Currency)) && f.within(t.CreatedAt)
 }
 
 func (f *ExportFilter) payment(p *Payment) bool {
 	return among(f.Accounts, p.MerchantAccountID) && among(f.Statuses, string(p.Status)) && one(f.PaymentID, p.ID) &&
-		payee(f.Payee, p.Payee) && one(f.Reference, given(p.Reference)) && one(f.Currency, string(p.Currency)) && f.Within(p.CreatedAt)
+		payee(f.Payee, p.Payee) && one(f.Reference, given(p.Reference)) && one(f.Currency, string(p.Currency)) && f.within(p.CreatedAt)
 }
 
 func (f *ExportFilter) ticket(t *Ticket) bool {
 	return among(f.Accounts, t.MerchantAccountID) && one(f.PaymentID, t.PaymentID) && payee(f.Payee, t.Payee) &&
-		one(f.Currency, string(t.Currency)) && f.Within(t.CreatedAt)
+		one(f.Currency, string(t.Currency)) && f.within(t.CreatedAt)
 }
 
 func (f *ExportFilter) entry(e *AuditEntry) bool {
-	return among(f.Types, e.Type) && one(f.Outcome, e.Outcome) && f.Within(e.Time)
+	return among(f.Types, e.Type) && one(f.Outcome, e.Outcome) && f.within(e.Time)
 }
 
 func (f *ExportFilter) payout(t *Transaction) bool {
@@ -180,7 +180,7 @@ func (f *ExportFilter) payout(t *Transaction) bool {
 
 func (f *ExportFilter) event(e *Event) bool {
 	return TypeFilter(f.Types).Match(string(e.Type)) && among(f.Accounts, given(e.MerchantAccountID)) &&
-		(f.ObjectID == "" || e.Names(f.ObjectID)) && f.Within(e.CreatedAt)
+		(f.ObjectID == "" || e.Names(f.ObjectID)) && f.within(e.CreatedAt)
 }
 
 // ExportRow is one row of an export.

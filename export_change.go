@@ -40,7 +40,7 @@ type ExportChange struct {
 // they may.
 func CreateExport(newID NewIDFunc, o Origin, room ExportRoom, n NewExport) (*ExportChange, error) {
 	if room.Unfinished >= MaxExports {
-		return nil, QuotaExceeded("exports", "%d exports are not finished yet; wait for one, or cancel it.", MaxExports)
+		return nil, quotaExceeded("exports", "%d exports are not finished yet; wait for one, or cancel it.", MaxExports)
 	}
 	if room.Bytes >= room.Most {
 		return nil, ExportsFull(room.Most)

@@ -34,8 +34,8 @@ const (
 const (
 	// MaxCaptures is how often one payment can be captured.
 	MaxCaptures = 50
-	// ReviewWindow is how long a payment waits for a review.
-	ReviewWindow = 24 * time.Hour
+	// reviewWindow is how long a payment waits for a review.
+	reviewWindow = 24 * time.Hour
 )
 
 // Payment is a payment and the JSON of it. Amounts are in its currency.
@@ -183,7 +183,7 @@ func (s PaymentStatus) Terminal() bool {
 func (p *Payment) Deadline() Instant {
 	switch p.Status {
 	case RequiresReview:
-		return min(p.CreatedAt.Add(ReviewWindow), p.CaptureBefore)
+		return min(p.CreatedAt.Add(reviewWindow), p.CaptureBefore)
 	case Authorized, PartiallyCaptured:
 		return p.CaptureBefore
 	default:
@@ -191,10 +191,10 @@ func (p *Payment) Deadline() Instant {
 	}
 }
 
-// Lapsed is the error of whatever a client does to a payment whose deadline has
+// lapsed is the error of whatever a client does to a payment whose deadline has
 // passed, CodeAuthorizationExpired, whatever else is wrong with it; nil before.
 // The payment is then to be expired (TriggerExpire).
-func (p *Payment) Lapsed(at Instant) error {
+func (p *Payment) lapsed(at Instant) error {
 	if due := p.Deadline(); due == 0 || at < due {
 		return nil
 	}
@@ -210,9 +210,9 @@ func (p *Payment) Expired(now PaymentStatus) error {
 	}
 }
 
-// Open puts a new payment into the state that its decision leads to, with all
+// open puts a new payment into the state that its decision leads to, with all
 // of the amount capturable when it is authorized.
-func (p *Payment) Open(d PerimeterDecision) Transition {
+func (p *Payment) open(d PerimeterDecision) Transition {
 	p.Perimeter = d
 	p.Revision = 1
 	zero := Money{Currency: p.Currency}
@@ -237,10 +237,10 @@ func (p *Payment) authorize(at Instant) {
 }
 
 // Capture takes amount from what is capturable; final releases the rest.
-// It returns what was released. Errors: CodeAuthorizationExpired (see Lapsed),
+// It returns what was released. Errors: CodeAuthorizationExpired (see lapsed),
 // CodePaymentStateInvalid, CodeCaptureExceeds, CodeCaptureLimitReached.
 func (p *Payment) Capture(amount Money, final bool, at Instant) (Transition, Money, error) {
-	if err := p.Lapsed(at); err != nil {
+	if err := p.lapsed(at); err != nil {
 		return Transition{}, Money{}, err
 	}
 	trigger := TriggerCapturePart
@@ -278,10 +278,10 @@ func (p *Payment) Capture(amount Money, final bool, at Instant) (Transition, Mon
 }
 
 // Move carries out a trigger other than a capture and returns what it
-// released. Errors: CodeAuthorizationExpired (see Lapsed),
+// released. Errors: CodeAuthorizationExpired (see lapsed),
 // CodePaymentStateInvalid.
 func (p *Payment) Move(t Trigger, at Instant) (Transition, Money, error) {
-	if err := p.Lapsed(at); err != nil && t != TriggerExpire {
+	if err := p.lapsed(at); err != nil && t != TriggerExpire {
 		return Transition{}, Money{}, err
 	}
 	next, err := p.Next(t)

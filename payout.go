@@ -81,8 +81,8 @@ func (p *Payout) Amount() Money {
 	return p.sum(func(g PayoutGroup) int64 { return g.Captures - g.Fees - g.Refunds })
 }
 
-// Count is how many captures it pays.
-func (p *Payout) Count() int64 {
+// count is how many captures it pays.
+func (p *Payout) count() int64 {
 	return p.sum(func(g PayoutGroup) int64 { return g.Count }).Minor
 }
 
@@ -212,7 +212,7 @@ func (p *Payout) JSON() PayoutObject {
 	return PayoutObject{
 		Object: "payout", ID: p.ID, CreatedAt: p.CreatedAt, OrganizationID: p.OrganizationID, MerchantAccountID: p.MerchantAccountID,
 		TransactionID: PayoutTransactionOf(p.ID), Status: p.Status, Amount: p.Amount(), Currency: p.Currency,
-		AmountCaptured: p.Captured(), AmountRefunded: p.refunded(), FeeTotal: p.Fees(), CaptureCount: p.Count(), PayoutDate: p.Date,
+		AmountCaptured: p.Captured(), AmountRefunded: p.refunded(), FeeTotal: p.Fees(), CaptureCount: p.count(), PayoutDate: p.Date,
 		FailureReason: optional(p.FailureReason), HeldReason: optional(p.HeldReason), Reference: optional(p.Reference), UpdatedAt: p.UpdatedAt, Damaged: p.Damaged,
 	}
 }
@@ -257,7 +257,7 @@ func (p *Payout) Event(newID NewIDFunc) (Event, error) {
 func (p *Payout) event(newID NewIDFunc, t EventType, request string, before *Money) (Event, error) {
 	return NewEvent(newID(PrefixEvent), t, p.UpdatedAt, p.OrganizationID, p.MerchantAccountID, request, PayoutEventData{
 		PayoutID: p.ID, TransactionID: PayoutTransactionOf(p.ID), MerchantAccountID: p.MerchantAccountID,
-		Amount: p.Amount(), Currency: p.Currency, AmountCaptured: p.Captured(), AmountRefunded: p.refunded(), FeeTotal: p.Fees(), CaptureCount: p.Count(),
+		Amount: p.Amount(), Currency: p.Currency, AmountCaptured: p.Captured(), AmountRefunded: p.refunded(), FeeTotal: p.Fees(), CaptureCount: p.count(),
 		PayoutDate: p.Date, Status: p.Status, FailureReason: optional(p.FailureReason), HeldReason: optional(p.HeldReason),
 		Reference: optional(p.Reference), AmountBefore: before,
 	})
@@ -309,12 +309,12 @@ func (p *Payout) terms() string {
 	if p.Refunded().Minor != 0 {
 		refunds = fmt.Sprintf("refunded %s, ", p.Refunded())
 	}
-	return fmt.Sprintf("%s (captured %s, %sfees %s, %d captures)", p.Amount(), p.Captured(), refunds, p.Fees(), p.Count())
+	return fmt.Sprintf("%s (captured %s, %sfees %s, %d captures)", p.Amount(), p.Captured(), refunds, p.Fees(), p.count())
 }
 
-// Check compares a whole tally and the payout's own transaction with what the
+// check compares a whole tally and the payout's own transaction with what the
 // payout is to pay. The error says what differs, for people.
-func (t Tally) Check(p *Payout, own *Transaction) error {
+func (t Tally) check(p *Payout, own *Transaction) error {
 	sum := Payout{Currency: p.Currency, Groups: t}
 	switch {
 	case !slices.Equal(t, p.Groups):

@@ -234,7 +234,7 @@ func (p *provisioner) object(kind, id string, next StoredObject, doc any, before
 		types = accountEvents(change.Fields)
 	}
 	for _, t := range types {
-		e, err := told.Event(p.newID, p.origin, t)
+		e, err := told.event(p.newID, p.origin, t)
 		p.check(err)
 		p.Events = append(p.Events, e)
 	}

@@ -63,7 +63,7 @@ func (p *provisioner) countPerimeters() {
 	case q == nil:
 		p.lacks.Quotas = new(Quotas)
 	case q.Perimeters+int64(len(p.Versions)) > MaxPerimeterVersions:
-		p.check(QuotaExceeded("perimeters", "An organization has at most %d versions of perimeters.", MaxPerimeterVersions))
+		p.check(quotaExceeded("perimeters", "An organization has at most %d versions of perimeters.", MaxPerimeterVersions))
 	default:
 		p.Quotas = &Quotas{Rules: q.Rules, Perimeters: q.Perimeters + int64(len(p.Versions)), Revision: q.Revision}
 	}
@@ -227,7 +227,7 @@ func (p *provisioner) supersede() {
 				versions[other.id] = other.to.Version
 			}
 		}
-		for _, over := range h.Over(versions) {
+		for _, over := range h.over(versions) {
 			a := over.Value
 			a.Status, a.EndedAt = ActivationSuperseded, p.origin.At
 			next := StoredObject{Revision: over.Revision, Document: p.document("activation", a.ID, a)}

@@ -12,12 +12,12 @@ const (
 	MaxPerimeterVersions = 1000
 	MaxExports           = 10 // that are not finished
 	MaxShadows           = 5  // at once
-	MaxMetadata          = 8 << 10
+	maxMetadata          = 8 << 10
 )
 
-// QuotaExceeded is a CodeQuotaExceeded error; param is the parameter at fault or,
+// quotaExceeded is a CodeQuotaExceeded error; param is the parameter at fault or,
 // where none is, what there would be too many of.
-func QuotaExceeded(param, format string, args ...any) *Error {
+func quotaExceeded(param, format string, args ...any) *Error {
 	return &Error{Code: CodeQuotaExceeded, Param: param, Message: fmt.Sprintf(format, args...)}
 }
 

@@ -104,9 +104,9 @@ func RefundPayment(newID NewIDFunc, o Origin, p *Payment, t *Ticket, r RefundReq
 		c.Note = *r.Reason
 	}
 	c.SalesDay = r.SalesDay
-	c.Transactions = []Transaction{NewTransaction(c.Refund.TransactionID, TransactionRefund, TransactionPending, p, "", r.Amount, o.At)}
+	c.Transactions = []Transaction{newTransaction(c.Refund.TransactionID, TransactionRefund, TransactionPending, p, "", r.Amount, o.At)}
 	if fees.Minor > 0 {
-		c.Transactions = append(c.Transactions, NewTransaction(newID(PrefixTransaction), TransactionFee, TransactionPending, p, "", fees, o.At))
+		c.Transactions = append(c.Transactions, newTransaction(newID(PrefixTransaction), TransactionFee, TransactionPending, p, "", fees, o.At))
 	}
 	for i := range c.Transactions {
 		x := &c.Transactions[i]

@@ -82,9 +82,9 @@ func (r ResourceChange) data(t EventType) any {
 	}
 }
 
-// Event makes an event of the change. The document has the members that the
+// event makes an event of the change. The document has the members that the
 // event carries of it under the same names.
-func (r ResourceChange) Event(newID NewIDFunc, o Origin, t EventType) (Event, error) {
+func (r ResourceChange) event(newID NewIDFunc, o Origin, t EventType) (Event, error) {
 	account := ""
 	if r.Kind == "merchant_account" {
 		account = r.ID

@@ -34,10 +34,10 @@ func (h History) Before(version int64, account string) int64 {
 	return version
 }
 
-// Over are the activations of which nothing is left: no account has their
+// over are the activations of which nothing is left: no account has their
 // version, or one that was made from it. versions are those of the accounts that
 // use the rule set.
-func (h History) Over(versions map[string]int64) (over []Stored[Activation]) {
+func (h History) over(versions map[string]int64) (over []Stored[Activation]) {
 	left := make(map[int64]bool)
 	for account, version := range versions {
 		for a := h.ledTo(version, account); a != nil; a = h.ledTo(version, account) {
@@ -126,7 +126,7 @@ func (f *RuleSetFacts) RollBack(newID NewIDFunc, o Origin, g *Grant, back int64,
 		after[id] = back
 	}
 	var ended []Stored[Activation]
-	for _, over := range f.History.Over(after) {
+	for _, over := range f.History.over(after) {
 		over.Value.Status, over.Value.EndedAt = ActivationRolledBack, o.At
 		ended = append(ended, over)
 	}

@@ -62,11 +62,11 @@ type RuleChange struct {
 	Position int      // from 1, of a rule that replaces none; 0: at the end
 }
 
-// With is the rule set after a change. replaced is the rule whose place was
+// with is the rule set after a change. replaced is the rule whose place was
 // taken, nil when the change adds one. The error says what is wrong with it:
 // CodeParameterMissing, with the rules in force, where it does not say whether
 // it adds or replaces.
-func (r RuleSet) With(change RuleChange) (next RuleSet, replaced *Citation, err error) {
+func (r RuleSet) with(change RuleChange) (next RuleSet, replaced *Citation, err error) {
 	c, replaces, position := change.Rule, change.Replaces, change.Position
 	next = RuleSet{ID: r.ID, Rules: slices.Clone(r.Rules)}
 	version := slices.IndexFunc(r.Rules, func(old Citation) bool { return old.Name == c.Name })
@@ -165,9 +165,9 @@ func (f PublicationFacts) Publish(newID NewIDFunc, o Origin, r Rule) (*Publicati
 			Message: fmt.Sprintf("Versions only grow, and rule:%s@v%d is published.", r.Rule.Name, f.Last),
 		}
 	case f.Versions >= MaxRuleVersions:
-		return nil, QuotaExceeded("rule", "rule:%s has %d versions, which are as many as a rule can have. Publish the next one under a new name.", r.Rule.Name, MaxRuleVersions)
+		return nil, quotaExceeded("rule", "rule:%s has %d versions, which are as many as a rule can have. Publish the next one under a new name.", r.Rule.Name, MaxRuleVersions)
 	case f.Versions == 0 && f.Quotas.Rules >= MaxRuleNames:
-		return nil, QuotaExceeded("rule", "An organization has at most %d names of rules. Publish a new version of one that is there.", MaxRuleNames)
+		return nil, quotaExceeded("rule", "An organization has at most %d names of rules. Publish a new version of one that is there.", MaxRuleNames)
 	case f.Versions == 0:
 		p.Quotas = &Quotas{Rules: f.Quotas.Rules + 1, Perimeters: f.Quotas.Perimeters, Revision: f.Quotas.Revision}
 	}

@@ -41,7 +41,7 @@ type ShadowChange struct {
 // Start begins a shadow. CodeQuotaExceeded when there are MaxShadows already.
 func (f ShadowFacts) Start(s Shadow) (*ShadowChange, error) {
 	if len(f.Active) >= MaxShadows {
-		return nil, QuotaExceeded("shadows", "An organization has at most %d shadows at once; stop one.", MaxShadows)
+		return nil, quotaExceeded("shadows", "An organization has at most %d shadows at once; stop one.", MaxShadows)
 	}
 	return f.change("rule.shadow", Stored[Shadow]{Value: s}, append(slices.Clone(f.Active), s)), nil
 }

@@ -32,8 +32,8 @@ func (m Metadata) Check() error {
 	}
 	size := 0
 	for _, key := range sortedKeys(m) {
-		if size += len(key) + len(m[key]); size > MaxMetadata {
-			return QuotaExceeded("metadata", "metadata has at most %d bytes, keys and values together.", MaxMetadata)
+		if size += len(key) + len(m[key]); size > maxMetadata {
+			return quotaExceeded("metadata", "metadata has at most %d bytes, keys and values together.", maxMetadata)
 		}
 		if key == "" {
 			return Invalid("metadata", "A metadata key has 1 to 40 characters.")

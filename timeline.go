@@ -87,8 +87,8 @@ func (t *Timeline) before(d Date) []CutoffVersion {
 	return versions
 }
 
-// At is the version that holds on a sales day.
-func (t *Timeline) At(d Date) CutoffVersion { return t.versions[t.index(d)] }
+// at is the version that holds on a sales day.
+func (t *Timeline) at(d Date) CutoffVersion { return t.versions[t.index(d)] }
 
 func (t *Timeline) index(d Date) int {
 	i := len(t.versions) - 1

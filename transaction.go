@@ -72,9 +72,9 @@ func (t *Transaction) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return readMoney(d, (*plain)(t), &t.Currency, Currency.sums) // a payout's can have more digits than a payment's
 }
 
-// NewTransaction records that amount moved for a payment; captureID is empty
+// newTransaction records that amount moved for a payment; captureID is empty
 // where no capture is concerned.
-func NewTransaction(id string, t TransactionType, status string, p *Payment, captureID string, amount Money, at Instant) Transaction {
+func newTransaction(id string, t TransactionType, status string, p *Payment, captureID string, amount Money, at Instant) Transaction {
 	return Transaction{
 		Object: "transaction", ID: id, CreatedAt: at, Type: t, Status: status,
 		PaymentID: optional(p.ID), CaptureID: optional(captureID), TicketID: optional(p.TicketID),

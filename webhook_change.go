@@ -44,7 +44,7 @@ const disabledByRequest = "requested"
 // CodeQuotaExceeded when they are MaxWebhooks already.
 func CreateWebhook(newID NewIDFunc, o Origin, there WebhookList, w StoredWebhook) (*WebhookChange, error) {
 	if there.Count >= MaxWebhooks {
-		return nil, QuotaExceeded("webhooks", "An organization has at most %d webhook endpoints; remove one.", MaxWebhooks)
+		return nil, quotaExceeded("webhooks", "An organization has at most %d webhook endpoints; remove one.", MaxWebhooks)
 	}
 	c := &WebhookChange{Webhook: w, List: &there, Anew: w.Status == WebhookActive}
 	return c, c.close(newID, o, WebhookCreated)

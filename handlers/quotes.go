@@ -49,9 +49,9 @@ func parseQuoteInput(f *input.Fields) quoteRequest {
 	return q
 }
 
-// DefaultMaxStaleness is how long quotes go on with a configuration that Redis
+// defaultMaxStaleness is how long quotes go on with a configuration that Redis
 // cannot confirm.
-const DefaultMaxStaleness = 10 * time.Minute
+const defaultMaxStaleness = 10 * time.Minute
 
 // confirmedOften is how old a confirmation may be while nothing is wrong: it
 // comes with every look at what has changed, once a second.

@@ -26,9 +26,9 @@ func CheckSandboxClock(param string, to time.Time) error {
 	return tollgate.Invalid(param, "The sandbox's clock stays before the year 2200; start another sandbox, on an empty Redis.")
 }
 
-// AdvanceFunc moves the sandbox's clock forwards and returns what it says then;
+// advanceFunc moves the sandbox's clock forwards and returns what it says then;
 // CheckSandboxClock's error when that is too far.
-type AdvanceFunc func(ctx context.Context, by time.Duration) (time.Time, error)
+type advanceFunc func(ctx context.Context, by time.Duration) (time.Time, error)
 
 // clockAnswer is the sandbox's clock. RealTime is what tokens, assertions and
 // the timestamps of webhooks go by.

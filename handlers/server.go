@@ -54,7 +54,7 @@ type Config struct {
 	// Advance moves Clock; nil, as everywhere but in the sandbox, and there is no
 	// operation that does it. Wall is then real time, by which tokens and
 	// assertions are made and checked; nil: Clock.
-	Advance AdvanceFunc
+	Advance advanceFunc
 	Wall    func() time.Time
 	// MaxStaleness is how long quotes go on with a configuration that Redis cannot
 	// confirm; 0: DefaultMaxStaleness, below: not at all.
@@ -76,7 +76,7 @@ type Server struct {
 	entropy  *entropy
 	clock    func() time.Time
 	wall     func() time.Time
-	advance  AdvanceFunc
+	advance  advanceFunc
 	log      *slog.Logger
 	metrics  *metrics
 	router   *httprouter.Router
@@ -113,7 +113,7 @@ func New(c Config) (*Server, error) {
 		vault:  c.Vault, entropy: &entropy{source: c.Entropy}, development: c.Development,
 		shares: newShares(c.Store.Lanes()), examine: c.Examine,
 	}
-	s.maxStaleness = max(0, cmp.Or(c.MaxStaleness, DefaultMaxStaleness))
+	s.maxStaleness = max(0, cmp.Or(c.MaxStaleness, defaultMaxStaleness))
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

@@ -42,10 +42,10 @@ func (c Caller) InTurn(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// PageSize is how many objects the caller reads at once.
-func (c Caller) PageSize() int {
+// pageSize is how many objects the caller reads at once.
+func (c Caller) pageSize() int {
 	if c.Turn == nil {
-		return ReadPage
+		return readPage
 	}
 	return turnPage
 }

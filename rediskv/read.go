@@ -63,7 +63,7 @@ func (s *DB) ReadObject(ctx context.Context, operation string, k Space, prefix, 
 // EachHash reads the hashes of a page, or some fields of them, as many at once as the
 // caller may in its turn, and hands them over in that turn; one that is gone has none.
 func EachHash[T any](ctx context.Context, s *DB, c Caller, operation string, page []T, key func(T) string, each func(T, Fields), names ...string) error {
-	for part := range slices.Chunk(page, c.PageSize()) {
+	for part := range slices.Chunk(page, c.pageSize()) {
 		if err := s.TimedInTurn(ctx, c, operation, func(ctx context.Context) error {
 			pipe := s.Redis.Pipeline()
 			replies := make([]redis.Cmder, len(part))
@@ -175,7 +175,7 @@ type storedText struct {
 // of them in one round trip.
 func (s *DB) ReadStrings(ctx context.Context, operation string, keys []string) ([]storedText, error) {
 	found := make([]storedText, 0, len(keys))
-	for part := range slices.Chunk(keys, ReadPage) {
+	for part := range slices.Chunk(keys, readPage) {
 		if err := s.Timed(ctx, operation, func(ctx context.Context) error {
 			pipe := s.Redis.Pipeline()
 			replies := make([]*redis.StringCmd, len(part))
@@ -274,10 +274,10 @@ const ReadTogether = 200
 const (
 	// ScanPage is how many index members are looked at per round trip.
 	ScanPage = 500
-	// ReadPage is how many hashes are read per round trip. Redis answers what
+	// readPage is how many hashes are read per round trip. Redis answers what
 	// one connection has sent before it looks at the next: with 500 at once an
 	// export doubled the p99 of those who were making payments.
-	ReadPage = 125
+	readPage = 125
 	// turnPage is how many a client reads in one turn. It is what others wait
 	// for, at most.
 	turnPage = 50

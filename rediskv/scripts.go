@@ -171,13 +171,6 @@ func (p *Pairs) Set(name, value string) { *p = append(*p, name, value) }
 // Int sets a field to an integer in decimal.
 func (p *Pairs) Int(name string, value int64) { p.Set(name, strconv.FormatInt(value, 10)) }
 
-// Pointer sets a field that is not nil.
-func (p *Pairs) Pointer(name string, value *string) {
-	if value != nil {
-		p.Add(name, *value)
-	}
-}
-
 // Unexpected is the error for an outcome that a script does not have.
 func Unexpected(inv *Invocation, outcome string) error {
 	return fmt.Errorf("redis %s: unexpected outcome %q", inv.Name, outcome)

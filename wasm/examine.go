@@ -159,7 +159,7 @@ func (t *Trial) examineCase(ctx context.Context, golden []GoldenCase, i int, fre
 	if err != nil {
 		return got, nil, invalid("golden case %d (%s): %v", i+1, golden[i].Name(), err)
 	}
-	return CaseReport{o.Fuel, o.Request, o.Reply}, golden[i].Holds(&o), nil
+	return CaseReport{o.Fuel, o.Request, o.Reply}, golden[i].holds(&o), nil
 }
 
 // Agree compares two runs of a case and says how they differ. What ends a call

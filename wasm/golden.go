@@ -95,9 +95,9 @@ func (c *GoldenCase) Name() string {
 	return name
 }
 
-// Holds compares an outcome with the case's and says what differs, nothing
+// holds compares an outcome with the case's and says what differs, nothing
 // when they agree.
-func (c *GoldenCase) Holds(o *Outcome) error {
+func (c *GoldenCase) holds(o *Outcome) error {
 	got := GoldenCase{Refused: o.Refused, Failed: o.Failed != nil}
 	for _, l := range o.Lines {
 		got.Lines = append(got.Lines, GoldenLine{Label: l.Label, Amount: l.Amount.String()})
