@@ -279,6 +279,18 @@ func Parse(body jsontext.Value, into any) error {
 	return nil
 }
 
+// Answered prints what a request was answered with; form is its id and its table.
+func Answered[T any](c *Client, form func(*T) (id string, text *Table)) func(jsontext.Value, error) error {
+	return func(body jsontext.Value, err error) error {
+		body, v, err := Read[T](body, err)
+		if err != nil {
+			return err
+		}
+		id, text := form(&v)
+		return c.Show(body, id, text)
+	}
+}
+
 // Show prints an answer in the form that was asked for.
 func (c *Client) Show(body jsontext.Value, id string, text *Table) error {
 	switch {

@@ -38,11 +38,7 @@ command then says why and exits with 1.`,
 		if automatic {
 			request["capture_method"] = "automatic"
 		}
-		body, err := api.Post(ctx, "/v1/payments", request, a.IdempotencyKey(key))
-		if err != nil {
-			return err
-		}
-		return showPayment(api, body)
+		return showPayment(api)(api.Post(ctx, "/v1/payments", request, a.IdempotencyKey(key)))
 	})
 	c.Flags().StringVar(&account, "account", "", "short for --merchant-account")
 	c.Flags().BoolVar(&automatic, "automatic", false, "capture all of it at once")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"tollgate"
@@ -38,12 +37,8 @@ func paymentTable(p *tollgate.Payment) *cli.Table {
 }
 
 // showPayment prints the answer of an endpoint that answers with a payment.
-func showPayment(c *cli.Client, body jsontext.Value) error {
-	var p tollgate.Payment
-	if err := cli.Parse(body, &p); err != nil {
-		return err
-	}
-	return c.Show(body, p.ID, paymentTable(&p))
+func showPayment(c *cli.Client) func(cli.Raw, error) error {
+	return cli.Answered(c, func(p *tollgate.Payment) (string, *cli.Table) { return p.ID, paymentTable(p) })
 }
 
 // PaymentPath is the path of a payment and of what belongs to it.
@@ -56,11 +51,7 @@ func paymentCommand(a *cli.App) *cobra.Command {
 		Example: "  tollgate payment $PAYMENT\n  tollgate payment $PAYMENT --json",
 		Args:    cobra.ExactArgs(1),
 	}, func(ctx context.Context, api *cli.Client, args []string) error {
-		body, err := api.Get(ctx, PaymentPath(args[0], ""), nil)
-		if err != nil {
-			return err
-		}
-		return showPayment(api, body)
+		return showPayment(api)(api.Get(ctx, PaymentPath(args[0], ""), nil))
 	})
 }
 
@@ -77,11 +68,7 @@ func cancelCommand(a *cli.App) *cobra.Command {
 		if reason != "" {
 			request["reason"] = reason
 		}
-		body, err := api.Post(ctx, PaymentPath(args[0], "/cancel"), request, a.IdempotencyKey(key))
-		if err != nil {
-			return err
-		}
-		return showPayment(api, body)
+		return showPayment(api)(api.Post(ctx, PaymentPath(args[0], "/cancel"), request, a.IdempotencyKey(key)))
 	})
 	c.Flags().StringVar(&reason, "reason", "", "why, at most 255 characters")
 	cli.KeyFlag(c, &key)
@@ -112,11 +99,7 @@ func reviewCommand(a *cli.App) *cobra.Command {
 		if note != "" {
 			request["note"] = note
 		}
-		body, err := api.Post(ctx, PaymentPath(args[0], "/reviews"), request, a.IdempotencyKey(key))
-		if err != nil {
-			return err
-		}
-		return showPayment(api, body)
+		return showPayment(api)(api.Post(ctx, PaymentPath(args[0], "/reviews"), request, a.IdempotencyKey(key)))
 	})
 	c.Flags().StringVar(&note, "note", "", "why, at most 255 characters")
 	cli.KeyFlag(c, &key)

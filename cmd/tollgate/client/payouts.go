@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"tollgate"
@@ -72,12 +71,8 @@ func payoutListCommand(a *cli.App) *cobra.Command {
 }
 
 // showPayout prints the answer of an endpoint that answers with a payout.
-func showPayout(c *cli.Client, body jsontext.Value) error {
-	var p tollgate.PayoutObject
-	if err := cli.Parse(body, &p); err != nil {
-		return err
-	}
-	return c.Show(body, p.ID, payoutTable(&p))
+func showPayout(c *cli.Client) func(cli.Raw, error) error {
+	return cli.Answered(c, func(p *tollgate.PayoutObject) (string, *cli.Table) { return p.ID, payoutTable(p) })
 }
 
 func payoutPath(id, below string) string { return "/v1/payouts/" + url.PathEscape(id) + below }
@@ -89,11 +84,7 @@ func payoutShowCommand(a *cli.App) *cobra.Command {
 		Example: "  tollgate payout show $PAYOUT",
 		Args:    cobra.ExactArgs(1),
 	}, func(ctx context.Context, api *cli.Client, args []string) error {
-		body, err := api.Get(ctx, payoutPath(args[0], ""), nil)
-		if err != nil {
-			return err
-		}
-		return showPayout(api, body)
+		return showPayout(api)(api.Get(ctx, payoutPath(args[0], ""), nil))
 	})
 }
 
@@ -110,11 +101,7 @@ names the transaction.`,
 		Args:    cobra.ExactArgs(1),
 	}
 	a.ClientCommand(c, func(ctx context.Context, api *cli.Client, args []string) error {
-		body, err := api.Post(ctx, payoutPath(args[0], "/release"), map[string]string{"reason": reason}, a.IdempotencyKey(key))
-		if err != nil {
-			return err
-		}
-		return showPayout(api, body)
+		return showPayout(api)(api.Post(ctx, payoutPath(args[0], "/release"), map[string]string{"reason": reason}, a.IdempotencyKey(key)))
 	})
 	c.Flags().StringVar(&reason, "reason", "", "why it may go, at most 255 characters; kept in the audit record")
 	_ = c.MarkFlagRequired("reason")

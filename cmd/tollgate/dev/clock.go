@@ -35,11 +35,7 @@ to real time.`,
 		Args: cobra.NoArgs,
 	}
 	a.ClientCommand(c, func(ctx context.Context, api *cli.Client, _ []string) error {
-		body, err := api.Get(ctx, "/v1/sandbox/clock", nil)
-		if err != nil {
-			return err
-		}
-		return showClock(api, body)
+		return showClock(api)(api.Get(ctx, "/v1/sandbox/clock", nil))
 	})
 	c.Flags().Lookup("quiet").Usage = "print only the time"
 	c.AddCommand(clockAdvanceCommand(a))
@@ -73,7 +69,7 @@ and stays before the year 2200.`,
 		if err != nil {
 			return err
 		}
-		if err := showClock(api, body); err != nil || api.JSON || api.Quiet {
+		if err := showClock(api)(body, nil); err != nil || api.JSON || api.Quiet {
 			return err
 		}
 		return watchEvents(ctx, api, query)
@@ -82,19 +78,17 @@ and stays before the year 2200.`,
 	return c
 }
 
-func showClock(c *cli.Client, body cli.Raw) error {
-	var clock struct {
+func showClock(c *cli.Client) func(cli.Raw, error) error {
+	type clock struct {
 		Now      time.Time `json:"now"`
 		RealTime time.Time `json:"real_time"`
 	}
-	if err := cli.Parse(body, &clock); err != nil {
-		return err
-	}
-	const layout = "2006-01-02T15:04:05.000Z"
-	t := &cli.Table{}
-	t.Row("clock", clock.Now.Format(layout))
-	t.Row("ahead", clock.Now.Sub(clock.RealTime).Round(time.Second).String()+" of real time")
-	return c.Show(body, clock.Now.Format(layout), t)
+	return cli.Answered(c, func(clock *clock) (string, *cli.Table) {
+		now, t := clock.Now.Format("2006-01-02T15:04:05.000Z"), &cli.Table{}
+		t.Row("clock", now)
+		t.Row("ahead", clock.Now.Sub(clock.RealTime).Round(time.Second).String()+" of real time")
+		return now, t
+	})
 }
 
 // watchEvents prints events from query's cursor on until nothing more happens.

@@ -77,7 +77,7 @@ it is so.`,
 				return err
 			}
 		}
-		return showActivation(api, body)
+		return showActivation(api)(body, nil)
 	})
 	flags := c.Flags()
 	flags.StringVar(&f.ruleSet, "rule-set", "", "the rule set to change")

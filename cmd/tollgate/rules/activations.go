@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"tollgate"
@@ -61,18 +60,17 @@ func readiness(i *tollgate.InstancesReady) string {
 	return fmt.Sprintf("%d of %d have its rules", i.Ready, i.Total)
 }
 
-func showActivation(c *cli.Client, body jsontext.Value) error {
-	var v tollgate.ActivationAnswer
-	if err := cli.Parse(body, &v); err != nil {
+func showActivation(c *cli.Client) func(cli.Raw, error) error {
+	return func(body cli.Raw, err error) error {
+		body, v, err := cli.Read[tollgate.ActivationAnswer](body, err)
+		if err == nil {
+			err = c.Show(body, v.ID, activationTable(&v))
+		}
+		if err == nil && v.Status == tollgate.ActivationFailed {
+			err = errors.New("the activation has failed; nothing was changed")
+		}
 		return err
 	}
-	if err := c.Show(body, v.ID, activationTable(&v)); err != nil {
-		return err
-	}
-	if v.Status == tollgate.ActivationFailed {
-		return errors.New("the activation has failed; nothing was changed")
-	}
-	return nil
 }
 
 func ruleRollbackCommand(a *cli.App) *cobra.Command {
@@ -93,11 +91,7 @@ the latest activation in force gave them. What is scheduled for them is canceled
 		if err != nil {
 			return err
 		}
-		body, err := api.Post(ctx, ruleSetPath(set, "/rollback"), map[string]any{"merchant_account_ids": accounts}, a.IdempotencyKey(key))
-		if err != nil {
-			return err
-		}
-		return showActivation(api, body)
+		return showActivation(api)(api.Post(ctx, ruleSetPath(set, "/rollback"), map[string]any{"merchant_account_ids": accounts}, a.IdempotencyKey(key)))
 	})
 	c.Flags().StringSliceVar(&accounts, "accounts", nil, "merchant accounts, separated by commas")
 	cli.KeyFlag(c, &key)
@@ -113,11 +107,7 @@ func ruleCancelCommand(a *cli.App) *cobra.Command {
 		Args:    cobra.ExactArgs(2),
 	}
 	a.ClientCommand(c, func(ctx context.Context, api *cli.Client, args []string) error {
-		body, err := api.Post(ctx, ruleSetPath(args[0], "/activations/"+url.PathEscape(args[1])+"/cancel"), nil, a.IdempotencyKey(key))
-		if err != nil {
-			return err
-		}
-		return showActivation(api, body)
+		return showActivation(api)(api.Post(ctx, ruleSetPath(args[0], "/activations/"+url.PathEscape(args[1])+"/cancel"), nil, a.IdempotencyKey(key)))
 	})
 	cli.KeyFlag(c, &key)
 	return c

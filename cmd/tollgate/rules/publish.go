@@ -59,11 +59,7 @@ no harm. A published rule prices nothing yet: activate it.`,
 		if err != nil {
 			return err
 		}
-		body, err := api.Post(ctx, "/v1/rules", p, a.IdempotencyKey(key))
-		if err != nil {
-			return err
-		}
-		return showRule(api, body)
+		return showRule(api)(api.Post(ctx, "/v1/rules", p, a.IdempotencyKey(key)))
 	})
 	run := c.RunE
 	c.RunE = func(cmd *cobra.Command, args []string) error {

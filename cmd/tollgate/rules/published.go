@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"tollgate"
@@ -14,12 +13,10 @@ import (
 	"tollgate/cmd/tollgate/rules/source"
 )
 
-func showRule(c *cli.Client, body jsontext.Value) error {
-	var r source.PublishedRule
-	if err := cli.Parse(body, &r); err != nil {
-		return err
-	}
-	t := &cli.Table{}
+func showRule(c *cli.Client) func(cli.Raw, error) error { return cli.Answered(c, ruleTable) }
+
+func ruleTable(r *source.PublishedRule) (id string, t *cli.Table) {
+	t = &cli.Table{}
 	t.Row("rule", r.Rule.Rule.String())
 	t.Row("id", r.ID)
 	t.Row("sha256", r.SHA256)
@@ -35,7 +32,7 @@ func showRule(c *cli.Client, body jsontext.Value) error {
 		}
 		t.Row(name, g.Name(), g.Outcome())
 	}
-	return c.Show(body, r.ID, t)
+	return r.ID, t
 }
 
 func ruleShowCommand(a *cli.App) *cobra.Command {
@@ -57,7 +54,7 @@ func ruleShowCommand(a *cli.App) *cobra.Command {
 			}
 			return fmt.Errorf("%s: %w", rule, err)
 		}
-		return showRule(api, body)
+		return showRule(api)(body, nil)
 	})
 }
 

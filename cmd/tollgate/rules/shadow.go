@@ -38,11 +38,7 @@ func shadowStartCommand(a *cli.App) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	a.ClientCommand(c, func(ctx context.Context, api *cli.Client, args []string) error {
-		body, err := api.Post(ctx, "/v1/shadows", map[string]any{"rule": args[0], "against": against, "merchant_account_ids": accounts}, a.IdempotencyKey(key))
-		if err != nil {
-			return err
-		}
-		return showShadow(api, body, nil)
+		return showShadow(api)(api.Post(ctx, "/v1/shadows", map[string]any{"rule": args[0], "against": against, "merchant_account_ids": accounts}, a.IdempotencyKey(key)))
 	})
 	c.Flags().StringVar(&against, "against", "", "the rule in whose place it is priced")
 	c.Flags().StringSliceVar(&accounts, "accounts", nil, "merchant accounts, separated by commas (default: all that the grant reaches)")
@@ -60,11 +56,7 @@ func shadowStopCommand(a *cli.App) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	a.ClientCommand(c, func(ctx context.Context, api *cli.Client, args []string) error {
-		body, err := api.Post(ctx, shadowPath(args[0], "/stop"), nil, a.IdempotencyKey(key))
-		if err != nil {
-			return err
-		}
-		return showShadow(api, body, nil)
+		return showShadow(api)(api.Post(ctx, shadowPath(args[0], "/stop"), nil, a.IdempotencyKey(key)))
 	})
 	cli.KeyFlag(c, &key)
 	return c
@@ -93,7 +85,10 @@ func shadowShowCommand(a *cli.App) *cobra.Command {
 				Divergences jsontext.Value `json:"divergences"`
 			}{body, found})
 		}
-		return showShadow(api, body, found)
+		if err := showShadow(api)(body, nil); err != nil || api.Quiet {
+			return err
+		}
+		return showDivergences(api, found)
 	})
 	c.Flags().IntVar(&limit, "limit", limit, "how many divergences, 1 to 100")
 	return c
@@ -125,24 +120,19 @@ func differences(s *tollgate.Shadow) string {
 	return cli.Joined(parts, "-")
 }
 
-// showShadow prints a shadow, and divergences if there are any.
-func showShadow(c *cli.Client, body, found jsontext.Value) error {
-	var s tollgate.Shadow
-	if err := cli.Parse(body, &s); err != nil {
-		return err
-	}
-	t := &cli.Table{}
+// showShadow prints the answer of an endpoint that answers with a shadow.
+func showShadow(c *cli.Client) func(cli.Raw, error) error { return cli.Answered(c, shadowTable) }
+
+func shadowTable(s *tollgate.Shadow) (id string, t *cli.Table) {
+	t = &cli.Table{}
 	t.Row("shadow", s.ID)
 	t.Row("rule", s.Rule.Rule.String())
 	t.Row("against", s.Against.String())
 	t.Row("accounts", cli.Joined(s.MerchantAccountIDs, "all"))
 	t.Row("status", s.Status)
 	t.Row("compared", fmt.Sprintf("%d: %d equal, %d different (%d failed); %d dropped", s.Totals.Compared, s.Totals.Equal, s.Totals.Different, s.Totals.Failed, s.Totals.Dropped))
-	t.Row("difference", differences(&s))
-	if err := c.Show(body, s.ID, t); err != nil || found == nil || c.Quiet {
-		return err
-	}
-	return showDivergences(c, found)
+	t.Row("difference", differences(s))
+	return s.ID, t
 }
 
 func showDivergences(c *cli.Client, found jsontext.Value) error {

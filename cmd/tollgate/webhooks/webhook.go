@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net/url"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"tollgate"
 	"tollgate/cmd/tollgate/cli"
 )
@@ -60,12 +58,8 @@ func newestKey(w *tollgate.WebhookEndpoint) string {
 }
 
 // showWebhook prints the answer of an endpoint that answers with a webhook.
-func showWebhook(c *cli.Client, body jsontext.Value) error {
-	var w tollgate.WebhookEndpoint
-	if err := cli.Parse(body, &w); err != nil {
-		return err
-	}
-	return c.Show(body, w.ID, webhookTable(&w))
+func showWebhook(c *cli.Client) func(cli.Raw, error) error {
+	return cli.Answered(c, func(w *tollgate.WebhookEndpoint) (string, *cli.Table) { return w.ID, webhookTable(w) })
 }
 
 // webhookPath is the path of a webhook endpoint and of what belongs to it.

@@ -87,7 +87,7 @@ shown; 'tollgate webhooks rotate' makes another.`,
 		if err != nil {
 			return err
 		}
-		return showWebhook(api, answer)
+		return showWebhook(api)(answer, nil)
 	})
 	f.bind(c)
 	cli.KeyFlag(c, &key)
@@ -112,11 +112,7 @@ func webhookShowCommand(a *cli.App) *cobra.Command {
 		Example: "  tollgate webhooks show $WEBHOOK",
 		Args:    cobra.ExactArgs(1),
 	}, func(ctx context.Context, api *cli.Client, args []string) error {
-		body, err := api.Get(ctx, webhookPath(args[0], ""), nil)
-		if err != nil {
-			return err
-		}
-		return showWebhook(api, body)
+		return showWebhook(api)(api.Get(ctx, webhookPath(args[0], ""), nil))
 	})
 }
 
@@ -144,7 +140,7 @@ makes the keys that are missing, and prints the secret if there is a new one.`,
 		if err != nil {
 			return err
 		}
-		return showWebhook(api, answer)
+		return showWebhook(api)(answer, nil)
 	})
 	f.bind(c)
 	return c
@@ -163,7 +159,7 @@ func webhookStatusCommand(a *cli.App, name, status, short, long string) *cobra.C
 		if err != nil {
 			return err
 		}
-		return showWebhook(api, answer)
+		return showWebhook(api)(answer, nil)
 	})
 }
 
