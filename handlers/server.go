@@ -57,7 +57,7 @@ type Config struct {
 	Advance advanceFunc
 	Wall    func() time.Time
 	// MaxStaleness is how long quotes go on with a configuration that Redis cannot
-	// confirm; 0: DefaultMaxStaleness, below: not at all.
+	// confirm; 0: defaultMaxStaleness, below: not at all.
 	MaxStaleness time.Duration
 	// Examine judges modules that are to be published, which are of unknown
 	// origin: in a process that can be killed (wasm.Examine says why).

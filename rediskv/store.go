@@ -186,7 +186,7 @@ func (s *DB) Lane(org string) int { return partitionOf(org, s.partitions) % s.La
 // Now is the Store's clock as the interface prints it.
 func (s *DB) Now() tollgate.Instant { return tollgate.At(s.Clock()) }
 
-// NewID makes an identifier; it is a tollgate.Mint.
+// NewID makes an identifier; it is a tollgate.NewIDFunc.
 func (s *DB) NewID(prefix string) string {
 	s.mintLock.Lock()
 	defer s.mintLock.Unlock()

@@ -41,7 +41,7 @@ func (c *SandboxClock) Resume(ctx context.Context, store *store.Store) error {
 	return nil
 }
 
-// advance is a handlers.AdvanceFunc. Of two at once the second may be too far.
+// advance is a handlers.Config.Advance. Of two at once the second may be too far.
 //
 // A sandbox that dies between the two steps, or in the middle of the second,
 // leaves idempotency keys that are remembered longer than 7 days of its clock.
