@@ -39,7 +39,7 @@ func TestTemplates(t *testing.T) {
 		},
 		"rust": findRust,
 		"assemblyscript": func() (string, error) {
-			path, err := filepath.Abs("../../scripts/templates/node_modules/.bin/asc")
+			path, err := filepath.Abs("../../../scripts/templates/node_modules/.bin/asc")
 			if err == nil {
 				_, err = os.Stat(path)
 			}
