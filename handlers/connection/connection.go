@@ -92,7 +92,7 @@ type address struct {
 	connection *Conn
 }
 
-// connectionOf is the connection on which a request came, nil for one that
+// Of is the connection on which a request came, nil for one that
 // came by no listener of a Server.
 func Of(req *http.Request) *Conn {
 	a, _ := req.Context().Value(http.LocalAddrContextKey).(address)

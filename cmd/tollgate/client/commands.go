@@ -8,7 +8,7 @@ import (
 	"tollgate/cmd/tollgate/cli"
 )
 
-// clientCommands are what a client asks for, apart from webhooks and rules.
+// Commands are what a client asks for, apart from webhooks and rules.
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{
 		whoamiCommand(a), tokenCommand(a), accountsCommand(a), perimetersCommand(a), perimeterCommand(a),

@@ -27,7 +27,7 @@ var (
 	demoRefundRules = []tollgate.Citation{{Name: "card_fee", Version: 2}, {Name: "platform_fee", Version: 1}, {Name: "sandbox", Version: 2}}
 )
 
-// demoConfig is the demonstration organization, whose client and pricing team have
+// Config is the demonstration organization, whose client and pricing team have
 // these public JWKs.
 func Config(clientKey, ruleKey string) tollgate.Config {
 	// Only one account's refunds cost a fee.

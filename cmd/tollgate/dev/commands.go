@@ -6,7 +6,7 @@ import (
 	"tollgate/cmd/tollgate/cli"
 )
 
-// devCommands are the sandbox and its clock.
+// Commands are the sandbox and its clock.
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{
 		devCommand(a), clockCommand(a),

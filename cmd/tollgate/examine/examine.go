@@ -33,7 +33,7 @@ type Limits struct {
 
 // DefaultLimits are those of the service. A proper module takes a tenth of a second;
 // the rest is for machines that are busy.
-var DefaultLimits = Limits{cpu: 5 * time.Second, wall: 20 * time.Second, memory: 4 << 30}
+var DefaultLimits = Limits{cpu: slowness * 5 * time.Second, wall: slowness * 20 * time.Second, memory: 4 << 30}
 
 const (
 	checkInput  = 4 << 20 // bytes of a request
@@ -52,7 +52,7 @@ type checkAnswer struct {
 	Invalid *wasm.InvalidError `json:"invalid"`
 }
 
-// ruleCheckModuleCommand is the child.
+// Command is the child.
 func Command(a *cli.App) *cobra.Command {
 	limits := DefaultLimits
 	c := &cobra.Command{

@@ -6,7 +6,7 @@ import (
 	"tollgate/cmd/tollgate/cli"
 )
 
-// provisionCommands are what prepares an installation.
+// Commands are what prepares an installation.
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{
 		provisionCommand(a), keyCommand(a),

@@ -6,7 +6,7 @@ import (
 	"tollgate/cmd/tollgate/cli"
 )
 
-// serverCommands are the processes that an operator runs.
+// Commands are the processes that an operator runs.
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{
 		serveCommand(a), workCommand(a),

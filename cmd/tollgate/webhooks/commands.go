@@ -7,7 +7,7 @@ import (
 	"tollgate/cmd/tollgate/cli"
 )
 
-// webhookCommands are what a receiver of events asks for.
+// Commands are what a receiver of events asks for.
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{
 		webhooksCommand(a), deliveriesCommand(a), attemptsCommand(a), resendCommand(a), recoverCommand(a), listenCommand(a),
