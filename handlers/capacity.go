@@ -42,7 +42,7 @@ func (s *Server) lookAtMemory(ctx context.Context) {
 	s.shares.stretch(s.distance.add(s.wall().Sub(begun)))
 	was := s.capacity.filling()
 	s.capacity.used.Store(math.Float64bits(used))
-	s.metrics.memory.Set(used)
+	s.observer.RedisMemory(used)
 	switch now := s.capacity.filling(); {
 	case now && !was:
 		s.log.Warn("Redis fills up: rules, webhook endpoints and exports are refused, payments go on until its memory is full",

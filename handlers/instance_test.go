@@ -32,14 +32,15 @@ const issuer = "https://api.tollgate.test"
 // for everything.
 type instance struct {
 	*httptest.Server
-	t       *testing.T
-	handler *handlers.Server
-	store   *store.Store
-	config  tollgate.Config
-	client  []byte // private JWK
-	token   string
-	log     *bytes.Buffer
-	tick    atomic.Pointer[func()] // runs whenever the handlers look at the clock
+	t        *testing.T
+	handler  *handlers.Server
+	store    *store.Store
+	config   tollgate.Config
+	client   []byte // private JWK
+	token    string
+	log      *bytes.Buffer
+	observed *observed
+	tick     atomic.Pointer[func()] // runs whenever the handlers look at the clock
 }
 
 func start(t *testing.T) *instance { return startOn(t, redistest.URL(t)) }
@@ -81,7 +82,7 @@ func startWith(t *testing.T, o rediskv.Options) *instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &instance{t: t, store: store, client: private, log: new(bytes.Buffer), config: organization(store, public)}
+	i := &instance{t: t, store: store, client: private, log: new(bytes.Buffer), observed: observe(), config: organization(store, public)}
 	if _, err := redistest.Provision(t.Context(), store, i.config, false); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func startWith(t *testing.T, o rediskv.Options) *instance {
 			}
 			return time.Now()
 		},
-		Vault: newVault(t), Entropy: rand.Reader, Examine: wasm.Examine, Log: slog.New(slog.NewJSONHandler(i.log, nil)),
+		Vault: newVault(t), Entropy: rand.Reader, Examine: wasm.Examine, Log: slog.New(slog.NewJSONHandler(i.log, nil)), Observer: i.observed,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -77,7 +77,7 @@ func (s *Server) countRefusal(ctx context.Context, id, reason string) {
 func (s *Server) refusal(code tollgate.Code, param, message string) []byte {
 	id := s.store.NewID(tollgate.PrefixRequest)
 	a := problem.Of(&tollgate.Error{Code: code, Param: param, Message: message}, id)
-	s.metrics.request("none", a.Status, 0)
+	s.observer.Request("none", a.Status, 0)
 	s.log.Info("request refused", "request_id", id, "status", a.Status, "code", code)
 	s.countRefusal(context.Background(), id, string(code))
 	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nCache-Control: no-store\r\nRequest-Id: %s\r\n"+

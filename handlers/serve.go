@@ -86,7 +86,7 @@ func (s *Server) finish(c *call) {
 	if c.row != nil {
 		route = c.row.name()
 	}
-	s.metrics.request(route, c.status, took)
+	s.observer.Request(route, c.status, took)
 	s.log.LogAttrs(c.ctx, slog.LevelInfo, "request", append([]slog.Attr{
 		slog.String("method", c.request.Method), slog.String("route", route), slog.Int("status", c.status),
 		slog.Float64("took_ms", float64(took.Microseconds())/1000), slog.String("request_id", c.id), slog.String("client", c.client),

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/julienschmidt/httprouter"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"tollgate"
 	"tollgate/handlers/auth"
@@ -33,7 +32,7 @@ import (
 // cachedTokens bounds how many verified access tokens are remembered.
 const cachedTokens = 10_000
 
-// Config is what a Server works with; only Log and Metrics may be nil.
+// Config is what a Server works with; only Log and Observer may be nil.
 type Config struct {
 	Store     *store.Store
 	Rules     *wasm.Engine
@@ -44,7 +43,7 @@ type Config struct {
 	Entropy   io.Reader       // read by one goroutine at a time
 	Clock     func() time.Time
 	Log       *slog.Logger
-	Metrics   *prometheus.Registry
+	Observer  Observer
 	// Development lets webhook endpoints be on this machine (interface §6).
 	Development bool
 	// Aliases are other names of the issuer, for the sandbox alone: assertions may
@@ -78,7 +77,7 @@ type Server struct {
 	wall     func() time.Time
 	advance  advanceFunc
 	log      *slog.Logger
-	metrics  *metrics
+	observer Observer
 	router   *httprouter.Router
 	builtin  []tollgate.RuleRef // what an instance must have before it is sent anything
 	examine  wasm.Examiner
@@ -111,14 +110,14 @@ func New(c Config) (*Server, error) {
 		store: c.Store, rules: c.Rules, keys: c.Keys, clock: c.Clock, wall: c.Wall, advance: c.Advance, log: c.Log,
 		issuer: &auth.Issuer{Keys: c.Keys, Name: c.IssuerURL},
 		vault:  c.Vault, entropy: &entropy{source: c.Entropy}, development: c.Development,
-		shares: newShares(c.Store.Lanes()), examine: c.Examine,
+		shares: newShares(c.Store.Lanes()), examine: c.Examine, observer: c.Observer,
 	}
 	s.maxStaleness = max(0, cmp.Or(c.MaxStaleness, defaultMaxStaleness))
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	if c.Metrics == nil {
-		c.Metrics = prometheus.NewRegistry()
+	if s.observer == nil {
+		s.observer = unobserved{}
 	}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	var err error
@@ -128,19 +127,13 @@ func New(c Config) (*Server, error) {
 	if s.cursors, err = input.NewCursors(c.CursorKey); err != nil {
 		return nil, fmt.Errorf("handlers: cursors: %w", err)
 	}
-	if s.metrics, err = newMetrics(c.Metrics); err != nil {
-		return nil, fmt.Errorf("handlers: metrics: %w", err)
-	}
 	if s.builtin, err = wasm.BuiltinRefs(); err != nil {
 		return nil, fmt.Errorf("handlers: %w", err)
 	}
-	s.sync, err = rulesync.New(rulesync.Config{
+	s.sync = rulesync.New(rulesync.Config{
 		Store: s.store, Engine: s.rules, Instance: s.store.NewID(tollgate.PrefixInstance), Compiling: s.shares.compiling, Clock: s.clock, Wall: s.wall,
-		Log: s.log, Metrics: c.Metrics, Builtin: s.builtin,
+		Log: s.log, Builtin: s.builtin,
 	})
-	if err != nil {
-		return nil, fmt.Errorf("handlers: metrics: %w", err)
-	}
 	s.shadows = shadow.New(s.sync)
 	if err := s.describe(c.IssuerURL, c.Aliases); err != nil {
 		return nil, fmt.Errorf("handlers: metadata: %w", err)
@@ -159,9 +152,10 @@ func (s *Server) Listen(l net.Listener) net.Listener {
 	}})
 }
 
-// MetricsHandler answers /metrics; it belongs on a port of its own, for what
-// it says is not for clients.
-func (s *Server) MetricsHandler() http.Handler { return s.metrics.handler() }
+// FailingRules counts the rules that have failed more often than not in the last
+// minute, at least five times, or that this instance cannot load: by citation, and
+// all that tenants have published together (rulesync.PublishedRules).
+func (s *Server) FailingRules() map[string]int { return s.sync.FailingByName() }
 
 // Drain makes the instance not ready and lets event listings that wait return
 // at once, so that requests in flight can finish before it stops.

@@ -48,6 +48,7 @@ type world struct {
 	tokens   map[string]string
 	secrets  []string // tokens and assertions that were ever there
 	log      *logged
+	observed *observed
 }
 
 // Made once: the document takes a while to compile, and so do the rules.
@@ -101,7 +102,7 @@ func newWorldOn(t *testing.T, redis string, recorder *conform.Recorder) *world {
 	t.Helper()
 	w := &world{
 		t: t, redis: redis, clock: new(testkit.Clock), ahead: new(atomic.Int64), configs: make(map[string]*tollgate.Config),
-		private: make(map[string][]byte), vars: make(map[string]string), tokens: make(map[string]string), log: new(logged),
+		private: make(map[string][]byte), vars: make(map[string]string), tokens: make(map[string]string), log: new(logged), observed: observe(),
 	}
 	w.clock.Set(morning)
 	w.store, w.operator = w.open(w.service), w.open(w.service)
@@ -132,7 +133,7 @@ func (w *world) serveWith(changes ...func(*handlers.Config)) {
 	w.t.Helper()
 	config := handlers.Config{
 		Store: w.store, Rules: w.rules, Keys: w.keys, IssuerURL: issuer, CursorKey: [32]byte{7}, Clock: w.service, Wall: w.now, Vault: newVault(w.t), Entropy: rand.Reader, Examine: wasm.Examine,
-		Log: slog.New(slog.NewJSONHandler(w.log, nil)), Advance: w.sandbox,
+		Log: slog.New(slog.NewJSONHandler(w.log, nil)), Advance: w.sandbox, Observer: w.observed,
 	}
 	for _, change := range changes {
 		change(&config)

@@ -218,7 +218,7 @@ func TestRedisRefuses(t *testing.T) {
 	m.RequireAuth("right")
 	for _, url := range []string{"redis://" + m.Addr(), "redis://:wrong@" + m.Addr(), "redis://" + m.Addr() + "," + m.Addr()} {
 		start := time.Now()
-		_, err := server.OpenStore(t.Context(), rediskv.Options{URL: url, Clock: time.Now, Entropy: rand.Reader}, patience, slog.New(slog.DiscardHandler))
+		_, _, err := server.OpenStore(t.Context(), rediskv.Options{URL: url, Clock: time.Now, Entropy: rand.Reader, Log: slog.New(slog.DiscardHandler)}, patience, false)
 		var exit *cli.ExitError
 		if !errors.As(err, &exit) || exit.Code != cli.ExitUsage || !strings.Contains(err.Error(), "refuses the user or the password") {
 			t.Errorf("%s: %v", url, err)

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/singleflight"
 
 	"tollgate"
@@ -40,7 +39,6 @@ type Config struct {
 	Clock     func() time.Time
 	Wall      func() time.Time
 	Log       *slog.Logger
-	Metrics   prometheus.Registerer
 	Builtin   []tollgate.RuleRef
 }
 
@@ -77,12 +75,11 @@ type Sync struct {
 }
 
 // New makes one that follows nothing yet.
-func New(c Config) (*Sync, error) {
-	outcomes, err := newOutcomes(c.Metrics, c.Clock, c.Builtin)
+func New(c Config) *Sync {
 	return &Sync{
-		Config: c, Fits: c.Engine.Spacious, tellMe: make(chan struct{}, 1), outcomes: outcomes,
+		Config: c, Fits: c.Engine.Spacious, tellMe: make(chan struct{}, 1), outcomes: newOutcomes(c.Clock),
 		inForce: make(map[string][]tollgate.RuleRef), read: make(map[string]bool),
-	}, err
+	}
 }
 
 // Follow loads what activations will put in force, before they do, and what is
@@ -284,6 +281,20 @@ func compareRefs(a, b tollgate.RuleRef) int {
 
 // Note counts how modules that priced something have fared.
 func (s *Sync) Note(rules []tollgate.RuleRef, err error) { s.outcomes.note(rules, err) }
+
+// FailingByName counts those that fail, by citation; all that tenants have
+// published are one.
+func (s *Sync) FailingByName() map[string]int {
+	count := make(map[string]int)
+	for _, rule := range s.outcomes.failing() {
+		name := PublishedRules
+		if slices.ContainsFunc(s.Builtin, func(ref tollgate.RuleRef) bool { return ref.Rule == rule }) {
+			name = rule.String()
+		}
+		count[name]++
+	}
+	return count
+}
 
 // Failing is how many rules fail everywhere: that is the rule's fault, and sending
 // requests elsewhere would help nobody. The log names them when they change.

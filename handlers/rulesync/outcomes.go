@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"tollgate"
 )
 
@@ -31,9 +29,8 @@ const PublishedRules = "published"
 // outcomes watch for rules that fail again and again. While none fails they
 // cost a load of one number.
 type outcomes struct {
-	clock   func() time.Time
-	builtin []tollgate.RuleRef
-	ever    atomic.Bool // whether any rule has failed
+	clock func() time.Time
+	ever  atomic.Bool // whether any rule has failed
 
 	mu      sync.Mutex
 	windows map[tollgate.Citation]*outcomeWindow
@@ -49,16 +46,8 @@ type outcomePart struct {
 	runs, failed int
 }
 
-var failingRule = prometheus.NewDesc("tollgate_rule_failing",
-	"How many rules have failed more often than not in the last minute, at least five times, or cannot be loaded by this instance.", []string{"rule"}, nil)
-
-func newOutcomes(r prometheus.Registerer, clock func() time.Time, builtin []tollgate.RuleRef) (*outcomes, error) {
-	o := &outcomes{clock: clock, builtin: builtin, windows: make(map[tollgate.Citation]*outcomeWindow)}
-	err := r.Register(o)
-	if _, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
-		err = nil // another Server in the process tells it
-	}
-	return o, err
+func newOutcomes(clock func() time.Time) *outcomes {
+	return &outcomes{clock: clock, windows: make(map[tollgate.Citation]*outcomeWindow)}
 }
 
 // note counts a pricing: the rules before one that failed have run, those
@@ -172,22 +161,4 @@ func (o *outcomes) changed(failing []tollgate.Citation) (names string, changed b
 	before := o.told
 	o.told = strings.Join(list, " ")
 	return o.told, o.told != before
-}
-
-// Describe is prometheus.Collector.
-func (o *outcomes) Describe(to chan<- *prometheus.Desc) { to <- failingRule }
-
-// Collect is prometheus.Collector.
-func (o *outcomes) Collect(to chan<- prometheus.Metric) {
-	count := make(map[string]int)
-	for _, rule := range o.failing() {
-		name := PublishedRules
-		if slices.ContainsFunc(o.builtin, func(ref tollgate.RuleRef) bool { return ref.Rule == rule }) {
-			name = rule.String()
-		}
-		count[name]++
-	}
-	for name, n := range count {
-		to <- prometheus.MustNewConstMetric(failingRule, prometheus.GaugeValue, float64(n), name)
-	}
 }

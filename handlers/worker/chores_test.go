@@ -4,12 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"tollgate"
 	"tollgate/handlers/worker"
@@ -17,36 +14,6 @@ import (
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/redistest"
 )
-
-// metric is the value of a gauge, or the count of a histogram, with one label.
-func metric(t testing.TB, r *prometheus.Registry, name, label string) float64 {
-	t.Helper()
-	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			if f.GetName() != name || m.GetLabel()[0].GetValue() != label {
-				continue
-			}
-			if h := m.GetHistogram(); h != nil {
-				return float64(h.GetSampleCount())
-			}
-			return m.GetGauge().GetValue() + m.GetCounter().GetValue()
-		}
-	}
-	return 0
-}
-
-// inAll adds a gauge up over the partitions.
-func inAll(t testing.TB, r *prometheus.Registry, name string) (sum float64) {
-	t.Helper()
-	for p := range partitions {
-		sum += metric(t, r, name, strconv.Itoa(p))
-	}
-	return sum
-}
 
 // on sends a command for a key of each partition.
 func on(t testing.TB, server *redistest.Server, command func(tag string) []any) {
@@ -103,41 +70,26 @@ func TestQueueGauges(t *testing.T) {
 		}
 	})
 	s.hook(t, busy.url, nil, newKey(t, 1, tollgate.SignatureV1))
-	metrics := prometheus.NewRegistry()
-	s.work(t, worker.Config{Slots: 1, Metrics: metrics})
+	metrics := observe()
+	s.work(t, worker.Config{Slots: 1, Observer: metrics})
 	s.pay(t, 1000)
 	<-arrived
 	s.hook(t, next.url, nil, newKey(t, 1, tollgate.SignatureV1))
 	s.pay(t, 1000)
-	until(t, "three deliveries that wait or are sent", func() bool { return inAll(t, metrics, "tollgate_worker_queue_depth") == 3 })
-	if running := metric1(t, metrics, "tollgate_worker_attempts_running"); running != 1 {
+	until(t, "three deliveries that wait or are sent", func() bool { return metrics.all("waiting") == 3 })
+	if running := metrics.of("attempting"); running != 1 {
 		t.Errorf("%v attempts run", running)
 	}
 	s.Clock.Advance(7 * time.Second)
-	until(t, "seconds", func() bool { return inAll(t, metrics, "tollgate_worker_queue_oldest_due_seconds") == 7 })
+	until(t, "seconds", func() bool { return metrics.all("oldest") == 7 })
 	free()
 	until(t, "empty queues", func() bool {
-		return inAll(t, metrics, "tollgate_worker_queue_depth") == 0 && inAll(t, metrics, "tollgate_worker_queue_oldest_due_seconds") == 0
+		return metrics.all("waiting") == 0 && metrics.all("oldest") == 0
 	})
-	until(t, "their count", func() bool { return metric(t, metrics, "tollgate_worker_deliveries_total", "succeeded") == 3 })
+	until(t, "their count", func() bool { return metrics.of("attempted succeeded") == 3 })
 	if n := len(next.all()); n != 1 {
 		t.Errorf("%d at the second", n)
 	}
-}
-
-// metric1 is the value of a gauge or counter without labels.
-func metric1(t testing.TB, r *prometheus.Registry, name string) float64 {
-	t.Helper()
-	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		if f.GetName() == name {
-			return f.GetMetric()[0].GetGauge().GetValue() + f.GetMetric()[0].GetCounter().GetValue()
-		}
-	}
-	return 0
 }
 
 // The worker carries a recovery out, and clears away what a deleted endpoint
@@ -148,8 +100,8 @@ func TestJobs(t *testing.T) {
 	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
 	since := s.Now()
 	s.commit(t)(tollgate.DisableWebhook(s.NewID, s.Origin(s.Caller), *s.webhook(t, hook), "gone"))
-	metrics := prometheus.NewRegistry()
-	s.work(t, worker.Config{Metrics: metrics})
+	metrics := observe()
+	s.work(t, worker.Config{Observer: metrics})
 	for range 3 {
 		s.pay(t, 1000)
 	}
@@ -170,7 +122,7 @@ func TestJobs(t *testing.T) {
 		r, err := s.Recovery(t.Context(), s.Caller, hook, recovery.ID)
 		return err == nil && r.State == "succeeded" && r.Looked == 3 && r.Queued == 3
 	})
-	until(t, "their records", func() bool { return metric(t, metrics, "tollgate_worker_deliveries_total", "succeeded") == 3 })
+	until(t, "their records", func() bool { return metrics.of("attempted succeeded") == 3 })
 	if d := s.deliveries(t, hook)[0]; s.attempts(t, d)[0].Trigger != tollgate.TriggeredByRecovery {
 		t.Errorf("%+v", s.attempts(t, d))
 	}
@@ -178,15 +130,15 @@ func TestJobs(t *testing.T) {
 	in.answers(status(http.StatusInternalServerError))
 	s.pay(t, 1000)
 	until(t, "a delivery that is tried again", func() bool { return s.deliveries(t, hook)[0].State == tollgate.DeliveryRetrying })
-	until(t, "its gauge", func() bool { return inAll(t, metrics, "tollgate_worker_queue_depth") == 1 })
+	until(t, "its gauge", func() bool { return metrics.all("waiting") == 1 })
 	s.remove(t, hook)
-	until(t, "an empty queue", func() bool { return inAll(t, metrics, "tollgate_worker_queue_depth") == 0 })
+	until(t, "an empty queue", func() bool { return metrics.all("waiting") == 0 })
 	s.Clock.Advance(time.Minute)
 	s.looked(t)
 	if len(in.all()) != 4 {
 		t.Errorf("%d requests; a deleted endpoint gets no more", len(in.all()))
 	}
-	if metric(t, metrics, "tollgate_worker_round_seconds", "jobs") == 0 || metric(t, metrics, "tollgate_worker_rounds_failed_total", "jobs") != 0 {
+	if metrics.of("rounds jobs") == 0 || metrics.of("failed jobs") != 0 {
 		t.Error("the rounds are not counted, or fail")
 	}
 }
@@ -207,11 +159,11 @@ func TestTrimming(t *testing.T) {
 	stop()
 	trimmed := func(want int) {
 		t.Helper()
-		metrics := prometheus.NewRegistry()
-		stop := s.work(t, worker.Config{Metrics: metrics, KeepEvents: time.Hour})
-		until(t, "a look at each partition", func() bool { return metric(t, metrics, "tollgate_worker_round_seconds", "trim") == partitions })
+		metrics := observe()
+		stop := s.work(t, worker.Config{Observer: metrics, KeepEvents: time.Hour})
+		until(t, "a look at each partition", func() bool { return metrics.of("rounds trim") == partitions })
 		stop()
-		if metric(t, metrics, "tollgate_worker_rounds_failed_total", "trim") != 0 {
+		if metrics.of("failed trim") != 0 {
 			t.Error("the round failed")
 		}
 		events, _, _, err := s.Events(t.Context(), s.Caller, eventlog.EventQuery{Types: tollgate.TypeFilter{"payment.authorized"}, Limit: 10})

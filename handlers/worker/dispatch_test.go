@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"tollgate"
@@ -26,8 +25,8 @@ func TestDelivery(t *testing.T) {
 	s := newShop(t, redistest.URL(t))
 	in := newInbox(t)
 	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
-	metrics := prometheus.NewRegistry()
-	s.work(t, worker.Config{Metrics: metrics})
+	metrics := observe()
+	s.work(t, worker.Config{Observer: metrics})
 	s.pay(t, 1000)
 	d := s.settled(t, hook, tollgate.DeliverySucceeded, 1)
 	events, _, _, err := s.Events(t.Context(), s.Caller, eventlog.EventQuery{Types: tollgate.TypeFilter{"payment.*"}, Limit: 10})
@@ -48,7 +47,7 @@ func TestDelivery(t *testing.T) {
 	if *d.LastStatusCode != 200 || d.CompletedAt == 0 || d.FailureReason != nil && *d.FailureReason != "" {
 		t.Errorf("%+v", d)
 	}
-	until(t, "the metric", func() bool { return sum1(t, metrics, "tollgate_worker_deliveries_total", "succeeded") == 1 })
+	until(t, "the metric", func() bool { return metrics.of("attempted succeeded") == 1 })
 }
 
 // Ten attempts at the times of the table, within the jitter; the next time is
@@ -148,8 +147,8 @@ func TestGone(t *testing.T) {
 	in := newInbox(t)
 	in.answers(status(http.StatusGone))
 	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
-	metrics := prometheus.NewRegistry()
-	s.work(t, worker.Config{Metrics: metrics})
+	metrics := observe()
+	s.work(t, worker.Config{Observer: metrics})
 	s.pay(t, 1000)
 	d := s.settled(t, hook, tollgate.DeliveryFailed, 1)
 	if *d.FailureReason != "http_410" {
@@ -159,7 +158,7 @@ func TestGone(t *testing.T) {
 	if e := s.webhook(t, hook); *e.DisabledReason != "gone" {
 		t.Errorf("%s", *e.DisabledReason)
 	}
-	until(t, "the metric", func() bool { return sum1(t, metrics, "tollgate_worker_endpoints_disabled_total", "gone") == 1 })
+	until(t, "the metric", func() bool { return metrics.of("disabled gone") == 1 })
 	s.pay(t, 1000)
 	until(t, "a held delivery", func() bool {
 		all := s.deliveries(t, hook)
@@ -278,21 +277,4 @@ func TestNothingIsSent(t *testing.T) {
 	if len(in.all()) != 0 {
 		t.Errorf("%d requests were sent", len(in.all()))
 	}
-}
-
-// sum1 is the value of a counter with one label.
-func sum1(t *testing.T, r *prometheus.Registry, name, label string) float64 {
-	t.Helper()
-	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			if f.GetName() == name && m.GetLabel()[0].GetValue() == label {
-				return m.GetCounter().GetValue()
-			}
-		}
-	}
-	return 0
 }

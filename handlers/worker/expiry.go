@@ -14,7 +14,7 @@ func (w *Worker) expirePayments(ctx context.Context, p int) (int, error) {
 		if err := w.Store.ExpirePayment(ctx, d.Organization, d.ID); err != nil {
 			return 0, false, err
 		}
-		w.metrics.expired.Inc()
+		w.Observer.Expired()
 		return 1, false, nil
 	})
 }

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"tollgate"
 	"tollgate/handlers/worker"
 	"tollgate/rediskv/redistest"
@@ -48,14 +46,14 @@ func TestAnswersOfTheOldAddress(t *testing.T) {
 		before, after := newInbox(t), newInbox(t)
 		arrived, release := before.holding(1, code)
 		hook := s.hook(t, before.url, nil, newKey(t, 1, tollgate.SignatureV1))
-		metrics := prometheus.NewRegistry()
-		s.work(t, worker.Config{Metrics: metrics})
+		metrics := observe()
+		s.work(t, worker.Config{Observer: metrics})
 		s.pay(t, 1000)
 		<-arrived
 		s.change(t, hook, func(e *tollgate.WebhookEndpoint) { e.URL = after.url })
 		close(release)
 		until(t, "the old address' answer", func() bool {
-			return sum1(t, metrics, "tollgate_worker_deliveries_total", "failed")+sum1(t, metrics, "tollgate_worker_deliveries_total", "retrying") == 1
+			return metrics.of("attempted failed")+metrics.of("attempted retrying") == 1
 		})
 		s.pay(t, 1000)
 		until(t, "the new address", func() bool { return len(after.all()) == 1 })
@@ -76,13 +74,13 @@ func TestGoneIsCountedOnce(t *testing.T) {
 	for range under {
 		s.pay(t, 1000)
 	}
-	metrics := prometheus.NewRegistry()
-	stop := s.work(t, worker.Config{Metrics: metrics})
+	metrics := observe()
+	stop := s.work(t, worker.Config{Observer: metrics})
 	<-arrived
 	close(release)
 	until(t, "disabling", func() bool { return s.webhook(t, hook).Status == tollgate.WebhookDisabledStatus })
 	stop() // and wait for the others
-	if got := sum1(t, metrics, "tollgate_worker_endpoints_disabled_total", "gone"); got != 1 {
+	if got := metrics.of("disabled gone"); got != 1 {
 		t.Errorf("one endpoint was disabled; the metric says %v", got)
 	}
 

@@ -38,7 +38,7 @@ func ledgerOnly(context.Context, tollgate.Payout) (tollgate.PayoutOutcome, error
 func (w *Worker) makePayouts(ctx context.Context, p int) (int, error) {
 	made, failed := w.payouts.Each(ctx, p, w.Store.DueAccounts, func(d payouts.Due) (int, bool, error) {
 		n, err := w.Store.CloseDays(ctx, d.Organization, d.ID)
-		w.metrics.payouts.WithLabelValues("created").Add(float64(n))
+		w.Observer.Payouts("created", n)
 		return n, false, err
 	})
 	ended, err := w.payouts.Each(ctx, p, w.Store.DuePayouts, func(d payouts.Due) (int, bool, error) { return w.carryOn(ctx, d) })
@@ -104,7 +104,7 @@ func (w *Worker) ask(ctx context.Context, p *tollgate.Payout) (ended int, again 
 		next := w.Store.Now()
 		if ctx.Err() == nil {
 			next = next.Add(w.waitFor(err, p))
-			w.metrics.payouts.WithLabelValues("later").Inc()
+			w.Observer.Payouts("later", 1)
 		}
 		delayed := w.Store.DelayPayout(recording, p.OrganizationID, p.ID, next)
 		// That there is no answer yet is no failure of the round: in its pause
@@ -119,11 +119,11 @@ func (w *Worker) ask(ctx context.Context, p *tollgate.Payout) (ended int, again 
 		return 0, false, err
 	}
 	if outcome.Failure != "" {
-		w.metrics.payouts.WithLabelValues("failed").Inc()
+		w.Observer.Payouts("failed", 1)
 		w.Log.Warn("a payout failed", "payout", p.ID, "reason", outcome.Failure)
 		return 1, false, nil
 	}
-	w.metrics.payouts.WithLabelValues("paid").Inc()
+	w.Observer.Payouts("paid", 1)
 	return 1, true, nil
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"tollgate"
 	"tollgate/handlers/worker"
@@ -95,9 +94,9 @@ func TestRoundGoesOnPastAFailure(t *testing.T) {
 	if err := server.Command("HSET", key, "cutoffs", "unreadable"); err != nil {
 		t.Fatal(err)
 	}
-	metrics := prometheus.NewRegistry()
+	metrics := observe()
 	w := newWorker(t, worker.Config{
-		Store: sound.Store, Clock: sound.Clock.Now, Metrics: metrics, Interval: 10 * time.Millisecond, Concurrency: 1,
+		Store: sound.Store, Clock: sound.Clock.Now, Observer: metrics, Interval: 10 * time.Millisecond, Concurrency: 1,
 	})
 	if _, err := w.PayoutRound(t.Context()); err == nil {
 		t.Error("nothing is reported")
@@ -108,7 +107,7 @@ func TestRoundGoesOnPastAFailure(t *testing.T) {
 	sound.sell(t, 1000)
 	sound.Clock.Advance(24 * time.Hour)
 	runs(t, w)
-	until(t, "failures", func() bool { return metric(t, metrics, "tollgate_worker_rounds_failed_total", "payouts") > 2 })
+	until(t, "failures", func() bool { return metrics.of("failed payouts") > 2 })
 	until(t, "the second payout", func() bool { return sound.payouts(t)["paid"] == 2 })
 	until(t, "readiness", func() bool { return w.Ready() == nil })
 	if got := broken.payouts(t); len(got) != 0 {
@@ -120,10 +119,10 @@ func TestRoundGoesOnPastAFailure(t *testing.T) {
 func TestPayoutStepsAreApart(t *testing.T) {
 	url := redistest.URL(t)
 	unsure, slow := apart(t, url)
-	metrics := prometheus.NewRegistry()
+	metrics := observe()
 	begun, failed := make(chan struct{}), make(chan struct{})
 	w := newWorker(t, worker.Config{
-		Store: slow.Store, Clock: slow.Clock.Now, Metrics: metrics, Interval: 10 * time.Millisecond,
+		Store: slow.Store, Clock: slow.Clock.Now, Observer: metrics, Interval: 10 * time.Millisecond,
 		Pay: func(ctx context.Context, p tollgate.Payout) (tollgate.PayoutOutcome, error) {
 			switch p.OrganizationID {
 			default:
@@ -149,7 +148,7 @@ func TestPayoutStepsAreApart(t *testing.T) {
 	runs(t, w)
 	free := sync.OnceFunc(func() { close(failed) })
 	t.Cleanup(free)
-	until(t, "the failure", func() bool { return metric(t, metrics, "tollgate_worker_rounds_failed_total", "payouts") > 0 })
+	until(t, "the failure", func() bool { return metrics.of("failed payouts") > 0 })
 	free()
 	until(t, "the slow payout", func() bool { return slow.payouts(t)["paid"] == 1 })
 	if got := unsure.payouts(t); got["in_transit"] != 1 {

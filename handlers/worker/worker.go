@@ -17,8 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"tollgate"
 	"tollgate/handlers/worker/delivery"
 	"tollgate/handlers/worker/export"
@@ -29,12 +27,12 @@ import (
 // Config is what a Worker works with. Store, Clock, Entropy and Vault are
 // needed; what is zero gets the default that stands beside it.
 type Config struct {
-	Store   *store.Store
-	Clock   func() time.Time
-	Entropy io.Reader             // read by one goroutine at a time
-	Vault   *tollgate.Vault       // of the endpoints' signing keys
-	Log     *slog.Logger          // nil discards
-	Metrics prometheus.Registerer // nil: none
+	Store    *store.Store
+	Clock    func() time.Time
+	Entropy  io.Reader       // read by one goroutine at a time
+	Vault    *tollgate.Vault // of the endpoints' signing keys
+	Log      *slog.Logger    // nil discards
+	Observer Observer        // nil: none
 
 	Interval    time.Duration // between looks at a partition; one second
 	PageSize    int           // payments asked for at once per partition; 100
@@ -67,6 +65,12 @@ type Config struct {
 	Version     string
 }
 
+// Observer is told what a worker does; Unobserved is told nothing.
+type (
+	Observer   = loop.Observer
+	Unobserved = loop.Unobserved
+)
+
 // Worker does everything that nobody asked for just now. Any number of them
 // share one Redis: each look at a partition takes what is due and what nobody
 // else has.
@@ -76,14 +80,13 @@ type Worker struct {
 	payouts                       *loop.Loop
 	dispatch                      *delivery.Dispatch
 	exports                       *export.Maker
-	metrics                       *metrics
 	random                        *random
 }
 
 // consumerTail is how many random bytes tell workers of one name apart.
 const consumerTail = 4
 
-// New checks a configuration and registers the worker's metrics.
+// New checks a configuration and makes a worker that does not run yet.
 func New(c Config) (*Worker, error) {
 	if c.Store == nil || c.Clock == nil || c.Entropy == nil || c.Vault == nil {
 		return nil, errors.New("worker: store, clock, entropy and vault are needed")
@@ -97,40 +100,27 @@ func New(c Config) (*Worker, error) {
 		return nil, fmt.Errorf("worker: consumer name: %w", err)
 	}
 	w := &Worker{Config: c, random: &random{entropy: c.Entropy}}
-	if err := w.build(c.Name + "-" + hex.EncodeToString(tail)); err != nil {
-		return nil, fmt.Errorf("worker: %w", err)
-	}
+	w.build(c.Name + "-" + hex.EncodeToString(tail))
 	return w, nil
 }
 
 // build makes the parts; consumer is who the worker is among others.
-func (w *Worker) build(consumer string) (err error) {
-	if w.metrics, err = newMetrics(w.Metrics); err != nil {
-		return err
-	}
-	common := loop.Common{Store: w.Store, Clock: w.Clock, Wall: w.Wall, Log: w.Log, Metrics: w.Metrics, Interval: w.Interval, Consumer: consumer}
-	loops, err := loop.NewMetrics(w.Metrics)
-	if err != nil {
-		return err
-	}
+func (w *Worker) build(consumer string) {
+	common := loop.Common{Store: w.Store, Clock: w.Clock, Wall: w.Wall, Log: w.Log, Observer: w.Observer, Interval: w.Interval, Consumer: consumer}
 	every := func(name string, interval time.Duration, work func(context.Context, int) (int, error)) *loop.Loop {
 		return loop.New(loop.Config{
-			Common: common, Name: name, Every: interval, Concurrency: w.Concurrency, PageSize: w.PageSize, Counts: loops, Do: work,
+			Common: common, Name: name, Every: interval, Concurrency: w.Concurrency, PageSize: w.PageSize, Do: work,
 		})
 	}
 	w.expiry, w.payouts = every("clock", w.Interval, w.expirePayments), every("payouts", w.Interval, w.makePayouts)
 	w.jobs, w.rules = every("jobs", w.Interval, w.runJobs), every("rules", w.Interval, w.activateRules)
 	w.trimming = every("trim", trimInterval, w.trimEvents)
-	w.dispatch, err = delivery.New(delivery.Config{
+	w.dispatch = delivery.New(delivery.Config{
 		Common: common, Vault: w.Vault, Random: w.random.next,
 		Slots: w.Slots, Lease: w.Lease, Grace: w.Grace, Backoff: w.Backoff, DisableAfter: w.DisableAfter,
 		Sender: delivery.SenderConfig{Clock: w.Wall, Development: w.Development, Timeouts: w.Timeouts, Resolver: w.Resolver, Roots: w.Roots, Version: w.Version},
 	})
-	if err != nil {
-		return err
-	}
-	w.exports, err = export.New(export.Config{Common: common, Slots: w.Exports, Lease: w.ExportLease, Chunk: w.ExportChunk})
-	return err
+	w.exports = export.New(export.Config{Common: common, Slots: w.Exports, Lease: w.ExportLease, Chunk: w.ExportChunk})
 }
 
 func withDefaults(c Config) Config {
@@ -145,6 +135,9 @@ func withDefaults(c Config) Config {
 	}
 	if c.Wall == nil {
 		c.Wall = c.Clock
+	}
+	if c.Observer == nil {
+		c.Observer = Unobserved{}
 	}
 	if c.Pay == nil {
 		c.Pay = ledgerOnly
@@ -201,24 +194,4 @@ func (d *random) next() float64 {
 		return 0.5 // no jitter
 	}
 	return float64(binary.LittleEndian.Uint64(b[:])>>11) / (1 << 53)
-}
-
-type metrics struct {
-	expired prometheus.Counter
-	payouts *prometheus.CounterVec
-}
-
-func newMetrics(r prometheus.Registerer) (*metrics, error) {
-	m := &metrics{
-		expired: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tollgate_worker_payments_expired_total", Help: "Payments that the clock ended.",
-		}),
-		payouts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tollgate_worker_payouts_total", Help: "Payouts that were created, paid or failed, and how often the payout step had no answer yet (later).",
-		}, []string{"status"}),
-	}
-	for _, status := range []string{"created", "paid", "failed", "later"} {
-		m.payouts.WithLabelValues(status) // present from the start
-	}
-	return m, loop.Register(r, m.expired, m.payouts)
 }

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"tollgate"
 	"tollgate/handlers/worker"
 	"tollgate/rediskv"
@@ -221,9 +219,9 @@ func TestOutage(t *testing.T) {
 	server := redistest.Single(t)
 	direct := newShop(t, server.URL)
 	wire := redistest.Proxy(t, server.Addr)
-	metrics, said := prometheus.NewRegistry(), new(book)
+	metrics, said := observe(), new(book)
 	w := newWorker(t, worker.Config{
-		Store: away(t, wire.URL, direct.Clock), Clock: direct.Clock.Now, Metrics: metrics, Interval: 10 * time.Millisecond,
+		Store: away(t, wire.URL, direct.Clock), Clock: direct.Clock.Now, Observer: metrics, Interval: 10 * time.Millisecond,
 		Log: slog.New(slog.NewTextHandler(said, nil)),
 	})
 	if err := w.Ready(); err == nil {
@@ -239,7 +237,7 @@ func TestOutage(t *testing.T) {
 	until(t, "the first round", func() bool { return w.Ready() == nil })
 
 	wire.Refuse()
-	until(t, "a failed round", func() bool { return counter(t, metrics, "tollgate_worker_rounds_failed_total") > 0 })
+	until(t, "a failed round", func() bool { return metrics.all("failed") > 0 })
 	id := direct.pay(t, 1000)
 	direct.Clock.Advance(72 * time.Hour)
 	until(t, "a clock that stands, in no partition at work", func() bool {
@@ -283,36 +281,14 @@ func (b *book) holds(text string) bool {
 
 var until = testkit.Eventually
 
-func counter(t testing.TB, r *prometheus.Registry, name string) float64 {
-	t.Helper()
-	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		if f.GetName() == name {
-			return f.GetMetric()[0].GetCounter().GetValue()
-		}
-	}
-	t.Fatalf("no metric %s", name)
-	return 0
-}
-
 func TestNewRefuses(t *testing.T) {
 	if _, err := worker.New(worker.Config{}); err == nil {
 		t.Error("a worker without a store")
 	}
 	s := newShop(t, redistest.URL(t))
-	r := prometheus.NewRegistry()
-	newWorker(t, worker.Config{Store: s.Store, Clock: s.Clock.Now, Metrics: r})
 	whole := worker.Config{Store: s.Store, Clock: s.Clock.Now, Entropy: rand.Reader, Vault: newVault(t, 1)}
 	if _, err := worker.New(whole); err != nil {
 		t.Error(err)
-	}
-	twice := whole
-	twice.Metrics = r
-	if _, err := worker.New(twice); err == nil {
-		t.Error("two workers' metrics in one registry")
 	}
 	whole.Lease = 10 * time.Second
 	if _, err := worker.New(whole); err == nil {

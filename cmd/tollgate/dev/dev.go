@@ -17,7 +17,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"tollgate/cmd/tollgate/cli"
+	"tollgate/cmd/tollgate/examine"
 	"tollgate/cmd/tollgate/server"
+	"tollgate/handlers/service"
 	"tollgate/handlers/worker"
 	"tollgate/rediskv"
 )
@@ -77,7 +79,7 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 	defer listener.Close()
 	url := "http://" + clientAddr(listener.Addr())
 
-	clock := &server.SandboxClock{Real: a.Clock}
+	clock := &service.SandboxClock{Real: a.Clock}
 	redisURL := o.redis
 	if redisURL == "" {
 		embedded, stop, err := embeddedRedis(ctx, clock)
@@ -91,20 +93,14 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 	if err != nil {
 		return err
 	}
-	store, err := server.OpenStore(ctx, rediskv.Options{
+	store, g, err := server.OpenStore(ctx, rediskv.Options{
 		URL: redisURL, Clock: clock.Now, Entropy: a.Entropy, Timeout: a.StoreTimeout, Observe: metrics.Redis, Damaged: metrics.Damaged, Held: metrics.Held, Log: log,
-	}, 5*time.Second, log)
+	}, 5*time.Second, o.redis != "")
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	if o.redis != "" {
-		g, err := server.Inspect(ctx, store, log)
-		if err != nil {
-			return err
-		}
-		o.lasting = g.AOF
-	}
+	o.lasting = g.AOF
 	if err := clock.Resume(ctx, store); err != nil {
 		return err
 	}
@@ -112,18 +108,16 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 	if err != nil {
 		return err
 	}
-	s, err := server.NewService(ctx, a, store, metrics, server.ServiceOptions{
-		Issuer: url, Aliases: loopbackNames(url), SigningKeys: [][]byte{demo.signingKey}, SecretKey: demo.secretKey, Development: true, Log: log, Sandbox: clock,
+	s, err := service.New(ctx, store, service.Options{
+		Issuer: url, Aliases: loopbackNames(url), SigningKeys: [][]byte{demo.signingKey}, SecretKey: demo.secretKey, Entropy: a.Entropy, Clock: a.Clock,
+		Sandbox: clock, Development: true, Examine: examine.New(examine.DefaultLimits), Observer: metrics, Log: log,
 	})
 	if err != nil {
 		return err
 	}
 	defer s.Close(ctx)
-	vault, err := server.NewVault(ctx, a, store, demo.secretKey)
-	if err != nil {
-		return err
-	}
-	receiver, err := startReceiver(ctx, a, store, vault, log)
+	metrics.Watch(s)
+	receiver, err := startReceiver(ctx, a, store, s.Vault, log)
 	if err != nil {
 		return err
 	}
@@ -135,10 +129,10 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 		if err != nil {
 			return err
 		}
-		endpoints = append(endpoints, server.Endpoint{Listener: l, Server: server.HTTPServer(s.Server.MetricsHandler(), log)})
+		endpoints = append(endpoints, server.Endpoint{Listener: l, Server: server.HTTPServer(metrics.Handler(), log)})
 	}
 	w, err := worker.New(worker.Config{
-		Store: store, Clock: clock.Now, Wall: a.Clock, Entropy: a.Entropy, Vault: vault, Log: log, Metrics: metrics.Registry,
+		Store: store, Clock: clock.Now, Wall: a.Clock, Entropy: a.Entropy, Vault: s.Vault, Log: log, Observer: metrics.Worker(),
 		Pay: o.pay, Grace: 2 * time.Second, Development: true, Version: cli.VersionText(),
 	})
 	if err != nil {
@@ -146,9 +140,7 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 	}
 	running, stop := context.WithCancel(ctx)
 	var background sync.WaitGroup
-	background.Go(func() { store.Watch(running) })
-	background.Go(func() { s.Server.Follow(running) })
-	background.Go(func() { s.Server.Shadow(running) })
+	background.Go(func() { s.Run(running) })
 	background.Go(func() { w.Run(running) })
 	ready := make(chan error, 1)
 	background.Go(func() {
@@ -199,7 +191,7 @@ func announce(ctx context.Context, a *cli.App, d *provided, r *demoReceiver, url
 
 // embeddedRedis starts miniredis on a loopback port. Its time to live does
 // not run by itself, so that it is moved along with the clock.
-func embeddedRedis(ctx context.Context, clock *server.SandboxClock) (url string, stop func(), err error) {
+func embeddedRedis(ctx context.Context, clock *service.SandboxClock) (url string, stop func(), err error) {
 	m := miniredis.NewMiniRedis()
 	if err := m.StartAddr("127.0.0.1:0"); err != nil {
 		return "", nil, fmt.Errorf("embedded redis: %w", err)

@@ -13,7 +13,7 @@ import (
 
 	"tollgate"
 	"tollgate/cmd/tollgate/cli"
-	"tollgate/cmd/tollgate/server"
+	"tollgate/handlers/service"
 	"tollgate/rediskv"
 	"tollgate/rediskv/store"
 	"tollgate/wasm"
@@ -65,7 +65,7 @@ another status, lose all their access tokens before the command returns.`,
 func provision(a *cli.App, cmd *cobra.Command, file string, dryRun, asJSON bool) error {
 	ctx := cmd.Context()
 	settings := a.Config(cmd)
-	clock := &server.SandboxClock{Real: a.Clock} // a sandbox's Redis has its clock; any other has none
+	clock := &service.SandboxClock{Real: a.Clock} // a sandbox's Redis has its clock; any other has none
 	options := rediskv.Options{
 		URL: settings.Text("redis-url"), Partitions: settings.Number("partitions"), Clock: clock.Now, Entropy: a.Entropy, Timeout: a.StoreTimeout,
 	}
@@ -88,7 +88,7 @@ func provision(a *cli.App, cmd *cobra.Command, file string, dryRun, asJSON bool)
 	if len(problems) > 0 && refers.none() {
 		return cli.UsageError(problems.in(file, text))
 	}
-	store, err := server.Connect(ctx, options)
+	store, err := service.Connect(ctx, options)
 	if err != nil && len(problems) > 0 {
 		return cli.UsageError(problems.in(file, text))
 	} else if err != nil {

@@ -2,23 +2,30 @@ package server
 
 import (
 	"errors"
+	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"tollgate"
 	"tollgate/handlers/rulesync"
+	"tollgate/handlers/service"
 	"tollgate/wasm"
 )
 
-// observers are the metrics of what stands below the HTTP layer: Redis by
-// operation, rules, the process itself. The outcome is ok or the error's code.
-// A rule is named by its citation when the binary brings it along, and all that
-// tenants publish are one: metrics must not grow with them.
-type observers struct {
-	Registry  *prometheus.Registry
+// Observers are the metrics of a process: a service.Observer, and what the Store
+// tells. The outcome is ok or the error's code. A rule is named by its citation when
+// the binary brings it along, and all that tenants publish are one: metrics must not
+// grow with them.
+type Observers struct {
+	registry  *prometheus.Registry
 	builtin   map[tollgate.RuleRef]string // citations
+	requests  *prometheus.CounterVec
+	latency   *prometheus.HistogramVec
+	memory    prometheus.Gauge
 	redisTime *prometheus.HistogramVec
 	ruleTime  *prometheus.HistogramVec
 	shadows   *prometheus.HistogramVec
@@ -26,93 +33,144 @@ type observers struct {
 	holds     prometheus.Counter
 }
 
-// Buckets in seconds: an operation is a round trip, a rule a few hundred
+// Buckets in seconds: a request is mostly one round trip to Redis, and a listing
+// of events may wait; an operation is a round trip, a rule a few hundred
 // nanoseconds of computing.
 var (
-	redisBuckets = []float64{.0001, .00025, .0005, .001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2}
-	ruleBuckets  = []float64{1e-7, 2.5e-7, 5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5, 5e-5, 1e-4, 1e-3, 1e-2}
+	requestBuckets = []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+	redisBuckets   = []float64{.0001, .00025, .0005, .001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2}
+	ruleBuckets    = []float64{1e-7, 2.5e-7, 5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5, 5e-5, 1e-4, 1e-3, 1e-2}
 )
 
 // NewObservers registers the metrics of a process.
-func NewObservers() (*observers, error) {
+func NewObservers() (*Observers, error) {
 	builtin, err := wasm.BuiltinRefs()
 	if err != nil {
 		return nil, err
 	}
-	o := &observers{
-		Registry: prometheus.NewRegistry(), builtin: make(map[tollgate.RuleRef]string, len(builtin)),
-		redisTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "tollgate_redis_duration_seconds", Help: "Time of Redis operations, by operation and outcome.", Buckets: redisBuckets,
-		}, []string{"operation", "outcome"}),
-		ruleTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "tollgate_rule_duration_seconds", Help: "Time of pricing rules, by rule and outcome.", Buckets: ruleBuckets,
-		}, []string{"rule", "outcome"}),
-		shadows: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "tollgate_shadow_rule_duration_seconds", Help: "Time of pricing rules that run in shadows, which nobody waits for, by rule and outcome.", Buckets: ruleBuckets,
-		}, []string{"rule", "outcome"}),
-		damage: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tollgate_damaged_objects_total", Help: "Stored objects that this process could not read, each once, by kind.",
-		}, []string{"object"}),
-		holds: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tollgate_payouts_held_total", Help: "Payouts that were held because their transactions do not add up to them.",
-		}),
+	m := maker{prometheus.NewRegistry()}
+	o := &Observers{
+		registry: m.registry, builtin: make(map[tollgate.RuleRef]string, len(builtin)),
+		requests:  m.counters("tollgate_http_requests_total", "Requests by route and HTTP status.", "route", "status"),
+		latency:   m.histograms("tollgate_http_request_duration_seconds", "Time to answer, by route.", requestBuckets, "route"),
+		memory:    m.gauge("tollgate_redis_memory_used_ratio", "Redis' used_memory by its maxmemory, of the fullest master; 0 without a limit. From 0.85 on what only adds is refused."),
+		redisTime: m.histograms("tollgate_redis_duration_seconds", "Time of Redis operations, by operation and outcome.", redisBuckets, "operation", "outcome"),
+		ruleTime:  m.histograms("tollgate_rule_duration_seconds", "Time of pricing rules, by rule and outcome.", ruleBuckets, "rule", "outcome"),
+		shadows:   m.histograms("tollgate_shadow_rule_duration_seconds", "Time of pricing rules that run in shadows, which nobody waits for, by rule and outcome.", ruleBuckets, "rule", "outcome"),
+		damage:    m.counters("tollgate_damaged_objects_total", "Stored objects that this process could not read, each once, by kind.", "object"),
+		holds:     m.counter("tollgate_payouts_held_total", "Payouts that were held because their transactions do not add up to them."),
 	}
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, ref := range builtin {
 		o.builtin[ref] = ref.Rule.String()
-	}
-	for _, c := range []prometheus.Collector{
-		o.redisTime, o.ruleTime, o.shadows, o.damage, o.holds, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	} {
-		if err := o.Registry.Register(c); err != nil {
-			return nil, err
-		}
 	}
 	return o, nil
 }
 
+// maker makes metrics and registers them; one that is there twice is a fault of the
+// program.
+type maker struct{ registry *prometheus.Registry }
+
+func made[C prometheus.Collector](m maker, c C) C {
+	m.registry.MustRegister(c)
+	return c
+}
+
+func (m maker) counter(name, help string) prometheus.Counter {
+	return made(m, prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help}))
+}
+
+func (m maker) counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return made(m, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
+}
+
+func (m maker) gauge(name, help string) prometheus.Gauge {
+	return made(m, prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help}))
+}
+
+func (m maker) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	return made(m, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels))
+}
+
+func (m maker) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return made(m, prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels))
+}
+
+// Handler answers /metrics; it belongs on a port of its own, for what it says is not
+// for clients.
+func (o *Observers) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(o.registry, promhttp.HandlerOpts{}))
+	return mux
+}
+
+// Request is a handlers.Observer's.
+func (o *Observers) Request(route string, status int, took time.Duration) {
+	o.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+	o.latency.WithLabelValues(route).Observe(took.Seconds())
+}
+
+// RedisMemory is a handlers.Observer's.
+func (o *Observers) RedisMemory(used float64) { o.memory.Set(used) }
+
 // Redis is a rediskv.Options.Observe.
-func (o *observers) Redis(operation string, took time.Duration, err error) {
+func (o *Observers) Redis(operation string, took time.Duration, err error) {
 	o.redisTime.WithLabelValues(operation, outcomeOf(err)).Observe(took.Seconds())
 }
 
 // Damaged is a rediskv.Options.Damaged.
-func (o *observers) Damaged(object string) { o.damage.WithLabelValues(object).Inc() }
+func (o *Observers) Damaged(object string) { o.damage.WithLabelValues(object).Inc() }
 
 // Held is a rediskv.Options.Held.
-func (o *observers) Held() { o.holds.Inc() }
+func (o *Observers) Held() { o.holds.Inc() }
 
-// rule is a wasm.Engine's Observe.
-func (o *observers) rule(ref tollgate.RuleRef, took time.Duration, err error) {
+// Rule is a service.Observer's.
+func (o *Observers) Rule(ref tollgate.RuleRef, took time.Duration, err error) {
 	o.ruleTime.WithLabelValues(o.ruleName(ref), outcomeOf(err)).Observe(took.Seconds())
 }
 
-// shadow is a wasm.Engine's ObserveShadow.
-func (o *observers) shadow(ref tollgate.RuleRef, took time.Duration, err error) {
+// ShadowRule is a service.Observer's.
+func (o *Observers) ShadowRule(ref tollgate.RuleRef, took time.Duration, err error) {
 	o.shadows.WithLabelValues(o.ruleName(ref), outcomeOf(err)).Observe(took.Seconds())
 }
 
 // ruleName is a rule's name in metrics.
-func (o *observers) ruleName(ref tollgate.RuleRef) string {
+func (o *Observers) ruleName(ref tollgate.RuleRef) string {
 	if name, ok := o.builtin[ref]; ok {
 		return name
 	}
 	return rulesync.PublishedRules
 }
 
-// engine tells how much the published rules take up.
-func (o *observers) engine(e *wasm.Engine) error {
+// Watch shows what a service knows of its rules: how much the published ones take
+// up, and which fail.
+func (o *Observers) Watch(s *service.Service) {
 	for name, c := range map[string]struct {
 		help  string
 		value func() float64
 	}{
-		"tollgate_published_rules_loaded": {"Published rules that are compiled.", func() float64 { n, _ := e.Held(); return float64(n) }},
-		"tollgate_published_rules_bytes":  {"Memory that published rules take up, compiled and with their instances.", func() float64 { _, n := e.Held(); return float64(n) }},
+		"tollgate_published_rules_loaded": {"Published rules that are compiled.", func() float64 { n, _ := s.Rules.Held(); return float64(n) }},
+		"tollgate_published_rules_bytes":  {"Memory that published rules take up, compiled and with their instances.", func() float64 { _, n := s.Rules.Held(); return float64(n) }},
 	} {
-		if err := o.Registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: c.help}, c.value)); err != nil {
-			return err
-		}
+		o.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: c.help}, c.value))
 	}
-	return nil
+	o.registry.MustRegister(failingRules(s.Server.FailingRules))
+}
+
+// failingRules is a collector of rules that fail again and again.
+type failingRules func() map[string]int
+
+var failingRule = prometheus.NewDesc("tollgate_rule_failing",
+	"How many rules have failed more often than not in the last minute, at least five times, or cannot be loaded by this instance.", []string{"rule"}, nil)
+
+// Describe is prometheus.Collector.
+func (f failingRules) Describe(to chan<- *prometheus.Desc) { to <- failingRule }
+
+// Collect is prometheus.Collector.
+func (f failingRules) Collect(to chan<- prometheus.Metric) {
+	for name, n := range f() {
+		to <- prometheus.MustNewConstMetric(failingRule, prometheus.GaugeValue, float64(n), name)
+	}
 }
 
 func outcomeOf(err error) string {

@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"tollgate/cmd/tollgate/cli"
+	"tollgate/cmd/tollgate/examine"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/service"
 	"tollgate/rediskv"
 	"tollgate/wasm"
 )
@@ -40,28 +42,25 @@ func serve(ctx context.Context, a *cli.App, c *cli.Config) error {
 	if err != nil {
 		return err
 	}
-	store, err := OpenStore(ctx, o.redis, o.redisWait, o.log)
+	store, _, err := OpenStore(ctx, o.redis, o.redisWait, true)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	if _, err := Inspect(ctx, store, o.log); err != nil {
-		return err
-	}
-	s, err := NewService(ctx, a, store, o.metrics, ServiceOptions{
-		Issuer: o.issuer, SigningKeys: o.signingKeys, SecretKey: o.secretKey, rulesRoom: o.rulesRoom, Log: o.log, staleness: o.staleness,
+	s, err := service.New(ctx, store, service.Options{
+		Issuer: o.issuer, SigningKeys: o.signingKeys, SecretKey: o.secretKey, Entropy: a.Entropy, Clock: a.Clock,
+		RulesRoom: o.rulesRoom, Staleness: o.staleness, Examine: examine.New(examine.DefaultLimits), Observer: o.metrics, Log: o.log,
 	})
 	if err != nil {
-		return cli.UsageError(err)
+		return startError(err)
 	}
 	defer s.Close(ctx)
+	o.metrics.Watch(s)
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
 	defer background.Wait() // the others are told that this instance goes
 	defer stopWatching()    // after the last request
-	background.Go(func() { store.Watch(watching) })
-	background.Go(func() { s.Server.Follow(watching) })
-	background.Go(func() { s.Server.Shadow(watching) })
+	background.Go(func() { s.Run(watching) })
 
 	listener, err := Listen(o.addr)
 	if err != nil {
@@ -76,7 +75,7 @@ func serve(ctx context.Context, a *cli.App, c *cli.Config) error {
 			return err
 		}
 		metricsAddr = l.Addr().String()
-		endpoints = append(endpoints, Endpoint{l, HTTPServer(s.Server.MetricsHandler(), o.log)})
+		endpoints = append(endpoints, Endpoint{l, HTTPServer(o.metrics.Handler(), o.log)})
 	}
 	o.log.Info("serving", "addr", listener.Addr().String(), "metrics_addr", metricsAddr, "issuer", o.issuer, "version", cli.VersionText())
 	err = ServeUntil(ctx, o.grace, func() {
@@ -102,7 +101,7 @@ type processOptions struct {
 	grace       time.Duration
 	staleness   time.Duration // of quotes, as handlers.Config has it
 	log         *slog.Logger
-	metrics     *observers
+	metrics     *Observers
 }
 
 func readProcessOptions(a *cli.App, c *cli.Config) (processOptions, error) {

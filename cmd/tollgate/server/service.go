@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/hkdf"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,99 +11,37 @@ import (
 
 	"tollgate"
 	"tollgate/cmd/tollgate/cli"
-	"tollgate/cmd/tollgate/examine"
-	"tollgate/handlers"
-	"tollgate/handlers/auth"
+	"tollgate/handlers/service"
+	"tollgate/rediskv"
 	"tollgate/rediskv/store"
-	"tollgate/wasm"
 )
 
-// service is the API with everything that it needs.
-type service struct {
-	store  *store.Store
-	rules  *wasm.Engine
-	Server *handlers.Server
+// OpenStore connects to Redis, waits for it a while, and looks at what it
+// guarantees.
+func OpenStore(ctx context.Context, o rediskv.Options, patience time.Duration, inspect bool) (_ *store.Store, g rediskv.Guarantees, err error) {
+	store, err := service.Await(ctx, o, patience)
+	if err != nil {
+		return nil, g, startError(err)
+	}
+	if inspect {
+		if g, err = service.Inspect(ctx, store, o.Log); err != nil {
+			return nil, g, startError(errors.Join(err, store.Close()))
+		}
+	}
+	return store, g, nil
 }
 
-// ServiceOptions is what `serve` reads from its settings and `dev` makes up.
-type ServiceOptions struct {
-	Issuer      string
-	SigningKeys [][]byte
-	SecretKey   []byte   // 32 bytes
-	rulesRoom   int64    // bytes; 0: the default
-	Development bool     // webhook endpoints may be on this machine
-	Aliases     []string // other names of the issuer, of dev
-	Log         *slog.Logger
-	Sandbox     *SandboxClock // of dev; nil: real time
-	staleness   time.Duration // of quotes, as handlers.Config has it
+// startError gives what kept a process from starting its exit code: Redis is away,
+// or the settings are wrong.
+func startError(err error) error {
+	if e, ok := errors.AsType[*tollgate.Error](err); ok && e.Code == tollgate.CodeStoreUnavailable {
+		return cli.UnavailableError(err)
+	}
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return cli.UsageError(err)
 }
-
-// NewVault opens what lies encrypted in Redis. The first process leaves a seal
-// there, and one with another key, which could sign nothing, does not start.
-func NewVault(ctx context.Context, a *cli.App, store *store.Store, secretKey []byte) (*tollgate.Vault, error) {
-	const place = "tollgate"
-	vault, err := tollgate.NewVault(secretKey, "webhooks")
-	if err != nil {
-		return nil, err
-	}
-	seal, err := vault.Seal(a.Entropy, place, nil)
-	if err != nil {
-		return nil, err
-	}
-	if seal, err = store.OnceSealed(ctx, seal); err != nil {
-		return nil, err
-	}
-	if _, err := vault.Open(place, seal); err != nil {
-		return nil, cli.UsageError(errors.New("secret-key: the webhook secrets in this Redis are encrypted under another key"))
-	}
-	return vault, nil
-}
-
-// NewService builds the API on a store; the service takes over neither.
-func NewService(ctx context.Context, a *cli.App, store *store.Store, metrics *observers, o ServiceOptions) (*service, error) {
-	keys, err := auth.ParseSigningKeys(o.SigningKeys...)
-	if err != nil {
-		return nil, fmt.Errorf("signing key: %w", err)
-	}
-	derived, err := hkdf.Key(sha256.New, o.SecretKey, nil, "tollgate cursor v1", 32)
-	if err != nil {
-		return nil, fmt.Errorf("cursor key: %w", err)
-	}
-	vault, err := NewVault(ctx, a, store, o.SecretKey)
-	if err != nil {
-		return nil, err
-	}
-	rules, err := wasm.NewEngine(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if o.rulesRoom > 0 {
-		rules.Limit(o.rulesRoom)
-	}
-	rules.Observe, rules.ObserveShadow, rules.Now = metrics.rule, metrics.shadow, a.Clock
-	if err := metrics.engine(rules); err != nil {
-		return nil, errors.Join(err, rules.Close(ctx))
-	}
-	if err := rules.LoadBuiltin(ctx); err != nil {
-		return nil, errors.Join(err, rules.Close(ctx))
-	}
-	config := handlers.Config{
-		Store: store, Rules: rules, Keys: keys, IssuerURL: o.Issuer, CursorKey: [32]byte(derived),
-		Vault: vault, Entropy: a.Entropy, Clock: a.Clock, Log: o.Log, Metrics: metrics.Registry, Development: o.Development, MaxStaleness: o.staleness, Aliases: o.Aliases,
-		Examine: examine.New(examine.DefaultLimits),
-	}
-	if o.Sandbox != nil {
-		config.Clock, config.Wall, config.Advance = o.Sandbox.Now, a.Clock, o.Sandbox.advance
-	}
-	server, err := handlers.New(config)
-	if err != nil {
-		return nil, errors.Join(err, rules.Close(ctx))
-	}
-	return &service{store: store, rules: rules, Server: server}, nil
-}
-
-// Close frees what newService made.
-func (s *service) Close(ctx context.Context) error { return s.rules.Close(context.WithoutCancel(ctx)) }
 
 // HTTPServer is a server with the time-outs of interface §8. A listing of
 // events waits up to 20 s for its answer, so an answer may take 30.

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
 	"tollgate/cmd/tollgate/cli"
+	"tollgate/handlers/service"
 	"tollgate/handlers/worker"
 	"tollgate/rediskv"
 	"tollgate/rediskv/store"
@@ -45,24 +45,21 @@ func work(ctx context.Context, a *cli.App, c *cli.Config) error {
 	if err := c.Err(); err != nil {
 		return err
 	}
-	store, err := OpenStore(ctx, o.redis, o.redisWait, o.log)
+	store, _, err := OpenStore(ctx, o.redis, o.redisWait, true)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	if _, err := Inspect(ctx, store, o.log); err != nil {
-		return err
-	}
-	vault, err := NewVault(ctx, a, store, o.secretKey)
+	vault, err := service.Vault(ctx, store, a.Entropy, o.secretKey)
 	if err != nil {
-		return err
+		return startError(err)
 	}
 	pay, err := PayHook(a, c)
 	if err != nil {
 		return err
 	}
 	w, err := worker.New(worker.Config{
-		Pay: pay, Store: store, Clock: a.Clock, Entropy: a.Entropy, Vault: vault, Log: o.log, Metrics: o.metrics.Registry,
+		Pay: pay, Store: store, Clock: a.Clock, Entropy: a.Entropy, Vault: vault, Log: o.log, Observer: o.metrics.Worker(),
 		Grace: o.grace, Version: cli.VersionText(), KeepAudit: keepAudit,
 	})
 	if err != nil {
@@ -113,9 +110,9 @@ func PayHook(a *cli.App, c *cli.Config) (worker.PayFunc, error) {
 }
 
 // workHandler is the worker's own port.
-func workHandler(store *store.Store, w *worker.Worker, metrics *observers) http.Handler {
+func workHandler(store *store.Store, w *worker.Worker, metrics *Observers) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{}))
+	mux.Handle("/metrics", metrics.Handler())
 	mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, _ *http.Request) {
 		writeHealth(rw, http.StatusOK, workHealth{Status: "ok"})
 	})

@@ -42,13 +42,13 @@ func (d *Dispatch) attempt(ctx context.Context, w webhooks.Work) {
 	switch {
 	case err != nil:
 		d.Log.Error("an attempt could not be recorded", "delivery", w.DeliveryID, "number", w.Number, "error", err)
-		d.metrics.attempted("unrecorded", sent.Took)
+		d.Observer.Attempted("unrecorded", sent.Took)
 		return
 	case r.Late:
-		d.metrics.attempted("late", sent.Took)
+		d.Observer.Attempted("late", sent.Took)
 		return
 	}
-	d.metrics.attempted(string(o.State), sent.Took)
+	d.Observer.Attempted(string(o.State), sent.Took)
 	d.Log.Debug("attempt", "delivery", w.DeliveryID, "number", w.Number, "state", string(o.State), "reason", o.Reason)
 	lastGood := max(r.LastSuccess, w.Endpoint.CreatedAt, w.Endpoint.UpdatedAt)
 	switch {
@@ -142,7 +142,7 @@ func (d *Dispatch) disable(ctx context.Context, w webhooks.Work, reason string) 
 	case err != nil:
 		d.Log.Error("an endpoint could not be disabled", "webhook", w.Endpoint.ID, "error", err)
 	default:
-		d.metrics.disabled.WithLabelValues(reason).Inc()
+		d.Observer.EndpointDisabled(reason)
 		d.Log.Info("endpoint disabled", "webhook", w.Endpoint.ID, "reason", reason)
 	}
 }

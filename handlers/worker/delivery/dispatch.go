@@ -45,7 +45,6 @@ type Dispatch struct {
 	Config
 	sender     *Sender
 	records    *records
-	metrics    *metrics
 	partitions []*partition
 	slots      *slots
 	reading    chan struct{}
@@ -60,17 +59,16 @@ type partition struct {
 	read, take loop.Progress
 }
 
-// New registers the metrics of deliveries.
-func New(c Config) (*Dispatch, error) {
-	m, err := newMetrics(c.Metrics)
+// New makes one that does not run yet.
+func New(c Config) *Dispatch {
 	d := &Dispatch{
-		Config: c, metrics: m, records: newRecords(c.Store, c.Lease),
+		Config: c, records: newRecords(c.Store, c.Lease),
 		slots: newSlots(c.Slots), reading: make(chan struct{}, readAtOnce), sender: NewSender(c.Sender),
 	}
 	for p := range c.Store.Partitions() {
 		d.partitions = append(d.partitions, &partition{number: p, due: make(chan struct{}, 1)})
 	}
-	return d, err
+	return d
 }
 
 // Run works until ctx ends; then attempts that are running may finish for as
@@ -131,10 +129,10 @@ type job struct {
 }
 
 func (d *Dispatch) carryOut(ctx context.Context, j job) {
-	d.metrics.running.Inc()
+	d.Observer.Attempting(1)
 	defer j.partition.wake() // the endpoint may have room again
 	defer d.slots.release(j.work)
-	defer d.metrics.running.Dec()
+	defer d.Observer.Attempting(-1)
 	d.attempt(ctx, j.work)
 }
 
@@ -156,7 +154,7 @@ func (d *Dispatch) fanOut(ctx context.Context, p *partition) {
 		events, err := d.Store.FanOut(context.WithoutCancel(ctx), p.number, d.Consumer, waiting)
 		<-d.reading
 		if events > 0 {
-			d.metrics.events.Add(float64(events))
+			d.Observer.FannedOut(events)
 			p.wake()
 		}
 		if err == nil {

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"tollgate"
 	"tollgate/handlers/worker/loop"
 	"tollgate/rediskv"
@@ -35,21 +33,19 @@ type Config struct {
 // only while it has fewer than are free: what another one asks for finds room.
 type Maker struct {
 	Config
-	metrics *metrics
-	slots   chan struct{}
-	ended   chan struct{} // an export has, and its organization may have another
-	next    int           // partition to look at
-	looked  loop.Progress
+	slots  chan struct{}
+	ended  chan struct{} // an export has, and its organization may have another
+	next   int           // partition to look at
+	looked loop.Progress
 
 	mu    sync.Mutex
 	inUse map[string]int // slots, by organization
 	all   int            // of them
 }
 
-// New registers the metrics of exports.
-func New(c Config) (*Maker, error) {
-	m, err := newMetrics(c.Metrics)
-	return &Maker{Config: c, metrics: m, slots: make(chan struct{}, c.Slots), ended: make(chan struct{}, 1), inUse: make(map[string]int)}, err
+// New makes one that does not run yet.
+func New(c Config) *Maker {
+	return &Maker{Config: c, slots: make(chan struct{}, c.Slots), ended: make(chan struct{}, 1), inUse: make(map[string]int)}
 }
 
 // may says whether an organization gets another slot.
@@ -139,8 +135,8 @@ func (x *Maker) Ready() error {
 // on. After an error it begins again behind the last chunk: at once as often
 // as it takes when Redis was away, a few times otherwise.
 func (x *Maker) export(ctx context.Context, j *exports.ExportJob) {
-	x.metrics.running.Inc()
-	defer x.metrics.running.Dec()
+	x.Observer.Exporting(1)
+	defer x.Observer.Exporting(-1)
 	x.Log.Info("export begun", "export", j.ID, "dataset", j.Dataset, "organization", j.Organization, "try", j.Tries)
 	var pause time.Duration
 	for {
@@ -186,7 +182,7 @@ func (x *Maker) report(j *exports.ExportJob, err error) {
 	if err != nil {
 		outcome = "left" // canceled, another worker's, or for another worker
 	}
-	x.metrics.ended.WithLabelValues(outcome).Inc()
+	x.Observer.ExportEnded(outcome)
 	x.Log.Info("export "+outcome, "export", j.ID, "organization", j.Organization)
 }
 
@@ -282,7 +278,7 @@ func (x *Maker) write(ctx context.Context, j *exports.ExportJob, batches <-chan 
 		if b.err != nil {
 			return b.err
 		}
-		x.metrics.rows.Add(float64(len(b.rows)))
+		x.Observer.ExportRows(len(b.rows))
 		for _, r := range b.rows {
 			if r.Selected {
 				if chunk, err = AppendRow(chunk, &j.Export, r.ExportRow); err != nil {
@@ -308,28 +304,4 @@ func (x *Maker) write(ctx context.Context, j *exports.ExportJob, batches <-chan 
 		}
 	}
 	return context.Cause(ctx) // reading ends early only with it
-}
-
-type metrics struct {
-	running prometheus.Gauge
-	rows    prometheus.Counter
-	ended   *prometheus.CounterVec
-}
-
-func newMetrics(r prometheus.Registerer) (*metrics, error) {
-	m := &metrics{
-		running: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "tollgate_worker_exports_running", Help: "Exports that are being made.",
-		}),
-		rows: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tollgate_worker_export_rows_total", Help: "Rows that exports have looked at.",
-		}),
-		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tollgate_worker_exports_total", Help: "Exports by how work on them ended: done, or left (canceled, or for another worker).",
-		}, []string{"outcome"}),
-	}
-	for _, outcome := range []string{"done", "left"} {
-		m.ended.WithLabelValues(outcome) // present from the start
-	}
-	return m, loop.Register(r, m.running, m.rows, m.ended)
 }

@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"tollgate/rediskv"
 	"tollgate/rediskv/payouts"
 )
@@ -26,7 +24,6 @@ type Config struct {
 	Every       time.Duration // between looks at a partition
 	Concurrency int           // partitions at work at once
 	PageSize    int           // what is due that is asked for at once
-	Counts      *Metrics      // of all loops
 	// Do does what is due in a partition, and returns how much that was.
 	Do func(ctx context.Context, partition int) (int, error)
 }
@@ -44,7 +41,6 @@ type Loop struct {
 
 // New makes a loop that does not run yet.
 func New(c Config) *Loop {
-	c.Counts.failed.WithLabelValues(c.Name) // present from the start
 	return &Loop{Config: c, slots: make(chan struct{}, c.Concurrency), progress: make([]Progress, c.Store.Partitions())}
 }
 
@@ -108,10 +104,7 @@ func (l *Loop) work(ctx context.Context, p int) (int, error) {
 	defer func() { <-l.slots }()
 	start := l.Wall()
 	count, err := l.Do(ctx, p)
-	l.Counts.took.WithLabelValues(l.Name).Observe(l.Wall().Sub(start).Seconds())
-	if err != nil && ctx.Err() == nil {
-		l.Counts.failed.WithLabelValues(l.Name).Inc()
-	}
+	l.Observer.Round(l.Name, l.Wall().Sub(start), err != nil && ctx.Err() == nil)
 	return count, err
 }
 
@@ -214,24 +207,4 @@ func (l *Loop) Ready() error {
 		}
 	}
 	return nil
-}
-
-// Metrics are those of all loops.
-type Metrics struct {
-	failed *prometheus.CounterVec
-	took   *prometheus.HistogramVec
-}
-
-// NewMetrics registers them; nil: nowhere.
-func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
-	m := &Metrics{
-		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tollgate_worker_rounds_failed_total", Help: "Looks at a partition that ended in an error, by kind of work.",
-		}, []string{"work"}),
-		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "tollgate_worker_round_seconds", Help: "Time that a look at a partition took, by kind of work.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
-		}, []string{"work"}),
-	}
-	return m, Register(r, m.failed, m.took)
 }

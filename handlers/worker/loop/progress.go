@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/store"
@@ -56,19 +54,9 @@ type Common struct {
 	Clock    func() time.Time
 	Wall     func() time.Time
 	Log      *slog.Logger
-	Metrics  prometheus.Registerer // nil: none
-	Interval time.Duration         // between looks at a partition
-	Consumer string                // who this worker is among others
-}
-
-// Register adds collectors to a registry, nil for none.
-func Register(r prometheus.Registerer, collectors ...prometheus.Collector) (err error) {
-	for _, c := range collectors {
-		if r != nil {
-			err = errors.Join(err, r.Register(c))
-		}
-	}
-	return err
+	Observer Observer
+	Interval time.Duration // between looks at a partition
+	Consumer string        // who this worker is among others
 }
 
 // Progress is when a loop last got something done. A loop that rests waits for

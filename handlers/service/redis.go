@@ -1,4 +1,4 @@
-package server
+package service
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"tollgate"
-	"tollgate/cmd/tollgate/cli"
 	"tollgate/rediskv"
 	"tollgate/rediskv/store"
 	"tollgate/wasm"
@@ -23,29 +22,30 @@ func Connect(ctx context.Context, o rediskv.Options) (*store.Store, error) {
 	return store.Open(ctx, o)
 }
 
-// OpenStore connects to Redis and, for a process that is started together
-// with it, waits for it a while. A refusal is not waited out.
-func OpenStore(ctx context.Context, o rediskv.Options, patience time.Duration, log *slog.Logger) (*store.Store, error) {
-	deadline := time.Now().Add(patience)
+// Await is Connect for a process that is started together with its Redis: it waits
+// for one that cannot be reached as long as patience is. A refusal is not waited
+// out.
+func Await(ctx context.Context, o rediskv.Options, patience time.Duration) (*store.Store, error) {
+	deadline := o.Clock().Add(patience)
 	pause := 200 * time.Millisecond
 	for {
 		store, err := Connect(ctx, o)
 		if err == nil {
 			return store, nil
 		}
-		var e *tollgate.Error
-		away := errors.As(err, &e) && e.Code == tollgate.CodeStoreUnavailable
+		e, ok := errors.AsType[*tollgate.Error](err)
+		away := ok && e.Code == tollgate.CodeStoreUnavailable
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case away && errors.Is(err, rediskv.ErrRefused):
-			return nil, cli.UsageError(e.Cause)
+			return nil, e.Cause
 		case !away:
-			return nil, cli.UsageError(fmt.Errorf("redis: %w", err))
-		case !time.Now().Add(pause).Before(deadline):
-			return nil, cli.UnavailableError(fmt.Errorf("redis cannot be reached: %w", err))
+			return nil, fmt.Errorf("redis: %w", err)
+		case !o.Clock().Add(pause).Before(deadline):
+			return nil, fmt.Errorf("redis cannot be reached: %w", err)
 		}
-		log.Warn("redis cannot be reached, waiting", "error", err, "next_in", pause.String())
+		o.Log.Warn("redis cannot be reached, waiting", "error", err, "next_in", pause.String())
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -55,8 +55,8 @@ func OpenStore(ctx context.Context, o rediskv.Options, patience time.Duration, l
 	}
 }
 
-// Inspect says what Redis promises about what is kept in it, and refuses one
-// that would throw payments away.
+// Inspect says what Redis promises about what is kept in it, and refuses one that
+// would throw payments away.
 func Inspect(ctx context.Context, store *store.Store, log *slog.Logger) (rediskv.Guarantees, error) {
 	g, err := store.Inspect(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func judge(g rediskv.Guarantees, partitions int, log *slog.Logger) error {
 	log.Info("redis", "version", g.Version, "mode", g.Mode, "aof", g.AOF, "appendfsync", g.Fsync,
 		"maxmemory_policy", g.EvictionPolicy, "masters", g.Masters, "replicas", g.Replicas, "partitions", partitions)
 	if g.Evicts() {
-		return cli.UsageError(fmt.Errorf("redis has maxmemory-policy %s and would evict payments: set it to noeviction", g.EvictionPolicy))
+		return fmt.Errorf("redis has maxmemory-policy %s and would evict payments: set it to noeviction", g.EvictionPolicy)
 	}
 	if g.EvictionPolicy == "" {
 		log.Warn("redis does not say its maxmemory-policy; make sure that it is noeviction")

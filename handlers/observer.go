@@ -1,0 +1,17 @@
+package handlers
+
+import "time"
+
+// Observer is told what a Server does, as the program makes metrics of it. Many
+// goroutines call it.
+type Observer interface {
+	Request(route string, status int, took time.Duration)
+	// RedisMemory is used_memory by maxmemory, of the fullest master; 0 without a
+	// limit.
+	RedisMemory(used float64)
+}
+
+type unobserved struct{}
+
+func (unobserved) Request(string, int, time.Duration) {}
+func (unobserved) RedisMemory(float64)                {}
