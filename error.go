@@ -64,6 +64,7 @@ const (
 	CodeShareExhausted           Code = "share_exhausted"
 	CodeInternal                 Code = "internal"
 	CodeRecordDamaged            Code = "record_damaged"
+	CodePublishingUnavailable    Code = "publishing_unavailable"
 	CodeRuleFailed               Code = "rule_failed"
 	CodeStoreUnavailable         Code = "store_unavailable"
 	CodeCapacityReached          Code = "capacity_reached"

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"tollgate/handlers"
 	"tollgate/handlers/auth"
 	"tollgate/wasm"
 )
@@ -90,6 +91,27 @@ func TestPublicationRefused(t *testing.T) {
 		})
 	}
 	w.want(w.call("POST", "/v1/rules", w.newPublication("rule:shop_fee@v4", "1.5", "team").body(t)), 201, "")
+}
+
+// Where modules cannot be examined none is published. What is there already is
+// answered as everywhere, and a request that is wrong is refused for that.
+func TestPublishingUnavailable(t *testing.T) {
+	w := newWorld(t)
+	there := w.newPublication("rule:shop_fee@v3", "3", "team").body(t)
+	w.want(w.call("POST", "/v1/rules", there), 201, "")
+	w.serveWith(func(c *handlers.Config) { c.Examine = nil })
+	before := dump(t, w.redis)
+	next := w.newPublication("rule:shop_fee@v4", "4", "team")
+	w.want(w.call("POST", "/v1/rules", next.body(t), "Idempotency-Key", "k"), 501, "publishing_unavailable")
+	if changes := before.changes(dump(t, w.redis)); len(changes) > 0 {
+		t.Errorf("%s", strings.Join(changes, "\n"))
+	}
+	next.Signature = "x"
+	w.want(w.call("POST", "/v1/rules", next.body(t)), 422, "rule_signature_invalid")
+	w.want(w.call("POST", "/v1/rules", there), 200, "")
+	w.serve()
+	next = w.newPublication("rule:shop_fee@v4", "4", "team")
+	w.want(w.call("POST", "/v1/rules", next.body(t), "Idempotency-Key", "k"), 201, "")
 }
 
 // TestRacingPublications: of many that publish one version at once, one does,

@@ -164,6 +164,9 @@ func (s *Server) ruleSigner(c *call, r publishRequest, goldenSHA256 string) (*ru
 
 // examined has the module judged and fills in what was found out.
 func (s *Server) examined(c *call, rule *tollgate.Rule, module []byte, golden []wasm.GoldenCase) error {
+	if s.examine == nil {
+		return problem.New(tollgate.CodePublishingUnavailable, "This instance cannot examine modules. Publish the rule on one that can.")
+	}
 	done, err := s.shares.examining.Turn(c.ctx, c.org, c.client)
 	if err != nil {
 		return share.Refusal(err)

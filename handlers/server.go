@@ -32,7 +32,7 @@ import (
 // cachedTokens bounds how many verified access tokens are remembered.
 const cachedTokens = 10_000
 
-// Config is what a Server works with; only Log and Observer may be nil.
+// Config is what a Server works with; Log, Observer and Examine may be nil.
 type Config struct {
 	Store     *store.Store
 	Rules     *wasm.Engine
@@ -59,7 +59,8 @@ type Config struct {
 	// confirm; 0: defaultMaxStaleness, below: not at all.
 	MaxStaleness time.Duration
 	// Examine judges modules that are to be published, which are of unknown
-	// origin: in a process that can be killed (wasm.Examine says why).
+	// origin: in a process that can be killed (wasm.Examine says why). nil where
+	// nothing can: then no rule is published here.
 	Examine wasm.Examiner
 }
 
@@ -100,8 +101,8 @@ type Server struct {
 
 // New checks a configuration and builds the routes.
 func New(c Config) (*Server, error) {
-	if c.Store == nil || c.Rules == nil || c.Keys == nil || c.IssuerURL == "" || c.Clock == nil || c.Vault == nil || c.Entropy == nil || c.Examine == nil {
-		return nil, errors.New("handlers: store, rules, keys, issuer, clock, vault, entropy and examiner are needed")
+	if c.Store == nil || c.Rules == nil || c.Keys == nil || c.IssuerURL == "" || c.Clock == nil || c.Vault == nil || c.Entropy == nil {
+		return nil, errors.New("handlers: store, rules, keys, issuer, clock, vault and entropy are needed")
 	}
 	if c.Wall == nil {
 		c.Wall = c.Clock

@@ -1,10 +1,12 @@
 package rediskv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -19,44 +21,76 @@ import (
 // blockingConnections bounds the readers that wait at the same time.
 const blockingConnections = 512
 
-// connect opens a client for a URL. Whether it is a cluster is the server's
-// word: one URL works for both.
-func connect(ctx context.Context, rawURL string, pool int, timeout time.Duration) (redis.UniversalClient, error) {
-	first, others, err := splitURL(rawURL)
+// connectionsPerCore is what go-redis makes of a pool without a size.
+const connectionsPerCore = 10
+
+// connect opens a client, and another for readers that wait. Whether it is a cluster
+// is the server's word: one URL works for both.
+func connect(ctx context.Context, o Options, timeout time.Duration) (client, blocking redis.UniversalClient, err error) {
+	own, others, err := redisOptions(o, o.Pool, timeout)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	o, err := redis.ParseURL(first)
+	apart, _, err := redisOptions(o, cmp.Or(o.Blocking, blockingConnections), timeout)
 	if err != nil {
-		return nil, fmt.Errorf("redis url: %w", errors.New(redact(err.Error(), first)))
+		return nil, nil, err
 	}
-	o.ContextTimeoutEnabled = true
-	o.DisableIdentity = true
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout/2, timeout, timeout, timeout/2
-	o.PoolSize = pool
-	single := redis.NewClient(o)
-	if len(others) == 0 {
+	cluster := len(others) > 0
+	if !cluster {
+		single := redis.NewClient(own)
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		info, err := single.Info(ctx, "cluster").Result()
 		if err != nil && !IsReply(err) {
 			single.Close()
-			return nil, Unavailable("connect", err)
+			return nil, nil, Unavailable("connect", err)
 		}
 		if !strings.Contains(info, "cluster_enabled:1") {
-			return single, nil
+			return single, redis.NewClient(apart), nil
 		}
+		single.Close()
 	}
-	single.Close()
+	return clusterClient(own, others), clusterClient(apart, others), nil
+}
+
+// redisOptions are those of a single server, and the further hosts of the URL. pool
+// is the number of connections, 0 for what the URL says as pool_size.
+func redisOptions(o Options, pool int, timeout time.Duration) (*redis.Options, []string, error) {
+	first, others, err := splitURL(o.URL)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := redis.ParseURL(first)
+	if err != nil {
+		return nil, nil, fmt.Errorf("redis url: %w", errors.New(redact(err.Error(), first)))
+	}
+	r.ContextTimeoutEnabled = true
+	r.DisableIdentity = true
+	r.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	r.DialTimeout, r.ReadTimeout, r.WriteTimeout, r.PoolTimeout = timeout/2, timeout, timeout, timeout/2
+	if r.PoolSize = cmp.Or(pool, r.PoolSize); r.PoolSize != 0 {
+		r.PipelinePoolSize = -1 // the bound is for batches, too
+	}
+	if o.Dial != nil {
+		r.Dialer = o.Dial
+		// go-redis looks at an idle connection before it uses it only where that is a
+		// socket of the system. Of any other kind all may be dead: it tries each once.
+		r.PoolSize = cmp.Or(r.PoolSize, connectionsPerCore*runtime.GOMAXPROCS(0))
+		r.MaxRetries, r.MinRetryBackoff, r.MaxRetryBackoff = r.PoolSize+1, time.Millisecond, 64*time.Millisecond
+	}
+	return r, others, nil
+}
+
+func clusterClient(o *redis.Options, others []string) redis.UniversalClient {
 	return redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs: append([]string{o.Addr}, others...), Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig,
+		Addrs: append([]string{o.Addr}, others...), Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig, Dialer: o.Dialer,
 		ContextTimeoutEnabled: true, DisableIdentity: true, MaintNotificationsConfig: o.MaintNotificationsConfig,
-		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, PoolTimeout: o.PoolTimeout, PoolSize: pool,
+		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, PoolTimeout: o.PoolTimeout, PoolSize: o.PoolSize,
+		MaxRetries: o.MaxRetries, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff,
 		// By default a cluster client looks for a new master only once a
 		// minute after dial errors.
 		ClusterStateReloadInterval: time.Second,
-	}), nil
+	})
 }
 
 // silent is go-redis' logger: it writes free text to standard error, into the

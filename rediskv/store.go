@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"sync"
 	"time"
 
@@ -43,6 +44,13 @@ type Options struct {
 	// ExportBytes bounds what the export files of one organization take up, the
 	// same for all processes (0: DefaultExportBytes).
 	ExportBytes int64
+	// Pool bounds the connections to each server, beside one for notices (0: pool_size
+	// of the URL, or ten for each processor and ten for batches), and Blocking those of
+	// a worker's readers that wait (0: 512).
+	Pool, Blocking int
+	// Dial makes connections where the system cannot (nil: it does). It encrypts them
+	// itself for rediss://.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Timeout bounds every call, retries included (0: OperationTimeout).
 	Timeout time.Duration
 	// Observe is told of every operation; it may be nil.
@@ -86,13 +94,8 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	quiet()
 	timeout := cmp.Or(o.Timeout, OperationTimeout)
-	client, err := connect(ctx, o.URL, 0, timeout)
+	client, blocking, err := connect(ctx, o, timeout)
 	if err != nil {
-		return nil, err
-	}
-	blocking, err := connect(ctx, o.URL, blockingConnections, timeout)
-	if err != nil {
-		client.Close()
 		return nil, err
 	}
 	batched, err := together(client)

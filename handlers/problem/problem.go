@@ -72,6 +72,7 @@ var kinds = map[tollgate.Code]kind{
 	tollgate.CodeShareExhausted:           {http.StatusTooManyRequests, "Share of a common resource in use"},
 	tollgate.CodeInternal:                 {http.StatusInternalServerError, "Internal error"},
 	tollgate.CodeRecordDamaged:            {http.StatusInternalServerError, "Stored object cannot be read"},
+	tollgate.CodePublishingUnavailable:    {http.StatusNotImplemented, "No rule can be published here"},
 	tollgate.CodeRuleFailed:               {http.StatusServiceUnavailable, "A rule failed"},
 	tollgate.CodeStoreUnavailable:         {http.StatusServiceUnavailable, "Store unavailable"},
 	tollgate.CodeCapacityReached:          {http.StatusServiceUnavailable, "No room for more"},

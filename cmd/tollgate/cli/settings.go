@@ -44,7 +44,7 @@ var (
 var Settings = []setting{
 	{
 		Flag: "redis-url", Required: true, Commands: []string{"serve", "work", "provision"},
-		Meaning: "where Redis is: redis://, rediss:// or unix://; several hosts of a cluster separated by commas",
+		Meaning: "where Redis is: redis://, rediss:// or unix://; several hosts of a cluster separated by commas; ?pool_size=50 bounds the connections to each",
 	},
 	{
 		Flag: "issuer", Required: true, Commands: []string{"serve"},
