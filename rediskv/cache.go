@@ -167,7 +167,8 @@ func Lookup[T any](ctx context.Context, s *DB, key Entry, read func(context.Cont
 	now := s.Clock()
 	e.Mu.Lock()
 	aged := now.After(e.until)
-	changed := e.changed || (e.Old && aged) // it could not be read the last time
+	changed := e.changed || (e.Old && aged) || // it could not be read the last time
+		(s.silence > 0 && now.Sub(later(e.asOf, s.Cache.confirmed.Load())) > s.silence && now.Sub(e.failed) > cacheRetry)
 	if changed || aged {
 		e.until = now.Add(cacheRetry) // others use what is known meanwhile
 		e.changed = false

@@ -51,6 +51,10 @@ type Options struct {
 	// Dial makes connections where the system cannot (nil: it does). It encrypts them
 	// itself for rediss://.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Silence is after how long without word of what has changed configuration is
+	// read again before it is used, where nobody may be listening (0: never; while
+	// Redis cannot be reached what is known is used all the same).
+	Silence time.Duration
 	// Timeout bounds every call, retries included (0: OperationTimeout).
 	Timeout time.Duration
 	// Observe is told of every operation; it may be nil.
@@ -71,6 +75,7 @@ type DB struct {
 	Batched     redis.Scripter        // sends what many goroutines do at once together, where it can
 	partitions  int
 	Timeout     time.Duration
+	silence     time.Duration
 	ExportBytes int64
 	Clock       func() time.Time
 	observe     func(string, time.Duration, error)
@@ -108,7 +113,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	s := &DB{
 		Redis: client, Blocking: blocking, Batched: batched,
-		Timeout: timeout, ExportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), Clock: o.Clock, entropy: o.Entropy, observe: o.Observe, Log: log,
+		Timeout: timeout, silence: o.Silence, ExportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), Clock: o.Clock, entropy: o.Entropy, observe: o.Observe, Log: log,
 		Cache: newCache(), told: told, onDamage: o.Damaged, OnHeld: o.Held, News: make(chan struct{}, 1), Builtin: map[tollgate.Citation]tollgate.RuleRef{},
 	}
 	for _, ref := range o.Rules {

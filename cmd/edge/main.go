@@ -1,0 +1,102 @@
+//go:build js && wasm
+
+// Command edge is the service as WebAssembly: an object of an edge runtime runs it
+// (object.js) and gives it requests, settings and connections to Redis. It answers
+// the whole API but for publishing rules; `tollgate work` stays a process beside it.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"syscall/js"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"tollgate/handlers/service"
+	"tollgate/rediskv"
+)
+
+const (
+	// connections to Redis, beside the one for notices: a runtime allows six.
+	connections = 4
+	// silence is how long an object answers from memory that hears nothing: it may
+	// have slept.
+	silence = 5 * time.Second
+	// patience is for a Redis that starts together with the runtime.
+	patience = 2 * time.Second
+)
+
+func main() {
+	e := &edge{host: js.Global().Get("tollgate"), log: slog.New(slog.NewJSONHandler(os.Stderr, nil))} // there for this moment alone
+	if err := e.start(context.Background()); err != nil {
+		e.host.Call("failed", err.Error())
+		return
+	}
+	e.host.Call("ready", js.FuncOf(e.serve), js.FuncOf(e.sleep))
+	select {}
+}
+
+// edge is the service in one object.
+type edge struct {
+	host    js.Value
+	log     *slog.Logger
+	service *service.Service
+	loops   loops
+}
+
+// setting is a binding of the object, as TOLLGATE_ settings are called everywhere.
+func (e *edge) setting(name string) string { return e.host.Call("setting", "TOLLGATE_"+name).String() }
+
+func (e *edge) start(ctx context.Context) error {
+	secret, err := base64.StdEncoding.DecodeString(strings.TrimSpace(e.setting("SECRET_KEY")))
+	if err != nil || len(secret) != 32 {
+		return errors.New("TOLLGATE_SECRET_KEY is not 32 bytes in base64")
+	}
+	keys, err := signingKeys(e.setting("SIGNING_KEY"))
+	if err != nil {
+		return fmt.Errorf("TOLLGATE_SIGNING_KEY: %w", err)
+	}
+	url := e.setting("REDIS_URL")
+	encrypted := strings.HasPrefix(url, "rediss://")
+	store, err := service.Await(ctx, rediskv.Options{
+		URL: url, Clock: time.Now, Entropy: rand.Reader, Log: e.log, Pool: connections, Blocking: 1, Silence: silence,
+		Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
+			return dial(ctx, e.host.Call("dial", address, encrypted))
+		},
+	}, patience)
+	if err != nil {
+		return err
+	}
+	if _, err := service.Inspect(ctx, store, e.log); err != nil {
+		return err
+	}
+	e.service, err = service.New(ctx, store, service.Options{
+		Issuer: e.setting("ISSUER"), SigningKeys: keys, SecretKey: secret, Entropy: rand.Reader, Clock: time.Now, Log: e.log,
+	})
+	return err
+}
+
+// signingKeys are private JWKs one after the other, as in TOLLGATE_SIGNING_KEY of
+// `serve`; a file is nothing that an object has.
+func signingKeys(text string) (keys [][]byte, err error) {
+	d := jsontext.NewDecoder(strings.NewReader(text))
+	for {
+		key, err := d.ReadValue()
+		if err == io.EOF {
+			return keys, nil
+		}
+		if err != nil {
+			return nil, errors.New("it is one or more private JWKs") // the text is a secret
+		}
+		keys = append(keys, key.Clone())
+	}
+}
