@@ -36,6 +36,22 @@ dev: build ## run everything on an embedded Redis with a demonstration organizat
 	@mkdir -p .tollgate
 	@exec bin/tollgate dev --write-env .tollgate/dev.env
 
+edge: ## bin/edge: the service as WebAssembly, for workerd
+	@mkdir -p bin/edge
+	GOOS=js GOARCH=wasm $(GO) build -trimpath -buildvcs=false -ldflags '-s -w' -o bin/edge/tollgate.wasm ./cmd/edge
+	cp cmd/edge/worker.js cmd/edge/object.js cmd/edge/workerd.capnp "$$($(GO) env GOROOT)/lib/wasm/wasm_exec.js" bin/edge
+
+edge-dev: edge build ## the same as dev, answered by workerd on a Redis of its own; needs npm, redis-server
+	cd scripts/edge && npm ci --ignore-scripts --no-audit --no-fund
+	TOLLGATE_REDIS_PORT=6394 scripts/redis.sh start server .tollgate/redis-edge
+	@trap 'TOLLGATE_REDIS_PORT=6394 scripts/redis.sh stop server .tollgate/redis-edge' EXIT; trap : INT TERM; \
+		bin/tollgate dev --redis redis://127.0.0.1:6394 --workerd scripts/edge/node_modules/@cloudflare/workerd-*/bin/workerd --write-env .tollgate/edge.env
+
+edge-test: edge ## the service on workerd beside the native one; needs npm, redis-server
+	cd scripts/edge && npm ci --ignore-scripts --no-audit --no-fund
+	GOOS=js GOARCH=wasm $(GO) vet ./cmd/edge
+	TOLLGATE_TEST_EDGE=all TOLLGATE_TEST_REDIS=server $(GO) test -count=1 -timeout 10m ./scripts/edge
+
 test: ## all tests, on miniredis; needs nothing but Go
 	TOLLGATE_TEST_REDIS=miniredis $(TEST) ./...
 	cd scripts/load && $(TEST) ./...
@@ -57,7 +73,7 @@ race: ## the tests of RACE (where goroutines share memory) under the race detect
 
 # Everything, with what takes too long for every commit.
 test-all: ## all of it, on all three kinds of Redis, under the race detector, with other people's clients; about an hour
-	@for target in test check test-server test-cluster builds 'race RACE=./... RACE_SKIP=^$$' conformance openapi templates fuzz; do \
+	@for target in test check test-server test-cluster edge-test builds 'race RACE=./... RACE_SKIP=^$$' conformance openapi templates fuzz; do \
 		echo "==> make $$target"; $(MAKE) --no-print-directory $$target || exit 1; \
 	done
 
@@ -109,4 +125,4 @@ clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: help build builds dev test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi templates load fair clean
+.PHONY: help build builds dev edge edge-dev edge-test test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi templates load fair clean

@@ -27,8 +27,8 @@ async function tenant(request, url) {
 	if (token) return claim(token[1], "org");
 	if (request.method !== "POST" || url.pathname !== "/oauth2/token") return "";
 	if (Number(request.headers.get("content-length") ?? Infinity) > 16384) return "";
-	const assertion = new URLSearchParams(await request.clone().text()).get("assertion") ?? "";
-	return claim(assertion.split(".")[1] ?? "", "iss");
+	const form = new URLSearchParams(await request.clone().text());
+	return claim((form.get("client_assertion") ?? form.get("assertion") ?? "").split(".")[1] ?? "", "iss");
 }
 
 function claim(payload, name) {

@@ -29,6 +29,7 @@ import (
 // to another one.
 type devOptions struct {
 	addr, redis, writeEnv, metricsAddr string
+	workerd, edge                      string // who answers instead of this process, and what
 	quiet                              bool
 	lasting                            bool // redis keeps an append-only file
 	pay                                worker.PayFunc
@@ -62,6 +63,8 @@ it stops. On a Redis of yours it is the same organization again the next time.`,
 	c.Flags().StringVar(&o.redis, "redis", "", "URL of a Redis to use instead of the embedded one")
 	c.Flags().StringVar(&o.writeEnv, "write-env", "", "once ready, write the environment for the client commands to this file, mode 0600")
 	c.Flags().StringVar(&o.metricsAddr, "metrics-addr", "off", "address of /metrics")
+	c.Flags().StringVar(&o.workerd, "workerd", "", "have this workerd answer, with what 'make edge' has written; 'make edge-dev' does all of it")
+	c.Flags().StringVar(&o.edge, "edge", "bin/edge", "where 'make edge' has written it")
 	c.Flags().BoolVar(&o.quiet, "no-log", false, "do not print requests")
 	return c
 }
@@ -78,6 +81,14 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 	}
 	defer listener.Close()
 	url := "http://" + clientAddr(listener.Addr())
+	front := listener.Addr().String()
+	if o.workerd != "" { // it has the address, and this process one behind it
+		listener.Close()
+		if listener, err = server.Listen("127.0.0.1:0"); err != nil {
+			return err
+		}
+		defer listener.Close()
+	}
 
 	clock := &service.SandboxClock{Real: a.Clock}
 	redisURL := o.redis
@@ -142,6 +153,15 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 	var background sync.WaitGroup
 	background.Go(func() { s.Run(running) })
 	background.Go(func() { w.Run(running) })
+	edge := make(chan error, 1)
+	if o.workerd == "" {
+		edge <- nil
+	} else {
+		background.Go(func() {
+			defer stop()
+			edge <- runEdge(running, o, front, logTo, demo.settings(redisURL, url, "http://"+listener.Addr().String()))
+		})
+	}
 	ready := make(chan error, 1)
 	background.Go(func() {
 		err := announce(running, a, demo, receiver, url, o)
@@ -153,7 +173,7 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 	err = server.ServeUntil(running, 5*time.Second, s.Server.Drain, endpoints...)
 	stop()
 	background.Wait()
-	if failed := <-ready; failed != nil && ctx.Err() == nil {
+	if failed := errors.Join(<-edge, <-ready); failed != nil && ctx.Err() == nil {
 		return errors.Join(err, failed)
 	}
 	switch {
@@ -172,6 +192,9 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 func announce(ctx context.Context, a *cli.App, d *provided, r *demoReceiver, url string, o devOptions) error {
 	api := &cli.Client{App: a, Base: url, Issuer: url, ID: d.clientID, JWK: d.clientKey}
 	api.HTTP.Timeout = 10 * time.Second
+	if o.workerd != "" {
+		awaitEdge(ctx, url)
+	}
 	token, _, err := api.FetchToken(ctx, "")
 	if err != nil {
 		return fmt.Errorf("the sandbox does not answer: %w", err)

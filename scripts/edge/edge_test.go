@@ -1,0 +1,334 @@
+package edge_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate"
+	"tollgate/cmd/tollgate/cli"
+	"tollgate/cmd/tollgate/demo"
+	"tollgate/handlers/auth"
+	"tollgate/handlers/service"
+	"tollgate/rediskv"
+	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/testkit"
+	"tollgate/wasm"
+)
+
+const issuer = "https://pay.tollgate.test"
+
+// pair is one organization on one Redis, served by workerd and by this process.
+type pair struct {
+	t            testing.TB
+	redis        string
+	env          []string
+	edge, native string // URLs
+	token        string
+	command      *exec.Cmd
+}
+
+// newPair starts both. It needs what `make edge` writes and workerd, whose place
+// TOLLGATE_TEST_EDGE names.
+func newPair(t testing.TB) *pair {
+	t.Helper()
+	if os.Getenv("TOLLGATE_TEST_EDGE") == "" {
+		t.Skip("runs in `make edge-test`")
+	}
+	p := &pair{t: t, redis: redistest.URL(t)}
+	signing, err := auth.GenerateSigningKey(rand.Reader)
+	must(t, err)
+	private, public, err := auth.GenerateClientKey(rand.Reader, "ES256")
+	must(t, err)
+	_, team, err := auth.GenerateClientKey(rand.Reader, "ES256")
+	must(t, err)
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret)
+	builtin, err := wasm.BuiltinRefs()
+	must(t, err)
+	store := testkit.Open(t, rediskv.Options{URL: p.redis, Clock: time.Now, Rules: builtin})
+	_, err = redistest.Provision(t.Context(), store, demo.Config(string(public), string(team)), false)
+	must(t, err)
+
+	s, err := service.New(t.Context(), store, service.Options{
+		Issuer: issuer, SigningKeys: [][]byte{signing}, SecretKey: secret, Entropy: rand.Reader, Clock: time.Now, Examine: wasm.Examine,
+	})
+	must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	running := make(chan struct{})
+	go func() { defer close(running); s.Run(ctx) }()
+	native := httptest.NewServer(s.Server.Handler())
+	t.Cleanup(func() { native.Close(); stop(); <-running; s.Close(context.Background()) })
+	p.native = native.URL
+
+	p.env = []string{
+		"TOLLGATE_REDIS_URL=" + p.redis, "TOLLGATE_ISSUER=" + issuer, "TOLLGATE_SIGNING_KEY=" + string(signing),
+		"TOLLGATE_SECRET_KEY=" + base64.StdEncoding.EncodeToString(secret), "TOLLGATE_EDGE_SHARDS=2", "TOLLGATE_PUBLISH_URL=",
+	}
+	p.start()
+	for _, url := range []string{p.edge, p.native} {
+		testkit.Eventually(t, url+" is ready", func() bool { return p.call(url, "GET", "/readyz", "").status == 200 })
+	}
+	app := &cli.App{Clock: time.Now, Entropy: rand.Reader, Stderr: io.Discard}
+	token, _, err := (&cli.Client{App: app, Base: p.edge, Issuer: issuer, ID: demo.Client, JWK: private}).FetchToken(t.Context(), "")
+	must(t, err)
+	p.token = token.AccessToken
+	return p
+}
+
+// start runs workerd on a free port.
+func (p *pair) start() {
+	p.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(p.t, err)
+	address := l.Addr().String()
+	l.Close()
+	log, err := os.Create(filepath.Join(p.t.TempDir(), "workerd.log"))
+	must(p.t, err)
+	binaries, err := filepath.Glob("node_modules/@cloudflare/workerd-*/bin/workerd") // node_modules/.bin has a script that outlives its end
+	if err != nil || len(binaries) == 0 {
+		p.t.Fatalf("there is no workerd: %v", err)
+	}
+	p.command = exec.Command(binaries[0], "serve", "--socket-addr=http="+address, "../../bin/edge/workerd.capnp")
+	p.command.Env, p.command.Stdout, p.command.Stderr = append(os.Environ(), p.env...), log, log
+	must(p.t, p.command.Start())
+	command := p.command
+	p.t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+		if text, _ := os.ReadFile(log.Name()); p.t.Failed() {
+			p.t.Logf("workerd wrote: %s", text[max(0, len(text)-4000):])
+		}
+	})
+	p.edge = "http://" + address
+}
+
+type reply struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// call makes a request; status 0 says that there was no answer.
+func (p *pair) call(url, method, path, body string, header ...string) reply {
+	p.t.Helper()
+	r, err := http.NewRequestWithContext(p.t.Context(), method, url+path, strings.NewReader(body))
+	must(p.t, err)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if p.token != "" {
+		r.Header.Set("Authorization", "Bearer "+p.token)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return reply{body: err.Error()}
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	must(p.t, err)
+	return reply{answer.StatusCode, answer.Header, string(text)}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var own = regexp.MustCompile(`\b[a-z]+_[0-9a-hjkmnp-tv-z]{26}\b|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
+
+// common is an answer without what is of each alone: ids and times.
+func (r reply) common() string { return fmt.Sprint(r.status, " ", own.ReplaceAllString(r.body, "…")) }
+
+// rounds is how much is tried: a little on every commit.
+func rounds(t *testing.T, least int) int {
+	t.Helper()
+	if text := os.Getenv("TOLLGATE_TEST_EDGE_ROUNDS"); text != "" {
+		n, err := strconv.Atoi(text)
+		must(t, err)
+		return n
+	}
+	return least
+}
+
+// Both give the same quotes, and make the same payments, bit for bit: what one has
+// made the other captures, and its ticket runs again.
+func TestEdgeIsTheService(t *testing.T) {
+	p := newPair(t)
+	random := mathrand.New(mathrand.NewPCG(1, 2))
+	payees := []string{"shop.example", "deny.test", "refuse.test", "https://shop.example/a", "someone@shop.example"}
+	input := func() string {
+		return fmt.Sprintf(`"amount":"%d.%02d","currency":%q,"payee":%q`, random.IntN(3000), random.IntN(100),
+			[]string{"EUR", "USD", "GBP", "PLN"}[random.IntN(4)], payees[random.IntN(len(payees))])
+	}
+	digests := 0
+	for range rounds(t, 200) {
+		body := "{" + input() + "}"
+		edge, native := p.call(p.edge, "POST", "/v1/quotes", body), p.call(p.native, "POST", "/v1/quotes", body)
+		if edge.common() != native.common() {
+			t.Fatalf("%s:\nedge   %s\nnative %s", body, edge.body, native.body)
+		}
+		if strings.Contains(edge.body, `"digest":"`) {
+			digests++
+		}
+	}
+	if digests == 0 {
+		t.Error("no quote had a digest")
+	}
+	for n := range rounds(t, 200) / 10 {
+		body, method := "{"+input()+`,"capture_method":"`, []string{"manual", "automatic"}[n%2]
+		body += method + `"}`
+		made := map[string]reply{}
+		for url, name := range map[string]string{p.edge: "edge", p.native: "native"} {
+			key := fmt.Sprint(name, n)
+			r := p.call(url, "POST", "/v1/payments", body, "Idempotency-Key", key)
+			made[name] = r
+			for _, other := range []string{p.edge, p.native} {
+				if again := p.call(other, "POST", "/v1/payments", body, "Idempotency-Key", key); r.status == 201 && (again.body != r.body || again.header.Get("Idempotent-Replayed") != "true") {
+					t.Errorf("%s again: %d %s, was %s", key, again.status, again.body, r.body)
+				}
+			}
+		}
+		if made["edge"].common() != made["native"].common() {
+			t.Fatalf("%s:\nedge   %s\nnative %s", body, made["edge"].body, made["native"].body)
+		}
+		if made["edge"].status != 201 {
+			continue
+		}
+		tickets := map[string]reply{}
+		for name, other := range map[string]string{"edge": p.native, "native": p.edge} {
+			var payment tollgate.Payment
+			must(t, json.Unmarshal([]byte(made[name].body), &payment))
+			if payment.Status == tollgate.Authorized {
+				if r := p.call(other, "POST", "/v1/payments/"+payment.ID+"/captures", "{}"); r.status != 201 {
+					t.Fatalf("the other's capture: %d %s", r.status, r.body)
+				}
+			}
+			tickets[name] = p.call(other, "GET", "/v1/tickets/"+payment.TicketID, "")
+		}
+		if tickets["edge"].common() != tickets["native"].common() {
+			t.Fatalf("tickets:\nedge   %s\nnative %s", tickets["edge"].body, tickets["native"].body)
+		}
+	}
+}
+
+// What a request costs at one connection, beside the native service.
+func BenchmarkEdge(b *testing.B) {
+	p := newPair(b)
+	for _, c := range []struct{ name, url string }{{"native", p.native}, {"edge", p.edge}} {
+		b.Run("quote/"+c.name, func(b *testing.B) {
+			for b.Loop() {
+				if r := p.call(c.url, "POST", "/v1/quotes", `{"amount":"10.00","currency":"EUR","payee":"shop.example"}`); r.status != 200 {
+					b.Fatalf("%d %s", r.status, r.body)
+				}
+			}
+		})
+		b.Run("create/"+c.name, func(b *testing.B) {
+			for b.Loop() {
+				if r := p.call(c.url, "POST", "/v1/payments", `{"amount":"10.00","currency":"EUR","payee":"shop.example"}`, "Idempotency-Key", rand.Text()); r.status != 201 {
+					b.Fatalf("%d %s", r.status, r.body)
+				}
+			}
+		})
+	}
+}
+
+// It stays small enough for an edge runtime: 7 MB as it is sent.
+func TestSize(t *testing.T) {
+	if os.Getenv("TOLLGATE_TEST_EDGE") == "" {
+		t.Skip("runs in `make edge-test`")
+	}
+	module, err := os.ReadFile("../../bin/edge/tollgate.wasm")
+	must(t, err)
+	var packed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	must(t, err)
+	_, err = w.Write(module)
+	must(t, errors.Join(err, w.Close()))
+	t.Logf("%.1f MB, %.2f MB packed", float64(len(module))/1e6, float64(packed.Len())/1e6)
+	if packed.Len() > 7_000_000 {
+		t.Errorf("the module has %d bytes packed, at most 7 MB", packed.Len())
+	}
+}
+
+// Rules are published elsewhere, and an answer that is long is sent as it is read.
+func TestWhatAnObjectHasNot(t *testing.T) {
+	p := newPair(t)
+	if r := p.call(p.edge, "GET", "/openapi.json", ""); r.status != 200 || len(r.body) < 400_000 || r.body != p.call(p.native, "GET", "/openapi.json", "").body {
+		t.Errorf("/openapi.json: %d, %d bytes", r.status, len(r.body))
+	}
+	if r := p.call(p.edge, "HEAD", "/openapi.json", ""); r.status != 200 || r.body != "" {
+		t.Errorf("HEAD: %d %q", r.status, r.body)
+	}
+	if r := p.call(p.edge, "POST", "/v1/payments", strings.Repeat(" ", 70_000), "Idempotency-Key", "k"); r.status != 413 {
+		t.Errorf("a body that is too large: %d %s", r.status, r.body)
+	}
+}
+
+// A key goes on where workerd was killed: what was committed is answered, once.
+func TestEdgeKilled(t *testing.T) {
+	p := newPair(t)
+	body := `{"amount":"10.00","currency":"EUR","payee":"shop.example"}`
+	var first reply
+	for n := range 5 {
+		key := fmt.Sprint("k", n)
+		killed := make(chan struct{})
+		go func() {
+			defer close(killed)
+			time.Sleep(time.Duration(n) * time.Millisecond)
+			_ = p.command.Process.Kill()
+		}()
+		before := p.call(p.edge, "POST", "/v1/payments", body, "Idempotency-Key", key)
+		<-killed
+		_ = p.command.Wait()
+		p.start()
+		testkit.Eventually(t, "an answer", func() bool {
+			first = p.call(p.edge, "POST", "/v1/payments", body, "Idempotency-Key", key)
+			return first.status == 201
+		})
+		if before.status == 201 && before.body != first.body {
+			t.Errorf("acknowledged %s, and then %s", before.body, first.body)
+		}
+	}
+	if list := p.call(p.native, "GET", "/v1/payments?limit=100", ""); strings.Count(list.body, `"object":"payment"`) != 5 {
+		t.Errorf("not five payments: %s", list.body)
+	}
+}
+
+// Connections that Redis ends while nothing happens are met by no request.
+func TestEdgeConnectionsKilled(t *testing.T) {
+	p := newPair(t)
+	redis := strings.TrimPrefix(p.redis, "redis://")
+	for n := range 10 {
+		if out, err := exec.Command("redis-cli", "-u", "redis://"+redis, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").CombinedOutput(); err != nil || bytes.Contains(out, []byte("ERR")) {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if r := p.call(p.edge, "POST", "/v1/payments", `{"amount":"10.00","currency":"EUR","payee":"shop.example"}`, "Idempotency-Key", fmt.Sprint("k", n)); r.status != 201 {
+			t.Errorf("after a kill: %d %s", r.status, r.body)
+		}
+	}
+}
