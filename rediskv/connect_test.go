@@ -94,4 +94,11 @@ func TestDeadConnections(t *testing.T) {
 		wire.Cut()
 		pings(t, s, 1)
 	}
+	for range 5 { // a transaction, which is not sent again by itself
+		pings(t, s, 8)
+		wire.Cut()
+		if _, err := s.WebhookList(t.Context(), "org_any"); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -26,15 +28,32 @@ func (s *DB) ReadHashes(ctx context.Context, operation string, keys ...string) (
 	return found, err
 }
 
+// AtOnce reads at one moment what ask queues; that something is not there is no
+// error. go-redis does not send a transaction again that may have been carried out.
+// One that reads can be: the connection may have been dead for long.
+func (s *DB) AtOnce(ctx context.Context, ask func(redis.Pipeliner)) error {
+	for tries := 0; ; tries++ {
+		pipe := s.Redis.TxPipeline()
+		ask(pipe)
+		_, err := pipe.Exec(ctx)
+		switch {
+		case errors.Is(err, redis.Nil):
+			return nil
+		case tries == s.deadTries || ctx.Err() != nil || !(errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)):
+			return err
+		}
+	}
+}
+
 // Hashes reads hashes at one moment, as they are; the first must be there.
 func (s *DB) Hashes(ctx context.Context, operation string, keys ...string) (found []Fields, err error) {
 	err = s.Timed(ctx, operation, func(ctx context.Context) error {
-		pipe := s.Redis.TxPipeline()
 		replies := make([]*redis.MapStringStringCmd, len(keys))
-		for i, key := range keys {
-			replies[i] = pipe.HGetAll(ctx, key)
-		}
-		if _, err := pipe.Exec(ctx); err != nil {
+		if err := s.AtOnce(ctx, func(pipe redis.Pipeliner) {
+			for i, key := range keys {
+				replies[i] = pipe.HGetAll(ctx, key)
+			}
+		}); err != nil {
 			return err
 		}
 		for _, r := range replies {

@@ -25,6 +25,9 @@ import (
 // unless Options say otherwise.
 const OperationTimeout = 2 * time.Second
 
+// leastDeadTries are as many as go-redis makes.
+const leastDeadTries = 3
+
 // toldSize bounds what is remembered of damaged objects; Redis knows them all.
 const toldSize = 10_000
 
@@ -73,6 +76,7 @@ type DB struct {
 	Redis       redis.UniversalClient
 	Blocking    redis.UniversalClient // for readers that wait; never starves the others
 	Batched     redis.Scripter        // sends what many goroutines do at once together, where it can
+	deadTries   int                   // how often a dead connection is no answer
 	partitions  int
 	Timeout     time.Duration
 	silence     time.Duration
@@ -112,7 +116,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, errors.Join(err, client.Close(), blocking.Close())
 	}
 	s := &DB{
-		Redis: client, Blocking: blocking, Batched: batched,
+		Redis: client, Blocking: blocking, Batched: batched, deadTries: max(leastDeadTries, o.Pool),
 		Timeout: timeout, silence: o.Silence, ExportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), Clock: o.Clock, entropy: o.Entropy, observe: o.Observe, Log: log,
 		Cache: newCache(), told: told, onDamage: o.Damaged, OnHeld: o.Held, News: make(chan struct{}, 1), Builtin: map[tollgate.Citation]tollgate.RuleRef{},
 	}

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -36,7 +37,7 @@ const (
 )
 
 func main() {
-	e := &edge{host: js.Global().Get("tollgate"), log: slog.New(slog.NewJSONHandler(os.Stderr, nil))} // there for this moment alone
+	e := &edge{host: js.Global().Get("tollgate")} // there for this moment alone
 	if err := e.start(context.Background()); err != nil {
 		e.host.Call("failed", err.Error())
 		return
@@ -57,6 +58,11 @@ type edge struct {
 func (e *edge) setting(name string) string { return e.host.Call("setting", "TOLLGATE_"+name).String() }
 
 func (e *edge) start(ctx context.Context) error {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cmp.Or(e.setting("LOG_LEVEL"), "info"))); err != nil {
+		return fmt.Errorf("TOLLGATE_LOG_LEVEL: %w", err)
+	}
+	e.log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	secret, err := base64.StdEncoding.DecodeString(strings.TrimSpace(e.setting("SECRET_KEY")))
 	if err != nil || len(secret) != 32 {
 		return errors.New("TOLLGATE_SECRET_KEY is not 32 bytes in base64")

@@ -5,6 +5,7 @@ import wasm from "tollgate.wasm";
 import "wasm_exec.js";
 
 const idle = 60_000; // milliseconds without a request until its loops end
+const whole = 512 * 1024; // bytes of a body that is not streamed: as much as any route takes
 const bodiless = [204, 304];
 
 export class Tollgate {
@@ -57,30 +58,48 @@ export class Tollgate {
 	}
 }
 
-// answer has the program serve a request; done is called when all of it is sent.
-function answer(program, request, done) {
-	return new Promise((resolve) => {
-		program.serve({
-			method: request.method,
-			url: request.url,
-			headers: [...request.headers].flat(),
-			body: request.body?.getReader(),
-			aborted: (cancel) => request.signal.addEventListener("abort", cancel),
-			respond: (status, list) => {
-				const headers = new Headers();
-				for (let i = 0; i < list.length; i += 2) headers.append(list[i], list[i + 1]);
-				if (request.method === "HEAD" || bodiless.includes(status)) {
-					resolve(new Response(null, { status, headers }));
-					return undefined;
-				}
+// answer has the program serve a request; done is called when it is through with it.
+async function answer(program, request, done) {
+	const headers = [...request.headers].map(([name, value]) => `${name}\n${value}\n`).join("");
+	const length = request.headers.get("content-length");
+	const body = request.body && (length !== null && Number(length) <= whole ? new Uint8Array(await request.arrayBuffer()) : request.body.getReader());
+	return new Promise((resolve, reject) => {
+		let cancel; // an answer may come before serve returns
+		const ended = () => {
+			if (cancel) request.signal.removeEventListener("abort", cancel);
+			cancel = null;
+			done();
+		};
+		const gone = program.serve(request.method, request.url, headers, body, {
+			whole(status, head, bytes) {
+				ended();
+				const none = request.method === "HEAD" || bodiless.includes(status);
+				resolve(new Response(none ? null : bytes, { status, headers: headersOf(head) }));
+			},
+			begin(status, head) {
+				const headers = headersOf(head);
 				const length = headers.get("content-length");
 				const { readable, writable } = length === null ? new IdentityTransformStream() : new FixedLengthStream(Number(length));
-				resolve(new Response(readable, { status, headers }));
-				return writable.getWriter();
+				const writer = writable.getWriter();
+				writer.closed.then(ended, ended);
+				resolve(new Response(request.method === "HEAD" ? null : readable, { status, headers }));
+				return writer;
 			},
-			ended: done,
+			broken() {
+				ended();
+				reject(new Error("the answer ends early"));
+			},
 		});
+		if (cancel === undefined) request.signal.addEventListener("abort", (cancel = gone));
 	});
+}
+
+// headersOf reads names and values, each on a line.
+function headersOf(head) {
+	const headers = new Headers();
+	const lines = head.split("\n");
+	for (let i = 0; i + 1 < lines.length; i += 2) headers.append(lines[i], lines[i + 1]);
+	return headers;
 }
 
 function unavailable() {

@@ -3,10 +3,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"syscall/js"
 )
@@ -51,100 +53,123 @@ func (e *edge) sleep(js.Value, []js.Value) any {
 	return nil
 }
 
-// serve answers a request of the host: {method, url, headers, body, respond, aborted}.
+// serve answers a request of the host: method, URL, headers, body, and the object
+// with what is called back (object.js, answer). It returns what cancels the request.
 func (e *edge) serve(_ js.Value, args []js.Value) any {
+	ctx, cancel := context.WithCancel(context.Background())
+	r, err := requestOf(ctx, args[0].String(), args[1].String(), args[2].String(), args[3])
+	w := &responseWriter{client: args[4], header: http.Header{}}
+	cancelled := js.FuncOf(func(js.Value, []js.Value) any { cancel(); return nil })
 	go func() {
-		e.loops.wake(e.service.Run)
-		ctx, cancel := context.WithCancel(context.Background())
+		defer cancelled.Release()
 		defer cancel()
-		aborted := js.FuncOf(func(js.Value, []js.Value) any { cancel(); return nil })
-		defer aborted.Release()
-		args[0].Call("aborted", aborted)
-		w := &responseWriter{request: args[0], header: http.Header{}}
-		defer args[0].Call("ended")
-		defer w.close()
 		defer func() {
-			if p := recover(); p != nil { // as a server that ends the connection
-				w.broken = true
-			}
+			p := recover()
+			w.end(p != nil) // as a server that ends the connection
 		}()
-		r, err := requestOf(ctx, args[0])
+		e.loops.wake(e.service.Run)
 		if err != nil {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
 		e.service.Server.Handler().ServeHTTP(w, r)
 	}()
-	return nil
+	return cancelled
 }
 
-func requestOf(ctx context.Context, from js.Value) (*http.Request, error) {
-	u, err := url.Parse(from.Get("url").String())
+// requestOf is a request of the host: headers are names and values, each on a line;
+// the body is bytes, or a reader of a stream.
+func requestOf(ctx context.Context, method, address, headers string, body js.Value) (*http.Request, error) {
+	u, err := url.Parse(address)
 	if err != nil {
 		return nil, err
 	}
 	r := &http.Request{
-		Method: from.Get("method").String(), URL: u, Host: u.Host, RequestURI: u.RequestURI(),
+		Method: method, URL: u, Host: u.Host, RequestURI: u.RequestURI(),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: http.NoBody,
 	}
-	headers := from.Get("headers")
-	for i := 0; i < headers.Length(); i += 2 {
-		r.Header.Add(headers.Index(i).String(), headers.Index(i+1).String())
+	for headers != "" {
+		var name, value string
+		name, headers, _ = strings.Cut(headers, "\n")
+		value, headers, _ = strings.Cut(headers, "\n")
+		r.Header.Add(name, value)
 	}
-	if body := from.Get("body"); body.Truthy() {
+	switch {
+	case !body.Truthy():
+	case body.Get("byteLength").Type() == js.TypeNumber:
+		b := make([]byte, body.Length())
+		js.CopyBytesToGo(b, body)
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
+	default:
 		r.Body, r.ContentLength = io.NopCloser(&stream{ctx: ctx, reader: body}), -1
 	}
 	return r.WithContext(ctx), nil
 }
 
-// responseWriter gives the answer to the host as it is written: nothing is whole in
-// memory.
+// keptBack is how much of an answer waits for its end, so that a short one is sent
+// at once.
+const keptBack = 16 << 10
+
+// responseWriter gives an answer to the host: a short one at once, a long one as it
+// is written, so that nothing is whole in memory.
 type responseWriter struct {
-	request js.Value
-	header  http.Header
-	writer  js.Value // of the host's stream, once the head has been sent
-	begun   bool
-	broken  bool
+	client js.Value
+	header http.Header
+	status int
+	head   string // of the moment of WriteHeader
+	kept   []byte
+	writer js.Value // of the host's stream, once a long answer has begun
 }
 
 func (w *responseWriter) Header() http.Header { return w.header }
 
-// WriteHeader sends status and headers.
+// WriteHeader fixes status and headers.
 func (w *responseWriter) WriteHeader(status int) {
-	if w.begun || status < 200 {
+	if w.status != 0 || status < 200 {
 		return
 	}
-	w.begun = true
-	headers := make([]any, 0, 2*len(w.header))
+	w.status = status
+	var b strings.Builder
 	for name, values := range w.header {
 		for _, value := range values {
-			headers = append(headers, name, value)
+			b.WriteString(name + "\n" + value + "\n")
 		}
 	}
-	w.writer = w.request.Call("respond", status, headers)
+	w.head = b.String()
 }
 
-// Write sends a piece of the body, and waits until there is room for the next. An
-// error says that the client has gone.
+// Write takes a piece of the body. Of a long answer it waits until there is room for
+// the next; an error says that the client has gone.
 func (w *responseWriter) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
-	if !w.writer.Truthy() { // an answer without a body
+	if w.kept = append(w.kept, b...); len(w.kept) <= keptBack {
 		return len(b), nil
 	}
-	if _, err := await(context.Background(), w.writer.Call("write", bytesOf(b))); err != nil {
+	if w.writer.IsUndefined() {
+		w.writer = w.client.Call("begin", w.status, w.head)
+	}
+	piece := w.kept
+	w.kept = nil
+	if _, err := await(context.Background(), w.writer.Call("write", bytesOf(piece))); err != nil {
 		return 0, err
 	}
 	return len(b), nil
 }
 
-func (w *responseWriter) close() {
+// end sends what is left.
+func (w *responseWriter) end(broken bool) {
 	w.WriteHeader(http.StatusOK)
-	if !w.writer.Truthy() {
-		return
-	}
-	if w.broken {
-		w.writer.Call("abort", "the answer ends early")
-	} else {
-		_, _ = await(context.Background(), w.writer.Call("close")) // the client may have gone
+	switch {
+	case w.writer.IsUndefined() && broken:
+		w.client.Call("broken")
+	case w.writer.IsUndefined():
+		w.client.Call("whole", w.status, w.head, bytesOf(w.kept))
+	case broken:
+		w.writer.Call("abort", "the answer ends early").Call("catch", ignored)
+	default:
+		if len(w.kept) > 0 {
+			w.writer.Call("write", bytesOf(w.kept)).Call("catch", ignored) // the client may have gone
+		}
+		w.writer.Call("close").Call("catch", ignored)
 	}
 }

@@ -44,11 +44,11 @@ func (s *Store) exportIDs(ctx context.Context, k rediskv.Space, before string, l
 		last = "(" + before
 	}
 	err = s.db.Timed(ctx, "list_exports", func(ctx context.Context) error {
-		pipe := s.db.Redis.TxPipeline()
-		listed := pipe.ZRevRangeByLex(ctx, k.AllExports(), &redis.ZRangeBy{Min: "-", Max: last, Count: int64(limit)})
-		unfinished := pipe.SMembers(ctx, k.Unfinished())
-		files := pipe.ZRange(ctx, k.ExportFiles(), 0, -1)
-		if _, err := pipe.Exec(ctx); err != nil {
+		var listed, unfinished, files *redis.StringSliceCmd
+		if err := s.db.AtOnce(ctx, func(pipe redis.Pipeliner) {
+			listed = pipe.ZRevRangeByLex(ctx, k.AllExports(), &redis.ZRangeBy{Min: "-", Max: last, Count: int64(limit)})
+			unfinished, files = pipe.SMembers(ctx, k.Unfinished()), pipe.ZRange(ctx, k.ExportFiles(), 0, -1)
+		}); err != nil {
 			return err
 		}
 		ids = listed.Val()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -71,15 +70,17 @@ func (s *Store) ExportFacts(ctx context.Context, org string, d tollgate.Dataset,
 	}
 	sequences := rediskv.ReadHash("", "", rediskv.Fields{})
 	err = s.db.Timed(ctx, "export_facts", func(ctx context.Context) error {
-		pipe := s.db.Redis.TxPipeline()
-		unfinished := pipe.SCard(ctx, k.Unfinished())
-		last, entries := pipe.XRevRangeN(ctx, cmp.Or(log, k.Events()), "+", "-", 1), pipe.XLen(ctx, cmp.Or(log, k.Events()))
-		sequence := pipe.HGet(ctx, k.Sequences(), "event")
+		var unfinished, entries *redis.IntCmd
+		var last *redis.XMessageSliceCmd
+		var sequence *redis.StringCmd
 		counts := make([]*redis.IntCmd, len(indexes))
-		for i, index := range indexes {
-			counts[i] = pipe.ZCount(ctx, index, strconv.FormatInt(f.low, 10), strconv.FormatInt(high, 10))
-		}
-		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		if err := s.db.AtOnce(ctx, func(pipe redis.Pipeliner) {
+			unfinished, sequence = pipe.SCard(ctx, k.Unfinished()), pipe.HGet(ctx, k.Sequences(), "event")
+			last, entries = pipe.XRevRangeN(ctx, cmp.Or(log, k.Events()), "+", "-", 1), pipe.XLen(ctx, cmp.Or(log, k.Events()))
+			for i, index := range indexes {
+				counts[i] = pipe.ZCount(ctx, index, strconv.FormatInt(f.low, 10), strconv.FormatInt(high, 10))
+			}
+		}); err != nil {
 			return err
 		}
 		f.Room.Unfinished = int(unfinished.Val())

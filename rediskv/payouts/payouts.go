@@ -2,7 +2,6 @@ package payouts
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -154,9 +153,11 @@ func payoutTransaction(c *rediskv.Commit, ctx context.Context, was *ledger.Store
 	var found rediskv.Fields
 	var place string
 	if err := c.Store.Timed(ctx, "payout_place", func(ctx context.Context) error {
-		pipe := c.Store.Redis.TxPipeline()
-		hash, score := pipe.HMGet(ctx, key, "st", "pos"), pipe.ZScore(ctx, k.TransactionsIn(string(was.Status)), member)
-		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		var hash *redis.SliceCmd
+		var score *redis.FloatCmd
+		if err := c.Store.AtOnce(ctx, func(pipe redis.Pipeliner) {
+			hash, score = pipe.HMGet(ctx, key, "st", "pos"), pipe.ZScore(ctx, k.TransactionsIn(string(was.Status)), member)
+		}); err != nil {
 			return err
 		}
 		found = rediskv.FieldsIn(hash.Val(), "st", "pos")

@@ -3,7 +3,6 @@ package webhooks
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -26,9 +25,11 @@ func (s *Store) WebhookList(ctx context.Context, org string) (list tollgate.Webh
 	key := s.db.Space(org).Webhooks()
 	found := rediskv.Fields{}
 	if err = s.db.Timed(ctx, "read_webhooks", func(ctx context.Context) error {
-		pipe := s.db.Redis.TxPipeline()
-		entries, revision := pipe.HLen(ctx, key), pipe.HGet(ctx, key, "v")
-		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		var entries *redis.IntCmd
+		var revision *redis.StringCmd
+		if err := s.db.AtOnce(ctx, func(pipe redis.Pipeliner) {
+			entries, revision = pipe.HLen(ctx, key), pipe.HGet(ctx, key, "v")
+		}); err != nil {
 			return err
 		}
 		list.Count = max(0, int(entries.Val())-1) // v is one

@@ -82,7 +82,7 @@ func newPair(t testing.TB) *pair {
 
 	p.env = []string{
 		"TOLLGATE_REDIS_URL=" + p.redis, "TOLLGATE_ISSUER=" + issuer, "TOLLGATE_SIGNING_KEY=" + string(signing),
-		"TOLLGATE_SECRET_KEY=" + base64.StdEncoding.EncodeToString(secret), "TOLLGATE_EDGE_SHARDS=2", "TOLLGATE_PUBLISH_URL=",
+		"TOLLGATE_SECRET_KEY=" + base64.StdEncoding.EncodeToString(secret), "TOLLGATE_EDGE_SHARDS=2", "TOLLGATE_LOG_LEVEL=warn", "TOLLGATE_PUBLISH_URL=",
 	}
 	p.start()
 	for _, url := range []string{p.edge, p.native} {
