@@ -12,11 +12,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"syscall/js"
 	"time"
 
@@ -42,7 +42,7 @@ func main() {
 		e.host.Call("failed", err.Error())
 		return
 	}
-	e.host.Call("ready", js.FuncOf(e.serve), js.FuncOf(e.sleep))
+	e.host.Call("ready", js.FuncOf(e.serve), js.FuncOf(e.cancel), js.FuncOf(e.sleep))
 	select {}
 }
 
@@ -52,6 +52,8 @@ type edge struct {
 	log     *slog.Logger
 	service *service.Service
 	loops   loops
+
+	underWay sync.Map // requests' numbers, and what ends them
 }
 
 // setting is a binding of the object, as TOLLGATE_ settings are called everywhere.
@@ -91,18 +93,19 @@ func (e *edge) start(ctx context.Context) error {
 	return err
 }
 
-// signingKeys are private JWKs one after the other, as in TOLLGATE_SIGNING_KEY of
-// `serve`; a file is nothing that an object has.
+// signingKeys are private JWKs, separated as in TOLLGATE_SIGNING_KEY of `serve`. A
+// file is nothing that an object has.
 func signingKeys(text string) (keys [][]byte, err error) {
-	d := jsontext.NewDecoder(strings.NewReader(text))
 	for {
-		key, err := d.ReadValue()
-		if err == io.EOF {
+		if text = strings.TrimLeft(text, ", \t\r\n"); text == "" {
 			return keys, nil
 		}
+		d := jsontext.NewDecoder(strings.NewReader(text))
+		key, err := d.ReadValue()
 		if err != nil {
 			return nil, errors.New("it is one or more private JWKs") // the text is a secret
 		}
 		keys = append(keys, key.Clone())
+		text = text[d.InputOffset():]
 	}
 }

@@ -6,12 +6,14 @@ import "wasm_exec.js";
 
 const idle = 60_000; // milliseconds without a request until its loops end
 const whole = 512 * 1024; // bytes of a body that is not streamed: as much as any route takes
-const bodiless = [204, 304];
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
 
 export class Tollgate {
 	constructor(_state, env) {
 		this.env = env;
-		this.requests = 0;
+		this.last = 0; // the number of a request
+		this.requests = new Map(); // under way, by number
 	}
 
 	// start makes the program once. After a failure the next request tries again.
@@ -21,8 +23,27 @@ export class Tollgate {
 			const host = {
 				setting: (name) => this.env[name] ?? "",
 				dial: (address, encrypted) => connect(address, { secureTransport: encrypted ? "on" : "off" }),
-				ready: (serve, sleep) => ready({ serve, sleep }),
+				ready: (serve, cancel, sleep) => ready({ serve, cancel, sleep }),
 				failed: (why) => failed(new Error(why)),
+				whole: (number, status, answer, size) => {
+					const body = this.bodiless(number, status) ? null : answer.subarray(size);
+					this.requests.get(number).resolve(new Response(body, { status, headers: headersOf(answer.subarray(0, size)) }));
+					this.end(number);
+				},
+				begin: (number, status, head) => {
+					const headers = headersOf(head);
+					const length = headers.get("content-length");
+					const { readable, writable } = length === null ? new IdentityTransformStream() : new FixedLengthStream(Number(length));
+					const writer = writable.getWriter();
+					const end = () => this.end(number);
+					writer.closed.then(end, end);
+					this.requests.get(number).resolve(new Response(this.bodiless(number, status) ? null : readable, { status, headers }));
+					return writer;
+				},
+				broken: (number) => {
+					this.requests.get(number).reject(new Error("the answer ends early"));
+					this.end(number);
+				},
 			};
 			WebAssembly.instantiate(wasm, go.importObject).then((instance) => {
 				globalThis.tollgate = host; // the program takes it before run returns
@@ -35,71 +56,59 @@ export class Tollgate {
 	}
 
 	async fetch(request) {
-		let program;
 		try {
-			program = await this.start();
-		} catch (error) {
-			console.error(String(error));
-			return unavailable();
-		}
-		clearTimeout(this.sleeping);
-		this.requests++;
-		try {
-			return await answer(program, request, () => this.rest(program));
-		} catch (error) { // the program has ended under it
+			const program = await this.start();
+			clearTimeout(this.sleeping);
+			return await this.serve(program, request);
+		} catch (error) { // it cannot start, or has ended
 			console.error(String(error));
 			return unavailable();
 		}
 	}
 
-	// rest ends the loops when nobody has asked for a while.
-	rest(program) {
-		if (--this.requests === 0) this.sleeping = setTimeout(() => program.sleep(), idle);
-	}
-}
-
-// answer has the program serve a request; done is called when it is through with it.
-async function answer(program, request, done) {
-	const headers = [...request.headers].map(([name, value]) => `${name}\n${value}\n`).join("");
-	const length = request.headers.get("content-length");
-	const body = request.body && (length !== null && Number(length) <= whole ? new Uint8Array(await request.arrayBuffer()) : request.body.getReader());
-	return new Promise((resolve, reject) => {
-		let cancel; // an answer may come before serve returns
-		const ended = () => {
-			if (cancel) request.signal.removeEventListener("abort", cancel);
-			cancel = null;
-			done();
-		};
-		const gone = program.serve(request.method, request.url, headers, body, {
-			whole(status, head, bytes) {
-				ended();
-				const none = request.method === "HEAD" || bodiless.includes(status);
-				resolve(new Response(none ? null : bytes, { status, headers: headersOf(head) }));
-			},
-			begin(status, head) {
-				const headers = headersOf(head);
-				const length = headers.get("content-length");
-				const { readable, writable } = length === null ? new IdentityTransformStream() : new FixedLengthStream(Number(length));
-				const writer = writable.getWriter();
-				writer.closed.then(ended, ended);
-				resolve(new Response(request.method === "HEAD" ? null : readable, { status, headers }));
-				return writer;
-			},
-			broken() {
-				ended();
-				reject(new Error("the answer ends early"));
-			},
+	async serve(program, request) {
+		let head = `${request.method}\n${request.url}\n`;
+		for (const [name, value] of request.headers) head += `${name}\n${value}\n`;
+		head = encoder.encode(head);
+		let packed = head, reader;
+		const length = request.headers.get("content-length");
+		if (request.body && (length === null || Number(length) > whole)) {
+			reader = request.body.getReader();
+		} else if (request.body) {
+			const body = new Uint8Array(await request.arrayBuffer());
+			packed = new Uint8Array(head.length + body.length);
+			packed.set(head);
+			packed.set(body, head.length);
+		}
+		return new Promise((resolve, reject) => {
+			const number = ++this.last;
+			const cancel = () => program.cancel(number);
+			const ended = () => request.signal.removeEventListener("abort", cancel);
+			this.requests.set(number, { resolve, reject, ended, head: request.method === "HEAD", program });
+			request.signal.addEventListener("abort", cancel);
+			program.serve(number, packed, head.length, reader);
 		});
-		if (cancel === undefined) request.signal.addEventListener("abort", (cancel = gone));
-	});
+	}
+
+	bodiless(number, status) {
+		return this.requests.get(number).head || status === 204 || status === 304;
+	}
+
+	// end forgets a request. The loops end when nobody has asked for a while.
+	end(number) {
+		const { ended, program } = this.requests.get(number);
+		ended();
+		this.requests.delete(number);
+		if (this.requests.size === 0) this.sleeping = setTimeout(() => program.sleep(), idle);
+	}
 }
 
 // headersOf reads names and values, each on a line.
 function headersOf(head) {
-	const headers = new Headers();
-	const lines = head.split("\n");
-	for (let i = 0; i + 1 < lines.length; i += 2) headers.append(lines[i], lines[i + 1]);
-	return headers;
+	const lines = decoder.decode(head).split("\n");
+	const headers = [];
+	for (let i = 0; i + 1 < lines.length; i += 2) headers.push([lines[i], lines[i + 1]]);
+	return new Headers(headers);
 }
 
 function unavailable() {

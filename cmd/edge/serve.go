@@ -53,16 +53,20 @@ func (e *edge) sleep(js.Value, []js.Value) any {
 	return nil
 }
 
-// serve answers a request of the host: method, URL, headers, body, and the object
-// with what is called back (object.js, answer). It returns what cancels the request.
+// serve begins to answer a request of the host: its number, its head (method, URL,
+// then names and values of headers, each on a line) with the body behind it, how long
+// the head is, and the reader of a body that is not there yet.
 func (e *edge) serve(_ js.Value, args []js.Value) any {
+	number, b := args[0].Int(), make([]byte, args[1].Length())
+	js.CopyBytesToGo(b, args[1])
+	size := args[2].Int()
 	ctx, cancel := context.WithCancel(context.Background())
-	r, err := requestOf(ctx, args[0].String(), args[1].String(), args[2].String(), args[3])
-	w := &responseWriter{client: args[4], header: http.Header{}}
-	cancelled := js.FuncOf(func(js.Value, []js.Value) any { cancel(); return nil })
+	e.underWay.Store(number, cancel)
+	r, err := requestOf(ctx, string(b[:size]), b[size:], args[3])
+	w := &responseWriter{host: e.host, number: number, header: http.Header{}}
 	go func() {
-		defer cancelled.Release()
 		defer cancel()
+		defer e.underWay.Delete(number)
 		defer func() {
 			p := recover()
 			w.end(p != nil) // as a server that ends the connection
@@ -74,12 +78,20 @@ func (e *edge) serve(_ js.Value, args []js.Value) any {
 		}
 		e.service.Server.Handler().ServeHTTP(w, r)
 	}()
-	return cancelled
+	return nil
 }
 
-// requestOf is a request of the host: headers are names and values, each on a line;
-// the body is bytes, or a reader of a stream.
-func requestOf(ctx context.Context, method, address, headers string, body js.Value) (*http.Request, error) {
+// cancel ends a request whose client has gone.
+func (e *edge) cancel(_ js.Value, args []js.Value) any {
+	if cancel, ok := e.underWay.Load(args[0].Int()); ok {
+		cancel.(context.CancelFunc)()
+	}
+	return nil
+}
+
+func requestOf(ctx context.Context, head string, body []byte, rest js.Value) (*http.Request, error) {
+	method, head, _ := strings.Cut(head, "\n")
+	address, head, _ := strings.Cut(head, "\n")
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, err
@@ -88,20 +100,17 @@ func requestOf(ctx context.Context, method, address, headers string, body js.Val
 		Method: method, URL: u, Host: u.Host, RequestURI: u.RequestURI(),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: http.NoBody,
 	}
-	for headers != "" {
+	for head != "" {
 		var name, value string
-		name, headers, _ = strings.Cut(headers, "\n")
-		value, headers, _ = strings.Cut(headers, "\n")
+		name, head, _ = strings.Cut(head, "\n")
+		value, head, _ = strings.Cut(head, "\n")
 		r.Header.Add(name, value)
 	}
 	switch {
-	case !body.Truthy():
-	case body.Get("byteLength").Type() == js.TypeNumber:
-		b := make([]byte, body.Length())
-		js.CopyBytesToGo(b, body)
-		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
-	default:
-		r.Body, r.ContentLength = io.NopCloser(&stream{ctx: ctx, reader: body}), -1
+	case rest.Truthy():
+		r.Body, r.ContentLength = io.NopCloser(&stream{ctx: ctx, reader: rest}), -1
+	case len(body) > 0:
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	}
 	return r.WithContext(ctx), nil
 }
@@ -113,11 +122,12 @@ const keptBack = 16 << 10
 // responseWriter gives an answer to the host: a short one at once, a long one as it
 // is written, so that nothing is whole in memory.
 type responseWriter struct {
-	client js.Value
+	host   js.Value
+	number int
 	header http.Header
 	status int
-	head   string // of the moment of WriteHeader
-	kept   []byte
+	answer []byte   // the head, and of the body what waits
+	size   int      // of the head
 	writer js.Value // of the host's stream, once a long answer has begun
 }
 
@@ -129,27 +139,26 @@ func (w *responseWriter) WriteHeader(status int) {
 		return
 	}
 	w.status = status
-	var b strings.Builder
 	for name, values := range w.header {
 		for _, value := range values {
-			b.WriteString(name + "\n" + value + "\n")
+			w.answer = append(append(append(append(w.answer, name...), '\n'), value...), '\n')
 		}
 	}
-	w.head = b.String()
+	w.size = len(w.answer)
 }
 
 // Write takes a piece of the body. Of a long answer it waits until there is room for
 // the next; an error says that the client has gone.
 func (w *responseWriter) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
-	if w.kept = append(w.kept, b...); len(w.kept) <= keptBack {
+	if w.answer = append(w.answer, b...); len(w.answer)-w.size <= keptBack {
 		return len(b), nil
 	}
 	if w.writer.IsUndefined() {
-		w.writer = w.client.Call("begin", w.status, w.head)
+		w.writer = w.host.Call("begin", w.number, w.status, bytesOf(w.answer[:w.size]))
 	}
-	piece := w.kept
-	w.kept = nil
+	piece := w.answer[w.size:]
+	w.answer, w.size = nil, 0
 	if _, err := await(context.Background(), w.writer.Call("write", bytesOf(piece))); err != nil {
 		return 0, err
 	}
@@ -161,14 +170,14 @@ func (w *responseWriter) end(broken bool) {
 	w.WriteHeader(http.StatusOK)
 	switch {
 	case w.writer.IsUndefined() && broken:
-		w.client.Call("broken")
+		w.host.Call("broken", w.number)
 	case w.writer.IsUndefined():
-		w.client.Call("whole", w.status, w.head, bytesOf(w.kept))
+		w.host.Call("whole", w.number, w.status, bytesOf(w.answer), w.size)
 	case broken:
 		w.writer.Call("abort", "the answer ends early").Call("catch", ignored)
 	default:
-		if len(w.kept) > 0 {
-			w.writer.Call("write", bytesOf(w.kept)).Call("catch", ignored) // the client may have gone
+		if len(w.answer) > 0 {
+			w.writer.Call("write", bytesOf(w.answer)).Call("catch", ignored) // the client may have gone
 		}
 		w.writer.Call("close").Call("catch", ignored)
 	}
