@@ -4,7 +4,7 @@ import { connect } from "cloudflare:sockets";
 import wasm from "tollgate.wasm";
 import "wasm_exec.js";
 
-const idle = 60_000; // milliseconds without a request until its loops end
+const idle = 60; // seconds without a request until its loops end
 const whole = 512 * 1024; // bytes of a body that is not streamed: as much as any route takes
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -99,7 +99,7 @@ export class Tollgate {
 		const { ended, program } = this.requests.get(number);
 		ended();
 		this.requests.delete(number);
-		if (this.requests.size === 0) this.sleeping = setTimeout(() => program.sleep(), idle);
+		if (this.requests.size === 0) this.sleeping = setTimeout(() => program.sleep(), 1000 * (this.env.TOLLGATE_EDGE_IDLE || idle));
 	}
 }
 

@@ -28,6 +28,7 @@ const tollgate :Workerd.Worker = (
     (name = "TOLLGATE_SECRET_KEY", fromEnvironment = "TOLLGATE_SECRET_KEY"),
     (name = "TOLLGATE_LOG_LEVEL", fromEnvironment = "TOLLGATE_LOG_LEVEL"),
     (name = "TOLLGATE_EDGE_SHARDS", fromEnvironment = "TOLLGATE_EDGE_SHARDS"),
+    (name = "TOLLGATE_EDGE_IDLE", fromEnvironment = "TOLLGATE_EDGE_IDLE"),
     (name = "TOLLGATE_PUBLISH_URL", fromEnvironment = "TOLLGATE_PUBLISH_URL"),
   ],
 );

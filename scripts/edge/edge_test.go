@@ -31,6 +31,7 @@ import (
 	"tollgate/handlers/service"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/store"
 	"tollgate/rediskv/testkit"
 	"tollgate/wasm"
 )
@@ -40,32 +41,38 @@ const issuer = "https://pay.tollgate.test"
 // pair is one organization on one Redis, served by workerd and by this process.
 type pair struct {
 	t            testing.TB
+	server       *redistest.Server
 	redis        string
+	store        *store.Store
 	env          []string
 	edge, native string // URLs
 	token        string
+	public       [2]string // JWKs of the client and the pricing team
 	command      *exec.Cmd
 }
 
 // newPair starts both. It needs what `make edge` writes and workerd, whose place
 // TOLLGATE_TEST_EDGE names.
-func newPair(t testing.TB) *pair {
+func newPair(t testing.TB, settings ...string) *pair {
 	t.Helper()
 	if os.Getenv("TOLLGATE_TEST_EDGE") == "" {
 		t.Skip("runs in `make edge-test`")
 	}
-	p := &pair{t: t, redis: redistest.URL(t)}
+	p := &pair{t: t, server: redistest.Fresh(t)}
+	p.redis = p.server.URL
 	signing, err := auth.GenerateSigningKey(rand.Reader)
 	must(t, err)
 	private, public, err := auth.GenerateClientKey(rand.Reader, "ES256")
 	must(t, err)
 	_, team, err := auth.GenerateClientKey(rand.Reader, "ES256")
 	must(t, err)
+	p.public = [2]string{string(public), string(team)}
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret)
 	builtin, err := wasm.BuiltinRefs()
 	must(t, err)
 	store := testkit.Open(t, rediskv.Options{URL: p.redis, Clock: time.Now, Rules: builtin})
+	p.store = store
 	_, err = redistest.Provision(t.Context(), store, demo.Config(string(public), string(team)), false)
 	must(t, err)
 
@@ -84,6 +91,7 @@ func newPair(t testing.TB) *pair {
 		"TOLLGATE_REDIS_URL=" + p.redis, "TOLLGATE_ISSUER=" + issuer, "TOLLGATE_SIGNING_KEY=" + string(signing),
 		"TOLLGATE_SECRET_KEY=" + base64.StdEncoding.EncodeToString(secret), "TOLLGATE_EDGE_SHARDS=2", "TOLLGATE_LOG_LEVEL=warn", "TOLLGATE_PUBLISH_URL=",
 	}
+	p.env = append(p.env, settings...)
 	p.start()
 	for _, url := range []string{p.edge, p.native} {
 		testkit.Eventually(t, url+" is ready", func() bool { return p.call(url, "GET", "/readyz", "").status == 200 })
@@ -329,6 +337,76 @@ func TestEdgeConnectionsKilled(t *testing.T) {
 		}
 		if r := p.call(p.edge, "POST", "/v1/payments", `{"amount":"10.00","currency":"EUR","payee":"shop.example"}`, "Idempotency-Key", fmt.Sprint("k", n)); r.status != 201 {
 			t.Errorf("after a kill: %d %s", r.status, r.body)
+		}
+	}
+}
+
+// An object that nobody asks is no instance that others wait for, and is one again
+// with the next request.
+func TestSleep(t *testing.T) {
+	p := newPair(t, "TOLLGATE_EDGE_SHARDS=1", "TOLLGATE_EDGE_IDLE=1")
+	instances := func() int {
+		list, err := p.store.Instances(t.Context())
+		must(t, err)
+		return len(list)
+	}
+	for range 2 {
+		if r := p.call(p.edge, "POST", "/v1/quotes", `{"amount":"10.00","currency":"EUR","payee":"shop.example"}`); r.status != 200 {
+			t.Fatalf("%d %s", r.status, r.body)
+		}
+		testkit.Eventually(t, "the object counts", func() bool { return instances() == 2 })
+		testkit.Eventually(t, "it sleeps", func() bool { return instances() == 1 })
+	}
+	// Meanwhile the account is paused, of which it hears nothing.
+	config := demo.Config(p.public[0], p.public[1])
+	config.MerchantAccounts[0].Status = "paused"
+	_, err := redistest.Provision(t.Context(), p.store, config, false)
+	must(t, err)
+	time.Sleep(6 * time.Second) // longer than what it knows is used unasked
+	if r := p.call(p.edge, "POST", "/v1/quotes", `{"amount":"10.00","currency":"EUR","payee":"shop.example"}`); r.status != 409 {
+		t.Errorf("a quote of what it knew: %d %s", r.status, r.body)
+	}
+}
+
+// While Redis is away requests are refused with a time to come back, and afterwards
+// they are answered; what was acknowledged is there.
+func TestRedisComesBack(t *testing.T) {
+	p := newPair(t)
+	acknowledged, refused, n := map[string]bool{}, 0, 0
+	pay := func() bool {
+		n++
+		r := p.call(p.edge, "POST", "/v1/payments", `{"amount":"10.00","currency":"EUR","payee":"shop.example"}`, "Idempotency-Key", fmt.Sprint("k", n))
+		switch {
+		case r.status == 201:
+			var payment tollgate.Payment
+			must(t, json.Unmarshal([]byte(r.body), &payment))
+			acknowledged[payment.ID] = true
+		case r.status == 503 && r.header.Get("Retry-After") != "":
+			refused++
+		default:
+			t.Errorf("%d %s", r.status, r.body)
+		}
+		return r.status == 201
+	}
+	for range 3 {
+		for range rounds(t, 30) {
+			if !pay() {
+				t.Error("a payment was refused while Redis was there")
+			}
+		}
+		p.server.Kill()
+		if pay() {
+			t.Error("a payment without Redis")
+		}
+		p.server.Restart()
+		testkit.Eventually(t, "payments go on", pay)
+	}
+	if refused == 0 {
+		t.Error("nothing was refused")
+	}
+	for id := range acknowledged {
+		if r := p.call(p.edge, "GET", "/v1/payments/"+id, ""); r.status != 200 {
+			t.Errorf("%s: %d %s", id, r.status, r.body)
 		}
 	}
 }
