@@ -19,6 +19,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -408,5 +409,41 @@ func TestRedisComesBack(t *testing.T) {
 		if r := p.call(p.edge, "GET", "/v1/payments/"+id, ""); r.status != 200 {
 			t.Errorf("%s: %d %s", id, r.status, r.body)
 		}
+	}
+}
+
+// Two objects of one organization know nothing of each other: of a key that both get
+// at once, one payment comes, and both answer with it.
+func TestTwoObjects(t *testing.T) {
+	p := newPair(t)
+	urls := []string{p.edge, ""}
+	p.start()
+	urls[1] = p.edge
+	testkit.Eventually(t, "the second is ready", func() bool { return p.call(p.edge, "GET", "/readyz", "").status == 200 })
+	count := rounds(t, 30)
+	for n := range count {
+		var answers [2]reply
+		var both sync.WaitGroup
+		for i, url := range urls {
+			both.Go(func() {
+				answers[i] = p.call(url, "POST", "/v1/payments", `{"amount":"10.00","currency":"EUR","payee":"shop.example"}`, "Idempotency-Key", fmt.Sprint("k", n))
+			})
+		}
+		both.Wait()
+		if answers[0].status != 201 || answers[0].body != answers[1].body {
+			t.Errorf("%d %s\n%d %s", answers[0].status, answers[0].body, answers[1].status, answers[1].body)
+		}
+	}
+	made := 0
+	for cursor := ""; ; {
+		var page tollgate.List[tollgate.Payment]
+		must(t, json.Unmarshal([]byte(p.call(p.native, "GET", "/v1/payments?limit=100"+cursor, "").body), &page))
+		if made += len(page.Data); page.NextCursor == nil {
+			break
+		}
+		cursor = "&cursor=" + *page.NextCursor
+	}
+	if made != count {
+		t.Errorf("%d payments of %d keys", made, count)
 	}
 }
