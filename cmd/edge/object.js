@@ -50,16 +50,23 @@ export class Tollgate {
 				const ended = go.run(instance);
 				delete globalThis.tollgate;
 				return ended;
-			}).then(() => failed(new Error("the program has ended")), failed).finally(() => (this.program = undefined));
+			}).then(() => this.ended(failed, new Error("the program has ended")), (error) => this.ended(failed, error));
 		});
 		return this.program;
 	}
 
+	// ended refuses what waits for a program that is no more.
+	ended(failed, error) {
+		this.program = undefined;
+		clearTimeout(this.sleeping);
+		failed(error);
+		for (const { reject } of this.requests.values()) reject(error);
+		this.requests.clear();
+	}
+
 	async fetch(request) {
 		try {
-			const program = await this.start();
-			clearTimeout(this.sleeping);
-			return await this.serve(program, request);
+			return await this.serve(await this.start(), request);
 		} catch (error) { // it cannot start, or has ended
 			console.error(String(error));
 			return unavailable();
@@ -84,6 +91,7 @@ export class Tollgate {
 			const number = ++this.last;
 			const cancel = () => program.cancel(number);
 			const ended = () => request.signal.removeEventListener("abort", cancel);
+			clearTimeout(this.sleeping);
 			this.requests.set(number, { resolve, reject, ended, head: request.method === "HEAD", program });
 			request.signal.addEventListener("abort", cancel);
 			program.serve(number, packed, head.length, reader);
@@ -96,7 +104,8 @@ export class Tollgate {
 
 	// end forgets a request. The loops end when nobody has asked for a while.
 	end(number) {
-		const { ended, program } = this.requests.get(number);
+		const { ended, program } = this.requests.get(number) ?? {};
+		if (!ended) return; // it has been refused
 		ended();
 		this.requests.delete(number);
 		if (this.requests.size === 0) this.sleeping = setTimeout(() => program.sleep(), 1000 * (this.env.TOLLGATE_EDGE_IDLE || idle));
@@ -114,9 +123,13 @@ function headersOf(head) {
 function unavailable() {
 	const problem = {
 		type: "urn:tollgate:error:store_unavailable", title: "Store unavailable", status: 503, code: "store_unavailable",
-		message: "The service cannot start at the moment. Try again.", request_id: `req_${crypto.randomUUID()}`,
+		message: "The service cannot start at the moment. Try again.", request_id: `req_${crypto.randomUUID().replaceAll("-", "").slice(0, 26)}`,
 	};
 	return new Response(JSON.stringify(problem), {
-		status: 503, headers: { "content-type": "application/problem+json", "cache-control": "no-store", "retry-after": "1" },
+		status: 503,
+		headers: {
+			"content-type": "application/problem+json", "cache-control": "no-store", "x-content-type-options": "nosniff",
+			"retry-after": "1", "request-id": problem.request_id,
+		},
 	});
 }

@@ -1,5 +1,5 @@
-# Tollgate on workerd. Settings come from the environment of the process, as
-# `tollgate serve` reads them.
+# Tollgate on workerd. Settings come from the environment of the process; those of
+# `tollgate serve` that an object has are called the same.
 using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (

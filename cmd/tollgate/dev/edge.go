@@ -1,8 +1,10 @@
 package dev
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -28,7 +30,7 @@ func runEdge(ctx context.Context, o devOptions, addr string, out io.Writer, sett
 	c.Env, c.Stdout, c.Stderr = append(os.Environ(), settings...), out, out
 	c.Cancel, c.WaitDelay = func() error { return c.Process.Signal(syscall.SIGTERM) }, 5*time.Second
 	if err := c.Run(); ctx.Err() == nil {
-		return fmt.Errorf("workerd has ended: %w", err)
+		return fmt.Errorf("workerd has ended: %w", cmp.Or(err, errors.New("it says no error")))
 	}
 	return nil
 }
