@@ -36,8 +36,8 @@ func TestFirst(t *testing.T) {
 		for _, r := range h.repeats {
 			a, err := this.send("POST", r.path, r.key, r.body)
 			must(t, err)
-			if a.text != r.answer || a.Header.Get("Idempotent-Replayed") != "true" {
-				t.Errorf("%s: %d %s\nit was %s", r.path, a.StatusCode, a.text, r.answer)
+			if a.Text != r.answer || a.Header.Get("Idempotent-Replayed") != "true" {
+				t.Errorf("%s: %d %s\nit was %s", r.path, a.StatusCode, a.Text, r.answer)
 			}
 		}
 	})
@@ -74,14 +74,14 @@ func TestFirst(t *testing.T) {
 			return payout.at("data.0.status") == "paid"
 		})
 		if sum := cents(t, payout.at("data.0.amount_captured")) - cents(t, payout.at("data.0.fee_total")); sum != cents(t, pays.asked()[payout.at("data.0.id")].Amount) {
-			t.Errorf("%s was paid as %v", payout.text, pays.asked())
+			t.Errorf("%s was paid as %v", payout.Text, pays.asked())
 		}
 	})
 	t.Run("rules go on", func(t *testing.T) {
 		set := "/v1/rule-sets/" + s.ids[tollgate.PrefixRuleSet]
 		quote := `{"amount":"100.00","currency":"EUR","payee":"shop.example","merchant_account_id":"` + s.account() + `"}`
 		if a := this.do(t, "POST", "/v1/quotes", "", quote); a.at("lines.2.rule") != h.rule {
-			t.Errorf("%s", a.text)
+			t.Errorf("%s", a.Text)
 		}
 		this.post(t, set+"/rollback", ``)
 		testkit.Eventually(t, "it is out of force", func() bool { return this.do(t, "POST", "/v1/quotes", "", quote).at("lines.2.rule") == "" })
@@ -95,8 +95,8 @@ func TestFirst(t *testing.T) {
 		for _, dataset := range []string{"payments", "transactions", "tickets", "events", "payouts", "audit"} {
 			job := this.post(t, "/v1/exports/preview", `{"dataset":"`+dataset+`","format":"ndjson"}`).at("id")
 			awaitExport(t, this, job)
-			if file := this.get(t, "/v1/exports/"+job+"/file"); strings.Contains(file.text, "damaged") {
-				t.Errorf("%s: %s", dataset, file.text)
+			if file := this.get(t, "/v1/exports/"+job+"/file"); strings.Contains(file.Text, "damaged") {
+				t.Errorf("%s: %s", dataset, file.Text)
 			}
 		}
 	})
@@ -125,7 +125,7 @@ func writeHistory(t *testing.T, in *instance, to *receiver) *history {
 		key := rand.Text()
 		a, err := in.send("POST", path, key, body)
 		must(t, err)
-		h.repeats = append(h.repeats, struct{ path, key, body, answer string }{path, key, body, a.text})
+		h.repeats = append(h.repeats, struct{ path, key, body, answer string }{path, key, body, a.Text})
 		return a
 	}
 	h.hook = in.post(t, "/v1/webhooks", `{"url":"`+to.URL+`","event_types":["payment.*"],"signature_scheme":"both","description":"of the first"}`).at("id")
@@ -203,12 +203,19 @@ func (in *instance) advanceAndPay(t *testing.T, payment string) {
 // sinceFirst is what the interface has learned to say since, beside [since].
 var sinceFirst = regexp.MustCompile(`,"silent_rules":\[\]|"default_merchant_account_id":null,`)
 
+// counted are the counts of a shadow: an instance adds to them some time after it compared, and so after the answer of the history was kept.
+var counted = regexp.MustCompile(`"(compared|equal)":[1-9]\d*`)
+
 // compare asks for all of it again.
 func (h *history) compare(t *testing.T, in *instance) {
 	for path, was := range h.answers {
 		a, err := in.send("GET", path, "", "")
 		must(t, err)
-		if is := sinceFirst.ReplaceAllString(a.comparable(), ""); is != was {
+		is := sinceFirst.ReplaceAllString(a.comparable(), "")
+		if strings.HasPrefix(path, "/v1/shadows/") {
+			is, was = counted.ReplaceAllString(is, "$1"), counted.ReplaceAllString(was, "$1")
+		}
+		if is != was {
 			t.Errorf("%s: %d %s\nit was %s", path, a.StatusCode, is, was)
 		}
 	}
