@@ -132,7 +132,7 @@ func (d *damageable) look(t *testing.T, all *world, before keyspace, id string) 
 	for _, path := range paths {
 		sound[path] = w.want(w.call("GET", path, ""), 200, "")
 	}
-	stub := fmt.Sprintf(`{"object":"%s","id":"%s","damaged":true}`, d.kind, id)
+	inPlace := fmt.Sprintf(`{"object":"%s","id":"%s","damaged":true}`, d.kind, id)
 	look := func(what string, must, may bool) {
 		t.Helper()
 		noticed := false
@@ -142,7 +142,7 @@ func (d *damageable) look(t *testing.T, all *world, before keyspace, id string) 
 			switch {
 			case r.StatusCode == 500 && code == "record_damaged" && strings.Contains(path, id):
 				noticed = true
-			case r.StatusCode == 200 && strings.Contains(r.text, stub):
+			case r.StatusCode == 200 && strings.Contains(r.text, inPlace):
 				noticed = true
 				if was, is := entries(sound[path]), entries(r); was != is {
 					t.Errorf("%s: %s has %d entries, not %d", what, path, is, was)
@@ -318,16 +318,16 @@ func TestDamagedEvent(t *testing.T) {
 		}
 		check(t, command(t, w.redis, append([]string{"XADD", key}, entry...)...))
 	}
-	stub := fmt.Sprintf(`{"object":"event","id":"%s","damaged":true}`, id)
+	inPlace := fmt.Sprintf(`{"object":"event","id":"%s","damaged":true}`, id)
 	r := w.want(w.call("GET", "/v1/events?limit=100", ""), 200, "")
-	if !strings.Contains(r.text, stub) {
+	if !strings.Contains(r.text, inPlace) {
 		t.Errorf("%s is not in its place: %s", id, r.text)
 	}
 	w.want(w.call("GET", "/v1/events/"+id, ""), 500, "record_damaged")
 	r = w.want(w.call("POST", "/v1/exports/preview", `{"dataset":"events","format":"ndjson"}`), 202, "")
 	check(t, w.exports())
 	path := "/v1/exports/" + w.get(r, "id") + "/file"
-	if file := w.want(w.call("GET", path, ""), 200, ""); !strings.Contains(file.text, stub) {
+	if file := w.want(w.call("GET", path, ""), 200, ""); !strings.Contains(file.text, inPlace) {
 		t.Errorf("the export does not show it: %s", file.text)
 	}
 	r = w.want(w.call("GET", "/v1/events?types=integrity.failed", ""), 200, "")

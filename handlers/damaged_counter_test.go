@@ -49,7 +49,7 @@ func TestDamagedCounter(t *testing.T) {
 				write[1] = counter
 				check(t, command(t, w.redis, "DEL", counter))
 				check(t, command(t, w.redis, write...))
-				stub := `{"object":"counter","id":"` + id + `","damaged":true}`
+				inPlace := `{"object":"counter","id":"` + id + `","damaged":true}`
 
 				w.want(w.call("POST", "/v1/quotes", body("shop.example")), 500, "record_damaged")
 				kept := dump(t, w.redis).without()
@@ -66,7 +66,7 @@ func TestDamagedCounter(t *testing.T) {
 				}
 				for _, path := range []string{path, "/v1/perimeters?payee=shop.example&limit=100"} {
 					r := w.want(w.call("GET", path, ""), 200, "")
-					if strings.Count(r.text, `"damaged":true`) != 1 || !strings.Contains(r.text, stub) {
+					if strings.Count(r.text, `"damaged":true`) != 1 || !strings.Contains(r.text, inPlace) {
 						t.Errorf("%s: %s", path, r.text)
 					}
 				}

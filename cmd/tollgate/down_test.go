@@ -17,6 +17,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"tollgate/cmd/tollgate/cli"
+	"tollgate/cmd/tollgate/clitest"
 	"tollgate/cmd/tollgate/server"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
@@ -50,7 +51,7 @@ func TestRedisAway(t *testing.T) {
 				return
 			}
 			if err != nil || r.StatusCode != http.StatusServiceUnavailable || time.Now().After(deadline) {
-				t.Errorf("payment %s: %v %s", key, err, r.text)
+				t.Errorf("payment %s: %v %s", key, err, r.Text)
 				return
 			}
 		}
@@ -79,8 +80,8 @@ func TestRedisAway(t *testing.T) {
 				r, err := s.send("POST", base+"/v1/payments", fmt.Sprintf("%s-%d", name, n), payment)
 				took := time.Since(begin)
 				if err != nil || r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" ||
-					!regexp.MustCompile(`"code":"store_unavailable"`).MatchString(r.text) {
-					t.Errorf("payment: %v %s", err, r.text)
+					!regexp.MustCompile(`"code":"store_unavailable"`).MatchString(r.Text) {
+					t.Errorf("payment: %v %s", err, r.Text)
 				}
 				if took > storeTimeout+slack {
 					t.Errorf("payment: answered after %s", took)
@@ -112,7 +113,7 @@ func TestRedisAway(t *testing.T) {
 			s.must(http.StatusServiceUnavailable, "GET", base+"/readyz", "", "")
 			r, err := s.askToken(base)
 			if err != nil || r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
-				t.Errorf("token: %v %s", err, r.text)
+				t.Errorf("token: %v %s", err, r.Text)
 			}
 
 			outage.end()
@@ -182,18 +183,18 @@ func settled(t *testing.T, metrics string, atMost int) int {
 	const comingAndGoing = 6
 	count := 0
 	testkit.Eventually(t, fmt.Sprintf("no more than %d goroutines", atMost), func() bool {
-		siteClient.CloseIdleConnections()
+		clitest.Remote.CloseIdleConnections()
 		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+metrics+"/metrics", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := receive(req)
+		r, err := clitest.Receive(req)
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := regexp.MustCompile(`(?m)^go_goroutines (\d+)$`).FindStringSubmatch(r.text)
+		found := regexp.MustCompile(`(?m)^go_goroutines (\d+)$`).FindStringSubmatch(r.Text)
 		if found == nil {
-			t.Fatalf("no go_goroutines in\n%s", r.text)
+			t.Fatalf("no go_goroutines in\n%s", r.Text)
 		}
 		count, _ = strconv.Atoi(found[1])
 		return count <= atMost+comingAndGoing

@@ -60,7 +60,7 @@ func TestExportUnderLoad(t *testing.T) {
 		start := time.Now()
 		r, err := s.send("POST", base+"/v1/payments", key, `{"amount":"10.00","currency":"EUR","payee":"shop.example"}`)
 		if err == nil && r.StatusCode != 201 {
-			err = fmt.Errorf("%d %s", r.StatusCode, r.text)
+			err = fmt.Errorf("%d %s", r.StatusCode, r.Text)
 		}
 		return time.Since(start), err
 	}

@@ -30,8 +30,8 @@ func TestTwinsOnTwoInstances(t *testing.T) {
 		})
 		repeated := 0
 		for _, a := range answers {
-			if a.Response == nil || a.StatusCode != http.StatusCreated || a.text != answers[0].text {
-				t.Fatalf("%+v, another twin %s", a, answers[0].text)
+			if a.Response == nil || a.StatusCode != http.StatusCreated || a.Text != answers[0].Text {
+				t.Fatalf("%+v, another twin %s", a, answers[0].Text)
 			}
 			if a.Header.Get("Idempotent-Replayed") == "true" {
 				repeated++
@@ -49,7 +49,7 @@ func TestTwinsOnTwoInstances(t *testing.T) {
 			r, err := s.send("POST", bases[n%2]+"/v1/payments/"+p.ID+"/captures", fmt.Sprintf("capture-%d-%d", round, n),
 				`{"amount":"30.00","final_capture":false}`)
 			if err != nil || (r.StatusCode != http.StatusCreated && r.StatusCode != http.StatusUnprocessableEntity) {
-				t.Errorf("capture: %v %s", err, r.text)
+				t.Errorf("capture: %v %s", err, r.Text)
 				return
 			}
 			if r.StatusCode == http.StatusCreated {

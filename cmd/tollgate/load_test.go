@@ -148,13 +148,13 @@ func (l *load) request(o *order, path, key, body string, into any) bool {
 		switch {
 		case err == nil && r.StatusCode == http.StatusCreated:
 			r.into(l.t, into)
-			o.requests = append(o.requests, acknowledged{path, key, body, r.text})
+			o.requests = append(o.requests, acknowledged{path, key, body, r.Text})
 			l.acked.Add(1)
 			return !l.stopping()
 		case l.t.Context().Err() != nil:
 			return false
 		case l.strict, err == nil && r.StatusCode != http.StatusServiceUnavailable, time.Now().After(deadline):
-			l.t.Errorf("POST %s (%s): error %v, answer %q", path, key, err, r.text)
+			l.t.Errorf("POST %s (%s): error %v, answer %q", path, key, err, r.Text)
 			return false
 		}
 	}
@@ -232,7 +232,7 @@ func (l *load) checkOrder(base string, o *order, events []seenEvent, moves []see
 	for address, into := range map[string]any{"/v1/payments/" + o.payment.ID: &p, "/v1/tickets/" + o.payment.TicketID: &ticket} {
 		r, err := l.send("GET", base+address, "", "")
 		if err != nil || r.StatusCode != http.StatusOK {
-			l.t.Errorf("%s was acknowledged: error %v, answer %q", address, err, r.text)
+			l.t.Errorf("%s was acknowledged: error %v, answer %q", address, err, r.Text)
 			return
 		}
 		r.into(l.t, into)
@@ -263,8 +263,8 @@ func (l *load) checkOrder(base string, o *order, events []seenEvent, moves []see
 	}
 	for _, q := range o.requests {
 		r, err := l.send("POST", base+q.path, q.key, q.body)
-		if err != nil || r.StatusCode != http.StatusCreated || r.text != q.answer || r.Header.Get("Idempotent-Replayed") != "true" {
-			l.t.Errorf("%s repeated: error %v, answer %q, it was %q", q.key, err, r.text, q.answer)
+		if err != nil || r.StatusCode != http.StatusCreated || r.Text != q.answer || r.Header.Get("Idempotent-Replayed") != "true" {
+			l.t.Errorf("%s repeated: error %v, answer %q, it was %q", q.key, err, r.Text, q.answer)
 		}
 	}
 }

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/cmd/tollgate/clitest"
 	"tollgate/handlers/auth"
 	"tollgate/rediskv/testkit"
 )
@@ -112,46 +110,19 @@ func (s *site) serve(flags ...string) *process {
 }
 
 // received is an answer of the interface, read.
-type received struct {
-	*http.Response
-	text string
-}
+type received struct{ clitest.Answer }
 
 func (r received) into(t *testing.T, v any) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(r.text), v); err != nil {
-		t.Fatalf("%s: %v in %s", r.Request.URL, err, r.text)
+	if err := json.Unmarshal([]byte(r.Text), v); err != nil {
+		t.Fatalf("%s: %v in %s", r.Request.URL, err, r.Text)
 	}
 }
-
-// siteClient has no more patience than any test.
-var siteClient = &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 
 // send makes a request under the site's token. It is safe for concurrent use.
 func (s *site) send(method, address, key, body string) (received, error) {
-	req, err := http.NewRequestWithContext(s.t.Context(), method, address, strings.NewReader(body))
-	if err != nil {
-		return received{}, err
-	}
-	req.Header.Set("Authorization", "Bearer "+s.token)
-	if body != "" {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if key != "" {
-		req.Header.Set("Idempotency-Key", key)
-	}
-	return receive(req)
-}
-
-func receive(req *http.Request) (received, error) {
-	resp, err := siteClient.Do(req)
-	if err != nil {
-		return received{}, err
-	}
-	defer resp.Body.Close()
-	var text bytes.Buffer
-	_, err = io.Copy(&text, resp.Body)
-	return received{resp, text.String()}, err
+	a, err := clitest.Send(s.t.Context(), s.token, method, address, body, "Idempotency-Key", key)
+	return received{a}, err
 }
 
 // must is send where only one status will do.
@@ -162,27 +133,15 @@ func (s *site) must(status int, method, address, key, body string) received {
 		s.t.Fatal(err)
 	}
 	if r.StatusCode != status {
-		s.t.Fatalf("%s %s: %d %s, want %d", method, address, r.StatusCode, r.text, status)
+		s.t.Fatalf("%s %s: %d %s, want %d", method, address, r.StatusCode, r.Text, status)
 	}
 	return r
 }
 
 // askToken sends a new assertion to the token endpoint.
 func (s *site) askToken(base string) (received, error) {
-	assertion, err := auth.SignAssertion(s.key, s.client, siteIssuer, rand.Text(), time.Now())
-	if err != nil {
-		return received{}, err
-	}
-	form := url.Values{
-		"grant_type": {"client_credentials"}, "client_assertion": {assertion},
-		"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
-	}
-	req, err := http.NewRequestWithContext(s.t.Context(), "POST", base+"/oauth2/token", strings.NewReader(form.Encode()))
-	if err != nil {
-		return received{}, err
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	return receive(req)
+	a, err := clitest.AskToken(s.t.Context(), base, siteIssuer, s.client, s.key)
+	return received{a}, err
 }
 
 // authenticate gets the token that send uses; it is good on every instance and
@@ -201,7 +160,7 @@ func (s *site) authenticate(base string) {
 		AccessToken string `json:"access_token"`
 	}
 	if r.into(s.t, &issued); issued.AccessToken == "" {
-		s.t.Fatalf("no token: %d %s", r.StatusCode, r.text)
+		s.t.Fatalf("no token: %d %s", r.StatusCode, r.Text)
 	}
 	s.token = issued.AccessToken
 }

@@ -45,7 +45,7 @@ func TestStopUnderLoad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return r.StatusCode == http.StatusServiceUnavailable && strings.Contains(r.text, `"draining":true`)
+		return r.StatusCode == http.StatusServiceUnavailable && strings.Contains(r.Text, `"draining":true`)
 	})
 	l.more(20) // served all the same
 	l.stop()
@@ -72,7 +72,7 @@ func TestSecondSignal(t *testing.T) {
 	server.signal(syscall.SIGTERM)
 	testkit.Eventually(t, "it drains", func() bool {
 		r, err := s.send("GET", base+"/readyz", "", "")
-		return err == nil && strings.Contains(r.text, `"draining":true`)
+		return err == nil && strings.Contains(r.Text, `"draining":true`)
 	})
 	server.signal(syscall.SIGTERM)
 	if code := server.exit(); code == 0 {

@@ -65,13 +65,13 @@ fixed = "0.25"
 			types += a.at(row+"type") + a.at(row+"damaged") + " "
 		}
 		if types != "authorization capture fee true true " {
-			t.Errorf("%s: %s", types, a.text)
+			t.Errorf("%s: %s", types, a.Text)
 		}
 	})
 	t.Run("there is no route, and no type to filter", func(t *testing.T) {
 		for path, status := range map[string]int{partly + "/refunds": 404, "/v1/transactions?type=refund": 400, "/v1/events?types=payment.refunded": 400} {
 			if a, err := before.send("GET", path, "", ""); err != nil || a.StatusCode != status {
-				t.Errorf("%s: %v %d %s", path, err, a.StatusCode, a.text)
+				t.Errorf("%s: %v %d %s", path, err, a.StatusCode, a.Text)
 			}
 		}
 	})
@@ -126,7 +126,7 @@ fixed = "0.25"
 	})
 	t.Run("a client that may refund gets no token, others do", func(t *testing.T) {
 		if a := before.ask(s.ids["cashier"]); a.StatusCode != http.StatusInternalServerError {
-			t.Errorf("%d %s", a.StatusCode, a.text)
+			t.Errorf("%d %s", a.StatusCode, a.Text)
 		}
 		before.authenticate()
 		s.refunds = false
@@ -134,7 +134,7 @@ fixed = "0.25"
 			t.Errorf("provisioning what it knows: %s", text)
 		}
 		if a := before.get(t, "/readyz"); a.at("status") != "ready" {
-			t.Error(a.text)
+			t.Error(a.Text)
 		}
 	})
 	t.Run("a payout that it makes is held, and paid right by this build", func(t *testing.T) {
@@ -150,17 +150,17 @@ fixed = "0.25"
 			t.Errorf("it was paid: %v", pays.asked())
 		}
 		if a, err := before.send("POST", "/v1/payouts/"+id+"/release", "", `{"reason":"try"}`); err != nil || a.StatusCode != http.StatusConflict {
-			t.Errorf("released: %v %s", err, a.text)
+			t.Errorf("released: %v %s", err, a.Text)
 		}
 		again := s.sandbox(builds.this, pays.env()...).authenticate()
 		again.post(t, "/v1/payouts/"+id+"/release", `{"reason":"all are updated"}`)
 		testkit.Eventually(t, "it is paid", func() bool { return again.get(t, "/v1/payouts/"+id).at("status") == "paid" })
 		a := again.get(t, "/v1/payouts/"+id)
 		if got := cents(t, a.at("amount_captured")) - cents(t, a.at("amount_refunded")) - cents(t, a.at("fee_total")); got != cents(t, pays.asked()[id].Amount) || a.at("amount_captured") != "76.00" || cents(t, a.at("amount_refunded")) != refunded(t, again, whole, part) {
-			t.Errorf("%s was paid of %s", pays.asked()[id].Amount, a.text)
+			t.Errorf("%s was paid of %s", pays.asked()[id].Amount, a.Text)
 		}
 		if a, err := before.send("GET", "/v1/payouts/"+id, "", ""); err != nil || a.at("code") != "record_damaged" {
-			t.Errorf("%v %s", err, a.text)
+			t.Errorf("%v %s", err, a.Text)
 		}
 		// Once it is gone, nothing of this is left.
 		before.process.end("KILL")
@@ -172,7 +172,7 @@ fixed = "0.25"
 			return again.get(t, "/v1/transactions?type=capture&payment_id="+next.at("id")).at("data.0.status") == "settled"
 		})
 		if a := again.get(t, "/v1/payouts?limit=1"); cents(t, a.at("data.0.amount")) != 2000-500-cents(t, again.get(t, path).at("fee_total")) {
-			t.Errorf("20.00 was captured, 5.00 refunded: %s", a.text)
+			t.Errorf("20.00 was captured, 5.00 refunded: %s", a.Text)
 		}
 		if found := again.complaints(); len(found) > 0 {
 			t.Errorf("this build complains:\n%s", strings.Join(found, "\n"))

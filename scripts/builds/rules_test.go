@@ -22,7 +22,7 @@ func checkRules(t *testing.T, p pair) {
 	body := `{"rule":"` + citation + `","adds":true,"merchant_account_ids":["` + p.account() + `"]}`
 	x, y := p.a.do(t, "POST", set+"/activations", "", strings.Replace(body, `{`, `{"dry_run":true,`, 1)), p.b.do(t, "POST", set+"/activations", "", strings.Replace(body, `{`, `{"dry_run":true,`, 1))
 	if x.at("comparison.samples.0") == "" || x.at("comparison.samples.0") != y.at("comparison.samples.0") {
-		t.Errorf("%s\n%s", x.text, y.text)
+		t.Errorf("%s\n%s", x.Text, y.Text)
 	}
 	made := p.b.post(t, set+"/activations", body)
 	// It is in force once every instance has it, wherever it was asked for.

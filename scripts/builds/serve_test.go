@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tollgate"
+	"tollgate/cmd/tollgate/clitest"
 	"tollgate/rediskv/testkit"
 )
 
@@ -56,7 +57,7 @@ func TestServe(t *testing.T) {
 		})
 	}
 	for i, addr := range probes {
-		resp, err := httpClient.Get("http://" + addr + "/readyz")
+		resp, err := clitest.Remote.Get("http://" + addr + "/readyz")
 		must(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusOK {
@@ -79,8 +80,8 @@ func checkTokens(t *testing.T, p pair) {
 func checkQuotes(t *testing.T, p pair) {
 	body := `{"amount":"123.45","currency":"EUR","payee":"shop.example","merchant_account_id":"` + p.account() + `"}`
 	x, y := p.a.do(t, "POST", "/v1/quotes", "", body), p.b.do(t, "POST", "/v1/quotes", "", body)
-	if x.text != y.text {
-		t.Errorf("%s\n%s", x.text, y.text)
+	if x.Text != y.Text {
+		t.Errorf("%s\n%s", x.Text, y.Text)
 	}
 	paid := p.a.pay(t, "123.45", "")
 	if total := x.at("total"); total == "" || paid.at("fee_total") != total {
@@ -117,7 +118,7 @@ func checkEnds(t *testing.T, p pair) {
 	declined, err := p.a.send("POST", "/v1/payments", rand.Text(), `{"amount":"1.00","currency":"EUR","payee":"deny.test","merchant_account_id":"`+p.account()+`"}`)
 	must(t, err)
 	if declined.StatusCode != http.StatusForbidden {
-		t.Errorf("%d %s", declined.StatusCode, declined.text)
+		t.Errorf("%d %s", declined.StatusCode, declined.Text)
 	}
 	for _, id := range []string{canceled.at("id"), released.at("id"), approved.at("id"), rejected.at("id"), declined.at("payment_id")} {
 		same(t, "/v1/payments/"+id, p.a, p.b)
@@ -143,13 +144,13 @@ func checkRepeats(t *testing.T, p pair) {
 		must(t, err)
 		again, err := p.b.send("POST", r.path, key, r.body)
 		must(t, err)
-		if again.StatusCode != first.StatusCode || again.text != first.text || again.Header.Get("Idempotent-Replayed") != "true" || first.Header.Get("Idempotent-Replayed") != "" {
-			t.Errorf("%s: %d %s\nthen %d %s", r.path, first.StatusCode, first.text, again.StatusCode, again.text)
+		if again.StatusCode != first.StatusCode || again.Text != first.Text || again.Header.Get("Idempotent-Replayed") != "true" || first.Header.Get("Idempotent-Replayed") != "" {
+			t.Errorf("%s: %d %s\nthen %d %s", r.path, first.StatusCode, first.Text, again.StatusCode, again.Text)
 		}
 		other, err := p.b.send("POST", r.path, key, strings.Replace(r.body, `{"`, `{"metadata":{"a":"b"},"`, 1))
 		must(t, err)
 		if r.path == "/v1/payments" && other.StatusCode != http.StatusUnprocessableEntity {
-			t.Errorf("another request with its key: %d %s", other.StatusCode, other.text)
+			t.Errorf("another request with its key: %d %s", other.StatusCode, other.Text)
 		}
 	}
 	// An endpoint counts against a quota.
@@ -184,7 +185,7 @@ func checkLists(t *testing.T, p pair) {
 	}()
 	id := p.b.pay(t, "3.00", "").at("id")
 	if a := <-heard; a.at("data.0.data.payment_id") != id {
-		t.Errorf("it heard %s, not of %s", a.text, id)
+		t.Errorf("it heard %s, not of %s", a.Text, id)
 	}
 }
 
@@ -243,7 +244,7 @@ func awaitExport(t *testing.T, in *instance, job string) {
 		return a.at("status") != "pending" && a.at("status") != "running"
 	})
 	if a.at("status") != "succeeded" || a.at("result.rows") == "0" {
-		t.Fatalf("%s", a.text)
+		t.Fatalf("%s", a.Text)
 	}
 }
 
@@ -297,10 +298,10 @@ func checkLoad(t *testing.T, p pair) {
 						sum[id] += cents(t, amount)
 						mu.Unlock()
 					case a.StatusCode != http.StatusUnprocessableEntity && a.StatusCode != http.StatusConflict:
-						t.Errorf("%s: %d %s", in.build.name, a.StatusCode, a.text)
+						t.Errorf("%s: %d %s", in.build.name, a.StatusCode, a.Text)
 					}
 					if ready, err := in.send("GET", "/readyz", "", ""); err != nil || ready.StatusCode != http.StatusOK {
-						t.Errorf("%s: %v %s", in.build.name, err, ready.text)
+						t.Errorf("%s: %v %s", in.build.name, err, ready.Text)
 					}
 				}
 			})
@@ -310,7 +311,7 @@ func checkLoad(t *testing.T, p pair) {
 	for id, captured := range sum {
 		a := p.b.get(t, "/v1/payments/"+id)
 		if got := cents(t, a.at("amount_captured")); got != captured || got > cents(t, a.at("amount")) {
-			t.Errorf("%s: %d cents were acknowledged: %s", id, captured, a.text)
+			t.Errorf("%s: %d cents were acknowledged: %s", id, captured, a.Text)
 		}
 		same(t, "/v1/payments/"+id, p.a, p.b)
 		same(t, "/v1/tickets/"+a.at("ticket_id"), p.a, p.b)
@@ -329,7 +330,7 @@ func cents(t *testing.T, amount string) int64 {
 
 // checkProvisioning: the same file changes nothing, whoever wrote it before.
 func checkProvisioning(t *testing.T, p pair) {
-	before := p.a.get(t, "/v1/merchant-accounts").text
+	before := p.a.get(t, "/v1/merchant-accounts").Text
 	for _, b := range []*build{p.b.build, p.a.build, p.b.build} {
 		file := filepath.Join(t.TempDir(), "site.yaml")
 		must(t, os.WriteFile(file, []byte(p.provisioning(builds.previous)), 0o600))
@@ -338,7 +339,7 @@ func checkProvisioning(t *testing.T, p pair) {
 			t.Errorf("%s changes something: %s", b.name, text)
 		}
 	}
-	if after := p.a.get(t, "/v1/merchant-accounts").text; after != before {
+	if after := p.a.get(t, "/v1/merchant-accounts").Text; after != before {
 		t.Errorf("%s\nthen %s", before, after)
 	}
 	// A change by one is read by the other.
@@ -363,7 +364,7 @@ func checkProvisioning(t *testing.T, p pair) {
 
 func checkReady(t *testing.T, p pair) {
 	if a := p.a.get(t, "/readyz"); a.at("status") != "ready" {
-		t.Error(a.text)
+		t.Error(a.Text)
 	}
 	if ids := all(t, "/v1/events?types=integrity.failed", p.a); len(ids) > 0 {
 		t.Errorf("integrity.failed: %v", ids)

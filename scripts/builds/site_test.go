@@ -1,13 +1,10 @@
 package builds_test
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,6 +16,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/cmd/tollgate/clitest"
 	"tollgate/handlers/auth"
 	"tollgate/rediskv/testkit"
 )
@@ -182,7 +180,7 @@ func (in *instance) authenticate() *instance {
 	in.site.t.Helper()
 	a := in.ask(in.site.ids[tollgate.PrefixClient])
 	if in.token = a.at("access_token"); in.token == "" {
-		in.site.t.Fatalf("%s gives no token: %s", in.build.name, a.text)
+		in.site.t.Fatalf("%s gives no token: %s", in.build.name, a.Text)
 	}
 	return in
 }
@@ -199,53 +197,18 @@ func (in *instance) cashier() *instance {
 // ask sends a client's signed assertion to the token endpoint.
 func (in *instance) ask(client string) answer {
 	in.site.t.Helper()
-	assertion, err := auth.SignAssertion(in.site.key, client, in.issuer, rand.Text(), time.Now())
+	a, err := clitest.AskToken(in.site.t.Context(), in.base, in.issuer, client, in.site.key)
 	must(in.site.t, err)
-	form := url.Values{
-		"grant_type": {"client_credentials"}, "client_assertion": {assertion},
-		"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
-	}
-	req, err := http.NewRequestWithContext(in.site.t.Context(), "POST", in.base+"/oauth2/token", strings.NewReader(form.Encode()))
-	must(in.site.t, err)
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	a, err := receive(req)
-	must(in.site.t, err)
-	return a
+	return answer{a}
 }
 
 // answer is one of the interface, read.
-type answer struct {
-	*http.Response
-	text string
-}
-
-var httpClient = &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
-
-func receive(req *http.Request) (answer, error) {
-	resp, err := httpClient.Do(req)
-	if err != nil {
-		return answer{}, err
-	}
-	defer resp.Body.Close()
-	var text bytes.Buffer
-	_, err = io.Copy(&text, resp.Body)
-	return answer{resp, text.String()}, err
-}
+type answer struct{ clitest.Answer }
 
 // send makes a request. It is safe for concurrent use.
 func (in *instance) send(method, path, key, body string) (answer, error) {
-	req, err := http.NewRequestWithContext(in.site.t.Context(), method, in.base+path, strings.NewReader(body))
-	if err != nil {
-		return answer{}, err
-	}
-	req.Header.Set("Authorization", "Bearer "+in.token)
-	if body != "" {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if key != "" {
-		req.Header.Set("Idempotency-Key", key)
-	}
-	return receive(req)
+	a, err := clitest.Send(in.site.t.Context(), in.token, method, in.base+path, body, "Idempotency-Key", key)
+	return answer{a}, err
 }
 
 // do is send where only success will do.
@@ -254,7 +217,7 @@ func (in *instance) do(t *testing.T, method, path, key, body string) answer {
 	a, err := in.send(method, path, key, body)
 	must(t, err)
 	if a.StatusCode/100 != 2 {
-		t.Fatalf("%s: %s %s %s: %d %s", in.build.name, method, path, body, a.StatusCode, a.text)
+		t.Fatalf("%s: %s %s %s: %d %s", in.build.name, method, path, body, a.StatusCode, a.Text)
 	}
 	return a
 }
@@ -278,7 +241,7 @@ func (in *instance) pay(t *testing.T, amount, more string) answer {
 // at is a member of the answer as text; a path has dots and numbers.
 func (a answer) at(path string) string {
 	var v any
-	if json.Unmarshal([]byte(a.text), &v) != nil {
+	if json.Unmarshal([]byte(a.Text), &v) != nil {
 		return ""
 	}
 	for name := range strings.SplitSeq(path, ".") {
@@ -319,7 +282,7 @@ func all(t *testing.T, path string, instances ...*instance) (ids []string) {
 			HasMore    bool    `json:"has_more"`
 			NextCursor *string `json:"next_cursor"`
 		}
-		must(t, json.Unmarshal([]byte(a.text), &page))
+		must(t, json.Unmarshal([]byte(a.Text), &page))
 		for _, row := range page.Data {
 			ids = append(ids, row.ID)
 		}
@@ -342,7 +305,7 @@ var sealed = regexp.MustCompile(`"next_cursor":"[^"]*"`)
 // comparable is an answer without what only one of the builds says, and without
 // cursors and its own address.
 func (a answer) comparable() string {
-	text := sealed.ReplaceAllString(since.ReplaceAllString(a.text, ""), `"next_cursor":…`)
+	text := sealed.ReplaceAllString(since.ReplaceAllString(a.Text, ""), `"next_cursor":…`)
 	return strings.ReplaceAll(text, "http://"+a.Request.URL.Host, "")
 }
 
@@ -354,6 +317,6 @@ func same(t *testing.T, path string, a, b *instance) {
 	y, err := b.send("GET", path, "", "")
 	must(t, err)
 	if x.StatusCode != y.StatusCode || x.comparable() != y.comparable() || x.StatusCode != http.StatusOK {
-		t.Errorf("%s: %s answers %d\n%s\n%s answers %d\n%s", path, a.build.name, x.StatusCode, x.text, b.build.name, y.StatusCode, y.text)
+		t.Errorf("%s: %s answers %d\n%s\n%s answers %d\n%s", path, a.build.name, x.StatusCode, x.Text, b.build.name, y.StatusCode, y.Text)
 	}
 }

@@ -159,7 +159,7 @@ func checkPayouts(t *testing.T, y yard) {
 		told += cents(t, p.at("amount"))
 		paid += cents(t, y.pays.asked()[id].Amount)
 		if p.at("status") != "paid" {
-			t.Errorf("%s", p.text)
+			t.Errorf("%s", p.Text)
 		}
 	}
 	if paid != captured-fees || told != paid {

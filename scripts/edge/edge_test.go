@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	mathrand "math/rand/v2"
 	"net"
 	"net/http"
@@ -26,7 +25,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
-	"tollgate/cmd/tollgate/cli"
+	"tollgate/cmd/tollgate/clitest"
 	"tollgate/cmd/tollgate/demo"
 	"tollgate/handlers/auth"
 	"tollgate/handlers/service"
@@ -97,10 +96,13 @@ func newPair(t testing.TB, settings ...string) *pair {
 	for _, url := range []string{p.edge, p.native} {
 		testkit.Eventually(t, url+" is ready", func() bool { return p.call(url, "GET", "/readyz", "").status == 200 })
 	}
-	app := &cli.App{Clock: time.Now, Entropy: rand.Reader, Stderr: io.Discard}
-	token, _, err := (&cli.Client{App: app, Base: p.edge, Issuer: issuer, ID: demo.Client, JWK: private}).FetchToken(t.Context(), "")
+	answer, err := clitest.AskToken(t.Context(), p.edge, issuer, demo.Client, private)
 	must(t, err)
-	p.token = token.AccessToken
+	var issued struct {
+		AccessToken string `json:"access_token"`
+	}
+	must(t, json.Unmarshal([]byte(answer.Text), &issued))
+	p.token = issued.AccessToken
 	return p
 }
 
@@ -113,11 +115,7 @@ func (p *pair) start() {
 	l.Close()
 	log, err := os.Create(filepath.Join(p.t.TempDir(), "workerd.log"))
 	must(p.t, err)
-	binaries, err := filepath.Glob("node_modules/@cloudflare/workerd-*/bin/workerd") // node_modules/.bin has a script that outlives its end
-	if err != nil || len(binaries) == 0 {
-		p.t.Fatalf("there is no workerd: %v", err)
-	}
-	p.command = exec.Command(binaries[0], "serve", "--socket-addr=http="+address, "../../bin/edge/workerd.capnp")
+	p.command = exec.Command(workerd(p.t), "serve", "--socket-addr=http="+address, "../../bin/edge/workerd.capnp")
 	p.command.Env, p.command.Stdout, p.command.Stderr = append(os.Environ(), p.env...), log, log
 	must(p.t, p.command.Start())
 	command := p.command
@@ -131,34 +129,30 @@ func (p *pair) start() {
 	p.edge = "http://" + address
 }
 
+// workerd is the binary: node_modules/.bin has a script, which it would outlive.
+func workerd(t testing.TB) string {
+	t.Helper()
+	binaries, err := filepath.Glob("node_modules/@cloudflare/workerd-*/bin/workerd")
+	if err != nil || len(binaries) == 0 {
+		t.Fatalf("there is no workerd: %v", err)
+	}
+	return binaries[0]
+}
+
+// reply is an answer; none has the status 0.
 type reply struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// call makes a request; status 0 says that there was no answer.
-func (p *pair) call(url, method, path, body string, header ...string) reply {
-	p.t.Helper()
-	r, err := http.NewRequestWithContext(p.t.Context(), method, url+path, strings.NewReader(body))
-	must(p.t, err)
-	if body != "" {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	if p.token != "" {
-		r.Header.Set("Authorization", "Bearer "+p.token)
-	}
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	answer, err := http.DefaultClient.Do(r)
+// call makes a request; headers are names and values.
+func (p *pair) call(url, method, path, body string, headers ...string) reply {
+	a, err := clitest.Send(p.t.Context(), p.token, method, url+path, body, headers...)
 	if err != nil {
 		return reply{body: err.Error()}
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	must(p.t, err)
-	return reply{answer.StatusCode, answer.Header, string(text)}
+	return reply{a.StatusCode, a.Header, a.Text}
 }
 
 func must(t testing.TB, err error) {
@@ -445,5 +439,51 @@ func TestTwoObjects(t *testing.T) {
 	}
 	if made != count {
 		t.Errorf("%d payments of %d keys", made, count)
+	}
+}
+
+// The sandbox has workerd answer, with a worker and a receiver beside it, and takes it
+// along when it ends.
+func TestDev(t *testing.T) {
+	if os.Getenv("TOLLGATE_TEST_EDGE") == "" {
+		t.Skip("runs in `make edge-test`")
+	}
+	dir := t.TempDir()
+	program, env := filepath.Join(dir, "tollgate"), filepath.Join(dir, "edge.env")
+	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/tollgate").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var log bytes.Buffer
+	dev := exec.Command(program, "dev", "--redis", redistest.Fresh(t).URL, "--addr", "127.0.0.1:0", "--workerd", workerd(t), "--edge", "../../bin/edge", "--write-env", env)
+	dev.Stdout, dev.Stderr = &log, &log
+	must(t, dev.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- dev.Wait() }()
+	t.Cleanup(func() { _ = dev.Process.Kill() })
+	testkit.Eventually(t, "the sandbox is ready", func() bool {
+		_, err := os.Stat(env)
+		return err == nil
+	})
+	run := func(command string) string {
+		out, err := exec.Command("sh", "-c", "set -a; . "+env+"; set +a; "+strings.ReplaceAll(command, "tollgate ", program+" ")).Output()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", command, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	id := run("tollgate pay 10.00 EUR shop.example --automatic --quiet")
+	testkit.Eventually(t, "its delivery", func() bool {
+		return strings.Contains(run("tollgate deliveries $TOLLGATE_WEBHOOK"), "succeeded")
+	})
+	if verified := run("tollgate ticket " + id + " --json | tollgate rule verify -"); !strings.Contains(verified, "agree, byte for byte") {
+		t.Errorf("%s", verified)
+	}
+	url := run("echo $TOLLGATE_URL")
+	must(t, dev.Process.Signal(os.Interrupt))
+	if err := <-ended; err != nil {
+		t.Errorf("%v: %s", err, &log)
+	}
+	if answer, err := clitest.Send(t.Context(), "", "GET", url+"/healthz", ""); err == nil {
+		t.Errorf("after its end %s answers %d", url, answer.StatusCode)
 	}
 }
