@@ -39,7 +39,7 @@ dev: build ## run everything on an embedded Redis with a demonstration organizat
 edge: ## bin/edge: the service as WebAssembly, for workerd
 	@mkdir -p bin/edge
 	GOOS=js GOARCH=wasm $(GO) build -trimpath -buildvcs=false -ldflags '-s -w' -o bin/edge/tollgate.wasm ./cmd/edge
-	cp cmd/edge/worker.js cmd/edge/object.js cmd/edge/workerd.capnp "$$($(GO) env GOROOT)/lib/wasm/wasm_exec.js" bin/edge
+	cp cmd/edge/worker.js cmd/edge/object.js cmd/edge/program.js cmd/edge/workerd.capnp "$$($(GO) env GOROOT)/lib/wasm/wasm_exec.js" bin/edge
 
 edge-dev: edge build ## the same as dev, answered by workerd on a Redis of its own; needs npm, redis-server
 	cd scripts/edge && npm ci --ignore-scripts --no-audit --no-fund

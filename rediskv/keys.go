@@ -100,12 +100,22 @@ type Space struct {
 
 // Space is the key space of an organization: all its keys are in one slot.
 func (s *DB) Space(org string) Space {
-	p := partitionOf(org, s.partitions)
-	return Space{
-		Org: org, Partition: p, prefix: tag(p) + ":" + org,
-		Due: DueKey(p), Dispatch: DispatchKey(p), Ready: ReadyKey(p), Jobs: JobsKey(p),
-		Cutoffs: CutoffsKey(p), Payouts: PayoutsKey(p),
+	k := s.spaces[partitionOf(org, len(s.spaces))]
+	k.Org, k.prefix = org, k.prefix+":"+org
+	return k
+}
+
+// spacesOf are the key spaces of partitions, of no organization yet: a request asks
+// for several, and their names would be put together each time.
+func spacesOf(partitions int) []Space {
+	spaces := make([]Space, partitions)
+	for p := range spaces {
+		spaces[p] = Space{
+			Partition: p, prefix: tag(p), Due: DueKey(p), Dispatch: DispatchKey(p), Ready: ReadyKey(p), Jobs: JobsKey(p),
+			Cutoffs: CutoffsKey(p), Payouts: PayoutsKey(p),
+		}
 	}
+	return spaces
 }
 
 // Counter, a string, is what has been consumed of a perimeter's limit in one window.

@@ -77,7 +77,7 @@ type DB struct {
 	Blocking    redis.UniversalClient // for readers that wait; never starves the others
 	Batched     redis.Scripter        // sends what many goroutines do at once together, where it can
 	deadTries   int                   // how often a dead connection is no answer
-	partitions  int
+	spaces      []Space               // by partition
 	Timeout     time.Duration
 	silence     time.Duration
 	ExportBytes int64
@@ -161,7 +161,7 @@ func (s *DB) prepare(ctx context.Context, partitions int) error {
 	if partitions != 0 && partitions != recorded {
 		return fmt.Errorf("partitions: this Redis was set up with %d, not %d; the number cannot change", recorded, partitions)
 	}
-	s.partitions = recorded
+	s.spaces = spacesOf(recorded)
 	return s.loadScripts(ctx)
 }
 
@@ -180,20 +180,20 @@ func (s *DB) Ping(ctx context.Context) error {
 }
 
 // Partitions is the number that keys are spread over.
-func (s *DB) Partitions() int { return s.partitions }
+func (s *DB) Partitions() int { return len(s.spaces) }
 
 // Lanes is how many parts of Redis keep each other waiting no more than they
 // must: a single server does one thing at a time; of a cluster nobody says which
 // partitions share a master.
 func (s *DB) Lanes() int {
 	if _, ok := s.Redis.(*redis.ClusterClient); ok {
-		return s.partitions
+		return len(s.spaces)
 	}
 	return 1
 }
 
 // Lane is the part that an organization is in.
-func (s *DB) Lane(org string) int { return partitionOf(org, s.partitions) % s.Lanes() }
+func (s *DB) Lane(org string) int { return partitionOf(org, len(s.spaces)) % s.Lanes() }
 
 // Now is the Store's clock as the interface prints it.
 func (s *DB) Now() tollgate.Instant { return tollgate.At(s.Clock()) }

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -34,10 +35,12 @@ const (
 	silence = 5 * time.Second
 	// patience is for a Redis that starts together with the runtime.
 	patience = 2 * time.Second
+	// keptFree is how many goroutines wait for another request.
+	keptFree = 16
 )
 
 func main() {
-	e := &edge{host: js.Global().Get("tollgate")} // there for this moment alone
+	e := &edge{host: js.Global().Get("tollgate"), answers: make(chan func()), free: make(chan struct{}, keptFree)} // there for this moment alone
 	if err := e.start(context.Background()); err != nil {
 		e.host.Call("failed", err.Error())
 		return
@@ -53,7 +56,9 @@ type edge struct {
 	service *service.Service
 	loops   loops
 
-	underWay sync.Map // requests' numbers, and what ends them
+	underWay sync.Map      // requests' numbers, and what ends them
+	answers  chan func()   // for goroutines that are free
+	free     chan struct{} // as many as there are, at most keptFree
 }
 
 // setting is a binding of the object, as TOLLGATE_ settings are called everywhere.
@@ -76,7 +81,7 @@ func (e *edge) start(ctx context.Context) error {
 	url := e.setting("REDIS_URL")
 	encrypted := strings.HasPrefix(url, "rediss://")
 	store, err := service.Await(ctx, rediskv.Options{
-		URL: url, Clock: time.Now, Entropy: rand.Reader, Log: e.log, Pool: connections, Blocking: 1, Silence: silence,
+		URL: url, Clock: time.Now, Entropy: bufio.NewReader(rand.Reader), Log: e.log, Pool: connections, Blocking: 1, Silence: silence,
 		Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
 			return dial(ctx, e.host.Call("dial", address, encrypted))
 		},

@@ -1,6 +1,6 @@
 // The Worker: it sends each request to the object of its organization. Which one
 // that is, an unverified token may say: it only routes.
-export { Tollgate } from "object.js";
+export { Tollgate } from "./object.js";
 
 export default {
 	async fetch(request, env) {

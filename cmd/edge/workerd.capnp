@@ -14,6 +14,7 @@ const tollgate :Workerd.Worker = (
   modules = [
     (name = "worker.js", esModule = embed "worker.js"),
     (name = "object.js", esModule = embed "object.js"),
+    (name = "program.js", esModule = embed "program.js"),
     (name = "wasm_exec.js", esModule = embed "wasm_exec.js"),
     (name = "tollgate.wasm", wasm = embed "tollgate.wasm"),
   ],
