@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"tollgate/handlers/input"
 )
 
 // pingTimeout bounds what readiness waits for Redis.
@@ -30,9 +32,21 @@ type readinessChecks struct {
 	Draining bool   `json:"draining"` // stopping; send nothing more
 }
 
-// ready says whether requests should be sent here: Redis answers, the rules
-// in force are compiled, and the instance is not about to stop.
+// What an instance can be asked to be ready for (interface §1).
+const (
+	readyForPayments = "payments"
+	readyForQuotes   = "quotes"
+)
+
+// ready says whether requests should be sent here: the rules in force are compiled,
+// the instance is not about to stop, and Redis answers. Quotes go on without Redis,
+// so for them it only says that it does not.
 func (s *Server) ready(c *call) (*answer, error) {
+	q := input.Query{Values: c.query}
+	purpose := q.Choice("for", readyForPayments, readyForPayments, readyForQuotes)
+	if err := q.Err(); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(c.ctx, pingTimeout)
 	defer cancel()
 	r := readiness{"ready", readinessChecks{Redis: "ok", Rules: s.sync.Check(), Memory: s.capacity.checked(), Draining: s.draining.Err() != nil}, s.sync.Failing()}
@@ -40,7 +54,7 @@ func (s *Server) ready(c *call) (*answer, error) {
 		r.Checks.Redis = "unreachable"
 	}
 	status := http.StatusOK
-	if r.Checks != (readinessChecks{Redis: "ok", Rules: "ok", Memory: r.Checks.Memory}) {
+	if (r.Checks.Redis != "ok" && purpose != readyForQuotes) || r.Checks.Rules != "ok" || r.Checks.Draining {
 		r.Status, status = "unavailable", http.StatusServiceUnavailable
 	}
 	return created(status, "", r)

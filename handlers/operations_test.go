@@ -163,7 +163,7 @@ func (w *world) operations() []*operation {
 		{id: "moveClock", method: "POST", path: "/v1/sandbox/clock", media: jsonMedia, body: []member{{"advance", `"1h"`, duration, false}}},
 		{id: "readOpenAPI", method: "GET", path: "/openapi.json"},
 		{id: "readHealth", method: "GET", path: "/healthz"},
-		{id: "readReadiness", method: "GET", path: "/readyz"},
+		{id: "readReadiness", method: "GET", path: "/readyz", query: []queryParameter{{"for", "quotes", []string{"tea", "", "Quotes"}}}},
 	}
 	list = append(list, w.payoutOperations(ids, page)...)
 	list = append(list, w.webhookOperations()...)

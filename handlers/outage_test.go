@@ -109,6 +109,9 @@ func TestRedisDown(t *testing.T) {
 		if r := i.call("GET", "/readyz", ""); r.StatusCode != 503 {
 			t.Errorf("%s: /readyz is %d", name, r.StatusCode)
 		}
+		if r := i.call("GET", "/readyz?for=quotes", ""); r.StatusCode != 200 || !strings.Contains(r.text, `"redis":"unreachable"`) {
+			t.Errorf("%s: /readyz?for=quotes is %d %s", name, r.StatusCode, r.text)
+		}
 		i.want(i.call("GET", "/healthz", ""), 200, "")
 		outage.up()
 		testkit.Within(t, name+" is over", 30*time.Second, func() bool { return pay(name).StatusCode == 201 })

@@ -96,7 +96,7 @@ var rows = []row{
 	{Route: Route{"GET", "/v1/shadows/{shadow_id}/divergences", auth.ScopeRulesRead}, query: pageParameters, use: pages, do: (*Server).listDivergences},
 	{Route: Route{"GET", "/openapi.json", ""}, do: (*Server).getOpenAPI},
 	{Route: Route{"GET", "/healthz", ""}, do: (*Server).health},
-	{Route: Route{"GET", "/readyz", ""}, do: (*Server).ready},
+	{Route: Route{"GET", "/readyz", ""}, query: []string{"for"}, do: (*Server).ready},
 }
 
 // Routes lists what the API answers, in the order of the specification. HEAD

@@ -114,8 +114,8 @@ func TestFly(t *testing.T) {
 	if len(service.Ports) != 1 || service.Ports[0].Port != 443 || !slices.Contains(service.Ports[0].Handlers, "tls") {
 		t.Errorf("ports %+v, want 443 with TLS alone", service.Ports)
 	}
-	if len(service.Checks) != 1 || service.Checks[0].Path != "/readyz" {
-		t.Errorf("checks of serve %+v, want /readyz", service.Checks)
+	if len(service.Checks) != 1 || service.Checks[0].Path != "/readyz?for=quotes" {
+		t.Errorf("checks of serve %+v, want /readyz?for=quotes", service.Checks)
 	}
 
 	metrics := port(t, fly.Env["TOLLGATE_METRICS_ADDR"])
