@@ -103,7 +103,9 @@ func TestAccountsAndDocuments(t *testing.T) {
 	if r := i.call("GET", "/readyz", ""); r.StatusCode != 503 {
 		t.Errorf("draining, but /readyz is %d %s", r.StatusCode, r.text)
 	}
-	i.want(i.call("GET", "/readyz?for=quotes", ""), 503, "")
+	if r := i.call("GET", "/readyz?for=quotes", ""); r.StatusCode != 503 {
+		t.Errorf("draining, but for quotes /readyz is %d %s", r.StatusCode, r.text)
+	}
 	if n := i.observed.of("GET /healthz 200"); n != 2 {
 		t.Errorf("GET /healthz was observed %d times", n)
 	}

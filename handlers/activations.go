@@ -175,7 +175,7 @@ func (s *Server) cancelActivation(c *call) (*answer, error) {
 }
 
 func (s *Server) getActivation(c *call) (*answer, error) {
-	a, err := s.store.Activation(c.ctx, c.caller(http.StatusOK), c.pathID(), c.params.ByName("activation_id"))
+	a, err := c.store.Activation(c.ctx, c.caller(http.StatusOK), c.pathID(), c.params.ByName("activation_id"))
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (c *call) reachesActivation(a *tollgate.Activation) bool {
 // the newest first. A page may have fewer than were asked for.
 func (s *Server) listActivations(c *call) (*answer, error) {
 	return listBy(s, c, "desc", nil, func(after string, limit int) ([]tollgate.ActivationAnswer, string, error) {
-		rows, next, err := s.store.Activations(c.ctx, c.caller(http.StatusOK), c.pathID(), after, limit)
+		rows, next, err := c.store.Activations(c.ctx, c.caller(http.StatusOK), c.pathID(), after, limit)
 		if err != nil {
 			return nil, "", err
 		}

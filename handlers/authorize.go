@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"tollgate"
 	"tollgate/handlers/auth"
 	"tollgate/handlers/problem"
+	"tollgate/rediskv/accounts"
 )
 
 // authorize finds out who asks: a genuine token (RFC 9068 §4), a grant that is
@@ -38,26 +40,38 @@ func (s *Server) authorize(c *call) error {
 // checkGrant compares the token with the grant as it is cached; scripts
 // compare the version again (interface §5).
 func (s *Server) checkGrant(c *call) error {
-	grant, err := s.store.Grant(c.ctx, c.org, c.token.GrantID)
-	if err != nil {
-		if e := problem.From(err); e.Code == tollgate.CodeNotFound {
-			return tokenInvalid(err)
-		}
-		return err
+	grant, refusal, err := s.judgeGrant(c)
+	if refusal != nil && s.store.DoubtGrant(c.org, c.token.GrantID) {
+		grant, refusal, err = s.judgeGrant(c)
 	}
-	switch status := grant.At(tollgate.At(s.clock())); {
-	case status != tollgate.StatusActive:
-		return tokenInvalid(fmt.Errorf("the grant is %s", status))
-	case grant.Revision != c.token.GrantVersion:
-		return tokenInvalid(fmt.Errorf("the grant is at version %d, the token at %d", grant.Revision, c.token.GrantVersion))
-	case grant.ClientID != c.token.ClientID:
-		return tokenInvalid(errors.New("the grant is another client's"))
+	if err = cmp.Or(err, refusal); err != nil {
+		return err
 	}
 	c.grant = grant
 	if c.connection != nil {
 		c.connection.Belongs(c.org, c.client)
 	}
 	return nil
+}
+
+// judgeGrant says why a token is refused under its grant.
+func (s *Server) judgeGrant(c *call) (grant *accounts.Grant, refusal, err error) {
+	grant, err = s.store.Grant(c.ctx, c.org, c.token.GrantID)
+	if err != nil {
+		if e := problem.From(err); e.Code == tollgate.CodeNotFound {
+			return nil, tokenInvalid(err), nil
+		}
+		return nil, nil, err
+	}
+	switch status := grant.At(tollgate.At(s.clock())); {
+	case status != tollgate.StatusActive:
+		refusal = tokenInvalid(fmt.Errorf("the grant is %s", status))
+	case grant.Revision != c.token.GrantVersion:
+		refusal = tokenInvalid(fmt.Errorf("the grant is at version %d, the token at %d", grant.Revision, c.token.GrantVersion))
+	case grant.ClientID != c.token.ClientID:
+		refusal = tokenInvalid(errors.New("the grant is another client's"))
+	}
+	return grant, refusal, nil
 }
 
 // bearer takes the token out of "Authorization: Bearer <token>" (RFC 6750

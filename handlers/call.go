@@ -18,6 +18,7 @@ import (
 	"tollgate/handlers/input"
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/store"
 )
 
 // call is one request on its way through serve, and the http.ResponseWriter
@@ -46,6 +47,9 @@ type call struct {
 	org       string               // the client's
 	target    tollgate.AuditTarget // what a request without an id in its path is about
 	subject   subject              // what it was about, once it is answered
+	store     *store.Store         // what is read from: the replica, for some routes
+	servedBy  string               // who answered a read
+	revision  int64                // what was written or repeated is in this one, and in later ones
 	turn      turn                 // at what makes Redis look at much; nil: it need not wait
 	leave     func()               // what it uses until its answer is sent
 }
@@ -88,7 +92,7 @@ func (c *call) pathIDs() string {
 
 // caller is who asks, for the store; status is what success will answer.
 func (c *call) caller(status int) rediskv.Caller {
-	caller := rediskv.Caller{Organization: c.org, Request: c.audited(status), Turn: c.turn}
+	caller := rediskv.Caller{Organization: c.org, Request: c.audited(status), Turn: c.turn, Revision: &c.revision}
 	if c.token != nil {
 		caller.GrantVersion = c.token.GrantVersion
 		caller.Actor = tollgate.Actor{ClientID: c.token.ClientID, GrantID: c.token.GrantID, KeyID: c.token.KeyID}

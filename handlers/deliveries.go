@@ -29,7 +29,7 @@ func (s *Server) listDeliveries(c *call) (*answer, error) {
 		return nil, err
 	}
 	q.After, q.Limit = p.Position, p.Limit
-	rows, next, more, err := s.store.Deliveries(c.ctx, c.caller(http.StatusOK), c.pathID(), q)
+	rows, next, more, err := c.store.Deliveries(c.ctx, c.caller(http.StatusOK), c.pathID(), q)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (s *Server) listAttempts(c *call) (*answer, error) {
 	if _, err := s.webhook(c, http.StatusOK); err != nil {
 		return nil, err
 	}
-	rows, more, err := s.store.Attempts(c.ctx, c.caller(http.StatusOK), c.pathID(), c.params.ByName("delivery_id"), p.Position, p.Limit)
+	rows, more, err := c.store.Attempts(c.ctx, c.caller(http.StatusOK), c.pathID(), c.params.ByName("delivery_id"), p.Position, p.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (s *Server) getRecovery(c *call) (*answer, error) {
 	if _, err := s.webhook(c, http.StatusOK); err != nil {
 		return nil, err
 	}
-	r, err := s.store.Recovery(c.ctx, c.caller(http.StatusOK), c.pathID(), c.params.ByName("recovery_id"))
+	r, err := c.store.Recovery(c.ctx, c.caller(http.StatusOK), c.pathID(), c.params.ByName("recovery_id"))
 	if err != nil {
 		return nil, err
 	}

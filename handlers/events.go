@@ -52,7 +52,7 @@ func (s *Server) listEvents(c *call) (*answer, error) {
 	var events []jsontext.Value
 	var more bool
 	if latest {
-		q.After, err = s.store.LastEvent(c.request.Context(), c.caller(http.StatusOK))
+		q.After, err = c.store.LastEvent(c.request.Context(), c.caller(http.StatusOK))
 	}
 	next := q.After
 	if err == nil && (!latest || wait > 0) {
@@ -70,7 +70,7 @@ func (s *Server) listEvents(c *call) (*answer, error) {
 
 // getEvent reads one event of those that are kept, as it was frozen.
 func (s *Server) getEvent(c *call) (*answer, error) {
-	event, err := s.store.Event(c.ctx, c.caller(http.StatusOK), c.pathID(), c.grant.MerchantAccountIDs)
+	event, err := c.store.Event(c.ctx, c.caller(http.StatusOK), c.pathID(), c.grant.MerchantAccountIDs)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (s *Server) awaitEvents(c *call, q eventlog.EventQuery, wait time.Duration)
 		if turn, err = s.carried(ctx, c); err != nil {
 			return nil, next, false, err
 		}
-		events, next, more, err = s.store.Events(ctx, c.caller(http.StatusOK), q)
+		events, next, more, err = c.store.Events(ctx, c.caller(http.StatusOK), q)
 		turn.End()
 		if err != nil || len(events) > 0 || more || q.Descending || waiting.Err() != nil {
 			return events, next, more, err
@@ -151,5 +151,6 @@ func (s *Server) awaitEvents(c *call, q eventlog.EventQuery, wait time.Duration)
 			return events, next, more, err
 		}
 		q.After = next
+		c.store, c.servedBy = s.store, servedByPrimary // it has what was waited for
 	}
 }

@@ -107,7 +107,7 @@ func (s *Server) createExport(c *call, r exportRequest) (*answer, error) {
 // export reads the export that a path names. To a grant that does not cover
 // all that is in it, it is not there.
 func (s *Server) export(c *call) (*exports.StoredExport, error) {
-	e, err := s.store.Export(c.ctx, c.caller(http.StatusOK), c.pathID())
+	e, err := c.store.Export(c.ctx, c.caller(http.StatusOK), c.pathID())
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (s *Server) listExports(c *call) (*answer, error) {
 	}
 	exports, next := []tollgate.Export{}, p.Position
 	for {
-		rows, more, err := s.store.Exports(c.ctx, c.caller(http.StatusOK), next, p.Limit)
+		rows, more, err := c.store.Exports(c.ctx, c.caller(http.StatusOK), next, p.Limit)
 		if err != nil {
 			return nil, err
 		}

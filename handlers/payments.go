@@ -179,7 +179,7 @@ var paymentParameters = []string{
 
 // listPayments searches payments, the newest first.
 func (s *Server) listPayments(c *call) (*answer, error) {
-	return search(s, c, func(r *input.Query) ledger.TransactionQuery { return parseSearch(r, tollgate.PaymentStatuses) }, s.store.Payments)
+	return search(s, c, func(r *input.Query) ledger.TransactionQuery { return parseSearch(r, tollgate.PaymentStatuses) }, c.store.Payments)
 }
 
 func (s *Server) getPayment(c *call) (*answer, error) {
@@ -192,7 +192,7 @@ func (s *Server) getPayment(c *call) (*answer, error) {
 
 // payment reads the payment that a path names, if the grant reaches it.
 func (s *Server) payment(c *call, status int) (*tollgate.Payment, *tollgate.Ticket, error) {
-	p, t, err := s.store.Payment(c.ctx, c.caller(status), c.pathID())
+	p, t, err := c.store.Payment(c.ctx, c.caller(status), c.pathID())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -15,7 +15,7 @@ var payoutParameters = []string{"status", "merchant_account_id", "currency", "cr
 // listPayouts searches payouts, the newest first.
 func (s *Server) listPayouts(c *call) (*answer, error) {
 	return search(s, c, func(r *input.Query) ledger.TransactionQuery { return parseSearch(r, tollgate.PayoutStatuses) }, func(ctx context.Context, caller rediskv.Caller, q ledger.TransactionQuery) ([]tollgate.PayoutObject, int64, bool, error) {
-		found, next, more, err := s.store.Payouts(ctx, caller, q)
+		found, next, more, err := c.store.Payouts(ctx, caller, q)
 		rows := make([]tollgate.PayoutObject, len(found))
 		for i := range found {
 			rows[i] = found[i].JSON()
@@ -26,7 +26,7 @@ func (s *Server) listPayouts(c *call) (*answer, error) {
 
 // payout reads the payout that a path names, if the grant reaches it.
 func (s *Server) payout(c *call, status int) (*tollgate.Payout, error) {
-	p, err := s.store.Payout(c.ctx, c.caller(status), c.pathID())
+	p, err := c.store.Payout(c.ctx, c.caller(status), c.pathID())
 	if err != nil {
 		return nil, err
 	}

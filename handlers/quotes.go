@@ -110,7 +110,7 @@ func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
 	now := s.clock()
 	d := a.Perimeter.Decide(q.amount, q.payee, now)
 	if d.Decision != tollgate.DecisionDeny {
-		full, err := s.store.Exceeded(c.ctx, c.token.Organization, a.Perimeter.Reservations(a.ID, q.amount, q.payee, now))
+		full, err := s.exceeded(c, a.Perimeter.Reservations(a.ID, q.amount, q.payee, now))
 		switch {
 		case err != nil && (s.maxStaleness == 0 || !away(err)):
 			return nil, err
@@ -131,6 +131,19 @@ func (s *Server) quote(c *call, q quoteRequest) (*answer, error) {
 	}
 	s.shadows.Offer(a, priced)
 	return ans, err
+}
+
+// exceeded finds a limit that has no room, on the replica nearby where there is one:
+// a quote consumes nothing, and the commit looks again.
+func (s *Server) exceeded(c *call, of []tollgate.Reservation) (*tollgate.Reservation, error) {
+	if len(of) > 0 {
+		if near := s.near(c, 0); near != nil {
+			if full, err := near.Exceeded(c.ctx, c.org, of); err == nil {
+				return full, nil
+			}
+		}
+	}
+	return s.store.Exceeded(c.ctx, c.org, of)
 }
 
 // away says that Redis could not be asked.

@@ -101,7 +101,7 @@ func (s *Server) listRefunds(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.store.Refunds(c.ctx, c.caller(http.StatusOK), p.ID)
+	rows, err := c.store.Refunds(c.ctx, c.caller(http.StatusOK), p.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -117,14 +117,14 @@ func (s *Server) listRefunds(c *call) (*answer, error) {
 // getRefund answers a refund with its payment as it is now.
 func (s *Server) getRefund(c *call) (*answer, error) {
 	caller := c.caller(http.StatusOK)
-	r, err := s.store.Refund(c.ctx, caller, c.pathID())
+	r, err := c.store.Refund(c.ctx, caller, c.pathID())
 	if err != nil {
 		return nil, err
 	}
 	if !c.grant.Covers(r.MerchantAccountID) {
 		return nil, accountForbidden()
 	}
-	if r.Payment, _, err = s.store.Payment(c.ctx, caller, r.PaymentID); err != nil {
+	if r.Payment, _, err = c.store.Payment(c.ctx, caller, r.PaymentID); err != nil {
 		return nil, err
 	}
 	return object(r)

@@ -191,7 +191,7 @@ func ruleInvalid(rule tollgate.Citation, param, format string, args ...any) erro
 func (s *Server) listRules(c *call) (*answer, error) {
 	name := ""
 	return listBy(s, c, "asc", func(r *input.Query) { name = r.ID("name") }, func(after string, limit int) ([]tollgate.Rule, string, error) {
-		return s.store.Rules(c.ctx, c.caller(http.StatusOK), name, after, limit)
+		return c.store.Rules(c.ctx, c.caller(http.StatusOK), name, after, limit)
 	})
 }
 
@@ -207,7 +207,7 @@ func (s *Server) rule(c *call) (*tollgate.Rule, []byte, error) {
 	if !ok {
 		return nil, nil, tollgate.NotFound()
 	}
-	return s.store.Rule(c.ctx, c.caller(http.StatusOK), cited)
+	return c.store.Rule(c.ctx, c.caller(http.StatusOK), cited)
 }
 
 func (s *Server) getRule(c *call) (*answer, error) {
@@ -224,7 +224,7 @@ func (s *Server) getModule(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	module, err := s.store.Module(c.ctx, c.org, tollgate.RuleRef{Rule: rule.Rule, SHA256: rule.SHA256})
+	module, err := c.store.Module(c.ctx, c.org, tollgate.RuleRef{Rule: rule.Rule, SHA256: rule.SHA256})
 	if err != nil {
 		return nil, err
 	}

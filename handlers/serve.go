@@ -37,7 +37,7 @@ func (s *Server) handle(w http.ResponseWriter, req *http.Request) {
 	// its last byte and still reads.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), requestTimeout)
 	defer cancel()
-	c := &call{ResponseWriter: w, request: req, ctx: ctx, start: s.wall(), id: s.store.NewID(tollgate.PrefixRequest), leave: func() {}}
+	c := &call{ResponseWriter: w, request: req, ctx: ctx, start: s.wall(), id: s.store.NewID(tollgate.PrefixRequest), leave: func() {}, store: s.store}
 	var framed connection.Frame
 	if c.connection = connection.Of(req); c.connection != nil {
 		framed = c.connection.Begin()
@@ -219,6 +219,9 @@ func (s *Server) write(c *call, a *answer) {
 	if a.status == http.StatusOK && a.etag != "" && input.Matches(c.request.Header["If-None-Match"], a.etag) {
 		c.WriteHeader(http.StatusNotModified)
 		return
+	}
+	if a.status < http.StatusMultipleChoices {
+		c.placed(h)
 	}
 	h.Set("Content-Type", cmp.Or(a.media, mediaJSON))
 	h.Set("Content-Length", strconv.Itoa(len(a.body)))

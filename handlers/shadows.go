@@ -93,7 +93,7 @@ func (s *Server) stopShadow(c *call) (*answer, error) {
 
 // shadow reads the shadow that a path names, if the grant reaches all of it.
 func (s *Server) shadow(c *call) (tollgate.Stored[tollgate.Shadow], error) {
-	shadow, err := s.store.Shadow(c.ctx, c.caller(http.StatusOK), c.pathID())
+	shadow, err := c.store.Shadow(c.ctx, c.caller(http.StatusOK), c.pathID())
 	if err == nil && !c.reaches(shadow.Value.MerchantAccountIDs) {
 		err = accountForbidden()
 	}
@@ -112,7 +112,7 @@ func (s *Server) getShadow(c *call) (*answer, error) {
 // may have fewer than were asked for.
 func (s *Server) listShadows(c *call) (*answer, error) {
 	return listBy(s, c, "desc", nil, func(after string, limit int) ([]tollgate.Shadow, string, error) {
-		rows, next, err := s.store.Shadows(c.ctx, c.caller(http.StatusOK), after, limit)
+		rows, next, err := c.store.Shadows(c.ctx, c.caller(http.StatusOK), after, limit)
 		return slices.DeleteFunc(rows, func(shadow tollgate.Shadow) bool {
 			return shadow.Damaged && len(c.grant.MerchantAccountIDs) > 0 || !shadow.Damaged && !c.reaches(shadow.MerchantAccountIDs)
 		}), next, err
@@ -125,6 +125,6 @@ func (s *Server) listDivergences(c *call) (*answer, error) {
 		if _, err := s.shadow(c); err != nil {
 			return nil, "", err
 		}
-		return s.store.Divergences(c.ctx, c.caller(http.StatusOK), c.pathID(), after, limit)
+		return c.store.Divergences(c.ctx, c.caller(http.StatusOK), c.pathID(), after, limit)
 	})
 }

@@ -152,7 +152,7 @@ func (s *Server) shared(c *call) (*answer, error) {
 	case searches, previews, downloads:
 		c.turn = s.reading(c)
 	}
-	return c.row.do(s, c)
+	return s.carryOut(c)
 }
 
 // carried waits until a request can be carried out among its organization's.

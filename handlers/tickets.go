@@ -4,7 +4,7 @@ import "net/http"
 
 // getTicket shows a payment's fee lines, its decision and its events (spec §2).
 func (s *Server) getTicket(c *call) (*answer, error) {
-	t, err := s.store.Ticket(c.ctx, c.caller(http.StatusOK), c.pathID())
+	t, err := c.store.Ticket(c.ctx, c.caller(http.StatusOK), c.pathID())
 	if err != nil {
 		return nil, err
 	}

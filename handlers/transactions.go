@@ -22,7 +22,7 @@ func words[T ~string](list []T) []string {
 
 // listTransactions searches transactions, the newest first.
 func (s *Server) listTransactions(c *call) (*answer, error) {
-	return search(s, c, parseTransactionQuery, s.store.Transactions)
+	return search(s, c, parseTransactionQuery, c.store.Transactions)
 }
 
 // parseTransactionQuery reads the filters; Accounts has at most the one that is

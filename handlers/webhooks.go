@@ -86,7 +86,7 @@ func (s *Server) listWebhooks(c *call) (*answer, error) {
 	after, more := p.Position, true
 	for more && len(found) <= p.Limit {
 		var rows []tollgate.StoredWebhook
-		if rows, more, err = s.store.Webhooks(c.ctx, c.caller(http.StatusOK), after, 2*tollgate.MaxWebhooks); err != nil {
+		if rows, more, err = c.store.Webhooks(c.ctx, c.caller(http.StatusOK), after, 2*tollgate.MaxWebhooks); err != nil {
 			return nil, err
 		}
 		for _, w := range rows {
@@ -105,7 +105,7 @@ func (s *Server) listWebhooks(c *call) (*answer, error) {
 
 // webhook reads the endpoint that a path names, if the grant reaches it.
 func (s *Server) webhook(c *call, status int) (*tollgate.StoredWebhook, error) {
-	w, err := s.store.Webhook(c.ctx, c.caller(status), c.pathID())
+	w, err := c.store.Webhook(c.ctx, c.caller(status), c.pathID())
 	if err != nil {
 		return nil, err
 	}

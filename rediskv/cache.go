@@ -28,6 +28,9 @@ type Cache struct {
 	flight  singleflight.Group
 	changes atomic.Uint64 // counts the times that something was marked
 	Lost    atomic.Bool   // everything was, and nobody has looked at what since
+	// noticed is told of what is marked, all where it is told of no organization; it
+	// may be nil.
+	noticed func(orgs ...string)
 
 	// Unix nanoseconds: what is not marked was current at confirmed; doubtedAt is
 	// when Redis last failed to say so, 0 once it has.
@@ -52,6 +55,7 @@ type Cached struct {
 	Old     bool      // changed since it was read
 	asOf    time.Time // known to be current: as it was read, or until it was marked
 	failed  time.Time // when it was last to be read, in vain
+	near    bool      // it was read from a replica
 }
 
 func newCache() *Cache {
@@ -68,11 +72,17 @@ func (c *Cache) Forget(orgs ...string) {
 	for _, org := range orgs {
 		of[org] = true
 	}
+	if c.noticed != nil && len(orgs) > 0 {
+		c.noticed(orgs...)
+	}
 	c.mark(func(org string) bool { return of[org] })
 }
 
 // ForgetAll marks everything as changed.
 func (c *Cache) ForgetAll() {
+	if c.noticed != nil {
+		c.noticed()
+	}
 	c.mark(func(string) bool { return true })
 	c.Lost.Store(true)
 }
@@ -156,6 +166,16 @@ func (c *Cache) Distrust(now time.Time, keys ...Entry) {
 	}
 }
 
+// DistrustReplica is Distrust for an entry that was read from a replica, and says
+// whether it was.
+func (c *Cache) DistrustReplica(now time.Time, key Entry) bool {
+	e, ok := c.Entries.Peek(key)
+	if ok && e.near {
+		c.Distrust(now, key)
+	}
+	return ok && e.near
+}
+
 // Lookup returns an entry, reading it when there is none or when it is known
 // to be old. One that is merely aged is returned and read again behind.
 func Lookup[T any](ctx context.Context, s *DB, key Entry, read func(context.Context) (T, error)) (T, error) {
@@ -170,6 +190,11 @@ func Lookup[T any](ctx context.Context, s *DB, key Entry, read func(context.Cont
 	changed := e.changed || (e.Old && aged) || // it could not be read the last time
 		(s.silence > 0 && now.Sub(later(e.asOf, s.Cache.confirmed.Load())) > s.silence && now.Sub(e.failed) > cacheRetry)
 	if changed || aged {
+		if s.IsView() { // for its first contact alone
+			e.Mu.Unlock()
+			var none T
+			return none, errBehind
+		}
 		e.until = now.Add(cacheRetry) // others use what is known meanwhile
 		e.changed = false
 	}
@@ -204,18 +229,22 @@ func load[T any](ctx context.Context, s *DB, key Entry, read func(context.Contex
 	// Who asks after a change does not share the reading of who asked before.
 	changes := c.changes.Load()
 	begun := s.Clock()
-	flight := key.kind + ":" + key.org + ":" + key.id + "@" + strconv.FormatUint(changes, 10)
+	from := "@"
+	if s.IsView() {
+		begun, from = begun.Add(-s.replica.lag()), "@near"
+	}
+	flight := key.kind + ":" + key.org + ":" + key.id + from + strconv.FormatUint(changes, 10)
 	v, err, _ := c.flight.Do(flight, func() (any, error) {
 		v, err := read(context.WithoutCancel(ctx))
 		if err == nil {
-			e := &Cached{Org: key.org, value: v, until: s.Clock().Add(cacheFresh), asOf: begun}
+			e := &Cached{Org: key.org, value: v, until: s.Clock().Add(cacheFresh), asOf: begun, near: s.IsView()}
 			c.Entries.Add(key, e)
 			// What was marked while this was read was marked in vain.
 			if c.changes.Load() != changes {
 				e.mark(0)
 			}
 		} else if Away(err) {
-			c.Doubt(s.Clock())
+			s.Doubt()
 		}
 		return v, err
 	})

@@ -3,6 +3,7 @@ package rediskv
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +28,30 @@ type Caller struct {
 	// one at a time: a listing takes one turn per batch, so that others come
 	// between. done ends it. nil: it need not wait.
 	Turn func(context.Context) (done func(), err error)
+	// Revision is set to the number of the organization's last event by what the
+	// caller writes, and by a repeat of it. nil: nobody asks.
+	Revision *int64
+}
+
+// revised are the outcomes behind which a script says a revision.
+var revised = []string{"written", "created", "changed", "queued", "done", "repeated"}
+
+// Revised takes the revision off the answer of a script that writes, for the caller
+// and for what is read from the replica later.
+func (s *DB) Revised(c Caller, outcome string, rest []any) []any {
+	if len(rest) == 0 || !slices.Contains(revised, outcome) {
+		return rest
+	}
+	last := len(rest) - 1
+	text, _ := rest[last].(string)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err == nil && c.Revision != nil {
+		*c.Revision = max(*c.Revision, n)
+	}
+	if err == nil && s.replica != nil {
+		s.replica.acknowledged(c.Organization, n)
+	}
+	return rest[:last]
 }
 
 // InTurn does one batch of a caller's work.
@@ -204,7 +229,7 @@ func answerOf(record any) (Result, error) {
 
 type findRepeatedArgs struct{ GrantVersion, Fingerprint, Operation string }
 
-var scriptFindRepeated = NewScript[RequestKeys, findRepeatedArgs](lua, "find_repeated")
+var scriptFindRepeated = NewReadScript[RequestKeys, findRepeatedArgs](lua, "find_repeated")
 
 // FindRepeated looks for an earlier request of the same key. A caller that is
 // about to refuse for a reason that can change (configuration, a payment's

@@ -21,6 +21,7 @@ type namedScript struct {
 	Name, source, body string
 	*redis.Script
 	fault error // why the script cannot be used
+	reads bool  // it writes nothing, and a replica can run it
 }
 
 // script is one whose header names the fields of K (strings) and of A, in the
@@ -55,6 +56,13 @@ func NewScript[K, A any](lua embed.FS, name string) *script[K, A] {
 	if err != nil {
 		s.fault = fmt.Errorf("lua/%s.lua: %w", name, err)
 	}
+	return s
+}
+
+// NewReadScript is NewScript for one that writes nothing.
+func NewReadScript[K, A any](lua embed.FS, name string) *script[K, A] {
+	s := NewScript[K, A](lua, name)
+	s.reads = true
 	return s
 }
 

@@ -33,26 +33,27 @@ func (s *DB) loadScripts(ctx context.Context) error {
 			return script.fault
 		}
 	}
-	load := func(ctx context.Context, c redis.Cmdable) error {
-		for some := range slices.Chunk(allScripts, 4) {
-			if err := s.Timed(ctx, "load_scripts", func(ctx context.Context) error {
-				_, err := c.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-					for _, script := range some {
-						pipe.ScriptLoad(ctx, script.source) // script.Load would take the hash of an answer that has not come
-					}
-					return nil
-				})
-				return err
-			}); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
 	if cluster, ok := s.Redis.(*redis.ClusterClient); ok {
-		return cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return load(ctx, master) })
+		return cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return loadInto(ctx, s, master) })
 	}
-	return load(ctx, s.Redis)
+	return loadInto(ctx, s, s.Redis)
+}
+
+func loadInto(ctx context.Context, s *DB, c redis.Cmdable) error {
+	for some := range slices.Chunk(allScripts, 4) {
+		if err := s.Timed(ctx, "load_scripts", func(ctx context.Context) error {
+			_, err := c.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+				for _, script := range some {
+					pipe.ScriptLoad(ctx, script.source) // script.Load would take the hash of an answer that has not come
+				}
+				return nil
+			})
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Outcomes that concern the Store's callers, not clients.
@@ -68,13 +69,20 @@ var (
 // Run carries out a script and turns the outcomes that every caller treats
 // alike into errors.
 func (s *DB) Run(ctx context.Context, inv *Invocation) (outcome string, rest []any, err error) {
+	if s.IsView() && !inv.reads {
+		s = s.primary
+	}
 	return s.RunOn(ctx, s.Redis, inv)
 }
 
 // RunOn is run on a client of the caller's choice.
 func (s *DB) RunOn(ctx context.Context, client redis.Scripter, inv *Invocation) (outcome string, rest []any, err error) {
 	err = s.Timed(ctx, inv.Name, func(ctx context.Context) error {
-		reply, err := inv.Run(ctx, client, inv.Keys, inv.Args...).Slice()
+		run := inv.Script.Run
+		if s.IsView() { // EVALSHA_RO
+			run = inv.Script.RunRO
+		}
+		reply, err := run(ctx, client, inv.Keys, inv.Args...).Slice()
 		if err != nil {
 			return err
 		}

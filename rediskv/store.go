@@ -36,6 +36,10 @@ type Options struct {
 	// URL is redis://, rediss:// or unix://; several hosts are separated by
 	// commas. A cluster is recognized by asking the server.
 	URL string
+	// Replica is the URL of a replica that is nearer than the primary (empty: none).
+	// Reads may go there (Near) while it is at most MaxLag behind (0: DefaultMaxLag).
+	Replica string
+	MaxLag  time.Duration
 	// Partitions is fixed when a Redis is first used (0: 64) and refused when
 	// it differs from what is recorded there (0: take what is recorded).
 	Partitions int
@@ -91,8 +95,15 @@ type DB struct {
 	News        chan struct{}
 	Builtin     map[tollgate.Citation]tollgate.RuleRef
 
-	mintLock sync.Mutex
-	entropy  io.Reader
+	replica *replica // nil: there is none
+	primary *DB      // of a view of the replica, else nil: who writes
+	mint    *mint
+}
+
+// mint makes ids from a clock and randomness.
+type mint struct {
+	lock    sync.Mutex
+	entropy io.Reader
 }
 
 // Open connects, agrees on the number of partitions and loads the scripts.
@@ -117,7 +128,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	s := &DB{
 		Redis: client, Blocking: blocking, Batched: batched, deadTries: max(leastDeadTries, o.Pool),
-		Timeout: timeout, silence: o.Silence, ExportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), Clock: o.Clock, entropy: o.Entropy, observe: o.Observe, Log: log,
+		Timeout: timeout, silence: o.Silence, ExportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), Clock: o.Clock, mint: &mint{entropy: o.Entropy}, observe: o.Observe, Log: log,
 		Cache: newCache(), told: told, onDamage: o.Damaged, OnHeld: o.Held, News: make(chan struct{}, 1), Builtin: map[tollgate.Citation]tollgate.RuleRef{},
 	}
 	for _, ref := range o.Rules {
@@ -126,6 +137,12 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err := s.prepare(ctx, o.Partitions); err != nil {
 		s.Close()
 		return nil, err
+	}
+	if o.Replica != "" {
+		if err := s.addReplica(ctx, o); err != nil {
+			s.Close()
+			return nil, err
+		}
 	}
 	return s, nil
 }
@@ -168,10 +185,10 @@ func (s *DB) prepare(ctx context.Context, partitions int) error {
 // Close ends the connections.
 func (s *DB) Close() error {
 	err := s.Redis.Close()
-	if e := s.Blocking.Close(); err == nil {
-		err = e
+	if s.replica != nil {
+		err = errors.Join(err, s.replica.view.Redis.Close())
 	}
-	return err
+	return errors.Join(err, s.Blocking.Close())
 }
 
 // Ping reports whether Redis answers.
@@ -200,9 +217,9 @@ func (s *DB) Now() tollgate.Instant { return tollgate.At(s.Clock()) }
 
 // NewID makes an identifier; it is a tollgate.NewIDFunc.
 func (s *DB) NewID(prefix string) string {
-	s.mintLock.Lock()
-	defer s.mintLock.Unlock()
-	return tollgate.NewID(prefix, s.Clock(), s.entropy)
+	s.mint.lock.Lock()
+	defer s.mint.lock.Unlock()
+	return tollgate.NewID(prefix, s.Clock(), s.mint.entropy)
 }
 
 // Timed bounds an operation, reports it and turns its error into one for the
@@ -210,11 +227,13 @@ func (s *DB) NewID(prefix string) string {
 func (s *DB) Timed(ctx context.Context, operation string, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	if s.observe == nil {
-		return Unavailable(operation, do(ctx))
-	}
 	start := s.Clock()
 	err := Unavailable(operation, do(ctx))
-	s.observe(operation, s.Clock().Sub(start), err)
+	if s.IsView() && Away(err) {
+		s.replica.lost()
+	}
+	if s.observe != nil {
+		s.observe(operation, s.Clock().Sub(start), err)
+	}
 	return err
 }

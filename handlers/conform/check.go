@@ -94,6 +94,11 @@ func (o *Operation) check(x Exchange) error {
 			return err
 		}
 	}
+	for name := range x.Header {
+		if strings.HasPrefix(name, "Tollgate-") && !slices.ContainsFunc(r.headers, func(h parameter) bool { return strings.EqualFold(h.name, name) }) {
+			return fmt.Errorf("the header %s is not documented", name)
+		}
+	}
 	head := x.Request.Method == http.MethodHead
 	if (r.content == nil || head) && len(x.Body) > 0 {
 		return fmt.Errorf("there is a body where none is documented")

@@ -111,6 +111,7 @@ func TestAnswersThatAreRefused(t *testing.T) {
 		"request id malformed":   {"readTicket 200", func(x *conform.Exchange) { x.Header.Set("Request-Id", "7") }},
 		"sniffing":               {"readTicket 404", func(x *conform.Exchange) { x.Header.Del("X-Content-Type-Options") }},
 		"cacheable":              {"readTicket 200", func(x *conform.Exchange) { x.Header.Set("Cache-Control", "public") }},
+		"own header":             {"readTicket 404", func(x *conform.Exchange) { x.Header.Set("Tollgate-Revision", "1") }},
 		"no location":            {"createPayment 201", func(x *conform.Exchange) { x.Header.Del("Location") }},
 		"no entity tag":          {"readOrganization 200", func(x *conform.Exchange) { x.Header.Del("ETag") }},
 		"no challenge":           {"readTicket 401", func(x *conform.Exchange) { x.Header.Del("WWW-Authenticate") }},

@@ -103,7 +103,7 @@ func New(ctx context.Context, store *store.Store, o Options) (*Service, error) {
 // instance counts no more.
 func (s *Service) Run(ctx context.Context) {
 	var loops sync.WaitGroup
-	for _, loop := range []func(context.Context){s.Store.Watch, s.Server.Follow, s.Server.Shadow} {
+	for _, loop := range []func(context.Context){s.Store.Watch, s.Store.FollowReplica, s.Server.Follow, s.Server.Shadow} {
 		loops.Go(func() { loop(ctx) })
 	}
 	loops.Wait()

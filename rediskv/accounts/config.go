@@ -74,6 +74,11 @@ func (s *Store) Distrust(org, grant, account string) {
 
 // Account returns a merchant account from the cache, filled by one read.
 func (s *Store) Account(ctx context.Context, org, id string) (*Account, error) {
+	if s.isFirst(ctx, org, accountEntry(org, id)) {
+		if a, err := s.near.Account(ctx, org, id); err == nil {
+			return a, nil
+		}
+	}
 	k := s.db.Space(org)
 	return rediskv.Lookup(ctx, s.db, accountEntry(org, id), func(ctx context.Context) (*Account, error) {
 		if !strings.HasPrefix(id, tollgate.PrefixMerchantAccount) {
@@ -111,6 +116,11 @@ func (s *Store) Account(ctx context.Context, org, id string) (*Account, error) {
 
 // Grant returns an access grant from the cache.
 func (s *Store) Grant(ctx context.Context, org, id string) (*Grant, error) {
+	if s.isFirst(ctx, org, grantEntry(org, id)) {
+		if g, err := s.near.Grant(ctx, org, id); err == nil {
+			return g, nil
+		}
+	}
 	k := s.db.Space(org)
 	return rediskv.Lookup(ctx, s.db, grantEntry(org, id), func(ctx context.Context) (*Grant, error) {
 		f, err := s.db.ReadObject(ctx, "read_grant", k, tollgate.PrefixGrant, id)
@@ -120,6 +130,12 @@ func (s *Store) Grant(ctx context.Context, org, id string) (*Grant, error) {
 		g := &Grant{Revision: f.Int("v")}
 		return g, s.db.DamagedAt(ctx, k.Object(id), f.Document(&g.Grant))
 	})
+}
+
+// DoubtGrant says whether a grant, as it is cached, came from the replica, which may
+// be behind. If so it is read from the primary before it is next used.
+func (s *Store) DoubtGrant(org, id string) bool {
+	return s.db.Cache.DistrustReplica(s.db.Clock(), grantEntry(org, id))
 }
 
 // Organization returns an organization from the cache.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -115,7 +116,9 @@ const (
 // go on from, which is always a place to tail from.
 func (s *Store) Events(ctx context.Context, c rediskv.Caller, q EventQuery) (events []jsontext.Value, next Position, more bool, err error) {
 	k := s.db.Space(c.Organization)
-	if next, err = s.resume(ctx, k, q); err != nil {
+	if next, err = s.resume(ctx, k, q); errors.Is(err, errAhead) {
+		return nil, q.After, false, nil
+	} else if err != nil {
 		return nil, next, false, err
 	}
 	accounts, none := q.accounts()
@@ -216,6 +219,7 @@ func (s *Store) resume(ctx context.Context, k rediskv.Space, q EventQuery) (Posi
 	if p.zero() {
 		return p, nil
 	}
+	var gone error
 	err := s.db.Timed(ctx, "resume_events", func(ctx context.Context) error {
 		there, err := s.db.Redis.XRangeN(ctx, k.Events(), p.Stream(), p.Stream(), 1).Result()
 		if err != nil {
@@ -223,6 +227,13 @@ func (s *Store) resume(ctx context.Context, k rediskv.Space, q EventQuery) (Posi
 		}
 		if len(there) == 1 && positionOf(there[0]) == p {
 			return nil
+		}
+		if s.db.IsView() {
+			last, err := s.db.Redis.XRevRangeN(ctx, k.Events(), "+", "-", 1).Result()
+			if gone = errNotThere; len(last) == 0 || earlier(positionOf(last[0]), p) {
+				gone = errAhead
+			}
+			return err
 		}
 		oldest, err := s.db.Redis.XRangeN(ctx, k.Events(), "-", "+", 1).Result()
 		if err != nil {
@@ -243,8 +254,15 @@ func (s *Store) resume(ctx context.Context, k rediskv.Space, q EventQuery) (Posi
 		}
 		return nil
 	})
-	return p, err
+	return p, cmp.Or(err, gone)
 }
+
+// What a replica can say of a position whose event it does not have: that it has come
+// no further yet, or else that the primary has to say what has become of it.
+var (
+	errAhead    = errors.New("the replica has not come to the event of the cursor yet")
+	errNotThere = errors.New("the replica does not have the event of the cursor")
+)
 
 func earlier(a, b Position) bool { return a.Milli < b.Milli || (a.Milli == b.Milli && a.Seq < b.Seq) }
 
@@ -262,7 +280,7 @@ type readEventsArgs struct {
 	eventRange
 }
 
-var scriptReadEvents = rediskv.NewScript[readEventsKeys, readEventsArgs](lua, "read_events")
+var scriptReadEvents = rediskv.NewReadScript[readEventsKeys, readEventsArgs](lua, "read_events")
 
 func (s *Store) readEvents(ctx context.Context, c rediskv.Caller, k rediskv.Space, r eventRange) (found []redis.XMessage, looked int, last Position, err error) {
 	grant, version := c.Grant(k)

@@ -325,4 +325,4 @@ type scanTransactionsArgs struct {
 	Count                 int
 }
 
-var scriptScanTransactions = rediskv.NewScript[scanTransactionsKeys, scanTransactionsArgs](lua, "scan_transactions")
+var scriptScanTransactions = rediskv.NewReadScript[scanTransactionsKeys, scanTransactionsArgs](lua, "scan_transactions")

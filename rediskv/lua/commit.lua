@@ -12,8 +12,9 @@
 -- with the grants whose tokens end.
 -- Returns: {'written'} | {'done'} | {'repeated', record} | {'reused'} |
 --   {'damaged', key} | {'grant'} | {'conflict'}
+-- The last of what is written, done or repeated is the revision (revised).
 local instead = answered(grant, grant_version, record, operation, fingerprint, mark)
-if instead then return instead end
+if instead then return revised(sequences, instead) end
 local key, at = named_keys + 1, named_args + 2
 for _ = 1, tonumber(ARGV[named_args + 1]) do
   local last = at + 1 + tonumber(ARGV[at + 1])
@@ -46,4 +47,4 @@ if channel ~= '' then
   note_change(changes, organization)
   redis.call('PUBLISH', channel, organization)
 end
-return {'written'}
+return revised(sequences, {'written'})

@@ -81,6 +81,13 @@ local function sequenced(seq)
   return not integers(current[1], current[2]) and {'damaged', seq} or nil, current[3]
 end
 
+-- What a writer is told, and behind it the number of the organization's last event:
+-- who reads elsewhere knows by it whether what is read there has the change.
+local function revised(seq, outcome)
+  outcome[#outcome + 1] = redis.call('HGET', seq, 'event') or ''
+  return outcome
+end
+
 -- What a counter of a limit holds: false when it is not there, nil when it is no
 -- number that can be counted further (counters.go reads it alike).
 local function counted(key)

@@ -72,12 +72,12 @@ func (s *Store) Exceeded(ctx context.Context, org string, reservations []tollgat
 	for i, r := range reservations {
 		names[i] = r.Counter
 	}
-	if s.db.Cache.Doubted(s.db.Clock()) {
+	if s.db.Doubted() {
 		return nil, rediskv.StoreUnavailable("read_counters", errors.New("it was away a moment ago"))
 	}
 	have, err := s.Counters(ctx, org, names)
 	if rediskv.Away(err) {
-		s.db.Cache.Doubt(s.db.Clock())
+		s.db.Doubt()
 	}
 	if err != nil {
 		return nil, err

@@ -35,6 +35,7 @@ func (s *Store) CreatePayment(ctx context.Context, c rediskv.Caller, idem redisk
 	if err != nil {
 		return rediskv.Result{}, err
 	}
+	rest = s.db.Revised(c, outcome, rest)
 	if outcome == "exhausted" {
 		return rediskv.Result{}, exceeded(ch.Reservations, rest)
 	}
@@ -126,6 +127,7 @@ func (s *Store) change(ctx context.Context, c rediskv.Caller, idem *rediskv.Idem
 	if err != nil {
 		return rediskv.Result{}, outcome, err
 	}
+	rest = s.db.Revised(c, outcome, rest)
 	if outcome == "changed" {
 		for _, counter := range rest {
 			key, _ := counter.(string)
@@ -167,8 +169,8 @@ type (
 )
 
 var (
-	scriptReadPayment = rediskv.NewScript[readPaymentKeys, readArgs](lua, "read_payment")
-	scriptReadValue   = rediskv.NewScript[readValueKeys, readArgs](lua, "read_value")
+	scriptReadPayment = rediskv.NewReadScript[readPaymentKeys, readArgs](lua, "read_payment")
+	scriptReadValue   = rediskv.NewReadScript[readValueKeys, readArgs](lua, "read_value")
 )
 
 // Payment reads a payment and its ticket.

@@ -137,6 +137,16 @@ func Single(tb testing.TB) *Server {
 	return start(tb, kind)
 }
 
+// Replicated are a server and an empty one that can be its replica. The embedded one
+// cannot; then the test is left to where real servers are.
+func Replicated(tb testing.TB) (primary, replica *Server) {
+	tb.Helper()
+	if Kind(tb) == Miniredis {
+		tb.Skip("a replica is a real redis-server: make test-server")
+	}
+	return start(tb, Real), start(tb, Real)
+}
+
 func start(tb testing.TB, kind string) *Server {
 	tb.Helper()
 	server, err := launch(kind, survivesKill)

@@ -137,6 +137,21 @@ func (s *Server) ResumeNode(i int) {
 	s.check("continue redis-server", s.nodes[i].signal(syscall.SIGCONT))
 }
 
+// Follow makes an empty server a replica of another one. It is behind until it has
+// caught up.
+func (s *Server) Follow(primary *Server) {
+	s.tb.Helper()
+	host, port, _ := strings.Cut(primary.Addr, ":")
+	s.check("have it not wait for more replicas", primary.Command("CONFIG", "SET", "repl-diskless-sync-delay", "0"))
+	s.check("follow", s.Command("REPLICAOF", host, port))
+}
+
+// Unfollow cuts a replica off: it stays one and keeps what it has.
+func (s *Server) Unfollow() {
+	s.tb.Helper()
+	s.check("follow nobody", s.Command("REPLICAOF", "127.0.0.1", "1")) // where nothing listens
+}
+
 // Stop ends the server and removes its files. It is called by the test's
 // clean-up; calling it earlier, or twice, does no harm.
 func (s *Server) Stop() {

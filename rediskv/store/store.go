@@ -44,6 +44,8 @@ type Store struct {
 	*provisionRoom
 	*rulesRoom
 	*webhooksRoom
+
+	near *Store // the same on the replica; nil: there is none
 }
 
 // Open connects as rediskv.Open does.
@@ -52,6 +54,23 @@ func Open(ctx context.Context, o rediskv.Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	s := on(db)
+	if view := db.View(); view != nil {
+		s.near = on(view)
+		s.ReadFirst(s.near.accountsRoom)
+	}
+	return s, nil
+}
+
+// Near is the Store to read an organization from, as rediskv.DB.Near says, or nil.
+func (s *Store) Near(ctx context.Context, org string, least int64) *Store {
+	if !s.DB.Near(ctx, org, least) {
+		return nil
+	}
+	return s.near
+}
+
+func on(db *rediskv.DB) *Store {
 	s := &Store{DB: db}
 	s.eventlogRoom = eventlog.New(db)
 	s.instancesRoom = instances.New(db)
@@ -63,7 +82,7 @@ func Open(ctx context.Context, o rediskv.Options) (*Store, error) {
 	s.provisionRoom = provision.New(db, s.accountsRoom, s.rulesRoom)
 	s.webhooksRoom = webhooks.New(db, s.ledgerRoom)
 	s.exportsRoom = exports.New(db, s.ledgerRoom)
-	return s, nil
+	return s
 }
 
 // Close ends the connections, and the looks of those who wait for events.

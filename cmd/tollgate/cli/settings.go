@@ -47,6 +47,10 @@ var Settings = []setting{
 		Meaning: "where Redis is: redis://, rediss:// or unix://; several hosts of a cluster separated by commas; ?pool_size=50 bounds the connections to each",
 	},
 	{
+		Flag: "redis-replica-url", Commands: []string{"serve"},
+		Meaning: "a replica of that Redis which is nearer than the primary: reads go there while it is less than 5 s behind; not for a cluster",
+	},
+	{
 		Flag: "issuer", Required: true, Commands: []string{"serve"},
 		Meaning: "the issuer identifier: the public URL of this service, which clients name as the audience of their assertions",
 	},

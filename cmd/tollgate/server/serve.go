@@ -131,6 +131,7 @@ func readProcessOptions(a *cli.App, c *cli.Config) (processOptions, error) {
 
 // serve reads what only serve has.
 func (o *processOptions) serve(c *cli.Config) {
+	o.redis.Replica = c.Text("redis-replica-url")
 	if o.staleness = c.Duration("quote-max-staleness"); o.staleness == 0 {
 		o.staleness = -1
 	}

@@ -20,13 +20,14 @@
 -- Returns: {'changed', counters that are no numbers} | {'done'} | {'repeated', record} | {'reused'} |
 --   {'damaged', key} | {'grant'} | {'missing'} | {'conflict'} | {'expired'} | {'early'} |
 --   {'stale'} | {'toomuch'}
+-- The last of what is changed, done or repeated is the revision (revised).
 -- The ticket refers to every event of its payment; nobody else mints this one.
 local function done() return string.find(redis.call('GET', ticket) or '', '"' .. event_id .. '"', 1, true) end
 local instead = answered(grant, grant_version, record, operation, fingerprint)
-if instead then return instead[1] == 'grant' and done() and {'done'} or instead end
+if instead then return revised(sequences, instead[1] == 'grant' and done() and {'done'} or instead) end
 local current = redis.call('HMGET', payment, 'v', 'due')
 if not current[1] then return {'missing'} end
-if current[1] ~= payment_revision then return {done() and 'done' or 'conflict'} end
+if current[1] ~= payment_revision then return done() and revised(sequences, {'done'}) or {'conflict'} end
 local past = current[2] and current[2] ~= '' and tonumber(current[2]) <= tonumber(now_ms)
 if actor == 'client' and past then return {'expired'} end
 if actor == 'clock' and not past then return {'early'} end
@@ -76,4 +77,4 @@ for key = named_keys + 1, #KEYS - counters, 2 do
   last = last + 3 + fields
   position = position + 1
 end
-return {'changed', unpack(damaged)}
+return revised(sequences, {'changed', unpack(damaged)})

@@ -18,8 +18,9 @@
 -- exists).
 -- Returns: {'created'} | {'done'} | {'repeated', record} | {'reused'} |
 --   {'damaged', key} | {'grant'} | {'stale'} | {'toomuch'} | {'exhausted', number of the counter}
+-- The last of what is created, done or repeated is the revision (revised).
 local instead = answered(grant, grant_version, record, operation, fingerprint)
-if instead then return instead end
+if instead then return revised(sequences, instead) end
 if redis.call('HGET', account, 'v') ~= account_revision or redis.call('HGET', organization, 'v') ~= organization_revision then
   return {'stale'}
 end
@@ -73,4 +74,4 @@ for key = named_keys + 1, #KEYS - counters, 2 do
   last = last + 3 + fields
   position = position + 1
 end
-return {'created'}
+return revised(sequences, {'created'})

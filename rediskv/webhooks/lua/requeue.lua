@@ -17,8 +17,9 @@
 -- delivery: KEYS its hash, its attempts; ARGV id, time (ms).
 -- Returns: {'queued', count} | {'done'} | {'repeated', record} | {'reused'} |
 --   {'damaged', key} | {'grant'} | {'missing'} | {'conflict'}
+-- The last of what is queued, done or repeated is the revision (revised).
 local instead = answered(grant, grant_version, record, operation, fingerprint, mark)
-if instead then return instead end
+if instead then return revised(sequences, instead) end
 local current = redis.call('HMGET', job, 'at', 'state')
 if place ~= '' and (current[1] ~= place or current[2] == 'succeeded') then return {'conflict'} end
 local status = redis.call('HGET', endpoint, 'st')
@@ -59,4 +60,4 @@ if event_type ~= '' then
   append_event(sequences, events, dispatch, webhooks, event_head, event_tail, event_id, event_type, event_account)
 end
 if audit_head ~= '' then append_audit(sequences, audit, audit_head, audit_tail) end
-return {'queued', whole(count)}
+return revised(sequences, {'queued', whole(count)})
