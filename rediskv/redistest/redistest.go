@@ -15,6 +15,7 @@ package redistest
 
 import (
 	"os"
+	"os/exec"
 	"sync"
 	"testing"
 	"time"
@@ -137,12 +138,13 @@ func Single(tb testing.TB) *Server {
 	return start(tb, kind)
 }
 
-// Replicated are a server and an empty one that can be its replica. The embedded one
-// cannot; then the test is left to where real servers are.
+// Replicated are a server and an empty one that can be its replica. Both are real ones,
+// as the embedded one cannot: where there is none on the machine, the test is left to
+// those where there is.
 func Replicated(tb testing.TB) (primary, replica *Server) {
 	tb.Helper()
-	if Kind(tb) == Miniredis {
-		tb.Skip("a replica is a real redis-server: make test-server")
+	if _, err := exec.LookPath("redis-server"); err != nil && Kind(tb) == Miniredis {
+		tb.Skip("a replica is a real redis-server, and there is none here")
 	}
 	return start(tb, Real), start(tb, Real)
 }
