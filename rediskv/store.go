@@ -25,6 +25,10 @@ import (
 // unless Options say otherwise.
 const OperationTimeout = 2 * time.Second
 
+// DefaultPaymentBytes is how many bytes of copies of payments a process keeps, unless
+// Options say otherwise: of some 20,000 payments.
+const DefaultPaymentBytes = 64 << 20
+
 // leastDeadTries are as many as go-redis makes.
 const leastDeadTries = 3
 
@@ -51,6 +55,9 @@ type Options struct {
 	// of the URL, or ten for each processor and ten for batches), and Blocking those of
 	// a worker's readers that wait (0: 512).
 	Pool, Blocking int
+	// PaymentBytes bounds, in bytes, the copies of payments that are kept in memory, so that
+	// a change of one need not read it first (0: DefaultPaymentBytes; below: none).
+	PaymentBytes int64
 	// Dial makes connections where the system cannot (nil: it does). It encrypts them
 	// itself for rediss://.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -73,23 +80,24 @@ type Options struct {
 // DB is the Redis that Tollgate's state is in, and what all rooms of it have in
 // common. It is safe for concurrent use.
 type DB struct {
-	Redis       redis.UniversalClient
-	Blocking    redis.UniversalClient // for readers that wait; never starves the others
-	Batched     redis.Scripter        // sends what many goroutines do at once together, where it can
-	deadTries   int                   // how often a dead connection is no answer
-	partitions  int
-	Timeout     time.Duration
-	silence     time.Duration
-	ExportBytes int64
-	Clock       func() time.Time
-	observe     func(string, time.Duration, error)
-	Log         *slog.Logger
-	Cache       *Cache
-	told        *lru.Cache[string, bool] // damaged objects that this process has told of
-	onDamage    func(object string)
-	OnHeld      func()
-	News        chan struct{}
-	Builtin     map[tollgate.Citation]tollgate.RuleRef
+	Redis        redis.UniversalClient
+	Blocking     redis.UniversalClient // for readers that wait; never starves the others
+	Batched      redis.Scripter        // sends what many goroutines do at once together, where it can
+	deadTries    int                   // how often a dead connection is no answer
+	partitions   int
+	Timeout      time.Duration
+	silence      time.Duration
+	ExportBytes  int64
+	PaymentBytes int64 // bytes of copies of payments, as Options have it
+	Clock        func() time.Time
+	observe      func(string, time.Duration, error)
+	Log          *slog.Logger
+	Cache        *Cache
+	told         *lru.Cache[string, bool] // damaged objects that this process has told of
+	onDamage     func(object string)
+	OnHeld       func()
+	News         chan struct{}
+	Builtin      map[tollgate.Citation]tollgate.RuleRef
 
 	mintLock sync.Mutex
 	entropy  io.Reader
@@ -117,7 +125,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	s := &DB{
 		Redis: client, Blocking: blocking, Batched: batched, deadTries: max(leastDeadTries, o.Pool),
-		Timeout: timeout, silence: o.Silence, ExportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), Clock: o.Clock, entropy: o.Entropy, observe: o.Observe, Log: log,
+		Timeout: timeout, silence: o.Silence, ExportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), PaymentBytes: cmp.Or(o.PaymentBytes, DefaultPaymentBytes), Clock: o.Clock, entropy: o.Entropy, observe: o.Observe, Log: log,
 		Cache: newCache(), told: told, onDamage: o.Damaged, OnHeld: o.Held, News: make(chan struct{}, 1), Builtin: map[tollgate.Citation]tollgate.RuleRef{},
 	}
 	for _, ref := range o.Rules {

@@ -34,6 +34,8 @@ const (
 	silence = 5 * time.Second
 	// patience is for a Redis that starts together with the runtime.
 	patience = 2 * time.Second
+	// paymentBytes bounds the copies of payments: an object has little memory.
+	paymentBytes = 4 << 20
 )
 
 func main() {
@@ -76,7 +78,7 @@ func (e *edge) start(ctx context.Context) error {
 	url := e.setting("REDIS_URL")
 	encrypted := strings.HasPrefix(url, "rediss://")
 	store, err := service.Await(ctx, rediskv.Options{
-		URL: url, Clock: time.Now, Entropy: rand.Reader, Log: e.log, Pool: connections, Blocking: 1, Silence: silence,
+		URL: url, Clock: time.Now, Entropy: rand.Reader, Log: e.log, Pool: connections, Blocking: 1, Silence: silence, PaymentBytes: paymentBytes,
 		Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
 			return dial(ctx, e.host.Call("dial", address, encrypted))
 		},
