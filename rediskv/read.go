@@ -28,6 +28,29 @@ func (s *DB) ReadHashes(ctx context.Context, operation string, keys ...string) (
 	return found, err
 }
 
+// Beside does something while its caller does something else, so that both are on
+// their way to Redis at once. What it returns waits until that is done; its error
+// comes before any other, and a panic is the caller's.
+func Beside(do func() error) (done func(err *error)) {
+	var failed error
+	var panicked any
+	end := make(chan struct{})
+	go func() {
+		defer close(end)
+		defer func() { panicked = recover() }()
+		failed = do()
+	}()
+	return func(err *error) {
+		<-end
+		if panicked != nil {
+			panic(panicked)
+		}
+		if failed != nil {
+			*err = failed
+		}
+	}
+}
+
 // AtOnce reads at one moment what ask queues; that something is not there is no
 // error. go-redis does not send a transaction again that may have been carried out.
 // One that reads can be: the connection may have been dead for long.

@@ -113,9 +113,7 @@ type Indexed struct {
 func (s *Store) Scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q TransactionQuery, after, low, high int64) (members []Indexed, end bool, err error) {
 	grant, version := c.Grant(k)
 	if q.PaymentID != "" {
-		if err := s.db.CheckGrant(ctx, c, k); err != nil {
-			return nil, false, err
-		}
+		defer s.db.CheckGrant(ctx, c, k)(&err)
 		members, err := s.scanPayment(ctx, k, q, after)
 		size := q.size(c, 1)
 		return members[:min(len(members), size)], len(members) <= size, err

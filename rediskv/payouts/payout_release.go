@@ -10,11 +10,9 @@ import (
 )
 
 // Payout reads a payout.
-func (s *Store) Payout(ctx context.Context, c rediskv.Caller, id string) (*tollgate.Payout, error) {
+func (s *Store) Payout(ctx context.Context, c rediskv.Caller, id string) (_ *tollgate.Payout, err error) {
 	k := s.db.Space(c.Organization)
-	if err := s.db.CheckGrant(ctx, c, k); err != nil {
-		return nil, err
-	}
+	defer s.db.CheckGrant(ctx, c, k)(&err)
 	if !strings.HasPrefix(id, tollgate.PrefixPayout) {
 		return nil, tollgate.NotFound()
 	}
