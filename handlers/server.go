@@ -25,6 +25,7 @@ import (
 	"tollgate/handlers/problem"
 	"tollgate/handlers/rulesync"
 	"tollgate/handlers/shadow"
+	"tollgate/handlers/share"
 	"tollgate/rediskv/store"
 	"tollgate/wasm"
 )
@@ -148,8 +149,12 @@ func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.handle) }
 
 // Listen is a listener for the server's own connections.
 func (s *Server) Listen(l net.Listener) net.Listener {
-	return connection.Listen(l, connection.Host{Refuse: s.refusal, Turn: func(organization, client string) (func(), error) {
-		return s.shares.processors.Turn(s.draining, organization, client)
+	return connection.Listen(l, connection.Host{Refuse: s.refusal, Turn: func(organization, client string) (*share.Held, error) {
+		done, err := s.shares.processors.Turn(s.draining, organization, client)
+		if err != nil {
+			return nil, err
+		}
+		return s.shares.holds.Soon(done), nil
 	}})
 }
 
