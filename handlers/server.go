@@ -170,9 +170,9 @@ func (s *Server) Drain() { s.drain() }
 // Follow keeps the rules that this instance must have, and what it knows of Redis,
 // up to date until ctx ends; then the instance counts no more.
 func (s *Server) Follow(ctx context.Context) {
-	s.lookAtMemory(ctx)
 	var memory sync.WaitGroup
 	memory.Go(func() {
+		s.lookAtMemory(ctx)
 		for tick := time.NewTicker(memoryInterval); ; {
 			select {
 			case <-ctx.Done():

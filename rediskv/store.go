@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strconv"
 	"sync"
 	"time"
 
@@ -85,6 +86,8 @@ type DB struct {
 	Batched      redis.Scripter        // sends what many goroutines do at once together, where it can
 	deadTries    int                   // how often a dead connection is no answer
 	partitions   int
+	guarantees   *Guarantees // as they were when the Store was opened; nil of a cluster
+	seal         string      // that was found then
 	Timeout      time.Duration
 	silence      time.Duration
 	ExportBytes  int64
@@ -111,7 +114,14 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	quiet()
 	timeout := cmp.Or(o.Timeout, OperationTimeout)
-	client, blocking, err := connect(ctx, o, timeout)
+	partitions := cmp.Or(o.Partitions, defaultPartitions)
+	if partitions < 1 || partitions > maxPartitions {
+		return nil, fmt.Errorf("partitions: %d is not between 1 and %d", partitions, maxPartitions)
+	}
+	if err := sound(); err != nil {
+		return nil, err
+	}
+	client, blocking, said, err := connect(ctx, o, partitions, timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +141,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	for _, ref := range o.Rules {
 		s.Builtin[ref.Rule] = ref
 	}
-	if err := s.prepare(ctx, o.Partitions); err != nil {
+	if err := s.prepare(ctx, o.Partitions, partitions, said); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -149,28 +159,25 @@ func together(client redis.UniversalClient) (redis.Scripter, error) {
 	return single.AutoPipeline()
 }
 
-func (s *DB) prepare(ctx context.Context, partitions int) error {
-	want := partitions
-	if want == 0 {
-		want = defaultPartitions
-	}
-	if want < 1 || want > maxPartitions {
-		return fmt.Errorf("partitions: %d is not between 1 and %d", want, maxPartitions)
-	}
-	var recorded int
-	if err := s.Timed(ctx, "partitions", func(ctx context.Context) (err error) {
-		if err = s.Redis.HSetNX(ctx, metaKey, "partitions", want).Err(); err == nil {
-			recorded, err = s.Redis.HGet(ctx, metaKey, "partitions").Int()
+// prepare agrees on the number of partitions, and loads the scripts. want is what the
+// options say (0: nothing), and first what is recorded where nothing is yet.
+func (s *DB) prepare(ctx context.Context, want, first int, said greeting) (err error) {
+	if _, ok := s.Redis.(*redis.ClusterClient); ok {
+		if said, err = s.meet(ctx, first); err != nil {
+			return err
 		}
-		return err
-	}); err != nil {
-		return err
+	} else {
+		s.guarantees = &said.guarantees
 	}
-	if partitions != 0 && partitions != recorded {
-		return fmt.Errorf("partitions: this Redis was set up with %d, not %d; the number cannot change", recorded, partitions)
+	s.partitions, err = strconv.Atoi(said.meta["partitions"])
+	if err != nil || s.partitions < 1 || s.partitions > maxPartitions {
+		return fmt.Errorf("partitions: %q is recorded", said.meta["partitions"])
 	}
-	s.partitions = recorded
-	return s.loadScripts(ctx)
+	if want != 0 && want != s.partitions {
+		return fmt.Errorf("partitions: this Redis was set up with %d, not %d; the number cannot change", s.partitions, want)
+	}
+	s.seal = said.meta["seal"]
+	return s.loadScripts(ctx, said.scripts)
 }
 
 // Close ends the connections.
