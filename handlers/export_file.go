@@ -77,7 +77,7 @@ func (s *Server) sendFile(c *call, d *download) {
 	if ranges := req.Header.Get("Range"); req.Method == http.MethodHead || !strings.HasPrefix(ranges, "bytes=") || strings.Count(ranges, ",") >= maxRanges {
 		req.Header.Del("Range")
 	}
-	w := &fileWriter{call: c, sending: s.shares.sending, size: d.Result.Bytes, begin: func(status int) error {
+	w := &fileWriter{call: c, sending: s.shares.sending, holds: &s.shares.holds, size: d.Result.Bytes, begin: func(status int) error {
 		return s.store.Audit(c.ctx, c.caller(status), tollgate.AuditEntry{
 			Type: "export.download", Outcome: "succeeded", Reason: string(d.Dataset), Target: tollgate.AuditTarget{Type: "export", ID: d.ID},
 		})
@@ -100,6 +100,7 @@ func (s *Server) sendFile(c *call, d *download) {
 type fileWriter struct {
 	*call
 	sending *share.Queue
+	holds   *share.Holds
 	size    int64
 	begin   func(status int) error
 	refused error
@@ -136,6 +137,6 @@ func (w *fileWriter) Write(b []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer share.Soon(done).End()
+	defer w.holds.Soon(done).End()
 	return w.call.Write(b)
 }

@@ -163,8 +163,10 @@ func TestReplyLostBetweenChanges(t *testing.T) {
 		return w.want(w.call("POST", "/v1/payments/"+p+"/captures", `{"amount":"`+amount+`","final_capture":false}`), 201, "")
 	}
 	capture(w, "1.00")
-	capture(other, "1.00") // has a token, and its caches are full
-	lost := wire.SwallowReplyAfter(lastScript(t, wire), func() { capture(other, "2.00") })
+	script := lastScript(t, wire)
+	capture(other, "1.00")               // has a token, and its caches are full
+	w.call("GET", "/v1/payments/"+p, "") // its copy is the payment as it is
+	lost := wire.SwallowReplyAfter(script, func() { capture(other, "2.00") })
 	mine := capture(w, "3.00")
 	<-lost
 	if w.get(mine, "amount") != "3.00" || w.get(mine, "payment.amount_captured") != "5.00" {

@@ -216,41 +216,58 @@ type computed struct {
 
 // transition carries out a transition of an existing payment. request gives what
 // its Idempotency-Key stands for, compute the change and what to answer. It is
-// computed again when the payment, or the sales day of a capture, is no longer
-// the one that it was computed from.
+// computed first from the copy that this instance may have of the payment, and
+// committed if the payment still is so. What a copy says no to, and what is no
+// longer the payment, or the sales day of a capture, that it was computed from, is
+// computed again from Redis: a copy is never the reason of a refusal.
 func (s *Server) transition(c *call, operation string, status int,
 	request func(*tollgate.Payment) (any, error),
 	compute func(*tollgate.Payment, *tollgate.Ticket) (computed, error),
 ) (*answer, error) {
+	decide := func(p *tollgate.Payment, t *tollgate.Ticket) (idem rediskv.Idempotency, made computed, err error) {
+		normalized, err := request(p)
+		if err != nil {
+			return idem, made, err
+		}
+		if idem, err = c.idempotency(p.MerchantAccountID, operation, normalized); err == nil {
+			made, err = compute(p, t)
+		}
+		return idem, made, err
+	}
+	if p, t := s.store.Kept(c.org, c.pathID()); p != nil && c.grant.Covers(p.MerchantAccountID) {
+		if idem, made, err := decide(p, t); err == nil {
+			if a, err := s.commitTransition(c, idem, made, status); !s.outdated(c, err) {
+				return a, err
+			}
+		}
+	}
 	for range maxConflicts {
 		p, t, err := s.payment(c, status)
 		if err != nil {
 			return nil, err
 		}
-		normalized, err := request(p)
-		if err != nil {
-			return nil, err
-		}
-		idem, err := c.idempotency(p.MerchantAccountID, operation, normalized)
-		if err != nil {
-			return nil, err
-		}
-		made, err := compute(p, t)
+		idem, made, err := decide(p, t)
 		if err != nil && problem.From(err).Code == tollgate.CodeAuthorizationExpired {
 			err = s.store.Lapse(c.ctx, c.caller(status), p)
 		}
 		if err != nil {
 			return s.refuseTransition(c, idem, p.MerchantAccountID, err)
 		}
-		a, err := s.commitTransition(c, idem, made, status)
-		switch {
-		case errors.Is(err, rediskv.ErrStale):
-			s.store.Refresh(c.org)
-		case !errors.Is(err, rediskv.ErrConflict):
+		if a, err := s.commitTransition(c, idem, made, status); !s.outdated(c, err) {
 			return a, err
 		}
 	}
 	return nil, problem.New(tollgate.CodePaymentStateInvalid, "The payment is being changed by too many requests at once; try again.")
+}
+
+// outdated reports whether a commit found that something was no longer as it was
+// computed from.
+func (s *Server) outdated(c *call, err error) bool {
+	if errors.Is(err, rediskv.ErrStale) {
+		s.store.Refresh(c.org)
+		return true
+	}
+	return errors.Is(err, rediskv.ErrConflict)
 }
 
 func (s *Server) commitTransition(c *call, idem rediskv.Idempotency, made computed, status int) (*answer, error) {

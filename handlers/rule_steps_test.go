@@ -118,8 +118,8 @@ func (p *player) instance(words []string) error {
 	if p.other = nil; words[0] == "gone" {
 		return p.store.Deregister(p.t.Context(), id)
 	}
-	upcoming, err := p.store.Upcoming(p.t.Context())
-	for _, a := range upcoming {
+	look, err := p.operator.Look(p.t.Context(), instances.Changes{}, me, false)
+	for _, a := range look.Upcoming {
 		for _, ref := range a.Rules {
 			m := instances.LoadedModule{RuleRef: ref}
 			switch words[0] {

@@ -25,6 +25,7 @@ import (
 	"tollgate/handlers/problem"
 	"tollgate/handlers/rulesync"
 	"tollgate/handlers/shadow"
+	"tollgate/handlers/share"
 	"tollgate/rediskv/store"
 	"tollgate/wasm"
 )
@@ -148,8 +149,12 @@ func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.handle) }
 
 // Listen is a listener for the server's own connections.
 func (s *Server) Listen(l net.Listener) net.Listener {
-	return connection.Listen(l, connection.Host{Refuse: s.refusal, Turn: func(organization, client string) (func(), error) {
-		return s.shares.processors.Turn(s.draining, organization, client)
+	return connection.Listen(l, connection.Host{Refuse: s.refusal, Turn: func(organization, client string) (*share.Held, error) {
+		done, err := s.shares.processors.Turn(s.draining, organization, client)
+		if err != nil {
+			return nil, err
+		}
+		return s.shares.holds.Soon(done), nil
 	}})
 }
 
@@ -165,9 +170,9 @@ func (s *Server) Drain() { s.drain() }
 // Follow keeps the rules that this instance must have, and what it knows of Redis,
 // up to date until ctx ends; then the instance counts no more.
 func (s *Server) Follow(ctx context.Context) {
-	s.lookAtMemory(ctx)
 	var memory sync.WaitGroup
 	memory.Go(func() {
+		s.lookAtMemory(ctx)
 		for tick := time.NewTicker(memoryInterval); ; {
 			select {
 			case <-ctx.Done():

@@ -30,6 +30,7 @@ type turn func(context.Context) (done func(), err error)
 // its whole share in use is refused at once; turns go round the organizations.
 type shares struct {
 	network    *share.Network
+	holds      share.Holds
 	enter      map[use]*share.Queue
 	carried    map[use]*share.Queue // requests that are being carried out; the others of their organization wait
 	reads      []*share.Queue       // by lane of the Store: one batch after the other
@@ -174,7 +175,7 @@ func (s *Server) carried(ctx context.Context, c *call) (*share.Held, error) {
 	}
 	switch c.row.use {
 	case usesLittle, quotes, waits:
-		return share.Soon(done), nil
+		return s.shares.holds.Soon(done), nil
 	default:
 		return share.Hold(done), nil
 	}

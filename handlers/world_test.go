@@ -131,10 +131,7 @@ func (w *world) serve() { w.serveWith() }
 // serveWith starts one whose configuration is changed before.
 func (w *world) serveWith(changes ...func(*handlers.Config)) {
 	w.t.Helper()
-	config := handlers.Config{
-		Store: w.store, Rules: w.rules, Keys: w.keys, IssuerURL: issuer, CursorKey: [32]byte{7}, Clock: w.service, Wall: w.now, Vault: newVault(w.t), Entropy: rand.Reader, Examine: wasm.Examine,
-		Log: slog.New(slog.NewJSONHandler(w.log, nil)), Advance: w.sandbox, Observer: w.observed,
-	}
+	config := w.config()
 	for _, change := range changes {
 		change(&config)
 	}
@@ -148,6 +145,14 @@ func (w *world) serveWith(changes ...func(*handlers.Config)) {
 	w.t.Cleanup(served.Close)
 	w.url, w.client = served.URL, served.Client()
 	w.client.Transport = w.recorder.Transport(w.t, w.client.Transport)
+}
+
+// config is that of a server on the world's store.
+func (w *world) config() handlers.Config {
+	return handlers.Config{
+		Store: w.store, Rules: w.rules, Keys: w.keys, IssuerURL: issuer, CursorKey: [32]byte{7}, Clock: w.service, Wall: w.now, Vault: newVault(w.t), Entropy: rand.Reader, Examine: wasm.Examine,
+		Log: slog.New(slog.NewJSONHandler(w.log, nil)), Advance: w.sandbox, Observer: w.observed,
+	}
 }
 
 // twin is another instance of the service on the same Redis, with a cache and

@@ -20,8 +20,11 @@ import (
 func TestWhateverGetsNoAnswerIsDoubt(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	for what, ask := range map[string]func(context.Context, *store.Store) error{
-		"memory":   func(ctx context.Context, s *store.Store) error { _, err := s.Memory(ctx); return err },
-		"upcoming": func(ctx context.Context, s *store.Store) error { _, err := s.Upcoming(ctx); return err },
+		"memory": func(ctx context.Context, s *store.Store) error { _, err := s.Memory(ctx); return err },
+		"look": func(ctx context.Context, s *store.Store) error {
+			_, err := s.Look(ctx, instances.Changes{}, instances.Instance{ID: "ins_1"}, false)
+			return err
+		},
 		"changes": func(ctx context.Context, s *store.Store) error {
 			_, err := s.Poll(ctx, instances.Changes{})
 			return err

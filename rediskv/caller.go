@@ -89,21 +89,25 @@ func (c Caller) Grant(k Space) (key, version string) {
 	return k.Object(c.Actor.GrantID), strconv.FormatInt(c.GrantVersion, 10)
 }
 
-// CheckGrant compares the grant's version beside reads that are no script.
-func (s *DB) CheckGrant(ctx context.Context, c Caller, k Space) error {
+// CheckGrant compares the grant's version beside reads that are no script: it is on
+// its way while they are. What it returns waits for the answer, and a grant that is
+// no longer the caller's is then the error, whatever was read.
+func (s *DB) CheckGrant(ctx context.Context, c Caller, k Space) (checked func(err *error)) {
 	key, version := c.Grant(k)
 	if version == "" {
-		return nil
+		return func(*error) {}
 	}
-	return s.Timed(ctx, "check_grant", func(ctx context.Context) error {
-		current, err := s.Redis.HGet(ctx, key, "v").Result()
-		if err == nil && current == version {
-			return nil
-		}
-		if err != nil && err != redis.Nil {
-			return err
-		}
-		return grantChanged()
+	return Beside(func() error {
+		return s.Timed(ctx, "check_grant", func(ctx context.Context) error {
+			current, err := s.Redis.HGet(ctx, key, "v").Result()
+			if err == nil && current == version {
+				return nil
+			}
+			if err != nil && err != redis.Nil {
+				return err
+			}
+			return grantChanged()
+		})
 	})
 }
 

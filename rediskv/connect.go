@@ -24,33 +24,58 @@ const blockingConnections = 512
 // connectionsPerCore is what go-redis makes of a pool without a size.
 const connectionsPerCore = 10
 
+// warmed is how many connections there are from the start of each kind, for commands
+// and for batches of them: what asks at once does not wait until some are made.
+const warmed = 3
+
 // connect opens a client, and another for readers that wait. Whether it is a cluster
-// is the server's word: one URL works for both.
-func connect(ctx context.Context, o Options, timeout time.Duration) (client, blocking redis.UniversalClient, err error) {
+// is the server's word: one URL works for both. A single server has then said
+// whatever else is to be known of it.
+func connect(ctx context.Context, o Options, partitions int, timeout time.Duration) (client, blocking redis.UniversalClient, said greeting, err error) {
 	own, others, err := redisOptions(o, o.Pool, timeout)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, said, err
 	}
 	apart, _, err := redisOptions(o, cmp.Or(o.Blocking, blockingConnections), timeout)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, said, err
 	}
-	cluster := len(others) > 0
-	if !cluster {
+	if len(others) == 0 {
 		single := redis.NewClient(own)
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		info, err := single.Info(ctx, "cluster").Result()
-		if err != nil && !IsReply(err) {
+		defer warm(ctx, single, own.PoolSize)(&err)
+		if said, err = greet(ctx, single, partitions); err != nil {
 			single.Close()
-			return nil, nil, Unavailable("connect", err)
+			return nil, nil, said, err
 		}
-		if !strings.Contains(info, "cluster_enabled:1") {
-			return single, redis.NewClient(apart), nil
+		if !said.cluster {
+			return single, redis.NewClient(apart), said, nil
 		}
 		single.Close()
 	}
-	return clusterClient(own, others), clusterClient(apart, others), nil
+	return clusterClient(own, others), clusterClient(apart, others), said, nil
+}
+
+// warm makes connections, beside the one that is being used; pool is the bound of all,
+// 0 where each kind has its own.
+func warm(ctx context.Context, c *redis.Client, pool int) (done func(*error)) {
+	return Beside(func() error {
+		var asking sync.WaitGroup
+		for n := 1; n < 2*warmed && (pool == 0 || n < pool); n++ {
+			asking.Go(func() {
+				pipe := c.Pipeline()
+				pipe.Ping(ctx)
+				if n%2 == 0 {
+					_, _ = pipe.Exec(ctx)
+					return
+				}
+				_ = c.Ping(ctx).Err() // who asks first says what is wrong
+			})
+		}
+		asking.Wait()
+		return nil
+	})
 }
 
 // redisOptions are those of a single server, and the further hosts of the URL. pool

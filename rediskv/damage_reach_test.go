@@ -7,6 +7,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/eventlog"
+	"tollgate/rediskv/instances"
 	"tollgate/rediskv/rules"
 )
 
@@ -50,12 +51,17 @@ func TestDamageLeavesOtherActivations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	upcoming, err := f.Upcoming(t.Context())
+	look := func() ([]instances.Upcoming, error) {
+		found, err := f.Look(t.Context(), instances.Changes{}, instances.Instance{ID: "ins_1"}, false)
+		must(t, f.Deregister(t.Context(), "ins_1"))
+		return found.Upcoming, err
+	}
+	upcoming, err := look()
 	if err != nil || len(upcoming) != 2 {
 		t.Fatal(upcoming, err)
 	}
 	f.set(t, upcoming[0].ID, "json", garbage)
-	left, err := f.Upcoming(t.Context())
+	left, err := look()
 	if err != nil || len(left) != 1 || left[0].ID != upcoming[1].ID {
 		t.Errorf("%v, %v", left, err)
 	}

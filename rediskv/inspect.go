@@ -25,14 +25,14 @@ func (g Guarantees) Evicts() bool {
 	return g.EvictionPolicy != "" && g.EvictionPolicy != "noeviction"
 }
 
-// Inspect asks every master; where they differ, the weakest promise counts.
+// Inspect asks every master; where they differ, the weakest promise counts. A single
+// server has said it when the Store was opened.
 func (s *DB) Inspect(ctx context.Context) (g Guarantees, err error) {
+	cluster, ok := s.Redis.(*redis.ClusterClient)
+	if !ok {
+		return *s.guarantees, nil
+	}
 	err = s.Timed(ctx, "inspect", func(ctx context.Context) error {
-		cluster, ok := s.Redis.(*redis.ClusterClient)
-		if !ok {
-			single, _ := s.Redis.(*redis.Client)
-			return g.add(ctx, single)
-		}
 		nodes := make(chan *redis.Client, maxPartitions)
 		if err := cluster.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
 			nodes <- c
@@ -42,7 +42,12 @@ func (s *DB) Inspect(ctx context.Context) (g Guarantees, err error) {
 		}
 		close(nodes)
 		for c := range nodes {
-			if err := g.add(ctx, c); err != nil {
+			pipe := c.Pipeline()
+			asked := askGuarantees(ctx, pipe)
+			if _, err := pipe.Exec(ctx); err != nil && !IsReply(err) {
+				return err
+			}
+			if err := g.add(asked); err != nil {
 				return err
 			}
 		}
@@ -51,11 +56,27 @@ func (s *DB) Inspect(ctx context.Context) (g Guarantees, err error) {
 	return g, err
 }
 
-func (g *Guarantees) add(ctx context.Context, c *redis.Client) error {
-	info := map[string]string{}
+// guaranteesAsked are questions to a server: INFO by section, and CONFIG.
+type guaranteesAsked struct {
+	sections []*redis.StringCmd
+	fsync    *redis.MapStringStringCmd
+}
+
+func askGuarantees(ctx context.Context, pipe redis.Pipeliner) (asked guaranteesAsked) {
 	for _, section := range []string{"server", "persistence", "replication", "memory"} {
-		text, err := c.Info(ctx, section).Result()
-		if err != nil && !IsReply(err) { // an embedded server knows few sections
+		asked.sections = append(asked.sections, pipe.Info(ctx, section))
+	}
+	asked.fsync = pipe.ConfigGet(ctx, "appendfsync")
+	return asked
+}
+
+// add takes the answers of a server. An embedded one knows few sections, and a managed
+// one does not let us ask for its settings.
+func (g *Guarantees) add(asked guaranteesAsked) error {
+	info := map[string]string{}
+	for _, section := range asked.sections {
+		text, err := section.Result()
+		if err != nil && !IsReply(err) {
 			return err
 		}
 		for line := range strings.Lines(text) {
@@ -64,10 +85,10 @@ func (g *Guarantees) add(ctx context.Context, c *redis.Client) error {
 			}
 		}
 	}
-	fsync, err := configValue(ctx, c, "appendfsync")
-	if err != nil {
+	if err := asked.fsync.Err(); err != nil && !IsReply(err) {
 		return err
 	}
+	fsync := asked.fsync.Val()["appendfsync"]
 	g.Version, g.Mode, g.Fsync = info["redis_version"], info["redis_mode"], fsync
 	if policy := info["maxmemory_policy"]; g.EvictionPolicy == "" || g.EvictionPolicy == "noeviction" {
 		g.EvictionPolicy = policy
@@ -79,15 +100,6 @@ func (g *Guarantees) add(ctx context.Context, c *redis.Client) error {
 	return nil
 }
 
-// configValue is a setting, or empty where a managed Redis does not let us ask.
-func configValue(ctx context.Context, c *redis.Client, name string) (string, error) {
-	m, err := c.ConfigGet(ctx, name).Result()
-	if err != nil && !IsReply(err) {
-		return "", err
-	}
-	return m[name], nil
-}
-
 // OnceSecret keeps the first candidate under a name and returns what is kept.
 // It is for the sandbox, which has to be the same client the next time; a real
 // deployment keeps secrets outside of Redis.
@@ -97,11 +109,14 @@ func (s *DB) OnceSecret(ctx context.Context, name string, candidate []byte) (kep
 
 func (s *DB) once(ctx context.Context, key, name string, candidate []byte) (kept []byte, err error) {
 	err = s.Timed(ctx, "once_secret", func(ctx context.Context) error {
-		if err := s.Redis.HSetNX(ctx, key, name, candidate).Err(); err != nil {
+		pipe := s.Redis.Pipeline()
+		pipe.HSetNX(ctx, key, name, candidate)
+		is := pipe.HGet(ctx, key, name)
+		if _, err := pipe.Exec(ctx); err != nil {
 			return err
 		}
 		var err error
-		kept, err = s.Redis.HGet(ctx, key, name).Bytes()
+		kept, err = is.Bytes()
 		return err
 	})
 	return kept, err
@@ -110,6 +125,9 @@ func (s *DB) once(ctx context.Context, key, name string, candidate []byte) (kept
 // OnceSealed keeps the first seal that a process makes with its secret key, and
 // returns what is kept: who cannot open that has another key than the others.
 func (s *DB) OnceSealed(ctx context.Context, candidate []byte) (kept []byte, err error) {
+	if s.seal != "" {
+		return []byte(s.seal), nil
+	}
 	return s.once(ctx, metaKey, "seal", candidate)
 }
 

@@ -108,7 +108,7 @@ func TestInForce(t *testing.T) {
 	shop := tollgate.Citation{Name: "shop_fee", Version: 1}
 	ref := tollgate.RuleRef{Rule: shop, SHA256: sum(shop)}
 	var all []string
-	if err := f.Organizations(t.Context(), func(ids []string) error {
+	if err := f.Organizations(t.Context(), instances.Listing{}, func(ids []string) error {
 		all = append(all, ids...)
 		return nil
 	}); err != nil {

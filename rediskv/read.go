@@ -28,6 +28,29 @@ func (s *DB) ReadHashes(ctx context.Context, operation string, keys ...string) (
 	return found, err
 }
 
+// Beside does something while its caller does something else, so that both are on
+// their way to Redis at once. What it returns waits until that is done; its error
+// comes before any other, and a panic is the caller's.
+func Beside(do func() error) (done func(err *error)) {
+	var failed error
+	var panicked any
+	end := make(chan struct{})
+	go func() {
+		defer close(end)
+		defer func() { panicked = recover() }()
+		failed = do()
+	}()
+	return func(err *error) {
+		<-end
+		if panicked != nil {
+			panic(panicked)
+		}
+		if failed != nil {
+			*err = failed
+		}
+	}
+}
+
 // AtOnce reads at one moment what ask queues; that something is not there is no
 // error. go-redis does not send a transaction again that may have been carried out.
 // One that reads can be: the connection may have been dead for long.
@@ -80,34 +103,49 @@ func (s *DB) ReadObject(ctx context.Context, operation string, k Space, prefix, 
 }
 
 // EachHash reads the hashes of a page, or some fields of them, as many at once as the
-// caller may in its turn, and hands them over in that turn; one that is gone has none.
+// caller may in its turn, and hands them over in their order; one that is gone has
+// none. A client's turns are waited for at once: however many there are, those of a
+// distant Redis are on their way together.
 func EachHash[T any](ctx context.Context, s *DB, c Caller, operation string, page []T, key func(T) string, each func(T, Fields), names ...string) error {
-	for part := range slices.Chunk(page, c.pageSize()) {
-		if err := s.TimedInTurn(ctx, c, operation, func(ctx context.Context) error {
+	parts := slices.Collect(slices.Chunk(page, c.pageSize()))
+	replies := make([][]redis.Cmder, len(parts))
+	read := func(n int) error {
+		return s.TimedInTurn(ctx, c, operation, func(ctx context.Context) (err error) {
 			pipe := s.Redis.Pipeline()
-			replies := make([]redis.Cmder, len(part))
-			for i, one := range part {
+			for _, one := range parts[n] {
 				if len(names) == 0 {
-					replies[i] = pipe.HGetAll(ctx, key(one))
+					pipe.HGetAll(ctx, key(one))
 				} else {
-					replies[i] = pipe.HMGet(ctx, key(one), names...)
+					pipe.HMGet(ctx, key(one), names...)
 				}
 			}
-			if _, err := pipe.Exec(ctx); err != nil {
-				return err
-			}
-			for i, r := range replies {
-				switch r := r.(type) {
-				case *redis.MapStringStringCmd:
-					each(part[i], r.Val())
-				case *redis.SliceCmd:
-					each(part[i], FieldsIn(r.Val(), names...))
-				}
-			}
-			return nil
-		}); err != nil {
+			replies[n], err = pipe.Exec(ctx)
+			return err
+		})
+	}
+	var ahead []func(*error)
+	for n := 1; n < len(parts) && c.Turn != nil; n++ {
+		ahead = append(ahead, Beside(func() error { return read(n) }))
+	}
+	for n, part := range parts {
+		var err error
+		if n == 0 || c.Turn == nil {
+			err = read(n)
+		} else {
+			ahead[n-1](&err)
+		}
+		if err != nil {
 			return err
 		}
+		for i, r := range replies[n] {
+			switch r := r.(type) {
+			case *redis.MapStringStringCmd:
+				each(part[i], r.Val())
+			case *redis.SliceCmd:
+				each(part[i], FieldsIn(r.Val(), names...))
+			}
+		}
+		replies[n] = nil
 	}
 	return nil
 }
@@ -298,8 +336,8 @@ const (
 	// export doubled the p99 of those who were making payments.
 	readPage = 125
 	// turnPage is how many a client reads in one turn. It is what others wait
-	// for, at most.
-	turnPage = 50
+	// for, at most. Two turns read the longest page, and the row behind it.
+	turnPage = 51
 	// MostIndexes is how many accounts' indexes one script reads; of more, it reads
 	// the index of all.
 	MostIndexes = 32

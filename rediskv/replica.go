@@ -75,7 +75,7 @@ func (s *DB) addReplica(ctx context.Context, o Options) error {
 		s.replica.maxLag = DefaultMaxLag
 	}
 	s.Cache.noticed = s.replica.notice
-	if err := loadInto(ctx, view, client); err != nil {
+	if err := loadInto(ctx, view, client, nil); err != nil {
 		s.Log.Warn("the replica does not answer; reads go to the primary", "error", err)
 	}
 	return nil

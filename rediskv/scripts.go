@@ -5,7 +5,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -24,36 +23,41 @@ func luaSource(lua embed.FS, name string) string {
 	return string(text)
 }
 
-// loadScripts makes the first EVALSHA of each script succeed, on every master:
-// a few at a time, because a Redis may be many milliseconds away, and not all at
-// once, because each is compiled.
-func (s *DB) loadScripts(ctx context.Context) error {
+// sound says why a script cannot be used, if one cannot.
+func sound() error {
 	for _, script := range allScripts {
 		if script.fault != nil {
 			return script.fault
 		}
 	}
-	if cluster, ok := s.Redis.(*redis.ClusterClient); ok {
-		return cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return loadInto(ctx, s, master) })
-	}
-	return loadInto(ctx, s, s.Redis)
+	return nil
 }
 
-func loadInto(ctx context.Context, s *DB, c redis.Cmdable) error {
-	for some := range slices.Chunk(allScripts, 4) {
-		if err := s.Timed(ctx, "load_scripts", func(ctx context.Context) error {
-			_, err := c.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-				for _, script := range some {
-					pipe.ScriptLoad(ctx, script.source) // script.Load would take the hash of an answer that has not come
-				}
-				return nil
-			})
-			return err
-		}); err != nil {
-			return err
-		}
+// loadScripts makes the first EVALSHA of each script succeed, on every master. A
+// single server has said which ones it has, as a rule all: they are some 300 KB, and
+// on their way for long. Those that it lacks are sent at once; between two of them
+// Redis answers others.
+func (s *DB) loadScripts(ctx context.Context, there []bool) error {
+	if cluster, ok := s.Redis.(*redis.ClusterClient); ok {
+		return cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return loadInto(ctx, s, master, there) })
 	}
-	return nil
+	return loadInto(ctx, s, s.Redis, there)
+}
+
+func loadInto(ctx context.Context, s *DB, c redis.Cmdable, there []bool) error {
+	return s.Timed(ctx, "load_scripts", func(ctx context.Context) error {
+		pipe := c.Pipeline()
+		for i, script := range allScripts {
+			if i >= len(there) || !there[i] {
+				pipe.ScriptLoad(ctx, script.source) // script.Load would take the hash of an answer that has not come
+			}
+		}
+		if pipe.Len() == 0 {
+			return nil
+		}
+		_, err := pipe.Exec(ctx)
+		return err
+	})
 }
 
 // Outcomes that concern the Store's callers, not clients.

@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strconv"
 	"sync"
 	"time"
 
@@ -24,6 +25,10 @@ import (
 // OperationTimeout bounds every call to Redis, retries included (interface §8),
 // unless Options say otherwise.
 const OperationTimeout = 2 * time.Second
+
+// DefaultPaymentBytes is how many bytes of copies of payments a process keeps, unless
+// Options say otherwise: of some 20,000 payments.
+const DefaultPaymentBytes = 64 << 20
 
 // leastDeadTries are as many as go-redis makes.
 const leastDeadTries = 3
@@ -55,6 +60,9 @@ type Options struct {
 	// of the URL, or ten for each processor and ten for batches), and Blocking those of
 	// a worker's readers that wait (0: 512).
 	Pool, Blocking int
+	// PaymentBytes bounds, in bytes, the copies of payments that are kept in memory, so that
+	// a change of one need not read it first (0: DefaultPaymentBytes; below: none).
+	PaymentBytes int64
 	// Dial makes connections where the system cannot (nil: it does). It encrypts them
 	// itself for rediss://.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -77,23 +85,26 @@ type Options struct {
 // DB is the Redis that Tollgate's state is in, and what all rooms of it have in
 // common. It is safe for concurrent use.
 type DB struct {
-	Redis       redis.UniversalClient
-	Blocking    redis.UniversalClient // for readers that wait; never starves the others
-	Batched     redis.Scripter        // sends what many goroutines do at once together, where it can
-	deadTries   int                   // how often a dead connection is no answer
-	spaces      []Space               // by partition
-	Timeout     time.Duration
-	silence     time.Duration
-	ExportBytes int64
-	Clock       func() time.Time
-	observe     func(string, time.Duration, error)
-	Log         *slog.Logger
-	Cache       *Cache
-	told        *lru.Cache[string, bool] // damaged objects that this process has told of
-	onDamage    func(object string)
-	OnHeld      func()
-	News        chan struct{}
-	Builtin     map[tollgate.Citation]tollgate.RuleRef
+	Redis        redis.UniversalClient
+	Blocking     redis.UniversalClient // for readers that wait; never starves the others
+	Batched      redis.Scripter        // sends what many goroutines do at once together, where it can
+	deadTries    int                   // how often a dead connection is no answer
+	spaces       []Space               // by partition
+	guarantees   *Guarantees           // as they were when the Store was opened; nil of a cluster
+	seal         string                // that was found then
+	Timeout      time.Duration
+	silence      time.Duration
+	ExportBytes  int64
+	PaymentBytes int64 // bytes of copies of payments, as Options have it
+	Clock        func() time.Time
+	observe      func(string, time.Duration, error)
+	Log          *slog.Logger
+	Cache        *Cache
+	told         *lru.Cache[string, bool] // damaged objects that this process has told of
+	onDamage     func(object string)
+	OnHeld       func()
+	News         chan struct{}
+	Builtin      map[tollgate.Citation]tollgate.RuleRef
 
 	replica *replica // nil: there is none
 	primary *DB      // of a view of the replica, else nil: who writes
@@ -114,7 +125,14 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	quiet()
 	timeout := cmp.Or(o.Timeout, OperationTimeout)
-	client, blocking, err := connect(ctx, o, timeout)
+	partitions := cmp.Or(o.Partitions, defaultPartitions)
+	if partitions < 1 || partitions > maxPartitions {
+		return nil, fmt.Errorf("partitions: %d is not between 1 and %d", partitions, maxPartitions)
+	}
+	if err := sound(); err != nil {
+		return nil, err
+	}
+	client, blocking, said, err := connect(ctx, o, partitions, timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -128,13 +146,13 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	s := &DB{
 		Redis: client, Blocking: blocking, Batched: batched, deadTries: max(leastDeadTries, o.Pool),
-		Timeout: timeout, silence: o.Silence, ExportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), Clock: o.Clock, mint: &mint{entropy: o.Entropy}, observe: o.Observe, Log: log,
+		Timeout: timeout, silence: o.Silence, ExportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), PaymentBytes: cmp.Or(o.PaymentBytes, DefaultPaymentBytes), Clock: o.Clock, mint: &mint{entropy: o.Entropy}, observe: o.Observe, Log: log,
 		Cache: newCache(), told: told, onDamage: o.Damaged, OnHeld: o.Held, News: make(chan struct{}, 1), Builtin: map[tollgate.Citation]tollgate.RuleRef{},
 	}
 	for _, ref := range o.Rules {
 		s.Builtin[ref.Rule] = ref
 	}
-	if err := s.prepare(ctx, o.Partitions); err != nil {
+	if err := s.prepare(ctx, o.Partitions, partitions, said); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -158,28 +176,25 @@ func together(client redis.UniversalClient) (redis.Scripter, error) {
 	return single.AutoPipeline()
 }
 
-func (s *DB) prepare(ctx context.Context, partitions int) error {
-	want := partitions
-	if want == 0 {
-		want = defaultPartitions
-	}
-	if want < 1 || want > maxPartitions {
-		return fmt.Errorf("partitions: %d is not between 1 and %d", want, maxPartitions)
-	}
-	var recorded int
-	if err := s.Timed(ctx, "partitions", func(ctx context.Context) (err error) {
-		if err = s.Redis.HSetNX(ctx, metaKey, "partitions", want).Err(); err == nil {
-			recorded, err = s.Redis.HGet(ctx, metaKey, "partitions").Int()
+// prepare agrees on the number of partitions, and loads the scripts. want is what the
+// options say (0: nothing), and first what is recorded where nothing is yet.
+func (s *DB) prepare(ctx context.Context, want, first int, said greeting) (err error) {
+	if _, ok := s.Redis.(*redis.ClusterClient); ok {
+		if said, err = s.meet(ctx, first); err != nil {
+			return err
 		}
-		return err
-	}); err != nil {
-		return err
+	} else {
+		s.guarantees = &said.guarantees
 	}
-	if partitions != 0 && partitions != recorded {
-		return fmt.Errorf("partitions: this Redis was set up with %d, not %d; the number cannot change", recorded, partitions)
+	recorded, err := strconv.Atoi(said.meta["partitions"])
+	if err != nil || recorded < 1 || recorded > maxPartitions {
+		return fmt.Errorf("partitions: %q is recorded", said.meta["partitions"])
 	}
-	s.spaces = spacesOf(recorded)
-	return s.loadScripts(ctx)
+	if want != 0 && want != recorded {
+		return fmt.Errorf("partitions: this Redis was set up with %d, not %d; the number cannot change", recorded, want)
+	}
+	s.spaces, s.seal = spacesOf(recorded), said.meta["seal"]
+	return s.loadScripts(ctx, said.scripts)
 }
 
 // Close ends the connections.

@@ -37,6 +37,8 @@ const (
 	patience = 2 * time.Second
 	// keptFree is how many goroutines wait for another request.
 	keptFree = 16
+	// paymentBytes bounds the copies of payments: an object has little memory.
+	paymentBytes = 4 << 20
 )
 
 func main() {
@@ -81,7 +83,7 @@ func (e *edge) start(ctx context.Context) error {
 	url := e.setting("REDIS_URL")
 	encrypted := strings.HasPrefix(url, "rediss://")
 	store, err := service.Await(ctx, rediskv.Options{
-		URL: url, Clock: time.Now, Entropy: bufio.NewReader(rand.Reader), Log: e.log, Pool: connections, Blocking: 1, Silence: silence,
+		URL: url, Clock: time.Now, Entropy: bufio.NewReader(rand.Reader), Log: e.log, Pool: connections, Blocking: 1, Silence: silence, PaymentBytes: paymentBytes,
 		Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
 			return dial(ctx, e.host.Call("dial", address, encrypted))
 		},

@@ -17,8 +17,8 @@ import (
 type Host struct {
 	// Refuse makes a whole answer in the place of one that net/http gives itself.
 	Refuse func(code tollgate.Code, param, message string) []byte
-	// Turn waits until the processors are for an organization; done ends that.
-	Turn func(organization, client string) (done func(), err error)
+	// Turn waits until the processors are for an organization, and holds them.
+	Turn func(organization, client string) (*share.Held, error)
 }
 
 // Listen is a listener for connections of a server's own. They know what net/http
@@ -135,11 +135,11 @@ func (c *Conn) arrives() {
 	if o == nil || c.answering.Load() || c.turn.Load() != nil {
 		return
 	}
-	done, err := c.host.Turn(o.org, o.client)
+	held, err := c.host.Turn(o.org, o.client)
 	if err != nil { // what still comes is carried out at once
 		return
 	}
-	c.turn.Store(share.Soon(done)) // a client may send the rest of its request slowly
+	c.turn.Store(held) // a client may send the rest of its request slowly
 }
 
 // HasTurn reports whether the request has its turn since it arrived.

@@ -70,6 +70,9 @@ type Sync struct {
 	ahead      []string // organizations whose accounts and grants are to be read ahead
 	preloading bool
 
+	said  []instances.LoadedModule // that the others know of this instance
+	heard bool                     // they do
+
 	complete bool               // all have been tried once
 	blocking []tollgate.RuleRef // that make this instance not ready
 }
@@ -90,11 +93,12 @@ func (s *Sync) Follow(ctx context.Context) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	var seen instances.Changes
-	for {
+	for look := true; ; {
 		var err error
-		if seen, err = s.follow(ctx, seen); err != nil && ctx.Err() == nil {
+		if seen, err = s.follow(ctx, seen, look); err != nil && ctx.Err() == nil {
 			s.Log.Warn("rules cannot be followed", "error", err)
 		}
+		look = true
 		select {
 		case <-ctx.Done():
 			leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
@@ -107,30 +111,71 @@ func (s *Sync) Follow(ctx context.Context) {
 		case <-tick.C:
 		case <-s.Store.Changed():
 		case <-s.tellMe:
+			look = false
 		}
 	}
 }
 
-// follow looks once, and says what this instance has. Nothing in it takes long:
+// follow looks once, unless there is only something to say, and says what this
+// instance has, where the others do not know it. Nothing in it takes long:
 // rules are read and compiled beside it, and an instance that is at that lives,
 // and lacks them.
-func (s *Sync) follow(ctx context.Context, seen instances.Changes) (instances.Changes, error) {
-	// In this order: what is no longer to come has changed something by then.
-	upcoming, upcomingErr := s.Store.Upcoming(ctx)
-	now, pollErr := s.Store.Poll(ctx, seen)
-	if pollErr == nil {
-		seen = now
-		s.mark(now)
-		if upcomingErr == nil {
-			s.expect(upcoming)
+func (s *Sync) follow(ctx context.Context, seen instances.Changes, look bool) (instances.Changes, error) {
+	var all instances.Listing
+	var lookErr, sayErr error
+	if look {
+		state := s.now()
+		var found instances.Look
+		found, lookErr = s.Store.Look(ctx, seen, instances.Instance{ID: s.Instance, Modules: state.modules}, s.lists())
+		if lookErr == nil {
+			seen, all = found.Changes, found.All
+			s.mark(seen)
+			s.expect(found.Upcoming)
+			s.told(state)
 		}
 	}
-	s.listActive(ctx)
+	s.listActive(ctx, all)
 	s.loadNeeded(ctx)
 	s.preload(ctx)
 	state := s.now()
-	beatErr := s.Store.Heartbeat(ctx, instances.Instance{ID: s.Instance, Modules: state.modules})
-	return seen, errors.Join(pollErr, upcomingErr, beatErr, s.findBlocking(ctx, state)) // ready only after the others know
+	if !s.knows(state) {
+		if sayErr = s.Store.Heartbeat(ctx, instances.Instance{ID: s.Instance, Modules: state.modules}); sayErr == nil {
+			s.told(state)
+		}
+	}
+	return seen, errors.Join(lookErr, sayErr, s.findBlocking(ctx, state)) // ready only after the others know
+}
+
+// lists reports whether all organizations are to be listed after the next look, as
+// far as that is known before.
+func (s *Sync) lists() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.listing && (s.readAll || !s.listed)
+}
+
+// told remembers what the others know.
+func (s *Sync) told(now state) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said, s.heard = now.modules, true
+}
+
+// knows reports whether the others know how far this instance is.
+func (s *Sync) knows(now state) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.heard && slices.Equal(s.said, now.modules)
+}
+
+// conclude finds that everything has been tried, where there is nothing to say of it:
+// an instance need not wait for the next look to be ready.
+func (s *Sync) conclude() {
+	if now := s.now(); now.complete && len(now.failing) == 0 && s.knows(now) {
+		s.mu.Lock()
+		s.complete = true
+		s.mu.Unlock()
+	}
 }
 
 // mark remembers whose rules in force have to be read.
@@ -161,8 +206,8 @@ func (s *Sync) expect(upcoming []instances.Upcoming) {
 func (s *Sync) unread(a instances.Upcoming) bool { return s.readAll || s.read[a.Organization] }
 
 // listActive reads, beside everything else, what is in force where that may
-// have changed.
-func (s *Sync) listActive(ctx context.Context) {
+// have changed. A listing of all goes on from where it has begun.
+func (s *Sync) listActive(ctx context.Context, begun instances.Listing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.listing || (!s.readAll && len(s.read) == 0) {
@@ -175,7 +220,7 @@ func (s *Sync) listActive(ctx context.Context) {
 		some := func(ids []string) error { return s.readActive(ctx, ids) }
 		var err error
 		if all {
-			err = s.Store.Organizations(ctx, some)
+			err = s.Store.Organizations(ctx, begun, some)
 		} else {
 			err = some(orgs)
 		}
@@ -191,6 +236,7 @@ func (s *Sync) listActive(ctx context.Context) {
 		}
 		s.leaving = slices.DeleteFunc(s.leaving, func(a instances.Upcoming) bool { return !s.unread(a) })
 		s.mu.Unlock()
+		s.conclude()
 		switch {
 		case err == nil:
 			s.tell() // there may be more to read, and to load

@@ -141,6 +141,7 @@ func (s *Sync) load(ctx context.Context, n *neededRule) {
 	tell := changed && (n.upcoming || after == unloadable || before == unloadable || (len(s.queue) == 0 && s.loading == 0))
 	s.loadNext(ctx)
 	s.mu.Unlock()
+	s.conclude()
 
 	switch {
 	case changed && after == unloadable:

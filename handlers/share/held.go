@@ -16,21 +16,24 @@ const longCarried = 50 * time.Millisecond
 type Held struct {
 	done  func()
 	timer *time.Timer // ends it when it takes long
+	from  *Holds
 }
 
-var holds = sync.Pool{New: func() any {
-	h := new(Held)
-	h.timer = time.AfterFunc(time.Hour, func() { h.done() })
-	h.timer.Stop()
-	return h
-}}
+// Holds keeps turns that have ended, with their timers, for those to come. The zero
+// value has none.
+type Holds struct{ idle sync.Pool }
 
 // Hold is a turn that lasts until it is ended.
 func Hold(done func()) *Held { return &Held{done: done} }
 
 // Soon is a turn that ends before it is told to when it takes long.
-func Soon(done func()) *Held {
-	h := holds.Get().(*Held)
+func (p *Holds) Soon(done func()) *Held {
+	h, _ := p.idle.Get().(*Held)
+	if h == nil {
+		h = &Held{from: p}
+		h.timer = time.AfterFunc(time.Hour, func() { h.done() })
+		h.timer.Stop()
+	}
 	h.done = done
 	h.timer.Reset(longCarried)
 	return h
@@ -45,7 +48,7 @@ func (h *Held) End() {
 	case h.timer.Stop(): // else it has ended
 		done := h.done
 		h.done = nil
-		holds.Put(h)
+		h.from.idle.Put(h)
 		done()
 	}
 }

@@ -15,9 +15,7 @@ import (
 // records that they were read. One that is gone is left out.
 func (s *Store) MerchantAccounts(ctx context.Context, c rediskv.Caller, ids []string) (rows []jsontext.Value, err error) {
 	k := s.db.Space(c.Organization)
-	if err := s.db.CheckGrant(ctx, c, k); err != nil {
-		return nil, err
-	}
+	granted := s.db.CheckGrant(ctx, c, k)
 	var failed error
 	err = rediskv.EachHash(ctx, s.db, c, "read_accounts", ids, k.Object, func(id string, f rediskv.Fields) {
 		row := jsontext.Value(f["json"])
@@ -28,7 +26,8 @@ func (s *Store) MerchantAccounts(ctx context.Context, c rediskv.Caller, ids []st
 		}
 		rows = append(rows, row)
 	}, "json", rediskv.EnvelopeField)
-	if err = cmp.Or(err, failed); err != nil {
+	err = cmp.Or(err, failed)
+	if granted(&err); err != nil {
 		return nil, err
 	}
 	return rows, s.db.Audit(ctx, c, tollgate.AuditEntry{

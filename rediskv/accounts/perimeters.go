@@ -24,12 +24,10 @@ type Perimeters struct {
 
 // Perimeters lists the versions that provisioning has named since versions are
 // noted, and those that are in force.
-func (s *Store) Perimeters(ctx context.Context, c rediskv.Caller) (Perimeters, error) {
+func (s *Store) Perimeters(ctx context.Context, c rediskv.Caller) (p Perimeters, err error) {
 	k := s.db.Space(c.Organization)
-	p := Perimeters{Active: map[string]tollgate.PerimeterRef{}}
-	if err := s.db.CheckGrant(ctx, c, k); err != nil {
-		return p, err
-	}
+	p.Active = map[string]tollgate.PerimeterRef{}
+	defer s.db.CheckGrant(ctx, c, k)(&err)
 	var accounts, noted []string
 	if err := s.db.Timed(ctx, "read_perimeters", func(ctx context.Context) error {
 		pipe := s.db.Redis.Pipeline()

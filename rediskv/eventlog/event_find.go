@@ -26,11 +26,9 @@ const (
 // clocks agree as a rule; where they do not (a sandbox's clock is ahead, for
 // one), the place is found by bisecting the log. CodeNotFound for an event that
 // is no longer kept, or of an account that is not in accounts (empty: all).
-func (s *Store) Event(ctx context.Context, c rediskv.Caller, id string, accounts []string) (jsontext.Value, error) {
+func (s *Store) Event(ctx context.Context, c rediskv.Caller, id string, accounts []string) (_ jsontext.Value, err error) {
 	k := s.db.Space(c.Organization)
-	if err := s.db.CheckGrant(ctx, c, k); err != nil {
-		return nil, err
-	}
+	defer s.db.CheckGrant(ctx, c, k)(&err)
 	made, ok := tollgate.IDTime(id)
 	if !ok || !strings.HasPrefix(id, tollgate.PrefixEvent) {
 		return nil, tollgate.NotFound()

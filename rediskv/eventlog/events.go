@@ -116,21 +116,22 @@ const (
 // go on from, which is always a place to tail from.
 func (s *Store) Events(ctx context.Context, c rediskv.Caller, q EventQuery) (events []jsontext.Value, next Position, more bool, err error) {
 	k := s.db.Space(c.Organization)
-	if next, err = s.resume(ctx, k, q); errors.Is(err, errAhead) {
-		return nil, q.After, false, nil
-	} else if err != nil {
-		return nil, next, false, err
-	}
 	accounts, none := q.accounts()
 	if none {
-		return nil, next, false, nil
+		next, err = s.resume(ctx, k, q)
+		return nil, next, false, nothingYet(err)
 	}
+	next = q.After
+	resumed := next.zero()
 	r := eventRange{Types: between(q.Types.All()), Accounts: between(accounts), NamedID: q.ObjectID, Count: q.Limit + 1}
 	if r.Types+r.Accounts+r.NamedID != "" {
 		r.Count = eventBatch
 	}
 	for looked := 0; looked < eventLimit; {
-		r.Command, r.First, r.Last = "XRANGE", "-", "+"
+		r.Command, r.First, r.Last, r.Resumed = "XRANGE", "-", "+", ""
+		if !resumed {
+			r.Resumed = next.Stream()
+		}
 		switch {
 		case q.Descending && next.zero():
 			r.Command, r.First, r.Last = "XREVRANGE", "+", "-"
@@ -141,13 +142,21 @@ func (s *Store) Events(ctx context.Context, c rediskv.Caller, q EventQuery) (eve
 		}
 		var found []redis.XMessage
 		var count int
-		var last Position
+		var last, there Position
 		if err := c.InTurn(ctx, func() (err error) {
-			found, count, last, err = s.readEvents(ctx, c, k, r)
+			found, count, last, there, err = s.readEvents(ctx, c, k, r)
 			return err
 		}); err != nil {
 			return nil, next, false, err
 		}
+		if !resumed && there != next { // what was read begins at no place of the log
+			resumed = true
+			if next, err = s.resume(ctx, k, q); err != nil {
+				return nil, next, false, nothingYet(err)
+			}
+			continue
+		}
+		resumed = true
 		for _, m := range found {
 			if q.ObjectID != "" && !names(rediskv.Text(m, "b"), q.ObjectID) {
 				continue
@@ -207,7 +216,7 @@ func EventOf(m redis.XMessage) (*tollgate.Event, error) {
 // LastEvent is the place of the newest event, zero when there is none: what
 // comes after it is committed later than this call.
 func (s *Store) LastEvent(ctx context.Context, c rediskv.Caller) (Position, error) {
-	_, _, last, err := s.readEvents(ctx, c, s.db.Space(c.Organization), eventRange{Command: "XREVRANGE", First: "+", Last: "-", Count: 1})
+	_, _, last, _, err := s.readEvents(ctx, c, s.db.Space(c.Organization), eventRange{Command: "XREVRANGE", First: "+", Last: "-", Count: 1})
 	return last, err
 }
 
@@ -264,6 +273,15 @@ var (
 	errNotThere = errors.New("the replica does not have the event of the cursor")
 )
 
+// nothingYet makes of a position that the replica has not come to an empty page that
+// goes on from there.
+func nothingYet(err error) error {
+	if errors.Is(err, errAhead) {
+		return nil
+	}
+	return err
+}
+
 func earlier(a, b Position) bool { return a.Milli < b.Milli || (a.Milli == b.Milli && a.Seq < b.Seq) }
 
 // eventRange is what read_events.lua reads.
@@ -271,6 +289,7 @@ type eventRange struct {
 	Command, First, Last     string
 	Count                    int
 	Types, Accounts, NamedID string
+	Resumed                  string // see there of readEvents
 }
 
 type readEventsKeys struct{ Grant, Events string }
@@ -282,33 +301,37 @@ type readEventsArgs struct {
 
 var scriptReadEvents = rediskv.NewReadScript[readEventsKeys, readEventsArgs](lua, "read_events")
 
-func (s *Store) readEvents(ctx context.Context, c rediskv.Caller, k rediskv.Space, r eventRange) (found []redis.XMessage, looked int, last Position, err error) {
+// readEvents reads a range; there is the place of the resumed event, zero where it is
+// not in the log.
+func (s *Store) readEvents(ctx context.Context, c rediskv.Caller, k rediskv.Space, r eventRange) (found []redis.XMessage, looked int, last, there Position, err error) {
 	grant, version := c.Grant(k)
 	_, rest, err := s.db.Run(ctx, scriptReadEvents.With(readEventsKeys{grant, k.Events()}, readEventsArgs{version, r}))
 	if err != nil {
-		return nil, 0, last, err
+		return nil, 0, last, there, err
 	}
 	list, _ := rest[0].([]any)
 	for _, e := range list {
-		m, err := messageOf(e)
+		m, err := MessageOf(e)
 		if err != nil {
-			return nil, 0, last, err
+			return nil, 0, last, there, err
 		}
 		found = append(found, m)
 	}
 	count, _ := rest[1].(int64)
-	if count > 0 {
-		m, err := messageOf(rest[2])
-		if err != nil {
-			return nil, 0, last, err
+	for at, entry := range map[*Position]any{&last: rest[2], &there: rest[3]} {
+		if entry != nil {
+			m, err := MessageOf(entry)
+			if err != nil {
+				return nil, 0, last, there, err
+			}
+			*at = positionOf(m)
 		}
-		last = positionOf(m)
 	}
-	return found, int(count), last, nil
+	return found, int(count), last, there, nil
 }
 
-// messageOf reads one entry of a stream as a script returns it.
-func messageOf(entry any) (redis.XMessage, error) {
+// MessageOf reads one entry of a stream as a script returns it.
+func MessageOf(entry any) (redis.XMessage, error) {
 	pair, _ := entry.([]any)
 	if len(pair) != 2 {
 		return redis.XMessage{}, fmt.Errorf("redis: a stream entry has %d parts", len(pair))

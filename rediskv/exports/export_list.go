@@ -14,9 +14,7 @@ import (
 // before an id on (empty: from the newest), at most limit of them.
 func (s *Store) Exports(ctx context.Context, c rediskv.Caller, before string, limit int) (rows []StoredExport, more bool, err error) {
 	k := s.db.Space(c.Organization)
-	if err := s.db.CheckGrant(ctx, c, k); err != nil {
-		return nil, false, err
-	}
+	defer s.db.CheckGrant(ctx, c, k)(&err)
 	var ids []string
 	if err := c.InTurn(ctx, func() (err error) { ids, err = s.exportIDs(ctx, k, before, limit+1); return err }); err != nil {
 		return nil, false, err

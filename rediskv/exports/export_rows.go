@@ -184,7 +184,7 @@ func (j *ExportJob) mine(err error) bool {
 }
 
 func (s *Store) exportedTransactions(ctx context.Context, j *ExportJob, members []ledger.Indexed, rows []ExportedRow) error {
-	found, err := s.ledger.ReadTransactions(ctx, rediskv.Caller{}, j.space, members)
+	found, err := s.ledger.ReadTransactions(ctx, rediskv.Caller{}, j.space, members, nil)
 	if err != nil {
 		return err
 	}

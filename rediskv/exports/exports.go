@@ -202,11 +202,9 @@ func (s *Store) endExport(ctx context.Context, b *rediskv.Commit, entry string, 
 }
 
 // Export reads an export.
-func (s *Store) Export(ctx context.Context, c rediskv.Caller, id string) (*StoredExport, error) {
+func (s *Store) Export(ctx context.Context, c rediskv.Caller, id string) (_ *StoredExport, err error) {
 	k := s.db.Space(c.Organization)
-	if err := s.db.CheckGrant(ctx, c, k); err != nil {
-		return nil, err
-	}
+	defer s.db.CheckGrant(ctx, c, k)(&err)
 	f, err := s.db.ReadObject(ctx, "read_export", k, tollgate.PrefixExport, id)
 	if err != nil {
 		return nil, err

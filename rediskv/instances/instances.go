@@ -62,30 +62,6 @@ type Upcoming struct {
 	tollgate.Activation
 }
 
-// Upcoming reads every activation that is still to come, of all organizations.
-func (s *Store) Upcoming(ctx context.Context) ([]Upcoming, error) {
-	var members []string
-	err := s.db.Timed(ctx, "upcoming", func(ctx context.Context) error {
-		pipe := s.db.Redis.Pipeline()
-		replies := make([]*redis.StringSliceCmd, s.db.Partitions())
-		for p := range replies {
-			replies[p] = pipe.ZRange(ctx, rediskv.ScheduleKey(p), 0, -1)
-		}
-		if _, err := pipe.Exec(ctx); err != nil {
-			return err
-		}
-		for _, r := range replies {
-			members = append(members, r.Val()...)
-		}
-		return nil
-	})
-	if err != nil {
-		s.db.Cache.Doubt(s.db.Clock()) // as after a Poll, which comes later
-		return nil, err
-	}
-	return s.UpcomingOf(ctx, members)
-}
-
 // UpcomingOf reads scheduled activations by the members of their queue; one that is
 // no longer scheduled is left out.
 func (s *Store) UpcomingOf(ctx context.Context, members []string) (list []Upcoming, err error) {
@@ -130,20 +106,36 @@ func (s *Store) Poll(ctx context.Context, before Changes) (now Changes, err erro
 	begun := s.db.Clock()
 	err = s.db.Timed(ctx, "poll", func(ctx context.Context) error {
 		pipe := s.db.Redis.Pipeline()
-		replies := make([]*redis.FloatCmd, s.db.Partitions())
-		for p := range replies {
-			replies[p] = pipe.ZScore(ctx, rediskv.ChangesKey(p), changesCount)
-		}
+		counts := s.askCounts(ctx, pipe)
 		_, _ = pipe.Exec(ctx) // each reply has its error
-		now.counts = make([]int64, s.db.Partitions())
-		for p, r := range replies {
-			if err := r.Err(); err != nil && !errors.Is(err, redis.Nil) {
-				return err
-			}
-			now.counts[p] = int64(r.Val())
-		}
-		return s.changedSince(ctx, before, &now)
+		now, err = s.changed(ctx, before, counts)
+		return err
 	})
+	return s.learn(begun, before, now, err)
+}
+
+// askCounts asks how many changes each partition has had.
+func (s *Store) askCounts(ctx context.Context, pipe redis.Pipeliner) []*redis.FloatCmd {
+	counts := make([]*redis.FloatCmd, s.db.Partitions())
+	for p := range counts {
+		counts[p] = pipe.ZScore(ctx, rediskv.ChangesKey(p), changesCount)
+	}
+	return counts
+}
+
+func (s *Store) changed(ctx context.Context, before Changes, counts []*redis.FloatCmd) (now Changes, err error) {
+	now.counts = make([]int64, len(counts))
+	for p, r := range counts {
+		if err := r.Err(); err != nil && !errors.Is(err, redis.Nil) {
+			return now, err
+		}
+		now.counts[p] = int64(r.Val())
+	}
+	return now, s.changedSince(ctx, before, &now)
+}
+
+// learn has the cache forget what has changed, or doubt what it has.
+func (s *Store) learn(begun time.Time, before, now Changes, err error) (Changes, error) {
 	if err != nil {
 		s.db.Cache.Doubt(s.db.Clock())
 		return before, err
@@ -155,6 +147,66 @@ func (s *Store) Poll(ctx context.Context, before Changes) (now Changes, err erro
 	}
 	s.db.Cache.Confirm(begun)
 	return now, nil
+}
+
+// Look is what an instance finds on its round.
+type Look struct {
+	Changes  Changes
+	Upcoming []Upcoming // every activation that is still to come, of all organizations
+	All      Listing    // begun, where it was asked for
+}
+
+// Listing is of all organizations: some of them, and where the others are.
+type Listing struct {
+	IDs     []string
+	Cursors []uint64 // by partition, 0 where there are no others; nil: it has not begun
+}
+
+// Look says that an instance lives, and looks what is to come and what has changed since
+// another look, as Poll does: in one round trip, and two more where anything is to
+// come. What is no longer to come has changed something by then. all begins to list
+// all organizations as well, as they are after that.
+func (s *Store) Look(ctx context.Context, before Changes, me Instance, all bool) (look Look, err error) {
+	begun := s.db.Clock()
+	text, err := s.heartbeat(&me)
+	if err != nil {
+		return look, err
+	}
+	var members []string
+	err = s.db.Timed(ctx, "look", func(ctx context.Context) error {
+		pipe := s.db.Redis.Pipeline()
+		beat(ctx, pipe, me.ID, text)
+		schedules := make([]*redis.StringSliceCmd, s.db.Partitions())
+		for p := range schedules {
+			schedules[p] = pipe.ZRange(ctx, rediskv.ScheduleKey(p), 0, -1)
+		}
+		counts := s.askCounts(ctx, pipe)
+		var organizations []*redis.ScanCmd
+		for p := 0; all && p < s.db.Partitions(); p++ {
+			organizations = append(organizations, pipe.SScan(ctx, rediskv.OrganizationsKey(p), 0, "", rediskv.ReadTogether))
+		}
+		if err := rediskv.Answered(pipe.Exec(ctx)); err != nil {
+			return err
+		}
+		for _, r := range schedules {
+			members = append(members, r.Val()...)
+		}
+		for _, r := range organizations {
+			ids, cursor := r.Val()
+			look.All.IDs, look.All.Cursors = append(look.All.IDs, ids...), append(look.All.Cursors, cursor)
+		}
+		look.Changes, err = s.changed(ctx, before, counts)
+		return err
+	})
+	if err == nil && len(members) > 0 {
+		if look.Upcoming, err = s.UpcomingOf(ctx, members); err == nil {
+			look.All = Listing{} // it was begun too early
+			look.Changes, err = s.Poll(ctx, before)
+			return look, err
+		}
+	}
+	look.Changes, err = s.learn(begun, before, look.Changes, err)
+	return look, err
 }
 
 // changedSince finds whose changes there are between two looks. A Redis that has
@@ -195,18 +247,29 @@ func (s *Store) Changed() <-chan struct{} { return s.db.News }
 // Heartbeat writes what an instance says of itself; it is forgotten when it does not
 // go on saying it.
 func (s *Store) Heartbeat(ctx context.Context, i Instance) error {
-	i.SaidAt = s.db.Now()
-	text, err := rediskv.Enveloped(i)
+	text, err := s.heartbeat(&i)
 	if err != nil {
-		return fmt.Errorf("instance %s: %w", i.ID, err)
+		return err
 	}
 	return s.db.Timed(ctx, "say", func(ctx context.Context) error {
 		pipe := s.db.Redis.Pipeline()
-		pipe.Set(ctx, rediskv.InstanceKey(i.ID), text, instanceLifetime)
-		pipe.SAdd(ctx, rediskv.InstancesKey, i.ID)
+		beat(ctx, pipe, i.ID, text)
 		_, err := pipe.Exec(ctx)
 		return err
 	})
+}
+
+func (s *Store) heartbeat(i *Instance) (text []byte, err error) {
+	i.SaidAt = s.db.Now()
+	if text, err = rediskv.Enveloped(*i); err != nil {
+		err = fmt.Errorf("instance %s: %w", i.ID, err)
+	}
+	return text, err
+}
+
+func beat(ctx context.Context, pipe redis.Pipeliner, id string, text []byte) {
+	pipe.Set(ctx, rediskv.InstanceKey(id), text, instanceLifetime)
+	pipe.SAdd(ctx, rediskv.InstancesKey, id)
 }
 
 // Deregister takes an instance out that is about to stop.

@@ -199,6 +199,14 @@ func (s *Store) ReadPayout(ctx context.Context, k rediskv.Space, id string) (*to
 	if err != nil {
 		return nil, err
 	}
-	p, err := payoutOf(k, id, found[0])
+	return s.PayoutOf(ctx, k, id, found[0])
+}
+
+// PayoutOf reads a payout's hash, and notices damage.
+func (s *Store) PayoutOf(ctx context.Context, k rediskv.Space, id string, f rediskv.Fields) (*tollgate.Payout, error) {
+	p, err := payoutOf(k, id, f)
+	if err == nil {
+		s.indexesOf(k, p)
+	}
 	return p, s.db.Noticed(ctx, k, err)
 }

@@ -4,6 +4,8 @@ package ledger
 import (
 	"embed"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"tollgate/rediskv"
 )
 
@@ -12,10 +14,18 @@ var lua embed.FS
 
 // Store is that part of the state. It is safe for concurrent use.
 type Store struct {
-	db *rediskv.DB
+	db      *rediskv.DB
+	payouts *lru.Cache[string, []string] // the indexes of a payout, by its key
 }
+
+// knownPayouts is how many payouts' indexes are remembered.
+const knownPayouts = 10_000
 
 // New returns it on a database.
 func New(db *rediskv.DB) *Store {
-	return &Store{db: db}
+	payouts, err := lru.New[string, []string](knownPayouts)
+	if err != nil {
+		panic(err) // only for a size below 1
+	}
+	return &Store{db: db, payouts: payouts}
 }

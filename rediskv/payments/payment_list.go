@@ -18,25 +18,24 @@ func (s *Store) Payments(ctx context.Context, c rediskv.Caller, q ledger.Transac
 	if len(q.Statuses) == 0 && len(q.Accounts) == 0 {
 		q.Statuses = tollgate.PaymentStatuses // the indexes that hold nothing but authorizations
 	}
-	found, next, more, err := s.ledger.Transactions(ctx, c, q)
+	paymentOf := func(transaction string) string { return tollgate.PrefixPayment + rediskv.Unprefixed(transaction) }
+	found, next, more, err := s.ledger.Search(ctx, c, q, paymentOf)
 	if err != nil {
 		return nil, 0, false, err
 	}
 	k := s.db.Space(c.Organization)
-	idOf := func(t tollgate.Transaction) string {
-		return tollgate.PrefixPayment + rediskv.Unprefixed(t.ID)
-	}
-	err = rediskv.EachHash(ctx, s.db, c, "read_payments", found, func(t tollgate.Transaction) string { return k.Object(idOf(t)) }, func(t tollgate.Transaction, f rediskv.Fields) {
-		if len(f) == 0 {
-			return
+	for _, t := range found {
+		if len(t.Beside) == 0 {
+			continue
 		}
-		p, err := PaymentOf(idOf(t), f)
+		id := paymentOf(t.ID)
+		p, err := PaymentOf(id, t.Beside)
 		switch {
 		case s.db.Noticed(ctx, k, err) != nil:
-			rows = append(rows, tollgate.Payment{Object: "payment", ID: idOf(t), Damaged: true})
+			rows = append(rows, tollgate.Payment{Object: "payment", ID: id, Damaged: true})
 		case len(q.Statuses) == 0 || slices.Contains(q.Statuses, string(p.Status)):
 			rows = append(rows, *p)
 		}
-	})
-	return rows, next, more, err
+	}
+	return rows, next, more, nil
 }

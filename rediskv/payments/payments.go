@@ -39,7 +39,27 @@ func (s *Store) CreatePayment(ctx context.Context, c rediskv.Caller, idem redisk
 	if outcome == "exhausted" {
 		return rediskv.Result{}, exceeded(ch.Reservations, rest)
 	}
-	return committed(inv, outcome, "created", rest, ans)
+	r, err := committed(inv, outcome, "created", rest, ans)
+	// What an earlier counter was not there for, the script has noted in the payment.
+	if err == nil && !r.Repeated && !slices.ContainsFunc(ch.Reservations, func(r tollgate.Reservation) bool { return r.Earlier }) {
+		s.copies.keep(c.Organization, ch.Payment, string(w.args.TicketText))
+	}
+	return r, err
+}
+
+// Kept is a payment and its ticket as this process read or wrote them last, without
+// asking Redis; nil where it has no copy. Only a commit knows whether they still are
+// so: nothing may be refused because of them.
+func (s *Store) Kept(org, id string) (*tollgate.Payment, *tollgate.Ticket) {
+	p, text := s.copies.get(org, id)
+	if text == "" {
+		return nil, nil
+	}
+	t, err := TicketOf(p.TicketID, text)
+	if err != nil {
+		return nil, nil // reading it says so
+	}
+	return &p, t
 }
 
 // Transition commits a transition computed from the payment as it was read.
@@ -54,6 +74,9 @@ func (s *Store) Transition(ctx context.Context, c rediskv.Caller, idem *rediskv.
 		by = "refund"
 	}
 	r, outcome, err := s.change(ctx, c, idem, a, ch, ans, by)
+	if err != nil {
+		s.copies.forget(c.Organization, ch.Payment.ID)
+	}
 	if err != nil || outcome != "expired" {
 		return r, err
 	}
@@ -63,10 +86,11 @@ func (s *Store) Transition(ctx context.Context, c rediskv.Caller, idem *rediskv.
 // Lapse expires a payment that a client touched when its time was up, and returns
 // what the client is answered: CodeAuthorizationExpired, with its status now.
 func (s *Store) Lapse(ctx context.Context, c rediskv.Caller, p *tollgate.Payment) error {
+	s.copies.forget(c.Organization, p.ID)
 	if err := s.ExpirePayment(ctx, c.Organization, p.ID); err != nil {
 		return err
 	}
-	now, _, err := s.Payment(ctx, c, p.ID)
+	now, _, _, err := s.read(ctx, c, p.ID)
 	if err != nil {
 		return err
 	}
@@ -78,7 +102,7 @@ func (s *Store) Lapse(ctx context.Context, c rediskv.Caller, p *tollgate.Payment
 func (s *Store) ExpirePayment(ctx context.Context, org, id string) error {
 	clock := rediskv.Caller{Organization: org}
 	for {
-		p, t, err := s.Payment(ctx, clock, id)
+		p, t, _, err := s.read(ctx, clock, id)
 		if err != nil {
 			return err
 		}
@@ -117,7 +141,7 @@ func (s *Store) change(ctx context.Context, c rediskv.Caller, idem *rediskv.Idem
 	inv := scriptChangePayment.With(changePaymentKeys{
 		w.keys, k.Object(authorization), k.TransactionsIn(string(ch.From)), k.TransactionsIn(string(ch.Payment.Status)),
 	}, changePaymentArgs{
-		paymentArgs: w.args, PaymentRevision: ch.Payment.Revision - 1, NowMs: int64(ch.Payment.UpdatedAt),
+		paymentArgs: w.args, PaymentRevision: ch.Payment.Revision - 1, EventBefore: eventBefore(ch.Ticket), NowMs: int64(ch.Payment.UpdatedAt),
 		Actor: by, AuthorizationMember: rediskv.Unprefixed(authorization), NewStatus: string(ch.Payment.Status),
 	})
 	inv.Args = append(inv.Args, f...)
@@ -128,6 +152,9 @@ func (s *Store) change(ctx context.Context, c rediskv.Caller, idem *rediskv.Idem
 		return rediskv.Result{}, outcome, err
 	}
 	rest = s.db.Revised(c, outcome, rest)
+	if (outcome == "changed" || outcome == "done") && by != "clock" {
+		s.copies.keep(c.Organization, ch.Payment, string(w.args.TicketText))
+	}
 	if outcome == "changed" {
 		for _, counter := range rest {
 			key, _ := counter.(string)
@@ -173,24 +200,32 @@ var (
 	scriptReadValue   = rediskv.NewReadScript[readValueKeys, readArgs](lua, "read_value")
 )
 
-// Payment reads a payment and its ticket.
+// Payment reads a payment and its ticket, and keeps a copy.
 func (s *Store) Payment(ctx context.Context, c rediskv.Caller, id string) (*tollgate.Payment, *tollgate.Ticket, error) {
+	p, t, text, err := s.read(ctx, c, id)
+	if err == nil {
+		s.copies.keep(c.Organization, p, text)
+	}
+	return p, t, err
+}
+
+// read reads a payment, its ticket and the ticket's text.
+func (s *Store) read(ctx context.Context, c rediskv.Caller, id string) (p *tollgate.Payment, t *tollgate.Ticket, text string, err error) {
 	if len(id) <= len(tollgate.PrefixPayment) || id[:len(tollgate.PrefixPayment)] != tollgate.PrefixPayment {
-		return nil, nil, tollgate.NotFound()
+		return nil, nil, "", tollgate.NotFound()
 	}
 	k := s.db.Space(c.Organization)
 	grant, version := c.Grant(k)
 	_, rest, err := s.db.Run(ctx, scriptReadPayment.With(readPaymentKeys{grant, k.Object(id), k.Object(tollgate.TicketOf(id))}, readArgs{version}))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, "", err
 	}
-	p, err := PaymentOf(id, rediskv.FieldsOf(rest[0]))
-	if err != nil {
-		return nil, nil, s.db.Noticed(ctx, k, err)
+	if p, err = PaymentOf(id, rediskv.FieldsOf(rest[0])); err != nil {
+		return nil, nil, "", s.db.Noticed(ctx, k, err)
 	}
-	text, _ := rest[1].(string)
-	t, err := TicketOf(tollgate.TicketOf(id), text)
-	return p, t, s.db.Noticed(ctx, k, err)
+	text, _ = rest[1].(string)
+	t, err = TicketOf(tollgate.TicketOf(id), text)
+	return p, t, text, s.db.Noticed(ctx, k, err)
 }
 
 // Ticket reads a ticket.

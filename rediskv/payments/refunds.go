@@ -37,9 +37,7 @@ func refundOf(id, text string) (*tollgate.Refund, error) {
 // the payment. Of one that cannot be read only Object and ID count, and Damaged.
 func (s *Store) Refunds(ctx context.Context, c rediskv.Caller, payment string) (rows []tollgate.Refund, err error) {
 	k := s.db.Space(c.Organization)
-	if err := s.db.CheckGrant(ctx, c, k); err != nil {
-		return nil, err
-	}
+	defer s.db.CheckGrant(ctx, c, k)(&err)
 	err = s.db.TimedInTurn(ctx, c, "read_refunds", func(ctx context.Context) error {
 		moved, err := s.db.Redis.LRange(ctx, k.Moves(payment), 0, -1).Result()
 		if err != nil || len(moved) == 0 {

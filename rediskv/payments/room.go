@@ -18,9 +18,10 @@ type Store struct {
 	db      *rediskv.DB
 	ledger  *ledger.Store
 	payouts *payouts.Store
+	copies  *copies
 }
 
 // New returns it on a database.
 func New(db *rediskv.DB, ledger *ledger.Store, payouts *payouts.Store) *Store {
-	return &Store{db: db, ledger: ledger, payouts: payouts}
+	return &Store{db: db, ledger: ledger, payouts: payouts, copies: newCopies(db.PaymentBytes)}
 }

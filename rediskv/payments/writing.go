@@ -53,6 +53,7 @@ type changePaymentKeys struct {
 type changePaymentArgs struct {
 	paymentArgs
 	PaymentRevision, NowMs                int64
+	EventBefore                           string // the last one of the payment as it was read
 	Actor, AuthorizationMember, NewStatus string
 }
 
@@ -108,6 +109,15 @@ func (s *Store) write(k rediskv.Space, c rediskv.Caller, idem *rediskv.Idempoten
 		return w, w.part(k, a, ch, r.ID, r)
 	}
 	return w, nil
+}
+
+// eventBefore is the last event of a payment before its change, which its ticket
+// refers to already; empty where it had none.
+func eventBefore(t *tollgate.Ticket) string {
+	if n := len(t.EventIDs); n > 1 {
+		return t.EventIDs[n-2]
+	}
+	return ""
 }
 
 // storedTicket is the ticket as it is kept. The build before looks at the last

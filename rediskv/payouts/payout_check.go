@@ -59,7 +59,7 @@ func (s *Store) tallyBatch(ctx context.Context, k rediskv.Space, p *tollgate.Pay
 	if err != nil {
 		return after, false, nil, err
 	}
-	found, err := s.ledger.ReadTransactions(ctx, rediskv.Caller{Organization: k.Org}, k, members)
+	found, err := s.ledger.ReadTransactions(ctx, rediskv.Caller{Organization: k.Org}, k, members, nil)
 	if err != nil {
 		return after, false, nil, err
 	}
@@ -165,7 +165,7 @@ func (s *Store) members(ctx context.Context, k rediskv.Space, p *tollgate.Payout
 }
 
 func (s *Store) ownTransaction(ctx context.Context, k rediskv.Space, payout string) (*tollgate.Transaction, error) {
-	found, err := s.ledger.ReadTransactions(ctx, rediskv.Caller{Organization: k.Org}, k, []ledger.Indexed{{ID: tollgate.PayoutTransactionOf(payout)}})
+	found, err := s.ledger.ReadTransactions(ctx, rediskv.Caller{Organization: k.Org}, k, []ledger.Indexed{{ID: tollgate.PayoutTransactionOf(payout)}}, nil)
 	if err != nil {
 		return nil, err
 	}

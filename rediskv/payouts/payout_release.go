@@ -10,11 +10,9 @@ import (
 )
 
 // Payout reads a payout.
-func (s *Store) Payout(ctx context.Context, c rediskv.Caller, id string) (*tollgate.Payout, error) {
+func (s *Store) Payout(ctx context.Context, c rediskv.Caller, id string) (_ *tollgate.Payout, err error) {
 	k := s.db.Space(c.Organization)
-	if err := s.db.CheckGrant(ctx, c, k); err != nil {
-		return nil, err
-	}
+	defer s.db.CheckGrant(ctx, c, k)(&err)
 	if !strings.HasPrefix(id, tollgate.PrefixPayout) {
 		return nil, tollgate.NotFound()
 	}
@@ -27,19 +25,24 @@ func (s *Store) Payouts(ctx context.Context, c rediskv.Caller, q ledger.Transact
 	if len(q.Statuses) == 0 && len(q.Accounts) == 0 {
 		q.Statuses = tollgate.PayoutStatuses
 	}
-	found, next, more, err := s.ledger.Transactions(ctx, c, q)
+	payoutOf := func(transaction string) string { return tollgate.PrefixPayout + rediskv.Unprefixed(transaction) }
+	found, next, more, err := s.ledger.Search(ctx, c, q, payoutOf)
 	if err != nil {
 		return nil, 0, false, err
 	}
 	k := s.db.Space(c.Organization)
 	for _, t := range found {
-		id := tollgate.PrefixPayout + rediskv.Unprefixed(t.ID)
-		p, err := s.ledger.ReadPayout(ctx, k, id)
+		if len(t.Beside) == 0 {
+			continue
+		}
+		id := payoutOf(t.ID)
+		p, err := s.ledger.PayoutOf(ctx, k, id, t.Beside)
+		if err == nil {
+			err = s.db.DamagedAt(ctx, k.Object(id), rediskv.Counters(t.Beside))
+		}
 		switch {
 		case rediskv.IsDamage(err):
 			p = &tollgate.Payout{ID: id, Damaged: true}
-		case rediskv.Gone(err):
-			continue
 		case err != nil:
 			return nil, 0, false, err
 		}

@@ -17,11 +17,9 @@ import (
 // RuleSetFacts reads what a change of a rule set is decided from: for the
 // accounts named, or for all of the organization; rule is the one that is asked
 // for, if any.
-func (s *Store) RuleSetFacts(ctx context.Context, c rediskv.Caller, ruleSet string, accounts []string, rule *tollgate.Citation) (*tollgate.RuleSetFacts, error) {
+func (s *Store) RuleSetFacts(ctx context.Context, c rediskv.Caller, ruleSet string, accounts []string, rule *tollgate.Citation) (_ *tollgate.RuleSetFacts, err error) {
 	k := s.db.Space(c.Organization)
-	if err := s.db.CheckGrant(ctx, c, k); err != nil {
-		return nil, err
-	}
+	defer s.db.CheckGrant(ctx, c, k)(&err)
 	f, all, err := s.ruleSetFacts(ctx, k, ruleSet)
 	if err != nil {
 		return nil, err
@@ -185,11 +183,9 @@ func (s *Store) activation(ctx context.Context, k rediskv.Space, id string) (a t
 }
 
 // Activation reads an activation of a rule set.
-func (s *Store) Activation(ctx context.Context, c rediskv.Caller, ruleSet, id string) (*tollgate.Activation, error) {
+func (s *Store) Activation(ctx context.Context, c rediskv.Caller, ruleSet, id string) (_ *tollgate.Activation, err error) {
 	k := s.db.Space(c.Organization)
-	if err := s.db.CheckGrant(ctx, c, k); err != nil {
-		return nil, err
-	}
+	defer s.db.CheckGrant(ctx, c, k)(&err)
 	a, err := s.activation(ctx, k, id)
 	if err == nil && a.Value.RuleSetID != ruleSet {
 		return nil, tollgate.NotFound()
@@ -204,9 +200,7 @@ func (s *Store) Activation(ctx context.Context, c rediskv.Caller, ruleSet, id st
 // one; next is the place behind the last.
 func (s *Store) Activations(ctx context.Context, c rediskv.Caller, ruleSet, before string, limit int) (rows []tollgate.Activation, next string, err error) {
 	k := s.db.Space(c.Organization)
-	if err := s.db.CheckGrant(ctx, c, k); err != nil {
-		return nil, "", err
-	}
+	defer s.db.CheckGrant(ctx, c, k)(&err)
 	if !strings.HasPrefix(ruleSet, tollgate.PrefixRuleSet) {
 		return nil, "", tollgate.NotFound()
 	}

@@ -9,18 +9,27 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/instances"
 )
 
-// Organizations hands over the ids of all organizations, some at a time; one that
-// is provisioned meanwhile may be among them or not, and one may come twice.
-func (s *Store) Organizations(ctx context.Context, some func(ids []string) error) error {
-	cursors := make([]uint64, s.db.Partitions())
-	left := make([]int, s.db.Partitions())
-	for p := range left {
-		left[p] = p
+// Organizations hands over the ids of all organizations, some at a time, from where a
+// listing has begun; one that is provisioned meanwhile may be among them or not, and
+// one may come twice.
+func (s *Store) Organizations(ctx context.Context, begun instances.Listing, some func(ids []string) error) error {
+	cursors, ids := begun.Cursors, begun.IDs
+	if cursors == nil {
+		cursors = make([]uint64, s.db.Partitions())
+	} else if err := some(ids); err != nil {
+		return err
+	}
+	var left []int
+	for p, cursor := range cursors {
+		if begun.Cursors == nil || cursor != 0 {
+			left = append(left, p)
+		}
 	}
 	for len(left) > 0 {
-		var ids []string
+		ids = nil
 		err := s.db.Timed(ctx, "organizations", func(ctx context.Context) error {
 			pipe := s.db.Redis.Pipeline()
 			replies := make([]*redis.ScanCmd, len(left))
@@ -53,23 +62,43 @@ func (s *Store) Organizations(ctx context.Context, some func(ids []string) error
 // One that has not been published has no sum. An organization without any is not
 // in the map.
 func (s *Store) ActiveRules(ctx context.Context, orgs []string) (map[string][]tollgate.RuleRef, error) {
-	cited, err := s.citedBy(ctx, orgs)
+	accounts, published, err := s.accountsOf(ctx, orgs)
 	if err != nil {
 		return nil, err
 	}
-	var keys []string
-	for _, c := range cited {
-		keys = append(keys, s.db.Space(c.org).Rule(c.rule))
+	sums := make(map[cited]string)
+	known := rediskv.Beside(func() error { return s.sumsOf(ctx, published, sums) })
+	inForce, err := s.citedBy(ctx, accounts)
+	if known(&err); err != nil {
+		return nil, err
 	}
-	sums, err := s.db.ReadFields(ctx, "read_rules", keys, "sha")
-	if err != nil {
+	var more []cited
+	for _, c := range inForce {
+		if _, ok := sums[c]; !ok {
+			more = append(more, c)
+		}
+	}
+	if err := s.sumsOf(ctx, more, sums); err != nil {
 		return nil, err
 	}
 	found := make(map[string][]tollgate.RuleRef)
-	for i, c := range cited {
-		found[c.org] = append(found[c.org], tollgate.RuleRef{Rule: c.rule, SHA256: sums[i]["sha"]})
+	for _, c := range inForce {
+		found[c.org] = append(found[c.org], tollgate.RuleRef{Rule: c.rule, SHA256: sums[c]})
 	}
 	return found, nil
+}
+
+// sumsOf reads the sums of rules, empty for what has not been published.
+func (s *Store) sumsOf(ctx context.Context, list []cited, into map[cited]string) error {
+	keys := make([]string, len(list))
+	for i, c := range list {
+		keys[i] = s.db.Space(c.org).Rule(c.rule)
+	}
+	found, err := s.db.ReadFields(ctx, "read_rules", keys, "sha")
+	for i, f := range found {
+		into[list[i]] = f["sha"]
+	}
+	return err
 }
 
 // cited is a rule that an organization uses.
@@ -78,11 +107,9 @@ type cited struct {
 	rule tollgate.Citation
 }
 
-func (s *Store) citedBy(ctx context.Context, orgs []string) (list []cited, err error) {
-	accounts, err := s.accountsOf(ctx, orgs)
-	if err != nil {
-		return nil, err
-	}
+// citedBy are the rules that accounts use and that do not come with the service, each
+// once.
+func (s *Store) citedBy(ctx context.Context, accounts []accountOf) (list []cited, err error) {
 	seen := make(map[cited]bool)
 	for some := range slices.Chunk(accounts, rediskv.ReadTogether) { // there may be many, and each is long
 		keys := make([]string, len(some))
@@ -119,31 +146,50 @@ func (s *Store) citedBy(ctx context.Context, orgs []string) (list []cited, err e
 
 type accountOf struct{ org, id string }
 
-// accountsOf names the accounts of active organizations.
-func (s *Store) accountsOf(ctx context.Context, orgs []string) (list []accountOf, err error) {
-	keys := make([]string, len(orgs))
-	for i, org := range orgs {
-		keys[i] = s.db.Space(org).Organization()
+// publishedAhead is how many of an organization's published rules are named with its
+// accounts: the sums of these can be read beside the accounts that may use them.
+const publishedAhead = 100
+
+// accountsOf names the accounts of active organizations, and rules that these have
+// published.
+func (s *Store) accountsOf(ctx context.Context, orgs []string) (list []accountOf, published []cited, err error) {
+	for some := range slices.Chunk(orgs, rediskv.ReadTogether) {
+		found := make([]*redis.SliceCmd, len(some))
+		members := make([]*redis.StringSliceCmd, len(some))
+		if err := s.db.Timed(ctx, "read_organizations", func(ctx context.Context) error {
+			pipe := s.db.Redis.Pipeline()
+			for i, org := range some {
+				k := s.db.Space(org)
+				found[i] = pipe.HMGet(ctx, k.Organization(), "json", "accounts", rediskv.EnvelopeField)
+				members[i] = pipe.ZRange(ctx, k.Rules(), -publishedAhead, -1)
+			}
+			_, err := pipe.Exec(ctx)
+			return err
+		}); err != nil {
+			return nil, nil, err
+		}
+		for i, org := range some {
+			f := rediskv.FieldsIn(found[i].Val(), "json", "accounts", rediskv.EnvelopeField)
+			var o tollgate.Organization
+			if f["json"] == "" {
+				continue
+			}
+			if err := f.Document(&o); err != nil {
+				_ = s.db.DamagedAt(ctx, s.db.Space(org).Organization(), err)
+				continue
+			}
+			if o.Status != tollgate.StatusActive {
+				continue
+			}
+			for _, id := range strings.Fields(f["accounts"]) {
+				list = append(list, accountOf{org, id})
+			}
+			for _, m := range members[i].Val() {
+				if rule, err := citationOf(m); err == nil {
+					published = append(published, cited{org, rule})
+				}
+			}
+		}
 	}
-	found, err := s.db.ReadFields(ctx, "read_organizations", keys, "json", "accounts")
-	if err != nil {
-		return nil, err
-	}
-	for i, org := range orgs {
-		var o tollgate.Organization
-		if found[i]["json"] == "" {
-			continue
-		}
-		if err := found[i].Document(&o); err != nil {
-			_ = s.db.DamagedAt(ctx, keys[i], err)
-			continue
-		}
-		if o.Status != tollgate.StatusActive {
-			continue
-		}
-		for _, id := range strings.Fields(found[i]["accounts"]) {
-			list = append(list, accountOf{org, id})
-		}
-	}
-	return list, nil
+	return list, published, nil
 }

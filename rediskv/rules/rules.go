@@ -96,9 +96,7 @@ func ruleMember(c tollgate.Citation) string { return fmt.Sprintf("%s@v%06d", c.N
 // Rule reads a published rule and its golden cases.
 func (s *Store) Rule(ctx context.Context, c rediskv.Caller, rule tollgate.Citation) (r *tollgate.Rule, golden []byte, err error) {
 	k := s.db.Space(c.Organization)
-	if err := s.db.CheckGrant(ctx, c, k); err != nil {
-		return nil, nil, err
-	}
+	defer s.db.CheckGrant(ctx, c, k)(&err)
 	found, err := s.db.ReadHashes(ctx, "read_rule", k.Rule(rule))
 	if err != nil {
 		return nil, nil, err
@@ -129,9 +127,7 @@ func readRule(f rediskv.Fields, cited tollgate.Citation, into *tollgate.Rule) er
 // selects the versions of one rule.
 func (s *Store) Rules(ctx context.Context, c rediskv.Caller, name, after string, limit int) (rows []tollgate.Rule, next string, err error) {
 	k := s.db.Space(c.Organization)
-	if err := s.db.CheckGrant(ctx, c, k); err != nil {
-		return nil, "", err
-	}
+	defer s.db.CheckGrant(ctx, c, k)(&err)
 	by := &redis.ZRangeBy{Min: "-", Max: "+", Count: int64(limit) + 1}
 	if name != "" {
 		by.Min, by.Max = "["+name+"@v", "["+name+"@w"

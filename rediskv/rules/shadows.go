@@ -117,18 +117,14 @@ func (s *Store) shadow(ctx context.Context, k rediskv.Space, id string) (of toll
 // Shadow reads a shadow.
 func (s *Store) Shadow(ctx context.Context, c rediskv.Caller, id string) (of tollgate.Stored[tollgate.Shadow], err error) {
 	k := s.db.Space(c.Organization)
-	if err := s.db.CheckGrant(ctx, c, k); err != nil {
-		return of, err
-	}
+	defer s.db.CheckGrant(ctx, c, k)(&err)
 	return s.shadow(ctx, k, id)
 }
 
 // Shadows lists shadows, the newest first, those before one.
 func (s *Store) Shadows(ctx context.Context, c rediskv.Caller, before string, limit int) (rows []tollgate.Shadow, next string, err error) {
 	k := s.db.Space(c.Organization)
-	if err := s.db.CheckGrant(ctx, c, k); err != nil {
-		return nil, "", err
-	}
+	defer s.db.CheckGrant(ctx, c, k)(&err)
 	list, next, err := s.db.Newest(ctx, "read_shadows", k.Shadows(), before, limit)
 	for _, id := range list {
 		shadow, err := s.shadow(ctx, k, id)
@@ -186,9 +182,7 @@ func (s *Store) RecordComparison(ctx context.Context, org, shadow, instance stri
 // Divergences lists what a shadow has found, the newest first, before a place.
 func (s *Store) Divergences(ctx context.Context, c rediskv.Caller, shadow, before string, limit int) (rows []jsontext.Value, next string, err error) {
 	k := s.db.Space(c.Organization)
-	if err := s.db.CheckGrant(ctx, c, k); err != nil {
-		return nil, "", err
-	}
+	defer s.db.CheckGrant(ctx, c, k)(&err)
 	if _, err := s.shadow(ctx, k, shadow); err != nil {
 		return nil, "", err
 	}

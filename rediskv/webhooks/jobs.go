@@ -39,11 +39,9 @@ func (s *Store) CommitRecovery(ctx context.Context, c rediskv.Caller, idem *redi
 }
 
 // Recovery reads a recovery with its progress.
-func (s *Store) Recovery(ctx context.Context, c rediskv.Caller, webhook, id string) (*tollgate.Recovery, error) {
+func (s *Store) Recovery(ctx context.Context, c rediskv.Caller, webhook, id string) (_ *tollgate.Recovery, err error) {
 	k := s.db.Space(c.Organization)
-	if err := s.db.CheckGrant(ctx, c, k); err != nil {
-		return nil, err
-	}
+	defer s.db.CheckGrant(ctx, c, k)(&err)
 	f, err := s.db.ReadObject(ctx, "read_recovery", k, tollgate.PrefixRecovery, id)
 	if err != nil {
 		return nil, err

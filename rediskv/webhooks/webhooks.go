@@ -107,11 +107,9 @@ func putWebhook(c *rediskv.Commit, ch *tollgate.WebhookChange) error {
 }
 
 // Webhook reads an endpoint.
-func (s *Store) Webhook(ctx context.Context, c rediskv.Caller, id string) (*tollgate.StoredWebhook, error) {
+func (s *Store) Webhook(ctx context.Context, c rediskv.Caller, id string) (_ *tollgate.StoredWebhook, err error) {
 	k := s.db.Space(c.Organization)
-	if err := s.db.CheckGrant(ctx, c, k); err != nil {
-		return nil, err
-	}
+	defer s.db.CheckGrant(ctx, c, k)(&err)
 	return s.endpoint(ctx, k, id)
 }
 
@@ -146,9 +144,7 @@ func endpointOf(id string, f rediskv.Fields) (*tollgate.StoredWebhook, error) {
 // Webhooks lists endpoints by id, those after one.
 func (s *Store) Webhooks(ctx context.Context, c rediskv.Caller, after string, limit int) (rows []tollgate.StoredWebhook, more bool, err error) {
 	k := s.db.Space(c.Organization)
-	if err := s.db.CheckGrant(ctx, c, k); err != nil {
-		return nil, false, err
-	}
+	defer s.db.CheckGrant(ctx, c, k)(&err)
 	var ids []string
 	if err := s.db.Timed(ctx, "list_webhooks", func(ctx context.Context) (err error) {
 		ids, err = s.db.Redis.HKeys(ctx, k.Webhooks()).Result()

@@ -1,10 +1,11 @@
 -- Reads a range of events in either direction and keeps those that match.
 -- KEYS: grant, events
--- ARGV: grant_version, command, first, last, count, types, accounts, named_id
+-- ARGV: grant_version, command, first, last, count, types, accounts, named_id, resumed
 -- command is XRANGE or XREVRANGE. types and accounts are between commas; empty
--- means all. named_id is one that the event must name (or empty).
+-- means all. named_id is one that the event must name (or empty), resumed the place
+-- of an entry that is returned as well (or empty).
 -- Returns: {'read', matching entries, number of entries looked at, the last
---   entry looked at} | {'grant'}
+--   entry looked at, the resumed one} | {'grant'}
 if not granted(grant, grant_version) then return {'grant'} end
 local entries = redis.call(command, events, first, last, 'COUNT', count)
 local found = {}
@@ -16,4 +17,5 @@ for _, entry in ipairs(entries) do
     found[#found + 1] = entry
   end
 end
-return {'read', found, #entries, entries[#entries] or false}
+local there = resumed ~= '' and redis.call('XRANGE', events, resumed, resumed)[1] or false
+return {'read', found, #entries, entries[#entries] or false, there}

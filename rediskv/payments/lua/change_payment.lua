@@ -1,13 +1,14 @@
 -- Moves a payment to its next state: capture, cancel, review, expiry, refund. Go has
--- computed the whole change from payment_revision; if the payment has moved on
--- since, nothing is written. What it gives back to the limits of its perimeter
+-- computed the whole change from payment_revision, whose event is event_before; if
+-- the payment has moved on since, nothing is written. A Redis that has lost its
+-- latest writes counts from an earlier revision again, and its events are others. What it gives back to the limits of its perimeter
 -- is counted down, if that window is still kept. A counter that is no number
 -- keeps nobody's payment from its end: it stays as it is.
 -- KEYS: grant, record, payment, ticket, sequences, events, audit, due, moves, all_transactions,
 --   account_transactions, part, authorization, old_index, new_index, dispatch, webhooks,
 --   account, payable, refunds, group, cutoffs
 -- ARGV: operation, grant_version, fingerprint, record_lifetime, record_text, payment_revision,
---   now_ms, event_head, event_tail, event_id, event_type, event_account, audit_head,
+--   event_before, now_ms, event_head, event_tail, event_id, event_type, event_account, audit_head,
 --   audit_tail, deadline, due_member, ticket_text, part_text, actor, authorization_member,
 --   new_status, sales_day, account_revision, group_fields, captured, refunded, fees,
 --   capture_count, cutoffs_member, look_at, counter_count, field_count
@@ -22,12 +23,15 @@
 --   {'stale'} | {'toomuch'}
 -- The last of what is changed, done or repeated is the revision (revised).
 -- The ticket refers to every event of its payment; nobody else mints this one.
-local function done() return string.find(redis.call('GET', ticket) or '', '"' .. event_id .. '"', 1, true) end
+local function refers(id) return string.find(redis.call('GET', ticket) or '', '"' .. id .. '"', 1, true) end
+local function done() return refers(event_id) end
 local instead = answered(grant, grant_version, record, operation, fingerprint)
 if instead then return revised(sequences, instead[1] == 'grant' and done() and {'done'} or instead) end
 local current = redis.call('HMGET', payment, 'v', 'due')
 if not current[1] then return {'missing'} end
-if current[1] ~= payment_revision then return done() and revised(sequences, {'done'}) or {'conflict'} end
+if current[1] ~= payment_revision or (event_before ~= '' and not refers(event_before)) then
+  return done() and revised(sequences, {'done'}) or {'conflict'}
+end
 local past = current[2] and current[2] ~= '' and tonumber(current[2]) <= tonumber(now_ms)
 if actor == 'client' and past then return {'expired'} end
 if actor == 'clock' and not past then return {'early'} end

@@ -1,0 +1,282 @@
+package handlers_test
+
+import (
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tollgate/handlers"
+	"tollgate/rediskv"
+	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/store"
+)
+
+// trips is how often an operation waits for Redis: known, on an instance that knows
+// the organization, and has the payment; and on an instance that has never heard of
+// either.
+type trips struct{ known, first int }
+
+// tripsOf is the table of round trips, which the page of the design has as well.
+var tripsOf = map[string]trips{
+	"POST /oauth2/token":                                                  {1, 5},
+	"GET /.well-known/jwks.json":                                          {0, 0},
+	"GET /.well-known/oauth-authorization-server":                         {0, 0},
+	"GET /v1/organizations/{organization_id}":                             {1, 2},
+	"GET /v1/legal-entities/{legal_entity_id}":                            {1, 2},
+	"GET /v1/merchant-accounts/{merchant_account_id}":                     {1, 2},
+	"GET /v1/merchant-accounts":                                           {4, 6},
+	"GET /v1/grants/{grant_id}":                                           {1, 2},
+	"GET /v1/perimeters":                                                  {5, 6},
+	"GET /v1/perimeters/{perimeter_id}":                                   {4, 5},
+	"POST /v1/quotes":                                                     {0, 2},
+	"POST /v1/payments":                                                   {1, 3},
+	"GET /v1/payments":                                                    {2, 3},
+	"GET /v1/payments/{payment_id}":                                       {1, 2},
+	"POST /v1/payments/{payment_id}/captures":                             {1, 4},
+	"POST /v1/payments/{payment_id}/cancel":                               {1, 3},
+	"POST /v1/payments/{payment_id}/reviews":                              {1, 3},
+	"POST /v1/payments/{payment_id}/refunds":                              {1, 4},
+	"GET /v1/payments/{payment_id}/refunds":                               {4, 5},
+	"GET /v1/refunds/{refund_id}":                                         {2, 3},
+	"GET /v1/transactions":                                                {2, 3},
+	"GET /v1/tickets/{ticket_id}":                                         {1, 2},
+	"POST /v1/cutoffs/preview":                                            {5, 7},
+	"GET /v1/payouts":                                                     {2, 3},
+	"GET /v1/payouts/{payout_id}":                                         {1, 2},
+	"POST /v1/payouts/{payout_id}/release":                                {8, 9},
+	"POST /v1/exports/preview":                                            {4, 5},
+	"GET /v1/exports":                                                     {2, 3},
+	"GET /v1/exports/{job_id}":                                            {1, 2},
+	"GET /v1/exports/{job_id}/file":                                       {4, 5},
+	"DELETE /v1/exports/{job_id}":                                         {4, 5},
+	"GET /v1/events":                                                      {1, 2},
+	"GET /v1/events/{event_id}":                                           {1, 2},
+	"POST /v1/webhooks":                                                   {2, 4},
+	"GET /v1/webhooks":                                                    {2, 3},
+	"GET /v1/webhooks/{webhook_id}":                                       {1, 2},
+	"PATCH /v1/webhooks/{webhook_id}":                                     {2, 4},
+	"DELETE /v1/webhooks/{webhook_id}":                                    {2, 3},
+	"POST /v1/webhooks/{webhook_id}/secrets":                              {2, 3},
+	"POST /v1/webhooks/{webhook_id}/test":                                 {2, 3},
+	"POST /v1/webhooks/{webhook_id}/recoveries":                           {3, 4},
+	"GET /v1/webhooks/{webhook_id}/recoveries/{recovery_id}":              {2, 3},
+	"GET /v1/webhooks/{webhook_id}/deliveries":                            {4, 5},
+	"GET /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/attempts":     {4, 5},
+	"POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/replays":     {4, 5},
+	"GET /v1/sandbox/clock":                                               {0, 1},
+	"POST /v1/sandbox/clock":                                              {1, 2},
+	"POST /v1/rules":                                                      {4, 5},
+	"GET /v1/rules":                                                       {2, 3},
+	"GET /v1/rules/{rule_id}":                                             {1, 2},
+	"GET /v1/rules/{rule_id}/module":                                      {2, 3},
+	"POST /v1/rule-sets/{rule_set_id}/activations":                        {6, 7},
+	"GET /v1/rule-sets/{rule_set_id}/activations":                         {5, 6},
+	"GET /v1/rule-sets/{rule_set_id}/activations/{activation_id}":         {2, 3},
+	"POST /v1/rule-sets/{rule_set_id}/activations/{activation_id}/cancel": {3, 4},
+	"POST /v1/rule-sets/{rule_set_id}/rollback":                           {8, 9},
+	"POST /v1/shadows":                                                    {3, 5},
+	"GET /v1/shadows":                                                     {4, 5},
+	"GET /v1/shadows/{shadow_id}":                                         {1, 2},
+	"POST /v1/shadows/{shadow_id}/stop":                                   {3, 4},
+	"GET /v1/shadows/{shadow_id}/divergences":                             {3, 4},
+	"GET /openapi.json":                                                   {0, 0},
+	"GET /healthz":                                                        {0, 0},
+	"GET /readyz":                                                         {1, 1},
+}
+
+// trip is how long a round trip takes in a bubble.
+const trip = 40 * time.Millisecond
+
+// far runs a test of an instance that is a round trip away from the world's Redis
+// and has connections to it. It counts how often a request waits.
+func (w *world) far(do func(count func(*http.Request) int)) {
+	w.t.Helper()
+	synctest.Test(w.t, func(t *testing.T) {
+		i := *w
+		i.t = t
+		i.store = openWith(t, rediskv.Options{URL: w.redis, Clock: w.service, Dial: redistest.Far(trip).Dial})
+		connected(t, i.store)
+		server, err := handlers.New(i.config())
+		h := must(t, server, err).Handler()
+		do(func(r *http.Request) int {
+			begun, answer := time.Now(), httptest.NewRecorder()
+			h.ServeHTTP(answer, r.WithContext(t.Context()))
+			waited := time.Since(begun)
+			if waited%trip != 0 {
+				t.Errorf("%s %s waited for %s, which are no round trips", r.Method, r.URL.Path, waited)
+			}
+			if answer.Code >= 300 && r.URL.Path != "/readyz" { // nobody follows the rules here
+				t.Errorf("%s %s: %d %s", r.Method, r.URL, answer.Code, answer.Body)
+			}
+			t.Logf("%s %s?%s: %d", r.Method, r.URL.Path, r.URL.RawQuery, waited/trip)
+			return int(waited / trip)
+		})
+	})
+}
+
+// connected opens the connections that one request may use at once.
+func connected(t *testing.T, s *store.Store) {
+	t.Helper()
+	var asking sync.WaitGroup
+	for range 8 {
+		asking.Go(func() { check(t, s.Ping(t.Context())) })
+	}
+	asking.Wait()
+}
+
+// routeOf is the route that answers an address.
+func routeOf(t *testing.T, method, path string) string {
+	t.Helper()
+	for _, r := range new(handlers.Server).Routes() {
+		pattern := regexp.MustCompile(`\{[a-z_]+\}`).ReplaceAllString(r.Path, "[^/]+")
+		if r.Method == method && regexp.MustCompile("^"+pattern+"$").MatchString(path) {
+			return r.Method + " " + r.Path
+		}
+	}
+	t.Fatalf("%s %s is no route", method, path)
+	return ""
+}
+
+// searching are the parameters that no index has: who names one has Redis looked
+// through until the page is full. Times have their own test.
+var searching = []string{"payee", "type", "currency", "reference", "state", "event_type", "created_after", "created_before"}
+
+// TestRoundTrips holds every operation to the table. Time stands in a bubble while
+// anything computes, so what passes is what was waited for: exactly so many round
+// trips, and one for what is on its way at once.
+func TestRoundTrips(t *testing.T) {
+	measured := make(map[string]trips)
+	w := newWorldOn(t, redistest.Single(t).URL, newRecorder(t))
+	for _, o := range w.operations() {
+		if o.id == "readExportFile" { // what decompresses files is made once, and not in a bubble
+			w.want(w.call(o.method, o.path, ""), 200, "")
+		}
+		w.far(func(count func(*http.Request) int) {
+			route, n := routeOf(t, o.method, o.path), count(w.request(o.method, o.path, o.text(nil), o.headers()...))
+			measured[route] = trips{first: max(measured[route].first, n)}
+		})
+	}
+	w = newWorldOn(t, redistest.Single(t).URL, newRecorder(t))
+	operations := w.operations()
+	payout := operations[slices.IndexFunc(operations, func(o *operation) bool { return o.id == "readPayout" })].pathID
+	for _, o := range operations {
+		known, asked := append(w.acquaintances(o), w.request("GET", "/v1/payouts/"+payout, "")), w.variants(o, payout)
+		w.far(func(count func(*http.Request) int) {
+			for _, r := range known {
+				count(r)
+			}
+			route := routeOf(t, o.method, o.path)
+			for _, r := range asked {
+				measured[route] = trips{max(measured[route].known, count(r)), measured[route].first}
+			}
+		})
+	}
+	for _, r := range new(handlers.Server).Routes() {
+		route := r.Method + " " + r.Path
+		want, ok := tripsOf[route]
+		if got := measured[route]; !ok || got != want {
+			t.Errorf("%s waits %d times for Redis, and %d times at first; the table has %v", route, got.known, got.first, want)
+		}
+	}
+	if len(tripsOf) != len(measured) {
+		t.Errorf("%d operations were measured; the table has %d", len(measured), len(tripsOf))
+	}
+}
+
+// acquaintances are requests after which an instance knows the organization and what
+// an operation is about.
+func (w *world) acquaintances(o *operation) []*http.Request {
+	list := []*http.Request{
+		w.request("POST", "/v1/quotes", `{`+good+`,"merchant_account_id":"`+w.vars["eur"]+`"}`),
+		w.request("GET", "/v1/merchant-accounts", ""),
+		w.request("POST", "/oauth2/token", tokenForm(w.assertion("kiosk")).Encode(), "Authorization", "", "Content-Type", "application/x-www-form-urlencoded"),
+	}
+	if strings.HasPrefix(o.pathID, "pay_") {
+		list = append(list, w.request("GET", "/v1/payments/"+o.pathID, ""))
+	}
+	return list
+}
+
+// variants are an operation's request, and that with each of its query parameters.
+func (w *world) variants(o *operation, payout string) []*http.Request {
+	list := []*http.Request{w.request(o.method, o.path, o.text(nil), o.headers()...)}
+	for _, q := range o.query {
+		switch q.name {
+		case "cursor": // which it may not have
+			q.good, _ = w.call(o.method, o.path+"?limit=1", "").body["next_cursor"].(string)
+		case "payout_id":
+			q.good = payout
+		}
+		if q.good != "" && !slices.Contains(searching, q.name) {
+			list = append(list, w.request(o.method, o.path+"?"+q.name+"="+q.good, o.text(nil), o.headers()...))
+		}
+	}
+	return list
+}
+
+// Lists between times are as long on their way as others: the places of the times in
+// the log are found with the members of the index. Of a log that was written by
+// another clock, as a sandbox's is, they are no bounds, and there is one trip more.
+func TestRoundTripsBetweenTimes(t *testing.T) {
+	w := newWorldOn(t, redistest.Single(t).URL, newRecorder(t))
+	ask := func(apart int) {
+		t.Helper()
+		for n := range 3 {
+			w.want(w.pay(strconv.Itoa(apart)+strconv.Itoa(n), `{`+good+`,"merchant_account_id":"`+w.vars["eur"]+`"}`), 201, "")
+		}
+		times := "?created_after=" + w.now().Add(-time.Hour).Format(time.RFC3339) + "&created_before=" + w.now().Add(time.Hour).Format(time.RFC3339)
+		for _, list := range []string{"/v1/transactions", "/v1/payments", "/v1/payouts"} {
+			for _, order := range []string{"asc", "desc"} {
+				known := w.acquaintances(&operation{})
+				asked := w.request("GET", list+times+"&order="+order, "")
+				w.far(func(count func(*http.Request) int) {
+					for _, r := range known {
+						count(r)
+					}
+					if n := count(asked); n > tripsOf["GET "+list].known+apart {
+						t.Errorf("%s: %d round trips", asked.URL, n)
+					}
+				})
+			}
+		}
+	}
+	w.clock.Set(time.Now()) // where the log of events is, by the clock of Redis
+	ask(0)
+	w.clock.Set(time.Now().Add(30 * 24 * time.Hour))
+	clear(w.tokens)
+	ask(1)
+}
+
+// The page of the design has the table, and nothing else.
+func TestRoundTripsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("docs/design.md")
+	_, section, ok := strings.Cut(string(must(t, page, err)), "\n## Round trips\n")
+	if !ok {
+		t.Fatal("the page has no section of round trips")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	said := make(map[string]trips)
+	for _, m := range regexp.MustCompile("(?m)^\\| `([A-Z]+ /\\S+)` \\| (\\d+) \\| (\\d+) \\|").FindAllStringSubmatch(section, -1) {
+		known, _ := strconv.Atoi(m[2])
+		first, _ := strconv.Atoi(m[3])
+		said[m[1]] = trips{known, first}
+	}
+	for _, route := range slices.Sorted(maps.Keys(tripsOf)) {
+		if said[route] != tripsOf[route] {
+			t.Errorf("%s: the test has %v, and the page %v", route, tripsOf[route], said[route])
+		}
+		delete(said, route)
+	}
+	for route := range said {
+		t.Errorf("the page has %s, which is no operation", route)
+	}
+}

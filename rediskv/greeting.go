@@ -1,0 +1,57 @@
+package rediskv
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// greeting is what a Redis says when a Store opens.
+type greeting struct {
+	cluster    bool
+	meta       map[string]string // the hash metaKey
+	scripts    []bool            // which of allScripts it has
+	guarantees Guarantees
+}
+
+// greet asks a server, in one round trip, all that is to be known of it, and records
+// the number of partitions where none is. Of a node of a cluster only that it is one
+// counts.
+func greet(ctx context.Context, c *redis.Client, partitions int) (said greeting, err error) {
+	pipe := c.Pipeline()
+	info := pipe.Info(ctx, "cluster")
+	recorded, meta := pipe.HSetNX(ctx, metaKey, "partitions", partitions), pipe.HGetAll(ctx, metaKey)
+	hashes := make([]string, len(allScripts))
+	for i, script := range allScripts {
+		hashes[i] = script.Hash()
+	}
+	scripts := pipe.ScriptExists(ctx, hashes...)
+	asked := askGuarantees(ctx, pipe)
+	if _, err := pipe.Exec(ctx); err != nil && !IsReply(err) {
+		return said, Unavailable("connect", err)
+	}
+	if said.cluster = strings.Contains(info.Val(), "cluster_enabled:1"); said.cluster {
+		return said, nil
+	}
+	if err := errors.Join(recorded.Err(), meta.Err()); err != nil {
+		return said, Unavailable("partitions", err)
+	}
+	said.meta, said.scripts = meta.Val(), scripts.Val()
+	return said, Unavailable("inspect", said.guarantees.add(asked))
+}
+
+// meet is greet for a cluster, whose scripts are loaded and whose guarantees are asked
+// node by node.
+func (s *DB) meet(ctx context.Context, partitions int) (said greeting, err error) {
+	err = s.Timed(ctx, "partitions", func(ctx context.Context) error {
+		pipe := s.Redis.Pipeline()
+		pipe.HSetNX(ctx, metaKey, "partitions", partitions)
+		meta := pipe.HGetAll(ctx, metaKey)
+		_, err := pipe.Exec(ctx)
+		said.meta = meta.Val()
+		return err
+	})
+	return said, err
+}

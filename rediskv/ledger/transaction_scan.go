@@ -1,0 +1,297 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
+)
+
+// highest is behind every place.
+const highest = 1 << 53
+
+// bounds are the places between which a search looks: times as long as nobody has
+// looked for their places in the log (0: none, or it has been done), then low and
+// high.
+type bounds struct {
+	after, before tollgate.Instant
+	low, high     int64
+}
+
+// arguments are the times for the script, as far as the log may be apart from them.
+func (b *bounds) arguments() (after, before string) {
+	if b.after != 0 {
+		after = rediskv.Milli(max(b.after.Add(-rediskv.Skew), 1))
+	}
+	if b.before != 0 {
+		before = rediskv.Milli(b.before.Add(rediskv.Skew))
+	}
+	return after, before
+}
+
+// found takes the events that bounded a scan. One that was written by a clock that is
+// not Redis' bounds nothing: then the scan was wrong.
+func (b *bounds) found(first, last any) (right bool, err error) {
+	right = true
+	b.after, b.before = 0, 0
+	for i, entry := range []any{first, last} {
+		if entry == nil {
+			continue
+		}
+		m, err := eventlog.MessageOf(entry)
+		if err != nil {
+			return false, err
+		}
+		switch n, apart := eventlog.PlaceOf(m); {
+		case apart >= rediskv.Skew:
+			right = false
+		case i == 0:
+			b.low = n * 16
+		default:
+			b.high = n*16 + 15
+		}
+	}
+	return right, nil
+}
+
+// Indexed is an entry of an index: an id and its place in the order of commit.
+type Indexed struct {
+	ID       string
+	Position int64
+}
+
+// Scan returns the next members, at most q.batch, of q's indexes; end says that
+// there are no more.
+func (s *Store) Scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q TransactionQuery, after, low, high int64) (members []Indexed, end bool, err error) {
+	if q.PaymentID != "" {
+		members, err := s.scanPayment(ctx, k, q, after)
+		size := q.size(c, 1)
+		return members[:min(len(members), size)], len(members) <= size, err
+	}
+	return s.scan(ctx, c, k, q, after, &bounds{low: low, high: high})
+}
+
+// scan is Scan between bounds, which it finds. Of a payment it returns all there is,
+// without places.
+func (s *Store) scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q TransactionQuery, after int64, b *bounds) (members []Indexed, end bool, err error) {
+	grant, version := c.Grant(k)
+	if q.PaymentID != "" {
+		defer s.db.CheckGrant(ctx, c, k)(&err)
+		ids, err := s.ofPayment(ctx, k, q.PaymentID)
+		for _, id := range ids {
+			members = append(members, Indexed{ID: tollgate.PrefixTransaction + id})
+		}
+		return members, true, err
+	}
+	indexes := q.Indexes(k)
+	if q.PayoutID != "" {
+		if indexes, err = s.payoutIndexes(ctx, k, q.PayoutID); err != nil || len(indexes) == 0 {
+			return nil, true, err
+		}
+	}
+	command, from, to := "ZRANGEBYSCORE", max(after+1, b.low), b.high
+	if q.Descending {
+		command, from, to = "ZREVRANGEBYSCORE", b.high, b.low
+		if after != 0 {
+			from = min(after-1, b.high)
+		}
+	}
+	size := q.size(c, len(indexes))
+	if version == "" && len(indexes) == 1 && !q.Descending { // nothing has to be of the same moment
+		members, err := s.scanIndex(ctx, indexes[0], from, to, size)
+		return members, len(members) < size, err
+	}
+	args := scanTransactionsArgs{GrantVersion: version, Command: command, From: from, To: to, Count: size}
+	args.AfterMs, args.BeforeMs = b.arguments()
+	inv := scriptScanTransactions.With(scanTransactionsKeys{grant, k.Events()}, args)
+	inv.Keys = append(inv.Keys, indexes...)
+	_, rest, err := s.db.Run(ctx, inv)
+	if err != nil {
+		return nil, false, err
+	}
+	if right, err := b.found(rest[0], rest[1]); err != nil || !right {
+		if err == nil {
+			members, end, err = s.scan(ctx, c, k, q, after, b)
+		}
+		return members, end, err
+	}
+	for _, list := range rest[2:] {
+		f, _ := list.([]any)
+		for i := 0; i+1 < len(f); i += 2 {
+			id, _ := f[i].(string)
+			text, _ := f[i+1].(string)
+			score, _ := strconv.ParseFloat(text, 64)
+			members = append(members, memberAt(id, score))
+		}
+	}
+	members = q.ordered(members)
+	return members[:min(len(members), size)], len(members) < size, nil
+}
+
+// scanIndex is scan upwards of one index for the service itself. It is what
+// exports do most; the script took half as long as reading the hashes.
+func (s *Store) scanIndex(ctx context.Context, index string, from, to int64, batch int) (members []Indexed, err error) {
+	err = s.db.Timed(ctx, "scan_index", func(ctx context.Context) error {
+		by := redis.ZRangeArgs{Key: index, ByScore: true, Start: from, Stop: to, Count: int64(batch)}
+		found, err := s.db.Redis.ZRangeArgsWithScores(ctx, by).Result()
+		for _, z := range found {
+			id, _ := z.Member.(string)
+			members = append(members, memberAt(id, z.Score))
+		}
+		return err
+	})
+	return members, err
+}
+
+// memberAt reads an entry of an index; its score is an integer far below 2^53.
+func memberAt(id string, score float64) Indexed {
+	return Indexed{tollgate.PrefixTransaction + id, int64(score)}
+}
+
+// Indexes is the smallest set of indexes that holds every match.
+func (q *TransactionQuery) Indexes(k rediskv.Space) (keys []string) {
+	switch {
+	case len(q.Statuses) > 0:
+		for _, status := range q.Statuses {
+			keys = append(keys, k.TransactionsIn(status))
+		}
+	case len(q.Accounts) > 0 && len(q.Accounts) <= rediskv.MostIndexes:
+		for _, account := range q.Accounts {
+			keys = append(keys, k.TransactionsOf(account))
+		}
+	default:
+		keys = []string{k.Transactions()}
+	}
+	return keys
+}
+
+// ordered puts the members of several indexes in order. Each index gave its own
+// first ones, so as many of all of them are complete.
+func (q *TransactionQuery) ordered(members []Indexed) []Indexed {
+	slices.SortFunc(members, func(a, b Indexed) int {
+		if q.Descending {
+			a, b = b, a
+		}
+		return cmp.Compare(a.Position, b.Position)
+	})
+	return slices.Compact(members)
+}
+
+// scanPayment finds a payment's own transactions without an index: there are
+// at most a few dozen.
+func (s *Store) scanPayment(ctx context.Context, k rediskv.Space, q TransactionQuery, after int64) (members []Indexed, err error) {
+	ids, err := s.ofPayment(ctx, k, q.PaymentID)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	err = s.db.Timed(ctx, "payment_transactions", func(ctx context.Context) error {
+		positions := make([]*redis.StringCmd, 0, len(ids))
+		pipe := s.db.Redis.Pipeline()
+		for _, id := range ids {
+			positions = append(positions, pipe.HGet(ctx, k.Object(tollgate.PrefixTransaction+id), "pos"))
+		}
+		if _, err := pipe.Exec(ctx); err != nil && err != redis.Nil {
+			return err
+		}
+		for i, id := range ids {
+			at, err := positions[i].Int64()
+			if err == nil && (after == 0 || (q.Descending && at < after) || (!q.Descending && at > after)) {
+				members = append(members, Indexed{tollgate.PrefixTransaction + id, at})
+			}
+		}
+		return nil
+	})
+	return q.ordered(members), err
+}
+
+// ofPayment are the ids of a payment's transactions, without their prefix; none of
+// what is no payment.
+func (s *Store) ofPayment(ctx context.Context, k rediskv.Space, payment string) (ids []string, err error) {
+	if !strings.HasPrefix(payment, tollgate.PrefixPayment) {
+		return nil, nil
+	}
+	err = s.db.Timed(ctx, "payment_transactions", func(ctx context.Context) error {
+		moves, err := s.db.Redis.LRange(ctx, k.Moves(payment), 0, -1).Result()
+		ids = append([]string{rediskv.Unprefixed(tollgate.AuthorizationOf(payment))}, moves...)
+		return err
+	})
+	return ids, err
+}
+
+// payoutIndexes are the indexes that hold a payout's transaction and all that
+// it pays, which never change; none when there is no such payout.
+func (s *Store) payoutIndexes(ctx context.Context, k rediskv.Space, id string) ([]string, error) {
+	if !strings.HasPrefix(id, tollgate.PrefixPayout) {
+		return nil, nil
+	}
+	if keys, ok := s.payouts.Get(k.Object(id)); ok {
+		return keys, nil
+	}
+	p, err := s.ReadPayout(ctx, k, id)
+	if rediskv.Gone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.indexesOf(k, p), nil
+}
+
+// indexesOf are the indexes of a payout, which are remembered.
+func (s *Store) indexesOf(k rediskv.Space, p *tollgate.Payout) []string {
+	keys := []string{k.Own(p.ID)}
+	for _, g := range p.Groups {
+		keys = append(keys, k.Group(p.MerchantAccountID, p.Currency, g.Date))
+	}
+	s.payouts.Add(k.Object(p.ID), keys)
+	return keys
+}
+
+// Bounds turns the time filters into positions by way of the event log, whose
+// entries carry both. Where the log has been trimmed, or was written by clocks
+// that are not Redis', there is no bound.
+func (s *Store) Bounds(ctx context.Context, k rediskv.Space, q TransactionQuery) (low, high int64, err error) {
+	high = highest
+	if q.CreatedAfter == 0 && q.CreatedBefore == 0 {
+		return 0, high, nil
+	}
+	err = s.db.Timed(ctx, "transaction_bounds", func(ctx context.Context) error {
+		pipe := s.db.Redis.Pipeline()
+		first := pipe.XRangeN(ctx, k.Events(), rediskv.Milli(max(q.CreatedAfter.Add(-rediskv.Skew), 1)), "+", 1)
+		oldest := pipe.XRangeN(ctx, k.Events(), "-", "+", 1)
+		last := pipe.XRevRangeN(ctx, k.Events(), rediskv.Milli(q.CreatedBefore.Add(rediskv.Skew)), "-", 1)
+		if _, err := pipe.Exec(ctx); err != nil {
+			return err
+		}
+		if found := first.Val(); q.CreatedAfter != 0 && len(found) == 1 && len(oldest.Val()) == 1 && found[0].ID != oldest.Val()[0].ID {
+			if n, apart := eventlog.PlaceOf(found[0]); apart < rediskv.Skew {
+				low = n * 16
+			}
+		}
+		if found := last.Val(); q.CreatedBefore != 0 && len(found) == 1 {
+			if n, apart := eventlog.PlaceOf(found[0]); apart < rediskv.Skew {
+				high = n*16 + 15
+			}
+		}
+		return nil
+	})
+	return low, high, err
+}
+
+type scanTransactionsKeys struct{ Grant, Events string }
+
+type scanTransactionsArgs struct {
+	GrantVersion, Command string
+	From, To              int64
+	Count                 int
+	AfterMs, BeforeMs     string
+}
+
+var scriptScanTransactions = rediskv.NewReadScript[scanTransactionsKeys, scanTransactionsArgs](lua, "scan_transactions")
