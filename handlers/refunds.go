@@ -6,6 +6,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/input"
+	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
 )
 
@@ -97,12 +98,10 @@ func (s *Server) listRefunds(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, _, err := s.payment(c, http.StatusOK)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := s.store.Refunds(c.ctx, c.caller(http.StatusOK), p.ID)
-	if err != nil {
+	var p *tollgate.Payment
+	read := rediskv.Beside(func() (err error) { p, _, err = s.payment(c, http.StatusOK); return err })
+	rows, err := s.store.Refunds(c.ctx, c.caller(http.StatusOK), c.pathID())
+	if read(&err); err != nil {
 		return nil, err
 	}
 	rows = rows[min(page.Position, len(rows)):]
