@@ -61,7 +61,7 @@ func (s *Server) newRefund(c *call, r refundRequest, a *accounts.Account, p *tol
 	if _, err := tried.Refund(request, tollgate.At(now)); err != nil {
 		return nil, err
 	}
-	if request.Restore, err = s.restores(c, p); err != nil {
+	if request.Restore, err = s.restores(c, a, p); err != nil {
 		return nil, err
 	}
 	priced, err := s.priced(c.ctx, c.org, t.Pinned(), tollgate.PricingInput{Amount: request.Amount, Payee: p.Payee, Refund: true})
@@ -72,12 +72,16 @@ func (s *Server) newRefund(c *call, r refundRequest, a *accounts.Account, p *tol
 }
 
 // restores reports whether a refund goes back to the budgets that counted the
-// payment, as the version of the perimeter says that decided about it.
-func (s *Server) restores(c *call, p *tollgate.Payment) (bool, error) {
+// payment, as the version of the perimeter says that decided about it: as a rule the
+// account's, which is known.
+func (s *Server) restores(c *call, a *accounts.Account, p *tollgate.Payment) (bool, error) {
 	if !p.Budgeted() {
 		return false, nil
 	}
 	ref := tollgate.PerimeterRef{ID: p.Perimeter.ID, Version: p.Perimeter.Version}
+	if a.MerchantAccount.Perimeter == ref {
+		return a.Perimeter.RefundsRestoreBudget(), nil
+	}
 	found, err := s.store.PerimeterDocuments(c.ctx, c.org, []tollgate.PerimeterRef{ref})
 	if err != nil {
 		return false, err
