@@ -6,6 +6,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/input"
+	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
 )
 
@@ -60,7 +61,7 @@ func (s *Server) newRefund(c *call, r refundRequest, a *accounts.Account, p *tol
 	if _, err := tried.Refund(request, tollgate.At(now)); err != nil {
 		return nil, err
 	}
-	if request.Restore, err = s.restores(c, p); err != nil {
+	if request.Restore, err = s.restores(c, a, p); err != nil {
 		return nil, err
 	}
 	priced, err := s.priced(c.ctx, c.org, t.Pinned(), tollgate.PricingInput{Amount: request.Amount, Payee: p.Payee, Refund: true})
@@ -71,12 +72,16 @@ func (s *Server) newRefund(c *call, r refundRequest, a *accounts.Account, p *tol
 }
 
 // restores reports whether a refund goes back to the budgets that counted the
-// payment, as the version of the perimeter says that decided about it.
-func (s *Server) restores(c *call, p *tollgate.Payment) (bool, error) {
+// payment, as the version of the perimeter says that decided about it: as a rule the
+// account's, which is known.
+func (s *Server) restores(c *call, a *accounts.Account, p *tollgate.Payment) (bool, error) {
 	if !p.Budgeted() {
 		return false, nil
 	}
 	ref := tollgate.PerimeterRef{ID: p.Perimeter.ID, Version: p.Perimeter.Version}
+	if a.MerchantAccount.Perimeter == ref {
+		return a.Perimeter.RefundsRestoreBudget(), nil
+	}
 	found, err := s.store.PerimeterDocuments(c.ctx, c.org, []tollgate.PerimeterRef{ref})
 	if err != nil {
 		return false, err
@@ -97,12 +102,10 @@ func (s *Server) listRefunds(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, _, err := s.payment(c, http.StatusOK)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := c.store.Refunds(c.ctx, c.caller(http.StatusOK), p.ID)
-	if err != nil {
+	var p *tollgate.Payment
+	read := rediskv.Beside(func() (err error) { p, _, err = s.payment(c, http.StatusOK); return err })
+	rows, err := c.store.Refunds(c.ctx, c.caller(http.StatusOK), c.pathID())
+	if read(&err); err != nil {
 		return nil, err
 	}
 	rows = rows[min(page.Position, len(rows)):]

@@ -175,6 +175,11 @@ func (s *Store) activation(ctx context.Context, k rediskv.Space, id string) (a t
 	if err != nil {
 		return a, err
 	}
+	return s.activationOf(ctx, k, id, f)
+}
+
+// activationOf reads an activation's hash.
+func (s *Store) activationOf(ctx context.Context, k rediskv.Space, id string, f rediskv.Fields) (a tollgate.Stored[tollgate.Activation], err error) {
 	a.Revision = f.Int("v")
 	if err = f.Document(&a.Value); err == nil && (a.Revision == 0 || a.Value.Object != "activation" || a.Value.ID != id || a.Value.Status == "" || a.Value.CreatedAt == 0) {
 		err = fmt.Errorf("activation %s: it is another one", id)
@@ -204,19 +209,20 @@ func (s *Store) Activations(ctx context.Context, c rediskv.Caller, ruleSet, befo
 	if !strings.HasPrefix(ruleSet, tollgate.PrefixRuleSet) {
 		return nil, "", tollgate.NotFound()
 	}
-	if _, err := s.db.ReadHashes(ctx, "read_rule_set", k.Object(ruleSet)); err != nil {
+	defer rediskv.Beside(func() error {
+		_, err := s.db.ReadHashes(ctx, "read_rule_set", k.Object(ruleSet))
+		return err
+	})(&err)
+	list, next, err := s.db.Newest(ctx, "read_activations", k.Activations(ruleSet), before, limit)
+	if err != nil {
 		return nil, "", err
 	}
-	list, next, err := s.db.Newest(ctx, "read_activations", k.Activations(ruleSet), before, limit)
-	for _, id := range list {
-		a, err := s.activation(ctx, k, id)
-		if rediskv.IsDamage(err) {
-			a.Value, err = tollgate.Activation{Object: "activation", ID: id, Damaged: true}, nil
-		}
-		if err != nil {
-			return nil, "", err
+	err = rediskv.EachHash(ctx, s.db, c, "read_activations", list, k.Object, func(id string, f rediskv.Fields) {
+		a, err := s.activationOf(ctx, k, id, f)
+		if err != nil || s.db.DamagedAt(ctx, k.Object(id), rediskv.Counters(f)) != nil {
+			a.Value = tollgate.Activation{Object: "activation", ID: id, Damaged: true}
 		}
 		rows = append(rows, a.Value)
-	}
+	})
 	return rows, next, err
 }

@@ -91,15 +91,20 @@ func (s *Store) shadow(ctx context.Context, k rediskv.Space, id string) (of toll
 	if err != nil {
 		return of, err
 	}
-	of.Revision = found[0].Int("v")
+	return s.shadowOf(ctx, k, id, found[0], found[1])
+}
+
+// shadowOf reads a shadow's hash, and that of its totals.
+func (s *Store) shadowOf(ctx context.Context, k rediskv.Space, id string, f, totals rediskv.Fields) (of tollgate.Stored[tollgate.Shadow], err error) {
+	of.Revision = f.Int("v")
 	shadow := &of.Value
-	if err = found[0].Document(shadow); err == nil && (of.Revision == 0 || shadow.Object != "shadow" || shadow.ID != id || shadow.Status == "" || shadow.CreatedAt == 0) {
+	if err = f.Document(shadow); err == nil && (of.Revision == 0 || shadow.Object != "shadow" || shadow.ID != id || shadow.Status == "" || shadow.CreatedAt == 0) {
 		err = fmt.Errorf("shadow %s: it is another one", id)
 	}
 	if err != nil {
 		return of, s.db.Damaged(ctx, k, "shadow", id, err)
 	}
-	t := rediskv.ReadHash("shadow", id, found[1])
+	t := rediskv.ReadHash("shadow", id, totals)
 	shadow.Totals = tollgate.ShadowTotals{
 		Compared: t.Count("compared"), Equal: t.Count("equal"), Different: t.Count("different"), Failed: t.Count("failed"), Dropped: t.Count("dropped"),
 		Differences: []tollgate.ShadowDifference{},
@@ -126,13 +131,20 @@ func (s *Store) Shadows(ctx context.Context, c rediskv.Caller, before string, li
 	k := s.db.Space(c.Organization)
 	defer s.db.CheckGrant(ctx, c, k)(&err)
 	list, next, err := s.db.Newest(ctx, "read_shadows", k.Shadows(), before, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	var keys []string
 	for _, id := range list {
-		shadow, err := s.shadow(ctx, k, id)
-		if rediskv.IsDamage(err) {
-			shadow.Value, err = tollgate.Shadow{Object: "shadow", ID: id, Damaged: true}, nil
-		}
-		if err != nil {
-			return nil, "", err
+		keys = append(keys, k.Object(id), k.Totals(id))
+	}
+	var found []rediskv.Fields
+	err = rediskv.EachHash(ctx, s.db, c, "read_shadows", keys, func(key string) string { return key }, func(_ string, f rediskv.Fields) { found = append(found, f) })
+	for i := 0; err == nil && i < len(list); i++ {
+		id, f, totals := list[i], found[2*i], found[2*i+1]
+		shadow, err := s.shadowOf(ctx, k, id, f, totals)
+		if err != nil || s.db.DamagedAt(ctx, k.Object(id), rediskv.Counters(f)) != nil || s.db.DamagedAt(ctx, k.Totals(id), rediskv.Counters(totals)) != nil {
+			shadow.Value = tollgate.Shadow{Object: "shadow", ID: id, Damaged: true}
 		}
 		rows = append(rows, shadow.Value)
 	}
@@ -183,9 +195,7 @@ func (s *Store) RecordComparison(ctx context.Context, org, shadow, instance stri
 func (s *Store) Divergences(ctx context.Context, c rediskv.Caller, shadow, before string, limit int) (rows []jsontext.Value, next string, err error) {
 	k := s.db.Space(c.Organization)
 	defer s.db.CheckGrant(ctx, c, k)(&err)
-	if _, err := s.shadow(ctx, k, shadow); err != nil {
-		return nil, "", err
-	}
+	defer rediskv.Beside(func() error { _, err := s.shadow(ctx, k, shadow); return err })(&err)
 	var list []redis.XMessage
 	if err := s.db.Timed(ctx, "read_divergences", func(ctx context.Context) (err error) {
 		from := "+"

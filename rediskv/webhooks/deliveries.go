@@ -34,9 +34,7 @@ type DeliveryQuery struct {
 // go on from.
 func (s *Store) Deliveries(ctx context.Context, c rediskv.Caller, webhook string, q DeliveryQuery) (rows []tollgate.Delivery, next int64, more bool, err error) {
 	k := s.db.Space(c.Organization)
-	if _, err := s.Webhook(ctx, c, webhook); err != nil {
-		return nil, 0, false, err
-	}
+	defer rediskv.Beside(func() error { _, err := s.Webhook(ctx, c, webhook); return err })(&err)
 	next = q.After
 	for looked := 0; looked < rediskv.ScanLimit; {
 		ids, found, err := s.scanDeliveries(ctx, c, k, webhook, next)
@@ -86,11 +84,9 @@ func (s *Store) scanDeliveries(ctx context.Context, c rediskv.Caller, k rediskv.
 }
 
 // Delivery reads one delivery of an endpoint.
-func (s *Store) Delivery(ctx context.Context, c rediskv.Caller, webhook, id string) (*tollgate.Delivery, error) {
+func (s *Store) Delivery(ctx context.Context, c rediskv.Caller, webhook, id string) (_ *tollgate.Delivery, err error) {
 	k := s.db.Space(c.Organization)
-	if _, err := s.Webhook(ctx, c, webhook); err != nil {
-		return nil, err
-	}
+	defer rediskv.Beside(func() error { _, err := s.Webhook(ctx, c, webhook); return err })(&err)
 	f, err := s.db.ReadObject(ctx, "read_delivery", k, tollgate.PrefixDelivery, id)
 	if err != nil {
 		return nil, err
