@@ -222,7 +222,7 @@ func (s *Server) withInstances(c *call, rows ...tollgate.Activation) ([]tollgate
 		}
 		if !asked {
 			var err error
-			if instances, err = s.store.Instances(c.ctx); err != nil {
+			if instances, err = c.store.Instances(c.ctx); err != nil {
 				return nil, err
 			}
 			asked = true

@@ -1,7 +1,9 @@
 package handlers_test
 
 import (
+	"context"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -105,13 +107,27 @@ func (w *world) far(do func(count func(*http.Request) int)) {
 // distant is an instance in a bubble that is a round trip away from the world's Redis,
 // and has connections to it. What it answers may be refused with a status.
 func (w *world) distant(t *testing.T, refused ...int) (count func(*http.Request) int) {
+	ask := w.distantWith(t, rediskv.Options{Dial: redistest.Far(trip).Dial}, refused...)
+	return func(r *http.Request) int {
+		n, _ := ask(r)
+		return n
+	}
+}
+
+// distantWith is distant for an instance of other options; it gives the headers of an
+// answer as well.
+func (w *world) distantWith(t *testing.T, o rediskv.Options, refused ...int) (ask func(*http.Request) (int, http.Header)) {
 	i := *w
 	i.t = t
-	i.store = openWith(t, rediskv.Options{URL: w.redis, Clock: w.service, Dial: redistest.Far(trip).Dial})
+	o.URL, o.Clock = w.redis, w.service
+	i.store = openWith(t, o)
 	connected(t, i.store)
+	look, cancel := context.WithTimeout(t.Context(), 3*trip) // once
+	defer cancel()
+	i.store.FollowReplica(look)
 	server, err := handlers.New(i.config())
 	h := must(t, server, err).Handler()
-	return func(r *http.Request) int {
+	return func(r *http.Request) (int, http.Header) {
 		begun, answer := time.Now(), httptest.NewRecorder()
 		h.ServeHTTP(answer, r.WithContext(t.Context()))
 		waited := time.Since(begun)
@@ -122,7 +138,7 @@ func (w *world) distant(t *testing.T, refused ...int) (count func(*http.Request)
 		if answer.Code >= 300 && !slices.Contains(refused, answer.Code) && r.URL.Path != "/readyz" {
 			t.Errorf("%s %s: %d %s", r.Method, r.URL, answer.Code, answer.Body)
 		}
-		return int(waited / trip)
+		return int(waited / trip), answer.Header()
 	}
 }
 
@@ -192,6 +208,55 @@ func TestRoundTrips(t *testing.T) {
 	}
 	if len(tripsOf) != len(measured) {
 		t.Errorf("%d operations were measured; the table has %d", len(measured), len(tripsOf))
+	}
+}
+
+// With a replica nearby, what it may answer waits for the primary never, at first
+// contact neither; everything else as often as without.
+func TestRoundTripsNearAReplica(t *testing.T) {
+	const replica = "replica.test:6379"
+	near := make(map[string]bool)
+	for _, first := range []bool{false, true} {
+		w := newWorldOn(t, redistest.Single(t).URL, newRecorder(t))
+		_, primary, _ := strings.Cut(w.redis, "://")
+		primary, _, _ = strings.Cut(primary, "/")
+		o := rediskv.Options{Replica: "redis://" + replica, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if address == replica {
+				return redistest.Far(0).Dial(ctx, network, primary)
+			}
+			return redistest.Far(trip).Dial(ctx, network, address)
+		}}
+		for _, of := range w.operations() {
+			if of.id == "readExportFile" {
+				w.want(w.call(of.method, of.path, ""), 200, "")
+			}
+			route, known := routeOf(t, of.method, of.path), w.acquaintances(of)
+			synctest.Test(t, func(t *testing.T) {
+				ask := w.distantWith(t, o)
+				for _, r := range known {
+					if !first {
+						ask(r)
+					}
+				}
+				n, answer := ask(w.request(of.method, of.path, of.text(nil), of.headers()...))
+				most := tripsOf[route].known
+				if first {
+					most = tripsOf[route].first
+				}
+				if answer.Get("Tollgate-Served-By") != "" {
+					near[route], most = true, 0
+					if by := answer.Get("Tollgate-Served-By"); by != "replica" {
+						t.Errorf("%s is served by the %s", route, by)
+					}
+				}
+				if n > most {
+					t.Errorf("%s waits %d times for the primary (first %v), at most %d", route, n, first, most)
+				}
+			})
+		}
+	}
+	if len(near) != 25 { // those of interface §4.6
+		t.Errorf("%d operations are answered by the replica: %v", len(near), slices.Sorted(maps.Keys(near)))
 	}
 }
 
@@ -272,7 +337,9 @@ func TestRoundTripsOfAnOldCopy(t *testing.T) {
 	step := func(path, body, key string) *http.Request {
 		return w.request("POST", "/v1/payments/"+id+path, body, "Idempotency-Key", key)
 	}
-	capture := func(key string) *http.Request { return step("/captures", `{"amount":"1.00","final_capture":false}`, key) }
+	capture := func(key string) *http.Request {
+		return step("/captures", `{"amount":"1.00","final_capture":false}`, key)
+	}
 	first, second, third, repeated, refund, refused := capture("1"), capture("2"), capture("3"), capture("3"), step("/refunds", `{"amount":"1.00"}`, "4"), step("/refunds", `{"amount":"9.00"}`, "5")
 	synctest.Test(t, func(t *testing.T) {
 		one, other := w.distant(t, http.StatusUnprocessableEntity), w.distant(t)

@@ -25,3 +25,7 @@ type Store struct {
 func New(db *rediskv.DB, ledger *ledger.Store, payouts *payouts.Store) *Store {
 	return &Store{db: db, ledger: ledger, payouts: payouts, copies: newCopies(db.PaymentBytes)}
 }
+
+// Share keeps what this reads together with what another one does: a change of a
+// payment that was read from the replica is computed from that.
+func (s *Store) Share(with *Store) { s.copies = with.copies }

@@ -58,6 +58,7 @@ func Open(ctx context.Context, o rediskv.Options) (*Store, error) {
 	if view := db.View(); view != nil {
 		s.near = on(view)
 		s.ReadFirst(s.near.accountsRoom)
+		s.near.Share(s.paymentsRoom)
 	}
 	return s, nil
 }
