@@ -272,7 +272,9 @@ func TestRoundTripsOfAnOldCopy(t *testing.T) {
 	step := func(path, body, key string) *http.Request {
 		return w.request("POST", "/v1/payments/"+id+path, body, "Idempotency-Key", key)
 	}
-	capture := func(key string) *http.Request { return step("/captures", `{"amount":"1.00","final_capture":false}`, key) }
+	capture := func(key string) *http.Request {
+		return step("/captures", `{"amount":"1.00","final_capture":false}`, key)
+	}
 	first, second, third, repeated, refund, refused := capture("1"), capture("2"), capture("3"), capture("3"), step("/refunds", `{"amount":"1.00"}`, "4"), step("/refunds", `{"amount":"9.00"}`, "5")
 	synctest.Test(t, func(t *testing.T) {
 		one, other := w.distant(t, http.StatusUnprocessableEntity), w.distant(t)
