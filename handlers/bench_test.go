@@ -178,6 +178,43 @@ func BenchmarkCreatePayments(b *testing.B) {
 	})
 }
 
+// BenchmarkCapture captures parts of payments, and makes one for each 40 of them.
+func BenchmarkCapture(b *testing.B) {
+	f := payments(b, realRedis(b))
+	path, captures := "", 0
+	measure(b, func(ctx context.Context) error {
+		if captures++; captures%40 == 1 {
+			id, err := f.payment(ctx)
+			if err != nil {
+				return err
+			}
+			path = "/v1/payments/" + id + "/captures"
+		}
+		return f.request(ctx, "POST", path, `{"amount":"0.01","final_capture":false}`, 201)
+	})
+}
+
+// payment makes a payment and returns its id.
+func (f *benched) payment(ctx context.Context) (string, error) {
+	var made struct {
+		ID string `json:"id"`
+	}
+	req, err := http.NewRequestWithContext(ctx, "POST", f.url+"/v1/payments", strings.NewReader(`{`+good+`}`))
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Authorization", "Bearer "+f.token)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", fmt.Sprintf("key-%08d", f.keys.Add(1)))
+	resp, err := f.client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	err = json.UnmarshalRead(resp.Body, &made)
+	return made.ID, err
+}
+
 // A quote over HTTP beside a request that does nothing: what remains is the
 // token, the decoding, three rules and the answer.
 func BenchmarkQuote(b *testing.B) {

@@ -254,11 +254,15 @@ func (c *Commit) groups(inv *Invocation) error {
 	return nil
 }
 
+// mostRetries bounds how often a change is made again. Each conflict is somebody
+// else's success; a request's own time ends it before, if Redis is distant.
+const mostRetries = 64
+
 // Retried makes an optimistic change (facts, decision, commit) again while what
 // it is decided from is changed by others in between. Where they come first again
 // and again, the change can be tried again later.
 func Retried[T any](change func() (T, error)) (result T, err error) {
-	for range 10 {
+	for range mostRetries {
 		if result, err = change(); !errors.Is(err, ErrConflict) {
 			return result, err
 		}
