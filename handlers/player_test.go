@@ -245,6 +245,9 @@ func (p *player) differences(want message) (found []string, err error) {
 // if there is a third word, its reason.
 func (p *player) audited(want []string) error {
 	entries := dump(p.t, p.redis).stream(p.vars["org"] + ":audit")
+	if p.edge != nil && !strings.HasPrefix(want[0], "token.") { // more are asked for there, as its clock is that of the sandbox
+		entries = slices.DeleteFunc(entries, func(text string) bool { return strings.Contains(text, `"type":"token.issue"`) })
+	}
 	if len(entries) == 0 {
 		return fmt.Errorf("the record is empty")
 	}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,13 +26,17 @@ import (
 //go:embed harness.js
 var harness []byte
 
-// Variable asks for the tests that need what `make edge` writes, and workerd.
-const Variable = "TOLLGATE_TEST_EDGE"
+// variable asks for the tests that need what `make edge` writes, and workerd: some, or
+// all that they can do.
+const variable = "TOLLGATE_TEST_EDGE"
+
+// All is whether a test is to try all that it can, which takes minutes.
+func All() bool { return os.Getenv(variable) == "all" }
 
 // Needed skips a test that nobody asked for.
 func Needed(t testing.TB) {
 	t.Helper()
-	if os.Getenv(Variable) == "" {
+	if os.Getenv(variable) == "" {
 		t.Skip("runs in `make edge-test`")
 	}
 }
@@ -104,8 +109,19 @@ func (r *Runtime) Log() string {
 	return string(text)
 }
 
-// Pid is the process.
-func (r *Runtime) Pid() int { return r.cmd.Process.Pid }
+// CPU is what the process has used of the processors, to 10 ms; Linux says.
+func (r *Runtime) CPU() time.Duration {
+	r.t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.cmd.Process.Pid))
+	must(r.t, err)
+	_, fields, _ := strings.Cut(string(text), ") ") // behind the name, the 3rd is the first
+	var user, system int64
+	for i, ticks := range map[int]*int64{14: &user, 15: &system} {
+		*ticks, err = strconv.ParseInt(strings.Fields(fields)[i-3], 10, 64)
+		must(r.t, err)
+	}
+	return time.Duration(user+system) * 10 * time.Millisecond
+}
 
 // Clock is how time goes in the programs of a Runtime with a harness.
 type Clock struct {

@@ -16,7 +16,7 @@ const real = () => performance.timeOrigin + performance.now();
 const now = () => clock.still ? clock.seen : real();
 
 function arrives(value) {
-	clock.seen = Math.floor(real());
+	clock.seen = Math.ceil(real()); // never back
 	return value;
 }
 
