@@ -6,11 +6,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"tollgate/cmd/edge/edgetest"
+	"tollgate/rediskv/instances"
 	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/testkit"
 )
@@ -89,12 +91,34 @@ func (p *player) directEdge(words []string) error {
 			return fmt.Sprint(totals["compared"]) == words[2]
 		})
 		return nil
+	case "activations": // the object has seen what is to come
+		testkit.Eventually(p.t, "it has what is to come", p.loaded)
+		return p.direct(words)
 	case "sandbox": // it is off
 		return nil
 	case "drain":
 		return fmt.Errorf("an object has none")
 	}
 	return p.direct(words)
+}
+
+// loaded is whether the object has told of every rule that is to come.
+func (p *player) loaded() bool {
+	upcoming, err := p.store.Upcoming(p.t.Context())
+	check(p.t, err)
+	living, err := p.store.Instances(p.t.Context())
+	check(p.t, err)
+	for _, i := range living {
+		for _, a := range upcoming {
+			for _, ref := range a.Rules {
+				has := func(m instances.LoadedModule) bool { return m.RuleRef == ref }
+				if (p.other == nil || i.ID != p.other.ID) && !slices.ContainsFunc(i.Modules, has) {
+					return false
+				}
+			}
+		}
+	}
+	return true
 }
 
 // stepEdge plays a step at the edge; of one that is listed, that it fails there.
