@@ -309,6 +309,55 @@ func TestWhatAnObjectHasNot(t *testing.T) {
 	}
 }
 
+// Secrets come from bindings: nothing of them is in what `make edge` writes.
+func TestNoSecrets(t *testing.T) {
+	p := newPair(t)
+	secrets := [][]byte{p.private, []byte(`"d":"`), []byte("PRIVATE KEY-----\n")}
+	for _, setting := range p.env {
+		if name, value, _ := strings.Cut(setting, "="); strings.HasSuffix(name, "_KEY") {
+			secrets = append(secrets, []byte(value))
+		}
+	}
+	if len(secrets) != 5 {
+		t.Fatalf("%d secrets in %v", len(secrets), p.env)
+	}
+	files, err := filepath.Glob("../../bin/edge/*")
+	must(t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		for _, secret := range secrets {
+			if bytes.Contains(text, secret) {
+				t.Errorf("%s holds %.12q…", file, secret)
+			}
+		}
+	}
+	if len(files) < 4 {
+		t.Errorf("%d files", len(files))
+	}
+}
+
+// The image's check says of a runtime whether it is ready.
+func TestHealthCheck(t *testing.T) {
+	p := newPair(t)
+	text, err := os.ReadFile("Dockerfile")
+	must(t, err)
+	m := regexp.MustCompile(`(?m)^HEALTHCHECK .* CMD (\[.*\])$`).FindSubmatch(text)
+	var command []string
+	must(t, json.Unmarshal(m[1], &command))
+	check := func(port string) error {
+		return exec.Command(command[0], command[1], strings.ReplaceAll(command[2], "/8080", "/"+port)).Run()
+	}
+	port := p.edge[strings.LastIndexByte(p.edge, ':')+1:]
+	if err := check(port); err != nil {
+		t.Errorf("a runtime that is ready: %v", err)
+	}
+	p.runtime.Kill()
+	if check(port) == nil {
+		t.Error("a runtime that has ended")
+	}
+}
+
 // A key goes on where workerd was killed: what was committed is answered, once.
 func TestEdgeKilled(t *testing.T) {
 	p := newPair(t)
