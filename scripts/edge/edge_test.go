@@ -126,6 +126,11 @@ func (p *pair) run() {
 	}
 	must(t, json.Unmarshal([]byte(answer.Text), &issued))
 	p.token = issued.AccessToken
+	// An object's first request may come before its first look at what has changed; its
+	// quote then says as of when.
+	testkit.Eventually(t, "it knows what is current", func() bool {
+		return strings.Contains(p.call(p.edge, "POST", "/v1/quotes", `{"amount":"10.00","currency":"EUR","payee":"shop.example"}`).body, `"as_of":null`)
+	})
 }
 
 // start runs workerd, another one if it ran.
