@@ -23,6 +23,7 @@ TEST  := $(GO) test -shuffle=on -timeout 10m -p 4 -parallel 8
 BENCH ?= .
 FUZZTIME ?= 10s
 FAIR  ?= all
+EDGE  ?= some
 
 .DEFAULT_GOAL := help
 
@@ -47,10 +48,11 @@ edge-dev: edge build ## the same as dev, answered by workerd on a Redis of its o
 	@trap 'TOLLGATE_REDIS_PORT=6394 scripts/redis.sh stop server .tollgate/redis-edge' EXIT; trap : INT TERM; \
 		bin/tollgate dev --redis redis://127.0.0.1:6394 --workerd scripts/edge/node_modules/@cloudflare/workerd-*/bin/workerd --write-env .tollgate/edge.env
 
-edge-test: edge ## the service on workerd beside the native one; needs npm, redis-server
+edge-test: edge ## the service on workerd beside the native one; EDGE=all for all of it; needs npm, redis-server
 	cd scripts/edge && npm ci --ignore-scripts --no-audit --no-fund
 	GOOS=js GOARCH=wasm $(GO) vet ./cmd/edge
-	TOLLGATE_TEST_EDGE=all TOLLGATE_TEST_REDIS=server $(GO) test -count=1 -timeout 10m ./scripts/edge
+	TOLLGATE_TEST_EDGE=$(EDGE) TOLLGATE_TEST_REDIS=server $(GO) test -count=1 -timeout 60m -p 1 ./scripts/edge
+	TOLLGATE_TEST_EDGE=$(EDGE) TOLLGATE_TEST_REDIS=server $(GO) test -count=1 -run AtTheEdge ./handlers
 
 test: ## all tests, on miniredis; needs nothing but Go
 	TOLLGATE_TEST_REDIS=miniredis $(TEST) ./...
@@ -73,7 +75,7 @@ race: ## the tests of RACE (where goroutines share memory) under the race detect
 
 # Everything, with what takes too long for every commit.
 test-all: ## all of it, on all three kinds of Redis, under the race detector, with other people's clients; about an hour
-	@for target in test check test-server test-cluster edge-test builds 'race RACE=./... RACE_SKIP=^$$' conformance openapi templates fuzz; do \
+	@for target in test check test-server test-cluster 'edge-test EDGE=all' builds 'race RACE=./... RACE_SKIP=^$$' conformance openapi templates fuzz; do \
 		echo "==> make $$target"; $(MAKE) --no-print-directory $$target || exit 1; \
 	done
 

@@ -7,6 +7,7 @@ import (
 	"go/types"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -82,7 +83,7 @@ var rooms = map[string]map[string][]string{
 }
 
 // testsOnly are packages that no program may hold.
-var testsOnly = []string{"rediskv/redistest", "rediskv/testkit", "handlers/conform", "handlers/share/fair", "cmd/tollgate/clitest"}
+var testsOnly = []string{"rediskv/redistest", "rediskv/testkit", "handlers/conform", "handlers/share/fair", "cmd/edge/edgetest", "cmd/tollgate/clitest"}
 
 // owners are the packages that alone know a third-party module, with /... and
 // those below. Tests are held to them too.
@@ -262,6 +263,42 @@ func TestNothingBelowCmdAsksTheMachine(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// edgeModules are all third-party modules that the program for edge runtimes is made
+// of. Whoever adds one looks at its size first: there is a gate (scripts/edge).
+var edgeModules = []string{
+	"github.com/cespare/xxhash/v2", "github.com/ericlagergren/decimal", "github.com/go-jose/go-jose/v4", "github.com/go-json-experiment/json",
+	"github.com/hashicorp/golang-lru/v2", "github.com/julienschmidt/httprouter", "github.com/klauspost/compress", "github.com/oklog/ulid/v2",
+	"github.com/redis/go-redis/v9", "github.com/rickar/cal/v2", "github.com/tetratelabs/wazero",
+	"go.uber.org/atomic", "golang.org/x/net", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/text",
+}
+
+// The program for edge runtimes has no pages, no MCP, no tracing, no metrics, no
+// embedded Redis and no client of a file store.
+func TestEdgeImports(t *testing.T) {
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{.ImportPath}} {{with .Module}}{{.Path}}{{end}}", "./cmd/edge")
+	list.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := []string{"html/template", "text/template", "testing", "expvar", "net/http/pprof", "net/http/httptest"}
+	found := 0
+	for line := range strings.Lines(string(out)) {
+		pkg, from, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch folder, ours := cut(pkg); {
+		case from == "" && slices.Contains(refused, pkg), from != "" && from != module && !slices.Contains(edgeModules, from):
+			t.Errorf("cmd/edge imports %s", pkg)
+		case ours && (strings.HasPrefix(folder, "cmd/tollgate") || strings.HasPrefix(folder, "handlers/worker") || slices.Contains(testsOnly, folder)):
+			t.Errorf("cmd/edge imports %s", pkg)
+		case ours:
+			found++
+		}
+	}
+	if found < 20 {
+		t.Errorf("%d packages of the house: go list is misread", found)
 	}
 }
 

@@ -21,7 +21,11 @@ func (w *world) assertion(client string) string {
 	if rest, ok := strings.CutPrefix(client, "other_"); ok {
 		prefix, bare = "other_", rest
 	}
-	text, err := auth.SignAssertion(w.private[client], w.vars[prefix+"client_"+bare], issuer, rand.Text(), w.now())
+	now := w.now()
+	if w.edge != nil { // it has one clock
+		now = w.service()
+	}
+	text, err := auth.SignAssertion(w.private[client], w.vars[prefix+"client_"+bare], issuer, rand.Text(), now)
 	w.secrets = append(w.secrets, text)
 	return must(w.t, text, err)
 }

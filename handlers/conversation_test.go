@@ -65,10 +65,7 @@ func TestConversations(t *testing.T) {
 			steps, err := parseConversation(file, string(must(t, text, err)))
 			p := &player{world: newWorldOn(t, redistest.URL(t), recorder), kept: make(map[string]reply), grant: "all"}
 			for _, step := range must(t, steps, err) {
-				p.step(t, step)
-				if t.Failed() {
-					t.FailNow() // what follows depends on it
-				}
+				check(t, p.step(step)) // what follows depends on it
 			}
 			p.checkRecord(t)
 			tickets += p.checkTickets(t)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -27,21 +26,30 @@ type player struct {
 	other        *instances.Instance // another instance of the service, as it spoke last
 }
 
-func (p *player) step(t *testing.T, s step) {
-	t.Helper()
+// step plays one step; its error says where it is and what is wrong.
+func (p *player) step(s step) error {
 	if p.other != nil { // nobody listens to one that was silent for long
-		check(t, p.store.Heartbeat(t.Context(), *p.other))
+		if err := p.store.Heartbeat(p.t.Context(), *p.other); err != nil {
+			return fmt.Errorf("%s: %w", s.at, err)
+		}
 	}
 	if s.directive == nil {
 		for range max(p.times, 1) {
-			p.exchange(t, s)
+			if err := p.exchange(s); err != nil {
+				return fmt.Errorf("%s: %w", s.at, err)
+			}
 		}
 		p.times = 0
-		return
+		return nil
 	}
-	if err := p.direct(s.directive); err != nil {
-		t.Errorf("%s: ! %s: %v", s.at, strings.Join(s.directive, " "), err)
+	direct := p.direct
+	if p.edge != nil {
+		direct = p.directEdge
 	}
+	if err := direct(s.directive); err != nil {
+		return fmt.Errorf("%s: ! %s: %w", s.at, strings.Join(s.directive, " "), err)
+	}
+	return nil
 }
 
 func (p *player) direct(words []string) error {
@@ -151,29 +159,22 @@ func (p *player) sweep() error {
 	return nil
 }
 
-func (p *player) exchange(t *testing.T, s step) {
-	t.Helper()
+func (p *player) exchange(s step) error {
 	req, err := p.asked(s.request)
 	if err != nil {
-		t.Errorf("%s: %v", s.at, err)
-		return
+		return err
 	}
-	p.last, err = p.try(req)
-	if err != nil {
-		t.Errorf("%s: %v", s.at, err)
-		return
+	if p.last, err = p.try(req); err != nil {
+		return err
 	}
 	differences, err := p.differences(s.answer)
-	if err != nil {
-		t.Errorf("%s: %v", s.at, err)
-		return
+	if err != nil || len(differences) == 0 {
+		return err
 	}
-	if len(differences) > 0 {
-		body := jsontext.Value(p.last.text)
-		_ = body.Indent() // a body that is no JSON stays as it is
-		t.Errorf("%s: %s %s\n\t%s\nanswered %d %v\n%s", s.at, req.Method, req.URL.RequestURI(),
-			strings.Join(differences, "\n\t"), p.last.StatusCode, p.last.Header, body)
-	}
+	body := jsontext.Value(p.last.text)
+	_ = body.Indent() // a body that is no JSON stays as it is
+	return fmt.Errorf("%s %s\n\t%s\nanswered %d %v\n%s", req.Method, req.URL.RequestURI(),
+		strings.Join(differences, "\n\t"), p.last.StatusCode, p.last.Header, body)
 }
 
 // asked makes the request of an exchange.
@@ -244,6 +245,9 @@ func (p *player) differences(want message) (found []string, err error) {
 // if there is a third word, its reason.
 func (p *player) audited(want []string) error {
 	entries := dump(p.t, p.redis).stream(p.vars["org"] + ":audit")
+	if p.edge != nil && !strings.HasPrefix(want[0], "token.") { // more are asked for there, as its clock is that of the sandbox
+		entries = slices.DeleteFunc(entries, func(text string) bool { return strings.Contains(text, `"type":"token.issue"`) })
+	}
 	if len(entries) == 0 {
 		return fmt.Errorf("the record is empty")
 	}

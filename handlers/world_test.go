@@ -38,6 +38,7 @@ type world struct {
 	store    *store.Store
 	operator *store.Store // another one, for provisioning
 	rules    *wasm.Engine
+	signing  []byte // a private JWK
 	keys     *auth.Keys
 	recorder *conform.Recorder
 	clock    *testkit.Clock
@@ -49,6 +50,7 @@ type world struct {
 	secrets  []string // tokens and assertions that were ever there
 	log      *logged
 	observed *observed
+	edge     *atTheEdge // nil: this process answers
 }
 
 // Made once: the document takes a while to compile, and so do the rules.
@@ -109,7 +111,8 @@ func newWorldOn(t *testing.T, redis string, recorder *conform.Recorder) *world {
 	engine, err := builtin()
 	w.rules = must(t, engine, err)
 	signing, err := auth.GenerateSigningKey(rand.Reader)
-	keys, err := auth.ParseSigningKeys(must(t, signing, err))
+	w.signing = must(t, signing, err)
+	keys, err := auth.ParseSigningKeys(w.signing)
 	w.keys = must(t, keys, err)
 	for _, name := range []string{"", "other_"} {
 		w.configs[name] = w.organization(name)
@@ -179,6 +182,9 @@ func (w *world) sandbox(_ context.Context, by time.Duration) (time.Time, error) 
 
 func (w *world) advance(d time.Duration) {
 	w.clock.Advance(d)
+	if w.edge != nil {
+		w.edge.advance(w, d)
+	}
 	clear(w.tokens)
 }
 

@@ -161,49 +161,62 @@ func TestVariablesExist(t *testing.T) {
 	}
 }
 
-// The image is built with the Go of go.mod, and .dockerignore lets everything
-// through that the binary is built from, embedded files too.
-func TestImageHasWhatTheBinaryNeeds(t *testing.T) {
-	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, "../go.mod"))
-	if !strings.Contains(read(t, "Dockerfile"), "FROM golang:"+version[1]+" ") {
-		t.Errorf("the Dockerfile does not build with Go %s", version[1])
-	}
-
-	var allowed []string
-	for line := range strings.Lines(read(t, "Dockerfile.dockerignore")) {
-		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "!"); ok {
-			allowed = append(allowed, name)
+// The images are built with the Go of go.mod, and .dockerignore lets everything
+// through that their programs are built from, embedded files too.
+func TestImagesHaveWhatTheProgramsNeed(t *testing.T) {
+	for _, image := range []struct{ file, program, os, arch string }{
+		{"Dockerfile", "./cmd/tollgate", "", ""}, {"edge/Dockerfile", "./cmd/edge", "js", "wasm"},
+	} {
+		version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, "../go.mod"))
+		if !strings.Contains(read(t, image.file), "FROM golang:"+version[1]+" ") {
+			t.Errorf("%s does not build with Go %s", image.file, version[1])
+		}
+		var allowed []string
+		for line := range strings.Lines(read(t, image.file+".dockerignore")) {
+			if name, ok := strings.CutPrefix(strings.TrimSpace(line), "!"); ok {
+				allowed = append(allowed, name)
+			}
+		}
+		for _, name := range builtFrom(t, image.program, image.os, image.arch) {
+			first, _, below := strings.Cut(name, "/")
+			if (below && !slices.Contains(allowed, first) && !slices.Contains(allowed, name)) ||
+				(!below && !slices.Contains(allowed, "*.go")) ||
+				strings.HasSuffix(name, "_test.go") || strings.Contains("/"+name, "/testdata/") {
+				t.Errorf("%s.dockerignore keeps %s out of the image's build", image.file, name)
+			}
 		}
 	}
+}
+
+// builtFrom are the files of this module that a program is built from.
+func builtFrom(t *testing.T, program, goos, arch string) (names []string) {
+	t.Helper()
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f",
 		`{{if and .Module .Module.Main}}{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{range .EmbedFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{end}}`,
-		"./cmd/tollgate")
+		program)
 	list.Dir = root
+	if goos != "" {
+		list.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+arch)
+	}
 	out, err := list.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := strings.Fields(string(out))
-	if len(files) < 10 {
-		t.Fatalf("the binary is built from %d files: go list is misread", len(files))
-	}
-	for _, file := range files {
+	for _, file := range strings.Fields(string(out)) {
 		name, err := filepath.Rel(root, file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		name = filepath.ToSlash(name)
-		first, _, below := strings.Cut(name, "/")
-		if (below && !slices.Contains(allowed, first) && !slices.Contains(allowed, name)) ||
-			(!below && !slices.Contains(allowed, "*.go")) ||
-			strings.HasSuffix(name, "_test.go") || strings.Contains("/"+name, "/testdata/") {
-			t.Errorf(".dockerignore keeps %s out of the image's build", name)
-		}
+		names = append(names, filepath.ToSlash(name))
 	}
+	if len(names) < 10 {
+		t.Fatalf("%s is built from %d files: go list is misread", program, len(names))
+	}
+	return names
 }
 
 func port(t *testing.T, addr string) int {

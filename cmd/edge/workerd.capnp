@@ -19,6 +19,7 @@ const tollgate :Workerd.Worker = (
     (name = "tollgate.wasm", wasm = embed "tollgate.wasm"),
   ],
   compatibilityDate = "2026-11-01",
+  compatibilityFlags = ["enable_request_signal"], # a client that goes ends its request
   durableObjectNamespaces = [(className = "Tollgate", uniqueKey = "tollgate")],
   durableObjectStorage = (inMemory = void),
   bindings = [

@@ -9,14 +9,12 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +23,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/cmd/edge/edgetest"
 	"tollgate/cmd/tollgate/clitest"
 	"tollgate/cmd/tollgate/demo"
 	"tollgate/handlers/auth"
@@ -47,17 +46,34 @@ type pair struct {
 	env          []string
 	edge, native string // URLs
 	token        string
+	private      []byte    // the client's JWK
 	public       [2]string // JWKs of the client and the pricing team
-	command      *exec.Cmd
+	runtime      *edgetest.Runtime
+	harness      bool // in front of it
 }
 
 // newPair starts both. It needs what `make edge` writes and workerd, whose place
 // TOLLGATE_TEST_EDGE names.
 func newPair(t testing.TB, settings ...string) *pair {
 	t.Helper()
-	if os.Getenv("TOLLGATE_TEST_EDGE") == "" {
-		t.Skip("runs in `make edge-test`")
-	}
+	p := makePair(t, settings...)
+	p.run()
+	return p
+}
+
+// newHarness is newPair where the test sees and moves what is inside.
+func newHarness(t testing.TB, settings ...string) *pair {
+	t.Helper()
+	p := makePair(t, settings...)
+	p.harness = true
+	p.run()
+	return p
+}
+
+// makePair is the organization and the native service.
+func makePair(t testing.TB, settings ...string) *pair {
+	t.Helper()
+	edgetest.Needed(t)
 	p := &pair{t: t, server: redistest.Fresh(t)}
 	p.redis = p.server.URL
 	signing, err := auth.GenerateSigningKey(rand.Reader)
@@ -91,52 +107,41 @@ func newPair(t testing.TB, settings ...string) *pair {
 		"TOLLGATE_REDIS_URL=" + p.redis, "TOLLGATE_ISSUER=" + issuer, "TOLLGATE_SIGNING_KEY=" + string(signing),
 		"TOLLGATE_SECRET_KEY=" + base64.StdEncoding.EncodeToString(secret), "TOLLGATE_EDGE_SHARDS=2", "TOLLGATE_LOG_LEVEL=warn", "TOLLGATE_PUBLISH_URL=",
 	}
-	p.env = append(p.env, settings...)
+	p.env, p.private = append(p.env, settings...), private
+	return p
+}
+
+// run starts workerd and gets a token from it.
+func (p *pair) run() {
+	t := p.t
+	t.Helper()
 	p.start()
 	for _, url := range []string{p.edge, p.native} {
 		testkit.Eventually(t, url+" is ready", func() bool { return p.call(url, "GET", "/readyz", "").status == 200 })
 	}
-	answer, err := clitest.AskToken(t.Context(), p.edge, issuer, demo.Client, private)
+	answer, err := clitest.AskToken(t.Context(), p.edge, issuer, demo.Client, p.private)
 	must(t, err)
 	var issued struct {
 		AccessToken string `json:"access_token"`
 	}
 	must(t, json.Unmarshal([]byte(answer.Text), &issued))
 	p.token = issued.AccessToken
-	return p
+	// An object's first request may come before its first look at what has changed; its
+	// quote then says as of when.
+	testkit.Eventually(t, "it knows what is current", func() bool {
+		return strings.Contains(p.call(p.edge, "POST", "/v1/quotes", `{"amount":"10.00","currency":"EUR","payee":"shop.example"}`).body, `"as_of":null`)
+	})
 }
 
-// start runs workerd on a free port.
+// start runs workerd, another one if it ran.
 func (p *pair) start() {
 	p.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(p.t, err)
-	address := l.Addr().String()
-	l.Close()
-	log, err := os.Create(filepath.Join(p.t.TempDir(), "workerd.log"))
-	must(p.t, err)
-	p.command = exec.Command(workerd(p.t), "serve", "--socket-addr=http="+address, "../../bin/edge/workerd.capnp")
-	p.command.Env, p.command.Stdout, p.command.Stderr = append(os.Environ(), p.env...), log, log
-	must(p.t, p.command.Start())
-	command := p.command
-	p.t.Cleanup(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-		if text, _ := os.ReadFile(log.Name()); p.t.Failed() {
-			p.t.Logf("workerd wrote: %s", text[max(0, len(text)-4000):])
-		}
-	})
-	p.edge = "http://" + address
-}
-
-// workerd is the binary: node_modules/.bin has a script, which it would outlive.
-func workerd(t testing.TB) string {
-	t.Helper()
-	binaries, err := filepath.Glob("node_modules/@cloudflare/workerd-*/bin/workerd")
-	if err != nil || len(binaries) == 0 {
-		t.Fatalf("there is no workerd: %v", err)
+	run := edgetest.Start
+	if p.harness {
+		run = edgetest.StartHarness
 	}
-	return binaries[0]
+	p.runtime = run(p.t, p.env...)
+	p.edge = p.runtime.URL
 }
 
 // reply is an answer; none has the status 0.
@@ -168,14 +173,11 @@ var own = regexp.MustCompile(`\b[a-z]+_[0-9a-hjkmnp-tv-z]{26}\b|\d{4}-\d\d-\d\dT
 func (r reply) common() string { return fmt.Sprint(r.status, " ", own.ReplaceAllString(r.body, "…")) }
 
 // rounds is how much is tried: a little on every commit.
-func rounds(t *testing.T, least int) int {
-	t.Helper()
-	if text := os.Getenv("TOLLGATE_TEST_EDGE_ROUNDS"); text != "" {
-		n, err := strconv.Atoi(text)
-		must(t, err)
-		return n
+func rounds(few, many int) int {
+	if edgetest.All() {
+		return many
 	}
-	return least
+	return few
 }
 
 // Both give the same quotes, and make the same payments, bit for bit: what one has
@@ -189,7 +191,7 @@ func TestEdgeIsTheService(t *testing.T) {
 			[]string{"EUR", "USD", "GBP", "PLN"}[random.IntN(4)], payees[random.IntN(len(payees))])
 	}
 	digests := 0
-	for range rounds(t, 200) {
+	for range rounds(200, 10_000) {
 		body := "{" + input() + "}"
 		edge, native := p.call(p.edge, "POST", "/v1/quotes", body), p.call(p.native, "POST", "/v1/quotes", body)
 		if edge.common() != native.common() {
@@ -202,7 +204,7 @@ func TestEdgeIsTheService(t *testing.T) {
 	if digests == 0 {
 		t.Error("no quote had a digest")
 	}
-	for n := range rounds(t, 200) / 10 {
+	for n := range rounds(20, 1000) {
 		body, method := "{"+input()+`,"capture_method":"`, []string{"manual", "automatic"}[n%2]
 		body += method + `"}`
 		made := map[string]reply{}
@@ -244,6 +246,7 @@ func BenchmarkEdge(b *testing.B) {
 	p := newPair(b)
 	for _, c := range []struct{ name, url string }{{"native", p.native}, {"edge", p.edge}} {
 		b.Run("quote/"+c.name, func(b *testing.B) {
+			p.perRequest(b, c.name)
 			for b.Loop() {
 				if r := p.call(c.url, "POST", "/v1/quotes", `{"amount":"10.00","currency":"EUR","payee":"shop.example"}`); r.status != 200 {
 					b.Fatalf("%d %s", r.status, r.body)
@@ -251,6 +254,7 @@ func BenchmarkEdge(b *testing.B) {
 			}
 		})
 		b.Run("create/"+c.name, func(b *testing.B) {
+			p.perRequest(b, c.name)
 			for b.Loop() {
 				if r := p.call(c.url, "POST", "/v1/payments", `{"amount":"10.00","currency":"EUR","payee":"shop.example"}`, "Idempotency-Key", rand.Text()); r.status != 201 {
 					b.Fatalf("%d %s", r.status, r.body)
@@ -260,11 +264,29 @@ func BenchmarkEdge(b *testing.B) {
 	}
 }
 
+// perRequest reports what a request takes of workerd's processor.
+func (p *pair) perRequest(b *testing.B, who string) {
+	if who != "edge" {
+		return
+	}
+	before := p.runtime.CPU()
+	b.Cleanup(func() { b.ReportMetric((p.runtime.CPU()-before).Seconds()*1e6/float64(b.N), "cpu-µs/op") })
+}
+
+// How long a cold process takes until it is ready.
+func BenchmarkEdgeReady(b *testing.B) {
+	p := newPair(b)
+	for b.Loop() {
+		p.runtime.Kill()
+		p.start()
+		for p.call(p.edge, "GET", "/readyz", "").status != 200 {
+		}
+	}
+}
+
 // It stays small enough for an edge runtime: 7 MB as it is sent.
 func TestSize(t *testing.T) {
-	if os.Getenv("TOLLGATE_TEST_EDGE") == "" {
-		t.Skip("runs in `make edge-test`")
-	}
+	edgetest.Needed(t)
 	module, err := os.ReadFile("../../bin/edge/tollgate.wasm")
 	must(t, err)
 	var packed bytes.Buffer
@@ -292,6 +314,55 @@ func TestWhatAnObjectHasNot(t *testing.T) {
 	}
 }
 
+// Secrets come from bindings: nothing of them is in what `make edge` writes.
+func TestNoSecrets(t *testing.T) {
+	p := newPair(t)
+	secrets := [][]byte{p.private, []byte(`"d":"`), []byte("PRIVATE KEY-----\n")}
+	for _, setting := range p.env {
+		if name, value, _ := strings.Cut(setting, "="); strings.HasSuffix(name, "_KEY") {
+			secrets = append(secrets, []byte(value))
+		}
+	}
+	if len(secrets) != 5 {
+		t.Fatalf("%d secrets in %v", len(secrets), p.env)
+	}
+	files, err := filepath.Glob("../../bin/edge/*")
+	must(t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		for _, secret := range secrets {
+			if bytes.Contains(text, secret) {
+				t.Errorf("%s holds %.12q…", file, secret)
+			}
+		}
+	}
+	if len(files) < 4 {
+		t.Errorf("%d files", len(files))
+	}
+}
+
+// The image's check says of a runtime whether it is ready.
+func TestHealthCheck(t *testing.T) {
+	p := newPair(t)
+	text, err := os.ReadFile("Dockerfile")
+	must(t, err)
+	m := regexp.MustCompile(`(?m)^HEALTHCHECK .* CMD (\[.*\])$`).FindSubmatch(text)
+	var command []string
+	must(t, json.Unmarshal(m[1], &command))
+	check := func(port string) error {
+		return exec.Command(command[0], command[1], strings.ReplaceAll(command[2], "/8080", "/"+port)).Run()
+	}
+	port := p.edge[strings.LastIndexByte(p.edge, ':')+1:]
+	if err := check(port); err != nil {
+		t.Errorf("a runtime that is ready: %v", err)
+	}
+	p.runtime.Kill()
+	if check(port) == nil {
+		t.Error("a runtime that has ended")
+	}
+}
+
 // A key goes on where workerd was killed: what was committed is answered, once.
 func TestEdgeKilled(t *testing.T) {
 	p := newPair(t)
@@ -303,11 +374,10 @@ func TestEdgeKilled(t *testing.T) {
 		go func() {
 			defer close(killed)
 			time.Sleep(time.Duration(n) * time.Millisecond)
-			_ = p.command.Process.Kill()
+			p.runtime.Kill()
 		}()
 		before := p.call(p.edge, "POST", "/v1/payments", body, "Idempotency-Key", key)
 		<-killed
-		_ = p.command.Wait()
 		p.start()
 		testkit.Eventually(t, "an answer", func() bool {
 			first = p.call(p.edge, "POST", "/v1/payments", body, "Idempotency-Key", key)
@@ -384,7 +454,7 @@ func TestRedisComesBack(t *testing.T) {
 		return r.status == 201
 	}
 	for range 3 {
-		for range rounds(t, 30) {
+		for range 30 {
 			if !pay() {
 				t.Error("a payment was refused while Redis was there")
 			}
@@ -414,7 +484,7 @@ func TestTwoObjects(t *testing.T) {
 	p.start()
 	urls[1] = p.edge
 	testkit.Eventually(t, "the second is ready", func() bool { return p.call(p.edge, "GET", "/readyz", "").status == 200 })
-	count := rounds(t, 30)
+	count := rounds(30, 1000)
 	for n := range count {
 		var answers [2]reply
 		var both sync.WaitGroup
@@ -428,16 +498,7 @@ func TestTwoObjects(t *testing.T) {
 			t.Errorf("%d %s\n%d %s", answers[0].status, answers[0].body, answers[1].status, answers[1].body)
 		}
 	}
-	made := 0
-	for cursor := ""; ; {
-		var page tollgate.List[tollgate.Payment]
-		must(t, json.Unmarshal([]byte(p.call(p.native, "GET", "/v1/payments?limit=100"+cursor, "").body), &page))
-		if made += len(page.Data); page.NextCursor == nil {
-			break
-		}
-		cursor = "&cursor=" + *page.NextCursor
-	}
-	if made != count {
+	if made := p.payments(); made != count {
 		t.Errorf("%d payments of %d keys", made, count)
 	}
 }
@@ -445,16 +506,14 @@ func TestTwoObjects(t *testing.T) {
 // The sandbox has workerd answer, with a worker and a receiver beside it, and takes it
 // along when it ends.
 func TestDev(t *testing.T) {
-	if os.Getenv("TOLLGATE_TEST_EDGE") == "" {
-		t.Skip("runs in `make edge-test`")
-	}
+	edgetest.Needed(t)
 	dir := t.TempDir()
 	program, env := filepath.Join(dir, "tollgate"), filepath.Join(dir, "edge.env")
 	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/tollgate").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	var log bytes.Buffer
-	dev := exec.Command(program, "dev", "--redis", redistest.Fresh(t).URL, "--addr", "127.0.0.1:0", "--workerd", workerd(t), "--edge", "../../bin/edge", "--write-env", env)
+	dev := exec.Command(program, "dev", "--redis", redistest.Fresh(t).URL, "--addr", "127.0.0.1:0", "--workerd", edgetest.Binary(t), "--edge", "../../bin/edge", "--write-env", env)
 	dev.Stdout, dev.Stderr = &log, &log
 	must(t, dev.Start())
 	ended := make(chan error, 1)
