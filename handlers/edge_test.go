@@ -104,7 +104,7 @@ func (p *player) directEdge(words []string) error {
 
 // loaded is whether the object has told of every rule that is to come.
 func (p *player) loaded() bool {
-	upcoming, err := p.store.Upcoming(p.t.Context())
+	upcoming, err := p.upcoming()
 	check(p.t, err)
 	living, err := p.store.Instances(p.t.Context())
 	check(p.t, err)
