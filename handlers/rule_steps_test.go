@@ -3,6 +3,7 @@ package handlers_test
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -118,8 +119,8 @@ func (p *player) instance(words []string) error {
 	if p.other = nil; words[0] == "gone" {
 		return p.store.Deregister(p.t.Context(), id)
 	}
-	look, err := p.operator.Look(p.t.Context(), instances.Changes{}, me, false)
-	for _, a := range look.Upcoming {
+	upcoming, err := p.upcoming()
+	for _, a := range upcoming {
 		for _, ref := range a.Rules {
 			m := instances.LoadedModule{RuleRef: ref}
 			switch words[0] {
@@ -136,6 +137,13 @@ func (p *player) instance(words []string) error {
 	}
 	p.other = &me
 	return p.store.Heartbeat(p.t.Context(), me)
+}
+
+// upcoming is what is to come, as an instance finds it that goes at once.
+func (w *world) upcoming() ([]instances.Upcoming, error) {
+	const id = "ins_01kb7z2c000000000000000002"
+	look, err := w.operator.Look(w.t.Context(), instances.Changes{}, instances.Instance{ID: id}, false)
+	return look.Upcoming, errors.Join(err, w.operator.Deregister(w.t.Context(), id))
 }
 
 func (p *player) activations() error { return p.work() }

@@ -43,14 +43,14 @@ func greet(ctx context.Context, c *redis.Client, partitions int) (said greeting,
 }
 
 // meet is greet for a cluster, whose scripts are loaded and whose guarantees are asked
-// node by node.
+// node by node. It is no batch: with the first single command go-redis asks any node
+// what commands there are, and that may be one that hangs by the time of a request.
 func (s *DB) meet(ctx context.Context, partitions int) (said greeting, err error) {
 	err = s.Timed(ctx, "partitions", func(ctx context.Context) error {
-		pipe := s.Redis.Pipeline()
-		pipe.HSetNX(ctx, metaKey, "partitions", partitions)
-		meta := pipe.HGetAll(ctx, metaKey)
-		_, err := pipe.Exec(ctx)
-		said.meta = meta.Val()
+		if err := s.Redis.HSetNX(ctx, metaKey, "partitions", partitions).Err(); err != nil {
+			return err
+		}
+		said.meta, err = s.Redis.HGetAll(ctx, metaKey).Result()
 		return err
 	})
 	return said, err

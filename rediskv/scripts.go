@@ -23,21 +23,16 @@ func luaSource(lua embed.FS, name string) string {
 	return string(text)
 }
 
-// sound says why a script cannot be used, if one cannot.
-func sound() error {
-	for _, script := range allScripts {
-		if script.fault != nil {
-			return script.fault
-		}
-	}
-	return nil
-}
-
 // loadScripts makes the first EVALSHA of each script succeed, on every master. A
 // single server has said which ones it has, as a rule all: they are some 300 KB, and
 // on their way for long. Those that it lacks are sent at once; between two of them
 // Redis answers others.
 func (s *DB) loadScripts(ctx context.Context, there []bool) error {
+	for _, script := range allScripts {
+		if script.fault != nil {
+			return script.fault
+		}
+	}
 	if cluster, ok := s.Redis.(*redis.ClusterClient); ok {
 		return cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return loadInto(ctx, s, master, there) })
 	}

@@ -129,9 +129,6 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if partitions < 1 || partitions > maxPartitions {
 		return nil, fmt.Errorf("partitions: %d is not between 1 and %d", partitions, maxPartitions)
 	}
-	if err := sound(); err != nil {
-		return nil, err
-	}
 	client, blocking, said, err := connect(ctx, o, partitions, timeout)
 	if err != nil {
 		return nil, err
