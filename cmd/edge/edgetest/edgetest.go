@@ -123,6 +123,17 @@ func (r *Runtime) CPU() time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
+// Resident is how many bytes of memory the process has, with all compiled code; Linux
+// says.
+func (r *Runtime) Resident() int64 {
+	r.t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", r.cmd.Process.Pid))
+	must(r.t, err)
+	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
+	must(r.t, err)
+	return pages * int64(os.Getpagesize())
+}
+
 // Clock is how time goes in the programs of a Runtime with a harness.
 type Clock struct {
 	Wall  int64 `json:"wall,omitzero"`  // the time of day, in Unix milliseconds; 0 leaves it
