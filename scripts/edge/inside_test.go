@@ -255,7 +255,12 @@ func TestRedisRestartsUnderLoad(t *testing.T) {
 	}
 	testkit.Eventually(t, "Redis is there", func() bool { return p.call(p.edge, "GET", "/readyz", "").status == 200 })
 	for _, id := range acknowledged {
-		if r := p.call(p.native, "GET", "/v1/payments/"+id, ""); r.status != 200 {
+		var r reply
+		testkit.Eventually(t, "Redis is there for the native service", func() bool {
+			r = p.call(p.native, "GET", "/v1/payments/"+id, "")
+			return r.status != 503
+		})
+		if r.status != 200 {
 			t.Errorf("%s: %d %s", id, r.status, r.body)
 		}
 	}

@@ -123,15 +123,16 @@ func (r *Runtime) CPU() time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-// Resident is how many bytes of memory the process has, with all compiled code; Linux
-// says.
-func (r *Runtime) Resident() int64 {
+// Memory is how many bytes of memory the process has for itself, with all compiled
+// code and without the file of its program; Linux says.
+func (r *Runtime) Memory() (bytes int64) {
 	r.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", r.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.cmd.Process.Pid))
 	must(r.t, err)
-	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
+	_, line, _ := strings.Cut(string(text), "RssAnon:")
+	_, err = fmt.Sscanf(line, "%d kB", &bytes)
 	must(r.t, err)
-	return pages * int64(os.Getpagesize())
+	return bytes << 10
 }
 
 // Clock is how time goes in the programs of a Runtime with a harness.
