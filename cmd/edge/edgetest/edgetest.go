@@ -33,6 +33,14 @@ const variable = "TOLLGATE_TEST_EDGE"
 // All is whether a test is to try all that it can, which takes minutes.
 func All() bool { return os.Getenv(variable) == "all" }
 
+// NeededForAll skips a test that takes too long for every commit.
+func NeededForAll(t testing.TB) {
+	t.Helper()
+	if !All() {
+		t.Skip("runs in `make edge-test EDGE=all`")
+	}
+}
+
 // Needed skips a test that nobody asked for.
 func Needed(t testing.TB) {
 	t.Helper()
