@@ -121,7 +121,7 @@ func TestPaymentsClientGone(t *testing.T) {
 // in memory.
 func TestLargeFile(t *testing.T) {
 	p := newHarness(t, "TOLLGATE_EDGE_SHARDS=1")
-	size := rounds(10, 100)
+	size := rounds(32, 100)
 	id, sum := p.export(size)
 	before := p.runtime.Look().Memory
 	r, err := http.NewRequestWithContext(t.Context(), "GET", p.edge+"/v1/exports/"+id+"/file", nil)
@@ -143,7 +143,7 @@ func TestLargeFile(t *testing.T) {
 	}
 	after := p.runtime.Look().Memory
 	t.Logf("%d MB: the guest had %d MB, and has %d", size, before[0]>>20, after[0]>>20)
-	if len(after) != 1 || after[0]-before[0] > int64(size)<<20/2 {
+	if len(after) != 1 || after[0]-before[0] > 16<<20 {
 		t.Errorf("memory grew from %v to %v", before, after)
 	}
 }
@@ -197,8 +197,9 @@ func (p *pair) load(connections, count, payEvery int, answered func(n int, r rep
 
 // A guest stays small however much it is asked.
 func TestMemory(t *testing.T) {
+	edgetest.NeededForAll(t)
 	p := newHarness(t, "TOLLGATE_EDGE_SHARDS=1")
-	count := rounds(1000, 100_000)
+	const count = 100_000
 	p.load(8, count, 50, func(n int, r reply) {
 		if r.status != 200 && r.status != 201 {
 			t.Errorf("%d: %d %s", n, r.status, r.body)
@@ -214,8 +215,9 @@ func TestMemory(t *testing.T) {
 // Redis is killed and comes back while requests arrive: none fails in another way than
 // with a time to come back, and what was acknowledged is there.
 func TestRedisRestartsUnderLoad(t *testing.T) {
+	edgetest.NeededForAll(t)
 	p := newPair(t)
-	count := rounds(400, 50_000)
+	const count = 50_000
 	var mu sync.Mutex
 	var acknowledged []string
 	var refused, seen atomic.Int64
@@ -255,7 +257,12 @@ func TestRedisRestartsUnderLoad(t *testing.T) {
 	}
 	testkit.Eventually(t, "Redis is there", func() bool { return p.call(p.edge, "GET", "/readyz", "").status == 200 })
 	for _, id := range acknowledged {
-		if r := p.call(p.native, "GET", "/v1/payments/"+id, ""); r.status != 200 {
+		var r reply
+		testkit.Eventually(t, "Redis is there for the native service", func() bool {
+			r = p.call(p.native, "GET", "/v1/payments/"+id, "")
+			return r.status != 503
+		})
+		if r.status != 200 {
 			t.Errorf("%s: %d %s", id, r.status, r.body)
 		}
 	}

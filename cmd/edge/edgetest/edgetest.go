@@ -33,6 +33,14 @@ const variable = "TOLLGATE_TEST_EDGE"
 // All is whether a test is to try all that it can, which takes minutes.
 func All() bool { return os.Getenv(variable) == "all" }
 
+// NeededForAll skips a test that takes too long for every commit.
+func NeededForAll(t testing.TB) {
+	t.Helper()
+	if !All() {
+		t.Skip("runs in `make edge-test EDGE=all`")
+	}
+}
+
 // Needed skips a test that nobody asked for.
 func Needed(t testing.TB) {
 	t.Helper()
@@ -121,6 +129,18 @@ func (r *Runtime) CPU() time.Duration {
 		must(r.t, err)
 	}
 	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
+// Memory is how many bytes of memory the process has for itself, with all compiled
+// code and without the file of its program; Linux says.
+func (r *Runtime) Memory() (bytes int64) {
+	r.t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.cmd.Process.Pid))
+	must(r.t, err)
+	_, line, _ := strings.Cut(string(text), "RssAnon:")
+	_, err = fmt.Sscanf(line, "%d kB", &bytes)
+	must(r.t, err)
+	return bytes << 10
 }
 
 // Clock is how time goes in the programs of a Runtime with a harness.
