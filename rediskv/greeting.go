@@ -29,7 +29,8 @@ func greet(ctx context.Context, c *redis.Client, partitions int) (said greeting,
 	}
 	scripts := pipe.ScriptExists(ctx, hashes...)
 	asked := askGuarantees(ctx, pipe)
-	if _, err := pipe.Exec(ctx); err != nil && !IsReply(err) {
+	// Whoever is not let in gets no answer to any of it.
+	if _, err := pipe.Exec(ctx); err != nil && (!IsReply(err) || info.Val() == "" && len(meta.Val()) == 0) {
 		return said, Unavailable("connect", err)
 	}
 	if said.cluster = strings.Contains(info.Val(), "cluster_enabled:1"); said.cluster {
