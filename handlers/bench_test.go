@@ -304,8 +304,8 @@ func (w *bareWire) run(context.Context) error {
 	if _, err := w.conn.Write(w.text); err != nil {
 		return err
 	}
-	for _, want := range []string{"*1\r\n", "$7\r\n", "created\r\n"} {
-		if line, err := w.replies.ReadString('\n'); err != nil || line != want {
+	for _, want := range []string{"*2\r\n", "$7\r\n", "created\r\n", "$", ""} { // and the revision
+		if line, err := w.replies.ReadString('\n'); err != nil || !strings.HasPrefix(line, want) {
 			return fmt.Errorf("the script answered %q, %v", line, err)
 		}
 	}

@@ -81,4 +81,5 @@ for key = named_keys + 1, #KEYS - counters, 2 do
   last = last + 3 + fields
   position = position + 1
 end
-return revised(sequences, {'changed', unpack(damaged)})
+damaged[#damaged + 1] = whole(n)
+return {'changed', unpack(damaged)}

@@ -74,4 +74,4 @@ for key = named_keys + 1, #KEYS - counters, 2 do
   last = last + 3 + fields
   position = position + 1
 end
-return revised(sequences, {'created'})
+return {'created', whole(n)}
