@@ -14,6 +14,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 
@@ -63,6 +64,7 @@ type Config struct {
 	Resolver    *net.Resolver
 	Roots       *x509.CertPool
 	Version     string
+	Transport   http.RoundTripper
 }
 
 // Observer is told what a worker does; Unobserved is told nothing.
@@ -118,7 +120,7 @@ func (w *Worker) build(consumer string) {
 	w.dispatch = delivery.New(delivery.Config{
 		Common: common, Vault: w.Vault, Random: w.random.next,
 		Slots: w.Slots, Lease: w.Lease, Grace: w.Grace, Backoff: w.Backoff, DisableAfter: w.DisableAfter,
-		Sender: delivery.SenderConfig{Clock: w.Wall, Development: w.Development, Timeouts: w.Timeouts, Resolver: w.Resolver, Roots: w.Roots, Version: w.Version},
+		Sender: delivery.SenderConfig{Clock: w.Wall, Development: w.Development, Timeouts: w.Timeouts, Resolver: w.Resolver, Roots: w.Roots, Version: w.Version, Transport: w.Transport},
 	})
 	w.exports = export.New(export.Config{Common: common, Slots: w.Exports, Lease: w.ExportLease, Chunk: w.ExportChunk})
 }

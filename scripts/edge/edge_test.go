@@ -24,8 +24,8 @@ import (
 
 	"tollgate"
 	"tollgate/cmd/edge/edgetest"
+	"tollgate/cmd/sandbox"
 	"tollgate/cmd/tollgate/clitest"
-	"tollgate/cmd/tollgate/demo"
 	"tollgate/handlers/auth"
 	"tollgate/handlers/service"
 	"tollgate/rediskv"
@@ -89,7 +89,7 @@ func makePair(t testing.TB, settings ...string) *pair {
 	must(t, err)
 	store := testkit.Open(t, rediskv.Options{URL: p.redis, Clock: time.Now, Rules: builtin})
 	p.store = store
-	_, err = redistest.Provision(t.Context(), store, demo.Config(string(public), string(team)), false)
+	_, err = redistest.Provision(t.Context(), store, sandbox.Config(string(public), string(team)), false)
 	must(t, err)
 
 	s, err := service.New(t.Context(), store, service.Options{
@@ -119,7 +119,7 @@ func (p *pair) run() {
 	for _, url := range []string{p.edge, p.native} {
 		testkit.Eventually(t, url+" is ready", func() bool { return p.call(url, "GET", "/readyz", "").status == 200 })
 	}
-	answer, err := clitest.AskToken(t.Context(), p.edge, issuer, demo.Client, p.private)
+	answer, err := clitest.AskToken(t.Context(), p.edge, issuer, sandbox.Client, p.private)
 	must(t, err)
 	var issued struct {
 		AccessToken string `json:"access_token"`
@@ -428,7 +428,7 @@ func TestSleep(t *testing.T) {
 		testkit.Eventually(t, "it sleeps", func() bool { return instances() == 1 })
 	}
 	// Meanwhile the account is paused, of which it hears nothing.
-	config := demo.Config(p.public[0], p.public[1])
+	config := sandbox.Config(p.public[0], p.public[1])
 	config.MerchantAccounts[0].Status = "paused"
 	_, err := redistest.Provision(t.Context(), p.store, config, false)
 	must(t, err)

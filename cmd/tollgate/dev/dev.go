@@ -16,6 +16,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/spf13/cobra"
 
+	"tollgate/cmd/sandbox"
 	"tollgate/cmd/tollgate/cli"
 	"tollgate/cmd/tollgate/examine"
 	"tollgate/cmd/tollgate/server"
@@ -115,12 +116,12 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 	if err := clock.Resume(ctx, store); err != nil {
 		return err
 	}
-	demo, err := prepareDemo(ctx, a, store)
+	secrets, err := sandbox.Prepare(ctx, store, a.Entropy)
 	if err != nil {
 		return err
 	}
 	s, err := service.New(ctx, store, service.Options{
-		Issuer: url, Aliases: loopbackNames(url), SigningKeys: [][]byte{demo.signingKey}, SecretKey: demo.secretKey, Entropy: a.Entropy, Clock: a.Clock,
+		Issuer: url, Aliases: loopbackNames(url), SigningKeys: [][]byte{secrets.SigningKey}, SecretKey: secrets.SecretKey, Entropy: a.Entropy, Clock: a.Clock,
 		Sandbox: clock, Development: true, Examine: examine.New(examine.DefaultLimits), Observer: metrics, Log: log,
 	})
 	if err != nil {
@@ -159,12 +160,12 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 	} else {
 		background.Go(func() {
 			defer stop()
-			edge <- runEdge(running, o, front, logTo, demo.settings(redisURL, url, "http://"+listener.Addr().String()))
+			edge <- runEdge(running, o, front, logTo, edgeSettings(secrets, redisURL, url, "http://"+listener.Addr().String()))
 		})
 	}
 	ready := make(chan error, 1)
 	background.Go(func() {
-		err := announce(running, a, demo, receiver, url, o)
+		err := announce(running, a, secrets, receiver, url, o)
 		if err != nil {
 			stop()
 		}
@@ -189,8 +190,8 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 
 // announce waits until the API answers, fetches a token through it, and says
 // what to do next.
-func announce(ctx context.Context, a *cli.App, d *provided, r *demoReceiver, url string, o devOptions) error {
-	api := &cli.Client{App: a, Base: url, Issuer: url, ID: d.clientID, JWK: d.clientKey}
+func announce(ctx context.Context, a *cli.App, s *sandbox.Secrets, r *demoReceiver, url string, o devOptions) error {
+	api := &cli.Client{App: a, Base: url, Issuer: url, ID: sandbox.Client, JWK: s.ClientKey}
 	api.HTTP.Timeout = 10 * time.Second
 	if o.workerd != "" {
 		awaitEdge(ctx, url)
@@ -199,13 +200,13 @@ func announce(ctx context.Context, a *cli.App, d *provided, r *demoReceiver, url
 	if err != nil {
 		return fmt.Errorf("the sandbox does not answer: %w", err)
 	}
-	keys, err := r.keys(ctx)
+	keys, err := r.Keys(ctx)
 	if err != nil {
 		return fmt.Errorf("sandbox webhook: %w", err)
 	}
-	env := d.environment(url, token.AccessToken, keys[len(keys)-1])
+	env := s.Environment(url, token.AccessToken, keys[len(keys)-1])
 	if o.writeEnv != "" {
-		if err := env.write(o.writeEnv); err != nil {
+		if err := write(env, o.writeEnv); err != nil {
 			return cli.UsageError(fmt.Errorf("--write-env: %w", err))
 		}
 	}

@@ -10,19 +10,19 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/cmd/tollgate/demo"
+	"tollgate/cmd/sandbox"
 )
 
 // A file of the environment with odd paths still sources.
 func TestEnvironmentSources(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "it's a dir")
 	path := filepath.Join(dir, "dev.env")
-	env := (&provided{clientID: "cli_1", clientKey: []byte(`{"kty":"EC"}`), ruleKey: []byte(`{"kty":"EC"}`)}).environment("http://127.0.0.1:1", "token", "whsec_1")
-	if err := env.write(path); err != nil {
+	secrets := sandbox.Secrets{ClientKey: []byte(`{"kty":"EC"}`), RuleKey: []byte(`{"kty":"EC"}`)}
+	if err := write(secrets.Environment("http://127.0.0.1:1", "token", "whsec_1"), path); err != nil {
 		t.Fatal(err)
 	}
 	out, err := exec.Command("sh", "-c", `set -a; . "$1"; set +a; cat "$TOLLGATE_CLIENT_JWK"; env`, "sh", path).CombinedOutput()
-	if err != nil || !bytes.HasPrefix(out, []byte(`{"kty":"EC"}`)) || !bytes.Contains(out, []byte("TOLLGATE_GRANT="+demo.Grant)) {
+	if err != nil || !bytes.HasPrefix(out, []byte(`{"kty":"EC"}`)) || !bytes.Contains(out, []byte("TOLLGATE_GRANT="+sandbox.Grant)) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	entries, _ := os.ReadDir(dir)

@@ -13,14 +13,16 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"tollgate/cmd/sandbox"
 )
 
-// settings are those of the service as workerd runs it: back is where rules are
+// edgeSettings are those of the service as workerd runs it: back is where rules are
 // published.
-func (d *provided) settings(redis, issuer, back string) []string {
+func edgeSettings(s *sandbox.Secrets, redis, issuer, back string) []string {
 	return []string{
-		"TOLLGATE_REDIS_URL=" + redis, "TOLLGATE_ISSUER=" + issuer, "TOLLGATE_SIGNING_KEY=" + string(d.signingKey),
-		"TOLLGATE_SECRET_KEY=" + base64.StdEncoding.EncodeToString(d.secretKey), "TOLLGATE_EDGE_SHARDS=1", "TOLLGATE_PUBLISH_URL=" + back,
+		"TOLLGATE_REDIS_URL=" + redis, "TOLLGATE_ISSUER=" + issuer, "TOLLGATE_SIGNING_KEY=" + string(s.SigningKey),
+		"TOLLGATE_SECRET_KEY=" + base64.StdEncoding.EncodeToString(s.SecretKey), "TOLLGATE_EDGE_SHARDS=1", "TOLLGATE_PUBLISH_URL=" + back,
 	}
 }
 

@@ -5,13 +5,13 @@ import (
 	"net/url"
 	"strings"
 
+	"tollgate/cmd/sandbox"
 	"tollgate/cmd/tollgate/cli"
-	"tollgate/cmd/tollgate/demo"
 )
 
 // printGuide says what is running and what to paste next. Every command in it
 // works as printed, in the order printed; a test does that.
-func printGuide(a *cli.App, env environment, o devOptions) error {
+func printGuide(a *cli.App, env []sandbox.Variable, o devOptions) error {
 	var b strings.Builder
 	kept := "an embedded Redis: everything is lost when it stops"
 	switch {
@@ -21,7 +21,7 @@ func printGuide(a *cli.App, env environment, o devOptions) error {
 		kept = redactURL(o.redis) + ": everything is lost when that Redis stops, it keeps no append-only file"
 	}
 	head := &cli.Table{}
-	head.Row("Tollgate", "listens on "+env[0].value)
+	head.Row("Tollgate", "listens on "+env[0].Value)
 	head.Row("Data", "in "+kept)
 	head.Row("Magic payees", "deny.test    the perimeter denies it")
 	head.Row("", "refuse.test  a rule refuses it")
@@ -34,8 +34,8 @@ func printGuide(a *cli.App, env environment, o devOptions) error {
 		fmt.Fprintf(&b, "  set -a; . %s; set +a\n", sourcePath(o.writeEnv))
 	} else {
 		for _, v := range env {
-			if v.name != "TOLLGATE_TOKEN" { // it would be old soon
-				fmt.Fprintf(&b, "  export %s=%s\n", v.name, cli.ShellQuote(v.value))
+			if v.Name != "TOLLGATE_TOKEN" { // it would be old soon
+				fmt.Fprintf(&b, "  export %s=%s\n", v.Name, cli.ShellQuote(v.Value))
 			}
 		}
 	}
@@ -48,7 +48,7 @@ func printGuide(a *cli.App, env environment, o devOptions) error {
 		"ticket $PAYMENT",
 		"transactions --payment $PAYMENT",
 		"events",
-		"deliveries " + demo.Webhook,
+		"deliveries " + sandbox.Webhook,
 	} {
 		if line == "" {
 			fmt.Fprintf(&b, "  PAYMENT=$(%s pay 100.00 EUR shop.example --quiet)\n", tollgate)

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"tollgate"
+	"tollgate/cmd/sandbox"
 	"tollgate/cmd/tollgate/cli"
 	"tollgate/cmd/tollgate/client"
-	"tollgate/cmd/tollgate/demo"
 )
 
 // scenario is how an event comes about in the sandbox: a payment, and what is
@@ -30,11 +30,11 @@ type scenario struct {
 }
 
 // sale is a payment that the sandbox authorizes.
-var sale = scenario{account: demo.AccountEUR, amount: "10.00", currency: "EUR", payee: "shop.example"}
+var sale = scenario{account: sandbox.AccountEUR, amount: "10.00", currency: "EUR", payee: "shop.example"}
 
 // review is a payment that waits for a review, and expires without one in a day.
 var review = sale.with(func(s *scenario) {
-	s.account, s.amount, s.currency = demo.AccountUSD, "1000.01", "USD" // above this account's review_above
+	s.account, s.amount, s.currency = sandbox.AccountUSD, "1000.01", "USD" // above this account's review_above
 })
 
 var scenarios = map[tollgate.EventType]scenario{

@@ -139,7 +139,7 @@ type change struct {
 func applyConfigs(ctx context.Context, store *store.Store, configs []tollgate.Config, rules *silence, dryRun bool) ([]change, error) {
 	changes := []change{}
 	for _, want := range configs {
-		made, err := ApplyConfig(ctx, store, want, rules, dryRun)
+		made, err := service.Provision(ctx, store, want, rules.judge, dryRun)
 		if err != nil {
 			return changes, fmt.Errorf("%s: %w", want.Organization.ID, err)
 		}
@@ -152,32 +152,6 @@ func applyConfigs(ctx context.Context, store *store.Store, configs []tollgate.Co
 		}
 	}
 	return changes, nil
-}
-
-// ApplyConfig makes an organization's configuration so, once the rules that would
-// newly price something have been judged, or with dryRun only says what would
-// change. Without rules it judges none.
-func ApplyConfig(ctx context.Context, store *store.Store, want tollgate.Config, rules *silence, dryRun bool) ([]tollgate.ConfigChange, error) {
-	org := want.Organization.ID
-	return rediskv.Retried(func() ([]tollgate.ConfigChange, error) {
-		facts, err := store.ConfigFacts(ctx, want)
-		if err != nil {
-			return nil, err
-		}
-		p, err := tollgate.Provision(store.NewID, store.Origin(rediskv.Caller{Organization: org}), facts, want)
-		if err != nil {
-			return nil, err
-		}
-		for _, n := range p.NewlyPriced {
-			if err := rules.judge(ctx, org, n); err != nil {
-				return nil, fmt.Errorf("merchant account %s: %w", n.MerchantAccountID, err)
-			}
-		}
-		if dryRun {
-			return p.Changes, nil
-		}
-		return p.Changes, store.CommitConfig(ctx, p)
-	})
 }
 
 func printChanges(a *cli.App, changes []change, configs []tollgate.Config, dryRun, asJSON bool) error {

@@ -19,11 +19,7 @@ type silence struct {
 	engine *wasm.Engine // nil until then
 }
 
-// judge refuses nothing where there is nobody to judge.
 func (s *silence) judge(ctx context.Context, org string, priced tollgate.NewlyPriced) error {
-	if s == nil {
-		return nil
-	}
 	if s.engine == nil {
 		var err error
 		if s.engine, err = wasm.NewEngine(ctx); err != nil {

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"tollgate"
-	"tollgate/cmd/tollgate/demo"
+	"tollgate/cmd/sandbox"
+	"tollgate/handlers/service"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/store"
@@ -38,7 +39,7 @@ func TestProvisionJudgesAgainAfterAConflict(t *testing.T) {
 			meanwhile()
 		}
 	})
-	want := demo.Config("{}", "{}")
+	want := sandbox.Config("{}", "{}")
 	account := want.MerchantAccounts[1]
 	account.ID, account.LegalEntityID = "ma_silent", want.LegalEntities[0].ID
 	account.RuleSet = tollgate.RuleSet{ID: "rs_silent", Version: 1}
@@ -49,9 +50,9 @@ func TestProvisionJudgesAgainAfterAConflict(t *testing.T) {
 		c.MerchantAccounts = []tollgate.MerchantAccount{account}
 		return c
 	}
-	provision := func(s *store.Store, c tollgate.Config, rules *silence) error {
+	provision := func(s *store.Store, c tollgate.Config, judge service.Judge) error {
 		t.Helper()
-		_, err := ApplyConfig(t.Context(), s, c, rules, false)
+		_, err := service.Provision(t.Context(), s, c, judge, false)
 		return err
 	}
 	if err := provision(other, with("first", "USD", "VND"), nil); err != nil {
@@ -59,7 +60,7 @@ func TestProvisionJudgesAgainAfterAConflict(t *testing.T) {
 	}
 	rules := &silence{store: watched}
 	defer rules.close()
-	if err := provision(watched, with("second", "USD", "VND"), rules); err != nil {
+	if err := provision(watched, with("second", "USD", "VND"), rules.judge); err != nil {
 		t.Errorf("what is in force already: %v", err)
 	}
 	meanwhile = sync.OnceFunc(func() {
@@ -67,11 +68,11 @@ func TestProvisionJudgesAgainAfterAConflict(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	err = provision(watched, with("fourth", "USD", "VND"), rules)
+	err = provision(watched, with("fourth", "USD", "VND"), rules.judge)
 	if err == nil || !strings.Contains(err.Error(), "merchant account ma_silent: parameter_invalid: rule:platform_fee@v1 charges nothing in VND") {
 		t.Errorf("a currency that has been taken away meanwhile: %v", err)
 	}
-	a, err := other.Account(t.Context(), demo.Organization, "ma_silent")
+	a, err := other.Account(t.Context(), sandbox.Organization, "ma_silent")
 	if err != nil || a.Name != "third" || len(a.Currencies) != 1 {
 		t.Errorf("the account is %+v, %v", a, err)
 	}

@@ -41,6 +41,9 @@ type SenderConfig struct {
 	Resolver    *net.Resolver  // nil: the machine's
 	Roots       *x509.CertPool // nil: the machine's
 	Version     string         // of this service, for the User-Agent
+	// Transport carries the requests instead of the network, with no regard to
+	// Timeouts but All, Resolver, Roots and where an address leads; nil: the network.
+	Transport http.RoundTripper
 }
 
 // Sender makes single attempts. It trusts nothing about the other side: not
@@ -48,8 +51,7 @@ type SenderConfig struct {
 // ends. It is safe for concurrent use.
 type Sender struct {
 	SenderConfig
-	transport *http.Transport
-	agent     string
+	agent string
 }
 
 // NewSender makes a Sender with connections of its own.
@@ -57,30 +59,37 @@ func NewSender(c SenderConfig) *Sender {
 	if c.Timeouts == (Timeouts{}) {
 		c.Timeouts = DefaultTimeouts
 	}
+	if c.Transport == nil {
+		c.Transport = c.network()
+	}
+	return &Sender{SenderConfig: c, agent: "Tollgate/" + cmp.Or(c.Version, "dev") + " (webhooks)"}
+}
+
+func (c SenderConfig) network() *http.Transport {
 	dialer := &net.Dialer{Timeout: c.Timeouts.Connect, Resolver: c.Resolver, ControlContext: guard(c.Development)}
-	return &Sender{
-		SenderConfig: c,
-		agent:        "Tollgate/" + cmp.Or(c.Version, "dev") + " (webhooks)",
-		transport: &http.Transport{
-			Proxy:                  nil, // whatever the environment says
-			DialContext:            dialer.DialContext,
-			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.Roots, Time: c.Clock},
-			TLSHandshakeTimeout:    c.Timeouts.TLS,
-			DisableCompression:     true, // nothing that comes back is ever inflated
-			MaxResponseHeaderBytes: maxAnswerHeaders,
-			ForceAttemptHTTP2:      true,
-			// HTTP/2 buffers what nobody has read yet: by default 4 MiB an answer.
-			HTTP2: &http.HTTP2Config{
-				MaxReceiveBufferPerStream: 64 << 10, MaxReceiveBufferPerConnection: 256 << 10,
-				SendPingTimeout: c.Timeouts.All, PingTimeout: c.Timeouts.Connect,
-			},
-			MaxIdleConns: idleInAll, MaxIdleConnsPerHost: idlePerHost, IdleConnTimeout: idleFor,
+	return &http.Transport{
+		Proxy:                  nil, // whatever the environment says
+		DialContext:            dialer.DialContext,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.Roots, Time: c.Clock},
+		TLSHandshakeTimeout:    c.Timeouts.TLS,
+		DisableCompression:     true, // nothing that comes back is ever inflated
+		MaxResponseHeaderBytes: maxAnswerHeaders,
+		ForceAttemptHTTP2:      true,
+		// HTTP/2 buffers what nobody has read yet: by default 4 MiB an answer.
+		HTTP2: &http.HTTP2Config{
+			MaxReceiveBufferPerStream: 64 << 10, MaxReceiveBufferPerConnection: 256 << 10,
+			SendPingTimeout: c.Timeouts.All, PingTimeout: c.Timeouts.Connect,
 		},
+		MaxIdleConns: idleInAll, MaxIdleConnsPerHost: idlePerHost, IdleConnTimeout: idleFor,
 	}
 }
 
 // Close drops the connections that wait for a next attempt.
-func (s *Sender) Close() { s.transport.CloseIdleConnections() }
+func (s *Sender) Close() {
+	if t, ok := s.Transport.(*http.Transport); ok {
+		t.CloseIdleConnections()
+	}
+}
 
 // Message is an event on its way to one endpoint.
 type Message struct {
@@ -147,7 +156,7 @@ func (s *Sender) post(ctx context.Context, m Message, start time.Time, p *phases
 		"Idempotency-Key": {},
 	}
 	// The transport itself, without http.Client: no redirects, no cookies.
-	resp, err := s.transport.RoundTrip(req)
+	resp, err := s.Transport.RoundTrip(req)
 	if err != nil {
 		sent.Error, sent.TimedOut = failure(ctx, err, p)
 		return

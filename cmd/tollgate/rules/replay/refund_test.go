@@ -13,8 +13,8 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/cmd/sandbox"
 	"tollgate/cmd/tollgate/clitest"
-	"tollgate/cmd/tollgate/demo"
 	"tollgate/wasm"
 	"tollgate/wasm/compiler"
 )
@@ -174,7 +174,7 @@ func TestDemoTakesPartInRefunds(t *testing.T) {
 	if err := engine.LoadBuiltin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	config := demo.Config("{}", "{}")
+	config := sandbox.Config("{}", "{}")
 	for _, account := range config.MerchantAccounts {
 		var refs []tollgate.RuleRef
 		for _, c := range account.RuleSet.Rules {

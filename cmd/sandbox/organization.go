@@ -1,5 +1,6 @@
-// Package demo is the demonstration organization of sandboxes.
-package demo
+// Package sandbox is what every sandbox has, in a process or in a page: the
+// demonstration organization, its webhook endpoint, and an embedded Redis.
+package sandbox
 
 import (
 	"tollgate"
