@@ -24,6 +24,7 @@ BENCH ?= .
 FUZZTIME ?= 10s
 FAIR  ?= all
 EDGE  ?= some
+SANDBOX ?= some
 
 .DEFAULT_GOAL := help
 
@@ -50,9 +51,22 @@ edge-dev: edge build ## the same as dev, answered by workerd on a Redis of its o
 
 edge-test: edge ## the service on workerd beside the native one; EDGE=all for all of it; needs npm, redis-server
 	cd scripts/edge && npm ci --ignore-scripts --no-audit --no-fund
-	GOOS=js GOARCH=wasm $(GO) vet ./cmd/edge
+	GOOS=js GOARCH=wasm $(GO) vet ./cmd/edge/...
 	TOLLGATE_TEST_EDGE=$(EDGE) TOLLGATE_TEST_REDIS=server $(GO) test -count=1 -timeout 60m -p 1 ./scripts/edge
 	TOLLGATE_TEST_EDGE=$(EDGE) TOLLGATE_TEST_REDIS=server $(GO) test -count=1 -run AtTheEdge ./handlers
+
+# A page needs no HTTP/2: it has no network. The service worker keeps the files of a
+# version together.
+sandbox: ## bin/sandbox: the sandbox in a page, for any file host
+	@rm -rf bin/sandbox && mkdir -p bin/sandbox
+	GOOS=js GOARCH=wasm $(GO) build -tags nethttpomithttp2 -trimpath -buildvcs=false -ldflags '-s -w' -o bin/sandbox/tollgate.wasm ./cmd/edge/page
+	gzip -9 -n bin/sandbox/tollgate.wasm
+	cp cmd/edge/page/*.html cmd/edge/page/*.css cmd/edge/page/*.js cmd/edge/program.js "$$($(GO) env GOROOT)/lib/wasm/wasm_exec.js" bin/sandbox
+	version=$$(cat bin/sandbox/* | sha256sum | cut -c1-16) && sed -i "s/^const version = \"0\"/const version = \"$$version\"/" bin/sandbox/service-worker.js
+
+sandbox-test: sandbox build ## the sandbox in a real browser, beside the native one; SANDBOX=all for all of it; needs chromium
+	GOOS=js GOARCH=wasm $(GO) vet ./cmd/edge/...
+	cd scripts/sandbox && TOLLGATE_TEST_SANDBOX=$(SANDBOX) $(GO) test -count=1 -timeout 20m ./...
 
 test: ## all tests, on miniredis; needs nothing but Go
 	TOLLGATE_TEST_REDIS=miniredis $(TEST) ./...
@@ -127,4 +141,4 @@ clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: help build builds dev edge edge-dev edge-test test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi templates load fair clean
+.PHONY: help build builds dev edge edge-dev edge-test sandbox sandbox-test test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi templates load fair clean

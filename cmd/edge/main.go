@@ -17,12 +17,11 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync"
-	"syscall/js"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"tollgate/cmd/edge/host"
 	"tollgate/handlers/service"
 	"tollgate/rediskv"
 )
@@ -35,69 +34,53 @@ const (
 	silence = 5 * time.Second
 	// patience is for a Redis that starts together with the runtime.
 	patience = 2 * time.Second
-	// keptFree is how many goroutines wait for another request.
-	keptFree = 16
 	// paymentBytes bounds the copies of payments: an object has little memory.
 	paymentBytes = 4 << 20
 )
 
 func main() {
-	e := &edge{host: js.Global().Get("tollgate"), answers: make(chan func()), free: make(chan struct{}, keptFree)} // there for this moment alone
-	if err := e.start(context.Background()); err != nil {
-		e.host.Call("failed", err.Error())
-		return
-	}
-	e.host.Call("ready", js.FuncOf(e.serve), js.FuncOf(e.cancel), js.FuncOf(e.sleep))
-	select {}
+	p := &host.Program{Host: host.Host()}
+	p.Serve(start(context.Background(), p))
 }
 
-// edge is the service in one object.
-type edge struct {
-	host    js.Value
-	log     *slog.Logger
-	service *service.Service
-	loops   loops
-
-	underWay sync.Map      // requests' numbers, and what ends them
-	answers  chan func()   // for goroutines that are free
-	free     chan struct{} // as many as there are, at most keptFree
-}
-
-// setting is a binding of the object, as TOLLGATE_ settings are called everywhere.
-func (e *edge) setting(name string) string { return e.host.Call("setting", "TOLLGATE_"+name).String() }
-
-func (e *edge) start(ctx context.Context) error {
+// start makes the service of its settings.
+func start(ctx context.Context, p *host.Program) error {
+	setting := func(name string) string { return host.Setting(p.Host, name) }
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(cmp.Or(e.setting("LOG_LEVEL"), "info"))); err != nil {
+	if err := level.UnmarshalText([]byte(cmp.Or(setting("LOG_LEVEL"), "info"))); err != nil {
 		return fmt.Errorf("TOLLGATE_LOG_LEVEL: %w", err)
 	}
-	e.log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	secret, err := base64.StdEncoding.DecodeString(strings.TrimSpace(e.setting("SECRET_KEY")))
+	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	secret, err := base64.StdEncoding.DecodeString(strings.TrimSpace(setting("SECRET_KEY")))
 	if err != nil || len(secret) != 32 {
 		return errors.New("TOLLGATE_SECRET_KEY is not 32 bytes in base64")
 	}
-	keys, err := signingKeys(e.setting("SIGNING_KEY"))
+	keys, err := signingKeys(setting("SIGNING_KEY"))
 	if err != nil {
 		return fmt.Errorf("TOLLGATE_SIGNING_KEY: %w", err)
 	}
-	url := e.setting("REDIS_URL")
+	url := setting("REDIS_URL")
 	encrypted := strings.HasPrefix(url, "rediss://")
 	store, err := service.Await(ctx, rediskv.Options{
-		URL: url, Clock: time.Now, Entropy: bufio.NewReader(rand.Reader), Log: e.log, Pool: connections, Blocking: 1, Silence: silence, PaymentBytes: paymentBytes,
+		URL: url, Clock: time.Now, Entropy: bufio.NewReader(rand.Reader), Log: log, Pool: connections, Blocking: 1, Silence: silence, PaymentBytes: paymentBytes,
 		Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
-			return dial(ctx, e.host.Call("dial", address, encrypted))
+			return dial(ctx, p.Host.Call("dial", address, encrypted))
 		},
 	}, patience)
 	if err != nil {
 		return err
 	}
-	if _, err := service.Inspect(ctx, store, e.log); err != nil {
+	if _, err := service.Inspect(ctx, store, log); err != nil {
 		return err
 	}
-	e.service, err = service.New(ctx, store, service.Options{
-		Issuer: e.setting("ISSUER"), SigningKeys: keys, SecretKey: secret, Entropy: rand.Reader, Clock: time.Now, Log: e.log,
+	s, err := service.New(ctx, store, service.Options{
+		Issuer: setting("ISSUER"), SigningKeys: keys, SecretKey: secret, Entropy: rand.Reader, Clock: time.Now, Log: log,
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	p.Handler, p.Run = s.Server.Handler(), s.Run
+	return nil
 }
 
 // signingKeys are private JWKs, separated as in TOLLGATE_SIGNING_KEY of `serve`. A

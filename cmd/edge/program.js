@@ -1,4 +1,4 @@
-// A program: the service (main.go) as WebAssembly, and what it asks of its host.
+// A program: a service in WebAssembly (package host), and what it asks of its host.
 import "./wasm_exec.js";
 
 const whole = 512 * 1024; // bytes of a body that is not streamed: as much as any route takes
@@ -6,10 +6,10 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 export class Program {
-	// module is compiled; setting(name) is text; dial(address, encrypted) opens a
-	// connection to Redis; after idle seconds without a request its loops end.
-	constructor(module, { setting, dial, idle }) {
-		Object.assign(this, { module, setting, dial, idle });
+	// module is compiled; of the services it asks; after idle seconds without a
+	// request its loops end.
+	constructor(module, { idle, ...services }) {
+		Object.assign(this, { module, services, idle });
 		this.last = 0; // the number of a request
 		this.requests = new Map(); // under way, by number
 	}
@@ -19,8 +19,7 @@ export class Program {
 		this.program ??= new Promise((ready, failed) => {
 			const go = new Go();
 			const host = {
-				setting: this.setting,
-				dial: this.dial,
+				...this.services,
 				ready: (serve, cancel, sleep) => ready({ serve, cancel, sleep }),
 				failed: (why) => failed(new Error(why)),
 				whole: (number, status, answer, size) => {
@@ -31,7 +30,7 @@ export class Program {
 				begin: (number, status, head) => {
 					const headers = headersOf(head);
 					const length = headers.get("content-length");
-					const { readable, writable } = length === null ? new IdentityTransformStream() : new FixedLengthStream(Number(length));
+					const { readable, writable } = streamOf(length);
 					const writer = writable.getWriter();
 					const end = () => this.end(number);
 					writer.closed.then(end, end);
@@ -108,6 +107,13 @@ export class Program {
 		this.requests.delete(number);
 		if (this.requests.size === 0) this.sleeping = setTimeout(() => program.sleep(), 1000 * this.idle);
 	}
+}
+
+// streamOf is a way for an answer. An edge runtime has a faster one, and one that
+// says how long the answer is.
+function streamOf(length) {
+	if (!globalThis.IdentityTransformStream) return new TransformStream();
+	return length === null ? new IdentityTransformStream() : new FixedLengthStream(Number(length));
 }
 
 // headersOf reads names and values, each on a line.

@@ -75,7 +75,8 @@ func (r *Redis) record(_ *server.Peer, name string, args ...string) bool {
 		return false
 	}
 	if r.passed > 0 || !r.now.Equal(r.noted) {
-		r.note(&r.changes)
+		appendPassed(&r.changes, r.passed, r.now)
+		r.passed, r.noted = 0, r.now
 	}
 	appendCommand(&r.changes, append([]string{name}, args...)...)
 	return false
@@ -88,10 +89,8 @@ func (r *Redis) changing(name string, args []string) bool {
 	return !slices.Contains(unkept, name) && !r.mini.IsReadOnlyCommand(name)
 }
 
-// note says what the time is, and how much of it has passed.
-func (r *Redis) note(b *bytes.Buffer) {
-	appendCommand(b, passes, strconv.FormatInt(r.passed.Milliseconds(), 10), strconv.FormatInt(r.now.UnixMicro(), 10))
-	r.passed, r.noted = 0, r.now
+func appendPassed(b *bytes.Buffer, by time.Duration, until time.Time) {
+	appendCommand(b, passes, strconv.FormatInt(by.Milliseconds(), 10), strconv.FormatInt(until.UnixMicro(), 10))
 }
 
 // at has the next command run at a moment.
@@ -256,14 +255,29 @@ func (r *Redis) Replay(changes []byte) (time.Time, error) {
 	}
 }
 
-// Snapshot is everything as changes, and what has changed until now is among it.
+// Snapshot is everything as changes.
 func (r *Redis) Snapshot() ([]byte, error) {
 	r.gate.Lock()
 	defer r.gate.Unlock()
+	return r.snapshot()
+}
+
+// Rewritten is a Snapshot in place of what Changes would return.
+func (r *Redis) Rewritten() ([]byte, error) {
+	r.gate.Lock()
+	defer r.gate.Unlock()
+	whole, err := r.snapshot()
+	if err == nil {
+		r.changes.Reset()
+		r.passed, r.noted = 0, r.now
+	}
+	return whole, err
+}
+
+func (r *Redis) snapshot() ([]byte, error) {
 	var b bytes.Buffer
 	r.at(r.clock())
-	r.passed = 0
-	r.note(&b)
+	appendPassed(&b, 0, r.now)
 	for _, key := range r.mini.Keys() {
 		if err := r.appendKey(&b, key); err != nil {
 			return nil, fmt.Errorf("%s: %w", key, err)
@@ -272,7 +286,6 @@ func (r *Redis) Snapshot() ([]byte, error) {
 			appendCommand(&b, "PEXPIRE", key, strconv.FormatInt(ttl.Milliseconds(), 10))
 		}
 	}
-	r.changes.Reset()
 	return b.Bytes(), nil
 }
 

@@ -210,7 +210,7 @@ func TestSandboxGoesOn(t *testing.T) {
 		}
 	}
 	if first.Changes() != nil || restored.Changes() != nil {
-		t.Error("there are changes that a snapshot has")
+		t.Error("a snapshot changes something")
 	}
 
 	stopped.Store(false)

@@ -4,75 +4,20 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"os"
 	"sync"
 	"syscall/js"
 	"time"
+
+	"tollgate/cmd/edge/host"
 )
-
-// await waits for a promise of the host.
-func await(ctx context.Context, promise js.Value) (js.Value, error) {
-	type settled struct {
-		value js.Value
-		err   error
-	}
-	done := make(chan settled, 1)
-	kept := js.FuncOf(func(_ js.Value, args []js.Value) any { done <- settled{value: args[0]}; return nil })
-	broken := js.FuncOf(func(_ js.Value, args []js.Value) any {
-		done <- settled{err: errors.New(args[0].Call("toString").String())}
-		return nil
-	})
-	promise.Call("then", kept, broken)
-	release := func() { kept.Release(); broken.Release() }
-	select {
-	case s := <-done:
-		release()
-		return s.value, s.err
-	case <-ctx.Done():
-		go func() { <-done; release() }() // the host calls one of them yet
-		return js.Undefined(), ctx.Err()
-	}
-}
-
-// bytesOf copies bytes to the host.
-func bytesOf(b []byte) js.Value {
-	array := js.Global().Get("Uint8Array").New(len(b))
-	js.CopyBytesToJS(array, b)
-	return array
-}
-
-// stream reads what the host's reader has.
-type stream struct {
-	ctx    context.Context
-	reader js.Value
-	rest   []byte
-}
-
-func (s *stream) Read(b []byte) (int, error) {
-	for len(s.rest) == 0 {
-		chunk, err := await(s.ctx, s.reader.Call("read"))
-		if err != nil {
-			return 0, err
-		}
-		if chunk.Get("done").Bool() {
-			return 0, io.EOF
-		}
-		value := chunk.Get("value")
-		s.rest = make([]byte, value.Length())
-		js.CopyBytesToGo(s.rest, value)
-	}
-	n := copy(b, s.rest)
-	s.rest = s.rest[n:]
-	return n, nil
-}
 
 // socket is a connection that the host has dialled. What arrives is read at once, so
 // that its end is known before anybody writes to it.
 type socket struct {
-	host   js.Value
+	given  js.Value
 	writer js.Value
 	cancel context.CancelFunc
 	pieces chan []byte // closed at the end
@@ -86,19 +31,19 @@ type socket struct {
 // pieces that wait to be read before the host is asked for no more.
 const piecesAhead = 16
 
-// dial waits until a socket of the host is open.
-func dial(ctx context.Context, host js.Value) (net.Conn, error) {
-	if _, err := await(ctx, host.Get("opened")); err != nil {
-		host.Call("close")
+// dial waits until a socket that the host has given is open.
+func dial(ctx context.Context, given js.Value) (net.Conn, error) {
+	if _, err := host.Await(ctx, given.Get("opened")); err != nil {
+		given.Call("close")
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: err}
 	}
 	reading, cancel := context.WithCancel(context.Background())
-	s := &socket{host: host, writer: host.Get("writable").Call("getWriter"), cancel: cancel, pieces: make(chan []byte, piecesAhead)}
-	go s.receive(reading, &stream{ctx: reading, reader: host.Get("readable").Call("getReader")})
+	s := &socket{given: given, writer: given.Get("writable").Call("getWriter"), cancel: cancel, pieces: make(chan []byte, piecesAhead)}
+	go s.receive(reading, host.NewStream(reading, given.Get("readable").Call("getReader")))
 	return s, nil
 }
 
-func (s *socket) receive(ctx context.Context, from *stream) {
+func (s *socket) receive(ctx context.Context, from *host.Stream) {
 	defer close(s.pieces)
 	for {
 		b := make([]byte, 16<<10)
@@ -152,16 +97,14 @@ func (s *socket) Write(b []byte) (int, error) {
 	if s.gone {
 		return 0, io.EOF
 	}
-	s.writer.Call("write", bytesOf(b)).Call("catch", ignored)
+	s.writer.Call("write", host.BytesOf(b)).Call("catch", host.Ignored)
 	return len(b), nil
 }
-
-var ignored = js.FuncOf(func(js.Value, []js.Value) any { return nil })
 
 // Close ends the connection.
 func (s *socket) Close() error {
 	s.cancel()
-	s.host.Call("close").Call("catch", ignored)
+	s.given.Call("close").Call("catch", host.Ignored)
 	return nil
 }
 

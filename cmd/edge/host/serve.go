@@ -1,6 +1,8 @@
 //go:build js && wasm
 
-package main
+// Package host is the side of a program in WebAssembly that talks to what runs it:
+// an edge runtime or a page, with program.js in between.
+package host
 
 import (
 	"bytes"
@@ -47,53 +49,89 @@ func (l *loops) sleep() {
 	}
 }
 
+// keptFree is how many goroutines wait for another request.
+const keptFree = 16
+
+// Program answers the requests of its host.
+type Program struct {
+	Host    js.Value // what the program asks of it
+	Handler http.Handler
+	Run     func(context.Context) // beside requests, for as long as there are any; nil: nothing
+
+	loops    loops
+	underWay sync.Map      // requests' numbers, and what ends them
+	answers  chan func()   // for goroutines that are free
+	free     chan struct{} // as many as there are, at most keptFree
+}
+
+// Host is there until main waits for something.
+func Host() js.Value { return js.Global().Get("tollgate") }
+
+// Setting is one of the host, as TOLLGATE_ settings are called everywhere.
+func Setting(host js.Value, name string) string {
+	return host.Call("setting", "TOLLGATE_"+name).String()
+}
+
+// Serve tells the host that requests can come, and never returns. After an error it
+// tells the host of that, and the program ends.
+func (p *Program) Serve(err error) {
+	if err != nil {
+		p.Host.Call("failed", err.Error())
+		return
+	}
+	p.answers, p.free = make(chan func()), make(chan struct{}, keptFree)
+	p.Host.Call("ready", js.FuncOf(p.serve), js.FuncOf(p.cancel), js.FuncOf(p.sleep))
+	select {}
+}
+
 // sleep is called when nobody has asked for a while.
-func (e *edge) sleep(js.Value, []js.Value) any {
-	go e.loops.sleep()
+func (p *Program) sleep(js.Value, []js.Value) any {
+	go p.loops.sleep()
 	return nil
 }
 
 // serve begins to answer a request of the host: its number, its head (method, URL,
 // then names and values of headers, each on a line) with the body behind it, how long
 // the head is, and the reader of a body that is not there yet.
-func (e *edge) serve(_ js.Value, args []js.Value) any {
+func (p *Program) serve(_ js.Value, args []js.Value) any {
 	number, b := args[0].Int(), make([]byte, args[1].Length())
 	js.CopyBytesToGo(b, args[1])
 	size := args[2].Int()
 	ctx, cancel := context.WithCancel(context.Background())
-	e.underWay.Store(number, cancel)
+	p.underWay.Store(number, cancel)
 	r, err := requestOf(ctx, string(b[:size]), b[size:], args[3])
-	w := &responseWriter{host: e.host, number: number, header: http.Header{}}
-	e.run(func() {
+	w := &responseWriter{host: p.Host, number: number, header: http.Header{}}
+	p.run(func() {
 		defer cancel()
-		defer e.underWay.Delete(number)
+		defer p.underWay.Delete(number)
 		defer func() {
-			p := recover()
-			w.end(p != nil) // as a server that ends the connection
+			w.end(recover() != nil) // as a server that ends the connection
 		}()
-		e.loops.wake(e.service.Run)
+		if p.Run != nil {
+			p.loops.wake(p.Run)
+		}
 		if err != nil {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
-		e.service.Server.Handler().ServeHTTP(w, r)
+		p.Handler.ServeHTTP(w, r)
 	})
 	return nil
 }
 
 // run has a goroutine answer a request: one that has answered others, if one is free,
 // as its stack need not grow again (a tenth of a quote's time).
-func (e *edge) run(answer func()) {
+func (p *Program) run(answer func()) {
 	select {
-	case e.answers <- answer:
+	case p.answers <- answer:
 	default:
 		go func() {
 			for {
 				answer()
 				select {
-				case e.free <- struct{}{}:
-					answer = <-e.answers
-					<-e.free
+				case p.free <- struct{}{}:
+					answer = <-p.answers
+					<-p.free
 				default:
 					return
 				}
@@ -103,8 +141,8 @@ func (e *edge) run(answer func()) {
 }
 
 // cancel ends a request whose client has gone.
-func (e *edge) cancel(_ js.Value, args []js.Value) any {
-	if cancel, ok := e.underWay.Load(args[0].Int()); ok {
+func (p *Program) cancel(_ js.Value, args []js.Value) any {
+	if cancel, ok := p.underWay.Load(args[0].Int()); ok {
 		cancel.(context.CancelFunc)()
 	}
 	return nil
@@ -129,7 +167,7 @@ func requestOf(ctx context.Context, head string, body []byte, rest js.Value) (*h
 	}
 	switch {
 	case rest.Truthy():
-		r.Body, r.ContentLength = io.NopCloser(&stream{ctx: ctx, reader: rest}), -1
+		r.Body, r.ContentLength = io.NopCloser(NewStream(ctx, rest)), -1
 	case len(body) > 0:
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	}
@@ -176,11 +214,11 @@ func (w *responseWriter) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	if w.writer.IsUndefined() {
-		w.writer = w.host.Call("begin", w.number, w.status, bytesOf(w.answer[:w.size]))
+		w.writer = w.host.Call("begin", w.number, w.status, BytesOf(w.answer[:w.size]))
 	}
 	piece := w.answer[w.size:]
 	w.answer, w.size = nil, 0
-	if _, err := await(context.Background(), w.writer.Call("write", bytesOf(piece))); err != nil {
+	if _, err := Await(context.Background(), w.writer.Call("write", BytesOf(piece))); err != nil {
 		return 0, err
 	}
 	return len(b), nil
@@ -193,13 +231,13 @@ func (w *responseWriter) end(broken bool) {
 	case w.writer.IsUndefined() && broken:
 		w.host.Call("broken", w.number)
 	case w.writer.IsUndefined():
-		w.host.Call("whole", w.number, w.status, bytesOf(w.answer), w.size)
+		w.host.Call("whole", w.number, w.status, BytesOf(w.answer), w.size)
 	case broken:
-		w.writer.Call("abort", "the answer ends early").Call("catch", ignored)
+		w.writer.Call("abort", "the answer ends early").Call("catch", Ignored)
 	default:
 		if len(w.answer) > 0 {
-			w.writer.Call("write", bytesOf(w.answer)).Call("catch", ignored) // the client may have gone
+			w.writer.Call("write", BytesOf(w.answer)).Call("catch", Ignored) // the client may have gone
 		}
-		w.writer.Call("close").Call("catch", ignored)
+		w.writer.Call("close").Call("catch", Ignored)
 	}
 }
