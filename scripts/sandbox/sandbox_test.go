@@ -1,19 +1,19 @@
 package sandbox
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 )
 
-func TestOpen(t *testing.T) {
+func TestShots(t *testing.T) {
 	files := httptest.NewServer(http.FileServer(http.Dir("../../bin/sandbox")))
 	defer files.Close()
-	ctx, cancel := chromedp.NewExecAllocator(t.Context(), chromedp.ExecPath("/usr/bin/chromium"), chromedp.NoSandbox, chromedp.Headless, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()))
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), chromedp.ExecPath("/usr/bin/chromium"), chromedp.NoSandbox, chromedp.Headless, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1400, 1000))
 	defer cancel()
 	ctx, cancel = chromedp.NewContext(ctx)
 	defer cancel()
@@ -23,18 +23,35 @@ func TestOpen(t *testing.T) {
 	msgs := chromedp.Console(ctx)
 	go func() {
 		for m, err := range msgs {
-			t.Logf("%+v %v", m, err)
 			if err != nil {
 				return
 			}
+			t.Logf("%+v", m)
 		}
 	}()
-	out, err := chromedp.Run(ctx, chromedp.Poll[string](`document.getElementById("out").textContent`, chromedp.WithPollingTimeout(20*time.Second)))
-	if err != nil {
+	shot := func(name string) {
+		b, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+		if err != nil {
+			t.Error(err)
+		}
+		os.WriteFile("/tmp/"+name+".png", b, 0o644)
+	}
+	if err := chromedp.Do(ctx, chromedp.WaitVisible("#main"), chromedp.WaitVisible("#step-token")); err != nil {
 		t.Error(err)
 	}
-	t.Log(out)
-	_ = context.Background
-	more, err := chromedp.Run(ctx, chromedp.Evaluate[string](`(async () => { const r = await fetch(sandbox.base + "/v1/quotes", {method: "POST", body: "{}"}); return r.status + await r.text() + JSON.stringify(steps.slice(-3)); })()`, chromedp.EvalAwaitPromise))
-	t.Log(more, err)
+	for _, s := range []string{"token", "quote", "pay", "capture-part", "capture", "ticket", "transactions", "events", "deliveries", "ticket"} {
+		if err := chromedp.Do(ctx, chromedp.Click("#step-"+s), chromedp.Sleep(700*time.Millisecond)); err != nil {
+			t.Error(s, err)
+		}
+		st, err := chromedp.Run(ctx, chromedp.TextContent("#status"))
+		pr, _ := chromedp.Run(ctx, chromedp.TextContent("#problem"))
+		t.Log(s, st, pr, err)
+	}
+	time.Sleep(time.Second)
+	shot("a")
+	chromedp.Do(ctx, chromedp.Click("#tab-webhooks"))
+	chromedp.Do(ctx, chromedp.Click("#deliveries summary"))
+	shot("b")
+	chromedp.Do(ctx, chromedp.EmulateViewport(400, 1400), chromedp.Click("#tab-events"))
+	shot("c")
 }
