@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"sync"
@@ -17,6 +18,9 @@ type Keeper struct {
 	// them. When it returns they stay, whatever happens; after an error what was
 	// kept before is still there.
 	Write func(ctx context.Context, changes []byte, whole bool) error
+	// RewriteFrom is how large what is kept grows at least before everything is kept
+	// anew, as it is; 0: 4 MiB.
+	RewriteFrom int
 
 	mu       sync.Mutex
 	size     int  // of what is kept
@@ -24,13 +28,8 @@ type Keeper struct {
 	failed   bool // the last time; so everything has to be kept anew
 }
 
-const (
-	// rewriteFrom is how large what is kept grows at least, before everything is
-	// kept anew, as it is.
-	rewriteFrom = 4 << 20
-	// keepEvery is how often is kept what nobody waits for.
-	keepEvery = 10 * time.Second
-)
+// keepEvery is how often is kept what nobody waits for.
+const keepEvery = 10 * time.Second
 
 // Load makes Redis what was kept: pieces, the oldest first. Times to live pass as if
 // it had run all the time.
@@ -54,7 +53,7 @@ func (k *Keeper) Load(pieces ...[]byte) error {
 func (k *Keeper) Keep(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	whole := k.failed || k.size > max(rewriteFrom, 2*k.smallest)
+	whole := k.failed || k.size > max(cmp.Or(k.RewriteFrom, 4<<20), 2*k.smallest)
 	var changes []byte
 	if whole {
 		var err error

@@ -75,6 +75,11 @@ type running struct {
 
 func run(t *testing.T, redis *sandbox.Redis, clock func() time.Time, r *receiver) *running {
 	t.Helper()
+	return runKept(t, redis, clock, r, func(h http.Handler) http.Handler { return h })
+}
+
+func runKept(t *testing.T, redis *sandbox.Redis, clock func() time.Time, r *receiver, kept func(http.Handler) http.Handler) *running {
+	t.Helper()
 	s, err := sandbox.Start(t.Context(), sandbox.Options{
 		URL: issuer, Redis: redis, Clock: clock, Entropy: rand.Reader, Log: slog.New(slog.DiscardHandler), Transport: r, Receiver: "https://receiver.example/hooks",
 	})
@@ -84,7 +89,7 @@ func run(t *testing.T, redis *sandbox.Redis, clock func() time.Time, r *receiver
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); s.Run(ctx) }()
-	server := httptest.NewServer(s.Server.Handler())
+	server := httptest.NewServer(kept(s.Server.Handler()))
 	answer, err := clitest.AskToken(t.Context(), server.URL, issuer, sandbox.Client, s.Secrets.ClientKey)
 	if err != nil {
 		t.Fatal(err)
