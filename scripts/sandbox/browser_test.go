@@ -20,7 +20,7 @@ import (
 
 const (
 	files    = "../../bin/sandbox"
-	patience = 60 * time.Second
+	patience = 20 * time.Second
 )
 
 // all is whether everything is tried, not a part as on every commit.
@@ -87,16 +87,17 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 // eval runs an expression, and waits for a promise.
 func eval[T any](b *browser, expression string, values ...any) T {
 	b.t.Helper()
+	literals := make([]any, len(values))
 	for i, v := range values {
 		text, err := json.Marshal(v)
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		values[i] = string(text)
+		literals[i] = string(text)
 	}
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	got, err := chromedp.Run(ctx, chromedp.Evaluate[T](fmt.Sprintf(expression, values...), chromedp.EvalAwaitPromise))
+	got, err := chromedp.Run(ctx, chromedp.Evaluate[T](fmt.Sprintf(expression, literals...), chromedp.EvalAwaitPromise))
 	if err != nil {
 		b.t.Fatalf("%.200s: %v", expression, err)
 	}

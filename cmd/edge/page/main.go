@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"syscall/js"
 	"time"
@@ -30,7 +31,11 @@ func main() {
 
 func start(ctx context.Context, p *host.Program) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	url := host.Setting(p.Host, "URL")
+	address := host.Setting(p.Host, "URL")
+	base, err := url.Parse(address) // a file host may have the page below a path
+	if err != nil {
+		return err
+	}
 	keeper := &sandbox.Keeper{
 		Redis: sandbox.NewRedis(time.Now),
 		Write: func(ctx context.Context, changes []byte, whole bool) error {
@@ -51,7 +56,7 @@ func start(ctx context.Context, p *host.Program) error {
 		return err
 	}
 	s, err := sandbox.Start(ctx, sandbox.Options{
-		URL: url, Redis: keeper.Redis, Clock: time.Now, Entropy: rand.Reader, Log: log, Transport: transport{p.Host}, Receiver: receiver,
+		URL: address, Redis: keeper.Redis, Clock: time.Now, Entropy: rand.Reader, Log: log, Transport: transport{p.Host}, Receiver: receiver,
 	})
 	if err != nil {
 		return err
@@ -68,7 +73,7 @@ func start(ctx context.Context, p *host.Program) error {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		_ = json.MarshalWrite(w, s.Secrets.Environment(url, "", keys[len(keys)-1]))
+		_ = json.MarshalWrite(w, s.Secrets.Environment(address, "", keys[len(keys)-1]))
 	})
 	inside.HandleFunc("GET /state", func(w http.ResponseWriter, _ *http.Request) {
 		whole, err := keeper.Redis.Snapshot()
@@ -87,7 +92,7 @@ func start(ctx context.Context, p *host.Program) error {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 		}
 	})
-	api := keeper.Handler(s.Server.Handler())
+	api := http.StripPrefix(base.Path, keeper.Handler(s.Server.Handler()))
 	p.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Host == "inside" { // of the worker, never of a page
 			inside.ServeHTTP(w, r)
