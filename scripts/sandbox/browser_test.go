@@ -75,7 +75,7 @@ func tab(t *testing.T, ctx context.Context) *browser {
 func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := b.ctx, context.CancelFunc(func() {})
-	if chromedp.FromContext(ctx).Browser != nil { // else its limit is the browser's own
+	if chromedp.FromContext(ctx).Target != nil { // else the limit would be the tab's own
 		ctx, cancel = context.WithTimeout(ctx, patience)
 	}
 	defer cancel()

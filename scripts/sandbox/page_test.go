@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/base64"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -163,8 +164,11 @@ func TestExportResetImport(t *testing.T) {
 	eval[any](b, `(window.make = URL.createObjectURL, URL.createObjectURL = (blob) => { window.taken = blob; return window.make.call(URL, blob); })`)
 	b.do(chromedp.Click("#export"))
 	b.within(`window.taken`)
-	state := eval[string](b, `window.taken.text()`)
-	if !strings.Contains(state, key[1]) {
+	state, err := base64.StdEncoding.DecodeString(eval[string](b, `window.taken.arrayBuffer().then((bytes) => btoa(Array.from(new Uint8Array(bytes), (c) => String.fromCharCode(c)).join("")))`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(state, []byte(key[1])) {
 		t.Fatalf("an export of %d bytes has no %s", len(state), key[1])
 	}
 
@@ -176,7 +180,7 @@ func TestExportResetImport(t *testing.T) {
 			if err == nil && there {
 				return
 			} else if time.Since(start) > patience {
-				t.Fatal("the page does not start again")
+				t.Fatalf("the page does not start again\n%s", eval[string](b, "document.body.innerText"))
 			}
 		}
 	}
@@ -191,7 +195,7 @@ func TestExportResetImport(t *testing.T) {
 	eval[any](b, `window.confirm = () => true`)
 	b.do(chromedp.SetUploadFiles("#import", []string{file}))
 	b.within(`/cannot be read/.test(document.getElementById("state").textContent)`)
-	if err := os.WriteFile(file, []byte(state), 0o600); err != nil {
+	if err := os.WriteFile(file, state, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	reopen(func() { b.do(chromedp.SetUploadFiles("#import", []string{file})) })
