@@ -51,7 +51,6 @@ edge-dev: edge build ## the same as dev, answered by workerd on a Redis of its o
 
 edge-test: edge ## the service on workerd beside the native one; EDGE=all for all of it; needs npm, redis-server
 	cd scripts/edge && npm ci --ignore-scripts --no-audit --no-fund
-	GOOS=js GOARCH=wasm $(GO) vet ./cmd/edge/...
 	TOLLGATE_TEST_EDGE=$(EDGE) TOLLGATE_TEST_REDIS=server $(GO) test -count=1 -timeout 60m -p 1 ./scripts/edge
 	TOLLGATE_TEST_EDGE=$(EDGE) TOLLGATE_TEST_REDIS=server $(GO) test -count=1 -run AtTheEdge ./handlers
 
@@ -64,8 +63,8 @@ sandbox: ## bin/sandbox: the sandbox in a page, for any file host
 	cp cmd/edge/page/*.html cmd/edge/page/*.css cmd/edge/page/*.js cmd/edge/program.js "$$($(GO) env GOROOT)/lib/wasm/wasm_exec.js" bin/sandbox
 	version=$$(cat bin/sandbox/* | sha256sum | cut -c1-16) && sed -i "s/^const version = \"0\"/const version = \"$$version\"/" bin/sandbox/service-worker.js
 
-sandbox-test: sandbox build ## the sandbox in a real browser, beside the native one; SANDBOX=all for all of it; needs chromium
-	GOOS=js GOARCH=wasm $(GO) vet ./cmd/edge/...
+sandbox-test: sandbox build ## the sandbox in a real browser, beside the native one; SANDBOX=all for all of it; needs chromium, Node.js
+	node --test cmd/edge/page/curl_test.mjs
 	cd scripts/sandbox && TOLLGATE_TEST_SANDBOX=$(SANDBOX) $(GO) test -count=1 -timeout 20m ./...
 
 test: ## all tests, on miniredis; needs nothing but Go
@@ -89,18 +88,18 @@ race: ## the tests of RACE (where goroutines share memory) under the race detect
 
 # Everything, with what takes too long for every commit.
 test-all: ## all of it, on all three kinds of Redis, under the race detector, with other people's clients; about an hour
-	@for target in test check test-server test-cluster 'edge-test EDGE=all' builds 'race RACE=./... RACE_SKIP=^$$' conformance openapi templates fuzz; do \
+	@for target in test check test-server test-cluster 'edge-test EDGE=all' 'sandbox-test SANDBOX=all' builds 'race RACE=./... RACE_SKIP=^$$' conformance openapi templates fuzz; do \
 		echo "==> make $$target"; $(MAKE) --no-print-directory $$target || exit 1; \
 	done
 
 check: ## formatting, vet, staticcheck, dead code, go.mod, shell syntax
 	@echo gofumpt; out=$$($(GOFUMPT) -l .) && { [ -z "$$out" ] || { echo "not formatted:" $$out; exit 1; }; }
 	$(GO) vet ./...
+	GOOS=js GOARCH=wasm $(GO) vet ./cmd/edge/...
 	$(STATICCHECK) ./...
 	@echo deadcode; out=$$($(DEADCODE) -test ./...) && { [ -z "$$out" ] || { echo "$$out"; exit 1; }; }
 	$(GO) mod tidy -diff
-	cd scripts/load && $(GO) vet ./... && $(STATICCHECK) ./... && $(GO) mod tidy -diff
-	cd scripts/rulesbench && $(GO) vet ./... && $(STATICCHECK) ./... && $(GO) mod tidy -diff
+	for module in load rulesbench sandbox; do (cd scripts/$$module && $(GO) vet ./... && $(STATICCHECK) ./... && $(GO) mod tidy -diff) || exit 1; done
 	for script in scripts/*.sh scripts/*/*.sh; do sh -n "$$script" || exit 1; done
 	bash -n .ci/run
 

@@ -64,6 +64,12 @@ var rooms = map[string]map[string][]string{
 		"worker/export":   {"worker/loop"},
 		"worker/loop":     {},
 	},
+	"cmd/edge": {
+		"":         {"host"},
+		"edgetest": {},
+		"host":     {},
+		"page":     {"host"},
+	},
 	"cmd/tollgate": {
 		"":             {"cli", "client", "dev", "provision", "rules", "server", "webhooks"},
 		"cli":          {},
@@ -266,7 +272,8 @@ func TestNothingBelowCmdAsksTheMachine(t *testing.T) {
 }
 
 // edgeModules are all third-party modules that the program for edge runtimes is made
-// of. Whoever adds one looks at its size first: there is a gate (scripts/edge).
+// of. Whoever adds one looks at its size first: there are gates (scripts/edge,
+// scripts/sandbox).
 var edgeModules = []string{
 	"github.com/cespare/xxhash/v2", "github.com/ericlagergren/decimal", "github.com/go-jose/go-jose/v4", "github.com/go-json-experiment/json",
 	"github.com/hashicorp/golang-lru/v2", "github.com/julienschmidt/httprouter", "github.com/klauspost/compress", "github.com/oklog/ulid/v2",
@@ -277,7 +284,20 @@ var edgeModules = []string{
 // The program for edge runtimes has no pages, no MCP, no tracing, no metrics, no
 // embedded Redis and no client of a file store.
 func TestEdgeImports(t *testing.T) {
-	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{.ImportPath}} {{with .Module}}{{.Path}}{{end}}", "./cmd/edge")
+	checkProgram(t, "./cmd/edge", edgeModules, "cmd/tollgate", "cmd/sandbox", "handlers/worker")
+}
+
+// The sandbox in a page has an embedded Redis and a worker, and no command line.
+func TestPageImports(t *testing.T) {
+	embedded := []string{"github.com/alicebob/miniredis/v2", "github.com/yuin/gopher-lua"}
+	checkProgram(t, "./cmd/edge/page", slices.Concat(edgeModules, embedded), "cmd/tollgate")
+}
+
+// checkProgram holds a WebAssembly program to the modules that it may be made of, and
+// to the rooms that it may not have.
+func checkProgram(t *testing.T, program string, modules []string, without ...string) {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{.ImportPath}} {{with .Module}}{{.Path}}{{end}}", program)
 	list.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
 	out, err := list.Output()
 	if err != nil {
@@ -288,10 +308,10 @@ func TestEdgeImports(t *testing.T) {
 	for line := range strings.Lines(string(out)) {
 		pkg, from, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch folder, ours := cut(pkg); {
-		case from == "" && slices.Contains(refused, pkg), from != "" && from != module && !slices.Contains(edgeModules, from):
-			t.Errorf("cmd/edge imports %s", pkg)
-		case ours && (strings.HasPrefix(folder, "cmd/tollgate") || strings.HasPrefix(folder, "handlers/worker") || slices.Contains(testsOnly, folder)):
-			t.Errorf("cmd/edge imports %s", pkg)
+		case from == "" && slices.Contains(refused, pkg), from != "" && from != module && !slices.Contains(modules, from):
+			t.Errorf("%s imports %s", program, pkg)
+		case ours && (slices.ContainsFunc(without, func(room string) bool { return strings.HasPrefix(folder, room) }) || slices.Contains(testsOnly, folder)):
+			t.Errorf("%s imports %s", program, pkg)
 		case ours:
 			found++
 		}

@@ -336,7 +336,9 @@ func TestNoTransactionChangesAnything(t *testing.T) {
 	defer c.Close()
 	in := bufio.NewReader(c)
 	for _, x := range []struct{ command, want string }{
-		{"*1\r\n$5\r\nMULTI\r\n", "+OK"}, {"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n", "-ERR a transaction that changes"}, {"*1\r\n$7\r\nDISCARD\r\n", "+OK"},
+		{"*1\r\n$5\r\nMULTI\r\n", "+OK"},
+		{"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n", "-ERR a transaction that changes"},
+		{"*1\r\n$7\r\nDISCARD\r\n", "+OK"},
 		{"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n", "+OK"},
 	} {
 		fmt.Fprint(c, x.command)

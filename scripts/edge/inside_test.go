@@ -344,6 +344,7 @@ func TestSixConnections(t *testing.T) {
 // Where the clock stands still between I/O, requests are answered, waits end, and
 // nothing spins.
 func TestClockStandsStill(t *testing.T) {
+	edgetest.NeededForAll(t)
 	p := newHarness(t, "TOLLGATE_EDGE_SHARDS=1")
 	wall := time.Now().UnixMilli()
 	var ids []string

@@ -26,6 +26,14 @@ const (
 // all is whether everything is tried, not a part as on every commit.
 func all() bool { return os.Getenv("TOLLGATE_TEST_SANDBOX") == "all" }
 
+// neededForAll skips a test that takes too long for every commit.
+func neededForAll(t *testing.T) {
+	t.Helper()
+	if !all() {
+		t.Skip("runs in `make sandbox-test SANDBOX=all`")
+	}
+}
+
 // browser is a Chromium with a profile, and the tab that is used.
 type browser struct {
 	t   *testing.T
@@ -130,7 +138,7 @@ func (b *browser) step(name string) {
 	b.within(`/^2/.test(document.getElementById("status").textContent) && "done" in document.getElementById("step-" + %s).dataset`, name)
 }
 
-// send puts a payment to a payee into the editor, by its button, and sends it.
+// magic puts a payment to a payee into the editor, by its button, and sends it.
 func (b *browser) magic(payee string) (status string) {
 	b.t.Helper()
 	eval[any](b, `(document.getElementById("status").textContent = "", [...document.querySelectorAll("#payees button")].find((e) => e.textContent.startsWith(%s)).click())`, payee)

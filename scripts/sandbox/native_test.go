@@ -91,7 +91,9 @@ func (n *native) ask(requests ...request) (answers []answer) {
 // own are ids and times, which are of each sandbox alone.
 var own = regexp.MustCompile(`\b[a-z]+_[0-9a-hjkmnp-tv-z]{26}\b|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
 
-func (a answer) common() string { return fmt.Sprint(a.Status, " ", own.ReplaceAllString(a.Text, "…")) }
+func (a answer) common() string {
+	return fmt.Sprint(a.Status, " ", own.ReplaceAllString(a.Text, "…"))
+}
 
 // A page answers what the native service does, byte for byte but for ids and times:
 // quotes with their digests, payments, tickets.

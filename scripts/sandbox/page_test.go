@@ -24,7 +24,9 @@ func TestFirstMinute(t *testing.T) {
 	for _, name := range []string{"token", "quote", "pay", "capture-part", "capture", "ticket", "transactions", "events", "deliveries"} {
 		b.step(name)
 	}
-	text := func(id string) string { return eval[string](b, `document.getElementById(%s).innerText.replace(/\s+/g, " ")`, id) }
+	text := func(id string) string {
+		return eval[string](b, `document.getElementById(%s).innerText.replace(/\s+/g, " ")`, id)
+	}
 	b.within(`document.querySelectorAll("#ticket tbody tr").length === 4`)
 	if got := text("ticket"); !strings.Contains(got, "Card fee 1.39 rule:card_fee@v2 2 Platform fee 0.10 rule:platform_fee@v1 2 Card fee 1.01 rule:card_fee@v2 3") || !strings.Contains(got, "Total 2.60 EUR") {
 		t.Errorf("the ticket: %s", got)
@@ -138,6 +140,7 @@ func TestOffline(t *testing.T) {
 
 // Two tabs have one sandbox, also when the one that began it is closed.
 func TestTwoTabs(t *testing.T) {
+	neededForAll(t)
 	host := serve(t)
 	first := launch(t, t.TempDir())
 	first.open(host.URL + "/below/")
@@ -156,6 +159,7 @@ func TestTwoTabs(t *testing.T) {
 
 // A sandbox can be taken along, forgotten, and put back.
 func TestExportResetImport(t *testing.T) {
+	neededForAll(t)
 	host := serve(t)
 	b := launch(t, t.TempDir())
 	b.open(host.URL + "/below/")
@@ -230,7 +234,11 @@ func TestFiles(t *testing.T) {
 		if _, err := w.Write(text); err != nil || w.Close() != nil {
 			t.Fatal(err)
 		}
-		total += min(len(text), packed.Len())
+		if strings.HasSuffix(name, ".gz") { // a host sends it as it is
+			total += len(text)
+		} else {
+			total += min(len(text), packed.Len())
+		}
 		kept := base
 		if base == "index.html" {
 			kept = "./"

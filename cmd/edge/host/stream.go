@@ -48,7 +48,9 @@ type Stream struct {
 }
 
 // NewStream makes one of a reader of the host, until ctx ends.
-func NewStream(ctx context.Context, reader js.Value) *Stream { return &Stream{ctx: ctx, reader: reader} }
+func NewStream(ctx context.Context, reader js.Value) *Stream {
+	return &Stream{ctx: ctx, reader: reader}
+}
 
 // Read waits for what the reader has.
 func (s *Stream) Read(b []byte) (int, error) {

@@ -6,6 +6,7 @@ export async function open({ progress }) {
 	}
 	await navigator.serviceWorker.register("./service-worker.js");
 	await controlled();
+	navigator.storage?.persist?.(); // a browser short of space may otherwise drop it
 	const sandbox = new Sandbox(progress);
 	Object.assign(sandbox, await sandbox.call("open"));
 	return sandbox;
