@@ -6,6 +6,7 @@ import "time"
 // goroutines call it.
 type Observer interface {
 	Request(route string, status int, took time.Duration)
+	Read(servedBy string) // that was answered by the primary or the replica, as Tollgate-Served-By says
 	// RedisMemory is used_memory by maxmemory, of the fullest master; 0 without a
 	// limit.
 	RedisMemory(used float64)
@@ -14,4 +15,5 @@ type Observer interface {
 type unobserved struct{}
 
 func (unobserved) Request(string, int, time.Duration) {}
+func (unobserved) Read(string)                        {}
 func (unobserved) RedisMemory(float64)                {}

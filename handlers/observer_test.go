@@ -22,6 +22,12 @@ func (o *observed) Request(route string, status int, _ time.Duration) {
 	o.count[fmt.Sprint(route, " ", status)]++
 }
 
+func (o *observed) Read(servedBy string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.count["read by "+servedBy]++
+}
+
 func (*observed) RedisMemory(float64) {}
 
 func (o *observed) of(request string) int {

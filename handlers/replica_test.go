@@ -60,6 +60,9 @@ func TestReplicaReads(t *testing.T) {
 	if r := far.call("GET", "/v1/payments", ""); r.Header.Get("Tollgate-Served-By") != "primary" || r.Header.Get("Tollgate-Revision") != "" {
 		t.Errorf("a read is answered with %v", r.Header)
 	}
+	if far.observed.of("read by replica") == 0 || far.observed.of("read by primary") == 0 { // of both
+		t.Errorf("observed: %v", far.observed.requests())
+	}
 	id := far.get(made, "id")
 	if r := near.served(t, "replica", "GET", "/v1/payments/"+id, "Tollgate-Min-Revision", revision); r.StatusCode != 200 || near.get(r, "id") != id {
 		t.Errorf("%d %s", r.StatusCode, r.text)

@@ -87,6 +87,9 @@ func (s *Server) finish(c *call) {
 		route = c.row.name()
 	}
 	s.observer.Request(route, c.status, took)
+	if c.servedBy != "" {
+		s.observer.Read(c.servedBy)
+	}
 	s.log.LogAttrs(c.ctx, slog.LevelInfo, "request", append([]slog.Attr{
 		slog.String("method", c.request.Method), slog.String("route", route), slog.Int("status", c.status),
 		slog.Float64("took_ms", float64(took.Microseconds())/1000), slog.String("request_id", c.id), slog.String("client", c.client),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -181,12 +182,27 @@ func (r *replica) usable(org string) bool {
 	return now.Sub(changed) > r.maxLag && now.Sub(every) > r.maxLag && r.lag() <= r.maxLag
 }
 
-// lag is how far the replica is behind, at most; unknown is very far.
+// unknownLag is that of a replica which does not answer.
+const unknownLag = time.Duration(1<<63 - 1)
+
+// ReplicaLag is how far the replica is behind, at most, in seconds: +Inf where it does
+// not answer. It is false where there is no replica.
+func (s *DB) ReplicaLag() (seconds float64, configured bool) {
+	if s.replica == nil {
+		return 0, false
+	}
+	if lag := s.replica.lag(); lag != unknownLag {
+		return lag.Seconds(), true
+	}
+	return math.Inf(1), true
+}
+
+// lag is how far the replica is behind, at most.
 func (r *replica) lag() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.beat.IsZero() || r.primary.IsZero() {
-		return 1<<63 - 1
+		return unknownLag
 	}
 	return r.primary.Add(r.now().Sub(r.asked)).Sub(r.beat)
 }

@@ -3,6 +3,7 @@ package rediskv_test
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -143,10 +144,19 @@ func TestReplicaTooFarBehind(t *testing.T) {
 	if near.Near(ctx, org, 0) != nil {
 		t.Error("it is read although nobody knows how far behind it is")
 	}
+	if lag, configured := near.ReplicaLag(); !configured || !math.IsInf(lag, 1) {
+		t.Errorf("it is %v s behind, and nobody knows", lag)
+	}
 	go near.FollowReplica(ctx)
 	testkit.Eventually(t, "it is read", func() bool { return near.Near(ctx, org, 0) != nil })
 	replica.Unfollow()
 	testkit.Eventually(t, "it is too far behind", func() bool { return near.Near(ctx, org, 0) == nil })
+	if lag, _ := near.ReplicaLag(); lag < 0.3 {
+		t.Errorf("it is %v s behind", lag)
+	}
+	if _, configured := shop.With(t, rediskv.Options{Rules: cards}).Store.ReplicaLag(); configured {
+		t.Error("there is no replica, and it has a lag")
+	}
 	if shop.Near(ctx, org, 0) == nil {
 		t.Error("for a process that takes an hour it is not")
 	}

@@ -25,6 +25,7 @@ type Observers struct {
 	builtin   map[tollgate.RuleRef]string // citations
 	requests  *prometheus.CounterVec
 	latency   *prometheus.HistogramVec
+	reads     *prometheus.CounterVec
 	memory    prometheus.Gauge
 	redisTime *prometheus.HistogramVec
 	ruleTime  *prometheus.HistogramVec
@@ -53,6 +54,7 @@ func NewObservers() (*Observers, error) {
 		registry: m.registry, builtin: make(map[tollgate.RuleRef]string, len(builtin)),
 		requests:  m.counters("tollgate_http_requests_total", "Requests by route and HTTP status.", "route", "status"),
 		latency:   m.histograms("tollgate_http_request_duration_seconds", "Time to answer, by route.", requestBuckets, "route"),
+		reads:     m.counters("tollgate_reads_total", "Reads that a replica may answer, by who did: primary or replica.", "served_by"),
 		memory:    m.gauge("tollgate_redis_memory_used_ratio", "Redis' used_memory by its maxmemory, of the fullest master; 0 without a limit. From 0.85 on what only adds is refused."),
 		redisTime: m.histograms("tollgate_redis_duration_seconds", "Time of Redis operations, by operation and outcome.", redisBuckets, "operation", "outcome"),
 		ruleTime:  m.histograms("tollgate_rule_duration_seconds", "Time of pricing rules, by rule and outcome.", ruleBuckets, "rule", "outcome"),
@@ -110,6 +112,9 @@ func (o *Observers) Request(route string, status int, took time.Duration) {
 	o.latency.WithLabelValues(route).Observe(took.Seconds())
 }
 
+// Read is a handlers.Observer's.
+func (o *Observers) Read(servedBy string) { o.reads.WithLabelValues(servedBy).Inc() }
+
 // RedisMemory is a handlers.Observer's.
 func (o *Observers) RedisMemory(used float64) { o.memory.Set(used) }
 
@@ -142,8 +147,8 @@ func (o *Observers) ruleName(ref tollgate.RuleRef) string {
 	return rulesync.PublishedRules
 }
 
-// Watch shows what a service knows of its rules: how much the published ones take
-// up, and which fail.
+// Watch shows what a service knows of its rules (how much the published ones take
+// up, and which fail) and of its replica, if there is one.
 func (o *Observers) Watch(s *service.Service) {
 	for name, c := range map[string]struct {
 		help  string
@@ -155,6 +160,11 @@ func (o *Observers) Watch(s *service.Service) {
 		o.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: c.help}, c.value))
 	}
 	o.registry.MustRegister(failingRules(s.Server.FailingRules))
+	if _, configured := s.Store.ReplicaLag(); configured {
+		o.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tollgate_replica_lag_seconds", Help: "How far the replica is behind, at most. +Inf: it does not answer.",
+		}, func() float64 { lag, _ := s.Store.ReplicaLag(); return lag }))
+	}
 }
 
 // failingRules is a collector of rules that fail again and again.

@@ -58,6 +58,7 @@ func TestMetrics(t *testing.T) {
 	}
 	w := o.Worker()
 	o.Request("GET /healthz", 200, time.Second)
+	o.Read("replica")
 	o.RedisMemory(0.5)
 	o.Redis("create_payment", time.Second, &tollgate.Error{Code: tollgate.CodeStoreUnavailable})
 	o.Rule(tollgate.RuleRef{}, time.Second, errors.New("any"))
@@ -80,6 +81,7 @@ func TestMetrics(t *testing.T) {
 	for _, line := range []string{
 		`tollgate_http_requests_total{route="GET /healthz",status="200"} 1`,
 		`tollgate_http_request_duration_seconds_sum{route="GET /healthz"} 1`,
+		`tollgate_reads_total{served_by="replica"} 1`,
 		`tollgate_redis_memory_used_ratio 0.5`,
 		`tollgate_redis_duration_seconds_sum{operation="create_payment",outcome="store_unavailable"} 1`,
 		`tollgate_rule_duration_seconds_sum{outcome="error",rule="published"} 1`,
