@@ -3,7 +3,6 @@ package rediskv
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -150,45 +149,6 @@ func EachHash[T any](ctx context.Context, s *DB, c Caller, operation string, pag
 	return nil
 }
 
-// Newest lists the members of an index, the newest first, behind one; next is the
-// place behind the last, where there are more.
-func (s *DB) Newest(ctx context.Context, operation, index, before string, limit int) (ids []string, next string, err error) {
-	err = s.Timed(ctx, operation, func(ctx context.Context) error {
-		start := int64(0)
-		if before != "" {
-			rank, err := s.Redis.ZRevRank(ctx, index, before).Result()
-			if err != nil && !errors.Is(err, redis.Nil) {
-				return err
-			}
-			start = rank + 1
-		}
-		var err error
-		ids, err = s.Redis.ZRevRange(ctx, index, start, start+int64(limit)).Result()
-		return err
-	})
-	if len(ids) > limit {
-		ids = ids[:limit]
-		next = ids[limit-1]
-	}
-	return ids, next, err
-}
-
-// SameObject checks that a stored document can be read and is the one of an
-// object.
-func SameObject(f Fields, kind, id string) error {
-	var o struct {
-		Object string `json:"object"`
-		ID     string `json:"id"`
-	}
-	if err := f.Document(&o); err != nil {
-		return err
-	}
-	if o.Object != kind || o.ID != id {
-		return fmt.Errorf("%s %s: the document is of %s %q", kind, id, o.Object, o.ID)
-	}
-	return nil
-}
-
 // Decode reads pairs of JSON text and target; the first may have an envelope.
 func Decode(text string, into any, more ...any) error {
 	if rest, ok := strings.CutPrefix(text, envelopeMember); ok {
@@ -261,35 +221,6 @@ func (s *DB) ReadStrings(ctx context.Context, operation string, keys []string) (
 		}
 	}
 	return found, nil
-}
-
-// CutoffsOf reads the versions of an account's cutoff and its last closed
-// sales day. An account from before versions were kept has the one.
-func CutoffsOf(f Fields, current tollgate.Cutoff) (*tollgate.Timeline, tollgate.Date, error) {
-	versions, closed, err := CutoffVersions(f)
-	if err != nil {
-		return nil, tollgate.NoDate, err
-	}
-	if versions == nil {
-		versions = []tollgate.CutoffVersion{{Cutoff: current}}
-	}
-	t, err := tollgate.NewTimeline(versions)
-	return t, closed, err
-}
-
-// CutoffVersions are nil where none were kept.
-func CutoffVersions(f Fields) (versions []tollgate.CutoffVersion, closed tollgate.Date, err error) {
-	if text := f["cutoffs"]; text != "" {
-		if err := Decode(text, &versions); err != nil {
-			return nil, tollgate.NoDate, fmt.Errorf("cutoffs: %w", err)
-		}
-	}
-	if text := f["closed"]; text != "" {
-		if closed, err = tollgate.ParseDate(text); err != nil {
-			return nil, tollgate.NoDate, fmt.Errorf("closed: %w", err)
-		}
-	}
-	return versions, closed, nil
 }
 
 // Text is a field of an entry of a stream.

@@ -19,7 +19,7 @@ func (s *Store) MerchantAccounts(ctx context.Context, c rediskv.Caller, ids []st
 	var failed error
 	err = rediskv.EachHash(ctx, s.db, c, "read_accounts", ids, k.Object, func(id string, f rediskv.Fields) {
 		row := jsontext.Value(f["json"])
-		err := s.db.DamagedAt(ctx, k.Object(id), rediskv.SameObject(f, "merchant_account", id))
+		err := s.db.DamagedAt(ctx, k.Object(id), sameObject(f, "merchant_account", id))
 		if d := tollgate.DamageOf(err); d != nil {
 			row, err = json.Marshal(d)
 			failed = cmp.Or(failed, err)

@@ -100,7 +100,7 @@ func (s *Store) Account(ctx context.Context, org, id string) (*Account, error) {
 			return nil, s.db.DamagedAt(ctx, k.Object(id), err)
 		}
 		a.active = o.Status == tollgate.StatusActive
-		if a.Cutoffs, a.Closed, err = rediskv.CutoffsOf(found[0], a.Cutoff); err != nil {
+		if a.Cutoffs, a.Closed, err = CutoffsOf(found[0], a.Cutoff); err != nil {
 			return nil, s.db.DamagedAt(ctx, k.Object(id), err)
 		}
 		// What is only compared keeps nothing from being paid.
@@ -252,7 +252,7 @@ func (s *Store) ReadResource(ctx context.Context, c rediskv.Caller, kind, id str
 	}
 	f := rediskv.FieldsIn(rest[1:], "json", rediskv.EnvelopeField)
 	if kind != "grant" {
-		return []byte(f["json"]), revision, s.db.Damaged(ctx, k, kind, id, rediskv.SameObject(f, kind, id))
+		return []byte(f["json"]), revision, s.db.Damaged(ctx, k, kind, id, sameObject(f, kind, id))
 	}
 	var g tollgate.Grant // its status depends on the moment
 	if err := f.Document(&g); err != nil || g.ID != id {
@@ -261,4 +261,20 @@ func (s *Store) ReadResource(ctx context.Context, c rediskv.Caller, kind, id str
 	g.Status = g.At(s.db.Now())
 	doc, err = json.Marshal(g)
 	return doc, revision, err
+}
+
+// sameObject checks that a stored document can be read and is the one of an
+// object.
+func sameObject(f rediskv.Fields, kind, id string) error {
+	var o struct {
+		Object string `json:"object"`
+		ID     string `json:"id"`
+	}
+	if err := f.Document(&o); err != nil {
+		return err
+	}
+	if o.Object != kind || o.ID != id {
+		return fmt.Errorf("%s %s: the document is of %s %q", kind, id, o.Object, o.ID)
+	}
+	return nil
 }

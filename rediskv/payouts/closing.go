@@ -90,7 +90,7 @@ func (s *Store) payable(ctx context.Context, k rediskv.Space, account string) (*
 	if err := found[0].Document(&a.MerchantAccount); err != nil {
 		return nil, nil, s.db.DamagedAt(ctx, k.Object(account), err)
 	}
-	if a.Cutoffs, a.Closed, err = rediskv.CutoffsOf(found[0], a.Cutoff); err != nil {
+	if a.Cutoffs, a.Closed, err = accounts.CutoffsOf(found[0], a.Cutoff); err != nil {
 		return nil, nil, s.db.DamagedAt(ctx, k.Object(account), err)
 	}
 	list, err := ledger.PayableOf(found[1], found[2])

@@ -13,6 +13,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/accounts"
 )
 
 // Holds reports whether an organization has an object: a version of a perimeter
@@ -150,6 +151,6 @@ func storedObject(found rediskv.Fields) (o tollgate.StoredObject, err error) {
 		Revision: found.Int("v"), Document: jsontext.Value(found["json"]),
 		AccountIDs: strings.Fields(found["accounts"]), Perimeter: found["limits"], Given: found["given"],
 	}
-	o.Cutoffs, o.Closed, err = rediskv.CutoffVersions(found)
+	o.Cutoffs, o.Closed, err = accounts.CutoffVersions(found)
 	return o, err
 }

@@ -213,7 +213,7 @@ func (s *Store) Activations(ctx context.Context, c rediskv.Caller, ruleSet, befo
 		_, err := s.db.ReadHashes(ctx, "read_rule_set", k.Object(ruleSet))
 		return err
 	})(&err)
-	list, next, err := s.db.Newest(ctx, "read_activations", k.Activations(ruleSet), before, limit)
+	list, next, err := s.newest(ctx, "read_activations", k.Activations(ruleSet), before, limit)
 	if err != nil {
 		return nil, "", err
 	}

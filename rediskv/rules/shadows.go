@@ -130,7 +130,7 @@ func (s *Store) Shadow(ctx context.Context, c rediskv.Caller, id string) (of tol
 func (s *Store) Shadows(ctx context.Context, c rediskv.Caller, before string, limit int) (rows []tollgate.Shadow, next string, err error) {
 	k := s.db.Space(c.Organization)
 	defer s.db.CheckGrant(ctx, c, k)(&err)
-	list, next, err := s.db.Newest(ctx, "read_shadows", k.Shadows(), before, limit)
+	list, next, err := s.newest(ctx, "read_shadows", k.Shadows(), before, limit)
 	if err != nil {
 		return nil, "", err
 	}
