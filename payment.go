@@ -43,7 +43,7 @@ const (
 // Its fields stand here and nowhere else. json names the member, and with the
 // members in their order the columns of exports: a new one stands at the end, or
 // has csv:"-". hash names the field of the stored hash, and how it is stored
-// (rediskv.HashTable).
+// (package rediskv/hashes).
 type Payment struct {
 	Object             string            `json:"object"` // "payment"
 	ID                 string            `json:"id"`

@@ -167,6 +167,12 @@ func (s *Server) FailingRules() map[string]int { return s.sync.FailingByName() }
 // at once, so that requests in flight can finish before it stops.
 func (s *Server) Drain() { s.drain() }
 
+// Prepare makes the instance ready for quotes of accounts, by organization, while Redis
+// is away. It takes the place of Follow.
+func (s *Server) Prepare(ctx context.Context, accounts map[string][]string) {
+	s.sync.Prepare(ctx, accounts)
+}
+
 // Follow keeps the rules that this instance must have, and what it knows of Redis,
 // up to date until ctx ends; then the instance counts no more.
 func (s *Server) Follow(ctx context.Context) {

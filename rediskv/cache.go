@@ -56,6 +56,8 @@ type Cached struct {
 	asOf    time.Time // known to be current: as it was read, or until it was marked
 	failed  time.Time // when it was last to be read, in vain
 	near    bool      // it was read from a replica
+
+	hashes map[string]Fields // as they were read, where that is noted
 }
 
 func newCache() *Cache {
@@ -235,9 +237,16 @@ func load[T any](ctx context.Context, s *DB, key Entry, read func(context.Contex
 	}
 	flight := key.kind + ":" + key.org + ":" + key.id + from + strconv.FormatUint(changes, 10)
 	v, err, _ := c.flight.Do(flight, func() (any, error) {
-		v, err := read(context.WithoutCancel(ctx))
+		ctx, r := context.WithoutCancel(ctx), &sources{org: key.org}
+		if s.notes || s.IsOffline() {
+			ctx = context.WithValue(ctx, sourcesKey{}, r)
+		}
+		v, err := read(ctx)
 		if err == nil {
-			e := &Cached{Org: key.org, value: v, until: s.Clock().Add(cacheFresh), asOf: begun, near: s.IsView()}
+			e := &Cached{Org: key.org, value: v, until: s.Clock().Add(cacheFresh), asOf: begun, near: s.IsView(), hashes: r.hashes}
+			if s.IsOffline() {
+				e.asOf = r.asOf
+			}
 			c.Entries.Add(key, e)
 			// What was marked while this was read was marked in vain.
 			if c.changes.Load() != changes {

@@ -128,7 +128,9 @@ func (s *DB) OnceSealed(ctx context.Context, candidate []byte) (kept []byte, err
 	if s.seal != "" {
 		return []byte(s.seal), nil
 	}
-	return s.once(ctx, metaKey, "seal", candidate)
+	kept, err = s.once(ctx, metaKey, "seal", candidate)
+	s.seal = string(kept)
+	return kept, err
 }
 
 // SandboxClock is how far the sandbox of this Redis is ahead of real time, in

@@ -69,6 +69,9 @@ func (s *DB) AtOnce(ctx context.Context, ask func(redis.Pipeliner)) error {
 
 // Hashes reads hashes at one moment, as they are; the first must be there.
 func (s *DB) Hashes(ctx context.Context, operation string, keys ...string) (found []Fields, err error) {
+	if s.IsOffline() {
+		return s.keptHashes(ctx, operation, keys)
+	}
 	err = s.Timed(ctx, operation, func(ctx context.Context) error {
 		replies := make([]*redis.MapStringStringCmd, len(keys))
 		if err := s.AtOnce(ctx, func(pipe redis.Pipeliner) {

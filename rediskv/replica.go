@@ -68,7 +68,7 @@ func (s *DB) addReplica(ctx context.Context, o Options) error {
 	view := &DB{
 		Redis: client, Blocking: s.Blocking, Batched: client, primary: s, deadTries: s.deadTries, spaces: s.spaces,
 		Timeout: s.Timeout, ExportBytes: s.ExportBytes, Clock: s.Clock, observe: s.observe, Log: s.Log, Cache: s.Cache,
-		told: s.told, onDamage: s.onDamage, OnHeld: s.OnHeld, News: s.News, Builtin: s.Builtin, mint: s.mint,
+		told: s.told, notes: s.notes, onDamage: s.onDamage, OnHeld: s.OnHeld, News: s.News, Builtin: s.Builtin, mint: s.mint,
 	}
 	s.replica = &replica{view: view, maxLag: o.MaxLag, now: s.Clock, needed: needed, changed: changed}
 	view.replica = s.replica

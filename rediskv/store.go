@@ -70,6 +70,8 @@ type Options struct {
 	// read again before it is used, where nobody may be listening (0: never; while
 	// Redis cannot be reached what is known is used all the same).
 	Silence time.Duration
+	// Notes says that configuration is kept as it was read, for EachNoted.
+	Notes bool
 	// Timeout bounds every call, retries included (0: OperationTimeout).
 	Timeout time.Duration
 	// Observe is told of every operation; it may be nil.
@@ -106,6 +108,9 @@ type DB struct {
 	News         chan struct{}
 	Builtin      map[tollgate.Citation]tollgate.RuleRef
 
+	notes bool   // what is read of configuration is noted
+	kept  Keeper // of an Offline, else nil
+
 	replica *replica // nil: there is none
 	primary *DB      // of a view of the replica, else nil: who writes
 	mint    *mint
@@ -119,19 +124,37 @@ type mint struct {
 
 // Open connects, agrees on the number of partitions and loads the scripts.
 func Open(ctx context.Context, o Options) (*DB, error) {
-	log := o.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	quiet()
-	timeout := cmp.Or(o.Timeout, OperationTimeout)
 	partitions := cmp.Or(o.Partitions, defaultPartitions)
 	if partitions < 1 || partitions > maxPartitions {
 		return nil, fmt.Errorf("partitions: %d is not between 1 and %d", partitions, maxPartitions)
 	}
-	client, blocking, said, err := connect(ctx, o, partitions, timeout)
+	quiet()
+	client, blocking, said, err := connect(ctx, o, partitions, cmp.Or(o.Timeout, OperationTimeout))
 	if err != nil {
 		return nil, err
+	}
+	s, err := newDB(o, client, blocking)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.prepare(ctx, o.Partitions, partitions, said); err != nil {
+		s.Close()
+		return nil, err
+	}
+	if o.Replica != "" {
+		if err := s.addReplica(ctx, o); err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// newDB takes over both clients.
+func newDB(o Options, client, blocking redis.UniversalClient) (*DB, error) {
+	log := o.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
 	}
 	batched, err := together(client)
 	if err != nil {
@@ -143,21 +166,11 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	s := &DB{
 		Redis: client, Blocking: blocking, Batched: batched, deadTries: max(leastDeadTries, o.Pool),
-		Timeout: timeout, silence: o.Silence, ExportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), PaymentBytes: cmp.Or(o.PaymentBytes, DefaultPaymentBytes), Clock: o.Clock, mint: &mint{entropy: o.Entropy}, observe: o.Observe, Log: log,
+		Timeout: cmp.Or(o.Timeout, OperationTimeout), silence: o.Silence, notes: o.Notes, ExportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), PaymentBytes: cmp.Or(o.PaymentBytes, DefaultPaymentBytes), Clock: o.Clock, mint: &mint{entropy: o.Entropy}, observe: o.Observe, Log: log,
 		Cache: newCache(), told: told, onDamage: o.Damaged, OnHeld: o.Held, News: make(chan struct{}, 1), Builtin: map[tollgate.Citation]tollgate.RuleRef{},
 	}
 	for _, ref := range o.Rules {
 		s.Builtin[ref.Rule] = ref
-	}
-	if err := s.prepare(ctx, o.Partitions, partitions, said); err != nil {
-		s.Close()
-		return nil, err
-	}
-	if o.Replica != "" {
-		if err := s.addReplica(ctx, o); err != nil {
-			s.Close()
-			return nil, err
-		}
 	}
 	return s, nil
 }

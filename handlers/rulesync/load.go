@@ -63,3 +63,22 @@ func Passes(err error) bool {
 	code := problem.From(err).Code
 	return code == tollgate.CodeStoreUnavailable || code == tollgate.CodeShareExhausted
 }
+
+// Prepare loads the rules of accounts, by organization, where nobody can say what else
+// is in force. The instance is then as complete as it can be.
+func (s *Sync) Prepare(ctx context.Context, accounts map[string][]string) {
+	for org, ids := range accounts {
+		for _, id := range ids {
+			a, err := s.Store.Account(ctx, org, id)
+			if err == nil && s.Fits() {
+				err = s.Load(ctx, org, a.Rules...)
+			}
+			if err != nil { // the quote that needs it says so
+				s.Log.Warn("an account cannot be quoted for", "organization", org, "merchant_account", id, "error", err)
+			}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.complete = true
+}

@@ -93,6 +93,9 @@ func (s *Store) Account(ctx context.Context, org, id string) (*Account, error) {
 		if err != nil {
 			return nil, err
 		}
+		s.db.Note(ctx, k.Object(id), found[0])
+		s.db.Note(ctx, k.Organization(), found[1])
+		s.db.Note(ctx, k.Shadowing(), found[2])
 		a := &Account{Revision: found[0].Int("v"), Organization: found[1].Int("v")}
 		var doc tollgate.PerimeterDocument
 		var o tollgate.Organization
@@ -127,6 +130,7 @@ func (s *Store) Grant(ctx context.Context, org, id string) (*Grant, error) {
 		if err != nil {
 			return nil, err
 		}
+		s.db.Note(ctx, k.Object(id), f)
 		g := &Grant{Revision: f.Int("v")}
 		return g, s.db.DamagedAt(ctx, k.Object(id), f.Document(&g.Grant))
 	})
@@ -146,6 +150,7 @@ func (s *Store) Organization(ctx context.Context, org string) (*Organization, er
 		if err != nil {
 			return nil, err
 		}
+		s.db.Note(ctx, k.Organization(), found[0])
 		o := &Organization{Revision: found[0].Int("v"), AccountIDs: strings.Fields(found[0]["accounts"])}
 		return o, s.db.DamagedAt(ctx, k.Organization(), found[0].Document(&o.Organization))
 	})

@@ -3,9 +3,10 @@ package ledger
 import (
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/hashes"
 )
 
-var transactionTable = rediskv.NewHashTable[tollgate.Transaction]()
+var transactionTable = hashes.New[tollgate.Transaction]()
 
 // TransactionFields is the transaction's hash; its position is added by the
 // script that commits it.

@@ -5,9 +5,10 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/hashes"
 )
 
-var paymentTable = rediskv.NewHashTable[tollgate.Payment]()
+var paymentTable = hashes.New[tollgate.Payment]()
 
 // paymentFields is the payment's hash. Values are short, so that Redis keeps
 // it as one block of memory; what a client did not send takes no room.

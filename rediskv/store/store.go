@@ -63,6 +63,15 @@ func Open(ctx context.Context, o rediskv.Options) (*Store, error) {
 	return s, nil
 }
 
+// Offline is a Store of what is kept, as rediskv.Offline says.
+func Offline(o rediskv.Options, kept rediskv.Keeper, partitions int, seal string) (*Store, error) {
+	db, err := rediskv.Offline(o, kept, partitions, seal)
+	if err != nil {
+		return nil, err
+	}
+	return on(db), nil
+}
+
 // Near is the Store to read an organization from, as rediskv.DB.Near says, or nil.
 func (s *Store) Near(ctx context.Context, org string, least int64) *Store {
 	if !s.DB.Near(ctx, org, least) {

@@ -51,6 +51,10 @@ var Settings = []setting{
 		Meaning: "a replica of that Redis which is nearer than the primary: reads go there while it is less than 5 s behind; not for a cluster",
 	},
 	{
+		Flag: "snapshot-dir", Commands: []string{"serve"},
+		Meaning: "a folder of this instance alone, in which it keeps the configuration that it knows: with it, an instance that starts while Redis is away quotes at once; none: it waits for Redis",
+	},
+	{
 		Flag: "issuer", Required: true, Commands: []string{"serve"},
 		Meaning: "the issuer identifier: the public URL of this service, which clients name as the audience of their assertions",
 	},

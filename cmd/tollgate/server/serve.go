@@ -42,15 +42,14 @@ func serve(ctx context.Context, a *cli.App, c *cli.Config) error {
 	if err != nil {
 		return err
 	}
-	store, _, err := OpenStore(ctx, o.redis, o.redisWait, true)
-	if err != nil {
+	doors := newDoors(&o)
+	defer doors.close()
+	store, kept, err := o.openStore(ctx, a, doors)
+	if err != nil || store == nil {
 		return err
 	}
 	defer store.Close()
-	s, err := service.New(ctx, store, service.Options{
-		Issuer: o.issuer, SigningKeys: o.signingKeys, SecretKey: o.secretKey, Entropy: a.Entropy, Clock: a.Clock,
-		RulesRoom: o.rulesRoom, Staleness: o.staleness, Examine: examine.New(examine.DefaultLimits), Observer: o.metrics, Log: o.log,
-	})
+	s, err := service.New(ctx, store, o.service(a))
 	if err != nil {
 		return startError(err)
 	}
@@ -61,23 +60,15 @@ func serve(ctx context.Context, a *cli.App, c *cli.Config) error {
 	defer background.Wait() // the others are told that this instance goes
 	defer stopWatching()    // after the last request
 	background.Go(func() { s.Run(watching) })
+	if kept != nil {
+		background.Go(func() { kept.Run(watching, store) })
+	}
 
-	listener, err := Listen(o.addr)
+	endpoints, err := doors.open(s.Server, true)
 	if err != nil {
 		return err
 	}
-	endpoints := []Endpoint{{s.Server.Listen(listener), HTTPServer(s.Server.Handler(), o.log)}}
-	metricsAddr := o.metricsAddr
-	if metricsAddr != "off" {
-		l, err := Listen(metricsAddr)
-		if err != nil {
-			listener.Close()
-			return err
-		}
-		metricsAddr = l.Addr().String()
-		endpoints = append(endpoints, Endpoint{l, HTTPServer(o.metrics.Handler(), o.log)})
-	}
-	o.log.Info("serving", "addr", listener.Addr().String(), "metrics_addr", metricsAddr, "issuer", o.issuer, "version", cli.VersionText())
+	o.log.Info("serving", append(doors.names(), "issuer", o.issuer, "version", cli.VersionText())...)
 	err = ServeUntil(ctx, o.grace, func() {
 		s.Server.Drain()
 		o.log.Info("draining", "delay", o.drainDelay.String())
@@ -87,10 +78,19 @@ func serve(ctx context.Context, a *cli.App, c *cli.Config) error {
 	return err
 }
 
+// service is what a service is made of.
+func (o *processOptions) service(a *cli.App) service.Options {
+	return service.Options{
+		Issuer: o.issuer, SigningKeys: o.signingKeys, SecretKey: o.secretKey, Entropy: a.Entropy, Clock: a.Clock,
+		RulesRoom: o.rulesRoom, Staleness: o.staleness, Examine: examine.New(examine.DefaultLimits), Observer: o.metrics, Log: o.log,
+	}
+}
+
 // processOptions is the settings of serve and work, checked.
 type processOptions struct {
 	redis       rediskv.Options
 	redisWait   time.Duration
+	snapshotDir string
 	issuer      string
 	signingKeys [][]byte
 	secretKey   []byte
@@ -131,7 +131,8 @@ func readProcessOptions(a *cli.App, c *cli.Config) (processOptions, error) {
 
 // serve reads what only serve has.
 func (o *processOptions) serve(c *cli.Config) {
-	o.redis.Replica = c.Text("redis-replica-url")
+	o.redis.Replica, o.snapshotDir = c.Text("redis-replica-url"), c.Text("snapshot-dir")
+	o.redis.Notes = o.snapshotDir != ""
 	if o.staleness = c.Duration("quote-max-staleness"); o.staleness == 0 {
 		o.staleness = -1
 	}

@@ -1,4 +1,5 @@
-package rediskv
+// Package hashes says which fields of a struct its hash in Redis has, and how.
+package hashes
 
 import (
 	"reflect"
@@ -9,16 +10,17 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
-// HashTable is the fields of a struct that its hash has; those that change stand
+// Table is the fields of a struct that its hash has; those that change stand
 // first. It is made of the struct's tags, hash:"name[,changes][,form]": a field that
 // changes is written by every change of the object, and form is optional (empty
 // while it is not there), date, sum (more digits than an amount) or the prefix of an
 // identifier.
-type HashTable []hashField
+type Table []column
 
-type hashField struct {
+type column struct {
 	name     string
 	argument any // the name, boxed once
 	index    []int
@@ -36,17 +38,17 @@ var knownWords = map[reflect.Type][]string{
 	reflect.TypeFor[tollgate.TransactionType](): tollgate.TransactionTypes,
 }
 
-// NewHashTable reads the tags of a struct, and of the structs in it.
-func NewHashTable[T any]() HashTable { return hashTableOf(reflect.TypeFor[T]()) }
+// New reads the tags of a struct, and of the structs in it.
+func New[T any]() Table { return tableOf(reflect.TypeFor[T]()) }
 
-func hashTableOf(t reflect.Type, within ...int) (table HashTable) {
-	var rest HashTable
+func tableOf(t reflect.Type, within ...int) (table Table) {
+	var rest Table
 	for f := range t.Fields() {
-		h := hashField{index: append(slices.Clone(within), f.Index...), known: knownWords[f.Type]}
+		h := column{index: append(slices.Clone(within), f.Index...), known: knownWords[f.Type]}
 		tag, stored := f.Tag.Lookup("hash")
 		if !stored {
 			if f.Type.Kind() == reflect.Struct {
-				rest = append(rest, hashTableOf(f.Type, h.index...)...)
+				rest = append(rest, tableOf(f.Type, h.index...)...)
 			}
 			continue
 		}
@@ -65,9 +67,9 @@ func hashTableOf(t reflect.Type, within ...int) (table HashTable) {
 
 // Pairs are the envelope and the fields of an object, or of a change of it. What is
 // empty takes no room.
-func (t HashTable) Pairs(object any, isNew bool) Pairs {
-	f, row := make(Pairs, 0, 2*len(t)+4), reflect.ValueOf(object).Elem()
-	f.Set(EnvelopeField, Envelope)
+func (t Table) Pairs(object any, isNew bool) rediskv.Pairs {
+	f, row := make(rediskv.Pairs, 0, 2*len(t)+4), reflect.ValueOf(object).Elem()
+	f.Set(rediskv.EnvelopeField, rediskv.Envelope)
 	for i := range t {
 		h := &t[i]
 		if !isNew && !h.changes {
@@ -80,7 +82,7 @@ func (t HashTable) Pairs(object any, isNew bool) Pairs {
 	return f
 }
 
-func (h *hashField) textOf(field reflect.Value) string {
+func (h *column) textOf(field reflect.Value) string {
 	if h.form == "optional" && field.IsZero() {
 		return ""
 	}
@@ -91,7 +93,7 @@ func (h *hashField) textOf(field reflect.Value) string {
 		}
 		return strconv.FormatInt(v.Minor, 10)
 	case *tollgate.Instant:
-		return Milli(*v)
+		return rediskv.Milli(*v)
 	case *int64, *int:
 		return strconv.FormatInt(field.Int(), 10)
 	case **string:
@@ -114,7 +116,7 @@ func (h *hashField) textOf(field reflect.Value) string {
 }
 
 // Read reads the fields into an object.
-func (t HashTable) Read(r *Stored, object any) {
+func (t Table) Read(r *rediskv.Stored, object any) {
 	currency, row := r.Currency("cur"), reflect.ValueOf(object).Elem()
 	for i := range t {
 		h := &t[i]
@@ -149,7 +151,7 @@ func (t HashTable) Read(r *Stored, object any) {
 	}
 }
 
-func (h *hashField) text(r *Stored) string {
+func (h *column) text(r *rediskv.Stored) string {
 	switch {
 	case strings.HasSuffix(h.form, "_"):
 		return r.Of(h.name, h.form)
