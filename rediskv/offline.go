@@ -71,7 +71,7 @@ func (s *DB) keptHashes(ctx context.Context, operation string, keys []string) ([
 	found := make([]Fields, len(keys))
 	for i, key := range keys {
 		f, err := s.KeptHash(ctx, operation, key)
-		if err != nil && i == 0 {
+		if err != nil {
 			return nil, err
 		}
 		found[i] = f
@@ -98,7 +98,7 @@ func sourcesOf(ctx context.Context) *sources {
 // entries share what their organization's has.
 func (s *DB) Note(ctx context.Context, key string, f Fields) {
 	r := sourcesOf(ctx)
-	if r == nil || !s.notes || len(f) == 0 {
+	if r == nil || !s.notes {
 		return
 	}
 	if e, ok := s.Cache.Entries.Peek(EntryOf("organization", r.org, "")); ok && maps.Equal(e.hashes[key], f) {

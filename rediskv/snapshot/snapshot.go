@@ -119,7 +119,7 @@ func (s *Snapshot) isOurs(name string) bool {
 // Store is what was known when the process before ended: rediskv.Offline. It is nil
 // where nothing is known.
 func (s *Snapshot) Store(o rediskv.Options) (*store.Store, error) {
-	if s.found.Partitions == 0 || len(s.found.Seal) == 0 || len(s.hashes) == 0 {
+	if len(s.found.Seal) == 0 || len(s.hashes) == 0 {
 		return nil, nil
 	}
 	return store.Offline(o, s, s.found.Partitions, string(s.found.Seal))
