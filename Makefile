@@ -15,8 +15,8 @@ ON_REDIS ?= ./rediskv/... ./handlers/... ./cmd/...
 
 # The packages where goroutines share memory. `make test-all` looks at all of them.
 RACE ?= ./rediskv/... ./handlers/share/... ./handlers/worker/...
-# A test of one goroutine, and a quarter of that time; `make test-all` leaves it in.
-RACE_SKIP ?= ^TestScriptsSentAgain$$
+# Tests of one goroutine, and half of that time; `make test-all` leaves them in.
+RACE_SKIP ?= ^Test(ScriptsSentAgain|TokensOfManyGrantsEnd|TokensEndOfMoreGrantsThanOneScanFinds|NoBodyIsNoWork|PreviewIsWhatHappens|Captured|CapturedFarAway|CapturedLooksAtTheWindow|SearchBetweenTimes|LimitsAreWhatWasSpent|ExportFilesHaveRoom|ExportDroppedByHalf|EventByID)$$
 
 # Many tests wait most of their time, for a Redis that is away, say.
 TEST  := $(GO) test -shuffle=on -timeout 10m -p 4 -parallel 8
@@ -25,6 +25,9 @@ FUZZTIME ?= 10s
 FAIR  ?= all
 EDGE  ?= some
 SANDBOX ?= some
+
+# Programs for JavaScript. They talk no HTTP/2: the host does.
+JS := GOOS=js GOARCH=wasm $(GO) build -tags nethttpomithttp2 -trimpath -buildvcs=false -ldflags '-s -w'
 
 .DEFAULT_GOAL := help
 
@@ -40,7 +43,7 @@ dev: build ## run everything on an embedded Redis with a demonstration organizat
 
 edge: ## bin/edge: the service as WebAssembly, for workerd
 	@mkdir -p bin/edge
-	GOOS=js GOARCH=wasm $(GO) build -trimpath -buildvcs=false -ldflags '-s -w' -o bin/edge/tollgate.wasm ./cmd/edge
+	$(JS) -o bin/edge/tollgate.wasm ./cmd/edge
 	cp cmd/edge/worker.js cmd/edge/object.js cmd/edge/program.js cmd/edge/workerd.capnp "$$($(GO) env GOROOT)/lib/wasm/wasm_exec.js" bin/edge
 
 edge-dev: edge build ## the same as dev, answered by workerd on a Redis of its own; needs npm, redis-server
@@ -54,11 +57,10 @@ edge-test: edge ## the service on workerd beside the native one; EDGE=all for al
 	TOLLGATE_TEST_EDGE=$(EDGE) TOLLGATE_TEST_REDIS=server $(GO) test -count=1 -timeout 60m -p 1 ./scripts/edge
 	TOLLGATE_TEST_EDGE=$(EDGE) TOLLGATE_TEST_REDIS=server $(GO) test -count=1 -run AtTheEdge ./handlers
 
-# A page needs no HTTP/2: it has no network. The service worker keeps the files of a
-# version together.
+# The service worker keeps the files of a version together.
 sandbox: ## bin/sandbox: the sandbox in a page, for any file host
 	@rm -rf bin/sandbox && mkdir -p bin/sandbox
-	GOOS=js GOARCH=wasm $(GO) build -tags nethttpomithttp2 -trimpath -buildvcs=false -ldflags '-s -w' -o bin/sandbox/tollgate.wasm ./cmd/edge/page
+	$(JS) -o bin/sandbox/tollgate.wasm ./cmd/edge/page
 	gzip -9 -n bin/sandbox/tollgate.wasm
 	cp cmd/edge/page/*.html cmd/edge/page/*.css cmd/edge/page/*.js cmd/edge/program.js "$$($(GO) env GOROOT)/lib/wasm/wasm_exec.js" bin/sandbox
 	version=$$(cat bin/sandbox/* | sha256sum | cut -c1-16) && sed -i "s/^const version = \"0\"/const version = \"$$version\"/" bin/sandbox/service-worker.js
