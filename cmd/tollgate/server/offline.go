@@ -80,14 +80,19 @@ func (o *processOptions) quote(ctx context.Context, a *cli.App, known *store.Sto
 	err = ServeUntil(away, o.grace, s.Server.Drain, endpoints...)
 	back()
 	is := <-opened
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		o.log.Info("stopped")
 		if is.store != nil {
 			err = errors.Join(err, is.store.Close())
 		}
 		return nil, err
+	case is.store != nil && err != nil: // a client that takes its time keeps nobody else waiting
+		o.log.Warn("requests were cut off", "error", err)
+		return is.store, nil
+	default:
+		return is.store, cmp.Or(err, is.err)
 	}
-	return is.store, cmp.Or(is.err, err)
 }
 
 // doors are the addresses of a process, open for one server after the other: who
