@@ -57,10 +57,12 @@ edge-test: edge ## the service on workerd beside the native one; EDGE=all for al
 	TOLLGATE_TEST_EDGE=$(EDGE) TOLLGATE_TEST_REDIS=server $(GO) test -count=1 -timeout 60m -p 1 ./scripts/edge
 	TOLLGATE_TEST_EDGE=$(EDGE) TOLLGATE_TEST_REDIS=server $(GO) test -count=1 -run AtTheEdge ./handlers
 
-# The service worker keeps the files of a version together.
+# Everybody who opens the page loads it first: without inlining it is a megabyte less
+# of 8, and takes 7 % longer to answer. The service worker keeps the files of a version
+# together.
 sandbox: ## bin/sandbox: the sandbox in a page, for any file host
 	@rm -rf bin/sandbox && mkdir -p bin/sandbox
-	$(JS) -o bin/sandbox/tollgate.wasm ./cmd/edge/page
+	$(JS) -gcflags=all=-l -o bin/sandbox/tollgate.wasm ./cmd/edge/page
 	gzip -9 -n bin/sandbox/tollgate.wasm
 	cp cmd/edge/page/*.html cmd/edge/page/*.css cmd/edge/page/*.js cmd/edge/program.js "$$($(GO) env GOROOT)/lib/wasm/wasm_exec.js" bin/sandbox
 	version=$$(cat bin/sandbox/* | sha256sum | cut -c1-16) && sed -i "s/^const version = \"0\"/const version = \"$$version\"/" bin/sandbox/service-worker.js
