@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -115,7 +116,7 @@ func eval[T any](b *browser, expression string, values ...any) T {
 // within waits until an expression of the page is true.
 func (b *browser) within(expression string, values ...any) {
 	b.t.Helper()
-	for start := time.Now(); !eval[bool](b, "Boolean("+expression+")", values...); time.Sleep(20 * time.Millisecond) {
+	for start := time.Now(); !eval[bool](b, "(async () => Boolean(await ("+expression+")))()", values...); time.Sleep(20 * time.Millisecond) {
 		if time.Since(start) > patience {
 			b.t.Fatalf("never: "+expression+"\n%s", append(values, eval[string](b, "document.body.innerText"))...)
 		}
@@ -177,13 +178,24 @@ func (b *browser) ask(token string, requests ...request) []answer {
 
 type request struct{ Method, Path, Body, Key string }
 
-// serve is a file host, with nothing but files. It can be closed before the test ends.
+// serve is a file host, with nothing but files and headers. It can be closed before
+// the test ends.
 func serve(t *testing.T) *httptest.Server {
 	t.Helper()
 	if _, err := os.Stat(files + "/tollgate.wasm.gz"); err != nil {
 		t.Fatal(errors.Join(errors.New("make sandbox-test builds it"), err))
 	}
-	s := httptest.NewServer(http.StripPrefix("/below", http.FileServer(http.Dir(files))))
+	page, err := os.ReadFile(files + "/index.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := regexp.MustCompile(`Content-Security-Policy" content="([^"]*)"`).FindStringSubmatch(string(page))[1]
+	below := http.StripPrefix("/below", http.FileServer(http.Dir(files)))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", policy) // of the page, for its workers too
+		w.Header().Set("Cache-Control", "no-store")       // what is there offline, the service worker has kept
+		below.ServeHTTP(w, r)
+	}))
 	t.Cleanup(s.Close)
 	return s
 }

@@ -125,12 +125,41 @@ func TestKilledBrowserLosesNothing(t *testing.T) {
 	}
 }
 
+// What is kept is on disk before anybody is told so: behind a transaction that is not
+// done, nothing is.
+func TestKeptWhenItIsOnDisk(t *testing.T) {
+	b := launch(t, t.TempDir())
+	b.open(serve(t).URL + "/below/")
+	order := eval[[]string](b, `(async () => {
+		const { State } = await import("./state.js");
+		const state = await State.open("another");
+		const order = [];
+		const before = state.database.transaction("changes", "readwrite");
+		let asked = 0;
+		const again = () => { if (asked++ < 100) before.objectStore("changes").count().onsuccess = again; };
+		again();
+		before.addEventListener("complete", () => order.push("before"));
+		await state.add(new Uint8Array([1])).then(() => order.push("kept"));
+		state.database.transaction = (...all) => {
+			const refused = IDBDatabase.prototype.transaction.apply(state.database, all);
+			setTimeout(() => refused.abort());
+			return refused;
+		};
+		await state.add(new Uint8Array([2])).catch(() => order.push("refused"));
+		delete state.database.transaction;
+		return [...order, (await state.pieces()).join()];
+	})()`)
+	if want := []string{"before", "kept", "refused", "1"}; !slices.Equal(order, want) {
+		t.Errorf("%q, want %q", order, want)
+	}
+}
+
 // After the first load the page needs no network.
 func TestOffline(t *testing.T) {
 	host := serve(t)
 	b := launch(t, t.TempDir())
 	b.open(host.URL + "/below/")
-	b.within(`caches.keys().then(async (names) => Boolean(await (await caches.open(names[0])).match("tollgate.wasm.gz")))`)
+	b.within(`(await caches.open((await caches.keys())[0])).match("tollgate.wasm.gz")`)
 	host.Close()
 	b.do(chromedp.Navigate("about:blank"))
 	b.open(host.URL + "/below/")
