@@ -29,6 +29,10 @@ SANDBOX ?= some
 # Programs for JavaScript. They talk no HTTP/2: the host does.
 JS := GOOS=js GOARCH=wasm $(GO) build -tags nethttpomithttp2 -trimpath -buildvcs=false -ldflags '-s -w'
 
+# What a quote spends no time in is not inlined: 0.8 MB less of 29.6, packed 0.45 of
+# 6.5, and no slower. For the whole program it would be larger.
+RARE := github.com/redis/go-redis/... crypto/... encoding/... debug/... regexp/... log/... math/big fmt
+
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -43,7 +47,7 @@ dev: build ## run everything on an embedded Redis with a demonstration organizat
 
 edge: ## bin/edge: the service as WebAssembly, for workerd
 	@mkdir -p bin/edge
-	$(JS) -o bin/edge/tollgate.wasm ./cmd/edge
+	$(JS) $(RARE:%=-gcflags=%=-l) -o bin/edge/tollgate.wasm ./cmd/edge
 	cp cmd/edge/worker.js cmd/edge/object.js cmd/edge/program.js cmd/edge/workerd.capnp "$$($(GO) env GOROOT)/lib/wasm/wasm_exec.js" bin/edge
 
 edge-dev: edge build ## the same as dev, answered by workerd on a Redis of its own; needs npm, redis-server
