@@ -130,12 +130,29 @@ func (b *browser) open(url string) {
 	b.within(`!document.getElementById("main").hidden`)
 }
 
+// click has the mouse click on an element, again where it misses: what the page shows
+// meanwhile may move the element from under it.
+func (b *browser) click(selector string) {
+	b.t.Helper()
+	b.within(`Boolean(document.querySelector(%s))`, selector)
+	for start := time.Now(); ; {
+		eval[any](b, `void ((e) => { window.hit = false; e.addEventListener("click", () => { window.hit = true; }, { capture: true, once: true }); })(document.querySelector(%s))`, selector)
+		b.do(chromedp.Click(selector))
+		if eval[bool](b, `window.hit !== false`) { // or the page is another by now
+			return
+		}
+		if time.Since(start) > patience {
+			b.t.Fatalf("the mouse never hits %s", selector)
+		}
+	}
+}
+
 // step clicks a step of the first minute, and waits until it is done.
 func (b *browser) step(name string) {
 	b.t.Helper()
 	b.within(`!document.getElementById("step-" + %s).disabled`, name)
 	eval[any](b, `document.getElementById("status").textContent = ""`)
-	b.do(chromedp.Click("#step-" + name))
+	b.click("#step-" + name)
 	b.within(`/^2/.test(document.getElementById("status").textContent) && "done" in document.getElementById("step-" + %s).dataset`, name)
 }
 
@@ -143,7 +160,7 @@ func (b *browser) step(name string) {
 func (b *browser) magic(payee string) (status string) {
 	b.t.Helper()
 	eval[any](b, `(document.getElementById("status").textContent = "", [...document.querySelectorAll("#payees button")].find((e) => e.textContent.startsWith(%s)).click())`, payee)
-	b.do(chromedp.Click("#send"))
+	b.click("#send")
 	b.within(`document.getElementById("status").textContent !== ""`)
 	return eval[string](b, `document.getElementById("status").textContent`)
 }

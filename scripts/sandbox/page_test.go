@@ -31,9 +31,9 @@ func TestFirstMinute(t *testing.T) {
 	if got := text("ticket"); !strings.Contains(got, "Card fee 1.39 rule:card_fee@v2 2 Platform fee 0.10 rule:platform_fee@v1 2 Card fee 1.01 rule:card_fee@v2 3") || !strings.Contains(got, "Total 2.60 EUR") {
 		t.Errorf("the ticket: %s", got)
 	}
-	b.do(chromedp.Click("#tab-webhooks"))
+	b.click("#tab-webhooks")
 	b.within(`document.getElementById("deliveries").children.length >= 3`)
-	b.do(chromedp.Click("#deliveries summary"))
+	b.click("#deliveries summary")
 	if got := text("deliveries"); !strings.Contains(got, "POST /tollgate HTTP/1.1 Host: receiver.example") || !strings.Contains(got, "Webhook-Signature: v1,") {
 		t.Errorf("a delivery: %s", got)
 	}
@@ -56,7 +56,8 @@ func TestFirstMinute(t *testing.T) {
 		return at
 	}
 	before := moment()
-	b.do(chromedp.Click("#advance-120h"), chromedp.Click("#tab-events"))
+	b.click("#advance-120h")
+	b.click("#tab-events")
 	b.within(`[...document.querySelectorAll("#log summary span")].some((e) => e.textContent === "payout.paid")`)
 	if moved := moment().Sub(before); moved < 120*time.Hour || moved > 121*time.Hour {
 		t.Errorf("the clock has moved by %s", moved)
@@ -195,7 +196,7 @@ func TestExportResetImport(t *testing.T) {
 	made := b.ask(b.token(), request{"POST", "/v1/payments", `{"amount":"5.00","currency":"EUR","payee":"shop.example"}`, "one"})
 	key := regexp.MustCompile(`"id":"(pay_[^"]*)"`).FindStringSubmatch(made[0].Text)
 	eval[any](b, `(window.make = URL.createObjectURL, URL.createObjectURL = (blob) => { window.taken = blob; return window.make.call(URL, blob); })`)
-	b.do(chromedp.Click("#export"))
+	b.click("#export")
 	b.within(`window.taken`)
 	state, err := base64.StdEncoding.DecodeString(eval[string](b, `window.taken.arrayBuffer().then((bytes) => btoa(Array.from(new Uint8Array(bytes), (c) => String.fromCharCode(c)).join("")))`))
 	if err != nil {
@@ -217,7 +218,7 @@ func TestExportResetImport(t *testing.T) {
 			}
 		}
 	}
-	reopen(func() { b.do(chromedp.Click("#reset")) })
+	reopen(func() { b.click("#reset") })
 	if got := b.ask(b.token(), request{Method: "GET", Path: "/v1/payments/" + key[1]}); got[0].Status != 404 {
 		t.Errorf("it is reset, and has %v", got)
 	}
