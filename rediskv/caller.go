@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv/script"
 )
 
 // idempotencyLifetime is how long an Idempotency-Key is remembered
@@ -125,7 +126,7 @@ func (s *DB) Entry(c Caller, kind, outcome, reason, targetType, targetID string)
 
 type appendAuditKeys struct{ Sequences, Audit, Mark string }
 
-var scriptAppendAudit = NewScript[appendAuditKeys, AuditArgs](lua, "append_audit")
+var scriptAppendAudit = script.New[appendAuditKeys, AuditArgs](lua, "append_audit")
 
 // Audit records what a caller was refused; entry's id, time, actor and request
 // are filled in.
@@ -233,7 +234,7 @@ func answerOf(record any) (Result, error) {
 
 type findRepeatedArgs struct{ GrantVersion, Fingerprint, Operation string }
 
-var scriptFindRepeated = NewReadScript[RequestKeys, findRepeatedArgs](lua, "find_repeated")
+var scriptFindRepeated = script.NewRead[RequestKeys, findRepeatedArgs](lua, "find_repeated")
 
 // FindRepeated looks for an earlier request of the same key. A caller that is
 // about to refuse for a reason that can change (configuration, a payment's

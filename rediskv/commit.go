@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/rediskv/script"
 )
 
 // Commit is a change that is written all at once, or not at all, if what it was
@@ -173,7 +174,7 @@ type commitArgs struct {
 	Channel, Organization string
 }
 
-var scriptCommit = NewScript[commitKeys, commitArgs](lua, "commit")
+var scriptCommit = script.New[commitKeys, commitArgs](lua, "commit")
 
 // Run writes all of it. ErrConflict says that something has changed since it was
 // read.
@@ -208,7 +209,7 @@ func (c *Commit) Send(ctx context.Context, operation string) (outcome string, re
 }
 
 // groups appends what is written.
-func (c *Commit) groups(inv *Invocation) error {
+func (c *Commit) groups(inv *script.Invocation) error {
 	inv.Args = append(inv.Args, len(c.reads))
 	for _, r := range c.reads {
 		inv.Keys = append(inv.Keys, r.key)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tollgate"
+	"tollgate/rediskv/script"
 )
 
 // Stored reads the fields of one stored object, strictly: what is missing, is
@@ -178,7 +179,7 @@ type noteDamageArgs struct {
 	EventArgs
 }
 
-var scriptNoteDamage = NewScript[noteDamageKeys, noteDamageArgs](lua, "note_damage")
+var scriptNoteDamage = script.New[noteDamageKeys, noteDamageArgs](lua, "note_damage")
 
 // tell says once of each damaged object that it is: an event of its
 // organization, which is what makes it once for all processes, a line in the

@@ -6,13 +6,15 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"tollgate/rediskv/script"
 )
 
 // greeting is what a Redis says when a Store opens.
 type greeting struct {
 	cluster    bool
 	meta       map[string]string // the hash metaKey
-	scripts    []bool            // which of allScripts it has
+	scripts    []bool            // which of all scripts it has
 	guarantees Guarantees
 }
 
@@ -23,9 +25,9 @@ func greet(ctx context.Context, c *redis.Client, partitions int) (said greeting,
 	pipe := c.Pipeline()
 	info := pipe.Info(ctx, "cluster")
 	recorded, meta := pipe.HSetNX(ctx, metaKey, "partitions", partitions), pipe.HGetAll(ctx, metaKey)
-	hashes := make([]string, len(allScripts))
-	for i, script := range allScripts {
-		hashes[i] = script.Hash()
+	hashes := make([]string, len(script.All()))
+	for i, one := range script.All() {
+		hashes[i] = one.Hash()
 	}
 	scripts := pipe.ScriptExists(ctx, hashes...)
 	asked := askGuarantees(ctx, pipe)

@@ -10,27 +10,20 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv/script"
 )
 
 //go:embed lua/*.lua
 var lua embed.FS
-
-func luaSource(lua embed.FS, name string) string {
-	text, err := lua.ReadFile("lua/" + name + ".lua")
-	if err != nil {
-		panic(err) // the file is compiled in
-	}
-	return string(text)
-}
 
 // loadScripts makes the first EVALSHA of each script succeed, on every master. A
 // single server has said which ones it has, as a rule all: they are some 300 KB, and
 // on their way for long. Those that it lacks are sent at once; between two of them
 // Redis answers others.
 func (s *DB) loadScripts(ctx context.Context, there []bool) error {
-	for _, script := range allScripts {
-		if script.fault != nil {
-			return script.fault
+	for _, one := range script.All() {
+		if one.Fault != nil {
+			return one.Fault
 		}
 	}
 	if cluster, ok := s.Redis.(*redis.ClusterClient); ok {
@@ -42,9 +35,9 @@ func (s *DB) loadScripts(ctx context.Context, there []bool) error {
 func loadInto(ctx context.Context, s *DB, c redis.Cmdable, there []bool) error {
 	return s.Timed(ctx, "load_scripts", func(ctx context.Context) error {
 		pipe := c.Pipeline()
-		for i, script := range allScripts {
+		for i, one := range script.All() {
 			if i >= len(there) || !there[i] {
-				pipe.ScriptLoad(ctx, script.source) // script.Load would take the hash of an answer that has not come
+				pipe.ScriptLoad(ctx, one.Source) // one.Load would take the hash of an answer that has not come
 			}
 		}
 		if pipe.Len() == 0 {
@@ -67,15 +60,15 @@ var (
 
 // Run carries out a script and turns the outcomes that every caller treats
 // alike into errors.
-func (s *DB) Run(ctx context.Context, inv *Invocation) (outcome string, rest []any, err error) {
-	if s.IsView() && !inv.reads {
+func (s *DB) Run(ctx context.Context, inv *script.Invocation) (outcome string, rest []any, err error) {
+	if s.IsView() && !inv.Reads {
 		s = s.primary
 	}
 	return s.RunOn(ctx, s.Redis, inv)
 }
 
 // RunOn is run on a client of the caller's choice.
-func (s *DB) RunOn(ctx context.Context, client redis.Scripter, inv *Invocation) (outcome string, rest []any, err error) {
+func (s *DB) RunOn(ctx context.Context, client redis.Scripter, inv *script.Invocation) (outcome string, rest []any, err error) {
 	err = s.Timed(ctx, inv.Name, func(ctx context.Context) error {
 		run := inv.Script.Run
 		if s.IsView() { // EVALSHA_RO
@@ -177,8 +170,3 @@ func (p *Pairs) Set(name, value string) { *p = append(*p, name, value) }
 
 // Int sets a field to an integer in decimal.
 func (p *Pairs) Int(name string, value int64) { p.Set(name, strconv.FormatInt(value, 10)) }
-
-// Unexpected is the error for an outcome that a script does not have.
-func Unexpected(inv *Invocation, outcome string) error {
-	return fmt.Errorf("redis %s: unexpected outcome %q", inv.Name, outcome)
-}

@@ -9,7 +9,11 @@ import (
 	"testing"
 
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/script"
 )
+
+// prelude stands in front of every script.
+const prelude = "script/lua/prelude.lua"
 
 // scriptFiles are the scripts of all rooms.
 func scriptFiles(t *testing.T) (files []string) {
@@ -27,6 +31,23 @@ func scriptFiles(t *testing.T) (files []string) {
 	return files
 }
 
+// TestScriptsAreNamed: Open refuses a Store whose scripts and fields differ, and
+// no script counts its arguments.
+func TestScriptsAreNamed(t *testing.T) {
+	numbered := regexp.MustCompile(`(?m)^[^-\n]*\b(KEYS|ARGV)\[\d`)
+	for _, s := range script.All() {
+		if s.Fault != nil {
+			t.Error(s.Fault)
+		}
+		if found := numbered.FindString(s.Body); found != "" {
+			t.Errorf("lua/%s.lua: %s", s.Name, found)
+		}
+	}
+	if files := len(scriptFiles(t)); files != len(script.All())+1 { // and the prelude
+		t.Errorf("%d files, %d scripts", files, len(script.All()))
+	}
+}
+
 // Every script says in its header what goes in and what comes out; the body
 // uses just that.
 func TestScriptsKeepTheirContract(t *testing.T) {
@@ -42,7 +63,7 @@ func TestScriptsKeepTheirContract(t *testing.T) {
 				t.Errorf("%s uses %s", file, banned)
 			}
 		}
-		if file == "lua/prelude.lua" {
+		if file == prelude {
 			continue
 		}
 		for _, of := range []string{"KEYS", "ARGV"} {

@@ -18,6 +18,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/rules"
+	"tollgate/rediskv/script"
 )
 
 // resend is a change whose reply is lost. Between its first and its second
@@ -67,7 +68,10 @@ func keyspace(t *testing.T, c redis.UniversalClient) map[string]string {
 // writes nothing more, and its outcome is that of the first. The second time the
 // caller's grant is changed in between, too.
 func TestScriptsSentAgain(t *testing.T) {
-	hashes := rediskv.ScriptHashes()
+	hashes := map[string]string{}
+	for _, one := range script.All() {
+		hashes[one.Name] = one.Hash()
+	}
 	tested := map[string]bool{}
 	for i := range 2 * len(resends) {
 		r, revoked := resends[i/2], i%2 == 1

@@ -14,6 +14,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/rules"
+	"tollgate/rediskv/script"
 )
 
 // Account is a merchant account with what is needed to price and decide.
@@ -222,7 +223,7 @@ type readResourceArgs struct {
 	rediskv.AuditArgs
 }
 
-var scriptReadResource = rediskv.NewScript[readResourceKeys, readResourceArgs](lua, "read_resource")
+var scriptReadResource = script.New[readResourceKeys, readResourceArgs](lua, "read_resource")
 
 // ReadResource reads what the four account endpoints show, compares the
 // caller's grant and records the read, in one step.

@@ -6,6 +6,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/script"
 )
 
 // TokenIssue is a token about to be issued for an assertion.
@@ -46,7 +47,7 @@ type issueTokenArgs struct {
 	rediskv.AuditArgs
 }
 
-var scriptIssueToken = rediskv.NewScript[issueTokenKeys, issueTokenArgs](lua, "issue_token")
+var scriptIssueToken = script.New[issueTokenKeys, issueTokenArgs](lua, "issue_token")
 
 // ListedGrants reads the list itself. A release that kept none left no list.
 func (s *Store) ListedGrants(ctx context.Context, k rediskv.Space) (list tollgate.GrantList, err error) {

@@ -17,6 +17,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/script"
 )
 
 // rewind is how far back a reader goes whose last event is no longer in the
@@ -299,7 +300,7 @@ type readEventsArgs struct {
 	eventRange
 }
 
-var scriptReadEvents = rediskv.NewReadScript[readEventsKeys, readEventsArgs](lua, "read_events")
+var scriptReadEvents = script.NewRead[readEventsKeys, readEventsArgs](lua, "read_events")
 
 // readEvents reads a range; there is the place of the resumed event, zero where it is
 // not in the log.

@@ -10,6 +10,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/script"
 )
 
 // trimBatch is how many entries one trimming call removes; a larger one would
@@ -171,4 +172,4 @@ type forgetConsumerKeys struct{ Stream string }
 
 type forgetConsumerArgs struct{ Group, Consumer string }
 
-var scriptForgetConsumer = rediskv.NewScript[forgetConsumerKeys, forgetConsumerArgs](lua, "forget_consumer")
+var scriptForgetConsumer = script.New[forgetConsumerKeys, forgetConsumerArgs](lua, "forget_consumer")

@@ -17,6 +17,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/script"
 )
 
 const (
@@ -96,8 +97,8 @@ type leaveExportArgs struct {
 }
 
 var (
-	scriptBeginExport = rediskv.NewScript[exportKeys, beginExportArgs](lua, "begin_export")
-	scriptLeaveExport = rediskv.NewScript[exportKeys, leaveExportArgs](lua, "leave_export")
+	scriptBeginExport = script.New[exportKeys, beginExportArgs](lua, "begin_export")
+	scriptLeaveExport = script.New[exportKeys, leaveExportArgs](lua, "leave_export")
 )
 
 // BeginExport makes the worker the owner and the job what Redis knows of it:
@@ -206,7 +207,7 @@ type appendExportArgs struct {
 	FieldCount                       int
 }
 
-var scriptAppendExport = rediskv.NewScript[appendExportKeys, appendExportArgs](lua, "append_export")
+var scriptAppendExport = script.New[appendExportKeys, appendExportArgs](lua, "append_export")
 
 // AppendExport appends a chunk that ends behind the last row that was passed;
 // an empty one only notes how far the work is. ErrExportLost: nothing was

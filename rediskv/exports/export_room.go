@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate/rediskv"
+	"tollgate/rediskv/script"
 )
 
 // RemoveExportFile removes what is left of the file of an export that has
@@ -55,7 +56,7 @@ type freeExportArgs struct {
 	NowMs    int64
 }
 
-var scriptFreeExport = rediskv.NewScript[freeExportKeys, freeExportArgs](lua, "free_export")
+var scriptFreeExport = script.New[freeExportKeys, freeExportArgs](lua, "free_export")
 
 // freeExport takes a file that is gone off the tally, or only those that are gone
 // by themselves, and returns the bytes of the others.

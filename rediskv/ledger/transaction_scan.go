@@ -12,6 +12,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/eventlog"
+	"tollgate/rediskv/script"
 )
 
 // highest is behind every place.
@@ -294,4 +295,4 @@ type scanTransactionsArgs struct {
 	AfterMs, BeforeMs     string
 }
 
-var scriptScanTransactions = rediskv.NewReadScript[scanTransactionsKeys, scanTransactionsArgs](lua, "scan_transactions")
+var scriptScanTransactions = script.NewRead[scanTransactionsKeys, scanTransactionsArgs](lua, "scan_transactions")

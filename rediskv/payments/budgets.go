@@ -9,6 +9,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/script"
 )
 
 // counterKept is how long a counter outlives its window, which nobody asks about
@@ -22,7 +23,7 @@ type BudgetError struct{ Reservation tollgate.Reservation }
 func (e *BudgetError) Error() string { return "perimeter: " + string(e.Reservation.Reason) }
 
 // consumed appends what a new payment consumes.
-func consumed(inv *rediskv.Invocation, k rediskv.Space, reservations []tollgate.Reservation, now tollgate.Instant) {
+func consumed(inv *script.Invocation, k rediskv.Space, reservations []tollgate.Reservation, now tollgate.Instant) {
 	for _, r := range reservations {
 		var lifetime any = int64(r.Until-now) + counterKept.Milliseconds()
 		if r.Earlier {
@@ -34,7 +35,7 @@ func consumed(inv *rediskv.Invocation, k rediskv.Space, reservations []tollgate.
 }
 
 // returned appends what a payment gives back.
-func returned(inv *rediskv.Invocation, k rediskv.Space, ch *tollgate.PaymentChange) {
+func returned(inv *script.Invocation, k rediskv.Space, ch *tollgate.PaymentChange) {
 	for _, counter := range returning(ch) {
 		inv.Keys = append(inv.Keys, k.Counter(counter))
 		inv.Args = append(inv.Args, ch.Return(counter))

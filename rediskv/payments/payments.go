@@ -12,6 +12,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
 	"tollgate/rediskv/payouts"
+	"tollgate/rediskv/script"
 )
 
 // CreatePayment commits a new payment in one round trip. ErrStale says that
@@ -165,9 +166,9 @@ func (s *Store) change(ctx context.Context, c rediskv.Caller, idem *rediskv.Idem
 	return r, outcome, err
 }
 
-func committed(inv *rediskv.Invocation, outcome, success string, rest []any, ans rediskv.Answer) (rediskv.Result, error) {
+func committed(inv *script.Invocation, outcome, success string, rest []any, ans rediskv.Answer) (rediskv.Result, error) {
 	if outcome != success && outcome != "done" && outcome != "repeated" {
-		return rediskv.Result{}, rediskv.Unexpected(inv, outcome)
+		return rediskv.Result{}, script.Unexpected(inv, outcome)
 	}
 	return rediskv.ResultOf(outcome, rest, ans)
 }
@@ -196,8 +197,8 @@ type (
 )
 
 var (
-	scriptReadPayment = rediskv.NewReadScript[readPaymentKeys, readArgs](lua, "read_payment")
-	scriptReadValue   = rediskv.NewReadScript[readValueKeys, readArgs](lua, "read_value")
+	scriptReadPayment = script.NewRead[readPaymentKeys, readArgs](lua, "read_payment")
+	scriptReadValue   = script.NewRead[readValueKeys, readArgs](lua, "read_value")
 )
 
 // Payment reads a payment and its ticket, and keeps a copy.

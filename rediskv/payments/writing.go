@@ -9,6 +9,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
 	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/script"
 )
 
 // paymentKeys and paymentArgs are what creating a payment and changing one have
@@ -58,8 +59,8 @@ type changePaymentArgs struct {
 }
 
 var (
-	scriptCreatePayment = rediskv.NewScript[createPaymentKeys, createPaymentArgs](lua, "create_payment")
-	scriptChangePayment = rediskv.NewScript[changePaymentKeys, changePaymentArgs](lua, "change_payment")
+	scriptCreatePayment = script.New[createPaymentKeys, createPaymentArgs](lua, "create_payment")
+	scriptChangePayment = script.New[changePaymentKeys, changePaymentArgs](lua, "change_payment")
 )
 
 // writing is a change of a payment for its script.
@@ -156,7 +157,7 @@ func (w *writing) part(k rediskv.Space, a *accounts.Account, ch *tollgate.Paymen
 }
 
 // transactions appends new transactions.
-func transactions(inv *rediskv.Invocation, k rediskv.Space, list []tollgate.Transaction) {
+func transactions(inv *script.Invocation, k rediskv.Space, list []tollgate.Transaction) {
 	for i := range list {
 		t := &list[i]
 		joins := ""

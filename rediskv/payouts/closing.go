@@ -14,6 +14,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
 	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/script"
 )
 
 // Due names something of an organization whose time has come: a payment, an
@@ -122,7 +123,7 @@ type closeDayArgs struct {
 	LastClosed, CutoffsMember, LookAt, PayoutDates string
 }
 
-var scriptCloseDay = rediskv.NewScript[closeDayKeys, closeDayArgs](lua, "close_day")
+var scriptCloseDay = script.New[closeDayKeys, closeDayArgs](lua, "close_day")
 
 type makePayoutKeys struct {
 	rediskv.LogKeys
@@ -137,7 +138,7 @@ type makePayoutArgs struct {
 	PayableCount                            int
 }
 
-var scriptMakePayout = rediskv.NewScript[makePayoutKeys, makePayoutArgs](lua, "make_payout")
+var scriptMakePayout = script.New[makePayoutKeys, makePayoutArgs](lua, "make_payout")
 
 // makePayout commits one payout. One that is there already is no error.
 func (s *Store) makePayout(ctx context.Context, k rediskv.Space, p *tollgate.Payout, payable []tollgate.Payable) error {

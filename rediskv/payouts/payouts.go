@@ -13,6 +13,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/script"
 )
 
 // moveBatch is how many captures and fees one script moves; a larger one would
@@ -262,4 +263,4 @@ type moveMembersArgs struct {
 	Step, Place, NextStep, NextPlace, NewStatus, PayoutID, NowMs, PayoutsMember string
 }
 
-var scriptMoveMembers = rediskv.NewScript[moveMembersKeys, moveMembersArgs](lua, "move_members")
+var scriptMoveMembers = script.New[moveMembersKeys, moveMembersArgs](lua, "move_members")

@@ -15,6 +15,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/script"
 )
 
 // keptDivergences is how many of a shadow's divergences are kept, about.
@@ -167,7 +168,7 @@ type recordShadowArgs struct {
 	MostDivergences, TotalCount int
 }
 
-var scriptRecordShadow = rediskv.NewScript[recordShadowKeys, recordShadowArgs](lua, "record_shadow")
+var scriptRecordShadow = script.New[recordShadowKeys, recordShadowArgs](lua, "record_shadow")
 
 // RecordComparison adds what an instance has found. When it cannot say whether
 // it did, send the same again, and nothing else of the shadow before.

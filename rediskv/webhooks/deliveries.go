@@ -15,6 +15,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/script"
 )
 
 // deliveryLifetime is how long a delivery and its attempts are kept once it is
@@ -264,7 +265,7 @@ type requeueArgs struct {
 	FieldCount    int
 }
 
-var scriptRequeue = rediskv.NewScript[requeueKeys, requeueArgs](lua, "requeue")
+var scriptRequeue = script.New[requeueKeys, requeueArgs](lua, "requeue")
 
 func (s *Store) requeue(ctx context.Context, c rediskv.Caller, idem *rediskv.Idempotency, webhook string, q requeueing, ans rediskv.Answer) (rediskv.Result, error) {
 	k := s.db.Space(c.Organization)

@@ -11,6 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/script"
 )
 
 const (
@@ -100,7 +101,7 @@ type fanOutArgs struct {
 	FirstCap, EntryCount           int
 }
 
-var scriptFanOut = rediskv.NewScript[fanOutKeys, fanOutArgs](lua, "fan_out")
+var scriptFanOut = script.New[fanOutKeys, fanOutArgs](lua, "fan_out")
 
 func (s *Store) fanOut(ctx context.Context, k rediskv.Space, entries []redis.XMessage) error {
 	d, err := s.directory(ctx, k)

@@ -9,6 +9,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/script"
 )
 
 // Outcome is what an attempt means for its delivery and its endpoint.
@@ -46,7 +47,7 @@ type recordAttemptsArgs struct {
 	FirstCap, AttemptCount int
 }
 
-var scriptRecordAttempts = rediskv.NewScript[recordAttemptsKeys, recordAttemptsArgs](lua, "record_attempts")
+var scriptRecordAttempts = script.New[recordAttemptsKeys, recordAttemptsArgs](lua, "record_attempts")
 
 // RecordAttempts writes down attempts of one endpoint and moves their
 // deliveries, each for itself: one that is late does not keep the others from

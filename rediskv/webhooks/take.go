@@ -14,6 +14,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/script"
 )
 
 // MostAtOnce is how many deliveries an endpoint gets at once when all is well.
@@ -114,7 +115,7 @@ func (s *Store) TakeDue(ctx context.Context, partition int, reserve func([]*Turn
 		}
 		return none
 	})
-	taking := make([]*rediskv.Invocation, len(heads))
+	taking := make([]*script.Invocation, len(heads))
 	for i, h := range heads {
 		taking[i] = s.taking(h, now, now.Add(lease))
 	}
@@ -285,11 +286,11 @@ type takeWorkArgs struct {
 	CandidateCount    int
 }
 
-var scriptTakeWork = rediskv.NewScript[takeWorkKeys, takeWorkArgs](lua, "take_work")
+var scriptTakeWork = script.New[takeWorkKeys, takeWorkArgs](lua, "take_work")
 
 // taking prepares an endpoint's script. Of what is due it offers as much as there
 // is room for; with no room the script only sees to the next turn.
-func (s *Store) taking(h *queueHead, now, until tollgate.Instant) *rediskv.Invocation {
+func (s *Store) taking(h *queueHead, now, until tollgate.Instant) *script.Invocation {
 	k := h.space
 	args := takeWorkArgs{NowMs: rediskv.Milli(now), LeaseUntil: rediskv.Milli(until), FirstCap: firstCap, ReadyMember: h.member()}
 	if h.Endpoint != nil {

@@ -1,4 +1,7 @@
-package rediskv
+// Package script makes Redis scripts of Lua files. What a file takes stands in its
+// header, which is code: the names there are local variables of the body, and fields
+// of what Go runs it with.
+package script
 
 import (
 	"embed"
@@ -12,58 +15,72 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// allScripts are loaded into every master when a Store opens.
-var allScripts []*namedScript
+//go:embed lua/prelude.lua
+var prelude string
 
-// namedScript is a Lua script. Its header names what it takes, and is code: the
+var all []*Named
+
+// All are the scripts of the program, which are loaded into every master when a Store
+// opens.
+func All() []*Named { return all }
+
+// Named is a Lua script. Its header names what it takes, and is code: the
 // names become local variables in front of the body.
-type namedScript struct {
-	Name, source, body string
+type Named struct {
+	Name, Source, Body string
 	*redis.Script
-	fault error // why the script cannot be used
-	reads bool  // it writes nothing, and a replica can run it
+	Fault error // why the script cannot be used
+	Reads bool  // it writes nothing, and a replica can run it
 }
 
-// script is one whose header names the fields of K (strings) and of A, in the
+// Script is one whose header names the fields of K (strings) and of A, in the
 // order in which Redis gets them.
-type script[K, A any] struct {
-	*namedScript
+type Script[K, A any] struct {
+	*Named
 	places
 }
 
 // Invocation is a script with what it is run with. Repeated groups are appended
 // to both lists.
 type Invocation struct {
-	*namedScript
+	*Named
 	Keys []string
 	Args []any
 }
 
 // Group appends a number of values, and these.
-func (inv *Invocation) Group(values Pairs) {
+func (inv *Invocation) Group(values []any) {
 	inv.Args = append(append(inv.Args, len(values)), values...)
 }
 
-// NewScript reads lua/name.lua of a package. A header that does not name each field
+// New reads lua/name.lua of a package. A header that does not name each field
 // once, and nothing else, is a fault that Open reports.
-func NewScript[K, A any](lua embed.FS, name string) *script[K, A] {
-	source := luaSource(lua, name)
+func New[K, A any](lua embed.FS, name string) *Script[K, A] {
+	source := sourceOf(lua, name)
 	h, err := parseHeader(source)
-	s := &script[K, A]{namedScript: register(name, source, h.locals())}
+	s := &Script[K, A]{Named: register(name, source, h.locals())}
 	if err == nil {
 		s.places, err = placesFor[K, A](h)
 	}
 	if err != nil {
-		s.fault = fmt.Errorf("lua/%s.lua: %w", name, err)
+		s.Fault = fmt.Errorf("lua/%s.lua: %w", name, err)
 	}
 	return s
 }
 
-// NewReadScript is NewScript for one that writes nothing.
-func NewReadScript[K, A any](lua embed.FS, name string) *script[K, A] {
-	s := NewScript[K, A](lua, name)
-	s.reads = true
+// NewRead is New for one that writes nothing.
+func NewRead[K, A any](lua embed.FS, name string) *Script[K, A] {
+	s := New[K, A](lua, name)
+	s.Reads = true
 	return s
+}
+
+func sourceOf(lua embed.FS, name string) string {
+	text, err := lua.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err) // the file is compiled in
+	}
+	return string(text)
 }
 
 // places are the fields whose values are the keys and arguments, in order.
@@ -76,16 +93,16 @@ func placesFor[K, A any](h header) (p places, err error) {
 	return p, errors.Join(err, other)
 }
 
-func register(name, body, locals string) *namedScript {
-	source := luaSource(lua, "prelude") + "\n" + locals + body
-	s := &namedScript{Name: name, source: source, body: body, Script: redis.NewScript(source)}
-	allScripts = append(allScripts, s)
+func register(name, body, locals string) *Named {
+	source := prelude + "\n" + locals + body
+	s := &Named{Name: name, Source: source, Body: body, Script: redis.NewScript(source)}
+	all = append(all, s)
 	return s
 }
 
 // With is the script run with these keys and arguments.
-func (s *script[K, A]) With(keys K, args A) *Invocation {
-	inv := &Invocation{namedScript: s.namedScript, Keys: make([]string, len(s.keys)), Args: make([]any, len(s.args))}
+func (s *Script[K, A]) With(keys K, args A) *Invocation {
+	inv := &Invocation{Named: s.Named, Keys: make([]string, len(s.keys)), Args: make([]any, len(s.args))}
 	v := reflect.ValueOf(keys)
 	for i, field := range s.keys {
 		inv.Keys[i] = v.FieldByIndex(field).String()
@@ -199,3 +216,8 @@ var word = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
 // snake is EventID as event_id.
 func snake(name string) string { return strings.ToLower(word.ReplaceAllString(name, "${1}_${2}")) }
+
+// Unexpected is the error for an outcome that a script does not have.
+func Unexpected(inv *Invocation, outcome string) error {
+	return fmt.Errorf("redis %s: unexpected outcome %q", inv.Name, outcome)
+}

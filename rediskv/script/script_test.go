@@ -1,8 +1,6 @@
-package rediskv
+package script
 
 import (
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -57,37 +55,12 @@ func TestPlaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &script[keys, args]{namedScript: &namedScript{}, places: f}
+	s := &Script[keys, args]{Named: &Named{}, places: f}
 	inv := s.With(keys{A: "1", inner: inner{B: "2"}}, args{X: 3, EventID: "4"})
 	if inv.Keys[0] != "2" || inv.Keys[1] != "1" || inv.Args[0] != "4" || inv.Args[1] != 3 {
 		t.Errorf("%q %v", inv.Keys, inv.Args)
 	}
 	if want := "local b, a = KEYS[1], KEYS[2]\nlocal named_keys = 2\nlocal event_id, x = ARGV[1], ARGV[2]\nlocal named_args = 2\n"; h.locals() != want {
 		t.Errorf("%q", h.locals())
-	}
-}
-
-// TestScriptsAreNamed: Open refuses a Store whose scripts and fields differ, and
-// no script counts its arguments.
-func TestScriptsAreNamed(t *testing.T) {
-	numbered := regexp.MustCompile(`(?m)^[^-\n]*\b(KEYS|ARGV)\[\d`)
-	for _, s := range allScripts {
-		if s.fault != nil {
-			t.Error(s.fault)
-		}
-		if found := numbered.FindString(s.body); found != "" {
-			t.Errorf("lua/%s.lua: %s", s.Name, found)
-		}
-	}
-	files := 0
-	for _, pattern := range []string{"lua/*.lua", "*/lua/*.lua"} { // the tests beside link all rooms
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files += len(found)
-	}
-	if files != len(allScripts)+1 { // and the prelude
-		t.Errorf("%d files, %d scripts", files, len(allScripts))
 	}
 }
