@@ -3,7 +3,11 @@ package handlers_test
 import (
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json"
 
 	"tollgate/handlers"
 	"tollgate/handlers/conform"
@@ -42,4 +46,29 @@ func TestOpenAPIHasTheRoutes(t *testing.T) {
 	for name := range documented {
 		t.Errorf("%s is documented and not there", name)
 	}
+}
+
+// A reference stands alone, but in a schema: what is beside it nobody reads.
+func TestOpenAPIReferencesStandAlone(t *testing.T) {
+	text, err := os.ReadFile("openapi.json")
+	must(t, text, err)
+	var document any
+	must(t, document, json.Unmarshal(text, &document))
+	var look func(place string, v any)
+	look = func(place string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			if ref, ok := v["$ref"].(string); ok && len(v) > 1 && !strings.HasPrefix(ref, "#/components/schemas/") {
+				t.Errorf("%s: there is more beside %s", place, ref)
+			}
+			for name, member := range v {
+				look(place+"/"+name, member)
+			}
+		case []any:
+			for i, member := range v {
+				look(place+"/"+strconv.Itoa(i), member)
+			}
+		}
+	}
+	look("", document)
 }
