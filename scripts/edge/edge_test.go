@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -241,10 +242,47 @@ func TestEdgeIsTheService(t *testing.T) {
 	}
 }
 
+// buildTollgate is the path of the native program.
+func buildTollgate(t testing.TB) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "tollgate")
+	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/tollgate").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return program
+}
+
+// serve runs `tollgate serve` with the settings of the pair, and says where. It is a
+// process of its own, as workerd is: the service inside the client's process would be
+// spared the way between processes.
+func (p *pair) serve() string {
+	t := p.t
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	addr := l.Addr().String()
+	must(t, l.Close())
+	cmd := exec.Command(buildTollgate(t), "serve", "--addr", addr)
+	cmd.Env = os.Environ()
+	for _, setting := range p.env {
+		if name, _, _ := strings.Cut(setting, "="); name != "TOLLGATE_EDGE_SHARDS" && name != "TOLLGATE_PUBLISH_URL" {
+			cmd.Env = append(cmd.Env, setting)
+		}
+	}
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	url := "http://" + addr
+	testkit.Eventually(t, url+" is ready", func() bool { return p.call(url, "GET", "/readyz", "").status == 200 })
+	return url
+}
+
 // What a request costs at one connection, beside the native service.
 func BenchmarkEdge(b *testing.B) {
 	p := newPair(b)
-	for _, c := range []struct{ name, url string }{{"native", p.native}, {"edge", p.edge}} {
+	for _, c := range []struct{ name, url string }{{"native", p.serve()}, {"edge", p.edge}} {
 		b.Run("quote/"+c.name, func(b *testing.B) {
 			p.perRequest(b, c.name)
 			for b.Loop() {
@@ -514,10 +552,7 @@ func TestTwoObjects(t *testing.T) {
 func TestDev(t *testing.T) {
 	edgetest.Needed(t)
 	dir := t.TempDir()
-	program, env := filepath.Join(dir, "tollgate"), filepath.Join(dir, "edge.env")
-	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/tollgate").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	program, env := buildTollgate(t), filepath.Join(dir, "edge.env")
 	var log bytes.Buffer
 	dev := exec.Command(program, "dev", "--redis", redistest.Fresh(t).URL, "--addr", "127.0.0.1:0", "--workerd", edgetest.Binary(t), "--edge", "../../bin/edge", "--write-env", env)
 	dev.Stdout, dev.Stderr = &log, &log
