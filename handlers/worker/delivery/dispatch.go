@@ -97,9 +97,11 @@ func (d *Dispatch) Run(ctx context.Context) {
 		loops.Go(func() {
 			if err := d.Store.ReadBodies(attempts, work); err != nil {
 				d.Log.Warn("what was taken cannot be attempted", "partition", p.number, "deliveries", len(work), "error", err)
+				d.Store.Unsent(p.number, work)
 				for _, w := range work {
 					d.slots.release(w)
 				}
+				p.wake()
 				return
 			}
 			for _, w := range work {

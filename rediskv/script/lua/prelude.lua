@@ -131,6 +131,24 @@ local function append_audit(seq, stream, head, tail)
   redis.call('XADD', stream, '*', 'b', head .. whole(n) .. tail, 'e', format)
 end
 
+-- Redis' own time. A lease is kept by it: the clocks of two workers may differ.
+local function real_time()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+-- A lease ends at its score, by Redis' time. What lies further ahead than a lease
+-- can is of a sandbox of before, which kept them by a clock that was turned.
+local longest_lease = 86400000
+
+local function leased(score, real) return score and tonumber(score) > real and tonumber(score) <= real + longest_lease end
+
+local function under_way(leases, real) return redis.call('ZCOUNT', leases, '(' .. whole(real), whole(real + longest_lease)) end
+
+-- What a run of take_work has leased: for each of what it was offered 0 (not
+-- taken), 1, or 2 (whose worker died), and until when.
+local function leased_by(first) return string.match(first, '^(%d*) (%d+)$') end
+
 -- The time at which an endpoint is looked at next is never later than score.
 local function wake(ready, member, score)
   local at = redis.call('ZSCORE', ready, member)
