@@ -28,6 +28,7 @@ var rooms = map[string]map[string][]string{
 	"rediskv": {
 		"":          {"script"},
 		"accounts":  {"", "eventlog", "rules", "script"},
+		"agenda":    {"", "script"},
 		"eventlog":  {"", "script"},
 		"exports":   {"", "eventlog", "ledger", "payments", "script"},
 		"hashes":    {""},
@@ -41,7 +42,7 @@ var rooms = map[string]map[string][]string{
 		"script":    {},
 		"snapshot":  {"", "store"},
 		"testkit":   {"", "accounts", "redistest", "store"},
-		"store":     {"", "accounts", "eventlog", "exports", "instances", "ledger", "payments", "payouts", "provision", "rules", "webhooks"},
+		"store":     {"", "accounts", "agenda", "eventlog", "exports", "instances", "ledger", "payments", "payouts", "provision", "rules", "webhooks"},
 		"webhooks":  {"", "eventlog", "ledger", "script"},
 	},
 	"wasm": {

@@ -21,6 +21,7 @@ const (
 	sandboxKey    = "tollgate:sandbox"   // hash: secrets of `tollgate dev` on a real Redis; ahead, its clock in milliseconds
 	ConfigChannel = "tollgate:config"    // channel: organizations whose configuration changed
 	EventsChannel = "tollgate:events"    // channel: logs, by their key, that have something new and that somebody waits for
+	WorkChannel   = "tollgate:work"      // channel: queues of partitions, by their key, in which something falls due sooner; prelude.lua names it
 	heartbeatKey  = "tollgate:heartbeat" // string: the primary's clock in milliseconds, for its replicas
 	InstancesKey  = "tollgate:instances" // set: instances of the API, living or dead
 )

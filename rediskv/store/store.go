@@ -6,6 +6,7 @@ import (
 
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/agenda"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/exports"
 	"tollgate/rediskv/instances"
@@ -20,6 +21,7 @@ import (
 // The rooms by names that do not hide their methods.
 type (
 	accountsRoom  = accounts.Store
+	agendaRoom    = agenda.Store
 	eventlogRoom  = eventlog.Store
 	exportsRoom   = exports.Store
 	instancesRoom = instances.Store
@@ -35,6 +37,7 @@ type (
 type Store struct {
 	*rediskv.DB
 	*accountsRoom
+	*agendaRoom
 	*eventlogRoom
 	*exportsRoom
 	*instancesRoom
@@ -82,6 +85,7 @@ func (s *Store) Near(ctx context.Context, org string, least int64) *Store {
 
 func on(db *rediskv.DB) *Store {
 	s := &Store{DB: db}
+	s.agendaRoom = agenda.New(db)
 	s.eventlogRoom = eventlog.New(db)
 	s.instancesRoom = instances.New(db)
 	s.ledgerRoom = ledger.New(db)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tollgate/rediskv"
+	"tollgate/rediskv/agenda"
 	"tollgate/rediskv/payouts"
 )
 
@@ -20,29 +21,44 @@ const maxPause = 30 * time.Second // between looks at a partition that fails
 // Config is what a loop works with.
 type Config struct {
 	Common
-	Name        string        // of the work, in the log and in metrics
-	Every       time.Duration // between looks at a partition
-	Concurrency int           // partitions at work at once
-	PageSize    int           // what is due that is asked for at once
+	Name  string        // of the work, in the log and in metrics
+	Every time.Duration // between looks at a partition; with an agenda, at least, while something is due
+	// Agenda says when there is something to do, of these Kinds; nil: once per interval.
+	Agenda      *Agenda
+	Kinds       []agenda.Kind
+	Concurrency int // partitions at work at once
+	PageSize    int // what is due that is asked for at once
 	// Do does what is due in a partition, and returns how much that was.
 	Do func(ctx context.Context, partition int) (int, error)
 }
 
-// Loop is work that is done in every partition once per interval. Each
-// partition has its own time: one that takes long, or fails, holds up no other.
+// Loop is work that is done in every partition, when something is due there or once
+// per interval. Each partition has its own time: one that takes long, or fails, holds
+// up no other.
 type Loop struct {
 	Config
-	slots    chan struct{} // one element for each partition at work
-	progress []Progress    // by partition
-	away     atomic.Int32  // partitions whose Redis does not answer
-	done     atomic.Int64  // since it was last logged
-	told     atomic.Int64  // Unix milliseconds of that
+	slots    chan struct{}   // one element for each partition at work
+	progress []Progress      // by partition
+	due      []chan struct{} // by partition: the agenda says so
+	away     atomic.Int32    // partitions whose Redis does not answer
+	done     atomic.Int64    // since it was last logged
+	told     atomic.Int64    // Unix milliseconds of that
 }
 
 // New makes a loop that does not run yet.
 func New(c Config) *Loop {
-	return &Loop{Config: c, slots: make(chan struct{}, c.Concurrency), progress: make([]Progress, c.Store.Partitions())}
+	l := &Loop{Config: c, slots: make(chan struct{}, c.Concurrency), progress: make([]Progress, c.Store.Partitions())}
+	for range l.progress {
+		l.due = append(l.due, make(chan struct{}, 1))
+	}
+	if c.Agenda != nil {
+		c.Agenda.Wakes(l.Wake, c.Kinds...)
+	}
+	return l
 }
+
+// Wake has the work of a partition done.
+func (l *Loop) Wake(partition int) { poke(l.due[partition]) }
 
 // Run works until ctx ends.
 func (l *Loop) Run(ctx context.Context) {
@@ -60,7 +76,11 @@ func (l *Loop) repeat(ctx context.Context, p int) {
 	gone, damaged := false, false
 	for ctx.Err() == nil {
 		progress.Rest(!gone) // until there is a slot, and for as long as the work takes
+		l.clear(p)
 		count, err := l.work(ctx, p)
+		if err == nil && l.Agenda != nil {
+			err = l.Agenda.Look(ctx, p)
+		}
 		if ctx.Err() != nil {
 			return
 		}
@@ -90,7 +110,28 @@ func (l *Loop) repeat(ctx context.Context, p int) {
 			progress.Made(l.Wall())
 			progress.Rest(err != nil)
 		}
+		l.rest(ctx, p, err, retry)
+	}
+}
+
+// clear is called before a partition is looked at: what is due from then on counts.
+func (l *Loop) clear(p int) {
+	for _, kind := range l.Kinds {
+		l.Agenda.Clear(kind, p)
+	}
+}
+
+// rest waits for the next turn of a partition: for as long as the interval is when
+// something is left or goes wrong, and else until something is due.
+func (l *Loop) rest(ctx context.Context, p int, err error, retry time.Duration) {
+	if l.Agenda == nil || err != nil || l.Agenda.Due(p, l.Kinds...) {
 		Wait(ctx, cmp.Or(retry, l.Every), nil)
+		return
+	}
+	l.progress[p].Rest(true) // there is nothing to do
+	select {
+	case <-ctx.Done():
+	case <-l.due[p]:
 	}
 }
 

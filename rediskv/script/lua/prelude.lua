@@ -149,10 +149,18 @@ local function under_way(leases, real) return redis.call('ZCOUNT', leases, '(' .
 -- taken), 1, or 2 (whose worker died), and until when.
 local function leased_by(first) return string.match(first, '^(%d*) (%d+)$') end
 
--- The time at which an endpoint is looked at next is never later than score.
+-- Tells the workers that something falls due in a queue sooner than they may have
+-- read. Who does not hear it reads it later; a Redis that does not let us speak there
+-- must not undo what is written.
+local function tell_workers(queue) redis.pcall('PUBLISH', 'tollgate:work', queue) end
+
+-- The time at which an endpoint is looked at next is never later than score. Returns
+-- whether it is sooner than it was.
 local function wake(ready, member, score)
   local at = redis.call('ZSCORE', ready, member)
-  if not at or tonumber(at) > tonumber(score) then redis.call('ZADD', ready, score, member) end
+  if at and tonumber(at) <= tonumber(score) then return false end
+  redis.call('ZADD', ready, score, member)
+  return true
 end
 
 -- A capture or a refund joins the group of what its account is paid on one date, unless its
@@ -177,7 +185,7 @@ local function join(payable, refunds, group, captured, refunded, fees, captures,
   redis.call('HINCRBY', payable, group .. 'f', fees)
   redis.call('HINCRBY', payable, group .. 'n', captures)
   if refunded ~= '0' then redis.call('HINCRBY', refunds, group, refunded) end
-  wake(cutoffs, member, look)
+  if wake(cutoffs, member, look) then tell_workers(cutoffs) end
 end
 
 -- Objects that are written together, from ARGV[at] on: number of hashes, for
