@@ -192,7 +192,7 @@ func (d *Dispatch) lease(ctx context.Context, p *partition, begin func(*partitio
 		case short:
 			clear(refused)
 			d.askForHelp(ctx, p)
-			loop.Wait(ctx, sharePause, p.due)
+			loop.Wait(ctx, min(d.Interval, sharePause), p.due)
 		default:
 			clear(refused)
 			d.rest(ctx, p, next)
