@@ -31,6 +31,7 @@ var rooms = map[string]map[string][]string{
 		"eventlog":  {"", "script"},
 		"exports":   {"", "eventlog", "ledger", "payments", "script"},
 		"hashes":    {""},
+		"health":    {"", "script"},
 		"instances": {""},
 		"ledger":    {"", "eventlog", "hashes", "script"},
 		"payments":  {"", "accounts", "hashes", "ledger", "payouts", "script"},
@@ -41,7 +42,7 @@ var rooms = map[string]map[string][]string{
 		"script":    {},
 		"snapshot":  {"", "store"},
 		"testkit":   {"", "accounts", "redistest", "store"},
-		"store":     {"", "accounts", "eventlog", "exports", "instances", "ledger", "payments", "payouts", "provision", "rules", "webhooks"},
+		"store":     {"", "accounts", "eventlog", "exports", "health", "instances", "ledger", "payments", "payouts", "provision", "rules", "webhooks"},
 		"webhooks":  {"", "eventlog", "ledger", "script"},
 	},
 	"wasm": {

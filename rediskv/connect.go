@@ -91,6 +91,7 @@ func redisOptions(o Options, pool int, timeout time.Duration) (*redis.Options, [
 	}
 	r.ContextTimeoutEnabled = true
 	r.DisableIdentity = true
+	r.OnConnect = o.connections.made
 	r.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	r.DialTimeout, r.ReadTimeout, r.WriteTimeout, r.PoolTimeout = timeout/2, timeout, timeout, timeout/2
 	if r.PoolSize = cmp.Or(pool, r.PoolSize); r.PoolSize != 0 {
@@ -108,7 +109,7 @@ func redisOptions(o Options, pool int, timeout time.Duration) (*redis.Options, [
 
 func clusterClient(o *redis.Options, others []string) redis.UniversalClient {
 	return redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs: append([]string{o.Addr}, others...), Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig, Dialer: o.Dialer,
+		Addrs: append([]string{o.Addr}, others...), Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig, Dialer: o.Dialer, OnConnect: o.OnConnect,
 		ContextTimeoutEnabled: true, DisableIdentity: true, MaintNotificationsConfig: o.MaintNotificationsConfig,
 		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, PoolTimeout: o.PoolTimeout, PoolSize: o.PoolSize,
 		MaxRetries: o.MaxRetries, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff,
@@ -164,8 +165,17 @@ var passing = []string{
 
 // IsReply says whether an error is an answer of Redis rather than the lack of one.
 func IsReply(err error) bool {
+	_, is := ReplyOf(err)
+	return is
+}
+
+// ReplyOf is the answer of Redis that an error is.
+func ReplyOf(err error) (text string, is bool) {
 	var reply redis.Error
-	return errors.As(err, &reply)
+	if !errors.As(err, &reply) {
+		return "", false
+	}
+	return reply.Error(), true
 }
 
 // ErrRefused: Redis answers and does not let this service in. It is wrapped by

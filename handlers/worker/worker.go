@@ -166,6 +166,7 @@ func withDefaults(c Config) Config {
 func (w *Worker) Run(ctx context.Context) {
 	start := w.Wall()
 	var parts sync.WaitGroup
+	parts.Go(func() { w.Store.FollowHealth(ctx) })
 	parts.Go(func() { w.expiry.Run(ctx) })
 	parts.Go(func() { w.payouts.Run(ctx) })
 	parts.Go(func() { w.jobs.Run(ctx) })

@@ -8,6 +8,7 @@ import (
 	"tollgate/rediskv/accounts"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/exports"
+	"tollgate/rediskv/health"
 	"tollgate/rediskv/instances"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/payments"
@@ -22,6 +23,7 @@ type (
 	accountsRoom  = accounts.Store
 	eventlogRoom  = eventlog.Store
 	exportsRoom   = exports.Store
+	healthRoom    = health.Store
 	instancesRoom = instances.Store
 	ledgerRoom    = ledger.Store
 	paymentsRoom  = payments.Store
@@ -37,6 +39,7 @@ type Store struct {
 	*accountsRoom
 	*eventlogRoom
 	*exportsRoom
+	*healthRoom
 	*instancesRoom
 	*ledgerRoom
 	*paymentsRoom
@@ -91,6 +94,7 @@ func on(db *rediskv.DB) *Store {
 	s.paymentsRoom = payments.New(db, s.ledgerRoom, s.payoutsRoom)
 	s.provisionRoom = provision.New(db, s.accountsRoom, s.rulesRoom)
 	s.webhooksRoom = webhooks.New(db, s.ledgerRoom)
+	s.healthRoom = health.New(db)
 	s.exportsRoom = exports.New(db, s.ledgerRoom)
 	return s
 }
