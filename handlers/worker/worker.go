@@ -106,16 +106,20 @@ func New(c Config) (*Worker, error) {
 	return w, nil
 }
 
+// jobs are the only work of the loops that the clock does not decide about.
+const jobs = "jobs"
+
 // build makes the parts; consumer is who the worker is among others.
 func (w *Worker) build(consumer string) {
 	common := loop.Common{Store: w.Store, Clock: w.Clock, Wall: w.Wall, Log: w.Log, Observer: w.Observer, Interval: w.Interval, Consumer: consumer}
 	every := func(name string, interval time.Duration, work func(context.Context, int) (int, error)) *loop.Loop {
 		return loop.New(loop.Config{
 			Common: common, Name: name, Every: interval, Concurrency: w.Concurrency, PageSize: w.PageSize, Do: work,
+			Clocked: name != jobs,
 		})
 	}
 	w.expiry, w.payouts = every("clock", w.Interval, w.expirePayments), every("payouts", w.Interval, w.makePayouts)
-	w.jobs, w.rules = every("jobs", w.Interval, w.runJobs), every("rules", w.Interval, w.activateRules)
+	w.jobs, w.rules = every(jobs, w.Interval, w.runJobs), every("rules", w.Interval, w.activateRules)
 	w.trimming = every("trim", trimInterval, w.trimEvents)
 	w.dispatch = delivery.New(delivery.Config{
 		Common: common, Vault: w.Vault, Random: w.random.next,

@@ -11,6 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/worker/loop"
+	"tollgate/rediskv/health"
 	"tollgate/rediskv/webhooks"
 )
 
@@ -19,6 +20,7 @@ const (
 	pace        = time.Millisecond / 4   // between looks that find something: attempts that end together make room together
 	readAtOnce  = 256                    // fan-outs that wait in Redis at the same time
 	longestWait = time.Second            // of a fan-out; the end waits for it
+	clockPause  = 50 * time.Millisecond  // while the clock is wrong, or nobody has compared it yet
 	emptyPause  = 5 * time.Millisecond   // after a look that found due endpoints and no work
 	sharePause  = 250 * time.Millisecond // at most, when all that is due is beyond its share: a slot that comes back wakes the partition
 )
@@ -171,6 +173,12 @@ func (d *Dispatch) lease(ctx context.Context, p *partition, begin func(*partitio
 	trouble := trouble{d: d, what: "taking work"}
 	refused := make(map[string]bool) // endpoints that got nothing, in looks that took nothing
 	for ctx.Err() == nil {
+		if err := d.Store.CheckClock(health.ClockLimit); err != nil { // receivers would refuse what it signs
+			d.Observer.Skipped("deliveries")
+			p.take.Made(d.Wall())
+			loop.Wait(ctx, clockPause, nil)
+			continue
+		}
 		p.take.Rest(trouble.current == 0) // until there is an answer
 		// Slots are for what is known to be due: partitions whose Redis does not answer
 		// must not keep them from the others.
