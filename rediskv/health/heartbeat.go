@@ -2,6 +2,7 @@ package health
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -59,6 +60,8 @@ func writeOf(err error) Write {
 	switch {
 	case err == nil:
 		return Written
+	case errors.Is(err, rediskv.ErrTooFewReplicas):
+		return TooFewReplicas
 	case !isReply:
 		return Unreachable
 	}
@@ -174,7 +177,7 @@ func (s *Store) beat(ctx context.Context, m master) (b beat) {
 	if err == nil {
 		theirs, b.err = timeOf(rest)
 		err = b.err
-	} else if rediskv.IsReply(err) {
+	} else if rediskv.IsReply(err) || errors.Is(err, rediskv.ErrTooFewReplicas) {
 		asked = s.now()
 		err = s.db.Timed(ctx, "time", func(ctx context.Context) (err error) {
 			theirs, err = m.client.Time(ctx).Result()
