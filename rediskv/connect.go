@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -217,4 +218,46 @@ func StoreUnavailable(operation string, err error) error {
 		Code: tollgate.CodeStoreUnavailable, Message: "The store cannot be reached at the moment. Try again.",
 		Cause: fmt.Errorf("redis %s: %w", operation, err),
 	}
+}
+
+// Bare connects as Open does, and writes nothing: not the number of partitions, and no
+// scripts. So it can look at a Redis that takes no writes.
+func Bare(ctx context.Context, o Options) (*DB, error) {
+	quiet()
+	o.connections = new(connections)
+	own, others, err := redisOptions(o, o.Pool, o.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	var client redis.UniversalClient = redis.NewClient(own)
+	if len(others) == 0 {
+		ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+		defer cancel()
+		info, err := client.Info(ctx, "cluster").Result()
+		if err != nil && (!IsReply(err) || refused(err.Error())) {
+			return nil, errors.Join(Unavailable("connect", err), client.Close())
+		}
+		if strings.Contains(info, "cluster_enabled:1") {
+			others = []string{own.Addr}
+		}
+	}
+	if len(others) > 0 {
+		_ = client.Close()
+		client = clusterClient(own, others)
+	}
+	s, err := newDB(o, client, redis.NewClient(own))
+	if err != nil {
+		return nil, err
+	}
+	var meta map[string]string
+	err = s.Timed(ctx, "partitions", func(ctx context.Context) (err error) {
+		meta, err = client.HGetAll(ctx, metaKey).Result()
+		return err
+	})
+	if err != nil && !IsReply(err) {
+		return nil, errors.Join(err, s.Close())
+	}
+	partitions, _ := strconv.Atoi(meta["partitions"])
+	s.spaces, s.seal = spacesOf(max(1, min(cmp.Or(partitions, defaultPartitions), maxPartitions))), meta["seal"]
+	return s, nil
 }
