@@ -64,6 +64,10 @@ func (s *DB) runWaiting(ctx context.Context, inv *script.Invocation) ([]any, err
 	}
 }
 
+// waitsInTime is how often a call can wait in vain: of a script that a server does not have
+// yet the first answer is that, behind which the connection has waited as well.
+const waitsInTime = 3
+
 // redirect is where a node of a cluster sends a script that is not for it.
 type redirect struct {
 	address string // empty: to whom the key belongs as far as is known
@@ -81,7 +85,7 @@ func (s *DB) sendWaiting(ctx context.Context, inv *script.Invocation, to redirec
 		pipe.Do(ctx, "ASKING")
 	}
 	ran := pipe.EvalSha(ctx, inv.Hash(), inv.Keys, inv.Args...)
-	waited := redis.NewIntCmd(ctx, "WAIT", s.WaitReplicas, (s.Timeout / 2).Milliseconds())
+	waited := redis.NewIntCmd(ctx, "WAIT", s.WaitReplicas, (s.Timeout / waitsInTime).Milliseconds())
 	_ = pipe.Process(ctx, waited)
 	_, failed := pipe.Exec(ctx)
 	if err := ran.Err(); err != nil {
