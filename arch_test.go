@@ -32,6 +32,7 @@ var rooms = map[string]map[string][]string{
 		"eventlog":  {"", "script"},
 		"exports":   {"", "eventlog", "ledger", "payments", "script"},
 		"hashes":    {""},
+		"health":    {"", "script"},
 		"instances": {""},
 		"ledger":    {"", "eventlog", "hashes", "script"},
 		"payments":  {"", "accounts", "hashes", "ledger", "payouts", "script"},
@@ -42,7 +43,7 @@ var rooms = map[string]map[string][]string{
 		"script":    {},
 		"snapshot":  {"", "store"},
 		"testkit":   {"", "accounts", "redistest", "store"},
-		"store":     {"", "accounts", "agenda", "eventlog", "exports", "instances", "ledger", "payments", "payouts", "provision", "rules", "webhooks"},
+		"store":     {"", "accounts", "agenda", "eventlog", "exports", "health", "instances", "ledger", "payments", "payouts", "provision", "rules", "webhooks"},
 		"webhooks":  {"", "eventlog", "ledger", "script"},
 	},
 	"wasm": {

@@ -22,7 +22,7 @@ const (
 	ConfigChannel = "tollgate:config"    // channel: organizations whose configuration changed
 	EventsChannel = "tollgate:events"    // channel: logs, by their key, that have something new and that somebody waits for
 	WorkChannel   = "tollgate:work"      // channel: queues of partitions, by their key, in which something falls due sooner; prelude.lua names it
-	heartbeatKey  = "tollgate:heartbeat" // string: the primary's clock in milliseconds, for its replicas
+	HeartbeatKey  = "tollgate:heartbeat" // string: the primary's clock in milliseconds, that instances can write, and for its replicas
 	InstancesKey  = "tollgate:instances" // set: instances of the API, living or dead
 )
 
@@ -59,6 +59,10 @@ const DispatchGroup = "workers"
 // ReadyKey, a sorted set per partition: endpoints by when to look at them next,
 // Unix milliseconds; a member is "<organization>/<endpoint>".
 func ReadyKey(partition int) string { return tag(partition) + ":ready" }
+
+// BeatKey, a string, is what HeartbeatKey is to a master of a cluster that has the
+// partition.
+func BeatKey(partition int) string { return tag(partition) + ":heartbeat" }
 
 // ScheduleKey, a sorted set per partition: activations that are still to come, by
 // when, Unix milliseconds; a member is "<organization>/<activation>".

@@ -111,19 +111,22 @@ func New(c Config) (*Worker, error) {
 	return w, nil
 }
 
+// jobs are the only work of the loops that the clock does not decide about.
+const jobs = "jobs"
+
 // build makes the parts; consumer is who the worker is among others.
 func (w *Worker) build(consumer string) {
 	common := loop.Common{Store: w.Store, Clock: w.Clock, Wall: w.Wall, Log: w.Log, Observer: w.Observer, Interval: w.Interval, Consumer: consumer}
 	w.agenda = loop.NewAgenda(common)
 	every := func(name string, work func(context.Context, int) (int, error), kinds ...agenda.Kind) *loop.Loop {
-		c := loop.Config{Common: common, Name: name, Every: trimInterval, Concurrency: w.Concurrency, PageSize: w.PageSize, Do: work}
+		c := loop.Config{Common: common, Name: name, Every: trimInterval, Concurrency: w.Concurrency, PageSize: w.PageSize, Do: work, Clocked: name != jobs}
 		if len(kinds) > 0 {
 			c.Every, c.Agenda, c.Kinds = w.Interval, w.agenda, kinds
 		}
 		return loop.New(c)
 	}
 	w.expiry, w.payouts = every("clock", w.expirePayments, agenda.Payments), every("payouts", w.makePayouts, agenda.Cutoffs, agenda.Payouts)
-	w.jobs, w.rules = every("jobs", w.runJobs, agenda.Jobs), every("rules", w.activateRules, agenda.Activations)
+	w.jobs, w.rules = every(jobs, w.runJobs, agenda.Jobs), every("rules", w.activateRules, agenda.Activations)
 	w.trimming = every("trim", w.trimEvents)
 	w.dispatch = delivery.New(delivery.Config{
 		Common: common, Agenda: w.agenda, Vault: w.Vault, Random: w.random.next,
@@ -175,6 +178,7 @@ func (w *Worker) Run(ctx context.Context) {
 	start := w.Wall()
 	var parts sync.WaitGroup
 	parts.Go(func() { w.agenda.Run(ctx) })
+	parts.Go(func() { w.Store.FollowHealth(ctx) })
 	parts.Go(func() { w.expiry.Run(ctx) })
 	parts.Go(func() { w.payouts.Run(ctx) })
 	parts.Go(func() { w.jobs.Run(ctx) })

@@ -9,6 +9,7 @@ import (
 	"tollgate/rediskv/agenda"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/exports"
+	"tollgate/rediskv/health"
 	"tollgate/rediskv/instances"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/payments"
@@ -24,6 +25,7 @@ type (
 	agendaRoom    = agenda.Store
 	eventlogRoom  = eventlog.Store
 	exportsRoom   = exports.Store
+	healthRoom    = health.Store
 	instancesRoom = instances.Store
 	ledgerRoom    = ledger.Store
 	paymentsRoom  = payments.Store
@@ -40,6 +42,7 @@ type Store struct {
 	*agendaRoom
 	*eventlogRoom
 	*exportsRoom
+	*healthRoom
 	*instancesRoom
 	*ledgerRoom
 	*paymentsRoom
@@ -95,6 +98,7 @@ func on(db *rediskv.DB) *Store {
 	s.paymentsRoom = payments.New(db, s.ledgerRoom, s.payoutsRoom)
 	s.provisionRoom = provision.New(db, s.accountsRoom, s.rulesRoom)
 	s.webhooksRoom = webhooks.New(db, s.ledgerRoom)
+	s.healthRoom = health.New(db)
 	s.exportsRoom = exports.New(db, s.ledgerRoom)
 	return s
 }

@@ -12,6 +12,7 @@ import (
 	"tollgate"
 	"tollgate/handlers/worker/loop"
 	"tollgate/rediskv/agenda"
+	"tollgate/rediskv/health"
 	"tollgate/rediskv/webhooks"
 )
 
@@ -21,6 +22,7 @@ const (
 	emptyPause = 5 * time.Millisecond   // after a look that found due endpoints and no work
 	helpAgain  = time.Second            // between asking other workers for help, for a partition
 	sharePause = 250 * time.Millisecond // at most, when all that is due is beyond its share: a slot that comes back wakes the partition
+	clockPause = 50 * time.Millisecond  // while the clock is wrong, or nobody has compared it yet
 )
 
 // Config is what a dispatch works with.
@@ -153,6 +155,12 @@ func (d *Dispatch) lease(ctx context.Context, p *partition, begin func(*partitio
 	trouble := trouble{d: d, what: "taking work"}
 	refused := make(map[string]bool) // endpoints that got nothing, in looks that took nothing
 	for ctx.Err() == nil {
+		if err := d.Store.CheckClock(health.ClockLimit); err != nil { // receivers would refuse what it signs
+			d.Observer.Skipped("deliveries")
+			p.take.Made(d.Wall())
+			loop.Wait(ctx, clockPause, nil)
+			continue
+		}
 		p.take.Rest(trouble.current == 0) // until there is an answer
 		// Slots are for what is known to be due: partitions whose Redis does not answer
 		// must not keep them from the others.

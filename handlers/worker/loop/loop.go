@@ -13,6 +13,7 @@ import (
 
 	"tollgate/rediskv"
 	"tollgate/rediskv/agenda"
+	"tollgate/rediskv/health"
 	"tollgate/rediskv/payouts"
 )
 
@@ -28,6 +29,9 @@ type Config struct {
 	Kinds       []agenda.Kind
 	Concurrency int // partitions at work at once
 	PageSize    int // what is due that is asked for at once
+	// Clocked says that the clock decides what is due: nothing is done while this
+	// machine's is too far from Redis'.
+	Clocked bool
 	// Do does what is due in a partition, and returns how much that was.
 	Do func(ctx context.Context, partition int) (int, error)
 }
@@ -43,6 +47,7 @@ type Loop struct {
 	away     atomic.Int32    // partitions whose Redis does not answer
 	done     atomic.Int64    // since it was last logged
 	told     atomic.Int64    // Unix milliseconds of that
+	wrong    atomic.Bool     // it waits for the clock
 }
 
 // New makes a loop that does not run yet.
@@ -83,6 +88,12 @@ func (l *Loop) repeat(ctx context.Context, p int) {
 		}
 		if ctx.Err() != nil {
 			return
+		}
+		if errors.Is(err, errClock) {
+			progress.Made(l.Wall())
+			progress.Rest(true)
+			Wait(ctx, min(l.Every, time.Second), nil)
+			continue
 		}
 		l.report(count)
 		was := gone
@@ -143,10 +154,35 @@ func (l *Loop) work(ctx context.Context, p int) (int, error) {
 	case l.slots <- struct{}{}:
 	}
 	defer func() { <-l.slots }()
+	if err := l.onTime(); err != nil {
+		l.Observer.Skipped(l.Name)
+		return 0, err
+	}
 	start := l.Wall()
 	count, err := l.Do(ctx, p)
 	l.Observer.Round(l.Name, l.Wall().Sub(start), err != nil && ctx.Err() == nil)
 	return count, err
+}
+
+// errClock: the clock decides what is due, and is not known to be right.
+var errClock = errors.New("the clock may be wrong")
+
+// onTime refuses to do by the clock what the clock would do wrongly.
+func (l *Loop) onTime() error {
+	if !l.Clocked {
+		return nil
+	}
+	err := l.Store.CheckClock(health.ClockTolerance)
+	switch _, wrong := errors.AsType[*health.ClockError](err); {
+	case wrong && l.wrong.CompareAndSwap(false, true):
+		l.Log.Error("nothing is done by this machine's clock", "work", l.Name, "error", err)
+	case err == nil && l.wrong.CompareAndSwap(true, false):
+		l.Log.Info("the clock is right, rounds go on", "work", l.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", errClock, err)
+	}
+	return nil
 }
 
 // Each does what is due in a partition, once each or for as long as do asks for
@@ -168,6 +204,9 @@ func (l *Loop) Each(ctx context.Context, p int, due func(ctx context.Context, pa
 		for _, d := range list {
 			if ctx.Err() != nil {
 				break
+			}
+			if l.onTime() != nil { // somebody has set it just now
+				return count, err
 			}
 			if done[d] {
 				stay++
@@ -232,7 +271,9 @@ func (l *Loop) Once(ctx context.Context) (int, error) {
 		group.Go(func() {
 			n, err := l.work(ctx, p)
 			count.Add(int64(n))
-			failed[p] = err
+			if !errors.Is(err, errClock) {
+				failed[p] = err
+			}
 		})
 	}
 	group.Wait()

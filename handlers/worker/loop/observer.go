@@ -6,6 +6,7 @@ import "time"
 // goroutines call it.
 type Observer interface {
 	Round(work string, took time.Duration, failed bool) // a look at a partition
+	Skipped(work string)                                // one that was not made, because this machine's clock may be wrong
 
 	FannedOut(events int)  // their deliveries were made
 	Attempting(change int) // attempts that are under way
@@ -29,6 +30,7 @@ type Observer interface {
 type Unobserved struct{}
 
 func (Unobserved) Round(string, time.Duration, bool) {}
+func (Unobserved) Skipped(string)                    {}
 func (Unobserved) FannedOut(int)                     {}
 func (Unobserved) Attempting(int)                    {}
 func (Unobserved) Attempted(string, time.Duration)   {}

@@ -38,6 +38,25 @@ local function earlier(mark) return redis.call('GET', mark) or nil end
 
 local function mark_done(mark, answered) redis.call('SET', mark, answered, 'PX', '300000') end
 
+-- When an operation was begun, by the clock of the service that began it: its id
+-- says it in its first ten places (a ULID). nil for one that has no such id.
+local ulid = '0123456789abcdefghjkmnpqrstvwxyz'
+local function begun(operation)
+  local id = string.match(operation, '^[^ ]-(%w+)$') or string.match(operation, '^[^ ]-(%w+) ')
+  if not id or #id ~= 26 then return nil end
+  local at = 0
+  for i = 1, 10 do
+    local digit = string.find(ulid, string.sub(id, i, i), 1, true)
+    if not digit then return nil end
+    at = at * 32 + digit - 1
+  end
+  return at
+end
+
+-- How long an Idempotency-Key is remembered (caller.go), by the clock of the
+-- service. The lifetime of the record in Redis is longer: it only makes room.
+local remembered = 604800000
+
 -- What a request is answered with instead of being carried out, or nil: 'done'
 -- (this very operation has run before), 'grant', or what its idempotency record
 -- says: 'repeated' or 'reused'. Without a fingerprint there is no record; a second
@@ -45,7 +64,7 @@ local function mark_done(mark, answered) redis.call('SET', mark, answered, 'PX',
 -- first line is its operation: its envelope and a slash, an id, a space, the client, who alone may use the
 -- key again; an old one has no envelope or no client. A record that is not of this form is
 -- 'damaged': whether the request was carried out is not known, so it is neither
--- carried out nor the client's fault. mark is the operation's mark, or nil when
+-- carried out nor the client's fault. One that is old enough is forgotten. mark is the operation's mark, or nil when
 -- the script looks for itself.
 local function answered(grant, version, key, operation, fingerprint, mark)
   if mark and earlier(mark) then return {'done'} end
@@ -61,6 +80,8 @@ local function answered(grant, version, key, operation, fingerprint, mark)
   local of = op and string.match(op, '^([^ ]*)/')
   if not op or (of and not known(of)) or #stored ~= 64 or (client and not string.find(client, '^cli_[%w_]+$')) then return {'damaged', key} end
   if client and client ~= string.match(operation, ' ([^ ]+)') then return {'reused'} end
+  local first, now = begun(op), begun(operation)
+  if first and now and now - first >= remembered then return nil end
   if stored == fingerprint or (stored ~= '' and string.find(fingerprint, ' ' .. stored, 1, true)) then return {'repeated', record} end
   return {'reused'}
 end
