@@ -6,6 +6,7 @@ import (
 
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/checks"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/exports"
 	"tollgate/rediskv/instances"
@@ -20,6 +21,7 @@ import (
 // The rooms by names that do not hide their methods.
 type (
 	accountsRoom  = accounts.Store
+	checksRoom    = checks.Store
 	eventlogRoom  = eventlog.Store
 	exportsRoom   = exports.Store
 	instancesRoom = instances.Store
@@ -35,6 +37,7 @@ type (
 type Store struct {
 	*rediskv.DB
 	*accountsRoom
+	*checksRoom
 	*eventlogRoom
 	*exportsRoom
 	*instancesRoom
@@ -92,6 +95,7 @@ func on(db *rediskv.DB) *Store {
 	s.provisionRoom = provision.New(db, s.accountsRoom, s.rulesRoom)
 	s.webhooksRoom = webhooks.New(db, s.ledgerRoom)
 	s.exportsRoom = exports.New(db, s.ledgerRoom)
+	s.checksRoom = checks.New(db, s.accountsRoom, s.eventlogRoom)
 	return s
 }
 
