@@ -52,14 +52,16 @@ type PayableGroup struct {
 func (g PayableGroup) String() string { return string(g.Currency) + " of " + g.Date.String() }
 
 // Check compares what is to be paid with its members, and holds each group to one
-// place. differ are the groups whose sum is not that of their members.
+// place. differ are the groups whose sum is not that of their members, and that stand
+// in no other place.
 func (r *AccountRecords) Check() (list []Finding, differ []int) {
 	found := func(kind FindingKind, format string, args ...any) {
 		list = append(list, Found(kind, "merchant_account", r.Account, format, args...))
 	}
-	place := map[PayableGroup]string{}
+	place, twice := map[PayableGroup]string{}, map[PayableGroup]bool{}
 	stands := func(g PayableGroup, where string) {
-		if other, twice := place[g]; twice {
+		if other, there := place[g]; there {
+			twice[g] = true
 			found(FindingPayable, "the group %s stands in %s and in %s", g, other, where)
 		}
 		place[g] = where
@@ -84,6 +86,7 @@ func (r *AccountRecords) Check() (list []Finding, differ []int) {
 			stands(PayableGroup{p.Currency, g.Date}, p.ID)
 		}
 	}
+	differ = slices.DeleteFunc(differ, func(i int) bool { return twice[PayableGroup{r.Payable[i].Currency, r.Payable[i].Date}] })
 	for g, member := range r.Pending {
 		if place[g] == "" {
 			found(FindingPayable, "transaction %s is pending, and its group %s is neither to be paid nor in a payout", member, g)

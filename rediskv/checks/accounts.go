@@ -55,7 +55,7 @@ func (w *walk) merchantAccount(ctx context.Context, id, from string) error {
 	}}
 	seen := accountSeen{pending: map[tollgate.PayableGroup]string{}}
 	if err := w.through(ctx, x, "index entries", from, id+"/", func(_ context.Context, entries []entry, found []rediskv.Fields) error {
-		seen.add(entries, found)
+		seen.add(id, entries, found)
 		return nil
 	}); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (w *walk) merchantAccount(ctx context.Context, id, from string) error {
 			again := *w
 			again.Walk = &Walk{Pace: w.Pace, Found: func(Finding) {}, Looked: map[string]int64{}}
 			if err := again.through(ctx, x, "index entries", "", id+"/", func(_ context.Context, entries []entry, found []rediskv.Fields) error {
-				seen.add(entries, found)
+				seen.add(id, entries, found)
 				return nil
 			}); err != nil {
 				return nil, err
@@ -85,10 +85,11 @@ type accountSeen struct {
 	payouts []string
 }
 
-func (s *accountSeen) add(entries []entry, found []rediskv.Fields) {
+func (s *accountSeen) add(account string, entries []entry, found []rediskv.Fields) {
 	for i, e := range entries {
 		f := found[i]
 		switch {
+		case f["ma"] != account:
 		case f["ty"] == string(tollgate.TransactionPayout):
 			s.payouts = append(s.payouts, tollgate.PrefixPayout+e.member)
 		case f["st"] == tollgate.TransactionPending && f["av"] != "":
@@ -249,11 +250,11 @@ func (w *walk) sum(ctx context.Context, account string, p tollgate.Payable, boun
 func (w *walk) members(ctx context.Context, account string, c tollgate.Currency, d tollgate.Date, bound int64, each func(*tollgate.Transaction)) error {
 	key := w.k.Group(account, c, d)
 	for at := int64(-1); ; {
-		entries, err := w.entries(ctx, key, at)
+		entries, err := w.entries(ctx, key, at, bound)
 		if err != nil {
 			return err
 		}
-		if entries = slices.DeleteFunc(entries, func(e entry) bool { return e.score > bound }); len(entries) == 0 {
+		if len(entries) == 0 {
 			return nil
 		}
 		hashes := make([]*redis.MapStringStringCmd, len(entries))

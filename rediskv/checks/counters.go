@@ -26,6 +26,10 @@ const (
 	// mostCounters is how many counters are added up in memory at a time. Of more, a
 	// share is, and then the next one.
 	mostCounters = 50_000
+	// eventsAtOnce are as much work as one payment, where a walk pauses; of mostEvents
+	// since the payments were read the counters are left for the next walk.
+	eventsAtOnce = 10
+	mostEvents   = 500_000
 )
 
 // counters adds up what payments take up of each budget and frequency, and compares
@@ -56,6 +60,8 @@ type counterSums struct {
 	restores map[tollgate.PerimeterRef]*tollgate.Perimeter // nil: it cannot be read
 	unsure   map[string]bool                               // counters of payments that cannot be read
 	pages    []counterPage
+	top      int64 // the highest position when the walk began,
+	since    int64 // and an event before that
 }
 
 // counterPage is up to which event the payments at a position and above were read,
@@ -71,6 +77,10 @@ func (s *counterSums) mine(counter string) bool {
 // gather reads payments back to the oldest that can still count.
 func (s *counterSums) gather(ctx context.Context) error {
 	w, oldest := s.w, s.w.store.db.Now().Add(-longestWindow)
+	if err := w.began(ctx); err != nil {
+		return err
+	}
+	s.since = w.last
 	for below := "+inf"; ; {
 		var members []redis.Z
 		if err := w.timed(ctx, "newest", func(ctx context.Context) (err error) {
@@ -80,6 +90,7 @@ func (s *counterSums) gather(ctx context.Context) error {
 			return err
 		}
 		last := members[len(members)-1].Score
+		s.top = max(s.top, int64(members[0].Score))
 		below = "(" + strconv.FormatInt(int64(last), 10)
 		read, sequence, old, err := s.read(ctx, members, oldest)
 		if err != nil {
@@ -209,7 +220,7 @@ func (s *counterSums) catchUp(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
-	since, left := s.pages[0].sequence, maps.Clone(s.list)
+	since, left := s.since, maps.Clone(s.list)
 	for some := range slices.Chunk(names, 10*page) {
 		values := make([]*redis.StringCmd, len(some))
 		var last *redis.StringCmd
@@ -234,6 +245,13 @@ func (s *counterSums) catchUp(ctx context.Context) error {
 				continue
 			}
 			one.Count = n
+		}
+		if until-since > mostEvents {
+			w.Looked["counters left out"] += int64(len(left))
+			for name := range left {
+				s.unsure[name] = true
+			}
+			return nil
 		}
 		if err := s.events(ctx, since, until, left); err != nil {
 			return err
@@ -274,7 +292,7 @@ func (s *counterSums) events(ctx context.Context, since, until int64, of map[str
 				return err
 			}
 		}
-		if err := w.passed(ctx, "events of counters", len(entries), ""); err != nil {
+		if err := w.passed(ctx, "events of counters", len(entries)/eventsAtOnce+1, ""); err != nil {
 			return err
 		}
 		reached = reached || len(entries) < page
@@ -302,9 +320,11 @@ func (s *counterSums) event(ctx context.Context, m redis.XMessage, of map[string
 	if err != nil || failed != nil {
 		return nil // that is found with the payment
 	}
-	n := slices.IndexFunc(s.pages, func(page counterPage) bool { return page.position <= at })
-	if n < 0 || e.Sequence <= s.pages[n].sequence {
-		return nil
+	if at <= s.top {
+		n := slices.IndexFunc(s.pages, func(page counterPage) bool { return page.position <= at })
+		if n < 0 || e.Sequence <= s.pages[n].sequence {
+			return nil
+		}
 	}
 	perimeter, err := s.perimeter(ctx, p.Perimeter)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
@@ -57,6 +58,10 @@ func (w *walk) endpoints(ctx context.Context) (list []endpoint, err error) {
 	return list, nil
 }
 
+// longestScript is how far an event and its entry in the dispatch stream can be apart,
+// which one script writes.
+const longestScript = 5 * time.Second
+
 // wanted is an event that an endpoint wants.
 type wanted struct {
 	loggedEvent
@@ -105,13 +110,13 @@ func (w *walk) checkWanted(ctx context.Context, list []wanted) ([][]Finding, err
 	for i, one := range list {
 		handed, kept := true, false
 		for _, m := range waiting.Val() {
-			handed = one.milli < eventlog.Place(m.ID).Milli
+			handed = one.milli+uint64(longestScript.Milliseconds()) < eventlog.Place(m.ID).Milli
+			if rediskv.Text(m, "o") == w.k.Org {
+				handed = one.before(eventlog.Place(rediskv.Text(m, "s")))
+			}
 		}
 		for _, m := range first.Val() {
-			kept = one.milli > eventlog.Place(m.ID).Milli
-			if n, _ := eventlog.PlaceOf(m); n > 0 && n <= one.Sequence {
-				kept = true
-			}
+			kept = !one.before(eventlog.Place(m.ID))
 		}
 		if !handed || !kept || known[i].Val() != one.to.known {
 			continue
@@ -241,7 +246,7 @@ func (w *walk) deliveries(ctx context.Context, id string) error {
 		member string
 	}{at: -1}
 	for {
-		entries, err := w.entries(ctx, w.k.Deliveries(id), s.at)
+		entries, err := w.entries(ctx, w.k.Deliveries(id), s.at, w.last)
 		if err != nil || len(entries) == 0 {
 			return err
 		}

@@ -39,7 +39,7 @@ func (w *walk) through(ctx context.Context, x index, what, from, prefix string, 
 		at = -1
 	}
 	for {
-		entries, err := w.entries(ctx, x.key, at)
+		entries, err := w.entries(ctx, x.key, at, tollgate.LastPlace(w.last))
 		if err != nil || len(entries) == 0 {
 			return err
 		}
@@ -65,8 +65,9 @@ func (w *walk) through(ctx context.Context, x index, what, from, prefix string, 
 	}
 }
 
-// entries is the next page behind a place, with all that share the last one.
-func (w *walk) entries(ctx context.Context, key string, after int64) (entries []entry, err error) {
+// entries is the next page behind a place and up to another, with all that share the
+// last one.
+func (w *walk) entries(ctx context.Context, key string, after, upTo int64) (entries []entry, err error) {
 	read := func(from string, to string, count int64) error {
 		return w.timed(ctx, "index", func(ctx context.Context) error {
 			found, err := w.redis().ZRangeByScoreWithScores(ctx, key, &redis.ZRangeBy{Min: from, Max: to, Count: count}).Result()
@@ -79,7 +80,7 @@ func (w *walk) entries(ctx context.Context, key string, after int64) (entries []
 			return err
 		})
 	}
-	if err := read("("+strconv.FormatInt(after, 10), "+inf", page); err != nil || len(entries) < page {
+	if err := read("("+strconv.FormatInt(after, 10), strconv.FormatInt(upTo, 10), page); err != nil || len(entries) < page {
 		return entries, err
 	}
 	last := strconv.FormatInt(entries[len(entries)-1].score, 10)

@@ -22,10 +22,20 @@ func (w *walk) stream(ctx context.Context, key, counter, what string, number fun
 	if at := w.at.At; at != "" {
 		from = at // the last one that was looked at, for its number
 	}
+	to := "+"
+	if err := w.timed(ctx, what, func(ctx context.Context) error {
+		last, err := w.redis().XRevRangeN(ctx, key, "+", "-", 1).Result()
+		for _, m := range last { // what comes later is for the next walk
+			to = m.ID
+		}
+		return err
+	}); err != nil {
+		return err
+	}
 	for {
 		var entries []redis.XMessage
 		if err := w.timed(ctx, what, func(ctx context.Context) (err error) {
-			entries, err = w.redis().XRangeN(ctx, key, from, "+", page).Result()
+			entries, err = w.redis().XRangeN(ctx, key, from, to, page).Result()
 			return err
 		}); err != nil {
 			return err
@@ -118,7 +128,8 @@ func (w *walk) eventLog(ctx context.Context) error {
 		var events []loggedEvent
 		for _, m := range entries {
 			if e, err := eventlog.EventOf(m); err == nil {
-				events = append(events, loggedEvent{e, eventlog.Place(m.ID).Milli})
+				place := eventlog.Place(m.ID)
+				events = append(events, loggedEvent{e, place.Milli, place.Seq})
 			}
 		}
 		if err := confirmed(ctx, w, events, w.checkEvents); err != nil {
@@ -128,10 +139,15 @@ func (w *walk) eventLog(ctx context.Context) error {
 	})
 }
 
-// loggedEvent is an event and when Redis logged it, in milliseconds.
+// loggedEvent is an event and its place in the log, which begins with the time in
+// milliseconds.
 type loggedEvent struct {
 	*tollgate.Event
-	milli uint64
+	milli, seq uint64
+}
+
+func (e *loggedEvent) before(p eventlog.Position) bool {
+	return e.milli < p.Milli || e.milli == p.Milli && e.seq < p.Seq
 }
 
 // checkEvents looks whether payments know their events.

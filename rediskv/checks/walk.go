@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -67,6 +69,15 @@ type Walk struct {
 	Found func(Finding)
 	// Looked counts what was compared, by its kind.
 	Looked map[string]int64
+
+	doubted map[string]bool // organizations in which something is wrong that sums are made of
+}
+
+func (w *Walk) doubt(org string) {
+	if w.doubted == nil {
+		w.doubted = map[string]bool{}
+	}
+	w.doubted[org] = true
 }
 
 // walk is a walk through one organization.
@@ -76,6 +87,7 @@ type walk struct {
 	k     rediskv.Space
 	at    Place // where the part began, or has come
 	log   *recent
+	last  int64 // the number of the last event when the walk began: what came later is the next one's
 }
 
 // parts are what a walk does in an organization, in this order. Each goes on from
@@ -115,6 +127,10 @@ func (s *Store) CheckPartition(ctx context.Context, partition int, from Place, w
 	}
 	slices.Sort(orgs)
 	for _, org := range orgs {
+		if s.db.Space(org).Partition != partition {
+			w.Found(Finding{Finding: tollgate.Found(tollgate.FindingIndex, "organization", org, "partition %d names it, and it belongs to another", partition), Organization: org})
+			continue
+		}
 		if org < from.Organization || (w.Organization != "" && org != w.Organization) {
 			continue
 		}
@@ -135,6 +151,9 @@ func (s *Store) organization(ctx context.Context, org string, from Place, w *Wal
 	if err := one.itself(ctx); err != nil {
 		return err
 	}
+	if err := one.began(ctx); err != nil {
+		return err
+	}
 	for _, part := range parts {
 		if from.Part != "" && part.name != from.Part {
 			continue
@@ -146,6 +165,21 @@ func (s *Store) organization(ctx context.Context, org string, from Place, w *Wal
 		}
 	}
 	return nil
+}
+
+// began notes how far the walk goes. An organization that grows faster than it is
+// walked through would keep it forever.
+func (w *walk) began(ctx context.Context) error {
+	return w.timed(ctx, "began", func(ctx context.Context) error {
+		text, err := w.redis().HGet(ctx, w.k.Sequences(), "event").Result()
+		if errors.Is(err, redis.Nil) {
+			return nil
+		}
+		if w.last, err = strconv.ParseInt(text, 10, 64); err != nil && text != "" {
+			w.last, err = math.MaxInt64/tollgate.LastPlace(1), nil // the end of the log says so
+		}
+		return err
+	})
 }
 
 // itself looks whether the organization that a partition names is there.
@@ -215,6 +249,14 @@ func (w *walk) damage(err error) bool {
 func (w *walk) report(list []Finding) {
 	for _, f := range list {
 		f.Organization = w.k.Org
+		switch f.Kind {
+		case tollgate.FindingDamaged, tollgate.FindingPayment, tollgate.FindingIndex:
+			w.doubt(f.Organization)
+		case tollgate.FindingPayable, tollgate.FindingCounter: // what they are made of comes first
+			if w.doubted[f.Organization] {
+				f.Repair, f.fix = "", nil
+			}
+		}
 		w.Found(f)
 	}
 }

@@ -11,13 +11,13 @@ import (
 func Findings(t testing.TB, s *store.Store) (list []checks.Finding) {
 	t.Helper()
 	w := &checks.Walk{Found: func(f checks.Finding) { list = append(list, f) }}
+	if err := s.CheckKeys(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
 	for p := range s.Partitions() {
 		if err := s.CheckPartition(t.Context(), p, checks.Place{}, w); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := s.CheckKeys(t.Context(), w); err != nil {
-		t.Fatal(err)
 	}
 	return list
 }
