@@ -51,6 +51,18 @@ type PayableGroup struct {
 
 func (g PayableGroup) String() string { return string(g.Currency) + " of " + g.Date.String() }
 
+// Unplaced reports whether a group stands in no place that was read.
+func (r *AccountRecords) Unplaced() bool {
+	for g := range r.Pending {
+		is := func(p PayoutGroup) bool { return p.Date == g.Date }
+		if !slices.ContainsFunc(r.Payable, func(p Payable) bool { return p.Currency == g.Currency && is(p.PayoutGroup) }) &&
+			!slices.ContainsFunc(r.Payouts, func(p StoredPayout) bool { return p.Currency == g.Currency && slices.ContainsFunc(p.Groups, is) }) {
+			return true
+		}
+	}
+	return false
+}
+
 // Check compares what is to be paid with its members, and holds each group to one
 // place. differ are the groups whose sum is not that of their members, and that stand
 // in no other place.

@@ -60,20 +60,7 @@ func (w *walk) merchantAccount(ctx context.Context, id, from string) error {
 	}); err != nil {
 		return err
 	}
-	first := true
 	return confirmed(ctx, w, []string{id}, func(ctx context.Context, _ []string) ([][]Finding, error) {
-		if !first { // what was found may have been the time that the walk took
-			seen = accountSeen{pending: map[tollgate.PayableGroup]string{}}
-			again := *w
-			again.Walk = &Walk{Pace: w.Pace, Found: func(Finding) {}, Looked: map[string]int64{}}
-			if err := again.through(ctx, x, "index entries", "", id+"/", func(_ context.Context, entries []entry, found []rediskv.Fields) error {
-				seen.add(id, entries, found)
-				return nil
-			}); err != nil {
-				return nil, err
-			}
-		}
-		first = false
 		findings, err := w.account(ctx, id, seen)
 		return [][]Finding{findings}, err
 	})
@@ -140,6 +127,13 @@ func (w *walk) account(ctx context.Context, id string, seen accountSeen) (findin
 	bound, err := strconv.ParseInt(last.Val(), 10, 64)
 	if err != nil {
 		bound = 0
+	}
+	if r.Unplaced() {
+		later, err := w.payoutsSince(ctx, id, tollgate.LastPlace(w.last), tollgate.LastPlace(bound))
+		if err != nil {
+			return nil, err
+		}
+		r.Payouts = append(r.Payouts, later...)
 	}
 	for _, p := range r.Payable {
 		sum, fault, err := w.sum(ctx, id, p, tollgate.LastPlace(bound))
@@ -233,6 +227,35 @@ func (w *walk) payoutsOf(ctx context.Context, ids []string) (done []tollgate.Sto
 		}
 	}
 	return done, live, nil
+}
+
+// payoutsSince reads the payouts of an account that were made since the walk began.
+func (w *walk) payoutsSince(ctx context.Context, account string, after, upTo int64) (list []tollgate.StoredPayout, err error) {
+	for {
+		entries, err := w.entries(ctx, w.k.TransactionsOf(account), after, upTo)
+		if err != nil || len(entries) == 0 {
+			return list, err
+		}
+		hashes := make([]*redis.MapStringStringCmd, len(entries))
+		if err := w.pipelined(ctx, "payouts", func(ctx context.Context, pipe redis.Pipeliner) {
+			for i, e := range entries {
+				hashes[i] = pipe.HGetAll(ctx, w.k.Object(tollgate.PrefixPayout+e.member)) // of those that are payouts'
+			}
+		}); err != nil {
+			return nil, err
+		}
+		for i, e := range entries {
+			if f := hashes[i].Val(); len(f) > 0 {
+				if p, err := ledger.StoredPayoutOf(w.k, tollgate.PrefixPayout+e.member, f); err == nil {
+					list = append(list, p.StoredPayout)
+				}
+			}
+		}
+		after = entries[len(entries)-1].score
+		if err := w.passed(ctx, "members of groups", len(entries), w.at.At); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // sum adds up the members of a group that is to be paid, up to a position.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -321,8 +322,8 @@ func (s *counterSums) event(ctx context.Context, m redis.XMessage, of map[string
 		return nil // that is found with the payment
 	}
 	if at <= s.top {
-		n := slices.IndexFunc(s.pages, func(page counterPage) bool { return page.position <= at })
-		if n < 0 || e.Sequence <= s.pages[n].sequence {
+		n := sort.Search(len(s.pages), func(i int) bool { return s.pages[i].position <= at })
+		if n == len(s.pages) || e.Sequence <= s.pages[n].sequence {
 			return nil
 		}
 	}

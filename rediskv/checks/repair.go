@@ -19,6 +19,7 @@ func (s *Store) Repair(ctx context.Context, f Finding) error {
 	}
 	c := s.db.NewCommit(rediskv.Caller{Organization: f.Organization}, nil)
 	f.fix(c)
+	c.Do("HDEL", c.Space.Damaged(), f.Object+"/"+f.ID) // what is wrong with it next is told again
 	if err := c.Audit("check.repair", string(f.Kind)+": "+f.Message+"; "+f.Repair, f.Object, f.ID); err != nil {
 		return err
 	}
