@@ -17,8 +17,6 @@ const (
 	// far it has come is noted every checkNote.
 	checkLease = time.Minute
 	checkNote  = 5 * time.Second
-	// checkPause is between looks whether a partition is to be checked.
-	checkPause = time.Second
 )
 
 // check walks through everything that is stored, slowly, one partition after the
@@ -41,7 +39,7 @@ func (w *Worker) check(ctx context.Context) {
 		} else {
 			w.Log.Warn("a check did not come to its end", "partition", p, "error", err)
 		}
-		loop.Wait(ctx, checkPause+failing, nil)
+		loop.Wait(ctx, w.Interval+failing, nil)
 	}
 }
 

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -56,7 +57,7 @@ func TestWorkerChecks(t *testing.T) {
 	off := &checked{}
 	stop := s.work(t, worker.Config{Observer: off})
 	seen, log := &checked{}, &book{}
-	stopChecking := s.work(t, worker.Config{Observer: seen, Log: log.logger(), CheckRate: 100_000, CheckRest: time.Millisecond})
+	stopChecking := s.work(t, worker.Config{Observer: seen, Log: slog.New(slog.NewTextHandler(log, nil)), CheckRate: 100_000, CheckRest: time.Millisecond})
 	testkit.Eventually(t, "the finding, twice", func() bool { return seen.found(tollgate.FindingIndex) >= 2 })
 	stopChecking()
 	stop()
