@@ -2,7 +2,6 @@ package rediskv_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -139,22 +138,6 @@ func (f *fixture) audit(t testing.TB) books {
 	}
 	testkit.Consistent(t, f.Store)
 	return l
-}
-
-// indexed counts the members of the status indexes, also those that a search
-// would pass over.
-func (f *fixture) indexed(t testing.TB) (n int64) {
-	t.Helper()
-	c, events := f.raw(t)
-	prefix := strings.TrimSuffix(events, "events") + "txns:"
-	for _, status := range tollgate.TransactionStatuses {
-		members, err := c.ZCard(t.Context(), prefix+status).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
-		n += members
-	}
-	return n
 }
 
 // allTransactions walks all pages and checks that none comes twice.

@@ -131,7 +131,9 @@ func (o *checkOptions) run(ctx context.Context, a *cli.App, c *cli.Config) error
 // lack it are not to be repaired before it.
 func (o *checkOptions) look(ctx context.Context, store *store.Store) (found []checks.Finding, total int, checked map[string]int64, err error) {
 	w := &checks.Walk{Organization: o.organization, Looked: map[string]int64{}, Found: func(f checks.Finding) {
-		if slices.ContainsFunc(found, func(other checks.Finding) bool { return other.Finding == f.Finding && other.Organization == f.Organization }) {
+		if slices.ContainsFunc(found, func(other checks.Finding) bool {
+			return other.Finding == f.Finding && other.Organization == f.Organization
+		}) {
 			return // seen from another side
 		}
 		if total++; len(found) < mostFindings {
