@@ -30,6 +30,7 @@ var rooms = map[string]map[string][]string{
 		"accounts":  {"", "eventlog", "rules", "script"},
 		"agenda":    {"", "script"},
 		"eventlog":  {"", "script"},
+		"checks":    {"", "accounts", "eventlog", "ledger", "payments", "webhooks"},
 		"exports":   {"", "eventlog", "ledger", "payments", "script"},
 		"hashes":    {""},
 		"health":    {"", "script"},
@@ -42,8 +43,8 @@ var rooms = map[string]map[string][]string{
 		"rules":     {"", "instances", "script"},
 		"script":    {},
 		"snapshot":  {"", "store"},
-		"testkit":   {"", "accounts", "redistest", "store"},
-		"store":     {"", "accounts", "agenda", "eventlog", "exports", "health", "instances", "ledger", "payments", "payouts", "provision", "rules", "webhooks"},
+		"testkit":   {"", "accounts", "checks", "redistest", "store"},
+		"store":     {"", "accounts", "agenda", "checks", "eventlog", "exports", "health", "instances", "ledger", "payments", "payouts", "provision", "rules", "webhooks"},
 		"webhooks":  {"", "eventlog", "ledger", "script"},
 	},
 	"wasm": {
@@ -222,7 +223,7 @@ func TestSizes(t *testing.T) {
 			most = l
 		}
 		if pkg == "." {
-			most = [2]int{60, 8_000}
+			most = [2]int{64, 9_000}
 		}
 		if files[pkg] > most[0] || lines[pkg] > most[1] {
 			t.Errorf("%s has %d files and %d lines; at most %d and %d", pkg, files[pkg], lines[pkg], most[0], most[1])

@@ -91,6 +91,13 @@ func CutoffsKey(partition int) string { return tag(partition) + ":cutoffs" }
 // to carry them on, Unix milliseconds; a member is "<organization>/<payout>".
 func PayoutsKey(partition int) string { return tag(partition) + ":payouts" }
 
+// CheckKey, a string per partition, is how far the walk has come that checks it: see
+// package checks. CheckingKey, a string that expires, is who walks, or rests.
+func CheckKey(partition int) string { return tag(partition) + ":check" }
+
+// CheckingKey is the other one.
+func CheckingKey(partition int) string { return tag(partition) + ":checking" }
+
 // Space names the keys of one organization.
 type Space struct {
 	Org       string
@@ -294,9 +301,9 @@ func (k Space) Group(account string, c tollgate.Currency, d tollgate.Date) strin
 	return k.Object(account) + ":pay:" + string(c) + ":" + d.String()
 }
 
-// damaged is a hash of the objects that could not be read, "<kind>/<id>", and
-// since when that is known, Unix milliseconds.
-func (k Space) damaged() string { return k.prefix + ":damaged" }
+// Damaged is a hash of the objects that could not be read, or that a check found
+// wrong, "<kind>/<id>", and since when that is known, Unix milliseconds.
+func (k Space) Damaged() string { return k.prefix + ":damaged" }
 
 // Own is the sorted set of a payout's own transaction, by position.
 func (k Space) Own(payout string) string { return k.Object(payout) + ":txn" }

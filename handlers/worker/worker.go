@@ -62,6 +62,9 @@ type Config struct {
 	ExportLease time.Duration // without a sign of life, after which another worker goes on with an export; 30 s
 	ExportChunk int           // bytes of a file that are written at once, before they are packed; 256 KiB
 
+	CheckRate int           // objects per second that are read back and compared; 0: none
+	CheckRest time.Duration // of a partition that was checked, before it is checked again; an hour
+
 	// Of the attempts; see SenderConfig.
 	Development bool
 	Timeouts    delivery.Timeouts
@@ -167,6 +170,7 @@ func withDefaults(c Config) Config {
 	c.Exports = cmp.Or(c.Exports, 2)
 	c.ExportLease = cmp.Or(c.ExportLease, 30*time.Second)
 	c.ExportChunk = cmp.Or(c.ExportChunk, 256<<10)
+	c.CheckRest = cmp.Or(c.CheckRest, time.Hour)
 	c.DisableAfter = cmp.Or(c.DisableAfter, 5*24*time.Hour)
 	return c
 }
@@ -187,6 +191,7 @@ func (w *Worker) Run(ctx context.Context) {
 	parts.Go(func() { w.watchProgress(ctx, start) })
 	parts.Go(func() { w.dispatch.Run(ctx) })
 	parts.Go(func() { w.exports.Run(ctx) })
+	parts.Go(func() { w.check(ctx) })
 	parts.Wait()
 }
 

@@ -7,6 +7,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
 	"tollgate/rediskv/agenda"
+	"tollgate/rediskv/checks"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/exports"
 	"tollgate/rediskv/health"
@@ -23,6 +24,7 @@ import (
 type (
 	accountsRoom  = accounts.Store
 	agendaRoom    = agenda.Store
+	checksRoom    = checks.Store
 	eventlogRoom  = eventlog.Store
 	exportsRoom   = exports.Store
 	healthRoom    = health.Store
@@ -40,6 +42,7 @@ type Store struct {
 	*rediskv.DB
 	*accountsRoom
 	*agendaRoom
+	*checksRoom
 	*eventlogRoom
 	*exportsRoom
 	*healthRoom
@@ -100,6 +103,7 @@ func on(db *rediskv.DB) *Store {
 	s.webhooksRoom = webhooks.New(db, s.ledgerRoom)
 	s.healthRoom = health.New(db)
 	s.exportsRoom = exports.New(db, s.ledgerRoom)
+	s.checksRoom = checks.New(db, s.accountsRoom, s.eventlogRoom)
 	return s
 }
 

@@ -43,7 +43,7 @@ var (
 // README's table are made from it.
 var Settings = []setting{
 	{
-		Flag: "redis-url", Required: true, Commands: []string{"serve", "work", "provision", "doctor"},
+		Flag: "redis-url", Required: true, Commands: []string{"serve", "work", "check", "provision", "doctor"},
 		Meaning: "where Redis is: redis://, rediss:// or unix://; several hosts of a cluster separated by commas; ?pool_size=50 bounds the connections to each",
 	},
 	{
@@ -83,7 +83,7 @@ var Settings = []setting{
 		Meaning: "debug, info, warn or error; logs are JSON on standard error",
 	},
 	{
-		Flag: "partitions", Default: "0", Commands: []string{"serve", "work", "provision"},
+		Flag: "partitions", Default: "0", Commands: []string{"serve", "work", "check", "provision"},
 		Meaning: "number of partitions, fixed when a Redis is first used; 0 takes what is recorded there, else 64",
 	},
 	{
@@ -111,7 +111,11 @@ var Settings = []setting{
 		Meaning: "how long entries of the audit record are kept; 9600h are 400 days",
 	},
 	{
-		Flag: "redis-wait", Default: "30s", Commands: processes,
+		Flag: "check-rate", Default: strconv.Itoa(worker.DefaultCheckRate), Commands: []string{"work"},
+		Meaning: "how many objects a second each of these processes reads back and compares with all that they belong to; 0 for none",
+	},
+	{
+		Flag: "redis-wait", Default: "30s", Commands: []string{"serve", "work", "check"},
 		Meaning: "how long to wait for Redis at the start",
 	},
 	{

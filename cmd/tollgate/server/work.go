@@ -42,7 +42,7 @@ func work(ctx context.Context, a *cli.App, c *cli.Config) error {
 	if err != nil {
 		return err
 	}
-	keepAudit := c.Duration("audit-retention")
+	keepAudit, checkRate := c.Duration("audit-retention"), c.Number("check-rate")
 	if err := c.Err(); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func work(ctx context.Context, a *cli.App, c *cli.Config) error {
 	o.metrics.WatchRedis(store)
 	w, err := worker.New(worker.Config{
 		Pay: pay, Store: store, Clock: a.Clock, Entropy: a.Entropy, Vault: vault, Log: o.log, Observer: o.metrics.Worker(),
-		Grace: o.grace, Version: cli.VersionText(), KeepAudit: keepAudit,
+		Grace: o.grace, Version: cli.VersionText(), KeepAudit: keepAudit, CheckRate: checkRate,
 	})
 	if err != nil {
 		return err

@@ -24,6 +24,9 @@ type Observer interface {
 	Exporting(change int)
 	ExportRows(count int)       // that were looked at
 	ExportEnded(outcome string) // done, or left (canceled, or for another worker)
+
+	Checked(objects int)
+	CheckFound(kind string) // one of tollgate.FindingKinds
 }
 
 // Unobserved is an Observer that keeps nothing.
@@ -41,3 +44,5 @@ func (Unobserved) Payouts(string, int)               {}
 func (Unobserved) Exporting(int)                     {}
 func (Unobserved) ExportRows(int)                    {}
 func (Unobserved) ExportEnded(string)                {}
+func (Unobserved) Checked(int)                       {}
+func (Unobserved) CheckFound(string)                 {}
