@@ -284,6 +284,9 @@ func (r *Redis) snapshot() ([]byte, error) {
 	r.at(r.clock())
 	appendPassed(&b, 0, r.now)
 	for _, key := range r.mini.Keys() {
+		if key == rediskv.HeartbeatKey { // as changing has it
+			continue
+		}
 		if err := r.appendKey(&b, key); err != nil {
 			return nil, fmt.Errorf("%s: %w", key, err)
 		}
