@@ -30,6 +30,7 @@ const partitions = 4
 type clock struct {
 	*testkit.Clock
 	looks      atomic.Int64
+	takes      atomic.Int64 // looks at what endpoints are due
 	unrecorded atomic.Int64
 }
 
@@ -37,6 +38,8 @@ func (c *clock) observe(operation string, _ time.Duration, err error) {
 	switch {
 	case operation == "upcoming":
 		c.looks.Add(1)
+	case operation == "ready_endpoints":
+		c.takes.Add(1)
 	case operation == "record_attempts" && err != nil:
 		c.unrecorded.Add(1)
 	}
