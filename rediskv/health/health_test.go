@@ -162,9 +162,12 @@ func TestClockIsCompared(t *testing.T) {
 		ahead               time.Duration
 		tolerated, withinIt bool
 	}{
-		{0, true, true}, {2 * time.Second, true, true},
-		{20 * time.Second, false, true}, {-20 * time.Second, false, true},
-		{200 * time.Hour, false, false}, {-2 * time.Minute, false, false},
+		{0, true, true},
+		{2 * time.Second, true, true},
+		{20 * time.Second, false, true},
+		{-20 * time.Second, false, true},
+		{200 * time.Hour, false, false},
+		{-2 * time.Minute, false, false},
 	} {
 		s, log := open(t, url, rediskv.Options{Wall: func() time.Time { return time.Now().Add(c.ahead) }})
 		if err := s.CheckClock(time.Hour); !errors.Is(err, health.ErrClockUnknown) {

@@ -50,8 +50,16 @@ var replies = []struct {
 	prefix string
 	write  Write
 }{
-	{"OOM", OutOfMemory}, {"READONLY", ReadOnly}, {"MISCONF", RefusesWrites}, {"NOREPLICAS", TooFewReplicas}, {"LOADING", Loading},
-	{"NOAUTH", NotAdmitted}, {"WRONGPASS", NotAdmitted}, {"NOPERM", NotAdmitted}, {"MASTERDOWN", Unreachable}, {"CLUSTERDOWN", Unreachable},
+	{"OOM", OutOfMemory},
+	{"READONLY", ReadOnly},
+	{"MISCONF", RefusesWrites},
+	{"NOREPLICAS", TooFewReplicas},
+	{"LOADING", Loading},
+	{"NOAUTH", NotAdmitted},
+	{"WRONGPASS", NotAdmitted},
+	{"NOPERM", NotAdmitted},
+	{"MASTERDOWN", Unreachable},
+	{"CLUSTERDOWN", Unreachable},
 }
 
 // writeOf is what an error of a heartbeat means.
