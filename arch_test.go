@@ -103,7 +103,7 @@ var owners = map[string][]string{
 	"github.com/tetratelabs/wazero":         {"wasm"},
 	"github.com/go-jose/go-jose/v4":         {"handlers/auth"},
 	"github.com/julienschmidt/httprouter":   {"handlers"},
-	"github.com/alicebob/miniredis/v2":      {"rediskv/redistest", "cmd/sandbox", "cmd/tollgate/..."},
+	"github.com/alicebob/miniredis/v2":      {"rediskv/redistest", "cmd/sandbox", "cmd/tollgate/...", "scripts/simulate"},
 	"github.com/getkin/kin-openapi":         {"handlers/conform"},
 	"github.com/spf13/cobra":                {"cmd/tollgate/..."},
 	"github.com/prometheus/client_golang":   {"cmd/tollgate/server"},

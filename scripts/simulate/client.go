@@ -1,0 +1,152 @@
+package simulate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"tollgate/handlers/auth"
+)
+
+// client sends requests to the service, and sends them again until it knows what
+// became of them.
+type client struct {
+	world *world
+	name  string
+
+	mu    sync.Mutex
+	token string
+	asked int // assertions
+}
+
+// answer is what the service said.
+type answer struct {
+	status   int
+	body     []byte
+	replayed bool
+}
+
+const (
+	patience = 10 * time.Second // with one request
+	tries    = 60
+)
+
+// send is one request, until there is an answer that says what became of it. Then
+// known is true.
+func (c *client) send(method, path, body, key string) (said answer, known bool) {
+	x := c.world
+	for try := range tries {
+		n := x.wire.chance.of(c.name, method, path, key, try)
+		if try > 0 {
+			pause(context.Background(), between(n>>8, 50*time.Millisecond, time.Duration(min(try, 10))*500*time.Millisecond))
+		}
+		p := x.serving(n)
+		token, err := c.bearer(p, n)
+		if err != nil {
+			continue
+		}
+		r := request(method, path, body)
+		r.Header.Set("Authorization", "Bearer "+token)
+		if key != "" {
+			r.Header.Set("Idempotency-Key", key)
+		}
+		said, err = x.exchange(p, r, n)
+		switch {
+		case err != nil, said.status >= 500, said.status == http.StatusTooManyRequests:
+			continue
+		case said.status == http.StatusUnauthorized:
+			c.mu.Lock()
+			c.token = ""
+			c.mu.Unlock()
+			continue
+		}
+		return said, true
+	}
+	x.wire.tell("%s gives up %s %s: %d %s", c.name, method, path, said.status, said.body)
+	return said, false
+}
+
+func request(method, path, body string) *http.Request {
+	r := httptest.NewRequest(method, issuer+path, strings.NewReader(body))
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return r
+}
+
+// bearer is the client's token.
+func (c *client) bearer(p *process, n uint64) (string, error) {
+	c.mu.Lock()
+	token := c.token
+	c.asked++
+	asked := c.asked
+	c.mu.Unlock()
+	if token != "" {
+		return token, nil
+	}
+	assertion, err := auth.SignAssertion(c.world.clientKey, clientID, issuer, fmt.Sprintf("%s-%d", c.name, asked), c.world.wire.now())
+	if err != nil {
+		return "", err
+	}
+	form := url.Values{
+		"grant_type": {"client_credentials"}, "client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"}, "client_assertion": {assertion},
+	}
+	r := request("POST", "/oauth2/token", form.Encode())
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	said, err := c.world.exchange(p, r, mixed(n))
+	if err != nil {
+		return "", err
+	}
+	var got struct {
+		Token string `json:"access_token"`
+	}
+	if said.status != http.StatusOK || json.Unmarshal(said.body, &got) != nil {
+		return "", fmt.Errorf("no token: %d %s", said.status, said.body)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.token = got.Token
+	return got.Token, nil
+}
+
+var (
+	errRefused = errors.New("connection refused")
+	errGone    = errors.New("connection reset by peer")
+)
+
+// exchange takes a request to a process and brings the answer back.
+func (x *world) exchange(p *process, r *http.Request, n uint64) (answer, error) {
+	way := &outbound{p}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := way.wait(ctx, between(n, 100*time.Microsecond, 2*time.Millisecond)); err != nil {
+		return answer{}, err
+	}
+	h := p.handler.Load()
+	if h == nil {
+		return answer{}, errRefused
+	}
+	to, done := httptest.NewRecorder(), make(chan struct{})
+	x.running.Go(func() {
+		defer close(done)
+		(*h).ServeHTTP(to, r.WithContext(ctx))
+	})
+	select {
+	case <-done:
+	case <-p.stopped:
+		return answer{}, errGone
+	case <-ctx.Done():
+		return answer{}, ctx.Err()
+	}
+	if err := way.wait(ctx, between(mixed(n), 100*time.Microsecond, 2*time.Millisecond)); err != nil {
+		return answer{}, err
+	}
+	return answer{to.Code, to.Body.Bytes(), to.Header().Get("Idempotent-Replayed") != ""}, nil
+}
