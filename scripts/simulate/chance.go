@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"math/rand/v2"
+	"runtime"
+	"strings"
 	"sync"
 	"time"
 )
@@ -52,22 +54,56 @@ func (c chance) stream(name string) *rand.Rand {
 	return rand.New(rand.NewPCG(c.of(name, 1), c.of(name, 2)))
 }
 
-// entropy is the randomness of a process.
+// entropy is the randomness of a process. Each request has its own, so that it does
+// not matter which of two that go on at the same moment asks first.
 type entropy struct {
+	chance chance
+	name   string
+
 	mu   sync.Mutex
 	from *rand.ChaCha8
+	of   map[string]*rand.ChaCha8 // by goroutine, of requests that are being answered
 }
 
 func (c chance) entropy(name string) *entropy {
+	return &entropy{chance: c, name: name, from: c.numbers(name), of: map[string]*rand.ChaCha8{}}
+}
+
+func (c chance) numbers(name string) *rand.ChaCha8 {
 	var seed [32]byte
 	for i := range 4 {
 		binary.LittleEndian.PutUint64(seed[8*i:], c.of(name, "entropy", i))
 	}
-	return &entropy{from: rand.NewChaCha8(seed)}
+	return rand.NewChaCha8(seed)
 }
 
 func (e *entropy) Read(b []byte) (int, error) {
+	me := goroutine()
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if own := e.of[me]; own != nil {
+		return own.Read(b)
+	}
 	return e.from.Read(b)
+}
+
+// own gives what runs in this goroutine its own randomness.
+func (e *entropy) own(name string, run func()) {
+	me := goroutine()
+	e.mu.Lock()
+	e.of[me] = e.chance.numbers(e.name + " " + name)
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.of, me)
+	}()
+	run()
+}
+
+// goroutine is the number of this one.
+func goroutine() string {
+	var b [40]byte
+	words := strings.Fields(string(b[:runtime.Stack(b[:], false)]))
+	return words[1]
 }

@@ -43,9 +43,12 @@ const (
 func (c *client) send(method, path, body, key string) (said answer, known bool) {
 	x := c.world
 	for try := range tries {
+		if x.ctx.Err() != nil {
+			return said, false
+		}
 		n := x.wire.chance.of(c.name, method, path, key, try)
 		if try > 0 {
-			pause(context.Background(), between(n>>8, 50*time.Millisecond, time.Duration(min(try, 10))*500*time.Millisecond))
+			pause(x.ctx, between(n>>8, 50*time.Millisecond, time.Duration(min(try, 10))*500*time.Millisecond))
 		}
 		p := x.serving(n)
 		token, err := c.bearer(p, n)
@@ -58,6 +61,9 @@ func (c *client) send(method, path, body, key string) (said answer, known bool) 
 			r.Header.Set("Idempotency-Key", key)
 		}
 		said, err = x.exchange(p, r, n)
+		if err == nil && said.status == http.StatusInternalServerError {
+			x.judge.wrong("%s %s is answered %d %s", method, path, said.status, said.body)
+		}
 		switch {
 		case err != nil, said.status >= 500, said.status == http.StatusTooManyRequests:
 			continue
@@ -136,7 +142,7 @@ func (x *world) exchange(p *process, r *http.Request, n uint64) (answer, error) 
 	to, done := httptest.NewRecorder(), make(chan struct{})
 	x.running.Go(func() {
 		defer close(done)
-		(*h).ServeHTTP(to, r.WithContext(ctx))
+		p.entropy.own(fmt.Sprint(r.Method, r.URL.Path, n), func() { (*h).ServeHTTP(to, r.WithContext(ctx)) })
 	})
 	select {
 	case <-done:

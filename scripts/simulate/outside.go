@@ -59,7 +59,7 @@ func (o *outbound) RoundTrip(r *http.Request) (*http.Response, error) {
 	if answers < 4 { // it never comes
 		return nil, o.never(r.Context())
 	}
-	x.judge.delivered(x, to, event, body, r.Header)
+	x.judge.delivered(to, event, body)
 	switch {
 	case answers < 8: // it is never heard of
 		return nil, o.never(r.Context())

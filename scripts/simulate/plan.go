@@ -13,6 +13,7 @@ type Plan struct {
 	Partitions int
 	Interval   time.Duration // of the workers
 	Length     time.Duration // in which clients want something and things go wrong
+	After      time.Duration // how long nothing goes wrong before everything is read
 	Wants      []Want
 	Faults     []Fault
 }
@@ -63,11 +64,11 @@ func (w Want) String() string {
 }
 
 // begins is when every story begins. The sales day ends in its midst.
-var begins = time.Date(2026, 3, 2, 16, 50, 0, 0, time.UTC)
+var begins = time.Date(2026, 3, 2, 16, 52, 0, 0, time.UTC)
 
 const (
-	length = 20 * time.Minute
-	lull   = 30 * time.Second // before anybody wants anything
+	length = 14 * time.Minute
+	lull   = 20 * time.Second // before anybody wants anything
 )
 
 var workers = []string{"serve-0", "serve-1", "work-0", "work-1"}
@@ -75,7 +76,7 @@ var workers = []string{"serve-0", "serve-1", "work-0", "work-1"}
 // PlanOf is what a seed means.
 func PlanOf(seed uint64) Plan {
 	r := chance(seed).stream("plan")
-	p := Plan{Seed: seed, Partitions: 1 + int(seed%2), Interval: 2 * time.Second, Length: length}
+	p := Plan{Seed: seed, Partitions: 1 + int(seed%2), Interval: 5 * time.Second, Length: length}
 	moment := func() time.Duration { return lull + time.Duration(r.Int64N(int64(p.Length-lull))) }
 	var created []Want
 	for n := range 12 + r.IntN(16) {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"tollgate"
 	"tollgate/handlers/service"
 	"tollgate/handlers/worker"
 	"tollgate/rediskv"
@@ -71,13 +73,9 @@ func (p *process) kill() {
 	w := p.world.wire
 	w.mu.Lock()
 	p.ended = true
-	for c := range w.conns {
-		if c.process == p {
-			c.breakOff()
-		}
-	}
+	w.cutAll(p)
+	w.push(time.Now().Add(cutting), 0, p.end)
 	w.mu.Unlock()
-	p.end()
 }
 
 // end ends a process in good order.
@@ -135,6 +133,7 @@ func work(ctx context.Context, p *process) error {
 	w, err := worker.New(worker.Config{
 		Store: s, Clock: p.clock, Entropy: p.entropy, Vault: vault, Log: p.log(), Interval: p.world.plan.Interval,
 		Grace: time.Second, Development: true, Version: "simulated", Transport: &outbound{p}, Pay: p.pay, Name: p.name,
+		Backoff: backoff,
 	})
 	if err != nil {
 		return err
@@ -142,6 +141,9 @@ func work(ctx context.Context, p *process) error {
 	w.Run(ctx)
 	return nil
 }
+
+// backoff is shorter than the product's, so that a story need not last for days.
+var backoff = tollgate.Backoff{Waits: append([]time.Duration{0, 2 * time.Second, 5 * time.Second}, slices.Repeat([]time.Duration{15 * time.Second}, 100)...), Jitter: 0.2, SlowDown: 2 * time.Second, MaxRetryAfter: time.Minute}
 
 // storyHandler puts what a process logs into the story.
 type storyHandler struct{ p *process }

@@ -1,9 +1,9 @@
 package simulate
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand"
 	"net/http"
 	"sync"
 	"time"
@@ -22,6 +22,8 @@ type Result struct {
 // play plays a story. It is called in a bubble.
 func play(plan Plan, alter func(string) string, keep bool) (r Result) {
 	r.Plan = plan
+	//lint:ignore SA1019 nobody else can tell the Redis client how long to wait between its tries
+	rand.Seed(int64(plan.Seed))
 	x, err := newWorld(plan)
 	if err != nil {
 		r.Faults = []string{err.Error()}
@@ -58,11 +60,16 @@ func (x *world) direct() {
 		x.employ(place)
 	}
 	asking := x.schedule()
-	pause(context.Background(), x.plan.Length)
+	x.running.Go(x.follow)
+	pause(x.ctx, x.plan.Length)
 	asking.Wait()
 	x.peace()
-	x.settle()
-	x.read()
+	pause(x.ctx, x.plan.After)
+	l, err := x.settle()
+	if err != nil {
+		x.judge.wrong("%v", err)
+	}
+	x.verdict(l)
 }
 
 // schedule has everything happen that is planned.
@@ -86,7 +93,7 @@ func (x *world) schedule() *sync.WaitGroup {
 	}
 	for _, o := range x.judge.wants {
 		asking.Go(func() {
-			pause(context.Background(), o.At+time.Duration(x.wire.chance.of("at", o.Number)%1_000_000))
+			pause(x.ctx, o.At+time.Duration(x.wire.chance.of("at", o.Number)%1_000_000))
 			if o.Kind == "create" {
 				defer close(made[o.Number])
 				x.want(o, nil)
@@ -100,7 +107,7 @@ func (x *world) schedule() *sync.WaitGroup {
 }
 
 func (x *world) subscribe(name string) {
-	pause(context.Background(), 5*time.Second+time.Duration(x.wire.chance.of("subscribe", name)%1_000_000))
+	pause(x.ctx, 5*time.Second+time.Duration(x.wire.chance.of("subscribe", name)%1_000_000))
 	c := &client{world: x, name: "endpoint-" + name}
 	types := `[]`
 	if name == "captures" {
@@ -157,17 +164,12 @@ func (x *world) want(o *outcome, of *outcome) {
 	if o.Again == 0 || !o.known {
 		return
 	}
-	pause(context.Background(), o.Again)
+	pause(x.ctx, o.Again)
 	again, known := c.send("POST", path, body, key)
 	kept := o.status < 300 || o.status == http.StatusForbidden
 	if known && kept && (again.status != o.status || string(again.body) != string(o.body)) {
 		x.judge.wrong("%s was answered %d %s and, with the same key, %d %s", name, o.status, o.body, again.status, again.body)
 	}
-}
-
-// settle waits until everything that has to come has come.
-func (x *world) settle() {
-	pause(context.Background(), time.Minute)
 }
 
 // end ends everybody.
@@ -178,7 +180,6 @@ func (x *world) end() {
 	for _, p := range all {
 		p.end()
 	}
+	x.stop()
 	x.running.Wait()
 }
-
-func (x *world) read() {}

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing/synctest"
 	"time"
 )
@@ -43,6 +44,8 @@ type wire struct {
 
 	commands int
 	trace    uint64
+	packet   uint64 // of the trace
+	lines    []string
 	log      func(string, ...any) // the story; nil: nobody reads it
 }
 
@@ -106,6 +109,7 @@ func (w *wire) run(over <-chan struct{}) {
 			next := heap.Pop(&w.events).(event)
 			w.mu.Unlock()
 			next.what()
+			w.traceOn()
 			continue
 		}
 		wait := time.Hour
@@ -132,6 +136,7 @@ type conn struct {
 	// Of the wire, under its lock.
 	begun     []byte // of a command whose end has not been written yet
 	sent      time.Time
+	last      uint64 // number of what was sent last
 	answered  time.Time
 	waiting   []packet // that Redis does not look at: it holds the answer to one before
 	held      *held
@@ -208,7 +213,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	}
 	p := packet{commands: sent, tie: w.number(c.process, sent)}
 	arrival := latest(c.sent, time.Now().Add(w.trouble.travel(w, c.process, p.tie)))
-	c.sent = arrival
+	c.sent, c.last = arrival, p.tie
 	w.push(arrival, p.tie, func() { w.arrive(c, p) })
 	return len(b), nil
 }
@@ -423,12 +428,27 @@ func (w *wire) pushNotices() {
 	w.redis.told = nil
 }
 
-// traced adds a command and its answer to what makes this story this story.
+// traced notes a command and its answer, of the packet that is being carried out.
 func (w *wire) traced(who string, words []string, answer []byte) {
 	lines := strings.Split(string(answer), "\r\n")
-	w.trace = mixed(w.trace ^ w.chance.of(who, fingerprint(words), fingerprint(lines), uint64(w.now().UnixNano())))
+	w.packet += w.chance.of(who, fingerprint(words), fingerprint(lines), uint64(w.now().UnixNano()))
 	if traceTo != nil {
-		fmt.Fprintf(traceTo, "%s %s %q %q\n", w.now().Format("15:04:05.000000000"), who, words, lines)
+		slices.Sort(lines)
+		w.lines = append(w.lines, fmt.Sprintf("%s %s %q %q\n", w.now().Format("15:04:05.000000000"), who, words, lines))
+	}
+}
+
+// traceOn adds what was carried out to what makes this story this story. A packet may
+// be made out of a map: the order in it does not count.
+func (w *wire) traceOn() {
+	if w.packet == 0 {
+		return
+	}
+	w.trace, w.packet = mixed(w.trace^w.packet), 0
+	if traceTo != nil {
+		slices.Sort(w.lines)
+		_, _ = io.WriteString(traceTo, strings.Join(w.lines, ""))
+		w.lines = nil
 	}
 }
 
@@ -542,6 +562,21 @@ func (c *conn) SetDeadline(t time.Time) error  { return c.SetReadDeadline(t) }
 func (*conn) SetWriteDeadline(time.Time) error { return nil } // there is always room
 func (*conn) LocalAddr() net.Addr              { return address{} }
 func (*conn) RemoteAddr() net.Addr             { return address{} }
+
+// SyscallConn is for the Redis client, which looks whether an idle connection has
+// ended before it uses it, where that is a socket.
+func (c *conn) SyscallConn() (syscall.RawConn, error) { return rawConn{c}, nil }
+
+type rawConn struct{ *conn }
+
+func (r rawConn) Read(func(uintptr) bool) error {
+	if r.broken() {
+		return errCut
+	}
+	return nil
+}
+func (rawConn) Write(func(uintptr) bool) error { return errCut }
+func (rawConn) Control(func(uintptr)) error    { return nil }
 
 type address struct{}
 

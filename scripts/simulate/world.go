@@ -13,7 +13,6 @@ import (
 	"tollgate"
 	"tollgate/handlers/auth"
 	"tollgate/handlers/service"
-	"tollgate/rediskv/store"
 )
 
 // What is provisioned.
@@ -38,6 +37,8 @@ type world struct {
 	keys      keys
 	clientKey []byte
 	running   sync.WaitGroup
+	ctx       context.Context // until the story is over
+	stop      context.CancelFunc
 	calm      atomic.Bool // nothing goes wrong any more
 
 	mu        sync.Mutex
@@ -54,6 +55,7 @@ func newWorld(plan Plan) (*world, error) {
 		plan: plan, wire: newWire(chance(plan.Seed), begins), processes: map[string]*process{}, born: map[string]int{},
 		receivers: map[string]*receiver{"all": newReceiver("all"), "captures": newReceiver("captures")}, payer: newPayer(), judge: newJudge(),
 	}
+	x.ctx, x.stop = context.WithCancel(context.Background())
 	from := x.wire.chance.entropy("keys")
 	var err error
 	if x.keys.signing, err = auth.GenerateSigningKey(from); err != nil {
@@ -85,8 +87,6 @@ func (x *world) provision() error {
 	defer operator.end()
 	return <-done
 }
-
-var _ *store.Store
 
 func config(clientKey string) tollgate.Config {
 	account := func(id, perimeter string) tollgate.MerchantAccount {
@@ -189,14 +189,22 @@ func (x *world) befall(f Fault) {
 	}
 }
 
-// cutAll ends the connections of a process. The lock is held.
+// cutAll ends the connections of a process, each a little later than another: those
+// who used them try again one after the other. The lock is held.
 func (w *wire) cutAll(p *process) {
 	for c := range w.conns {
 		if c.process == p {
-			c.breakOff()
+			w.push(time.Now().Add(time.Duration(c.last%uint64(cutting))), c.last, func() {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				c.breakOff()
+			})
 		}
 	}
 }
+
+// cutting is how long that takes.
+const cutting = time.Millisecond
 
 // peace ends whatever goes wrong.
 func (x *world) peace() {
