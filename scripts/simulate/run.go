@@ -151,7 +151,24 @@ func (x *world) want(o *outcome, of *outcome) {
 		}
 	}
 	o.asked = true
-	o.answer, o.known = c.send("POST", path, body, key)
+	o.take(c.send("POST", path, body, key))
+	x.wire.tell("%s %s: %d %s", name, o.Want, o.status, o.id)
+	if o.Again == 0 || !o.known {
+		return
+	}
+	pause(x.ctx, o.Again)
+	again, known := c.send("POST", path, body, key)
+	if !o.made() { // nothing was kept, so this is another request
+		o.take(again, known)
+		x.wire.tell("%s again: %d %s", name, o.status, o.id)
+	} else if known && (again.status != o.status || string(again.body) != string(o.body)) {
+		x.judge.wrong("%s was answered %d %s and, with the same key, %d %s", name, o.status, o.body, again.status, again.body)
+	}
+}
+
+// take notes an answer.
+func (o *outcome) take(said answer, known bool) {
+	o.answer, o.known = said, known
 	var made struct {
 		ID      string `json:"id"`
 		Payment string `json:"payment_id"`
@@ -159,16 +176,6 @@ func (x *world) want(o *outcome, of *outcome) {
 	_ = json.Unmarshal(o.body, &made)
 	if o.id = made.ID; o.id == "" {
 		o.id = made.Payment
-	}
-	x.wire.tell("%s %s: %d %s", name, o.Want, o.status, o.id)
-	if o.Again == 0 || !o.known {
-		return
-	}
-	pause(x.ctx, o.Again)
-	again, known := c.send("POST", path, body, key)
-	kept := o.status < 300 || o.status == http.StatusForbidden
-	if known && kept && (again.status != o.status || string(again.body) != string(o.body)) {
-		x.judge.wrong("%s was answered %d %s and, with the same key, %d %s", name, o.status, o.body, again.status, again.body)
 	}
 }
 
