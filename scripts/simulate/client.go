@@ -23,7 +23,8 @@ type client struct {
 
 	mu    sync.Mutex
 	token string
-	asked int // assertions
+	asked int             // assertions
+	sent  map[string]bool // that were
 }
 
 // answer is what the service said.
@@ -41,6 +42,10 @@ const (
 // send is one request, until there is an answer that says what became of it. Then
 // known is true.
 func (c *client) send(method, path, body, key string) (said answer, known bool) {
+	return c.sendUpTo(tries, method, path, body, key)
+}
+
+func (c *client) sendUpTo(tries int, method, path, body, key string) (said answer, known bool) {
 	x := c.world
 	for try := range tries {
 		if x.ctx.Err() != nil {
@@ -60,7 +65,11 @@ func (c *client) send(method, path, body, key string) (said answer, known bool) 
 		if key != "" {
 			r.Header.Set("Idempotency-Key", key)
 		}
+		before := c.sentBefore(method, path, key)
 		said, err = x.exchange(p, r, n)
+		if err == nil && said.replayed && !before {
+			x.judge.wrong("%s %s with %s is sent for the first time and answered as a repeat: %d %s", method, path, key, said.status, said.body)
+		}
 		if err == nil && said.status == http.StatusInternalServerError {
 			x.judge.wrong("%s %s is answered %d %s", method, path, said.status, said.body)
 		}
@@ -77,6 +86,19 @@ func (c *client) send(method, path, body, key string) (said answer, known bool) 
 	}
 	x.wire.tell("%s gives up %s %s: %d %s", c.name, method, path, said.status, said.body)
 	return said, false
+}
+
+// sentBefore says whether a request with a key has been sent before.
+func (c *client) sentBefore(method, path, key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sent == nil {
+		c.sent = map[string]bool{}
+	}
+	name := method + " " + path + " " + key
+	before := c.sent[name]
+	c.sent[name] = true
+	return before
 }
 
 func request(method, path, body string) *http.Request {

@@ -129,6 +129,14 @@ func (m *machine) run(s *session, words []string) []byte {
 	return bytes.Clone(s.answer.Bytes())
 }
 
+// do carries out a command that no process has sent, and returns its answer.
+func (m *machine) do(words ...string) string {
+	s := newSession()
+	m.mini.Server().Dispatch(s.peer, words)
+	s.peer.Flush()
+	return s.answer.String()
+}
+
 // instead is the call of a script that runs in place of another.
 func (m *machine) instead(words []string) []string {
 	if m.alter == nil || len(words) < 3 {

@@ -19,13 +19,22 @@ import (
 type receiver struct {
 	name string
 
-	mu   sync.Mutex
-	seen map[string][]byte // bodies by the event's id
-	said map[string]int    // how often an event came
+	mu      sync.Mutex
+	id      string             // of the endpoint
+	seen    map[string][]byte  // bodies by the event's id
+	said    map[string]int     // how often an event came
+	secrets []string           // that it was told, the newest last
+	running map[string]attempt // by event
+}
+
+// attempt is one that is under way.
+type attempt struct {
+	by    *process
+	since time.Time
 }
 
 func newReceiver(name string) *receiver {
-	return &receiver{name: name, seen: map[string][]byte{}, said: map[string]int{}}
+	return &receiver{name: name, seen: map[string][]byte{}, said: map[string]int{}, running: map[string]attempt{}}
 }
 
 // outbound carries the deliveries of a process.
@@ -45,6 +54,7 @@ func (o *outbound) RoundTrip(r *http.Request) (*http.Response, error) {
 	if to == nil {
 		return nil, fmt.Errorf("nobody is at %s", r.URL)
 	}
+	defer to.begin(x, event, o.p)()
 	to.mu.Lock()
 	n := to.said[event] + 1
 	to.mu.Unlock()
@@ -59,7 +69,7 @@ func (o *outbound) RoundTrip(r *http.Request) (*http.Response, error) {
 	if answers < 4 { // it never comes
 		return nil, o.never(r.Context())
 	}
-	x.judge.delivered(to, event, body)
+	x.judge.delivered(x, to, event, body, r.Header)
 	switch {
 	case answers < 8: // it is never heard of
 		return nil, o.never(r.Context())
@@ -77,6 +87,25 @@ func (o *outbound) RoundTrip(r *http.Request) (*http.Response, error) {
 		StatusCode: status, Status: http.StatusText(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(nil)), Request: r,
 	}, nil
+}
+
+// begin notes an attempt. While one is under way nobody else has the lease, unless
+// who makes it has been frozen or is dead.
+func (to *receiver) begin(x *world, event string, p *process) (end func()) {
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	mine := attempt{p, time.Now()}
+	if other, ok := to.running[event]; ok && !other.by.hurt() && !p.hurt() {
+		x.judge.wrong("%s is sent event %s by %s, while %s has been sending it for %s", to.name, event, p.name, other.by.name, time.Since(other.since))
+	}
+	to.running[event] = mine
+	return func() {
+		to.mu.Lock()
+		defer to.mu.Unlock()
+		if to.running[event] == mine {
+			delete(to.running, event)
+		}
+	}
 }
 
 func (o *outbound) travel(ctx context.Context, n uint64) error {

@@ -22,12 +22,13 @@ type Plan struct {
 type Want struct {
 	Number int // its name in the story, whatever else is left out
 	At     time.Duration
-	Kind   string // create, capture, cancel, refund
+	Kind   string // create, capture, cancel, refund, rotate (another secret of an endpoint)
 	Of     int    // the number of the want that creates the payment
 	Minor  int64
 	Budget bool // of the account with a budget
 	Now    bool // captured at once
 	Final  bool
+	Bare   bool          // without a key, so it is asked once
 	Again  time.Duration // when it is asked again, with its key; 0: never
 }
 
@@ -48,11 +49,11 @@ func (f Fault) String() string {
 
 func (w Want) String() string {
 	text := fmt.Sprintf("%s want %d: %s", w.At.Round(time.Millisecond), w.Number, w.Kind)
-	if w.Kind != "create" {
+	if w.Kind != "create" && w.Kind != "rotate" {
 		text += fmt.Sprintf(" of %d", w.Of)
 	}
 	text += fmt.Sprintf(" %d", w.Minor)
-	for name, is := range map[string]bool{"budget": w.Budget, "automatic": w.Now, "final": w.Final} {
+	for name, is := range map[string]bool{"budget": w.Budget, "automatic": w.Now, "final": w.Final, "without a key": w.Bare} {
 		if is {
 			text += " " + name
 		}
@@ -64,10 +65,10 @@ func (w Want) String() string {
 }
 
 // begins is when every story begins. The sales day ends in its midst.
-var begins = time.Date(2026, 3, 2, 16, 52, 0, 0, time.UTC)
+var begins = time.Date(2026, 3, 2, 16, 56, 0, 0, time.UTC)
 
 const (
-	length = 14 * time.Minute
+	length = 8 * time.Minute
 	lull   = 20 * time.Second // before anybody wants anything
 )
 
@@ -100,7 +101,7 @@ func PlanOf(seed uint64) Plan {
 		}
 		switch k := r.IntN(10); {
 		case k < 6:
-			w.Kind, w.Minor, w.Final = "capture", 1+r.Int64N(of.Minor), r.IntN(3) == 0
+			w.Kind, w.Minor, w.Final, w.Bare = "capture", 1+r.Int64N(of.Minor), r.IntN(3) == 0, r.IntN(4) == 0
 		case k < 8:
 			w.Kind, w.Minor = "refund", 1+r.Int64N(max(1, of.Minor/2))
 			w.At += time.Minute
@@ -109,12 +110,15 @@ func PlanOf(seed uint64) Plan {
 		}
 		p.Wants = append(p.Wants, w)
 	}
+	for range 4 {
+		p.Wants = append(p.Wants, Want{Number: len(p.Wants), At: moment(), Kind: "rotate"})
+	}
 	for i := range p.Wants {
-		if r.IntN(3) == 0 {
+		if !p.Wants[i].Bare && r.IntN(3) == 0 {
 			p.Wants[i].Again = time.Duration(r.Int64N(int64(2 * time.Minute)))
 		}
 	}
-	for range r.IntN(14) {
+	for range r.IntN(16) {
 		p.Faults = append(p.Faults, someFault(r, moment))
 	}
 	return p
@@ -133,7 +137,7 @@ func someFault(r random, moment func() time.Duration) Fault {
 	}
 	switch r.IntN(9) {
 	case 0, 1:
-		f.Kind, f.Count = "lose", 1+r.IntN(3)
+		f.Kind, f.Count = "lose", 1+r.IntN(5)
 	case 2:
 		f.Kind = "cut"
 	case 3:

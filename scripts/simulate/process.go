@@ -44,6 +44,16 @@ func (p *process) thaws() time.Time { return time.Unix(0, p.ice.Load()) }
 
 func (p *process) freeze(until time.Time) { p.ice.Store(until.UnixNano()) }
 
+// hurt says whether it may do late what it began in time.
+func (p *process) hurt() bool {
+	select {
+	case <-p.stopped:
+		return true
+	default:
+		return p.ice.Load() != 0
+	}
+}
+
 // start begins a process. It is ready some time later.
 func (x *world) start(name string, run func(context.Context, *process) error) *process {
 	ctx, stop := context.WithCancel(context.Background())

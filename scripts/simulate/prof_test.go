@@ -14,7 +14,7 @@ func TestSame(t *testing.T) {
 	var results [2]Result
 	for i := range traces {
 		traceTo = &traces[i]
-		results[i] = tell(t, PlanOf(uint64(seed)), nil, false)
+		results[i] = tell(t, PlanOf(uint64(seed)), bend{}, false)
 	}
 	traceTo = nil
 	fmt.Println(results[0].Trace, results[1].Trace, results[0].Commands, results[1].Commands)

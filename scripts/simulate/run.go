@@ -15,12 +15,12 @@ type Result struct {
 	Faults   []string // what is wrong; none: all is well
 	Trace    uint64   // of all that was said
 	Commands int
-	Time     time.Duration // that passed in it
+	Time     time.Duration // that passed in it, without the night that all slept through
 	Story    []string
 }
 
 // play plays a story. It is called in a bubble.
-func play(plan Plan, alter func(string) string, keep bool) (r Result) {
+func play(plan Plan, bent bend, keep bool) (r Result) {
 	r.Plan = plan
 	//lint:ignore SA1019 nobody else can tell the Redis client how long to wait between its tries
 	rand.Seed(int64(plan.Seed))
@@ -29,7 +29,7 @@ func play(plan Plan, alter func(string) string, keep bool) (r Result) {
 		r.Faults = []string{err.Error()}
 		return r
 	}
-	x.wire.redis.alter = alter
+	x.wire.bend, x.wire.redis.alter = bent, bent.alter
 	defer x.wire.redis.close()
 	if keep {
 		var mu sync.Mutex
@@ -45,7 +45,7 @@ func play(plan Plan, alter func(string) string, keep bool) (r Result) {
 		x.direct()
 	}()
 	x.wire.run(over)
-	r.Faults, r.Trace, r.Commands, r.Time = x.judge.faults, x.wire.trace, x.wire.commands, x.wire.now().Sub(begins)
+	r.Faults, r.Trace, r.Commands, r.Time = x.judge.faults, x.wire.trace, x.wire.commands, time.Since(x.wire.origin)
 	return r
 }
 
@@ -68,6 +68,26 @@ func (x *world) direct() {
 	l, err := x.settle()
 	if err != nil {
 		x.judge.wrong("%v", err)
+	}
+	x.verdict(l)
+	x.judgeBudget(l)
+	x.nextDay()
+}
+
+// nextDay has everybody sleep until shortly before the next sales day ends, and judges
+// again when it is over.
+func (x *world) nextDay() {
+	x.judge.mu.Lock()
+	known := len(x.judge.faults) > 0
+	x.judge.mu.Unlock()
+	if known {
+		return
+	}
+	x.wire.leap(begins.Truncate(24 * time.Hour).Add(41*time.Hour - 10*time.Second).Sub(x.wire.now()))
+	pause(x.ctx, 30*time.Second)
+	l, err := x.settle()
+	if err != nil {
+		x.judge.wrong("a day later: %v", err)
 	}
 	x.verdict(l)
 }
@@ -94,7 +114,9 @@ func (x *world) schedule() *sync.WaitGroup {
 	for _, o := range x.judge.wants {
 		asking.Go(func() {
 			pause(x.ctx, o.At+time.Duration(x.wire.chance.of("at", o.Number)%1_000_000))
-			if o.Kind == "create" {
+			if o.Kind == "rotate" {
+				x.rotate(o)
+			} else if o.Kind == "create" {
 				defer close(made[o.Number])
 				x.want(o, nil)
 			} else if of := outcomes[o.Of]; of != nil {
@@ -116,6 +138,42 @@ func (x *world) subscribe(name string) {
 	said, known := c.send("POST", "/v1/webhooks", fmt.Sprintf(`{"url":"http://127.0.0.1:9000/%s","event_types":%s}`, name, types), "endpoint-"+name)
 	if !known || said.status != http.StatusCreated {
 		x.judge.wrong("endpoint %s: %d %s", name, said.status, said.body)
+		return
+	}
+	x.learn(x.receivers[name], said.body)
+}
+
+// learn notes a secret, and where it belongs.
+func (x *world) learn(to *receiver, body []byte) {
+	var made struct {
+		ID     string `json:"id"`
+		Secret string `json:"secret"`
+	}
+	_ = json.Unmarshal(body, &made)
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	to.id = made.ID
+	if made.Secret != "" { // else it was shown in an answer that was lost
+		to.secrets = append(to.secrets, made.Secret)
+	}
+}
+
+// rotate asks for another secret.
+func (x *world) rotate(o *outcome) {
+	to := x.receivers["all"]
+	to.mu.Lock()
+	id := to.id
+	to.mu.Unlock()
+	if id == "" {
+		return
+	}
+	x.rotating.Store(true) // from now on it may sign before it is known
+	c := &client{world: x, name: o.name()}
+	o.asked = true
+	o.take(c.send("POST", "/v1/webhooks/"+id+"/secrets", `{"overlap_seconds":0}`, o.name()))
+	x.wire.tell("%s %s: %d", o.name(), o.Want, o.status)
+	if o.made() {
+		x.learn(to, o.body)
 	}
 }
 
@@ -151,7 +209,11 @@ func (x *world) want(o *outcome, of *outcome) {
 		}
 	}
 	o.asked = true
-	o.take(c.send("POST", path, body, key))
+	if o.Bare {
+		o.take(c.sendUpTo(1, "POST", path, body, ""))
+	} else {
+		o.take(c.send("POST", path, body, key))
+	}
 	x.wire.tell("%s %s: %d %s", name, o.Want, o.status, o.id)
 	if o.Again == 0 || !o.known {
 		return

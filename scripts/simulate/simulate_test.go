@@ -38,9 +38,9 @@ func seeds(t *testing.T) (list []uint64) {
 }
 
 // tell plays a story in a bubble of its own.
-func tell(t *testing.T, plan Plan, alter func(string) string, keep bool) (r Result) {
+func tell(t *testing.T, plan Plan, bent bend, keep bool) (r Result) {
 	t.Helper()
-	synctest.Test(t, func(*testing.T) { r = play(plan, alter, keep) })
+	synctest.Test(t, func(*testing.T) { r = play(plan, bent, keep) })
 	return r
 }
 
@@ -49,7 +49,7 @@ func TestSeeds(t *testing.T) {
 	begun, commands, passed := time.Now(), 0, time.Duration(0)
 	list := seeds(t)
 	for _, seed := range list {
-		r := tell(t, PlanOf(seed), nil, len(list) == 1)
+		r := tell(t, PlanOf(seed), bend{}, len(list) == 1)
 		commands, passed = commands+r.Commands, passed+r.Time
 		if len(r.Faults) > 0 {
 			t.Errorf("seed %d:\n\t%s\n%s", seed, strings.Join(r.Faults, "\n\t"), strings.Join(r.Story, "\n"))

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -36,9 +37,10 @@ func (t *trouble) refuses(p *process) bool { return t.away[p] }
 // late says whether what was sent over a connection that ended meanwhile arrives.
 func (t *trouble) late(w *wire, tie uint64) bool { return w.chance.of("late", tie)%2 == 0 }
 
-// loses says whether an answer is lost.
-func (t *trouble) loses(_ *wire, p *process) bool {
-	if t.lose[p] == 0 {
+// loses says whether the answer to a packet is lost. One that changes nothing is not
+// worth it.
+func (t *trouble) loses(p *process, sent packet) bool {
+	if t.lose[p] == 0 || !slices.ContainsFunc(sent.commands, func(words []string) bool { return strings.HasPrefix(strings.ToUpper(words[0]), "EVAL") }) {
 		return false
 	}
 	t.lose[p]--

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,7 @@ type wire struct {
 	chance chance
 	origin time.Time // the bubble's moment that is start
 	start  time.Time
+	leapt  atomic.Int64
 
 	mu     sync.Mutex
 	events events
@@ -38,6 +40,7 @@ type wire struct {
 	said   map[string]int // how often a process has said something
 
 	redis   *machine
+	bend    bend
 	conns   map[*conn]struct{}
 	numbers int
 	trouble trouble
@@ -57,7 +60,12 @@ func newWire(seed chance, start time.Time) *wire {
 }
 
 // now is the time that everybody would know whose clock is right.
-func (w *wire) now() time.Time { return w.start.Add(time.Since(w.origin)).UTC() }
+func (w *wire) now() time.Time {
+	return w.start.Add(time.Since(w.origin) + time.Duration(w.leapt.Load())).UTC()
+}
+
+// leap has time pass for all clocks, while everybody sleeps.
+func (w *wire) leap(d time.Duration) { w.leapt.Add(int64(d)) }
 
 // event is something that will happen.
 type event struct {
@@ -155,6 +163,7 @@ type conn struct {
 type packet struct {
 	commands [][]string
 	tie      uint64
+	before   [][]string // what a bend has Redis do first
 }
 
 // held is a command that waits in Redis.
@@ -212,6 +221,9 @@ func (c *conn) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	p := packet{commands: sent, tie: w.number(c.process, sent)}
+	if w.bend.sent != nil {
+		p.before = w.bend.sent(w, sent)
+	}
 	arrival := latest(c.sent, time.Now().Add(w.trouble.travel(w, c.process, p.tie)))
 	c.sent, c.last = arrival, p.tie
 	w.push(arrival, p.tie, func() { w.arrive(c, p) })
@@ -301,11 +313,15 @@ func (w *wire) arrive(c *conn, p packet) {
 
 // serve has Redis carry out commands, and sends the answers.
 func (w *wire) serve(c *conn, p packet, answers []byte) {
+	whole := p
+	for _, words := range p.before {
+		w.redis.do(words...)
+	}
 	for i, words := range p.commands {
 		w.redis.until(w.now().Add(w.trouble.redisAhead))
 		answer, waits := w.carryOut(c, words, p.tie)
 		if waits != nil {
-			waits.rest, waits.answers = packet{p.commands[i+1:], p.tie}, answers
+			waits.rest, waits.answers = packet{commands: p.commands[i+1:], tie: p.tie}, answers
 			c.held = waits
 			w.numbers++
 			waits.number = w.numbers
@@ -314,20 +330,36 @@ func (w *wire) serve(c *conn, p packet, answers []byte) {
 		answers = append(answers, answer...)
 	}
 	w.pushNotices()
-	w.reply(c, answers, p.tie)
+	w.reply(c, answers, whole)
 	w.release()
 }
 
 // reply sends an answer, unless it is to be lost.
-func (w *wire) reply(c *conn, answers []byte, tie uint64) {
-	if w.trouble.loses(w, c.process) {
+func (w *wire) reply(c *conn, answers []byte, p packet) {
+	tie := p.tie
+	if w.trouble.loses(c.process, p) {
 		w.tell("the answer to %s is lost", c.process.name)
 		c.breakOff()
 		return
 	}
 	arrival := latest(c.answered, time.Now().Add(w.trouble.travel(w, c.process, mixed(tie+1))))
 	c.answered = arrival
-	w.push(arrival, mixed(tie), func() { c.receive(answers) })
+	w.push(arrival, mixed(tie), func() {
+		c.receive(answers)
+		if w.bend.told != nil && !c.broken() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.bend.told(w, c, p.commands)
+		}
+	})
+}
+
+// bend is what a process would do that has a bug which no script can have: it looks at
+// what is sent, and does something once it is answered.
+type bend struct {
+	alter func(source string) string
+	sent  func(w *wire, commands [][]string) (before [][]string)
+	told  func(w *wire, c *conn, commands [][]string)
 }
 
 // carryOut has Redis carry out one command.

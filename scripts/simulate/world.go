@@ -40,6 +40,7 @@ type world struct {
 	ctx       context.Context // until the story is over
 	stop      context.CancelFunc
 	calm      atomic.Bool // nothing goes wrong any more
+	rotating  atomic.Bool // a secret is being made
 
 	mu        sync.Mutex
 	processes map[string]*process
