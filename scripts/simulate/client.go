@@ -24,6 +24,7 @@ type client struct {
 	mu    sync.Mutex
 	token string
 	asked int             // assertions
+	sends int             // requests
 	sent  map[string]bool // that were
 }
 
@@ -47,11 +48,16 @@ func (c *client) send(method, path, body, key string) (said answer, known bool) 
 
 func (c *client) sendUpTo(tries int, method, path, body, key string) (said answer, known bool) {
 	x := c.world
+	c.mu.Lock()
+	c.sends++
+	number := c.sends
+	c.mu.Unlock()
+	bare, _, _ := strings.Cut(path, "?") // cursors are other ones each time
 	for try := range tries {
 		if x.ctx.Err() != nil {
 			return said, false
 		}
-		n := x.wire.chance.of(c.name, method, path, key, try)
+		n := x.wire.chance.of(c.name, method, bare, key, number, try)
 		if try > 0 {
 			pause(x.ctx, between(n>>8, 50*time.Millisecond, time.Duration(min(try, 10))*500*time.Millisecond))
 		}

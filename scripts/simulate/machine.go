@@ -197,7 +197,6 @@ func (m *machine) prefix(count int) *machine {
 	}
 	other.record = true
 	other.effects = slices.Clone(m.effects[:count])
-	other.until(m.now)
 	clear(other.added)
 	other.told = nil
 	return other

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -35,16 +36,29 @@ type Want struct {
 // Fault is something that goes wrong.
 type Fault struct {
 	At    time.Duration
-	Kind  string // lose, cut, slow, error, forget, kill, freeze, skew, away
+	Kind  string // lose, cut, slow, error, forget, kill, freeze, skew, away, crash
 	Who   string // serve-0, serve-1, work-0, work-1
 	For   time.Duration
 	By    time.Duration
 	Count int
+	Back  int // changes that Redis forgets though somebody knows of them, as a failover or a restore does
 	Text  string
 }
 
 func (f Fault) String() string {
-	return fmt.Sprintf("%s %s %s for %s by %s × %d %s", f.At.Round(time.Millisecond), f.Kind, f.Who, f.For.Round(time.Millisecond), f.By.Round(time.Millisecond), f.Count, f.Text)
+	text := fmt.Sprintf("%s %s %s", f.At.Round(time.Millisecond), f.Kind, f.Who)
+	if f.For != 0 {
+		text += " for " + f.For.Round(time.Millisecond).String()
+	}
+	if f.By != 0 {
+		text += " by " + f.By.Round(time.Millisecond).String()
+	}
+	for _, n := range []int{f.Count, -f.Back} {
+		if n != 0 {
+			text += fmt.Sprint(" ", n)
+		}
+	}
+	return strings.TrimSpace(text + " " + f.Text)
 }
 
 func (w Want) String() string {
@@ -135,7 +149,7 @@ func someFault(r random, moment func() time.Duration) Fault {
 	within := func(least, most time.Duration) time.Duration {
 		return least + time.Duration(r.Int64N(int64(most-least)))
 	}
-	switch r.IntN(9) {
+	switch r.IntN(10) {
 	case 0, 1:
 		f.Kind, f.Count = "lose", 1+r.IntN(5)
 	case 2:
@@ -156,6 +170,8 @@ func someFault(r random, moment func() time.Duration) Fault {
 		f.Kind, f.For = "freeze", within(time.Second, 90*time.Second)
 	case 8:
 		f.Kind, f.For = "away", within(time.Second, 15*time.Second)
+	case 9:
+		f.Kind, f.Who = "crash", "redis"
 	}
 	return f
 }

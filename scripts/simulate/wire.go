@@ -40,6 +40,7 @@ type wire struct {
 	said   map[string]int // how often a process has said something
 
 	redis   *machine
+	known   int // how many of its changes somebody may know of
 	bend    bend
 	conns   map[*conn]struct{}
 	numbers int
@@ -344,7 +345,13 @@ func (w *wire) reply(c *conn, answers []byte, p packet) {
 	}
 	arrival := latest(c.answered, time.Now().Add(w.trouble.travel(w, c.process, mixed(tie+1))))
 	c.answered = arrival
+	redis, changes := w.redis, len(w.redis.effects)
 	w.push(arrival, mixed(tie), func() {
+		w.mu.Lock()
+		if redis == w.redis && !c.broken() {
+			w.known = max(w.known, changes)
+		}
+		w.mu.Unlock()
 		c.receive(answers)
 		if w.bend.told != nil && !c.broken() {
 			w.mu.Lock()
@@ -352,6 +359,24 @@ func (w *wire) reply(c *conn, answers []byte, p packet) {
 			w.bend.told(w, c, p.commands)
 		}
 	})
+}
+
+// crash has Redis go on with a beginning of what it has done: all that anybody may know
+// of, and some of what nobody does. With back it goes back further.
+func (w *wire) crash(f Fault) {
+	count := len(w.redis.effects)
+	if unknown := count - w.known; unknown > 0 {
+		count -= int(w.chance.of("crash", uint64(f.At)) % uint64(unknown+1))
+	}
+	if f.Back > 0 {
+		count = max(1, w.known-f.Back)
+	}
+	w.tell("redis crashes after %d changes and has %d of them", len(w.redis.effects), count)
+	w.cutAll(nil)
+	before := w.redis
+	w.redis = before.prefix(count)
+	w.known = min(w.known, count)
+	before.close()
 }
 
 // bend is what a process would do that has a bug which no script can have: it looks at

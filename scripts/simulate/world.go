@@ -171,6 +171,8 @@ func (x *world) befall(f Fault) {
 	case "error":
 		locked(func() { w.trouble.error = f.Text })
 		later(f.For, func() { w.trouble.error = "" })
+	case "crash":
+		locked(func() { w.crash(f) })
 	case "forget":
 		locked(w.redis.forget)
 	case "away":
@@ -190,11 +192,11 @@ func (x *world) befall(f Fault) {
 	}
 }
 
-// cutAll ends the connections of a process, each a little later than another: those
+// cutAll ends the connections of a process, or all, each a little later than another: those
 // who used them try again one after the other. The lock is held.
 func (w *wire) cutAll(p *process) {
 	for c := range w.conns {
-		if c.process == p {
+		if p == nil || c.process == p {
 			w.push(time.Now().Add(time.Duration(c.last%uint64(cutting))), c.last, func() {
 				w.mu.Lock()
 				defer w.mu.Unlock()
