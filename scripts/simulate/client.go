@@ -22,8 +22,6 @@ type client struct {
 	name  string
 
 	mu    sync.Mutex
-	token string
-	asked int             // assertions
 	sends int             // requests
 	sent  map[string]bool // that were
 }
@@ -83,9 +81,7 @@ func (c *client) sendUpTo(tries int, method, path, body, key string) (said answe
 		case err != nil, said.status >= 500, said.status == http.StatusTooManyRequests:
 			continue
 		case said.status == http.StatusUnauthorized:
-			c.mu.Lock()
-			c.token = ""
-			c.mu.Unlock()
+			x.token.forget(token)
 			continue
 		}
 		return said, true
@@ -115,15 +111,31 @@ func request(method, path, body string) *http.Request {
 	return r
 }
 
-// bearer is the client's token.
+// token is an access token that clients share.
+type token struct {
+	mu    sync.Mutex
+	text  string
+	asked int // how often
+}
+
+func (t *token) forget(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.text == text {
+		t.text = ""
+	}
+}
+
+// bearer is the token, which is asked for where there is none.
 func (c *client) bearer(p *process, n uint64) (string, error) {
-	c.mu.Lock()
-	token := c.token
-	c.asked++
-	asked := c.asked
-	c.mu.Unlock()
-	if token != "" {
-		return token, nil
+	shared := &c.world.token
+	shared.mu.Lock()
+	text := shared.text
+	shared.asked++
+	asked := shared.asked
+	shared.mu.Unlock()
+	if text != "" {
+		return text, nil
 	}
 	assertion, err := auth.SignAssertion(c.world.clientKey, clientID, issuer, fmt.Sprintf("%s-%d", c.name, asked), c.world.wire.now())
 	if err != nil {
@@ -144,9 +156,9 @@ func (c *client) bearer(p *process, n uint64) (string, error) {
 	if said.status != http.StatusOK || json.Unmarshal(said.body, &got) != nil {
 		return "", fmt.Errorf("no token: %d %s", said.status, said.body)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.token = got.Token
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	shared.text = got.Token
 	return got.Token, nil
 }
 

@@ -35,14 +35,13 @@ type Want struct {
 
 // Fault is something that goes wrong.
 type Fault struct {
-	At    time.Duration
-	Kind  string // lose, cut, slow, error, forget, kill, freeze, skew, away, crash
-	Who   string // serve-0, serve-1, work-0, work-1
-	For   time.Duration
-	By    time.Duration
-	Count int
-	Back  int // changes that Redis forgets though somebody knows of them, as a failover or a restore does
-	Text  string
+	At   time.Duration
+	Kind string // lose, cut, slow, error, forget, kill, freeze, skew, away, crash
+	Who  string // serve-0, serve-1, work-0, work-1
+	For  time.Duration
+	By   time.Duration
+	Back int // changes that Redis forgets though somebody knows of them, as a failover or a restore does
+	Text string
 }
 
 func (f Fault) String() string {
@@ -53,10 +52,8 @@ func (f Fault) String() string {
 	if f.By != 0 {
 		text += " by " + f.By.Round(time.Millisecond).String()
 	}
-	for _, n := range []int{f.Count, -f.Back} {
-		if n != 0 {
-			text += fmt.Sprint(" ", n)
-		}
+	if f.Back != 0 {
+		text += fmt.Sprintf(" back by %d changes", f.Back)
 	}
 	return strings.TrimSpace(text + " " + f.Text)
 }
@@ -151,7 +148,7 @@ func someFault(r random, moment func() time.Duration) Fault {
 	}
 	switch r.IntN(10) {
 	case 0, 1:
-		f.Kind, f.Count = "lose", 1+r.IntN(5)
+		f.Kind, f.For = "lose", within(10*time.Second, 100*time.Second)
 	case 2:
 		f.Kind = "cut"
 	case 3:

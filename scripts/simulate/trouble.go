@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"slices"
 	"strings"
 	"time"
 )
@@ -12,14 +11,14 @@ type trouble struct {
 	error      string                // that Redis answers with
 	slow       map[*process]slowness // who is far away
 	away       map[*process]bool     // who cannot connect
-	lose       map[*process]int      // how many answers to writes that each will not get
+	lose       map[*process]bool     // who does not get each answer
 }
 
 // slowness is the longest time that what is said takes.
 type slowness time.Duration
 
 func newTrouble() trouble {
-	return trouble{slow: map[*process]slowness{}, away: map[*process]bool{}, lose: map[*process]int{}}
+	return trouble{slow: map[*process]slowness{}, away: map[*process]bool{}, lose: map[*process]bool{}}
 }
 
 // travel is how long what is said takes in one direction.
@@ -37,14 +36,9 @@ func (t *trouble) refuses(p *process) bool { return t.away[p] }
 // late says whether what was sent over a connection that ended meanwhile arrives.
 func (t *trouble) late(w *wire, tie uint64) bool { return w.chance.of("late", tie)%2 == 0 }
 
-// loses says whether the answer to a packet is lost. One that changes nothing is not
-// worth it.
-func (t *trouble) loses(p *process, sent packet) bool {
-	if t.lose[p] == 0 || !slices.ContainsFunc(sent.commands, func(words []string) bool { return strings.HasPrefix(strings.ToUpper(words[0]), "EVAL") }) {
-		return false
-	}
-	t.lose[p]--
-	return true
+// loses says whether the answer to a packet that has changed something is lost.
+func (t *trouble) loses(w *wire, p *process, tie uint64) bool {
+	return t.lose[p] && w.chance.of("lose", tie)%3 == 0
 }
 
 // refusal is what Redis answers instead of carrying out a command, or nothing.

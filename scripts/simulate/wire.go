@@ -314,7 +314,7 @@ func (w *wire) arrive(c *conn, p packet) {
 
 // serve has Redis carry out commands, and sends the answers.
 func (w *wire) serve(c *conn, p packet, answers []byte) {
-	whole := p
+	whole, changes := p, len(w.redis.effects)
 	for _, words := range p.before {
 		w.redis.do(words...)
 	}
@@ -331,15 +331,15 @@ func (w *wire) serve(c *conn, p packet, answers []byte) {
 		answers = append(answers, answer...)
 	}
 	w.pushNotices()
-	w.reply(c, answers, whole)
+	w.reply(c, answers, whole, len(w.redis.effects) > changes)
 	w.release()
 }
 
 // reply sends an answer, unless it is to be lost.
-func (w *wire) reply(c *conn, answers []byte, p packet) {
+func (w *wire) reply(c *conn, answers []byte, p packet, changed bool) {
 	tie := p.tie
-	if w.trouble.loses(c.process, p) {
-		w.tell("the answer to %s is lost", c.process.name)
+	if changed && w.trouble.loses(w, c.process, tie) {
+		w.tell("the answer to %s is lost: %.90q", c.process.name, p.commands[0])
 		c.breakOff()
 		return
 	}

@@ -42,6 +42,8 @@ type world struct {
 	calm      atomic.Bool // nothing goes wrong any more
 	rotating  atomic.Bool // a secret is being made
 
+	token token // of all clients
+
 	mu        sync.Mutex
 	processes map[string]*process
 	born      map[string]int
@@ -162,7 +164,8 @@ func (x *world) befall(f Fault) {
 	}
 	switch f.Kind {
 	case "lose":
-		locked(func() { w.trouble.lose[p] += f.Count })
+		locked(func() { w.trouble.lose[p] = true })
+		later(f.For, func() { delete(w.trouble.lose, p) })
 	case "cut":
 		locked(func() { w.cutAll(p) })
 	case "slow":
