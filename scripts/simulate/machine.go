@@ -168,10 +168,15 @@ func (m *machine) has(sum string) bool {
 	return strings.Contains(answer.String(), ":1")
 }
 
+// digest is what Redis calls a script.
+func digest(source string) string {
+	sum := sha1.Sum([]byte(source))
+	return hex.EncodeToString(sum[:])
+}
+
 // see decides what becomes of a script.
 func (m *machine) see(source string) string {
-	digest := sha1.Sum([]byte(source))
-	sum := hex.EncodeToString(digest[:])
+	sum := digest(source)
 	if other := m.alter(source); other != source {
 		m.altered[sum] = other
 	}

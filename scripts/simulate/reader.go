@@ -229,10 +229,11 @@ func (x *world) settle() (l ledger, err error) {
 // follow reads the log of events as it grows.
 func (x *world) follow() {
 	c := &client{world: x, name: "follower"}
-	query := url.Values{"limit": {"20"}}
-	for x.ctx.Err() == nil {
+	query := url.Values{}
+	for page := 0; x.ctx.Err() == nil; page++ {
+		query.Set("limit", fmt.Sprint(1+x.wire.chance.of("page", page)%20))
 		said, known := c.send("GET", "/v1/events?"+query.Encode(), "", "")
-		var page struct {
+		var read struct {
 			Data []struct {
 				ID string `json:"id"`
 			} `json:"data"`
@@ -242,17 +243,17 @@ func (x *world) follow() {
 		switch {
 		case !known:
 			continue
-		case said.status != http.StatusOK || json.Unmarshal(said.body, &page) != nil:
+		case said.status != http.StatusOK || json.Unmarshal(said.body, &read) != nil:
 			x.judge.wrong("who follows the events is answered %d %s", said.status, said.body)
 			return
 		}
 		x.judge.mu.Lock()
-		for _, e := range page.Data {
+		for _, e := range read.Data {
 			x.judge.tailed = append(x.judge.tailed, e.ID)
 		}
 		x.judge.mu.Unlock()
-		query.Set("cursor", page.Next)
-		if !page.More {
+		query.Set("cursor", read.Next)
+		if !read.More {
 			pause(x.ctx, 3*time.Second)
 		}
 	}

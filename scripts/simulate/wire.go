@@ -356,7 +356,7 @@ func (w *wire) reply(c *conn, answers []byte, p packet, changed bool) {
 		if w.bend.told != nil && !c.broken() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.bend.told(w, c, p.commands)
+			w.bend.told(w, c, p.commands, answers)
 		}
 	})
 }
@@ -384,7 +384,7 @@ func (w *wire) crash(f Fault) {
 type bend struct {
 	alter func(source string) string
 	sent  func(w *wire, commands [][]string) (before [][]string)
-	told  func(w *wire, c *conn, commands [][]string)
+	told  func(w *wire, c *conn, commands [][]string, answers []byte)
 }
 
 // carryOut has Redis carry out one command.
