@@ -14,7 +14,7 @@ import (
 )
 
 // variable names the environment variable that chooses seeds: one, or "1-100".
-const variable = "TOLLGATE_SIMULATE_SEEDS"
+const variable = "TOLLGATE_TEST_SEEDS"
 
 // few are the seeds of every commit.
 const few = "1-30"
