@@ -92,7 +92,7 @@ builds: ## this build, the one before and the first release on one real Redis; n
 	TOLLGATE_TEST_BUILDS=all TOLLGATE_TEST_REDIS=server $(GO) test -count=1 -timeout 10m ./scripts/builds
 
 # A play is one goroutine after the other: more processors would only look for work.
-SIMULATE := GODEBUG=asyncpreemptoff=1 GOMAXPROCS=1 GOGC=400 $(GO) test -count=1 -timeout 24h -v
+SIMULATE := GODEBUG=asyncpreemptoff=1 GOMAXPROCS=1 GOGC=400 GOMEMLIMIT=1GiB $(GO) test -count=1 -timeout 24h -v
 
 simulate: ## stories of SEEDS (1-100, or one), in which everything goes wrong; tells what is wrong with them, and how fast they were
 	TOLLGATE_TEST_SEEDS=$(SEEDS) $(SIMULATE) -run 'TestSeeds' ./scripts/simulate

@@ -17,7 +17,7 @@ import (
 const variable = "TOLLGATE_TEST_SEEDS"
 
 // few are the seeds of every commit.
-const few = "1-30"
+const few = "1-20"
 
 func seeds(t *testing.T) (list []uint64) {
 	t.Helper()
@@ -56,10 +56,27 @@ func explain(t *testing.T, plan Plan, bent bend) string {
 // TestAgain: a seed is one story. All that is said is the same each time, to the
 // nanosecond.
 func TestAgain(t *testing.T) {
+	defer func() { traceTo = nil }()
 	for _, seed := range []uint64{1, 2, 3} {
-		first, second := tell(t, PlanOf(seed), bend{}, false), tell(t, PlanOf(seed), bend{}, false)
-		if first.Trace != second.Trace || first.Commands != second.Commands {
-			t.Errorf("seed %d: %x of %d commands, then %x of %d", seed, first.Trace, first.Commands, second.Trace, second.Commands)
+		var said [2]strings.Builder
+		var results [2]Result
+		for i := range said {
+			traceTo = &said[i]
+			results[i] = tell(t, PlanOf(seed), bend{}, false)
+		}
+		if results[0].Trace == results[1].Trace && results[0].Commands > 1000 {
+			continue
+		}
+		first, second := strings.Split(said[0].String(), "\n"), strings.Split(said[1].String(), "\n")
+		for i := range min(len(first), len(second)) {
+			// The order within a script's arguments may be that of a map.
+			if a, b := strings.Fields(first[i]), strings.Fields(second[i]); len(a) < 2 || len(b) < 2 || a[0] != b[0] || a[1] != b[1] {
+				t.Errorf("seed %d: of %d commands and %d, the first that differs is\n%.300s\n%.300s", seed, results[0].Commands, results[1].Commands, first[i], second[i])
+				break
+			}
+		}
+		if results[0].Trace != results[1].Trace {
+			t.Errorf("seed %d: its trace is %x, and then %x", seed, results[0].Trace, results[1].Trace)
 		}
 	}
 }
