@@ -115,11 +115,6 @@ var teeth = []tooth{
 		new:  "if false then",
 	},
 	{
-		name: "a sales day that is closed and takes a capture",
-		old:  "  if current[1] ~= revision or (current[2] and current[2] >= sales_day) then return {'stale'} end",
-		new:  "  if current[1] ~= revision then return {'stale'} end",
-	},
-	{
 		name: "an acknowledged event that is not fanned out to the second endpoint",
 		old:  "  key, at = key + 5, at + 4\n  local names = {}",
 		new:  "  key, at = key + 5, at + 4\n  if at > named_args + 1 + tonumber(entry_count) + 10 then count = 0 end\n  local names = {}",
