@@ -7,8 +7,8 @@
 -- ARGV goes on with candidate_count ids. For each candidate: KEYS its hash, its
 -- attempts.
 -- Returns: {'taken', {index of the candidate, number, run, died, trigger,
---   replay, event, event type, place in the log, body}, or {index} of one that
---   cannot be read, …}
+--   replay, event, event type, place in the log, body, endpoint, time, envelope}, or
+--   {index} of one that cannot be read, …}
 local now = tonumber(now_ms)
 local taken = {'taken'}
 local count = tonumber(candidate_count)
@@ -20,8 +20,8 @@ if first then
   for i = 1, count do
     local how = tonumber(string.sub(first, i, i))
     if how > 0 and held[i] and tonumber(held[i]) == tonumber(lease_until) then
-      local is = redis.call('HMGET', KEYS[named_keys + 2 * i - 1], 'n', 'run', 'trig', 'rpl', 'evt', 'et', 'sid', 'body')
-      taken[#taken + 1] = {i, is[1], tonumber(is[2]), how - 1, is[3], is[4], is[5], is[6], is[7], is[8]}
+      local is = redis.call('HMGET', KEYS[named_keys + 2 * i - 1], 'n', 'run', 'trig', 'rpl', 'evt', 'et', 'sid', 'body', 'we', 'crt', 'e')
+      taken[#taken + 1] = {i, is[1], tonumber(is[2]), how - 1, is[3], is[4], is[5], is[6], is[7], is[8], is[9], is[10], is[11]}
     end
   end
   return taken
@@ -45,7 +45,7 @@ if count > 0 then
     local how = 0
     if due[i] and tonumber(due[i]) <= now and running < cap then
       local id, hash = ARGV[named_args + i], KEYS[named_keys + 2 * i - 1]
-      local was = redis.call('HMGET', hash, 'n', 'run', 'trig', 'rpl', 'evt', 'et', 'sid', 'body', 'lat')
+      local was = redis.call('HMGET', hash, 'n', 'run', 'trig', 'rpl', 'evt', 'et', 'sid', 'body', 'lat', 'we', 'crt', 'e')
       local number, run = tonumber(was[1] or 0), tonumber(was[2] or 0)
       if not number or not run or not was[3] or not was[5] or not was[6] or (held[i] and not (was[1] and was[9])) then
         redis.call('ZADD', queue, lease_until, id)
@@ -68,7 +68,7 @@ if count > 0 then
         leased[#leased + 1] = id
         targeted[#targeted + 1] = id
         targeted[#targeted + 1] = url
-        taken[#taken + 1] = {i, number, run, died, was[3], was[4], was[5], was[6], was[7], was[8]}
+        taken[#taken + 1] = {i, number, run, died, was[3], was[4], was[5], was[6], was[7], was[8], was[10], was[11], was[12]}
         how = 1 + died
       end
     end
