@@ -45,8 +45,12 @@ func Seal(key string, pairs []any, beside map[string]string) string {
 	return envelope
 }
 
-// of is the kind of a record by what is in it: a payout's own transaction is written
-// by others than those of payments.
+// In is the kind of a record by its fields as well: a payout's own transaction is
+// written by others than those of payments.
+func (k *Kind) In(fields map[string]string) *Kind {
+	return k.of(func(name string) string { return fields[name] })
+}
+
 func (k *Kind) of(get func(string) string) *Kind {
 	if k.Name == "transaction" && get("ty") == payoutTransaction {
 		return kinds[payoutTransaction]
@@ -78,7 +82,7 @@ func Verified(key string, f map[string]string, names ...string) map[string]strin
 	if k == nil || len(f) == 0 {
 		return f
 	}
-	k = k.of(func(name string) string { return f[name] })
+	k = k.In(f)
 	if len(names) > 0 && !k.readIn(names) {
 		return f
 	}
