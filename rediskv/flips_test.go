@@ -310,3 +310,25 @@ func TestChangedByAnEarlierRelease(t *testing.T) {
 	set(e.ID, "st", "failed", "fin", later, "code", "internal", "why", "why")
 	unmade(e.ID, "ended by the build before")
 }
+
+// TestDeliveryOfAnotherPlace: a delivery that names another event, or another place of
+// it in the log, is not sent, and is not taken for one whose event has gone.
+func TestDeliveryOfAnotherPlace(t *testing.T) {
+	for _, field := range []string{"evt", "sid", "et"} {
+		f := newFixture(t)
+		f.endpoint(t)
+		f.Pay(t, eur(100), tollgate.CaptureManual)
+		f.fanOut(t, "a")
+		raw, _ := f.raw(t)
+		key := slices.DeleteFunc(scanKeys(t, raw, "*:dlv_*"), func(key string) bool { return record.KindOf(key) == nil })[0]
+		was, err := raw.HGet(t.Context(), key, field).Result()
+		must(t, err)
+		b := []byte(was)
+		b[len(b)-1] ^= 1
+		must(t, raw.HSet(t.Context(), key, field, string(b)).Err())
+		work := f.take(t, 1)
+		if len(work) != 1 || !work[0].Damaged || work[0].Body != nil {
+			t.Errorf("%s: %+v", field, work)
+		}
+	}
+}
