@@ -16,6 +16,7 @@ type greeting struct {
 	meta       map[string]string // the hash metaKey
 	scripts    []bool            // which of all scripts it has
 	guarantees Guarantees
+	server     string // as serverOf has it
 }
 
 // greet asks a server, in one round trip, all that is to be known of it, and records
@@ -42,6 +43,7 @@ func greet(ctx context.Context, c *redis.Client, partitions int) (said greeting,
 		return said, Unavailable("partitions", err)
 	}
 	said.meta, said.scripts = meta.Val(), scripts.Val()
+	said.server = serverIn(asked.sections[0].Val(), asked.sections[2].Val())
 	return said, Unavailable("inspect", said.guarantees.add(asked))
 }
 

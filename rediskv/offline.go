@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv/history"
 )
 
 // Keeper has kept what an earlier process read (package snapshot).
@@ -27,7 +28,7 @@ var errAway = errors.New("it was away when this process started")
 // grants and rules from a Keeper; everything else is store_unavailable. partitions and
 // seal are as they were recorded in that Redis.
 func Offline(o Options, kept Keeper, partitions int, seal string) (*DB, error) {
-	o.URL, o.Replica = "redis://away.invalid", ""
+	o.URL, o.Replica, o.historian = "redis://away.invalid", "", &historian{}
 	o.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errAway }
 	own, _, err := redisOptions(o, 0, cmp.Or(o.Timeout, OperationTimeout))
 	if err != nil {
@@ -39,6 +40,7 @@ func Offline(o Options, kept Keeper, partitions int, seal string) (*DB, error) {
 		return nil, err
 	}
 	s.kept, s.spaces, s.seal = kept, spacesOf(partitions), seal
+	s.Histories = history.NewBook(make([]string, partitions))
 	s.Doubt()
 	return s, nil
 }

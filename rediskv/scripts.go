@@ -69,6 +69,7 @@ func (s *DB) Run(ctx context.Context, inv *script.Invocation) (outcome string, r
 
 // RunOn is run on a client of the caller's choice.
 func (s *DB) RunOn(ctx context.Context, client redis.Scripter, inv *script.Invocation) (outcome string, rest []any, err error) {
+	s.Within(ctx, inv)
 	err = s.Timed(ctx, inv.Name, func(ctx context.Context) error {
 		run := inv.Script.Run
 		if s.IsView() { // EVALSHA_RO
@@ -98,6 +99,9 @@ func (s *DB) RunOn(ctx context.Context, client redis.Scripter, inv *script.Invoc
 		}
 		return nil
 	})
+	if err == nil && outcome == OutcomeHistory {
+		err = s.OtherHistory(ctx, inv)
+	}
 	if err == nil && outcome == "damaged" {
 		key, _ := rest[0].(string)
 		err = s.DamagedAt(ctx, key, fmt.Errorf("redis %s: %s has another form", inv.Name, key))

@@ -20,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv/history"
 )
 
 // OperationTimeout bounds every call to Redis, retries included (interface §8),
@@ -81,7 +82,15 @@ type Options struct {
 	Damaged func(object string)
 	// Held is told of every payout that this process holds; it may be nil.
 	Held func()
+	// GoOn has a history begin at once where data was lost; else nothing is written
+	// until the loss is accepted (Accept). Payouts wait for that in both cases.
+	GoOn bool
+	// Lost is told of every partition that this process finds to have lost data; it may
+	// be nil.
+	Lost func()
 	Log  *slog.Logger // nil discards
+
+	historian *historian
 }
 
 // DB is the Redis that Tollgate's state is in, and what all rooms of it have in
@@ -108,6 +117,11 @@ type DB struct {
 	News         chan struct{}
 	Builtin      map[tollgate.Citation]tollgate.RuleRef
 
+	Histories *history.Book // by partition
+	historian *historian
+	goOn      bool // as Options have it
+	onLoss    func()
+
 	notes bool   // what is read of configuration is noted
 	kept  Keeper // of an Offline, else nil
 
@@ -129,6 +143,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, fmt.Errorf("partitions: %d is not between 1 and %d", partitions, maxPartitions)
 	}
 	quiet()
+	o.historian = &historian{}
 	client, blocking, said, err := connect(ctx, o, partitions, cmp.Or(o.Timeout, OperationTimeout))
 	if err != nil {
 		return nil, err
@@ -167,6 +182,7 @@ func newDB(o Options, client, blocking redis.UniversalClient) (*DB, error) {
 	s := &DB{
 		Redis: client, Blocking: blocking, Batched: batched, deadTries: max(leastDeadTries, o.Pool),
 		Timeout: cmp.Or(o.Timeout, OperationTimeout), silence: o.Silence, notes: o.Notes, ExportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), PaymentBytes: cmp.Or(o.PaymentBytes, DefaultPaymentBytes), Clock: o.Clock, mint: &mint{entropy: o.Entropy}, observe: o.Observe, Log: log,
+		historian: o.historian, goOn: o.GoOn, onLoss: o.Lost,
 		Cache: newCache(), told: told, onDamage: o.Damaged, OnHeld: o.Held, News: make(chan struct{}, 1), Builtin: map[tollgate.Citation]tollgate.RuleRef{},
 	}
 	for _, ref := range o.Rules {
@@ -204,7 +220,10 @@ func (s *DB) prepare(ctx context.Context, want, first int, said greeting) (err e
 		return fmt.Errorf("partitions: this Redis was set up with %d, not %d; the number cannot change", recorded, want)
 	}
 	s.spaces, s.seal = spacesOf(recorded), said.meta["seal"]
-	return s.loadScripts(ctx, said.scripts)
+	if err := s.loadScripts(ctx, said.scripts); err != nil {
+		return err
+	}
+	return s.beginHistories(ctx, said)
 }
 
 // Close ends the connections.

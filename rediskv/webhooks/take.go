@@ -118,6 +118,7 @@ func (s *Store) TakeDue(ctx context.Context, partition int, reserve func([]*Turn
 	taking := make([]*script.Invocation, len(heads))
 	for i, h := range heads {
 		taking[i] = s.taking(h, now, now.Add(lease))
+		s.db.Within(ctx, taking[i])
 	}
 	err = s.db.Timed(ctx, scriptTakeWork.Name, func(ctx context.Context) error {
 		pipe := s.db.Redis.Pipeline()
@@ -139,8 +140,12 @@ func (s *Store) TakeDue(ctx context.Context, partition int, reserve func([]*Turn
 		}
 		return failed
 	})
-	for _, h := range heads {
+	for i, h := range heads {
 		if h.taken.Err() != nil {
+			continue
+		}
+		if reply, _ := h.taken.Slice(); len(reply) > 0 && reply[0] == rediskv.OutcomeHistory {
+			err = cmp.Or(err, s.db.OtherHistory(ctx, taking[i]))
 			continue
 		}
 		taken, fault := s.work(ctx, h, work, now, now.Add(lease))
