@@ -65,7 +65,7 @@ func (s *DB) beginHistories(ctx context.Context, said greeting) error {
 		keys[p] = HistoryKey(p)
 	}
 	s.Histories = history.NewBook(keys)
-	err := s.Timed(ctx, "begin_histories", func(ctx context.Context) error {
+	err := s.Timed(ctx, "begin_history", func(ctx context.Context) error {
 		return s.Histories.Begin(ctx, s.Redis, func() string { return s.NewID(tollgate.PrefixHistory) }, s.Now())
 	})
 	if err == nil {
@@ -261,6 +261,20 @@ func (s *DB) Reread(ctx context.Context, org string) (history.Record, error) {
 	return s.readHistory(ctx, partitionOf(org, len(s.spaces)))
 }
 
+// RereadPartition is Reread for a partition.
+func (s *DB) RereadPartition(ctx context.Context, partition int) (history.Record, error) {
+	return s.readHistory(ctx, partition)
+}
+
+// OrganizationsIn names the organizations of a partition.
+func (s *DB) OrganizationsIn(ctx context.Context, partition int) (orgs []string, err error) {
+	err = s.Timed(ctx, "partition_organizations", func(ctx context.Context) error {
+		orgs, err = s.Redis.SMembers(ctx, OrganizationsKey(partition)).Result()
+		return err
+	})
+	return orgs, err
+}
+
 // Emptied says that Redis has nothing of what it had when this process started.
 func (s *DB) Emptied(ctx context.Context) bool {
 	if s.IsOffline() {
@@ -294,7 +308,7 @@ func (s *DB) Suspect(ctx context.Context, org, named, evidence string, acknowled
 	}
 	if r.Open && evidence != "" && r.ID == named {
 		loss := history.Loss{Reason: evidence, FoundAt: s.Now(), Organization: org, Acknowledged: acknowledged, Found: found}
-		err = s.Timed(ctx, "history_lost", func(ctx context.Context) error {
+		err = s.Timed(ctx, "decide_history", func(ctx context.Context) error {
 			return s.foundLoss(ctx, s.Redis, s.Histories.Finding(p, loss))
 		})
 		if err != nil {
@@ -314,4 +328,14 @@ func (s *DB) acknowledged(org string, inv *script.Invocation, n int64) {
 	if id, ok := inv.Args[0].(string); ok && inv.Guarded {
 		s.Histories.Acknowledged(partitionOf(org, len(s.spaces)), id, org, n)
 	}
+}
+
+// AcceptLoss has a partition go on after a loss was found. With anew a history begins
+// although none was; since is from when on data may be missing then.
+func (s *DB) AcceptLoss(ctx context.Context, partition int, anew bool, since tollgate.Instant) (r history.Record, err error) {
+	err = s.Timed(ctx, "decide_history", func(ctx context.Context) (err error) {
+		r, err = s.Histories.Accept(ctx, s.Redis, partition, s.NewID(tollgate.PrefixHistory), anew, since, s.Now())
+		return err
+	})
+	return r, err
 }

@@ -184,7 +184,7 @@ func parseHeader(source string) (h header, err error) {
 
 // guard ends a script in another history than the one that it is run with: what it
 // was computed from is not there any more, or nobody knows yet whether it is.
-const guard = "history_id = ARGV[1]\nif redis.call('HGET', KEYS[1], 'open') ~= history_id then return {'history'} end\n"
+const guard = "history_id = ARGV[1]\nif redis.pcall('HGET', KEYS[1], 'open') ~= history_id then return {'history'} end\n"
 
 // locals declares the names, and where repeated groups begin.
 func (h header) locals(guarded bool) string {
