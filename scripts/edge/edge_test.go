@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -258,11 +257,9 @@ func buildTollgate(t testing.TB) string {
 func (p *pair) serve() string {
 	t := p.t
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := redistest.FreeAddr()
 	must(t, err)
-	addr := l.Addr().String()
-	must(t, l.Close())
-	cmd := exec.Command(buildTollgate(t), "serve", "--addr", addr)
+	cmd := exec.Command(buildTollgate(t), "serve", "--addr", addr, "--metrics-addr", "off")
 	cmd.Env = os.Environ()
 	for _, setting := range p.env {
 		if name, _, _ := strings.Cut(setting, "="); name != "TOLLGATE_EDGE_SHARDS" && name != "TOLLGATE_PUBLISH_URL" {
