@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"tollgate/handlers/share"
 )
@@ -30,18 +31,27 @@ func TestNoticed(t *testing.T) {
 			read.Add(1)
 		}
 	}()
-	noticed() // and until then nobody has read
+	// The operating system may hold a reader in the middle of its read, where the
+	// network cannot make it ready: that happens to a few. Without Noticed hardly
+	// any is ready.
 	const often = 100
+	ready := 0
 	for n := range int64(often) {
 		if _, err := w.Write([]byte{0}); err != nil {
 			t.Fatal(err)
 		}
 		noticed()
-		for yields := 0; read.Load() != n+1 && yields < 100; yields++ { // whoever is ready has run, also behind the collector
-			runtime.Gosched()
+		for yields := 0; read.Load() != n+1 && yields < 4; yields++ {
+			runtime.Gosched() // whoever is ready has run, behind the collector too
 		}
-		if got := read.Load(); got != n+1 {
-			t.Fatalf("%d of %d bytes are read", got, n+1)
+		if read.Load() == n+1 {
+			ready++
 		}
+		for read.Load() != n+1 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if ready < often/2 {
+		t.Fatalf("%d of %d readers were ready", ready, often)
 	}
 }
