@@ -278,29 +278,10 @@ func (p *Payout) NewTally() Tally {
 // Add counts a transaction that is in the payout's group of that number. The
 // error says why it cannot belong there.
 func (t Tally) Add(p *Payout, group int, x *Transaction) error {
-	g := &t[group]
-	switch {
-	case x.Damaged || x.ID == "":
-		return errors.New("a transaction cannot be read")
-	case x.MerchantAccountID != p.MerchantAccountID || x.Currency != p.Currency:
-		return fmt.Errorf("transaction %s is of another account or currency", x.ID)
-	case x.AvailableOn != nil && *x.AvailableOn != g.Date.String():
-		return fmt.Errorf("transaction %s is of %s, not of %s", x.ID, *x.AvailableOn, g.Date)
-	case x.Status != TransactionPending && x.Status != TransactionAvailable:
-		return fmt.Errorf("transaction %s is %s already", x.ID, x.Status)
+	if s := x.Status; !x.Damaged && x.ID != "" && s != TransactionPending && s != TransactionAvailable {
+		return fmt.Errorf("transaction %s is %s already", x.ID, s)
 	}
-	switch x.Type {
-	case TransactionCapture:
-		g.Captures += x.Amount.Minor
-		g.Count++
-	case TransactionFee:
-		g.Fees += x.Amount.Minor
-	case TransactionRefund:
-		g.Refunds += x.Amount.Minor
-	default:
-		return fmt.Errorf("transaction %s is a %s", x.ID, x.Type)
-	}
-	return nil
+	return t[group].Add(p.MerchantAccountID, p.Currency, x)
 }
 
 // terms says what an amount is made of, for people.

@@ -8,11 +8,12 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/problem"
+	"tollgate/rediskv/health"
 )
 
 // fillingFrom is how full Redis is when what only adds is refused (interface
 // §11): what is left is for payments, and for somebody to make room.
-const fillingFrom = 0.85
+const fillingFrom = health.Filling
 
 // memoryInterval is how often an instance looks at Redis' memory.
 const memoryInterval = time.Second

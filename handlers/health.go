@@ -1,15 +1,11 @@
 package handlers
 
 import (
-	"context"
 	"net/http"
-	"time"
 
 	"tollgate/handlers/input"
+	"tollgate/rediskv/health"
 )
-
-// pingTimeout bounds what readiness waits for Redis.
-const pingTimeout = time.Second
 
 // health says that the process answers; it asks nobody.
 func (s *Server) health(*call) (*answer, error) {
@@ -25,11 +21,17 @@ type readiness struct {
 	Rules  int             `json:"failing_rules"` // how many; the log names them: anybody reads this
 }
 
+// readinessChecks are what the instance knows of itself and of Redis. Of the latter
+// writes alone make it unavailable; the others are for whoever watches.
 type readinessChecks struct {
-	Redis    string `json:"redis"`    // ok or unreachable
-	Rules    string `json:"rules"`    // ok, loading or missing
-	Memory   string `json:"memory"`   // of Redis: ok; filling: what only adds is refused, and the instance is ready
-	Draining bool   `json:"draining"` // stopping; send nothing more
+	Redis       health.Write `json:"redis"`       // what became of the last heartbeat
+	Rules       string       `json:"rules"`       // ok, loading or missing
+	Memory      string       `json:"memory"`      // of Redis: ok; filling: what only adds is refused, and the instance is ready
+	Role        health.Level `json:"role"`        // of Redis: ok; fail: a replica
+	Policy      health.Level `json:"policy"`      // of Redis: ok; fail: it evicts
+	Persistence health.Level `json:"persistence"` // of Redis: ok; warn: a crash loses what was acknowledged; fail: it cannot write its file
+	Clock       health.Level `json:"clock"`       // of this machine and Redis: ok; warn or fail: too far apart
+	Draining    bool         `json:"draining"`    // stopping; send nothing more
 }
 
 // What an instance can be asked to be ready for (interface §1).
@@ -39,22 +41,22 @@ const (
 )
 
 // ready says whether requests should be sent here: the rules in force are compiled,
-// the instance is not about to stop, and Redis answers. Quotes go on without Redis,
-// so for them it only says that it does not.
+// the instance is not about to stop, and Redis took the last heartbeat. Quotes go on
+// without Redis, so for them it only says that it does not.
 func (s *Server) ready(c *call) (*answer, error) {
 	q := input.Query{Values: c.query}
 	purpose := q.Choice("for", readyForPayments, readyForPayments, readyForQuotes)
 	if err := q.Err(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, pingTimeout)
-	defer cancel()
-	r := readiness{"ready", readinessChecks{Redis: "ok", Rules: s.sync.Check(), Memory: s.capacity.checked(), Draining: s.draining.Err() != nil}, s.sync.Failing()}
-	if err := s.store.Ping(ctx); err != nil {
-		r.Checks.Redis = "unreachable"
-	}
+	writes, _ := s.store.Writes() // the log has the reason
+	r := readiness{"ready", readinessChecks{
+		Redis: writes, Rules: s.sync.Check(), Memory: s.capacity.checked(),
+		Role: s.store.Worst(health.CheckRole), Policy: s.store.Worst(health.CheckPolicy), Persistence: s.store.Worst(health.CheckPersistence),
+		Clock: s.store.Worst(health.CheckClock), Draining: s.draining.Err() != nil,
+	}, s.sync.Failing()}
 	status := http.StatusOK
-	if (r.Checks.Redis != "ok" && purpose != readyForQuotes) || r.Checks.Rules != "ok" || r.Checks.Draining {
+	if (writes != health.Written && purpose != readyForQuotes) || r.Checks.Rules != "ok" || r.Checks.Draining {
 		r.Status, status = "unavailable", http.StatusServiceUnavailable
 	}
 	return created(status, "", r)

@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -80,7 +81,11 @@ func TestRedisDown(t *testing.T) {
 	wire := redistest.Proxy(t, redistest.Single(t).URL)
 	i := startWith(t, rediskv.Options{URL: wire.URL, Clock: time.Now, Timeout: rediskv.OperationTimeout})
 	i.authenticate()
-	loaded(t, i.handler, func() reply { return i.call("GET", "/readyz", "") })
+	ctx, cancel := context.WithCancel(t.Context())
+	followed := make(chan struct{})
+	go func() { i.handler.Follow(ctx); close(followed) }()
+	defer func() { cancel(); <-followed }()
+	testkit.Within(t, "the instance is ready", 30*time.Second, func() bool { return i.call("GET", "/readyz", "").StatusCode == 200 })
 	i.want(i.call("POST", "/v1/quotes", `{`+good+`}`), 200, "")
 	pay := func(key string) reply {
 		return i.call("POST", "/v1/payments", `{`+good+`}`, "Idempotency-Key", key)
@@ -106,9 +111,7 @@ func TestRedisDown(t *testing.T) {
 		}
 		i.want(i.call("POST", "/v1/quotes", `{`+good+`}`), 200, "")
 		i.want(i.call("GET", "/v1/events", "", "Authorization", "Bearer "+i.token), 401, "token_invalid") // two tokens
-		if r := i.call("GET", "/readyz", ""); r.StatusCode != 503 {
-			t.Errorf("%s: /readyz is %d", name, r.StatusCode)
-		}
+		testkit.Eventually(t, "/readyz says no while it is "+name, func() bool { return i.call("GET", "/readyz", "").StatusCode == 503 })
 		if r := i.call("GET", "/readyz?for=quotes", ""); r.StatusCode != 200 || !strings.Contains(r.text, `"redis":"unreachable"`) {
 			t.Errorf("%s: /readyz?for=quotes is %d %s", name, r.StatusCode, r.text)
 		}

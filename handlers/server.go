@@ -176,8 +176,8 @@ func (s *Server) Prepare(ctx context.Context, accounts map[string][]string) {
 // Follow keeps the rules that this instance must have, and what it knows of Redis,
 // up to date until ctx ends; then the instance counts no more.
 func (s *Server) Follow(ctx context.Context) {
-	var memory sync.WaitGroup
-	memory.Go(func() {
+	var looks sync.WaitGroup
+	looks.Go(func() {
 		s.lookAtMemory(ctx)
 		for tick := time.NewTicker(memoryInterval); ; {
 			select {
@@ -189,8 +189,9 @@ func (s *Server) Follow(ctx context.Context) {
 			}
 		}
 	})
+	looks.Go(func() { s.store.FollowHealth(ctx) })
 	s.sync.Follow(ctx)
-	memory.Wait()
+	looks.Wait()
 }
 
 // route builds the router: no redirects and no answers of its own, so that a

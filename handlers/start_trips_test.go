@@ -56,7 +56,7 @@ func TestRoundTripsOfAStart(t *testing.T) {
 			go func() { s.Server.Follow(ctx); close(followed) }()
 			defer func() { stop(); <-followed }()
 			// Between two round trips: what is ready was so after the last.
-			for time.Sleep(trip / 2); ; {
+			for time.Sleep(trip / 2); ; time.Sleep(trip) {
 				asked, answer := time.Since(begun), httptest.NewRecorder()
 				s.Server.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
 				if answer.Code == http.StatusOK {

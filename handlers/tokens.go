@@ -15,6 +15,7 @@ import (
 	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/health"
 )
 
 const (
@@ -90,6 +91,9 @@ func (s *Server) issueToken(c *call) (*answer, error) {
 // tryIssue checks everything that costs nothing to repeat; the jti is burned
 // last, in one script with the audit entry, and only for a token that exists.
 func (s *Server) tryIssue(c *call, form tokenForm) (*answer, error) {
+	if err := s.checkClock(); err != nil {
+		return nil, err
+	}
 	client, assertion, err := s.authenticate(c, form)
 	if err != nil {
 		return nil, err
@@ -134,6 +138,19 @@ func (s *Server) tryIssue(c *call, form tokenForm) (*answer, error) {
 }
 
 const prefixToken = "tok_"
+
+// checkClock refuses to issue tokens by a clock that is known to be wrong: they would
+// be valid too long, or not at all, and assertions would be used twice.
+func (s *Server) checkClock() error {
+	off, wrong := errors.AsType[*health.ClockError](s.store.CheckClock(health.ClockLimit))
+	if !wrong {
+		return nil
+	}
+	return &tollgate.Error{
+		Code: tollgate.CodeStoreUnavailable, Cause: off,
+		Message: "This instance's clock and that of its store are more than a minute apart, so it issues no tokens. Try again: another instance may answer.",
+	}
+}
 
 // authenticate finds the client and checks its assertion (RFC 7523 §3). Whether
 // there is such a client does not show: who is unknown is checked as long.

@@ -14,9 +14,15 @@ import (
 	"tollgate/rediskv/script"
 )
 
-// idempotencyLifetime is how long an Idempotency-Key is remembered
-// (interface §4).
-const idempotencyLifetime = 7 * 24 * time.Hour
+const (
+	// idempotencyLifetime is how long an Idempotency-Key is remembered (interface §4), by
+	// the service's clock: scripts compare when both operations were begun (answered, in
+	// prelude.lua).
+	idempotencyLifetime = 7 * 24 * time.Hour
+	// recordLifetime is after how long Redis removes the record, by its own clock, which
+	// may be another: then nobody asks for it any more.
+	recordLifetime = 2 * idempotencyLifetime
+)
 
 // Caller is who asks: a client of an organization under one version of its
 // grant, in one request. Request.Status is what success will answer.
@@ -244,7 +250,7 @@ func (s *DB) FindRepeated(ctx context.Context, c Caller, idem Idempotency) (Resu
 	grant, version := c.Grant(k)
 	outcome, rest, err := s.Run(ctx, scriptFindRepeated.With(
 		RequestKeys{Grant: grant, Record: k.idempotency(idem)},
-		findRepeatedArgs{GrantVersion: version, Fingerprint: idem.fingerprints(), Operation: " " + c.Actor.ClientID},
+		findRepeatedArgs{GrantVersion: version, Fingerprint: idem.fingerprints(), Operation: s.NewID("") + " " + c.Actor.ClientID},
 	))
 	if err != nil || outcome == "new" {
 		return Result{}, false, err

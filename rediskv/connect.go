@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -91,6 +92,7 @@ func redisOptions(o Options, pool int, timeout time.Duration) (*redis.Options, [
 	}
 	r.ContextTimeoutEnabled = true
 	r.DisableIdentity = true
+	r.OnConnect = o.connections.made
 	r.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	r.DialTimeout, r.ReadTimeout, r.WriteTimeout, r.PoolTimeout = timeout/2, timeout, timeout, timeout/2
 	if r.PoolSize = cmp.Or(pool, r.PoolSize); r.PoolSize != 0 {
@@ -108,7 +110,7 @@ func redisOptions(o Options, pool int, timeout time.Duration) (*redis.Options, [
 
 func clusterClient(o *redis.Options, others []string) redis.UniversalClient {
 	return redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs: append([]string{o.Addr}, others...), Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig, Dialer: o.Dialer,
+		Addrs: append([]string{o.Addr}, others...), Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig, Dialer: o.Dialer, OnConnect: o.OnConnect,
 		ContextTimeoutEnabled: true, DisableIdentity: true, MaintNotificationsConfig: o.MaintNotificationsConfig,
 		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, PoolTimeout: o.PoolTimeout, PoolSize: o.PoolSize,
 		MaxRetries: o.MaxRetries, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff,
@@ -164,8 +166,17 @@ var passing = []string{
 
 // IsReply says whether an error is an answer of Redis rather than the lack of one.
 func IsReply(err error) bool {
+	_, is := ReplyOf(err)
+	return is
+}
+
+// ReplyOf is the answer of Redis that an error is.
+func ReplyOf(err error) (text string, is bool) {
 	var reply redis.Error
-	return errors.As(err, &reply)
+	if !errors.As(err, &reply) {
+		return "", false
+	}
+	return reply.Error(), true
 }
 
 // ErrRefused: Redis answers and does not let this service in. It is wrapped by
@@ -207,4 +218,46 @@ func StoreUnavailable(operation string, err error) error {
 		Code: tollgate.CodeStoreUnavailable, Message: "The store cannot be reached at the moment. Try again.",
 		Cause: fmt.Errorf("redis %s: %w", operation, err),
 	}
+}
+
+// Bare connects as Open does, and writes nothing: not the number of partitions, and no
+// scripts. So it can look at a Redis that takes no writes.
+func Bare(ctx context.Context, o Options) (*DB, error) {
+	quiet()
+	o.connections = new(connections)
+	own, others, err := redisOptions(o, o.Pool, o.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	var client redis.UniversalClient = redis.NewClient(own)
+	if len(others) == 0 {
+		ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+		defer cancel()
+		info, err := client.Info(ctx, "cluster").Result()
+		if err != nil && (!IsReply(err) || refused(err.Error())) {
+			return nil, errors.Join(Unavailable("connect", err), client.Close())
+		}
+		if strings.Contains(info, "cluster_enabled:1") {
+			others = []string{own.Addr}
+		}
+	}
+	if len(others) > 0 {
+		_ = client.Close()
+		client = clusterClient(own, others)
+	}
+	s, err := newDB(o, client, redis.NewClient(own))
+	if err != nil {
+		return nil, err
+	}
+	var meta map[string]string
+	err = s.Timed(ctx, "partitions", func(ctx context.Context) (err error) {
+		meta, err = client.HGetAll(ctx, metaKey).Result()
+		return err
+	})
+	if err != nil && !IsReply(err) {
+		return nil, errors.Join(err, s.Close())
+	}
+	partitions, _ := strconv.Atoi(meta["partitions"])
+	s.spaces, s.seal = spacesOf(max(1, min(cmp.Or(partitions, defaultPartitions), maxPartitions))), meta["seal"]
+	return s, nil
 }

@@ -190,16 +190,7 @@ func (s *DB) tell(ctx context.Context, k Space, e *tollgate.Error) {
 	if _, said := s.told.Get(k.Org + "/" + name); said {
 		return
 	}
-	event, err := e.Damaged.Event(s.NewID, k.Org, s.Now())
-	var args EventArgs
-	if err == nil {
-		args, err = EventArguments(&event)
-	}
-	if err == nil {
-		args.EventAccount = e.Damaged.MerchantAccountID
-		_, _, err = s.Run(context.WithoutCancel(ctx), scriptNoteDamage.With(
-			noteDamageKeys{k.damaged(), k.Logs().eventKeys}, noteDamageArgs{name, Milli(s.Now()), args}))
-	}
+	err := s.Announce(context.WithoutCancel(ctx), k, e.Damaged)
 	s.Log.Error("a stored object cannot be read", "organization", k.Org, "object", e.Damaged.Object, "id", e.Damaged.ID, "error", e.Cause)
 	if err != nil {
 		s.Log.Warn("nobody was told of a damaged object", "organization", k.Org, "id", e.Damaged.ID, "error", err)
@@ -209,6 +200,23 @@ func (s *DB) tell(ctx context.Context, k Space, e *tollgate.Error) {
 	if s.onDamage != nil {
 		s.onDamage(e.Damaged.Object)
 	}
+}
+
+// Announce tells an organization by an event that an object is not to be trusted:
+// once, however often it is found, by whomever.
+func (s *DB) Announce(ctx context.Context, k Space, d *tollgate.DamagedObject) error {
+	event, err := d.Event(s.NewID, k.Org, s.Now())
+	if err != nil {
+		return err
+	}
+	args, err := EventArguments(&event)
+	if err != nil {
+		return err
+	}
+	args.EventAccount = d.MerchantAccountID
+	_, _, err = s.Run(ctx, scriptNoteDamage.With(
+		noteDamageKeys{k.Damaged(), k.Logs().eventKeys}, noteDamageArgs{d.Object + "/" + d.ID, Milli(s.Now()), args}))
+	return err
 }
 
 // IsDamage reports whether an error is that of a stored object that cannot be

@@ -12,10 +12,10 @@ import (
 
 // greeting is what a Redis says when a Store opens.
 type greeting struct {
-	cluster    bool
-	meta       map[string]string // the hash metaKey
-	scripts    []bool            // which of all scripts it has
-	guarantees Guarantees
+	cluster bool
+	meta    map[string]string // the hash metaKey
+	scripts []bool            // which of all scripts it has
+	facts   Facts
 }
 
 // greet asks a server, in one round trip, all that is to be known of it, and records
@@ -30,7 +30,7 @@ func greet(ctx context.Context, c *redis.Client, partitions int) (said greeting,
 		hashes[i] = one.Hash()
 	}
 	scripts := pipe.ScriptExists(ctx, hashes...)
-	asked := askGuarantees(ctx, pipe)
+	facts := AskFacts(ctx, pipe)
 	// Whoever is not let in gets no answer to any of it.
 	if _, err := pipe.Exec(ctx); err != nil && (!IsReply(err) || info.Val() == "" && len(meta.Val()) == 0) {
 		return said, Unavailable("connect", err)
@@ -42,10 +42,11 @@ func greet(ctx context.Context, c *redis.Client, partitions int) (said greeting,
 		return said, Unavailable("partitions", err)
 	}
 	said.meta, said.scripts = meta.Val(), scripts.Val()
-	return said, Unavailable("inspect", said.guarantees.add(asked))
+	said.facts, err = facts()
+	return said, Unavailable("inspect", err)
 }
 
-// meet is greet for a cluster, whose scripts are loaded and whose guarantees are asked
+// meet is greet for a cluster, whose scripts are loaded and whose facts are asked
 // node by node. It is no batch: with the first single command go-redis asks any node
 // what commands there are, and that may be one that hangs by the time of a request.
 func (s *DB) meet(ctx context.Context, partitions int) (said greeting, err error) {

@@ -21,7 +21,8 @@ const (
 	sandboxKey    = "tollgate:sandbox"   // hash: secrets of `tollgate dev` on a real Redis; ahead, its clock in milliseconds
 	ConfigChannel = "tollgate:config"    // channel: organizations whose configuration changed
 	EventsChannel = "tollgate:events"    // channel: logs, by their key, that have something new and that somebody waits for
-	heartbeatKey  = "tollgate:heartbeat" // string: the primary's clock in milliseconds, for its replicas
+	WorkChannel   = "tollgate:work"      // channel: queues of partitions, by their key, in which something falls due sooner; prelude.lua names it
+	HeartbeatKey  = "tollgate:heartbeat" // string: the primary's clock in milliseconds, that instances can write, and for its replicas
 	InstancesKey  = "tollgate:instances" // set: instances of the API, living or dead
 )
 
@@ -59,6 +60,10 @@ const DispatchGroup = "workers"
 // Unix milliseconds; a member is "<organization>/<endpoint>".
 func ReadyKey(partition int) string { return tag(partition) + ":ready" }
 
+// BeatKey, a string, is what HeartbeatKey is to a master of a cluster that has the
+// partition.
+func BeatKey(partition int) string { return tag(partition) + ":heartbeat" }
+
 // ScheduleKey, a sorted set per partition: activations that are still to come, by
 // when, Unix milliseconds; a member is "<organization>/<activation>".
 func ScheduleKey(partition int) string { return tag(partition) + ":activations" }
@@ -85,6 +90,13 @@ func CutoffsKey(partition int) string { return tag(partition) + ":cutoffs" }
 // PayoutsKey, a sorted set per partition: payouts that are under way, by when
 // to carry them on, Unix milliseconds; a member is "<organization>/<payout>".
 func PayoutsKey(partition int) string { return tag(partition) + ":payouts" }
+
+// CheckKey, a string per partition, is how far the walk has come that checks it: see
+// package checks. CheckingKey, a string that expires, is who walks, or rests.
+func CheckKey(partition int) string { return tag(partition) + ":check" }
+
+// CheckingKey is the other one.
+func CheckingKey(partition int) string { return tag(partition) + ":checking" }
 
 // Space names the keys of one organization.
 type Space struct {
@@ -289,9 +301,9 @@ func (k Space) Group(account string, c tollgate.Currency, d tollgate.Date) strin
 	return k.Object(account) + ":pay:" + string(c) + ":" + d.String()
 }
 
-// damaged is a hash of the objects that could not be read, "<kind>/<id>", and
-// since when that is known, Unix milliseconds.
-func (k Space) damaged() string { return k.prefix + ":damaged" }
+// Damaged is a hash of the objects that could not be read, or that a check found
+// wrong, "<kind>/<id>", and since when that is known, Unix milliseconds.
+func (k Space) Damaged() string { return k.prefix + ":damaged" }
 
 // Own is the sorted set of a payout's own transaction, by position.
 func (k Space) Own(payout string) string { return k.Object(payout) + ":txn" }

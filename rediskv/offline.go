@@ -28,6 +28,7 @@ var errAway = errors.New("it was away when this process started")
 // seal are as they were recorded in that Redis.
 func Offline(o Options, kept Keeper, partitions int, seal string) (*DB, error) {
 	o.URL, o.Replica = "redis://away.invalid", ""
+	o.connections = new(connections)
 	o.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errAway }
 	own, _, err := redisOptions(o, 0, cmp.Or(o.Timeout, OperationTimeout))
 	if err != nil {

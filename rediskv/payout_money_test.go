@@ -10,6 +10,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/testkit"
 )
 
 // checkMoney reads everything back: per account and currency what was captured
@@ -18,6 +19,7 @@ import (
 // the account's cutoffs. It returns how many captures came too late for theirs.
 func (f *fixture) checkMoney(t testing.TB) (late int) {
 	t.Helper()
+	testkit.Consistent(t, f.Store)
 	f.Refresh(f.Caller.Organization)
 	type purse struct {
 		account  string

@@ -48,7 +48,7 @@ var errBehind = errors.New("the replica may be behind")
 
 // addReplica connects to the replica of the URL, which need not answer yet.
 func (s *DB) addReplica(ctx context.Context, o Options) error {
-	o.URL = o.Replica
+	o.URL, o.connections = o.Replica, new(connections) // of no interest: it is looked at once a second
 	own, others, err := redisOptions(o, o.Pool, s.Timeout)
 	if err != nil {
 		return fmt.Errorf("replica: %w", err)
@@ -158,11 +158,11 @@ func (r *replica) look(ctx context.Context, primary *DB) {
 		r.mu.Lock()
 		r.primary, r.asked = now, asked
 		r.mu.Unlock()
-		return primary.Redis.Set(ctx, heartbeatKey, now.UnixMilli(), beatLifetime).Err()
+		return primary.Redis.Set(ctx, HeartbeatKey, now.UnixMilli(), beatLifetime).Err()
 	})
 	var milli int64
 	err := r.view.Timed(ctx, "replica_heartbeat", func(ctx context.Context) (err error) {
-		milli, err = r.view.Redis.Get(ctx, heartbeatKey).Int64()
+		milli, err = r.view.Redis.Get(ctx, HeartbeatKey).Int64()
 		return err
 	})
 	r.mu.Lock()

@@ -2,6 +2,7 @@ package rediskv
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -55,4 +56,31 @@ func (s *DB) passIdempotency(ctx context.Context, node redis.Cmdable, by time.Du
 			return err
 		}
 	}
+}
+
+// OnceSecret keeps the first candidate under a name and returns what is kept.
+// It is for the sandbox, which has to be the same client the next time; a real
+// deployment keeps secrets outside of Redis.
+func (s *DB) OnceSecret(ctx context.Context, name string, candidate []byte) (kept []byte, err error) {
+	return s.once(ctx, sandboxKey, name, candidate)
+}
+
+// SandboxClock is how far the sandbox of this Redis is ahead of real time, in
+// milliseconds.
+func (s *DB) SandboxClock(ctx context.Context) (ahead int64, err error) {
+	err = s.Timed(ctx, "sandbox_clock", func(ctx context.Context) error {
+		var err error
+		if ahead, err = s.Redis.HGet(ctx, sandboxKey, "ahead").Int64(); errors.Is(err, redis.Nil) {
+			return nil
+		}
+		return err
+	})
+	return ahead, err
+}
+
+// KeepSandboxClock remembers how far the sandbox is ahead.
+func (s *DB) KeepSandboxClock(ctx context.Context, ahead int64) error {
+	return s.Timed(ctx, "keep_sandbox_clock", func(ctx context.Context) error {
+		return s.Redis.HSet(ctx, sandboxKey, "ahead", ahead).Err()
+	})
 }

@@ -25,7 +25,7 @@ type RequestArgs struct {
 func (c Caller) Arguments(k Space, idem *Idempotency, operation string, a Answer) (keys RequestKeys, args RequestArgs) {
 	keys.Grant, args.GrantVersion = c.Grant(k)
 	keys.Record, args.Operation, args.Fingerprint, args.RecordText = c.remembered(k, idem, operation, a)
-	args.RecordLifetime = idempotencyLifetime.Milliseconds()
+	args.RecordLifetime = recordLifetime.Milliseconds()
 	return keys, args
 }
 

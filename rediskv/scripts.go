@@ -70,11 +70,7 @@ func (s *DB) Run(ctx context.Context, inv *script.Invocation) (outcome string, r
 // RunOn is run on a client of the caller's choice.
 func (s *DB) RunOn(ctx context.Context, client redis.Scripter, inv *script.Invocation) (outcome string, rest []any, err error) {
 	err = s.Timed(ctx, inv.Name, func(ctx context.Context) error {
-		run := inv.Script.Run
-		if s.IsView() { // EVALSHA_RO
-			run = inv.Script.RunRO
-		}
-		reply, err := run(ctx, client, inv.Keys, inv.Args...).Slice()
+		reply, err := s.reply(ctx, client, inv)
 		if err != nil {
 			return err
 		}
@@ -103,6 +99,17 @@ func (s *DB) RunOn(ctx context.Context, client redis.Scripter, inv *script.Invoc
 		err = s.DamagedAt(ctx, key, fmt.Errorf("redis %s: %s has another form", inv.Name, key))
 	}
 	return outcome, rest, err
+}
+
+// reply is what Redis says to a script.
+func (s *DB) reply(ctx context.Context, client redis.Scripter, inv *script.Invocation) ([]any, error) {
+	switch {
+	case s.IsView(): // EVALSHA_RO
+		return inv.RunRO(ctx, client, inv.Keys, inv.Args...).Slice()
+	case s.waits(inv):
+		return s.runWaiting(ctx, inv)
+	}
+	return inv.Script.Run(ctx, client, inv.Keys, inv.Args...).Slice()
 }
 
 func grantChanged() error {

@@ -95,6 +95,16 @@ var webhookResends = []resend{
 				must(t, err)
 			}
 	}},
+	{"give_back", "another worker has it", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		f.sendable(t)
+		p := f.partition(t)
+		work, _, err := f.TakeDue(t.Context(), p, upTo(10), lease)
+		must(t, err)
+		return func(through *fixture) error {
+			through.Unsent(p, work)
+			return through.EndUnsent(t.Context(), p)
+		}, func() { f.take(t, 1) }
+	}},
 	{"record_attempts", "the next attempt is made", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		f.sendable(t)
 		work := f.take(t, 1)[0]

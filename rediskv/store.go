@@ -49,7 +49,9 @@ type Options struct {
 	// it differs from what is recorded there (0: take what is recorded).
 	Partitions int
 	Clock      func() time.Time
-	Entropy    io.Reader // read by one goroutine at a time
+	// Wall is the machine's own clock, which is compared with Redis' (nil: it is not).
+	Wall    func() time.Time
+	Entropy io.Reader // read by one goroutine at a time
 	// Rules are those that every organization has; any other is looked up among
 	// what the organization has published.
 	Rules []tollgate.RuleRef
@@ -74,6 +76,9 @@ type Options struct {
 	Notes bool
 	// Timeout bounds every call, retries included (0: OperationTimeout).
 	Timeout time.Duration
+	// WaitReplicas is how many replicas of its master must have a change before it is
+	// acknowledged (0: none).
+	WaitReplicas int
 	// Observe is told of every operation; it may be nil.
 	Observe func(operation string, took time.Duration, err error)
 	// Damaged is told once of every stored object of a kind that this process
@@ -82,6 +87,8 @@ type Options struct {
 	// Held is told of every payout that this process holds; it may be nil.
 	Held func()
 	Log  *slog.Logger // nil discards
+
+	connections *connections // of the Store that is being opened
 }
 
 // DB is the Redis that Tollgate's state is in, and what all rooms of it have in
@@ -92,13 +99,16 @@ type DB struct {
 	Batched      redis.Scripter        // sends what many goroutines do at once together, where it can
 	deadTries    int                   // how often a dead connection is no answer
 	spaces       []Space               // by partition
-	guarantees   *Guarantees           // as they were when the Store was opened; nil of a cluster
-	seal         string                // that was found then
+	facts        Facts                 // as they were when the Store was opened; nil of a cluster
+	connections  *connections
+	seal         string // that was found then
 	Timeout      time.Duration
 	silence      time.Duration
 	ExportBytes  int64
+	WaitReplicas int   // how many replicas must have a change, as Options have it
 	PaymentBytes int64 // bytes of copies of payments, as Options have it
 	Clock        func() time.Time
+	Wall         func() time.Time // the machine's own, compared with Redis'; nil: it is not
 	observe      func(string, time.Duration, error)
 	Log          *slog.Logger
 	Cache        *Cache
@@ -129,6 +139,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, fmt.Errorf("partitions: %d is not between 1 and %d", partitions, maxPartitions)
 	}
 	quiet()
+	o.connections = new(connections)
 	client, blocking, said, err := connect(ctx, o, partitions, cmp.Or(o.Timeout, OperationTimeout))
 	if err != nil {
 		return nil, err
@@ -166,7 +177,7 @@ func newDB(o Options, client, blocking redis.UniversalClient) (*DB, error) {
 	}
 	s := &DB{
 		Redis: client, Blocking: blocking, Batched: batched, deadTries: max(leastDeadTries, o.Pool),
-		Timeout: cmp.Or(o.Timeout, OperationTimeout), silence: o.Silence, notes: o.Notes, ExportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), PaymentBytes: cmp.Or(o.PaymentBytes, DefaultPaymentBytes), Clock: o.Clock, mint: &mint{entropy: o.Entropy}, observe: o.Observe, Log: log,
+		Timeout: cmp.Or(o.Timeout, OperationTimeout), silence: o.Silence, notes: o.Notes, ExportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), PaymentBytes: cmp.Or(o.PaymentBytes, DefaultPaymentBytes), Clock: o.Clock, Wall: o.Wall, WaitReplicas: o.WaitReplicas, connections: o.connections, mint: &mint{entropy: o.Entropy}, observe: o.Observe, Log: log,
 		Cache: newCache(), told: told, onDamage: o.Damaged, OnHeld: o.Held, News: make(chan struct{}, 1), Builtin: map[tollgate.Citation]tollgate.RuleRef{},
 	}
 	for _, ref := range o.Rules {
@@ -194,7 +205,7 @@ func (s *DB) prepare(ctx context.Context, want, first int, said greeting) (err e
 			return err
 		}
 	} else {
-		s.guarantees = &said.guarantees
+		s.facts = said.facts
 	}
 	recorded, err := strconv.Atoi(said.meta["partitions"])
 	if err != nil || recorded < 1 || recorded > maxPartitions {

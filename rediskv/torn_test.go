@@ -11,6 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/testkit"
 )
 
 // everything is what an organization has, key by key, but for what is said of
@@ -152,6 +153,13 @@ func TestDamagedCountsTearNothing(t *testing.T) {
 		t.Errorf("the payment is %s", p.Status)
 	}
 	repair()
+	found := testkit.Findings(t, f.Store) // what was not given back
+	if len(found) != 1 || found[0].Kind != tollgate.FindingCounter {
+		t.Fatalf("found: %v", found)
+	}
+	if err := f.Repair(t.Context(), found[0]); err != nil {
+		t.Fatal(err)
+	}
 	f.audit(t)
 }
 

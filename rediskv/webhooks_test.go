@@ -348,7 +348,7 @@ func TestRetriesLeasesAndLateAnswers(t *testing.T) {
 		t.Errorf("while it is sent again: %+v", d)
 	}
 	// Its worker dies; after the lease another one has it, at no cost of a retry.
-	f.Clock.Advance(lease)
+	f.Died(t, lease)
 	third := f.take(t, 10)[0]
 	if third.Number != 3 || third.Run != 2 || !third.Died {
 		t.Errorf("after the lease: %+v", third)
@@ -378,7 +378,7 @@ func TestDeadAttemptStaysUnknown(t *testing.T) {
 	f.Pay(t, eur(100), tollgate.CaptureManual)
 	f.fanOut(t, "a")
 	dead := f.take(t, 10)[0]
-	f.Clock.Advance(lease)
+	f.Died(t, lease)
 	w := f.take(t, 10)[0]
 	f.record(t, w, succeeded)
 	list := f.attempts(t, w)
@@ -402,7 +402,7 @@ func TestDeadAttemptStaysUnknown(t *testing.T) {
 	if _, err := f.changeWebhook(t, *f.webhook(t, hook.ID), func(w *tollgate.WebhookEndpoint) { w.URL = moved }); err != nil {
 		t.Fatal(err)
 	}
-	f.Clock.Advance(lease)
+	f.Died(t, lease)
 	w = f.take(t, 10)[0]
 	if w.Endpoint.URL != moved {
 		t.Errorf("the next attempt goes to %s", w.Endpoint.URL)
@@ -441,7 +441,7 @@ func TestCapsShrinkAndGrow(t *testing.T) {
 	if paused := f.take(t, 100); len(paused) != 0 {
 		t.Errorf("%d taken from a paused endpoint", len(paused))
 	}
-	f.Clock.Advance(2 * time.Minute) // all leases are over as well
+	f.Died(t, 2*time.Minute)
 	left := f.take(t, 100)
 	if len(left) != 1 {
 		t.Fatalf("%d taken at once from an endpoint that failed", len(left))

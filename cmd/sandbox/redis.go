@@ -17,6 +17,8 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
+
+	"tollgate/rediskv"
 )
 
 // Redis is an embedded Redis that says what has changed in it, as commands that
@@ -85,6 +87,9 @@ func (r *Redis) record(_ *server.Peer, name string, args ...string) bool {
 func (r *Redis) changing(name string, args []string) bool {
 	if name == "XGROUP" { // consumers come and go
 		return len(args) > 0 && (strings.EqualFold(args[0], "CREATE") || strings.EqualFold(args[0], "DESTROY"))
+	}
+	if len(args) > 0 && args[0] == rediskv.HeartbeatKey { // one every second, of which nothing need be known later
+		return false
 	}
 	return !slices.Contains(unkept, name) && !r.mini.IsReadOnlyCommand(name)
 }
@@ -279,6 +284,9 @@ func (r *Redis) snapshot() ([]byte, error) {
 	r.at(r.clock())
 	appendPassed(&b, 0, r.now)
 	for _, key := range r.mini.Keys() {
+		if key == rediskv.HeartbeatKey { // as changing has it
+			continue
+		}
 		if err := r.appendKey(&b, key); err != nil {
 			return nil, fmt.Errorf("%s: %w", key, err)
 		}

@@ -57,7 +57,7 @@ func Start(ctx context.Context, o Options) (*Sandbox, error) {
 	}}
 	entropy := bufio.NewReader(o.Entropy)
 	store, err := service.Connect(ctx, rediskv.Options{
-		URL: "redis://sandbox", Partitions: 1, Clock: clock.Now, Entropy: entropy, Log: o.Log, Dial: o.Redis.Dial, Pool: connections, Blocking: connections,
+		URL: "redis://sandbox", Partitions: 1, Clock: clock.Now, Wall: o.Clock, Entropy: entropy, Log: o.Log, Dial: o.Redis.Dial, Pool: connections, Blocking: connections,
 	})
 	if err != nil {
 		return nil, err

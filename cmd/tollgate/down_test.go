@@ -110,7 +110,10 @@ func TestRedisAway(t *testing.T) {
 				t.Errorf("quote: answered after %s at best", fastest)
 			}
 			s.must(http.StatusOK, "GET", base+"/healthz", "", "")
-			s.must(http.StatusServiceUnavailable, "GET", base+"/readyz", "", "")
+			testkit.Eventually(t, "its heartbeat has failed", func() bool { // once a second
+				a, err := clitest.Send(t.Context(), "", "GET", base+"/readyz", "")
+				return err == nil && a.StatusCode == http.StatusServiceUnavailable
+			})
 			r, err := s.askToken(base)
 			if err != nil || r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
 				t.Errorf("token: %v %s", err, r.Text)

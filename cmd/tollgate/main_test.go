@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"crypto/rand"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"tollgate/cmd/tollgate/clitest"
+	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 )
 
@@ -36,10 +39,21 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"appears": appears, "source": source, "keep": keep, "pasted": pasted, "quote": quote, "receiver": receiver, "walk": walk,
+			"appears": appears, "source": source, "keep": keep, "pasted": pasted, "quote": quote, "overdue": overdue, "receiver": receiver, "walk": walk,
 		},
 		RequireExplicitExec: true,
 	})
+}
+
+// overdue ORGANIZATION PAYMENT puts a payment into the queue of deadlines, by hand.
+func overdue(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: overdue organization payment")
+	}
+	db, err := rediskv.Open(context.Background(), rediskv.Options{URL: ts.Getenv("REDIS_URL"), Clock: time.Now, Entropy: rand.Reader, Timeout: storePatience})
+	ts.Check(err)
+	defer db.Close()
+	ts.Check(db.Redis.Do(context.Background(), "ZADD", db.Space(args[0]).Due, 5, args[0]+"/"+args[1]).Err())
 }
 
 // receiver FILE NAME builds the program that the README has for receiving

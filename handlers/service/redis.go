@@ -9,6 +9,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/health"
 	"tollgate/rediskv/store"
 	"tollgate/wasm"
 )
@@ -56,8 +57,8 @@ func Await(ctx context.Context, o rediskv.Options, patience time.Duration) (*sto
 }
 
 // Inspect says what Redis promises about what is kept in it, and refuses one that
-// would throw payments away.
-func Inspect(ctx context.Context, store *store.Store, log *slog.Logger) (rediskv.Guarantees, error) {
+// would throw payments away. What else is wrong with it the store writes down.
+func Inspect(ctx context.Context, store *store.Store, log *slog.Logger) (health.Guarantees, error) {
 	g, err := store.Inspect(ctx)
 	if err != nil {
 		return g, err
@@ -65,22 +66,11 @@ func Inspect(ctx context.Context, store *store.Store, log *slog.Logger) (rediskv
 	return g, judge(g, store.Partitions(), log)
 }
 
-func judge(g rediskv.Guarantees, partitions int, log *slog.Logger) error {
+func judge(g health.Guarantees, partitions int, log *slog.Logger) error {
 	log.Info("redis", "version", g.Version, "mode", g.Mode, "aof", g.AOF, "appendfsync", g.Fsync,
 		"maxmemory_policy", g.EvictionPolicy, "masters", g.Masters, "replicas", g.Replicas, "partitions", partitions)
 	if g.Evicts() {
 		return fmt.Errorf("redis has maxmemory-policy %s and would evict payments: set it to noeviction", g.EvictionPolicy)
-	}
-	if g.EvictionPolicy == "" {
-		log.Warn("redis does not say its maxmemory-policy; make sure that it is noeviction")
-	}
-	switch {
-	case !g.AOF:
-		log.Warn("redis keeps no append-only file: what is acknowledged is lost when it stops (appendonly yes)")
-	case g.Fsync != "always":
-		// Redis answers while the background thread still writes: up to two
-		// seconds of answers are only in its memory when the disk is slow.
-		log.Warn("a crash of Redis or a power cut can lose up to two seconds of what was acknowledged (appendfsync " + g.Fsync + "; always loses nothing)")
 	}
 	return nil
 }

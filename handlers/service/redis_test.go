@@ -7,23 +7,20 @@ import (
 	"strings"
 	"testing"
 
-	"tollgate/rediskv"
+	"tollgate/rediskv/health"
 )
 
 func TestJudge(t *testing.T) {
-	safe := rediskv.Guarantees{Version: "7.0.15", Mode: "standalone", AOF: true, Fsync: "always", EvictionPolicy: "noeviction", Masters: 1}
+	safe := health.Guarantees{Version: "7.0.15", Mode: "standalone", AOF: true, Fsync: "always", EvictionPolicy: "noeviction", Masters: 1}
 	for _, c := range []struct {
 		name    string
-		change  func(*rediskv.Guarantees)
+		change  func(*health.Guarantees)
 		log     string
 		refused string
 	}{
-		{"safe", func(*rediskv.Guarantees) {}, `"msg":"redis","version":"7.0.15","mode":"standalone","aof":true`, ""},
-		{"second lost", func(g *rediskv.Guarantees) { g.Fsync = "everysec" }, `"level":"WARN".*two seconds`, ""},
-		{"no file", func(g *rediskv.Guarantees) { g.AOF = false }, `"level":"WARN".*append-only`, ""},
-		{"silent", func(g *rediskv.Guarantees) { g.EvictionPolicy = "" }, `"level":"WARN".*noeviction`, ""},
-		{"evicts", func(g *rediskv.Guarantees) { g.EvictionPolicy = "allkeys-lru" }, `"msg":"redis"`, "allkeys-lru"},
-		{"evicts some", func(g *rediskv.Guarantees) { g.EvictionPolicy = "volatile-ttl" }, `"msg":"redis"`, "volatile-ttl"},
+		{"safe", func(*health.Guarantees) {}, `"msg":"redis","version":"7.0.15","mode":"standalone","aof":true`, ""},
+		{"evicts", func(g *health.Guarantees) { g.EvictionPolicy = "allkeys-lru" }, `"msg":"redis"`, "allkeys-lru"},
+		{"evicts some", func(g *health.Guarantees) { g.EvictionPolicy = "volatile-ttl" }, `"msg":"redis"`, "volatile-ttl"},
 	} {
 		var log bytes.Buffer
 		g := safe

@@ -115,20 +115,35 @@ func (s *Service) Close(ctx context.Context) error { return s.Rules.Close(contex
 // Vault opens what lies encrypted in Redis. The first process leaves a seal there,
 // and one with another key, which could sign nothing, does not start.
 func Vault(ctx context.Context, store *store.Store, entropy io.Reader, secretKey []byte) (*tollgate.Vault, error) {
-	const place = "tollgate"
 	vault, err := tollgate.NewVault(secretKey, "webhooks")
 	if err != nil {
 		return nil, err
 	}
-	seal, err := vault.Seal(entropy, place, nil)
+	seal, err := vault.Seal(entropy, sealed, nil)
 	if err != nil {
 		return nil, err
 	}
 	if seal, err = store.OnceSealed(ctx, seal); err != nil {
 		return nil, err
 	}
-	if _, err := vault.Open(place, seal); err != nil {
-		return nil, errors.New("secret-key: the webhook secrets in this Redis are encrypted under another key")
+	return vault, opens(vault, seal)
+}
+
+// sealed is what the seal is made of.
+const sealed = "tollgate"
+
+// CheckSeal says whether a secret key is the one of a seal.
+func CheckSeal(secretKey, seal []byte) error {
+	vault, err := tollgate.NewVault(secretKey, "webhooks")
+	if err != nil {
+		return err
 	}
-	return vault, nil
+	return opens(vault, seal)
+}
+
+func opens(vault *tollgate.Vault, seal []byte) error {
+	if _, err := vault.Open(sealed, seal); err != nil {
+		return errors.New("secret-key: the webhook secrets in this Redis are encrypted under another key")
+	}
+	return nil
 }

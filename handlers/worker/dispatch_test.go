@@ -237,7 +237,7 @@ func TestDeadWorker(t *testing.T) {
 	if len(in.all()) != 0 {
 		t.Fatal("the lease does not hold")
 	}
-	s.Clock.Advance(30 * time.Second)
+	s.Died(t, 30*time.Second)
 	d := s.settled(t, hook, tollgate.DeliveryRetrying, 2)
 	a := s.attempts(t, d)
 	if len(a) != 2 || a[0].Status != tollgate.AttemptUnknown || a[1].Status != tollgate.AttemptFailed {

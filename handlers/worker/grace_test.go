@@ -61,6 +61,7 @@ func TestGraceBesideSlowRedis(t *testing.T) {
 	defer cancel()
 	s.pay(t, 1000)
 	<-arrived
+	s.pay(t, 1000) // for which it looks again
 	<-waiting
 	cancel()
 	select {

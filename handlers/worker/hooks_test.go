@@ -152,11 +152,11 @@ func (s *shop) work(t testing.TB, c worker.Config) (stop func()) {
 // reserveAll asks for all that is due.
 func reserveAll([]*webhooks.Turn) {}
 
-// looked waits until every queue was looked at some more times.
+// looked waits until it was looked everywhere what falls due.
 func (s *shop) looked(t testing.TB) {
 	t.Helper()
 	since := s.Clock.looks.Load()
-	until(t, "a look at every queue", func() bool { return s.Clock.looks.Load() > since+4*partitions })
+	until(t, "a look at every queue", func() bool { return s.Clock.looks.Load() > since+3*partitions })
 }
 
 // inbox is a receiver that keeps what it gets and answers as it is told.

@@ -49,6 +49,7 @@ func (o *observed) Round(work string, _ time.Duration, failed bool) {
 	}
 }
 
+func (o *observed) Skipped(work string)                       { o.add("skipped "+work, 1) }
 func (o *observed) Attempting(change int)                     { o.add("attempting", float64(change)) }
 func (o *observed) Attempted(outcome string, _ time.Duration) { o.add("attempted "+outcome, 1) }
 func (o *observed) EndpointDisabled(reason string)            { o.add("disabled "+reason, 1) }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tollgate/handlers/worker/loop"
+	"tollgate/rediskv/health"
 )
 
 // Check is a part of the worker, by the name that its metrics have, and nil or
@@ -14,15 +15,17 @@ type Check struct {
 	Err  error
 }
 
-// Checks says of every part whether it makes progress.
+// Checks says of every part whether it makes progress, and of this machine's clock
+// whether anything may be done by it.
 func (w *Worker) Checks() []Check {
 	return []Check{
 		{"clock", w.expiry.Ready()},
 		{"payouts", w.payouts.Ready()},
-		{"jobs", w.jobs.Ready()},
+		{jobs, w.jobs.Ready()},
 		{"rules", w.rules.Ready()},
 		{"deliveries", w.dispatch.Ready()},
 		{"exports", w.exports.Ready()},
+		{"machine_clock", w.Store.CheckClock(health.ClockTolerance)},
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"tollgate/handlers/worker/delivery"
 	"tollgate/handlers/worker/export"
 	"tollgate/handlers/worker/loop"
+	"tollgate/rediskv/agenda"
 	"tollgate/rediskv/store"
 )
 
@@ -35,7 +36,10 @@ type Config struct {
 	Log      *slog.Logger    // nil discards
 	Observer Observer        // nil: none
 
-	Interval    time.Duration // between looks at a partition; one second
+	// Interval is the least time between two turns of a partition while something is
+	// due there; one second. Without anything due a worker sleeps until something is,
+	// or it is told, and looks everywhere once in twenty intervals.
+	Interval    time.Duration
 	PageSize    int           // payments asked for at once per partition; 100
 	Concurrency int           // partitions at work at once, by kind of work; 8
 	KeepEvents  time.Duration // 30 days, and for as long as one is undelivered
@@ -57,6 +61,9 @@ type Config struct {
 	Exports     int           // made at the same time; 2
 	ExportLease time.Duration // without a sign of life, after which another worker goes on with an export; 30 s
 	ExportChunk int           // bytes of a file that are written at once, before they are packed; 256 KiB
+
+	CheckRate int           // objects per second that are read back and compared; 0: none
+	CheckRest time.Duration // of a partition that was checked, before it is checked again; an hour
 
 	// Of the attempts; see SenderConfig.
 	Development bool
@@ -82,6 +89,7 @@ type Worker struct {
 	payouts                       *loop.Loop
 	dispatch                      *delivery.Dispatch
 	exports                       *export.Maker
+	agenda                        *loop.Agenda
 	random                        *random
 }
 
@@ -106,23 +114,29 @@ func New(c Config) (*Worker, error) {
 	return w, nil
 }
 
+// jobs are the only work of the loops that the clock does not decide about.
+const jobs = "jobs"
+
 // build makes the parts; consumer is who the worker is among others.
 func (w *Worker) build(consumer string) {
 	common := loop.Common{Store: w.Store, Clock: w.Clock, Wall: w.Wall, Log: w.Log, Observer: w.Observer, Interval: w.Interval, Consumer: consumer}
-	every := func(name string, interval time.Duration, work func(context.Context, int) (int, error)) *loop.Loop {
-		return loop.New(loop.Config{
-			Common: common, Name: name, Every: interval, Concurrency: w.Concurrency, PageSize: w.PageSize, Do: work,
-		})
+	w.agenda = loop.NewAgenda(common)
+	every := func(name string, work func(context.Context, int) (int, error), kinds ...agenda.Kind) *loop.Loop {
+		c := loop.Config{Common: common, Name: name, Every: trimInterval, Concurrency: w.Concurrency, PageSize: w.PageSize, Do: work, Clocked: name != jobs}
+		if len(kinds) > 0 {
+			c.Every, c.Agenda, c.Kinds = w.Interval, w.agenda, kinds
+		}
+		return loop.New(c)
 	}
-	w.expiry, w.payouts = every("clock", w.Interval, w.expirePayments), every("payouts", w.Interval, w.makePayouts)
-	w.jobs, w.rules = every("jobs", w.Interval, w.runJobs), every("rules", w.Interval, w.activateRules)
-	w.trimming = every("trim", trimInterval, w.trimEvents)
+	w.expiry, w.payouts = every("clock", w.expirePayments, agenda.Payments), every("payouts", w.makePayouts, agenda.Cutoffs, agenda.Payouts)
+	w.jobs, w.rules = every(jobs, w.runJobs, agenda.Jobs), every("rules", w.activateRules, agenda.Activations)
+	w.trimming = every("trim", w.trimEvents)
 	w.dispatch = delivery.New(delivery.Config{
-		Common: common, Vault: w.Vault, Random: w.random.next,
+		Common: common, Agenda: w.agenda, Vault: w.Vault, Random: w.random.next,
 		Slots: w.Slots, Lease: w.Lease, Grace: w.Grace, Backoff: w.Backoff, DisableAfter: w.DisableAfter,
 		Sender: delivery.SenderConfig{Clock: w.Wall, Development: w.Development, Timeouts: w.Timeouts, Resolver: w.Resolver, Roots: w.Roots, Version: w.Version, Transport: w.Transport},
 	})
-	w.exports = export.New(export.Config{Common: common, Slots: w.Exports, Lease: w.ExportLease, Chunk: w.ExportChunk})
+	w.exports = export.New(export.Config{Common: common, Agenda: w.agenda, Slots: w.Exports, Lease: w.ExportLease, Chunk: w.ExportChunk})
 }
 
 func withDefaults(c Config) Config {
@@ -156,6 +170,7 @@ func withDefaults(c Config) Config {
 	c.Exports = cmp.Or(c.Exports, 2)
 	c.ExportLease = cmp.Or(c.ExportLease, 30*time.Second)
 	c.ExportChunk = cmp.Or(c.ExportChunk, 256<<10)
+	c.CheckRest = cmp.Or(c.CheckRest, time.Hour)
 	c.DisableAfter = cmp.Or(c.DisableAfter, 5*24*time.Hour)
 	return c
 }
@@ -166,6 +181,8 @@ func withDefaults(c Config) Config {
 func (w *Worker) Run(ctx context.Context) {
 	start := w.Wall()
 	var parts sync.WaitGroup
+	parts.Go(func() { w.agenda.Run(ctx) })
+	parts.Go(func() { w.Store.FollowHealth(ctx) })
 	parts.Go(func() { w.expiry.Run(ctx) })
 	parts.Go(func() { w.payouts.Run(ctx) })
 	parts.Go(func() { w.jobs.Run(ctx) })
@@ -174,6 +191,7 @@ func (w *Worker) Run(ctx context.Context) {
 	parts.Go(func() { w.watchProgress(ctx, start) })
 	parts.Go(func() { w.dispatch.Run(ctx) })
 	parts.Go(func() { w.exports.Run(ctx) })
+	parts.Go(func() { w.check(ctx) })
 	parts.Wait()
 }
 

@@ -25,18 +25,21 @@ import (
 // partitions are fewer than usual: each has its own loops.
 const partitions = 4
 
-// clock is a clock that tests move. It also counts the looks at queues, and the
+// clock is a clock that tests move. It also counts the looks at what falls due, and the
 // attempts that could not be recorded, of stores that have it.
 type clock struct {
 	*testkit.Clock
 	looks      atomic.Int64
+	takes      atomic.Int64 // looks at what endpoints are due
 	unrecorded atomic.Int64
 }
 
 func (c *clock) observe(operation string, _ time.Duration, err error) {
 	switch {
-	case operation == "ready_endpoints":
+	case operation == "upcoming":
 		c.looks.Add(1)
+	case operation == "ready_endpoints":
+		c.takes.Add(1)
 	case operation == "record_attempts" && err != nil:
 		c.unrecorded.Add(1)
 	}

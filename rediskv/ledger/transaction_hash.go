@@ -12,8 +12,8 @@ var transactionTable = hashes.New[tollgate.Transaction]()
 // script that commits it.
 func TransactionFields(t *tollgate.Transaction) rediskv.Pairs { return transactionTable.Pairs(t, true) }
 
-// readTransaction reads a hash back. A payout's amount can have more digits than a payment's.
-func readTransaction(id string, f rediskv.Fields) (*tollgate.Transaction, *rediskv.Stored) {
+// TransactionOf reads a hash back. A payout's amount can have more digits than a payment's.
+func TransactionOf(id string, f rediskv.Fields) (*tollgate.Transaction, *rediskv.Stored) {
 	r, t := rediskv.ReadHash("transaction", id, f), &tollgate.Transaction{Object: "transaction", ID: id}
 	transactionTable.Read(r, t)
 	if t.Status != "" {

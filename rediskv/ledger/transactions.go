@@ -152,7 +152,7 @@ func (s *Store) ReadTransactions(ctx context.Context, c rediskv.Caller, k redisk
 		m := members[len(rows)]
 		t := FoundTransaction{Transaction: new(tollgate.Transaction), Position: m.Position}
 		if len(f) > 0 {
-			t.Transaction, t.Stored = readTransaction(m.ID, f)
+			t.Transaction, t.Stored = TransactionOf(m.ID, f)
 			t.Position = cmp.Or(m.Position, f.Int("pos"))
 		}
 		rows = append(rows, t)

@@ -32,9 +32,11 @@ if fingerprint ~= '' then redis.call('SET', record, record_text, 'PX', record_li
 key, at = put_objects(key, at)
 local writes = tonumber(ARGV[at])
 at = at + 1
+local sooner = {} -- the partition's own queues, whose workers are told
 for _ = 1, writes do
   local last = at + 2 + tonumber(ARGV[at + 2])
   local answer = redis.call(ARGV[at], KEYS[key], unpack(ARGV, at + 3, last))
+  if (ARGV[at] == 'ZADD' or ARGV[at] == 'XADD') and string.find(KEYS[key], '^{[^}]*}:%l+$') then sooner[KEYS[key]] = true end
   if ARGV[at + 1] ~= '' then
     key = key + 1
     redis.call('HSET', KEYS[key], ARGV[at + 1], answer)
@@ -43,6 +45,7 @@ for _ = 1, writes do
 end
 append_all(sequences, events, audit, dispatch, webhooks, at, tell)
 raise(key)
+for queue in pairs(sooner) do tell_workers(queue) end
 if channel ~= '' then
   note_change(changes, organization)
   redis.call('PUBLISH', channel, organization)

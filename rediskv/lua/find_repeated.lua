@@ -1,7 +1,7 @@
 -- Looks a request up among those that are remembered; writes nothing.
 -- KEYS: grant, record
 -- ARGV: grant_version, fingerprint, operation
--- operation is any of the client's.
+-- operation is a new one of the client's.
 -- Returns: {'new'} | {'repeated', record} | {'reused'} |
 --   {'damaged', key} | {'grant'}
 return answered(grant, grant_version, record, operation, fingerprint) or {'new'}

@@ -12,9 +12,9 @@ import (
 	"tollgate/rediskv/script"
 )
 
-// counterKept is how long a counter outlives its window, which nobody asks about
+// CounterKept is how long a counter outlives its window, which nobody asks about
 // any more: longer than clocks are apart.
-const counterKept = 24 * time.Hour
+const CounterKept = 24 * time.Hour
 
 // BudgetError says which limit of its perimeter has no room for a payment.
 // Nothing was written.
@@ -25,7 +25,7 @@ func (e *BudgetError) Error() string { return "perimeter: " + string(e.Reservati
 // consumed appends what a new payment consumes.
 func consumed(inv *script.Invocation, k rediskv.Space, reservations []tollgate.Reservation, now tollgate.Instant) {
 	for _, r := range reservations {
-		var lifetime any = int64(r.Until-now) + counterKept.Milliseconds()
+		var lifetime any = int64(r.Until-now) + CounterKept.Milliseconds()
 		if r.Earlier {
 			lifetime = ""
 		}

@@ -35,11 +35,7 @@ func PaymentOf(id string, f rediskv.Fields) (*tollgate.Payment, error) {
 	r, p := rediskv.ReadHash("payment", id, f), &tollgate.Payment{Object: "payment", ID: id, TicketID: tollgate.TicketOf(id)}
 	paymentTable.Read(r, p)
 	r.Moment("due") // of the scripts
-	for i := 0; f[useField(i)] != ""; i++ {
-		if f[useField(i)] != uncounted {
-			p.Counters = append(p.Counters, f[useField(i)])
-		}
-	}
+	p.Counters = CountersOf(f)
 	p.AmountRefunded.Currency = p.Currency
 	p.AmountRefundable = tollgate.Money{Minor: p.AmountCaptured.Minor - p.AmountRefunded.Minor, Currency: p.Currency}
 	if (p.Refunds == 0) != (p.AmountRefunded.Minor == 0) || p.Refunds > tollgate.MaxRefunds {
@@ -54,4 +50,14 @@ func PaymentOf(id string, f rediskv.Fields) (*tollgate.Payment, error) {
 		return nil, d
 	}
 	return p, nil
+}
+
+// CountersOf are the counters that a payment's hash names.
+func CountersOf(f rediskv.Fields) (names []string) {
+	for i := 0; f[useField(i)] != ""; i++ {
+		if f[useField(i)] != uncounted {
+			names = append(names, f[useField(i)])
+		}
+	}
+	return names
 }

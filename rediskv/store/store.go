@@ -6,8 +6,11 @@ import (
 
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/agenda"
+	"tollgate/rediskv/checks"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/exports"
+	"tollgate/rediskv/health"
 	"tollgate/rediskv/instances"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/payments"
@@ -20,8 +23,11 @@ import (
 // The rooms by names that do not hide their methods.
 type (
 	accountsRoom  = accounts.Store
+	agendaRoom    = agenda.Store
+	checksRoom    = checks.Store
 	eventlogRoom  = eventlog.Store
 	exportsRoom   = exports.Store
+	healthRoom    = health.Store
 	instancesRoom = instances.Store
 	ledgerRoom    = ledger.Store
 	paymentsRoom  = payments.Store
@@ -35,8 +41,11 @@ type (
 type Store struct {
 	*rediskv.DB
 	*accountsRoom
+	*agendaRoom
+	*checksRoom
 	*eventlogRoom
 	*exportsRoom
+	*healthRoom
 	*instancesRoom
 	*ledgerRoom
 	*paymentsRoom
@@ -82,6 +91,7 @@ func (s *Store) Near(ctx context.Context, org string, least int64) *Store {
 
 func on(db *rediskv.DB) *Store {
 	s := &Store{DB: db}
+	s.agendaRoom = agenda.New(db)
 	s.eventlogRoom = eventlog.New(db)
 	s.instancesRoom = instances.New(db)
 	s.ledgerRoom = ledger.New(db)
@@ -91,7 +101,9 @@ func on(db *rediskv.DB) *Store {
 	s.paymentsRoom = payments.New(db, s.ledgerRoom, s.payoutsRoom)
 	s.provisionRoom = provision.New(db, s.accountsRoom, s.rulesRoom)
 	s.webhooksRoom = webhooks.New(db, s.ledgerRoom)
+	s.healthRoom = health.New(db)
 	s.exportsRoom = exports.New(db, s.ledgerRoom)
+	s.checksRoom = checks.New(db, s.accountsRoom, s.eventlogRoom)
 	return s
 }
 

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/redis/go-redis/v9"
 
 	"tollgate"
 	"tollgate/rediskv"
@@ -219,4 +221,27 @@ func (s *Shop) change(ctx context.Context, p *tollgate.Payment, a *accounts.Acco
 	}
 	_, err = s.Transition(ctx, s.Caller, nil, a, ch, rediskv.Answer{Status: 200, Body: []byte("{}")})
 	return err
+}
+
+// Died ends all leases of the shop's deliveries, as if the workers had died a lease
+// ago: by the clock, and by Redis' time, which tests do not move.
+func (s *Shop) Died(t testing.TB, lease time.Duration) {
+	t.Helper()
+	s.Clock.Advance(lease)
+	hooks, _, err := s.Webhooks(t.Context(), s.Caller, "", 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, hook := range hooks {
+		key := s.Space(s.Caller.Organization).Leases(hook.ID)
+		leases, err := s.Redis.ZRange(t.Context(), key, 0, -1).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range leases {
+			if err := s.Redis.ZAddXX(t.Context(), key, redis.Z{Score: 1, Member: id}).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }

@@ -23,7 +23,7 @@ type stretch struct {
 }
 
 // ReadBodies fetches the frozen events to be sent; a ping has its own. After an
-// error nothing must be attempted: the leases run out, and the attempts are
+// error nothing must be attempted: the work is Unsent, and the attempts are
 // unknown. Events that were committed shortly after one another are one range,
 // and an event that goes to several endpoints is read once.
 func (s *Store) ReadBodies(ctx context.Context, work []Work) error {

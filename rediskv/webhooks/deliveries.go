@@ -44,7 +44,7 @@ func (s *Store) Deliveries(ctx context.Context, c rediskv.Caller, webhook string
 		}
 		for i, f := range found {
 			if len(f) > 0 {
-				d, r := readDelivery(ids[i].ID, webhook, f)
+				d, r := ReadDelivery(ids[i].ID, webhook, f)
 				if (len(q.States) == 0 || slices.Contains(q.States, d.State) || r.Unreadable("st")) &&
 					(q.EventType == "" || q.EventType == string(d.EventType) || r.Unreadable("et")) {
 					if len(rows) == q.Limit {
@@ -95,12 +95,12 @@ func (s *Store) Delivery(ctx context.Context, c rediskv.Caller, webhook, id stri
 	if other := f["we"]; other != webhook && strings.HasPrefix(other, tollgate.PrefixWebhook) {
 		return nil, tollgate.NotFound()
 	}
-	d, r := readDelivery(id, webhook, f)
+	d, r := ReadDelivery(id, webhook, f)
 	return &d, s.db.Noticed(ctx, k, r.Err())
 }
 
-// readDelivery reads a hash back; with an error only Object and ID count.
-func readDelivery(id, webhook string, f rediskv.Fields) (tollgate.Delivery, *rediskv.Stored) {
+// ReadDelivery reads a hash back; with an error only Object and ID count.
+func ReadDelivery(id, webhook string, f rediskv.Fields) (tollgate.Delivery, *rediskv.Stored) {
 	r := rediskv.ReadHash("delivery", id, f)
 	d := tollgate.Delivery{
 		Object: "delivery", ID: id, CreatedAt: r.Instant("crt"), WebhookID: webhook, EventID: r.Of("evt", tollgate.PrefixEvent), EventType: tollgate.EventType(r.Text("et")),

@@ -21,6 +21,7 @@ const (
 	abandoned = 3 * time.Second
 	// claimEvery is after how many batches a busy reader looks for such entries.
 	claimEvery = 64
+	idleClaims = 2 // empty ones, of a reader that waits for long
 )
 
 // FanOut waits up to wait for events that were handed over in a partition,
@@ -31,8 +32,46 @@ func (s *Store) FanOut(ctx context.Context, partition int, consumer string, wait
 	if err != nil || len(entries) == 0 {
 		return 0, err
 	}
+	return s.FanOutHanded(ctx, Handed{partition, entries})
+}
+
+// Handed are events of a partition that are in this worker's hands.
+type Handed struct {
+	Partition int
+	entries   []redis.XMessage
+}
+
+// ReadAny waits up to wait for events of any of these partitions, in one call: on a
+// single server, where they need not be in one slot. It fails where a group is gone;
+// FanOut makes that again.
+func (s *Store) ReadAny(ctx context.Context, partitions []int, consumer string, wait time.Duration) (all []Handed, err error) {
+	ctx, cancel := context.WithTimeout(ctx, wait+s.db.Timeout)
+	defer cancel()
+	of := make(map[string]int, len(partitions))
+	streams := make([]string, 2*len(partitions))
+	for i, p := range partitions {
+		streams[i], streams[len(partitions)+i] = rediskv.DispatchKey(p), ">"
+		of[streams[i]] = p
+	}
+	found, err := s.db.Blocking.XReadGroup(ctx, &redis.XReadGroupArgs{
+		Group: rediskv.DispatchGroup, Consumer: consumer, Streams: streams, Count: dispatchBatch, Block: max(wait, time.Millisecond),
+	}).Result()
+	if errors.Is(err, redis.Nil) {
+		err = nil
+	}
+	for _, one := range found {
+		all = append(all, Handed{of[one.Stream], one.Messages})
+	}
+	return all, rediskv.Unavailable("handed_over", err)
+}
+
+// Reclaim has the next FanOut of a partition look for what dead workers left.
+func (s *Store) Reclaim(partition int) { s.claims[partition].Store(0) }
+
+// FanOutHanded makes the deliveries of events and acknowledges them.
+func (s *Store) FanOutHanded(ctx context.Context, h Handed) (events int, err error) {
 	byOrg := map[string][]redis.XMessage{}
-	for _, m := range entries {
+	for _, m := range h.entries {
 		org := rediskv.Text(m, "o")
 		byOrg[org] = append(byOrg[org], m)
 	}
@@ -86,6 +125,9 @@ func (s *Store) readGroup(ctx context.Context, partition int, consumer string, w
 	}).Result()
 	if err != nil || len(streams) != 1 {
 		claims.Store(0)
+		if wait > time.Second { // one that waits so long is told when something hangs
+			claims.Store(idleClaims)
+		}
 		return nil, err
 	}
 	if claims.Load() < 0 {

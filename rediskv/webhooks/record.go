@@ -18,6 +18,7 @@ type Outcome struct {
 	Next       tollgate.Instant       // of retrying
 	Pause      tollgate.Instant       // the endpoint gets nothing until then; zero: no pause
 	Slow       bool                   // it took so long that the endpoint gets no more at once than a new one
+	Unheard    bool                   // no answer came: whoever was frozen until the lease was over cannot know whether one did
 	Own        bool                   // the service's fault: it says nothing about the endpoint and costs no retry
 	StatusCode int                    // 0: none came
 	Reason     string                 // why not; empty for success
@@ -31,7 +32,7 @@ type Ended struct {
 }
 
 // Recorded is what became of an Ended. Late: the lease had run out, and nothing
-// has moved. The rest is the endpoint's health after it.
+// has moved; an Unheard one is not even written down. The rest is the endpoint's health after it.
 type Recorded struct {
 	Late        bool
 	Failures    int64
@@ -93,7 +94,7 @@ func (s *Store) RecordAttempts(ctx context.Context, ended []Ended) ([]Recorded, 
 }
 
 func (o Outcome) arguments(args []any) []any {
-	healthy, code, most := "0", "", mostCap
+	healthy, code, most, unheard := "0", "", mostCap, ""
 	switch {
 	case o.Own:
 		healthy = ""
@@ -106,5 +107,8 @@ func (o Outcome) arguments(args []any) []any {
 	if o.StatusCode != 0 {
 		code = strconv.Itoa(o.StatusCode)
 	}
-	return append(args, string(o.State), rediskv.Milli(o.Next), rediskv.Milli(o.Pause), healthy, code, o.Reason, most)
+	if o.Unheard {
+		unheard = "1"
+	}
+	return append(args, string(o.State), rediskv.Milli(o.Next), rediskv.Milli(o.Pause), healthy, code, o.Reason, most, unheard)
 }

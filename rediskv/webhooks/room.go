@@ -22,12 +22,17 @@ type Store struct {
 	claims      []atomic.Int32             // by partition: batches until the next look for what dead workers left
 	leftOut     []atomic.Bool              // by partition: endpoints with a backlog were left out last time
 	turns       []atomic.Pointer[[]string] // by partition: endpoints whose turn it was last time
-	directories sync.Map                   // by organization: *directory
-	endpoints   sync.Map                   // by organization/id: *knownEndpoint, of those that have had something queued lately
+	unanswered  unanswered
+	apart       atomic.Int64 // milliseconds that Redis' time is ahead of the Store's clock, as the last script said
+	directories sync.Map     // by organization: *directory
+	endpoints   sync.Map     // by organization/id: *knownEndpoint, of those that have had something queued lately
 }
 
 // New returns it on a database.
 func New(db *rediskv.DB, ledger *ledger.Store) *Store {
 	n := db.Partitions()
-	return &Store{db: db, ledger: ledger, claims: make([]atomic.Int32, n), leftOut: make([]atomic.Bool, n), turns: make([]atomic.Pointer[[]string], n)}
+	return &Store{
+		db: db, ledger: ledger, claims: make([]atomic.Int32, n), leftOut: make([]atomic.Bool, n), turns: make([]atomic.Pointer[[]string], n),
+		unanswered: unanswered{of: make([][]*queueHead, n)},
+	}
 }

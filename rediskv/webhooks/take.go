@@ -45,12 +45,13 @@ type Work struct {
 	Run          int // 1, 2, … of this run of the schedule
 	Trigger      tollgate.AttemptTrigger
 	ReplayID     string
-	Died         bool // the attempt before never reported; it stays unknown
-	Lease        tollgate.Instant
+	Died         bool             // the attempt before never reported; it stays unknown
+	Lease        tollgate.Instant // when it ends, by Redis' time
 	AttemptID    string
 	StartedAt    tollgate.Instant
 
-	place string // the event's, in the log
+	place string     // the event's, in the log
+	run   *queueHead // what leased it
 }
 
 // Turn is an endpoint whose turn it is, and how many of the deliveries that are
@@ -74,6 +75,7 @@ type queueHead struct {
 	cap    int
 
 	offered []string // deliveries
+	mark    string   // of the run that leases some of them
 	taken   *redis.Cmd
 }
 
@@ -89,6 +91,9 @@ func (h *queueHead) member() string { return h.space.Org + "/" + h.id }
 // for endpoints that had their turn at the last look, too, and three for others,
 // whatever their number, besides one for each endpoint that has changed.
 func (s *Store) TakeDue(ctx context.Context, partition int, reserve func([]*Turn), lease time.Duration) (work []Work, next tollgate.Instant, err error) {
+	if err := s.EndUnsent(ctx, partition); err != nil {
+		return nil, 0, err
+	}
 	heads, next, err := s.queueHeads(ctx, partition, s.db.Now())
 	if err != nil || len(heads) == 0 {
 		return nil, next, err
@@ -117,7 +122,7 @@ func (s *Store) TakeDue(ctx context.Context, partition int, reserve func([]*Turn
 	})
 	taking := make([]*script.Invocation, len(heads))
 	for i, h := range heads {
-		taking[i] = s.taking(h, now, now.Add(lease))
+		taking[i] = s.taking(h, now, lease)
 	}
 	err = s.db.Timed(ctx, scriptTakeWork.Name, func(ctx context.Context) error {
 		pipe := s.db.Redis.Pipeline()
@@ -140,10 +145,13 @@ func (s *Store) TakeDue(ctx context.Context, partition int, reserve func([]*Turn
 		return failed
 	})
 	for _, h := range heads {
-		if h.taken.Err() != nil {
+		if failed := h.taken.Err(); failed != nil {
+			if !rediskv.IsReply(failed) && len(h.offered) > 0 {
+				s.unanswered.add(partition, h)
+			}
 			continue
 		}
-		taken, fault := s.work(ctx, h, work, now, now.Add(lease))
+		taken, fault := s.work(ctx, h, work, now)
 		if fault != nil {
 			err = cmp.Or(err, fault)
 			continue
@@ -244,7 +252,7 @@ func (s *Store) ask(ctx context.Context, pipe redis.Pipeliner, member string, no
 	return &queueHead{
 		Turn: Turn{Organization: org}, space: k, id: id,
 		health: pipe.HMGet(ctx, k.Object(id), "v", "cap", "ok", "fail"),
-		under:  pipe.ZCount(ctx, k.Leases(id), "("+rediskv.Milli(now), "+inf"),
+		under:  pipe.ZCount(ctx, k.Leases(id), "("+rediskv.Milli(now+tollgate.Instant(s.apart.Load())), "+inf"),
 		due:    pipe.ZRangeByScore(ctx, k.Queue(id), &redis.ZRangeBy{Min: "-inf", Max: rediskv.Milli(now), Count: s.atMost(k, id)}),
 	}
 }
@@ -280,24 +288,26 @@ func (s *Store) shortFirst(partition int, heads []*queueHead) []*queueHead {
 type takeWorkKeys struct{ Ready, Endpoint, Queue, Leases, Targets, Mark string }
 
 type takeWorkArgs struct {
-	NowMs, LeaseUntil string
-	FirstCap          int
-	ReadyMember, URL  string
-	CandidateCount    int
+	NowMs            string
+	LeaseMs          int64
+	FirstCap         int
+	ReadyMember, URL string
+	CandidateCount   int
 }
 
 var scriptTakeWork = script.New[takeWorkKeys, takeWorkArgs](lua, "take_work")
 
 // taking prepares an endpoint's script. Of what is due it offers as much as there
 // is room for; with no room the script only sees to the next turn.
-func (s *Store) taking(h *queueHead, now, until tollgate.Instant) *script.Invocation {
+func (s *Store) taking(h *queueHead, now tollgate.Instant, lease time.Duration) *script.Invocation {
 	k := h.space
-	args := takeWorkArgs{NowMs: rediskv.Milli(now), LeaseUntil: rediskv.Milli(until), FirstCap: firstCap, ReadyMember: h.member()}
+	args := takeWorkArgs{NowMs: rediskv.Milli(now), LeaseMs: lease.Milliseconds(), FirstCap: firstCap, ReadyMember: h.member()}
 	if h.Endpoint != nil {
 		h.offered = h.due.Val()[:h.Room]
 		args.URL, args.CandidateCount = h.Endpoint.URL, h.Room
 	}
-	inv := scriptTakeWork.With(takeWorkKeys{k.Ready, k.Object(h.id), k.Queue(h.id), k.Leases(h.id), k.Targets(h.id), k.Mark(s.db.NewID(""))}, args)
+	h.mark = k.Mark(s.db.NewID(""))
+	inv := scriptTakeWork.With(takeWorkKeys{k.Ready, k.Object(h.id), k.Queue(h.id), k.Leases(h.id), k.Targets(h.id), h.mark}, args)
 	for _, id := range h.offered {
 		inv.Keys = append(inv.Keys, k.Object(id), k.Attempts(id))
 		inv.Args = append(inv.Args, id)
@@ -340,12 +350,18 @@ func (s *Store) current(ctx context.Context, h *queueHead) (*tollgate.StoredWebh
 
 // work reads what the script has taken. A ping has a body and no place in the
 // log.
-func (s *Store) work(ctx context.Context, h *queueHead, work []Work, now, until tollgate.Instant) ([]Work, error) {
+func (s *Store) work(ctx context.Context, h *queueHead, work []Work, now tollgate.Instant) ([]Work, error) {
 	taken, err := h.taken.Slice()
 	if err != nil {
 		return nil, err
 	}
-	for _, one := range taken[1:] {
+	if len(taken) < 3 {
+		return nil, fmt.Errorf("redis take_work: %d parts", len(taken))
+	}
+	real, _ := taken[1].(int64)
+	until, _ := taken[2].(int64)
+	s.apart.Store(real - int64(s.db.Now()))
+	for _, one := range taken[3:] {
 		part, _ := one.([]any)
 		if len(part) == 1 { // it cannot be read, and is left alone for as long as a lease
 			if index, _ := part[0].(int64); index >= 1 && int(index) <= len(h.offered) {
@@ -367,7 +383,7 @@ func (s *Store) work(ctx context.Context, h *queueHead, work []Work, now, until 
 		w := Work{
 			Organization: h.space.Org, Endpoint: h.Endpoint, DeliveryID: h.offered[index-1], AttemptID: tollgate.AttemptOf(h.offered[index-1], number, now),
 			EventID: text(6), EventType: tollgate.EventType(text(7)), Number: number, Run: int(run), Trigger: tollgate.AttemptTrigger(text(4)),
-			ReplayID: text(5), Died: died == 1, Lease: until, StartedAt: now, place: text(8),
+			ReplayID: text(5), Died: died == 1, Lease: tollgate.Instant(until), StartedAt: now, place: text(8), run: h,
 		}
 		if w.place == "" {
 			w.Body = []byte(text(9))

@@ -20,6 +20,12 @@ type wanted struct {
 	MerchantAccountIDs []string `json:"merchant_account_ids"`
 }
 
+// Wanted is what the fan-out has to know of an endpoint, as it is kept.
+func Wanted(w *tollgate.StoredWebhook) (string, error) {
+	text, err := json.Marshal(wanted{w.Status, w.EventTypes, w.MerchantAccountIDs})
+	return string(text), err
+}
+
 // WebhookList reads how many endpoints an organization has.
 func (s *Store) WebhookList(ctx context.Context, org string) (list tollgate.WebhookList, err error) {
 	key := s.db.Space(org).Webhooks()
@@ -85,7 +91,7 @@ func putWebhook(c *rediskv.Commit, ch *tollgate.WebhookChange) error {
 	if err != nil {
 		return err
 	}
-	wants, err := json.Marshal(wanted{w.Status, w.EventTypes, w.MerchantAccountIDs})
+	wants, err := Wanted(w)
 	if err != nil {
 		return err
 	}
@@ -118,11 +124,12 @@ func (s *Store) endpoint(ctx context.Context, k rediskv.Space, id string) (*toll
 	if err != nil {
 		return nil, err
 	}
-	w, err := endpointOf(id, f)
+	w, err := EndpointOf(id, f)
 	return w, s.db.Noticed(ctx, k, err)
 }
 
-func endpointOf(id string, f rediskv.Fields) (*tollgate.StoredWebhook, error) {
+// EndpointOf reads the hash of an endpoint; its error is the damage of it.
+func EndpointOf(id string, f rediskv.Fields) (*tollgate.StoredWebhook, error) {
 	r := rediskv.ReadHash("webhook_endpoint", id, f)
 	w := &tollgate.StoredWebhook{Revision: r.Int("v"), LastSuccess: r.Moment("ok"), Failures: r.Count("fail")}
 	r.JSON("json", &w.WebhookEndpoint)
@@ -159,7 +166,7 @@ func (s *Store) Webhooks(ctx context.Context, c rediskv.Caller, after string, li
 		if len(f) == 0 {
 			return // deleted meanwhile
 		}
-		w, err := endpointOf(id, f)
+		w, err := EndpointOf(id, f)
 		if s.db.Noticed(ctx, k, err) != nil {
 			w = &tollgate.StoredWebhook{WebhookEndpoint: tollgate.WebhookEndpoint{Object: "webhook_endpoint", ID: id, Damaged: true}}
 		}

@@ -43,7 +43,7 @@ var (
 // README's table are made from it.
 var Settings = []setting{
 	{
-		Flag: "redis-url", Required: true, Commands: []string{"serve", "work", "provision"},
+		Flag: "redis-url", Required: true, Commands: []string{"serve", "work", "check", "provision", "doctor"},
 		Meaning: "where Redis is: redis://, rediss:// or unix://; several hosts of a cluster separated by commas; ?pool_size=50 bounds the connections to each",
 	},
 	{
@@ -51,19 +51,23 @@ var Settings = []setting{
 		Meaning: "a replica of that Redis which is nearer than the primary: reads go there while it is less than 5 s behind; not for a cluster",
 	},
 	{
+		Flag: "redis-wait-replicas", Default: "0", Commands: []string{"serve", "work", "provision", "doctor"},
+		Meaning: "how many replicas of its master must have a change before it is acknowledged; with fewer the answer is 503, and a repeat with the same key is answered once they have it; 0 waits for none",
+	},
+	{
 		Flag: "snapshot-dir", Commands: []string{"serve"},
 		Meaning: "a folder of this instance alone, in which it keeps the configuration that it knows: with it, an instance that starts while Redis is away quotes at once; none: it waits for Redis",
 	},
 	{
-		Flag: "issuer", Required: true, Commands: []string{"serve"},
+		Flag: "issuer", Required: true, Commands: []string{"serve", "doctor"},
 		Meaning: "the issuer identifier: the public URL of this service, which clients name as the audience of their assertions",
 	},
 	{
-		Flag: "signing-key", Required: true, Commands: []string{"serve"},
+		Flag: "signing-key", Required: true, Commands: []string{"serve", "doctor"},
 		Meaning: "private JWK that signs access tokens, or the path of a file with it; several separated by commas or new lines: the first signs, all are published (tollgate key new signing)",
 	},
 	{
-		Flag: "secret-key", Required: true, Commands: processes,
+		Flag: "secret-key", Required: true, Commands: []string{"serve", "work", "doctor"},
 		Meaning: "32 bytes in base64, or the path of a file with them, the same for all processes: the keys that encrypt cursors and webhook secrets are derived from it, and a process with another one does not start (tollgate key new secret)",
 	},
 	{
@@ -79,7 +83,7 @@ var Settings = []setting{
 		Meaning: "debug, info, warn or error; logs are JSON on standard error",
 	},
 	{
-		Flag: "partitions", Default: "0", Commands: []string{"serve", "work", "provision"},
+		Flag: "partitions", Default: "0", Commands: []string{"serve", "work", "check", "provision"},
 		Meaning: "number of partitions, fixed when a Redis is first used; 0 takes what is recorded there, else 64",
 	},
 	{
@@ -107,7 +111,11 @@ var Settings = []setting{
 		Meaning: "how long entries of the audit record are kept; 9600h are 400 days",
 	},
 	{
-		Flag: "redis-wait", Default: "30s", Commands: processes,
+		Flag: "check-rate", Default: strconv.Itoa(worker.DefaultCheckRate), Commands: []string{"work"},
+		Meaning: "how many objects a second each of these processes reads back and compares with all that they belong to; 0 for none",
+	},
+	{
+		Flag: "redis-wait", Default: "30s", Commands: []string{"serve", "work", "check"},
 		Meaning: "how long to wait for Redis at the start",
 	},
 	{

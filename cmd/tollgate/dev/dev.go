@@ -106,7 +106,7 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 		return err
 	}
 	store, g, err := server.OpenStore(ctx, rediskv.Options{
-		URL: redisURL, Clock: clock.Now, Entropy: a.Entropy, Timeout: a.StoreTimeout, Observe: metrics.Redis, Damaged: metrics.Damaged, Held: metrics.Held, Log: log,
+		URL: redisURL, Clock: clock.Now, Wall: a.Clock, Entropy: a.Entropy, Timeout: a.StoreTimeout, Observe: metrics.Redis, Damaged: metrics.Damaged, Held: metrics.Held, Log: log,
 	}, 5*time.Second, o.redis != "")
 	if err != nil {
 		return err

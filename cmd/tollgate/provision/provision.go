@@ -67,7 +67,7 @@ func provision(a *cli.App, cmd *cobra.Command, file string, dryRun, asJSON bool)
 	settings := a.Config(cmd)
 	clock := &service.SandboxClock{Real: a.Clock} // a sandbox's Redis has its clock; any other has none
 	options := rediskv.Options{
-		URL: settings.Text("redis-url"), Partitions: settings.Number("partitions"), Clock: clock.Now, Entropy: a.Entropy, Timeout: a.StoreTimeout,
+		URL: settings.Text("redis-url"), WaitReplicas: settings.Number("redis-wait-replicas"), Partitions: settings.Number("partitions"), Clock: clock.Now, Entropy: a.Entropy, Timeout: a.StoreTimeout,
 	}
 	if err := settings.Err(); err != nil {
 		return err

@@ -13,6 +13,8 @@ import (
 	"tollgate"
 	"tollgate/handlers/rulesync"
 	"tollgate/handlers/service"
+	"tollgate/rediskv/health"
+	"tollgate/rediskv/store"
 	"tollgate/wasm"
 )
 
@@ -160,10 +162,46 @@ func (o *Observers) Watch(s *service.Service) {
 		o.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: c.help}, c.value))
 	}
 	o.registry.MustRegister(failingRules(s.Server.FailingRules))
+	o.WatchRedis(s.Store)
 	if _, configured := s.Store.ReplicaLag(); configured {
 		o.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "tollgate_replica_lag_seconds", Help: "How far the replica is behind, at most. +Inf: it does not answer.",
 		}, func() float64 { lag, _ := s.Store.ReplicaLag(); return lag }))
+	}
+}
+
+// WatchRedis shows what a process knows of its Redis.
+func (o *Observers) WatchRedis(s *store.Store) {
+	o.registry.MustRegister(redisFindings{s}, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "tollgate_redis_clock_ahead_seconds", Help: "How far this machine's clock is ahead of that of Redis, of the master where it is furthest; behind is below zero.",
+	}, s.ClockAhead), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "tollgate_redis_writable", Help: "1 when Redis took the last heartbeat, which this process writes every second; else 0.",
+	}, func() float64 {
+		if writes, _ := s.Writes(); writes != health.Written {
+			return 0
+		}
+		return 1
+	}))
+}
+
+// redisFindings is a collector of what is wrong with Redis.
+type redisFindings struct{ store *store.Store }
+
+var redisFinding = prometheus.NewDesc("tollgate_redis_finding",
+	"What the last look at Redis has shown, by check, of the server that is worst: 0 is well or unknown, 1 a warning, 2 a failure. tollgate doctor says what to do.", []string{"check"}, nil)
+
+// Describe is prometheus.Collector.
+func (redisFindings) Describe(to chan<- *prometheus.Desc) { to <- redisFinding }
+
+// Collect is prometheus.Collector.
+func (f redisFindings) Collect(to chan<- prometheus.Metric) {
+	worst := map[string]float64{}
+	for _, one := range f.store.Findings() {
+		value := map[health.Level]float64{health.Warning: 1, health.Failure: 2}[one.Level]
+		worst[one.Check] = max(worst[one.Check], value)
+	}
+	for check, value := range worst {
+		to <- prometheus.MustNewConstMetric(redisFinding, prometheus.GaugeValue, value, check)
 	}
 }
 

@@ -76,6 +76,8 @@ func TestMetrics(t *testing.T) {
 	w.Exporting(1)
 	w.ExportRows(5)
 	w.ExportEnded("done")
+	w.Checked(8)
+	w.CheckFound("index")
 	page := httptest.NewRecorder()
 	o.Handler().ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
 	for _, line := range []string{
@@ -107,6 +109,9 @@ func TestMetrics(t *testing.T) {
 		`tollgate_worker_export_rows_total 5`,
 		`tollgate_worker_exports_total{outcome="done"} 1`,
 		`tollgate_worker_exports_total{outcome="left"} 0`,
+		`tollgate_check_objects_total 8`,
+		`tollgate_check_findings_total{kind="index"} 1`,
+		`tollgate_check_findings_total{kind="payable"} 0`,
 	} {
 		if !strings.Contains(page.Body.String(), "\n"+line+"\n") {
 			t.Errorf("no line %s", line)

@@ -114,7 +114,7 @@ func readProcessOptions(a *cli.App, c *cli.Config) (processOptions, error) {
 		return o, err
 	}
 	o.redis = rediskv.Options{
-		URL: c.Text("redis-url"), Partitions: c.Number("partitions"), Clock: a.Clock, Entropy: a.Entropy, Timeout: a.StoreTimeout,
+		URL: c.Text("redis-url"), WaitReplicas: c.Number("redis-wait-replicas"), Partitions: c.Number("partitions"), Clock: a.Clock, Wall: a.Clock, Entropy: a.Entropy, Timeout: a.StoreTimeout,
 		Observe: o.metrics.Redis, Damaged: o.metrics.Damaged, Held: o.metrics.Held, Log: o.log, ExportBytes: c.Mebibytes("export-mib"),
 	}
 	o.redisWait, o.grace = c.Duration("redis-wait"), c.Duration("shutdown-grace")

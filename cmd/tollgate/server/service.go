@@ -13,12 +13,13 @@ import (
 	"tollgate/cmd/tollgate/cli"
 	"tollgate/handlers/service"
 	"tollgate/rediskv"
+	"tollgate/rediskv/health"
 	"tollgate/rediskv/store"
 )
 
 // OpenStore connects to Redis, waits for it a while, and looks at what it
 // guarantees.
-func OpenStore(ctx context.Context, o rediskv.Options, patience time.Duration, inspect bool) (_ *store.Store, g rediskv.Guarantees, err error) {
+func OpenStore(ctx context.Context, o rediskv.Options, patience time.Duration, inspect bool) (_ *store.Store, g health.Guarantees, err error) {
 	store, err := service.Await(ctx, o, patience)
 	if err != nil {
 		return nil, g, startError(err)

@@ -12,6 +12,7 @@ import (
 	"tollgate/handlers/service"
 	"tollgate/handlers/worker"
 	"tollgate/rediskv"
+	"tollgate/rediskv/health"
 	"tollgate/rediskv/store"
 )
 
@@ -41,7 +42,7 @@ func work(ctx context.Context, a *cli.App, c *cli.Config) error {
 	if err != nil {
 		return err
 	}
-	keepAudit := c.Duration("audit-retention")
+	keepAudit, checkRate := c.Duration("audit-retention"), c.Number("check-rate")
 	if err := c.Err(); err != nil {
 		return err
 	}
@@ -58,9 +59,10 @@ func work(ctx context.Context, a *cli.App, c *cli.Config) error {
 	if err != nil {
 		return err
 	}
+	o.metrics.WatchRedis(store)
 	w, err := worker.New(worker.Config{
 		Pay: pay, Store: store, Clock: a.Clock, Entropy: a.Entropy, Vault: vault, Log: o.log, Observer: o.metrics.Worker(),
-		Grace: o.grace, Version: cli.VersionText(), KeepAudit: keepAudit,
+		Grace: o.grace, Version: cli.VersionText(), KeepAudit: keepAudit, CheckRate: checkRate,
 	})
 	if err != nil {
 		return err
@@ -116,15 +118,13 @@ func workHandler(store *store.Store, w *worker.Worker, metrics *Observers) http.
 	mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, _ *http.Request) {
 		writeHealth(rw, http.StatusOK, workHealth{Status: "ok"})
 	})
-	mux.HandleFunc("GET /readyz", func(rw http.ResponseWriter, req *http.Request) {
-		ctx, cancel := context.WithTimeout(req.Context(), time.Second)
-		defer cancel()
+	mux.HandleFunc("GET /readyz", func(rw http.ResponseWriter, _ *http.Request) {
 		status, h := http.StatusOK, workHealth{"ready", map[string]string{"redis": "ok"}}
 		failed := func(part, text string) {
 			status, h.Status, h.Checks[part] = http.StatusServiceUnavailable, "unavailable", text
 		}
-		if store.Ping(ctx) != nil {
-			failed("redis", "unreachable")
+		if writes, _ := store.Writes(); writes != health.Written {
+			failed("redis", string(writes))
 		}
 		for _, c := range w.Checks() {
 			h.Checks[c.Part] = "ok"

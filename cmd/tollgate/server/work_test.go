@@ -39,7 +39,8 @@ func TestWorkReadiness(t *testing.T) {
 	handler := workHandler(store, w, metrics)
 	var r *httptest.ResponseRecorder
 	var body string
-	testkit.Eventually(t, "Redis answers within the second that the look has", func() bool {
+	testkit.Eventually(t, "Redis takes a heartbeat", func() bool {
+		store.Beat(t.Context())
 		r = httptest.NewRecorder()
 		handler.ServeHTTP(r, httptest.NewRequest(http.MethodGet, "/readyz", nil))
 		body = r.Body.String()

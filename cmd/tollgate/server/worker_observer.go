@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"tollgate"
 )
 
 // attemptBuckets are in seconds, up to the longest that an attempt takes.
@@ -12,11 +14,11 @@ var attemptBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10,
 
 // workerObserver is the metrics of a worker: a worker.Observer.
 type workerObserver struct {
-	failed, attempts, disabled, payouts, exports *prometheus.CounterVec
-	rounds, attemptTime                          *prometheus.HistogramVec
-	events, expired, rows                        prometheus.Counter
-	attempting, exporting                        prometheus.Gauge
-	waiting, oldest                              *prometheus.GaugeVec
+	failed, skipped, attempts, disabled, payouts, exports, findings *prometheus.CounterVec
+	rounds, attemptTime                                             *prometheus.HistogramVec
+	events, expired, rows, checked                                  prometheus.Counter
+	attempting, exporting                                           prometheus.Gauge
+	waiting, oldest                                                 *prometheus.GaugeVec
 }
 
 // Worker registers the metrics of the process's worker.
@@ -24,6 +26,7 @@ func (o *Observers) Worker() *workerObserver {
 	m := maker{o.registry}
 	w := &workerObserver{
 		failed:   m.counters("tollgate_worker_rounds_failed_total", "Looks at a partition that ended in an error, by kind of work.", "work"),
+		skipped:  m.counters("tollgate_worker_rounds_skipped_total", "Looks at a partition that were not made because this machine's clock is too far from that of Redis, by kind of work.", "work"),
 		rounds:   m.histograms("tollgate_worker_round_seconds", "Time that a look at a partition took, by kind of work.", prometheus.ExponentialBuckets(0.001, 4, 8), "work"),
 		events:   m.counter("tollgate_worker_events_fanned_out_total", "Events whose deliveries were made."),
 		attempts: m.counters("tollgate_worker_deliveries_total", "Deliveries by the outcome of an attempt: succeeded, retrying, failed, late (the lease had run out) or unrecorded.", "outcome"),
@@ -39,9 +42,15 @@ func (o *Observers) Worker() *workerObserver {
 		exporting: m.gauge("tollgate_worker_exports_running", "Exports that are being made."),
 		rows:      m.counter("tollgate_worker_export_rows_total", "Rows that exports have looked at."),
 		exports:   m.counters("tollgate_worker_exports_total", "Exports by how work on them ended: done, or left (canceled, or for another worker).", "outcome"),
+
+		checked:  m.counter("tollgate_check_objects_total", "Objects that were read back and compared."),
+		findings: m.counters("tollgate_check_findings_total", "What was found that does not agree with the rest, by kind; each walk counts it again.", "kind"),
+	}
+	for _, kind := range tollgate.FindingKinds {
+		w.findings.WithLabelValues(string(kind))
 	}
 	for vec, values := range map[*prometheus.CounterVec][]string{ // present from the start
-		w.failed: {"clock", "jobs", "payouts", "rules", "trim"}, w.attempts: {"succeeded", "retrying", "failed"}, w.disabled: {"gone", "failing"},
+		w.failed: {"clock", "jobs", "payouts", "rules", "trim"}, w.skipped: {"clock", "payouts", "rules", "trim", "deliveries"}, w.attempts: {"succeeded", "retrying", "failed"}, w.disabled: {"gone", "failing"},
 		w.payouts: {"created", "paid", "failed", "later"}, w.exports: {"done", "left"},
 	} {
 		for _, value := range values {
@@ -58,6 +67,7 @@ func (w *workerObserver) Round(work string, took time.Duration, failed bool) {
 	}
 }
 
+func (w *workerObserver) Skipped(work string)   { w.skipped.WithLabelValues(work).Inc() }
 func (w *workerObserver) FannedOut(events int)  { w.events.Add(float64(events)) }
 func (w *workerObserver) Attempting(change int) { w.attempting.Add(float64(change)) }
 
@@ -79,6 +89,9 @@ func (w *workerObserver) Expired() { w.expired.Inc() }
 func (w *workerObserver) Payouts(status string, count int) {
 	w.payouts.WithLabelValues(status).Add(float64(count))
 }
+
+func (w *workerObserver) Checked(objects int)    { w.checked.Add(float64(objects)) }
+func (w *workerObserver) CheckFound(kind string) { w.findings.WithLabelValues(kind).Inc() }
 
 func (w *workerObserver) Exporting(change int)       { w.exporting.Add(float64(change)) }
 func (w *workerObserver) ExportRows(count int)       { w.rows.Add(float64(count)) }

@@ -11,21 +11,24 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/worker/loop"
+	"tollgate/rediskv/agenda"
+	"tollgate/rediskv/health"
 	"tollgate/rediskv/webhooks"
 )
 
 const (
-	takeAtOnce  = 64                     // slots that one look at a partition asks for at most
-	pace        = time.Millisecond / 4   // between looks that find something: attempts that end together make room together
-	readAtOnce  = 256                    // fan-outs that wait in Redis at the same time
-	longestWait = time.Second            // of a fan-out; the end waits for it
-	emptyPause  = 5 * time.Millisecond   // after a look that found due endpoints and no work
-	sharePause  = 250 * time.Millisecond // at most, when all that is due is beyond its share: a slot that comes back wakes the partition
+	takeAtOnce = 64                     // slots that one look at a partition asks for at most
+	pace       = time.Millisecond / 4   // between looks that find something: attempts that end together make room together
+	emptyPause = 5 * time.Millisecond   // after a look that found due endpoints and no work
+	helpAgain  = time.Second            // between asking other workers for help, for a partition
+	sharePause = 250 * time.Millisecond // at most, when all that is due is beyond its share: a slot that comes back wakes the partition
+	clockPause = 50 * time.Millisecond  // while the clock is wrong, or nobody has compared it yet
 )
 
 // Config is what a dispatch works with.
 type Config struct {
 	loop.Common
+	Agenda       *loop.Agenda     // says when attempts are due
 	Vault        *tollgate.Vault  // of the endpoints' signing keys
 	Random       func() float64   // in [0, 1)
 	Slots        int              // attempts at the same time
@@ -48,6 +51,7 @@ type Dispatch struct {
 	partitions []*partition
 	slots      *slots
 	reading    chan struct{}
+	quiet      *quiet
 	failing    atomic.Int32 // loops that have met an error and are not over it
 	unsigned   sync.Map     // endpoints, by id, that this worker cannot sign for
 }
@@ -56,6 +60,9 @@ type Dispatch struct {
 type partition struct {
 	number     int
 	due        chan struct{} // something may be due
+	stirred    chan struct{} // it is quiet no more
+	failed     atomic.Bool   // a fan-out, of what the one reader was handed
+	helped     atomic.Int64  // when help was asked for last, Unix milliseconds
 	read, take loop.Progress
 }
 
@@ -63,11 +70,13 @@ type partition struct {
 func New(c Config) *Dispatch {
 	d := &Dispatch{
 		Config: c, records: newRecords(c.Store, c.Lease),
-		slots: newSlots(c.Slots), reading: make(chan struct{}, readAtOnce), sender: NewSender(c.Sender),
+		slots: newSlots(c.Slots), reading: make(chan struct{}, readAtOnce), quiet: newQuiet(), sender: NewSender(c.Sender),
 	}
 	for p := range c.Store.Partitions() {
-		d.partitions = append(d.partitions, &partition{number: p, due: make(chan struct{}, 1)})
+		d.partitions = append(d.partitions, &partition{number: p, due: make(chan struct{}, 1), stirred: make(chan struct{}, 1)})
 	}
+	c.Agenda.Wakes(d.Wake, agenda.Deliveries)
+	c.Agenda.Wakes(d.reclaim, agenda.Unfinished)
 	return d
 }
 
@@ -97,9 +106,11 @@ func (d *Dispatch) Run(ctx context.Context) {
 		loops.Go(func() {
 			if err := d.Store.ReadBodies(attempts, work); err != nil {
 				d.Log.Warn("what was taken cannot be attempted", "partition", p.number, "deliveries", len(work), "error", err)
+				d.Store.Unsent(p.number, work)
 				for _, w := range work {
 					d.slots.release(w)
 				}
+				p.wake()
 				return
 			}
 			for _, w := range work {
@@ -108,6 +119,7 @@ func (d *Dispatch) Run(ctx context.Context) {
 		})
 	}
 	loops.Go(func() { d.watchQueues(ctx) })
+	loops.Go(func() { d.readQuiet(ctx) })
 	for _, p := range d.partitions {
 		loops.Go(func() { d.fanOut(ctx, p) })
 		loops.Go(func() { d.lease(ctx, p, begin) })
@@ -136,44 +148,23 @@ func (d *Dispatch) carryOut(ctx context.Context, j job) {
 	d.attempt(ctx, j.work)
 }
 
-// fanOut makes deliveries of the events that are handed over.
-func (d *Dispatch) fanOut(ctx context.Context, p *partition) {
-	// With more partitions than may wait at once, each waits for less long, so
-	// that all have their turn as often.
-	waiting := min(d.Interval, longestWait)
-	waiting = min(waiting, waiting*readAtOnce/time.Duration(len(d.partitions)))
-	trouble := trouble{d: d, what: "fan-out"}
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-			return
-		case d.reading <- struct{}{}:
-		}
-		// A call that was broken off would leave events in the hands of a
-		// consumer that is no more, until another takes them over.
-		events, err := d.Store.FanOut(context.WithoutCancel(ctx), p.number, d.Consumer, waiting)
-		<-d.reading
-		if events > 0 {
-			d.Observer.FannedOut(events)
-			p.wake()
-		}
-		if err == nil {
-			p.read.Made(d.Wall())
-		}
-		trouble.pause(ctx, err)
-	}
-}
-
 // lease takes what is due for as long as there are slots. It looks when it is
-// woken, when the next attempt is due, and once per interval: other workers
-// fan out as well.
+// woken: by a fan-out, the end of an attempt, the agenda, or another worker that has
+// no room.
 func (d *Dispatch) lease(ctx context.Context, p *partition, begin func(*partition, []webhooks.Work)) {
 	trouble := trouble{d: d, what: "taking work"}
 	refused := make(map[string]bool) // endpoints that got nothing, in looks that took nothing
 	for ctx.Err() == nil {
+		if err := d.Store.CheckClock(health.ClockLimit); err != nil { // receivers would refuse what it signs
+			d.Observer.Skipped("deliveries")
+			p.take.Made(d.Wall())
+			loop.Wait(ctx, clockPause, nil)
+			continue
+		}
 		p.take.Rest(trouble.current == 0) // until there is an answer
 		// Slots are for what is known to be due: partitions whose Redis does not answer
 		// must not keep them from the others.
+		d.Agenda.Clear(agenda.Deliveries, p.number)
 		var r reserved
 		before, short := len(refused), false
 		reserve := func(turns []*webhooks.Turn) {
@@ -206,17 +197,46 @@ func (d *Dispatch) lease(ctx context.Context, p *partition, begin func(*partitio
 			clear(refused)
 			loop.Wait(ctx, pace, nil)
 		case len(refused) > before: // they are last in line now; others may be behind them
-		default:
-			sleep := d.Interval
-			if next != 0 {
-				sleep = min(sleep, max(next.Time().Sub(d.Clock()), emptyPause))
-			}
-			if short {
-				sleep = min(d.Interval, sharePause)
-			}
+		case short:
 			clear(refused)
-			loop.Wait(ctx, sleep, p.due)
+			d.askForHelp(ctx, p)
+			loop.Wait(ctx, min(d.Interval, sharePause), p.due)
+		default:
+			clear(refused)
+			d.rest(ctx, p, next)
 		}
+	}
+	if err := d.Store.EndUnsent(context.WithoutCancel(ctx), p.number); err != nil {
+		d.Log.Warn("leases of what is not sent run out", "partition", p.number, "error", err)
+	}
+}
+
+// rest waits until something may be due in a partition; next is when, as far as is
+// known, 0 when nothing is queued.
+func (d *Dispatch) rest(ctx context.Context, p *partition, next tollgate.Instant) {
+	if next != 0 {
+		if next.Time().Sub(d.Clock()) <= emptyPause {
+			loop.Wait(ctx, emptyPause, p.due)
+			return
+		}
+		d.Agenda.Expect(agenda.Deliveries, p.number, next)
+	}
+	p.take.Rest(true) // there is nothing to do
+	select {
+	case <-ctx.Done():
+	case <-p.due:
+	}
+}
+
+// askForHelp tells other workers, once in a while, that there is more to do than this
+// one has room for: they sleep.
+func (d *Dispatch) askForHelp(ctx context.Context, p *partition) {
+	now, last := d.Wall().UnixMilli(), p.helped.Load()
+	if now-last < helpAgain.Milliseconds() || !p.helped.CompareAndSwap(last, now) {
+		return
+	}
+	if err := d.Store.AskForHelp(ctx, p.number); err != nil && ctx.Err() == nil {
+		d.Log.Debug("other workers cannot be asked for help", "partition", p.number, "error", err)
 	}
 }
 

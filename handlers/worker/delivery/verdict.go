@@ -25,7 +25,7 @@ func verdict(b tollgate.Backoff, run int, s Sent, now tollgate.Instant, random f
 	if s.Response != nil {
 		o.StatusCode = s.Response.StatusCode
 	}
-	o.Own = s.Own
+	o.Own, o.Unheard = s.Own, s.TimedOut || s.Error != nil && s.Error.Code == "response_invalid"
 	if s.Succeeded() {
 		o.State, o.Slow = tollgate.DeliverySucceeded, s.Took >= slow
 		return o

@@ -12,6 +12,7 @@ import (
 	"tollgate"
 	"tollgate/handlers/worker/loop"
 	"tollgate/rediskv"
+	"tollgate/rediskv/agenda"
 	"tollgate/rediskv/exports"
 )
 
@@ -22,9 +23,10 @@ const batchesPerChunk = 16
 // Config is what makes the files of exports.
 type Config struct {
 	loop.Common
-	Slots int           // exports that are made at the same time
-	Lease time.Duration // without a sign of life, after which another worker goes on with an export
-	Chunk int           // bytes of a file that are written at once, before they are packed
+	Agenda *loop.Agenda  // says when there may be exports
+	Slots  int           // exports that are made at the same time
+	Lease  time.Duration // without a sign of life, after which another worker goes on with an export
+	Chunk  int           // bytes of a file that are written at once, before they are packed
 }
 
 // Maker makes the files of exports, a few at the same time. It looks at one
@@ -34,7 +36,7 @@ type Config struct {
 type Maker struct {
 	Config
 	slots  chan struct{}
-	ended  chan struct{} // an export has, and its organization may have another
+	wake   chan struct{} // there may be exports, or one has ended and its organization may have another
 	next   int           // partition to look at
 	looked loop.Progress
 
@@ -45,7 +47,17 @@ type Maker struct {
 
 // New makes one that does not run yet.
 func New(c Config) *Maker {
-	return &Maker{Config: c, slots: make(chan struct{}, c.Slots), ended: make(chan struct{}, 1), inUse: make(map[string]int)}
+	x := &Maker{Config: c, slots: make(chan struct{}, c.Slots), wake: make(chan struct{}, 1), inUse: make(map[string]int)}
+	c.Agenda.Wakes(func(int) { x.look() }, agenda.Exports)
+	return x
+}
+
+// look has all partitions looked at; once is as good as many times.
+func (x *Maker) look() {
+	select {
+	case x.wake <- struct{}{}:
+	default:
+	}
 }
 
 // may says whether an organization gets another slot.
@@ -69,10 +81,7 @@ func (x *Maker) ends(org string) {
 		delete(x.inUse, org)
 	}
 	x.mu.Unlock()
-	select {
-	case x.ended <- struct{}{}:
-	default:
-	}
+	x.look()
 }
 
 // Run works until ctx ends. What is then in work is given back: whoever takes
@@ -118,7 +127,11 @@ func (x *Maker) Run(ctx context.Context) {
 		if idle++; idle >= x.Store.Partitions() {
 			idle = 0
 			x.looked.Made(x.Wall())
-			loop.Wait(ctx, x.Interval, x.ended) // only when one ends another one of its organization may begin
+			x.looked.Rest(true)
+			select {
+			case <-ctx.Done():
+			case <-x.wake:
+			}
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"tollgate/rediskv"
+	"tollgate/rediskv/agenda"
+	"tollgate/rediskv/health"
 	"tollgate/rediskv/payouts"
 )
 
@@ -20,29 +22,48 @@ const maxPause = 30 * time.Second // between looks at a partition that fails
 // Config is what a loop works with.
 type Config struct {
 	Common
-	Name        string        // of the work, in the log and in metrics
-	Every       time.Duration // between looks at a partition
-	Concurrency int           // partitions at work at once
-	PageSize    int           // what is due that is asked for at once
+	Name  string        // of the work, in the log and in metrics
+	Every time.Duration // between looks at a partition; with an agenda, at least, while something is due
+	// Agenda says when there is something to do, of these Kinds; nil: once per interval.
+	Agenda      *Agenda
+	Kinds       []agenda.Kind
+	Concurrency int // partitions at work at once
+	PageSize    int // what is due that is asked for at once
+	// Clocked says that the clock decides what is due: nothing is done while this
+	// machine's is too far from Redis'.
+	Clocked bool
 	// Do does what is due in a partition, and returns how much that was.
 	Do func(ctx context.Context, partition int) (int, error)
 }
 
-// Loop is work that is done in every partition once per interval. Each
-// partition has its own time: one that takes long, or fails, holds up no other.
+// Loop is work that is done in every partition, when something is due there or once
+// per interval. Each partition has its own time: one that takes long, or fails, holds
+// up no other.
 type Loop struct {
 	Config
-	slots    chan struct{} // one element for each partition at work
-	progress []Progress    // by partition
-	away     atomic.Int32  // partitions whose Redis does not answer
-	done     atomic.Int64  // since it was last logged
-	told     atomic.Int64  // Unix milliseconds of that
+	slots    chan struct{}   // one element for each partition at work
+	progress []Progress      // by partition
+	due      []chan struct{} // by partition: the agenda says so
+	away     atomic.Int32    // partitions whose Redis does not answer
+	done     atomic.Int64    // since it was last logged
+	told     atomic.Int64    // Unix milliseconds of that
+	wrong    atomic.Bool     // it waits for the clock
 }
 
 // New makes a loop that does not run yet.
 func New(c Config) *Loop {
-	return &Loop{Config: c, slots: make(chan struct{}, c.Concurrency), progress: make([]Progress, c.Store.Partitions())}
+	l := &Loop{Config: c, slots: make(chan struct{}, c.Concurrency), progress: make([]Progress, c.Store.Partitions())}
+	for range l.progress {
+		l.due = append(l.due, make(chan struct{}, 1))
+	}
+	if c.Agenda != nil {
+		c.Agenda.Wakes(l.Wake, c.Kinds...)
+	}
+	return l
 }
+
+// Wake has the work of a partition done.
+func (l *Loop) Wake(partition int) { poke(l.due[partition]) }
 
 // Run works until ctx ends.
 func (l *Loop) Run(ctx context.Context) {
@@ -60,9 +81,19 @@ func (l *Loop) repeat(ctx context.Context, p int) {
 	gone, damaged := false, false
 	for ctx.Err() == nil {
 		progress.Rest(!gone) // until there is a slot, and for as long as the work takes
+		l.clear(p)
 		count, err := l.work(ctx, p)
+		if err == nil && l.Agenda != nil {
+			err = l.Agenda.Look(ctx, p)
+		}
 		if ctx.Err() != nil {
 			return
+		}
+		if errors.Is(err, errClock) {
+			progress.Made(l.Wall())
+			progress.Rest(true)
+			Wait(ctx, min(l.Every, time.Second), nil)
+			continue
 		}
 		l.report(count)
 		was := gone
@@ -90,7 +121,28 @@ func (l *Loop) repeat(ctx context.Context, p int) {
 			progress.Made(l.Wall())
 			progress.Rest(err != nil)
 		}
+		l.rest(ctx, p, err, retry)
+	}
+}
+
+// clear is called before a partition is looked at: what is due from then on counts.
+func (l *Loop) clear(p int) {
+	for _, kind := range l.Kinds {
+		l.Agenda.Clear(kind, p)
+	}
+}
+
+// rest waits for the next turn of a partition: for as long as the interval is when
+// something is left or goes wrong, and else until something is due.
+func (l *Loop) rest(ctx context.Context, p int, err error, retry time.Duration) {
+	if l.Agenda == nil || err != nil || l.Agenda.Due(p, l.Kinds...) {
 		Wait(ctx, cmp.Or(retry, l.Every), nil)
+		return
+	}
+	l.progress[p].Rest(true) // there is nothing to do
+	select {
+	case <-ctx.Done():
+	case <-l.due[p]:
 	}
 }
 
@@ -102,10 +154,35 @@ func (l *Loop) work(ctx context.Context, p int) (int, error) {
 	case l.slots <- struct{}{}:
 	}
 	defer func() { <-l.slots }()
+	if err := l.onTime(); err != nil {
+		l.Observer.Skipped(l.Name)
+		return 0, err
+	}
 	start := l.Wall()
 	count, err := l.Do(ctx, p)
 	l.Observer.Round(l.Name, l.Wall().Sub(start), err != nil && ctx.Err() == nil)
 	return count, err
+}
+
+// errClock: the clock decides what is due, and is not known to be right.
+var errClock = errors.New("the clock may be wrong")
+
+// onTime refuses to do by the clock what the clock would do wrongly.
+func (l *Loop) onTime() error {
+	if !l.Clocked {
+		return nil
+	}
+	err := l.Store.CheckClock(health.ClockTolerance)
+	switch _, wrong := errors.AsType[*health.ClockError](err); {
+	case wrong && l.wrong.CompareAndSwap(false, true):
+		l.Log.Error("nothing is done by this machine's clock", "work", l.Name, "error", err)
+	case err == nil && l.wrong.CompareAndSwap(true, false):
+		l.Log.Info("the clock is right, rounds go on", "work", l.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", errClock, err)
+	}
+	return nil
 }
 
 // Each does what is due in a partition, once each or for as long as do asks for
@@ -127,6 +204,9 @@ func (l *Loop) Each(ctx context.Context, p int, due func(ctx context.Context, pa
 		for _, d := range list {
 			if ctx.Err() != nil {
 				break
+			}
+			if l.onTime() != nil { // somebody has set it just now
+				return count, err
 			}
 			if done[d] {
 				stay++
@@ -191,7 +271,9 @@ func (l *Loop) Once(ctx context.Context) (int, error) {
 		group.Go(func() {
 			n, err := l.work(ctx, p)
 			count.Add(int64(n))
-			failed[p] = err
+			if !errors.Is(err, errClock) {
+				failed[p] = err
+			}
 		})
 	}
 	group.Wait()

@@ -6,6 +6,7 @@ import "time"
 // goroutines call it.
 type Observer interface {
 	Round(work string, took time.Duration, failed bool) // a look at a partition
+	Skipped(work string)                                // one that was not made, because this machine's clock may be wrong
 
 	FannedOut(events int)  // their deliveries were made
 	Attempting(change int) // attempts that are under way
@@ -23,12 +24,16 @@ type Observer interface {
 	Exporting(change int)
 	ExportRows(count int)       // that were looked at
 	ExportEnded(outcome string) // done, or left (canceled, or for another worker)
+
+	Checked(objects int)
+	CheckFound(kind string) // one of tollgate.FindingKinds
 }
 
 // Unobserved is an Observer that keeps nothing.
 type Unobserved struct{}
 
 func (Unobserved) Round(string, time.Duration, bool) {}
+func (Unobserved) Skipped(string)                    {}
 func (Unobserved) FannedOut(int)                     {}
 func (Unobserved) Attempting(int)                    {}
 func (Unobserved) Attempted(string, time.Duration)   {}
@@ -39,3 +44,5 @@ func (Unobserved) Payouts(string, int)               {}
 func (Unobserved) Exporting(int)                     {}
 func (Unobserved) ExportRows(int)                    {}
 func (Unobserved) ExportEnded(string)                {}
+func (Unobserved) Checked(int)                       {}
+func (Unobserved) CheckFound(string)                 {}

@@ -38,6 +38,25 @@ local function earlier(mark) return redis.call('GET', mark) or nil end
 
 local function mark_done(mark, answered) redis.call('SET', mark, answered, 'PX', '300000') end
 
+-- When an operation was begun, by the clock of the service that began it: its id
+-- says it in its first ten places (a ULID). nil for one that has no such id.
+local ulid = '0123456789abcdefghjkmnpqrstvwxyz'
+local function begun(operation)
+  local id = string.match(operation, '^[^ ]-(%w+)$') or string.match(operation, '^[^ ]-(%w+) ')
+  if not id or #id ~= 26 then return nil end
+  local at = 0
+  for i = 1, 10 do
+    local digit = string.find(ulid, string.sub(id, i, i), 1, true)
+    if not digit then return nil end
+    at = at * 32 + digit - 1
+  end
+  return at
+end
+
+-- How long an Idempotency-Key is remembered (caller.go), by the clock of the
+-- service. The lifetime of the record in Redis is longer: it only makes room.
+local remembered = 604800000
+
 -- What a request is answered with instead of being carried out, or nil: 'done'
 -- (this very operation has run before), 'grant', or what its idempotency record
 -- says: 'repeated' or 'reused'. Without a fingerprint there is no record; a second
@@ -45,7 +64,7 @@ local function mark_done(mark, answered) redis.call('SET', mark, answered, 'PX',
 -- first line is its operation: its envelope and a slash, an id, a space, the client, who alone may use the
 -- key again; an old one has no envelope or no client. A record that is not of this form is
 -- 'damaged': whether the request was carried out is not known, so it is neither
--- carried out nor the client's fault. mark is the operation's mark, or nil when
+-- carried out nor the client's fault. One that is old enough is forgotten. mark is the operation's mark, or nil when
 -- the script looks for itself.
 local function answered(grant, version, key, operation, fingerprint, mark)
   if mark and earlier(mark) then return {'done'} end
@@ -61,6 +80,8 @@ local function answered(grant, version, key, operation, fingerprint, mark)
   local of = op and string.match(op, '^([^ ]*)/')
   if not op or (of and not known(of)) or #stored ~= 64 or (client and not string.find(client, '^cli_[%w_]+$')) then return {'damaged', key} end
   if client and client ~= string.match(operation, ' ([^ ]+)') then return {'reused'} end
+  local first, now = begun(op), begun(operation)
+  if first and now and now - first >= remembered then return nil end
   if stored == fingerprint or (stored ~= '' and string.find(fingerprint, ' ' .. stored, 1, true)) then return {'repeated', record} end
   return {'reused'}
 end
@@ -131,10 +152,36 @@ local function append_audit(seq, stream, head, tail)
   redis.call('XADD', stream, '*', 'b', head .. whole(n) .. tail, 'e', format)
 end
 
--- The time at which an endpoint is looked at next is never later than score.
+-- Redis' own time. A lease is kept by it: the clocks of two workers may differ.
+local function real_time()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+-- A lease ends at its score, by Redis' time. What lies further ahead than a lease
+-- can is of a sandbox of before, which kept them by a clock that was turned.
+local longest_lease = 86400000
+
+local function leased(score, real) return score and tonumber(score) > real and tonumber(score) <= real + longest_lease end
+
+local function under_way(leases, real) return redis.call('ZCOUNT', leases, '(' .. whole(real), whole(real + longest_lease)) end
+
+-- What a run of take_work has leased: for each of what it was offered 0 (not
+-- taken), 1, or 2 (whose worker died), and until when.
+local function leased_by(first) return string.match(first, '^(%d*) (%d+)$') end
+
+-- Tells the workers that something falls due in a queue sooner than they may have
+-- read. Who does not hear it reads it later; a Redis that does not let us speak there
+-- must not undo what is written.
+local function tell_workers(queue) redis.pcall('PUBLISH', 'tollgate:work', queue) end
+
+-- The time at which an endpoint is looked at next is never later than score. Returns
+-- whether it is sooner than it was.
 local function wake(ready, member, score)
   local at = redis.call('ZSCORE', ready, member)
-  if not at or tonumber(at) > tonumber(score) then redis.call('ZADD', ready, score, member) end
+  if at and tonumber(at) <= tonumber(score) then return false end
+  redis.call('ZADD', ready, score, member)
+  return true
 end
 
 -- A capture or a refund joins the group of what its account is paid on one date, unless its
@@ -159,7 +206,7 @@ local function join(payable, refunds, group, captured, refunded, fees, captures,
   redis.call('HINCRBY', payable, group .. 'f', fees)
   redis.call('HINCRBY', payable, group .. 'n', captures)
   if refunded ~= '0' then redis.call('HINCRBY', refunds, group, refunded) end
-  wake(cutoffs, member, look)
+  if wake(cutoffs, member, look) then tell_workers(cutoffs) end
 end
 
 -- Objects that are written together, from ARGV[at] on: number of hashes, for

@@ -48,7 +48,7 @@ while key <= #KEYS do
       -- An endpoint that has all it may have at once is looked at when an
       -- attempt ends; sooner there would be nothing to do.
       local cap = tonumber(redis.call('HGET', endpoint, 'cap') or first_cap) or tonumber(first_cap)
-      if redis.call('ZCOUNT', leases, '(' .. now_ms, '+inf') < cap then wake(ready, member, now_ms) end
+      if under_way(leases, real_time()) < cap then wake(ready, member, now_ms) end
     end
   end
 end

@@ -1,6 +1,8 @@
 -- Records how attempts of one endpoint ended. Each is fenced by itself: only
 -- who still holds its lease moves the delivery; a late answer is recorded and
--- changes nothing else. An answer counts for the health of the endpoint only if
+-- changes nothing else. That no answer came says nothing once the lease is over, by
+-- Redis' time: whoever was frozen for so long did not hear it. Such an attempt stays
+-- unknown. An answer counts for the health of the endpoint only if
 -- that was not changed since it was asked: the old address does not speak for
 -- the new one.
 -- KEYS: queue, leases, open, ready, endpoint, targets, mark
@@ -8,8 +10,8 @@
 -- ARGV goes on with attempt_count ids of their deliveries. Then for each attempt:
 -- KEYS its delivery, the delivery's attempts; ARGV number, JSON, state, next (ms),
 -- pause until (ms, or empty), healthy (1 or 0, or empty: the service's own fault,
--- which costs no retry), status code, failure reason, most cap, revision of the
--- endpoint.
+-- which costs no retry), status code, failure reason, most cap, unheard (1: no
+-- answer came, or empty), revision of the endpoint.
 -- Returns: {'recorded', {late (1 or 0), failures, last success}, …}
 local reply = {'recorded'}
 local count = tonumber(attempt_count)
@@ -18,20 +20,25 @@ local health = redis.call('HMGET', endpoint, 'st', 'cap', 'fail', 'ok', 'pause',
 local cap, failures, last = tonumber(health[2] or '') or tonumber(first_cap), tonumber(health[3] or '') or 0, health[4] or '0'
 local pause = tonumber(health[5] or '') and health[5] or '0'
 local ended, done, again, lateness = {}, {}, {}, ''
+local real = real_time()
 local at = named_args + 1 + count
 for i = 1, count do
   local delivery, attempts, id = KEYS[named_keys + 2 * i - 1], KEYS[named_keys + 2 * i], ARGV[named_args + i]
   local number, state = ARGV[at], ARGV[at + 2]
   local late = 0
-  redis.call('HSET', attempts, number, ARGV[at + 1])
   local was = redis.call('HMGET', delivery, 'n', 'done')
-  if not held[i] or was[1] ~= number then
+  local holds = held[i] and was[1] == number
+  if ARGV[at + 9] == '1' and not (holds and leased(held[i], real)) then
+    if was[2] ~= number then late = 1 end
+  elseif not holds then
+    redis.call('HSET', attempts, number, ARGV[at + 1])
     local left = redis.call('PTTL', delivery)
     if left > 0 then redis.call('PEXPIRE', attempts, whole(left)) end
     -- The same record, which the worker makes again when it got no answer, is
     -- not late.
     if was[2] ~= number then late = 1 end
   else
+    redis.call('HSET', attempts, number, ARGV[at + 1])
     ended[#ended + 1] = id
     if state == 'retrying' then
       redis.call('HSET', delivery, 'st', state, 'done', number, 'code', ARGV[at + 6], 'why', ARGV[at + 7], 'nat', ARGV[at + 3])
@@ -44,7 +51,7 @@ for i = 1, count do
       redis.call('PEXPIRE', attempts, done_lifetime)
       done[#done + 1] = id
     end
-    if ARGV[at + 5] ~= '' and ARGV[at + 9] == health[6] then
+    if ARGV[at + 5] ~= '' and ARGV[at + 10] == health[6] then
       if ARGV[at + 5] == '1' then
         cap, failures, last = cap * 2, 0, now_ms
         if cap > tonumber(ARGV[at + 8]) then cap = tonumber(ARGV[at + 8]) end
@@ -57,7 +64,7 @@ for i = 1, count do
   end
   reply[#reply + 1] = {late, whole(failures), last}
   lateness = lateness .. whole(late)
-  at = at + 10
+  at = at + 11
 end
 if #ended == 0 then
   local first = earlier(mark)

@@ -51,11 +51,14 @@ for key = named_keys + 1, #KEYS, 2 do
   arg = arg + 2
 end
 if trigger == 'replay' then redis.call('HDEL', endpoint, 'pause') end
-if count > 0 and status == 'active' then wake(ready, ready_member, now_ms) end
+if count > 0 and status == 'active' and wake(ready, ready_member, now_ms) then tell_workers(ready) end
 redis.call('HSET', job, values(named_args + 1, field_count))
 if trigger == 'recovery' then redis.call('HINCRBY', job, 'queued', count) end
 redis.call('PEXPIRE', job, '2592000000') -- 30 days, as deliveries
-if new_job ~= '' then redis.call('ZADD', jobs, now_ms, new_job) end
+if new_job ~= '' then
+  redis.call('ZADD', jobs, now_ms, new_job)
+  tell_workers(jobs)
+end
 if event_type ~= '' then
   append_event(sequences, events, dispatch, webhooks, event_head, event_tail, event_id, event_type, event_account)
 end

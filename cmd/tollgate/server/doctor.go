@@ -1,0 +1,146 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tollgate"
+	"tollgate/cmd/tollgate/cli"
+	"tollgate/handlers/auth"
+	"tollgate/handlers/service"
+	"tollgate/rediskv"
+	"tollgate/rediskv/health"
+)
+
+func doctorCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look whether settings, clock and Redis are as they must be",
+		Long: `Look at the settings, at this machine's clock and at Redis: version, role,
+persistence, eviction, memory, replicas, and whether it takes a write. Each line
+is ok, unknown (Redis does not say), warn or fail, and says what to do. It changes
+nothing but a heartbeat, and works on a Redis that takes no writes. Exit code 1
+when anything fails, 3 when Redis cannot be reached.`,
+		Example: `  tollgate doctor --redis-url redis://127.0.0.1:6379
+  tollgate doctor --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return doctor(cmd.Context(), a, a.Config(cmd))
+		},
+	}
+	cmd.Flags().Bool("json", false, "print JSON")
+	return cmd
+}
+
+// diagnosis is what doctor prints.
+type diagnosis struct {
+	Status string           `json:"status"` // ok, warn or fail
+	Checks []health.Finding `json:"checks"`
+}
+
+// doctorTimeout bounds each question.
+const doctorTimeout = 5 * time.Second
+
+func doctor(ctx context.Context, a *cli.App, c *cli.Config) error {
+	o := rediskv.Options{
+		URL: c.Text("redis-url"), WaitReplicas: c.Number("redis-wait-replicas"), Clock: a.Clock, Wall: a.Clock, Entropy: a.Entropy,
+		Timeout: cmp.Or(a.StoreTimeout, doctorTimeout),
+	}
+	if err := c.Err(); err != nil {
+		return err
+	}
+	d := diagnosis{Status: string(health.Fine), Checks: []health.Finding{{Check: "tollgate", Level: health.Fine, Message: "tollgate " + cli.VersionText()}}}
+	found, seal, err := health.Examine(ctx, o)
+	switch {
+	case errors.Is(err, rediskv.ErrRefused):
+		found = append(found, health.Finding{Check: "redis", Level: health.Failure, Message: err.Error(), Advice: "look at the user and the password in TOLLGATE_REDIS_URL"})
+		err = nil
+	case rediskv.Away(err):
+		message := err.Error()
+		if e, ok := errors.AsType[*tollgate.Error](err); ok && e.Cause != nil {
+			message = e.Cause.Error()
+		}
+		found = append(found, health.Finding{Check: "redis", Level: health.Failure, Message: message, Advice: "look whether it runs, and at TOLLGATE_REDIS_URL"})
+	case err != nil:
+		return cli.UsageError(err)
+	}
+	d.Checks = append(append(d.Checks, settingsFindings(c, seal)...), found...)
+	for _, f := range d.Checks {
+		if f.Level == health.Failure || f.Level == health.Warning && d.Status == string(health.Fine) {
+			d.Status = string(f.Level)
+		}
+	}
+	if printed := d.print(a, c); printed != nil {
+		return printed
+	}
+	switch {
+	case err != nil:
+		return cli.UnavailableError(errors.New("redis cannot be reached"))
+	case d.Status == string(health.Failure):
+		return errors.New("not everything is as it must be")
+	}
+	return nil
+}
+
+// settingsFindings are of the settings that processes need, where they are given here.
+// seal was made with the secret key of those that have run on this Redis; empty: none
+// has.
+func settingsFindings(c *cli.Config, seal string) []health.Finding {
+	var found []health.Finding
+	for _, s := range []struct {
+		flag  string
+		check func(text string) error
+	}{
+		{"issuer", checkIssuer},
+		{"signing-key", func(text string) error {
+			keys, err := cli.ReadJWKs(text)
+			if err == nil {
+				_, err = auth.ParseSigningKeys(keys...)
+			}
+			return err
+		}},
+		{"secret-key", func(text string) error {
+			key, err := cli.ReadSecretKey(text)
+			if err == nil && seal != "" {
+				err = service.CheckSeal(key, []byte(seal))
+			}
+			return err
+		}},
+	} {
+		name := "TOLLGATE_" + strings.ToUpper(strings.ReplaceAll(s.flag, "-", "_"))
+		f := health.Finding{Check: "settings", Level: health.Fine, Message: name + " can be used"}
+		if text := c.Text(s.flag); text == "" {
+			f.Level, f.Message = health.Unknown, name+" is not set here"
+		} else if err := s.check(text); err != nil {
+			f.Level, f.Message, f.Advice = health.Failure, fmt.Sprintf("%s: %v", name, err), "see 'tollgate help serve' and 'tollgate help key new'"
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// print prints it as a table, or as JSON.
+func (d diagnosis) print(a *cli.App, c *cli.Config) error {
+	if asJSON, _ := c.Command.Flags().GetBool("json"); asJSON {
+		return a.PrintJSON(d)
+	}
+	t := &cli.Table{}
+	t.Row("CHECK", "LEVEL", "FINDING")
+	for _, f := range d.Checks {
+		message := f.Message
+		if f.Server != "" {
+			message = f.Server + ": " + message
+		}
+		t.Row(f.Check, string(f.Level), message)
+		if f.Advice != "" && f.Level != health.Fine {
+			t.Row("", "", "→ "+f.Advice)
+		}
+	}
+	return a.Print(t)
+}

@@ -1,0 +1,301 @@
+package checks
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/ledger"
+)
+
+// merchantAccounts walks through the accounts: the transactions of each, and what it
+// is to be paid.
+func (w *walk) merchantAccounts(ctx context.Context) error {
+	var ids []string
+	if err := w.timed(ctx, "accounts", func(ctx context.Context) error {
+		text, err := w.redis().HGet(ctx, w.k.Organization(), "accounts").Result()
+		ids = strings.Fields(text)
+		if err == redis.Nil {
+			err = nil
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	slices.Sort(ids)
+	from, at, _ := strings.Cut(w.at.At, "/")
+	for _, id := range ids {
+		if id < from {
+			continue
+		}
+		if err := w.merchantAccount(ctx, id, at); err != nil && !w.damage(err) {
+			return err
+		}
+		at = ""
+		if err := w.passed(ctx, "accounts", 1, id+"/"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walk) merchantAccount(ctx context.Context, id, from string) error {
+	x := index{key: w.k.TransactionsOf(id), what: "the list of account " + id, not: func(f rediskv.Fields) string {
+		if f["ma"] != id {
+			return "it is of " + f["ma"]
+		}
+		return ""
+	}}
+	seen := accountSeen{pending: map[tollgate.PayableGroup]string{}}
+	if err := w.through(ctx, x, "index entries", from, id+"/", func(_ context.Context, entries []entry, found []rediskv.Fields) error {
+		seen.add(id, entries, found)
+		return nil
+	}); err != nil {
+		return err
+	}
+	return confirmed(ctx, w, []string{id}, func(ctx context.Context, _ []string) ([][]Finding, error) {
+		findings, err := w.account(ctx, id, seen)
+		return [][]Finding{findings}, err
+	})
+}
+
+// accountSeen is what the transactions of an account say of what it is paid.
+type accountSeen struct {
+	pending map[tollgate.PayableGroup]string
+	payouts []string
+}
+
+func (s *accountSeen) add(account string, entries []entry, found []rediskv.Fields) {
+	for i, e := range entries {
+		f := found[i]
+		switch {
+		case f["ma"] != account:
+		case f["ty"] == string(tollgate.TransactionPayout):
+			s.payouts = append(s.payouts, tollgate.PrefixPayout+e.member)
+		case f["st"] == tollgate.TransactionPending && f["av"] != "":
+			if on, err := tollgate.ParseDate(f["av"]); err == nil {
+				s.pending[tollgate.PayableGroup{Currency: tollgate.Currency(f["cur"]), Date: on}] = e.id()
+			}
+		}
+	}
+}
+
+// account compares what an account is to be paid with its transactions. The sums are
+// read at one moment with the number of the last event; what was committed later is in
+// neither them nor the members that are added up.
+func (w *walk) account(ctx context.Context, id string, seen accountSeen) (findings []Finding, err error) {
+	r := tollgate.AccountRecords{Account: id, Pending: seen.pending}
+	var live []string
+	if r.Payouts, live, err = w.payoutsOf(ctx, seen.payouts); err != nil {
+		return nil, err
+	}
+	var hash, payable, refunds *redis.MapStringStringCmd
+	var last *redis.StringCmd
+	var look *redis.FloatCmd
+	again := make([]*redis.MapStringStringCmd, len(live))
+	member := w.k.Org + "/" + id
+	if err := w.atOnce(ctx, "payable", func(ctx context.Context, pipe redis.Pipeliner) {
+		hash, payable, refunds = pipe.HGetAll(ctx, w.k.Object(id)), pipe.HGetAll(ctx, w.k.Payable(id)), pipe.HGetAll(ctx, w.k.Refunds(id))
+		last, look = pipe.HGet(ctx, w.k.Sequences(), "event"), pipe.ZScore(ctx, w.k.Cutoffs, member)
+		for i, p := range live {
+			again[i] = pipe.HGetAll(ctx, w.k.Object(p))
+		}
+	}); err != nil {
+		return nil, err
+	}
+	if len(hash.Val()) == 0 {
+		return plain([]tollgate.Finding{tollgate.Found(tollgate.FindingIndex, "merchant_account", id, "its organization names it, and it is not there")}), nil
+	}
+	for i, p := range live {
+		if stored, err := ledger.StoredPayoutOf(w.k, p, again[i].Val()); err == nil { // else it was found by itself
+			r.Payouts = append(r.Payouts, stored.StoredPayout)
+		}
+	}
+	if r.Payable, err = ledger.PayableOf(payable.Val(), refunds.Val()); err != nil {
+		return plain(tollgate.FoundDamage(tollgate.Damage("merchant_account", id, err))), nil
+	}
+	slices.SortFunc(r.Payable, func(a, b tollgate.Payable) int {
+		return strings.Compare(ledger.PayableGroup(a), ledger.PayableGroup(b))
+	})
+	bound, err := strconv.ParseInt(last.Val(), 10, 64)
+	if err != nil {
+		bound = 0
+	}
+	if r.Unplaced() {
+		later, err := w.payoutsSince(ctx, id, tollgate.LastPlace(w.last), tollgate.LastPlace(bound))
+		if err != nil {
+			return nil, err
+		}
+		r.Payouts = append(r.Payouts, later...)
+	}
+	for _, p := range r.Payable {
+		sum, fault, err := w.sum(ctx, id, p, tollgate.LastPlace(bound))
+		if err != nil {
+			return nil, err
+		}
+		r.Sums, r.Faults = append(r.Sums, sum), append(r.Faults, fault)
+	}
+	list, differ := r.Check()
+	findings = w.payableFindings(id, r, list, differ)
+	return append(findings, w.cutoff(id, r.Payable, hash.Val(), look.Err() == nil)...), nil
+}
+
+// payableFindings gives each sum that differs what repairs it.
+func (w *walk) payableFindings(id string, r tollgate.AccountRecords, list []tollgate.Finding, differ []int) (findings []Finding) {
+	for _, f := range list {
+		one := Finding{Finding: f}
+		for _, i := range differ {
+			if p := r.Payable[i]; strings.HasPrefix(f.Message, fmt.Sprintf("the group %s of %s says ", p.Currency, p.Date)) {
+				one = w.recompute(f, id, p, r.Sums[i])
+			}
+		}
+		findings = append(findings, one)
+	}
+	return findings
+}
+
+// recompute sets the sums of a group to what its members add up to.
+func (w *walk) recompute(found tollgate.Finding, account string, p tollgate.Payable, sum tollgate.PayoutGroup) Finding {
+	right := tollgate.Payable{Due: p.Due, Currency: p.Currency, PayoutGroup: sum}
+	payable, refunds, group := w.k.Payable(account), w.k.Refunds(account), ledger.PayableGroup(p)
+	return repairable(found, func(c *rediskv.Commit) {
+		fields := ledger.PayableFields(p)
+		for i := 0; i+1 < len(fields); i += 2 {
+			name, _ := fields[i].(string)
+			text, _ := fields[i+1].(string)
+			c.Still(text, "HGET", payable, name)
+		}
+		given := ""
+		if p.Refunds != 0 {
+			given = strconv.FormatInt(p.Refunds, 10)
+		}
+		c.Still(given, "HGET", refunds, group)
+		c.Do("HSET", payable, ledger.PayableFields(right)...)
+		if sum.Refunds != 0 {
+			c.Do("HSET", refunds, group, strconv.FormatInt(sum.Refunds, 10))
+		} else if given != "" {
+			c.Do("HDEL", refunds, group)
+		}
+	}, "set it to captures %d, fees %d, refunds %d, count %d", sum.Captures, sum.Fees, sum.Refunds, sum.Count)
+}
+
+// cutoff looks whether an account that is to be paid something on a day to come is
+// among those that are looked at then.
+func (w *walk) cutoff(id string, payable []tollgate.Payable, f rediskv.Fields, there bool) []Finding {
+	_, closed, err := accounts.CutoffVersions(f)
+	if err != nil {
+		return plain(tollgate.FoundDamage(tollgate.Damage("merchant_account", id, err)))
+	}
+	if there || !slices.ContainsFunc(payable, func(p tollgate.Payable) bool { return p.Due > closed }) {
+		return nil
+	}
+	key, member, now := w.k.Cutoffs, w.k.Org+"/"+id, rediskv.Milli(w.store.db.Now())
+	return []Finding{repairable(tollgate.Found(tollgate.FindingQueue, "merchant_account", id, "it is to be paid, and is not among those that are looked at for it"), func(c *rediskv.Commit) {
+		c.Still("", "ZSCORE", key, member)
+		c.Do("ZADD", key, now, member)
+	}, "add %s to %s", member, key)}
+}
+
+// payoutsOf reads payouts that are done, and says which are live. Those that cannot
+// be read are found by themselves.
+func (w *walk) payoutsOf(ctx context.Context, ids []string) (done []tollgate.StoredPayout, live []string, err error) {
+	for some := range slices.Chunk(ids, page) {
+		replies := make([]*redis.MapStringStringCmd, len(some))
+		if err := w.pipelined(ctx, "payouts", func(ctx context.Context, pipe redis.Pipeliner) {
+			for i, id := range some {
+				replies[i] = pipe.HGetAll(ctx, w.k.Object(id))
+			}
+		}); err != nil {
+			return nil, nil, err
+		}
+		for i, id := range some {
+			p, err := ledger.StoredPayoutOf(w.k, id, replies[i].Val())
+			switch {
+			case err != nil:
+			case p.Step == tollgate.PayoutStepDone:
+				done = append(done, p.StoredPayout)
+			default:
+				live = append(live, id)
+			}
+		}
+	}
+	return done, live, nil
+}
+
+// payoutsSince reads the payouts of an account that were made since the walk began.
+func (w *walk) payoutsSince(ctx context.Context, account string, after, upTo int64) (list []tollgate.StoredPayout, err error) {
+	for {
+		entries, err := w.entries(ctx, w.k.TransactionsOf(account), after, upTo)
+		if err != nil || len(entries) == 0 {
+			return list, err
+		}
+		hashes := make([]*redis.MapStringStringCmd, len(entries))
+		if err := w.pipelined(ctx, "payouts", func(ctx context.Context, pipe redis.Pipeliner) {
+			for i, e := range entries {
+				hashes[i] = pipe.HGetAll(ctx, w.k.Object(tollgate.PrefixPayout+e.member)) // of those that are payouts'
+			}
+		}); err != nil {
+			return nil, err
+		}
+		for i, e := range entries {
+			if f := hashes[i].Val(); len(f) > 0 {
+				if p, err := ledger.StoredPayoutOf(w.k, tollgate.PrefixPayout+e.member, f); err == nil {
+					list = append(list, p.StoredPayout)
+				}
+			}
+		}
+		after = entries[len(entries)-1].score
+		if err := w.passed(ctx, "members of groups", len(entries), w.at.At); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// sum adds up the members of a group that is to be paid, up to a position.
+func (w *walk) sum(ctx context.Context, account string, p tollgate.Payable, bound int64) (sum tollgate.PayoutGroup, fault, err error) {
+	sum = tollgate.PayoutGroup{Date: p.Date}
+	err = w.members(ctx, account, p.Currency, p.Date, bound, func(x *tollgate.Transaction) {
+		if failed := sum.Add(account, p.Currency, x); failed != nil && fault == nil {
+			fault = failed
+		}
+	})
+	return sum, fault, err
+}
+
+// members reads the members of a group in pages, up to a position.
+func (w *walk) members(ctx context.Context, account string, c tollgate.Currency, d tollgate.Date, bound int64, each func(*tollgate.Transaction)) error {
+	key := w.k.Group(account, c, d)
+	for at := int64(-1); ; {
+		entries, err := w.entries(ctx, key, at, bound)
+		if err != nil {
+			return err
+		}
+		if len(entries) == 0 {
+			return nil
+		}
+		hashes := make([]*redis.MapStringStringCmd, len(entries))
+		if err := w.pipelined(ctx, "members", func(ctx context.Context, pipe redis.Pipeliner) {
+			for i, e := range entries {
+				hashes[i] = pipe.HGetAll(ctx, w.k.Object(e.id()))
+			}
+		}); err != nil {
+			return err
+		}
+		for i, e := range entries {
+			x, stored := ledger.TransactionOf(e.id(), hashes[i].Val())
+			x.Damaged = stored.Err() != nil
+			each(x)
+		}
+		at = entries[len(entries)-1].score
+		if err := w.passed(ctx, "members of groups", len(entries), w.at.At); err != nil {
+			return err
+		}
+	}
+}

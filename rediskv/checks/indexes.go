@@ -1,0 +1,296 @@
+package checks
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
+)
+
+// entry is a member of an index of transactions, and its place there.
+type entry struct {
+	member string // the transaction's id without its prefix
+	score  int64
+}
+
+func (e entry) id() string { return tollgate.PrefixTransaction + e.member }
+
+// index is an index of transactions, and which belong there: why not, or nothing.
+type index struct {
+	key  string
+	what string
+	not  func(rediskv.Fields) string
+}
+
+// indexFields are what is read of a transaction to know where it belongs.
+var indexFields = []string{"ty", "st", "ma", "pos", "pay", "cur", "av"}
+
+// through walks through an index from a place on: each entry has its transaction,
+// which belongs there and has the same place. each is given what was read.
+func (w *walk) through(ctx context.Context, x index, what, from, prefix string, each func(ctx context.Context, entries []entry, found []rediskv.Fields) error) error {
+	at, err := strconv.ParseInt(from, 10, 64)
+	if err != nil {
+		at = -1
+	}
+	for {
+		entries, err := w.entries(ctx, x.key, at, tollgate.LastPlace(w.last))
+		if err != nil || len(entries) == 0 {
+			return err
+		}
+		var first []rediskv.Fields
+		if err := confirmed(ctx, w, entries, func(ctx context.Context, entries []entry) ([][]Finding, error) {
+			findings, found, err := w.checkEntries(ctx, x, entries)
+			if first == nil {
+				first = found
+			}
+			return findings, err
+		}); err != nil {
+			return err
+		}
+		if each != nil {
+			if err := each(ctx, entries, first); err != nil {
+				return err
+			}
+		}
+		at = entries[len(entries)-1].score
+		if err := w.passed(ctx, what, len(entries), prefix+strconv.FormatInt(at, 10)); err != nil {
+			return err
+		}
+	}
+}
+
+// entries is the next page behind a place and up to another, with all that share the
+// last one.
+func (w *walk) entries(ctx context.Context, key string, after, upTo int64) (entries []entry, err error) {
+	read := func(from string, to string, count int64) error {
+		return w.timed(ctx, "index", func(ctx context.Context) error {
+			found, err := w.redis().ZRangeByScoreWithScores(ctx, key, &redis.ZRangeBy{Min: from, Max: to, Count: count}).Result()
+			for _, z := range found {
+				member, _ := z.Member.(string)
+				if e := (entry{member, int64(z.Score)}); !slices.Contains(entries, e) {
+					entries = append(entries, e)
+				}
+			}
+			return err
+		})
+	}
+	if err := read("("+strconv.FormatInt(after, 10), strconv.FormatInt(upTo, 10), page); err != nil || len(entries) < page {
+		return entries, err
+	}
+	last := strconv.FormatInt(entries[len(entries)-1].score, 10)
+	return entries, read(last, last, page)
+}
+
+func (w *walk) checkEntries(ctx context.Context, x index, entries []entry) ([][]Finding, []rediskv.Fields, error) {
+	all := w.k.Transactions()
+	hashes := make([]*redis.SliceCmd, len(entries))
+	places := make([][2]*redis.FloatCmd, len(entries))
+	if err := w.atOnce(ctx, "entries", func(ctx context.Context, pipe redis.Pipeliner) {
+		for i, e := range entries {
+			hashes[i] = pipe.HMGet(ctx, w.k.Object(e.id()), indexFields...)
+			places[i] = [2]*redis.FloatCmd{pipe.ZScore(ctx, x.key, e.member), pipe.ZScore(ctx, all, e.member)}
+		}
+	}); err != nil {
+		return nil, nil, err
+	}
+	findings, found := make([][]Finding, len(entries)), make([]rediskv.Fields, len(entries))
+	for i, e := range entries {
+		f := rediskv.FieldsIn(hashes[i].Val(), indexFields...)
+		found[i] = f
+		if places[i][0].Err() != nil {
+			continue // it has moved on
+		}
+		e.score = int64(places[i][0].Val())
+		switch reason := x.not(f); {
+		case f["st"]+f["ty"]+f["pos"] == "":
+			findings[i] = []Finding{w.dangling(x, e, f, "it is not there")}
+		case reason != "":
+			findings[i] = []Finding{w.dangling(x, e, f, reason)}
+		case f["pos"] != strconv.FormatInt(e.score, 10):
+			findings[i] = []Finding{w.misplaced(x.key, x.what, e.member, f, strconv.FormatInt(e.score, 10))}
+		case x.key != all && places[i][1].Err() != nil:
+			findings[i] = []Finding{w.misplaced(all, "the list of all transactions", e.member, f, "")}
+		}
+	}
+	return findings, found, nil
+}
+
+// dangling is an entry of a transaction that does not belong there.
+func (w *walk) dangling(x index, e entry, f rediskv.Fields, reason string) Finding {
+	hash := w.k.Object(e.id())
+	return repairable(tollgate.Found(tollgate.FindingIndex, "transaction", e.id(), "%s has it, and %s", x.what, reason), func(c *rediskv.Commit) {
+		for _, name := range []string{"st", "ma"} {
+			c.Still(f[name], "HGET", hash, name)
+		}
+		c.Still(strconv.FormatInt(e.score, 10), "ZSCORE", x.key, e.member)
+		c.Do("ZREM", x.key, e.member)
+	}, "remove %s from %s", e.member, x.key)
+}
+
+// misplaced is a transaction that an index lacks, or has in another place.
+func (w *walk) misplaced(key, what, member string, f rediskv.Fields, there string) Finding {
+	id := tollgate.PrefixTransaction + member
+	hash := w.k.Object(id)
+	text := "it is missing from " + what
+	if there != "" {
+		text = what + " has it at " + there + ", and its position is " + f["pos"]
+	}
+	finding := tollgate.Found(tollgate.FindingIndex, "transaction", id, "%s", text)
+	if _, err := strconv.ParseInt(f["pos"], 10, 64); err != nil {
+		return Finding{Finding: finding}
+	}
+	return repairable(finding, func(c *rediskv.Commit) {
+		for _, name := range []string{"st", "ma", "pos"} {
+			c.Still(f[name], "HGET", hash, name)
+		}
+		c.Still(there, "ZSCORE", key, member)
+		c.Do("ZADD", key, f["pos"], member)
+	}, "add %s to %s at %s", member, key, f["pos"])
+}
+
+// statuses walks through the transactions of each status.
+func (w *walk) statuses(ctx context.Context) error {
+	from, at, _ := strings.Cut(w.at.At, "/")
+	for n, status := range tollgate.TransactionStatuses {
+		if first, err := strconv.Atoi(from); err == nil && n < first {
+			continue
+		}
+		x := index{key: w.k.TransactionsIn(status), what: "the list of those that are " + status, not: func(f rediskv.Fields) string {
+			if f["st"] != status {
+				return "it is " + f["st"]
+			}
+			return ""
+		}}
+		if err := w.through(ctx, x, "index entries", at, strconv.Itoa(n)+"/", nil); err != nil {
+			return err
+		}
+		from, at = "", ""
+	}
+	return nil
+}
+
+// transactions walks through all transactions: those of payments lead to their
+// payments, those of payouts to theirs.
+func (w *walk) transactions(ctx context.Context) error {
+	x := index{key: w.k.Transactions(), what: "the list of all transactions", not: func(rediskv.Fields) string { return "" }}
+	return w.through(ctx, x, "transactions", w.at.At, "", func(ctx context.Context, entries []entry, found []rediskv.Fields) error {
+		var payments, payouts []string
+		var others []moved
+		for i, e := range entries {
+			switch f := found[i]; tollgate.TransactionType(f["ty"]) {
+			case "":
+			case tollgate.TransactionAuthorization:
+				payments = append(payments, tollgate.PrefixPayment+e.member)
+			case tollgate.TransactionPayout:
+				payouts = append(payouts, tollgate.PrefixPayout+e.member)
+			default:
+				others = append(others, moved{e, f["pay"]})
+			}
+		}
+		w.Looked["payments"] += int64(len(payments))
+		w.Looked["payouts"] += int64(len(payouts))
+		if err := confirmed(ctx, w, payments, w.checkPayments); err != nil {
+			return err
+		}
+		if err := confirmed(ctx, w, others, w.checkMoved); err != nil {
+			return err
+		}
+		return confirmed(ctx, w, payouts, w.checkPayouts)
+	})
+}
+
+// moved is a transaction that is not its payment's authorization.
+type moved struct {
+	entry
+	payment string
+}
+
+// checkMoved looks whether payments know the transactions that name them.
+func (w *walk) checkMoved(ctx context.Context, list []moved) ([][]Finding, error) {
+	replies := make([]*redis.StringSliceCmd, len(list))
+	if err := w.pipelined(ctx, "moves", func(ctx context.Context, pipe redis.Pipeliner) {
+		for i, m := range list {
+			if i > 0 && m.payment == list[i-1].payment {
+				replies[i] = replies[i-1]
+				continue
+			}
+			replies[i] = pipe.LRange(ctx, w.k.Moves(m.payment), 0, -1)
+		}
+	}); err != nil {
+		return nil, err
+	}
+	findings := make([][]Finding, len(list))
+	for i, m := range list {
+		if !slices.Contains(replies[i].Val(), m.member) {
+			findings[i] = plain([]tollgate.Finding{tollgate.Found(tollgate.FindingPayment, "payment", m.payment, "transaction %s names it, and is not among its own", m.id())})
+		}
+	}
+	return findings, nil
+}
+
+// places are the indexes that a transaction must be in, and what each is.
+func (w *walk) places(t *tollgate.Transaction) (keys, what []string) {
+	k := w.k
+	keys = []string{k.Transactions(), k.TransactionsOf(t.MerchantAccountID), k.TransactionsIn(t.Status)}
+	what = []string{"the list of all transactions", "the list of its account", "the list of those that are " + t.Status}
+	switch {
+	case t.Type == tollgate.TransactionPayout && t.PayoutID != nil:
+		keys, what = append(keys, k.Own(*t.PayoutID)), append(what, "the list of its payout")
+	case t.AvailableOn != nil:
+		if on, err := tollgate.ParseDate(*t.AvailableOn); err == nil {
+			keys, what = append(keys, k.Group(t.MerchantAccountID, t.Currency, on)), append(what, "the group of "+*t.AvailableOn)
+		}
+	}
+	return keys, what
+}
+
+// located is a transaction as it was read, and where the indexes have it.
+type located struct {
+	id     string
+	hash   *redis.MapStringStringCmd
+	known  string // its status as it was a moment ago
+	keys   []string
+	what   []string
+	scores []*redis.FloatCmd
+}
+
+// moved reports whether it has another status than the indexes were asked for.
+func (l *located) moved() bool { return l.hash.Val()["st"] != l.known }
+
+// locate queues the reading of a transaction of which some fields are known.
+func (w *walk) locate(ctx context.Context, pipe redis.Pipeliner, id string, known rediskv.Fields) *located {
+	l := &located{id: id, known: known["st"], hash: pipe.HGetAll(ctx, w.k.Object(id))}
+	of := &tollgate.Transaction{Type: tollgate.TransactionType(known["ty"]), Status: known["st"], MerchantAccountID: known["ma"], Currency: tollgate.Currency(known["cur"])}
+	of.AvailableOn, of.PayoutID = known.Optional("av"), known.Optional("po")
+	l.keys, l.what = w.places(of)
+	for _, key := range l.keys {
+		l.scores = append(l.scores, pipe.ZScore(ctx, key, rediskv.Unprefixed(id)))
+	}
+	return l
+}
+
+// read is the transaction, and what is wrong with it and its places.
+func (w *walk) located(l *located) (x tollgate.PlacedTransaction, findings []Finding) {
+	f := rediskv.Fields(l.hash.Val())
+	t, stored := ledger.TransactionOf(l.id, f)
+	if err := stored.Err(); err != nil {
+		return tollgate.PlacedTransaction{Transaction: t}, plain(tollgate.FoundDamage(err))
+	}
+	x = tollgate.PlacedTransaction{Transaction: t, Position: f.Int("pos")}
+	for i, key := range l.keys {
+		there := ""
+		if l.scores[i].Err() == nil {
+			there = strconv.FormatInt(int64(l.scores[i].Val()), 10)
+		}
+		if there != f["pos"] {
+			findings = append(findings, w.misplaced(key, l.what[i], rediskv.Unprefixed(l.id), f, there))
+		}
+	}
+	return x, findings
+}

@@ -1,0 +1,248 @@
+package checks
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+	"tollgate/rediskv"
+)
+
+// scanPage is how many keys Redis looks at per round trip.
+const scanPage = 500
+
+// organizationKey is the key of an organization, and of what belongs to it.
+var organizationKey = regexp.MustCompile(`^\{p\d+\}:(org_\w+)(?::(.+))?$`)
+
+// CheckKeys walks through all keys of Redis. It finds what no index leads to: payments,
+// transactions, payouts, exports and endpoints that no list has, organizations that
+// no partition names, and records of requests whose payment is not there.
+func (s *Store) CheckKeys(ctx context.Context, w *Walk) error {
+	if w.Looked == nil {
+		w.Looked = map[string]int64{}
+	}
+	cluster, ok := s.db.Redis.(*redis.ClusterClient)
+	if !ok {
+		return s.keysOf(ctx, s.db.Redis, w)
+	}
+	var one sync.Mutex // masters take turns: what a walk calls is called by one goroutine
+	return cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+		one.Lock()
+		defer one.Unlock()
+		return s.keysOf(ctx, master, w)
+	})
+}
+
+func (s *Store) keysOf(ctx context.Context, node redis.Cmdable, w *Walk) error {
+	for cursor := uint64(0); ; {
+		var keys []string
+		if err := s.db.Timed(ctx, "check_keys", func(ctx context.Context) (err error) {
+			keys, cursor, err = node.Scan(ctx, cursor, "{p*}:org_*", scanPage).Result()
+			return err
+		}); err != nil {
+			return err
+		}
+		byOrg := map[string][]string{}
+		for _, key := range keys {
+			if part := organizationKey.FindStringSubmatch(key); part != nil && (w.Organization == "" || w.Organization == part[1]) {
+				byOrg[part[1]] = append(byOrg[part[1]], part[2])
+			}
+		}
+		for org, names := range byOrg {
+			one := &walk{Walk: w, store: s, k: s.db.Space(org), at: Place{Organization: org, Part: "keys"}, log: newRecent()}
+			if err := one.keys(ctx, names); err != nil && !one.damage(err) {
+				return err
+			}
+		}
+		if cursor == 0 {
+			return nil
+		}
+	}
+}
+
+// keys looks at keys of one organization, by what follows it in them.
+func (w *walk) keys(ctx context.Context, names []string) error {
+	var payments, listed, records []string
+	itself := false
+	for _, name := range names {
+		switch {
+		case name == "":
+			itself = true
+		case strings.HasPrefix(name, "idem:"):
+			records = append(records, name)
+		case strings.Contains(name, ":"):
+		case strings.HasPrefix(name, tollgate.PrefixPayment):
+			payments = append(payments, name)
+		case w.lists(name) != "":
+			listed = append(listed, name)
+		}
+	}
+	if itself {
+		if err := confirmed(ctx, w, []string{w.k.Org}, w.checkNamed); err != nil {
+			return err
+		}
+	}
+	if err := confirmed(ctx, w, payments, w.checkUnlisted); err != nil {
+		return err
+	}
+	if err := confirmed(ctx, w, listed, w.checkListed); err != nil {
+		return err
+	}
+	if err := confirmed(ctx, w, records, w.checkRecords); err != nil {
+		return err
+	}
+	return w.passed(ctx, "keys", len(names), "")
+}
+
+// lists is the list that leads to an object, which has the object's id as a member.
+func (w *walk) lists(id string) string {
+	switch {
+	case strings.HasPrefix(id, tollgate.PrefixTransaction), strings.HasPrefix(id, tollgate.PrefixPayout):
+		return w.k.Transactions()
+	case strings.HasPrefix(id, tollgate.PrefixWebhook):
+		return w.k.Webhooks()
+	}
+	return ""
+}
+
+// checkNamed looks whether the partition of an organization names it.
+func (w *walk) checkNamed(ctx context.Context, _ []string) ([][]Finding, error) {
+	set := rediskv.OrganizationsKey(w.k.Partition)
+	var there *redis.BoolCmd
+	var hash *redis.StringCmd
+	if err := w.atOnce(ctx, "organization", func(ctx context.Context, pipe redis.Pipeliner) {
+		there, hash = pipe.SIsMember(ctx, set, w.k.Org), pipe.HGet(ctx, w.k.Organization(), "v")
+	}); err != nil {
+		return nil, err
+	}
+	if there.Val() || hash.Err() != nil {
+		return make([][]Finding, 1), nil
+	}
+	return [][]Finding{{repairable(tollgate.Found(tollgate.FindingIndex, "organization", w.k.Org, "its partition does not name it"), func(c *rediskv.Commit) {
+		c.Still(hash.Val(), "HGET", w.k.Organization(), "v")
+		c.Do("SADD", set, w.k.Org)
+	}, "add %s to %s", w.k.Org, set)}}, nil
+}
+
+// checkUnlisted checks payments whose authorization is in no list: a walk through the
+// lists does not come to them.
+func (w *walk) checkUnlisted(ctx context.Context, ids []string) ([][]Finding, error) {
+	places := make([]*redis.FloatCmd, len(ids))
+	if err := w.pipelined(ctx, "unlisted", func(ctx context.Context, pipe redis.Pipeliner) {
+		for i, id := range ids {
+			places[i] = pipe.ZScore(ctx, w.k.Transactions(), rediskv.Unprefixed(tollgate.AuthorizationOf(id)))
+		}
+	}); err != nil {
+		return nil, err
+	}
+	findings := make([][]Finding, len(ids))
+	for i, id := range ids {
+		if places[i].Err() == nil {
+			continue
+		}
+		found, err := w.checkPayments(ctx, []string{id})
+		if err != nil {
+			return nil, err
+		}
+		findings[i] = found[0]
+	}
+	return findings, nil
+}
+
+// checkListed looks whether a list leads to objects.
+func (w *walk) checkListed(ctx context.Context, ids []string) ([][]Finding, error) {
+	there := make([]redis.Cmder, len(ids))
+	hashes := make([]*redis.SliceCmd, len(ids))
+	if err := w.atOnce(ctx, "listed", func(ctx context.Context, pipe redis.Pipeliner) {
+		for i, id := range ids {
+			key := w.lists(id)
+			hashes[i] = pipe.HMGet(ctx, w.k.Object(id), indexFields...)
+			switch {
+			case strings.HasPrefix(id, tollgate.PrefixWebhook):
+				there[i] = pipe.HGet(ctx, key, id)
+			default:
+				_, member, _ := strings.Cut(id, "_") // a payout's transaction is named after it
+				there[i] = pipe.ZScore(ctx, key, member)
+			}
+		}
+	}); err != nil {
+		return nil, err
+	}
+	findings := make([][]Finding, len(ids))
+	for i, id := range ids {
+		f := rediskv.FieldsIn(hashes[i].Val(), indexFields...)
+		if !errors.Is(there[i].Err(), redis.Nil) || f["st"] == "" {
+			continue
+		}
+		switch {
+		case strings.HasPrefix(id, tollgate.PrefixTransaction):
+			findings[i] = []Finding{w.misplaced(w.k.Transactions(), "the list of all transactions", rediskv.Unprefixed(id), f, "")}
+		case strings.HasPrefix(id, tollgate.PrefixPayout):
+			findings[i] = plain([]tollgate.Finding{tollgate.Found(tollgate.FindingPayout, "payout", id, "its transaction is in no list")})
+		default:
+			findings[i] = plain([]tollgate.Finding{tollgate.Found(tollgate.FindingIndex, "webhook_endpoint", id, "the fan-out does not know it")})
+		}
+	}
+	return findings, nil
+}
+
+// checkRecords looks whether the payments that records of requests name are there.
+func (w *walk) checkRecords(ctx context.Context, names []string) ([][]Finding, error) {
+	texts := make([]*redis.StringCmd, len(names))
+	if err := w.pipelined(ctx, "records", func(ctx context.Context, pipe redis.Pipeliner) {
+		for i, name := range names {
+			texts[i] = pipe.Get(ctx, w.k.Object(name))
+		}
+	}); err != nil {
+		return nil, err
+	}
+	named := make([][]string, len(names))
+	there := map[string]*redis.IntCmd{}
+	if err := w.pipelined(ctx, "records", func(ctx context.Context, pipe redis.Pipeliner) {
+		for i := range names {
+			named[i] = paymentsIn(texts[i].Val())
+			for _, id := range named[i] {
+				if there[id] == nil {
+					there[id] = pipe.Exists(ctx, w.k.Object(id))
+				}
+			}
+		}
+	}); err != nil {
+		return nil, err
+	}
+	findings := make([][]Finding, len(names))
+	for i, name := range names {
+		for _, id := range named[i] {
+			if there[id].Val() == 0 {
+				findings[i] = append(findings[i], plain([]tollgate.Finding{tollgate.Found(tollgate.FindingIdempotency, "idempotency_record", strings.TrimPrefix(name, "idem:"), "its answer names payment %s, which is not there", id)})...)
+			}
+		}
+	}
+	return findings, nil
+}
+
+// paymentsIn are the payments that the answer of a record names: what was made, or
+// what it was made of. A refusal names none that must be there.
+func paymentsIn(record string) (ids []string) {
+	part := strings.SplitN(record, "\n", 5)
+	if len(part) != 5 || !strings.HasPrefix(part[2], "2") {
+		return nil
+	}
+	var body struct {
+		ID        string `json:"id"`
+		PaymentID string `json:"payment_id"`
+	}
+	_ = json.Unmarshal([]byte(part[4]), &body) // one that is sealed names nothing
+	for _, id := range []string{body.ID, body.PaymentID} {
+		if strings.HasPrefix(id, tollgate.PrefixPayment) && tollgate.ValidID(id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,259 @@
+package checks
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/payments"
+)
+
+// knownFields are what is read of a payment's transactions first, to know what else
+// belongs to them.
+var knownFields = []string{"ty", "st", "ma", "cur", "av", "cap", "rfd", "po"}
+
+// paymentParts are what a payment is made of, as it was a moment ago.
+type paymentParts struct {
+	id    string
+	moves []string
+	known []rediskv.Fields // of its authorization, and of moves
+}
+
+// transactionIDs are those of the parts: the authorization, and then the others.
+func (p *paymentParts) transactionIDs() []string {
+	ids := []string{tollgate.AuthorizationOf(p.id)}
+	for _, m := range p.moves {
+		ids = append(ids, tollgate.PrefixTransaction+m)
+	}
+	return ids
+}
+
+// settles bounds how often a payment or payout is read again because it has changed
+// since its parts were read. One that never stands still is looked at by the next walk.
+const settles = 5
+
+// checkPayments reads payments, each at one moment, and what is wrong with each.
+func (w *walk) checkPayments(ctx context.Context, ids []string) (findings [][]Finding, err error) {
+	for some := range slices.Chunk(ids, together) {
+		left := slices.Clone(some)
+		of := map[string][]Finding{}
+		for range settles {
+			parts, err := w.paymentParts(ctx, left)
+			if err != nil {
+				return nil, err
+			}
+			if left, err = w.wholePayments(ctx, parts, of); err != nil {
+				return nil, err
+			}
+			if len(left) == 0 {
+				break
+			}
+		}
+		for _, id := range some {
+			findings = append(findings, of[id])
+		}
+	}
+	return findings, nil
+}
+
+func (w *walk) paymentParts(ctx context.Context, ids []string) ([]paymentParts, error) {
+	parts := make([]paymentParts, len(ids))
+	moves := make([]*redis.StringSliceCmd, len(ids))
+	if err := w.pipelined(ctx, "payment_parts", func(ctx context.Context, pipe redis.Pipeliner) {
+		for i, id := range ids {
+			moves[i] = pipe.LRange(ctx, w.k.Moves(id), 0, -1)
+		}
+	}); err != nil {
+		return nil, err
+	}
+	known := make([][]*redis.SliceCmd, len(ids))
+	if err := w.pipelined(ctx, "payment_parts", func(ctx context.Context, pipe redis.Pipeliner) {
+		for i, id := range ids {
+			parts[i] = paymentParts{id: id, moves: moves[i].Val()}
+			for _, x := range parts[i].transactionIDs() {
+				known[i] = append(known[i], pipe.HMGet(ctx, w.k.Object(x), knownFields...))
+			}
+		}
+	}); err != nil {
+		return nil, err
+	}
+	for i := range parts {
+		for _, reply := range known[i] {
+			parts[i].known = append(parts[i].known, rediskv.FieldsIn(reply.Val(), knownFields...))
+		}
+	}
+	return parts, nil
+}
+
+// paymentReplies are the records of one payment, as Redis answers.
+type paymentReplies struct {
+	paymentParts
+	hash         *redis.MapStringStringCmd
+	ticket       *redis.StringCmd
+	moves        *redis.StringSliceCmd
+	due          *redis.FloatCmd
+	transactions []*located
+	documents    map[string]*redis.StringCmd // captures and refunds
+}
+
+// wholePayments reads payments at one moment, and returns those that have changed
+// since their parts were read.
+func (w *walk) wholePayments(ctx context.Context, parts []paymentParts, of map[string][]Finding) (changed []string, err error) {
+	replies := make([]paymentReplies, len(parts))
+	if err := w.atOnce(ctx, "payments", func(ctx context.Context, pipe redis.Pipeliner) {
+		for i, p := range parts {
+			r := paymentReplies{paymentParts: p, documents: map[string]*redis.StringCmd{}}
+			r.hash, r.ticket, r.moves = pipe.HGetAll(ctx, w.k.Object(p.id)), pipe.Get(ctx, w.k.Object(tollgate.TicketOf(p.id))), pipe.LRange(ctx, w.k.Moves(p.id), 0, -1)
+			r.due = pipe.ZScore(ctx, w.k.Due, w.k.Org+"/"+p.id)
+			for n, id := range p.transactionIDs() {
+				r.transactions = append(r.transactions, w.locate(ctx, pipe, id, p.known[n]))
+				for _, part := range []string{p.known[n]["cap"], p.known[n]["rfd"]} {
+					if part != "" && r.documents[part] == nil {
+						r.documents[part] = pipe.Get(ctx, w.k.Object(part))
+					}
+				}
+			}
+			replies[i] = r
+		}
+	}); err != nil {
+		return nil, err
+	}
+	for i := range replies {
+		r := &replies[i]
+		if r.changed() {
+			changed = append(changed, r.id)
+			continue
+		}
+		if of[r.id], err = w.payment(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	return changed, nil
+}
+
+// changed reports whether the parts are no longer what they were.
+func (r *paymentReplies) changed() bool {
+	if !slices.Equal(r.moves.Val(), r.paymentParts.moves) {
+		return true
+	}
+	for n, x := range r.transactions {
+		f := x.hash.Val()
+		if slices.ContainsFunc(knownFields, func(name string) bool { return f[name] != r.known[n][name] }) {
+			return true
+		}
+	}
+	return false
+}
+
+// payment compares the records of a payment with each other.
+func (w *walk) payment(ctx context.Context, r *paymentReplies) (findings []Finding, err error) {
+	found := func(format string, args ...any) {
+		findings = append(findings, Finding{Finding: tollgate.Found(tollgate.FindingPayment, "payment", r.id, format, args...)})
+	}
+	f := rediskv.Fields(r.hash.Val())
+	if len(f) == 0 {
+		found("its authorization is there, and it is not")
+		return findings, nil
+	}
+	p, err := payments.PaymentOf(r.id, f)
+	if err != nil {
+		return plain(tollgate.FoundDamage(err)), nil
+	}
+	findings = append(findings, w.queued(r, p, f)...)
+	ticket, err := payments.TicketOf(p.TicketID, r.ticket.Val())
+	if err != nil {
+		findings = append(findings, plain(tollgate.FoundDamage(err))...)
+	}
+	records := tollgate.PaymentRecords{Payment: p, Ticket: ticket, Due: tollgate.Instant(f.Int("due"))}
+	complete := err == nil
+	for _, l := range r.transactions {
+		if len(l.hash.Val()) == 0 {
+			found("its transaction %s is not there", l.id)
+			complete = false
+			continue
+		}
+		x, wrong := w.located(l)
+		findings = append(findings, wrong...)
+		complete = complete && !x.Damaged
+		records.Transactions = append(records.Transactions, x)
+	}
+	if damaged := documents(r.documents, &records); len(damaged) > 0 {
+		findings, complete = append(findings, plain(damaged)...), false
+	}
+	if !complete {
+		return findings, nil
+	}
+	if records.Events, err = w.eventsOf(ctx, ticket.EventIDs); err != nil {
+		return nil, err
+	}
+	return append(findings, plain(records.Check())...), nil
+}
+
+// documents reads captures and refunds. One that is not there is missing from them.
+func documents(replies map[string]*redis.StringCmd, into *tollgate.PaymentRecords) (damaged []tollgate.Finding) {
+	for _, id := range slices.Sorted(maps.Keys(replies)) {
+		reply := replies[id]
+		if errors.Is(reply.Err(), redis.Nil) {
+			continue
+		}
+		if strings.HasPrefix(id, tollgate.PrefixCapture) {
+			var c tollgate.Capture
+			if err := rediskv.Decode(reply.Val(), &c); err != nil || c.ID != id {
+				damaged = append(damaged, tollgate.Found(tollgate.FindingDamaged, "capture", id, "it cannot be read"))
+			}
+			into.Captures = append(into.Captures, c)
+			continue
+		}
+		var r tollgate.Refund
+		if err := rediskv.Decode(reply.Val(), &r); err != nil || r.ID != id {
+			damaged = append(damaged, tollgate.Found(tollgate.FindingDamaged, "refund", id, "it cannot be read"))
+		}
+		into.Refunds = append(into.Refunds, r)
+	}
+	return damaged
+}
+
+// queued compares a payment with its place among those that the clock ends.
+func (w *walk) queued(r *paymentReplies, p *tollgate.Payment, f rediskv.Fields) []Finding {
+	there, want := "", rediskv.Milli(p.Deadline())
+	if r.due.Err() == nil {
+		there = strconv.FormatInt(int64(r.due.Val()), 10)
+	}
+	if there == want {
+		return nil
+	}
+	return []Finding{w.due(r.id, f, there, want)}
+}
+
+// due is a payment that the queue of deadlines has elsewhere than it should.
+func (w *walk) due(id string, f rediskv.Fields, there, want string) Finding {
+	key, member, hash := w.k.Due, w.k.Org+"/"+id, w.k.Object(id)
+	say := func(at string) string {
+		if at == "" {
+			return "not at all"
+		}
+		return "at " + at
+	}
+	finding := tollgate.Found(tollgate.FindingQueue, "payment", id, "the clock ends it %s, and its queue has it %s", say(want), say(there))
+	still := func(c *rediskv.Commit) {
+		c.Still(f["v"], "HGET", hash, "v")
+		c.Still(there, "ZSCORE", key, member)
+	}
+	if want == "" {
+		return repairable(finding, func(c *rediskv.Commit) {
+			still(c)
+			c.Do("ZREM", key, member)
+		}, "remove %s from %s", member, key)
+	}
+	return repairable(finding, func(c *rediskv.Commit) {
+		still(c)
+		c.Do("ZADD", key, want, member)
+	}, "add %s to %s at %s", member, key, want)
+}

@@ -1,0 +1,417 @@
+package rediskv_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/checks"
+	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/testkit"
+)
+
+// lived is an organization in which everything has happened that a check compares.
+type lived struct {
+	*fixture
+	t        testing.TB
+	c        redis.UniversalClient
+	of       string // what its keys begin with
+	account  string
+	endpoint string
+	export   string
+	open     *tollgate.Payment // authorized
+	part     *tollgate.Payment // captured in part, and refunded in part
+	whole    *tollgate.Payment // captured at once, and to be paid
+	payout   string            // paid
+}
+
+func newLived(t testing.TB) *lived {
+	t.Helper()
+	f := newFixtureAt(t, redistest.Fresh(t).URL)
+	f.limited(t, `{"budgets":[{"window":"month","currency":"EUR","amount":"9000.00","per":"merchant_account"}],"frequency":[{"window":"month","count":5000,"per":"payee"}]}`)
+	f.MerchantAccount(t)
+	l := &lived{fixture: f, t: t, account: f.Config.MerchantAccounts[0].ID, endpoint: f.endpoint(t).ID}
+	f.Clock.Advance(2 * rediskv.Skew)
+	l.part = f.Pay(t, eur(1000), tollgate.CaptureManual)
+	must(t, f.Capture(t.Context(), l.part.ID, 400, false))
+	must(t, f.GiveBack(t.Context(), l.part.ID, 100, false))
+	f.Pay(t, eur(700), tollgate.CaptureAutomatic)
+	f.days(5)
+	f.mustSettle(t)
+	l.payout = *f.payouts(t)[0].PayoutID
+	l.whole, l.open = f.Pay(t, eur(500), tollgate.CaptureAutomatic), f.Pay(t, eur(300), tollgate.CaptureManual)
+	f.fanOut(t, "a")
+	f.record(t, f.take(t, 1)[0], succeeded)
+	e, err := f.newExport(t)
+	must(t, err)
+	l.export = e.ID
+	var events string
+	l.c, events = f.raw(t)
+	l.of = strings.TrimSuffix(events, ":events")
+	return l
+}
+
+// do sends a command to Redis; key follows the organization's, or with a colon in
+// front the partition's.
+func (l *lived) do(command, key string, args ...any) any {
+	l.t.Helper()
+	all := append([]any{command, l.key(key)}, args...)
+	reply, err := l.c.Do(l.t.Context(), all...).Result()
+	if err != nil {
+		l.t.Fatal(all, err)
+	}
+	return reply
+}
+
+func (l *lived) key(name string) string {
+	if part, ok := strings.CutPrefix(name, ":"); ok {
+		tag, _, _ := strings.Cut(l.of, ":")
+		return tag + ":" + part
+	}
+	if name == "" {
+		return l.of
+	}
+	return l.of + ":" + name
+}
+
+// txn is the member of the first transaction of a payment that is of a type.
+func (l *lived) txn(payment string, kind tollgate.TransactionType) string {
+	l.t.Helper()
+	for _, x := range l.allTransactions(l.t, ledger.TransactionQuery{PaymentID: payment, Limit: 100}) {
+		if x.Type == kind {
+			return rediskv.Unprefixed(x.ID)
+		}
+	}
+	l.t.Fatalf("%s has no %s", payment, kind)
+	return ""
+}
+
+// delivery is the id of one that waits.
+func (l *lived) waiting() string {
+	l.t.Helper()
+	ids, err := l.c.ZRange(l.t.Context(), l.key(l.endpoint+":queue"), 0, 0).Result()
+	if err != nil || len(ids) == 0 {
+		l.t.Fatal(ids, err)
+	}
+	return ids[0]
+}
+
+// field is the name of a field that ends so.
+func (l *lived) field(key, end string) string {
+	l.t.Helper()
+	names, err := l.c.HKeys(l.t.Context(), l.key(key)).Result()
+	must(l.t, err)
+	for _, name := range names {
+		if strings.HasSuffix(name, end) {
+			return name
+		}
+	}
+	l.t.Fatalf("%s has %v", key, names)
+	return ""
+}
+
+// entry is the place of the last entry of a log.
+func (l *lived) entry(log string, back int64) string {
+	l.t.Helper()
+	last, err := l.c.XRevRangeN(l.t.Context(), l.key(log), "+", "-", back).Result()
+	must(l.t, err)
+	return last[back-1].ID
+}
+
+type breaking struct {
+	name     string
+	kind     tollgate.FindingKind
+	repaired bool
+	do       func(*lived)
+}
+
+// breakings put each kind of inconsistency into Redis by hand.
+var breakings = []breaking{
+	{"a payment's hash is not readable", tollgate.FindingDamaged, false, func(l *lived) { l.do("HSET", l.open.ID, "amt", "x") }},
+	{"a payment is gone", tollgate.FindingPayment, false, func(l *lived) { l.do("DEL", l.open.ID) }},
+	{"a capture has another amount", tollgate.FindingPayment, false, func(l *lived) {
+		l.do("HSET", "txn_"+l.txn(l.whole.ID, tollgate.TransactionCapture), "amt", "499")
+	}},
+	{"captured and released are exchanged", tollgate.FindingPayment, false, func(l *lived) { l.do("HSET", l.part.ID, "capd", "300", "reld", "100") }},
+	{"refunded is another amount", tollgate.FindingPayment, false, func(l *lived) { l.do("HSET", l.part.ID, "rfd", "99") }},
+	{"fees are another amount", tollgate.FindingPayment, false, func(l *lived) { l.do("HSET", l.part.ID, "fee", "1") }},
+	{"an authorization says another status", tollgate.FindingPayment, false, func(l *lived) {
+		m := rediskv.Unprefixed(tollgate.AuthorizationOf(l.open.ID))
+		l.do("HSET", "txn_"+m, "st", "captured")
+		l.do("ZADD", "txns:captured", fmt.Sprint(l.do("ZSCORE", "txns", m)), m)
+		l.do("ZREM", "txns:authorized", m)
+	}},
+	{"a payment does not know its transaction", tollgate.FindingPayment, false, func(l *lived) {
+		l.do("LREM", l.part.ID+":txns", 1, l.txn(l.part.ID, tollgate.TransactionRefund))
+	}},
+	{"a payment's transaction is gone", tollgate.FindingPayment, false, func(l *lived) { l.do("DEL", "txn_"+l.txn(l.part.ID, tollgate.TransactionRefund)) }},
+	{"a capture's record is gone", tollgate.FindingPayment, false, func(l *lived) {
+		l.do("DEL", fmt.Sprint(l.do("HGET", "txn_"+l.txn(l.part.ID, tollgate.TransactionCapture), "cap")))
+	}},
+	{"the deadline that scripts read is another", tollgate.FindingPayment, false, func(l *lived) { l.do("HSET", l.open.ID, "due", "1800000000000") }},
+	{"a transition has no event", tollgate.FindingEvent, false, func(l *lived) { l.do("HINCRBY", l.open.ID, "v", 1) }},
+	{"an event's payment does not know it", tollgate.FindingEvent, false, func(l *lived) {
+		ticket := fmt.Sprint(l.do("GET", tollgate.TicketOf(l.open.ID)))
+		i := strings.Index(ticket, `"event_ids":["evt_`)
+		at := i + len(`"event_ids":["evt_`)
+		l.do("SET", tollgate.TicketOf(l.open.ID), ticket[:at]+strings.Repeat("0", 26)+ticket[at+26:])
+	}},
+	{"an event is taken out of the log", tollgate.FindingSequence, false, func(l *lived) { l.do("XDEL", "events", l.entry("events", 3)) }},
+	{"an event is taken off the end of the log", tollgate.FindingSequence, false, func(l *lived) { l.do("XDEL", "events", l.entry("events", 1)) }},
+	{"an event is in the log twice", tollgate.FindingSequence, false, func(l *lived) {
+		last, err := l.c.XRevRangeN(l.t.Context(), l.key("events"), "+", "-", 1).Result()
+		must(l.t, err)
+		args := []any{"*"}
+		for name, value := range last[0].Values {
+			args = append(args, name, value)
+		}
+		l.do("XADD", "events", args...)
+	}},
+	{"an audit entry is taken out", tollgate.FindingSequence, false, func(l *lived) { l.do("XDEL", "audit", l.entry("audit", 2)) }},
+	{"the counter of audit entries is behind", tollgate.FindingSequence, false, func(l *lived) { l.do("HINCRBY", "seq", "audit", -1) }},
+	{"a sum that is to be paid is too much", tollgate.FindingPayable, true, func(l *lived) { l.do("HINCRBY", l.account+":payable", l.field(l.account+":payable", "/c"), 7) }},
+	{"a count of captures is too much", tollgate.FindingPayable, true, func(l *lived) { l.do("HINCRBY", l.account+":payable", l.field(l.account+":payable", "/n"), 1) }},
+	{"refunds that are kept of it were made up", tollgate.FindingPayable, true, func(l *lived) {
+		l.do("HSET", l.account+":refunds", strings.TrimSuffix(l.field(l.account+":payable", "/c"), "c"), 3)
+	}},
+	{"a group is neither to be paid nor in a payout", tollgate.FindingPayable, false, func(l *lived) { l.do("DEL", l.account+":payable") }},
+	{"a group is to be paid and in a payout", tollgate.FindingPayable, false, func(l *lived) {
+		groups := strings.Fields(fmt.Sprint(l.do("HGET", l.payout, "grp")))
+		group := "2026-12-24/EUR/" + groups[0] + "/"
+		l.do("HSET", l.account+":payable", group+"c", groups[1], group+"f", groups[2], group+"n", groups[3])
+	}},
+	{"a payout pays another sum", tollgate.FindingPayout, false, func(l *lived) {
+		groups := strings.Fields(fmt.Sprint(l.do("HGET", l.payout, "grp")))
+		groups[1] = "9999"
+		l.do("HSET", l.payout, "grp", strings.Join(groups, " "), "sum", strings.Join(groups, " "))
+	}},
+	{"a payout's transaction says another status", tollgate.FindingPayout, false, func(l *lived) { l.do("HSET", l.payout, "st", "failed") }},
+	{"a payout is gone", tollgate.FindingPayout, false, func(l *lived) { l.do("DEL", l.payout) }},
+	{"what is paid is not settled", tollgate.FindingPayout, false, func(l *lived) {
+		m := l.txn(l.part.ID, tollgate.TransactionCapture)
+		l.do("ZADD", "txns:available", fmt.Sprint(l.do("ZSCORE", "txns", m)), m)
+		l.do("ZREM", "txns:settled", m)
+		l.do("HSET", "txn_"+m, "st", "available")
+	}},
+	{"a budget has counted too much", tollgate.FindingCounter, true, func(l *lived) { l.do("INCRBY", "use:"+fmt.Sprint(l.do("HGET", l.open.ID, "use0")), 5) }},
+	{"a frequency has counted too little", tollgate.FindingCounter, true, func(l *lived) { l.do("DECRBY", "use:"+fmt.Sprint(l.do("HGET", l.open.ID, "use1")), 1) }},
+	{"a counter is gone before its window ends", tollgate.FindingCounter, true, func(l *lived) { l.do("DEL", "use:"+fmt.Sprint(l.do("HGET", l.open.ID, "use0"))) }},
+	{"an event was never delivered", tollgate.FindingDelivery, false, func(l *lived) {
+		id := l.waiting()
+		for _, key := range []string{":dlv", ":open", ":queue"} {
+			l.do("ZREM", l.endpoint+key, id)
+		}
+		l.do("DEL", id)
+	}},
+	{"an event has two deliveries", tollgate.FindingDelivery, false, func(l *lived) {
+		id := l.waiting()
+		l.do("ZADD", l.endpoint+":dlv", fmt.Sprint(l.do("ZSCORE", l.endpoint+":dlv", id)), "dlv_other")
+	}},
+	{"a delivery is of another event", tollgate.FindingDelivery, false, func(l *lived) { l.do("HSET", l.waiting(), "evt", l.NewID(tollgate.PrefixEvent)) }},
+	{"a delivery that waits is not queued", tollgate.FindingQueue, true, func(l *lived) { l.do("ZREM", l.endpoint+":queue", l.waiting()) }},
+	{"a delivery that is done is queued", tollgate.FindingQueue, true, func(l *lived) {
+		id := l.waiting()
+		l.do("HSET", id, "st", "failed", "n", "1", "lat", "1800000000000", "cat", "1800000000000")
+	}},
+	{"a delivery that is gone is queued", tollgate.FindingQueue, true, func(l *lived) {
+		id := l.waiting()
+		l.do("DEL", id)
+	}},
+	{"an endpoint with deliveries is not ready", tollgate.FindingQueue, true, func(l *lived) { l.do("ZREM", ":ready", l.Caller.Organization+"/"+l.endpoint) }},
+	{"an endpoint that is not there is ready", tollgate.FindingQueue, true, func(l *lived) { l.do("ZADD", ":ready", 1, l.Caller.Organization+"/we_gone") }},
+	{"the fan-out knows an endpoint that is not there", tollgate.FindingIndex, true, func(l *lived) { l.do("HSET", "webhooks", "we_gone", `{"status":"active"}`) }},
+	{"the fan-out knows that an endpoint wants something else", tollgate.FindingIndex, true, func(l *lived) {
+		l.do("HSET", "webhooks", l.endpoint, `{"status":"active","event_types":["payout.paid"],"merchant_account_ids":null}`)
+	}},
+	{"the fan-out does not know an endpoint", tollgate.FindingIndex, false, func(l *lived) { l.do("HDEL", "webhooks", l.endpoint) }},
+	{"a deadline is not queued", tollgate.FindingQueue, true, func(l *lived) { l.do("ZREM", ":due", l.Caller.Organization+"/"+l.open.ID) }},
+	{"a deadline is queued at another time", tollgate.FindingQueue, true, func(l *lived) { l.do("ZADD", ":due", 5, l.Caller.Organization+"/"+l.open.ID) }},
+	{"a payment that has ended is queued", tollgate.FindingQueue, true, func(l *lived) { l.do("ZADD", ":due", 5, l.Caller.Organization+"/"+l.whole.ID) }},
+	{"a payment that is not there is queued", tollgate.FindingQueue, true, func(l *lived) { l.do("ZADD", ":due", 5, l.Caller.Organization+"/pay_gone") }},
+	{"an account is not looked at when it is to be paid", tollgate.FindingQueue, true, func(l *lived) { l.do("ZREM", ":cutoffs", l.Caller.Organization+"/"+l.account) }},
+	{"an account that is not there is looked at", tollgate.FindingQueue, true, func(l *lived) { l.do("ZADD", ":cutoffs", 5, l.Caller.Organization+"/ma_gone") }},
+	{"a payout that is done is carried on", tollgate.FindingQueue, true, func(l *lived) { l.do("ZADD", ":payouts", 5, l.Caller.Organization+"/"+l.payout) }},
+	{"a payout is not carried on", tollgate.FindingQueue, true, func(l *lived) {
+		l.days(5)
+		for p := range l.Partitions() {
+			due, err := l.DueAccounts(l.t.Context(), p, 10)
+			must(l.t, err)
+			for _, d := range due {
+				_, err := l.CloseDays(l.t.Context(), d.Organization, d.ID)
+				must(l.t, err)
+			}
+		}
+		l.do("DEL", ":payouts")
+	}},
+	{"an export that waits is not among the unfinished", tollgate.FindingIndex, true, func(l *lived) { l.do("SREM", "exports", l.export) }},
+	{"an export that is gone is unfinished", tollgate.FindingIndex, true, func(l *lived) { l.do("SADD", "exports", "exp_gone") }},
+	{"no worker is told of an export", tollgate.FindingQueue, true, func(l *lived) { l.do("DEL", ":exports") }},
+	{"an activation that is not there is to come", tollgate.FindingQueue, true, func(l *lived) { l.do("ZADD", ":activations", 5, l.Caller.Organization+"/act_gone") }},
+	{"a transaction is missing from the list of all", tollgate.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns", l.txn(l.part.ID, tollgate.TransactionCapture)) }},
+	{"a payment is missing from the list of all", tollgate.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns", rediskv.Unprefixed(tollgate.AuthorizationOf(l.open.ID))) }},
+	{"a payment is missing from every list", tollgate.FindingIndex, true, func(l *lived) {
+		m := rediskv.Unprefixed(tollgate.AuthorizationOf(l.open.ID))
+		for _, key := range []string{"txns", "txns:authorized", "txns:" + l.account} {
+			l.do("ZREM", key, m)
+		}
+	}},
+	{"a transaction is missing from its account's list", tollgate.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns:"+l.account, l.txn(l.part.ID, tollgate.TransactionRefund)) }},
+	{"a transaction is missing from its status' list", tollgate.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns:pending", l.txn(l.whole.ID, tollgate.TransactionCapture)) }},
+	{"a transaction is in another status' list, too", tollgate.FindingIndex, true, func(l *lived) {
+		m := l.txn(l.whole.ID, tollgate.TransactionCapture)
+		l.do("ZADD", "txns:settled", fmt.Sprint(l.do("ZSCORE", "txns", m)), m)
+	}},
+	{"a list has a transaction that is not there", tollgate.FindingIndex, true, func(l *lived) { l.do("ZADD", "txns", 123, "gone") }},
+	{"an account's list has another's", tollgate.FindingIndex, true, func(l *lived) {
+		m := l.txn(l.whole.ID, tollgate.TransactionCapture)
+		l.do("ZADD", "txns:"+l.Config.MerchantAccounts[1].ID, fmt.Sprint(l.do("ZSCORE", "txns", m)), m)
+	}},
+	{"a list has a transaction in another place", tollgate.FindingIndex, true, func(l *lived) { l.do("ZADD", "txns", 3, l.txn(l.whole.ID, tollgate.TransactionCapture)) }},
+	{"a payout's own list is empty", tollgate.FindingIndex, true, func(l *lived) { l.do("DEL", l.payout+":txn") }},
+	{"a group lacks a member", tollgate.FindingIndex, true, func(l *lived) {
+		m := l.txn(l.whole.ID, tollgate.TransactionCapture)
+		l.do("ZREM", l.account+":pay:EUR:"+fmt.Sprint(l.do("HGET", "txn_"+m, "av")), m)
+	}},
+	{"a partition does not name an organization", tollgate.FindingIndex, true, func(l *lived) { l.do("SREM", ":organizations", l.Caller.Organization) }},
+	{"a partition names an organization that is not there", tollgate.FindingIndex, true, func(l *lived) {
+		must(l.t, l.c.SAdd(l.t.Context(), rediskv.OrganizationsKey(l.Space("org_gone").Partition), "org_gone").Err())
+	}},
+	{"a partition names an organization of another", tollgate.FindingIndex, false, func(l *lived) {
+		must(l.t, l.c.SAdd(l.t.Context(), rediskv.OrganizationsKey((l.Space("org_gone").Partition+1)%l.Partitions()), "org_gone").Err())
+	}},
+	{"an account that is named is not there", tollgate.FindingIndex, false, func(l *lived) {
+		l.do("HSET", "", "accounts", fmt.Sprint(l.do("HGET", "", "accounts"))+" ma_gone")
+	}},
+	{"a request's payment is not there", tollgate.FindingIdempotency, false, func(l *lived) {
+		keys := scanKeys(l.t, l.c, l.of+":idem:*")
+		text, err := l.c.Get(l.t.Context(), keys[0]).Result()
+		must(l.t, err)
+		id, _, _ := strings.Cut(text[strings.Index(text, `"id":"pay_`)+len(`"id":"`):], `"`)
+		must(l.t, l.c.Set(l.t.Context(), keys[0], strings.ReplaceAll(text, id, l.NewID(tollgate.PrefixPayment)), time.Hour).Err())
+	}},
+}
+
+// Each inconsistency is found, as its kind; what is right can be derived of some, and
+// those are found no more after a repair.
+func TestCheckFinds(t *testing.T) {
+	t.Run("nothing", func(t *testing.T) {
+		l := newLived(t)
+		testkit.Consistent(t, l.Store)
+	})
+	seen := map[tollgate.FindingKind]bool{}
+	for _, b := range breakings {
+		seen[b.kind] = true
+		t.Run(b.name, func(t *testing.T) {
+			l := newLived(t)
+			b.do(l)
+			found := testkit.Findings(t, l.Store)
+			var of []checks.Finding
+			for _, f := range found {
+				t.Logf("%s: %s %s: %s [%s]", f.Kind, f.Object, f.ID, f.Message, f.Repair)
+				if f.Kind == b.kind {
+					of = append(of, f)
+				}
+			}
+			if len(of) == 0 {
+				t.Fatalf("no finding of kind %s among %d", b.kind, len(found))
+			}
+			if b.repaired {
+				l.repaired(found)
+				return
+			}
+			for _, f := range of {
+				if f.Repair != "" {
+					t.Errorf("%q is no repair of %s", f.Repair, f.Message)
+				}
+			}
+		})
+	}
+	for _, kind := range tollgate.FindingKinds {
+		if !seen[kind] {
+			t.Errorf("nothing is of kind %s", kind)
+		}
+	}
+}
+
+// repaired repairs all findings, and finds nothing then; each repair is in the audit
+// record.
+func (l *lived) repaired(found []checks.Finding) {
+	l.t.Helper()
+	for rounds := 0; len(found) > 0; rounds++ {
+		if rounds == 3 {
+			l.t.Fatalf("%d findings after %d repairs: %v", len(found), rounds, found)
+		}
+		done := 0
+		for _, f := range found {
+			before := fmt.Sprint(l.do("XLEN", "audit"))
+			switch err := l.Repair(l.t.Context(), f); {
+			case err == nil && f.Organization == l.Caller.Organization:
+				if after := fmt.Sprint(l.do("XLEN", "audit")); after == before {
+					l.t.Errorf("%s: no audit entry", f.Message)
+				}
+				done++
+			case err == nil:
+				done++
+			case !errors.Is(err, rediskv.ErrConflict) && !errors.Is(err, checks.ErrNotDerivable): // another repair has done it, or comes first
+				l.t.Errorf("%s: %v", f.Message, err)
+			}
+		}
+		if done == 0 {
+			l.t.Fatalf("nothing was repaired of %v", found)
+		}
+		found = testkit.Findings(l.t, l.Store)
+	}
+}
+
+// A repair compares what was read: of a payment that has gone on it writes nothing.
+func TestRepairComparesWhatItRead(t *testing.T) {
+	l := newLived(t)
+	l.do("ZREM", ":due", l.Caller.Organization+"/"+l.open.ID)
+	found := testkit.Findings(t, l.Store)
+	must(t, l.Capture(t.Context(), l.open.ID, 300, true))
+	if err := l.Repair(t.Context(), found[0]); !errors.Is(err, rediskv.ErrConflict) {
+		t.Errorf("repaired: %v", err)
+	}
+	l.do("INCRBY", "use:"+fmt.Sprint(l.do("HGET", l.open.ID, "use0")), 5)
+	found = testkit.Findings(t, l.Store)
+	l.Pay(t, eur(100), tollgate.CaptureManual)
+	if err := l.Repair(t.Context(), found[0]); !errors.Is(err, rediskv.ErrConflict) {
+		t.Errorf("repaired: %v", err)
+	}
+	l.repaired(testkit.Findings(t, l.Store))
+}
+
+// While everything happens at once, nothing is found that is not wrong.
+func TestCheckOfALiveSystem(t *testing.T) {
+	l := newLived(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for n := 0; ctx.Err() == nil; n++ {
+			p := l.Pay(t, eur(100), tollgate.CaptureManual)
+			_ = l.Capture(context.WithoutCancel(ctx), p.ID, 40, n%2 == 0)
+			_ = l.GiveBack(context.WithoutCancel(ctx), p.ID, 10, false)
+			if n%3 == 0 {
+				_ = l.Move(context.WithoutCancel(ctx), p.ID, tollgate.TriggerCancel)
+			}
+			if n%20 == 0 {
+				l.fanOut(t, "a")
+			}
+		}
+	}()
+	for range 3 {
+		testkit.Consistent(t, l.Store)
+	}
+	stop()
+	<-ended
+	testkit.Consistent(t, l.Store)
+}

@@ -1,0 +1,4 @@
+package rediskv
+
+// Unwaited is for tests.
+func Unwaited() []string { return unwaited }

@@ -1,0 +1,105 @@
+package rediskv_test
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/health"
+	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/script"
+	"tollgate/rediskv/testkit"
+)
+
+// With a replica that must have each change, what is acknowledged is on both. When its
+// link stops, a change is made and not acknowledged, and a repeat is answered once the
+// replica has it.
+func TestWaitForReplicas(t *testing.T) {
+	t.Parallel() // it waits most of its time
+	primary, replica := redistest.Replicated(t)
+	wire := redistest.Proxy(t, primary.URL)
+	shop := testkit.NewShop(t, rediskv.Options{URL: wire.URL, Rules: cards}, testkit.NewClock(), nil)
+	replica.Follow(primary)
+	shop = shop.With(t, rediskv.Options{Rules: cards, WaitReplicas: 1, Timeout: 4 * time.Second})
+	testkit.Eventually(t, "the replica follows", func() bool { return shop.Beat(t.Context()) == health.Written })
+	ctx, key := t.Context(), shop.Key("waits")
+	a := shop.MerchantAccount(t)
+	pay := func() (rediskv.Result, error) {
+		t.Helper()
+		ch, ans := shop.Draft(t, a, testkit.EUR(1000), "shop.example", tollgate.CaptureManual)
+		return shop.CreatePayment(ctx, shop.Caller, key, a, ch, ans)
+	}
+
+	shop.Pay(t, testkit.EUR(500), tollgate.CaptureManual)
+	wire.Reset()
+	first := shop.Pay(t, testkit.EUR(500), tollgate.CaptureManual)
+	sent := wire.Counts()
+	delete(sent, "HGETALL") // the test reads what it paid
+	if sent["EVALSHA"] == 0 || sent["WAIT"] == 0 || slices.Contains(slices.Collect(maps.Keys(sent)), "SCRIPT") {
+		t.Errorf("a payment sends %v", sent)
+	}
+	if n, err := rawClient(t, replica.URL).Exists(ctx, shop.Space(shop.Caller.Organization).Object(first.ID)).Result(); err != nil || n != 1 {
+		t.Errorf("the replica has not what was acknowledged: %d, %v", n, err)
+	}
+	if err := primary.Command("SCRIPT", "FLUSH"); err != nil { // as after a failover
+		t.Fatal(err)
+	}
+	shop.Pay(t, testkit.EUR(500), tollgate.CaptureManual)
+
+	for name, link := range map[string]struct{ stop, resume func() }{
+		"gone":      {replica.Unfollow, func() { replica.Follow(primary) }},
+		"half open": {func() { replica.HangNode(0) }, func() { replica.ResumeNode(0) }},
+	} {
+		key = shop.Key(name)
+		link.stop()
+		testkit.Eventually(t, name+": the replica is missed", func() bool { return shop.Beat(ctx) == health.TooFewReplicas })
+		_, err := pay()
+		if e, ok := errors.AsType[*tollgate.Error](err); !ok || e.Code != tollgate.CodeStoreUnavailable || !errors.Is(err, rediskv.ErrTooFewReplicas) ||
+			!strings.Contains(e.Message, "may have been made") || !strings.Contains(e.Message, "same Idempotency-Key") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := pay(); !errors.Is(err, rediskv.ErrTooFewReplicas) {
+			t.Errorf("%s: a repeat is answered with what one server has: %v", name, err)
+		}
+		if _, _, err := shop.FindRepeated(ctx, shop.Caller, key); !errors.Is(err, rediskv.ErrTooFewReplicas) {
+			t.Errorf("%s: what one server has is found: %v", name, err)
+		}
+		link.resume()
+		testkit.Eventually(t, name+": a repeat is answered", func() bool {
+			r, err := pay()
+			return err == nil && r.Repeated
+		})
+	}
+}
+
+// In a cluster both commands go to the master of the keys.
+func TestWaitInACluster(t *testing.T) {
+	if redistest.Kind(t) != redistest.Cluster {
+		t.Skip("only a cluster has several masters")
+	}
+	f := newFixture(t)
+	s := f.With(t, rediskv.Options{Rules: cards, WaitReplicas: 1, Timeout: 2 * time.Second})
+	a := s.MerchantAccount(t)
+	ch, ans := s.Draft(t, a, testkit.EUR(1000), "shop.example", tollgate.CaptureManual)
+	if _, err := s.CreatePayment(t.Context(), s.Caller, s.Key("k"), a, ch, ans); !errors.Is(err, rediskv.ErrTooFewReplicas) {
+		t.Errorf("there are no replicas: %v", err)
+	}
+	ch, ans = f.Draft(t, a, testkit.EUR(1000), "shop.example", tollgate.CaptureManual)
+	if r, err := f.CreatePayment(t.Context(), f.Caller, f.Key("k"), a, ch, ans); err != nil || !r.Repeated {
+		t.Errorf("what was not acknowledged is a repeat for whoever does not wait: %v %v", r.Repeated, err)
+	}
+}
+
+// Scripts that wait for nobody are there, and none of them answers a client.
+func TestUnwaitedScriptsAreThere(t *testing.T) {
+	for _, name := range rediskv.Unwaited() {
+		if !slices.ContainsFunc(script.All(), func(s *script.Named) bool { return s.Name == name }) {
+			t.Errorf("there is no script %s", name)
+		}
+	}
+}
