@@ -48,6 +48,10 @@ const (
 	grace = time.Second
 )
 
+// Patience bounds what a Redis in the same process is asked. It cannot be away: what
+// takes long is a slow machine, where its scripts alone can take seconds at a start.
+const Patience = time.Minute
+
 // Start makes a sandbox on what its Redis holds.
 func Start(ctx context.Context, o Options) (*Sandbox, error) {
 	s := &Sandbox{redis: o.Redis, clock: o.Clock, last: o.Clock()}
@@ -57,7 +61,7 @@ func Start(ctx context.Context, o Options) (*Sandbox, error) {
 	}}
 	entropy := bufio.NewReader(o.Entropy)
 	store, err := service.Connect(ctx, rediskv.Options{
-		URL: "redis://sandbox", Partitions: 1, Clock: clock.Now, Wall: o.Clock, Entropy: entropy, Log: o.Log, Dial: o.Redis.Dial, Pool: connections, Blocking: connections,
+		URL: "redis://sandbox", Partitions: 1, Clock: clock.Now, Wall: o.Clock, Entropy: entropy, Log: o.Log, Dial: o.Redis.Dial, Pool: connections, Blocking: connections, Timeout: Patience,
 	})
 	if err != nil {
 		return nil, err

@@ -22,6 +22,7 @@ import (
 
 	"tollgate/cmd/sandbox"
 	"tollgate/cmd/tollgate/clitest"
+	"tollgate/rediskv"
 )
 
 const issuer = "https://sandbox.example"
@@ -141,6 +142,13 @@ func within(t *testing.T, what string, done func() bool) {
 			t.Fatal(what)
 		}
 	}
+}
+
+// A sandbox starts on a machine on which its own Redis takes longer than one elsewhere
+// may.
+func TestSlowMachine(t *testing.T) {
+	slow := sync.OnceFunc(func() { time.Sleep(rediskv.OperationTimeout + 200*time.Millisecond) })
+	run(t, sandbox.NewRedis(func() time.Time { slow(); return time.Now() }), time.Now, new(receiver))
 }
 
 // What changes in a sandbox's Redis makes the same Redis elsewhere, change by change

@@ -2,6 +2,7 @@
 package dev
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,8 +93,9 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 	}
 
 	clock := &service.SandboxClock{Real: a.Clock}
-	redisURL := o.redis
+	redisURL, patience := o.redis, a.StoreTimeout
 	if redisURL == "" {
+		patience = cmp.Or(patience, sandbox.Patience)
 		embedded, stop, err := embeddedRedis(ctx, clock)
 		if err != nil {
 			return err
@@ -106,7 +108,7 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 		return err
 	}
 	store, g, err := server.OpenStore(ctx, rediskv.Options{
-		URL: redisURL, Clock: clock.Now, Wall: a.Clock, Entropy: a.Entropy, Timeout: a.StoreTimeout, Observe: metrics.Redis, Damaged: metrics.Damaged, Held: metrics.Held, Log: log,
+		URL: redisURL, Clock: clock.Now, Wall: a.Clock, Entropy: a.Entropy, Timeout: patience, Observe: metrics.Redis, Damaged: metrics.Damaged, Held: metrics.Held, Log: log,
 	}, 5*time.Second, o.redis != "")
 	if err != nil {
 		return err
