@@ -38,6 +38,7 @@ type Redis struct {
 	gate     sync.Mutex
 	changes  bytes.Buffer
 	passed   time.Duration // of the times to live, not among changes yet
+	rest     time.Duration // below a millisecond, which has not passed yet
 	replayed bool          // what runs has been recorded
 	now      time.Time     // for the command that runs
 	noted    time.Time     // what changes say it is
@@ -205,10 +206,13 @@ func (r *Redis) dispatch(peer *server.Peer, words []string) {
 	r.mini.Server().Dispatch(peer, words)
 }
 
-// FastForward lets times to live pass: they do not by themselves.
+// FastForward lets times to live pass: they do not by themselves. They pass in whole
+// milliseconds, as changes have them; what is less waits for the next time.
 func (r *Redis) FastForward(by time.Duration) {
 	r.gate.Lock()
 	defer r.gate.Unlock()
+	by += r.rest
+	by, r.rest = by.Truncate(time.Millisecond), by%time.Millisecond
 	r.mini.FastForward(by)
 	r.passed += by
 }

@@ -186,6 +186,10 @@ func TestSandboxGoesOn(t *testing.T) {
 	within(t, "nothing is paid out", hooks.has("payout.paid"))
 	keep()
 	hooks.status.Store(http.StatusInternalServerError)
+	for i := range 3 { // as its tick does, and no tick is a number of milliseconds
+		first.FastForward(1400 * time.Microsecond)
+		x.pay(fmt.Sprint("tick-", i), "1.00")
+	}
 	last := x.pay("last", "7.00")
 	within(t, "no attempt has failed", func() bool { return hooks.refused.Load() > 0 })
 	answers := func(x *running) string {
