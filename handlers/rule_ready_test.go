@@ -123,6 +123,8 @@ func TestInstanceLacksWhatIsInForce(t *testing.T) {
 	// waits before it tries again.
 	testkit.Within(t, "the instance is ready again", 30*time.Second, func() bool {
 		w.advance(tollgate.InstanceGrace)
+		now := tollgate.At(i.now())
+		testkit.Within(t, "it looks again", 30*time.Second, func() bool { return said() >= now })
 		return i.readiness() == "200 ok 0"
 	})
 }
