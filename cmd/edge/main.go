@@ -17,6 +17,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"syscall/js"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -62,7 +63,7 @@ func start(ctx context.Context, p *host.Program) error {
 	url := setting("REDIS_URL")
 	encrypted := strings.HasPrefix(url, "rediss://")
 	store, err := service.Await(ctx, rediskv.Options{
-		URL: url, Clock: time.Now, Wall: time.Now, Entropy: bufio.NewReader(rand.Reader), Log: log, Pool: connections, Blocking: 1, Silence: silence, PaymentBytes: paymentBytes,
+		URL: url, Clock: time.Now, Wall: wall, Entropy: bufio.NewReader(rand.Reader), Log: log, Pool: connections, Blocking: 1, Silence: silence, PaymentBytes: paymentBytes,
 		Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
 			return dial(ctx, p.Host.Call("dial", address, encrypted))
 		},
@@ -82,6 +83,10 @@ func start(ctx context.Context, p *host.Program) error {
 	p.Handler, p.Run = s.Server.Handler(), s.Run
 	return nil
 }
+
+// wall is the machine's clock, to be compared with that of Redis. It is not time.Now,
+// which tests set.
+func wall() time.Time { return time.UnixMilli(int64(js.Global().Get("Date").Call("now").Float())) }
 
 // signingKeys are private JWKs, separated as in TOLLGATE_SIGNING_KEY of `serve`. A
 // file is nothing that an object has.

@@ -21,7 +21,7 @@ import (
 
 const (
 	files    = "../../bin/sandbox"
-	patience = 20 * time.Second
+	patience = time.Minute
 )
 
 // all is whether everything is tried, not a part as on every commit.
