@@ -27,7 +27,11 @@ func TestStartWithoutRedis(t *testing.T) {
 	s.authenticate(first.serving())
 	const payment = `{"amount":"100.00","currency":"EUR","payee":"shop.example"}`
 	var before, away, after tollgate.Quote
-	s.must(http.StatusOK, "POST", first.serving()+"/v1/quotes", "", payment).into(t, &before)
+	testkit.Within(t, "what it quotes with is known to be current", patience, func() bool {
+		before = tollgate.Quote{}
+		s.must(http.StatusOK, "POST", first.serving()+"/v1/quotes", "", payment).into(t, &before)
+		return before.AsOf == 0
+	})
 	testkit.Within(t, "what it knows is kept", patience, func() bool {
 		files, err := filepath.Glob(folder + "/*.org.json")
 		return err == nil && len(files) > 0 && filesHave(t, folder+"/redis.json", `"confirmed":"2`)
