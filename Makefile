@@ -25,6 +25,8 @@ FUZZTIME ?= 10s
 FAIR  ?= all
 EDGE  ?= some
 SANDBOX ?= some
+SEEDS ?= 1-100
+TEETH ?= all
 
 # Programs for JavaScript. They talk no HTTP/2: the host does.
 JS := GOOS=js GOARCH=wasm $(GO) build -tags nethttpomithttp2 -trimpath -buildvcs=false -ldflags '-s -w'
@@ -89,6 +91,15 @@ test-cluster: ## the same on a Redis Cluster of three nodes
 builds: ## this build, the one before and the first release on one real Redis; needs the repository's history
 	TOLLGATE_TEST_BUILDS=all TOLLGATE_TEST_REDIS=server $(GO) test -count=1 -timeout 10m ./scripts/builds
 
+# A play is one goroutine after the other: more processors would only look for work.
+SIMULATE := GODEBUG=asyncpreemptoff=1 GOMAXPROCS=1 GOGC=400 GOMEMLIMIT=1GiB $(GO) test -count=1 -timeout 24h -v
+
+simulate: ## stories of SEEDS (1-100, or one), in which everything goes wrong; tells what is wrong with them, and how fast they were
+	TOLLGATE_TEST_SEEDS=$(SEEDS) $(SIMULATE) -run 'TestSeeds' ./scripts/simulate
+
+teeth: ## known bugs, put back one at a time: the simulation must find them (TEETH: part of a name); about half an hour
+	TOLLGATE_TEST_TEETH="$(TEETH)" $(SIMULATE) -run TestTeeth ./scripts/simulate
+
 # The detector holds up the end of each process for a second; the scripts of
 # cmd/tollgate start hundreds.
 race: ## the tests of RACE (where goroutines share memory) under the race detector; needs a C compiler
@@ -148,4 +159,4 @@ clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: help build builds dev edge edge-dev edge-test sandbox sandbox-test test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi templates load fair clean
+.PHONY: help build builds dev edge edge-dev edge-test sandbox sandbox-test simulate teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi templates load fair clean

@@ -95,7 +95,7 @@ var rooms = map[string]map[string][]string{
 }
 
 // testsOnly are packages that no program may hold.
-var testsOnly = []string{"rediskv/redistest", "rediskv/testkit", "handlers/conform", "handlers/share/fair", "cmd/edge/edgetest", "cmd/tollgate/clitest"}
+var testsOnly = []string{"rediskv/redistest", "rediskv/testkit", "handlers/conform", "handlers/share/fair", "cmd/edge/edgetest", "cmd/tollgate/clitest", "scripts/simulate"}
 
 // owners are the packages that alone know a third-party module, with /... and
 // those below. Tests are held to them too.
@@ -107,7 +107,7 @@ var owners = map[string][]string{
 	"github.com/tetratelabs/wazero":         {"wasm"},
 	"github.com/go-jose/go-jose/v4":         {"handlers/auth"},
 	"github.com/julienschmidt/httprouter":   {"handlers"},
-	"github.com/alicebob/miniredis/v2":      {"rediskv/redistest", "cmd/sandbox", "cmd/tollgate/..."},
+	"github.com/alicebob/miniredis/v2":      {"rediskv/redistest", "cmd/sandbox", "cmd/tollgate/...", "scripts/simulate"},
 	"github.com/getkin/kin-openapi":         {"handlers/conform"},
 	"github.com/spf13/cobra":                {"cmd/tollgate/..."},
 	"github.com/prometheus/client_golang":   {"cmd/tollgate/server"},

@@ -1,0 +1,198 @@
+package simulate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"tollgate/handlers/auth"
+)
+
+// client sends requests to the service, and sends them again until it knows what
+// became of them.
+type client struct {
+	world *world
+	name  string
+
+	mu    sync.Mutex
+	sends int             // requests
+	sent  map[string]bool // that were
+}
+
+// answer is what the service said.
+type answer struct {
+	status   int
+	body     []byte
+	replayed bool
+}
+
+const (
+	patience = 10 * time.Second // with one request
+	tries    = 60
+)
+
+// send is one request, until there is an answer that says what became of it. Then
+// known is true.
+func (c *client) send(method, path, body, key string) (said answer, known bool) {
+	return c.sendUpTo(tries, method, path, body, key)
+}
+
+func (c *client) sendUpTo(tries int, method, path, body, key string) (said answer, known bool) {
+	x := c.world
+	c.mu.Lock()
+	c.sends++
+	number := c.sends
+	c.mu.Unlock()
+	bare, _, _ := strings.Cut(path, "?") // cursors are other ones each time
+	for try := range tries {
+		if x.ctx.Err() != nil {
+			return said, false
+		}
+		n := x.wire.chance.of(c.name, method, bare, key, number, try)
+		if try > 0 {
+			pause(x.ctx, between(n>>8, 50*time.Millisecond, time.Duration(min(try, 10))*500*time.Millisecond))
+		}
+		p := x.serving(n)
+		token, err := c.bearer(p, n)
+		if err != nil {
+			continue
+		}
+		r := request(method, path, body)
+		r.Header.Set("Authorization", "Bearer "+token)
+		if key != "" {
+			r.Header.Set("Idempotency-Key", key)
+		}
+		before := c.sentBefore(method, path, key)
+		said, err = x.exchange(p, r, n)
+		if err == nil && said.replayed && !before {
+			x.judge.wrong("%s %s with %s is sent for the first time and answered as a repeat: %d %s", method, path, key, said.status, said.body)
+		}
+		if err == nil && said.status == http.StatusInternalServerError {
+			x.judge.wrong("%s %s is answered %d %s", method, path, said.status, said.body)
+		}
+		switch {
+		case err != nil, said.status >= 500, said.status == http.StatusTooManyRequests:
+			continue
+		case said.status == http.StatusUnauthorized:
+			x.token.forget(token)
+			continue
+		}
+		return said, true
+	}
+	x.wire.tell("%s gives up %s %s: %d %s", c.name, method, path, said.status, said.body)
+	return said, false
+}
+
+// sentBefore says whether a request with a key has been sent before.
+func (c *client) sentBefore(method, path, key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sent == nil {
+		c.sent = map[string]bool{}
+	}
+	name := method + " " + path + " " + key
+	before := c.sent[name]
+	c.sent[name] = true
+	return before
+}
+
+func request(method, path, body string) *http.Request {
+	r := httptest.NewRequest(method, issuer+path, strings.NewReader(body))
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return r
+}
+
+// token is an access token that clients share.
+type token struct {
+	mu    sync.Mutex
+	text  string
+	asked int // how often
+}
+
+func (t *token) forget(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.text == text {
+		t.text = ""
+	}
+}
+
+// bearer is the token, which is asked for where there is none.
+func (c *client) bearer(p *process, n uint64) (string, error) {
+	shared := &c.world.token
+	shared.mu.Lock()
+	text := shared.text
+	shared.asked++
+	asked := shared.asked
+	shared.mu.Unlock()
+	if text != "" {
+		return text, nil
+	}
+	assertion, err := auth.SignAssertion(c.world.clientKey, clientID, issuer, fmt.Sprintf("%s-%d", c.name, asked), c.world.wire.now())
+	if err != nil {
+		return "", err
+	}
+	form := url.Values{
+		"grant_type": {"client_credentials"}, "client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"}, "client_assertion": {assertion},
+	}
+	r := request("POST", "/oauth2/token", form.Encode())
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	said, err := c.world.exchange(p, r, mixed(n))
+	if err != nil {
+		return "", err
+	}
+	var got struct {
+		Token string `json:"access_token"`
+	}
+	if said.status != http.StatusOK || json.Unmarshal(said.body, &got) != nil {
+		return "", fmt.Errorf("no token: %d %s", said.status, said.body)
+	}
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	shared.text = got.Token
+	return got.Token, nil
+}
+
+var (
+	errRefused = errors.New("connection refused")
+	errGone    = errors.New("connection reset by peer")
+)
+
+// exchange takes a request to a process and brings the answer back.
+func (x *world) exchange(p *process, r *http.Request, n uint64) (answer, error) {
+	way := &outbound{p}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := way.wait(ctx, between(n, 100*time.Microsecond, 2*time.Millisecond)); err != nil {
+		return answer{}, err
+	}
+	h := p.handler.Load()
+	if h == nil {
+		return answer{}, errRefused
+	}
+	to, done := httptest.NewRecorder(), make(chan struct{})
+	x.running.Go(func() {
+		defer close(done)
+		p.entropy.own(fmt.Sprint(r.Method, r.URL.Path, n), func() { (*h).ServeHTTP(to, r.WithContext(ctx)) })
+	})
+	select {
+	case <-done:
+	case <-p.stopped:
+		return answer{}, errGone
+	case <-ctx.Done():
+		return answer{}, ctx.Err()
+	}
+	if err := way.wait(ctx, between(mixed(n), 100*time.Microsecond, 2*time.Millisecond)); err != nil {
+		return answer{}, err
+	}
+	return answer{to.Code, to.Body.Bytes(), to.Header().Get("Idempotent-Replayed") != ""}, nil
+}

@@ -1,0 +1,98 @@
+// The Redis client waits for a while before it tries again, by math/rand's own
+// numbers: in a story they are the same each time.
+//
+//go:debug randseednop=0
+package simulate
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// variable names the environment variable that chooses seeds: one, or "1-100".
+const variable = "TOLLGATE_TEST_SEEDS"
+
+// few are the seeds of every commit.
+const few = "1-20"
+
+func seeds(t *testing.T) (list []uint64) {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		text = few
+	}
+	var first, last uint64
+	if n, _ := fmt.Sscanf(strings.ReplaceAll(text, "-", " "), "%d %d", &first, &last); n == 1 {
+		last = first
+	} else if n != 2 {
+		t.Fatalf("%s=%q: want a seed, or two with a dash between", variable, text)
+	}
+	for seed := first; seed <= last; seed++ {
+		list = append(list, seed)
+	}
+	return list
+}
+
+// tell plays a story in a bubble of its own.
+func tell(t *testing.T, plan Plan, bent bend, keep bool) (r Result) {
+	t.Helper()
+	synctest.Test(t, func(*testing.T) { r = play(plan, bent, keep) })
+	return r
+}
+
+// explain says how to see a story fail again, and tells as short a one as does.
+func explain(t *testing.T, plan Plan, bent bend) string {
+	t.Helper()
+	short := Reduce(plan, 60, func(p Plan) bool { return len(tell(t, p, bent, false).Faults) > 0 })
+	r := tell(t, short, bent, true)
+	return fmt.Sprintf("Again: make simulate SEEDS=%d\nThe shortest story that was found:\n%sis told\n\t%s\nand ends with\n\t%s",
+		plan.Seed, short.Steps(), strings.Join(r.Story, "\n\t"), strings.Join(r.Faults, "\n\t"))
+}
+
+// TestAgain: a seed is one story. All that is said is the same each time, to the
+// nanosecond.
+func TestAgain(t *testing.T) {
+	defer func() { traceTo = nil }()
+	for _, seed := range []uint64{1, 2, 3} {
+		var said [2]strings.Builder
+		var results [2]Result
+		for i := range said {
+			traceTo = &said[i]
+			results[i] = tell(t, PlanOf(seed), bend{}, false)
+		}
+		if results[0].Trace == results[1].Trace && results[0].Commands > 1000 {
+			continue
+		}
+		first, second := strings.Split(said[0].String(), "\n"), strings.Split(said[1].String(), "\n")
+		for i := range min(len(first), len(second)) {
+			// The order within a script's arguments may be that of a map.
+			if a, b := strings.Fields(first[i]), strings.Fields(second[i]); len(a) < 2 || len(b) < 2 || a[0] != b[0] || a[1] != b[1] {
+				t.Errorf("seed %d: of %d commands and %d, the first that differs is\n%.300s\n%.300s", seed, results[0].Commands, results[1].Commands, first[i], second[i])
+				break
+			}
+		}
+		if results[0].Trace != results[1].Trace {
+			t.Errorf("seed %d: its trace is %x, and then %x", seed, results[0].Trace, results[1].Trace)
+		}
+	}
+}
+
+// TestSeeds plays the stories of some seeds.
+func TestSeeds(t *testing.T) {
+	begun, commands, passed := time.Now(), 0, time.Duration(0)
+	list := seeds(t)
+	for _, seed := range list {
+		r := tell(t, PlanOf(seed), bend{}, false)
+		commands, passed = commands+r.Commands, passed+r.Time
+		if len(r.Faults) > 0 {
+			t.Errorf("seed %d:\n\t%s\n%s", seed, strings.Join(r.Faults, "\n\t"), explain(t, r.Plan, bend{}))
+		}
+	}
+	took := time.Since(begun)
+	t.Logf("%d seeds, %.1f a second; %.1f simulated hours, %.0f times as fast; %d commands",
+		len(list), float64(len(list))/took.Seconds(), passed.Hours(), passed.Seconds()/took.Seconds(), commands)
+}
