@@ -78,14 +78,19 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// kill ends a process as kill -9 does: first nobody hears it, then it ends.
-func (p *process) kill() {
+// kill ends a process as kill -9 does: first nobody hears it, then it ends. It reports
+// whether it was there.
+func (p *process) kill() bool {
 	w := p.world.wire
 	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p.ended {
+		return false
+	}
 	p.ended = true
 	w.cutAll(p)
 	w.push(time.Now().Add(cutting), 0, p.end)
-	w.mu.Unlock()
+	return true
 }
 
 // end ends a process in good order.
@@ -98,7 +103,7 @@ func (p *process) end() {
 
 func (p *process) connect(ctx context.Context) (*store.Store, error) {
 	return service.Await(ctx, rediskv.Options{
-		URL: "redis://simulated", Partitions: p.world.plan.Partitions, Clock: p.clock, Entropy: p.entropy, Dial: p.world.wire.dialer(p),
+		URL: "redis://simulated", Partitions: p.world.plan.Partitions, Clock: p.clock, Wall: p.clock, Entropy: p.entropy, Dial: p.world.wire.dialer(p),
 		Pool: 24, Blocking: 24, Log: p.log(),
 	}, time.Minute)
 }

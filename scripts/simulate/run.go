@@ -22,6 +22,7 @@ type Result struct {
 // play plays a story. It is called in a bubble.
 func play(plan Plan, bent bend, keep bool) (r Result) {
 	r.Plan = plan
+	defer begin(chance(plan.Seed).of("runtime"))()
 	//lint:ignore SA1019 nobody else can tell the Redis client how long to wait between its tries
 	rand.Seed(int64(plan.Seed))
 	x, err := newWorld(plan)

@@ -42,7 +42,7 @@ type wire struct {
 	redis   *machine
 	known   int // how many of its changes somebody may know of
 	bend    bend
-	conns   map[*conn]struct{}
+	conns   []*conn // in the order in which they were made
 	numbers int
 	trouble trouble
 
@@ -56,7 +56,7 @@ type wire struct {
 func newWire(seed chance, start time.Time) *wire {
 	return &wire{
 		chance: seed, origin: time.Now(), start: start, wake: make(chan struct{}, 1), said: map[string]int{},
-		redis: newMachine(start), conns: map[*conn]struct{}{}, trouble: newTrouble(),
+		redis: newMachine(start), trouble: newTrouble(),
 	}
 }
 
@@ -104,9 +104,12 @@ func (w *wire) push(when time.Time, tie uint64, what func()) {
 	}
 }
 
+// endless is longer than a story can last.
+const endless = 3 * time.Hour
+
 // run makes everything happen until it is over.
 func (w *wire) run(over <-chan struct{}) {
-	for {
+	for events := 0; ; {
 		synctest.Wait()
 		select {
 		case <-over:
@@ -114,6 +117,12 @@ func (w *wire) run(over <-chan struct{}) {
 		default:
 		}
 		w.mu.Lock()
+		if events++; events%collects == 0 {
+			collect()
+		}
+		if time.Since(w.origin) > endless {
+			panic("simulate: the story does not end") // and tells who holds it up
+		}
 		if len(w.events) > 0 && !w.events[0].at.After(time.Now()) {
 			next := heap.Pop(&w.events).(event)
 			w.mu.Unlock()
@@ -186,8 +195,13 @@ func (w *wire) dial(p *process) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 	}
 	c := &conn{wire: w, process: p, session: newSession(), news: make(chan struct{}, 1)}
-	w.conns[c] = struct{}{}
+	w.conns = append(w.conns, c)
 	return c, nil
+}
+
+// drop forgets a connection. The lock is held.
+func (w *wire) drop(c *conn) {
+	w.conns = slices.DeleteFunc(w.conns, func(other *conn) bool { return other == c })
 }
 
 // Write sends commands.
@@ -449,7 +463,7 @@ func (w *wire) release() {
 		added := w.redis.added
 		w.redis.added = map[string]bool{}
 		var ready []*conn
-		for c := range w.conns {
+		for _, c := range w.conns {
 			if c.held != nil && slices.ContainsFunc(c.held.streams, func(s string) bool { return added[s] }) {
 				ready = append(ready, c)
 			}
@@ -471,7 +485,7 @@ func (w *wire) release() {
 // pushNotices sends what was published.
 func (w *wire) pushNotices() {
 	for _, n := range w.redis.told {
-		for c := range w.conns {
+		for _, c := range w.conns {
 			if !slices.Contains(c.subscribe, n.channel) || c.broken() {
 				continue
 			}
@@ -555,7 +569,7 @@ func (c *conn) broken() bool {
 
 // breakOff ends a connection for both sides. The wire's lock is held.
 func (c *conn) breakOff() {
-	delete(c.wire.conns, c)
+	c.wire.drop(c)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cut = true
@@ -598,7 +612,7 @@ func (c *conn) sleep(until time.Time) {
 
 func (c *conn) Close() error {
 	c.wire.mu.Lock()
-	delete(c.wire.conns, c)
+	c.wire.drop(c)
 	c.wire.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()

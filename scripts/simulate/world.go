@@ -190,15 +190,16 @@ func (x *world) befall(f Fault) {
 		p.ahead.Store(int64(f.By))
 		w.at(time.Now().Add(f.For), 0, func() { p.ahead.Store(0) })
 	case "kill":
-		p.kill()
-		w.at(time.Now().Add(f.For), 0, func() { x.employ(f.Who) })
+		if p.kill() { // else another is on its way already
+			w.at(time.Now().Add(f.For), 0, func() { x.employ(f.Who) })
+		}
 	}
 }
 
 // cutAll ends the connections of a process, or all, each a little later than another: those
 // who used them try again one after the other. The lock is held.
 func (w *wire) cutAll(p *process) {
-	for c := range w.conns {
+	for _, c := range w.conns {
 		if p == nil || c.process == p {
 			w.push(time.Now().Add(time.Duration(c.last%uint64(cutting))), c.last, func() {
 				w.mu.Lock()

@@ -1,0 +1,32 @@
+//go:build replay
+
+package simulate
+
+import (
+	"runtime"
+	"runtime/debug"
+	_ "unsafe" // for go:linkname
+)
+
+// exact says that a story is the same to the nanosecond when it is played again: the
+// runtime draws its random numbers from the seed (see ./replay), and collects garbage
+// only when everybody waits. At other times who has to help with that loses its turn.
+const exact = true
+
+//go:linkname runtimeSeed runtime.replaySeed
+var runtimeSeed uint64
+
+// collects is how many events are between two collections.
+const collects = 20_000
+
+func collect() { runtime.GC() }
+
+// begin begins a story; end is called when it is over.
+func begin(seed uint64) (end func()) {
+	before := debug.SetGCPercent(-1)
+	runtimeSeed = seed
+	return func() {
+		runtimeSeed = 0
+		debug.SetGCPercent(before)
+	}
+}

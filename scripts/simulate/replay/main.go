@@ -1,0 +1,128 @@
+// Replay writes an overlay for `go test -overlay`, with which the runtime draws its
+// random numbers, in a bubble of testing/synctest, from a seed.
+//
+// The order in which a map is read, a select chooses and timers of one moment ring is
+// random in Go, and nothing in the language decides it. Two plays of one story would
+// differ there. The overlay is a copy of three files of the runtime, with the few
+// lines in it that take a random number; and of the one that interrupts a goroutine
+// that has run for long, which depends on how busy the machine is.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// change is a piece of a file of the runtime, which is there once, and what takes its
+// place.
+type change struct{ file, old, new string }
+
+var changes = []change{
+	// Of math/rand, math/rand/v2 and hash/maphash.
+	{"rand.go", "func rand() uint64 {\n", "func rand() uint64 {\n\tif replaySeed != 0 && getg().bubble != nil {\n\t\treturn replayed()\n\t}\n"},
+	// Of maps: how they hash, and where one begins to read them.
+	{"rand.go", "\treturn uint32(rand())\n}\n\n// rand returns", "\tif replaySeed != 0 && getg().bubble != nil {\n\t\treturn uint32(replayedMap())\n\t}\n\treturn uint32(rand())\n}\n\n// rand returns"},
+	{"rand.go", "func maps_rand() uint64 {\n", "func maps_rand() uint64 {\n\tif replaySeed != 0 && getg().bubble != nil {\n\t\treturn replayedMap()\n\t}\n"},
+	{"rand.go", "\tglobalRand.state.Init(*seed)\n", "\t*seed = [32]byte{1}\n\tglobalRand.state.Init(*seed)\n"},
+	{"rand.go", "var readRandomFailed bool\n", "var readRandomFailed bool\n" + numbers},
+	{"select.go", "\t\tj := cheaprandn(uint32(norder + 1))\n", "\t\tj := cheaprandn(uint32(norder + 1))\n\t\tif replaySeed != 0 && getg().bubble != nil {\n\t\t\tj = uint32(replayed() % uint64(norder+1))\n\t\t}\n"},
+	{"time.go", "\t\t\tt.rand = cheaprand()\n", "\t\t\tt.rand = cheaprand()\n\t\t\tif replaySeed != 0 {\n\t\t\t\tt.rand = uint32(replayed())\n\t\t\t}\n"},
+	// A goroutine goes on until it waits.
+	{"proc.go", "func retake(now int64) uint32 {\n", "func retake(now int64) uint32 {\n\tif replaySeed != 0 {\n\t\treturn 0\n\t}\n"},
+}
+
+// numbers depend on the moment, and on how many were drawn in it: what is done once in
+// a program, by who comes first, changes none but those of its own moment. Maps are
+// made by all kinds of such things, so those have one number for each moment.
+const numbers = `
+// replaySeed is the seed of a story; 0: there is none.
+//
+//go:linkname replaySeed
+var replaySeed uint64
+
+var replayMoment int64
+var replayCount uint64
+
+//go:nosplit
+func replayed() uint64 {
+	if now := getg().bubble.now; now != replayMoment {
+		replayMoment, replayCount = now, 0
+	}
+	replayCount++
+	return replayMixed(replayedMap() + replayCount)
+}
+
+//go:nosplit
+func replayedMap() uint64 { return replayMixed(replaySeed ^ uint64(getg().bubble.now)) }
+
+// replayMixed is splitmix64's.
+//
+//go:nosplit
+func replayMixed(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+`
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: replay directory")
+		os.Exit(2)
+	}
+	if err := write(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "replay:", err)
+		os.Exit(1)
+	}
+}
+
+// write makes the overlay, overlay.json, in a directory.
+func write(dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	from := filepath.Join(root(), "src", "runtime")
+	texts := map[string]string{}
+	for _, c := range changes {
+		text, known := texts[c.file]
+		if !known {
+			b, err := os.ReadFile(filepath.Join(from, c.file))
+			if err != nil {
+				return err
+			}
+			text = string(b)
+		}
+		if n := strings.Count(text, c.old); n != 1 {
+			return fmt.Errorf("%s of %s has %d times, not once:\n%s", c.file, runtime.Version(), n, c.old)
+		}
+		texts[c.file] = strings.Replace(text, c.old, c.new, 1)
+	}
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	for name, text := range texts {
+		overlay.Replace[filepath.Join(from, name)] = filepath.Join(dir, name)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	b, err := json.MarshalIndent(overlay, "", "\t")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, "overlay.json")
+	return os.WriteFile(path, append(b, '\n'), 0o644)
+}
+
+// root is the GOROOT of the go command that runs this.
+func root() string {
+	//lint:ignore SA1019 go run sets it, and the overlay is of that toolchain
+	return runtime.GOROOT()
+}
