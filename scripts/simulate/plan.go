@@ -146,7 +146,7 @@ func someFault(r random, moment func() time.Duration) Fault {
 	within := func(least, most time.Duration) time.Duration {
 		return least + time.Duration(r.Int64N(int64(most-least)))
 	}
-	switch r.IntN(10) {
+	switch r.IntN(11) {
 	case 0, 1:
 		f.Kind, f.For = "lose", within(10*time.Second, 100*time.Second)
 	case 2:
@@ -169,6 +169,8 @@ func someFault(r random, moment func() time.Duration) Fault {
 		f.Kind, f.For = "away", within(time.Second, 15*time.Second)
 	case 9:
 		f.Kind, f.Who = "crash", "redis"
+	case 10:
+		f.Kind, f.For, f.By = "skew", within(10*time.Second, 100*time.Second), within(-10*time.Minute, 10*time.Minute)
 	}
 	return f
 }

@@ -96,10 +96,10 @@ var teeth = []tooth{
 			"local entries = redis.call(command, events, first, last, 'COUNT', count)",
 	},
 	{
-		// Redis' own time would be right: two machines are ten minutes apart.
+		// Two machines are ten minutes apart.
 		name: "a lease by the worker's clock",
-		old:  "local now = tonumber(now_ms)\nlocal taken",
-		new:  "local now = tonumber(now_ms)\nlocal taken", // as it is now
+		old:  "local now, real = tonumber(now_ms), real_time()\nlocal lease_end",
+		new:  "local now, real = tonumber(now_ms), tonumber(now_ms)\nlocal lease_end",
 		shape: func(p *Plan) {
 			p.Faults = append(p.Faults, Fault{At: time.Minute, Kind: "skew", Who: "work-0", By: 10 * time.Minute, For: 5 * time.Minute})
 		},
