@@ -76,10 +76,10 @@ func (w Want) String() string {
 }
 
 // begins is when every story begins. The sales day ends in its midst.
-var begins = time.Date(2026, 3, 2, 16, 56, 0, 0, time.UTC)
+var begins = time.Date(2026, 3, 2, 16, 57, 30, 0, time.UTC)
 
 const (
-	length = 8 * time.Minute
+	length = 5 * time.Minute
 	lull   = 20 * time.Second // before anybody wants anything
 )
 

@@ -5,9 +5,15 @@
 package simulate
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +21,9 @@ import (
 
 // variable names the environment variable that chooses seeds: one, or "1-100".
 const variable = "TOLLGATE_TEST_SEEDS"
+
+// variableLast is the last seed of a process that plays a part of them.
+const variableLast = "TOLLGATE_TEST_LAST_SEED"
 
 // few are the seeds of every commit.
 const few = "1-20"
@@ -30,6 +39,9 @@ func seeds(t *testing.T) (list []uint64) {
 		last = first
 	} else if n != 2 {
 		t.Fatalf("%s=%q: want a seed, or two with a dash between", variable, text)
+	}
+	if to, err := strconv.ParseUint(os.Getenv(variableLast), 10, 64); err == nil {
+		last = to
 	}
 	for seed := first; seed <= last; seed++ {
 		list = append(list, seed)
@@ -100,16 +112,62 @@ func TestKilledTwice(t *testing.T) {
 
 // TestSeeds plays the stories of some seeds.
 func TestSeeds(t *testing.T) {
-	begun, commands, passed := time.Now(), 0, time.Duration(0)
-	list := seeds(t)
+	begun, list := time.Now(), seeds(t)
+	var all total
+	if parts := runtime.NumCPU(); parts > 1 && len(list) >= 8*parts && os.Getenv(variableLast) == "" {
+		all = inParts(t, list, parts)
+	} else {
+		all = tellAll(t, list)
+		fmt.Printf(totalFormat, all.commands, all.passed)
+	}
+	took := time.Since(begun)
+	t.Logf("%d seeds, %.1f a second; %.1f simulated hours, %.0f times as fast; %d commands",
+		len(list), float64(len(list))/took.Seconds(), all.passed.Hours(), all.passed.Seconds()/took.Seconds(), all.commands)
+}
+
+// total is what stories add up to.
+type total struct {
+	commands int
+	passed   time.Duration
+}
+
+// totalFormat is how one process tells another.
+const totalFormat = "simulated: %d commands %d\n"
+
+func tellAll(t *testing.T, list []uint64) (all total) {
+	t.Helper()
 	for _, seed := range list {
 		r := tell(t, PlanOf(seed), bend{}, false)
-		commands, passed = commands+r.Commands, passed+r.Time
+		all.commands, all.passed = all.commands+r.Commands, all.passed+r.Time
 		if len(r.Faults) > 0 {
 			t.Errorf("seed %d:\n\t%s\n%s", seed, strings.Join(r.Faults, "\n\t"), explain(t, r.Plan, bend{}))
 		}
 	}
-	took := time.Since(begun)
-	t.Logf("%d seeds, %.1f a second; %.1f simulated hours, %.0f times as fast; %d commands",
-		len(list), float64(len(list))/took.Seconds(), passed.Hours(), passed.Seconds()/took.Seconds(), commands)
+	return all
+}
+
+// inParts plays stories in several processes: a bubble is one goroutine after the other.
+func inParts(t *testing.T, list []uint64, parts int) (all total) {
+	t.Helper()
+	var mu sync.Mutex
+	var playing sync.WaitGroup
+	for part := range slices.Chunk(list, (len(list)+parts-1)/parts) {
+		playing.Go(func() {
+			c := exec.Command(os.Args[0], "-test.run=^TestSeeds$", "-test.v", "-test.timeout=24h")
+			c.Env = append(os.Environ(), "GOMAXPROCS=1", fmt.Sprintf("%s=%d", variable, part[0]), fmt.Sprintf("%s=%d", variableLast, part[len(part)-1]))
+			said, err := c.CombinedOutput()
+			mu.Lock()
+			defer mu.Unlock()
+			var one total
+			if at := bytes.Index(said, []byte("simulated: ")); at >= 0 {
+				_, _ = fmt.Sscanf(string(said[at:]), totalFormat, &one.commands, &one.passed)
+			}
+			all.commands, all.passed = all.commands+one.commands, all.passed+one.passed
+			if err != nil || one.commands == 0 {
+				t.Errorf("seeds %d-%d: %v\n%s", part[0], part[len(part)-1], err, said)
+			}
+		})
+	}
+	playing.Wait()
+	return all
 }
