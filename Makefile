@@ -100,6 +100,9 @@ SIMULATE := $(GO) run ./scripts/simulate/replay $(REPLAY) && GODEBUG=asyncpreemp
 simulate: ## stories of SEEDS (1-100, or one), in which everything goes wrong; tells what is wrong with them, and how fast they were
 	@export TOLLGATE_TEST_SEEDS=$(SEEDS); $(SIMULATE) -run 'TestSeeds|TestAgain' ./scripts/simulate
 
+stories: ## the same without a build of its own: moments may differ by milliseconds
+	TOLLGATE_TEST_SEEDS=$(SEEDS) GODEBUG=asyncpreemptoff=1 GOGC=400 $(TEST) -count=1 -v -run '^TestSeeds$$' ./scripts/simulate
+
 teeth: ## known bugs, put back one at a time: the simulation must find them (TEETH: part of a name); about half an hour
 	@export TOLLGATE_TEST_TEETH="$(TEETH)"; $(SIMULATE) -run TestTeeth ./scripts/simulate
 
@@ -162,4 +165,4 @@ clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: help build builds dev edge edge-dev edge-test sandbox sandbox-test simulate teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi templates load fair clean
+.PHONY: help build builds dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi templates load fair clean
