@@ -94,8 +94,7 @@ builds: ## this build, the one before and the first release on one real Redis; n
 # A play is one goroutine after the other: more processors would only look for work.
 # The overlay has the runtime draw its random numbers from the seed, so that a seed is
 # the same story on every machine. The first time, all packages are built for it.
-REPLAY   := .tollgate/replay
-SIMULATE := $(GO) run ./scripts/simulate/replay $(REPLAY) && GODEBUG=asyncpreemptoff=1 GOMAXPROCS=1 GOGC=400 $(GO) test -tags replay -overlay $(REPLAY)/overlay.json -vet=off -count=1 -timeout 24h -v
+SIMULATE := $(GO) run ./scripts/simulate/replay && GODEBUG=asyncpreemptoff=1 GOMAXPROCS=1 GOGC=400 $(GO) test -tags replay -overlay .tollgate/replay/overlay.json -vet=off -count=1 -timeout 24h -v
 
 simulate: ## stories of SEEDS (1-100, or one), in which everything goes wrong; tells what is wrong with them, and how fast they were
 	@export TOLLGATE_TEST_SEEDS=$(SEEDS); $(SIMULATE) -run 'TestSeeds|TestAgain' ./scripts/simulate

@@ -1,4 +1,4 @@
-// Replay writes an overlay for `go test -overlay`, with which the runtime draws its
+// Replay writes an overlay for `go test -overlay` to .tollgate/replay, with which the runtime draws its
 // random numbers, in a bubble of testing/synctest, from a seed.
 //
 // The order in which a map is read, a select chooses and timers of one moment ring is
@@ -70,12 +70,11 @@ func replayMixed(x uint64) uint64 {
 }
 `
 
+// directory is where the overlay is, below that of the repository.
+const directory = ".tollgate/replay"
+
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: replay directory")
-		os.Exit(2)
-	}
-	if err := write(os.Args[1]); err != nil {
+	if err := write(directory); err != nil {
 		fmt.Fprintln(os.Stderr, "replay:", err)
 		os.Exit(1)
 	}
@@ -108,8 +107,8 @@ func write(dir string) error {
 	}
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	for name, text := range texts {
-		overlay.Replace[filepath.Join(from, name)] = filepath.Join(dir, name)
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+		overlay.Replace[filepath.Join(from, name)] = filepath.Join(dir, name+".txt")
+		if err := os.WriteFile(filepath.Join(dir, name+".txt"), []byte(text), 0o644); err != nil {
 			return err
 		}
 	}
