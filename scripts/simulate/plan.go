@@ -112,7 +112,7 @@ func PlanOf(seed uint64) Plan {
 		}
 		switch k := r.IntN(10); {
 		case k < 6:
-			w.Kind, w.Minor, w.Final, w.Bare = "capture", 1+r.Int64N(of.Minor), r.IntN(3) == 0, r.IntN(4) == 0
+			w.Kind, w.Minor, w.Final, w.Bare = "capture", 1+r.Int64N(of.Minor), r.IntN(3) == 0, r.IntN(2) == 0
 		case k < 8:
 			w.Kind, w.Minor = "refund", 1+r.Int64N(max(1, of.Minor/2))
 			w.At += time.Minute
@@ -170,7 +170,9 @@ func someFault(r random, moment func() time.Duration) Fault {
 	case 9:
 		f.Kind, f.Who = "crash", "redis"
 	case 10:
-		f.Kind, f.For, f.By = "skew", within(10*time.Second, 100*time.Second), within(-10*time.Minute, 10*time.Minute)
+		// Up to a minute a worker goes on (health.ClockLimit).
+		most := []time.Duration{time.Minute, 10 * time.Minute}[r.IntN(2)]
+		f.Kind, f.For, f.By = "skew", within(10*time.Second, 100*time.Second), within(-most, most)
 	}
 	return f
 }

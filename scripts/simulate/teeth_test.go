@@ -116,12 +116,13 @@ var teeth = []tooth{
 			"local entries = redis.call(command, events, first, last, 'COUNT', count)",
 	},
 	{
-		// Two machines are ten minutes apart.
+		// Two machines are further apart than a lease, and by less than what has a
+		// worker wait for its clock (health.ClockLimit).
 		name: "a lease by the worker's clock",
 		old:  "local now, real = tonumber(now_ms), real_time()\nlocal lease_end",
 		new:  "local now, real = tonumber(now_ms), tonumber(now_ms)\nlocal lease_end",
 		shape: func(p *Plan) {
-			p.Faults = append(p.Faults, Fault{At: time.Minute, Kind: "skew", Who: "work-0", By: 10 * time.Minute, For: 5 * time.Minute})
+			p.Faults = append(p.Faults, Fault{At: time.Minute, Kind: "skew", Who: "work-0", By: 55 * time.Second, For: 5 * time.Minute})
 		},
 	},
 	{
