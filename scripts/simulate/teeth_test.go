@@ -48,7 +48,7 @@ var teeth = []tooth{
 			if !strings.Contains(source, "local mark = KEYS") && !strings.Contains(source, ", mark = KEYS") {
 				return source
 			}
-			return strings.Replace(source, "    if op == operation then return {'done'} end\n", "", 1)
+			return swapped(source, "    if op == operation then return {'done'} end\n", "")
 		}},
 	},
 	{
@@ -87,7 +87,7 @@ var teeth = []tooth{
 		old:  "        redis.call('HSET', hash, 'st', 'sending', 'n', number, 'run', whole(run), 'lat', now_ms)",
 		new:  "        redis.call('HSET', hash, 'st', 'succeeded', 'n', number, 'run', whole(run), 'lat', now_ms)",
 		bend: bend{alter: func(source string) string {
-			return strings.Replace(source, "    redis.call('ZADD', queue, unpack(leased))\n", "    for i = 2, #leased, 2 do redis.call('ZREM', queue, leased[i]) end\n", 1)
+			return swapped(source, "    redis.call('ZADD', queue, unpack(queued))\n", "    for i = 2, #queued, 2 do redis.call('ZREM', queue, queued[i]) end\n")
 		}},
 	},
 	{
@@ -96,7 +96,7 @@ var teeth = []tooth{
 		old:  "if redis.call('EXISTS', payout) == 1 then return {'done'} end\n",
 		new:  "",
 		bend: bend{alter: func(source string) string {
-			return strings.Replace(source, "  if redis.call('HGET', payable, ARGV[i]) ~= ARGV[i + 1] then return {'conflict'} end\n", "", 1)
+			return swapped(source, "  if redis.call('HGET', payable, ARGV[i]) ~= ARGV[i + 1] then return {'conflict'} end\n", "")
 		}},
 	},
 	{
@@ -140,6 +140,15 @@ var teeth = []tooth{
 		old:  "  key, at = key + 5, at + 4\n  local names = {}",
 		new:  "  key, at = key + 5, at + 4\n  if at > named_args + 1 + tonumber(entry_count) + 10 then count = 0 end\n  local names = {}",
 	},
+}
+
+// swapped is a script with another line, which must be there: else the bug is only half
+// put back, and nobody can find it.
+func swapped(source, old, line string) string {
+	if !strings.Contains(source, old) {
+		panic("teeth: no script has\n" + old)
+	}
+	return strings.Replace(source, old, line, 1)
 }
 
 // bent is the bend that has a tooth's bug. altered counts in how many scripts it is.
