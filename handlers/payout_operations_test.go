@@ -62,7 +62,7 @@ func (w *world) settleDamaged(damaged string) (held string) {
 		held = key[i+1:]
 		for pair := range strings.SplitSeq(strings.TrimPrefix(hash, "hash "), "\x00") {
 			if groups, ok := strings.CutPrefix(pair, "grp="); ok {
-				check(w.t, command(w.t, w.redis, "HSET", key, "grp", strings.Replace(groups, " 10000 ", " 90000 ", 1)))
+				check(w.t, command(w.t, w.redis, "HSET", key, "grp", strings.Replace(groups, " 10000 ", " 90000 ", 1), "e", "1"))
 			}
 		}
 	}

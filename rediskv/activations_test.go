@@ -111,7 +111,7 @@ func TestProvisionBesideActivations(t *testing.T) {
 			if older { // provisioned before accounts noted what they were given
 				raw := rawClient(t, f.URL)
 				for _, key := range scanKeys(t, raw, "*:"+f.Caller.Organization+":ma_*") {
-					if err := raw.HDel(t.Context(), key, "given").Err(); err != nil {
+					if err := raw.HDel(t.Context(), key, "given", rediskv.EnvelopeField).Err(); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
 )
 
@@ -127,6 +128,8 @@ func (s *DB) Entry(c Caller, kind, outcome, reason, targetType, targetID string)
 	if err != nil {
 		err = fmt.Errorf("audit entry: %w", err)
 	}
+	entry := record.Entry{Head: a.AuditHead, Tail: a.AuditTail}
+	a.AuditEnvelope = entry.Envelope(s.Space(c.Organization).Audit())
 	return a, err
 }
 
@@ -209,16 +212,17 @@ type Result struct {
 // the record, the operation as its first line has it (id, client and reach), the
 // fingerprints, and the record. Without a key only the operation means anything.
 // The build before reads no further than the first line and takes it as a whole.
-func (c Caller) remembered(k Space, idem *Idempotency, operation string, a Answer) (key, line, print, record string) {
-	line = Envelope + "/" + operation + " " + c.Actor.ClientID
+func (c Caller) remembered(k Space, idem *Idempotency, operation string, a Answer) (key, line, print, text string) {
+	line = operation + " " + c.Actor.ClientID
 	if len(a.Reach) > 0 {
 		line += " " + strings.Join(a.Reach, ",")
 	}
 	if idem == nil {
-		return k.Sequences(), line, "", ""
+		return k.Sequences(), Envelope + "/" + line, "", ""
 	}
-	return k.idempotency(*idem), line, idem.fingerprints(),
-		line + "\n" + idem.Fingerprint + "\n" + strconv.Itoa(a.Status) + "\n" + a.Location + "\n" + string(a.Body)
+	key = k.idempotency(*idem)
+	text, envelope := record.Request(key, line+"\n"+idem.Fingerprint+"\n"+strconv.Itoa(a.Status)+"\n"+a.Location+"\n"+string(a.Body))
+	return key, envelope + line, idem.fingerprints(), text
 }
 
 func answerOf(record any) (Result, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
 )
 
@@ -39,10 +40,12 @@ type reading struct {
 }
 
 // HashWrite is a hash that was read at a revision, empty where there was none.
-// Without fields it is only compared.
+// Without fields it is only compared. Beside is what else the checksum covers, as it
+// was read at that revision.
 type HashWrite struct {
 	Key, Expected string
 	Fields        Pairs
+	Beside        Fields
 }
 
 // stringWrite is an immutable version.
@@ -79,7 +82,7 @@ func Revision(n int64) string {
 
 // Hash writes a hash that was read at a revision; "" for one that is new.
 func (c *Commit) Hash(key, expected string, f Pairs) {
-	c.Hashes = append(c.Hashes, HashWrite{key, expected, f})
+	c.Hashes = append(c.Hashes, HashWrite{key, expected, f, nil})
 }
 
 // Unchanged makes the change hold only while a hash is as it was read.
@@ -87,6 +90,11 @@ func (c *Commit) Unchanged(key, expected string) { c.Hash(key, expected, nil) }
 
 // Version writes a text of which no other may follow under the same key.
 func (c *Commit) Version(key, text string) { c.strings = append(c.strings, stringWrite{key, text}) }
+
+// VersionDocument is Version of a document, as JSON.
+func (c *Commit) VersionDocument(key, object string) {
+	c.Version(key, record.EnvelopedJSON(key, object))
+}
 
 // Still makes the change hold only while a command answers what it did: a text, or
 // the digits of a number, and nothing where there is nothing.
@@ -130,6 +138,12 @@ func (s *DB) Origin(c Caller) tollgate.Origin {
 
 // Document writes an object's document, read at a revision; 0 for one that is new.
 func (c *Commit) Document(id string, read int64, doc any) error {
+	return c.DocumentBeside(id, read, doc, nil)
+}
+
+// DocumentBeside is Document for an object of which the checksum covers more: beside
+// is that, as it was read at the same revision.
+func (c *Commit) DocumentBeside(id string, read int64, doc any, beside Fields) error {
 	text, err := json.Marshal(doc, json.Deterministic(true))
 	if err != nil {
 		return fmt.Errorf("%s: %w", id, err)
@@ -138,7 +152,7 @@ func (c *Commit) Document(id string, read int64, doc any) error {
 	f.Set(EnvelopeField, Envelope)
 	f.Int("v", read+1)
 	f.Set("json", string(text))
-	c.Hash(c.Space.Object(id), Revision(read), f)
+	c.Hashes = append(c.Hashes, HashWrite{c.Space.Object(id), Revision(read), f, beside})
 	return nil
 }
 
@@ -221,7 +235,7 @@ func (c *Commit) groups(inv *script.Invocation) error {
 	for _, h := range c.Hashes {
 		inv.Keys = append(inv.Keys, h.Key)
 		inv.Args = append(inv.Args, h.Expected)
-		inv.Group(h.Fields)
+		inv.Group(h.Fields.Sealed(h.Key, h.Beside))
 	}
 	inv.Args = append(inv.Args, len(c.strings))
 	for _, v := range c.strings {
@@ -239,15 +253,15 @@ func (c *Commit) groups(inv *script.Invocation) error {
 	}
 	inv.Args = append(inv.Args, len(c.Events))
 	for i := range c.Events {
-		e, err := EventArguments(&c.Events[i])
+		e, err := EventArguments(c.Space, &c.Events[i])
 		if err != nil {
 			return err
 		}
-		inv.Args = append(inv.Args, e.EventHead, e.EventTail, e.EventID, e.EventType, e.EventAccount)
+		inv.Args = append(inv.Args, e.EventHead, e.EventTail, e.EventID, e.EventType, e.EventAccount, e.EventEnvelope)
 	}
 	inv.Args = append(inv.Args, len(c.entries))
 	for _, e := range c.entries {
-		inv.Args = append(inv.Args, e.AuditHead, e.AuditTail)
+		inv.Args = append(inv.Args, e.AuditHead, e.AuditTail, e.AuditEnvelope)
 	}
 	for _, id := range c.Raised {
 		inv.Keys = append(inv.Keys, c.Space.Object(id))

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/rediskv"
 )
 
 // change applies another cutoff time to the first account, from a date on or
@@ -104,7 +105,7 @@ func TestCutoffWithoutVersions(t *testing.T) {
 	f := newFixture(t)
 	c, events := f.raw(t)
 	key := strings.TrimSuffix(events, "events") + f.Config.MerchantAccounts[0].ID
-	if err := c.HDel(t.Context(), key, "cutoffs").Err(); err != nil {
+	if err := c.HDel(t.Context(), key, "cutoffs", rediskv.EnvelopeField).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if changes, err := f.ApplyConfig(t.Context(), f.Config, false); err != nil || len(changes) > 0 {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tollgate"
+	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
 )
 
@@ -24,7 +25,7 @@ type Stored struct {
 // ReadHash begins to read an object from the fields of its hash.
 func ReadHash(object, id string, f Fields) *Stored {
 	r := &Stored{Fields: f, object: object, id: id}
-	if CheckEnvelope(f[EnvelopeField]) != nil {
+	if record.Check(f[EnvelopeField]) != nil {
 		r.Fault(EnvelopeField)
 	}
 	return r
@@ -41,8 +42,8 @@ func (r *Stored) Err() error {
 }
 
 func (r *Stored) account() string {
-	if !slices.Contains(r.Faults, "ma") {
-		return r.Fields["ma"]
+	if ma := r.Fields["ma"]; !slices.Contains(r.Faults, "ma") && strings.HasPrefix(ma, tollgate.PrefixMerchantAccount) && tollgate.ValidID(ma) {
+		return ma
 	}
 	return ""
 }
@@ -50,8 +51,10 @@ func (r *Stored) account() string {
 // Fault notes a field that cannot be what was written.
 func (r *Stored) Fault(name string) { r.Faults = append(r.Faults, name) }
 
-// Unreadable reports whether a field has a fault.
-func (r *Stored) Unreadable(name string) bool { return slices.Contains(r.Faults, name) }
+// Unreadable reports whether a field has a fault. With another checksum it may be any.
+func (r *Stored) Unreadable(name string) bool {
+	return slices.Contains(r.Faults, name) || slices.Contains(r.Faults, EnvelopeField)
+}
 
 // Signed is an integer in its one decimal form.
 func (r *Stored) Signed(name string) int64 {
@@ -209,7 +212,7 @@ func (s *DB) Announce(ctx context.Context, k Space, d *tollgate.DamagedObject) e
 	if err != nil {
 		return err
 	}
-	args, err := EventArguments(&event)
+	args, err := EventArguments(k, &event)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ for i = 1, #hash, 2 do f[hash[i]] = hash[i + 1] end
 for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do
   local id, at = string.format('01kz%022d', n), string.format('%.0f', n * 16)
   redis.call('HSET', prefix .. ':txn_' .. id, unpack(hash))
-  redis.call('HSET', prefix .. ':txn_' .. id, 'pos', at, 'ref', 'order-' .. at)
+  redis.call('HSET', prefix .. ':txn_' .. id, 'pos', at, 'ref', 'order-' .. at, 'e', '1')
   for _, index in ipairs({'', ':' .. f.ma, ':' .. f.st}) do redis.call('ZADD', KEYS[1] .. index, at, id) end
 end
 redis.call('HSET', prefix .. ':seq', 'event', ARGV[2])

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tollgate"
+	"tollgate/rediskv"
 	"tollgate/rediskv/ledger"
 )
 
@@ -150,7 +151,7 @@ func TestEarlierPerimetersStay(t *testing.T) {
 		case strings.HasSuffix(key, ":"+per+":2"):
 			err = raw.Set(t.Context(), key, earlier, 0).Err()
 		case slices.ContainsFunc(f.Config.MerchantAccounts, func(a tollgate.MerchantAccount) bool { return strings.HasSuffix(key, ":"+a.ID) }):
-			err = raw.HSet(t.Context(), key, "limits", earlier).Err()
+			err = raw.HSet(t.Context(), key, "limits", earlier, rediskv.EnvelopeField, rediskv.Envelope).Err()
 		case strings.HasSuffix(key, ":perimeters"):
 			err = raw.Del(t.Context(), key).Err()
 		}

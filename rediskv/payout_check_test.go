@@ -65,14 +65,15 @@ func (f *fixture) duePayout(t testing.TB) (id string) {
 	return *f.payouts(t)[0].PayoutID
 }
 
-// set changes a field of what is stored under a name, and returns what it was.
+// set changes a field of what is stored under a name, as a mistake and no damage
+// would: what it leaves has no checksum. It returns what it was.
 func (f *fixture) set(t testing.TB, id, field string, change func(string) string) (was string) {
 	t.Helper()
 	raw := rawClient(t, f.URL)
 	key := scanKeys(t, raw, "*:"+id)[0]
 	was, err := raw.HGet(t.Context(), key, field).Result()
 	if err == nil {
-		err = raw.HSet(t.Context(), key, field, change(was)).Err()
+		err = raw.HSet(t.Context(), key, field, change(was), rediskv.EnvelopeField, rediskv.Envelope).Err()
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv/record"
 )
 
 // ReadHashes reads hashes at one moment; the first must be there, and the
@@ -81,8 +82,8 @@ func (s *DB) Hashes(ctx context.Context, operation string, keys ...string) (foun
 		}); err != nil {
 			return err
 		}
-		for _, r := range replies {
-			found = append(found, r.Val())
+		for i, r := range replies {
+			found = append(found, record.Verified(keys[i], r.Val()))
 		}
 		if len(found[0]) == 0 {
 			return tollgate.NotFound()
@@ -115,10 +116,10 @@ func EachHash[T any](ctx context.Context, s *DB, c Caller, operation string, pag
 		return s.TimedInTurn(ctx, c, operation, func(ctx context.Context) (err error) {
 			pipe := s.Redis.Pipeline()
 			for _, one := range parts[n] {
-				if len(names) == 0 {
-					pipe.HGetAll(ctx, key(one))
+				if at := key(one); len(names) == 0 {
+					pipe.HGetAll(ctx, at)
 				} else {
-					pipe.HMGet(ctx, key(one), names...)
+					pipe.HMGet(ctx, at, record.KindOf(at).Names(names)...)
 				}
 			}
 			replies[n], err = pipe.Exec(ctx)
@@ -142,9 +143,9 @@ func EachHash[T any](ctx context.Context, s *DB, c Caller, operation string, pag
 		for i, r := range replies[n] {
 			switch r := r.(type) {
 			case *redis.MapStringStringCmd:
-				each(part[i], r.Val())
+				each(part[i], record.Verified(key(part[i]), r.Val()))
 			case *redis.SliceCmd:
-				each(part[i], FieldsIn(r.Val(), names...))
+				each(part[i], VerifiedIn(key(part[i]), r.Val(), names...))
 			}
 		}
 		replies[n] = nil
@@ -152,14 +153,17 @@ func EachHash[T any](ctx context.Context, s *DB, c Caller, operation string, pag
 	return nil
 }
 
-// Decode reads pairs of JSON text and target; the first may have an envelope.
-func Decode(text string, into any, more ...any) error {
-	if rest, ok := strings.CutPrefix(text, envelopeMember); ok {
-		of, _, _ := strings.Cut(rest, `"`)
-		if err := CheckEnvelope(of); err != nil {
-			return err
-		}
+// DecodeAt reads the JSON text of its own that is kept at a key.
+func DecodeAt(key, text string, into any) error {
+	object, err := record.Opened(key, text)
+	if err != nil {
+		return err
 	}
+	return Decode(object, into)
+}
+
+// Decode reads pairs of JSON text and target.
+func Decode(text string, into any, more ...any) error {
 	if err := json.Unmarshal([]byte(text), into); err != nil {
 		return err
 	}
@@ -184,7 +188,8 @@ func Away(err error) bool {
 	return errors.As(err, &e) && e.Code == tollgate.CodeStoreUnavailable
 }
 
-// storedText is what a key holds: a string, nothing, or, by err, something else.
+// storedText is what a key holds: a string, nothing, or, by err, something else, or
+// not what was written there. A record's is without its envelope.
 type storedText struct {
 	Text  string
 	There bool
@@ -205,11 +210,12 @@ func (s *DB) ReadStrings(ctx context.Context, operation string, keys []string) (
 			if _, err := pipe.Exec(ctx); err != nil && !IsReply(err) {
 				return err
 			}
-			for _, reply := range replies {
+			for i, reply := range replies {
 				text, err := reply.Result()
 				switch {
 				case err == nil:
-					found = append(found, storedText{Text: text, There: true})
+					text, err = record.Opened(part[i], text)
+					found = append(found, storedText{text, true, err})
 				case errors.Is(err, redis.Nil):
 					found = append(found, storedText{})
 				case redis.HasErrorPrefix(err, "WRONGTYPE"):
@@ -242,13 +248,13 @@ func (s *DB) ReadFields(ctx context.Context, operation string, keys []string, na
 			pipe := s.Redis.Pipeline()
 			replies := make([]*redis.SliceCmd, len(some))
 			for i, key := range some {
-				replies[i] = pipe.HMGet(ctx, key, names...)
+				replies[i] = pipe.HMGet(ctx, key, record.KindOf(key).Names(names)...)
 			}
 			if _, err := pipe.Exec(ctx); err != nil {
 				return err
 			}
-			for _, r := range replies {
-				found = append(found, FieldsIn(r.Val(), names...))
+			for i, r := range replies {
+				found = append(found, VerifiedIn(some[i], r.Val(), names...))
 			}
 			return nil
 		})
@@ -257,6 +263,13 @@ func (s *DB) ReadFields(ctx context.Context, operation string, keys []string, na
 		}
 	}
 	return found, nil
+}
+
+// VerifiedIn reads the reply to HMGET of the hash at a key, of names and what more its
+// checksum covers.
+func VerifiedIn(key string, values []any, names ...string) Fields {
+	names = record.KindOf(key).Names(names)
+	return record.Verified(key, FieldsIn(values, names...), names...)
 }
 
 // ReadTogether is how many keys are read in one round trip.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tollgate"
+	"tollgate/rediskv/record"
 )
 
 // What the keys and arguments of several scripts have in common.
@@ -45,12 +46,12 @@ func (k Space) Logs() LogKeys {
 
 // EventArgs are an event around its sequence, and auditArgs an audit entry.
 type EventArgs struct {
-	EventHead, EventTail             []byte
-	EventID, EventType, EventAccount string
+	EventHead, EventTail                            []byte
+	EventID, EventType, EventAccount, EventEnvelope string
 }
 
-// EventArguments are an event as scripts take it.
-func EventArguments(e *tollgate.Event) (EventArgs, error) {
+// EventArguments are an event of an organization as scripts take it.
+func EventArguments(k Space, e *tollgate.Event) (EventArgs, error) {
 	head, tail, err := e.Split()
 	if err != nil {
 		return EventArgs{}, fmt.Errorf("event %s: %w", e.Type, err)
@@ -59,8 +60,13 @@ func EventArguments(e *tollgate.Event) (EventArgs, error) {
 	if e.MerchantAccountID != nil {
 		a.EventAccount = *e.MerchantAccountID
 	}
+	entry := record.Entry{Head: head, Tail: tail, ID: a.EventID, Type: a.EventType, Account: a.EventAccount}
+	a.EventEnvelope = entry.Envelope(k.Events())
 	return a, nil
 }
 
 // AuditArgs are an audit entry around its sequence.
-type AuditArgs struct{ AuditHead, AuditTail []byte }
+type AuditArgs struct {
+	AuditHead, AuditTail []byte
+	AuditEnvelope        string
+}

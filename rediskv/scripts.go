@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
 )
 
@@ -76,6 +77,10 @@ func (s *DB) RunOn(ctx context.Context, client redis.Scripter, inv *script.Invoc
 		}
 		outcome, _ = reply[0].(string)
 		rest = reply[1:]
+		if damage := rememberedWrong(inv, outcome, rest); damage != nil {
+			outcome, rest = "damaged", []any{inv.Keys[recordKey]}
+			return nil
+		}
 		switch outcome {
 		case "grant":
 			return grantChanged()
@@ -110,6 +115,20 @@ func (s *DB) reply(ctx context.Context, client redis.Scripter, inv *script.Invoc
 		return s.runWaiting(ctx, inv)
 	}
 	return inv.Script.Run(ctx, client, inv.Keys, inv.Args...).Slice()
+}
+
+// recordKey is the place of RequestKeys.Record among the keys of every script that
+// has them.
+const recordKey = 1
+
+// rememberedWrong reports that the record of a request, by which a script has refused
+// it or answers it again, is not what was written.
+func rememberedWrong(inv *script.Invocation, outcome string, rest []any) error {
+	if outcome != "repeated" && outcome != "reused" || len(rest) == 0 {
+		return nil
+	}
+	text, _ := rest[0].(string)
+	return record.CheckRequest(inv.Keys[recordKey], text)
 }
 
 func grantChanged() error {

@@ -13,6 +13,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 	"tollgate/rediskv/rules"
 	"tollgate/rediskv/script"
 )
@@ -252,11 +253,11 @@ func (s *Store) ReadResource(ctx context.Context, c rediskv.Caller, kind, id str
 	if err != nil {
 		return nil, 0, err
 	}
-	text, _ := rest[0].(string)
+	f := rediskv.Fields(record.Verified(key, rediskv.FieldsOf(rest[0])))
+	text := f["v"]
 	if revision, err = strconv.ParseInt(text, 10, 64); err != nil || revision < 1 || strconv.FormatInt(revision, 10) != text {
 		return nil, 0, s.db.Damaged(ctx, k, kind, id, fmt.Errorf("%s %s: revision %q", kind, id, text))
 	}
-	f := rediskv.FieldsIn(rest[1:], "json", rediskv.EnvelopeField)
 	if kind != "grant" {
 		return []byte(f["json"]), revision, s.db.Damaged(ctx, k, kind, id, sameObject(f, kind, id))
 	}

@@ -304,7 +304,7 @@ func (s *counterSums) events(ctx context.Context, since, until int64, of map[str
 // event adds what one event has changed, unless its payment was read later.
 func (s *counterSums) event(ctx context.Context, m redis.XMessage, of map[string]*tollgate.CounterRecords) error {
 	var d tollgate.PaymentEventData
-	e, err := eventlog.EventOf(m)
+	e, err := eventlog.EventOf(s.w.k, m)
 	if err != nil || !strings.HasPrefix(string(e.Type), "payment.") || json.Unmarshal(e.Data, &d) != nil {
 		return nil
 	}

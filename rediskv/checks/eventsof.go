@@ -118,7 +118,7 @@ func (w *walk) shortLog(ctx context.Context, ids []string) error {
 			return err
 		}
 		for _, m := range entries {
-			if e, err := eventlog.EventOf(m); err == nil {
+			if e, err := eventlog.EventOf(w.k, m); err == nil {
 				l.events[e.ID] = e
 			} else { // the walk through the log reports it; its payment is not to blame
 				l.events[rediskv.Text(m, "i")] = nil
@@ -148,7 +148,7 @@ func (w *walk) nearby(ctx context.Context, ids []string) (map[string]*tollgate.E
 	found := map[string]*tollgate.Event{}
 	for _, r := range replies {
 		for _, m := range r.Val() {
-			if e, err := eventlog.EventOf(m); err == nil {
+			if e, err := eventlog.EventOf(w.k, m); err == nil {
 				found[e.ID] = e
 			}
 		}

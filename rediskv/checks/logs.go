@@ -12,6 +12,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/eventlog"
+	"tollgate/rediskv/record"
 )
 
 // stream walks through a log from a place on. number is that of an entry, or its
@@ -100,7 +101,7 @@ func (w *walk) end(ctx context.Context, key, counter string, number func(redis.X
 func (w *walk) auditLog(ctx context.Context) error {
 	return w.stream(ctx, w.k.Audit(), "audit", "audit entries", func(m redis.XMessage) (int64, error) {
 		var e tollgate.AuditEntry
-		err := errors.Join(rediskv.CheckEnvelope(rediskv.Text(m, rediskv.EnvelopeField)), rediskv.Decode(rediskv.Text(m, "b"), &e))
+		err := errors.Join(record.CheckEntry(w.k.Audit(), m.Values), rediskv.Decode(rediskv.Text(m, "b"), &e))
 		if err == nil && (e.Seq < 1 || e.Type == "") {
 			err = errors.New("a member is missing")
 		}
@@ -119,7 +120,7 @@ func (w *walk) eventLog(ctx context.Context) error {
 		return err
 	}
 	return w.stream(ctx, w.k.Events(), "event", "events", func(m redis.XMessage) (int64, error) {
-		e, err := eventlog.EventOf(m)
+		e, err := eventlog.EventOf(w.k, m)
 		if err != nil {
 			return 0, err
 		}
@@ -127,7 +128,7 @@ func (w *walk) eventLog(ctx context.Context) error {
 	}, func(ctx context.Context, entries []redis.XMessage) error {
 		var events []loggedEvent
 		for _, m := range entries {
-			if e, err := eventlog.EventOf(m); err == nil {
+			if e, err := eventlog.EventOf(w.k, m); err == nil {
 				place := eventlog.Place(m.ID)
 				events = append(events, loggedEvent{e, place.Milli, place.Seq})
 			}

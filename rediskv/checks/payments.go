@@ -167,7 +167,7 @@ func (w *walk) payment(ctx context.Context, r *paymentReplies) (findings []Findi
 		return plain(tollgate.FoundDamage(err)), nil
 	}
 	findings = append(findings, w.queued(r, p, f)...)
-	ticket, err := payments.TicketOf(p.TicketID, r.ticket.Val())
+	ticket, err := payments.TicketOf(w.k, p.TicketID, r.ticket.Val())
 	if err != nil {
 		findings = append(findings, plain(tollgate.FoundDamage(err))...)
 	}

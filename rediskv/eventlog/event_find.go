@@ -47,7 +47,7 @@ func (s *Store) Event(ctx context.Context, c rediskv.Caller, id string, accounts
 	case found == nil, len(accounts) > 0 && !slices.Contains(accounts, rediskv.Text(*found, "a")):
 		return nil, tollgate.NotFound()
 	}
-	if _, err := EventOf(*found); err != nil {
+	if _, err := EventOf(k, *found); err != nil {
 		return nil, s.db.Noticed(ctx, k, err)
 	}
 	return jsontext.Value(rediskv.Text(*found, "b")), nil

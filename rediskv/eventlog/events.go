@@ -17,6 +17,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
 )
 
@@ -186,7 +187,7 @@ func (s *Store) Events(ctx context.Context, c rediskv.Caller, q EventQuery) (eve
 // eventRow is an event as it was frozen, or what stands in its place when that
 // is no longer what was written.
 func (s *Store) eventRow(ctx context.Context, k rediskv.Space, m redis.XMessage) (jsontext.Value, error) {
-	if _, err := EventOf(m); s.db.Noticed(ctx, k, err) != nil {
+	if _, err := EventOf(k, m); s.db.Noticed(ctx, k, err) != nil {
 		return json.Marshal(tollgate.DamageOf(err))
 	}
 	return jsontext.Value(rediskv.Text(m, "b")), nil
@@ -194,9 +195,9 @@ func (s *Store) eventRow(ctx context.Context, k rediskv.Space, m redis.XMessage)
 
 // EventOf reads an entry of the log, and checks that it is the one that its place
 // is for. Without its own id it is named by its place.
-func EventOf(m redis.XMessage) (*tollgate.Event, error) {
+func EventOf(k rediskv.Space, m redis.XMessage) (*tollgate.Event, error) {
 	id, account, e := rediskv.Text(m, "i"), "", new(tollgate.Event)
-	err := cmp.Or(rediskv.CheckEnvelope(rediskv.Text(m, rediskv.EnvelopeField)), rediskv.Decode(rediskv.Text(m, "b"), e))
+	err := cmp.Or(record.CheckEntry(k.Events(), m.Values), rediskv.Decode(rediskv.Text(m, "b"), e))
 	if e.MerchantAccountID != nil {
 		account = *e.MerchantAccountID
 	}
@@ -210,7 +211,9 @@ func EventOf(m redis.XMessage) (*tollgate.Event, error) {
 		id = tollgate.PrefixEvent + strings.ReplaceAll(m.ID, "-", "_")
 	}
 	d := tollgate.Damage("event", id, err)
-	d.Damaged.MerchantAccountID = rediskv.Text(m, "a")
+	if account := rediskv.Text(m, "a"); strings.HasPrefix(account, tollgate.PrefixMerchantAccount) && tollgate.ValidID(account) {
+		d.Damaged.MerchantAccountID = account
+	}
 	return nil, d
 }
 

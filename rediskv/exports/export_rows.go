@@ -17,6 +17,7 @@ import (
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/payments"
+	"tollgate/rediskv/record"
 )
 
 // largePage is how many payments or tickets are read at once: with 64 KiB of
@@ -36,7 +37,7 @@ type ExportedRow struct {
 // entry read by entry, or in the indexes of transactions, read by objects.
 type exportSource struct {
 	log   func(rediskv.Space) string
-	entry func(redis.XMessage) (any, error)
+	entry func(rediskv.Space, redis.XMessage) (any, error)
 
 	objects  func(*Store, context.Context, *ExportJob, []ledger.Indexed, []ExportedRow) error
 	statuses []string // of the indexes, where the filter has none; nil: all of them
@@ -48,8 +49,8 @@ var exportSources = map[tollgate.Dataset]exportSource{
 	tollgate.DatasetPayouts:      {objects: (*Store).exportedTransactions, statuses: tollgate.PayoutStatuses},
 	tollgate.DatasetPayments:     {objects: (*Store).exportedPayments, statuses: tollgate.PaymentStatuses, large: true},
 	tollgate.DatasetTickets:      {objects: (*Store).exportedTickets, statuses: tollgate.PaymentStatuses, large: true},
-	tollgate.DatasetEvents:       {log: rediskv.Space.Events, entry: func(m redis.XMessage) (any, error) { return eventlog.EventOf(m) }},
-	tollgate.DatasetAudit:        {log: rediskv.Space.Audit, entry: func(m redis.XMessage) (any, error) { return entryOf(m) }},
+	tollgate.DatasetEvents:       {log: rediskv.Space.Events, entry: func(k rediskv.Space, m redis.XMessage) (any, error) { return eventlog.EventOf(k, m) }},
+	tollgate.DatasetAudit:        {log: rediskv.Space.Audit, entry: func(k rediskv.Space, m redis.XMessage) (any, error) { return entryOf(k, m) }},
 }
 
 // exportQuery says in which indexes the rows of a dataset are found.
@@ -115,7 +116,7 @@ func (s *Store) exportedEntries(ctx context.Context, log string, j *ExportJob) (
 	rows = make([]ExportedRow, len(found))
 	for i, m := range found {
 		rows[i].place, rows[i].Text = m.ID, jsontext.Value(rediskv.Text(m, "b"))
-		e, failed := exportSources[j.Dataset].entry(m)
+		e, failed := exportSources[j.Dataset].entry(j.space, m)
 		s.found(ctx, j, &rows[i], e, failed)
 	}
 	return rows, err
@@ -123,9 +124,9 @@ func (s *Store) exportedEntries(ctx context.Context, log string, j *ExportJob) (
 
 // entryOf reads an entry of the audit record. Without its own id it is named by
 // its place.
-func entryOf(m redis.XMessage) (*tollgate.AuditEntry, error) {
+func entryOf(k rediskv.Space, m redis.XMessage) (*tollgate.AuditEntry, error) {
 	e := new(tollgate.AuditEntry)
-	err := cmp.Or(rediskv.CheckEnvelope(rediskv.Text(m, rediskv.EnvelopeField)), rediskv.Decode(rediskv.Text(m, "b"), e))
+	err := cmp.Or(record.CheckEntry(k.Audit(), m.Values), rediskv.Decode(rediskv.Text(m, "b"), e))
 	if err == nil && (!strings.HasPrefix(e.ID, tollgate.PrefixAudit) || e.Seq < 1 || e.Time == 0) {
 		err = errors.New("a member is missing")
 	}
@@ -230,7 +231,7 @@ func (s *Store) exportedTickets(ctx context.Context, j *ExportJob, members []led
 		if !ok {
 			continue
 		}
-		t, err := payments.TicketOf(tollgate.PrefixTicket+rediskv.Unprefixed(members[i].ID), text)
+		t, err := payments.TicketOf(j.space, tollgate.PrefixTicket+rediskv.Unprefixed(members[i].ID), text)
 		s.found(ctx, j, &rows[i], t, err)
 	}
 	return nil

@@ -158,7 +158,15 @@ func (s *Store) EndExport(ctx context.Context, c rediskv.Caller, was *StoredExpo
 func (s *Store) endExport(ctx context.Context, b *rediskv.Commit, entry string, ch *tollgate.ExportChange) error {
 	k, e := b.Space, &ch.Export
 	key := k.Object(e.ID)
+	was, err := s.db.ReadHashes(ctx, "read_export", key)
+	if rediskv.Gone(err) {
+		return rediskv.ErrConflict
+	}
+	if err != nil {
+		return err
+	}
 	var f rediskv.Pairs
+	f.Set(rediskv.EnvelopeField, rediskv.Envelope)
 	f.Set("st", string(e.Status))
 	if r := e.Result; r != nil {
 		f.Set("sum", r.SHA256)
@@ -171,7 +179,7 @@ func (s *Store) endExport(ctx context.Context, b *rediskv.Commit, entry string, 
 	}
 	f.Int("fin", int64(e.FinishedAt))
 	b.Still(string(ch.From), "HGET", key, "st")
-	b.Hash(key, "", f)
+	b.Hashes = append(b.Hashes, rediskv.HashWrite{Key: key, Fields: f, Beside: was[0]})
 	b.Do("PEXPIRE", key, exportKept.Milliseconds())
 	b.Do("SREM", k.Unfinished(), e.ID)
 	if entry != "" {

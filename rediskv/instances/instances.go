@@ -13,6 +13,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 )
 
 // changesCount is the member that counts, beside the organizations.
@@ -261,7 +262,7 @@ func (s *Store) Heartbeat(ctx context.Context, i Instance) error {
 
 func (s *Store) heartbeat(i *Instance) (text []byte, err error) {
 	i.SaidAt = s.db.Now()
-	if text, err = rediskv.Enveloped(*i); err != nil {
+	if text, err = record.Enveloped(rediskv.InstanceKey(i.ID), *i); err != nil {
 		err = fmt.Errorf("instance %s: %w", i.ID, err)
 	}
 	return text, err
@@ -306,7 +307,7 @@ func (s *Store) Instances(ctx context.Context) (list []Instance, err error) {
 				continue
 			}
 			var one Instance
-			if err := rediskv.Decode(r.Val(), &one); err != nil {
+			if err := rediskv.DecodeAt(rediskv.InstanceKey(ids[i]), r.Val(), &one); err != nil {
 				return fmt.Errorf("instance %s: %s: %w", ids[i], strconv.Quote(r.Val()), err)
 			}
 			list = append(list, one)

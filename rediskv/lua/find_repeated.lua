@@ -2,6 +2,6 @@
 -- KEYS: grant, record
 -- ARGV: grant_version, fingerprint, operation
 -- operation is a new one of the client's.
--- Returns: {'new'} | {'repeated', record} | {'reused'} |
+-- Returns: {'new'} | {'repeated', record} | {'reused', record} |
 --   {'damaged', key} | {'grant'}
 return answered(grant, grant_version, record, operation, fingerprint) or {'new'}

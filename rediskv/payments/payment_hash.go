@@ -11,16 +11,20 @@ import (
 var paymentTable = hashes.New[tollgate.Payment]()
 
 // paymentFields is the payment's hash. Values are short, so that Redis keeps
-// it as one block of memory; what a client did not send takes no room.
-func paymentFields(p *tollgate.Payment, isNew bool) rediskv.Pairs {
-	f := paymentTable.Pairs(p, isNew)
+// it as one block of memory; what a client did not send takes no room. A change
+// writes all of it, too: the checksum is of these texts, and an earlier release may
+// have written others for the same. Only the counters stay as they are.
+func paymentFields(key string, p *tollgate.Payment, isNew bool) rediskv.Pairs {
+	f := paymentTable.Pairs(p, true)
 	f.Set("due", rediskv.Milli(p.Deadline()))
-	if isNew {
-		for i, counter := range p.Counters {
-			f.Set(useField(i), counter)
-		}
+	fields := len(f)
+	for i, counter := range p.Counters {
+		f.Set(useField(i), counter)
 	}
-	return f
+	if f.Sealed(key, nil); isNew {
+		return f
+	}
+	return f[:fields]
 }
 
 // useField holds one of the counters that a payment was counted in.

@@ -12,6 +12,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
 	"tollgate/rediskv/payouts"
+	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
 )
 
@@ -26,7 +27,7 @@ func (s *Store) CreatePayment(ctx context.Context, c rediskv.Caller, idem redisk
 	}
 	w.keys.Account, w.args.AccountRevision = k.Object(a.ID), strconv.FormatInt(a.Revision, 10)
 	w.args.CounterCount = len(ch.Reservations)
-	f := paymentFields(ch.Payment, true)
+	f := paymentFields(w.keys.Payment, ch.Payment, true)
 	w.args.FieldCount = len(f)
 	inv := scriptCreatePayment.With(createPaymentKeys{w.keys, k.Organization()}, createPaymentArgs{w.args, a.Organization})
 	inv.Args = append(inv.Args, f...)
@@ -56,7 +57,7 @@ func (s *Store) Kept(org, id string) (*tollgate.Payment, *tollgate.Ticket) {
 	if text == "" {
 		return nil, nil
 	}
-	t, err := TicketOf(p.TicketID, text)
+	t, err := TicketOf(s.db.Space(org), p.TicketID, text)
 	if err != nil {
 		return nil, nil // reading it says so
 	}
@@ -136,7 +137,7 @@ func (s *Store) change(ctx context.Context, c rediskv.Caller, idem *rediskv.Idem
 		w.keys.Account, w.args.AccountRevision = k.Object(a.ID), strconv.FormatInt(a.Revision, 10)
 	}
 	w.args.CounterCount = len(returning(ch))
-	f := paymentFields(ch.Payment, false)
+	f := paymentFields(w.keys.Payment, ch.Payment, false)
 	w.args.FieldCount = len(f)
 	authorization := tollgate.AuthorizationOf(ch.Payment.ID)
 	inv := scriptChangePayment.With(changePaymentKeys{
@@ -221,11 +222,11 @@ func (s *Store) read(ctx context.Context, c rediskv.Caller, id string) (p *tollg
 	if err != nil {
 		return nil, nil, "", err
 	}
-	if p, err = PaymentOf(id, rediskv.FieldsOf(rest[0])); err != nil {
+	if p, err = PaymentOf(id, record.Verified(k.Object(id), rediskv.FieldsOf(rest[0]))); err != nil {
 		return nil, nil, "", s.db.Noticed(ctx, k, err)
 	}
 	text, _ = rest[1].(string)
-	t, err = TicketOf(tollgate.TicketOf(id), text)
+	t, err = TicketOf(k, tollgate.TicketOf(id), text)
 	return p, t, text, s.db.Noticed(ctx, k, err)
 }
 
@@ -235,8 +236,9 @@ func (s *Store) Ticket(ctx context.Context, c rediskv.Caller, id string) (*tollg
 	if err != nil {
 		return nil, err
 	}
-	t, err := TicketOf(id, text)
-	return t, s.db.Noticed(ctx, s.db.Space(c.Organization), err)
+	k := s.db.Space(c.Organization)
+	t, err := TicketOf(k, id, text)
+	return t, s.db.Noticed(ctx, k, err)
 }
 
 // value reads a document that is kept under its id, which begins with a prefix.
@@ -255,9 +257,9 @@ func (s *Store) value(ctx context.Context, c rediskv.Caller, prefix, id string) 
 }
 
 // TicketOf reads a stored ticket.
-func TicketOf(id, text string) (*tollgate.Ticket, error) {
+func TicketOf(k rediskv.Space, id, text string) (*tollgate.Ticket, error) {
 	t := new(tollgate.Ticket)
-	err := rediskv.Decode(text, t)
+	err := rediskv.DecodeAt(k.Object(id), text, t)
 	if err == nil {
 		for i, e := range t.Evaluations {
 			if e.Kind == tollgate.EvaluationCapture && e.Input.CaptureIndex == 0 { // storedTicket

@@ -17,13 +17,14 @@ func (s *Store) Refund(ctx context.Context, c rediskv.Caller, id string) (*tollg
 	if err != nil {
 		return nil, err
 	}
-	r, err := refundOf(id, text)
-	return r, s.db.Noticed(ctx, s.db.Space(c.Organization), err)
+	k := s.db.Space(c.Organization)
+	r, err := refundOf(k, id, text)
+	return r, s.db.Noticed(ctx, k, err)
 }
 
-func refundOf(id, text string) (*tollgate.Refund, error) {
+func refundOf(k rediskv.Space, id, text string) (*tollgate.Refund, error) {
 	r := new(tollgate.Refund)
-	err := rediskv.Decode(text, r)
+	err := rediskv.DecodeAt(k.Object(id), text, r)
 	if err == nil && (r.ID != id || r.Object != "refund" || r.Status != tollgate.RefundSucceeded || r.CreatedAt == 0 || !strings.HasPrefix(r.PaymentID, tollgate.PrefixPayment)) {
 		err = fmt.Errorf("refund %s: the document is of %q", id, r.ID)
 	}
@@ -65,7 +66,7 @@ func (s *Store) Refunds(ctx context.Context, c rediskv.Caller, payment string) (
 		texts, err := s.db.Redis.MGet(ctx, keys...).Result()
 		for i, v := range texts {
 			text, _ := v.(string)
-			r, failed := refundOf(rows[i].ID, text)
+			r, failed := refundOf(k, rows[i].ID, text)
 			if failed == nil && r.PaymentID != payment {
 				failed = tollgate.Damage("refund", r.ID, fmt.Errorf("refund %s: it is of payment %q", r.ID, r.PaymentID))
 			}

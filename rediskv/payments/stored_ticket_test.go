@@ -5,6 +5,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 )
 
 // While a payment can be captured again, its refunds are kept in a form after which
@@ -28,11 +29,12 @@ func TestStoredTicket(t *testing.T) {
 		if got := stored.Evaluations[2].Kind; got != last {
 			t.Errorf("%s: the refund is kept as a %s", status, got)
 		}
-		text, err := rediskv.Enveloped(stored)
+		var space rediskv.Space
+		text, err := record.Enveloped(space.Object("tkt_1"), stored)
 		if err != nil {
 			t.Fatal(err)
 		}
-		read, err := TicketOf("tkt_1", string(text))
+		read, err := TicketOf(space, "tkt_1", string(text))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
 	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
 )
 
@@ -82,10 +83,9 @@ func (s *Store) write(k rediskv.Space, c rediskv.Caller, idem *rediskv.Idempoten
 	if ans.Status != 0 {
 		c.Request.Status = ans.Status
 	}
-	if w.args.EventArgs, err = rediskv.EventArguments(&ch.Event); err != nil {
+	if w.args.EventArgs, err = rediskv.EventArguments(k, &ch.Event); err != nil {
 		return w, err
 	}
-	w.args.EventAccount = p.MerchantAccountID
 	outcome := "succeeded"
 	if ch.Action == "create" && p.Status == tollgate.Declined {
 		outcome = "refused"
@@ -93,7 +93,7 @@ func (s *Store) write(k rediskv.Space, c rediskv.Caller, idem *rediskv.Idempoten
 	if w.args.AuditArgs, err = s.db.Entry(c, "payment."+ch.Action, outcome, cmp.Or(ch.Note, string(p.Perimeter.Reason)), "payment", p.ID); err != nil {
 		return w, err
 	}
-	if w.args.TicketText, err = rediskv.Enveloped(storedTicket(p, ch.Ticket)); err != nil {
+	if w.args.TicketText, err = record.Enveloped(w.keys.Ticket, storedTicket(p, ch.Ticket)); err != nil {
 		return w, fmt.Errorf("ticket: %w", err)
 	}
 	w.args.Deadline, w.args.DueMember = rediskv.Milli(p.Deadline()), k.Org+"/"+p.ID
@@ -141,7 +141,7 @@ func storedTicket(p *tollgate.Payment, t *tollgate.Ticket) *tollgate.Ticket {
 
 // part says what is captured or refunded, and with what it is paid.
 func (w *writing) part(k rediskv.Space, a *accounts.Account, ch *tollgate.PaymentChange, id string, doc any) (err error) {
-	if w.args.PartText, err = rediskv.Enveloped(doc); err != nil {
+	if w.args.PartText, err = record.Enveloped(k.Object(id), doc); err != nil {
 		return fmt.Errorf("%s: %w", id, err)
 	}
 	b, currency := ch.SalesDay, ch.Payment.Currency
@@ -166,6 +166,6 @@ func transactions(inv *script.Invocation, k rediskv.Space, list []tollgate.Trans
 		}
 		inv.Keys = append(inv.Keys, k.Object(t.ID), k.TransactionsIn(t.Status))
 		inv.Args = append(inv.Args, rediskv.Unprefixed(t.ID), joins)
-		inv.Group(ledger.TransactionFields(t))
+		inv.Group(ledger.TransactionFields(t).Sealed(k.Object(t.ID), nil))
 	}
 }

@@ -148,7 +148,7 @@ func (s *Store) makePayout(ctx context.Context, k rediskv.Space, p *tollgate.Pay
 	if err != nil {
 		return err
 	}
-	event, err := rediskv.EventArguments(&e)
+	event, err := rediskv.EventArguments(k, &e)
 	if err != nil {
 		return err
 	}
@@ -176,8 +176,8 @@ func (s *Store) makePayout(ctx context.Context, k rediskv.Space, p *tollgate.Pay
 	})
 	inv.Args = append(inv.Args, taken...)
 	inv.Group(refunded)
-	inv.Group(f)
-	inv.Group(tf)
+	inv.Group(f.Sealed(k.Object(p.ID), nil))
+	inv.Group(tf.Sealed(k.Object(t.ID), nil))
 	outcome, _, err := s.db.Run(ctx, inv)
 	if err == nil && outcome == "early" {
 		return rediskv.ErrStale

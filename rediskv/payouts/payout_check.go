@@ -116,7 +116,7 @@ func (s *Store) agreeing(ctx context.Context, k rediskv.Space, found []ledger.Fo
 			Currency tollgate.Currency `json:"currency"`
 		}
 		object, id := part(t)
-		if err := rediskv.Decode(text, &c); err != nil || c.ID != id {
+		if err := rediskv.DecodeAt(keys[i], text, &c); err != nil || c.ID != id {
 			_ = s.db.Damaged(ctx, k, object, id, cmp.Or(err, errors.New("the document is another one's")))
 			return fmt.Errorf("%s %s cannot be read", object, id), nil
 		}

@@ -13,6 +13,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
 )
 
@@ -109,7 +110,12 @@ func payout(c *rediskv.Commit, ctx context.Context, was *ledger.StoredPayout, ch
 			f.Set(name, text)
 		}
 	}
-	c.Hash(key, "", f)
+	if len(f) > 0 {
+		f.Set(rediskv.EnvelopeField, rediskv.Envelope)
+	}
+	becomes := maps.Clone(was.Fields)
+	maps.Copy(becomes, state)
+	c.Hashes = append(c.Hashes, rediskv.HashWrite{Key: key, Fields: f, Beside: becomes})
 	switch {
 	case p.Status == tollgate.PayoutStatusHeld, p.Status == tollgate.PayoutStatusFailed:
 		c.Do("ZREM", k.Payouts, member)
@@ -154,14 +160,14 @@ func payoutTransaction(c *rediskv.Commit, ctx context.Context, was *ledger.Store
 	var found rediskv.Fields
 	var place string
 	if err := c.Store.Timed(ctx, "payout_place", func(ctx context.Context) error {
-		var hash *redis.SliceCmd
+		var hash *redis.MapStringStringCmd
 		var score *redis.FloatCmd
 		if err := c.Store.AtOnce(ctx, func(pipe redis.Pipeliner) {
-			hash, score = pipe.HMGet(ctx, key, "st", "pos"), pipe.ZScore(ctx, k.TransactionsIn(string(was.Status)), member)
+			hash, score = pipe.HGetAll(ctx, key), pipe.ZScore(ctx, k.TransactionsIn(string(was.Status)), member)
 		}); err != nil {
 			return err
 		}
-		found = rediskv.FieldsIn(hash.Val(), "st", "pos")
+		found = record.Verified(key, hash.Val())
 		if place = found["pos"]; score.Err() == nil {
 			place = strconv.FormatFloat(score.Val(), 'f', -1, 64)
 		}
@@ -171,11 +177,15 @@ func payoutTransaction(c *rediskv.Commit, ctx context.Context, was *ledger.Store
 	}
 	c.Still(found["st"], "HGET", key, "st")
 	moves, released := found["st"] != string(p.Status), was.Status == tollgate.PayoutStatusHeld
-	if _, err := strconv.ParseInt(place, 10, 64); err != nil && moves {
+	err := record.Check(found[rediskv.EnvelopeField]) // a new checksum would make it right
+	if _, failed := strconv.ParseInt(place, 10, 64); failed != nil && moves {
+		err = fmt.Errorf("transaction %s: its place %q", id, place)
+	}
+	if err != nil {
 		if p.Status == tollgate.PayoutStatusHeld {
 			return nil
 		}
-		return c.Store.DamagedAt(ctx, key, fmt.Errorf("transaction %s: its place %q", id, place))
+		return c.Store.DamagedAt(ctx, key, err)
 	}
 	if !moves && !released {
 		return nil
@@ -189,7 +199,8 @@ func payoutTransaction(c *rediskv.Commit, ctx context.Context, was *ledger.Store
 	if p.Reference != was.Reference {
 		f.Set("ref", p.Reference)
 	}
-	c.Hash(key, "", f)
+	f.Set(rediskv.EnvelopeField, rediskv.Envelope)
+	c.Hashes = append(c.Hashes, rediskv.HashWrite{Key: key, Fields: f, Beside: found})
 	if moves {
 		c.Do("ZREM", k.TransactionsIn(string(was.Status)), member)
 		c.Do("ZADD", k.TransactionsIn(string(p.Status)), place, member)

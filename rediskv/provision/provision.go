@@ -86,7 +86,7 @@ func (s *Store) writeConfig(ctx context.Context, k rediskv.Space, p *tollgate.Pr
 		listGrants(c, p.Grants)
 	}
 	for name, text := range p.Versions {
-		c.Version(k.VersionNamed(name), text)
+		c.VersionDocument(k.VersionNamed(name), text)
 	}
 	c.Member(rediskv.OrganizationsKey(k.Partition), rediskv.Added, k.Org)
 	for _, changed := range p.Changes {

@@ -14,6 +14,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/record"
 )
 
 // Holds reports whether an organization has an object: a version of a perimeter
@@ -135,8 +136,8 @@ func (s *Store) readTexts(ctx context.Context, names, into map[string]string, ke
 			return err
 		}
 		for i, name := range some {
-			object, of := rediskv.Opened(replies[i].Val())
-			if err := rediskv.CheckEnvelope(of); err != nil {
+			object, err := record.Opened(key(name), replies[i].Val())
+			if err != nil {
 				return s.db.DamagedAt(ctx, key(name), err)
 			}
 			into[name] = object

@@ -126,7 +126,7 @@ func (s *Store) ruleSet(ctx context.Context, k rediskv.Space, id string, version
 	}); err != nil {
 		return set, err
 	}
-	if err := rediskv.Decode(text, &set); err != nil {
+	if err := rediskv.DecodeAt(k.Version(id, version), text, &set); err != nil {
 		return set, fmt.Errorf("rule set %s version %d: %w", id, version, err)
 	}
 	return set, nil

@@ -12,6 +12,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 )
 
 // RuleSetFacts reads what a change of a rule set is decided from: for the
@@ -73,7 +74,7 @@ func (s *Store) ruleSetFacts(ctx context.Context, k rediskv.Space, ruleSet strin
 	}, strings.Fields(found[0]["accounts"]), nil
 }
 
-var accountFields = []string{"v", "json", rediskv.EnvelopeField}
+var accountFields = []string{"v", "json"}
 
 // accounts reads accounts as they are; one that is not there has only its id.
 // With the damage of one the others are as they were read.
@@ -136,7 +137,7 @@ func (s *Store) CommitRuleSet(ctx context.Context, c rediskv.Caller, idem *redis
 		if err != nil {
 			return rediskv.Result{}, fmt.Errorf("rule set %s: %w", ch.RuleSetID, err)
 		}
-		b.Version(k.Version(ch.RuleSetID, ch.Version.Version), string(text))
+		b.VersionDocument(k.Version(ch.RuleSetID, ch.Version.Version), string(text))
 	}
 	if ch.Listed != "" { // two changes may have the same time, and never the same revision
 		b.Member(k.Activations(ch.RuleSetID), strconv.FormatInt(ch.Revision+1, 10), ch.Listed)
@@ -147,8 +148,12 @@ func (s *Store) CommitRuleSet(ctx context.Context, c rediskv.Caller, idem *redis
 	for _, id := range ch.Unschedule {
 		b.Member(rediskv.ScheduleKey(k.Partition), rediskv.Removed, k.Org+"/"+id)
 	}
-	for _, a := range ch.Accounts {
-		if err := b.Document(a.Value.ID, a.Revision, a.Value); err != nil {
+	beside, err := s.besides(ctx, k, ch.Accounts)
+	if err != nil {
+		return rediskv.Result{}, err
+	}
+	for i, a := range ch.Accounts {
+		if err := b.DocumentBeside(a.Value.ID, a.Revision, a.Value, beside[i]); err != nil {
 			return rediskv.Result{}, err
 		}
 	}
@@ -157,6 +162,20 @@ func (s *Store) CommitRuleSet(ctx context.Context, c rediskv.Caller, idem *redis
 		return rediskv.Result{}, err
 	}
 	return b.Run(ctx)
+}
+
+// besides reads what accounts have beside their documents. It belongs to the revision
+// that they were read at, or the commit finds another one.
+func (s *Store) besides(ctx context.Context, k rediskv.Space, accounts []tollgate.Stored[tollgate.MerchantAccount]) ([]rediskv.Fields, error) {
+	keys := make([]string, len(accounts))
+	for i, a := range accounts {
+		keys[i] = k.Object(a.Value.ID)
+	}
+	found, err := s.db.ReadFields(ctx, "read_accounts", keys, accountFields...)
+	for i := 0; err == nil && i < len(found); i++ {
+		err = s.db.DamagedAt(ctx, keys[i], record.Check(found[i][rediskv.EnvelopeField])) // it must not get a new checksum
+	}
+	return found, err
 }
 
 // RuleSet writes what a rule set has beside its versions.

@@ -160,7 +160,7 @@ func (s *Store) accountsOf(ctx context.Context, orgs []string) (list []accountOf
 			pipe := s.db.Redis.Pipeline()
 			for i, org := range some {
 				k := s.db.Space(org)
-				found[i] = pipe.HMGet(ctx, k.Organization(), "json", "accounts", rediskv.EnvelopeField)
+				found[i] = pipe.HMGet(ctx, k.Organization(), "v", "json", "accounts", rediskv.EnvelopeField)
 				members[i] = pipe.ZRange(ctx, k.Rules(), -publishedAhead, -1)
 			}
 			_, err := pipe.Exec(ctx)
@@ -169,7 +169,7 @@ func (s *Store) accountsOf(ctx context.Context, orgs []string) (list []accountOf
 			return nil, nil, err
 		}
 		for i, org := range some {
-			f := rediskv.FieldsIn(found[i].Val(), "json", "accounts", rediskv.EnvelopeField)
+			f := rediskv.VerifiedIn(s.db.Space(org).Organization(), found[i].Val(), "v", "json", "accounts", rediskv.EnvelopeField)
 			var o tollgate.Organization
 			if f["json"] == "" {
 				continue

@@ -12,6 +12,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 )
 
 // RuleSigner is who may publish rules.
@@ -72,6 +73,7 @@ func (s *Store) PublishRule(ctx context.Context, c rediskv.Caller, idem *rediskv
 	f.Set("json", string(doc))
 	f.Set("sha", r.SHA256)
 	f.Set("golden", string(golden))
+	f.Set(record.Golden, record.GoldenSum(k.Rule(r.Rule), string(golden)))
 	last.Set(rediskv.EnvelopeField, rediskv.Envelope)
 	last.Int("v", p.Versions)
 	last.Int("last", int64(r.Rule.Version))
@@ -103,7 +105,8 @@ func (s *Store) Rule(ctx context.Context, c rediskv.Caller, rule tollgate.Citati
 	}
 	r, golden = new(tollgate.Rule), []byte(found[0]["golden"])
 	err = readRule(found[0], rule, r)
-	if err == nil && (!jsontext.Value(golden).IsValid() || jsontext.Value(golden).Kind() != '[') {
+	sum := found[0][record.Golden]
+	if err == nil && (!jsontext.Value(golden).IsValid() || jsontext.Value(golden).Kind() != '[' || sum != "" && sum != record.GoldenSum(k.Rule(rule), string(golden))) {
 		err = fmt.Errorf("%s: its golden cases", rule)
 	}
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
 )
 
@@ -186,7 +187,7 @@ func (s *Store) RecordComparison(ctx context.Context, org, shadow, instance stri
 		if err != nil {
 			return fmt.Errorf("divergence: %w", err)
 		}
-		inv.Args = append(inv.Args, text)
+		inv.Args = append(inv.Args, text, record.Row(k.Divergences(shadow), string(text)))
 	}
 	_, _, err := s.db.Run(ctx, inv)
 	return err
@@ -220,7 +221,7 @@ func (s *Store) Divergences(ctx context.Context, c rediskv.Caller, shadow, befor
 			CreatedAt tollgate.Instant `json:"created_at"`
 			ShadowID  string           `json:"shadow_id"`
 		}
-		err := cmp.Or(rediskv.CheckEnvelope(rediskv.Text(m, rediskv.EnvelopeField)), rediskv.Decode(string(row), &d))
+		err := cmp.Or(record.CheckRow(k.Divergences(shadow), m.Values), rediskv.Decode(string(row), &d))
 		if err == nil && (d.Object != "divergence" || d.ShadowID != shadow || !strings.HasPrefix(d.ID, tollgate.PrefixDivergence) || d.CreatedAt == 0) {
 			err = errors.New("divergence: it is another one")
 		}

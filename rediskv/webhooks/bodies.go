@@ -64,11 +64,15 @@ func (s *Store) ReadBodies(ctx context.Context, work []Work) error {
 	}
 	for i, w := range work {
 		m, ok := found[entry{w.Organization, w.place}]
-		if !ok || rediskv.Text(m, "i") != w.EventID {
+		if !ok {
 			continue
 		}
-		if _, err := eventlog.EventOf(m); s.db.Noticed(ctx, s.db.Space(w.Organization), err) != nil {
+		k := s.db.Space(w.Organization)
+		if _, err := eventlog.EventOf(k, m); s.db.Noticed(ctx, k, err) != nil {
 			work[i].Damaged = true
+			continue
+		}
+		if rediskv.Text(m, "i") != w.EventID { // the log was cut, and another event has its place
 			continue
 		}
 		work[i].Body = []byte(rediskv.Text(m, "b"))

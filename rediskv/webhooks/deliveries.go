@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
 )
 
@@ -165,7 +167,7 @@ func (s *Store) Attempts(ctx context.Context, c rediskv.Caller, webhook, deliver
 			if !ok {
 				continue
 			}
-			row, failed := attemptRow(delivery, after+1+i, text)
+			row, failed := attemptRow(k, delivery, after+1+i, text)
 			if failed != nil { // it stands in its own place
 				failed = s.db.Damaged(ctx, k, "attempt", delivery+"_"+strconv.Itoa(after+1+i), failed)
 				if row, err = json.Marshal(tollgate.DamageOf(failed)); err != nil {
@@ -180,19 +182,24 @@ func (s *Store) Attempts(ctx context.Context, c rediskv.Caller, webhook, deliver
 }
 
 // attemptRow is the JSON of an attempt as it is stored.
-func attemptRow(delivery string, number int, text string) (jsontext.Value, error) {
+func attemptRow(k rediskv.Space, delivery string, number int, text string) (jsontext.Value, error) {
 	if !strings.HasPrefix(text, "{") {
 		return unknownAttempt(delivery, number, text)
 	}
 	var a tollgate.Attempt
-	if err := rediskv.Decode(text, &a); err != nil {
+	object, err := record.Opened(attemptKey(k, delivery, number), text)
+	if err = cmp.Or(err, rediskv.Decode(object, &a)); err != nil {
 		return nil, fmt.Errorf("attempt %d of %s: %w", number, delivery, err)
 	}
 	if a.DeliveryID != delivery || a.Number != number || a.Object != "attempt" || a.StartedAt == 0 {
 		return nil, fmt.Errorf("attempt %d of %s: the document is of attempt %d of %q", number, delivery, a.Number, a.DeliveryID)
 	}
-	object, _ := rediskv.Opened(text)
 	return jsontext.Value(object), nil
+}
+
+// attemptKey is what the checksum of an attempt is bound to: the hash and its field.
+func attemptKey(k rediskv.Space, delivery string, number int) string {
+	return k.Attempts(delivery) + ":" + strconv.Itoa(number)
 }
 
 // unknownAttempt is the JSON of an attempt that nobody has recorded, from what
@@ -277,7 +284,7 @@ func (s *Store) requeue(ctx context.Context, c rediskv.Caller, idem *rediskv.Ide
 	}
 	var err error
 	if q.event != nil {
-		if args.EventArgs, err = rediskv.EventArguments(q.event); err != nil {
+		if args.EventArgs, err = rediskv.EventArguments(k, q.event); err != nil {
 			return rediskv.Result{}, err
 		}
 	}
@@ -290,7 +297,7 @@ func (s *Store) requeue(ctx context.Context, c rediskv.Caller, idem *rediskv.Ide
 		RequestKeys: request, LogKeys: k.Logs(), Endpoint: k.Object(webhook), Queue: k.Queue(webhook), Open: k.Open(webhook), Ready: k.Ready,
 		Job: k.Object(q.object), Jobs: k.Jobs, Mark: k.Mark(operation),
 	}, args)
-	inv.Args = append(inv.Args, q.fields...)
+	inv.Args = append(inv.Args, q.fields.Sealed(k.Object(q.object), nil)...)
 	for _, d := range q.deliveries {
 		written, _ := tollgate.IDTime(d.EventID)
 		at := tollgate.At(written)

@@ -11,6 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
 )
 
@@ -150,13 +151,14 @@ func (s *Store) fanOut(ctx context.Context, k rediskv.Space, entries []redis.XMe
 	if err != nil {
 		return err
 	}
+	now := rediskv.Milli(s.db.Now())
 	inv := scriptFanOut.With(fanOutKeys{k.Dispatch, k.Webhooks(), k.Ready},
-		fanOutArgs{Group: rediskv.DispatchGroup, WebhooksRevision: d.revision, NowMs: rediskv.Milli(s.db.Now()), FirstCap: firstCap, EntryCount: len(entries)})
+		fanOutArgs{Group: rediskv.DispatchGroup, WebhooksRevision: d.revision, NowMs: now, FirstCap: firstCap, EntryCount: len(entries)})
 	for _, m := range entries {
 		inv.Args = append(inv.Args, m.ID)
 	}
 	for i := range d.endpoints {
-		inv.Keys, inv.Args = fanOutTo(k, &d.endpoints[i], entries, inv.Keys, inv.Args)
+		inv.Keys, inv.Args = fanOutTo(k, &d.endpoints[i], entries, now, inv.Keys, inv.Args)
 	}
 	_, _, err = s.db.Run(ctx, inv)
 	if errors.Is(err, rediskv.ErrStale) {
@@ -166,7 +168,7 @@ func (s *Store) fanOut(ctx context.Context, k rediskv.Space, entries []redis.XMe
 }
 
 // fanOutTo adds the deliveries to one endpoint to the script's arguments.
-func fanOutTo(k rediskv.Space, w *tollgate.WebhookEndpoint, entries []redis.XMessage, keys []string, args []any) ([]string, []any) {
+func fanOutTo(k rediskv.Space, w *tollgate.WebhookEndpoint, entries []redis.XMessage, now string, keys []string, args []any) ([]string, []any) {
 	state := tollgate.DeliveryPending
 	if w.Status != tollgate.WebhookActive {
 		state = tollgate.DeliveryHeld
@@ -184,8 +186,10 @@ func fanOutTo(k rediskv.Space, w *tollgate.WebhookEndpoint, entries []redis.XMes
 		wants++
 		id := tollgate.DeliveryOf(event, w.ID)
 		milli, _, _ := strings.Cut(place, "-")
-		keys = append(keys, k.Object(id))
-		args = append(args, id, rediskv.Text(m, "n"), milli, event, kind, place)
+		key := k.Object(id)
+		keys = append(keys, key)
+		args = append(args, id, rediskv.Text(m, "n"), milli, event, kind, place,
+			record.Seal(key, []any{"we", w.ID, "evt", event, "et", kind, "sid", place, "crt", now}, nil))
 	}
 	if wants == 0 {
 		return keys[:first], args[:count-3]

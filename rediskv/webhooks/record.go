@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/go-json-experiment/json"
-
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
 )
 
@@ -68,7 +67,7 @@ func (s *Store) RecordAttempts(ctx context.Context, ended []Ended) ([]Recorded, 
 		inv.Args = append(inv.Args, id)
 	}
 	for i := range ended {
-		doc, err := json.Marshal(&ended[i].Attempt, json.Deterministic(true))
+		doc, err := record.Enveloped(attemptKey(k, ended[i].Work.DeliveryID, ended[i].Work.Number), &ended[i].Attempt)
 		if err != nil {
 			return nil, fmt.Errorf("attempt: %w", err)
 		}

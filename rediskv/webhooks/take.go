@@ -14,6 +14,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
 )
 
@@ -40,7 +41,7 @@ type Work struct {
 	EventID      string
 	EventType    tollgate.EventType
 	Body         []byte // the event's JSON, frozen; once it is read; nil when the log no longer has it
-	Damaged      bool   // the log has it, and it is not what was written
+	Damaged      bool   // it, or the delivery, is not what was written
 	Number       int
 	Run          int // 1, 2, … of this run of the schedule
 	Trigger      tollgate.AttemptTrigger
@@ -369,7 +370,7 @@ func (s *Store) work(ctx context.Context, h *queueHead, work []Work, now tollgat
 			}
 			continue
 		}
-		if len(part) != 10 {
+		if len(part) != 13 {
 			return nil, fmt.Errorf("redis take_work: %d parts", len(part))
 		}
 		index, _ := part[0].(int64)
@@ -387,6 +388,11 @@ func (s *Store) work(ctx context.Context, h *queueHead, work []Work, now tollgat
 		}
 		if w.place == "" {
 			w.Body = []byte(text(9))
+		}
+		is := rediskv.Fields{"evt": text(6), "et": text(7), "sid": text(8), "body": text(9), "we": text(10), "crt": text(11), rediskv.EnvelopeField: text(12)}
+		if err := record.Check(record.Verified(h.space.Object(w.DeliveryID), is)[rediskv.EnvelopeField]); err != nil {
+			_ = s.db.Damaged(ctx, h.space, "delivery", w.DeliveryID, err)
+			w.Damaged, w.Body, w.place = true, nil, ""
 		}
 		work = append(work, w)
 	}

@@ -21,14 +21,16 @@ import (
 	"tollgate/rediskv/redistest"
 )
 
-// The builds. previous is the last one without envelopes and refunds, which runs
-// beside this one while instances are updated; first is the first release.
+// The builds. previous is the last one without checksums, which runs beside this one
+// while instances are updated; older is the last one without envelopes and refunds,
+// first the first release.
 const (
-	previousCommit = "ed7db52"
+	previousCommit = "4ca9e01"
+	olderCommit    = "ed7db52"
 	firstCommit    = "6025134"
 )
 
-// variable says that these tests are wanted: they build three programs.
+// variable says that these tests are wanted: they build four programs.
 const variable = "TOLLGATE_TEST_BUILDS"
 
 // patience bounds every wait.
@@ -42,7 +44,7 @@ type build struct {
 }
 
 var builds struct {
-	this, previous, first *build
+	this, previous, older, first *build
 }
 
 func TestMain(m *testing.M) {
@@ -67,7 +69,10 @@ func buildAll(dir string) (err error) {
 	if builds.this, err = compile(dir, "this", "../.."); err != nil {
 		return err
 	}
-	if builds.previous, err = compileCommit(dir, "previous", previousCommit, "payments:refund"); err != nil {
+	if builds.previous, err = compileCommit(dir, "previous", previousCommit); err != nil {
+		return err
+	}
+	if builds.older, err = compileCommit(dir, "older", olderCommit, "payments:refund"); err != nil {
 		return err
 	}
 	builds.first, err = compileCommit(dir, "first", firstCommit, "payments:refund", "access:read", "payouts:write")

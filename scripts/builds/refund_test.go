@@ -18,9 +18,9 @@ import (
 func TestRefunds(t *testing.T) {
 	s := newSite(t, needBuilds(t))
 	pays, to := newPayStep(t), newReceiver(t)
-	before := s.sandbox(builds.previous, pays.env()...)
+	before := s.sandbox(builds.older, pays.env()...)
 	this := s.sandbox(builds.this, pays.env()...)
-	s.provision(builds.previous)
+	s.provision(builds.older)
 	s.refunds = true
 	s.provision(builds.this)
 	before.authenticate()
@@ -90,7 +90,7 @@ fixed = "0.25"
 		testkit.Eventually(t, "both deliver some", func() bool {
 			cashier.post(t, "/v1/payments/"+whole.at("id")+"/refunds", `{"amount":"0.01"}`)
 			n++
-			return n >= 20 && to.delivered(builds.previous, "payment.refunded") && to.delivered(builds.this, "payment.refunded")
+			return n >= 20 && to.delivered(builds.older, "payment.refunded") && to.delivered(builds.this, "payment.refunded")
 		})
 		ids := all(t, "/v1/events?types=payment.refunded&limit=100", this)
 		for at, path := range map[string][]string{hook: ids, named: ids[2:]} {
@@ -130,7 +130,7 @@ fixed = "0.25"
 		}
 		before.authenticate()
 		s.refunds = false
-		if text := s.provision(builds.previous); !strings.HasPrefix(text, "nothing to change") {
+		if text := s.provision(builds.older); !strings.HasPrefix(text, "nothing to change") {
 			t.Errorf("provisioning what it knows: %s", text)
 		}
 		if a := before.get(t, "/readyz"); a.at("status") != "ready" {

@@ -1,7 +1,7 @@
 -- Burns an assertion and records the token that it bought.
 -- KEYS: client, grant, organization, assertion, sequences, audit
 -- ARGV: operation, client_revision, grant_version, organization_revision, burnt_lifetime,
---   audit_head, audit_tail
+--   audit_head, audit_tail, audit_envelope
 -- Returns: {'issued'} | {'done'} | {'replayed'} | {'stale'}
 local burnt = redis.call('GET', assertion)
 if burnt == operation then return {'done'} end
@@ -12,5 +12,5 @@ end
 if burnt then return {'replayed'} end
 
 redis.call('SET', assertion, operation, 'PX', burnt_lifetime)
-append_audit(sequences, audit, audit_head, audit_tail)
+append_audit(sequences, audit, audit_head, audit_tail, audit_envelope)
 return {'issued'}

@@ -8,8 +8,8 @@
 --   account_transactions, part, authorization, old_index, new_index, dispatch, webhooks,
 --   account, payable, refunds, group, cutoffs
 -- ARGV: operation, grant_version, fingerprint, record_lifetime, record_text, payment_revision,
---   event_before, now_ms, event_head, event_tail, event_id, event_type, event_account, audit_head,
---   audit_tail, deadline, due_member, ticket_text, part_text, actor, authorization_member,
+--   event_before, now_ms, event_head, event_tail, event_id, event_type, event_account, event_envelope, audit_head,
+--   audit_tail, audit_envelope, deadline, due_member, ticket_text, part_text, actor, authorization_member,
 --   new_status, sales_day, account_revision, group_fields, captured, refunded, fees,
 --   capture_count, cutoffs_member, look_at, counter_count, field_count
 -- actor is client, clock or refund, which no deadline ends. deadline, part_text and sales_day are empty where
@@ -18,7 +18,7 @@
 -- transaction: KEYS its hash, the index of its status; ARGV index member, 1 if it
 -- joins the group (or empty), number of fields, the fields. Then for each counter:
 -- KEYS itself; ARGV what it gets back.
--- Returns: {'changed', counters that are no numbers} | {'done'} | {'repeated', record} | {'reused'} |
+-- Returns: {'changed', counters that are no numbers} | {'done'} | {'repeated', record} | {'reused', record} |
 --   {'damaged', key} | {'grant'} | {'missing'} | {'conflict'} | {'expired'} | {'early'} |
 --   {'stale'} | {'toomuch'}
 -- The last of what is changed, done or repeated is the revision (revised).
@@ -61,8 +61,8 @@ if deadline ~= '' then
 else
   redis.call('ZREM', due, due_member)
 end
-local n = append_event(sequences, events, dispatch, webhooks, event_head, event_tail, event_id, event_type, event_account, tell)
-append_audit(sequences, audit, audit_head, audit_tail)
+local n = append_event(sequences, events, dispatch, webhooks, event_head, event_tail, event_id, event_type, event_account, event_envelope, tell)
+append_audit(sequences, audit, audit_head, audit_tail, audit_envelope)
 redis.call('HSET', authorization, 'st', new_status, 'upd', now_ms)
 if old_index ~= new_index then
   redis.call('ZREM', old_index, authorization_member)

@@ -5,8 +5,8 @@
 --   account_transactions, part, account, organization, dispatch, webhooks, payable, refunds,
 --   group, cutoffs
 -- ARGV: operation, grant_version, fingerprint, record_lifetime, record_text, account_revision,
---   organization_revision, event_head, event_tail, event_id, event_type, event_account,
---   audit_head, audit_tail, deadline, due_member, ticket_text, part_text, sales_day,
+--   organization_revision, event_head, event_tail, event_id, event_type, event_account, event_envelope,
+--   audit_head, audit_tail, audit_envelope, deadline, due_member, ticket_text, part_text, sales_day,
 --   group_fields, captured, refunded, fees, capture_count, cutoffs_member, look_at,
 --   counter_count, field_count
 -- deadline, part_text and sales_day are empty where there is none; group_fields
@@ -16,7 +16,7 @@
 -- joins the group (or empty), number of fields, the fields. Then for each counter:
 -- KEYS itself; ARGV what to add, its limit, its lifetime (empty: only where it
 -- exists).
--- Returns: {'created'} | {'done'} | {'repeated', record} | {'reused'} |
+-- Returns: {'created'} | {'done'} | {'repeated', record} | {'reused', record} |
 --   {'damaged', key} | {'grant'} | {'stale'} | {'toomuch'} | {'exhausted', number of the counter}
 -- The last of what is created, done or repeated is the revision (revised).
 local instead = answered(grant, grant_version, record, operation, fingerprint)
@@ -55,11 +55,12 @@ if part_text ~= '' then redis.call('SET', part, part_text) end
 local last = named_args + tonumber(field_count)
 redis.call('HSET', payment, unpack(ARGV, named_args + 1, last))
 -- What was not counted is not given back: the counter may be another payee's by then.
-for _, field in ipairs(untouched) do redis.call('HSET', payment, field, '-') end
+-- The checksum was made with it, and the payment gets another with its next change.
+for _, field in ipairs(untouched) do redis.call('HSET', payment, field, '-', 'e', format) end
 if deadline ~= '' then redis.call('ZADD', due, deadline, due_member) end
 if sales_day ~= '' then join(payable, refunds, group_fields, captured, refunded, fees, capture_count, cutoffs, cutoffs_member, look_at) end
-local n = append_event(sequences, events, dispatch, webhooks, event_head, event_tail, event_id, event_type, event_account, tell)
-append_audit(sequences, audit, audit_head, audit_tail)
+local n = append_event(sequences, events, dispatch, webhooks, event_head, event_tail, event_id, event_type, event_account, event_envelope, tell)
+append_audit(sequences, audit, audit_head, audit_tail, audit_envelope)
 local position = n * 16
 for key = named_keys + 1, #KEYS - counters, 2 do
   local member, fields = ARGV[last + 1], tonumber(ARGV[last + 3])

@@ -3,8 +3,8 @@
 -- that the groups are what Go has read or somebody else has taken them.
 -- KEYS: account, payable, refunds, payout, sequences, events, audit, dispatch, webhooks, transaction,
 --   status_index, all_transactions, account_transactions, payout_transactions, payouts
--- ARGV: payout_date, event_head, event_tail, event_id, event_type, event_account, audit_head,
---   audit_tail, payouts_member, now_ms, transaction_member, payable_count
+-- ARGV: payout_date, event_head, event_tail, event_id, event_type, event_account, event_envelope, audit_head,
+--   audit_tail, audit_envelope, payouts_member, now_ms, transaction_member, payable_count
 -- ARGV goes on with payable_count fields and values of what is to be paid, their
 -- number and those of what was refunded of it, the number of the payout's fields, these, the number of the transaction's, these.
 -- Returns: {'made'} | {'done'} | {'early'} | {'conflict'} | {'damaged', key}
@@ -28,8 +28,8 @@ for i = given + 1, given + refunded, 2 do redis.call('HDEL', refunds, ARGV[i]) e
 local at = given + 1 + refunded
 redis.call('HSET', payout, values(at + 1, ARGV[at]))
 at = at + 1 + tonumber(ARGV[at])
-local n = append_event(sequences, events, dispatch, webhooks, event_head, event_tail, event_id, event_type, event_account, tell)
-append_audit(sequences, audit, audit_head, audit_tail)
+local n = append_event(sequences, events, dispatch, webhooks, event_head, event_tail, event_id, event_type, event_account, event_envelope, tell)
+append_audit(sequences, audit, audit_head, audit_tail, audit_envelope)
 local position = whole(n * 16)
 redis.call('HSET', transaction, 'pos', position, values(at + 1, ARGV[at]))
 for _, index in ipairs({status_index, all_transactions, account_transactions, payout_transactions}) do

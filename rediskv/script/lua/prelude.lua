@@ -79,11 +79,11 @@ local function answered(grant, version, key, operation, fingerprint, mark)
   local client = op and string.match(op, ' ([^ ]+)')
   local of = op and string.match(op, '^([^ ]*)/')
   if not op or (of and not known(of)) or #stored ~= 64 or (client and not string.find(client, '^cli_[%w_]+$')) then return {'damaged', key} end
-  if client and client ~= string.match(operation, ' ([^ ]+)') then return {'reused'} end
+  if client and client ~= string.match(operation, ' ([^ ]+)') then return {'reused', record} end
   local first, now = begun(op), begun(operation)
   if first and now and now - first >= remembered then return nil end
   if stored == fingerprint or (stored ~= '' and string.find(fingerprint, ' ' .. stored, 1, true)) then return {'repeated', record} end
-  return {'reused'}
+  return {'reused', record}
 end
 
 -- Whether all of some values are integers, or not there: adding to anything else
@@ -123,9 +123,9 @@ end
 -- themselves. Without an endpoint there is nobody to hand an event over to. Where
 -- somebody waits for events the sequences name the channel that tells of them; a
 -- Redis that does not let us speak there must not undo what is written.
-local function append_event(seq, stream, dispatch, hooks, head, tail, id, kind, account, tell)
+local function append_event(seq, stream, dispatch, hooks, head, tail, id, kind, account, envelope, tell)
   local n = redis.call('HINCRBY', seq, 'event', 1)
-  local at = redis.call('XADD', stream, '*', 'i', id, 't', kind, 'a', account, 'b', head .. whole(n) .. tail, 'e', format)
+  local at = redis.call('XADD', stream, '*', 'i', id, 't', kind, 'a', account, 'b', head .. whole(n) .. tail, 'e', envelope)
   if redis.call('EXISTS', hooks) == 1 and not string.find(kind, '^webhook_endpoint%.') and not string.find(kind, '^delivery%.') then
     local org = string.match(stream, '^{[^}]*}:(.*):events$')
     redis.call('XADD', dispatch, '*', 'o', org, 's', at, 'i', id, 't', kind, 'a', account, 'n', whole(n))
@@ -147,9 +147,9 @@ local function note_change(changes, organization)
   redis.call('ZADD', changes, redis.call('ZINCRBY', changes, '1', 'count'), organization)
 end
 
-local function append_audit(seq, stream, head, tail)
+local function append_audit(seq, stream, head, tail, envelope)
   local n = redis.call('HINCRBY', seq, 'audit', 1)
-  redis.call('XADD', stream, '*', 'b', head .. whole(n) .. tail, 'e', format)
+  redis.call('XADD', stream, '*', 'b', head .. whole(n) .. tail, 'e', envelope)
 end
 
 -- Redis' own time. A lease is kept by it: the clocks of two workers may differ.
@@ -261,20 +261,20 @@ local function taken(sizes, files, now)
   return tonumber(redis.call('HGET', sizes, 'all') or '0')
 end
 
--- From ARGV[at] on: number of events, for each its head, tail, id, type and
--- account; then number of audit entries, for each its head and tail.
+-- From ARGV[at] on: number of events, for each its head, tail, id, type, account and
+-- envelope; then number of audit entries, for each its head, tail and envelope.
 local function append_all(seq, stream, audit, dispatch, hooks, at, tell)
   local events = tonumber(ARGV[at])
   at = at + 1
   for i = 1, events do
-    append_event(seq, stream, dispatch, hooks, ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], tell)
-    at = at + 5
+    append_event(seq, stream, dispatch, hooks, ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], tell)
+    at = at + 6
   end
   local entries = tonumber(ARGV[at])
   at = at + 1
   for i = 1, entries do
-    append_audit(seq, audit, ARGV[at], ARGV[at + 1])
-    at = at + 2
+    append_audit(seq, audit, ARGV[at], ARGV[at + 1], ARGV[at + 2])
+    at = at + 3
   end
   return at
 end

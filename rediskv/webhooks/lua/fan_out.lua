@@ -7,7 +7,7 @@
 -- queue, leases, open deliveries and all deliveries, and the hashes of its new
 -- deliveries; ARGV its id, state of its deliveries, ready member, number of
 -- deliveries, and for each of them: id, sequence, event's time, event, event type,
--- place in the log.
+-- place in the log, envelope.
 -- Returns: {'handed'} | {'stale'}
 if (redis.call('HGET', webhooks, 'v') or '') ~= webhooks_revision then
   -- What has been handed over is gone from the stream, by this very run or by
@@ -25,19 +25,19 @@ while key <= #KEYS do
   local queued, opened, listed = {}, {}, {}
   key, at = key + 5, at + 4
   local names = {}
-  for n = 1, count do names[n] = ARGV[at + 6 * (n - 1)] end
+  for n = 1, count do names[n] = ARGV[at + 7 * (n - 1)] end
   local there = redis.call('ZMSCORE', all, unpack(names))
   for n = 0, count - 1 do
     if not there[n + 1] then
       local delivery, name = KEYS[key + n], names[n + 1]
       redis.call('HSET', delivery, 'st', state, 'we', id, 'evt', ARGV[at + 3], 'et', ARGV[at + 4], 'sid', ARGV[at + 5],
-        'trig', 'schedule', 'crt', now_ms, 'e', format)
+        'trig', 'schedule', 'crt', now_ms, 'e', ARGV[at + 6])
       local i = #queued + 1
       queued[i], queued[i + 1] = now_ms, name
       opened[i], opened[i + 1] = ARGV[at + 2], name
       listed[i], listed[i + 1] = ARGV[at + 1], name
     end
-    at = at + 6
+    at = at + 7
   end
   key = key + count
   if #listed > 0 then

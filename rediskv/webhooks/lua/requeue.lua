@@ -8,14 +8,14 @@
 -- KEYS: grant, record, endpoint, queue, open, ready, sequences, events, audit, dispatch,
 --   webhooks, job, jobs, mark
 -- ARGV: operation, grant_version, fingerprint, record_lifetime, record_text, now_ms,
---   ready_member, trigger, replay_id, event_head, event_tail, event_id, event_type, event_account, audit_head,
---   audit_tail, new_job, place, field_count
+--   ready_member, trigger, replay_id, event_head, event_tail, event_id, event_type, event_account, event_envelope, audit_head,
+--   audit_tail, audit_envelope, new_job, place, field_count
 -- trigger is replay or recovery. Without event_type there is no event, without
 -- audit_head no entry, without new_job no job; place is what the recovery has come
 -- to (or empty).
 -- ARGV goes on with field_count values: the fields of the job. Then for each
 -- delivery: KEYS its hash, its attempts; ARGV id, time (ms).
--- Returns: {'queued', count} | {'done'} | {'repeated', record} | {'reused'} |
+-- Returns: {'queued', count} | {'done'} | {'repeated', record} | {'reused', record} |
 --   {'damaged', key} | {'grant'} | {'missing'} | {'conflict'}
 -- The last of what is queued, done or repeated is the revision (revised).
 local instead = answered(grant, grant_version, record, operation, fingerprint, mark)
@@ -60,7 +60,7 @@ if new_job ~= '' then
   tell_workers(jobs)
 end
 if event_type ~= '' then
-  append_event(sequences, events, dispatch, webhooks, event_head, event_tail, event_id, event_type, event_account)
+  append_event(sequences, events, dispatch, webhooks, event_head, event_tail, event_id, event_type, event_account, event_envelope)
 end
-if audit_head ~= '' then append_audit(sequences, audit, audit_head, audit_tail) end
+if audit_head ~= '' then append_audit(sequences, audit, audit_head, audit_tail, audit_envelope) end
 return revised(sequences, {'queued', whole(count)})

@@ -9,7 +9,8 @@
 -- ARGV goes on with candidate_count ids. For each candidate: KEYS its hash, its
 -- attempts.
 -- Returns: {'taken', Redis' time, end of the leases, {index of the candidate,
---   number, run, died, trigger, replay, event, event type, place in the log, body},
+--   number, run, died, trigger, replay, event, event type, place in the log, body,
+--   endpoint, time, envelope},
 --   or {index} of one that cannot be read, …}
 local now, real = tonumber(now_ms), real_time()
 local lease_end = real + tonumber(lease_ms)
@@ -24,8 +25,8 @@ if first then
   for i = 1, count do
     local how = tonumber(string.sub(marks, i, i))
     if how > 0 and held[i] and tonumber(held[i]) == taken[3] then
-      local is = redis.call('HMGET', KEYS[named_keys + 2 * i - 1], 'n', 'run', 'trig', 'rpl', 'evt', 'et', 'sid', 'body')
-      taken[#taken + 1] = {i, is[1], tonumber(is[2]), how - 1, is[3], is[4], is[5], is[6], is[7], is[8]}
+      local is = redis.call('HMGET', KEYS[named_keys + 2 * i - 1], 'n', 'run', 'trig', 'rpl', 'evt', 'et', 'sid', 'body', 'we', 'crt', 'e')
+      taken[#taken + 1] = {i, is[1], tonumber(is[2]), how - 1, is[3], is[4], is[5], is[6], is[7], is[8], is[9], is[10], is[11]}
     end
   end
   return taken
@@ -52,7 +53,7 @@ if count > 0 then
       if leased(held[i], real) then -- by another clock it was due sooner than its lease ends
         redis.call('ZADD', queue, whole(now + tonumber(held[i]) - real), id)
       elseif running < cap then
-        local was = redis.call('HMGET', hash, 'n', 'run', 'trig', 'rpl', 'evt', 'et', 'sid', 'body', 'lat')
+        local was = redis.call('HMGET', hash, 'n', 'run', 'trig', 'rpl', 'evt', 'et', 'sid', 'body', 'lat', 'we', 'crt', 'e')
         local number, run = tonumber(was[1] or 0), tonumber(was[2] or 0)
         if not number or not run or not was[3] or not was[5] or not was[6] or (held[i] and not (was[1] and was[9])) then
           redis.call('ZADD', queue, whole(now + tonumber(lease_ms)), id)
@@ -74,7 +75,7 @@ if count > 0 then
           queued[#queued + 1], queued[#queued + 2] = whole(now + tonumber(lease_ms)), id
           ended[#ended + 1], ended[#ended + 2] = whole(lease_end), id
           targeted[#targeted + 1], targeted[#targeted + 2] = id, url
-          taken[#taken + 1] = {i, number, run, died, was[3], was[4], was[5], was[6], was[7], was[8]}
+          taken[#taken + 1] = {i, number, run, died, was[3], was[4], was[5], was[6], was[7], was[8], was[10], was[11], was[12]}
           how = 1 + died
         end
       end

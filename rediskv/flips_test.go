@@ -1,0 +1,334 @@
+package rediskv_test
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/record"
+	"tollgate/rediskv/rules"
+	"tollgate/rediskv/webhooks"
+)
+
+// oneOfEach makes records of every kind, each by what writes it.
+func oneOfEach(t *testing.T) *fixture {
+	f := newFixture(t)
+	f.published(t, "shop_fee", 1)
+	f.activate(t, 1)
+	shadow := f.shadowed(t)
+	must(t, f.RecordComparison(t.Context(), f.Caller.Organization, shadow, "ins_1", &rules.Comparison{
+		Operation: "1", Compared: 1, Divergences: []tollgate.Divergence{fill(tollgate.Divergence{ShadowID: shadow})},
+	}))
+	w := f.endpoint(t)
+	manual := f.Pay(t, eur(1000), tollgate.CaptureManual)
+	must(t, f.Capture(t.Context(), manual.ID, 600, false))
+	must(t, f.GiveBack(t.Context(), manual.ID, 100, false))
+	f.fanOut(t, "a")
+	for _, work := range f.take(t, 2) {
+		f.record(t, work, succeeded)
+		_, err := f.replay(t, w.ID, work.DeliveryID)
+		must(t, err)
+	}
+	for _, work := range f.take(t, 2) {
+		f.record(t, work, webhooks.Outcome{State: tollgate.DeliveryRetrying, Next: f.Now().Add(time.Minute), StatusCode: 503, Reason: "http_503"})
+	}
+	f.recover(t, w.ID, f.Now().Add(-time.Hour))
+	_, err := f.runJobs(t, f.Store)
+	must(t, err)
+	ping, err := tollgate.PingWebhook(f.NewID, f.Origin(f.Caller), f.webhook(t, w.ID))
+	must(t, err)
+	_, err = f.CommitPing(t.Context(), f.Caller, nil, ping, rediskv.Answer{Status: 202})
+	must(t, err)
+	f.export(t, tollgate.DatasetTransactions, tollgate.FormatNDJSON, tollgate.ExportFilter{})
+	f.step(t, f.duePayout(t))
+	f.mustSettle(t)
+	f.rename(t) // the revisions of some are higher than 1
+	return f
+}
+
+// bits hands over a text with each of its bits turned over, one at a time.
+func bits(text string, each func(at int, turned string)) {
+	b := []byte(text)
+	for at := range b {
+		for bit := range 8 {
+			b[at] ^= 1 << bit
+			each(at, string(b))
+			b[at] ^= 1 << bit
+		}
+	}
+}
+
+var beforeNumber = regexp.MustCompile(`^[^0]*"(sequence|seq)":$`)
+
+// TestEveryBitIsCovered: whichever bit of whichever record is another one, its
+// checksum says so, but for what scripts write, which the table of kinds names.
+func TestEveryBitIsCovered(t *testing.T) {
+	f := oneOfEach(t)
+	raw, _ := f.raw(t)
+	seen := map[string]bool{}
+	covered := func(t *testing.T, what, text string, check func(string) error, free func(at int, turned string) bool) {
+		t.Helper()
+		if err := check(text); err != nil {
+			t.Errorf("%s, as it was written: %v", what, err)
+		}
+		bits(text, func(at int, turned string) {
+			if err := check(turned); err == nil && (free == nil || !free(at, turned)) {
+				t.Errorf("%s: nobody notices that byte %d of %q is %q", what, at, text, turned[at])
+			}
+		})
+	}
+	for _, key := range scanKeys(t, raw, "{*}:"+f.Caller.Organization+"*") {
+		switch typeOf(t, raw, key) {
+		case "hash":
+			fields, err := raw.HGetAll(t.Context(), key).Result()
+			must(t, err)
+			if strings.HasSuffix(key, ":att") {
+				for number, text := range fields {
+					seen["attempt"] = true
+					covered(t, key, text, func(text string) error { return checkText(key+":"+number, text) }, nil)
+				}
+			}
+			if k := record.KindOf(key); k != nil {
+				seen[k.Name] = true
+				coveredFields(t, key, k, fields)
+			}
+		case "string":
+			text, err := raw.Get(t.Context(), key).Result()
+			must(t, err)
+			switch {
+			case strings.Contains(key, ":idem:"):
+				seen["request"] = true
+				covered(t, key, text, func(text string) error { return record.CheckRequest(key, text) }, nil)
+			case strings.HasPrefix(text, "{"):
+				name := key[strings.LastIndex(key, f.Caller.Organization)+len(f.Caller.Organization)+1:]
+				seen[name[:strings.IndexByte(name, '_')+1]] = true
+				covered(t, key, text, func(text string) error { return checkText(key, text) }, nil)
+			}
+		case "stream":
+			entries, err := raw.XRange(t.Context(), key, "-", "+").Result()
+			must(t, err)
+			for _, m := range entries[max(0, len(entries)-5):] {
+				seen[key[strings.LastIndexByte(key, ':')+1:]] = true
+				for name := range m.Values {
+					value := rediskv.Text(m, name)
+					covered(t, key, value, func(text string) error {
+						turned := maps.Clone(m.Values)
+						turned[name] = text
+						return checkEntry(key, turned)
+					}, func(at int, turned string) bool {
+						// The number is the script's.
+						digits := strings.IndexFunc(value[at:], func(r rune) bool { return r < '0' || r > '9' })
+						return name == "b" && digits > 0 && strings.ContainsRune("0123456789", rune(turned[at])) && beforeNumber.MatchString(strings.TrimRight(value[:at], "0123456789")[max(0, strings.LastIndexByte(value[:at], ',')):])
+					})
+					covered(t, key, name, func(turned string) error {
+						values := maps.Clone(m.Values)
+						delete(values, name)
+						values[turned] = value
+						return checkEntry(key, values)
+					}, func(int, string) bool { return value == "" })
+				}
+			}
+		}
+	}
+	want := []string{
+		"payment", "transaction", "payout", "delivery", "replay", "recovery", "webhook_endpoint", "export", "organization", "merchant_account", "legal_entity",
+		"client", "grant", "rule_signer", "rule_set", "activation", "shadow", "rule", "rule_name", "shadows",
+		"attempt", "request", "tkt_", "cap_", "rfd_", "per_", "rs_", "events", "audit", "divergences",
+	}
+	slices.Sort(want)
+	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, want) {
+		t.Errorf("records of\n%v, not of\n%v", got, want)
+	}
+}
+
+func typeOf(t *testing.T, raw redis.UniversalClient, key string) string {
+	t.Helper()
+	kind, err := raw.Type(t.Context(), key).Result()
+	must(t, err)
+	return kind
+}
+
+func checkText(key, text string) error {
+	_, err := record.Opened(key, text)
+	return err
+}
+
+func checkEntry(key string, values map[string]any) error {
+	if _, ok := values["i"]; !ok && strings.HasSuffix(key, ":divergences") {
+		return record.CheckRow(key, values)
+	}
+	return record.CheckEntry(key, values)
+}
+
+// coveredFields turns each bit of a hash's names and values, and compares the fields
+// that it has with the table of kinds.
+func coveredFields(t *testing.T, key string, k *record.Kind, fields map[string]string) {
+	t.Helper()
+	check := func(f map[string]string) error { return record.Check(record.Verified(key, f)[record.Field]) }
+	if err := check(maps.Clone(fields)); err != nil || !strings.HasPrefix(fields[record.Field], "1;;") {
+		t.Errorf("%s, as it was written, has the envelope %q: %v", key, fields[record.Field], err)
+	}
+	k = k.In(fields)
+	for name, value := range fields {
+		is := func(list []string) bool { return slices.Contains(list, name) }
+		numbered := k.Numbered != "" && strings.TrimRight(name, "0123456789") == k.Numbered
+		if !is(k.Covered) && !is(k.Scripts) && !numbered && name != record.Field && name != "golden" {
+			t.Errorf("%s: the table of kinds does not name %q", key, name)
+		}
+		if is(k.Covered) && is(k.Scripts) {
+			t.Errorf("%s: the table of kinds names %q twice", key, name)
+		}
+		if value == "" || is(k.Scripts) || name == "golden" { // the last has a sum of its own
+			continue
+		}
+		bits(value, func(at int, turned string) {
+			f := maps.Clone(fields)
+			if f[name] = turned; check(f) == nil {
+				t.Errorf("%s: nobody notices that byte %d of %s = %q is %q", key, at, name, value, turned[at])
+			}
+		})
+		bits(name, func(_ int, turned string) {
+			f := maps.Clone(fields)
+			if _, there := f[turned]; there {
+				return
+			}
+			delete(f, name)
+			if f[turned] = value; check(f) == nil {
+				t.Errorf("%s: nobody notices that %s is %q", key, name, turned)
+			}
+		})
+	}
+}
+
+// TestRecordElsewhere: a record that stands at another key, even that of the same
+// object of another organization, is damage.
+func TestRecordElsewhere(t *testing.T) {
+	f := oneOfEach(t)
+	raw, _ := f.raw(t)
+	for _, key := range scanKeys(t, raw, "{*}:"+f.Caller.Organization+":*") {
+		other := strings.Replace(key, f.Caller.Organization, "org_other", 1)
+		switch typeOf(t, raw, key) {
+		case "hash":
+			if record.KindOf(key) == nil {
+				continue
+			}
+			fields, err := raw.HGetAll(t.Context(), key).Result()
+			must(t, err)
+			if record.Check(record.Verified(other, fields)[record.Field]) == nil {
+				t.Errorf("%s is read as %s", key, other)
+			}
+		case "string":
+			text, err := raw.Get(t.Context(), key).Result()
+			must(t, err)
+			if strings.HasPrefix(text, "{") && checkText(other, text) == nil || strings.Contains(key, ":idem:") && record.CheckRequest(other, text) == nil {
+				t.Errorf("%s is read as %s", key, other)
+			}
+		}
+	}
+}
+
+// TestChangedByAnEarlierRelease: an earlier release changes fields and leaves the
+// checksum as it is. That is no damage; the next change makes a checksum again.
+func TestChangedByAnEarlierRelease(t *testing.T) {
+	f := newFixture(t)
+	raw, _ := f.raw(t)
+	k := f.Space(f.Caller.Organization)
+	set := func(id string, pairs ...any) {
+		t.Helper()
+		must(t, raw.HSet(t.Context(), k.Object(id), pairs...).Err())
+	}
+	sum := func(id string) (sums bool) {
+		fields, err := raw.HGetAll(t.Context(), k.Object(id)).Result()
+		must(t, err)
+		if err := record.Check(record.Verified(k.Object(id), maps.Clone(fields))[record.Field]); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+		fields["crt"] += "0"
+		fields["json"] += " "
+		return record.Check(record.Verified(k.Object(id), fields)[record.Field]) != nil
+	}
+	made := func(id, when string) {
+		t.Helper()
+		if !sum(id) {
+			t.Errorf("%s: %s has no checksum", when, id)
+		}
+	}
+	unmade := func(id, when string) {
+		t.Helper()
+		if sum(id) {
+			t.Errorf("%s: the checksum of %s is still compared", when, id)
+		}
+	}
+
+	p := f.Pay(t, eur(1000), tollgate.CaptureManual)
+	made(p.ID, "made")
+	set(p.ID, "v", "2", "desc", "another", "upd", rediskv.Milli(f.Now()+1))
+	unmade(p.ID, "changed by the first release")
+	f.Read(t, p.ID)
+	must(t, f.Capture(t.Context(), p.ID, 100, false))
+	made(p.ID, "captured")
+	set(p.ID, "v", "4", "fee", "7", "e", "1")
+	unmade(p.ID, "changed by the build before")
+	must(t, raw.HDel(t.Context(), k.Object(p.ID), "e").Err())
+	unmade(p.ID, "of the first release")
+	f.Read(t, p.ID)
+	must(t, f.Capture(t.Context(), p.ID, 100, false))
+	made(p.ID, "captured again")
+
+	id := f.duePayout(t)
+	own := tollgate.PayoutTransactionOf(id)
+	made(id, "made")
+	made(own, "made")
+	later := rediskv.Milli(f.Now() + 1)
+	set(id, "st", "held", "held", "why", "step", "check", "upd", later)
+	set(own, "st", "held", "upd", later)
+	unmade(id, "held by the build before")
+	unmade(own, "held by the build before")
+	f.Clock.Advance(time.Second)
+	must(t, f.releasePayout(t, id, "looked at"))
+	made(id, "released")
+	made(own, "released")
+	f.step(t, id)
+	set(own, "st", "paid", "upd", rediskv.Milli(f.Now()+1), "ref", "bank 7")
+	unmade(own, "paid by the build before")
+
+	w := f.endpoint(t)
+	made(w.ID, "made")
+	set(w.ID, "v", "2", "json", "{}")
+	unmade(w.ID, "changed by the first release")
+
+	e, err := f.newExport(t)
+	must(t, err)
+	made(e.ID, "made")
+	set(e.ID, "st", "failed", "fin", later, "code", "internal", "why", "why")
+	unmade(e.ID, "ended by the build before")
+}
+
+// TestDeliveryOfAnotherPlace: a delivery that names another event, or another place of
+// it in the log, is not sent, and is not taken for one whose event has gone.
+func TestDeliveryOfAnotherPlace(t *testing.T) {
+	for _, field := range []string{"evt", "sid", "et"} {
+		f := newFixture(t)
+		f.endpoint(t)
+		f.Pay(t, eur(100), tollgate.CaptureManual)
+		f.fanOut(t, "a")
+		raw, _ := f.raw(t)
+		key := slices.DeleteFunc(scanKeys(t, raw, "*:dlv_*"), func(key string) bool { return record.KindOf(key) == nil })[0]
+		was, err := raw.HGet(t.Context(), key, field).Result()
+		must(t, err)
+		b := []byte(was)
+		b[len(b)-1] ^= 1
+		must(t, raw.HSet(t.Context(), key, field, string(b)).Err())
+		work := f.take(t, 1)
+		if len(work) != 1 || !work[0].Damaged || work[0].Body != nil {
+			t.Errorf("%s: %+v", field, work)
+		}
+	}
+}

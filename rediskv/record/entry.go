@@ -1,0 +1,79 @@
+package record
+
+import (
+	"strconv"
+)
+
+// Entry is an entry of a log: its JSON around the number that the script gives it, and
+// what stands beside it. An audit record has nothing beside.
+type Entry struct {
+	Head, Tail        []byte
+	ID, Type, Account string
+}
+
+// Envelope is that of the entry in the log at a key. Behind the checksum stands where
+// the number begins, so that both parts are known exactly.
+func (e *Entry) Envelope(key string) string {
+	return begin + e.sum(key) + strconv.FormatInt(int64(len(e.Head)), 16)
+}
+
+func (e *Entry) sum(key string) string {
+	return sum(key, func(s *summer) {
+		s.bytes(e.Head)
+		s.bytes(e.Tail)
+		s.text(e.ID)
+		s.text(e.Type)
+		s.text(e.Account)
+	})
+}
+
+// CheckEntry reports that an entry, by its fields, is not what was written to the log
+// at a key.
+func CheckEntry(key string, f map[string]any) error {
+	get := func(name string) string { text, _ := f[name].(string); return text }
+	envelope, text := get(Field), get("b")
+	if envelope == "" {
+		for name := range f {
+			if stray(get(name)) {
+				return errName
+			}
+		}
+		return nil // of before
+	}
+	found, err := sumIn(envelope)
+	if err != nil || found == "" {
+		return err
+	}
+	at, err := strconv.ParseInt(found[digits:], 16, 32)
+	if err != nil || at > int64(len(text)) {
+		return errSum
+	}
+	end := int(at)
+	for end < len(text) && text[end] >= '0' && text[end] <= '9' {
+		end++
+	}
+	e := Entry{Head: []byte(text[:at]), Tail: []byte(text[end:]), ID: get("i"), Type: get("t"), Account: get("a")}
+	if end == int(at) || text[at] == '0' || e.sum(key) != found[:digits] {
+		return errSum
+	}
+	return nil
+}
+
+// Row is the envelope of an entry that is one JSON text, without a number.
+func Row(key, text string) string { return begin + rowSum(key, text) }
+
+func rowSum(key, text string) string { return sum(key, func(s *summer) { s.text(text) }) }
+
+// CheckRow is CheckEntry for one of which Row has made the envelope.
+func CheckRow(key string, f map[string]any) error {
+	text, _ := f["b"].(string)
+	envelope, _ := f[Field].(string)
+	found, err := sumIn(envelope)
+	if envelope == "" {
+		return CheckEntry(key, f)
+	}
+	if err == nil && found != "" && found != rowSum(key, text) {
+		return errSum
+	}
+	return err
+}

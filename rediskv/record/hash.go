@@ -1,0 +1,143 @@
+package record
+
+import (
+	"slices"
+	"strconv"
+)
+
+// Golden is the field of a rule with the sum of its golden cases, which are too large
+// to be read with each rule of a list.
+const Golden = "gsum"
+
+// GoldenSum is that sum.
+func GoldenSum(key, cases string) string { return rowSum(key, cases) }
+
+// uncounted stands in a numbered field for what a script has taken out.
+const uncounted = "-"
+
+// Seal is the envelope of the hash that is to be at a key, made of its fields and
+// their values, one after the other. All that is covered has to be among them, or in
+// beside, which stays as it is.
+func Seal(key string, pairs []any, beside map[string]string) string {
+	next := 0 // most of it stands in the order of the table
+	get := func(name string) string {
+		for range len(pairs) / 2 {
+			at := next
+			if next += 2; next >= len(pairs) {
+				next = 0
+			}
+			if pairs[at] == name {
+				text, _ := pairs[at+1].(string)
+				return text
+			}
+		}
+		return beside[name]
+	}
+	k := KindOf(key)
+	if k == nil {
+		return Format
+	}
+	k = k.of(get)
+	envelope := begin + k.sum(key, get)
+	if k.Witness != "" {
+		envelope += number(get(k.Witness))
+	}
+	return envelope
+}
+
+// In is the kind of a record by its fields as well: a payout's own transaction is
+// written by others than those of payments.
+func (k *Kind) In(fields map[string]string) *Kind {
+	return k.of(func(name string) string { return fields[name] })
+}
+
+func (k *Kind) of(get func(string) string) *Kind {
+	if k.Name == "transaction" && get("ty") == payoutTransaction {
+		return kinds[payoutTransaction]
+	}
+	return k
+}
+
+func (k *Kind) sum(key string, get func(string) string) string {
+	return sum(key, func(s *summer) {
+		for _, name := range k.Covered {
+			s.field(name, get(name))
+		}
+		for i := 0; k.Numbered != ""; i++ {
+			value := get(k.Numbered + strconv.Itoa(i))
+			if value == "" {
+				break
+			}
+			if value != uncounted {
+				s.text(value)
+			}
+		}
+	})
+}
+
+// Verified are the fields of the hash at a key, as they were read: all of them, or
+// those of names. Where the checksum is another one, Check says so of their envelope.
+func Verified(key string, f map[string]string, names ...string) map[string]string {
+	k := KindOf(key)
+	if k == nil || len(f) == 0 {
+		return f
+	}
+	k = k.In(f)
+	if len(names) > 0 && !k.readIn(names) {
+		return f
+	}
+	if !k.matches(key, f) {
+		f[Field] = wrong
+	}
+	return f
+}
+
+// readIn reports whether all that is covered is among names.
+func (k *Kind) readIn(names []string) bool {
+	if k.Numbered != "" || !slices.Contains(names, Field) {
+		return false
+	}
+	return !slices.ContainsFunc(k.Covered, func(name string) bool { return !slices.Contains(names, name) })
+}
+
+func (k *Kind) matches(key string, f map[string]string) bool {
+	envelope := f[Field]
+	if envelope == "" {
+		for _, value := range f {
+			if stray(value) {
+				return false
+			}
+		}
+		return true // of before
+	}
+	found, err := sumIn(envelope)
+	if err != nil || found == "" {
+		return true // Check says what is wrong with it
+	}
+	get := func(name string) string { return f[name] }
+	if k.sum(key, get) == found[:digits] {
+		return k.Witness == "" || number(f[k.Witness]) == found[digits:]
+	}
+	if k.Witness == "" || len(found) == digits || number(f[k.Witness]) == found[digits:] {
+		return false
+	}
+	// Somebody has changed it since, who makes no checksums: unless it is the witness
+	// alone that is another one.
+	then := decimal(found[digits:])
+	return k.sum(key, func(name string) string {
+		if name == k.Witness {
+			return then
+		}
+		return f[name]
+	}) != found[:digits] && later(f[k.Witness], then)
+}
+
+// later reports whether a number is higher than one that was there before.
+func later(now, then string) bool {
+	n, err := strconv.ParseInt(now, 10, 64)
+	if then == "" {
+		then = "0"
+	}
+	before, _ := strconv.ParseInt(then, 10, 64)
+	return err == nil && n > before
+}

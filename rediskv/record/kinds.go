@@ -1,0 +1,126 @@
+package record
+
+import (
+	"slices"
+	"strings"
+)
+
+// Kind is a kind of record that is a hash: what its checksum covers, and what it does
+// not. TestKinds compares it with what is written.
+type Kind struct {
+	Name string
+	// Covered are the fields that Go writes, in the order in which it does.
+	Covered []string
+	// Numbered are covered as well, from 0 on: name0, name1, and so on.
+	Numbered string
+	// Scripts are the fields that scripts change, or that change without a checksum.
+	Scripts []string
+	// Witness is the covered number that every change raises. It stands behind the
+	// checksum: an earlier release changes fields and leaves the checksum as it is,
+	// and by the number it is known that somebody has.
+	Witness string
+}
+
+// kinds are by the prefix of an identifier, or by what the key ends in.
+var kinds = map[string]*Kind{
+	"pay_": {
+		Name: "payment", Witness: "v", Numbered: "use",
+		Covered: []string{
+			"st", "capb", "capd", "reld", "rfd", "fee", "why", "aut", "cpt", "can", "exp", "upd", "v", "capn", "rfn",
+			"crt", "ma", "amt", "cur", "payee", "cm", "bef", "ref", "desc", "meta", "per", "perv", "perd", "perr", "due",
+		},
+	},
+	"txn_": {
+		Name:    "transaction",
+		Covered: []string{"crt", "ty", "pay", "cap", "rfd", "tkt", "ma", "amt", "cur", "payee", "ref", "bd", "av"},
+		Scripts: []string{"st", "upd", "po", "pos"},
+	},
+	payoutTransaction: {
+		Name: "transaction", Witness: "upd",
+		Covered: []string{"crt", "ty", "st", "pay", "cap", "rfd", "po", "tkt", "ma", "amt", "cur", "payee", "ref", "bd", "av", "upd"},
+		Scripts: []string{"pos"},
+	},
+	"po_": {
+		Name: "payout", Witness: "upd",
+		Covered: []string{"ma", "cur", "date", "st", "grp", "crt", "upd", "why", "held", "ref", "asked"},
+		Scripts: []string{"step", "at", "lease", "op", "tally", "tat", "sum"},
+	},
+	"dlv_": {
+		Name:    "delivery",
+		Covered: []string{"we", "evt", "et", "sid", "body", "crt"},
+		Scripts: []string{"st", "trig", "n", "run", "lat", "nat", "done", "code", "why", "cat", "rpl", "rc"},
+	},
+	"rpl_": {Name: "replay", Covered: []string{"json"}},
+	"rcv_": {Name: "recovery", Covered: []string{"json", "end"}, Scripts: []string{"at", "state", "looked", "queued", "cat"}},
+	"we_": {
+		Name: "webhook_endpoint", Witness: "v",
+		Covered: []string{"st", "v", "url", "json", "keys"},
+		Scripts: []string{"fail", "ok", "cap", "pause"},
+	},
+	"exp_": {
+		Name: "export", Witness: "fin",
+		Covered: []string{"cut", "json", "flt", "low", "sum", "exp", "code", "why", "fin"},
+		Scripts: []string{"st", "total", "n", "tries", "entry", "own", "start", "at", "done", "left", "bytes", "sha", "prev"},
+	},
+	"org_":    {Name: "organization", Witness: "v", Covered: []string{"v", "json", "accounts"}},
+	"ma_":     {Name: "merchant_account", Witness: "v", Covered: []string{"v", "json", "limits", "given", "cutoffs"}, Scripts: []string{"closed"}},
+	"le_":     {Name: "legal_entity", Witness: "v", Covered: []string{"v", "json"}},
+	"cli_":    {Name: "client", Witness: "v", Covered: []string{"v", "json"}},
+	"grt_":    {Name: "grant", Covered: []string{"json"}, Scripts: []string{"v"}},
+	"sig_":    {Name: "rule_signer", Witness: "v", Covered: []string{"v", "json"}},
+	"rs_":     {Name: "rule_set", Witness: "v", Covered: []string{"v", "last", "pending"}},
+	"act_":    {Name: "activation", Witness: "v", Covered: []string{"v", "json"}},
+	"shd_":    {Name: "shadow", Witness: "v", Covered: []string{"v", "json"}},
+	rule:      {Name: "rule", Witness: "v", Covered: []string{"v", "json", "sha", Golden}},
+	name:      {Name: "rule_name", Witness: "v", Covered: []string{"v", "last"}},
+	shadowing: {Name: "shadows", Witness: "v", Covered: []string{"v", "list"}},
+}
+
+// Kinds that no prefix names.
+const (
+	payoutTransaction = "payout"
+	rule              = "rule:@"
+	name              = "rule:"
+	shadowing         = "shadowing"
+)
+
+// KindOf is the kind of the hash at a key, nil for what is no record:
+// "{p07}:<organization>[:<name>]".
+func KindOf(key string) *Kind {
+	_, key, _ = strings.Cut(key, ":")
+	organization, at, below := strings.Cut(key, ":")
+	if !below {
+		at = organization
+	}
+	if cited, ok := strings.CutPrefix(at, name); ok && below {
+		if strings.Contains(cited, "@") {
+			return kinds[rule]
+		}
+		return kinds[name]
+	}
+	if at == shadowing {
+		return kinds[at]
+	}
+	prefix := strings.IndexByte(at, '_') + 1
+	if strings.Contains(at, ":") || prefix == 0 || below == (at[:prefix] == "org_") {
+		return nil
+	}
+	return kinds[at[:prefix]]
+}
+
+// Names are names of fields and, where the document of a record is among them, all
+// that its checksum covers and the envelope.
+func (k *Kind) Names(names []string) []string {
+	if k == nil || k.Numbered != "" || len(names) == 0 || !slices.Contains(names, "json") {
+		return names
+	}
+	all := slices.Clone(names)
+	for _, list := range [][]string{k.Covered, {Field}} {
+		for _, one := range list {
+			if !slices.Contains(all, one) {
+				all = append(all, one)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,71 @@
+package record
+
+import (
+	"bytes"
+	"hash/crc32"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+)
+
+// member is how a JSON text with an envelope begins.
+const member = `{"$":"`
+
+// Enveloped is the JSON of an object as a text of its own, to be kept at a key.
+func Enveloped(key string, object any) ([]byte, error) {
+	b := bytes.NewBuffer(make([]byte, 0, 2048))
+	b.WriteString(room)
+	if err := json.MarshalWrite(b, object, json.Deterministic(true)); err != nil {
+		return nil, err
+	}
+	return seal(key, b.Bytes()), nil
+}
+
+// EnvelopedJSON is Enveloped for an object that is JSON already.
+func EnvelopedJSON(key, object string) string {
+	return string(seal(key, append([]byte(room), object...)))
+}
+
+// room is where an envelope goes; what stands behind it begins with a brace.
+const room = member + begin + `00000000"`
+
+// seal fills the room in front of an object.
+func seal(key string, text []byte) []byte {
+	text[len(room)] = ','
+	copy(text[len(member)+len(begin):], textSum(key, text[len(room):]))
+	return text
+}
+
+func textSum(key string, rest []byte) string {
+	return hexOf(crc32.Update(crc32.Checksum([]byte(key), castagnoli), castagnoli, rest))
+}
+
+// Opened is what Enveloped was given, as JSON. Its error says that the text is not
+// what was written at that key.
+func Opened(key, text string) (object string, err error) {
+	rest, ok := strings.CutPrefix(text, member)
+	if !ok {
+		if strings.Contains(text[:min(len(text), len(room))], ";;") {
+			return "", errName
+		}
+		return text, nil // of before
+	}
+	envelope, rest, ok := strings.Cut(rest, `"`)
+	if !ok || !strings.HasPrefix(rest, ",") {
+		return "", errEnd
+	}
+	sum, err := sumIn(envelope)
+	if err != nil {
+		return "", err
+	}
+	if sum != "" && sum != textSum(key, []byte(rest)) {
+		return "", errSum
+	}
+	return "{" + rest[1:], nil
+}
+
+// CheckText is Opened for who reads the text as it is.
+func CheckText(key, text string) error {
+	_, err := Opened(key, text)
+	return err
+}
