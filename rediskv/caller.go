@@ -242,7 +242,7 @@ func answerOf(record any) (Result, error) {
 	return r, nil
 }
 
-type findRepeatedArgs struct{ GrantVersion, Fingerprint, Operation string }
+type findRepeatedArgs struct{ Operation, GrantVersion, Fingerprint string }
 
 var scriptFindRepeated = script.NewRead[RequestKeys, findRepeatedArgs](lua, "find_repeated")
 

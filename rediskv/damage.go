@@ -243,15 +243,24 @@ func (s *DB) DamagedAt(ctx context.Context, key string, err error) error {
 	if err == nil {
 		return nil
 	}
-	part := strings.SplitN(key, ":", 4)
-	if len(part) < 2 {
+	org, object, id, ok := ObjectAt(key)
+	if !ok {
 		return fmt.Errorf("%s: %w", key, err)
 	}
-	id := part[1]
+	return s.Damaged(ctx, s.Space(org), object, id, err)
+}
+
+// ObjectAt is the object that a key belongs to, and its organization.
+func ObjectAt(key string) (org, object, id string, ok bool) {
+	part := strings.SplitN(key, ":", 4)
+	if len(part) < 2 {
+		return "", "", "", false
+	}
+	id = part[1]
 	if len(part) > 2 && strings.Contains(part[2], "_") {
 		id = part[2]
 	}
-	object := "record"
+	object = "record"
 	if prefix, _, ok := strings.Cut(id, "_"); ok && kinds[prefix+"_"] != "" {
 		object = kinds[prefix+"_"]
 	}
@@ -269,7 +278,7 @@ func (s *DB) DamagedAt(ctx context.Context, key string, err error) error {
 			object, id = "rule", tollgate.RuleID(cited)
 		}
 	}
-	return s.Damaged(ctx, s.Space(part[1]), object, id, err)
+	return part[1], object, id, true
 }
 
 // Counters reports a hash whose revision or highest version is no number: the

@@ -5,7 +5,9 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -70,6 +72,7 @@ func (s *DB) Run(ctx context.Context, inv *script.Invocation) (outcome string, r
 
 // RunOn is run on a client of the caller's choice.
 func (s *DB) RunOn(ctx context.Context, client redis.Scripter, inv *script.Invocation) (outcome string, rest []any, err error) {
+	var again *script.Invocation
 	err = s.Timed(ctx, inv.Name, func(ctx context.Context) error {
 		reply, err := s.reply(ctx, client, inv)
 		if err != nil {
@@ -79,6 +82,10 @@ func (s *DB) RunOn(ctx context.Context, client redis.Scripter, inv *script.Invoc
 		rest = reply[1:]
 		if damage := rememberedWrong(inv, outcome, rest); damage != nil {
 			outcome, rest = "damaged", []any{inv.Keys[recordKey]}
+			return nil
+		}
+		if outcome == "forgotten" {
+			again = forgetting(inv, rest)
 			return nil
 		}
 		switch outcome {
@@ -99,6 +106,9 @@ func (s *DB) RunOn(ctx context.Context, client redis.Scripter, inv *script.Invoc
 		}
 		return nil
 	})
+	if err == nil && again != nil {
+		return s.RunOn(ctx, client, again)
+	}
 	if err == nil && outcome == "damaged" {
 		key, _ := rest[0].(string)
 		err = s.DamagedAt(ctx, key, fmt.Errorf("redis %s: %s has another form", inv.Name, key))
@@ -118,17 +128,30 @@ func (s *DB) reply(ctx context.Context, client redis.Scripter, inv *script.Invoc
 }
 
 // recordKey is the place of RequestKeys.Record among the keys of every script that
-// has them.
-const recordKey = 1
+// has them, and fingerprintArg that of RequestArgs.Fingerprint among its arguments.
+const (
+	recordKey      = 1
+	fingerprintArg = 2
+)
 
 // rememberedWrong reports that the record of a request, by which a script has refused
-// it or answers it again, is not what was written.
+// it, answers it again or forgets it, is not what was written.
 func rememberedWrong(inv *script.Invocation, outcome string, rest []any) error {
-	if outcome != "repeated" && outcome != "reused" || len(rest) == 0 {
+	if outcome != "repeated" && outcome != "reused" && outcome != "forgotten" || len(rest) == 0 {
 		return nil
 	}
 	text, _ := rest[0].(string)
 	return record.CheckRequest(inv.Keys[recordKey], text)
+}
+
+// forgetting is the script that may forget a record, and no other one: that is the
+// first of rest, and it is what was written.
+func forgetting(inv *script.Invocation, rest []any) *script.Invocation {
+	text, _ := rest[0].(string)
+	envelope, _, _ := strings.Cut(text, "/")
+	again := &script.Invocation{Named: inv.Named, Keys: inv.Keys, Args: slices.Clone(inv.Args)}
+	again.Args[fingerprintArg] = fmt.Sprint(inv.Args[fingerprintArg]) + " " + envelope
+	return again
 }
 
 func grantChanged() error {

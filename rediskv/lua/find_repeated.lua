@@ -1,7 +1,7 @@
 -- Looks a request up among those that are remembered; writes nothing.
 -- KEYS: grant, record
--- ARGV: grant_version, fingerprint, operation
+-- ARGV: operation, grant_version, fingerprint
 -- operation is a new one of the client's.
 -- Returns: {'new'} | {'repeated', record} | {'reused', record} |
---   {'damaged', key} | {'grant'}
+--   {'forgotten', record} | {'damaged', key} | {'grant'}
 return answered(grant, grant_version, record, operation, fingerprint) or {'new'}

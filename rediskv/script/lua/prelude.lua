@@ -59,12 +59,15 @@ local remembered = 604800000
 
 -- What a request is answered with instead of being carried out, or nil: 'done'
 -- (this very operation has run before), 'grant', or what its idempotency record
--- says: 'repeated' or 'reused'. Without a fingerprint there is no record; a second
+-- says: 'repeated', 'reused' or 'forgotten'. Without a fingerprint there is no record; a second
 -- one, behind a space, is what earlier releases made of the request. The record's
 -- first line is its operation: its envelope and a slash, an id, a space, the client, who alone may use the
 -- key again; an old one has no envelope or no client. A record that is not of this form is
 -- 'damaged': whether the request was carried out is not known, so it is neither
--- carried out nor the client's fault. One that is old enough is forgotten. mark is the operation's mark, or nil when
+-- carried out nor the client's fault. One that is old enough is 'forgotten', and the
+-- request is carried out: by a time that is another one it would be carried out a
+-- second time, so the store compares the record's checksum and sends the script again,
+-- with the envelope behind the fingerprints. mark is the operation's mark, or nil when
 -- the script looks for itself.
 local function answered(grant, version, key, operation, fingerprint, mark)
   if mark and earlier(mark) then return {'done'} end
@@ -81,8 +84,11 @@ local function answered(grant, version, key, operation, fingerprint, mark)
   if not op or (of and not known(of)) or #stored ~= 64 or (client and not string.find(client, '^cli_[%w_]+$')) then return {'damaged', key} end
   if client and client ~= string.match(operation, ' ([^ ]+)') then return {'reused', record} end
   local first, now = begun(op), begun(operation)
-  if first and now and now - first >= remembered then return nil end
-  if stored == fingerprint or (stored ~= '' and string.find(fingerprint, ' ' .. stored, 1, true)) then return {'repeated', record} end
+  if first and now and now - first >= remembered then
+    if not of or not string.find(of, ';;', 1, true) or string.find(fingerprint, ' ' .. of, 1, true) then return nil end
+    return {'forgotten', record}
+  end
+  if string.find(' ' .. fingerprint .. ' ', ' ' .. stored .. ' ', 1, true) then return {'repeated', record} end
   return {'reused', record}
 end
 
