@@ -103,6 +103,16 @@ func TestOneBitOfARequest(t *testing.T) {
 			t.Errorf("behind %q: %d %s", part, r.StatusCode, r.text)
 		}
 	}
+	// Each bit of the time in its id, by which it would be forgotten and the payment made
+	// a second time, and of what is around it.
+	for at := range strings.Index(whole, "\n") {
+		for bit := range 8 {
+			check(t, command(t, w.redis, "SET", key, turned(whole, at, 1<<bit)))
+			if r := w.pay("once", body); r.StatusCode != 500 || r.body["code"] != "record_damaged" {
+				t.Fatalf("bit %d of byte %d, %q: %d %s", bit, at, whole[at], r.StatusCode, r.text)
+			}
+		}
+	}
 	check(t, command(t, w.redis, "SET", key, whole))
 	if r := w.want(w.pay("once", body), 201, ""); r.text != first.text {
 		t.Errorf("repaired: %s", r.text)

@@ -233,6 +233,10 @@ func (c *Commit) groups(inv *script.Invocation) error {
 	}
 	inv.Args = append(inv.Args, len(c.Hashes))
 	for _, h := range c.Hashes {
+		if err := record.Check(h.Beside[EnvelopeField]); err != nil { // a new checksum would make it right
+			_, object, id, _ := ObjectAt(h.Key)
+			return tollgate.Damage(object, id, err)
+		}
 		inv.Keys = append(inv.Keys, h.Key)
 		inv.Args = append(inv.Args, h.Expected)
 		inv.Group(h.Fields.Sealed(h.Key, h.Beside))

@@ -12,6 +12,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/checks"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/rules"
 	"tollgate/rediskv/webhooks"
@@ -309,6 +310,16 @@ func TestChangedByAnEarlierRelease(t *testing.T) {
 	made(e.ID, "made")
 	set(e.ID, "st", "failed", "fin", later, "code", "internal", "why", "why")
 	unmade(e.ID, "ended by the build before")
+
+	e, err = f.newExport(t)
+	must(t, err)
+	j := f.nextExport(t)
+	must(t, f.finishExport(t, j))
+	set(e.ID, "st", "expired", "exp", rediskv.Milli(f.Now()))
+	made(e.ID, "dropped by the build before")
+	if got, err := f.Store.Export(t.Context(), f.Caller, e.ID); err != nil || got.Status != tollgate.ExportStatusExpired {
+		t.Errorf("dropped by the build before: %+v, %v", got, err)
+	}
 }
 
 // TestDeliveryOfAnotherPlace: a delivery that names another event, or another place of
@@ -329,6 +340,83 @@ func TestDeliveryOfAnotherPlace(t *testing.T) {
 		work := f.take(t, 1)
 		if len(work) != 1 || !work[0].Damaged || work[0].Body != nil {
 			t.Errorf("%s: %+v", field, work)
+		}
+	}
+}
+
+// TestCheckFindsEveryKind: one bit of a record of each kind is a finding that names its
+// key.
+func TestCheckFindsEveryKind(t *testing.T) {
+	f := oneOfEach(t)
+	raw, _ := f.raw(t)
+	ctx := t.Context()
+	turn := func(text string) string {
+		b := []byte(text)
+		b[len(b)/2] ^= 1
+		return string(b)
+	}
+	broken := map[string]bool{} // by key
+	for _, key := range scanKeys(t, raw, "{*}:"+f.Caller.Organization+"*") {
+		switch typeOf(t, raw, key) {
+		case "hash":
+			fields, err := raw.HGetAll(ctx, key).Result()
+			must(t, err)
+			k := record.KindOf(key)
+			for _, name := range slices.Sorted(maps.Keys(fields)) {
+				if k != nil && slices.Contains(k.In(fields).Covered, name) && fields[name] != "" || strings.HasSuffix(key, ":att") && strings.HasPrefix(fields[name], "{") {
+					must(t, raw.HSet(ctx, key, name, turn(fields[name])).Err())
+					broken[key] = true
+					break
+				}
+			}
+		case "string":
+			text, err := raw.Get(ctx, key).Result()
+			must(t, err)
+			if strings.HasPrefix(text, "{") || strings.Contains(key, ":idem:") {
+				must(t, raw.Set(ctx, key, turn(text), redis.KeepTTL).Err())
+				broken[key] = true
+			}
+		case "stream":
+			if strings.HasSuffix(key, ":divergences") {
+				m, err := raw.XRange(ctx, key, "-", "+").Result()
+				must(t, err)
+				must(t, raw.Del(ctx, key).Err())
+				must(t, raw.XAdd(ctx, &redis.XAddArgs{Stream: key, Values: map[string]any{"b": turn(rediskv.Text(m[0], "b")), "e": rediskv.Text(m[0], "e")}}).Err())
+				broken[key] = true
+			}
+		}
+	}
+	var messages []string
+	w := &checks.Walk{Found: func(one checks.Finding) {
+		if one.Kind == tollgate.FindingDamaged {
+			messages = append(messages, one.Message)
+		}
+	}}
+	must(t, f.CheckKeys(ctx, w))
+	if len(broken) < 30 {
+		t.Errorf("only %d records", len(broken))
+	}
+	for key := range broken {
+		if !slices.ContainsFunc(messages, func(m string) bool { return strings.HasPrefix(m, key+": ") }) {
+			t.Errorf("nobody found %s", key)
+		}
+	}
+}
+
+// TestHistoryIDIsLeftOut: the release after this one puts a history_id behind the
+// number of an event, which this one reads while both run.
+func TestHistoryIDIsLeftOut(t *testing.T) {
+	const key = "{p00}:org_1:events"
+	e := record.Entry{Head: []byte(`{"sequence":`), Tail: []byte(`,"data":{}}`), ID: "evt_1", Type: "x", Account: "ma_1"}
+	for text, whole := range map[string]bool{
+		`{"sequence":12,"data":{}}`:                          true,
+		`{"sequence":12,"history_id":"his_01m8","data":{}}`:  true,
+		`{"sequence":12,"history_ie":"his_01m8","data":{}}`:  false,
+		`{"sequence":12,"history_id":"his_01m8","data":{ }}`: false,
+	} {
+		err := record.CheckEntry(key, map[string]any{"b": text, "i": "evt_1", "t": "x", "a": "ma_1", "e": e.Envelope(key)})
+		if (err == nil) != whole {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

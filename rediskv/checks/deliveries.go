@@ -12,6 +12,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/eventlog"
+	"tollgate/rediskv/record"
 	"tollgate/rediskv/webhooks"
 )
 
@@ -41,6 +42,7 @@ func (w *walk) endpoints(ctx context.Context) (list []endpoint, err error) {
 		var f map[string]string
 		if err := w.timed(ctx, "endpoints", func(ctx context.Context) (err error) {
 			f, err = w.redis().HGetAll(ctx, w.k.Object(id)).Result()
+			f = record.Verified(w.k.Object(id), f)
 			return err
 		}); err != nil {
 			return nil, err

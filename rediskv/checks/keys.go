@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -22,7 +23,8 @@ var organizationKey = regexp.MustCompile(`^\{p\d+\}:(org_\w+)(?::(.+))?$`)
 
 // CheckKeys walks through all keys of Redis. It finds what no index leads to: payments,
 // transactions, payouts, exports and endpoints that no list has, organizations that
-// no partition names, and records of requests whose payment is not there.
+// no partition names, and records of requests whose payment is not there. And it
+// compares each record with its checksum, which a list may not lead to either.
 func (s *Store) CheckKeys(ctx context.Context, w *Walk) error {
 	if w.Looked == nil {
 		w.Looked = map[string]int64{}
@@ -85,6 +87,14 @@ func (w *walk) keys(ctx context.Context, names []string) error {
 	}
 	if itself {
 		if err := confirmed(ctx, w, []string{w.k.Org}, w.checkNamed); err != nil {
+			return err
+		}
+	}
+	for some := range slices.Chunk(names, page) {
+		if err := confirmed(ctx, w, some, w.checkSums); err != nil {
+			return err
+		}
+		if err := w.passed(ctx, "records", len(some), ""); err != nil {
 			return err
 		}
 	}

@@ -184,7 +184,7 @@ func (w *walk) payment(ctx context.Context, r *paymentReplies) (findings []Findi
 		complete = complete && !x.Damaged
 		records.Transactions = append(records.Transactions, x)
 	}
-	if damaged := documents(r.documents, &records); len(damaged) > 0 {
+	if damaged := documents(w.k, r.documents, &records); len(damaged) > 0 {
 		findings, complete = append(findings, plain(damaged)...), false
 	}
 	if !complete {
@@ -197,7 +197,7 @@ func (w *walk) payment(ctx context.Context, r *paymentReplies) (findings []Findi
 }
 
 // documents reads captures and refunds. One that is not there is missing from them.
-func documents(replies map[string]*redis.StringCmd, into *tollgate.PaymentRecords) (damaged []tollgate.Finding) {
+func documents(k rediskv.Space, replies map[string]*redis.StringCmd, into *tollgate.PaymentRecords) (damaged []tollgate.Finding) {
 	for _, id := range slices.Sorted(maps.Keys(replies)) {
 		reply := replies[id]
 		if errors.Is(reply.Err(), redis.Nil) {
@@ -205,14 +205,14 @@ func documents(replies map[string]*redis.StringCmd, into *tollgate.PaymentRecord
 		}
 		if strings.HasPrefix(id, tollgate.PrefixCapture) {
 			var c tollgate.Capture
-			if err := rediskv.Decode(reply.Val(), &c); err != nil || c.ID != id {
+			if err := rediskv.DecodeAt(k.Object(id), reply.Val(), &c); err != nil || c.ID != id {
 				damaged = append(damaged, tollgate.Found(tollgate.FindingDamaged, "capture", id, "it cannot be read"))
 			}
 			into.Captures = append(into.Captures, c)
 			continue
 		}
 		var r tollgate.Refund
-		if err := rediskv.Decode(reply.Val(), &r); err != nil || r.ID != id {
+		if err := rediskv.DecodeAt(k.Object(id), reply.Val(), &r); err != nil || r.ID != id {
 			damaged = append(damaged, tollgate.Found(tollgate.FindingDamaged, "refund", id, "it cannot be read"))
 		}
 		into.Refunds = append(into.Refunds, r)

@@ -10,6 +10,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/record"
 )
 
 // checkPayouts reads payouts with all that they pay.
@@ -67,6 +68,7 @@ func (w *walk) payout(ctx context.Context, id string) (findings []Finding, chang
 	var now map[string]string
 	if err := w.timed(ctx, "payout", func(ctx context.Context) (err error) {
 		now, err = w.redis().HGetAll(ctx, w.k.Object(id)).Result()
+		now = record.Verified(w.k.Object(id), now)
 		return err
 	}); err != nil {
 		return nil, false, err

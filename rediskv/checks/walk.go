@@ -13,6 +13,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 )
 
 // page is how many members of an index, or entries of a log, are looked at before a
@@ -70,6 +71,7 @@ type Walk struct {
 	// Looked counts what was compared, by its kind.
 	Looked map[string]int64
 
+	damaged map[string]bool // objects that were reported as damaged
 	doubted map[string]bool // organizations in which something is wrong that sums are made of
 }
 
@@ -78,6 +80,17 @@ func (w *Walk) doubt(org string) {
 		w.doubted = map[string]bool{}
 	}
 	w.doubted[org] = true
+}
+
+// known reports whether a damaged object was reported before, and notes that it is.
+// Several parts of a walk read the same object.
+func (w *Walk) known(object string) bool {
+	if w.damaged == nil {
+		w.damaged = map[string]bool{}
+	}
+	was := w.damaged[object]
+	w.damaged[object] = true
+	return was
 }
 
 // walk is a walk through one organization.
@@ -207,14 +220,31 @@ func (w *walk) timed(ctx context.Context, operation string, do func(context.Cont
 	return w.store.db.Timed(ctx, "check_"+operation, do)
 }
 
-// atOnce reads at one moment what ask queues.
+// atOnce reads at one moment what ask queues. Whole hashes are compared with their
+// checksums.
 func (w *walk) atOnce(ctx context.Context, operation string, ask func(context.Context, redis.Pipeliner)) error {
 	return w.timed(ctx, operation, func(ctx context.Context) error {
-		return w.store.db.AtOnce(ctx, func(pipe redis.Pipeliner) { ask(ctx, pipe) })
+		var asked []redis.Cmder
+		err := w.store.db.AtOnce(ctx, func(pipe redis.Pipeliner) {
+			ask(ctx, pipe)
+			asked = pipe.Cmds()
+		})
+		verify(asked)
+		return err
 	})
 }
 
-// pipelined reads what ask queues, in one round trip.
+// verify compares whole hashes that were read with their checksums.
+func verify(read []redis.Cmder) {
+	for _, r := range read {
+		if hash, ok := r.(*redis.MapStringStringCmd); ok && r.Err() == nil {
+			key, _ := r.Args()[1].(string)
+			record.Verified(key, hash.Val())
+		}
+	}
+}
+
+// pipelined reads what ask queues, in one round trip; hashes as atOnce.
 func (w *walk) pipelined(ctx context.Context, operation string, ask func(context.Context, redis.Pipeliner)) error {
 	return w.timed(ctx, operation, func(ctx context.Context) error {
 		pipe := w.redis().Pipeline()
@@ -222,9 +252,11 @@ func (w *walk) pipelined(ctx context.Context, operation string, ask func(context
 		if pipe.Len() == 0 {
 			return nil
 		}
-		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		asked, err := pipe.Exec(ctx)
+		if err != nil && !errors.Is(err, redis.Nil) {
 			return err
 		}
+		verify(asked)
 		return nil
 	})
 }
@@ -249,6 +281,9 @@ func (w *walk) damage(err error) bool {
 func (w *walk) report(list []Finding) {
 	for _, f := range list {
 		f.Organization = w.k.Org
+		if f.Kind == tollgate.FindingDamaged && w.known(f.Organization+"/"+f.Object+"/"+f.ID) {
+			continue
+		}
 		switch f.Kind {
 		case tollgate.FindingDamaged, tollgate.FindingPayment, tollgate.FindingIndex:
 			w.doubt(f.Organization)

@@ -17,6 +17,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
 )
 
@@ -122,7 +123,7 @@ func (s *Store) BeginExport(ctx context.Context, j *ExportJob, count bool) error
 		return ErrExportLost
 	}
 	id := j.ID
-	if err := j.load(rediskv.FieldsOf(rest[0])); err != nil {
+	if err := j.load(record.Verified(j.space.Object(id), rediskv.FieldsOf(rest[0]))); err != nil {
 		return s.db.Damaged(ctx, j.space, "export", id, err)
 	}
 	return nil

@@ -250,6 +250,9 @@ func exportOf(f rediskv.Fields) (*StoredExport, error) {
 	case tollgate.ExportStatusFailed:
 		e.Error = &tollgate.ExportError{Code: tollgate.Code(f["code"]), Message: f["why"]}
 	}
+	if e.Result != nil && (e.Result.ExpiresAt > e.FinishedAt.Add(tollgate.ExportLifetime) || e.Status == tollgate.ExportStatusSucceeded && e.Result.ExpiresAt < e.FinishedAt.Add(tollgate.ExportLifetime)) {
+		r.Fault("exp")
+	}
 	if sum := f["sum"]; e.Result != nil && (len(sum) != 2*sha256.Size || strings.Trim(sum, "0123456789abcdef") != "") {
 		r.Fault("sum")
 	}
