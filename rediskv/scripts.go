@@ -84,7 +84,7 @@ func (s *DB) RunOn(ctx context.Context, client redis.Scripter, inv *script.Invoc
 			outcome, rest = "damaged", []any{inv.Keys[recordKey]}
 			return nil
 		}
-		if outcome == "forgotten" {
+		if outcome == "outdated" {
 			again = forgetting(inv, rest)
 			return nil
 		}
@@ -137,7 +137,7 @@ const (
 // rememberedWrong reports that the record of a request, by which a script has refused
 // it, answers it again or forgets it, is not what was written.
 func rememberedWrong(inv *script.Invocation, outcome string, rest []any) error {
-	if outcome != "repeated" && outcome != "reused" && outcome != "forgotten" || len(rest) == 0 {
+	if outcome != "repeated" && outcome != "reused" && outcome != "outdated" || len(rest) == 0 {
 		return nil
 	}
 	text, _ := rest[0].(string)

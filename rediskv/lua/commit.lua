@@ -11,7 +11,7 @@
 -- its arguments, these. Then the events and audit entries (append_all). KEYS goes on
 -- with the grants whose tokens end.
 -- Returns: {'written'} | {'done'} | {'repeated', record} | {'reused', record} |
---   {'forgotten', record} | {'damaged', key} | {'grant'} | {'conflict'}
+--   {'outdated', record} | {'damaged', key} | {'grant'} | {'conflict'}
 -- The last of what is written, done or repeated is the revision (revised).
 local instead = answered(grant, grant_version, record, operation, fingerprint, mark)
 if instead then return revised(sequences, instead) end

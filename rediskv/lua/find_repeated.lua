@@ -3,5 +3,5 @@
 -- ARGV: operation, grant_version, fingerprint
 -- operation is a new one of the client's.
 -- Returns: {'new'} | {'repeated', record} | {'reused', record} |
---   {'forgotten', record} | {'damaged', key} | {'grant'}
+--   {'outdated', record} | {'damaged', key} | {'grant'}
 return answered(grant, grant_version, record, operation, fingerprint) or {'new'}

@@ -19,7 +19,7 @@
 -- joins the group (or empty), number of fields, the fields. Then for each counter:
 -- KEYS itself; ARGV what it gets back.
 -- Returns: {'changed', counters that are no numbers} | {'done'} | {'repeated', record} | {'reused', record} |
---   {'forgotten', record} | {'damaged', key} | {'grant'} | {'missing'} | {'conflict'} | {'expired'} | {'early'} |
+--   {'outdated', record} | {'damaged', key} | {'grant'} | {'missing'} | {'conflict'} | {'expired'} | {'early'} |
 --   {'stale'} | {'toomuch'}
 -- The last of what is changed, done or repeated is the revision (revised).
 -- The ticket refers to every event of its payment; nobody else mints this one.

@@ -17,7 +17,7 @@
 -- KEYS itself; ARGV what to add, its limit, its lifetime (empty: only where it
 -- exists).
 -- Returns: {'created'} | {'done'} | {'repeated', record} | {'reused', record} |
---   {'forgotten', record} | {'damaged', key} | {'grant'} | {'stale'} | {'toomuch'} | {'exhausted', number of the counter}
+--   {'outdated', record} | {'damaged', key} | {'grant'} | {'stale'} | {'toomuch'} | {'exhausted', number of the counter}
 -- The last of what is created, done or repeated is the revision (revised).
 local instead = answered(grant, grant_version, record, operation, fingerprint)
 if instead then return revised(sequences, instead) end

@@ -59,12 +59,12 @@ local remembered = 604800000
 
 -- What a request is answered with instead of being carried out, or nil: 'done'
 -- (this very operation has run before), 'grant', or what its idempotency record
--- says: 'repeated', 'reused' or 'forgotten'. Without a fingerprint there is no record; a second
+-- says: 'repeated', 'reused' or 'outdated'. Without a fingerprint there is no record; a second
 -- one, behind a space, is what earlier releases made of the request. The record's
 -- first line is its operation: its envelope and a slash, an id, a space, the client, who alone may use the
 -- key again; an old one has no envelope or no client. A record that is not of this form is
 -- 'damaged': whether the request was carried out is not known, so it is neither
--- carried out nor the client's fault. One that is old enough is 'forgotten', and the
+-- carried out nor the client's fault. One that is old enough is 'outdated', and the
 -- request is carried out: by a time that is another one it would be carried out a
 -- second time, so the store compares the record's checksum and sends the script again,
 -- with the envelope behind the fingerprints. mark is the operation's mark, or nil when
@@ -86,7 +86,7 @@ local function answered(grant, version, key, operation, fingerprint, mark)
   local first, now = begun(op), begun(operation)
   if first and now and now - first >= remembered then
     if not of or not string.find(of, ';;', 1, true) or string.find(fingerprint, ' ' .. of, 1, true) then return nil end
-    return {'forgotten', record}
+    return {'outdated', record}
   end
   if string.find(' ' .. fingerprint .. ' ', ' ' .. stored .. ' ', 1, true) then return {'repeated', record} end
   return {'reused', record}

@@ -16,7 +16,7 @@
 -- ARGV goes on with field_count values: the fields of the job. Then for each
 -- delivery: KEYS its hash, its attempts; ARGV id, time (ms).
 -- Returns: {'queued', count} | {'done'} | {'repeated', record} | {'reused', record} |
---   {'forgotten', record} | {'damaged', key} | {'grant'} | {'missing'} | {'conflict'}
+--   {'outdated', record} | {'damaged', key} | {'grant'} | {'missing'} | {'conflict'}
 -- The last of what is queued, done or repeated is the revision (revised).
 local instead = answered(grant, grant_version, record, operation, fingerprint, mark)
 if instead then return revised(sequences, instead) end
