@@ -94,7 +94,7 @@ func (w *walk) keys(ctx context.Context, names []string) error {
 		if err := confirmed(ctx, w, some, w.checkSums); err != nil {
 			return err
 		}
-		if err := w.passed(ctx, "records", len(some), ""); err != nil {
+		if err := w.passed(ctx, "keys", len(some), ""); err != nil {
 			return err
 		}
 	}
@@ -104,10 +104,7 @@ func (w *walk) keys(ctx context.Context, names []string) error {
 	if err := confirmed(ctx, w, listed, w.checkListed); err != nil {
 		return err
 	}
-	if err := confirmed(ctx, w, records, w.checkRecords); err != nil {
-		return err
-	}
-	return w.passed(ctx, "keys", len(names), "")
+	return confirmed(ctx, w, records, w.checkRecords)
 }
 
 // lists is the list that leads to an object, which has the object's id as a member.

@@ -89,7 +89,10 @@ const (
 // KindOf is the kind of the hash at a key, nil for what is no record:
 // "{p07}:<organization>[:<name>]".
 func KindOf(key string) *Kind {
-	_, key, _ = strings.Cut(key, ":")
+	tag, key, _ := strings.Cut(key, ":")
+	if !strings.HasPrefix(tag, "{") { // of no partition
+		return nil
+	}
 	organization, at, below := strings.Cut(key, ":")
 	if !below {
 		at = organization

@@ -25,7 +25,8 @@ import (
 //	record of a request           before its first line, with a slash
 //
 // What is no record has none: indexes, counters, queues, marks, locks, and what
-// carries its own sum (WebAssembly modules, export files).
+// carries its own sum (WebAssembly modules, export files). without, in
+// rediskv/without_test.go, has each such key and the reason.
 //
 // The checksum is CRC-32C: hardware computes it, and it finds every damage of up to
 // 32 bits in a row. It covers the key, so that a record that stands in another's
