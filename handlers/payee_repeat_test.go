@@ -50,6 +50,7 @@ func TestRepeatsOfEarlierPayees(t *testing.T) {
 			}
 			lines := strings.SplitN(strings.TrimPrefix(value, "string "), "\n", 5)
 			lines[0], _, _ = strings.Cut(lines[0], " ")
+			_, lines[0], _ = strings.Cut(lines[0], "/") // it has no checksum
 			lines[1] = earlierPrint(w.vars["eur"], c.sent)
 			check(t, server.Command("SET", key, strings.Join(lines, "\n"), "KEEPTTL"))
 		}

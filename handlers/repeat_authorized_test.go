@@ -149,6 +149,7 @@ func TestRepeatsOfTheReleaseBefore(t *testing.T) {
 			t.Errorf("not readable for the release before: %q", value)
 		}
 		lines[0], _, _ = strings.Cut(lines[0], " ")
+		_, lines[0], _ = strings.Cut(lines[0], "/") // it has no checksum
 		for _, a := range kept {
 			place := "answer/" + w.vars["org"] + ":" + map[string]string{"createWebhook": "webhooks.create", "rotateWebhookSecrets": "webhooks.rotate"}[a.id] + "/" + a.key
 			if body, err := newVault(t).Open(place, []byte(lines[4])); err == nil {

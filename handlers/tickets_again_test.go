@@ -15,9 +15,9 @@ import (
 func (w *world) checkTickets(t *testing.T) (tickets int) {
 	t.Helper()
 	for key, text := range dump(t, w.redis) {
-		at := strings.Index(text, `{"$":"1","object":"ticket"`)
+		at := strings.Index(text, `{"$":"1;;`)
 		ours := strings.Contains(key, w.vars["org"]) || strings.Contains(key, w.vars["other_org"])
-		if at < 0 || !ours || strings.Contains(key, ":export") {
+		if at < 0 || !ours || !strings.Contains(text, `"object":"ticket"`) || !strings.Contains(key, ":tkt_") {
 			continue
 		}
 		ticket := new(tollgate.Ticket)

@@ -84,7 +84,7 @@ var tripsOf = map[string]trips{
 	"GET /v1/rule-sets/{rule_set_id}/activations":                         {3, 4},
 	"GET /v1/rule-sets/{rule_set_id}/activations/{activation_id}":         {2, 3},
 	"POST /v1/rule-sets/{rule_set_id}/activations/{activation_id}/cancel": {3, 4},
-	"POST /v1/rule-sets/{rule_set_id}/rollback":                           {8, 9},
+	"POST /v1/rule-sets/{rule_set_id}/rollback":                           {9, 10}, // what its accounts have beside their documents
 	"POST /v1/shadows":                                                    {3, 5},
 	"GET /v1/shadows":                                                     {3, 3},
 	"GET /v1/shadows/{shadow_id}":                                         {1, 2},

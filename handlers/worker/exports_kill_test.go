@@ -376,7 +376,7 @@ func TestExportPoisoned(t *testing.T) {
 	s.pay(t, 1000)
 	poisoned := s.export(t, tollgate.DatasetTransactions, tollgate.FormatCSV, tollgate.ExportFilter{})
 	for p := range partitions {
-		_ = server.Command("HSET", fmt.Sprintf("{p%02d}:%s:%s", p, s.Caller.Organization, poisoned), "cut", "nowhere")
+		_ = server.Command("HSET", fmt.Sprintf("{p%02d}:%s:%s", p, s.Caller.Organization, poisoned), "cut", "nowhere", "e", "1")
 	}
 	s.works(t, worker.Config{Exports: 1})
 	e := s.finished(t, poisoned)

@@ -284,7 +284,7 @@ func (s *Store) EndJob(ctx context.Context, j *ExportJob, ch *tollgate.ExportCha
 	b := s.db.NewCommit(rediskv.Caller{Organization: j.Organization}, nil)
 	b.Still(j.owner, "HGET", j.space.Object(j.ID), "own")
 	b.Still(strconv.Itoa(j.chunks), "HGET", j.space.Object(j.ID), "n")
-	err := s.endExport(ctx, b, j.entry, ch)
+	err := s.endExport(ctx, b, &j.StoredExport, ch)
 	if errors.Is(err, rediskv.ErrConflict) {
 		return ErrExportLost
 	}

@@ -35,7 +35,8 @@ const (
 type StoredExport struct {
 	tollgate.Export
 	Filter tollgate.ExportFilter
-	entry  string // in its partition's stream
+	entry  string         // in its partition's stream
+	fields rediskv.Fields // as they were read
 }
 
 // ExportFacts are what a new export depends on: the room that there is, and how
@@ -152,19 +153,14 @@ func export(c *rediskv.Commit, ch *tollgate.ExportChange) error {
 // of its file unless it has succeeded. ErrConflict when it has been begun or has
 // ended otherwise since it was read.
 func (s *Store) EndExport(ctx context.Context, c rediskv.Caller, was *StoredExport, ch *tollgate.ExportChange) error {
-	return s.endExport(ctx, s.db.NewCommit(c, nil), was.entry, ch)
+	return s.endExport(ctx, s.db.NewCommit(c, nil), was, ch)
 }
 
-func (s *Store) endExport(ctx context.Context, b *rediskv.Commit, entry string, ch *tollgate.ExportChange) error {
-	k, e := b.Space, &ch.Export
+// endExport writes the end of an export whose status is still what it was. All that the
+// checksum covers beside what is written here stays as it was made.
+func (s *Store) endExport(ctx context.Context, b *rediskv.Commit, was *StoredExport, ch *tollgate.ExportChange) error {
+	k, e, entry := b.Space, &ch.Export, was.entry
 	key := k.Object(e.ID)
-	was, err := s.db.ReadHashes(ctx, "read_export", key)
-	if rediskv.Gone(err) {
-		return rediskv.ErrConflict
-	}
-	if err != nil {
-		return err
-	}
 	var f rediskv.Pairs
 	f.Set(rediskv.EnvelopeField, rediskv.Envelope)
 	f.Set("st", string(e.Status))
@@ -179,7 +175,7 @@ func (s *Store) endExport(ctx context.Context, b *rediskv.Commit, entry string, 
 	}
 	f.Int("fin", int64(e.FinishedAt))
 	b.Still(string(ch.From), "HGET", key, "st")
-	b.Hashes = append(b.Hashes, rediskv.HashWrite{Key: key, Fields: f, Beside: was[0]})
+	b.Hashes = append(b.Hashes, rediskv.HashWrite{Key: key, Fields: f, Beside: was.fields})
 	b.Do("PEXPIRE", key, exportKept.Milliseconds())
 	b.Do("SREM", k.Unfinished(), e.ID)
 	if entry != "" {
@@ -229,7 +225,7 @@ func (s *Store) Export(ctx context.Context, c rediskv.Caller, id string) (_ *Sto
 }
 
 func exportOf(f rediskv.Fields) (*StoredExport, error) {
-	e := &StoredExport{entry: f["entry"]}
+	e := &StoredExport{entry: f["entry"], fields: f}
 	if err := f.Document(&e.Export, f["flt"], &e.Filter); err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
