@@ -15,7 +15,7 @@ type Entry struct {
 // Envelope is that of the entry in the log at a key. Behind the checksum stands where
 // the number begins, so that both parts are known exactly.
 func (e *Entry) Envelope(key string) string {
-	return begin + e.sum(key) + strconv.FormatInt(int64(len(e.Head)), 16)
+	return enveloped(e.sum(key), int64(len(e.Head)))
 }
 
 // historyID may stand behind the number: like it, it is the script's, and no part of
@@ -23,7 +23,7 @@ func (e *Entry) Envelope(key string) string {
 // reads its events while both run.
 var historyID = regexp.MustCompile(`^,"history_id":"his_[0-9a-z]+"`)
 
-func (e *Entry) sum(key string) string {
+func (e *Entry) sum(key string) uint32 {
 	return sum(key, func(s *summer) {
 		s.bytes(e.Head)
 		s.bytes(e.Tail)
@@ -61,16 +61,16 @@ func CheckEntry(key string, f map[string]any) error {
 	tail := text[end:]
 	tail = tail[len(historyID.FindString(tail)):]
 	e := Entry{Head: []byte(text[:at]), Tail: []byte(tail), ID: get("i"), Type: get("t"), Account: get("a")}
-	if end == int(at) || text[at] == '0' || e.sum(key) != found[:digits] {
+	if end == int(at) || text[at] == '0' || !is(e.sum(key), found[:digits]) {
 		return errSum
 	}
 	return nil
 }
 
 // Row is the envelope of an entry that is one JSON text, without a number.
-func Row(key, text string) string { return begin + rowSum(key, text) }
+func Row(key, text string) string { return enveloped(rowSum(key, text), -1) }
 
-func rowSum(key, text string) string { return sum(key, func(s *summer) { s.text(text) }) }
+func rowSum(key, text string) uint32 { return sum(key, func(s *summer) { s.text(text) }) }
 
 // CheckRow is CheckEntry for one of which Row has made the envelope.
 func CheckRow(key string, f map[string]any) error {
@@ -80,7 +80,7 @@ func CheckRow(key string, f map[string]any) error {
 	if envelope == "" {
 		return CheckEntry(key, f)
 	}
-	if err == nil && found != "" && found != rowSum(key, text) {
+	if err == nil && found != "" && !is(rowSum(key, text), found) {
 		return errSum
 	}
 	return err

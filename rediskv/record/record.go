@@ -84,14 +84,30 @@ type summer []byte
 
 var summers = sync.Pool{New: func() any { s := make(summer, 0, 4096); return &s }}
 
-// sum is the checksum of a key and of what add adds, in hex.
-func sum(key string, add func(*summer)) string {
+// sum is the checksum of a key and of what add adds.
+func sum(key string, add func(*summer)) uint32 {
 	s, _ := summers.Get().(*summer)
 	*s = append((*s)[:0], key...)
 	add(s)
-	text := hexOf(crc32.Checksum(*s, castagnoli))
+	n := crc32.Checksum(*s, castagnoli)
 	summers.Put(s)
-	return text
+	return n
+}
+
+// is compares a checksum with one in hex.
+func is(n uint32, hex string) bool {
+	b := hexOf(n)
+	return string(b[:]) == hex
+}
+
+// enveloped is an envelope with a checksum; then stands behind it.
+func enveloped(n uint32, then int64) string {
+	b := hexOf(n)
+	text := append(append(make([]byte, 0, 40), begin...), b[:]...)
+	if then >= 0 {
+		text = strconv.AppendInt(text, then, 16)
+	}
+	return string(text)
 }
 
 // text adds a value that could be mistaken for nothing around it.
@@ -113,26 +129,25 @@ func (s *summer) field(name, value string) {
 	}
 }
 
-func hexOf(n uint32) string {
+func hexOf(n uint32) (b [digits]byte) {
 	const hex = "0123456789abcdef"
-	var b [digits]byte
 	for i := range b {
 		b[digits-1-i] = hex[n&15]
 		n >>= 4
 	}
-	return string(b[:])
+	return b
 }
 
-// number is what stands behind a checksum: a number in hex, 0 for none.
-func number(text string) string {
+// number is what stands behind a checksum: a number, 0 for none. There it is in hex.
+func number(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 {
-		return "0"
+	if err != nil {
+		return 0
 	}
-	return strconv.FormatInt(n, 16)
+	return max(n, 0)
 }
 
-// decimal reads what number wrote.
+// decimal reads a number that stands behind a checksum.
 func decimal(hex string) string {
 	n, err := strconv.ParseInt(hex, 16, 64)
 	if err != nil || n == 0 {

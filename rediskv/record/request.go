@@ -4,7 +4,7 @@ import "strings"
 
 // Request puts an envelope in front of the record of a request that is to be at a key.
 func Request(key, text string) (record, envelope string) {
-	envelope = begin + rowSum(key, text) + "/"
+	envelope = enveloped(rowSum(key, text), -1) + "/"
 	return envelope + text, envelope
 }
 
@@ -19,7 +19,7 @@ func CheckRequest(key, text string) error {
 		return nil // of before
 	}
 	found, err := sumIn(envelope)
-	if err == nil && found != "" && found != rowSum(key, text[len(envelope)+1:]) {
+	if err == nil && found != "" && !is(rowSum(key, text[len(envelope)+1:]), found) {
 		return errSum
 	}
 	return err
