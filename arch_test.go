@@ -26,14 +26,15 @@ var layers = map[string]int{".": 0, "rediskv": 1, "wasm": 1, "handlers": 2, "cmd
 // of rediskv stands on its core, and every command on cli.
 var rooms = map[string]map[string][]string{
 	"rediskv": {
-		"":          {"record", "script"},
+		"":          {"history", "record", "script"},
 		"accounts":  {"", "eventlog", "record", "rules", "script"},
 		"agenda":    {"", "script"},
-		"eventlog":  {"", "record", "script"},
+		"eventlog":  {"", "history", "record", "script"},
 		"checks":    {"", "accounts", "eventlog", "ledger", "payments", "record", "webhooks"},
 		"exports":   {"", "eventlog", "ledger", "payments", "record", "script"},
 		"hashes":    {""},
 		"health":    {"", "script"},
+		"history":   {"script"},
 		"instances": {"", "record"},
 		"ledger":    {"", "eventlog", "hashes", "script"},
 		"payments":  {"", "accounts", "hashes", "ledger", "payouts", "record", "script"},
@@ -46,7 +47,7 @@ var rooms = map[string]map[string][]string{
 		"snapshot":  {"", "store"},
 		"testkit":   {"", "accounts", "checks", "redistest", "store"},
 		"store":     {"", "accounts", "agenda", "checks", "eventlog", "exports", "health", "instances", "ledger", "payments", "payouts", "provision", "rules", "webhooks"},
-		"webhooks":  {"", "eventlog", "ledger", "record", "script"},
+		"webhooks":  {"", "eventlog", "history", "ledger", "record", "script"},
 	},
 	"wasm": {
 		"":         {"abi"},

@@ -219,7 +219,7 @@ func (c *Commit) Send(ctx context.Context, operation string) (outcome string, re
 	if outcome, rest, err = s.Run(ctx, inv); err == nil && c.Notify {
 		s.Cache.Forget(k.Org)
 	}
-	return outcome, s.Revised(c.caller, outcome, rest), err
+	return outcome, s.Revised(c.caller, inv, outcome, rest), err
 }
 
 // groups appends what is written.

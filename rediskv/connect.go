@@ -92,7 +92,14 @@ func redisOptions(o Options, pool int, timeout time.Duration) (*redis.Options, [
 	}
 	r.ContextTimeoutEnabled = true
 	r.DisableIdentity = true
-	r.OnConnect = o.connections.made
+	r.OnConnect = func(ctx context.Context, c *redis.Conn) error {
+		if o.histories != nil {
+			if err := o.histories.Connected(ctx, c); err != nil {
+				return err
+			}
+		}
+		return o.connections.made(ctx, c)
+	}
 	r.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	r.DialTimeout, r.ReadTimeout, r.WriteTimeout, r.PoolTimeout = timeout/2, timeout, timeout, timeout/2
 	if r.PoolSize = cmp.Or(pool, r.PoolSize); r.PoolSize != 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"tollgate/rediskv/history"
 	"tollgate/rediskv/script"
 )
 
@@ -16,6 +17,7 @@ type greeting struct {
 	meta    map[string]string // the hash metaKey
 	scripts []bool            // which of all scripts it has
 	facts   Facts
+	server  string // as history.ServerIn has it
 }
 
 // greet asks a server, in one round trip, all that is to be known of it, and records
@@ -43,6 +45,7 @@ func greet(ctx context.Context, c *redis.Client, partitions int) (said greeting,
 	}
 	said.meta, said.scripts = meta.Val(), scripts.Val()
 	said.facts, err = facts()
+	said.server = history.ServerIn(said.facts)
 	return said, Unavailable("inspect", err)
 }
 

@@ -69,9 +69,9 @@ func payoutOf(k rediskv.Space, id string, f rediskv.Fields) (*tollgate.Payout, e
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	// Its id is made of what it pays, to whom and when.
-	if tollgate.PayoutOf(k.Org, p.MerchantAccountID, p.Currency, p.Date) != id {
-		return nil, tollgate.Damage("payout", id, fmt.Errorf("payout %s: it is not the one of account %s, %s and %s", id, p.MerchantAccountID, p.Currency, p.Date))
+	// Its id is made of what it was to pay when it was made, which a release changes.
+	if at, ok := tollgate.IDTime(id); !ok || tollgate.At(at) != tollgate.At(p.Date.Time()) {
+		return nil, tollgate.Damage("payout", id, fmt.Errorf("payout %s: it is not one of %s", id, p.Date))
 	}
 	return p, nil
 }

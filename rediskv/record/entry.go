@@ -19,8 +19,7 @@ func (e *Entry) Envelope(key string) string {
 }
 
 // historyID may stand behind the number: like it, it is the script's, and no part of
-// the checksum. Nothing writes it yet; the release after this one does, and this one
-// reads its events while both run.
+// the checksum: check compares it.
 var historyID = regexp.MustCompile(`^,"history_id":"his_[0-9a-z]+"`)
 
 func (e *Entry) sum(key string) uint32 {
