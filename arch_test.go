@@ -34,7 +34,7 @@ var rooms = map[string]map[string][]string{
 		"exports":   {"", "eventlog", "ledger", "payments", "record", "script"},
 		"hashes":    {""},
 		"health":    {"", "script"},
-		"history":   {"script"},
+		"history":   {"record", "script"},
 		"instances": {"", "record"},
 		"ledger":    {"", "eventlog", "hashes", "script"},
 		"payments":  {"", "accounts", "hashes", "ledger", "payouts", "record", "script"},

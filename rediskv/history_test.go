@@ -29,7 +29,8 @@ func (f *fixture) goBack(t *testing.T, server *redistest.Server) {
 // record is what is stored of the organization's history.
 func (f *fixture) historyRecord(t *testing.T, raw redis.UniversalClient) history.Record {
 	t.Helper()
-	r, ok := history.RecordOf(raw.HGetAll(t.Context(), rediskv.HistoryKey(f.Space(f.Caller.Organization).Partition)).Val())
+	key := rediskv.HistoryKey(f.Space(f.Caller.Organization).Partition)
+	r, ok := history.RecordOf(key, raw.HGetAll(t.Context(), key).Val())
 	if !ok {
 		t.Fatal("there is no record")
 	}
@@ -155,9 +156,15 @@ func TestEmptied(t *testing.T) {
 // A record that cannot be read is a loss as well: what it names is not known.
 func TestDamagedHistory(t *testing.T) {
 	for _, damage := range []func(*testing.T, redis.UniversalClient, string){
-		func(t *testing.T, c redis.UniversalClient, key string) { must(t, c.HSet(t.Context(), key, "id", "his!").Err()) },
-		func(t *testing.T, c redis.UniversalClient, key string) { must(t, c.HSet(t.Context(), key, "e", "7", "open", "").Err()) },
-		func(t *testing.T, c redis.UniversalClient, key string) { must(t, c.Set(t.Context(), key, "x", 0).Err()) },
+		func(t *testing.T, c redis.UniversalClient, key string) {
+			must(t, c.HSet(t.Context(), key, "id", "his!").Err())
+		},
+		func(t *testing.T, c redis.UniversalClient, key string) {
+			must(t, c.HSet(t.Context(), key, "e", "7", "open", "").Err())
+		},
+		func(t *testing.T, c redis.UniversalClient, key string) {
+			must(t, c.Set(t.Context(), key, "x", 0).Err())
+		},
 	} {
 		f := newFixture(t)
 		raw := rawClient(t, f.URL)

@@ -49,7 +49,7 @@ var errBehind = errors.New("the replica may be behind")
 // addReplica connects to the replica of the URL, which need not answer yet.
 func (s *DB) addReplica(ctx context.Context, o Options) error {
 	o.URL, o.connections = o.Replica, new(connections) // of no interest: it is looked at once a second
-	o.histories = nil                                        // what a replica has not yet is no loss
+	o.histories = nil                                  // what a replica has not yet is no loss
 	own, others, err := redisOptions(o, o.Pool, s.Timeout)
 	if err != nil {
 		return fmt.Errorf("replica: %w", err)

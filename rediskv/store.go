@@ -127,7 +127,7 @@ type DB struct {
 	Builtin      map[tollgate.Citation]tollgate.RuleRef
 
 	Histories *history.Watch // by partition
-	goOn      bool // as Options have it
+	goOn      bool           // as Options have it
 	onLoss    func()
 
 	notes bool   // what is read of configuration is noted

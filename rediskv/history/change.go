@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
 )
 
@@ -20,7 +21,7 @@ var lua embed.FS
 
 type beginKeys struct{ History, Mark string }
 
-type beginArgs struct{ ID, NowMs string }
+type beginArgs struct{ ID, NowMs, Envelope string }
 
 var scriptBegin = script.NewOpen[beginKeys, beginArgs](lua, "begin_history")
 
@@ -41,7 +42,9 @@ func (b *Book) begin(ctx context.Context, c redis.UniversalClient, id func() str
 	for i := range b.parts {
 		next := id()
 		mark := b.parts[i].key + ":op:" + next
-		inv := scriptBegin.With(beginKeys{b.parts[i].key, mark}, beginArgs{next, strconv.FormatInt(int64(now), 10)})
+		at := strconv.FormatInt(int64(now), 10)
+		envelope := record.Seal(b.parts[i].key, []any{"id", next, "first", next, "began", at}, nil)
+		inv := scriptBegin.With(beginKeys{b.parts[i].key, mark}, beginArgs{next, at, envelope})
 		replies[i] = inv.EvalSha(ctx, pipe, inv.Keys, inv.Args...)
 	}
 	_, err := pipe.Exec(ctx)
@@ -49,7 +52,7 @@ func (b *Book) begin(ctx context.Context, c redis.UniversalClient, id func() str
 		return err
 	}
 	for i, reply := range replies {
-		r, err := recordIn(reply)
+		r, err := recordIn(b.parts[i].key, reply)
 		if err != nil { // it is for who compares to say so
 			continue
 		}
@@ -83,7 +86,7 @@ func (b *Book) Read(ctx context.Context, c redis.Cmdable, partition int, now tol
 	if err != nil && !(isReply(err) && strings.HasPrefix(err.Error(), "WRONGTYPE")) {
 		return r, found, false, err
 	}
-	if r, ok = RecordOf(f); ok {
+	if r, ok = RecordOf(b.Key(partition), f); ok {
 		return r, found, true, nil
 	}
 	found = Finding{partition, Loss{Reason: Unreadable, FoundAt: now}, f["id"], f["lost"]}
@@ -128,13 +131,13 @@ func (r Record) next(id string, now tollgate.Instant) Record {
 
 // decide writes a record, and adopts what is there then.
 func (b *Book) decide(ctx context.Context, c redis.Scripter, partition int, known, loss string, r Record) (Record, error) {
-	fields, err := r.fields()
+	fields, err := r.fields(b.Key(partition))
 	if err != nil {
 		return Record{}, err
 	}
 	inv := scriptDecide.With(decideKeys{b.Key(partition)}, decideArgs{known, loss, len(fields)})
 	inv.Args = append(inv.Args, fields...)
-	is, err := recordIn(inv.Script.Run(ctx, c, inv.Keys, inv.Args...))
+	is, err := recordIn(b.Key(partition), inv.Script.Run(ctx, c, inv.Keys, inv.Args...))
 	if err == nil {
 		b.Adopt(partition, is)
 	}
@@ -142,8 +145,8 @@ func (b *Book) decide(ctx context.Context, c redis.Scripter, partition int, know
 }
 
 // fields are what is written of a record.
-func (r *Record) fields() ([]any, error) {
-	f := []any{"e", format, "id", r.ID, "first", r.First, "began", strconv.FormatInt(int64(r.Began), 10)}
+func (r *Record) fields(key string) ([]any, error) {
+	f := []any{"id", r.ID, "first", r.First, "began", strconv.FormatInt(int64(r.Began), 10)}
 	if r.Open {
 		f = append(f, "open", r.ID)
 	}
@@ -161,10 +164,10 @@ func (r *Record) fields() ([]any, error) {
 		}
 		f = append(f, "lost", text)
 	}
-	return f, nil
+	return append(f, record.Field, record.Seal(key, f, nil)), nil
 }
 
-func recordIn(reply *redis.Cmd) (Record, error) {
+func recordIn(key string, reply *redis.Cmd) (Record, error) {
 	list, err := reply.Slice()
 	if err != nil {
 		return Record{}, err
@@ -175,7 +178,7 @@ func recordIn(reply *redis.Cmd) (Record, error) {
 		name, _ := pairs[i].(string)
 		f[name], _ = pairs[i+1].(string)
 	}
-	r, ok := RecordOf(f)
+	r, ok := RecordOf(key, f)
 	if !ok {
 		return r, fmt.Errorf("history: %v is no record", f)
 	}

@@ -60,7 +60,7 @@ func (b *Book) Compare(ctx context.Context, c redis.Cmdable, of Space, now tollg
 		if known.ID == "" {
 			continue
 		}
-		r, ok := RecordOf(q.record.Val())
+		r, ok := RecordOf(b.Key(p), q.record.Val())
 		loss := Loss{FoundAt: now, Since: since(q.last)}
 		switch {
 		case !ok && len(q.record.Val()) == 0 && q.record.Err() == nil:

@@ -12,10 +12,8 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/rediskv/record"
 )
-
-// format is the envelope of the record, as package rediskv has it.
-const format = "1"
 
 // Record is what a partition's log is known by: a hash, with its fields' names.
 type Record struct {
@@ -61,12 +59,14 @@ type Loss struct {
 // pastKept is how many histories that have ended a record names.
 const pastKept = 16
 
-// RecordOf reads the fields of a record. ok is false where they are none.
-func RecordOf(f map[string]string) (r Record, ok bool) {
+// RecordOf reads the fields of the record at a key. ok is false where they are not
+// what was written.
+func RecordOf(key string, f map[string]string) (r Record, ok bool) {
+	f = record.Verified(key, f)
 	r = Record{ID: f["id"], First: f["first"], loss: f["lost"], Open: f["open"] != "" && f["open"] == f["id"]}
 	began, err := strconv.ParseInt(f["began"], 10, 64)
 	starts, other := strconv.ParseInt(f["starts"], 10, 64)
-	if !tollgate.ValidID(r.ID) || !tollgate.ValidID(r.First) || err != nil || other != nil || f["e"] != format {
+	if !tollgate.ValidID(r.ID) || !tollgate.ValidID(r.First) || err != nil || other != nil || f[record.Field] == "" || record.Check(f[record.Field]) != nil {
 		return Record{}, false
 	}
 	r.Began, r.Starts = tollgate.Instant(began), starts

@@ -75,6 +75,7 @@ var kinds = map[string]*Kind{
 	"shd_":    {Name: "shadow", Witness: "v", Covered: []string{"v", "json"}},
 	rule:      {Name: "rule", Witness: "v", Covered: []string{"v", "json", "sha", Golden}},
 	name:      {Name: "rule_name", Witness: "v", Covered: []string{"v", "last"}},
+	history:   {Name: "history", Covered: []string{"id", "first", "began", "past", "lost"}, Scripts: []string{"open", "starts"}},
 	shadowing: {Name: "shadows", Witness: "v", Covered: []string{"v", "list"}},
 }
 
@@ -84,6 +85,7 @@ const (
 	rule              = "rule:@"
 	name              = "rule:"
 	shadowing         = "shadowing"
+	history           = "history" // of a partition
 )
 
 // KindOf is the kind of the hash at a key, nil for what is no record:
@@ -95,7 +97,9 @@ func KindOf(key string) *Kind {
 	}
 	organization, at, below := strings.Cut(key, ":")
 	if !below {
-		at = organization
+		if at = organization; at == history {
+			return kinds[at]
+		}
 	}
 	if cited, ok := strings.CutPrefix(at, name); ok && below {
 		if strings.Contains(cited, "@") {

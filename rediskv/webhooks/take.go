@@ -14,8 +14,8 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
-	"tollgate/rediskv/record"
 	"tollgate/rediskv/history"
+	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
 )
 
