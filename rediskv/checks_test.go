@@ -16,7 +16,6 @@ import (
 	"tollgate/rediskv/checks"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/record"
-	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/testkit"
 )
 
@@ -37,7 +36,7 @@ type lived struct {
 
 func newLived(t testing.TB) *lived {
 	t.Helper()
-	f := newFixtureAt(t, redistest.Fresh(t).URL)
+	f := newFixture(t)
 	f.limited(t, `{"budgets":[{"window":"month","currency":"EUR","amount":"9000.00","per":"merchant_account"}],"frequency":[{"window":"month","count":5000,"per":"payee"}]}`)
 	f.MerchantAccount(t)
 	l := &lived{fixture: f, t: t, account: f.Config.MerchantAccounts[0].ID, endpoint: f.endpoint(t).ID}
