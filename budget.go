@@ -205,6 +205,9 @@ const (
 	frequencyCounter = "f"
 )
 
+// CountsMoney reports whether a counter is of a budget; others count payments.
+func CountsMoney(counter string) bool { return strings.HasPrefix(counter, budgetCounter) }
+
 // window names the local day or month that now is in, and says where it ends:
 // in spring and autumn not 24 hours after it began, and where midnight is in a
 // gap an hour more or less.

@@ -263,6 +263,31 @@ func (p *Payout) event(newID NewIDFunc, t EventType, request string, before *Mon
 	})
 }
 
+// Add counts a transaction that is a member of an account's group. The error says
+// why it cannot belong there.
+func (g *PayoutGroup) Add(account string, c Currency, x *Transaction) error {
+	switch {
+	case x.Damaged || x.ID == "":
+		return errors.New("a transaction cannot be read")
+	case x.MerchantAccountID != account || x.Currency != c:
+		return fmt.Errorf("transaction %s is of another account or currency", x.ID)
+	case x.AvailableOn != nil && *x.AvailableOn != g.Date.String():
+		return fmt.Errorf("transaction %s is of %s, not of %s", x.ID, *x.AvailableOn, g.Date)
+	}
+	switch x.Type {
+	case TransactionCapture:
+		g.Captures += x.Amount.Minor
+		g.Count++
+	case TransactionFee:
+		g.Fees += x.Amount.Minor
+	case TransactionRefund:
+		g.Refunds += x.Amount.Minor
+	default:
+		return fmt.Errorf("transaction %s is a %s", x.ID, x.Type)
+	}
+	return nil
+}
+
 // Tally is a payout's sum recomputed from its transactions, group by group.
 type Tally []PayoutGroup
 
@@ -293,9 +318,9 @@ func (p *Payout) terms() string {
 	return fmt.Sprintf("%s (captured %s, %sfees %s, %d captures)", p.Amount(), p.Captured(), refunds, p.Fees(), p.count())
 }
 
-// check compares a whole tally and the payout's own transaction with what the
+// Check compares a whole tally and the payout's own transaction with what the
 // payout is to pay. The error says what differs, for people.
-func (t Tally) check(p *Payout, own *Transaction) error {
+func (t Tally) Check(p *Payout, own *Transaction) error {
 	sum := Payout{Currency: p.Currency, Groups: t}
 	switch {
 	case !slices.Equal(t, p.Groups):

@@ -75,7 +75,7 @@ func CheckPayout(newID NewIDFunc, o Origin, was StoredPayout, s SumCheck) (*Payo
 	c := &PayoutChange{Payout: was}
 	p := &c.Payout
 	if s.Fault == nil && s.Last {
-		s.Fault = s.Tally.check(&was.Payout, s.Own)
+		s.Fault = s.Tally.Check(&was.Payout, s.Own)
 	}
 	if s.Fault == nil && !s.Last {
 		p.Tally, p.TallyPlace = s.Tally, s.Place

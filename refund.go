@@ -3,7 +3,6 @@ package tollgate
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -118,7 +117,7 @@ func RefundPayment(newID NewIDFunc, o Origin, p *Payment, t *Ticket, r RefundReq
 
 // Budgeted reports whether a budget counted the payment.
 func (p *Payment) Budgeted() bool {
-	return slices.ContainsFunc(p.Counters, func(counter string) bool { return strings.HasPrefix(counter, budgetCounter) })
+	return slices.ContainsFunc(p.Counters, CountsMoney)
 }
 
 // Return is what the change gives back to one of the payment's counters. The end
@@ -127,11 +126,11 @@ func (p *Payment) Budgeted() bool {
 // so; the payment was made all the same, so a frequency gets nothing back.
 func (c *PaymentChange) Return(counter string) int64 {
 	switch p := c.Payment; {
-	case c.Refund != nil && c.restore && strings.HasPrefix(counter, budgetCounter):
+	case c.Refund != nil && c.restore && CountsMoney(counter):
 		return c.Refund.Amount.Minor
 	case c.Refund != nil || c.From == "" || !p.Status.Terminal():
 		return 0
-	case strings.HasPrefix(counter, budgetCounter):
+	case CountsMoney(counter):
 		return p.Amount.Minor - p.AmountCaptured.Minor
 	case p.AmountCaptured.Minor == 0:
 		return 1

@@ -14,6 +14,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/checks"
+	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/testkit"
@@ -138,45 +139,45 @@ var sealedText = regexp.MustCompile(`^\{"\$":"1;;[0-9a-f]{8}"`)
 
 type breaking struct {
 	name     string
-	kind     tollgate.FindingKind
+	kind     consistency.FindingKind
 	repaired bool
 	do       func(*lived)
 }
 
 // breakings put each kind of inconsistency into Redis by hand.
 var breakings = []breaking{
-	{"a payment's hash is not readable", tollgate.FindingDamaged, false, func(l *lived) { l.do("HSET", l.open.ID, "amt", "x") }},
-	{"a payment is gone", tollgate.FindingPayment, false, func(l *lived) { l.do("DEL", l.open.ID) }},
-	{"a capture has another amount", tollgate.FindingPayment, false, func(l *lived) {
+	{"a payment's hash is not readable", consistency.FindingDamaged, false, func(l *lived) { l.do("HSET", l.open.ID, "amt", "x") }},
+	{"a payment is gone", consistency.FindingPayment, false, func(l *lived) { l.do("DEL", l.open.ID) }},
+	{"a capture has another amount", consistency.FindingPayment, false, func(l *lived) {
 		l.do("HSET", "txn_"+l.txn(l.whole.ID, tollgate.TransactionCapture), "amt", "499")
 	}},
-	{"captured and released are exchanged", tollgate.FindingPayment, false, func(l *lived) { l.do("HSET", l.part.ID, "capd", "300", "reld", "100") }},
-	{"refunded is another amount", tollgate.FindingPayment, false, func(l *lived) { l.do("HSET", l.part.ID, "rfd", "99") }},
-	{"fees are another amount", tollgate.FindingPayment, false, func(l *lived) { l.do("HSET", l.part.ID, "fee", "1") }},
-	{"an authorization says another status", tollgate.FindingPayment, false, func(l *lived) {
+	{"captured and released are exchanged", consistency.FindingPayment, false, func(l *lived) { l.do("HSET", l.part.ID, "capd", "300", "reld", "100") }},
+	{"refunded is another amount", consistency.FindingPayment, false, func(l *lived) { l.do("HSET", l.part.ID, "rfd", "99") }},
+	{"fees are another amount", consistency.FindingPayment, false, func(l *lived) { l.do("HSET", l.part.ID, "fee", "1") }},
+	{"an authorization says another status", consistency.FindingPayment, false, func(l *lived) {
 		m := rediskv.Unprefixed(tollgate.AuthorizationOf(l.open.ID))
 		l.do("HSET", "txn_"+m, "st", "captured")
 		l.do("ZADD", "txns:captured", fmt.Sprint(l.do("ZSCORE", "txns", m)), m)
 		l.do("ZREM", "txns:authorized", m)
 	}},
-	{"a payment does not know its transaction", tollgate.FindingPayment, false, func(l *lived) {
+	{"a payment does not know its transaction", consistency.FindingPayment, false, func(l *lived) {
 		l.do("LREM", l.part.ID+":txns", 1, l.txn(l.part.ID, tollgate.TransactionRefund))
 	}},
-	{"a payment's transaction is gone", tollgate.FindingPayment, false, func(l *lived) { l.do("DEL", "txn_"+l.txn(l.part.ID, tollgate.TransactionRefund)) }},
-	{"a capture's record is gone", tollgate.FindingPayment, false, func(l *lived) {
+	{"a payment's transaction is gone", consistency.FindingPayment, false, func(l *lived) { l.do("DEL", "txn_"+l.txn(l.part.ID, tollgate.TransactionRefund)) }},
+	{"a capture's record is gone", consistency.FindingPayment, false, func(l *lived) {
 		l.do("DEL", fmt.Sprint(l.do("HGET", "txn_"+l.txn(l.part.ID, tollgate.TransactionCapture), "cap")))
 	}},
-	{"the deadline that scripts read is another", tollgate.FindingPayment, false, func(l *lived) { l.do("HSET", l.open.ID, "due", "1800000000000") }},
-	{"a transition has no event", tollgate.FindingEvent, false, func(l *lived) { l.do("HINCRBY", l.open.ID, "v", 1) }},
-	{"an event's payment does not know it", tollgate.FindingEvent, false, func(l *lived) {
+	{"the deadline that scripts read is another", consistency.FindingPayment, false, func(l *lived) { l.do("HSET", l.open.ID, "due", "1800000000000") }},
+	{"a transition has no event", consistency.FindingEvent, false, func(l *lived) { l.do("HINCRBY", l.open.ID, "v", 1) }},
+	{"an event's payment does not know it", consistency.FindingEvent, false, func(l *lived) {
 		ticket := fmt.Sprint(l.do("GET", tollgate.TicketOf(l.open.ID)))
 		i := strings.Index(ticket, `"event_ids":["evt_`)
 		at := i + len(`"event_ids":["evt_`)
 		l.do("SET", tollgate.TicketOf(l.open.ID), ticket[:at]+strings.Repeat("0", 26)+ticket[at+26:])
 	}},
-	{"an event is taken out of the log", tollgate.FindingSequence, false, func(l *lived) { l.do("XDEL", "events", l.entry("events", 3)) }},
-	{"an event is taken off the end of the log", tollgate.FindingSequence, false, func(l *lived) { l.do("XDEL", "events", l.entry("events", 1)) }},
-	{"an event is in the log twice", tollgate.FindingSequence, false, func(l *lived) {
+	{"an event is taken out of the log", consistency.FindingSequence, false, func(l *lived) { l.do("XDEL", "events", l.entry("events", 3)) }},
+	{"an event is taken off the end of the log", consistency.FindingSequence, false, func(l *lived) { l.do("XDEL", "events", l.entry("events", 1)) }},
+	{"an event is in the log twice", consistency.FindingSequence, false, func(l *lived) {
 		last, err := l.c.XRevRangeN(l.t.Context(), l.key("events"), "+", "-", 1).Result()
 		must(l.t, err)
 		args := []any{"*"}
@@ -185,71 +186,71 @@ var breakings = []breaking{
 		}
 		l.do("XADD", "events", args...)
 	}},
-	{"an audit entry is taken out", tollgate.FindingSequence, false, func(l *lived) { l.do("XDEL", "audit", l.entry("audit", 2)) }},
-	{"the counter of audit entries is behind", tollgate.FindingSequence, false, func(l *lived) { l.do("HINCRBY", "seq", "audit", -1) }},
-	{"a sum that is to be paid is too much", tollgate.FindingPayable, true, func(l *lived) { l.do("HINCRBY", l.account+":payable", l.field(l.account+":payable", "/c"), 7) }},
-	{"a count of captures is too much", tollgate.FindingPayable, true, func(l *lived) { l.do("HINCRBY", l.account+":payable", l.field(l.account+":payable", "/n"), 1) }},
-	{"refunds that are kept of it were made up", tollgate.FindingPayable, true, func(l *lived) {
+	{"an audit entry is taken out", consistency.FindingSequence, false, func(l *lived) { l.do("XDEL", "audit", l.entry("audit", 2)) }},
+	{"the counter of audit entries is behind", consistency.FindingSequence, false, func(l *lived) { l.do("HINCRBY", "seq", "audit", -1) }},
+	{"a sum that is to be paid is too much", consistency.FindingPayable, true, func(l *lived) { l.do("HINCRBY", l.account+":payable", l.field(l.account+":payable", "/c"), 7) }},
+	{"a count of captures is too much", consistency.FindingPayable, true, func(l *lived) { l.do("HINCRBY", l.account+":payable", l.field(l.account+":payable", "/n"), 1) }},
+	{"refunds that are kept of it were made up", consistency.FindingPayable, true, func(l *lived) {
 		l.do("HSET", l.account+":refunds", strings.TrimSuffix(l.field(l.account+":payable", "/c"), "c"), 3)
 	}},
-	{"a group is neither to be paid nor in a payout", tollgate.FindingPayable, false, func(l *lived) { l.do("DEL", l.account+":payable") }},
-	{"a group is to be paid and in a payout", tollgate.FindingPayable, false, func(l *lived) {
+	{"a group is neither to be paid nor in a payout", consistency.FindingPayable, false, func(l *lived) { l.do("DEL", l.account+":payable") }},
+	{"a group is to be paid and in a payout", consistency.FindingPayable, false, func(l *lived) {
 		groups := strings.Fields(fmt.Sprint(l.do("HGET", l.payout, "grp")))
 		group := "2026-12-24/EUR/" + groups[0] + "/"
 		l.do("HSET", l.account+":payable", group+"c", groups[1], group+"f", groups[2], group+"n", groups[3])
 	}},
-	{"a payout pays another sum", tollgate.FindingPayout, false, func(l *lived) {
+	{"a payout pays another sum", consistency.FindingPayout, false, func(l *lived) {
 		groups := strings.Fields(fmt.Sprint(l.do("HGET", l.payout, "grp")))
 		groups[1] = "9999"
 		l.do("HSET", l.payout, "grp", strings.Join(groups, " "), "sum", strings.Join(groups, " "))
 	}},
-	{"a payout's transaction says another status", tollgate.FindingPayout, false, func(l *lived) { l.do("HSET", l.payout, "st", "failed") }},
-	{"a payout is gone", tollgate.FindingPayout, false, func(l *lived) { l.do("DEL", l.payout) }},
-	{"what is paid is not settled", tollgate.FindingPayout, false, func(l *lived) {
+	{"a payout's transaction says another status", consistency.FindingPayout, false, func(l *lived) { l.do("HSET", l.payout, "st", "failed") }},
+	{"a payout is gone", consistency.FindingPayout, false, func(l *lived) { l.do("DEL", l.payout) }},
+	{"what is paid is not settled", consistency.FindingPayout, false, func(l *lived) {
 		m := l.txn(l.part.ID, tollgate.TransactionCapture)
 		l.do("ZADD", "txns:available", fmt.Sprint(l.do("ZSCORE", "txns", m)), m)
 		l.do("ZREM", "txns:settled", m)
 		l.do("HSET", "txn_"+m, "st", "available")
 	}},
-	{"a budget has counted too much", tollgate.FindingCounter, true, func(l *lived) { l.do("INCRBY", "use:"+fmt.Sprint(l.do("HGET", l.open.ID, "use0")), 5) }},
-	{"a frequency has counted too little", tollgate.FindingCounter, true, func(l *lived) { l.do("DECRBY", "use:"+fmt.Sprint(l.do("HGET", l.open.ID, "use1")), 1) }},
-	{"a counter is gone before its window ends", tollgate.FindingCounter, true, func(l *lived) { l.do("DEL", "use:"+fmt.Sprint(l.do("HGET", l.open.ID, "use0"))) }},
-	{"an event was never delivered", tollgate.FindingDelivery, false, func(l *lived) {
+	{"a budget has counted too much", consistency.FindingCounter, true, func(l *lived) { l.do("INCRBY", "use:"+fmt.Sprint(l.do("HGET", l.open.ID, "use0")), 5) }},
+	{"a frequency has counted too little", consistency.FindingCounter, true, func(l *lived) { l.do("DECRBY", "use:"+fmt.Sprint(l.do("HGET", l.open.ID, "use1")), 1) }},
+	{"a counter is gone before its window ends", consistency.FindingCounter, true, func(l *lived) { l.do("DEL", "use:"+fmt.Sprint(l.do("HGET", l.open.ID, "use0"))) }},
+	{"an event was never delivered", consistency.FindingDelivery, false, func(l *lived) {
 		id := l.waiting()
 		for _, key := range []string{":dlv", ":open", ":queue"} {
 			l.do("ZREM", l.endpoint+key, id)
 		}
 		l.do("DEL", id)
 	}},
-	{"an event has two deliveries", tollgate.FindingDelivery, false, func(l *lived) {
+	{"an event has two deliveries", consistency.FindingDelivery, false, func(l *lived) {
 		id := l.waiting()
 		l.do("ZADD", l.endpoint+":dlv", fmt.Sprint(l.do("ZSCORE", l.endpoint+":dlv", id)), "dlv_other")
 	}},
-	{"a delivery is of another event", tollgate.FindingDelivery, false, func(l *lived) { l.do("HSET", l.waiting(), "evt", l.NewID(tollgate.PrefixEvent)) }},
-	{"a delivery that waits is not queued", tollgate.FindingQueue, true, func(l *lived) { l.do("ZREM", l.endpoint+":queue", l.waiting()) }},
-	{"a delivery that is done is queued", tollgate.FindingQueue, true, func(l *lived) {
+	{"a delivery is of another event", consistency.FindingDelivery, false, func(l *lived) { l.do("HSET", l.waiting(), "evt", l.NewID(tollgate.PrefixEvent)) }},
+	{"a delivery that waits is not queued", consistency.FindingQueue, true, func(l *lived) { l.do("ZREM", l.endpoint+":queue", l.waiting()) }},
+	{"a delivery that is done is queued", consistency.FindingQueue, true, func(l *lived) {
 		id := l.waiting()
 		l.do("HSET", id, "st", "failed", "n", "1", "lat", "1800000000000", "cat", "1800000000000")
 	}},
-	{"a delivery that is gone is queued", tollgate.FindingQueue, true, func(l *lived) {
+	{"a delivery that is gone is queued", consistency.FindingQueue, true, func(l *lived) {
 		id := l.waiting()
 		l.do("DEL", id)
 	}},
-	{"an endpoint with deliveries is not ready", tollgate.FindingQueue, true, func(l *lived) { l.do("ZREM", ":ready", l.Caller.Organization+"/"+l.endpoint) }},
-	{"an endpoint that is not there is ready", tollgate.FindingQueue, true, func(l *lived) { l.do("ZADD", ":ready", 1, l.Caller.Organization+"/we_gone") }},
-	{"the fan-out knows an endpoint that is not there", tollgate.FindingIndex, true, func(l *lived) { l.do("HSET", "webhooks", "we_gone", `{"status":"active"}`) }},
-	{"the fan-out knows that an endpoint wants something else", tollgate.FindingIndex, true, func(l *lived) {
+	{"an endpoint with deliveries is not ready", consistency.FindingQueue, true, func(l *lived) { l.do("ZREM", ":ready", l.Caller.Organization+"/"+l.endpoint) }},
+	{"an endpoint that is not there is ready", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":ready", 1, l.Caller.Organization+"/we_gone") }},
+	{"the fan-out knows an endpoint that is not there", consistency.FindingIndex, true, func(l *lived) { l.do("HSET", "webhooks", "we_gone", `{"status":"active"}`) }},
+	{"the fan-out knows that an endpoint wants something else", consistency.FindingIndex, true, func(l *lived) {
 		l.do("HSET", "webhooks", l.endpoint, `{"status":"active","event_types":["payout.paid"],"merchant_account_ids":null}`)
 	}},
-	{"the fan-out does not know an endpoint", tollgate.FindingIndex, false, func(l *lived) { l.do("HDEL", "webhooks", l.endpoint) }},
-	{"a deadline is not queued", tollgate.FindingQueue, true, func(l *lived) { l.do("ZREM", ":due", l.Caller.Organization+"/"+l.open.ID) }},
-	{"a deadline is queued at another time", tollgate.FindingQueue, true, func(l *lived) { l.do("ZADD", ":due", 5, l.Caller.Organization+"/"+l.open.ID) }},
-	{"a payment that has ended is queued", tollgate.FindingQueue, true, func(l *lived) { l.do("ZADD", ":due", 5, l.Caller.Organization+"/"+l.whole.ID) }},
-	{"a payment that is not there is queued", tollgate.FindingQueue, true, func(l *lived) { l.do("ZADD", ":due", 5, l.Caller.Organization+"/pay_gone") }},
-	{"an account is not looked at when it is to be paid", tollgate.FindingQueue, true, func(l *lived) { l.do("ZREM", ":cutoffs", l.Caller.Organization+"/"+l.account) }},
-	{"an account that is not there is looked at", tollgate.FindingQueue, true, func(l *lived) { l.do("ZADD", ":cutoffs", 5, l.Caller.Organization+"/ma_gone") }},
-	{"a payout that is done is carried on", tollgate.FindingQueue, true, func(l *lived) { l.do("ZADD", ":payouts", 5, l.Caller.Organization+"/"+l.payout) }},
-	{"a payout is not carried on", tollgate.FindingQueue, true, func(l *lived) {
+	{"the fan-out does not know an endpoint", consistency.FindingIndex, false, func(l *lived) { l.do("HDEL", "webhooks", l.endpoint) }},
+	{"a deadline is not queued", consistency.FindingQueue, true, func(l *lived) { l.do("ZREM", ":due", l.Caller.Organization+"/"+l.open.ID) }},
+	{"a deadline is queued at another time", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":due", 5, l.Caller.Organization+"/"+l.open.ID) }},
+	{"a payment that has ended is queued", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":due", 5, l.Caller.Organization+"/"+l.whole.ID) }},
+	{"a payment that is not there is queued", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":due", 5, l.Caller.Organization+"/pay_gone") }},
+	{"an account is not looked at when it is to be paid", consistency.FindingQueue, true, func(l *lived) { l.do("ZREM", ":cutoffs", l.Caller.Organization+"/"+l.account) }},
+	{"an account that is not there is looked at", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":cutoffs", 5, l.Caller.Organization+"/ma_gone") }},
+	{"a payout that is done is carried on", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":payouts", 5, l.Caller.Organization+"/"+l.payout) }},
+	{"a payout is not carried on", consistency.FindingQueue, true, func(l *lived) {
 		l.days(5)
 		for p := range l.Partitions() {
 			due, err := l.DueAccounts(l.t.Context(), p, 10)
@@ -261,46 +262,46 @@ var breakings = []breaking{
 		}
 		l.do("DEL", ":payouts")
 	}},
-	{"an export that waits is not among the unfinished", tollgate.FindingIndex, true, func(l *lived) { l.do("SREM", "exports", l.export) }},
-	{"an export that is gone is unfinished", tollgate.FindingIndex, true, func(l *lived) { l.do("SADD", "exports", "exp_gone") }},
-	{"no worker is told of an export", tollgate.FindingQueue, true, func(l *lived) { l.do("DEL", ":exports") }},
-	{"an activation that is not there is to come", tollgate.FindingQueue, true, func(l *lived) { l.do("ZADD", ":activations", 5, l.Caller.Organization+"/act_gone") }},
-	{"a transaction is missing from the list of all", tollgate.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns", l.txn(l.part.ID, tollgate.TransactionCapture)) }},
-	{"a payment is missing from the list of all", tollgate.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns", rediskv.Unprefixed(tollgate.AuthorizationOf(l.open.ID))) }},
-	{"a payment is missing from every list", tollgate.FindingIndex, true, func(l *lived) {
+	{"an export that waits is not among the unfinished", consistency.FindingIndex, true, func(l *lived) { l.do("SREM", "exports", l.export) }},
+	{"an export that is gone is unfinished", consistency.FindingIndex, true, func(l *lived) { l.do("SADD", "exports", "exp_gone") }},
+	{"no worker is told of an export", consistency.FindingQueue, true, func(l *lived) { l.do("DEL", ":exports") }},
+	{"an activation that is not there is to come", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":activations", 5, l.Caller.Organization+"/act_gone") }},
+	{"a transaction is missing from the list of all", consistency.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns", l.txn(l.part.ID, tollgate.TransactionCapture)) }},
+	{"a payment is missing from the list of all", consistency.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns", rediskv.Unprefixed(tollgate.AuthorizationOf(l.open.ID))) }},
+	{"a payment is missing from every list", consistency.FindingIndex, true, func(l *lived) {
 		m := rediskv.Unprefixed(tollgate.AuthorizationOf(l.open.ID))
 		for _, key := range []string{"txns", "txns:authorized", "txns:" + l.account} {
 			l.do("ZREM", key, m)
 		}
 	}},
-	{"a transaction is missing from its account's list", tollgate.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns:"+l.account, l.txn(l.part.ID, tollgate.TransactionRefund)) }},
-	{"a transaction is missing from its status' list", tollgate.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns:pending", l.txn(l.whole.ID, tollgate.TransactionCapture)) }},
-	{"a transaction is in another status' list, too", tollgate.FindingIndex, true, func(l *lived) {
+	{"a transaction is missing from its account's list", consistency.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns:"+l.account, l.txn(l.part.ID, tollgate.TransactionRefund)) }},
+	{"a transaction is missing from its status' list", consistency.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns:pending", l.txn(l.whole.ID, tollgate.TransactionCapture)) }},
+	{"a transaction is in another status' list, too", consistency.FindingIndex, true, func(l *lived) {
 		m := l.txn(l.whole.ID, tollgate.TransactionCapture)
 		l.do("ZADD", "txns:settled", fmt.Sprint(l.do("ZSCORE", "txns", m)), m)
 	}},
-	{"a list has a transaction that is not there", tollgate.FindingIndex, true, func(l *lived) { l.do("ZADD", "txns", 123, "gone") }},
-	{"an account's list has another's", tollgate.FindingIndex, true, func(l *lived) {
+	{"a list has a transaction that is not there", consistency.FindingIndex, true, func(l *lived) { l.do("ZADD", "txns", 123, "gone") }},
+	{"an account's list has another's", consistency.FindingIndex, true, func(l *lived) {
 		m := l.txn(l.whole.ID, tollgate.TransactionCapture)
 		l.do("ZADD", "txns:"+l.Config.MerchantAccounts[1].ID, fmt.Sprint(l.do("ZSCORE", "txns", m)), m)
 	}},
-	{"a list has a transaction in another place", tollgate.FindingIndex, true, func(l *lived) { l.do("ZADD", "txns", 3, l.txn(l.whole.ID, tollgate.TransactionCapture)) }},
-	{"a payout's own list is empty", tollgate.FindingIndex, true, func(l *lived) { l.do("DEL", l.payout+":txn") }},
-	{"a group lacks a member", tollgate.FindingIndex, true, func(l *lived) {
+	{"a list has a transaction in another place", consistency.FindingIndex, true, func(l *lived) { l.do("ZADD", "txns", 3, l.txn(l.whole.ID, tollgate.TransactionCapture)) }},
+	{"a payout's own list is empty", consistency.FindingIndex, true, func(l *lived) { l.do("DEL", l.payout+":txn") }},
+	{"a group lacks a member", consistency.FindingIndex, true, func(l *lived) {
 		m := l.txn(l.whole.ID, tollgate.TransactionCapture)
 		l.do("ZREM", l.account+":pay:EUR:"+fmt.Sprint(l.do("HGET", "txn_"+m, "av")), m)
 	}},
-	{"a partition does not name an organization", tollgate.FindingIndex, true, func(l *lived) { l.do("SREM", ":organizations", l.Caller.Organization) }},
-	{"a partition names an organization that is not there", tollgate.FindingIndex, true, func(l *lived) {
+	{"a partition does not name an organization", consistency.FindingIndex, true, func(l *lived) { l.do("SREM", ":organizations", l.Caller.Organization) }},
+	{"a partition names an organization that is not there", consistency.FindingIndex, true, func(l *lived) {
 		must(l.t, l.c.SAdd(l.t.Context(), rediskv.OrganizationsKey(l.Space("org_gone").Partition), "org_gone").Err())
 	}},
-	{"a partition names an organization of another", tollgate.FindingIndex, false, func(l *lived) {
+	{"a partition names an organization of another", consistency.FindingIndex, false, func(l *lived) {
 		must(l.t, l.c.SAdd(l.t.Context(), rediskv.OrganizationsKey((l.Space("org_gone").Partition+1)%l.Partitions()), "org_gone").Err())
 	}},
-	{"an account that is named is not there", tollgate.FindingIndex, false, func(l *lived) {
+	{"an account that is named is not there", consistency.FindingIndex, false, func(l *lived) {
 		l.do("HSET", "", "accounts", fmt.Sprint(l.do("HGET", "", "accounts"))+" ma_gone")
 	}},
-	{"a request's payment is not there", tollgate.FindingIdempotency, false, func(l *lived) {
+	{"a request's payment is not there", consistency.FindingIdempotency, false, func(l *lived) {
 		keys := scanKeys(l.t, l.c, l.of+":idem:*")
 		text, err := l.c.Get(l.t.Context(), keys[0]).Result()
 		must(l.t, err)
@@ -316,7 +317,7 @@ func TestCheckFinds(t *testing.T) {
 		l := newLived(t)
 		testkit.Consistent(t, l.Store)
 	})
-	seen := map[tollgate.FindingKind]bool{}
+	seen := map[consistency.FindingKind]bool{}
 	for _, b := range breakings {
 		seen[b.kind] = true
 		t.Run(b.name, func(t *testing.T) {
@@ -344,7 +345,7 @@ func TestCheckFinds(t *testing.T) {
 			}
 		})
 	}
-	for _, kind := range tollgate.FindingKinds {
+	for _, kind := range consistency.FindingKinds {
 		if !seen[kind] {
 			t.Errorf("nothing is of kind %s", kind)
 		}

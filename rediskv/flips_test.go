@@ -13,6 +13,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/checks"
+	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/rules"
 	"tollgate/rediskv/webhooks"
@@ -386,7 +387,7 @@ func TestCheckFindsEveryKind(t *testing.T) {
 	}
 	var messages []string
 	w := &checks.Walk{Found: func(one checks.Finding) {
-		if one.Kind == tollgate.FindingDamaged {
+		if one.Kind == consistency.FindingDamaged {
 			messages = append(messages, one.Message)
 		}
 	}}

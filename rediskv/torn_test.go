@@ -11,6 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/testkit"
 )
 
@@ -154,7 +155,7 @@ func TestDamagedCountsTearNothing(t *testing.T) {
 	}
 	repair()
 	found := testkit.Findings(t, f.Store) // what was not given back
-	if len(found) != 1 || found[0].Kind != tollgate.FindingCounter {
+	if len(found) != 1 || found[0].Kind != consistency.FindingCounter {
 		t.Fatalf("found: %v", found)
 	}
 	if err := f.Repair(t.Context(), found[0]); err != nil {

@@ -10,6 +10,7 @@ import (
 	"tollgate"
 	"tollgate/handlers/worker"
 	"tollgate/rediskv/checks"
+	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/testkit"
 )
@@ -34,7 +35,7 @@ func (c *checked) CheckFound(kind string) {
 	c.kinds = append(c.kinds, kind)
 }
 
-func (c *checked) found(kind tollgate.FindingKind) (n int) {
+func (c *checked) found(kind consistency.FindingKind) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, k := range c.kinds {
@@ -59,8 +60,8 @@ func TestWorkerChecks(t *testing.T) {
 	seen, log := &checked{}, &book{}
 	for times := 1; times <= 2; times++ {
 		stopChecking := s.work(t, worker.Config{Observer: seen, Log: slog.New(slog.NewTextHandler(log, nil)), CheckRate: 100_000})
-		before := seen.found(tollgate.FindingIndex)
-		testkit.Eventually(t, "the finding", func() bool { return seen.found(tollgate.FindingIndex) > before })
+		before := seen.found(consistency.FindingIndex)
+		testkit.Eventually(t, "the finding", func() bool { return seen.found(consistency.FindingIndex) > before })
 		stopChecking()
 		for p := range s.Partitions() { // they rest no longer
 			if err := s.LeaveCheck(t.Context(), p); err != nil {

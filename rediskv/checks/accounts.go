@@ -12,6 +12,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/ledger"
 )
 
@@ -53,7 +54,7 @@ func (w *walk) merchantAccount(ctx context.Context, id, from string) error {
 		}
 		return ""
 	}}
-	seen := accountSeen{pending: map[tollgate.PayableGroup]string{}}
+	seen := accountSeen{pending: map[consistency.PayableGroup]string{}}
 	if err := w.through(ctx, x, "index entries", from, id+"/", func(_ context.Context, entries []entry, found []rediskv.Fields) error {
 		seen.add(id, entries, found)
 		return nil
@@ -68,7 +69,7 @@ func (w *walk) merchantAccount(ctx context.Context, id, from string) error {
 
 // accountSeen is what the transactions of an account say of what it is paid.
 type accountSeen struct {
-	pending map[tollgate.PayableGroup]string
+	pending map[consistency.PayableGroup]string
 	payouts []string
 }
 
@@ -81,7 +82,7 @@ func (s *accountSeen) add(account string, entries []entry, found []rediskv.Field
 			s.payouts = append(s.payouts, tollgate.PrefixPayout+e.member)
 		case f["st"] == tollgate.TransactionPending && f["av"] != "":
 			if on, err := tollgate.ParseDate(f["av"]); err == nil {
-				s.pending[tollgate.PayableGroup{Currency: tollgate.Currency(f["cur"]), Date: on}] = e.id()
+				s.pending[consistency.PayableGroup{Currency: tollgate.Currency(f["cur"]), Date: on}] = e.id()
 			}
 		}
 	}
@@ -91,7 +92,7 @@ func (s *accountSeen) add(account string, entries []entry, found []rediskv.Field
 // read at one moment with the number of the last event; what was committed later is in
 // neither them nor the members that are added up.
 func (w *walk) account(ctx context.Context, id string, seen accountSeen) (findings []Finding, err error) {
-	r := tollgate.AccountRecords{Account: id, Pending: seen.pending}
+	r := consistency.AccountRecords{Account: id, Pending: seen.pending}
 	var live []string
 	if r.Payouts, live, err = w.payoutsOf(ctx, seen.payouts); err != nil {
 		return nil, err
@@ -111,7 +112,7 @@ func (w *walk) account(ctx context.Context, id string, seen accountSeen) (findin
 		return nil, err
 	}
 	if len(hash.Val()) == 0 {
-		return plain([]tollgate.Finding{tollgate.Found(tollgate.FindingIndex, "merchant_account", id, "its organization names it, and it is not there")}), nil
+		return plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "merchant_account", id, "its organization names it, and it is not there")}), nil
 	}
 	for i, p := range live {
 		if stored, err := ledger.StoredPayoutOf(w.k, p, again[i].Val()); err == nil { // else it was found by itself
@@ -119,7 +120,7 @@ func (w *walk) account(ctx context.Context, id string, seen accountSeen) (findin
 		}
 	}
 	if r.Payable, err = ledger.PayableOf(payable.Val(), refunds.Val()); err != nil {
-		return plain(tollgate.FoundDamage(tollgate.Damage("merchant_account", id, err))), nil
+		return plain(consistency.FoundDamage(tollgate.Damage("merchant_account", id, err))), nil
 	}
 	slices.SortFunc(r.Payable, func(a, b tollgate.Payable) int {
 		return strings.Compare(ledger.PayableGroup(a), ledger.PayableGroup(b))
@@ -129,14 +130,14 @@ func (w *walk) account(ctx context.Context, id string, seen accountSeen) (findin
 		bound = 0
 	}
 	if r.Unplaced() {
-		later, err := w.payoutsSince(ctx, id, tollgate.LastPlace(w.last), tollgate.LastPlace(bound))
+		later, err := w.payoutsSince(ctx, id, consistency.LastPlace(w.last), consistency.LastPlace(bound))
 		if err != nil {
 			return nil, err
 		}
 		r.Payouts = append(r.Payouts, later...)
 	}
 	for _, p := range r.Payable {
-		sum, fault, err := w.sum(ctx, id, p, tollgate.LastPlace(bound))
+		sum, fault, err := w.sum(ctx, id, p, consistency.LastPlace(bound))
 		if err != nil {
 			return nil, err
 		}
@@ -148,7 +149,7 @@ func (w *walk) account(ctx context.Context, id string, seen accountSeen) (findin
 }
 
 // payableFindings gives each sum that differs what repairs it.
-func (w *walk) payableFindings(id string, r tollgate.AccountRecords, list []tollgate.Finding, differ []int) (findings []Finding) {
+func (w *walk) payableFindings(id string, r consistency.AccountRecords, list []consistency.Finding, differ []int) (findings []Finding) {
 	for _, f := range list {
 		one := Finding{Finding: f}
 		for _, i := range differ {
@@ -162,7 +163,7 @@ func (w *walk) payableFindings(id string, r tollgate.AccountRecords, list []toll
 }
 
 // recompute sets the sums of a group to what its members add up to.
-func (w *walk) recompute(found tollgate.Finding, account string, p tollgate.Payable, sum tollgate.PayoutGroup) Finding {
+func (w *walk) recompute(found consistency.Finding, account string, p tollgate.Payable, sum tollgate.PayoutGroup) Finding {
 	right := tollgate.Payable{Due: p.Due, Currency: p.Currency, PayoutGroup: sum}
 	payable, refunds, group := w.k.Payable(account), w.k.Refunds(account), ledger.PayableGroup(p)
 	return repairable(found, func(c *rediskv.Commit) {
@@ -191,13 +192,13 @@ func (w *walk) recompute(found tollgate.Finding, account string, p tollgate.Paya
 func (w *walk) cutoff(id string, payable []tollgate.Payable, f rediskv.Fields, there bool) []Finding {
 	_, closed, err := accounts.CutoffVersions(f)
 	if err != nil {
-		return plain(tollgate.FoundDamage(tollgate.Damage("merchant_account", id, err)))
+		return plain(consistency.FoundDamage(tollgate.Damage("merchant_account", id, err)))
 	}
 	if there || !slices.ContainsFunc(payable, func(p tollgate.Payable) bool { return p.Due > closed }) {
 		return nil
 	}
 	key, member, now := w.k.Cutoffs, w.k.Org+"/"+id, rediskv.Milli(w.store.db.Now())
-	return []Finding{repairable(tollgate.Found(tollgate.FindingQueue, "merchant_account", id, "it is to be paid, and is not among those that are looked at for it"), func(c *rediskv.Commit) {
+	return []Finding{repairable(consistency.Found(consistency.FindingQueue, "merchant_account", id, "it is to be paid, and is not among those that are looked at for it"), func(c *rediskv.Commit) {
 		c.Still("", "ZSCORE", key, member)
 		c.Do("ZADD", key, now, member)
 	}, "add %s to %s", member, key)}

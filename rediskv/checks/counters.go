@@ -16,6 +16,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/payments"
 )
@@ -39,7 +40,7 @@ const (
 // time that the walk took, so that a busy account is compared as exactly as one at rest.
 func (w *walk) counters(ctx context.Context) error {
 	for share, of := uint32(0), uint32(1); share < of; share++ {
-		sums := &counterSums{w: w, share: share, of: of, list: map[string]*tollgate.CounterRecords{}, restores: map[tollgate.PerimeterRef]*tollgate.Perimeter{}, unsure: map[string]bool{}}
+		sums := &counterSums{w: w, share: share, of: of, list: map[string]*consistency.CounterRecords{}, restores: map[tollgate.PerimeterRef]*tollgate.Perimeter{}, unsure: map[string]bool{}}
 		if err := sums.gather(ctx); err != nil {
 			return err
 		}
@@ -57,7 +58,7 @@ type counterSums struct {
 	w        *walk
 	share    uint32 // of the counters are those that are added up,
 	of       uint32 // one in so many
-	list     map[string]*tollgate.CounterRecords
+	list     map[string]*consistency.CounterRecords
 	restores map[tollgate.PerimeterRef]*tollgate.Perimeter // nil: it cannot be read
 	unsure   map[string]bool                               // counters of payments that cannot be read
 	pages    []counterPage
@@ -172,25 +173,25 @@ func (s *counterSums) add(ctx context.Context, p *tollgate.Payment) error {
 			continue
 		}
 		s.unsure[counter] = s.unsure[counter] || perimeter == nil && p.Refunds > 0
-		one.Consumed += p.Consumed(counter, perimeter != nil && perimeter.RefundsRestoreBudget())
+		one.Consumed += consistency.Consumed(p, counter, perimeter != nil && perimeter.RefundsRestoreBudget())
 		if perimeter != nil {
-			one.Until = max(one.Until, perimeter.CountedUntil(p, counter))
+			one.Until = max(one.Until, consistency.CountedUntil(perimeter, p, counter))
 		}
 	}
 	return nil
 }
 
 // counter is one that is added up, nil of one that is not.
-func (s *counterSums) counter(name string) *tollgate.CounterRecords {
+func (s *counterSums) counter(name string) *consistency.CounterRecords {
 	if !s.mine(name) {
 		return nil
 	}
 	if s.list[name] == nil {
-		s.list[name] = &tollgate.CounterRecords{Name: name}
+		s.list[name] = &consistency.CounterRecords{Name: name}
 	}
 	for len(s.list) > mostCounters {
 		s.of *= 2
-		maps.DeleteFunc(s.list, func(name string, _ *tollgate.CounterRecords) bool { return !s.mine(name) })
+		maps.DeleteFunc(s.list, func(name string, _ *consistency.CounterRecords) bool { return !s.mine(name) })
 	}
 	return s.list[name]
 }
@@ -242,7 +243,7 @@ func (s *counterSums) catchUp(ctx context.Context) error {
 			n, err := strconv.ParseInt(values[i].Val(), 10, 64)
 			if one.There = values[i].Err() == nil; one.There && err != nil {
 				s.unsure[name] = true
-				w.report(plain([]tollgate.Finding{tollgate.Found(tollgate.FindingDamaged, "counter", name, "it is no number")}))
+				w.report(plain([]consistency.Finding{consistency.Found(consistency.FindingDamaged, "counter", name, "it is no number")}))
 				continue
 			}
 			one.Count = n
@@ -269,7 +270,7 @@ func (s *counterSums) catchUp(ctx context.Context) error {
 }
 
 // events adds what the events of a time have changed to some counters.
-func (s *counterSums) events(ctx context.Context, since, until int64, of map[string]*tollgate.CounterRecords) error {
+func (s *counterSums) events(ctx context.Context, since, until int64, of map[string]*consistency.CounterRecords) error {
 	w := s.w
 	for to, reached := "+", false; until > since && !reached; {
 		var entries []redis.XMessage
@@ -302,7 +303,7 @@ func (s *counterSums) events(ctx context.Context, since, until int64, of map[str
 }
 
 // event adds what one event has changed, unless its payment was read later.
-func (s *counterSums) event(ctx context.Context, m redis.XMessage, of map[string]*tollgate.CounterRecords) error {
+func (s *counterSums) event(ctx context.Context, m redis.XMessage, of map[string]*consistency.CounterRecords) error {
 	var d tollgate.PaymentEventData
 	e, err := eventlog.EventOf(s.w.k, m)
 	if err != nil || !strings.HasPrefix(string(e.Type), "payment.") || json.Unmarshal(e.Data, &d) != nil {
@@ -331,10 +332,10 @@ func (s *counterSums) event(ctx context.Context, m redis.XMessage, of map[string
 	if err != nil {
 		return err
 	}
-	first := tollgate.LastPlace(e.Sequence-1) < at && at <= tollgate.LastPlace(e.Sequence)
+	first := consistency.LastPlace(e.Sequence-1) < at && at <= consistency.LastPlace(e.Sequence)
 	for _, counter := range p.Counters {
 		if one := of[counter]; one != nil {
-			one.Consumed += p.ConsumedBy(&d, first, counter, perimeter != nil && perimeter.RefundsRestoreBudget())
+			one.Consumed += consistency.ConsumedBy(p, &d, first, counter, perimeter != nil && perimeter.RefundsRestoreBudget())
 		}
 	}
 	return nil
@@ -355,7 +356,7 @@ func (s *counterSums) compare() {
 }
 
 // counter is a counter and what repairs it.
-func (w *walk) counter(found tollgate.Finding, r tollgate.CounterRecords) Finding {
+func (w *walk) counter(found consistency.Finding, r consistency.CounterRecords) Finding {
 	key, right := w.k.Counter(r.Name), strconv.FormatInt(r.Consumed, 10)
 	if r.There {
 		is := strconv.FormatInt(r.Count, 10)

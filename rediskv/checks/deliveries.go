@@ -11,6 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/webhooks"
@@ -126,9 +127,9 @@ func (w *walk) checkWanted(ctx context.Context, list []wanted) ([][]Finding, err
 		id := tollgate.DeliveryOf(one.ID, one.to.ID)
 		switch {
 		case places[i].Err() != nil:
-			findings[i] = plain([]tollgate.Finding{tollgate.Found(tollgate.FindingDelivery, "delivery", id, "%s wants event %s, and has no delivery of it", one.to.ID, one.ID)})
+			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingDelivery, "delivery", id, "%s wants event %s, and has no delivery of it", one.to.ID, one.ID)})
 		case int64(places[i].Val()) != one.Sequence:
-			findings[i] = plain([]tollgate.Finding{tollgate.Found(tollgate.FindingDelivery, "delivery", id, "%s has it at %d, and its event %s has sequence %d", one.to.ID, int64(places[i].Val()), one.ID, one.Sequence)})
+			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingDelivery, "delivery", id, "%s has it at %d, and its event %s has sequence %d", one.to.ID, int64(places[i].Val()), one.ID, one.Sequence)})
 		}
 	}
 	return findings, nil
@@ -195,7 +196,7 @@ func (w *walk) checkEndpoint(ctx context.Context, ids []string) ([][]Finding, er
 			c.Still(revision.Val(), "HGET", w.k.Webhooks(), "v")
 		}
 		if len(f) == 0 {
-			findings[i] = []Finding{repairable(tollgate.Found(tollgate.FindingIndex, "webhook_endpoint", id, "the fan-out knows it, and it is not there"), func(c *rediskv.Commit) {
+			findings[i] = []Finding{repairable(consistency.Found(consistency.FindingIndex, "webhook_endpoint", id, "the fan-out knows it, and it is not there"), func(c *rediskv.Commit) {
 				still(c)
 				c.Do("HDEL", w.k.Webhooks(), id)
 				c.Do("HINCRBY", w.k.Webhooks(), "v", 1)
@@ -204,7 +205,7 @@ func (w *walk) checkEndpoint(ctx context.Context, ids []string) ([][]Finding, er
 		}
 		e, err := webhooks.EndpointOf(id, f)
 		if err != nil {
-			findings[i] = plain(tollgate.FoundDamage(err))
+			findings[i] = plain(consistency.FoundDamage(err))
 			continue
 		}
 		wants, err := webhooks.Wanted(e)
@@ -212,7 +213,7 @@ func (w *walk) checkEndpoint(ctx context.Context, ids []string) ([][]Finding, er
 			return nil, err
 		}
 		if !sameJSON(known.Val(), wants) {
-			findings[i] = append(findings[i], repairable(tollgate.Found(tollgate.FindingIndex, "webhook_endpoint", id, "the fan-out knows that it wants %s, and it wants %s", known.Val(), wants), func(c *rediskv.Commit) {
+			findings[i] = append(findings[i], repairable(consistency.Found(consistency.FindingIndex, "webhook_endpoint", id, "the fan-out knows that it wants %s, and it wants %s", known.Val(), wants), func(c *rediskv.Commit) {
 				still(c)
 				c.Do("HSET", w.k.Webhooks(), id, wants)
 				c.Do("HINCRBY", w.k.Webhooks(), "v", 1)
@@ -220,7 +221,7 @@ func (w *walk) checkEndpoint(ctx context.Context, ids []string) ([][]Finding, er
 		}
 		if e.Status == tollgate.WebhookActive && queued.Val() > 0 && ready.Err() != nil {
 			now := rediskv.Milli(w.store.db.Now())
-			findings[i] = append(findings[i], repairable(tollgate.Found(tollgate.FindingQueue, "webhook_endpoint", id, "it has deliveries to send, and is not among those that have"), func(c *rediskv.Commit) {
+			findings[i] = append(findings[i], repairable(consistency.Found(consistency.FindingQueue, "webhook_endpoint", id, "it has deliveries to send, and is not among those that have"), func(c *rediskv.Commit) {
 				c.Still(e.Status, "HGET", w.k.Object(id), "st")
 				c.Still("", "ZSCORE", w.k.Ready, member)
 				c.Do("ZADD", w.k.Ready, now, member)
@@ -255,7 +256,7 @@ func (w *walk) deliveries(ctx context.Context, id string) error {
 		ids := make([]string, len(entries))
 		for i, e := range entries {
 			if e.score == s.at {
-				w.report(plain([]tollgate.Finding{tollgate.Found(tollgate.FindingDelivery, "delivery", e.member, "%s has %s and it at %d: two deliveries of one event", id, s.member, e.score)}))
+				w.report(plain([]consistency.Finding{consistency.Found(consistency.FindingDelivery, "delivery", e.member, "%s has %s and it at %d: two deliveries of one event", id, s.member, e.score)}))
 			}
 			ids[i], s.at, s.member = e.member, e.score, e.member
 		}
@@ -290,17 +291,17 @@ func (w *walk) checkDeliveries(ctx context.Context, endpoint string, ids []strin
 }
 
 func (w *walk) delivery(endpoint, id string, f rediskv.Fields, places [3]*redis.FloatCmd) (findings []Finding) {
-	r := tollgate.DeliveryRecords{ID: id, Endpoint: endpoint, Open: places[1].Err() == nil, Queued: places[2].Err() == nil}
+	r := consistency.DeliveryRecords{ID: id, Endpoint: endpoint, Open: places[1].Err() == nil, Queued: places[2].Err() == nil}
 	if len(f) > 0 {
 		d, stored := webhooks.ReadDelivery(id, endpoint, f)
 		if err := stored.Err(); err != nil {
-			return plain(tollgate.FoundDamage(err))
+			return plain(consistency.FoundDamage(err))
 		}
 		r.Delivery = &d
 	}
 	list, stray := r.Check()
 	for _, one := range list {
-		if !stray || one.Kind != tollgate.FindingQueue {
+		if !stray || one.Kind != consistency.FindingQueue {
 			findings = append(findings, Finding{Finding: one})
 			continue
 		}
@@ -313,14 +314,14 @@ func (w *walk) delivery(endpoint, id string, f rediskv.Fields, places [3]*redis.
 		}, "remove %s from what %s has to send", id, endpoint))
 		continue
 	}
-	if d := r.Delivery; d != nil && d.State != tollgate.DeliveryHeld && !stray && len(list) == 1 && list[0].Kind == tollgate.FindingQueue {
+	if d := r.Delivery; d != nil && d.State != tollgate.DeliveryHeld && !stray && len(list) == 1 && list[0].Kind == consistency.FindingQueue {
 		findings[0] = w.requeue(list[0], endpoint, d, f)
 	}
 	return findings
 }
 
 // requeue is a delivery that its endpoint has lost sight of.
-func (w *walk) requeue(found tollgate.Finding, endpoint string, d *tollgate.Delivery, f rediskv.Fields) Finding {
+func (w *walk) requeue(found consistency.Finding, endpoint string, d *tollgate.Delivery, f rediskv.Fields) Finding {
 	made, ok := tollgate.IDTime(d.EventID)
 	if !ok || d.EventType == tollgate.EventPing {
 		return Finding{Finding: found}

@@ -8,6 +8,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/eventlog"
 )
 
@@ -31,7 +32,7 @@ type recent struct {
 func newRecent() *recent { return &recent{events: map[string]*tollgate.Event{}, last: "-"} }
 
 // eventsOf finds events of a payment by their ids.
-func (w *walk) eventsOf(ctx context.Context, ids []string) ([]tollgate.PaymentEvent, error) {
+func (w *walk) eventsOf(ctx context.Context, ids []string) ([]consistency.PaymentEvent, error) {
 	if err := w.beginning(ctx); err != nil {
 		return nil, err
 	}
@@ -47,7 +48,7 @@ func (w *walk) eventsOf(ctx context.Context, ids []string) ([]tollgate.PaymentEv
 			return nil, err
 		}
 	}
-	events := make([]tollgate.PaymentEvent, len(ids))
+	events := make([]consistency.PaymentEvent, len(ids))
 	for i, id := range ids {
 		e, unknown := found[id], false
 		if !w.log.long {
@@ -59,7 +60,7 @@ func (w *walk) eventsOf(ctx context.Context, ids []string) ([]tollgate.PaymentEv
 				return nil, err
 			}
 		}
-		events[i] = tollgate.PaymentEvent{ID: id, Trimmed: unknown || e == nil && w.trimmed(id)}
+		events[i] = consistency.PaymentEvent{ID: id, Trimmed: unknown || e == nil && w.trimmed(id)}
 		if e == nil || json.Unmarshal(e.Data, &events[i].Data) != nil {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/consistency"
 )
 
 // exports walks through the exports that nobody has ended, and through the list of
@@ -61,7 +62,7 @@ func (w *walk) checkExports(ctx context.Context, ids []string) ([][]Finding, err
 			return nil, err
 		}
 		if len(entries) == 0 {
-			findings[i] = append(findings[i], repairable(tollgate.Found(tollgate.FindingQueue, "export", id, "it is %s, and no worker is told of it", f["st"]), func(c *rediskv.Commit) {
+			findings[i] = append(findings[i], repairable(consistency.Found(consistency.FindingQueue, "export", id, "it is %s, and no worker is told of it", f["st"]), func(c *rediskv.Commit) {
 				c.Still(f["st"], "HGET", w.k.Object(id), "st")
 				c.Still(f["entry"], "HGET", w.k.Object(id), "entry")
 				c.Kept(w.k.Object(id), "entry", "XADD", key, "*", "o", w.k.Org, "e", id)
@@ -75,12 +76,12 @@ func (w *walk) checkExports(ctx context.Context, ids []string) ([][]Finding, err
 func (w *walk) unfinished(id string, f rediskv.Fields, waits bool) Finding {
 	still := func(c *rediskv.Commit) { c.Still(f["st"], "HGET", w.k.Object(id), "st") }
 	if waits {
-		return repairable(tollgate.Found(tollgate.FindingIndex, "export", id, "it is %s, and not among the unfinished ones", f["st"]), func(c *rediskv.Commit) {
+		return repairable(consistency.Found(consistency.FindingIndex, "export", id, "it is %s, and not among the unfinished ones", f["st"]), func(c *rediskv.Commit) {
 			still(c)
 			c.Do("SADD", w.k.Unfinished(), id)
 		}, "add %s to %s", id, w.k.Unfinished())
 	}
-	return repairable(tollgate.Found(tollgate.FindingIndex, "export", id, "it is among the unfinished ones, and is %s", orGone(f["st"])), func(c *rediskv.Commit) {
+	return repairable(consistency.Found(consistency.FindingIndex, "export", id, "it is among the unfinished ones, and is %s", orGone(f["st"])), func(c *rediskv.Commit) {
 		still(c)
 		c.Do("SREM", w.k.Unfinished(), id)
 	}, "remove %s from %s", id, w.k.Unfinished())

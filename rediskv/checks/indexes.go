@@ -10,6 +10,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/ledger"
 )
 
@@ -39,7 +40,7 @@ func (w *walk) through(ctx context.Context, x index, what, from, prefix string, 
 		at = -1
 	}
 	for {
-		entries, err := w.entries(ctx, x.key, at, tollgate.LastPlace(w.last))
+		entries, err := w.entries(ctx, x.key, at, consistency.LastPlace(w.last))
 		if err != nil || len(entries) == 0 {
 			return err
 		}
@@ -124,7 +125,7 @@ func (w *walk) checkEntries(ctx context.Context, x index, entries []entry) ([][]
 // dangling is an entry of a transaction that does not belong there.
 func (w *walk) dangling(x index, e entry, f rediskv.Fields, reason string) Finding {
 	hash := w.k.Object(e.id())
-	return repairable(tollgate.Found(tollgate.FindingIndex, "transaction", e.id(), "%s has it, and %s", x.what, reason), func(c *rediskv.Commit) {
+	return repairable(consistency.Found(consistency.FindingIndex, "transaction", e.id(), "%s has it, and %s", x.what, reason), func(c *rediskv.Commit) {
 		for _, name := range []string{"st", "ma"} {
 			c.Still(f[name], "HGET", hash, name)
 		}
@@ -141,7 +142,7 @@ func (w *walk) misplaced(key, what, member string, f rediskv.Fields, there strin
 	if there != "" {
 		text = what + " has it at " + there + ", and its position is " + f["pos"]
 	}
-	finding := tollgate.Found(tollgate.FindingIndex, "transaction", id, "%s", text)
+	finding := consistency.Found(consistency.FindingIndex, "transaction", id, "%s", text)
 	if _, err := strconv.ParseInt(f["pos"], 10, 64); err != nil {
 		return Finding{Finding: finding}
 	}
@@ -228,7 +229,7 @@ func (w *walk) checkMoved(ctx context.Context, list []moved) ([][]Finding, error
 	findings := make([][]Finding, len(list))
 	for i, m := range list {
 		if !slices.Contains(replies[i].Val(), m.member) {
-			findings[i] = plain([]tollgate.Finding{tollgate.Found(tollgate.FindingPayment, "payment", m.payment, "transaction %s names it, and is not among its own", m.id())})
+			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingPayment, "payment", m.payment, "transaction %s names it, and is not among its own", m.id())})
 		}
 	}
 	return findings, nil
@@ -276,13 +277,13 @@ func (w *walk) locate(ctx context.Context, pipe redis.Pipeliner, id string, know
 }
 
 // read is the transaction, and what is wrong with it and its places.
-func (w *walk) located(l *located) (x tollgate.PlacedTransaction, findings []Finding) {
+func (w *walk) located(l *located) (x consistency.PlacedTransaction, findings []Finding) {
 	f := rediskv.Fields(l.hash.Val())
 	t, stored := ledger.TransactionOf(l.id, f)
 	if err := stored.Err(); err != nil {
-		return tollgate.PlacedTransaction{Transaction: t}, plain(tollgate.FoundDamage(err))
+		return consistency.PlacedTransaction{Transaction: t}, plain(consistency.FoundDamage(err))
 	}
-	x = tollgate.PlacedTransaction{Transaction: t, Position: f.Int("pos")}
+	x = consistency.PlacedTransaction{Transaction: t, Position: f.Int("pos")}
 	for i, key := range l.keys {
 		there := ""
 		if l.scores[i].Err() == nil {

@@ -13,6 +13,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/consistency"
 )
 
 // scanPage is how many keys Redis looks at per round trip.
@@ -131,7 +132,7 @@ func (w *walk) checkNamed(ctx context.Context, _ []string) ([][]Finding, error) 
 	if there.Val() || hash.Err() != nil {
 		return make([][]Finding, 1), nil
 	}
-	return [][]Finding{{repairable(tollgate.Found(tollgate.FindingIndex, "organization", w.k.Org, "its partition does not name it"), func(c *rediskv.Commit) {
+	return [][]Finding{{repairable(consistency.Found(consistency.FindingIndex, "organization", w.k.Org, "its partition does not name it"), func(c *rediskv.Commit) {
 		c.Still(hash.Val(), "HGET", w.k.Organization(), "v")
 		c.Do("SADD", set, w.k.Org)
 	}, "add %s to %s", w.k.Org, set)}}, nil
@@ -191,9 +192,9 @@ func (w *walk) checkListed(ctx context.Context, ids []string) ([][]Finding, erro
 		case strings.HasPrefix(id, tollgate.PrefixTransaction):
 			findings[i] = []Finding{w.misplaced(w.k.Transactions(), "the list of all transactions", rediskv.Unprefixed(id), f, "")}
 		case strings.HasPrefix(id, tollgate.PrefixPayout):
-			findings[i] = plain([]tollgate.Finding{tollgate.Found(tollgate.FindingPayout, "payout", id, "its transaction is in no list")})
+			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingPayout, "payout", id, "its transaction is in no list")})
 		default:
-			findings[i] = plain([]tollgate.Finding{tollgate.Found(tollgate.FindingIndex, "webhook_endpoint", id, "the fan-out does not know it")})
+			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "webhook_endpoint", id, "the fan-out does not know it")})
 		}
 	}
 	return findings, nil
@@ -227,7 +228,7 @@ func (w *walk) checkRecords(ctx context.Context, names []string) ([][]Finding, e
 	for i, name := range names {
 		for _, id := range named[i] {
 			if there[id].Val() == 0 {
-				findings[i] = append(findings[i], plain([]tollgate.Finding{tollgate.Found(tollgate.FindingIdempotency, "idempotency_record", strings.TrimPrefix(name, "idem:"), "its answer names payment %s, which is not there", id)})...)
+				findings[i] = append(findings[i], plain([]consistency.Finding{consistency.Found(consistency.FindingIdempotency, "idempotency_record", strings.TrimPrefix(name, "idem:"), "its answer names payment %s, which is not there", id)})...)
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/record"
 )
@@ -18,7 +19,7 @@ import (
 // stream walks through a log from a place on. number is that of an entry, or its
 // damage, and numbers are given from a counter.
 func (w *walk) stream(ctx context.Context, key, counter, what string, number func(redis.XMessage) (int64, error), each func(ctx context.Context, entries []redis.XMessage) error) error {
-	s := tollgate.Sequence{Log: counter}
+	s := consistency.Sequence{Log: counter}
 	from := "-"
 	if at := w.at.At; at != "" {
 		from = at // the last one that was looked at, for its number
@@ -86,7 +87,7 @@ func (w *walk) end(ctx context.Context, key, counter string, number func(redis.X
 		if err != nil {
 			return nil // it was reported already
 		}
-		s := tollgate.Sequence{Log: counter}
+		s := consistency.Sequence{Log: counter}
 		s.Next(n, m.ID)
 		count, err := strconv.ParseInt(given.Val(), 10, 64)
 		if err != nil {
@@ -176,7 +177,7 @@ func (w *walk) checkEvents(ctx context.Context, events []loggedEvent) ([][]Findi
 		if of[i] == "" || strings.Contains(tickets[of[i]].Val(), `"`+e.ID+`"`) {
 			continue
 		}
-		findings[i] = plain([]tollgate.Finding{tollgate.Found(tollgate.FindingEvent, "payment", of[i], "event %s, %s, is in the log, and its ticket does not refer to it", e.ID, e.Type)})
+		findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingEvent, "payment", of[i], "event %s, %s, is in the log, and its ticket does not refer to it", e.ID, e.Type)})
 	}
 	return findings, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/payments"
 )
 
@@ -155,7 +156,7 @@ func (r *paymentReplies) changed() bool {
 // payment compares the records of a payment with each other.
 func (w *walk) payment(ctx context.Context, r *paymentReplies) (findings []Finding, err error) {
 	found := func(format string, args ...any) {
-		findings = append(findings, Finding{Finding: tollgate.Found(tollgate.FindingPayment, "payment", r.id, format, args...)})
+		findings = append(findings, Finding{Finding: consistency.Found(consistency.FindingPayment, "payment", r.id, format, args...)})
 	}
 	f := rediskv.Fields(r.hash.Val())
 	if len(f) == 0 {
@@ -164,14 +165,14 @@ func (w *walk) payment(ctx context.Context, r *paymentReplies) (findings []Findi
 	}
 	p, err := payments.PaymentOf(r.id, f)
 	if err != nil {
-		return plain(tollgate.FoundDamage(err)), nil
+		return plain(consistency.FoundDamage(err)), nil
 	}
 	findings = append(findings, w.queued(r, p, f)...)
 	ticket, err := payments.TicketOf(w.k, p.TicketID, r.ticket.Val())
 	if err != nil {
-		findings = append(findings, plain(tollgate.FoundDamage(err))...)
+		findings = append(findings, plain(consistency.FoundDamage(err))...)
 	}
-	records := tollgate.PaymentRecords{Payment: p, Ticket: ticket, Due: tollgate.Instant(f.Int("due"))}
+	records := consistency.PaymentRecords{Payment: p, Ticket: ticket, Due: tollgate.Instant(f.Int("due"))}
 	complete := err == nil
 	for _, l := range r.transactions {
 		if len(l.hash.Val()) == 0 {
@@ -197,7 +198,7 @@ func (w *walk) payment(ctx context.Context, r *paymentReplies) (findings []Findi
 }
 
 // documents reads captures and refunds. One that is not there is missing from them.
-func documents(k rediskv.Space, replies map[string]*redis.StringCmd, into *tollgate.PaymentRecords) (damaged []tollgate.Finding) {
+func documents(k rediskv.Space, replies map[string]*redis.StringCmd, into *consistency.PaymentRecords) (damaged []consistency.Finding) {
 	for _, id := range slices.Sorted(maps.Keys(replies)) {
 		reply := replies[id]
 		if errors.Is(reply.Err(), redis.Nil) {
@@ -206,14 +207,14 @@ func documents(k rediskv.Space, replies map[string]*redis.StringCmd, into *tollg
 		if strings.HasPrefix(id, tollgate.PrefixCapture) {
 			var c tollgate.Capture
 			if err := rediskv.DecodeAt(k.Object(id), reply.Val(), &c); err != nil || c.ID != id {
-				damaged = append(damaged, tollgate.Found(tollgate.FindingDamaged, "capture", id, "it cannot be read"))
+				damaged = append(damaged, consistency.Found(consistency.FindingDamaged, "capture", id, "it cannot be read"))
 			}
 			into.Captures = append(into.Captures, c)
 			continue
 		}
 		var r tollgate.Refund
 		if err := rediskv.DecodeAt(k.Object(id), reply.Val(), &r); err != nil || r.ID != id {
-			damaged = append(damaged, tollgate.Found(tollgate.FindingDamaged, "refund", id, "it cannot be read"))
+			damaged = append(damaged, consistency.Found(consistency.FindingDamaged, "refund", id, "it cannot be read"))
 		}
 		into.Refunds = append(into.Refunds, r)
 	}
@@ -241,7 +242,7 @@ func (w *walk) due(id string, f rediskv.Fields, there, want string) Finding {
 		}
 		return "at " + at
 	}
-	finding := tollgate.Found(tollgate.FindingQueue, "payment", id, "the clock ends it %s, and its queue has it %s", say(want), say(there))
+	finding := consistency.Found(consistency.FindingQueue, "payment", id, "the clock ends it %s, and its queue has it %s", say(want), say(there))
 	still := func(c *rediskv.Commit) {
 		c.Still(f["v"], "HGET", hash, "v")
 		c.Still(there, "ZSCORE", key, member)

@@ -9,6 +9,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/record"
 )
@@ -52,14 +53,14 @@ func (w *walk) payout(ctx context.Context, id string) (findings []Finding, chang
 	}
 	f := rediskv.Fields(hash.Val())
 	if len(f) == 0 {
-		return plain([]tollgate.Finding{tollgate.Found(tollgate.FindingPayout, "payout", id, "its transaction is there, and it is not")}), false, nil
+		return plain([]consistency.Finding{consistency.Found(consistency.FindingPayout, "payout", id, "its transaction is there, and it is not")}), false, nil
 	}
 	p, err := ledger.StoredPayoutOf(w.k, id, f)
 	if err != nil {
-		return plain(tollgate.FoundDamage(err)), false, nil
+		return plain(consistency.FoundDamage(err)), false, nil
 	}
 	x, findings := w.located(own)
-	r := tollgate.PayoutRecords{StoredPayout: p.StoredPayout, Sum: p.NewTally(), Own: x.Transaction}
+	r := consistency.PayoutRecords{StoredPayout: p.StoredPayout, Sum: p.NewTally(), Own: x.Transaction}
 	for n, g := range p.Groups {
 		if err := w.members(ctx, p.MerchantAccountID, p.Currency, g.Date, math.MaxInt64, func(x *tollgate.Transaction) { r.Add(n, x) }); err != nil {
 			return nil, false, err
@@ -92,13 +93,13 @@ func (w *walk) underWay(p *ledger.StoredPayout, there bool) []Finding {
 		c.Still(p.Fields["step"], "HGET", hash, "step")
 	}
 	if !waits {
-		return []Finding{repairable(tollgate.Found(tollgate.FindingQueue, "payout", p.ID, "it is %s, and among those that are carried on", p.Status), func(c *rediskv.Commit) {
+		return []Finding{repairable(consistency.Found(consistency.FindingQueue, "payout", p.ID, "it is %s, and among those that are carried on", p.Status), func(c *rediskv.Commit) {
 			still(c)
 			c.Do("ZREM", key, member)
 		}, "remove %s from %s", member, key)}
 	}
 	at := rediskv.Milli(max(w.store.db.Now(), p.Lease))
-	return []Finding{repairable(tollgate.Found(tollgate.FindingQueue, "payout", p.ID, "it is %s (%s), and not among those that are carried on", p.Status, p.Step), func(c *rediskv.Commit) {
+	return []Finding{repairable(consistency.Found(consistency.FindingQueue, "payout", p.ID, "it is %s (%s), and not among those that are carried on", p.Status, p.Step), func(c *rediskv.Commit) {
 		still(c)
 		c.Still("", "ZSCORE", key, member)
 		c.Do("ZADD", key, at, member)

@@ -9,6 +9,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/consistency"
 )
 
 // queue is a queue of a partition, and what its members must be: why one does not
@@ -90,7 +91,7 @@ func (w *walk) entry(ctx context.Context, q queue, member, id string) ([]Finding
 		return nil, nil
 	}
 	at := strconv.FormatFloat(score.Val(), 'f', -1, 64)
-	return []Finding{repairable(tollgate.Found(tollgate.FindingQueue, q.object, id, "its queue has it, and %s", reason), func(c *rediskv.Commit) {
+	return []Finding{repairable(consistency.Found(consistency.FindingQueue, q.object, id, "its queue has it, and %s", reason), func(c *rediskv.Commit) {
 		for _, name := range q.fields {
 			c.Still(f[name], "HGET", w.k.Object(id), name)
 		}

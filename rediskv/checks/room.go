@@ -1,5 +1,5 @@
 // Package checks reads everything of an organization back, a page at a time, and
-// compares it (tollgate.Finding). It writes nothing but repairs, each by a commit
+// compares it (consistency.Finding). It writes nothing but repairs, each by a commit
 // that compares what was read.
 package checks
 

@@ -13,6 +13,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/record"
 )
 
@@ -54,7 +55,7 @@ func (w *walk) checkSums(ctx context.Context, names []string) ([][]Finding, erro
 				key = w.k.Object(name)
 			}
 			_, object, id, _ := rediskv.ObjectAt(key)
-			findings[i] = plain([]tollgate.Finding{tollgate.Found(tollgate.FindingDamaged, object, id, "%s: %v", key, fault)})
+			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingDamaged, object, id, "%s: %v", key, fault)})
 		}
 	}
 	return findings, nil

@@ -11,8 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/record"
 )
 
@@ -26,7 +26,7 @@ const (
 
 // Finding is an inconsistency that was seen twice, and what repairs it.
 type Finding struct {
-	tollgate.Finding
+	consistency.Finding
 	Organization string
 	Repair       string // what a repair does, for people; empty: what is right cannot be derived
 
@@ -35,11 +35,11 @@ type Finding struct {
 
 // repairable is the finding with what repairs it: text says it, and fix commits it if
 // all is still as it was read.
-func repairable(f tollgate.Finding, fix func(*rediskv.Commit), format string, args ...any) Finding {
+func repairable(f consistency.Finding, fix func(*rediskv.Commit), format string, args ...any) Finding {
 	return Finding{Finding: f, Repair: fmt.Sprintf(format, args...), fix: fix}
 }
 
-func plain(list []tollgate.Finding) (of []Finding) {
+func plain(list []consistency.Finding) (of []Finding) {
 	for _, f := range list {
 		of = append(of, Finding{Finding: f})
 	}
@@ -141,7 +141,7 @@ func (s *Store) CheckPartition(ctx context.Context, partition int, from Place, w
 	slices.Sort(orgs)
 	for _, org := range orgs {
 		if s.db.Space(org).Partition != partition {
-			w.Found(Finding{Finding: tollgate.Found(tollgate.FindingIndex, "organization", org, "partition %d names it, and it belongs to another", partition), Organization: org})
+			w.Found(Finding{Finding: consistency.Found(consistency.FindingIndex, "organization", org, "partition %d names it, and it belongs to another", partition), Organization: org})
 			continue
 		}
 		if org < from.Organization || (w.Organization != "" && org != w.Organization) {
@@ -189,7 +189,7 @@ func (w *walk) began(ctx context.Context) error {
 			return nil
 		}
 		if w.last, err = strconv.ParseInt(text, 10, 64); err != nil && text != "" {
-			w.last, err = math.MaxInt64/tollgate.LastPlace(1), nil // the end of the log says so
+			w.last, err = math.MaxInt64/consistency.LastPlace(1), nil // the end of the log says so
 		}
 		return err
 	})
@@ -207,7 +207,7 @@ func (w *walk) itself(ctx context.Context) error {
 			return make([][]Finding, 1), err
 		}
 		set := rediskv.OrganizationsKey(k.Partition)
-		return [][]Finding{{repairable(tollgate.Found(tollgate.FindingIndex, "organization", k.Org, "its partition names it, and it is not there"), func(c *rediskv.Commit) {
+		return [][]Finding{{repairable(consistency.Found(consistency.FindingIndex, "organization", k.Org, "its partition names it, and it is not there"), func(c *rediskv.Commit) {
 			c.Still("0", "EXISTS", k.Organization())
 			c.Do("SREM", set, k.Org)
 		}, "remove %s from %s", k.Org, set)}}, nil
@@ -273,7 +273,7 @@ func (w *walk) passed(ctx context.Context, what string, objects int, at string) 
 
 // damage reports the damage of an object; any other error is not.
 func (w *walk) damage(err error) bool {
-	list := tollgate.FoundDamage(err)
+	list := consistency.FoundDamage(err)
 	w.report(plain(list))
 	return len(list) > 0
 }
@@ -281,13 +281,13 @@ func (w *walk) damage(err error) bool {
 func (w *walk) report(list []Finding) {
 	for _, f := range list {
 		f.Organization = w.k.Org
-		if f.Kind == tollgate.FindingDamaged && w.known(f.Organization+"/"+f.Object+"/"+f.ID) && w.at.Part != "keys" { // there each key is one
+		if f.Kind == consistency.FindingDamaged && w.known(f.Organization+"/"+f.Object+"/"+f.ID) && w.at.Part != "keys" { // there each key is one
 			continue
 		}
 		switch f.Kind {
-		case tollgate.FindingDamaged, tollgate.FindingPayment, tollgate.FindingIndex:
+		case consistency.FindingDamaged, consistency.FindingPayment, consistency.FindingIndex:
 			w.doubt(f.Organization)
-		case tollgate.FindingPayable, tollgate.FindingCounter: // what they are made of comes first
+		case consistency.FindingPayable, consistency.FindingCounter: // what they are made of comes first
 			if w.doubted[f.Organization] {
 				f.Repair, f.fix = "", nil
 			}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"tollgate"
+	"tollgate/rediskv/consistency"
 )
 
 // attemptBuckets are in seconds, up to the longest that an attempt takes.
@@ -46,7 +46,7 @@ func (o *Observers) Worker() *workerObserver {
 		checked:  m.counter("tollgate_check_objects_total", "Objects that were read back and compared."),
 		findings: m.counters("tollgate_check_findings_total", "What was found that does not agree with the rest, by kind; each walk counts it again.", "kind"),
 	}
-	for _, kind := range tollgate.FindingKinds {
+	for _, kind := range consistency.FindingKinds {
 		w.findings.WithLabelValues(string(kind))
 	}
 	for vec, values := range map[*prometheus.CounterVec][]string{ // present from the start

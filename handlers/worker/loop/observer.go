@@ -26,7 +26,7 @@ type Observer interface {
 	ExportEnded(outcome string) // done, or left (canceled, or for another worker)
 
 	Checked(objects int)
-	CheckFound(kind string) // one of tollgate.FindingKinds
+	CheckFound(kind string) // one of consistency.FindingKinds
 }
 
 // Unobserved is an Observer that keeps nothing.

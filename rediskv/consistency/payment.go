@@ -1,57 +1,10 @@
-package tollgate
+package consistency
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
+
+	"tollgate"
 )
-
-// FindingKind says which of the things that must agree do not.
-type FindingKind string
-
-// The kinds of findings (interface §11, "check").
-const (
-	FindingDamaged     FindingKind = "damaged"     // an object cannot be read
-	FindingPayment     FindingKind = "payment"     // a payment, its transactions, its ticket, its captures and refunds
-	FindingEvent       FindingKind = "event"       // a payment and its events
-	FindingSequence    FindingKind = "sequence"    // the log of events or the audit record has a gap or a repeat
-	FindingPayable     FindingKind = "payable"     // what an account is to be paid and what was captured
-	FindingPayout      FindingKind = "payout"      // a payout and what it pays
-	FindingCounter     FindingKind = "counter"     // a budget or frequency and its payments
-	FindingDelivery    FindingKind = "delivery"    // an event and its delivery to an endpoint
-	FindingIndex       FindingKind = "index"       // an entry of an index and its object
-	FindingQueue       FindingKind = "queue"       // an entry of a queue and its object
-	FindingIdempotency FindingKind = "idempotency" // the record of a request and its payment
-)
-
-// FindingKinds lists them for metrics.
-var FindingKinds = []FindingKind{
-	FindingDamaged, FindingPayment, FindingEvent, FindingSequence, FindingPayable, FindingPayout, FindingCounter, FindingDelivery, FindingIndex, FindingQueue, FindingIdempotency,
-}
-
-// Finding is one inconsistency of what is stored. ID is that of the object, or
-// the name of what has no id; Message is for people.
-type Finding struct {
-	Kind    FindingKind
-	Object  string
-	ID      string
-	Message string
-}
-
-// Found makes a finding.
-func Found(kind FindingKind, object, id, format string, args ...any) Finding {
-	return Finding{kind, object, id, fmt.Sprintf(format, args...)}
-}
-
-// FoundDamage is the finding of an object that cannot be read; nil of any other
-// error.
-func FoundDamage(err error) []Finding {
-	d := DamageOf(err)
-	if d == nil {
-		return nil
-	}
-	return []Finding{Found(FindingDamaged, d.Object, d.ID, "it cannot be read: %v", err)}
-}
 
 // eventPlaces is how many transactions an event can have: the position of a
 // transaction is its event's sequence × eventPlaces + n.
@@ -62,7 +15,7 @@ func LastPlace(sequence int64) int64 { return sequence*eventPlaces + eventPlaces
 
 // PlacedTransaction is a transaction and its place in the lists.
 type PlacedTransaction struct {
-	*Transaction
+	*tollgate.Transaction
 	Position int64
 }
 
@@ -73,20 +26,20 @@ func (x *PlacedTransaction) sequence() int64 { return x.Position / eventPlaces }
 type PaymentEvent struct {
 	ID       string
 	Sequence int64
-	Type     EventType
-	Data     PaymentEventData
+	Type     tollgate.EventType
+	Data     tollgate.PaymentEventData
 	Trimmed  bool // it is older than what is kept
 }
 
 // PaymentRecords are all records of one payment, read at one moment. Events are
 // those that the ticket refers to, in its order; nil: the log was not read.
 type PaymentRecords struct {
-	Payment      *Payment
-	Ticket       *Ticket
-	Due          Instant // as the scripts read it
+	Payment      *tollgate.Payment
+	Ticket       *tollgate.Ticket
+	Due          tollgate.Instant // as the scripts read it
 	Transactions []PlacedTransaction
-	Captures     []Capture
-	Refunds      []Refund
+	Captures     []tollgate.Capture
+	Refunds      []tollgate.Refund
 	Events       []PaymentEvent
 
 	list []Finding
@@ -161,11 +114,11 @@ func (r *PaymentRecords) checkTransactions() {
 		}
 		last = x.Position
 		sum.add(x.Transaction)
-		if (i == 0) != (x.Type == TransactionAuthorization) {
+		if (i == 0) != (x.Type == tollgate.TransactionAuthorization) {
 			r.found(FindingPayment, "transaction %d, %s, is of type %s", i, x.ID, x.Type)
 		}
 	}
-	if len(r.Transactions) == 0 || r.Transactions[0].Type != TransactionAuthorization {
+	if len(r.Transactions) == 0 || r.Transactions[0].Type != tollgate.TransactionAuthorization {
 		r.found(FindingPayment, "it has no authorization")
 	} else if a := r.Transactions[0]; a.Status != string(p.Status) || a.Amount != p.Amount {
 		r.found(FindingPayment, "it is %s and of %s, its authorization says %s and %s", p.Status, p.Amount, a.Status, a.Amount)
@@ -182,17 +135,17 @@ func (r *PaymentRecords) checkTransactions() {
 	}
 }
 
-func (m *moved) add(x *Transaction) {
+func (m *moved) add(x *tollgate.Transaction) {
 	switch x.Type {
-	case TransactionCapture:
+	case tollgate.TransactionCapture:
 		m.captured += x.Amount.Minor
 		m.captures++
-	case TransactionRefund:
+	case tollgate.TransactionRefund:
 		m.refunded += x.Amount.Minor
 		m.refunds++
-	case TransactionRelease:
+	case tollgate.TransactionRelease:
 		m.released += x.Amount.Minor
-	case TransactionFee:
+	case tollgate.TransactionFee:
 		m.fees += x.Amount.Minor
 	}
 }
@@ -200,7 +153,7 @@ func (m *moved) add(x *Transaction) {
 // checkParts compares captures and refunds with their transactions.
 func (r *PaymentRecords) checkParts() {
 	type part struct {
-		amount, fees      Money
+		amount, fees      tollgate.Money
 		payment, transfer string
 	}
 	parts := map[string]part{}
@@ -223,13 +176,13 @@ func (r *PaymentRecords) checkParts() {
 		}
 		of, ok := parts[id]
 		amount := of.amount
-		if x.Type == TransactionFee {
+		if x.Type == tollgate.TransactionFee {
 			amount = of.fees
 		}
 		switch {
 		case !ok:
 			r.found(FindingPayment, "transaction %s is of %s, which is not there", x.ID, id)
-		case of.payment != r.Payment.ID || amount != x.Amount || (x.Type != TransactionFee && of.transfer != x.ID):
+		case of.payment != r.Payment.ID || amount != x.Amount || (x.Type != tollgate.TransactionFee && of.transfer != x.ID):
 			r.found(FindingPayment, "transaction %s is of %s, and %s says %s of %s", x.ID, x.Amount, id, amount, of.payment)
 		}
 	}
@@ -298,9 +251,4 @@ func (r *PaymentRecords) checkAmounts(e *PaymentEvent) {
 	case d.CaptureID == "" && d.RefundID == "" && with.captures+with.refunds > 0:
 		r.found(FindingEvent, "event %s, %s, names no capture or refund, and one was committed with it", e.ID, e.Type)
 	}
-}
-
-// compare orders findings for people: by object, then by what is wrong.
-func (f Finding) compare(other Finding) int {
-	return cmp.Or(cmp.Compare(f.Object, other.Object), cmp.Compare(f.ID, other.ID), cmp.Compare(f.Kind, other.Kind), cmp.Compare(f.Message, other.Message))
 }

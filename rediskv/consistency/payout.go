@@ -1,52 +1,27 @@
-package tollgate
+package consistency
 
 import (
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
-)
 
-// Add counts a transaction that is a member of an account's group. The error says
-// why it cannot belong there.
-func (g *PayoutGroup) Add(account string, c Currency, x *Transaction) error {
-	switch {
-	case x.Damaged || x.ID == "":
-		return errors.New("a transaction cannot be read")
-	case x.MerchantAccountID != account || x.Currency != c:
-		return fmt.Errorf("transaction %s is of another account or currency", x.ID)
-	case x.AvailableOn != nil && *x.AvailableOn != g.Date.String():
-		return fmt.Errorf("transaction %s is of %s, not of %s", x.ID, *x.AvailableOn, g.Date)
-	}
-	switch x.Type {
-	case TransactionCapture:
-		g.Captures += x.Amount.Minor
-		g.Count++
-	case TransactionFee:
-		g.Fees += x.Amount.Minor
-	case TransactionRefund:
-		g.Refunds += x.Amount.Minor
-	default:
-		return fmt.Errorf("transaction %s is a %s", x.ID, x.Type)
-	}
-	return nil
-}
+	"tollgate"
+)
 
 // AccountRecords are what an account is paid: the groups that are to be paid, each
 // with what its members add up to, and where its groups stand.
 type AccountRecords struct {
 	Account string
-	Payable []Payable
-	Sums    []PayoutGroup // of the members of Payable, in its order
-	Faults  []error       // why a sum cannot be computed, or nil
-	Payouts []StoredPayout
+	Payable []tollgate.Payable
+	Sums    []tollgate.PayoutGroup // of the members of Payable, in its order
+	Faults  []error                // why a sum cannot be computed, or nil
+	Payouts []tollgate.StoredPayout
 	Pending map[PayableGroup]string // groups with a member that is in no payout yet, and such a member
 }
 
 // PayableGroup names a group of an account.
 type PayableGroup struct {
-	Currency Currency
-	Date     Date
+	Currency tollgate.Currency
+	Date     tollgate.Date
 }
 
 func (g PayableGroup) String() string { return string(g.Currency) + " of " + g.Date.String() }
@@ -54,9 +29,11 @@ func (g PayableGroup) String() string { return string(g.Currency) + " of " + g.D
 // Unplaced reports whether a group stands in no place that was read.
 func (r *AccountRecords) Unplaced() bool {
 	for g := range r.Pending {
-		is := func(p PayoutGroup) bool { return p.Date == g.Date }
-		if !slices.ContainsFunc(r.Payable, func(p Payable) bool { return p.Currency == g.Currency && is(p.PayoutGroup) }) &&
-			!slices.ContainsFunc(r.Payouts, func(p StoredPayout) bool { return p.Currency == g.Currency && slices.ContainsFunc(p.Groups, is) }) {
+		is := func(p tollgate.PayoutGroup) bool { return p.Date == g.Date }
+		if !slices.ContainsFunc(r.Payable, func(p tollgate.Payable) bool { return p.Currency == g.Currency && is(p.PayoutGroup) }) &&
+			!slices.ContainsFunc(r.Payouts, func(p tollgate.StoredPayout) bool {
+				return p.Currency == g.Currency && slices.ContainsFunc(p.Groups, is)
+			}) {
 			return true
 		}
 	}
@@ -91,7 +68,7 @@ func (r *AccountRecords) Check() (list []Finding, differ []int) {
 	}
 	for i := range r.Payouts {
 		p := &r.Payouts[i]
-		if p.Status == PayoutStatusFailed { // its groups went on
+		if p.Status == tollgate.PayoutStatusFailed { // its groups went on
 			continue
 		}
 		for _, g := range p.Groups {
@@ -110,17 +87,17 @@ func (r *AccountRecords) Check() (list []Finding, differ []int) {
 
 // PayoutRecords are a payout, what its members add up to, and its own transaction.
 type PayoutRecords struct {
-	StoredPayout
-	Sum   Tally
+	tollgate.StoredPayout
+	Sum   tollgate.Tally
 	Fault error // why it cannot be computed
-	Own   *Transaction
+	Own   *tollgate.Transaction
 	// Members by their status; those that are another payout's.
 	Statuses map[string]int64
 	Others   int64
 }
 
 // Add counts a member of the payout's group of that number.
-func (r *PayoutRecords) Add(group int, x *Transaction) {
+func (r *PayoutRecords) Add(group int, x *tollgate.Transaction) {
 	if err := r.Sum[group].Add(r.MerchantAccountID, r.Currency, x); err != nil && r.Fault == nil {
 		r.Fault = err
 	}
@@ -128,7 +105,7 @@ func (r *PayoutRecords) Add(group int, x *Transaction) {
 		r.Statuses = map[string]int64{}
 	}
 	r.Statuses[x.Status]++
-	if x.PayoutID != nil && *x.PayoutID != r.ID && r.Status != PayoutStatusFailed && x.Status == TransactionSettled {
+	if x.PayoutID != nil && *x.PayoutID != r.ID && r.Status != tollgate.PayoutStatusFailed && x.Status == tollgate.TransactionSettled {
 		r.Others++
 	}
 }
@@ -139,24 +116,24 @@ func (r *PayoutRecords) Check() (list []Finding) {
 	found := func(format string, args ...any) {
 		list = append(list, Found(FindingPayout, "payout", r.ID, format, args...))
 	}
-	if r.Status != PayoutStatusHeld {
+	if r.Status != tollgate.PayoutStatusHeld {
 		if err := r.Fault; err != nil {
 			found("%v", err)
-		} else if err := r.Sum.check(&r.Payout, r.Own); err != nil {
+		} else if err := r.Sum.Check(&r.Payout, r.Own); err != nil {
 			found("%v", err)
 		}
 	}
 	if r.Own != nil && !r.Own.Damaged && r.Own.ID != "" && r.Own.Status != string(r.Status) {
 		found("it is %s, and its own transaction says %s", r.Status, r.Own.Status)
 	}
-	allowed := map[PayoutStep][]string{
-		PayoutStepCheck:     {TransactionPending, TransactionAvailable},
-		PayoutStepAvailable: {TransactionPending, TransactionAvailable},
-		PayoutStepPay:       {TransactionAvailable},
-		PayoutStepSettle:    {TransactionAvailable, TransactionSettled},
-		PayoutStepDone:      {TransactionSettled},
+	allowed := map[tollgate.PayoutStep][]string{
+		tollgate.PayoutStepCheck:     {tollgate.TransactionPending, tollgate.TransactionAvailable},
+		tollgate.PayoutStepAvailable: {tollgate.TransactionPending, tollgate.TransactionAvailable},
+		tollgate.PayoutStepPay:       {tollgate.TransactionAvailable},
+		tollgate.PayoutStepSettle:    {tollgate.TransactionAvailable, tollgate.TransactionSettled},
+		tollgate.PayoutStepDone:      {tollgate.TransactionSettled},
 	}[r.Step]
-	if r.Status == PayoutStatusFailed { // what becomes of its members is another's
+	if r.Status == tollgate.PayoutStatusFailed { // what becomes of its members is another's
 		return list
 	}
 	for _, status := range slices.Sorted(maps.Keys(r.Statuses)) {

@@ -1,4 +1,4 @@
-package tollgate
+package consistency
 
 // Sequence follows the numbers of a log: each is given once, in the order of the
 // log, without a gap.

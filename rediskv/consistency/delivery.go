@@ -1,14 +1,18 @@
-package tollgate
+package consistency
 
-import "slices"
+import (
+	"slices"
+
+	"tollgate"
+)
 
 // DeliveryRecords are a delivery and the places that its endpoint has it in, read at
 // one moment.
 type DeliveryRecords struct {
 	ID       string
 	Endpoint string
-	Sequence int64     // of its event, in the endpoint's list; 0: it is not there
-	Delivery *Delivery // nil: it is gone
+	Sequence int64              // of its event, in the endpoint's list; 0: it is not there
+	Delivery *tollgate.Delivery // nil: it is gone
 	Open     bool
 	Queued   bool
 }
@@ -27,16 +31,16 @@ func (r *DeliveryRecords) Check() (list []Finding, stray bool) {
 		}
 		return nil, false
 	}
-	if DeliveryOf(d.EventID, r.Endpoint) != r.ID {
+	if tollgate.DeliveryOf(d.EventID, r.Endpoint) != r.ID {
 		found(FindingDelivery, "it is of %s, whose delivery to %s has another id", d.EventID, r.Endpoint)
 	}
-	switch waits := slices.Contains([]DeliveryState{DeliveryPending, DeliverySending, DeliveryRetrying}, d.State); {
+	switch waits := slices.Contains([]tollgate.DeliveryState{tollgate.DeliveryPending, tollgate.DeliverySending, tollgate.DeliveryRetrying}, d.State); {
 	case waits && (!r.Open || !r.Queued):
 		found(FindingQueue, "it is %s, and not among what %s has to send", d.State, r.Endpoint)
-	case d.State == DeliveryHeld && r.Queued:
+	case d.State == tollgate.DeliveryHeld && r.Queued:
 		found(FindingQueue, "it is held, and %s has it to send", r.Endpoint)
 		return list, false
-	case !waits && d.State != DeliveryHeld && (r.Open || r.Queued):
+	case !waits && d.State != tollgate.DeliveryHeld && (r.Open || r.Queued):
 		found(FindingQueue, "it is %s, and %s still has it to send", d.State, r.Endpoint)
 		return list, true
 	}

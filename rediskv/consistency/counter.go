@@ -1,11 +1,11 @@
-package tollgate
+package consistency
 
-import "strings"
+import "tollgate"
 
 // Consumed is what a payment takes up of a counter that it was counted in, as it is
 // now; restore says whether its perimeter has refunds give budgets back.
-func (p *Payment) Consumed(counter string, restore bool) int64 {
-	if !strings.HasPrefix(counter, budgetCounter) {
+func Consumed(p *tollgate.Payment, counter string, restore bool) int64 {
+	if !tollgate.CountsMoney(counter) {
 		if p.Status.Terminal() && p.AmountCaptured.Minor == 0 {
 			return 0
 		}
@@ -23,13 +23,13 @@ func (p *Payment) Consumed(counter string, restore bool) int64 {
 
 // ConsumedBy is what one event of a payment has changed of what the payment takes up;
 // first says that the event is that of its creation.
-func (p *Payment) ConsumedBy(d *PaymentEventData, first bool, counter string, restore bool) int64 {
-	budget := strings.HasPrefix(counter, budgetCounter)
+func ConsumedBy(p *tollgate.Payment, d *tollgate.PaymentEventData, first bool, counter string, restore bool) int64 {
+	budget := tollgate.CountsMoney(counter)
 	switch {
 	case first:
 		made := *p
-		made.Status, made.AmountCaptured, made.AmountRefunded = d.Status, d.AmountCaptured, Money{Currency: p.Currency}
-		return made.Consumed(counter, restore)
+		made.Status, made.AmountCaptured, made.AmountRefunded = d.Status, d.AmountCaptured, tollgate.Money{Currency: p.Currency}
+		return Consumed(&made, counter, restore)
 	case d.RefundID != "":
 		if budget && restore {
 			return -d.Amount.Minor
@@ -51,11 +51,11 @@ type CounterRecords struct {
 	There    bool
 	Count    int64
 	Consumed int64
-	Until    Instant // its window ends; 0: nobody knows
+	Until    tollgate.Instant // its window ends; 0: nobody knows
 }
 
 // Check compares them. A counter whose window is over may be gone.
-func (r CounterRecords) Check(now Instant) []Finding {
+func (r CounterRecords) Check(now tollgate.Instant) []Finding {
 	switch {
 	case r.There && r.Count != r.Consumed:
 		return []Finding{Found(FindingCounter, "counter", r.Name, "it says %d, and its payments add up to %d", r.Count, r.Consumed)}
@@ -67,8 +67,8 @@ func (r CounterRecords) Check(now Instant) []Finding {
 
 // CountedUntil is when the window of a counter ends in which a payment of a perimeter was
 // counted; 0 where the perimeter does not say.
-func (p *Perimeter) CountedUntil(of *Payment, counter string) Instant {
-	payee, err := ParsePayee(of.Payee)
+func CountedUntil(p *tollgate.Perimeter, of *tollgate.Payment, counter string) tollgate.Instant {
+	payee, err := tollgate.ParsePayee(of.Payee)
 	if err != nil {
 		return 0
 	}
