@@ -1,0 +1,249 @@
+package simulate
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// packet is what a process has written at once.
+type packet struct {
+	commands [][]string
+	tie      uint64
+	before   [][]string // what a bend has Redis do first
+}
+
+// held is a command that waits in Redis.
+type held struct {
+	words   []string
+	streams []string
+	rest    packet
+	answers []byte
+	number  int
+}
+
+// atOnce are answered at once: clients hold locks while they ask, and a lock that is
+// waited for stops the bubble's clock. They change nothing.
+var atOnce = map[string]bool{"HELLO": true, "CLIENT": true, "SUBSCRIBE": true, "UNSUBSCRIBE": true, "SELECT": true, "AUTH": true}
+
+// greet answers what is answered at once.
+func (w *wire) greet(c *conn, words []string) []byte {
+	switch strings.ToUpper(words[0]) {
+	case "SUBSCRIBE", "UNSUBSCRIBE":
+		var answer bytes.Buffer
+		for _, channel := range words[1:] {
+			c.subscribe = slices.DeleteFunc(c.subscribe, func(s string) bool { return s == channel })
+			if strings.EqualFold(words[0], "SUBSCRIBE") {
+				c.subscribe = append(c.subscribe, channel)
+			}
+			pushed(&answer, c.resp3, strings.ToLower(words[0]), channel)
+			fmt.Fprintf(&answer, ":%d\r\n", len(c.subscribe))
+		}
+		return answer.Bytes()
+	case "HELLO":
+		c.resp3 = len(words) > 1 && words[1] == "3"
+	}
+	return w.redis.run(c.session, words)
+}
+
+// pushed begins a push of three parts.
+func pushed(to *bytes.Buffer, resp3 bool, words ...string) {
+	kind := '*'
+	if resp3 {
+		kind = '>'
+	}
+	fmt.Fprintf(to, "%c3\r\n", kind)
+	for _, word := range words {
+		fmt.Fprintf(to, "$%d\r\n%s\r\n", len(word), word)
+	}
+}
+
+// arrive has Redis look at a packet.
+func (w *wire) arrive(c *conn, p packet) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c.broken() && !w.trouble.late(w, p.tie) {
+		return
+	}
+	if c.held != nil {
+		c.waiting = append(c.waiting, p)
+		return
+	}
+	w.serve(c, p, nil)
+}
+
+// serve has Redis carry out commands, and sends the answers.
+func (w *wire) serve(c *conn, p packet, answers []byte) {
+	whole, changes := p, len(w.redis.effects)
+	for _, words := range p.before {
+		w.redis.do(words...)
+	}
+	for i, words := range p.commands {
+		w.redis.until(w.now().Add(w.trouble.redisAhead))
+		answer, waits := w.carryOut(c, words, p.tie)
+		if waits != nil {
+			waits.rest, waits.answers = packet{commands: p.commands[i+1:], tie: p.tie}, answers
+			c.held = waits
+			w.numbers++
+			waits.number = w.numbers
+			return
+		}
+		answers = append(answers, answer...)
+	}
+	w.pushNotices()
+	w.reply(c, answers, whole, len(w.redis.effects) > changes)
+	w.release()
+}
+
+// reply sends an answer, unless it is to be lost.
+func (w *wire) reply(c *conn, answers []byte, p packet, changed bool) {
+	tie := p.tie
+	if changed && w.trouble.loses(w, c.process, tie) {
+		w.tell("the answer to %s is lost: %.90q", c.process.name, p.commands[0])
+		c.breakOff()
+		return
+	}
+	arrival := latest(c.answered, time.Now().Add(w.trouble.travel(w, c.process, mixed(tie+1))))
+	c.answered = arrival
+	redis, changes := w.redis, len(w.redis.effects)
+	w.push(arrival, mixed(tie), func() {
+		w.mu.Lock()
+		if redis == w.redis && !c.broken() {
+			w.known = max(w.known, changes)
+		}
+		w.mu.Unlock()
+		c.receive(answers)
+		if w.bend.told != nil && !c.broken() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.bend.told(w, c, p.commands, answers)
+		}
+	})
+}
+
+// crash has Redis go on with a beginning of what it has done: all that anybody may know
+// of, and some of what nobody does. With back it goes back further.
+func (w *wire) crash(f Fault) {
+	count := len(w.redis.effects)
+	if unknown := count - w.known; unknown > 0 {
+		count -= int(w.chance.of("crash", uint64(f.At)) % uint64(unknown+1))
+	}
+	if f.Back > 0 {
+		count = max(1, w.known-f.Back)
+	}
+	w.tell("redis crashes after %d changes and has %d of them", len(w.redis.effects), count)
+	w.cutAll(nil)
+	before := w.redis
+	w.redis = before.prefix(count)
+	w.known = min(w.known, count)
+	before.close()
+}
+
+// bend is what a process would do that has a bug which no script can have: it looks at
+// what is sent, and does something once it is answered.
+type bend struct {
+	alter func(source string) string
+	sent  func(w *wire, commands [][]string) (before [][]string)
+	told  func(w *wire, c *conn, commands [][]string, answers []byte)
+}
+
+// carryOut has Redis carry out one command.
+func (w *wire) carryOut(c *conn, words []string, tie uint64) ([]byte, *held) {
+	w.commands++
+	name := strings.ToUpper(words[0])
+	if refusal := w.trouble.refusal(w, c.process, name); refusal != "" {
+		w.traced(c.process.name, words, []byte(refusal))
+		return []byte("-" + refusal + "\r\n"), nil
+	}
+	block, bare := time.Duration(0), words
+	if name == "XREADGROUP" || name == "XREAD" {
+		block, bare = blocking(words)
+	}
+	answer := w.redis.run(c.session, bare)
+	if block > 0 && (bytes.Equal(answer, []byte("*-1\r\n")) || bytes.Equal(answer, []byte("_\r\n")) || bytes.Equal(answer, []byte("$-1\r\n"))) {
+		at := slices.IndexFunc(bare, func(s string) bool { return strings.EqualFold(s, "STREAMS") })
+		streams := bare[at+1:]
+		h := &held{words: bare, streams: streams[:len(streams)/2]}
+		w.push(time.Now().Add(block), mixed(tie+2), func() { w.waited(c, h, answer) })
+		return nil, h
+	}
+	w.traced(c.process.name, words, answer)
+	return answer, nil
+}
+
+// blocking takes the waiting out of a command: the wire waits.
+func blocking(words []string) (time.Duration, []string) {
+	at := slices.IndexFunc(words, func(s string) bool { return strings.EqualFold(s, "BLOCK") })
+	if at < 0 {
+		return 0, words
+	}
+	ms, _ := strconv.Atoi(words[at+1])
+	return time.Duration(ms) * time.Millisecond, slices.Concat(words[:at], words[at+2:])
+}
+
+// waited ends the wait of a command that nothing came for.
+func (w *wire) waited(c *conn, h *held, nothing []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c.held == h {
+		w.resume(c, nothing)
+	}
+}
+
+// resume answers a command that waited, and what was written behind it.
+func (w *wire) resume(c *conn, answer []byte) {
+	h := c.held
+	c.held = nil
+	w.traced(c.process.name, h.words, answer)
+	w.serve(c, h.rest, append(h.answers, answer...))
+	for len(c.waiting) > 0 && c.held == nil {
+		next := c.waiting[0]
+		c.waiting = c.waiting[1:]
+		w.serve(c, next, nil)
+	}
+}
+
+// release looks at those who wait for what has been added.
+func (w *wire) release() {
+	for len(w.redis.added) > 0 {
+		added := w.redis.added
+		w.redis.added = map[string]bool{}
+		var ready []*conn
+		for _, c := range w.conns {
+			if c.held != nil && slices.ContainsFunc(c.held.streams, func(s string) bool { return added[s] }) {
+				ready = append(ready, c)
+			}
+		}
+		slices.SortFunc(ready, func(a, b *conn) int { return a.held.number - b.held.number })
+		for _, c := range ready {
+			if c.broken() {
+				c.held = nil
+				continue
+			}
+			answer := w.redis.run(c.session, c.held.words)
+			if len(answer) > 5 {
+				w.resume(c, answer)
+			}
+		}
+	}
+}
+
+// pushNotices sends what was published.
+func (w *wire) pushNotices() {
+	for _, n := range w.redis.told {
+		for _, c := range w.conns {
+			if !slices.Contains(c.subscribe, n.channel) || c.broken() {
+				continue
+			}
+			var text bytes.Buffer
+			pushed(&text, c.resp3, "message", n.channel, n.text)
+			tie := w.number(c.process, [][]string{{"message", n.channel, n.text}})
+			c.answered = latest(c.answered, time.Now().Add(w.trouble.travel(w, c.process, tie)))
+			w.push(c.answered, tie, func() { c.receive(text.Bytes()) })
+		}
+	}
+	w.redis.told = nil
+}

@@ -1,0 +1,67 @@
+package simulate
+
+import (
+	"fmt"
+	"hash/fnv"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// number is one for what a process says: of the words, whatever their order, and of
+// how often it has said them before.
+func (w *wire) number(p *process, commands [][]string) uint64 {
+	var sum uint64
+	for _, words := range commands {
+		sum += fingerprint(words)
+	}
+	key := p.name + strconv.FormatUint(sum, 36)
+	w.said[key]++
+	return w.chance.of(p.name, sum, w.said[key])
+}
+
+// fingerprint is the same in whatever order words stand behind the first: some are
+// pairs out of a map.
+func fingerprint(words []string) uint64 {
+	sum := uint64(len(words))
+	for _, word := range words {
+		h := fnv.New64a()
+		_, _ = io.WriteString(h, word)
+		sum += mixed(h.Sum64())
+	}
+	return mixed(sum)
+}
+
+// traced notes a command and its answer, of the packet that is being carried out.
+func (w *wire) traced(who string, words []string, answer []byte) {
+	lines := strings.Split(string(answer), "\r\n")
+	w.packet += w.chance.of(who, fingerprint(words), fingerprint(lines), uint64(w.now().UnixNano()))
+	if traceTo != nil {
+		slices.Sort(lines)
+		w.lines = append(w.lines, fmt.Sprintf("%s %s %q %q\n", w.now().Format("15:04:05.000000000"), who, words, lines))
+	}
+}
+
+// traceOn adds what was carried out to what makes this story this story. A packet may
+// be made out of a map: the order in it does not count.
+func (w *wire) traceOn() {
+	if w.packet == 0 {
+		return
+	}
+	w.trace, w.packet = mixed(w.trace^w.packet), 0
+	if traceTo != nil {
+		slices.Sort(w.lines)
+		_, _ = io.WriteString(traceTo, strings.Join(w.lines, ""))
+		w.lines = nil
+	}
+}
+
+// traceTo is where a test writes everything that is said.
+var traceTo io.Writer
+
+func (w *wire) tell(format string, args ...any) {
+	if w.log != nil {
+		w.log(w.now().Format("15:04:05.000")+" "+format, args...)
+	}
+}
