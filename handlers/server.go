@@ -33,6 +33,22 @@ import (
 // cachedTokens bounds how many verified access tokens are remembered.
 const cachedTokens = 10_000
 
+// Observer is told what a Server does, as the program makes metrics of it. Many
+// goroutines call it.
+type Observer interface {
+	Request(route string, status int, took time.Duration)
+	Read(servedBy string) // that was answered by the primary or the replica, as Tollgate-Served-By says
+	// RedisMemory is used_memory by maxmemory, of the fullest master; 0 without a
+	// limit.
+	RedisMemory(used float64)
+}
+
+type unobserved struct{}
+
+func (unobserved) Request(string, int, time.Duration) {}
+func (unobserved) Read(string)                        {}
+func (unobserved) RedisMemory(float64)                {}
+
 // Config is what a Server works with; Log, Observer and Examine may be nil.
 type Config struct {
 	Store     *store.Store

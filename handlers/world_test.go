@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -48,7 +47,7 @@ type world struct {
 	vars     map[string]string // ids by name, such as "eur" or "all"
 	tokens   map[string]string
 	secrets  []string // tokens and assertions that were ever there
-	log      *logged
+	log      *testkit.Log
 	observed *observed
 	edge     *atTheEdge // nil: this process answers
 }
@@ -104,7 +103,7 @@ func newWorldOn(t *testing.T, redis string, recorder *conform.Recorder) *world {
 	t.Helper()
 	w := &world{
 		t: t, redis: redis, clock: new(testkit.Clock), ahead: new(atomic.Int64), configs: make(map[string]*tollgate.Config),
-		private: make(map[string][]byte), vars: make(map[string]string), tokens: make(map[string]string), log: new(logged), observed: observe(),
+		private: make(map[string][]byte), vars: make(map[string]string), tokens: make(map[string]string), log: new(testkit.Log), observed: observe(),
 	}
 	w.clock.Set(morning)
 	w.store, w.operator = w.open(w.service), w.open(w.service)
@@ -194,24 +193,6 @@ func (w *world) apply(name string) {
 	w.t.Helper()
 	changes, err := redistest.Provision(w.t.Context(), w.operator, *w.configs[name], false)
 	must(w.t, changes, err)
-}
-
-// logged is what a server has logged.
-type logged struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // builtinRefs are the rules that every organization has.

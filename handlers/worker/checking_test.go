@@ -57,7 +57,7 @@ func TestWorkerChecks(t *testing.T) {
 	}
 	off := &checked{}
 	stop := s.work(t, worker.Config{Observer: off})
-	seen, log := &checked{}, &book{}
+	seen, log := &checked{}, &testkit.Log{}
 	for times := 1; times <= 2; times++ {
 		stopChecking := s.work(t, worker.Config{Observer: seen, Log: slog.New(slog.NewTextHandler(log, nil)), CheckRate: 100_000})
 		before := seen.found(consistency.FindingIndex)
@@ -70,7 +70,7 @@ func TestWorkerChecks(t *testing.T) {
 		}
 	}
 	stop()
-	if !log.holds("a check has found something") {
+	if !log.Has("a check has found something") {
 		t.Error("the log does not say so")
 	}
 	if n := s.events(t, tollgate.IntegrityFailed); len(n) != 1 {

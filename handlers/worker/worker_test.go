@@ -222,7 +222,7 @@ func TestOutage(t *testing.T) {
 	server := redistest.Single(t)
 	direct := newShop(t, server.URL)
 	wire := redistest.Proxy(t, server.Addr)
-	metrics, said := observe(), new(book)
+	metrics, said := observe(), new(testkit.Log)
 	w := newWorker(t, worker.Config{
 		Store: away(t, wire.URL, direct.Clock), Clock: direct.Clock.Now, Observer: metrics, Interval: 10 * time.Millisecond,
 		Log: slog.New(slog.NewTextHandler(said, nil)),
@@ -249,12 +249,12 @@ func TestOutage(t *testing.T) {
 		return w.Ready() != nil && checks[i].Err != nil
 	})
 	until(t, "a word in the log", func() bool {
-		return said.holds(`"makes no progress" work=clock error="clock: partition`)
+		return said.Has(`"makes no progress" work=clock error="clock: partition`)
 	})
 	wire.Accept()
 	until(t, "expiry after the outage", func() bool { return direct.status(t, id) == tollgate.Expired })
 	until(t, "readiness after the outage", func() bool { return w.Ready() == nil })
-	until(t, "another word in the log", func() bool { return said.holds(`"makes progress again" work=clock`) })
+	until(t, "another word in the log", func() bool { return said.Has(`"makes progress again" work=clock`) })
 
 	cancel()
 	select {
@@ -262,24 +262,6 @@ func TestOutage(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("Run goes on after its context has ended")
 	}
-}
-
-// book keeps what is logged.
-type book struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *book) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *book) holds(text string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return strings.Contains(b.text.String(), text)
 }
 
 var until = testkit.Eventually

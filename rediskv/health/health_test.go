@@ -1,13 +1,11 @@
 package health_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,27 +18,9 @@ import (
 	"tollgate/rediskv/testkit"
 )
 
-// journal is a log that tests read while it is written.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) has(text string) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return strings.Contains(j.text.String(), text)
-}
-
-func open(t *testing.T, url string, o rediskv.Options) (*store.Store, *journal) {
+func open(t *testing.T, url string, o rediskv.Options) (*store.Store, *testkit.Log) {
 	t.Helper()
-	log := new(journal)
+	log := new(testkit.Log)
 	o.URL, o.Clock, o.Log = url, time.Now, slog.New(slog.NewJSONHandler(log, nil))
 	return testkit.Open(t, o), log
 }
@@ -74,8 +54,8 @@ func TestHeartbeatIsAWrite(t *testing.T) {
 		if got, err := s.Writes(); got != c.want || err == nil {
 			t.Errorf("%s: %s %v", c.want, got, err)
 		}
-		if !log.has(`"heartbeat":"` + string(c.want)) {
-			t.Errorf("%s is not in the log: %s", c.want, &log.text)
+		if !log.Has(`"heartbeat":"` + string(c.want)) {
+			t.Errorf("%s is not in the log: %s", c.want, log)
 		}
 		for _, command := range c.end {
 			if err := primary.Command(command...); err != nil {
@@ -83,7 +63,7 @@ func TestHeartbeatIsAWrite(t *testing.T) {
 			}
 		}
 		testkit.Eventually(t, "writes after "+string(c.want), func() bool { return s.Beat(t.Context()) == health.Written })
-		if !log.has("takes writes again") {
+		if !log.Has("takes writes again") {
 			t.Errorf("the end of %s is not in the log", c.want)
 		}
 	}
@@ -182,8 +162,8 @@ func TestClockIsCompared(t *testing.T) {
 		if is == c.tolerated || is && (off.Ahead-c.ahead).Abs() > 2*time.Second {
 			t.Errorf("%s ahead: %v", c.ahead, off)
 		}
-		if log.has(`"check":"clock"`) == c.tolerated {
-			t.Errorf("%s ahead: the log says %s", c.ahead, &log.text)
+		if log.Has(`"check":"clock"`) == c.tolerated {
+			t.Errorf("%s ahead: the log says %s", c.ahead, log)
 		}
 	}
 	s, _ := open(t, url, rediskv.Options{})
@@ -208,8 +188,8 @@ func TestLookAfterReconnect(t *testing.T) {
 		}
 		return s.Worst(health.CheckPolicy) == health.Failure
 	})
-	if !log.has("allkeys-lru") || !log.has(`"level":"ERROR"`) {
-		t.Errorf("%s", &log.text)
+	if !log.Has("allkeys-lru") || !log.Has(`"level":"ERROR"`) {
+		t.Errorf("%s", log)
 	}
 }
 
