@@ -43,10 +43,11 @@ var rooms = map[string]map[string][]string{
 		"record":      {},
 		"redistest":   {"", "store"},
 		"rules":       {"", "instances", "record", "script"},
+		"sandbox":     {""},
 		"script":      {},
 		"snapshot":    {"", "store"},
 		"testkit":     {"", "accounts", "checks", "redistest", "store"},
-		"store":       {"", "accounts", "agenda", "checks", "eventlog", "exports", "health", "instances", "ledger", "payments", "payouts", "provision", "rules", "webhooks"},
+		"store":       {"", "accounts", "agenda", "checks", "eventlog", "exports", "health", "instances", "ledger", "payments", "payouts", "provision", "rules", "sandbox", "webhooks"},
 		"webhooks":    {"", "eventlog", "ledger", "record", "script"},
 	},
 	"wasm": {

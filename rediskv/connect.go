@@ -261,3 +261,25 @@ func Bare(ctx context.Context, o Options) (*DB, error) {
 	s.spaces, s.seal = spacesOf(max(1, min(cmp.Or(partitions, defaultPartitions), maxPartitions))), meta["seal"]
 	return s, nil
 }
+
+// Subscribe calls heard with what is published on channels, and missed where something
+// may have gone unheard: at the start, and after a lost connection. It returns when
+// ctx ends.
+func (s *DB) Subscribe(ctx context.Context, heard func(channel, text string), missed func(), channels ...string) {
+	sub := s.Redis.Subscribe(ctx, channels...)
+	defer sub.Close()
+	messages := sub.ChannelWithSubscriptions() // pings, and subscribes again after a lost connection
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case message := <-messages:
+			switch m := message.(type) {
+			case *redis.Message:
+				heard(m.Channel, m.Payload)
+			case *redis.Subscription:
+				missed()
+			}
+		}
+	}
+}

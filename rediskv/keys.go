@@ -18,7 +18,7 @@ const (
 // Keys outside every partition.
 const (
 	metaKey       = "tollgate:meta"      // hash: partitions; seal, made with the secret key of all processes
-	sandboxKey    = "tollgate:sandbox"   // hash: secrets of `tollgate dev` on a real Redis; ahead, its clock in milliseconds
+	SandboxKey    = "tollgate:sandbox"   // hash: secrets of `tollgate dev` on a real Redis; ahead, its clock in milliseconds
 	ConfigChannel = "tollgate:config"    // channel: organizations whose configuration changed
 	EventsChannel = "tollgate:events"    // channel: logs, by their key, that have something new and that somebody waits for
 	WorkChannel   = "tollgate:work"      // channel: queues of partitions, by their key, in which something falls due sooner; prelude.lua names it
@@ -315,8 +315,8 @@ func (k Space) idempotency(i Idempotency) string {
 	return k.prefix + ":idem:" + digest(i.Scope, i.Key)
 }
 
-// idempotencyPattern matches the keys of all records of requests.
-const idempotencyPattern = "{*}:*:idem:*"
+// IdempotencyPattern matches the keys of all records of requests.
+const IdempotencyPattern = "{*}:*:idem:*"
 
 // Mark is the string that says, for a while, that an operation has run, so that
 // its script finds its own work when it is sent again (see prelude.lua).

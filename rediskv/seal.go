@@ -8,12 +8,13 @@ func (s *DB) OnceSealed(ctx context.Context, candidate []byte) (kept []byte, err
 	if s.seal != "" {
 		return []byte(s.seal), nil
 	}
-	kept, err = s.once(ctx, metaKey, "seal", candidate)
+	kept, err = s.Once(ctx, metaKey, "seal", candidate)
 	s.seal = string(kept)
 	return kept, err
 }
 
-func (s *DB) once(ctx context.Context, key, name string, candidate []byte) (kept []byte, err error) {
+// Once keeps the first candidate of a field of the hash at a key, and returns what is kept.
+func (s *DB) Once(ctx context.Context, key, name string, candidate []byte) (kept []byte, err error) {
 	err = s.Timed(ctx, "once_secret", func(ctx context.Context) error {
 		pipe := s.Redis.Pipeline()
 		pipe.HSetNX(ctx, key, name, candidate)

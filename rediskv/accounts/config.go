@@ -190,31 +190,24 @@ func (s *Store) Refresh(org string) { s.db.Cache.Forget(org) }
 // Watch keeps the cache current by push until ctx ends. After a lost
 // connection everything is read again: a change may have been missed.
 func (s *Store) Watch(ctx context.Context) {
-	sub := s.db.Redis.Subscribe(ctx, rediskv.ConfigChannel, rediskv.EventsChannel)
-	defer sub.Close()
-	messages := sub.ChannelWithSubscriptions() // pings, and subscribes again after a lost connection
-	for {
+	news := func() {
 		select {
-		case <-ctx.Done():
-			return
-		case message := <-messages:
-			switch m := message.(type) {
-			case *redis.Message:
-				if m.Channel == rediskv.EventsChannel {
-					s.eventlog.Tell(m.Payload)
-					continue
-				}
-				s.db.Cache.Forget(m.Payload)
-			case *redis.Subscription:
-				s.db.Cache.ForgetAll()
-				s.eventlog.TellAll()
-			}
-			select {
-			case s.db.News <- struct{}{}:
-			default: // nobody has looked since the last one
-			}
+		case s.db.News <- struct{}{}:
+		default: // nobody has looked since the last one
 		}
 	}
+	s.db.Subscribe(ctx, func(channel, text string) {
+		if channel == rediskv.EventsChannel {
+			s.eventlog.Tell(text)
+			return
+		}
+		s.db.Cache.Forget(text)
+		news()
+	}, func() {
+		s.db.Cache.ForgetAll()
+		s.eventlog.TellAll()
+		news()
+	}, rediskv.ConfigChannel, rediskv.EventsChannel)
 }
 
 type readResourceKeys struct{ Grant, Resource, Sequences, Audit, Mark string }

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/redis/go-redis/v9"
-
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/script"
@@ -108,24 +106,11 @@ func (s *Store) Upcoming(ctx context.Context, partition int) (next Next, err err
 // and missed where that may have gone unheard: at the start, and after a lost
 // connection. It returns when ctx ends.
 func (s *Store) Listen(ctx context.Context, sooner func(Kind, int), missed func()) {
-	sub := s.db.Redis.Subscribe(ctx, rediskv.WorkChannel)
-	defer sub.Close()
-	messages := sub.ChannelWithSubscriptions()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case message := <-messages:
-			switch m := message.(type) {
-			case *redis.Message:
-				if at, ok := s.queue[m.Payload]; ok {
-					sooner(at.kind, at.partition)
-				}
-			case *redis.Subscription:
-				missed()
-			}
+	s.db.Subscribe(ctx, func(_, queue string) {
+		if at, ok := s.queue[queue]; ok {
+			sooner(at.kind, at.partition)
 		}
-	}
+	}, missed, rediskv.WorkChannel)
 }
 
 // AskForHelp tells all workers that more deliveries of a partition are due than this

@@ -1,8 +1,8 @@
 package health
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,17 +44,20 @@ const Filling = 0.85
 
 // Judge says what is to be said of servers; wait is TOLLGATE_REDIS_WAIT_REPLICAS.
 func Judge(servers []Server, wait int) (all []Finding) {
+	of := make(map[string]Server, len(servers))
 	for _, s := range servers {
-		address := ""
-		if len(servers) > 1 {
-			address = s.Address
+		of[s.Address] = s
+	}
+	for _, address := range slices.Sorted(maps.Keys(of)) {
+		s := of[address]
+		if len(servers) == 1 {
+			address = ""
 		}
 		for _, f := range []Finding{s.version(), s.role(), s.persistence(), s.policy(), s.memory(), s.copies(wait)} {
 			f.Server = address
 			all = append(all, f)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Compare(a.Server, b.Server) })
 	return all
 }
 

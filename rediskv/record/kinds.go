@@ -21,62 +21,73 @@ type Kind struct {
 	Witness string
 }
 
-// kinds are by the prefix of an identifier, or by what the key ends in.
-var kinds = map[string]*Kind{
-	"pay_": {
+// table has the kinds by the prefix of an identifier, or by what the key ends in.
+var table = []struct {
+	key string
+	Kind
+}{
+	{"pay_", Kind{
 		Name: "payment", Witness: "v", Numbered: "use",
 		Covered: []string{
 			"st", "capb", "capd", "reld", "rfd", "fee", "why", "aut", "cpt", "can", "exp", "upd", "v", "capn", "rfn",
 			"crt", "ma", "amt", "cur", "payee", "cm", "bef", "ref", "desc", "meta", "per", "perv", "perd", "perr", "due",
 		},
-	},
-	"txn_": {
+	}},
+	{"txn_", Kind{
 		Name:    "transaction",
 		Covered: []string{"crt", "ty", "pay", "cap", "rfd", "tkt", "ma", "amt", "cur", "payee", "ref", "bd", "av"},
 		Scripts: []string{"st", "upd", "po", "pos"},
-	},
-	payoutTransaction: {
+	}},
+	{payoutTransaction, Kind{
 		Name: "transaction", Witness: "upd",
 		Covered: []string{"crt", "ty", "st", "pay", "cap", "rfd", "po", "tkt", "ma", "amt", "cur", "payee", "ref", "bd", "av", "upd"},
 		Scripts: []string{"pos"},
-	},
-	"po_": {
+	}},
+	{"po_", Kind{
 		Name: "payout", Witness: "upd",
 		Covered: []string{"ma", "cur", "date", "st", "grp", "crt", "upd", "why", "held", "ref", "asked"},
 		Scripts: []string{"step", "at", "lease", "op", "tally", "tat", "sum"},
-	},
-	"dlv_": {
+	}},
+	{"dlv_", Kind{
 		Name:    "delivery",
 		Covered: []string{"we", "evt", "et", "sid", "body", "crt"},
 		Scripts: []string{"st", "trig", "n", "run", "lat", "nat", "done", "code", "why", "cat", "rpl", "rc"},
-	},
-	"rpl_": {Name: "replay", Covered: []string{"json"}},
-	"rcv_": {Name: "recovery", Covered: []string{"json", "end"}, Scripts: []string{"at", "state", "looked", "queued", "cat"}},
-	"we_": {
+	}},
+	{"rpl_", Kind{Name: "replay", Covered: []string{"json"}}},
+	{"rcv_", Kind{Name: "recovery", Covered: []string{"json", "end"}, Scripts: []string{"at", "state", "looked", "queued", "cat"}}},
+	{"we_", Kind{
 		Name: "webhook_endpoint", Witness: "v",
 		Covered: []string{"st", "v", "url", "json", "keys"},
 		Scripts: []string{"fail", "ok", "cap", "pause"},
-	},
-	"exp_": {
+	}},
+	{"exp_", Kind{
 		Name: "export", Witness: "fin",
 		Covered: []string{"cut", "json", "flt", "low", "sum", "code", "why", "fin"},
 		// exp: an earlier release ends the file's time sooner and leaves the checksum as
 		// it is. Who reads it compares it with fin.
 		Scripts: []string{"st", "exp", "total", "n", "tries", "entry", "own", "start", "at", "done", "left", "bytes", "sha", "prev"},
-	},
-	"org_":    {Name: "organization", Witness: "v", Covered: []string{"v", "json", "accounts"}},
-	"ma_":     {Name: "merchant_account", Witness: "v", Covered: []string{"v", "json", "limits", "given", "cutoffs"}, Scripts: []string{"closed"}},
-	"le_":     {Name: "legal_entity", Witness: "v", Covered: []string{"v", "json"}},
-	"cli_":    {Name: "client", Witness: "v", Covered: []string{"v", "json"}},
-	"grt_":    {Name: "grant", Covered: []string{"json"}, Scripts: []string{"v"}},
-	"sig_":    {Name: "rule_signer", Witness: "v", Covered: []string{"v", "json"}},
-	"rs_":     {Name: "rule_set", Witness: "v", Covered: []string{"v", "last", "pending"}},
-	"act_":    {Name: "activation", Witness: "v", Covered: []string{"v", "json"}},
-	"shd_":    {Name: "shadow", Witness: "v", Covered: []string{"v", "json"}},
-	rule:      {Name: "rule", Witness: "v", Covered: []string{"v", "json", "sha", Golden}},
-	name:      {Name: "rule_name", Witness: "v", Covered: []string{"v", "last"}},
-	shadowing: {Name: "shadows", Witness: "v", Covered: []string{"v", "list"}},
+	}},
+	{"org_", Kind{Name: "organization", Witness: "v", Covered: []string{"v", "json", "accounts"}}},
+	{"ma_", Kind{Name: "merchant_account", Witness: "v", Covered: []string{"v", "json", "limits", "given", "cutoffs"}, Scripts: []string{"closed"}}},
+	{"le_", Kind{Name: "legal_entity", Witness: "v", Covered: []string{"v", "json"}}},
+	{"cli_", Kind{Name: "client", Witness: "v", Covered: []string{"v", "json"}}},
+	{"grt_", Kind{Name: "grant", Covered: []string{"json"}, Scripts: []string{"v"}}},
+	{"sig_", Kind{Name: "rule_signer", Witness: "v", Covered: []string{"v", "json"}}},
+	{"rs_", Kind{Name: "rule_set", Witness: "v", Covered: []string{"v", "last", "pending"}}},
+	{"act_", Kind{Name: "activation", Witness: "v", Covered: []string{"v", "json"}}},
+	{"shd_", Kind{Name: "shadow", Witness: "v", Covered: []string{"v", "json"}}},
+	{rule, Kind{Name: "rule", Witness: "v", Covered: []string{"v", "json", "sha", Golden}}},
+	{name, Kind{Name: "rule_name", Witness: "v", Covered: []string{"v", "last"}}},
+	{shadowing, Kind{Name: "shadows", Witness: "v", Covered: []string{"v", "list"}}},
 }
+
+var kinds = func() map[string]*Kind {
+	by := make(map[string]*Kind, len(table))
+	for i := range table {
+		by[table[i].key] = &table[i].Kind
+	}
+	return by
+}()
 
 // Kinds that no prefix names.
 const (

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -111,13 +112,12 @@ func (s *Store) shadowOf(ctx context.Context, k rediskv.Space, id string, f, tot
 		Compared: t.Count("compared"), Equal: t.Count("equal"), Different: t.Count("different"), Failed: t.Count("failed"), Dropped: t.Count("dropped"),
 		Differences: []tollgate.ShadowDifference{},
 	}
-	for name := range t.Fields {
+	for _, name := range slices.Sorted(maps.Keys(t.Fields)) {
 		if code, ok := strings.CutPrefix(name, "sum:"); ok {
 			currency := tollgate.Currency(code)
 			shadow.Totals.Differences = append(shadow.Totals.Differences, tollgate.ShadowDifference{Currency: currency, Amount: tollgate.Money{Minor: t.Signed(name), Currency: currency}.String()})
 		}
 	}
-	slices.SortFunc(shadow.Totals.Differences, func(a, b tollgate.ShadowDifference) int { return cmp.Compare(a.Currency, b.Currency) })
 	return of, s.db.Noticed(ctx, k, t.Err())
 }
 

@@ -1,4 +1,6 @@
-package rediskv
+// Package sandbox is what a sandbox alone keeps: how far its clock is ahead, and the
+// secrets with which it is the same client the next time.
+package sandbox
 
 import (
 	"context"
@@ -6,25 +8,33 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"tollgate/rediskv"
 )
+
+// Store is that part of the state. It is safe for concurrent use.
+type Store struct{ db *rediskv.DB }
+
+// New returns it on a database.
+func New(db *rediskv.DB) *Store { return &Store{db} }
 
 // PassIdempotency lets time pass for the Idempotency-Keys that are remembered: a
 // real Redis keeps to real time where the sandbox's clock is moved. It looks at
 // every key of this Redis, and is for a sandbox alone.
-func (s *DB) PassIdempotency(ctx context.Context, by time.Duration) error {
-	if cluster, ok := s.Redis.(*redis.ClusterClient); ok {
+func (s *Store) PassIdempotency(ctx context.Context, by time.Duration) error {
+	if cluster, ok := s.db.Redis.(*redis.ClusterClient); ok {
 		return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
 			return s.passIdempotency(ctx, node, by)
 		})
 	}
-	return s.passIdempotency(ctx, s.Redis, by)
+	return s.passIdempotency(ctx, s.db.Redis, by)
 }
 
-func (s *DB) passIdempotency(ctx context.Context, node redis.Cmdable, by time.Duration) error {
+func (s *Store) passIdempotency(ctx context.Context, node redis.Cmdable, by time.Duration) error {
 	seen := make(map[string]bool) // a key can come twice
 	for cursor := uint64(0); ; {
-		err := s.Timed(ctx, "pass_idempotency", func(ctx context.Context) error {
-			keys, next, err := node.Scan(ctx, cursor, idempotencyPattern, 1000).Result()
+		err := s.db.Timed(ctx, "pass_idempotency", func(ctx context.Context) error {
+			keys, next, err := node.Scan(ctx, cursor, rediskv.IdempotencyPattern, 1000).Result()
 			if err != nil || len(keys) == 0 {
 				cursor = next
 				return err
@@ -58,19 +68,18 @@ func (s *DB) passIdempotency(ctx context.Context, node redis.Cmdable, by time.Du
 	}
 }
 
-// OnceSecret keeps the first candidate under a name and returns what is kept.
-// It is for the sandbox, which has to be the same client the next time; a real
+// OnceSecret keeps the first candidate under a name and returns what is kept. A real
 // deployment keeps secrets outside of Redis.
-func (s *DB) OnceSecret(ctx context.Context, name string, candidate []byte) (kept []byte, err error) {
-	return s.once(ctx, sandboxKey, name, candidate)
+func (s *Store) OnceSecret(ctx context.Context, name string, candidate []byte) (kept []byte, err error) {
+	return s.db.Once(ctx, rediskv.SandboxKey, name, candidate)
 }
 
 // SandboxClock is how far the sandbox of this Redis is ahead of real time, in
 // milliseconds.
-func (s *DB) SandboxClock(ctx context.Context) (ahead int64, err error) {
-	err = s.Timed(ctx, "sandbox_clock", func(ctx context.Context) error {
+func (s *Store) SandboxClock(ctx context.Context) (ahead int64, err error) {
+	err = s.db.Timed(ctx, "sandbox_clock", func(ctx context.Context) error {
 		var err error
-		if ahead, err = s.Redis.HGet(ctx, sandboxKey, "ahead").Int64(); errors.Is(err, redis.Nil) {
+		if ahead, err = s.db.Redis.HGet(ctx, rediskv.SandboxKey, "ahead").Int64(); errors.Is(err, redis.Nil) {
 			return nil
 		}
 		return err
@@ -79,8 +88,8 @@ func (s *DB) SandboxClock(ctx context.Context) (ahead int64, err error) {
 }
 
 // KeepSandboxClock remembers how far the sandbox is ahead.
-func (s *DB) KeepSandboxClock(ctx context.Context, ahead int64) error {
-	return s.Timed(ctx, "keep_sandbox_clock", func(ctx context.Context) error {
-		return s.Redis.HSet(ctx, sandboxKey, "ahead", ahead).Err()
+func (s *Store) KeepSandboxClock(ctx context.Context, ahead int64) error {
+	return s.db.Timed(ctx, "keep_sandbox_clock", func(ctx context.Context) error {
+		return s.db.Redis.HSet(ctx, rediskv.SandboxKey, "ahead", ahead).Err()
 	})
 }

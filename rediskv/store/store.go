@@ -17,6 +17,7 @@ import (
 	"tollgate/rediskv/payouts"
 	"tollgate/rediskv/provision"
 	"tollgate/rediskv/rules"
+	"tollgate/rediskv/sandbox"
 	"tollgate/rediskv/webhooks"
 )
 
@@ -34,6 +35,7 @@ type (
 	payoutsRoom   = payouts.Store
 	provisionRoom = provision.Store
 	rulesRoom     = rules.Store
+	sandboxRoom   = sandbox.Store
 	webhooksRoom  = webhooks.Store
 )
 
@@ -52,6 +54,7 @@ type Store struct {
 	*payoutsRoom
 	*provisionRoom
 	*rulesRoom
+	*sandboxRoom
 	*webhooksRoom
 
 	near *Store // the same on the replica; nil: there is none
@@ -102,6 +105,7 @@ func on(db *rediskv.DB) *Store {
 	s.provisionRoom = provision.New(db, s.accountsRoom, s.rulesRoom)
 	s.webhooksRoom = webhooks.New(db, s.ledgerRoom)
 	s.healthRoom = health.New(db)
+	s.sandboxRoom = sandbox.New(db)
 	s.exportsRoom = exports.New(db, s.ledgerRoom)
 	s.checksRoom = checks.New(db, s.accountsRoom, s.eventlogRoom)
 	return s
