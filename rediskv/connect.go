@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"tollgate"
+	"tollgate/rediskv/peer"
 )
 
 // blockingConnections bounds the readers that wait at the same time.
@@ -92,7 +93,14 @@ func redisOptions(o Options, pool int, timeout time.Duration) (*redis.Options, [
 	}
 	r.ContextTimeoutEnabled = true
 	r.DisableIdentity = true
-	r.OnConnect = o.connections.made
+	r.OnConnect = func(ctx context.Context, c *redis.Conn) error {
+		if o.histories != nil {
+			if err := o.histories.Connected(ctx, c); err != nil {
+				return err
+			}
+		}
+		return o.connections.Made(ctx, c)
+	}
 	r.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	r.DialTimeout, r.ReadTimeout, r.WriteTimeout, r.PoolTimeout = timeout/2, timeout, timeout, timeout/2
 	if r.PoolSize = cmp.Or(pool, r.PoolSize); r.PoolSize != 0 {
@@ -164,21 +172,6 @@ var passing = []string{
 	"BUSY", "UNKILLABLE", "ERR max number of clients",
 }
 
-// IsReply says whether an error is an answer of Redis rather than the lack of one.
-func IsReply(err error) bool {
-	_, is := ReplyOf(err)
-	return is
-}
-
-// ReplyOf is the answer of Redis that an error is.
-func ReplyOf(err error) (text string, is bool) {
-	var reply redis.Error
-	if !errors.As(err, &reply) {
-		return "", false
-	}
-	return reply.Error(), true
-}
-
 // ErrRefused: Redis answers and does not let this service in. It is wrapped by
 // the error that says that the store is away, which it is for clients.
 var ErrRefused = errors.New("redis refuses the user or the password of the URL")
@@ -197,7 +190,7 @@ func Unavailable(operation string, err error) error {
 	if err == nil || errors.As(err, &known) || errors.Is(err, ErrStale) || errors.Is(err, ErrConflict) || errors.Is(err, ErrReplayed) {
 		return err
 	}
-	if IsReply(err) {
+	if peer.IsReply(err) {
 		text := err.Error()
 		if refused(text) {
 			return StoreUnavailable(operation, fmt.Errorf("%w: %w", ErrRefused, err))
@@ -224,7 +217,7 @@ func StoreUnavailable(operation string, err error) error {
 // scripts. So it can look at a Redis that takes no writes.
 func Bare(ctx context.Context, o Options) (*DB, error) {
 	quiet()
-	o.connections = new(connections)
+	o.connections = new(peer.Connections)
 	own, others, err := redisOptions(o, o.Pool, o.Timeout)
 	if err != nil {
 		return nil, err
@@ -234,7 +227,7 @@ func Bare(ctx context.Context, o Options) (*DB, error) {
 		ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 		defer cancel()
 		info, err := client.Info(ctx, "cluster").Result()
-		if err != nil && (!IsReply(err) || refused(err.Error())) {
+		if err != nil && (!peer.IsReply(err) || refused(err.Error())) {
 			return nil, errors.Join(Unavailable("connect", err), client.Close())
 		}
 		if strings.Contains(info, "cluster_enabled:1") {
@@ -254,7 +247,7 @@ func Bare(ctx context.Context, o Options) (*DB, error) {
 		meta, err = client.HGetAll(ctx, metaKey).Result()
 		return err
 	})
-	if err != nil && !IsReply(err) {
+	if err != nil && !peer.IsReply(err) {
 		return nil, errors.Join(err, s.Close())
 	}
 	partitions, _ := strconv.Atoi(meta["partitions"])

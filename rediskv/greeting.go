@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"tollgate/rediskv/peer"
 	"tollgate/rediskv/script"
 )
 
@@ -15,7 +16,7 @@ type greeting struct {
 	cluster bool
 	meta    map[string]string // the hash metaKey
 	scripts []bool            // which of all scripts it has
-	facts   Facts
+	facts   peer.Facts
 }
 
 // greet asks a server, in one round trip, all that is to be known of it, and records
@@ -30,9 +31,9 @@ func greet(ctx context.Context, c *redis.Client, partitions int) (said greeting,
 		hashes[i] = one.Hash()
 	}
 	scripts := pipe.ScriptExists(ctx, hashes...)
-	facts := AskFacts(ctx, pipe)
+	facts := peer.Ask(ctx, pipe)
 	// Whoever is not let in gets no answer to any of it.
-	if _, err := pipe.Exec(ctx); err != nil && (!IsReply(err) || info.Val() == "" && len(meta.Val()) == 0) {
+	if _, err := pipe.Exec(ctx); err != nil && (!peer.IsReply(err) || info.Val() == "" && len(meta.Val()) == 0) {
 		return said, Unavailable("connect", err)
 	}
 	if said.cluster = strings.Contains(info.Val(), "cluster_enabled:1"); said.cluster {
@@ -59,3 +60,26 @@ func (s *DB) meet(ctx context.Context, partitions int) (said greeting, err error
 	})
 	return said, err
 }
+
+// Greeted is what a single server said when the Store was opened; nil of a cluster.
+func (s *DB) Greeted() peer.Facts { return s.facts }
+
+// Masters are all servers that take writes, by their address; a single one whatever
+// it takes. do is called for several at once.
+func (s *DB) Masters(ctx context.Context, do func(ctx context.Context, address string, master *redis.Client) error) error {
+	switch c := s.Redis.(type) {
+	case *redis.ClusterClient:
+		return c.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+			return do(ctx, master.Options().Addr, master)
+		})
+	case *redis.Client:
+		return do(ctx, c.Options().Addr, c)
+	}
+	return nil
+}
+
+// OnReconnect has a function called with every new connection to Redis: after a cut, a
+// restart or a failover there is one before the next answer. There are others, as when
+// more is asked at once, so whoever is called looks whether anything has changed. It
+// must not wait.
+func (s *DB) OnReconnect(do func()) { s.connections.Tell(do) }

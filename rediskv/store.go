@@ -20,6 +20,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv/history"
+	"tollgate/rediskv/peer"
 )
 
 // OperationTimeout bounds every call to Redis, retries included (interface §8),
@@ -86,9 +88,16 @@ type Options struct {
 	Damaged func(object string)
 	// Held is told of every payout that this process holds; it may be nil.
 	Held func()
+	// GoOn has a history begin at once where data was lost; else nothing is written
+	// until the loss is accepted (Accept). Payouts wait for that in both cases.
+	GoOn bool
+	// Lost is told of every partition that this process finds to have lost data; it may
+	// be nil.
+	Lost func()
 	Log  *slog.Logger // nil discards
 
-	connections *connections // of the Store that is being opened
+	connections *peer.Connections // of the Store that is being opened
+	histories   *history.Watch
 }
 
 // DB is the Redis that Tollgate's state is in, and what all rooms of it have in
@@ -99,8 +108,8 @@ type DB struct {
 	Batched      redis.Scripter        // sends what many goroutines do at once together, where it can
 	deadTries    int                   // how often a dead connection is no answer
 	spaces       []Space               // by partition
-	facts        Facts                 // as they were when the Store was opened; nil of a cluster
-	connections  *connections
+	facts        peer.Facts            // as they were when the Store was opened; nil of a cluster
+	connections  *peer.Connections
 	seal         string // that was found then
 	Timeout      time.Duration
 	silence      time.Duration
@@ -117,6 +126,10 @@ type DB struct {
 	OnHeld       func()
 	News         chan struct{}
 	Builtin      map[tollgate.Citation]tollgate.RuleRef
+
+	Histories *history.Watch // by partition
+	goOn      bool           // as Options have it
+	onLoss    func()
 
 	notes bool   // what is read of configuration is noted
 	kept  Keeper // of an Offline, else nil
@@ -139,7 +152,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, fmt.Errorf("partitions: %d is not between 1 and %d", partitions, maxPartitions)
 	}
 	quiet()
-	o.connections = new(connections)
+	o.connections, o.histories = new(peer.Connections), &history.Watch{GoOn: o.GoOn}
 	client, blocking, said, err := connect(ctx, o, partitions, cmp.Or(o.Timeout, OperationTimeout))
 	if err != nil {
 		return nil, err
@@ -178,6 +191,7 @@ func newDB(o Options, client, blocking redis.UniversalClient) (*DB, error) {
 	s := &DB{
 		Redis: client, Blocking: blocking, Batched: batched, deadTries: max(leastDeadTries, o.Pool),
 		Timeout: cmp.Or(o.Timeout, OperationTimeout), silence: o.Silence, notes: o.Notes, ExportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), PaymentBytes: cmp.Or(o.PaymentBytes, DefaultPaymentBytes), Clock: o.Clock, Wall: o.Wall, WaitReplicas: o.WaitReplicas, connections: o.connections, mint: &mint{entropy: o.Entropy}, observe: o.Observe, Log: log,
+		Histories: o.histories, onLoss: o.Lost,
 		Cache: newCache(), told: told, onDamage: o.Damaged, OnHeld: o.Held, News: make(chan struct{}, 1), Builtin: map[tollgate.Citation]tollgate.RuleRef{},
 	}
 	for _, ref := range o.Rules {
@@ -215,7 +229,11 @@ func (s *DB) prepare(ctx context.Context, want, first int, said greeting) (err e
 		return fmt.Errorf("partitions: this Redis was set up with %d, not %d; the number cannot change", recorded, want)
 	}
 	s.spaces, s.seal = spacesOf(recorded), said.meta["seal"]
-	return s.loadScripts(ctx, said.scripts)
+	scripts, err := s.loadScripts(ctx, said.scripts)
+	if err != nil {
+		return err
+	}
+	return s.Histories.Begin(ctx, s, s.Redis, historyKeys(len(s.spaces)), said.facts.Run(), scripts)
 }
 
 // Close ends the connections.

@@ -29,8 +29,9 @@ func All() []*Named { return all }
 type Named struct {
 	Name, Source, Body string
 	*redis.Script
-	Fault error // why the script cannot be used
-	Reads bool  // it writes nothing, and a replica can run it
+	Fault   error // why the script cannot be used
+	Reads   bool  // it writes nothing, and a replica can run it
+	Guarded bool  // it writes within one history of its partition
 }
 
 // Script is one whose header names the fields of K (strings) and of A, in the
@@ -41,7 +42,7 @@ type Script[K, A any] struct {
 }
 
 // Invocation is a script with what it is run with. Repeated groups are appended
-// to both lists.
+// to both lists. In front of those of a guarded script is room for its history.
 type Invocation struct {
 	*Named
 	Keys []string
@@ -54,24 +55,31 @@ func (inv *Invocation) Group(values []any) {
 }
 
 // New reads lua/name.lua of a package. A header that does not name each field
-// once, and nothing else, is a fault that Open reports.
-func New[K, A any](lua embed.FS, name string) *Script[K, A] {
+// once, and nothing else, is a fault that Open reports. The script is guarded: it
+// writes only within the history that it is run with, and answers 'history' in another.
+func New[K, A any](lua embed.FS, name string) *Script[K, A] { return read[K, A](lua, name, true) }
+
+// NewRead is New for one that writes nothing.
+func NewRead[K, A any](lua embed.FS, name string) *Script[K, A] {
+	s := read[K, A](lua, name, false)
+	s.Reads = true
+	return s
+}
+
+// NewOpen is New for one that writes in whichever history there is.
+func NewOpen[K, A any](lua embed.FS, name string) *Script[K, A] { return read[K, A](lua, name, false) }
+
+func read[K, A any](lua embed.FS, name string, guarded bool) *Script[K, A] {
 	source := sourceOf(lua, name)
 	h, err := parseHeader(source)
-	s := &Script[K, A]{Named: register(name, source, h.locals())}
+	s := &Script[K, A]{Named: register(name, source, h.locals(guarded))}
+	s.Guarded = guarded
 	if err == nil {
 		s.places, err = placesFor[K, A](h)
 	}
 	if err != nil {
 		s.Fault = fmt.Errorf("lua/%s.lua: %w", name, err)
 	}
-	return s
-}
-
-// NewRead is New for one that writes nothing.
-func NewRead[K, A any](lua embed.FS, name string) *Script[K, A] {
-	s := New[K, A](lua, name)
-	s.Reads = true
 	return s
 }
 
@@ -102,17 +110,32 @@ func register(name, body, locals string) *Named {
 
 // With is the script run with these keys and arguments.
 func (s *Script[K, A]) With(keys K, args A) *Invocation {
-	inv := &Invocation{Named: s.Named, Keys: make([]string, len(s.keys)), Args: make([]any, len(s.args))}
+	first := 0
+	if s.Guarded {
+		first = 1
+	}
+	inv := &Invocation{Named: s.Named, Keys: make([]string, first+len(s.keys)), Args: make([]any, first+len(s.args))}
 	v := reflect.ValueOf(keys)
 	for i, field := range s.keys {
-		inv.Keys[i] = v.FieldByIndex(field).String()
+		inv.Keys[first+i] = v.FieldByIndex(field).String()
 	}
 	v = reflect.ValueOf(args)
 	for i, field := range s.args {
-		inv.Args[i] = v.FieldByIndex(field).Interface()
+		inv.Args[first+i] = v.FieldByIndex(field).Interface()
 	}
 	return inv
 }
+
+// Place is where the key or argument at a place of the header stands.
+func (inv *Invocation) Place(named int) int {
+	if inv.Guarded {
+		named++
+	}
+	return named
+}
+
+// Within has a guarded script write within a history, whose record is at a key.
+func (inv *Invocation) Within(key, history string) { inv.Keys[0], inv.Args[0] = key, history }
 
 // header is what a script takes: a key or an argument for each name.
 type header struct{ keys, args []string }
@@ -167,18 +190,27 @@ func parseHeader(source string) (h header, err error) {
 	return h, nil
 }
 
+// guard ends a script in another history than the one that it is run with: what it
+// was computed from is not there any more, or nobody knows yet whether it is.
+const guard = "history_id = ARGV[1]\nif redis.pcall('HGET', KEYS[1], 'open') ~= history_id then return {'history'} end\n"
+
 // locals declares the names, and where repeated groups begin.
-func (h header) locals() string {
+func (h header) locals(guarded bool) string {
 	var b strings.Builder
+	first := 1
+	if guarded {
+		first = 2
+		b.WriteString(guard)
+	}
 	declare := func(names []string, list, count string) {
 		values := make([]string, len(names))
 		for i := range names {
-			values[i] = fmt.Sprintf("%s[%d]", list, i+1)
+			values[i] = fmt.Sprintf("%s[%d]", list, first+i)
 		}
 		if len(names) > 0 {
 			fmt.Fprintf(&b, "local %s = %s\n", strings.Join(names, ", "), strings.Join(values, ", "))
 		}
-		fmt.Fprintf(&b, "local %s = %d\n", count, len(names))
+		fmt.Fprintf(&b, "local %s = %d\n", count, first-1+len(names))
 	}
 	declare(h.keys, "KEYS", "named_keys")
 	declare(h.args, "ARGV", "named_args")

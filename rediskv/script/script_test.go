@@ -1,6 +1,7 @@
 package script
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -60,7 +61,16 @@ func TestPlaces(t *testing.T) {
 	if inv.Keys[0] != "2" || inv.Keys[1] != "1" || inv.Args[0] != "4" || inv.Args[1] != 3 {
 		t.Errorf("%q %v", inv.Keys, inv.Args)
 	}
-	if want := "local b, a = KEYS[1], KEYS[2]\nlocal named_keys = 2\nlocal event_id, x = ARGV[1], ARGV[2]\nlocal named_args = 2\n"; h.locals() != want {
-		t.Errorf("%q", h.locals())
+	if want := "local b, a = KEYS[1], KEYS[2]\nlocal named_keys = 2\nlocal event_id, x = ARGV[1], ARGV[2]\nlocal named_args = 2\n"; h.locals(false) != want {
+		t.Errorf("%q", h.locals(false))
+	}
+	s.Guarded = true
+	inv = s.With(keys{A: "1", inner: inner{B: "2"}}, args{X: 3, EventID: "4"})
+	inv.Within("k", "h")
+	if !slices.Equal(inv.Keys, []string{"k", "2", "1"}) || !slices.Equal(inv.Args, []any{"h", "4", 3}) {
+		t.Errorf("%q %v", inv.Keys, inv.Args)
+	}
+	if want := guard + "local b, a = KEYS[2], KEYS[3]\nlocal named_keys = 3\nlocal event_id, x = ARGV[2], ARGV[3]\nlocal named_args = 3\n"; h.locals(true) != want {
+		t.Errorf("%q", h.locals(true))
 	}
 }

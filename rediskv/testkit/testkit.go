@@ -42,10 +42,18 @@ func (c *Clock) Advance(d time.Duration) { c.nanos.Add(int64(d)) }
 func Open(t testing.TB, o rediskv.Options) *store.Store {
 	t.Helper()
 	o.Entropy, o.Timeout = rand.Reader, cmp.Or(o.Timeout, redistest.Patience)
-	s, err := store.Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var s *store.Store
+	Eventually(t, "the store is open", func() (open bool) { // a busy machine may need longer than Timeout for all scripts
+		var err error
+		if s, err = store.Open(t.Context(), o); err == nil {
+			return true
+		}
+		if e, is := errors.AsType[*tollgate.Error](err); !is || e.Code != tollgate.CodeStoreUnavailable {
+			t.Fatal(err)
+		}
+		t.Log(err)
+		return false
+	})
 	t.Cleanup(func() { s.Close() })
 	return s
 }
