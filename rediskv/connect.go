@@ -47,7 +47,7 @@ func connect(ctx context.Context, o Options, partitions int, timeout time.Durati
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		defer warm(ctx, single, own.PoolSize)(&err)
-		if said, err = greet(ctx, single, partitions); err != nil {
+		if said, err = greet(ctx, single, o, partitions); err != nil {
 			single.Close()
 			return nil, nil, said, err
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"tollgate"
 	"tollgate/rediskv/peer"
 	"tollgate/rediskv/script"
 )
@@ -17,12 +18,13 @@ type greeting struct {
 	meta    map[string]string // the hash metaKey
 	scripts []bool            // which of all scripts it has
 	facts   peer.Facts
+	begun   bool // it has said what the histories are, and has begun those that it lacked
 }
 
 // greet asks a server, in one round trip, all that is to be known of it, and records
 // the number of partitions where none is. Of a node of a cluster only that it is one
 // counts.
-func greet(ctx context.Context, c *redis.Client, partitions int) (said greeting, err error) {
+func greet(ctx context.Context, c *redis.Client, o Options, partitions int) (said greeting, err error) {
 	pipe := c.Pipeline()
 	info := pipe.Info(ctx, "cluster")
 	recorded, meta := pipe.HSetNX(ctx, metaKey, "partitions", partitions), pipe.HGetAll(ctx, metaKey)
@@ -32,6 +34,8 @@ func greet(ctx context.Context, c *redis.Client, partitions int) (said greeting,
 	}
 	scripts := pipe.ScriptExists(ctx, hashes...)
 	facts := peer.Ask(ctx, pipe)
+	newID := func() string { return o.mint.id(tollgate.PrefixHistory) }
+	begun := o.histories.Ask(ctx, pipe, metaKey, historyKeys(partitions), newID, tollgate.At(o.Clock()))
 	// Whoever is not let in gets no answer to any of it.
 	if _, err := pipe.Exec(ctx); err != nil && (!peer.IsReply(err) || info.Val() == "" && len(meta.Val()) == 0) {
 		return said, Unavailable("connect", err)
@@ -44,6 +48,7 @@ func greet(ctx context.Context, c *redis.Client, partitions int) (said greeting,
 	}
 	said.meta, said.scripts = meta.Val(), scripts.Val()
 	said.facts, err = facts()
+	said.begun = begun()
 	return said, Unavailable("inspect", err)
 }
 

@@ -10,14 +10,10 @@ import (
 // HistoryKey, a hash per partition, is what its log is known by (package history).
 func HistoryKey(partition int) string { return tag(partition) + ":history" }
 
-// SequencesOf and EventsOf are keys of an organization, for package history.
-func (s *DB) SequencesOf(partition int, org string) string {
-	return Space{prefix: tag(partition) + ":" + org}.Sequences()
-}
-
-// EventsOf is the organization's log.
-func (s *DB) EventsOf(partition int, org string) string {
-	return Space{prefix: tag(partition) + ":" + org}.Events()
+// LogOf are an organization's sequences and its log, for package history.
+func (s *DB) LogOf(partition int, org string) (sequences, events string) {
+	k := Space{prefix: tag(partition) + ":" + org}
+	return k.Sequences(), k.Events()
 }
 
 // historyKeys are those of all partitions.
@@ -76,15 +72,12 @@ func (s *DB) Emptied(ctx context.Context) bool {
 	if s.IsOffline() {
 		return false
 	}
-	there := int64(1)
-	_ = s.Timed(ctx, "look_for_meta", func(ctx context.Context) (err error) { // unknown: it is not empty
+	var there int64
+	err := s.Timed(ctx, "look_for_meta", func(ctx context.Context) (err error) {
 		there, err = s.Redis.Exists(ctx, metaKey).Result()
-		if err != nil {
-			there = 1
-		}
 		return err
 	})
-	return there == 0
+	return err == nil && there == 0
 }
 
 // acknowledged notes the number of an organization's last event, as Redis has told a

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -20,9 +21,9 @@ import (
 //go:embed lua/*.lua
 var lua embed.FS
 
-type beginKeys struct{ History, Mark string }
+type beginKeys struct{ History, Mark, Meta string }
 
-type beginArgs struct{ ID, NowMs, Envelope string }
+type beginArgs struct{ ID, NowMs, Envelope, Partitions string }
 
 var scriptBegin = script.NewOpen[beginKeys, beginArgs](lua, "begin_history")
 
@@ -42,27 +43,43 @@ func (b *Book) begin(ctx context.Context, c redis.UniversalClient, first func(re
 	if first != nil {
 		first(pipe)
 	}
-	replies := make([]*redis.Cmd, len(b.parts))
-	for i := range b.parts {
-		next := id()
-		mark := b.parts[i].key + ":op:" + next
-		at := strconv.FormatInt(int64(now), 10)
-		envelope := record.Seal(b.parts[i].key, []any{"id", next, "first", next, "began", at}, nil)
-		inv := scriptBegin.With(beginKeys{b.parts[i].key, mark}, beginArgs{next, at, envelope})
-		replies[i] = inv.EvalSha(ctx, pipe, inv.Keys, inv.Args...)
-	}
+	answers := b.queue(ctx, pipe, "", id, now)
 	_, err := pipe.Exec(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		b.take(answers)
 	}
-	for i, reply := range replies {
-		r, err := recordIn(b.parts[i].key, reply)
-		if err != nil { // it is for who compares to say so
-			continue
+	return err
+}
+
+// queue asks for all of that. With meta, the key of a hash, it is done only where that
+// has as many partitions.
+func (b *Book) queue(ctx context.Context, pipe redis.Pipeliner, meta string, id func() string, now tollgate.Instant) []*redis.Cmd {
+	answers, partitions := make([]*redis.Cmd, len(b.parts)), ""
+	if meta != "" {
+		partitions = strconv.Itoa(len(b.parts))
+	}
+	for i := range b.parts {
+		next, key := id(), b.parts[i].key
+		at := strconv.FormatInt(int64(now), 10)
+		envelope := record.Seal(key, []any{"id", next, "first", next, "began", at}, nil)
+		inv := scriptBegin.With(beginKeys{key, key + ":op:" + next, cmp.Or(meta, key)}, beginArgs{next, at, envelope, partitions})
+		answers[i] = inv.EvalSha(ctx, pipe, inv.Keys, inv.Args...)
+	}
+	return answers
+}
+
+// take adopts the records. It says whether there was an answer for each partition; of
+// what it says it is for who compares to say whether it is a record.
+func (b *Book) take(answers []*redis.Cmd) bool {
+	for i, answer := range answers {
+		if list, err := answer.Slice(); err != nil || list[0] != "begun" {
+			return false
 		}
-		b.Adopt(i, r)
+		if r, err := recordIn(b.parts[i].key, answer); err == nil {
+			b.Adopt(i, r)
+		}
 	}
-	return nil
+	return true
 }
 
 // write says that a partition's history has lost something, unless that is known.

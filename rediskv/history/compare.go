@@ -12,10 +12,9 @@ import (
 	"tollgate/rediskv/peer"
 )
 
-// Space names keys of an organization of a partition.
+// Space names the keys of organizations.
 type Space interface {
-	SequencesOf(partition int, org string) string
-	EventsOf(partition int, org string) string
+	LogOf(partition int, org string) (sequences, events string)
 }
 
 // Finding is a loss of a partition.
@@ -42,8 +41,9 @@ func (b *Book) Compare(ctx context.Context, c redis.Cmdable, of Space, now tollg
 	for p := range b.parts {
 		q := question{record: pipe.HGetAll(ctx, b.Key(p)), marks: b.marks(p)}
 		for _, m := range q.marks {
-			q.events = append(q.events, pipe.HGet(ctx, of.SequencesOf(p, m.org), "event"))
-			q.last = append(q.last, pipe.XRevRangeN(ctx, of.EventsOf(p, m.org), "+", "-", 1))
+			sequences, events := of.LogOf(p, m.org)
+			q.events = append(q.events, pipe.HGet(ctx, sequences, "event"))
+			q.last = append(q.last, pipe.XRevRangeN(ctx, events, "+", "-", 1))
 		}
 		asked[p] = q
 	}

@@ -63,10 +63,24 @@ func (w *Watch) Begin(ctx context.Context, host Host, client redis.UniversalClie
 		return w.begin(ctx, client, first, func() string { return host.NewID(tollgate.PrefixHistory) }, host.Now())
 	})
 	if err == nil {
-		w.met(server)
-		w.running.Store(&running{host, client})
+		w.Follow(host, client, server)
 	}
 	return err
+}
+
+// Ask queues on a pipeline what Begin asks, of a single server that has the number of
+// partitions in the hash at a key. What it returns reads the answers, and says whether
+// there was one: a server that lacks the script, or has another number, has done nothing.
+func (w *Watch) Ask(ctx context.Context, pipe redis.Pipeliner, meta string, keys []string, id func() string, now tollgate.Instant) (begun func() bool) {
+	w.Book = NewBook(keys)
+	answers := w.queue(ctx, pipe, meta, id, now)
+	return func() bool { return w.take(answers) }
+}
+
+// Follow has what was begun watched from now on.
+func (w *Watch) Follow(host Host, client redis.UniversalClient, server string) {
+	w.met(server)
+	w.running.Store(&running{host, client})
 }
 
 // Connected is what go-redis does with a connection before it is used.
