@@ -244,7 +244,7 @@ func Bare(ctx context.Context, o Options) (*DB, error) {
 	}
 	var meta map[string]string
 	err = s.Timed(ctx, "partitions", func(ctx context.Context) (err error) {
-		meta, err = client.HGetAll(ctx, metaKey).Result()
+		meta, err = client.HGetAll(ctx, MetaKey).Result()
 		return err
 	})
 	if err != nil && !peer.IsReply(err) {

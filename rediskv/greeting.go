@@ -15,7 +15,7 @@ import (
 // greeting is what a Redis says when a Store opens.
 type greeting struct {
 	cluster bool
-	meta    map[string]string // the hash metaKey
+	meta    map[string]string // the hash MetaKey
 	scripts []bool            // which of all scripts it has
 	facts   peer.Facts
 	begun   bool // it has said what the histories are, and has begun those that it lacked
@@ -27,7 +27,7 @@ type greeting struct {
 func greet(ctx context.Context, c *redis.Client, o Options, partitions int) (said greeting, err error) {
 	pipe := c.Pipeline()
 	info := pipe.Info(ctx, "cluster")
-	recorded, meta := pipe.HSetNX(ctx, metaKey, "partitions", partitions), pipe.HGetAll(ctx, metaKey)
+	recorded, meta := pipe.HSetNX(ctx, MetaKey, "partitions", partitions), pipe.HGetAll(ctx, MetaKey)
 	hashes := make([]string, len(script.All()))
 	for i, one := range script.All() {
 		hashes[i] = one.Hash()
@@ -35,7 +35,7 @@ func greet(ctx context.Context, c *redis.Client, o Options, partitions int) (sai
 	scripts := pipe.ScriptExists(ctx, hashes...)
 	facts := peer.Ask(ctx, pipe)
 	newID := func() string { return o.mint.id(tollgate.PrefixHistory) }
-	begun := o.histories.Ask(ctx, pipe, metaKey, historyKeys(partitions), newID, tollgate.At(o.Clock()))
+	begun := o.histories.Ask(ctx, pipe, MetaKey, historyKeys(partitions), newID, tollgate.At(o.Clock()))
 	// Whoever is not let in gets no answer to any of it.
 	if _, err := pipe.Exec(ctx); err != nil && (!peer.IsReply(err) || info.Val() == "" && len(meta.Val()) == 0) {
 		return said, Unavailable("connect", err)
@@ -57,10 +57,10 @@ func greet(ctx context.Context, c *redis.Client, o Options, partitions int) (sai
 // what commands there are, and that may be one that hangs by the time of a request.
 func (s *DB) meet(ctx context.Context, partitions int) (said greeting, err error) {
 	err = s.Timed(ctx, "partitions", func(ctx context.Context) error {
-		if err := s.Redis.HSetNX(ctx, metaKey, "partitions", partitions).Err(); err != nil {
+		if err := s.Redis.HSetNX(ctx, MetaKey, "partitions", partitions).Err(); err != nil {
 			return err
 		}
-		said.meta, err = s.Redis.HGetAll(ctx, metaKey).Result()
+		said.meta, err = s.Redis.HGetAll(ctx, MetaKey).Result()
 		return err
 	})
 	return said, err

@@ -74,7 +74,7 @@ func (s *DB) Emptied(ctx context.Context) bool {
 	}
 	var there int64
 	err := s.Timed(ctx, "look_for_meta", func(ctx context.Context) (err error) {
-		there, err = s.Redis.Exists(ctx, metaKey).Result()
+		there, err = s.Redis.Exists(ctx, MetaKey).Result()
 		return err
 	})
 	return err == nil && there == 0

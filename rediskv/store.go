@@ -129,7 +129,6 @@ type DB struct {
 	Builtin      map[tollgate.Citation]tollgate.RuleRef
 
 	Histories *history.Watch // by partition
-	goOn      bool           // as Options have it
 	onLoss    func()
 
 	notes bool   // what is read of configuration is noted
@@ -228,6 +227,9 @@ func (s *DB) prepare(ctx context.Context, want, first int, said greeting) (err e
 		}
 	} else {
 		s.facts = said.facts
+	}
+	if copied := said.meta[history.Restoring]; copied != "" {
+		return fmt.Errorf("%w (%s). Wait until 'tollgate restore' has ended; if it has died, run it again with the same copy", history.ErrRestoring, copied)
 	}
 	recorded, err := strconv.Atoi(said.meta["partitions"])
 	if err != nil || recorded < 1 || recorded > maxPartitions {

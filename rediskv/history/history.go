@@ -44,6 +44,7 @@ const (
 	Token      = "token"      // an access token names more than it has
 	Cursor     = "cursor"     // a cursor does
 	ByHand     = "by hand"    // an operator says so
+	ByRestore  = "restore"    // a copy was put back
 )
 
 // Loss is a finding: who found what, and from when on data may be missing.
