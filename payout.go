@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -149,7 +150,7 @@ func PlanPayouts(org, account string, payable []Payable, closed Date) (payouts [
 		payouts = append(payouts, next)
 		next.Groups = nil
 	}
-	slices.SortStableFunc(payouts, func(a, b Payout) int { return cmp.Compare(a.Date, b.Date) })
+	sort.SliceStable(payouts, func(i, j int) bool { return payouts[i].Date < payouts[j].Date })
 	return payouts
 }
 

@@ -32,14 +32,12 @@ type Named struct {
 	Fault   error // why the script cannot be used
 	Reads   bool  // it writes nothing, and a replica can run it
 	Guarded bool  // it writes within one history of its partition
+	places
 }
 
 // Script is one whose header names the fields of K (strings) and of A, in the
 // order in which Redis gets them.
-type Script[K, A any] struct {
-	*Named
-	places
-}
+type Script[K, A any] struct{ *Named }
 
 // Invocation is a script with what it is run with. Repeated groups are appended
 // to both lists. In front of those of a guarded script is room for its history.
@@ -57,25 +55,29 @@ func (inv *Invocation) Group(values []any) {
 // New reads lua/name.lua of a package. A header that does not name each field
 // once, and nothing else, is a fault that Open reports. The script is guarded: it
 // writes only within the history that it is run with, and answers 'history' in another.
-func New[K, A any](lua embed.FS, name string) *Script[K, A] { return read[K, A](lua, name, true) }
+func New[K, A any](lua embed.FS, name string) *Script[K, A] {
+	return &Script[K, A]{read(lua, name, true, reflect.TypeFor[K](), reflect.TypeFor[A]())}
+}
 
 // NewRead is New for one that writes nothing.
 func NewRead[K, A any](lua embed.FS, name string) *Script[K, A] {
-	s := read[K, A](lua, name, false)
+	s := NewOpen[K, A](lua, name)
 	s.Reads = true
 	return s
 }
 
 // NewOpen is New for one that writes in whichever history there is.
-func NewOpen[K, A any](lua embed.FS, name string) *Script[K, A] { return read[K, A](lua, name, false) }
+func NewOpen[K, A any](lua embed.FS, name string) *Script[K, A] {
+	return &Script[K, A]{read(lua, name, false, reflect.TypeFor[K](), reflect.TypeFor[A]())}
+}
 
-func read[K, A any](lua embed.FS, name string, guarded bool) *Script[K, A] {
+func read(lua embed.FS, name string, guarded bool, keys, args reflect.Type) *Named {
 	source := sourceOf(lua, name)
 	h, err := parseHeader(source)
-	s := &Script[K, A]{Named: register(name, source, h.locals(guarded))}
+	s := register(name, source, h.locals(guarded))
 	s.Guarded = guarded
 	if err == nil {
-		s.places, err = placesFor[K, A](h)
+		s.places, err = placesFor(h, keys, args)
 	}
 	if err != nil {
 		s.Fault = fmt.Errorf("lua/%s.lua: %w", name, err)
@@ -94,10 +96,10 @@ func sourceOf(lua embed.FS, name string) string {
 // places are the fields whose values are the keys and arguments, in order.
 type places struct{ keys, args [][]int }
 
-func placesFor[K, A any](h header) (p places, err error) {
+func placesFor(h header, keys, args reflect.Type) (p places, err error) {
 	var other error
-	p.keys, err = placesIn(h.keys, reflect.TypeFor[K]())
-	p.args, other = placesIn(h.args, reflect.TypeFor[A]())
+	p.keys, err = placesIn(h.keys, keys)
+	p.args, other = placesIn(h.args, args)
 	return p, errors.Join(err, other)
 }
 
@@ -110,18 +112,20 @@ func register(name, body, locals string) *Named {
 
 // With is the script run with these keys and arguments.
 func (s *Script[K, A]) With(keys K, args A) *Invocation {
+	return s.with(reflect.ValueOf(keys), reflect.ValueOf(args))
+}
+
+func (s *Named) with(keys, args reflect.Value) *Invocation {
 	first := 0
 	if s.Guarded {
 		first = 1
 	}
-	inv := &Invocation{Named: s.Named, Keys: make([]string, first+len(s.keys)), Args: make([]any, first+len(s.args))}
-	v := reflect.ValueOf(keys)
+	inv := &Invocation{Named: s, Keys: make([]string, first+len(s.keys)), Args: make([]any, first+len(s.args))}
 	for i, field := range s.keys {
-		inv.Keys[first+i] = v.FieldByIndex(field).String()
+		inv.Keys[first+i] = keys.FieldByIndex(field).String()
 	}
-	v = reflect.ValueOf(args)
 	for i, field := range s.args {
-		inv.Args[first+i] = v.FieldByIndex(field).Interface()
+		inv.Args[first+i] = args.FieldByIndex(field).Interface()
 	}
 	return inv
 }

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -28,7 +29,7 @@ func TestHeaders(t *testing.T) {
 	} {
 		h, err := parseHeader(test.source)
 		if err == nil {
-			_, err = placesFor[keys, args](h)
+			_, err = placesFor(h, reflect.TypeFor[keys](), reflect.TypeFor[args]())
 		}
 		switch {
 		case err == nil && test.fault != "", err != nil && (test.fault == "" || !strings.Contains(err.Error(), test.fault)):
@@ -52,11 +53,11 @@ func TestPlaces(t *testing.T) {
 		X       int
 		EventID string
 	}
-	f, err := placesFor[keys, args](h)
+	f, err := placesFor(h, reflect.TypeFor[keys](), reflect.TypeFor[args]())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Script[keys, args]{Named: &Named{}, places: f}
+	s := &Script[keys, args]{&Named{places: f}}
 	inv := s.With(keys{A: "1", inner: inner{B: "2"}}, args{X: 3, EventID: "4"})
 	if inv.Keys[0] != "2" || inv.Keys[1] != "1" || inv.Args[0] != "4" || inv.Args[1] != 3 {
 		t.Errorf("%q %v", inv.Keys, inv.Args)
