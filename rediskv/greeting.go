@@ -3,11 +3,11 @@ package rediskv
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 
-	"tollgate"
 	"tollgate/rediskv/peer"
 	"tollgate/rediskv/script"
 )
@@ -18,7 +18,7 @@ type greeting struct {
 	meta    map[string]string // the hash MetaKey
 	scripts []bool            // which of all scripts it has
 	facts   peer.Facts
-	begun   bool // it has said what the histories are, and has begun those that it lacked
+	begun   bool // each of its partitions has a history
 }
 
 // greet asks a server, in one round trip, all that is to be known of it, and records
@@ -34,8 +34,7 @@ func greet(ctx context.Context, c *redis.Client, o Options, partitions int) (sai
 	}
 	scripts := pipe.ScriptExists(ctx, hashes...)
 	facts := peer.Ask(ctx, pipe)
-	newID := func() string { return o.mint.id(tollgate.PrefixHistory) }
-	begun := o.histories.Ask(ctx, pipe, MetaKey, historyKeys(partitions), newID, tollgate.At(o.Clock()))
+	begun := o.histories.Ask(ctx, pipe, historyKeys(partitions))
 	// Whoever is not let in gets no answer to any of it.
 	if _, err := pipe.Exec(ctx); err != nil && (!peer.IsReply(err) || info.Val() == "" && len(meta.Val()) == 0) {
 		return said, Unavailable("connect", err)
@@ -48,7 +47,7 @@ func greet(ctx context.Context, c *redis.Client, o Options, partitions int) (sai
 	}
 	said.meta, said.scripts = meta.Val(), scripts.Val()
 	said.facts, err = facts()
-	said.begun = begun()
+	said.begun = begun() && said.meta["partitions"] == strconv.Itoa(partitions)
 	return said, Unavailable("inspect", err)
 }
 

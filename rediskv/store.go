@@ -98,7 +98,6 @@ type Options struct {
 
 	connections *peer.Connections // of the Store that is being opened
 	histories   *history.Watch
-	mint        *mint
 }
 
 // DB is the Redis that Tollgate's state is in, and what all rooms of it have in
@@ -142,14 +141,7 @@ type DB struct {
 // mint makes ids from a clock and randomness.
 type mint struct {
 	lock    sync.Mutex
-	clock   func() time.Time
 	entropy io.Reader
-}
-
-func (m *mint) id(prefix string) string {
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	return tollgate.NewID(prefix, m.clock(), m.entropy)
 }
 
 // Open connects, agrees on the number of partitions and loads the scripts.
@@ -159,7 +151,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, fmt.Errorf("partitions: %d is not between 1 and %d", partitions, maxPartitions)
 	}
 	quiet()
-	o.connections, o.histories, o.mint = new(peer.Connections), &history.Watch{GoOn: o.GoOn}, &mint{clock: o.Clock, entropy: o.Entropy}
+	o.connections, o.histories = new(peer.Connections), &history.Watch{GoOn: o.GoOn}
 	client, blocking, said, err := connect(ctx, o, partitions, cmp.Or(o.Timeout, OperationTimeout))
 	if err != nil {
 		return nil, err
@@ -197,7 +189,7 @@ func newDB(o Options, client, blocking redis.UniversalClient) (*DB, error) {
 	}
 	s := &DB{
 		Redis: client, Blocking: blocking, Batched: batched, deadTries: max(leastDeadTries, o.Pool),
-		Timeout: cmp.Or(o.Timeout, OperationTimeout), silence: o.Silence, notes: o.Notes, ExportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), PaymentBytes: cmp.Or(o.PaymentBytes, DefaultPaymentBytes), Clock: o.Clock, Wall: o.Wall, WaitReplicas: o.WaitReplicas, connections: o.connections, mint: cmp.Or(o.mint, &mint{clock: o.Clock, entropy: o.Entropy}), observe: o.Observe, Log: log,
+		Timeout: cmp.Or(o.Timeout, OperationTimeout), silence: o.Silence, notes: o.Notes, ExportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), PaymentBytes: cmp.Or(o.PaymentBytes, DefaultPaymentBytes), Clock: o.Clock, Wall: o.Wall, WaitReplicas: o.WaitReplicas, connections: o.connections, mint: &mint{entropy: o.Entropy}, observe: o.Observe, Log: log,
 		Histories: o.histories, onLoss: o.Lost,
 		Cache: newCache(), told: told, onDamage: o.Damaged, OnHeld: o.Held, News: make(chan struct{}, 1), Builtin: map[tollgate.Citation]tollgate.RuleRef{},
 	}
@@ -246,8 +238,11 @@ func (s *DB) prepare(ctx context.Context, want, first int, said greeting) (err e
 	if !said.begun {
 		return s.Histories.Begin(ctx, s, s.Redis, historyKeys(len(s.spaces)), said.facts.Run(), scripts)
 	}
-	s.Histories.Follow(s, s.Redis, said.facts.Run())
-	return loadInto(ctx, s, s.Redis, said.scripts)
+	if err := loadInto(ctx, s, s.Redis, said.scripts); err != nil {
+		return err
+	}
+	s.Histories.Follow(ctx, s, s.Redis, said.facts.Run())
+	return nil
 }
 
 // Close ends the connections.
@@ -284,7 +279,11 @@ func (s *DB) Lane(org string) int { return partitionOf(org, len(s.spaces)) % s.L
 func (s *DB) Now() tollgate.Instant { return tollgate.At(s.Clock()) }
 
 // NewID makes an identifier; it is a tollgate.NewIDFunc.
-func (s *DB) NewID(prefix string) string { return s.mint.id(prefix) }
+func (s *DB) NewID(prefix string) string {
+	s.mint.lock.Lock()
+	defer s.mint.lock.Unlock()
+	return tollgate.NewID(prefix, s.Clock(), s.mint.entropy)
+}
 
 // Timed bounds an operation, reports it and turns its error into one for the
 // caller.

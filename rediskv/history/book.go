@@ -54,6 +54,14 @@ func (b *Book) Adopt(partition int, r Record) {
 	p.record.Store(&r)
 }
 
+// counted takes a record in which this process has been counted, unless another one
+// has been read meanwhile.
+func (b *Book) counted(partition int, r Record) {
+	if known := b.Of(partition).ID; known == "" || known == r.ID {
+		b.Adopt(partition, r)
+	}
+}
+
 // Acknowledged notes the position that Redis has acknowledged for an organization,
 // within a history.
 func (b *Book) Acknowledged(partition int, history, org string, position int64) {

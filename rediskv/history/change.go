@@ -1,7 +1,6 @@
 package history
 
 import (
-	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -21,9 +20,9 @@ import (
 //go:embed lua/*.lua
 var lua embed.FS
 
-type beginKeys struct{ History, Mark, Meta string }
+type beginKeys struct{ History, Mark string }
 
-type beginArgs struct{ ID, NowMs, Envelope, Partitions string }
+type beginArgs struct{ ID, NowMs, Envelope string }
 
 var scriptBegin = script.NewOpen[beginKeys, beginArgs](lua, "begin_history")
 
@@ -43,43 +42,24 @@ func (b *Book) begin(ctx context.Context, c redis.UniversalClient, first func(re
 	if first != nil {
 		first(pipe)
 	}
-	answers := b.queue(ctx, pipe, "", id, now)
-	_, err := pipe.Exec(ctx)
-	if err == nil {
-		b.take(answers)
-	}
-	return err
-}
-
-// queue asks for all of that. With meta, the key of a hash, it is done only where that
-// has as many partitions.
-func (b *Book) queue(ctx context.Context, pipe redis.Pipeliner, meta string, id func() string, now tollgate.Instant) []*redis.Cmd {
-	answers, partitions := make([]*redis.Cmd, len(b.parts)), ""
-	if meta != "" {
-		partitions = strconv.Itoa(len(b.parts))
-	}
+	answers := make([]*redis.Cmd, len(b.parts))
 	for i := range b.parts {
 		next, key := id(), b.parts[i].key
 		at := strconv.FormatInt(int64(now), 10)
 		envelope := record.Seal(key, []any{"id", next, "first", next, "began", at}, nil)
-		inv := scriptBegin.With(beginKeys{key, key + ":op:" + next, cmp.Or(meta, key)}, beginArgs{next, at, envelope, partitions})
+		inv := scriptBegin.With(beginKeys{key, key + ":op:" + next}, beginArgs{next, at, envelope})
 		answers[i] = inv.EvalSha(ctx, pipe, inv.Keys, inv.Args...)
 	}
-	return answers
-}
-
-// take adopts the records. It says whether there was an answer for each partition; of
-// what it says it is for who compares to say whether it is a record.
-func (b *Book) take(answers []*redis.Cmd) bool {
+	if _, err := pipe.Exec(ctx); err != nil {
+		return err
+	}
 	for i, answer := range answers {
-		if list, err := answer.Slice(); err != nil || list[0] != "begun" {
-			return false
-		}
+		// What is no record it is for who compares to say.
 		if r, err := recordIn(b.parts[i].key, answer); err == nil {
-			b.Adopt(i, r)
+			b.counted(i, r)
 		}
 	}
-	return true
+	return nil
 }
 
 // write says that a partition's history has lost something, unless that is known.

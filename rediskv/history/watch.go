@@ -63,22 +63,44 @@ func (w *Watch) Begin(ctx context.Context, host Host, client redis.UniversalClie
 		return w.begin(ctx, client, first, func() string { return host.NewID(tollgate.PrefixHistory) }, host.Now())
 	})
 	if err == nil {
-		w.Follow(host, client, server)
+		w.follow(host, client, server)
 	}
 	return err
 }
 
-// Ask queues on a pipeline what Begin asks, of a single server that has the number of
-// partitions in the hash at a key. What it returns reads the answers, and says whether
-// there was one: a server that lacks the script, or has another number, has done nothing.
-func (w *Watch) Ask(ctx context.Context, pipe redis.Pipeliner, meta string, keys []string, id func() string, now tollgate.Instant) (begun func() bool) {
+// Ask queues on a pipeline the records at keys. What it returns reads them, and says
+// whether all are there: then Follow is enough, and nothing has to be begun.
+func (w *Watch) Ask(ctx context.Context, pipe redis.Pipeliner, keys []string) (all func() bool) {
 	w.Book = NewBook(keys)
-	answers := w.queue(ctx, pipe, meta, id, now)
-	return func() bool { return w.take(answers) }
+	answers := make([]*redis.MapStringStringCmd, len(keys))
+	for p, key := range keys {
+		answers[p] = pipe.HGetAll(ctx, key)
+	}
+	return func() bool {
+		for p, answer := range answers {
+			r, ok := RecordOf(keys[p], answer.Val())
+			if !ok {
+				return false
+			}
+			w.Adopt(p, r)
+		}
+		return true
+	}
 }
 
-// Follow has what was begun watched from now on.
-func (w *Watch) Follow(host Host, client redis.UniversalClient, server string) {
+// Follow has what is known watched from now on, and this process counted: nobody has to
+// wait for that.
+func (w *Watch) Follow(ctx context.Context, host Host, client redis.UniversalClient, server string) {
+	w.follow(host, client, server)
+	go func() {
+		// One that is not counted is a clue less of what is lost.
+		_ = host.Timed(context.WithoutCancel(ctx), "begin_history", func(ctx context.Context) error {
+			return w.begin(ctx, client, nil, func() string { return host.NewID(tollgate.PrefixHistory) }, host.Now())
+		})
+	}()
+}
+
+func (w *Watch) follow(host Host, client redis.UniversalClient, server string) {
 	w.met(server)
 	w.running.Store(&running{host, client})
 }
