@@ -224,10 +224,10 @@ func (s *Shop) change(ctx context.Context, p *tollgate.Payment, a *accounts.Acco
 }
 
 // Died ends all leases of the shop's deliveries, as if the workers had died a lease
-// ago: by the clock, and by Redis' time, which tests do not move.
+// ago: by Redis' time, which tests do not move, and then by the clock, which has
+// workers look.
 func (s *Shop) Died(t testing.TB, lease time.Duration) {
 	t.Helper()
-	s.Clock.Advance(lease)
 	hooks, _, err := s.Webhooks(t.Context(), s.Caller, "", 1000)
 	if err != nil {
 		t.Fatal(err)
@@ -244,4 +244,5 @@ func (s *Shop) Died(t testing.TB, lease time.Duration) {
 			}
 		}
 	}
+	s.Clock.Advance(lease)
 }
