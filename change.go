@@ -10,6 +10,7 @@ type Origin struct {
 	Organization string
 	RequestID    string // empty for the service's own clock
 	At           Instant
+	HistoryID    string // of the log, as this process knows it
 }
 
 // PaymentChange is everything that one transition of a payment writes, all or

@@ -32,6 +32,7 @@ const (
 	CodeNotAcceptable            Code = "not_acceptable"
 	CodeCursorExpired            Code = "cursor_expired"
 	CodeExportExpired            Code = "export_expired"
+	CodeHistoryChanged           Code = "history_changed"
 	CodeBodyTooLarge             Code = "body_too_large"
 	CodeURITooLong               Code = "uri_too_long"
 	CodeMediaTypeUnsupported     Code = "media_type_unsupported"
@@ -68,6 +69,7 @@ const (
 	CodeRuleFailed               Code = "rule_failed"
 	CodeStoreUnavailable         Code = "store_unavailable"
 	CodeCapacityReached          Code = "capacity_reached"
+	CodeHistoryLost              Code = "history_lost"
 )
 
 // Error is an error that a caller of the service is meant to see. Everything
@@ -110,6 +112,7 @@ type Problem struct {
 	Currencies    []Currency     `json:"currencies,omitzero"`
 	Accounts      []string       `json:"merchant_account_ids,omitempty"`
 	Quote         jsontext.Value `json:"quote,omitempty"`
+	Since         Instant        `json:"since,omitzero"`
 }
 
 // ErrorContext is what some errors carry beside code and message: the
@@ -130,6 +133,8 @@ type ErrorContext struct {
 	Accounts []string
 	// The JSON of a quote for an account that takes no payments at the moment.
 	Quote []byte
+	// From when on data of an earlier history may be missing; 0: not known, or nothing is.
+	Since Instant
 }
 
 func (e *Error) Error() string {

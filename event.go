@@ -20,7 +20,8 @@ type Event struct {
 	CreatedAt         Instant        `json:"created_at"`
 	Type              EventType      `json:"type"`
 	SchemaVersion     string         `json:"schema_version"`
-	Sequence          int64          `json:"sequence"` // 1, 2, 3 … per organization; given by the script
+	Sequence          int64          `json:"sequence"`   // 1, 2, 3 … per organization and history; given by the script
+	HistoryID         *string        `json:"history_id"` // given by the script; nil of a ping, and of events of earlier releases
 	OrganizationID    string         `json:"organization_id"`
 	MerchantAccountID *string        `json:"merchant_account_id"`
 	RequestID         *string        `json:"request_id"`
@@ -36,8 +37,8 @@ func NewEvent(id string, t EventType, at Instant, org, account, request string, 
 	}, err
 }
 
-// Split is the event's JSON around the place of its sequence number, which
-// only the script that commits it knows.
+// Split is the event's JSON around the place of its sequence number and history,
+// which only the script that commits it knows.
 func (e Event) Split() (head, tail []byte, err error) {
 	return splitAtSequence(e)
 }
@@ -49,10 +50,12 @@ func splitAtSequence(v any) (head, tail []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, mark := range []string{`"sequence":0,`, `"seq":0,`, `"number":0,`} {
-		if i := bytes.Index(text, []byte(mark)); i >= 0 {
-			i += len(mark) - len("0,")
-			return text[:i], text[i+1:], nil
+	for _, mark := range []string{`"sequence":`, `"seq":`, `"number":`} {
+		for _, zero := range []string{`0,"history_id":null`, `0`} {
+			if i := bytes.Index(text, []byte(mark+zero+",")); i >= 0 {
+				i += len(mark)
+				return text[:i], text[i+len(zero):], nil
+			}
 		}
 	}
 	panic("tollgate: no sequence to split at")

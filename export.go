@@ -43,6 +43,7 @@ type Export struct {
 	Object     string            `json:"object"` // "export"
 	ID         string            `json:"id"`
 	CreatedAt  Instant           `json:"created_at"`
+	HistoryID  *string           `json:"history_id"` // nil of one that an earlier release made
 	Dataset    Dataset           `json:"dataset"`
 	Format     string            `json:"format"`
 	Filters    map[string]string `json:"filters"`

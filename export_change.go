@@ -46,7 +46,7 @@ func CreateExport(newID NewIDFunc, o Origin, room ExportRoom, n NewExport) (*Exp
 		return nil, ExportsFull(room.Most)
 	}
 	c := &ExportChange{Action: "export.create", Outcome: "succeeded", Export: Export{
-		Object: "export", ID: newID(PrefixExport), CreatedAt: o.At, Dataset: n.Dataset, Format: n.Format, Filters: n.Filters, Status: ExportStatusPending,
+		Object: "export", ID: newID(PrefixExport), CreatedAt: o.At, HistoryID: optional(o.HistoryID), Dataset: n.Dataset, Format: n.Format, Filters: n.Filters, Status: ExportStatusPending,
 	}}
 	return c, c.close(newID, o, ExportCreated)
 }

@@ -33,6 +33,7 @@ const (
 	PrefixInstance        = "ins_"
 	PrefixRequest         = "req_"
 	PrefixAudit           = "aud_"
+	PrefixHistory         = "his_"
 )
 
 // NewID makes an identifier for time t from 10 bytes of entropy.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -28,8 +29,9 @@ const (
 // Payout is what an account is paid in one currency on one date: captures less
 // refunds and the fees of both. It is a transaction to clients, and the payout_id of others.
 type Payout struct {
-	ID                string // the same for one account, currency and date, however often it is tried: an idempotency key
+	ID                string // the same for what it pays, to whom and when, however often it is tried: an idempotency key
 	OrganizationID    string
+	HistoryID         string // within which it was made; empty: by an earlier release
 	MerchantAccountID string
 	Currency          Currency
 	Date              Date
@@ -94,10 +96,16 @@ func (p *Payout) sum(of func(PayoutGroup) int64) Money {
 	return m
 }
 
-// PayoutOf is the id of the payout of an account, currency and date: whoever
-// makes it, and however often, it is one.
-func PayoutOf(org, account string, c Currency, d Date) string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{org, account, string(c), d.String()}, "/")))
+// PayoutOf is the id of the payout of an account, currency and date that pays groups:
+// whoever makes it, and however often, it is one. Another amount is another payout, so
+// that who has paid it never takes it for that, whatever Redis has lost. Without
+// groups it is the id that earlier releases made.
+func PayoutOf(org, account string, c Currency, d Date, groups ...PayoutGroup) string {
+	parts := []string{org, account, string(c), d.String()}
+	for _, g := range groups {
+		parts = append(parts, fmt.Sprintf("%s %d %d %d %d", g.Date, g.Captures, g.Fees, g.Refunds, g.Count))
+	}
+	sum := sha256.Sum256([]byte(strings.Join(parts, "/")))
 	var id ulid.ULID
 	if err := id.SetTime(ulid.Timestamp(d.Time())); err != nil {
 		panic(err) // for years beyond 10889
@@ -137,12 +145,12 @@ func PlanPayouts(org, account string, payable []Payable, closed Date) (payouts [
 		if more || next.Amount().Minor <= 0 {
 			continue
 		}
-		next.ID = PayoutOf(org, account, next.Currency, next.Date)
 		slices.SortFunc(next.Groups, func(a, b PayoutGroup) int { return cmp.Compare(a.Date, b.Date) })
+		next.ID = PayoutOf(org, account, next.Currency, next.Date, next.Groups...)
 		payouts = append(payouts, next)
 		next.Groups = nil
 	}
-	slices.SortStableFunc(payouts, func(a, b Payout) int { return cmp.Compare(a.Date, b.Date) })
+	sort.SliceStable(payouts, func(i, j int) bool { return payouts[i].Date < payouts[j].Date })
 	return payouts
 }
 
@@ -175,6 +183,7 @@ type PayoutObject struct {
 	ID                string       `json:"id"`
 	CreatedAt         Instant      `json:"created_at"`
 	OrganizationID    string       `json:"organization_id"`
+	HistoryID         *string      `json:"history_id"` // nil of one that an earlier release made
 	MerchantAccountID string       `json:"merchant_account_id"`
 	TransactionID     string       `json:"transaction_id"`
 	Status            PayoutStatus `json:"status"`
@@ -210,7 +219,7 @@ func (p *Payout) refunded() *Money {
 // JSON is the payout as clients and the payout step read it.
 func (p *Payout) JSON() PayoutObject {
 	return PayoutObject{
-		Object: "payout", ID: p.ID, CreatedAt: p.CreatedAt, OrganizationID: p.OrganizationID, MerchantAccountID: p.MerchantAccountID,
+		Object: "payout", ID: p.ID, CreatedAt: p.CreatedAt, OrganizationID: p.OrganizationID, HistoryID: optional(p.HistoryID), MerchantAccountID: p.MerchantAccountID,
 		TransactionID: PayoutTransactionOf(p.ID), Status: p.Status, Amount: p.Amount(), Currency: p.Currency,
 		AmountCaptured: p.Captured(), AmountRefunded: p.refunded(), FeeTotal: p.Fees(), CaptureCount: p.count(), PayoutDate: p.Date,
 		FailureReason: optional(p.FailureReason), HeldReason: optional(p.HeldReason), Reference: optional(p.Reference), UpdatedAt: p.UpdatedAt, Damaged: p.Damaged,

@@ -196,6 +196,9 @@ type DayClosing struct {
 func CloseDays(o Origin, account string, a PayoutAccount, payable []Payable) DayClosing {
 	open := a.Cutoffs.SalesDate(o.At)
 	c := DayClosing{Last: open - 1, Payouts: PlanPayouts(o.Organization, account, payable, max(open-1, a.Closed))}
+	for i := range c.Payouts {
+		c.Payouts[i].HistoryID = o.HistoryID
+	}
 	next := NoDate
 	for _, p := range payable {
 		if p.Due >= open && (next == NoDate || p.Due < next) {

@@ -42,7 +42,7 @@ func TestPlanPayouts(t *testing.T) {
 				dates = append(dates, int(g.Date))
 			}
 			got = append(got, fmt.Sprint(int(p.Date), " ", p.Currency, " ", p.Amount().Minor, " ", dates))
-			if p.ID != tollgate.PayoutOf("org_1", "ma_1", p.Currency, p.Date) {
+			if p.ID != tollgate.PayoutOf("org_1", "ma_1", p.Currency, p.Date, p.Groups...) {
 				t.Errorf("%s: id %s", name, p.ID)
 			}
 		}
@@ -55,6 +55,25 @@ func TestPlanPayouts(t *testing.T) {
 // An id stands for one account, currency and date.
 func TestPayoutIDs(t *testing.T) {
 	seen := map[string]string{}
+	group := tollgate.PayoutGroup{Date: 20000, Captures: 1, Fees: 2, Refunds: 3, Count: 4}
+	for i, change := range []func(*tollgate.PayoutGroup){
+		func(*tollgate.PayoutGroup) {},
+		func(g *tollgate.PayoutGroup) { g.Date++ },
+		func(g *tollgate.PayoutGroup) { g.Captures++ },
+		func(g *tollgate.PayoutGroup) { g.Fees++ },
+		func(g *tollgate.PayoutGroup) { g.Refunds++ },
+		func(g *tollgate.PayoutGroup) { g.Count++ },
+	} {
+		g := group
+		change(&g)
+		for _, groups := range [][]tollgate.PayoutGroup{{g}, {g, g}} {
+			id := tollgate.PayoutOf("org_1", "ma_1", "EUR", 20000, groups...)
+			if was, ok := seen[id]; ok {
+				t.Errorf("another amount has the same id: %d and %s", i, was)
+			}
+			seen[id] = fmt.Sprint(i)
+		}
+	}
 	for _, org := range []string{"org_1", "org_2"} {
 		for _, account := range []string{"ma_1", "ma_2"} {
 			for _, c := range []tollgate.Currency{"EUR", "USD"} {

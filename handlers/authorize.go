@@ -10,6 +10,7 @@ import (
 	"tollgate/handlers/auth"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/history"
 )
 
 // authorize finds out who asks: a genuine token (RFC 9068 §4), a grant that is
@@ -28,6 +29,9 @@ func (s *Server) authorize(c *call) error {
 	}
 	// From here on the client is known, and what it is refused is audited.
 	c.token, c.client, c.org = token, token.ClientID, token.Organization
+	if err := s.checkHistory(c); err != nil {
+		return err
+	}
 	if err := s.checkGrant(c); err != nil {
 		return err
 	}
@@ -43,6 +47,9 @@ func (s *Server) checkGrant(c *call) error {
 	grant, refusal, err := s.judgeGrant(c)
 	if refusal != nil && s.store.DoubtGrant(c.org, c.token.GrantID) {
 		grant, refusal, err = s.judgeGrant(c)
+	}
+	if err == nil && refusal != nil {
+		err = s.suspect(c, grant)
 	}
 	if err = cmp.Or(err, refusal); err != nil {
 		return err
@@ -72,6 +79,19 @@ func (s *Server) judgeGrant(c *call) (grant *accounts.Grant, refusal, err error)
 		refusal = tokenInvalid(errors.New("the grant is another client's"))
 	}
 	return grant, refusal, nil
+}
+
+// suspect says that a token is refused because data was lost, where it was: its grant
+// is not there, or not as it was when the token was issued.
+func (s *Server) suspect(c *call, grant *accounts.Grant) error {
+	evidence, has := "", int64(0)
+	if grant != nil {
+		has = grant.Revision
+	}
+	if c.token.History != "" && has < c.token.GrantVersion {
+		evidence = history.Token
+	}
+	return s.store.SuspectHistory(c.ctx, c.org, c.token.History, evidence, c.token.GrantVersion, has)
 }
 
 // bearer takes the token out of "Authorization: Bearer <token>" (RFC 6750

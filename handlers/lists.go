@@ -15,7 +15,12 @@ var pageParameters = []string{"limit", "cursor"}
 
 // readPage reads what a listing is asked for, of this organization.
 func readPage[P any](s *Server, c *call, order string, read func(*input.Query)) (input.Page[P], error) {
-	return input.ReadPage[P](s.cursors, c.request.URL.Path, c.org, c.query, order, read)
+	p, err := input.ReadPage[P](s.cursors, c.request.URL.Path, c.org, c.query, order, read)
+	if err == nil {
+		_, given := c.query["cursor"]
+		p.History, err = s.checkCursor(c, p.History, given)
+	}
+	return p, err
 }
 
 // listBy answers a listing whose rows are found by a text; next is empty behind the

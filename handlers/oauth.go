@@ -47,7 +47,7 @@ func oauthProblem(e *tollgate.Error, err error) *answer {
 		kind = fault.kind
 	case e.Code == tollgate.CodeTokenInvalid:
 		kind = "invalid_client"
-	case e.Code == tollgate.CodeStoreUnavailable:
+	case e.Code == tollgate.CodeStoreUnavailable, e.Code == tollgate.CodeHistoryLost:
 		kind = "temporarily_unavailable"
 	case problem.StatusOf(e.Code) >= 500:
 		kind = "server_error"

@@ -250,7 +250,7 @@ func (s *Server) fail(c *call, err error) {
 	}
 	h := c.Header()
 	switch e.Code {
-	case tollgate.CodeStoreUnavailable, tollgate.CodeCapacityReached, tollgate.CodeRateLimited, tollgate.CodeShareExhausted:
+	case tollgate.CodeStoreUnavailable, tollgate.CodeCapacityReached, tollgate.CodeHistoryLost, tollgate.CodeRateLimited, tollgate.CodeShareExhausted:
 		h.Set("Retry-After", "1")
 	case tollgate.CodeTokenMissing, tollgate.CodeTokenInvalid, tollgate.CodeTokenExpired, tollgate.CodeScopeMissing:
 		if !c.oauth() {

@@ -16,6 +16,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
 	"tollgate/rediskv/health"
+	"tollgate/rediskv/history"
 )
 
 const (
@@ -110,13 +111,17 @@ func (s *Server) tryIssue(c *call, form tokenForm) (*answer, error) {
 	if org.Status != tollgate.StatusActive {
 		return nil, s.invalidClient(auth.Refuse(auth.ErrInvalidClient, auth.ReasonOrganization))
 	}
+	history, err := s.history(c)
+	if err != nil {
+		return nil, err
+	}
 	lifetime := auth.TokenLifetime
 	if grant.ExpiresAt != 0 { // at least the second in which the grant was found active
 		lifetime = min(lifetime, max(time.Second, grant.ExpiresAt.Time().Sub(s.clock())))
 	}
 	token := auth.Token{
 		ID: s.store.NewID(prefixToken), ClientID: client.ID, Organization: client.OrganizationID,
-		GrantID: grant.ID, GrantVersion: grant.Revision, Scopes: scopes, Expires: now.Add(lifetime),
+		GrantID: grant.ID, GrantVersion: grant.Revision, History: history.ID, Scopes: scopes, Expires: now.Add(lifetime),
 	}
 	text, err := s.issuer.Mint(now, token)
 	if err != nil {
@@ -184,6 +189,8 @@ func (s *Server) authenticate(c *call, form tokenForm) (*accounts.Client, auth.A
 		c.assertion, c.client, c.org = assertion, client.ID, client.OrganizationID
 	}
 	switch {
+	case client.ID == "" && s.store.Emptied(c.ctx):
+		return nil, auth.Assertion{}, history.Lost()
 	case client.ID == "" || (err == nil && client.Status != tollgate.StatusActive):
 		err = auth.Refuse(auth.ErrInvalidClient, auth.ReasonUnknownClient)
 	case err == nil:

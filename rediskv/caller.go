@@ -44,9 +44,9 @@ type Caller struct {
 // revised are the outcomes behind which a script says a revision.
 var revised = []string{"written", "created", "changed", "queued", "done", "repeated"}
 
-// Revised takes the revision off the answer of a script that writes, for the caller
-// and for what is read from the replica later.
-func (s *DB) Revised(c Caller, outcome string, rest []any) []any {
+// Revised takes the revision off the answer of a script that writes, for the caller,
+// for what is read from the replica later, and for who looks whether it is still there.
+func (s *DB) Revised(c Caller, inv *script.Invocation, outcome string, rest []any) []any {
 	if len(rest) == 0 || !slices.Contains(revised, outcome) {
 		return rest
 	}
@@ -58,6 +58,9 @@ func (s *DB) Revised(c Caller, outcome string, rest []any) []any {
 	}
 	if err == nil && s.replica != nil {
 		s.replica.acknowledged(c.Organization, n)
+	}
+	if err == nil {
+		s.acknowledged(c.Organization, inv, n)
 	}
 	return rest[:last]
 }

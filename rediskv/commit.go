@@ -133,7 +133,7 @@ func (c *Commit) Sooner(queue, member string, at tollgate.Instant) {
 
 // Origin is what the caller's change is caused by, now.
 func (s *DB) Origin(c Caller) tollgate.Origin {
-	return tollgate.Origin{Organization: c.Organization, RequestID: c.Request.ID, At: s.Now()}
+	return tollgate.Origin{Organization: c.Organization, RequestID: c.Request.ID, At: s.Now(), HistoryID: s.Histories.Of(s.Space(c.Organization).Partition).ID}
 }
 
 // Document writes an object's document, read at a revision; 0 for one that is new.
@@ -219,7 +219,7 @@ func (c *Commit) Send(ctx context.Context, operation string) (outcome string, re
 	if outcome, rest, err = s.Run(ctx, inv); err == nil && c.Notify {
 		s.Cache.Forget(k.Org)
 	}
-	return outcome, s.Revised(c.caller, outcome, rest), err
+	return outcome, s.Revised(c.caller, inv, outcome, rest), err
 }
 
 // groups appends what is written.

@@ -2,6 +2,7 @@ package rediskv_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -273,7 +274,7 @@ func TestPartitionsAreFixed(t *testing.T) {
 	if first.Partitions() != 64 {
 		t.Errorf("%d partitions", first.Partitions())
 	}
-	_, err := store.Open(t.Context(), rediskv.Options{URL: server.URL, Clock: c.Now, Entropy: strings.NewReader(""), Partitions: 8})
+	_, err := store.Open(t.Context(), rediskv.Options{URL: server.URL, Clock: c.Now, Entropy: rand.Reader, Partitions: 8})
 	if err == nil || !strings.Contains(err.Error(), "64") {
 		t.Errorf("another number: %v", err)
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/url"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"tollgate"
+	"tollgate/rediskv/peer"
 )
 
 // blockingConnections bounds the readers that wait at the same time.
@@ -29,33 +29,47 @@ const connectionsPerCore = 10
 // and for batches of them: what asks at once does not wait until some are made.
 const warmed = 3
 
-// connect opens a client, and another for readers that wait. Whether it is a cluster
-// is the server's word: one URL works for both. A single server has then said
-// whatever else is to be known of it.
-func connect(ctx context.Context, o Options, partitions int, timeout time.Duration) (client, blocking redis.UniversalClient, said greeting, err error) {
+// clients are how a DB talks to Redis.
+type clients struct {
+	commands redis.UniversalClient
+	blocking redis.UniversalClient // for readers that wait; never starves the others
+	// notices hears what is published. Histories are not compared on its connections:
+	// go-redis makes them under a lock that their pings wait for.
+	notices redis.UniversalClient
+}
+
+func (c clients) close() error {
+	return errors.Join(c.commands.Close(), c.blocking.Close(), c.notices.Close())
+}
+
+// connect opens the clients. Whether it is a cluster is the server's word: one URL
+// works for both. A single server has then said whatever else is to be known of it.
+func connect(ctx context.Context, o Options, partitions int, timeout time.Duration) (c clients, said greeting, err error) {
 	own, others, err := redisOptions(o, o.Pool, timeout)
 	if err != nil {
-		return nil, nil, said, err
+		return c, said, err
 	}
 	apart, _, err := redisOptions(o, cmp.Or(o.Blocking, blockingConnections), timeout)
 	if err != nil {
-		return nil, nil, said, err
+		return c, said, err
 	}
+	heard := *own
+	heard.OnConnect = o.connections.Made
 	if len(others) == 0 {
 		single := redis.NewClient(own)
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		defer warm(ctx, single, own.PoolSize)(&err)
-		if said, err = greet(ctx, single, partitions); err != nil {
+		if said, err = greet(ctx, single, o, partitions); err != nil {
 			single.Close()
-			return nil, nil, said, err
+			return c, said, err
 		}
 		if !said.cluster {
-			return single, redis.NewClient(apart), said, nil
+			return clients{single, redis.NewClient(apart), redis.NewClient(&heard)}, said, nil
 		}
 		single.Close()
 	}
-	return clusterClient(own, others), clusterClient(apart, others), said, nil
+	return clients{clusterClient(own, others), clusterClient(apart, others), clusterClient(&heard, others)}, said, nil
 }
 
 // warm makes connections, beside the one that is being used; pool is the bound of all,
@@ -92,7 +106,14 @@ func redisOptions(o Options, pool int, timeout time.Duration) (*redis.Options, [
 	}
 	r.ContextTimeoutEnabled = true
 	r.DisableIdentity = true
-	r.OnConnect = o.connections.made
+	r.OnConnect = func(ctx context.Context, c *redis.Conn) error {
+		if o.histories != nil {
+			if err := o.histories.Connected(ctx, c); err != nil {
+				return err
+			}
+		}
+		return o.connections.Made(ctx, c)
+	}
 	r.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	r.DialTimeout, r.ReadTimeout, r.WriteTimeout, r.PoolTimeout = timeout/2, timeout, timeout, timeout/2
 	if r.PoolSize = cmp.Or(pool, r.PoolSize); r.PoolSize != 0 {
@@ -157,37 +178,9 @@ func redact(text, rawURL string) string {
 	return strings.ReplaceAll(text, rawURL, "the given URL")
 }
 
-// passing are replies of a server that cannot serve just now; any other error
-// reply is a fault of ours.
-var passing = []string{
-	"LOADING", "CLUSTERDOWN", "READONLY", "MASTERDOWN", "TRYAGAIN", "MOVED", "ASK", "OOM", "MISCONF", "NOREPLICAS",
-	"BUSY", "UNKILLABLE", "ERR max number of clients",
-}
-
-// IsReply says whether an error is an answer of Redis rather than the lack of one.
-func IsReply(err error) bool {
-	_, is := ReplyOf(err)
-	return is
-}
-
-// ReplyOf is the answer of Redis that an error is.
-func ReplyOf(err error) (text string, is bool) {
-	var reply redis.Error
-	if !errors.As(err, &reply) {
-		return "", false
-	}
-	return reply.Error(), true
-}
-
 // ErrRefused: Redis answers and does not let this service in. It is wrapped by
 // the error that says that the store is away, which it is for clients.
 var ErrRefused = errors.New("redis refuses the user or the password of the URL")
-
-var refusals = []string{"NOAUTH", "WRONGPASS", "NOPERM", "ERR AUTH", "ERR invalid password", "ERR invalid username-password"}
-
-func refused(text string) bool {
-	return slices.ContainsFunc(refusals, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
-}
 
 // Unavailable turns what go-redis reports into an error for the caller: the
 // store cannot be reached, or, for a reply that no correct script gets, a
@@ -197,15 +190,12 @@ func Unavailable(operation string, err error) error {
 	if err == nil || errors.As(err, &known) || errors.Is(err, ErrStale) || errors.Is(err, ErrConflict) || errors.Is(err, ErrReplayed) {
 		return err
 	}
-	if IsReply(err) {
-		text := err.Error()
-		if refused(text) {
+	if peer.IsReply(err) {
+		switch {
+		case peer.Refused(err):
 			return StoreUnavailable(operation, fmt.Errorf("%w: %w", ErrRefused, err))
-		}
-		for _, prefix := range passing {
-			if strings.HasPrefix(text, prefix) {
-				return StoreUnavailable(operation, err)
-			}
+		case peer.Passing(err):
+			return StoreUnavailable(operation, err)
 		}
 		return fmt.Errorf("redis %s: %w", operation, err)
 	}
@@ -224,7 +214,7 @@ func StoreUnavailable(operation string, err error) error {
 // scripts. So it can look at a Redis that takes no writes.
 func Bare(ctx context.Context, o Options) (*DB, error) {
 	quiet()
-	o.connections = new(connections)
+	o.connections = new(peer.Connections)
 	own, others, err := redisOptions(o, o.Pool, o.Timeout)
 	if err != nil {
 		return nil, err
@@ -234,7 +224,7 @@ func Bare(ctx context.Context, o Options) (*DB, error) {
 		ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 		defer cancel()
 		info, err := client.Info(ctx, "cluster").Result()
-		if err != nil && (!IsReply(err) || refused(err.Error())) {
+		if err != nil && (!peer.IsReply(err) || peer.Refused(err)) {
 			return nil, errors.Join(Unavailable("connect", err), client.Close())
 		}
 		if strings.Contains(info, "cluster_enabled:1") {
@@ -245,16 +235,16 @@ func Bare(ctx context.Context, o Options) (*DB, error) {
 		_ = client.Close()
 		client = clusterClient(own, others)
 	}
-	s, err := newDB(o, client, redis.NewClient(own))
+	s, err := newDB(o, clients{client, redis.NewClient(own), redis.NewClient(own)})
 	if err != nil {
 		return nil, err
 	}
 	var meta map[string]string
 	err = s.Timed(ctx, "partitions", func(ctx context.Context) (err error) {
-		meta, err = client.HGetAll(ctx, metaKey).Result()
+		meta, err = client.HGetAll(ctx, MetaKey).Result()
 		return err
 	})
-	if err != nil && !IsReply(err) {
+	if err != nil && !peer.IsReply(err) {
 		return nil, errors.Join(err, s.Close())
 	}
 	partitions, _ := strconv.Atoi(meta["partitions"])
@@ -266,7 +256,7 @@ func Bare(ctx context.Context, o Options) (*DB, error) {
 // may have gone unheard: at the start, and after a lost connection. It returns when
 // ctx ends.
 func (s *DB) Subscribe(ctx context.Context, heard func(channel, text string), missed func(), channels ...string) {
-	sub := s.Redis.Subscribe(ctx, channels...)
+	sub := s.notices.Subscribe(ctx, channels...)
 	defer sub.Close()
 	messages := sub.ChannelWithSubscriptions() // pings, and subscribes again after a lost connection
 	for {

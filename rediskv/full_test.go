@@ -164,7 +164,7 @@ func TestEveryFieldOfAPaymentIsStored(t *testing.T) {
 	captured := slices.IndexFunc(ch.Transactions, func(x tollgate.Transaction) bool { return x.Type == tollgate.TransactionCapture })
 	x := &ch.Transactions[captured]
 	x.RefundID, x.PayoutID, x.UpdatedAt = new("rfd_1"), new("po_1"), at+6
-	*p, *x, *ch.Ticket, ch.Event = fill(*p), fill(*x), fill(*ch.Ticket), fill(ch.Event, "Sequence")
+	*p, *x, *ch.Ticket, ch.Event = fill(*p), fill(*x), fill(*ch.Ticket), fill(ch.Event, "Sequence", "HistoryID")
 	read(f.CreatePayment(t.Context(), f.Caller, f.Key("full"), a, ch, ans))(t)
 	payment, ticket := f.Read(t, p.ID)
 	same(t, payment, p)
@@ -173,7 +173,7 @@ func TestEveryFieldOfAPaymentIsStored(t *testing.T) {
 	same(t, stored[slices.IndexFunc(stored, func(s tollgate.Transaction) bool { return s.ID == x.ID })], *x)
 	doc, err := f.Event(t.Context(), f.Caller, ch.Event.ID, nil)
 	event := parsed[tollgate.Event](t, doc, err)
-	ch.Event.Sequence = event.Sequence
+	ch.Event.Sequence, ch.Event.HistoryID = event.Sequence, event.HistoryID
 	same(t, event, ch.Event)
 
 	p, ticket = f.Read(t, p.ID)

@@ -3,36 +3,40 @@ package rediskv
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 
+	"tollgate/rediskv/peer"
 	"tollgate/rediskv/script"
 )
 
 // greeting is what a Redis says when a Store opens.
 type greeting struct {
 	cluster bool
-	meta    map[string]string // the hash metaKey
+	meta    map[string]string // the hash MetaKey
 	scripts []bool            // which of all scripts it has
-	facts   Facts
+	facts   peer.Facts
+	begun   bool // each of its partitions has a history
 }
 
 // greet asks a server, in one round trip, all that is to be known of it, and records
 // the number of partitions where none is. Of a node of a cluster only that it is one
 // counts.
-func greet(ctx context.Context, c *redis.Client, partitions int) (said greeting, err error) {
+func greet(ctx context.Context, c *redis.Client, o Options, partitions int) (said greeting, err error) {
 	pipe := c.Pipeline()
 	info := pipe.Info(ctx, "cluster")
-	recorded, meta := pipe.HSetNX(ctx, metaKey, "partitions", partitions), pipe.HGetAll(ctx, metaKey)
+	recorded, meta := pipe.HSetNX(ctx, MetaKey, "partitions", partitions), pipe.HGetAll(ctx, MetaKey)
 	hashes := make([]string, len(script.All()))
 	for i, one := range script.All() {
 		hashes[i] = one.Hash()
 	}
 	scripts := pipe.ScriptExists(ctx, hashes...)
-	facts := AskFacts(ctx, pipe)
+	facts := peer.Ask(ctx, pipe)
+	begun := o.histories.Ask(ctx, pipe, historyKeys(partitions))
 	// Whoever is not let in gets no answer to any of it.
-	if _, err := pipe.Exec(ctx); err != nil && (!IsReply(err) || info.Val() == "" && len(meta.Val()) == 0) {
+	if _, err := pipe.Exec(ctx); err != nil && (!peer.IsReply(err) || info.Val() == "" && len(meta.Val()) == 0) {
 		return said, Unavailable("connect", err)
 	}
 	if said.cluster = strings.Contains(info.Val(), "cluster_enabled:1"); said.cluster {
@@ -43,6 +47,7 @@ func greet(ctx context.Context, c *redis.Client, partitions int) (said greeting,
 	}
 	said.meta, said.scripts = meta.Val(), scripts.Val()
 	said.facts, err = facts()
+	said.begun = begun() && said.meta["partitions"] == strconv.Itoa(partitions)
 	return said, Unavailable("inspect", err)
 }
 
@@ -51,11 +56,34 @@ func greet(ctx context.Context, c *redis.Client, partitions int) (said greeting,
 // what commands there are, and that may be one that hangs by the time of a request.
 func (s *DB) meet(ctx context.Context, partitions int) (said greeting, err error) {
 	err = s.Timed(ctx, "partitions", func(ctx context.Context) error {
-		if err := s.Redis.HSetNX(ctx, metaKey, "partitions", partitions).Err(); err != nil {
+		if err := s.Redis.HSetNX(ctx, MetaKey, "partitions", partitions).Err(); err != nil {
 			return err
 		}
-		said.meta, err = s.Redis.HGetAll(ctx, metaKey).Result()
+		said.meta, err = s.Redis.HGetAll(ctx, MetaKey).Result()
 		return err
 	})
 	return said, err
 }
+
+// Greeted is what a single server said when the Store was opened; nil of a cluster.
+func (s *DB) Greeted() peer.Facts { return s.facts }
+
+// Masters are all servers that take writes, by their address; a single one whatever
+// it takes. do is called for several at once.
+func (s *DB) Masters(ctx context.Context, do func(ctx context.Context, address string, master *redis.Client) error) error {
+	switch c := s.Redis.(type) {
+	case *redis.ClusterClient:
+		return c.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+			return do(ctx, master.Options().Addr, master)
+		})
+	case *redis.Client:
+		return do(ctx, c.Options().Addr, c)
+	}
+	return nil
+}
+
+// OnReconnect has a function called with every new connection to Redis: after a cut, a
+// restart or a failover there is one before the next answer. There are others, as when
+// more is asked at once, so whoever is called looks whether anything has changed. It
+// must not wait.
+func (s *DB) OnReconnect(do func()) { s.connections.Tell(do) }

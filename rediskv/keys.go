@@ -17,7 +17,7 @@ const (
 
 // Keys outside every partition.
 const (
-	metaKey       = "tollgate:meta"      // hash: partitions; seal, made with the secret key of all processes
+	MetaKey       = "tollgate:meta"      // hash: partitions; seal, made with the secret key of all processes; restoring and what else package backup says
 	SandboxKey    = "tollgate:sandbox"   // hash: secrets of `tollgate dev` on a real Redis; ahead, its clock in milliseconds
 	ConfigChannel = "tollgate:config"    // channel: organizations whose configuration changed
 	EventsChannel = "tollgate:events"    // channel: logs, by their key, that have something new and that somebody waits for

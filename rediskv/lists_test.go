@@ -207,8 +207,8 @@ func TestEventFilters(t *testing.T) {
 	}
 }
 
-// A log that was trimmed says so; one that lost its tail is read again from a
-// little earlier.
+// A log that was trimmed says so, and one that lost its tail: whoever has a cursor of
+// it knows more than there is.
 func TestCursorsOfLogsThatChanged(t *testing.T) {
 	f := newFixture(t)
 	for range 4 {
@@ -218,7 +218,7 @@ func TestCursorsOfLogsThatChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, end, _, err := f.Events(t.Context(), f.Caller, eventlog.EventQuery{Limit: 100})
+	_, end, _, err := f.Events(t.Context(), f.Caller, eventlog.EventQuery{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,9 +232,8 @@ func TestCursorsOfLogsThatChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Pay(t, eur(200), tollgate.CaptureManual)
-	again, _, _, err := f.Events(t.Context(), f.Caller, eventlog.EventQuery{Limit: 100, After: end})
-	if err != nil || len(again) < 1 || sequence(t, again[len(again)-1]) != int64(len(all)+1) {
-		t.Errorf("after a cut: %d events, %v", len(again), err)
+	if _, _, _, err := f.Events(t.Context(), f.Caller, eventlog.EventQuery{Limit: 100, After: end}); code(err) != string(tollgate.CodeHistoryLost) {
+		t.Errorf("after a cut: %v", err)
 	}
 	if err := raw.XTrimMinID(t.Context(), key, ids[len(ids)-2].ID).Err(); err != nil {
 		t.Fatal(err)

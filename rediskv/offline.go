@@ -11,6 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv/history"
+	"tollgate/rediskv/peer"
 )
 
 // Keeper has kept what an earlier process read (package snapshot).
@@ -28,14 +30,15 @@ var errAway = errors.New("it was away when this process started")
 // seal are as they were recorded in that Redis.
 func Offline(o Options, kept Keeper, partitions int, seal string) (*DB, error) {
 	o.URL, o.Replica = "redis://away.invalid", ""
-	o.connections = new(connections)
+	o.connections = new(peer.Connections)
+	o.histories = &history.Watch{Book: history.NewBook(historyKeys(partitions))}
 	o.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errAway }
 	own, _, err := redisOptions(o, 0, cmp.Or(o.Timeout, OperationTimeout))
 	if err != nil {
 		return nil, err
 	}
 	own.MaxRetries, own.DialerRetries = -1, 1
-	s, err := newDB(o, redis.NewClient(own), redis.NewClient(own))
+	s, err := newDB(o, clients{redis.NewClient(own), redis.NewClient(own), redis.NewClient(own)})
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv/peer"
 	"tollgate/rediskv/record"
 )
 
@@ -207,7 +208,7 @@ func (s *DB) ReadStrings(ctx context.Context, operation string, keys []string) (
 			for i, key := range part {
 				replies[i] = pipe.Get(ctx, key)
 			}
-			if _, err := pipe.Exec(ctx); err != nil && !IsReply(err) {
+			if _, err := pipe.Exec(ctx); err != nil && !peer.IsReply(err) {
 				return err
 			}
 			for i, reply := range replies {

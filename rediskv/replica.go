@@ -10,6 +10,8 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/redis/go-redis/v9"
+
+	"tollgate/rediskv/peer"
 )
 
 const (
@@ -48,7 +50,8 @@ var errBehind = errors.New("the replica may be behind")
 
 // addReplica connects to the replica of the URL, which need not answer yet.
 func (s *DB) addReplica(ctx context.Context, o Options) error {
-	o.URL, o.connections = o.Replica, new(connections) // of no interest: it is looked at once a second
+	o.URL, o.connections = o.Replica, new(peer.Connections) // of no interest: it is looked at once a second
+	o.histories = nil                                       // what a replica has not yet is no loss
 	own, others, err := redisOptions(o, o.Pool, s.Timeout)
 	if err != nil {
 		return fmt.Errorf("replica: %w", err)
@@ -69,6 +72,7 @@ func (s *DB) addReplica(ctx context.Context, o Options) error {
 		Redis: client, Blocking: s.Blocking, Batched: client, primary: s, deadTries: s.deadTries, spaces: s.spaces,
 		Timeout: s.Timeout, ExportBytes: s.ExportBytes, Clock: s.Clock, observe: s.observe, Log: s.Log, Cache: s.Cache,
 		told: s.told, notes: s.notes, onDamage: s.onDamage, OnHeld: s.OnHeld, News: s.News, Builtin: s.Builtin, mint: s.mint,
+		Histories: s.Histories,
 	}
 	s.replica = &replica{view: view, maxLag: o.MaxLag, now: s.Clock, needed: needed, changed: changed}
 	view.replica = s.replica

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv/history"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
 )
@@ -19,36 +20,40 @@ import (
 //go:embed lua/*.lua
 var lua embed.FS
 
-// loadScripts makes the first EVALSHA of each script succeed, on every master. A
-// single server has said which ones it has, as a rule all: they are some 300 KB, and
-// on their way for long. Those that it lacks are sent at once; between two of them
-// Redis answers others.
-func (s *DB) loadScripts(ctx context.Context, there []bool) error {
+// loadScripts makes the first EVALSHA of each script succeed, on every master of a
+// cluster. To a single server it returns what is to be sent in front of the next
+// commands: it has said which scripts it has, as a rule all. They are some 300 KB, and
+// on their way for long; between two of them Redis answers others.
+func (s *DB) loadScripts(ctx context.Context, there []bool) (first func(redis.Pipeliner), err error) {
 	for _, one := range script.All() {
 		if one.Fault != nil {
-			return one.Fault
+			return nil, one.Fault
 		}
 	}
 	if cluster, ok := s.Redis.(*redis.ClusterClient); ok {
-		return cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return loadInto(ctx, s, master, there) })
+		return nil, cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return loadInto(ctx, s, master, nil) })
 	}
-	return loadInto(ctx, s, s.Redis, there)
+	return func(pipe redis.Pipeliner) { queueScripts(ctx, pipe, there) }, nil
 }
 
 func loadInto(ctx context.Context, s *DB, c redis.Cmdable, there []bool) error {
 	return s.Timed(ctx, "load_scripts", func(ctx context.Context) error {
 		pipe := c.Pipeline()
-		for i, one := range script.All() {
-			if i >= len(there) || !there[i] {
-				pipe.ScriptLoad(ctx, one.Source) // one.Load would take the hash of an answer that has not come
-			}
-		}
+		queueScripts(ctx, pipe, there)
 		if pipe.Len() == 0 {
 			return nil
 		}
 		_, err := pipe.Exec(ctx)
 		return err
 	})
+}
+
+func queueScripts(ctx context.Context, pipe redis.Pipeliner, there []bool) {
+	for i, one := range script.All() {
+		if i >= len(there) || !there[i] {
+			pipe.ScriptLoad(ctx, one.Source) // one.Load would take the hash of an answer that has not come
+		}
+	}
 }
 
 // Outcomes that concern the Store's callers, not clients.
@@ -72,6 +77,7 @@ func (s *DB) Run(ctx context.Context, inv *script.Invocation) (outcome string, r
 
 // RunOn is run on a client of the caller's choice.
 func (s *DB) RunOn(ctx context.Context, client redis.Scripter, inv *script.Invocation) (outcome string, rest []any, err error) {
+	s.Histories.Guard(ctx, inv)
 	var again *script.Invocation
 	err = s.Timed(ctx, inv.Name, func(ctx context.Context) error {
 		reply, err := s.reply(ctx, client, inv)
@@ -81,7 +87,7 @@ func (s *DB) RunOn(ctx context.Context, client redis.Scripter, inv *script.Invoc
 		outcome, _ = reply[0].(string)
 		rest = reply[1:]
 		if damage := rememberedWrong(inv, outcome, rest); damage != nil {
-			outcome, rest = "damaged", []any{inv.Keys[recordKey]}
+			outcome, rest = "damaged", []any{inv.Keys[inv.Place(recordKey)]}
 			return nil
 		}
 		if outcome == "outdated" {
@@ -109,6 +115,9 @@ func (s *DB) RunOn(ctx context.Context, client redis.Scripter, inv *script.Invoc
 	if err == nil && again != nil {
 		return s.RunOn(ctx, client, again)
 	}
+	if err == nil && outcome == history.Outcome {
+		err = s.OtherHistory(ctx, inv)
+	}
 	if err == nil && outcome == "damaged" {
 		key, _ := rest[0].(string)
 		err = s.DamagedAt(ctx, key, fmt.Errorf("redis %s: %s has another form", inv.Name, key))
@@ -127,8 +136,8 @@ func (s *DB) reply(ctx context.Context, client redis.Scripter, inv *script.Invoc
 	return inv.Script.Run(ctx, client, inv.Keys, inv.Args...).Slice()
 }
 
-// recordKey is the place of RequestKeys.Record among the keys of every script that
-// has them, and fingerprintArg that of RequestArgs.Fingerprint among its arguments.
+// recordKey is the place of RequestKeys.Record among the named keys of every script
+// that has them, and fingerprintArg that of RequestArgs.Fingerprint among its arguments.
 const (
 	recordKey      = 1
 	fingerprintArg = 2
@@ -141,7 +150,7 @@ func rememberedWrong(inv *script.Invocation, outcome string, rest []any) error {
 		return nil
 	}
 	text, _ := rest[0].(string)
-	return record.CheckRequest(inv.Keys[recordKey], text)
+	return record.CheckRequest(inv.Keys[inv.Place(recordKey)], text)
 }
 
 // forgetting is the script that may forget a record, and no other one: that is the
@@ -150,7 +159,8 @@ func forgetting(inv *script.Invocation, rest []any) *script.Invocation {
 	text, _ := rest[0].(string)
 	envelope, _, _ := strings.Cut(text, "/")
 	again := &script.Invocation{Named: inv.Named, Keys: inv.Keys, Args: slices.Clone(inv.Args)}
-	again.Args[fingerprintArg] = fmt.Sprint(inv.Args[fingerprintArg]) + " " + envelope
+	at := inv.Place(fingerprintArg)
+	again.Args[at] = fmt.Sprint(inv.Args[at]) + " " + envelope
 	return again
 }
 

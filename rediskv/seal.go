@@ -8,7 +8,7 @@ func (s *DB) OnceSealed(ctx context.Context, candidate []byte) (kept []byte, err
 	if s.seal != "" {
 		return []byte(s.seal), nil
 	}
-	kept, err = s.Once(ctx, metaKey, "seal", candidate)
+	kept, err = s.Once(ctx, MetaKey, "seal", candidate)
 	s.seal = string(kept)
 	return kept, err
 }

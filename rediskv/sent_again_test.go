@@ -164,7 +164,7 @@ func writes(t *testing.T, name string) bool {
 }
 
 // resends are all scripts that write.
-var resends = slices.Concat(paymentResends, configResends, webhookResends, payoutResends, exportResends)
+var resends = slices.Concat(historyResends, paymentResends, configResends, webhookResends, payoutResends, exportResends)
 
 // must is for what stands beside the change.
 func must(t testing.TB, err error) {

@@ -20,6 +20,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv/history"
+	"tollgate/rediskv/peer"
 )
 
 // OperationTimeout bounds every call to Redis, retries included (interface §8),
@@ -86,9 +88,16 @@ type Options struct {
 	Damaged func(object string)
 	// Held is told of every payout that this process holds; it may be nil.
 	Held func()
+	// GoOn has a history begin at once where data was lost; else nothing is written
+	// until the loss is accepted (Accept). Payouts wait for that in both cases.
+	GoOn bool
+	// Lost is told of every partition that this process finds to have lost data; it may
+	// be nil.
+	Lost func()
 	Log  *slog.Logger // nil discards
 
-	connections *connections // of the Store that is being opened
+	connections *peer.Connections // of the Store that is being opened
+	histories   *history.Watch
 }
 
 // DB is the Redis that Tollgate's state is in, and what all rooms of it have in
@@ -96,11 +105,12 @@ type Options struct {
 type DB struct {
 	Redis        redis.UniversalClient
 	Blocking     redis.UniversalClient // for readers that wait; never starves the others
+	notices      redis.UniversalClient // hears what is published
 	Batched      redis.Scripter        // sends what many goroutines do at once together, where it can
 	deadTries    int                   // how often a dead connection is no answer
 	spaces       []Space               // by partition
-	facts        Facts                 // as they were when the Store was opened; nil of a cluster
-	connections  *connections
+	facts        peer.Facts            // as they were when the Store was opened; nil of a cluster
+	connections  *peer.Connections
 	seal         string // that was found then
 	Timeout      time.Duration
 	silence      time.Duration
@@ -117,6 +127,9 @@ type DB struct {
 	OnHeld       func()
 	News         chan struct{}
 	Builtin      map[tollgate.Citation]tollgate.RuleRef
+
+	Histories *history.Watch // by partition
+	onLoss    func()
 
 	notes bool   // what is read of configuration is noted
 	kept  Keeper // of an Offline, else nil
@@ -139,12 +152,12 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, fmt.Errorf("partitions: %d is not between 1 and %d", partitions, maxPartitions)
 	}
 	quiet()
-	o.connections = new(connections)
-	client, blocking, said, err := connect(ctx, o, partitions, cmp.Or(o.Timeout, OperationTimeout))
+	o.connections, o.histories = new(peer.Connections), &history.Watch{GoOn: o.GoOn}
+	c, said, err := connect(ctx, o, partitions, cmp.Or(o.Timeout, OperationTimeout))
 	if err != nil {
 		return nil, err
 	}
-	s, err := newDB(o, client, blocking)
+	s, err := newDB(o, c)
 	if err != nil {
 		return nil, err
 	}
@@ -161,23 +174,24 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	return s, nil
 }
 
-// newDB takes over both clients.
-func newDB(o Options, client, blocking redis.UniversalClient) (*DB, error) {
+// newDB takes over the clients.
+func newDB(o Options, c clients) (*DB, error) {
 	log := o.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	batched, err := together(client)
+	batched, err := together(c.commands)
 	if err != nil {
-		return nil, errors.Join(err, client.Close(), blocking.Close())
+		return nil, errors.Join(err, c.close())
 	}
 	told, err := lru.New[string, bool](toldSize)
 	if err != nil {
-		return nil, errors.Join(err, client.Close(), blocking.Close())
+		return nil, errors.Join(err, c.close())
 	}
 	s := &DB{
-		Redis: client, Blocking: blocking, Batched: batched, deadTries: max(leastDeadTries, o.Pool),
+		Redis: c.commands, Blocking: c.blocking, notices: c.notices, Batched: batched, deadTries: max(leastDeadTries, o.Pool),
 		Timeout: cmp.Or(o.Timeout, OperationTimeout), silence: o.Silence, notes: o.Notes, ExportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), PaymentBytes: cmp.Or(o.PaymentBytes, DefaultPaymentBytes), Clock: o.Clock, Wall: o.Wall, WaitReplicas: o.WaitReplicas, connections: o.connections, mint: &mint{entropy: o.Entropy}, observe: o.Observe, Log: log,
+		Histories: o.histories, onLoss: o.Lost,
 		Cache: newCache(), told: told, onDamage: o.Damaged, OnHeld: o.Held, News: make(chan struct{}, 1), Builtin: map[tollgate.Citation]tollgate.RuleRef{},
 	}
 	for _, ref := range o.Rules {
@@ -207,6 +221,9 @@ func (s *DB) prepare(ctx context.Context, want, first int, said greeting) (err e
 	} else {
 		s.facts = said.facts
 	}
+	if copied := said.meta[history.Restoring]; copied != "" {
+		return fmt.Errorf("%w (%s). Wait until 'tollgate restore' has ended; if it has died, run it again with the same copy", history.ErrRestoring, copied)
+	}
 	recorded, err := strconv.Atoi(said.meta["partitions"])
 	if err != nil || recorded < 1 || recorded > maxPartitions {
 		return fmt.Errorf("partitions: %q is recorded", said.meta["partitions"])
@@ -215,16 +232,30 @@ func (s *DB) prepare(ctx context.Context, want, first int, said greeting) (err e
 		return fmt.Errorf("partitions: this Redis was set up with %d, not %d; the number cannot change", recorded, want)
 	}
 	s.spaces, s.seal = spacesOf(recorded), said.meta["seal"]
-	return s.loadScripts(ctx, said.scripts)
+	scripts, err := s.loadScripts(ctx, said.scripts)
+	if err != nil {
+		return err
+	}
+	if !said.begun {
+		return s.Histories.Begin(ctx, s, s.Redis, historyKeys(len(s.spaces)), said.facts.Run(), scripts)
+	}
+	if err := loadInto(ctx, s, s.Redis, said.scripts); err != nil {
+		return err
+	}
+	s.Histories.Follow(ctx, s, s.Redis, said.facts.Run())
+	return nil
 }
 
 // Close ends the connections.
 func (s *DB) Close() error {
-	err := s.Redis.Close()
+	err := clients{s.Redis, s.Blocking, s.notices}.close()
 	if s.replica != nil {
 		err = errors.Join(err, s.replica.view.Redis.Close())
 	}
-	return errors.Join(err, s.Blocking.Close())
+	if s.Histories != nil {
+		s.Histories.Settled()
+	}
+	return err
 }
 
 // Ping reports whether Redis answers.

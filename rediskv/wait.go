@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv/peer"
 	"tollgate/rediskv/script"
 )
 
@@ -121,7 +122,7 @@ func (s *DB) masterOf(ctx context.Context, key string, to redirect) (*redis.Clie
 
 // sentAgain says whether a script is to be sent again after an error, and where.
 func (s *DB) sentAgain(ctx context.Context, inv *script.Invocation, was redirect, err error) (to redirect, again bool) {
-	text, isReply := ReplyOf(err)
+	text, isReply := peer.ReplyOf(err)
 	word, rest, _ := strings.Cut(text, " ")
 	if word == "NOSCRIPT" {
 		node, err := s.masterOf(ctx, inv.Keys[0], was)

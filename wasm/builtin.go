@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
+	"sort"
 
 	"github.com/go-json-experiment/json"
 
@@ -62,8 +62,9 @@ func Builtin() ([]BuiltinRule, error) {
 		}
 		all = append(all, r)
 	}
-	slices.SortFunc(all, func(a, b BuiltinRule) int {
-		return cmp.Or(cmp.Compare(a.Citation.Name, b.Citation.Name), cmp.Compare(a.Citation.Version, b.Citation.Version))
+	sort.Slice(all, func(i, j int) bool {
+		a, b := all[i].Citation, all[j].Citation
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version)) < 0
 	})
 	return all, nil
 }

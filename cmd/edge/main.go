@@ -63,7 +63,7 @@ func start(ctx context.Context, p *host.Program) error {
 	url := setting("REDIS_URL")
 	encrypted := strings.HasPrefix(url, "rediss://")
 	store, err := service.Await(ctx, rediskv.Options{
-		URL: url, Clock: time.Now, Wall: wall, Entropy: bufio.NewReader(rand.Reader), Log: log, Pool: connections, Blocking: 1, Silence: silence, PaymentBytes: paymentBytes,
+		URL: url, Clock: time.Now, Wall: wall, Entropy: bufio.NewReader(rand.Reader), Log: log, Pool: connections, Blocking: 1, Silence: silence, PaymentBytes: paymentBytes, GoOn: setting("ON_HISTORY_LOSS") == "continue",
 		Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
 			return dial(ctx, p.Host.Call("dial", address, encrypted))
 		},

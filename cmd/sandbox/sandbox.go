@@ -59,9 +59,8 @@ func Start(ctx context.Context, o Options) (*Sandbox, error) {
 		o.Redis.FastForward(by)
 		return nil
 	}}
-	entropy := bufio.NewReader(o.Entropy)
 	store, err := service.Connect(ctx, rediskv.Options{
-		URL: "redis://sandbox", Partitions: 1, Clock: clock.Now, Wall: o.Clock, Entropy: entropy, Log: o.Log, Dial: o.Redis.Dial, Pool: connections, Blocking: connections, Timeout: Patience,
+		URL: "redis://sandbox", Partitions: 1, Clock: clock.Now, Wall: o.Clock, Entropy: bufio.NewReader(o.Entropy), Log: o.Log, Dial: o.Redis.Dial, Pool: connections, Blocking: connections, Timeout: Patience,
 	})
 	if err != nil {
 		return nil, err
@@ -69,7 +68,7 @@ func Start(ctx context.Context, o Options) (*Sandbox, error) {
 	if err := clock.Resume(ctx, store); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	if s.Secrets, err = Prepare(ctx, store, entropy); err != nil {
+	if s.Secrets, err = Prepare(ctx, store, bufio.NewReader(o.Entropy)); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
 	s.Service, err = service.New(ctx, store, service.Options{

@@ -24,8 +24,9 @@ func TestWorkMetricsPortTaken(t *testing.T) {
 		if code := p.exit(); code != cli.ExitUsage || !p.says("address already in use") {
 			t.Errorf("exit code %d: %v", code, p.lines)
 		}
-		for _, look := range []string{"XREADGROUP", "EVALSHA", "ZRANGE", "XLEN"} {
-			if n := wire.Count(look); n > 0 {
+		// A start counts itself in the history of each of the 64 partitions.
+		for look, start := range map[string]int{"XREADGROUP": 0, "EVALSHA": 64, "ZRANGE": 0, "XLEN": 0} {
+			if n := wire.Count(look); n > start {
 				t.Errorf("it has begun to work: %d times %s", n, look)
 			}
 		}

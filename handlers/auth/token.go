@@ -25,6 +25,7 @@ type Token struct {
 	Organization string // org
 	GrantID      string // grant_id
 	GrantVersion int64  // gv, compared with the grant's by whoever reads or commits
+	History      string // his, within which it writes; empty in those of earlier releases
 	Scopes       Scopes // scope
 	KeyID        string // kid of the key that signed it; set by Verifier
 	IssuedAt     time.Time
@@ -45,6 +46,7 @@ type tokenClaims struct {
 	Organization string `json:"org"`
 	GrantID      string `json:"grant_id"`
 	GrantVersion int64  `json:"gv"`
+	History      string `json:"his,omitempty"`
 }
 
 // complete reports whether all that must be there is there.
@@ -61,14 +63,14 @@ type Issuer struct {
 
 // Mint signs an access token that is good from now for TokenLifetime, or until
 // t.Expires where that is set and earlier. Of t the caller sets ID, ClientID,
-// Organization, GrantID, GrantVersion and Scopes, all of them; the rest is not
+// Organization, GrantID, GrantVersion and Scopes, all of them, and History; the rest is not
 // read. Times are whole seconds, cut.
 func (i *Issuer) Mint(now time.Time, t Token) (string, error) {
 	claims := tokenClaims{
 		Issuer: i.Name, Subject: t.ClientID, Audience: i.Name,
 		Expires: now.Add(TokenLifetime).Unix(), IssuedAt: now.Unix(),
 		ID: t.ID, ClientID: t.ClientID, Scope: t.Scopes.String(),
-		Organization: t.Organization, GrantID: t.GrantID, GrantVersion: t.GrantVersion,
+		Organization: t.Organization, GrantID: t.GrantID, GrantVersion: t.GrantVersion, History: t.History,
 	}
 	if !t.Expires.IsZero() {
 		claims.Expires = min(claims.Expires, t.Expires.Unix())

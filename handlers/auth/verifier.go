@@ -116,7 +116,7 @@ func (v *Verifier) check(claims tokenClaims, kid string) (*Token, Reason) {
 	}
 	return &Token{
 		ID: claims.ID, ClientID: claims.ClientID, Organization: claims.Organization,
-		GrantID: claims.GrantID, GrantVersion: claims.GrantVersion, Scopes: granted,
+		GrantID: claims.GrantID, GrantVersion: claims.GrantVersion, History: claims.History, Scopes: granted,
 		KeyID: kid, IssuedAt: issued, Expires: time.Unix(claims.Expires, 0).UTC(),
 	}, ""
 }

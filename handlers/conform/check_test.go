@@ -24,7 +24,7 @@ func TestEveryExampleConforms(t *testing.T) {
 // less, a value of another type. Each must be noticed.
 func TestEveryKeyCounts(t *testing.T) {
 	optional := []string{ // of problems; of a payment's event; of what a receiver answered
-		"param", "errors", "rule", "perimeter", "payment_id", "ticket_id", "payment_status", "capture_id", "Content-Type",
+		"param", "errors", "since", "rule", "perimeter", "payment_id", "ticket_id", "payment_status", "capture_id", "Content-Type",
 	}
 	d := document(t)
 	broken := 0

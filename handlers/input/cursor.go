@@ -32,6 +32,7 @@ func NewCursors(key [32]byte) (*Cursors, error) {
 type cursor[P any] struct {
 	Filters  Values `json:"f,omitempty"`
 	Order    string `json:"o"`
+	History  string `json:"h,omitempty"` // of the organization's log; empty in those of earlier releases
 	Position P      `json:"p"`
 }
 

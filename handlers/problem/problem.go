@@ -40,6 +40,7 @@ var kinds = map[tollgate.Code]kind{
 	tollgate.CodeNotAcceptable:            {http.StatusNotAcceptable, "Not acceptable"},
 	tollgate.CodeCursorExpired:            {http.StatusGone, "Cursor expired"},
 	tollgate.CodeExportExpired:            {http.StatusGone, "Export expired"},
+	tollgate.CodeHistoryChanged:           {http.StatusGone, "History changed"},
 	tollgate.CodeBodyTooLarge:             {http.StatusRequestEntityTooLarge, "Body too large"},
 	tollgate.CodeURITooLong:               {http.StatusRequestURITooLong, "URI too long"},
 	tollgate.CodeMediaTypeUnsupported:     {http.StatusUnsupportedMediaType, "Media type unsupported"},
@@ -76,6 +77,7 @@ var kinds = map[tollgate.Code]kind{
 	tollgate.CodeRuleFailed:               {http.StatusServiceUnavailable, "A rule failed"},
 	tollgate.CodeStoreUnavailable:         {http.StatusServiceUnavailable, "Store unavailable"},
 	tollgate.CodeCapacityReached:          {http.StatusServiceUnavailable, "No room for more"},
+	tollgate.CodeHistoryLost:              {http.StatusServiceUnavailable, "Data may be lost"},
 }
 
 // kindOf is 500 for a code that is not in the table.
@@ -96,7 +98,7 @@ func Of(e *tollgate.Error, requestID string) rediskv.Answer {
 		Type: "urn:tollgate:error:" + string(e.Code), Title: k.title, Status: k.status, Code: e.Code, Message: e.Message,
 		RequestID: requestID, Param: e.Param, Errors: e.Details, Rule: e.Rule, Perimeter: e.Context.Perimeter,
 		PaymentID: e.Context.PaymentID, TicketID: e.Context.TicketID, PaymentStatus: e.Context.Status,
-		RulesInForce: e.Context.RulesInForce, Currencies: e.Context.Currencies, Accounts: e.Context.Accounts, Quote: e.Context.Quote,
+		RulesInForce: e.Context.RulesInForce, Currencies: e.Context.Currencies, Accounts: e.Context.Accounts, Quote: e.Context.Quote, Since: e.Context.Since,
 	}, json.Deterministic(true))
 	if err != nil { // text that is not UTF-8 got past every check
 		panic(fmt.Errorf("problem %s: %w", e.Code, err))

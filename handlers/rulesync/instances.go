@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -197,7 +198,7 @@ func (s *Sync) expect(upcoming []instances.Upcoming) {
 		stays := slices.ContainsFunc(upcoming, func(u instances.Upcoming) bool { return u.ID == a.ID })
 		return stays || (!s.listing && !s.unread(a))
 	})
-	slices.SortFunc(upcoming, func(a, b instances.Upcoming) int { return cmp.Compare(a.At, b.At) })
+	sort.Slice(upcoming, func(i, j int) bool { return upcoming[i].At < upcoming[j].At })
 	s.upcoming, s.expected = upcoming, true
 }
 
@@ -292,8 +293,8 @@ func (s *Sync) now() (now state) {
 			now.complete = false
 		}
 	}
-	slices.SortFunc(now.failing, compareRefs)
-	slices.SortFunc(now.modules, func(a, b instances.LoadedModule) int { return compareRefs(a.RuleRef, b.RuleRef) })
+	sort.Slice(now.failing, func(i, j int) bool { return compareRefs(now.failing[i], now.failing[j]) < 0 })
+	sort.Slice(now.modules, func(i, j int) bool { return compareRefs(now.modules[i].RuleRef, now.modules[j].RuleRef) < 0 })
 	return now
 }
 

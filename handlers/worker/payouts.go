@@ -34,8 +34,11 @@ func ledgerOnly(context.Context, tollgate.Payout) (tollgate.PayoutOutcome, error
 // makePayouts closes the sales days of one partition that are over, makes the
 // payouts that fall due by that, and carries on those that are under way. It
 // returns how many it has made or brought to an end, and goes on past what
-// fails.
+// fails. Where a loss of data is not accepted yet, none is made or carried on.
 func (w *Worker) makePayouts(ctx context.Context, p int) (int, error) {
+	if history, err := w.Store.Histories.Current(ctx, p); err != nil || history.Loss != nil {
+		return 0, err // who is paid may have been paid before: somebody has to look at it first
+	}
 	made, failed := w.payouts.Each(ctx, p, w.Store.DueAccounts, func(d payouts.Due) (int, bool, error) {
 		n, err := w.Store.CloseDays(ctx, d.Organization, d.ID)
 		w.Observer.Payouts("created", n)

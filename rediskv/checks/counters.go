@@ -19,6 +19,7 @@ import (
 	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/payments"
+	"tollgate/rediskv/peer"
 )
 
 const (
@@ -231,7 +232,7 @@ func (s *counterSums) catchUp(ctx context.Context) error {
 			for i, name := range some {
 				values[i] = pipe.Get(ctx, w.k.Counter(name))
 			}
-		}); err != nil && !rediskv.IsReply(err) {
+		}); err != nil && !peer.IsReply(err) {
 			return err
 		}
 		until, err := strconv.ParseInt(last.Val(), 10, 64)

@@ -14,6 +14,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/consistency"
+	"tollgate/rediskv/peer"
 	"tollgate/rediskv/record"
 )
 
@@ -36,7 +37,7 @@ func (w *walk) checkSums(ctx context.Context, names []string) ([][]Finding, erro
 		if pipe.Len() == 0 {
 			return nil
 		}
-		if _, err := pipe.Exec(ctx); err != nil && !rediskv.IsReply(err) && !errors.Is(err, redis.Nil) {
+		if _, err := pipe.Exec(ctx); err != nil && !peer.IsReply(err) && !errors.Is(err, redis.Nil) {
 			return err
 		}
 		return nil

@@ -3,6 +3,7 @@ package consistency
 import (
 	"maps"
 	"slices"
+	"sort"
 
 	"tollgate"
 )
@@ -81,7 +82,7 @@ func (r *AccountRecords) Check() (list []Finding, differ []int) {
 			found(FindingPayable, "transaction %s is pending, and its group %s is neither to be paid nor in a payout", member, g)
 		}
 	}
-	slices.SortFunc(list, Finding.compare)
+	sort.Slice(list, func(i, j int) bool { return list[i].compare(list[j]) < 0 })
 	return list, differ
 }
 

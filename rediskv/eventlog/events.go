@@ -17,6 +17,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/history"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
 )
@@ -252,9 +253,10 @@ func (s *Store) resume(ctx context.Context, k rediskv.Space, q EventQuery) (Posi
 		if err != nil {
 			return err
 		}
+		lost := len(there) == 0 // another event in its place may be damaged
 		if len(oldest) == 0 || sequenceOf(oldest[0]) == 1 && earlier(p, positionOf(oldest[0])) {
 			p = Position{} // the log has begun anew
-			return nil
+			return s.lost(ctx, k, lost)
 		}
 		if earlier(p, positionOf(oldest[0])) {
 			return &tollgate.Error{Code: tollgate.CodeCursorExpired, Param: "cursor", Message: "The events after this cursor are no longer kept. Start without a cursor."}
@@ -265,9 +267,26 @@ func (s *Store) resume(ctx context.Context, k rediskv.Space, q EventQuery) (Posi
 		} else {
 			p = Position{Milli: p.Milli - min(step, p.Milli)}
 		}
-		return nil
+		return s.lost(ctx, k, lost)
 	})
 	return p, cmp.Or(err, gone)
+}
+
+// lost says that a log does not have the event of a cursor that was made within its
+// history, if it is so. Whoever has it knows more than there is.
+func (s *Store) lost(ctx context.Context, k rediskv.Space, is bool) error {
+	if !is {
+		return nil
+	}
+	r, err := s.db.HistoryFor(ctx, k.Org)
+	if err != nil {
+		return err
+	}
+	if err := s.db.SuspectHistory(ctx, k.Org, r.ID, history.Cursor, 0, 0); err != nil {
+		return err
+	}
+	r = *s.db.Histories.Of(k.Partition)
+	return history.Changed(r.MissingFrom(r.Past[len(r.Past)-1].ID))
 }
 
 // What a replica can say of a position whose event it does not have: that it has come

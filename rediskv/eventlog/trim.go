@@ -10,6 +10,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/peer"
 	"tollgate/rediskv/script"
 )
 
@@ -149,7 +150,7 @@ func (s *Store) forgetConsumers(ctx context.Context, key string, idle time.Durat
 	var consumers []redis.XInfoConsumer
 	if err := s.db.Timed(ctx, "idle_consumers", func(ctx context.Context) (err error) {
 		consumers, err = s.db.Redis.XInfoConsumers(ctx, key, rediskv.DispatchGroup).Result()
-		if err != nil && rediskv.IsReply(err) {
+		if err != nil && peer.IsReply(err) {
 			return nil // there is no group yet
 		}
 		return err

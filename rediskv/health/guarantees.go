@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"tollgate/rediskv"
+	"tollgate/rediskv/peer"
 )
 
 // Guarantees is what a Redis promises about the data in it.
@@ -46,7 +46,7 @@ func guaranteesOf(servers []Server) (g Guarantees) {
 // Server is a master and what it says of itself.
 type Server struct {
 	Address string
-	Facts   rediskv.Facts
+	Facts   peer.Facts
 }
 
 func (s Server) replicas() int {
@@ -60,8 +60,8 @@ func (s *Store) Servers(ctx context.Context) (servers []Server, err error) {
 	err = s.db.Timed(ctx, "inspect", func(ctx context.Context) error {
 		return s.db.Masters(ctx, func(ctx context.Context, address string, master *redis.Client) error {
 			pipe := master.Pipeline()
-			facts := rediskv.AskFacts(ctx, pipe)
-			if _, err := pipe.Exec(ctx); err != nil && !rediskv.IsReply(err) {
+			facts := peer.Ask(ctx, pipe)
+			if _, err := pipe.Exec(ctx); err != nil && !peer.IsReply(err) {
 				return err
 			}
 			said, err := facts()

@@ -13,6 +13,7 @@ import (
 
 	"tollgate/rediskv"
 	"tollgate/rediskv/health"
+	"tollgate/rediskv/peer"
 	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/store"
 	"tollgate/rediskv/testkit"
@@ -193,7 +194,7 @@ func TestLookAfterReconnect(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	good := rediskv.Facts{
+	good := peer.Facts{
 		"redis_version": "7.0.15", "role": "master", "aof_enabled": "1", "aof_last_write_status": "ok", "appendfsync": "always", "aof-load-truncated": "no",
 		"maxmemory_policy": "noeviction", "maxmemory": "1000", "used_memory": "100", "connected_slaves": "0",
 	}
@@ -223,7 +224,7 @@ func TestJudge(t *testing.T) {
 		{"connected_slaves", "2", 1, health.CheckReplicas, health.Fine, "waits for 1"},
 		{"connected_slaves", "0", 1, health.CheckReplicas, health.Failure, "all are refused"},
 	} {
-		facts := rediskv.Facts{}
+		facts := peer.Facts{}
 		for name, value := range good {
 			facts[name] = value
 		}

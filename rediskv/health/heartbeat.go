@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate/rediskv"
+	"tollgate/rediskv/peer"
 	"tollgate/rediskv/script"
 )
 
@@ -64,7 +65,7 @@ var replies = []struct {
 
 // writeOf is what an error of a heartbeat means.
 func writeOf(err error) Write {
-	reply, isReply := rediskv.ReplyOf(err)
+	reply, isReply := peer.ReplyOf(err)
 	switch {
 	case err == nil:
 		return Written
@@ -86,7 +87,7 @@ type (
 	heartbeatArgs struct{ Lifetime int64 }
 )
 
-var scriptHeartbeat = script.New[heartbeatKeys, heartbeatArgs](lua, "heartbeat")
+var scriptHeartbeat = script.NewOpen[heartbeatKeys, heartbeatArgs](lua, "heartbeat")
 
 // master is one that this process uses, and the key of its heartbeat.
 type master struct {
@@ -185,7 +186,7 @@ func (s *Store) beat(ctx context.Context, m master) (b beat) {
 	if err == nil {
 		theirs, b.err = timeOf(rest)
 		err = b.err
-	} else if rediskv.IsReply(err) || errors.Is(err, rediskv.ErrTooFewReplicas) {
+	} else if peer.IsReply(err) || errors.Is(err, rediskv.ErrTooFewReplicas) {
 		asked = s.now()
 		err = s.db.Timed(ctx, "time", func(ctx context.Context) (err error) {
 			theirs, err = m.client.Time(ctx).Result()

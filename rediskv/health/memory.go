@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"tollgate/rediskv"
+	"tollgate/rediskv/peer"
 )
 
 // Memory is how much of its maxmemory Redis uses, from 0 to 1 and a little more:
@@ -17,10 +17,10 @@ func (s *Store) Memory(ctx context.Context) (used float64, err error) {
 	err = s.db.Timed(ctx, "memory", func(ctx context.Context) error {
 		return s.db.Masters(ctx, func(ctx context.Context, _ string, master *redis.Client) error {
 			info, err := master.Info(ctx, "memory").Result()
-			if rediskv.IsReply(err) { // an embedded server does not say
+			if peer.IsReply(err) { // an embedded server does not say
 				return nil
 			}
-			one, _ := memoryOf(rediskv.FactsIn(info))
+			one, _ := memoryOf(peer.In(info))
 			mu.Lock()
 			defer mu.Unlock()
 			used = max(used, one)
@@ -34,7 +34,7 @@ func (s *Store) Memory(ctx context.Context) (used float64, err error) {
 }
 
 // memoryOf is how much of its memory a server uses, and whether there is a limit.
-func memoryOf(f rediskv.Facts) (used float64, limited bool) {
+func memoryOf(f peer.Facts) (used float64, limited bool) {
 	limit, _ := strconv.ParseFloat(f["maxmemory"], 64)
 	if limit == 0 {
 		return 0, false

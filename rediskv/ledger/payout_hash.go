@@ -11,7 +11,7 @@ import (
 	"tollgate/rediskv"
 )
 
-// A payout's hash: ma, cur, date, st, grp (its groups), crt, upd, why, held, ref,
+// A payout's hash: his, ma, cur, date, st, grp (its groups), crt, upd, why, held, ref,
 // asked, and how far it is: step, at (the position up to which the step is done),
 // op (the operation that took it last), lease (until when nobody else takes it,
 // ms). Before it leaves pending, its sum is recomputed: tally is what its groups
@@ -21,6 +21,9 @@ import (
 // PayoutFields are the fields of a new payout.
 func PayoutFields(p *tollgate.Payout) (f rediskv.Pairs) {
 	f.Set(rediskv.EnvelopeField, rediskv.Envelope)
+	if p.HistoryID != "" {
+		f.Set("his", p.HistoryID)
+	}
 	f.Set("ma", p.MerchantAccountID)
 	f.Set("cur", string(p.Currency))
 	f.Set("date", p.Date.String())
@@ -53,7 +56,7 @@ var payoutSteps = []string{
 func payoutOf(k rediskv.Space, id string, f rediskv.Fields) (*tollgate.Payout, error) {
 	r := rediskv.ReadHash("payout", id, f)
 	p := &tollgate.Payout{
-		ID: id, OrganizationID: k.Org, MerchantAccountID: r.Of("ma", tollgate.PrefixMerchantAccount), Currency: r.Currency("cur"),
+		ID: id, OrganizationID: k.Org, HistoryID: f["his"], MerchantAccountID: r.Of("ma", tollgate.PrefixMerchantAccount), Currency: r.Currency("cur"),
 		Status: tollgate.PayoutStatus(r.Word("st", tollgate.PayoutStatuses...)), FailureReason: f["why"], HeldReason: f["held"], Reference: f["ref"], Asked: r.Count("asked"),
 		CreatedAt: r.Instant("crt"), UpdatedAt: r.Instant("upd"),
 	}
@@ -69,9 +72,9 @@ func payoutOf(k rediskv.Space, id string, f rediskv.Fields) (*tollgate.Payout, e
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	// Its id is made of what it pays, to whom and when.
-	if tollgate.PayoutOf(k.Org, p.MerchantAccountID, p.Currency, p.Date) != id {
-		return nil, tollgate.Damage("payout", id, fmt.Errorf("payout %s: it is not the one of account %s, %s and %s", id, p.MerchantAccountID, p.Currency, p.Date))
+	// Its id is made of what it was to pay when it was made, which a release changes.
+	if at, ok := tollgate.IDTime(id); !ok || tollgate.At(at) != tollgate.At(p.Date.Time()) {
+		return nil, tollgate.Damage("payout", id, fmt.Errorf("payout %s: it is not one of %s", id, p.Date))
 	}
 	return p, nil
 }

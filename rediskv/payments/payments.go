@@ -37,7 +37,7 @@ func (s *Store) CreatePayment(ctx context.Context, c rediskv.Caller, idem redisk
 	if err != nil {
 		return rediskv.Result{}, err
 	}
-	rest = s.db.Revised(c, outcome, rest)
+	rest = s.db.Revised(c, inv, outcome, rest)
 	if outcome == "exhausted" {
 		return rediskv.Result{}, exceeded(ch.Reservations, rest)
 	}
@@ -153,7 +153,7 @@ func (s *Store) change(ctx context.Context, c rediskv.Caller, idem *rediskv.Idem
 	if err != nil {
 		return rediskv.Result{}, outcome, err
 	}
-	rest = s.db.Revised(c, outcome, rest)
+	rest = s.db.Revised(c, inv, outcome, rest)
 	if (outcome == "changed" || outcome == "done") && by != "clock" {
 		s.copies.keep(c.Organization, ch.Payment, string(w.args.TicketText))
 	}

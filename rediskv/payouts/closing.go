@@ -13,6 +13,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/history"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/script"
 )
@@ -49,6 +50,7 @@ const closingAttempts = 20
 // are closed together, the next time.
 func (s *Store) CloseDays(ctx context.Context, org, account string) (made int, err error) {
 	k := s.db.Space(org)
+	ctx = history.Within(ctx, s.db.Histories.Of(k.Partition).ID) // which its payouts name
 	for range closingAttempts {
 		a, payable, err := s.payable(ctx, k, account)
 		if rediskv.Gone(err) {

@@ -1,8 +1,11 @@
 package record
 
 import (
+	"crypto/sha1"
+	"encoding/hex"
 	"regexp"
 	"strconv"
+	"strings"
 )
 
 // Entry is an entry of a log: its JSON around the number that the script gives it, and
@@ -18,10 +21,15 @@ func (e *Entry) Envelope(key string) string {
 	return enveloped(e.sum(key), int64(len(e.Head)))
 }
 
-// historyID may stand behind the number: like it, it is the script's, and no part of
-// the checksum. Nothing writes it yet; the release after this one does, and this one
-// reads its events while both run.
-var historyID = regexp.MustCompile(`^,"history_id":"his_[0-9a-z]+"`)
+// given is what the script gives an event: its number and the history. Then the
+// checksum of both stands behind the envelope. Events of earlier releases have the
+// number alone, and so have audit records.
+var given = regexp.MustCompile(`^[1-9][0-9]*(,"history_id":"his_[0-9a-z]+")?`)
+
+func givenSum(key, given string) string {
+	sum := sha1.Sum([]byte(key + given))
+	return hex.EncodeToString(sum[:digits/2])
+}
 
 func (e *Entry) sum(key string) uint32 {
 	return sum(key, func(s *summer) {
@@ -50,21 +58,22 @@ func CheckEntry(key string, f map[string]any) error {
 	if err != nil || found == "" {
 		return err
 	}
-	at, err := strconv.ParseInt(found[digits:], 16, 32)
-	if err != nil || at > int64(len(text)) {
-		return errSum
+	sum, head := found[:digits], found[digits:]
+	for _, byScript := range []string{"", head[max(0, len(head)-digits):]} {
+		at, err := strconv.ParseInt(strings.TrimSuffix(head, byScript), 16, 32)
+		if err != nil || at > int64(len(text)) {
+			continue
+		}
+		numbered := given.FindStringSubmatch(text[at:])
+		if numbered == nil || (numbered[1] != "") != (byScript != "") || byScript != "" && byScript != givenSum(key, numbered[0]) {
+			continue
+		}
+		e := Entry{Head: []byte(text[:at]), Tail: []byte(text[int(at)+len(numbered[0]):]), ID: get("i"), Type: get("t"), Account: get("a")}
+		if is(e.sum(key), sum) {
+			return nil
+		}
 	}
-	end := int(at)
-	for end < len(text) && text[end] >= '0' && text[end] <= '9' {
-		end++
-	}
-	tail := text[end:]
-	tail = tail[len(historyID.FindString(tail)):]
-	e := Entry{Head: []byte(text[:at]), Tail: []byte(tail), ID: get("i"), Type: get("t"), Account: get("a")}
-	if end == int(at) || text[at] == '0' || !is(e.sum(key), found[:digits]) {
-		return errSum
-	}
-	return nil
+	return errSum
 }
 
 // Row is the envelope of an entry that is one JSON text, without a number.

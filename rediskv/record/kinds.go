@@ -45,7 +45,7 @@ var table = []struct {
 	}},
 	{"po_", Kind{
 		Name: "payout", Witness: "upd",
-		Covered: []string{"ma", "cur", "date", "st", "grp", "crt", "upd", "why", "held", "ref", "asked"},
+		Covered: []string{"ma", "cur", "date", "st", "grp", "crt", "upd", "why", "held", "ref", "asked", "his"},
 		Scripts: []string{"step", "at", "lease", "op", "tally", "tat", "sum"},
 	}},
 	{"dlv_", Kind{
@@ -78,6 +78,7 @@ var table = []struct {
 	{"shd_", Kind{Name: "shadow", Witness: "v", Covered: []string{"v", "json"}}},
 	{rule, Kind{Name: "rule", Witness: "v", Covered: []string{"v", "json", "sha", Golden}}},
 	{name, Kind{Name: "rule_name", Witness: "v", Covered: []string{"v", "last"}}},
+	{history, Kind{Name: "history", Covered: []string{"id", "first", "began", "past", "lost"}, Scripts: []string{"open", "starts"}}},
 	{shadowing, Kind{Name: "shadows", Witness: "v", Covered: []string{"v", "list"}}},
 }
 
@@ -95,6 +96,7 @@ const (
 	rule              = "rule:@"
 	name              = "rule:"
 	shadowing         = "shadowing"
+	history           = "history" // of a partition
 )
 
 // KindOf is the kind of the hash at a key, nil for what is no record:
@@ -106,7 +108,9 @@ func KindOf(key string) *Kind {
 	}
 	organization, at, below := strings.Cut(key, ":")
 	if !below {
-		at = organization
+		if at = organization; at == history {
+			return kinds[at]
+		}
 	}
 	if cited, ok := strings.CutPrefix(at, name); ok && below {
 		if strings.Contains(cited, "@") {

@@ -110,7 +110,7 @@ func (n *node) start() error {
 	args := append([]string{"-c", keeper, "keeper", n.dir}, Elsewhere(
 		"redis-server", "--port", port(n.addr), "--bind", "127.0.0.1", "--dir", n.dir,
 		"--appendonly", "yes", "--appendfsync", n.fsync, "--aof-load-truncated", "no", "--save", "",
-		"--maxmemory-policy", "noeviction", "--daemonize", "no",
+		"--maxmemory-policy", "noeviction", "--daemonize", "no", "--repl-diskless-sync-delay", "0",
 	)...)
 	args = append(args, n.args...)
 	if err := n.repair(); err != nil {

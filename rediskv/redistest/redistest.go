@@ -138,15 +138,22 @@ func Single(tb testing.TB) *Server {
 	return start(tb, kind)
 }
 
-// Replicated are a server and an empty one that can be its replica. Both are real ones,
-// as the embedded one cannot: where there is none on the machine, the test is left to
-// those where there is.
+// Replicated are a server and an empty one that can be its replica, as the embedded one
+// cannot: see [Started].
 func Replicated(tb testing.TB) (primary, replica *Server) {
 	tb.Helper()
+	return Started(tb, Real), Started(tb, Real)
+}
+
+// Started is Fresh for tests that need a real server, or a cluster, whichever kind the
+// others run on. Where there is none on the machine, they are left to those where there
+// is one.
+func Started(tb testing.TB, kind string) *Server {
+	tb.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil && Kind(tb) == Miniredis {
-		tb.Skip("a replica is a real redis-server, and there is none here")
+		tb.Skip("this needs a real redis-server, and there is none here")
 	}
-	return start(tb, Real), start(tb, Real)
+	return start(tb, kind)
 }
 
 func start(tb testing.TB, kind string) *Server {

@@ -142,7 +142,6 @@ func (s *Server) ResumeNode(i int) {
 func (s *Server) Follow(primary *Server) {
 	s.tb.Helper()
 	host, port, _ := strings.Cut(primary.Addr, ":")
-	s.check("have it not wait for more replicas", primary.Command("CONFIG", "SET", "repl-diskless-sync-delay", "0"))
 	s.check("follow", s.Command("REPLICAOF", host, port))
 }
 

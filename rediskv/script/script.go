@@ -29,19 +29,18 @@ func All() []*Named { return all }
 type Named struct {
 	Name, Source, Body string
 	*redis.Script
-	Fault error // why the script cannot be used
-	Reads bool  // it writes nothing, and a replica can run it
+	Fault   error // why the script cannot be used
+	Reads   bool  // it writes nothing, and a replica can run it
+	Guarded bool  // it writes within one history of its partition
+	places
 }
 
 // Script is one whose header names the fields of K (strings) and of A, in the
 // order in which Redis gets them.
-type Script[K, A any] struct {
-	*Named
-	places
-}
+type Script[K, A any] struct{ *Named }
 
 // Invocation is a script with what it is run with. Repeated groups are appended
-// to both lists.
+// to both lists. In front of those of a guarded script is room for its history.
 type Invocation struct {
 	*Named
 	Keys []string
@@ -54,24 +53,35 @@ func (inv *Invocation) Group(values []any) {
 }
 
 // New reads lua/name.lua of a package. A header that does not name each field
-// once, and nothing else, is a fault that Open reports.
+// once, and nothing else, is a fault that Open reports. The script is guarded: it
+// writes only within the history that it is run with, and answers 'history' in another.
 func New[K, A any](lua embed.FS, name string) *Script[K, A] {
-	source := sourceOf(lua, name)
-	h, err := parseHeader(source)
-	s := &Script[K, A]{Named: register(name, source, h.locals())}
-	if err == nil {
-		s.places, err = placesFor[K, A](h)
-	}
-	if err != nil {
-		s.Fault = fmt.Errorf("lua/%s.lua: %w", name, err)
-	}
-	return s
+	return &Script[K, A]{read(lua, name, true, reflect.TypeFor[K](), reflect.TypeFor[A]())}
 }
 
 // NewRead is New for one that writes nothing.
 func NewRead[K, A any](lua embed.FS, name string) *Script[K, A] {
-	s := New[K, A](lua, name)
+	s := NewOpen[K, A](lua, name)
 	s.Reads = true
+	return s
+}
+
+// NewOpen is New for one that writes in whichever history there is.
+func NewOpen[K, A any](lua embed.FS, name string) *Script[K, A] {
+	return &Script[K, A]{read(lua, name, false, reflect.TypeFor[K](), reflect.TypeFor[A]())}
+}
+
+func read(lua embed.FS, name string, guarded bool, keys, args reflect.Type) *Named {
+	source := sourceOf(lua, name)
+	h, err := parseHeader(source)
+	s := register(name, source, h.locals(guarded))
+	s.Guarded = guarded
+	if err == nil {
+		s.places, err = placesFor(h, keys, args)
+	}
+	if err != nil {
+		s.Fault = fmt.Errorf("lua/%s.lua: %w", name, err)
+	}
 	return s
 }
 
@@ -86,10 +96,10 @@ func sourceOf(lua embed.FS, name string) string {
 // places are the fields whose values are the keys and arguments, in order.
 type places struct{ keys, args [][]int }
 
-func placesFor[K, A any](h header) (p places, err error) {
+func placesFor(h header, keys, args reflect.Type) (p places, err error) {
 	var other error
-	p.keys, err = placesIn(h.keys, reflect.TypeFor[K]())
-	p.args, other = placesIn(h.args, reflect.TypeFor[A]())
+	p.keys, err = placesIn(h.keys, keys)
+	p.args, other = placesIn(h.args, args)
 	return p, errors.Join(err, other)
 }
 
@@ -102,17 +112,34 @@ func register(name, body, locals string) *Named {
 
 // With is the script run with these keys and arguments.
 func (s *Script[K, A]) With(keys K, args A) *Invocation {
-	inv := &Invocation{Named: s.Named, Keys: make([]string, len(s.keys)), Args: make([]any, len(s.args))}
-	v := reflect.ValueOf(keys)
-	for i, field := range s.keys {
-		inv.Keys[i] = v.FieldByIndex(field).String()
+	return s.with(reflect.ValueOf(keys), reflect.ValueOf(args))
+}
+
+func (s *Named) with(keys, args reflect.Value) *Invocation {
+	first := 0
+	if s.Guarded {
+		first = 1
 	}
-	v = reflect.ValueOf(args)
+	inv := &Invocation{Named: s, Keys: make([]string, first+len(s.keys)), Args: make([]any, first+len(s.args))}
+	for i, field := range s.keys {
+		inv.Keys[first+i] = keys.FieldByIndex(field).String()
+	}
 	for i, field := range s.args {
-		inv.Args[i] = v.FieldByIndex(field).Interface()
+		inv.Args[first+i] = args.FieldByIndex(field).Interface()
 	}
 	return inv
 }
+
+// Place is where the key or argument at a place of the header stands.
+func (inv *Invocation) Place(named int) int {
+	if inv.Guarded {
+		named++
+	}
+	return named
+}
+
+// Within has a guarded script write within a history, whose record is at a key.
+func (inv *Invocation) Within(key, history string) { inv.Keys[0], inv.Args[0] = key, history }
 
 // header is what a script takes: a key or an argument for each name.
 type header struct{ keys, args []string }
@@ -167,18 +194,27 @@ func parseHeader(source string) (h header, err error) {
 	return h, nil
 }
 
+// guard ends a script in another history than the one that it is run with: what it
+// was computed from is not there any more, or nobody knows yet whether it is.
+const guard = "history_id = ARGV[1]\nif redis.pcall('HGET', KEYS[1], 'open') ~= history_id then return {'history'} end\n"
+
 // locals declares the names, and where repeated groups begin.
-func (h header) locals() string {
+func (h header) locals(guarded bool) string {
 	var b strings.Builder
+	first := 1
+	if guarded {
+		first = 2
+		b.WriteString(guard)
+	}
 	declare := func(names []string, list, count string) {
 		values := make([]string, len(names))
 		for i := range names {
-			values[i] = fmt.Sprintf("%s[%d]", list, i+1)
+			values[i] = fmt.Sprintf("%s[%d]", list, first+i)
 		}
 		if len(names) > 0 {
 			fmt.Fprintf(&b, "local %s = %s\n", strings.Join(names, ", "), strings.Join(values, ", "))
 		}
-		fmt.Fprintf(&b, "local %s = %d\n", count, len(names))
+		fmt.Fprintf(&b, "local %s = %d\n", count, first-1+len(names))
 	}
 	declare(h.keys, "KEYS", "named_keys")
 	declare(h.args, "ARGV", "named_args")

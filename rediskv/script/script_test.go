@@ -1,6 +1,8 @@
 package script
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -27,7 +29,7 @@ func TestHeaders(t *testing.T) {
 	} {
 		h, err := parseHeader(test.source)
 		if err == nil {
-			_, err = placesFor[keys, args](h)
+			_, err = placesFor(h, reflect.TypeFor[keys](), reflect.TypeFor[args]())
 		}
 		switch {
 		case err == nil && test.fault != "", err != nil && (test.fault == "" || !strings.Contains(err.Error(), test.fault)):
@@ -51,16 +53,25 @@ func TestPlaces(t *testing.T) {
 		X       int
 		EventID string
 	}
-	f, err := placesFor[keys, args](h)
+	f, err := placesFor(h, reflect.TypeFor[keys](), reflect.TypeFor[args]())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Script[keys, args]{Named: &Named{}, places: f}
+	s := &Script[keys, args]{&Named{places: f}}
 	inv := s.With(keys{A: "1", inner: inner{B: "2"}}, args{X: 3, EventID: "4"})
 	if inv.Keys[0] != "2" || inv.Keys[1] != "1" || inv.Args[0] != "4" || inv.Args[1] != 3 {
 		t.Errorf("%q %v", inv.Keys, inv.Args)
 	}
-	if want := "local b, a = KEYS[1], KEYS[2]\nlocal named_keys = 2\nlocal event_id, x = ARGV[1], ARGV[2]\nlocal named_args = 2\n"; h.locals() != want {
-		t.Errorf("%q", h.locals())
+	if want := "local b, a = KEYS[1], KEYS[2]\nlocal named_keys = 2\nlocal event_id, x = ARGV[1], ARGV[2]\nlocal named_args = 2\n"; h.locals(false) != want {
+		t.Errorf("%q", h.locals(false))
+	}
+	s.Guarded = true
+	inv = s.With(keys{A: "1", inner: inner{B: "2"}}, args{X: 3, EventID: "4"})
+	inv.Within("k", "h")
+	if !slices.Equal(inv.Keys, []string{"k", "2", "1"}) || !slices.Equal(inv.Args, []any{"h", "4", 3}) {
+		t.Errorf("%q %v", inv.Keys, inv.Args)
+	}
+	if want := guard + "local b, a = KEYS[2], KEYS[3]\nlocal named_keys = 3\nlocal event_id, x = ARGV[2], ARGV[3]\nlocal named_args = 3\n"; h.locals(true) != want {
+		t.Errorf("%q", h.locals(true))
 	}
 }

@@ -55,6 +55,7 @@ func Open(t testing.TB, o rediskv.Options) *store.Store {
 		return false
 	})
 	t.Cleanup(func() { s.Close() })
+	s.Histories.Settled() // what is written from now on is the test's
 	return s
 }
 

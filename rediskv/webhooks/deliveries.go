@@ -311,5 +311,5 @@ func (s *Store) requeue(ctx context.Context, c rediskv.Caller, idem *rediskv.Ide
 	if err != nil {
 		return rediskv.Result{}, err
 	}
-	return rediskv.ResultOf(outcome, s.db.Revised(c, outcome, rest), ans)
+	return rediskv.ResultOf(outcome, s.db.Revised(c, inv, outcome, rest), ans)
 }

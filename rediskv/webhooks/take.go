@@ -14,6 +14,8 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/history"
+	"tollgate/rediskv/peer"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
 )
@@ -124,6 +126,7 @@ func (s *Store) TakeDue(ctx context.Context, partition int, reserve func([]*Turn
 	taking := make([]*script.Invocation, len(heads))
 	for i, h := range heads {
 		taking[i] = s.taking(h, now, lease)
+		s.db.Histories.Guard(ctx, taking[i])
 	}
 	err = s.db.Timed(ctx, scriptTakeWork.Name, func(ctx context.Context) error {
 		pipe := s.db.Redis.Pipeline()
@@ -145,11 +148,15 @@ func (s *Store) TakeDue(ctx context.Context, partition int, reserve func([]*Turn
 		}
 		return failed
 	})
-	for _, h := range heads {
+	for i, h := range heads {
 		if failed := h.taken.Err(); failed != nil {
-			if !rediskv.IsReply(failed) && len(h.offered) > 0 {
+			if !peer.IsReply(failed) && len(h.offered) > 0 {
 				s.unanswered.add(partition, h)
 			}
+			continue
+		}
+		if reply, _ := h.taken.Slice(); len(reply) > 0 && reply[0] == history.Outcome {
+			err = cmp.Or(err, s.db.OtherHistory(ctx, taking[i]))
 			continue
 		}
 		taken, fault := s.work(ctx, h, work, now)

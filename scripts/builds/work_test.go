@@ -17,7 +17,9 @@ type yard struct {
 	to   *receiver
 }
 
-// TestWork: what the workers do, with both at work.
+// TestWork: what the workers do, with both at work. Payouts are in TestPayouts: the
+// previous build, which was never released, knows each one's id from its date alone,
+// and takes one of this build for damaged.
 func TestWork(t *testing.T) {
 	s := newSite(t, needBuilds(t))
 	pays, to := newPayStep(t), newReceiver(t)
@@ -32,7 +34,6 @@ func TestWork(t *testing.T) {
 	}{
 		{"deliveries", checkDeliveries},
 		{"an authorization expires", checkExpiry},
-		{"payouts", checkPayouts},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Run("made by the previous one", func(t *testing.T) { c.run(t, yard{pair{s, before, this}, pays, to}) })
@@ -114,61 +115,5 @@ func checkExpiry(t *testing.T, y yard) {
 	})
 	for _, id := range []string{expires, released} {
 		same(t, "/v1/payments/"+id, y.a, y.b)
-	}
-}
-
-// checkPayouts lets days pass with captures at both, and adds up what was paid.
-func checkPayouts(t *testing.T, y yard) {
-	var captured, fees int64
-	var transactions []string
-	for day := range 3 {
-		for i, in := range []*instance{y.a, y.b} {
-			p := in.pay(t, fmt.Sprintf("%d0.00", 1+day+i), `,"capture_method":"automatic"`)
-			captured += cents(t, p.at("amount_captured"))
-			fees += cents(t, p.at("fee_total"))
-			transactions = append(transactions, y.b.get(t, "/v1/transactions?type=capture&payment_id="+p.at("id")).at("data.0.id"))
-		}
-		y.advance(t, 24*time.Hour, y.a, y.b)
-		testkit.Eventually(t, "the last captures are settled", func() bool {
-			return y.a.get(t, "/v1/transactions?type=capture&limit=1&merchant_account_id="+y.account()).at("data.0.status") == "settled"
-		})
-	}
-	// Each capture is in exactly one payout; these are what was paid.
-	in := map[string]bool{}
-	for _, id := range transactions {
-		var found string
-		for _, payout := range all(t, "/v1/payouts?limit=100&merchant_account_id="+y.account(), y.a, y.b) {
-			for _, x := range all(t, "/v1/transactions?limit=100&payout_id="+payout, y.b) {
-				if x == id {
-					if found != "" {
-						t.Errorf("%s is in %s and in %s", id, found, payout)
-					}
-					found = payout
-				}
-			}
-		}
-		if found == "" {
-			t.Errorf("%s is in no payout", id)
-		}
-		in[found] = true
-	}
-	var paid, told int64
-	for id := range in {
-		p := y.a.get(t, "/v1/payouts/"+id)
-		same(t, "/v1/payouts/"+id, y.a, y.b)
-		told += cents(t, p.at("amount"))
-		paid += cents(t, y.pays.asked()[id].Amount)
-		if p.at("status") != "paid" {
-			t.Errorf("%s", p.Text)
-		}
-	}
-	if paid != captured-fees || told != paid {
-		t.Errorf("%d cents less %d of fees were captured, %d paid, %d said to be paid", captured, fees, paid, told)
-	}
-	same(t, "/v1/payouts", y.a, y.b)
-	for _, dataset := range []string{"payouts", "transactions"} {
-		job := y.b.post(t, "/v1/exports/preview", `{"dataset":"`+dataset+`"}`).at("id")
-		awaitExport(t, y.a, job)
-		same(t, "/v1/exports/"+job+"/file", y.a, y.b)
 	}
 }

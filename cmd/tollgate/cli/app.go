@@ -47,6 +47,9 @@ func (e *ExitError) Unwrap() error { return e.err }
 // UsageError is an error of whoever called the program.
 func UsageError(err error) error { return &ExitError{ExitUsage, err} }
 
+// RefusedError is an error with the exit code of a check that says no.
+func RefusedError(err error) error { return &ExitError{ExitRefused, err} }
+
 // UnavailableError is an error of a service that gives no answer.
 func UnavailableError(err error) error { return &ExitError{ExitUnavailable, err} }
 

@@ -43,7 +43,7 @@ var (
 // README's table are made from it.
 var Settings = []setting{
 	{
-		Flag: "redis-url", Required: true, Commands: []string{"serve", "work", "check", "provision", "doctor"},
+		Flag: "redis-url", Required: true, Commands: []string{"serve", "work", "check", "provision", "doctor", "history", "backup", "restore"},
 		Meaning: "where Redis is: redis://, rediss:// or unix://; several hosts of a cluster separated by commas; ?pool_size=50 bounds the connections to each",
 	},
 	{
@@ -89,6 +89,10 @@ var Settings = []setting{
 	{
 		Flag: "export-mib", Default: strconv.Itoa(rediskv.DefaultExportBytes >> 20), Commands: processes,
 		Meaning: "how many MiB of Redis' memory the export files of one organization may take up, the same for all processes",
+	},
+	{
+		Flag: "on-history-loss", Default: "stop", Commands: processes,
+		Meaning: "what happens where Redis has lost data that it acknowledged: stop writes nothing there until 'tollgate history accept', continue begins a new history at once; payouts wait in both cases",
 	},
 	{
 		Flag: "rules-mib", Default: strconv.Itoa(wasm.DefaultRoom >> 20), Commands: []string{"serve"},

@@ -130,21 +130,32 @@ func (o *checkOptions) run(ctx context.Context, a *cli.App, c *cli.Config) error
 // look walks through everything. What no index leads to is looked for first: sums that
 // lack it are not to be repaired before it.
 func (o *checkOptions) look(ctx context.Context, store *store.Store) (found []checks.Finding, total int, checked map[string]int64, err error) {
-	w := &checks.Walk{Organization: o.organization, Looked: map[string]int64{}, Found: func(f checks.Finding) {
-		if slices.ContainsFunc(found, func(other checks.Finding) bool {
-			return other.Finding == f.Finding && other.Organization == f.Organization
-		}) {
-			return // seen from another side
-		}
-		if total++; len(found) < mostFindings {
-			found = append(found, f)
-		}
-	}}
+	var all collected
+	w := all.walk(o.organization)
 	err = store.CheckKeys(ctx, w)
 	for p := 0; p < store.Partitions() && err == nil; p++ {
 		err = store.CheckPartition(ctx, p, checks.Place{}, w)
 	}
-	return found, total, w.Looked, err
+	return all.found, all.total, w.Looked, err
+}
+
+// collected is what walks find, each thing once.
+type collected struct {
+	found []checks.Finding
+	total int
+}
+
+func (c *collected) walk(organization string) *checks.Walk {
+	return &checks.Walk{Organization: organization, Looked: map[string]int64{}, Found: func(f checks.Finding) {
+		if slices.ContainsFunc(c.found, func(other checks.Finding) bool {
+			return other.Finding == f.Finding && other.Organization == f.Organization
+		}) {
+			return // seen from another side
+		}
+		if c.total++; len(c.found) < mostFindings {
+			c.found = append(c.found, f)
+		}
+	}}
 }
 
 // checkError gives a Redis that is away its exit code.

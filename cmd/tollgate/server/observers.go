@@ -34,6 +34,7 @@ type Observers struct {
 	shadows   *prometheus.HistogramVec
 	damage    *prometheus.CounterVec
 	holds     prometheus.Counter
+	losses    prometheus.Counter
 }
 
 // Buckets in seconds: a request is mostly one round trip to Redis, and a listing
@@ -63,6 +64,7 @@ func NewObservers() (*Observers, error) {
 		shadows:   m.histograms("tollgate_shadow_rule_duration_seconds", "Time of pricing rules that run in shadows, which nobody waits for, by rule and outcome.", ruleBuckets, "rule", "outcome"),
 		damage:    m.counters("tollgate_damaged_objects_total", "Stored objects that this process could not read, each once, by kind.", "object"),
 		holds:     m.counter("tollgate_payouts_held_total", "Payouts that were held because their transactions do not add up to them."),
+		losses:    m.counter("tollgate_history_losses_total", "Partitions in which this process found that Redis has lost data that it acknowledged."),
 	}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, ref := range builtin {
@@ -127,6 +129,9 @@ func (o *Observers) Redis(operation string, took time.Duration, err error) {
 
 // Damaged is a rediskv.Options.Damaged.
 func (o *Observers) Damaged(object string) { o.damage.WithLabelValues(object).Inc() }
+
+// Lost is a rediskv.Options.Lost.
+func (o *Observers) Lost() { o.losses.Inc() }
 
 // Held is a rediskv.Options.Held.
 func (o *Observers) Held() { o.holds.Inc() }

@@ -65,6 +65,7 @@ func TestMetrics(t *testing.T) {
 	o.ShadowRule(tollgate.RuleRef{}, time.Second, nil)
 	o.Damaged("payment")
 	o.Held()
+	o.Lost()
 	w.Round("clock", time.Second, true)
 	w.FannedOut(3)
 	w.Attempting(1)
@@ -90,6 +91,7 @@ func TestMetrics(t *testing.T) {
 		`tollgate_shadow_rule_duration_seconds_sum{outcome="ok",rule="published"} 1`,
 		`tollgate_damaged_objects_total{object="payment"} 1`,
 		`tollgate_payouts_held_total 1`,
+		`tollgate_history_losses_total 1`,
 		`tollgate_worker_rounds_failed_total{work="clock"} 1`,
 		`tollgate_worker_rounds_failed_total{work="trim"} 0`,
 		`tollgate_worker_round_seconds_sum{work="clock"} 1`,

@@ -115,7 +115,14 @@ func readProcessOptions(a *cli.App, c *cli.Config) (processOptions, error) {
 	}
 	o.redis = rediskv.Options{
 		URL: c.Text("redis-url"), WaitReplicas: c.Number("redis-wait-replicas"), Partitions: c.Number("partitions"), Clock: a.Clock, Wall: a.Clock, Entropy: a.Entropy, Timeout: a.StoreTimeout,
-		Observe: o.metrics.Redis, Damaged: o.metrics.Damaged, Held: o.metrics.Held, Log: o.log, ExportBytes: c.Mebibytes("export-mib"),
+		Observe: o.metrics.Redis, Damaged: o.metrics.Damaged, Held: o.metrics.Held, Lost: o.metrics.Lost, Log: o.log, ExportBytes: c.Mebibytes("export-mib"),
+	}
+	switch loss := c.Text("on-history-loss"); loss {
+	case "stop":
+	case "continue":
+		o.redis.GoOn = true
+	default:
+		c.Check("on-history-loss", fmt.Errorf("%q is neither stop nor continue", loss))
 	}
 	o.redisWait, o.grace = c.Duration("redis-wait"), c.Duration("shutdown-grace")
 	o.metricsAddr = c.Text("metrics-addr")

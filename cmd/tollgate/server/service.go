@@ -38,7 +38,7 @@ func startError(err error) error {
 	if e, ok := errors.AsType[*tollgate.Error](err); ok && e.Code == tollgate.CodeStoreUnavailable {
 		return cli.UnavailableError(err)
 	}
-	if errors.Is(err, context.Canceled) {
+	if _, ok := errors.AsType[*cli.ExitError](err); ok || errors.Is(err, context.Canceled) {
 		return err
 	}
 	return cli.UsageError(err)

@@ -31,10 +31,11 @@ func Stale(interval time.Duration) time.Duration {
 	return max(StaleAfter*interval, 5*rediskv.OperationTimeout)
 }
 
-// Away reports whether an error is that of a store which is away for now.
+// Away reports whether an error is that of a store which is away for now, or takes no
+// changes until an operator has looked at what it lost.
 func Away(err error) bool {
 	e, ok := errors.AsType[*tollgate.Error](err)
-	return ok && e.Code == tollgate.CodeStoreUnavailable
+	return ok && (e.Code == tollgate.CodeStoreUnavailable || e.Code == tollgate.CodeHistoryLost)
 }
 
 // Wait sleeps, or less when ctx ends or wake, which may be nil, has something.

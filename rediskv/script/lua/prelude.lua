@@ -8,6 +8,9 @@
 -- The envelope of a record that a script makes (envelope.go).
 local format = '1'
 
+-- The history within which a guarded script writes (package history).
+local history_id = ''
+
 local function known(envelope) return envelope == format or string.find(envelope, '^' .. format .. ';;%x+$') end
 
 local function whole(n) return string.format('%.0f', n) end
@@ -131,7 +134,9 @@ end
 -- Redis that does not let us speak there must not undo what is written.
 local function append_event(seq, stream, dispatch, hooks, head, tail, id, kind, account, envelope, tell)
   local n = redis.call('HINCRBY', seq, 'event', 1)
-  local at = redis.call('XADD', stream, '*', 'i', id, 't', kind, 'a', account, 'b', head .. whole(n) .. tail, 'e', envelope)
+  local given = whole(n) .. ',"history_id":"' .. history_id .. '"'
+  local sum = string.sub(redis.sha1hex(stream .. given), 1, 8) -- the envelope's is of what Go has written
+  local at = redis.call('XADD', stream, '*', 'i', id, 't', kind, 'a', account, 'b', head .. given .. tail, 'e', envelope .. sum)
   if redis.call('EXISTS', hooks) == 1 and not string.find(kind, '^webhook_endpoint%.') and not string.find(kind, '^delivery%.') then
     local org = string.match(stream, '^{[^}]*}:(.*):events$')
     redis.call('XADD', dispatch, '*', 'o', org, 's', at, 'i', id, 't', kind, 'a', account, 'n', whole(n))

@@ -1,0 +1,323 @@
+package history
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+	"tollgate/rediskv/peer"
+	"tollgate/rediskv/script"
+)
+
+// Host is whose histories are watched.
+type Host interface {
+	Space
+	Now() tollgate.Instant
+	NewID(prefix string) string
+	// Timed bounds a call to Redis, and makes its error one for the caller.
+	Timed(ctx context.Context, operation string, do func(context.Context) error) error
+	// Lost is told of a loss that is found here, with the record that says so.
+	Lost(Finding, Record)
+}
+
+// Watch compares what Redis has with what it has acknowledged, whenever it may be
+// another one: a connection is made, and the server is not one that was compared
+// before.
+type Watch struct {
+	*Book
+	// GoOn has a history begin at once where something was lost.
+	GoOn bool
+
+	running atomic.Pointer[running]
+	one     sync.Mutex
+	// compared are the servers, by run id and replication id; one that does not say has
+	// none.
+	compared map[string]bool
+	counting sync.WaitGroup
+	looked   sync.Map // by partition: when the record of a closed history was last read
+}
+
+type running struct {
+	host   Host
+	client redis.UniversalClient
+}
+
+const (
+	// retry is how often the record of a history that is closed is read again, in
+	// milliseconds.
+	retry = tollgate.Instant(time.Second / time.Millisecond)
+	// servers is of how many it is remembered that they were compared.
+	servers = 4096
+)
+
+// Begin has the partitions whose records are at keys watched from now on. server is
+// the one that was asked, as peer.Facts.Run has it. first queues what it has to be sent
+// before; it may be nil.
+func (w *Watch) Begin(ctx context.Context, host Host, client redis.UniversalClient, keys []string, server string, first func(redis.Pipeliner)) error {
+	w.Book = NewBook(keys)
+	err := host.Timed(ctx, "begin_history", func(ctx context.Context) error {
+		return w.begin(ctx, client, first, func() string { return host.NewID(tollgate.PrefixHistory) }, true, host.Now())
+	})
+	if err == nil {
+		w.follow(host, client, server)
+	}
+	return err
+}
+
+// Ask queues on a pipeline the records at keys. What it returns reads them, and says
+// whether all are there: then Follow is enough, and nothing has to be begun.
+func (w *Watch) Ask(ctx context.Context, pipe redis.Pipeliner, keys []string) (all func() bool) {
+	w.Book = NewBook(keys)
+	answers := make([]*redis.MapStringStringCmd, len(keys))
+	for p, key := range keys {
+		answers[p] = pipe.HGetAll(ctx, key)
+	}
+	return func() bool {
+		for p, answer := range answers {
+			r, ok := RecordOf(keys[p], answer.Val())
+			if !ok {
+				return false
+			}
+			w.Adopt(p, r)
+		}
+		return true
+	}
+}
+
+// Follow has what is known watched from now on, and this process counted: nobody has to
+// wait for that.
+func (w *Watch) Follow(ctx context.Context, host Host, client redis.UniversalClient, server string) {
+	w.follow(host, client, server)
+	call := host.NewID(tollgate.PrefixHistory)
+	w.counting.Go(func() {
+		// One that is not counted is a clue less of what is lost.
+		_ = host.Timed(context.WithoutCancel(ctx), "begin_history", func(ctx context.Context) error {
+			return w.begin(ctx, client, nil, func() string { return call }, false, host.Now())
+		})
+	})
+}
+
+// Settled waits until this process is counted, or has failed to be.
+func (w *Watch) Settled() { w.counting.Wait() }
+
+func (w *Watch) follow(host Host, client redis.UniversalClient, server string) {
+	w.met(server)
+	w.running.Store(&running{host, client})
+}
+
+// Connected is what go-redis does with a connection before it is used.
+func (w *Watch) Connected(ctx context.Context, c *redis.Conn) error {
+	if w.running.Load() == nil { // it is the first: there is nothing to compare with
+		return nil
+	}
+	server := serverOf(ctx, c)
+	w.one.Lock()
+	known := server != "" && w.compared[server]
+	w.one.Unlock()
+	if known {
+		return nil
+	}
+	if err := w.compareAll(ctx, c); err != nil {
+		return err
+	}
+	w.met(server)
+	return nil
+}
+
+func (w *Watch) met(server string) {
+	w.one.Lock()
+	defer w.one.Unlock()
+	if w.compared == nil || len(w.compared) > servers {
+		w.compared = map[string]bool{}
+	}
+	if server != "" {
+		w.compared[server] = true
+	}
+}
+
+// serverOf is which run of which server it is; what does not say is compared.
+func serverOf(ctx context.Context, c redis.Cmdable) string {
+	ask, facts := c.Pipeline(), peer.Facts{}
+	sections := []*redis.StringCmd{ask.Info(ctx, "server"), ask.Info(ctx, "replication")}
+	_, _ = ask.Exec(ctx)
+	for _, section := range sections {
+		maps.Copy(facts, peer.In(section.Val()))
+	}
+	return facts.Run()
+}
+
+// compareAll has what is missing written down, and tells of it.
+func (w *Watch) compareAll(ctx context.Context, c interface {
+	redis.Cmdable
+	redis.Scripter
+},
+) error {
+	host := w.running.Load().host
+	found, err := w.Compare(ctx, c, host, host.Now())
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		if err := w.found(ctx, c, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// found writes a finding, and tells of it.
+func (w *Watch) found(ctx context.Context, c redis.Scripter, f Finding) error {
+	host, next := w.running.Load().host, ""
+	if w.GoOn {
+		next = host.NewID(tollgate.PrefixHistory)
+	}
+	r, err := w.write(ctx, c, f, next)
+	if err == nil {
+		host.Lost(f, r)
+	}
+	return err
+}
+
+type withinKey struct{}
+
+// Within has what a request writes written within the history that its access token
+// names, and in no other.
+func Within(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, withinKey{}, id)
+}
+
+// Guard gives a script its history, if it is guarded.
+func (w *Watch) Guard(ctx context.Context, inv *script.Invocation) {
+	if !inv.Guarded {
+		return
+	}
+	partition := partitionIn(inv.Keys[1])
+	id, ok := ctx.Value(withinKey{}).(string)
+	if !ok {
+		id = w.Of(partition).ID
+	}
+	inv.Within(w.Key(partition), id)
+}
+
+// partitionIn reads the tag that a key begins with.
+func partitionIn(key string) (partition int) {
+	for _, c := range key[len("{p"):] {
+		if c < '0' || c > '9' {
+			break
+		}
+		partition = partition*10 + int(c-'0')
+	}
+	return partition
+}
+
+// Lost: it is not decided what becomes of a history that has lost something.
+func Lost() error {
+	return &tollgate.Error{
+		Code:    tollgate.CodeHistoryLost,
+		Message: "Redis has lost data that was acknowledged. Nothing is written until an operator has accepted that.",
+	}
+}
+
+// Changed: what the caller knows is of an earlier history.
+func Changed(since tollgate.Instant) error {
+	return &tollgate.Error{
+		Code: tollgate.CodeHistoryChanged, Context: tollgate.ErrorContext{Since: since},
+		Message: "Data was lost, and what this names is of before. Compare what you have with what is here, then begin again with a new access token or without the cursor.",
+	}
+}
+
+// Outcome is what a guarded script answers in another history than its own.
+const Outcome = "history"
+
+// Other is why a script was not carried out within its history; nil: it knows only
+// another one than this process did, and can be run again.
+func (w *Watch) Other(ctx context.Context, inv *script.Invocation) error {
+	r, err := w.Reread(ctx, partitionIn(inv.Keys[0]))
+	id, _ := inv.Args[0].(string)
+	switch {
+	case err != nil:
+		return err
+	case !r.Open:
+		return Lost()
+	case ctx.Value(withinKey{}) != nil && r.ID != id:
+		return Changed(r.MissingFrom(id))
+	}
+	return nil
+}
+
+// Reread reads the record of a partition. One that is gone is a finding.
+func (w *Watch) Reread(ctx context.Context, partition int) (Record, error) {
+	run := w.running.Load()
+	if run == nil { // Redis is away
+		return *w.Of(partition), nil
+	}
+	err := run.host.Timed(ctx, "read_history", func(ctx context.Context) error {
+		is, found, ok, err := w.Read(ctx, run.client, partition, run.host.Now())
+		if err == nil && ok {
+			w.Adopt(partition, is)
+		} else if err == nil {
+			err = w.found(ctx, run.client, found)
+		}
+		return err
+	})
+	return *w.Of(partition), err
+}
+
+// Current is what a partition's log is known by; where something was lost that is not
+// accepted, as it was a moment ago.
+func (w *Watch) Current(ctx context.Context, partition int) (Record, error) {
+	r, run := w.Of(partition), w.running.Load()
+	if run == nil || r.Open && r.Loss == nil {
+		return *r, nil
+	}
+	now := run.host.Now()
+	if at, ok := w.looked.Load(partition); ok && now-at.(tollgate.Instant) < retry {
+		return *r, nil
+	}
+	w.looked.Store(partition, now)
+	return w.Reread(ctx, partition)
+}
+
+// Suspect says that something was lost, where a caller of an organization misses what
+// it names: because that is known, or because of evidence, if there is any: what was
+// acknowledged within the named history is more than was found.
+func (w *Watch) Suspect(ctx context.Context, partition int, org, named, evidence string, acknowledged, found int64) error {
+	run := w.running.Load()
+	if run == nil {
+		return nil
+	}
+	r, err := w.Reread(ctx, partition)
+	if err != nil {
+		return err
+	}
+	if r.Open && evidence != "" && r.ID == named {
+		loss := Loss{Reason: evidence, FoundAt: run.host.Now(), Organization: org, Acknowledged: acknowledged, Found: found}
+		err = run.host.Timed(ctx, scriptDecide.Name, func(ctx context.Context) error {
+			return w.found(ctx, run.client, w.finding(partition, loss))
+		})
+		if err != nil {
+			return err
+		}
+		r = *w.Of(partition)
+	}
+	if !r.Open {
+		return Lost()
+	}
+	return nil
+}
+
+// Accept has a partition go on after a loss was found. With anew a history begins
+// although none was; since is from when on data may be missing then.
+func (w *Watch) Accept(ctx context.Context, partition int, anew bool, since tollgate.Instant) (r Record, err error) {
+	run := w.running.Load()
+	err = run.host.Timed(ctx, scriptDecide.Name, func(ctx context.Context) (err error) {
+		r, err = w.accept(ctx, run.client, partition, run.host.NewID(tollgate.PrefixHistory), anew, since, run.host.Now())
+		return err
+	})
+	return r, err
+}

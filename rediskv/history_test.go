@@ -1,0 +1,230 @@
+package rediskv_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/eventlog"
+	"tollgate/rediskv/history"
+	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/testkit"
+)
+
+// goBack has Redis restart without the last event of the organization.
+func (f *fixture) goBack(t *testing.T, server *redistest.Server) {
+	t.Helper()
+	raw := rawClient(t, f.URL)
+	k := f.Space(f.Caller.Organization)
+	must(t, raw.HIncrBy(t.Context(), k.Sequences(), "event", -1).Err())
+	last := raw.XRevRangeN(t.Context(), k.Events(), "+", "-", 1).Val()
+	must(t, raw.XDel(t.Context(), k.Events(), last[0].ID).Err())
+	server.Kill()
+	server.Restart()
+}
+
+// record is what is stored of the organization's history.
+func (f *fixture) historyRecord(t *testing.T, raw redis.UniversalClient) history.Record {
+	t.Helper()
+	key := rediskv.HistoryKey(f.Space(f.Caller.Organization).Partition)
+	r, ok := history.RecordOf(key, raw.HGetAll(t.Context(), key).Val())
+	if !ok {
+		t.Fatal("there is no record")
+	}
+	return r
+}
+
+// tries makes a payment, and says what came of it.
+func (f *fixture) tries(t *testing.T, ctx context.Context, key string) error {
+	t.Helper()
+	a := f.MerchantAccount(t)
+	ch, ans := f.Draft(t, a, eur(1000), "shop.example", tollgate.CaptureManual)
+	_, err := f.CreatePayment(ctx, f.Caller, f.Key(key), a, ch, ans)
+	return err
+}
+
+// A Redis that does not have what it acknowledged takes no more changes until that is
+// accepted, whichever process asks; what names the history of before is told.
+func TestWentBack(t *testing.T) {
+	server := redistest.Fresh(t)
+	lost := 0
+	f := newFixtureAt(t, server.URL).with(t, rediskv.Options{URL: server.URL, Lost: func() { lost++ }})
+	other := f.with(t, rediskv.Options{URL: server.URL})
+	org, ctx := f.Caller.Organization, t.Context()
+	first, err := f.HistoryFor(ctx, org)
+	must(t, err)
+	if !first.Open || first.Loss != nil || first.ID != first.First {
+		t.Fatalf("at first %+v", first)
+	}
+	before := f.Pay(t, eur(1000), tollgate.CaptureManual)
+	f.Pay(t, eur(1000), tollgate.CaptureManual)
+	f.goBack(t, server)
+
+	if err := f.tries(t, ctx, "a"); code(err) != string(tollgate.CodeHistoryLost) {
+		t.Fatalf("a payment after the loss: %v", err)
+	}
+	if err := other.tries(t, ctx, "b"); code(err) != string(tollgate.CodeHistoryLost) {
+		t.Errorf("another process, which has not lost anything that it knows of: %v", err)
+	}
+	if _, _, err := f.Payment(ctx, f.Caller, before.ID); err != nil {
+		t.Errorf("what is there is read: %v", err)
+	}
+	raw := rawClient(t, server.URL)
+	found := f.historyRecord(t, raw)
+	if lost != 1 || found.Open || found.ID != first.ID || found.Loss == nil || found.Loss.Organization != org || found.Loss.Acknowledged != found.Loss.Found+1 {
+		t.Errorf("found %d times: %+v %+v", lost, found, found.Loss)
+	}
+
+	partition := f.Space(org).Partition
+	next, err := f.Histories.Accept(ctx, partition, false, 0)
+	must(t, err)
+	if !next.Open || next.ID == first.ID || next.First != first.ID || next.Loss != nil || next.MissingFrom(first.ID) != found.Loss.Since {
+		t.Errorf("accepted: %+v", next)
+	}
+	if _, err := f.Histories.Accept(ctx, partition, false, 0); err == nil {
+		t.Error("nothing was lost, and it is accepted")
+	}
+	f.Clock.Advance(2 * rediskv.OperationTimeout)
+	until(t, "the other process knows", func() bool { return other.tries(t, ctx, "c") == nil })
+	err = other.tries(t, history.Within(ctx, first.ID), "d")
+	if e := codeOf(err); e == nil || e.Code != tollgate.CodeHistoryChanged || e.Context.Since != found.Loss.Since {
+		t.Errorf("within the history of before: %v", err)
+	}
+	must(t, f.tries(t, history.Within(ctx, next.ID), "e"))
+	docs, _, _, err := f.Events(ctx, f.Caller, eventlog.EventQuery{Limit: 100})
+	must(t, err)
+	oldest, newest := parsed[tollgate.Event](t, docs[0], nil), parsed[tollgate.Event](t, docs[len(docs)-1], nil)
+	if *oldest.HistoryID != first.ID || *newest.HistoryID != next.ID {
+		t.Errorf("events of the histories %s and %s", *oldest.HistoryID, *newest.HistoryID)
+	}
+}
+
+func codeOf(err error) *tollgate.Error {
+	e, _ := err.(*tollgate.Error)
+	return e
+}
+
+// With GoOn a history begins at once, and payouts wait.
+func TestGoesOn(t *testing.T) {
+	server := redistest.Fresh(t)
+	f := newFixtureAt(t, server.URL).with(t, rediskv.Options{URL: server.URL, GoOn: true})
+	org, ctx := f.Caller.Organization, t.Context()
+	first, err := f.HistoryFor(ctx, org)
+	must(t, err)
+	f.Pay(t, eur(1000), tollgate.CaptureManual)
+	f.goBack(t, server)
+	until(t, "a payment is made", func() bool { return f.tries(t, ctx, "a") == nil })
+	r := f.historyRecord(t, rawClient(t, server.URL))
+	if !r.Open || r.ID == first.ID || r.Loss == nil || len(r.Past) != 1 {
+		t.Errorf("%+v", r)
+	}
+	if err := f.tries(t, history.Within(ctx, first.ID), "b"); code(err) != string(tollgate.CodeHistoryChanged) {
+		t.Errorf("within the history of before: %v", err)
+	}
+	if r, err = f.Histories.Accept(ctx, f.Space(org).Partition, false, 0); err != nil || r.Loss != nil || !r.Open || len(r.Past) != 1 {
+		t.Errorf("accepted: %+v, %v", r, err)
+	}
+}
+
+// A Redis that was emptied is not taken for a new one by who knew it, and nobody is
+// told that it does not exist.
+func TestEmptied(t *testing.T) {
+	server := redistest.Fresh(t)
+	f := newFixtureAt(t, server.URL)
+	ctx := t.Context()
+	f.Pay(t, eur(1000), tollgate.CaptureManual)
+	a := f.MerchantAccount(t)
+	ch, ans := f.Draft(t, a, eur(1000), "shop.example", tollgate.CaptureManual)
+	must(t, server.Command("FLUSHALL"))
+	if _, err := f.CreatePayment(ctx, f.Caller, f.Key("a"), a, ch, ans); code(err) != string(tollgate.CodeHistoryLost) {
+		t.Errorf("a payment: %v", err)
+	}
+	if !f.Emptied(ctx) {
+		t.Error("it does not say that it is empty")
+	}
+	if err := f.SuspectHistory(ctx, f.Caller.Organization, "", "", 0, 0); code(err) != string(tollgate.CodeHistoryLost) {
+		t.Errorf("who misses a grant is told %v", err)
+	}
+	if r := f.historyRecord(t, rawClient(t, server.URL)); r.Open || r.Loss == nil || r.Loss.Reason != history.Empty {
+		t.Errorf("%+v %+v", r, r.Loss)
+	}
+}
+
+// A record that cannot be read is a loss as well: what it names is not known.
+func TestDamagedHistory(t *testing.T) {
+	for _, damage := range []func(*testing.T, redis.UniversalClient, string){
+		func(t *testing.T, c redis.UniversalClient, key string) {
+			must(t, c.HSet(t.Context(), key, "id", "his!").Err())
+		},
+		func(t *testing.T, c redis.UniversalClient, key string) {
+			must(t, c.HSet(t.Context(), key, "e", "7", "open", "").Err())
+		},
+		func(t *testing.T, c redis.UniversalClient, key string) {
+			must(t, c.Set(t.Context(), key, "x", 0).Err())
+		},
+	} {
+		f := newFixture(t)
+		raw := rawClient(t, f.URL)
+		damage(t, raw, rediskv.HistoryKey(f.Space(f.Caller.Organization).Partition))
+		raw.HDel(t.Context(), rediskv.HistoryKey(f.Space(f.Caller.Organization).Partition), "open")
+		err := f.tries(t, t.Context(), "a")
+		if r := f.historyRecord(t, raw); code(err) != string(tollgate.CodeHistoryLost) || r.Loss == nil || r.Loss.Reason != history.Unreadable {
+			t.Errorf("%v, %+v", err, r)
+		}
+	}
+}
+
+// What a token or a cursor names of this history and is not there is evidence; of
+// another history it is none.
+func TestEvidence(t *testing.T) {
+	f := newFixture(t)
+	ctx, org := t.Context(), f.Caller.Organization
+	r, err := f.HistoryFor(ctx, org)
+	must(t, err)
+	must(t, f.SuspectHistory(ctx, org, "his_other", history.Token, 2, 1))
+	must(t, f.SuspectHistory(ctx, org, r.ID, "", 0, 0))
+	must(t, f.tries(t, ctx, "a"))
+	if err := f.SuspectHistory(ctx, org, r.ID, history.Token, 2, 1); code(err) != string(tollgate.CodeHistoryLost) {
+		t.Errorf("%v", err)
+	}
+	if err := f.tries(t, ctx, "b"); code(err) != string(tollgate.CodeHistoryLost) {
+		t.Errorf("%v", err)
+	}
+	// By hand, a history begins although nobody has found anything.
+	g := newFixture(t)
+	was, err := g.HistoryFor(ctx, g.Caller.Organization)
+	must(t, err)
+	now, err := g.Histories.Accept(ctx, g.Space(g.Caller.Organization).Partition, true, g.Now())
+	if err != nil || now.ID == was.ID || now.MissingFrom(was.ID) != g.Now() {
+		t.Errorf("%+v, %v", now, err)
+	}
+	testkit.Eventually(t, "it is written within it", func() bool { return g.tries(t, ctx, "a") == nil })
+}
+
+var historyResends = []resend{
+	{"begin_history", "a process starts", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		another := func(through *fixture) error {
+			one := new(history.Watch)
+			return one.Begin(t.Context(), through, through.Redis, []string{rediskv.HistoryKey(0)}, "", nil)
+		}
+		return another, func() { must(t, another(f)) }
+	}},
+	{"decide_history", "a loss is accepted", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		ctx, p := t.Context(), f.Space(f.Caller.Organization).Partition
+		lose := func() {
+			r, err := f.RereadHistory(ctx, f.Caller.Organization)
+			must(t, err)
+			if err := f.SuspectHistory(ctx, f.Caller.Organization, r.ID, history.Token, 2, 1); code(err) != string(tollgate.CodeHistoryLost) {
+				t.Fatal(err)
+			}
+		}
+		lose()
+		return func(through *fixture) error {
+			_, err := through.Histories.Accept(ctx, p, false, 0)
+			return err
+		}, lose
+	}},
+}
