@@ -138,7 +138,7 @@ func TestEmptied(t *testing.T) {
 	f.Pay(t, eur(1000), tollgate.CaptureManual)
 	a := f.MerchantAccount(t)
 	ch, ans := f.Draft(t, a, eur(1000), "shop.example", tollgate.CaptureManual)
-	must(t, server.Command("FLUSHALL"))
+	must(t, server.Empty())
 	if _, err := f.CreatePayment(ctx, f.Caller, f.Key("a"), a, ch, ans); code(err) != string(tollgate.CodeHistoryLost) {
 		t.Errorf("a payment: %v", err)
 	}

@@ -39,6 +39,7 @@ type Watch struct {
 	// none.
 	compared map[string]bool
 	counting sync.WaitGroup
+	told     sync.Map // by partition: the loss that was told of last
 	looked   sync.Map // by partition: when the record of a closed history was last read
 }
 
@@ -177,10 +178,14 @@ func (w *Watch) found(ctx context.Context, c redis.Scripter, f Finding) error {
 		next = host.NewID(tollgate.PrefixHistory)
 	}
 	r, err := w.write(ctx, c, f, next)
-	if err == nil {
+	if err != nil {
+		return err
+	}
+	// Several connections may find the same.
+	if before, _ := w.told.Swap(f.Partition, r.loss); before != r.loss {
 		host.Lost(f, r)
 	}
-	return err
+	return nil
 }
 
 type withinKey struct{}

@@ -81,7 +81,7 @@ func URL(tb testing.TB) string {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		if err := server.empty(); err != nil {
+		if err := server.Empty(); err != nil {
 			server.Stop()
 			tb.Errorf("empty %s: %v", server.URL, err)
 			return

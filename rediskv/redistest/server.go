@@ -176,8 +176,8 @@ func (s *Server) Command(command ...any) error {
 	return c.Do(context.Background(), command...).Err()
 }
 
-// empty removes all that is stored; scripts and settings stay.
-func (s *Server) empty() error {
+// Empty removes all that is stored; scripts and settings stay.
+func (s *Server) Empty() error {
 	for _, n := range s.nodes {
 		if err := s.do(n.addr, "FLUSHALL"); err != nil {
 			return err
