@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +25,9 @@ type client struct {
 	mu    sync.Mutex
 	sends int             // requests
 	sent  map[string]bool // that were
+	// keyed: it has sent a key, when it knew of so many histories that have ended.
+	keyed  bool
+	within int
 }
 
 // answer is what the service said.
@@ -64,6 +68,10 @@ func (c *client) sendUpTo(tries int, method, path, body, key string) (said answe
 		if err != nil {
 			continue
 		}
+		if key != "" && c.stops() {
+			x.wire.tell("%s stops asking for %s: something may be missing", c.name, path)
+			return answer{}, false
+		}
 		r := request(method, path, body)
 		r.Header.Set("Authorization", "Bearer "+token)
 		if key != "" {
@@ -83,11 +91,27 @@ func (c *client) sendUpTo(tries int, method, path, body, key string) (said answe
 		case said.status == http.StatusUnauthorized:
 			x.token.forget(token)
 			continue
+		case historyCode(said) != "":
+			x.changed(said)
+			x.token.forget(token)
+			x.token.ended()
 		}
 		return said, true
 	}
 	x.wire.tell("%s gives up %s %s: %d %s", c.name, method, path, said.status, said.body)
 	return said, false
+}
+
+// stops says whether it knows, since it first sent a key, that data may be missing: it
+// does not go on with that.
+func (c *client) stops() bool {
+	now := c.world.token.histories()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.keyed {
+		c.keyed, c.within = true, now
+	}
+	return c.within != now
 }
 
 // sentBefore says whether a request with a key has been sent before.
@@ -113,9 +137,39 @@ func request(method, path, body string) *http.Request {
 
 // token is an access token that clients share.
 type token struct {
-	mu    sync.Mutex
-	text  string
-	asked int // how often
+	mu     sync.Mutex
+	text   string
+	asked  int    // how often
+	within string // the history of the last one
+	past   int    // how many histories its clients know have ended
+}
+
+// historyOf reads the history out of a token (RFC 7519), which names it as his.
+func historyOf(token string) (string, error) {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return "", errors.New("it is no JWT")
+	}
+	text, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return "", err
+	}
+	var claims struct {
+		History string `json:"his"`
+	}
+	return claims.History, json.Unmarshal(text, &claims)
+}
+
+func (t *token) histories() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.past
+}
+
+func (t *token) ended() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.past++
 }
 
 func (t *token) forget(text string) {
@@ -128,7 +182,8 @@ func (t *token) forget(text string) {
 
 // bearer is the token, which is asked for where there is none.
 func (c *client) bearer(p *process, n uint64) (string, error) {
-	shared := &c.world.token
+	x := c.world
+	shared := &x.token
 	shared.mu.Lock()
 	text := shared.text
 	shared.asked++
@@ -137,7 +192,7 @@ func (c *client) bearer(p *process, n uint64) (string, error) {
 	if text != "" {
 		return text, nil
 	}
-	assertion, err := auth.SignAssertion(c.world.clientKey, clientID, issuer, fmt.Sprintf("%s-%d", c.name, asked), c.world.wire.now())
+	assertion, err := auth.SignAssertion(x.clientKey, clientID, issuer, fmt.Sprintf("%s-%d", c.name, asked), x.wire.now())
 	if err != nil {
 		return "", err
 	}
@@ -146,7 +201,7 @@ func (c *client) bearer(p *process, n uint64) (string, error) {
 	}
 	r := request("POST", "/oauth2/token", form.Encode())
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	said, err := c.world.exchange(p, r, mixed(n))
+	said, err := x.exchange(p, r, mixed(n))
 	if err != nil {
 		return "", err
 	}
@@ -156,9 +211,17 @@ func (c *client) bearer(p *process, n uint64) (string, error) {
 	if said.status != http.StatusOK || json.Unmarshal(said.body, &got) != nil {
 		return "", fmt.Errorf("no token: %d %s", said.status, said.body)
 	}
+	within, err := historyOf(got.Token)
+	if err != nil {
+		x.judge.wrong("the token %s: %v", got.Token, err)
+	}
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
-	shared.text = got.Token
+	if shared.within != "" && shared.within != within {
+		shared.past++
+		x.told()
+	}
+	shared.text, shared.within = got.Token, within
 	return got.Token, nil
 }
 

@@ -19,7 +19,9 @@ type judge struct {
 	mu     sync.Mutex
 	faults []string
 	wants  []*outcome
-	tailed []string // ids of events, as the one who follows the log got them
+	// creates are those that create a payment, by number.
+	creates map[int]*outcome
+	tailed  []string // ids of events, as the one who follows the log got them
 }
 
 // outcome is what became of a want, as its client knows it.
@@ -27,18 +29,33 @@ type outcome struct {
 	Want
 	asked bool // it was sent at least once
 	known bool
+	// excused: Redis may have forgotten it. sent and acked are when it was sent first and
+	// answered.
+	excused     bool
+	sent, acked time.Time
 	answer
 	id string // of what was made
 }
 
 // made says that it was carried out; maybe that nobody knows.
-func (o *outcome) made() bool {
+func (o *outcome) made() bool { return o.promised() && !o.excused }
+
+// promised says that it was answered as carried out.
+func (o *outcome) promised() bool {
 	return o.known && (o.status < 300 || o.Kind == "create" && o.status == http.StatusForbidden)
 }
-func (o *outcome) maybe() bool  { return o.asked && !o.known }
+func (o *outcome) maybe() bool  { return o.asked && !o.known || o.promised() && o.excused }
 func (o *outcome) name() string { return fmt.Sprintf("want-%d", o.Number) }
 
-func newJudge() *judge { return new(judge) }
+// account is that of a payment.
+func (o *outcome) account() string {
+	if o.Budget {
+		return budgeted
+	}
+	return open
+}
+
+func newJudge() *judge { return &judge{creates: map[int]*outcome{}} }
 
 func (j *judge) wrong(format string, args ...any) {
 	j.mu.Lock()
@@ -82,6 +99,27 @@ func (x *world) verdict(l ledger) {
 	x.judgeEvents(l)
 	x.judgeDeliveries(l)
 	x.judgePayouts(l)
+	x.judgeLoss(x.missing(l))
+	if x.loss.decided == 0 {
+		x.judgeBank()
+	}
+}
+
+// missing are the payments and captures that were promised and are not there.
+func (x *world) missing(l ledger) (list []*outcome) {
+	there := map[string]bool{}
+	for _, p := range l.payments {
+		there["create"+p.Reference] = true
+	}
+	for _, t := range l.transactions {
+		there[t.Type+t.Reference] = true
+	}
+	for _, o := range x.judge.wants {
+		if (o.Kind == "create" || o.Kind == "capture") && o.promised() && !there[o.Kind+o.name()] {
+			list = append(list, o)
+		}
+	}
+	return list
 }
 
 func (x *world) judgePayments(l ledger) {
@@ -262,9 +300,10 @@ func (x *world) judgeEvents(l ledger) {
 			exactly(p.ID, "payout."+status, want)
 		}
 	}
-	j.mu.Lock()
-	tailed := j.tailed
-	j.mu.Unlock()
+	tailed := x.tailed(l)
+	if x.plan.Untailed {
+		return
+	}
 	for i, e := range l.events {
 		if i >= len(tailed) || tailed[i] != e.ID {
 			j.wrong("who follows the events did not get event %d, %s, when it was its turn", i+1, e.ID)
@@ -392,8 +431,9 @@ func (x *world) judgePayouts(l ledger) {
 		}
 		paid[p.ID] = true
 	}
+	last, _ := x.loss.back()
 	for id := range b.paid {
-		if !paid[id] {
+		if !paid[id] && b.first[id].After(last) {
 			j.wrong("payout %s was paid and is not there", id)
 		}
 	}

@@ -183,6 +183,22 @@ func (m *machine) see(source string) string {
 	return sum
 }
 
+// lastEvent is how many changes there were up to the last one from a number on that has
+// logged an event; 0: none has.
+func (m *machine) lastEvent(from int) int {
+	for i := len(m.effects); i > from; i-- {
+		words := m.effects[i-1].words
+		for at := 0; at < len(words); {
+			n, _ := strconv.Atoi(words[at])
+			if words[at+1] == "XADD" && strings.HasSuffix(words[at+2], ":events") {
+				return i
+			}
+			at += 1 + n
+		}
+	}
+	return 0
+}
+
 // forget is what Redis does with scripts when it starts.
 func (m *machine) forget() { m.mini.Server().Dispatch(m.system, []string{"SCRIPT", "FLUSH"}) }
 

@@ -25,16 +25,19 @@ type receiver struct {
 	said    map[string]int     // how often an event came
 	secrets []string           // that it was told, the newest last
 	running map[string]attempt // by event
+	// unleased are events of which Redis may have forgotten that they are being sent.
+	unleased map[string]bool
 }
 
 // attempt is one that is under way.
 type attempt struct {
 	by    *process
 	since time.Time
+	at    time.Time // the same, by the right clock
 }
 
 func newReceiver(name string) *receiver {
-	return &receiver{name: name, seen: map[string][]byte{}, said: map[string]int{}, running: map[string]attempt{}}
+	return &receiver{name: name, seen: map[string][]byte{}, said: map[string]int{}, running: map[string]attempt{}, unleased: map[string]bool{}}
 }
 
 // outbound carries the deliveries of a process.
@@ -94,8 +97,12 @@ func (o *outbound) RoundTrip(r *http.Request) (*http.Response, error) {
 func (to *receiver) begin(x *world, event string, p *process) (end func()) {
 	to.mu.Lock()
 	defer to.mu.Unlock()
-	mine := attempt{p, time.Now()}
-	if other, ok := to.running[event]; ok && !other.by.hurt() && !p.hurt() {
+	mine := attempt{p, time.Now(), x.wire.now()}
+	other, ok := to.running[event]
+	if last, ever := x.loss.back(); ok && ever && !other.at.After(last) {
+		to.unleased[event] = true // its lease may be lost, and what it tells is taken for another's
+	}
+	if ok && !to.unleased[event] && !other.by.hurt() && !p.hurt() {
 		x.judge.wrong("%s is sent event %s by %s, while %s has been sending it for %s", to.name, event, p.name, other.by.name, time.Since(other.since))
 	}
 	to.running[event] = mine
@@ -134,12 +141,14 @@ func (o *outbound) wait(ctx context.Context, d time.Duration) error {
 type payer struct {
 	mu     sync.Mutex
 	asked  map[string]int
+	first  map[string]time.Time // when it was first asked
+	of     map[string]string    // the account
 	paid   map[string]tollgate.Money
 	failed map[string]bool
 }
 
 func newPayer() *payer {
-	return &payer{asked: map[string]int{}, paid: map[string]tollgate.Money{}, failed: map[string]bool{}}
+	return &payer{asked: map[string]int{}, first: map[string]time.Time{}, of: map[string]string{}, paid: map[string]tollgate.Money{}, failed: map[string]bool{}}
 }
 
 // pay is the payout step of a process.
@@ -149,7 +158,12 @@ func (p *process) pay(ctx context.Context, payout tollgate.Payout) (tollgate.Pay
 	b.mu.Lock()
 	b.asked[payout.ID]++
 	n := b.asked[payout.ID]
+	if n == 1 {
+		b.first[payout.ID], b.of[payout.ID] = x.wire.now(), payout.MerchantAccountID
+	}
+	first := b.first[payout.ID]
 	b.mu.Unlock()
+	x.mayPay(p, payout.ID, first)
 	how := x.wire.chance.of("pay", payout.ID, p.name, n)
 	unknown := func(err error) (tollgate.PayoutOutcome, error) {
 		return tollgate.PayoutOutcome{}, &worker.Later{Cause: err}

@@ -17,6 +17,9 @@ type Plan struct {
 	After      time.Duration // how long nothing goes wrong before everything is read
 	Wants      []Want
 	Faults     []Fault
+	Ahead      time.Duration // of Redis' clock, until it crashes
+	Untailed   bool          // nobody follows the events
+	GoOn       bool          // writes go on where Redis has lost something, else they wait for an operator
 }
 
 // Want is what a client asks for.
@@ -40,7 +43,7 @@ type Fault struct {
 	Who  string // serve-0, serve-1, work-0, work-1
 	For  time.Duration
 	By   time.Duration
-	Back int // changes that Redis forgets though somebody knows of them, as a failover or a restore does
+	Back int // changes that Redis forgets though somebody knows of them, as a failover or a restore does; none of before the lull ends
 	Text string
 }
 
@@ -132,6 +135,7 @@ func PlanOf(seed uint64) Plan {
 	for range r.IntN(16) {
 		p.Faults = append(p.Faults, someFault(r, moment))
 	}
+	p.GoOn = r.IntN(2) == 0
 	return p
 }
 
@@ -169,6 +173,9 @@ func someFault(r random, moment func() time.Duration) Fault {
 		f.Kind, f.For = "away", within(time.Second, 15*time.Second)
 	case 9:
 		f.Kind, f.Who = "crash", "redis"
+		if r.IntN(2) == 0 {
+			f.Back = 1 + r.IntN(300)
+		}
 	case 10:
 		// Up to a minute a worker goes on (health.ClockLimit).
 		most := []time.Duration{time.Minute, 10 * time.Minute}[r.IntN(2)]

@@ -46,11 +46,16 @@ func (p *process) freeze(until time.Time) { p.ice.Store(until.UnixNano()) }
 
 // hurt says whether it may do late what it began in time.
 func (p *process) hurt() bool {
+	return p.gone() || p.ice.Load() != 0
+}
+
+// gone says whether it has ended.
+func (p *process) gone() bool {
 	select {
 	case <-p.stopped:
 		return true
 	default:
-		return p.ice.Load() != 0
+		return false
 	}
 }
 
@@ -104,7 +109,7 @@ func (p *process) end() {
 func (p *process) connect(ctx context.Context) (*store.Store, error) {
 	return service.Await(ctx, rediskv.Options{
 		URL: "redis://simulated", Partitions: p.world.plan.Partitions, Clock: p.clock, Wall: p.clock, Entropy: p.entropy, Dial: p.world.wire.dialer(p),
-		Pool: 24, Blocking: 24, Log: p.log(),
+		Pool: 24, Blocking: 24, Log: p.log(), GoOn: p.world.plan.GoOn, Lost: func() { p.world.lostBy(p) },
 	}, time.Minute)
 }
 

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand"
@@ -31,7 +32,7 @@ func play(plan Plan, bent bend, keep bool) (r Result) {
 		return r
 	}
 	x.wire.bend, x.wire.redis.alter = bent, bent.alter
-	defer x.wire.redis.close()
+	defer x.wire.close()
 	if keep {
 		var mu sync.Mutex
 		x.wire.log = func(format string, args ...any) {
@@ -61,11 +62,16 @@ func (x *world) direct() {
 		x.employ(place)
 	}
 	asking := x.schedule()
-	x.running.Go(x.follow)
+	if !x.plan.Untailed {
+		x.running.Go(x.follow)
+	}
 	pause(x.ctx, x.plan.Length)
 	asking.Wait()
 	x.peace()
 	pause(x.ctx, x.plan.After)
+	for _, waits := x.loss.undecided(); waits; _, waits = x.loss.undecided() {
+		pause(x.ctx, 10*time.Second)
+	}
 	l, err := x.settle()
 	if err != nil {
 		x.judge.wrong("%v", err)
@@ -100,6 +106,11 @@ func (x *world) schedule() *sync.WaitGroup {
 	for i, f := range x.plan.Faults {
 		x.wire.at(begun.Add(f.At), uint64(i), func() { x.befall(f) })
 	}
+	x.wire.at(begun.Add(lull), 0, func() {
+		x.wire.mu.Lock()
+		defer x.wire.mu.Unlock()
+		x.wire.safe = len(x.wire.redis.effects)
+	})
 	made := map[int]chan struct{}{}
 	outcomes := map[int]*outcome{}
 	for _, want := range x.plan.Wants {
@@ -107,6 +118,7 @@ func (x *world) schedule() *sync.WaitGroup {
 		x.judge.wants = append(x.judge.wants, o)
 		if want.Kind == "create" {
 			outcomes[want.Number], made[want.Number] = o, make(chan struct{})
+			x.judge.creates[want.Number] = o
 		}
 	}
 	for name := range x.receivers {
@@ -170,8 +182,8 @@ func (x *world) rotate(o *outcome) {
 	}
 	x.rotating.Store(true) // from now on it may sign before it is known
 	c := &client{world: x, name: o.name()}
-	o.asked = true
-	o.take(c.send("POST", "/v1/webhooks/"+id+"/secrets", `{"overlap_seconds":0}`, o.name()))
+	x.ask(o)
+	x.take(o)(c.send("POST", "/v1/webhooks/"+id+"/secrets", `{"overlap_seconds":0}`, o.name()))
 	x.wire.tell("%s %s: %d", o.name(), o.Want, o.status)
 	if o.made() {
 		x.learn(to, o.body)
@@ -209,37 +221,60 @@ func (x *world) want(o *outcome, of *outcome) {
 			path, body = path+"/cancel", fmt.Sprintf(`{"reason":%q}`, name)
 		}
 	}
-	o.asked = true
+	x.ask(o)
 	if o.Bare {
-		o.take(c.sendUpTo(1, "POST", path, body, ""))
+		x.take(o)(c.sendUpTo(1, "POST", path, body, ""))
 	} else {
-		o.take(c.send("POST", path, body, key))
+		x.take(o)(c.send("POST", path, body, key))
 	}
 	x.wire.tell("%s %s: %d %s", name, o.Want, o.status, o.id)
 	if o.Again == 0 || !o.known {
 		return
 	}
 	pause(x.ctx, o.Again)
+	if o.excused && x.wasTold() { // it compares first, and a key is not repeated
+		return
+	}
 	again, known := c.send("POST", path, body, key)
-	if !o.made() { // nothing was kept, so this is another request
-		o.take(again, known)
+	if historyCode(again) != "" { // it is told, and nothing was done
+		return
+	}
+	if o.excused && known && again.status < 300 && again.id() != o.id {
+		x.judge.wrong("%s was made again as %s, and nobody was told that %s may be missing", o.name(), again.id(), o.id)
+		return
+	}
+	if !o.promised() { // nothing was kept, so this is another request
+		x.ask(o)
+		x.take(o)(again, known)
 		x.wire.tell("%s again: %d %s", name, o.status, o.id)
 	} else if known && (again.status != o.status || string(again.body) != string(o.body)) {
 		x.judge.wrong("%s was answered %d %s and, with the same key, %d %s", name, o.status, o.body, again.status, again.body)
 	}
 }
 
-// take notes an answer.
-func (o *outcome) take(said answer, known bool) {
-	o.answer, o.known = said, known
+// ask notes that something is asked for.
+func (x *world) ask(o *outcome) {
+	o.asked, o.sent = true, x.wire.now()
+}
+
+// take notes an answer. Who is told that the history has changed does not know what
+// became of an earlier try.
+func (x *world) take(o *outcome) func(answer, bool) {
+	return func(said answer, known bool) {
+		o.answer, o.known, o.acked = said, known && historyCode(said) == "", x.wire.now()
+		o.id = said.id()
+		x.excuse(o)
+	}
+}
+
+// id is that of what was made.
+func (a answer) id() string {
 	var made struct {
 		ID      string `json:"id"`
 		Payment string `json:"payment_id"`
 	}
-	_ = json.Unmarshal(o.body, &made)
-	if o.id = made.ID; o.id == "" {
-		o.id = made.Payment
-	}
+	_ = json.Unmarshal(a.body, &made)
+	return cmp.Or(made.ID, made.Payment)
 }
 
 // end ends everybody.

@@ -94,25 +94,32 @@ func (w *wire) serve(c *conn, p packet, answers []byte) {
 		answers = append(answers, answer...)
 	}
 	w.pushNotices()
-	w.reply(c, answers, whole, len(w.redis.effects) > changes)
+	w.reply(c, answers, whole, changes)
 	w.release()
 }
 
-// reply sends an answer, unless it is to be lost.
-func (w *wire) reply(c *conn, answers []byte, p packet, changed bool) {
+// reply sends an answer, unless it is to be lost. before is how many changes there were
+// before its commands.
+func (w *wire) reply(c *conn, answers []byte, p packet, before int) {
 	tie := p.tie
-	if changed && w.trouble.loses(w, c.process, tie) {
+	if len(w.redis.effects) > before && w.trouble.loses(w, c.process, tie) {
 		w.tell("the answer to %s is lost: %.90q", c.process.name, p.commands[0])
 		c.breakOff()
 		return
 	}
 	arrival := latest(c.answered, time.Now().Add(w.trouble.travel(w, c.process, mixed(tie+1))))
 	c.answered = arrival
-	redis, changes := w.redis, len(w.redis.effects)
+	redis, changes, event := w.redis, len(w.redis.effects), w.redis.lastEvent(before)
 	w.push(arrival, mixed(tie), func() {
 		w.mu.Lock()
-		if redis == w.redis && !c.broken() {
+		if redis != w.redis { // it is another one by now
+			c.breakOff()
+			w.mu.Unlock()
+			return
+		}
+		if !c.broken() { // whoever reads something knows of it, too
 			w.known = max(w.known, changes)
+			w.knows[c.process] = max(w.knows[c.process], event)
 		}
 		w.mu.Unlock()
 		c.receive(answers)
@@ -132,14 +139,29 @@ func (w *wire) crash(f Fault) {
 		count -= int(w.chance.of("crash", uint64(f.At)) % uint64(unknown+1))
 	}
 	if f.Back > 0 {
-		count = max(1, w.known-f.Back)
+		count = min(count, max(w.safe, w.known-f.Back))
 	}
 	w.tell("redis crashes after %d changes and has %d of them", len(w.redis.effects), count)
 	w.cutAll(nil)
-	before := w.redis
+	before, known := w.redis, w.known
 	w.redis = before.prefix(count)
 	w.known = min(w.known, count)
-	before.close()
+	var tellers []*process
+	for p, n := range w.knows {
+		if n > count && !p.ended {
+			tellers = append(tellers, p)
+		}
+		w.knows[p] = min(n, count)
+	}
+	slices.SortFunc(tellers, func(a, b *process) int { return strings.Compare(a.name, b.name) })
+	if known > count {
+		w.back(before.effects[count].at.Add(-w.trouble.redisAhead), tellers)
+	}
+	w.trouble.redisAhead = 0 // it is another machine
+	if w.lost != nil {
+		w.lost.close()
+	}
+	w.lost = before // a process with a bug may be told what it had
 }
 
 // bend is what a process would do that has a bug which no script can have: it looks at
@@ -147,7 +169,9 @@ func (w *wire) crash(f Fault) {
 type bend struct {
 	alter func(source string) string
 	sent  func(w *wire, commands [][]string) (before [][]string)
-	told  func(w *wire, c *conn, commands [][]string, answers []byte)
+	// answered is what a process takes an answer for.
+	answered func(w *wire, words []string, answer []byte) []byte
+	told     func(w *wire, c *conn, commands [][]string, answers []byte)
 }
 
 // carryOut has Redis carry out one command.
@@ -163,6 +187,9 @@ func (w *wire) carryOut(c *conn, words []string, tie uint64) ([]byte, *held) {
 		block, bare = blocking(words)
 	}
 	answer := w.redis.run(c.session, bare)
+	if w.bend.answered != nil {
+		answer = w.bend.answered(w, bare, answer)
+	}
 	if block > 0 && (bytes.Equal(answer, []byte("*-1\r\n")) || bytes.Equal(answer, []byte("_\r\n")) || bytes.Equal(answer, []byte("$-1\r\n"))) {
 		at := slices.IndexFunc(bare, func(s string) bool { return strings.EqualFold(s, "STREAMS") })
 		streams := bare[at+1:]

@@ -3,6 +3,7 @@ package simulate
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,18 +17,30 @@ type tooth struct {
 	old, new string // of a script
 	bend     bend
 	shape    func(*Plan) // what its stories need
-	waits    string      // for what, where the product cannot be without the bug yet
+	says     string      // what it is found by; empty: by anything
 }
 
-// history is what the judge needs before Redis may go back: the service must notice it,
-// and say from where on what was acknowledged is lost.
-const history = "for a history that notices that Redis went back (the fault Back)"
-
-// back has Redis forget changes that somebody knows of.
-func back(changes int) func(*Plan) {
-	return func(p *Plan) {
-		p.Faults = append(p.Faults, Fault{At: 6 * time.Minute, Kind: "crash", Who: "redis", Back: changes})
+// deaf is a process that does not compare what Redis has with what it has acknowledged:
+// it is told that everything is there.
+func deaf(_ *wire, words []string, answer []byte) []byte {
+	if len(words) == 3 && strings.EqualFold(words[0], "HGET") && strings.HasSuffix(words[1], ":seq") && words[2] == "event" {
+		return []byte("$9\r\n999999999\r\n")
 	}
+	return answer
+}
+
+// credulous is a deaf one that does not look whether the event of a cursor is there: it
+// is told of the one that was.
+func credulous(w *wire, words []string, answer []byte) []byte {
+	bare, nothing := bytes.CutSuffix(answer, []byte("_\r\n"))
+	if w.lost == nil || !nothing || len(words) < 5 || !strings.HasPrefix(strings.ToUpper(words[0]), "EVAL") || !strings.HasSuffix(words[4], ":events") {
+		return deaf(w, words, answer)
+	}
+	was, there := strings.CutPrefix(w.lost.do("XRANGE", words[4], words[len(words)-1], words[len(words)-1]), "*1\r\n")
+	if !there {
+		return answer
+	}
+	return append(bare, was...)
 }
 
 // teeth are the bugs that the simulation must find.
@@ -101,11 +114,21 @@ var teeth = []tooth{
 	},
 	{
 		// The bank has paid it, and Redis has forgotten that it was made.
-		name: "a payout paid again after a restore", waits: history, shape: back(200),
+		name: "a payout paid again after a restore", bend: bend{answered: deaf},
+		shape: func(p *Plan) {
+			p.Untailed = true // who follows the events would notice
+			p.Faults = append(p.Faults, Fault{At: 2*time.Minute + 50*time.Second, Kind: "crash", Who: "redis", Back: 500})
+		},
+		says: "paid twice",
 	},
 	{
 		// Ids that were read are given to other events.
-		name: "a cursor that skips after a lost tail", waits: history, shape: back(20),
+		name: "a cursor that skips after a lost tail", bend: bend{answered: credulous},
+		shape: func(p *Plan) { // the clock of the other Redis is behind
+			p.Ahead = 50 * time.Second
+			p.Faults = append(p.Faults, Fault{At: 4 * time.Minute, Kind: "crash", Who: "redis", Back: 100})
+		},
+		says: "who follows the events did not get",
 	},
 	{
 		// Whoever goes on reads from behind what was written in the same millisecond.
@@ -155,7 +178,7 @@ func swapped(source, old, line string) string {
 func (b tooth) bent(altered map[string]bool) bend {
 	all := b.bend
 	all.alter = func(source string) string {
-		if !strings.Contains(source, b.old) {
+		if b.old == "" || !strings.Contains(source, b.old) {
 			return source
 		}
 		altered[source] = true
@@ -224,9 +247,6 @@ func TestTeeth(t *testing.T) {
 
 func (b tooth) find(t *testing.T, most uint64) {
 	t.Helper()
-	if b.waits != "" {
-		t.Skip("it waits " + b.waits)
-	}
 	altered, begun := map[string]bool{}, time.Now()
 	for seed := uint64(1); seed <= most; seed++ {
 		plan := PlanOf(seed)
@@ -234,11 +254,12 @@ func (b tooth) find(t *testing.T, most uint64) {
 			b.shape(&plan)
 		}
 		r := tell(t, plan, b.bent(altered), false)
-		if len(altered) == 0 {
+		if b.old != "" && len(altered) == 0 {
 			t.Fatalf("no script has\n%s", b.old)
 		}
-		if len(r.Faults) > 0 {
-			t.Logf("seed %d, after %.0f s: %s", seed, time.Since(begun).Seconds(), strings.Join(r.Faults[:min(3, len(r.Faults))], "\n\t"))
+		found := slices.DeleteFunc(r.Faults, func(fault string) bool { return !strings.Contains(fault, b.says) })
+		if len(found) > 0 {
+			t.Logf("seed %d, after %.0f s: %s", seed, time.Since(begun).Seconds(), strings.Join(found[:min(3, len(found))], "\n\t"))
 			return
 		}
 	}

@@ -28,7 +28,11 @@ type wire struct {
 	said   map[string]int // how often a process has said something
 
 	redis   *machine
-	known   int // how many of its changes somebody may know of
+	lost    *machine                                 // that was there before; nil: Redis has not crashed
+	known   int                                      // how many of its changes somebody may know of
+	safe    int                                      // how many it never loses
+	knows   map[*process]int                         // up to which of them a process has been told of events
+	back    func(from time.Time, tellers []*process) // is told when it loses what is known
 	bend    bend
 	conns   []*conn // in the order in which they were made
 	numbers int
@@ -44,7 +48,14 @@ type wire struct {
 func newWire(seed chance, start time.Time) *wire {
 	return &wire{
 		chance: seed, origin: time.Now(), start: start, wake: make(chan struct{}, 1), said: map[string]int{},
-		redis: newMachine(start), trouble: newTrouble(),
+		redis: newMachine(start), trouble: newTrouble(), knows: map[*process]int{},
+	}
+}
+
+func (w *wire) close() {
+	w.redis.close()
+	if w.lost != nil {
+		w.lost.close()
 	}
 }
 

@@ -43,6 +43,7 @@ type world struct {
 	rotating  atomic.Bool // a secret is being made
 
 	token token // of all clients
+	loss  loss
 
 	mu        sync.Mutex
 	processes map[string]*process
@@ -58,6 +59,7 @@ func newWorld(plan Plan) (*world, error) {
 		plan: plan, wire: newWire(chance(plan.Seed), begins), processes: map[string]*process{}, born: map[string]int{},
 		receivers: map[string]*receiver{"all": newReceiver("all"), "captures": newReceiver("captures")}, payer: newPayer(), judge: newJudge(),
 	}
+	x.wire.back, x.wire.trouble.redisAhead = x.wentBack, plan.Ahead
 	x.ctx, x.stop = context.WithCancel(context.Background())
 	from := x.wire.chance.entropy("keys")
 	var err error
