@@ -110,6 +110,19 @@ func TestKilledTwice(t *testing.T) {
 	}
 }
 
+// TestWorkersTell: what only a worker knew is missed as well, here that a payout was made
+// or is paid.
+func TestWorkersTell(t *testing.T) {
+	for _, at := range []time.Duration{2*time.Minute + 31*time.Second, 2*time.Minute + 33*time.Second, 2*time.Minute + 36*time.Second} {
+		plan := PlanOf(1)
+		plan.Wants = []Want{{At: 30 * time.Second, Kind: "create", Minor: 5000, Now: true}}
+		plan.Faults = []Fault{{At: at, Kind: "crash", Who: "redis", Back: 60}}
+		if r := tell(t, plan, bend{}, false); len(r.Faults) > 0 {
+			t.Errorf("%s: %s", at, strings.Join(r.Faults, "\n"))
+		}
+	}
+}
+
 // TestSeeds plays the stories of some seeds.
 func TestSeeds(t *testing.T) {
 	begun, list := time.Now(), seeds(t)
