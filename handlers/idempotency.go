@@ -71,7 +71,9 @@ func keyOf(idem rediskv.Idempotency) *rediskv.Idempotency {
 
 // orRepeated is what a refusal becomes whose reason can change from one
 // request to the next: the answer of an earlier request with the same key, if
-// there was one that the grant reaches, else the refusal.
+// there was one that the grant reaches, else the refusal. Where that cannot be told, as
+// while too few replicas have the earlier one, the request is to be sent again: a refusal
+// would tell a client that what was carried out was not.
 func (s *Server) orRepeated(c *call, idem rediskv.Idempotency, refusal error) (*answer, error) {
 	refused := problem.From(refusal).Code
 	if idem.Key == "" || refused == tollgate.CodeMerchantAccountForbidden || refused == tollgate.CodeScopeMissing {
@@ -79,8 +81,8 @@ func (s *Server) orRepeated(c *call, idem rediskv.Idempotency, refusal error) (*
 	}
 	earlier, ok, err := s.store.FindRepeated(c.ctx, c.caller(problem.StatusOf(refused)), idem)
 	switch {
-	case err != nil && problem.From(err).Code != tollgate.CodeStoreUnavailable:
-		return nil, err // the key is another request's, or the grant is gone
+	case err != nil && (refused != tollgate.CodeStoreUnavailable || problem.From(err).Code != tollgate.CodeStoreUnavailable):
+		return nil, err // it cannot be told, the key is another request's, or the grant is gone
 	case err != nil || !ok || !c.reachesAnswer(idem, earlier.Reach):
 		return nil, refusal
 	}
