@@ -2,12 +2,14 @@ package rediskv_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
 	"testing"
 	"time"
 
+	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/testkit"
@@ -99,6 +101,27 @@ func TestDeadConnections(t *testing.T) {
 		wire.Cut()
 		if _, err := s.WebhookList(t.Context(), "org_any"); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// reply is an error that Redis answers with.
+type reply string
+
+func (r reply) Error() string { return string(r) }
+func (reply) RedisError()     {}
+
+// A master that has just taken another's place has no scripts. Where a call ends before it
+// has them, clients are told to try again, not that something is wrong here.
+func TestRepliesThatPass(t *testing.T) {
+	for text, want := range map[string]tollgate.Code{
+		"NOSCRIPT No matching script. Please use EVAL.": tollgate.CodeStoreUnavailable,
+		"CLUSTERDOWN The cluster is down":               tollgate.CodeStoreUnavailable,
+		"WRONGTYPE Operation against a key":             "",
+	} {
+		e, _ := errors.AsType[*tollgate.Error](rediskv.Unavailable("create_payment", reply(text)))
+		if (e == nil) != (want == "") || e != nil && e.Code != want {
+			t.Errorf("%s: %v, not %s", text, e, want)
 		}
 	}
 }

@@ -83,11 +83,13 @@ func ReplyOf(err error) (text string, is bool) {
 }
 
 // passing are replies of a server that cannot serve just now, and refusals of one that
-// does not let this service in; any other error reply is a fault of ours.
+// does not let this service in; any other error reply is a fault of ours. A master that
+// has just taken another's place has no scripts, and the time of a call can be over
+// before it has this one (NOSCRIPT).
 var (
 	passing = []string{
 		"LOADING", "CLUSTERDOWN", "READONLY", "MASTERDOWN", "TRYAGAIN", "MOVED", "ASK", "OOM", "MISCONF", "NOREPLICAS",
-		"BUSY", "UNKILLABLE", "ERR max number of clients",
+		"BUSY", "UNKILLABLE", "NOSCRIPT", "ERR max number of clients",
 	}
 	refusals = []string{"NOAUTH", "WRONGPASS", "NOPERM", "ERR AUTH", "ERR invalid password", "ERR invalid username-password"}
 )
