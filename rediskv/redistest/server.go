@@ -178,6 +178,10 @@ func (s *Server) Command(command ...any) error {
 
 // Empty removes all that is stored; scripts and settings stay.
 func (s *Server) Empty() error {
+	if s.Mini != nil {
+		s.Mini.FlushAll()
+		return nil
+	}
 	for _, n := range s.nodes {
 		if err := s.do(n.addr, "FLUSHALL"); err != nil {
 			return err
