@@ -14,6 +14,6 @@
 //
 // Read wire.go for how time and order are made, machine.go for Redis, process.go for
 // the processes, plan.go for what a seed means, client.go and outside.go for
-// everybody else, model.go and reader.go for who judges, and run.go for a whole
-// story.
+// everybody else, judge.go, reader.go and package ledger for who judges, and run.go for
+// a whole story.
 package simulate

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tollgate/rediskv/history"
+	"tollgate/scripts/simulate/ledger"
 )
 
 // loss is what is known of what Redis has lost although it had acknowledged it.
@@ -211,7 +212,7 @@ func (x *world) judgeBank() {
 	}
 	for account, sum := range paid {
 		if sum > captured[account] {
-			x.judge.wrong("account %s was paid %s, and no more than %s was captured: something was paid twice", account, money(sum), money(captured[account]))
+			x.judge.wrong("account %s was paid %s, and no more than %s was captured: something was paid twice", account, ledger.Money(sum), ledger.Money(captured[account]))
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"tollgate/scripts/simulate/ledger"
 )
 
 // Result is what became of a story.
@@ -77,7 +79,7 @@ func (x *world) direct() {
 		x.judge.wrong("%v", err)
 	}
 	x.verdict(l)
-	x.judgeBudget(l)
+	l.HoldBudget(budgeted, budget, x.judge.wrong)
 	x.nextDay()
 }
 
@@ -190,8 +192,6 @@ func (x *world) rotate(o *outcome) {
 	}
 }
 
-func money(minor int64) string { return fmt.Sprintf("%d.%02d", minor/100, minor%100) }
-
 // want asks for something.
 func (x *world) want(o *outcome, of *outcome) {
 	name := fmt.Sprintf("want-%d", o.Number)
@@ -206,7 +206,7 @@ func (x *world) want(o *outcome, of *outcome) {
 		if o.Now {
 			method = "automatic"
 		}
-		body = fmt.Sprintf(`{"merchant_account_id":%q,"amount":%q,"currency":"EUR","payee":"shop.example","capture_method":%q,"reference":%q}`, account, money(o.Minor), method, name)
+		body = fmt.Sprintf(`{"merchant_account_id":%q,"amount":%q,"currency":"EUR","payee":"shop.example","capture_method":%q,"reference":%q}`, account, ledger.Money(o.Minor), method, name)
 	default:
 		if !of.known || of.id == "" || of.status >= 300 {
 			return
@@ -214,9 +214,9 @@ func (x *world) want(o *outcome, of *outcome) {
 		path += "/" + of.id
 		switch o.Kind {
 		case "capture":
-			path, body = path+"/captures", fmt.Sprintf(`{"amount":%q,"final_capture":%t,"reference":%q}`, money(o.Minor), o.Final, name)
+			path, body = path+"/captures", fmt.Sprintf(`{"amount":%q,"final_capture":%t,"reference":%q}`, ledger.Money(o.Minor), o.Final, name)
 		case "refund":
-			path, body = path+"/refunds", fmt.Sprintf(`{"amount":%q,"reason":%q}`, money(o.Minor), name)
+			path, body = path+"/refunds", fmt.Sprintf(`{"amount":%q,"reason":%q}`, ledger.Money(o.Minor), name)
 		case "cancel":
 			path, body = path+"/cancel", fmt.Sprintf(`{"reason":%q}`, name)
 		}
