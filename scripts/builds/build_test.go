@@ -4,22 +4,18 @@
 package builds_test
 
 import (
-	"bufio"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
-	"time"
 
-	"github.com/go-json-experiment/json"
-
+	"tollgate/cmd/tollgate/clitest"
 	"tollgate/rediskv/redistest"
 )
+
+// process is a build that runs.
+type process = clitest.Process
 
 // The builds. previous is the last one without checksums, which runs beside this one
 // while instances are updated; older is the last one without envelopes and refunds,
@@ -33,14 +29,10 @@ const (
 // variable says that these tests are wanted: they build four programs.
 const variable = "TOLLGATE_TEST_BUILDS"
 
-// patience bounds every wait.
-const patience = 40 * time.Second
-
 // build is a program, and the scopes that it does not know.
 type build struct {
-	name    string // its version, which its deliveries name
-	program string
-	lacks   []string
+	clitest.Program // its name is its version, which its deliveries name
+	lacks           []string
 }
 
 var builds struct {
@@ -100,8 +92,8 @@ func compileCommit(dir, name, commit string, lacks ...string) (*build, error) {
 }
 
 func compile(dir, name, source string) (*build, error) {
-	b := &build{name: name, program: filepath.Join(dir, "tollgate-"+name)}
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-X main.version="+name+" -X tollgate/cmd/tollgate/cli.version="+name, "-o", b.program, "./cmd/tollgate")
+	b := &build{Program: clitest.Program{Name: name, Path: filepath.Join(dir, "tollgate-"+name)}}
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-X main.version="+name+" -X tollgate/cmd/tollgate/cli.version="+name, "-o", b.Path, "./cmd/tollgate")
 	cmd.Dir, cmd.Env = source, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, errors.New("build " + name + ": " + err.Error() + "\n" + string(out))
@@ -120,147 +112,6 @@ func needBuilds(t *testing.T) (redisURL string) {
 		t.Fatalf("it needs a real Redis: %s=%s", redistest.Variable, redistest.Real)
 	}
 	return redistest.Fresh(t).URL
-}
-
-// process is a program, started as an operator starts it.
-type process struct {
-	t     *testing.T
-	name  string
-	stdin io.WriteCloser
-	done  chan struct{} // closed when it has ended
-	cmd   *exec.Cmd
-
-	mu     sync.Mutex
-	lines  []string // of standard error
-	stdout strings.Builder
-	addr   chan string // where it serves, once it says so
-}
-
-// The keeper passes signals on, and kills the program when this process ends,
-// however it ends.
-const keeper = `exec 3<&0
-"$@" </dev/null 3<&- & p=$!
-{ while read -r s <&3; do kill -$s $p; done; kill -9 $p; } >/dev/null 2>&1 & r=$!
-wait $p; code=$?
-kill $r 2>/dev/null
-exit $code`
-
-func (b *build) start(t *testing.T, env []string, args ...string) *process {
-	t.Helper()
-	p := &process{
-		t: t, name: b.name + " " + strings.Join(args[:min(2, len(args))], " "), done: make(chan struct{}), addr: make(chan string, 1),
-		cmd: exec.Command("/bin/sh", append([]string{"-c", keeper, "keeper", b.program}, args...)...),
-	}
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "TOLLGATE_") {
-			p.cmd.Env = append(p.cmd.Env, v)
-		}
-	}
-	p.cmd.Dir = t.TempDir()
-	p.cmd.Env = append(append(p.cmd.Env, "XDG_STATE_HOME="+p.cmd.Dir), env...)
-	p.cmd.Stdout = p
-	stdin, err := p.cmd.StdinPipe()
-	must(t, err)
-	stderr, err := p.cmd.StderrPipe()
-	must(t, err)
-	p.stdin = stdin
-	must(t, p.cmd.Start())
-	go func() {
-		p.read(stderr)
-		_ = p.cmd.Wait() // its code is in ProcessState
-		close(p.done)
-	}()
-	t.Cleanup(func() {
-		p.end("KILL")
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if t.Failed() && len(p.lines) > 0 {
-			t.Logf("%s:\n%s", p.name, strings.Join(p.lines[max(0, len(p.lines)-15):], "\n"))
-		}
-	})
-	return p
-}
-
-// Write keeps standard output.
-func (p *process) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.stdout.Write(b)
-}
-
-// read keeps standard error, without requests, and notes where it serves.
-func (p *process) read(stderr io.Reader) {
-	for lines := bufio.NewScanner(stderr); lines.Scan(); {
-		var entry struct {
-			Msg     string `json:"msg"`
-			Addr    string `json:"addr"`
-			Metrics string `json:"metrics_addr"`
-		}
-		_ = json.Unmarshal(lines.Bytes(), &entry)
-		switch {
-		case entry.Msg == "request", strings.Contains(lines.Text(), "  req_"): // in the log, and in that of a sandbox
-			continue
-		case entry.Msg == "serving":
-			p.addr <- entry.Addr
-		case entry.Msg == "working":
-			p.addr <- entry.Metrics
-		}
-		p.mu.Lock()
-		p.lines = append(p.lines, lines.Text())
-		p.mu.Unlock()
-	}
-}
-
-// ready waits until it says that it runs, and where.
-func (p *process) ready() (addr string) {
-	p.t.Helper()
-	select {
-	case addr = <-p.addr:
-	case <-p.done:
-		p.t.Fatalf("%s has ended", p.name)
-	case <-time.After(patience):
-		p.t.Fatalf("%s does not start", p.name)
-	}
-	return addr
-}
-
-// end sends a signal and waits for the end.
-func (p *process) end(signal string) {
-	_, _ = p.stdin.Write([]byte(signal + "\n")) // it may have ended
-	select {
-	case <-p.done:
-	case <-time.After(patience):
-		p.t.Errorf("%s does not end", p.name)
-	}
-}
-
-// complaints are the lines of its log that tell of something that cannot be read,
-// or that it could not do, but for those with one of the words.
-func (p *process) complaints(but ...string) (found []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, line := range p.lines {
-		bad := slices.ContainsFunc([]string{"record_damaged", "damaged", "unreadable", "ERROR", "panic", "integrity", "is held"}, func(word string) bool { return strings.Contains(line, word) })
-		if bad && !slices.ContainsFunc(but, func(word string) bool { return strings.Contains(line, word) }) {
-			found = append(found, line)
-		}
-	}
-	return found
-}
-
-// run is a command that is expected to succeed; it returns what it printed.
-func (b *build) run(t *testing.T, env []string, args ...string) string {
-	t.Helper()
-	p := b.start(t, env, args...)
-	select {
-	case <-p.done:
-	case <-time.After(patience):
-		t.Fatalf("%s does not end", p.name)
-	}
-	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
-		t.Fatalf("%s %v: exit code %d\n%s\n%s", b.name, args, code, p.stdout.String(), strings.Join(p.lines, "\n"))
-	}
-	return p.stdout.String()
 }
 
 func must(t *testing.T, err error) {

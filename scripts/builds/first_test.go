@@ -22,7 +22,7 @@ func TestFirst(t *testing.T) {
 	s.provision(builds.first)
 	first.authenticate()
 	h := writeHistory(t, first, to)
-	first.process.end("TERM")
+	first.Process.End("TERM")
 
 	pays := newPayStep(t)
 	this := s.sandbox(builds.this, pays.env()...).authenticate()
@@ -100,7 +100,7 @@ func TestFirst(t *testing.T) {
 			}
 		}
 	})
-	if found := this.complaints(); len(found) > 0 {
+	if found := this.Complaints(); len(found) > 0 {
 		t.Errorf("this build complains:\n%s", strings.Join(found, "\n"))
 	}
 	if ids := all(t, "/v1/events?types=integrity.failed", this); len(ids) > 0 {

@@ -66,8 +66,8 @@ func TestPayouts(t *testing.T) {
 		t.Errorf("%d cents less %d of fees were captured, and %d payouts are of %d", captured, fees, len(payouts), told)
 	}
 	for _, in := range []*instance{first, this} {
-		if found := in.complaints(); len(found) > 0 {
-			t.Errorf("%s complains:\n%s", in.process.name, strings.Join(found, "\n"))
+		if found := in.Complaints(); len(found) > 0 {
+			t.Errorf("%s complains:\n%s", in.Process.Name, strings.Join(found, "\n"))
 		}
 	}
 }

@@ -120,7 +120,7 @@ func (r *receiver) has(text string) bool {
 func (r *receiver) by(b *build) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.ContainsFunc(r.agents, func(agent string) bool { return strings.Contains(agent, "/"+b.name+" ") })
+	return slices.ContainsFunc(r.agents, func(agent string) bool { return strings.Contains(agent, "/"+b.Name+" ") })
 }
 
 func (r *receiver) refuses(yes bool) {
@@ -133,5 +133,5 @@ func (r *receiver) refuses(yes bool) {
 func (r *receiver) delivered(b *build, kind string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Contains(r.types, b.name+" "+kind)
+	return slices.Contains(r.types, b.Name+" "+kind)
 }

@@ -138,7 +138,7 @@ fixed = "0.25"
 		}
 	})
 	t.Run("a payout that it makes is held, and paid right by this build", func(t *testing.T) {
-		this.process.end("KILL")
+		this.Process.End("KILL")
 		s.advance(t, 24*time.Hour, before)
 		var id string
 		testkit.Eventually(t, "a payout is held", func() bool {
@@ -163,7 +163,7 @@ fixed = "0.25"
 			t.Errorf("%v %s", err, a.Text)
 		}
 		// Once it is gone, nothing of this is left.
-		before.process.end("KILL")
+		before.Process.End("KILL")
 		next := again.pay(t, "20.00", `,"capture_method":"automatic"`)
 		path := "/v1/payments/" + next.at("id")
 		again.cashier().post(t, path+"/refunds", `{"amount":"5.00"}`)
@@ -174,7 +174,7 @@ fixed = "0.25"
 		if a := again.get(t, "/v1/payouts?limit=1"); cents(t, a.at("data.0.amount")) != 2000-500-cents(t, again.get(t, path).at("fee_total")) {
 			t.Errorf("20.00 was captured, 5.00 refunded: %s", a.Text)
 		}
-		if found := again.complaints(); len(found) > 0 {
+		if found := again.Complaints(); len(found) > 0 {
 			t.Errorf("this build complains:\n%s", strings.Join(found, "\n"))
 		}
 	})

@@ -65,6 +65,6 @@ func (in *instance) publishRule(t *testing.T, citation, table, cases string) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "rule.toml"), []byte("label = \"Site fee\"\n"+table), 0o600))
 	must(t, os.WriteFile(filepath.Join(dir, "golden.json"), []byte(`[{"amount":"100.00","currency":"EUR","payee":"shop.example","lines":[{"label":"Site fee","amount":"0.50"}]}`+cases+`]`), 0o600))
-	in.build.run(t, nil, "rule", "build", dir)
-	in.build.run(t, in.environment(), "rule", "publish", dir, "--rule", citation)
+	in.build.Run(t, nil, "rule", "build", dir)
+	in.build.Run(t, in.environment(), "rule", "publish", dir, "--rule", citation)
 }

@@ -31,7 +31,7 @@ func TestServe(t *testing.T) {
 	s.provision(builds.previous)
 	before, this := s.serve(builds.previous).authenticate(), s.serve(builds.this).authenticate()
 	workers := []*process{s.work(builds.previous), s.work(builds.this)}
-	probes := []string{workers[0].ready(), workers[1].ready()}
+	probes := []string{workers[0].Ready(), workers[1].Ready()}
 	for _, c := range []struct {
 		name string
 		run  func(*testing.T, pair)
@@ -61,12 +61,12 @@ func TestServe(t *testing.T) {
 		must(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusOK {
-			t.Errorf("%s is not ready: %d", workers[i].name, resp.StatusCode)
+			t.Errorf("%s is not ready: %d", workers[i].Name, resp.StatusCode)
 		}
 	}
-	for _, p := range append(workers, before.process, this.process) {
-		if found := p.complaints(); len(found) > 0 {
-			t.Errorf("%s complains:\n%s", p.name, strings.Join(found, "\n"))
+	for _, p := range append(workers, before.Process, this.Process) {
+		if found := p.Complaints(); len(found) > 0 {
+			t.Errorf("%s complains:\n%s", p.Name, strings.Join(found, "\n"))
 		}
 	}
 }
@@ -206,7 +206,7 @@ func checkTickets(t *testing.T, p pair) {
 // verify is `tollgate rule verify` of this build, against another's instance.
 func (in *instance) verify(t *testing.T, at *instance, ticket string) string {
 	t.Helper()
-	return in.build.run(t, at.environment(), "rule", "verify", ticket)
+	return in.build.Run(t, at.environment(), "rule", "verify", ticket)
 }
 
 // environment is that of the commands, against an instance.
@@ -298,10 +298,10 @@ func checkLoad(t *testing.T, p pair) {
 						sum[id] += cents(t, amount)
 						mu.Unlock()
 					case a.StatusCode != http.StatusUnprocessableEntity && a.StatusCode != http.StatusConflict:
-						t.Errorf("%s: %d %s", in.build.name, a.StatusCode, a.Text)
+						t.Errorf("%s: %d %s", in.build.Name, a.StatusCode, a.Text)
 					}
 					if ready, err := in.send("GET", "/readyz", "", ""); err != nil || ready.StatusCode != http.StatusOK {
-						t.Errorf("%s: %v %s", in.build.name, err, ready.Text)
+						t.Errorf("%s: %v %s", in.build.Name, err, ready.Text)
 					}
 				}
 			})
@@ -334,9 +334,9 @@ func checkProvisioning(t *testing.T, p pair) {
 	for _, b := range []*build{p.b.build, p.a.build, p.b.build} {
 		file := filepath.Join(t.TempDir(), "site.yaml")
 		must(t, os.WriteFile(file, []byte(p.provisioning(builds.previous)), 0o600))
-		text := b.run(t, p.env, "provision", "-f", file)
+		text := b.Run(t, p.env, "provision", "-f", file)
 		if !strings.HasPrefix(text, "nothing to change") {
-			t.Errorf("%s changes something: %s", b.name, text)
+			t.Errorf("%s changes something: %s", b.Name, text)
 		}
 	}
 	if after := p.a.get(t, "/v1/merchant-accounts").Text; after != before {
@@ -346,18 +346,18 @@ func checkProvisioning(t *testing.T, p pair) {
 	file := filepath.Join(t.TempDir(), "site.yaml")
 	name := "Europe " + rand.Text()
 	must(t, os.WriteFile(file, []byte(strings.Replace(p.provisioning(builds.previous), "name: Europe", "name: "+name, 1)), 0o600))
-	p.a.build.run(t, p.env, "provision", "-f", file)
+	p.a.build.Run(t, p.env, "provision", "-f", file)
 	testkit.Eventually(t, "the other knows the new name", func() bool { return p.b.get(t, "/v1/merchant-accounts/"+p.account()).at("name") == name })
 	p.site.provision(p.b.build)
 	// What one has written is the same to the other.
 	version := len(all(t, "/v1/events?types=merchant_account.updated", p.a)) // another one each time
 	must(t, os.WriteFile(file, []byte(strings.Replace(p.provisioning(builds.previous), "    perimeters:\n", fmt.Sprintf(
 		"    perimeters:\n      - {id: %s, version: %d, constraints: {currencies: [EUR], payees_allowed: [\"*.example\"]}}\n", p.ids[tollgate.PrefixPerimeter], 1+version), 1)), 0o600))
-	if text := p.a.build.run(t, p.env, "provision", "-f", file); !strings.Contains(text, "created") {
+	if text := p.a.build.Run(t, p.env, "provision", "-f", file); !strings.Contains(text, "created") {
 		t.Errorf("no version is made: %s", text)
 	}
-	if text := p.b.build.run(t, p.env, "provision", "-f", file); !strings.HasPrefix(text, "nothing to change") {
-		t.Errorf("%s changes something: %s", p.b.build.name, text)
+	if text := p.b.build.Run(t, p.env, "provision", "-f", file); !strings.HasPrefix(text, "nothing to change") {
+		t.Errorf("%s changes something: %s", p.b.build.Name, text)
 	}
 	testkit.Eventually(t, "and the old one again", func() bool { return p.a.get(t, "/v1/merchant-accounts/"+p.account()).at("name") == "Europe" })
 }

@@ -75,7 +75,7 @@ func (s *site) provision(b *build) string {
 	s.t.Helper()
 	file := filepath.Join(s.t.TempDir(), "site.yaml")
 	must(s.t, os.WriteFile(file, []byte(s.provisioning(b)), 0o600))
-	return b.run(s.t, s.env, "provision", "-f", file)
+	return b.Run(s.t, s.env, "provision", "-f", file)
 }
 
 // provisioning is the file as an operator of that build has it.
@@ -130,7 +130,7 @@ organizations:
 
 // instance is a running build that answers requests.
 type instance struct {
-	*process
+	*clitest.Process
 	*build
 	site   *site
 	base   string
@@ -141,14 +141,14 @@ type instance struct {
 // serve starts `tollgate serve` of a build.
 func (s *site) serve(b *build) *instance {
 	s.t.Helper()
-	p := b.start(s.t, s.env, "serve")
-	return &instance{process: p, build: b, site: s, base: "http://" + p.ready(), issuer: s.issuer}
+	p := b.Start(s.t, s.env, "serve")
+	return &instance{Process: p, build: b, site: s, base: "http://" + p.Ready(), issuer: s.issuer}
 }
 
 // work starts `tollgate work` of a build.
 func (s *site) work(b *build) *process {
 	s.t.Helper()
-	return b.start(s.t, s.env, "work")
+	return b.Start(s.t, s.env, "work")
 }
 
 // sandbox starts `tollgate dev` of a build on the site's Redis: the API and the
@@ -156,17 +156,17 @@ func (s *site) work(b *build) *process {
 func (s *site) sandbox(b *build, env ...string) *instance {
 	s.t.Helper()
 	file := filepath.Join(s.t.TempDir(), "dev.env")
-	p := b.start(s.t, env, "dev", "--redis", s.redis, "--addr", "127.0.0.1:0", "--write-env", file)
-	in := &instance{process: p, build: b, site: s}
+	p := b.Start(s.t, env, "dev", "--redis", s.redis, "--addr", "127.0.0.1:0", "--write-env", file)
+	in := &instance{Process: p, build: b, site: s}
 	address := regexp.MustCompile(`(?m)TOLLGATE_URL=["']?([^"'\s]+)`)
-	testkit.Eventually(s.t, p.name+" is ready", func() bool {
+	testkit.Eventually(s.t, p.Name+" is ready", func() bool {
 		text, _ := os.ReadFile(file)
 		if found := address.FindSubmatch(text); found != nil {
 			in.base = string(found[1])
 		}
 		select {
-		case <-p.done:
-			s.t.Fatalf("%s has ended", p.name)
+		case <-p.Done:
+			s.t.Fatalf("%s has ended", p.Name)
 		default:
 		}
 		return in.base != ""
@@ -180,7 +180,7 @@ func (in *instance) authenticate() *instance {
 	in.site.t.Helper()
 	a := in.ask(in.site.ids[tollgate.PrefixClient])
 	if in.token = a.at("access_token"); in.token == "" {
-		in.site.t.Fatalf("%s gives no token: %s", in.build.name, a.Text)
+		in.site.t.Fatalf("%s gives no token: %s", in.build.Name, a.Text)
 	}
 	return in
 }
@@ -189,7 +189,7 @@ func (in *instance) authenticate() *instance {
 func (in *instance) cashier() *instance {
 	as := *in
 	if as.token = in.ask(in.site.ids["cashier"]).at("access_token"); as.token == "" {
-		in.site.t.Fatalf("%s gives no token to the cashier", in.build.name)
+		in.site.t.Fatalf("%s gives no token to the cashier", in.build.Name)
 	}
 	return &as
 }
@@ -217,7 +217,7 @@ func (in *instance) do(t *testing.T, method, path, key, body string) answer {
 	a, err := in.send(method, path, key, body)
 	must(t, err)
 	if a.StatusCode/100 != 2 {
-		t.Fatalf("%s: %s %s %s: %d %s", in.build.name, method, path, body, a.StatusCode, a.Text)
+		t.Fatalf("%s: %s %s %s: %d %s", in.build.Name, method, path, body, a.StatusCode, a.Text)
 	}
 	return a
 }
@@ -318,6 +318,6 @@ func same(t *testing.T, path string, a, b *instance) {
 	y, err := b.send("GET", path, "", "")
 	must(t, err)
 	if x.StatusCode != y.StatusCode || x.comparable() != y.comparable() || x.StatusCode != http.StatusOK {
-		t.Errorf("%s: %s answers %d\n%s\n%s answers %d\n%s", path, a.build.name, x.StatusCode, x.Text, b.build.name, y.StatusCode, y.Text)
+		t.Errorf("%s: %s answers %d\n%s\n%s answers %d\n%s", path, a.build.Name, x.StatusCode, x.Text, b.build.Name, y.StatusCode, y.Text)
 	}
 }

@@ -41,8 +41,8 @@ func TestWork(t *testing.T) {
 		})
 	}
 	for _, in := range []*instance{before, this} {
-		if found := in.complaints(); len(found) > 0 {
-			t.Errorf("%s complains:\n%s", in.process.name, strings.Join(found, "\n"))
+		if found := in.Complaints(); len(found) > 0 {
+			t.Errorf("%s complains:\n%s", in.Process.Name, strings.Join(found, "\n"))
 		}
 	}
 	if ids := all(t, "/v1/events?types=integrity.failed", this); len(ids) > 0 {
