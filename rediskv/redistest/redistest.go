@@ -156,6 +156,19 @@ func Started(tb testing.TB, kind string) *Server {
 	return start(tb, kind)
 }
 
+// ReplicatedCluster is a cluster of three masters, each with a replica that takes its place
+// when it is away for some seconds.
+func ReplicatedCluster(tb testing.TB) *Server {
+	tb.Helper()
+	server, err := launchReplicated()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	server.tb = tb
+	tb.Cleanup(server.Stop)
+	return server
+}
+
 func start(tb testing.TB, kind string) *Server {
 	tb.Helper()
 	server, err := launch(kind, survivesKill)

@@ -23,8 +23,9 @@ type Server struct {
 	// keys expire only when a test calls Mini.FastForward.
 	Mini *miniredis.Miniredis
 
-	nodes []*node
-	tb    testing.TB
+	nodes   []*node
+	masters int // of them, in a cluster
+	tb      testing.TB
 }
 
 // The append-only file reaches the kernel before a reply is sent, so that
@@ -50,9 +51,23 @@ func launch(kind, fsync string) (*Server, error) {
 		// A node that is starved of time for less than this is not given up by the
 		// others, which would then serve nobody.
 		if nodes, err = launchNodes(3, fsync, "--cluster-enabled", "yes", "--cluster-node-timeout", "60000"); err == nil {
-			err = join(nodes)
+			err = join(nodes, 3)
 		}
 	}
+	return launched(nodes, 3, err)
+}
+
+// launchReplicated is a cluster in which each master has a replica. A master that is away
+// for longer than a few seconds is given up.
+func launchReplicated() (*Server, error) {
+	nodes, err := launchNodes(6, survivesKill, "--cluster-enabled", "yes", "--cluster-node-timeout", "3000", "--repl-ping-replica-period", "1")
+	if err == nil {
+		err = join(nodes, 3)
+	}
+	return launched(nodes, 3, err)
+}
+
+func launched(nodes []*node, masters int, err error) (*Server, error) {
 	if err != nil {
 		for _, n := range nodes {
 			n.remove()
@@ -63,7 +78,7 @@ func launch(kind, fsync string) (*Server, error) {
 	for i, n := range nodes {
 		addrs[i] = n.addr
 	}
-	return &Server{URL: "redis://" + strings.Join(addrs, ","), Addr: addrs[0], nodes: nodes}, nil
+	return &Server{URL: "redis://" + strings.Join(addrs, ","), Addr: addrs[0], nodes: nodes, masters: masters}, nil
 }
 
 func launchMini() (*Server, error) {
@@ -110,17 +125,17 @@ func (s *Server) Restart() {
 		s.check("restart redis-server", n.start())
 	}
 	if len(s.nodes) > 1 {
-		s.check("restart the cluster", awaitCluster(s.nodes))
+		s.check("restart the cluster", awaitCluster(s.nodes, s.masters))
 	}
 }
 
-// KillNode is Kill for node i (0, 1, 2) of a cluster alone.
+// KillNode is Kill for node i of a cluster alone.
 func (s *Server) KillNode(i int) { s.check("kill redis-server", s.nodes[i].kill()) }
 
 // RestartNode is Restart for node i of a cluster alone.
 func (s *Server) RestartNode(i int) {
 	s.check("restart redis-server", s.nodes[i].start())
-	s.check("restart the cluster", awaitCluster(s.nodes))
+	s.check("restart the cluster", awaitCluster(s.nodes, s.masters))
 }
 
 // HangNode stops the process of node i of a cluster without ending it

@@ -25,6 +25,7 @@ type App struct {
 	Clock          func() time.Time
 	Entropy        io.Reader
 	StoreTimeout   time.Duration // of calls to Redis; zero: rediskv's own
+	Loopback       bool          // serve and work deliver to this machine too; for tests
 }
 
 // The exit codes, part of the interface of the command line.

@@ -82,7 +82,7 @@ func serve(ctx context.Context, a *cli.App, c *cli.Config) error {
 func (o *processOptions) service(a *cli.App) service.Options {
 	return service.Options{
 		Issuer: o.issuer, SigningKeys: o.signingKeys, SecretKey: o.secretKey, Entropy: a.Entropy, Clock: a.Clock,
-		RulesRoom: o.rulesRoom, Staleness: o.staleness, Examine: examine.New(examine.DefaultLimits), Observer: o.metrics, Log: o.log,
+		RulesRoom: o.rulesRoom, Staleness: o.staleness, Development: a.Loopback, Examine: examine.New(examine.DefaultLimits), Observer: o.metrics, Log: o.log,
 	}
 }
 

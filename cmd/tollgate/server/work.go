@@ -62,7 +62,7 @@ func work(ctx context.Context, a *cli.App, c *cli.Config) error {
 	o.metrics.WatchRedis(store)
 	w, err := worker.New(worker.Config{
 		Pay: pay, Store: store, Clock: a.Clock, Entropy: a.Entropy, Vault: vault, Log: o.log, Observer: o.metrics.Worker(),
-		Grace: o.grace, Version: cli.VersionText(), KeepAudit: keepAudit, CheckRate: checkRate,
+		Grace: o.grace, Development: a.Loopback, Version: cli.VersionText(), KeepAudit: keepAudit, CheckRate: checkRate,
 	})
 	if err != nil {
 		return err
