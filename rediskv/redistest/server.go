@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -112,6 +113,10 @@ func (s *Server) Kill() {
 // its append-only file, as a crash in the middle of a write does. The server
 // must have been killed.
 func (s *Server) CutFile(bytes int64) { s.check("cut the append-only file", s.nodes[0].cut(bytes)) }
+
+// Files is the folder of the first node's append-only file. What is in it may be exchanged
+// while the server is killed.
+func (s *Server) Files() string { return filepath.Join(s.nodes[0].dir, "appendonlydir") }
 
 // Restart starts what Kill ended, on the same addresses and files, and returns
 // when it answers. The script cache is empty afterwards, on miniredis too.

@@ -3,6 +3,7 @@ package faults
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -122,7 +123,15 @@ func (w *world) hold(o *org, l *ledger.Ledger, wrong ledger.Wrong) {
 	l.HoldEvents(wrong)
 	l.HoldBudget(o.accounts[0], budget, wrong)
 	l.HoldDeliveries(w.receivers.of(o), wrong)
-	l.HoldPayouts(w.bank.of(o), o.closed, wrong)
+	paid := w.bank.of(o)
+	if w.losses.Load() > 0 { // somebody has to look at what was paid and is forgotten
+		known := map[string]bool{}
+		for _, p := range l.Payouts {
+			known[p.ID] = true
+		}
+		maps.DeleteFunc(paid, func(id string, _ int64) bool { return !known[id] })
+	}
+	l.HoldPayouts(paid, o.closed, wrong)
 }
 
 func (w *world) get(o *org, path string) ([]byte, error) {

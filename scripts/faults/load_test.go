@@ -27,7 +27,10 @@ type world struct {
 	dirty bool
 
 	stopping atomic.Bool
-	running  sync.WaitGroup
+	// losses counts how often Redis was made to forget what it had acknowledged. What was
+	// asked for before, or while it happened, may be there or not.
+	losses  atomic.Int64
+	running sync.WaitGroup
 
 	mu             sync.Mutex
 	wrong          []string
@@ -42,6 +45,7 @@ type ask struct {
 	ledger.Asked
 	path, body string
 	said       answer
+	losses     int64 // when it was asked for
 }
 
 // newWorld starts the processes.
@@ -155,14 +159,14 @@ func (w *world) change(o *org, of *ask, kind string, amount int64, final bool) *
 func (w *world) ask(o *org, a *ask, write func()) *ask {
 	w.mu.Lock()
 	w.asked++
-	a.Name = fmt.Sprintf("ask-%d", w.asked)
+	a.Name, a.losses = fmt.Sprintf("ask-%d", w.asked), w.losses.Load()
 	w.asks[o] = append(w.asks[o], a)
 	number := w.asked
 	w.mu.Unlock()
 	write()
 	said, known := w.send(o, "POST", a.path, a.body, a.Name)
 	w.mu.Lock()
-	a.Sent, a.Known, a.Status, a.said = true, known, said.status, said
+	a.Sent, a.Known, a.Status, a.said = true, known && a.losses == w.losses.Load(), said.status, said
 	if a.ID = said.at("id"); a.ID == "" {
 		a.ID = said.at("payment_id")
 	}
@@ -173,9 +177,24 @@ func (w *world) ask(o *org, a *ask, write func()) *ask {
 	return a
 }
 
+// forgive has what was asked for so far be there or not.
+func (w *world) forgive() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.losses.Add(1)
+	for _, asks := range w.asks {
+		for _, a := range asks {
+			a.Known = false
+		}
+	}
+}
+
 // again repeats what was carried out: the same key gives the same bytes.
 func (w *world) again(o *org, a *ask) {
-	if !a.Made() {
+	w.mu.Lock()
+	made := a.Made()
+	w.mu.Unlock()
+	if !made {
 		return
 	}
 	for range 20 {
@@ -183,6 +202,9 @@ func (w *world) again(o *org, a *ask) {
 		if err != nil || said.status >= 500 || said.status == 429 || said.status == 401 || said.status == 410 {
 			time.Sleep(50 * time.Millisecond)
 			continue
+		}
+		if a.losses != w.losses.Load() {
+			return
 		}
 		if said.status != a.said.status || said.text != a.said.text || !said.repeated {
 			w.fail("%s was answered %d %s and, with the same key, %d %s", a.Name, a.said.status, strings.TrimSpace(a.said.text), said.status, said.text)

@@ -83,6 +83,7 @@ func (w *world) share(r *rand.Rand, o *org) {
 	if !of.Made() || of.Status != 201 {
 		return
 	}
+	losses := of.losses
 	var mu sync.Mutex
 	var all []porcupine.Operation
 	for range 2 {
@@ -105,6 +106,9 @@ func (w *world) share(r *rand.Rand, o *org) {
 			})
 		}
 		running.Wait()
+	}
+	if losses != w.losses.Load() {
+		return // it went back meanwhile
 	}
 	w.mu.Lock()
 	w.sharedPayments++

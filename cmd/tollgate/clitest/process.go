@@ -13,8 +13,12 @@ import (
 	"time"
 )
 
-// startPatience bounds the start and the end of a program.
-const startPatience = 40 * time.Second
+// startPatience bounds the start and the end of a program, commandPatience a command that
+// may have much to read.
+const (
+	startPatience   = 40 * time.Second
+	commandPatience = 4 * time.Minute
+)
 
 // Program is the service's program, of some build.
 type Program struct {
@@ -177,7 +181,7 @@ func (g *Program) Try(t testing.TB, env []string, args ...string) (code int, std
 	p := g.Start(t, env, args...)
 	select {
 	case <-p.Done:
-	case <-time.After(startPatience):
+	case <-time.After(commandPatience):
 		t.Fatalf("%s does not end", p.Name)
 	}
 	p.mu.Lock()
