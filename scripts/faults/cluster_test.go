@@ -62,27 +62,8 @@ func (c *cluster) await(what string, done func() bool) {
 	}
 }
 
-// master is who has a slot, and where.
-func (c *cluster) master(slot int) (node int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	for _, from := range c.nodes {
-		ranges, err := from.ClusterSlots(ctx).Result()
-		if err != nil {
-			continue
-		}
-		for _, r := range ranges {
-			if r.Start <= slot && slot <= r.End && len(r.Nodes) > 0 {
-				for i, at := range c.addrs {
-					if at == r.Nodes[0].Addr {
-						return i, nil
-					}
-				}
-			}
-		}
-	}
-	return 0, fmt.Errorf("nobody has slot %d", slot)
-}
+// master is who has a slot.
+func (c *cluster) master(slot int) (node int, err error) { return c.others(-1, slot) }
 
 // slots are those of the organizations: of the partitions that they are in.
 func (c *cluster) slots(orgs []*org) (all []int) {
@@ -103,4 +84,9 @@ func (c *cluster) slots(orgs []*org) (all []int) {
 		c.t.Fatalf("%d organizations are in %d slots", len(orgs), len(all))
 	}
 	return all
+}
+
+func split(at string) (host, port string) {
+	host, port, _ = strings.Cut(at, ":")
+	return host, port
 }
