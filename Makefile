@@ -27,6 +27,7 @@ EDGE  ?= some
 SANDBOX ?= some
 SEEDS ?= 1-100
 TEETH ?= all
+PART  ?= all
 
 # Programs for JavaScript. They talk no HTTP/2: the host does.
 JS := GOOS=js GOARCH=wasm $(GO) build -tags nethttpomithttp2 -trimpath -buildvcs=false -ldflags '-s -w'
@@ -93,6 +94,11 @@ test-cluster: ## the same on a Redis Cluster of three nodes
 builds: ## this build, the one before and the first release on one real Redis; needs the repository's history
 	TOLLGATE_TEST_BUILDS=all TOLLGATE_TEST_REDIS=server $(GO) test -count=1 -timeout 10m ./scripts/builds
 
+# At most half an hour for each part. COUNT is for fewer faults, SEED draws the same ones
+# again. Not for every commit.
+faults: ## real processes, a real Redis, and everything fails: PART=kills|cuts|flips|network|slots, COUNT, SEED; needs redis-server
+	cd scripts/faults && TOLLGATE_TEST_FAULTS=$(PART) TOLLGATE_TEST_FAULTS_COUNT=$(COUNT) TOLLGATE_TEST_FAULTS_SEED=$(SEED) $(GO) test -count=1 -v -timeout 3h .
+
 # A play is one goroutine after the other: more processors would only look for work.
 # The overlay has the runtime draw its random numbers from the seed, so that a seed
 # replays exactly. The first time, all packages are built for it.
@@ -125,7 +131,7 @@ check: ## formatting, vet, staticcheck, dead code, go.mod, shell syntax
 	$(STATICCHECK) ./...
 	@echo deadcode; out=$$($(DEADCODE) -test ./...) && { [ -z "$$out" ] || { echo "$$out"; exit 1; }; }
 	$(GO) mod tidy -diff
-	for module in load rulesbench sandbox; do (cd scripts/$$module && $(GO) vet ./... && $(STATICCHECK) ./... && $(GO) mod tidy -diff) || exit 1; done
+	for module in faults load rulesbench sandbox; do (cd scripts/$$module && $(GO) vet ./... && $(STATICCHECK) ./... && $(GO) mod tidy -diff) || exit 1; done
 	for script in scripts/*.sh scripts/*/*.sh; do sh -n "$$script" || exit 1; done
 	bash -n .ci/run
 
@@ -166,4 +172,4 @@ clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: help build builds dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi templates load fair clean
+.PHONY: help build builds faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi templates load fair clean
