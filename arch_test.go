@@ -19,7 +19,7 @@ const module = "tollgate"
 
 // layers gives each top-level folder its height. Imports go down, or stay in
 // their folder: cmd → handlers → { rediskv, wasm } → tollgate.
-var layers = map[string]int{".": 0, "rediskv": 1, "wasm": 1, "handlers": 2, "cmd": 3}
+var layers = map[string]int{".": 0, "rediskv": 1, "wasm": 1, "handlers": 2, "cmd": 3, "scripts": 4}
 
 // rooms are the packages of each folder, "" its own, and which of them each may
 // import. Each folder tells one story: handlers and its worker meet in Redis, all

@@ -142,6 +142,35 @@ func TestKillNodeLeavesTheOthers(t *testing.T) {
 	}
 }
 
+// A master that is gone is replaced by its replica, which has what was acknowledged.
+func TestReplicatedClusterReplacesAMaster(t *testing.T) {
+	if redistest.Kind(t) != redistest.Cluster {
+		t.Skip("it takes some seconds, and the suite runs on a cluster too")
+	}
+	server := redistest.ReplicatedCluster(t)
+	client := connect(t, server.URL).(*redis.ClusterClient)
+	eventually := func(what string, holds func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("not within a minute: " + what)
+			}
+		}
+	}
+	keys := []string{"{p00}", "{p21}", "{p63}"} // three masters
+	for _, key := range keys {
+		eventually(key+" is on a replica", func() bool {
+			master, err := client.MasterForKey(t.Context(), key)
+			return err == nil && client.Set(t.Context(), key, key, 0).Err() == nil && master.Wait(t.Context(), 1, time.Second).Val() == 1
+		})
+	}
+	server.KillNode(0)
+	for _, key := range keys {
+		eventually(key+" is there", func() bool { return client.Get(t.Context(), key).Val() == key })
+		eventually(key+" can be written", func() bool { return client.Set(t.Context(), key, "again", 0).Err() == nil })
+	}
+}
+
 func TestHangNodeAnswersNothing(t *testing.T) {
 	if redistest.Kind(t) != redistest.Cluster {
 		t.Skip("needs a cluster")

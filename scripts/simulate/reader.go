@@ -95,6 +95,9 @@ func (x *world) follow() {
 		switch {
 		case !known:
 			continue
+		case historyCode(said) != "": // it begins anew, and knows what it has read
+			query.Del("cursor")
+			continue
 		case said.status != http.StatusOK || json.Unmarshal(said.body, &read) != nil:
 			x.judge.wrong("who follows the events is answered %d %s", said.status, said.body)
 			return
