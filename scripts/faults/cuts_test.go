@@ -115,7 +115,6 @@ func (w *world) await(what string, done func() bool) {
 type remains struct {
 	*world
 	redis    *redistest.Server
-	url      string
 	asked    map[*org][]ledger.Asked
 	payments int
 }

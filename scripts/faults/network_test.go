@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -217,14 +218,15 @@ func (c *cluster) others(but, slot int) (node int, err error) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		ranges, err := c.nodes[i].ClusterSlots(ctx).Result()
+		shards, err := c.nodes[i].ClusterShards(ctx).Result()
 		cancel()
 		if err != nil {
 			continue
 		}
-		for _, r := range ranges {
-			for n, at := range c.addrs {
-				if r.Start <= slot && slot <= r.End && at == r.Nodes[0].Addr {
+		for _, shard := range shards {
+			has := slices.ContainsFunc(shard.Slots, func(r redis.SlotRange) bool { return r.Start <= int64(slot) && int64(slot) <= r.End })
+			for _, one := range shard.Nodes {
+				if n := slices.Index(c.addrs, fmt.Sprintf("%s:%d", one.IP, one.Port)); has && one.Role == "master" && n >= 0 {
 					return n, nil
 				}
 			}
