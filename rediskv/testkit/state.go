@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,17 +26,20 @@ func State(t testing.TB, c redis.UniversalClient) map[string]any {
 	t.Helper()
 	ctx := t.Context()
 	all := map[string]any{}
-	scan := func(ctx context.Context, node redis.Cmdable) {
+	var mu sync.Mutex // masters are asked at once
+	scan := func(ctx context.Context, node redis.Cmdable) error {
 		keys, err := node.Keys(ctx, "*").Result()
-		check(t, err)
+		mu.Lock()
+		defer mu.Unlock()
 		for _, key := range keys {
 			all[key] = nil
 		}
+		return err
 	}
 	if cluster, ok := c.(*redis.ClusterClient); ok {
-		check(t, cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { scan(ctx, node); return nil }))
+		check(t, cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return scan(ctx, node) }))
 	} else {
-		scan(ctx, c)
+		check(t, scan(ctx, c))
 	}
 	for key := range all {
 		kind, err := c.Type(ctx, key).Result()
