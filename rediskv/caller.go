@@ -42,7 +42,7 @@ type Caller struct {
 }
 
 // revised are the outcomes behind which a script says a revision.
-var revised = []string{"written", "created", "changed", "queued", "done", "repeated"}
+var revised = []string{"written", "created", "changed", "queued", "done", "repeated", "made", "noted"}
 
 // Revised takes the revision off the answer of a script that writes, for the caller,
 // for what is read from the replica later, and for who looks whether it is still there.

@@ -217,8 +217,10 @@ func (s *DB) Announce(ctx context.Context, k Space, d *tollgate.DamagedObject) e
 		return err
 	}
 	args.EventAccount = d.MerchantAccountID
-	_, _, err = s.Run(ctx, scriptNoteDamage.With(
-		noteDamageKeys{k.Damaged(), k.Logs().eventKeys}, noteDamageArgs{d.Object + "/" + d.ID, Milli(s.Now()), args}))
+	inv := scriptNoteDamage.With(
+		noteDamageKeys{k.Damaged(), k.Logs().eventKeys}, noteDamageArgs{d.Object + "/" + d.ID, Milli(s.Now()), args})
+	outcome, rest, err := s.Run(ctx, inv)
+	s.Revised(Caller{Organization: k.Org}, inv, outcome, rest)
 	return err
 }
 

@@ -180,7 +180,8 @@ func (s *Store) makePayout(ctx context.Context, k rediskv.Space, p *tollgate.Pay
 	inv.Group(refunded)
 	inv.Group(f.Sealed(k.Object(p.ID), nil))
 	inv.Group(tf.Sealed(k.Object(t.ID), nil))
-	outcome, _, err := s.db.Run(ctx, inv)
+	outcome, rest, err := s.db.Run(ctx, inv)
+	s.db.Revised(rediskv.Caller{Organization: k.Org}, inv, outcome, rest)
 	if err == nil && outcome == "early" {
 		return rediskv.ErrStale
 	}

@@ -7,8 +7,8 @@
 --   audit_tail, audit_envelope, payouts_member, now_ms, transaction_member, payable_count
 -- ARGV goes on with payable_count fields and values of what is to be paid, their
 -- number and those of what was refunded of it, the number of the payout's fields, these, the number of the transaction's, these.
--- Returns: {'made'} | {'done'} | {'early'} | {'conflict'} | {'damaged', key}
-if redis.call('EXISTS', payout) == 1 then return {'done'} end
+-- Returns: {'made', revision} | {'done', revision} | {'early'} | {'conflict'} | {'damaged', key}
+if redis.call('EXISTS', payout) == 1 then return revised(sequences, {'done'}) end
 local closed = redis.call('HGET', account, 'closed')
 if not closed or closed < payout_date then return {'early'} end
 local groups = tonumber(payable_count)
@@ -36,4 +36,4 @@ for _, index in ipairs({status_index, all_transactions, account_transactions, pa
   redis.call('ZADD', index, position, transaction_member)
 end
 redis.call('ZADD', payouts, now_ms, payouts_member)
-return {'made'}
+return revised(sequences, {'made'})
