@@ -153,6 +153,36 @@ func TestEmptied(t *testing.T) {
 	}
 }
 
+// A Redis that was emptied, and in which another process has begun anew meanwhile, has
+// lost what the others know all the same; and that process learns it.
+func TestBegunAnew(t *testing.T) {
+	server := redistest.Fresh(t)
+	f := newFixtureAt(t, server.URL)
+	ctx, p := t.Context(), f.Space(f.Caller.Organization).Partition
+	f.Pay(t, eur(1000), tollgate.CaptureManual)
+	known := f.Histories.Of(p).ID
+	must(t, server.Empty())
+	newcomer := f.with(t, rediskv.Options{URL: server.URL})
+	began := newcomer.Histories.Of(p).ID
+	if began == known || began == "" {
+		t.Fatalf("it goes on with %q", began)
+	}
+	for range 2 { // they agree
+		for _, one := range []*fixture{f, newcomer} {
+			r, err := one.RereadHistory(ctx, f.Caller.Organization)
+			if err != nil || r.Open || r.ID != known || r.Loss == nil || r.Loss.Reason != history.Empty || len(r.Past) != 1 || r.Past[0].ID != began {
+				t.Errorf("%+v %v", r, err)
+			}
+		}
+	}
+	if r, err := newcomer.Histories.Accept(ctx, p, false, 0); err != nil || !r.Open || r.MissingFrom(known) != 0 || r.MissingFrom(began) != 0 {
+		t.Errorf("%+v %v", r, err)
+	}
+	if r, err := f.RereadHistory(ctx, f.Caller.Organization); err != nil || !r.Open || r.ID == known {
+		t.Errorf("%+v %v", r, err)
+	}
+}
+
 // A record that cannot be read is a loss as well: what it names is not known.
 func TestDamagedHistory(t *testing.T) {
 	for _, damage := range []func(*testing.T, redis.UniversalClient, string){

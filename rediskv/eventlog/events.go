@@ -285,8 +285,7 @@ func (s *Store) lost(ctx context.Context, k rediskv.Space, is bool) error {
 	if err := s.db.SuspectHistory(ctx, k.Org, r.ID, history.Cursor, 0, 0); err != nil {
 		return err
 	}
-	r = *s.db.Histories.Of(k.Partition)
-	return history.Changed(r.MissingFrom(r.Past[len(r.Past)-1].ID))
+	return history.Changed(s.db.Histories.Of(k.Partition).MissingFrom(r.ID))
 }
 
 // What a replica can say of a position whose event it does not have: that it has come

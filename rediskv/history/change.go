@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -71,6 +72,9 @@ func (b *Book) begin(ctx context.Context, c redis.UniversalClient, first func(re
 func (b *Book) write(ctx context.Context, c redis.Scripter, f Finding, next string) (Record, error) {
 	r := *b.Of(f.Partition)
 	r.Loss, r.Open = &f.Loss, false
+	if tollgate.ValidID(f.stored) && f.stored != r.ID { // who has begun it anew has to find it
+		r.Past = append(slices.Clone(r.Past), Past{ID: f.stored, Began: f.Loss.FoundAt, Ended: f.Loss.FoundAt})
+	}
 	if next != "" {
 		r = r.next(next, f.Loss.FoundAt)
 	}
@@ -83,18 +87,19 @@ func (b *Book) finding(partition int, loss Loss) Finding {
 	return Finding{partition, loss, r.ID, r.loss}
 }
 
-// Read reads the record of a partition. ok is false where it cannot be read, or is not
-// there: found says so then.
+// Read reads the record of a partition. ok is false where it cannot be read, is not there
+// or does not follow the one that is known: found says so then.
 func (b *Book) Read(ctx context.Context, c redis.Cmdable, partition int, now tollgate.Instant) (r Record, found Finding, ok bool, err error) {
 	f, err := c.HGetAll(ctx, b.Key(partition)).Result()
 	if err != nil && !(peer.IsReply(err) && strings.HasPrefix(err.Error(), "WRONGTYPE")) {
 		return r, found, false, err
 	}
-	if r, ok = RecordOf(b.Key(partition), f); ok {
+	r, read := RecordOf(b.Key(partition), f)
+	if ok = read && r.follows(b.Of(partition).ID); ok {
 		return r, found, true, nil
 	}
 	found = Finding{partition, Loss{Reason: Unreadable, FoundAt: now}, f["id"], f["lost"]}
-	if err == nil && len(f) == 0 {
+	if read || err == nil && len(f) == 0 {
 		found.Loss.Reason = Empty
 	}
 	return r, found, false, nil

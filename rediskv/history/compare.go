@@ -68,6 +68,8 @@ func (b *Book) Compare(ctx context.Context, c redis.Cmdable, of Space, now tollg
 			loss.Reason = Empty
 		case !ok:
 			loss.Reason = Unreadable
+		case !r.follows(known.ID):
+			loss.Reason = Empty
 		case r.ID != known.ID || !r.Open:
 			b.Adopt(p, r)
 			continue

@@ -94,6 +94,12 @@ func (r *Record) MissingFrom(id string) (since tollgate.Instant) {
 	return since
 }
 
+// follows says whether a history comes after one that is known. Where it does not, the
+// record was lost, and a process that knew of nothing has begun anew.
+func (r *Record) follows(known string) bool {
+	return known == "" || r.ID == known || len(r.Past) >= pastKept || slices.ContainsFunc(r.Past, func(p Past) bool { return p.ID == known })
+}
+
 // ended is Past with the record's own history, which ends at a moment.
 func (r *Record) ended(at, lost tollgate.Instant) []Past {
 	past := append(slices.Clone(r.Past), Past{r.ID, r.Began, at, lost})
