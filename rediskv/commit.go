@@ -234,7 +234,7 @@ func (c *Commit) groups(inv *script.Invocation) error {
 	inv.Args = append(inv.Args, len(c.Hashes))
 	for _, h := range c.Hashes {
 		if err := record.Check(h.Beside[EnvelopeField]); err != nil { // a new checksum would make it right
-			_, object, id, _ := ObjectAt(h.Key)
+			_, object, id, _ := record.ObjectAt(h.Key)
 			return tollgate.Damage(object, id, err)
 		}
 		inv.Keys = append(inv.Keys, h.Key)

@@ -228,16 +228,6 @@ func (s *DB) Announce(ctx context.Context, k Space, d *tollgate.DamagedObject) e
 // read: it concerns that object and no other.
 func IsDamage(err error) bool { return tollgate.DamageOf(err) != nil }
 
-// kinds are the types of objects by the prefix of their identifiers.
-var kinds = map[string]string{
-	tollgate.PrefixOrganization: "organization", tollgate.PrefixLegalEntity: "legal_entity", tollgate.PrefixMerchantAccount: "merchant_account",
-	tollgate.PrefixGrant: "grant", tollgate.PrefixClient: "client", tollgate.PrefixPayment: "payment", tollgate.PrefixCapture: "capture", tollgate.PrefixRefund: "refund",
-	tollgate.PrefixTransaction: "transaction", tollgate.PrefixTicket: "ticket", tollgate.PrefixEvent: "event", tollgate.PrefixPerimeter: "perimeter",
-	tollgate.PrefixRuleSet: "rule_set", tollgate.PrefixPayout: "payout", tollgate.PrefixRuleSigner: "rule_signer",
-	tollgate.PrefixActivation: "activation", tollgate.PrefixShadow: "shadow", tollgate.PrefixWebhook: "webhook_endpoint",
-	tollgate.PrefixDelivery: "delivery", tollgate.PrefixExport: "export", tollgate.PrefixRecovery: "recovery", tollgate.PrefixAttempt: "attempt",
-}
-
 // DamagedAt is damaged for the object that a key belongs to:
 // "{p07}:<organization>[:<identifier>[:…]]". A rule's is made of its citation;
 // a record of a request and a counter of a limit have none but their key's.
@@ -245,42 +235,11 @@ func (s *DB) DamagedAt(ctx context.Context, key string, err error) error {
 	if err == nil {
 		return nil
 	}
-	org, object, id, ok := ObjectAt(key)
+	org, object, id, ok := record.ObjectAt(key)
 	if !ok {
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	return s.Damaged(ctx, s.Space(org), object, id, err)
-}
-
-// ObjectAt is the object that a key belongs to, and its organization.
-func ObjectAt(key string) (org, object, id string, ok bool) {
-	part := strings.SplitN(key, ":", 4)
-	if len(part) < 2 {
-		return "", "", "", false
-	}
-	id = part[1]
-	if len(part) > 2 && strings.Contains(part[2], "_") {
-		id = part[2]
-	}
-	object = "record"
-	if prefix, _, ok := strings.Cut(id, "_"); ok && kinds[prefix+"_"] != "" {
-		object = kinds[prefix+"_"]
-	}
-	if len(part) > 3 && part[2] == "use" {
-		object, id = "counter", part[3]
-	}
-	if strings.HasSuffix(key, ":shadowing") {
-		object = "shadows"
-	}
-	if len(part) > 3 && part[2] == "idem" {
-		object, id = "idempotency_record", part[3]
-	}
-	if len(part) > 3 && part[2] == "rule" {
-		if cited, err := tollgate.ParseCitation(part[2] + ":" + part[3]); err == nil {
-			object, id = "rule", tollgate.RuleID(cited)
-		}
-	}
-	return part[1], object, id, true
 }
 
 // Counters reports a hash whose revision or highest version is no number: the

@@ -16,6 +16,7 @@ import (
 type greeting struct {
 	cluster bool
 	meta    map[string]string // the hash MetaKey
+	first   bool              // nobody has used it before
 	scripts []bool            // which of all scripts it has
 	facts   peer.Facts
 	begun   bool // each of its partitions has a history
@@ -45,7 +46,7 @@ func greet(ctx context.Context, c *redis.Client, o Options, partitions int) (sai
 	if err := errors.Join(recorded.Err(), meta.Err()); err != nil {
 		return said, Unavailable("partitions", err)
 	}
-	said.meta, said.scripts = meta.Val(), scripts.Val()
+	said.meta, said.first, said.scripts = meta.Val(), recorded.Val(), scripts.Val()
 	said.facts, err = facts()
 	said.begun = begun() && said.meta["partitions"] == strconv.Itoa(partitions)
 	return said, Unavailable("inspect", err)
@@ -56,7 +57,7 @@ func greet(ctx context.Context, c *redis.Client, o Options, partitions int) (sai
 // what commands there are, and that may be one that hangs by the time of a request.
 func (s *DB) meet(ctx context.Context, partitions int) (said greeting, err error) {
 	err = s.Timed(ctx, "partitions", func(ctx context.Context) error {
-		if err := s.Redis.HSetNX(ctx, MetaKey, "partitions", partitions).Err(); err != nil {
+		if said.first, err = s.Redis.HSetNX(ctx, MetaKey, "partitions", partitions).Result(); err != nil {
 			return err
 		}
 		said.meta, err = s.Redis.HGetAll(ctx, MetaKey).Result()

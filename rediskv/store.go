@@ -14,6 +14,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -112,6 +113,7 @@ type DB struct {
 	facts        peer.Facts            // as they were when the Store was opened; nil of a cluster
 	connections  *peer.Connections
 	seal         string // that was found then
+	layout       atomic.Int32
 	Timeout      time.Duration
 	silence      time.Duration
 	ExportBytes  int64
@@ -232,6 +234,12 @@ func (s *DB) prepare(ctx context.Context, want, first int, said greeting) (err e
 		return fmt.Errorf("partitions: this Redis was set up with %d, not %d; the number cannot change", recorded, want)
 	}
 	s.spaces, s.seal = spacesOf(recorded), said.meta["seal"]
+	s.setLayout(said.meta[layoutField])
+	if said.first {
+		if err := s.WriteLayout(ctx, Together); err != nil {
+			return err
+		}
+	}
 	scripts, err := s.loadScripts(ctx, said.scripts)
 	if err != nil {
 		return err

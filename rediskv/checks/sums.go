@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
-	"tollgate/rediskv"
 	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/peer"
 	"tollgate/rediskv/record"
@@ -55,7 +54,7 @@ func (w *walk) checkSums(ctx context.Context, names []string) ([][]Finding, erro
 			if name != "" {
 				key = w.k.Object(name)
 			}
-			_, object, id, _ := rediskv.ObjectAt(key)
+			_, object, id, _ := record.ObjectAt(key)
 			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingDamaged, object, id, "%s: %v", key, fault)})
 		}
 	}

@@ -10,7 +10,7 @@ import (
 const lookEvery = time.Minute
 
 // FollowHealth writes a heartbeat every second, and looks every minute and after each
-// reconnect at what every master says of itself, until ctx ends. Of several who follow
+// reconnect at what every master says of itself, and at the layout, until ctx ends. Of several who follow
 // on one Store one does it.
 func (s *Store) FollowHealth(ctx context.Context) {
 	if s.db.IsOffline() {
@@ -46,6 +46,7 @@ func (s *Store) look(ctx context.Context) {
 		if servers, err := s.Servers(ctx); err == nil {
 			s.judge(servers)
 		}
+		_ = s.db.ReadLayout(ctx) // in a minute again
 		select {
 		case <-ctx.Done():
 			return
