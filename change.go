@@ -50,17 +50,21 @@ type NewPayment struct {
 	Reference          *string
 	Description        *string
 	Metadata           Metadata
+	Numbered           bool // what belongs to it has its identifier and a number (NumberedID)
 }
 
 // CreatePayment makes the payment that a decision leads to. For an automatic
 // capture that is allowed, captured is the pricing of that capture.
 func CreatePayment(newID NewIDFunc, o Origin, n NewPayment, d PerimeterDecision, authorized Pricing, captured *Pricing) (*PaymentChange, error) {
-	id := newID(PrefixPayment)
+	id, given := newID(PrefixPayment), 0
+	if n.Numbered {
+		id, given = NumberedID(PrefixPayment, o.At, id, 0), 1
+	}
 	p := &Payment{
 		Object: "payment", ID: id, CreatedAt: o.At, UpdatedAt: o.At,
 		MerchantAccountID: n.MerchantAccountID, Amount: n.Amount, Currency: n.Amount.Currency, Payee: n.Payee,
 		CaptureMethod: n.CaptureMethod, CaptureBefore: o.At + Instant(n.CaptureWindowHours)*3_600_000,
-		TicketID:  TicketOf(id),
+		TicketID: TicketOf(id), Numbers: given,
 		Reference: n.Reference, Description: n.Description, Metadata: n.Metadata,
 	}
 	next := p.open(d)
@@ -125,9 +129,10 @@ func (c *PaymentChange) capture(newID NewIDFunc, o Origin, r CaptureRequest, pri
 	t.Evaluate(EvaluationCapture, priced.Input, priced.Rules, priced.Lines, eventID, o.At)
 	fees := FeeTotal(priced.Lines, p.Currency)
 	p.FeeTotal = t.Total
+	part := p.part(newID, o.At)
 	c.Capture = &Capture{
-		Object: "capture", ID: newID(PrefixCapture), CreatedAt: o.At, PaymentID: p.ID,
-		MerchantAccountID: p.MerchantAccountID, TicketID: p.TicketID, TransactionID: newID(PrefixTransaction),
+		Object: "capture", ID: part(PrefixCapture), CreatedAt: o.At, PaymentID: p.ID,
+		MerchantAccountID: p.MerchantAccountID, TicketID: p.TicketID, TransactionID: part(PrefixTransaction),
 		Amount: r.Amount, Currency: p.Currency, FinalCapture: p.Status == Captured, FeeTotal: fees,
 		Reference: r.Reference, Metadata: r.Metadata, Payment: p,
 	}
@@ -136,7 +141,7 @@ func (c *PaymentChange) capture(newID NewIDFunc, o Origin, r CaptureRequest, pri
 		moved[0].Reference = r.Reference
 	}
 	if fees.Minor > 0 {
-		moved = append(moved, newTransaction(newID(PrefixTransaction), TransactionFee, TransactionPending, p, c.Capture.ID, fees, o.At))
+		moved = append(moved, newTransaction(p.part(newID, o.At)(PrefixTransaction), TransactionFee, TransactionPending, p, c.Capture.ID, fees, o.At))
 	}
 	if r.SalesDay.Date != NoDate {
 		day, on := r.SalesDay.Date.String(), r.SalesDay.PayoutDate.String()
@@ -146,7 +151,7 @@ func (c *PaymentChange) capture(newID NewIDFunc, o Origin, r CaptureRequest, pri
 		}
 	}
 	if released.Minor > 0 {
-		moved = append(moved, newTransaction(newID(PrefixTransaction), TransactionRelease, TransactionReleased, p, "", released, o.At))
+		moved = append(moved, newTransaction(p.part(newID, o.At)(PrefixTransaction), TransactionRelease, TransactionReleased, p, "", released, o.At))
 	}
 	return next, moved, nil
 }
@@ -173,7 +178,7 @@ func TransitionPayment(newID NewIDFunc, o Origin, p *Payment, t *Ticket, trigger
 		c.Note = *reason
 	}
 	if released.Minor > 0 {
-		c.Transactions = []Transaction{newTransaction(newID(PrefixTransaction), TransactionRelease, TransactionReleased, p, "", released, o.At)}
+		c.Transactions = []Transaction{newTransaction(p.part(newID, o.At)(PrefixTransaction), TransactionRelease, TransactionReleased, p, "", released, o.At)}
 	}
 	return c, c.close(o, next, newID(PrefixEvent))
 }

@@ -51,6 +51,36 @@ func FirstID(prefix string, at Instant) string {
 	return prefix + strings.ToLower(id.String())
 }
 
+// What belongs to a payment has identifiers that end in the payment's own characters and
+// then two that number it, behind a time of their own: so they say where it is kept. 0 is
+// the payment itself, its ticket and its authorization.
+const timeSize, numberSize = 10, 2
+
+// NumberedID is the identifier of what a payment made at a moment, by its number.
+func NumberedID(prefix string, at Instant, payment string, number int) string {
+	of, _, _ := NumberIn(payment)
+	const base = len(ulid.Encoding)
+	return PartID(prefix, at, of, strings.ToLower(ulid.Encoding[number/base:][:1]+ulid.Encoding[number%base:][:1]))
+}
+
+// PartID is NumberedID by what NumberIn splits off.
+func PartID(prefix string, at Instant, of, number string) string {
+	return FirstID(prefix, at)[:len(prefix)+timeSize] + of + number
+}
+
+// NumberIn splits an identifier of NumberedID: what all of a payment share, and the
+// number. Of any other identifier it is false, or nobody's.
+func NumberIn(id string) (of, number string, ok bool) {
+	_, text, _ := strings.Cut(id, "_")
+	if len(text) != ulid.EncodedSize {
+		return "", "", false
+	}
+	return text[timeSize : len(text)-numberSize], text[len(text)-numberSize:], true
+}
+
+// FirstNumber is the number of the payment itself.
+const FirstNumber = "00"
+
 // ValidID reports whether s has the shape that every identifier has:
 // 1–64 of [A-Za-z0-9_]. Anything else is a 404 before Redis is asked.
 func ValidID(s string) bool {

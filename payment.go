@@ -80,6 +80,9 @@ type Payment struct {
 	Captures int `json:"-" hash:"capn,changes"`
 	// Refunds counts the refunds, at most MaxRefunds.
 	Refunds int `json:"-" hash:"rfn,changes,optional"`
+	// Numbers is how many have been given to what belongs to the payment: 0 where each has
+	// an identifier of its own.
+	Numbers int `json:"-" hash:"num,changes,optional"`
 	// Damaged: it is stored and cannot be read; only Object and ID count.
 	Damaged bool `json:"-"`
 	// Counters are those that the payment was counted in: use0, use1, …
@@ -101,6 +104,16 @@ func (p *Payment) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 // TicketOf is the id of a payment's one ticket. To clients it is opaque; here
 // it saves a look-up.
 func TicketOf(payment string) string { return PrefixTicket + payment[len(PrefixPayment):] }
+
+// part makes identifiers of a payment's next part: of one number, if it gives numbers.
+func (p *Payment) part(newID NewIDFunc, at Instant) NewIDFunc {
+	if p.Numbers == 0 {
+		return newID
+	}
+	number := p.Numbers
+	p.Numbers++
+	return func(prefix string) string { return NumberedID(prefix, at, p.ID, number) }
+}
 
 // AuthorizationOf is the id of the transaction whose status mirrors the
 // payment's.

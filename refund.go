@@ -94,9 +94,10 @@ func RefundPayment(newID NewIDFunc, o Origin, p *Payment, t *Ticket, r RefundReq
 	fees := FeeTotal(priced.Lines, p.Currency)
 	p.FeeTotal = t.Total
 	day, on := r.SalesDay.Date.String(), r.SalesDay.PayoutDate.String()
+	part := p.part(newID, o.At)
 	c.Refund = &Refund{
-		Object: "refund", ID: newID(PrefixRefund), CreatedAt: o.At, PaymentID: p.ID, MerchantAccountID: p.MerchantAccountID,
-		TicketID: p.TicketID, TransactionID: newID(PrefixTransaction), Amount: r.Amount, Currency: p.Currency, FeeTotal: fees,
+		Object: "refund", ID: part(PrefixRefund), CreatedAt: o.At, PaymentID: p.ID, MerchantAccountID: p.MerchantAccountID,
+		TicketID: p.TicketID, TransactionID: part(PrefixTransaction), Amount: r.Amount, Currency: p.Currency, FeeTotal: fees,
 		Reason: r.Reason, BatchDate: &day, Status: RefundSucceeded, Payment: p,
 	}
 	if r.Reason != nil {
@@ -105,7 +106,7 @@ func RefundPayment(newID NewIDFunc, o Origin, p *Payment, t *Ticket, r RefundReq
 	c.SalesDay = r.SalesDay
 	c.Transactions = []Transaction{newTransaction(c.Refund.TransactionID, TransactionRefund, TransactionPending, p, "", r.Amount, o.At)}
 	if fees.Minor > 0 {
-		c.Transactions = append(c.Transactions, newTransaction(newID(PrefixTransaction), TransactionFee, TransactionPending, p, "", fees, o.At))
+		c.Transactions = append(c.Transactions, newTransaction(p.part(newID, o.At)(PrefixTransaction), TransactionFee, TransactionPending, p, "", fees, o.At))
 	}
 	for i := range c.Transactions {
 		x := &c.Transactions[i]

@@ -82,7 +82,7 @@ func TestPreviewOnlyReads(t *testing.T) {
 	got := wire.Counts()
 	// The first one of the window is looked for; authorization, capture and fee
 	// are read.
-	want := map[string]int{"ZCARD": 1, "ZRANGE": 3, "HGET": 3, "EVALSHA": 1, "HMGET": 3}
+	want := map[string]int{"ZCARD": 1, "ZRANGE": 3, "EVALSHA": 1, "HMGET": 6}
 	if !maps.Equal(got, want) {
 		t.Errorf("sent %v, want %v", got, want)
 	}

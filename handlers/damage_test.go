@@ -96,6 +96,11 @@ func TestDamageIsOfOneObject(t *testing.T) {
 			if strings.HasPrefix(id, d.prefix) && !strings.Contains(id, ":") && (d.name == "" || id == w.vars[d.name]) {
 				ids = append(ids, id)
 			}
+			for id := range partsIn(w, key, before[key]) {
+				if strings.HasPrefix(id, d.prefix) {
+					ids = append(ids, id)
+				}
+			}
 		}
 		if d.key != "" {
 			ids = []string{d.prefix}
@@ -112,14 +117,97 @@ func TestDamageIsOfOneObject(t *testing.T) {
 	}
 }
 
+// stored is where a record is, and what is there: the fields of a hash, or the text of
+// a document by the name "".
+type stored struct {
+	w      *world
+	key    string
+	number string // among the parts of a payment
+	fields map[string]string
+}
+
+// scripted are the fields of a transaction that scripts write.
+var scripted = []string{"st", "upd", "po", "pos"}
+
+// partsIn are the records in a hash of a payment's parts, by their identifiers.
+func partsIn(w *world, key, value string) map[string]stored {
+	_, of, ok := strings.Cut(key, ":parts:")
+	if !ok {
+		return nil
+	}
+	k, hash, all := w.store.Space(w.vars["org"]), fieldsIn(value), map[string]stored{}
+	members, found := ledger.PartsIn(k, of, hash)
+	for i, m := range members {
+		number := m.Place(k).Name
+		all[m.ID] = stored{w, key, number, found[i]}
+		if id := found[i]["rfd"] + found[i]["cap"]; hash[number+rediskv.Document] != "" {
+			all[id] = stored{w, key, number, map[string]string{"": hash[number+rediskv.Document]}}
+		}
+	}
+	return all
+}
+
+// fieldsIn are the fields of a hash in a dump.
+func fieldsIn(value string) map[string]string {
+	fields := map[string]string{}
+	for pair := range strings.SplitSeq(strings.TrimPrefix(value, "hash "), "\x00") {
+		field, value, _ := strings.Cut(pair, "=")
+		fields[field] = value
+	}
+	return fields
+}
+
+// put writes a field, or with value nil takes it out.
+func (s stored) put(t *testing.T, field string, value *string) {
+	t.Helper()
+	set := func(name string, value *string) {
+		t.Helper()
+		if value == nil {
+			check(t, command(t, s.w.redis, "HDEL", s.key, name))
+			return
+		}
+		check(t, command(t, s.w.redis, "HSET", s.key, name, *value))
+	}
+	switch {
+	case field == "" && s.number == "":
+		check(t, command(t, s.w.redis, "SET", s.key, *value))
+	case field == "":
+		set(s.number+rediskv.Document, value)
+	case s.number == "":
+		set(field, value)
+	case slices.Contains(scripted, field):
+		set(s.number+"."+field, value)
+	default:
+		if delete(s.fields, field); value != nil {
+			s.fields[field] = *value
+		}
+		covered := maps.Clone(s.fields)
+		maps.DeleteFunc(covered, func(name, _ string) bool { return slices.Contains(scripted, name) })
+		b, err := json.Marshal(covered, json.Deterministic(true))
+		check(t, err)
+		text := string(b)
+		set(s.number, &text)
+	}
+}
+
 func (d *damageable) look(t *testing.T, all *world, before keyspace, id string) {
 	w := *all
 	w.t = t
-	key := ""
-	for k := range before {
+	var at stored
+	for k, value := range before {
 		if strings.HasSuffix(k, w.vars["org"]+":"+cmp.Or(d.key, id)) {
-			key = k
+			at = stored{w: &w, key: k, fields: fieldsIn(value)}
+			if text, ok := strings.CutPrefix(value, "string "); ok {
+				at.fields = map[string]string{"": text}
+			}
 		}
+		if part, ok := partsIn(&w, k, value)[id]; ok {
+			at = part
+		}
+	}
+	set := func(field, value string) {
+		t.Helper()
+		at.put(t, field, &value)
 	}
 	paths := slices.Clone(d.paths)
 	for i := range paths {
@@ -157,30 +245,33 @@ func (d *damageable) look(t *testing.T, all *world, before keyspace, id string) 
 		}
 	}
 	if d.document {
-		whole := strings.TrimPrefix(before[key], "string ")
+		whole := at.fields[""]
 		for name, text := range documents(d.kind, whole) {
-			check(t, command(t, w.redis, "SET", key, text))
+			set("", text)
 			look(name, true, false)
 		}
-		check(t, command(t, w.redis, "SET", key, whole))
+		set("", whole)
 		look("repaired", false, false)
 		for envelope, must := range envelopes {
-			check(t, command(t, w.redis, "SET", key, sealed.ReplaceAllString(whole, `{"$$":"`+envelope+`",`)))
+			set("", sealed.ReplaceAllString(whole, `{"$$":"`+envelope+`",`))
 			look("envelope "+envelope, must, false)
 		}
-		check(t, command(t, w.redis, "SET", key, sealed.ReplaceAllString(whole, "{")))
+		set("", sealed.ReplaceAllString(whole, "{"))
 		look("of before", false, false)
 		return
 	}
 	for envelope, must := range envelopes {
-		check(t, command(t, w.redis, "HSET", key, "e", envelope))
+		set("e", envelope)
 		look("envelope "+envelope, must, false)
 	}
-	check(t, command(t, w.redis, "HDEL", key, "e"))
+	fields := maps.Clone(at.fields)
+	at.put(t, "e", nil)
 	look("of before", false, false)
-	check(t, command(t, w.redis, "HSET", key, "e", "1"))
-	for pair := range strings.SplitSeq(strings.TrimPrefix(before[key], "hash "), "\x00") {
-		field, value, _ := strings.Cut(pair, "=")
+	set("e", "1")
+	for field, value := range fields {
+		if field == "e" {
+			continue
+		}
 		must := slices.Contains(strings.Fields(d.strict), field)
 		if d.only && !must {
 			continue
@@ -190,12 +281,12 @@ func (d *damageable) look(t *testing.T, all *world, before keyspace, id string) 
 			if bad == value || (field == "payee" || may) && bad != "" {
 				continue
 			}
-			check(t, command(t, w.redis, "HSET", key, field, bad))
+			set(field, bad)
 			look(fmt.Sprintf("%s %q", field, bad), must, may)
 		}
-		check(t, command(t, w.redis, "HDEL", key, field))
+		at.put(t, field, nil)
 		look(field+" gone", must, may)
-		check(t, command(t, w.redis, "HSET", key, field, value))
+		set(field, value)
 		look(field+" repaired", false, false)
 	}
 	events := w.want(w.call("GET", "/v1/events?types=integrity.failed&limit=100&object_id="+id, ""), 200, "")

@@ -141,7 +141,7 @@ func (s *Server) newPayment(c *call, a *accounts.Account, r paymentRequest, now 
 	return tollgate.CreatePayment(s.store.NewID, c.origin(now), tollgate.NewPayment{
 		MerchantAccountID: a.ID, Amount: r.Amount, Payee: r.Payee, CaptureMethod: r.Method,
 		CaptureWindowHours: a.CaptureWindowHours, SalesDay: a.Cutoffs.SalesDay(tollgate.At(now), a.Closed), Reference: r.Reference, Description: r.Description, Metadata: r.Metadata,
-		Reservations: a.Perimeter.Reservations(a.ID, r.Amount, r.payee, now),
+		Reservations: a.Perimeter.Reservations(a.ID, r.Amount, r.payee, now), Numbered: s.store.Layout() >= rediskv.Together,
 	}, decision, authorized, captured)
 }
 

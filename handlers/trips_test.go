@@ -47,7 +47,7 @@ var tripsOf = map[string]trips{
 	"POST /v1/payments/{payment_id}/cancel":                               {1, 3},
 	"POST /v1/payments/{payment_id}/reviews":                              {1, 3},
 	"POST /v1/payments/{payment_id}/refunds":                              {1, 4},
-	"GET /v1/payments/{payment_id}/refunds":                               {3, 4},
+	"GET /v1/payments/{payment_id}/refunds":                               {2, 3},
 	"GET /v1/refunds/{refund_id}":                                         {2, 3},
 	"GET /v1/transactions":                                                {2, 3},
 	"GET /v1/tickets/{ticket_id}":                                         {1, 2},

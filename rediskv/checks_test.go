@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,9 +36,10 @@ type lived struct {
 	payout   string            // paid
 }
 
-func newLived(t testing.TB) *lived {
+func newLived(t testing.TB, layout rediskv.Layout) *lived {
 	t.Helper()
 	f := newFixture(t)
+	must(t, f.WriteLayout(t.Context(), layout))
 	f.limited(t, `{"budgets":[{"window":"month","currency":"EUR","amount":"9000.00","per":"merchant_account"}],"frequency":[{"window":"month","count":5000,"per":"payee"}]}`)
 	f.MerchantAccount(t)
 	l := &lived{fixture: f, t: t, account: f.Config.MerchantAccounts[0].ID, endpoint: f.endpoint(t).ID}
@@ -96,11 +98,27 @@ func (l *lived) txn(payment string, kind tollgate.TransactionType) string {
 	l.t.Helper()
 	for _, x := range l.allTransactions(l.t, ledger.TransactionQuery{PaymentID: payment, Limit: 100}) {
 		if x.Type == kind {
-			return rediskv.Unprefixed(x.ID)
+			return testkit.TransactionOf(l.t, l.c, l.space(), x.ID).Member()
 		}
 	}
 	l.t.Fatalf("%s has no %s", payment, kind)
 	return ""
+}
+
+func (l *lived) space() rediskv.Space { return l.Space(l.Caller.Organization) }
+
+// authorized is the member of the open payment's authorization.
+func (l *lived) authorized() string { return l.txn(l.open.ID, tollgate.TransactionAuthorization) }
+
+// set writes a field of the transaction of a member of an index, and get reads one.
+func (l *lived) setTxn(member, field, value string) {
+	l.t.Helper()
+	testkit.SetTransaction(l.t, l.c, l.space(), ledger.MemberAt(member, 0), field, value)
+}
+
+func (l *lived) getTxn(member, field string) string {
+	l.t.Helper()
+	return testkit.TransactionField(l.t, l.c, l.space(), ledger.MemberAt(member, 0), field)
 }
 
 // delivery is the id of one that waits.
@@ -142,41 +160,58 @@ type breaking struct {
 	kind     consistency.FindingKind
 	repaired bool
 	do       func(*lived)
+	together bool // it cannot happen in another layout
 }
 
 // breakings put each kind of inconsistency into Redis by hand.
 var breakings = []breaking{
-	{"a payment's hash is not readable", consistency.FindingDamaged, false, func(l *lived) { l.do("HSET", l.open.ID, "amt", "x") }},
-	{"a payment is gone", consistency.FindingPayment, false, func(l *lived) { l.do("DEL", l.open.ID) }},
+	{"a payment's hash is not readable", consistency.FindingDamaged, false, func(l *lived) { l.do("HSET", l.open.ID, "amt", "x") }, false},
+	{"a payment is gone", consistency.FindingPayment, false, func(l *lived) { l.do("DEL", l.open.ID) }, false},
 	{"a capture has another amount", consistency.FindingPayment, false, func(l *lived) {
-		l.do("HSET", "txn_"+l.txn(l.whole.ID, tollgate.TransactionCapture), "amt", "499")
-	}},
-	{"captured and released are exchanged", consistency.FindingPayment, false, func(l *lived) { l.do("HSET", l.part.ID, "capd", "300", "reld", "100") }},
-	{"refunded is another amount", consistency.FindingPayment, false, func(l *lived) { l.do("HSET", l.part.ID, "rfd", "99") }},
-	{"fees are another amount", consistency.FindingPayment, false, func(l *lived) { l.do("HSET", l.part.ID, "fee", "1") }},
+		l.setTxn(l.txn(l.whole.ID, tollgate.TransactionCapture), "amt", "499")
+	}, false},
+	{"captured and released are exchanged", consistency.FindingPayment, false, func(l *lived) { l.do("HSET", l.part.ID, "capd", "300", "reld", "100") }, false},
+	{"refunded is another amount", consistency.FindingPayment, false, func(l *lived) { l.do("HSET", l.part.ID, "rfd", "99") }, false},
+	{"fees are another amount", consistency.FindingPayment, false, func(l *lived) { l.do("HSET", l.part.ID, "fee", "1") }, false},
 	{"an authorization says another status", consistency.FindingPayment, false, func(l *lived) {
-		m := rediskv.Unprefixed(tollgate.AuthorizationOf(l.open.ID))
-		l.do("HSET", "txn_"+m, "st", "captured")
+		m := l.authorized()
+		l.setTxn(m, "st", "captured")
 		l.do("ZADD", "txns:captured", fmt.Sprint(l.do("ZSCORE", "txns", m)), m)
 		l.do("ZREM", "txns:authorized", m)
-	}},
+	}, false},
 	{"a payment does not know its transaction", consistency.FindingPayment, false, func(l *lived) {
-		l.do("LREM", l.part.ID+":txns", 1, l.txn(l.part.ID, tollgate.TransactionRefund))
-	}},
-	{"a payment's transaction is gone", consistency.FindingPayment, false, func(l *lived) { l.do("DEL", "txn_"+l.txn(l.part.ID, tollgate.TransactionRefund)) }},
+		if m := l.txn(l.part.ID, tollgate.TransactionRefund); ledger.MemberAt(m, 0).Shared {
+			l.do("HINCRBY", l.part.ID, "num", -1)
+		} else {
+			l.do("LREM", l.part.ID+":txns", 1, m)
+		}
+	}, false},
+	{"a payment's transaction is gone", consistency.FindingPayment, false, func(l *lived) {
+		testkit.DropTransaction(l.t, l.c, l.space(), ledger.MemberAt(l.txn(l.part.ID, tollgate.TransactionRefund), 0))
+	}, false},
+	{"all of a payment's transactions are gone", consistency.FindingPayment, false, func(l *lived) {
+		for _, x := range l.allTransactions(l.t, ledger.TransactionQuery{PaymentID: l.part.ID, Limit: 100}) {
+			must(l.t, l.c.Del(l.t.Context(), ledger.Indexed{ID: x.ID, Shared: true}.Place(l.space()).Key).Err())
+		}
+	}, true},
 	{"a capture's record is gone", consistency.FindingPayment, false, func(l *lived) {
-		l.do("DEL", fmt.Sprint(l.do("HGET", "txn_"+l.txn(l.part.ID, tollgate.TransactionCapture), "cap")))
-	}},
-	{"the deadline that scripts read is another", consistency.FindingPayment, false, func(l *lived) { l.do("HSET", l.open.ID, "due", "1800000000000") }},
-	{"a transition has no event", consistency.FindingEvent, false, func(l *lived) { l.do("HINCRBY", l.open.ID, "v", 1) }},
+		m := ledger.MemberAt(l.txn(l.part.ID, tollgate.TransactionCapture), 0)
+		if id := l.getTxn(m.Member(), "cap"); m.Shared {
+			must(l.t, l.c.HDel(l.t.Context(), l.space().Parts(id), m.Place(l.space()).Name+rediskv.Document).Err())
+		} else {
+			l.do("DEL", id)
+		}
+	}, false},
+	{"the deadline that scripts read is another", consistency.FindingPayment, false, func(l *lived) { l.do("HSET", l.open.ID, "due", "1800000000000") }, false},
+	{"a transition has no event", consistency.FindingEvent, false, func(l *lived) { l.do("HINCRBY", l.open.ID, "v", 1) }, false},
 	{"an event's payment does not know it", consistency.FindingEvent, false, func(l *lived) {
 		ticket := fmt.Sprint(l.do("GET", tollgate.TicketOf(l.open.ID)))
 		i := strings.Index(ticket, `"event_ids":["evt_`)
 		at := i + len(`"event_ids":["evt_`)
 		l.do("SET", tollgate.TicketOf(l.open.ID), ticket[:at]+strings.Repeat("0", 26)+ticket[at+26:])
-	}},
-	{"an event is taken out of the log", consistency.FindingSequence, false, func(l *lived) { l.do("XDEL", "events", l.entry("events", 3)) }},
-	{"an event is taken off the end of the log", consistency.FindingSequence, false, func(l *lived) { l.do("XDEL", "events", l.entry("events", 1)) }},
+	}, false},
+	{"an event is taken out of the log", consistency.FindingSequence, false, func(l *lived) { l.do("XDEL", "events", l.entry("events", 3)) }, false},
+	{"an event is taken off the end of the log", consistency.FindingSequence, false, func(l *lived) { l.do("XDEL", "events", l.entry("events", 1)) }, false},
 	{"an event is in the log twice", consistency.FindingSequence, false, func(l *lived) {
 		last, err := l.c.XRevRangeN(l.t.Context(), l.key("events"), "+", "-", 1).Result()
 		must(l.t, err)
@@ -185,71 +220,71 @@ var breakings = []breaking{
 			args = append(args, name, value)
 		}
 		l.do("XADD", "events", args...)
-	}},
-	{"an audit entry is taken out", consistency.FindingSequence, false, func(l *lived) { l.do("XDEL", "audit", l.entry("audit", 2)) }},
-	{"the counter of audit entries is behind", consistency.FindingSequence, false, func(l *lived) { l.do("HINCRBY", "seq", "audit", -1) }},
-	{"a sum that is to be paid is too much", consistency.FindingPayable, true, func(l *lived) { l.do("HINCRBY", l.account+":payable", l.field(l.account+":payable", "/c"), 7) }},
-	{"a count of captures is too much", consistency.FindingPayable, true, func(l *lived) { l.do("HINCRBY", l.account+":payable", l.field(l.account+":payable", "/n"), 1) }},
+	}, false},
+	{"an audit entry is taken out", consistency.FindingSequence, false, func(l *lived) { l.do("XDEL", "audit", l.entry("audit", 2)) }, false},
+	{"the counter of audit entries is behind", consistency.FindingSequence, false, func(l *lived) { l.do("HINCRBY", "seq", "audit", -1) }, false},
+	{"a sum that is to be paid is too much", consistency.FindingPayable, true, func(l *lived) { l.do("HINCRBY", l.account+":payable", l.field(l.account+":payable", "/c"), 7) }, false},
+	{"a count of captures is too much", consistency.FindingPayable, true, func(l *lived) { l.do("HINCRBY", l.account+":payable", l.field(l.account+":payable", "/n"), 1) }, false},
 	{"refunds that are kept of it were made up", consistency.FindingPayable, true, func(l *lived) {
 		l.do("HSET", l.account+":refunds", strings.TrimSuffix(l.field(l.account+":payable", "/c"), "c"), 3)
-	}},
-	{"a group is neither to be paid nor in a payout", consistency.FindingPayable, false, func(l *lived) { l.do("DEL", l.account+":payable") }},
+	}, false},
+	{"a group is neither to be paid nor in a payout", consistency.FindingPayable, false, func(l *lived) { l.do("DEL", l.account+":payable") }, false},
 	{"a group is to be paid and in a payout", consistency.FindingPayable, false, func(l *lived) {
 		groups := strings.Fields(fmt.Sprint(l.do("HGET", l.payout, "grp")))
 		group := "2026-12-24/EUR/" + groups[0] + "/"
 		l.do("HSET", l.account+":payable", group+"c", groups[1], group+"f", groups[2], group+"n", groups[3])
-	}},
+	}, false},
 	{"a payout pays another sum", consistency.FindingPayout, false, func(l *lived) {
 		groups := strings.Fields(fmt.Sprint(l.do("HGET", l.payout, "grp")))
 		groups[1] = "9999"
 		l.do("HSET", l.payout, "grp", strings.Join(groups, " "), "sum", strings.Join(groups, " "))
-	}},
-	{"a payout's transaction says another status", consistency.FindingPayout, false, func(l *lived) { l.do("HSET", l.payout, "st", "failed") }},
-	{"a payout is gone", consistency.FindingPayout, false, func(l *lived) { l.do("DEL", l.payout) }},
+	}, false},
+	{"a payout's transaction says another status", consistency.FindingPayout, false, func(l *lived) { l.do("HSET", l.payout, "st", "failed") }, false},
+	{"a payout is gone", consistency.FindingPayout, false, func(l *lived) { l.do("DEL", l.payout) }, false},
 	{"what is paid is not settled", consistency.FindingPayout, false, func(l *lived) {
 		m := l.txn(l.part.ID, tollgate.TransactionCapture)
 		l.do("ZADD", "txns:available", fmt.Sprint(l.do("ZSCORE", "txns", m)), m)
 		l.do("ZREM", "txns:settled", m)
-		l.do("HSET", "txn_"+m, "st", "available")
-	}},
-	{"a budget has counted too much", consistency.FindingCounter, true, func(l *lived) { l.do("INCRBY", "use:"+fmt.Sprint(l.do("HGET", l.open.ID, "use0")), 5) }},
-	{"a frequency has counted too little", consistency.FindingCounter, true, func(l *lived) { l.do("DECRBY", "use:"+fmt.Sprint(l.do("HGET", l.open.ID, "use1")), 1) }},
-	{"a counter is gone before its window ends", consistency.FindingCounter, true, func(l *lived) { l.do("DEL", "use:"+fmt.Sprint(l.do("HGET", l.open.ID, "use0"))) }},
+		l.setTxn(m, "st", "available")
+	}, false},
+	{"a budget has counted too much", consistency.FindingCounter, true, func(l *lived) { l.do("INCRBY", "use:"+fmt.Sprint(l.do("HGET", l.open.ID, "use0")), 5) }, false},
+	{"a frequency has counted too little", consistency.FindingCounter, true, func(l *lived) { l.do("DECRBY", "use:"+fmt.Sprint(l.do("HGET", l.open.ID, "use1")), 1) }, false},
+	{"a counter is gone before its window ends", consistency.FindingCounter, true, func(l *lived) { l.do("DEL", "use:"+fmt.Sprint(l.do("HGET", l.open.ID, "use0"))) }, false},
 	{"an event was never delivered", consistency.FindingDelivery, false, func(l *lived) {
 		id := l.waiting()
 		for _, key := range []string{":dlv", ":open", ":queue"} {
 			l.do("ZREM", l.endpoint+key, id)
 		}
 		l.do("DEL", id)
-	}},
+	}, false},
 	{"an event has two deliveries", consistency.FindingDelivery, false, func(l *lived) {
 		id := l.waiting()
 		l.do("ZADD", l.endpoint+":dlv", fmt.Sprint(l.do("ZSCORE", l.endpoint+":dlv", id)), "dlv_other")
-	}},
-	{"a delivery is of another event", consistency.FindingDelivery, false, func(l *lived) { l.do("HSET", l.waiting(), "evt", l.NewID(tollgate.PrefixEvent)) }},
-	{"a delivery that waits is not queued", consistency.FindingQueue, true, func(l *lived) { l.do("ZREM", l.endpoint+":queue", l.waiting()) }},
+	}, false},
+	{"a delivery is of another event", consistency.FindingDelivery, false, func(l *lived) { l.do("HSET", l.waiting(), "evt", l.NewID(tollgate.PrefixEvent)) }, false},
+	{"a delivery that waits is not queued", consistency.FindingQueue, true, func(l *lived) { l.do("ZREM", l.endpoint+":queue", l.waiting()) }, false},
 	{"a delivery that is done is queued", consistency.FindingQueue, true, func(l *lived) {
 		id := l.waiting()
 		l.do("HSET", id, "st", "failed", "n", "1", "lat", "1800000000000", "cat", "1800000000000")
-	}},
+	}, false},
 	{"a delivery that is gone is queued", consistency.FindingQueue, true, func(l *lived) {
 		id := l.waiting()
 		l.do("DEL", id)
-	}},
-	{"an endpoint with deliveries is not ready", consistency.FindingQueue, true, func(l *lived) { l.do("ZREM", ":ready", l.Caller.Organization+"/"+l.endpoint) }},
-	{"an endpoint that is not there is ready", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":ready", 1, l.Caller.Organization+"/we_gone") }},
-	{"the fan-out knows an endpoint that is not there", consistency.FindingIndex, true, func(l *lived) { l.do("HSET", "webhooks", "we_gone", `{"status":"active"}`) }},
+	}, false},
+	{"an endpoint with deliveries is not ready", consistency.FindingQueue, true, func(l *lived) { l.do("ZREM", ":ready", l.Caller.Organization+"/"+l.endpoint) }, false},
+	{"an endpoint that is not there is ready", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":ready", 1, l.Caller.Organization+"/we_gone") }, false},
+	{"the fan-out knows an endpoint that is not there", consistency.FindingIndex, true, func(l *lived) { l.do("HSET", "webhooks", "we_gone", `{"status":"active"}`) }, false},
 	{"the fan-out knows that an endpoint wants something else", consistency.FindingIndex, true, func(l *lived) {
 		l.do("HSET", "webhooks", l.endpoint, `{"status":"active","event_types":["payout.paid"],"merchant_account_ids":null}`)
-	}},
-	{"the fan-out does not know an endpoint", consistency.FindingIndex, false, func(l *lived) { l.do("HDEL", "webhooks", l.endpoint) }},
-	{"a deadline is not queued", consistency.FindingQueue, true, func(l *lived) { l.do("ZREM", ":due", l.Caller.Organization+"/"+l.open.ID) }},
-	{"a deadline is queued at another time", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":due", 5, l.Caller.Organization+"/"+l.open.ID) }},
-	{"a payment that has ended is queued", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":due", 5, l.Caller.Organization+"/"+l.whole.ID) }},
-	{"a payment that is not there is queued", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":due", 5, l.Caller.Organization+"/pay_gone") }},
-	{"an account is not looked at when it is to be paid", consistency.FindingQueue, true, func(l *lived) { l.do("ZREM", ":cutoffs", l.Caller.Organization+"/"+l.account) }},
-	{"an account that is not there is looked at", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":cutoffs", 5, l.Caller.Organization+"/ma_gone") }},
-	{"a payout that is done is carried on", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":payouts", 5, l.Caller.Organization+"/"+l.payout) }},
+	}, false},
+	{"the fan-out does not know an endpoint", consistency.FindingIndex, false, func(l *lived) { l.do("HDEL", "webhooks", l.endpoint) }, false},
+	{"a deadline is not queued", consistency.FindingQueue, true, func(l *lived) { l.do("ZREM", ":due", l.Caller.Organization+"/"+l.open.ID) }, false},
+	{"a deadline is queued at another time", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":due", 5, l.Caller.Organization+"/"+l.open.ID) }, false},
+	{"a payment that has ended is queued", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":due", 5, l.Caller.Organization+"/"+l.whole.ID) }, false},
+	{"a payment that is not there is queued", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":due", 5, l.Caller.Organization+"/pay_gone") }, false},
+	{"an account is not looked at when it is to be paid", consistency.FindingQueue, true, func(l *lived) { l.do("ZREM", ":cutoffs", l.Caller.Organization+"/"+l.account) }, false},
+	{"an account that is not there is looked at", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":cutoffs", 5, l.Caller.Organization+"/ma_gone") }, false},
+	{"a payout that is done is carried on", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":payouts", 5, l.Caller.Organization+"/"+l.payout) }, false},
 	{"a payout is not carried on", consistency.FindingQueue, true, func(l *lived) {
 		l.days(5)
 		for p := range l.Partitions() {
@@ -261,93 +296,104 @@ var breakings = []breaking{
 			}
 		}
 		l.do("DEL", ":payouts")
-	}},
-	{"an export that waits is not among the unfinished", consistency.FindingIndex, true, func(l *lived) { l.do("SREM", "exports", l.export) }},
-	{"an export that is gone is unfinished", consistency.FindingIndex, true, func(l *lived) { l.do("SADD", "exports", "exp_gone") }},
-	{"no worker is told of an export", consistency.FindingQueue, true, func(l *lived) { l.do("DEL", ":exports") }},
-	{"an activation that is not there is to come", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":activations", 5, l.Caller.Organization+"/act_gone") }},
-	{"a transaction is missing from the list of all", consistency.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns", l.txn(l.part.ID, tollgate.TransactionCapture)) }},
-	{"a payment is missing from the list of all", consistency.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns", rediskv.Unprefixed(tollgate.AuthorizationOf(l.open.ID))) }},
+	}, false},
+	{"an export that waits is not among the unfinished", consistency.FindingIndex, true, func(l *lived) { l.do("SREM", "exports", l.export) }, false},
+	{"an export that is gone is unfinished", consistency.FindingIndex, true, func(l *lived) { l.do("SADD", "exports", "exp_gone") }, false},
+	{"no worker is told of an export", consistency.FindingQueue, true, func(l *lived) { l.do("DEL", ":exports") }, false},
+	{"an activation that is not there is to come", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":activations", 5, l.Caller.Organization+"/act_gone") }, false},
+	{"a transaction is missing from the list of all", consistency.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns", l.txn(l.part.ID, tollgate.TransactionCapture)) }, false},
+	{"a payment is missing from the list of all", consistency.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns", l.authorized()) }, false},
 	{"a payment is missing from every list", consistency.FindingIndex, true, func(l *lived) {
-		m := rediskv.Unprefixed(tollgate.AuthorizationOf(l.open.ID))
+		m := l.authorized()
 		for _, key := range []string{"txns", "txns:authorized", "txns:" + l.account} {
 			l.do("ZREM", key, m)
 		}
-	}},
-	{"a transaction is missing from its account's list", consistency.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns:"+l.account, l.txn(l.part.ID, tollgate.TransactionRefund)) }},
-	{"a transaction is missing from its status' list", consistency.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns:pending", l.txn(l.whole.ID, tollgate.TransactionCapture)) }},
+	}, false},
+	{"a transaction is missing from its account's list", consistency.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns:"+l.account, l.txn(l.part.ID, tollgate.TransactionRefund)) }, false},
+	{"a transaction is missing from its status' list", consistency.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns:pending", l.txn(l.whole.ID, tollgate.TransactionCapture)) }, false},
 	{"a transaction is in another status' list, too", consistency.FindingIndex, true, func(l *lived) {
 		m := l.txn(l.whole.ID, tollgate.TransactionCapture)
 		l.do("ZADD", "txns:settled", fmt.Sprint(l.do("ZSCORE", "txns", m)), m)
-	}},
-	{"a list has a transaction that is not there", consistency.FindingIndex, true, func(l *lived) { l.do("ZADD", "txns", 123, "gone") }},
+	}, false},
+	{"a list has a transaction that is not there", consistency.FindingIndex, true, func(l *lived) { l.do("ZADD", "txns", 123, "gone") }, false},
 	{"an account's list has another's", consistency.FindingIndex, true, func(l *lived) {
 		m := l.txn(l.whole.ID, tollgate.TransactionCapture)
 		l.do("ZADD", "txns:"+l.Config.MerchantAccounts[1].ID, fmt.Sprint(l.do("ZSCORE", "txns", m)), m)
-	}},
-	{"a list has a transaction in another place", consistency.FindingIndex, true, func(l *lived) { l.do("ZADD", "txns", 3, l.txn(l.whole.ID, tollgate.TransactionCapture)) }},
-	{"a payout's own list is empty", consistency.FindingIndex, true, func(l *lived) { l.do("DEL", l.payout+":txn") }},
+	}, false},
+	{"a list has a transaction in another place", consistency.FindingIndex, true, func(l *lived) { l.do("ZADD", "txns", 3, l.txn(l.whole.ID, tollgate.TransactionCapture)) }, false},
+	{"a payout's own list is empty", consistency.FindingIndex, true, func(l *lived) { l.do("DEL", l.payout+":txn") }, false},
 	{"a group lacks a member", consistency.FindingIndex, true, func(l *lived) {
 		m := l.txn(l.whole.ID, tollgate.TransactionCapture)
-		l.do("ZREM", l.account+":pay:EUR:"+fmt.Sprint(l.do("HGET", "txn_"+m, "av")), m)
-	}},
-	{"a partition does not name an organization", consistency.FindingIndex, true, func(l *lived) { l.do("SREM", ":organizations", l.Caller.Organization) }},
+		l.do("ZREM", l.account+":pay:EUR:"+l.getTxn(m, "av"), m)
+	}, false},
+	{"a partition does not name an organization", consistency.FindingIndex, true, func(l *lived) { l.do("SREM", ":organizations", l.Caller.Organization) }, false},
 	{"a partition names an organization that is not there", consistency.FindingIndex, true, func(l *lived) {
 		must(l.t, l.c.SAdd(l.t.Context(), rediskv.OrganizationsKey(l.Space("org_gone").Partition), "org_gone").Err())
-	}},
+	}, false},
 	{"a partition names an organization of another", consistency.FindingIndex, false, func(l *lived) {
 		must(l.t, l.c.SAdd(l.t.Context(), rediskv.OrganizationsKey((l.Space("org_gone").Partition+1)%l.Partitions()), "org_gone").Err())
-	}},
+	}, false},
 	{"an account that is named is not there", consistency.FindingIndex, false, func(l *lived) {
 		l.do("HSET", "", "accounts", fmt.Sprint(l.do("HGET", "", "accounts"))+" ma_gone")
-	}},
+	}, false},
 	{"a request's payment is not there", consistency.FindingIdempotency, false, func(l *lived) {
 		keys := scanKeys(l.t, l.c, l.of+":idem:*")
 		text, err := l.c.Get(l.t.Context(), keys[0]).Result()
 		must(l.t, err)
 		id, _, _ := strings.Cut(text[strings.Index(text, `"id":"pay_`)+len(`"id":"`):], `"`)
 		must(l.t, l.c.Set(l.t.Context(), keys[0], strings.ReplaceAll(text, id, l.NewID(tollgate.PrefixPayment)), time.Hour).Err())
-	}},
+	}, false},
 }
 
 // Each inconsistency is found, as its kind; what is right can be derived of some, and
 // those are found no more after a repair.
 func TestCheckFinds(t *testing.T) {
 	t.Run("nothing", func(t *testing.T) {
-		l := newLived(t)
-		testkit.Consistent(t, l.Store)
+		for _, layout := range layouts {
+			testkit.Consistent(t, newLived(t, layout).Store)
+		}
 	})
 	seen := map[consistency.FindingKind]bool{}
 	for _, b := range breakings {
 		seen[b.kind] = true
-		t.Run(b.name, func(t *testing.T) {
-			l := newLived(t)
-			b.do(l)
-			found := testkit.Findings(t, l.Store)
-			var of []checks.Finding
-			for _, f := range found {
-				t.Logf("%s: %s %s: %s [%s]", f.Kind, f.Object, f.ID, f.Message, f.Repair)
-				if f.Kind == b.kind {
-					of = append(of, f)
-				}
+		for _, layout := range layouts {
+			if layout == rediskv.Apart && (b.together || !slices.Contains(inBoth, b.kind)) {
+				continue
 			}
-			if len(of) == 0 {
-				t.Fatalf("no finding of kind %s among %d", b.kind, len(found))
-			}
-			if b.repaired {
-				l.repaired(found)
-				return
-			}
-			for _, f := range of {
-				if f.Repair != "" {
-					t.Errorf("%q is no repair of %s", f.Repair, f.Message)
-				}
-			}
-		})
+			t.Run(fmt.Sprintf("%s/%d", b.name, layout), func(t *testing.T) { b.found(t, layout) })
+		}
 	}
 	for _, kind := range consistency.FindingKinds {
 		if !seen[kind] {
 			t.Errorf("nothing is of kind %s", kind)
+		}
+	}
+}
+
+// inBoth are kinds of findings that are made of transactions.
+var inBoth = []consistency.FindingKind{consistency.FindingPayment, consistency.FindingIndex, consistency.FindingPayout, consistency.FindingPayable}
+
+func (b breaking) found(t *testing.T, layout rediskv.Layout) {
+	l := newLived(t, layout)
+	b.do(l)
+	found := testkit.Findings(t, l.Store)
+	var of []checks.Finding
+	for _, f := range found {
+		t.Logf("%s: %s %s: %s [%s]", f.Kind, f.Object, f.ID, f.Message, f.Repair)
+		if f.Kind == b.kind {
+			of = append(of, f)
+		}
+	}
+	if len(of) == 0 {
+		t.Fatalf("no finding of kind %s among %d", b.kind, len(found))
+	}
+	if b.repaired {
+		l.repaired(found)
+		return
+	}
+	for _, f := range of {
+		if f.Repair != "" {
+			t.Errorf("%q is no repair of %s", f.Repair, f.Message)
 		}
 	}
 }
@@ -384,7 +430,7 @@ func (l *lived) repaired(found []checks.Finding) {
 
 // A repair compares what was read: of a payment that has gone on it writes nothing.
 func TestRepairComparesWhatItRead(t *testing.T) {
-	l := newLived(t)
+	l := newLived(t, rediskv.Together)
 	l.do("ZREM", ":due", l.Caller.Organization+"/"+l.open.ID)
 	found := testkit.Findings(t, l.Store)
 	must(t, l.Capture(t.Context(), l.open.ID, 300, true))
@@ -402,7 +448,7 @@ func TestRepairComparesWhatItRead(t *testing.T) {
 
 // While everything happens at once, nothing is found that is not wrong.
 func TestCheckOfALiveSystem(t *testing.T) {
-	l := newLived(t)
+	l := newLived(t, rediskv.Together)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {

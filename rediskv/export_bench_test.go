@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv"
 	"tollgate/rediskv/exports"
 )
 
@@ -29,6 +30,9 @@ return 1`
 // many makes the organization have so many transactions.
 func (f *fixture) many(t testing.TB, rows int) (raw redis.UniversalClient, prefix string) {
 	t.Helper()
+	if err := f.WriteLayout(t.Context(), rediskv.Apart); err != nil { // the script copies a hash
+		t.Fatal(err)
+	}
 	f.Pay(t, eur(1000), tollgate.CaptureManual)
 	raw = rawClient(t, f.URL)
 	keys := scanKeys(t, raw, "*:"+f.Caller.Organization+":txns")

@@ -18,6 +18,8 @@ type fixture struct {
 }
 
 var (
+	layouts = []rediskv.Layout{rediskv.Together, rediskv.Apart}
+
 	priced = []tollgate.Citation{testkit.CardFee.Rule}
 
 	answer, code, eur, parsePayee, until = testkit.Answer, testkit.Code, testkit.EUR, testkit.Payee, testkit.Eventually

@@ -14,6 +14,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/checks"
 	"tollgate/rediskv/consistency"
+	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/rules"
 	"tollgate/rediskv/webhooks"
@@ -101,6 +102,15 @@ func TestEveryBitIsCovered(t *testing.T) {
 				seen[k.Name] = true
 				coveredFields(t, key, k, fields)
 			}
+			for id, text := range partsOf(t, f, key, fields) {
+				seen[id[:strings.IndexByte(id, '_')+1]] = true
+				at := f.Space(f.Caller.Organization).Object(id)
+				if k := record.KindOf(at); k != nil { // as it would be by itself
+					coveredShared(t, at, k, text)
+					continue
+				}
+				covered(t, key, text, func(text string) error { return checkText(at, text) }, nil)
+			}
 		case "string":
 			text, err := raw.Get(t.Context(), key).Result()
 			must(t, err)
@@ -142,12 +152,49 @@ func TestEveryBitIsCovered(t *testing.T) {
 	want := []string{
 		"payment", "transaction", "payout", "delivery", "replay", "recovery", "webhook_endpoint", "export", "organization", "merchant_account", "legal_entity",
 		"client", "grant", "rule_signer", "rule_set", "activation", "shadow", "rule", "rule_name", "shadows",
-		"attempt", "request", "tkt_", "cap_", "rfd_", "per_", "rs_", "events", "audit", "divergences",
+		"attempt", "request", "tkt_", "cap_", "rfd_", "txn_", "per_", "rs_", "events", "audit", "divergences",
 	}
 	slices.Sort(want)
 	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, want) {
 		t.Errorf("records of\n%v, not of\n%v", got, want)
 	}
+}
+
+// partsOf are the records in a hash of a payment's parts, by their identifiers.
+func partsOf(t *testing.T, f *fixture, key string, fields map[string]string) map[string]string {
+	t.Helper()
+	k, all := f.Space(f.Caller.Organization), map[string]string{}
+	_, of, ok := strings.Cut(key, ":parts:")
+	if !ok {
+		return nil
+	}
+	members, found := ledger.PartsIn(k, of, fields)
+	for i, m := range members {
+		number := m.Place(k).Name
+		all[m.ID] = fields[number]
+		if text := fields[number+rediskv.Document]; text != "" {
+			all[found[i]["cap"]+found[i]["rfd"]] = text
+		}
+	}
+	return all
+}
+
+// coveredShared turns each bit of the text of a record in one hash with others.
+func coveredShared(t *testing.T, as string, k *record.Kind, text string) {
+	t.Helper()
+	check := func(text string) error {
+		values := make([]any, len(k.SharedNames("")))
+		values[0] = text
+		return record.Check(record.Verified(as, k.Unshared(values))[record.Field])
+	}
+	if err := check(text); err != nil || !strings.Contains(text, `"e":"1;;`) {
+		t.Errorf("%s, as it was written, %s: %v", as, text, err)
+	}
+	bits(text, func(at int, turned string) {
+		if check(turned) == nil {
+			t.Errorf("%s: nobody notices that byte %d of %q is %q", as, at, text, turned[at])
+		}
+	})
 }
 
 func typeOf(t *testing.T, raw redis.UniversalClient, key string) string {

@@ -16,11 +16,13 @@ import (
 type greeting struct {
 	cluster bool
 	meta    map[string]string // the hash MetaKey
-	first   bool              // nobody has used it before
 	scripts []bool            // which of all scripts it has
 	facts   peer.Facts
 	begun   bool // each of its partitions has a history
 }
+
+// firstUse records what cannot change, or only one way, where nothing is recorded.
+const firstUse = `if redis.call('HSETNX', KEYS[1], 'partitions', ARGV[1]) == 1 then redis.call('HSET', KEYS[1], 'layout', ARGV[2]) end return 1`
 
 // greet asks a server, in one round trip, all that is to be known of it, and records
 // the number of partitions where none is. Of a node of a cluster only that it is one
@@ -28,7 +30,7 @@ type greeting struct {
 func greet(ctx context.Context, c *redis.Client, o Options, partitions int) (said greeting, err error) {
 	pipe := c.Pipeline()
 	info := pipe.Info(ctx, "cluster")
-	recorded, meta := pipe.HSetNX(ctx, MetaKey, "partitions", partitions), pipe.HGetAll(ctx, MetaKey)
+	recorded, meta := pipe.Eval(ctx, firstUse, []string{MetaKey}, partitions, int(Together)), pipe.HGetAll(ctx, MetaKey)
 	hashes := make([]string, len(script.All()))
 	for i, one := range script.All() {
 		hashes[i] = one.Hash()
@@ -46,7 +48,7 @@ func greet(ctx context.Context, c *redis.Client, o Options, partitions int) (sai
 	if err := errors.Join(recorded.Err(), meta.Err()); err != nil {
 		return said, Unavailable("partitions", err)
 	}
-	said.meta, said.first, said.scripts = meta.Val(), recorded.Val(), scripts.Val()
+	said.meta, said.scripts = meta.Val(), scripts.Val()
 	said.facts, err = facts()
 	said.begun = begun() && said.meta["partitions"] == strconv.Itoa(partitions)
 	return said, Unavailable("inspect", err)
@@ -57,7 +59,7 @@ func greet(ctx context.Context, c *redis.Client, o Options, partitions int) (sai
 // what commands there are, and that may be one that hangs by the time of a request.
 func (s *DB) meet(ctx context.Context, partitions int) (said greeting, err error) {
 	err = s.Timed(ctx, "partitions", func(ctx context.Context) error {
-		if said.first, err = s.Redis.HSetNX(ctx, MetaKey, "partitions", partitions).Result(); err != nil {
+		if err := s.Redis.Eval(ctx, firstUse, []string{MetaKey}, partitions, int(Together)).Err(); err != nil {
 			return err
 		}
 		said.meta, err = s.Redis.HGetAll(ctx, MetaKey).Result()

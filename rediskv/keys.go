@@ -280,6 +280,20 @@ func (k Space) Audit() string { return k.prefix + ":audit" }
 // Moves is the list of a payment's transactions after its authorization.
 func (k Space) Moves(payment string) string { return k.prefix + ":" + payment + ":txns" }
 
+// Parts is a hash of the transactions of a payment that has numbered them, each by its
+// number (record.Share), and of its captures and refunds: by their number and Document the
+// JSON. All that belongs to the payment is numbered, so any identifier of it leads here; ""
+// of any other.
+func (k Space) Parts(id string) string {
+	if of, _, ok := tollgate.NumberIn(id); ok {
+		return k.prefix + ":parts:" + of
+	}
+	return ""
+}
+
+// Document is behind the number of a capture or a refund in Parts.
+const Document = ".doc"
+
 // Indexes of transactions, sorted sets by position (event sequence × 16 + n):
 // all, those of an account, those in a status.
 func (k Space) Transactions() string { return k.prefix + ":txns" }

@@ -10,6 +10,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/testkit"
 )
 
 // releasePayout recounts, decides and commits, as a handler does.
@@ -70,6 +71,13 @@ func (f *fixture) duePayout(t testing.TB) (id string) {
 func (f *fixture) set(t testing.TB, id, field string, change func(string) string) (was string) {
 	t.Helper()
 	raw := rawClient(t, f.URL)
+	if strings.HasPrefix(id, tollgate.PrefixTransaction) {
+		k := f.Space(f.Caller.Organization)
+		of := testkit.TransactionOf(t, raw, k, id)
+		was = testkit.TransactionField(t, raw, k, of, field)
+		testkit.SetTransaction(t, raw, k, of, field, change(was))
+		return was
+	}
 	key := scanKeys(t, raw, "*:"+id)[0]
 	was, err := raw.HGet(t.Context(), key, field).Result()
 	if err == nil {

@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
@@ -111,16 +110,22 @@ func (s *DB) ReadObject(ctx context.Context, operation string, k Space, prefix, 
 // none. A client's turns are waited for at once: however many there are, those of a
 // distant Redis are on their way together.
 func EachHash[T any](ctx context.Context, s *DB, c Caller, operation string, page []T, key func(T) string, each func(T, Fields), names ...string) error {
+	return EachRecord(ctx, s, c, operation, page, func(one T) record.Place { return record.Own(key(one)) }, each, names...)
+}
+
+// EachRecord is EachHash for records that may stand in one hash with others.
+func EachRecord[T any](ctx context.Context, s *DB, c Caller, operation string, page []T, at func(T) record.Place, each func(T, Fields), names ...string) error {
 	parts := slices.Collect(slices.Chunk(page, c.pageSize()))
 	replies := make([][]redis.Cmder, len(parts))
 	read := func(n int) error {
 		return s.TimedInTurn(ctx, c, operation, func(ctx context.Context) (err error) {
 			pipe := s.Redis.Pipeline()
 			for _, one := range parts[n] {
-				if at := key(one); len(names) == 0 {
-					pipe.HGetAll(ctx, at)
+				place := at(one)
+				if asked := place.Names(names); len(asked) > 0 {
+					pipe.HMGet(ctx, place.Key, asked...)
 				} else {
-					pipe.HMGet(ctx, at, record.KindOf(at).Names(names)...)
+					pipe.HGetAll(ctx, place.Key)
 				}
 			}
 			replies[n], err = pipe.Exec(ctx)
@@ -142,37 +147,15 @@ func EachHash[T any](ctx context.Context, s *DB, c Caller, operation string, pag
 			return err
 		}
 		for i, r := range replies[n] {
+			place := at(part[i])
 			switch r := r.(type) {
 			case *redis.MapStringStringCmd:
-				each(part[i], record.Verified(key(part[i]), r.Val()))
+				each(part[i], record.Verified(place.Key, r.Val()))
 			case *redis.SliceCmd:
-				each(part[i], VerifiedIn(key(part[i]), r.Val(), names...))
+				each(part[i], place.Read(r.Val(), names))
 			}
 		}
 		replies[n] = nil
-	}
-	return nil
-}
-
-// DecodeAt reads the JSON text of its own that is kept at a key.
-func DecodeAt(key, text string, into any) error {
-	object, err := record.Opened(key, text)
-	if err != nil {
-		return err
-	}
-	return Decode(object, into)
-}
-
-// Decode reads pairs of JSON text and target.
-func Decode(text string, into any, more ...any) error {
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		return err
-	}
-	for i := 0; i+1 < len(more); i += 2 {
-		text, _ := more[i].(string)
-		if err := json.Unmarshal([]byte(text), more[i+1]); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -269,8 +252,7 @@ func (s *DB) ReadFields(ctx context.Context, operation string, keys []string, na
 // VerifiedIn reads the reply to HMGET of the hash at a key, of names and what more its
 // checksum covers.
 func VerifiedIn(key string, values []any, names ...string) Fields {
-	names = record.KindOf(key).Names(names)
-	return record.Verified(key, FieldsIn(values, names...), names...)
+	return record.Own(key).Read(values, names)
 }
 
 // ReadTogether is how many keys are read in one round trip.

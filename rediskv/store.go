@@ -235,11 +235,6 @@ func (s *DB) prepare(ctx context.Context, want, first int, said greeting) (err e
 	}
 	s.spaces, s.seal = spacesOf(recorded), said.meta["seal"]
 	s.setLayout(said.meta[layoutField])
-	if said.first {
-		if err := s.WriteLayout(ctx, Together); err != nil {
-			return err
-		}
-	}
 	scripts, err := s.loadScripts(ctx, said.scripts)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -167,7 +168,14 @@ func TestDamagedCountsTearNothing(t *testing.T) {
 // A transaction whose place cannot be read keeps its place in the lists, and what
 // it belongs to moves on; where nobody knows the place, nothing is written.
 func TestDamagedPlacesTearNothing(t *testing.T) {
+	for _, layout := range layouts {
+		t.Run(strconv.Itoa(int(layout)), func(t *testing.T) { damagedPlaces(t, layout) })
+	}
+}
+
+func damagedPlaces(t *testing.T, layout rediskv.Layout) {
 	f := newFixture(t)
+	must(t, f.WriteLayout(t.Context(), layout))
 	open := f.Pay(t, eur(1000), tollgate.CaptureManual)
 	raw := rawClient(t, f.URL)
 	find := func(end string) string {
@@ -178,12 +186,13 @@ func TestDamagedPlacesTearNothing(t *testing.T) {
 		}
 		return found[0]
 	}
-	authorization := tollgate.AuthorizationOf(open.ID)
-	repair := spoil(t, raw, find(authorization), "pos")
+	k := f.Space(f.Caller.Organization)
+	authorization := testkit.TransactionOf(t, raw, k, tollgate.AuthorizationOf(open.ID))
+	repair := spoil(t, raw, authorization.Place(k).Key, authorization.FieldPrefix()+"pos")
 	if err := f.Capture(t.Context(), open.ID, 400, false); err != nil {
 		t.Error(err)
 	}
-	index, member := find("txns:"+string(tollgate.PartiallyCaptured)), authorization[len(tollgate.PrefixTransaction):]
+	index, member := find("txns:"+string(tollgate.PartiallyCaptured)), authorization.Member()
 	place, err := raw.ZScore(t.Context(), index, member).Result()
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,8 @@ func TestWorkerChecks(t *testing.T) {
 	s := newShop(t, redistest.Fresh(t).URL)
 	id := s.pay(t, 1000)
 	k := s.Space(s.Caller.Organization)
-	if err := s.Redis.ZRem(t.Context(), k.TransactionsOf(s.Config.MerchantAccounts[0].ID), id[len(tollgate.PrefixPayment):]).Err(); err != nil {
+	member := testkit.TransactionOf(t, s.Redis, k, tollgate.AuthorizationOf(id)).Member()
+	if err := s.Redis.ZRem(t.Context(), k.TransactionsOf(s.Config.MerchantAccounts[0].ID), member).Err(); err != nil {
 		t.Fatal(err)
 	}
 	off := &checked{}

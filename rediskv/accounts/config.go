@@ -246,7 +246,7 @@ func (s *Store) ReadResource(ctx context.Context, c rediskv.Caller, kind, id str
 	if err != nil {
 		return nil, 0, err
 	}
-	f := rediskv.Fields(record.Verified(key, rediskv.FieldsOf(rest[0])))
+	f := rediskv.Fields(record.Verified(key, record.FieldsOf(rest[0])))
 	text := f["v"]
 	if revision, err = strconv.ParseInt(text, 10, 64); err != nil || revision < 1 || strconv.FormatInt(revision, 10) != text {
 		return nil, 0, s.db.Damaged(ctx, k, kind, id, fmt.Errorf("%s %s: revision %q", kind, id, text))

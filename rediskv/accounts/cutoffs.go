@@ -5,6 +5,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 )
 
 // CutoffsOf reads the versions of an account's cutoff and its last closed
@@ -24,7 +25,7 @@ func CutoffsOf(f rediskv.Fields, current tollgate.Cutoff) (*tollgate.Timeline, t
 // CutoffVersions are nil where none were kept.
 func CutoffVersions(f rediskv.Fields) (versions []tollgate.CutoffVersion, closed tollgate.Date, err error) {
 	if text := f["cutoffs"]; text != "" {
-		if err := rediskv.Decode(text, &versions); err != nil {
+		if err := record.Decode(text, &versions); err != nil {
 			return nil, tollgate.NoDate, fmt.Errorf("cutoffs: %w", err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 )
 
 // Perimeters are the versions of an organization's perimeters, and by account
@@ -99,7 +100,7 @@ func (s *Store) PerimeterDocuments(ctx context.Context, org string, refs []tollg
 		}
 		document, err := new(tollgate.PerimeterDocument), texts[i].Err
 		if err == nil {
-			err = rediskv.Decode(texts[i].Text, document)
+			err = record.Decode(texts[i].Text, document)
 		}
 		if err == nil && (document.ID != ref.ID || document.Version != ref.Version || len(document.Constraints) == 0) {
 			err = errors.New("it is another one")

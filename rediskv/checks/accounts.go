@@ -281,16 +281,16 @@ func (w *walk) members(ctx context.Context, account string, c tollgate.Currency,
 		if len(entries) == 0 {
 			return nil
 		}
-		hashes := make([]*redis.MapStringStringCmd, len(entries))
+		asked := make([]*located, len(entries))
 		if err := w.pipelined(ctx, "members", func(ctx context.Context, pipe redis.Pipeliner) {
 			for i, e := range entries {
-				hashes[i] = pipe.HGetAll(ctx, w.k.Object(e.id()))
+				asked[i] = w.askTransaction(ctx, pipe, e.of())
 			}
 		}); err != nil {
 			return err
 		}
 		for i, e := range entries {
-			x, stored := ledger.TransactionOf(e.id(), hashes[i].Val())
+			x, stored := ledger.TransactionOf(e.id(), asked[i].fields())
 			x.Damaged = stored.Err() != nil
 			each(x)
 		}

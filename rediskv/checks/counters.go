@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"context"
 	"hash/fnv"
 	"maps"
@@ -18,8 +19,10 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/eventlog"
+	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/payments"
 	"tollgate/rediskv/peer"
+	"tollgate/rediskv/record"
 )
 
 const (
@@ -115,14 +118,16 @@ func (s *counterSums) gather(ctx context.Context) error {
 // which was the last event then. old: all of the page was made before a moment.
 func (s *counterSums) read(ctx context.Context, members []redis.Z, oldest tollgate.Instant) (read []*tollgate.Payment, sequence int64, old bool, err error) {
 	w := s.w
-	made := make([]*redis.SliceCmd, len(members))
+	made, places := make([]*redis.SliceCmd, len(members)), make([]record.Place, len(members))
 	counted := make([]*redis.SliceCmd, len(members))
 	ids := make([]string, len(members))
 	if err := w.pipelined(ctx, "counted", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, m := range members {
 			member, _ := m.Member.(string)
-			ids[i] = tollgate.PrefixPayment + member // of those that are authorizations
-			made[i] = pipe.HMGet(ctx, w.k.Object(tollgate.PrefixTransaction+member), "crt")
+			of := ledger.MemberAt(member, 0)
+			places[i] = of.Place(w.k)
+			ids[i] = tollgate.PrefixPayment + rediskv.Unprefixed(of.ID) // of those that are authorizations
+			made[i] = pipe.HMGet(ctx, places[i].Key, places[i].Names([]string{"crt"})...)
 			counted[i] = pipe.HMGet(ctx, w.k.Object(ids[i]), "use0")
 		}
 	}); err != nil {
@@ -134,9 +139,9 @@ func (s *counterSums) read(ctx context.Context, members []redis.Z, oldest tollga
 	if err := w.atOnce(ctx, "counted", func(ctx context.Context, pipe redis.Pipeliner) {
 		last = pipe.HGet(ctx, w.k.Sequences(), "event")
 		for i, id := range ids {
-			at, err := strconv.ParseInt(rediskv.FieldsIn(made[i].Val(), "crt")["crt"], 10, 64)
+			at, err := strconv.ParseInt(places[i].Read(made[i].Val(), []string{"crt"})["crt"], 10, 64)
 			old = old && err == nil && tollgate.Instant(at) < oldest
-			if rediskv.FieldsIn(counted[i].Val(), "use0")["use0"] != "" {
+			if record.FieldsIn(counted[i].Val(), "use0")["use0"] != "" {
 				hashes[id] = pipe.HGetAll(ctx, w.k.Object(id))
 			}
 		}
@@ -312,14 +317,16 @@ func (s *counterSums) event(ctx context.Context, m redis.XMessage, of map[string
 	}
 	w := s.w
 	var hash *redis.MapStringStringCmd
-	var position *redis.StringCmd
+	var position, other *redis.StringCmd
 	if err := w.pipelined(ctx, "changed", func(ctx context.Context, pipe redis.Pipeliner) {
-		hash, position = pipe.HGetAll(ctx, w.k.Object(d.PaymentID)), pipe.HGet(ctx, w.k.Object(tollgate.AuthorizationOf(d.PaymentID)), "pos")
+		hash = pipe.HGetAll(ctx, w.k.Object(d.PaymentID))
+		apart, together := ledger.Indexed{ID: tollgate.AuthorizationOf(d.PaymentID)}, ledger.Indexed{ID: tollgate.AuthorizationOf(d.PaymentID), Shared: true}
+		position, other = pipe.HGet(ctx, apart.Place(w.k).Key, "pos"), pipe.HGet(ctx, together.Place(w.k).Key, together.FieldPrefix()+"pos")
 	}); err != nil {
 		return err
 	}
 	p, err := payments.PaymentOf(d.PaymentID, hash.Val())
-	at, failed := strconv.ParseInt(position.Val(), 10, 64)
+	at, failed := strconv.ParseInt(cmp.Or(position.Val(), other.Val()), 10, 64)
 	if err != nil || failed != nil {
 		return nil // that is found with the payment
 	}

@@ -9,6 +9,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/consistency"
+	"tollgate/rediskv/record"
 )
 
 // exports walks through the exports that nobody has ended, and through the list of
@@ -43,7 +44,7 @@ func (w *walk) checkExports(ctx context.Context, ids []string) ([][]Finding, err
 	}
 	findings := make([][]Finding, len(ids))
 	for i, id := range ids {
-		f := rediskv.FieldsIn(hashes[i].Val(), "st", "entry")
+		f := record.FieldsIn(hashes[i].Val(), "st", "entry")
 		waits := f["st"] == string(tollgate.ExportStatusPending) || f["st"] == string(tollgate.ExportStatusRunning)
 		if waits != members[i].Val() {
 			findings[i] = []Finding{w.unfinished(id, f, waits)}

@@ -12,6 +12,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/record"
 )
 
 // entry is a member of an index of transactions, and its place there.
@@ -20,7 +21,9 @@ type entry struct {
 	score  int64
 }
 
-func (e entry) id() string { return tollgate.PrefixTransaction + e.member }
+func (e entry) of() ledger.Indexed { return ledger.MemberAt(e.member, e.score) }
+
+func (e entry) id() string { return e.of().ID }
 
 // index is an index of transactions, and which belong there: why not, or nothing.
 type index struct {
@@ -94,7 +97,8 @@ func (w *walk) checkEntries(ctx context.Context, x index, entries []entry) ([][]
 	places := make([][2]*redis.FloatCmd, len(entries))
 	if err := w.atOnce(ctx, "entries", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, e := range entries {
-			hashes[i] = pipe.HMGet(ctx, w.k.Object(e.id()), indexFields...)
+			at := e.of().Place(w.k)
+			hashes[i] = pipe.HMGet(ctx, at.Key, at.Names(indexFields)...)
 			places[i] = [2]*redis.FloatCmd{pipe.ZScore(ctx, x.key, e.member), pipe.ZScore(ctx, all, e.member)}
 		}
 	}); err != nil {
@@ -102,13 +106,15 @@ func (w *walk) checkEntries(ctx context.Context, x index, entries []entry) ([][]
 	}
 	findings, found := make([][]Finding, len(entries)), make([]rediskv.Fields, len(entries))
 	for i, e := range entries {
-		f := rediskv.FieldsIn(hashes[i].Val(), indexFields...)
+		f := e.of().Place(w.k).Read(hashes[i].Val(), indexFields)
 		found[i] = f
 		if places[i][0].Err() != nil {
 			continue // it has moved on
 		}
 		e.score = int64(places[i][0].Val())
 		switch reason := x.not(f); {
+		case f["st"]+f["ty"]+f["pos"] == "" && e.of().Shared: // it was there, for it came with its entry
+			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "transaction", e.id(), "%s has it, and it is not there", x.what)})
 		case f["st"]+f["ty"]+f["pos"] == "":
 			findings[i] = []Finding{w.dangling(x, e, f, "it is not there")}
 		case reason != "":
@@ -124,32 +130,37 @@ func (w *walk) checkEntries(ctx context.Context, x index, entries []entry) ([][]
 
 // dangling is an entry of a transaction that does not belong there.
 func (w *walk) dangling(x index, e entry, f rediskv.Fields, reason string) Finding {
-	hash := w.k.Object(e.id())
 	return repairable(consistency.Found(consistency.FindingIndex, "transaction", e.id(), "%s has it, and %s", x.what, reason), func(c *rediskv.Commit) {
-		for _, name := range []string{"st", "ma"} {
-			c.Still(f[name], "HGET", hash, name)
-		}
+		w.still(c, e.of(), f)
 		c.Still(strconv.FormatInt(e.score, 10), "ZSCORE", x.key, e.member)
 		c.Do("ZREM", x.key, e.member)
 	}, "remove %s from %s", e.member, x.key)
 }
 
+// still has a repair carried out only while a transaction is as it was read.
+func (w *walk) still(c *rediskv.Commit, of ledger.Indexed, f rediskv.Fields) {
+	key, begin := of.Place(w.k).Key, of.FieldPrefix()
+	for _, name := range []string{"st", "pos"} {
+		c.Still(f[name], "HGET", key, begin+name)
+	}
+	if !of.Shared { // else it never changes
+		c.Still(f["ma"], "HGET", key, "ma")
+	}
+}
+
 // misplaced is a transaction that an index lacks, or has in another place.
 func (w *walk) misplaced(key, what, member string, f rediskv.Fields, there string) Finding {
-	id := tollgate.PrefixTransaction + member
-	hash := w.k.Object(id)
+	of := ledger.MemberAt(member, 0)
 	text := "it is missing from " + what
 	if there != "" {
 		text = what + " has it at " + there + ", and its position is " + f["pos"]
 	}
-	finding := consistency.Found(consistency.FindingIndex, "transaction", id, "%s", text)
+	finding := consistency.Found(consistency.FindingIndex, "transaction", of.ID, "%s", text)
 	if _, err := strconv.ParseInt(f["pos"], 10, 64); err != nil {
 		return Finding{Finding: finding}
 	}
 	return repairable(finding, func(c *rediskv.Commit) {
-		for _, name := range []string{"st", "ma", "pos"} {
-			c.Still(f[name], "HGET", hash, name)
-		}
+		w.still(c, of, f)
 		c.Still(there, "ZSCORE", key, member)
 		c.Do("ZADD", key, f["pos"], member)
 	}, "add %s to %s at %s", member, key, f["pos"])
@@ -186,10 +197,13 @@ func (w *walk) transactions(ctx context.Context) error {
 		for i, e := range entries {
 			switch f := found[i]; tollgate.TransactionType(f["ty"]) {
 			case "":
+				if _, number, ok := tollgate.NumberIn(e.id()); ok && e.of().Shared && number == tollgate.FirstNumber {
+					payments = append(payments, tollgate.PrefixPayment+rediskv.Unprefixed(e.id())) // it says that it has lost it
+				}
 			case tollgate.TransactionAuthorization:
-				payments = append(payments, tollgate.PrefixPayment+e.member)
+				payments = append(payments, tollgate.PrefixPayment+rediskv.Unprefixed(e.id()))
 			case tollgate.TransactionPayout:
-				payouts = append(payouts, tollgate.PrefixPayout+e.member)
+				payouts = append(payouts, tollgate.PrefixPayout+rediskv.Unprefixed(e.id()))
 			default:
 				others = append(others, moved{e, f["pay"]})
 			}
@@ -214,21 +228,22 @@ type moved struct {
 
 // checkMoved looks whether payments know the transactions that name them.
 func (w *walk) checkMoved(ctx context.Context, list []moved) ([][]Finding, error) {
-	replies := make([]*redis.StringSliceCmd, len(list))
+	replies := make([]func() ([]ledger.Indexed, []rediskv.Fields), len(list))
 	if err := w.pipelined(ctx, "moves", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, m := range list {
 			if i > 0 && m.payment == list[i-1].payment {
 				replies[i] = replies[i-1]
 				continue
 			}
-			replies[i] = pipe.LRange(ctx, w.k.Moves(m.payment), 0, -1)
+			replies[i] = ledger.AskParts(ctx, pipe, w.k, m.payment)
 		}
 	}); err != nil {
 		return nil, err
 	}
 	findings := make([][]Finding, len(list))
 	for i, m := range list {
-		if !slices.Contains(replies[i].Val(), m.member) {
+		own, _ := replies[i]()
+		if !slices.ContainsFunc(own, func(x ledger.Indexed) bool { return x.Member() == m.member }) {
 			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingPayment, "payment", m.payment, "transaction %s names it, and is not among its own", m.id())})
 		}
 	}
@@ -253,33 +268,56 @@ func (w *walk) places(t *tollgate.Transaction) (keys, what []string) {
 
 // located is a transaction as it was read, and where the indexes have it.
 type located struct {
-	id     string
-	hash   *redis.MapStringStringCmd
-	known  string // its status as it was a moment ago
+	ledger.Indexed
+	at     record.Place
+	whole  *redis.MapStringStringCmd // a hash of its own
+	some   *redis.SliceCmd           // its fields in one with others
+	known  string                    // its status as it was a moment ago
 	keys   []string
 	what   []string
 	scores []*redis.FloatCmd
 }
 
-// moved reports whether it has another status than the indexes were asked for.
-func (l *located) moved() bool { return l.hash.Val()["st"] != l.known }
+// fields are those that were read, none where it is not there.
+func (l *located) fields() rediskv.Fields {
+	if l.whole != nil {
+		return l.whole.Val()
+	}
+	return l.at.Read(l.some.Val(), nil)
+}
 
-// locate queues the reading of a transaction of which some fields are known.
-func (w *walk) locate(ctx context.Context, pipe redis.Pipeliner, id string, known rediskv.Fields) *located {
-	l := &located{id: id, known: known["st"], hash: pipe.HGetAll(ctx, w.k.Object(id))}
-	of := &tollgate.Transaction{Type: tollgate.TransactionType(known["ty"]), Status: known["st"], MerchantAccountID: known["ma"], Currency: tollgate.Currency(known["cur"])}
-	of.AvailableOn, of.PayoutID = known.Optional("av"), known.Optional("po")
-	l.keys, l.what = w.places(of)
-	for _, key := range l.keys {
-		l.scores = append(l.scores, pipe.ZScore(ctx, key, rediskv.Unprefixed(id)))
+// moved reports whether it has another status than the indexes were asked for.
+func (l *located) moved() bool { return l.fields()["st"] != l.known }
+
+// askTransaction queues the reading of a transaction.
+func (w *walk) askTransaction(ctx context.Context, pipe redis.Pipeliner, of ledger.Indexed) *located {
+	l := &located{Indexed: of, at: of.Place(w.k)}
+	if names := l.at.Names(nil); len(names) > 0 {
+		l.some = pipe.HMGet(ctx, l.at.Key, names...)
+	} else {
+		l.whole = pipe.HGetAll(ctx, l.at.Key)
 	}
 	return l
 }
 
-// read is the transaction, and what is wrong with it and its places.
+// locate queues the reading of a transaction of which some fields are known, and of its
+// places.
+func (w *walk) locate(ctx context.Context, pipe redis.Pipeliner, x ledger.Indexed, known rediskv.Fields) *located {
+	l := w.askTransaction(ctx, pipe, x)
+	l.known = known["st"]
+	of := &tollgate.Transaction{Type: tollgate.TransactionType(known["ty"]), Status: known["st"], MerchantAccountID: known["ma"], Currency: tollgate.Currency(known["cur"])}
+	of.AvailableOn, of.PayoutID = known.Optional("av"), known.Optional("po")
+	l.keys, l.what = w.places(of)
+	for _, key := range l.keys {
+		l.scores = append(l.scores, pipe.ZScore(ctx, key, x.Member()))
+	}
+	return l
+}
+
+// located is the transaction, and what is wrong with it and its places.
 func (w *walk) located(l *located) (x consistency.PlacedTransaction, findings []Finding) {
-	f := rediskv.Fields(l.hash.Val())
-	t, stored := ledger.TransactionOf(l.id, f)
+	f := l.fields()
+	t, stored := ledger.TransactionOf(l.ID, f)
 	if err := stored.Err(); err != nil {
 		return consistency.PlacedTransaction{Transaction: t}, plain(consistency.FoundDamage(err))
 	}
@@ -290,7 +328,7 @@ func (w *walk) located(l *located) (x consistency.PlacedTransaction, findings []
 			there = strconv.FormatInt(int64(l.scores[i].Val()), 10)
 		}
 		if there != f["pos"] {
-			findings = append(findings, w.misplaced(key, l.what[i], rediskv.Unprefixed(l.id), f, there))
+			findings = append(findings, w.misplaced(key, l.what[i], l.Member(), f, there))
 		}
 	}
 	return x, findings

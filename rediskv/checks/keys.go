@@ -14,6 +14,8 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/consistency"
+	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/record"
 )
 
 // scanPage is how many keys Redis looks at per round trip.
@@ -71,7 +73,7 @@ func (s *Store) keysOf(ctx context.Context, node redis.Cmdable, w *Walk) error {
 
 // keys looks at keys of one organization, by what follows it in them.
 func (w *walk) keys(ctx context.Context, names []string) error {
-	var payments, listed, records []string
+	var payments, listed, records, parts []string
 	itself := false
 	for _, name := range names {
 		switch {
@@ -79,6 +81,8 @@ func (w *walk) keys(ctx context.Context, names []string) error {
 			itself = true
 		case strings.HasPrefix(name, "idem:"):
 			records = append(records, name)
+		case strings.HasPrefix(name, "parts:"):
+			parts = append(parts, name)
 		case strings.Contains(name, ":"):
 		case strings.HasPrefix(name, tollgate.PrefixPayment):
 			payments = append(payments, name)
@@ -104,6 +108,14 @@ func (w *walk) keys(ctx context.Context, names []string) error {
 	}
 	if err := confirmed(ctx, w, listed, w.checkListed); err != nil {
 		return err
+	}
+	for some := range slices.Chunk(parts, page) {
+		if err := confirmed(ctx, w, some, w.checkParts); err != nil {
+			return err
+		}
+		if err := w.passed(ctx, "parts", len(some), ""); err != nil {
+			return err
+		}
 	}
 	return confirmed(ctx, w, records, w.checkRecords)
 }
@@ -141,17 +153,20 @@ func (w *walk) checkNamed(ctx context.Context, _ []string) ([][]Finding, error) 
 // checkUnlisted checks payments whose authorization is in no list: a walk through the
 // lists does not come to them.
 func (w *walk) checkUnlisted(ctx context.Context, ids []string) ([][]Finding, error) {
-	places := make([]*redis.FloatCmd, len(ids))
+	places := make([][2]*redis.FloatCmd, len(ids))
 	if err := w.pipelined(ctx, "unlisted", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, id := range ids {
-			places[i] = pipe.ZScore(ctx, w.k.Transactions(), rediskv.Unprefixed(tollgate.AuthorizationOf(id)))
+			of := ledger.Indexed{ID: tollgate.AuthorizationOf(id)}
+			places[i] = [2]*redis.FloatCmd{pipe.ZScore(ctx, w.k.Transactions(), of.Member())}
+			of.Shared = true
+			places[i][1] = pipe.ZScore(ctx, w.k.Transactions(), of.Member())
 		}
 	}); err != nil {
 		return nil, err
 	}
 	findings := make([][]Finding, len(ids))
 	for i, id := range ids {
-		if places[i].Err() == nil {
+		if places[i][0].Err() == nil || places[i][1].Err() == nil {
 			continue
 		}
 		found, err := w.checkPayments(ctx, []string{id})
@@ -184,7 +199,7 @@ func (w *walk) checkListed(ctx context.Context, ids []string) ([][]Finding, erro
 	}
 	findings := make([][]Finding, len(ids))
 	for i, id := range ids {
-		f := rediskv.FieldsIn(hashes[i].Val(), indexFields...)
+		f := record.FieldsIn(hashes[i].Val(), indexFields...)
 		if !errors.Is(there[i].Err(), redis.Nil) || f["st"] == "" {
 			continue
 		}

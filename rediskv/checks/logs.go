@@ -102,7 +102,7 @@ func (w *walk) end(ctx context.Context, key, counter string, number func(redis.X
 func (w *walk) auditLog(ctx context.Context) error {
 	return w.stream(ctx, w.k.Audit(), "audit", "audit entries", func(m redis.XMessage) (int64, error) {
 		var e tollgate.AuditEntry
-		err := errors.Join(record.CheckEntry(w.k.Audit(), m.Values), rediskv.Decode(rediskv.Text(m, "b"), &e))
+		err := errors.Join(record.CheckEntry(w.k.Audit(), m.Values), record.Decode(rediskv.Text(m, "b"), &e))
 		if err == nil && (e.Seq < 1 || e.Type == "") {
 			err = errors.New("a member is missing")
 		}

@@ -3,6 +3,7 @@ package checks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -13,7 +14,9 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/consistency"
+	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/payments"
+	"tollgate/rediskv/record"
 )
 
 // knownFields are what is read of a payment's transactions first, to know what else
@@ -22,18 +25,9 @@ var knownFields = []string{"ty", "st", "ma", "cur", "av", "cap", "rfd", "po"}
 
 // paymentParts are what a payment is made of, as it was a moment ago.
 type paymentParts struct {
-	id    string
-	moves []string
-	known []rediskv.Fields // of its authorization, and of moves
-}
-
-// transactionIDs are those of the parts: the authorization, and then the others.
-func (p *paymentParts) transactionIDs() []string {
-	ids := []string{tollgate.AuthorizationOf(p.id)}
-	for _, m := range p.moves {
-		ids = append(ids, tollgate.PrefixTransaction+m)
-	}
-	return ids
+	id           string
+	transactions []ledger.Indexed // the authorization, and then the others
+	known        []rediskv.Fields // of each
 }
 
 // settles bounds how often a payment or payout is read again because it has changed
@@ -66,10 +60,10 @@ func (w *walk) checkPayments(ctx context.Context, ids []string) (findings [][]Fi
 
 func (w *walk) paymentParts(ctx context.Context, ids []string) ([]paymentParts, error) {
 	parts := make([]paymentParts, len(ids))
-	moves := make([]*redis.StringSliceCmd, len(ids))
+	asked := make([]func() ([]ledger.Indexed, []rediskv.Fields), len(ids))
 	if err := w.pipelined(ctx, "payment_parts", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, id := range ids {
-			moves[i] = pipe.LRange(ctx, w.k.Moves(id), 0, -1)
+			asked[i] = ledger.AskParts(ctx, pipe, w.k, id)
 		}
 	}); err != nil {
 		return nil, err
@@ -77,9 +71,13 @@ func (w *walk) paymentParts(ctx context.Context, ids []string) ([]paymentParts, 
 	known := make([][]*redis.SliceCmd, len(ids))
 	if err := w.pipelined(ctx, "payment_parts", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, id := range ids {
-			parts[i] = paymentParts{id: id, moves: moves[i].Val()}
-			for _, x := range parts[i].transactionIDs() {
-				known[i] = append(known[i], pipe.HMGet(ctx, w.k.Object(x), knownFields...))
+			parts[i].id = id
+			parts[i].transactions, parts[i].known = asked[i]()
+			if parts[i].known != nil {
+				continue
+			}
+			for _, x := range parts[i].transactions {
+				known[i] = append(known[i], pipe.HMGet(ctx, w.k.Object(x.ID), knownFields...))
 			}
 		}
 	}); err != nil {
@@ -87,7 +85,7 @@ func (w *walk) paymentParts(ctx context.Context, ids []string) ([]paymentParts, 
 	}
 	for i := range parts {
 		for _, reply := range known[i] {
-			parts[i].known = append(parts[i].known, rediskv.FieldsIn(reply.Val(), knownFields...))
+			parts[i].known = append(parts[i].known, record.FieldsIn(reply.Val(), knownFields...))
 		}
 	}
 	return parts, nil
@@ -98,7 +96,7 @@ type paymentReplies struct {
 	paymentParts
 	hash         *redis.MapStringStringCmd
 	ticket       *redis.StringCmd
-	moves        *redis.StringSliceCmd
+	now          func() ([]ledger.Indexed, []rediskv.Fields)
 	due          *redis.FloatCmd
 	transactions []*located
 	documents    map[string]*redis.StringCmd // captures and refunds
@@ -111,13 +109,13 @@ func (w *walk) wholePayments(ctx context.Context, parts []paymentParts, of map[s
 	if err := w.atOnce(ctx, "payments", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, p := range parts {
 			r := paymentReplies{paymentParts: p, documents: map[string]*redis.StringCmd{}}
-			r.hash, r.ticket, r.moves = pipe.HGetAll(ctx, w.k.Object(p.id)), pipe.Get(ctx, w.k.Object(tollgate.TicketOf(p.id))), pipe.LRange(ctx, w.k.Moves(p.id), 0, -1)
+			r.hash, r.ticket, r.now = pipe.HGetAll(ctx, w.k.Object(p.id)), pipe.Get(ctx, w.k.Object(tollgate.TicketOf(p.id))), ledger.AskParts(ctx, pipe, w.k, p.id)
 			r.due = pipe.ZScore(ctx, w.k.Due, w.k.Org+"/"+p.id)
-			for n, id := range p.transactionIDs() {
-				r.transactions = append(r.transactions, w.locate(ctx, pipe, id, p.known[n]))
+			for n, x := range p.transactions {
+				r.transactions = append(r.transactions, w.locate(ctx, pipe, x, p.known[n]))
 				for _, part := range []string{p.known[n]["cap"], p.known[n]["rfd"]} {
 					if part != "" && r.documents[part] == nil {
-						r.documents[part] = pipe.Get(ctx, w.k.Object(part))
+						r.documents[part] = x.AskDocument(ctx, pipe, w.k, part)
 					}
 				}
 			}
@@ -141,11 +139,11 @@ func (w *walk) wholePayments(ctx context.Context, parts []paymentParts, of map[s
 
 // changed reports whether the parts are no longer what they were.
 func (r *paymentReplies) changed() bool {
-	if !slices.Equal(r.moves.Val(), r.paymentParts.moves) {
+	if now, _ := r.now(); !slices.EqualFunc(now, r.paymentParts.transactions, func(a, b ledger.Indexed) bool { return a.ID == b.ID }) {
 		return true
 	}
 	for n, x := range r.transactions {
-		f := x.hash.Val()
+		f := x.fields()
 		if slices.ContainsFunc(knownFields, func(name string) bool { return f[name] != r.known[n][name] }) {
 			return true
 		}
@@ -172,11 +170,14 @@ func (w *walk) payment(ctx context.Context, r *paymentReplies) (findings []Findi
 	if err != nil {
 		findings = append(findings, plain(consistency.FoundDamage(err))...)
 	}
+	if wrong := numbered(p, r.transactions); wrong != "" {
+		found("%s", wrong)
+	}
 	records := consistency.PaymentRecords{Payment: p, Ticket: ticket, Due: tollgate.Instant(f.Int("due"))}
 	complete := err == nil
 	for _, l := range r.transactions {
-		if len(l.hash.Val()) == 0 {
-			found("its transaction %s is not there", l.id)
+		if len(l.fields()) == 0 {
+			found("its transaction %s is not there", l.ID)
 			complete = false
 			continue
 		}
@@ -206,19 +207,28 @@ func documents(k rediskv.Space, replies map[string]*redis.StringCmd, into *consi
 		}
 		if strings.HasPrefix(id, tollgate.PrefixCapture) {
 			var c tollgate.Capture
-			if err := rediskv.DecodeAt(k.Object(id), reply.Val(), &c); err != nil || c.ID != id {
+			if err := record.DecodeAt(k.Object(id), reply.Val(), &c); err != nil || c.ID != id {
 				damaged = append(damaged, consistency.Found(consistency.FindingDamaged, "capture", id, "it cannot be read"))
 			}
 			into.Captures = append(into.Captures, c)
 			continue
 		}
 		var r tollgate.Refund
-		if err := rediskv.DecodeAt(k.Object(id), reply.Val(), &r); err != nil || r.ID != id {
+		if err := record.DecodeAt(k.Object(id), reply.Val(), &r); err != nil || r.ID != id {
 			damaged = append(damaged, consistency.Found(consistency.FindingDamaged, "refund", id, "it cannot be read"))
 		}
 		into.Refunds = append(into.Refunds, r)
 	}
 	return damaged
+}
+
+// numbered compares the transactions of a payment with the numbers that it has given: one
+// to each.
+func numbered(p *tollgate.Payment, transactions []*located) string {
+	if p.Numbers == 0 && !transactions[0].Shared || p.Numbers == len(transactions) {
+		return ""
+	}
+	return fmt.Sprintf("it has numbered %d transactions, and %d are there", p.Numbers, len(transactions))
 }
 
 // queued compares a payment with its place among those that the clock ends.

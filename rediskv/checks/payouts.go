@@ -40,9 +40,9 @@ func (w *walk) payout(ctx context.Context, id string) (findings []Finding, chang
 	ask := func(ctx context.Context, pipe redis.Pipeliner) {
 		hash, queued = pipe.HGetAll(ctx, w.k.Object(id)), pipe.ZScore(ctx, w.k.Payouts, w.k.Org+"/"+id)
 		if own != nil {
-			own = w.locate(ctx, pipe, own.id, own.hash.Val())
+			own = w.locate(ctx, pipe, own.Indexed, own.fields())
 		} else {
-			own = &located{id: tollgate.PayoutTransactionOf(id), hash: pipe.HGetAll(ctx, w.k.Object(tollgate.PayoutTransactionOf(id)))}
+			own = w.askTransaction(ctx, pipe, ledger.Indexed{ID: tollgate.PayoutTransactionOf(id)})
 		}
 	}
 	// The second time where its transaction is to be is known.

@@ -10,6 +10,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/consistency"
+	"tollgate/rediskv/record"
 )
 
 // queue is a queue of a partition, and what its members must be: why one does not
@@ -78,7 +79,7 @@ func (w *walk) entry(ctx context.Context, q queue, member, id string) ([]Finding
 	}); err != nil {
 		return nil, err
 	}
-	f := rediskv.FieldsIn(hash.Val(), q.fields...)
+	f := record.FieldsIn(hash.Val(), q.fields...)
 	there := false
 	for _, text := range f {
 		there = there || text != ""

@@ -198,7 +198,7 @@ func (s *Store) eventRow(ctx context.Context, k rediskv.Space, m redis.XMessage)
 // is for. Without its own id it is named by its place.
 func EventOf(k rediskv.Space, m redis.XMessage) (*tollgate.Event, error) {
 	id, account, e := rediskv.Text(m, "i"), "", new(tollgate.Event)
-	err := cmp.Or(record.CheckEntry(k.Events(), m.Values), rediskv.Decode(rediskv.Text(m, "b"), e))
+	err := cmp.Or(record.CheckEntry(k.Events(), m.Values), record.Decode(rediskv.Text(m, "b"), e))
 	if e.MerchantAccountID != nil {
 		account = *e.MerchantAccountID
 	}
@@ -360,7 +360,7 @@ func MessageOf(entry any) (redis.XMessage, error) {
 	}
 	id, _ := pair[0].(string)
 	m := redis.XMessage{ID: id, Values: map[string]any{}}
-	for name, value := range rediskv.FieldsOf(pair[1]) {
+	for name, value := range record.FieldsOf(pair[1]) {
 		m.Values[name] = value
 	}
 	return m, nil

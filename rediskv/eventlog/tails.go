@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 )
 
 const (
@@ -195,7 +196,7 @@ func (s *Store) lookAt(ctx context.Context, look, left []*tail) error {
 	_, _ = pipe.Exec(ctx) // each command has its own error
 	again := s.db.Redis.Pipeline()
 	for i, t := range look {
-		if f := rediskv.FieldsIn(found[i].Val(), "event", "tell"); found[i].Err() == nil && f["tell"] == "" {
+		if f := record.FieldsIn(found[i].Val(), "event", "tell"); found[i].Err() == nil && f["tell"] == "" {
 			again.HSet(ctx, t.space.Sequences(), "tell", rediskv.EventsChannel)
 		}
 	}
@@ -215,7 +216,7 @@ func (w *tails) counted(look []*tail, found []*redis.SliceCmd) {
 		if found[i].Err() != nil {
 			continue
 		}
-		if count := rediskv.FieldsIn(found[i].Val(), "event", "tell")["event"]; count != t.count {
+		if count := record.FieldsIn(found[i].Val(), "event", "tell")["event"]; count != t.count {
 			t.count = count
 			t.wake()
 		}

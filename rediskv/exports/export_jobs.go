@@ -123,7 +123,7 @@ func (s *Store) BeginExport(ctx context.Context, j *ExportJob, count bool) error
 		return ErrExportLost
 	}
 	id := j.ID
-	if err := j.load(record.Verified(j.space.Object(id), rediskv.FieldsOf(rest[0]))); err != nil {
+	if err := j.load(record.Verified(j.space.Object(id), record.FieldsOf(rest[0]))); err != nil {
 		return s.db.Damaged(ctx, j.space, "export", id, err)
 	}
 	return nil
@@ -148,7 +148,7 @@ func (j *ExportJob) load(f rediskv.Fields) error {
 	if err != nil {
 		return err
 	}
-	r := rediskv.ReadHash("export", j.ID, f)
+	r := record.ReadHash("export", j.ID, f)
 	e.entry = j.entry
 	j.StoredExport, j.Tries = *e, r.Count("tries")
 	j.cut, j.low, j.reading, j.passed = f["cut"], r.Count("low"), f["at"], f["at"]

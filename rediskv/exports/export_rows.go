@@ -126,7 +126,7 @@ func (s *Store) exportedEntries(ctx context.Context, log string, j *ExportJob) (
 // its place.
 func entryOf(k rediskv.Space, m redis.XMessage) (*tollgate.AuditEntry, error) {
 	e := new(tollgate.AuditEntry)
-	err := cmp.Or(record.CheckEntry(k.Audit(), m.Values), rediskv.Decode(rediskv.Text(m, "b"), e))
+	err := cmp.Or(record.CheckEntry(k.Audit(), m.Values), record.Decode(rediskv.Text(m, "b"), e))
 	if err == nil && (!strings.HasPrefix(e.ID, tollgate.PrefixAudit) || e.Seq < 1 || e.Time == 0) {
 		err = errors.New("a member is missing")
 	}

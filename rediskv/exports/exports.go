@@ -14,6 +14,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 )
 
 const (
@@ -69,7 +70,7 @@ func (s *Store) ExportFacts(ctx context.Context, org string, d tollgate.Dataset,
 			indexes = q.Indexes(k)
 		}
 	}
-	sequences := rediskv.ReadHash("", "", rediskv.Fields{})
+	sequences := record.ReadHash("", "", rediskv.Fields{})
 	err = s.db.Timed(ctx, "export_facts", func(ctx context.Context) error {
 		var unfinished, entries *redis.IntCmd
 		var last *redis.XMessageSliceCmd
@@ -229,7 +230,7 @@ func exportOf(f rediskv.Fields) (*StoredExport, error) {
 	if err := f.Document(&e.Export, f["flt"], &e.Filter); err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
-	r := rediskv.ReadHash("export", e.ID, f)
+	r := record.ReadHash("export", e.ID, f)
 	total := r.Count("total")
 	e.Status = tollgate.ExportStatus(r.Word("st", string(tollgate.ExportStatusPending), string(tollgate.ExportStatusRunning), string(tollgate.ExportStatusSucceeded),
 		string(tollgate.ExportStatusFailed), string(tollgate.ExportStatusCanceled), string(tollgate.ExportStatusExpired)))

@@ -307,7 +307,7 @@ func (s *Store) Instances(ctx context.Context) (list []Instance, err error) {
 				continue
 			}
 			var one Instance
-			if err := rediskv.DecodeAt(rediskv.InstanceKey(ids[i]), r.Val(), &one); err != nil {
+			if err := record.DecodeAt(rediskv.InstanceKey(ids[i]), r.Val(), &one); err != nil {
 				return fmt.Errorf("instance %s: %s: %w", ids[i], strconv.Quote(r.Val()), err)
 			}
 			list = append(list, one)

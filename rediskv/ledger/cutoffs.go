@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 )
 
 // Captured hands the captures and refunds that an account made in a window to add,
@@ -53,7 +55,7 @@ func (s *Store) Captured(ctx context.Context, c rediskv.Caller, account string, 
 				return s.db.Noticed(ctx, k, err)
 			}
 		}
-		if end || rediskv.ReadHash("", "", rows[len(rows)-1]).Moment("crt") >= w.To.Add(rediskv.Skew) {
+		if end || record.ReadHash("", "", rows[len(rows)-1]).Moment("crt") >= w.To.Add(rediskv.Skew) {
 			return reading.flush()
 		}
 		after = members[len(members)-1].Position
@@ -111,22 +113,20 @@ func (s *Store) madeBefore(ctx context.Context, k rediskv.Space, index string, r
 		if _, err := pipe.Exec(ctx); err != nil {
 			return err
 		}
-		made := make([]*redis.StringCmd, 0, len(ranks))
+		made, places := make([]*redis.SliceCmd, 0, len(ranks)), make([]record.Place, 0, len(ranks))
 		for _, f := range found {
 			if len(f.Val()) == 0 {
 				break
 			}
-			id, _ := f.Val()[0].Member.(string)
-			made = append(made, pipe.HGet(ctx, k.Object(tollgate.PrefixTransaction+id), "crt"))
+			member, _ := f.Val()[0].Member.(string)
+			at := MemberAt(member, 0).Place(k)
+			places, made = append(places, at), append(made, pipe.HMGet(ctx, at.Key, at.Names([]string{"crt"})...))
 		}
-		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		if _, err := pipe.Exec(ctx); err != nil {
 			return err
 		}
 		for i, m := range made {
-			at, err := m.Int64()
-			if err != nil && !errors.Is(err, redis.Nil) {
-				return err
-			}
+			at, err := strconv.ParseInt(places[i].Read(m.Val(), []string{"crt"})["crt"], 10, 64)
 			if err != nil || tollgate.Instant(at) >= since {
 				break
 			}
@@ -142,7 +142,7 @@ var movedFields = []string{"ty", "crt", "cur", "amt", "cap", "rfd", "bd", "av"}
 
 // movedAmounts reads them; a transaction that is gone leaves empty ones.
 func (s *Store) movedAmounts(ctx context.Context, c rediskv.Caller, k rediskv.Space, members []Indexed) (rows []rediskv.Fields, err error) {
-	err = rediskv.EachHash(ctx, s.db, c, "read_captured", members, func(m Indexed) string { return k.Object(m.ID) },
+	err = rediskv.EachRecord(ctx, s.db, c, "read_captured", members, func(m Indexed) record.Place { return m.Place(k) },
 		func(_ Indexed, f rediskv.Fields) { rows = append(rows, f) }, movedFields...)
 	return rows, err
 }
@@ -157,7 +157,7 @@ type captureReader struct {
 }
 
 func (r *captureReader) read(id string, f rediskv.Fields) (err error) {
-	one := rediskv.ReadHash("transaction", id, f)
+	one := record.ReadHash("transaction", id, f)
 	at, amount := one.Instant("crt"), one.Int("amt")
 	one.Currency("cur")
 	one.Word("ty", tollgate.TransactionTypes...)

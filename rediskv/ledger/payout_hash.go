@@ -9,6 +9,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 )
 
 // A payout's hash: his, ma, cur, date, st, grp (its groups), crt, upd, why, held, ref,
@@ -54,7 +55,7 @@ var payoutSteps = []string{
 }
 
 func payoutOf(k rediskv.Space, id string, f rediskv.Fields) (*tollgate.Payout, error) {
-	r := rediskv.ReadHash("payout", id, f)
+	r := record.ReadHash("payout", id, f)
 	p := &tollgate.Payout{
 		ID: id, OrganizationID: k.Org, HistoryID: f["his"], MerchantAccountID: r.Of("ma", tollgate.PrefixMerchantAccount), Currency: r.Currency("cur"),
 		Status: tollgate.PayoutStatus(r.Word("st", tollgate.PayoutStatuses...)), FailureReason: f["why"], HeldReason: f["held"], Reference: f["ref"], Asked: r.Count("asked"),
@@ -91,7 +92,7 @@ func StoredPayoutOf(k rediskv.Space, id string, f rediskv.Fields) (*StoredPayout
 	if err != nil {
 		return nil, err
 	}
-	r := rediskv.ReadHash("payout", id, f)
+	r := record.ReadHash("payout", id, f)
 	s := &StoredPayout{Fields: f, StoredPayout: tollgate.StoredPayout{
 		Payout: *p, Step: tollgate.PayoutStep(f["step"]), Place: r.Int("at"), TallyPlace: r.Count("tat"), Right: f["sum"] == f["grp"], Lease: r.Moment("lease"),
 	}}
@@ -166,7 +167,7 @@ func RefundedFields(p tollgate.Payable) (f rediskv.Pairs) {
 
 // PayableOf reads the groups that are to be paid, and what was refunded in them.
 func PayableOf(f, refunds rediskv.Fields) (list []tollgate.Payable, err error) {
-	r, given := rediskv.ReadHash("", "", f), rediskv.ReadHash("", "", refunds)
+	r, given := record.ReadHash("", "", f), record.ReadHash("", "", refunds)
 	for name := range f {
 		group, ok := strings.CutSuffix(name, "c")
 		if !ok {

@@ -4,6 +4,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/hashes"
+	"tollgate/rediskv/record"
 )
 
 var transactionTable = hashes.New[tollgate.Transaction]()
@@ -14,7 +15,7 @@ func TransactionFields(t *tollgate.Transaction) rediskv.Pairs { return transacti
 
 // TransactionOf reads a hash back. A payout's amount can have more digits than a payment's.
 func TransactionOf(id string, f rediskv.Fields) (*tollgate.Transaction, *rediskv.Stored) {
-	r, t := rediskv.ReadHash("transaction", id, f), &tollgate.Transaction{Object: "transaction", ID: id}
+	r, t := record.ReadHash("transaction", id, f), &tollgate.Transaction{Object: "transaction", ID: id}
 	transactionTable.Read(r, t)
 	if t.Status != "" {
 		r.Word("st", tollgate.TransactionStatuses...)

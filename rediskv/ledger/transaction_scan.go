@@ -3,6 +3,7 @@ package ledger
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,12 +63,6 @@ func (b *bounds) found(first, last any) (right bool, err error) {
 	return right, nil
 }
 
-// Indexed is an entry of an index: an id and its place in the order of commit.
-type Indexed struct {
-	ID       string
-	Position int64
-}
-
 // Scan returns the next members, at most q.batch, of q's indexes; end says that
 // there are no more.
 func (s *Store) Scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q TransactionQuery, after, low, high int64) (members []Indexed, end bool, err error) {
@@ -85,9 +80,9 @@ func (s *Store) scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q T
 	grant, version := c.Grant(k)
 	if q.PaymentID != "" {
 		defer s.db.CheckGrant(ctx, c, k)(&err)
-		ids, err := s.ofPayment(ctx, k, q.PaymentID)
-		for _, id := range ids {
-			members = append(members, Indexed{ID: tollgate.PrefixTransaction + id})
+		members, err := s.OfPayment(ctx, k, q.PaymentID)
+		for i := range members {
+			members[i].Position = 0
 		}
 		return members, true, err
 	}
@@ -129,7 +124,7 @@ func (s *Store) scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q T
 			id, _ := f[i].(string)
 			text, _ := f[i+1].(string)
 			score, _ := strconv.ParseFloat(text, 64)
-			members = append(members, memberAt(id, score))
+			members = append(members, MemberAt(id, int64(score)))
 		}
 	}
 	members = q.ordered(members)
@@ -144,16 +139,11 @@ func (s *Store) scanIndex(ctx context.Context, index string, from, to int64, bat
 		found, err := s.db.Redis.ZRangeArgsWithScores(ctx, by).Result()
 		for _, z := range found {
 			id, _ := z.Member.(string)
-			members = append(members, memberAt(id, z.Score))
+			members = append(members, MemberAt(id, int64(z.Score)))
 		}
 		return err
 	})
 	return members, err
-}
-
-// memberAt reads an entry of an index; its score is an integer far below 2^53.
-func memberAt(id string, score float64) Indexed {
-	return Indexed{tollgate.PrefixTransaction + id, int64(score)}
 }
 
 // Indexes is the smallest set of indexes that holds every match.
@@ -187,43 +177,28 @@ func (q *TransactionQuery) ordered(members []Indexed) []Indexed {
 
 // scanPayment finds a payment's own transactions without an index: there are
 // at most a few dozen.
-func (s *Store) scanPayment(ctx context.Context, k rediskv.Space, q TransactionQuery, after int64) (members []Indexed, err error) {
-	ids, err := s.ofPayment(ctx, k, q.PaymentID)
-	if err != nil || len(ids) == 0 {
-		return nil, err
-	}
-	err = s.db.Timed(ctx, "payment_transactions", func(ctx context.Context) error {
-		positions := make([]*redis.StringCmd, 0, len(ids))
-		pipe := s.db.Redis.Pipeline()
-		for _, id := range ids {
-			positions = append(positions, pipe.HGet(ctx, k.Object(tollgate.PrefixTransaction+id), "pos"))
-		}
-		if _, err := pipe.Exec(ctx); err != nil && err != redis.Nil {
-			return err
-		}
-		for i, id := range ids {
-			at, err := positions[i].Int64()
-			if err == nil && (after == 0 || (q.Descending && at < after) || (!q.Descending && at > after)) {
-				members = append(members, Indexed{tollgate.PrefixTransaction + id, at})
+func (s *Store) scanPayment(ctx context.Context, k rediskv.Space, q TransactionQuery, after int64) ([]Indexed, error) {
+	members, err := s.OfPayment(ctx, k, q.PaymentID)
+	if err == nil && len(members) > 0 && !members[0].Shared {
+		err = s.db.Timed(ctx, "payment_transactions", func(ctx context.Context) error {
+			positions := make([]*redis.StringCmd, len(members))
+			pipe := s.db.Redis.Pipeline()
+			for i, m := range members {
+				positions[i] = pipe.HGet(ctx, k.Object(m.ID), "pos")
 			}
-		}
-		return nil
+			if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+				return err
+			}
+			for i := range members {
+				members[i].Position, _ = positions[i].Int64()
+			}
+			return nil
+		})
+	}
+	members = slices.DeleteFunc(members, func(m Indexed) bool {
+		return m.Position == 0 || (after != 0 && (m.Position == after || q.Descending == (m.Position > after)))
 	})
 	return q.ordered(members), err
-}
-
-// ofPayment are the ids of a payment's transactions, without their prefix; none of
-// what is no payment.
-func (s *Store) ofPayment(ctx context.Context, k rediskv.Space, payment string) (ids []string, err error) {
-	if !strings.HasPrefix(payment, tollgate.PrefixPayment) {
-		return nil, nil
-	}
-	err = s.db.Timed(ctx, "payment_transactions", func(ctx context.Context) error {
-		moves, err := s.db.Redis.LRange(ctx, k.Moves(payment), 0, -1).Result()
-		ids = append([]string{rediskv.Unprefixed(tollgate.AuthorizationOf(payment))}, moves...)
-		return err
-	})
-	return ids, err
 }
 
 // payoutIndexes are the indexes that hold a payout's transaction and all that

@@ -7,6 +7,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 )
 
 // TransactionQuery selects transactions; empty members select all. After is
@@ -134,29 +135,34 @@ type FoundTransaction struct {
 // ReadTransactions reads the hashes of a page; one that is gone leaves a hole. beside
 // is that of Search.
 func (s *Store) ReadTransactions(ctx context.Context, c rediskv.Caller, k rediskv.Space, members []Indexed, beside func(id string) string) (rows []FoundTransaction, err error) {
-	var keys []string
+	type asked struct {
+		Indexed
+		beside bool
+	}
+	var page []asked
 	for _, m := range members {
-		keys = append(keys, k.Object(m.ID))
+		page = append(page, asked{m, false})
 		if beside != nil {
-			keys = append(keys, k.Object(beside(m.ID)))
+			page = append(page, asked{m, true})
 		}
 	}
 	rows = make([]FoundTransaction, 0, len(members))
-	other := false // the next hash is the one beside the last
-	err = rediskv.EachHash(ctx, s.db, c, "read_transactions", keys, func(key string) string { return key }, func(_ string, f rediskv.Fields) {
-		if other {
+	err = rediskv.EachRecord(ctx, s.db, c, "read_transactions", page, func(one asked) record.Place {
+		if one.beside {
+			return record.Own(k.Object(beside(one.ID)))
+		}
+		return one.Place(k)
+	}, func(one asked, f rediskv.Fields) {
+		if one.beside {
 			rows[len(rows)-1].Beside = f
-			other = false
 			return
 		}
-		m := members[len(rows)]
-		t := FoundTransaction{Transaction: new(tollgate.Transaction), Position: m.Position}
+		t := FoundTransaction{Transaction: new(tollgate.Transaction), Position: one.Position}
 		if len(f) > 0 {
-			t.Transaction, t.Stored = TransactionOf(m.ID, f)
-			t.Position = cmp.Or(m.Position, f.Int("pos"))
+			t.Transaction, t.Stored = TransactionOf(one.ID, f)
+			t.Position = cmp.Or(one.Position, f.Int("pos"))
 		}
 		rows = append(rows, t)
-		other = beside != nil
 	})
 	return rows, err
 }

@@ -6,6 +6,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/hashes"
+	"tollgate/rediskv/record"
 )
 
 var paymentTable = hashes.New[tollgate.Payment]()
@@ -36,7 +37,7 @@ const uncounted = "-"
 
 // PaymentOf reads a payment's hash; its error is the damage of the payment.
 func PaymentOf(id string, f rediskv.Fields) (*tollgate.Payment, error) {
-	r, p := rediskv.ReadHash("payment", id, f), &tollgate.Payment{Object: "payment", ID: id, TicketID: tollgate.TicketOf(id)}
+	r, p := record.ReadHash("payment", id, f), &tollgate.Payment{Object: "payment", ID: id, TicketID: tollgate.TicketOf(id)}
 	paymentTable.Read(r, p)
 	r.Moment("due") // of the scripts
 	p.Counters = CountersOf(f)

@@ -11,6 +11,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/payouts"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
@@ -31,7 +32,7 @@ func (s *Store) CreatePayment(ctx context.Context, c rediskv.Caller, idem redisk
 	w.args.FieldCount = len(f)
 	inv := scriptCreatePayment.With(createPaymentKeys{w.keys, k.Organization()}, createPaymentArgs{w.args, a.Organization})
 	inv.Args = append(inv.Args, f...)
-	transactions(inv, k, ch.Transactions)
+	transactions(inv, k, ch)
 	consumed(inv, k, ch.Reservations, ch.Payment.CreatedAt)
 	outcome, rest, err := s.db.Run(ctx, inv)
 	if err != nil {
@@ -139,15 +140,15 @@ func (s *Store) change(ctx context.Context, c rediskv.Caller, idem *rediskv.Idem
 	w.args.CounterCount = len(returning(ch))
 	f := paymentFields(w.keys.Payment, ch.Payment, false)
 	w.args.FieldCount = len(f)
-	authorization := tollgate.AuthorizationOf(ch.Payment.ID)
+	authorization := ledger.Authorization(ch.Payment)
 	inv := scriptChangePayment.With(changePaymentKeys{
-		w.keys, k.Object(authorization), k.TransactionsIn(string(ch.From)), k.TransactionsIn(string(ch.Payment.Status)),
+		w.keys, authorization.Place(k).Key, k.TransactionsIn(string(ch.From)), k.TransactionsIn(string(ch.Payment.Status)),
 	}, changePaymentArgs{
 		paymentArgs: w.args, PaymentRevision: ch.Payment.Revision - 1, EventBefore: eventBefore(ch.Ticket), NowMs: int64(ch.Payment.UpdatedAt),
-		Actor: by, AuthorizationMember: rediskv.Unprefixed(authorization), NewStatus: string(ch.Payment.Status),
+		Actor: by, AuthorizationMember: authorization.Member(), AuthorizationField: authorization.FieldPrefix(), NewStatus: string(ch.Payment.Status),
 	})
 	inv.Args = append(inv.Args, f...)
-	transactions(inv, k, ch.Transactions)
+	transactions(inv, k, ch)
 	returned(inv, k, ch)
 	outcome, rest, err := s.db.Run(ctx, inv)
 	if err != nil {
@@ -193,13 +194,14 @@ func (s *Store) RefusePayment(ctx context.Context, c rediskv.Caller, action stri
 
 type (
 	readPaymentKeys struct{ Grant, Payment, Ticket string }
-	readValueKeys   struct{ Grant, Value string }
+	readPartKeys    struct{ Grant, Part, Parts string }
 	readArgs        struct{ GrantVersion string }
+	readPartArgs    struct{ GrantVersion, PartField string }
 )
 
 var (
 	scriptReadPayment = script.NewRead[readPaymentKeys, readArgs](lua, "read_payment")
-	scriptReadValue   = script.NewRead[readValueKeys, readArgs](lua, "read_value")
+	scriptReadPart    = script.NewRead[readPartKeys, readPartArgs](lua, "read_part")
 )
 
 // Payment reads a payment and its ticket, and keeps a copy.
@@ -222,7 +224,7 @@ func (s *Store) read(ctx context.Context, c rediskv.Caller, id string) (p *tollg
 	if err != nil {
 		return nil, nil, "", err
 	}
-	if p, err = PaymentOf(id, record.Verified(k.Object(id), rediskv.FieldsOf(rest[0]))); err != nil {
+	if p, err = PaymentOf(id, record.Verified(k.Object(id), record.FieldsOf(rest[0]))); err != nil {
 		return nil, nil, "", s.db.Noticed(ctx, k, err)
 	}
 	text, _ = rest[1].(string)
@@ -232,7 +234,7 @@ func (s *Store) read(ctx context.Context, c rediskv.Caller, id string) (p *tollg
 
 // Ticket reads a ticket.
 func (s *Store) Ticket(ctx context.Context, c rediskv.Caller, id string) (*tollgate.Ticket, error) {
-	text, err := s.value(ctx, c, tollgate.PrefixTicket, id)
+	text, err := s.part(ctx, c, tollgate.PrefixTicket, id)
 	if err != nil {
 		return nil, err
 	}
@@ -241,14 +243,19 @@ func (s *Store) Ticket(ctx context.Context, c rediskv.Caller, id string) (*tollg
 	return t, s.db.Noticed(ctx, k, err)
 }
 
-// value reads a document that is kept under its id, which begins with a prefix.
-func (s *Store) value(ctx context.Context, c rediskv.Caller, prefix, id string) (string, error) {
+// part reads a document of a payment by its id, which begins with a prefix: it is kept
+// under that, or among the payment's parts.
+func (s *Store) part(ctx context.Context, c rediskv.Caller, prefix, id string) (string, error) {
 	if !strings.HasPrefix(id, prefix) {
 		return "", tollgate.NotFound()
 	}
 	k := s.db.Space(c.Organization)
 	grant, version := c.Grant(k)
-	_, rest, err := s.db.Run(ctx, scriptReadValue.With(readValueKeys{grant, k.Object(id)}, readArgs{version}))
+	keys, args := readPartKeys{grant, k.Object(id), k.Object(id)}, readPartArgs{GrantVersion: version}
+	if _, number, ok := tollgate.NumberIn(id); ok && prefix != tollgate.PrefixTicket {
+		keys.Parts, args.PartField = k.Parts(id), number+rediskv.Document
+	}
+	_, rest, err := s.db.Run(ctx, scriptReadPart.With(keys, args))
 	if err != nil {
 		return "", err
 	}
@@ -259,7 +266,7 @@ func (s *Store) value(ctx context.Context, c rediskv.Caller, prefix, id string) 
 // TicketOf reads a stored ticket.
 func TicketOf(k rediskv.Space, id, text string) (*tollgate.Ticket, error) {
 	t := new(tollgate.Ticket)
-	err := rediskv.DecodeAt(k.Object(id), text, t)
+	err := record.DecodeAt(k.Object(id), text, t)
 	if err == nil {
 		for i, e := range t.Evaluations {
 			if e.Kind == tollgate.EvaluationCapture && e.Input.CaptureIndex == 0 { // storedTicket

@@ -9,11 +9,13 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/record"
 )
 
 // Refund reads a refund without its payment, which is kept once, in its own hash.
 func (s *Store) Refund(ctx context.Context, c rediskv.Caller, id string) (*tollgate.Refund, error) {
-	text, err := s.value(ctx, c, tollgate.PrefixRefund, id)
+	text, err := s.part(ctx, c, tollgate.PrefixRefund, id)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +26,7 @@ func (s *Store) Refund(ctx context.Context, c rediskv.Caller, id string) (*tollg
 
 func refundOf(k rediskv.Space, id, text string) (*tollgate.Refund, error) {
 	r := new(tollgate.Refund)
-	err := rediskv.DecodeAt(k.Object(id), text, r)
+	err := record.DecodeAt(k.Object(id), text, r)
 	if err == nil && (r.ID != id || r.Object != "refund" || r.Status != tollgate.RefundSucceeded || r.CreatedAt == 0 || !strings.HasPrefix(r.PaymentID, tollgate.PrefixPayment)) {
 		err = fmt.Errorf("refund %s: the document is of %q", id, r.ID)
 	}
@@ -40,33 +42,38 @@ func (s *Store) Refunds(ctx context.Context, c rediskv.Caller, payment string) (
 	k := s.db.Space(c.Organization)
 	defer s.db.CheckGrant(ctx, c, k)(&err)
 	err = s.db.TimedInTurn(ctx, c, "read_refunds", func(ctx context.Context) error {
-		moved, err := s.db.Redis.LRange(ctx, k.Moves(payment), 0, -1).Result()
-		if err != nil || len(moved) == 0 {
-			return err
-		}
 		pipe := s.db.Redis.Pipeline()
-		replies := make([]*redis.SliceCmd, len(moved))
-		for i, id := range moved {
-			replies[i] = pipe.HMGet(ctx, k.Object(tollgate.PrefixTransaction+id), "ty", "rfd")
-		}
+		read := ledger.AskParts(ctx, pipe, k, payment)
 		if _, err := pipe.Exec(ctx); err != nil {
 			return err
 		}
-		var keys []string
-		for _, reply := range replies {
-			f := rediskv.FieldsIn(reply.Val(), "ty", "rfd")
-			if f["ty"] == string(tollgate.TransactionRefund) {
-				keys = append(keys, k.Object(f["rfd"]))
-				rows = append(rows, tollgate.Refund{Object: "refund", ID: f["rfd"], Damaged: true})
-			}
-		}
-		if len(keys) == 0 {
+		members, found := read()
+		if len(members) < 2 { // it has its authorization alone, or is no payment
 			return nil
 		}
-		texts, err := s.db.Redis.MGet(ctx, keys...).Result()
-		for i, v := range texts {
-			text, _ := v.(string)
-			r, failed := refundOf(k, rows[i].ID, text)
+		if found == nil {
+			var err error
+			if found, err = s.refunded(ctx, k, members); err != nil {
+				return err
+			}
+		}
+		pipe = s.db.Redis.Pipeline()
+		var texts []*redis.StringCmd
+		for i, f := range found {
+			if f["ty"] != string(tollgate.TransactionRefund) {
+				continue
+			}
+			rows = append(rows, tollgate.Refund{Object: "refund", ID: f["rfd"], Damaged: true})
+			texts = append(texts, members[i].AskDocument(ctx, pipe, k, f["rfd"]))
+		}
+		if len(rows) == 0 {
+			return nil
+		}
+		if err := rediskv.Answered(pipe.Exec(ctx)); err != nil {
+			return err
+		}
+		for i, text := range texts {
+			r, failed := refundOf(k, rows[i].ID, text.Val())
 			if failed == nil && r.PaymentID != payment {
 				failed = tollgate.Damage("refund", r.ID, fmt.Errorf("refund %s: it is of payment %q", r.ID, r.PaymentID))
 			}
@@ -74,7 +81,23 @@ func (s *Store) Refunds(ctx context.Context, c rediskv.Caller, payment string) (
 				rows[i] = *r
 			}
 		}
-		return err
+		return nil
 	})
 	return rows, err
+}
+
+// refunded reads which of some transactions are refunds.
+func (s *Store) refunded(ctx context.Context, k rediskv.Space, members []ledger.Indexed) (found []rediskv.Fields, err error) {
+	pipe := s.db.Redis.Pipeline()
+	replies := make([]*redis.SliceCmd, len(members))
+	for i, m := range members {
+		replies[i] = pipe.HMGet(ctx, k.Object(m.ID), "ty", "rfd")
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, err
+	}
+	for _, reply := range replies {
+		found = append(found, record.FieldsIn(reply.Val(), "ty", "rfd"))
+	}
+	return found, nil
 }

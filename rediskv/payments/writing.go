@@ -30,6 +30,7 @@ type paymentArgs struct {
 	AccountRevision          string
 	Deadline, DueMember      string
 	TicketText, PartText     []byte
+	PartField                string
 	SalesDay, GroupFields    string
 	Captured, Refunded, Fees int64
 	CaptureCount             int
@@ -57,6 +58,7 @@ type changePaymentArgs struct {
 	PaymentRevision, NowMs                int64
 	EventBefore                           string // the last one of the payment as it was read
 	Actor, AuthorizationMember, NewStatus string
+	AuthorizationField                    string // how those of its fields begin that scripts change
 }
 
 var (
@@ -75,7 +77,7 @@ type writing struct {
 func (s *Store) write(k rediskv.Space, c rediskv.Caller, idem *rediskv.Idempotency, a *accounts.Account, ch *tollgate.PaymentChange, ans rediskv.Answer) (w writing, err error) {
 	p := ch.Payment
 	w.keys = paymentKeys{
-		LogKeys: k.Logs(), Payment: k.Object(p.ID), Ticket: k.Object(p.TicketID), Part: k.Object(p.ID), Due: k.Due, Moves: k.Moves(p.ID),
+		LogKeys: k.Logs(), Payment: k.Object(p.ID), Ticket: k.Object(p.TicketID), Part: k.Object(p.ID), Due: k.Due, Moves: movesOf(k, p),
 		AllTransactions: k.Transactions(), AccountTransactions: k.TransactionsOf(p.MerchantAccountID), Account: k.Sequences(),
 		Payable: k.Sequences(), Refunds: k.Sequences(), Group: k.Sequences(), Cutoffs: k.Sequences(),
 	}
@@ -110,6 +112,14 @@ func (s *Store) write(k rediskv.Space, c rediskv.Caller, idem *rediskv.Idempoten
 		return w, w.part(k, a, ch, r.ID, r)
 	}
 	return w, nil
+}
+
+// movesOf is what says which transactions a payment has: the hash of its parts, or a list.
+func movesOf(k rediskv.Space, p *tollgate.Payment) string {
+	if p.Numbers > 0 {
+		return k.Parts(p.ID)
+	}
+	return k.Moves(p.ID)
 }
 
 // eventBefore is the last event of a payment before its change, which its ticket
@@ -149,6 +159,10 @@ func (w *writing) part(k rediskv.Space, a *accounts.Account, ch *tollgate.Paymen
 		return fmt.Errorf("%s: it has no sales day", id)
 	}
 	w.keys.Part = k.Object(id)
+	if ch.Payment.Numbers > 0 {
+		_, number, _ := tollgate.NumberIn(id)
+		w.keys.Part, w.args.PartField = k.Parts(id), number+rediskv.Document
+	}
 	w.keys.Payable, w.keys.Refunds, w.keys.Group, w.keys.Cutoffs = k.Payable(a.ID), k.Refunds(a.ID), k.Group(a.ID, currency, b.PayoutDate), k.Cutoffs
 	w.args.SalesDay = b.Date.String()
 	w.args.GroupFields = ledger.PayableGroup(tollgate.Payable{Due: b.PayoutDate, Currency: currency, PayoutGroup: tollgate.PayoutGroup{Date: b.PayoutDate}})
@@ -157,15 +171,21 @@ func (w *writing) part(k rediskv.Space, a *accounts.Account, ch *tollgate.Paymen
 }
 
 // transactions appends new transactions.
-func transactions(inv *script.Invocation, k rediskv.Space, list []tollgate.Transaction) {
-	for i := range list {
-		t := &list[i]
+func transactions(inv *script.Invocation, k rediskv.Space, ch *tollgate.PaymentChange) {
+	for i := range ch.Transactions {
+		t := &ch.Transactions[i]
 		joins := ""
 		if t.AvailableOn != nil {
 			joins = "1"
 		}
-		inv.Keys = append(inv.Keys, k.Object(t.ID), k.TransactionsIn(t.Status))
-		inv.Args = append(inv.Args, rediskv.Unprefixed(t.ID), joins)
-		inv.Group(ledger.TransactionFields(t).Sealed(k.Object(t.ID), nil))
+		at := ledger.Indexed{ID: t.ID, Shared: ch.Payment.Numbers > 0}
+		place := at.Place(k)
+		inv.Keys = append(inv.Keys, place.Key, k.TransactionsIn(t.Status))
+		inv.Args = append(inv.Args, at.Member(), joins, at.FieldPrefix())
+		fields := []any(ledger.TransactionFields(t).Sealed(k.Object(t.ID), nil))
+		if at.Shared {
+			fields = record.KindOf(place.As).Share(place.Name, fields)
+		}
+		inv.Group(fields)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/record"
 )
 
 // checkPayout recomputes the sum of an unchecked payout from the next of its
@@ -72,7 +73,7 @@ func (s *Store) tallyBatch(ctx context.Context, k rediskv.Space, p *tollgate.Pay
 		next = members[i].Position
 	}
 	if certain && len(found) > 0 {
-		if fault, err = s.agreeing(ctx, k, found); err != nil || fault != nil {
+		if fault, err = s.agreeing(ctx, k, members, found); err != nil || fault != nil {
 			return next, false, fault, err
 		}
 	}
@@ -88,27 +89,25 @@ func foundErr(t ledger.FoundTransaction) error {
 
 // agreeing compares captures, refunds and fees with the record of what they belong
 // to.
-func (s *Store) agreeing(ctx context.Context, k rediskv.Space, found []ledger.FoundTransaction) (fault, err error) {
-	keys := make([]string, len(found))
+func (s *Store) agreeing(ctx context.Context, k rediskv.Space, members []ledger.Indexed, found []ledger.FoundTransaction) (fault, err error) {
 	part := func(t ledger.FoundTransaction) (object, id string) {
 		if t.RefundID != nil {
 			return "refund", *t.RefundID
 		}
 		return "capture", *t.CaptureID
 	}
-	for i, t := range found {
-		_, id := part(t)
-		keys[i] = k.Object(id)
-	}
-	var docs []any
+	docs := make([]*redis.StringCmd, len(found))
 	if err := s.db.Timed(ctx, "read_captures", func(ctx context.Context) (err error) {
-		docs, err = s.db.Redis.MGet(ctx, keys...).Result()
-		return err
+		pipe := s.db.Redis.Pipeline()
+		for i, t := range found {
+			_, id := part(t)
+			docs[i] = members[i].AskDocument(ctx, pipe, k, id)
+		}
+		return rediskv.Answered(pipe.Exec(ctx))
 	}); err != nil {
 		return nil, err
 	}
 	for i, t := range found {
-		text, _ := docs[i].(string)
 		var c struct {
 			ID       string            `json:"id"`
 			Amount   string            `json:"amount"`
@@ -116,7 +115,7 @@ func (s *Store) agreeing(ctx context.Context, k rediskv.Space, found []ledger.Fo
 			Currency tollgate.Currency `json:"currency"`
 		}
 		object, id := part(t)
-		if err := rediskv.DecodeAt(keys[i], text, &c); err != nil || c.ID != id {
+		if err := record.DecodeAt(k.Object(id), docs[i].Val(), &c); err != nil || c.ID != id {
 			_ = s.db.Damaged(ctx, k, object, id, cmp.Or(err, errors.New("the document is another one's")))
 			return fmt.Errorf("%s %s cannot be read", object, id), nil
 		}
@@ -151,8 +150,8 @@ func (s *Store) members(ctx context.Context, k rediskv.Space, p *tollgate.Payout
 		}
 		for i, r := range replies {
 			for _, z := range r.Val() {
-				id, _ := z.Member.(string)
-				all = append(all, member{ledger.Indexed{ID: tollgate.PrefixTransaction + id, Position: int64(z.Score)}, i})
+				named, _ := z.Member.(string)
+				all = append(all, member{ledger.MemberAt(named, int64(z.Score)), i})
 			}
 		}
 		return nil

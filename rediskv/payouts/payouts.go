@@ -65,8 +65,8 @@ func (s *Store) MovePayout(ctx context.Context, org, id string) (more bool, err 
 		},
 	)
 	for _, m := range members {
-		inv.Keys = append(inv.Keys, k.Object(m.ID))
-		inv.Args = append(inv.Args, rediskv.Unprefixed(m.ID), strconv.FormatInt(m.Position, 10))
+		inv.Keys = append(inv.Keys, m.Place(k).Key)
+		inv.Args = append(inv.Args, m.Member(), strconv.FormatInt(m.Position, 10), m.FieldPrefix())
 	}
 	_, _, err = s.db.Run(ctx, inv)
 	return more, err

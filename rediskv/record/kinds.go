@@ -29,7 +29,7 @@ var table = []struct {
 	{"pay_", Kind{
 		Name: "payment", Witness: "v", Numbered: "use",
 		Covered: []string{
-			"st", "capb", "capd", "reld", "rfd", "fee", "why", "aut", "cpt", "can", "exp", "upd", "v", "capn", "rfn",
+			"st", "capb", "capd", "reld", "rfd", "fee", "why", "aut", "cpt", "can", "exp", "upd", "v", "capn", "rfn", "num",
 			"crt", "ma", "amt", "cur", "payee", "cm", "bef", "ref", "desc", "meta", "per", "perv", "perd", "perr", "due",
 		},
 	}},

@@ -10,6 +10,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 )
 
 // ScheduledActivation reads what canceling an activation of a rule set is
@@ -126,7 +127,7 @@ func (s *Store) ruleSet(ctx context.Context, k rediskv.Space, id string, version
 	}); err != nil {
 		return set, err
 	}
-	if err := rediskv.DecodeAt(k.Version(id, version), text, &set); err != nil {
+	if err := record.DecodeAt(k.Version(id, version), text, &set); err != nil {
 		return set, fmt.Errorf("rule set %s version %d: %w", id, version, err)
 	}
 	return set, nil

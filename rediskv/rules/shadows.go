@@ -30,7 +30,7 @@ func ShadowsOf(list string, a *tollgate.MerchantAccount) (found []tollgate.Shado
 		return nil, nil
 	}
 	var all []tollgate.Shadow
-	if err := rediskv.Decode(list, &all); err != nil {
+	if err := record.Decode(list, &all); err != nil {
 		return nil, fmt.Errorf("shadows: %w", err)
 	}
 	for _, s := range all {
@@ -51,7 +51,7 @@ func (s *Store) ShadowFacts(ctx context.Context, org string) (f tollgate.ShadowF
 	}
 	f.Revision = found[1].Int("v")
 	if text := found[1]["list"]; text != "" {
-		if err := rediskv.Decode(text, &f.Active); err != nil {
+		if err := record.Decode(text, &f.Active); err != nil {
 			return f, s.db.DamagedAt(ctx, k.Shadowing(), fmt.Errorf("shadows: %w", err))
 		}
 	}
@@ -107,7 +107,7 @@ func (s *Store) shadowOf(ctx context.Context, k rediskv.Space, id string, f, tot
 	if err != nil {
 		return of, s.db.Damaged(ctx, k, "shadow", id, err)
 	}
-	t := rediskv.ReadHash("shadow", id, totals)
+	t := record.ReadHash("shadow", id, totals)
 	shadow.Totals = tollgate.ShadowTotals{
 		Compared: t.Count("compared"), Equal: t.Count("equal"), Different: t.Count("different"), Failed: t.Count("failed"), Dropped: t.Count("dropped"),
 		Differences: []tollgate.ShadowDifference{},
@@ -221,7 +221,7 @@ func (s *Store) Divergences(ctx context.Context, c rediskv.Caller, shadow, befor
 			CreatedAt tollgate.Instant `json:"created_at"`
 			ShadowID  string           `json:"shadow_id"`
 		}
-		err := cmp.Or(record.CheckRow(k.Divergences(shadow), m.Values), rediskv.Decode(string(row), &d))
+		err := cmp.Or(record.CheckRow(k.Divergences(shadow), m.Values), record.Decode(string(row), &d))
 		if err == nil && (d.Object != "divergence" || d.ShadowID != shadow || !strings.HasPrefix(d.ID, tollgate.PrefixDivergence) || d.CreatedAt == 0) {
 			err = errors.New("divergence: it is another one")
 		}

@@ -118,6 +118,7 @@ func (s *Shop) Draft(t testing.TB, a *accounts.Account, amount tollgate.Money, p
 	n := tollgate.NewPayment{
 		MerchantAccountID: a.ID, Amount: amount, Payee: whom.String(), CaptureMethod: method, CaptureWindowHours: a.CaptureWindowHours,
 		SalesDay: a.Cutoffs.SalesDay(s.Now(), a.Closed), Metadata: tollgate.Metadata{"order": "7"}, Reservations: a.Perimeter.Reservations(a.ID, amount, whom, now),
+		Numbered: s.Layout() >= rediskv.Together,
 	}
 	authorized, captured := s.Price(amount, 0), s.Price(amount, 1)
 	authorized.Input.Payee, captured.Input.Payee = n.Payee, n.Payee

@@ -103,7 +103,7 @@ func (s *Store) Delivery(ctx context.Context, c rediskv.Caller, webhook, id stri
 
 // ReadDelivery reads a hash back; with an error only Object and ID count.
 func ReadDelivery(id, webhook string, f rediskv.Fields) (tollgate.Delivery, *rediskv.Stored) {
-	r := rediskv.ReadHash("delivery", id, f)
+	r := record.ReadHash("delivery", id, f)
 	d := tollgate.Delivery{
 		Object: "delivery", ID: id, CreatedAt: r.Instant("crt"), WebhookID: webhook, EventID: r.Of("evt", tollgate.PrefixEvent), EventType: tollgate.EventType(r.Text("et")),
 		State: tollgate.DeliveryState(r.Word("st", deliveryStates...)), AttemptCount: int(r.Count("n")), NextAttemptAt: r.Moment("nat"), LastAttemptAt: r.Moment("lat"),
@@ -188,7 +188,7 @@ func attemptRow(k rediskv.Space, delivery string, number int, text string) (json
 	}
 	var a tollgate.Attempt
 	object, err := record.Opened(attemptKey(k, delivery, number), text)
-	if err = cmp.Or(err, rediskv.Decode(object, &a)); err != nil {
+	if err = cmp.Or(err, record.Decode(object, &a)); err != nil {
 		return nil, fmt.Errorf("attempt %d of %s: %w", number, delivery, err)
 	}
 	if a.DeliveryID != delivery || a.Number != number || a.Object != "attempt" || a.StartedAt == 0 {
@@ -209,7 +209,7 @@ func unknownAttempt(delivery string, number int, written string) (jsontext.Value
 	if len(parts) != 4 {
 		return nil, fmt.Errorf("attempt %d of %s: %q", number, delivery, written)
 	}
-	r := rediskv.ReadHash("attempt", delivery, rediskv.Fields{"at": parts[0]})
+	r := record.ReadHash("attempt", delivery, rediskv.Fields{"at": parts[0]})
 	started := r.Instant("at")
 	if err := r.Err(); err != nil {
 		return nil, err

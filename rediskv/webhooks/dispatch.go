@@ -223,7 +223,7 @@ func (s *Store) directory(ctx context.Context, k rediskv.Space) (*directory, err
 			continue
 		}
 		var w wanted
-		if err := rediskv.Decode(doc, &w); err != nil {
+		if err := record.Decode(doc, &w); err != nil {
 			// Its own document says the same. Without that, too, nobody knows what
 			// it wants, and it gets nothing; what was missed is in the log.
 			_ = s.db.Damaged(ctx, k, "webhook_endpoint", id, err)

@@ -13,6 +13,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/record"
 )
 
 // CommitRecovery stores a job that queues again what an endpoint missed; the worker
@@ -59,7 +60,7 @@ func recoveryOf(f rediskv.Fields) (*tollgate.Recovery, error) {
 	if err := f.Document(r); err != nil {
 		return nil, fmt.Errorf("recovery: %w", err)
 	}
-	of := rediskv.ReadHash("recovery", r.ID, f)
+	of := record.ReadHash("recovery", r.ID, f)
 	r.State, r.Looked, r.Queued, r.CompletedAt = of.Word("state", tollgate.RecoveryPending, tollgate.RecoveryRunning, tollgate.RecoverySucceeded), of.Count("looked"), of.Count("queued"), of.Moment("cat")
 	return r, of.Err()
 }
@@ -180,7 +181,7 @@ func (s *Store) recoveryBatch(ctx context.Context, k rediskv.Space, webhook stri
 			return err
 		}
 		for i := range batch {
-			batch[i].EventID = rediskv.FieldsIn(events[i].Val(), "evt")["evt"]
+			batch[i].EventID = record.FieldsIn(events[i].Val(), "evt")["evt"]
 		}
 		return nil
 	})

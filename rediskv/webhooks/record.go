@@ -84,7 +84,7 @@ func (s *Store) RecordAttempts(ctx context.Context, ended []Ended) ([]Recorded, 
 			return nil, fmt.Errorf("redis record_attempts: %d parts", len(part))
 		}
 		late, _ := part[0].(int64)
-		health := rediskv.ReadHash("webhook_endpoint", endpoint, rediskv.Fields{})
+		health := record.ReadHash("webhook_endpoint", endpoint, rediskv.Fields{})
 		health.Fields["fail"], _ = part[1].(string)
 		health.Fields["ok"], _ = part[2].(string)
 		recorded[i] = Recorded{late == 1, health.Count("fail"), health.Moment("ok")}

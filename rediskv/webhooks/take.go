@@ -243,9 +243,9 @@ func (s *Store) queueHeads(ctx context.Context, partition int, now tollgate.Inst
 		return nil, next, err
 	}
 	for _, h := range heads {
-		h.state = rediskv.FieldsIn(h.health.Val(), "v", "cap", "ok", "fail")
+		h.state = record.FieldsIn(h.health.Val(), "v", "cap", "ok", "fail")
 		h.cap = firstCap
-		if n := rediskv.ReadHash("webhook_endpoint", h.id, h.state).Count("cap"); n > 0 {
+		if n := record.ReadHash("webhook_endpoint", h.id, h.state).Count("cap"); n > 0 {
 			h.cap = int(n)
 		}
 		h.Room = max(0, min(h.cap-int(h.under.Val()), len(h.due.Val())))
@@ -350,7 +350,7 @@ func (s *Store) current(ctx context.Context, h *queueHead) (*tollgate.StoredWebh
 		}
 		now.StoredWebhook = *e
 	}
-	health := rediskv.ReadHash("webhook_endpoint", h.id, h.state)
+	health := record.ReadHash("webhook_endpoint", h.id, h.state)
 	now.LastSuccess, now.Failures = health.Moment("ok"), health.Count("fail")
 	s.endpoints.Store(name, &now)
 	return &now.StoredWebhook, nil

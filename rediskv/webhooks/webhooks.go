@@ -11,6 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 )
 
 // wanted is what the fan-out has to know of an endpoint.
@@ -130,7 +131,7 @@ func (s *Store) endpoint(ctx context.Context, k rediskv.Space, id string) (*toll
 
 // EndpointOf reads the hash of an endpoint; its error is the damage of it.
 func EndpointOf(id string, f rediskv.Fields) (*tollgate.StoredWebhook, error) {
-	r := rediskv.ReadHash("webhook_endpoint", id, f)
+	r := record.ReadHash("webhook_endpoint", id, f)
 	w := &tollgate.StoredWebhook{Revision: r.Int("v"), LastSuccess: r.Moment("ok"), Failures: r.Count("fail")}
 	r.JSON("json", &w.WebhookEndpoint)
 	r.JSON("keys", &w.Sealed)

@@ -9,14 +9,16 @@
 --   account, payable, refunds, group, cutoffs
 -- ARGV: operation, grant_version, fingerprint, record_lifetime, record_text, payment_revision,
 --   event_before, now_ms, event_head, event_tail, event_id, event_type, event_account, event_envelope, audit_head,
---   audit_tail, audit_envelope, deadline, due_member, ticket_text, part_text, actor, authorization_member,
---   new_status, sales_day, account_revision, group_fields, captured, refunded, fees,
+--   audit_tail, audit_envelope, deadline, due_member, ticket_text, part_text, part_field, actor, authorization_member,
+--   authorization_field, new_status, sales_day, account_revision, group_fields, captured, refunded, fees,
 --   capture_count, cutoffs_member, look_at, counter_count, field_count
 -- actor is client, clock or refund, which no deadline ends. deadline, part_text and sales_day are empty where
--- there is none; group_fields is how the group's fields begin.
+-- there is none; group_fields is how the group's fields begin, authorization_field how
+-- those of the authorization that scripts write. moves and part_field as in create_payment.
 -- ARGV goes on with field_count values: the payment's fields. Then for each new
 -- transaction: KEYS its hash, the index of its status; ARGV index member, 1 if it
--- joins the group (or empty), number of fields, the fields. Then for each counter:
+-- joins the group (or empty), how the names of its fields begin that scripts write,
+-- number of fields, the fields. Then for each counter:
 -- KEYS itself; ARGV what it gets back.
 -- Returns: {'changed', counters that are no numbers} | {'done'} | {'repeated', record} | {'reused', record} |
 --   {'outdated', record} | {'damaged', key} | {'grant'} | {'missing'} | {'conflict'} | {'expired'} | {'early'} |
@@ -39,12 +41,12 @@ local bar = sales_day ~= '' and barred(account, account_revision, sales_day, pay
 if bar then return bar end
 local broken, tell = sequenced(sequences)
 if broken then return broken end
-local place = placed(old_index, authorization_member, authorization)
-if not place then return {'damaged', authorization} end
+local place = placed(old_index, authorization_member, authorization, authorization_field .. 'pos')
+if not place then return {'damaged', authorization_field == '' and authorization or payment} end
 
 if fingerprint ~= '' then redis.call('SET', record, record_text, 'PX', record_lifetime) end
 redis.call('SET', ticket, ticket_text)
-if part_text ~= '' then redis.call('SET', part, part_text) end
+put_part(part, part_field, part_text)
 local counters, damaged = tonumber(counter_count), {}
 for i = 0, counters - 1 do
   local counter, back = KEYS[#KEYS - i], ARGV[#ARGV - i]
@@ -63,22 +65,22 @@ else
 end
 local n = append_event(sequences, events, dispatch, webhooks, event_head, event_tail, event_id, event_type, event_account, event_envelope, tell)
 append_audit(sequences, audit, audit_head, audit_tail, audit_envelope)
-redis.call('HSET', authorization, 'st', new_status, 'upd', now_ms)
+redis.call('HSET', authorization, authorization_field .. 'st', new_status, authorization_field .. 'upd', now_ms)
 if old_index ~= new_index then
   redis.call('ZREM', old_index, authorization_member)
   redis.call('ZADD', new_index, place, authorization_member)
 end
 local position = n * 16
 for key = named_keys + 1, #KEYS - counters, 2 do
-  local member, fields = ARGV[last + 1], tonumber(ARGV[last + 3])
+  local member, begin, fields = ARGV[last + 1], ARGV[last + 3], tonumber(ARGV[last + 4])
   local at = whole(position)
-  redis.call('HSET', KEYS[key], 'pos', at, unpack(ARGV, last + 4, last + 3 + fields))
+  redis.call('HSET', KEYS[key], begin .. 'pos', at, unpack(ARGV, last + 5, last + 4 + fields))
   redis.call('ZADD', all_transactions, at, member)
   redis.call('ZADD', account_transactions, at, member)
   redis.call('ZADD', KEYS[key + 1], at, member)
   if ARGV[last + 2] ~= '' then redis.call('ZADD', group, at, member) end
-  redis.call('RPUSH', moves, member)
-  last = last + 3 + fields
+  if begin == '' then redis.call('RPUSH', moves, member) end
+  last = last + 4 + fields
   position = position + 1
 end
 damaged[#damaged + 1] = whole(n)

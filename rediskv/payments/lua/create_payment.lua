@@ -6,14 +6,16 @@
 --   group, cutoffs
 -- ARGV: operation, grant_version, fingerprint, record_lifetime, record_text, account_revision,
 --   organization_revision, event_head, event_tail, event_id, event_type, event_account, event_envelope,
---   audit_head, audit_tail, audit_envelope, deadline, due_member, ticket_text, part_text, sales_day,
+--   audit_head, audit_tail, audit_envelope, deadline, due_member, ticket_text, part_text, part_field, sales_day,
 --   group_fields, captured, refunded, fees, capture_count, cutoffs_member, look_at,
 --   counter_count, field_count
 -- deadline, part_text and sales_day are empty where there is none; group_fields
--- is how the group's fields begin.
+-- is how the group's fields begin. moves is the hash of the payment's parts, and part_text
+-- goes into its part_field; or a list of transactions, and part_field is empty.
 -- ARGV goes on with field_count values: the payment's fields. Then for each
 -- transaction: KEYS its hash, the index of its status; ARGV index member, 1 if it
--- joins the group (or empty), number of fields, the fields. Then for each counter:
+-- joins the group (or empty), how the names of its fields begin that scripts write,
+-- number of fields, the fields. Then for each counter:
 -- KEYS itself; ARGV what to add, its limit, its lifetime (empty: only where it
 -- exists).
 -- Returns: {'created'} | {'done'} | {'repeated', record} | {'reused', record} |
@@ -24,6 +26,9 @@ if instead then return revised(sequences, instead) end
 if redis.call('HGET', account, 'v') ~= account_revision or redis.call('HGET', organization, 'v') ~= organization_revision then
   return {'stale'}
 end
+-- Another payment's parts, whose identifiers are the same by chance: with the next ones
+-- it will be made.
+if redis.call('EXISTS', moves) == 1 then return {'stale'} end
 local bar = sales_day ~= '' and barred(account, account_revision, sales_day, payable, refunds, group_fields)
 if bar then return bar end
 local broken, tell = sequenced(sequences)
@@ -51,7 +56,7 @@ for i = 1, counters do
   if lifetime ~= '' then redis.call('PEXPIRE', KEYS[key + i], lifetime) end
 end
 redis.call('SET', ticket, ticket_text)
-if part_text ~= '' then redis.call('SET', part, part_text) end
+put_part(part, part_field, part_text)
 local last = named_args + tonumber(field_count)
 redis.call('HSET', payment, unpack(ARGV, named_args + 1, last))
 -- What was not counted is not given back: the counter may be another payee's by then.
@@ -63,16 +68,16 @@ local n = append_event(sequences, events, dispatch, webhooks, event_head, event_
 append_audit(sequences, audit, audit_head, audit_tail, audit_envelope)
 local position = n * 16
 for key = named_keys + 1, #KEYS - counters, 2 do
-  local member, fields = ARGV[last + 1], tonumber(ARGV[last + 3])
+  local member, begin, fields = ARGV[last + 1], ARGV[last + 3], tonumber(ARGV[last + 4])
   local at = whole(position)
-  redis.call('HSET', KEYS[key], 'pos', at, unpack(ARGV, last + 4, last + 3 + fields))
+  redis.call('HSET', KEYS[key], begin .. 'pos', at, unpack(ARGV, last + 5, last + 4 + fields))
   redis.call('ZADD', all_transactions, at, member)
   redis.call('ZADD', account_transactions, at, member)
   redis.call('ZADD', KEYS[key + 1], at, member)
   if ARGV[last + 2] ~= '' then redis.call('ZADD', group, at, member) end
-  -- The authorization stands in the payment's own hash.
-  if key > named_keys + 1 then redis.call('RPUSH', moves, member) end
-  last = last + 3 + fields
+  -- The authorization is named after the payment.
+  if begin == '' and key > named_keys + 1 then redis.call('RPUSH', moves, member) end
+  last = last + 4 + fields
   position = position + 1
 end
 return {'created', whole(n)}

@@ -148,9 +148,15 @@ end
 
 -- The place of a transaction in the lists, which an index has as well as its hash;
 -- nil where neither says it.
-local function placed(index, member, hash)
-  local place = redis.call('ZSCORE', index, member) or redis.call('HGET', hash, 'pos')
+local function placed(index, member, hash, field)
+  local place = redis.call('ZSCORE', index, member) or redis.call('HGET', hash, field)
   return place and tonumber(place) and place or nil
+end
+
+-- A capture or a refund is a string, or stands in a field of its payment's parts.
+local function put_part(key, field, text)
+  if text == '' then return end
+  if field == '' then redis.call('SET', key, text) else redis.call('HSET', key, field, text) end
 end
 
 -- Counts a change that instances have to know of, and notes whose it is.

@@ -1,0 +1,91 @@
+package testkit
+
+import (
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
+
+	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/record"
+)
+
+// TransactionOf is an entry of an index by the id of a transaction, wherever it stands.
+func TransactionOf(t testing.TB, c redis.UniversalClient, k rediskv.Space, id string) ledger.Indexed {
+	t.Helper()
+	apart, err := c.Exists(t.Context(), k.Object(id)).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ledger.Indexed{ID: id, Shared: apart == 0}
+}
+
+// TransactionField is a field of what is stored of a transaction.
+func TransactionField(t testing.TB, c redis.UniversalClient, k rediskv.Space, of ledger.Indexed, field string) string {
+	t.Helper()
+	at := of.Place(k)
+	names := at.Names([]string{field})
+	values, err := c.HMGet(t.Context(), at.Key, names...).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at.Read(values, []string{field})[field]
+}
+
+// SetTransaction writes a field of what is stored of a transaction, as a mistake and no
+// damage would: what it leaves has no checksum. "" takes it out.
+func SetTransaction(t testing.TB, c redis.UniversalClient, k rediskv.Space, of ledger.Indexed, field, value string) {
+	t.Helper()
+	at := of.Place(k)
+	put := func(name, value string) {
+		err := c.HSet(t.Context(), at.Key, name, value).Err()
+		if value == "" {
+			err = c.HDel(t.Context(), at.Key, name).Err()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !of.Shared {
+		put(record.Field, record.Format)
+		put(field, value)
+		return
+	}
+	covered := map[string]string{}
+	text, err := c.HGet(t.Context(), at.Key, at.Name).Result()
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &covered)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	covered[record.Field] = record.Format
+	if _, ok := covered[field]; ok {
+		if covered[field] = value; value == "" {
+			delete(covered, field)
+		}
+	} else {
+		put(of.FieldPrefix()+field, value)
+	}
+	b, err := json.Marshal(covered, json.Deterministic(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(at.Name, string(b))
+}
+
+// DropTransaction takes out all that is stored of a transaction, but for its document.
+func DropTransaction(t testing.TB, c redis.UniversalClient, k rediskv.Space, of ledger.Indexed) {
+	t.Helper()
+	at := of.Place(k)
+	var err error
+	if of.Shared {
+		err = c.HDel(t.Context(), at.Key, at.Names(nil)...).Err()
+	} else {
+		err = c.Del(t.Context(), at.Key).Err()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
