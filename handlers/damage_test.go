@@ -3,12 +3,17 @@ package handlers_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
+
 	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/rules"
 )
 
