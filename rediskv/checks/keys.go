@@ -71,7 +71,7 @@ func (s *Store) keysOf(ctx context.Context, node redis.Cmdable, w *Walk) error {
 
 // keys looks at keys of one organization, by what follows it in them.
 func (w *walk) keys(ctx context.Context, names []string) error {
-	var payments, listed, records []string
+	var payments, listed, records, segments []string
 	itself := false
 	for _, name := range names {
 		switch {
@@ -79,6 +79,8 @@ func (w *walk) keys(ctx context.Context, names []string) error {
 			itself = true
 		case strings.HasPrefix(name, "idem:"):
 			records = append(records, name)
+		case segmentKey.MatchString(name):
+			segments = append(segments, name)
 		case strings.Contains(name, ":"):
 		case strings.HasPrefix(name, tollgate.PrefixPayment):
 			payments = append(payments, name)
@@ -103,6 +105,9 @@ func (w *walk) keys(ctx context.Context, names []string) error {
 		return err
 	}
 	if err := confirmed(ctx, w, listed, w.checkListed); err != nil {
+		return err
+	}
+	if err := confirmed(ctx, w, segments, w.checkSegmentNamed); err != nil {
 		return err
 	}
 	return confirmed(ctx, w, records, w.checkRecords)
