@@ -30,7 +30,9 @@ func TestSearchBetweenTimes(t *testing.T) {
 	// moment that the clock of Redis has for it.
 	written := func(apart time.Duration, from int) {
 		t.Helper()
-		must(t, raw.Del(t.Context(), k.Events()).Err())
+		for _, key := range scanKeys(t, raw, k.Events()+"*") { // and its segments
+			must(t, raw.Del(t.Context(), key).Err())
+		}
 		for _, m := range entries[from:] {
 			_, rest, _ := strings.Cut(rediskv.Text(m, "b"), `"created_at":"`)
 			at, err := time.Parse(time.RFC3339, rest[:strings.IndexByte(rest, '"')])
@@ -46,8 +48,22 @@ func TestSearchBetweenTimes(t *testing.T) {
 		name  string
 		apart time.Duration
 		from  int
-	}{{"its own", 0, 0}, {"nearly", 4 * time.Minute, 0}, {"trimmed", 0, 8}, {"behind", 3 * time.Hour, 0}, {"ahead", -3 * time.Hour, 0}} {
+		cut   bool
+	}{
+		{"its own", 0, 0, false},
+		{"nearly", 4 * time.Minute, 0, false},
+		{"trimmed", 0, 8, false},
+		{"behind", 3 * time.Hour, 0, false},
+		{"ahead", -3 * time.Hour, 0, false},
+		{"in segments", 0, 0, true},
+		{"nearly, in segments", 4 * time.Minute, 0, true},
+		{"trimmed, in segments", 0, 4, true},
+		{"ahead, in segments", -3 * time.Hour, 0, true},
+	} {
 		written(log.apart, log.from)
+		if log.cut {
+			f.cut(t)
+		}
 		for a := -1; a < len(made); a++ {
 			for b := -1; b < len(made); b++ {
 				for _, descending := range []bool{false, true} {

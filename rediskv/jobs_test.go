@@ -128,7 +128,7 @@ func TestRecoveryUnderWayIsNotMadeAgain(t *testing.T) {
 	webhook, since := f.held(t, missed)
 	wire := redistest.Proxy(t, f.URL)
 	s := f.observed(t, wire.URL, func(string) {})
-	lost := wire.SwallowReply("EVALSHA")
+	lost := wire.SwallowReply("EVALSHA " + hashOf("requeue"))
 	ids := make(chan string)
 	go func() {
 		through := &fixture{f.Through(s), f.tag}

@@ -12,6 +12,9 @@ import (
 
 const (
 	trimInterval = time.Hour
+	// cutInterval is for how long a log grows in one key: that of a hundred events a
+	// second, to some 5 MB.
+	cutInterval = 30 * time.Second
 	// DefaultKeepAudit is how long entries of the audit record are kept: more than
 	// the year that auditors ask for.
 	DefaultKeepAudit = 400 * 24 * time.Hour
@@ -55,4 +58,13 @@ func (w *Worker) trimEvents(ctx context.Context, p int) (int, error) {
 		return int(removed), fmt.Errorf("consumers of partition %d: %w", p, err)
 	}
 	return int(removed), nil
+}
+
+// cutLogs moves what is older in the logs of one partition into segments.
+func (w *Worker) cutLogs(ctx context.Context, p int) (int, error) {
+	n, err := w.Store.CutLogs(ctx, p)
+	if err != nil {
+		return n, fmt.Errorf("segments of logs of partition %d: %w", p, err)
+	}
+	return n, nil
 }

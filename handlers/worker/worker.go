@@ -85,12 +85,12 @@ type (
 // else has.
 type Worker struct {
 	Config
-	expiry, jobs, rules, trimming *loop.Loop
-	payouts                       *loop.Loop
-	dispatch                      *delivery.Dispatch
-	exports                       *export.Maker
-	agenda                        *loop.Agenda
-	random                        *random
+	expiry, jobs, rules, trimming, cutting *loop.Loop
+	payouts                                *loop.Loop
+	dispatch                               *delivery.Dispatch
+	exports                                *export.Maker
+	agenda                                 *loop.Agenda
+	random                                 *random
 }
 
 // consumerTail is how many random bytes tell workers of one name apart.
@@ -131,6 +131,7 @@ func (w *Worker) build(consumer string) {
 	w.expiry, w.payouts = every("clock", w.expirePayments, agenda.Payments), every("payouts", w.makePayouts, agenda.Cutoffs, agenda.Payouts)
 	w.jobs, w.rules = every(jobs, w.runJobs, agenda.Jobs), every("rules", w.activateRules, agenda.Activations)
 	w.trimming = every("trim", w.trimEvents)
+	w.cutting = loop.New(loop.Config{Common: common, Name: "segments", Every: cutInterval, Concurrency: w.Concurrency, PageSize: w.PageSize, Do: w.cutLogs})
 	w.dispatch = delivery.New(delivery.Config{
 		Common: common, Agenda: w.agenda, Vault: w.Vault, Random: w.random.next,
 		Slots: w.Slots, Lease: w.Lease, Grace: w.Grace, Backoff: w.Backoff, DisableAfter: w.DisableAfter,
@@ -188,6 +189,7 @@ func (w *Worker) Run(ctx context.Context) {
 	parts.Go(func() { w.jobs.Run(ctx) })
 	parts.Go(func() { w.rules.Run(ctx) })
 	parts.Go(func() { w.trimming.Run(ctx) })
+	parts.Go(func() { w.cutting.Run(ctx) })
 	parts.Go(func() { w.watchProgress(ctx, start) })
 	parts.Go(func() { w.dispatch.Run(ctx) })
 	parts.Go(func() { w.exports.Run(ctx) })

@@ -23,6 +23,7 @@ import (
 	"tollgate/rediskv/payments"
 	"tollgate/rediskv/peer"
 	"tollgate/rediskv/record"
+	"tollgate/rediskv/streams"
 )
 
 const (
@@ -279,11 +280,8 @@ func (s *counterSums) catchUp(ctx context.Context) error {
 func (s *counterSums) events(ctx context.Context, since, until int64, of map[string]*consistency.CounterRecords) error {
 	w := s.w
 	for to, reached := "+", false; until > since && !reached; {
-		var entries []redis.XMessage
-		if err := w.timed(ctx, "since", func(ctx context.Context) (err error) {
-			entries, err = w.redis().XRevRangeN(ctx, w.k.Events(), to, "-", page).Result()
-			return err
-		}); err != nil {
+		entries, err := streams.RevRange(ctx, w.store.db, w.k.Events(), to, "-", page)
+		if err != nil {
 			return err
 		}
 		for _, m := range entries {

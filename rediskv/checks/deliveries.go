@@ -14,6 +14,7 @@ import (
 	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/record"
+	"tollgate/rediskv/streams"
 	"tollgate/rediskv/webhooks"
 )
 
@@ -99,14 +100,19 @@ func (w *walk) delivered(ctx context.Context, events []loggedEvent, endpoints []
 // than its first entry has been handed over.
 func (w *walk) checkWanted(ctx context.Context, list []wanted) ([][]Finding, error) {
 	places, known := make([]*redis.FloatCmd, len(list)), make([]*redis.StringCmd, len(list))
-	var waiting, first *redis.XMessageSliceCmd
+	var waiting *redis.XMessageSliceCmd
 	if err := w.atOnce(ctx, "deliveries", func(ctx context.Context, pipe redis.Pipeliner) {
-		waiting, first = pipe.XRangeN(ctx, w.k.Dispatch, "-", "+", 1), pipe.XRangeN(ctx, w.k.Events(), "-", "+", 1)
+		waiting = pipe.XRangeN(ctx, w.k.Dispatch, "-", "+", 1)
 		for i, one := range list {
 			places[i] = pipe.ZScore(ctx, w.k.Deliveries(one.to.ID), tollgate.DeliveryOf(one.ID, one.to.ID))
 			known[i] = pipe.HGet(ctx, w.k.Webhooks(), one.to.ID)
 		}
 	}); err != nil {
+		return nil, err
+	}
+	// Deliveries go behind their events: what is in the log now was in it before.
+	first, err := streams.Range(ctx, w.store.db, w.k.Events(), "-", "+", 1)
+	if err != nil {
 		return nil, err
 	}
 	findings := make([][]Finding, len(list))
@@ -118,7 +124,7 @@ func (w *walk) checkWanted(ctx context.Context, list []wanted) ([][]Finding, err
 				handed = one.before(eventlog.Place(rediskv.Text(m, "s")))
 			}
 		}
-		for _, m := range first.Val() {
+		for _, m := range first {
 			kept = !one.before(eventlog.Place(m.ID))
 		}
 		if !handed || !kept || known[i].Val() != one.to.known {

@@ -10,6 +10,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/eventlog"
+	"tollgate/rediskv/streams"
 )
 
 const (
@@ -75,15 +76,18 @@ func (w *walk) beginning(ctx context.Context) error {
 	if l.asked {
 		return nil
 	}
-	var length *redis.IntCmd
-	var oldest *redis.XMessageSliceCmd
-	if err := w.pipelined(ctx, "log", func(ctx context.Context, pipe redis.Pipeliner) {
-		length, oldest = pipe.XLen(ctx, w.k.Events()), pipe.XRangeN(ctx, w.k.Events(), "-", "+", 1)
-	}); err != nil {
+	length := streams.Counter{Log: w.k.Events()}
+	for done := false; !done; done = length.Done() {
+		if err := w.atOnce(ctx, "log", length.Ask); err != nil {
+			return err
+		}
+	}
+	oldest, err := streams.Range(ctx, w.store.db, w.k.Events(), "-", "+", 1)
+	if err != nil {
 		return err
 	}
-	l.asked, l.long = true, length.Val() > recentEvents
-	for _, m := range oldest.Val() {
+	l.asked, l.long = true, length.Len() > recentEvents
+	for _, m := range oldest {
 		if at, ok := tollgate.IDTime(rediskv.Text(m, "i")); ok {
 			l.first = tollgate.At(at)
 		}
@@ -107,15 +111,12 @@ func (w *walk) shortLog(ctx context.Context, ids []string) error {
 		missing = missing || l.events[id] == nil
 	}
 	for missing {
-		var entries []redis.XMessage
-		if err := w.timed(ctx, "log", func(ctx context.Context) (err error) {
-			from := l.last
-			if from != "-" {
-				from = "(" + from
-			}
-			entries, err = w.redis().XRangeN(ctx, w.k.Events(), from, "+", rediskv.ScanPage).Result()
-			return err
-		}); err != nil {
+		from := l.last
+		if from != "-" {
+			from = "(" + from
+		}
+		entries, err := streams.Range(ctx, w.store.db, w.k.Events(), from, "+", rediskv.ScanPage)
+		if err != nil {
 			return err
 		}
 		for _, m := range entries {
@@ -134,25 +135,43 @@ func (w *walk) shortLog(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// nearby looks for events where their ids say that they are.
+// nearby looks for events where their ids say that they are: in the head of the log,
+// and then in its segments.
 func (w *walk) nearby(ctx context.Context, ids []string) (map[string]*tollgate.Event, error) {
-	replies := make([]*redis.XMessageSliceCmd, 0, len(ids))
+	var replies []*redis.XMessageSliceCmd
+	places := make([]string, len(ids))
 	if err := w.pipelined(ctx, "events", func(ctx context.Context, pipe redis.Pipeliner) {
-		for _, id := range ids {
+		for i, id := range ids {
 			if made, ok := tollgate.IDTime(id); ok {
-				replies = append(replies, pipe.XRangeN(ctx, w.k.Events(), rediskv.Milli(tollgate.At(made)), "+", nearby))
+				places[i] = rediskv.Milli(tollgate.At(made))
+				replies = append(replies, pipe.XRangeN(ctx, w.k.Events(), places[i], "+", nearby))
 			}
 		}
 	}); err != nil {
 		return nil, err
 	}
 	found := map[string]*tollgate.Event{}
-	for _, r := range replies {
-		for _, m := range r.Val() {
+	take := func(entries []redis.XMessage) {
+		for _, m := range entries {
 			if e, err := eventlog.EventOf(w.k, m); err == nil {
 				found[e.ID] = e
 			}
 		}
+	}
+	for _, r := range replies {
+		take(r.Val())
+	}
+	var older []*streams.Asked
+	for i, id := range ids {
+		if found[id] == nil && places[i] != "" {
+			older = append(older, &streams.Asked{Log: w.k.Events(), First: places[i], Last: "+", Count: nearby})
+		}
+	}
+	if err := w.timed(ctx, "events", func(ctx context.Context) error { return streams.Behind(ctx, w.redis(), older) }); err != nil {
+		return nil, err
+	}
+	for _, a := range older {
+		take(a.Found)
 	}
 	return found, nil
 }

@@ -73,7 +73,7 @@ func (s *Store) keysOf(ctx context.Context, node redis.Cmdable, w *Walk) error {
 
 // keys looks at keys of one organization, by what follows it in them.
 func (w *walk) keys(ctx context.Context, names []string) error {
-	var payments, listed, records, parts []string
+	var payments, listed, records, parts, segments []string
 	itself := false
 	for _, name := range names {
 		switch {
@@ -83,6 +83,8 @@ func (w *walk) keys(ctx context.Context, names []string) error {
 			records = append(records, name)
 		case strings.HasPrefix(name, "parts:"):
 			parts = append(parts, name)
+		case segmentKey.MatchString(name):
+			segments = append(segments, name)
 		case strings.Contains(name, ":"):
 		case strings.HasPrefix(name, tollgate.PrefixPayment):
 			payments = append(payments, name)
@@ -116,6 +118,9 @@ func (w *walk) keys(ctx context.Context, names []string) error {
 		if err := w.passed(ctx, "parts", len(some), ""); err != nil {
 			return err
 		}
+	}
+	if err := confirmed(ctx, w, segments, w.checkSegmentNamed); err != nil {
+		return err
 	}
 	return confirmed(ctx, w, records, w.checkRecords)
 }

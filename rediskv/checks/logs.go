@@ -14,11 +14,15 @@ import (
 	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/record"
+	"tollgate/rediskv/streams"
 )
 
 // stream walks through a log from a place on. number is that of an entry, or its
 // damage, and numbers are given from a counter.
 func (w *walk) stream(ctx context.Context, key, counter, what string, number func(redis.XMessage) (int64, error), each func(ctx context.Context, entries []redis.XMessage) error) error {
+	if err := w.segments(ctx, key); err != nil {
+		return err
+	}
 	s := consistency.Sequence{Log: counter}
 	from := "-"
 	if at := w.at.At; at != "" {
@@ -35,11 +39,8 @@ func (w *walk) stream(ctx context.Context, key, counter, what string, number fun
 		return err
 	}
 	for {
-		var entries []redis.XMessage
-		if err := w.timed(ctx, what, func(ctx context.Context) (err error) {
-			entries, err = w.redis().XRangeN(ctx, key, from, to, page).Result()
-			return err
-		}); err != nil {
+		entries, err := streams.Range(ctx, w.store.db, key, from, to, page)
+		if err != nil {
 			return err
 		}
 		for _, m := range entries {

@@ -11,6 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/streams"
 )
 
 const (
@@ -60,8 +61,8 @@ func (s *Store) findEvent(ctx context.Context, c rediskv.Caller, k rediskv.Space
 	start := from.Stream()
 	for looked := 0; looked < findLimit; {
 		var batch []redis.XMessage
-		if err := s.db.TimedInTurn(ctx, c, "find_event", func(ctx context.Context) (err error) {
-			batch, err = s.db.Redis.XRangeN(ctx, k.Events(), start, "+", rediskv.ScanPage).Result()
+		if err := c.InTurn(ctx, func() (err error) {
+			batch, err = streams.Range(ctx, s.db, k.Events(), start, "+", rediskv.ScanPage)
 			return err
 		}); err != nil || len(batch) == 0 {
 			return nil, err
@@ -85,37 +86,30 @@ func (s *Store) findEvent(ctx context.Context, c rediskv.Caller, k rediskv.Space
 // moment or later. Ids grow along the log, but for the differences between the
 // clocks of instances.
 func (s *Store) bisectEvents(ctx context.Context, k rediskv.Space, at tollgate.Instant) (from Position, err error) {
-	var low, high uint64
-	err = s.db.Timed(ctx, "bisect_events", func(ctx context.Context) error {
-		first, err := s.db.Redis.XRangeN(ctx, k.Events(), "-", "+", 1).Result()
-		if err != nil || len(first) == 0 {
-			return err
-		}
-		last, err := s.db.Redis.XRevRangeN(ctx, k.Events(), "+", "-", 1).Result()
-		if err != nil || len(last) == 0 {
-			return err
-		}
-		low, high = Place(first[0].ID).Milli, Place(last[0].ID).Milli
-		return nil
-	})
+	first, err := streams.Range(ctx, s.db, k.Events(), "-", "+", 1)
+	if err != nil || len(first) == 0 {
+		return from, err
+	}
+	last, err := streams.RevRange(ctx, s.db, k.Events(), "+", "-", 1)
+	if err != nil || len(last) == 0 {
+		return from, err
+	}
+	low, high := Place(first[0].ID).Milli, Place(last[0].ID).Milli
 	// Everything before low was made before the moment.
-	for err == nil && low < high {
+	for low < high {
 		middle := low + (high-low)/2
-		err = s.db.Timed(ctx, "bisect_events", func(ctx context.Context) error {
-			next, err := s.db.Redis.XRangeN(ctx, k.Events(), Position{Milli: middle}.Stream(), "+", 1).Result()
-			if err != nil {
-				return err
+		next, err := streams.Range(ctx, s.db, k.Events(), Position{Milli: middle}.Stream(), "+", 1)
+		if err != nil {
+			return from, err
+		}
+		if len(next) == 1 {
+			if made, ok := tollgate.IDTime(rediskv.Text(next[0], "i")); ok && tollgate.At(made) < at {
+				low = Place(next[0].ID).Milli + 1
+				continue
 			}
-			if len(next) == 1 {
-				if made, ok := tollgate.IDTime(rediskv.Text(next[0], "i")); ok && tollgate.At(made) < at {
-					low = Place(next[0].ID).Milli + 1
-					return nil
-				}
-			}
-			high = middle
-			return nil
-		})
+		}
+		high = middle
 	}
 	// Of the millisecond before it that is known of the first event only.
-	return Position{Milli: low - min(low, 1)}, err
+	return Position{Milli: low - min(low, 1)}, nil
 }

@@ -19,7 +19,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/history"
 	"tollgate/rediskv/record"
-	"tollgate/rediskv/script"
+	"tollgate/rediskv/streams"
 )
 
 // rewind is how far back a reader goes whose last event is no longer in the
@@ -43,20 +43,9 @@ func (p Position) Stream() string {
 }
 
 // before and after are the neighbouring stream ids.
-func (p Position) after() string {
-	if p.Seq++; p.Seq == 0 {
-		p.Milli++
-	}
-	return p.Stream()
-}
+func (p Position) after() string { return streams.Next(p.Stream()) }
 
-func (p Position) before() string {
-	if p.Seq == 0 {
-		p.Milli--
-	}
-	p.Seq--
-	return p.Stream()
-}
+func (p Position) before() string { return streams.Previous(p.Stream()) }
 
 // Place reads a stream id; Check is left empty.
 func Place(id string) (p Position) {
@@ -126,28 +115,27 @@ func (s *Store) Events(ctx context.Context, c rediskv.Caller, q EventQuery) (eve
 	}
 	next = q.After
 	resumed := next.zero()
-	r := eventRange{Types: between(q.Types.All()), Accounts: between(accounts), NamedID: q.ObjectID, Count: q.Limit + 1}
+	r := streams.Query{Types: between(q.Types.All()), Accounts: between(accounts), NamedID: q.ObjectID, Count: q.Limit + 1, Descending: q.Descending}
 	if r.Types+r.Accounts+r.NamedID != "" {
 		r.Count = eventBatch
 	}
 	for looked := 0; looked < eventLimit; {
-		r.Command, r.First, r.Last, r.Resumed = "XRANGE", "-", "+", ""
+		r.First, r.Last, r.Resumed = "-", "+", ""
 		if !resumed {
 			r.Resumed = next.Stream()
 		}
 		switch {
 		case q.Descending && next.zero():
-			r.Command, r.First, r.Last = "XREVRANGE", "+", "-"
+			r.First, r.Last = "+", "-"
 		case q.Descending:
-			r.Command, r.First, r.Last = "XREVRANGE", next.before(), "-"
+			r.First, r.Last = next.before(), "-"
 		case !next.zero():
 			r.First = next.after()
 		}
-		var found []redis.XMessage
-		var count int
+		var found *streams.Page
 		var last, there Position
 		if err := c.InTurn(ctx, func() (err error) {
-			found, count, last, there, err = s.readEvents(ctx, c, k, r)
+			found, last, there, err = s.readEvents(ctx, c, k, r)
 			return err
 		}); err != nil {
 			return nil, next, false, err
@@ -160,7 +148,7 @@ func (s *Store) Events(ctx context.Context, c rediskv.Caller, q EventQuery) (eve
 			continue
 		}
 		resumed = true
-		for _, m := range found {
+		for _, m := range found.Entries {
 			if q.ObjectID != "" && !names(rediskv.Text(m, "b"), q.ObjectID) {
 				continue
 			}
@@ -174,13 +162,13 @@ func (s *Store) Events(ctx context.Context, c rediskv.Caller, q EventQuery) (eve
 			events = append(events, row)
 			next = positionOf(m)
 		}
-		if count > 0 {
+		if found.Looked > 0 {
 			next = last
 		}
-		if count < r.Count {
+		if found.Looked < r.Count {
 			return events, next, false, nil
 		}
-		looked += count
+		looked += found.Looked
 	}
 	return events, next, true, nil
 }
@@ -221,7 +209,7 @@ func EventOf(k rediskv.Space, m redis.XMessage) (*tollgate.Event, error) {
 // LastEvent is the place of the newest event, zero when there is none: what
 // comes after it is committed later than this call.
 func (s *Store) LastEvent(ctx context.Context, c rediskv.Caller) (Position, error) {
-	_, _, last, _, err := s.readEvents(ctx, c, s.db.Space(c.Organization), eventRange{Command: "XREVRANGE", First: "+", Last: "-", Count: 1})
+	_, last, _, err := s.readEvents(ctx, c, s.db.Space(c.Organization), streams.Query{Descending: true, First: "+", Last: "-", Count: 1})
 	return last, err
 }
 
@@ -233,43 +221,38 @@ func (s *Store) resume(ctx context.Context, k rediskv.Space, q EventQuery) (Posi
 	if p.zero() {
 		return p, nil
 	}
-	var gone error
-	err := s.db.Timed(ctx, "resume_events", func(ctx context.Context) error {
-		there, err := s.db.Redis.XRangeN(ctx, k.Events(), p.Stream(), p.Stream(), 1).Result()
-		if err != nil {
-			return err
-		}
-		if len(there) == 1 && positionOf(there[0]) == p {
-			return nil
-		}
-		if s.db.IsView() {
-			last, err := s.db.Redis.XRevRangeN(ctx, k.Events(), "+", "-", 1).Result()
-			if gone = errNotThere; len(last) == 0 || earlier(positionOf(last[0]), p) {
-				gone = errAhead
+	there, err := streams.Range(ctx, s.db, k.Events(), p.Stream(), p.Stream(), 1)
+	if err != nil || len(there) == 1 && positionOf(there[0]) == p {
+		return p, err
+	}
+	if s.db.IsView() {
+		last, err := streams.RevRange(ctx, s.db, k.Events(), "+", "-", 1)
+		if err == nil {
+			err = errNotThere
+			if len(last) == 0 || earlier(positionOf(last[0]), p) {
+				err = errAhead
 			}
-			return err
 		}
-		oldest, err := s.db.Redis.XRangeN(ctx, k.Events(), "-", "+", 1).Result()
-		if err != nil {
-			return err
-		}
-		lost := len(there) == 0 // another event in its place may be damaged
-		if len(oldest) == 0 || sequenceOf(oldest[0]) == 1 && earlier(p, positionOf(oldest[0])) {
-			p = Position{} // the log has begun anew
-			return s.lost(ctx, k, lost)
-		}
-		if earlier(p, positionOf(oldest[0])) {
-			return &tollgate.Error{Code: tollgate.CodeCursorExpired, Param: "cursor", Message: "The events after this cursor are no longer kept. Start without a cursor."}
-		}
-		step := uint64(rewind.Milliseconds())
-		if q.Descending {
-			p = Position{Milli: p.Milli + step}
-		} else {
-			p = Position{Milli: p.Milli - min(step, p.Milli)}
-		}
-		return s.lost(ctx, k, lost)
-	})
-	return p, cmp.Or(err, gone)
+		return p, err
+	}
+	oldest, err := streams.Range(ctx, s.db, k.Events(), "-", "+", 1)
+	if err != nil {
+		return p, err
+	}
+	lost := len(there) == 0 // another event in its place may be damaged
+	if len(oldest) == 0 || sequenceOf(oldest[0]) == 1 && earlier(p, positionOf(oldest[0])) {
+		return Position{}, s.lost(ctx, k, lost) // the log has begun anew
+	}
+	if earlier(p, positionOf(oldest[0])) {
+		return p, &tollgate.Error{Code: tollgate.CodeCursorExpired, Param: "cursor", Message: "The events after this cursor are no longer kept. Start without a cursor."}
+	}
+	step := uint64(rewind.Milliseconds())
+	if q.Descending {
+		p = Position{Milli: p.Milli + step}
+	} else {
+		p = Position{Milli: p.Milli - min(step, p.Milli)}
+	}
+	return p, s.lost(ctx, k, lost)
 }
 
 // lost says that a log does not have the event of a cursor that was made within its
@@ -306,64 +289,21 @@ func nothingYet(err error) error {
 
 func earlier(a, b Position) bool { return a.Milli < b.Milli || (a.Milli == b.Milli && a.Seq < b.Seq) }
 
-// eventRange is what read_events.lua reads.
-type eventRange struct {
-	Command, First, Last     string
-	Count                    int
-	Types, Accounts, NamedID string
-	Resumed                  string // see there of readEvents
-}
-
-type readEventsKeys struct{ Grant, Events string }
-
-type readEventsArgs struct {
-	GrantVersion string
-	eventRange
-}
-
-var scriptReadEvents = script.NewRead[readEventsKeys, readEventsArgs](lua, "read_events")
-
-// readEvents reads a range; there is the place of the resumed event, zero where it is
-// not in the log.
-func (s *Store) readEvents(ctx context.Context, c rediskv.Caller, k rediskv.Space, r eventRange) (found []redis.XMessage, looked int, last, there Position, err error) {
-	grant, version := c.Grant(k)
-	_, rest, err := s.db.Run(ctx, scriptReadEvents.With(readEventsKeys{grant, k.Events()}, readEventsArgs{version, r}))
-	if err != nil {
-		return nil, 0, last, there, err
+// readEvents reads a range of the log; there is the place of the resumed event, zero
+// where it is not in the log.
+func (s *Store) readEvents(ctx context.Context, c rediskv.Caller, k rediskv.Space, q streams.Query) (p *streams.Page, last, there Position, err error) {
+	q.Log = k.Events()
+	q.Grant, q.GrantVersion = c.Grant(k)
+	if p, err = streams.Read(ctx, s.db, q); err != nil {
+		return nil, last, there, err
 	}
-	list, _ := rest[0].([]any)
-	for _, e := range list {
-		m, err := MessageOf(e)
-		if err != nil {
-			return nil, 0, last, there, err
-		}
-		found = append(found, m)
+	if p.Last != nil {
+		last = positionOf(*p.Last)
 	}
-	count, _ := rest[1].(int64)
-	for at, entry := range map[*Position]any{&last: rest[2], &there: rest[3]} {
-		if entry != nil {
-			m, err := MessageOf(entry)
-			if err != nil {
-				return nil, 0, last, there, err
-			}
-			*at = positionOf(m)
-		}
+	if p.There != nil {
+		there = positionOf(*p.There)
 	}
-	return found, int(count), last, there, nil
-}
-
-// MessageOf reads one entry of a stream as a script returns it.
-func MessageOf(entry any) (redis.XMessage, error) {
-	pair, _ := entry.([]any)
-	if len(pair) != 2 {
-		return redis.XMessage{}, fmt.Errorf("redis: a stream entry has %d parts", len(pair))
-	}
-	id, _ := pair[0].(string)
-	m := redis.XMessage{ID: id, Values: map[string]any{}}
-	for name, value := range record.FieldsOf(pair[1]) {
-		m.Values[name] = value
-	}
-	return m, nil
+	return p, last, there, nil
 }
 
 // sequenceOf reads an event's sequence number out of its JSON.

@@ -59,8 +59,8 @@ func (s *Store) WaitEvents(ctx context.Context, org string, after Position) erro
 			pipe.HSet(ctx, k.Sequences(), "tell", rediskv.EventsChannel)
 		}
 		counted := pipe.HGet(ctx, k.Sequences(), "event")
-		newer := pipe.XRangeN(ctx, k.Events(), after.after(), "+", 1)
-		_, _ = pipe.Exec(ctx) // a Redis that is full takes no mark, and can be read
+		newer := pipe.XRangeN(ctx, k.Events(), after.after(), "+", 1) // the last one is always in the head
+		_, _ = pipe.Exec(ctx)                                         // a Redis that is full takes no mark, and can be read
 		there, count = len(newer.Val()) > 0, counted.Val()
 		return newer.Err()
 	}); err != nil || there {

@@ -12,11 +12,8 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/peer"
 	"tollgate/rediskv/script"
+	"tollgate/rediskv/streams"
 )
-
-// trimBatch is how many entries one trimming call removes; a larger one would
-// hold up everybody else in the slot.
-const trimBatch = 1000
 
 // TrimEvents removes events of a partition's organizations that are older than
 // keep, but none that is still to be handed over or delivered.
@@ -62,7 +59,7 @@ func (s *Store) trimOrganization(ctx context.Context, k rediskv.Space, until tol
 		return nil
 	})
 	if err == nil {
-		removed, err = s.trimStream(ctx, "trim_events", k.Events(), until)
+		removed, err = streams.Trim(ctx, s.db, "trim_events", k.Events(), until)
 	}
 	if err != nil || removed == 0 {
 		return removed, err
@@ -70,40 +67,42 @@ func (s *Store) trimOrganization(ctx context.Context, k rediskv.Space, until tol
 	return removed, s.trimDeliveries(ctx, k, endpoints)
 }
 
-// trimStream removes the entries of a stream that are older than until, a batch
-// at a time.
-func (s *Store) trimStream(ctx context.Context, operation, key string, until tollgate.Instant) (removed int64, err error) {
-	for {
-		var n int64
-		if err := s.db.Timed(ctx, operation, func(ctx context.Context) error {
-			// Up to the batch's end, found by looking, never past until.
-			batch, err := s.db.Redis.XRangeN(ctx, key, "-", "("+strconv.FormatInt(int64(until), 10)+"-0", trimBatch).Result()
-			if err != nil || len(batch) == 0 {
-				return err
-			}
-			n, err = s.db.Redis.XTrimMinID(ctx, key, positionOf(batch[len(batch)-1]).after()).Result()
-			return err
-		}); err != nil {
-			return removed, err
-		}
-		if removed += n; n < trimBatch {
-			return removed, nil
-		}
-	}
-}
-
 // TrimAudit removes entries of the audit record of a partition's organizations
 // that are older than keep.
 func (s *Store) TrimAudit(ctx context.Context, partition int, keep tollgate.Instant) (removed int64, err error) {
 	orgs, err := s.organizationsOf(ctx, partition)
 	for _, org := range orgs {
-		n, failed := s.trimStream(ctx, "trim_audit", s.db.Space(org).Audit(), keep)
+		n, failed := streams.Trim(ctx, s.db, "trim_audit", s.db.Space(org).Audit(), keep)
 		removed += n
 		if failed != nil {
 			return removed, failed
 		}
 	}
 	return removed, err
+}
+
+// CutLogs moves what is older in the logs of a partition's organizations into segments,
+// so that no key is large: where all that read there know of segments.
+func (s *Store) CutLogs(ctx context.Context, partition int) (segments int, err error) {
+	if s.db.Layout() < rediskv.Together {
+		return 0, nil
+	}
+	orgs, err := s.organizationsOf(ctx, partition)
+	if err != nil {
+		return 0, err
+	}
+	for some := range slices.Chunk(orgs, rediskv.ReadTogether) {
+		var logs []string
+		for _, org := range some {
+			k := s.db.Space(org)
+			logs = append(logs, k.Events(), k.Audit())
+		}
+		n, err := streams.Cut(ctx, s.db, streams.Usual, logs)
+		if segments += n; err != nil {
+			return segments, err
+		}
+	}
+	return segments, nil
 }
 
 func (s *Store) organizationsOf(ctx context.Context, partition int) (orgs []string, err error) {
@@ -117,11 +116,11 @@ func (s *Store) organizationsOf(ctx context.Context, partition int) (orgs []stri
 // trimDeliveries takes deliveries of events that are gone from the endpoints'
 // lists; their records expire by themselves.
 func (s *Store) trimDeliveries(ctx context.Context, k rediskv.Space, endpoints []string) error {
+	first, err := streams.Range(ctx, s.db, k.Events(), "-", "+", 1)
+	if err != nil {
+		return err
+	}
 	return s.db.Timed(ctx, "trim_deliveries", func(ctx context.Context) error {
-		first, err := s.db.Redis.XRangeN(ctx, k.Events(), "-", "+", 1).Result()
-		if err != nil {
-			return err
-		}
 		before := "+inf" // no event is left
 		if len(first) == 1 {
 			before = "(" + strconv.FormatInt(sequenceOf(first[0]), 10)

@@ -18,6 +18,7 @@ import (
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/payments"
 	"tollgate/rediskv/record"
+	"tollgate/rediskv/streams"
 )
 
 // largePage is how many payments or tickets are read at once: with 64 KiB of
@@ -108,11 +109,7 @@ func (s *Store) exportedEntries(ctx context.Context, log string, j *ExportJob) (
 	if j.reading != "" {
 		from = "(" + j.reading
 	}
-	var found []redis.XMessage
-	err = s.db.Timed(ctx, "export_log", func(ctx context.Context) (err error) {
-		found, err = s.db.Redis.XRangeN(ctx, log, from, j.cut, rediskv.ScanPage).Result()
-		return err
-	})
+	found, err := streams.Range(ctx, s.db, log, from, j.cut, rediskv.ScanPage)
 	rows = make([]ExportedRow, len(found))
 	for i, m := range found {
 		rows[i].place, rows[i].Text = m.ID, jsontext.Value(rediskv.Text(m, "b"))

@@ -15,6 +15,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/record"
+	"tollgate/rediskv/streams"
 )
 
 const (
@@ -71,23 +72,28 @@ func (s *Store) ExportFacts(ctx context.Context, org string, d tollgate.Dataset,
 		}
 	}
 	sequences := record.ReadHash("", "", rediskv.Fields{})
+	entries := streams.Counter{Log: cmp.Or(log, k.Events())}
 	err = s.db.Timed(ctx, "export_facts", func(ctx context.Context) error {
-		var unfinished, entries *redis.IntCmd
+		var unfinished *redis.IntCmd
 		var last *redis.XMessageSliceCmd
 		var sequence *redis.StringCmd
 		counts := make([]*redis.IntCmd, len(indexes))
-		if err := s.db.AtOnce(ctx, func(pipe redis.Pipeliner) {
+		ask := func(pipe redis.Pipeliner) {
 			unfinished, sequence = pipe.SCard(ctx, k.Unfinished()), pipe.HGet(ctx, k.Sequences(), "event")
-			last, entries = pipe.XRevRangeN(ctx, cmp.Or(log, k.Events()), "+", "-", 1), pipe.XLen(ctx, cmp.Or(log, k.Events()))
+			last = pipe.XRevRangeN(ctx, entries.Log, "+", "-", 1) // it is always in the head
+			entries.Ask(ctx, pipe)
 			for i, index := range indexes {
 				counts[i] = pipe.ZCount(ctx, index, strconv.FormatInt(f.low, 10), strconv.FormatInt(high, 10))
 			}
-		}); err != nil {
-			return err
+		}
+		for done := false; !done; done = entries.Done() || log == "" {
+			if err := s.db.AtOnce(ctx, ask); err != nil {
+				return err
+			}
 		}
 		f.Room.Unfinished = int(unfinished.Val())
 		if log != "" {
-			f.cut, f.total = "0-0", entries.Val()
+			f.cut, f.total = "0-0", entries.Len()
 			for _, m := range last.Val() {
 				f.cut = m.ID
 			}

@@ -14,6 +14,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/script"
+	"tollgate/rediskv/streams"
 )
 
 // highest is behind every place.
@@ -25,6 +26,8 @@ const highest = 1 << 53
 type bounds struct {
 	after, before tollgate.Instant
 	low, high     int64
+	// The segments of the log that these times are in, where it is not the head.
+	afterIn, beforeIn string
 }
 
 // arguments are the times for the script, as far as the log may be apart from them.
@@ -47,7 +50,7 @@ func (b *bounds) found(first, last any) (right bool, err error) {
 		if entry == nil {
 			continue
 		}
-		m, err := eventlog.MessageOf(entry)
+		m, err := streams.MessageOf(entry)
 		if err != nil {
 			return false, err
 		}
@@ -106,11 +109,20 @@ func (s *Store) scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q T
 	}
 	args := scanTransactionsArgs{GrantVersion: version, Command: command, From: from, To: to, Count: size}
 	args.AfterMs, args.BeforeMs = b.arguments()
-	inv := scriptScanTransactions.With(scanTransactionsKeys{grant, k.Events()}, args)
+	keys := scanTransactionsKeys{grant, k.Events(), streams.Directory(k.Events()), cmp.Or(b.afterIn, k.Events()), cmp.Or(b.beforeIn, k.Events())}
+	inv := scriptScanTransactions.With(keys, args)
 	inv.Keys = append(inv.Keys, indexes...)
-	_, rest, err := s.db.Run(ctx, inv)
+	outcome, rest, err := s.db.Run(ctx, inv)
 	if err != nil {
 		return nil, false, err
+	}
+	if outcome == "older" {
+		for i, in := range []*string{&b.afterIn, &b.beforeIn} {
+			if first, _ := rest[i].(string); first != "" {
+				*in = streams.Segment(k.Events(), first)
+			}
+		}
+		return s.scan(ctx, c, k, q, after, b)
 	}
 	if right, err := b.found(rest[0], rest[1]); err != nil || !right {
 		if err == nil {
@@ -238,30 +250,36 @@ func (s *Store) Bounds(ctx context.Context, k rediskv.Space, q TransactionQuery)
 	if q.CreatedAfter == 0 && q.CreatedBefore == 0 {
 		return 0, high, nil
 	}
-	err = s.db.Timed(ctx, "transaction_bounds", func(ctx context.Context) error {
-		pipe := s.db.Redis.Pipeline()
-		first := pipe.XRangeN(ctx, k.Events(), rediskv.Milli(max(q.CreatedAfter.Add(-rediskv.Skew), 1)), "+", 1)
-		oldest := pipe.XRangeN(ctx, k.Events(), "-", "+", 1)
-		last := pipe.XRevRangeN(ctx, k.Events(), rediskv.Milli(q.CreatedBefore.Add(rediskv.Skew)), "-", 1)
-		if _, err := pipe.Exec(ctx); err != nil {
-			return err
+	if q.CreatedAfter != 0 {
+		first, err := streams.Range(ctx, s.db, k.Events(), rediskv.Milli(max(q.CreatedAfter.Add(-rediskv.Skew), 1)), "+", 1)
+		if err != nil {
+			return 0, 0, err
 		}
-		if found := first.Val(); q.CreatedAfter != 0 && len(found) == 1 && len(oldest.Val()) == 1 && found[0].ID != oldest.Val()[0].ID {
-			if n, apart := eventlog.PlaceOf(found[0]); apart < rediskv.Skew {
+		oldest, err := streams.Range(ctx, s.db, k.Events(), "-", "+", 1)
+		if err != nil {
+			return 0, 0, err
+		}
+		if len(first) == 1 && len(oldest) == 1 && first[0].ID != oldest[0].ID {
+			if n, apart := eventlog.PlaceOf(first[0]); apart < rediskv.Skew {
 				low = n * 16
 			}
 		}
-		if found := last.Val(); q.CreatedBefore != 0 && len(found) == 1 {
-			if n, apart := eventlog.PlaceOf(found[0]); apart < rediskv.Skew {
+	}
+	if q.CreatedBefore != 0 {
+		last, err := streams.RevRange(ctx, s.db, k.Events(), rediskv.Milli(q.CreatedBefore.Add(rediskv.Skew)), "-", 1)
+		if err != nil {
+			return 0, 0, err
+		}
+		if len(last) == 1 {
+			if n, apart := eventlog.PlaceOf(last[0]); apart < rediskv.Skew {
 				high = n*16 + 15
 			}
 		}
-		return nil
-	})
-	return low, high, err
+	}
+	return low, high, nil
 }
 
-type scanTransactionsKeys struct{ Grant, Events string }
+type scanTransactionsKeys struct{ Grant, Events, Directory, AfterIn, BeforeIn string }
 
 type scanTransactionsArgs struct {
 	GrantVersion, Command string

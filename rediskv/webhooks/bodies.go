@@ -9,6 +9,7 @@ import (
 
 	"tollgate/rediskv"
 	"tollgate/rediskv/eventlog"
+	"tollgate/rediskv/streams"
 )
 
 // neighbours is how far apart, in milliseconds, two events may be that are
@@ -33,6 +34,7 @@ func (s *Store) ReadBodies(ctx context.Context, work []Work) error {
 	}
 	type entry struct{ org, id string }
 	found := map[entry]redis.XMessage{}
+	var behind []*streams.Asked
 	err := s.db.Timed(ctx, "read_bodies", func(ctx context.Context) error {
 		for len(stretches) > 0 {
 			pipe := s.db.Redis.Pipeline()
@@ -48,26 +50,38 @@ func (s *Store) ReadBodies(ctx context.Context, work []Work) error {
 				for _, m := range r.reply.Val() {
 					found[entry{r.org, m.ID}] = m
 				}
-				// Between them were too many others.
+				// Between them were too many others, or they are older than the head.
 				for _, p := range r.wants {
-					if _, ok := found[entry{r.org, p.Stream()}]; !ok && len(r.wants) > 1 {
+					switch _, ok := found[entry{r.org, p.Stream()}]; {
+					case !ok && len(r.wants) > 1:
 						left = append(left, &stretch{org: r.org, wants: []eventlog.Position{p}})
+					case !ok:
+						behind = append(behind, &streams.Asked{Log: s.db.Space(r.org).Events(), First: p.Stream(), Last: p.Stream(), Count: 1})
 					}
 				}
 			}
 			stretches = left
 		}
-		return nil
+		return streams.Behind(ctx, s.db.Redis, behind)
 	})
 	if err != nil {
 		return err
 	}
+	older := map[entry]redis.XMessage{} // by the log
+	for _, a := range behind {
+		for _, m := range a.Found {
+			older[entry{a.Log, m.ID}] = m
+		}
+	}
 	for i, w := range work {
+		k := s.db.Space(w.Organization)
 		m, ok := found[entry{w.Organization, w.place}]
+		if !ok {
+			m, ok = older[entry{k.Events(), w.place}]
+		}
 		if !ok {
 			continue
 		}
-		k := s.db.Space(w.Organization)
 		if _, err := eventlog.EventOf(k, m); s.db.Noticed(ctx, k, err) != nil {
 			work[i].Damaged = true
 			continue

@@ -50,7 +50,7 @@ func (o *Observers) Worker() *workerObserver {
 		w.findings.WithLabelValues(string(kind))
 	}
 	for vec, values := range map[*prometheus.CounterVec][]string{ // present from the start
-		w.failed: {"clock", "jobs", "payouts", "rules", "trim"}, w.skipped: {"clock", "payouts", "rules", "trim", "deliveries"}, w.attempts: {"succeeded", "retrying", "failed"}, w.disabled: {"gone", "failing"},
+		w.failed: {"clock", "jobs", "payouts", "rules", "segments", "trim"}, w.skipped: {"clock", "payouts", "rules", "trim", "deliveries"}, w.attempts: {"succeeded", "retrying", "failed"}, w.disabled: {"gone", "failing"},
 		w.payouts: {"created", "paid", "failed", "later"}, w.exports: {"done", "left"},
 	} {
 		for _, value := range values {

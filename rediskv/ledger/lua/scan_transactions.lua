@@ -1,25 +1,36 @@
 -- Reads the next members of several indexes at one moment: a transaction that
 -- changes its status while they are read is in exactly one of them.
--- KEYS: grant, events
+-- KEYS: grant, events, directory, after_in, before_in
 -- ARGV: grant_version, command, from, to, count, after_ms, before_ms
 -- command is ZRANGEBYSCORE or ZREVRANGEBYSCORE. KEYS goes on with the indexes. What
 -- was made before after_ms, or behind before_ms, by the clock of Redis, is passed
 -- over (empty: nothing is). The log of events has the places: an event's sequence
--- stands in front of all that is not ours.
--- Returns: {'read', the first event behind after_ms, the last one before before_ms,
+-- stands in front of all that is not ours. after_in and before_in are where to look for
+-- the two: events, or the segments that an answer 'older' has named (package streams).
+-- Returns: {'older', the segment with after_ms, that with before_ms} | {'read', the first event behind after_ms, the last one before before_ms,
 --   {member, position, …}, …} | {'grant'}; false for an event that bounds nothing
 if not granted(grant, grant_version) then return {'grant'} end
 local function place(entry)
   local sequence = entry and entry[2][8] and string.match(entry[2][8], '"sequence":(%d+)')
   return sequence and tonumber(sequence) * 16
 end
-local first, last
+-- The last event up to a moment bounds as well as the first one behind it.
+local function up_to(stream, ms) return redis.call('XREVRANGE', stream, ms, '-', 'COUNT', '1')[1] end
+local first, last, after_at, before_at
 if after_ms ~= '' then
-  first = redis.call('XRANGE', events, after_ms, '+', 'COUNT', '1')[1]
-  local oldest = redis.call('XRANGE', events, '-', '+', 'COUNT', '1')[1]
-  if first and oldest[1] == first[1] then first = nil end -- what came before may have been trimmed
+  if after_in ~= events then
+    first = up_to(after_in, after_ms)
+  elseif #redis.call('XRANGE', events, '-', '(' .. after_ms .. '-0', 'COUNT', '1') == 1 then
+    first = redis.call('XRANGE', events, after_ms, '+', 'COUNT', '1')[1]
+  else
+    after_at = up_to(directory, after_ms) -- if none, what came before may have been trimmed
+  end
 end
-if before_ms ~= '' then last = redis.call('XREVRANGE', events, before_ms, '-', 'COUNT', '1')[1] end
+if before_ms ~= '' then
+  last = up_to(before_in, before_ms)
+  if not last and before_in == events then before_at = up_to(directory, before_ms) end
+end
+if after_at or before_at then return {'older', after_at and after_at[1] or false, before_at and before_at[1] or false} end
 local low, high = place(first), place(last)
 local up = command == 'ZRANGEBYSCORE'
 local least, most = tonumber(up and from or to), tonumber(up and to or from)

@@ -1,0 +1,126 @@
+package checks
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate/rediskv"
+	"tollgate/rediskv/consistency"
+	"tollgate/rediskv/streams"
+)
+
+// segmentKey is what follows the organization in the key of a segment of its logs.
+var segmentKey = regexp.MustCompile(`^(events|audit):\d+-\d+$`)
+
+// segment is a segment as the directory of its log names it.
+type segment struct {
+	log, what string // the log's key, and its name for people
+	id        string // of the first entry
+	through   string // how many entries have gone into segments up to its end
+	before    string // the same of the segment before it; empty: it is the first
+	next      string // where the next segment begins, or the head
+}
+
+func (s *segment) found(format string, args ...any) []Finding {
+	return plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "segment", s.what+":"+s.id, format, args...)})
+}
+
+// segments walks through the directory of a log: each segment is there, and has as many
+// entries as it says, which come before those of the next one.
+func (w *walk) segments(ctx context.Context, log string) error {
+	from, before := "-", ""
+	what := log[strings.LastIndexByte(log, ':')+1:]
+	for {
+		var entries []redis.XMessage
+		if err := w.timed(ctx, "segments", func(ctx context.Context) (err error) {
+			entries, err = w.redis().XRangeN(ctx, streams.Directory(log), from, "+", page+1).Result()
+			return err
+		}); err != nil {
+			return err
+		}
+		list := make([]segment, min(len(entries), page))
+		for i := range list {
+			list[i] = segment{log: log, what: what, id: entries[i].ID, through: rediskv.Text(entries[i], "n"), before: before}
+			if before = list[i].through; i+1 < len(entries) {
+				list[i].next = entries[i+1].ID
+			}
+		}
+		if err := confirmed(ctx, w, list, w.checkSegments); err != nil || len(entries) <= page {
+			return err
+		}
+		from = "(" + list[page-1].id
+	}
+}
+
+// checkSegments compares segments with what their directory says of them. One that it
+// does not name any more has been trimmed.
+func (w *walk) checkSegments(ctx context.Context, list []segment) ([][]Finding, error) {
+	named, first, last := make([]*redis.XMessageSliceCmd, len(list)), make([]*redis.XMessageSliceCmd, len(list)), make([]*redis.XMessageSliceCmd, len(list))
+	length := make([]*redis.IntCmd, len(list))
+	var oldest, head *redis.XMessageSliceCmd
+	if err := w.atOnce(ctx, "segments", func(ctx context.Context, pipe redis.Pipeliner) {
+		directory := streams.Directory(list[0].log)
+		oldest, head = pipe.XRangeN(ctx, directory, "-", "+", 1), pipe.XRangeN(ctx, list[0].log, "-", "+", 1)
+		for i, s := range list {
+			key := streams.Segment(s.log, s.id)
+			named[i] = pipe.XRangeN(ctx, directory, s.id, s.id, 1)
+			first[i], last[i], length[i] = pipe.XRangeN(ctx, key, "-", "+", 1), pipe.XRevRangeN(ctx, key, "+", "-", 1), pipe.XLen(ctx, key)
+		}
+	}); err != nil {
+		return nil, err
+	}
+	findings := make([][]Finding, len(list))
+	for i, s := range list {
+		if len(named[i].Val()) == 0 {
+			continue
+		}
+		if len(first[i].Val()) == 0 || len(last[i].Val()) == 0 {
+			findings[i] = s.found("the directory of the log names it, and it is not there")
+			continue
+		}
+		if s.next == "" { // then it is the last one, or has been when the directory was read
+			for _, m := range head.Val() {
+				s.next = m.ID
+			}
+		}
+		trimmed := oldest.Val()[0].ID == s.id
+		before, wrong := strconv.ParseInt(s.before, 10, 64)
+		through, err := strconv.ParseInt(s.through, 10, 64)
+		switch begins, ends := first[i].Val()[0].ID, last[i].Val()[0].ID; {
+		case err != nil:
+			findings[i] = s.found("the directory of the log counts %q entries up to its end", s.through)
+		case begins != s.id && !trimmed:
+			findings[i] = s.found("it begins with entry %s", begins)
+		case s.next != "" && streams.Less(s.next, streams.Next(ends)):
+			findings[i] = s.found("it ends with entry %s, and what comes behind it begins with %s", ends, s.next)
+		case !trimmed && wrong == nil && length[i].Val() != through-before:
+			findings[i] = s.found("it has %d entries, and had %d", length[i].Val(), through-before)
+		}
+	}
+	return findings, nil
+}
+
+// checkSegmentNamed looks whether the directories of logs name segments that are there.
+func (w *walk) checkSegmentNamed(ctx context.Context, names []string) ([][]Finding, error) {
+	named, there := make([]*redis.XMessageSliceCmd, len(names)), make([]*redis.IntCmd, len(names))
+	if err := w.atOnce(ctx, "segments", func(ctx context.Context, pipe redis.Pipeliner) {
+		for i, name := range names {
+			log, id, _ := strings.Cut(name, ":")
+			named[i] = pipe.XRangeN(ctx, streams.Directory(w.k.Object(log)), id, id, 1)
+			there[i] = pipe.Exists(ctx, w.k.Object(name))
+		}
+	}); err != nil {
+		return nil, err
+	}
+	findings := make([][]Finding, len(names))
+	for i, name := range names {
+		if len(named[i].Val()) == 0 && there[i].Val() == 1 {
+			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "segment", name, "no directory of a log names it")})
+		}
+	}
+	return findings, nil
+}

@@ -1,0 +1,89 @@
+-- Reads a range of a log in either direction and keeps the entries that match. The
+-- newest are in the log's own stream, what is older in segments (package streams).
+-- KEYS: grant, log, directory
+-- ARGV: grant_version, command, first, last, count, types, accounts, named_id, resumed
+-- command is XRANGE or XREVRANGE. first and last are whole ids, or - and +. types and
+-- accounts are between commas; empty means all. named_id is one that the entry must
+-- name (or empty), resumed the place of an entry that is returned as well (or empty).
+-- KEYS goes on with segments, in the order in which they are read: those that an
+-- answer 'older' has named. Who reads goes on from the end of a 'part'.
+-- Returns: {'read', matching entries, number of entries looked at, the last
+--   entry looked at, the resumed one} | {'part', the same, where to go on}
+--   | {'older', the first ids of the segments to be read} | {'grant'}
+if not granted(grant, grant_version) then return {'grant'} end
+local up, wanted = command == 'XRANGE', tonumber(count)
+local found, looked, at, there = {}, 0, false, false
+
+local function take(stream)
+  if resumed ~= '' and not there then there = redis.call('XRANGE', stream, resumed, resumed)[1] or false end
+  if looked >= wanted then return end
+  for _, entry in ipairs(redis.call(command, stream, first, last, 'COUNT', whole(wanted - looked))) do
+    looked, at = looked + 1, entry
+    local f = entry[2] -- of an event: i, id, t, type, a, account, b, body
+    if (types == '' or string.find(types, ',' .. f[4] .. ',', 1, true)) and
+       (accounts == '' or string.find(accounts, ',' .. f[6] .. ',', 1, true)) and
+       (named_id == '' or string.find(f[8], '"' .. named_id .. '"', 1, true)) then
+      found[#found + 1] = entry
+    end
+  end
+end
+
+-- Whether a stream reaches back to where the range begins.
+local function reaches(stream)
+  local low = up and first or last
+  return low ~= '-' and #redis.call('XRANGE', stream, '-', low, 'COUNT', '1') == 1
+end
+
+-- The segments that have what is wanted, as far as their counts say so.
+local function listed()
+  local list, counted = {}, nil
+  local function more(entries)
+    for _, entry in ipairs(entries) do
+      list[#list + 1] = entry[1]
+      local n = tonumber(entry[2][2]) or 0
+      if #list == (up and 1 or 2) then counted = n end
+      if counted and math.abs(n - counted) >= wanted then return end
+    end
+  end
+  if not up then
+    more(redis.call('XREVRANGE', directory, first, '-', 'COUNT', '16'))
+    return list
+  end
+  local from = resumed ~= '' and resumed or first
+  if from ~= '-' then
+    more(redis.call('XREVRANGE', directory, from, '-', 'COUNT', '1'))
+    from = '(' .. from
+  end
+  more(redis.call('XRANGE', directory, from, last, 'COUNT', '16'))
+  return list
+end
+
+if #KEYS == named_keys then
+  if not up then take(log) end
+  local list = {}
+  if (up or looked < wanted) and not reaches(log) then list = listed() end
+  if #list > 0 then return {'older', list} end
+  if up then take(log) end
+  return {'read', found, looked, at, there}
+end
+
+local function id_of(segment) return string.sub(segment, #log + 2) end
+
+-- Entries go from the log into a new segment: what was named may not be all any more.
+local newest = redis.call('XREVRANGE', directory, up and '+' or first, '-', 'COUNT', '1')[1]
+if not up then
+  if newest and newest[1] ~= id_of(KEYS[named_keys + 1]) then return {'older', listed()} end
+  take(log)
+end
+for i = named_keys + 1, #KEYS do take(KEYS[i]) end
+if looked >= wanted then return {'read', found, looked, at, there} end
+
+local final = id_of(KEYS[#KEYS])
+if up then
+  local behind = redis.call('XRANGE', directory, '(' .. final, last, 'COUNT', '1')[1]
+  if behind then return {'part', found, looked, at, there, behind[1]} end
+  take(log)
+elseif not reaches(KEYS[#KEYS]) and redis.call('XREVRANGE', directory, '(' .. final, '-', 'COUNT', '1')[1] then
+  return {'part', found, looked, at, there, final}
+end
+return {'read', found, looked, at, there}
