@@ -233,8 +233,8 @@ var breakings = []breaking{
 		l.do("HSET", id, "st", "failed", "n", "1", "lat", "1800000000000", "cat", "1800000000000")
 	}},
 	{"a delivery that is gone is queued", consistency.FindingQueue, true, func(l *lived) {
-		id := l.waiting()
-		l.do("DEL", id)
+		l.do("ZADD", l.endpoint+":queue", 5, "dlv_gone")
+		l.do("ZADD", l.endpoint+":open", 5, "dlv_gone")
 	}},
 	{"an endpoint with deliveries is not ready", consistency.FindingQueue, true, func(l *lived) { l.do("ZREM", ":ready", l.Caller.Organization+"/"+l.endpoint) }},
 	{"an endpoint that is not there is ready", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":ready", 1, l.Caller.Organization+"/we_gone") }},
@@ -286,6 +286,37 @@ var breakings = []breaking{
 		l.do("ZADD", "txns:"+l.Config.MerchantAccounts[1].ID, fmt.Sprint(l.do("ZSCORE", "txns", m)), m)
 	}},
 	{"a list has a transaction in another place", consistency.FindingIndex, true, func(l *lived) { l.do("ZADD", "txns", 3, l.txn(l.whole.ID, tollgate.TransactionCapture)) }},
+	{"a revision of grants is no number", consistency.FindingDamaged, false, func(l *lived) { l.do("HSET", "grants", "v", "\xb1") }},
+	{"a revision of a grant is no number", consistency.FindingDamaged, false, func(l *lived) { l.do("HSET", l.Config.Grants[0].ID, "v", "q") }},
+	{"a revision of endpoints is no number", consistency.FindingDamaged, false, func(l *lived) { l.do("HSET", "webhooks", "v", "-1") }},
+	{"a counter of events is no number", consistency.FindingDamaged, false, func(l *lived) { l.do("HSET", "seq", "event", "x") }},
+	{"a time of damage is no number", consistency.FindingDamaged, false, func(l *lived) { l.do("HSET", "damaged", "payment/pay_1", "01") }},
+	{"the room of exports is no sum", consistency.FindingDamaged, false, func(l *lived) { l.do("HSET", "exports:sizes", "all", "12", "exp_1", "5", "exp_2", "6") }},
+	{"the list of grants has another client", consistency.FindingIndex, false, func(l *lived) { l.do("HSET", "grants", l.Config.Grants[0].ID, "cli_other") }},
+	{"the list of grants has one that is not there", consistency.FindingIndex, false, func(l *lived) { l.do("HSET", "grants", "grt_gone", "cli_other") }},
+	{"a delivery was made for an unknown reason", consistency.FindingDamaged, false, func(l *lived) { l.do("HSET", l.waiting(), "trig", "schedul%") }},
+	{"a delivery has more attempts in a run than in all", consistency.FindingDamaged, false, func(l *lived) { l.do("HSET", l.waiting(), "run", "9") }},
+	{"a listed delivery is gone", consistency.FindingDelivery, false, func(l *lived) {
+		last := l.do("ZRANGE", l.endpoint+":dlv", 0, 0).([]any)[0].(string)
+		l.do("ZADD", l.endpoint+":dlv", fmt.Sprint(l.do("ZSCORE", l.endpoint+":dlv", last)), last[:len(last)-1]+"\x01")
+		l.do("ZREM", l.endpoint+":dlv", last)
+	}},
+	{"a delivery is at the place of another event", consistency.FindingDelivery, false, func(l *lived) {
+		first := l.do("ZRANGE", l.endpoint+":dlv", 0, 0).([]any)[0].(string)
+		l.do("ZINCRBY", l.endpoint+":dlv", "100", first)
+	}},
+	{"the last of a list is between two places", consistency.FindingIndex, true, func(l *lived) {
+		last := l.do("ZRANGE", "txns", -1, -1).([]any)[0].(string)
+		l.do("ZADD", "txns", fmt.Sprint(l.do("ZSCORE", "txns", last))+".0001", last)
+	}},
+	{"the last delivery is between two places", consistency.FindingDelivery, false, func(l *lived) {
+		last := l.do("ZRANGE", l.endpoint+":dlv", -1, -1).([]any)[0].(string)
+		l.do("ZADD", l.endpoint+":dlv", fmt.Sprint(l.do("ZSCORE", l.endpoint+":dlv", last))+".0001", last)
+	}},
+	{"the first of a list is below all places", consistency.FindingIndex, true, func(l *lived) {
+		first := l.do("ZRANGE", "txns", 0, 0).([]any)[0].(string)
+		l.do("ZADD", "txns", "-0.5", first)
+	}},
 	{"a payout's own list is empty", consistency.FindingIndex, true, func(l *lived) { l.do("DEL", l.payout+":txn") }},
 	{"a group lacks a member", consistency.FindingIndex, true, func(l *lived) {
 		m := l.txn(l.whole.ID, tollgate.TransactionCapture)

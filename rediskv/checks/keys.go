@@ -91,6 +91,11 @@ func (w *walk) keys(ctx context.Context, names []string) error {
 			return err
 		}
 	}
+	if slices.Contains(names, "grants") {
+		if err := confirmed(ctx, w, []string{"grants"}, w.checkGrants); err != nil {
+			return err
+		}
+	}
 	for some := range slices.Chunk(names, page) {
 		if err := confirmed(ctx, w, some, w.checkSums); err != nil {
 			return err

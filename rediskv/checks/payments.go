@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -225,7 +224,7 @@ func documents(k rediskv.Space, replies map[string]*redis.StringCmd, into *consi
 func (w *walk) queued(r *paymentReplies, p *tollgate.Payment, f rediskv.Fields) []Finding {
 	there, want := "", rediskv.Milli(p.Deadline())
 	if r.due.Err() == nil {
-		there = strconv.FormatInt(int64(r.due.Val()), 10)
+		there = place(r.due.Val())
 	}
 	if there == want {
 		return nil
