@@ -22,6 +22,9 @@ func TestNetwork(t *testing.T) {
 	p := planned(t, "network", 200)
 	t.Run("wires", func(t *testing.T) { wires(t, p) })
 	t.Run("nodes", func(t *testing.T) { hungNodes(t, p) })
+	t.Run("partitions", func(t *testing.T) { partitions(t, p) })
+	t.Run("disk", func(t *testing.T) { fullDisk(t, p) })
+	t.Run("clocks", func(t *testing.T) { clocks(t, p) })
 }
 
 // wires: each process has its own way to Redis. Meanwhile Redis is full now and then, and
