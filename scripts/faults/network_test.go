@@ -159,7 +159,9 @@ func (w *world) copies(count int) {
 		}
 		w.mu.Unlock()
 		dir := filepath.Join(w.t.TempDir(), "copy")
+		begun := time.Now()
 		program.Run(w.t, w.env, "backup", dir)
+		w.t.Logf("a copy with %d changes was made and checked in %s", w.made(), time.Since(begun).Round(time.Millisecond))
 		program.Run(w.t, w.env, "backup", "verify", dir)
 		empty := redistest.Started(w.t, redistest.Real)
 		env := append(append([]string(nil), w.env...), "TOLLGATE_REDIS_URL="+empty.URL)
