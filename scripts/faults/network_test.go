@@ -118,7 +118,7 @@ func (w *world) evicting(direct *redis.Client) {
 	}
 	w.awaitLong("readyz tells that Redis evicts", func() bool {
 		a, err := w.readyz()
-		return err == nil && (a.StatusCode == 503 || strings.Contains(a.Text, "evict"))
+		return err == nil && (a.StatusCode == 503 || strings.Contains(a.Text, `"policy":"fail"`))
 	})
 	must(w.t, direct.ConfigSet(ctx, "maxmemory-policy", "noeviction").Err())
 	w.awaitLong("all is well again", func() bool {
