@@ -301,6 +301,21 @@ var breakings = []breaking{
 		l.do("ZADD", l.endpoint+":dlv", fmt.Sprint(l.do("ZSCORE", l.endpoint+":dlv", last)), last[:len(last)-1]+"\x01")
 		l.do("ZREM", l.endpoint+":dlv", last)
 	}},
+	{"a delivery is behind all events", consistency.FindingDelivery, false, func(l *lived) {
+		first := l.do("ZRANGE", l.endpoint+":dlv", 0, 0).([]any)[0].(string)
+		l.do("ZADD", l.endpoint+":dlv", "1e200", first)
+	}},
+	{"the list of perimeters has one that is not there", consistency.FindingIndex, false, func(l *lived) { l.do("SADD", "perimeters", "per_gone@1") }},
+	{"a file of no export takes up room", consistency.FindingIndex, false, func(l *lived) { l.do("ZADD", "exports:files", "1796181065946", "exp_gone") }},
+	{"a file takes up room for half a millisecond", consistency.FindingIndex, false, func(l *lived) { l.do("ZADD", "exports:files", "1796181065946.5", l.export) }},
+	{"a preview of an export is another one", consistency.FindingDamaged, false, func(l *lived) {
+		l.do("HSET", l.export, "prev", `[{"amount":"9.00"}]`, "psum", `19:00000000`)
+	}},
+	{"an export is out of order", consistency.FindingIndex, false, func(l *lived) { l.do("ZADD", "exports:all", "3", l.export) }},
+	{"an export is not in the list of all", consistency.FindingIndex, true, func(l *lived) {
+		l.do("ZADD", "exports:all", "0", "exp_0")
+		l.do("ZREM", "exports:all", l.export)
+	}},
 	{"a delivery is at the place of another event", consistency.FindingDelivery, false, func(l *lived) {
 		first := l.do("ZRANGE", l.endpoint+":dlv", 0, 0).([]any)[0].(string)
 		l.do("ZINCRBY", l.endpoint+":dlv", "100", first)

@@ -67,3 +67,19 @@ func (w *walk) checkListedDeliveries(ctx context.Context, endpoint string, entri
 	}
 	return findings, nil
 }
+
+// beyond looks at the end of an endpoint's list of deliveries, behind the last event when
+// the walk began.
+func (w *walk) beyond(ctx context.Context, endpoint string) error {
+	var last []redis.Z
+	if err := w.timed(ctx, "index", func(ctx context.Context) (err error) {
+		by := &redis.ZRangeBy{Min: "(" + place(float64(w.last)), Max: "+inf", Count: page}
+		last, err = w.redis().ZRevRangeByScoreWithScores(ctx, w.k.Deliveries(endpoint), by).Result()
+		return err
+	}); err != nil {
+		return err
+	}
+	return confirmed(ctx, w, entriesOf(last), func(ctx context.Context, entries []entry) ([][]Finding, error) {
+		return w.checkListedDeliveries(ctx, endpoint, entries)
+	})
+}

@@ -250,8 +250,11 @@ func (w *walk) deliveries(ctx context.Context, id string) error {
 	}{at: -1}
 	for {
 		entries, err := w.entries(ctx, w.k.Deliveries(id), s.at, w.last)
-		if err != nil || len(entries) == 0 {
+		if err != nil {
 			return err
+		}
+		if len(entries) == 0 {
+			return w.beyond(ctx, id)
 		}
 		if err := confirmed(ctx, w, entries, func(ctx context.Context, entries []entry) ([][]Finding, error) {
 			return w.checkListedDeliveries(ctx, id, entries)

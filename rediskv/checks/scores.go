@@ -21,15 +21,22 @@ func (e entry) id() string { return tollgate.PrefixTransaction + e.member }
 // place is a score as a decimal number, which Redis reads as exactly that score.
 func place(score float64) string { return strconv.FormatFloat(score, 'f', -1, 64) }
 
+func entriesOf(found []redis.Z) (entries []entry) {
+	for _, z := range found {
+		member, _ := z.Member.(string)
+		entries = append(entries, entry{member, z.Score})
+	}
+	return entries
+}
+
 // entries is the next page behind a place and up to another, with all that share the
 // last one.
 func (w *walk) entries(ctx context.Context, key string, after float64, upTo int64) (entries []entry, err error) {
 	read := func(from string, to string, count int64) error {
 		return w.timed(ctx, "index", func(ctx context.Context) error {
 			found, err := w.redis().ZRangeByScoreWithScores(ctx, key, &redis.ZRangeBy{Min: from, Max: to, Count: count}).Result()
-			for _, z := range found {
-				member, _ := z.Member.(string)
-				if e := (entry{member, z.Score}); !slices.Contains(entries, e) {
+			for _, e := range entriesOf(found) {
+				if !slices.Contains(entries, e) {
 					entries = append(entries, e)
 				}
 			}

@@ -108,7 +108,7 @@ func checkHash(key string, f map[string]string) error {
 	if sum := f[record.Golden]; sum != "" && sum != record.GoldenSum(key, f["golden"]) {
 		return errors.New("its golden cases are not what was written")
 	}
-	return errors.Join(record.Check(record.Verified(key, f)[record.Field]), checkScripted(record.KindOf(key), f))
+	return errors.Join(record.Check(record.Verified(key, f)[record.Field]), checkScripted(key, f))
 }
 
 // checkAttempts looks at those that were recorded; one that is under way is no record.

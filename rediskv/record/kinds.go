@@ -65,7 +65,7 @@ var table = []struct {
 		Covered: []string{"cut", "json", "flt", "low", "sum", "code", "why", "fin"},
 		// exp: an earlier release ends the file's time sooner and leaves the checksum as
 		// it is. Who reads it compares it with fin.
-		Scripts: []string{"st", "exp", "total", "n", "tries", "entry", "own", "start", "at", "done", "left", "bytes", "sha", "prev"},
+		Scripts: []string{"st", "exp", "total", "n", "tries", "entry", "own", "start", "at", "done", "left", "bytes", "sha", "prev", "psum"},
 	}},
 	{"org_", Kind{Name: "organization", Witness: "v", Covered: []string{"v", "json", "accounts"}}},
 	{"ma_", Kind{Name: "merchant_account", Witness: "v", Covered: []string{"v", "json", "limits", "given", "cutoffs"}, Scripts: []string{"closed"}}},

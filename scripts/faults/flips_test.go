@@ -2,6 +2,8 @@ package faults
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -222,7 +224,7 @@ func (f *flips) check() map[string]string {
 // whether it says that something is.
 func (f *flips) read(o *org) (shown map[string]string, damaged bool) {
 	shown = map[string]string{}
-	lists := []string{"/v1/payments", "/v1/transactions", "/v1/events", "/v1/payouts", "/v1/webhooks"}
+	lists := []string{"/v1/payments", "/v1/transactions", "/v1/events", "/v1/payouts", "/v1/webhooks", "/v1/exports"}
 	for _, list := range lists {
 		cursor := ""
 		for {
@@ -240,9 +242,12 @@ func (f *flips) read(o *org) (shown map[string]string, damaged bool) {
 				var object struct {
 					ID      string `json:"id"`
 					Damaged bool   `json:"damaged"`
+					Result  struct {
+						SHA256 string `json:"sha256"`
+					} `json:"result"`
 				}
 				_ = json.Unmarshal(text, &object)
-				if object.Damaged {
+				if object.Damaged || list == "/v1/exports" && !f.whole(o, object.ID, object.Result.SHA256) {
 					damaged = true
 					continue
 				}
@@ -255,6 +260,13 @@ func (f *flips) read(o *org) (shown map[string]string, damaged bool) {
 		}
 	}
 	return shown, damaged
+}
+
+// whole reports whether a file of an export is what the export says.
+func (f *flips) whole(o *org, id, sum string) bool {
+	said, err := f.once(o, "http://"+f.serves[0].addr, "GET", "/v1/exports/"+id+"/file", "", "")
+	now := sha256.Sum256([]byte(said.text))
+	return err == nil && said.status == 200 && hex.EncodeToString(now[:]) == sum
 }
 
 // misleading is an object that is shown with other amounts than before.
@@ -284,7 +296,7 @@ func amounts(text string) string {
 	_ = json.Unmarshal([]byte(text), &object)
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		if strings.Contains(name, "amount") || strings.Contains(name, "fee") || name == "currency" || name == "data" {
+		if strings.Contains(name, "amount") || strings.Contains(name, "fee") || name == "currency" || name == "data" || name == "preview" {
 			all = append(all, name+string(object[name]))
 		}
 	}

@@ -32,6 +32,7 @@ func TestNetwork(t *testing.T) {
 func wires(t *testing.T, p plan) {
 	server := redistest.Started(t, redistest.Real)
 	w := newWorld(t, p, newSite(t, server.URL, 3), 0, 0)
+	w.pause = 400 * time.Millisecond // each copy has all that there is, and is checked
 	var ways []*redistest.Wire
 	for _, name := range []string{"serve", "serve", "work", "work"} {
 		way := redistest.Proxy(t, server.Addr)
