@@ -31,7 +31,7 @@ var rooms = map[string]map[string][]string{
 		"agenda":      {"", "script"},
 		"backup":      {"", "checks", "history", "rdb", "store"},
 		"eventlog":    {"", "history", "peer", "record", "script", "streams"},
-		"checks":      {"", "accounts", "consistency", "eventlog", "ledger", "payments", "peer", "record", "streams", "webhooks"},
+		"checks":      {"", "accounts", "consistency", "eventlog", "exports", "ledger", "payments", "peer", "record", "streams", "webhooks"},
 		"consistency": {},
 		"exports":     {"", "eventlog", "ledger", "payments", "record", "script", "streams"},
 		"hashes":      {""},

@@ -151,7 +151,7 @@ func TestEveryBitIsCovered(t *testing.T) {
 	}
 	want := []string{
 		"payment", "transaction", "payout", "delivery", "replay", "recovery", "webhook_endpoint", "export", "organization", "merchant_account", "legal_entity",
-		"client", "grant", "rule_signer", "rule_set", "activation", "shadow", "rule", "rule_name", "shadows",
+		"client", "grant", "rule_signer", "rule_set", "activation", "shadow", "rule", "rule_name", "shadows", "quotas",
 		"attempt", "request", "tkt_", "cap_", "rfd_", "txn_", "per_", "rs_", "events", "audit", "divergences",
 	}
 	slices.Sort(want)

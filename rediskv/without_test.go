@@ -40,7 +40,6 @@ var without = []struct{ key, why string }{
 	{`org_X:module:[0-9a-f]+`, "a module; its SHA-256 is its name"},
 	{`org_X:grants|org_X:perimeters|org_X:rules|org_X:shadows|org_X:\w+:activations`, "names what is there; each is a record of its own"},
 	{`org_X:ending`, "whose tokens are still to be ended; it goes with the run that does it"},
-	{`org_X:quotas`, "how many there are; it limits and decides nothing else"},
 	{`org_X:shd_\w+:totals`, "counts of scripts, of prices that nobody pays"},
 	{`org_X:damaged`, "of what has been told, so that it is told once"},
 	{`org_X:op:.*|org_X:jti:.*|history:op:.*`, "the mark of an operation or an assertion; it expires within minutes"},

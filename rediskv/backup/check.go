@@ -69,6 +69,7 @@ func (c *Copy) checkSome(ctx context.Context, o Options, clock func() time.Time,
 	if err := c.load(ctx, options, group); err != nil {
 		return err
 	}
+	(&ranges{mini: mini, password: password}).hook()
 	s, err := store.Open(ctx, options)
 	if err != nil {
 		return err

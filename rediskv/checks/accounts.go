@@ -232,8 +232,8 @@ func (w *walk) payoutsOf(ctx context.Context, ids []string) (done []tollgate.Sto
 
 // payoutsSince reads the payouts of an account that were made since the walk began.
 func (w *walk) payoutsSince(ctx context.Context, account string, after, upTo int64) (list []tollgate.StoredPayout, err error) {
-	for {
-		entries, err := w.entries(ctx, w.k.TransactionsOf(account), after, upTo)
+	for at := float64(after); ; {
+		entries, err := w.entries(ctx, w.k.TransactionsOf(account), at, upTo)
 		if err != nil || len(entries) == 0 {
 			return list, err
 		}
@@ -252,7 +252,7 @@ func (w *walk) payoutsSince(ctx context.Context, account string, after, upTo int
 				}
 			}
 		}
-		after = entries[len(entries)-1].score
+		at = entries[len(entries)-1].score
 		if err := w.passed(ctx, "members of groups", len(entries), w.at.At); err != nil {
 			return nil, err
 		}
@@ -273,7 +273,7 @@ func (w *walk) sum(ctx context.Context, account string, p tollgate.Payable, boun
 // members reads the members of a group in pages, up to a position.
 func (w *walk) members(ctx context.Context, account string, c tollgate.Currency, d tollgate.Date, bound int64, each func(*tollgate.Transaction)) error {
 	key := w.k.Group(account, c, d)
-	for at := int64(-1); ; {
+	for at := float64(-1); ; {
 		entries, err := w.entries(ctx, key, at, bound)
 		if err != nil {
 			return err

@@ -98,7 +98,7 @@ func (s *counterSums) gather(ctx context.Context) error {
 		}
 		last := members[len(members)-1].Score
 		s.top = max(s.top, int64(members[0].Score))
-		below = "(" + strconv.FormatInt(int64(last), 10)
+		below = "(" + place(last)
 		read, sequence, old, err := s.read(ctx, members, oldest)
 		if err != nil {
 			return err

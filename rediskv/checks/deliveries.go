@@ -134,8 +134,8 @@ func (w *walk) checkWanted(ctx context.Context, list []wanted) ([][]Finding, err
 		switch {
 		case places[i].Err() != nil:
 			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingDelivery, "delivery", id, "%s wants event %s, and has no delivery of it", one.to.ID, one.ID)})
-		case int64(places[i].Val()) != one.Sequence:
-			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingDelivery, "delivery", id, "%s has it at %d, and its event %s has sequence %d", one.to.ID, int64(places[i].Val()), one.ID, one.Sequence)})
+		case places[i].Val() != float64(one.Sequence):
+			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingDelivery, "delivery", id, "%s has it at %s, and its event %s has sequence %d", one.to.ID, place(places[i].Val()), one.ID, one.Sequence)})
 		}
 	}
 	return findings, nil
@@ -251,18 +251,26 @@ func sameJSON(a, b string) bool {
 // deliveries walks through an endpoint's list of deliveries, which has one of each event.
 func (w *walk) deliveries(ctx context.Context, id string) error {
 	s := struct {
-		at     int64
+		at     float64
 		member string
 	}{at: -1}
 	for {
 		entries, err := w.entries(ctx, w.k.Deliveries(id), s.at, w.last)
-		if err != nil || len(entries) == 0 {
+		if err != nil {
+			return err
+		}
+		if len(entries) == 0 {
+			return w.beyond(ctx, id)
+		}
+		if err := confirmed(ctx, w, entries, func(ctx context.Context, entries []entry) ([][]Finding, error) {
+			return w.checkListedDeliveries(ctx, id, entries)
+		}); err != nil {
 			return err
 		}
 		ids := make([]string, len(entries))
 		for i, e := range entries {
 			if e.score == s.at {
-				w.report(plain([]consistency.Finding{consistency.Found(consistency.FindingDelivery, "delivery", e.member, "%s has %s and it at %d: two deliveries of one event", id, s.member, e.score)}))
+				w.report(plain([]consistency.Finding{consistency.Found(consistency.FindingDelivery, "delivery", e.member, "%s has %s and it at %s: two deliveries of one event", id, s.member, place(e.score))}))
 			}
 			ids[i], s.at, s.member = e.member, e.score, e.member
 		}

@@ -15,16 +15,6 @@ import (
 	"tollgate/rediskv/record"
 )
 
-// entry is a member of an index of transactions, and its place there.
-type entry struct {
-	member string // the transaction's id without its prefix
-	score  int64
-}
-
-func (e entry) of() ledger.Indexed { return ledger.MemberAt(e.member, e.score) }
-
-func (e entry) id() string { return e.of().ID }
-
 // index is an index of transactions, and which belong there: why not, or nothing.
 type index struct {
 	key  string
@@ -38,7 +28,7 @@ var indexFields = []string{"ty", "st", "ma", "pos", "pay", "cur", "av"}
 // through walks through an index from a place on: each entry has its transaction,
 // which belongs there and has the same place. each is given what was read.
 func (w *walk) through(ctx context.Context, x index, what, from, prefix string, each func(ctx context.Context, entries []entry, found []rediskv.Fields) error) error {
-	at, err := strconv.ParseInt(from, 10, 64)
+	at, err := strconv.ParseFloat(from, 64)
 	if err != nil {
 		at = -1
 	}
@@ -63,32 +53,10 @@ func (w *walk) through(ctx context.Context, x index, what, from, prefix string, 
 			}
 		}
 		at = entries[len(entries)-1].score
-		if err := w.passed(ctx, what, len(entries), prefix+strconv.FormatInt(at, 10)); err != nil {
+		if err := w.passed(ctx, what, len(entries), prefix+place(at)); err != nil {
 			return err
 		}
 	}
-}
-
-// entries is the next page behind a place and up to another, with all that share the
-// last one.
-func (w *walk) entries(ctx context.Context, key string, after, upTo int64) (entries []entry, err error) {
-	read := func(from string, to string, count int64) error {
-		return w.timed(ctx, "index", func(ctx context.Context) error {
-			found, err := w.redis().ZRangeByScoreWithScores(ctx, key, &redis.ZRangeBy{Min: from, Max: to, Count: count}).Result()
-			for _, z := range found {
-				member, _ := z.Member.(string)
-				if e := (entry{member, int64(z.Score)}); !slices.Contains(entries, e) {
-					entries = append(entries, e)
-				}
-			}
-			return err
-		})
-	}
-	if err := read("("+strconv.FormatInt(after, 10), strconv.FormatInt(upTo, 10), page); err != nil || len(entries) < page {
-		return entries, err
-	}
-	last := strconv.FormatInt(entries[len(entries)-1].score, 10)
-	return entries, read(last, last, page)
 }
 
 func (w *walk) checkEntries(ctx context.Context, x index, entries []entry) ([][]Finding, []rediskv.Fields, error) {
@@ -111,7 +79,7 @@ func (w *walk) checkEntries(ctx context.Context, x index, entries []entry) ([][]
 		if places[i][0].Err() != nil {
 			continue // it has moved on
 		}
-		e.score = int64(places[i][0].Val())
+		e.score = places[i][0].Val()
 		switch reason := x.not(f); {
 		case f["st"]+f["ty"]+f["pos"] == "" && e.of().Shared: // it was there, for it came with its entry
 			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "transaction", e.id(), "%s has it, and it is not there", x.what)})
@@ -119,8 +87,8 @@ func (w *walk) checkEntries(ctx context.Context, x index, entries []entry) ([][]
 			findings[i] = []Finding{w.dangling(x, e, f, "it is not there")}
 		case reason != "":
 			findings[i] = []Finding{w.dangling(x, e, f, reason)}
-		case f["pos"] != strconv.FormatInt(e.score, 10):
-			findings[i] = []Finding{w.misplaced(x.key, x.what, e.member, f, strconv.FormatInt(e.score, 10))}
+		case f["pos"] != place(e.score):
+			findings[i] = []Finding{w.misplaced(x.key, x.what, e.member, f, place(e.score))}
 		case x.key != all && places[i][1].Err() != nil:
 			findings[i] = []Finding{w.misplaced(all, "the list of all transactions", e.member, f, "")}
 		}
@@ -132,7 +100,7 @@ func (w *walk) checkEntries(ctx context.Context, x index, entries []entry) ([][]
 func (w *walk) dangling(x index, e entry, f rediskv.Fields, reason string) Finding {
 	return repairable(consistency.Found(consistency.FindingIndex, "transaction", e.id(), "%s has it, and %s", x.what, reason), func(c *rediskv.Commit) {
 		w.still(c, e.of(), f)
-		c.Still(strconv.FormatInt(e.score, 10), "ZSCORE", x.key, e.member)
+		c.Still(place(e.score), "ZSCORE", x.key, e.member)
 		c.Do("ZREM", x.key, e.member)
 	}, "remove %s from %s", e.member, x.key)
 }
@@ -325,7 +293,7 @@ func (w *walk) located(l *located) (x consistency.PlacedTransaction, findings []
 	for i, key := range l.keys {
 		there := ""
 		if l.scores[i].Err() == nil {
-			there = strconv.FormatInt(int64(l.scores[i].Val()), 10)
+			there = place(l.scores[i].Val())
 		}
 		if there != f["pos"] {
 			findings = append(findings, w.misplaced(key, l.what[i], l.Member(), f, there))

@@ -73,7 +73,7 @@ func (s *Store) keysOf(ctx context.Context, node redis.Cmdable, w *Walk) error {
 
 // keys looks at keys of one organization, by what follows it in them.
 func (w *walk) keys(ctx context.Context, names []string) error {
-	var payments, listed, records, parts, segments []string
+	var payments, listed, records, parts, segments, lists, made []string
 	itself := false
 	for _, name := range names {
 		switch {
@@ -85,15 +85,30 @@ func (w *walk) keys(ctx context.Context, names []string) error {
 			parts = append(parts, name)
 		case segmentKey.MatchString(name):
 			segments = append(segments, name)
+		case isList(name):
+			lists = append(lists, name)
 		case strings.Contains(name, ":"):
 		case strings.HasPrefix(name, tollgate.PrefixPayment):
 			payments = append(payments, name)
+		case strings.HasPrefix(name, tollgate.PrefixExport):
+			made = append(made, name)
 		case w.lists(name) != "":
 			listed = append(listed, name)
 		}
 	}
 	if itself {
 		if err := confirmed(ctx, w, []string{w.k.Org}, w.checkNamed); err != nil {
+			return err
+		}
+	}
+	if err := confirmed(ctx, w, lists, w.checkLists); err != nil {
+		return err
+	}
+	if err := confirmed(ctx, w, made, w.checkAllExports); err != nil {
+		return err
+	}
+	if slices.Contains(names, "grants") {
+		if err := confirmed(ctx, w, []string{"grants"}, w.checkGrants); err != nil {
 			return err
 		}
 	}

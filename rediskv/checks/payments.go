@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -235,7 +234,7 @@ func numbered(p *tollgate.Payment, transactions []*located) string {
 func (w *walk) queued(r *paymentReplies, p *tollgate.Payment, f rediskv.Fields) []Finding {
 	there, want := "", rediskv.Milli(p.Deadline())
 	if r.due.Err() == nil {
-		there = strconv.FormatInt(int64(r.due.Val()), 10)
+		there = place(r.due.Val())
 	}
 	if there == want {
 		return nil

@@ -2,7 +2,6 @@ package checks
 
 import (
 	"context"
-	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -91,7 +90,7 @@ func (w *walk) entry(ctx context.Context, q queue, member, id string) ([]Finding
 	if score.Err() != nil || reason == "" {
 		return nil, nil
 	}
-	at := strconv.FormatFloat(score.Val(), 'f', -1, 64)
+	at := place(score.Val())
 	return []Finding{repairable(consistency.Found(consistency.FindingQueue, q.object, id, "its queue has it, and %s", reason), func(c *rediskv.Commit) {
 		for _, name := range q.fields {
 			c.Still(f[name], "HGET", w.k.Object(id), name)

@@ -88,7 +88,7 @@ func ask(ctx context.Context, pipe redis.Pipeliner, key, name string) func() err
 			})
 		}
 	}
-	return nil
+	return askNumbers(ctx, pipe, key, name)
 }
 
 // cmpErr is the fault of a record that was read. One that has gone meanwhile has none;
@@ -107,7 +107,7 @@ func checkHash(key string, f map[string]string) error {
 	if sum := f[record.Golden]; sum != "" && sum != record.GoldenSum(key, f["golden"]) {
 		return errors.New("its golden cases are not what was written")
 	}
-	return record.Check(record.Verified(key, f)[record.Field])
+	return errors.Join(record.Check(record.Verified(key, f)[record.Field]), checkScripted(key, f))
 }
 
 // checkAttempts looks at those that were recorded; one that is under way is no record.

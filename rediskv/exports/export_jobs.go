@@ -234,6 +234,7 @@ func (s *Store) AppendExport(ctx context.Context, j *ExportJob, chunk []byte) er
 			return fmt.Errorf("export %s: preview: %w", j.ID, err)
 		}
 		f.Set("prev", string(preview))
+		f.Set("psum", previewSum(j.ID, string(preview)))
 		shownBytes = len(preview)
 	}
 	var packed []byte
@@ -296,9 +297,9 @@ func (s *Store) keepChunks(ctx context.Context, j *ExportJob) error {
 	for first := 0; first < j.chunks; first += chunksAtOnce {
 		if err := s.db.Timed(ctx, "keep_chunks", func(ctx context.Context) error {
 			pipe := s.db.Redis.Pipeline()
-			kept := []*redis.BoolCmd{pipe.PExpire(ctx, j.space.Ends(j.ID), fileKept)}
+			kept := []*redis.BoolCmd{pipe.PExpire(ctx, j.space.Ends(j.ID), FileKept)}
 			for n := first; n < min(first+chunksAtOnce, j.chunks); n++ {
-				kept = append(kept, pipe.PExpire(ctx, j.space.Chunk(j.ID, n), fileKept))
+				kept = append(kept, pipe.PExpire(ctx, j.space.Chunk(j.ID, n), FileKept))
 			}
 			if _, err := pipe.Exec(ctx); err != nil {
 				return err

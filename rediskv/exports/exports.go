@@ -27,9 +27,9 @@ const (
 	exportListed = exportKept + 48*time.Hour
 	// chunkBackstop bounds the life of chunks whose export never ends.
 	chunkBackstop = tollgate.ExportLifetime + 24*time.Hour
-	// fileKept is the life of the chunks of one that has succeeded: a little
+	// FileKept is the life of the chunks of one that has succeeded: a little
 	// more than is promised, for clocks that differ.
-	fileKept = tollgate.ExportLifetime + time.Hour
+	FileKept = tollgate.ExportLifetime + time.Hour
 )
 
 // StoredExport is an export as it was read, and what it selects: whether the
@@ -193,7 +193,7 @@ func (s *Store) endExport(ctx context.Context, b *rediskv.Commit, was *StoredExp
 	switch e.Status {
 	case tollgate.ExportStatusSucceeded:
 		if e.Result.Bytes > 0 {
-			b.Do("ZADD", k.ExportFiles(), rediskv.Milli(s.db.Now().Add(fileKept)), e.ID)
+			b.Do("ZADD", k.ExportFiles(), rediskv.Milli(s.db.Now().Add(FileKept)), e.ID)
 		}
 	case tollgate.ExportStatusExpired:
 		b.Do("HDEL", key, "prev")
@@ -243,6 +243,9 @@ func exportOf(f rediskv.Fields) (*StoredExport, error) {
 	e.StartedAt, e.FinishedAt = r.Moment("start"), r.Moment("fin")
 	e.Progress = tollgate.ExportProgress{RowsDone: r.Count("done"), RowsTotal: &total}
 	if text := f["prev"]; text != "" {
+		if !PreviewIs(e.ID, f) {
+			r.Fault("prev")
+		}
 		if err := json.Unmarshal([]byte(text), &e.Preview); err != nil {
 			return nil, fmt.Errorf("export %s: preview: %w", e.ID, err)
 		}
@@ -260,4 +263,28 @@ func exportOf(f rediskv.Fields) (*StoredExport, error) {
 		r.Fault("sum")
 	}
 	return e, r.Err()
+}
+
+// previewSum is the checksum of an export's preview, which grows while the export runs:
+// its length, and the sum.
+func previewSum(id, preview string) string {
+	return strconv.Itoa(len(preview)) + ":" + record.GoldenSum("preview of "+id, preview)
+}
+
+// PreviewIs reports whether the preview of an export is what was written. A release that
+// makes no sums may have added to it since: then its beginning is.
+func PreviewIs(id string, f rediskv.Fields) bool {
+	preview, sum := f["prev"], f["psum"]
+	if preview == "" || sum == "" {
+		return true
+	}
+	number, _, _ := strings.Cut(sum, ":")
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 1 || n > len(preview) {
+		return false
+	}
+	if n < len(preview) {
+		preview = preview[:n-1] + "]"
+	}
+	return previewSum(id, preview) == sum
 }

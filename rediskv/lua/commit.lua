@@ -20,7 +20,9 @@ for _ = 1, tonumber(ARGV[named_args + 1]) do
   local last = at + 1 + tonumber(ARGV[at + 1])
   local found = redis.call(ARGV[at], KEYS[key], unpack(ARGV, at + 2, last)) or ''
   if type(found) == 'number' then found = whole(found) end
-  if found ~= ARGV[last + 1] then return {'conflict'} end
+  local same = found == ARGV[last + 1]
+  if ARGV[at] == 'ZSCORE' then same = tonumber(found) == tonumber(ARGV[last + 1]) end -- releases of Redis print fractions differently
+  if not same then return {'conflict'} end
   key, at = key + 1, last + 2
 end
 if conflicting(key, at) then return {'conflict'} end

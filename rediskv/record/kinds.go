@@ -65,7 +65,7 @@ var table = []struct {
 		Covered: []string{"cut", "json", "flt", "low", "sum", "code", "why", "fin"},
 		// exp: an earlier release ends the file's time sooner and leaves the checksum as
 		// it is. Who reads it compares it with fin.
-		Scripts: []string{"st", "exp", "total", "n", "tries", "entry", "own", "start", "at", "done", "left", "bytes", "sha", "prev"},
+		Scripts: []string{"st", "exp", "total", "n", "tries", "entry", "own", "start", "at", "done", "left", "bytes", "sha", "prev", "psum"},
 	}},
 	{"org_", Kind{Name: "organization", Witness: "v", Covered: []string{"v", "json", "accounts"}}},
 	{"ma_", Kind{Name: "merchant_account", Witness: "v", Covered: []string{"v", "json", "limits", "given", "cutoffs"}, Scripts: []string{"closed"}}},
@@ -79,6 +79,7 @@ var table = []struct {
 	{rule, Kind{Name: "rule", Witness: "v", Covered: []string{"v", "json", "sha", Golden}}},
 	{name, Kind{Name: "rule_name", Witness: "v", Covered: []string{"v", "last"}}},
 	{history, Kind{Name: "history", Covered: []string{"id", "first", "began", "past", "lost"}, Scripts: []string{"open", "starts"}}},
+	{quotas, Kind{Name: "quotas", Witness: "v", Covered: []string{"v", "rules", "perimeters"}}},
 	{shadowing, Kind{Name: "shadows", Witness: "v", Covered: []string{"v", "list"}}},
 }
 
@@ -96,6 +97,7 @@ const (
 	rule              = "rule:@"
 	name              = "rule:"
 	shadowing         = "shadowing"
+	quotas            = "quotas"
 	history           = "history" // of a partition
 )
 
@@ -118,7 +120,7 @@ func KindOf(key string) *Kind {
 		}
 		return kinds[name]
 	}
-	if at == shadowing {
+	if at == shadowing || at == quotas {
 		return kinds[at]
 	}
 	prefix := strings.IndexByte(at, '_') + 1

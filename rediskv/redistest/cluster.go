@@ -39,8 +39,7 @@ func join(nodes []*node, masters int) error {
 	client := redis.NewClient(nodeOptions(nodes[0].addr))
 	defer client.Close()
 	for _, n := range nodes[1:] {
-		// n.args starts with --cluster-port and its value.
-		if err := client.Do(ctx, "CLUSTER", "MEET", "127.0.0.1", port(n.addr), n.args[1]).Err(); err != nil {
+		if err := client.Do(ctx, "CLUSTER", "MEET", "127.0.0.1", port(n.public()), n.bus()).Err(); err != nil {
 			return fmt.Errorf("introduce %s: %w", n.addr, err)
 		}
 	}

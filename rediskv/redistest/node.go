@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,8 @@ type node struct {
 	dir, addr string
 	fsync     string   // appendfsync
 	args      []string // besides those that every node has
+
+	gate, busGate string // where others find it, and the port of its bus, if not itself; see Gates
 
 	keeper *exec.Cmd // nil when the server does not run
 	stdin  io.WriteCloser
@@ -265,6 +268,12 @@ func nodeOptions(addr string) *redis.Options {
 		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
 	}
 }
+
+// public is where clients and other nodes connect to, bus the port of its bus.
+func (n *node) public() string { return cmp.Or(n.gate, n.addr) }
+
+// A node of a cluster has --cluster-port first in its args.
+func (n *node) bus() string { return cmp.Or(n.busGate, n.args[1]) }
 
 func port(addr string) string {
 	_, p, _ := net.SplitHostPort(addr)

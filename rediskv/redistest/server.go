@@ -58,10 +58,12 @@ func launch(kind, fsync string) (*Server, error) {
 	return launched(nodes, 3, err)
 }
 
+var replicated = []string{"--cluster-enabled", "yes", "--cluster-node-timeout", "3000", "--repl-ping-replica-period", "1"}
+
 // launchReplicated is a cluster in which each master has a replica. A master that is away
 // for longer than a few seconds is given up.
 func launchReplicated() (*Server, error) {
-	nodes, err := launchNodes(6, survivesKill, "--cluster-enabled", "yes", "--cluster-node-timeout", "3000", "--repl-ping-replica-period", "1")
+	nodes, err := launchNodes(6, survivesKill, replicated...)
 	if err == nil {
 		err = join(nodes, 3)
 	}
@@ -77,7 +79,7 @@ func launched(nodes []*node, masters int, err error) (*Server, error) {
 	}
 	addrs := make([]string, len(nodes))
 	for i, n := range nodes {
-		addrs[i] = n.addr
+		addrs[i] = n.public()
 	}
 	return &Server{URL: "redis://" + strings.Join(addrs, ","), Addr: addrs[0], nodes: nodes, masters: masters}, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 )
 
 // ReadQuotas reads an organization's counts, whose revision the commit compares,
@@ -16,10 +17,13 @@ import (
 func (s *Store) ReadQuotas(ctx context.Context, k rediskv.Space) (q tollgate.Quotas, err error) {
 	err = s.db.Timed(ctx, "read_quotas", func(ctx context.Context) error {
 		kept, err := s.db.Redis.HGetAll(ctx, k.Quotas()).Result()
-		if err != nil || len(kept) > 0 {
-			f := rediskv.Fields(kept)
-			q = tollgate.Quotas{Rules: f.Int("rules"), Perimeters: f.Int("perimeters"), Revision: f.Int("v")}
+		if err != nil {
 			return err
+		}
+		if len(kept) > 0 {
+			f := rediskv.Fields(record.Verified(k.Quotas(), kept))
+			q = tollgate.Quotas{Rules: f.Int("rules"), Perimeters: f.Int("perimeters"), Revision: f.Int("v")}
+			return s.db.DamagedAt(ctx, k.Quotas(), record.Check(f[rediskv.EnvelopeField]))
 		}
 		pipe := s.db.Redis.Pipeline()
 		rules, perimeters := pipe.ZRange(ctx, k.Rules(), 0, -1), pipe.SCard(ctx, k.Perimeters())
@@ -47,6 +51,7 @@ func namesOf(members *redis.StringSliceCmd) (n int64) {
 // Quotas writes the counts, read at their revision.
 func Quotas(c *rediskv.Commit, q tollgate.Quotas) {
 	var f rediskv.Pairs
+	f.Set(rediskv.EnvelopeField, rediskv.Envelope)
 	f.Int("v", q.Revision+1)
 	f.Int("rules", q.Rules)
 	f.Int("perimeters", q.Perimeters)

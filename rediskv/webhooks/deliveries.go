@@ -20,9 +20,9 @@ import (
 	"tollgate/rediskv/script"
 )
 
-// deliveryLifetime is how long a delivery and its attempts are kept once it is
+// DeliveryLifetime is how long a delivery and its attempts are kept once it is
 // done (interface §8).
-const deliveryLifetime = 30 * 24 * time.Hour
+const DeliveryLifetime = 30 * 24 * time.Hour
 
 // DeliveryQuery selects deliveries, the newest first; empty members select all.
 // After is the position of the last one that was looked at, 0 at the start.
@@ -115,7 +115,12 @@ func ReadDelivery(id, webhook string, f rediskv.Fields) (tollgate.Delivery, *red
 	if d.EventType != tollgate.EventPing && !slices.Contains(tollgate.EventTypes, d.EventType) {
 		r.Fault("et")
 	}
-	r.Count("run")   // of the scripts
+	if r.Count("run") > r.Count("n") { // of the scripts
+		r.Fault("run")
+	}
+	if f["trig"] != "" {
+		r.Word("trig", string(tollgate.TriggeredBySchedule), string(tollgate.TriggeredByReplay), string(tollgate.TriggeredByRecovery))
+	}
 	switch d.State { // what has been attempted says so
 	case tollgate.DeliverySucceeded:
 		r.Int("code")

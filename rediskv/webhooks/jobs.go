@@ -200,8 +200,8 @@ func (s *Store) cancelStep(ctx context.Context, k rediskv.Space, webhook string)
 		pipe := s.db.Redis.TxPipeline()
 		for _, id := range ids {
 			pipe.HSet(ctx, k.Object(id), "st", string(tollgate.DeliveryCanceled), "cat", rediskv.Milli(s.db.Now()))
-			pipe.PExpire(ctx, k.Object(id), deliveryLifetime)
-			pipe.PExpire(ctx, k.Attempts(id), deliveryLifetime)
+			pipe.PExpire(ctx, k.Object(id), DeliveryLifetime)
+			pipe.PExpire(ctx, k.Attempts(id), DeliveryLifetime)
 			pipe.ZRem(ctx, k.Open(webhook), id)
 		}
 		if done {

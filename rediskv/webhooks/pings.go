@@ -38,7 +38,7 @@ func (s *Store) CommitPing(ctx context.Context, c rediskv.Caller, idem *rediskv.
 	b.Unchanged(k.Object(d.WebhookID), rediskv.Revision(p.Revision))
 	b.Hash(k.Object(d.ID), "", f)
 	if d.State == tollgate.DeliveryHeld {
-		b.Do("PEXPIRE", k.Object(d.ID), deliveryLifetime.Milliseconds())
+		b.Do("PEXPIRE", k.Object(d.ID), DeliveryLifetime.Milliseconds())
 	} else {
 		b.Do("ZADD", k.Open(d.WebhookID), int64(endOfLog), d.ID)
 		b.Do("ZADD", k.Queue(d.WebhookID), rediskv.Milli(d.CreatedAt), d.ID)

@@ -59,7 +59,7 @@ func (s *Store) RecordAttempts(ctx context.Context, ended []Ended) ([]Recorded, 
 		Queue: k.Queue(endpoint), Leases: k.Leases(endpoint), Open: k.Open(endpoint), Ready: k.Ready, Endpoint: k.Object(endpoint),
 		Targets: k.Targets(endpoint), Mark: k.Mark(s.db.NewID("")),
 	}, recordAttemptsArgs{
-		NowMs: rediskv.Milli(s.db.Now()), DoneLifetime: deliveryLifetime.Milliseconds(), ReadyMember: k.Org + "/" + endpoint, FirstCap: firstCap, AttemptCount: len(ended),
+		NowMs: rediskv.Milli(s.db.Now()), DoneLifetime: DeliveryLifetime.Milliseconds(), ReadyMember: k.Org + "/" + endpoint, FirstCap: firstCap, AttemptCount: len(ended),
 	})
 	for i := range ended {
 		id := ended[i].Work.DeliveryID

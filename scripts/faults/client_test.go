@@ -122,6 +122,9 @@ func (w *world) send(o *org, method, path, body, key string) (said answer, known
 		case said.status == http.StatusInternalServerError:
 			w.fail("%s %s is answered %d %s", method, path, said.status, said.text)
 			continue
+		case said.status == http.StatusServiceUnavailable:
+			w.outage.refuse()
+			continue
 		case said.status > 500, said.status == http.StatusTooManyRequests, said.status == http.StatusUnauthorized, said.status == http.StatusGone:
 			continue
 		case try == 0 && said.repeated && !strings.HasPrefix(key, "again-"):
@@ -138,6 +141,7 @@ func (w *world) send(o *org, method, path, body, key string) (said answer, known
 type outage struct {
 	mu            sync.Mutex
 	answers       int
+	refused       int // with 503
 	last          time.Time
 	silence, wait time.Duration
 }
@@ -154,9 +158,21 @@ func (x *outage) answered(begun time.Time, repeated bool) {
 	}
 }
 
+func (x *outage) refuse() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.refused++
+}
+
+func (x *outage) refusals() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.refused
+}
+
 func (x *outage) String() string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return fmt.Sprintf("%d answers; nobody was answered for at most %s, one request was repeated for at most %s",
-		x.answers, x.silence.Round(time.Millisecond), x.wait.Round(time.Millisecond))
+	return fmt.Sprintf("%d answers, and %d times 503; nobody was answered for at most %s, one request was repeated for at most %s",
+		x.answers, x.refused, x.silence.Round(time.Millisecond), x.wait.Round(time.Millisecond))
 }

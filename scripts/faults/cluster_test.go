@@ -20,8 +20,10 @@ type cluster struct {
 	nodes []*redis.Client // each node's own
 }
 
-func newCluster(t *testing.T) *cluster {
-	c := &cluster{Server: redistest.ReplicatedCluster(t), t: t}
+func newCluster(t *testing.T) *cluster { return clusterOf(t, redistest.ReplicatedCluster(t)) }
+
+func clusterOf(t *testing.T, server *redistest.Server) *cluster {
+	c := &cluster{Server: server, t: t}
 	c.addrs = strings.Split(strings.TrimPrefix(c.URL, "redis://"), ",")
 	for _, at := range c.addrs {
 		c.nodes = append(c.nodes, connect(t, at))
@@ -50,6 +52,15 @@ func (c *cluster) masters() (whole []int) {
 		}
 	}
 	return whole
+}
+
+// follows reports whether a node is the replica of another one.
+func (c *cluster) follows(node int, master string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	info, err := c.nodes[node].Info(ctx, "replication").Result()
+	host, port := split(master)
+	return err == nil && strings.Contains(info, "role:slave") && strings.Contains(info, "master_host:"+host+"\r\nmaster_port:"+port+"\r\n")
 }
 
 // await waits for what the cluster does by itself.

@@ -2,10 +2,11 @@ package faults
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -21,13 +22,16 @@ import (
 func TestFlips(t *testing.T) {
 	p := planned(t, "flips", 2000)
 	server := redistest.Started(t, redistest.Real)
-	w := newWorld(t, p, newSite(t, server.URL, 6), 1, 1)
+	w := newWorld(t, p, newSite(t, server.URL, 12), 1, 1)
 	w.load(6)
 	w.await("something of everything is there", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return w.asked > 200
+		return w.asked > 400
 	})
+	for _, o := range w.orgs {
+		w.besides(o)
+	}
 	w.rest()
 	w.relax()
 	for _, o := range w.orgs {
@@ -42,6 +46,9 @@ func TestFlips(t *testing.T) {
 		f.shown[o], _ = f.read(o)
 	}
 	f.learn()
+	for org, finding := range f.check() {
+		t.Fatalf("before anything is changed, check finds in %s: %s", org, finding)
+	}
 	t.Cleanup(func() {
 		for _, one := range f.now {
 			if t.Failed() {
@@ -52,12 +59,51 @@ func TestFlips(t *testing.T) {
 	for done := 0; done < p.count; done += len(w.orgs) {
 		f.round(min(len(w.orgs), p.count-done))
 	}
+	for org, finding := range f.check() {
+		w.fail("after all is put back, check finds in %s: %s", org, finding)
+	}
 	w.works[0].start()
 	w.judge()
 	t.Logf("%d bits of %d kinds of values: %v", p.count, len(f.kinds[w.orgs[0]]), f.by)
 	if len(f.missed) > 0 {
 		t.Logf("without effect, and found by nobody: %v", f.missed)
 	}
+}
+
+// besides makes of an organization what clients of payments do not: an export, and a test,
+// a replay and a recovery of an endpoint.
+func (w *world) besides(o *org) {
+	w.t.Helper()
+	list, _ := w.send(o, "GET", "/v1/webhooks", "", "")
+	endpoint := "/v1/webhooks/" + first(list.text)
+	var deliveries answer
+	w.await("a delivery is there", func() bool {
+		deliveries, _ = w.send(o, "GET", endpoint+"/deliveries", "", "")
+		return first(deliveries.text) != ""
+	})
+	for path, body := range map[string]string{
+		"/v1/exports/preview":    `{"dataset":"transactions"}`,
+		endpoint + "/test":       "",
+		endpoint + "/recoveries": `{"since":"` + w.begun.UTC().Format("2006-01-02T15:04:05Z") + `"}`,
+		endpoint + "/deliveries/" + first(deliveries.text) + "/replays": "{}",
+	} {
+		if said, _ := w.send(o, "POST", path, body, "besides"+path[len(path)-4:]); said.status != 202 {
+			w.t.Errorf("%s: %d %s", path, said.status, said.text)
+		}
+	}
+}
+
+// first is the id of the first object of a list.
+func first(list string) string {
+	var page struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if json.Unmarshal([]byte(list), &page) != nil || len(page.Data) == 0 {
+		return ""
+	}
+	return page.Data[0].ID
 }
 
 // flips is what is turned over, and what there is to compare with.
@@ -71,9 +117,9 @@ type flips struct {
 	now    []*flip                      // what is turned over while check runs, which may not end
 }
 
-// passing are kinds of keys that hold nothing but what may be forgotten: rates, tokens that
-// were shown, marks that expire.
-var passing = []string{"rate", "jti", "seen", "mark", "spent"}
+// passing are kinds of keys that hold nothing but what may be forgotten, and expire: rates,
+// assertions that were shown, marks of operations.
+var passing = []string{"rate", "jti", "op"}
 
 // learn lists the keys of each organization by their kind: what stands behind its id,
 // without ids and numbers.
@@ -107,147 +153,78 @@ func kindOf(key string, o *org) string {
 	return strings.Join(words, ":")
 }
 
-// flip is one bit, and how to put it back.
-type flip struct {
-	org             *org
-	kind, key, what string
-	before          string // as DUMP has it
-	ttl             time.Duration
-}
-
 // round turns one bit over for each of some organizations, which have nothing in common.
 func (f *flips) round(count int) {
 	f.t.Helper()
-	var all []*flip
-	for _, o := range f.orgs[:count] {
-		all = append(all, f.turn(o))
-	}
-	f.now = all
-	code, stdout, stderr := program.Try(f.t, f.env, "check", "--json")
-	if code != 0 && code != 1 {
-		f.fail("tollgate check: exit code %d\n%s", code, stderr)
-	}
+	ctx := context.Background()
 	f.now = nil
-	for _, one := range all {
+	for _, o := range f.orgs[:count] {
+		f.now = append(f.now, f.turn(o))
+	}
+	found := f.check()
+	for _, one := range f.now {
 		now, damaged := f.read(one.org)
 		misleading := f.misleading(one.org, now)
-		found := strings.Contains(stdout, `"organization_id":"`+one.org.id+`"`) || strings.Contains(stdout, one.org.id)
-		passes := slices.ContainsFunc(passing, func(word string) bool { return strings.HasPrefix(one.kind, word) })
 		switch {
+		case one.back == nil:
+			f.by["nothing to turn"]++
 		case misleading != "":
 			f.fail("%s of %s: another amount is shown: %s", one.what, one.key, misleading)
 		case damaged:
 			f.by["read"]++
-		case found:
+		case found[one.org.id] != "":
 			f.by["check"]++
-		case one.what == "":
-			f.by["nothing to turn"]++
-		case passes, maps.Equal(now, f.shown[one.org]) && one.ttl > 0:
+		case f.missing(one.org, now) != "":
+			f.fail("%s of %s: it is not shown, and nobody says why: %s", one.what, one.key, f.missing(one.org, now))
+		case slices.ContainsFunc(passing, func(word string) bool { return strings.HasPrefix(one.kind, word) }):
 			f.by["passes"]++
 			f.missed[one.kind]++
+		case one.counting():
+			f.by["another count"]++
+			f.missed[one.kind+" "+one.field]++
 		default:
 			f.fail("nobody finds %s of %s (%s)", one.what, one.key, one.kind)
 		}
-		if one.what != "" {
-			must(f.t, f.redis.RestoreReplace(context.Background(), one.key, one.ttl, one.before).Err())
+		if one.back != nil {
+			must(f.t, one.back(ctx))
 		}
 	}
+	f.now = nil
 }
 
-// turn turns over one bit of something of a kind that is drawn: every kind has as many.
-func (f *flips) turn(o *org) *flip {
+// check is what tollgate check finds, by organization: the last of it.
+func (f *flips) check() map[string]string {
 	f.t.Helper()
-	ctx := context.Background()
-	kinds := slices.Sorted(maps.Keys(f.kinds[o]))
-	kind := kinds[f.plan.IntN(len(kinds))]
-	keys := f.kinds[o][kind]
-	one := &flip{org: o, kind: kind, key: keys[f.plan.IntN(len(keys))]}
-	var err error
-	if one.before, err = f.redis.Dump(ctx, one.key).Result(); err != nil {
-		return one // it has expired
-	}
-	one.ttl = max(0, f.redis.PTTL(ctx, one.key).Val())
-	switch f.redis.Type(ctx, one.key).Val() {
-	case "string":
-		text := f.redis.Get(ctx, one.key).Val()
-		must(f.t, f.redis.SetArgs(ctx, one.key, f.bit(text, &one.what), redis.SetArgs{KeepTTL: true}).Err())
-	case "hash":
-		fields := f.redis.HGetAll(ctx, one.key).Val()
-		names := slices.Sorted(maps.Keys(fields))
-		name := names[f.plan.IntN(len(names))]
-		text := f.bit(fields[name], &one.what)
-		one.what = "field " + name + ", " + one.what
-		must(f.t, f.redis.HSet(ctx, one.key, name, text).Err())
-	case "set":
-		members := f.redis.SMembers(ctx, one.key).Val()
-		slices.Sort(members)
-		member := members[f.plan.IntN(len(members))]
-		must(f.t, f.redis.SRem(ctx, one.key, member).Err())
-		must(f.t, f.redis.SAdd(ctx, one.key, f.bit(member, &one.what)).Err())
-	case "zset":
-		f.turnMember(ctx, one)
-	case "stream":
-		f.turnEntry(ctx, one)
-	default:
-		one.what = ""
-	}
-	return one
-}
-
-// turnMember turns a bit of a member, or of its score.
-func (f *flips) turnMember(ctx context.Context, one *flip) {
-	f.t.Helper()
-	members := f.redis.ZRangeWithScores(ctx, one.key, 0, -1).Val()
-	m := members[f.plan.IntN(len(members))]
-	if f.plan.IntN(2) == 0 {
-		bit := f.plan.IntN(52)
-		one.what = fmt.Sprintf("bit %d of the score of %v", bit, m.Member)
-		score := math.Float64frombits(math.Float64bits(m.Score) ^ 1<<bit)
-		must(f.t, f.redis.ZAdd(ctx, one.key, redis.Z{Score: score, Member: m.Member}).Err())
-		return
-	}
-	must(f.t, f.redis.ZRem(ctx, one.key, m.Member).Err())
-	must(f.t, f.redis.ZAdd(ctx, one.key, redis.Z{Score: m.Score, Member: f.bit(fmt.Sprint(m.Member), &one.what)}).Err())
-}
-
-// turnEntry writes a stream anew, with one bit of one value turned.
-func (f *flips) turnEntry(ctx context.Context, one *flip) {
-	f.t.Helper()
-	entries := f.redis.XRange(ctx, one.key, "-", "+").Val()
-	if len(entries) == 0 {
-		return
-	}
-	turned := f.plan.IntN(len(entries))
-	must(f.t, f.redis.Del(ctx, one.key).Err())
-	for i, e := range entries {
-		if i == turned {
-			names := slices.Sorted(maps.Keys(e.Values))
-			name := names[f.plan.IntN(len(names))]
-			e.Values[name] = f.bit(fmt.Sprint(e.Values[name]), &one.what)
-			one.what = "entry " + e.ID + ", " + name + ", " + one.what
+	code, stdout, stderr := program.Try(f.t, f.env, "check", "--json")
+	found := map[string]string{}
+	summary := false
+	for line := range strings.Lines(stdout) {
+		var row struct {
+			Object       string `json:"object"`
+			Organization string `json:"organization_id"`
 		}
-		must(f.t, f.redis.XAdd(ctx, &redis.XAddArgs{Stream: one.key, ID: e.ID, Values: e.Values}).Err())
+		_ = json.Unmarshal([]byte(line), &row)
+		summary = summary || row.Object == "summary"
+		if row.Object != "finding" {
+			continue
+		}
+		for _, o := range f.orgs { // a queue's finding may have no other trace of it
+			if row.Organization == o.id || strings.Contains(line, o.id) {
+				found[o.id] = line
+			}
+		}
 	}
-}
-
-// bit turns over one bit of a text.
-func (f *flips) bit(text string, what *string) string {
-	if text == "" {
-		*what = "a bit that is not there"
-		return "\x01"
+	if code != 0 && code != 1 || !summary {
+		f.fail("tollgate check: exit code %d\n%s\n%s", code, stdout, stderr)
 	}
-	b := []byte(text)
-	at, bit := f.plan.IntN(len(b)), f.plan.IntN(8)
-	b[at] ^= 1 << bit
-	*what = fmt.Sprintf("bit %d of byte %d of %.80q", bit, at, text)
-	return string(b)
+	return found
 }
 
 // read is every object that the API shows of an organization, by list and id; damaged is
 // whether it says that something is.
 func (f *flips) read(o *org) (shown map[string]string, damaged bool) {
 	shown = map[string]string{}
-	lists := []string{"/v1/payments", "/v1/transactions", "/v1/events", "/v1/payouts", "/v1/webhooks"}
+	lists := []string{"/v1/payments", "/v1/transactions", "/v1/events", "/v1/payouts", "/v1/webhooks", "/v1/exports"}
 	for _, list := range lists {
 		cursor := ""
 		for {
@@ -265,9 +242,12 @@ func (f *flips) read(o *org) (shown map[string]string, damaged bool) {
 				var object struct {
 					ID      string `json:"id"`
 					Damaged bool   `json:"damaged"`
+					Result  struct {
+						SHA256 string `json:"sha256"`
+					} `json:"result"`
 				}
 				_ = json.Unmarshal(text, &object)
-				if object.Damaged {
+				if object.Damaged || list == "/v1/exports" && !f.whole(o, object.ID, object.Result.SHA256) {
 					damaged = true
 					continue
 				}
@@ -282,6 +262,13 @@ func (f *flips) read(o *org) (shown map[string]string, damaged bool) {
 	return shown, damaged
 }
 
+// whole reports whether a file of an export is what the export says.
+func (f *flips) whole(o *org, id, sum string) bool {
+	said, err := f.once(o, "http://"+f.serves[0].addr, "GET", "/v1/exports/"+id+"/file", "", "")
+	now := sha256.Sum256([]byte(said.text))
+	return err == nil && said.status == 200 && hex.EncodeToString(now[:]) == sum
+}
+
 // misleading is an object that is shown with other amounts than before.
 func (f *flips) misleading(o *org, now map[string]string) string {
 	for id, text := range now {
@@ -293,13 +280,23 @@ func (f *flips) misleading(o *org, now map[string]string) string {
 	return ""
 }
 
+// missing is an object that was shown before, and is not.
+func (f *flips) missing(o *org, now map[string]string) string {
+	for id := range f.shown[o] {
+		if _, shown := now[id]; !shown {
+			return id
+		}
+	}
+	return ""
+}
+
 // amounts are the members of an object that have money.
 func amounts(text string) string {
 	var object map[string]json.RawMessage
 	_ = json.Unmarshal([]byte(text), &object)
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		if strings.Contains(name, "amount") || strings.Contains(name, "fee") || name == "currency" || name == "data" {
+		if strings.Contains(name, "amount") || strings.Contains(name, "fee") || name == "currency" || name == "data" || name == "preview" {
 			all = append(all, name+string(object[name]))
 		}
 	}

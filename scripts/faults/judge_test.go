@@ -70,6 +70,20 @@ func (w *world) tell() {
 	}
 }
 
+// made is how many changes were acknowledged.
+func (w *world) made() (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, asks := range w.asks {
+		for _, a := range asks {
+			if a.Made() {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // quiet fails where a process has told of what may not happen.
 func (w *world) quiet() {
 	for _, pl := range append(w.serves, w.works...) {

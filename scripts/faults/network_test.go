@@ -22,6 +22,9 @@ func TestNetwork(t *testing.T) {
 	p := planned(t, "network", 200)
 	t.Run("wires", func(t *testing.T) { wires(t, p) })
 	t.Run("nodes", func(t *testing.T) { hungNodes(t, p) })
+	t.Run("partitions", func(t *testing.T) { partitions(t, p) })
+	t.Run("disk", func(t *testing.T) { fullDisk(t, p) })
+	t.Run("clocks", func(t *testing.T) { clocks(t, p) })
 }
 
 // wires: each process has its own way to Redis. Meanwhile Redis is full now and then, and
@@ -29,6 +32,7 @@ func TestNetwork(t *testing.T) {
 func wires(t *testing.T, p plan) {
 	server := redistest.Started(t, redistest.Real)
 	w := newWorld(t, p, newSite(t, server.URL, 3), 0, 0)
+	w.pause = 400 * time.Millisecond // each copy has all that there is, and is checked
 	var ways []*redistest.Wire
 	for _, name := range []string{"serve", "serve", "work", "work"} {
 		way := redistest.Proxy(t, server.Addr)
@@ -115,7 +119,7 @@ func (w *world) evicting(direct *redis.Client) {
 	}
 	w.awaitLong("readyz tells that Redis evicts", func() bool {
 		a, err := w.readyz()
-		return err == nil && (a.StatusCode == 503 || strings.Contains(a.Text, "evict"))
+		return err == nil && (a.StatusCode == 503 || strings.Contains(a.Text, `"policy":"fail"`))
 	})
 	must(w.t, direct.ConfigSet(ctx, "maxmemory-policy", "noeviction").Err())
 	w.awaitLong("all is well again", func() bool {
@@ -156,7 +160,9 @@ func (w *world) copies(count int) {
 		}
 		w.mu.Unlock()
 		dir := filepath.Join(w.t.TempDir(), "copy")
+		begun := time.Now()
 		program.Run(w.t, w.env, "backup", dir)
+		w.t.Logf("a copy with %d changes was made and checked in %s", w.made(), time.Since(begun).Round(time.Millisecond))
 		program.Run(w.t, w.env, "backup", "verify", dir)
 		empty := redistest.Started(w.t, redistest.Real)
 		env := append(append([]string(nil), w.env...), "TOLLGATE_REDIS_URL="+empty.URL)

@@ -12,6 +12,7 @@ type place struct {
 	name  string // serve, work
 	addr  string // of the interface, the same for all of them; "" for work
 	env   []string
+	at    string // where it says of itself how it is
 	now   *clitest.Process
 	kills int
 	tales []string // what those that ended had to tell, see tells
@@ -32,7 +33,7 @@ func newPlace(t *testing.T, name string, env []string) *place {
 func (pl *place) start() {
 	pl.t.Helper()
 	pl.now = program.Start(pl.t, pl.env, pl.name)
-	pl.now.Ready()
+	pl.at = pl.now.Ready()
 }
 
 // kill is kill -9.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"tollgate"
@@ -196,7 +197,7 @@ func (o *checkOptions) print(a *cli.App, found []checks.Finding, total int, chec
 
 func (o *checkOptions) printJSON(a *cli.App, found []checks.Finding, outcomes map[int]error, sum summaryJSON) error {
 	line := func(v any) error {
-		text, err := json.Marshal(v, json.Deterministic(true))
+		text, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true)) // damage can be any bytes
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,151 @@
+package checks
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/consistency"
+	"tollgate/rediskv/exports"
+	"tollgate/rediskv/record"
+)
+
+// ordered are lists in the order of their members, whose score is 0.
+var ordered = []string{"exports:all", "rules", "shadows"}
+
+// checkLists compares lists that no walk goes through with what they name.
+func (w *walk) checkLists(ctx context.Context, names []string) ([][]Finding, error) {
+	findings := make([][]Finding, len(names))
+	for i, name := range names {
+		var err error
+		switch {
+		case name == "perimeters":
+			findings[i], err = w.checkPerimeters(ctx)
+		case name == "exports:files":
+			findings[i], err = w.checkFiles(ctx)
+		default:
+			findings[i], err = w.checkOrdered(ctx, name)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return findings, nil
+}
+
+// isList reports whether checkLists has to look at a key.
+func isList(name string) bool {
+	return name == "perimeters" || name == "exports:files" || slices.Contains(ordered, name) || strings.HasSuffix(name, ":activations")
+}
+
+// checkPerimeters looks whether the versions that the list names are there.
+func (w *walk) checkPerimeters(ctx context.Context) (findings []Finding, err error) {
+	var listed []string
+	if err := w.timed(ctx, "perimeters", func(ctx context.Context) (err error) {
+		listed, err = w.redis().SMembers(ctx, w.k.Perimeters()).Result()
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	slices.Sort(listed)
+	for some := range slices.Chunk(listed, page) {
+		there := make([]*redis.IntCmd, len(some))
+		if err := w.pipelined(ctx, "perimeters", func(ctx context.Context, pipe redis.Pipeliner) {
+			for i, name := range some {
+				there[i] = pipe.Exists(ctx, w.k.VersionNamed(name))
+			}
+		}); err != nil {
+			return nil, err
+		}
+		for i, name := range some {
+			if there[i].Val() == 0 {
+				findings = append(findings, plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "perimeter", name, "the list of perimeters has it, and it is not there")})...)
+			}
+		}
+	}
+	return findings, nil
+}
+
+// checkFiles looks whether the room that files of exports take up is that of exports, and
+// given back when their files go.
+func (w *walk) checkFiles(ctx context.Context) (findings []Finding, err error) {
+	var files []redis.Z
+	if err := w.timed(ctx, "export_files", func(ctx context.Context) (err error) {
+		files, err = w.redis().ZRangeWithScores(ctx, w.k.ExportFiles(), 0, -1).Result()
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	for some := range slices.Chunk(files, page) {
+		hashes := make([]*redis.SliceCmd, len(some))
+		if err := w.pipelined(ctx, "export_files", func(ctx context.Context, pipe redis.Pipeliner) {
+			for i, z := range some {
+				id, _ := z.Member.(string)
+				hashes[i] = pipe.HMGet(ctx, w.k.Object(id), "st", "fin")
+			}
+		}); err != nil {
+			return nil, err
+		}
+		for i, z := range some {
+			id, _ := z.Member.(string)
+			f := record.FieldsIn(hashes[i].Val(), "st", "fin")
+			gone := float64(tollgate.Instant(f.Int("fin")).Add(exports.FileKept))
+			switch {
+			case f["st"] == "":
+				findings = append(findings, plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "export", id, "its file takes up room, and it is not there")})...)
+			case z.Score != math.Trunc(z.Score) || f["st"] == string(tollgate.ExportStatusSucceeded) && math.Abs(z.Score-gone) > float64(time.Minute.Milliseconds()):
+				findings = append(findings, plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "export", id, "its file takes up room until %s, and is kept until %s", place(z.Score), place(gone))})...)
+			}
+		}
+	}
+	return findings, nil
+}
+
+// checkOrdered looks whether a list is in the order of its members.
+func (w *walk) checkOrdered(ctx context.Context, name string) (findings []Finding, err error) {
+	var members []redis.Z
+	key := w.k.Object(name)
+	if err := w.timed(ctx, "ordered", func(ctx context.Context) (err error) {
+		members, err = w.redis().ZRangeWithScores(ctx, key, 0, -1).Result()
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	for _, e := range entriesOf(members) {
+		if e.score != 0 {
+			findings = append(findings, plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "record", e.member, "%s has it at %s, and all are at 0", key, place(e.score))})...)
+		}
+	}
+	return findings, nil
+}
+
+// checkAllExports looks whether the list of all exports has them. It has none that were
+// made before there was such a list.
+func (w *walk) checkAllExports(ctx context.Context, ids []string) ([][]Finding, error) {
+	there, listed := make([]*redis.IntCmd, len(ids)), make([]*redis.FloatCmd, len(ids))
+	var first *redis.StringSliceCmd
+	if err := w.atOnce(ctx, "all_exports", func(ctx context.Context, pipe redis.Pipeliner) {
+		first = pipe.ZRange(ctx, w.k.AllExports(), 0, 0)
+		for i, id := range ids {
+			there[i], listed[i] = pipe.Exists(ctx, w.k.Object(id)), pipe.ZScore(ctx, w.k.AllExports(), id)
+		}
+	}); err != nil {
+		return nil, err
+	}
+	findings := make([][]Finding, len(ids))
+	for i, id := range ids {
+		if there[i].Val() == 1 && listed[i].Err() != nil && len(first.Val()) == 1 && id > first.Val()[0] {
+			findings[i] = []Finding{repairable(consistency.Found(consistency.FindingIndex, "export", id, "the list of all exports does not have it"), func(c *rediskv.Commit) {
+				c.Still("1", "EXISTS", w.k.Object(id))
+				c.Do("ZADD", w.k.AllExports(), "0", id)
+			}, "add %s to %s", id, w.k.AllExports())}
+		}
+	}
+	return findings, nil
+}

@@ -1,0 +1,134 @@
+package checks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/consistency"
+	"tollgate/rediskv/exports"
+	"tollgate/rediskv/record"
+)
+
+// plainNumbers are hashes without a checksum that have numbers: of which names, by
+// what the key ends in. With nil, all are.
+var plainNumbers = []struct {
+	end   string
+	names []string
+}{
+	{"grants", []string{"v"}},
+	{"webhooks", []string{"v"}},
+	{"seq", []string{"event", "audit"}},
+	{"exports:sizes", nil},
+	{"damaged", nil},
+	{":totals", nil},
+}
+
+// askNumbers queues the reading of a hash of numbers, and returns what says whether
+// they are; nil for any other key.
+func askNumbers(ctx context.Context, pipe redis.Pipeliner, key, name string) func() error {
+	for _, one := range plainNumbers {
+		if name != one.end && !(strings.HasPrefix(one.end, ":") && strings.HasSuffix(name, one.end)) {
+			continue
+		}
+		hash := pipe.HGetAll(ctx, key)
+		return func() error {
+			return cmpErr(hash, func() error {
+				if name == "exports:sizes" {
+					return cmp.Or(checkNumbers(hash.Val(), one.names), checkSizes(hash.Val()))
+				}
+				return checkNumbers(hash.Val(), one.names)
+			})
+		}
+	}
+	return nil
+}
+
+// checkNumbers looks whether fields (nil: all), where they are there, are integers that
+// are not negative, in their one decimal form.
+func checkNumbers(f map[string]string, names []string) (err error) {
+	if names == nil {
+		names = slices.Sorted(maps.Keys(f))
+	}
+	for _, name := range names {
+		text, there := f[name]
+		if n, failed := strconv.ParseInt(text, 10, 64); there && (failed != nil || n < 0 || strconv.FormatInt(n, 10) != text) {
+			err = errors.Join(err, fmt.Errorf("%q is %q, and no number", name, text))
+		}
+	}
+	return err
+}
+
+// checkSizes compares what all files of exports take up with the bytes of each: scripts
+// change both at once.
+func checkSizes(f map[string]string) error {
+	sum := int64(0)
+	for name, text := range f {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil && name != "all" {
+			sum += n
+		}
+	}
+	if all := rediskv.Fields(f).Int("all"); all != sum {
+		return fmt.Errorf("its files take up %d bytes, and it says %d", sum, all)
+	}
+	return nil
+}
+
+// checkScripted looks at what scripts write of a record, and no checksum covers.
+func checkScripted(key string, f map[string]string) error {
+	k := record.KindOf(key)
+	switch {
+	case k.Name == "export" && !exports.PreviewIs(key[strings.LastIndexByte(key, ':')+1:], f):
+		return errors.New("its preview is not what was written")
+	case slices.Contains(k.Scripts, "v"):
+		return checkNumbers(f, []string{"v"})
+	}
+	return nil
+}
+
+// checkGrants compares the list of grants with the grants: whose tokens are ended with
+// a client is looked up in it.
+func (w *walk) checkGrants(ctx context.Context, _ []string) ([][]Finding, error) {
+	var listed map[string]string
+	if err := w.timed(ctx, "grants", func(ctx context.Context) (err error) {
+		listed, err = w.redis().HGetAll(ctx, w.k.Grants()).Result()
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	delete(listed, "v")
+	var findings []Finding
+	ids := slices.Sorted(maps.Keys(listed))
+	for some := range slices.Chunk(ids, page) {
+		texts := make([]*redis.StringCmd, len(some))
+		if err := w.pipelined(ctx, "grants", func(ctx context.Context, pipe redis.Pipeliner) {
+			for i, id := range some {
+				texts[i] = pipe.HGet(ctx, w.k.Object(id), "json")
+			}
+		}); err != nil {
+			return nil, err
+		}
+		for i, id := range some {
+			var grant struct {
+				Client string `json:"client_id"`
+			}
+			switch {
+			case !strings.HasPrefix(id, tollgate.PrefixGrant) || texts[i].Err() != nil:
+				findings = append(findings, plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "grant", id, "the list of grants has it, and it is not there")})...)
+			case json.Unmarshal([]byte(texts[i].Val()), &grant) == nil && grant.Client != listed[id]: // what is no JSON is found with its checksum
+				findings = append(findings, plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "grant", id, "the list of grants says that it is of %s, and it is of %s", listed[id], grant.Client)})...)
+			}
+		}
+	}
+	return [][]Finding{findings}, nil
+}
