@@ -25,7 +25,7 @@ type wire struct {
 	mu     sync.Mutex
 	events events
 	wake   chan struct{}
-	said   map[string]int // how often a process has said something
+	said   map[uint64]int // how often a process has said something
 
 	redis   *machine
 	lost    *machine                                 // that was there before; nil: Redis has not crashed
@@ -47,7 +47,7 @@ type wire struct {
 
 func newWire(seed chance, start time.Time) *wire {
 	return &wire{
-		chance: seed, origin: time.Now(), start: start, wake: make(chan struct{}, 1), said: map[string]int{},
+		chance: seed, origin: time.Now(), start: start, wake: make(chan struct{}, 1), said: map[uint64]int{},
 		redis: newMachine(start), trouble: newTrouble(), knows: map[*process]int{},
 	}
 }
