@@ -153,6 +153,22 @@ func TestEmptied(t *testing.T) {
 	}
 }
 
+// Where writes go on, a token whose grant is gone with everything else is of a history
+// that has ended, and not of nobody.
+func TestEmptiedGoesOn(t *testing.T) {
+	server := redistest.Fresh(t)
+	f := newFixtureAt(t, server.URL)
+	ctx, org := t.Context(), f.Caller.Organization
+	s := f.with(t, rediskv.Options{URL: server.URL, GoOn: true})
+	known := s.Histories.Of(s.Space(org).Partition).ID
+	must(t, server.Empty())
+	for range 2 { // it is found, and then known
+		if err := s.SuspectHistory(ctx, org, known, history.Token, 1, 0); code(err) != string(tollgate.CodeHistoryChanged) {
+			t.Errorf("who misses its grant is told %v", err)
+		}
+	}
+}
+
 // A Redis that was emptied, and in which another process has begun anew meanwhile, has
 // lost what the others know all the same; and that process learns it.
 func TestBegunAnew(t *testing.T) {

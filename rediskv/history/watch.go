@@ -290,7 +290,8 @@ func (w *Watch) Current(ctx context.Context, partition int) (Record, error) {
 
 // Suspect says that something was lost, where a caller of an organization misses what
 // it names: because that is known, or because of evidence, if there is any: what was
-// acknowledged within the named history is more than was found.
+// acknowledged within the named history is more than was found. Where writes go on, in
+// another history than the named one, it says that.
 func (w *Watch) Suspect(ctx context.Context, partition int, org, named, evidence string, acknowledged, found int64) error {
 	run := w.running.Load()
 	if run == nil {
@@ -310,8 +311,11 @@ func (w *Watch) Suspect(ctx context.Context, partition int, org, named, evidence
 		}
 		r = *w.Of(partition)
 	}
-	if !r.Open {
+	switch {
+	case !r.Open:
 		return Lost()
+	case evidence != "" && r.ID != named && r.hasEnded(named):
+		return Changed(r.MissingFrom(named))
 	}
 	return nil
 }
