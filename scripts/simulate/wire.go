@@ -30,7 +30,8 @@ type wire struct {
 	redis   *machine
 	lost    *machine                                 // that was there before; nil: Redis has not crashed
 	known   int                                      // how many of its changes somebody may know of
-	safe    int                                      // how many it never loses
+	safe    int                                      // how many it never loses, unless it is emptied
+	copy    backup                                   // that an operator has, while it is empty
 	knows   map[*process]int                         // up to which of them a process has been told of events
 	back    func(from time.Time, tellers []*process) // is told when it loses what is known
 	bend    bend
