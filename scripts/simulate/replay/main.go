@@ -41,6 +41,13 @@ var ofGo = []change{
 	// a program for many of them.
 	{"internal/sync/hashtriemap.go", "ht.seed = uintptr(runtime_rand())", "ht.seed = 1"},
 	{"unique/canonmap.go", "cm.seed = uintptr(runtime_rand())", "cm.seed = 1"},
+	// What a context ends it ends in the order in which it was made, not by where it is in
+	// memory.
+	{"context/context.go", "\tchildren map[canceler]struct{} //", "\tchildren map[canceler]uint64 //"},
+	{"context/context.go", "\t\t\t\tp.children = make(map[canceler]struct{})\n", "\t\t\t\tp.children = make(map[canceler]uint64)\n"},
+	{"context/context.go", "\t\t\tp.children[child] = struct{}{}\n", "\t\t\tp.children[child] = replayMade.Add(1)\n"},
+	{"context/context.go", "\tfor child := range c.children {\n", "\tfor _, child := range replayOrder(c.children) {\n"},
+	{"context/context.go", "// A canceler is a context type", inOrder + "// A canceler is a context type"},
 	// A goroutine goes on until it waits.
 	{"runtime/proc.go", "func retake(now int64) uint32 {\n", "func retake(now int64) uint32 {\n\tif replaySeed != 0 {\n\t\treturn 0\n\t}\n"},
 }
@@ -93,6 +100,21 @@ func replayMixed(x uint64) uint64 {
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
+`
+
+// inOrder sorts what a context ends.
+const inOrder = `var replayMade atomic.Uint64
+
+func replayOrder(children map[canceler]uint64) (sorted []canceler) {
+	for child, made := range children {
+		sorted = append(sorted, child)
+		for i := len(sorted) - 1; i > 0 && children[sorted[i-1]] > made; i-- {
+			sorted[i-1], sorted[i] = child, sorted[i-1]
+		}
+	}
+	return sorted
+}
+
 `
 
 // directory is where the overlay is, below that of the repository.
