@@ -102,7 +102,7 @@ faults: ## real processes, a real Redis, and everything fails: PART=kills|cuts|f
 # A play is one goroutine after the other: more processors would only look for work.
 # The overlay has the runtime draw its random numbers from the seed, so that a seed
 # replays exactly. The first time, all packages are built for it.
-SIMULATE := $(GO) run ./scripts/simulate/replay && GODEBUG=asyncpreemptoff=1 GOMAXPROCS=1 GOGC=400 $(GO) test -tags replay -overlay .tollgate/replay/overlay.json -vet=off -count=1 -timeout 24h -v
+SIMULATE := $(GO) run ./scripts/simulate/replay && GODEBUG=asyncpreemptoff=1 GOMAXPROCS=1 GOGC=400 $(GO) test -modfile .tollgate/replay/go.mod -tags replay -overlay .tollgate/replay/overlay.json -vet=off -count=1 -timeout 24h -v
 
 simulate: ## stories of SEEDS (1-100, or one), in which everything goes wrong; tells what is wrong with them, and how fast they were
 	@export TOLLGATE_TEST_SEEDS=$(SEEDS); $(SIMULATE) -run 'TestSeeds|TestAgain' ./scripts/simulate

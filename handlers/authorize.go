@@ -81,6 +81,20 @@ func (s *Server) judgeGrant(c *call) (grant *accounts.Grant, refusal, err error)
 	return grant, refusal, nil
 }
 
+// refused is the error of a request whose grant was in force as it is cached, and was not
+// where it was carried out: it may be lost.
+func (s *Server) refused(c *call, err error) error {
+	if c.grant == nil || problem.From(err).Code != tollgate.CodeTokenInvalid {
+		return err
+	}
+	s.store.Refresh(c.org)
+	grant, refusal, unread := s.judgeGrant(c)
+	if refusal == nil {
+		return cmp.Or(unread, err)
+	}
+	return cmp.Or(s.suspect(c, grant), err)
+}
+
 // suspect says that a token is refused because data was lost, where it was: its grant
 // is not there, or not as it was when the token was issued.
 func (s *Server) suspect(c *call, grant *accounts.Grant) error {

@@ -71,6 +71,15 @@ func TestHistoryChanges(t *testing.T) {
 	w.want(w.call("GET", "/v1/events?cursor="+url.QueryEscape(w.get(events, "next_cursor"))+"&order=desc", ""), 200, "")
 }
 
+// Where Redis has lost everything, a grant that is still known from before does not make
+// a stranger of its client.
+func TestHistoryLostWithTheGrant(t *testing.T) {
+	w := newWorldOn(t, redistest.Fresh(t).URL, newRecorder(t))
+	w.want(w.call("GET", "/v1/payments?limit=1", ""), 200, "")
+	check(t, w.store.Redis.FlushAll(t.Context()).Err())
+	w.want(w.call("GET", "/v1/payments?limit=1", ""), 503, "history_lost")
+}
+
 // Every operation that writes, and every list with a cursor, says that what the caller
 // knows is of an earlier history, as the OpenAPI document has it, and does nothing.
 func TestHistoryChangesForEveryOperation(t *testing.T) {

@@ -112,7 +112,7 @@ func (s *Server) serve(r *row) httprouter.Handle {
 		defer func() { c.leave() }()
 		a, err := s.shared(c)
 		if err != nil {
-			s.fail(c, err)
+			s.fail(c, s.refused(c, err))
 			return
 		}
 		s.write(c, a)

@@ -67,7 +67,9 @@ func (s *DB) OrganizationsIn(ctx context.Context, partition int) (orgs []string,
 	return orgs, err
 }
 
-// Emptied says that Redis has nothing of what it had when this process started.
+// Emptied says that Redis may have nothing of what it had when this process started: it
+// has nothing at all, or a loss was found that nobody has accepted. Another process may
+// have started in it meanwhile; it has begun a record then, of a history that is unknown.
 func (s *DB) Emptied(ctx context.Context) bool {
 	if s.IsOffline() {
 		return false
@@ -77,7 +79,11 @@ func (s *DB) Emptied(ctx context.Context) bool {
 		there, err = s.Redis.Exists(ctx, MetaKey).Result()
 		return err
 	})
-	return err == nil && there == 0
+	if err != nil || there == 0 {
+		return err == nil
+	}
+	_, err = s.Histories.Reread(ctx, 0)
+	return err == nil && s.Histories.Undecided()
 }
 
 // acknowledged notes the number of an organization's last event, as Redis has told a

@@ -2,6 +2,7 @@ package rediskv_test
 
 import (
 	"context"
+	"io"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -153,6 +154,22 @@ func TestEmptied(t *testing.T) {
 	}
 }
 
+// Where writes go on, a token whose grant is gone with everything else is of a history
+// that has ended, and not of nobody.
+func TestEmptiedGoesOn(t *testing.T) {
+	server := redistest.Fresh(t)
+	f := newFixtureAt(t, server.URL)
+	ctx, org := t.Context(), f.Caller.Organization
+	s := f.with(t, rediskv.Options{URL: server.URL, GoOn: true})
+	known := s.Histories.Of(s.Space(org).Partition).ID
+	must(t, server.Empty())
+	for range 2 { // it is found, and then known
+		if err := s.SuspectHistory(ctx, org, known, history.Token, 1, 0); code(err) != string(tollgate.CodeHistoryChanged) {
+			t.Errorf("who misses its grant is told %v", err)
+		}
+	}
+}
+
 // A Redis that was emptied, and in which another process has begun anew meanwhile, has
 // lost what the others know all the same; and that process learns it.
 func TestBegunAnew(t *testing.T) {
@@ -175,11 +192,79 @@ func TestBegunAnew(t *testing.T) {
 			}
 		}
 	}
+	if !f.Emptied(ctx) {
+		t.Error("it does not say that what it had is gone")
+	}
 	if r, err := newcomer.Histories.Accept(ctx, p, false, 0); err != nil || !r.Open || r.MissingFrom(known) != 0 || r.MissingFrom(began) != 0 {
 		t.Errorf("%+v %v", r, err)
 	}
 	if r, err := f.RereadHistory(ctx, f.Caller.Organization); err != nil || !r.Open || r.ID == known {
 		t.Errorf("%+v %v", r, err)
+	}
+}
+
+// A loss is told of although the answer to what writes it down was lost.
+func TestLossToldLate(t *testing.T) {
+	server := redistest.Fresh(t)
+	f := newFixtureAt(t, server.URL)
+	ctx, org, told := t.Context(), f.Caller.Organization, 0
+	s := f.with(t, rediskv.Options{URL: server.URL, Lost: func() { told++ }})
+	id := s.Histories.Of(s.Space(org).Partition).ID
+	s.Redis.AddHook(&losing{after: "evalsha"})
+	if err := s.SuspectHistory(ctx, org, id, history.Token, 2, 1); code(err) != string(tollgate.CodeStoreUnavailable) || told != 0 {
+		t.Fatalf("%v, told %d times", err, told)
+	}
+	for range 2 {
+		if err := s.SuspectHistory(ctx, org, id, history.Token, 2, 1); code(err) != string(tollgate.CodeHistoryLost) || told != 1 {
+			t.Errorf("%v, told %d times", err, told)
+		}
+	}
+}
+
+// losing loses the answer to one command.
+type losing struct{ after string }
+
+func (*losing) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (l *losing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, command redis.Cmder) error {
+		err := next(ctx, command)
+		if err == nil && command.Name() == l.after {
+			l.after = ""
+			err = io.ErrUnexpectedEOF
+			command.SetErr(err)
+		}
+		return err
+	}
+}
+func (*losing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// An answer that is older than what is known by the time it comes is no loss.
+func TestComparedLate(t *testing.T) {
+	server := redistest.Fresh(t)
+	f := newFixtureAt(t, server.URL)
+	ctx, p := t.Context(), f.Space(f.Caller.Organization).Partition
+	slow := rawClient(t, server.URL)
+	slow.AddHook(afterwards(func() {
+		r := *f.Histories.Of(p)
+		r.Starts++ // this process is counted meanwhile
+		f.Histories.Adopt(p, r)
+	}))
+	if found, err := f.Histories.Compare(ctx, slow, f, f.Now()); err != nil || len(found) > 0 {
+		t.Errorf("%+v %v", found, err)
+	}
+}
+
+// afterwards does something once a pipeline is answered.
+type afterwards func()
+
+func (afterwards) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (afterwards) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (do afterwards) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, commands []redis.Cmder) error {
+		defer do()
+		return next(ctx, commands)
 	}
 }
 

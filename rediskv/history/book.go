@@ -41,6 +41,16 @@ func (b *Book) Key(partition int) string { return b.parts[partition].key }
 // Of is the record of a partition as it was last read; not to be changed.
 func (b *Book) Of(partition int) *Record { return b.parts[partition].record.Load() }
 
+// Undecided says whether a loss is known of any partition that nobody has accepted.
+func (b *Book) Undecided() bool {
+	for p := range b.parts {
+		if b.Of(p).Loss != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // Adopt takes a record that was read. What was acknowledged within another history
 // means nothing in it.
 func (b *Book) Adopt(partition int, r Record) {

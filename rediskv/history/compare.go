@@ -31,6 +31,7 @@ type Finding struct {
 // that it has.
 func (b *Book) Compare(ctx context.Context, c redis.Cmdable, of Space, now tollgate.Instant) (found []Finding, err error) {
 	type question struct {
+		known  *Record // before it is asked: what is answered may be older than what is known then
 		record *redis.MapStringStringCmd
 		marks  []mark
 		events []*redis.StringCmd
@@ -39,7 +40,7 @@ func (b *Book) Compare(ctx context.Context, c redis.Cmdable, of Space, now tollg
 	asked := make([]question, len(b.parts))
 	pipe := c.Pipeline()
 	for p := range b.parts {
-		q := question{record: pipe.HGetAll(ctx, b.Key(p)), marks: b.marks(p)}
+		q := question{known: b.Of(p), record: pipe.HGetAll(ctx, b.Key(p)), marks: b.marks(p)}
 		for _, m := range q.marks {
 			sequences, events := of.LogOf(p, m.org)
 			q.events = append(q.events, pipe.HGet(ctx, sequences, "event"))
@@ -57,7 +58,7 @@ func (b *Book) Compare(ctx context.Context, c redis.Cmdable, of Space, now tollg
 		if err := q.record.Err(); err != nil && !strings.HasPrefix(err.Error(), "WRONGTYPE") {
 			return nil, err
 		}
-		known := b.Of(p)
+		known := q.known
 		if known.ID == "" {
 			continue
 		}

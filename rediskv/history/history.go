@@ -97,7 +97,12 @@ func (r *Record) MissingFrom(id string) (since tollgate.Instant) {
 // follows says whether a history comes after one that is known. Where it does not, the
 // record was lost, and a process that knew of nothing has begun anew.
 func (r *Record) follows(known string) bool {
-	return known == "" || r.ID == known || len(r.Past) >= pastKept || slices.ContainsFunc(r.Past, func(p Past) bool { return p.ID == known })
+	return known == "" || r.ID == known || len(r.Past) >= pastKept || r.hasEnded(known)
+}
+
+// hasEnded says whether a history is one of those before.
+func (r *Record) hasEnded(id string) bool {
+	return slices.ContainsFunc(r.Past, func(p Past) bool { return p.ID == id })
 }
 
 // ended is Past with the record's own history, which ends at a moment.

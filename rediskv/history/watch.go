@@ -40,6 +40,7 @@ type Watch struct {
 	compared map[string]bool
 	counting sync.WaitGroup
 	told     sync.Map // by partition: the loss that was told of last
+	unsure   sync.Map // by partition: a finding of which nobody knows whether it is written
 	looked   sync.Map // by partition: when the record of a closed history was last read
 }
 
@@ -168,6 +169,7 @@ func (w *Watch) compareAll(ctx context.Context, c interface {
 			return err
 		}
 	}
+	w.tellUnsure()
 	return nil
 }
 
@@ -179,13 +181,31 @@ func (w *Watch) found(ctx context.Context, c redis.Scripter, f Finding) error {
 	}
 	r, err := w.write(ctx, c, f, next)
 	if err != nil {
+		w.unsure.Store(f.Partition, f)
 		return err
 	}
-	// Several connections may find the same.
-	if before, _ := w.told.Swap(f.Partition, r.loss); before != r.loss {
-		host.Lost(f, r)
-	}
+	w.unsure.Delete(f.Partition)
+	w.tell(f, r)
 	return nil
+}
+
+// tell tells of a loss, once: several connections may find the same.
+func (w *Watch) tell(f Finding, r Record) {
+	if before, _ := w.told.Swap(f.Partition, r.loss); before != r.loss {
+		w.running.Load().host.Lost(f, r)
+	}
+}
+
+// tellUnsure tells of findings whose writing was not answered, and that are there. They
+// are as good as another process' now, which would tell of its own.
+func (w *Watch) tellUnsure() {
+	w.unsure.Range(func(partition, f any) bool {
+		if r := w.Of(partition.(int)); r.Loss != nil {
+			w.unsure.Delete(partition)
+			w.tell(f.(Finding), *r)
+		}
+		return true
+	})
 }
 
 type withinKey struct{}
@@ -265,6 +285,7 @@ func (w *Watch) Reread(ctx context.Context, partition int) (Record, error) {
 		is, found, ok, err := w.Read(ctx, run.client, partition, run.host.Now())
 		if err == nil && ok {
 			w.Adopt(partition, is)
+			w.tellUnsure()
 		} else if err == nil {
 			err = w.found(ctx, run.client, found)
 		}
@@ -290,7 +311,8 @@ func (w *Watch) Current(ctx context.Context, partition int) (Record, error) {
 
 // Suspect says that something was lost, where a caller of an organization misses what
 // it names: because that is known, or because of evidence, if there is any: what was
-// acknowledged within the named history is more than was found.
+// acknowledged within the named history is more than was found. Where writes go on, in
+// another history than the named one, it says that.
 func (w *Watch) Suspect(ctx context.Context, partition int, org, named, evidence string, acknowledged, found int64) error {
 	run := w.running.Load()
 	if run == nil {
@@ -310,8 +332,11 @@ func (w *Watch) Suspect(ctx context.Context, partition int, org, named, evidence
 		}
 		r = *w.Of(partition)
 	}
-	if !r.Open {
+	switch {
+	case !r.Open:
 		return Lost()
+	case evidence != "" && r.ID != named && r.hasEnded(named):
+		return Changed(r.MissingFrom(named))
 	}
 	return nil
 }

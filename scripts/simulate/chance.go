@@ -2,10 +2,7 @@ package simulate
 
 import (
 	"encoding/binary"
-	"hash/fnv"
 	"math/rand/v2"
-	"runtime"
-	"strings"
 	"sync"
 	"time"
 )
@@ -16,24 +13,29 @@ type chance uint64
 
 // of is a number for something.
 func (c chance) of(what ...any) uint64 {
-	h := fnv.New64a()
-	var b [8]byte
+	sum := uint64(len(what))
 	for _, w := range what {
 		switch v := w.(type) {
 		case string:
-			_, _ = h.Write([]byte(v))
-			_, _ = h.Write([]byte{0})
+			sum = mixed(sum ^ hashed(v))
 		case int:
-			binary.LittleEndian.PutUint64(b[:], uint64(v))
-			_, _ = h.Write(b[:])
+			sum = mixed(sum ^ uint64(v))
 		case uint64:
-			binary.LittleEndian.PutUint64(b[:], v)
-			_, _ = h.Write(b[:])
+			sum = mixed(sum ^ v)
 		default:
 			panic("chance: a text or a number")
 		}
 	}
-	return mixed(h.Sum64() ^ mixed(uint64(c)))
+	return mixed(sum ^ mixed(uint64(c)))
+}
+
+// hashed is FNV-1a, of 64 bits: a story has millions of texts.
+func hashed[T string | []byte](text T) uint64 {
+	sum := uint64(14695981039346656037)
+	for i := range len(text) {
+		sum = (sum ^ uint64(text[i])) * 1099511628211
+	}
+	return sum
 }
 
 // mixed is the finalizer of splitmix64.
@@ -62,11 +64,11 @@ type entropy struct {
 
 	mu   sync.Mutex
 	from *rand.ChaCha8
-	of   map[string]*rand.ChaCha8 // by goroutine, of requests that are being answered
+	of   map[uint64]*rand.ChaCha8 // by goroutine, of requests that are being answered
 }
 
 func (c chance) entropy(name string) *entropy {
-	return &entropy{chance: c, name: name, from: c.numbers(name), of: map[string]*rand.ChaCha8{}}
+	return &entropy{chance: c, name: name, from: c.numbers(name), of: map[uint64]*rand.ChaCha8{}}
 }
 
 func (c chance) numbers(name string) *rand.ChaCha8 {
@@ -99,11 +101,4 @@ func (e *entropy) own(name string, run func()) {
 		delete(e.of, me)
 	}()
 	run()
-}
-
-// goroutine is the number of this one.
-func goroutine() string {
-	var b [40]byte
-	words := strings.Fields(string(b[:runtime.Stack(b[:], false)]))
-	return words[1]
 }

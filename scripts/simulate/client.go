@@ -89,6 +89,7 @@ func (c *client) sendUpTo(tries int, method, path, body, key string) (said answe
 		case err != nil, said.status >= 500, said.status == http.StatusTooManyRequests:
 			continue
 		case said.status == http.StatusUnauthorized:
+			x.judgeRefusal(p, said)
 			x.token.forget(token)
 			continue
 		case historyCode(said) != "":
@@ -100,6 +101,15 @@ func (c *client) sendUpTo(tries int, method, path, body, key string) (said answe
 	}
 	x.wire.tell("%s gives up %s %s: %d %s", c.name, method, path, said.status, said.body)
 	return said, false
+}
+
+// judgeRefusal: where Redis has lost everything, nobody is told that they are unknown, at
+// least by a process that knew of something.
+func (x *world) judgeRefusal(p *process, said answer) {
+	since, emptied := x.wire.emptied()
+	if emptied && said.status == http.StatusUnauthorized && p.ready.Load() != 0 && p.ready.Load() < since.UnixNano() {
+		x.judge.wrong("Redis was emptied, and %s answers %d %s", p.name, said.status, said.body)
+	}
 }
 
 // stops says whether it knows, since it first sent a key, that data may be missing: it
@@ -208,6 +218,7 @@ func (c *client) bearer(p *process, n uint64) (string, error) {
 	var got struct {
 		Token string `json:"access_token"`
 	}
+	x.judgeRefusal(p, said)
 	if said.status != http.StatusOK || json.Unmarshal(said.body, &got) != nil {
 		return "", fmt.Errorf("no token: %d %s", said.status, said.body)
 	}

@@ -16,14 +16,22 @@ const exact = true
 //go:linkname runtimeSeed runtime.replaySeed
 var runtimeSeed uint64
 
+// goroutine is the number of this one.
+//
+//go:linkname goroutine runtime.replayGoroutine
+func goroutine() uint64
+
 // collects is how many events are between two collections.
 const collects = 20_000
 
 func collect() { runtime.GC() }
 
-// begin begins a story; end is called when it is over.
+// begin begins a story; end is called when it is over. What one before has left in pools
+// is gone after two collections: who finds something there goes on sooner.
 func begin(seed uint64) (end func()) {
 	before := debug.SetGCPercent(-1)
+	runtime.GC()
+	runtime.GC()
 	runtimeSeed = seed
 	return func() {
 		runtimeSeed = 0

@@ -81,6 +81,13 @@ func (l *loss) undecided() (since time.Time, waits bool) {
 	return l.found, l.waiting
 }
 
+// unsettled says whether an operator has something to do.
+func (x *world) unsettled() bool {
+	_, emptied := x.wire.emptied()
+	_, waits := x.loss.undecided()
+	return emptied || waits
+}
+
 // lostBy is told by a process that Redis has lost something. An operator decides on it
 // some time later.
 func (x *world) lostBy(p *process) {
@@ -100,8 +107,12 @@ func (x *world) lostBy(p *process) {
 	x.wire.at(time.Now().Add(wait), 0, func() { x.running.Go(x.accept) })
 }
 
-// accept is an operator's `tollgate history accept`.
+// accept is an operator's `tollgate history accept`. Where Redis has nothing, a copy is
+// put back first, and everybody looks at it.
 func (x *world) accept() {
+	for _, emptied := x.wire.emptied(); emptied; _, emptied = x.wire.emptied() {
+		pause(x.ctx, 20*time.Second)
+	}
 	done := make(chan struct{})
 	var once sync.Once
 	operator := x.start("operator-accepts", func(ctx context.Context, p *process) error {

@@ -39,7 +39,7 @@ type Want struct {
 // Fault is something that goes wrong.
 type Fault struct {
 	At   time.Duration
-	Kind string // lose, cut, slow, error, forget, kill, freeze, skew, away, crash
+	Kind string // lose, double, cut, slow, error, forget, kill, freeze, skew, away, crash, empty
 	Who  string // serve-0, serve-1, work-0, work-1
 	For  time.Duration
 	By   time.Duration
@@ -150,7 +150,7 @@ func someFault(r random, moment func() time.Duration) Fault {
 	within := func(least, most time.Duration) time.Duration {
 		return least + time.Duration(r.Int64N(int64(most-least)))
 	}
-	switch r.IntN(11) {
+	switch r.IntN(12) {
 	case 0, 1:
 		f.Kind, f.For = "lose", within(10*time.Second, 100*time.Second)
 	case 2:
@@ -162,7 +162,8 @@ func someFault(r random, moment func() time.Duration) Fault {
 		f.Text = []string{
 			"OOM command not allowed when used memory > 'maxmemory'.", "READONLY You can't write against a read only replica.",
 			"LOADING Redis is loading the dataset in memory", "TRYAGAIN Multiple keys request during rehashing of slot",
-		}[r.IntN(4)]
+			"MOVED 3999 simulated-other:6379",
+		}[r.IntN(5)]
 	case 5:
 		f.Kind, f.Who = "forget", "redis"
 	case 6:
@@ -180,6 +181,13 @@ func someFault(r random, moment func() time.Duration) Fault {
 		// Up to a minute a worker goes on (health.ClockLimit).
 		most := []time.Duration{time.Minute, 10 * time.Minute}[r.IntN(2)]
 		f.Kind, f.For, f.By = "skew", within(10*time.Second, 100*time.Second), within(-most, most)
+	case 11:
+		f.Kind, f.For = "double", within(10*time.Second, 100*time.Second)
+		if r.IntN(4) == 0 { // rarely: nearly all is excused after it
+			f.Kind, f.Who = "empty", "redis"
+			f.Text = []string{"FLUSHALL", "restart"}[r.IntN(2)]
+			f.Back = r.IntN(300)
+		}
 	}
 	return f
 }

@@ -29,7 +29,8 @@ type process struct {
 	ahead   atomic.Int64 // of its clock
 	ice     atomic.Int64 // until when it is frozen, of the bubble
 
-	ended   bool // under the wire's lock
+	ready   atomic.Int64 // since when it serves, of the bubble; 0: it does not
+	ended   bool         // under the wire's lock
 	handler atomic.Pointer[http.Handler]
 	stop    context.CancelFunc
 	stopped chan struct{} // closed when it is killed: who waits for an answer of it gets none
@@ -134,8 +135,10 @@ func serve(ctx context.Context, p *process) error {
 	defer api.Close(ctx)
 	h := api.Server.Handler()
 	p.handler.Store(&h)
+	p.ready.Store(time.Now().UnixNano())
 	api.Run(ctx)
 	p.handler.Store(nil)
+	p.ready.Store(0)
 	return nil
 }
 

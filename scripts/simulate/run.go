@@ -71,7 +71,7 @@ func (x *world) direct() {
 	asking.Wait()
 	x.peace()
 	pause(x.ctx, x.plan.After)
-	for _, waits := x.loss.undecided(); waits; _, waits = x.loss.undecided() {
+	for x.unsettled() {
 		pause(x.ctx, 10*time.Second)
 	}
 	l, err := x.settle()
@@ -239,7 +239,7 @@ func (x *world) want(o *outcome, of *outcome) {
 	if historyCode(again) != "" { // it is told, and nothing was done
 		return
 	}
-	if o.excused && known && again.status < 300 && again.id() != o.id {
+	if o.excused && o.promised() && known && again.status < 300 && again.id() != o.id {
 		x.judge.wrong("%s was made again as %s, and nobody was told that %s may be missing", o.name(), again.id(), o.id)
 		return
 	}

@@ -93,9 +93,38 @@ func (w *wire) serve(c *conn, p packet, answers []byte) {
 		}
 		answers = append(answers, answer...)
 	}
+	if twice, later := w.trouble.doubles(w, c.process, p.tie); twice && len(w.redis.effects) > changes {
+		answers = w.doubled(c, whole, answers, later)
+	}
 	w.pushNotices()
 	w.reply(c, answers, whole, changes)
 	w.release()
+}
+
+// doubled has a packet carried out a second time. What is answered then is what the
+// process gets, unless that is later: then nobody does.
+func (w *wire) doubled(c *conn, p packet, first []byte, later time.Duration) (answers []byte) {
+	again := func(s *session) (answers []byte) {
+		w.tell("it comes a second time from %s: %.90q", c.process.name, p.commands[0])
+		for _, words := range p.commands {
+			w.redis.until(w.now().Add(w.trouble.redisAhead))
+			answer := w.redis.run(s, words)
+			w.traced(c.process.name+" again", words, answer)
+			answers = append(answers, answer...)
+		}
+		return answers
+	}
+	if later == 0 {
+		return again(c.session)
+	}
+	w.push(time.Now().Add(later), mixed(p.tie+3), func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		again(newSession())
+		w.pushNotices()
+		w.release()
+	})
+	return first
 }
 
 // reply sends an answer, unless it is to be lost. before is how many changes there were
@@ -129,39 +158,6 @@ func (w *wire) reply(c *conn, answers []byte, p packet, before int) {
 			w.bend.told(w, c, p.commands, answers)
 		}
 	})
-}
-
-// crash has Redis go on with a beginning of what it has done: all that anybody may know
-// of, and some of what nobody does. With back it goes back further.
-func (w *wire) crash(f Fault) {
-	count := len(w.redis.effects)
-	if unknown := count - w.known; unknown > 0 {
-		count -= int(w.chance.of("crash", uint64(f.At)) % uint64(unknown+1))
-	}
-	if f.Back > 0 {
-		count = min(count, max(w.safe, w.known-f.Back))
-	}
-	w.tell("redis crashes after %d changes and has %d of them", len(w.redis.effects), count)
-	w.cutAll(nil)
-	before, known := w.redis, w.known
-	w.redis = before.prefix(count)
-	w.known = min(w.known, count)
-	var tellers []*process
-	for p, n := range w.knows {
-		if n > count && !p.ended {
-			tellers = append(tellers, p)
-		}
-		w.knows[p] = min(n, count)
-	}
-	slices.SortFunc(tellers, func(a, b *process) int { return strings.Compare(a.name, b.name) })
-	if known > count {
-		w.back(before.effects[count].at.Add(-w.trouble.redisAhead), tellers)
-	}
-	w.trouble.redisAhead = 0 // it is another machine
-	if w.lost != nil {
-		w.lost.close()
-	}
-	w.lost = before // a process with a bug may be told what it had
 }
 
 // bend is what a process would do that has a bug which no script can have: it looks at

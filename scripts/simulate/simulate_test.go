@@ -72,12 +72,21 @@ func TestAgain(t *testing.T) {
 		t.Skip("make simulate has the runtime draw its numbers from the seed")
 	}
 	defer func() { traceTo = nil }()
-	for _, seed := range []uint64{1, 3, 8} {
+	plans := []Plan{PlanOf(1), PlanOf(3), PlanOf(8), PlanOf(2)}
+	last := &plans[len(plans)-1]
+	last.Faults = []Fault{
+		{At: time.Minute, Kind: "double", Who: "serve-0", For: 2 * time.Minute},
+		{At: 90 * time.Second, Kind: "crash", Who: "redis", Back: 40},
+		{At: 2 * time.Minute, Kind: "error", Who: "redis", For: 3 * time.Second, Text: "MOVED 3999 simulated-other:6379"},
+		{At: 3 * time.Minute, Kind: "empty", Who: "redis", For: 40 * time.Second, Back: 20, Text: "restart"},
+	}
+	for _, plan := range plans {
+		seed := plan.Seed
 		var said [2]strings.Builder
 		var results [2]Result
 		for i := range said {
 			traceTo = &said[i]
-			results[i] = tell(t, PlanOf(seed), bend{}, false)
+			results[i] = tell(t, plan, bend{}, false)
 		}
 		if results[0].Trace == results[1].Trace && results[0].Commands > 1000 {
 			continue

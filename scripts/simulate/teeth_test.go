@@ -106,7 +106,7 @@ var teeth = []tooth{
 	{
 		// Two workers make it, or one whose answer was lost.
 		name: "a payout made twice",
-		old:  "if redis.call('EXISTS', payout) == 1 then return {'done'} end\n",
+		old:  "if redis.call('EXISTS', payout) == 1 then return revised(sequences, {'done'}) end\n",
 		new:  "",
 		bend: bend{alter: func(source string) string {
 			return swapped(source, "  if redis.call('HGET', payable, ARGV[i]) ~= ARGV[i + 1] then return {'conflict'} end\n", "")

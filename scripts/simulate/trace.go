@@ -1,11 +1,10 @@
 package simulate
 
 import (
+	"bytes"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -16,7 +15,7 @@ func (w *wire) number(p *process, commands [][]string) uint64 {
 	for _, words := range commands {
 		sum += fingerprint(words)
 	}
-	key := p.name + strconv.FormatUint(sum, 36)
+	key := hashed(p.name) ^ sum
 	w.said[key]++
 	return w.chance.of(p.name, sum, w.said[key])
 }
@@ -26,18 +25,25 @@ func (w *wire) number(p *process, commands [][]string) uint64 {
 func fingerprint(words []string) uint64 {
 	sum := uint64(len(words))
 	for _, word := range words {
-		h := fnv.New64a()
-		_, _ = io.WriteString(h, word)
-		sum += mixed(h.Sum64())
+		sum += mixed(hashed(word))
+	}
+	return mixed(sum)
+}
+
+// ofLines is the fingerprint of an answer's lines.
+func ofLines(answer []byte) uint64 {
+	sum := uint64(0)
+	for line := range bytes.SplitSeq(answer, []byte("\r\n")) {
+		sum += mixed(hashed(line))
 	}
 	return mixed(sum)
 }
 
 // traced notes a command and its answer, of the packet that is being carried out.
 func (w *wire) traced(who string, words []string, answer []byte) {
-	lines := strings.Split(string(answer), "\r\n")
-	w.packet += w.chance.of(who, fingerprint(words), fingerprint(lines), uint64(w.now().UnixNano()))
+	w.packet += w.chance.of(who, fingerprint(words), ofLines(answer), uint64(w.now().UnixNano()))
 	if traceTo != nil {
+		lines := strings.Split(string(answer), "\r\n")
 		slices.Sort(lines)
 		w.lines = append(w.lines, fmt.Sprintf("%s %s %q %q\n", w.now().Format("15:04:05.000000000"), who, words, lines))
 	}

@@ -12,13 +12,14 @@ type trouble struct {
 	slow       map[*process]slowness // who is far away
 	away       map[*process]bool     // who cannot connect
 	lose       map[*process]bool     // who does not get each answer
+	double     map[*process]bool     // whose requests come twice
 }
 
 // slowness is the longest time that what is said takes.
 type slowness time.Duration
 
 func newTrouble() trouble {
-	return trouble{slow: map[*process]slowness{}, away: map[*process]bool{}, lose: map[*process]bool{}}
+	return trouble{slow: map[*process]slowness{}, away: map[*process]bool{}, lose: map[*process]bool{}, double: map[*process]bool{}}
 }
 
 // travel is how long what is said takes in one direction.
@@ -41,6 +42,20 @@ func (t *trouble) loses(w *wire, p *process, tie uint64) bool {
 	return t.lose[p] && w.chance.of("lose", tie)%3 == 0
 }
 
+// doubles says whether a packet that has changed something is carried out twice: at once,
+// or some time later. A proxy may do that, and a client that sends again what was only
+// slow.
+func (t *trouble) doubles(w *wire, p *process, tie uint64) (twice bool, later time.Duration) {
+	n := w.chance.of("double", tie)
+	if !t.double[p] || n%3 != 0 {
+		return false, 0
+	}
+	if n>>8%2 == 0 {
+		return true, 0
+	}
+	return true, between(n>>16, time.Millisecond, patience)
+}
+
 // refusal is what Redis answers instead of carrying out a command, or nothing.
 func (t *trouble) refusal(_ *wire, _ *process, name string) string {
 	switch kind, _, _ := strings.Cut(t.error, " "); {
@@ -48,12 +63,17 @@ func (t *trouble) refusal(_ *wire, _ *process, name string) string {
 		return ""
 	case kind == "LOADING":
 		return t.error
+	case kind == "MOVED" && !keyless[name]:
+		return t.error
 	case harmless[name]:
 		return ""
 	default:
 		return t.error
 	}
 }
+
+// keyless are the commands that a node of a cluster carries out whoever has the slots.
+var keyless = map[string]bool{"PING": true, "INFO": true, "CONFIG": true, "SCRIPT": true, "TIME": true, "SCAN": true, "PUBLISH": true}
 
 // harmless are the commands that Redis carries out while it takes nothing more.
 var harmless = map[string]bool{

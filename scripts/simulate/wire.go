@@ -25,12 +25,13 @@ type wire struct {
 	mu     sync.Mutex
 	events events
 	wake   chan struct{}
-	said   map[string]int // how often a process has said something
+	said   map[uint64]int // how often a process has said something
 
 	redis   *machine
 	lost    *machine                                 // that was there before; nil: Redis has not crashed
 	known   int                                      // how many of its changes somebody may know of
-	safe    int                                      // how many it never loses
+	safe    int                                      // how many it never loses, unless it is emptied
+	copy    backup                                   // that an operator has, while it is empty
 	knows   map[*process]int                         // up to which of them a process has been told of events
 	back    func(from time.Time, tellers []*process) // is told when it loses what is known
 	bend    bend
@@ -47,7 +48,7 @@ type wire struct {
 
 func newWire(seed chance, start time.Time) *wire {
 	return &wire{
-		chance: seed, origin: time.Now(), start: start, wake: make(chan struct{}, 1), said: map[string]int{},
+		chance: seed, origin: time.Now(), start: start, wake: make(chan struct{}, 1), said: map[uint64]int{},
 		redis: newMachine(start), trouble: newTrouble(), knows: map[*process]int{},
 	}
 }

@@ -176,6 +176,19 @@ func (x *world) befall(f Fault) {
 	case "error":
 		locked(func() { w.trouble.error = f.Text })
 		later(f.For, func() { w.trouble.error = "" })
+	case "double":
+		locked(func() { w.trouble.double[p] = true })
+		later(f.For, func() { delete(w.trouble.double, p) })
+	case "empty":
+		locked(func() {
+			if w.empty(f) {
+				w.push(time.Now().Add(f.For), 0, func() {
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					w.restore()
+				})
+			}
+		})
 	case "crash":
 		locked(func() { w.crash(f) })
 	case "forget":

@@ -3,9 +3,12 @@
 //
 // The order in which a map is read, a select chooses and timers of one moment ring is
 // random in Go, and nothing in the language decides it. Two plays of one story would
-// differ there. The overlay is a copy of three files of the runtime, with the few
-// lines in it that take a random number; and of the one that interrupts a goroutine
+// differ there. The overlay is a copy of a few files of the runtime, with the lines in
+// them that take a random number; and of the one that interrupts a goroutine
 // that has run for long, which depends on how busy the machine is.
+//
+// It also has the embedded Redis keep the Lua state of one script for the next: to make
+// one with all libraries takes longer than most scripts do (see redis.go).
 package main
 
 import (
@@ -17,22 +20,36 @@ import (
 	"strings"
 )
 
-// change is a piece of a file of the runtime, which is there once, and what takes its
-// place.
+// change is a piece of a file, which is there once, and what takes its place.
 type change struct{ file, old, new string }
 
-var changes = []change{
-	// Of math/rand, math/rand/v2 and hash/maphash.
-	{"rand.go", "func rand() uint64 {\n", "func rand() uint64 {\n\tif replaySeed != 0 && getg().bubble != nil {\n\t\treturn replayed()\n\t}\n"},
-	// Of maps: how they hash, and where one begins to read them.
-	{"rand.go", "\treturn uint32(rand())\n}\n\n// rand returns", "\tif replaySeed != 0 && getg().bubble != nil {\n\t\treturn uint32(replayedMap())\n\t}\n\treturn uint32(rand())\n}\n\n// rand returns"},
-	{"rand.go", "func maps_rand() uint64 {\n", "func maps_rand() uint64 {\n\tif replaySeed != 0 && getg().bubble != nil {\n\t\treturn replayedMap()\n\t}\n"},
-	{"rand.go", "\tglobalRand.state.Init(*seed)\n", "\t*seed = [32]byte{1}\n\tglobalRand.state.Init(*seed)\n"},
-	{"rand.go", "var readRandomFailed bool\n", "var readRandomFailed bool\n" + numbers},
-	{"select.go", "\t\tj := cheaprandn(uint32(norder + 1))\n", "\t\tj := cheaprandn(uint32(norder + 1))\n\t\tif replaySeed != 0 && getg().bubble != nil {\n\t\t\tj = uint32(replayed() % uint64(norder+1))\n\t\t}\n"},
-	{"time.go", "\t\t\tt.rand = cheaprand()\n", "\t\t\tt.rand = cheaprand()\n\t\t\tif replaySeed != 0 {\n\t\t\t\tt.rand = uint32(replayed())\n\t\t\t}\n"},
+// ofGo are changes of the runtime, and of what is built upon it.
+var ofGo = []change{
+	// Of maps that a function makes for itself: the compiler calls it, so these packages
+	// have another one.
+	{"runtime/rand.go", "func rand() uint64 {\n", "func rand() uint64 {\n\tif replaySeed != 0 && getg().bubble != nil {\n\t\treturn replayedMap()\n\t}\n"},
+	{"math/rand/rand.go", "//go:linkname runtime_rand runtime.rand\n", "//go:linkname runtime_rand runtime.replayRand\n"},
+	{"math/rand/v2/rand.go", "//go:linkname runtime_rand runtime.rand\n", "//go:linkname runtime_rand runtime.replayRand\n"},
+	// Of other maps: how they hash, and where one begins to read them.
+	{"runtime/rand.go", "\treturn uint32(rand())\n}\n\n// rand returns", "\tif replaySeed != 0 && getg().bubble != nil {\n\t\treturn uint32(replayedMap())\n\t}\n\treturn uint32(rand())\n}\n\n// rand returns"},
+	{"runtime/rand.go", "func maps_rand() uint64 {\n", "func maps_rand() uint64 {\n\tif replaySeed != 0 && getg().bubble != nil {\n\t\treturn replayedMap()\n\t}\n"},
+	{"runtime/rand.go", "\tglobalRand.state.Init(*seed)\n", "\t*seed = [32]byte{1}\n\tglobalRand.state.Init(*seed)\n"},
+	{"runtime/rand.go", "var readRandomFailed bool\n", "var readRandomFailed bool\n" + numbers},
+	{"runtime/select.go", "\t\tj := cheaprandn(uint32(norder + 1))\n", "\t\tj := cheaprandn(uint32(norder + 1))\n\t\tif replaySeed != 0 && getg().bubble != nil {\n\t\t\tj = uint32(replayed() % uint64(norder+1))\n\t\t}\n"},
+	{"runtime/time.go", "\t\t\tt.rand = cheaprand()\n", "\t\t\tt.rand = cheaprand()\n\t\t\tif replaySeed != 0 {\n\t\t\t\tt.rand = uint32(replayed())\n\t\t\t}\n"},
+	// Maps that goroutines share draw their seed when they are first used, which is once in
+	// a program for many of them.
+	{"internal/sync/hashtriemap.go", "ht.seed = uintptr(runtime_rand())", "ht.seed = 1"},
+	{"unique/canonmap.go", "cm.seed = uintptr(runtime_rand())", "cm.seed = 1"},
+	// What a context ends it ends in the order in which it was made, not by where it is in
+	// memory.
+	{"context/context.go", "\tchildren map[canceler]struct{} //", "\tchildren map[canceler]uint64 //"},
+	{"context/context.go", "\t\t\t\tp.children = make(map[canceler]struct{})\n", "\t\t\t\tp.children = make(map[canceler]uint64)\n"},
+	{"context/context.go", "\t\t\tp.children[child] = struct{}{}\n", "\t\t\tp.children[child] = replayMade.Add(1)\n"},
+	{"context/context.go", "\tfor child := range c.children {\n", "\tfor _, child := range replayOrder(c.children) {\n"},
+	{"context/context.go", "// A canceler is a context type", inOrder + "// A canceler is a context type"},
 	// A goroutine goes on until it waits.
-	{"proc.go", "func retake(now int64) uint32 {\n", "func retake(now int64) uint32 {\n\tif replaySeed != 0 {\n\t\treturn 0\n\t}\n"},
+	{"runtime/proc.go", "func retake(now int64) uint32 {\n", "func retake(now int64) uint32 {\n\tif replaySeed != 0 {\n\t\treturn 0\n\t}\n"},
 }
 
 // numbers depend on the moment, and on how many were drawn in it: what is done once in
@@ -56,6 +73,21 @@ func replayed() uint64 {
 	return replayMixed(replayedMap() + replayCount)
 }
 
+// replayRand is for packages that draw numbers.
+//
+//go:linkname replayRand
+func replayRand() uint64 {
+	if replaySeed != 0 && getg().bubble != nil {
+		return replayed()
+	}
+	return rand()
+}
+
+// replayGoroutine is the number of this goroutine.
+//
+//go:linkname replayGoroutine
+func replayGoroutine() uint64 { return getg().goid }
+
 //go:nosplit
 func replayedMap() uint64 { return replayMixed(replaySeed ^ uint64(getg().bubble.now)) }
 
@@ -70,6 +102,21 @@ func replayMixed(x uint64) uint64 {
 }
 `
 
+// inOrder sorts what a context ends.
+const inOrder = `var replayMade atomic.Uint64
+
+func replayOrder(children map[canceler]uint64) (sorted []canceler) {
+	for child, made := range children {
+		sorted = append(sorted, child)
+		for i := len(sorted) - 1; i > 0 && children[sorted[i-1]] > made; i-- {
+			sorted[i-1], sorted[i] = child, sorted[i-1]
+		}
+	}
+	return sorted
+}
+
+`
+
 // directory is where the overlay is, below that of the repository.
 const directory = ".tollgate/replay"
 
@@ -80,7 +127,7 @@ func main() {
 	}
 }
 
-// write makes the overlay, overlay.json, in a directory.
+// write makes the overlay, overlay.json, in a directory, and go.mod with what it needs.
 func write(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -89,26 +136,16 @@ func write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	from := filepath.Join(root(), "src", "runtime")
-	texts := map[string]string{}
-	for _, c := range changes {
-		text, known := texts[c.file]
-		if !known {
-			b, err := os.ReadFile(filepath.Join(from, c.file))
-			if err != nil {
-				return err
-			}
-			text = string(b)
-		}
-		if n := strings.Count(text, c.old); n != 1 {
-			return fmt.Errorf("%s of %s has %d times, not once:\n%s", c.file, runtime.Version(), n, c.old)
-		}
-		texts[c.file] = strings.Replace(text, c.old, c.new, 1)
+	from := filepath.Join(root(), "src")
+	texts, err := changed(from, ofGo)
+	if err != nil {
+		return err
 	}
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	for name, text := range texts {
-		overlay.Replace[filepath.Join(from, name)] = filepath.Join(dir, name+".txt")
-		if err := os.WriteFile(filepath.Join(dir, name+".txt"), []byte(text), 0o644); err != nil {
+		to := filepath.Join(dir, strings.ReplaceAll(name, "/", "_")+".txt")
+		overlay.Replace[filepath.Join(from, name)] = to
+		if err := os.WriteFile(to, []byte(text), 0o644); err != nil {
 			return err
 		}
 	}
@@ -116,8 +153,30 @@ func write(dir string) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir, "overlay.json")
-	return os.WriteFile(path, append(b, '\n'), 0o644)
+	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), append(b, '\n'), 0o644); err != nil {
+		return err
+	}
+	return writeRedis(dir)
+}
+
+// changed are the files of a directory that are changed, by name.
+func changed(from string, changes []change) (texts map[string]string, err error) {
+	texts = map[string]string{}
+	for _, c := range changes {
+		text, known := texts[c.file]
+		if !known {
+			b, err := os.ReadFile(filepath.Join(from, c.file))
+			if err != nil {
+				return nil, err
+			}
+			text = string(b)
+		}
+		if n := strings.Count(text, c.old); n != 1 {
+			return nil, fmt.Errorf("%s in %s has %d times, not once:\n%s", c.file, from, n, c.old)
+		}
+		texts[c.file] = strings.Replace(text, c.old, c.new, 1)
+	}
+	return texts, nil
 }
 
 // root is the GOROOT of the go command that runs this.
