@@ -236,6 +236,7 @@ func (l *losing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		return err
 	}
 }
+
 func (*losing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
