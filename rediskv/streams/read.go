@@ -137,10 +137,10 @@ func RevRange(ctx context.Context, db *rediskv.DB, log, first, last string, coun
 type Counter struct {
 	Log string
 
-	oldest          string // the first segment, as it was when it was asked last
-	head, first     *redis.IntCmd
-	begins, newest  *redis.XMessageSliceCmd
-	counted, length int64
+	oldest         string // the first segment, as it was when it was asked last
+	head, first    *redis.IntCmd
+	begins, newest *redis.XMessageSliceCmd
+	length         int64
 }
 
 // Ask queues what is to be read.
