@@ -49,7 +49,7 @@ var rooms = map[string]map[string][]string{
 		"rules":       {"", "instances", "record", "script"},
 		"sandbox":     {""},
 		"script":      {},
-		"streams":     {"", "peer", "script"},
+		"streams":     {"", "peer", "record", "script"},
 		"snapshot":    {"", "store"},
 		"testkit":     {"", "accounts", "checks", "ledger", "record", "redistest", "store"},
 		"store":       {"", "accounts", "agenda", "checks", "eventlog", "exports", "health", "instances", "ledger", "payments", "payouts", "provision", "rules", "sandbox", "webhooks"},

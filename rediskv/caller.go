@@ -148,7 +148,7 @@ func (s *DB) Audit(ctx context.Context, c Caller, e tollgate.AuditEntry) error {
 	if err != nil {
 		return err
 	}
-	_, _, err = s.Run(ctx, scriptAppendAudit.With(appendAuditKeys{k.Sequences(), k.Audit(), k.Mark(s.NewID(""))}, entry))
+	_, _, err = s.RunAnew(ctx, scriptAppendAudit.With(appendAuditKeys{k.Sequences(), k.Audit(), k.Mark(s.NewID(""))}, entry))
 	return err
 }
 

@@ -75,6 +75,17 @@ func (s *DB) Run(ctx context.Context, inv *script.Invocation) (outcome string, r
 	return s.RunOn(ctx, s.Redis, inv)
 }
 
+// RunAnew is Run for a script that is made of nothing that was read before: where another
+// history has begun meanwhile, it is carried out in that.
+func (s *DB) RunAnew(ctx context.Context, inv *script.Invocation) (outcome string, rest []any, err error) {
+	for range 3 {
+		if outcome, rest, err = s.Run(ctx, inv); !errors.Is(err, ErrStale) {
+			break
+		}
+	}
+	return outcome, rest, err
+}
+
 // RunOn is run on a client of the caller's choice.
 func (s *DB) RunOn(ctx context.Context, client redis.Scripter, inv *script.Invocation) (outcome string, rest []any, err error) {
 	s.Histories.Guard(ctx, inv)

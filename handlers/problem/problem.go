@@ -120,5 +120,8 @@ func From(err error) *tollgate.Error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return &tollgate.Error{Code: tollgate.CodeStoreUnavailable, Message: "The request took too long.", Cause: err}
 	}
+	if errors.Is(err, rediskv.ErrStale) {
+		return &tollgate.Error{Code: tollgate.CodeStoreUnavailable, Message: "What the service is set up with has changed meanwhile, and nothing was done; try again.", Cause: err}
+	}
 	return &tollgate.Error{Code: tollgate.CodeInternal, Message: "Something went wrong here; the request id finds it in the log.", Cause: err}
 }

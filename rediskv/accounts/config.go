@@ -239,7 +239,7 @@ func (s *Store) ReadResource(ctx context.Context, c rediskv.Caller, kind, id str
 	if err != nil {
 		return nil, 0, err
 	}
-	_, rest, err := s.db.Run(ctx, scriptReadResource.With(
+	_, rest, err := s.db.RunAnew(ctx, scriptReadResource.With(
 		readResourceKeys{Grant: grant, Resource: key, Sequences: k.Sequences(), Audit: k.Audit(), Mark: k.Mark(s.db.NewID(""))},
 		readResourceArgs{version, entry},
 	))
