@@ -4,10 +4,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/script"
 )

@@ -20,8 +20,8 @@ import (
 // is to be paid.
 func (w *walk) merchantAccounts(ctx context.Context) error {
 	var ids []string
-	if err := w.timed(ctx, "accounts", func(ctx context.Context) error {
-		text, err := w.redis().HGet(ctx, w.k.Organization(), "accounts").Result()
+	if err := w.Timed(ctx, "accounts", func(ctx context.Context) error {
+		text, err := w.Redis().HGet(ctx, w.K.Organization(), "accounts").Result()
 		ids = strings.Fields(text)
 		if err == redis.Nil {
 			err = nil
@@ -48,7 +48,7 @@ func (w *walk) merchantAccounts(ctx context.Context) error {
 }
 
 func (w *walk) merchantAccount(ctx context.Context, id, from string) error {
-	x := index{key: w.k.TransactionsOf(id), what: "the list of account " + id, not: func(f rediskv.Fields) string {
+	x := index{key: w.K.TransactionsOf(id), what: "the list of account " + id, not: func(f rediskv.Fields) string {
 		if f["ma"] != id {
 			return "it is of " + f["ma"]
 		}
@@ -101,12 +101,12 @@ func (w *walk) account(ctx context.Context, id string, seen accountSeen) (findin
 	var last *redis.StringCmd
 	var look *redis.FloatCmd
 	again := make([]*redis.MapStringStringCmd, len(live))
-	member := w.k.Org + "/" + id
-	if err := w.atOnce(ctx, "payable", func(ctx context.Context, pipe redis.Pipeliner) {
-		hash, payable, refunds = pipe.HGetAll(ctx, w.k.Object(id)), pipe.HGetAll(ctx, w.k.Payable(id)), pipe.HGetAll(ctx, w.k.Refunds(id))
-		last, look = pipe.HGet(ctx, w.k.Sequences(), "event"), pipe.ZScore(ctx, w.k.Cutoffs, member)
+	member := w.K.Org + "/" + id
+	if err := w.AtOnce(ctx, "payable", func(ctx context.Context, pipe redis.Pipeliner) {
+		hash, payable, refunds = pipe.HGetAll(ctx, w.K.Object(id)), pipe.HGetAll(ctx, w.K.Payable(id)), pipe.HGetAll(ctx, w.K.Refunds(id))
+		last, look = pipe.HGet(ctx, w.K.Sequences(), "event"), pipe.ZScore(ctx, w.K.Cutoffs, member)
 		for i, p := range live {
-			again[i] = pipe.HGetAll(ctx, w.k.Object(p))
+			again[i] = pipe.HGetAll(ctx, w.K.Object(p))
 		}
 	}); err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (w *walk) account(ctx context.Context, id string, seen accountSeen) (findin
 		return plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "merchant_account", id, "its organization names it, and it is not there")}), nil
 	}
 	for i, p := range live {
-		if stored, err := ledger.StoredPayoutOf(w.k, p, again[i].Val()); err == nil { // else it was found by itself
+		if stored, err := ledger.StoredPayoutOf(w.K, p, again[i].Val()); err == nil { // else it was found by itself
 			r.Payouts = append(r.Payouts, stored.StoredPayout)
 		}
 	}
@@ -165,7 +165,7 @@ func (w *walk) payableFindings(id string, r consistency.AccountRecords, list []c
 // recompute sets the sums of a group to what its members add up to.
 func (w *walk) recompute(found consistency.Finding, account string, p tollgate.Payable, sum tollgate.PayoutGroup) Finding {
 	right := tollgate.Payable{Due: p.Due, Currency: p.Currency, PayoutGroup: sum}
-	payable, refunds, group := w.k.Payable(account), w.k.Refunds(account), ledger.PayableGroup(p)
+	payable, refunds, group := w.K.Payable(account), w.K.Refunds(account), ledger.PayableGroup(p)
 	return repairable(found, func(c *rediskv.Commit) {
 		fields := ledger.PayableFields(p)
 		for i := 0; i+1 < len(fields); i += 2 {
@@ -197,7 +197,7 @@ func (w *walk) cutoff(id string, payable []tollgate.Payable, f rediskv.Fields, t
 	if there || !slices.ContainsFunc(payable, func(p tollgate.Payable) bool { return p.Due > closed }) {
 		return nil
 	}
-	key, member, now := w.k.Cutoffs, w.k.Org+"/"+id, rediskv.Milli(w.store.db.Now())
+	key, member, now := w.K.Cutoffs, w.K.Org+"/"+id, rediskv.Milli(w.store.db.Now())
 	return []Finding{repairable(consistency.Found(consistency.FindingQueue, "merchant_account", id, "it is to be paid, and is not among those that are looked at for it"), func(c *rediskv.Commit) {
 		c.Still("", "ZSCORE", key, member)
 		c.Do("ZADD", key, now, member)
@@ -209,15 +209,15 @@ func (w *walk) cutoff(id string, payable []tollgate.Payable, f rediskv.Fields, t
 func (w *walk) payoutsOf(ctx context.Context, ids []string) (done []tollgate.StoredPayout, live []string, err error) {
 	for some := range slices.Chunk(ids, page) {
 		replies := make([]*redis.MapStringStringCmd, len(some))
-		if err := w.pipelined(ctx, "payouts", func(ctx context.Context, pipe redis.Pipeliner) {
+		if err := w.Pipelined(ctx, "payouts", func(ctx context.Context, pipe redis.Pipeliner) {
 			for i, id := range some {
-				replies[i] = pipe.HGetAll(ctx, w.k.Object(id))
+				replies[i] = pipe.HGetAll(ctx, w.K.Object(id))
 			}
 		}); err != nil {
 			return nil, nil, err
 		}
 		for i, id := range some {
-			p, err := ledger.StoredPayoutOf(w.k, id, replies[i].Val())
+			p, err := ledger.StoredPayoutOf(w.K, id, replies[i].Val())
 			switch {
 			case err != nil:
 			case p.Step == tollgate.PayoutStepDone:
@@ -233,21 +233,21 @@ func (w *walk) payoutsOf(ctx context.Context, ids []string) (done []tollgate.Sto
 // payoutsSince reads the payouts of an account that were made since the walk began.
 func (w *walk) payoutsSince(ctx context.Context, account string, after, upTo int64) (list []tollgate.StoredPayout, err error) {
 	for at := float64(after); ; {
-		entries, err := w.entries(ctx, w.k.TransactionsOf(account), at, upTo)
+		entries, err := w.entries(ctx, w.K.TransactionsOf(account), at, upTo)
 		if err != nil || len(entries) == 0 {
 			return list, err
 		}
 		hashes := make([]*redis.MapStringStringCmd, len(entries))
-		if err := w.pipelined(ctx, "payouts", func(ctx context.Context, pipe redis.Pipeliner) {
+		if err := w.Pipelined(ctx, "payouts", func(ctx context.Context, pipe redis.Pipeliner) {
 			for i, e := range entries {
-				hashes[i] = pipe.HGetAll(ctx, w.k.Object(tollgate.PrefixPayout+e.member)) // of those that are payouts'
+				hashes[i] = pipe.HGetAll(ctx, w.K.Object(tollgate.PrefixPayout+e.member)) // of those that are payouts'
 			}
 		}); err != nil {
 			return nil, err
 		}
 		for i, e := range entries {
 			if f := hashes[i].Val(); len(f) > 0 {
-				if p, err := ledger.StoredPayoutOf(w.k, tollgate.PrefixPayout+e.member, f); err == nil {
+				if p, err := ledger.StoredPayoutOf(w.K, tollgate.PrefixPayout+e.member, f); err == nil {
 					list = append(list, p.StoredPayout)
 				}
 			}
@@ -272,7 +272,7 @@ func (w *walk) sum(ctx context.Context, account string, p tollgate.Payable, boun
 
 // members reads the members of a group in pages, up to a position.
 func (w *walk) members(ctx context.Context, account string, c tollgate.Currency, d tollgate.Date, bound int64, each func(*tollgate.Transaction)) error {
-	key := w.k.Group(account, c, d)
+	key := w.K.Group(account, c, d)
 	for at := float64(-1); ; {
 		entries, err := w.entries(ctx, key, at, bound)
 		if err != nil {
@@ -282,7 +282,7 @@ func (w *walk) members(ctx context.Context, account string, c tollgate.Currency,
 			return nil
 		}
 		asked := make([]*located, len(entries))
-		if err := w.pipelined(ctx, "members", func(ctx context.Context, pipe redis.Pipeliner) {
+		if err := w.Pipelined(ctx, "members", func(ctx context.Context, pipe redis.Pipeliner) {
 			for i, e := range entries {
 				asked[i] = w.askTransaction(ctx, pipe, e.of())
 			}

@@ -90,8 +90,8 @@ func (s *counterSums) gather(ctx context.Context) error {
 	s.since = w.last
 	for below := "+inf"; ; {
 		var members []redis.Z
-		if err := w.timed(ctx, "newest", func(ctx context.Context) (err error) {
-			members, err = w.redis().ZRevRangeByScoreWithScores(ctx, w.k.Transactions(), &redis.ZRangeBy{Min: "-inf", Max: below, Count: page}).Result()
+		if err := w.Timed(ctx, "newest", func(ctx context.Context) (err error) {
+			members, err = w.Redis().ZRevRangeByScoreWithScores(ctx, w.K.Transactions(), &redis.ZRangeBy{Min: "-inf", Max: below, Count: page}).Result()
 			return err
 		}); err != nil || len(members) == 0 {
 			return err
@@ -122,14 +122,14 @@ func (s *counterSums) read(ctx context.Context, members []redis.Z, oldest tollga
 	made, places := make([]*redis.SliceCmd, len(members)), make([]record.Place, len(members))
 	counted := make([]*redis.SliceCmd, len(members))
 	ids := make([]string, len(members))
-	if err := w.pipelined(ctx, "counted", func(ctx context.Context, pipe redis.Pipeliner) {
+	if err := w.Pipelined(ctx, "counted", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, m := range members {
 			member, _ := m.Member.(string)
 			of := ledger.MemberAt(member, 0)
-			places[i] = of.Place(w.k)
+			places[i] = of.Place(w.K)
 			ids[i] = tollgate.PrefixPayment + rediskv.Unprefixed(of.ID) // of those that are authorizations
 			made[i] = pipe.HMGet(ctx, places[i].Key, places[i].Names([]string{"crt"})...)
-			counted[i] = pipe.HMGet(ctx, w.k.Object(ids[i]), "use0")
+			counted[i] = pipe.HMGet(ctx, w.K.Object(ids[i]), "use0")
 		}
 	}); err != nil {
 		return nil, 0, false, err
@@ -137,13 +137,13 @@ func (s *counterSums) read(ctx context.Context, members []redis.Z, oldest tollga
 	hashes := map[string]*redis.MapStringStringCmd{}
 	var last *redis.StringCmd
 	old = true
-	if err := w.atOnce(ctx, "counted", func(ctx context.Context, pipe redis.Pipeliner) {
-		last = pipe.HGet(ctx, w.k.Sequences(), "event")
+	if err := w.AtOnce(ctx, "counted", func(ctx context.Context, pipe redis.Pipeliner) {
+		last = pipe.HGet(ctx, w.K.Sequences(), "event")
 		for i, id := range ids {
 			at, err := strconv.ParseInt(places[i].Read(made[i].Val(), []string{"crt"})["crt"], 10, 64)
 			old = old && err == nil && tollgate.Instant(at) < oldest
 			if record.FieldsIn(counted[i].Val(), "use0")["use0"] != "" {
-				hashes[id] = pipe.HGetAll(ctx, w.k.Object(id))
+				hashes[id] = pipe.HGetAll(ctx, w.K.Object(id))
 			}
 		}
 	}); err != nil {
@@ -209,7 +209,7 @@ func (s *counterSums) perimeter(ctx context.Context, d tollgate.PerimeterDecisio
 	if known, ok := s.restores[ref]; ok {
 		return known, nil
 	}
-	found, err := s.w.store.accounts.PerimeterDocuments(ctx, s.w.k.Org, []tollgate.PerimeterRef{ref})
+	found, err := s.w.store.accounts.PerimeterDocuments(ctx, s.w.K.Org, []tollgate.PerimeterRef{ref})
 	if err != nil {
 		return nil, err
 	}
@@ -233,10 +233,10 @@ func (s *counterSums) catchUp(ctx context.Context) error {
 	for some := range slices.Chunk(names, 10*page) {
 		values := make([]*redis.StringCmd, len(some))
 		var last *redis.StringCmd
-		if err := w.atOnce(ctx, "counters", func(ctx context.Context, pipe redis.Pipeliner) {
-			last = pipe.HGet(ctx, w.k.Sequences(), "event")
+		if err := w.AtOnce(ctx, "counters", func(ctx context.Context, pipe redis.Pipeliner) {
+			last = pipe.HGet(ctx, w.K.Sequences(), "event")
 			for i, name := range some {
-				values[i] = pipe.Get(ctx, w.k.Counter(name))
+				values[i] = pipe.Get(ctx, w.K.Counter(name))
 			}
 		}); err != nil && !peer.IsReply(err) {
 			return err
@@ -280,7 +280,7 @@ func (s *counterSums) catchUp(ctx context.Context) error {
 func (s *counterSums) events(ctx context.Context, since, until int64, of map[string]*consistency.CounterRecords) error {
 	w := s.w
 	for to, reached := "+", false; until > since && !reached; {
-		entries, err := streams.RevRange(ctx, w.store.db, w.k.Events(), to, "-", page)
+		entries, err := streams.RevRange(ctx, w.store.db, w.K.Events(), to, "-", page)
 		if err != nil {
 			return err
 		}
@@ -309,17 +309,17 @@ func (s *counterSums) events(ctx context.Context, since, until int64, of map[str
 // event adds what one event has changed, unless its payment was read later.
 func (s *counterSums) event(ctx context.Context, m redis.XMessage, of map[string]*consistency.CounterRecords) error {
 	var d tollgate.PaymentEventData
-	e, err := eventlog.EventOf(s.w.k, m)
+	e, err := eventlog.EventOf(s.w.K, m)
 	if err != nil || !strings.HasPrefix(string(e.Type), "payment.") || json.Unmarshal(e.Data, &d) != nil {
 		return nil
 	}
 	w := s.w
 	var hash *redis.MapStringStringCmd
 	var position, other *redis.StringCmd
-	if err := w.pipelined(ctx, "changed", func(ctx context.Context, pipe redis.Pipeliner) {
-		hash = pipe.HGetAll(ctx, w.k.Object(d.PaymentID))
+	if err := w.Pipelined(ctx, "changed", func(ctx context.Context, pipe redis.Pipeliner) {
+		hash = pipe.HGetAll(ctx, w.K.Object(d.PaymentID))
 		apart, together := ledger.Indexed{ID: tollgate.AuthorizationOf(d.PaymentID)}, ledger.Indexed{ID: tollgate.AuthorizationOf(d.PaymentID), Shared: true}
-		position, other = pipe.HGet(ctx, apart.Place(w.k).Key, "pos"), pipe.HGet(ctx, together.Place(w.k).Key, together.FieldPrefix()+"pos")
+		position, other = pipe.HGet(ctx, apart.Place(w.K).Key, "pos"), pipe.HGet(ctx, together.Place(w.K).Key, together.FieldPrefix()+"pos")
 	}); err != nil {
 		return err
 	}
@@ -363,7 +363,7 @@ func (s *counterSums) compare() {
 
 // counter is a counter and what repairs it.
 func (w *walk) counter(found consistency.Finding, r consistency.CounterRecords) Finding {
-	key, right := w.k.Counter(r.Name), strconv.FormatInt(r.Consumed, 10)
+	key, right := w.K.Counter(r.Name), strconv.FormatInt(r.Consumed, 10)
 	if r.There {
 		is := strconv.FormatInt(r.Count, 10)
 		return repairable(found, func(c *rediskv.Commit) {

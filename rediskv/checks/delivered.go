@@ -9,6 +9,7 @@ import (
 	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/record"
+	"tollgate/rediskv/streams"
 	"tollgate/rediskv/webhooks"
 )
 
@@ -16,13 +17,16 @@ import (
 // deliveries, which are kept for some time, and with the events that these are of.
 func (w *walk) checkListedDeliveries(ctx context.Context, endpoint string, entries []entry) ([][]Finding, error) {
 	hashes, places := make([]*redis.SliceCmd, len(entries)), make([]*redis.FloatCmd, len(entries))
-	var kept *redis.XMessageSliceCmd
+	since := rediskv.Milli(max(w.store.db.Now().Add(rediskv.Skew-webhooks.DeliveryLifetime), 1))
+	kept, err := streams.Range(ctx, w.DB, w.K.Events(), since, "+", 1)
+	if err != nil {
+		return nil, err
+	}
 	var known *redis.BoolCmd
-	if err := w.atOnce(ctx, "listed_deliveries", func(ctx context.Context, pipe redis.Pipeliner) {
-		since := w.store.db.Now().Add(rediskv.Skew - webhooks.DeliveryLifetime)
-		kept, known = pipe.XRangeN(ctx, w.k.Events(), rediskv.Milli(max(since, 1)), "+", 1), pipe.HExists(ctx, w.k.Webhooks(), endpoint)
+	if err := w.AtOnce(ctx, "listed_deliveries", func(ctx context.Context, pipe redis.Pipeliner) {
+		known = pipe.HExists(ctx, w.K.Webhooks(), endpoint)
 		for i, e := range entries {
-			hashes[i], places[i] = pipe.HMGet(ctx, w.k.Object(e.member), "sid"), pipe.ZScore(ctx, w.k.Deliveries(endpoint), e.member)
+			hashes[i], places[i] = pipe.HMGet(ctx, w.K.Object(e.member), "sid"), pipe.ZScore(ctx, w.K.Deliveries(endpoint), e.member)
 		}
 	}); err != nil {
 		return nil, err
@@ -32,19 +36,31 @@ func (w *walk) checkListedDeliveries(ctx context.Context, endpoint string, entri
 		return findings, nil // it was deleted
 	}
 	young := int64(0) // the first event whose deliveries have not expired
-	for _, m := range kept.Val() {
-		if e, err := eventlog.EventOf(w.k, m); err == nil {
+	for _, m := range kept {
+		if e, err := eventlog.EventOf(w.K, m); err == nil {
 			young = e.Sequence
 		}
 	}
-	events := make([]*redis.XMessageSliceCmd, len(entries))
-	if err := w.pipelined(ctx, "delivered_events", func(ctx context.Context, pipe redis.Pipeliner) {
+	heads, events := make([]*redis.XMessageSliceCmd, len(entries)), make([]*streams.Asked, len(entries))
+	if err := w.Pipelined(ctx, "delivered_events", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i := range entries {
 			if sid := record.FieldsIn(hashes[i].Val(), "sid")["sid"]; eventlog.Place(sid).Milli > 0 {
-				events[i] = pipe.XRangeN(ctx, w.k.Events(), sid, sid, 1)
+				heads[i], events[i] = pipe.XRangeN(ctx, w.K.Events(), sid, sid, 1), &streams.Asked{Log: w.K.Events(), First: sid, Last: sid, Count: 1}
 			}
 		}
 	}); err != nil {
+		return nil, err
+	}
+	var older []*streams.Asked
+	for i, a := range events {
+		if a == nil {
+			continue
+		}
+		if a.Found = heads[i].Val(); len(a.Found) == 0 {
+			older = append(older, a)
+		}
+	}
+	if err := w.Timed(ctx, "delivered_events", func(ctx context.Context) error { return streams.Behind(ctx, w.Redis(), older) }); err != nil {
 		return nil, err
 	}
 	for i, e := range entries {
@@ -60,8 +76,8 @@ func (w *walk) checkListedDeliveries(ctx context.Context, endpoint string, entri
 		if events[i] == nil {
 			continue
 		}
-		for _, m := range events[i].Val() {
-			if of, err := eventlog.EventOf(w.k, m); err == nil && places[i].Val() != float64(of.Sequence) {
+		for _, m := range events[i].Found {
+			if of, err := eventlog.EventOf(w.K, m); err == nil && places[i].Val() != float64(of.Sequence) {
 				found("%s has it at %s, and its event %s has sequence %d", endpoint, place(places[i].Val()), of.ID, of.Sequence)
 			}
 		}
@@ -73,9 +89,9 @@ func (w *walk) checkListedDeliveries(ctx context.Context, endpoint string, entri
 // the walk began.
 func (w *walk) beyond(ctx context.Context, endpoint string) error {
 	var last []redis.Z
-	if err := w.timed(ctx, "index", func(ctx context.Context) (err error) {
+	if err := w.Timed(ctx, "index", func(ctx context.Context) (err error) {
 		by := &redis.ZRangeBy{Min: "(" + place(float64(w.last)), Max: "+inf", Count: page}
-		last, err = w.redis().ZRevRangeByScoreWithScores(ctx, w.k.Deliveries(endpoint), by).Result()
+		last, err = w.Redis().ZRevRangeByScoreWithScores(ctx, w.K.Deliveries(endpoint), by).Result()
 		return err
 	}); err != nil {
 		return err

@@ -27,8 +27,8 @@ type endpoint struct {
 // endpoints reads the organization's endpoints. One that cannot be read is found.
 func (w *walk) endpoints(ctx context.Context) (list []endpoint, err error) {
 	var known map[string]string
-	if err := w.timed(ctx, "endpoints", func(ctx context.Context) (err error) {
-		known, err = w.redis().HGetAll(ctx, w.k.Webhooks()).Result()
+	if err := w.Timed(ctx, "endpoints", func(ctx context.Context) (err error) {
+		known, err = w.Redis().HGetAll(ctx, w.K.Webhooks()).Result()
 		return err
 	}); err != nil {
 		return nil, err
@@ -42,9 +42,9 @@ func (w *walk) endpoints(ctx context.Context) (list []endpoint, err error) {
 	slices.Sort(ids)
 	for _, id := range ids {
 		var f map[string]string
-		if err := w.timed(ctx, "endpoints", func(ctx context.Context) (err error) {
-			f, err = w.redis().HGetAll(ctx, w.k.Object(id)).Result()
-			f = record.Verified(w.k.Object(id), f)
+		if err := w.Timed(ctx, "endpoints", func(ctx context.Context) (err error) {
+			f, err = w.Redis().HGetAll(ctx, w.K.Object(id)).Result()
+			f = record.Verified(w.K.Object(id), f)
 			return err
 		}); err != nil {
 			return nil, err
@@ -101,17 +101,17 @@ func (w *walk) delivered(ctx context.Context, events []loggedEvent, endpoints []
 func (w *walk) checkWanted(ctx context.Context, list []wanted) ([][]Finding, error) {
 	places, known := make([]*redis.FloatCmd, len(list)), make([]*redis.StringCmd, len(list))
 	var waiting *redis.XMessageSliceCmd
-	if err := w.atOnce(ctx, "deliveries", func(ctx context.Context, pipe redis.Pipeliner) {
-		waiting = pipe.XRangeN(ctx, w.k.Dispatch, "-", "+", 1)
+	if err := w.AtOnce(ctx, "deliveries", func(ctx context.Context, pipe redis.Pipeliner) {
+		waiting = pipe.XRangeN(ctx, w.K.Dispatch, "-", "+", 1)
 		for i, one := range list {
-			places[i] = pipe.ZScore(ctx, w.k.Deliveries(one.to.ID), tollgate.DeliveryOf(one.ID, one.to.ID))
-			known[i] = pipe.HGet(ctx, w.k.Webhooks(), one.to.ID)
+			places[i] = pipe.ZScore(ctx, w.K.Deliveries(one.to.ID), tollgate.DeliveryOf(one.ID, one.to.ID))
+			known[i] = pipe.HGet(ctx, w.K.Webhooks(), one.to.ID)
 		}
 	}); err != nil {
 		return nil, err
 	}
 	// Deliveries go behind their events: what is in the log now was in it before.
-	first, err := streams.Range(ctx, w.store.db, w.k.Events(), "-", "+", 1)
+	first, err := streams.Range(ctx, w.store.db, w.K.Events(), "-", "+", 1)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (w *walk) checkWanted(ctx context.Context, list []wanted) ([][]Finding, err
 		handed, kept := true, false
 		for _, m := range waiting.Val() {
 			handed = one.milli+uint64(longestScript.Milliseconds()) < eventlog.Place(m.ID).Milli
-			if rediskv.Text(m, "o") == w.k.Org {
+			if rediskv.Text(m, "o") == w.K.Org {
 				handed = one.before(eventlog.Place(rediskv.Text(m, "s")))
 			}
 		}
@@ -145,8 +145,8 @@ func (w *walk) checkWanted(ctx context.Context, list []wanted) ([][]Finding, err
 // has to send.
 func (w *walk) webhooks(ctx context.Context) error {
 	var known []string
-	if err := w.timed(ctx, "directory", func(ctx context.Context) (err error) {
-		known, err = w.redis().HKeys(ctx, w.k.Webhooks()).Result()
+	if err := w.Timed(ctx, "directory", func(ctx context.Context) (err error) {
+		known, err = w.Redis().HKeys(ctx, w.K.Webhooks()).Result()
 		return err
 	}); err != nil {
 		return err
@@ -163,7 +163,7 @@ func (w *walk) webhooks(ctx context.Context) error {
 		if err := w.deliveries(ctx, id); err != nil {
 			return err
 		}
-		for _, key := range []string{w.k.Open(id), w.k.Queue(id)} {
+		for _, key := range []string{w.K.Open(id), w.K.Queue(id)} {
 			if err := w.scanned(ctx, key, func(ctx context.Context, members []string) error {
 				return confirmed(ctx, w, members, func(ctx context.Context, ids []string) ([][]Finding, error) { return w.checkDeliveries(ctx, id, ids) })
 			}); err != nil {
@@ -186,10 +186,10 @@ func (w *walk) checkEndpoint(ctx context.Context, ids []string) ([][]Finding, er
 		var known, revision *redis.StringCmd
 		var queued *redis.IntCmd
 		var ready *redis.FloatCmd
-		member := w.k.Org + "/" + id
-		if err := w.atOnce(ctx, "endpoint", func(ctx context.Context, pipe redis.Pipeliner) {
-			hash, known, revision = pipe.HGetAll(ctx, w.k.Object(id)), pipe.HGet(ctx, w.k.Webhooks(), id), pipe.HGet(ctx, w.k.Webhooks(), "v")
-			queued, ready = pipe.ZCard(ctx, w.k.Queue(id)), pipe.ZScore(ctx, w.k.Ready, member)
+		member := w.K.Org + "/" + id
+		if err := w.AtOnce(ctx, "endpoint", func(ctx context.Context, pipe redis.Pipeliner) {
+			hash, known, revision = pipe.HGetAll(ctx, w.K.Object(id)), pipe.HGet(ctx, w.K.Webhooks(), id), pipe.HGet(ctx, w.K.Webhooks(), "v")
+			queued, ready = pipe.ZCard(ctx, w.K.Queue(id)), pipe.ZScore(ctx, w.K.Ready, member)
 		}); err != nil {
 			return nil, err
 		}
@@ -198,15 +198,15 @@ func (w *walk) checkEndpoint(ctx context.Context, ids []string) ([][]Finding, er
 		}
 		f := rediskv.Fields(hash.Val())
 		still := func(c *rediskv.Commit) {
-			c.Still(f["v"], "HGET", w.k.Object(id), "v")
-			c.Still(revision.Val(), "HGET", w.k.Webhooks(), "v")
+			c.Still(f["v"], "HGET", w.K.Object(id), "v")
+			c.Still(revision.Val(), "HGET", w.K.Webhooks(), "v")
 		}
 		if len(f) == 0 {
 			findings[i] = []Finding{repairable(consistency.Found(consistency.FindingIndex, "webhook_endpoint", id, "the fan-out knows it, and it is not there"), func(c *rediskv.Commit) {
 				still(c)
-				c.Do("HDEL", w.k.Webhooks(), id)
-				c.Do("HINCRBY", w.k.Webhooks(), "v", 1)
-			}, "remove %s from %s", id, w.k.Webhooks())}
+				c.Do("HDEL", w.K.Webhooks(), id)
+				c.Do("HINCRBY", w.K.Webhooks(), "v", 1)
+			}, "remove %s from %s", id, w.K.Webhooks())}
 			continue
 		}
 		e, err := webhooks.EndpointOf(id, f)
@@ -221,17 +221,17 @@ func (w *walk) checkEndpoint(ctx context.Context, ids []string) ([][]Finding, er
 		if !sameJSON(known.Val(), wants) {
 			findings[i] = append(findings[i], repairable(consistency.Found(consistency.FindingIndex, "webhook_endpoint", id, "the fan-out knows that it wants %s, and it wants %s", known.Val(), wants), func(c *rediskv.Commit) {
 				still(c)
-				c.Do("HSET", w.k.Webhooks(), id, wants)
-				c.Do("HINCRBY", w.k.Webhooks(), "v", 1)
-			}, "set %s of %s to %s", id, w.k.Webhooks(), wants))
+				c.Do("HSET", w.K.Webhooks(), id, wants)
+				c.Do("HINCRBY", w.K.Webhooks(), "v", 1)
+			}, "set %s of %s to %s", id, w.K.Webhooks(), wants))
 		}
 		if e.Status == tollgate.WebhookActive && queued.Val() > 0 && ready.Err() != nil {
 			now := rediskv.Milli(w.store.db.Now())
 			findings[i] = append(findings[i], repairable(consistency.Found(consistency.FindingQueue, "webhook_endpoint", id, "it has deliveries to send, and is not among those that have"), func(c *rediskv.Commit) {
-				c.Still(e.Status, "HGET", w.k.Object(id), "st")
-				c.Still("", "ZSCORE", w.k.Ready, member)
-				c.Do("ZADD", w.k.Ready, now, member)
-			}, "add %s to %s", member, w.k.Ready))
+				c.Still(e.Status, "HGET", w.K.Object(id), "st")
+				c.Still("", "ZSCORE", w.K.Ready, member)
+				c.Do("ZADD", w.K.Ready, now, member)
+			}, "add %s to %s", member, w.K.Ready))
 		}
 	}
 	return findings, nil
@@ -255,7 +255,7 @@ func (w *walk) deliveries(ctx context.Context, id string) error {
 		member string
 	}{at: -1}
 	for {
-		entries, err := w.entries(ctx, w.k.Deliveries(id), s.at, w.last)
+		entries, err := w.entries(ctx, w.K.Deliveries(id), s.at, w.last)
 		if err != nil {
 			return err
 		}
@@ -289,10 +289,10 @@ func (w *walk) checkDeliveries(ctx context.Context, endpoint string, ids []strin
 	for some := range slices.Chunk(ids, 2*together) {
 		hashes := make([]*redis.MapStringStringCmd, len(some))
 		places := make([][3]*redis.FloatCmd, len(some))
-		if err := w.atOnce(ctx, "deliveries", func(ctx context.Context, pipe redis.Pipeliner) {
+		if err := w.AtOnce(ctx, "deliveries", func(ctx context.Context, pipe redis.Pipeliner) {
 			for i, id := range some {
-				hashes[i] = pipe.HGetAll(ctx, w.k.Object(id))
-				places[i] = [3]*redis.FloatCmd{pipe.ZScore(ctx, w.k.Deliveries(endpoint), id), pipe.ZScore(ctx, w.k.Open(endpoint), id), pipe.ZScore(ctx, w.k.Queue(endpoint), id)}
+				hashes[i] = pipe.HGetAll(ctx, w.K.Object(id))
+				places[i] = [3]*redis.FloatCmd{pipe.ZScore(ctx, w.K.Deliveries(endpoint), id), pipe.ZScore(ctx, w.K.Open(endpoint), id), pipe.ZScore(ctx, w.K.Queue(endpoint), id)}
 			}
 		}); err != nil {
 			return nil, err
@@ -320,11 +320,11 @@ func (w *walk) delivery(endpoint, id string, f rediskv.Fields, places [3]*redis.
 			continue
 		}
 		findings = append(findings, repairable(one, func(c *rediskv.Commit) {
-			c.Still(f["st"], "HGET", w.k.Object(id), "st")
-			for _, key := range []string{w.k.Open(endpoint), w.k.Queue(endpoint), w.k.Leases(endpoint)} {
+			c.Still(f["st"], "HGET", w.K.Object(id), "st")
+			for _, key := range []string{w.K.Open(endpoint), w.K.Queue(endpoint), w.K.Leases(endpoint)} {
 				c.Do("ZREM", key, id)
 			}
-			c.Do("HDEL", w.k.Targets(endpoint), id)
+			c.Do("HDEL", w.K.Targets(endpoint), id)
 		}, "remove %s from what %s has to send", id, endpoint))
 		continue
 	}
@@ -342,11 +342,11 @@ func (w *walk) requeue(found consistency.Finding, endpoint string, d *tollgate.D
 	}
 	now := strconv.FormatInt(int64(max(w.store.db.Now(), d.NextAttemptAt)), 10)
 	return repairable(found, func(c *rediskv.Commit) {
-		c.Still(f["st"], "HGET", w.k.Object(d.ID), "st")
-		c.Still(f["n"], "HGET", w.k.Object(d.ID), "n")
-		c.Do("ZADD", w.k.Open(endpoint), "NX", rediskv.Milli(tollgate.At(made)), d.ID)
-		c.Do("ZADD", w.k.Queue(endpoint), "NX", now, d.ID)
-		c.Do("ZADD", w.k.Ready, "NX", now, w.k.Org+"/"+endpoint)
+		c.Still(f["st"], "HGET", w.K.Object(d.ID), "st")
+		c.Still(f["n"], "HGET", w.K.Object(d.ID), "n")
+		c.Do("ZADD", w.K.Open(endpoint), "NX", rediskv.Milli(tollgate.At(made)), d.ID)
+		c.Do("ZADD", w.K.Queue(endpoint), "NX", now, d.ID)
+		c.Do("ZADD", w.K.Ready, "NX", now, w.K.Org+"/"+endpoint)
 	}, "queue %s again", d.ID)
 }
 
@@ -354,8 +354,8 @@ func (w *walk) requeue(found consistency.Finding, endpoint string, d *tollgate.D
 func (w *walk) scanned(ctx context.Context, key string, each func(ctx context.Context, members []string) error) error {
 	for cursor := uint64(0); ; {
 		var pairs []string
-		if err := w.timed(ctx, "scan", func(ctx context.Context) (err error) {
-			pairs, cursor, err = w.redis().ZScan(ctx, key, cursor, "", page).Result()
+		if err := w.Timed(ctx, "scan", func(ctx context.Context) (err error) {
+			pairs, cursor, err = w.Redis().ZScan(ctx, key, cursor, "", page).Result()
 			return err
 		}); err != nil {
 			return err

@@ -16,8 +16,8 @@ import (
 // all: what is unfinished is in both and in the stream that workers read.
 func (w *walk) exports(ctx context.Context) error {
 	var unfinished []string
-	if err := w.timed(ctx, "exports", func(ctx context.Context) (err error) {
-		unfinished, err = w.redis().SMembers(ctx, w.k.Unfinished()).Result()
+	if err := w.Timed(ctx, "exports", func(ctx context.Context) (err error) {
+		unfinished, err = w.Redis().SMembers(ctx, w.K.Unfinished()).Result()
 		return err
 	}); err != nil {
 		return err
@@ -30,14 +30,14 @@ func (w *walk) exports(ctx context.Context) error {
 			return err
 		}
 	}
-	return w.scanned(ctx, w.k.AllExports(), func(ctx context.Context, ids []string) error { return confirmed(ctx, w, ids, w.checkExports) })
+	return w.scanned(ctx, w.K.AllExports(), func(ctx context.Context, ids []string) error { return confirmed(ctx, w, ids, w.checkExports) })
 }
 
 func (w *walk) checkExports(ctx context.Context, ids []string) ([][]Finding, error) {
 	hashes, members := make([]*redis.SliceCmd, len(ids)), make([]*redis.BoolCmd, len(ids))
-	if err := w.atOnce(ctx, "exports", func(ctx context.Context, pipe redis.Pipeliner) {
+	if err := w.AtOnce(ctx, "exports", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, id := range ids {
-			hashes[i], members[i] = pipe.HMGet(ctx, w.k.Object(id), "st", "entry"), pipe.SIsMember(ctx, w.k.Unfinished(), id)
+			hashes[i], members[i] = pipe.HMGet(ctx, w.K.Object(id), "st", "entry"), pipe.SIsMember(ctx, w.K.Unfinished(), id)
 		}
 	}); err != nil {
 		return nil, err
@@ -53,10 +53,10 @@ func (w *walk) checkExports(ctx context.Context, ids []string) ([][]Finding, err
 			continue
 		}
 		var entries []redis.XMessage
-		key := rediskv.ExportsKey(w.k.Partition)
-		if err := w.timed(ctx, "exports", func(ctx context.Context) (err error) {
+		key := rediskv.ExportsKey(w.K.Partition)
+		if err := w.Timed(ctx, "exports", func(ctx context.Context) (err error) {
 			if f["entry"] != "" {
-				entries, err = w.redis().XRangeN(ctx, key, f["entry"], f["entry"], 1).Result()
+				entries, err = w.Redis().XRangeN(ctx, key, f["entry"], f["entry"], 1).Result()
 			}
 			return err
 		}); err != nil {
@@ -64,9 +64,9 @@ func (w *walk) checkExports(ctx context.Context, ids []string) ([][]Finding, err
 		}
 		if len(entries) == 0 {
 			findings[i] = append(findings[i], repairable(consistency.Found(consistency.FindingQueue, "export", id, "it is %s, and no worker is told of it", f["st"]), func(c *rediskv.Commit) {
-				c.Still(f["st"], "HGET", w.k.Object(id), "st")
-				c.Still(f["entry"], "HGET", w.k.Object(id), "entry")
-				c.Kept(w.k.Object(id), "entry", "XADD", key, "*", "o", w.k.Org, "e", id)
+				c.Still(f["st"], "HGET", w.K.Object(id), "st")
+				c.Still(f["entry"], "HGET", w.K.Object(id), "entry")
+				c.Kept(w.K.Object(id), "entry", "XADD", key, "*", "o", w.K.Org, "e", id)
 			}, "add %s to %s", id, key))
 		}
 	}
@@ -75,17 +75,17 @@ func (w *walk) checkExports(ctx context.Context, ids []string) ([][]Finding, err
 
 // unfinished is an export that is not where its status says.
 func (w *walk) unfinished(id string, f rediskv.Fields, waits bool) Finding {
-	still := func(c *rediskv.Commit) { c.Still(f["st"], "HGET", w.k.Object(id), "st") }
+	still := func(c *rediskv.Commit) { c.Still(f["st"], "HGET", w.K.Object(id), "st") }
 	if waits {
 		return repairable(consistency.Found(consistency.FindingIndex, "export", id, "it is %s, and not among the unfinished ones", f["st"]), func(c *rediskv.Commit) {
 			still(c)
-			c.Do("SADD", w.k.Unfinished(), id)
-		}, "add %s to %s", id, w.k.Unfinished())
+			c.Do("SADD", w.K.Unfinished(), id)
+		}, "add %s to %s", id, w.K.Unfinished())
 	}
 	return repairable(consistency.Found(consistency.FindingIndex, "export", id, "it is among the unfinished ones, and is %s", orGone(f["st"])), func(c *rediskv.Commit) {
 		still(c)
-		c.Do("SREM", w.k.Unfinished(), id)
-	}, "remove %s from %s", id, w.k.Unfinished())
+		c.Do("SREM", w.K.Unfinished(), id)
+	}, "remove %s from %s", id, w.K.Unfinished())
 }
 
 func orGone(status string) string {

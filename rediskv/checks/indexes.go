@@ -60,12 +60,12 @@ func (w *walk) through(ctx context.Context, x index, what, from, prefix string, 
 }
 
 func (w *walk) checkEntries(ctx context.Context, x index, entries []entry) ([][]Finding, []rediskv.Fields, error) {
-	all := w.k.Transactions()
+	all := w.K.Transactions()
 	hashes := make([]*redis.SliceCmd, len(entries))
 	places := make([][2]*redis.FloatCmd, len(entries))
-	if err := w.atOnce(ctx, "entries", func(ctx context.Context, pipe redis.Pipeliner) {
+	if err := w.AtOnce(ctx, "entries", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, e := range entries {
-			at := e.of().Place(w.k)
+			at := e.of().Place(w.K)
 			hashes[i] = pipe.HMGet(ctx, at.Key, at.Names(indexFields)...)
 			places[i] = [2]*redis.FloatCmd{pipe.ZScore(ctx, x.key, e.member), pipe.ZScore(ctx, all, e.member)}
 		}
@@ -74,7 +74,7 @@ func (w *walk) checkEntries(ctx context.Context, x index, entries []entry) ([][]
 	}
 	findings, found := make([][]Finding, len(entries)), make([]rediskv.Fields, len(entries))
 	for i, e := range entries {
-		f := e.of().Place(w.k).Read(hashes[i].Val(), indexFields)
+		f := e.of().Place(w.K).Read(hashes[i].Val(), indexFields)
 		found[i] = f
 		if places[i][0].Err() != nil {
 			continue // it has moved on
@@ -107,7 +107,7 @@ func (w *walk) dangling(x index, e entry, f rediskv.Fields, reason string) Findi
 
 // still has a repair carried out only while a transaction is as it was read.
 func (w *walk) still(c *rediskv.Commit, of ledger.Indexed, f rediskv.Fields) {
-	key, begin := of.Place(w.k).Key, of.FieldPrefix()
+	key, begin := of.Place(w.K).Key, of.FieldPrefix()
 	for _, name := range []string{"st", "pos"} {
 		c.Still(f[name], "HGET", key, begin+name)
 	}
@@ -141,7 +141,7 @@ func (w *walk) statuses(ctx context.Context) error {
 		if first, err := strconv.Atoi(from); err == nil && n < first {
 			continue
 		}
-		x := index{key: w.k.TransactionsIn(status), what: "the list of those that are " + status, not: func(f rediskv.Fields) string {
+		x := index{key: w.K.TransactionsIn(status), what: "the list of those that are " + status, not: func(f rediskv.Fields) string {
 			if f["st"] != status {
 				return "it is " + f["st"]
 			}
@@ -158,7 +158,7 @@ func (w *walk) statuses(ctx context.Context) error {
 // transactions walks through all transactions: those of payments lead to their
 // payments, those of payouts to theirs.
 func (w *walk) transactions(ctx context.Context) error {
-	x := index{key: w.k.Transactions(), what: "the list of all transactions", not: func(rediskv.Fields) string { return "" }}
+	x := index{key: w.K.Transactions(), what: "the list of all transactions", not: func(rediskv.Fields) string { return "" }}
 	return w.through(ctx, x, "transactions", w.at.At, "", func(ctx context.Context, entries []entry, found []rediskv.Fields) error {
 		var payments, payouts []string
 		var others []moved
@@ -197,13 +197,13 @@ type moved struct {
 // checkMoved looks whether payments know the transactions that name them.
 func (w *walk) checkMoved(ctx context.Context, list []moved) ([][]Finding, error) {
 	replies := make([]func() ([]ledger.Indexed, []rediskv.Fields), len(list))
-	if err := w.pipelined(ctx, "moves", func(ctx context.Context, pipe redis.Pipeliner) {
+	if err := w.Pipelined(ctx, "moves", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, m := range list {
 			if i > 0 && m.payment == list[i-1].payment {
 				replies[i] = replies[i-1]
 				continue
 			}
-			replies[i] = ledger.AskParts(ctx, pipe, w.k, m.payment)
+			replies[i] = ledger.AskParts(ctx, pipe, w.K, m.payment)
 		}
 	}); err != nil {
 		return nil, err
@@ -220,7 +220,7 @@ func (w *walk) checkMoved(ctx context.Context, list []moved) ([][]Finding, error
 
 // places are the indexes that a transaction must be in, and what each is.
 func (w *walk) places(t *tollgate.Transaction) (keys, what []string) {
-	k := w.k
+	k := w.K
 	keys = []string{k.Transactions(), k.TransactionsOf(t.MerchantAccountID), k.TransactionsIn(t.Status)}
 	what = []string{"the list of all transactions", "the list of its account", "the list of those that are " + t.Status}
 	switch {
@@ -259,7 +259,7 @@ func (l *located) moved() bool { return l.fields()["st"] != l.known }
 
 // askTransaction queues the reading of a transaction.
 func (w *walk) askTransaction(ctx context.Context, pipe redis.Pipeliner, of ledger.Indexed) *located {
-	l := &located{Indexed: of, at: of.Place(w.k)}
+	l := &located{Indexed: of, at: of.Place(w.K)}
 	if names := l.at.Names(nil); len(names) > 0 {
 		l.some = pipe.HMGet(ctx, l.at.Key, names...)
 	} else {

@@ -60,7 +60,8 @@ func (s *Store) keysOf(ctx context.Context, node redis.Cmdable, w *Walk) error {
 			}
 		}
 		for org, names := range byOrg {
-			one := &walk{Walk: w, store: s, k: s.db.Space(org), at: Place{Organization: org, Part: "keys"}, log: newRecent()}
+			one := s.walk(w, s.db.Space(org))
+			one.at = Place{Organization: org, Part: "keys"}
 			if err := one.keys(ctx, names); err != nil && !one.damage(err) {
 				return err
 			}
@@ -97,7 +98,7 @@ func (w *walk) keys(ctx context.Context, names []string) error {
 		}
 	}
 	if itself {
-		if err := confirmed(ctx, w, []string{w.k.Org}, w.checkNamed); err != nil {
+		if err := confirmed(ctx, w, []string{w.K.Org}, w.checkNamed); err != nil {
 			return err
 		}
 	}
@@ -144,42 +145,42 @@ func (w *walk) keys(ctx context.Context, names []string) error {
 func (w *walk) lists(id string) string {
 	switch {
 	case strings.HasPrefix(id, tollgate.PrefixTransaction), strings.HasPrefix(id, tollgate.PrefixPayout):
-		return w.k.Transactions()
+		return w.K.Transactions()
 	case strings.HasPrefix(id, tollgate.PrefixWebhook):
-		return w.k.Webhooks()
+		return w.K.Webhooks()
 	}
 	return ""
 }
 
 // checkNamed looks whether the partition of an organization names it.
 func (w *walk) checkNamed(ctx context.Context, _ []string) ([][]Finding, error) {
-	set := rediskv.OrganizationsKey(w.k.Partition)
+	set := rediskv.OrganizationsKey(w.K.Partition)
 	var there *redis.BoolCmd
 	var hash *redis.StringCmd
-	if err := w.atOnce(ctx, "organization", func(ctx context.Context, pipe redis.Pipeliner) {
-		there, hash = pipe.SIsMember(ctx, set, w.k.Org), pipe.HGet(ctx, w.k.Organization(), "v")
+	if err := w.AtOnce(ctx, "organization", func(ctx context.Context, pipe redis.Pipeliner) {
+		there, hash = pipe.SIsMember(ctx, set, w.K.Org), pipe.HGet(ctx, w.K.Organization(), "v")
 	}); err != nil {
 		return nil, err
 	}
 	if there.Val() || hash.Err() != nil {
 		return make([][]Finding, 1), nil
 	}
-	return [][]Finding{{repairable(consistency.Found(consistency.FindingIndex, "organization", w.k.Org, "its partition does not name it"), func(c *rediskv.Commit) {
-		c.Still(hash.Val(), "HGET", w.k.Organization(), "v")
-		c.Do("SADD", set, w.k.Org)
-	}, "add %s to %s", w.k.Org, set)}}, nil
+	return [][]Finding{{repairable(consistency.Found(consistency.FindingIndex, "organization", w.K.Org, "its partition does not name it"), func(c *rediskv.Commit) {
+		c.Still(hash.Val(), "HGET", w.K.Organization(), "v")
+		c.Do("SADD", set, w.K.Org)
+	}, "add %s to %s", w.K.Org, set)}}, nil
 }
 
 // checkUnlisted checks payments whose authorization is in no list: a walk through the
 // lists does not come to them.
 func (w *walk) checkUnlisted(ctx context.Context, ids []string) ([][]Finding, error) {
 	places := make([][2]*redis.FloatCmd, len(ids))
-	if err := w.pipelined(ctx, "unlisted", func(ctx context.Context, pipe redis.Pipeliner) {
+	if err := w.Pipelined(ctx, "unlisted", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, id := range ids {
 			of := ledger.Indexed{ID: tollgate.AuthorizationOf(id)}
-			places[i] = [2]*redis.FloatCmd{pipe.ZScore(ctx, w.k.Transactions(), of.Member())}
+			places[i] = [2]*redis.FloatCmd{pipe.ZScore(ctx, w.K.Transactions(), of.Member())}
 			of.Shared = true
-			places[i][1] = pipe.ZScore(ctx, w.k.Transactions(), of.Member())
+			places[i][1] = pipe.ZScore(ctx, w.K.Transactions(), of.Member())
 		}
 	}); err != nil {
 		return nil, err
@@ -202,10 +203,10 @@ func (w *walk) checkUnlisted(ctx context.Context, ids []string) ([][]Finding, er
 func (w *walk) checkListed(ctx context.Context, ids []string) ([][]Finding, error) {
 	there := make([]redis.Cmder, len(ids))
 	hashes := make([]*redis.SliceCmd, len(ids))
-	if err := w.atOnce(ctx, "listed", func(ctx context.Context, pipe redis.Pipeliner) {
+	if err := w.AtOnce(ctx, "listed", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, id := range ids {
 			key := w.lists(id)
-			hashes[i] = pipe.HMGet(ctx, w.k.Object(id), indexFields...)
+			hashes[i] = pipe.HMGet(ctx, w.K.Object(id), indexFields...)
 			switch {
 			case strings.HasPrefix(id, tollgate.PrefixWebhook):
 				there[i] = pipe.HGet(ctx, key, id)
@@ -225,7 +226,7 @@ func (w *walk) checkListed(ctx context.Context, ids []string) ([][]Finding, erro
 		}
 		switch {
 		case strings.HasPrefix(id, tollgate.PrefixTransaction):
-			findings[i] = []Finding{w.misplaced(w.k.Transactions(), "the list of all transactions", rediskv.Unprefixed(id), f, "")}
+			findings[i] = []Finding{w.misplaced(w.K.Transactions(), "the list of all transactions", rediskv.Unprefixed(id), f, "")}
 		case strings.HasPrefix(id, tollgate.PrefixPayout):
 			findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingPayout, "payout", id, "its transaction is in no list")})
 		default:
@@ -238,21 +239,21 @@ func (w *walk) checkListed(ctx context.Context, ids []string) ([][]Finding, erro
 // checkRecords looks whether the payments that records of requests name are there.
 func (w *walk) checkRecords(ctx context.Context, names []string) ([][]Finding, error) {
 	texts := make([]*redis.StringCmd, len(names))
-	if err := w.pipelined(ctx, "records", func(ctx context.Context, pipe redis.Pipeliner) {
+	if err := w.Pipelined(ctx, "records", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, name := range names {
-			texts[i] = pipe.Get(ctx, w.k.Object(name))
+			texts[i] = pipe.Get(ctx, w.K.Object(name))
 		}
 	}); err != nil {
 		return nil, err
 	}
 	named := make([][]string, len(names))
 	there := map[string]*redis.IntCmd{}
-	if err := w.pipelined(ctx, "records", func(ctx context.Context, pipe redis.Pipeliner) {
+	if err := w.Pipelined(ctx, "records", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i := range names {
 			named[i] = paymentsIn(texts[i].Val())
 			for _, id := range named[i] {
 				if there[id] == nil {
-					there[id] = pipe.Exists(ctx, w.k.Object(id))
+					there[id] = pipe.Exists(ctx, w.K.Object(id))
 				}
 			}
 		}

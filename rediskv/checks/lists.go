@@ -2,11 +2,13 @@ package checks
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
@@ -47,8 +49,8 @@ func isList(name string) bool {
 // checkPerimeters looks whether the versions that the list names are there.
 func (w *walk) checkPerimeters(ctx context.Context) (findings []Finding, err error) {
 	var listed []string
-	if err := w.timed(ctx, "perimeters", func(ctx context.Context) (err error) {
-		listed, err = w.redis().SMembers(ctx, w.k.Perimeters()).Result()
+	if err := w.Timed(ctx, "perimeters", func(ctx context.Context) (err error) {
+		listed, err = w.Redis().SMembers(ctx, w.K.Perimeters()).Result()
 		return err
 	}); err != nil {
 		return nil, err
@@ -56,9 +58,9 @@ func (w *walk) checkPerimeters(ctx context.Context) (findings []Finding, err err
 	slices.Sort(listed)
 	for some := range slices.Chunk(listed, page) {
 		there := make([]*redis.IntCmd, len(some))
-		if err := w.pipelined(ctx, "perimeters", func(ctx context.Context, pipe redis.Pipeliner) {
+		if err := w.Pipelined(ctx, "perimeters", func(ctx context.Context, pipe redis.Pipeliner) {
 			for i, name := range some {
-				there[i] = pipe.Exists(ctx, w.k.VersionNamed(name))
+				there[i] = pipe.Exists(ctx, w.K.VersionNamed(name))
 			}
 		}); err != nil {
 			return nil, err
@@ -76,18 +78,18 @@ func (w *walk) checkPerimeters(ctx context.Context) (findings []Finding, err err
 // given back when their files go.
 func (w *walk) checkFiles(ctx context.Context) (findings []Finding, err error) {
 	var files []redis.Z
-	if err := w.timed(ctx, "export_files", func(ctx context.Context) (err error) {
-		files, err = w.redis().ZRangeWithScores(ctx, w.k.ExportFiles(), 0, -1).Result()
+	if err := w.Timed(ctx, "export_files", func(ctx context.Context) (err error) {
+		files, err = w.Redis().ZRangeWithScores(ctx, w.K.ExportFiles(), 0, -1).Result()
 		return err
 	}); err != nil {
 		return nil, err
 	}
 	for some := range slices.Chunk(files, page) {
 		hashes := make([]*redis.SliceCmd, len(some))
-		if err := w.pipelined(ctx, "export_files", func(ctx context.Context, pipe redis.Pipeliner) {
+		if err := w.Pipelined(ctx, "export_files", func(ctx context.Context, pipe redis.Pipeliner) {
 			for i, z := range some {
 				id, _ := z.Member.(string)
-				hashes[i] = pipe.HMGet(ctx, w.k.Object(id), "st", "fin")
+				hashes[i] = pipe.HMGet(ctx, w.K.Object(id), "st", "fin")
 			}
 		}); err != nil {
 			return nil, err
@@ -110,9 +112,9 @@ func (w *walk) checkFiles(ctx context.Context) (findings []Finding, err error) {
 // checkOrdered looks whether a list is in the order of its members.
 func (w *walk) checkOrdered(ctx context.Context, name string) (findings []Finding, err error) {
 	var members []redis.Z
-	key := w.k.Object(name)
-	if err := w.timed(ctx, "ordered", func(ctx context.Context) (err error) {
-		members, err = w.redis().ZRangeWithScores(ctx, key, 0, -1).Result()
+	key := w.K.Object(name)
+	if err := w.Timed(ctx, "ordered", func(ctx context.Context) (err error) {
+		members, err = w.Redis().ZRangeWithScores(ctx, key, 0, -1).Result()
 		return err
 	}); err != nil {
 		return nil, err
@@ -130,10 +132,10 @@ func (w *walk) checkOrdered(ctx context.Context, name string) (findings []Findin
 func (w *walk) checkAllExports(ctx context.Context, ids []string) ([][]Finding, error) {
 	there, listed := make([]*redis.IntCmd, len(ids)), make([]*redis.FloatCmd, len(ids))
 	var first *redis.StringSliceCmd
-	if err := w.atOnce(ctx, "all_exports", func(ctx context.Context, pipe redis.Pipeliner) {
-		first = pipe.ZRange(ctx, w.k.AllExports(), 0, 0)
+	if err := w.AtOnce(ctx, "all_exports", func(ctx context.Context, pipe redis.Pipeliner) {
+		first = pipe.ZRange(ctx, w.K.AllExports(), 0, 0)
 		for i, id := range ids {
-			there[i], listed[i] = pipe.Exists(ctx, w.k.Object(id)), pipe.ZScore(ctx, w.k.AllExports(), id)
+			there[i], listed[i] = pipe.Exists(ctx, w.K.Object(id)), pipe.ZScore(ctx, w.K.AllExports(), id)
 		}
 	}); err != nil {
 		return nil, err
@@ -142,10 +144,47 @@ func (w *walk) checkAllExports(ctx context.Context, ids []string) ([][]Finding, 
 	for i, id := range ids {
 		if there[i].Val() == 1 && listed[i].Err() != nil && len(first.Val()) == 1 && id > first.Val()[0] {
 			findings[i] = []Finding{repairable(consistency.Found(consistency.FindingIndex, "export", id, "the list of all exports does not have it"), func(c *rediskv.Commit) {
-				c.Still("1", "EXISTS", w.k.Object(id))
-				c.Do("ZADD", w.k.AllExports(), "0", id)
-			}, "add %s to %s", id, w.k.AllExports())}
+				c.Still("1", "EXISTS", w.K.Object(id))
+				c.Do("ZADD", w.K.AllExports(), "0", id)
+			}, "add %s to %s", id, w.K.AllExports())}
 		}
 	}
 	return findings, nil
+}
+
+// checkGrants compares the list of grants with the grants: whose tokens are ended with
+// a client is looked up in it.
+func (w *walk) checkGrants(ctx context.Context, _ []string) ([][]Finding, error) {
+	var listed map[string]string
+	if err := w.Timed(ctx, "grants", func(ctx context.Context) (err error) {
+		listed, err = w.Redis().HGetAll(ctx, w.K.Grants()).Result()
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	delete(listed, "v")
+	var findings []Finding
+	ids := slices.Sorted(maps.Keys(listed))
+	for some := range slices.Chunk(ids, page) {
+		texts := make([]*redis.StringCmd, len(some))
+		if err := w.Pipelined(ctx, "grants", func(ctx context.Context, pipe redis.Pipeliner) {
+			for i, id := range some {
+				texts[i] = pipe.HGet(ctx, w.K.Object(id), "json")
+			}
+		}); err != nil {
+			return nil, err
+		}
+		for i, id := range some {
+			var grant struct {
+				Client string `json:"client_id"`
+			}
+			switch {
+			case !strings.HasPrefix(id, tollgate.PrefixGrant) || texts[i].Err() != nil:
+				findings = append(findings, plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "grant", id, "the list of grants has it, and it is not there")})...)
+			case json.Unmarshal([]byte(texts[i].Val()), &grant) == nil && grant.Client != listed[id]: // what is no JSON is found with its checksum
+				findings = append(findings, plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "grant", id, "the list of grants says that it is of %s, and it is of %s", listed[id], grant.Client)})...)
+			}
+		}
+	}
+	return [][]Finding{findings}, nil
 }

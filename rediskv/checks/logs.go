@@ -29,8 +29,8 @@ func (w *walk) stream(ctx context.Context, key, counter, what string, number fun
 		from = at // the last one that was looked at, for its number
 	}
 	to := "+"
-	if err := w.timed(ctx, what, func(ctx context.Context) error {
-		last, err := w.redis().XRevRangeN(ctx, key, "+", "-", 1).Result()
+	if err := w.Timed(ctx, what, func(ctx context.Context) error {
+		last, err := w.Redis().XRevRangeN(ctx, key, "+", "-", 1).Result()
 		for _, m := range last { // what comes later is for the next walk
 			to = m.ID
 		}
@@ -78,8 +78,8 @@ func (w *walk) stream(ctx context.Context, key, counter, what string, number fun
 func (w *walk) end(ctx context.Context, key, counter string, number func(redis.XMessage) (int64, error)) error {
 	var last *redis.XMessageSliceCmd
 	var given *redis.StringCmd
-	if err := w.atOnce(ctx, "end", func(ctx context.Context, pipe redis.Pipeliner) {
-		last, given = pipe.XRevRangeN(ctx, key, "+", "-", 1), pipe.HGet(ctx, w.k.Sequences(), counter)
+	if err := w.AtOnce(ctx, "end", func(ctx context.Context, pipe redis.Pipeliner) {
+		last, given = pipe.XRevRangeN(ctx, key, "+", "-", 1), pipe.HGet(ctx, w.K.Sequences(), counter)
 	}); err != nil {
 		return err
 	}
@@ -101,9 +101,9 @@ func (w *walk) end(ctx context.Context, key, counter string, number func(redis.X
 
 // auditLog walks through the audit record.
 func (w *walk) auditLog(ctx context.Context) error {
-	return w.stream(ctx, w.k.Audit(), "audit", "audit entries", func(m redis.XMessage) (int64, error) {
+	return w.stream(ctx, w.K.Audit(), "audit", "audit entries", func(m redis.XMessage) (int64, error) {
 		var e tollgate.AuditEntry
-		err := errors.Join(record.CheckEntry(w.k.Audit(), m.Values), record.Decode(rediskv.Text(m, "b"), &e))
+		err := errors.Join(record.CheckEntry(w.K.Audit(), m.Values), record.Decode(rediskv.Text(m, "b"), &e))
 		if err == nil && (e.Seq < 1 || e.Type == "") {
 			err = errors.New("a member is missing")
 		}
@@ -121,8 +121,8 @@ func (w *walk) eventLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return w.stream(ctx, w.k.Events(), "event", "events", func(m redis.XMessage) (int64, error) {
-		e, err := eventlog.EventOf(w.k, m)
+	return w.stream(ctx, w.K.Events(), "event", "events", func(m redis.XMessage) (int64, error) {
+		e, err := eventlog.EventOf(w.K, m)
 		if err != nil {
 			return 0, err
 		}
@@ -130,7 +130,7 @@ func (w *walk) eventLog(ctx context.Context) error {
 	}, func(ctx context.Context, entries []redis.XMessage) error {
 		var events []loggedEvent
 		for _, m := range entries {
-			if e, err := eventlog.EventOf(w.k, m); err == nil {
+			if e, err := eventlog.EventOf(w.K, m); err == nil {
 				place := eventlog.Place(m.ID)
 				events = append(events, loggedEvent{e, place.Milli, place.Seq})
 			}
@@ -157,7 +157,7 @@ func (e *loggedEvent) before(p eventlog.Position) bool {
 func (w *walk) checkEvents(ctx context.Context, events []loggedEvent) ([][]Finding, error) {
 	of := make([]string, len(events))
 	tickets := map[string]*redis.StringCmd{}
-	if err := w.pipelined(ctx, "tickets", func(ctx context.Context, pipe redis.Pipeliner) {
+	if err := w.Pipelined(ctx, "tickets", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, e := range events {
 			var d struct {
 				PaymentID string `json:"payment_id"`
@@ -167,7 +167,7 @@ func (w *walk) checkEvents(ctx context.Context, events []loggedEvent) ([][]Findi
 			}
 			of[i] = d.PaymentID
 			if tickets[d.PaymentID] == nil {
-				tickets[d.PaymentID] = pipe.Get(ctx, w.k.Object(tollgate.TicketOf(d.PaymentID)))
+				tickets[d.PaymentID] = pipe.Get(ctx, w.K.Object(tollgate.TicketOf(d.PaymentID)))
 			}
 		}
 	}); err != nil {

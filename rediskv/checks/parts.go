@@ -17,9 +17,9 @@ import (
 // refund is one of them and what was written, and the payment is there.
 func (w *walk) checkParts(ctx context.Context, names []string) ([][]Finding, error) {
 	hashes := make([]*redis.MapStringStringCmd, len(names))
-	if err := w.pipelined(ctx, "parts", func(ctx context.Context, pipe redis.Pipeliner) {
+	if err := w.Pipelined(ctx, "parts", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, name := range names {
-			hashes[i] = pipe.HGetAll(ctx, w.k.Object(name))
+			hashes[i] = pipe.HGetAll(ctx, w.K.Object(name))
 		}
 	}); err != nil {
 		return nil, err
@@ -27,13 +27,13 @@ func (w *walk) checkParts(ctx context.Context, names []string) ([][]Finding, err
 	members, found := make([][]ledger.Indexed, len(names)), make([][]rediskv.Fields, len(names))
 	places := make([][]*redis.FloatCmd, len(names))
 	payments := make([]*redis.IntCmd, len(names))
-	if err := w.pipelined(ctx, "parts", func(ctx context.Context, pipe redis.Pipeliner) {
+	if err := w.Pipelined(ctx, "parts", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, name := range names {
-			members[i], found[i] = ledger.PartsIn(w.k, strings.TrimPrefix(name, "parts:"), hashes[i].Val())
+			members[i], found[i] = ledger.PartsIn(w.K, strings.TrimPrefix(name, "parts:"), hashes[i].Val())
 			for n, m := range members[i] {
-				places[i] = append(places[i], pipe.ZScore(ctx, w.k.Transactions(), m.Member()))
+				places[i] = append(places[i], pipe.ZScore(ctx, w.K.Transactions(), m.Member()))
 				if id := found[i][n]["pay"]; id != "" && payments[i] == nil {
-					payments[i] = pipe.Exists(ctx, w.k.Object(id))
+					payments[i] = pipe.Exists(ctx, w.K.Object(id))
 				}
 			}
 		}
@@ -47,7 +47,7 @@ func (w *walk) checkParts(ctx context.Context, names []string) ([][]Finding, err
 			if _, stored := ledger.TransactionOf(m.ID, f); stored.Err() != nil {
 				findings[i] = append(findings[i], plain(consistency.FoundDamage(stored.Err()))...)
 			} else if places[i][n].Err() != nil {
-				findings[i] = append(findings[i], w.misplaced(w.k.Transactions(), "the list of all transactions", m.Member(), f, ""))
+				findings[i] = append(findings[i], w.misplaced(w.K.Transactions(), "the list of all transactions", m.Member(), f, ""))
 			}
 		}
 		findings[i] = append(findings[i], w.checkDocuments(hashes[i].Val(), members[i], found[i])...)
@@ -63,7 +63,7 @@ func (w *walk) checkParts(ctx context.Context, names []string) ([][]Finding, err
 func (w *walk) checkDocuments(hash map[string]string, members []ledger.Indexed, found []rediskv.Fields) (findings []Finding) {
 	of := map[string]rediskv.Fields{}
 	for n, m := range members {
-		of[m.Place(w.k).Name+rediskv.Document] = found[n]
+		of[m.Place(w.K).Name+rediskv.Document] = found[n]
 	}
 	for field, text := range hash {
 		if !strings.HasSuffix(field, rediskv.Document) {
@@ -76,7 +76,7 @@ func (w *walk) checkDocuments(hash map[string]string, members []ledger.Indexed, 
 		switch {
 		case id == "":
 			findings = append(findings, plain([]consistency.Finding{consistency.Found(consistency.FindingDamaged, "payment", payment(found), "its part %s is of no transaction", field)})...)
-		case record.CheckText(w.k.Object(id), text) != nil:
+		case record.CheckText(w.K.Object(id), text) != nil:
 			findings = append(findings, plain([]consistency.Finding{consistency.Found(consistency.FindingDamaged, object, id, "its checksum is another one")})...)
 		}
 	}

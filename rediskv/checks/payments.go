@@ -60,15 +60,15 @@ func (w *walk) checkPayments(ctx context.Context, ids []string) (findings [][]Fi
 func (w *walk) paymentParts(ctx context.Context, ids []string) ([]paymentParts, error) {
 	parts := make([]paymentParts, len(ids))
 	asked := make([]func() ([]ledger.Indexed, []rediskv.Fields), len(ids))
-	if err := w.pipelined(ctx, "payment_parts", func(ctx context.Context, pipe redis.Pipeliner) {
+	if err := w.Pipelined(ctx, "payment_parts", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, id := range ids {
-			asked[i] = ledger.AskParts(ctx, pipe, w.k, id)
+			asked[i] = ledger.AskParts(ctx, pipe, w.K, id)
 		}
 	}); err != nil {
 		return nil, err
 	}
 	known := make([][]*redis.SliceCmd, len(ids))
-	if err := w.pipelined(ctx, "payment_parts", func(ctx context.Context, pipe redis.Pipeliner) {
+	if err := w.Pipelined(ctx, "payment_parts", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, id := range ids {
 			parts[i].id = id
 			parts[i].transactions, parts[i].known = asked[i]()
@@ -76,7 +76,7 @@ func (w *walk) paymentParts(ctx context.Context, ids []string) ([]paymentParts, 
 				continue
 			}
 			for _, x := range parts[i].transactions {
-				known[i] = append(known[i], pipe.HMGet(ctx, w.k.Object(x.ID), knownFields...))
+				known[i] = append(known[i], pipe.HMGet(ctx, w.K.Object(x.ID), knownFields...))
 			}
 		}
 	}); err != nil {
@@ -105,16 +105,16 @@ type paymentReplies struct {
 // since their parts were read.
 func (w *walk) wholePayments(ctx context.Context, parts []paymentParts, of map[string][]Finding) (changed []string, err error) {
 	replies := make([]paymentReplies, len(parts))
-	if err := w.atOnce(ctx, "payments", func(ctx context.Context, pipe redis.Pipeliner) {
+	if err := w.AtOnce(ctx, "payments", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, p := range parts {
 			r := paymentReplies{paymentParts: p, documents: map[string]*redis.StringCmd{}}
-			r.hash, r.ticket, r.now = pipe.HGetAll(ctx, w.k.Object(p.id)), pipe.Get(ctx, w.k.Object(tollgate.TicketOf(p.id))), ledger.AskParts(ctx, pipe, w.k, p.id)
-			r.due = pipe.ZScore(ctx, w.k.Due, w.k.Org+"/"+p.id)
+			r.hash, r.ticket, r.now = pipe.HGetAll(ctx, w.K.Object(p.id)), pipe.Get(ctx, w.K.Object(tollgate.TicketOf(p.id))), ledger.AskParts(ctx, pipe, w.K, p.id)
+			r.due = pipe.ZScore(ctx, w.K.Due, w.K.Org+"/"+p.id)
 			for n, x := range p.transactions {
 				r.transactions = append(r.transactions, w.locate(ctx, pipe, x, p.known[n]))
 				for _, part := range []string{p.known[n]["cap"], p.known[n]["rfd"]} {
 					if part != "" && r.documents[part] == nil {
-						r.documents[part] = x.AskDocument(ctx, pipe, w.k, part)
+						r.documents[part] = x.AskDocument(ctx, pipe, w.K, part)
 					}
 				}
 			}
@@ -165,7 +165,7 @@ func (w *walk) payment(ctx context.Context, r *paymentReplies) (findings []Findi
 		return plain(consistency.FoundDamage(err)), nil
 	}
 	findings = append(findings, w.queued(r, p, f)...)
-	ticket, err := payments.TicketOf(w.k, p.TicketID, r.ticket.Val())
+	ticket, err := payments.TicketOf(w.K, p.TicketID, r.ticket.Val())
 	if err != nil {
 		findings = append(findings, plain(consistency.FoundDamage(err))...)
 	}
@@ -185,13 +185,13 @@ func (w *walk) payment(ctx context.Context, r *paymentReplies) (findings []Findi
 		complete = complete && !x.Damaged
 		records.Transactions = append(records.Transactions, x)
 	}
-	if damaged := documents(w.k, r.documents, &records); len(damaged) > 0 {
+	if damaged := documents(w.K, r.documents, &records); len(damaged) > 0 {
 		findings, complete = append(findings, plain(damaged)...), false
 	}
 	if !complete {
 		return findings, nil
 	}
-	if records.Events, err = w.eventsOf(ctx, ticket.EventIDs); err != nil {
+	if records.Events, err = w.log.EventsOf(ctx, ticket.EventIDs); err != nil {
 		return nil, err
 	}
 	return append(findings, plain(records.Check())...), nil
@@ -244,7 +244,7 @@ func (w *walk) queued(r *paymentReplies, p *tollgate.Payment, f rediskv.Fields) 
 
 // due is a payment that the queue of deadlines has elsewhere than it should.
 func (w *walk) due(id string, f rediskv.Fields, there, want string) Finding {
-	key, member, hash := w.k.Due, w.k.Org+"/"+id, w.k.Object(id)
+	key, member, hash := w.K.Due, w.K.Org+"/"+id, w.K.Object(id)
 	say := func(at string) string {
 		if at == "" {
 			return "not at all"

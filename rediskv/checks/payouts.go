@@ -38,7 +38,7 @@ func (w *walk) payout(ctx context.Context, id string) (findings []Finding, chang
 	var own *located
 	var queued *redis.FloatCmd
 	ask := func(ctx context.Context, pipe redis.Pipeliner) {
-		hash, queued = pipe.HGetAll(ctx, w.k.Object(id)), pipe.ZScore(ctx, w.k.Payouts, w.k.Org+"/"+id)
+		hash, queued = pipe.HGetAll(ctx, w.K.Object(id)), pipe.ZScore(ctx, w.K.Payouts, w.K.Org+"/"+id)
 		if own != nil {
 			own = w.locate(ctx, pipe, own.Indexed, own.fields())
 		} else {
@@ -47,7 +47,7 @@ func (w *walk) payout(ctx context.Context, id string) (findings []Finding, chang
 	}
 	// The second time where its transaction is to be is known.
 	for range 2 {
-		if err := w.atOnce(ctx, "payout", ask); err != nil {
+		if err := w.AtOnce(ctx, "payout", ask); err != nil {
 			return nil, false, err
 		}
 	}
@@ -55,7 +55,7 @@ func (w *walk) payout(ctx context.Context, id string) (findings []Finding, chang
 	if len(f) == 0 {
 		return plain([]consistency.Finding{consistency.Found(consistency.FindingPayout, "payout", id, "its transaction is there, and it is not")}), false, nil
 	}
-	p, err := ledger.StoredPayoutOf(w.k, id, f)
+	p, err := ledger.StoredPayoutOf(w.K, id, f)
 	if err != nil {
 		return plain(consistency.FoundDamage(err)), false, nil
 	}
@@ -67,9 +67,9 @@ func (w *walk) payout(ctx context.Context, id string) (findings []Finding, chang
 		}
 	}
 	var now map[string]string
-	if err := w.timed(ctx, "payout", func(ctx context.Context) (err error) {
-		now, err = w.redis().HGetAll(ctx, w.k.Object(id)).Result()
-		now = record.Verified(w.k.Object(id), now)
+	if err := w.Timed(ctx, "payout", func(ctx context.Context) (err error) {
+		now, err = w.Redis().HGetAll(ctx, w.K.Object(id)).Result()
+		now = record.Verified(w.K.Object(id), now)
 		return err
 	}); err != nil {
 		return nil, false, err
@@ -87,7 +87,7 @@ func (w *walk) underWay(p *ledger.StoredPayout, there bool) []Finding {
 	if waits == there {
 		return nil
 	}
-	key, member, hash := w.k.Payouts, w.k.Org+"/"+p.ID, w.k.Object(p.ID)
+	key, member, hash := w.K.Payouts, w.K.Org+"/"+p.ID, w.K.Object(p.ID)
 	still := func(c *rediskv.Commit) {
 		c.Still(p.Fields["st"], "HGET", hash, "st")
 		c.Still(p.Fields["step"], "HGET", hash, "step")

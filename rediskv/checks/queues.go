@@ -46,14 +46,14 @@ func (s *Store) queues(ctx context.Context, partition int, w *Walk) error {
 		}},
 		{rediskv.ScheduleKey(partition), "activation", []string{"v"}, func(rediskv.Fields) string { return "" }},
 	} {
-		one := &walk{Walk: w, store: s}
+		one := s.walk(w, rediskv.Space{})
 		if err := one.scanned(ctx, q.key, func(ctx context.Context, members []string) error {
 			for _, m := range members {
 				org, id, _ := strings.Cut(m, "/")
 				if w.Organization != "" && org != w.Organization {
 					continue
 				}
-				one := &walk{Walk: w, store: s, k: s.db.Space(org)}
+				one := s.walk(w, s.db.Space(org))
 				if err := confirmed(ctx, one, []string{id}, func(ctx context.Context, _ []string) ([][]Finding, error) {
 					findings, err := one.entry(ctx, q, m, id)
 					return [][]Finding{findings}, err
@@ -73,8 +73,8 @@ func (s *Store) queues(ctx context.Context, partition int, w *Walk) error {
 func (w *walk) entry(ctx context.Context, q queue, member, id string) ([]Finding, error) {
 	var hash *redis.SliceCmd
 	var score *redis.FloatCmd
-	if err := w.atOnce(ctx, "queue_entry", func(ctx context.Context, pipe redis.Pipeliner) {
-		hash, score = pipe.HMGet(ctx, w.k.Object(id), q.fields...), pipe.ZScore(ctx, q.key, member)
+	if err := w.AtOnce(ctx, "queue_entry", func(ctx context.Context, pipe redis.Pipeliner) {
+		hash, score = pipe.HMGet(ctx, w.K.Object(id), q.fields...), pipe.ZScore(ctx, q.key, member)
 	}); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (w *walk) entry(ctx context.Context, q queue, member, id string) ([]Finding
 	at := place(score.Val())
 	return []Finding{repairable(consistency.Found(consistency.FindingQueue, q.object, id, "its queue has it, and %s", reason), func(c *rediskv.Commit) {
 		for _, name := range q.fields {
-			c.Still(f[name], "HGET", w.k.Object(id), name)
+			c.Still(f[name], "HGET", w.K.Object(id), name)
 		}
 		c.Still(at, "ZSCORE", q.key, member)
 		c.Do("ZREM", q.key, member)

@@ -35,8 +35,8 @@ func entriesOf(found []redis.Z) (entries []entry) {
 // last one.
 func (w *walk) entries(ctx context.Context, key string, after float64, upTo int64) (entries []entry, err error) {
 	read := func(from string, to string, count int64) error {
-		return w.timed(ctx, "index", func(ctx context.Context) error {
-			found, err := w.redis().ZRangeByScoreWithScores(ctx, key, &redis.ZRangeBy{Min: from, Max: to, Count: count}).Result()
+		return w.Timed(ctx, "index", func(ctx context.Context) error {
+			found, err := w.Redis().ZRangeByScoreWithScores(ctx, key, &redis.ZRangeBy{Min: from, Max: to, Count: count}).Result()
 			for _, e := range entriesOf(found) {
 				if !slices.Contains(entries, e) {
 					entries = append(entries, e)

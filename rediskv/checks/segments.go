@@ -36,8 +36,8 @@ func (w *walk) segments(ctx context.Context, log string) error {
 	what := log[strings.LastIndexByte(log, ':')+1:]
 	for {
 		var entries []redis.XMessage
-		if err := w.timed(ctx, "segments", func(ctx context.Context) (err error) {
-			entries, err = w.redis().XRangeN(ctx, streams.Directory(log), from, "+", page+1).Result()
+		if err := w.Timed(ctx, "segments", func(ctx context.Context) (err error) {
+			entries, err = w.Redis().XRangeN(ctx, streams.Directory(log), from, "+", page+1).Result()
 			return err
 		}); err != nil {
 			return err
@@ -62,7 +62,7 @@ func (w *walk) checkSegments(ctx context.Context, list []segment) ([][]Finding, 
 	named, first, last := make([]*redis.XMessageSliceCmd, len(list)), make([]*redis.XMessageSliceCmd, len(list)), make([]*redis.XMessageSliceCmd, len(list))
 	length := make([]*redis.IntCmd, len(list))
 	var oldest, head *redis.XMessageSliceCmd
-	if err := w.atOnce(ctx, "segments", func(ctx context.Context, pipe redis.Pipeliner) {
+	if err := w.AtOnce(ctx, "segments", func(ctx context.Context, pipe redis.Pipeliner) {
 		directory := streams.Directory(list[0].log)
 		oldest, head = pipe.XRangeN(ctx, directory, "-", "+", 1), pipe.XRangeN(ctx, list[0].log, "-", "+", 1)
 		for i, s := range list {
@@ -107,11 +107,11 @@ func (w *walk) checkSegments(ctx context.Context, list []segment) ([][]Finding, 
 // checkSegmentNamed looks whether the directories of logs name segments that are there.
 func (w *walk) checkSegmentNamed(ctx context.Context, names []string) ([][]Finding, error) {
 	named, there := make([]*redis.XMessageSliceCmd, len(names)), make([]*redis.IntCmd, len(names))
-	if err := w.atOnce(ctx, "segments", func(ctx context.Context, pipe redis.Pipeliner) {
+	if err := w.AtOnce(ctx, "segments", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, name := range names {
 			log, id, _ := strings.Cut(name, ":")
-			named[i] = pipe.XRangeN(ctx, streams.Directory(w.k.Object(log)), id, id, 1)
-			there[i] = pipe.Exists(ctx, w.k.Object(name))
+			named[i] = pipe.XRangeN(ctx, streams.Directory(w.K.Object(log)), id, id, 1)
+			there[i] = pipe.Exists(ctx, w.K.Object(name))
 		}
 	}); err != nil {
 		return nil, err

@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate/rediskv"
+	"tollgate/rediskv/checks/look"
 	"tollgate/rediskv/consistency"
-	"tollgate/rediskv/record"
 )
 
 // page is how many members of an index, or entries of a log, are looked at before a
@@ -96,11 +96,16 @@ func (w *Walk) known(object string) bool {
 // walk is a walk through one organization.
 type walk struct {
 	*Walk
+	look.Reader
 	store *Store
-	k     rediskv.Space
 	at    Place // where the part began, or has come
-	log   *recent
+	log   *look.Log
 	last  int64 // the number of the last event when the walk began: what came later is the next one's
+}
+
+func (s *Store) walk(w *Walk, k rediskv.Space) *walk {
+	r := look.Reader{DB: s.db, K: k}
+	return &walk{Walk: w, Reader: r, store: s, log: look.NewLog(r, s.events)}
 }
 
 // parts are what a walk does in an organization, in this order. Each goes on from
@@ -159,7 +164,7 @@ func (s *Store) CheckPartition(ctx context.Context, partition int, from Place, w
 }
 
 func (s *Store) organization(ctx context.Context, org string, from Place, w *Walk) error {
-	one := &walk{Walk: w, store: s, k: s.db.Space(org), log: newRecent()}
+	one := s.walk(w, s.db.Space(org))
 	w.Looked["organizations"]++
 	if err := one.itself(ctx); err != nil {
 		return err
@@ -183,8 +188,8 @@ func (s *Store) organization(ctx context.Context, org string, from Place, w *Wal
 // began notes how far the walk goes. An organization that grows faster than it is
 // walked through would keep it forever.
 func (w *walk) began(ctx context.Context) error {
-	return w.timed(ctx, "began", func(ctx context.Context) error {
-		text, err := w.redis().HGet(ctx, w.k.Sequences(), "event").Result()
+	return w.Timed(ctx, "began", func(ctx context.Context) error {
+		text, err := w.Redis().HGet(ctx, w.K.Sequences(), "event").Result()
 		if errors.Is(err, redis.Nil) {
 			return nil
 		}
@@ -197,10 +202,10 @@ func (w *walk) began(ctx context.Context) error {
 
 // itself looks whether the organization that a partition names is there.
 func (w *walk) itself(ctx context.Context) error {
-	return confirmed(ctx, w, []string{w.k.Org}, func(ctx context.Context, orgs []string) ([][]Finding, error) {
-		k, there := w.k, int64(0)
-		err := w.timed(ctx, "organization", func(ctx context.Context) (err error) {
-			there, err = w.redis().Exists(ctx, k.Organization()).Result()
+	return confirmed(ctx, w, []string{w.K.Org}, func(ctx context.Context, orgs []string) ([][]Finding, error) {
+		k, there := w.K, int64(0)
+		err := w.Timed(ctx, "organization", func(ctx context.Context) (err error) {
+			there, err = w.Redis().Exists(ctx, k.Organization()).Result()
 			return err
 		})
 		if err != nil || there == 1 {
@@ -211,53 +216,6 @@ func (w *walk) itself(ctx context.Context) error {
 			c.Still("0", "EXISTS", k.Organization())
 			c.Do("SREM", set, k.Org)
 		}, "remove %s from %s", k.Org, set)}}, nil
-	})
-}
-
-func (w *walk) redis() redis.UniversalClient { return w.store.db.Redis }
-
-func (w *walk) timed(ctx context.Context, operation string, do func(context.Context) error) error {
-	return w.store.db.Timed(ctx, "check_"+operation, do)
-}
-
-// atOnce reads at one moment what ask queues. Whole hashes are compared with their
-// checksums.
-func (w *walk) atOnce(ctx context.Context, operation string, ask func(context.Context, redis.Pipeliner)) error {
-	return w.timed(ctx, operation, func(ctx context.Context) error {
-		var asked []redis.Cmder
-		err := w.store.db.AtOnce(ctx, func(pipe redis.Pipeliner) {
-			ask(ctx, pipe)
-			asked = pipe.Cmds()
-		})
-		verify(asked)
-		return err
-	})
-}
-
-// verify compares whole hashes that were read with their checksums.
-func verify(read []redis.Cmder) {
-	for _, r := range read {
-		if hash, ok := r.(*redis.MapStringStringCmd); ok && r.Err() == nil {
-			key, _ := r.Args()[1].(string)
-			record.Verified(key, hash.Val())
-		}
-	}
-}
-
-// pipelined reads what ask queues, in one round trip; hashes as atOnce.
-func (w *walk) pipelined(ctx context.Context, operation string, ask func(context.Context, redis.Pipeliner)) error {
-	return w.timed(ctx, operation, func(ctx context.Context) error {
-		pipe := w.redis().Pipeline()
-		ask(ctx, pipe)
-		if pipe.Len() == 0 {
-			return nil
-		}
-		asked, err := pipe.Exec(ctx)
-		if err != nil && !errors.Is(err, redis.Nil) {
-			return err
-		}
-		verify(asked)
-		return nil
 	})
 }
 
@@ -280,7 +238,7 @@ func (w *walk) damage(err error) bool {
 
 func (w *walk) report(list []Finding) {
 	for _, f := range list {
-		f.Organization = w.k.Org
+		f.Organization = w.K.Org
 		if f.Kind == consistency.FindingDamaged && w.known(f.Organization+"/"+f.Object+"/"+f.ID) && w.at.Part != "keys" { // there each key is one
 			continue
 		}

@@ -1,4 +1,4 @@
-package checks
+package look
 
 import (
 	"context"
@@ -20,8 +20,11 @@ const (
 	nearby = 4
 )
 
-// recent is a short log, or where a long one begins.
-type recent struct {
+// Log finds events by their ids, in a short log, or where a long one begins.
+type Log struct {
+	Reader
+	store *eventlog.Store
+
 	asked  bool
 	long   bool
 	events map[string]*tollgate.Event
@@ -30,38 +33,41 @@ type recent struct {
 	whole  bool             // nothing has been trimmed
 }
 
-func newRecent() *recent { return &recent{events: map[string]*tollgate.Event{}, last: "-"} }
+// NewLog is that of an organization.
+func NewLog(r Reader, store *eventlog.Store) *Log {
+	return &Log{Reader: r, store: store, events: map[string]*tollgate.Event{}, last: "-"}
+}
 
-// eventsOf finds events of a payment by their ids.
-func (w *walk) eventsOf(ctx context.Context, ids []string) ([]consistency.PaymentEvent, error) {
-	if err := w.beginning(ctx); err != nil {
+// EventsOf finds events of a payment by their ids.
+func (l *Log) EventsOf(ctx context.Context, ids []string) ([]consistency.PaymentEvent, error) {
+	if err := l.beginning(ctx); err != nil {
 		return nil, err
 	}
-	if !w.log.long {
-		if err := w.shortLog(ctx, ids); err != nil {
+	if !l.long {
+		if err := l.shortLog(ctx, ids); err != nil {
 			return nil, err
 		}
 	}
 	found := map[string]*tollgate.Event{}
-	if w.log.long {
+	if l.long {
 		var err error
-		if found, err = w.nearby(ctx, ids); err != nil {
+		if found, err = l.nearby(ctx, ids); err != nil {
 			return nil, err
 		}
 	}
 	events := make([]consistency.PaymentEvent, len(ids))
 	for i, id := range ids {
 		e, unknown := found[id], false
-		if !w.log.long {
-			e = w.log.events[id]
+		if !l.long {
+			e = l.events[id]
 		}
-		if e == nil && w.log.long {
+		if e == nil && l.long {
 			var err error
-			if e, unknown, err = w.far(ctx, id); err != nil {
+			if e, unknown, err = l.far(ctx, id); err != nil {
 				return nil, err
 			}
 		}
-		events[i] = consistency.PaymentEvent{ID: id, Trimmed: unknown || e == nil && w.trimmed(id)}
+		events[i] = consistency.PaymentEvent{ID: id, Trimmed: unknown || e == nil && l.trimmed(id)}
 		if e == nil || json.Unmarshal(e.Data, &events[i].Data) != nil {
 			continue
 		}
@@ -71,18 +77,17 @@ func (w *walk) eventsOf(ctx context.Context, ids []string) ([]consistency.Paymen
 }
 
 // beginning looks once how long the log is, and since when it is kept.
-func (w *walk) beginning(ctx context.Context) error {
-	l := w.log
+func (l *Log) beginning(ctx context.Context) error {
 	if l.asked {
 		return nil
 	}
-	length := streams.Counter{Log: w.k.Events()}
+	length := streams.Counter{Log: l.K.Events()}
 	for done := false; !done; done = length.Done() {
-		if err := w.atOnce(ctx, "log", length.Ask); err != nil {
+		if err := l.AtOnce(ctx, "log", length.Ask); err != nil {
 			return err
 		}
 	}
-	oldest, err := streams.Range(ctx, w.store.db, w.k.Events(), "-", "+", 1)
+	oldest, err := streams.Range(ctx, l.DB, l.K.Events(), "-", "+", 1)
 	if err != nil {
 		return err
 	}
@@ -98,14 +103,13 @@ func (w *walk) beginning(ctx context.Context) error {
 }
 
 // trimmed reports whether an event is one that the log may have had.
-func (w *walk) trimmed(id string) bool {
+func (l *Log) trimmed(id string) bool {
 	made, ok := tollgate.IDTime(id)
-	return ok && !w.log.whole && tollgate.At(made) <= w.log.first.Add(rediskv.Skew)
+	return ok && !l.whole && tollgate.At(made) <= l.first.Add(rediskv.Skew)
 }
 
 // shortLog reads what has come to a short log, unless all events are known.
-func (w *walk) shortLog(ctx context.Context, ids []string) error {
-	l := w.log
+func (l *Log) shortLog(ctx context.Context, ids []string) error {
 	missing := false
 	for _, id := range ids {
 		missing = missing || l.events[id] == nil
@@ -115,12 +119,12 @@ func (w *walk) shortLog(ctx context.Context, ids []string) error {
 		if from != "-" {
 			from = "(" + from
 		}
-		entries, err := streams.Range(ctx, w.store.db, w.k.Events(), from, "+", rediskv.ScanPage)
+		entries, err := streams.Range(ctx, l.DB, l.K.Events(), from, "+", rediskv.ScanPage)
 		if err != nil {
 			return err
 		}
 		for _, m := range entries {
-			if e, err := eventlog.EventOf(w.k, m); err == nil {
+			if e, err := eventlog.EventOf(l.K, m); err == nil {
 				l.events[e.ID] = e
 			} else { // the walk through the log reports it; its payment is not to blame
 				l.events[rediskv.Text(m, "i")] = nil
@@ -137,14 +141,14 @@ func (w *walk) shortLog(ctx context.Context, ids []string) error {
 
 // nearby looks for events where their ids say that they are: in the head of the log,
 // and then in its segments.
-func (w *walk) nearby(ctx context.Context, ids []string) (map[string]*tollgate.Event, error) {
+func (l *Log) nearby(ctx context.Context, ids []string) (map[string]*tollgate.Event, error) {
 	var replies []*redis.XMessageSliceCmd
 	places := make([]string, len(ids))
-	if err := w.pipelined(ctx, "events", func(ctx context.Context, pipe redis.Pipeliner) {
+	if err := l.Pipelined(ctx, "events", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, id := range ids {
 			if made, ok := tollgate.IDTime(id); ok {
 				places[i] = rediskv.Milli(tollgate.At(made))
-				replies = append(replies, pipe.XRangeN(ctx, w.k.Events(), places[i], "+", nearby))
+				replies = append(replies, pipe.XRangeN(ctx, l.K.Events(), places[i], "+", nearby))
 			}
 		}
 	}); err != nil {
@@ -153,7 +157,7 @@ func (w *walk) nearby(ctx context.Context, ids []string) (map[string]*tollgate.E
 	found := map[string]*tollgate.Event{}
 	take := func(entries []redis.XMessage) {
 		for _, m := range entries {
-			if e, err := eventlog.EventOf(w.k, m); err == nil {
+			if e, err := eventlog.EventOf(l.K, m); err == nil {
 				found[e.ID] = e
 			}
 		}
@@ -164,10 +168,10 @@ func (w *walk) nearby(ctx context.Context, ids []string) (map[string]*tollgate.E
 	var older []*streams.Asked
 	for i, id := range ids {
 		if found[id] == nil && places[i] != "" {
-			older = append(older, &streams.Asked{Log: w.k.Events(), First: places[i], Last: "+", Count: nearby})
+			older = append(older, &streams.Asked{Log: l.K.Events(), First: places[i], Last: "+", Count: nearby})
 		}
 	}
-	if err := w.timed(ctx, "events", func(ctx context.Context) error { return streams.Behind(ctx, w.redis(), older) }); err != nil {
+	if err := l.Timed(ctx, "events", func(ctx context.Context) error { return streams.Behind(ctx, l.Redis(), older) }); err != nil {
 		return nil, err
 	}
 	for _, a := range older {
@@ -178,11 +182,11 @@ func (w *walk) nearby(ctx context.Context, ids []string) (map[string]*tollgate.E
 
 // far looks for an event as a client does who knows its id alone. unknown: it cannot
 // be read, which is not its payment's fault.
-func (w *walk) far(ctx context.Context, id string) (e *tollgate.Event, unknown bool, err error) {
-	if w.trimmed(id) {
+func (l *Log) far(ctx context.Context, id string) (e *tollgate.Event, unknown bool, err error) {
+	if l.trimmed(id) {
 		return nil, true, nil
 	}
-	text, err := w.store.events.Event(ctx, rediskv.Caller{Organization: w.k.Org}, id, nil)
+	text, err := l.store.Event(ctx, rediskv.Caller{Organization: l.K.Org}, id, nil)
 	switch {
 	case rediskv.Gone(err):
 		return nil, false, nil

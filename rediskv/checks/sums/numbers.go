@@ -1,4 +1,4 @@
-package checks
+package sums
 
 import (
 	"cmp"
@@ -10,12 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
 
-	"tollgate"
 	"tollgate/rediskv"
-	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/exports"
 	"tollgate/rediskv/record"
 )
@@ -94,41 +91,4 @@ func checkScripted(key string, f map[string]string) error {
 		return checkNumbers(f, []string{"v"})
 	}
 	return nil
-}
-
-// checkGrants compares the list of grants with the grants: whose tokens are ended with
-// a client is looked up in it.
-func (w *walk) checkGrants(ctx context.Context, _ []string) ([][]Finding, error) {
-	var listed map[string]string
-	if err := w.timed(ctx, "grants", func(ctx context.Context) (err error) {
-		listed, err = w.redis().HGetAll(ctx, w.k.Grants()).Result()
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	delete(listed, "v")
-	var findings []Finding
-	ids := slices.Sorted(maps.Keys(listed))
-	for some := range slices.Chunk(ids, page) {
-		texts := make([]*redis.StringCmd, len(some))
-		if err := w.pipelined(ctx, "grants", func(ctx context.Context, pipe redis.Pipeliner) {
-			for i, id := range some {
-				texts[i] = pipe.HGet(ctx, w.k.Object(id), "json")
-			}
-		}); err != nil {
-			return nil, err
-		}
-		for i, id := range some {
-			var grant struct {
-				Client string `json:"client_id"`
-			}
-			switch {
-			case !strings.HasPrefix(id, tollgate.PrefixGrant) || texts[i].Err() != nil:
-				findings = append(findings, plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "grant", id, "the list of grants has it, and it is not there")})...)
-			case json.Unmarshal([]byte(texts[i].Val()), &grant) == nil && grant.Client != listed[id]: // what is no JSON is found with its checksum
-				findings = append(findings, plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "grant", id, "the list of grants says that it is of %s, and it is of %s", listed[id], grant.Client)})...)
-			}
-		}
-	}
-	return [][]Finding{findings}, nil
 }
