@@ -250,30 +250,36 @@ func (s *Store) Bounds(ctx context.Context, k rediskv.Space, q TransactionQuery)
 	if q.CreatedAfter == 0 && q.CreatedBefore == 0 {
 		return 0, high, nil
 	}
+	var oldest, last []redis.XMessage
+	others := rediskv.Beside(func() (err error) {
+		if q.CreatedAfter != 0 {
+			oldest, err = streams.Range(ctx, s.db, k.Events(), "-", "+", 1)
+		}
+		return err
+	})
+	latest := rediskv.Beside(func() (err error) {
+		if q.CreatedBefore != 0 {
+			last, err = streams.RevRange(ctx, s.db, k.Events(), rediskv.Milli(q.CreatedBefore.Add(rediskv.Skew)), "-", 1)
+		}
+		return err
+	})
+	var first []redis.XMessage
 	if q.CreatedAfter != 0 {
-		first, err := streams.Range(ctx, s.db, k.Events(), rediskv.Milli(max(q.CreatedAfter.Add(-rediskv.Skew), 1)), "+", 1)
-		if err != nil {
-			return 0, 0, err
-		}
-		oldest, err := streams.Range(ctx, s.db, k.Events(), "-", "+", 1)
-		if err != nil {
-			return 0, 0, err
-		}
-		if len(first) == 1 && len(oldest) == 1 && first[0].ID != oldest[0].ID {
-			if n, apart := eventlog.PlaceOf(first[0]); apart < rediskv.Skew {
-				low = n * 16
-			}
+		first, err = streams.Range(ctx, s.db, k.Events(), rediskv.Milli(max(q.CreatedAfter.Add(-rediskv.Skew), 1)), "+", 1)
+	}
+	others(&err)
+	latest(&err)
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(first) == 1 && len(oldest) == 1 && first[0].ID != oldest[0].ID {
+		if n, apart := eventlog.PlaceOf(first[0]); apart < rediskv.Skew {
+			low = n * 16
 		}
 	}
-	if q.CreatedBefore != 0 {
-		last, err := streams.RevRange(ctx, s.db, k.Events(), rediskv.Milli(q.CreatedBefore.Add(rediskv.Skew)), "-", 1)
-		if err != nil {
-			return 0, 0, err
-		}
-		if len(last) == 1 {
-			if n, apart := eventlog.PlaceOf(last[0]); apart < rediskv.Skew {
-				high = n*16 + 15
-			}
+	if len(last) == 1 {
+		if n, apart := eventlog.PlaceOf(last[0]); apart < rediskv.Skew {
+			high = n*16 + 15
 		}
 	}
 	return low, high, nil
