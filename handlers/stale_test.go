@@ -57,7 +57,7 @@ func TestConfigurationChangesBeforeTheCommit(t *testing.T) {
 		},
 		"organization suspended": {
 			change: func(c *tollgate.Config) { c.Organization.Status = "suspended" }, // which ends its tokens
-			status: 401, code: "token_invalid", commits: 2, later: 1, // the grant is known by then
+			status: 401, code: "token_invalid", commits: 2, later: 1,                 // the grant is known by then
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

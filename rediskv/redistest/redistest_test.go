@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -168,6 +169,50 @@ func TestReplicatedClusterReplacesAMaster(t *testing.T) {
 	for _, key := range keys {
 		eventually(key+" is there", func() bool { return client.Get(t.Context(), key).Val() == key })
 		eventually(key+" can be written", func() bool { return client.Set(t.Context(), key, "again", 0).Err() == nil })
+	}
+}
+
+// A master that the other nodes do not reach is given up by them, and belongs to them
+// again when the gates open.
+func TestPartitionedClusterGivesAMasterUp(t *testing.T) {
+	if redistest.Kind(t) != redistest.Cluster {
+		t.Skip("it takes some seconds, and the suite runs on a cluster too")
+	}
+	server, gates := redistest.PartitionedCluster(t)
+	client := connect(t, server.URL).(*redis.ClusterClient)
+	eventually := func(what string, holds func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("not within a minute: " + what)
+			}
+		}
+	}
+	all := []string{"{p00}", "{p21}", "{p63}"} // three masters
+	for _, key := range all {
+		eventually(key+" can be written", func() bool { return client.Set(t.Context(), key, key, 0).Err() == nil })
+	}
+	saying := func(flags string) (nodes int) {
+		var mu sync.Mutex
+		_ = client.ForEachShard(t.Context(), func(ctx context.Context, node *redis.Client) error {
+			said := node.ClusterNodes(ctx).Val()
+			mu.Lock()
+			defer mu.Unlock()
+			if strings.Contains(said, flags) {
+				nodes++
+			}
+			return nil
+		})
+		return nodes
+	}
+	for other := 1; other < 6; other++ {
+		gates.Shut(0, other) // it is a master
+	}
+	eventually("the others give it up", func() bool { return saying("master,fail ") > 2 })
+	gates.Open()
+	eventually("nobody does any more", func() bool { return saying("fail ") == 0 })
+	for _, key := range all {
+		eventually(key+" can be written again", func() bool { return client.Set(t.Context(), key, "again", 0).Err() == nil })
 	}
 }
 
