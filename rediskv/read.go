@@ -115,13 +115,22 @@ func EachHash[T any](ctx context.Context, s *DB, c Caller, operation string, pag
 
 // EachRecord is EachHash for records that may stand in one hash with others.
 func EachRecord[T any](ctx context.Context, s *DB, c Caller, operation string, page []T, at func(T) record.Place, each func(T, Fields), names ...string) error {
-	parts := slices.Collect(slices.Chunk(page, c.pageSize()))
+	places := make([]record.Place, len(page))
+	for i, one := range page {
+		places[i] = at(one)
+	}
+	return s.eachPlace(ctx, c, operation, places, func(i int, f Fields) { each(page[i], f) }, names)
+}
+
+// eachPlace is what EachRecord does for any type: it is there once.
+func (s *DB) eachPlace(ctx context.Context, c Caller, operation string, places []record.Place, each func(int, Fields), names []string) error {
+	size := c.pageSize()
+	parts := slices.Collect(slices.Chunk(places, size))
 	replies := make([][]redis.Cmder, len(parts))
 	read := func(n int) error {
 		return s.TimedInTurn(ctx, c, operation, func(ctx context.Context) (err error) {
 			pipe := s.Redis.Pipeline()
-			for _, one := range parts[n] {
-				place := at(one)
+			for _, place := range parts[n] {
 				if asked := place.Names(names); len(asked) > 0 {
 					pipe.HMGet(ctx, place.Key, asked...)
 				} else {
@@ -147,12 +156,11 @@ func EachRecord[T any](ctx context.Context, s *DB, c Caller, operation string, p
 			return err
 		}
 		for i, r := range replies[n] {
-			place := at(part[i])
 			switch r := r.(type) {
 			case *redis.MapStringStringCmd:
-				each(part[i], record.Verified(place.Key, r.Val()))
+				each(n*size+i, record.Verified(part[i].Key, r.Val()))
 			case *redis.SliceCmd:
-				each(part[i], place.Read(r.Val(), names))
+				each(n*size+i, part[i].Read(r.Val(), names))
 			}
 		}
 		replies[n] = nil

@@ -138,8 +138,14 @@ func (w *walk) wholePayments(ctx context.Context, parts []paymentParts, of map[s
 
 // changed reports whether the parts are no longer what they were.
 func (r *paymentReplies) changed() bool {
-	if now, _ := r.now(); !slices.EqualFunc(now, r.paymentParts.transactions, func(a, b ledger.Indexed) bool { return a.ID == b.ID }) {
+	now, _ := r.now()
+	if len(now) != len(r.paymentParts.transactions) {
 		return true
+	}
+	for n, was := range r.paymentParts.transactions {
+		if now[n].ID != was.ID {
+			return true
+		}
 	}
 	for n, x := range r.transactions {
 		f := x.fields()

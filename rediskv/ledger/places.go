@@ -2,8 +2,7 @@ package ledger
 
 import (
 	"context"
-	"maps"
-	"slices"
+	"sort"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -71,7 +70,12 @@ func Authorization(p *tollgate.Payment) Indexed {
 // order, and what is stored of each; of is what all of the payment's identifiers share. What cannot be read has a place of its own among them.
 func PartsIn(k rediskv.Space, of string, hash map[string]string) (members []Indexed, found []rediskv.Fields) {
 	all := record.KindOf(k.Object(tollgate.PrefixTransaction)).SharedIn(hash)
-	for _, number := range slices.Sorted(maps.Keys(all)) {
+	numbers := make([]string, 0, len(all))
+	for number := range all {
+		numbers = append(numbers, number)
+	}
+	sort.Strings(numbers)
+	for _, number := range numbers {
 		f := rediskv.Fields(all[number])
 		if len(f) == 0 {
 			continue // a document alone: a check says so
