@@ -261,7 +261,7 @@ func captureScript(b *testing.B, url string) paymentScript {
 		s.text = fmt.Appendf(s.text, "$%d\r\n%s\r\n", len(arg), arg)
 	}
 	other := strings.Join(sent[1].Args, "\n")
-	own := regexp.MustCompile(`\b01[0-9a-hjkmnp-tv-z]{24}\b|_01[0-9a-hjkmnp-tv-z]{24}\b|:idem:[0-9a-f]{40}\b`)
+	own := regexp.MustCompile(`\b01[0-9a-hjkmnp-tv-z]{24}\b|_01[0-9a-hjkmnp-tv-z]{24}\b|:idem:[0-9a-f]{40}\b|:parts:[0-9a-hjkmnp-tv-z]{14}\b`)
 	for _, found := range own.FindAllIndex(s.text, -1) {
 		if !strings.Contains(other, string(s.text[found[0]:found[1]])) {
 			s.places = append(s.places, found[1]-placeSize)
