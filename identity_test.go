@@ -113,3 +113,26 @@ func FuzzID(f *testing.F) {
 		}
 	})
 }
+
+// What belongs to a payment has a time of its own, and says whose it is and its number.
+func TestNumberedIDs(t *testing.T) {
+	payment := tollgate.NewID(tollgate.PrefixPayment, time.UnixMilli(1), bytes.NewReader([]byte("0123456789")))
+	seen := map[string]bool{}
+	all := 2 + 2*(tollgate.MaxCaptures+tollgate.MaxRefunds) // each with its fee, the authorization, a release
+	for number := range all {
+		id := tollgate.NumberedID(tollgate.PrefixCapture, 1_790_000_000_123, payment, number)
+		of, last, ok := tollgate.NumberIn(id)
+		own, _, _ := tollgate.NumberIn(payment)
+		if at, fine := tollgate.IDTime(id); !ok || !fine || of != own || at.UnixMilli() != 1_790_000_000_123 || seen[last] || !strings.HasPrefix(id, tollgate.PrefixCapture) {
+			t.Errorf("%s is number %s of %s, and number %d of %s", id, last, of, number, payment)
+		}
+		if seen[last] = true; (number == 0) != (last == tollgate.FirstNumber) || tollgate.PartID(tollgate.PrefixCapture, 1_790_000_000_123, of, last) != id {
+			t.Errorf("number %d is %s", number, last)
+		}
+	}
+	for _, id := range []string{"", "pay_1", "cap", payment + "0"} {
+		if _, _, ok := tollgate.NumberIn(id); ok {
+			t.Errorf("%q has a number", id)
+		}
+	}
+}

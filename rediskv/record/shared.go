@@ -1,6 +1,7 @@
 package record
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -26,7 +27,7 @@ func (k *Kind) Share(name string, pairs []any) []any {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		field, _ := pairs[i].(string)
 		value, _ := pairs[i+1].(string)
-		if k.script(field) {
+		if slices.Contains(k.Scripts, field) {
 			fields = append(fields, name+"."+field, value)
 			continue
 		}
@@ -39,15 +40,6 @@ func (k *Kind) Share(name string, pairs []any) []any {
 	}
 	fields[0], fields[1] = name, append(text, '}')
 	return fields
-}
-
-func (k *Kind) script(field string) bool {
-	for _, one := range k.Scripts {
-		if one == field {
-			return true
-		}
-	}
-	return false
 }
 
 // Unshared are the fields of a record as those of a hash of its own, made of the values of

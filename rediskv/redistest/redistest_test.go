@@ -143,6 +143,16 @@ func TestKillNodeLeavesTheOthers(t *testing.T) {
 	}
 }
 
+// eventually waits up to a minute.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("not within a minute: " + what)
+		}
+	}
+}
+
 // A master that is gone is replaced by its replica, which has what was acknowledged.
 func TestReplicatedClusterReplacesAMaster(t *testing.T) {
 	if redistest.Kind(t) != redistest.Cluster {
@@ -150,25 +160,17 @@ func TestReplicatedClusterReplacesAMaster(t *testing.T) {
 	}
 	server := redistest.ReplicatedCluster(t)
 	client := connect(t, server.URL).(*redis.ClusterClient)
-	eventually := func(what string, holds func() bool) {
-		t.Helper()
-		for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("not within a minute: " + what)
-			}
-		}
-	}
 	keys := []string{"{p00}", "{p21}", "{p63}"} // three masters
 	for _, key := range keys {
-		eventually(key+" is on a replica", func() bool {
+		eventually(t, key+" is on a replica", func() bool {
 			master, err := client.MasterForKey(t.Context(), key)
 			return err == nil && client.Set(t.Context(), key, key, 0).Err() == nil && master.Wait(t.Context(), 1, time.Second).Val() == 1
 		})
 	}
 	server.KillNode(0)
 	for _, key := range keys {
-		eventually(key+" is there", func() bool { return client.Get(t.Context(), key).Val() == key })
-		eventually(key+" can be written", func() bool { return client.Set(t.Context(), key, "again", 0).Err() == nil })
+		eventually(t, key+" is there", func() bool { return client.Get(t.Context(), key).Val() == key })
+		eventually(t, key+" can be written", func() bool { return client.Set(t.Context(), key, "again", 0).Err() == nil })
 	}
 }
 
@@ -180,17 +182,9 @@ func TestPartitionedClusterGivesAMasterUp(t *testing.T) {
 	}
 	server, gates := redistest.PartitionedCluster(t)
 	client := connect(t, server.URL).(*redis.ClusterClient)
-	eventually := func(what string, holds func() bool) {
-		t.Helper()
-		for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("not within a minute: " + what)
-			}
-		}
-	}
 	all := []string{"{p00}", "{p21}", "{p63}"} // three masters
 	for _, key := range all {
-		eventually(key+" can be written", func() bool { return client.Set(t.Context(), key, key, 0).Err() == nil })
+		eventually(t, key+" can be written", func() bool { return client.Set(t.Context(), key, key, 0).Err() == nil })
 	}
 	saying := func(flags string) (nodes int) {
 		var mu sync.Mutex
@@ -208,11 +202,11 @@ func TestPartitionedClusterGivesAMasterUp(t *testing.T) {
 	for other := 1; other < 6; other++ {
 		gates.Shut(0, other) // it is a master
 	}
-	eventually("the others give it up", func() bool { return saying("master,fail ") > 2 })
+	eventually(t, "the others give it up", func() bool { return saying("master,fail ") > 2 })
 	gates.Open()
-	eventually("nobody does any more", func() bool { return saying("fail ") == 0 })
+	eventually(t, "nobody does any more", func() bool { return saying("fail ") == 0 })
 	for _, key := range all {
-		eventually(key+" can be written again", func() bool { return client.Set(t.Context(), key, "again", 0).Err() == nil })
+		eventually(t, key+" can be written again", func() bool { return client.Set(t.Context(), key, "again", 0).Err() == nil })
 	}
 }
 

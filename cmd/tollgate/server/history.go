@@ -59,7 +59,7 @@ organizations. Exit code 1 says that there is one.`,
   tollgate history show --all --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withHistories(cmd, a, func(ctx context.Context, s *store.Store) error {
+			return withStore(cmd, a, func(ctx context.Context, s *store.Store) error {
 				list, err := histories(ctx, s, all)
 				if err != nil {
 					return err
@@ -154,7 +154,7 @@ After you put a volume or a file back by hand, no process may have noticed: use
 			if err != nil {
 				return err
 			}
-			return withHistories(cmd, a, func(ctx context.Context, s *store.Store) error {
+			return withStore(cmd, a, func(ctx context.Context, s *store.Store) error {
 				return acceptHistories(ctx, a, s, partition, anew, from, asJSON)
 			})
 		},
@@ -208,8 +208,8 @@ func acceptHistories(ctx context.Context, a *cli.App, s *store.Store, partition 
 	return printHistories(a, list)
 }
 
-// withHistories opens the store that the settings name.
-func withHistories(cmd *cobra.Command, a *cli.App, do func(context.Context, *store.Store) error) error {
+// withStore opens the store that the settings name.
+func withStore(cmd *cobra.Command, a *cli.App, do func(context.Context, *store.Store) error) error {
 	c := a.Config(cmd)
 	o := rediskv.Options{URL: c.Text("redis-url"), Clock: a.Clock, Entropy: a.Entropy, Timeout: a.StoreTimeout}
 	if err := c.Err(); err != nil {

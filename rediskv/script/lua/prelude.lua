@@ -5,7 +5,7 @@
 -- Decide first, write last: nothing rolls back. Outcomes are returned as
 -- values. Numbers become text only through whole(): Lua prints 1e+14.
 
--- The envelope of a record that a script makes (envelope.go).
+-- The envelope of a record that a script makes (package record).
 local format = '1'
 
 -- The history within which a guarded script writes (package history).
