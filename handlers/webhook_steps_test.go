@@ -123,7 +123,7 @@ func (w *world) report(work []webhooks.Work, state tollgate.DeliveryState, code 
 			a.ReplayID = &one.ReplayID
 		}
 		if state != tollgate.DeliverySucceeded {
-			a.Status, o.Reason = tollgate.AttemptFailed, "status "+strconv.Itoa(code)
+			a.Status, o.Reason = tollgate.AttemptFailed, "http_"+strconv.Itoa(code)
 		}
 		if state == tollgate.DeliveryRetrying {
 			o.Next = tollgate.At(w.now()).Add(5 * time.Second)

@@ -350,7 +350,7 @@ var breakings = []breaking{
 	}},
 	{"an export is out of order", consistency.FindingIndex, false, func(l *lived) { l.do("ZADD", "exports:all", "3", l.export) }},
 	{"an export is not in the list of all", consistency.FindingIndex, true, func(l *lived) {
-		l.do("ZADD", "exports:all", "0", "exp_0")
+		l.do("ZADD", "exports:all", "0", tollgate.FirstID(tollgate.PrefixExport, l.Now().Add(-31*24*time.Hour)))
 		l.do("ZREM", "exports:all", l.export)
 	}},
 	{"a delivery is at the place of another event", consistency.FindingDelivery, false, func(l *lived) {

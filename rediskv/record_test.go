@@ -1,6 +1,8 @@
 package rediskv_test
 
 import (
+	"cmp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,8 +18,17 @@ func (f *fixture) ended(w webhooks.Work, o webhooks.Outcome) webhooks.Ended {
 		Object: "attempt", ID: w.AttemptID, CreatedAt: w.StartedAt, DeliveryID: w.DeliveryID, Number: w.Number, Trigger: w.Trigger,
 		Status: tollgate.AttemptSucceeded, StartedAt: w.StartedAt, URL: w.Endpoint.URL, NextAttemptAt: o.Next,
 	}
+	if o.StatusCode != 0 {
+		a.Response = &tollgate.AttemptResponse{StatusCode: o.StatusCode}
+	}
 	if o.State != tollgate.DeliverySucceeded {
 		a.Status = tollgate.AttemptFailed
+		if o.Reason = cmp.Or(o.Reason, "http_"+strconv.Itoa(o.StatusCode)); o.Reason != "http_"+strconv.Itoa(o.StatusCode) {
+			a.Error = &tollgate.AttemptError{Code: o.Reason}
+		}
+	}
+	if w.ReplayID != "" {
+		a.ReplayID = &w.ReplayID
 	}
 	return webhooks.Ended{Work: w, Attempt: a, Outcome: o}
 }

@@ -231,17 +231,7 @@ func (f *fixture) take(t testing.TB, slots int) (work []webhooks.Work) {
 
 func (f *fixture) record(t testing.TB, w webhooks.Work, o webhooks.Outcome) (late bool) {
 	t.Helper()
-	a := tollgate.Attempt{
-		Object: "attempt", ID: w.AttemptID, CreatedAt: w.StartedAt, DeliveryID: w.DeliveryID, Number: w.Number, Trigger: w.Trigger,
-		Status: tollgate.AttemptSucceeded, StartedAt: w.StartedAt, URL: w.Endpoint.URL, NextAttemptAt: o.Next,
-	}
-	if o.State != tollgate.DeliverySucceeded {
-		a.Status = tollgate.AttemptFailed
-	}
-	if w.ReplayID != "" {
-		a.ReplayID = &w.ReplayID
-	}
-	r, err := f.RecordAttempts(t.Context(), []webhooks.Ended{{Work: w, Attempt: a, Outcome: o}})
+	r, err := f.RecordAttempts(t.Context(), []webhooks.Ended{f.ended(w, o)})
 	if err != nil {
 		t.Fatal(err)
 	}

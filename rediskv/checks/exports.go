@@ -9,6 +9,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/consistency"
+	"tollgate/rediskv/exports"
 	"tollgate/rediskv/record"
 )
 
@@ -48,6 +49,9 @@ func (w *walk) checkExports(ctx context.Context, ids []string) ([][]Finding, err
 		waits := f["st"] == string(tollgate.ExportStatusPending) || f["st"] == string(tollgate.ExportStatusRunning)
 		if waits != members[i].Val() {
 			findings[i] = []Finding{w.unfinished(id, f, waits)}
+		}
+		if made, ok := tollgate.IDTime(id); f["st"] == "" && !members[i].Val() && (!ok || tollgate.At(made).Add(exports.Kept) > w.store.db.Now()) {
+			findings[i] = append(findings[i], plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "export", id, "the list of exports has it, and it is not there")})...)
 		}
 		if !waits {
 			continue

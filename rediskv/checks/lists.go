@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -109,18 +110,34 @@ func (w *walk) checkFiles(ctx context.Context) (findings []Finding, err error) {
 	return findings, nil
 }
 
-// checkOrdered looks whether a list is in the order of its members.
+// checkOrdered looks whether a list is in the order of its members, or, where these are
+// of revisions of another record, whether each is of one of its own.
 func (w *walk) checkOrdered(ctx context.Context, name string) (findings []Finding, err error) {
-	var members []redis.Z
-	key := w.K.Object(name)
-	if err := w.Timed(ctx, "ordered", func(ctx context.Context) (err error) {
-		members, err = w.Redis().ZRangeWithScores(ctx, key, 0, -1).Result()
-		return err
+	var members *redis.ZSliceCmd
+	var revision *redis.StringCmd
+	key, revised := w.K.Object(name), ""
+	if set, ok := strings.CutSuffix(name, ":activations"); ok {
+		revised = w.K.Object(set)
+	} else if key == w.K.Shadows() {
+		revised = w.K.Shadowing()
+	}
+	if err := w.AtOnce(ctx, "ordered", func(ctx context.Context, pipe redis.Pipeliner) {
+		members = pipe.ZRangeWithScores(ctx, key, 0, -1)
+		if revised != "" {
+			revision = pipe.HGet(ctx, revised, "v")
+		}
 	}); err != nil {
 		return nil, err
 	}
-	for _, e := range entriesOf(members) {
-		if e.score != 0 {
+	before := 0.0
+	for _, e := range entriesOf(members.Val()) {
+		if revised != "" {
+			last, _ := strconv.ParseFloat(revision.Val(), 64)
+			if e.score <= before || e.score > last || e.score != math.Trunc(e.score) {
+				findings = append(findings, plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "record", e.member, "%s has it at %s, behind %s, and the last revision is %s", key, place(e.score), place(before), revision.Val())})...)
+			}
+			before = e.score
+		} else if e.score != 0 {
 			findings = append(findings, plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "record", e.member, "%s has it at %s, and all are at 0", key, place(e.score))})...)
 		}
 	}

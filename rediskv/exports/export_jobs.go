@@ -144,7 +144,7 @@ func (s *Store) LeaveExport(ctx context.Context, j *ExportJob) error {
 }
 
 func (j *ExportJob) load(f rediskv.Fields) error {
-	e, err := exportOf(f)
+	e, err := exportOf(j.space.Object(j.ID), f)
 	if err != nil {
 		return err
 	}
@@ -220,6 +220,10 @@ func (s *Store) AppendExport(ctx context.Context, j *ExportJob, chunk []byte) er
 	if err != nil {
 		return fmt.Errorf("export %s: checksum: %w", j.ID, err)
 	}
+	chunks := j.chunks
+	if len(chunk) > 0 {
+		chunks++
+	}
 	var f rediskv.Pairs
 	f.Set("at", j.passed)
 	f.Int("done", j.rows)
@@ -227,6 +231,11 @@ func (s *Store) AppendExport(ctx context.Context, j *ExportJob, chunk []byte) er
 	f.Int("total", max(j.total-j.left, j.rows))
 	f.Int("bytes", j.bytes+int64(len(chunk)))
 	f.Set("sha", string(state))
+	next := rediskv.Fields{"n": strconv.Itoa(chunks), "start": j.fields["start"]} // by the scripts
+	for i := 0; i < len(f); i += 2 {
+		next[f[i].(string)], _ = f[i+1].(string)
+	}
+	f.Set("marks", record.Marks(j.space.Object(j.ID), progressIn(next)...))
 	shownBytes := j.shownBytes
 	if len(j.preview) != j.shown {
 		preview, err := json.Marshal(j.preview, json.Deterministic(true))

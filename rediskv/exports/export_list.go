@@ -24,7 +24,7 @@ func (s *Store) Exports(ctx context.Context, c rediskv.Caller, before string, li
 		row := &StoredExport{Export: tollgate.Export{ID: id}}
 		if len(f) > 0 { // else its record has expired: the page has a hole
 			var err error
-			if row, err = exportOf(f); s.db.Damaged(ctx, k, "export", id, err) != nil {
+			if row, err = exportOf(k.Object(id), f); s.db.Damaged(ctx, k, "export", id, err) != nil {
 				row = &StoredExport{Export: tollgate.Export{Object: "export", ID: id, Damaged: true}}
 			}
 			row.Export = row.At(s.db.Now())

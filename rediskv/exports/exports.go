@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	// exportKept is how long the record of an export outlives its end. It is
+	// Kept is how long the record of an export outlives its end. It is
 	// longer than its file, so that a file is gone rather than unknown.
-	exportKept = 30 * 24 * time.Hour
+	Kept = 30 * 24 * time.Hour
 	// exportListed is how long an export is listed; what is unfinished longer
 	// is listed as well.
-	exportListed = exportKept + 48*time.Hour
+	exportListed = Kept + 48*time.Hour
 	// chunkBackstop bounds the life of chunks whose export never ends.
 	chunkBackstop = tollgate.ExportLifetime + 24*time.Hour
 	// FileKept is the life of the chunks of one that has succeeded: a little
@@ -183,7 +183,8 @@ func (s *Store) endExport(ctx context.Context, b *rediskv.Commit, was *StoredExp
 	f.Int("fin", int64(e.FinishedAt))
 	b.Still(string(ch.From), "HGET", key, "st")
 	b.Hashes = append(b.Hashes, rediskv.HashWrite{Key: key, Fields: f, Beside: was.fields})
-	b.Do("PEXPIRE", key, exportKept.Milliseconds())
+	b.Do("HDEL", key, "own", "tries", "entry") // of the work on it
+	b.Do("PEXPIRE", key, Kept.Milliseconds())
 	b.Do("SREM", k.Unfinished(), e.ID)
 	if entry != "" {
 		b.Do("XACK", rediskv.ExportsKey(k.Partition), rediskv.DispatchGroup, entry)
@@ -220,7 +221,7 @@ func (s *Store) Export(ctx context.Context, c rediskv.Caller, id string) (_ *Sto
 	if err != nil {
 		return nil, err
 	}
-	e, err := exportOf(f)
+	e, err := exportOf(k.Object(id), f)
 	if err == nil && e.ID != id {
 		err = fmt.Errorf("the document is of %q", e.ID)
 	}
@@ -231,21 +232,22 @@ func (s *Store) Export(ctx context.Context, c rediskv.Caller, id string) (_ *Sto
 	return e, nil
 }
 
-func exportOf(f rediskv.Fields) (*StoredExport, error) {
+// exportOf reads the hash of an export back.
+func exportOf(key string, f rediskv.Fields) (*StoredExport, error) {
 	e := &StoredExport{entry: f["entry"], fields: f}
 	if err := f.Document(&e.Export, f["flt"], &e.Filter); err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	r := record.ReadHash("export", e.ID, f)
+	if damage(key, f) != "" {
+		r.Fault(damage(key, f))
+	}
 	total := r.Count("total")
 	e.Status = tollgate.ExportStatus(r.Word("st", string(tollgate.ExportStatusPending), string(tollgate.ExportStatusRunning), string(tollgate.ExportStatusSucceeded),
 		string(tollgate.ExportStatusFailed), string(tollgate.ExportStatusCanceled), string(tollgate.ExportStatusExpired)))
 	e.StartedAt, e.FinishedAt = r.Moment("start"), r.Moment("fin")
 	e.Progress = tollgate.ExportProgress{RowsDone: r.Count("done"), RowsTotal: &total}
 	if text := f["prev"]; text != "" {
-		if !PreviewIs(e.ID, f) {
-			r.Fault("prev")
-		}
 		if err := json.Unmarshal([]byte(text), &e.Preview); err != nil {
 			return nil, fmt.Errorf("export %s: preview: %w", e.ID, err)
 		}
@@ -265,15 +267,44 @@ func exportOf(f rediskv.Fields) (*StoredExport, error) {
 	return e, r.Err()
 }
 
+// Damage says why the hash of an export cannot be read.
+func Damage(key string, f rediskv.Fields) error {
+	_, err := exportOf(key, f)
+	return err
+}
+
+// damage is a field that no checksum covers and that is not what was written: how far the work has come, the preview, or the number
+// of rows of a file that is done.
+func damage(key string, f rediskv.Fields) string {
+	if _, whole := record.Marked(f["marks"], key, progressIn(f)...); !whole {
+		return "marks"
+	}
+	if !previewIs(key[strings.LastIndexByte(key, ':')+1:], f) {
+		return "prev"
+	}
+	if f["sum"] != "" && f["done"] != f["total"] {
+		return "done"
+	}
+	return ""
+}
+
+// progressIn are the fields that say how far the work on an export has come.
+func progressIn(f rediskv.Fields) (values []string) {
+	for _, name := range []string{"at", "done", "left", "bytes", "sha", "n", "start"} {
+		values = append(values, f[name])
+	}
+	return values
+}
+
 // previewSum is the checksum of an export's preview, which grows while the export runs:
 // its length, and the sum.
 func previewSum(id, preview string) string {
 	return strconv.Itoa(len(preview)) + ":" + record.GoldenSum("preview of "+id, preview)
 }
 
-// PreviewIs reports whether the preview of an export is what was written. A release that
+// previewIs reports whether the preview of an export is what was written. A release that
 // makes no sums may have added to it since: then its beginning is.
-func PreviewIs(id string, f rediskv.Fields) bool {
+func previewIs(id string, f rediskv.Fields) bool {
 	preview, sum := f["prev"], f["psum"]
 	if preview == "" || sum == "" {
 		return true

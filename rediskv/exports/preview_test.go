@@ -18,7 +18,7 @@ func TestPreviewIs(t *testing.T) {
 		`[{"amount":"1.10"},{"amount":"2.00"}]`: false,
 		`[{"amount":"1.00"}`:                    false,
 	} {
-		if got := PreviewIs("exp_1", rediskv.Fields{"prev": preview, "psum": sum}); got != want {
+		if got := previewIs("exp_1", rediskv.Fields{"prev": preview, "psum": sum}); got != want {
 			t.Errorf("%s: %v", preview, got)
 		}
 	}
@@ -26,12 +26,12 @@ func TestPreviewIs(t *testing.T) {
 		for bit := range 8 {
 			turned := []byte(sum)
 			turned[i] ^= 1 << bit
-			if PreviewIs("exp_1", rediskv.Fields{"prev": was, "psum": string(turned)}) {
+			if previewIs("exp_1", rediskv.Fields{"prev": was, "psum": string(turned)}) {
 				t.Errorf("%q is taken for %q", turned, sum)
 			}
 		}
 	}
-	if PreviewIs("exp_2", rediskv.Fields{"prev": was, "psum": sum}) || !PreviewIs("exp_2", rediskv.Fields{"prev": was}) {
+	if previewIs("exp_2", rediskv.Fields{"prev": was, "psum": sum}) || !previewIs("exp_2", rediskv.Fields{"prev": was}) {
 		t.Error("of another export, or of before")
 	}
 }

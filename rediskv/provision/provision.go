@@ -11,6 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 	"tollgate/rediskv/rules"
 )
 
@@ -115,6 +116,9 @@ func objectFields(o *tollgate.ConfigObject) (f rediskv.Pairs, err error) {
 	f.Set(rediskv.EnvelopeField, rediskv.Envelope)
 	f.Int("v", o.Revision+1)
 	f.Set("json", string(o.Document))
+	if o.Kind == "grant" { // no checksum covers its count
+		f.Int(record.Copied("v"), o.Revision+1)
+	}
 	if o.Kind == "organization" {
 		f.Set("accounts", strings.Join(o.AccountIDs, " "))
 	}

@@ -51,10 +51,10 @@ var table = []struct {
 	{"dlv_", Kind{
 		Name:    "delivery",
 		Covered: []string{"we", "evt", "et", "sid", "body", "crt"},
-		Scripts: []string{"st", "trig", "n", "run", "lat", "nat", "done", "code", "why", "cat", "rpl", "rc"},
+		Scripts: []string{"st", "trig", "n", "run", "lat", "nat", "done", "code", "why", "cat", "rpl", "rc", "rc="},
 	}},
 	{"rpl_", Kind{Name: "replay", Covered: []string{"json"}}},
-	{"rcv_", Kind{Name: "recovery", Covered: []string{"json", "end"}, Scripts: []string{"at", "state", "looked", "queued", "cat"}}},
+	{"rcv_", Kind{Name: "recovery", Covered: []string{"json", "end"}, Scripts: []string{"at", "state", "looked", "queued", "queued=", "cat", "marks"}}},
 	{"we_", Kind{
 		Name: "webhook_endpoint", Witness: "v",
 		Covered: []string{"st", "v", "url", "json", "keys"},
@@ -65,13 +65,13 @@ var table = []struct {
 		Covered: []string{"cut", "json", "flt", "low", "sum", "code", "why", "fin"},
 		// exp: an earlier release ends the file's time sooner and leaves the checksum as
 		// it is. Who reads it compares it with fin.
-		Scripts: []string{"st", "exp", "total", "n", "tries", "entry", "own", "start", "at", "done", "left", "bytes", "sha", "prev", "psum"},
+		Scripts: []string{"st", "exp", "total", "n", "tries", "entry", "own", "start", "at", "done", "left", "bytes", "sha", "prev", "psum", "marks"},
 	}},
 	{"org_", Kind{Name: "organization", Witness: "v", Covered: []string{"v", "json", "accounts"}}},
 	{"ma_", Kind{Name: "merchant_account", Witness: "v", Covered: []string{"v", "json", "limits", "given", "cutoffs"}, Scripts: []string{"closed"}}},
 	{"le_", Kind{Name: "legal_entity", Witness: "v", Covered: []string{"v", "json"}}},
 	{"cli_", Kind{Name: "client", Witness: "v", Covered: []string{"v", "json"}}},
-	{"grt_", Kind{Name: "grant", Covered: []string{"json"}, Scripts: []string{"v"}}},
+	{"grt_", Kind{Name: "grant", Covered: []string{"json"}, Scripts: []string{"v", "v="}}},
 	{"sig_", Kind{Name: "rule_signer", Witness: "v", Covered: []string{"v", "json"}}},
 	{"rs_", Kind{Name: "rule_set", Witness: "v", Covered: []string{"v", "last", "pending"}}},
 	{"act_", Kind{Name: "activation", Witness: "v", Covered: []string{"v", "json"}}},

@@ -129,6 +129,9 @@ func ReadDelivery(id, webhook string, f rediskv.Fields) (tollgate.Delivery, *red
 		r.Int("n")
 		r.Instant("lat")
 	}
+	if !counted(f, d.State) {
+		r.Fault("n")
+	}
 	if d.State == tollgate.DeliverySucceeded || d.State == tollgate.DeliveryFailed {
 		r.Instant("cat")
 	}

@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ func (s *Store) CommitRecovery(ctx context.Context, c rediskv.Caller, idem *redi
 	f.Int("at", low/16)
 	f.Int("end", min(high/16, 1<<48))
 	f.Set("state", r.State)
+	f.Set("marks", recoveryMarks(k.Object(r.ID), strconv.FormatInt(low/16, 10), r))
 	return s.requeue(ctx, c, idem, r.WebhookID, requeueing{
 		trigger: tollgate.TriggeredByRecovery, object: r.ID, fields: f, audit: "webhook_endpoint.recover", job: "recover/" + k.Org + "/" + r.WebhookID + "/" + r.ID,
 	}, ans)
@@ -47,7 +49,7 @@ func (s *Store) Recovery(ctx context.Context, c rediskv.Caller, webhook, id stri
 	if err != nil {
 		return nil, err
 	}
-	r, err := recoveryOf(f)
+	r, err := RecoveryOf(k.Object(id), f)
 	err = s.db.Damaged(ctx, k, "recovery", id, err)
 	if err == nil && r.WebhookID != webhook {
 		return nil, tollgate.NotFound()
@@ -55,13 +57,26 @@ func (s *Store) Recovery(ctx context.Context, c rediskv.Caller, webhook, id stri
 	return r, err
 }
 
-func recoveryOf(f rediskv.Fields) (*tollgate.Recovery, error) {
+// recoveryMarks are the marks of how far a recovery has come.
+func recoveryMarks(key, at string, r *tollgate.Recovery) string {
+	return record.Marks(key, at, strconv.FormatInt(r.Looked, 10), r.State, rediskv.Milli(r.CompletedAt))
+}
+
+// RecoveryOf reads the hash of a recovery back.
+func RecoveryOf(key string, f rediskv.Fields) (*tollgate.Recovery, error) {
 	r := new(tollgate.Recovery)
 	if err := f.Document(r); err != nil {
 		return nil, fmt.Errorf("recovery: %w", err)
 	}
 	of := record.ReadHash("recovery", r.ID, f)
 	r.State, r.Looked, r.Queued, r.CompletedAt = of.Word("state", tollgate.RecoveryPending, tollgate.RecoveryRunning, tollgate.RecoverySucceeded), of.Count("looked"), of.Count("queued"), of.Moment("cat")
+	same, whole := record.Marked(f["marks"], key, f["at"], cmp.Or(f["looked"], "0"), f["state"], f["cat"])
+	if !whole {
+		of.Fault("marks")
+	}
+	if copied := record.Copied("queued"); same && f[copied] != "" && f[copied] != f["queued"] {
+		of.Fault("queued")
+	}
 	return r, of.Err()
 }
 
@@ -131,7 +146,7 @@ func (s *Store) recoverStep(ctx context.Context, k rediskv.Space, webhook, id st
 	if f["state"] == tollgate.RecoverySucceeded {
 		return 0, true, nil
 	}
-	r, err := recoveryOf(f)
+	r, err := RecoveryOf(k.Object(id), f)
 	if err != nil {
 		return 0, false, s.db.Damaged(ctx, k, "recovery", id, err)
 	}
@@ -145,6 +160,7 @@ func (s *Store) recoverStep(ctx context.Context, k rediskv.Space, webhook, id st
 	q.fields.Int("looked", r.Looked)
 	q.fields.Set("state", r.State)
 	q.fields.Add("cat", rediskv.Milli(r.CompletedAt))
+	q.fields.Set("marks", recoveryMarks(k.Object(id), strconv.FormatInt(at, 10), r))
 	_, err = s.requeue(ctx, rediskv.Caller{Organization: k.Org}, nil, webhook, q, rediskv.Answer{})
 	switch {
 	case rediskv.Gone(err): // the endpoint, and with it the way to read the recovery

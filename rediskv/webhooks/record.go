@@ -71,7 +71,7 @@ func (s *Store) RecordAttempts(ctx context.Context, ended []Ended) ([]Recorded, 
 		if err != nil {
 			return nil, fmt.Errorf("attempt: %w", err)
 		}
-		inv.Args = append(ended[i].Outcome.arguments(append(inv.Args, ended[i].Work.Number, doc)), ended[i].Work.Endpoint.Revision)
+		inv.Args = append(ended[i].Outcome.arguments(append(inv.Args, ended[i].Work.Number, doc)), ended[i].Work.Endpoint.Revision, rediskv.Milli(endOf(&ended[i].Attempt)))
 	}
 	_, rest, err := s.db.RunOn(ctx, s.db.Batched, inv)
 	if err != nil {

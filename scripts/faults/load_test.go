@@ -66,7 +66,7 @@ func newWorld(t *testing.T, p plan, s *site, serves, works int) *world {
 func (w *world) fail(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.wrong) < 20 {
+	if len(w.wrong) < 200 {
 		w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
 	}
 }

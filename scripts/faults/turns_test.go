@@ -168,7 +168,8 @@ func (f *flips) bit(text string, what *string) string {
 // counts are fields that count changes or attempts, by the kind of their key, and have
 // no checksum: scripts raise them. Another number is shown to nobody and decides over no
 // money: a change that was computed from the one before is refused, and computed again.
-var counts = map[string][]string{"grants": {"v"}, "webhooks": {"v"}, "grt": {"v"}, "dlv": {"run"}}
+// run is how often a delivery has been tried of the times that it may be.
+var counts = map[string][]string{"grants": {"v"}, "webhooks": {"v"}, "dlv": {"run"}}
 
 // counting reports whether a count is another count now, or the room of a file is free some
 // seconds sooner or later.

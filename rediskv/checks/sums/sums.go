@@ -15,6 +15,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv/record"
+	"tollgate/rediskv/webhooks"
 )
 
 // textKey is what follows the organization in the key of a record that is a JSON text.
@@ -28,8 +29,12 @@ func Ask(ctx context.Context, pipe redis.Pipeliner, key, name string) func() err
 		hash := pipe.HGetAll(ctx, key)
 		return func() error { return cmpErr(hash, func() error { return checkHash(key, hash.Val()) }) }
 	case strings.HasPrefix(name, tollgate.PrefixDelivery) && strings.HasSuffix(name, ":att"):
-		attempts := pipe.HGetAll(ctx, key)
-		return func() error { return cmpErr(attempts, func() error { return checkAttempts(key, attempts.Val()) }) }
+		attempts, delivery := pipe.HGetAll(ctx, key), pipe.HGetAll(ctx, strings.TrimSuffix(key, ":att"))
+		return func() error {
+			return cmpErr(attempts, func() error {
+				return errors.Join(checkAttempts(key, attempts.Val()), webhooks.CheckLast(delivery.Val(), attempts.Val()))
+			})
+		}
 	case strings.HasPrefix(name, "idem:"):
 		text := pipe.Get(ctx, key)
 		return func() error { return cmpErr(text, func() error { return record.CheckRequest(key, text.Val()) }) }

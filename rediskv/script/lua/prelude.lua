@@ -23,11 +23,16 @@ local function granted(key, version)
   return version == '' or redis.call('HGET', key, 'v') == version
 end
 
+-- Raises a count, and writes a copy beside it, by which damage of either is found.
+local function raise_count(key, name, by)
+  redis.call('HSET', key, name .. '=', redis.call('HINCRBY', key, name, by))
+end
+
 -- Ends the tokens of the grants from KEYS[first] on: each names its grant's
 -- version as it was.
 local function raise(first)
   for i = first, #KEYS do
-    if redis.call('EXISTS', KEYS[i]) == 1 then redis.call('HINCRBY', KEYS[i], 'v', '1') end
+    if redis.call('EXISTS', KEYS[i]) == 1 then raise_count(KEYS[i], 'v', '1') end
   end
 end
 

@@ -11,7 +11,7 @@
 -- KEYS its delivery, the delivery's attempts; ARGV number, JSON, state, next (ms),
 -- pause until (ms, or empty), healthy (1 or 0, or empty: the service's own fault,
 -- which costs no retry), status code, failure reason, most cap, unheard (1: no
--- answer came, or empty), revision of the endpoint.
+-- answer came, or empty), revision of the endpoint, when it ended (ms).
 -- Returns: {'recorded', {late (1 or 0), failures, last success}, …}
 local reply = {'recorded'}
 local count = tonumber(attempt_count)
@@ -46,7 +46,7 @@ for i = 1, count do
       again[#again + 1] = ARGV[at + 3]
       again[#again + 1] = id
     else
-      redis.call('HSET', delivery, 'st', state, 'done', number, 'code', ARGV[at + 6], 'why', ARGV[at + 7], 'cat', now_ms)
+      redis.call('HSET', delivery, 'st', state, 'done', number, 'code', ARGV[at + 6], 'why', ARGV[at + 7], 'cat', ARGV[at + 11], 'run', '')
       redis.call('PEXPIRE', delivery, done_lifetime)
       redis.call('PEXPIRE', attempts, done_lifetime)
       done[#done + 1] = id
@@ -64,7 +64,7 @@ for i = 1, count do
   end
   reply[#reply + 1] = {late, whole(failures), last}
   lateness = lateness .. whole(late)
-  at = at + 11
+  at = at + 12
 end
 if #ended == 0 then
   local first = earlier(mark)

@@ -42,7 +42,7 @@ for key = named_keys + 1, #KEYS, 2 do
     count = count + 1
     redis.call('HSET', KEYS[key], 'st', 'pending', 'run', '0', 'trig', trigger, 'rpl', replay_id)
     redis.call('HDEL', KEYS[key], 'cat', 'nat')
-    if trigger == 'replay' then redis.call('HINCRBY', KEYS[key], 'rc', 1) end
+    if trigger == 'replay' then raise_count(KEYS[key], 'rc', 1) end
     redis.call('PERSIST', KEYS[key])
     redis.call('PERSIST', KEYS[key + 1])
     redis.call('ZADD', queue, now_ms, ARGV[arg])
@@ -53,7 +53,7 @@ end
 if trigger == 'replay' then redis.call('HDEL', endpoint, 'pause') end
 if count > 0 and status == 'active' and wake(ready, ready_member, now_ms) then tell_workers(ready) end
 redis.call('HSET', job, values(named_args + 1, field_count))
-if trigger == 'recovery' then redis.call('HINCRBY', job, 'queued', count) end
+if trigger == 'recovery' then raise_count(job, 'queued', count) end
 redis.call('PEXPIRE', job, '2592000000') -- 30 days, as deliveries
 if new_job ~= '' then
   redis.call('ZADD', jobs, now_ms, new_job)
