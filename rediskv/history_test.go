@@ -203,6 +203,40 @@ func TestBegunAnew(t *testing.T) {
 	}
 }
 
+// A copy that was made before a loss was found does not say so. Whoever found it does: it
+// is still to be accepted, and no payout is made before.
+func TestCopyPutBack(t *testing.T) {
+	for name, looks := range map[string]func(*testing.T, *fixture, *redistest.Server){
+		"by a new connection": func(t *testing.T, f *fixture, server *redistest.Server) {
+			server.Kill()
+			server.Restart()
+			_ = f.tries(t, t.Context(), "b")
+		},
+		"by reading the record": func(t *testing.T, f *fixture, _ *redistest.Server) {
+			_, err := f.RereadHistory(t.Context(), f.Caller.Organization)
+			must(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Fresh(t)
+			f := newFixtureAt(t, server.URL)
+			ctx, org, raw := t.Context(), f.Caller.Organization, rawClient(t, server.URL)
+			key := rediskv.HistoryKey(f.Space(org).Partition)
+			copied := raw.HGetAll(ctx, key).Val()
+			known := f.historyRecord(t, raw)
+			if err := f.SuspectHistory(ctx, org, known.ID, history.Token, 2, 1); code(err) != string(tollgate.CodeHistoryLost) {
+				t.Fatal(err)
+			}
+			must(t, raw.Del(ctx, key).Err())
+			must(t, raw.HSet(ctx, key, copied).Err())
+			looks(t, f, server)
+			if r := f.historyRecord(t, raw); r.Open || r.ID != known.ID || r.Loss == nil || r.Loss.Reason != history.Behind {
+				t.Errorf("%+v %+v", r, r.Loss)
+			}
+		})
+	}
+}
+
 // A loss is told of although the answer to what writes it down was lost.
 func TestLossToldLate(t *testing.T) {
 	server := redistest.Fresh(t)

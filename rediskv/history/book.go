@@ -67,7 +67,7 @@ func (b *Book) Adopt(partition int, r Record) {
 // counted takes a record in which this process has been counted, unless another one
 // has been read meanwhile.
 func (b *Book) counted(partition int, r Record) {
-	if known := b.Of(partition).ID; known == "" || known == r.ID {
+	if known := b.Of(partition); known.ID == "" || known.ID == r.ID && r.follows(known) {
 		b.Adopt(partition, r)
 	}
 }

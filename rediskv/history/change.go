@@ -90,16 +90,19 @@ func (b *Book) finding(partition int, loss Loss) Finding {
 // Read reads the record of a partition. ok is false where it cannot be read, is not there
 // or does not follow the one that is known: found says so then.
 func (b *Book) Read(ctx context.Context, c redis.Cmdable, partition int, now tollgate.Instant) (r Record, found Finding, ok bool, err error) {
+	known := b.Of(partition) // before it is asked: what is answered may be older than what is known then
 	f, err := c.HGetAll(ctx, b.Key(partition)).Result()
 	if err != nil && !(peer.IsReply(err) && strings.HasPrefix(err.Error(), "WRONGTYPE")) {
 		return r, found, false, err
 	}
 	r, read := RecordOf(b.Key(partition), f)
-	if ok = read && r.follows(b.Of(partition).ID); ok {
+	if ok = read && r.follows(known); ok {
 		return r, found, true, nil
 	}
 	found = Finding{partition, Loss{Reason: Unreadable, FoundAt: now}, f["id"], f["lost"]}
-	if read || err == nil && len(f) == 0 {
+	if read && r.ID == known.ID {
+		found.Loss.Reason = Behind
+	} else if read || err == nil && len(f) == 0 {
 		found.Loss.Reason = Empty
 	}
 	return r, found, false, nil

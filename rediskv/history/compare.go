@@ -69,7 +69,9 @@ func (b *Book) Compare(ctx context.Context, c redis.Cmdable, of Space, now tollg
 			loss.Reason = Empty
 		case !ok:
 			loss.Reason = Unreadable
-		case !r.follows(known.ID):
+		case !r.follows(known) && r.ID == known.ID:
+			loss.Reason = Behind
+		case !r.follows(known):
 			loss.Reason = Empty
 		case r.ID != known.ID || !r.Open:
 			b.Adopt(p, r)

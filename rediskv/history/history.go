@@ -94,10 +94,14 @@ func (r *Record) MissingFrom(id string) (since tollgate.Instant) {
 	return since
 }
 
-// follows says whether a history comes after one that is known. Where it does not, the
-// record was lost, and a process that knew of nothing has begun anew.
-func (r *Record) follows(known string) bool {
-	return known == "" || r.ID == known || len(r.Past) >= pastKept || r.hasEnded(known)
+// follows says whether a record comes after one that is known. Where it does not, that
+// one was lost: a process that knew of nothing has begun anew, or an older record is there
+// again. A history that has been closed is never opened again: another one begins.
+func (r *Record) follows(known *Record) bool {
+	if r.ID == known.ID {
+		return known.Open || !r.Open
+	}
+	return known.ID == "" || len(r.Past) >= pastKept || r.hasEnded(known.ID)
 }
 
 // hasEnded says whether a history is one of those before.

@@ -89,7 +89,7 @@ func (c *client) sendUpTo(tries int, method, path, body, key string) (said answe
 		case err != nil, said.status >= 500, said.status == http.StatusTooManyRequests:
 			continue
 		case said.status == http.StatusUnauthorized:
-			x.judgeRefusal(p, said)
+			x.judgeRefusal(p, said, token)
 			x.token.forget(token)
 			continue
 		case historyCode(said) != "":
@@ -104,12 +104,25 @@ func (c *client) sendUpTo(tries int, method, path, body, key string) (said answe
 }
 
 // judgeRefusal: where Redis has lost everything, nobody is told that they are unknown, at
-// least by a process that knew of something.
-func (x *world) judgeRefusal(p *process, said answer) {
+// least by a process that knew of something. By its clock what was sent has to be in time:
+// that is judged before anybody is looked for.
+func (x *world) judgeRefusal(p *process, said answer, sent string) {
 	since, emptied := x.wire.emptied()
-	if emptied && said.status == http.StatusUnauthorized && p.ready.Load() != 0 && p.ready.Load() < since.UnixNano() {
+	if emptied && said.status == http.StatusUnauthorized && p.ready.Load() != 0 && p.ready.Load() < since.UnixNano() && x.inTime(p, sent) {
 		x.judge.wrong("Redis was emptied, and %s answers %d %s", p.name, said.status, said.body)
 	}
+}
+
+// inTime says whether a token is in time (RFC 7519) by the clock of a process, which may be
+// skewed, or may have been when it answered.
+func (x *world) inTime(p *process, token string) bool {
+	const exact = 10 * time.Second // to which clocks are the same
+	says, err := claimsOf(token)
+	if err != nil {
+		x.judge.wrong("%s: %v", token, err)
+	}
+	now := p.clock()
+	return time.Since(time.Unix(0, p.moved.Load())) > patience && !now.Before(time.Unix(says.Issued, 0).Add(-exact)) && now.Before(time.Unix(says.Expires, 0))
 }
 
 // stops says whether it knows, since it first sent a key, that data may be missing: it
@@ -154,20 +167,23 @@ type token struct {
 	past   int    // how many histories its clients know have ended
 }
 
-// historyOf reads the history out of a token (RFC 7519), which names it as his.
-func historyOf(token string) (string, error) {
+// claims are those of a token (RFC 7519) that a client reads. his is its history.
+type claims struct {
+	History string `json:"his"`
+	Issued  int64  `json:"iat"`
+	Expires int64  `json:"exp"`
+}
+
+func claimsOf(token string) (c claims, err error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
-		return "", errors.New("it is no JWT")
+		return c, errors.New("it is no JWT")
 	}
 	text, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
-		return "", err
+		return c, err
 	}
-	var claims struct {
-		History string `json:"his"`
-	}
-	return claims.History, json.Unmarshal(text, &claims)
+	return c, json.Unmarshal(text, &c)
 }
 
 func (t *token) histories() int {
@@ -218,21 +234,21 @@ func (c *client) bearer(p *process, n uint64) (string, error) {
 	var got struct {
 		Token string `json:"access_token"`
 	}
-	x.judgeRefusal(p, said)
+	x.judgeRefusal(p, said, assertion)
 	if said.status != http.StatusOK || json.Unmarshal(said.body, &got) != nil {
 		return "", fmt.Errorf("no token: %d %s", said.status, said.body)
 	}
-	within, err := historyOf(got.Token)
+	says, err := claimsOf(got.Token)
 	if err != nil {
 		x.judge.wrong("the token %s: %v", got.Token, err)
 	}
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
-	if shared.within != "" && shared.within != within {
+	if shared.within != "" && shared.within != says.History {
 		shared.past++
 		x.told()
 	}
-	shared.text, shared.within = got.Token, within
+	shared.text, shared.within = got.Token, says.History
 	return got.Token, nil
 }
 

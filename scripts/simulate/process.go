@@ -27,6 +27,7 @@ type process struct {
 	world   *world
 	entropy *entropy
 	ahead   atomic.Int64 // of its clock
+	moved   atomic.Int64 // when that last changed, of the bubble
 	ice     atomic.Int64 // until when it is frozen, of the bubble
 
 	ready   atomic.Int64 // since when it serves, of the bubble; 0: it does not
@@ -38,6 +39,12 @@ type process struct {
 }
 
 func (p *process) clock() time.Time { return p.world.wire.now().Add(time.Duration(p.ahead.Load())) }
+
+// skew has its clock be ahead, or behind.
+func (p *process) skew(by time.Duration) {
+	p.ahead.Store(int64(by))
+	p.moved.Store(time.Now().UnixNano())
+}
 
 // thaws is until when a process is frozen: what it says leaves it then, and what it
 // is told reaches it then. Its timers run on; nobody is told of that.

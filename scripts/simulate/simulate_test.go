@@ -5,15 +5,11 @@
 package simulate
 
 import (
-	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,7 +68,7 @@ func TestAgain(t *testing.T) {
 		t.Skip("make simulate has the runtime draw its numbers from the seed")
 	}
 	defer func() { traceTo = nil }()
-	plans := []Plan{PlanOf(1), PlanOf(3), PlanOf(8), PlanOf(2)}
+	plans := []Plan{PlanOf(25), PlanOf(25), PlanOf(25), PlanOf(2)}
 	last := &plans[len(plans)-1]
 	last.Faults = []Fault{
 		{At: time.Minute, Kind: "double", Who: "serve-0", For: 2 * time.Minute},
@@ -138,60 +134,42 @@ func TestWorkersTell(t *testing.T) {
 func TestSeeds(t *testing.T) {
 	begun, list := time.Now(), seeds(t)
 	var all total
-	if parts := runtime.NumCPU(); parts > 1 && len(list) >= 8*parts && os.Getenv(variableLast) == "" {
+	if os.Getenv(variableLast) != "" {
+		tellPart(t, list)
+		return
+	}
+	if parts := runtime.NumCPU(); parts > 1 && len(list) >= 8*parts {
 		all = inParts(t, list, parts)
 	} else {
 		all = tellAll(t, list)
-		fmt.Printf(totalFormat, all.commands, all.passed)
 	}
 	took := time.Since(begun)
 	t.Logf("%d seeds, %.1f a second; %.1f simulated hours, %.0f times as fast; %d commands",
-		len(list), float64(len(list))/took.Seconds(), all.passed.Hours(), all.passed.Seconds()/took.Seconds(), all.commands)
+		all.seeds, float64(all.seeds)/took.Seconds(), all.passed.Hours(), all.passed.Seconds()/took.Seconds(), all.commands)
 }
 
 // total is what stories add up to.
 type total struct {
-	commands int
-	passed   time.Duration
+	seeds, commands int
+	passed          time.Duration
+	failed          []uint64
 }
 
-// totalFormat is how one process tells another.
-const totalFormat = "simulated: %d commands %d\n"
+func (all *total) add(seed uint64, commands int, passed time.Duration, failed bool) {
+	all.seeds, all.commands, all.passed = all.seeds+1, all.commands+commands, all.passed+passed
+	if failed {
+		all.failed = append(all.failed, seed)
+	}
+}
 
 func tellAll(t *testing.T, list []uint64) (all total) {
 	t.Helper()
 	for _, seed := range list {
 		r := tell(t, PlanOf(seed), bend{}, false)
-		all.commands, all.passed = all.commands+r.Commands, all.passed+r.Time
+		all.add(seed, r.Commands, r.Time, len(r.Faults) > 0)
 		if len(r.Faults) > 0 {
 			t.Errorf("seed %d:\n\t%s\n%s", seed, strings.Join(r.Faults, "\n\t"), explain(t, r.Plan, bend{}))
 		}
 	}
-	return all
-}
-
-// inParts plays stories in several processes: a bubble is one goroutine after the other.
-func inParts(t *testing.T, list []uint64, parts int) (all total) {
-	t.Helper()
-	var mu sync.Mutex
-	var playing sync.WaitGroup
-	for part := range slices.Chunk(list, (len(list)+parts-1)/parts) {
-		playing.Go(func() {
-			c := exec.Command(os.Args[0], "-test.run=^TestSeeds$", "-test.v", "-test.timeout=24h")
-			c.Env = append(os.Environ(), "GOMAXPROCS=1", fmt.Sprintf("%s=%d", variable, part[0]), fmt.Sprintf("%s=%d", variableLast, part[len(part)-1]))
-			said, err := c.CombinedOutput()
-			mu.Lock()
-			defer mu.Unlock()
-			var one total
-			if at := bytes.Index(said, []byte("simulated: ")); at >= 0 {
-				_, _ = fmt.Sscanf(string(said[at:]), totalFormat, &one.commands, &one.passed)
-			}
-			all.commands, all.passed = all.commands+one.commands, all.passed+one.passed
-			if err != nil || one.commands == 0 {
-				t.Errorf("seeds %d-%d: %v\n%s", part[0], part[len(part)-1], err, said)
-			}
-		})
-	}
-	playing.Wait()
 	return all
 }

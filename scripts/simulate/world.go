@@ -202,8 +202,8 @@ func (x *world) befall(f Fault) {
 	case "freeze":
 		p.freeze(time.Now().Add(f.For))
 	case "skew":
-		p.ahead.Store(int64(f.By))
-		w.at(time.Now().Add(f.For), 0, func() { p.ahead.Store(0) })
+		p.skew(f.By)
+		w.at(time.Now().Add(f.For), 0, func() { p.skew(0) })
 	case "kill":
 		if p.kill() { // else another is on its way already
 			w.at(time.Now().Add(f.For), 0, func() { x.employ(f.Who) })
@@ -238,6 +238,6 @@ func (x *world) peace() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, p := range x.processes {
-		p.ahead.Store(0)
+		p.skew(0)
 	}
 }

@@ -48,6 +48,9 @@ var ofGo = []change{
 	{"context/context.go", "\t\t\tp.children[child] = struct{}{}\n", "\t\t\tp.children[child] = replayMade.Add(1)\n"},
 	{"context/context.go", "\tfor child := range c.children {\n", "\tfor _, child := range replayOrder(c.children) {\n"},
 	{"context/context.go", "// A canceler is a context type", inOrder + "// A canceler is a context type"},
+	// Who waits for a mutex for a millisecond of the machine's is given it out of turn: in a
+	// bubble no time passes meanwhile.
+	{"runtime/sema.go", "func internal_sync_nanotime() int64 {\n", "func internal_sync_nanotime() int64 {\n\tif replaySeed != 0 && getg().bubble != nil {\n\t\treturn getg().bubble.now\n\t}\n"},
 	// A goroutine goes on until it waits.
 	{"runtime/proc.go", "func retake(now int64) uint32 {\n", "func retake(now int64) uint32 {\n\tif replaySeed != 0 {\n\t\treturn 0\n\t}\n"},
 }
