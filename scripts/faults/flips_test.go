@@ -192,7 +192,7 @@ func (f *flips) round(count int) {
 	f.now = nil
 }
 
-// check is what tollgate check finds, by organization: the last of it.
+// check is what tollgate check finds, by organization.
 func (f *flips) check() map[string]string {
 	f.t.Helper()
 	code, stdout, stderr := program.Try(f.t, f.env, "check", "--json")
@@ -210,7 +210,7 @@ func (f *flips) check() map[string]string {
 		}
 		for _, o := range f.orgs { // a queue's finding may have no other trace of it
 			if row.Organization == o.id || strings.Contains(line, o.id) {
-				found[o.id] = line
+				found[o.id] += line
 			}
 		}
 	}
