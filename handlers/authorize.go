@@ -81,10 +81,14 @@ func (s *Server) judgeGrant(c *call) (grant *accounts.Grant, refusal, err error)
 	return grant, refusal, nil
 }
 
-// refused is the error of a request whose grant was in force as it is cached, and was not
-// where it was carried out: it may be lost.
+// refused is the error of a request whose grant was in force as it is cached. Where its
+// grant, or what a write names, is not there by the time it is carried out, it may be lost.
 func (s *Server) refused(c *call, err error) error {
-	if c.grant == nil || problem.From(err).Code != tollgate.CodeTokenInvalid {
+	code := problem.From(err).Code
+	if c.grant != nil && code == tollgate.CodeNotFound && c.row.writes() {
+		return cmp.Or(s.checkHistoryAgain(c), err)
+	}
+	if c.grant == nil || code != tollgate.CodeTokenInvalid {
 		return err
 	}
 	s.store.Refresh(c.org)

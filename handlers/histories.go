@@ -33,20 +33,31 @@ func (s *Server) checkHistory(c *call) error {
 	if err != nil {
 		return err
 	}
-	named := cmp.Or(c.token.History, r.First)
-	if named != r.ID { // this instance may not know the token's yet
-		if r, err = s.store.RereadHistory(c.ctx, c.org); err != nil {
-			return err
-		}
+	if cmp.Or(c.token.History, r.First) != r.ID { // this instance may not know the token's yet
+		return s.checkHistoryAgain(c)
 	}
-	switch {
+	return isWithin(c, r)
+}
+
+// checkHistoryAgain is checkHistory by what Redis has now.
+func (s *Server) checkHistoryAgain(c *call) error {
+	r, err := s.store.RereadHistory(c.ctx, c.org)
+	if err != nil {
+		return err
+	}
+	return isWithin(c, r)
+}
+
+func isWithin(c *call, r history.Record) error {
+	switch named := cmp.Or(c.token.History, r.First); {
 	case !r.Open:
 		return history.Lost()
 	case named != r.ID:
 		return history.Changed(r.MissingFrom(named))
+	default:
+		c.ctx = history.Within(c.ctx, named)
+		return nil
 	}
-	c.ctx = history.Within(c.ctx, named)
-	return nil
 }
 
 // checkCursor says whether a cursor, made within a history, still means anything; it

@@ -80,6 +80,15 @@ func TestHistoryLostWithTheGrant(t *testing.T) {
 	w.want(w.call("GET", "/v1/payments?limit=1", ""), 503, "history_lost")
 }
 
+// Nor is a write told that what it names does not exist.
+func TestHistoryLostWithWhatIsNamed(t *testing.T) {
+	w := newWorldOn(t, redistest.Fresh(t).URL, newRecorder(t))
+	w.want(w.call("GET", "/v1/payments?limit=1", ""), 200, "") // the grant is known
+	check(t, w.store.Redis.FlushAll(t.Context()).Err())
+	body := `{"amount":"1.00","currency":"EUR","payee":"shop.example","merchant_account_id":"` + w.vars["wide"] + `"}`
+	w.want(w.pay("a", body), 503, "history_lost")
+}
+
 // Every operation that writes, and every list with a cursor, says that what the caller
 // knows is of an earlier history, as the OpenAPI document has it, and does nothing.
 func TestHistoryChangesForEveryOperation(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/history"
+	"tollgate/rediskv/redistest"
 )
 
 // meanwhile is the fixture with a store in which something else happens, once,
@@ -132,6 +134,51 @@ func (f *fixture) begun(t testing.TB) *tollgate.Payout {
 		t.Fatal(p, err)
 	}
 	return p
+}
+
+// Once a loss is found, by whomever, nothing is paid until it is accepted: a worker that did
+// not know of it begins no payout, and neither does one that learns of it in between.
+func TestNoPayoutAfterALoss(t *testing.T) {
+	for _, goOn := range []bool{false, true} {
+		server := redistest.Fresh(t)
+		f := newFixtureAt(t, server.URL)
+		ctx, org, account := t.Context(), f.Caller.Organization, f.Config.MerchantAccounts[0].ID
+		f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
+		f.days(7)
+		if made, err := f.CloseDays(ctx, org, account); made != 1 || err != nil {
+			t.Fatal(made, err)
+		}
+		id := *f.payouts(t)[0].PayoutID
+		if more, err := f.MovePayout(ctx, org, id); more || err != nil {
+			t.Fatal(more, err)
+		}
+		f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
+		f.days(7)
+		finder := f.with(t, rediskv.Options{URL: server.URL, GoOn: goOn})
+		known, err := finder.HistoryFor(ctx, org)
+		must(t, err)
+		_ = finder.SuspectHistory(ctx, org, known.ID, history.Token, 2, 1)
+		for range 2 { // it does not know, and then it does
+			if p, _ := f.BeginPayout(ctx, org, id, time.Minute); p != nil {
+				t.Errorf("writes go on: %v: %s is to be paid", goOn, p.ID)
+			}
+			if made, _ := f.CloseDays(ctx, org, account); made != 0 {
+				t.Errorf("writes go on: %v: %d payouts are made", goOn, made)
+			}
+			_, err := f.RereadHistory(ctx, org)
+			must(t, err)
+		}
+		_, err = finder.Histories.Accept(ctx, f.Space(org).Partition, false, 0)
+		must(t, err)
+		_, err = f.RereadHistory(ctx, org)
+		must(t, err)
+		if made, err := f.CloseDays(ctx, org, account); made != 1 || err != nil {
+			t.Errorf("accepted: %d payouts are made, %v", made, err)
+		}
+		if p, err := f.BeginPayout(ctx, org, id, time.Minute); p == nil || err != nil {
+			t.Errorf("accepted: %v %v", p, err)
+		}
+	}
 }
 
 // Of two workers that asked for one payout the first record counts.

@@ -50,7 +50,10 @@ const closingAttempts = 20
 // are closed together, the next time.
 func (s *Store) CloseDays(ctx context.Context, org, account string) (made int, err error) {
 	k := s.db.Space(org)
-	ctx = history.Within(ctx, s.db.Histories.Of(k.Partition).ID) // which its payouts name
+	ctx, may := s.mayPay(ctx, k)
+	if !may {
+		return 0, nil
+	}
 	for range closingAttempts {
 		a, payable, err := s.payable(ctx, k, account)
 		if rediskv.Gone(err) {
@@ -80,6 +83,14 @@ func (s *Store) CloseDays(ctx context.Context, org, account string) (made int, e
 		}
 	}
 	return made, fmt.Errorf("account %s: %w", account, rediskv.ErrConflict)
+}
+
+// mayPay has payouts be made and begun only within the history as it is known here, which
+// they name. Once a loss is found that history has ended, whoever has found it; while that
+// is not accepted there may be none.
+func (s *Store) mayPay(ctx context.Context, k rediskv.Space) (context.Context, bool) {
+	r := s.db.Histories.Of(k.Partition)
+	return history.Within(ctx, r.ID), r.Loss == nil
 }
 
 // payable reads an account and what it is to be paid, at one moment and not

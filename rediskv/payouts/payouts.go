@@ -214,6 +214,10 @@ func payoutTransaction(c *rediskv.Commit, ctx context.Context, was *ledger.Store
 // again, with the same id.
 func (s *Store) BeginPayout(ctx context.Context, org, id string, lease time.Duration) (*tollgate.Payout, error) {
 	caller, operation := rediskv.Caller{Organization: org}, s.db.NewID("")
+	ctx, may := s.mayPay(ctx, s.db.Space(org))
+	if !may {
+		return nil, nil
+	}
 	return rediskv.Retried(func() (*tollgate.Payout, error) {
 		p, err := s.StoredPayout(ctx, org, id)
 		if rediskv.Gone(err) {
