@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -14,8 +15,15 @@ const killsPause = 150 * time.Millisecond
 // TestKills: kill -9 of processes and of Redis, while clients go on.
 func TestKills(t *testing.T) {
 	p := planned(t, "kills", 200)
-	t.Run("server", func(t *testing.T) { killsOfServer(t, p) })
-	t.Run("cluster", func(t *testing.T) { killsOfCluster(t, p) })
+	// Both at once: a cluster waits most of the time, for who takes the place.
+	for name, kills := range map[string]func(*testing.T, plan){"server": killsOfServer, "cluster": killsOfCluster} {
+		one := p
+		one.Rand = rand.New(rand.NewPCG(p.seed, uint64(len(name))))
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kills(t, one)
+		})
+	}
 }
 
 // killsOfServer: Redis is one server, which comes back with its append-only file.
