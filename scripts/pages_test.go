@@ -178,7 +178,7 @@ func TestPagesNameWhatIsThere(t *testing.T) {
 			}
 		}
 	}
-	for _, page := range []string{"handlers/docs/design.md", "handlers/docs/contributing.md", "README.md", ".github/SECURITY.md"} {
+	for _, page := range []string{"handlers/docs/design.md", "handlers/docs/contributing.md", "handlers/docs/durability.md", "README.md", ".github/SECURITY.md"} {
 		for _, m := range spans.FindAllString(prose(files[page]), -1) {
 			span := strings.Trim(m, "`")
 			known := true
@@ -202,6 +202,26 @@ func TestPagesNameWhatIsThere(t *testing.T) {
 	}
 	if count < 300 {
 		t.Errorf("found %d names: the test does not see them", count)
+	}
+}
+
+// Each promise about data names the test that holds it.
+func TestPromisesNameTheirTests(t *testing.T) {
+	_, promises, _ := strings.Cut(texts(t)["handlers/docs/durability.md"], "## Promises")
+	promises, _, _ = strings.Cut(promises, "\n## ")
+	count := 0
+	for line := range strings.Lines(promises) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) != 2 || strings.Trim(cells[0], "-") == "" || strings.Contains(cells[1], "held by") {
+			continue
+		}
+		count++
+		if !slices.ContainsFunc(spans.FindAllString(cells[1], -1), func(span string) bool { return test.MatchString(strings.Trim(span, "`")) || strings.HasPrefix(span, "`make ") }) {
+			t.Errorf("nothing holds %s", cells[0])
+		}
+	}
+	if count < 15 {
+		t.Errorf("found %d promises: the test does not see them", count)
 	}
 }
 
