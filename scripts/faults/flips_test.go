@@ -62,6 +62,10 @@ func TestFlips(t *testing.T) {
 	for org, finding := range f.check() {
 		w.fail("after all is put back, check finds in %s: %s", org, finding)
 	}
+	// A number of the last event that was higher for a moment is one that Redis has lost.
+	if code, stdout, stderr := program.Try(t, w.env, "history", "accept"); code > 1 {
+		t.Fatalf("tollgate history accept: exit code %d\n%s%s", code, stdout, stderr)
+	}
 	w.works[0].start()
 	w.judge()
 	t.Logf("%d bits of %d kinds of values: %v", p.count, len(f.kinds[w.orgs[0]]), f.by)

@@ -56,6 +56,9 @@ func (f *flips) turn(o *org) *flip {
 		slices.Sort(members)
 		one.before = members[f.plan.IntN(len(members))]
 		one.now = f.bit(one.before, &one.what)
+		if slices.Contains(members, one.now) {
+			return one
+		}
 		exchange := func(ctx context.Context, from, to string) error {
 			_, err := f.redis.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
 				pipe.SRem(ctx, one.key, from)
@@ -91,6 +94,10 @@ func (f *flips) turnMember(ctx context.Context, one *flip) {
 		}
 	} else {
 		now.Member = f.bit(fmt.Sprint(before.Member), &one.what)
+		if slices.ContainsFunc(members, func(z redis.Z) bool { return z.Member == now.Member }) {
+			one.what = "" // putting it back would take away the other
+			return
+		}
 	}
 	exchange := func(ctx context.Context, from, to redis.Z) error {
 		_, err := f.redis.TxPipelined(ctx, func(pipe redis.Pipeliner) error {

@@ -77,8 +77,8 @@ var teeth = []tooth{
 	{
 		// Go asks for the number and hands it to the script.
 		name: "a sequence counted outside the script",
-		old:  "  local n = redis.call('HINCRBY', seq, 'event', 1)\n",
-		new: "  local n = tonumber(redis.call('GET', seq .. ':asked') or redis.call('HGET', seq, 'event') or '0') + 1\n" +
+		old:  "  n = n or redis.call('HINCRBY', seq, 'event', 1)\n",
+		new: "  n = tonumber(redis.call('GET', seq .. ':asked') or n and n - 1 or redis.call('HGET', seq, 'event') or '0') + 1\n" +
 			"  redis.call('HSET', seq, 'event', whole(n))\n  redis.call('DEL', seq .. ':asked')\n",
 		bend: bend{sent: askSequence},
 	},

@@ -39,7 +39,7 @@ if actor == 'client' and past then return {'expired'} end
 if actor == 'clock' and not past then return {'early'} end
 local bar = sales_day ~= '' and barred(account, account_revision, sales_day, payable, refunds, group_fields)
 if bar then return bar end
-local broken, tell = sequenced(sequences)
+local broken, tell, last_numbers = sequenced(sequences)
 if broken then return broken end
 local place = placed(old_index, authorization_member, authorization, authorization_field .. 'pos')
 if not place then return {'damaged', authorization_field == '' and authorization or payment} end
@@ -63,8 +63,9 @@ if deadline ~= '' then
 else
   redis.call('ZREM', due, due_member)
 end
-local n = append_event(sequences, events, dispatch, webhooks, event_head, event_tail, event_id, event_type, event_account, event_envelope, tell)
-append_audit(sequences, audit, audit_head, audit_tail, audit_envelope)
+local n, audit_number = next_numbers(sequences, last_numbers)
+append_event(sequences, events, dispatch, webhooks, event_head, event_tail, event_id, event_type, event_account, event_envelope, tell, n)
+append_audit(sequences, audit, audit_head, audit_tail, audit_envelope, audit_number)
 redis.call('HSET', authorization, authorization_field .. 'st', new_status, authorization_field .. 'upd', now_ms)
 if old_index ~= new_index then
   redis.call('ZREM', old_index, authorization_member)

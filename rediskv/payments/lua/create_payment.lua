@@ -31,7 +31,7 @@ end
 if redis.call('EXISTS', moves) == 1 then return {'stale'} end
 local bar = sales_day ~= '' and barred(account, account_revision, sales_day, payable, refunds, group_fields)
 if bar then return bar end
-local broken, tell = sequenced(sequences)
+local broken, tell, last_numbers = sequenced(sequences)
 if broken then return broken end
 local counters = tonumber(counter_count)
 local key, at = #KEYS - counters, #ARGV - 3 * counters
@@ -64,8 +64,9 @@ redis.call('HSET', payment, unpack(ARGV, named_args + 1, last))
 for _, field in ipairs(untouched) do redis.call('HSET', payment, field, '-', 'e', format) end
 if deadline ~= '' then redis.call('ZADD', due, deadline, due_member) end
 if sales_day ~= '' then join(payable, refunds, group_fields, captured, refunded, fees, capture_count, cutoffs, cutoffs_member, look_at) end
-local n = append_event(sequences, events, dispatch, webhooks, event_head, event_tail, event_id, event_type, event_account, event_envelope, tell)
-append_audit(sequences, audit, audit_head, audit_tail, audit_envelope)
+local n, audit_number = next_numbers(sequences, last_numbers)
+append_event(sequences, events, dispatch, webhooks, event_head, event_tail, event_id, event_type, event_account, event_envelope, tell, n)
+append_audit(sequences, audit, audit_head, audit_tail, audit_envelope, audit_number)
 local position = n * 16
 for key = named_keys + 1, #KEYS - counters, 2 do
   local member, begin, fields = ARGV[last + 1], ARGV[last + 3], tonumber(ARGV[last + 4])

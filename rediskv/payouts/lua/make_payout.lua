@@ -20,7 +20,7 @@ local refunded = tonumber(ARGV[given])
 for i = given + 1, given + refunded, 2 do
   if redis.call('HGET', refunds, ARGV[i]) ~= ARGV[i + 1] then return {'conflict'} end
 end
-local broken, tell = sequenced(sequences)
+local broken, tell, last_numbers = sequenced(sequences)
 if broken then return broken end
 
 for i = named_args + 1, named_args + groups, 2 do redis.call('HDEL', payable, ARGV[i]) end
@@ -28,8 +28,9 @@ for i = given + 1, given + refunded, 2 do redis.call('HDEL', refunds, ARGV[i]) e
 local at = given + 1 + refunded
 redis.call('HSET', payout, values(at + 1, ARGV[at]))
 at = at + 1 + tonumber(ARGV[at])
-local n = append_event(sequences, events, dispatch, webhooks, event_head, event_tail, event_id, event_type, event_account, event_envelope, tell)
-append_audit(sequences, audit, audit_head, audit_tail, audit_envelope)
+local n, audit_number = next_numbers(sequences, last_numbers)
+append_event(sequences, events, dispatch, webhooks, event_head, event_tail, event_id, event_type, event_account, event_envelope, tell, n)
+append_audit(sequences, audit, audit_head, audit_tail, audit_envelope, audit_number)
 local position = whole(n * 16)
 redis.call('HSET', transaction, 'pos', position, values(at + 1, ARGV[at]))
 for _, index in ipairs({status_index, all_transactions, account_transactions, payout_transactions}) do

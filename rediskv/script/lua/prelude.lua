@@ -110,10 +110,17 @@ local function integers(...)
 end
 
 -- Nothing is written that its event could not be written with.
--- Returns why not, and the channel of who waits for events, or false.
+-- Returns why not, the channel of who waits for events, or false, and the last numbers.
 local function sequenced(seq)
   local current = redis.call('HMGET', seq, 'event', 'audit', 'tell')
-  return not integers(current[1], current[2]) and {'damaged', seq} or nil, current[3]
+  return not integers(current[1], current[2]) and {'damaged', seq} or nil, current[3], current
+end
+
+-- The numbers of the next event and the next audit entry: one command for both.
+local function next_numbers(seq, last)
+  local event, audit = tonumber(last[1] or '0') + 1, tonumber(last[2] or '0') + 1
+  redis.call('HSET', seq, 'event', whole(event), 'audit', whole(audit))
+  return event, audit
 end
 
 -- What a writer is told, and behind it the number of the organization's last event:
@@ -137,8 +144,8 @@ end
 -- themselves. Without an endpoint there is nobody to hand an event over to. Where
 -- somebody waits for events the sequences name the channel that tells of them; a
 -- Redis that does not let us speak there must not undo what is written.
-local function append_event(seq, stream, dispatch, hooks, head, tail, id, kind, account, envelope, tell)
-  local n = redis.call('HINCRBY', seq, 'event', 1)
+local function append_event(seq, stream, dispatch, hooks, head, tail, id, kind, account, envelope, tell, n)
+  n = n or redis.call('HINCRBY', seq, 'event', 1)
   local given = whole(n) .. ',"history_id":"' .. history_id .. '"'
   local sum = string.sub(redis.sha1hex(stream .. given), 1, 8) -- the envelope's is of what Go has written
   local at = redis.call('XADD', stream, '*', 'i', id, 't', kind, 'a', account, 'b', head .. given .. tail, 'e', envelope .. sum)
@@ -169,8 +176,8 @@ local function note_change(changes, organization)
   redis.call('ZADD', changes, redis.call('ZINCRBY', changes, '1', 'count'), organization)
 end
 
-local function append_audit(seq, stream, head, tail, envelope)
-  local n = redis.call('HINCRBY', seq, 'audit', 1)
+local function append_audit(seq, stream, head, tail, envelope, n)
+  n = n or redis.call('HINCRBY', seq, 'audit', 1)
   redis.call('XADD', stream, '*', 'b', head .. whole(n) .. tail, 'e', envelope)
 end
 
