@@ -143,7 +143,7 @@ func TestEmptied(t *testing.T) {
 	if _, err := f.CreatePayment(ctx, f.Caller, f.Key("a"), a, ch, ans); code(err) != string(tollgate.CodeHistoryLost) {
 		t.Errorf("a payment: %v", err)
 	}
-	if !f.Emptied(ctx) {
+	if is, err := f.Emptied(ctx); !is || err != nil {
 		t.Error("it does not say that it is empty")
 	}
 	if err := f.SuspectHistory(ctx, f.Caller.Organization, "", "", 0, 0); code(err) != string(tollgate.CodeHistoryLost) {
@@ -192,7 +192,7 @@ func TestBegunAnew(t *testing.T) {
 			}
 		}
 	}
-	if !f.Emptied(ctx) {
+	if is, err := f.Emptied(ctx); !is || err != nil {
 		t.Error("it does not say that what it had is gone")
 	}
 	if r, err := newcomer.Histories.Accept(ctx, p, false, 0); err != nil || !r.Open || r.MissingFrom(known) != 0 || r.MissingFrom(began) != 0 {
