@@ -237,6 +237,28 @@ func TestCopyPutBack(t *testing.T) {
 	}
 }
 
+// An acceptance that Redis has lost is a loss as well: payouts would wait for another one of
+// which nobody is told.
+func TestAcceptanceLost(t *testing.T) {
+	server := redistest.Fresh(t)
+	f, told := newFixtureAt(t, server.URL), 0
+	f = f.with(t, rediskv.Options{URL: server.URL, GoOn: true, Lost: func() { told++ }})
+	ctx, org, raw := t.Context(), f.Caller.Organization, rawClient(t, server.URL)
+	p := f.Space(org).Partition
+	known := f.historyRecord(t, raw)
+	if err := f.SuspectHistory(ctx, org, known.ID, history.Token, 2, 1); code(err) != string(tollgate.CodeHistoryChanged) || told != 1 {
+		t.Fatal(err, told)
+	}
+	undecided := raw.HGetAll(ctx, rediskv.HistoryKey(p)).Val()
+	accepted, err := f.Histories.Accept(ctx, p, false, 0)
+	must(t, err)
+	must(t, raw.Del(ctx, rediskv.HistoryKey(p)).Err())
+	must(t, raw.HSet(ctx, rediskv.HistoryKey(p), undecided).Err())
+	if r, err := f.RereadHistory(ctx, org); err != nil || told != 2 || r.Loss == nil || r.ID == accepted.ID || len(r.Past) != 2 {
+		t.Errorf("told %d times: %+v %v", told, r, err)
+	}
+}
+
 // A loss is told of although the answer to what writes it down was lost.
 func TestLossToldLate(t *testing.T) {
 	server := redistest.Fresh(t)
