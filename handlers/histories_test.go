@@ -1,10 +1,13 @@
 package handlers_test
 
 import (
+	"context"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 
 	"tollgate/rediskv/redistest"
 )
@@ -87,6 +90,33 @@ func TestHistoryLostWithWhatIsNamed(t *testing.T) {
 	check(t, w.store.Redis.FlushAll(t.Context()).Err())
 	body := `{"amount":"1.00","currency":"EUR","payee":"shop.example","merchant_account_id":"` + w.vars["wide"] + `"}`
 	w.want(w.pay("a", body), 503, "history_lost")
+}
+
+// Where Redis does not answer whether it has lost everything, nobody is told that they are
+// unknown.
+func TestHistoryNotKnown(t *testing.T) {
+	w := newWorldOn(t, redistest.Fresh(t).URL, newRecorder(t))
+	form := tokenForm(w.assertion("shop"))
+	check(t, w.store.Redis.FlushAll(t.Context()).Err())
+	w.store.Redis.AddHook(without{"exists"})
+	w.want(w.send(w.request("POST", "/oauth2/token", form.Encode(), "Authorization", "", "Content-Type", "application/x-www-form-urlencoded")), 503, "store_unavailable")
+}
+
+// without is Redis that does not answer one command.
+type without struct{ command string }
+
+func (without) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (o without) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, command redis.Cmder) error {
+		if command.Name() == o.command {
+			command.SetErr(context.DeadlineExceeded)
+			return command.Err()
+		}
+		return next(ctx, command)
+	}
+}
+func (without) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }
 
 // Every operation that writes, and every list with a cursor, says that what the caller

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -188,9 +189,12 @@ func (s *Server) authenticate(c *call, form tokenForm) (*accounts.Client, auth.A
 	if assertion.ClientID != "" { // it is the client's own, whatever it says
 		c.assertion, c.client, c.org = assertion, client.ID, client.OrganizationID
 	}
+	if client.ID == "" { // nobody, if Redis has what it had
+		if emptied, err := s.store.Emptied(c.ctx); err != nil || emptied {
+			return nil, auth.Assertion{}, cmp.Or(err, history.Lost())
+		}
+	}
 	switch {
-	case client.ID == "" && s.store.Emptied(c.ctx):
-		return nil, auth.Assertion{}, history.Lost()
 	case client.ID == "" || (err == nil && client.Status != tollgate.StatusActive):
 		err = auth.Refuse(auth.ErrInvalidClient, auth.ReasonUnknownClient)
 	case err == nil:

@@ -70,20 +70,20 @@ func (s *DB) OrganizationsIn(ctx context.Context, partition int) (orgs []string,
 // Emptied says that Redis may have nothing of what it had when this process started: it
 // has nothing at all, or a loss was found that nobody has accepted. Another process may
 // have started in it meanwhile; it has begun a record then, of a history that is unknown.
-func (s *DB) Emptied(ctx context.Context) bool {
+func (s *DB) Emptied(ctx context.Context) (is bool, err error) {
 	if s.IsOffline() {
-		return false
+		return false, nil
 	}
 	var there int64
-	err := s.Timed(ctx, "look_for_meta", func(ctx context.Context) (err error) {
+	err = s.Timed(ctx, "look_for_meta", func(ctx context.Context) (err error) {
 		there, err = s.Redis.Exists(ctx, MetaKey).Result()
 		return err
 	})
 	if err != nil || there == 0 {
-		return err == nil
+		return true, err
 	}
 	_, err = s.Histories.Reread(ctx, 0)
-	return err == nil && s.Histories.Undecided()
+	return s.Histories.Undecided(), err
 }
 
 // acknowledged notes the number of an organization's last event, as Redis has told a

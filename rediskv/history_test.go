@@ -143,7 +143,7 @@ func TestEmptied(t *testing.T) {
 	if _, err := f.CreatePayment(ctx, f.Caller, f.Key("a"), a, ch, ans); code(err) != string(tollgate.CodeHistoryLost) {
 		t.Errorf("a payment: %v", err)
 	}
-	if !f.Emptied(ctx) {
+	if is, err := f.Emptied(ctx); !is || err != nil {
 		t.Error("it does not say that it is empty")
 	}
 	if err := f.SuspectHistory(ctx, f.Caller.Organization, "", "", 0, 0); code(err) != string(tollgate.CodeHistoryLost) {
@@ -192,7 +192,7 @@ func TestBegunAnew(t *testing.T) {
 			}
 		}
 	}
-	if !f.Emptied(ctx) {
+	if is, err := f.Emptied(ctx); !is || err != nil {
 		t.Error("it does not say that what it had is gone")
 	}
 	if r, err := newcomer.Histories.Accept(ctx, p, false, 0); err != nil || !r.Open || r.MissingFrom(known) != 0 || r.MissingFrom(began) != 0 {
@@ -234,6 +234,28 @@ func TestCopyPutBack(t *testing.T) {
 				t.Errorf("%+v %+v", r, r.Loss)
 			}
 		})
+	}
+}
+
+// An acceptance that Redis has lost is a loss as well: payouts would wait for another one of
+// which nobody is told.
+func TestAcceptanceLost(t *testing.T) {
+	server := redistest.Fresh(t)
+	f, told := newFixtureAt(t, server.URL), 0
+	f = f.with(t, rediskv.Options{URL: server.URL, GoOn: true, Lost: func() { told++ }})
+	ctx, org, raw := t.Context(), f.Caller.Organization, rawClient(t, server.URL)
+	p := f.Space(org).Partition
+	known := f.historyRecord(t, raw)
+	if err := f.SuspectHistory(ctx, org, known.ID, history.Token, 2, 1); code(err) != string(tollgate.CodeHistoryChanged) || told != 1 {
+		t.Fatal(err, told)
+	}
+	undecided := raw.HGetAll(ctx, rediskv.HistoryKey(p)).Val()
+	accepted, err := f.Histories.Accept(ctx, p, false, 0)
+	must(t, err)
+	must(t, raw.Del(ctx, rediskv.HistoryKey(p)).Err())
+	must(t, raw.HSet(ctx, rediskv.HistoryKey(p), undecided).Err())
+	if r, err := f.RereadHistory(ctx, org); err != nil || told != 2 || r.Loss == nil || r.ID == accepted.ID || len(r.Past) != 2 {
+		t.Errorf("told %d times: %+v %v", told, r, err)
 	}
 }
 

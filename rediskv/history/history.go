@@ -96,10 +96,11 @@ func (r *Record) MissingFrom(id string) (since tollgate.Instant) {
 
 // follows says whether a record comes after one that is known. Where it does not, that
 // one was lost: a process that knew of nothing has begun anew, or an older record is there
-// again. A history that has been closed is never opened again: another one begins.
+// again. A history that has been closed is never opened again: another one begins. Nor is
+// anything found of one that is open: it ends by that.
 func (r *Record) follows(known *Record) bool {
 	if r.ID == known.ID {
-		return known.Open || !r.Open
+		return !r.Open || known.Open && (known.Loss != nil || r.Loss == nil)
 	}
 	return known.ID == "" || len(r.Past) >= pastKept || r.hasEnded(known.ID)
 }

@@ -20,6 +20,7 @@ type loss struct {
 	found   time.Time // when a process last said so; zero: none has
 	waiting bool      // for an operator
 	decided int       // how often one has decided
+	looking int       // operators who will look whether their decision is still there
 	told    bool      // clients know that data may be missing,
 	dated   bool      // and from when on:
 	since   time.Time // zero, if from the beginning
@@ -38,7 +39,22 @@ func (x *world) wentBack(from time.Time, tellers []*process) {
 	l := &x.loss
 	l.mu.Lock()
 	l.times = append(l.times, lostTime{from, x.wire.now(), tellers})
+	again, times := l.decided > 0, len(l.times)
+	if again {
+		l.looking++
+	}
 	l.mu.Unlock()
+	if again { // it may be lost, and whoever knew of it may have ended
+		wait := between(x.wire.chance.of("look again", times), 40*time.Second, 90*time.Second)
+		x.wire.push(time.Now().Add(wait), 0, func() {
+			x.running.Go(func() {
+				x.accept()
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				l.looking--
+			})
+		})
+	}
 	for _, o := range x.judge.wants {
 		x.excuse(o)
 	}
@@ -85,7 +101,9 @@ func (l *loss) undecided() (since time.Time, waits bool) {
 func (x *world) unsettled() bool {
 	_, emptied := x.wire.emptied()
 	_, waits := x.loss.undecided()
-	return emptied || waits
+	x.loss.mu.Lock()
+	defer x.loss.mu.Unlock()
+	return emptied || waits || x.loss.looking > 0
 }
 
 // lostBy is told by a process that Redis has lost something. An operator decides on it
