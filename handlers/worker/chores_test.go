@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"tollgate"
 	"tollgate/handlers/worker"
@@ -232,5 +235,31 @@ func TestWorkersComeAndGo(t *testing.T) {
 	until(t, "what the dead reader had", func() bool { return len(in.all()) == 5 })
 	if took := time.Since(left); took < time.Second || took > 30*time.Second {
 		t.Errorf("taken over after %s", took)
+	}
+}
+
+// A log that grows is cut again and again, and not once at each look at all logs.
+func TestGrowingLogIsCutAgain(t *testing.T) {
+	server := redistest.Single(t)
+	s := newShop(t, server.URL)
+	c := redis.NewClient(&redis.Options{Addr: strings.TrimPrefix(server.URL, "redis://")})
+	t.Cleanup(func() { _ = c.Close() })
+	log := s.Space(s.Caller.Organization).Audit()
+	begun := time.Now()
+	for round := range 4 {
+		pipe := c.Pipeline()
+		for range 600 {
+			pipe.XAdd(t.Context(), &redis.XAddArgs{Stream: log, Values: []string{"b", "entry"}})
+		}
+		if _, err := pipe.Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if round == 0 {
+			s.work(t, worker.Config{})
+		}
+		until(t, "what is older is in segments", func() bool { return c.XLen(t.Context(), log).Val() <= 512 })
+	}
+	if took := time.Since(begun); took > 80*time.Second {
+		t.Errorf("four times took %s: the log was looked at with all others", took)
 	}
 }

@@ -12,9 +12,10 @@ import (
 
 const (
 	trimInterval = time.Hour
-	// cutInterval is for how long a log grows in one key: that of a hundred events a
-	// second, to some 5 MB.
+	// cutInterval is for how long a log grows in one key that has been short: with a
+	// hundred events a second, to some 5 MB. cutPause is for one that grows: to some 200 KB more.
 	cutInterval = 30 * time.Second
+	cutPause    = time.Second
 	// DefaultKeepAudit is how long entries of the audit record are kept: more than
 	// the year that auditors ask for.
 	DefaultKeepAudit = 400 * 24 * time.Hour

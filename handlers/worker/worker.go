@@ -131,7 +131,7 @@ func (w *Worker) build(consumer string) {
 	w.expiry, w.payouts = every("clock", w.expirePayments, agenda.Payments), every("payouts", w.makePayouts, agenda.Cutoffs, agenda.Payouts)
 	w.jobs, w.rules = every(jobs, w.runJobs, agenda.Jobs), every("rules", w.activateRules, agenda.Activations)
 	w.trimming = every("trim", w.trimEvents)
-	w.cutting = loop.New(loop.Config{Common: common, Name: "segments", Every: cutInterval, Concurrency: w.Concurrency, PageSize: w.PageSize, Do: w.cutLogs})
+	w.cutting = loop.New(loop.Config{Common: common, Name: "segments", Every: cutInterval, Busy: cutPause, Concurrency: w.Concurrency, PageSize: w.PageSize, Do: w.cutLogs})
 	w.dispatch = delivery.New(delivery.Config{
 		Common: common, Agenda: w.agenda, Vault: w.Vault, Random: w.random.next,
 		Slots: w.Slots, Lease: w.Lease, Grace: w.Grace, Backoff: w.Backoff, DisableAfter: w.DisableAfter,

@@ -24,6 +24,9 @@ type Config struct {
 	Common
 	Name  string        // of the work, in the log and in metrics
 	Every time.Duration // between looks at a partition; with an agenda, at least, while something is due
+	// Busy is instead of Every between looks at a partition where something was done; zero:
+	// there is no difference.
+	Busy time.Duration
 	// Agenda says when there is something to do, of these Kinds; nil: once per interval.
 	Agenda      *Agenda
 	Kinds       []agenda.Kind
@@ -121,7 +124,7 @@ func (l *Loop) repeat(ctx context.Context, p int) {
 			progress.Made(l.Wall())
 			progress.Rest(err != nil)
 		}
-		l.rest(ctx, p, err, retry)
+		l.rest(ctx, p, count, err, retry)
 	}
 }
 
@@ -134,9 +137,13 @@ func (l *Loop) clear(p int) {
 
 // rest waits for the next turn of a partition: for as long as the interval is when
 // something is left or goes wrong, and else until something is due.
-func (l *Loop) rest(ctx context.Context, p int, err error, retry time.Duration) {
+func (l *Loop) rest(ctx context.Context, p, count int, err error, retry time.Duration) {
 	if l.Agenda == nil || err != nil || l.Agenda.Due(p, l.Kinds...) {
-		Wait(ctx, cmp.Or(retry, l.Every), nil)
+		every := l.Every
+		if count > 0 {
+			every = cmp.Or(l.Busy, every)
+		}
+		Wait(ctx, cmp.Or(retry, every), nil)
 		return
 	}
 	l.progress[p].Rest(true) // there is nothing to do
