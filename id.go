@@ -72,7 +72,7 @@ func PartID(prefix string, at Instant, of, number string) string {
 // number. Of any other identifier it is false, or nobody's.
 func NumberIn(id string) (of, number string, ok bool) {
 	_, text, _ := strings.Cut(id, "_")
-	if len(text) != ulid.EncodedSize {
+	if len(text) != ulid.EncodedSize || !ValidID(text) {
 		return "", "", false
 	}
 	return text[timeSize : len(text)-numberSize], text[len(text)-numberSize:], true

@@ -349,6 +349,10 @@ var breakings = []breaking{
 		l.do("HSET", l.export, "prev", `[{"amount":"9.00"}]`, "psum", `19:00000000`)
 	}},
 	{"an export is out of order", consistency.FindingIndex, false, func(l *lived) { l.do("ZADD", "exports:all", "3", l.export) }},
+	{"an entry of a list is no identifier", consistency.FindingIndex, true, func(l *lived) {
+		last := l.do("ZRANGE", "txns:authorized", -1, -1).([]any)[0].(string)
+		l.do("ZADD", "txns:authorized", fmt.Sprint(l.do("ZSCORE", "txns:authorized", last)), last[:20]+":"+last[21:])
+	}},
 	{"an export is not in the list of all", consistency.FindingIndex, true, func(l *lived) {
 		l.do("ZADD", "exports:all", "0", tollgate.FirstID(tollgate.PrefixExport, l.Now().Add(-31*24*time.Hour)))
 		l.do("ZREM", "exports:all", l.export)
