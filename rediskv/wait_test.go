@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -101,5 +102,25 @@ func TestUnwaitedScriptsAreThere(t *testing.T) {
 		if !slices.ContainsFunc(script.All(), func(s *script.Named) bool { return s.Name == name }) {
 			t.Errorf("there is no script %s", name)
 		}
+	}
+}
+
+// BenchmarkWaitForReplicas pays on a primary with a replica, whose copy of each change
+// nobody waits for (0), or everybody (1).
+func BenchmarkWaitForReplicas(b *testing.B) {
+	primary, replica := redistest.Replicated(b)
+	shop := testkit.NewShop(b, rediskv.Options{URL: primary.URL, Rules: cards}, testkit.NewClock(), nil)
+	replica.Follow(primary)
+	for n := range 2 {
+		payer := shop.With(b, rediskv.Options{Rules: cards, WaitReplicas: n, Timeout: 10 * time.Second})
+		testkit.Eventually(b, "the replica follows", func() bool { return payer.Beat(b.Context()) == health.Written })
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			b.SetParallelism(8)
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					payer.Pay(b, testkit.EUR(500), tollgate.CaptureManual)
+				}
+			})
+		})
 	}
 }
