@@ -92,6 +92,9 @@ func (s *DB) sendWaiting(ctx context.Context, inv *script.Invocation, to redirec
 	if err := ran.Err(); err != nil {
 		return nil, 0, err
 	}
+	if peer.IsReply(waited.Err()) { // it has become a replica of another meanwhile
+		return nil, 0, tooFewReplicas(inv, 0, s.WaitReplicas)
+	}
 	if failed != nil {
 		return nil, 0, failed
 	}

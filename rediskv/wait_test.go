@@ -78,6 +78,30 @@ func TestWaitForReplicas(t *testing.T) {
 	}
 }
 
+// A master that becomes a replica of another one answers WAIT with an error. What it had
+// changed may be lost: nobody is told that it was made, or that something is wrong here.
+func TestMasterIsDemotedMeanwhile(t *testing.T) {
+	t.Parallel()
+	primary, other := redistest.Replicated(t)
+	shop := testkit.NewShop(t, rediskv.Options{URL: primary.URL, Rules: cards}, testkit.NewClock(), nil)
+	shop = shop.With(t, rediskv.Options{Rules: cards, WaitReplicas: 1, Timeout: 30 * time.Second})
+	c, a := rawClient(t, primary.URL), shop.MerchantAccount(t)
+	failed := make(chan error, 1)
+	go func() {
+		ch, ans := shop.Draft(t, a, testkit.EUR(1000), "shop.example", tollgate.CaptureManual)
+		_, err := shop.CreatePayment(t.Context(), shop.Caller, shop.Key("demoted"), a, ch, ans)
+		failed <- err
+	}()
+	testkit.Eventually(t, "a change waits for a replica", func() bool {
+		info, err := c.Info(t.Context(), "clients").Result()
+		return err == nil && strings.Contains(info, "blocked_clients:1")
+	})
+	primary.Follow(other)
+	if err := <-failed; !errors.Is(err, rediskv.ErrTooFewReplicas) {
+		t.Errorf("the change is answered %v", err)
+	}
+}
+
 // In a cluster both commands go to the master of the keys.
 func TestWaitInACluster(t *testing.T) {
 	if redistest.Kind(t) != redistest.Cluster {
