@@ -216,7 +216,9 @@ func TestPromisesNameTheirTests(t *testing.T) {
 			continue
 		}
 		count++
-		if !slices.ContainsFunc(spans.FindAllString(cells[1], -1), func(span string) bool { return test.MatchString(strings.Trim(span, "`")) || strings.HasPrefix(span, "`make ") }) {
+		if !slices.ContainsFunc(spans.FindAllString(cells[1], -1), func(span string) bool {
+			return test.MatchString(strings.Trim(span, "`")) || strings.HasPrefix(span, "`make ")
+		}) {
 			t.Errorf("nothing holds %s", cells[0])
 		}
 	}

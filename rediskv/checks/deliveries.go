@@ -214,6 +214,12 @@ func (w *walk) checkEndpoint(ctx context.Context, ids []string) ([][]Finding, er
 			findings[i] = plain(consistency.FoundDamage(err))
 			continue
 		}
+		if !webhooks.HealthIs(f) && w.store.db.Layout() >= rediskv.Together {
+			findings[i] = append(findings[i], repairable(consistency.Found(consistency.FindingDamaged, "webhook_endpoint", id, "its health is not as in its copy, %q", f["health"]), func(c *rediskv.Commit) {
+				still(c)
+				c.Do("HSET", w.K.Object(id), "health", "")
+			}, "forget the copy until the next attempt"))
+		}
 		wants, err := webhooks.Wanted(e)
 		if err != nil {
 			return nil, err

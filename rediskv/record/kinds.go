@@ -58,7 +58,7 @@ var table = []struct {
 	{"we_", Kind{
 		Name: "webhook_endpoint", Witness: "v",
 		Covered: []string{"st", "v", "url", "json", "keys"},
-		Scripts: []string{"fail", "ok", "cap", "pause"},
+		Scripts: []string{"fail", "ok", "cap", "pause", "health"},
 	}},
 	{"exp_", Kind{
 		Name: "export", Witness: "fin",

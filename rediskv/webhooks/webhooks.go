@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
@@ -107,6 +108,7 @@ func putWebhook(c *rediskv.Commit, ch *tollgate.WebhookChange) error {
 	if ch.Anew {
 		f.Set("fail", "0")
 		f.Int("ok", int64(ch.Event.CreatedAt))
+		f.Set("health", "0 "+rediskv.Milli(ch.Event.CreatedAt))
 		c.Do("HDEL", key, "pause")
 	}
 	c.Hash(key, rediskv.Revision(w.Revision), f)
@@ -147,6 +149,18 @@ func EndpointOf(id string, f rediskv.Fields) (*tollgate.StoredWebhook, error) {
 		r.Fault("json")
 	}
 	return w, r.Err()
+}
+
+// HealthIs reports whether what scripts keep of an endpoint's health is as in its copy. An
+// earlier release leaves that as it is.
+func HealthIs(f rediskv.Fields) bool {
+	names := []string{"fail", "ok", "cap", "pause"}
+	for i, text := range strings.Fields(f["health"]) {
+		if i >= len(names) || f[names[i]] != text && (f[names[i]] != "" || names[i] != "pause") {
+			return false
+		}
+	}
+	return true
 }
 
 // Webhooks lists endpoints by id, those after one.

@@ -83,7 +83,8 @@ if #done > 0 then
   redis.call('ZREM', open, unpack(done))
 end
 if not health[1] then return reply end -- it was deleted
-redis.call('HSET', endpoint, 'cap', whole(cap), 'fail', whole(failures), 'ok', last, 'pause', pause)
+local copy = whole(failures) .. ' ' .. last .. ' ' .. whole(cap) .. ' ' .. pause
+redis.call('HSET', endpoint, 'cap', whole(cap), 'fail', whole(failures), 'ok', last, 'pause', pause, 'health', copy)
 local head = redis.call('ZRANGE', queue, '0', '0', 'WITHSCORES')[2]
 if head and health[1] == 'active' then
   if tonumber(pause) > tonumber(head) then head = pause end
