@@ -353,6 +353,12 @@ var breakings = []breaking{
 		known := l.do("HGET", "webhooks", l.endpoint).(string)
 		l.do("HSET", "webhooks", l.endpoint, strings.Replace(known, "merchant_account_ids", "merchant_accoun|_ids", 1))
 	}},
+	{"an authorization was updated at another time", consistency.FindingPayment, false, func(l *lived) {
+		l.setTxn(l.authorized(), "upd", fmt.Sprint(int64(l.open.UpdatedAt)+4))
+	}},
+	{"a capture was updated before it was made", consistency.FindingPayment, false, func(l *lived) {
+		l.setTxn(l.txn(l.whole.ID, tollgate.TransactionCapture), "upd", "1595585915626")
+	}},
 	{"an export is not in the list of all", consistency.FindingIndex, true, func(l *lived) {
 		l.do("ZADD", "exports:all", "0", tollgate.FirstID(tollgate.PrefixExport, l.Now().Add(-31*24*time.Hour)))
 		l.do("ZREM", "exports:all", l.export)

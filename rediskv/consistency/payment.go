@@ -97,6 +97,18 @@ func (r *PaymentRecords) checkTicket() {
 	}
 }
 
+// updated is when a transaction changed last: the authorization with its payment, any
+// other when it was made; zero for one that stands in a payout, which moves it along.
+func (r *PaymentRecords) updated(x *PlacedTransaction) tollgate.Instant {
+	switch {
+	case x.Type == tollgate.TransactionAuthorization:
+		return r.Payment.UpdatedAt
+	case x.PayoutID == nil:
+		return x.CreatedAt
+	}
+	return 0
+}
+
 // moved is what the transactions of a payment add up to.
 type moved struct{ captured, refunded, released, fees, captures, refunds int64 }
 
@@ -108,6 +120,9 @@ func (r *PaymentRecords) checkTransactions() {
 		x := &r.Transactions[i]
 		if *x.PaymentID != p.ID || x.TicketID == nil || *x.TicketID != p.TicketID || x.MerchantAccountID != p.MerchantAccountID || x.Currency != p.Currency {
 			r.found(FindingPayment, "transaction %s is of another payment, ticket, account or currency", x.ID)
+		}
+		if at := r.updated(x); x.UpdatedAt < x.CreatedAt || at != 0 && x.UpdatedAt != at {
+			r.found(FindingPayment, "transaction %s was updated at %d, and not at %d", x.ID, x.UpdatedAt, max(at, x.CreatedAt))
 		}
 		if x.Position <= last {
 			r.found(FindingPayment, "transaction %s has position %d, the one before has %d", x.ID, x.Position, last)

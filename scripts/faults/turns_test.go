@@ -176,7 +176,8 @@ func (f *flips) bit(text string, what *string) string {
 // no checksum: scripts raise them. Another number is shown to nobody and decides over no
 // money: a change that was computed from the one before is refused, and computed again.
 // run is how often a delivery has been tried of the times that it may be.
-var counts = map[string][]string{"grants": {"v"}, "webhooks": {"v"}, "dlv": {"run"}}
+// A transaction that stands in a payout says when it was moved along last.
+var counts = map[string][]string{"grants": {"v"}, "webhooks": {"v"}, "dlv": {"run"}, "parts": {"01.upd", "02.upd", "03.upd", "04.upd"}}
 
 // counting reports whether a count is another count now, or the room of a file is free some
 // seconds sooner or later.
