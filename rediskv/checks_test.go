@@ -349,6 +349,10 @@ var breakings = []breaking{
 		l.do("HSET", l.export, "prev", `[{"amount":"9.00"}]`, "psum", `19:00000000`)
 	}},
 	{"an export is out of order", consistency.FindingIndex, false, func(l *lived) { l.do("ZADD", "exports:all", "3", l.export) }},
+	{"the fan-out has a member of another name", consistency.FindingIndex, true, func(l *lived) {
+		known := l.do("HGET", "webhooks", l.endpoint).(string)
+		l.do("HSET", "webhooks", l.endpoint, strings.Replace(known, "merchant_account_ids", "merchant_accoun|_ids", 1))
+	}},
 	{"an export is not in the list of all", consistency.FindingIndex, true, func(l *lived) {
 		l.do("ZADD", "exports:all", "0", tollgate.FirstID(tollgate.PrefixExport, l.Now().Add(-31*24*time.Hour)))
 		l.do("ZREM", "exports:all", l.export)

@@ -250,7 +250,8 @@ func sameJSON(a, b string) bool {
 		EventTypes         []string `json:"event_types"`
 		MerchantAccountIDs []string `json:"merchant_account_ids"`
 	}
-	return json.Unmarshal([]byte(a), &first) == nil && json.Unmarshal([]byte(b), &second) == nil && first.Status == second.Status &&
+	strict := json.RejectUnknownMembers(true)
+	return json.Unmarshal([]byte(a), &first, strict) == nil && json.Unmarshal([]byte(b), &second, strict) == nil && first.Status == second.Status &&
 		slices.Equal(first.EventTypes, second.EventTypes) && slices.Equal(first.MerchantAccountIDs, second.MerchantAccountIDs)
 }
 
