@@ -139,7 +139,9 @@ func (x *world) accept() {
 			return err
 		}
 		defer s.Close()
-		x.judgeBank()
+		if x.loss.accepted() == 0 {
+			x.judgeBank()
+		}
 		for partition := range s.Partitions() {
 			if _, err := s.Histories.Accept(ctx, partition, false, 0); err != nil && !errors.Is(err, history.ErrNothingToAccept) {
 				return err
@@ -188,6 +190,14 @@ func (x *world) changed(said answer) {
 		l.since, l.dated = at, true
 	}
 	l.told = true
+}
+
+// accepted is how many losses an operator has accepted. What is captured anew after that
+// is paid anew: what the bank paid for it before is the operator's to settle.
+func (l *loss) accepted() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.decided
 }
 
 // told notes that clients have a token of another history than before.
