@@ -115,6 +115,7 @@ func (o without) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		return next(ctx, command)
 	}
 }
+
 func (without) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
