@@ -33,7 +33,7 @@ var rooms = map[string]map[string][]string{
 		"eventlog":    {"", "history", "peer", "record", "script", "streams"},
 		"checks":      {"", "accounts", "checks/look", "checks/sums", "consistency", "eventlog", "exports", "ledger", "payments", "peer", "record", "streams", "webhooks"},
 		"checks/look": {"", "consistency", "eventlog", "record", "streams"},
-		"checks/sums": {"", "exports", "record"},
+		"checks/sums": {"", "exports", "record", "webhooks"},
 		"consistency": {},
 		"exports":     {"", "eventlog", "ledger", "payments", "record", "script", "streams"},
 		"hashes":      {""},

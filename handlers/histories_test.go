@@ -1,13 +1,10 @@
 package handlers_test
 
 import (
-	"context"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/redis/go-redis/v9"
 
 	"tollgate/rediskv/redistest"
 )
@@ -98,26 +95,8 @@ func TestHistoryNotKnown(t *testing.T) {
 	w := newWorldOn(t, redistest.Fresh(t).URL, newRecorder(t))
 	form := tokenForm(w.assertion("shop"))
 	check(t, w.store.Redis.FlushAll(t.Context()).Err())
-	w.store.Redis.AddHook(without{"exists"})
+	w.store.Redis.AddHook(redistest.Unanswered("exists"))
 	w.want(w.send(w.request("POST", "/oauth2/token", form.Encode(), "Authorization", "", "Content-Type", "application/x-www-form-urlencoded")), 503, "store_unavailable")
-}
-
-// without is Redis that does not answer one command.
-type without struct{ command string }
-
-func (without) DialHook(next redis.DialHook) redis.DialHook { return next }
-func (o without) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, command redis.Cmder) error {
-		if command.Name() == o.command {
-			command.SetErr(context.DeadlineExceeded)
-			return command.Err()
-		}
-		return next(ctx, command)
-	}
-}
-
-func (without) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 // Every operation that writes, and every list with a cursor, says that what the caller

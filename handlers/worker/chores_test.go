@@ -4,12 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"tollgate"
 	"tollgate/handlers/worker"
@@ -240,24 +237,19 @@ func TestWorkersComeAndGo(t *testing.T) {
 
 // A log that grows is cut again and again, and not once at each look at all logs.
 func TestGrowingLogIsCutAgain(t *testing.T) {
-	server := redistest.Single(t)
-	s := newShop(t, server.URL)
-	c := redis.NewClient(&redis.Options{Addr: strings.TrimPrefix(server.URL, "redis://")})
-	t.Cleanup(func() { _ = c.Close() })
+	s := newShop(t, redistest.Single(t).URL)
 	log := s.Space(s.Caller.Organization).Audit()
 	begun := time.Now()
 	for round := range 4 {
-		pipe := c.Pipeline()
 		for range 600 {
-			pipe.XAdd(t.Context(), &redis.XAddArgs{Stream: log, Values: []string{"b", "entry"}})
-		}
-		if _, err := pipe.Exec(t.Context()); err != nil {
-			t.Fatal(err)
+			if err := s.Redis.Do(t.Context(), "XADD", log, "*", "b", "entry").Err(); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if round == 0 {
 			s.work(t, worker.Config{})
 		}
-		until(t, "what is older is in segments", func() bool { return c.XLen(t.Context(), log).Val() <= 512 })
+		until(t, "what is older is in segments", func() bool { return s.Redis.XLen(t.Context(), log).Val() <= 512 })
 	}
 	if took := time.Since(begun); took > 80*time.Second {
 		t.Errorf("four times took %s: the log was looked at with all others", took)

@@ -19,6 +19,7 @@ func TestCuts(t *testing.T) {
 	p := planned(t, "cuts", 400)
 	redis := redistest.Started(t, redistest.Real)
 	w := newWorld(t, p, newSite(t, redis.URL, 2), 1, 1)
+	unwritten(t, redis)
 	from := size(t, redis.Files())
 	w.load(6)
 	// Copies of the file while it grows, for those who come up with what is left of it.
@@ -45,6 +46,12 @@ func TestCuts(t *testing.T) {
 		max(1, p.count/10), told, p.count, r.payments/max(1, p.count))
 }
 
+// unwritten has Redis write its file on and on: a cut is of the end of one.
+func unwritten(t testing.TB, server *redistest.Server) {
+	t.Helper()
+	must(t, server.Command("CONFIG", "SET", "auto-aof-rewrite-percentage", "0"))
+}
+
 // cutUnder takes the end off the file of a Redis that its processes live through, of all
 // that was written since from. They tell of the loss, and go on when somebody has accepted
 // it.
@@ -57,6 +64,7 @@ func (w *world) cutUnder(redis *redistest.Server, from int64) (told bool) {
 	now := size(w.t, redis.Files())
 	redis.CutFile(1 + w.plan.Int64N(max(1, min(now-from, 200_000))))
 	redis.Restart()
+	unwritten(w.t, redis)
 	for o, a := range last {
 		said, known := w.send(o, "GET", "/v1/payments/"+a.ID, "", "")
 		if !known || said.status != 404 {
