@@ -133,10 +133,10 @@ var teeth = []tooth{
 	{
 		// Whoever goes on reads from behind what was written in the same millisecond.
 		name: "a cursor that skips",
-		old:  "local entries = redis.call(command, events, first, last, 'COUNT', count)",
-		new: "local ms, part = string.match(first, '^(%d+)%-(%d+)$')\n" +
-			"if ms and part ~= '0' then first = ms .. '-' .. whole(tonumber(part) + 1) end\n" +
-			"local entries = redis.call(command, events, first, last, 'COUNT', count)",
+		old:  "  for _, entry in ipairs(redis.call(command, stream, first, last, 'COUNT', whole(wanted - looked))) do",
+		new: "  local from, open, ms, part = first, string.match(first, '^(%(?)(%d+)%-(%d+)$')\n" +
+			"  if ms and (open ~= '' or part ~= '0') then from = open .. ms .. '-' .. whole(tonumber(part) + 1) end\n" +
+			"  for _, entry in ipairs(redis.call(command, stream, from, last, 'COUNT', whole(wanted - looked))) do",
 	},
 	{
 		// Two machines are further apart than a lease, and by less than what has a
