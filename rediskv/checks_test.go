@@ -349,6 +349,9 @@ var breakings = []breaking{
 		l.do("HSET", l.export, "prev", `[{"amount":"9.00"}]`, "psum", `19:00000000`)
 	}},
 	{"an export is out of order", consistency.FindingIndex, false, func(l *lived) { l.do("ZADD", "exports:all", "3", l.export) }},
+	{"the list of all exports has one that is not there", consistency.FindingIndex, false, func(l *lived) {
+		l.do("ZADD", "exports:all", "0", l.NewID(tollgate.PrefixExport))
+	}},
 	{"the fan-out has a member of another name", consistency.FindingIndex, true, func(l *lived) {
 		known := l.do("HGET", "webhooks", l.endpoint).(string)
 		l.do("HSET", "webhooks", l.endpoint, strings.Replace(known, "merchant_account_ids", "merchant_accoun|_ids", 1))

@@ -7,14 +7,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"tollgate"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/testkit"
 	"tollgate/rediskv/webhooks"
 )
 
-// What scripts write of a delivery, a recovery, an export, a grant and an endpoint has no checksum.
-// Another number is found by what it was made of, or by a copy.
+// What scripts write of a delivery, a recovery, an export, a grant and an endpoint has no
+// checksum. Another number is found by what it was made of, or by a copy.
 func TestCheckFindsOtherNumbers(t *testing.T) {
 	f := oneOfEach(t)
 	f.Config.Clients[0].Status = "disabled" // raises its grants
@@ -53,9 +55,20 @@ func TestCheckFindsOtherNumbers(t *testing.T) {
 			must(t, c.HSet(t.Context(), key, name, text).Err())
 		}
 	}
+	for _, list := range []string{"shadows", "rs_*:activations"} { // each is at a revision
+		key := scanKeys(t, c, of+list)[0]
+		member := c.ZRange(t.Context(), key, 0, 0).Val()[0]
+		for _, by := range []float64{4, 0.5, -64} {
+			at := c.ZScore(t.Context(), key, member).Val()
+			must(t, c.ZIncrBy(t.Context(), key, by, member).Err())
+			if found := testkit.Findings(t, f.Store); len(found) == 0 {
+				t.Errorf("%s has one at %v instead of %v, and nobody finds it", list, at+by, at)
+			}
+			must(t, c.ZAdd(t.Context(), key, redis.Z{Score: at, Member: member}).Err())
+		}
+	}
 	if len(looked) < 20 {
 		t.Errorf("only %d kinds of numbers were there: %v", len(looked), looked)
 	}
-	t.Log(looked)
 	testkit.Consistent(t, f.Store)
 }

@@ -269,11 +269,7 @@ func (s *Store) AppendExport(ctx context.Context, j *ExportJob, chunk []byte) er
 	case "full":
 		return tollgate.ExportsFull(s.db.ExportBytes)
 	}
-	j.shown, j.shownBytes = len(j.preview), shownBytes
-	if len(chunk) > 0 {
-		j.chunks++
-		j.bytes += int64(len(chunk))
-	}
+	j.shown, j.shownBytes, j.chunks, j.bytes = len(j.preview), shownBytes, chunks, j.bytes+int64(len(chunk))
 	return nil
 }
 

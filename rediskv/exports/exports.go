@@ -239,8 +239,8 @@ func exportOf(key string, f rediskv.Fields) (*StoredExport, error) {
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	r := record.ReadHash("export", e.ID, f)
-	if damage(key, f) != "" {
-		r.Fault(damage(key, f))
+	if name := damaged(key, f); name != "" {
+		r.Fault(name)
 	}
 	total := r.Count("total")
 	e.Status = tollgate.ExportStatus(r.Word("st", string(tollgate.ExportStatusPending), string(tollgate.ExportStatusRunning), string(tollgate.ExportStatusSucceeded),
@@ -273,9 +273,9 @@ func Damage(key string, f rediskv.Fields) error {
 	return err
 }
 
-// damage is a field that no checksum covers and that is not what was written: how far the work has come, the preview, or the number
-// of rows of a file that is done.
-func damage(key string, f rediskv.Fields) string {
+// damaged is the field that is not what was written, of those that no checksum covers: how
+// far the work has come, the preview, or the number of rows of a file that is done.
+func damaged(key string, f rediskv.Fields) string {
 	if _, whole := record.Marked(f["marks"], key, progressIn(f)...); !whole {
 		return "marks"
 	}

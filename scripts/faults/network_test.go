@@ -57,10 +57,10 @@ func wires(t *testing.T, p plan) {
 		did[w.disturb(ways[p.IntN(len(ways))], p)]++
 	}
 	w.evicting(direct)
-	w.copies(max(1, p.count/40))
+	w.copies(max(1, p.count/20))
 	w.quiet()
 	w.judge()
-	t.Logf("%v, and %d copies put back", did, max(1, p.count/40))
+	t.Logf("%v, and %d copies put back", did, max(1, p.count/20))
 }
 
 // disturb has one process' way to Redis fail, in one way or another.

@@ -68,7 +68,7 @@ func TestAgain(t *testing.T) {
 		t.Skip("make simulate has the runtime draw its numbers from the seed")
 	}
 	defer func() { traceTo = nil }()
-	plans := []Plan{PlanOf(25), PlanOf(25), PlanOf(25), PlanOf(2)}
+	plans := []Plan{PlanOf(1), PlanOf(3), PlanOf(8), PlanOf(25), PlanOf(2)}
 	last := &plans[len(plans)-1]
 	last.Faults = []Fault{
 		{At: time.Minute, Kind: "double", Who: "serve-0", For: 2 * time.Minute},
