@@ -360,7 +360,7 @@ var breakings = []breaking{
 		l.setTxn(l.authorized(), "upd", fmt.Sprint(int64(l.open.UpdatedAt)+4))
 	}},
 	{"a capture was updated before it was made", consistency.FindingPayment, false, func(l *lived) {
-		l.setTxn(l.txn(l.whole.ID, tollgate.TransactionCapture), "upd", "1595585915626")
+		l.setTxn(l.txn(l.part.ID, tollgate.TransactionCapture), "upd", "1595585915626") // it stands in a payout
 	}},
 	{"an export is not in the list of all", consistency.FindingIndex, true, func(l *lived) {
 		l.do("ZADD", "exports:all", "0", tollgate.FirstID(tollgate.PrefixExport, l.Now().Add(-31*24*time.Hour)))
