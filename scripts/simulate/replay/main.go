@@ -36,6 +36,9 @@ var ofGo = []change{
 	{"runtime/rand.go", "\tglobalRand.state.Init(*seed)\n", "\t*seed = [32]byte{1}\n\tglobalRand.state.Init(*seed)\n"},
 	{"runtime/rand.go", "var readRandomFailed bool\n", "var readRandomFailed bool\n" + numbers},
 	{"runtime/select.go", "\t\tj := cheaprandn(uint32(norder + 1))\n", "\t\tj := cheaprandn(uint32(norder + 1))\n\t\tif replaySeed != 0 && getg().bubble != nil {\n\t\t\tj = uint32(replayed() % uint64(norder+1))\n\t\t}\n"},
+	// Who waits for several channels sets timers in the order of the channels in memory.
+	{"runtime/select.go", "\n\t\tif c.timer != nil {\n\t\t\tblockTimerChan(c)\n\t\t}\n", ""},
+	{"runtime/select.go", "\t// wait for someone to wake us up\n\tgp.param = nil\n", "\tfor _, casei := range pollorder {\n\t\tif c = scases[casei].c; c.timer != nil {\n\t\t\tblockTimerChan(c)\n\t\t}\n\t}\n\n\t// wait for someone to wake us up\n\tgp.param = nil\n"},
 	{"runtime/time.go", "\t\t\tt.rand = cheaprand()\n", "\t\t\tt.rand = cheaprand()\n\t\t\tif replaySeed != 0 {\n\t\t\t\tt.rand = uint32(replayed())\n\t\t\t}\n"},
 	// Maps that goroutines share draw their seed when they are first used, which is once in
 	// a program for many of them.
