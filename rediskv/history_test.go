@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -374,6 +375,30 @@ func TestEvidence(t *testing.T) {
 		t.Errorf("%+v, %v", now, err)
 	}
 	testkit.Eventually(t, "it is written within it", func() bool { return g.tries(t, ctx, "a") == nil })
+}
+
+// What was handed over in the history before may be gone with it: deliveries are made of
+// what is left, when it has been read again.
+func TestHandedOverBefore(t *testing.T) {
+	t.Parallel() // it waits most of its time
+	f := newFixture(t)
+	ctx, p := t.Context(), f.Space(f.Caller.Organization).Partition
+	endpoint := f.endpoint(t)
+	f.fanOut(t, "a")
+	must(t, f.tries(t, ctx, "a"))
+	handed, err := f.ReadAny(ctx, []int{p}, "a", time.Millisecond)
+	if err != nil || len(handed) != 1 {
+		t.Fatal(handed, err)
+	}
+	_, err = f.Histories.Accept(ctx, p, true, f.Now())
+	must(t, err)
+	if n, err := f.FanOutHanded(ctx, handed[0]); n != 0 || code(err) != string(tollgate.CodeHistoryChanged) {
+		t.Errorf("%d events, %v", n, err)
+	}
+	if made := rawClient(t, f.URL).ZCard(ctx, f.Space(f.Caller.Organization).Deliveries(endpoint.ID)).Val(); made != 0 {
+		t.Errorf("%d deliveries were made within the new history", made)
+	}
+	testkit.Eventually(t, "it is read again", func() bool { return f.fanOut(t, "a") == 1 })
 }
 
 var historyResends = []resend{

@@ -11,6 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/history"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
 )
@@ -29,16 +30,18 @@ const (
 // makes their deliveries and acknowledges them, in one script per organization.
 // What a dead worker left comes first. A group that is gone is made again.
 func (s *Store) FanOut(ctx context.Context, partition int, consumer string, wait time.Duration) (events int, err error) {
+	within := s.db.Histories.Of(partition).ID
 	entries, err := s.handedOver(ctx, partition, consumer, wait)
 	if err != nil || len(entries) == 0 {
 		return 0, err
 	}
-	return s.FanOutHanded(ctx, Handed{partition, entries})
+	return s.FanOutHanded(ctx, Handed{partition, within, entries})
 }
 
 // Handed are events of a partition that are in this worker's hands.
 type Handed struct {
 	Partition int
+	within    string // the history in which they were read: another one may not have them
 	entries   []redis.XMessage
 }
 
@@ -48,11 +51,11 @@ type Handed struct {
 func (s *Store) ReadAny(ctx context.Context, partitions []int, consumer string, wait time.Duration) (all []Handed, err error) {
 	ctx, cancel := context.WithTimeout(ctx, wait+s.db.Timeout)
 	defer cancel()
-	of := make(map[string]int, len(partitions))
+	of := make(map[string]Handed, len(partitions))
 	streams := make([]string, 2*len(partitions))
 	for i, p := range partitions {
 		streams[i], streams[len(partitions)+i] = rediskv.DispatchKey(p), ">"
-		of[streams[i]] = p
+		of[streams[i]] = Handed{p, s.db.Histories.Of(p).ID, nil}
 	}
 	found, err := s.db.Blocking.XReadGroup(ctx, &redis.XReadGroupArgs{
 		Group: rediskv.DispatchGroup, Consumer: consumer, Streams: streams, Count: dispatchBatch, Block: max(wait, time.Millisecond),
@@ -61,7 +64,9 @@ func (s *Store) ReadAny(ctx context.Context, partitions []int, consumer string, 
 		err = nil
 	}
 	for _, one := range found {
-		all = append(all, Handed{of[one.Stream], one.Messages})
+		h := of[one.Stream]
+		h.entries = one.Messages
+		all = append(all, h)
 	}
 	return all, rediskv.Unavailable("handed_over", err)
 }
@@ -69,8 +74,10 @@ func (s *Store) ReadAny(ctx context.Context, partitions []int, consumer string, 
 // Reclaim has the next FanOut of a partition look for what dead workers left.
 func (s *Store) Reclaim(partition int) { s.claims[partition].Store(0) }
 
-// FanOutHanded makes the deliveries of events and acknowledges them.
+// FanOutHanded makes the deliveries of events and acknowledges them. Where data was lost
+// since they were read it does nothing: those that are left are read again.
 func (s *Store) FanOutHanded(ctx context.Context, h Handed) (events int, err error) {
+	ctx = history.Within(ctx, h.within)
 	byOrg := map[string][]redis.XMessage{}
 	for _, m := range h.entries {
 		org := rediskv.Text(m, "o")
