@@ -19,25 +19,26 @@ import (
 type receiver struct {
 	name string
 
-	mu      sync.Mutex
-	id      string             // of the endpoint
-	seen    map[string][]byte  // bodies by the event's id
-	said    map[string]int     // how often an event came
-	secrets []string           // that it was told, the newest last
-	running map[string]attempt // by event
+	mu       sync.Mutex
+	id       string             // of the endpoint
+	seen     map[string][]byte  // bodies by the event's id
+	said     map[string]int     // how often an event came
+	secrets  []string           // that it was told, the newest last
+	attempts map[string]attempt // the last of each event
 	// unleased are events of which Redis may have forgotten that they are being sent.
 	unleased map[string]bool
 }
 
-// attempt is one that is under way.
+// attempt is one to deliver an event.
 type attempt struct {
 	by    *process
 	since time.Time
 	at    time.Time // the same, by the right clock
+	over  bool      // but what it came to may not have been written yet
 }
 
 func newReceiver(name string) *receiver {
-	return &receiver{name: name, seen: map[string][]byte{}, said: map[string]int{}, running: map[string]attempt{}, unleased: map[string]bool{}}
+	return &receiver{name: name, seen: map[string][]byte{}, said: map[string]int{}, attempts: map[string]attempt{}, unleased: map[string]bool{}}
 }
 
 // outbound carries the deliveries of a process.
@@ -97,20 +98,20 @@ func (o *outbound) RoundTrip(r *http.Request) (*http.Response, error) {
 func (to *receiver) begin(x *world, event string, p *process) (end func()) {
 	to.mu.Lock()
 	defer to.mu.Unlock()
-	mine := attempt{p, time.Now(), x.wire.now()}
-	other, ok := to.running[event]
+	mine := attempt{p, time.Now(), x.wire.now(), false}
+	other, ok := to.attempts[event]
 	if last, ever := x.loss.back(); ok && ever && !other.at.After(last) {
-		to.unleased[event] = true // its lease may be lost, and what it tells is taken for another's
+		to.unleased[event] = true // its lease may be lost, and what it tells, even later, is taken for another's
 	}
-	if ok && !to.unleased[event] && !other.by.hurt() && !p.hurt() {
+	if ok && !other.over && !to.unleased[event] && !other.by.hurt() && !p.hurt() {
 		x.judge.wrong("%s is sent event %s by %s, while %s has been sending it for %s", to.name, event, p.name, other.by.name, time.Since(other.since))
 	}
-	to.running[event] = mine
+	to.attempts[event] = mine
 	return func() {
 		to.mu.Lock()
 		defer to.mu.Unlock()
-		if to.running[event] == mine {
-			delete(to.running, event)
+		if to.attempts[event] == mine {
+			to.attempts[event] = attempt{mine.by, mine.since, mine.at, true}
 		}
 	}
 }
