@@ -133,7 +133,7 @@ func (c *Commit) Sooner(queue, member string, at tollgate.Instant) {
 
 // Origin is what the caller's change is caused by, now.
 func (s *DB) Origin(c Caller) tollgate.Origin {
-	return tollgate.Origin{Organization: c.Organization, RequestID: c.Request.ID, At: s.Now(), HistoryID: s.Histories.Of(s.Space(c.Organization).Partition).ID}
+	return tollgate.Origin{Organization: c.Organization, RequestID: c.Request.ID, At: s.Now(), HistoryID: s.Histories.Of(s.Partition(c.Organization)).ID}
 }
 
 // Document writes an object's document, read at a revision; 0 for one that is new.

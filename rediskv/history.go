@@ -45,17 +45,17 @@ func (s *DB) OtherHistory(ctx context.Context, inv *script.Invocation) error {
 
 // HistoryFor is what an organization's log is known by.
 func (s *DB) HistoryFor(ctx context.Context, org string) (history.Record, error) {
-	return s.Histories.Current(ctx, s.Space(org).Partition)
+	return s.Histories.Current(ctx, s.Partition(org))
 }
 
 // RereadHistory is HistoryFor as it is now, on the primary.
 func (s *DB) RereadHistory(ctx context.Context, org string) (history.Record, error) {
-	return s.Histories.Reread(ctx, s.Space(org).Partition)
+	return s.Histories.Reread(ctx, s.Partition(org))
 }
 
 // SuspectHistory is history.Watch.Suspect for an organization.
 func (s *DB) SuspectHistory(ctx context.Context, org, named, evidence string, acknowledged, found int64) error {
-	return s.Histories.Suspect(ctx, s.Space(org).Partition, org, named, evidence, acknowledged, found)
+	return s.Histories.Suspect(ctx, s.Partition(org), org, named, evidence, acknowledged, found)
 }
 
 // OrganizationsIn names the organizations of a partition.
@@ -90,6 +90,6 @@ func (s *DB) Emptied(ctx context.Context) (is bool, err error) {
 // script.
 func (s *DB) acknowledged(org string, inv *script.Invocation, n int64) {
 	if id, ok := inv.Args[0].(string); ok && inv.Guarded {
-		s.Histories.Acknowledged(s.Space(org).Partition, id, org, n)
+		s.Histories.Acknowledged(s.Partition(org), id, org, n)
 	}
 }

@@ -111,9 +111,12 @@ type Space struct {
 	Payouts   string
 }
 
+// Partition is that of an organization.
+func (s *DB) Partition(org string) int { return partitionOf(org, len(s.spaces)) }
+
 // Space is the key space of an organization: all its keys are in one slot.
 func (s *DB) Space(org string) Space {
-	k := s.spaces[partitionOf(org, len(s.spaces))]
+	k := s.spaces[s.Partition(org)]
 	k.Org, k.prefix = org, k.prefix+":"+org
 	return k
 }
@@ -345,25 +348,21 @@ func (k Space) Assertion(client, jti string) string {
 // digest shortens what a client chose to a fixed length that cannot collide
 // by concatenation.
 func digest(parts ...string) string {
-	h := sha256.New()
+	var text []byte
 	for _, p := range parts {
-		fmt.Fprintf(h, "%d:%s", len(p), p)
+		text = append(append(strconv.AppendInt(text, int64(len(p)), 10), ':'), p...)
 	}
-	return hex.EncodeToString(h.Sum(nil)[:20])
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:20])
 }
 
 // crc16 is Redis Cluster's own (XMODEM), so that the spread is as even as its
 // slots'.
 func crc16(s string) (crc uint16) {
 	for i := range len(s) {
-		crc ^= uint16(s[i]) << 8
-		for range 8 {
-			if crc&0x8000 != 0 {
-				crc = crc<<1 ^ 0x1021
-			} else {
-				crc <<= 1
-			}
-		}
+		x := crc>>8 ^ uint16(s[i]) // all eight bits at once
+		x ^= x >> 4
+		crc = crc<<8 ^ x<<12 ^ x<<5 ^ x
 	}
 	return crc
 }

@@ -97,3 +97,23 @@ func TestLayoutChangesBetween(t *testing.T) {
 	}
 	testkit.Consistent(t, f.Store)
 }
+
+// An organization is where it was when it was made: its partition is CRC-16 (XMODEM) of
+// its identifier, bit by bit.
+func TestPartitions(t *testing.T) {
+	f := newFixture(t)
+	for _, org := range []string{"123456789", "", "org_01m88k5gtf29qq6jm636mvtn3p", f.Caller.Organization} {
+		crc := 0
+		for _, b := range []byte(org) {
+			crc ^= int(b) << 8
+			for range 8 {
+				if crc <<= 1; crc > 0xffff {
+					crc ^= 0x11021
+				}
+			}
+		}
+		if got := f.Partition(org); got != crc%f.Partitions() {
+			t.Errorf("%q is in partition %d, not %d of %d", org, got, crc, f.Partitions())
+		}
+	}
+}

@@ -280,7 +280,7 @@ func (s *DB) Lanes() int {
 }
 
 // Lane is the part that an organization is in.
-func (s *DB) Lane(org string) int { return partitionOf(org, len(s.spaces)) % s.Lanes() }
+func (s *DB) Lane(org string) int { return s.Partition(org) % s.Lanes() }
 
 // Now is the Store's clock as the interface prints it.
 func (s *DB) Now() tollgate.Instant { return tollgate.At(s.Clock()) }

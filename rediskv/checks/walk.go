@@ -145,7 +145,7 @@ func (s *Store) CheckPartition(ctx context.Context, partition int, from Place, w
 	}
 	slices.Sort(orgs)
 	for _, org := range orgs {
-		if s.db.Space(org).Partition != partition {
+		if s.db.Partition(org) != partition {
 			w.Found(Finding{Finding: consistency.Found(consistency.FindingIndex, "organization", org, "partition %d names it, and it belongs to another", partition), Organization: org})
 			continue
 		}

@@ -104,10 +104,26 @@ func placesFor(h header, keys, args reflect.Type) (p places, err error) {
 }
 
 func register(name, body, locals string) *Named {
-	source := prelude + "\n" + locals + body
+	source := withPrelude(locals + body)
 	s := &Named{Name: name, Source: source, Body: body, Script: redis.NewScript(source)}
 	all = append(all, s)
 	return s
+}
+
+// withPrelude has those blocks of the prelude in front of a script that it needs: Redis
+// makes every function anew each time that a script runs. A block is known by the last
+// name that it defines, and what it uses stands in front of it.
+func withPrelude(script string) string {
+	blocks := strings.Split(prelude, "\n\n")
+	for i := len(blocks) - 1; i > 0; i-- {
+		const local = "\nlocal "
+		block := "\n" + blocks[i] + "\n"
+		name := strings.TrimPrefix(block[strings.LastIndex(block, local)+len(local):], "function ")
+		if strings.Contains(script, strings.TrimSpace(name[:strings.IndexAny(name, " (")+1])) {
+			script = block + script
+		}
+	}
+	return globals + script
 }
 
 // With is the script run with these keys and arguments.
@@ -146,7 +162,6 @@ type header struct{ keys, args []string }
 
 var (
 	headerLine = regexp.MustCompile(`^-- (KEYS|ARGV): (.*)$`)
-	headerMore = regexp.MustCompile(`^--   (.*)$`)
 	headerName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 )
 
@@ -159,7 +174,7 @@ func parseHeader(source string) (h header, err error) {
 	for line := range strings.Lines(source) {
 		line = strings.TrimRight(line, "\n")
 		m := headerLine.FindStringSubmatch(line)
-		text := ""
+		text, more := strings.CutPrefix(line, "--   ")
 		switch {
 		case m != nil && seen[m[1]]:
 			return h, fmt.Errorf("%s stands there twice", m[1])
@@ -168,9 +183,7 @@ func parseHeader(source string) (h header, err error) {
 			if list, text = &h.keys, m[2]; m[1] == "ARGV" {
 				list = &h.args
 			}
-		case list != nil && headerMore.MatchString(line):
-			text = headerMore.FindStringSubmatch(line)[1]
-		default:
+		case list == nil || !more:
 			list = nil
 			continue
 		}
@@ -193,6 +206,9 @@ func parseHeader(source string) (h header, err error) {
 	}
 	return h, nil
 }
+
+// globals are found sooner where they are locals.
+const globals = "local KEYS, ARGV, redis = KEYS, ARGV, redis\n"
 
 // guard ends a script in another history than the one that it is run with: what it
 // was computed from is not there any more, or nobody knows yet whether it is.

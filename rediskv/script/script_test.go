@@ -75,3 +75,15 @@ func TestPlaces(t *testing.T) {
 		t.Errorf("%q", h.locals(true))
 	}
 }
+
+// TestPrelude: a script has what it names in front of it, and what that names, and no more.
+func TestPrelude(t *testing.T) {
+	source := withPrelude("return join(KEYS[1])\n")
+	wake, tell, join := strings.Index(source, "local function wake("), strings.Index(source, "local function tell_workers("), strings.Index(source, "local function join(")
+	if wake < 0 || tell < 0 || join < wake || join < tell {
+		t.Errorf("join does not stand behind what it calls:\n%s", source)
+	}
+	if strings.Contains(source, "local function answered(") {
+		t.Errorf("it has what it does not call:\n%s", source)
+	}
+}

@@ -1,7 +1,6 @@
--- Shared by every script; the Store puts it in front of each, and behind it a
--- local variable for every name that the script's header lists behind KEYS and
--- ARGV, in their order. named_keys and named_args say how many there are, and so
--- where repeated groups begin. Times and lifetimes are in milliseconds.
+-- Blocks, separated by empty lines. In front of a script stand those that it needs, then
+-- a local variable for every name in its header, behind KEYS and ARGV. named_keys and
+-- named_args say how many, and so where repeated groups begin. Times are in milliseconds.
 -- Decide first, write last: nothing rolls back. Outcomes are returned as
 -- values. Numbers become text only through whole(): Lua prints 1e+14.
 
@@ -72,11 +71,10 @@ local remembered = 604800000
 -- first line is its operation: its envelope and a slash, an id, a space, the client, who alone may use the
 -- key again; an old one has no envelope or no client. A record that is not of this form is
 -- 'damaged': whether the request was carried out is not known, so it is neither
--- carried out nor the client's fault. One that is old enough is 'outdated', and the
--- request is carried out: by a time that is another one it would be carried out a
--- second time, so the store compares the record's checksum and sends the script again,
--- with the envelope behind the fingerprints. mark is the operation's mark, or nil when
--- the script looks for itself.
+-- carried out nor the client's fault. One that is old enough is 'outdated'. Damage may
+-- have made it so: the store compares its checksum and sends the script again, with the
+-- envelope behind the fingerprints. mark is the operation's mark, or nil when the script
+-- looks for itself.
 local function answered(grant, version, key, operation, fingerprint, mark)
   if mark and earlier(mark) then return {'done'} end
   local record = fingerprint ~= '' and redis.pcall('GET', key) -- an error where the key holds no string
