@@ -14,7 +14,7 @@ import (
 	"tollgate/rediskv/script"
 )
 
-// prelude stands in front of every script.
+// prelude has what scripts share. Those blocks that one needs stand in front of it.
 const prelude = "script/lua/prelude.lua"
 
 // scriptFiles are the scripts of all rooms.
@@ -47,6 +47,30 @@ func TestScriptsAreNamed(t *testing.T) {
 	}
 	if files := len(scriptFiles(t)); files != len(script.All())+1 { // and the prelude
 		t.Errorf("%d files, %d scripts", files, len(script.All()))
+	}
+}
+
+// A script has all of the prelude that it names, and what that names: Redis would find out
+// only where it is run.
+func TestScriptsHaveWhatTheyName(t *testing.T) {
+	text, err := os.ReadFile(prelude)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defined := regexp.MustCompile(`(?m)^local (?:function (\w+)\(|(\w+) =)`).FindAllStringSubmatch(string(text), -1)
+	comment := regexp.MustCompile(`--.*`)
+	for _, s := range script.All() {
+		source := comment.ReplaceAllString(s.Source, "")
+		for _, m := range defined {
+			used, definition := regexp.MustCompile(`(^|[^.\w])`+m[1]+`\(`), "\nlocal function "+m[1]+"("
+			if m[1] == "" {
+				used, definition = regexp.MustCompile(`(^|[^.\w])`+m[2]+`\b`), "\nlocal "+m[2]+" ="
+			}
+			before, _, is := strings.Cut(source, definition)
+			if used.MatchString(before) || (!is && used.MatchString(source)) {
+				t.Errorf("lua/%s.lua uses %s, which is not in front of it", s.Name, m[1]+m[2])
+			}
+		}
 	}
 }
 

@@ -98,7 +98,7 @@ func (o *outbound) RoundTrip(r *http.Request) (*http.Response, error) {
 func (to *receiver) begin(x *world, event string, p *process) (end func()) {
 	to.mu.Lock()
 	defer to.mu.Unlock()
-	mine := attempt{p, time.Now(), x.wire.now(), false}
+	mine := attempt{by: p, since: time.Now(), at: x.wire.now()}
 	other, ok := to.attempts[event]
 	if last, ever := x.loss.back(); ok && ever && !other.at.After(last) {
 		to.unleased[event] = true // its lease may be lost, and what it tells, even later, is taken for another's
@@ -111,7 +111,8 @@ func (to *receiver) begin(x *world, event string, p *process) (end func()) {
 		to.mu.Lock()
 		defer to.mu.Unlock()
 		if to.attempts[event] == mine {
-			to.attempts[event] = attempt{mine.by, mine.since, mine.at, true}
+			mine.over = true
+			to.attempts[event] = mine
 		}
 	}
 }
