@@ -278,12 +278,40 @@ func TestLossToldLate(t *testing.T) {
 	}
 }
 
-// losing loses the answer to one command.
-type losing struct{ after string }
+// What was found and could not be written is written with the next connection, although
+// Redis has by then as many events again.
+func TestLossWrittenLate(t *testing.T) {
+	server := redistest.Fresh(t)
+	f := newFixtureAt(t, server.URL)
+	ctx, org, told := t.Context(), f.Caller.Organization, 0
+	s := f.with(t, rediskv.Options{URL: server.URL, Lost: func() { told++ }})
+	id := s.Histories.Of(s.Partition(org)).ID
+	s.Redis.AddHook(&losing{before: "evalsha"})
+	if err := s.SuspectHistory(ctx, org, id, history.Token, 2, 1); code(err) != string(tollgate.CodeStoreUnavailable) || told != 0 {
+		t.Fatalf("%v, told %d times", err, told)
+	}
+	server.Kill()
+	server.Restart()
+	testkit.Eventually(t, "it is told", func() bool {
+		_, _ = s.RereadHistory(ctx, org)
+		return told == 1
+	})
+	if r := f.historyRecord(t, rawClient(t, server.URL)); r.Loss == nil || r.Loss.Reason != history.Token || r.Open {
+		t.Errorf("%+v", r)
+	}
+}
+
+// losing loses one command, or the answer to one.
+type losing struct{ before, after string }
 
 func (*losing) DialHook(next redis.DialHook) redis.DialHook { return next }
 func (l *losing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, command redis.Cmder) error {
+		if command.Name() == l.before {
+			l.before = ""
+			command.SetErr(io.ErrUnexpectedEOF)
+			return io.ErrUnexpectedEOF
+		}
 		err := next(ctx, command)
 		if err == nil && command.Name() == l.after {
 			l.after = ""
@@ -309,8 +337,49 @@ func TestComparedLate(t *testing.T) {
 		r.Starts++ // this process is counted meanwhile
 		f.Histories.Adopt(p, r)
 	}))
-	if found, err := f.Histories.Compare(ctx, slow, f, f.Now()); err != nil || len(found) > 0 {
+	if found, err := f.Histories.Compare(ctx, slow, f, false, f.Now()); err != nil || len(found) > 0 {
 		t.Errorf("%+v %v", found, err)
+	}
+}
+
+// Who does not answer is not compared, and its connection is not used: what it has would
+// be written to later. In a cluster each node answers of its own slots.
+func TestNotCompared(t *testing.T) {
+	f := newFixture(t)
+	for _, test := range []struct {
+		reply   string
+		cluster bool
+		skipped bool
+	}{
+		{"MOVED 3999 other:6379", false, false},
+		{"MOVED 3999 other:6379", true, true},
+		{"ASK 3999 other:6379", true, true},
+		{"CLUSTERDOWN Hash slot not served", true, true},
+		{"CLUSTERDOWN The cluster is down", true, false},
+		{"LOADING Redis is loading the dataset in memory", true, false},
+	} {
+		client := rawClient(t, f.URL)
+		client.AddHook(answering(test.reply))
+		if found, err := f.Histories.Compare(t.Context(), client, f, test.cluster, f.Now()); (err == nil) != test.skipped || len(found) > 0 {
+			t.Errorf("%+v: %+v %v", test, found, err)
+		}
+	}
+}
+
+// answering has a server answer each command of a pipeline with an error.
+type answering string
+
+func (a answering) Error() string { return string(a) }
+func (answering) RedisError()     {}
+
+func (answering) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (answering) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (a answering) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(_ context.Context, commands []redis.Cmder) error {
+		for _, command := range commands {
+			command.SetErr(a)
+		}
+		return a
 	}
 }
 

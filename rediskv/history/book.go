@@ -13,7 +13,10 @@ const remembered = 16
 
 // Book is what this process knows of the partitions' histories. It is safe for
 // concurrent use.
-type Book struct{ parts []part }
+type Book struct {
+	parts  []part
+	unsure sync.Map // by partition: a finding of which nobody knows whether it is written
+}
 
 type part struct {
 	key    string

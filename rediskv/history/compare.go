@@ -28,8 +28,9 @@ type Finding struct {
 // Compare asks a server for the records of all partitions and for what was last
 // acknowledged in them. Records that others have decided are adopted; what is less
 // than was acknowledged is a finding. Of a node of a cluster only the partitions count
-// that it has.
-func (b *Book) Compare(ctx context.Context, c redis.Cmdable, of Space, now tollgate.Instant) (found []Finding, err error) {
+// that it has. Where one is not answered the error is returned: the connection may not be
+// used, as later it would be with what has not been compared.
+func (b *Book) Compare(ctx context.Context, c redis.Cmdable, of Space, cluster bool, now tollgate.Instant) (found []Finding, err error) {
 	type question struct {
 		known  *Record // before it is asked: what is answered may be older than what is known then
 		record *redis.MapStringStringCmd
@@ -52,7 +53,7 @@ func (b *Book) Compare(ctx context.Context, c redis.Cmdable, of Space, now tollg
 		return nil, err
 	}
 	for p, q := range asked {
-		if movedAway(q.record.Err()) {
+		if cluster && peer.Elsewhere(q.record.Err()) {
 			continue
 		}
 		if err := q.record.Err(); err != nil && !strings.HasPrefix(err.Error(), "WRONGTYPE") {
@@ -79,6 +80,11 @@ func (b *Book) Compare(ctx context.Context, c redis.Cmdable, of Space, now tollg
 		case r.Starts < known.Starts:
 			loss.Reason, loss.Acknowledged, loss.Found = Behind, known.Starts, r.Starts
 		default:
+			// What could not be written stays found: others may have made as many changes
+			// since as were lost.
+			if f, is := b.unsure.Load(p); is && f.(Finding).stored == r.ID {
+				loss = f.(Finding).Loss
+			}
 			for i, m := range q.marks {
 				has, err := q.events[i].Int64()
 				if err != nil && !errors.Is(err, redis.Nil) {
@@ -109,9 +115,4 @@ func since(last []*redis.XMessageSliceCmd) (at tollgate.Instant) {
 		}
 	}
 	return at
-}
-
-// movedAway says that another node of a cluster has the key.
-func movedAway(err error) bool {
-	return peer.IsReply(err) && (strings.HasPrefix(err.Error(), "MOVED") || strings.HasPrefix(err.Error(), "ASK") || strings.HasPrefix(err.Error(), "CLUSTERDOWN"))
 }

@@ -40,7 +40,6 @@ type Watch struct {
 	compared map[string]bool
 	counting sync.WaitGroup
 	told     sync.Map // by partition: the loss that was told of last
-	unsure   sync.Map // by partition: a finding of which nobody knows whether it is written
 	looked   sync.Map // by partition: when the record of a closed history was last read
 }
 
@@ -159,8 +158,9 @@ func (w *Watch) compareAll(ctx context.Context, c interface {
 	redis.Scripter
 },
 ) error {
-	host := w.running.Load().host
-	found, err := w.Compare(ctx, c, host, host.Now())
+	run := w.running.Load()
+	_, cluster := run.client.(*redis.ClusterClient)
+	found, err := w.Compare(ctx, c, run.host, cluster, run.host.Now())
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,8 @@ var (
 		"LOADING", "CLUSTERDOWN", "READONLY", "MASTERDOWN", "TRYAGAIN", "MOVED", "ASK", "OOM", "MISCONF", "NOREPLICAS",
 		"BUSY", "UNKILLABLE", "NOSCRIPT", "ERR max number of clients",
 	}
-	refusals = []string{"NOAUTH", "WRONGPASS", "NOPERM", "ERR AUTH", "ERR invalid password", "ERR invalid username-password"}
+	elsewhere = []string{"MOVED", "ASK", "CLUSTERDOWN Hash"}
+	refusals  = []string{"NOAUTH", "WRONGPASS", "NOPERM", "ERR AUTH", "ERR invalid password", "ERR invalid username-password"}
 )
 
 // Passing reports whether an error is the reply of a server that cannot serve just now.
@@ -100,6 +101,10 @@ func Passing(err error) bool { return begins(err, passing) }
 // Refused reports whether an error is the reply of a server that refuses the user or
 // the password.
 func Refused(err error) bool { return begins(err, refusals) }
+
+// Elsewhere reports whether an error is the reply of a node of a cluster for a key that
+// another one has, or none. A cluster that is down as a whole does not say which.
+func Elsewhere(err error) bool { return begins(err, elsewhere) }
 
 func begins(err error, prefixes []string) bool {
 	text, _ := ReplyOf(err)
