@@ -35,6 +35,7 @@ type answer struct {
 	status   int
 	body     []byte
 	replayed bool
+	by       *process
 }
 
 const (
@@ -284,5 +285,5 @@ func (x *world) exchange(p *process, r *http.Request, n uint64) (answer, error) 
 	if err := way.wait(ctx, between(mixed(n), 100*time.Microsecond, 2*time.Millisecond)); err != nil {
 		return answer{}, err
 	}
-	return answer{to.Code, to.Body.Bytes(), to.Header().Get("Idempotent-Replayed") != ""}, nil
+	return answer{to.Code, to.Body.Bytes(), to.Header().Get("Idempotent-Replayed") != "", p}, nil
 }

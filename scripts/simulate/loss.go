@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -67,10 +68,21 @@ func (x *world) excuse(o *outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, t := range l.times {
-		if o.known && !o.acked.Before(t.from) && !o.sent.After(t.to) {
+		if o.known && t.has(o) {
 			o.excused = true
 		}
 	}
+}
+
+// has says whether what was promised may be among what was lost then.
+func (t lostTime) has(o *outcome) bool { return !o.acked.Before(t.from) && !o.sent.After(t.to) }
+
+// known says whether a process had been told of something that was lost with what an
+// outcome promised.
+func (l *loss) known(by *process, o *outcome) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.times, func(t lostTime) bool { return t.has(o) && slices.Contains(t.tellers, by) })
 }
 
 // wasTold says whether clients know that something may be missing.
