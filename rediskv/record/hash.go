@@ -22,30 +22,54 @@ const uncounted = "-"
 // their values, one after the other. All that is covered has to be among them, or in
 // beside, which stays as it is.
 func Seal(key string, pairs []any, beside map[string]string) string {
-	next := 0 // most of it stands in the order of the table
+	k := KindOf(key)
+	if k == nil {
+		return Format
+	}
 	get := func(name string) string {
-		for range len(pairs) / 2 {
-			at := next
-			if next += 2; next >= len(pairs) {
-				next = 0
-			}
-			if pairs[at] == name {
-				text, _ := pairs[at+1].(string)
+		for i := 0; i+1 < len(pairs); i += 2 {
+			if pairs[i] == name {
+				text, _ := pairs[i+1].(string)
 				return text
 			}
 		}
 		return beside[name]
-	}
-	k := KindOf(key)
-	if k == nil {
-		return Format
 	}
 	k = k.of(get)
 	then := int64(-1)
 	if k.Witness != "" {
 		then = number(get(k.Witness))
 	}
-	return enveloped(k.sum(key, get), then)
+	values := k.values(make([]string, 0, 40), pairs, beside)
+	return enveloped(sum(key, func(s *summer) {
+		for i, name := range k.Covered {
+			s.field(name, values[i])
+		}
+		k.numbered(s, get)
+	}), then)
+}
+
+// values are those of what is covered, in its order: of pairs, or else of beside. Most
+// pairs stand in that order too, so that the next is found at once.
+func (k *Kind) values(values []string, pairs []any, beside map[string]string) []string {
+	for _, name := range k.Covered {
+		values = append(values, beside[name])
+	}
+	next := 0
+	for i := 0; i+1 < len(pairs); i += 2 {
+		name, _ := pairs[i].(string)
+		for range k.Covered {
+			at := next
+			if next++; next == len(k.Covered) {
+				next = 0
+			}
+			if k.Covered[at] == name {
+				values[at], _ = pairs[i+1].(string)
+				break
+			}
+		}
+	}
+	return values
 }
 
 // In is the kind of a record by its fields as well: a payout's own transaction is
@@ -66,16 +90,20 @@ func (k *Kind) sum(key string, get func(string) string) uint32 {
 		for _, name := range k.Covered {
 			s.field(name, get(name))
 		}
-		for i := 0; k.Numbered != ""; i++ {
-			value := get(k.Numbered + strconv.Itoa(i))
-			if value == "" {
-				break
-			}
-			if value != uncounted {
-				s.text(value)
-			}
-		}
+		k.numbered(s, get)
 	})
+}
+
+func (k *Kind) numbered(s *summer, get func(string) string) {
+	for i := 0; k.Numbered != ""; i++ {
+		value := get(k.Numbered + strconv.Itoa(i))
+		if value == "" {
+			break
+		}
+		if value != uncounted {
+			s.text(value)
+		}
+	}
 }
 
 // Verified are the fields of the hash at a key, as they were read: all of them, or

@@ -6,7 +6,7 @@ import (
 )
 
 // Kind is a kind of record that is a hash: what its checksum covers, and what it does
-// not. TestKinds compares it with what is written.
+// not. TestEveryBitIsCovered compares it with what is written.
 type Kind struct {
 	Name string
 	// Covered are the fields that Go writes, in the order in which it does.

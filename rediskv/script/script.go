@@ -127,16 +127,20 @@ func withPrelude(script string) string {
 }
 
 // With is the script run with these keys and arguments.
-func (s *Script[K, A]) With(keys K, args A) *Invocation {
-	return s.with(reflect.ValueOf(keys), reflect.ValueOf(args))
+func (s *Script[K, A]) With(keys K, args A) *Invocation { return s.WithRoom(keys, args, 0, 0) }
+
+// WithRoom is With, and has room for as many keys and arguments behind them.
+func (s *Script[K, A]) WithRoom(keys K, args A, moreKeys, moreArgs int) *Invocation {
+	return s.with(reflect.ValueOf(keys), reflect.ValueOf(args), moreKeys, moreArgs)
 }
 
-func (s *Named) with(keys, args reflect.Value) *Invocation {
+func (s *Named) with(keys, args reflect.Value, moreKeys, moreArgs int) *Invocation {
 	first := 0
 	if s.Guarded {
 		first = 1
 	}
-	inv := &Invocation{Named: s, Keys: make([]string, first+len(s.keys)), Args: make([]any, first+len(s.args))}
+	haveKeys, haveArgs := first+len(s.keys), first+len(s.args)
+	inv := &Invocation{Named: s, Keys: make([]string, haveKeys, haveKeys+moreKeys), Args: make([]any, haveArgs, haveArgs+moreArgs)}
 	for i, field := range s.keys {
 		inv.Keys[first+i] = keys.FieldByIndex(field).String()
 	}
