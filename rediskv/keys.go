@@ -325,6 +325,10 @@ func (k Space) Damaged() string { return k.prefix + ":damaged" }
 // Own is the sorted set of a payout's own transaction, by position.
 func (k Space) Own(payout string) string { return k.Object(payout) + ":txn" }
 
+// Paying is the string of the operation by which a worker asks for a payout now. It
+// expires when its lease is over, by Redis' time.
+func (k Space) Paying(payout string) string { return k.Object(payout) + ":paying" }
+
 // idempotency is the string that remembers a request: operation (its id, client
 // and reach, see Caller.remembered), fingerprint, status, location and body, by
 // line. It expires.

@@ -181,6 +181,38 @@ func TestNoPayoutAfterALoss(t *testing.T) {
 	}
 }
 
+// A payout is asked for by one worker as long as its lease, which Redis' time ends: one
+// whose clock is an hour ahead does not take it, and looks again when it can be over. And
+// one whose lease is over does not put off what another worker asks for.
+func TestPayoutLeaseByRedisTime(t *testing.T) {
+	f := newFixture(t)
+	ctx, org := t.Context(), f.Caller.Organization
+	first := f.begun(t)
+	f.Clock.Advance(time.Hour)
+	if again, err := f.BeginPayout(ctx, org, first.ID, time.Minute); again != nil || err != nil {
+		t.Fatal("taken twice", again, err)
+	}
+	if due, err := f.DuePayouts(ctx, f.Space(org).Partition, 10); len(due) != 0 || err != nil {
+		t.Error("looked at again at once:", due, err)
+	}
+	f.DiedPaying(t, first.ID, time.Minute)
+	if due, err := f.DuePayouts(ctx, f.Space(org).Partition, 10); len(due) != 1 || err != nil {
+		t.Error("not looked at again:", due, err)
+	}
+	second, err := f.BeginPayout(ctx, org, first.ID, time.Minute)
+	if second == nil || err != nil {
+		t.Fatal("after the lease:", second, err)
+	}
+	must(t, f.DelayPayout(ctx, first, f.Now()))
+	if third, err := f.BeginPayout(ctx, org, first.ID, time.Minute); third != nil || err != nil {
+		t.Fatal("put off by who does not have it:", third, err)
+	}
+	must(t, f.DelayPayout(ctx, second, f.Now()))
+	if third, err := f.BeginPayout(ctx, org, first.ID, time.Minute); third == nil || err != nil {
+		t.Error("put off until now:", third, err)
+	}
+}
+
 // Of two workers that asked for one payout the first record counts.
 func TestFirstRecordOfAPayoutCounts(t *testing.T) {
 	f := newFixture(t)
@@ -188,7 +220,7 @@ func TestFirstRecordOfAPayoutCounts(t *testing.T) {
 	if again, err := f.BeginPayout(t.Context(), f.Caller.Organization, first.ID, time.Minute); again != nil || err != nil {
 		t.Fatal("taken twice", again, err)
 	}
-	f.Clock.Advance(time.Minute)
+	f.DiedPaying(t, first.ID, time.Minute)
 	second, err := f.BeginPayout(t.Context(), f.Caller.Organization, first.ID, time.Minute)
 	if err != nil || second == nil {
 		t.Fatal("after the lease:", second, err)

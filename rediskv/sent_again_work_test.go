@@ -244,14 +244,14 @@ var payoutResends = []resend{
 	}},
 	{"commit", "a payout is begun, and nobody else has it", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		p := f.begun(t)
-		f.Clock.Advance(time.Hour)
+		f.DiedPaying(t, p.ID, time.Hour)
 		return func(through *fixture) error {
 			return taken(through.BeginPayout(t.Context(), f.Caller.Organization, p.ID, time.Minute))
 		}, func() { f.rename(t) }
 	}},
 	{"commit", "a payout is begun, the lease runs out and another worker has it", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		p := f.begun(t)
-		f.Clock.Advance(time.Hour)
+		f.DiedPaying(t, p.ID, time.Hour)
 		return func(through *fixture) error {
 				// To pay what another worker pays now would be the harm.
 				if err := taken(through.BeginPayout(t.Context(), f.Caller.Organization, p.ID, time.Minute)); !errors.Is(err, errNotTaken) {
@@ -259,7 +259,7 @@ var payoutResends = []resend{
 				}
 				return nil
 			}, func() {
-				f.Clock.Advance(time.Hour)
+				f.DiedPaying(t, p.ID, time.Hour)
 				must(t, taken(f.BeginPayout(t.Context(), f.Caller.Organization, p.ID, time.Minute)))
 			}
 	}},

@@ -109,7 +109,7 @@ func (w *Worker) ask(ctx context.Context, p *tollgate.Payout) (ended int, again 
 			next = next.Add(w.waitFor(err, p))
 			w.Observer.Payouts("later", 1)
 		}
-		delayed := w.Store.DelayPayout(recording, p.OrganizationID, p.ID, next)
+		delayed := w.Store.DelayPayout(recording, p, next)
 		// That there is no answer yet is no failure of the round: in its pause
 		// other organizations would wait, too.
 		if later, ok := errors.AsType[*Later](err); ok && ctx.Err() == nil && delayed == nil {

@@ -2,6 +2,7 @@ package payouts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -208,13 +209,14 @@ func payoutTransaction(c *rediskv.Commit, ctx context.Context, was *ledger.Store
 	return nil
 }
 
-// BeginPayout takes a payout to pay it, for as long as the lease; nil when its
-// turn has not come, when it is paid, or when another worker has it. A lease
-// that ran out does not say that nothing was paid: the payout step is asked
-// again, with the same id.
+// BeginPayout takes a payout to pay it, for as long as the lease, by Redis' time; nil
+// when its turn has not come, when it is paid, or when another worker has it. A lease
+// that ran out does not say that nothing was paid: the payout step is asked again, with
+// the same id. A build before goes by the lease of the payout itself and its own clock.
 func (s *Store) BeginPayout(ctx context.Context, org, id string, lease time.Duration) (*tollgate.Payout, error) {
 	caller, operation := rediskv.Caller{Organization: org}, s.db.NewID("")
-	ctx, may := s.mayPay(ctx, s.db.Space(org))
+	k := s.db.Space(org)
+	ctx, may := s.mayPay(ctx, k)
 	if !may {
 		return nil, nil
 	}
@@ -233,8 +235,13 @@ func (s *Store) BeginPayout(ctx context.Context, org, id string, lease time.Dura
 		if ch == nil {
 			return nil, nil
 		}
+		if left, err := s.heldFor(ctx, k, id); left > 0 || err != nil {
+			return nil, errors.Join(err, s.lookAgain(ctx, p, s.db.Now().Add(left)))
+		}
 		b := s.db.NewCommit(caller, nil)
-		b.Do("HSET", b.Space.Object(id), "op", operation)
+		b.Still("", "GET", k.Paying(id))
+		b.Do("SET", k.Paying(id), operation, "PX", strconv.FormatInt(lease.Milliseconds(), 10))
+		b.Do("HSET", k.Object(id), "op", operation)
 		if err := payout(b, ctx, p, ch); err != nil {
 			return nil, err
 		}
@@ -250,17 +257,43 @@ func (s *Store) BeginPayout(ctx context.Context, org, id string, lease time.Dura
 	})
 }
 
-// DelayPayout asks for a payout again later: the payout step could not say
-// what became of it.
-func (s *Store) DelayPayout(ctx context.Context, org, id string, until tollgate.Instant) error {
-	k := s.db.Space(org)
-	return s.db.Timed(ctx, "delay_payout", func(ctx context.Context) error {
-		pipe := s.db.Redis.TxPipeline()
-		pipe.HSet(ctx, k.Object(id), "lease", rediskv.Milli(until))
-		pipe.ZAddXX(ctx, k.Payouts, redis.Z{Score: float64(until), Member: org + "/" + id})
-		_, err := pipe.Exec(ctx)
+// heldFor is how long another worker has a payout yet.
+func (s *Store) heldFor(ctx context.Context, k rediskv.Space, id string) (left time.Duration, err error) {
+	err = s.db.Timed(ctx, "payout_lease", func(ctx context.Context) (err error) {
+		left, err = s.db.Redis.PTTL(ctx, k.Paying(id)).Result()
 		return err
 	})
+	return left, err
+}
+
+// lookAgain has a payout that another worker has looked at when the lease is over: by a
+// clock ahead of Redis' it was due before.
+func (s *Store) lookAgain(ctx context.Context, p *ledger.StoredPayout, at tollgate.Instant) error {
+	b := s.db.NewCommit(rediskv.Caller{Organization: p.OrganizationID}, nil)
+	for _, name := range []string{"st", "asked", "lease"} { // or it has gone on
+		b.Still(p.Fields[name], "HGET", b.Space.Object(p.ID), name)
+	}
+	b.Do("ZADD", b.Space.Payouts, "XX", rediskv.Milli(at), b.Space.Org+"/"+p.ID)
+	return unlessConflict(b.Run(ctx))
+}
+
+// DelayPayout asks for a payout again later: the payout step could not say what became
+// of it. Where the lease was over, and another worker has asked since, it is that one's.
+func (s *Store) DelayPayout(ctx context.Context, p *tollgate.Payout, until tollgate.Instant) error {
+	b := s.db.NewCommit(rediskv.Caller{Organization: p.OrganizationID}, nil)
+	k, key := b.Space, b.Space.Object(p.ID)
+	b.Still(strconv.FormatInt(p.Asked, 10), "HGET", key, "asked")
+	b.Do("HSET", key, "lease", rediskv.Milli(until))
+	b.Do("ZADD", k.Payouts, "XX", rediskv.Milli(until), k.Org+"/"+p.ID)
+	b.Do("DEL", k.Paying(p.ID))
+	return unlessConflict(b.Run(ctx))
+}
+
+func unlessConflict(_ rediskv.Result, err error) error {
+	if errors.Is(err, rediskv.ErrConflict) {
+		return nil
+	}
+	return err
 }
 
 // PayoutAccount reads when an account is paid.

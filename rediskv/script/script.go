@@ -47,6 +47,11 @@ type Invocation struct {
 	Args []any
 }
 
+// Grow makes room for as many keys and arguments behind those that there are.
+func (inv *Invocation) Grow(keys, args int) {
+	inv.Keys, inv.Args = slices.Grow(inv.Keys, keys), slices.Grow(inv.Args, args)
+}
+
 // Group appends a number of values, and these.
 func (inv *Invocation) Group(values []any) {
 	inv.Args = append(append(inv.Args, len(values)), values...)
@@ -127,20 +132,16 @@ func withPrelude(script string) string {
 }
 
 // With is the script run with these keys and arguments.
-func (s *Script[K, A]) With(keys K, args A) *Invocation { return s.WithRoom(keys, args, 0, 0) }
-
-// WithRoom is With, and has room for as many keys and arguments behind them.
-func (s *Script[K, A]) WithRoom(keys K, args A, moreKeys, moreArgs int) *Invocation {
-	return s.with(reflect.ValueOf(keys), reflect.ValueOf(args), moreKeys, moreArgs)
+func (s *Script[K, A]) With(keys K, args A) *Invocation {
+	return s.with(reflect.ValueOf(keys), reflect.ValueOf(args))
 }
 
-func (s *Named) with(keys, args reflect.Value, moreKeys, moreArgs int) *Invocation {
+func (s *Named) with(keys, args reflect.Value) *Invocation {
 	first := 0
 	if s.Guarded {
 		first = 1
 	}
-	haveKeys, haveArgs := first+len(s.keys), first+len(s.args)
-	inv := &Invocation{Named: s, Keys: make([]string, haveKeys, haveKeys+moreKeys), Args: make([]any, haveArgs, haveArgs+moreArgs)}
+	inv := &Invocation{Named: s, Keys: make([]string, first+len(s.keys)), Args: make([]any, first+len(s.args))}
 	for i, field := range s.keys {
 		inv.Keys[first+i] = keys.FieldByIndex(field).String()
 	}

@@ -247,3 +247,12 @@ func (s *Shop) Died(t testing.TB, lease time.Duration) {
 	}
 	s.Clock.Advance(lease)
 }
+
+// DiedPaying is Died for the worker that asks for a payout now.
+func (s *Shop) DiedPaying(t testing.TB, payout string, lease time.Duration) {
+	t.Helper()
+	if err := s.Redis.Del(t.Context(), s.Space(s.Caller.Organization).Paying(payout)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.Clock.Advance(lease)
+}
