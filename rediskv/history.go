@@ -28,8 +28,12 @@ func historyKeys(partitions int) []string {
 // Lost tells of a loss that this process has found.
 func (s *DB) Lost(f history.Finding, r history.Record) {
 	s.Cache.ForgetAll()
+	since := "its beginning, or not known"
+	if f.Loss.Since != 0 {
+		since = f.Loss.Since.String()
+	}
 	s.Log.Error("Redis does not have what it acknowledged: data is lost", "partition", f.Partition, "reason", f.Loss.Reason, "organization", f.Loss.Organization,
-		"acknowledged", f.Loss.Acknowledged, "found", f.Loss.Found, "missing_since", f.Loss.Since.String(), "history", r.ID, "writes_go_on", r.Open)
+		"acknowledged", f.Loss.Acknowledged, "found", f.Loss.Found, "missing_since", since, "history", r.ID, "writes_go_on", r.Open)
 	if s.onLoss != nil {
 		s.onLoss()
 	}

@@ -2,7 +2,9 @@ package rediskv_test
 
 import (
 	"context"
+	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -247,8 +249,11 @@ func TestAcceptanceLost(t *testing.T) {
 	ctx, org, raw := t.Context(), f.Caller.Organization, rawClient(t, server.URL)
 	p := f.Space(org).Partition
 	known := f.historyRecord(t, raw)
-	if err := f.SuspectHistory(ctx, org, known.ID, history.Token, 2, 1); code(err) != string(tollgate.CodeHistoryChanged) || told != 1 {
-		t.Fatal(err, told)
+	f.Pay(t, eur(1000), tollgate.CaptureManual)
+	last := raw.XRevRangeN(ctx, f.Space(org).Events(), "+", "-", 1).Val()[0].ID
+	err := f.SuspectHistory(ctx, org, known.ID, history.Token, 2, 1)
+	if e, ok := errors.AsType[*tollgate.Error](err); !ok || e.Code != tollgate.CodeHistoryChanged || told != 1 || !strings.HasPrefix(last, rediskv.Milli(e.Context.Since)+"-") {
+		t.Fatalf("%v, told %d times; the last event there is %s", err, told, last)
 	}
 	undecided := raw.HGetAll(ctx, rediskv.HistoryKey(p)).Val()
 	accepted, err := f.Histories.Accept(ctx, p, false, 0)

@@ -325,6 +325,12 @@ func (w *Watch) Suspect(ctx context.Context, partition int, org, named, evidence
 	if r.Open && evidence != "" && r.ID == named {
 		loss := Loss{Reason: evidence, FoundAt: run.host.Now(), Organization: org, Acknowledged: acknowledged, Found: found}
 		err = run.host.Timed(ctx, scriptDecide.Name, func(ctx context.Context) error {
+			_, events := run.host.LogOf(partition, org)
+			last := run.client.XRevRangeN(ctx, events, "+", "-", 1)
+			if err := last.Err(); err != nil && !peer.IsReply(err) {
+				return err
+			}
+			loss.Since = since([]*redis.XMessageSliceCmd{last})
 			return w.found(ctx, run.client, w.finding(partition, loss))
 		})
 		if err != nil {
