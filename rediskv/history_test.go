@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,13 +22,19 @@ import (
 // goBack has Redis restart without the last event of the organization.
 func (f *fixture) goBack(t *testing.T, server *redistest.Server) {
 	t.Helper()
+	f.shorten(t)
+	server.Kill()
+	server.Restart()
+}
+
+// shorten takes the last event of the organization away.
+func (f *fixture) shorten(t *testing.T) {
+	t.Helper()
 	raw := rawClient(t, f.URL)
 	k := f.Space(f.Caller.Organization)
 	must(t, raw.HIncrBy(t.Context(), k.Sequences(), "event", -1).Err())
 	last := raw.XRevRangeN(t.Context(), k.Events(), "+", "-", 1).Val()
 	must(t, raw.XDel(t.Context(), k.Events(), last[0].ID).Err())
-	server.Kill()
-	server.Restart()
 }
 
 // record is what is stored of the organization's history.
@@ -238,6 +245,57 @@ func TestCopyPutBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A server that was a replica meanwhile is compared although the connections to it are the
+// same: with the next heartbeat.
+func TestLossOnAnOldConnection(t *testing.T) {
+	server, _ := redistest.Replicated(t)
+	lost := 0
+	f := newFixtureAt(t, server.URL).with(t, rediskv.Options{URL: server.URL, Lost: func() { lost++ }})
+	f.Pay(t, eur(1000), tollgate.CaptureManual)
+	if f.Beat(t.Context()); lost != 0 {
+		t.Fatalf("told %d times of nothing", lost)
+	}
+	server.Unfollow()
+	must(t, server.Command("REPLICAOF", "NO", "ONE"))
+	f.shorten(t)
+	if f.Beat(t.Context()); lost != 1 {
+		t.Errorf("told %d times", lost)
+	}
+	if err := f.tries(t, t.Context(), "after it"); code(err) != string(tollgate.CodeHistoryLost) {
+		t.Error(err)
+	}
+}
+
+// A connection to a replica of a cluster would stay when it becomes the master, and nothing
+// was compared on it: it is not used.
+func TestNoConnectionToAReplica(t *testing.T) {
+	if redistest.Kind(t) != redistest.Cluster {
+		t.Skip("of a cluster")
+	}
+	f := newFixtureAt(t, redistest.ReplicatedCluster(t).URL)
+	var asked, refused atomic.Int64
+	connect := func(ctx context.Context, replica *redis.Client) error {
+		asked.Add(1)
+		for range 3 { // one may be of the start, when there was nothing to compare with yet
+			c := replica.Conn()
+			defer c.Close()
+			if err := c.Ping(ctx).Err(); err != nil && strings.Contains(err.Error(), "replica of a cluster") {
+				refused.Add(1)
+				return nil
+			}
+		}
+		return nil
+	}
+	testkit.Eventually(t, "the replicas are known", func() bool {
+		must(t, f.Redis.(*redis.ClusterClient).ForEachSlave(t.Context(), connect))
+		return asked.Load() > 0
+	})
+	if asked.Load() != refused.Load() {
+		t.Errorf("%d replicas are asked, %d connections are refused", asked.Load(), refused.Load())
+	}
+	f.Pay(t, eur(1000), tollgate.CaptureManual)
 }
 
 // An acceptance that Redis has lost is a loss as well: payouts would wait for another one of

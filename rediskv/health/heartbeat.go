@@ -193,6 +193,9 @@ func (s *Store) beat(ctx context.Context, m master) (b beat) {
 			return err
 		})
 	}
+	if b.err == nil { // or in a second again
+		_ = s.db.Timed(ctx, "look_for_loss", func(ctx context.Context) error { return s.db.Histories.Look(ctx, m.client) })
+	}
 	if err == nil && s.db.Wall != nil {
 		b.clock = &reading{}
 		*b.clock = read(asked, s.now(), theirs)

@@ -2,7 +2,7 @@ package history
 
 import (
 	"context"
-	"maps"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -111,12 +111,31 @@ func (w *Watch) follow(host Host, client redis.UniversalClient, server string) {
 	w.running.Store(&running{host, client})
 }
 
-// Connected is what go-redis does with a connection before it is used.
+// Connected is what go-redis does with a connection before it is used. One to a replica
+// of a cluster is not: it stays when that becomes the master, and nothing has been
+// compared on it.
 func (w *Watch) Connected(ctx context.Context, c *redis.Conn) error {
-	if w.running.Load() == nil { // it is the first: there is nothing to compare with
+	run := w.running.Load()
+	if run == nil { // it is the first: there is nothing to compare with
 		return nil
 	}
-	server := serverOf(ctx, c)
+	facts := peer.Asked(ctx, c)
+	if _, cluster := run.client.(*redis.ClusterClient); cluster && facts["role"] == "slave" {
+		return errReplica
+	}
+	return w.compareRun(ctx, c, facts.Run())
+}
+
+var errReplica = errors.New("it is a replica of a cluster")
+
+// Look is Connected for a server that is used already. One that has been a replica
+// meanwhile is another run, and the connections to it are the same.
+func (w *Watch) Look(ctx context.Context, c redis.Cmdable) error {
+	return w.compareRun(ctx, c, peer.Asked(ctx, c).Run())
+}
+
+// compareRun compares a run of a server once.
+func (w *Watch) compareRun(ctx context.Context, c redis.Cmdable, server string) error {
 	w.one.Lock()
 	known := server != "" && w.compared[server]
 	w.one.Unlock()
@@ -141,23 +160,8 @@ func (w *Watch) met(server string) {
 	}
 }
 
-// serverOf is which run of which server it is; what does not say is compared.
-func serverOf(ctx context.Context, c redis.Cmdable) string {
-	ask, facts := c.Pipeline(), peer.Facts{}
-	sections := []*redis.StringCmd{ask.Info(ctx, "server"), ask.Info(ctx, "replication")}
-	_, _ = ask.Exec(ctx)
-	for _, section := range sections {
-		maps.Copy(facts, peer.In(section.Val()))
-	}
-	return facts.Run()
-}
-
 // compareAll has what is missing written down, and tells of it.
-func (w *Watch) compareAll(ctx context.Context, c interface {
-	redis.Cmdable
-	redis.Scripter
-},
-) error {
+func (w *Watch) compareAll(ctx context.Context, c redis.Cmdable) error {
 	run := w.running.Load()
 	_, cluster := run.client.(*redis.ClusterClient)
 	found, err := w.Compare(ctx, c, run.host, cluster, run.host.Now())

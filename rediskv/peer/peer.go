@@ -47,6 +47,18 @@ func Ask(ctx context.Context, pipe redis.Pipeliner) func() (Facts, error) {
 	}
 }
 
+// Asked is what a server says of which one it is and what it is for others, at once. What
+// is not answered is missing.
+func Asked(ctx context.Context, c redis.Cmdable) Facts {
+	ask, f := c.Pipeline(), Facts{}
+	sections := []*redis.StringCmd{ask.Info(ctx, "server"), ask.Info(ctx, "replication")}
+	_, _ = ask.Exec(ctx)
+	for _, section := range sections {
+		maps.Copy(f, In(section.Val()))
+	}
+	return f
+}
+
 // In are the lines of INFO.
 func In(info string) Facts {
 	f := Facts{}
