@@ -3,9 +3,11 @@ package handlers_test
 import (
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"tollgate"
 	"tollgate/rediskv/redistest"
 )
 
@@ -31,6 +33,12 @@ func TestHistoryChanges(t *testing.T) {
 	must(t, last, err)
 	check(t, w.store.Redis.XDel(ctx, k.Events(), last[0].ID).Err())
 	check(t, w.store.Redis.HIncrBy(ctx, k.Sequences(), "event", -1).Err())
+	last, err = w.store.Redis.XRevRangeN(ctx, k.Events(), "+", "-", 1).Result()
+	must(t, last, err)
+	milli, _, _ := strings.Cut(last[0].ID, "-")
+	n, err := strconv.ParseInt(milli, 10, 64)
+	must(t, n, err)
+	at := tollgate.Instant(n)
 
 	w.want(w.call("GET", tail, ""), 503, "history_lost")
 	w.want(w.pay("c", body), 503, "history_lost")
@@ -50,8 +58,8 @@ func TestHistoryChanges(t *testing.T) {
 	next, err := w.store.Histories.Accept(ctx, k.Partition, false, 0)
 	must(t, next, err)
 	gone := w.want(w.pay("c", body), 410, "history_changed")
-	if _, ok := gone.body["since"]; ok { // a cursor does not say
-		t.Errorf("%s", gone.text)
+	if since := gone.body["since"]; since != at.String() { // of the last event that is there
+		t.Errorf("%s, want since %s", gone.text, at)
 	}
 	w.want(w.pay("a", body), 410, "history_changed")
 	w.want(w.call("GET", tail, ""), 410, "history_changed")

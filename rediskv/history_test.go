@@ -254,13 +254,13 @@ func TestLossOnAnOldConnection(t *testing.T) {
 	lost := 0
 	f := newFixtureAt(t, server.URL).with(t, rediskv.Options{URL: server.URL, Lost: func() { lost++ }})
 	f.Pay(t, eur(1000), tollgate.CaptureManual)
-	if f.Beat(t.Context()); lost != 0 {
+	if f.LookForLoss(t.Context()); lost != 0 {
 		t.Fatalf("told %d times of nothing", lost)
 	}
 	server.Unfollow()
 	must(t, server.Command("REPLICAOF", "NO", "ONE"))
 	f.shorten(t)
-	if f.Beat(t.Context()); lost != 1 {
+	if f.LookForLoss(t.Context()); lost != 1 {
 		t.Errorf("told %d times", lost)
 	}
 	if err := f.tries(t, t.Context(), "after it"); code(err) != string(tollgate.CodeHistoryLost) {

@@ -9,9 +9,9 @@ import (
 // lookEvery is how often a process looks at what Redis says of itself.
 const lookEvery = time.Minute
 
-// FollowHealth writes a heartbeat every second, and looks every minute and after each
-// reconnect at what every master says of itself, and at the layout, until ctx ends. Of several who follow
-// on one Store one does it.
+// FollowHealth writes a heartbeat every second and looks for losses then. Every minute and
+// after each reconnect it looks at what every master says of itself, and at the layout.
+// It returns when ctx ends. Of several who follow on one Store one does it.
 func (s *Store) FollowHealth(ctx context.Context) {
 	if s.db.IsOffline() {
 		return
@@ -28,7 +28,9 @@ func (s *Store) FollowHealth(ctx context.Context) {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
 	for {
-		s.Beat(ctx)
+		if s.Beat(ctx) == Written {
+			s.LookForLoss(ctx)
+		}
 		select {
 		case <-ctx.Done():
 			return

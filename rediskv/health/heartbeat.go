@@ -148,6 +148,15 @@ func (s *Store) Beat(ctx context.Context) Write {
 	return now.write
 }
 
+// LookForLoss compares what every master has with what it acknowledged, where it has been a
+// replica since that was done last. What cannot be said now can be with the next heartbeat.
+func (s *Store) LookForLoss(ctx context.Context) {
+	all, _ := s.masters(ctx)
+	for _, m := range all {
+		_ = s.db.Timed(ctx, "look_for_loss", func(ctx context.Context) error { return s.db.Histories.Look(ctx, m.client) })
+	}
+}
+
 // note keeps what a heartbeat has shown, and says what has changed.
 func (s *Store) note(ctx context.Context, now pulse, clock *reading) {
 	s.mu.Lock()
@@ -192,9 +201,6 @@ func (s *Store) beat(ctx context.Context, m master) (b beat) {
 			theirs, err = m.client.Time(ctx).Result()
 			return err
 		})
-	}
-	if b.err == nil { // or in a second again
-		_ = s.db.Timed(ctx, "look_for_loss", func(ctx context.Context) error { return s.db.Histories.Look(ctx, m.client) })
 	}
 	if err == nil && s.db.Wall != nil {
 		b.clock = &reading{}

@@ -129,9 +129,14 @@ func (w *Watch) Connected(ctx context.Context, c *redis.Conn) error {
 var errReplica = errors.New("it is a replica of a cluster")
 
 // Look is Connected for a server that is used already. One that has been a replica
-// meanwhile is another run, and the connections to it are the same.
+// meanwhile is another run, and the connections to it are the same. Of one that does not
+// say which run it is, nothing is known.
 func (w *Watch) Look(ctx context.Context, c redis.Cmdable) error {
-	return w.compareRun(ctx, c, peer.Asked(ctx, c).Run())
+	server := peer.Asked(ctx, c).Run()
+	if server == "" {
+		return nil
+	}
+	return w.compareRun(ctx, c, server)
 }
 
 // compareRun compares a run of a server once.
