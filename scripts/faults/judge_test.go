@@ -44,7 +44,7 @@ func (w *world) judge() {
 	w.tell()
 }
 
-// tell prints the figures, and everything that is wrong.
+// tell prints the figures, and what receivers and the bank have found wrong.
 func (w *world) tell() {
 	w.t.Helper()
 	w.mu.Lock()
@@ -65,7 +65,7 @@ func (w *world) tell() {
 	if made == 0 {
 		w.t.Error("nothing was acknowledged")
 	}
-	for _, text := range append(append(w.wrong, w.receivers.wrong...), w.bank.wrong...) {
+	for _, text := range append(w.receivers.wrong, w.bank.wrong...) {
 		w.t.Error(text)
 	}
 }

@@ -58,11 +58,18 @@ func newWorld(t *testing.T, p plan, s *site, serves, works int) *world {
 	for range works {
 		w.works = append(w.works, newPlace(t, "work", s.env))
 	}
-	t.Cleanup(func() { w.stopping.Store(true); w.running.Wait() }) // before the processes end
+	t.Cleanup(func() {
+		w.stopping.Store(true)
+		w.running.Wait() // before the processes end
+		for _, text := range w.wrong {
+			t.Error(text)
+		}
+	})
 	return w
 }
 
-// fail notes that something is wrong. A part goes on, to say how much.
+// fail notes that something is wrong, which is told at the end, also where the part ends
+// early. A part goes on, to say how much.
 func (w *world) fail(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
