@@ -122,8 +122,9 @@ type flips struct {
 }
 
 // passing are kinds of keys that hold nothing but what may be forgotten, and expire: rates,
-// assertions that were shown, marks of operations.
-var passing = []string{"rate", "jti", "op"}
+// assertions that were shown, marks of operations and of who asks for a payout, of which
+// only whether they are there counts.
+var passing = []string{"rate", "jti", "op", "po:paying"}
 
 // learn lists the keys of each organization by their kind: what stands behind its id,
 // without ids and numbers.
