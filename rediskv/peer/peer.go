@@ -20,22 +20,15 @@ type Facts map[string]string
 
 // Ask queues the questions. What it returns reads the answers.
 func Ask(ctx context.Context, pipe redis.Pipeliner) func() (Facts, error) {
-	var sections []*redis.StringCmd
-	for _, section := range []string{"server", "persistence", "replication", "memory"} {
-		sections = append(sections, pipe.Info(ctx, section))
-	}
+	said := ask(ctx, pipe, "server", "persistence", "replication", "memory")
 	var settings []*redis.MapStringStringCmd
 	for _, name := range []string{"appendfsync", "aof-load-truncated"} { // two names at once are for Redis 7
 		settings = append(settings, pipe.ConfigGet(ctx, name))
 	}
 	return func() (Facts, error) {
-		f := Facts{}
-		for _, section := range sections {
-			text, err := section.Result()
-			if err != nil && !IsReply(err) {
-				return nil, err
-			}
-			maps.Copy(f, In(text))
+		f, err := said()
+		if err != nil {
+			return nil, err
 		}
 		for _, setting := range settings {
 			if err := setting.Err(); err != nil && !IsReply(err) {
@@ -50,13 +43,30 @@ func Ask(ctx context.Context, pipe redis.Pipeliner) func() (Facts, error) {
 // Asked is what a server says of which one it is and what it is for others, at once. What
 // is not answered is missing.
 func Asked(ctx context.Context, c redis.Cmdable) Facts {
-	ask, f := c.Pipeline(), Facts{}
-	sections := []*redis.StringCmd{ask.Info(ctx, "server"), ask.Info(ctx, "replication")}
-	_, _ = ask.Exec(ctx)
-	for _, section := range sections {
-		maps.Copy(f, In(section.Val()))
-	}
+	pipe := c.Pipeline()
+	said := ask(ctx, pipe, "server", "replication")
+	_, _ = pipe.Exec(ctx)
+	f, _ := said()
 	return f
+}
+
+// ask queues sections of INFO. What it returns reads them: those that were answered, and
+// the error of a server that is not there.
+func ask(ctx context.Context, pipe redis.Pipeliner, names ...string) func() (Facts, error) {
+	sections := make([]*redis.StringCmd, len(names))
+	for i, name := range names {
+		sections[i] = pipe.Info(ctx, name)
+	}
+	return func() (f Facts, err error) {
+		f = Facts{}
+		for _, section := range sections {
+			if failed := section.Err(); failed != nil && !IsReply(failed) {
+				err = failed
+			}
+			maps.Copy(f, In(section.Val()))
+		}
+		return f, err
+	}
 }
 
 // In are the lines of INFO.

@@ -61,6 +61,8 @@ func newWorld(t *testing.T, p plan, s *site, serves, works int) *world {
 	t.Cleanup(func() {
 		w.stopping.Store(true)
 		w.running.Wait() // before the processes end
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		for _, text := range w.wrong {
 			t.Error(text)
 		}
