@@ -29,7 +29,8 @@ type call struct {
 	connection *connection.Conn // nil where none of ours carries the request
 	ctx        context.Context
 	params     httprouter.Params
-	row        *row // nil for an address that is no route
+	row        *row   // nil for an address that is no route
+	door       string // the path of a Door, else empty
 	id         string
 	start      time.Time
 	trace      string // the trace id that a valid traceparent carried

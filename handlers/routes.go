@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/julienschmidt/httprouter"
+
 	"tollgate/handlers/auth"
 	"tollgate/handlers/input"
 )
@@ -98,6 +100,33 @@ var rows = []row{
 	{Route: Route{"GET", "/openapi.json", ""}, do: (*Server).getOpenAPI},
 	{Route: Route{"GET", "/healthz", ""}, do: (*Server).health},
 	{Route: Route{"GET", "/readyz", ""}, query: []string{"for"}, do: (*Server).ready},
+}
+
+// Door is what a process answers beside the API, to people and to programs that
+// speak something else: a page, say. A request goes through the limits of every
+// request, the log and the metrics; Handler does the rest, and it reads no Redis
+// but through the API.
+type Door struct {
+	Methods []string // GET is HEAD, too
+	Path    string   // as httprouter has it, "/docs/*page"; the API's routes come first
+	Handler http.Handler
+}
+
+// Open adds doors to what the server answers. It is called before the first request.
+func (s *Server) Open(doors ...Door) {
+	for _, d := range doors {
+		for _, method := range d.Methods {
+			open := func(w http.ResponseWriter, req *http.Request, _ httprouter.Params) {
+				c := w.(*call)
+				c.door = d.Path
+				d.Handler.ServeHTTP(c, req)
+			}
+			s.router.Handle(method, d.Path, open)
+			if method == http.MethodGet {
+				s.router.Handle(http.MethodHead, d.Path, open)
+			}
+		}
+	}
 }
 
 // Routes lists what the API answers, in the order of the specification. HEAD

@@ -83,8 +83,14 @@ func (s *Server) finish(c *call) {
 	}
 	took := s.wall().Sub(c.start)
 	route := "none"
-	if c.row != nil {
+	switch {
+	case c.row != nil:
 		route = c.row.name()
+	case c.door != "":
+		route = c.request.Method + " " + c.door
+		if c.request.Method == http.MethodHead {
+			route = http.MethodGet + " " + c.door
+		}
 	}
 	s.observer.Request(route, c.status, took)
 	if c.servedBy != "" {
