@@ -131,6 +131,9 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 	}
 	defer s.Close(ctx)
 	metrics.Watch(s)
+	if o.workerd == "" { // it answers what it was built with
+		s.Server.Open(tokenDoor(a, secrets, url))
+	}
 	receiver, err := startReceiver(ctx, a, store, s.Vault, log)
 	if err != nil {
 		return err

@@ -39,6 +39,9 @@ func printGuide(a *cli.App, env []sandbox.Variable, o devOptions) error {
 			}
 		}
 	}
+	if o.workerd == "" {
+		fmt.Fprintf(&b, `  curl -s "$TOLLGATE_URL/v1/merchant-accounts" -H "Authorization: Bearer $(curl -s "$TOLLGATE_URL%s" -H 'Accept: text/plain')"`+"\n", tokenPath)
+	}
 	for _, line := range []string{
 		"token",
 		"quote 100.00 EUR shop.example",
