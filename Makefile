@@ -120,7 +120,7 @@ race: ## the tests of RACE (where goroutines share memory) under the race detect
 
 # Everything, with what takes too long for every commit.
 test-all: ## all of it, on all three kinds of Redis, under the race detector, with other people's clients; about an hour
-	@for target in test check test-server test-cluster 'edge-test EDGE=all' 'sandbox-test SANDBOX=all' builds 'race RACE=./... RACE_SKIP=^$$' conformance openapi templates fuzz; do \
+	@for target in test check test-server test-cluster 'edge-test EDGE=all' 'sandbox-test SANDBOX=all' builds 'race RACE=./... RACE_SKIP=^$$' conformance openapi examples templates fuzz; do \
 		echo "==> make $$target"; $(MAKE) --no-print-directory $$target || exit 1; \
 	done
 
@@ -131,9 +131,9 @@ check: ## formatting, vet, staticcheck, dead code, go.mod, shell syntax
 	$(STATICCHECK) ./...
 	@echo deadcode; out=$$($(DEADCODE) -test ./...) && { [ -z "$$out" ] || { echo "$$out"; exit 1; }; }
 	$(GO) mod tidy -diff
-	for module in faults load rulesbench sandbox; do (cd scripts/$$module && $(GO) vet ./... && $(STATICCHECK) ./... && $(GO) mod tidy -diff) || exit 1; done
+	for module in examples/go faults load rulesbench sandbox; do (cd scripts/$$module && $(GO) vet ./... && $(STATICCHECK) ./... && $(GO) mod tidy -diff) || exit 1; done
 	for script in scripts/*.sh scripts/*/*.sh; do sh -n "$$script" || exit 1; done
-	bash -n .ci/run
+	for script in .ci/run scripts/examples/curl/*.sh; do bash -n "$$script" || exit 1; done
 
 bench: ## benchmarks, with each one's ratio to the fastest of its group
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime 300ms ./... | awk -f scripts/bench.awk
@@ -152,6 +152,10 @@ conformance: ## OAuth clients that others wrote, against the running binary; nee
 openapi: ## the OpenAPI document before linters and generators that others wrote; their clients pay; needs Node.js and npm
 	scripts/openapi/run.sh
 
+examples: ## the examples in other languages pay and verify webhooks; needs Python with httpx, jwt, cryptography; Node.js, npm, jq, socat
+	cd scripts/examples/node && npm ci --ignore-scripts --no-audit --no-fund
+	TOLLGATE_TEST_EXAMPLES=all $(GO) test -count=1 -timeout 5m ./scripts/examples
+
 templates: ## rules in C, Rust and AssemblyScript, built and compared; needs clang, lld, rustc with wasm32, Node.js
 	cd scripts/templates && npm ci --ignore-scripts --no-audit --no-fund
 	TOLLGATE_TEST_TEMPLATES=all $(GO) test -count=1 -run Templates -v ./cmd/tollgate/rules
@@ -169,7 +173,7 @@ fair: ## p99 of a modest tenant's requests, alone and beside a greedy one; fails
 		taskset -c 0-$$((half - 1)) $(GO) test -count=1 -p 1 -timeout 6m -run '^TestFair$$' -v ./handlers ./handlers/worker
 
 clean: ## remove what the other targets made
-	rm -rf bin .tollgate scripts/conformance/node_modules scripts/templates/node_modules
+	rm -rf bin .tollgate scripts/conformance/node_modules scripts/examples/node/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: help build builds faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi templates load fair clean
+.PHONY: help build builds faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi examples templates load fair clean

@@ -124,7 +124,7 @@ var owners = map[string][]string{
 	"github.com/santhosh-tekuri/jsonschema": {"handlers/conform"},
 	"github.com/klauspost/compress":         {"rediskv/exports"},
 
-	"github.com/standard-webhooks/standard-webhooks": {"handlers/worker"},
+	"github.com/standard-webhooks/standard-webhooks": {"handlers/worker", "scripts/examples"},
 }
 
 func TestImportsRunOneWay(t *testing.T) {
