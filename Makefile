@@ -46,9 +46,9 @@ help: ## list the targets
 build: ## bin/tollgate
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-X tollgate/cmd/tollgate/cli.version=$(VERSION)' -o bin/tollgate ./cmd/tollgate
 
-dev: build ## run everything on an embedded Redis with a demonstration organization
+dev: build ## run everything on an embedded Redis with a demonstration organization; ADDR for another address
 	@mkdir -p .tollgate
-	@exec bin/tollgate dev --write-env .tollgate/dev.env
+	@exec bin/tollgate dev $(if $(ADDR),--addr $(ADDR)) --write-env .tollgate/dev.env
 
 edge: ## bin/edge: the service as WebAssembly, for workerd
 	@mkdir -p bin/edge
@@ -120,7 +120,7 @@ race: ## the tests of RACE (where goroutines share memory) under the race detect
 
 # Everything, with what takes too long for every commit.
 test-all: ## all of it, on all three kinds of Redis, under the race detector, with other people's clients; about an hour
-	@for target in test check test-server test-cluster 'edge-test EDGE=all' 'sandbox-test SANDBOX=all' builds 'race RACE=./... RACE_SKIP=^$$' conformance openapi examples templates fuzz; do \
+	@for target in test check test-server test-cluster 'edge-test EDGE=all' 'sandbox-test SANDBOX=all' builds 'race RACE=./... RACE_SKIP=^$$' conformance openapi examples walks templates fuzz; do \
 		echo "==> make $$target"; $(MAKE) --no-print-directory $$target || exit 1; \
 	done
 
@@ -156,6 +156,9 @@ examples: ## the examples in other languages pay and verify webhooks; needs Pyth
 	cd scripts/examples/node && npm ci --ignore-scripts --no-audit --no-fund
 	TOLLGATE_TEST_EXAMPLES=all $(GO) test -count=1 -timeout 5m ./scripts/examples
 
+walks: ## what the README promises to people, played: a first payment, a new fee
+	@for walk in scripts/walks/*.sh; do echo "==> $$walk"; $$walk || exit 1; done
+
 templates: ## rules in C, Rust and AssemblyScript, built and compared; needs clang, lld, rustc with wasm32, Node.js
 	cd scripts/templates && npm ci --ignore-scripts --no-audit --no-fund
 	TOLLGATE_TEST_TEMPLATES=all $(GO) test -count=1 -run Templates -v ./cmd/tollgate/rules
@@ -176,4 +179,4 @@ clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/examples/node/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: help build builds faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi examples templates load fair clean
+.PHONY: help build builds faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi examples walks templates load fair clean

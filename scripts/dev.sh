@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # Read by scripts that run something against a `tollgate dev` of their own
-# (conformance/run.sh, openapi/run.sh): ". ../dev.sh". It makes the directory
+# (conformance/run.sh, openapi/run.sh, walks/first-payment.sh): ". ../dev.sh". It makes the directory
 # $work, which goes at the end together with the sandbox, however the script
 # ends. The script stands in a directory beside this file, $here.
 
@@ -39,14 +39,20 @@ start_dev() {
 	(cd "$here/../.." && go build -o "$work/tollgate" ./cmd/tollgate)
 	"$work/tollgate" dev --addr 127.0.0.1:0 --write-env "$work/dev.env" >"$work/log" 2>&1 </dev/null &
 	pid=$!
-	for _ in $(seq 600); do
-		[ -f "$work/dev.env" ] && return
-		if ! kill -0 "$pid" 2>/dev/null; then
-			echo "tollgate dev ended before it was ready" >&2
-			exit 1
-		fi
+	await . "$work/dev.env"
+}
+
+# await PATTERN FILE waits until a file of the sandbox, which is process $pid, matches.
+await() {
+	for _ in $(seq 1200); do
+		[ -f "$2" ] && grep -q -e "$1" "$2" && return
+		kill -0 "$pid" 2>/dev/null || fail "tollgate dev ended before it was ready"
 		sleep 0.1
 	done
-	echo "tollgate dev was not ready after a minute" >&2
+	fail "tollgate dev was not ready after two minutes"
+}
+
+fail() {
+	echo "FAIL  $*" >&2
 	exit 1
 }
