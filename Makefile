@@ -152,6 +152,9 @@ conformance: ## OAuth clients that others wrote, against the running binary; nee
 openapi: ## the OpenAPI document before linters and generators that others wrote; their clients pay; needs Node.js and npm
 	scripts/openapi/run.sh
 
+collection: ## the OpenAPI document as a collection for Postman, Bruno and others
+	$(GO) run ./scripts/postman <handlers/openapi.json >scripts/examples/tollgate.postman_collection.json
+
 examples: ## the examples in other languages pay and verify webhooks; needs Python with httpx, jwt, cryptography; Node.js, npm, jq, socat
 	cd scripts/examples/node && npm ci --ignore-scripts --no-audit --no-fund
 	TOLLGATE_TEST_EXAMPLES=all $(GO) test -count=1 -timeout 5m ./scripts/examples
@@ -179,4 +182,4 @@ clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/examples/node/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: help build builds faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi examples walks templates load fair clean
+.PHONY: help build builds faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi collection examples walks templates load fair clean

@@ -2,7 +2,8 @@
 # Holds handlers/openapi.json to linters and generators that others wrote:
 # redocly and spectral find nothing, openapi-typescript and oapi-codegen (with
 # its default settings) make clients that compile, and both pay against a
-# `tollgate dev` on a free port of this machine.
+# `tollgate dev` on a free port of this machine; Postman's runner plays the
+# collection that is made of the document against it.
 # Needs Go, Node.js 20 and npm.
 set -eu
 
@@ -39,3 +40,4 @@ set -a
 set +a
 timeout 120 node dist/pay.js
 timeout 120 "$work/goclient"
+timeout 120 node collection.mjs "$TOLLGATE_URL"
