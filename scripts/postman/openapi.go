@@ -64,13 +64,14 @@ func (d *document) resolve(p parameter) (parameter, error) {
 
 // example is the body that the document shows, with its media type.
 func (o *operation) example() (media string, body jsontext.Value) {
-	for _, c := range o.Body.Content {
-		if len(c.value.Examples) > 0 {
-			return c.name, c.value.Examples[0].value.Value
-		}
-		return c.name, c.value.Example
+	if len(o.Body.Content) == 0 {
+		return "", nil
 	}
-	return "", nil
+	c := o.Body.Content[0]
+	if len(c.value.Examples) > 0 {
+		return c.name, c.value.Examples[0].value.Value
+	}
+	return c.name, c.value.Example
 }
 
 // text is an example as it stands in a URL.
