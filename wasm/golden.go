@@ -98,10 +98,7 @@ func (c *GoldenCase) Name() string {
 // holds compares an outcome with the case's and says what differs, nothing
 // when they agree.
 func (c *GoldenCase) holds(o *Outcome) error {
-	got := GoldenCase{Refused: o.Refused, Failed: o.Failed != nil}
-	for _, l := range o.Lines {
-		got.Lines = append(got.Lines, GoldenLine{Label: l.Label, Amount: l.Amount.String()})
-	}
+	got := GoldenCase{}.With(o)
 	if got.Refused == c.Refused && got.Failed == c.Failed && slices.Equal(got.Lines, c.Lines) {
 		return nil
 	}
@@ -110,6 +107,15 @@ func (c *GoldenCase) holds(o *Outcome) error {
 		text += fmt.Sprintf(" (%v)", firstLine(o.Failed.Error()))
 	}
 	return fmt.Errorf("%s, want %s", text, c.Outcome())
+}
+
+// With is the case with another outcome.
+func (c GoldenCase) With(o *Outcome) GoldenCase {
+	c.Refused, c.Failed, c.Lines = o.Refused, o.Failed != nil, nil
+	for _, l := range o.Lines {
+		c.Lines = append(c.Lines, GoldenLine{Label: l.Label, Amount: l.Amount.String()})
+	}
+	return c
 }
 
 // firstLine cuts the stack trace that wazero adds to a trap.

@@ -31,12 +31,16 @@ func ParsePackage(source []byte) (p Package, ok bool, err error) {
 	if len(source) > maxTableSource {
 		return p, false, nil
 	}
+	var keys map[string]any
+	if _, err := toml.Decode(string(source), &keys); err != nil || keys["module"] == nil {
+		return p, false, nil // for Build to say what is wrong
+	}
 	found, err := toml.Decode(string(source), &p)
-	if err != nil || !found.IsDefined("module") {
-		return Package{}, false, nil // for Build to say what is wrong
+	if err != nil {
+		return Package{}, true, err
 	}
 	if unknown := found.Undecoded(); len(unknown) > 0 {
-		return p, true, fmt.Errorf("unknown key %s beside module", unknown[0])
+		return p, true, &unknownKey{unknown[0].String(), "beside module"}
 	}
 	if p.Module == "" {
 		return p, true, fmt.Errorf("module names no file")

@@ -67,21 +67,21 @@ func (t *Table) plan() (*plan, error) {
 	for i := range t.Payees {
 		pp, err := t.Payees[i].plan()
 		if err != nil {
-			return nil, fmt.Errorf("payee %d: %w", i+1, err)
+			return nil, &place{"payee", i + 1, err}
 		}
 		p.payees = append(p.payees, pp)
 	}
 	for i := range t.Refuses {
 		rp, err := t.Refuses[i].plan()
 		if err != nil {
-			return nil, fmt.Errorf("refuse %d: %w", i+1, err)
+			return nil, &place{"refuse", i + 1, err}
 		}
 		p.refuses = append(p.refuses, rp)
 	}
 	seen := map[tollgate.Currency]bool{}
 	for i := range t.Fees {
 		if err := p.fee(&t.Fees[i], seen); err != nil {
-			return nil, fmt.Errorf("fee %d: %w", i+1, err)
+			return nil, &place{"fee", i + 1, err}
 		}
 	}
 	if t.Otherwise != "" && p.rest != nil {
@@ -94,7 +94,7 @@ func (t *Table) plan() (*plan, error) {
 	if t.Refund != nil {
 		var err error
 		if p.refund, err = t.Refund.plan(); err != nil {
-			return nil, fmt.Errorf("refund: %w", err)
+			return nil, &place{"refund", 0, err}
 		}
 		if p.refund.refuseRest != nil {
 			p.refund.refuseRest = &refundNotPriced

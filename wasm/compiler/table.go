@@ -141,11 +141,11 @@ func parseTable(source []byte) (t Table, err error) {
 		return t, err
 	}
 	if unknown := found.Undecoded(); len(unknown) > 0 {
-		return t, fmt.Errorf("unknown key %s", unknown[0])
+		return t, &unknownKey{key: unknown[0].String()}
 	}
 	for _, key := range found.Keys() { // the decoder takes Label for label
 		if s := key.String(); s != strings.ToLower(s) {
-			return t, fmt.Errorf("unknown key %s", s)
+			return t, &unknownKey{key: s}
 		}
 	}
 	return t, t.check()
@@ -168,7 +168,7 @@ func (t *Table) check() error {
 		refund.Label = t.Label
 	}
 	if err := refund.check(); err != nil {
-		return fmt.Errorf("refund: %w", err)
+		return &place{"refund", 0, err}
 	}
 	return t.checkFees()
 }

@@ -34,6 +34,9 @@ type Rule struct {
 	lender   *cli.Client       // of a published rule, which has golden cases of its own
 }
 
+// Dir is where the rule's golden cases lie, empty of a citation.
+func (r *Rule) Dir() string { return r.dir }
+
 // Reader reads the rules that a command names.
 type Reader struct {
 	App     *cli.App
@@ -194,12 +197,12 @@ func readRuleDir(a *cli.App, dir string) (*Rule, error) {
 func Compile(file string, source []byte) ([]byte, *compiler.Table, error) {
 	described, ok, err := compiler.ParsePackage(source)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", file, err)
+		return nil, nil, located(file, source, err)
 	}
 	if !ok {
 		module, t, err := compiler.Build(source)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", file, err)
+			return nil, nil, located(file, source, err)
 		}
 		return module, &t, nil
 	}
@@ -216,6 +219,20 @@ func Compile(file string, source []byte) ([]byte, *compiler.Table, error) {
 		return nil, nil, fmt.Errorf("%s: %w", from, err)
 	}
 	return packed, nil, nil
+}
+
+// located says where in a file an error is, what is expected there and what to do.
+func located(file string, source []byte, err error) error {
+	f := compiler.FaultOf(source, err)
+	where := file
+	if f.Line > 0 {
+		where = fmt.Sprintf("%s:%d", file, f.Line)
+	}
+	text := fmt.Sprintf("%s: %s", where, cli.Printable(f.What))
+	if f.Want != "" {
+		text += "\nExpected: " + f.Want
+	}
+	return fmt.Errorf("%s\nCorrect it and run the command again; 'tollgate rule new DIRECTORY' writes a whole example", text)
 }
 
 // Module fetches a published module.
