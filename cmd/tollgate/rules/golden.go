@@ -16,7 +16,7 @@ import (
 )
 
 func ruleTestCommand(a *cli.App) *cobra.Command {
-	verbose := false
+	var f testFlags
 	c := &cobra.Command{
 		Use:   "test [RULE…]",
 		Short: "Run golden cases",
@@ -26,21 +26,32 @@ this binary brings along are tested.
 
 ` + source.TakenRules + `
 
+A CSV file of cases names its columns in the first row: amount, currency, payee,
+kind (payment or refund), and the outcome: fee with label, or lines such as
+"Card fee=1.39; Platform fee=0.10", or refused with the message, or failed.
+
 Each case runs on a new instance of the module and, in several orders, on used
 ones, for a module must not remember its last call; compiled to machine code, by
 an interpreter, and by V8 when there is Node.js. All must agree in every byte
 and in the fuel that they take. Compiling is done in a process of its own, so
 that a module cannot hang or flood this one.`,
 		Example: `  tollgate rule test
-  tollgate rule test my_fee --verbose`,
+  tollgate rule test my_fee --verbose
+  tollgate rule test my_fee --update
+  tollgate rule test my_fee --cases cases.csv`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			rules, err := rulesToTest(cmd.Context(), a, source.NewReader(a, cmd), args)
+			rules, err := rulesToTest(cmd.Context(), a, source.NewReader(a, cmd), args, &f)
 			if err != nil {
 				return err
 			}
 			examine, failed := examine.New(examine.DefaultLimits), 0
-			for _, r := range rules {
-				ok, err := testRule(cmd.Context(), a, examine, r, verbose)
+			for i, r := range rules {
+				if f.update {
+					if err := update(cmd.Context(), a, examine, r, f.before[i]); err != nil {
+						return err
+					}
+				}
+				ok, err := testRule(cmd.Context(), a, examine, r, f.verbose)
 				if err != nil {
 					return err
 				}
@@ -54,12 +65,32 @@ that a module cannot hang or flood this one.`,
 			return nil
 		},
 	}
-	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "print each case with its fuel")
+	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "print each case with its fuel")
+	c.Flags().BoolVar(&f.update, "update", false, "rewrite golden.json with what the rule does now, and show what is different")
+	c.Flags().StringVar(&f.cases, "cases", "", "CSV file of golden cases to run instead; with --update they become golden.json")
 	return c
 }
 
-func rulesToTest(ctx context.Context, a *cli.App, reader *source.Reader, args []string) ([]*source.Rule, error) {
+// testFlags are what `rule test` is told.
+type testFlags struct {
+	verbose, update bool
+	cases           string
+	before          [][]wasm.GoldenCase // those that were there, of each rule
+}
+
+// update examines a rule without its cases, and rewrites these.
+func update(ctx context.Context, a *cli.App, examiner wasm.Examiner, r *source.Rule, before []wasm.GoldenCase) error {
+	if _, err := examiner(ctx, r.Citation, r.Module, nil); err != nil {
+		return examine.RuleProblem(r.Name, err)
+	}
+	return updateGolden(ctx, a, r, before)
+}
+
+func rulesToTest(ctx context.Context, a *cli.App, reader *source.Reader, args []string, f *testFlags) ([]*source.Rule, error) {
 	var rules []*source.Rule
+	if len(args) == 0 && (f.update || f.cases != "") {
+		return nil, cli.UsageError(errors.New("name the rule whose cases these are, such as 'tollgate rule test my_fee --update'"))
+	}
 	if len(args) == 0 {
 		all, err := wasm.Builtin()
 		if err != nil {
@@ -81,12 +112,29 @@ func rulesToTest(ctx context.Context, a *cli.App, reader *source.Reader, args []
 		if err := reader.Golden(ctx, r); err != nil {
 			return nil, err
 		}
+		f.before = append(f.before, r.Golden)
+		if f.cases != "" {
+			if r.Golden, err = readCases(a, f.cases, labelOf(r)); err != nil {
+				return nil, cli.UsageError(err)
+			}
+		}
 		if len(r.Golden) == 0 {
 			return nil, cli.UsageError(fmt.Errorf("%s has no golden cases: there is no golden.json beside it", arg))
 		}
 		rules = append(rules, r)
 	}
 	return rules, nil
+}
+
+// labelOf is the label of a rule's lines, as far as the rule itself is readable.
+func labelOf(r *source.Rule) string {
+	if r.Table != nil {
+		return r.Table.Label
+	}
+	if m, err := abi.Parse(r.Module); err == nil {
+		return m.Manifest.Label
+	}
+	return ""
 }
 
 // testRule tests one rule and prints how it went.

@@ -19,12 +19,12 @@ func Command(a *cli.App) *cobra.Command {
 		Long: `Write, prove and compare pricing rules. A rule is a WebAssembly module; a table in
 TOML is compiled to one without any toolchain.
 
-On this machine: new, build and test make a rule, check says whether it can be
+On this machine: new, build and test make a rule, try prices one payment with it, check says whether it can be
 activated, diff compares it with another one. With the service: backtest tries it on past tickets, publish hands it in,
 shadow tries it beside the rule in force, activate puts it in force at a time,
 rollback takes it back, and verify proves what was charged.`,
 	}
-	c.AddCommand(ruleNewCommand(a), ruleBuildCommand(a), ruleTestCommand(a), fees.DiffCommand(a), replay.BacktestCommand(a), replay.VerifyCommand(a), ruleCheckCommand(a), ruleListCommand(a), examine.Command(a))
+	c.AddCommand(ruleNewCommand(a), ruleBuildCommand(a), ruleTestCommand(a), ruleTryCommand(a), fees.DiffCommand(a), replay.BacktestCommand(a), replay.VerifyCommand(a), ruleCheckCommand(a), ruleListCommand(a), examine.Command(a))
 	c.AddCommand(rulePublishCommand(a), rulePublishedCommand(a), ruleShowCommand(a), ruleShadowCommand(a), ruleActivateCommand(a),
 		ruleActivationsCommand(a), ruleCancelCommand(a), ruleRollbackCommand(a))
 	return c
