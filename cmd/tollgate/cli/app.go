@@ -79,6 +79,9 @@ func (a *App) Run(ctx context.Context, root *cobra.Command, args []string) int {
 		fmt.Fprintf(a.Stderr, "The request may have been carried out. Repeat it with the same key, and it is carried out once:\n  %s\n", open.command)
 		return ExitUnavailable
 	}
+	if next := a.next(err); next != "" && (refused == nil || !refused.AsJSON) {
+		fmt.Fprintf(a.Stderr, "Try: %s\n", next)
+	}
 	switch {
 	case refused != nil:
 		return refused.exit()

@@ -35,7 +35,7 @@ var (
 	clients   = []string{
 		"token", "whoami", "accounts", "perimeters", "perimeter", "quote", "pay", "payment", "payments", "capture", "refund", "cancel", "review", "ticket", "transactions", "events", "event",
 		"cutoff", "export", "exports", "payout",
-		"webhooks", "deliveries", "attempts", "resend", "recover", "listen", "trigger", "clock", "rule",
+		"webhooks", "deliveries", "attempts", "resend", "recover", "listen", "trigger", "clock", "rule", "explain", "open",
 	}
 )
 
