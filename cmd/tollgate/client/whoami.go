@@ -153,3 +153,12 @@ func onFirst(i int, label string) string {
 	}
 	return label
 }
+
+// ScopesOf reads the scopes of an access token.
+func ScopesOf(token string) ([]string, error) {
+	who, err := tokenIdentity(token)
+	if err != nil {
+		return nil, err
+	}
+	return who.Scopes, nil
+}
