@@ -91,7 +91,7 @@ var rooms = map[string]map[string][]string{
 		"cli":          {},
 		"client":       {"cli"},
 		"clitest":      {"cli"},
-		"dev":          {"cli", "client", "examine", "provision", "server", "webhooks"},
+		"dev":          {"cli", "client", "examine", "provision", "rules", "server", "webhooks"},
 		"examine":      {"cli"},
 		"explain":      {"cli", "client"},
 		"provision":    {"cli"},

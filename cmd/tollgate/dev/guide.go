@@ -61,7 +61,7 @@ func printGuide(a *cli.App, env []sandbox.Variable, o devOptions) error {
 	}
 	fmt.Fprintf(&b, `  curl -s -H "Authorization: Bearer $(%s token --quiet)" "$TOLLGATE_URL/v1/payments/$PAYMENT"`+"\n\n", tollgate)
 	fmt.Fprintf(&b, "'%[1]s events --follow' shows what happens as it happens, '%[1]s trigger payment.captured' makes it\n"+
-		"happen, '%[1]s listen --forward-to http://127.0.0.1:3000/hooks' delivers it to your program,\n"+
+		"happen, '%[1]s listen 3000' delivers it to your program on that port,\n"+
 		"'%[1]s clock advance 120h' lets time pass.\n"+
 		"Ctrl-C ends the service.\n", a.Program)
 	_, err := fmt.Fprint(a.Stdout, b.String())

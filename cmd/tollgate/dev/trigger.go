@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
@@ -53,10 +54,10 @@ func (s scenario) with(change func(*scenario)) scenario {
 	return s
 }
 
-// triggers are the types that there is a scenario for, in order.
+// triggers are the types that can be made to happen, in order.
 func triggers() []string {
 	var names []string
-	for _, t := range slices.Sorted(maps.Keys(scenarios)) {
+	for _, t := range slices.Sorted(maps.Keys(plays())) {
 		names = append(names, string(t))
 	}
 	return names
@@ -67,31 +68,33 @@ func TriggerCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trigger TYPE",
 		Short: "Make an event really happen in the sandbox of 'tollgate dev'",
-		Long: `Make an event really happen in the sandbox of 'tollgate dev', by paying,
-capturing, refunding and canceling as any client would, and print it. TYPE is one of
+		Long: `Make an event really happen in the sandbox of 'tollgate dev', as any client would,
+and print it. TYPE is one of
 
   ` + strings.Join(triggers(), "\n  ") + `
 
-payment.expired lets a day pass in the whole sandbox, as 'tollgate clock advance'
-does: whatever else is due by then happens too.`,
-		Example:   "  tollgate trigger payment.captured\n  tollgate trigger payment.declined --json",
+payment.expired and payout.* move the clock of the whole sandbox, as 'tollgate
+clock advance' does: whatever else is due by then happens too. Types of webhook
+endpoints use an endpoint of their own, and delete it. Types of rules publish a
+rule that is free; what it activates is rolled back.`,
+		Example:   "  tollgate trigger payment.captured\n  tollgate trigger payout.paid\n  tollgate trigger payment.declined --json",
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: triggers(),
 	}
 	a.ClientCommand(c, func(ctx context.Context, api *cli.Client, args []string) error {
-		s, ok := scenarios[tollgate.EventType(args[0])]
+		kind := tollgate.EventType(args[0])
+		play, ok := plays()[kind]
 		if !ok {
+			if why := impossible[kind]; why != "" {
+				return cli.UsageError(fmt.Errorf("%s cannot be triggered: %s", kind, why))
+			}
 			return cli.UsageError(fmt.Errorf("%q cannot be triggered; these can: %s", args[0], strings.Join(triggers(), ", ")))
 		}
-		payment, err := play(ctx, api, s)
+		event, err := happen(ctx, api, kind, play)
 		var refused *cli.Refusal
 		if errors.As(err, &refused) && refused.Code == tollgate.CodeNotFound {
 			return fmt.Errorf("%w\nThis is not the sandbox of 'tollgate dev'", err)
 		}
-		if err != nil {
-			return err
-		}
-		event, err := eventOf(ctx, api, payment, args[0])
 		if err != nil {
 			return err
 		}
@@ -102,8 +105,8 @@ does: whatever else is due by then happens too.`,
 	return c
 }
 
-// play does what a scenario says and returns the payment's id.
-func play(ctx context.Context, c *cli.Client, s scenario) (id string, err error) {
+// pay does what a scenario says and returns the payment's id.
+func (s scenario) pay(ctx context.Context, c *cli.Client) (id string, err error) {
 	request := map[string]any{
 		"merchant_account_id": s.account, "amount": s.amount, "currency": s.currency, "payee": s.payee, "capture_method": "manual",
 	}
@@ -147,15 +150,50 @@ func play(ctx context.Context, c *cli.Client, s scenario) (id string, err error)
 	return p.ID, nil
 }
 
-// eventOf is a payment's event of a type. It was committed with the change, or
-// is about to be by the worker.
-func eventOf(ctx context.Context, c *cli.Client, payment, kind string) (jsontext.Value, error) {
-	_, page, err := cli.Read[tollgate.List[cli.Raw]](c.Get(ctx, "/v1/events", url.Values{"object_id": {payment}, "types": {kind}, "limit": {"1"}, "wait": {fmt.Sprint(int(client.EventWait.Seconds()))}}))
+// happen plays, and waits for the event that comes of it.
+func happen(ctx context.Context, c *cli.Client, kind tollgate.EventType, play play) (jsontext.Value, error) {
+	query := url.Values{"types": {string(kind)}, "limit": {"100"}, "after": {"latest"}}
+	if err := client.StartAtEnd(ctx, c, query); err != nil {
+		return nil, err
+	}
+	done, err := play(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	if len(page.Data) == 0 {
-		return nil, cli.UnavailableError(fmt.Errorf("%s has no %s", payment, kind))
+	event, err := await(ctx, c, query, done.object)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", kind, err)
 	}
-	return page.Data[0], nil
+	if done.after != nil {
+		if err := done.after(); err != nil {
+			return nil, fmt.Errorf("%s happened; afterwards: %w", kind, err)
+		}
+	}
+	return event, nil
+}
+
+// await waits for an event about an object. It was committed with the change, or is about
+// to be by the worker.
+func await(ctx context.Context, c *cli.Client, query url.Values, object string) (jsontext.Value, error) {
+	query.Set("wait", fmt.Sprint(int(client.EventWait.Seconds())))
+	c.HTTP.Timeout = max(c.HTTP.Timeout, client.EventWait+10*time.Second)
+	for range 3 {
+		_, page, err := cli.Read[tollgate.List[cli.Raw]](c.Get(ctx, "/v1/events", query))
+		if err != nil {
+			return nil, err
+		}
+		for _, raw := range page.Data {
+			var e tollgate.Event
+			if err := cli.Parse(raw, &e); err != nil {
+				return nil, err
+			}
+			if e.Names(object) {
+				return raw, nil
+			}
+		}
+		if page.NextCursor != nil {
+			query.Set("cursor", *page.NextCursor)
+		}
+	}
+	return nil, cli.UnavailableError(fmt.Errorf("there is no such event of %s yet", object))
 }

@@ -15,6 +15,7 @@ import (
 	"tollgate/cmd/tollgate/rules/source"
 	"tollgate/handlers/auth"
 	"tollgate/wasm"
+	"tollgate/wasm/compiler"
 )
 
 func rulePublishCommand(a *cli.App) *cobra.Command {
@@ -55,7 +56,7 @@ no harm. A published rule prices nothing yet: activate it.`,
 		if len(module.Golden) == 0 {
 			return cli.UsageError(fmt.Errorf("%s has no golden cases: there is no golden.json beside it; name a file with --golden", args[0]))
 		}
-		p, err := sign(ctx, api, settings, rule, module, key)
+		p, err := sign(ctx, api, settings.Text("rule-signer"), settings.Text("rule-key"), rule, module, key)
 		if err != nil {
 			return err
 		}
@@ -84,9 +85,8 @@ type publication struct {
 // sign makes what is sent of a rule. The organization is the token's. A request
 // whose answer has not come keeps its signature: another would make it another
 // request, because it says when it was made.
-func sign(ctx context.Context, c *cli.Client, settings *cli.Config, rule tollgate.Citation, source *source.Rule, key string) (publication, error) {
+func sign(ctx context.Context, c *cli.Client, signer, text string, rule tollgate.Citation, source *source.Rule, key string) (publication, error) {
 	p := publication{Rule: rule, Module: base64.StdEncoding.EncodeToString(source.Module), Golden: source.Golden}
-	signer, text := settings.Text("rule-signer"), settings.Text("rule-key")
 	if signer == "" || text == "" {
 		return p, cli.UsageError(errors.New("set TOLLGATE_RULE_SIGNER and TOLLGATE_RULE_KEY, or --rule-signer and --rule-key"))
 	}
@@ -113,6 +113,22 @@ func sign(ctx context.Context, c *cli.Client, settings *cli.Config, rule tollgat
 	}
 	c.Signature = p.Signature
 	return p, nil
+}
+
+// PublishTable publishes a table as one version of a rule, signed by a rule signer with
+// its private JWK or the path of a file with it.
+func PublishTable(ctx context.Context, c *cli.Client, signer, jwk string, rule tollgate.Citation, table string, golden []wasm.GoldenCase) error {
+	module, _, err := compiler.Build([]byte(table))
+	if err != nil {
+		return err
+	}
+	key := c.App.RandomText()
+	p, err := sign(ctx, c, signer, jwk, rule, &source.Rule{Name: rule.String(), Citation: rule, Module: module, Golden: golden}, key)
+	if err != nil {
+		return err
+	}
+	_, err = c.Post(ctx, "/v1/rules", p, key)
+	return err
 }
 
 // signs reports whether a signature of ours is of a statement, whenever it was

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,15 +26,22 @@ func listenCommand(a *cli.App) *cobra.Command {
 	forwardTo, secret, cursor := "", "", ""
 	var events []string
 	c := &cobra.Command{
-		Use:   "listen --forward-to URL",
+		Use:   "listen PORT | --forward-to URL",
 		Short: "Deliver events to a program on this machine as they happen",
-		Long: `Follow events from now on and deliver each to a program on this machine, signed
+		Long: `'tollgate listen 3000' delivers to http://127.0.0.1:3000/; --forward-to names any
+other URL on this machine.
+
+Follow events from now on and deliver each to a program on this machine, signed
 as the service signs, until Ctrl-C. It prints the secret at the start and then
 every answer. An event that cannot be delivered is not tried again; no endpoint
 is made, and nothing can reach this machine from outside.`,
-		Example: `  tollgate listen --forward-to http://127.0.0.1:3000/hooks
+		Example: `  tollgate listen 3000
+  tollgate listen --forward-to http://127.0.0.1:3000/hooks
   tollgate listen --forward-to http://localhost:3000/hooks --events 'payment.*' --json`,
-		Args: cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) (err error) {
+			forwardTo, err = listenURL(forwardTo, args)
+			return err
+		},
 	}
 	a.ClientCommand(c, func(ctx context.Context, api *cli.Client, _ []string) error {
 		key, err := listenKey(a, secret)
@@ -73,8 +81,24 @@ is made, and nothing can reach this machine from outside.`,
 	c.Flags().StringVar(&secret, "secret", "", "sign with this secret (whsec_…) instead of a new one")
 	c.Flags().StringVar(&cursor, "cursor", "", "go on where an earlier command ended")
 	c.Flags().Lookup("quiet").Usage = "print only the secret and then the events' ids"
-	_ = c.MarkFlagRequired("forward-to")
 	return c
+}
+
+// listenURL is where to deliver: what a flag says, or a port of this machine.
+func listenURL(flag string, args []string) (string, error) {
+	switch {
+	case len(args) > 1 || len(args) == 1 && flag != "":
+		return "", errors.New("listen takes a port or --forward-to, not both")
+	case len(args) == 0 && flag == "":
+		return "", errors.New("listen needs the port of your program, such as 3000, or --forward-to URL")
+	case len(args) == 0:
+		return flag, nil
+	}
+	port, err := strconv.ParseUint(args[0], 10, 16)
+	if err != nil || port == 0 {
+		return "", fmt.Errorf("%q is not a port from 1 to 65535", args[0])
+	}
+	return fmt.Sprintf("http://127.0.0.1:%d/", port), nil
 }
 
 // listenKey is a new key, or that of a secret.
