@@ -99,7 +99,7 @@ var rooms = map[string]map[string][]string{
 		"rules/fees":   {"cli", "examine", "rules/source"},
 		"rules/replay": {"cli", "client", "examine", "rules/source"},
 		"rules/source": {"cli", "examine"},
-		"server":       {"cli", "examine"},
+		"server":       {"cli", "client", "examine"},
 		"webhooks":     {"cli", "client"},
 	},
 }

@@ -19,6 +19,9 @@ import (
 //go:embed openapi.json
 var openAPI []byte
 
+// OpenAPI is that document as this build has it.
+func OpenAPI() []byte { return openAPI }
+
 // publicCache lets anybody keep what is the same for everybody for five
 // minutes; keys are published a day before they are used (interface §5).
 const publicCache = "public, max-age=300"

@@ -37,6 +37,7 @@ var (
 		"cutoff", "export", "exports", "payout",
 		"webhooks", "deliveries", "attempts", "resend", "recover", "listen", "trigger", "clock", "rule", "explain", "open",
 	}
+	asClients = append(slices.Clone(clients), "doctor") // it is an operator's, too
 )
 
 // Settings is the whole configuration. Flags, `tollgate help serve` and the
@@ -131,12 +132,12 @@ var Settings = []setting{
 		Meaning: "how long running requests may take to finish after that",
 	},
 
-	{Flag: "url", Commands: clients, Meaning: "base URL of the service"},
+	{Flag: "url", Commands: asClients, Meaning: "base URL of the service"},
 	{Flag: "issuer", Commands: clients, Meaning: "its issuer identifier; the base URL when it is missing"},
-	{Flag: "client-id", Commands: clients, Meaning: "the client that asks"},
-	{Flag: "client-jwk", Commands: clients, Meaning: "its private JWK, or the path of a file with it"},
-	{Flag: "token", Commands: clients[1:], Meaning: "an access token, used when there is no client key"},
-	{Flag: "grant", Commands: clients, Meaning: "the grant under which it asks, when it has several"},
+	{Flag: "client-id", Commands: asClients, Meaning: "the client that asks"},
+	{Flag: "client-jwk", Commands: asClients, Meaning: "its private JWK, or the path of a file with it"},
+	{Flag: "token", Commands: asClients[1:], Meaning: "an access token, used when there is no client key"},
+	{Flag: "grant", Commands: asClients, Meaning: "the grant under which it asks, when it has several"},
 	{Flag: "rule-signer", Commands: []string{"rule"}, Meaning: "the rule signer that publishes"},
 	{Flag: "rule-key", Commands: []string{"rule"}, Meaning: "its private JWK, or the path of a file with it"},
 	{Flag: "merchant-account", Commands: []string{"quote", "pay", "cutoff"}, Meaning: "the merchant account, when the grant covers several and has no default"},
@@ -237,9 +238,9 @@ func (a *App) settingsCommand() *cobra.Command {
 			b.WriteString("| variable | flag | default | read by | meaning |\n|---|---|---|---|---|\n")
 			for _, s := range Settings {
 				by := strings.Join(s.Commands, ", ")
-				if slices.Equal(s.Commands, clients) {
+				if slices.Equal(s.Commands, clients) || slices.Equal(s.Commands, asClients) {
 					by = "client commands"
-				} else if slices.Equal(s.Commands, clients[1:]) {
+				} else if slices.Equal(s.Commands, asClients[1:]) {
 					by = "client commands but token"
 				}
 				fmt.Fprintf(&b, "| `%s` | `--%s` | %s | %s | %s |\n", s.Env(), s.Flag, s.defaultText(), by, s.Meaning)

@@ -21,13 +21,23 @@ import (
 func doctorCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look whether settings, clock and Redis are as they must be",
-		Long: `Look at the settings, at this machine's clock and at Redis: version, role,
-persistence, eviction, memory, replicas, and whether it takes a write. Each line
-is ok, unknown (Redis does not say), warn or fail, and says what to do. It changes
-nothing but a heartbeat, and works on a Redis that takes no writes. Exit code 1
-when anything fails, 3 when Redis cannot be reached.`,
+		Short: "Look whether settings, clocks, Redis, the service and its webhooks are as they must be",
+		Long: `Look at what you name: a Redis, a service, or both.
+
+With TOLLGATE_REDIS_URL: the settings of serve and work, this machine's clock, and
+Redis with its version, role, persistence, eviction, memory and replicas, and
+whether it takes a write. It works on a Redis that takes no writes.
+
+With TOLLGATE_URL and a client's key: whether the service answers and is ready, its
+clock, whether both sides know the same routes, your token and scopes, accounts and
+rules that charge nothing, and each webhook endpoint: its state, what did not
+arrive, and whether it can be reached from this machine.
+
+Each line is ok, unknown (nobody says), warn or fail, and says what to do. Nothing
+is changed but a heartbeat in Redis. Exit code 1 when anything fails, 3 when Redis
+or the service cannot be reached.`,
 		Example: `  tollgate doctor --redis-url redis://127.0.0.1:6379
+  tollgate doctor --url https://pay.example
   tollgate doctor --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -48,14 +58,54 @@ type diagnosis struct {
 const doctorTimeout = 5 * time.Second
 
 func doctor(ctx context.Context, a *cli.App, c *cli.Config) error {
+	redis, service := a.Config(c.Command).Text("redis-url"), a.Config(c.Command).Text("url")
+	if redis == "" && service == "" {
+		return cli.UsageError(errors.New("doctor: set TOLLGATE_REDIS_URL to look at a Redis, or TOLLGATE_URL and a client's key to look at a service, see 'tollgate help doctor'"))
+	}
+	d := diagnosis{Status: string(health.Fine), Checks: []health.Finding{{Check: "tollgate", Level: health.Fine, Message: "tollgate " + cli.VersionText()}, builtinFinding(ctx)}}
+	var away []string
+	if redis != "" {
+		found, err := doctorRedis(ctx, a, c)
+		if err != nil && found == nil {
+			return err
+		}
+		if d.Checks = append(d.Checks, found...); err != nil {
+			away = append(away, "redis")
+		}
+	}
+	if service != "" {
+		s := examineService(ctx, a, a.Config(c.Command))
+		if d.Checks = append(d.Checks, s.found...); s.away {
+			away = append(away, "the service")
+		}
+	}
+	for _, f := range d.Checks {
+		if f.Level == health.Failure || f.Level == health.Warning && d.Status == string(health.Fine) {
+			d.Status = string(f.Level)
+		}
+	}
+	if printed := d.print(a, c); printed != nil {
+		return printed
+	}
+	switch {
+	case len(away) > 0:
+		return cli.UnavailableError(fmt.Errorf("%s cannot be reached", strings.Join(away, " and ")))
+	case d.Status == string(health.Failure):
+		return errors.New("not everything is as it must be")
+	}
+	return nil
+}
+
+// doctorRedis looks at the settings and at Redis. With an error and findings, Redis cannot
+// be reached.
+func doctorRedis(ctx context.Context, a *cli.App, c *cli.Config) ([]health.Finding, error) {
 	o := rediskv.Options{
 		URL: c.Text("redis-url"), WaitReplicas: c.Number("redis-wait-replicas"), Clock: a.Clock, Wall: a.Clock, Entropy: a.Entropy,
 		Timeout: cmp.Or(a.StoreTimeout, doctorTimeout),
 	}
 	if err := c.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	d := diagnosis{Status: string(health.Fine), Checks: []health.Finding{{Check: "tollgate", Level: health.Fine, Message: "tollgate " + cli.VersionText()}}}
 	found, seal, err := health.Examine(ctx, o)
 	switch {
 	case errors.Is(err, rediskv.ErrRefused):
@@ -68,24 +118,9 @@ func doctor(ctx context.Context, a *cli.App, c *cli.Config) error {
 		}
 		found = append(found, health.Finding{Check: "redis", Level: health.Failure, Message: message, Advice: "look whether it runs, and at TOLLGATE_REDIS_URL"})
 	case err != nil:
-		return cli.UsageError(err)
+		return nil, cli.UsageError(err)
 	}
-	d.Checks = append(append(d.Checks, settingsFindings(c, seal)...), found...)
-	for _, f := range d.Checks {
-		if f.Level == health.Failure || f.Level == health.Warning && d.Status == string(health.Fine) {
-			d.Status = string(f.Level)
-		}
-	}
-	if printed := d.print(a, c); printed != nil {
-		return printed
-	}
-	switch {
-	case err != nil:
-		return cli.UnavailableError(errors.New("redis cannot be reached"))
-	case d.Status == string(health.Failure):
-		return errors.New("not everything is as it must be")
-	}
-	return nil
+	return append(settingsFindings(c, seal), found...), err
 }
 
 // settingsFindings are of the settings that processes need, where they are given here.
