@@ -46,6 +46,18 @@ help: ## list the targets
 build: ## bin/tollgate
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-X tollgate/cmd/tollgate/cli.version=$(VERSION)' -o bin/tollgate ./cmd/tollgate
 
+# All of a release's files have the time of its commit.
+DIST := $(GO) run ./scripts/dist -version $(VERSION) -date $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+
+man: ## bin/man: the man pages
+	$(GO) run -tags man -ldflags '-X tollgate/cmd/tollgate/cli.version=$(VERSION)' ./cmd/tollgate man bin/man
+
+dist: ## bin/dist: archives for Linux, macOS and Windows with man pages, completions and a bill of materials; TARGETS=linux/amd64 for some
+	$(DIST) $(TARGETS:%=-targets %)
+
+dist-check: ## the same twice, the second time with an empty cache: both must have the same checksums
+	$(DIST) $(TARGETS:%=-targets %) -check
+
 dev: build ## run everything on an embedded Redis with a demonstration organization; ADDR for another address
 	@mkdir -p .tollgate
 	@exec bin/tollgate dev $(if $(ADDR),--addr $(ADDR)) --write-env .tollgate/dev.env
@@ -182,4 +194,4 @@ clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/examples/node/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: help build builds faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi collection examples walks templates load fair clean
+.PHONY: help build builds faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi collection examples walks templates load fair clean man dist dist-check

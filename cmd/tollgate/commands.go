@@ -15,6 +15,9 @@ import (
 	"tollgate/cmd/tollgate/webhooks"
 )
 
+// extra are commands that only some builds have.
+var extra []func(*cli.App) *cobra.Command
+
 func rootCommand(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tollgate",
@@ -40,6 +43,9 @@ Exit codes: 0 done, 1 refused by the server, 2 wrong usage or configuration,
 	group("client", "Use it:", explain.Commands(a), client.Commands(a))
 	group("webhooks", "Receive its events:", webhooks.Commands(a), []*cobra.Command{dev.TriggerCommand(a)})
 	group("prepare", "Prepare it:", provision.Commands(a), []*cobra.Command{rules.Command(a)})
+	for _, command := range extra {
+		root.AddCommand(command(a))
+	}
 	a.Complete(root)
 	return root
 }
