@@ -20,7 +20,8 @@ func captureCommand(a *cli.App) *cobra.Command {
 final and releases the rest; with --final=false more can follow.`,
 		Example: `  tollgate capture $PAYMENT
   tollgate capture $PAYMENT 60.00 --final=false`,
-		Args: cobra.RangeArgs(1, 2),
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: a.CompleteIDs("/v1/payments?status=authorized,partially_captured"),
 	}
 	a.ClientCommand(c, func(ctx context.Context, api *cli.Client, args []string) error {
 		request := map[string]any{"final_capture": final}

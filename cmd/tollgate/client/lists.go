@@ -75,7 +75,8 @@ func eventCommand(a *cli.App) *cobra.Command {
 		Long:  "Show an event as it was frozen when it happened: the JSON that webhooks deliver. Events are kept 30 days.",
 		Example: `  tollgate event $EVENT
   tollgate events --quiet --limit 1 | xargs tollgate event`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteIDs("/v1/events?order=desc"),
 	}, func(ctx context.Context, api *cli.Client, args []string) error {
 		body, err := api.Get(ctx, "/v1/events/"+url.PathEscape(args[0]), nil)
 		if err != nil {

@@ -46,10 +46,11 @@ func PaymentPath(id, below string) string { return "/v1/payments/" + url.PathEsc
 
 func paymentCommand(a *cli.App) *cobra.Command {
 	return a.ClientCommand(&cobra.Command{
-		Use:     "payment ID",
-		Short:   "Show a payment",
-		Example: "  tollgate payment $PAYMENT\n  tollgate payment $PAYMENT --json",
-		Args:    cobra.ExactArgs(1),
+		Use:               "payment ID",
+		Short:             "Show a payment",
+		Example:           "  tollgate payment $PAYMENT\n  tollgate payment $PAYMENT --json",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteIDs("/v1/payments"),
 	}, func(ctx context.Context, api *cli.Client, args []string) error {
 		return showPayment(api)(api.Get(ctx, PaymentPath(args[0], ""), nil))
 	})
@@ -58,10 +59,11 @@ func paymentCommand(a *cli.App) *cobra.Command {
 func cancelCommand(a *cli.App) *cobra.Command {
 	reason, key := "", ""
 	c := &cobra.Command{
-		Use:     "cancel PAYMENT",
-		Short:   "Cancel a payment, or release what is left of it",
-		Example: "  tollgate cancel $PAYMENT --reason 'out of stock'",
-		Args:    cobra.ExactArgs(1),
+		Use:               "cancel PAYMENT",
+		Short:             "Cancel a payment, or release what is left of it",
+		Example:           "  tollgate cancel $PAYMENT --reason 'out of stock'",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteIDs("/v1/payments?status=requires_review,authorized,partially_captured"),
 	}
 	a.ClientCommand(c, func(ctx context.Context, api *cli.Client, args []string) error {
 		request := map[string]string{}

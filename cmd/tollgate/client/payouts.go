@@ -79,10 +79,11 @@ func payoutPath(id, below string) string { return "/v1/payouts/" + url.PathEscap
 
 func payoutShowCommand(a *cli.App) *cobra.Command {
 	return a.ClientCommand(&cobra.Command{
-		Use:     "show PAYOUT",
-		Short:   "Show a payout",
-		Example: "  tollgate payout show $PAYOUT",
-		Args:    cobra.ExactArgs(1),
+		Use:               "show PAYOUT",
+		Short:             "Show a payout",
+		Example:           "  tollgate payout show $PAYOUT",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteIDs("/v1/payouts"),
 	}, func(ctx context.Context, api *cli.Client, args []string) error {
 		return showPayout(api)(api.Get(ctx, payoutPath(args[0], ""), nil))
 	})
@@ -97,8 +98,9 @@ func payoutReleaseCommand(a *cli.App) *cobra.Command {
 with the record of its capture. The payout then pays that sum. If a transaction
 cannot be read, or contradicts its capture, the payout stays held and the error
 names the transaction.`,
-		Example: "  tollgate payout release $PAYOUT --reason 'compared with the ledger'",
-		Args:    cobra.ExactArgs(1),
+		Example:           "  tollgate payout release $PAYOUT --reason 'compared with the ledger'",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteIDs("/v1/payouts?status=held"),
 	}
 	a.ClientCommand(c, func(ctx context.Context, api *cli.Client, args []string) error {
 		return showPayout(api)(api.Post(ctx, payoutPath(args[0], "/release"), map[string]string{"reason": reason}, a.IdempotencyKey(key)))

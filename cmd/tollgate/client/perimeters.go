@@ -63,7 +63,8 @@ frequencies. To see the usage of a limit per payee, name the payee.`,
 		Example: `  tollgate perimeter $PERIMETER
   tollgate perimeter $PERIMETER --version 1
   tollgate perimeter $PERIMETER --payee shop.example`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteIDs("/v1/perimeters"),
 	}
 	flags := append(slices.Clone(usageFlags), cli.QueryFlags{{"version", "version", "this version; without it the highest"}}...)
 	a.ClientCommand(c, func(ctx context.Context, api *cli.Client, args []string) error {

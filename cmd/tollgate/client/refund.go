@@ -19,7 +19,8 @@ AMOUNT. The payment's fees are not given back; rules that take part in refunds
 can charge fees of their own. 'tollgate ticket' shows both.`,
 		Example: `  tollgate refund $PAYMENT
   tollgate refund $PAYMENT 20.00 --reason 'one of three was broken'`,
-		Args: cobra.RangeArgs(1, 2),
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: a.CompleteIDs("/v1/payments?status=partially_captured,captured"),
 	}
 	a.ClientCommand(c, func(ctx context.Context, api *cli.Client, args []string) error {
 		request := map[string]any{}

@@ -20,7 +20,8 @@ func ticketCommand(a *cli.App) *cobra.Command {
 		Long:  "Show a ticket by its own id or by its payment's.",
 		Example: `  tollgate ticket $PAYMENT
   tollgate ticket $PAYMENT --json`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteIDs("/v1/payments"),
 	}, func(ctx context.Context, api *cli.Client, args []string) error {
 		id := args[0]
 		if strings.HasPrefix(id, tollgate.PrefixPayment) {

@@ -67,7 +67,8 @@ objects as the API answers them, with the story beside them.`,
 		Example: `  tollgate explain $PAYMENT
   tollgate explain perimeter_denied
   tollgate explain $TICKET --json`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteIDs("/v1/payments"),
 	}
 	a.ClientCommand(c, func(ctx context.Context, api *cli.Client, args []string) error {
 		asJSON, quiet := api.JSON, api.Quiet

@@ -27,8 +27,9 @@ func openCommand(a *cli.App) *cobra.Command {
 
 In the sandbox of 'tollgate dev' the console is part of the service. Elsewhere
 'tollgate console' runs it on this machine, and this command says so.`,
-		Example: "  tollgate open $PAYMENT\n  tollgate open $PAYMENT --print",
-		Args:    cobra.ExactArgs(1),
+		Example:           "  tollgate open $PAYMENT\n  tollgate open $PAYMENT --print",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteIDs("/v1/payments"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			base := strings.TrimSuffix(a.Config(cmd).Text("url"), "/")
 			u, err := url.Parse(base)

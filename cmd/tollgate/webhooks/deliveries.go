@@ -31,7 +31,8 @@ func deliveriesCommand(a *cli.App) *cobra.Command {
 		Short: "List an endpoint's deliveries, the newest first",
 		Example: `  tollgate deliveries $WEBHOOK
   tollgate deliveries $WEBHOOK --state failed,held --type payment.captured`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteIDs("/v1/webhooks"),
 	}
 	a.ClientCommand(c, func(ctx context.Context, api *cli.Client, args []string) error {
 		body, err := api.Get(ctx, webhookPath(args[0], "/deliveries"), deliveryFlags.Values(c))
@@ -60,7 +61,8 @@ phase took in milliseconds, the versions of the keys that signed it and when the
 next one is due. With --json also what came back.`,
 		Example: `  tollgate attempts $WEBHOOK $DELIVERY
   tollgate attempts $WEBHOOK $DELIVERY --json | jq .data[].response`,
-		Args: cobra.ExactArgs(2),
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: a.CompleteIDs("/v1/webhooks"),
 	}
 	a.ClientCommand(c, func(ctx context.Context, api *cli.Client, args []string) error {
 		body, err := api.Get(ctx, deliveryPath(args[0], args[1], "/attempts"), cli.PageFlags.Values(c))
@@ -119,7 +121,8 @@ endpoint ends. The replay is linked to the delivery, and its attempts are among
 the delivery's.`,
 		Example: `  tollgate deliveries $WEBHOOK --state retrying
   tollgate resend $WEBHOOK $DELIVERY --reason 'the receiver is back'`,
-		Args: cobra.ExactArgs(2),
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: a.CompleteIDs("/v1/webhooks"),
 	}
 	a.ClientCommand(c, func(ctx context.Context, api *cli.Client, args []string) error {
 		request := map[string]string{}

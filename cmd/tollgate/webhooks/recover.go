@@ -25,7 +25,8 @@ job; the command waits for its end and says on standard error how far it is.
 --since is a time (RFC 3339) or how long ago (90m).`,
 		Example: `  tollgate recover $WEBHOOK --since 1h
   tollgate recover $WEBHOOK --since 2026-11-21T18:00:00Z --no-wait`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteIDs("/v1/webhooks"),
 	}
 	a.ClientCommand(c, func(ctx context.Context, api *cli.Client, args []string) error {
 		from, err := cli.SinceFlag(ctx, since, api.Now)

@@ -107,10 +107,11 @@ func webhookListCommand(a *cli.App) *cobra.Command {
 
 func webhookShowCommand(a *cli.App) *cobra.Command {
 	return a.ClientCommand(&cobra.Command{
-		Use:     "show WEBHOOK",
-		Short:   "Show an endpoint and its signing keys",
-		Example: "  tollgate webhooks show $WEBHOOK",
-		Args:    cobra.ExactArgs(1),
+		Use:               "show WEBHOOK",
+		Short:             "Show an endpoint and its signing keys",
+		Example:           "  tollgate webhooks show $WEBHOOK",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteIDs("/v1/webhooks"),
 	}, func(ctx context.Context, api *cli.Client, args []string) error {
 		return showWebhook(api)(api.Get(ctx, webhookPath(args[0], ""), nil))
 	})
@@ -126,7 +127,8 @@ takes away: --events '' means all events, --description '' none. Another scheme
 makes the keys that are missing, and prints the secret if there is a new one.`,
 		Example: `  tollgate webhooks update $WEBHOOK https://shop.example/hooks/v2
   tollgate webhooks update $WEBHOOK --events payment.captured,payment.released`,
-		Args: cobra.RangeArgs(1, 2),
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: a.CompleteIDs("/v1/webhooks"),
 	}
 	a.ClientCommand(c, func(ctx context.Context, api *cli.Client, args []string) error {
 		body := f.body(c)
@@ -149,11 +151,12 @@ makes the keys that are missing, and prints the secret if there is a new one.`,
 // webhookStatusCommand makes enable and disable.
 func webhookStatusCommand(a *cli.App, name, status, short, long string) *cobra.Command {
 	return a.ClientCommand(&cobra.Command{
-		Use:     name + " WEBHOOK",
-		Short:   short,
-		Long:    long,
-		Example: "  tollgate webhooks " + name + " $WEBHOOK",
-		Args:    cobra.ExactArgs(1),
+		Use:               name + " WEBHOOK",
+		Short:             short,
+		Long:              long,
+		Example:           "  tollgate webhooks " + name + " $WEBHOOK",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteIDs("/v1/webhooks"),
 	}, func(ctx context.Context, api *cli.Client, args []string) error {
 		answer, err := api.Write(ctx, http.MethodPatch, webhookPath(args[0], ""), map[string]string{"status": status}, "")
 		if err != nil {
@@ -165,10 +168,11 @@ func webhookStatusCommand(a *cli.App, name, status, short, long string) *cobra.C
 
 func webhookDeleteCommand(a *cli.App) *cobra.Command {
 	return a.ClientCommand(&cobra.Command{
-		Use:     "delete WEBHOOK",
-		Short:   "Delete an endpoint; what it has not been sent yet is canceled",
-		Example: "  tollgate webhooks delete $WEBHOOK",
-		Args:    cobra.ExactArgs(1),
+		Use:               "delete WEBHOOK",
+		Short:             "Delete an endpoint; what it has not been sent yet is canceled",
+		Example:           "  tollgate webhooks delete $WEBHOOK",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteIDs("/v1/webhooks"),
 	}, func(ctx context.Context, api *cli.Client, args []string) error {
 		answer, err := api.Write(ctx, http.MethodDelete, webhookPath(args[0], ""), nil, "")
 		if err != nil {
@@ -190,7 +194,8 @@ others, but of no event: 'tollgate attempts' shows what came of it. While the
 endpoint is disabled it is held; 'tollgate resend' sends it once that is enabled.`,
 		Example: `  tollgate webhooks test $WEBHOOK
   tollgate attempts $WEBHOOK $(tollgate webhooks test $WEBHOOK --quiet)`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteIDs("/v1/webhooks"),
 	}
 	a.ClientCommand(c, func(ctx context.Context, api *cli.Client, args []string) error {
 		answer, d, err := cli.Read[tollgate.Delivery](api.Post(ctx, webhookPath(args[0], "/test"), nil, a.IdempotencyKey(key)))
@@ -215,7 +220,8 @@ func webhookRotateCommand(a *cli.App) *cobra.Command {
 signed with both, so that the receiver can change over in between.`,
 		Example: `  tollgate webhooks rotate $WEBHOOK
   tollgate webhooks rotate $WEBHOOK --overlap 1h --quiet`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteIDs("/v1/webhooks"),
 	}
 	a.ClientCommand(c, func(ctx context.Context, api *cli.Client, args []string) error {
 		if overlap < 0 || overlap%time.Second != 0 {
