@@ -17,7 +17,7 @@ import (
 )
 
 func ruleBuildCommand(a *cli.App) *cobra.Command {
-	out, label := "", ""
+	out, label, asJSON := "", "", false
 	c := &cobra.Command{
 		Use:   "build DIRECTORY | FILE.toml | FILE.wasm",
 		Short: "Make a module that can be released",
@@ -52,6 +52,9 @@ process of its own.`,
 			if err := os.WriteFile(to, module, 0o644); err != nil {
 				return cli.UsageError(err)
 			}
+			if asJSON {
+				return a.PrintJSON(report)
+			}
 			text := &cli.Table{}
 			text.Row("module", to)
 			text.Row("label", report.Label)
@@ -64,6 +67,7 @@ process of its own.`,
 		},
 	}
 	c.Flags().StringVarP(&out, "out", "o", "", "the module to write, - for standard output")
+	c.Flags().BoolVar(&asJSON, "json", false, "print what the examination found as JSON")
 	c.Flags().StringVar(&label, "label", "", "of the manifest that a module gets")
 	return c
 }

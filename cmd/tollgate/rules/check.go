@@ -20,6 +20,7 @@ import (
 // cases, and that it charges in every currency or says why not.
 func ruleCheckCommand(a *cli.App) *cobra.Command {
 	var currencies, accounts []string
+	asJSON := false
 	c := &cobra.Command{
 		Use:   "check RULE",
 		Short: "Check that a rule can be activated",
@@ -69,11 +70,15 @@ accounts of the client if TOLLGATE_URL is set, or else all of ISO 4217.`,
 				return fmt.Errorf("%s charges nothing in %d currencies of %s and does not say that this is meant: %s\n"+
 					"Give each of them a fee, or say otherwise = \"refuse\" or otherwise = \"free\"", source.Name, len(silent), of, strings.Join(silent, ", "))
 			}
+			if asJSON {
+				return a.PrintJSON(report)
+			}
 			return a.Print(checkedTable(source, &report, fmt.Sprintf("%d currencies of %s", len(wanted), of)))
 		},
 	}
 	c.Flags().StringSliceVar(&currencies, "currencies", nil, "currencies, separated by commas")
 	c.Flags().StringSliceVar(&accounts, "accounts", nil, "merchant accounts, separated by commas")
+	c.Flags().BoolVar(&asJSON, "json", false, "print what the examination found as JSON")
 	c.MarkFlagsMutuallyExclusive("currencies", "accounts")
 	return c
 }
