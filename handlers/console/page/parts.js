@@ -132,9 +132,11 @@ export function Table({ columns, rows, to, empty, label }) {
 	return html`<div class="scroll" tabindex="0" role="region" aria-label=${label}><table>
 		<caption class="hidden">${label}</caption>
 		<thead><tr>${columns.map((c) => html`<th scope="col" class=${c.number ? "number" : ""} key=${c.name}>${c.name}</th>`)}</tr></thead>
-		<tbody>${rows.map((row, i) => row.damaged ? html`<tr key=${row.id || i}><td colspan=${columns.length}><span class="state bad">damaged</span> <span class="mono">${row.id}</span> <span class="soft">Redis has it, and it cannot be read. Run tollgate check.</span></td></tr>` : html`<tr key=${row.id || i}>${columns.map((c, n) => html`<td class=${c.number ? "number" : ""} key=${c.name}>${
-			n === 0 && to && to(row) ? html`<${Link} to=${to(row)} class="row-link">${c.cell(row)}</${Link}>` : c.cell(row)
-		}</td>`)}</tr>`)}</tbody>
+		<tbody>${rows.map((row, i) => row.damaged ? html`<tr key=${row.id || i}><td colspan=${columns.length}><span class="state bad">damaged</span> <span class="mono">${row.id}</span> <span class="soft">Redis has it, and it cannot be read. Run tollgate check.</span></td></tr>` : html`<tr key=${row.id || i}>${columns.map((c, n) => {
+			const cell = c.cell(row);
+			const short = typeof cell === "string" && cell.length < 13; // a day, a word
+			return html`<td class="${c.number ? "number" : ""} ${short ? "short" : ""}" key=${c.name}>${n === 0 && to && to(row) ? html`<${Link} to=${to(row)} class="row-link">${cell}</${Link}>` : cell}</td>`;
+		})}</tr>`)}</tbody>
 	</table></div>`;
 }
 

@@ -1,8 +1,8 @@
 // Prices with the modules themselves, in the browser.
-import { bytes } from "./api.js";
+import { bytes, Problem } from "./api.js";
 import { amountOf, minorOf, places } from "./format.js";
 
-const patience = 3000; // ms; a rule that needs longer never ends
+const patience = 5000; // ms, from when the rules begin to run; one that needs longer never ends
 
 const modules = new Map(); // what was read, by SHA-256
 
@@ -23,8 +23,14 @@ const waiting = new Map();
 function start() {
 	const started = new Worker("/console/rule-worker.js", { type: "module" });
 	started.onmessage = ({ data }) => {
-		waiting.get(data.turn)?.(data);
+		const asked = waiting.get(data.turn);
+		if (data.begun) {
+			asked.timer = setTimeout(() => end("A rule did not end within 5 s. The service stops such a rule by its fuel."), patience);
+			return;
+		}
+		clearTimeout(asked.timer);
 		waiting.delete(data.turn);
+		asked.answer(data);
 	};
 	started.onerror = (event) => end(event.message || "The browser could not start the worker that runs rules.");
 	return started;
@@ -33,7 +39,10 @@ function start() {
 function end(error) {
 	worker?.terminate();
 	worker = null;
-	for (const answer of waiting.values()) answer({ error });
+	for (const asked of waiting.values()) {
+		clearTimeout(asked.timer);
+		asked.answer({ error });
+	}
 	waiting.clear();
 }
 
@@ -43,13 +52,11 @@ export async function run(rules, inputs) {
 	const list = await Promise.all(rules.map(moduleOf));
 	worker ||= start();
 	const turn = ++turns;
-	const timer = setTimeout(() => end("A rule did not end within 3 s. The service stops such a rule by its fuel."), patience);
-	const { results, error } = await new Promise((resolve) => {
-		waiting.set(turn, resolve);
+	const { results, error } = await new Promise((answer) => {
+		waiting.set(turn, { answer });
 		worker.postMessage({ turn, modules: list, inputs });
 	});
-	clearTimeout(timer);
-	if (error) throw new Error(error);
+	if (error) throw new Problem(0, { message: error });
 	return results;
 }
 
@@ -70,8 +77,8 @@ export async function digestOf(lines, exponent) {
 export async function again(evaluation) {
 	const input = inputOf(evaluation);
 	const [result] = await run(evaluation.rules, [input]);
-	if (result.failed) throw new Error(result.failed);
-	if (result.refused) throw new Error(`${result.refused.rule} refuses it: ${result.refused.message}`);
+	if (result.failed) throw new Problem(0, { message: result.failed });
+	if (result.refused) throw new Problem(0, { message: `${result.refused.rule} refuses it: ${result.refused.message}` });
 	const digest = await digestOf(result.lines, input.exponent);
 	return { ...result, exponent: input.exponent, digest, equal: digest === evaluation.lines_sha256 };
 }

@@ -29,6 +29,7 @@ onmessage = async ({ data: { turn, modules, inputs } }) => {
 	try {
 		const list = [];
 		for (const module of modules) list.push(await load(module));
+		postMessage({ turn, begun: true }); // from now on, only a rule takes time
 		postMessage({ turn, results: inputs.map((input) => outcome(list, input)) });
 	} catch (error) {
 		postMessage({ turn, error: error.message });

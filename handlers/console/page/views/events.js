@@ -13,7 +13,7 @@ const fields = [
 // about is the object that an event is about.
 function about(event) {
 	const d = event.data;
-	return d.payment_id || d.payout_id || d.export_id || d.webhook_id || d.webhook_endpoint_id || d.rule_set_id || d.merchant_account_id || d.organization_id;
+	return d.payment_id || d.payout_id || d.export_id || d.webhook_id || d.webhook_endpoint_id || d.rule_set_id || d.grant_id || d.merchant_account_id || d.organization_id;
 }
 
 const columns = [

@@ -1,10 +1,10 @@
 // Payouts: what was paid and is due, and what another cutoff would change.
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { all, calculate } from "../api.js";
 import { Card, Fault, Filters, html, Id, Listing, Loaded, Money, Page, State, Table, useList, useLoad, useQuery } from "../parts.js";
 import { linkTo } from "../links.js";
 import { amountOf, grouped, minorOf, places } from "../format.js";
-import { Plot } from "../plot.js";
+import { Bars } from "../plot.js";
 
 const columns = [
 	{ name: "Payout date", cell: (p) => p.payout_date },
@@ -25,12 +25,10 @@ function Outcome({ preview }) {
 	const [currency, setCurrency] = useState(currencies[0]);
 	const shown = currencies.includes(currency) ? currency : currencies[0];
 	const rows = preview.payouts.filter((p) => p.currency === shown);
-	const data = useMemo(() => [rows.map((p) => Date.parse(`${p.payout_date}T12:00:00`) / 1000), rows.map((p) => Number(p.amount_current)), rows.map((p) => Number(p.amount_proposed))], [preview, shown]);
-	const series = useMemo(() => [{ label: "as it is" }, { label: "proposed" }], []);
 	if (!rows.length) return html`<p class="empty">Nothing was captured in the 30 days before now, so there is nothing to move.</p>`;
-	const digits = places(rows[0].amount_current);
 	return html`${currencies.length > 1 && html`<div class="filters"><label>Currency<select value=${shown} onChange=${(e) => setCurrency(e.target.value)}>${currencies.map((c) => html`<option selected=${c === shown}>${c}</option>`)}</select></label></div>`}
-		<${Plot} label=${`Payouts by date, as they are and as proposed, in ${shown}`} data=${data} series=${series} bars time xLabel="payout date" format=${(v) => grouped(v.toFixed(digits))} xFormat=${(v) => new Date(v * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short" })} />
+		<${Bars} label=${`Payouts by date in ${shown}, as they are and as proposed. The table has the numbers.`} series=${["as it is", "proposed"]}
+			rows=${rows.map((p) => ({ name: p.payout_date.slice(5), values: [Number(p.amount_current), Number(p.amount_proposed)], texts: [grouped(p.amount_current), grouped(p.amount_proposed)] }))} />
 		<${Table} label="Payouts by date" empty="" rows=${rows.map((p) => ({ ...p, id: p.payout_date }))} columns=${[
 			{ name: "Payout date", cell: (p) => p.payout_date },
 			{ name: "As it is", number: true, cell: (p) => html`<${Money} amount=${p.amount_current} currency=${p.currency} />` },

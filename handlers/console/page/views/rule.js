@@ -1,6 +1,6 @@
 // One version of a rule: what it does, and why a fee is what it is.
 import { useMemo, useState } from "preact/hooks";
-import { get } from "../api.js";
+import { get, Problem } from "../api.js";
 import { Card, Facts, html, Id, Loaded, Money, Page, Table, Time, useLoad, useQuery } from "../parts.js";
 import { amountOf, grouped, minorOf, size } from "../format.js";
 import { citationOf } from "../links.js";
@@ -34,13 +34,13 @@ function Why({ ticket, number, citation }) {
 	</${Card}>`;
 }
 
-const steps = 240; // amounts that a curve is drawn from
+const steps = 200; // amounts that a curve is drawn from: a whole number of minor units apart
 
 // priceAll runs one rule alone on each amount.
 async function priceAll(rule, minors, input) {
 	const results = await run([rule], minors.map((minor) => ({ ...input, minor })));
 	const failed = results.find((r) => r.failed);
-	if (failed) throw new Error(failed.failed);
+	if (failed) throw new Problem(0, { message: failed.failed });
 	return results.map((r) => (r.refused ? null : r.total));
 }
 
@@ -62,24 +62,24 @@ function Curve({ rule, list, session, from }) {
 	const [currency, setCurrency] = useState(from?.currency || "EUR");
 	const [payee, setPayee] = useState(from?.payee || "shop.example");
 	const exponent = session.exponents[currency] ?? 2;
-	const [power, setPower] = useState(from ? Math.min(7, Math.max(1, String(from.minor).length)) - 2 : 3);
-	const [place, setPlace] = useState(50); // of the amount, in percent of the axis
-	const upTo = 2n * 10n ** BigInt(power + exponent);
+	const [power, setPower] = useState(from ? Math.max(2, String(from.minor).length) : 2 + exponent); // of ten, in minor units
+	const upTo = 2n * 10n ** BigInt(power);
+	const [place, setPlace] = useState(from ? Math.max(1, Math.round(Number((from.minor * BigInt(steps)) / upTo))) : steps / 2); // of the amount, in steps
 	const compared = list.find((r) => r.rule === other);
 	const rules = [rule, compared].filter(Boolean);
 	const curve = useCurve(rules, { currency, exponent, payee, captureIndex: 0, refund: false }, upTo);
 	const scale = 10 ** exponent;
 	const data = useMemo(() => curve.data && [curve.data.minors.map((m) => Number(m) / scale), ...curve.data.totals.map((list) => list.map((t) => (t === null ? null : Number(t) / scale)))], [curve.data]);
 	const series = useMemo(() => rules.map((r) => ({ label: r.rule })), [rules.map((r) => r.rule).join()]);
-	const at = curve.data && Math.min(curve.data.minors.length - 1, Math.round((place / 100) * (curve.data.minors.length - 1)));
+	const at = curve.data && Math.min(curve.data.minors.length, place) - 1;
 	const cents = (v) => grouped(v.toFixed(exponent));
 	return html`<${Card} title="What it charges">
 		<div class="filters">
 			<label>Compare with<select value=${other} onChange=${(e) => setOther(e.target.value)}><option value="">nothing</option>${others.map((o) => html`<option value=${o.rule} selected=${o.rule === other}>${o.rule}</option>`)}</select></label>
 			<label>Currency<select value=${currency} onChange=${(e) => setCurrency(e.target.value)}>${Object.keys(session.exponents).map((c) => html`<option value=${c} selected=${c === currency}>${c}</option>`)}</select></label>
 			<label>Payee<input value=${payee} onChange=${(e) => setPayee(e.target.value)} autocomplete="off" /></label>
-			<label>Up to ${grouped(amountOf(upTo, exponent))}<input type="range" min="-1" max="6" value=${power} onInput=${(e) => setPower(Number(e.target.value))} /></label>
-			<label>Amount ${at != null && grouped(amountOf(curve.data.minors[at], exponent))}<input type="range" min="0" max="100" value=${place} onInput=${(e) => setPlace(Number(e.target.value))} /></label>
+			<label>Up to ${grouped(amountOf(upTo, exponent))}<input type="range" min="2" max="10" value=${power} onInput=${(e) => setPower(Number(e.target.value))} /></label>
+			<label>Amount ${at != null && grouped(amountOf(curve.data.minors[at], exponent))}<input type="range" min="1" max=${steps} value=${place} onInput=${(e) => setPlace(Number(e.target.value))} /></label>
 		</div>
 		<${Loaded} of=${curve}>${(c) => html`
 			<${Plot} label=${`Fees of ${rules.map((r) => r.rule).join(" and ")} by amount, in ${currency}`} data=${data} series=${series} xLabel=${`amount in ${currency}`} format=${cents} xFormat=${cents} />
@@ -125,7 +125,7 @@ export default function Rule({ id, session }) {
 				["From", rule.builtin ? "Tollgate: it comes with the program" : "published"],
 				["In force for", rule.merchant_account_ids?.length ? html`${rule.merchant_account_ids.map((m) => html`<div key=${m}><${Id} of=${m} /></div>`)}` : "no account"],
 				["Module", html`${size(rule.bytes)}, SHA-256 <span class="mono digest">${rule.sha256}</span>`],
-				["Charges nothing in", rule.silent_currencies?.join(", ")],
+				rule.silent_currencies?.length > 0 && ["Charges nothing in", rule.silent_currencies.join(", ")],
 			]} /></${Card}><${Source} id=${id} />${!rule.builtin && html`<${Published} id=${id} />`}</div>
 			<div>${(!query.ticket || ticket.data !== undefined) && html`<${Curve} rule=${rule} list=${rules} session=${session} from=${evaluation && inputOf(evaluation)} />`}</div></div>`;
 	}}</${Loaded}></${Page}>`;

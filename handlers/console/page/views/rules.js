@@ -19,7 +19,7 @@ const activations = [
 	{ name: "State", cell: (a) => html`<${State} is=${a.status} />` },
 ];
 
-function Set({ id }) {
+function RuleSet({ id }) {
 	const list = useList(`/v1/rule-sets/${id}/activations`, {}, 10);
 	return html`<${Card} title=${`Rule set ${id}`} id=${`h-${id}`} aside=${html`<${Link} to=${linkTo(id)}>History and roll-back</${Link}>`}>
 		<${Listing} list=${list} label=${`Activations of ${id}`} columns=${activations} empty="Nothing was activated since the organization was provisioned." />
@@ -32,7 +32,7 @@ export default function Rules() {
 	const shadows = useList("/v1/shadows", {}, 20);
 	return html`<${Page} title="Rules" sub="Every version that a payment can cite. A version never changes.">
 		<${Card} title="Versions"><${Loaded} of=${rules}>${(list) => html`<${Table} label="Rules" columns=${known} rows=${list.map((r) => ({ ...r, id: r.rule }))} to=${(r) => linkTo(r.rule)} empty="No rule." />`}</${Loaded}></${Card}>
-		<${Loaded} of=${sets}>${(ids) => ids.map((id) => html`<${Set} id=${id} key=${id} />`)}</${Loaded}>
+		<${Loaded} of=${sets}>${(ids) => ids.map((id) => html`<${RuleSet} id=${id} key=${id} />`)}</${Loaded}>
 		<${Card} title="Shadows"><p class="soft">A shadow prices each payment with another version too, and keeps where the two differ. Nobody pays its prices.</p>
 			<${Listing} list=${shadows} label="Shadows" to=${(s) => linkTo(s.id)} empty="No shadow runs. Start one: tollgate rule shadow" columns=${[
 				{ name: "Started", cell: (s) => html`<${Time} at=${s.created_at} />` },
