@@ -6,6 +6,7 @@ import { amountOf, grouped, minorOf, size } from "../format.js";
 import { citationOf } from "../links.js";
 import { again, inputOf, run } from "../pricing.js";
 import { Plot } from "../plot.js";
+import { Backtest } from "./backtest.js";
 import { Check } from "./ticket.js";
 
 const text = (minor, exponent) => amountOf(minor, exponent);
@@ -127,6 +128,6 @@ export default function Rule({ id, session }) {
 				["Module", html`${size(rule.bytes)}, SHA-256 <span class="mono digest">${rule.sha256}</span>`],
 				rule.silent_currencies?.length > 0 && ["Charges nothing in", rule.silent_currencies.join(", ")],
 			]} /></${Card}><${Source} id=${id} />${!rule.builtin && html`<${Published} id=${id} />`}</div>
-			<div>${(!query.ticket || ticket.data !== undefined) && html`<${Curve} rule=${rule} list=${rules} session=${session} from=${evaluation && inputOf(evaluation)} />`}</div></div>`;
+			<div>${(!query.ticket || ticket.data !== undefined) && html`<${Curve} rule=${rule} list=${rules} session=${session} from=${evaluation && inputOf(evaluation)} />`}<${Backtest} rule=${rule} list=${rules} /></div></div>`;
 	}}</${Loaded}></${Page}>`;
 }
