@@ -67,6 +67,7 @@ var rooms = map[string]map[string][]string{
 		"auth":            {},
 		"conform":         {},
 		"connection":      {"share"},
+		"console":         {},
 		"egress":          {},
 		"input":           {"problem"},
 		"problem":         {},
@@ -87,11 +88,12 @@ var rooms = map[string]map[string][]string{
 		"page":     {"host"},
 	},
 	"cmd/tollgate": {
-		"":             {"cli", "client", "dev", "explain", "provision", "rules", "server", "webhooks"},
+		"":             {"cli", "client", "console", "dev", "explain", "provision", "rules", "server", "webhooks"},
 		"cli":          {},
 		"client":       {"cli"},
 		"clitest":      {"cli"},
-		"dev":          {"cli", "client", "examine", "provision", "rules", "server", "webhooks"},
+		"console":      {"cli", "client", "examine", "rules", "rules/replay", "rules/source", "server"},
+		"dev":          {"cli", "client", "console", "examine", "provision", "rules", "server", "webhooks"},
 		"examine":      {"cli"},
 		"explain":      {"cli", "client"},
 		"provision":    {"cli"},
@@ -301,13 +303,13 @@ var edgeModules = []string{
 // The program for edge runtimes has no pages, no MCP, no tracing, no metrics, no
 // embedded Redis and no client of a file store.
 func TestEdgeImports(t *testing.T) {
-	checkProgram(t, "./cmd/edge", edgeModules, "cmd/tollgate", "cmd/sandbox", "handlers/worker")
+	checkProgram(t, "./cmd/edge", edgeModules, "cmd/tollgate", "cmd/sandbox", "handlers/console", "handlers/worker")
 }
 
 // The sandbox in a page has an embedded Redis and a worker, and no command line.
 func TestPageImports(t *testing.T) {
 	embedded := []string{"github.com/alicebob/miniredis/v2", "github.com/yuin/gopher-lua"}
-	checkProgram(t, "./cmd/edge/page", slices.Concat(edgeModules, embedded), "cmd/tollgate")
+	checkProgram(t, "./cmd/edge/page", slices.Concat(edgeModules, embedded), "cmd/tollgate", "handlers/console")
 }
 
 // checkProgram holds a WebAssembly program to the modules that it may be made of, and

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -19,7 +20,8 @@ import (
 	"tollgate/handlers/auth"
 )
 
-// Client is the command line as a client of the service.
+// Client is the command line as a client of the service. Several goroutines may use
+// one, but for requests with an idempotency key.
 type Client struct {
 	App     *App
 	cmd     *cobra.Command
@@ -30,7 +32,8 @@ type Client struct {
 	JWK     []byte // private; nil when only a token is known
 	grant   string
 	Token   string
-	RenewAt time.Time // of a token that was fetched
+	RenewAt time.Time  // of a token that was fetched
+	renew   sync.Mutex // guards both
 
 	Signature string // in the next request, see unanswered
 
@@ -130,6 +133,8 @@ func (c *Client) FetchToken(ctx context.Context, scope string) (issued, jsontext
 
 // Authorization returns a token that is good for the next request.
 func (c *Client) Authorization(ctx context.Context) (string, error) {
+	c.renew.Lock()
+	defer c.renew.Unlock()
 	if c.JWK == nil || c.App.Clock().Before(c.RenewAt) {
 		return c.Token, nil
 	}

@@ -16,8 +16,8 @@ import (
 	"tollgate/cmd/tollgate/cli"
 )
 
-// identity is who the command line is to the service.
-type identity struct {
+// Identity is who the command line is to the service.
+type Identity struct {
 	ClientID         string           `json:"client_id"`
 	OrganizationID   string           `json:"organization_id"`
 	GrantID          string           `json:"grant_id"`
@@ -60,12 +60,12 @@ machine's: an assertion is refused when they are more than seconds apart.`,
 	return c
 }
 
-func whoami(ctx context.Context, c *cli.Client) (*identity, error) {
+func whoami(ctx context.Context, c *cli.Client) (*Identity, error) {
 	token, err := c.Authorization(ctx)
 	if err != nil {
 		return nil, err
 	}
-	who, err := tokenIdentity(token)
+	who, err := TokenIdentity(token)
 	if err != nil {
 		return nil, err
 	}
@@ -90,9 +90,9 @@ func whoami(ctx context.Context, c *cli.Client) (*identity, error) {
 	return who, nil
 }
 
-// tokenIdentity reads an access token (RFC 9068 §2.2) without verifying it: it
+// TokenIdentity reads an access token (RFC 9068 §2.2) without verifying it: it
 // is the service that trusts it, not its bearer.
-func tokenIdentity(token string) (*identity, error) {
+func TokenIdentity(token string) (*Identity, error) {
 	var claims struct {
 		Issuer       string `json:"iss"`
 		Expires      int64  `json:"exp"`
@@ -113,13 +113,13 @@ func tokenIdentity(token string) (*identity, error) {
 	if err != nil {
 		return nil, cli.UsageError(fmt.Errorf("TOLLGATE_TOKEN is not an access token: %w", err))
 	}
-	return &identity{
+	return &Identity{
 		ClientID: claims.ClientID, OrganizationID: claims.Organization, GrantID: claims.GrantID, GrantVersion: claims.GrantVersion,
 		Scopes: strings.Fields(claims.Scope), Issuer: claims.Issuer, ExpiresAt: tollgate.At(time.Unix(claims.Expires, 0)),
 	}, nil
 }
 
-func (who *identity) table(now time.Time) *cli.Table {
+func (who *Identity) table(now time.Time) *cli.Table {
 	t := &cli.Table{}
 	t.Row("client", who.ClientID)
 	t.Row("organization", who.OrganizationID)
@@ -156,7 +156,7 @@ func onFirst(i int, label string) string {
 
 // ScopesOf reads the scopes of an access token.
 func ScopesOf(token string) ([]string, error) {
-	who, err := tokenIdentity(token)
+	who, err := TokenIdentity(token)
 	if err != nil {
 		return nil, err
 	}

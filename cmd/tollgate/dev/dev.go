@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
 	"slices"
 	"sync"
@@ -19,6 +20,7 @@ import (
 
 	"tollgate/cmd/sandbox"
 	"tollgate/cmd/tollgate/cli"
+	"tollgate/cmd/tollgate/console"
 	"tollgate/cmd/tollgate/examine"
 	"tollgate/cmd/tollgate/server"
 	"tollgate/handlers/service"
@@ -131,8 +133,14 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 	}
 	defer s.Close(ctx)
 	metrics.Watch(s)
+	page, err := console.New(demoClient(a, secrets, url), listener.Addr().String(), true)
+	if err != nil {
+		return err
+	}
+	home := ""
 	if o.workerd == "" { // it answers what it was built with
-		s.Server.Open(tokenDoor(a, secrets, url))
+		home = page.URL()
+		s.Server.Open(append(console.Doors(page), tokenDoor(a, secrets, url))...)
 	}
 	receiver, err := startReceiver(ctx, a, store, s.Vault, log)
 	if err != nil {
@@ -170,7 +178,7 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 	}
 	ready := make(chan error, 1)
 	background.Go(func() {
-		err := announce(running, a, secrets, receiver, url, o)
+		err := announce(running, a, secrets, receiver, url, home, o)
 		if err != nil {
 			stop()
 		}
@@ -193,11 +201,15 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 	return err
 }
 
+// demoClient is the demonstration organization's own.
+func demoClient(a *cli.App, s *sandbox.Secrets, url string) *cli.Client {
+	return &cli.Client{App: a, HTTP: http.Client{Timeout: 10 * time.Second}, Base: url, Issuer: url, ID: sandbox.Client, JWK: s.ClientKey}
+}
+
 // announce waits until the API answers, fetches a token through it, and says
 // what to do next.
-func announce(ctx context.Context, a *cli.App, s *sandbox.Secrets, r *demoReceiver, url string, o devOptions) error {
-	api := &cli.Client{App: a, Base: url, Issuer: url, ID: sandbox.Client, JWK: s.ClientKey}
-	api.HTTP.Timeout = 10 * time.Second
+func announce(ctx context.Context, a *cli.App, s *sandbox.Secrets, r *demoReceiver, url, page string, o devOptions) error {
+	api := demoClient(a, s, url)
 	if o.workerd != "" {
 		awaitEdge(ctx, url)
 	}
@@ -210,12 +222,15 @@ func announce(ctx context.Context, a *cli.App, s *sandbox.Secrets, r *demoReceiv
 		return fmt.Errorf("sandbox webhook: %w", err)
 	}
 	env := s.Environment(url, token.AccessToken, keys[len(keys)-1])
+	if page != "" {
+		env = append(env, sandbox.Variable{Name: consoleVariable, Value: page})
+	}
 	if o.writeEnv != "" {
 		if err := write(env, o.writeEnv); err != nil {
 			return cli.UsageError(fmt.Errorf("--write-env: %w", err))
 		}
 	}
-	return printGuide(a, env, o)
+	return printGuide(a, env, page, o)
 }
 
 // embeddedRedis starts miniredis on a loopback port. Its time to live does

@@ -9,9 +9,12 @@ import (
 	"tollgate/cmd/tollgate/cli"
 )
 
+// consoleVariable is the address of the console, for scripts.
+const consoleVariable = "TOLLGATE_CONSOLE"
+
 // printGuide says what is running and what to paste next. Every command in it
 // works as printed, in the order printed; a test does that.
-func printGuide(a *cli.App, env []sandbox.Variable, o devOptions) error {
+func printGuide(a *cli.App, env []sandbox.Variable, page string, o devOptions) error {
 	var b strings.Builder
 	kept := "an embedded Redis: everything is lost when it stops"
 	switch {
@@ -22,6 +25,9 @@ func printGuide(a *cli.App, env []sandbox.Variable, o devOptions) error {
 	}
 	head := &cli.Table{}
 	head.Row("Tollgate", "listens on "+env[0].Value)
+	if page != "" {
+		head.Row("Console", page)
+	}
 	head.Row("Data", "in "+kept)
 	head.Row("Magic payees", "deny.test    the perimeter denies it")
 	head.Row("", "refuse.test  a rule refuses it")
@@ -34,7 +40,7 @@ func printGuide(a *cli.App, env []sandbox.Variable, o devOptions) error {
 		fmt.Fprintf(&b, "  set -a; . %s; set +a\n", sourcePath(o.writeEnv))
 	} else {
 		for _, v := range env {
-			if v.Name != "TOLLGATE_TOKEN" { // it would be old soon
+			if v.Name != "TOLLGATE_TOKEN" && v.Name != consoleVariable { // one would be old soon, no command reads the other
 				fmt.Fprintf(&b, "  export %s=%s\n", v.Name, cli.ShellQuote(v.Value))
 			}
 		}

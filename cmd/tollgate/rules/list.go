@@ -14,12 +14,16 @@ import (
 	"tollgate/wasm/compiler"
 )
 
-// listedRule is a line of `rule list`.
-type listedRule struct {
+// ListedRule is a version of a rule, a line of `rule list`.
+type ListedRule struct {
 	Rule   string `json:"rule"`
 	Label  string `json:"label"`
 	Bytes  int    `json:"bytes"`
 	SHA256 string `json:"sha256"`
+
+	// Of a published version that Versions lists.
+	SignerID    string           `json:"signer_id,omitempty"`
+	PublishedAt tollgate.Instant `json:"published_at,omitzero"`
 
 	// Of the accounts that the client may see, when a service is there to ask.
 	Accounts []string            `json:"merchant_account_ids,omitempty"` // that it prices
@@ -48,7 +52,7 @@ its place that has a fee for them, or says otherwise = "refuse" or "free".`,
 			settings := a.Config(cmd)
 			connected := settings.Text("url") != ""
 			if connected {
-				marked, err := inForce(cmd.Context(), a, settings, rules)
+				marked, err := inForceAt(cmd.Context(), a, settings, rules)
 				if err != nil { // what this binary brings along can be listed all the same
 					fmt.Fprintf(a.Stderr, "which rules are in force is not known: %v\n", err)
 					connected = false
@@ -79,35 +83,39 @@ its place that has a fee for them, or says otherwise = "refuse" or "free".`,
 	return c
 }
 
-func builtinList() ([]listedRule, error) {
+func builtinList() ([]ListedRule, error) {
 	all, err := wasm.Builtin()
 	if err != nil {
 		return nil, err
 	}
-	list := make([]listedRule, len(all))
+	list := make([]ListedRule, len(all))
 	for i, r := range all {
 		_, source, err := compiler.Build(r.Source)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Citation, err)
 		}
-		list[i] = listedRule{Rule: r.Citation.String(), Label: source.Label, Bytes: len(r.Module), SHA256: r.Ref().SHA256}
+		list[i] = ListedRule{Rule: r.Citation.String(), Label: source.Label, Bytes: len(r.Module), SHA256: r.Ref().SHA256}
 	}
 	return list, nil
 }
 
-// inForce adds what the service says of the client's accounts: which rules price
-// them, and what these are silent about.
-func inForce(ctx context.Context, a *cli.App, settings *cli.Config, rules []listedRule) ([]listedRule, error) {
+func inForceAt(ctx context.Context, a *cli.App, settings *cli.Config, rules []ListedRule) ([]ListedRule, error) {
 	api, err := a.NewClient(settings)
 	if err != nil {
 		return nil, err
 	}
+	return inForce(ctx, api, rules)
+}
+
+// inForce adds what the service says of the client's accounts: which rules price
+// them, and what these are silent about.
+func inForce(ctx context.Context, api *cli.Client, rules []ListedRule) ([]ListedRule, error) {
 	accounts, err := api.Accounts(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
 	at := func(rule string) int {
-		return slices.IndexFunc(rules, func(r listedRule) bool { return r.Rule == rule })
+		return slices.IndexFunc(rules, func(r ListedRule) bool { return r.Rule == rule })
 	}
 	rules = slices.Clone(rules)
 	for _, account := range accounts {
@@ -122,7 +130,7 @@ func inForce(ctx context.Context, a *cli.App, settings *cli.Config, rules []list
 				if err := cli.Parse(body, &published); err != nil {
 					return nil, err
 				}
-				i, rules = len(rules), append(rules, listedRule{Rule: rule.String(), Label: published.Label, Bytes: published.Bytes, SHA256: published.SHA256})
+				i, rules = len(rules), append(rules, ListedRule{Rule: rule.String(), Label: published.Label, Bytes: published.Bytes, SHA256: published.SHA256})
 			}
 			rules[i].Accounts = append(rules[i].Accounts, account.ID)
 		}

@@ -87,35 +87,12 @@ func backtest(a *cli.App, cmd *cobra.Command, candidate string, o backtestOption
 			return err
 		}
 	}
-	engine, err := wasm.NewEngine(ctx)
-	if err != nil {
-		return err
-	}
-	defer engine.Close(context.WithoutCancel(ctx))
-	shelf, err := newShelf(ctx, engine, o.modules)
-	if err != nil {
-		return err
-	}
-	shelf.client = api
 	source, err := reader.Read(ctx, candidate)
 	if err != nil {
 		return err
 	}
-	ref, err := shelf.candidate(ctx, source)
-	if err != nil {
-		return err
-	}
-	in, err := openTickets(ctx, a, shelf.client, o, s.since)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	result, err := s.run(ctx, in, o.top, func() *wasm.Backtest {
-		return &wasm.Backtest{
-			Engine: engine, Reference: against, Candidate: ref, Largest: o.top,
-			Find: func(ref tollgate.RuleRef) error { return shelf.load(ctx, ref) },
-		}
-	})
+	p := &pricing{tickets: s, modules: o.modules, client: api, against: against, top: o.top}
+	result, ref, err := p.run(ctx, source, func() (io.ReadCloser, error) { return openTickets(ctx, a, api, o, s.since) })
 	if err != nil {
 		return err
 	}
@@ -130,10 +107,70 @@ func backtest(a *cli.App, cmd *cobra.Command, candidate string, o backtestOption
 	return err
 }
 
+// pricing is a backtest that is to be run.
+type pricing struct {
+	tickets *ticketStream
+	modules []string    // directories
+	client  *cli.Client // nil: nothing is fetched
+	against tollgate.Citation
+	top     int
+}
+
+// run prices the tickets with a candidate. They are asked for once it is known to be a
+// rule.
+func (p *pricing) run(ctx context.Context, candidate *source.Rule, open func() (io.ReadCloser, error)) (*wasm.BacktestResult, tollgate.RuleRef, error) {
+	none := tollgate.RuleRef{}
+	engine, err := wasm.NewEngine(ctx)
+	if err != nil {
+		return nil, none, err
+	}
+	defer engine.Close(context.WithoutCancel(ctx))
+	shelf, err := newShelf(ctx, engine, p.modules)
+	if err != nil {
+		return nil, none, err
+	}
+	shelf.client = p.client
+	ref, err := shelf.candidate(ctx, candidate)
+	if err != nil {
+		return nil, none, err
+	}
+	in, err := open()
+	if err != nil {
+		return nil, none, err
+	}
+	defer in.Close()
+	result, err := p.tickets.run(ctx, in, p.top, func() *wasm.Backtest {
+		return &wasm.Backtest{
+			Engine: engine, Reference: p.against, Candidate: ref, Largest: p.top,
+			Find: func(ref tollgate.RuleRef) error { return shelf.load(ctx, ref) },
+		}
+	})
+	return result, ref, err
+}
+
+// Range is which tickets a backtest prices; what is zero does not narrow it.
+type Range struct {
+	Account       string
+	After, Before tollgate.Instant
+}
+
+// Backtest prices the service's tickets again with a candidate in the place of a rule,
+// and returns what 'rule backtest --json' prints.
+func Backtest(ctx context.Context, api *cli.Client, candidate *source.Rule, against tollgate.Citation, of Range) (any, error) {
+	const top = 20
+	s := &ticketStream{app: api.App, since: of.After, account: of.Account}
+	p := &pricing{tickets: s, client: api, against: against, top: top}
+	result, _, err := p.run(ctx, candidate, func() (io.ReadCloser, error) { return exportTickets(ctx, api, of) })
+	if err != nil {
+		return nil, err
+	}
+	return backtestJSON(result), nil
+}
+
 func openTickets(ctx context.Context, a *cli.App, api *cli.Client, o backtestOptions, since tollgate.Instant) (io.ReadCloser, error) {
 	switch o.tickets {
 	case "":
-		return exportTickets(ctx, api, since, o.account)
+		return exportTickets(ctx, api, Range{Account: o.account, After: since})
 	case "-":
 		return io.NopCloser(a.Stdin), nil
 	}

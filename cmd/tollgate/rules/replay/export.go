@@ -15,13 +15,16 @@ import (
 
 // exportTickets has the service write tickets to a file, fetches it and returns
 // what is in it. The file is a temporary one: it is gone once it is closed.
-func exportTickets(ctx context.Context, c *cli.Client, since tollgate.Instant, account string) (io.ReadCloser, error) {
+func exportTickets(ctx context.Context, c *cli.Client, of Range) (io.ReadCloser, error) {
 	filters := map[string]string{}
-	if since != 0 {
-		filters["created_after"] = since.String()
+	if of.After != 0 {
+		filters["created_after"] = of.After.String()
 	}
-	if account != "" {
-		filters["merchant_account_id"] = account
+	if of.Before != 0 {
+		filters["created_before"] = of.Before.String()
+	}
+	if of.Account != "" {
+		filters["merchant_account_id"] = of.Account
 	}
 	body, err := c.Post(ctx, "/v1/exports/preview", map[string]any{
 		"dataset": tollgate.DatasetTickets, "format": tollgate.FormatNDJSON, "filters": filters,
