@@ -26,15 +26,16 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts plays the conversations in testdata with the real program.
-// $REDIS_URL is a Redis of the kind under test, and $SANDBOX_URL one for sandboxes,
-// which have another secret key.
+// $REDIS_URL is a Redis of the kind under test, $SANDBOX_URL one for sandboxes,
+// which have another secret key, and $PAGE_REDIS_URL one for a page's sandbox.
 func TestScripts(t *testing.T) {
-	redis, sandbox := redistest.URL(t), redistest.URL(t)
+	redis, sandbox, page := redistest.URL(t), redistest.URL(t), redistest.URL(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("REDIS_URL", redis)
 			env.Setenv("SANDBOX_URL", sandbox)
+			env.Setenv("PAGE_REDIS_URL", page)
 			env.Setenv(storeTimeoutVariable, storePatience.String())
 			return nil
 		},
