@@ -57,26 +57,26 @@ func overdue(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(db.Redis.Do(context.Background(), "ZADD", db.Space(args[0]).Due, 5, args[0]+"/"+args[1]).Err())
 }
 
-// receiver FILE NAME builds the program that the README has for receiving
+// receiver FILE NAME builds the program that webhooks.md has for receiving
 // webhooks, which then listens on its first argument instead of its own port,
 // and sets a variable to an address that is free for it.
 func receiver(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: receiver file name")
 	}
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../handlers/docs/webhooks.md")
 	ts.Check(err)
-	_, source, _ := strings.Cut(string(readme), "```go\n")
+	_, source, _ := strings.Cut(string(page), "```go\n")
 	source, _, _ = strings.Cut(source, "```")
 	const documented = `"127.0.0.1:3000"`
 	if strings.Count(source, documented) != 1 {
-		ts.Fatalf("README.md: the receiver does not listen on %s:\n%s", documented, source)
+		ts.Fatalf("webhooks.md: the receiver does not listen on %s:\n%s", documented, source)
 	}
 	file := ts.MkAbs("receiver.go")
 	ts.Check(os.WriteFile(file, []byte(strings.Replace(source, documented, "os.Args[1]", 1)), 0o600))
 	out, err := exec.Command("go", "build", "-o", ts.MkAbs(args[0]), file).CombinedOutput()
 	if err != nil {
-		ts.Fatalf("README.md: the receiver does not build: %v\n%s", err, out)
+		ts.Fatalf("webhooks.md: the receiver does not build: %v\n%s", err, out)
 	}
 	address, err := redistest.FreeAddr()
 	ts.Check(err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,21 +82,28 @@ func readWalk(page string) (steps []walkStep) {
 	return steps
 }
 
-var loopback = regexp.MustCompile(`(?:redis://)?127\.0\.0\.1:\d{4,5}`)
+var loopback = regexp.MustCompile(`(?:redis://)?127\.0\.0\.1:(\d{4,5})`)
 
 // moved is a page with addresses that are free here in the place of its own:
-// that of the sandbox, that of its Redis, and those on which the reader listens.
+// that of the sandbox, that of its Redis, and those on which the reader listens,
+// whose ports may stand alone as well, as in listen(3001, '127.0.0.1').
 func moved(ts *testscript.TestScript, page string) string {
 	sandbox := regexp.MustCompile(`TOLLGATE_URL=http://(\S+)`).FindStringSubmatch(ts.ReadFile(".tollgate/dev.env"))
-	addresses := map[string]string{"127.0.0.1:8080": sandbox[1], "redis://127.0.0.1:6379": ts.Getenv("PAGE_REDIS_URL")}
-	return loopback.ReplaceAllStringFunc(page, func(address string) string {
-		if _, ok := addresses[address]; !ok {
-			free, err := redistest.FreeAddr()
-			ts.Check(err)
-			addresses[address] = free
+	page = strings.ReplaceAll(page, "127.0.0.1:8080", sandbox[1])
+	page = strings.ReplaceAll(page, "redis://127.0.0.1:6379", ts.Getenv("PAGE_REDIS_URL"))
+	known := map[string]bool{}
+	for _, m := range loopback.FindAllStringSubmatch(page, -1) {
+		if known[m[1]] || m[0] == sandbox[1] || strings.HasPrefix(m[0], "redis:") {
+			continue
 		}
-		return addresses[address]
-	})
+		known[m[1]] = true
+		free, err := redistest.FreeAddr()
+		ts.Check(err)
+		_, port, err := net.SplitHostPort(free)
+		ts.Check(err)
+		page = regexp.MustCompile(`\b`+m[1]+`\b`).ReplaceAllString(page, port)
+	}
+	return page
 }
 
 // player is a shell that plays one step after the other, so that what one step
