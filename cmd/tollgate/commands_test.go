@@ -44,15 +44,15 @@ func TestSettingsAreFlags(t *testing.T) {
 	}
 }
 
-// The README's table of settings is the one that the program prints.
-func TestReadmeHasTheSettings(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+// The operators' table of settings is the one that the program prints.
+func TestOperationsHasTheSettings(t *testing.T) {
+	page, err := os.ReadFile("../../handlers/docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
 	a := &cli.App{Program: "tollgate", Stdout: &out, Stderr: &out}
-	if code := a.Run(t.Context(), rootCommand(a), []string{"settings"}); code != cli.ExitOK || !bytes.Contains(readme, out.Bytes()) {
-		t.Errorf("README.md has not the output of 'tollgate settings', %d:\n%s", code, &out)
+	if code := a.Run(t.Context(), rootCommand(a), []string{"settings"}); code != cli.ExitOK || !bytes.Contains(page, out.Bytes()) {
+		t.Errorf("operations.md has not the output of 'tollgate settings', %d:\n%s", code, &out)
 	}
 }
