@@ -132,7 +132,7 @@ race: ## the tests of RACE (where goroutines share memory) under the race detect
 
 # Everything, with what takes too long for every commit.
 test-all: ## all of it, on all three kinds of Redis, under the race detector, with other people's clients; about an hour
-	@for target in test check test-server test-cluster 'edge-test EDGE=all' 'sandbox-test SANDBOX=all' builds 'race RACE=./... RACE_SKIP=^$$' conformance openapi examples walks templates fuzz; do \
+	@for target in test check test-server test-cluster 'edge-test EDGE=all' 'sandbox-test SANDBOX=all' builds 'race RACE=./... RACE_SKIP=^$$' conformance openapi examples walks alerts templates fuzz; do \
 		echo "==> make $$target"; $(MAKE) --no-print-directory $$target || exit 1; \
 	done
 
@@ -174,6 +174,9 @@ examples: ## the examples in other languages pay and verify webhooks; needs Pyth
 walks: ## what the README promises to people, played: a first payment, a new fee
 	@for walk in scripts/walks/*.sh; do echo "==> $$walk"; $$walk || exit 1; done
 
+alerts: ## the alert rules, by Prometheus' own promtool
+	cd scripts/observe && promtool check config prometheus.yaml && promtool test rules alerts_test.yaml
+
 templates: ## rules in C, Rust and AssemblyScript, built and compared; needs clang, lld, rustc with wasm32, Node.js
 	cd scripts/templates && npm ci --ignore-scripts --no-audit --no-fund
 	TOLLGATE_TEST_TEMPLATES=all $(GO) test -count=1 -run Templates -v ./cmd/tollgate/rules
@@ -194,4 +197,4 @@ clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/examples/node/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: help build builds faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi collection examples walks templates load fair clean man dist dist-check
+.PHONY: help build builds faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi collection examples walks alerts templates load fair clean man dist dist-check

@@ -123,7 +123,7 @@ var owners = map[string][]string{
 	"github.com/getkin/kin-openapi":         {"handlers/conform"},
 	"github.com/spf13/cobra":                {"cmd/tollgate/..."},
 	"github.com/prometheus/client_golang":   {"cmd/tollgate/server"},
-	"github.com/goccy/go-yaml":              {"cmd/tollgate/provision"},
+	"github.com/goccy/go-yaml":              {"cmd/tollgate/provision", "scripts"},
 	"github.com/santhosh-tekuri/jsonschema": {"handlers/conform"},
 	"github.com/klauspost/compress":         {"rediskv/exports"},
 

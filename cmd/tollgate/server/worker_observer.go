@@ -57,6 +57,9 @@ func (o *Observers) Worker() *workerObserver {
 			vec.WithLabelValues(value)
 		}
 	}
+	for _, outcome := range []string{"succeeded", "retrying", "failed"} {
+		w.attemptTime.WithLabelValues(outcome)
+	}
 	return w
 }
 
