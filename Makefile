@@ -62,6 +62,9 @@ dev: build ## run everything on an embedded Redis with a demonstration organizat
 	@mkdir -p .tollgate
 	@exec bin/tollgate dev $(if $(ADDR),--addr $(ADDR)) --write-env .tollgate/dev.env
 
+docs: ## the pages that the program serves, of handlers/docs/*.md and handlers/openapi.json
+	cd scripts/docs && $(GO) run .
+
 edge: ## bin/edge: the service as WebAssembly, for workerd
 	@mkdir -p bin/edge
 	$(JS) $(RARE:%=-gcflags=%=-l) -o bin/edge/tollgate.wasm ./cmd/edge
@@ -94,6 +97,7 @@ sandbox-test: sandbox build ## the sandbox in a real browser, beside the native 
 
 test: ## all tests, on miniredis; needs nothing but Go
 	TOLLGATE_TEST_REDIS=miniredis $(TEST) ./...
+	cd scripts/docs && $(TEST) ./...
 	cd scripts/load && $(TEST) ./...
 	cd scripts/rulesbench && $(TEST) ./...
 
@@ -143,7 +147,7 @@ check: ## formatting, vet, staticcheck, dead code, go.mod, shell syntax
 	$(STATICCHECK) ./...
 	@echo deadcode; out=$$($(DEADCODE) -test ./...) && { [ -z "$$out" ] || { echo "$$out"; exit 1; }; }
 	$(GO) mod tidy -diff
-	for module in examples/go faults load rulesbench sandbox; do (cd scripts/$$module && $(GO) vet ./... && $(STATICCHECK) ./... && $(GO) mod tidy -diff) || exit 1; done
+	for module in docs examples/go faults load rulesbench sandbox; do (cd scripts/$$module && $(GO) vet ./... && $(STATICCHECK) ./... && $(GO) mod tidy -diff) || exit 1; done
 	for script in scripts/*.sh scripts/*/*.sh; do sh -n "$$script" || exit 1; done
 	for script in .ci/run scripts/examples/curl/*.sh; do bash -n "$$script" || exit 1; done
 
@@ -197,4 +201,4 @@ clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/examples/node/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: help build builds faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi collection examples walks alerts templates load fair clean man dist dist-check
+.PHONY: help build builds faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi collection examples walks alerts templates load fair clean man dist dist-check docs

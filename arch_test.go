@@ -66,6 +66,7 @@ var rooms = map[string]map[string][]string{
 		"":                {"auth", "connection", "egress", "input", "problem", "rulesync", "shadow", "share"},
 		"auth":            {},
 		"conform":         {},
+		"docs":            {"input"},
 		"connection":      {"share"},
 		"console":         {},
 		"egress":          {},

@@ -49,15 +49,32 @@ func (s *Server) ready(c *call) (*answer, error) {
 	if err := q.Err(); err != nil {
 		return nil, err
 	}
+	r := s.readiness()
+	status := http.StatusOK
+	if !r.takes(purpose) {
+		r.Status, status = "unavailable", http.StatusServiceUnavailable
+	}
+	return created(status, "", r)
+}
+
+// readiness is what the instance knows; it asks nobody.
+func (s *Server) readiness() readiness {
 	writes, _ := s.store.Writes() // the log has the reason
-	r := readiness{"ready", readinessChecks{
+	return readiness{"ready", readinessChecks{
 		Redis: writes, Rules: s.sync.Check(), Memory: s.capacity.checked(),
 		Role: s.store.Worst(health.CheckRole), Policy: s.store.Worst(health.CheckPolicy), Persistence: s.store.Worst(health.CheckPersistence),
 		Clock: s.store.Worst(health.CheckClock), Draining: s.draining.Err() != nil,
 	}, s.sync.Failing()}
-	status := http.StatusOK
-	if (writes != health.Written && purpose != readyForQuotes) || r.Checks.Rules != "ok" || r.Checks.Draining {
-		r.Status, status = "unavailable", http.StatusServiceUnavailable
-	}
-	return created(status, "", r)
+}
+
+// takes is whether requests should be sent here.
+func (r *readiness) takes(purpose string) bool {
+	return (r.Checks.Redis == health.Written || purpose == readyForQuotes) && r.Checks.Rules == "ok" && !r.Checks.Draining
+}
+
+// Ready says whether the instance is ready for payments, and for quotes at least, as
+// /readyz does: from what it knows, and without asking Redis.
+func (s *Server) Ready() (payments, quotes bool) {
+	r := s.readiness()
+	return r.takes(readyForPayments), r.takes(readyForQuotes)
 }

@@ -80,7 +80,11 @@ func (s *Server) refusal(code tollgate.Code, param, message string) []byte {
 	s.observer.Request("none", a.Status, 0)
 	s.log.Info("request refused", "request_id", id, "status", a.Status, "code", code)
 	s.countRefusal(context.Background(), id, string(code))
+	help := s.helpOn(code)
+	if help != "" {
+		help = "Link: " + help + "\r\n"
+	}
 	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nCache-Control: no-store\r\nRequest-Id: %s\r\n"+
-		"X-Content-Type-Options: nosniff\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
-		a.Status, http.StatusText(a.Status), mediaProblem, id, len(a.Body), a.Body)
+		"X-Content-Type-Options: nosniff\r\n%sContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+		a.Status, http.StatusText(a.Status), mediaProblem, id, help, len(a.Body), a.Body)
 }

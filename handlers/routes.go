@@ -6,6 +6,7 @@ import (
 
 	"github.com/julienschmidt/httprouter"
 
+	"tollgate"
 	"tollgate/handlers/auth"
 	"tollgate/handlers/input"
 )
@@ -127,6 +128,19 @@ func (s *Server) Open(doors ...Door) {
 			}
 		}
 	}
+}
+
+// Explain has every problem lead to the page that explains its code: at a path of this
+// service, and the code is the end of it. It is called before the first request, by
+// those that serve such a page.
+func (s *Server) Explain(path string) { s.help = s.issuer.Name + path }
+
+// helpOn is the link to the explanation of a code (RFC 8288), or empty.
+func (s *Server) helpOn(code tollgate.Code) string {
+	if s.help == "" || code == "" {
+		return ""
+	}
+	return "<" + s.help + string(code) + `>; rel="help"`
 }
 
 // Routes lists what the API answers, in the order of the specification. HEAD

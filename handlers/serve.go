@@ -217,7 +217,7 @@ func (s *Server) write(c *call, a *answer) {
 		kept = keptByClient
 	}
 	h.Set("Cache-Control", cmp.Or(a.cache, kept))
-	for name, value := range map[string]string{"ETag": a.etag, "Location": a.location, "Retry-After": a.retryAfter} {
+	for name, value := range map[string]string{"ETag": a.etag, "Link": s.helpOn(c.subject.Code), "Location": a.location, "Retry-After": a.retryAfter} {
 		if value != "" {
 			h.Set(name, value)
 		}

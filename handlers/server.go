@@ -109,6 +109,7 @@ type Server struct {
 	aliased  map[string]document // the metadata, by host
 	openapi  document
 
+	help         string // address that explains an error, without its code; empty: none
 	development  bool
 	maxStaleness time.Duration
 

@@ -132,6 +132,11 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 		return err
 	}
 	defer s.Close(ctx)
+	if o.workerd == "" { // which has no pages
+		if err := server.OpenBeside(s.Server); err != nil {
+			return err
+		}
+	}
 	metrics.Watch(s)
 	page, err := console.New(demoClient(a, secrets, url), listener.Addr().String(), true)
 	if err != nil {

@@ -60,6 +60,9 @@ func (o *processOptions) quote(ctx context.Context, a *cli.App, known *store.Sto
 		return nil, startError(err)
 	}
 	defer s.Close(ctx)
+	if err := OpenBeside(s.Server); err != nil {
+		return nil, err
+	}
 	s.Server.Prepare(ctx, kept.Accounts())
 	endpoints, err := doors.open(s.Server, false)
 	if err != nil {

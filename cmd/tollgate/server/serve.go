@@ -54,6 +54,9 @@ func serve(ctx context.Context, a *cli.App, c *cli.Config) error {
 		return startError(err)
 	}
 	defer s.Close(ctx)
+	if err := OpenBeside(s.Server); err != nil {
+		return err
+	}
 	o.metrics.Watch(s)
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
