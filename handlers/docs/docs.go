@@ -103,15 +103,25 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		h.front.serve(w, req)
 	case name == "" || name == index:
 		h.redirect(w, Below+"/"+first)
-	case h.files[name] != nil && name != landing && name != missing:
-		h.send(w, req, h.files[name], http.StatusOK)
-	case h.files[strings.TrimSuffix(name, "/")] != nil:
-		h.redirect(w, Below+"/"+strings.TrimSuffix(name, "/"))
-	case h.files[strings.TrimSuffix(name, ".md")] != nil, h.files[strings.TrimSuffix(name, ".html")] != nil:
-		h.redirect(w, Below+"/"+strings.TrimSuffix(name, path.Ext(name)))
+	case h.page(name) != nil:
+		h.send(w, req, h.page(name), http.StatusOK)
 	default:
+		for _, ending := range []string{"/", ".md", ".html"} {
+			if other, cut := strings.CutSuffix(name, ending); cut && h.page(other) != nil {
+				h.redirect(w, Below+"/"+other)
+				return
+			}
+		}
 		h.send(w, req, h.files[missing], http.StatusNotFound)
 	}
+}
+
+// page is the file of an address below Below; nil where there is none.
+func (h *Handler) page(name string) *file {
+	if name == landing || name == missing {
+		return nil
+	}
+	return h.files[name]
 }
 
 // Files with a part of their own: the first page, and those that have no address.
