@@ -88,7 +88,9 @@ func New(c Config) (*Console, error) {
 	console.api.HandleFunc("GET "+Home+"/api/modules/{rule_id}", console.module)
 	console.api.HandleFunc("POST "+Home+"/api/backtest", console.backtest)
 	console.api.HandleFunc(Home+"/api/v1/", console.proxy)
-	console.api.HandleFunc(Home+"/api/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, nothingHere) })
+	for _, path := range []string{"/api/", "/api", "/api/v1"} { // the last two would be redirected
+		console.api.HandleFunc(Home+path, func(w http.ResponseWriter, _ *http.Request) { refuse(w, nothingHere) })
+	}
 	return console, nil
 }
 
