@@ -71,6 +71,7 @@ var rooms = map[string]map[string][]string{
 		"console":         {},
 		"egress":          {},
 		"input":           {"problem"},
+		"mcp":             {"", "auth"},
 		"problem":         {},
 		"rulesync":        {"problem", "share"},
 		"service":         {"", "auth"},
@@ -113,20 +114,21 @@ var testsOnly = []string{"rediskv/redistest", "rediskv/testkit", "handlers/confo
 // owners are the packages that alone know a third-party module, with /... and
 // those below. Tests are held to them too.
 var owners = map[string][]string{
-	"github.com/ericlagergren/decimal":      {"."},
-	"github.com/nlnwa/whatwg-url":           {"."}, // in its tests
-	"github.com/rickar/cal/v2":              {"."},
-	"github.com/redis/go-redis/v9":          {"rediskv/..."},
-	"github.com/tetratelabs/wazero":         {"wasm"},
-	"github.com/go-jose/go-jose/v4":         {"handlers/auth"},
-	"github.com/julienschmidt/httprouter":   {"handlers"},
-	"github.com/alicebob/miniredis/v2":      {"rediskv/backup", "rediskv/redistest", "cmd/sandbox", "cmd/tollgate/...", "scripts/simulate"},
-	"github.com/getkin/kin-openapi":         {"handlers/conform"},
-	"github.com/spf13/cobra":                {"cmd/tollgate/..."},
-	"github.com/prometheus/client_golang":   {"cmd/tollgate/server"},
-	"github.com/goccy/go-yaml":              {"cmd/tollgate/provision", "scripts"},
-	"github.com/santhosh-tekuri/jsonschema": {"handlers/conform"},
-	"github.com/klauspost/compress":         {"rediskv/exports"},
+	"github.com/ericlagergren/decimal":       {"."},
+	"github.com/nlnwa/whatwg-url":            {"."}, // in its tests
+	"github.com/rickar/cal/v2":               {"."},
+	"github.com/redis/go-redis/v9":           {"rediskv/..."},
+	"github.com/tetratelabs/wazero":          {"wasm"},
+	"github.com/go-jose/go-jose/v4":          {"handlers/auth"},
+	"github.com/julienschmidt/httprouter":    {"handlers"},
+	"github.com/alicebob/miniredis/v2":       {"rediskv/backup", "rediskv/redistest", "cmd/sandbox", "cmd/tollgate/...", "scripts/simulate"},
+	"github.com/getkin/kin-openapi":          {"handlers/conform"},
+	"github.com/spf13/cobra":                 {"cmd/tollgate/..."},
+	"github.com/modelcontextprotocol/go-sdk": {"handlers/mcp"},
+	"github.com/prometheus/client_golang":    {"cmd/tollgate/server"},
+	"github.com/goccy/go-yaml":               {"cmd/tollgate/provision", "scripts"},
+	"github.com/santhosh-tekuri/jsonschema":  {"handlers/conform"},
+	"github.com/klauspost/compress":          {"rediskv/exports"},
 
 	"github.com/standard-webhooks/standard-webhooks": {"handlers/worker", "scripts/examples"},
 }
@@ -304,7 +306,7 @@ var edgeModules = []string{
 // The program for edge runtimes has no pages, no MCP, no tracing, no metrics, no
 // embedded Redis and no client of a file store.
 func TestEdgeImports(t *testing.T) {
-	checkProgram(t, "./cmd/edge", edgeModules, "cmd/tollgate", "cmd/sandbox", "handlers/console", "handlers/worker")
+	checkProgram(t, "./cmd/edge", edgeModules, "cmd/tollgate", "cmd/sandbox", "handlers/console", "handlers/mcp", "handlers/worker")
 }
 
 // The sandbox in a page has an embedded Redis and a worker, and no command line.

@@ -1,0 +1,226 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/go-json-experiment/json"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"tollgate"
+	"tollgate/handlers"
+	"tollgate/handlers/auth"
+)
+
+// Site is the service whose tools stand at /mcp.
+type Site struct {
+	Server  *handlers.Server
+	Issuer  string   // the service's address
+	Aliases []string // its other names, in the sandbox
+	// Loopback lets pages of this machine call, whatever their port: for the sandbox.
+	Loopback bool
+	Version  string
+	Log      *slog.Logger
+}
+
+const (
+	path     = "/mcp"
+	metadata = "/.well-known/oauth-protected-resource" // RFC 9728 §3.1
+	maxBody  = 64 << 10
+)
+
+// Doors are /mcp and what says where its tokens come from.
+func Doors(site Site) ([]handlers.Door, error) {
+	server, err := New(Options{API: Local{site.Server.Handler()}, Caller: callerOf, Version: site.Version, Log: site.Log})
+	if err != nil {
+		return nil, err
+	}
+	d := &door{Site: site, protocol: sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{
+		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxBody,
+		// Behind a proxy on the same machine the host is another one. Origins are
+		// compared with the service's own address instead.
+		DisableLocalhostProtection: true,
+	})}
+	doors := []handlers.Door{{Methods: []string{http.MethodPost}, Path: path, Handler: d}}
+	for _, of := range []string{"", path} {
+		doors = append(doors, handlers.Door{Methods: []string{http.MethodGet}, Path: metadata + of, Handler: d.describe(of)})
+	}
+	return doors, nil
+}
+
+// door speaks the protocol over HTTP. It keeps nothing from one request to the next,
+// so any instance answers any request.
+type door struct {
+	Site
+	protocol http.Handler
+}
+
+// visit is a request to /mcp, for the calls that it makes.
+type visit struct {
+	header       http.Header
+	remote, host string
+	caller       Caller
+	refused      atomic.Pointer[recorder] // the API's answer to a token that it does not take
+}
+
+func (v *visit) refuse(w *recorder) {
+	v.refused.CompareAndSwap(nil, &recorder{header: w.header, status: w.status, body: *bytes.NewBuffer(w.body.Bytes())})
+}
+
+type visitKey struct{}
+
+func visitOf(ctx context.Context) *visit {
+	v, _ := ctx.Value(visitKey{}).(*visit)
+	return v
+}
+
+func callerOf(ctx context.Context) (Caller, error) {
+	if v := visitOf(ctx); v != nil {
+		return v.caller, nil
+	}
+	return Caller{}, errors.New("nobody is known here")
+}
+
+// ServeHTTP answers one message.
+func (d *door) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if !d.welcome(req) {
+		fail(w, http.StatusForbidden, "forbidden", "The Origin is not this service. Call /mcp from a program, which sends no Origin, or from a page of "+d.base(req)+".")
+		return
+	}
+	token, refused := d.Server.Bearer(req.Header)
+	if refused != nil {
+		d.unauthorized(w, req, refused.Code, refused.Message)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
+	switch tooLarge := new(http.MaxBytesError); {
+	case errors.As(err, &tooLarge):
+		fail(w, http.StatusRequestEntityTooLarge, string(tollgate.CodeBodyTooLarge), fmt.Sprintf("A message has at most %d bytes. Send a smaller one.", maxBody))
+		return
+	case err != nil:
+		fail(w, http.StatusBadRequest, string(tollgate.CodeInvalidJSON), "The message ended early. Send all of it.")
+		return
+	case bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")):
+		fail(w, http.StatusBadRequest, string(tollgate.CodeInvalidJSON), "The message is a list. Send one message in a request.")
+		return
+	}
+	v := &visit{header: req.Header, remote: req.RemoteAddr, host: req.Host, caller: Caller{ID: token.ClientID, Scopes: strings.Fields(token.Scopes.String())}}
+	in := req.WithContext(context.WithValue(req.Context(), visitKey{}, v))
+	in.Body, in.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	answer := &recorder{header: http.Header{}}
+	d.protocol.ServeHTTP(answer, in)
+	if r := v.refused.Load(); r != nil { // its grant has ended, say: the client gets another one
+		var p problem
+		_ = json.Unmarshal(r.body.Bytes(), &p)
+		d.unauthorized(w, req, tollgate.Code(p.Code), p.Message)
+		return
+	}
+	maps.Copy(w.Header(), answer.header)
+	w.Header().Set("Cache-Control", "no-store")
+	if answer.status == 0 {
+		answer.status = http.StatusAccepted
+	}
+	w.WriteHeader(answer.status)
+	_, _ = w.Write(answer.body.Bytes())
+}
+
+// welcome checks Origin, which browsers send and programs do not: a page of somebody
+// else must not call, whatever name it has given this machine.
+func (d *door) welcome(req *http.Request) bool {
+	origins := req.Header["Origin"]
+	if len(origins) == 0 {
+		return true
+	}
+	if len(origins) > 1 {
+		return false
+	}
+	if origins[0] == d.Issuer || slices.Contains(d.Aliases, origins[0]) {
+		return true
+	}
+	u, err := url.Parse(origins[0])
+	if !d.Loopback || err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// base is the service's address, by the name that the client uses.
+func (d *door) base(req *http.Request) string {
+	for _, alias := range d.Aliases {
+		if strings.TrimPrefix(alias, "http://") == req.Host {
+			return alias
+		}
+	}
+	return d.Issuer
+}
+
+// unauthorized says where tokens come from (RFC 9728 §5.1).
+func (d *door) unauthorized(w http.ResponseWriter, req *http.Request, code tollgate.Code, message string) {
+	base := d.base(req)
+	challenge := fmt.Sprintf(`Bearer realm="tollgate", resource_metadata="%s"`, base+metadata+path)
+	if code != tollgate.CodeTokenMissing {
+		challenge = fmt.Sprintf(`Bearer realm="tollgate", error="invalid_token", resource_metadata="%s"`, base+metadata+path)
+	}
+	w.Header().Set("WWW-Authenticate", challenge)
+	fail(w, http.StatusUnauthorized, string(code), message+" Get one from "+base+"/oauth2/token with grant_type client_credentials, the only one there is. Nobody can log in here.")
+}
+
+// describe is the metadata of a protected resource (RFC 9728 §2).
+func (d *door) describe(of string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		base := d.base(req)
+		body, err := json.Marshal(struct {
+			Resource      string      `json:"resource"`
+			Servers       []string    `json:"authorization_servers"`
+			Scopes        auth.Scopes `json:"scopes_supported"`
+			Methods       []string    `json:"bearer_methods_supported"`
+			Name          string      `json:"resource_name"`
+			Documentation string      `json:"resource_documentation"`
+			Grants        []string    `json:"grant_types_supported"` // ours: tokens come from no other
+		}{base + of, []string{base}, auth.AllScopes(), []string{"header"}, "Tollgate", base + "/openapi.json", []string{"client_credentials"}})
+		if err != nil {
+			panic(err)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "public, max-age=300")
+		_, _ = w.Write(body)
+	})
+}
+
+// fail answers what is no message of the protocol with one of its errors, which has no
+// id: there is nothing that it answers.
+func fail(w http.ResponseWriter, status int, code, message string) {
+	type data struct {
+		Code      string `json:"code"`
+		RequestID string `json:"request_id,omitempty"`
+	}
+	type fault struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+		Data    data   `json:"data"`
+	}
+	body, err := json.Marshal(struct {
+		Version string `json:"jsonrpc"`
+		ID      *int   `json:"id"`
+		Error   fault  `json:"error"`
+	}{"2.0", nil, fault{-32000, message, data{code, w.Header().Get("Request-Id")}}})
+	if err != nil {
+		panic(err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}
