@@ -133,7 +133,7 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 	}
 	defer s.Close(ctx)
 	if o.workerd == "" { // which has no pages
-		if err := server.OpenBeside(s.Server); err != nil {
+		if err := server.OpenBeside(s.Server, server.Beside{Issuer: url, Aliases: loopbackNames(url), Sandbox: true, Log: log}); err != nil {
 			return err
 		}
 	}

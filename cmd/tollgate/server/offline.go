@@ -60,7 +60,7 @@ func (o *processOptions) quote(ctx context.Context, a *cli.App, known *store.Sto
 		return nil, startError(err)
 	}
 	defer s.Close(ctx)
-	if err := OpenBeside(s.Server); err != nil {
+	if err := OpenBeside(s.Server, Beside{Issuer: o.issuer, Log: o.log}); err != nil {
 		return nil, err
 	}
 	s.Server.Prepare(ctx, kept.Accounts())

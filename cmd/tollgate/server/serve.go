@@ -54,7 +54,7 @@ func serve(ctx context.Context, a *cli.App, c *cli.Config) error {
 		return startError(err)
 	}
 	defer s.Close(ctx)
-	if err := OpenBeside(s.Server); err != nil {
+	if err := OpenBeside(s.Server, Beside{Issuer: o.issuer, Log: o.log}); err != nil {
 		return err
 	}
 	o.metrics.Watch(s)
