@@ -124,7 +124,7 @@ var owners = map[string][]string{
 	"github.com/alicebob/miniredis/v2":       {"rediskv/backup", "rediskv/redistest", "cmd/sandbox", "cmd/tollgate/...", "scripts/simulate"},
 	"github.com/getkin/kin-openapi":          {"handlers/conform"},
 	"github.com/spf13/cobra":                 {"cmd/tollgate/..."},
-	"github.com/modelcontextprotocol/go-sdk": {"handlers/mcp"},
+	"github.com/modelcontextprotocol/go-sdk": {"handlers/mcp", "cmd/tollgate"},
 	"github.com/prometheus/client_golang":    {"cmd/tollgate/server"},
 	"github.com/goccy/go-yaml":               {"cmd/tollgate/provision", "scripts"},
 	"github.com/santhosh-tekuri/jsonschema":  {"handlers/conform"},

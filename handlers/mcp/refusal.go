@@ -47,6 +47,9 @@ func (c *call) refusal(r *reply) string {
 		return fmt.Sprintf("internal: The service answered %d %s without saying why. Call again later with the same arguments.", r.status, http.StatusText(r.status))
 	}
 	b := &strings.Builder{}
+	if p.Code == "idempotency_key_reused" { // agents know the reference, not the key
+		p.Message, p.Param = "The reference was used before with other arguments. To repeat that call, send the arguments of then. To do something new, choose another reference.", ""
+	}
 	fmt.Fprintf(b, "%s: %s", p.Code, p.Message)
 	if p.Param != "" {
 		fmt.Fprintf(b, " (argument %s)", p.Param)
@@ -65,8 +68,6 @@ func (c *call) refusal(r *reply) string {
 		fmt.Fprintf(b, " Call again with merchant_account_id, one of %s.", strings.Join(p.Accounts, ", "))
 	}
 	switch {
-	case p.Code == "idempotency_key_reused":
-		fmt.Fprintf(b, " The reference was used before with other arguments. To repeat that call, send the arguments of then. To do something new, choose another reference.")
 	case p.Code == "scope_missing":
 		b.WriteString(" Ask the operator for a grant with that scope; calling again does not help.")
 	case r.status == http.StatusTooManyRequests, r.status == http.StatusServiceUnavailable && p.Code != "rule_failed":

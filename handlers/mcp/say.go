@@ -63,7 +63,7 @@ func (s *said) fees() string {
 }
 
 func sayQuote(s *said, a arguments) string {
-	return fmt.Sprintf("A quote for %s %s to %s; nothing was submitted. %s Total: %s %s. The perimeter's decision would be %s.",
+	return fmt.Sprintf("A quote for %s %s to %s; nothing was submitted. %s Together: %s %s. The perimeter's decision would be %s.",
 		a.text("amount"), s.Currency, a.text("payee"), s.fees(), s.Total, s.Currency, s.Perimeter)
 }
 
