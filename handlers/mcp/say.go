@@ -73,7 +73,7 @@ func sayPayment(s *said, _ arguments) string {
 	switch s.Status {
 	case "authorized":
 		text += " Take the money with capture, or release it with cancel."
-	case "pending_review":
+	case "requires_review":
 		text += " A person has to review it. Read it again later with get_payment."
 	}
 	return text

@@ -54,7 +54,7 @@ var table = []tool{
 	},
 	{
 		name: "create_payment", title: "Create a payment", method: http.MethodPost, path: "/v1/payments", writes: true, key: keyOfPayment, say: sayPayment,
-		description: "Authorize a payment. reference is your name for it, such as an order number: the same reference never pays twice, so repeat a call whose answer you do not have. The money is taken by capture, or at once with capture_method automatic.",
+		description: "Authorize a payment. reference is your name for it, such as an order number: within 7 days the same reference pays once, so repeat a call whose answer you do not have. The money is taken by capture, or at once with capture_method automatic.",
 	},
 	{
 		name: "capture", title: "Capture a payment", method: http.MethodPost, path: "/v1/payments/{payment_id}/captures", writes: true, destroys: true, key: keyOfChange, say: sayCapture,

@@ -20,7 +20,7 @@ var assets embed.FS
 // left out; one that stands in no section comes last.
 var sections = []section{
 	{Title: "Begin", pages: []string{"start", "concepts", "sandbox"}},
-	{Title: "Build", pages: []string{"rules", "perimeters", "webhooks", "payouts", "errors", "limits"}},
+	{Title: "Build", pages: []string{"rules", "perimeters", "agents", "webhooks", "payouts", "errors", "limits"}},
 	{Title: "Run", pages: []string{"operations", "security", "performance", "durability", "compatibility"}},
 	{Title: "Reference", pages: []string{"api", "interface", "changelog"}},
 	{Title: "Develop", pages: []string{"design", "contributing"}},
