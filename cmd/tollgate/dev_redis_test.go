@@ -71,7 +71,7 @@ func (s *sandbox) run(args ...string) string {
 // lasting is what must be the same in every sandbox on one Redis.
 func (s *sandbox) lasting() map[string]string {
 	of := maps.Clone(s.env)
-	for _, name := range []string{"TOLLGATE_URL", "TOLLGATE_ISSUER", "TOLLGATE_TOKEN", "TOLLGATE_CLIENT_JWK", "TOLLGATE_RULE_KEY"} { // address, moment, paths
+	for _, name := range []string{"TOLLGATE_URL", "TOLLGATE_ISSUER", "TOLLGATE_TOKEN", "TOLLGATE_CONSOLE", "TOLLGATE_CLIENT_JWK", "TOLLGATE_RULE_KEY"} { // address, moment, the console of this start, paths
 		delete(of, name)
 	}
 	of["key"] = s.key
