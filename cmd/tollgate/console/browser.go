@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"html"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
+
+	"tollgate/cmd/tollgate/cli"
 )
 
 // openBrowser shows an address in the person's browser. The address has a token in it,
 // and other users of the machine can read what a command is called with: the browser is
 // given a file that only this person can read, and that leads on. forget removes it.
-func openBrowser(ctx context.Context, address string) (forget func(), err error) {
+func openBrowser(ctx context.Context, a *cli.App, address string) (forget func(), err error) {
 	dir, err := os.MkdirTemp("", "tollgate-console-") // mode 0700
 	if err != nil {
 		return func() {}, err
@@ -24,14 +24,5 @@ func openBrowser(ctx context.Context, address string) (forget func(), err error)
 	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
 		return forget, err
 	}
-	opener := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}[runtime.GOOS]
-	if opener == nil {
-		opener = []string{"xdg-open"}
-	}
-	c := exec.CommandContext(context.WithoutCancel(ctx), opener[0], append(opener[1:], file)...)
-	if err := c.Start(); err != nil {
-		return forget, err
-	}
-	go func() { _ = c.Wait() }() // some openers last as long as the browser
-	return forget, nil
+	return forget, a.Browse(ctx, file)
 }

@@ -77,7 +77,7 @@ func serve(ctx context.Context, a *cli.App, api *cli.Client, o options) error {
 		return err
 	}
 	if o.open || !o.noOpen && a.AtTerminal() {
-		forget, err := openBrowser(ctx, c.URL())
+		forget, err := openBrowser(ctx, a, c.URL())
 		defer forget()
 		if err != nil {
 			fmt.Fprintf(a.Stderr, "the browser does not open: %v. Open the address yourself.\n", err)

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
-	"os/exec"
-	"runtime"
 	"strings"
 	"time"
 
@@ -53,7 +50,8 @@ In the sandbox of 'tollgate dev' the console is part of the service. Elsewhere
 			if _, err := fmt.Fprintln(a.Stdout, link); err != nil || show || !a.AtTerminal() {
 				return err
 			}
-			return browse(cmd.Context(), a, link)
+			_ = a.Browse(cmd.Context(), link) // the link is printed
+			return nil
 		},
 	}
 	c.Flags().BoolVar(&show, "print", false, "only print the link")
@@ -85,28 +83,4 @@ func links(ctx context.Context, api *cli.Client, id string) []string {
 		return []string{consoleLink(api.Base, id)}
 	}
 	return []string{"/console/" + id + " in 'tollgate console'"}
-}
-
-// browse opens a link, where there is somebody to look at it.
-func browse(ctx context.Context, a *cli.App, link string) error {
-	name, args := "xdg-open", []string{link}
-	switch runtime.GOOS {
-	case "darwin":
-		name = "open"
-	case "windows":
-		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", link}
-	default:
-		_, x := a.Env("DISPLAY")
-		_, wayland := a.Env("WAYLAND_DISPLAY")
-		if !x && !wayland {
-			return nil
-		}
-	}
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return nil // the link is printed
-	}
-	browser := exec.CommandContext(context.WithoutCancel(ctx), path, args...)
-	browser.Stderr = os.Stderr
-	return browser.Run()
 }
