@@ -49,7 +49,7 @@ type usage struct {
 
 // wouldBeAllowed says what the perimeter that denies a payment would allow; nothing
 // if the token may not read it. paymentID is the declined payment, if there is one.
-func (c *call) wouldBeAllowed(d decision, paymentID, _ string) string {
+func (c *call) wouldBeAllowed(d decision, paymentID string) string {
 	if d.Decision != "deny" || !c.has("accounts:read") {
 		return ""
 	}

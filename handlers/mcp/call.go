@@ -115,7 +115,7 @@ func (c *call) succeeded(r *reply) *sdk.CallToolResult {
 	}
 	text := c.tool.say(&s, c.arguments)
 	if c.tool.name == "quote_ticket" && s.Perimeter.Decision == "deny" {
-		text += c.wouldBeAllowed(s.Perimeter, "", "")
+		text += c.wouldBeAllowed(s.Perimeter, "")
 	}
 	if r.replayed {
 		text = "This reference was used before with the same arguments. Nothing new was done; this is the first answer. " + text

@@ -62,7 +62,7 @@ func (c *call) refusal(r *reply) string {
 	}
 	if p.Perimeter != nil {
 		fmt.Fprintf(b, " The decision is %s.", p.Perimeter)
-		b.WriteString(c.wouldBeAllowed(*p.Perimeter, p.PaymentID, p.Status))
+		b.WriteString(c.wouldBeAllowed(*p.Perimeter, p.PaymentID))
 	}
 	if len(p.Accounts) > 0 {
 		fmt.Fprintf(b, " Call again with merchant_account_id, one of %s.", strings.Join(p.Accounts, ", "))
