@@ -43,13 +43,14 @@ start_dev() {
 }
 
 # await PATTERN FILE waits until a file of the sandbox, which is process $pid, matches.
+# A machine that has built nothing yet builds for minutes.
 await() {
-	for _ in $(seq 1200); do
+	for _ in $(seq 6000); do
 		[ -f "$2" ] && grep -q -e "$1" "$2" && return
 		kill -0 "$pid" 2>/dev/null || fail "tollgate dev ended before it was ready"
 		sleep 0.1
 	done
-	fail "tollgate dev was not ready after two minutes"
+	fail "tollgate dev was not ready after ten minutes"
 }
 
 fail() {
