@@ -40,7 +40,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"appears": appears, "source": source, "keep": keep, "pasted": pasted, "quote": quote, "overdue": overdue, "receiver": receiver, "walk": walk, "observed": observed,
+			"appears": appears, "source": source, "keep": keep, "pasted": pasted, "quote": quote, "overdue": overdue, "receiver": receiver, "walk": walk, "samples": samples, "observed": observed,
 		},
 		RequireExplicitExec: true,
 	})
