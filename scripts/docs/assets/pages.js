@@ -1,8 +1,8 @@
 // What the pages do beyond being read: copy a block of code, and search. Without this
 // script they are all there, without these two.
 
-// Each block of code has a button that copies it.
-for (const pre of document.querySelectorAll("pre")) {
+// Each block of code has a button that copies it; what a command prints has none.
+for (const pre of document.querySelectorAll("pre:not(:has([data-language=text]))")) {
 	const frame = document.createElement("div");
 	frame.className = "code";
 	const button = document.createElement("button");
