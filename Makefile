@@ -26,6 +26,7 @@ FUZZTIME ?= 10s
 FAIR  ?= all
 EDGE  ?= some
 SANDBOX ?= some
+CONSOLE ?= some
 SEEDS ?= 1-100
 TEETH ?= all
 PART  ?= all
@@ -96,6 +97,13 @@ sandbox-test: sandbox build ## the sandbox in a real browser, beside the native 
 	node --test cmd/edge/page/curl_test.mjs
 	cd scripts/sandbox && TOLLGATE_TEST_SANDBOX=$(SANDBOX) $(GO) test -count=1 -timeout 20m ./...
 
+console-test: build ## the console in a real browser; CONSOLE=all for ten thousand rows too; needs chromium, redis-server, npm
+	cd scripts/console && npm ci --ignore-scripts --no-audit --no-fund
+	cd scripts/console && TOLLGATE_TEST_CONSOLE=$(CONSOLE) $(GO) test -count=1 -timeout 20m ./...
+
+screenshots: build ## bin/screenshots: the console's pages, light and dark, wide and narrow; needs chromium
+	cd scripts/console && TOLLGATE_TEST_SCREENSHOTS=../../bin/screenshots $(GO) test -count=1 -run '^TestScreenshots$$' ./...
+
 test: ## all tests, on miniredis; needs nothing but Go
 	TOLLGATE_TEST_REDIS=miniredis $(TEST) ./...
 	cd scripts/docs && $(TEST) ./...
@@ -137,7 +145,7 @@ race: ## the tests of RACE (where goroutines share memory) under the race detect
 
 # Everything, with what takes too long for every commit.
 test-all: ## all of it, on all three kinds of Redis, under the race detector, with other people's clients; about an hour
-	@for target in test check test-server test-cluster 'edge-test EDGE=all' 'sandbox-test SANDBOX=all' builds 'race RACE=./... RACE_SKIP=^$$' conformance openapi examples walks alerts templates fuzz; do \
+	@for target in test check test-server test-cluster 'edge-test EDGE=all' 'sandbox-test SANDBOX=all' 'console-test CONSOLE=all' builds 'race RACE=./... RACE_SKIP=^$$' conformance openapi examples walks alerts templates fuzz; do \
 		echo "==> make $$target"; $(MAKE) --no-print-directory $$target || exit 1; \
 	done
 
@@ -148,7 +156,7 @@ check: ## formatting, vet, staticcheck, dead code, go.mod, shell syntax
 	$(STATICCHECK) ./...
 	@echo deadcode; out=$$($(DEADCODE) -test ./...) && { [ -z "$$out" ] || { echo "$$out"; exit 1; }; }
 	$(GO) mod tidy -diff
-	for module in docs examples/go faults load rulesbench sandbox; do (cd scripts/$$module && $(GO) vet ./... && $(STATICCHECK) ./... && $(GO) mod tidy -diff) || exit 1; done
+	for module in console docs examples/go faults load rulesbench sandbox; do (cd scripts/$$module && $(GO) vet ./... && $(STATICCHECK) ./... && $(GO) mod tidy -diff) || exit 1; done
 	for script in scripts/*.sh scripts/*/*.sh; do sh -n "$$script" || exit 1; done
 	for script in .ci/run scripts/examples/curl/*.sh; do bash -n "$$script" || exit 1; done
 
@@ -199,7 +207,7 @@ fair: ## p99 of a modest tenant's requests, alone and beside a greedy one; fails
 		taskset -c 0-$$((half - 1)) $(GO) test -count=1 -p 1 -timeout 6m -run '^TestFair$$' -v ./handlers ./handlers/worker
 
 clean: ## remove what the other targets made
-	rm -rf bin .tollgate scripts/conformance/node_modules scripts/examples/node/node_modules scripts/templates/node_modules
+	rm -rf bin .tollgate scripts/conformance/node_modules scripts/console/node_modules scripts/examples/node/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: help build builds faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi collection examples walks alerts templates load fair clean man dist dist-check docs
+.PHONY: help build builds console-test screenshots faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi collection examples walks alerts templates load fair clean man dist dist-check docs
