@@ -22,10 +22,13 @@ import (
 
 const patience = time.Minute
 
+// all is whether everything is tried, not a part as on every commit.
+func all() bool { return os.Getenv("TOLLGATE_TEST_CONSOLE") == "all" }
+
 // neededForAll skips a test that takes too long for every commit.
 func neededForAll(t *testing.T) {
 	t.Helper()
-	if os.Getenv("TOLLGATE_TEST_CONSOLE") != "all" {
+	if !all() {
 		t.Skip("runs in `make console-test CONSOLE=all`")
 	}
 }
@@ -237,4 +240,10 @@ func (b *browser) quiet(what string, but ...string) {
 		}
 	}
 	b.asked = nil
+}
+
+// violations are what axe, which the page must have by then, calls serious or critical.
+func violations(b *browser) []string {
+	b.t.Helper()
+	return eval[[]string](b, `axe.run({ resultTypes: ["violations"] }).then((r) => r.violations.filter((v) => ["serious", "critical"].includes(v.impact)).map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("; ").slice(0, 600)))`)
 }

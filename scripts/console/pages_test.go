@@ -70,7 +70,7 @@ func TestPages(t *testing.T) {
 		eval[any](b, string(axe)+"; void 0")
 		for _, scheme := range []string{"light", "dark"} {
 			b.dark(scheme == "dark")
-			for _, v := range eval[[]string](b, `axe.run({ resultTypes: ["violations"] }).then((r) => r.violations.filter((v) => ["serious", "critical"].includes(v.impact)).map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("; ").slice(0, 600)))`) {
+			for _, v := range violations(b) {
 				t.Errorf("%s, %s: %s", path, scheme, v)
 			}
 		}
