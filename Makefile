@@ -27,6 +27,7 @@ FAIR  ?= all
 EDGE  ?= some
 SANDBOX ?= some
 CONSOLE ?= some
+MCP   ?= some
 SEEDS ?= 1-100
 TEETH ?= all
 PART  ?= all
@@ -145,7 +146,7 @@ race: ## the tests of RACE (where goroutines share memory) under the race detect
 
 # Everything, with what takes too long for every commit.
 test-all: ## all of it, on all three kinds of Redis, under the race detector, with other people's clients; about an hour
-	@for target in test check test-server test-cluster 'edge-test EDGE=all' 'sandbox-test SANDBOX=all' 'console-test CONSOLE=all' builds 'race RACE=./... RACE_SKIP=^$$' conformance openapi examples walks alerts templates fuzz; do \
+	@for target in test check test-server test-cluster 'edge-test EDGE=all' 'sandbox-test SANDBOX=all' 'console-test CONSOLE=all' builds 'race RACE=./... RACE_SKIP=^$$' conformance 'mcp MCP=all' openapi examples walks alerts templates fuzz; do \
 		echo "==> make $$target"; $(MAKE) --no-print-directory $$target || exit 1; \
 	done
 
@@ -173,6 +174,9 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 
 conformance: ## OAuth clients that others wrote, against the running binary; needs Node.js and npm
 	scripts/conformance/run.sh
+
+mcp: ## an agent that others wrote, over both transports; MCP=all with the protocol's conformance suite; needs Node.js and npm
+	MCP=$(MCP) scripts/mcp/run.sh
 
 openapi: ## the OpenAPI document before linters and generators that others wrote; their clients pay; needs Node.js and npm
 	scripts/openapi/run.sh
@@ -207,7 +211,7 @@ fair: ## p99 of a modest tenant's requests, alone and beside a greedy one; fails
 		taskset -c 0-$$((half - 1)) $(GO) test -count=1 -p 1 -timeout 6m -run '^TestFair$$' -v ./handlers ./handlers/worker
 
 clean: ## remove what the other targets made
-	rm -rf bin .tollgate scripts/conformance/node_modules scripts/console/node_modules scripts/examples/node/node_modules scripts/templates/node_modules
+	rm -rf bin .tollgate scripts/conformance/node_modules scripts/console/node_modules scripts/mcp/node_modules scripts/examples/node/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: help build builds console-test screenshots faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance openapi collection examples walks alerts templates load fair clean man dist dist-check docs
+.PHONY: help build builds console-test screenshots faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance mcp openapi collection examples walks alerts templates load fair clean man dist dist-check docs

@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # Read by scripts that run something against a `tollgate dev` of their own
-# (conformance/run.sh, openapi/run.sh, walks/first-payment.sh): ". ../dev.sh". It makes the directory
+# (conformance/run.sh, mcp/run.sh, openapi/run.sh, walks/first-payment.sh): ". ../dev.sh". It makes the directory
 # $work, which goes at the end together with the sandbox, however the script
 # ends. The script stands in a directory beside this file, $here.
 
