@@ -188,7 +188,7 @@ examples: ## the examples in other languages pay and verify webhooks; needs Pyth
 	cd scripts/examples/node && npm ci --ignore-scripts --no-audit --no-fund
 	TOLLGATE_TEST_EXAMPLES=all $(GO) test -count=1 -timeout 5m ./scripts/examples
 
-walks: ## what the README promises to people, played: a first payment, a new fee
+walks: ## what the README promises to people, played: a first payment, a new fee, an agent with a budget; needs redis-server, Node.js and npm
 	@for walk in scripts/walks/*.sh; do echo "==> $$walk"; $$walk || exit 1; done
 
 alerts: ## the alert rules, by Prometheus' own promtool
