@@ -1,0 +1,117 @@
+package mcp_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"tollgate/handlers"
+	"tollgate/handlers/mcp"
+)
+
+// told keeps the key and the body of the last request.
+type told struct{ key, body string }
+
+func (a *told) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, _ := io.ReadAll(r.Body)
+	a.key, a.body = r.Header.Get("Idempotency-Key"), string(body)
+	return &http.Response{StatusCode: 201, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{}`))}, nil
+}
+
+// Each of client, tool, payment and reference makes another key, and nothing else does.
+func TestKeysOfReferences(t *testing.T) {
+	const one, two = "pay_01ARZ3NDEKTSV4RRFFQ69G5FAV", "pay_01ARZ3NDEKTSV4RRFFQ69G5FAW"
+	api, client := &told{}, "cli_1"
+	s, err := mcp.New(mcp.Options{API: api, Caller: func(context.Context) (mcp.Caller, error) { return mcp.Caller{ID: client}, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, there := sdk.NewInMemoryTransports()
+	if _, err := s.Connect(t.Context(), there, nil); err != nil {
+		t.Fatal(err)
+	}
+	c, err := sdk.NewClient(&sdk.Implementation{Name: "test"}, nil).Connect(t.Context(), here, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	key := func(by, tool, payment, reference string) string {
+		t.Helper()
+		client = by
+		arguments := map[string]string{"payment_id": payment, "reference": reference}
+		if tool == "create_payment" {
+			arguments = map[string]string{"amount": "1.00", "currency": "EUR", "payee": "a.example", "reference": reference}
+		}
+		r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: arguments})
+		if err != nil || r.IsError {
+			t.Fatalf("%s: %v %+v", tool, err, r)
+		}
+		// The operations of cancel and refund know no reference, payments keep theirs.
+		if sent := strings.Contains(api.body, `"reference"`); tool == "cancel" && sent || tool == "create_payment" && !sent {
+			t.Errorf("%s sends %s", tool, api.body)
+		}
+		return api.key
+	}
+	seen := map[string]string{}
+	for _, of := range [][4]string{
+		{"cli_1", "capture", one, "r"},
+		{"cli_2", "capture", one, "r"},
+		{"cli_1", "cancel", one, "r"},
+		{"cli_1", "refund", one, "r"},
+		{"cli_1", "capture", two, "r"},
+		{"cli_1", "capture", one, "s"},
+		{"cli_1", "create_payment", "", "r"},
+		{"cli_2", "create_payment", "", "r"},
+		{"cli_1", "create_payment", "", "s"},
+	} {
+		k := key(of[0], of[1], of[2], of[3])
+		if other, ok := seen[k]; ok || len(k) != 64 {
+			t.Errorf("%v has the key %q of %s", of, k, other)
+		}
+		seen[k] = strings.Join(of[:], " ")
+		if again := key(of[0], of[1], of[2], of[3]); again != k {
+			t.Errorf("%v: %s, and again %s", of, k, again)
+		}
+	}
+}
+
+// Which pages may call: those of the service, and of this machine where it is a sandbox.
+func TestPagesThatMayCall(t *testing.T) {
+	for _, c := range []struct {
+		loopback bool
+		origins  []string
+		welcome  bool
+	}{
+		{false, nil, true},
+		{false, []string{"https://pay.example"}, true},
+		{false, []string{"https://alias.example"}, true},
+		{false, []string{"https://pay.example", "https://pay.example"}, false},
+		{false, []string{"https://evil.example"}, false},
+		{false, []string{"http://pay.example"}, false},
+		{false, []string{"null"}, false},
+		{false, []string{""}, false},
+		{false, []string{"http://127.0.0.1:3000"}, false},
+		{true, []string{"http://127.0.0.1:3000"}, true},
+		{true, []string{"http://localhost:3000"}, true},
+		{true, []string{"http://localhost.evil.example"}, false},
+	} {
+		doors, err := mcp.Doors(mcp.Site{Server: new(handlers.Server), Issuer: "https://pay.example", Aliases: []string{"https://alias.example"}, Loopback: c.loopback})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest("POST", "/mcp", strings.NewReader("{}"))
+		if c.origins != nil {
+			r.Header["Origin"] = c.origins
+		}
+		w := httptest.NewRecorder()
+		doors[0].Handler.ServeHTTP(w, r) // who is welcome is asked for a token
+		if want := map[bool]int{true: 401, false: 403}[c.welcome]; w.Code != want {
+			t.Errorf("sandbox %t, Origin %q: %d, want %d", c.loopback, c.origins, w.Code, want)
+		}
+	}
+}
