@@ -41,6 +41,7 @@ type browser struct {
 	mu       sync.Mutex
 	messages []string // what went wrong in the page
 	asked    []string // addresses of all requests
+	changes  []string // requests other than GET
 }
 
 func launch(t *testing.T) *browser {
@@ -66,7 +67,7 @@ func launch(t *testing.T) *browser {
 				continue
 			}
 			b.mu.Lock()
-			b.messages = append(b.messages, m.Text)
+			b.messages = append(b.messages, m.Text+" "+m.URL)
 			b.mu.Unlock()
 		}
 	}()
@@ -78,6 +79,9 @@ func launch(t *testing.T) *browser {
 			}
 			b.mu.Lock()
 			b.asked = append(b.asked, e.Request.URL)
+			if e.Request.Method != "GET" {
+				b.changes = append(b.changes, e.Request.Method+" "+e.Request.URL)
+			}
 			b.mu.Unlock()
 		}
 	}()
@@ -220,6 +224,15 @@ func (b *browser) complaints(but ...string) (all []string) {
 	}
 	b.messages = nil
 	return all
+}
+
+// written are the requests since the last time that could change something.
+func (b *browser) written() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	sent := b.changes
+	b.changes = nil
+	return sent
 }
 
 // quiet fails the test if the page has complained, or has asked another origin.

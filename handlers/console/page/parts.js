@@ -31,20 +31,20 @@ export function useList(path, query, limit = 50) {
 	const key = path + JSON.stringify(query);
 	const [state, setState] = useState({ rows: [], loading: true });
 	const latest = useRef(key);
-	const read = useCallback(async (cursor, before) => {
-		setState((s) => ({ ...s, rows: before, loading: true, problem: null }));
+	const read = useCallback(async (cursor, before, shown = before) => {
+		setState((s) => ({ ...s, rows: shown, loading: true, problem: null }));
 		try {
 			const page = await get(path, { ...query, limit, cursor });
 			if (latest.current === key) setState({ rows: [...before, ...page.data], next: page.has_more ? page.next_cursor : "", loading: false });
 		} catch (problem) {
-			if (latest.current === key) setState({ rows: before, next: cursor, problem, loading: false });
+			if (latest.current === key) setState({ rows: shown, next: cursor, problem, loading: false });
 		}
 	}, [key]);
 	useEffect(() => {
 		latest.current = key;
 		read("", []);
 	}, [key]);
-	return { ...state, more: () => read(state.next, state.rows), reload: () => read("", []) };
+	return { ...state, more: () => read(state.next, state.rows), reload: () => read("", [], state.rows) };
 }
 
 // Page is what stands beside the sections. heading is the title with more than text.

@@ -1,4 +1,5 @@
 // A rule set: what was activated in it, by whom, and the way back.
+import { useEffect } from "preact/hooks";
 import { write, get, all } from "../api.js";
 import { Card, Change, html, Id, Listing, Loaded, Page, State, Table, Time, Money, useList, useLoad } from "../parts.js";
 
@@ -43,6 +44,12 @@ export default function RuleSet({ id, session }) {
 	const accounts = useLoad(async () => (await all("/v1/merchant-accounts")).filter((a) => a.rule_set.id === id), [id]);
 	const rules = useLoad(() => get("/rules"), []);
 	const done = () => { list.reload(); accounts.reload(); };
+	const under = list.rows.some((a) => a.status === "scheduled" && new Date(a.at) <= Date.now());
+	useEffect(() => {
+		if (!under || list.loading || list.problem) return undefined;
+		const timer = setTimeout(done, 700); // instances get ready one after the other
+		return () => clearTimeout(timer);
+	}, [under, list.loading, list.problem]);
 	return html`<${Page} title="Rule set" sub=${html`<span class="mono">${id}</span>`} actions=${html`
 		${rules.data && html`<${Activate} id=${id} session=${session} rules=${rules.data} done=${done} />`}
 		<${Change} session=${session} name="Roll back" danger title="Take back the latest activation" done=${done} send=${(_, key) => write("POST", `/v1/rule-sets/${id}/rollback`, {}, key)}>

@@ -1,0 +1,100 @@
+package console
+
+import (
+	"testing"
+	"time"
+)
+
+// From the list of payments to the rule that made a fee, by clicks alone: the module
+// runs in the browser and gives the ticket's digest.
+func TestWhyIsThisFee(t *testing.T) {
+	s := dev(t)
+	payment := s.pay(nil)
+	s.ask("POST", "/v1/payments/"+payment.text("id")+"/captures", object{"amount": "60.00"})
+	b := launch(t)
+	b.open(s.entry)
+	b.click("tbody .row-link", "20") // its time
+	b.shows("100.00 EUR to shop.example", "✓ Your browser gets the same", "Choose a fee to see why it is what it is.")
+	b.within(`[...document.querySelectorAll("tr")].some((e) => /Card fee\s+1.39 EUR/.test(e.innerText))`)
+	b.click("tr:has(td.number) .row-link", "Card fee")
+	b.shows("Card fee is 1.39 EUR, because rule:card_fee@v2 charges that for 60.00 EUR to shop.example.", "✓ Your browser gets the same", "In your browser Card fee: 1.39 EUR")
+	ticket := s.ask("GET", "/v1/tickets/"+payment.text("ticket_id"), nil)
+	digest := ticket.list("evaluations")[1].text("lines_sha256")
+	b.within(`document.querySelector(".check.good").title === "SHA-256 of the lines: " + %s`, digest)
+	b.shows(digest)
+	b.quiet("the walk")
+}
+
+// / goes to the search, j and k walk, g and a letter opens a section.
+func TestKeyboard(t *testing.T) {
+	s := dev(t)
+	s.rows(3)
+	b := launch(t)
+	b.open(s.entry)
+	at := func(row int) {
+		t.Helper()
+		b.within(`document.activeElement === document.querySelectorAll(".row-link")[%s]`, row)
+	}
+	b.press("j")
+	at(0)
+	b.press("j")
+	at(1)
+	b.press("k")
+	at(0)
+	b.press("/")
+	b.within(`document.activeElement.name === "payee"`)
+	b.press("jk/")
+	b.within(`document.activeElement.value === "jk/"`)
+	eval[any](b, `void document.activeElement.blur()`)
+	b.press("ge")
+	b.within(`document.title === "Events · Tollgate"`)
+	b.quiet("the keyboard")
+}
+
+// A rule that never ends is stopped in the page, which then goes on.
+func TestRuleThatNeverEnds(t *testing.T) {
+	s := dev(t)
+	b := launch(t)
+	b.open(s.entry)
+	b.open(s.console + "/rul_sandbox_v1")
+	b.fill(`.filters input:not([type])`, "loop.test")
+	b.shows("A rule did not end within 5 s. The service stops such a rule by its fuel.")
+	b.fill(`.filters input:not([type])`, "shop.example")
+	b.within(`document.querySelector(".plot") && !document.querySelector(".fault")`)
+	b.open(s.console + "/rul_card_fee_v2")
+	b.shows("Fees at amounts")
+	b.quiet("the rule")
+}
+
+// An event arrives while the page is open.
+func TestLiveEvents(t *testing.T) {
+	s := dev(t)
+	b := launch(t)
+	b.open(s.entry)
+	b.open(s.console + "/events")
+	b.click("button", "Follow live")
+	b.shows("Waiting for the next event…")
+	// An event before the page's first question is not one from now on: pay until one shows.
+	for began := time.Now(); !eval[bool](b, `Boolean(document.querySelector("tbody .row-link"))`) && time.Since(began) < patience; {
+		s.pay(nil)
+	}
+	b.within(`[...document.querySelectorAll("tbody tr")].some((e) => e.innerText.includes("payment.authorized"))`)
+	b.quiet("live events")
+}
+
+// The cutoff's slider asks what another one would change, and changes nothing.
+func TestCutoffPreview(t *testing.T) {
+	s := dev(t)
+	s.rows(5)
+	b := launch(t)
+	b.open(s.entry)
+	b.open(s.console + "/payouts")
+	b.shows("What another cutoff would change", "of 5 captures would join another day")
+	before := s.ask("GET", "/v1/merchant-accounts/"+s.env["TOLLGATE_MERCHANT_ACCOUNT"], nil)["cutoff"].(map[string]any)["cutoff_time"]
+	eval[any](b, `void ((e) => { e.value = "720"; e.dispatchEvent(new Event("input", { bubbles: true })); })(document.querySelector("input[type=range]"))`)
+	b.shows("The sales day ends at 12:00", "of 5 captures would join another day")
+	if after := s.ask("GET", "/v1/merchant-accounts/"+s.env["TOLLGATE_MERCHANT_ACCOUNT"], nil)["cutoff"].(map[string]any)["cutoff_time"]; after != before {
+		t.Errorf("the cutoff is %v, was %v", after, before)
+	}
+	b.quiet("the cutoff")
+}
