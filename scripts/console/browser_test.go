@@ -20,7 +20,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-const patience = time.Minute
+const patience = 20 * time.Second
 
 // all is whether everything is tried, not a part as on every commit.
 func all() bool { return os.Getenv("TOLLGATE_TEST_CONSOLE") == "all" }
@@ -128,7 +128,7 @@ func (b *browser) within(expression string, values ...any) {
 	b.t.Helper()
 	for start := time.Now(); !eval[bool](b, "(async () => Boolean(await ("+expression+")))()", values...); time.Sleep(20 * time.Millisecond) {
 		if time.Since(start) > patience {
-			b.t.Fatalf("never: %s %q\n%s", expression, values, b.text())
+			b.t.Fatalf("never: %s %q\n%s", expression, values, eval[string](b, `(document.querySelector("main") || document.body).innerText`))
 		}
 	}
 }
@@ -170,13 +170,15 @@ func (b *browser) click(selector, text string) {
 	b.t.Helper()
 	for start := time.Now(); ; {
 		b.within(find, selector, text)
-		eval[any](b, `void ((e) => { window.hit = false; e.addEventListener("click", () => { window.hit = true; }, { capture: true, once: true }); })(document.querySelector("[data-chosen]"))`)
-		b.do(chromedp.Click("[data-chosen]"))
-		if eval[bool](b, `window.hit !== false`) { // or the page is another by now
+		eval[any](b, `void ((e) => { window.hit = false; e?.addEventListener("click", () => { window.hit = true; }, { capture: true, once: true }); })(document.querySelector("[data-chosen]"))`)
+		ctx, cancel := context.WithTimeout(b.ctx, patience)
+		err := chromedp.Do(ctx, chromedp.Click("[data-chosen]")) // fails where the page draws it anew
+		cancel()
+		if err == nil && eval[bool](b, `window.hit !== false`) { // or the page is another by now
 			return
 		}
 		if time.Since(start) > patience {
-			b.t.Fatalf("the mouse never hits %s %q", selector, text)
+			b.t.Fatalf("the mouse never hits %s %q: %v", selector, text, err)
 		}
 	}
 }

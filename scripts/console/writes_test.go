@@ -56,7 +56,7 @@ func TestWritesAskFirst(t *testing.T) {
 		{"exports", "Export", "A worker makes the file.", nil, "", "Download"},
 		{"webhooks", "Add an endpoint", "All events of your accounts from now on are sent there.", map[string]string{"url": s.url + "/nowhere"}, "", "The secret that verifies deliveries."},
 		{ids["shadow"], "Stop", "It compares no more payments.", nil, "", "stopped"},
-		{ids["rule_set"], "Activate", "Instead of", map[string]string{"rule": "rule:card_fee@v1", "replaces": "rule:card_fee@v2"}, "sample amounts would be charged something else", "active rule:card_fee@v1"},
+		{ids["rule_set"], "Activate", "Instead of", map[string]string{"rule": "rule:card_fee@v1", "replaces": "rule:card_fee@v2"}, "sample amounts would be charged something else", "rule:card_fee@v1 rule:card_fee@v2 1 → 2 active"},
 		{ids["rule_set"], "Roll back", "The version before comes into force for new payments.", nil, "", "roll-back"},
 	} {
 		b.open(address + "/" + w.path)

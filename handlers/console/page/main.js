@@ -96,7 +96,7 @@ function View({ address, session }) {
 		if (!load) return setView({ missing: true });
 		let current = true;
 		load().then(
-			(module) => current && setView({ Show: module.default, address: location.pathname }),
+			(module) => current && setView({ Show: module.default, address: location.pathname, id }),
 			() => current && setView({ problem: new Problem(0, { message: "A part of the console could not be loaded. Load the page again." }) }),
 		);
 		return () => { current = false; };
@@ -111,7 +111,7 @@ function View({ address, session }) {
 		!view ? html`<p class="loading" role="status">Loading…</p>`
 			: view.missing ? html`<${Page} title="Nothing here"><p>There is no page at this address. Open an id above, or choose a section.</p></${Page}>`
 			: view.problem ? html`<${Fault} problem=${view.problem} />`
-			: html`<${view.Show} key=${view.address} id=${id} session=${session} />`
+			: html`<${view.Show} key=${view.address} id=${view.id} session=${session} />`
 	}</main>`;
 }
 

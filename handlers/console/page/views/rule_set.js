@@ -44,7 +44,7 @@ export default function RuleSet({ id, session }) {
 	const accounts = useLoad(async () => (await all("/v1/merchant-accounts")).filter((a) => a.rule_set.id === id), [id]);
 	const rules = useLoad(() => get("/rules"), []);
 	const done = () => { list.reload(); accounts.reload(); };
-	const under = list.rows.some((a) => a.status === "scheduled" && new Date(a.at) <= Date.now());
+	const under = list.rows.some((a) => a.status === "scheduled" && new Date(a.at) - new Date(a.created_at) < 60000);
 	useEffect(() => {
 		if (!under || list.loading || list.problem) return undefined;
 		const timer = setTimeout(done, 700); // instances get ready one after the other
