@@ -33,6 +33,11 @@ func TestPagesOfAnEmptySandbox(t *testing.T) {
 	}
 	b.open(s.console + "/payments")
 	b.shows("There is no payment yet. Make one:")
+	for _, path := range []string{"payments", "exports"} { // what an empty page tells people to run works
+		b.open(s.console + "/" + path)
+		command := eval[string](b, `document.querySelector(".empty code").innerText`)
+		s.run(strings.Fields(command)[1:]...)
+	}
 }
 
 // Every page opens by its address, has its contents, is accessible in light and dark,

@@ -237,7 +237,12 @@ func (s *sandbox) rows(count int) {
 // run is a command of the program on this sandbox.
 func (s *sandbox) run(args ...string) string {
 	s.t.Helper()
-	cmd := exec.CommandContext(s.t.Context(), program, args...)
+	path, err := filepath.Abs(program)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cmd := exec.CommandContext(s.t.Context(), path, args...)
+	cmd.Dir = s.t.TempDir()
 	cmd.Env = os.Environ()
 	for name, value := range s.env {
 		cmd.Env = append(cmd.Env, name+"="+value)

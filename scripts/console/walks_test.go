@@ -66,6 +66,21 @@ func TestRuleThatNeverEnds(t *testing.T) {
 	b.quiet("the rule")
 }
 
+// A backtest prices past tickets with another version, beginning with a rule to replace.
+func TestBacktest(t *testing.T) {
+	s := dev(t)
+	s.rows(5)
+	b := launch(t)
+	b.open(s.entry)
+	for _, id := range []string{"rul_card_fee_v1", "rul_card_fee_v2"} {
+		b.open(s.console + "/" + id)
+		b.within(`/^rule:card_fee@v[12]$/.test([...document.querySelectorAll("label")].find((e) => e.innerText.startsWith("In the place of")).querySelector("select").value)`)
+		b.click("button", "Price tickets again")
+		b.shows("5 tickets, ")
+		b.quiet(id)
+	}
+}
+
 // An event arrives while the page is open.
 func TestLiveEvents(t *testing.T) {
 	s := dev(t)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tollgate/cmd/tollgate/cli"
+	"tollgate/handlers/console"
 )
 
 // plainHandler prints log records for a person who watches: a request as
@@ -51,6 +52,9 @@ func (h *plainHandler) Handle(_ context.Context, r slog.Record) error {
 		value := map[string]string{}
 		for _, a := range attrs {
 			value[a.Key] = a.Value.String()
+		}
+		if _, path, _ := strings.Cut(value["route"], " "); (path == console.Home || strings.HasPrefix(path, console.Home+"/")) && value["status"] < "400" {
+			return nil // a file, or what the console asks the API itself, which has a line
 		}
 		took, _ := strconv.ParseFloat(value["took_ms"], 64)
 		fmt.Fprintf(&line, "  %-4s %-40s %s  %6.1f ms  %s", value["method"], strings.TrimPrefix(value["route"], value["method"]+" "),

@@ -38,8 +38,10 @@ function Largest({ groups }) {
 }
 
 export function Backtest({ rule, list }) {
-	const inForce = list.filter((r) => r.merchant_account_ids?.length);
-	const sibling = inForce.find((r) => r.rule.split("@")[0] === rule.rule.split("@")[0]) || inForce[0];
+	const others = list.filter((r) => r.rule !== rule.rule);
+	const siblings = others.filter((r) => r.rule.split("@")[0] === rule.rule.split("@")[0]);
+	const inForce = (r) => r.merchant_account_ids?.length > 0;
+	const sibling = siblings.find(inForce) || siblings[0] || others.find(inForce) || others[0];
 	const [replaces, setReplaces] = useState(sibling?.rule || "");
 	const [back, setBack] = useState(30);
 	const [state, setState] = useState({});
@@ -55,7 +57,7 @@ export function Backtest({ rule, list }) {
 	const { result, problem, busy } = state;
 	return html`<${Card} title="What it would have changed">
 		<form class="filters" onSubmit=${run}>
-			<label>In the place of<select value=${replaces} onChange=${(e) => setReplaces(e.target.value)}>${list.filter((r) => r.rule !== rule.rule || inForce.length === 1).map((r) => html`<option value=${r.rule} selected=${r.rule === replaces}>${r.rule}</option>`)}</select></label>
+			<label>In the place of<select value=${replaces} onChange=${(e) => setReplaces(e.target.value)}>${others.map((r) => html`<option value=${r.rule} selected=${r.rule === replaces}>${r.rule}</option>`)}</select></label>
 			<label>In the last<select value=${back} onChange=${(e) => setBack(Number(e.target.value))}>${days.map((d) => html`<option value=${d} selected=${d === back}>${d === 1 ? "day" : `${d} days`}</option>`)}</select></label>
 			<button disabled=${busy || !replaces}>${busy ? "Pricing tickets again…" : "Price tickets again"}</button>
 		</form>

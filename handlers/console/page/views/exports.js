@@ -20,6 +20,6 @@ export default function Exports({ session }) {
 		<p>A worker makes the file. It is kept for a day.</p>
 		<label>Dataset<select name="dataset">${["transactions", "payments", "tickets", "events", "payouts", "audit"].map((d) => html`<option>${d}</option>`)}</select></label>
 		<label>Format<select name="format"><option>csv</option><option>ndjson</option></select></label></${Change}>`}>
-		<${Listing} list=${list} label="Exports" columns=${columns} to=${(e) => linkTo(e.id)} empty=${html`There is no export. Make one: <code>tollgate export payments --out payments.csv</code>`} />
+		<${Listing} list=${list} label="Exports" columns=${columns} to=${(e) => linkTo(e.id)} empty=${html`There is no export. Make one: <code>tollgate export payments -o payments.csv</code>`} />
 	</${Page}>`;
 }

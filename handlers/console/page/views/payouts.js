@@ -59,6 +59,7 @@ function Preview({ accounts }) {
 			<label class="wide">The sales day ends at ${clock(minutes)} ${account.cutoff.time_zone}, now ${account.cutoff.cutoff_time}<input type="range" min="0" max="1425" step="15" value=${minutes} onInput=${(e) => setMinutes(Number(e.target.value))} aria-valuetext=${clock(minutes)} /></label>
 		</div>
 		<${Fault} problem=${problem} />
+		${!preview && !problem && html`<p class="loading" role="status">Loading…</p>`}
 		${preview && html`<p>${preview.summary.captures_moved} of ${preview.summary.captures} captures would join another day${preview.summary.amounts_moved.map((m) => html`, <${Money} amount=${m.amount} currency=${m.currency} key=${m.currency} />`)}. Nothing is changed here: cutoffs are set in the provisioning file.</p>
 			<${Outcome} preview=${preview} />${preview.warnings.map((w) => html`<p class="soft" key=${w.code}>${w.message}</p>`)}`}
 	</${Card}>`;
