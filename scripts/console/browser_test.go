@@ -20,7 +20,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // all is whether everything is tried, not a part as on every commit.
 func all() bool { return os.Getenv("TOLLGATE_TEST_CONSOLE") == "all" }

@@ -21,6 +21,7 @@ var singles = map[string][]string{
 
 // Without a single payment each page opens and says what it is for.
 func TestPagesOfAnEmptySandbox(t *testing.T) {
+	t.Parallel()
 	s := dev(t)
 	b := launch(t)
 	b.open(s.entry)
@@ -43,6 +44,7 @@ func TestPagesOfAnEmptySandbox(t *testing.T) {
 // Every page opens by its address, has its contents, is accessible in light and dark,
 // and fits a telephone and a wall.
 func TestPages(t *testing.T) {
+	t.Parallel()
 	s := dev(t)
 	addresses := map[string][]string{}
 	for path, title := range lists {
@@ -85,6 +87,7 @@ func TestPages(t *testing.T) {
 
 // What clients have written appears as text, and never runs.
 func TestNothingThatClientsWriteRuns(t *testing.T) {
+	t.Parallel()
 	const evil = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>"'`
 	s := dev(t)
 	paid := s.pay(object{"reference": evil[:60], "description": evil, "metadata": object{"note": evil}})
@@ -110,6 +113,7 @@ func TestNothingThatClientsWriteRuns(t *testing.T) {
 // Ten thousand rows: the first ones are there, and more come when asked for.
 func TestTenThousandRows(t *testing.T) {
 	neededForAll(t)
+	t.Parallel()
 	s := dev(t)
 	s.rows(10_000)
 	s.renew()

@@ -44,6 +44,7 @@ func (r *redis) kill() {
 // While Redis is away each page says what is wrong and offers to try again; when it is
 // back, that is enough.
 func TestLostRedis(t *testing.T) {
+	t.Parallel()
 	r := &redis{t: t, dir: t.TempDir(), addr: freeAddr(t)}
 	r.start()
 	t.Cleanup(func() { r.kill() })

@@ -8,6 +8,7 @@ import (
 // From the list of payments to the rule that made a fee, by clicks alone: the module
 // runs in the browser and gives the ticket's digest.
 func TestWhyIsThisFee(t *testing.T) {
+	t.Parallel()
 	s := dev(t)
 	payment := s.pay(nil)
 	s.ask("POST", "/v1/payments/"+payment.text("id")+"/captures", object{"amount": "60.00"})
@@ -27,6 +28,7 @@ func TestWhyIsThisFee(t *testing.T) {
 
 // / goes to the search, j and k walk, g and a letter opens a section.
 func TestKeyboard(t *testing.T) {
+	t.Parallel()
 	s := dev(t)
 	s.rows(3)
 	b := launch(t)
@@ -53,6 +55,7 @@ func TestKeyboard(t *testing.T) {
 
 // A rule that never ends is stopped in the page, which then goes on.
 func TestRuleThatNeverEnds(t *testing.T) {
+	t.Parallel()
 	s := dev(t)
 	b := launch(t)
 	b.open(s.entry)
@@ -68,6 +71,7 @@ func TestRuleThatNeverEnds(t *testing.T) {
 
 // A backtest prices past tickets with another version, beginning with a rule to replace.
 func TestBacktest(t *testing.T) {
+	t.Parallel()
 	s := dev(t)
 	s.rows(5)
 	b := launch(t)
@@ -83,6 +87,7 @@ func TestBacktest(t *testing.T) {
 
 // An event arrives while the page is open.
 func TestLiveEvents(t *testing.T) {
+	t.Parallel()
 	s := dev(t)
 	b := launch(t)
 	b.open(s.entry)
@@ -99,15 +104,19 @@ func TestLiveEvents(t *testing.T) {
 
 // The cutoff's slider asks what another one would change, and changes nothing.
 func TestCutoffPreview(t *testing.T) {
+	t.Parallel()
 	s := dev(t)
+	// At noon of the next day all captures are before the cutoff of 17:00.
+	s.ask("POST", "/v1/sandbox/clock", object{"to": time.Now().UTC().AddDate(0, 0, 1).Format("2006-01-02") + "T10:00:00Z"})
+	s.renew()
 	s.rows(5)
 	b := launch(t)
 	b.open(s.entry)
 	b.open(s.console + "/payouts")
-	b.shows("What another cutoff would change", "of 5 captures would join another day")
+	b.shows("What another cutoff would change", "0 of 5 captures would join another day")
 	before := s.ask("GET", "/v1/merchant-accounts/"+s.env["TOLLGATE_MERCHANT_ACCOUNT"], nil)["cutoff"].(map[string]any)["cutoff_time"]
-	eval[any](b, `void ((e) => { e.value = "720"; e.dispatchEvent(new Event("input", { bubbles: true })); })(document.querySelector("input[type=range]"))`)
-	b.shows("The sales day ends at 12:00", "of 5 captures would join another day")
+	eval[any](b, `void ((e) => { e.value = "0"; e.dispatchEvent(new Event("input", { bubbles: true })); })(document.querySelector("input[type=range]"))`)
+	b.shows("The sales day ends at 00:00", "5 of 5 captures would join another day")
 	if after := s.ask("GET", "/v1/merchant-accounts/"+s.env["TOLLGATE_MERCHANT_ACCOUNT"], nil)["cutoff"].(map[string]any)["cutoff_time"]; after != before {
 		t.Errorf("the cutoff is %v, was %v", after, before)
 	}

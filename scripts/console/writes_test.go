@@ -10,6 +10,7 @@ const offered = `[...document.querySelectorAll("main button, main a.button")].fi
 
 // A console that only shows offers no write on any page.
 func TestReadOnlyConsoleOffersNoWrite(t *testing.T) {
+	t.Parallel()
 	s := dev(t)
 	paths := []string{"payments", "events", "rules", "webhooks", "payouts", "perimeters", "exports", "accounts", s.pay(nil).text("id")}
 	for _, id := range s.world() {
@@ -30,6 +31,7 @@ func TestReadOnlyConsoleOffersNoWrite(t *testing.T) {
 
 // Each write shows first what will change, and is sent by its own button alone.
 func TestWritesAskFirst(t *testing.T) {
+	t.Parallel()
 	s := dev(t)
 	ids := s.world()
 	capturable, cancelable := s.pay(nil).text("id"), s.pay(nil).text("id")
