@@ -133,11 +133,6 @@ func (b *browser) within(expression string, values ...any) {
 	}
 }
 
-func (b *browser) text() string {
-	b.t.Helper()
-	return eval[string](b, `document.body.innerText`)
-}
-
 // shows waits until the page has a text.
 func (b *browser) shows(texts ...string) {
 	b.t.Helper()
