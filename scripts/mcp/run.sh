@@ -31,6 +31,7 @@ set -a
 set +a
 node proxy.mjs "$TOLLGATE_URL" "$work/address" &
 proxy=$!
+trap 'kill "$proxy" 2>/dev/null || true; finish' EXIT
 await . "$work/address"
 failed=
 for scenario in $scenarios; do
@@ -44,5 +45,4 @@ for scenario in $scenarios; do
 		failed="$failed $scenario"
 	fi
 done
-kill "$proxy"
 [ -z "$failed" ] || fail "conformance:$failed"
