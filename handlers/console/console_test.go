@@ -340,7 +340,7 @@ func TestModule(t *testing.T) {
 	if r := v.want(200, "", "GET", "/console/api/rules/rul_card_fee_v2/source", "", v.as()); !strings.Contains(r.text, `label = \"Card fee\"`) {
 		t.Errorf("%s", r.text)
 	}
-	v.want(404, "not_found", "GET", "/console/api/rules/rul_mine_v1/source", "", v.as())
+	v.want(204, "", "GET", "/console/api/rules/rul_mine_v1/source", "", v.as())
 }
 
 // A backtest needs one candidate and a rule to replace, and reads no files.

@@ -43,7 +43,7 @@ func (c *Console) source(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if builtin == nil {
-		refuse(w, &Problem{http.StatusNotFound, "not_found", "The source of this rule is not here."})
+		w.WriteHeader(http.StatusNoContent) // as of every rule that a team has published
 		return
 	}
 	answer(w, map[string]string{"name": "rule.toml", "text": string(builtin.Source)})

@@ -92,22 +92,64 @@ func TestNothingThatClientsWriteRuns(t *testing.T) {
 	s := dev(t)
 	paid := s.pay(object{"reference": evil[:60], "description": evil, "metadata": object{"note": evil}})
 	id := paid.text("id")
-	s.ask("POST", "/v1/payments/"+id+"/captures", object{"amount": "60.00", "final_capture": false, "reference": evil[:60]})
+	s.ask("POST", "/v1/payments/"+id+"/captures", object{"amount": "60.00", "final_capture": false, "reference": evil[:60], "metadata": object{"note": evil}})
 	refund := s.ask("POST", "/v1/payments/"+id+"/refunds", object{"amount": "5.00", "reason": evil})
+	large := s.pay(object{"merchant_account_id": "ma_01kb7z2c000000000000000004", "amount": "1500.00", "currency": "USD"}).text("id")
+	s.ask("POST", "/v1/payments/"+large+"/reviews", object{"decision": "reject", "note": evil}) // nobody reads it by the API
+	var replayed string
+	for replayed == "" { // once it is delivered, it can be again
+		for _, d := range s.ask("GET", "/v1/webhooks/"+s.env["TOLLGATE_WEBHOOK"]+"/deliveries?state=succeeded", nil).list("data") {
+			replayed = d.text("id")
+		}
+	}
+	s.ask("POST", "/v1/webhooks/"+s.env["TOLLGATE_WEBHOOK"]+"/deliveries/"+replayed+"/replays", object{"reason": evil})
+	s.label("evil_fee", evil[:40])
 	s.ask("POST", "/v1/payments/"+id+"/cancel", object{"reason": evil})
 	hook := s.ask("POST", "/v1/webhooks", object{"url": s.url + "/nowhere", "description": evil, "metadata": object{"note": evil}})
 	b := launch(t)
 	b.open(s.entry)
-	for _, path := range []string{id, refund.text("id"), hook.text("id"), "webhooks", "payments", "payments?reference=" + "%3Cimg%20src%3Dx%20onerror%3D%22window.hacked%3D1%22%3E", "events", "webhooks?x=%3Cscript%3E", "%3Cimg%20src=x%3E"} {
+	for _, path := range []string{id, large, "rul_evil_fee_v1", "rules", s.env["TOLLGATE_WEBHOOK"] + "?delivery=" + replayed, refund.text("id"), hook.text("id"), "webhooks", "payments", "payments?reference=" + "%3Cimg%20src%3Dx%20onerror%3D%22window.hacked%3D1%22%3E", "events", "webhooks?x=%3Cscript%3E", "%3Cimg%20src=x%3E"} {
 		b.open(s.console + "/" + path)
-		if strings.HasPrefix(path, "pay_") || strings.HasPrefix(path, "rfd_") || path == "webhooks" {
+		switch {
+		case path == id, strings.HasPrefix(path, "rfd_"), path == "webhooks":
 			b.shows(evil)
+		case path == "rul_evil_fee_v1":
+			b.shows(evil[:40])
 		}
 		if eval[bool](b, `Boolean(window.hacked) || [...document.querySelectorAll("img")].some((e) => e.getAttribute("src") === "x")`) {
 			t.Errorf("%s: it runs", path)
 		}
 		b.quiet(path)
 	}
+}
+
+// What the API refuses is said with its code and a way on, where it was asked for, and
+// changes nothing; what there is not is said, too.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	s := dev(t)
+	id := s.pay(nil).text("id")
+	b := launch(t)
+	b.open(s.entry)
+	unknown := "pay_01kb7z2c00000000000000000z"
+	b.open(s.console + "/" + unknown)
+	b.within(`document.querySelector("main .fault")?.innerText.includes("not_found")`)
+	b.quiet(unknown, "status of 404")
+	b.open(s.console + "/payments?from=yesterday")
+	b.within(`document.querySelector("main .fault")`)
+	b.quiet("a search", "status of 4")
+	b.open(s.console + "/" + id)
+	b.click("main button", "Capture")
+	b.fill("dialog [name=amount]", "100.01")
+	b.click("dialog button.main", "Capture")
+	b.within(`document.querySelector("dialog[open] .fault")?.innerText.includes("amount")`)
+	if link := eval[string](b, `document.querySelector("dialog .fault a")?.getAttribute("href") ?? ""`); !strings.Contains(link, "/docs/errors#") {
+		t.Errorf("the refusal leads to %q", link)
+	}
+	if got := s.ask("GET", "/v1/payments/"+id, nil).text("status"); got != "authorized" {
+		t.Errorf("the payment is %s", got)
+	}
+	b.quiet("a refused capture", "status of 4")
 }
 
 // Ten thousand rows: the first ones are there, and more come when asked for.

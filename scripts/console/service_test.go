@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -306,4 +307,25 @@ func freeAddr(t *testing.T) string {
 	}
 	defer l.Close()
 	return l.Addr().String()
+}
+
+// label publishes a rule of this name whose label is what a team may write.
+func (s *sandbox) label(name, label string) {
+	s.t.Helper()
+	dir := filepath.Join(s.t.TempDir(), name)
+	s.run("rule", "new", dir)
+	file := filepath.Join(dir, "rule.toml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	changed := regexp.MustCompile(`(?m)^label = .*$`).ReplaceAllLiteralString(string(text), "label = '"+label+"'")
+	if changed == string(text) {
+		s.t.Fatalf("a new rule has no label:\n%s", text)
+	}
+	if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	s.run("rule", "test", dir, "--update")
+	s.run("rule", "publish", dir, "--rule", "rule:"+name+"@v1")
 }

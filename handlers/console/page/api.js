@@ -3,11 +3,12 @@
 
 // Problem is an answer that is no success (RFC 9457), or none at all.
 export class Problem extends Error {
-	constructor(status, body) {
+	constructor(status, body, help = "") {
 		super(body.message || body.title || `The console answers ${status}.`);
 		this.status = status;
 		this.code = body.code || "";
 		this.body = body;
+		this.help = help; // the page of this code, where the API names one
 	}
 }
 
@@ -28,14 +29,16 @@ async function send(path, options = {}) {
 	} catch {
 		// A proxy's page: the status speaks.
 	}
-	throw new Problem(response.status, body);
+	const help = /<(https?:[^>]+)>; rel="help"/.exec(response.headers.get("Link") ?? "");
+	throw new Problem(response.status, body, help?.[1]);
 }
 
-// get reads path, such as "/v1/payments", with a query; what is empty is left out.
+// get reads path, such as "/v1/payments", with a query; what is empty is left out. It is
+// null where there is nothing.
 export async function get(path, query = {}, signal) {
 	const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "" && value != null));
 	const response = await send(search.size ? `${path}?${search}` : path, { signal });
-	return response.json();
+	return response.status === 204 ? null : response.json();
 }
 
 // bytes reads what is no JSON.

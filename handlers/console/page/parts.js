@@ -108,7 +108,7 @@ export function Fault({ problem, retry }) {
 	const unknown = problem instanceof Problem ? "" : " This is a fault of the console.";
 	return html`<div class="fault" role="alert">
 		<p><strong>${problem.message}</strong>${unknown}</p>
-		${problem.code && html`<p><span class="mono">${problem.code}</span>${problem.body?.request_id && html` · request <span class="mono">${problem.body.request_id}</span>`}</p>`}
+		${problem.code && html`<p><span class="mono">${problem.code}</span>${problem.body?.request_id && html` · request <span class="mono">${problem.body.request_id}</span>`}${problem.help && html` · <a href=${problem.help} target="_blank" rel="noreferrer">What to do</a>`}</p>`}
 		${retry && html`<button onClick=${retry}>Try again</button>`}
 	</div>`;
 }

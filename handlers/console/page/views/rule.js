@@ -94,7 +94,7 @@ function Curve({ rule, list, session, from }) {
 }
 
 function Source({ id }) {
-	const source = useLoad(() => get(`/rules/${id}/source`).catch((p) => { if (p.status === 404) return null; throw p; }), [id]);
+	const source = useLoad(() => get(`/rules/${id}/source`), [id]);
 	return html`<${Card} title="Source"><${Loaded} of=${source}>${(s) => (s ? html`<p class="soft">${s.name}</p><pre tabindex="0" aria-label="Source of the rule">${s.text}</pre>` : html`<p class="empty">Tollgate keeps the module, not what it was compiled from. The golden cases say what it must do.</p>`)}</${Loaded}></${Card}>`;
 }
 
