@@ -16,8 +16,9 @@ ON_REDIS ?= ./rediskv/... ./handlers/... ./cmd/...
 # The packages whose goroutines share most memory. `make test-all` looks at all of
 # them: the core of rediskv alone takes as long as these together.
 RACE ?= ./rediskv/health ./rediskv/payments ./rediskv/streams ./handlers/share/... ./handlers/worker/...
-# Tests of one goroutine, and half of that time; `make test-all` leaves them in.
-RACE_SKIP ?= ^Test(ScriptsSentAgain|TokensOfManyGrantsEnd|TokensEndOfMoreGrantsThanOneScanFinds|NoBodyIsNoWork|PreviewIsWhatHappens|Captured|CapturedFarAway|CapturedLooksAtTheWindow|SearchBetweenTimes|LimitsAreWhatWasSpent|ExportFilesHaveRoom|ExportDroppedByHalf|EventByID)$$
+# Tests of one goroutine or that wait most of their time, and half of that of all;
+# `make test-all` leaves them in.
+RACE_SKIP ?= ^Test(HostileReceivers2|RetryClock|WrongClockDoesNothing|ScriptsSentAgain|TokensOfManyGrantsEnd|TokensEndOfMoreGrantsThanOneScanFinds|NoBodyIsNoWork|PreviewIsWhatHappens|Captured|CapturedFarAway|CapturedLooksAtTheWindow|SearchBetweenTimes|LimitsAreWhatWasSpent|ExportFilesHaveRoom|ExportDroppedByHalf|EventByID)$$
 
 # Many tests wait most of their time, for a Redis that is away, say.
 TEST  := $(GO) test -shuffle=on -timeout 10m -p 4 -parallel 8
