@@ -38,8 +38,13 @@ type flyConfig struct {
 		Ignorefile string `toml:"ignorefile"`
 	} `toml:"build"`
 	Deploy struct {
+		Release  string `toml:"release_command"`
 		Strategy string `toml:"strategy"`
 	} `toml:"deploy"`
+	Files []struct {
+		Path   string `toml:"guest_path"`
+		Secret string `toml:"secret_name"`
+	} `toml:"files"`
 	Processes map[string]string `toml:"processes"`
 	Env       map[string]string `toml:"env"`
 	Services  []struct {
@@ -99,6 +104,12 @@ func TestFly(t *testing.T) {
 	slices.Sort(processes)
 	if !slices.Equal(processes, []string{"serve", "work"}) {
 		t.Errorf("processes %v, want serve and work", processes)
+	}
+
+	if len(fly.Files) != 1 || fly.Deploy.Release != "provision -f "+fly.Files[0].Path {
+		t.Errorf("the release command %q does not provision the one file of %+v", fly.Deploy.Release, fly.Files)
+	} else if !strings.Contains(read(t, "../fly.toml"), "#   fly secrets set "+fly.Files[0].Secret+`="$(base64 <tollgate.yaml)"`) {
+		t.Errorf("nothing says how the secret %s is set", fly.Files[0].Secret)
 	}
 
 	if len(fly.Services) != 1 {
