@@ -113,5 +113,9 @@ func TestPagesThatMayCall(t *testing.T) {
 		if want := map[bool]int{true: 401, false: 403}[c.welcome]; w.Code != want {
 			t.Errorf("sandbox %t, Origin %q: %d, want %d", c.loopback, c.origins, w.Code, want)
 		}
+		const metadata = `resource_metadata="https://pay.example/.well-known/oauth-protected-resource/mcp"`
+		if says := w.Header().Get("WWW-Authenticate"); c.welcome && !strings.Contains(says, metadata) {
+			t.Errorf("WWW-Authenticate: %s", says)
+		}
 	}
 }

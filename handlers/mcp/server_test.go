@@ -61,6 +61,38 @@ func TestCallsOfTools(t *testing.T) {
 	}
 }
 
+// Without the tools that change something there are those that say so, and no other.
+func TestReadOnly(t *testing.T) {
+	for _, readOnly := range []bool{false, true} {
+		s, err := mcp.New(mcp.Options{API: &asked{}, ReadOnly: readOnly})
+		if err != nil {
+			t.Fatal(err)
+		}
+		here, there := sdk.NewInMemoryTransports()
+		if _, err := s.Connect(t.Context(), there, nil); err != nil {
+			t.Fatal(err)
+		}
+		c, err := sdk.NewClient(&sdk.Implementation{Name: "test"}, nil).Connect(t.Context(), here, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		list, err := c.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writes := 0
+		for _, tool := range list.Tools {
+			if !tool.Annotations.ReadOnlyHint {
+				writes++
+			}
+		}
+		if want := map[bool]int{false: 4, true: 0}[readOnly]; writes != want || len(list.Tools)-writes != 5 {
+			t.Errorf("read-only %t: %d tools, %d of them write", readOnly, len(list.Tools), writes)
+		}
+	}
+}
+
 type rawJSON string
 
 func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }

@@ -39,9 +39,10 @@ type tool struct {
 	required []string
 }
 
-// The API keeps keys by merchant account: the account is part of what a reference of
-// create_payment stands for without being in the key, and a call that names the
-// account repeats one that left it to the grant's default.
+// The API keeps keys by the merchant account that it resolves: the account is part of
+// what a reference of create_payment stands for without being in the key. The same
+// reference pays for each account, and a call that names the account repeats one that
+// left it to the grant's default (TestReferencesBelongToAccounts).
 var (
 	keyOfPayment = []string{"reference"}
 	keyOfChange  = []string{"payment_id", "reference"}
