@@ -129,9 +129,44 @@ func nameOf(goType string) string {
 	return "of another type"
 }
 
-// syntaxFault is of text that is no TOML.
+// syntaxFault is of text that is no TOML. The decoder speaks of its own parts and
+// of types of Go; the reader is told in the words of the page.
 func syntaxFault(e toml.ParseError) *Fault {
-	return &Fault{Line: e.Position.Line, What: e.Message, Want: wants[e.LastKey[strings.LastIndex(e.LastKey, ".")+1:]]}
+	key := e.LastKey
+	for _, m := range misreadings {
+		found := m.decoder.FindStringSubmatch(e.Message)
+		if found == nil {
+			continue
+		}
+		if len(found) > 1 {
+			key = found[1]
+		}
+		key = key[strings.LastIndex(key, ".")+1:]
+		if m.want != "" {
+			return &Fault{e.Position.Line, m.what, m.want}
+		}
+		return &Fault{e.Position.Line, fmt.Sprintf(m.what, key), wants[key]}
+	}
+	return &Fault{e.Position.Line, "this is not TOML", `a line such as percentage = "1.40", or a heading such as [[fee]]`}
+}
+
+// misreadings are what the decoder says of text that is no TOML, and what the
+// reader is told. Without want, %s is the key, which says what is expected. The
+// first that fits counts.
+var misreadings = []struct {
+	decoder    *regexp.Regexp
+	what, want string
+}{
+	{regexp.MustCompile(`^Key '(.+)' (?:has already been defined|was already created)`), "%s stands twice", ""},
+	{regexp.MustCompile(`^"(.+)" is not a table`), "%s stands twice", ""},
+	{regexp.MustCompile(`table (?:array )?name|table separator`), "the heading of a table is not closed", "a heading such as [[fee]] or [refund]"},
+	{regexp.MustCompile(`^strings cannot contain newlines|^unexpected EOF; expected ['"]`), "the text of %s has no quotation mark at its end", ""},
+	{regexp.MustCompile(`^invalid escape|hexadecimal digits`), "a text has a single \\", `\\ for one \`},
+	{regexp.MustCompile(`array terminator|inline table|^unexpected comma`), "a list lacks a comma or its bracket", `a list such as ["EUR", "USD"]`},
+	{regexp.MustCompile(`key separator|expected '\.' or '='|^unexpected '[=.]'`), "there is no key with = here", `a line such as percentage = "1.40"`},
+	{regexp.MustCompile(`top-level item`), "something stands behind the value", "one key a line, with its value in quotes"},
+	{regexp.MustCompile(`^expected value|expected value$|^expected a digit|number|^[Ii]nvalid (?:float|integer|datetime)|out of (?:the safe )?.*range|floats`), "the value of %s is neither text in quotes nor a list", ""},
+	{regexp.MustCompile(`control characters|UTF-8|NULL|BOM`), "a character that TOML does not have", "a text file in UTF-8"},
 }
 
 var (
@@ -141,7 +176,7 @@ var (
 	// types are those of Go, which the reader has nothing to do with.
 	wrongType = regexp.MustCompile(`line (\d+) \(last key "([^"]*)"\): (?:incompatible types: TOML value has type|type mismatch for [^:]*: expected [a-z]+ but found) ([a-zA-Z0-9.\[\]]+)`)
 	typeNames = map[string]string{
-		"int64": "a number", "float64": "a number", "string": "text", "bool": "true or false", "[]interface": "a list", "map[string]interface": "a table", "time.Time": "a time",
+		"int64": "a number", "float64": "a number", "string": "text", "bool": "true or false", "[]any": "a list", "map[string]any": "a table", "[]map[string]any": "a list of tables", "time.Time": "a time",
 	}
 
 	// mentioned in errors without being at fault.

@@ -1,9 +1,12 @@
 package compiler
 
 import (
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/BurntSushi/toml"
 )
 
 // goType is what a reader of rule.toml must never see.
@@ -36,6 +39,18 @@ func TestFaultsSayWhereAndWhat(t *testing.T) {
 		{"module = \"a\"\nfree = \"EUR\"", 2, "free is text", `free = ["CHF"]`},
 		{"module = \"a\"\nfere = [\"EUR\"]", 2, "no key fere", "free"},
 		{"[[fee]]\npercentage = \"1\"", 0, "label", `label = "Card fee"`},
+		{"label = [\"x\"]", 1, "label is a list", `label = "Card fee"`},
+		{"label = \"x\"\n[[refund]]", 2, "refund is a list of tables", "[refund]"},
+		{"label = \"x\"\n[[fee", 2, "heading of a table", "[[fee]]"},
+		{"label = \"x\"\nlabel = \"y\"", 2, "label stands twice", `label = "Card fee"`},
+		{"label = \"x\"\nfee = \"y\"\n[[fee]]", 3, "fee stands twice", "[[fee]]"},
+		{"label = \"x\\q\"", 1, "single \\", "for one"},
+		{"label = \"x\"\n[[fee]]\ncurrencies = [\"EUR\" \"USD\"]", 3, "lacks a comma", `["EUR", "USD"]`},
+		{"label = \"x\"\n[[fee]]\npercentage : 3", 3, "no key with =", `percentage = "1.40"`},
+		{"label = \"x\"\n[[fee]]\npercentage = 1,4", 3, "behind the value", "in quotes"},
+		{"label = \"x\"\n[[fee]]\npercentage = 99999999999999999999", 3, "percentage is neither text", `percentage = "1.40"`},
+		{"label = x", 1, "label is neither text", `label = "Card fee"`},
+		{"label = \"\xff\"", 1, "a character", "UTF-8"},
 	} {
 		_, described, err := ParsePackage([]byte(test.source))
 		if err == nil && !described {
@@ -48,6 +63,9 @@ func TestFaultsSayWhereAndWhat(t *testing.T) {
 		f := FaultOf([]byte(test.source), err)
 		if f.Line != test.line || !strings.Contains(f.What, test.what) || !strings.Contains(f.Want, test.want) || (test.want == "") != (f.Want == "") {
 			t.Errorf("%q: line %d, %q, expected %q", test.source, f.Line, f.What, f.Want)
+		}
+		if syntax, ok := errors.AsType[toml.ParseError](err); ok && strings.Contains(f.What, syntax.Message) {
+			t.Errorf("%q: %s is what the decoder says", test.source, f)
 		}
 		if seen := goType.FindString(f.Error()); seen != "" {
 			t.Errorf("%q: %s has %q", test.source, f.Error(), seen)
@@ -63,7 +81,8 @@ func FuzzFaults(f *testing.F) {
 	f.Fuzz(func(t *testing.T, source string) {
 		if _, _, err := Build([]byte(source)); err != nil {
 			fault := FaultOf([]byte(source), err)
-			if fault.What == "" || strings.Contains(fault.Error(), "destination has") {
+			syntax, ok := errors.AsType[toml.ParseError](err)
+			if fault.What == "" || strings.Contains(fault.Error(), "destination has") || ok && strings.Contains(fault.What, syntax.Message) {
 				t.Errorf("%q: %s", source, fault)
 			}
 		}
