@@ -106,6 +106,7 @@ console-test: build ## the console in a real browser; CONSOLE=all for ten thousa
 
 screenshots: build ## bin/screenshots: the console's pages, light and dark, wide and narrow; needs chromium
 	cd scripts/console && TOLLGATE_TEST_SCREENSHOTS=../../bin/screenshots $(GO) test -count=1 -run '^TestScreenshots$$' ./...
+	@echo "they are in bin/screenshots"
 
 test: ## all tests, on miniredis; needs nothing but Go
 	TOLLGATE_TEST_REDIS=miniredis $(TEST) ./...

@@ -74,11 +74,7 @@ func TestContractHasTheRoutes(t *testing.T) {
 // doors are what serve answers beside the API, as far as the contract promises it.
 func doors(t *testing.T) (routes []handlers.Route) {
 	t.Helper()
-	opened, err := mcp.Doors(mcp.Site{Server: new(handlers.Server), Issuer: "https://pay.example", Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range opened {
+	for _, d := range mcp.Doors(mcp.Site{Server: new(handlers.Server), Issuer: "https://pay.example", Log: slog.New(slog.DiscardHandler)}) {
 		for _, method := range d.Methods {
 			routes = append(routes, handlers.Route{Method: method, Path: d.Path})
 		}

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/go-json-experiment/json"
@@ -41,12 +42,16 @@ const (
 )
 
 // Doors are /mcp and what says where its tokens come from.
-func Doors(site Site) ([]handlers.Door, error) {
-	server, err := New(Options{API: Local{site.Server.Handler()}, Caller: callerOf, Version: site.Version, Log: site.Log})
-	if err != nil {
-		return nil, err
-	}
-	d := &door{Site: site, protocol: sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{
+func Doors(site Site) []handlers.Door {
+	// An instance that no agent asks spends nothing on the schemas.
+	server := sync.OnceValue(func() *sdk.Server {
+		s, err := New(Options{API: Local{site.Server.Handler()}, Caller: callerOf, Version: site.Version, Log: site.Log})
+		if err != nil {
+			panic(err) // the program was built with schemas that are none
+		}
+		return s
+	})
+	d := &door{Site: site, protocol: sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server() }, &sdk.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxBody,
 		// Behind a proxy on the same machine the host is another one. Origins are
 		// compared with the service's own address instead.
@@ -56,7 +61,7 @@ func Doors(site Site) ([]handlers.Door, error) {
 	for _, of := range []string{"", path} {
 		doors = append(doors, handlers.Door{Methods: []string{http.MethodGet}, Path: metadata + of, Handler: d.describe(of)})
 	}
-	return doors, nil
+	return doors
 }
 
 // door speaks the protocol over HTTP. It keeps nothing from one request to the next,

@@ -100,10 +100,7 @@ func TestPagesThatMayCall(t *testing.T) {
 		{true, []string{"http://localhost:3000"}, true},
 		{true, []string{"http://localhost.evil.example"}, false},
 	} {
-		doors, err := mcp.Doors(mcp.Site{Server: new(handlers.Server), Issuer: "https://pay.example", Aliases: []string{"https://alias.example"}, Loopback: c.loopback})
-		if err != nil {
-			t.Fatal(err)
-		}
+		doors := mcp.Doors(mcp.Site{Server: new(handlers.Server), Issuer: "https://pay.example", Aliases: []string{"https://alias.example"}, Loopback: c.loopback})
 		r := httptest.NewRequest("POST", "/mcp", strings.NewReader("{}"))
 		if c.origins != nil {
 			r.Header["Origin"] = c.origins

@@ -30,11 +30,7 @@ func OpenBeside(s *handlers.Server, b Beside) error {
 		s.Open(handlers.Door{Methods: []string{http.MethodGet}, Path: path, Handler: pages})
 	}
 	s.Explain(docs.Errors)
-	tools, err := mcp.Doors(mcp.Site{Server: s, Issuer: b.Issuer, Aliases: b.Aliases, Loopback: b.Sandbox, Version: cli.VersionText(), Log: b.Log})
-	if err != nil {
-		return err
-	}
-	s.Open(tools...)
+	s.Open(mcp.Doors(mcp.Site{Server: s, Issuer: b.Issuer, Aliases: b.Aliases, Loopback: b.Sandbox, Version: cli.VersionText(), Log: b.Log})...)
 	return nil
 }
 
