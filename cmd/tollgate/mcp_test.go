@@ -142,6 +142,9 @@ func TestStrangersAtTheDoorOfAgents(t *testing.T) {
 		defer r.Body.Close()
 		text, _ := io.ReadAll(r.Body)
 		t.Logf("%s: %d %s", method, r.StatusCode, bytes.TrimSpace(text[:min(len(text), 300)]))
+		if r.StatusCode == 413 && !bytes.Contains(text, []byte(`"code":"body_too_large"`)) { // the library has a limit, too, without a code
+			t.Errorf("413 %s", text)
+		}
 		return r.StatusCode, r.Header
 	}
 	mine := func() http.Header { return http.Header{"Authorization": {"Bearer " + token}} }
