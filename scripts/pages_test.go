@@ -160,7 +160,7 @@ var (
 	word       = regexp.MustCompile(`[A-Za-z_]\w*`)
 
 	// written are the files that the reader makes, or that only look like one.
-	written = []string{"rule.toml", "rule.wasm", "golden.json", "/v1/", "bin/tollgate", "bin/sandbox", "payouts.mjs", "receiver.mjs", "shop.example/a"}
+	written = []string{"rule.toml", "rule.wasm", "golden.json", "/v1/", "bin/tollgate", "bin/sandbox", "bin/screenshots", "payouts.mjs", "receiver.mjs", "shop.example/a"}
 )
 
 // What the pages for developers name stands in the code: a file by its name from
