@@ -103,7 +103,8 @@ var rooms = map[string]map[string][]string{
 		"rules/fees":   {"cli", "examine", "rules/source"},
 		"rules/replay": {"cli", "client", "examine", "rules/source"},
 		"rules/source": {"cli", "examine"},
-		"server":       {"cli", "client", "examine"},
+		"server":       {"cli", "client", "examine", "tracing"},
+		"tracing":      {},
 		"webhooks":     {"cli", "client"},
 	},
 }
@@ -127,6 +128,7 @@ var owners = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk": {"handlers/mcp", "cmd/tollgate"},
 	"github.com/prometheus/client_golang":    {"cmd/tollgate/server"},
 	"github.com/goccy/go-yaml":               {"cmd/tollgate/provision", "scripts"},
+	"go.opentelemetry.io":                    {"cmd/tollgate/tracing"},
 	"github.com/santhosh-tekuri/jsonschema":  {"handlers/conform"},
 	"github.com/klauspost/compress":          {"rediskv/exports"},
 

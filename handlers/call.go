@@ -34,7 +34,9 @@ type call struct {
 	id         string
 	start      time.Time
 	trace      string // the trace id that a valid traceparent carried
-	status     int    // 0 until something was written
+	caused     string // the traceparent that goes on into deliveries; empty: none
+	traced     func(Traced)
+	status     int // 0 until something was written
 
 	query input.Values
 	body  []byte
@@ -93,7 +95,7 @@ func (c *call) pathIDs() string {
 
 // caller is who asks, for the store; status is what success will answer.
 func (c *call) caller(status int) rediskv.Caller {
-	caller := rediskv.Caller{Organization: c.org, Request: c.audited(status), Turn: c.turn, Revision: &c.revision}
+	caller := rediskv.Caller{Organization: c.org, Request: c.audited(status), Turn: c.turn, Revision: &c.revision, Trace: c.caused}
 	if c.token != nil {
 		caller.GrantVersion = c.token.GrantVersion
 		caller.Actor = tollgate.Actor{ClientID: c.token.ClientID, GrantID: c.token.GrantID, KeyID: c.token.KeyID}
@@ -151,6 +153,35 @@ func (c *call) continueTrace() {
 	span := sha256.Sum256([]byte(c.id)) // as unique as the request's id
 	c.trace = trace
 	c.Header().Set("Traceparent", "00-"+trace+"-"+hex.EncodeToString(span[:8])+"-"+flags)
+}
+
+// Tracer begins the span of a request, in the trace of a traceparent header as it
+// came (empty: in a trace of its own). own is the span's, and sampled whether
+// anybody will see it; end is called once, with what became of the request.
+type Tracer func(ctx context.Context, remote string) (_ context.Context, own string, sampled bool, end func(Traced))
+
+// Traced is what a span says of a request. It names nobody and no amount.
+type Traced struct {
+	Method, Route, RequestID string
+	Status                   int
+	Code                     tollgate.Code // of an error, else empty
+}
+
+// begin begins the request's span, after continueTrace has read the header. Only a
+// span that is sampled goes on into deliveries: for any other, nothing is stored.
+func (c *call) begin(tracer Tracer) {
+	remote := ""
+	if c.trace != "" {
+		remote = c.request.Header["Traceparent"][0]
+	}
+	ctx, own, sampled, end := tracer(c.ctx, remote)
+	c.ctx, c.traced = ctx, end
+	if c.trace != "" {
+		c.Header().Set("Traceparent", own)
+	}
+	if sampled {
+		c.caused = own
+	}
 }
 
 // subject is what a request was about, as far as its path and its answer say:

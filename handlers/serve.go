@@ -50,6 +50,9 @@ func (s *Server) handle(w http.ResponseWriter, req *http.Request) {
 		h.Set("Date", s.clock().UTC().Format(http.TimeFormat))
 	}
 	c.continueTrace()
+	if s.tracer != nil {
+		c.begin(s.tracer)
+	}
 	if framed.Final {
 		h.Set("Connection", "close")
 	}
@@ -93,6 +96,9 @@ func (s *Server) finish(c *call) {
 		}
 	}
 	s.observer.Request(route, c.status, took)
+	if c.traced != nil {
+		c.traced(Traced{Method: c.request.Method, Route: route, RequestID: c.id, Status: c.status, Code: c.subject.Code})
+	}
 	if c.servedBy != "" {
 		s.observer.Read(c.servedBy)
 	}

@@ -61,6 +61,7 @@ type Config struct {
 	Clock     func() time.Time
 	Log       *slog.Logger
 	Observer  Observer
+	Tracer    Tracer // nil: requests have no spans
 	// Development lets webhook endpoints be on this machine (interface §6).
 	Development bool
 	// Aliases are other names of the issuer, for the sandbox alone: assertions may
@@ -96,6 +97,7 @@ type Server struct {
 	advance  advanceFunc
 	log      *slog.Logger
 	observer Observer
+	tracer   Tracer // nil: off
 	router   *httprouter.Router
 	builtin  []tollgate.RuleRef // what an instance must have before it is sent anything
 	examine  wasm.Examiner
@@ -129,7 +131,7 @@ func New(c Config) (*Server, error) {
 		store: c.Store, rules: c.Rules, keys: c.Keys, clock: c.Clock, wall: c.Wall, advance: c.Advance, log: c.Log,
 		issuer: &auth.Issuer{Keys: c.Keys, Name: c.IssuerURL},
 		vault:  c.Vault, entropy: &entropy{source: c.Entropy}, development: c.Development,
-		shares: newShares(c.Store.Lanes()), examine: c.Examine, observer: c.Observer,
+		shares: newShares(c.Store.Lanes()), examine: c.Examine, observer: c.Observer, tracer: c.Tracer,
 	}
 	s.maxStaleness = max(0, cmp.Or(c.MaxStaleness, defaultMaxStaleness))
 	if s.log == nil {

@@ -39,6 +39,9 @@ type Caller struct {
 	// Revision is set to the number of the organization's last event by what the
 	// caller writes, and by a repeat of it. nil: nobody asks.
 	Revision *int64
+	// Trace is the traceparent of the request's span, which goes on into the deliveries
+	// of what it changes; empty: nobody traces it.
+	Trace string
 }
 
 // revised are the outcomes behind which a script says a revision.

@@ -257,7 +257,7 @@ func (c *Commit) groups(inv *script.Invocation) error {
 	}
 	inv.Args = append(inv.Args, len(c.Events))
 	for i := range c.Events {
-		e, err := EventArguments(c.Space, &c.Events[i])
+		e, err := EventArguments(c.Space, c.caller, &c.Events[i])
 		if err != nil {
 			return err
 		}

@@ -70,7 +70,7 @@ func (s *DB) Announce(ctx context.Context, k Space, d *tollgate.DamagedObject) e
 	if err != nil {
 		return err
 	}
-	args, err := EventArguments(k, &event)
+	args, err := EventArguments(k, Caller{}, &event)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func (s *DB) addReplica(ctx context.Context, o Options) error {
 	client := redis.NewClient(own)
 	view := &DB{
 		Redis: client, Blocking: s.Blocking, Batched: client, primary: s, deadTries: s.deadTries, spaces: s.spaces,
-		Timeout: s.Timeout, ExportBytes: s.ExportBytes, Clock: s.Clock, observe: s.observe, Log: s.Log, Cache: s.Cache,
+		Timeout: s.Timeout, ExportBytes: s.ExportBytes, Clock: s.Clock, observe: s.observe, trace: s.trace, Log: s.Log, Cache: s.Cache,
 		told: s.told, notes: s.notes, onDamage: s.onDamage, OnHeld: s.OnHeld, News: s.News, Builtin: s.Builtin, mint: s.mint,
 		Histories: s.Histories,
 	}

@@ -50,8 +50,10 @@ type EventArgs struct {
 	EventID, EventType, EventAccount, EventEnvelope string
 }
 
-// EventArguments are an event of an organization as scripts take it.
-func EventArguments(k Space, e *tollgate.Event) (EventArgs, error) {
+// EventArguments are an event of an organization as scripts take it. The trace of the
+// caller stands behind the envelope, and beside the event in its log: no checksum covers
+// it, because earlier releases, which ignore it, would count another one.
+func EventArguments(k Space, c Caller, e *tollgate.Event) (EventArgs, error) {
 	head, tail, err := e.Split()
 	if err != nil {
 		return EventArgs{}, fmt.Errorf("event %s: %w", e.Type, err)
@@ -62,6 +64,9 @@ func EventArguments(k Space, e *tollgate.Event) (EventArgs, error) {
 	}
 	entry := record.Entry{Head: head, Tail: tail, ID: a.EventID, Type: a.EventType, Account: a.EventAccount}
 	a.EventEnvelope = entry.Envelope(k.Events())
+	if c.Trace != "" {
+		a.EventEnvelope += " " + c.Trace
+	}
 	return a, nil
 }
 

@@ -84,6 +84,9 @@ type Options struct {
 	WaitReplicas int
 	// Observe is told of every operation; it may be nil.
 	Observe func(operation string, took time.Duration, err error)
+	// Trace is told the same at its end, with the context of the request; it may be nil.
+	// It sees no key and no argument.
+	Trace func(ctx context.Context, operation string, took time.Duration, err error)
 	// Damaged is told once of every stored object of a kind that this process
 	// could not read; it may be nil.
 	Damaged func(object string)
@@ -122,6 +125,7 @@ type DB struct {
 	Clock        func() time.Time
 	Wall         func() time.Time // the machine's own, compared with Redis'; nil: it is not
 	observe      func(string, time.Duration, error)
+	trace        func(context.Context, string, time.Duration, error)
 	Log          *slog.Logger
 	Cache        *Cache
 	told         *lru.Cache[string, bool] // damaged objects that this process has told of
@@ -192,7 +196,7 @@ func newDB(o Options, c clients) (*DB, error) {
 	}
 	s := &DB{
 		Redis: c.commands, Blocking: c.blocking, notices: c.notices, Batched: batched, deadTries: max(leastDeadTries, o.Pool),
-		Timeout: cmp.Or(o.Timeout, OperationTimeout), silence: o.Silence, notes: o.Notes, ExportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), PaymentBytes: cmp.Or(o.PaymentBytes, DefaultPaymentBytes), Clock: o.Clock, Wall: o.Wall, WaitReplicas: o.WaitReplicas, connections: o.connections, mint: &mint{entropy: o.Entropy}, observe: o.Observe, Log: log,
+		Timeout: cmp.Or(o.Timeout, OperationTimeout), silence: o.Silence, notes: o.Notes, ExportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), PaymentBytes: cmp.Or(o.PaymentBytes, DefaultPaymentBytes), Clock: o.Clock, Wall: o.Wall, WaitReplicas: o.WaitReplicas, connections: o.connections, mint: &mint{entropy: o.Entropy}, observe: o.Observe, trace: o.Trace, Log: log,
 		Histories: o.histories, onLoss: o.Lost,
 		Cache: newCache(), told: told, onDamage: o.Damaged, OnHeld: o.Held, News: make(chan struct{}, 1), Builtin: map[tollgate.Citation]tollgate.RuleRef{},
 	}
@@ -302,8 +306,12 @@ func (s *DB) Timed(ctx context.Context, operation string, do func(context.Contex
 	if s.IsView() && Away(err) {
 		s.replica.lost()
 	}
+	took := s.Clock().Sub(start)
 	if s.observe != nil {
-		s.observe(operation, s.Clock().Sub(start), err)
+		s.observe(operation, took, err)
+	}
+	if s.trace != nil {
+		s.trace(ctx, operation, took, err)
 	}
 	return err
 }

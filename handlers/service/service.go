@@ -45,7 +45,8 @@ type Options struct {
 	// Examine judges modules that are to be published; nil where nothing can, and
 	// then none is published.
 	Examine  wasm.Examiner
-	Observer Observer // nil: none
+	Observer Observer        // nil: none
+	Tracer   handlers.Tracer // nil: none
 	Log      *slog.Logger
 }
 
@@ -81,7 +82,7 @@ func New(ctx context.Context, store *store.Store, o Options) (*Service, error) {
 	rules.Now = o.Clock
 	config := handlers.Config{
 		Store: store, Rules: rules, Keys: keys, IssuerURL: o.Issuer, Aliases: o.Aliases, CursorKey: [32]byte(derived), Vault: vault,
-		Entropy: o.Entropy, Clock: o.Clock, Log: o.Log, Development: o.Development, MaxStaleness: o.Staleness, Examine: o.Examine,
+		Entropy: o.Entropy, Clock: o.Clock, Log: o.Log, Development: o.Development, MaxStaleness: o.Staleness, Examine: o.Examine, Tracer: o.Tracer,
 	}
 	if o.Observer != nil {
 		config.Observer, rules.Observe, rules.ObserveShadow = o.Observer, o.Observer.Rule, o.Observer.ShadowRule

@@ -35,6 +35,7 @@ type Config struct {
 	Vault    *tollgate.Vault // of the endpoints' signing keys
 	Log      *slog.Logger    // nil discards
 	Observer Observer        // nil: none
+	Tracer   delivery.Tracer // nil: attempts have no spans
 
 	// Interval is the least time between two turns of a partition while something is
 	// due there; one second. Without anything due a worker sleeps until something is,
@@ -134,7 +135,7 @@ func (w *Worker) build(consumer string) {
 	w.cutting = loop.New(loop.Config{Common: common, Name: "segments", Every: cutInterval, Busy: cutPause, Concurrency: w.Concurrency, PageSize: w.PageSize, Do: w.cutLogs})
 	w.dispatch = delivery.New(delivery.Config{
 		Common: common, Agenda: w.agenda, Vault: w.Vault, Random: w.random.next,
-		Slots: w.Slots, Lease: w.Lease, Grace: w.Grace, Backoff: w.Backoff, DisableAfter: w.DisableAfter,
+		Slots: w.Slots, Lease: w.Lease, Grace: w.Grace, Backoff: w.Backoff, DisableAfter: w.DisableAfter, Tracer: w.Tracer,
 		Sender: delivery.SenderConfig{Clock: w.Wall, Development: w.Development, Timeouts: w.Timeouts, Resolver: w.Resolver, Roots: w.Roots, Version: w.Version, Transport: w.Transport},
 	})
 	w.exports = export.New(export.Config{Common: common, Agenda: w.agenda, Slots: w.Exports, Lease: w.ExportLease, Chunk: w.ExportChunk})

@@ -85,7 +85,7 @@ func (s *Store) write(k rediskv.Space, c rediskv.Caller, idem *rediskv.Idempoten
 	if ans.Status != 0 {
 		c.Request.Status = ans.Status
 	}
-	if w.args.EventArgs, err = rediskv.EventArguments(k, &ch.Event); err != nil {
+	if w.args.EventArgs, err = rediskv.EventArguments(k, c, &ch.Event); err != nil {
 		return w, err
 	}
 	outcome := "succeeded"

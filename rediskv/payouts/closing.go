@@ -161,7 +161,7 @@ func (s *Store) makePayout(ctx context.Context, k rediskv.Space, p *tollgate.Pay
 	if err != nil {
 		return err
 	}
-	event, err := rediskv.EventArguments(k, &e)
+	event, err := rediskv.EventArguments(k, rediskv.Caller{}, &e)
 	if err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func (s *Store) ReadBodies(ctx context.Context, work []Work) error {
 		if rediskv.Text(m, "i") != w.EventID { // the log was cut, and another event has its place
 			continue
 		}
-		work[i].Body = []byte(rediskv.Text(m, "b"))
+		work[i].Body, work[i].Trace = []byte(rediskv.Text(m, "b")), rediskv.Text(m, "p")
 	}
 	return nil
 }

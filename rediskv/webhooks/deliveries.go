@@ -292,7 +292,7 @@ func (s *Store) requeue(ctx context.Context, c rediskv.Caller, idem *rediskv.Ide
 	}
 	var err error
 	if q.event != nil {
-		if args.EventArgs, err = rediskv.EventArguments(k, q.event); err != nil {
+		if args.EventArgs, err = rediskv.EventArguments(k, c, q.event); err != nil {
 			return rediskv.Result{}, err
 		}
 	}

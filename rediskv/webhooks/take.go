@@ -52,6 +52,7 @@ type Work struct {
 	Lease        tollgate.Instant // when it ends, by Redis' time
 	AttemptID    string
 	StartedAt    tollgate.Instant
+	Trace        string // the traceparent of the request that caused the event; empty: it was not traced
 
 	place string     // the event's, in the log
 	run   *queueHead // what leased it

@@ -84,6 +84,10 @@ var Settings = []setting{
 		Meaning: "debug, info, warn or error; logs are JSON on standard error",
 	},
 	{
+		Flag: "traces-url", Commands: processes,
+		Meaning: "where OpenTelemetry traces go, by OTLP over HTTP, such as http://127.0.0.1:4318; none: nothing is traced",
+	},
+	{
 		Flag: "partitions", Default: "0", Commands: []string{"serve", "work", "check", "provision"},
 		Meaning: "number of partitions, fixed when a Redis is first used; 0 takes what is recorded there, else 64",
 	},

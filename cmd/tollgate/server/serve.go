@@ -14,6 +14,7 @@ import (
 
 	"tollgate/cmd/tollgate/cli"
 	"tollgate/cmd/tollgate/examine"
+	"tollgate/cmd/tollgate/tracing"
 	"tollgate/handlers/auth"
 	"tollgate/handlers/service"
 	"tollgate/rediskv"
@@ -49,6 +50,7 @@ func serve(ctx context.Context, a *cli.App, c *cli.Config) error {
 		return err
 	}
 	defer store.Close()
+	defer o.tracing.Close() // after the last request
 	s, err := service.New(ctx, store, o.service(a))
 	if err != nil {
 		return startError(err)
@@ -85,7 +87,7 @@ func serve(ctx context.Context, a *cli.App, c *cli.Config) error {
 func (o *processOptions) service(a *cli.App) service.Options {
 	return service.Options{
 		Issuer: o.issuer, SigningKeys: o.signingKeys, SecretKey: o.secretKey, Entropy: a.Entropy, Clock: a.Clock,
-		RulesRoom: o.rulesRoom, Staleness: o.staleness, Development: a.Loopback, Examine: examine.New(examine.DefaultLimits), Observer: o.metrics, Log: o.log,
+		RulesRoom: o.rulesRoom, Staleness: o.staleness, Development: a.Loopback, Examine: examine.New(examine.DefaultLimits), Observer: o.metrics, Tracer: o.tracing.Handlers(), Log: o.log,
 	}
 }
 
@@ -105,6 +107,7 @@ type processOptions struct {
 	staleness   time.Duration // of quotes, as handlers.Config has it
 	log         *slog.Logger
 	metrics     *Observers
+	tracing     *tracing.Tracing // nil: off
 }
 
 func readProcessOptions(a *cli.App, c *cli.Config) (processOptions, error) {
@@ -116,9 +119,11 @@ func readProcessOptions(a *cli.App, c *cli.Config) (processOptions, error) {
 	if o.metrics, err = NewObservers(); err != nil {
 		return o, err
 	}
+	o.tracing, err = tracing.New(context.Background(), c.Text("traces-url"), cli.VersionText(), a.Clock, o.log)
+	c.Check("traces-url", err)
 	o.redis = rediskv.Options{
 		URL: c.Text("redis-url"), WaitReplicas: c.Number("redis-wait-replicas"), Partitions: c.Number("partitions"), Clock: a.Clock, Wall: a.Clock, Entropy: a.Entropy, Timeout: a.StoreTimeout,
-		Observe: o.metrics.Redis, Damaged: o.metrics.Damaged, Held: o.metrics.Held, Lost: o.metrics.Lost, Log: o.log, ExportBytes: c.Mebibytes("export-mib"),
+		Observe: o.metrics.Redis, Trace: o.tracing.Store(), Damaged: o.metrics.Damaged, Held: o.metrics.Held, Lost: o.metrics.Lost, Log: o.log, ExportBytes: c.Mebibytes("export-mib"),
 	}
 	switch loss := c.Text("on-history-loss"); loss {
 	case "stop":

@@ -51,6 +51,7 @@ func work(ctx context.Context, a *cli.App, c *cli.Config) error {
 		return err
 	}
 	defer store.Close()
+	defer o.tracing.Close()
 	vault, err := service.Vault(ctx, store, a.Entropy, o.secretKey)
 	if err != nil {
 		return startError(err)
@@ -61,7 +62,7 @@ func work(ctx context.Context, a *cli.App, c *cli.Config) error {
 	}
 	o.metrics.WatchRedis(store)
 	w, err := worker.New(worker.Config{
-		Pay: pay, Store: store, Clock: a.Clock, Entropy: a.Entropy, Vault: vault, Log: o.log, Observer: o.metrics.Worker(),
+		Pay: pay, Store: store, Clock: a.Clock, Entropy: a.Entropy, Vault: vault, Log: o.log, Observer: o.metrics.Worker(), Tracer: o.tracing.Worker(),
 		Grace: o.grace, Development: a.Loopback, Version: cli.VersionText(), KeepAudit: keepAudit, CheckRate: checkRate,
 	})
 	if err != nil {

@@ -22,6 +22,10 @@ const (
 // givenUp is how many deliveries an endpoint has lost when it is disabled.
 const givenUp = 10
 
+// Tracer begins the span of an attempt whose event was caused by a request that is
+// traced (Work.Trace). It gives the span's traceparent, empty for none, and what ends it.
+type Tracer func(webhooks.Work) (traceparent string, end func(Sent))
+
 // attempt makes one attempt and writes down how it went. It was written down
 // as unknown when it was leased, so there is nothing to do when this worker
 // stops or dies in the middle: whoever finds the lease run out goes on.
@@ -79,7 +83,15 @@ func (d *Dispatch) send(ctx context.Context, w webhooks.Work) ([]tollgate.Webhoo
 		return nil, unsent("signing_failed", "The delivery could not be signed.")
 	}
 	d.unsigned.Delete(w.Endpoint.ID)
-	sent := d.sender.Send(ctx, Message{URL: w.Endpoint.URL, EventID: w.EventID, Body: w.Body, Keys: keys})
+	m := Message{URL: w.Endpoint.URL, EventID: w.EventID, Body: w.Body, Keys: keys}
+	var end func(Sent)
+	if d.Tracer != nil && w.Trace != "" {
+		m.Traceparent, end = d.Tracer(w)
+	}
+	sent := d.sender.Send(ctx, m)
+	if end != nil {
+		end(sent)
+	}
 	sent.Started = now // by the service's clock, as everything that is kept
 	return keys, sent
 }

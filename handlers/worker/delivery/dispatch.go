@@ -37,6 +37,7 @@ type Config struct {
 	Backoff      tollgate.Backoff // between attempts
 	DisableAfter time.Duration    // without a success
 	Sender       SenderConfig
+	Tracer       Tracer // nil: attempts have no spans
 }
 
 // Dispatch moves deliveries. In every partition one goroutine waits for events

@@ -97,6 +97,8 @@ type Message struct {
 	EventID string
 	Body    []byte // sent as it is
 	Keys    []tollgate.WebhookKey
+	// Traceparent is that of the attempt's span; empty: the header is not sent.
+	Traceparent string
 }
 
 // Sent is how an attempt went. It succeeded when a whole answer with a status
@@ -154,6 +156,9 @@ func (s *Sender) post(ctx context.Context, m Message, start time.Time, p *phases
 		// a kept connection turns out to have been closed: receivers drop
 		// repeats by webhook-id.
 		"Idempotency-Key": {},
+	}
+	if m.Traceparent != "" {
+		req.Header["Traceparent"] = []string{m.Traceparent}
 	}
 	// The transport itself, without http.Client: no redirects, no cookies.
 	resp, err := s.Transport.RoundTrip(req)

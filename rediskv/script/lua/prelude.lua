@@ -146,7 +146,15 @@ local function append_event(seq, stream, dispatch, hooks, head, tail, id, kind, 
   n = n or redis.call('HINCRBY', seq, 'event', 1)
   local given = whole(n) .. ',"history_id":"' .. history_id .. '"'
   local sum = string.sub(redis.sha1hex(stream .. given), 1, 8) -- the envelope's is of what Go has written
-  local at = redis.call('XADD', stream, '*', 'i', id, 't', kind, 'a', account, 'b', head .. given .. tail, 'e', envelope .. sum)
+  -- Behind the envelope stands the trace of the request, if it has one.
+  local trace = string.find(envelope, ' ', 1, true)
+  local at
+  if trace then
+    at = redis.call('XADD', stream, '*', 'i', id, 't', kind, 'a', account, 'b', head .. given .. tail,
+      'e', string.sub(envelope, 1, trace - 1) .. sum, 'p', string.sub(envelope, trace + 1))
+  else
+    at = redis.call('XADD', stream, '*', 'i', id, 't', kind, 'a', account, 'b', head .. given .. tail, 'e', envelope .. sum)
+  end
   if redis.call('EXISTS', hooks) == 1 and not string.find(kind, '^webhook_endpoint%.') and not string.find(kind, '^delivery%.') then
     local org = string.match(stream, '^{[^}]*}:(.*):events$')
     redis.call('XADD', dispatch, '*', 'o', org, 's', at, 'i', id, 't', kind, 'a', account, 'n', whole(n))
