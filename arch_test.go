@@ -128,7 +128,8 @@ var owners = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk": {"handlers/mcp", "cmd/tollgate"},
 	"github.com/prometheus/client_golang":    {"cmd/tollgate/server"},
 	"github.com/goccy/go-yaml":               {"cmd/tollgate/provision", "scripts"},
-	"go.opentelemetry.io":                    {"cmd/tollgate/tracing"},
+	"go.opentelemetry.io/otel":               {"cmd/tollgate/tracing"},
+	"go.opentelemetry.io/proto":              {"cmd/tollgate"}, // in its tests
 	"github.com/santhosh-tekuri/jsonschema":  {"handlers/conform"},
 	"github.com/klauspost/compress":          {"rediskv/exports"},
 

@@ -18,10 +18,11 @@ import (
 	"tollgate/cmd/tollgate/cli"
 )
 
-func main() { start(0) }
+func main() { start(0, false) }
 
-// start runs the program. storeTimeout is for tests, on machines that stall.
-func start(storeTimeout time.Duration) {
+// start runs the program. storeTimeout is for tests, on machines that stall, and so is
+// loopback, for receivers of webhooks there.
+func start(storeTimeout time.Duration, loopback bool) {
 	// net/http's client tells the standard logger what the other side does
 	// wrong, each time: a webhook receiver could fill the log. What matters of
 	// it is in the attempt.
@@ -39,7 +40,7 @@ func start(storeTimeout time.Duration) {
 	}()
 	a := &cli.App{
 		Program: os.Args[0], Env: os.LookupEnv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Clock: time.Now, Entropy: rand.Reader, StoreTimeout: storeTimeout,
+		Clock: time.Now, Entropy: rand.Reader, StoreTimeout: storeTimeout, Loopback: loopback,
 	}
 	os.Exit(a.Run(ctx, rootCommand(a), os.Args[1:]))
 }

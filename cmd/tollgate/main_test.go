@@ -21,7 +21,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"tollgate": func() {
 		timeout, _ := time.ParseDuration(os.Getenv(storeTimeoutVariable)) // zero when it is not set
-		start(timeout)
+		start(timeout, os.Getenv(loopbackVariable) != "")
 	}})
 }
 
@@ -90,6 +90,7 @@ const patience = clitest.Patience
 // hold as well. Tests of outages do without it.
 const (
 	storeTimeoutVariable = "TOLLGATE_TEST_STORE_TIMEOUT"
+	loopbackVariable     = "TOLLGATE_TEST_LOOPBACK"
 	storePatience        = 20 * time.Second
 )
 
