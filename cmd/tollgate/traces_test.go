@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	traces "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -90,11 +91,21 @@ func TestTraces(t *testing.T) {
 		}
 	}
 	pay("unsampled", "00-"+unsampled+"-"+parent+"-00")
-	if got := <-came; got != "" {
+	arrived := func() string {
+		t.Helper()
+		select {
+		case got := <-came:
+			return got
+		case <-time.After(patience):
+			t.Fatal("the receiver got nothing")
+			return ""
+		}
+	}
+	if got := arrived(); got != "" {
 		t.Errorf("the receiver of what is not sampled got %q", got)
 	}
 	pay("sampled", "00-"+trace+"-"+parent+"-01")
-	got := <-came
+	got := arrived()
 
 	for _, p := range []*process{server, worker} { // what is left is sent at the end
 		p.signal(syscall.SIGTERM)

@@ -3,6 +3,7 @@ package worker_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"tollgate"
 	"tollgate/handlers/worker"
@@ -39,10 +40,10 @@ func TestTraceGoesOnIntoTheDelivery(t *testing.T) {
 	if got.header.Get("Traceparent") != own {
 		t.Errorf("the receiver got %q", got.header.Get("Traceparent"))
 	}
-	if w := <-given; w.Trace != cause || w.EventID != got.header.Get("Webhook-Id") {
+	if w := next(t, given); w.Trace != cause || w.EventID != got.header.Get("Webhook-Id") {
 		t.Errorf("the tracer got %q of %s", w.Trace, w.EventID)
 	}
-	if sent := <-ended; !sent.Succeeded() {
+	if sent := next(t, ended); !sent.Succeeded() {
 		t.Errorf("%+v", sent)
 	}
 	events, _, _, err := s.Events(t.Context(), s.Caller, eventlog.EventQuery{Types: tollgate.TypeFilter{"payment.*"}, Limit: 10})
@@ -55,4 +56,16 @@ func TestTraceGoesOnIntoTheDelivery(t *testing.T) {
 		}
 	}
 	testkit.Consistent(t, s.Store)
+}
+
+// next is what comes from a channel, which must not keep a test for ever.
+func next[T any](t *testing.T, from <-chan T) T {
+	t.Helper()
+	select {
+	case got := <-from:
+		return got
+	case <-time.After(redistest.Patience):
+		t.Fatal("nothing came")
+		panic("unreachable")
+	}
 }

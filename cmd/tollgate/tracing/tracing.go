@@ -42,6 +42,8 @@ type Tracing struct {
 	provider *sdk.TracerProvider
 	tracer   trace.Tracer
 	clock    func() time.Time
+	log      *slog.Logger
+	tally    *tally
 }
 
 // New sends to a collector at an address such as http://127.0.0.1:4318. The SDK reads the
@@ -51,14 +53,11 @@ func New(ctx context.Context, address, version string, clock func() time.Time, l
 	if address == "" {
 		return nil, nil
 	}
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%q is no address of a collector: give one such as http://127.0.0.1:4318", address)
+	u, err := parse(address)
+	if err != nil {
+		return nil, err
 	}
-	if u.Path == "" || u.Path == "/" {
-		u.Path = defaultPath
-	}
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(u.String()))
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(u))
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
@@ -69,11 +68,66 @@ func New(ctx context.Context, address, version string, clock func() time.Time, l
 		return nil, fmt.Errorf("traces: %w", err)
 	}
 	otel.SetErrorHandler(&complaints{clock: clock, log: log})
-	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(r))
-	return &Tracing{provider, provider.Tracer("tollgate"), clock}, nil
+	return newTracing(exporter, r, clock, log), nil
 }
 
-// Close sends what is left, for a while.
+func newTracing(exporter sdk.SpanExporter, r *resource.Resource, clock func() time.Time, log *slog.Logger) *Tracing {
+	counts := &tally{SpanExporter: exporter}
+	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(ends{counts}), sdk.WithBatcher(counts), sdk.WithResource(r))
+	return &Tracing{provider, provider.Tracer("tollgate"), clock, log, counts}
+}
+
+// tally counts the spans that ended and those that the collector took. The SDK tells
+// nobody how many it drops where its queue is full.
+type tally struct {
+	sdk.SpanExporter
+	ended, sent atomic.Int64
+}
+
+func (t *tally) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	err := t.SpanExporter.ExportSpans(ctx, spans)
+	if err == nil {
+		t.sent.Add(int64(len(spans)))
+	}
+	return err
+}
+
+// ends is what tells a tally of each end. Its Shutdown leaves the exporter alone, which
+// has to send the rest first.
+type ends struct{ tally *tally }
+
+func (ends) OnStart(context.Context, sdk.ReadWriteSpan) {}
+func (ends) ForceFlush(context.Context) error           { return nil }
+func (ends) Shutdown(context.Context) error             { return nil }
+
+func (e ends) OnEnd(s sdk.ReadOnlySpan) {
+	if s.SpanContext().IsSampled() {
+		e.tally.ended.Add(1)
+	}
+}
+
+// Check says what is wrong with an address; an empty one is none.
+func Check(address string) error {
+	if address == "" {
+		return nil
+	}
+	_, err := parse(address)
+	return err
+}
+
+// parse makes of a collector's address that of its traces.
+func parse(address string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "", fmt.Errorf("%q is no address of a collector: give one such as http://127.0.0.1:4318", address)
+	}
+	if u.Path == "" || u.Path == "/" {
+		u.Path = defaultPath
+	}
+	return u.String(), nil
+}
+
+// Close sends what is left, for a while, and says how many spans were lost in all.
 func (t *Tracing) Close() {
 	if t == nil {
 		return
@@ -82,6 +136,9 @@ func (t *Tracing) Close() {
 	defer cancel()
 	if err := t.provider.Shutdown(ctx); err != nil {
 		otel.Handle(err)
+	}
+	if lost := t.tally.ended.Load() - t.tally.sent.Load(); lost > 0 {
+		t.log.Warn("spans were not sent; requests are not affected", "spans", lost)
 	}
 }
 
