@@ -84,7 +84,7 @@ var Settings = []setting{
 		Meaning: "debug, info, warn or error; logs are JSON on standard error",
 	},
 	{
-		Flag: "traces-url", Commands: processes,
+		Flag: "traces-url", Commands: []string{"serve", "work", "dev", "doctor"},
 		Meaning: "where OpenTelemetry traces go, by OTLP over HTTP, such as http://127.0.0.1:4318; none: nothing is traced",
 	},
 	{

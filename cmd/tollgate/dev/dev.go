@@ -23,20 +23,22 @@ import (
 	"tollgate/cmd/tollgate/console"
 	"tollgate/cmd/tollgate/examine"
 	"tollgate/cmd/tollgate/server"
+	"tollgate/cmd/tollgate/tracing"
 	"tollgate/handlers/service"
 	"tollgate/handlers/worker"
 	"tollgate/rediskv"
 )
 
 // devOptions are the flags of dev. Of the TOLLGATE_ variables it reads those of
-// the payout hook alone: a shell that has sourced an earlier sandbox must not lead
-// to another one.
+// the payout hook and of traces alone: a shell that has sourced an earlier sandbox
+// must not lead to another one.
 type devOptions struct {
 	addr, redis, writeEnv, metricsAddr string
 	workerd, edge                      string // who answers instead of this process, and what
 	quiet                              bool
 	lasting                            bool // redis keeps an append-only file
 	pay                                worker.PayFunc
+	traces                             string // a collector's address; empty: nothing is traced
 }
 
 func devCommand(a *cli.App) *cobra.Command {
@@ -56,10 +58,11 @@ it stops. On a Redis of yours it is the same organization again the next time.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c := a.Config(cmd)
 			pay, err := server.PayHook(a, c)
+			o.pay, o.traces = pay, c.Text("traces-url")
+			c.Check("traces-url", tracing.Check(o.traces))
 			if err := errors.Join(err, c.Err()); err != nil {
 				return err
 			}
-			o.pay = pay
 			return dev(cmd.Context(), a, o)
 		},
 	}
@@ -109,8 +112,14 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 	if err != nil {
 		return err
 	}
+	// Spans have the machine's time: a clock that is moved would part them.
+	traces, err := tracing.New(ctx, o.traces, cli.VersionText(), a.Clock, log)
+	if err != nil {
+		return err
+	}
+	defer traces.Close()
 	store, g, err := server.OpenStore(ctx, rediskv.Options{
-		URL: redisURL, Clock: clock.Now, Wall: a.Clock, Entropy: a.Entropy, Timeout: patience, Observe: metrics.Redis, Damaged: metrics.Damaged, Held: metrics.Held, Log: log,
+		URL: redisURL, Clock: clock.Now, Wall: a.Clock, Entropy: a.Entropy, Timeout: patience, Observe: metrics.Redis, Trace: traces.Store(), Damaged: metrics.Damaged, Held: metrics.Held, Log: log,
 	}, 5*time.Second, o.redis != "")
 	if err != nil {
 		return err
@@ -126,7 +135,7 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 	}
 	s, err := service.New(ctx, store, service.Options{
 		Issuer: url, Aliases: loopbackNames(url), SigningKeys: [][]byte{secrets.SigningKey}, SecretKey: secrets.SecretKey, Entropy: a.Entropy, Clock: a.Clock,
-		Sandbox: clock, Development: true, Examine: examine.New(examine.DefaultLimits), Observer: metrics, Log: log,
+		Sandbox: clock, Development: true, Examine: examine.New(examine.DefaultLimits), Observer: metrics, Tracer: traces.Handlers(), Log: log,
 	})
 	if err != nil {
 		return err
@@ -162,7 +171,7 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 		endpoints = append(endpoints, server.Endpoint{Listener: l, Server: server.HTTPServer(metrics.Handler(), log)})
 	}
 	w, err := worker.New(worker.Config{
-		Store: store, Clock: clock.Now, Wall: a.Clock, Entropy: a.Entropy, Vault: s.Vault, Log: log, Observer: metrics.Worker(),
+		Store: store, Clock: clock.Now, Wall: a.Clock, Entropy: a.Entropy, Vault: s.Vault, Log: log, Observer: metrics.Worker(), Tracer: traces.Worker(),
 		Pay: o.pay, Grace: 2 * time.Second, Development: true, Version: cli.VersionText(),
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"tollgate"
 	"tollgate/cmd/tollgate/cli"
+	"tollgate/cmd/tollgate/tracing"
 	"tollgate/handlers/auth"
 	"tollgate/handlers/service"
 	"tollgate/rediskv"
@@ -147,6 +148,7 @@ func settingsFindings(c *cli.Config, seal string) []health.Finding {
 			}
 			return err
 		}},
+		{"traces-url", tracing.Check},
 	} {
 		name := "TOLLGATE_" + strings.ToUpper(strings.ReplaceAll(s.flag, "-", "_"))
 		f := health.Finding{Check: "settings", Level: health.Fine, Message: name + " can be used"}
