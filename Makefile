@@ -149,7 +149,7 @@ race: ## the tests of RACE (where goroutines share memory) under the race detect
 
 # Everything, with what takes too long for every commit.
 test-all: ## all of it, on all three kinds of Redis, under the race detector, with other people's clients; about an hour
-	@for target in test check test-server test-cluster 'edge-test EDGE=all' 'sandbox-test SANDBOX=all' 'console-test CONSOLE=all' builds 'race RACE=./... RACE_SKIP=^$$' conformance 'mcp MCP=all' openapi examples walks alerts templates fuzz; do \
+	@for target in test check stories test-server test-cluster 'edge-test EDGE=all' 'sandbox-test SANDBOX=all' 'console-test CONSOLE=all' builds 'race RACE=./... RACE_SKIP=^$$' conformance 'mcp MCP=all' openapi examples walks alerts templates fuzz; do \
 		echo "==> make $$target"; $(MAKE) --no-print-directory $$target || exit 1; \
 	done
 

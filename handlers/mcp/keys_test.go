@@ -27,19 +27,7 @@ func (a *told) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestKeysOfReferences(t *testing.T) {
 	const one, two = "pay_01ARZ3NDEKTSV4RRFFQ69G5FAV", "pay_01ARZ3NDEKTSV4RRFFQ69G5FAW"
 	api, client := &told{}, "cli_1"
-	s, err := mcp.New(mcp.Options{API: api, Caller: func(context.Context) (mcp.Caller, error) { return mcp.Caller{ID: client}, nil }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	here, there := sdk.NewInMemoryTransports()
-	if _, err := s.Connect(t.Context(), there, nil); err != nil {
-		t.Fatal(err)
-	}
-	c, err := sdk.NewClient(&sdk.Implementation{Name: "test"}, nil).Connect(t.Context(), here, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := connect(t, mcp.Options{API: api, Caller: func(context.Context) (mcp.Caller, error) { return mcp.Caller{ID: client}, nil }})
 	key := func(by, tool, payment, reference string) string {
 		t.Helper()
 		client = by

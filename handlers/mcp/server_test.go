@@ -19,11 +19,10 @@ func (a *asked) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 201, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"object":"payment","id":"pay_1","status":"authorized"}`))}, nil
 }
 
-// The same reference makes the same key, another one another; what the API would not
-// see, or not say to an agent, never reaches it.
-func TestCallsOfTools(t *testing.T) {
-	api := &asked{}
-	s, err := mcp.New(mcp.Options{API: api, Caller: func(context.Context) (mcp.Caller, error) { return mcp.Caller{ID: "cli_1"}, nil }})
+// connect is a client of a server of tools, until the test ends.
+func connect(t *testing.T, o mcp.Options) *sdk.ClientSession {
+	t.Helper()
+	s, err := mcp.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +34,15 @@ func TestCallsOfTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// The same reference makes the same key, another one another; what the API would not
+// see, or not say to an agent, never reaches it.
+func TestCallsOfTools(t *testing.T) {
+	api := &asked{}
+	c := connect(t, mcp.Options{API: api, Caller: func(context.Context) (mcp.Caller, error) { return mcp.Caller{ID: "cli_1"}, nil }})
 	for _, call := range []struct {
 		arguments string
 		says      string
@@ -64,19 +71,7 @@ func TestCallsOfTools(t *testing.T) {
 // Without the tools that change something there are those that say so, and no other.
 func TestReadOnly(t *testing.T) {
 	for _, readOnly := range []bool{false, true} {
-		s, err := mcp.New(mcp.Options{API: &asked{}, ReadOnly: readOnly})
-		if err != nil {
-			t.Fatal(err)
-		}
-		here, there := sdk.NewInMemoryTransports()
-		if _, err := s.Connect(t.Context(), there, nil); err != nil {
-			t.Fatal(err)
-		}
-		c, err := sdk.NewClient(&sdk.Implementation{Name: "test"}, nil).Connect(t.Context(), here, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
+		c := connect(t, mcp.Options{API: &asked{}, ReadOnly: readOnly})
 		list, err := c.ListTools(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
