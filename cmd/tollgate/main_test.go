@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,15 +28,18 @@ func TestMain(m *testing.M) {
 
 // TestScripts plays the conversations in testdata with the real program.
 // $REDIS_URL is a Redis of the kind under test, $SANDBOX_URL one for sandboxes,
-// which have another secret key, and $PAGE_REDIS_URL one for a page's sandbox.
+// which have another secret key, and $PAGE_REDIS_URL one for a page's sandbox:
+// each script that names it has its own, because what a page does lasts there (one
+// disables the sandbox's client), and scripts run in any order.
 func TestScripts(t *testing.T) {
-	redis, sandbox, page := redistest.URL(t), redistest.URL(t), redistest.URL(t)
+	redis, sandbox := redistest.URL(t), redistest.URL(t)
+	pages := pageStores(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("REDIS_URL", redis)
 			env.Setenv("SANDBOX_URL", sandbox)
-			env.Setenv("PAGE_REDIS_URL", page)
+			env.Setenv("PAGE_REDIS_URL", pages[filepath.Base(env.WorkDir)])
 			env.Setenv(storeTimeoutVariable, storePatience.String())
 			return nil
 		},
@@ -44,6 +48,26 @@ func TestScripts(t *testing.T) {
 		},
 		RequireExplicitExec: true,
 	})
+}
+
+// pageStores is the Redis of each script that names $PAGE_REDIS_URL, by the base
+// name of the script's folder.
+func pageStores(t *testing.T) map[string]string {
+	scripts, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stores := map[string]string{}
+	for _, script := range scripts {
+		text, err := os.ReadFile(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "$PAGE_REDIS_URL") {
+			stores["script-"+strings.TrimSuffix(filepath.Base(script), ".txtar")] = redistest.URL(t)
+		}
+	}
+	return stores
 }
 
 // overdue ORGANIZATION PAYMENT puts a payment into the queue of deadlines, by hand.
@@ -110,10 +134,27 @@ func appears(ts *testscript.TestScript, neg bool, args []string) {
 			return
 		}
 		if time.Now().After(deadline) {
+			for _, text := range said(ts) {
+				ts.Logf("%s", text)
+			}
 			ts.Fatalf("%s does not appear in %s: %v\n%s", pattern, args[0], err, content)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+// said is what the programs in the background have written to files by now.
+func said(ts *testscript.TestScript) (texts []string) {
+	for _, end := range []string{"*.out", "*.err"} {
+		files, err := filepath.Glob(ts.MkAbs(end))
+		ts.Check(err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			ts.Check(err)
+			texts = append(texts, fmt.Sprintf("-- %s --\n%s", filepath.Base(file), text))
+		}
+	}
+	return texts
 }
 
 // quote ARG… is `tollgate quote`, again while the price is of rules as they were:
