@@ -7,6 +7,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -16,6 +20,7 @@ import (
 	traces "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	demo "tollgate/cmd/sandbox"
 	"tollgate/cmd/tollgate/clitest"
 	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/testkit"
@@ -155,4 +160,60 @@ func TestCollectorAway(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	testkit.Eventually(t, "the log says it", func() bool { return server.says("traces are not sent") })
+}
+
+// A sandbox has both halves of a trace, and /metrics says what becomes of spans.
+func TestTracesOfSandbox(t *testing.T) {
+	t.Parallel()
+	const trace = "6bf92f3577b34da6a3ce929d0e0e4736"
+	g := newGathering(t)
+	metrics, err := redistest.FreeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "dev.env")
+	sandbox := launch(t, append(os.Environ(), "OTEL_BSP_SCHEDULE_DELAY=50"), "dev", "--addr", ":0", "--traces-url", g.url, "--metrics-addr", metrics, "--write-env", file)
+	var base, token string
+	testkit.Eventually(t, "the sandbox is ready", func() bool {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return false
+		}
+		variable := func(name string) string {
+			_, value, _ := strings.Cut(string(text), name+"=")
+			value, _, _ = strings.Cut(value, "\n")
+			return strings.Trim(value, "'")
+		}
+		base, token = variable("TOLLGATE_URL"), variable("TOLLGATE_TOKEN")
+		return base != "" && token != ""
+	})
+	r, err := clitest.Send(t.Context(), token, "POST", base+"/v1/payments", `{"merchant_account_id":"`+demo.AccountEUR+`","amount":"10.00","currency":"EUR","payee":"shop.example"}`,
+		"Idempotency-Key", "traced", "Traceparent", "00-"+trace+"-00f067aa0ba902b7-01")
+	if err != nil || r.StatusCode != http.StatusCreated {
+		t.Fatalf("%v %d %s", err, r.StatusCode, r.Text)
+	}
+	testkit.Eventually(t, "the request and its webhook are in the trace", func() bool {
+		request, attempt := g.named(trace, "POST /v1/payments"), g.named(trace, "POST webhook")
+		return request != nil && attempt != nil && bytes.Equal(attempt.ParentSpanId, request.SpanId)
+	})
+	testkit.Eventually(t, "/metrics has the spans", func() bool {
+		r, err := clitest.Send(t.Context(), "", "GET", "http://"+metrics+"/metrics", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended, sent := metric(r.Text, "tollgate_trace_spans_ended_total"), metric(r.Text, "tollgate_trace_spans_sent_total")
+		return sent >= 2 && ended >= sent
+	})
+	sandbox.signal(syscall.SIGINT)
+	if code := sandbox.exit(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// metric is the value of one without labels; zero where it is not there.
+func metric(text, name string) float64 {
+	_, rest, _ := strings.Cut(text, "\n"+name+" ")
+	value, _, _ := strings.Cut(rest, "\n")
+	n, _ := strconv.ParseFloat(value, 64)
+	return n
 }

@@ -118,6 +118,9 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 		return err
 	}
 	defer traces.Close()
+	if traces != nil {
+		metrics.Traced(traces.Spans)
+	}
 	store, g, err := server.OpenStore(ctx, rediskv.Options{
 		URL: redisURL, Clock: clock.Now, Wall: a.Clock, Entropy: a.Entropy, Timeout: patience, Observe: metrics.Redis, Trace: traces.Store(), Damaged: metrics.Damaged, Held: metrics.Held, Log: log,
 	}, 5*time.Second, o.redis != "")

@@ -102,6 +102,17 @@ func (m maker) histograms(name, help string, buckets []float64, labels ...string
 	return made(m, prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels))
 }
 
+// Traced has /metrics say what becomes of spans: how many ended, and how many of those a
+// collector took.
+func (o *Observers) Traced(spans func() (ended, sent int64)) {
+	m := maker{o.registry}
+	of := func(name, help string, count func() int64) {
+		made(m, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(count()) }))
+	}
+	of("tollgate_trace_spans_ended_total", "Sampled spans that ended. Those that are not sent wait to be, or are lost.", func() int64 { ended, _ := spans(); return ended })
+	of("tollgate_trace_spans_sent_total", "Spans that the collector has taken.", func() int64 { _, sent := spans(); return sent })
+}
+
 // Handler answers /metrics; it belongs on a port of its own, for what it says is not
 // for clients.
 func (o *Observers) Handler() http.Handler {

@@ -121,6 +121,9 @@ func readProcessOptions(a *cli.App, c *cli.Config) (processOptions, error) {
 	}
 	o.tracing, err = tracing.New(context.Background(), c.Text("traces-url"), cli.VersionText(), a.Clock, o.log)
 	c.Check("traces-url", err)
+	if o.tracing != nil {
+		o.metrics.Traced(o.tracing.Spans)
+	}
 	o.redis = rediskv.Options{
 		URL: c.Text("redis-url"), WaitReplicas: c.Number("redis-wait-replicas"), Partitions: c.Number("partitions"), Clock: a.Clock, Wall: a.Clock, Entropy: a.Entropy, Timeout: a.StoreTimeout,
 		Observe: o.metrics.Redis, Trace: o.tracing.Store(), Damaged: o.metrics.Damaged, Held: o.metrics.Held, Lost: o.metrics.Lost, Log: o.log, ExportBytes: c.Mebibytes("export-mib"),

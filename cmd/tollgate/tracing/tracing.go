@@ -137,9 +137,17 @@ func (t *Tracing) Close() {
 	if err := t.provider.Shutdown(ctx); err != nil {
 		otel.Handle(err)
 	}
-	if lost := t.tally.ended.Load() - t.tally.sent.Load(); lost > 0 {
+	if ended, sent := t.Spans(); ended > sent {
+		lost := ended - sent
 		t.log.Warn("spans were not sent; requests are not affected", "spans", lost)
 	}
+}
+
+// Spans are how many have ended, and how many of those the collector has taken. The
+// others wait to be sent, or are lost.
+func (t *Tracing) Spans() (ended, sent int64) {
+	sent = t.tally.sent.Load() // first: one that is sent has ended
+	return t.tally.ended.Load(), sent
 }
 
 // complaints writes down what goes wrong with spans, once a minute and not once a span.
