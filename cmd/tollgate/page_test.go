@@ -43,7 +43,7 @@ var withoutJSON = map[string]string{
 	"rule check-module": "speaks JSON alone",
 	"key new client":    "prints a JWK", "key new rule-signer": "prints a JWK", "key new signing": "prints a JWK", "key new secret": "prints a key",
 	"rule new": "writes files", "restore": "writes a Redis", "mcp": "speaks a protocol", "webhooks verify": "its exit code says it all",
-	"history": "is a group that shows one of its own", "rule test": "tells people", "rule verify": "tells people",
+	"history": "is a group that shows one of its own",
 }
 
 // What prints something has --json, but for those that are named above.

@@ -4,12 +4,15 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,8 +61,26 @@ func newSite(t *testing.T, redisURL string) *site {
 	s.env = []string{
 		"TOLLGATE_REDIS_URL=" + redisURL, "TOLLGATE_ISSUER=" + siteIssuer, "TOLLGATE_SIGNING_KEY=" + string(signing),
 		"TOLLGATE_SECRET_KEY=" + secret(), "TOLLGATE_ADDR=127.0.0.1:0", "TOLLGATE_METRICS_ADDR=127.0.0.1:0", "TOLLGATE_DRAIN_DELAY=0s",
+		"TOLLGATE_TRACES_URL=" + collector(t), "OTEL_BSP_SCHEDULE_DELAY=100",
 	}
 	return s
+}
+
+// collector takes all traces and keeps none. A build that traces writes into the event
+// log which trace an event belongs to; those that do not have to read on.
+func collector(t *testing.T) (url string) {
+	var came atomic.Bool
+	to := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		came.Store(true)
+		_, _ = io.Copy(io.Discard, req.Body)
+	}))
+	t.Cleanup(func() {
+		to.Close()
+		if !came.Load() {
+			t.Error("this build sends no traces")
+		}
+	})
+	return to.URL
 }
 
 func secret() string {

@@ -119,9 +119,9 @@ func either(a, b string) string {
 	return b
 }
 
-// updateGolden rewrites the golden cases beside a rule with what it does now, and prints
+// updateGolden rewrites the golden cases beside a rule with what it does now, and tells
 // what is different.
-func updateGolden(ctx context.Context, a *cli.App, r *source.Rule, before []wasm.GoldenCase) error {
+func updateGolden(ctx context.Context, r *source.Rule, before []wasm.GoldenCase, to *tested) error {
 	dir := r.Dir()
 	if dir == "" {
 		return cli.UsageError(fmt.Errorf("%s has its golden cases for good: --update is for a rule in a directory", r.Name))
@@ -143,26 +143,19 @@ func updateGolden(ctx context.Context, a *cli.App, r *source.Rule, before []wasm
 		}
 		after[i] = after[i].With(&o)
 	}
-	changed := 0
-	for _, line := range caseDiff(before, after) {
-		changed++
-		fmt.Fprintln(a.Stdout, cli.Printable(line))
-	}
 	r.Golden = after
-	file := filepath.Join(dir, "golden.json")
-	if changed == 0 {
-		_, err := fmt.Fprintf(a.Stdout, "%s stays as it is\n", file)
-		return err
+	to.File, to.Changes = filepath.Join(dir, "golden.json"), caseDiff(before, after)
+	if len(to.Changes) == 0 {
+		return nil
 	}
 	text, err := goldenText(after)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(file, text, 0o644); err != nil {
+	if err := os.WriteFile(to.File, text, 0o644); err != nil {
 		return cli.UsageError(err)
 	}
-	_, err = fmt.Fprintf(a.Stdout, "wrote %s: %d cases\n", file, len(after))
-	return err
+	return nil
 }
 
 // caseDiff says which cases come, go, or have another outcome.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -45,18 +46,29 @@ that a module cannot hang or flood this one.`,
 				return err
 			}
 			examine, failed := examine.New(examine.DefaultLimits), 0
+			results := make([]*tested, len(rules))
 			for i, r := range rules {
+				results[i] = &tested{Rule: r.Name, SHA256: wasm.RefOf(r.Citation, r.Module).SHA256}
 				if f.update {
-					if err := update(cmd.Context(), a, examine, r, f.before[i]); err != nil {
+					if err := update(cmd.Context(), examine, r, f.before[i], results[i]); err != nil {
 						return err
 					}
 				}
-				ok, err := testRule(cmd.Context(), a, examine, r, f.verbose)
-				if err != nil {
+				if err := testRule(cmd.Context(), examine, r, results[i]); err != nil {
 					return err
 				}
-				if !ok {
+				if !results[i].OK {
 					failed++
+				}
+				if !f.asJSON {
+					if err := results[i].print(a, f.verbose); err != nil {
+						return err
+					}
+				}
+			}
+			if f.asJSON {
+				if err := a.PrintJSON(results); err != nil {
+					return err
 				}
 			}
 			if failed > 0 {
@@ -68,22 +80,24 @@ that a module cannot hang or flood this one.`,
 	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "print each case with its fuel")
 	c.Flags().BoolVar(&f.update, "update", false, "rewrite golden.json with what the rule does now, and show what is different")
 	c.Flags().StringVar(&f.cases, "cases", "", "CSV file of golden cases to run instead; with --update they become golden.json")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON: each rule with its cases")
+	c.MarkFlagsMutuallyExclusive("json", "verbose")
 	return c
 }
 
 // testFlags are what `rule test` is told.
 type testFlags struct {
-	verbose, update bool
-	cases           string
-	before          [][]wasm.GoldenCase // those that were there, of each rule
+	verbose, update, asJSON bool
+	cases                   string
+	before                  [][]wasm.GoldenCase // those that were there, of each rule
 }
 
 // update examines a rule without its cases, and rewrites these.
-func update(ctx context.Context, a *cli.App, examiner wasm.Examiner, r *source.Rule, before []wasm.GoldenCase) error {
+func update(ctx context.Context, examiner wasm.Examiner, r *source.Rule, before []wasm.GoldenCase, to *tested) error {
 	if _, err := examiner(ctx, r.Citation, r.Module, nil); err != nil {
 		return examine.RuleProblem(r.Name, err)
 	}
-	return updateGolden(ctx, a, r, before)
+	return updateGolden(ctx, r, before, to)
 }
 
 func rulesToTest(ctx context.Context, a *cli.App, reader *source.Reader, args []string, f *testFlags) ([]*source.Rule, error) {
@@ -137,41 +151,85 @@ func labelOf(r *source.Rule) string {
 	return ""
 }
 
-// testRule tests one rule and prints how it went.
-func testRule(ctx context.Context, a *cli.App, examine wasm.Examiner, r *source.Rule, verbose bool) (ok bool, err error) {
-	report, err := examine(ctx, r.Citation, r.Module, r.Golden)
-	var invalid *wasm.InvalidError
-	if err == nil {
-		var engine string
-		if engine, err = testInNode(ctx, a, r, &report); err == nil {
-			if verbose {
-				if err := printCases(a, r, &report); err != nil {
-					return false, err
-				}
-			}
-			_, err := fmt.Fprintf(a.Stdout, "ok    %s  %d cases: compiled, interpreted, %s; at most %d of %d units of fuel\n",
-				r.Name, len(r.Golden), engine, report.MaxFuel, abi.FuelPerCall)
-			return true, err
-		}
-	}
-	if !errors.As(err, &invalid) {
-		return false, fmt.Errorf("%s: %w", r.Name, err)
-	}
-	problems := invalid.Cases
-	if len(problems) == 0 {
-		problems = []string{invalid.Reason}
-	}
-	for _, p := range problems {
-		fmt.Fprintf(a.Stdout, "FAIL  %s  %s\n", r.Name, cli.Printable(p))
-	}
-	return false, nil
+// tested is how the golden cases of a rule did, and its JSON.
+type tested struct {
+	Rule      string       `json:"rule"`
+	SHA256    string       `json:"sha256"` // of the module
+	OK        bool         `json:"ok"`
+	Cases     []testedCase `json:"cases,omitempty"`
+	Engines   []string     `json:"engines,omitempty"` // that agree in every byte
+	MaxFuel   int64        `json:"max_fuel,omitempty"`
+	FuelLimit int64        `json:"fuel_limit"`
+	Failures  []string     `json:"failures,omitempty"`
+
+	// Of --update.
+	File    string   `json:"file,omitempty"`
+	Changes []string `json:"changes,omitempty"` // + and - as in a diff
+	golden  int
 }
 
-func printCases(a *cli.App, r *source.Rule, report *wasm.Report) error {
-	text := &cli.Table{Right: []int{0}}
-	text.Row("FUEL", "CASE", "OUTCOME")
-	for i, c := range r.Golden {
-		text.Row(strconv.FormatInt(report.Cases[i].Fuel, 10), c.Name(), c.Outcome())
+type testedCase struct {
+	Name    string `json:"name"`
+	Outcome string `json:"outcome"`
+	Fuel    int64  `json:"fuel"`
+}
+
+// testRule runs the golden cases of a rule; an error says that nobody can tell.
+func testRule(ctx context.Context, examine wasm.Examiner, r *source.Rule, to *tested) error {
+	to.FuelLimit, to.golden = abi.FuelPerCall, len(r.Golden)
+	report, err := examine(ctx, r.Citation, r.Module, r.Golden)
+	node := ""
+	if err == nil {
+		node, err = testInNode(ctx, r, &report)
 	}
-	return a.Print(text)
+	var invalid *wasm.InvalidError
+	if errors.As(err, &invalid) {
+		if to.Failures = invalid.Cases; len(to.Failures) == 0 {
+			to.Failures = []string{invalid.Reason}
+		}
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("%s: %w", r.Name, err)
+	}
+	to.OK, to.MaxFuel, to.Engines = true, report.MaxFuel, []string{"compiled", "interpreted"}
+	if node != "" {
+		to.Engines = append(to.Engines, "in V8 (node "+node+")")
+	}
+	for i, c := range r.Golden {
+		to.Cases = append(to.Cases, testedCase{c.Name(), c.Outcome(), report.Cases[i].Fuel})
+	}
+	return nil
+}
+
+func (t *tested) print(a *cli.App, verbose bool) error {
+	for _, line := range t.Changes {
+		fmt.Fprintln(a.Stdout, cli.Printable(line))
+	}
+	if t.File != "" && len(t.Changes) == 0 {
+		fmt.Fprintf(a.Stdout, "%s stays as it is\n", t.File)
+	} else if t.File != "" {
+		fmt.Fprintf(a.Stdout, "wrote %s: %d cases\n", t.File, t.golden)
+	}
+	if verbose && t.OK {
+		text := &cli.Table{Right: []int{0}}
+		text.Row("FUEL", "CASE", "OUTCOME")
+		for _, c := range t.Cases {
+			text.Row(strconv.FormatInt(c.Fuel, 10), c.Name, c.Outcome)
+		}
+		if err := a.Print(text); err != nil {
+			return err
+		}
+	}
+	for _, f := range t.Failures {
+		fmt.Fprintf(a.Stdout, "FAIL  %s  %s\n", t.Rule, cli.Printable(f))
+	}
+	if !t.OK {
+		return nil
+	}
+	engines := strings.Join(t.Engines, ", ")
+	if len(t.Engines) == 2 {
+		engines += ", not in V8 (there is no node)"
+	}
+	_, err := fmt.Fprintf(a.Stdout, "ok    %s  %d cases: %s; at most %d of %d units of fuel\n", t.Rule, len(t.Cases), engines, t.MaxFuel, t.FuelLimit)
+	return err
 }

@@ -114,23 +114,3 @@ func join(list, next string) string {
 	}
 	return list + " and " + next
 }
-
-// table says with how much a ticket was compared.
-func (b *binding) table(t *tollgate.Ticket) *cli.Table {
-	text := &cli.Table{Indent: "  "}
-	if b.records == nil {
-		return text
-	}
-	text.Row("payment", b.records.Payment.ID)
-	if b.records.Transactions != nil {
-		text.Row("transactions", fmt.Sprint(len(b.records.Transactions)))
-	}
-	if b.records.Events != nil {
-		count := fmt.Sprintf("%d of %d", len(b.records.Events), len(t.EventIDs))
-		if len(b.records.Events) < len(t.EventIDs) && b.records.EventsExpired {
-			count += "; Tollgate keeps events for 30 days"
-		}
-		text.Row("events", count)
-	}
-	return text
-}

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -186,7 +187,11 @@ func (m *ticketMaker) verify(document any, b *binding) (string, error) {
 		return "", err
 	}
 	a, stdout, _ := clitest.App(nil)
-	err = verify(m.t.Context(), a, ticket, m.shelf, b)
+	p, err := prove(m.t.Context(), ticket, m.shelf, b)
+	if err != nil {
+		return "", err
+	}
+	err = errors.Join(p.print(a), p.verdict())
 	return stdout.String(), err
 }
 
