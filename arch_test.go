@@ -29,7 +29,7 @@ var rooms = map[string]map[string][]string{
 		"":            {"history", "peer", "record", "script"},
 		"accounts":    {"", "eventlog", "record", "rules", "script"},
 		"agenda":      {"", "script"},
-		"backup":      {"", "checks", "history", "rdb", "store"},
+		"backup":      {"", "checks", "history", "peer", "rdb", "store"},
 		"eventlog":    {"", "history", "peer", "record", "script", "streams"},
 		"checks":      {"", "accounts", "checks/look", "checks/sums", "consistency", "eventlog", "exports", "ledger", "payments", "peer", "record", "streams", "webhooks"},
 		"checks/look": {"", "consistency", "eventlog", "record", "streams"},

@@ -47,6 +47,7 @@ func (o *operation) refusal(code string) trace {
 // that can be wrong with it. Each is refused with the listed code, a message
 // and the parameter's name, and the keyspace stays as it was, byte for byte.
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	w := newWorldOn(t, redistest.URL(t), newRecorder(t))
 	operations := w.operations()
 	covered(t, operations)

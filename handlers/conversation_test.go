@@ -53,6 +53,7 @@ import (
 // an object, further elements of an array. An object without … has exactly
 // the members shown. Numbers and literals are compared as they are.
 func TestConversations(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txt")
 	if must(t, files, err); len(files) < 10 {
 		t.Fatalf("found %d conversations", len(files))

@@ -12,6 +12,7 @@ import (
 // TestRepeatWithoutReplicas: a capture that was made, and that too few replicas have yet,
 // is not refused when it is repeated because it was made.
 func TestRepeatWithoutReplicas(t *testing.T) {
+	t.Parallel()
 	primary, replica := redistest.Replicated(t)
 	w := newWorldOn(t, primary.URL, newRecorder(t))
 	replica.Follow(primary)

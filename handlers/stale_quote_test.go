@@ -99,6 +99,7 @@ func TestQuotesWithoutPatience(t *testing.T) {
 // A grant that has ended while Redis was away is noticed with the first answer
 // of Redis, not with the second quote.
 func TestTokensEndWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
 	w, i, wire := behind(t, 0)
 	token := w.token("all", "")
 	testkit.Within(t, "a quote", time.Minute, func() bool { r, _ := i.asked("eur", token); return r.StatusCode == 200 })

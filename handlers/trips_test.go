@@ -173,6 +173,7 @@ var searching = []string{"payee", "type", "currency", "reference", "state", "eve
 // anything computes, so what passes is what was waited for: exactly so many round
 // trips, and one for what is on its way at once.
 func TestRoundTrips(t *testing.T) {
+	t.Parallel()
 	measured := make(map[string]trips)
 	w := newWorldOn(t, redistest.Single(t).URL, newRecorder(t))
 	for _, o := range w.operations() {
@@ -214,6 +215,7 @@ func TestRoundTrips(t *testing.T) {
 // With a replica nearby, what it may answer waits for the primary never, at first
 // contact neither; everything else as often as without.
 func TestRoundTripsNearAReplica(t *testing.T) {
+	t.Parallel()
 	const replica = "replica.test:6379"
 	near := make(map[string]bool)
 	for _, first := range []bool{false, true} {

@@ -421,6 +421,7 @@ func TestCheckFindsWhatIsNoIdentifier(t *testing.T) {
 // Each inconsistency is found, as its kind; what is right can be derived of some, and
 // those are found no more after a repair.
 func TestCheckFinds(t *testing.T) {
+	t.Parallel()
 	t.Run("nothing", func(t *testing.T) {
 		for _, layout := range layouts {
 			testkit.Consistent(t, newLived(t, layout).Store)
@@ -521,6 +522,7 @@ func TestRepairComparesWhatItRead(t *testing.T) {
 
 // While everything happens at once, nothing is found that is not wrong.
 func TestCheckOfALiveSystem(t *testing.T) {
+	t.Parallel()
 	l := newLived(t, rediskv.Together)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"runtime"
 	"strconv"
@@ -31,11 +32,11 @@ const warmed = 3
 
 // clients are how a DB talks to Redis.
 type clients struct {
-	commands redis.UniversalClient
-	blocking redis.UniversalClient // for readers that wait; never starves the others
+	commands peer.Client
+	blocking peer.Client // for readers that wait; never starves the others
 	// notices hears what is published. Histories are not compared on its connections:
 	// go-redis makes them under a lock that their pings wait for.
-	notices redis.UniversalClient
+	notices io.Closer
 }
 
 func (c clients) close() error {
@@ -54,7 +55,7 @@ func connect(ctx context.Context, o Options, partitions int, timeout time.Durati
 		return c, said, err
 	}
 	heard := *own
-	heard.OnConnect = o.connections.Made
+	heard.OnConnect = func(context.Context, *redis.Conn) error { o.connections.Made(); return nil }
 	if len(others) == 0 {
 		single := redis.NewClient(own)
 		ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -112,7 +113,8 @@ func redisOptions(o Options, pool int, timeout time.Duration) (*redis.Options, [
 				return err
 			}
 		}
-		return o.connections.Made(ctx, c)
+		o.connections.Made()
+		return nil
 	}
 	r.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	r.DialTimeout, r.ReadTimeout, r.WriteTimeout, r.PoolTimeout = timeout/2, timeout, timeout, timeout/2
@@ -219,7 +221,7 @@ func Bare(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	var client redis.UniversalClient = redis.NewClient(own)
+	var client peer.Client = redis.NewClient(own)
 	if len(others) == 0 {
 		ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 		defer cancel()
@@ -256,7 +258,7 @@ func Bare(ctx context.Context, o Options) (*DB, error) {
 // may have gone unheard: at the start, and after a lost connection. It returns when
 // ctx ends.
 func (s *DB) Subscribe(ctx context.Context, heard func(channel, text string), missed func(), channels ...string) {
-	sub := s.notices.Subscribe(ctx, channels...)
+	sub := s.notices.(redis.UniversalClient).Subscribe(ctx, channels...)
 	defer sub.Close()
 	messages := sub.ChannelWithSubscriptions() // pings, and subscribes again after a lost connection
 	for {

@@ -73,7 +73,7 @@ func (s *DB) Greeted() peer.Facts { return s.facts }
 
 // Masters are all servers that take writes, by their address; a single one whatever
 // it takes. do is called for several at once.
-func (s *DB) Masters(ctx context.Context, do func(ctx context.Context, address string, master *redis.Client) error) error {
+func (s *DB) Masters(ctx context.Context, do func(ctx context.Context, address string, master peer.Client) error) error {
 	switch c := s.Redis.(type) {
 	case *redis.ClusterClient:
 		return c.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
@@ -83,6 +83,25 @@ func (s *DB) Masters(ctx context.Context, do func(ctx context.Context, address s
 		return do(ctx, c.Options().Addr, c)
 	}
 	return nil
+}
+
+// Clustered says that keys are on several servers.
+func (s *DB) Clustered() bool { return s.clustered }
+
+// Master is the server that takes writes of a key, and its address. A cluster is asked
+// who that is where it is not known.
+func (s *DB) Master(ctx context.Context, key string) (address string, master peer.Client, err error) {
+	single, ok := s.Redis.(*redis.Client)
+	if !ok {
+		err = s.Timed(ctx, "find_master", func(ctx context.Context) (err error) {
+			single, err = s.Redis.(*redis.ClusterClient).MasterForKey(ctx, key)
+			return err
+		})
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	return single.Options().Addr, single, nil
 }
 
 // OnReconnect has a function called with every new connection to Redis: after a cut, a

@@ -139,6 +139,7 @@ func TestWhatWasHeardCounts(t *testing.T) {
 // When no answer to take_work comes at all, what it leased is free with the next
 // look: as if its worker had died a lease ago.
 func TestLeasesWithoutAnAnswerEnd(t *testing.T) {
+	t.Parallel()
 	server := redistest.Single(t)
 	f, p := leasing(t, server.URL)
 	hash := ""

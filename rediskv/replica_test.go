@@ -138,6 +138,7 @@ func TestReplicaOnFirstContact(t *testing.T) {
 
 // A replica that is too far behind, or is away, is not read.
 func TestReplicaTooFarBehind(t *testing.T) {
+	t.Parallel()
 	shop, _, _, replica := replicated(t)
 	ctx, org := t.Context(), shop.Caller.Organization
 	near := shop.With(t, rediskv.Options{Rules: cards, Replica: replica.URL, MaxLag: 300 * time.Millisecond}).Store

@@ -68,6 +68,7 @@ func keyspace(t *testing.T, c redis.UniversalClient) map[string]string {
 // writes nothing more, and its outcome is that of the first. The second time the
 // caller's grant is changed in between, too.
 func TestScriptsSentAgain(t *testing.T) {
+	t.Parallel()
 	hashes := map[string]string{}
 	for _, one := range script.All() {
 		hashes[one.Name] = one.Hash()

@@ -104,16 +104,20 @@ type Options struct {
 	histories   *history.Watch
 }
 
+// Client is how rooms talk to Redis beside scripts.
+type Client = peer.Client
+
 // DB is the Redis that Tollgate's state is in, and what all rooms of it have in
 // common. It is safe for concurrent use.
 type DB struct {
-	Redis        redis.UniversalClient
-	Blocking     redis.UniversalClient // for readers that wait; never starves the others
-	notices      redis.UniversalClient // hears what is published
-	Batched      redis.Scripter        // sends what many goroutines do at once together, where it can
-	deadTries    int                   // how often a dead connection is no answer
-	spaces       []Space               // by partition
-	facts        peer.Facts            // as they were when the Store was opened; nil of a cluster
+	Redis        peer.Client
+	Blocking     peer.Client    // for readers that wait; never starves the others
+	notices      io.Closer      // hears what is published: a redis.UniversalClient (peer.Client says why not)
+	Batched      redis.Scripter // sends what many goroutines do at once together, where it can
+	clustered    bool
+	deadTries    int        // how often a dead connection is no answer
+	spaces       []Space    // by partition
+	facts        peer.Facts // as they were when the Store was opened; nil of a cluster
 	connections  *peer.Connections
 	seal         string // that was found then
 	layout       atomic.Int32
@@ -194,8 +198,10 @@ func newDB(o Options, c clients) (*DB, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}
+	_, clustered := c.commands.(*redis.ClusterClient)
 	s := &DB{
-		Redis: c.commands, Blocking: c.blocking, notices: c.notices, Batched: batched, deadTries: max(leastDeadTries, o.Pool),
+		clustered: clustered,
+		Redis:     c.commands, Blocking: c.blocking, notices: c.notices, Batched: batched, deadTries: max(leastDeadTries, o.Pool),
 		Timeout: cmp.Or(o.Timeout, OperationTimeout), silence: o.Silence, notes: o.Notes, ExportBytes: cmp.Or(o.ExportBytes, DefaultExportBytes), PaymentBytes: cmp.Or(o.PaymentBytes, DefaultPaymentBytes), Clock: o.Clock, Wall: o.Wall, WaitReplicas: o.WaitReplicas, connections: o.connections, mint: &mint{entropy: o.Entropy}, observe: o.Observe, trace: o.Trace, Log: log,
 		Histories: o.histories, onLoss: o.Lost,
 		Cache: newCache(), told: told, onDamage: o.Damaged, OnHeld: o.Held, News: make(chan struct{}, 1), Builtin: map[tollgate.Citation]tollgate.RuleRef{},
@@ -209,7 +215,7 @@ func newDB(o Options, c clients) (*DB, error) {
 // together sends what many goroutines do at once in one batch. Not in a cluster:
 // go-redis would batch there by stretches of slots that belong to several
 // masters, so that healthy ones wait for one that hangs.
-func together(client redis.UniversalClient) (redis.Scripter, error) {
+func together(client peer.Client) (redis.Scripter, error) {
 	single, ok := client.(*redis.Client)
 	if !ok {
 		return client, nil

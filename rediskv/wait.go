@@ -103,7 +103,7 @@ func (s *DB) sendWaiting(ctx context.Context, inv *script.Invocation, to redirec
 }
 
 // masterOf is the client of the master that has a key, or of the one that was named.
-func (s *DB) masterOf(ctx context.Context, key string, to redirect) (*redis.Client, error) {
+func (s *DB) masterOf(ctx context.Context, key string, to redirect) (peer.Client, error) {
 	cluster, ok := s.Redis.(*redis.ClusterClient)
 	if !ok {
 		return s.Redis.(*redis.Client), nil

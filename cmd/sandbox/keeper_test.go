@@ -41,6 +41,7 @@ func (d *disk) write(_ context.Context, changes []byte, whole bool) error {
 // Whenever a sandbox dies, what it has acknowledged is there at its next start, also
 // what could not be kept at first: that was answered with 503, and sent again.
 func TestNothingAcknowledgedIsLost(t *testing.T) {
+	t.Parallel()
 	kept := new(disk)
 	redis := sandbox.NewRedis(time.Now)
 	keeper := &sandbox.Keeper{Redis: redis, Write: kept.write, RewriteFrom: 100 << 10}

@@ -147,6 +147,7 @@ func within(t *testing.T, what string, done func() bool) {
 // A sandbox starts on a machine on which its own Redis takes longer than one elsewhere
 // may.
 func TestSlowMachine(t *testing.T) {
+	t.Parallel()
 	slow := sync.OnceFunc(func() { time.Sleep(rediskv.OperationTimeout + 200*time.Millisecond) })
 	run(t, sandbox.NewRedis(func() time.Time { slow(); return time.Now() }), time.Now, new(receiver))
 }
@@ -155,6 +156,7 @@ func TestSlowMachine(t *testing.T) {
 // or as a whole, and a sandbox goes on there: the same organization and client, the
 // same answers, and deliveries that were under way.
 func TestSandboxGoesOn(t *testing.T) {
+	t.Parallel()
 	start := time.Now()
 	var stopped atomic.Bool // the clock
 	clock := func() time.Time {

@@ -188,6 +188,7 @@ func TestTrimming(t *testing.T) {
 // A worker that joins has work at once, though another one is there; what one
 // that left had taken and not handed on is taken over within seconds.
 func TestWorkersComeAndGo(t *testing.T) {
+	t.Parallel()
 	server := redistest.Fresh(t)
 	s := newShop(t, server.URL)
 	in := newInbox(t)
@@ -237,6 +238,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 
 // A log that grows is cut again and again, and not once at each look at all logs.
 func TestGrowingLogIsCutAgain(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, redistest.Single(t).URL)
 	log := s.Space(s.Caller.Organization).Audit()
 	begun := time.Now()

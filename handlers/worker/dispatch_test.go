@@ -54,6 +54,7 @@ func TestDelivery(t *testing.T) {
 // computed once, kept and shown; every body is that of the first attempt, also
 // that of a replay a week later.
 func TestRetryClock(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, redistest.URL(t))
 	in := newInbox(t)
 	in.answers(status(http.StatusInternalServerError))

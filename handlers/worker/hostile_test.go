@@ -51,6 +51,7 @@ func bomb() string {
 // Whatever a receiver does, the attempt fails within its time and with bounded
 // memory, and says what happened in our own words.
 func TestHostileReceivers(t *testing.T) {
+	t.Parallel()
 	say := func(text string) func(net.Conn) {
 		return func(c net.Conn) {
 			readRequest(c)

@@ -24,6 +24,7 @@ func through(t *testing.T, wire *redistest.Wire, c *clock) *store.Store {
 // that it waits for events, and once in twenty of those waits a look at what falls
 // due: one command for each partition.
 func TestIdleWorkerSleeps(t *testing.T) {
+	t.Parallel()
 	server := redistest.Single(t)
 	s := newShop(t, server.URL)
 	wire := redistest.Proxy(t, server.Addr)

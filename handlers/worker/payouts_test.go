@@ -265,6 +265,7 @@ func TestChildPays(t *testing.T) {
 // Workers die at every point of making payouts; in the end every capture is
 // settled by one payout, and each payout was asked for one amount.
 func TestPayerKilled(t *testing.T) {
+	t.Parallel()
 	address := redistest.URL(t)
 	s := newShop(t, address)
 	var captured int64

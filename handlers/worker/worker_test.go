@@ -219,6 +219,7 @@ func TestWorkersShare(t *testing.T) {
 
 // The clock stands while Redis is away and goes on by itself.
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	server := redistest.Single(t)
 	direct := newShop(t, server.URL)
 	wire := redistest.Proxy(t, server.Addr)

@@ -189,6 +189,7 @@ func TestWorkersShareDeliveries(t *testing.T) {
 
 // What is committed while the worker cannot reach Redis is delivered after.
 func TestDispatchOutage(t *testing.T) {
+	t.Parallel()
 	server := redistest.Single(t)
 	s := newShop(t, server.URL)
 	in := newInbox(t)
@@ -219,6 +220,7 @@ func TestDispatchOutage(t *testing.T) {
 // Redis goes away between the lease and the reading of what to send: the slot
 // is free again, and the next attempt takes place as soon as Redis is back.
 func TestSlotsComeBackWithoutBodies(t *testing.T) {
+	t.Parallel()
 	server := redistest.Single(t)
 	s := newShop(t, server.URL)
 	in := newInbox(t)

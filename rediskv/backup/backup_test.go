@@ -138,6 +138,7 @@ func streams(t testing.TB, c redis.UniversalClient, key func(string) string) {
 // What is put back is what there was, on one server or a cluster, whichever it came
 // from. Only the histories are new.
 func TestRestored(t *testing.T) {
+	t.Parallel()
 	kinds := map[string]func(testing.TB) *redistest.Server{
 		"server":  func(t testing.TB) *redistest.Server { return redistest.Started(t, redistest.Real) },
 		"cluster": func(t testing.TB) *redistest.Server { return redistest.Started(t, redistest.Cluster) },

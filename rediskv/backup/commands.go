@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"tollgate/rediskv/peer"
 	"tollgate/rediskv/rdb"
 )
 
@@ -18,7 +19,7 @@ const (
 
 // writer writes values with the plain commands that every Redis has.
 type writer struct {
-	client redis.UniversalClient
+	client peer.Client
 	// embedded: it is the one in this process, which knows fewer commands.
 	embedded bool
 

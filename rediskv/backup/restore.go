@@ -15,6 +15,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/history"
+	"tollgate/rediskv/peer"
 	"tollgate/rediskv/rdb"
 )
 
@@ -85,7 +86,7 @@ func (r *restore) claim(ctx context.Context) (step string, err error) {
 		if err != nil {
 			return err
 		}
-		return r.db.Redis.Watch(ctx, func(tx *redis.Tx) error {
+		return peer.Watch(ctx, r.db.Redis, func(tx redis.Cmdable) error {
 			meta, err := tx.HGetAll(ctx, rediskv.MetaKey).Result()
 			if err != nil {
 				return err

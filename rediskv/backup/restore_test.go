@@ -63,6 +63,7 @@ func (c *mortalConn) Read(b []byte) (int, error) {
 // A restore that dies at any moment is run again with the same copy and ends as it would
 // have. Meanwhile nobody starts on that Redis, and no other copy comes between.
 func TestRestoreDies(t *testing.T) {
+	t.Parallel()
 	from, to := redistest.Replicated(t)
 	f := shop(t, from)
 	shapes(t, client(t, from))

@@ -17,6 +17,7 @@ import (
 // A slot on its way, or that moves while its masters are copied, is half here and half
 // there: there is no copy then.
 func TestSlotsMove(t *testing.T) {
+	t.Parallel()
 	s := redistest.Started(t, redistest.Cluster)
 	shop(t, s)
 	cluster := client(t, s).(*redis.ClusterClient)

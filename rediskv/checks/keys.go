@@ -15,6 +15,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/peer"
 	"tollgate/rediskv/record"
 )
 
@@ -32,12 +33,8 @@ func (s *Store) CheckKeys(ctx context.Context, w *Walk) error {
 	if w.Looked == nil {
 		w.Looked = map[string]int64{}
 	}
-	cluster, ok := s.db.Redis.(*redis.ClusterClient)
-	if !ok {
-		return s.keysOf(ctx, s.db.Redis, w)
-	}
 	var one sync.Mutex // masters take turns: what a walk calls is called by one goroutine
-	return cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+	return s.db.Masters(ctx, func(ctx context.Context, _ string, master peer.Client) error {
 		one.Lock()
 		defer one.Unlock()
 		return s.keysOf(ctx, master, w)

@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/redis/go-redis/v9"
-
 	"tollgate/rediskv/peer"
 )
 
@@ -58,7 +56,7 @@ func (s Server) replicas() int {
 func (s *Store) Servers(ctx context.Context) (servers []Server, err error) {
 	var mu sync.Mutex
 	err = s.db.Timed(ctx, "inspect", func(ctx context.Context) error {
-		return s.db.Masters(ctx, func(ctx context.Context, address string, master *redis.Client) error {
+		return s.db.Masters(ctx, func(ctx context.Context, address string, master peer.Client) error {
 			pipe := master.Pipeline()
 			facts := peer.Ask(ctx, pipe)
 			if _, err := pipe.Exec(ctx); err != nil && !peer.IsReply(err) {

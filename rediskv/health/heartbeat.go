@@ -97,19 +97,18 @@ type master struct {
 
 // masters are all that have a partition.
 func (s *Store) masters(ctx context.Context) ([]master, error) {
-	cluster, ok := s.db.Redis.(*redis.ClusterClient)
-	if !ok {
+	if !s.db.Clustered() {
 		return []master{{rediskv.HeartbeatKey, s.db.Redis}}, nil
 	}
 	var all []master
 	seen := map[string]bool{}
 	for p := range s.db.Partitions() {
 		key := rediskv.BeatKey(p)
-		node, err := cluster.MasterForKey(ctx, key)
+		address, node, err := s.db.Master(ctx, key)
 		if err != nil {
 			return nil, err
 		}
-		if address := node.Options().Addr; !seen[address] {
+		if !seen[address] {
 			seen[address] = true
 			all = append(all, master{key, node})
 		}

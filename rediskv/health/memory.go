@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/redis/go-redis/v9"
-
 	"tollgate/rediskv/peer"
 )
 
@@ -15,7 +13,7 @@ import (
 func (s *Store) Memory(ctx context.Context) (used float64, err error) {
 	var mu sync.Mutex
 	err = s.db.Timed(ctx, "memory", func(ctx context.Context) error {
-		return s.db.Masters(ctx, func(ctx context.Context, _ string, master *redis.Client) error {
+		return s.db.Masters(ctx, func(ctx context.Context, _ string, master peer.Client) error {
 			info, err := master.Info(ctx, "memory").Result()
 			if peer.IsReply(err) { // an embedded server does not say
 				return nil

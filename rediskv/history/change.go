@@ -38,7 +38,7 @@ var scriptDecide = script.NewOpen[decideKeys, decideArgs](lua, "decide_history")
 
 // begin reads the records of all partitions, counts this process in them, and begins
 // a history where there is none, if it may. id makes an identifier.
-func (b *Book) begin(ctx context.Context, c redis.UniversalClient, first func(redis.Pipeliner), id func() string, may bool, now tollgate.Instant) error {
+func (b *Book) begin(ctx context.Context, c peer.Client, first func(redis.Pipeliner), id func() string, may bool, now tollgate.Instant) error {
 	pipe := c.Pipeline()
 	if first != nil {
 		first(pipe)
@@ -114,7 +114,7 @@ var ErrNothingToAccept = errors.New("nothing was found to be lost")
 // accept ends the wait after a finding: a history begins if none has, and payouts are
 // made again. ErrNothingToAccept where nothing was found, unless anew, which always
 // begins a history; since is from when on data may be missing then.
-func (b *Book) accept(ctx context.Context, c redis.UniversalClient, partition int, next string, anew bool, since, now tollgate.Instant) (Record, error) {
+func (b *Book) accept(ctx context.Context, c peer.Client, partition int, next string, anew bool, since, now tollgate.Instant) (Record, error) {
 	r, _, ok, err := b.Read(ctx, c, partition, now)
 	known, loss := r.ID, r.loss
 	switch {

@@ -6,6 +6,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv/peer"
 )
 
 // Restored is the record of a partition whose log was put back as it was: a history
@@ -25,13 +26,13 @@ func (r Record) Restored(id string, at, since tollgate.Instant, wait bool) Recor
 
 // Put writes the record at a key, instead of any that is there, unless it has been
 // written: what processes have made of it since is left alone then.
-func Put(ctx context.Context, c redis.UniversalClient, key string, r Record) error {
+func Put(ctx context.Context, c peer.Client, key string, r Record) error {
 	fields, err := r.fields(key)
 	if err != nil {
 		return err
 	}
 	fields = append(fields, "starts", r.Starts)
-	return c.Watch(ctx, func(tx *redis.Tx) error {
+	return peer.Watch(ctx, c, func(tx redis.Cmdable) error {
 		if kind, err := tx.Type(ctx, key).Result(); err != nil {
 			return err
 		} else if kind == "hash" {

@@ -45,7 +45,7 @@ type Watch struct {
 
 type running struct {
 	host   Host
-	client redis.UniversalClient
+	client peer.Client
 }
 
 const (
@@ -59,7 +59,7 @@ const (
 // Begin has the partitions whose records are at keys watched from now on. server is
 // the one that was asked, as peer.Facts.Run has it. first queues what it has to be sent
 // before; it may be nil.
-func (w *Watch) Begin(ctx context.Context, host Host, client redis.UniversalClient, keys []string, server string, first func(redis.Pipeliner)) error {
+func (w *Watch) Begin(ctx context.Context, host Host, client peer.Client, keys []string, server string, first func(redis.Pipeliner)) error {
 	w.Book = NewBook(keys)
 	err := host.Timed(ctx, "begin_history", func(ctx context.Context) error {
 		return w.begin(ctx, client, first, func() string { return host.NewID(tollgate.PrefixHistory) }, true, host.Now())
@@ -92,7 +92,7 @@ func (w *Watch) Ask(ctx context.Context, pipe redis.Pipeliner, keys []string) (a
 
 // Follow has what is known watched from now on, and this process counted: nobody has to
 // wait for that.
-func (w *Watch) Follow(ctx context.Context, host Host, client redis.UniversalClient, server string) {
+func (w *Watch) Follow(ctx context.Context, host Host, client peer.Client, server string) {
 	w.follow(host, client, server)
 	call := host.NewID(tollgate.PrefixHistory)
 	w.counting.Go(func() {
@@ -106,7 +106,7 @@ func (w *Watch) Follow(ctx context.Context, host Host, client redis.UniversalCli
 // Settled waits until this process is counted, or has failed to be.
 func (w *Watch) Settled() { w.counting.Wait() }
 
-func (w *Watch) follow(host Host, client redis.UniversalClient, server string) {
+func (w *Watch) follow(host Host, client peer.Client, server string) {
 	w.met(server)
 	w.running.Store(&running{host, client})
 }
@@ -114,7 +114,7 @@ func (w *Watch) follow(host Host, client redis.UniversalClient, server string) {
 // Connected is what go-redis does with a connection before it is used. One to a replica
 // of a cluster is not: it stays when that becomes the master, and nothing has been
 // compared on it.
-func (w *Watch) Connected(ctx context.Context, c *redis.Conn) error {
+func (w *Watch) Connected(ctx context.Context, c redis.Cmdable) error {
 	run := w.running.Load()
 	if run == nil { // it is the first: there is nothing to compare with
 		return nil

@@ -139,14 +139,13 @@ type Connections struct {
 	hooks []func()
 }
 
-// Made is a redis.Options.OnConnect.
-func (c *Connections) Made(context.Context, *redis.Conn) error {
+// Made tells of one.
+func (c *Connections) Made() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, hook := range c.hooks {
 		hook()
 	}
-	return nil
 }
 
 // Tell has a function called with every new connection. It must not wait.

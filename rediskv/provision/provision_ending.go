@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"tollgate"
 	"tollgate/rediskv"
 )
@@ -50,14 +48,9 @@ func (s *Store) grantList(ctx context.Context, k rediskv.Space) (tollgate.GrantL
 // searchGrants finds an organization's grants by the names of their keys, on
 // the one master that has them.
 func (s *Store) searchGrants(ctx context.Context, k rediskv.Space) (ids []string, err error) {
-	var node redis.Cmdable = s.db.Redis
-	if cluster, ok := s.db.Redis.(*redis.ClusterClient); ok {
-		if err := s.db.Timed(ctx, "find_master", func(ctx context.Context) (err error) {
-			node, err = cluster.MasterForKey(ctx, k.Organization())
-			return err
-		}); err != nil {
-			return nil, err
-		}
+	_, node, err := s.db.Master(ctx, k.Organization())
+	if err != nil {
+		return nil, err
 	}
 	prefix := k.Object("")
 	for cursor := uint64(0); ; {

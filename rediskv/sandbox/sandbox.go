@@ -22,12 +22,9 @@ func New(db *rediskv.DB) *Store { return &Store{db} }
 // real Redis keeps to real time where the sandbox's clock is moved. It looks at
 // every key of this Redis, and is for a sandbox alone.
 func (s *Store) PassIdempotency(ctx context.Context, by time.Duration) error {
-	if cluster, ok := s.db.Redis.(*redis.ClusterClient); ok {
-		return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
-			return s.passIdempotency(ctx, node, by)
-		})
-	}
-	return s.passIdempotency(ctx, s.db.Redis, by)
+	return s.db.Masters(ctx, func(ctx context.Context, _ string, node rediskv.Client) error {
+		return s.passIdempotency(ctx, node, by)
+	})
 }
 
 func (s *Store) passIdempotency(ctx context.Context, node redis.Cmdable, by time.Duration) error {

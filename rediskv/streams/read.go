@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate/rediskv"
+	"tollgate/rediskv/peer"
 	"tollgate/rediskv/script"
 )
 
@@ -188,7 +189,7 @@ type Asked struct {
 // Behind looks for ranges in the segments of logs, all in two round trips: what was not
 // in a head before may be there now. What is in more than two segments is not found
 // whole.
-func Behind(ctx context.Context, client redis.UniversalClient, asked []*Asked) error {
+func Behind(ctx context.Context, client peer.Client, asked []*Asked) error {
 	if len(asked) == 0 {
 		return nil
 	}

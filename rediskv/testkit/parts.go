@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
-	"github.com/redis/go-redis/v9"
 
 	"tollgate/rediskv"
 	"tollgate/rediskv/ledger"
@@ -12,7 +11,7 @@ import (
 )
 
 // TransactionOf is an entry of an index by the id of a transaction, wherever it stands.
-func TransactionOf(t testing.TB, c redis.UniversalClient, k rediskv.Space, id string) ledger.Indexed {
+func TransactionOf(t testing.TB, c rediskv.Client, k rediskv.Space, id string) ledger.Indexed {
 	t.Helper()
 	apart, err := c.Exists(t.Context(), k.Object(id)).Result()
 	if err != nil {
@@ -22,7 +21,7 @@ func TransactionOf(t testing.TB, c redis.UniversalClient, k rediskv.Space, id st
 }
 
 // TransactionField is a field of what is stored of a transaction.
-func TransactionField(t testing.TB, c redis.UniversalClient, k rediskv.Space, of ledger.Indexed, field string) string {
+func TransactionField(t testing.TB, c rediskv.Client, k rediskv.Space, of ledger.Indexed, field string) string {
 	t.Helper()
 	at := of.Place(k)
 	names := at.Names([]string{field})
@@ -35,7 +34,7 @@ func TransactionField(t testing.TB, c redis.UniversalClient, k rediskv.Space, of
 
 // SetTransaction writes a field of what is stored of a transaction, as a mistake and no
 // damage would: what it leaves has no checksum. "" takes it out.
-func SetTransaction(t testing.TB, c redis.UniversalClient, k rediskv.Space, of ledger.Indexed, field, value string) {
+func SetTransaction(t testing.TB, c rediskv.Client, k rediskv.Space, of ledger.Indexed, field, value string) {
 	t.Helper()
 	at := of.Place(k)
 	put := func(name, value string) {
@@ -76,7 +75,7 @@ func SetTransaction(t testing.TB, c redis.UniversalClient, k rediskv.Space, of l
 }
 
 // DropTransaction takes out all that is stored of a transaction, but for its document.
-func DropTransaction(t testing.TB, c redis.UniversalClient, k rediskv.Space, of ledger.Indexed) {
+func DropTransaction(t testing.TB, c rediskv.Client, k rediskv.Space, of ledger.Indexed) {
 	t.Helper()
 	at := of.Place(k)
 	var err error

@@ -22,7 +22,7 @@ func check(t testing.TB, err error) {
 }
 
 // State is all that a Redis has, by what commands say of it.
-func State(t testing.TB, c redis.UniversalClient) map[string]any {
+func State(t testing.TB, c rediskv.Client) map[string]any {
 	t.Helper()
 	ctx := t.Context()
 	all := map[string]any{}
@@ -72,7 +72,7 @@ func State(t testing.TB, c redis.UniversalClient) map[string]any {
 
 // streamState is a stream with its groups; not how it is divided, nor when a consumer
 // was last seen, which no command writes.
-func streamState(ctx context.Context, c redis.UniversalClient, key string) (any, error) {
+func streamState(ctx context.Context, c rediskv.Client, key string) (any, error) {
 	entries, err := c.Do(ctx, "XRANGE", key, "-", "+").Result()
 	if err != nil {
 		return nil, err

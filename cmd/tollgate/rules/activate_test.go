@@ -95,6 +95,7 @@ func TestActivateAsks(t *testing.T) {
 // TestAskedRepeats: the command that repeats what was asked for at a terminal
 // asks for the same, without asking again what is meant by now.
 func TestAskedRepeats(t *testing.T) {
+	t.Parallel()
 	service := clitest.NewForgetful(t, func(w http.ResponseWriter, r *http.Request, n int) bool {
 		if strings.HasPrefix(r.URL.Path, "/v1/merchant-accounts/") {
 			_, _ = fmt.Fprintf(w, `{"rule_set":{"id":"rs_%d","version":1,"rules":[]}}`, n)

@@ -27,6 +27,7 @@ import (
 // payments, and on refunds if it takes part in them. A language without its
 // compiler is skipped, but not when TOLLGATE_TEST_TEMPLATES is "all", as in CI.
 func TestTemplates(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	all := os.Getenv("TOLLGATE_TEST_TEMPLATES") == "all"
 	compilers := map[string]func() (string, error){

@@ -19,7 +19,7 @@ type Reader struct {
 }
 
 // Redis is the client.
-func (r Reader) Redis() redis.UniversalClient { return r.DB.Redis }
+func (r Reader) Redis() rediskv.Client { return r.DB.Redis }
 
 // Timed bounds and reports an operation.
 func (r Reader) Timed(ctx context.Context, operation string, do func(context.Context) error) error {
