@@ -34,11 +34,17 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	redis, sandbox := redistest.URL(t), redistest.URL(t)
 	pages := pageStores(t)
+	second := "" // of a page that copies one Redis into another; a copy needs real ones
+	if _, err := exec.LookPath("redis-server"); err == nil {
+		primary, other := redistest.Replicated(t)
+		pages["script-walk_operations"], second = primary.URL, other.URL
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("REDIS_URL", redis)
 			env.Setenv("SANDBOX_URL", sandbox)
+			env.Setenv("SECOND_REDIS_URL", second)
 			env.Setenv("PAGE_REDIS_URL", pages[filepath.Base(env.WorkDir)])
 			env.Setenv(storeTimeoutVariable, storePatience.String())
 			return nil

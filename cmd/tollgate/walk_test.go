@@ -91,6 +91,7 @@ func moved(ts *testscript.TestScript, page string) string {
 	sandbox := regexp.MustCompile(`TOLLGATE_URL=http://(\S+)`).FindStringSubmatch(ts.ReadFile(".tollgate/dev.env"))
 	page = strings.ReplaceAll(page, "127.0.0.1:8080", sandbox[1])
 	page = strings.ReplaceAll(page, "redis://127.0.0.1:6379", ts.Getenv("PAGE_REDIS_URL"))
+	page = strings.ReplaceAll(page, "redis://127.0.0.1:6380", ts.Getenv("SECOND_REDIS_URL"))
 	known := map[string]bool{}
 	for _, m := range loopback.FindAllStringSubmatch(page, -1) {
 		if known[m[1]] || m[0] == sandbox[1] || strings.HasPrefix(m[0], "redis:") {
@@ -223,8 +224,9 @@ func (p *player) printed() string {
 }
 
 // changing is what is another time another: identifiers, times, dates, secrets,
-// how long something took, the thumbprints of keys, and what V8 runs in.
-var changing = regexp.MustCompile(`\b[a-z]{2,4}_[0-9a-z]{26}\b|\b\d{4}-\d\d-\d\d(?:T[\d:.]+Z)?|\bwh[sp][ek]c?_[\w+/=]+|\b[0-9a-f]{32}\b|\b\d+ ms\b|\bkey [\w-]{43}|in V8 \(node [^)]*\)|not in V8 \([^)]*\)`)
+// how long something took, the thumbprints of keys, what V8 runs in, and how much a copy
+// has.
+var changing = regexp.MustCompile(`\b[a-z]{2,4}_[0-9a-z]{26}\b|\b\d{4}-\d\d-\d\d(?:T[\d:.]+Z)?|\bwh[sp][ek]c?_[\w+/=]+|\b[0-9a-f]{32}\b|\b\d+ ms\b|\b\d+ bytes\b|^checked \d.*|\bkey [\w-]{43}|in V8 \(node [^)]*\)|not in V8 \([^)]*\)`)
 
 // shows reports whether an output has lines in this order, or the first that
 // is missing. Columns may be as wide as they like.

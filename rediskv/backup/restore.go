@@ -2,6 +2,7 @@ package backup
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -81,6 +82,7 @@ type restore struct {
 
 // claim has nobody start on the Redis until this copy is in it.
 func (r *restore) claim(ctx context.Context) (step string, err error) {
+	var refused error // by what is in Redis, which is not away
 	err = r.db.Timed(ctx, "claim_redis", func(ctx context.Context) error {
 		keys, err := r.db.Redis.DBSize(ctx).Result() // of all masters
 		if err != nil {
@@ -96,13 +98,16 @@ func (r *restore) claim(ctx context.Context) (step string, err error) {
 			case is == r.ID:
 				return r.begun()
 			case is != "":
-				return fmt.Errorf("another copy (%s) is being restored into this Redis. Go on with that one, or empty it first (FLUSHALL)", is)
+				refused = fmt.Errorf("another copy (%s) is being restored into this Redis. Go on with that one, or empty it first (FLUSHALL)", is)
 			case meta[restoredField] == r.ID:
-				return ErrRestored
+				refused = ErrRestored
 			case len(meta) > 0:
-				return errors.New("this Redis has data of Tollgate. Restore into an empty one; what is in it would be lost")
+				refused = errors.New("this Redis has data of Tollgate. Restore into an empty one; what is in it would be lost")
 			case keys > 0:
-				return fmt.Errorf("this Redis is not empty: it has %d keys. Restore into one of its own: stop what writes to it, and empty it (FLUSHALL)", keys)
+				refused = fmt.Errorf("this Redis is not empty: it has %d keys. Restore into one of its own: stop what writes to it, and empty it (FLUSHALL)", keys)
+			}
+			if refused != nil {
+				return nil
 			}
 			r.seed, step = r.db.NewID(""), stepData
 			_, err = tx.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
@@ -112,7 +117,7 @@ func (r *restore) claim(ctx context.Context) (step string, err error) {
 			return errors.Join(err, r.begun())
 		}, rediskv.MetaKey)
 	})
-	return step, err
+	return step, cmp.Or(err, refused)
 }
 
 // begun reads when it began.
