@@ -35,6 +35,7 @@ func TestWritesAskFirst(t *testing.T) {
 	s := dev(t)
 	ids := s.world()
 	capturable, cancelable := s.pay(nil).text("id"), s.pay(nil).text("id")
+	reviewed := s.pay(object{"merchant_account_id": "ma_01kb7z2c000000000000000004", "amount": "1500.00", "currency": "USD"}).text("id")
 	delivery := s.ask("GET", "/v1/webhooks/"+ids["webhook"]+"/deliveries", nil).list("data")[0].text("id")
 	entry, address := s.beside("--write")
 	b := launch(t)
@@ -49,6 +50,7 @@ func TestWritesAskFirst(t *testing.T) {
 	}{
 		{capturable, "Capture", "100.00 EUR of 100.00 can be captured.", map[string]string{"amount": "60.00"}, "", "Captured 60.00 EUR"},
 		{capturable, "Refund", "60.00 EUR of 60.00 captured can be refunded.", map[string]string{"amount": "5.00"}, "", "Refunded 5.00 EUR"},
+		{reviewed, "Review", "1500.00 USD to shop.example waits for a decision.", map[string]string{"note": "known"}, "", "authorized"},
 		{cancelable, "Cancel", "100.00 EUR can then not be captured any more.", nil, "", "canceled"},
 		{ids["webhook"], "Send a ping", "gets an event of type ping.", nil, "", "Deliveries"},
 		{ids["webhook"], "Recover", "is sent again.", map[string]string{"since": "2026-01-01T00:00"}, "", "Deliveries"},
@@ -56,6 +58,7 @@ func TestWritesAskFirst(t *testing.T) {
 		{ids["webhook"], "Enable", "Deliveries go on.", nil, "", "Disable"},
 		{ids["webhook"] + "?delivery=" + delivery, "Send again", "The endpoint gets the event once more", nil, "", "2."},
 		{"exports", "Export", "A worker makes the file.", nil, "", "Download"},
+		{ids["export"], "Delete the file", "The file cannot be downloaded afterwards.", nil, "", "Exports"},
 		{"webhooks", "Add an endpoint", "All events of your accounts from now on are sent there.", map[string]string{"url": s.url + "/nowhere"}, "", "The secret that verifies deliveries."},
 		{ids["shadow"], "Stop", "It compares no more payments.", nil, "", "stopped"},
 		{ids["rule_set"], "Activate", "Instead of", map[string]string{"rule": "rule:card_fee@v1", "replaces": "rule:card_fee@v2"}, "sample amounts would be charged something else", "rule:card_fee@v1 rule:card_fee@v2 1 → 2 active"},
@@ -84,6 +87,12 @@ func TestWritesAskFirst(t *testing.T) {
 		}
 		b.shows(w.after)
 		b.quiet(w.button)
+	}
+	if got := s.ask("GET", "/v1/payments/"+reviewed, nil).text("status"); got != "authorized" {
+		t.Errorf("what was approved is %s", got)
+	}
+	if got := s.ask("GET", "/v1/exports/"+ids["export"], nil).text("status"); got != "canceled" {
+		t.Errorf("the export whose file was deleted is %s", got)
 	}
 	// A dialog that is left alone sends nothing.
 	events := len(s.ask("GET", "/v1/events?limit=100&types=webhook_endpoint.*", nil).list("data"))
