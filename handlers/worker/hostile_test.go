@@ -50,8 +50,7 @@ func bomb() string {
 
 // Whatever a receiver does, the attempt fails within its time and with bounded
 // memory, and says what happened in our own words.
-func TestHostileReceivers(t *testing.T) {
-	t.Parallel()
+func TestHostileReceivers(t *testing.T) { // alone: it counts what is allocated
 	say := func(text string) func(net.Conn) {
 		return func(c net.Conn) {
 			readRequest(c)
