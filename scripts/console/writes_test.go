@@ -36,6 +36,7 @@ func TestWritesAskFirst(t *testing.T) {
 	ids := s.world()
 	capturable, cancelable := s.pay(nil).text("id"), s.pay(nil).text("id")
 	reviewed := s.pay(object{"merchant_account_id": "ma_01kb7z2c000000000000000004", "amount": "1500.00", "currency": "USD"}).text("id")
+	export := s.ask("POST", "/v1/exports/preview", object{"dataset": "payments", "format": "csv"}).text("id")
 	delivery := s.ask("GET", "/v1/webhooks/"+ids["webhook"]+"/deliveries", nil).list("data")[0].text("id")
 	entry, address := s.beside("--write")
 	b := launch(t)
@@ -58,7 +59,7 @@ func TestWritesAskFirst(t *testing.T) {
 		{ids["webhook"], "Enable", "Deliveries go on.", nil, "", "Disable"},
 		{ids["webhook"] + "?delivery=" + delivery, "Send again", "The endpoint gets the event once more", nil, "", "2."},
 		{"exports", "Export", "A worker makes the file.", nil, "", "Download"},
-		{ids["export"], "Delete the file", "The file cannot be downloaded afterwards.", nil, "", "Exports"},
+		{export, "Delete the file", "The file cannot be downloaded afterwards.", nil, "", "Exports"},
 		{"webhooks", "Add an endpoint", "All events of your accounts from now on are sent there.", map[string]string{"url": s.url + "/nowhere"}, "", "The secret that verifies deliveries."},
 		{ids["shadow"], "Stop", "It compares no more payments.", nil, "", "stopped"},
 		{ids["rule_set"], "Activate", "Instead of", map[string]string{"rule": "rule:card_fee@v1", "replaces": "rule:card_fee@v2"}, "sample amounts would be charged something else", "rule:card_fee@v1 rule:card_fee@v2 1 → 2 active"},
@@ -91,7 +92,7 @@ func TestWritesAskFirst(t *testing.T) {
 	if got := s.ask("GET", "/v1/payments/"+reviewed, nil).text("status"); got != "authorized" {
 		t.Errorf("what was approved is %s", got)
 	}
-	if got := s.ask("GET", "/v1/exports/"+ids["export"], nil).text("status"); got != "canceled" {
+	if got := s.ask("GET", "/v1/exports/"+export, nil).text("status"); got != "expired" {
 		t.Errorf("the export whose file was deleted is %s", got)
 	}
 	// A dialog that is left alone sends nothing.

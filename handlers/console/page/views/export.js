@@ -17,7 +17,7 @@ export default function Export({ id, session }) {
 	}, [found.data, found.loading]);
 	return html`<${Page} title="Export" sub=${html`<span class="mono">${id}</span>`} actions=${found.data && html`
 		${found.data.status === "succeeded" && html`<a class="button" href=${`/console/api/v1/exports/${id}/file`} download>Download</a>`}
-		${found.data.status !== "canceled" && html`<${Change} session=${session} danger name=${open(found.data) ? "Cancel" : "Delete the file"} title=${open(found.data) ? "Cancel this export" : "Delete the file"} done=${() => go(`${home}/exports`)} send=${() => write("DELETE", `/v1/exports/${id}`)}><p>The file cannot be downloaded afterwards.</p></${Change}>`}`}>
+		${(open(found.data) || found.data.status === "succeeded") && html`<${Change} session=${session} danger name=${open(found.data) ? "Cancel" : "Delete the file"} title=${open(found.data) ? "Cancel this export" : "Delete the file"} done=${() => go(`${home}/exports`)} send=${() => write("DELETE", `/v1/exports/${id}`)}><p>The file cannot be downloaded afterwards.</p></${Change}>`}`}>
 		<${Loaded} of=${found}>${(e) => html`
 			${open(e) && html`<p><progress value=${e.progress.rows_done} max=${e.progress.rows_total || undefined} aria-label="Rows written"></progress> ${e.progress.rows_done}${e.progress.rows_total ? ` of ${e.progress.rows_total}` : ""} rows</p>`}
 			<${Facts} rows=${[
