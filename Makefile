@@ -23,7 +23,7 @@ RACE ?= ./handlers/share/... ./handlers/connection
 # small, and collected less often.
 TEST  := GOGC=400 $(GO) test -shuffle=on -timeout 10m -p 4 -parallel 8
 BENCH ?= .
-FUZZTIME ?= 10s
+FUZZTIME ?= 100000x
 FAIR  ?= all
 EDGE  ?= some
 SANDBOX ?= some
@@ -167,7 +167,9 @@ check: ## formatting, vet, staticcheck, dead code, go.mod, shell syntax
 bench: ## benchmarks, with each one's ratio to the fastest of its group
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime 300ms ./... | awk -f scripts/bench.awk
 
-fuzz: ## every fuzz target for FUZZTIME (10s)
+# A number of inputs, not a time: at the end of a time Go 1.26 may report a failure that
+# there is none (go.dev/issue/75804).
+fuzz: ## every fuzz target on FUZZTIME inputs (100000x)
 	@$(GO) list ./... | while read -r package; do \
 		for target in $$($(GO) test -list '^Fuzz' "$$package" | grep '^Fuzz'); do \
 			echo "$$package $$target"; \

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -202,6 +203,9 @@ func TestAgentsOverStreams(t *testing.T) {
 	}
 	a := start()
 	paid := a.call("create_payment", arguments, false, "is authorized")
+	denied := maps.Clone(arguments)
+	denied["payee"], denied["reference"] = "deny.test", "order-2"
+	a.call("create_payment", denied, true, "perimeter_denied", "No payment to this payee is allowed") // which takes a second request, and its scope
 	// several at once: one token serves them all
 	errs := make(chan error, 8)
 	for range cap(errs) {

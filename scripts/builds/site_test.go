@@ -29,6 +29,7 @@ type site struct {
 	t           *testing.T
 	redis       string
 	env         []string
+	traces      []string // where this build sends its traces; those before ignore it
 	issuer      string
 	key, signer []byte // private JWKs
 	public      [2]string
@@ -40,7 +41,7 @@ const siteIssuer = "https://pay.tollgate.test"
 
 func newSite(t *testing.T, redisURL string) *site {
 	t.Helper()
-	s := &site{t: t, redis: redisURL, issuer: siteIssuer, ids: map[string]string{}}
+	s := &site{t: t, redis: redisURL, issuer: siteIssuer, ids: map[string]string{}, traces: []string{"TOLLGATE_TRACES_URL=" + collector(t), "OTEL_BSP_SCHEDULE_DELAY=100"}}
 	for _, prefix := range []string{
 		tollgate.PrefixOrganization, tollgate.PrefixLegalEntity, tollgate.PrefixMerchantAccount, tollgate.PrefixPerimeter,
 		tollgate.PrefixRuleSet, tollgate.PrefixClient, tollgate.PrefixGrant,
@@ -58,11 +59,10 @@ func newSite(t *testing.T, redisURL string) *site {
 	}
 	signing, err := auth.GenerateSigningKey(rand.Reader)
 	must(t, err)
-	s.env = []string{
+	s.env = append([]string{
 		"TOLLGATE_REDIS_URL=" + redisURL, "TOLLGATE_ISSUER=" + siteIssuer, "TOLLGATE_SIGNING_KEY=" + string(signing),
 		"TOLLGATE_SECRET_KEY=" + secret(), "TOLLGATE_ADDR=127.0.0.1:0", "TOLLGATE_METRICS_ADDR=127.0.0.1:0", "TOLLGATE_DRAIN_DELAY=0s",
-		"TOLLGATE_TRACES_URL=" + collector(t), "OTEL_BSP_SCHEDULE_DELAY=100",
-	}
+	}, s.traces...)
 	return s
 }
 
@@ -177,7 +177,7 @@ func (s *site) work(b *build) *process {
 func (s *site) sandbox(b *build, env ...string) *instance {
 	s.t.Helper()
 	file := filepath.Join(s.t.TempDir(), "dev.env")
-	p := b.Start(s.t, env, "dev", "--redis", s.redis, "--addr", "127.0.0.1:0", "--write-env", file)
+	p := b.Start(s.t, append(env, s.traces...), "dev", "--redis", s.redis, "--addr", "127.0.0.1:0", "--write-env", file)
 	in := &instance{Process: p, build: b, site: s}
 	address := regexp.MustCompile(`(?m)TOLLGATE_URL=["']?([^"'\s]+)`)
 	testkit.Eventually(s.t, p.Name+" is ready", func() bool {

@@ -3,6 +3,7 @@ package console
 import (
 	"net"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 )
@@ -39,6 +40,77 @@ func (r *redis) start() {
 func (r *redis) kill() {
 	_ = r.cmd.Process.Kill()
 	_ = r.cmd.Wait()
+}
+
+// command runs a command, and returns the lines of its answer.
+func (r *redis) command(args ...string) []string {
+	r.t.Helper()
+	_, port, _ := net.SplitHostPort(r.addr)
+	out, err := exec.Command("redis-cli", append([]string{"-h", "127.0.0.1", "-p", port}, args...)...).CombinedOutput()
+	if err != nil {
+		r.t.Fatalf("%q: %v: %s", args, err, out)
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
+
+// A payout whose sum Redis no longer has right is held, and its page says why. Letting
+// it go promises no amount but that of its captures, and that is what is paid.
+func TestHeldPayout(t *testing.T) {
+	t.Parallel()
+	r := &redis{t: t, dir: t.TempDir(), addr: freeAddr(t)}
+	r.start()
+	t.Cleanup(func() { r.kill() })
+	s := dev(t, "--redis", "redis://"+r.addr)
+	s.pay(object{"capture_method": "automatic"})
+	for _, key := range r.command("KEYS", "*:payable") {
+		for _, field := range r.command("HKEYS", key) {
+			if strings.HasSuffix(field, "/c") {
+				r.command("HSET", key, field, "90000")
+			}
+		}
+	}
+	s.ask("POST", "/v1/sandbox/clock", object{"advance": "240h"})
+	s.renew()
+	var id string
+	for began := time.Now(); id == ""; time.Sleep(50 * time.Millisecond) {
+		for _, p := range s.ask("GET", "/v1/payouts?status=held", nil).list("data") {
+			id = p.text("id")
+		}
+		if time.Since(began) > patience {
+			t.Fatal("no payout is held")
+		}
+	}
+	entry, address := s.beside("--write")
+	b := launch(t)
+	b.open(entry)
+	b.shows("can write")
+	b.open(address + "/" + id)
+	b.shows("Held because its transactions add up to 97.75")
+	b.written()
+	b.click("main button", "Let it go")
+	const says = `document.querySelector("dialog[open]")?.innerText.replace(/\s+/g, " ")`
+	b.within(says+`?.includes(%s)`, "added up again")
+	if text := eval[string](b, says); strings.Contains(text, "897.75 EUR are paid") {
+		t.Errorf("it promises what is not due: %s", text)
+	}
+	b.fill("dialog [name=reason]", "looked at")
+	if sent := b.written(); len(sent) > 0 {
+		t.Errorf("before its button is pressed the page sends %q", sent)
+	}
+	b.click("dialog button.main", "Let it go")
+	b.within(`!document.querySelector("dialog[open]")`)
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		p := s.ask("GET", "/v1/payouts/"+id, nil)
+		if p.text("status") == "paid" && p.text("amount") == "97.75" {
+			break
+		}
+		if time.Since(began) > patience {
+			t.Fatalf("it is %s: %s", p.text("status"), p.text("amount"))
+		}
+	}
+	b.open(address + "/" + id)
+	b.shows("Payout of 97.75 EUR")
+	b.quiet("letting it go")
 }
 
 // While Redis is away each page says what is wrong and offers to try again; when it is

@@ -17,7 +17,7 @@ export default function Payout({ id, session }) {
 	const p = payout.data;
 	return html`<${Page} title=${p ? `Payout of ${p.amount} ${p.currency}` : "Payout"} sub=${html`<span class="mono">${id}</span> ${p && html`<${State} is=${p.status} />`}`} actions=${p?.status === "held" && html`
 		<${Change} session=${session} name="Let it go" title="Let this payout go" done=${payout.reload} send=${(form, key) => write("POST", `/v1/payouts/${id}/release`, { reason: form.reason }, key)}>
-			<p>It is held because <span class="text">${p.held_reason}</span>. ${p.amount} ${p.currency} are paid.</p><label>Reason<input name="reason" required autocomplete="off" /></label></${Change}>`}>
+			<p>It is held because <span class="text">${p.held_reason}</span>. Its captures, refunds and fees are added up again, and their sum is paid, whatever the payout says.</p><label>Reason<input name="reason" required autocomplete="off" /></label></${Change}>`}>
 		<${Loaded} of=${payout}>${(p) => html`<${Facts} rows=${[
 			["Captured", html`<${Money} amount=${p.amount_captured} currency=${p.currency} />, ${p.capture_count} ${p.capture_count === 1 ? "capture" : "captures"}`],
 			["Refunded", html`<${Money} amount=${p.amount_refunded} currency=${p.currency} />`],
