@@ -102,6 +102,7 @@ func TestToolsAreAuditedAsTheirRoutes(t *testing.T) {
 		{"capture", `"amount":"4.00","final_capture":false`, `"amount":"4.00","final_capture":false,"payment_id":"$p"`, "POST", "/v1/payments/$p/captures", "id", ""},
 		{"refund", `"amount":"1.00"`, `"amount":"1.00","payment_id":"$p"`, "POST", "/v1/payments/$p/refunds", "id", ""},
 		{"capture", `"amount":"99.00"`, `"amount":"99.00","payment_id":"$p"`, "POST", "/v1/payments/$p/captures", "", "capture_amount_exceeds_capturable"},
+		{"cancel", "", `"payment_id":"$p"`, "POST", "/v1/payments/$p/cancel", "id", ""},
 		{"create_payment", pay("eur", "10.00", "deny.test"), pay("eur", "10.00", "deny.test"), "POST", "/v1/payments", "", "perimeter_denied"},
 		{"get_payment", "", `"payment_id":"pay_01ARZ3NDEKTSV4RRFFQ69G5FAV"`, "GET", "/v1/payments/pay_01ARZ3NDEKTSV4RRFFQ69G5FAV", "", "not_found"},
 	} {
