@@ -169,6 +169,8 @@ func TestTenThousandRows(t *testing.T) {
 		b.quiet(path)
 	}
 	b.open(s.console + "/payouts")
-	b.shows("What another cutoff would change")
+	b.shows("What another cutoff would change", "they are of 2000 transactions, and there are more")
+	b.click(".notice button", "Add up more")
+	b.shows("they are of 4000 transactions")
 	b.quiet("payouts")
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -121,4 +122,41 @@ func TestCutoffPreview(t *testing.T) {
 		t.Errorf("the cutoff is %v, was %v", after, before)
 	}
 	b.quiet("the cutoff")
+}
+
+// What the calendar says is due is what is paid on that day, and its sum is of all
+// accounts' captures, refunds and fees.
+func TestDueIsWhatIsPaid(t *testing.T) {
+	t.Parallel()
+	s := dev(t)
+	s.ask("POST", "/v1/sandbox/clock", object{"to": time.Now().UTC().AddDate(0, 0, 40).Format("2006-01-02") + "T10:00:00Z"})
+	s.renew()
+	s.rows(7)
+	id := s.pay(object{"capture_method": "automatic"}).text("id")
+	s.ask("POST", "/v1/payments/"+id+"/refunds", object{"amount": "30.00"})
+	now := s.ask("GET", "/v1/sandbox/clock", nil).text("now")[:10]
+	b := launch(t)
+	b.open(s.entry)
+	b.open(s.console + "/payouts")
+	b.shows("Europe "+now+" 17:00 Europe/Berlin", "North America "+now+" 20:00 America/New_York")
+	b.within(`document.querySelector(".calendar .due .money")`)
+	if today := eval[string](b, `document.querySelector(".calendar .today time").dateTime`); today != now {
+		t.Errorf("today is %s, and the sandbox's day is %s", today, now)
+	}
+	date := eval[string](b, `document.querySelector(".calendar .due time").dateTime`)
+	due := eval[string](b, `document.querySelector(".calendar .due .money").innerText`)
+	b.quiet("what is due")
+	s.ask("POST", "/v1/sandbox/clock", object{"advance": "240h"})
+	s.renew()
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		if paid := s.ask("GET", "/v1/payouts?status=paid", nil).list("data"); len(paid) > 0 {
+			if got := paid[0].text("amount") + " EUR"; len(paid) > 1 || got != strings.Join(strings.Fields(due), " ") || paid[0].text("payout_date") != date {
+				t.Errorf("%s was due on %s; %s was paid on %s, in %d payouts", due, date, got, paid[0].text("payout_date"), len(paid))
+			}
+			break
+		}
+		if time.Since(began) > patience {
+			t.Fatal("nothing is paid")
+		}
+	}
 }

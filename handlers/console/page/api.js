@@ -14,6 +14,10 @@ export class Problem extends Error {
 
 const base = "/console/api";
 
+// now is the service's clock, by its last answer: a sandbox may be days ahead.
+export const now = () => Date.now() + ahead;
+let ahead = 0;
+
 async function send(path, options = {}) {
 	let response;
 	try {
@@ -22,6 +26,8 @@ async function send(path, options = {}) {
 		if (error.name === "AbortError") throw error;
 		throw new Problem(0, { message: "The console does not answer. It may have been stopped: start it again and open its new address." });
 	}
+	const date = Date.parse(response.headers.get("Date") ?? "");
+	if (date) ahead = date - Date.now();
 	if (response.ok) return response;
 	let body = {};
 	try {

@@ -1,7 +1,7 @@
 // What a version would have changed: past tickets priced again with it, by the
 // console's own process, as `tollgate rule backtest` does.
 import { useState } from "preact/hooks";
-import { calculate } from "../api.js";
+import { calculate, now } from "../api.js";
 import { Card, Fault, Fragment, html, Id, Money, Table } from "../parts.js";
 
 const days = [1, 7, 30, 90];
@@ -49,7 +49,7 @@ export function Backtest({ rule, list }) {
 		event.preventDefault();
 		setState({ busy: true });
 		try {
-			setState({ result: await calculate("/backtest", { rule: rule.rule, replaces, created_after: new Date(Date.now() - back * 86400000).toISOString() }) });
+			setState({ result: await calculate("/backtest", { rule: rule.rule, replaces, created_after: new Date(now() - back * 86400000).toISOString() }) });
 		} catch (problem) {
 			setState({ problem });
 		}

@@ -3,8 +3,9 @@ import { useEffect, useState } from "preact/hooks";
 import { all, calculate } from "../api.js";
 import { Card, Fault, Filters, html, Id, Listing, Loaded, Money, Page, State, Table, useList, useLoad, useQuery } from "../parts.js";
 import { linkTo } from "../links.js";
-import { amountOf, grouped, minorOf, places } from "../format.js";
+import { grouped } from "../format.js";
 import { Bars } from "../plot.js";
+import { Cutoffs, Due, useDue } from "./calendar.js";
 
 const columns = [
 	{ name: "Payout date", cell: (p) => p.payout_date },
@@ -69,30 +70,11 @@ export default function Payouts() {
 	const [values, change] = useQuery();
 	const list = useList("/v1/payouts", values);
 	const accounts = useLoad(() => all("/v1/merchant-accounts"), []);
-	const due = useLoad(() => all("/v1/transactions", { status: "pending" }, 2000), []);
+	const due = useDue();
 	return html`<${Page} title="Payouts" sub="A payout is captures minus refunds and fees of its sales days.">
-		<${Card} title="Due"><${Loaded} of=${due}>${(rows) => html`<${Calendar} rows=${rows} />`}</${Loaded}></${Card}>
+		<${Card} title="Due"><${Due} due=${due} accounts=${accounts.data || []} /></${Card}>
 		<${Card} title="Payouts"><${Filters} fields=${[{ name: "status", label: "Status", options: ["pending", "held", "in_transit", "paid", "failed"] }, { name: "currency", label: "Currency", hint: "EUR" }, { name: "merchant_account_id", label: "Account", hint: "ma_…" }]} values=${values} onChange=${change} />
 			<${Listing} list=${list} label="Payouts" columns=${columns} to=${(p) => linkTo(p.id)} empty="No payout yet. Captures are paid on the date that their transactions have." /></${Card}>
-		<${Loaded} of=${accounts}>${(found) => (found.length ? html`<${Preview} accounts=${found} />` : null)}</${Loaded}>
+		<${Loaded} of=${accounts}>${(found) => (found.length ? html`<${Cutoffs} accounts=${found} /><${Preview} accounts=${found} />` : null)}</${Loaded}>
 	</${Page}>`;
-}
-
-// Calendar adds up by day what is captured and not yet in a payout.
-function Calendar({ rows }) {
-	const days = new Map();
-	for (const t of rows.filter((t) => !t.damaged && t.available_on)) {
-		const key = `${t.available_on} ${t.currency} ${t.batch_date}`;
-		const day = days.get(key) || { id: key, date: t.available_on, batch: t.batch_date, currency: t.currency, captures: 0, exponent: places(t.amount), minor: 0n };
-		const minor = minorOf(t.amount);
-		day.minor += t.type === "capture" ? minor : -minor;
-		day.captures += t.type === "capture" ? 1 : 0;
-		days.set(key, day);
-	}
-	return html`<${Table} label="What is due" rows=${[...days.values()].sort((a, b) => a.id.localeCompare(b.id))} empty="Nothing is captured and not yet paid." columns=${[
-		{ name: "Due", cell: (d) => d.date },
-		{ name: "Sales day", cell: (d) => d.batch },
-		{ name: "Amount", number: true, cell: (d) => html`<${Money} amount=${amountOf(d.minor, d.exponent)} currency=${d.currency} />` },
-		{ name: "Captures", number: true, cell: (d) => d.captures },
-	]} />`;
 }
