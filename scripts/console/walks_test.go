@@ -103,6 +103,30 @@ func TestLiveEvents(t *testing.T) {
 	b.quiet("live events")
 }
 
+// The deliveries of an endpoint, and the attempts of the one that is open, as they are
+// made.
+func TestLiveDeliveries(t *testing.T) {
+	t.Parallel()
+	s := dev(t)
+	s.pay(nil)
+	path := "/v1/webhooks/" + s.env["TOLLGATE_WEBHOOK"] + "/deliveries"
+	b := launch(t)
+	b.open(s.entry)
+	b.open(s.console + "/" + s.env["TOLLGATE_WEBHOOK"])
+	b.click("button", "Follow live")
+	b.shows("Stop following")
+	s.pay(nil)
+	b.within(`document.querySelectorAll("tbody tr").length === 2`)
+	b.click("tbody tr:first-child button", "payment.authorized")
+	b.shows("Delivery", "1. succeeded")
+	first := s.ask("GET", path+"?limit=1", nil).list("data")[0].text("id")
+	s.ask("POST", path+"/"+first+"/replays", object{})
+	b.shows("2. succeeded")
+	b.click("button", "Stop following")
+	b.shows("Follow live")
+	b.quiet("live deliveries")
+}
+
 // The cutoff's slider asks what another one would change, and changes nothing.
 func TestCutoffPreview(t *testing.T) {
 	t.Parallel()

@@ -44,7 +44,35 @@ export function useList(path, query, limit = 50) {
 		latest.current = key;
 		read("", []);
 	}, [key]);
-	return { ...state, more: () => read(state.next, state.rows), reload: () => read("", [], state.rows) };
+	// refresh reads the newest ones again, and leaves those that it does not reach.
+	const refresh = useCallback(async () => {
+		try {
+			const page = await get(path, { ...query, limit });
+			if (latest.current !== key) return;
+			setState((s) => {
+				const reached = s.rows.findIndex((row) => row.id === page.data.at(-1)?.id) + 1;
+				return reached ? { ...s, rows: [...page.data, ...s.rows.slice(reached)], problem: null } : { rows: page.data, next: page.has_more ? page.next_cursor : "", loading: false };
+			});
+		} catch (problem) {
+			if (latest.current === key) setState((s) => ({ ...s, problem }));
+		}
+	}, [key]);
+	return { ...state, more: () => read(state.next, state.rows), reload: () => read("", [], state.rows), refresh };
+}
+
+// useFollow calls refresh each second, one after the other, while on and looked at.
+export function useFollow(on, refresh) {
+	useEffect(() => {
+		if (!on) return undefined;
+		let timer;
+		let current = true;
+		const turn = async () => {
+			if (!document.hidden) await refresh();
+			if (current) timer = setTimeout(turn, 1000);
+		};
+		turn();
+		return () => { current = false; clearTimeout(timer); };
+	}, [on, refresh]);
 }
 
 // Page is what stands beside the sections. heading is the title with more than text.

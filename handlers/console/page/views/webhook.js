@@ -1,7 +1,7 @@
 // One endpoint: its deliveries, each attempt, and what can be done about them.
 import { useState } from "preact/hooks";
 import { write } from "../api.js";
-import { Card, Change, Filters, Fragment, Listing, useList, useQuery } from "../parts.js";
+import { Card, Change, Filters, Fragment, Listing, useFollow, useList, useQuery } from "../parts.js";
 import { Facts, get, html, Id, Loaded, Page, State, Time, useLoad } from "../object.js";
 import { Health } from "./webhooks.js";
 
@@ -35,9 +35,10 @@ function Attempt({ of: a }) {
 	</li>`;
 }
 
-function Delivery({ webhook, id, session, reload }) {
+// Delivery reads its attempts again when the list's row of it, if there is one, changes.
+function Delivery({ webhook, id, row, session, reload }) {
 	const path = `/v1/webhooks/${webhook}/deliveries/${id}`;
-	const attempts = useLoad(() => get(`${path}/attempts`, { limit: 100 }), [id]);
+	const attempts = useLoad(() => get(`${path}/attempts`, { limit: 100 }), [id, row?.state, row?.attempt_count]);
 	return html`<${Card} title="Delivery" aside=${html`<span class="mono">${id}</span> <${Change} session=${session} name="Send again" title="Send this event again" done=${() => { attempts.reload(); reload(); }}
 		send=${(form, key) => write("POST", `${path}/replays`, form.reason ? { reason: form.reason } : undefined, key)}><p>The endpoint gets the event once more, with the same webhook-id. A receiver that drops repeats does nothing.</p><label>Reason<input name="reason" autocomplete="off" /></label></${Change}>`}>
 		<${Loaded} of=${attempts}>${(list) => (list.data.length ? html`<ol class="attempts">${list.data.map((a) => html`<${Attempt} of=${a} key=${a.id} />`)}</ol>` : html`<p class="empty">Nothing was tried yet.</p>`)}</${Loaded}>
@@ -68,6 +69,7 @@ export default function Webhook({ id, session }) {
 	const webhook = useLoad(() => get(`/v1/webhooks/${id}`), [id]);
 	const [query, change] = useQuery();
 	const list = useList(`/v1/webhooks/${id}/deliveries`, { state: query.state, event_type: query.event_type });
+	useFollow(query.live === "1", list.refresh);
 	const columns = [
 		{ name: "Event", cell: (d) => html`<button class="as-link row-link" onClick=${() => change({ ...query, delivery: d.id })}>${d.event_type}</button>` },
 		{ name: "Created", cell: (d) => html`<${Time} at=${d.created_at} />` },
@@ -87,8 +89,8 @@ export default function Webhook({ id, session }) {
 			["Accounts", w.merchant_account_ids.length ? w.merchant_account_ids.join(", ") : "all"],
 			["Signing keys", w.signing_keys.map((k) => `${k.version} (${k.scheme})${k.expires_at ? ` until ${k.expires_at}` : ""}`).join(", ")],
 		]} />`}</${Loaded}>
-		${query.delivery && html`<${Delivery} webhook=${id} id=${query.delivery} session=${session} reload=${list.reload} key=${query.delivery} />`}
-		<${Card} title="Deliveries"><${Filters} fields=${[{ name: "event_type", label: "Event type", hint: "payment.captured" }, { name: "state", label: "State", options: states }]} values=${{ state: query.state, event_type: query.event_type }} onChange=${(v) => change({ ...v, delivery: query.delivery })} />
+		${query.delivery && html`<${Delivery} webhook=${id} id=${query.delivery} row=${list.rows.find((d) => d.id === query.delivery)} session=${session} reload=${list.reload} key=${query.delivery} />`}
+		<${Card} title="Deliveries" aside=${html`<button aria-pressed=${query.live ? "true" : "false"} onClick=${() => change({ ...query, live: query.live ? "" : "1" })}>${query.live ? "Stop following" : "Follow live"}</button>`}><${Filters} fields=${[{ name: "event_type", label: "Event type", hint: "payment.captured" }, { name: "state", label: "State", options: states }]} values=${{ state: query.state, event_type: query.event_type }} onChange=${(v) => change({ ...v, delivery: query.delivery, live: query.live })} />
 			<${Listing} list=${list} label="Deliveries" columns=${columns} empty="No delivery." /></${Card}>
 	</${Page}>`;
 }
