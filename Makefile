@@ -56,11 +56,11 @@ DIST := $(GO) run ./scripts/dist -version $(VERSION) -date $(shell git log -1 --
 man: ## bin/man: the man pages
 	$(GO) run -tags man -ldflags '-X tollgate/cmd/tollgate/cli.version=$(VERSION)' ./cmd/tollgate man bin/man
 
-dist: ## bin/dist: archives for Linux, macOS and Windows with man pages, completions and a bill of materials; TARGETS=linux/amd64 for some
-	$(DIST) $(TARGETS:%=-targets %)
+dist: ## bin/dist: archives for Linux, macOS and Windows with man pages, completions and a bill of materials; TARGETS='linux/amd64 darwin/arm64' for some
+	$(DIST) $(if $(TARGETS),-targets '$(TARGETS)')
 
 dist-check: ## the same twice, the second time with an empty cache: both must have the same checksums
-	$(DIST) $(TARGETS:%=-targets %) -check
+	$(DIST) $(if $(TARGETS),-targets '$(TARGETS)') -check
 
 dev: build ## run everything on an embedded Redis with a demonstration organization; ADDR for another address
 	@mkdir -p .tollgate

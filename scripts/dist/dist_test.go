@@ -67,6 +67,14 @@ func TestArchivesAreReproducible(t *testing.T) {
 }
 
 // The bill of a program names its modules with their checksums: of this test, say.
+func TestTargets(t *testing.T) {
+	for text, want := range map[string]int{everyTarget: 6, "linux/amd64": 1, "windows/amd64 windows/arm64": 2, "": 0} {
+		if got := targetsOf(text); len(got) != want {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
+
 func TestBillNamesModules(t *testing.T) {
 	program, err := os.Executable()
 	if err != nil {

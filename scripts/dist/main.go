@@ -34,11 +34,11 @@ func main() {
 	check := false
 	flag.StringVar(&r.version, "version", "dev", "name of the release")
 	flag.StringVar(&out, "out", "bin/dist", "where the archives are written; what is there goes")
-	flag.StringVar(&targets, "targets", everyTarget, "systems and processors, separated by commas")
+	flag.StringVar(&targets, "targets", everyTarget, "systems and processors, separated by commas or spaces")
 	flag.Int64Var(&seconds, "date", 0, "time of the files in the archives, in Unix seconds")
 	flag.BoolVar(&check, "check", false, "make it twice, the second time with an empty cache, and compare")
 	flag.Parse()
-	r.at, r.targets = time.Unix(max(seconds, 315_619_200), 0).UTC(), strings.Split(targets, ",") // zip knows no time before 1980
+	r.at, r.targets = time.Unix(max(seconds, 315_619_200), 0).UTC(), targetsOf(targets) // zip knows no time before 1980
 	err := r.make(context.Background(), out)
 	if err == nil && check {
 		err = r.again(context.Background(), out)
@@ -47,6 +47,10 @@ func main() {
 		fmt.Fprintln(os.Stderr, "dist:", err)
 		os.Exit(1)
 	}
+}
+
+func targetsOf(text string) []string {
+	return strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ' ' })
 }
 
 // again makes the release once more elsewhere, and compares the sums.
