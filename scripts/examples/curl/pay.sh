@@ -24,6 +24,7 @@ json='Content-Type: application/json'
 body=$(jq -n --arg url "http://127.0.0.1:$port/" '{$url, event_types: ["payment.captured"]}')
 endpoint=$(call POST /v1/webhooks --header "$json" --data "$body")
 mkfifo "$work/events"
+exec 3<>"$work/events" # as long as it is open, no event waits for a reader or gets lost
 TOLLGATE_WEBHOOK_SECRET=$(jq -r .secret <<<"$endpoint") EVENTS=$work/events \
 	socat "TCP-LISTEN:$port,bind=127.0.0.1,reuseaddr,fork" "EXEC:$here/receive.sh" &
 
@@ -35,6 +36,6 @@ call POST "/v1/payments/$id/captures" --header "Idempotency-Key: $id-capture" >"
 call GET "/v1/tickets/$(jq -r .ticket_id <<<"$payment")" | jq -r '.lines[] | "\(.label) \(.amount) \(.rule)"'
 until read -r -t 60 event && [ "$(jq -r .data.payment_id <<<"$event")" = "$id" ]; do
 	[ -n "$event" ] || { echo "no webhook within a minute" >&2; exit 1; }
-done <>"$work/events"
+done <&3
 call DELETE "/v1/webhooks/$(jq -r .id <<<"$endpoint")" >"$work/deleted"
 jq -r '"verified \(.id) \(.data.payment_id) \(.data.status)"' <<<"$event"

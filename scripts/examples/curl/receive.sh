@@ -19,7 +19,7 @@ want=v1,$({ printf '%s.%s.' "$id" "$sent"; cat body; } | openssl dgst -sha256 -m
 age=$(($(date +%s) - 10#${sent//[^0-9]/0}))
 if [ "${age#-}" -le 300 ] && [[ " ${header[webhook-signature]:-} " == *" $want "* ]]; then
 	printf 'HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n' # answer first, then do the work
-	jq -c . body >"$EVENTS"
+	jq -c . body 1<>"$EVENTS" # which does not wait for a reader, who may have gone
 else
 	printf 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n'
 fi
