@@ -169,8 +169,8 @@ check: ## formatting, vet, staticcheck, dead code, go.mod, shell syntax
 bench: ## benchmarks, with each one's ratio to the fastest of its group
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime 300ms ./... | awk -f scripts/bench.awk
 
-# A number of inputs, not a time: at the end of a time Go 1.26 may report a failure that
-# there is none (go.dev/issue/75804).
+# A number of inputs, not a time: at the end of a time Go 1.26 may report a failure
+# where there is none (go.dev/issue/75804).
 fuzz: ## every fuzz target on FUZZTIME inputs (100000x)
 	@$(GO) list ./... | while read -r package; do \
 		for target in $$($(GO) test -list '^Fuzz' "$$package" | grep '^Fuzz'); do \

@@ -66,7 +66,7 @@ func TestArchivesAreReproducible(t *testing.T) {
 	}
 }
 
-// The bill of a program names its modules with their checksums: of this test, say.
+// TARGETS of the Makefile has spaces between them, the default commas.
 func TestTargets(t *testing.T) {
 	for text, want := range map[string]int{everyTarget: 6, "linux/amd64": 1, "windows/amd64 windows/arm64": 2, "": 0} {
 		if got := targetsOf(text); len(got) != want {
@@ -75,6 +75,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+// The bill of a program names its modules with their checksums: of this test, say.
 func TestBillNamesModules(t *testing.T) {
 	program, err := os.Executable()
 	if err != nil {
