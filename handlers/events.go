@@ -68,6 +68,67 @@ func (s *Server) listEvents(c *call) (*answer, error) {
 	return object(tollgate.List[jsontext.Value]{Object: "list", Data: events, HasMore: more, NextCursor: &cursor})
 }
 
+// auditObject is an entry of the audit record as it is listed: with the members that
+// each object has.
+type auditObject struct {
+	Object    string                  `json:"object"` // "audit_entry"
+	ID        string                  `json:"id"`
+	CreatedAt tollgate.Instant        `json:"created_at"` // the entry's time
+	Seq       int64                   `json:"seq"`
+	Time      tollgate.Instant        `json:"time"`
+	Type      string                  `json:"type"`
+	Outcome   string                  `json:"outcome"`
+	Reason    *string                 `json:"reason"`
+	Actor     tollgate.Actor          `json:"actor"`
+	Request   tollgate.AuditRequest   `json:"request"`
+	Target    tollgate.AuditTarget    `json:"target"`
+	damage    *tollgate.DamagedObject // stands in its place
+}
+
+func auditObjectOf(r eventlog.AuditRow) auditObject {
+	e := r.AuditEntry
+	if e == nil {
+		return auditObject{damage: r.Damaged}
+	}
+	o := auditObject{
+		Object: "audit_entry", ID: e.ID, CreatedAt: e.Time, Seq: e.Seq, Time: e.Time,
+		Type: e.Type, Outcome: e.Outcome, Actor: e.Actor, Request: e.Request, Target: e.Target,
+	}
+	if e.Reason != "" {
+		o.Reason = &e.Reason
+	}
+	return o
+}
+
+// auditOutcomes are what may have come of what an entry tells.
+var auditOutcomes = []string{"succeeded", "refused", "denied"}
+
+var auditParameters = []string{"type", "actor", "target", "outcome", "created_after", "created_before", "limit", "cursor"}
+
+// listAudit lists the organization's audit record, the newest entry first. It writes
+// none itself: who follows the record would otherwise follow himself.
+func (s *Server) listAudit(c *call) (*answer, error) {
+	var q eventlog.AuditQuery
+	read := func(r *input.Query) {
+		q = eventlog.AuditQuery{
+			Types: r.TypePatterns("type"), Actor: r.ID("actor"), Target: r.ID("target"), Outcome: r.Choice("outcome", "", auditOutcomes...),
+			CreatedAfter: r.Instant("created_after"), CreatedBefore: r.Instant("created_before"),
+		}
+	}
+	return listBy(s, c, "desc", read, func(after string, limit int) ([]auditObject, string, error) {
+		if len(c.grant.MerchantAccountIDs) > 0 {
+			return nil, "", auditForbidden()
+		}
+		q.After, q.Limit = after, limit
+		found, next, err := c.store.AuditEntries(c.ctx, c.caller(http.StatusOK), q)
+		rows := make([]auditObject, len(found))
+		for i := range found {
+			rows[i] = auditObjectOf(found[i])
+		}
+		return rows, next, err
+	})
+}
+
 // getEvent reads one event of those that are kept, as it was frozen.
 func (s *Server) getEvent(c *call) (*answer, error) {
 	event, err := c.store.Event(c.ctx, c.caller(http.StatusOK), c.pathID(), c.grant.MerchantAccountIDs)

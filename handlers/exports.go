@@ -52,7 +52,7 @@ func (r *exportRequest) read(q *input.Query) tollgate.ExportFilter {
 	f := tollgate.ExportFilter{
 		PaymentID: q.ID("payment_id"), PayoutID: q.ID("payout_id"), ObjectID: q.ID("object_id"), Payee: q.Payee("payee"), Currency: q.Currency("currency"),
 		Reference: q.Text("reference", maxReference), CreatedAfter: q.Instant("created_after"), CreatedBefore: q.Instant("created_before"),
-		Outcome: q.Choice("outcome", "", "succeeded", "refused", "denied"), Statuses: q.Choices("status", r.Dataset.Kind().Statuses),
+		Outcome: q.Choice("outcome", "", auditOutcomes...), Statuses: q.Choices("status", r.Dataset.Kind().Statuses),
 		Accounts: q.IDs("merchant_account_id"),
 	}
 	switch r.Dataset {
@@ -73,10 +73,14 @@ func (r *exportRequest) filter(c *call) (tollgate.ExportFilter, error) {
 	f := r.selects
 	var err error
 	if r.Dataset.Kind().Whole && len(c.grant.MerchantAccountIDs) > 0 {
-		return f, problem.New(tollgate.CodeMerchantAccountForbidden, "The audit record is about all merchant accounts; the grant does not cover all.")
+		return f, auditForbidden()
 	}
 	f.Accounts, err = c.covered(f.Accounts)
 	return f, err
+}
+
+func auditForbidden() error {
+	return problem.New(tollgate.CodeMerchantAccountForbidden, "The audit record is about all merchant accounts; the grant does not cover all.")
 }
 
 // createExport stores a job that makes a file of everything that is committed

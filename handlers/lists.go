@@ -87,6 +87,8 @@ func damageOf(row any) *tollgate.DamagedObject {
 		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
 	case *perimeterRow:
 		d.Object, d.ID, damaged = r.Object, r.ID, r.damage != nil
+	case *auditObject:
+		return r.damage
 	case *tollgate.WebhookEndpoint:
 		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
 	}

@@ -70,6 +70,7 @@ var rows = []row{
 	{Route: Route{"DELETE", "/v1/exports/{job_id}", auth.ScopeExportsWrite}, do: (*Server).deleteExport},
 	{Route: Route{"GET", "/v1/events", auth.ScopeEventsRead}, near: true, query: eventParameters, use: waits, do: (*Server).listEvents},
 	{Route: Route{"GET", "/v1/events/{event_id}", auth.ScopeEventsRead}, near: true, use: searches, do: (*Server).getEvent},
+	{Route: Route{"GET", "/v1/audit", auth.ScopeAuditRead}, query: auditParameters, use: searches, do: (*Server).listAudit},
 	{Route: Route{"POST", "/v1/webhooks", auth.ScopeWebhooksWrite}, body: input.JSON, key: input.KeyAccepted, adds: true, do: withBody((*Server).createWebhook, parseWebhook)},
 	{Route: Route{"GET", "/v1/webhooks", auth.ScopeWebhooksRead}, near: true, query: pageParameters, use: pages, do: (*Server).listWebhooks},
 	{Route: Route{"GET", "/v1/webhooks/{webhook_id}", auth.ScopeWebhooksRead}, near: true, do: (*Server).getWebhook},

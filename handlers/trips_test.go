@@ -60,6 +60,7 @@ var tripsOf = map[string]trips{
 	"GET /v1/exports/{job_id}":                                            {1, 2},
 	"GET /v1/exports/{job_id}/file":                                       {4, 5},
 	"DELETE /v1/exports/{job_id}":                                         {4, 5},
+	"GET /v1/audit":                                                       {1, 2},
 	"GET /v1/events":                                                      {1, 2},
 	"GET /v1/events/{event_id}":                                           {1, 2},
 	"POST /v1/webhooks":                                                   {2, 4},

@@ -32,6 +32,7 @@ const (
 	ScopeRulesWrite       Scope = "rules:write"
 	ScopeRulesRead        Scope = "rules:read"
 	ScopePaymentsRefund   Scope = "payments:refund"
+	ScopeAuditRead        Scope = "audit:read"
 )
 
 var scopes = Scopes{
@@ -39,7 +40,7 @@ var scopes = Scopes{
 	ScopePaymentsWrite, ScopePaymentsRead, ScopePaymentsCapture, ScopePaymentsReview,
 	ScopeTransactionsRead, ScopeTicketsRead, ScopePayoutsRead, ScopePayoutsWrite, ScopeExportsWrite, ScopeExportsRead,
 	ScopeEventsRead, ScopeWebhooksWrite, ScopeWebhooksRead, ScopeRulesWrite, ScopeRulesRead,
-	ScopePaymentsRefund,
+	ScopePaymentsRefund, ScopeAuditRead,
 }
 
 // ErrScope is wrapped by every error about scopes: OAuth's invalid_scope.

@@ -128,6 +128,14 @@ func (q *Query) Words(name string) []string {
 	})
 }
 
+// TypePatterns is such a list in which payment.* is all that begins so.
+func (q *Query) TypePatterns(name string) []string {
+	return q.list(name, "is a comma-separated list of types such as payment.create, or of patterns such as payment.*", func(word string) bool {
+		name := strings.TrimSuffix(word, ".*")
+		return name != "" && len(name) <= 64 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_.") == ""
+	})
+}
+
 func (q *Query) list(name, form string, known func(word string) bool) []string {
 	text, ok := q.Values[name]
 	if !ok {

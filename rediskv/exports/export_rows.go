@@ -3,11 +3,9 @@ package exports
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/redis/go-redis/v9"
@@ -17,7 +15,6 @@ import (
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/payments"
-	"tollgate/rediskv/record"
 	"tollgate/rediskv/streams"
 )
 
@@ -51,7 +48,7 @@ var exportSources = map[tollgate.Dataset]exportSource{
 	tollgate.DatasetPayments:     {objects: (*Store).exportedPayments, statuses: tollgate.PaymentStatuses, large: true},
 	tollgate.DatasetTickets:      {objects: (*Store).exportedTickets, statuses: tollgate.PaymentStatuses, large: true},
 	tollgate.DatasetEvents:       {log: rediskv.Space.Events, entry: func(k rediskv.Space, m redis.XMessage) (any, error) { return eventlog.EventOf(k, m) }},
-	tollgate.DatasetAudit:        {log: rediskv.Space.Audit, entry: func(k rediskv.Space, m redis.XMessage) (any, error) { return entryOf(k, m) }},
+	tollgate.DatasetAudit:        {log: rediskv.Space.Audit, entry: func(k rediskv.Space, m redis.XMessage) (any, error) { return eventlog.AuditEntryOf(k, m) }},
 }
 
 // exportQuery says in which indexes the rows of a dataset are found.
@@ -117,20 +114,6 @@ func (s *Store) exportedEntries(ctx context.Context, log string, j *ExportJob) (
 		s.found(ctx, j, &rows[i], e, failed)
 	}
 	return rows, err
-}
-
-// entryOf reads an entry of the audit record. Without its own id it is named by
-// its place.
-func entryOf(k rediskv.Space, m redis.XMessage) (*tollgate.AuditEntry, error) {
-	e := new(tollgate.AuditEntry)
-	err := cmp.Or(record.CheckEntry(k.Audit(), m.Values), record.Decode(rediskv.Text(m, "b"), e))
-	if err == nil && (!strings.HasPrefix(e.ID, tollgate.PrefixAudit) || e.Seq < 1 || e.Time == 0) {
-		err = errors.New("a member is missing")
-	}
-	if err != nil {
-		return nil, tollgate.Damage("audit_entry", tollgate.PrefixAudit+strings.ReplaceAll(m.ID, "-", "_"), err)
-	}
-	return e, nil
 }
 
 // exportedObjects reads what the indexes lead to.

@@ -8,7 +8,7 @@ import (
 
 // lists are the pages that need nothing, with what each must say.
 var lists = map[string]string{
-	"payments": "Payments", "events": "Events", "rules": "Rules", "webhooks": "Webhooks", "payouts": "Payouts", "perimeters": "Perimeters", "exports": "Exports", "accounts": "Accounts",
+	"payments": "Payments", "events": "Events", "audit": "Audit", "rules": "Rules", "webhooks": "Webhooks", "payouts": "Payouts", "perimeters": "Perimeters", "exports": "Exports", "accounts": "Accounts",
 }
 
 // singles are the pages of one object, with what each must say.
@@ -161,7 +161,7 @@ func TestTenThousandRows(t *testing.T) {
 	s.renew()
 	b := launch(t)
 	b.open(s.entry)
-	for _, path := range []string{"payments", "events", s.env["TOLLGATE_WEBHOOK"]} {
+	for _, path := range []string{"payments", "events", "audit", s.env["TOLLGATE_WEBHOOK"]} {
 		b.open(s.console + "/" + path)
 		b.within(`document.querySelectorAll("tbody tr").length === 50`)
 		b.click(".more button", "Show more")

@@ -127,7 +127,7 @@ func TestLostRedis(t *testing.T) {
 	b.shows("order-17")
 	r.kill()
 	for path, after := range map[string]string{
-		"payments": "order-17", id: "order-17", "perimeters": "no budget", "accounts": "rule:card_fee@v2", s.env["TOLLGATE_WEBHOOK"]: "Deliveries", "payouts": "Nothing is captured and not yet paid.", "webhooks": "Endpoint", "exports": "There is no export.", "events": "payment.authorized",
+		"payments": "order-17", id: "order-17", "audit": "payment.create", "perimeters": "no budget", "accounts": "rule:card_fee@v2", s.env["TOLLGATE_WEBHOOK"]: "Deliveries", "payouts": "Nothing is captured and not yet paid.", "webhooks": "Endpoint", "exports": "There is no export.", "events": "payment.authorized",
 	} {
 		b.click(`header [href="/console/rules"]`, "Rules") // its list needs nothing of Redis that is gone
 		eval[any](b, `void (history.pushState(null, "", "/console/" + %s), dispatchEvent(new Event("tollgate:go")))`, path)

@@ -127,6 +127,28 @@ func TestLiveDeliveries(t *testing.T) {
 	b.quiet("live deliveries")
 }
 
+// Who did what, searched and as it happens.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	s := dev(t)
+	paid := s.pay(nil).text("id")
+	b := launch(t)
+	b.open(s.entry)
+	b.open(s.console + "/audit?target=" + paid)
+	b.shows("payment.create succeeded " + paid)
+	if rows := eval[int](b, `document.querySelectorAll("tbody tr").length`); rows != 1 {
+		t.Errorf("%d entries are about the payment", rows)
+	}
+	b.click("button", "Follow live")
+	b.shows("Stop following")
+	s.ask("POST", "/v1/payments/"+paid+"/cancel", object{})
+	b.shows("payment.cancel succeeded " + paid)
+	_, _ = s.try("POST", "/v1/payments", object{"amount": "1.00", "currency": "EUR", "payee": "deny.test"})
+	b.open(s.console + "/audit?outcome=refused")
+	b.shows("payment.create refused payee_blocked")
+	b.quiet("audit")
+}
+
 // The cutoff's slider asks what another one would change, and changes nothing.
 func TestCutoffPreview(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ const offered = `[...document.querySelectorAll("main button, main a.button")].fi
 func TestReadOnlyConsoleOffersNoWrite(t *testing.T) {
 	t.Parallel()
 	s := dev(t)
-	paths := []string{"payments", "events", "rules", "webhooks", "payouts", "perimeters", "exports", "accounts", s.pay(nil).text("id")}
+	paths := []string{"payments", "events", "audit", "rules", "webhooks", "payouts", "perimeters", "exports", "accounts", s.pay(nil).text("id")}
 	for _, id := range s.world() {
 		paths = append(paths, id)
 	}

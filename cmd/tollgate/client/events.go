@@ -98,46 +98,25 @@ func FollowEvents(ctx context.Context, c *cli.Client, query url.Values, each fun
 	}
 	c.HTTP.Timeout = max(c.HTTP.Timeout, EventWait+10*time.Second)
 	query.Set("wait", fmt.Sprint(int(EventWait.Seconds())))
-	away := time.Duration(0)
-	for {
+	return c.Follow(ctx, 0, func(ctx context.Context) error {
 		body, err := c.Get(ctx, "/v1/events", query)
-		if ctx.Err() != nil {
-			return nil
-		}
 		if err != nil {
-			var refused *cli.Refusal
-			if errors.As(err, &refused) && refused.Status < 500 && refused.Code != tollgate.CodeTokenExpired {
-				return err
-			}
-			if away == 0 {
-				fmt.Fprintf(c.App.Stderr, "tollgate: %v; trying again\n", err)
-			}
-			away = min(2*away+200*time.Millisecond, 5*time.Second)
-			c.RenewAt = time.Time{}
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-time.After(away):
-			}
-			continue
+			return err
 		}
-		away = 0
 		var page tollgate.List[cli.Raw]
 		if err := cli.Parse(body, &page); err != nil {
-			return err
+			return cli.Final(err)
 		}
 		for _, e := range page.Data {
 			if err := each(e); err != nil {
-				if ctx.Err() != nil {
-					return nil
-				}
-				return err
+				return cli.Final(err)
 			}
 		}
 		if page.NextCursor != nil {
 			query.Set("cursor", *page.NextCursor)
 		}
-	}
+		return nil
+	})
 }
 
 // StartAtEnd turns query's after into a cursor. Only a request that does not

@@ -41,7 +41,7 @@ var kinds = []kind{
 	{tollgate.PrefixClient, "client", "a client: who signs requests for tokens. The operator provisions it; the API does not show it", "whoami", false, (*reader).client},
 	{tollgate.PrefixRuleSigner, "rule_signer", "a rule signer: who may publish rules. The operator provisions it; the API does not show it", "rule published", false, (*reader).nothing},
 	{tollgate.PrefixRequest, "request", "a request, as answers and the log of the service name it. The operator finds it in the log", "events", false, (*reader).request},
-	{tollgate.PrefixAudit, "audit_entry", "an entry of the audit record; an export of the dataset audit has it", "exports", false, (*reader).nothing},
+	{tollgate.PrefixAudit, "audit_entry", "an entry of the audit record: who did what, and what came of it", "audit search", false, (*reader).nothing},
 	{tollgate.PrefixInstance, "instance", "an instance of the service; the operator's log and 'tollgate rule activate' name it", "accounts", false, (*reader).nothing},
 	{tollgate.PrefixHistory, "history", "a history of the log: a new one begins where Redis has lost data. The operator sees it with 'tollgate history show'", "events", false, (*reader).nothing},
 }

@@ -9,6 +9,7 @@ import { Fault, html, Link, Page, useLoad } from "./parts.js";
 const sections = [
 	{ path: "payments", name: "Payments", load: () => import("./views/payments.js") },
 	{ path: "events", name: "Events", load: () => import("./views/events.js") },
+	{ path: "audit", name: "Audit", load: () => import("./views/audit.js") },
 	{ path: "rules", name: "Rules", load: () => import("./views/rules.js") },
 	{ path: "webhooks", name: "Webhooks", load: () => import("./views/webhooks.js") },
 	{ path: "payouts", name: "Payouts", load: () => import("./views/payouts.js") },

@@ -121,7 +121,7 @@ export function Time({ at }) {
 
 const tones = {
 	good: ["succeeded", "captured", "active", "paid", "allow"],
-	bad: ["failed", "declined", "disabled", "deny", "held", "closed"],
+	bad: ["failed", "declined", "disabled", "deny", "denied", "held", "closed"],
 	busy: ["pending", "requires_review", "review", "partially_captured", "in_transit", "running", "retrying", "scheduled", "sending"],
 };
 
