@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"bytes"
 	"os"
 	"slices"
 	"strconv"
@@ -19,6 +20,9 @@ func TestOpenAPIHasTheRoutes(t *testing.T) {
 	text, err := os.ReadFile("openapi.json")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !bytes.Equal(handlers.OpenAPI(), text) {
+		t.Error("openapi.json.gz is of an older openapi.json: run make docs")
 	}
 	doc, err := conform.Load(text)
 	if err != nil {

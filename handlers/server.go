@@ -109,7 +109,6 @@ type Server struct {
 	metadata document
 	aliases  []string
 	aliased  map[string]document // the metadata, by host
-	openapi  document
 
 	help         string // address that explains an error, without its code; empty: none
 	development  bool

@@ -1,15 +1,18 @@
 // Command docs renders the documentation into the static files that the program
-// serves: handlers/docs/*.md and handlers/openapi.json become handlers/docs/site.
-// The files are kept in the repository, so that building the program needs none of
-// this, and a test holds them to their sources.
+// serves: handlers/docs/*.md and handlers/openapi.json become handlers/docs/site, and
+// handlers/openapi.json.gz is the contract as the program carries it. The files are kept
+// in the repository, so that building the program needs none of this, and tests hold
+// them to their sources.
 package main
 
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,7 +54,24 @@ func run(root string) error {
 			return err
 		}
 	}
-	return nil
+	return packContract(root)
+}
+
+// packContract packs the contract where it has changed.
+func packContract(root string) error {
+	name := filepath.Join(root, "handlers", "openapi.json")
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	kept, err := readPacked(name + ".gz")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if bytes.Equal(kept, content) {
+		return nil
+	}
+	return os.WriteFile(name+".gz", pack(content), 0o644)
 }
 
 // siteOf is where the rendered files are kept.
@@ -81,17 +101,26 @@ func readSite(root string) (map[string][]byte, error) {
 	}
 	files := make(map[string][]byte, len(names))
 	for _, name := range names {
-		packed, err := os.ReadFile(name)
-		if err != nil {
+		if files[strings.TrimSuffix(filepath.Base(name), ".gz")], err = readPacked(name); err != nil {
 			return nil, err
-		}
-		z, err := gzip.NewReader(bytes.NewReader(packed))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		if files[strings.TrimSuffix(filepath.Base(name), ".gz")], err = io.ReadAll(z); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return files, nil
+}
+
+// readPacked is what pack packed into a file.
+func readPacked(name string) ([]byte, error) {
+	packed, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	content, err := io.ReadAll(z)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return content, nil
 }
