@@ -61,13 +61,13 @@ func buildAll(dir string) (err error) {
 	if builds.this, err = compile(dir, "this", "../.."); err != nil {
 		return err
 	}
-	if builds.previous, err = compileCommit(dir, "previous", previousCommit, "audit:read"); err != nil {
+	if builds.previous, err = compileCommit(dir, "previous", previousCommit); err != nil {
 		return err
 	}
-	if builds.older, err = compileCommit(dir, "older", olderCommit, "audit:read", "payments:refund"); err != nil {
+	if builds.older, err = compileCommit(dir, "older", olderCommit); err != nil {
 		return err
 	}
-	builds.first, err = compileCommit(dir, "first", firstCommit, "audit:read", "payments:refund", "access:read", "payouts:write")
+	builds.first, err = compileCommit(dir, "first", firstCommit, "access:read", "payouts:write")
 	return err
 }
 
