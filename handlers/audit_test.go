@@ -123,6 +123,28 @@ func TestAuditRecordIsListed(t *testing.T) {
 	}
 }
 
+// A page that looks at more than one batch of the record has each entry once, also
+// those on both sides of where a batch ends.
+func TestAuditPageOfSeveralBatches(t *testing.T) {
+	w := newWorld(t)
+	w.token("all", "")
+	const wanted, batch = "pay_01ARZ3NDEKTSV4RRFFQ69G5FAV", 250
+	read := func(times int, id string) {
+		for range times {
+			w.want(w.call("GET", "/v1/payments/"+id, ""), 404, "not_found")
+		}
+	}
+	read(60, wanted)
+	read(batch-30, "pay_01ARZ3NDEKTSV4RRFFQ69G5FAW")
+	for _, limit := range []int{100, 45} {
+		got := numbers(w.auditRows("&target="+wanted, limit))
+		once := slices.Compact(slices.Clone(got))
+		if len(got) != 60 || len(once) != 60 || !slices.IsSortedFunc(got, func(a, b float64) int { return int(b - a) }) {
+			t.Errorf("%d a page: %d entries, %d of them different: %v", limit, len(got), len(once), got)
+		}
+	}
+}
+
 // What cannot be read stands in every page that reaches it, whatever is searched for.
 func TestDamagedAuditEntryIsListed(t *testing.T) {
 	w := newWorld(t)
