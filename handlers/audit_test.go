@@ -123,6 +123,39 @@ func TestAuditRecordIsListed(t *testing.T) {
 	}
 }
 
+// Entries are in the order in which Redis took them, their times are those of the
+// instances: one whose clock is behind writes a time before that of an older entry.
+// A bound on the time selects by what the entry says.
+func TestAuditOfClocksThatDiffer(t *testing.T) {
+	w := newWorld(t)
+	w.token("all", "")
+	for _, step := range []time.Duration{20 * time.Second, 20 * time.Second, -15 * time.Second, 30 * time.Second, 20 * time.Second} {
+		w.clock.Advance(step)
+		w.want(w.call("GET", "/v1/grants/"+w.vars["grant_all"], ""), 200, "")
+	}
+	all := w.auditRows("", 100)
+	if slices.IsSortedFunc(all, func(a, b map[string]any) int { return strings.Compare(b["created_at"].(string), a["created_at"].(string)) }) {
+		t.Fatal("the times are in order")
+	}
+	for _, bound := range all {
+		at := bound["created_at"].(string)
+		for name, selects := range map[string]func(string) bool{
+			"created_before": func(time string) bool { return time < at },
+			"created_after":  func(time string) bool { return time > at },
+		} {
+			var want []float64
+			for _, row := range all {
+				if selects(row["created_at"].(string)) {
+					want = append(want, row["seq"].(float64))
+				}
+			}
+			if got := numbers(w.auditRows("&"+name+"="+at, 2)); !slices.Equal(got, want) {
+				t.Errorf("%s=%s: %v, want %v", name, at, got, want)
+			}
+		}
+	}
+}
+
 // A page that looks at more than one batch of the record has each entry once, also
 // those on both sides of where a batch ends.
 func TestAuditPageOfSeveralBatches(t *testing.T) {
