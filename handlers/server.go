@@ -51,9 +51,11 @@ func (unobserved) RedisMemory(float64)                {}
 
 // Config is what a Server works with; Log, Observer and Examine may be nil.
 type Config struct {
-	Store     *store.Store
-	Rules     *wasm.Engine
-	Keys      *auth.Keys
+	Store *store.Store
+	Rules *wasm.Engine
+	Keys  *auth.Keys
+	// Keyring is told each second of the keys as they are in Redis; nil: nobody is.
+	Keyring   func(ctx context.Context, text string)
 	IssuerURL string          // iss and aud of tokens, aud of assertions, base of the metadata's URLs
 	CursorKey [32]byte        // the same on every instance, so that a cursor works on all
 	Vault     *tollgate.Vault // the same on every instance and in the worker
@@ -152,7 +154,7 @@ func New(c Config) (*Server, error) {
 	}
 	s.sync = rulesync.New(rulesync.Config{
 		Store: s.store, Engine: s.rules, Instance: s.store.NewID(tollgate.PrefixInstance), Compiling: s.shares.compiling, Clock: s.clock, Wall: s.wall,
-		Log: s.log, Builtin: s.builtin,
+		Log: s.log, Builtin: s.builtin, Keyring: c.Keyring,
 	})
 	s.shadows = shadow.New(s.sync)
 	if err := s.describe(c.IssuerURL, c.Aliases); err != nil {

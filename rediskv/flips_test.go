@@ -53,6 +53,7 @@ func oneOfEach(t *testing.T) *fixture {
 	f.step(t, f.duePayout(t))
 	f.mustSettle(t)
 	f.rename(t) // the revisions of some are higher than 1
+	f.rekey(t, "chg_1")
 	return f
 }
 

@@ -24,6 +24,7 @@ const (
 	WorkChannel   = "tollgate:work"      // channel: queues of partitions, by their key, in which something falls due sooner; prelude.lua names it
 	HeartbeatKey  = "tollgate:heartbeat" // string: the primary's clock in milliseconds, that instances can write, and for its replicas
 	InstancesKey  = "tollgate:instances" // set: instances of the API, living or dead
+	KeyringKey    = "tollgate:keys"      // string: the keys that sign access tokens, JSON; private halves are encrypted
 )
 
 // ClientKey, a string, says to which organization a client belongs.

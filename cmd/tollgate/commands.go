@@ -10,6 +10,7 @@ import (
 	"tollgate/cmd/tollgate/console"
 	"tollgate/cmd/tollgate/dev"
 	"tollgate/cmd/tollgate/explain"
+	"tollgate/cmd/tollgate/keys"
 	"tollgate/cmd/tollgate/provision"
 	"tollgate/cmd/tollgate/rules"
 	"tollgate/cmd/tollgate/server"
@@ -43,7 +44,7 @@ Exit codes: 0 done, 1 refused by the server, 2 wrong usage or configuration,
 	group("run", "Run the service:", dev.Commands(a), server.Commands(a))
 	group("client", "Use it:", explain.Commands(a), client.Commands(a), console.Commands(a))
 	group("webhooks", "Receive its events:", webhooks.Commands(a), []*cobra.Command{dev.TriggerCommand(a)})
-	group("prepare", "Prepare it:", provision.Commands(a), []*cobra.Command{rules.Command(a)})
+	group("prepare", "Prepare it:", provision.Commands(a), []*cobra.Command{keys.Command(a), rules.Command(a)})
 	for _, command := range extra {
 		root.AddCommand(command(a))
 	}

@@ -8,59 +8,138 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-json-experiment/json"
 )
 
-// Keys are the server's own keys: the first signs, all are published and
-// verify (RFC 7517 §5). They can be replaced while in use.
+// Keys are the server's own keys (RFC 7517 §5): those that sign, each from a moment
+// of its own, and others that are published beside them. All verify. They can be
+// replaced while in use.
 type Keys struct{ current atomic.Pointer[keySet] }
 
 type keySet struct {
-	signer jose.Signer
-	public map[string]*ecdsa.PublicKey // by kid
-	jwks   []byte
+	signers []signer // by from
+	public  map[string]*ecdsa.PublicKey
+	jwks    []byte
 }
 
-// ParseSigningKeys reads private P-256 JWKs, such as GenerateSigningKey makes.
-// A key's id is its RFC 7638 thumbprint. Errors name the position of a key and
-// never its content: not a private P-256 key, d that does not belong to x and
-// y, alg other than ES256, use other than sig, a kid that is not the
-// thumbprint, the same key twice, no key at all.
+type signer struct {
+	jose.Signer
+	from time.Time
+}
+
+// SigningKey is a private P-256 JWK, such as GenerateSigningKey makes, and from when it
+// signs.
+type SigningKey struct {
+	JWK  []byte
+	From time.Time
+}
+
+// ParseSigningKeys reads private P-256 JWKs, such as GenerateSigningKey makes; the
+// first signs. A key's id is its RFC 7638 thumbprint. Errors name the position of a
+// key and never its content: not a private P-256 key, d that does not belong to x and
+// y, alg other than ES256, use other than sig, a kid that is not the thumbprint, the
+// same key twice, no key at all.
 func ParseSigningKeys(jwks ...[]byte) (*Keys, error) {
 	if len(jwks) == 0 {
 		return nil, errors.New("signing keys: none given")
 	}
-	set := &keySet{public: make(map[string]*ecdsa.PublicKey, len(jwks))}
-	var published jose.JSONWebKeySet
+	published := make([][]byte, len(jwks))
 	for i, raw := range jwks {
 		key, err := parseSigningKey(raw)
+		if err == nil {
+			published[i], err = json.Marshal(key.Public())
+		}
 		if err != nil {
 			return nil, fmt.Errorf("signing key %d: %w", i+1, err)
 		}
-		if _, twice := set.public[key.KeyID]; twice {
+		if slices.ContainsFunc(published[:i], func(before []byte) bool { return bytes.Equal(before, published[i]) }) {
 			return nil, fmt.Errorf("signing key %d: the same key as one before", i+1)
 		}
-		if set.signer == nil {
-			options := new(jose.SignerOptions).WithType(tokenType)
-			set.signer, err = jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, options)
-			if err != nil {
-				return nil, fmt.Errorf("signing key %d: %w", i+1, err)
-			}
-		}
-		public := key.Public()
-		set.public[key.KeyID] = public.Key.(*ecdsa.PublicKey)
-		published.Keys = append(published.Keys, public)
 	}
+	return NewKeys([]SigningKey{{JWK: jwks[0]}}, published...)
+}
+
+// NewKeys makes keys of private ones, of which at least one is needed, and public JWKs
+// that are published in this order; the public halves of the private ones follow, where
+// they are not among them. At any time the key signs whose moment has come last; before
+// the first, the first.
+func NewKeys(sign []SigningKey, published ...[]byte) (*Keys, error) {
+	set := &keySet{public: make(map[string]*ecdsa.PublicKey)}
+	var list jose.JSONWebKeySet
+	publish := func(key jose.JSONWebKey) {
+		if _, there := set.public[key.KeyID]; !there {
+			set.public[key.KeyID] = key.Key.(*ecdsa.PublicKey)
+			list.Keys = append(list.Keys, key)
+		}
+	}
+	for i, raw := range published {
+		key, err := parsePublicSigningKey(raw)
+		if err != nil {
+			return nil, fmt.Errorf("published key %d: %w", i+1, err)
+		}
+		publish(key)
+	}
+	for i, s := range sign {
+		key, err := parseSigningKey(s.JWK)
+		if err != nil {
+			return nil, fmt.Errorf("signing key %d: %w", i+1, err)
+		}
+		signs, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, new(jose.SignerOptions).WithType(tokenType))
+		if err != nil {
+			return nil, fmt.Errorf("signing key %d: %w", i+1, err)
+		}
+		set.signers = append(set.signers, signer{signs, s.From})
+		publish(key.Public())
+	}
+	if len(set.signers) == 0 {
+		return nil, errors.New("signing keys: none given")
+	}
+	slices.SortStableFunc(set.signers, func(a, b signer) int { return a.from.Compare(b.from) })
 	var err error
-	if set.jwks, err = json.Marshal(published); err != nil {
+	if set.jwks, err = json.Marshal(list); err != nil {
 		return nil, fmt.Errorf("signing keys: %w", err)
 	}
 	keys := new(Keys)
 	keys.current.Store(set)
 	return keys, nil
+}
+
+// signer is the one that signs at a time.
+func (k *Keys) signer(now time.Time) jose.Signer {
+	signers := k.current.Load().signers
+	for _, s := range slices.Backward(signers) {
+		if !s.from.After(now) {
+			return s
+		}
+	}
+	return signers[0]
+}
+
+// PublicSigningKey is the public half of a signing key as it is published, and its id.
+func PublicSigningKey(jwk []byte) (public []byte, kid string, err error) {
+	key, err := parseSigningKey(jwk)
+	if err != nil {
+		return nil, "", err
+	}
+	public, err = json.Marshal(key.Public())
+	return public, key.KeyID, err
+}
+
+func parsePublicSigningKey(raw []byte) (key jose.JSONWebKey, err error) {
+	if key, err = parseJWK(raw); err != nil {
+		return key, err
+	}
+	public, ok := key.Key.(*ecdsa.PublicKey)
+	if !ok || public.Curve != elliptic.P256() {
+		return key, errors.New("not a public P-256 JWK")
+	}
+	thumbprint, err := keyThumbprint(public)
+	return jose.JSONWebKey{Key: public, KeyID: thumbprint, Algorithm: string(jose.ES256), Use: "sig"}, err
 }
 
 func parseSigningKey(raw []byte) (key jose.JSONWebKey, err error) {

@@ -82,7 +82,7 @@ func (i *Issuer) Mint(now time.Time, t Token) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("mint token: %w", err)
 	}
-	signed, err := signCompact(i.Keys.current.Load().signer, payload)
+	signed, err := signCompact(i.Keys.signer(now), payload)
 	if err != nil {
 		return "", fmt.Errorf("mint token: %w", err)
 	}

@@ -41,6 +41,7 @@ type Config struct {
 	Wall      func() time.Time
 	Log       *slog.Logger
 	Builtin   []tollgate.RuleRef
+	Keyring   func(ctx context.Context, text string) // told of the signing keys at each look; nil: nobody is
 }
 
 // Sync keeps the rules that an instance must have: those that come with the
@@ -133,6 +134,9 @@ func (s *Sync) follow(ctx context.Context, seen instances.Changes, look bool) (i
 			s.mark(seen)
 			s.expect(found.Upcoming)
 			s.told(state)
+			if s.Keyring != nil {
+				s.Keyring(ctx, found.Keyring)
+			}
 		}
 	}
 	s.listActive(ctx, all)

@@ -15,7 +15,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers"
-	"tollgate/handlers/auth"
+	"tollgate/handlers/keyring"
 	"tollgate/rediskv/store"
 	"tollgate/wasm"
 )
@@ -27,12 +27,11 @@ type Observer interface {
 	ShadowRule(rule tollgate.RuleRef, took time.Duration, err error)
 }
 
-// Options configure a Service. Issuer, SigningKeys, SecretKey, Entropy and Clock are
-// required.
+// Options configure a Service. Issuer, SecretKey, Entropy and Clock are required.
 type Options struct {
 	Issuer      string
 	Aliases     []string // other names of the issuer, of a sandbox
-	SigningKeys [][]byte // private JWKs; the first signs
+	SigningKeys [][]byte // private JWKs; the first signs. None: those that the deployment makes for itself
 	SecretKey   []byte   // 32 bytes
 	Entropy     io.Reader
 	Clock       func() time.Time // real time
@@ -60,10 +59,6 @@ type Service struct {
 
 // New makes the service on a store, which it does not take over.
 func New(ctx context.Context, store *store.Store, o Options) (*Service, error) {
-	keys, err := auth.ParseSigningKeys(o.SigningKeys...)
-	if err != nil {
-		return nil, fmt.Errorf("signing key: %w", err)
-	}
 	derived, err := hkdf.Key(sha256.New, o.SecretKey, nil, "tollgate cursor v1", 32)
 	if err != nil {
 		return nil, fmt.Errorf("cursor key: %w", err)
@@ -71,6 +66,15 @@ func New(ctx context.Context, store *store.Store, o Options) (*Service, error) {
 	vault, err := Vault(ctx, store, o.Entropy, o.SecretKey)
 	if err != nil {
 		return nil, err
+	}
+	o.Entropy = &oneAtATime{source: o.Entropy}
+	ring, err := keyring.New(keyring.Config{Store: store, Vault: vault, Entropy: o.Entropy, Clock: o.Clock, Log: o.Log, External: o.SigningKeys})
+	if err != nil {
+		return nil, fmt.Errorf("signing key: %w", err)
+	}
+	keys, err := ring.Open(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("signing keys: %w", err)
 	}
 	rules, err := wasm.NewEngine(ctx)
 	if err != nil {
@@ -81,7 +85,7 @@ func New(ctx context.Context, store *store.Store, o Options) (*Service, error) {
 	}
 	rules.Now = o.Clock
 	config := handlers.Config{
-		Store: store, Rules: rules, Keys: keys, IssuerURL: o.Issuer, Aliases: o.Aliases, CursorKey: [32]byte(derived), Vault: vault,
+		Store: store, Rules: rules, Keys: keys, Keyring: ring.Follow, IssuerURL: o.Issuer, Aliases: o.Aliases, CursorKey: [32]byte(derived), Vault: vault,
 		Entropy: o.Entropy, Clock: o.Clock, Log: o.Log, Development: o.Development, MaxStaleness: o.Staleness, Examine: o.Examine, Tracer: o.Tracer,
 	}
 	if o.Observer != nil {
@@ -98,6 +102,19 @@ func New(ctx context.Context, store *store.Store, o Options) (*Service, error) {
 		return nil, errors.Join(err, rules.Close(ctx))
 	}
 	return s, nil
+}
+
+// oneAtATime lets one goroutine at a time read.
+type oneAtATime struct {
+	lock   sync.Mutex
+	source io.Reader
+}
+
+// Read reads from the source.
+func (r *oneAtATime) Read(p []byte) (int, error) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	return r.source.Read(p)
 }
 
 // Run keeps what the service has in memory up to date until ctx ends; then the

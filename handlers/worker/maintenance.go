@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"tollgate"
+	"tollgate/handlers/worker/loop"
 	"tollgate/rediskv"
+	"tollgate/rediskv/health"
 )
 
 const (
@@ -20,6 +22,7 @@ const (
 	// the year that auditors ask for.
 	DefaultKeepAudit = 400 * 24 * time.Hour
 	consumerIdle     = time.Hour // a worker that lives reads every second
+	keysInterval     = time.Minute
 )
 
 // runJobs carries the recoveries and the clearing away of deleted endpoints of
@@ -59,6 +62,27 @@ func (w *Worker) trimEvents(ctx context.Context, p int) (int, error) {
 		return int(removed), fmt.Errorf("consumers of partition %d: %w", p, err)
 	}
 	return int(removed), nil
+}
+
+// keepKeys has the keys that sign access tokens made and removed in time. While the
+// clock may be wrong nothing is done: a key would sign before everybody has it.
+func (w *Worker) keepKeys(ctx context.Context) {
+	said := ""
+	for wait := time.Duration(0); ctx.Err() == nil; loop.Wait(ctx, wait, nil) {
+		if wait = w.Interval; w.Store.CheckClock(health.ClockTolerance) != nil {
+			continue // the loops say it
+		}
+		text := ""
+		if err := w.keyring.Maintain(ctx); err == nil {
+			wait = keysInterval
+		} else if !rediskv.Away(err) && ctx.Err() == nil {
+			text = err.Error()
+		}
+		if text != "" && text != said {
+			w.Log.Error("signing keys cannot be kept", "error", text)
+		}
+		said = text
+	}
 }
 
 // cutLogs moves what is older in the logs of one partition into segments.

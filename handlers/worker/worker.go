@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"tollgate"
+	"tollgate/handlers/keyring"
 	"tollgate/handlers/worker/delivery"
 	"tollgate/handlers/worker/export"
 	"tollgate/handlers/worker/loop"
@@ -92,6 +93,7 @@ type Worker struct {
 	exports                                *export.Maker
 	agenda                                 *loop.Agenda
 	random                                 *random
+	keyring                                *keyring.Keyring
 }
 
 // consumerTail is how many random bytes tell workers of one name apart.
@@ -111,6 +113,10 @@ func New(c Config) (*Worker, error) {
 		return nil, fmt.Errorf("worker: consumer name: %w", err)
 	}
 	w := &Worker{Config: c, random: &random{entropy: c.Entropy}}
+	var err error
+	if w.keyring, err = keyring.New(keyring.Config{Store: c.Store, Vault: c.Vault, Entropy: w.random, Clock: c.Wall, Log: c.Log}); err != nil {
+		return nil, fmt.Errorf("worker: %w", err)
+	}
 	w.build(c.Name + "-" + hex.EncodeToString(tail))
 	return w, nil
 }
@@ -195,6 +201,7 @@ func (w *Worker) Run(ctx context.Context) {
 	parts.Go(func() { w.dispatch.Run(ctx) })
 	parts.Go(func() { w.exports.Run(ctx) })
 	parts.Go(func() { w.check(ctx) })
+	parts.Go(func() { w.keepKeys(ctx) })
 	parts.Wait()
 }
 
@@ -208,12 +215,17 @@ type random struct {
 	entropy io.Reader
 }
 
-// next is a number in [0, 1).
-func (d *random) next() float64 {
+// Read is that of the entropy.
+func (d *random) Read(b []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.entropy.Read(b)
+}
+
+// next is a number in [0, 1).
+func (d *random) next() float64 {
 	var b [8]byte
-	if _, err := io.ReadFull(d.entropy, b[:]); err != nil {
+	if _, err := io.ReadFull(d, b[:]); err != nil {
 		return 0.5 // no jitter
 	}
 	return float64(binary.LittleEndian.Uint64(b[:])>>11) / (1 << 53)

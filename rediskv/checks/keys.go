@@ -28,10 +28,21 @@ var organizationKey = regexp.MustCompile(`^\{p\d+\}:(org_\w+)(?::(.+))?$`)
 // CheckKeys walks through all keys of Redis. It finds what no index leads to: payments,
 // transactions, payouts, exports and endpoints that no list has, organizations that
 // no partition names, and records of requests whose payment is not there. And it
-// compares each record with its checksum, which a list may not lead to either.
+// compares each record with its checksum, which a list may not lead to either; with those
+// of no organization that is the keyring alone.
 func (s *Store) CheckKeys(ctx context.Context, w *Walk) error {
 	if w.Looked == nil {
 		w.Looked = map[string]int64{}
+	}
+	if w.Organization == "" {
+		_, err := s.keyring.Keyring(ctx)
+		found := consistency.FoundDamage(err)
+		for _, f := range plain(found) {
+			w.Found(f)
+		}
+		if err != nil && found == nil {
+			return err
+		}
 	}
 	var one sync.Mutex // masters take turns: what a walk calls is called by one goroutine
 	return s.db.Masters(ctx, func(ctx context.Context, _ string, master peer.Client) error {

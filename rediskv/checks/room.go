@@ -7,6 +7,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
 	"tollgate/rediskv/eventlog"
+	"tollgate/rediskv/keyring"
 )
 
 // Store is that part of the state. It is safe for concurrent use.
@@ -14,9 +15,10 @@ type Store struct {
 	db       *rediskv.DB
 	accounts *accounts.Store
 	events   *eventlog.Store
+	keyring  *keyring.Store
 }
 
 // New returns it on a database.
-func New(db *rediskv.DB, accounts *accounts.Store, events *eventlog.Store) *Store {
-	return &Store{db: db, accounts: accounts, events: events}
+func New(db *rediskv.DB, accounts *accounts.Store, events *eventlog.Store, keyring *keyring.Store) *Store {
+	return &Store{db: db, accounts: accounts, events: events, keyring: keyring}
 }

@@ -155,6 +155,7 @@ type Look struct {
 	Changes  Changes
 	Upcoming []Upcoming // every activation that is still to come, of all organizations
 	All      Listing    // begun, where it was asked for
+	Keyring  string     // the text of the keyring, for package keyring
 }
 
 // Listing is of all organizations: some of them, and where the others are.
@@ -182,6 +183,7 @@ func (s *Store) Look(ctx context.Context, before Changes, me Instance, all bool)
 			schedules[p] = pipe.ZRange(ctx, rediskv.ScheduleKey(p), 0, -1)
 		}
 		counts := s.askCounts(ctx, pipe)
+		keyring := pipe.Get(ctx, rediskv.KeyringKey)
 		var organizations []*redis.ScanCmd
 		for p := 0; all && p < s.db.Partitions(); p++ {
 			organizations = append(organizations, pipe.SScan(ctx, rediskv.OrganizationsKey(p), 0, "", rediskv.ReadTogether))
@@ -196,6 +198,7 @@ func (s *Store) Look(ctx context.Context, before Changes, me Instance, all bool)
 			ids, cursor := r.Val()
 			look.All.IDs, look.All.Cursors = append(look.All.IDs, ids...), append(look.All.Cursors, cursor)
 		}
+		look.Keyring = keyring.Val()
 		look.Changes, err = s.changed(ctx, before, counts)
 		return err
 	})

@@ -55,7 +55,8 @@ type Snapshot struct {
 type record struct {
 	Partitions int              `json:"partitions"`
 	Seal       []byte           `json:"seal"`
-	Confirmed  tollgate.Instant `json:"confirmed"` // when all hashes without an AsOf were last known to be current
+	Keyring    []byte           `json:"keyring,omitempty"` // private halves in it are encrypted
+	Confirmed  tollgate.Instant `json:"confirmed"`         // when all hashes without an AsOf were last known to be current
 }
 
 // organization is what is known of one.
@@ -122,7 +123,11 @@ func (s *Snapshot) Store(o rediskv.Options) (*store.Store, error) {
 	if len(s.found.Seal) == 0 || len(s.hashes) == 0 {
 		return nil, nil
 	}
-	return store.Offline(o, s, s.found.Partitions, string(s.found.Seal))
+	known, err := store.Offline(o, s, s.found.Partitions, string(s.found.Seal))
+	if err == nil {
+		known.KeepKeyring(string(s.found.Keyring))
+	}
+	return known, err
 }
 
 // Accounts are those that can be quoted for, by organization.
@@ -180,7 +185,7 @@ func (s *Snapshot) attempt(ctx context.Context, store *store.Store) {
 // Save writes what a store knows, where that has changed, and that it is current.
 func (s *Snapshot) Save(ctx context.Context, store *store.Store) error {
 	partitions, seal := store.Recorded()
-	now := record{Partitions: partitions, Seal: []byte(seal), Confirmed: tollgate.At(store.Confirmed())}
+	now := record{Partitions: partitions, Seal: []byte(seal), Keyring: []byte(store.KeptKeyring()), Confirmed: tollgate.At(store.Confirmed())}
 	if len(s.found.Seal) > 0 && string(s.found.Seal) != seal { // it was of another Redis
 		clear(s.left)
 		clear(s.hashes)

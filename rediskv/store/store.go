@@ -12,6 +12,7 @@ import (
 	"tollgate/rediskv/exports"
 	"tollgate/rediskv/health"
 	"tollgate/rediskv/instances"
+	"tollgate/rediskv/keyring"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/payments"
 	"tollgate/rediskv/payouts"
@@ -30,6 +31,7 @@ type (
 	exportsRoom   = exports.Store
 	healthRoom    = health.Store
 	instancesRoom = instances.Store
+	keyringRoom   = keyring.Store
 	ledgerRoom    = ledger.Store
 	paymentsRoom  = payments.Store
 	payoutsRoom   = payouts.Store
@@ -49,6 +51,7 @@ type Store struct {
 	*exportsRoom
 	*healthRoom
 	*instancesRoom
+	*keyringRoom
 	*ledgerRoom
 	*paymentsRoom
 	*payoutsRoom
@@ -97,6 +100,7 @@ func on(db *rediskv.DB) *Store {
 	s.agendaRoom = agenda.New(db)
 	s.eventlogRoom = eventlog.New(db)
 	s.instancesRoom = instances.New(db)
+	s.keyringRoom = keyring.New(db)
 	s.ledgerRoom = ledger.New(db)
 	s.rulesRoom = rules.New(db, s.instancesRoom)
 	s.accountsRoom = accounts.New(db, s.rulesRoom, s.eventlogRoom)
@@ -107,7 +111,7 @@ func on(db *rediskv.DB) *Store {
 	s.healthRoom = health.New(db)
 	s.sandboxRoom = sandbox.New(db)
 	s.exportsRoom = exports.New(db, s.ledgerRoom)
-	s.checksRoom = checks.New(db, s.accountsRoom, s.eventlogRoom)
+	s.checksRoom = checks.New(db, s.accountsRoom, s.eventlogRoom, s.keyringRoom)
 	return s
 }
 

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"tollgate"
 )
 
 // App is everything that the commands have from the world, so that a test can
@@ -53,6 +55,18 @@ func RefusedError(err error) error { return &ExitError{ExitRefused, err} }
 
 // UnavailableError is an error of a service that gives no answer.
 func UnavailableError(err error) error { return &ExitError{ExitUnavailable, err} }
+
+// StartError gives what kept a command from beginning its exit code: Redis is away, or
+// the settings are wrong.
+func StartError(err error) error {
+	if e, ok := errors.AsType[*tollgate.Error](err); ok && e.Code == tollgate.CodeStoreUnavailable {
+		return UnavailableError(err)
+	}
+	if _, ok := errors.AsType[*ExitError](err); ok || err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return UsageError(err)
+}
 
 // Run executes one command of a tree and returns its exit code.
 func (a *App) Run(ctx context.Context, root *cobra.Command, args []string) int {

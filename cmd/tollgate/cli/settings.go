@@ -44,7 +44,7 @@ var (
 // README's table are made from it.
 var Settings = []setting{
 	{
-		Flag: "redis-url", Required: true, Commands: []string{"serve", "work", "check", "provision", "doctor", "history", "layout", "backup", "restore"},
+		Flag: "redis-url", Required: true, Commands: []string{"serve", "work", "check", "provision", "doctor", "history", "key", "layout", "backup", "restore"},
 		Meaning: "where Redis is: redis://, rediss:// or unix://; several hosts of a cluster separated by commas; ?pool_size=50 bounds the connections to each",
 	},
 	{
@@ -64,12 +64,12 @@ var Settings = []setting{
 		Meaning: "the issuer identifier: the public URL of this service, which clients name as the audience of their assertions",
 	},
 	{
-		Flag: "signing-key", Required: true, Commands: []string{"serve", "doctor"},
-		Meaning: "private JWK that signs access tokens, or the path of a file with it; several separated by commas or new lines: the first signs, all are published (tollgate key new signing)",
+		Flag: "signing-key", Commands: []string{"serve", "doctor"},
+		Meaning: "private JWK that signs access tokens, or the path of a file with it; several separated by commas or new lines: the first signs, all are published (tollgate key new signing). None: the service makes and rotates its own (tollgate key list)",
 	},
 	{
-		Flag: "secret-key", Required: true, Commands: []string{"serve", "work", "doctor"},
-		Meaning: "32 bytes in base64, or the path of a file with them, the same for all processes: the keys that encrypt cursors and webhook secrets are derived from it, and a process with another one does not start (tollgate key new secret)",
+		Flag: "secret-key", Required: true, Commands: []string{"serve", "work", "doctor", "key"},
+		Meaning: "32 bytes in base64, or the path of a file with them, the same for all processes: the keys that encrypt cursors, webhook secrets and signing keys are derived from it, and a process with another one does not start (tollgate key new secret)",
 	},
 	{
 		Flag: "addr", Default: ":8080", Commands: []string{"serve"},

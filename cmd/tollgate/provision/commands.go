@@ -9,6 +9,6 @@ import (
 // Commands are what prepares an installation.
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{
-		provisionCommand(a), keyCommand(a),
+		provisionCommand(a),
 	}
 }

@@ -217,11 +217,11 @@ func withStore(cmd *cobra.Command, a *cli.App, do func(context.Context, *store.S
 	}
 	store, err := service.Connect(cmd.Context(), o)
 	if err != nil {
-		return startError(err)
+		return cli.StartError(err)
 	}
 	defer store.Close()
 	if err := do(cmd.Context(), store); err != nil {
-		return startError(err)
+		return cli.StartError(err)
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func (o *processOptions) openStore(ctx context.Context, a *cli.App, doors *doors
 	if err != nil {
 		return nil, nil, err
 	}
-	if known == nil {
+	if known == nil || len(o.signingKeys) == 0 && known.KeptKeyring() == "" { // nothing to verify tokens with
 		store, _, err := OpenStore(ctx, o.redis, o.redisWait, true)
 		return store, kept, err
 	}
@@ -57,7 +57,7 @@ func (o *processOptions) openStore(ctx context.Context, a *cli.App, doors *doors
 func (o *processOptions) quote(ctx context.Context, a *cli.App, known *store.Store, kept *snapshot.Snapshot, doors *doors) (*store.Store, error) {
 	s, err := service.New(ctx, known, o.service(a))
 	if err != nil {
-		return nil, startError(err)
+		return nil, cli.StartError(err)
 	}
 	defer s.Close(ctx)
 	if err := OpenBeside(s.Server, Beside{Issuer: o.issuer, Log: o.log}); err != nil {

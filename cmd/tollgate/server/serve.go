@@ -53,7 +53,7 @@ func serve(ctx context.Context, a *cli.App, c *cli.Config) error {
 	defer o.tracing.Close() // after the last request
 	s, err := service.New(ctx, store, o.service(a))
 	if err != nil {
-		return startError(err)
+		return cli.StartError(err)
 	}
 	defer s.Close(ctx)
 	if err := OpenBeside(s.Server, Beside{Issuer: o.issuer, Log: o.log}); err != nil {

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	"tollgate"
 	"tollgate/cmd/tollgate/cli"
 	"tollgate/handlers/service"
 	"tollgate/rediskv"
@@ -22,26 +21,14 @@ import (
 func OpenStore(ctx context.Context, o rediskv.Options, patience time.Duration, inspect bool) (_ *store.Store, g health.Guarantees, err error) {
 	store, err := service.Await(ctx, o, patience)
 	if err != nil {
-		return nil, g, startError(err)
+		return nil, g, cli.StartError(err)
 	}
 	if inspect {
 		if g, err = service.Inspect(ctx, store, o.Log); err != nil {
-			return nil, g, startError(errors.Join(err, store.Close()))
+			return nil, g, cli.StartError(errors.Join(err, store.Close()))
 		}
 	}
 	return store, g, nil
-}
-
-// startError gives what kept a process from starting its exit code: Redis is away,
-// or the settings are wrong.
-func startError(err error) error {
-	if e, ok := errors.AsType[*tollgate.Error](err); ok && e.Code == tollgate.CodeStoreUnavailable {
-		return cli.UnavailableError(err)
-	}
-	if _, ok := errors.AsType[*cli.ExitError](err); ok || errors.Is(err, context.Canceled) {
-		return err
-	}
-	return cli.UsageError(err)
 }
 
 // HTTPServer is a server with the time-outs of interface §8. A listing of

@@ -54,7 +54,7 @@ func work(ctx context.Context, a *cli.App, c *cli.Config) error {
 	defer o.tracing.Close()
 	vault, err := service.Vault(ctx, store, a.Entropy, o.secretKey)
 	if err != nil {
-		return startError(err)
+		return cli.StartError(err)
 	}
 	pay, err := PayHook(a, c)
 	if err != nil {

@@ -1,4 +1,4 @@
-package provision
+package keys
 
 import (
 	"encoding/base64"
@@ -11,14 +11,14 @@ import (
 	"tollgate/handlers/auth"
 )
 
-func keyCommand(a *cli.App) *cobra.Command {
-	c := &cobra.Command{Use: "key", Short: "Make keys"}
+func newCommand(a *cli.App) *cobra.Command {
 	newKey := &cobra.Command{
 		Use:   "new",
 		Short: "Make a key",
 		Long: `Make a key.
 
-  signing  the server's key for access tokens: TOLLGATE_SIGNING_KEY
+  signing  a key for access tokens, for TOLLGATE_SIGNING_KEY; without it the
+           service makes its own
   client   a client's key pair: the private half is its TOLLGATE_CLIENT_JWK,
            the public half goes into the provisioning file
   secret   the server's 32 random bytes: TOLLGATE_SECRET_KEY
@@ -41,8 +41,7 @@ func keyCommand(a *cli.App) *cobra.Command {
 				_, err := io.ReadFull(a.Entropy, key)
 				return []byte(base64.StdEncoding.EncodeToString(key)), nil, err
 			}))
-	c.AddCommand(newKey)
-	return c
+	return newKey
 }
 
 func newPairCommand(a *cli.App, kind, short string) *cobra.Command {

@@ -1,0 +1,82 @@
+package rediskv_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/checks"
+	"tollgate/rediskv/keyring"
+)
+
+// rekey puts a document with a change in the place of the one that is there.
+func (f *fixture) rekey(t *testing.T, change string) {
+	t.Helper()
+	found, err := f.Keyring(t.Context())
+	must(t, err)
+	must(t, f.ReplaceKeyring(t.Context(), change, found, fmt.Sprintf(`{"changes":[%q,%q]}`, change, found.JSON)))
+}
+
+// Of two that have read the same document one replaces it; the other is told, and
+// changes nothing.
+func TestKeyringIsReplacedByOne(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	none, err := f.Keyring(t.Context())
+	if err != nil || none.JSON != "" {
+		t.Fatalf("%+v, %v", none, err)
+	}
+	f.rekey(t, "chg_1")
+	was, err := f.Keyring(t.Context())
+	must(t, err)
+	for _, late := range []keyring.Keyring{none, {}} {
+		if err := f.ReplaceKeyring(t.Context(), "chg_2", late, `{"changes":["chg_2"]}`); !errors.Is(err, rediskv.ErrConflict) {
+			t.Errorf("late: %v", err)
+		}
+	}
+	if is, err := f.Keyring(t.Context()); err != nil || is != was {
+		t.Errorf("%+v, %v; was %+v", is, err, was)
+	}
+}
+
+// Whichever bit of the document is another one, it is damaged: nobody reads keys from
+// it, check finds it, and another one can be put in its place.
+func TestDamagedKeyring(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	raw, _ := f.raw(t)
+	f.rekey(t, "chg_1")
+	text, err := raw.Get(t.Context(), rediskv.KeyringKey).Result()
+	must(t, err)
+	bits(text, func(at int, turned string) {
+		if found, err := f.KeyringOf(turned); err == nil && found.JSON != "" {
+			t.Errorf("byte %d is %q: %s", at, turned[at], found.JSON)
+		}
+	})
+	must(t, raw.Set(t.Context(), rediskv.KeyringKey, strings.Replace(text, "chg_1", "chg_9", 1), 0).Err())
+	found, err := f.Keyring(t.Context())
+	if code(err) != string(tollgate.CodeRecordDamaged) {
+		t.Fatal(err)
+	}
+	var findings []checks.Finding
+	must(t, f.CheckKeys(t.Context(), &checks.Walk{Found: func(f checks.Finding) { findings = append(findings, f) }}))
+	if !slices.ContainsFunc(findings, func(f checks.Finding) bool { return f.Object == "keyring" && f.Organization == "" }) {
+		t.Errorf("check finds %+v", findings)
+	}
+	must(t, f.ReplaceKeyring(t.Context(), "chg_2", found, `{"changes":["chg_2"]}`))
+	if is, err := f.Keyring(t.Context()); err != nil || is.JSON != `{"changes":["chg_2"]}` {
+		t.Errorf("%+v, %v", is, err)
+	}
+}
+
+var keyringResends = []resend{
+	{"replace_keyring", "the document, and another replaces it", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		return func(through *fixture) error {
+			return through.ReplaceKeyring(t.Context(), "chg_1", keyring.Keyring{}, `{"changes":["chg_1"]}`)
+		}, func() { f.rekey(t, "chg_2") }
+	}},
+}
