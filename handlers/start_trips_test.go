@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tollgate/handlers/auth"
 	"tollgate/handlers/service"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
@@ -23,18 +22,16 @@ const connecting = 3
 
 // An instance is ready soon after it is connected: it has registered, and has read the
 // configuration and the rules in force of every organization. A Redis that no process
-// of this build has used before gets the scripts and a seal.
+// of this build has used before gets the scripts, a seal and the first signing key.
 func TestRoundTripsOfAStart(t *testing.T) {
-	key, err := auth.GenerateSigningKey(rand.Reader)
-	must(t, key, err)
 	w := newWorldOn(t, redistest.Single(t).URL, newRecorder(t))
 	for _, c := range []struct {
 		name, redis string
 		prepare     func()
 		after       int // round trips after connecting
 	}{
-		{"an empty Redis", redistest.Single(t).URL, func() {}, 3},
-		{"the first with these keys", w.redis, func() {}, 4},
+		{"an empty Redis", redistest.Single(t).URL, func() {}, 4},
+		{"the first of a site", w.redis, func() {}, 5},
 		{"accounts", w.redis, func() {}, 3},
 		{"published rules", w.redis, func() { w.force("rule:shop_fee@v1", "1.5") }, 4},
 	} {
@@ -47,7 +44,7 @@ func TestRoundTripsOfAStart(t *testing.T) {
 			g, err := service.Inspect(t.Context(), store, slog.New(slog.DiscardHandler))
 			must(t, g, err)
 			s, err := service.New(t.Context(), store, service.Options{
-				Issuer: issuer, SigningKeys: [][]byte{key}, SecretKey: bytes.Repeat([]byte{7}, 32), Entropy: rand.Reader, Clock: w.service,
+				Issuer: issuer, SecretKey: bytes.Repeat([]byte{7}, 32), Entropy: rand.Reader, Clock: w.service,
 			})
 			must(t, s, err)
 			defer s.Close(t.Context())

@@ -19,6 +19,7 @@ type greeting struct {
 	scripts []bool            // which of all scripts it has
 	facts   peer.Facts
 	begun   bool // each of its partitions has a history
+	keyring *string
 }
 
 // firstUse records what cannot change, or only one way, where nothing is recorded.
@@ -37,6 +38,7 @@ func greet(ctx context.Context, c *redis.Client, o Options, partitions int) (sai
 	}
 	scripts := pipe.ScriptExists(ctx, hashes...)
 	facts := peer.Ask(ctx, pipe)
+	keyring := pipe.Get(ctx, KeyringKey)
 	begun := o.histories.Ask(ctx, pipe, historyKeys(partitions))
 	// Whoever is not let in gets no answer to any of it.
 	if _, err := pipe.Exec(ctx); err != nil && (!peer.IsReply(err) || info.Val() == "" && len(meta.Val()) == 0) {
@@ -49,6 +51,9 @@ func greet(ctx context.Context, c *redis.Client, o Options, partitions int) (sai
 		return said, Unavailable("partitions", err)
 	}
 	said.meta, said.scripts = meta.Val(), scripts.Val()
+	if err := keyring.Err(); err == nil || errors.Is(err, redis.Nil) {
+		said.keyring = new(keyring.Val())
+	}
 	said.facts, err = facts()
 	said.begun = begun() && said.meta["partitions"] == strconv.Itoa(partitions)
 	return said, Unavailable("inspect", err)
@@ -67,6 +72,10 @@ func (s *DB) meet(ctx context.Context, partitions int) (said greeting, err error
 	})
 	return said, err
 }
+
+// GreetedKeyring is the text of the keyring as a single server had it when the Store was
+// opened; nil of a cluster.
+func (s *DB) GreetedKeyring() *string { return s.keyring }
 
 // Greeted is what a single server said when the Store was opened; nil of a cluster.
 func (s *DB) Greeted() peer.Facts { return s.facts }

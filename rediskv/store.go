@@ -120,6 +120,7 @@ type DB struct {
 	facts        peer.Facts // as they were when the Store was opened; nil of a cluster
 	connections  *peer.Connections
 	seal         string // that was found then
+	keyring      *string
 	layout       atomic.Int32
 	Timeout      time.Duration
 	silence      time.Duration
@@ -231,7 +232,7 @@ func (s *DB) prepare(ctx context.Context, want, first int, said greeting) (err e
 			return err
 		}
 	} else {
-		s.facts = said.facts
+		s.facts, s.keyring = said.facts, said.keyring
 	}
 	if copied := said.meta[history.Restoring]; copied != "" {
 		return fmt.Errorf("%w (%s). Wait until 'tollgate restore' has ended; if it has died, run it again with the same copy", history.ErrRestoring, copied)

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"tollgate/handlers/auth"
 )
@@ -272,5 +273,43 @@ func TestGenerateClientKey(t *testing.T) {
 		if _, _, err := auth.GenerateClientKey(io.LimitReader(entropy("g"), 31), alg); err == nil {
 			t.Errorf("%s: a key of 31 bytes", alg)
 		}
+	}
+}
+
+// At any time the key signs whose moment has come last, in whatever order they are
+// given; before the first, the first.
+func TestKeysSignInTurn(t *testing.T) {
+	start := time.Unix(1_800_000_000, 0)
+	at := func(hours int) time.Time { return start.Add(time.Duration(hours) * time.Hour) }
+	var sign []auth.SigningKey
+	for _, k := range []struct {
+		name string
+		from int
+	}{{"c", 20}, {"a", 0}, {"b", 10}} {
+		sign = append(sign, auth.SigningKey{JWK: signingKey(t, k.name), From: at(k.from)})
+	}
+	keys, err := auth.NewKeys(sign)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for hours, name := range map[int]string{-1: "a", 0: "a", 9: "a", 10: "b", 19: "b", 20: "c", 1000: "c"} {
+		now := at(hours)
+		token, err := (&auth.Issuer{Keys: keys, Name: "https://pay.example"}).Mint(now, auth.Token{
+			ID: "1", ClientID: "cli_1", Organization: "org_1", GrantID: "grt_1", GrantVersion: 1, Scopes: auth.AllScopes(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := auth.NewVerifier(keys, "https://pay.example", 1, func() time.Time { return now })
+		if err != nil {
+			t.Fatal(err)
+		}
+		known, err := v.Verify(token)
+		if want := member(t, signingKey(t, name), "kid"); err != nil || known.KeyID != want {
+			t.Errorf("after %d hours: %+v, %v; want %s", hours, known, err, want)
+		}
+	}
+	if _, err := auth.NewKeys(nil, signingKey(t, "a")); err == nil {
+		t.Error("keys that sign nothing")
 	}
 }

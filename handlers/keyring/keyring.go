@@ -80,7 +80,7 @@ func (k *Keyring) Open(ctx context.Context) (*auth.Keys, error) {
 			err = k.take(found)
 		}
 	} else {
-		err = k.keep(ctx)
+		err = k.changeFrom(ctx, k.Store.FirstKeyring, false, k.keep)
 	}
 	if isDamaged(err) && len(k.own) > 0 {
 		k.Log.Error("signing keys", "error", err)
@@ -105,7 +105,7 @@ func (k *Keyring) Follow(ctx context.Context, text string) {
 		err = k.take(found)
 	}
 	if err == nil && k.wants() {
-		err = k.keep(ctx)
+		err = k.change(ctx, k.keep)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -167,16 +167,14 @@ func (k *Keyring) first(r *Ring) bool {
 	return len(r.Keys) == 0 && !slices.ContainsFunc(k.own, func(e External) bool { return !r.IsRevoked(e.ID) })
 }
 
-// keep writes what an instance has to write.
-func (k *Keyring) keep(ctx context.Context) error {
-	return k.change(ctx, func(r *Ring, now tollgate.Instant) error {
-		r.Trim(now)
-		k.see(r, now)
-		if k.first(r) {
-			return k.add(r, now, now)
-		}
-		return nil
-	})
+// keep decides what an instance has to write.
+func (k *Keyring) keep(r *Ring, now tollgate.Instant) error {
+	r.Trim(now)
+	k.see(r, now)
+	if k.first(r) {
+		return k.add(r, now, now)
+	}
+	return nil
 }
 
 // Maintain makes the next key when it is time, and removes what nobody needs any
@@ -195,7 +193,7 @@ func (k *Keyring) Maintain(ctx context.Context) error {
 // key that is published already signs at once instead. In the place of a document that
 // is damaged a new one begins, at once.
 func (k *Keyring) Rotate(ctx context.Context, atOnce bool) error {
-	return k.changeFrom(ctx, atOnce, func(r *Ring, now tollgate.Instant) error {
+	return k.changeFrom(ctx, k.Store.Keyring, atOnce, func(r *Ring, now tollgate.Instant) error {
 		switch {
 		case atOnce && r.Activate(now):
 			return nil
@@ -234,13 +232,16 @@ func (k *Keyring) Ring(ctx context.Context) (Ring, error) {
 
 // change replaces the document by what decide makes of it, unless that is the same.
 func (k *Keyring) change(ctx context.Context, decide func(*Ring, tollgate.Instant) error) error {
-	return k.changeFrom(ctx, false, decide)
+	return k.changeFrom(ctx, k.Store.Keyring, false, decide)
 }
 
-func (k *Keyring) changeFrom(ctx context.Context, anew bool, decide func(*Ring, tollgate.Instant) error) error {
+// changeFrom is change where the document is first read in another way. anew: nothing
+// is taken over from one that is damaged.
+func (k *Keyring) changeFrom(ctx context.Context, read func(context.Context) (stored.Keyring, error), anew bool, decide func(*Ring, tollgate.Instant) error) error {
 	for range attempts {
 		var before Ring
-		found, err := k.Store.Keyring(ctx)
+		found, err := read(ctx)
+		read = k.Store.Keyring
 		if err == nil {
 			before, err = parse(found)
 		}

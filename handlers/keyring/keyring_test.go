@@ -164,32 +164,43 @@ func published(t *testing.T, jwks []byte) (ids []string) {
 	return ids
 }
 
-// For 120 days two instances whose clocks differ sign a token every hour, and somebody
-// who reads the key set once in 23 hours can verify each. Workers are away for hours at
+// For 120 days two instances whose clocks differ sign a token every hour, and whoever
+// reads the key set once in 23 hours can verify each. Workers are away for hours at
 // a time. Each key signs for 30 days, and is gone a day after the next one signs.
 func TestKeysRotate(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	a, b, work := s.instance(-4*time.Second), s.instance(4*time.Second), s.keyring(0)
-	var cached []string
-	var read time.Time
-	signed := map[string]int{}
+	var cached [23][]string // by when in its 23 hours somebody reads
+	signed, last := map[string]int{}, map[string]time.Time{}
 	for hour := range 120 * 24 {
 		if hour%7 != 0 {
 			must(t, work.Maintain(t.Context()))
 		}
 		a.follow()
 		b.follow()
-		if s.now().Sub(read) >= 23*time.Hour {
-			cached, read = published(t, b.Keys.JWKS()), s.now()
+		reads, set := hour%len(cached), published(t, b.Keys.JWKS())
+		for i := range cached {
+			if i == reads || hour == 0 {
+				cached[i] = set
+			}
 		}
 		for _, i := range []*instance{a, b} {
 			token := i.token()
 			id := a.signedBy(token)
-			if !slices.Contains(cached, id) || b.signedBy(token) != id {
-				t.Fatalf("after %d hours %s signs, and who read the key set %s ago has %v", hour, id, s.now().Sub(read), cached)
+			for _, set := range cached {
+				if !slices.Contains(set, id) || b.signedBy(token) != id {
+					t.Fatalf("after %d hours %s signs, and somebody has %v", hour, id, set)
+				}
 			}
 			signed[id]++
+			last[id] = s.now()
+		}
+		for id, at := range last {
+			is, ago := slices.Contains(set, id), s.now().Sub(at)
+			if is && ago > 27*time.Hour || !is && ago < 24*time.Hour {
+				t.Fatalf("after %d hours: published is %v; %s signed %s ago", hour, set, id, ago)
+			}
 		}
 		if ring := s.ring(); len(ring.Keys) > 2 {
 			t.Fatalf("after %d hours there are %d keys", hour, len(ring.Keys))
@@ -318,6 +329,9 @@ func TestRevoke(t *testing.T) {
 		if slices.Contains(published(t, a.Keys.JWKS()), id) {
 			t.Errorf("%s is published", id)
 		}
+		if r := s.ring(); len(r.Keys) != 1 || r.StateOf(0, tollgate.At(s.now())) != keyring.Active {
+			t.Errorf("%+v", r.Keys)
+		}
 		if by := a.signedBy(a.token()); by == id || want != "" && by != want {
 			t.Errorf("%s signs after %s", by, id)
 		}
@@ -363,6 +377,10 @@ func TestKeysFromOutside(t *testing.T) {
 			t.Fatalf("not the same everywhere:\n%s\n%s\n%s", a.Keys.JWKS(), b.Keys.JWKS(), c.Keys.JWKS())
 		}
 		s.pass(30 * time.Minute)
+		must(t, s.keyring(0).Maintain(t.Context()))
+		if r := s.ring(); len(r.External) != 2 {
+			t.Fatalf("%d keys of instances that live", len(r.External))
+		}
 	}
 
 	// b ends; a day later nobody publishes what it alone had.
@@ -396,6 +414,22 @@ func TestKeysFromOutside(t *testing.T) {
 	}
 }
 
+// Where instances have keys of their own, a key that is to be published for a day is, also
+// when one of those is taken out.
+func TestRevokeBesideKeysFromOutside(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	one, _ := private(t)
+	two, twoID := private(t)
+	s.instance(0, one)
+	s.instance(0, two)
+	must(t, s.keyring(0).Rotate(t.Context(), false))
+	must(t, s.keyring(0).Revoke(t.Context(), twoID))
+	if r := s.ring(); len(r.Keys) != 1 || len(r.External) != 1 || r.Keys[0].ActiveAt != tollgate.At(s.now().Add(24*time.Hour)) {
+		t.Errorf("%+v", r)
+	}
+}
+
 // Keys that Redis has lost, or that are damaged, cost nobody a token before there are
 // others.
 func TestKeysAreLostOrDamaged(t *testing.T) {
@@ -414,8 +448,8 @@ func TestKeysAreLostOrDamaged(t *testing.T) {
 	}
 
 	must(t, s.store.Redis.Set(t.Context(), rediskv.KeyringKey, strings.Replace(text, first[:8], "AAAAAAAA", 1), 0).Err())
-	if _, err := s.keyring(0).Open(t.Context()); err == nil {
-		t.Error("an instance starts with damaged keys")
+	if _, err := s.keyring(0).Open(t.Context()); err == nil || !strings.Contains(err.Error(), string(tollgate.CodeRecordDamaged)) {
+		t.Errorf("an instance starts with damaged keys: %v", err)
 	}
 	own, ownID := private(t)
 	given := s.instance(0, own)

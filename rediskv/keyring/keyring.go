@@ -54,6 +54,15 @@ func (s *Store) Keyring(ctx context.Context) (Keyring, error) {
 	return s.KeyringOf(text)
 }
 
+// FirstKeyring is Keyring for a process that has just opened the Store, which costs
+// nothing where the server has been asked then.
+func (s *Store) FirstKeyring(ctx context.Context) (Keyring, error) {
+	if text := s.db.GreetedKeyring(); text != nil {
+		return s.KeyringOf(*text)
+	}
+	return s.Keyring(ctx)
+}
+
 // KeyringOf is Keyring for a text that was read together with something else.
 func (s *Store) KeyringOf(text string) (Keyring, error) {
 	if text == "" {
