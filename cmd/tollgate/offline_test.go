@@ -44,6 +44,9 @@ func TestStartWithoutRedis(t *testing.T) {
 	line := second.logged("quoting without redis")
 	base := "http://" + line["addr"].(string)
 	s.must(http.StatusOK, "POST", base+"/v1/quotes", "", payment).into(t, &away)
+	if ids := s.must(http.StatusOK, "GET", base+"/.well-known/jwks.json", "", "").Text; !strings.Contains(ids, `"kid":`) || strings.Contains(ids, `"d":`) {
+		t.Errorf("the keys by which it verifies tokens: %s", ids)
+	}
 	if away.Digest != before.Digest || away.AsOf == 0 || before.AsOf != 0 {
 		t.Errorf("before %+v, and while redis is away %+v", before, away)
 	}

@@ -50,15 +50,10 @@ func newSite(t *testing.T, redisURL string) *site {
 		t.Fatal(err)
 	}
 	s.public = string(public)
-	signing, err := auth.GenerateSigningKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret)
 	s.env = []string{
-		"TOLLGATE_REDIS_URL=" + redisURL, "TOLLGATE_ISSUER=" + siteIssuer, "TOLLGATE_SIGNING_KEY=" + string(signing),
-		"TOLLGATE_SECRET_KEY=" + base64.StdEncoding.EncodeToString(secret), "TOLLGATE_ADDR=127.0.0.1:0", "TOLLGATE_METRICS_ADDR=off",
+		"TOLLGATE_REDIS_URL=" + redisURL, "TOLLGATE_ISSUER=" + siteIssuer, "TOLLGATE_SECRET_KEY=" + base64.StdEncoding.EncodeToString(secret), "TOLLGATE_ADDR=127.0.0.1:0", "TOLLGATE_METRICS_ADDR=off",
 		"TOLLGATE_DRAIN_DELAY=300ms",
 	}
 	s.activate(1, `"rule:card_fee@v2", "rule:platform_fee@v1", "rule:sandbox@v1"`)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -294,11 +295,7 @@ func (k *Keyring) tell(before, after *Ring) {
 
 // add makes a key.
 func (k *Keyring) add(r *Ring, now, activeAt tollgate.Instant) error {
-	private, err := auth.GenerateSigningKey(k.Entropy)
-	if err != nil {
-		return err
-	}
-	public, id, err := auth.PublicSigningKey(private)
+	private, public, id, err := k.generate()
 	if err != nil {
 		return err
 	}
@@ -308,6 +305,19 @@ func (k *Keyring) add(r *Ring, now, activeAt tollgate.Instant) error {
 	}
 	r.Add(Key{ID: id, Public: public, Sealed: sealed, MadeAt: now, ActiveAt: activeAt})
 	return nil
+}
+
+// generate makes a key whose id is no flag of a command line.
+func (k *Keyring) generate() (private, public []byte, id string, err error) {
+	for id == "" || strings.HasPrefix(id, "-") {
+		if private, err = auth.GenerateSigningKey(k.Entropy); err != nil {
+			return nil, nil, "", err
+		}
+		if public, id, err = auth.PublicSigningKey(private); err != nil {
+			return nil, nil, "", err
+		}
+	}
+	return private, public, id, nil
 }
 
 // place is what a private key is encrypted for.

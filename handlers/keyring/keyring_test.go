@@ -283,6 +283,22 @@ func TestOneKeyOfManyProcesses(t *testing.T) {
 	}
 }
 
+// No key that is made here has an id that a command line takes for a flag: one of 64
+// would.
+func TestKeyIDsAreArguments(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.instance(0)
+	for range 300 {
+		must(t, s.keyring(0).Rotate(t.Context(), true))
+		if r := s.ring(); strings.HasPrefix(r.Keys[len(r.Keys)-1].ID, "-") {
+			t.Fatal(r.Keys[len(r.Keys)-1].ID)
+		}
+		s.pass(25 * time.Hour)
+		must(t, s.keyring(0).Maintain(t.Context()))
+	}
+}
+
 // Rotation by hand: in a day, or at once. What the key before has signed stays valid.
 func TestRotate(t *testing.T) {
 	t.Parallel()

@@ -24,8 +24,6 @@ func Command(a *cli.App) *cobra.Command {
 		Short: "Make keys, and rotate those that sign access tokens",
 		Long: `Make keys, and rotate those that sign access tokens. 'key new' needs no
 configuration.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(newCommand(a), listCommand(a), rotateCommand(a), revokeCommand(a))
 	return c
@@ -87,7 +85,8 @@ func revokeCommand(a *cli.App) *cobra.Command {
 		Long: `Take a key out that others may have. Within a second every instance refuses what it
 signed. If it was the one that signs, the next one signs at once, or a new one
 is made. Clients get new tokens by themselves; whoever keeps the key set goes on
-trusting the key until the set is read again.`,
+trusting the key until the set is read again. Two dashes come before an id that
+begins with one, which only a key from outside has.`,
 		Example: `  tollgate key revoke Iq0c3hVZ8Fa2YF0P1mJx1yqvEuJg3mZc4w6Qn8oT2kE`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -29,7 +29,7 @@ func serveCommand(a *cli.App) *cobra.Command {
 evicts. On SIGINT or SIGTERM /readyz says no first, then requests in flight
 finish; a second signal ends it at once. 'tollgate work' runs beside it.`,
 		Example: `  export TOLLGATE_REDIS_URL=redis://127.0.0.1:6379 TOLLGATE_ISSUER=https://pay.example
-  export TOLLGATE_SIGNING_KEY=.tollgate/signing.key TOLLGATE_SECRET_KEY=.tollgate/secret.key
+  export TOLLGATE_SECRET_KEY=.tollgate/secret.key
   tollgate serve --addr 127.0.0.1:8080`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
