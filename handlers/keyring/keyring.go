@@ -99,13 +99,17 @@ func isDamaged(err error) bool {
 }
 
 // Follow takes over a document that was just read, as Redis has it; it is called each
-// second. It goes on with the keys that it has where the document is damaged.
+// second. Where Redis has lost it, or changes of it, or it is damaged, the one that this
+// instance knows is put back: no token ends by that, and no key that was revoked is back.
 func (k *Keyring) Follow(ctx context.Context, text string) {
 	found, err := k.Store.KeyringOf(text)
 	if err == nil {
 		err = k.take(found)
 	}
-	if err == nil && k.wants() {
+	if isDamaged(err) && k.knows() {
+		k.Log.Error("signing keys are put back", "error", err)
+		err = k.changeFrom(ctx, k.Store.Keyring, true, k.keep)
+	} else if err == nil && k.wants(found.JSON) {
 		err = k.change(ctx, k.keep)
 	}
 	k.mu.Lock()
@@ -128,12 +132,12 @@ func (k *Keyring) take(found stored.Keyring) error {
 		return nil
 	}
 	ring, err := parse(found)
-	if err != nil {
+	if err != nil || ring.behind(&k.ring) {
 		return err
 	}
 	keys, err := k.keysOf(&ring)
 	switch {
-	case errors.Is(err, errNone): // it was lost, or the last key revoked: others are made
+	case errors.Is(err, errNone): // another one is made
 	case err != nil:
 		return err
 	case k.keys == nil:
@@ -145,12 +149,20 @@ func (k *Keyring) take(found stored.Keyring) error {
 	return nil
 }
 
-// wants reports whether this instance has something to write into the document.
-func (k *Keyring) wants() bool {
+// knows reports whether this instance has read a document.
+func (k *Keyring) knows() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.text != ""
+}
+
+// wants reports whether this instance has something to write into a document that it has
+// just seen.
+func (k *Keyring) wants(document string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	ring := k.ring.clone()
-	return k.see(&ring, tollgate.At(k.Clock())) || k.first(&ring)
+	return document != k.text || k.see(&ring, tollgate.At(k.Clock())) || k.first(&ring)
 }
 
 // see puts the keys that this process was given into a document.
@@ -170,6 +182,12 @@ func (k *Keyring) first(r *Ring) bool {
 
 // keep decides what an instance has to write.
 func (k *Keyring) keep(r *Ring, now tollgate.Instant) error {
+	k.mu.Lock()
+	if r.behind(&k.ring) {
+		k.Log.Warn("signing keys are put back", "changes", len(k.ring.Changes)) // Redis has lost them
+		*r = k.ring.clone()
+	}
+	k.mu.Unlock()
 	r.Trim(now)
 	k.see(r, now)
 	if k.first(r) {

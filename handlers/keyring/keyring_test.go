@@ -32,7 +32,19 @@ type site struct {
 	vault *tollgate.Vault
 	mu    sync.Mutex
 	time  time.Time
-	log   bytes.Buffer
+	log   buffer
+}
+
+// buffer is what was logged.
+type buffer struct {
+	sync.Mutex
+	bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.Lock()
+	defer b.Unlock()
+	return b.Buffer.Write(p)
 }
 
 func newSite(t *testing.T) *site {
@@ -446,24 +458,52 @@ func TestRevokeBesideKeysFromOutside(t *testing.T) {
 	}
 }
 
-// Keys that Redis has lost, or that are damaged, cost nobody a token before there are
-// others.
-func TestKeysAreLostOrDamaged(t *testing.T) {
+// What Redis has lost, or what is damaged, an instance that knows it puts back: no token
+// ends, and what was revoked stays revoked.
+func TestKeysArePutBack(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	a := s.instance(0)
-	first := a.signedBy(a.token())
-
-	text := s.text()
-	a.Follow(t.Context(), strings.Replace(text, first[:8], "AAAAAAAA", 1))
-	if id := a.signedBy(a.token()); id != first {
-		t.Errorf("%s signs", id)
+	a, b := s.instance(0), s.instance(0)
+	before := s.text()
+	must(t, s.keyring(0).Rotate(t.Context(), true))
+	revoked := s.ring().Keys[0].ID
+	must(t, s.keyring(0).Revoke(t.Context(), revoked))
+	a.follow()
+	b.follow()
+	token, known := a.token(), s.ring()
+	damaged := strings.Replace(s.text(), known.Keys[0].ID[:8], "AAAAAAAA", 1)
+	for name, text := range map[string]string{"lost": "", "an earlier one": before, "damaged": damaged} {
+		must(t, s.store.Redis.Set(t.Context(), rediskv.KeyringKey, text, 0).Err())
+		if text == "" {
+			must(t, s.store.Redis.Del(t.Context(), rediskv.KeyringKey).Err())
+		}
+		s.log.Reset()
+		a.Follow(t.Context(), text)
+		b.Follow(t.Context(), text)
+		is := s.ring()
+		if len(is.Keys) != 1 || is.Keys[0].ID != known.Keys[0].ID || !is.IsRevoked(revoked) {
+			t.Errorf("%s: %+v, not %+v", name, is, known)
+		}
+		for _, i := range []*instance{a, b} {
+			i.follow()
+			if i.signedBy(token) != known.Keys[0].ID || i.signedBy(i.token()) != known.Keys[0].ID {
+				t.Errorf("%s: another key signs", name)
+			}
+		}
+		if !strings.Contains(s.log.String(), "put back") {
+			t.Errorf("%s: nobody is told: %s", name, s.log.String())
+		}
 	}
-	if !strings.Contains(s.log.String(), "damaged") {
-		t.Errorf("nobody is told: %s", s.log.String())
-	}
+}
 
-	must(t, s.store.Redis.Set(t.Context(), rediskv.KeyringKey, strings.Replace(text, first[:8], "AAAAAAAA", 1), 0).Err())
+// Where nobody knows better, damaged keys are not taken for good ones, and an operator
+// begins anew.
+func TestDamagedKeysAtAStart(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	first := s.instance(0)
+	id := first.signedBy(first.token())
+	must(t, s.store.Redis.Set(t.Context(), rediskv.KeyringKey, strings.Replace(s.text(), id[:8], "AAAAAAAA", 1), 0).Err())
 	if _, err := s.keyring(0).Open(t.Context()); err == nil || !strings.Contains(err.Error(), string(tollgate.CodeRecordDamaged)) {
 		t.Errorf("an instance starts with damaged keys: %v", err)
 	}
@@ -472,20 +512,19 @@ func TestKeysAreLostOrDamaged(t *testing.T) {
 	if id := given.signedBy(given.token()); id != ownID {
 		t.Errorf("%s signs", id)
 	}
+	damaged, err := s.store.Redis.Get(t.Context(), rediskv.KeyringKey).Result()
+	must(t, err)
+	given.Follow(t.Context(), damaged)
+	if is, err := s.store.Redis.Get(t.Context(), rediskv.KeyringKey).Result(); err != nil || is != damaged {
+		t.Errorf("who knows nothing has written over it: %s, %v", is, err)
+	}
 	if err := s.keyring(0).Rotate(t.Context(), false); err == nil {
 		t.Error("a damaged document is taken for a good one")
 	}
 	must(t, s.keyring(0).Rotate(t.Context(), true))
-	a.follow()
-	second := a.signedBy(a.token())
-	if second == first || len(s.ring().Keys) != 1 {
-		t.Errorf("%s signs on", second)
-	}
-
-	must(t, s.store.Redis.Del(t.Context(), rediskv.KeyringKey).Err())
-	a.Follow(t.Context(), "")
-	if id := a.signedBy(a.token()); id == second || len(s.ring().Keys) != 1 {
-		t.Errorf("%s signs on, of %+v", id, s.ring().Keys)
+	again := s.instance(0)
+	if by := again.signedBy(again.token()); by == id || len(s.ring().Keys) != 1 {
+		t.Errorf("%s signs on", by)
 	}
 }
 

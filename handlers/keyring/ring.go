@@ -189,6 +189,15 @@ func (r *Ring) IsRevoked(id string) bool {
 	return slices.ContainsFunc(r.Revoked, func(k Revoked) bool { return k.ID == id })
 }
 
+// behind reports whether a document is one that was there before a known one: Redis has
+// lost the changes since, or everything.
+func (r *Ring) behind(known *Ring) bool {
+	if len(r.Changes) == 0 {
+		return len(known.Changes) > 0
+	}
+	return slices.Index(known.Changes, r.Changes[0]) > 0
+}
+
 // Signs reports whether anybody has a key to sign with.
 func (r *Ring) Signs() bool { return len(r.Keys)+len(r.External) > 0 }
 

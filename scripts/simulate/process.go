@@ -17,7 +17,7 @@ import (
 )
 
 // keys are what all processes share.
-type keys struct{ signing, secret []byte }
+type keys struct{ secret []byte }
 
 const issuer = "https://pay.simulated.example"
 
@@ -133,7 +133,7 @@ func serve(ctx context.Context, p *process) error {
 	}
 	defer s.Close()
 	api, err := service.New(ctx, s, service.Options{
-		Issuer: issuer, SigningKeys: [][]byte{p.world.keys.signing}, SecretKey: p.world.keys.secret, Entropy: p.entropy, Clock: p.clock,
+		Issuer: issuer, SecretKey: p.world.keys.secret, Entropy: p.entropy, Clock: p.clock,
 		Development: true, Log: p.log(),
 	})
 	if err != nil {

@@ -62,10 +62,6 @@ func newWorld(plan Plan) (*world, error) {
 	x.wire.back, x.wire.trouble.redisAhead = x.wentBack, plan.Ahead
 	x.ctx, x.stop = context.WithCancel(context.Background())
 	from := x.wire.chance.entropy("keys")
-	var err error
-	if x.keys.signing, err = auth.GenerateSigningKey(from); err != nil {
-		return nil, err
-	}
 	x.keys.secret = make([]byte, 32)
 	_, _ = from.Read(x.keys.secret)
 	return x, nil
