@@ -60,7 +60,7 @@ func startBench(b *testing.B, redisURL string) *benched {
 	_, err = redistest.Provision(b.Context(), store, config, false)
 	check(err)
 	s, err := handlers.New(handlers.Config{
-		Store: store, Rules: rules, Keys: keys, IssuerURL: issuer, CursorKey: [32]byte{1}, Clock: time.Now, Vault: newVault(b), Entropy: rand.Reader, Examine: wasm.Examine,
+		Store: store, Rules: rules, Keys: keys, IssuerURL: issuer, Clock: time.Now, Vault: newVault(b), Entropy: rand.Reader, Examine: wasm.Examine,
 		Log: slog.New(slog.NewJSONHandler(io.Discard, nil)),
 	})
 	check(err)

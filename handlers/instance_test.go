@@ -87,8 +87,7 @@ func startWith(t *testing.T, o rediskv.Options) *instance {
 		t.Fatal(err)
 	}
 	i.handler, err = handlers.New(handlers.Config{
-		Store: store, Rules: rules, Keys: keys, IssuerURL: issuer, CursorKey: [32]byte{1},
-		Clock: func() time.Time {
+		Store: store, Rules: rules, Keys: keys, IssuerURL: issuer, Clock: func() time.Time {
 			if tick := i.tick.Load(); tick != nil {
 				(*tick)()
 			}

@@ -24,8 +24,10 @@ import (
 	"tollgate/handlers/input"
 	"tollgate/handlers/problem"
 	"tollgate/handlers/rulesync"
+	"tollgate/handlers/secret"
 	"tollgate/handlers/shadow"
 	"tollgate/handlers/share"
+	"tollgate/rediskv/instances"
 	"tollgate/rediskv/store"
 	"tollgate/wasm"
 )
@@ -54,12 +56,11 @@ type Config struct {
 	Store *store.Store
 	Rules *wasm.Engine
 	Keys  *auth.Keys
-	// Keyring is told each second of the keys as they are in Redis; nil: nobody is.
-	Keyring   func(ctx context.Context, text string)
-	IssuerURL string          // iss and aud of tokens, aud of assertions, base of the metadata's URLs
-	CursorKey [32]byte        // the same on every instance, so that a cursor works on all
-	Vault     *tollgate.Vault // the same on every instance and in the worker
-	Entropy   io.Reader       // read by one goroutine at a time
+	// Follow is told each second of the keys as they are in Redis; nil: nobody is.
+	Follow    func(ctx context.Context, instance string, found instances.Look)
+	IssuerURL string        // iss and aud of tokens, aud of assertions, base of the metadata's URLs
+	Vault     *secret.Vault // the same on every instance and in the worker
+	Entropy   io.Reader     // read by one goroutine at a time
 	Clock     func() time.Time
 	Log       *slog.Logger
 	Observer  Observer
@@ -92,7 +93,7 @@ type Server struct {
 	issuer   *auth.Issuer
 	verifier *auth.Verifier
 	cursors  *input.Cursors
-	vault    *tollgate.Vault
+	vault    *secret.Vault
 	entropy  *entropy
 	clock    func() time.Time
 	wall     func() time.Time
@@ -146,15 +147,13 @@ func New(c Config) (*Server, error) {
 	if s.verifier, err = auth.NewVerifier(c.Keys, c.IssuerURL, cachedTokens, c.Wall); err != nil {
 		return nil, fmt.Errorf("handlers: %w", err)
 	}
-	if s.cursors, err = input.NewCursors(c.CursorKey); err != nil {
-		return nil, fmt.Errorf("handlers: cursors: %w", err)
-	}
+	s.cursors = &input.Cursors{Vault: c.Vault}
 	if s.builtin, err = wasm.BuiltinRefs(); err != nil {
 		return nil, fmt.Errorf("handlers: %w", err)
 	}
 	s.sync = rulesync.New(rulesync.Config{
 		Store: s.store, Engine: s.rules, Instance: s.store.NewID(tollgate.PrefixInstance), Compiling: s.shares.compiling, Clock: s.clock, Wall: s.wall,
-		Log: s.log, Builtin: s.builtin, Keyring: c.Keyring,
+		Log: s.log, Builtin: s.builtin, Keys: c.Follow,
 	})
 	s.shadows = shadow.New(s.sync)
 	if err := s.describe(c.IssuerURL, c.Aliases); err != nil {

@@ -44,7 +44,7 @@ func TestRoundTripsOfAStart(t *testing.T) {
 			g, err := service.Inspect(t.Context(), store, slog.New(slog.DiscardHandler))
 			must(t, g, err)
 			s, err := service.New(t.Context(), store, service.Options{
-				Issuer: issuer, SecretKey: bytes.Repeat([]byte{7}, 32), Entropy: rand.Reader, Clock: w.service,
+				Issuer: issuer, SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, Entropy: rand.Reader, Clock: w.service,
 			})
 			must(t, s, err)
 			defer s.Close(t.Context())

@@ -9,14 +9,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
+	"tollgate/handlers/secret"
 	"tollgate/rediskv/webhooks"
 )
 
 // newVault is the vault of every test: one key, so that all can open what one
 // has sealed.
-func newVault(t testing.TB) *tollgate.Vault {
+func newVault(t testing.TB) *secret.Vault {
 	t.Helper()
-	v, err := tollgate.NewVault(make([]byte, 32), "webhooks")
+	v, err := secret.NewVault(make([]byte, 32))
 	return must(t, v, err)
 }
 

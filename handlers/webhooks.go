@@ -73,7 +73,7 @@ func (s *Server) webhookAccounts(c *call, named []string) ([]string, error) {
 
 // webhookKeys makes the keys of endpoints.
 func (s *Server) webhookKeys() tollgate.WebhookKeys {
-	return tollgate.WebhookKeys{Vault: s.vault, Entropy: s.entropy}
+	return tollgate.WebhookKeys{Seal: s.seal, Entropy: s.entropy}
 }
 
 // listWebhooks lists the endpoints that the grant reaches, the oldest first.
@@ -271,7 +271,7 @@ func (s *Server) commitWebhook(c *call, idem rediskv.Idempotency, ch *tollgate.W
 		if err != nil {
 			return nil, err
 		}
-		if kept.Body, err = s.vault.Seal(s.entropy, answerPlace(idem), body); err != nil {
+		if kept.Body, err = s.seal(answerPlace(idem), body); err != nil {
 			return nil, err
 		}
 	}
@@ -283,6 +283,11 @@ func (s *Server) commitWebhook(c *call, idem rediskv.Idempotency, ch *tollgate.W
 		result.Body = plain.Body
 	}
 	return s.answered(c, idem, result)
+}
+
+// seal encrypts a secret for its place.
+func (s *Server) seal(place string, text []byte) ([]byte, error) {
+	return s.vault.Seal(s.entropy, place, text)
 }
 
 // openAnswer is the body of a kept answer; an old one had a secret.

@@ -152,7 +152,7 @@ func (w *world) serveWith(changes ...func(*handlers.Config)) {
 // config is that of a server on the world's store.
 func (w *world) config() handlers.Config {
 	return handlers.Config{
-		Store: w.store, Rules: w.rules, Keys: w.keys, IssuerURL: issuer, CursorKey: [32]byte{7}, Clock: w.service, Wall: w.now, Vault: newVault(w.t), Entropy: rand.Reader, Examine: wasm.Examine,
+		Store: w.store, Rules: w.rules, Keys: w.keys, IssuerURL: issuer, Clock: w.service, Wall: w.now, Vault: newVault(w.t), Entropy: rand.Reader, Examine: wasm.Examine,
 		Log: slog.New(slog.NewJSONHandler(w.log, nil)), Advance: w.sandbox, Observer: w.observed,
 	}
 }

@@ -250,7 +250,8 @@ func Bare(ctx context.Context, o Options) (*DB, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	partitions, _ := strconv.Atoi(meta["partitions"])
-	s.spaces, s.seal = spacesOf(max(1, min(cmp.Or(partitions, defaultPartitions), maxPartitions))), meta["seal"]
+	s.spaces = spacesOf(max(1, min(cmp.Or(partitions, defaultPartitions), maxPartitions)))
+	s.Sealed(meta[SealField])
 	return s, nil
 }
 

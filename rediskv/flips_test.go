@@ -14,6 +14,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/checks"
 	"tollgate/rediskv/consistency"
+	"tollgate/rediskv/keyring"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/rules"
@@ -54,6 +55,7 @@ func oneOfEach(t *testing.T) *fixture {
 	f.mustSettle(t)
 	f.rename(t) // the revisions of some are higher than 1
 	f.rekey(t, "chg_1")
+	must(t, f.SaySecrets(t.Context(), "wrk_1", keyring.Secrets{Has: []string{"a"}, Uses: "a", SaidAt: f.Now()}))
 	return f
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"tollgate"
 	"tollgate/rediskv"
@@ -40,6 +41,28 @@ func TestKeyringIsReplacedByOne(t *testing.T) {
 	}
 	if is, err := f.Keyring(t.Context()); err != nil || is != was {
 		t.Errorf("%+v, %v; was %+v", is, err, was)
+	}
+}
+
+// What processes say of their secret keys is known while they live, and no longer than
+// some minutes after.
+func TestKnownSecrets(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	now := f.Now()
+	for name, ago := range map[string]time.Duration{"wrk_1": 0, "wrk_2": 2 * time.Minute, "wrk_3": 4 * time.Minute, "wrk_4": 0} {
+		must(t, f.SaySecrets(t.Context(), name, keyring.Secrets{Has: []string{"b", "a"}, Uses: "a", SaidAt: now.Add(-ago)}))
+	}
+	must(t, f.ForgetSecrets(t.Context(), "wrk_4"))
+	for range 2 {
+		known, err := f.KnownSecrets(t.Context(), now)
+		must(t, err)
+		if len(known) != 2 || known["wrk_1"].Uses != "a" || len(known["wrk_2"].Has) != 2 {
+			t.Errorf("%+v", known)
+		}
+	}
+	if known, err := f.KnownSecrets(t.Context(), now.Add(-time.Hour)); err != nil || len(known) != 2 {
+		t.Errorf("the dead one is kept: %+v, %v", known, err)
 	}
 }
 
@@ -78,5 +101,8 @@ var keyringResends = []resend{
 		return func(through *fixture) error {
 			return through.ReplaceKeyring(t.Context(), "chg_1", keyring.Keyring{}, `{"changes":["chg_1"]}`)
 		}, func() { f.rekey(t, "chg_2") }
+	}},
+	{"replace_seal", "a secret key is rotated", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		return func(through *fixture) error { return through.ReplaceSeal(t.Context(), "", "seal", f.Now()) }, func() {}
 	}},
 }

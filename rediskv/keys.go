@@ -17,13 +17,14 @@ const (
 
 // Keys outside every partition.
 const (
-	MetaKey       = "tollgate:meta"      // hash: partitions; seal, made with the secret key of all processes; restoring and what else package backup says
+	MetaKey       = "tollgate:meta"      // hash: partitions; seal, made with the secret key of all processes, and sealed_at, since when it is this one; restoring and what else package backup says
 	SandboxKey    = "tollgate:sandbox"   // hash: secrets of `tollgate dev` on a real Redis; ahead, its clock in milliseconds
 	ConfigChannel = "tollgate:config"    // channel: organizations whose configuration changed
 	EventsChannel = "tollgate:events"    // channel: logs, by their key, that have something new and that somebody waits for
 	WorkChannel   = "tollgate:work"      // channel: queues of partitions, by their key, in which something falls due sooner; prelude.lua names it
 	HeartbeatKey  = "tollgate:heartbeat" // string: the primary's clock in milliseconds, that instances can write, and for its replicas
 	InstancesKey  = "tollgate:instances" // set: instances of the API, living or dead
+	SecretsKey    = "tollgate:secrets"   // hash: by process which secret keys it has, JSON
 	KeyringKey    = "tollgate:keys"      // string: the keys that sign access tokens, JSON; private halves are encrypted
 )
 

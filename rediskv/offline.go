@@ -42,7 +42,8 @@ func Offline(o Options, kept Keeper, partitions int, seal string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.kept, s.spaces, s.seal = kept, spacesOf(partitions), seal
+	s.kept, s.spaces = kept, spacesOf(partitions)
+	s.Sealed(seal)
 	s.Doubt()
 	return s, nil
 }
@@ -143,6 +144,3 @@ func (s *DB) EachNoted(each func(Noted)) {
 // Confirmed is when the configuration in the cache was last known to be current, but
 // for what is known not to be.
 func (s *DB) Confirmed() time.Time { return time.Unix(0, s.Cache.confirmed.Load()) }
-
-// Recorded is what this Redis is known by: its number of partitions, and its seal.
-func (s *DB) Recorded() (partitions int, seal string) { return len(s.spaces), s.seal }

@@ -2,15 +2,33 @@ package rediskv
 
 import "context"
 
+// SealField of MetaKey is a seal, made with the secret key of all processes.
+const SealField = "seal"
+
 // OnceSealed keeps the first seal that a process makes with its secret key, and
-// returns what is kept: who cannot open that has another key than the others.
+// returns what is kept: it is known when the Store is opened.
 func (s *DB) OnceSealed(ctx context.Context, candidate []byte) (kept []byte, err error) {
-	if s.seal != "" {
-		return []byte(s.seal), nil
+	if known := s.seal.Load(); known != nil && *known != "" {
+		return []byte(*known), nil
 	}
-	kept, err = s.Once(ctx, MetaKey, "seal", candidate)
-	s.seal = string(kept)
+	kept, err = s.Once(ctx, MetaKey, SealField, candidate)
+	s.Sealed(string(kept))
 	return kept, err
+}
+
+// Sealed remembers the seal as it was read later.
+func (s *DB) Sealed(seal string) {
+	if seal != "" {
+		s.seal.Store(&seal)
+	}
+}
+
+// Recorded is what this Redis is known by: its number of partitions, and its seal.
+func (s *DB) Recorded() (partitions int, seal string) {
+	if known := s.seal.Load(); known != nil {
+		seal = *known
+	}
+	return len(s.spaces), seal
 }
 
 // Once keeps the first candidate of a field of the hash at a key, and returns what is kept.

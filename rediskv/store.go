@@ -119,7 +119,7 @@ type DB struct {
 	spaces       []Space    // by partition
 	facts        peer.Facts // as they were when the Store was opened; nil of a cluster
 	connections  *peer.Connections
-	seal         string // that was found then
+	seal         atomic.Pointer[string] // as it was last read
 	keyring      *string
 	layout       atomic.Int32
 	Timeout      time.Duration
@@ -244,7 +244,8 @@ func (s *DB) prepare(ctx context.Context, want, first int, said greeting) (err e
 	if want != 0 && want != recorded {
 		return fmt.Errorf("partitions: this Redis was set up with %d, not %d; the number cannot change", recorded, want)
 	}
-	s.spaces, s.seal = spacesOf(recorded), said.meta["seal"]
+	s.spaces = spacesOf(recorded)
+	s.Sealed(said.meta[SealField])
 	s.setLayout(said.meta[layoutField])
 	scripts, err := s.loadScripts(ctx, said.scripts)
 	if err != nil {

@@ -18,6 +18,7 @@ var without = []struct{ key, why string }{
 	{`tollgate:denied:.*`, "counts refusals for metrics, for 30 days"},
 	{`tollgate:heartbeat|heartbeat`, "the clock of Redis' primary; it is written again each second"},
 	{`tollgate:instances`, "names instances, each of which is a record of its own that expires"},
+	{`tollgate:secrets`, "what living processes say of their secret keys, again and again"},
 	// Of a partition: queues, which check compares with the objects both ways, and by
 	// which an object falls due that is then read itself. The agenda reads these and has
 	// no keys of its own.

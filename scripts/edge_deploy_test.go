@@ -13,7 +13,7 @@ import (
 )
 
 // secretSettings never stand in a file.
-var secretSettings = []string{"TOLLGATE_REDIS_URL", "TOLLGATE_SECRET_KEY", "TOLLGATE_SIGNING_KEY"}
+var secretSettings = []string{"TOLLGATE_REDIS_URL", "TOLLGATE_SECRET_KEY", "TOLLGATE_SECRET_KEY_PREVIOUS", "TOLLGATE_SIGNING_KEY"}
 
 // edgeSettings are the bindings of an object that come from the environment.
 func edgeSettings(t *testing.T) (names []string) {

@@ -52,9 +52,17 @@ func start(ctx context.Context, p *host.Program) error {
 		return fmt.Errorf("TOLLGATE_LOG_LEVEL: %w", err)
 	}
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	secret, err := base64.StdEncoding.DecodeString(strings.TrimSpace(setting("SECRET_KEY")))
-	if err != nil || len(secret) != 32 {
-		return errors.New("TOLLGATE_SECRET_KEY is not 32 bytes in base64")
+	var secrets [][]byte
+	for _, name := range []string{"SECRET_KEY", "SECRET_KEY_PREVIOUS"} {
+		text := strings.TrimSpace(setting(name))
+		key, err := base64.StdEncoding.DecodeString(text)
+		switch {
+		case text == "" && len(secrets) > 0:
+		case err != nil || len(key) != 32:
+			return fmt.Errorf("TOLLGATE_%s is not 32 bytes in base64", name)
+		default:
+			secrets = append(secrets, key)
+		}
 	}
 	keys, err := signingKeys(setting("SIGNING_KEY"))
 	if err != nil {
@@ -75,7 +83,7 @@ func start(ctx context.Context, p *host.Program) error {
 		return err
 	}
 	s, err := service.New(ctx, store, service.Options{
-		Issuer: setting("ISSUER"), SigningKeys: keys, SecretKey: secret, Entropy: rand.Reader, Clock: time.Now, Log: log,
+		Issuer: setting("ISSUER"), SigningKeys: keys, SecretKeys: secrets, Entropy: rand.Reader, Clock: time.Now, Log: log,
 	})
 	if err != nil {
 		return err

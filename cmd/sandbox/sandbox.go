@@ -72,7 +72,7 @@ func Start(ctx context.Context, o Options) (*Sandbox, error) {
 		return nil, errors.Join(err, store.Close())
 	}
 	s.Service, err = service.New(ctx, store, service.Options{
-		Issuer: o.URL, SigningKeys: [][]byte{s.Secrets.SigningKey}, SecretKey: s.Secrets.SecretKey, Entropy: o.Entropy, Clock: o.Clock,
+		Issuer: o.URL, SigningKeys: [][]byte{s.Secrets.SigningKey}, SecretKeys: [][]byte{s.Secrets.SecretKey}, Entropy: o.Entropy, Clock: o.Clock,
 		Sandbox: clock, Development: true, Log: o.Log,
 	})
 	if err != nil {

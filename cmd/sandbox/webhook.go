@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"tollgate"
+	"tollgate/handlers/secret"
 	"tollgate/rediskv"
 	"tollgate/rediskv/store"
 )
@@ -13,7 +14,7 @@ import (
 // Endpoint is the demonstration's webhook endpoint.
 type Endpoint struct {
 	Store   *store.Store
-	Vault   *tollgate.Vault
+	Vault   *secret.Vault
 	Entropy io.Reader
 }
 
@@ -72,7 +73,9 @@ func (e *Endpoint) move(ctx context.Context, caller rediskv.Caller, w tollgate.S
 }
 
 func (e *Endpoint) keys() tollgate.WebhookKeys {
-	return tollgate.WebhookKeys{Vault: e.Vault, Entropy: e.Entropy}
+	return tollgate.WebhookKeys{Entropy: e.Entropy, Seal: func(place string, text []byte) ([]byte, error) {
+		return e.Vault.Seal(e.Entropy, place, text)
+	}}
 }
 
 // Keys are the texts of the endpoint's keys that sign now, at least one, the

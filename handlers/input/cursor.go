@@ -1,31 +1,18 @@
 package input
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
 	"encoding/base64"
 	"maps"
 
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/handlers/secret"
 )
 
 // Cursors makes cursors that only this service can read or make: a client
 // learns nothing of positions and can change nothing (interface §4).
-type Cursors struct{ aead cipher.AEAD }
-
-// NewCursors takes the key that all instances share. Nonces are random, 96
-// bits of them, which is good for 2^32 cursors under one key (NIST SP 800-38D
-// §8.3).
-func NewCursors(key [32]byte) (*Cursors, error) {
-	block, err := aes.NewCipher(key[:])
-	if err != nil {
-		return nil, err
-	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
-	return &Cursors{aead}, err
-}
+type Cursors struct{ Vault *secret.Vault }
 
 // cursor is where a listing goes on: filters, direction and position. P is the
 // position of that kind of listing.
@@ -47,7 +34,7 @@ func sealCursor[P any](s *Cursors, of listing, c cursor[P]) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return cursorText.EncodeToString(s.aead.Seal(nil, nil, text, of.bound())), nil
+	return cursorText.EncodeToString(s.Vault.SealCursor(text, of.bound())), nil
 }
 
 // openCursor reads what sealCursor printed for the same listing and
@@ -57,7 +44,7 @@ func openCursor[P any](s *Cursors, of listing, text string) (c cursor[P], err er
 	if err != nil || cursorText.EncodeToString(sealed) != text { // the decoder skips line breaks
 		return c, cursorInvalid(err)
 	}
-	plain, err := s.aead.Open(nil, nil, sealed, of.bound())
+	plain, err := s.Vault.OpenCursor(sealed, of.bound())
 	if err != nil {
 		return c, cursorInvalid(err)
 	}

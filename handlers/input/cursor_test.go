@@ -6,17 +6,18 @@ import (
 	"testing"
 
 	"tollgate"
+	"tollgate/handlers/secret"
 )
 
 var transactions = listing{"/v1/transactions", "org_1"}
 
 func newCursors(t testing.TB, key byte) *Cursors {
 	t.Helper()
-	c, err := NewCursors([32]byte{key})
+	v, err := secret.NewVault(append(make([]byte, 31), key))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return &Cursors{Vault: v}
 }
 
 func TestCursor(t *testing.T) {

@@ -1,6 +1,7 @@
 package keyring
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/secret"
 	"tollgate/rediskv"
 	stored "tollgate/rediskv/keyring"
 	"tollgate/rediskv/store"
@@ -27,7 +29,7 @@ const attempts = 20
 // Config is what a Keyring works with; Log and External may be nil.
 type Config struct {
 	Store    *store.Store
-	Vault    *tollgate.Vault
+	Vault    *secret.Vault
 	Entropy  io.Reader        // safe for concurrent use
 	Clock    func() time.Time // real time, by which tokens live
 	Log      *slog.Logger
@@ -42,11 +44,12 @@ type Keyring struct {
 
 	opened bool // this is an instance, which signs and verifies
 
-	mu   sync.Mutex
-	keys *auth.Keys
-	text string // the document that keys are made of
-	ring Ring   // the same
-	said string // what was logged last
+	mu      sync.Mutex
+	secrets stored.Secrets // as it was last said
+	keys    *auth.Keys
+	text    string // the document that keys are made of
+	ring    Ring   // the same
+	said    string // what was logged last
 }
 
 // New checks a configuration.
@@ -98,10 +101,11 @@ func isDamaged(err error) bool {
 	return ok && e.Code == tollgate.CodeRecordDamaged
 }
 
-// Follow takes over a document that was just read, as Redis has it; it is called each
-// second. Where Redis has lost it, or changes of it, or it is damaged, the one that this
+// Follow takes over a document and a seal that were just read, as Redis has them; it is
+// called each second. process is the name of this one. Where Redis has lost it, or changes of it, or it is damaged, the one that this
 // instance knows is put back: no token ends by that, and no key that was revoked is back.
-func (k *Keyring) Follow(ctx context.Context, text string) {
+func (k *Keyring) Follow(ctx context.Context, process, text, seal string) {
+	attended := k.attend(ctx, process, seal)
 	found, err := k.Store.KeyringOf(text)
 	if err == nil {
 		err = k.take(found)
@@ -112,6 +116,7 @@ func (k *Keyring) Follow(ctx context.Context, text string) {
 	} else if err == nil && k.wants(found.JSON) {
 		err = k.change(ctx, k.keep)
 	}
+	err = cmp.Or(err, attended)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	said := ""

@@ -17,6 +17,7 @@ import (
 	"tollgate"
 	"tollgate/handlers/auth"
 	"tollgate/handlers/keyring"
+	"tollgate/handlers/secret"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/store"
@@ -29,10 +30,12 @@ const issuer = "https://pay.example"
 type site struct {
 	*testing.T
 	store *store.Store
-	vault *tollgate.Vault
-	mu    sync.Mutex
-	time  time.Time
-	log   buffer
+	vault *secret.Vault
+
+	organization string
+	mu           sync.Mutex
+	time         time.Time
+	log          buffer
 }
 
 // buffer is what was logged.
@@ -50,14 +53,20 @@ func (b *buffer) Write(p []byte) (int, error) {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{T: t, time: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
-	s.store = testkit.Open(t, rediskv.Options{URL: redistest.URL(t), Clock: s.now})
+	shop := testkit.NewShop(t, rediskv.Options{URL: redistest.URL(t), Rules: []tollgate.RuleRef{testkit.CardFee}}, testkit.NewClock(), nil)
+	s.organization = shop.Config.Organization.ID
+	s.store = testkit.Open(t, rediskv.Options{URL: shop.URL, Clock: s.now})
 	s.vault = vault(t, 1)
 	return s
 }
 
-func vault(t *testing.T, secret byte) *tollgate.Vault {
+func vault(t *testing.T, keys ...byte) *secret.Vault {
 	t.Helper()
-	v, err := tollgate.NewVault(bytes.Repeat([]byte{secret}, 32), "webhooks")
+	var secrets [][]byte
+	for _, k := range keys {
+		secrets = append(secrets, bytes.Repeat([]byte{k}, secret.Size))
+	}
+	v, err := secret.NewVault(secrets...)
 	must(t, err)
 	return v
 }
@@ -129,7 +138,7 @@ func (s *site) instance(off time.Duration, external ...[]byte) *instance {
 
 func (i *instance) now() time.Time { return i.site.now().Add(i.off) }
 
-func (i *instance) follow() { i.Follow(i.site.Context(), i.site.text()) }
+func (i *instance) follow() { i.Follow(i.site.Context(), "ins_1", i.site.text(), "") }
 
 func (i *instance) token() string {
 	i.site.Helper()
@@ -478,8 +487,8 @@ func TestKeysArePutBack(t *testing.T) {
 			must(t, s.store.Redis.Del(t.Context(), rediskv.KeyringKey).Err())
 		}
 		s.log.Reset()
-		a.Follow(t.Context(), text)
-		b.Follow(t.Context(), text)
+		a.Follow(t.Context(), "ins_1", text, "")
+		b.Follow(t.Context(), "ins_1", text, "")
 		is := s.ring()
 		if len(is.Keys) != 1 || is.Keys[0].ID != known.Keys[0].ID || !is.IsRevoked(revoked) {
 			t.Errorf("%s: %+v, not %+v", name, is, known)
@@ -514,7 +523,7 @@ func TestDamagedKeysAtAStart(t *testing.T) {
 	}
 	damaged, err := s.store.Redis.Get(t.Context(), rediskv.KeyringKey).Result()
 	must(t, err)
-	given.Follow(t.Context(), damaged)
+	given.Follow(t.Context(), "ins_1", damaged, "")
 	if is, err := s.store.Redis.Get(t.Context(), rediskv.KeyringKey).Result(); err != nil || is != damaged {
 		t.Errorf("who knows nothing has written over it: %s, %v", is, err)
 	}

@@ -41,7 +41,7 @@ type Config struct {
 	Wall      func() time.Time
 	Log       *slog.Logger
 	Builtin   []tollgate.RuleRef
-	Keyring   func(ctx context.Context, text string) // told of the signing keys at each look; nil: nobody is
+	Keys      func(ctx context.Context, instance string, found instances.Look) // told of each look; nil: nobody is
 }
 
 // Sync keeps the rules that an instance must have: those that come with the
@@ -134,8 +134,8 @@ func (s *Sync) follow(ctx context.Context, seen instances.Changes, look bool) (i
 			s.mark(seen)
 			s.expect(found.Upcoming)
 			s.told(state)
-			if s.Keyring != nil {
-				s.Keyring(ctx, found.Keyring)
+			if s.Keys != nil {
+				s.Keys(ctx, s.Instance, found)
 			}
 		}
 	}

@@ -4,8 +4,6 @@ package service
 
 import (
 	"context"
-	"crypto/hkdf"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +14,8 @@ import (
 	"tollgate"
 	"tollgate/handlers"
 	"tollgate/handlers/keyring"
+	"tollgate/handlers/secret"
+	"tollgate/rediskv/instances"
 	"tollgate/rediskv/store"
 	"tollgate/wasm"
 )
@@ -27,12 +27,12 @@ type Observer interface {
 	ShadowRule(rule tollgate.RuleRef, took time.Duration, err error)
 }
 
-// Options configure a Service. Issuer, SecretKey, Entropy and Clock are required.
+// Options configure a Service. Issuer, SecretKeys, Entropy and Clock are required.
 type Options struct {
 	Issuer      string
 	Aliases     []string // other names of the issuer, of a sandbox
 	SigningKeys [][]byte // private JWKs; the first signs. None: those that the deployment makes for itself
-	SecretKey   []byte   // 32 bytes
+	SecretKeys  [][]byte // of 32 bytes; behind the first those that are being rotated out
 	Entropy     io.Reader
 	Clock       func() time.Time // real time
 	Sandbox     *SandboxClock    // nil: real time
@@ -52,18 +52,14 @@ type Options struct {
 // Service is the API with everything that it needs.
 type Service struct {
 	Store  *store.Store
-	Vault  *tollgate.Vault
+	Vault  *secret.Vault
 	Rules  *wasm.Engine
 	Server *handlers.Server
 }
 
 // New makes the service on a store, which it does not take over.
 func New(ctx context.Context, store *store.Store, o Options) (*Service, error) {
-	derived, err := hkdf.Key(sha256.New, o.SecretKey, nil, "tollgate cursor v1", 32)
-	if err != nil {
-		return nil, fmt.Errorf("cursor key: %w", err)
-	}
-	vault, err := Vault(ctx, store, o.Entropy, o.SecretKey)
+	vault, err := Vault(ctx, store, o.Entropy, o.SecretKeys...)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +81,9 @@ func New(ctx context.Context, store *store.Store, o Options) (*Service, error) {
 	}
 	rules.Now = o.Clock
 	config := handlers.Config{
-		Store: store, Rules: rules, Keys: keys, Keyring: ring.Follow, IssuerURL: o.Issuer, Aliases: o.Aliases, CursorKey: [32]byte(derived), Vault: vault,
+		Store: store, Rules: rules, Keys: keys, Follow: func(ctx context.Context, instance string, found instances.Look) {
+			ring.Follow(ctx, instance, found.Keyring, found.Seal)
+		}, IssuerURL: o.Issuer, Aliases: o.Aliases, Vault: vault,
 		Entropy: o.Entropy, Clock: o.Clock, Log: o.Log, Development: o.Development, MaxStaleness: o.Staleness, Examine: o.Examine, Tracer: o.Tracer,
 	}
 	if o.Observer != nil {
@@ -130,38 +128,20 @@ func (s *Service) Run(ctx context.Context) {
 // Close frees what New made.
 func (s *Service) Close(ctx context.Context) error { return s.Rules.Close(context.WithoutCancel(ctx)) }
 
-// Vault opens what lies encrypted in Redis. The first process leaves a seal there,
-// and one with another key, which could sign nothing, does not start.
-func Vault(ctx context.Context, store *store.Store, entropy io.Reader, secretKey []byte) (*tollgate.Vault, error) {
-	vault, err := tollgate.NewVault(secretKey, "webhooks")
+// Vault opens what lies encrypted in Redis: with the secret key, or those before it. The
+// first process leaves a seal there, and one that cannot open it, which could sign
+// nothing, does not start.
+func Vault(ctx context.Context, store *store.Store, entropy io.Reader, secrets ...[]byte) (*secret.Vault, error) {
+	vault, err := secret.NewVault(secrets...)
 	if err != nil {
 		return nil, err
 	}
-	seal, err := vault.Seal(entropy, sealed, nil)
+	seal, err := vault.Mark(entropy)
 	if err != nil {
 		return nil, err
 	}
 	if seal, err = store.OnceSealed(ctx, seal); err != nil {
 		return nil, err
 	}
-	return vault, opens(vault, seal)
-}
-
-// sealed is what the seal is made of.
-const sealed = "tollgate"
-
-// CheckSeal says whether a secret key is the one of a seal.
-func CheckSeal(secretKey, seal []byte) error {
-	vault, err := tollgate.NewVault(secretKey, "webhooks")
-	if err != nil {
-		return err
-	}
-	return opens(vault, seal)
-}
-
-func opens(vault *tollgate.Vault, seal []byte) error {
-	if _, err := vault.Open(sealed, seal); err != nil {
-		return errors.New("secret-key: the webhook secrets in this Redis are encrypted under another key")
-	}
-	return nil
+	return vault, vault.Use(seal)
 }

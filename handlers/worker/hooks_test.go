@@ -15,14 +15,15 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/handlers/secret"
 	"tollgate/handlers/worker"
 	"tollgate/rediskv"
 	"tollgate/rediskv/webhooks"
 )
 
-func newVault(t testing.TB, secret byte) *tollgate.Vault {
+func newVault(t testing.TB, key byte) *secret.Vault {
 	t.Helper()
-	v, err := tollgate.NewVault([]byte(strings.Repeat(string(rune(secret)), 32)), "webhooks")
+	v, err := secret.NewVault([]byte(strings.Repeat(string(rune(key)), 32)))
 	if err != nil {
 		t.Fatal(err)
 	}

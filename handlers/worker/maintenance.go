@@ -22,7 +22,8 @@ const (
 	// the year that auditors ask for.
 	DefaultKeepAudit = 400 * 24 * time.Hour
 	consumerIdle     = time.Hour // a worker that lives reads every second
-	keysInterval     = time.Minute
+	keysInterval     = 20 * time.Second
+	rotating         = 2 * time.Second
 )
 
 // runJobs carries the recoveries and the clearing away of deleted endpoints of
@@ -67,14 +68,26 @@ func (w *Worker) trimEvents(ctx context.Context, p int) (int, error) {
 // keepKeys has the keys that sign access tokens made and removed in time. While the
 // clock may be wrong nothing is done: a key would sign before everybody has it.
 func (w *Worker) keepKeys(ctx context.Context) {
+	defer func() {
+		leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = w.Store.ForgetSecrets(leave, w.consumer) // else it is forgotten by itself
+	}()
 	said := ""
 	for wait := time.Duration(0); ctx.Err() == nil; loop.Wait(ctx, wait, nil) {
 		if wait = w.Interval; w.Store.CheckClock(health.ClockTolerance) != nil {
 			continue // the loops say it
 		}
 		text := ""
-		if err := w.keyring.Maintain(ctx); err == nil {
+		err := w.keyring.Attend(ctx, w.consumer)
+		if err == nil {
+			err = w.keyring.Maintain(ctx)
+		}
+		if err == nil {
 			wait = keysInterval
+			if len(w.Vault.IDs()) > 1 { // who rotates the secret key waits for this
+				wait = max(w.Interval, rotating)
+			}
 		} else if !rediskv.Away(err) && ctx.Err() == nil {
 			text = err.Error()
 		}

@@ -20,6 +20,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/keyring"
+	"tollgate/handlers/secret"
 	"tollgate/handlers/worker/delivery"
 	"tollgate/handlers/worker/export"
 	"tollgate/handlers/worker/loop"
@@ -33,7 +34,7 @@ type Config struct {
 	Store    *store.Store
 	Clock    func() time.Time
 	Entropy  io.Reader       // read by one goroutine at a time
-	Vault    *tollgate.Vault // of the endpoints' signing keys
+	Vault    *secret.Vault   // of the endpoints' signing keys
 	Log      *slog.Logger    // nil discards
 	Observer Observer        // nil: none
 	Tracer   delivery.Tracer // nil: attempts have no spans
@@ -94,6 +95,7 @@ type Worker struct {
 	agenda                                 *loop.Agenda
 	random                                 *random
 	keyring                                *keyring.Keyring
+	consumer                               string // who it is among others
 }
 
 // consumerTail is how many random bytes tell workers of one name apart.
@@ -126,6 +128,7 @@ const jobs = "jobs"
 
 // build makes the parts; consumer is who the worker is among others.
 func (w *Worker) build(consumer string) {
+	w.consumer = consumer
 	common := loop.Common{Store: w.Store, Clock: w.Clock, Wall: w.Wall, Log: w.Log, Observer: w.Observer, Interval: w.Interval, Consumer: consumer}
 	w.agenda = loop.NewAgenda(common)
 	every := func(name string, work func(context.Context, int) (int, error), kinds ...agenda.Kind) *loop.Loop {

@@ -38,7 +38,7 @@ var ErrRestored = errors.New("this copy has been restored into this Redis alread
 
 // passing matches what processes say of themselves while they run. The record of a
 // history is written at the end, as a new one.
-var passing = regexp.MustCompile(`^(?:tollgate:(?:meta|heartbeat|instances|instance:.*)|\{p\d+\}:(?:heartbeat|checking|history|history:.*))$`)
+var passing = regexp.MustCompile(`^(?:tollgate:(?:meta|heartbeat|instances|instance:.*|secrets)|\{p\d+\}:(?:heartbeat|checking|history|history:.*))$`)
 
 // Restore puts a copy into an empty Redis. Run again after it has died, it goes on and
 // ends the same.

@@ -155,7 +155,8 @@ type Look struct {
 	Changes  Changes
 	Upcoming []Upcoming // every activation that is still to come, of all organizations
 	All      Listing    // begun, where it was asked for
-	Keyring  string     // the text of the keyring, for package keyring
+	Keyring  string     // the text of the keyring, and the seal: for package keyring
+	Seal     string
 }
 
 // Listing is of all organizations: some of them, and where the others are.
@@ -183,7 +184,7 @@ func (s *Store) Look(ctx context.Context, before Changes, me Instance, all bool)
 			schedules[p] = pipe.ZRange(ctx, rediskv.ScheduleKey(p), 0, -1)
 		}
 		counts := s.askCounts(ctx, pipe)
-		keyring := pipe.Get(ctx, rediskv.KeyringKey)
+		keyring, seal := pipe.Get(ctx, rediskv.KeyringKey), pipe.HGet(ctx, rediskv.MetaKey, rediskv.SealField)
 		var organizations []*redis.ScanCmd
 		for p := 0; all && p < s.db.Partitions(); p++ {
 			organizations = append(organizations, pipe.SScan(ctx, rediskv.OrganizationsKey(p), 0, "", rediskv.ReadTogether))
@@ -198,7 +199,7 @@ func (s *Store) Look(ctx context.Context, before Changes, me Instance, all bool)
 			ids, cursor := r.Val()
 			look.All.IDs, look.All.Cursors = append(look.All.IDs, ids...), append(look.All.Cursors, cursor)
 		}
-		look.Keyring = keyring.Val()
+		look.Keyring, look.Seal = keyring.Val(), seal.Val()
 		look.Changes, err = s.changed(ctx, before, counts)
 		return err
 	})
@@ -282,6 +283,7 @@ func (s *Store) Deregister(ctx context.Context, id string) error {
 		pipe := s.db.Redis.Pipeline()
 		pipe.Del(ctx, rediskv.InstanceKey(id))
 		pipe.SRem(ctx, rediskv.InstancesKey, id)
+		pipe.HDel(ctx, rediskv.SecretsKey, id)
 		_, err := pipe.Exec(ctx)
 		return err
 	})

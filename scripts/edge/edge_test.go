@@ -93,7 +93,7 @@ func makePair(t testing.TB, settings ...string) *pair {
 	must(t, err)
 
 	s, err := service.New(t.Context(), store, service.Options{
-		Issuer: issuer, SigningKeys: [][]byte{signing}, SecretKey: secret, Entropy: rand.Reader, Clock: time.Now, Examine: wasm.Examine,
+		Issuer: issuer, SigningKeys: [][]byte{signing}, SecretKeys: [][]byte{secret}, Entropy: rand.Reader, Clock: time.Now, Examine: wasm.Examine,
 	})
 	must(t, err)
 	ctx, stop := context.WithCancel(t.Context())

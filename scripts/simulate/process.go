@@ -133,7 +133,7 @@ func serve(ctx context.Context, p *process) error {
 	}
 	defer s.Close()
 	api, err := service.New(ctx, s, service.Options{
-		Issuer: issuer, SecretKey: p.world.keys.secret, Entropy: p.entropy, Clock: p.clock,
+		Issuer: issuer, SecretKeys: [][]byte{p.world.keys.secret}, Entropy: p.entropy, Clock: p.clock,
 		Development: true, Log: p.log(),
 	})
 	if err != nil {

@@ -72,6 +72,10 @@ var Settings = []setting{
 		Meaning: "32 bytes in base64, or the path of a file with them, the same for all processes: the keys that encrypt cursors, webhook secrets and signing keys are derived from it, and a process with another one does not start (tollgate key new secret)",
 	},
 	{
+		Flag: "secret-key-previous", Commands: []string{"serve", "work", "doctor", "key"},
+		Meaning: "the secret key before, while it is being rotated: what it encrypted is still read (tollgate key reseal)",
+	},
+	{
 		Flag: "addr", Default: ":8080", Commands: []string{"serve"},
 		Meaning: "address of the interface, plain HTTP: TLS ends in front of it",
 	},
@@ -283,6 +287,18 @@ func (c *Config) Text(flag string) string {
 		c.missing = append(c.missing, s.Env())
 	}
 	return value
+}
+
+// SecretKeys are the secret key, and behind it the one before.
+func (c *Config) SecretKeys() (keys [][]byte) {
+	for _, flag := range []string{"secret-key", "secret-key-previous"} {
+		if text := c.Text(flag); text != "" {
+			key, err := ReadSecretKey(text)
+			c.Check(flag, err)
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // Duration is a setting such as 10s.

@@ -137,7 +137,7 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 		return err
 	}
 	s, err := service.New(ctx, store, service.Options{
-		Issuer: url, Aliases: loopbackNames(url), SigningKeys: [][]byte{secrets.SigningKey}, SecretKey: secrets.SecretKey, Entropy: a.Entropy, Clock: a.Clock,
+		Issuer: url, Aliases: loopbackNames(url), SigningKeys: [][]byte{secrets.SigningKey}, SecretKeys: [][]byte{secrets.SecretKey}, Entropy: a.Entropy, Clock: a.Clock,
 		Sandbox: clock, Development: true, Examine: examine.New(examine.DefaultLimits), Observer: metrics, Tracer: traces.Handlers(), Log: log,
 	})
 	if err != nil {

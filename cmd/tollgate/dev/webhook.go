@@ -12,11 +12,11 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"tollgate"
 	"tollgate/cmd/sandbox"
 	"tollgate/cmd/tollgate/cli"
 	"tollgate/cmd/tollgate/server"
 	"tollgate/cmd/tollgate/webhooks"
+	"tollgate/handlers/secret"
 	"tollgate/rediskv/store"
 )
 
@@ -36,7 +36,7 @@ type demoReceiver struct {
 
 // startReceiver listens on a port of this machine and makes the
 // demonstration's endpoint lead there.
-func startReceiver(ctx context.Context, a *cli.App, store *store.Store, vault *tollgate.Vault, log *slog.Logger) (*demoReceiver, error) {
+func startReceiver(ctx context.Context, a *cli.App, store *store.Store, vault *secret.Vault, log *slog.Logger) (*demoReceiver, error) {
 	listener, err := server.Listen("127.0.0.1:0")
 	if err != nil {
 		return nil, err

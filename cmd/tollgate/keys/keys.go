@@ -25,7 +25,7 @@ func Command(a *cli.App) *cobra.Command {
 		Long: `Make keys, and rotate those that sign access tokens. 'key new' needs no
 configuration.`,
 	}
-	c.AddCommand(newCommand(a), listCommand(a), rotateCommand(a), revokeCommand(a))
+	c.AddCommand(newCommand(a), listCommand(a), rotateCommand(a), revokeCommand(a), resealCommand(a))
 	return c
 }
 
@@ -115,13 +115,9 @@ func with(cmd *cobra.Command, a *cli.App, writes bool, do func(context.Context, 
 	c, ctx := a.Config(cmd), cmd.Context()
 	o := rediskv.Options{URL: c.Text("redis-url"), Clock: a.Clock, Entropy: a.Entropy, Timeout: a.StoreTimeout}
 	config := keyring.Config{Entropy: a.Entropy, Clock: a.Clock, Log: slog.New(slog.DiscardHandler)}
-	var secret []byte
+	var secrets [][]byte
 	if writes {
-		text, err := c.Text("secret-key"), error(nil)
-		if text != "" {
-			secret, err = cli.ReadSecretKey(text)
-		}
-		c.Check("secret-key", err)
+		secrets = c.SecretKeys()
 	}
 	if err := c.Err(); err != nil {
 		return err
@@ -133,7 +129,7 @@ func with(cmd *cobra.Command, a *cli.App, writes bool, do func(context.Context, 
 	defer store.Close()
 	config.Store = store
 	if writes {
-		if config.Vault, err = service.Vault(ctx, store, a.Entropy, secret); err != nil {
+		if config.Vault, err = service.Vault(ctx, store, a.Entropy, secrets...); err != nil {
 			return cli.StartError(err)
 		}
 	}

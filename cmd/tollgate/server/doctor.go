@@ -14,7 +14,7 @@ import (
 	"tollgate/cmd/tollgate/cli"
 	"tollgate/cmd/tollgate/tracing"
 	"tollgate/handlers/auth"
-	"tollgate/handlers/service"
+	"tollgate/handlers/secret"
 	"tollgate/rediskv"
 	"tollgate/rediskv/health"
 )
@@ -124,6 +124,15 @@ func doctorRedis(ctx context.Context, a *cli.App, c *cli.Config) ([]health.Findi
 	return append(settingsFindings(c, seal), found...), err
 }
 
+// checkSeal says whether a secret key is the one of a seal, or that it rotates out.
+func checkSeal(key []byte, seal string) error {
+	vault, err := secret.NewVault(key)
+	if err != nil {
+		return err
+	}
+	return vault.Use([]byte(seal))
+}
+
 // settingsFindings are of the settings that processes need, where they are given here.
 // seal was made with the secret key of those that have run on this Redis; empty: none
 // has.
@@ -144,8 +153,12 @@ func settingsFindings(c *cli.Config, seal string) []health.Finding {
 		{"secret-key", func(text string) error {
 			key, err := cli.ReadSecretKey(text)
 			if err == nil && seal != "" {
-				err = service.CheckSeal(key, []byte(seal))
+				err = checkSeal(key, seal)
 			}
+			return err
+		}},
+		{"secret-key-previous", func(text string) error {
+			_, err := cli.ReadSecretKey(text)
 			return err
 		}},
 		{"traces-url", tracing.Check},

@@ -86,7 +86,7 @@ func serve(ctx context.Context, a *cli.App, c *cli.Config) error {
 // service is what a service is made of.
 func (o *processOptions) service(a *cli.App) service.Options {
 	return service.Options{
-		Issuer: o.issuer, SigningKeys: o.signingKeys, SecretKey: o.secretKey, Entropy: a.Entropy, Clock: a.Clock,
+		Issuer: o.issuer, SigningKeys: o.signingKeys, SecretKeys: o.secretKeys, Entropy: a.Entropy, Clock: a.Clock,
 		RulesRoom: o.rulesRoom, Staleness: o.staleness, Development: a.Loopback, Examine: examine.New(examine.DefaultLimits), Observer: o.metrics, Tracer: o.tracing.Handlers(), Log: o.log,
 	}
 }
@@ -98,7 +98,7 @@ type processOptions struct {
 	snapshotDir string
 	issuer      string
 	signingKeys [][]byte
-	secretKey   []byte
+	secretKeys  [][]byte // the newest first
 	addr        string
 	metricsAddr string
 	rulesRoom   int64
@@ -140,10 +140,7 @@ func readProcessOptions(a *cli.App, c *cli.Config) (processOptions, error) {
 	if c.Command.Name() == "serve" {
 		o.serve(c)
 	}
-	if text := c.Text("secret-key"); text != "" {
-		o.secretKey, err = cli.ReadSecretKey(text)
-		c.Check("secret-key", err)
-	}
+	o.secretKeys = c.SecretKeys()
 	return o, c.Err()
 }
 

@@ -52,7 +52,7 @@ func work(ctx context.Context, a *cli.App, c *cli.Config) error {
 	}
 	defer store.Close()
 	defer o.tracing.Close()
-	vault, err := service.Vault(ctx, store, a.Entropy, o.secretKey)
+	vault, err := service.Vault(ctx, store, a.Entropy, o.secretKeys...)
 	if err != nil {
 		return cli.StartError(err)
 	}

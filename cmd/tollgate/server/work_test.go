@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"tollgate"
+	"tollgate/handlers/secret"
 	"tollgate/handlers/worker"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
@@ -24,7 +24,7 @@ func TestWorkReadiness(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	vault, err := tollgate.NewVault(make([]byte, 32), "webhooks")
+	vault, err := secret.NewVault(make([]byte, 32))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tollgate"
+	"tollgate/handlers/secret"
 	"tollgate/handlers/worker/loop"
 	"tollgate/rediskv/agenda"
 	"tollgate/rediskv/health"
@@ -29,7 +30,7 @@ const (
 type Config struct {
 	loop.Common
 	Agenda       *loop.Agenda     // says when attempts are due
-	Vault        *tollgate.Vault  // of the endpoints' signing keys
+	Vault        *secret.Vault    // of the endpoints' signing keys
 	Random       func() float64   // in [0, 1)
 	Slots        int              // attempts at the same time
 	Lease        time.Duration    // how long an attempt may take before another worker repeats it
