@@ -103,6 +103,6 @@ var keyringResends = []resend{
 		}, func() { f.rekey(t, "chg_2") }
 	}},
 	{"replace_seal", "a secret key is rotated", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
-		return func(through *fixture) error { return through.ReplaceSeal(t.Context(), "", "seal", f.Now()) }, func() {}
+		return func(through *fixture) error { return through.ReplaceSeal(t.Context(), "", "seal", "key", f.Now()) }, func() {}
 	}},
 }

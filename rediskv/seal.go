@@ -1,19 +1,54 @@
 package rediskv
 
-import "context"
+import (
+	"context"
 
-// SealField of MetaKey is a seal, made with the secret key of all processes.
-const SealField = "seal"
+	"github.com/redis/go-redis/v9"
+)
 
-// OnceSealed keeps the first seal that a process makes with its secret key, and
-// returns what is kept: it is known when the Store is opened.
-func (s *DB) OnceSealed(ctx context.Context, candidate []byte) (kept []byte, err error) {
+// SealField of MetaKey is a seal, made with the secret key of all processes, and
+// SealedByField the id of that key.
+const (
+	SealField     = "seal"
+	SealedByField = "sealed_by"
+)
+
+// OnceSealed keeps the first seal that a process makes with its secret key, and the id of
+// that, and returns the seal that is kept: it is known when the Store is opened.
+func (s *DB) OnceSealed(ctx context.Context, candidate []byte, secretKey string) (kept []byte, err error) {
 	if known := s.seal.Load(); known != nil && *known != "" {
 		return []byte(*known), nil
 	}
-	kept, err = s.Once(ctx, MetaKey, SealField, candidate)
-	s.Sealed(string(kept))
+	err = s.Timed(ctx, "once_sealed", func(ctx context.Context) error {
+		var is *redis.StringCmd
+		if _, err := s.Redis.TxPipelined(ctx, func(pipe redis.Pipeliner) error { // both are of one process
+			pipe.HSetNX(ctx, MetaKey, SealField, candidate)
+			pipe.HSetNX(ctx, MetaKey, SealedByField, secretKey)
+			is = pipe.HGet(ctx, MetaKey, SealField)
+			return nil
+		}); err != nil {
+			return err
+		}
+		var err error
+		kept, err = is.Bytes()
+		return err
+	})
+	if err == nil {
+		s.Sealed(string(kept))
+		s.sealNamed = true
+	}
 	return kept, err
+}
+
+// NameSeal writes down of which secret key the seal is, where a release before this one
+// has left that out.
+func (s *DB) NameSeal(ctx context.Context, secretKey string) error {
+	if s.sealNamed || s.IsOffline() {
+		return nil
+	}
+	return s.Timed(ctx, "name_seal", func(ctx context.Context) error {
+		return s.Redis.HSetNX(ctx, MetaKey, SealedByField, secretKey).Err()
+	})
 }
 
 // Sealed remembers the seal as it was read later.

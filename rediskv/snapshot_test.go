@@ -52,7 +52,7 @@ func newKeeping(t *testing.T) *keeping {
 // restart forgets what the instance knows.
 func (k *keeping) restart() {
 	k.instance = k.with(k.t, rediskv.Options{Notes: true}).Store
-	if _, err := k.instance.OnceSealed(k.t.Context(), []byte("seal\xff")); err != nil {
+	if _, err := k.instance.OnceSealed(k.t.Context(), []byte("seal\xff"), "key"); err != nil {
 		k.t.Fatal(err)
 	}
 }
@@ -266,7 +266,7 @@ func TestSnapshotDamaged(t *testing.T) {
 	}
 
 	other := openWith(t, rediskv.Options{URL: redistest.Single(t).URL, Clock: k.Clock.Now, Notes: true})
-	if _, err := other.OnceSealed(t.Context(), []byte("other")); err != nil {
+	if _, err := other.OnceSealed(t.Context(), []byte("other"), "key"); err != nil {
 		t.Fatal(err)
 	}
 	if err := k.open().Save(t.Context(), other); err != nil {

@@ -120,6 +120,7 @@ type DB struct {
 	facts        peer.Facts // as they were when the Store was opened; nil of a cluster
 	connections  *peer.Connections
 	seal         atomic.Pointer[string] // as it was last read
+	sealNamed    bool                   // whose it is, is recorded
 	keyring      *string
 	layout       atomic.Int32
 	Timeout      time.Duration
@@ -246,6 +247,7 @@ func (s *DB) prepare(ctx context.Context, want, first int, said greeting) (err e
 	}
 	s.spaces = spacesOf(recorded)
 	s.Sealed(said.meta[SealField])
+	s.sealNamed = said.meta[SealedByField] != ""
 	s.setLayout(said.meta[layoutField])
 	scripts, err := s.loadScripts(ctx, said.scripts)
 	if err != nil {

@@ -43,6 +43,7 @@ type Keyring struct {
 	own []External // public halves of External
 
 	opened bool // this is an instance, which signs and verifies
+	looked bool // it has followed once
 
 	mu      sync.Mutex
 	secrets stored.Secrets // as it was last said
@@ -105,7 +106,11 @@ func isDamaged(err error) bool {
 // called each second. process is the name of this one. Where Redis has lost it, or changes of it, or it is damaged, the one that this
 // instance knows is put back: no token ends by that, and no key that was revoked is back.
 func (k *Keyring) Follow(ctx context.Context, process, text, seal string) {
-	attended := k.attend(ctx, process, seal)
+	attended := k.use(seal)
+	if k.looked && attended == nil {
+		attended = k.say(ctx, process)
+	}
+	k.looked = true // the first look is a start, which waits for no more than it needs
 	found, err := k.Store.KeyringOf(text)
 	if err == nil {
 		err = k.take(found)

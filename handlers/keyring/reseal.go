@@ -91,7 +91,7 @@ func (k *Keyring) switchSeal(ctx context.Context, newest string) (since tollgate
 		if err != nil {
 			return 0, err
 		}
-		err = k.Store.ReplaceSeal(ctx, seal, string(mark), tollgate.At(k.Clock()))
+		err = k.Store.ReplaceSeal(ctx, seal, string(mark), newest, tollgate.At(k.Clock()))
 		if err != nil && !errors.Is(err, rediskv.ErrConflict) {
 			return 0, err
 		}
@@ -229,9 +229,8 @@ func (k *Keyring) sealEndpoint(ctx context.Context, r *Resealed, org string, w *
 	return err
 }
 
-// attend has a process encrypt under the secret key that the seal is of, and say which
-// it has: when that changes, and each half minute.
-func (k *Keyring) attend(ctx context.Context, process, seal string) error {
+// use encrypts from now on under the secret key that a seal is of.
+func (k *Keyring) use(seal string) error {
 	if seal == "" {
 		return nil
 	}
@@ -239,6 +238,11 @@ func (k *Keyring) attend(ctx context.Context, process, seal string) error {
 		return err
 	}
 	k.Store.Sealed(seal)
+	return nil
+}
+
+// say says which secret keys a process has: when that changes, and each half minute.
+func (k *Keyring) say(ctx context.Context, process string) error {
 	has, now := stored.Secrets{Has: k.Vault.IDs(), Uses: k.Vault.Sealing(), SaidAt: tollgate.At(k.Clock())}, tollgate.At(k.Clock())
 	k.mu.Lock()
 	known := k.secrets.Uses == has.Uses && now < k.secrets.SaidAt.Add(saying)
@@ -264,5 +268,8 @@ func (k *Keyring) Attend(ctx context.Context, process string) error {
 	if err != nil {
 		return err
 	}
-	return k.attend(ctx, process, seal)
+	if err := k.use(seal); err != nil {
+		return err
+	}
+	return k.say(ctx, process)
 }

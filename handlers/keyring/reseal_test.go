@@ -96,7 +96,7 @@ func sealedSite(t *testing.T) *site {
 	s := newSite(t)
 	mark, err := s.vault.Mark(rand.Reader)
 	must(t, err)
-	_, err = s.store.OnceSealed(t.Context(), mark)
+	_, err = s.store.OnceSealed(t.Context(), mark, s.vault.Sealing())
 	must(t, err)
 	must(t, s.vault.Use(mark))
 	s.instance(0)
@@ -215,7 +215,7 @@ func TestResealGoesOn(t *testing.T) {
 	both := s.process("operator", 2, 1)
 	mark, err := both.vault.Mark(rand.Reader)
 	must(t, err)
-	must(t, s.store.ReplaceSeal(t.Context(), s.seal(), string(mark), tollgate.At(s.now()))) // and there it died
+	must(t, s.store.ReplaceSeal(t.Context(), s.seal(), string(mark), both.vault.Sealing(), tollgate.At(s.now()))) // and there it died
 	r, err := s.reseal()
 	must(t, err)
 	if r.SigningKeys != 2 || r.Endpoints != 3 || len(r.Unreadable) != 1 || !strings.HasPrefix(r.Unreadable[0], tollgate.PrefixWebhook) {
@@ -224,7 +224,7 @@ func TestResealGoesOn(t *testing.T) {
 	if n := s.opened(vault(t, 2)); n != 3 {
 		t.Errorf("%d endpoints are under the new key", n)
 	}
-	if err := s.store.ReplaceSeal(t.Context(), "another", "one", 1); !errors.Is(err, rediskv.ErrConflict) {
+	if err := s.store.ReplaceSeal(t.Context(), "another", "one", "key", 1); !errors.Is(err, rediskv.ErrConflict) {
 		t.Error(err)
 	}
 }

@@ -140,8 +140,11 @@ func Vault(ctx context.Context, store *store.Store, entropy io.Reader, secrets .
 	if err != nil {
 		return nil, err
 	}
-	if seal, err = store.OnceSealed(ctx, seal); err != nil {
+	if seal, err = store.OnceSealed(ctx, seal, vault.Sealing()); err != nil {
 		return nil, err
 	}
-	return vault, vault.Use(seal)
+	if err := vault.Use(seal); err != nil {
+		return nil, err
+	}
+	return vault, store.NameSeal(ctx, vault.Sealing())
 }

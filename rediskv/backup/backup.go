@@ -144,6 +144,7 @@ func (c *Copy) ask(ctx context.Context, db *rediskv.DB) error {
 		if c.Partitions, err = strconv.Atoi(meta["partitions"]); err != nil || c.Partitions < 1 {
 			return ErrNothing
 		}
+		c.SecretKey = meta[rediskv.SealedByField]
 		now, err := db.Redis.Time(ctx).Result()
 		if err != nil {
 			return err

@@ -43,6 +43,7 @@ type Manifest struct {
 	TakenAt      tollgate.Instant `json:"taken_at"`
 	RedisVersion string           `json:"redis_version"`
 	Partitions   int              `json:"partitions"`
+	SecretKey    string           `json:"secret_key,omitempty"` // id of the one that opens what is encrypted in it
 	Files        []File           `json:"files"`
 	Contents     []Partition      `json:"contents"` // partitions that have anything
 }

@@ -87,17 +87,17 @@ func (s *Store) Seal(ctx context.Context) (seal string, since tollgate.Instant, 
 type (
 	sealKeys struct{ Meta string }
 	sealArgs struct {
-		Before, After string
-		At            int64
+		Before, After, SecretKey string
+		At                       int64
 	}
 )
 
 var scriptReplaceSeal = script.NewOpen[sealKeys, sealArgs](lua, "replace_seal")
 
-// ReplaceSeal has everybody encrypt under another secret key. rediskv.ErrConflict: the
+// ReplaceSeal has everybody encrypt under another secret key, by its id. rediskv.ErrConflict: the
 // seal is no longer the one that was read.
-func (s *Store) ReplaceSeal(ctx context.Context, before, after string, now tollgate.Instant) error {
-	_, _, err := s.db.Run(ctx, scriptReplaceSeal.With(sealKeys{rediskv.MetaKey}, sealArgs{before, after, int64(now)}))
+func (s *Store) ReplaceSeal(ctx context.Context, before, after, secretKey string, now tollgate.Instant) error {
+	_, _, err := s.db.Run(ctx, scriptReplaceSeal.With(sealKeys{rediskv.MetaKey}, sealArgs{before, after, secretKey, int64(now)}))
 	if err == nil {
 		s.db.Sealed(after)
 	}

@@ -25,7 +25,7 @@ func Command(a *cli.App) *cobra.Command {
 		Long: `Make keys, and rotate those that sign access tokens. 'key new' needs no
 configuration.`,
 	}
-	c.AddCommand(newCommand(a), listCommand(a), rotateCommand(a), revokeCommand(a), resealCommand(a))
+	c.AddCommand(newCommand(a), listCommand(a), rotateCommand(a), revokeCommand(a), resealCommand(a), idCommand(a))
 	return c
 }
 

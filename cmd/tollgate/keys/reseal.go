@@ -11,6 +11,7 @@ import (
 
 	"tollgate/cmd/tollgate/cli"
 	"tollgate/handlers/keyring"
+	"tollgate/handlers/secret"
 )
 
 func resealCommand(a *cli.App) *cobra.Command {
@@ -66,4 +67,34 @@ func reseal(ctx context.Context, a *cli.App, k *keyring.Keyring, asJSON bool) er
 		return cli.RefusedError(fmt.Errorf("kept answers may need the key before until %s: run this again then", r.KeepUntil.Time().Format(time.RFC3339)))
 	}
 	return nil
+}
+
+func idCommand(a *cli.App) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "id",
+		Short: "Print the ids of the secret keys that are set",
+		Long: `Print the ids of the secret keys that are set, the newest first. They tell nothing of
+the keys. A copy of 'tollgate backup' names the key that it needs by its id.`,
+		Example: `  tollgate key id`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c := a.Config(cmd)
+			keys := c.SecretKeys()
+			if err := c.Err(); err != nil {
+				return err
+			}
+			ids := []string{}
+			for _, k := range keys {
+				ids = append(ids, secret.ID(k))
+			}
+			if asJSON {
+				return a.PrintJSON(ids)
+			}
+			_, err := fmt.Fprintln(a.Stdout, strings.Join(ids, "\n"))
+			return err
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
 }

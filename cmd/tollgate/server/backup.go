@@ -102,6 +102,9 @@ func (o *backupOptions) verify(ctx context.Context, a *cli.App, kept *backup.Cop
 			orgs += len(p.Organizations)
 		}
 		fmt.Fprintf(a.Stdout, "copy %s of %s: %d files, %d bytes, %d organizations\n", kept.ID, kept.TakenAt, len(kept.Files), size, orgs)
+		if kept.SecretKey != "" {
+			fmt.Fprintf(a.Stdout, "it needs the secret key %s ('tollgate key id' names yours)\n", kept.SecretKey)
+		}
 	}
 	at := time.UnixMilli(int64(kept.TakenAt))
 	var all collected
