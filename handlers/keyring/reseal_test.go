@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"tollgate/handlers/secret"
 	"tollgate/rediskv"
 	"tollgate/rediskv/instances"
+	"tollgate/rediskv/testkit"
 )
 
 // hooked gives an organization endpoints with a secret each.
@@ -245,5 +247,38 @@ func TestResealBesideChanges(t *testing.T) {
 	}
 	if r, err := s.reseal(seen); err != nil || r.Endpoints != 3 {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// Nothing is encrypted again before every process encrypts under the new key; and what
+// came behind a pass is found by the next.
+func TestResealWaitsForEverybody(t *testing.T) {
+	t.Parallel()
+	s := sealedSite(t)
+	slow := s.process("wrk_slow", 2, 1)
+	slow.look()
+	operator := s.process("operator", 2, 1)
+	var looked, behind atomic.Bool
+	ended := make(chan keyring.Resealed, 1)
+	go func() {
+		r, err := operator.Reseal(t.Context(), func(keyring.Resealed) {
+			if !looked.Load() {
+				t.Error("it encrypts again while somebody encrypts under the key before")
+			}
+			if behind.CompareAndSwap(false, true) {
+				s.hooked(vault(t, 1), 1)
+			}
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- r
+	}()
+	testkit.Eventually(t, "the seal is the new one", func() bool { return vault(t, 2).Use([]byte(s.seal())) == nil })
+	s.hooked(slow.vault, 1) // it has not looked
+	looked.Store(true)
+	slow.look()
+	if r := <-ended; r.Endpoints != 5 || r.Looked != 5 || s.opened(vault(t, 2)) != 5 {
+		t.Errorf("%+v, %d under the new key", r, s.opened(vault(t, 2)))
 	}
 }
