@@ -48,6 +48,8 @@ type Options struct {
 	Observer Observer        // nil: none
 	Tracer   handlers.Tracer // nil: none
 	Log      *slog.Logger
+
+	Transport handlers.Transport
 }
 
 // Service is the API with everything that it needs.
@@ -82,7 +84,7 @@ func New(ctx context.Context, store *store.Store, o Options) (*Service, error) {
 	rules.Now = o.Clock
 	config := handlers.Config{
 		Store: store, Rules: rules, Keys: keys, IssuerURL: o.Issuer, Aliases: o.Aliases, CursorKey: [32]byte(derived), Vault: vault,
-		Entropy: o.Entropy, Clock: o.Clock, Log: o.Log, Development: o.Development, MaxStaleness: o.Staleness, Examine: o.Examine, Tracer: o.Tracer,
+		Entropy: o.Entropy, Clock: o.Clock, Log: o.Log, Development: o.Development, MaxStaleness: o.Staleness, Examine: o.Examine, Tracer: o.Tracer, Transport: o.Transport,
 	}
 	if o.Observer != nil {
 		config.Observer, rules.Observe, rules.ObserveShadow = o.Observer, o.Observer.Rule, o.Observer.ShadowRule
