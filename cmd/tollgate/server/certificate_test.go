@@ -3,18 +3,12 @@ package server
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -24,32 +18,11 @@ import (
 	"time"
 
 	"tollgate"
+	"tollgate/cmd/tollgate/clitest"
 	"tollgate/handlers/connection"
 	"tollgate/handlers/share"
 	"tollgate/rediskv/testkit"
 )
-
-// issued is the PEM of a new certificate for 127.0.0.1 and of its key.
-func issued(t *testing.T, name string, until time.Time) (certificate, key []byte) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: until,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, BasicConstraintsValid: true, IsCA: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text})
-}
 
 // files are those of a certificate, in a folder of their own.
 type files struct {
@@ -144,7 +117,7 @@ func (s *served) shown(t *testing.T) string {
 func TestCertificateIsReadAgain(t *testing.T) {
 	f := newFiles(t)
 	far := f.now.Add(90 * 24 * time.Hour).Truncate(time.Second)
-	first, firstKey := issued(t, "first", far)
+	first, firstKey := clitest.Certificate(t, "first", far)
 	f.put(f.cert, first)
 	f.put(f.key, firstKey)
 	c := f.open(f.key)
@@ -154,7 +127,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 		t.Fatalf("%s until %s: %s", is, c.expires(), f.log)
 	}
 
-	second, secondKey := issued(t, "second", far.Add(time.Hour))
+	second, secondKey := clitest.Certificate(t, "second", far.Add(time.Hour))
 	for name, spoil := range map[string]func(){
 		"the other key is not there yet": func() { f.put(f.cert, second) },
 		"half a file":                    func() { f.put(f.cert, second[:len(second)/2]) },
@@ -188,7 +161,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 		t.Errorf("%s until %s: %s", is, c.expires(), f.log)
 	}
 	// One file may have both.
-	third, thirdKey := issued(t, "third", far)
+	third, thirdKey := clitest.Certificate(t, "third", far)
 	f.put(f.cert, thirdKey, third)
 	whole := f.open("")
 	if is := whole.served(t, time.Minute).shown(t); is != "third" {
@@ -200,8 +173,8 @@ func TestCertificateIsReadAgain(t *testing.T) {
 func TestCertificateExpires(t *testing.T) {
 	f := newFiles(t)
 	until := f.now.Add(20 * 24 * time.Hour)
-	cert, key := issued(t, "leaf", until.Add(time.Hour))
-	above, _ := issued(t, "above", until)
+	cert, key := clitest.Certificate(t, "leaf", until.Add(time.Hour))
+	above, _ := clitest.Certificate(t, "above", until)
 	f.put(f.cert, cert, above, key)
 	c := f.open("")
 	const soon = "the certificate expires soon"
@@ -213,7 +186,7 @@ func TestCertificateExpires(t *testing.T) {
 			t.Errorf("%d days before: told %d times, want %d", 20-days, f.told(soon), want)
 		}
 	}
-	cert, key = issued(t, "next", until.Add(90*24*time.Hour))
+	cert, key = clitest.Certificate(t, "next", until.Add(90*24*time.Hour))
 	f.put(f.cert, cert, key)
 	f.now = f.now.Add(24 * time.Hour)
 	c.look()
@@ -227,8 +200,8 @@ func TestOpenCertificate(t *testing.T) {
 	if c, err := openCertificate("", "", time.Now, nil); c != nil || err != nil {
 		t.Errorf("%v %v", c, err)
 	}
-	cert, key := issued(t, "a", time.Now().Add(time.Hour))
-	_, other := issued(t, "b", time.Now().Add(time.Hour))
+	cert, key := clitest.Certificate(t, "a", time.Now().Add(time.Hour))
+	_, other := clitest.Certificate(t, "b", time.Now().Add(time.Hour))
 	f.put(f.cert, cert)
 	for want, paths := range map[string][2]string{
 		"set TOLLGATE_TLS_CERT":      {"", f.key},
@@ -249,7 +222,7 @@ func TestOpenCertificate(t *testing.T) {
 // Clients talk HTTP/1.1 and HTTP/2, TLS 1.2 and newer; everything else ends at the door.
 func TestTLSConnections(t *testing.T) {
 	f := newFiles(t)
-	cert, key := issued(t, "a", time.Now().Add(90*24*time.Hour))
+	cert, key := clitest.Certificate(t, "a", time.Now().Add(90*24*time.Hour))
 	f.put(f.cert, cert, key)
 	s := f.open("").served(t, time.Minute)
 	roots := x509.NewCertPool()
@@ -322,7 +295,7 @@ func TestTLSConnections(t *testing.T) {
 // A client that begins a handshake and goes no further is let go.
 func TestSlowHandshakes(t *testing.T) {
 	f := newFiles(t)
-	cert, key := issued(t, "a", time.Now().Add(90*24*time.Hour))
+	cert, key := clitest.Certificate(t, "a", time.Now().Add(90*24*time.Hour))
 	f.put(f.cert, cert, key)
 	s := f.open("").served(t, 50*time.Millisecond)
 	for name, begun := range map[string]string{"nothing": "", "some of a record": "\x16\x03\x01\x02\x00\x01"} {
