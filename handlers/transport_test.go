@@ -78,13 +78,19 @@ func TestPlainHTTPIsRefused(t *testing.T) {
 	}
 }
 
-// Where nothing is said of proxies and TLS, nothing has changed.
+// Where nothing is said of proxies and TLS, nothing has changed; nor where the issuer is
+// http, and https is not required.
 func TestPlainHTTPWithoutProxies(t *testing.T) {
 	w := newWorld(t)
-	for _, said := range []string{"", "http", "https"} {
-		r := w.call("GET", "/v1/payments", "", "X-Forwarded-Proto", said)
-		if r.StatusCode != 200 || r.Header.Get("Strict-Transport-Security") != "" {
-			t.Errorf("%q: %d %v", said, r.StatusCode, r.Header)
+	for _, proxies := range []string{"", "127.0.0.1"} {
+		list, err := connection.ParseProxies(proxies)
+		check(t, err)
+		w.serveWith(func(c *handlers.Config) { c.Transport.Proxies = list })
+		for _, said := range []string{"", "http", "https"} {
+			r := w.call("GET", "/v1/payments", "", "X-Forwarded-Proto", said)
+			if r.StatusCode != 200 || r.Header.Get("Strict-Transport-Security") != "" {
+				t.Errorf("%q behind %q: %d %v", said, proxies, r.StatusCode, r.Header)
+			}
 		}
 	}
 }

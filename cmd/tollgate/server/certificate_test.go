@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -259,22 +260,22 @@ func TestTLSConnections(t *testing.T) {
 	if _, err := tls.Dial("tcp", s.addr, &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}); err == nil {
 		t.Error("TLS 1.1 is talked")
 	}
-	if err := <-s.broken; !strings.Contains(err.Error(), "version") {
+	if err := soon(t, s.broken); !strings.Contains(err.Error(), "version") {
 		t.Error(err)
 	}
 
 	// Plain http is answered, so that somebody understands.
-	for _, request := range []string{"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n", "POST /v1/payments HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n" + strings.Repeat("x", 60000)} {
-		if code := s.answers(t, request); code != http.StatusMisdirectedRequest || <-s.refused != tollgate.CodeTLSRequired {
+	for _, request := range []string{"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n", "POST /v1/payments HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat("x", 100000)} {
+		if code := s.answers(t, request); code != http.StatusMisdirectedRequest || soon(t, s.refused) != tollgate.CodeTLSRequired {
 			t.Errorf("%.20s: %d", request, code)
 		}
-		<-s.broken
+		soon(t, s.broken)
 	}
 	// Who talks neither is not.
 	if code := s.answers(t, "SSH-2.0-OpenSSH_9.9\r\n"); code != 0 || len(s.refused) > 0 {
 		t.Errorf("%d, and %d refusals", code, len(s.refused))
 	}
-	<-s.broken
+	soon(t, s.broken)
 
 	// Requests that are cut in two ways are refused inside TLS as outside.
 	inside, err := tls.Dial("tcp", s.addr, &tls.Config{RootCAs: roots})
@@ -287,7 +288,7 @@ func TestTLSConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Body.Close(); r.StatusCode != http.StatusMisdirectedRequest || <-s.refused != tollgate.CodeParameterInvalid {
+	if r.Body.Close(); r.StatusCode != http.StatusMisdirectedRequest || soon(t, s.refused) != tollgate.CodeParameterInvalid {
 		t.Errorf("a malformed request: %s", r.Status)
 	}
 }
@@ -302,10 +303,21 @@ func TestSlowHandshakes(t *testing.T) {
 		if code := s.answers(t, begun); code != 0 {
 			t.Errorf("%s: %d", name, code)
 		}
-		if err, timeout := (<-s.broken).(net.Error); !timeout || !err.Timeout() {
+		if err, timeout := soon(t, s.broken).(net.Error); !timeout || !err.Timeout() {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// soon is what a server tells next.
+func soon[T any](t *testing.T, from chan T) (told T) {
+	t.Helper()
+	select {
+	case told = <-from:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the server tells nothing")
+	}
+	return told
 }
 
 // answers is the status of the answer to bytes without TLS; 0: the connection ended.
@@ -319,8 +331,10 @@ func (s *served) answers(t *testing.T, text string) int {
 	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.WriteString(c, text); err != nil {
-		t.Fatal(err)
+	for piece := range slices.Chunk([]byte(text), 1000) {
+		if _, err := c.Write(piece); err != nil {
+			t.Fatal(err)
+		}
 	}
 	r, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err, timeout := err.(net.Error); timeout && err.Timeout() {
