@@ -78,6 +78,26 @@ func TestPlainHTTPIsRefused(t *testing.T) {
 	}
 }
 
+// No operation is answered over plain http but the probes, and each says so as it is
+// documented.
+func TestPlainHTTPToEveryOperation(t *testing.T) {
+	w := newWorld(t)
+	w.behind("127.0.0.1")
+	refused := 0
+	for _, route := range w.server.Routes() {
+		r := w.call(route.Method, strings.NewReplacer("{", "", "}", "").Replace(route.Path), "", "Authorization", "")
+		if probe := route.Path == "/healthz" || route.Path == "/readyz"; probe != (r.StatusCode != 421) {
+			t.Errorf("%s %s: %d %s", route.Method, route.Path, r.StatusCode, r.text)
+		}
+		if r.StatusCode == 421 {
+			refused++
+		}
+	}
+	if refused < 60 {
+		t.Errorf("%d operations: the test does not see them", refused)
+	}
+}
+
 // Where nothing is said of proxies and TLS, nothing has changed; nor where the issuer is
 // http, and https is not required.
 func TestPlainHTTPWithoutProxies(t *testing.T) {
