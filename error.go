@@ -7,9 +7,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Code is the machine-readable kind of an error. Codes are part of the
-// interface (spec §7); the HTTP status of each stands in one table in package
-// handlers/problem.
+// Code is the kind of an error, for programs (interface §7). Package handlers/problem
+// has the HTTP status of each.
 type Code string
 
 // The codes, in the order of their HTTP status.
@@ -47,6 +46,7 @@ const (
 	CodePayoutStateInvalid       Code = "payout_state_invalid"
 	CodeRuleExists               Code = "rule_exists"
 	CodeActivationStateInvalid   Code = "activation_state_invalid"
+	CodeTLSRequired              Code = "tls_required"
 	CodeAmountInvalid            Code = "amount_invalid"
 	CodeAmountScaleInvalid       Code = "amount_scale_invalid"
 	CodeCurrencyUnsupported      Code = "currency_unsupported"

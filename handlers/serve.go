@@ -49,6 +49,10 @@ func (s *Server) handle(w http.ResponseWriter, req *http.Request) {
 	if s.advance != nil { // clients count from it; elsewhere net/http says the same
 		h.Set("Date", s.clock().UTC().Format(http.TimeFormat))
 	}
+	secure := s.transport.Proxies.Secure(req)
+	if secure && s.transport.Required {
+		h.Set("Strict-Transport-Security", "max-age=31536000") // of this host alone: those below it may be somebody else's
+	}
 	c.continueTrace()
 	if s.tracer != nil {
 		c.begin(s.tracer)
@@ -59,6 +63,8 @@ func (s *Server) handle(w http.ResponseWriter, req *http.Request) {
 	switch {
 	case framed.Fault != nil:
 		s.fail(c, framed.Fault)
+	case !secure && s.transport.Required && req.URL.Path != "/healthz" && req.URL.Path != "/readyz":
+		s.fail(c, connection.InTheClear(req.RemoteAddr))
 	case len(req.RequestURI) > maxURI:
 		s.fail(c, problem.New(tollgate.CodeURITooLong, fmt.Sprintf("A request's URI has at most %d bytes.", maxURI)))
 	case input.HeaderBytes(req) > maxHeaders:

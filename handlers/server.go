@@ -83,6 +83,16 @@ type Config struct {
 	// origin: in a process that can be killed (wasm.Examine says why). nil where
 	// nothing can: then no rule is published here.
 	Examine wasm.Examiner
+
+	Transport Transport
+}
+
+// Transport is how requests reach a server.
+type Transport struct {
+	Proxies connection.Proxies // whose X-Forwarded-Proto counts
+	// Required refuses what did not come over https, probes apart. The issuer is
+	// https then.
+	Required bool
 }
 
 // Server answers the API.
@@ -116,6 +126,7 @@ type Server struct {
 	help         string // address that explains an error, without its code; empty: none
 	development  bool
 	maxStaleness time.Duration
+	transport    Transport
 
 	draining context.Context // ends when Drain is called
 	drain    context.CancelFunc
@@ -134,6 +145,7 @@ func New(c Config) (*Server, error) {
 		issuer: &auth.Issuer{Keys: c.Keys, Name: c.IssuerURL},
 		vault:  c.Vault, entropy: &entropy{source: c.Entropy}, development: c.Development,
 		shares: newShares(c.Store.Lanes()), examine: c.Examine, observer: c.Observer, tracer: c.Tracer,
+		transport: c.Transport,
 	}
 	s.maxStaleness = max(0, cmp.Or(c.MaxStaleness, defaultMaxStaleness))
 	if s.log == nil {
@@ -174,6 +186,8 @@ func (s *Server) Listen(l net.Listener) net.Listener {
 			return nil, err
 		}
 		return s.shares.holds.Soon(done), nil
+	}, Broken: func(peer net.Addr, err error) {
+		s.log.Debug("tls handshake failed", "peer", peer.String(), "error", err)
 	}})
 }
 

@@ -16,8 +16,8 @@ var (
 	matcher  = regexp.MustCompile(`(\w+)\s*[=!]~?`)
 	sample   = regexp.MustCompile(`(?m)^(\w+)(?:\{([^}]*)\})? `)
 
-	// Not there as long as nothing is wrong, or without a replica. The source has them.
-	inTrouble = []string{"tollgate_damaged_objects_total", "tollgate_rule_failing", "tollgate_replica_lag_seconds"}
+	// Not there as long as nothing is wrong, or without a replica or a certificate. The source has them.
+	inTrouble = []string{"tollgate_damaged_objects_total", "tollgate_rule_failing", "tollgate_replica_lag_seconds", "tollgate_tls_certificate_expires_timestamp_seconds"}
 )
 
 // observed FILE… compares the alerts and the dashboard with what processes have

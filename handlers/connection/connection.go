@@ -1,10 +1,12 @@
 // Package connection is what a server does for its own connections before
 // net/http reads them and after it has written: it finds where each request ends,
 // has it wait for its organization's turn, and puts net/http's own refusals in
-// this service's words.
+// this service's words. It also tells which requests came over https.
 package connection
 
 import (
+	"crypto/tls"
+	"io"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -19,11 +21,15 @@ type Host struct {
 	Refuse func(code tollgate.Code, param, message string) []byte
 	// Turn waits until the processors are for an organization, and holds them.
 	Turn func(organization, client string) (*share.Held, error)
+	// Broken is told of a TLS handshake that failed.
+	Broken func(peer net.Addr, err error)
 }
 
 // Listen is a listener for connections of a server's own. They know what net/http
 // does not tell a handler: which headers framed a request (framing.go), and which
-// answers net/http itself gave (refused.go).
+// answers net/http itself gave (refused.go). Those of a listener of crypto/tls talk
+// TLS, and HTTP/2 with clients that want it: the server must take it without TLS,
+// for net/http sees none.
 func Listen(l net.Listener, h Host) net.Listener { return listener{l, h} }
 
 type listener struct {
@@ -37,13 +43,18 @@ func (l listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{Conn: c, host: l.host}, nil
+	secure, _ := c.(*tls.Conn)
+	return &Conn{Conn: c, tls: secure, host: l.host}, nil
 }
 
 // Conn is read by one goroutine at a time, and written by that of the
 // request: net/http sees to both.
 type Conn struct {
 	net.Conn
+	tls       *tls.Conn // the same, nil for plain http
+	handshake bool      // is over
+	broken    bool      // it failed, and there is nothing to read
+	http2     bool      // which frames its requests itself, and carries several at a time
 	host      Host
 	framing   framing
 	received  []byte      // from the client
@@ -56,6 +67,12 @@ type Conn struct {
 // Read gives net/http one request's head, or some of its body, at a time: so
 // that the head last seen is that of the request that a handler gets next.
 func (c *Conn) Read(b []byte) (int, error) {
+	switch {
+	case c.broken:
+		return 0, io.EOF
+	case c.http2:
+		return c.Conn.Read(b)
+	}
 	if pending := c.received[c.given:]; len(pending) > 0 {
 		n := copy(b, pending)
 		n = c.framing.take(b[:n])
@@ -63,6 +80,11 @@ func (c *Conn) Read(b []byte) (int, error) {
 		return n, nil
 	}
 	n, err := c.Conn.Read(b)
+	if c.tls != nil && !c.handshake {
+		if n, err = c.handshaken(n, err); c.http2 {
+			return n, err
+		}
+	}
 	if n > 0 && c.framing.between() {
 		c.arrives()
 	}
@@ -92,10 +114,13 @@ type address struct {
 	connection *Conn
 }
 
-// Of is the connection on which a request came, nil for one that
-// came by no listener of a Server.
+// Of is the connection on which a request came alone, nil for one that came by no
+// listener of a Server, or by HTTP/2.
 func Of(req *http.Request) *Conn {
 	a, _ := req.Context().Value(http.LocalAddrContextKey).(address)
+	if a.connection == nil || a.connection.http2 {
+		return nil
+	}
 	return a.connection
 }
 

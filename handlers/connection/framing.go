@@ -35,6 +35,7 @@ const (
 
 var (
 	headerLength, headerEncoding = []byte("Content-Length"), []byte("Transfer-Encoding")
+	preface                      = []byte("PRI ") // RFC 9113 §3.4
 	malformed                    = &tollgate.Error{Code: tollgate.CodeParameterInvalid, Message: "The request is not well-formed HTTP."}
 )
 
@@ -112,6 +113,8 @@ func (f *framing) ended() {
 		}
 	}
 	switch {
+	case bytes.HasPrefix(first, preface): // HTTP/2 that was not agreed on: nothing on this connection is run
+		f.give(Frame{malformed, true}, endless)
 	case encoded && length != nil:
 		f.give(Frame{ambiguous("A request has Content-Length or Transfer-Encoding, not both."), true}, endless)
 	case encoded && !bytes.HasSuffix(bytes.TrimRight(first, "\r"), []byte(" HTTP/1.1")):

@@ -28,7 +28,7 @@ var refusals = []struct {
 // Write sends b, or a problem in place of a refusal. While a handler answers
 // nothing is looked at: a file or a module may hold any bytes.
 func (c *Conn) Write(b []byte) (int, error) {
-	if c.answering.Load() {
+	if c.answering.Load() || c.http2 {
 		return c.Conn.Write(b)
 	}
 	for _, r := range refusals {

@@ -54,6 +54,7 @@ var kinds = map[tollgate.Code]kind{
 	tollgate.CodePayoutStateInvalid:       {http.StatusConflict, "Not in this state"},
 	tollgate.CodeRuleExists:               {http.StatusConflict, "Rule exists"},
 	tollgate.CodeActivationStateInvalid:   {http.StatusConflict, "Not in this state"},
+	tollgate.CodeTLSRequired:              {http.StatusMisdirectedRequest, "TLS required"},
 	tollgate.CodeAmountInvalid:            {http.StatusUnprocessableEntity, "Amount invalid"},
 	tollgate.CodeAmountScaleInvalid:       {http.StatusUnprocessableEntity, "Too many decimal places"},
 	tollgate.CodeCurrencyUnsupported:      {http.StatusUnprocessableEntity, "Currency unsupported"},

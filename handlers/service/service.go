@@ -47,6 +47,8 @@ type Options struct {
 	Observer Observer        // nil: none
 	Tracer   handlers.Tracer // nil: none
 	Log      *slog.Logger
+
+	Transport handlers.Transport
 }
 
 // Service is the API with everything that it needs.
@@ -84,7 +86,7 @@ func New(ctx context.Context, store *store.Store, o Options) (*Service, error) {
 		Store: store, Rules: rules, Keys: keys, Follow: func(ctx context.Context, instance string, found instances.Look) {
 			ring.Follow(ctx, instance, found.Keyring, found.Seal)
 		}, IssuerURL: o.Issuer, Aliases: o.Aliases, Vault: vault,
-		Entropy: o.Entropy, Clock: o.Clock, Log: o.Log, Development: o.Development, MaxStaleness: o.Staleness, Examine: o.Examine, Tracer: o.Tracer,
+		Entropy: o.Entropy, Clock: o.Clock, Log: o.Log, Development: o.Development, MaxStaleness: o.Staleness, Examine: o.Examine, Tracer: o.Tracer, Transport: o.Transport,
 	}
 	if o.Observer != nil {
 		config.Observer, rules.Observe, rules.ObserveShadow = o.Observer, o.Observer.Rule, o.Observer.ShadowRule

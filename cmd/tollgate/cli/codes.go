@@ -44,6 +44,7 @@ var Codes = map[tollgate.Code]CodeHelp{
 	tollgate.CodePayoutStateInvalid:       {"The payout is not held, or cannot be released.", "Look at the payout's status and the reason.", "payout list --status held"},
 	tollgate.CodeRuleExists:               {"This version is published with other content or by another signer.", "Publish the next version: versions never change.", "rule published"},
 	tollgate.CodeActivationStateInvalid:   {"The rule set or shadow is not in a state that allows this.", "Look at what is scheduled and in force.", "rule published"},
+	tollgate.CodeTLSRequired:              {"The request came over plain http. Nothing was done.", "Use the https address, and get a new token: the one that you sent may have been read.", "doctor"},
 	tollgate.CodeAmountInvalid:            {"The amount is zero, too large, or not a decimal string such as \"10.00\".", "Send a positive decimal string.", ""},
 	tollgate.CodeAmountScaleInvalid:       {"The amount has more decimal places than the currency.", "Round it to the currency's places: JPY 0, EUR 2, BHD 3.", ""},
 	tollgate.CodeCurrencyUnsupported:      {"There is no such currency, or the account does not take it.", "Use a currency of the account.", "accounts"},

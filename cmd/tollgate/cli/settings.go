@@ -77,7 +77,19 @@ var Settings = []setting{
 	},
 	{
 		Flag: "addr", Default: ":8080", Commands: []string{"serve"},
-		Meaning: "address of the interface, plain HTTP: TLS ends in front of it",
+		Meaning: "address of the API: plain http without TOLLGATE_TLS_CERT, https with it",
+	},
+	{
+		Flag: "trusted-proxies", Commands: []string{"serve", "doctor"},
+		Meaning: "who ends TLS in front of serve: addresses and prefixes such as 10.0.0.0/8, separated by commas. Their X-Forwarded-Proto counts, and if the issuer is https, what came over plain http is refused",
+	},
+	{
+		Flag: "tls-cert", Commands: []string{"serve", "doctor"},
+		Meaning: "PEM file of the certificate and those above it: serve then answers https (TLS 1.2 or newer). It is read again when it changes",
+	},
+	{
+		Flag: "tls-key", Commands: []string{"serve", "doctor"},
+		Meaning: "PEM file of its private key; none: the key is in the file of the certificate",
 	},
 	{
 		Flag: "metrics-addr", Default: ":9090", Commands: processes,

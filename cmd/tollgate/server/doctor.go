@@ -14,6 +14,7 @@ import (
 	"tollgate/cmd/tollgate/cli"
 	"tollgate/cmd/tollgate/tracing"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/connection"
 	"tollgate/handlers/secret"
 	"tollgate/rediskv"
 	"tollgate/rediskv/health"
@@ -162,6 +163,14 @@ func settingsFindings(c *cli.Config, seal string) []health.Finding {
 			return err
 		}},
 		{"traces-url", tracing.Check},
+		{"trusted-proxies", func(text string) error {
+			_, err := connection.ParseProxies(text)
+			return err
+		}},
+		{"tls-cert", func(text string) error {
+			_, err := readPair(text, c.Text("tls-key"))
+			return err
+		}},
 	} {
 		name := "TOLLGATE_" + strings.ToUpper(strings.ReplaceAll(s.flag, "-", "_"))
 		f := health.Finding{Check: "settings", Level: health.Fine, Message: name + " can be used"}
@@ -171,6 +180,9 @@ func settingsFindings(c *cli.Config, seal string) []health.Finding {
 			f.Level, f.Message, f.Advice = health.Failure, fmt.Sprintf("%s: %v", name, err), "see 'tollgate help serve' and 'tollgate help key new'"
 		}
 		found = append(found, f)
+	}
+	if overHTTPS(c.Text("issuer")) && c.Text("trusted-proxies") == "" && c.Text("tls-cert") == "" {
+		found = append(found, health.Finding{Check: "settings", Level: health.Warning, Message: plainWarning, Advice: plainAdvice})
 	}
 	return found
 }

@@ -113,6 +113,13 @@ func (o *Observers) Traced(spans func() (ended, sent int64)) {
 	of("tollgate_trace_spans_sent_total", "Spans that the collector has taken.", func() int64 { _, sent := spans(); return sent })
 }
 
+// Certificate has /metrics say when the certificate of the API expires.
+func (o *Observers) Certificate(expires func() time.Time) {
+	made(maker{o.registry}, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "tollgate_tls_certificate_expires_timestamp_seconds", Help: "When the certificate of the API, or one above it in its file, expires, in seconds since 1970.",
+	}, func() float64 { return float64(expires().Unix()) }))
+}
+
 // Handler answers /metrics; it belongs on a port of its own, for what it says is not
 // for clients.
 func (o *Observers) Handler() http.Handler {

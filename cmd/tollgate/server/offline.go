@@ -102,10 +102,17 @@ func (o *processOptions) quote(ctx context.Context, a *cli.App, known *store.Sto
 // connects meanwhile waits.
 type doors struct {
 	o            *processOptions
-	api, metrics *door // nil: not open yet, or never
+	api, metrics *door  // nil: not open yet, or never
+	stop         func() // looking at the certificate
 }
 
-func newDoors(o *processOptions) *doors { return &doors{o: o} }
+func newDoors(o *processOptions) *doors {
+	following, stop := context.WithCancel(context.Background())
+	if o.certificate != nil {
+		go o.certificate.follow(following)
+	}
+	return &doors{o: o, stop: stop}
+}
 
 // open has a server answer, and shows the metrics. The last one closes the doors when
 // it ends.
@@ -137,7 +144,11 @@ func (d *doors) open(s *handlers.Server, last bool) ([]Endpoint, error) {
 		if last {
 			l = one.door.TCPListener
 		}
-		endpoints = append(endpoints, Endpoint{one.listen(l), HTTPServer(one.handler, d.o.log)})
+		server := HTTPServer(one.handler, d.o.log)
+		if c := d.o.certificate; c != nil && one.door == d.api {
+			l, server.Protocols = c.listen(l)
+		}
+		endpoints = append(endpoints, Endpoint{one.listen(l), server})
 		err = errors.Join(err, one.door.SetDeadline(time.Time{}))
 	}
 	return endpoints, err
@@ -149,10 +160,11 @@ func (d *doors) names() []any {
 	if d.metrics != nil {
 		metrics = d.metrics.Addr().String()
 	}
-	return []any{"addr", d.api.Addr().String(), "metrics_addr", metrics}
+	return []any{"addr", d.api.Addr().String(), "metrics_addr", metrics, "tls", d.o.certificate != nil}
 }
 
 func (d *doors) close() {
+	d.stop()
 	for _, one := range []*door{d.api, d.metrics} {
 		if one != nil {
 			_ = one.TCPListener.Close() // it has served

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,7 +16,9 @@ import (
 	"tollgate/cmd/tollgate/cli"
 	"tollgate/cmd/tollgate/examine"
 	"tollgate/cmd/tollgate/tracing"
+	"tollgate/handlers"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/connection"
 	"tollgate/handlers/service"
 	"tollgate/rediskv"
 	"tollgate/wasm"
@@ -42,6 +45,9 @@ func serve(ctx context.Context, a *cli.App, c *cli.Config) error {
 	o, err := readProcessOptions(a, c)
 	if err != nil {
 		return err
+	}
+	if answersPlain(o.issuer, o.transport()) {
+		o.log.Warn(plainWarning, "advice", plainAdvice)
 	}
 	doors := newDoors(&o)
 	defer doors.close()
@@ -88,6 +94,7 @@ func (o *processOptions) service(a *cli.App) service.Options {
 	return service.Options{
 		Issuer: o.issuer, SigningKeys: o.signingKeys, SecretKeys: o.secretKeys, Entropy: a.Entropy, Clock: a.Clock,
 		RulesRoom: o.rulesRoom, Staleness: o.staleness, Development: a.Loopback, Examine: examine.New(examine.DefaultLimits), Observer: o.metrics, Tracer: o.tracing.Handlers(), Log: o.log,
+		Transport: o.transport(),
 	}
 }
 
@@ -100,6 +107,8 @@ type processOptions struct {
 	signingKeys [][]byte
 	secretKeys  [][]byte // the newest first
 	addr        string
+	proxies     connection.Proxies
+	certificate *certificate // nil: plain http
 	metricsAddr string
 	rulesRoom   int64
 	drainDelay  time.Duration
@@ -138,14 +147,14 @@ func readProcessOptions(a *cli.App, c *cli.Config) (processOptions, error) {
 	o.redisWait, o.grace = c.Duration("redis-wait"), c.Duration("shutdown-grace")
 	o.metricsAddr = c.Text("metrics-addr")
 	if c.Command.Name() == "serve" {
-		o.serve(c)
+		o.serve(a, c)
 	}
 	o.secretKeys = c.SecretKeys()
 	return o, c.Err()
 }
 
 // serve reads what only serve has.
-func (o *processOptions) serve(c *cli.Config) {
+func (o *processOptions) serve(a *cli.App, c *cli.Config) {
 	o.redis.Replica, o.snapshotDir = c.Text("redis-replica-url"), c.Text("snapshot-dir")
 	o.redis.Notes = o.snapshotDir != ""
 	if o.staleness = c.Duration("quote-max-staleness"); o.staleness == 0 {
@@ -153,6 +162,13 @@ func (o *processOptions) serve(c *cli.Config) {
 	}
 	o.addr, o.drainDelay, o.issuer = c.Text("addr"), c.Duration("drain-delay"), c.Text("issuer")
 	c.Check("issuer", checkIssuer(o.issuer))
+	var err error
+	o.proxies, err = connection.ParseProxies(c.Text("trusted-proxies"))
+	c.Check("trusted-proxies", err)
+	if o.certificate, err = openCertificate(c.Text("tls-cert"), c.Text("tls-key"), a.Clock, o.log); o.certificate != nil {
+		o.metrics.Certificate(o.certificate.expires)
+	}
+	c.Check("tls-cert", err)
 	if o.rulesRoom = c.Mebibytes("rules-mib"); o.rulesRoom < wasm.LeastRoom {
 		c.Check("rules-mib", fmt.Errorf("%s is too little: %d MiB are needed", c.Text("rules-mib"), wasm.LeastRoom>>20))
 	}
@@ -165,6 +181,24 @@ func (o *processOptions) serve(c *cli.Config) {
 		c.Check("signing-key", err)
 	}
 }
+
+// transport is how requests come. Without a word on who ends TLS, nothing tells the ones
+// from the others, and the operator has seen to it.
+func (o *processOptions) transport() handlers.Transport {
+	known := o.certificate != nil || len(o.proxies) > 0
+	return handlers.Transport{Proxies: o.proxies, Required: known && overHTTPS(o.issuer)}
+}
+
+func overHTTPS(issuer string) bool { return strings.HasPrefix(issuer, "https:") }
+
+// answersPlain reports whether an API that is to be used over https is answered over
+// plain http as well.
+func answersPlain(issuer string, t handlers.Transport) bool { return overHTTPS(issuer) && !t.Required }
+
+const (
+	plainWarning = "the issuer is https, and plain http is answered too"
+	plainAdvice  = "set TOLLGATE_TRUSTED_PROXIES to the addresses of what ends TLS in front, or TOLLGATE_TLS_CERT; where plain http cannot reach this port, leave it"
+)
 
 // checkIssuer is RFC 8414 §2, and no path, so that the metadata stands at one
 // address.
