@@ -386,6 +386,15 @@ func (r *Ring) clone() Ring {
 	return Ring{slices.Clone(r.Keys), slices.Clone(r.External), slices.Clone(r.Revoked), slices.Clone(r.Changes)}
 }
 
+// Parse reads a document as Redis has it.
+func Parse(text string) (Ring, error) {
+	found, err := stored.Parse(text)
+	if err != nil {
+		return Ring{}, err
+	}
+	return parse(found)
+}
+
 func parse(found stored.Keyring) (r Ring, err error) {
 	if found.JSON == "" {
 		return r, nil

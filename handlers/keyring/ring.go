@@ -213,6 +213,20 @@ func (r *Ring) Published() [][]byte {
 	return list
 }
 
+// Signing is the key that signs at a time, or nil.
+func (r *Ring) Signing(now tollgate.Instant) *Key {
+	if i := r.active(now); i >= 0 {
+		return &r.Keys[i]
+	}
+	return nil
+}
+
+// Late reports whether the key that signs should have had a next one for an hour.
+func (r *Ring) Late(now tollgate.Instant) bool {
+	_, due := r.Due(now.Add(-time.Hour))
+	return due
+}
+
 // Next is the key that is published and to sign later, or nil.
 func (r *Ring) Next(now tollgate.Instant) *Key {
 	if i := r.active(now) + 1; i < len(r.Keys) {

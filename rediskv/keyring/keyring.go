@@ -65,6 +65,15 @@ func (s *Store) FirstKeyring(ctx context.Context) (Keyring, error) {
 
 // KeyringOf is Keyring for a text that was read together with something else.
 func (s *Store) KeyringOf(text string) (Keyring, error) {
+	found, err := Parse(text)
+	if err == nil && text != "" {
+		s.last.Store(&text)
+	}
+	return found, err
+}
+
+// Parse opens the text of a document. Its error is damage.
+func Parse(text string) (Keyring, error) {
 	if text == "" {
 		return Keyring{}, nil
 	}
@@ -72,7 +81,6 @@ func (s *Store) KeyringOf(text string) (Keyring, error) {
 	if err != nil {
 		return Keyring{text: text}, tollgate.Damage("keyring", rediskv.KeyringKey, err)
 	}
-	s.last.Store(&text)
 	return Keyring{JSON: document, text: text}, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"tollgate/cmd/tollgate/tracing"
 	"tollgate/handlers/auth"
 	"tollgate/handlers/connection"
+	"tollgate/handlers/keyring"
 	"tollgate/handlers/secret"
 	"tollgate/rediskv"
 	"tollgate/rediskv/health"
@@ -108,7 +109,7 @@ func doctorRedis(ctx context.Context, a *cli.App, c *cli.Config) ([]health.Findi
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	found, seal, err := health.Examine(ctx, o)
+	found, left, err := health.Examine(ctx, o)
 	switch {
 	case errors.Is(err, rediskv.ErrRefused):
 		found = append(found, health.Finding{Check: "redis", Level: health.Failure, Message: err.Error(), Advice: "look at the user and the password in TOLLGATE_REDIS_URL"})
@@ -122,7 +123,29 @@ func doctorRedis(ctx context.Context, a *cli.App, c *cli.Config) ([]health.Findi
 	case err != nil:
 		return nil, cli.UsageError(err)
 	}
-	return append(settingsFindings(c, seal), found...), err
+	if err == nil {
+		found = append(found, keysFinding(left.Keyring, tollgate.At(a.Clock())))
+	}
+	return append(settingsFindings(c, left.Seal), found...), err
+}
+
+// keysFinding is of the keys that sign access tokens.
+func keysFinding(text string, now tollgate.Instant) health.Finding {
+	f := health.Finding{Check: "signing_keys", Level: health.Fine}
+	ring, err := keyring.Parse(text)
+	switch key := ring.Signing(now); {
+	case err != nil:
+		f.Level, f.Message, f.Advice = health.Failure, err.Error(), "an instance that runs puts them back; else 'tollgate key rotate --now' begins anew"
+	case key != nil && ring.Late(now):
+		f.Level, f.Message, f.Advice = health.Warning, fmt.Sprintf("%s signs since %s, and there is no next one", key.ID, key.ActiveAt), "look whether 'tollgate work' runs"
+	case key != nil:
+		f.Message = fmt.Sprintf("%s signs since %s", key.ID, key.ActiveAt)
+	case len(ring.External) > 0:
+		f.Message = fmt.Sprintf("%d keys were given by TOLLGATE_SIGNING_KEY", len(ring.External))
+	default:
+		f.Level, f.Message = health.Unknown, "there are none yet: the first 'tollgate serve' makes one"
+	}
+	return f
 }
 
 // checkSeal says whether a secret key is the one of a seal, or that it rotates out.
