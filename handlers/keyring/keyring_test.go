@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,6 +34,7 @@ type site struct {
 	vault *secret.Vault
 
 	organization string
+	asked        atomic.Int64 // how often for the secret keys of processes
 	mu           sync.Mutex
 	time         time.Time
 	log          buffer
@@ -55,7 +57,11 @@ func newSite(t *testing.T) *site {
 	s := &site{T: t, time: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
 	shop := testkit.NewShop(t, rediskv.Options{URL: redistest.URL(t), Rules: []tollgate.RuleRef{testkit.CardFee}}, testkit.NewClock(), nil)
 	s.organization = shop.Config.Organization.ID
-	s.store = testkit.Open(t, rediskv.Options{URL: shop.URL, Clock: s.now})
+	s.store = testkit.Open(t, rediskv.Options{URL: shop.URL, Clock: s.now, Observe: func(operation string, _ time.Duration, _ error) {
+		if operation == "known_secrets" {
+			s.asked.Add(1)
+		}
+	}})
 	s.vault = vault(t, 1)
 	return s
 }

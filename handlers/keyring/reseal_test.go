@@ -275,6 +275,8 @@ func TestResealWaitsForEverybody(t *testing.T) {
 		ended <- r
 	}()
 	testkit.Eventually(t, "the seal is the new one", func() bool { return vault(t, 2).Use([]byte(s.seal())) == nil })
+	asked := s.asked.Load()
+	testkit.Eventually(t, "it waits", func() bool { return s.asked.Load() > asked+2 })
 	s.hooked(slow.vault, 1) // it has not looked
 	looked.Store(true)
 	slow.look()
