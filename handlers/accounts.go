@@ -35,7 +35,7 @@ func (s *Server) getMerchantAccount(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	docs, err := s.marked(c.ctx, c.org, []jsontext.Value{a.body})
+	docs, err := s.sync.Marked(c.ctx, c.org, []jsontext.Value{a.body})
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (s *Server) listMerchantAccounts(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if rows, err = s.marked(c.ctx, c.org, rows); err != nil {
+	if rows, err = s.sync.Marked(c.ctx, c.org, rows); err != nil {
 		return nil, err
 	}
 	return pageOf(p, rows, next != "", next)

@@ -103,7 +103,7 @@ func (s *Server) planActivation(c *call, status int, accounts []string, r tollga
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if err := s.refuseSilence(c.ctx, c.org, p); err != nil {
+	if err := s.sync.RefuseSilence(c.ctx, c.org, p); err != nil {
 		return nil, nil, nil, err
 	}
 	compared, err := s.compareFees(c.ctx, c.org, p)

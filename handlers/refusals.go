@@ -46,7 +46,7 @@ func (s *Server) recordRefusal(c *call, e *tollgate.Error, err error) {
 		return
 	}
 	if c.org != "" { // whoever is refused without end does not write without end beside the others
-		if done, err := s.shares.refusals.Turn(c.ctx, c.org, c.client); err == nil {
+		if done, err := s.shares.Refusals.Turn(c.ctx, c.org, c.client); err == nil {
 			defer done()
 		}
 	}

@@ -97,7 +97,7 @@ func (s *Store) found(ctx context.Context, j *ExportJob, r *ExportedRow, value a
 		r.Damaged, r.Selected = tollgate.DamageOf(err), j.mine(err)
 		return
 	}
-	r.Value, r.Selected = value, j.Filter.Selects(j.Dataset, value)
+	r.Value, r.Selected = value, filter{&j.Filter}.selects(j.Dataset, value)
 }
 
 // exportedEntries reads events or audit entries.
