@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -131,25 +130,6 @@ type ExportFilter struct {
 	Outcome       string   `json:"outcome,omitempty"`
 	CreatedAfter  Instant  `json:"created_after,omitempty"`  // strictly later
 	CreatedBefore Instant  `json:"created_before,omitempty"` // strictly earlier
-}
-
-// ExportRow is one row of an export.
-type ExportRow struct {
-	Value   any            // *Transaction, *Payment, *Ticket, *Event or *AuditEntry
-	Text    jsontext.Value // of events and audit entries, as they were written
-	Damaged *DamagedObject // stands in the place of what cannot be read
-}
-
-// JSON is the row as the API answers the object, without a line's end.
-func (r ExportRow) JSON() (jsontext.Value, error) {
-	switch {
-	case r.Damaged != nil:
-		return json.Marshal(r.Damaged)
-	case r.Text != nil:
-		return r.Text, nil
-	default:
-		return json.Marshal(r.Value, json.Deterministic(true))
-	}
 }
 
 // Dataset is what an export holds.

@@ -1,10 +1,8 @@
 package tollgate
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base32"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -136,12 +134,6 @@ func DeliveryOf(event, endpoint string) string {
 	sum := sha256.Sum256([]byte(event + "/" + endpoint))
 	tail := strings.ToLower(base32.HexEncoding.EncodeToString(sum[:10]))
 	return PrefixDelivery + event[len(PrefixEvent):len(PrefixEvent)+10] + tail
-}
-
-// AttemptOf is the id of a delivery's attempt that began at a moment.
-func AttemptOf(delivery string, number int, started Instant) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", delivery, number))
-	return NewID(PrefixAttempt, started.Time(), bytes.NewReader(sum[:]))
 }
 
 // AttemptTrigger says why an attempt was made.

@@ -7,6 +7,7 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"tollgate"
+	"tollgate/handlers/access"
 	"tollgate/handlers/auth"
 	"tollgate/handlers/input"
 	"tollgate/handlers/share"
@@ -45,7 +46,16 @@ var rows = []row{
 	{Route: Route{"GET", "/v1/legal-entities/{legal_entity_id}", auth.ScopeAccountsRead}, do: (*Server).getLegalEntity},
 	{Route: Route{"GET", "/v1/merchant-accounts/{merchant_account_id}", auth.ScopeAccountsRead}, do: (*Server).getMerchantAccount},
 	{Route: Route{"GET", "/v1/merchant-accounts", auth.ScopeAccountsRead}, query: pageParameters, use: share.Searches, do: (*Server).listMerchantAccounts},
+	{Route: Route{"POST", "/v1/clients", auth.ScopeAccessWrite}, body: input.JSON, key: input.KeyAccepted, adds: true, do: withBody((*Server).createClient, access.ParseClient)},
+	{Route: Route{"GET", "/v1/clients", auth.ScopeAccessRead}, query: []string{"status", "limit", "cursor"}, use: share.Searches, do: (*Server).listClients},
+	{Route: Route{"GET", "/v1/clients/{client_id}", auth.ScopeAccessRead}, do: (*Server).getClient},
+	{Route: Route{"PATCH", "/v1/clients/{client_id}", auth.ScopeAccessWrite}, body: input.JSON, do: withBody((*Server).updateClient, access.ParseClientChange)},
+	{Route: Route{"POST", "/v1/clients/{client_id}/keys", auth.ScopeAccessWrite}, body: input.JSON, key: input.KeyAccepted, do: withBody((*Server).addKey, access.ParseNewKey)},
+	{Route: Route{"DELETE", "/v1/clients/{client_id}/keys/{kid}", auth.ScopeAccessWrite}, do: (*Server).removeKey},
+	{Route: Route{"POST", "/v1/grants", auth.ScopeAccessWrite}, body: input.JSON, key: input.KeyAccepted, adds: true, do: withBody((*Server).createGrant, access.ParseGrant)},
+	{Route: Route{"GET", "/v1/grants", auth.ScopeAccessRead}, query: []string{"client_id", "status", "limit", "cursor"}, use: share.Searches, do: (*Server).listGrants},
 	{Route: Route{"GET", "/v1/grants/{grant_id}", auth.ScopeGrantsRead}, do: (*Server).getGrant},
+	{Route: Route{"POST", "/v1/grants/{grant_id}/revoke", auth.ScopeAccessWrite}, key: input.KeyAccepted, do: (*Server).revokeGrant},
 	{Route: Route{"GET", "/v1/perimeters", auth.ScopeAccountsRead}, query: perimeterParameters, use: share.Pages, do: (*Server).listPerimeters},
 	{Route: Route{"GET", "/v1/perimeters/{perimeter_id}", auth.ScopeAccountsRead}, query: []string{"version", "merchant_account_id", "payee"}, do: (*Server).getPerimeter},
 	{Route: Route{"POST", "/v1/quotes", auth.ScopeQuotesRead}, body: input.JSON, use: share.Quotes, do: withBody((*Server).quote, parseQuote)},

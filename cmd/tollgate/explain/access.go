@@ -9,7 +9,7 @@ import (
 )
 
 func (r *reader) account(id string) bool {
-	a, ok := get[tollgate.AccountAnswer](r, "the account", "/v1/merchant-accounts/"+escaped(id))
+	a, ok := get[cli.AccountAnswer](r, "the account", "/v1/merchant-accounts/"+escaped(id))
 	if !ok {
 		return false
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
+	"tollgate/rediskv/exports"
 )
 
 // AppendHeader appends what stands before the first row of an export's file.
@@ -25,7 +26,7 @@ func AppendHeader(b []byte, e *tollgate.Export) []byte {
 }
 
 // AppendRow appends a row in the export's format, with its line's end.
-func AppendRow(b []byte, e *tollgate.Export, r tollgate.ExportRow) ([]byte, error) {
+func AppendRow(b []byte, e *tollgate.Export, r exports.Row) ([]byte, error) {
 	if e.Format != tollgate.FormatCSV {
 		text, err := r.JSON()
 		return append(append(b, text...), '\n'), err
