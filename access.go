@@ -105,6 +105,9 @@ func (a *Access) ChangeClient(id, kid string, t EventType, entry string, change 
 	for _, g := range grants {
 		p.Compared[g] = a.Facts.Objects[g].Revision
 	}
+	if p.Grants == nil { // and it has been given none since
+		p.Grants = &GrantList{Revision: a.Facts.Grants.Revision}
+	}
 	return p, a.tell(p, t, id, kid)
 }
 
