@@ -140,6 +140,11 @@ func (s *Server) changeAccess(c *call, operation string, request any, accounts [
 			return rediskv.Result{}, err
 		}
 		ans, err := show(a, change)
+		if err == nil && len(change.Changes) == 0 && idem != nil { // it may be so by an earlier request of the same key
+			if earlier, found, err := s.store.FindRepeated(c.ctx, c.caller(ans.Status), *idem); err != nil || found {
+				return earlier, err
+			}
+		}
 		if err != nil || len(change.Changes) == 0 {
 			return rediskv.Result{Answer: ans}, err
 		}

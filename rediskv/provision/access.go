@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -144,9 +145,9 @@ func (s *Store) CommitAccess(ctx context.Context, c rediskv.Caller, idem *redisk
 		}
 	}
 	result, err := s.writeConfig(ctx, c, idem, p, ans)
-	if err == nil && result.Repeated { // nobody has heard of the id
-		for _, id := range claimed {
-			err = s.db.Timed(ctx, "give_back_client", func(ctx context.Context) error { return s.db.Redis.Del(ctx, rediskv.ClientKey(id)).Err() })
+	if refused, ok := errors.AsType[*tollgate.Error](err); result.Repeated || ok && refused.Code != tollgate.CodeStoreUnavailable {
+		for _, id := range claimed { // nobody has heard of it
+			err = cmp.Or(s.db.Timed(ctx, "give_back_client", func(ctx context.Context) error { return s.db.Redis.Del(ctx, rediskv.ClientKey(id)).Err() }), err)
 		}
 	}
 	if err == nil && len(p.Raised) > endedTogether {
