@@ -207,12 +207,14 @@ func TestAccessTells(t *testing.T) {
 				return a.CreateClient(tollgate.Client{ID: "cli_new", Name: "New", Status: "active"})
 			}, "client.created", `{"client_id":"cli_new","revision":1,"changed":[],"name":"New","status":"active"}`, "client.create client cli_new", "[]",
 		},
-		"a name":      {change("", tollgate.ClientUpdated, "client.update", func(o *tollgate.Client) { o.Name = "New" }), "client.updated", `"changed":["name"]`, "client.update client cli_1", "[]"},
-		"disabled":    {change("", tollgate.ClientUpdated, "client.update", func(o *tollgate.Client) { o.Status = "disabled" }), "client.disabled", `"status":"disabled"`, "client.disable client cli_1", "[grt_1]"},
-		"a key":       {change("k2", tollgate.KeyRotated, "key.add", func(o *tollgate.Client) { o.Keys = append(o.Keys, "k2") }), "key.rotated", `"kid":"k2"`, "key.add client cli_1", "[]"},
-		"a key less":  {change("k", tollgate.KeyRevoked, "key.remove", func(o *tollgate.Client) { o.Keys = nil }), "key.revoked", `"kid":"k"`, "key.remove client cli_1", "[grt_1]"},
-		"nothing":     {change("", tollgate.ClientUpdated, "client.update", func(*tollgate.Client) {}), "", "", "", "[]"},
-		"a new grant": {func(a *tollgate.Access) (*tollgate.Provisioning, error) { return a.CreateGrant(grantOf("grt_2", "cli_1", "quotes:read")) }, "grant.created", `"grant_id":"grt_2"`, "grant.create grant grt_2", "[]"},
+		"a name":     {change("", tollgate.ClientUpdated, "client.update", func(o *tollgate.Client) { o.Name = "New" }), "client.updated", `"changed":["name"]`, "client.update client cli_1", "[]"},
+		"disabled":   {change("", tollgate.ClientUpdated, "client.update", func(o *tollgate.Client) { o.Status = "disabled" }), "client.disabled", `"status":"disabled"`, "client.disable client cli_1", "[grt_1]"},
+		"a key":      {change("k2", tollgate.KeyRotated, "key.add", func(o *tollgate.Client) { o.Keys = append(o.Keys, "k2") }), "key.rotated", `"kid":"k2"`, "key.add client cli_1", "[]"},
+		"a key less": {change("k", tollgate.KeyRevoked, "key.remove", func(o *tollgate.Client) { o.Keys = nil }), "key.revoked", `"kid":"k"`, "key.remove client cli_1", "[grt_1]"},
+		"nothing":    {change("", tollgate.ClientUpdated, "client.update", func(*tollgate.Client) {}), "", "", "", "[]"},
+		"a new grant": {func(a *tollgate.Access) (*tollgate.Provisioning, error) {
+			return a.CreateGrant(grantOf("grt_2", "cli_1", "quotes:read"))
+		}, "grant.created", `"grant_id":"grt_2"`, "grant.create grant grt_2", "[]"},
 		"a revoked grant": { // its own change ends its tokens
 			func(a *tollgate.Access) (*tollgate.Provisioning, error) { return a.RevokeGrant("grt_1") }, "grant.revoked", `"status":"revoked"`, "grant.revoke grant grt_1", "[]",
 		},

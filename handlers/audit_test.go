@@ -135,7 +135,9 @@ func TestAuditOfClocksThatDiffer(t *testing.T) {
 		w.want(w.call("GET", "/v1/grants/"+w.vars["grant_all"], ""), 200, "")
 	}
 	all := w.auditRows("", 100)
-	if slices.IsSortedFunc(all, func(a, b map[string]any) int { return strings.Compare(b["created_at"].(string), a["created_at"].(string)) }) {
+	if slices.IsSortedFunc(all, func(a, b map[string]any) int {
+		return strings.Compare(b["created_at"].(string), a["created_at"].(string))
+	}) {
 		t.Fatal("the times are in order")
 	}
 	for bound := -20 * time.Second; bound < 80*time.Second; bound += 2 * time.Second {

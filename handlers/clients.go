@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 
@@ -32,11 +33,10 @@ func (s *Server) listClients(c *call) (*answer, error) {
 	}
 	return accessPage(s, c, p, clients, "client.list", func(ids []string, add func(string, tollgate.ClientAnswer)) error {
 		return s.store.EachClient(c.ctx, c.caller(http.StatusOK), ids, func(o tollgate.Client, damage error) {
-			switch a, err := access.Answer(&o); {
-			case damage != nil || err != nil:
-				if d := tollgate.DamageOf(damage); d != nil {
-					add(d.ID, tollgate.ClientAnswer{Object: d.Object, ID: d.ID, Damaged: true})
-				}
+			a, err := access.Answer(&o)
+			switch d := tollgate.DamageOf(cmp.Or(damage, err)); {
+			case d != nil:
+				add(d.ID, tollgate.ClientAnswer{Object: d.Object, ID: d.ID, Damaged: true})
 			case reaches(o.ID) && (status == "" || o.Status == status):
 				add(o.ID, a)
 			}

@@ -265,7 +265,7 @@ func (s *Server) fail(c *call, err error) {
 	case tollgate.CodeStoreUnavailable, tollgate.CodeCapacityReached, tollgate.CodeHistoryLost, tollgate.CodeRateLimited, tollgate.CodeShareExhausted:
 		h.Set("Retry-After", "1")
 	case tollgate.CodeTokenMissing, tollgate.CodeTokenInvalid, tollgate.CodeTokenExpired, tollgate.CodeScopeMissing:
-		if !c.oauth() {
+		if !c.oauth() && !(e.Code == tollgate.CodeScopeMissing && c.token.Scopes.Has(c.row.Scope)) { // what it lacks is no scope of the route
 			h.Set("WWW-Authenticate", challenge(e.Code, c.row))
 		}
 	}

@@ -115,7 +115,7 @@ func Answer(c *tollgate.Client) (tollgate.ClientAnswer, error) {
 	for _, stored := range c.Keys {
 		key, err := auth.RegisterKey([]byte(stored))
 		if err != nil {
-			return a, fmt.Errorf("client %s: %w", c.ID, err)
+			return a, tollgate.Damage("client", c.ID, err)
 		}
 		a.Keys = append(a.Keys, key.JWK)
 	}
