@@ -115,8 +115,10 @@ func eachDocument[T any](ctx context.Context, s *Store, c rediskv.Caller, operat
 
 // AccessFacts reads all clients and grants of an organization and, of those that are
 // named, its accounts: what a change of access is decided from.
-func (s *Store) AccessFacts(ctx context.Context, c rediskv.Caller, accounts []string) (*tollgate.ConfigFacts, error) {
-	k, f := s.db.Space(c.Organization), tollgate.NewConfigFacts()
+func (s *Store) AccessFacts(ctx context.Context, c rediskv.Caller, accounts []string) (f *tollgate.ConfigFacts, err error) {
+	k := s.db.Space(c.Organization)
+	defer s.db.CheckGrant(ctx, c, k)(&err)
+	f = tollgate.NewConfigFacts()
 	list, listed, err := s.index(ctx, k)
 	if err != nil {
 		return nil, err
