@@ -1,12 +1,6 @@
 package tollgate
 
-import (
-	"errors"
-	"fmt"
-	"slices"
-
-	"golang.org/x/text/language"
-)
+import "slices"
 
 // Organization owns everything below it and lives in one partition.
 type Organization struct {
@@ -55,12 +49,6 @@ type MerchantAccount struct {
 	UpdatedAt          Instant      `json:"updated_at"`
 }
 
-// AccountAnswer is a merchant account as the service answers it.
-type AccountAnswer struct {
-	MerchantAccount
-	SilentRules []SilentRule `json:"silent_rules"` // of those in force
-}
-
 // SilentRule is a rule that charges nothing in currencies of an account, and does
 // not say that this is meant: they are free without anybody having decided so.
 type SilentRule struct {
@@ -104,12 +92,15 @@ type Grant struct {
 	NotBefore Instant `json:"not_before"`
 	ExpiresAt Instant `json:"expires_at"`
 	RevokedAt Instant `json:"revoked_at"`
+
+	// Damaged: it is stored and cannot be read; only Object and ID count.
+	Damaged bool `json:"-"`
 }
 
-// Client is who signs assertions. It is provisioned and has no resource of
-// its own in the interface.
+// Client is who signs assertions, as it is stored.
 type Client struct {
 	ID             string   `json:"id"`
+	CreatedAt      Instant  `json:"created_at,omitzero"` // not of earlier releases
 	OrganizationID string   `json:"organization_id"`
 	Name           string   `json:"name"`
 	Status         string   `json:"status"`    // active or disabled
@@ -136,70 +127,4 @@ func (g *Grant) At(now Instant) string {
 // Covers reports whether the grant reaches an account of its organization.
 func (g *Grant) Covers(account string) bool {
 	return len(g.MerchantAccountIDs) == 0 || slices.Contains(g.MerchantAccountIDs, account)
-}
-
-// isCountry knows the assigned codes of ISO 3166-1 alpha-2 in upper case.
-func isCountry(code string) bool {
-	region, err := language.ParseRegion(code)
-	return err == nil && len(code) == 2 && region.String() == code && region.Canonicalize() == region && region.IsCountry()
-}
-
-// Check reports everything that is wrong with an organization's own fields.
-func (o *Organization) Check() error {
-	return errors.Join(
-		checkID(PrefixOrganization, o.ID), required("name", o.Name, 255), required("home_region", o.HomeRegion, 64),
-		oneOf("status", o.Status, "active", "suspended", "closed"), o.Metadata.Check())
-}
-
-// Check reports everything that is wrong with a legal entity's own fields.
-func (l *LegalEntity) Check() error {
-	var place error
-	if !isCountry(l.Country) {
-		place = fmt.Errorf("country: %s is not an ISO 3166-1 alpha-2 code", quoted(l.Country))
-	}
-	return errors.Join(place,
-		checkID(PrefixLegalEntity, l.ID), required("legal_name", l.LegalName, 255),
-		oneOf("type", l.Type, "company", "individual", "nonprofit"),
-		oneOf("status", l.Status, "unverified", "pending", "verified", "rejected", "suspended"), l.Metadata.Check())
-}
-
-// Check reports everything that is wrong with an account's own fields; what it refers to
-// is checked where all of it is known.
-func (m *MerchantAccount) Check() error {
-	faults := []error{
-		checkID(PrefixMerchantAccount, m.ID), required("name", m.Name, 255),
-		oneOf("status", m.Status, StatusActive, "paused", StatusClosed), m.Cutoff.Check(), m.Metadata.Check(),
-	}
-	for _, c := range m.Currencies {
-		_, err := ParseCurrency(string(c))
-		faults = append(faults, err)
-	}
-	if !slices.Contains(m.Currencies, m.DefaultCurrency) {
-		faults = append(faults, fmt.Errorf("default_currency: %s is not one of the account's currencies", quoted(string(m.DefaultCurrency))))
-	}
-	if m.CaptureWindowHours < 1 || m.CaptureWindowHours > 24*365 {
-		faults = append(faults, fmt.Errorf("capture_window_hours: %d is not between 1 and 8760", m.CaptureWindowHours))
-	}
-	return errors.Join(faults...)
-}
-
-func checkID(prefix, id string) error {
-	if len(id) <= len(prefix) || id[:len(prefix)] != prefix || !ValidID(id) {
-		return fmt.Errorf("id: %s is not an identifier of the form %s…", quoted(id), prefix)
-	}
-	return nil
-}
-
-func required(name, value string, max int) error {
-	if value == "" {
-		return fmt.Errorf("%s is missing", name)
-	}
-	return CheckText(name, value, max)
-}
-
-func oneOf(name, value string, allowed ...string) error {
-	if !slices.Contains(allowed, value) {
-		return fmt.Errorf("%s: %s is not one of %v", name, quoted(value), allowed)
-	}
-	return nil
 }

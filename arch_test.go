@@ -64,7 +64,8 @@ var rooms = map[string]map[string][]string{
 		"compiler": {"abi"},
 	},
 	"handlers": {
-		"":                {"auth", "connection", "egress", "input", "problem", "rulesync", "secret", "shadow", "share"},
+		"":                {"access", "auth", "connection", "egress", "input", "problem", "rulesync", "secret", "shadow", "share"},
+		"access":          {"auth", "input"},
 		"auth":            {},
 		"conform":         {},
 		"docs":            {"input"},

@@ -3,8 +3,6 @@ package tollgate
 import (
 	"errors"
 	"fmt"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Code is the kind of an error, for programs (interface §7). Package handlers/problem
@@ -43,6 +41,7 @@ const (
 	CodeDeliveryInProgress       Code = "delivery_in_progress"
 	CodeMerchantAccountInactive  Code = "merchant_account_inactive"
 	CodeExportStateInvalid       Code = "export_state_invalid"
+	CodeGrantStateInvalid        Code = "grant_state_invalid"
 	CodePayoutStateInvalid       Code = "payout_state_invalid"
 	CodeRuleExists               Code = "rule_exists"
 	CodeActivationStateInvalid   Code = "activation_state_invalid"
@@ -91,29 +90,6 @@ type Detail struct {
 	Param   string `json:"param"`
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
-}
-
-// Problem is the JSON of an error (RFC 9457, interface §7).
-type Problem struct {
-	Type      string             `json:"type"`
-	Title     string             `json:"title"`
-	Status    int                `json:"status"` // of HTTP
-	Code      Code               `json:"code"`
-	Message   string             `json:"message"`
-	RequestID string             `json:"request_id"`
-	Param     string             `json:"param,omitempty"`
-	Errors    []Detail           `json:"errors,omitempty"`
-	Rule      *Citation          `json:"rule,omitempty"`
-	Perimeter *PerimeterDecision `json:"perimeter,omitempty"`
-	PaymentID string             `json:"payment_id,omitempty"`
-	TicketID  string             `json:"ticket_id,omitempty"`
-	// The payment's own status.
-	PaymentStatus PaymentStatus  `json:"payment_status,omitempty"`
-	RulesInForce  []Citation     `json:"rules_in_force,omitzero"`
-	Currencies    []Currency     `json:"currencies,omitzero"`
-	Accounts      []string       `json:"merchant_account_ids,omitempty"`
-	Quote         jsontext.Value `json:"quote,omitempty"`
-	Since         Instant        `json:"since,omitzero"`
 }
 
 // ErrorContext is what some errors carry beside code and message: the

@@ -177,13 +177,14 @@ func (c *PaymentChange) data() PaymentEventData {
 }
 
 // ResourceChange is what an event says of a changed organization, legal entity,
-// merchant account or grant.
+// merchant account, grant or client.
 type ResourceChange struct {
 	Kind, ID  string
 	Revision  int64          // that it has now
 	Changed   []string       // members; none where it is new
 	Document  jsontext.Value // as it is now
 	Effective Date           // of a changed cutoff
+	KeyID     string         // of a client whose key is added or removed
 }
 
 // OrganizationEventData is the data of organization.updated. As in all events of
@@ -234,6 +235,21 @@ type GrantEventData struct {
 	Status             string   `json:"status"`
 }
 
+// ClientEventData is the data of client.* events.
+type ClientEventData struct {
+	ClientID string   `json:"client_id"`
+	Revision int64    `json:"revision"`
+	Changed  []string `json:"changed"`
+	Name     string   `json:"name"`
+	Status   string   `json:"status"`
+}
+
+// KeyEventData is the data of key.rotated and key.revoked.
+type KeyEventData struct {
+	ClientEventData
+	KeyID string `json:"kid"`
+}
+
 // data is that of an event of a type, without the members of the resource.
 func (r ResourceChange) data(t EventType) any {
 	account := MerchantAccountEventData{MerchantAccountID: r.ID, Revision: r.Revision, Changed: r.Changed}
@@ -244,6 +260,12 @@ func (r ResourceChange) data(t EventType) any {
 		return &LegalEntityEventData{LegalEntityID: r.ID, Revision: r.Revision, Changed: r.Changed}
 	case r.Kind == "grant":
 		return &GrantEventData{GrantID: r.ID, Revision: r.Revision, Changed: r.Changed}
+	case r.Kind == "client":
+		client := ClientEventData{ClientID: r.ID, Revision: r.Revision, Changed: r.Changed}
+		if t == KeyRotated || t == KeyRevoked {
+			return &KeyEventData{client, r.KeyID}
+		}
+		return &client
 	case t == CutoffUpdated:
 		return &CutoffEventData{account, r.Effective}
 	default:

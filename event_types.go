@@ -3,6 +3,7 @@ package tollgate
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 )
@@ -35,6 +36,12 @@ const (
 	PerimeterActivated     EventType = "perimeter.activated"
 	GrantCreated           EventType = "grant.created"
 	GrantRevoked           EventType = "grant.revoked"
+	ClientCreated          EventType = "client.created"
+	ClientUpdated          EventType = "client.updated"
+	ClientDisabled         EventType = "client.disabled"
+	ClientEnabled          EventType = "client.enabled"
+	KeyRotated             EventType = "key.rotated"
+	KeyRevoked             EventType = "key.revoked"
 	OrganizationUpdated    EventType = "organization.updated"
 	LegalEntityUpdated     EventType = "legal_entity.updated"
 	MerchantAccountUpdated EventType = "merchant_account.updated"
@@ -64,41 +71,32 @@ type EventKind struct {
 // EventKinds is the one table of the event types of interface §6. The filters of
 // events, the deliveries, the OpenAPI document and the documentation have these
 // and no others.
-var EventKinds = []EventKind{
-	{PaymentAuthorized, PaymentEventData{}, true},
-	{PaymentCaptured, PaymentEventData{}, true},
-	{PaymentDeclined, PaymentEventData{}, true},
-	{PaymentReviewRequired, PaymentEventData{}, true},
-	{PaymentCanceled, PaymentEventData{}, true},
-	{PaymentReleased, PaymentEventData{}, true},
-	{PaymentExpired, PaymentEventData{}, true},
-	{PaymentRefunded, PaymentEventData{}, true},
-	{PayoutCreated, PayoutEventData{}, true},
-	{PayoutPaid, PayoutEventData{}, true},
-	{PayoutFailed, PayoutEventData{}, true},
-	{CutoffUpdated, CutoffEventData{}, true},
-	{ExportCreated, ExportEventData{}, true},
-	{ExportSucceeded, ExportEventData{}, true},
-	{ExportFailedEvent, ExportEventData{}, true},
-	{RulePublished, RulePublishedData{}, true},
-	{RuleActivated, MerchantAccountEventData{}, true},
-	{RuleRetired, RuleRetiredData{}, true},
-	{PerimeterActivated, MerchantAccountEventData{}, true},
-	{GrantCreated, GrantEventData{}, true},
-	{GrantRevoked, GrantEventData{}, true},
-	{OrganizationUpdated, OrganizationEventData{}, true},
-	{LegalEntityUpdated, LegalEntityEventData{}, true},
-	{MerchantAccountUpdated, MerchantAccountEventData{}, true},
-	{WebhookCreated, WebhookEventData{}, false},
-	{WebhookUpdated, WebhookEventData{}, false},
-	{WebhookDisabled, WebhookEventData{}, false},
-	{WebhookEnabled, WebhookEventData{}, false},
-	{WebhookDeleted, WebhookEventData{}, false},
-	{WebhookSecretRotated, WebhookEventData{}, false},
-	{DeliveryReplayed, DeliveryReplayedData{}, false},
-	{IntegrityFailed, IntegrityData{}, true},
-	{PayoutHeld, PayoutEventData{}, true},
-	{PayoutReleased, PayoutEventData{}, true},
+var EventKinds = slices.Concat(
+	kinds(PaymentEventData{}, true, PaymentAuthorized, PaymentCaptured, PaymentDeclined, PaymentReviewRequired, PaymentCanceled, PaymentReleased, PaymentExpired, PaymentRefunded),
+	kinds(PayoutEventData{}, true, PayoutCreated, PayoutPaid, PayoutFailed),
+	kinds(CutoffEventData{}, true, CutoffUpdated),
+	kinds(ExportEventData{}, true, ExportCreated, ExportSucceeded, ExportFailedEvent),
+	kinds(RulePublishedData{}, true, RulePublished),
+	kinds(MerchantAccountEventData{}, true, RuleActivated),
+	kinds(RuleRetiredData{}, true, RuleRetired),
+	kinds(MerchantAccountEventData{}, true, PerimeterActivated),
+	kinds(GrantEventData{}, true, GrantCreated, GrantRevoked),
+	kinds(ClientEventData{}, true, ClientCreated, ClientUpdated, ClientDisabled, ClientEnabled),
+	kinds(KeyEventData{}, true, KeyRotated, KeyRevoked),
+	kinds(OrganizationEventData{}, true, OrganizationUpdated),
+	kinds(LegalEntityEventData{}, true, LegalEntityUpdated),
+	kinds(MerchantAccountEventData{}, true, MerchantAccountUpdated),
+	kinds(WebhookEventData{}, false, WebhookCreated, WebhookUpdated, WebhookDisabled, WebhookEnabled, WebhookDeleted, WebhookSecretRotated),
+	kinds(DeliveryReplayedData{}, false, DeliveryReplayed),
+	kinds(IntegrityData{}, true, IntegrityFailed),
+	kinds(PayoutEventData{}, true, PayoutHeld, PayoutReleased),
+)
+
+func kinds(data any, delivered bool, types ...EventType) (rows []EventKind) {
+	for _, t := range types {
+		rows = append(rows, EventKind{t, data, delivered})
+	}
+	return rows
 }
 
 // EventTypes lists the types of the table; kindOf finds their rows.

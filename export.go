@@ -1,11 +1,9 @@
 package tollgate
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -134,77 +132,6 @@ type ExportFilter struct {
 	CreatedBefore Instant  `json:"created_before,omitempty"` // strictly earlier
 }
 
-// within reports whether a moment is between the filter's times.
-func (f *ExportFilter) within(at Instant) bool {
-	return (f.CreatedAfter == 0 || at > f.CreatedAfter) && (f.CreatedBefore == 0 || at < f.CreatedBefore)
-}
-
-// one reports whether a value is the wanted one, if one is wanted.
-func one(want, have string) bool { return want == "" || want == have }
-
-// payee is one for payees, which earlier releases stored in other spellings.
-func payee(want, have string) bool { return want == "" || SamePayee(want, have) }
-
-func among(want []string, have string) bool { return len(want) == 0 || slices.Contains(want, have) }
-
-func given(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
-// Selects reports whether a row of a dataset is selected.
-func (f *ExportFilter) Selects(d Dataset, row any) bool { return d.Kind().selects(f, row) }
-
-func (f *ExportFilter) transaction(t *Transaction) bool {
-	return among(f.Accounts, t.MerchantAccountID) && among(f.Statuses, t.Status) && among(f.Types, string(t.Type)) &&
-		one(f.PaymentID, given(t.PaymentID)) && one(f.PayoutID, given(t.PayoutID)) && payee(f.Payee, given(t.Payee)) &&
-		one(f.Reference, given(t.Reference)) && one(f.Currency, string(t.Currency)) && f.within(t.CreatedAt)
-}
-
-func (f *ExportFilter) payment(p *Payment) bool {
-	return among(f.Accounts, p.MerchantAccountID) && among(f.Statuses, string(p.Status)) && one(f.PaymentID, p.ID) &&
-		payee(f.Payee, p.Payee) && one(f.Reference, given(p.Reference)) && one(f.Currency, string(p.Currency)) && f.within(p.CreatedAt)
-}
-
-func (f *ExportFilter) ticket(t *Ticket) bool {
-	return among(f.Accounts, t.MerchantAccountID) && one(f.PaymentID, t.PaymentID) && payee(f.Payee, t.Payee) &&
-		one(f.Currency, string(t.Currency)) && f.within(t.CreatedAt)
-}
-
-func (f *ExportFilter) entry(e *AuditEntry) bool {
-	return among(f.Types, e.Type) && one(f.Outcome, e.Outcome) && f.within(e.Time)
-}
-
-func (f *ExportFilter) payout(t *Transaction) bool {
-	return t.Type == TransactionPayout && f.transaction(t)
-}
-
-func (f *ExportFilter) event(e *Event) bool {
-	return TypeFilter(f.Types).Match(string(e.Type)) && among(f.Accounts, given(e.MerchantAccountID)) &&
-		(f.ObjectID == "" || e.Names(f.ObjectID)) && f.within(e.CreatedAt)
-}
-
-// ExportRow is one row of an export.
-type ExportRow struct {
-	Value   any            // *Transaction, *Payment, *Ticket, *Event or *AuditEntry
-	Text    jsontext.Value // of events and audit entries, as they were written
-	Damaged *DamagedObject // stands in the place of what cannot be read
-}
-
-// JSON is the row as the API answers the object, without a line's end.
-func (r ExportRow) JSON() (jsontext.Value, error) {
-	switch {
-	case r.Damaged != nil:
-		return json.Marshal(r.Damaged)
-	case r.Text != nil:
-		return r.Text, nil
-	default:
-		return json.Marshal(r.Value, json.Deterministic(true))
-	}
-}
-
 // Dataset is what an export holds.
 type Dataset string
 
@@ -224,79 +151,20 @@ type DatasetKind struct {
 	Filters  []string // of a request: those of the list, where there is one
 	Statuses []string // that the filter status takes
 	Whole    bool     // its rows are about the whole organization, and for nobody who sees only some accounts
-
-	// Row is the zero value of a row, and Columns name members of its JSON:
-	// perimeter_id is the member id of the object perimeter, and actor.client_id
-	// that of the object actor, in a column client_id. What is neither text, a
-	// number, an amount nor a time is JSON in one column.
-	Row     any
-	Columns []string
-
-	selects func(*ExportFilter, any) bool
 }
 
-// DatasetKinds is the one table of the datasets. Where their rows are found, the
-// store knows. The columns are in an order that does not change; new ones are
-// added at the end.
+// DatasetKinds is the one table of the datasets. Where their rows are found and what
+// a filter selects, the store knows; their columns, who writes the file.
 var DatasetKinds = []DatasetKind{
-	{
-		Name: DatasetTransactions, Statuses: TransactionStatuses, selects: selects((*ExportFilter).transaction),
-		Filters: words("status type merchant_account_id payment_id payout_id payee currency reference created_after created_before"),
-		Row:     Transaction{}, Columns: transactionColumns,
-	},
-	{
-		Name: DatasetPayments, Statuses: PaymentStatuses, selects: selects((*ExportFilter).payment),
-		Filters: words("status merchant_account_id payment_id payee currency reference created_after created_before"),
-		Row:     Payment{}, Columns: columnsOf(reflect.TypeFor[Payment](), ""),
-	},
-	{
-		Name: DatasetTickets, selects: selects((*ExportFilter).ticket),
-		Filters: words("merchant_account_id payment_id payee currency created_after created_before"),
-		Row:     Ticket{}, Columns: words(`id created_at payment_id merchant_account_id amount currency payee total decision perimeter_id
-			perimeter_version perimeter_decision perimeter_reason lines evaluations event_ids`),
-	},
-	{
-		Name: DatasetEvents, selects: selects((*ExportFilter).event),
-		Filters: words("types merchant_account_id object_id created_after created_before"),
-		Row:     Event{}, Columns: words("id created_at type schema_version sequence organization_id merchant_account_id request_id data"),
-	},
-	{
-		Name: DatasetPayouts, Statuses: PayoutStatuses, selects: selects((*ExportFilter).payout), // their transactions
-		Filters: words("status merchant_account_id payout_id currency created_after created_before"),
-		Row:     Transaction{}, Columns: transactionColumns,
-	},
-	{
-		Name: DatasetAudit, Whole: true, selects: selects((*ExportFilter).entry),
-		Filters: words("types outcome created_after created_before"),
-		Row:     AuditEntry{}, Columns: words(`id time type outcome seq reason actor.client_id actor.grant_id actor.kid request_id request_method
-			request_route request_status target_type target_id`),
-	},
-}
-
-var transactionColumns = columnsOf(reflect.TypeFor[Transaction](), "")
-
-// columnsOf are the members of a row's JSON in their order, but for those with
-// csv:"-"; those of an object in it have its name in front.
-func columnsOf(t reflect.Type, within string) (names []string) {
-	for f := range t.Fields() {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case name == "object", name == "-", f.Tag.Get("csv") == "-":
-		case f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[Money]():
-			names = append(names, columnsOf(f.Type, name+"_")...)
-		default:
-			names = append(names, within+name)
-		}
-	}
-	return names
+	{DatasetTransactions, words("status type merchant_account_id payment_id payout_id payee currency reference created_after created_before"), TransactionStatuses, false},
+	{DatasetPayments, words("status merchant_account_id payment_id payee currency reference created_after created_before"), PaymentStatuses, false},
+	{DatasetTickets, words("merchant_account_id payment_id payee currency created_after created_before"), nil, false},
+	{DatasetEvents, words("types merchant_account_id object_id created_after created_before"), nil, false},
+	{DatasetPayouts, words("status merchant_account_id payout_id currency created_after created_before"), PayoutStatuses, false}, // their transactions
+	{DatasetAudit, words("types outcome created_after created_before"), nil, true},
 }
 
 func words(list string) []string { return strings.Fields(list) }
-
-// selects is a filter of one type of rows as one of any.
-func selects[T any](by func(*ExportFilter, *T) bool) func(*ExportFilter, any) bool {
-	return func(f *ExportFilter, row any) bool { return by(f, row.(*T)) }
-}
 
 // Datasets lists the names of the table.
 var Datasets = func() (names []string) {
@@ -312,12 +180,4 @@ func (d Dataset) Kind() DatasetKind {
 		return DatasetKinds[i]
 	}
 	return DatasetKind{}
-}
-
-// Columns are the names of a dataset's columns in CSV.
-func (d Dataset) Columns() (names []string) {
-	for _, path := range d.Kind().Columns {
-		names = append(names, path[strings.IndexByte(path, '.')+1:])
-	}
-	return names
 }

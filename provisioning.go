@@ -56,8 +56,11 @@ type Provisioning struct {
 	Raised     []string          // the grants of these that do not change themselves
 	Perimeters []string          // all that the file describes, by id@version
 	Clients    []string          // all that the file describes
-	Events     []Event
-	Audit      []AuditEntry // with type, outcome, reason and target
+	// ClientsRead is how many the set of all had, where a client is added that was
+	// counted; else 0.
+	ClientsRead int
+	Events      []Event
+	Audit       []AuditEntry // with type, outcome, reason and target
 }
 
 // ConfigObject is an object as it becomes, at the revision that was read.
@@ -274,6 +277,7 @@ type ConfigFacts struct {
 	Histories map[string]History      // by rule set; read after its state, whose revision says that it is the latest
 	Grants    *GrantList
 	Quotas    *Quotas
+	Clients   []string // as the set of all has them, for those who count them
 }
 
 // StoredObject is an object of an organization as it is stored.

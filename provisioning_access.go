@@ -80,6 +80,9 @@ func (p *provisioner) client(c Client) {
 		p.refer("client", c.ID)
 		c.Name, c.Keys = old.Name, old.Keys
 	}
+	if c.CreatedAt = old.CreatedAt; found.Revision == 0 {
+		c.CreatedAt = p.origin.At
+	}
 	c.GrantIDs = grantsOf(c, old, p.want.Grants)
 	removed := func(key string) bool { return !slices.Contains(c.Keys, key) }
 	if found.Revision > 0 && (c.Status != old.Status || slices.ContainsFunc(old.Keys, removed)) {
@@ -108,19 +111,19 @@ func grantsOf(c, old Client, grants []Grant) (ids []string) {
 func (p *provisioner) grant(g Grant) {
 	g.Object, g.OrganizationID = "grant", p.Organization
 	p.within = "grant " + g.ID
+	old, found := stored[Grant](p, "grant", g.ID)
 	for _, id := range g.MerchantAccountIDs {
-		if !slices.ContainsFunc(p.want.MerchantAccounts, func(a MerchantAccount) bool { return a.ID == id }) {
+		if !slices.Contains(old.MerchantAccountIDs, id) && !slices.ContainsFunc(p.want.MerchantAccounts, func(a MerchantAccount) bool { return a.ID == id }) {
 			p.refer("merchant account", id)
 		}
 	}
 	p.within = ""
-	old, found := stored[Grant](p, "grant", g.ID)
 	var events []EventType // a change of scopes has no type of its own
 	g.RevokedAt = old.RevokedAt
 	switch {
-	case g.Status == "revoked" && old.Status != "revoked":
+	case g.Status == GrantRevokedStatus && old.Status != GrantRevokedStatus:
 		g.RevokedAt, events = p.origin.At, []EventType{GrantRevoked}
-	case g.Status != "revoked" && old.Status == "revoked":
+	case g.Status != GrantRevokedStatus && old.Status == GrantRevokedStatus:
 		p.refuse("grant %s is revoked and stays so; make a new one", g.ID)
 	}
 	if found.Revision == 0 {

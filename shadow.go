@@ -105,20 +105,6 @@ type DivergenceError struct {
 	Message string `json:"message"`
 }
 
-// SameFees reports whether two pricings charge the same under the same names,
-// whatever rules say so.
-func SameFees(a, b []FeeLine) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i].Amount != b[i].Amount || a[i].Label != b[i].Label {
-			return false
-		}
-	}
-	return true
-}
-
 // FeeComparison is what samples are charged before and after an activation: each
 // amount in each currency of its accounts.
 type FeeComparison struct {

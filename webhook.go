@@ -1,13 +1,10 @@
 package tollgate
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base32"
-	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Prefixes of the identifiers of webhooks.
@@ -139,12 +136,6 @@ func DeliveryOf(event, endpoint string) string {
 	return PrefixDelivery + event[len(PrefixEvent):len(PrefixEvent)+10] + tail
 }
 
-// AttemptOf is the id of a delivery's attempt that began at a moment.
-func AttemptOf(delivery string, number int, started Instant) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", delivery, number))
-	return NewID(PrefixAttempt, started.Time(), bytes.NewReader(sum[:]))
-}
-
 // AttemptTrigger says why an attempt was made.
 type AttemptTrigger string
 
@@ -242,37 +233,6 @@ type DeliveryReplayedData struct {
 	WebhookID  string  `json:"webhook_id"`
 	EventID    string  `json:"event_id"`
 	Reason     *string `json:"reason"`
-}
-
-// Backoff is when the attempts of a delivery are made: Waits[n] after the one
-// before, the first at once (interface §6).
-type Backoff struct {
-	Waits  []time.Duration
-	Jitter float64 // 0.2: ±20 %
-	// SlowDown is the least wait, for the whole endpoint, after an answer that
-	// asks for time (429, 502, 503, 504) or none in time.
-	SlowDown time.Duration
-	// MaxRetryAfter bounds what an endpoint may ask for.
-	MaxRetryAfter time.Duration
-}
-
-// DefaultBackoff is the table of interface §6: ten attempts over four days.
-var DefaultBackoff = Backoff{
-	Waits: []time.Duration{
-		0, 5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
-		10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
-	},
-	Jitter: 0.2, SlowDown: time.Minute, MaxRetryAfter: 24 * time.Hour,
-}
-
-// Next is the wait after attempt n (from 1) of a run; false when it was the
-// last. random is in [0, 1).
-func (b Backoff) Next(n int, random float64) (time.Duration, bool) {
-	if n < 1 || n >= len(b.Waits) {
-		return 0, false
-	}
-	factor := 1 + b.Jitter*(2*random-1)
-	return time.Duration(float64(b.Waits[n]) * factor), true
 }
 
 // Recovery is a stored job that sends what an endpoint missed: deliveries that

@@ -10,7 +10,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
-	"tollgate/handlers/auth"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv/accounts"
 )
@@ -35,7 +34,7 @@ func (s *Server) getMerchantAccount(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	docs, err := s.marked(c.ctx, c.org, []jsontext.Value{a.body})
+	docs, err := s.sync.Marked(c.ctx, c.org, []jsontext.Value{a.body})
 	if err != nil {
 		return nil, err
 	}
@@ -64,24 +63,10 @@ func (s *Server) listMerchantAccounts(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if rows, err = s.marked(c.ctx, c.org, rows); err != nil {
+	if rows, err = s.sync.Marked(c.ctx, c.org, rows); err != nil {
 		return nil, err
 	}
 	return pageOf(p, rows, next != "", next)
-}
-
-// getGrant shows a client the grant it asks under; others only with the scope
-// access:read, for they tell what the organization's other clients may do. It
-// has no ETag: a grant's status changes with the clock.
-func (s *Server) getGrant(c *call) (*answer, error) {
-	if c.pathID() != c.token.GrantID && !c.token.Scopes.Has(auth.ScopeAccessRead) {
-		return nil, tollgate.NotFound()
-	}
-	a, err := s.getResource(c, "grant")
-	if err == nil {
-		a.etag = ""
-	}
-	return a, err
 }
 
 // getResource answers with the JSON as it is stored; its revision is the ETag.

@@ -103,10 +103,10 @@ func (s *Server) planActivation(c *call, status int, accounts []string, r tollga
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if err := s.refuseSilence(c.ctx, c.org, p); err != nil {
+	if err := s.sync.RefuseSilence(c.ctx, c.org, p); err != nil {
 		return nil, nil, nil, err
 	}
-	compared, err := s.compareFees(c.ctx, c.org, p)
+	compared, err := s.sync.CompareFees(c.ctx, c.org, p)
 	return facts, p, compared, err
 }
 

@@ -101,7 +101,7 @@ func wrongValues(kind kindOf) (list []wrongValue) {
 			list = append(list, wrongValue{quotedJSON(text), status, code, ""})
 		}
 	}
-	list = slices.Concat(wrongForWebhooks(kind), wrongForExports(kind), wrongForCutoffs(kind), wrongForRules(kind))
+	list = slices.Concat(wrongForWebhooks(kind), wrongForExports(kind), wrongForCutoffs(kind), wrongForRules(kind), wrongForAccess(kind))
 	long := strings.Repeat("x", 60000)
 	switch kind {
 	case amount:

@@ -40,7 +40,7 @@ func (s *Server) lookAtMemory(ctx context.Context) {
 	if err != nil {
 		return // Redis is away, which others say
 	}
-	s.shares.stretch(s.distance.add(s.wall().Sub(begun)))
+	s.shares.Trip(s.wall().Sub(begun))
 	was := s.capacity.filling()
 	s.capacity.used.Store(math.Float64bits(used))
 	s.observer.RedisMemory(used)
@@ -59,30 +59,4 @@ func (s *Server) hasRoom(c *call) error {
 		return problem.New(tollgate.CodeCapacityReached, "There is too little room left for anything but payments. Try again later.")
 	}
 	return nil
-}
-
-// distance is how far away Redis is: the quickest of the round trips that were
-// measured lately. A busy Redis is not a distant one.
-type distance struct {
-	least, before time.Duration
-	trips         int // that least is of
-}
-
-// distanceTrips is how many round trips are remembered at least: a minute's, when
-// one is made every second.
-const distanceTrips = 60
-
-// add notes a round trip and returns the distance.
-func (d *distance) add(trip time.Duration) time.Duration {
-	if d.trips == distanceTrips {
-		d.before, d.least, d.trips = d.least, 0, 0
-	}
-	if d.trips == 0 || trip < d.least {
-		d.least = trip
-	}
-	d.trips++
-	if d.before != 0 {
-		return min(d.least, d.before)
-	}
-	return d.least
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
+	"tollgate/handlers/worker/export"
 )
 
 // TestDatasetsAreDocumented holds the pages and the OpenAPI document to the table
@@ -44,7 +45,7 @@ func TestDatasetsAreDocumented(t *testing.T) {
 		if want := strings.Join(k.Filters, ", "); filters[string(k.Name)] != want {
 			t.Errorf("%s has the filters %s, documented %s", k.Name, want, filters[string(k.Name)])
 		}
-		if want := strings.Join(k.Name.Columns(), ", "); columns[string(k.Name)] != want {
+		if want := strings.Join(export.Columns(k.Name), ", "); columns[string(k.Name)] != want {
 			t.Errorf("%s has the columns %s, documented %s", k.Name, want, columns[string(k.Name)])
 		}
 		delete(filters, string(k.Name))

@@ -141,9 +141,9 @@ func (s *Server) getEvent(c *call) (*answer, error) {
 // follows enters the listing: one that waits has a share of its own, because it
 // takes long and reads little.
 func (s *Server) follows(c *call, wait time.Duration) (leave func(), err error) {
-	queue := s.shares.enter[searches]
+	queue := s.shares.Entered[share.Searches]
 	if wait > 0 {
-		queue = s.shares.polls
+		queue = s.shares.Polls
 	}
 	c.turn = s.reading(c)
 	leave, err = queue.Enter(c.org, c.client)

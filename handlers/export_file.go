@@ -77,7 +77,7 @@ func (s *Server) sendFile(c *call, d *download) {
 	if ranges := req.Header.Get("Range"); req.Method == http.MethodHead || !strings.HasPrefix(ranges, "bytes=") || strings.Count(ranges, ",") >= maxRanges {
 		req.Header.Del("Range")
 	}
-	w := &fileWriter{call: c, sending: s.shares.sending, holds: &s.shares.holds, size: d.Result.Bytes, begin: func(status int) error {
+	w := &fileWriter{call: c, sending: s.shares.Sending, holds: &s.shares.Holds, size: d.Result.Bytes, begin: func(status int) error {
 		return s.store.Audit(c.ctx, c.caller(status), tollgate.AuditEntry{
 			Type: "export.download", Outcome: "succeeded", Reason: string(d.Dataset), Target: tollgate.AuditTarget{Type: "export", ID: d.ID},
 		})

@@ -49,7 +49,7 @@ func (w *world) exports() error {
 			}
 			for _, r := range rows {
 				if r.Selected {
-					if chunk, err = export.AppendRow(chunk, &j.Export, r.ExportRow); err != nil {
+					if chunk, err = export.AppendRow(chunk, &j.Export, r.Row); err != nil {
 						return err
 					}
 				}

@@ -27,28 +27,28 @@ func (s *Server) LoadAhead(n int) {
 func (s *Server) Queue(name, org string) *share.Queue {
 	switch name {
 	case "reads":
-		return s.shares.reads[s.store.Lane(org)]
+		return s.shares.Reads[s.store.Lane(org)]
 	case "examining":
-		return s.shares.examining
+		return s.shares.Examining
 	case "compiling":
-		return s.shares.compiling
+		return s.shares.Compiling
 	case "refusals":
-		return s.shares.refusals
+		return s.shares.Refusals
 	case "processors":
-		return s.shares.processors
+		return s.shares.Processors
 	case "sending":
-		return s.shares.sending
+		return s.shares.Sending
 	default: // requests that are being carried out
-		return s.shares.carried[map[string]use{
-			"requests": usesLittle, "quotes": quotes, "changes of rules": compares, "publications": publishes,
-			"searches": searches, "previews": previews, "events": waits,
+		return s.shares.Carried[map[string]share.Use{
+			"requests": share.UsesLittle, "quotes": share.Quotes, "changes of rules": share.Compares, "publications": share.Publishes,
+			"searches": share.Searches, "previews": share.Previews, "events": share.Waits,
 		}[name]]
 	}
 }
 
 // Looks is how often others' requests were noticed before an organization's next
 // turn.
-func (s *Server) Looks() int64 { return s.shares.network.Looks.Load() }
+func (s *Server) Looks() int64 { return s.shares.Network.Looks.Load() }
 
 // Turn waits for a turn at Redis as a request of a client does.
 func (s *Server) Turn(ctx context.Context, org, client string) error {
@@ -59,8 +59,8 @@ func (s *Server) Turn(ctx context.Context, org, client string) error {
 // UseUp takes the whole share of every resource that a client, or all of an
 // organization when client is empty, may have in use.
 func (s *Server) UseUp(org, client string) (leave func()) {
-	queues := []*share.Queue{s.shares.polls, s.shares.examining, s.shares.compiling}
-	for _, q := range s.shares.enter {
+	queues := []*share.Queue{s.shares.Polls, s.shares.Examining, s.shares.Compiling}
+	for _, q := range s.shares.Entered {
 		queues = append(queues, q) // that of lists is there twice, and full the second time
 	}
 	var entered []func()
@@ -69,7 +69,7 @@ func (s *Server) UseUp(org, client string) (leave func()) {
 			who := client
 			if client == "" {
 				who = fmt.Sprint("cli_", n)
-			} else if q == s.shares.compiling { // which is the organization's
+			} else if q == s.shares.Compiling { // which is the organization's
 				who = ""
 			}
 			out, err := q.Enter(org, who)

@@ -89,6 +89,10 @@ func damageOf(row any) *tollgate.DamagedObject {
 		d.Object, d.ID, damaged = r.Object, r.ID, r.damage != nil
 	case *auditObject:
 		return r.damage
+	case *tollgate.ClientAnswer:
+		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
+	case *tollgate.Grant:
+		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
 	case *tollgate.WebhookEndpoint:
 		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
 	}

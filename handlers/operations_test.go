@@ -174,6 +174,7 @@ func (w *world) operations() []*operation {
 		{id: "readReadiness", method: "GET", path: "/readyz", query: []queryParameter{{"for", "quotes", []string{"tea", "", "Quotes"}}}},
 	}
 	list = append(list, w.payoutOperations(ids, page)...)
+	list = append(list, w.accessOperations(slices.Clone(page[1:]))...)
 	list = append(list, w.webhookOperations()...)
 	list = append(list, w.exportOperations()...)
 	list = append(list, w.cutoffOperations()...)
@@ -181,7 +182,7 @@ func (w *world) operations() []*operation {
 	for _, o := range list {
 		o.world, o.scoped = w, strings.HasPrefix(o.path, "/v1/")
 		if !strings.HasPrefix(o.path, "/v1/webhooks") && !strings.HasPrefix(o.path, "/v1/exports") && !strings.HasPrefix(o.path, "/v1/payouts") &&
-			!strings.HasPrefix(o.path, "/v1/rule") && !strings.HasPrefix(o.path, "/v1/shadow") { // whose paths are whole
+			!strings.HasPrefix(o.path, "/v1/clients") && !strings.HasSuffix(o.path, "/revoke") && !strings.HasPrefix(o.path, "/v1/rule") && !strings.HasPrefix(o.path, "/v1/shadow") { // whose paths are whole
 			o.path += o.pathID
 		}
 		o.path += map[string]string{"capturePayment": "/captures", "cancelPayment": "/cancel", "reviewPayment": "/reviews", "refundPayment": "/refunds", "listRefunds": "/refunds"}[o.id]

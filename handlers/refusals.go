@@ -46,7 +46,7 @@ func (s *Server) recordRefusal(c *call, e *tollgate.Error, err error) {
 		return
 	}
 	if c.org != "" { // whoever is refused without end does not write without end beside the others
-		if done, err := s.shares.refusals.Turn(c.ctx, c.org, c.client); err == nil {
+		if done, err := s.shares.Refusals.Turn(c.ctx, c.org, c.client); err == nil {
 			defer done()
 		}
 	}
@@ -58,7 +58,11 @@ func (s *Server) recordRefusal(c *call, e *tollgate.Error, err error) {
 // refusedTarget is the last object that the path names, else what the request
 // is about as far as it was read.
 func (c *call) refusedTarget() tollgate.AuditTarget {
-	if n := len(c.params); n > 0 && tollgate.ValidID(c.params[n-1].Value) {
+	n := len(c.params)
+	if n > 0 && c.params[n-1].Key == "kid" { // a key is its client's
+		n--
+	}
+	if n > 0 && tollgate.ValidID(c.params[n-1].Value) {
 		return tollgate.AuditTarget{Type: strings.TrimSuffix(c.params[n-1].Key, "_id"), ID: c.params[n-1].Value}
 	}
 	return c.target

@@ -7,8 +7,10 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"tollgate"
+	"tollgate/handlers/access"
 	"tollgate/handlers/auth"
 	"tollgate/handlers/input"
+	"tollgate/handlers/share"
 )
 
 // Route is one row of interface §4.
@@ -26,9 +28,9 @@ type row struct {
 	body  input.Body
 	limit int64 // of the body in bytes; 0: that of interface §8
 	key   input.KeyUse
-	use   use  // of what all tenants share
-	near  bool // a replica may answer
-	adds  bool // nothing but data: refused when Redis fills up
+	use   share.Use // of what all tenants share
+	near  bool      // a replica may answer
+	adds  bool      // nothing but data: refused when Redis fills up
 	// sandbox: there is nothing at this address elsewhere.
 	sandbox bool
 	do      func(*Server, *call) (*answer, error)
@@ -43,36 +45,45 @@ var rows = []row{
 	{Route: Route{"GET", "/v1/organizations/{organization_id}", auth.ScopeAccountsRead}, do: (*Server).getOrganization},
 	{Route: Route{"GET", "/v1/legal-entities/{legal_entity_id}", auth.ScopeAccountsRead}, do: (*Server).getLegalEntity},
 	{Route: Route{"GET", "/v1/merchant-accounts/{merchant_account_id}", auth.ScopeAccountsRead}, do: (*Server).getMerchantAccount},
-	{Route: Route{"GET", "/v1/merchant-accounts", auth.ScopeAccountsRead}, query: pageParameters, use: searches, do: (*Server).listMerchantAccounts},
+	{Route: Route{"GET", "/v1/merchant-accounts", auth.ScopeAccountsRead}, query: pageParameters, use: share.Searches, do: (*Server).listMerchantAccounts},
+	{Route: Route{"POST", "/v1/clients", auth.ScopeAccessWrite}, body: input.JSON, key: input.KeyAccepted, adds: true, do: withBody((*Server).createClient, access.ParseClient)},
+	{Route: Route{"GET", "/v1/clients", auth.ScopeAccessRead}, query: []string{"status", "limit", "cursor"}, use: share.Searches, do: (*Server).listClients},
+	{Route: Route{"GET", "/v1/clients/{client_id}", auth.ScopeAccessRead}, do: (*Server).getClient},
+	{Route: Route{"PATCH", "/v1/clients/{client_id}", auth.ScopeAccessWrite}, body: input.JSON, do: withBody((*Server).updateClient, access.ParseClientChange)},
+	{Route: Route{"POST", "/v1/clients/{client_id}/keys", auth.ScopeAccessWrite}, body: input.JSON, key: input.KeyAccepted, do: withBody((*Server).addKey, access.ParseNewKey)},
+	{Route: Route{"DELETE", "/v1/clients/{client_id}/keys/{kid}", auth.ScopeAccessWrite}, do: (*Server).removeKey},
+	{Route: Route{"POST", "/v1/grants", auth.ScopeAccessWrite}, body: input.JSON, key: input.KeyAccepted, adds: true, do: withBody((*Server).createGrant, access.ParseGrant)},
+	{Route: Route{"GET", "/v1/grants", auth.ScopeAccessRead}, query: []string{"client_id", "status", "limit", "cursor"}, use: share.Searches, do: (*Server).listGrants},
 	{Route: Route{"GET", "/v1/grants/{grant_id}", auth.ScopeGrantsRead}, do: (*Server).getGrant},
-	{Route: Route{"GET", "/v1/perimeters", auth.ScopeAccountsRead}, query: perimeterParameters, use: pages, do: (*Server).listPerimeters},
+	{Route: Route{"POST", "/v1/grants/{grant_id}/revoke", auth.ScopeAccessWrite}, key: input.KeyAccepted, do: (*Server).revokeGrant},
+	{Route: Route{"GET", "/v1/perimeters", auth.ScopeAccountsRead}, query: perimeterParameters, use: share.Pages, do: (*Server).listPerimeters},
 	{Route: Route{"GET", "/v1/perimeters/{perimeter_id}", auth.ScopeAccountsRead}, query: []string{"version", "merchant_account_id", "payee"}, do: (*Server).getPerimeter},
-	{Route: Route{"POST", "/v1/quotes", auth.ScopeQuotesRead}, body: input.JSON, use: quotes, do: withBody((*Server).quote, parseQuote)},
+	{Route: Route{"POST", "/v1/quotes", auth.ScopeQuotesRead}, body: input.JSON, use: share.Quotes, do: withBody((*Server).quote, parseQuote)},
 	{Route: Route{"POST", "/v1/payments", auth.ScopePaymentsWrite}, body: input.JSON, key: input.KeyRequired, do: withBody((*Server).createPayment, parsePayment)},
-	{Route: Route{"GET", "/v1/payments", auth.ScopePaymentsRead}, near: true, query: paymentParameters, use: searches, do: (*Server).listPayments},
+	{Route: Route{"GET", "/v1/payments", auth.ScopePaymentsRead}, near: true, query: paymentParameters, use: share.Searches, do: (*Server).listPayments},
 	{Route: Route{"GET", "/v1/payments/{payment_id}", auth.ScopePaymentsRead}, near: true, do: (*Server).getPayment},
 	{Route: Route{"POST", "/v1/payments/{payment_id}/captures", auth.ScopePaymentsCapture}, body: input.OptionalJSON, key: input.KeyAccepted, do: withBody((*Server).capturePayment, parseCapture)},
 	{Route: Route{"POST", "/v1/payments/{payment_id}/cancel", auth.ScopePaymentsWrite}, body: input.OptionalJSON, key: input.KeyAccepted, do: withBody((*Server).cancelPayment, parseCancel)},
 	{Route: Route{"POST", "/v1/payments/{payment_id}/reviews", auth.ScopePaymentsReview}, body: input.JSON, key: input.KeyAccepted, do: withBody((*Server).reviewPayment, parseReview)},
 	{Route: Route{"POST", "/v1/payments/{payment_id}/refunds", auth.ScopePaymentsRefund}, body: input.OptionalJSON, key: input.KeyRequired, do: withBody((*Server).refundPayment, parseRefund)},
-	{Route: Route{"GET", "/v1/payments/{payment_id}/refunds", auth.ScopePaymentsRead}, near: true, query: pageParameters, use: pages, do: (*Server).listRefunds},
+	{Route: Route{"GET", "/v1/payments/{payment_id}/refunds", auth.ScopePaymentsRead}, near: true, query: pageParameters, use: share.Pages, do: (*Server).listRefunds},
 	{Route: Route{"GET", "/v1/refunds/{refund_id}", auth.ScopePaymentsRead}, near: true, do: (*Server).getRefund},
-	{Route: Route{"GET", "/v1/transactions", auth.ScopeTransactionsRead}, near: true, query: transactionParameters, use: searches, do: (*Server).listTransactions},
+	{Route: Route{"GET", "/v1/transactions", auth.ScopeTransactionsRead}, near: true, query: transactionParameters, use: share.Searches, do: (*Server).listTransactions},
 	{Route: Route{"GET", "/v1/tickets/{ticket_id}", auth.ScopeTicketsRead}, near: true, do: (*Server).getTicket},
-	{Route: Route{"POST", "/v1/cutoffs/preview", auth.ScopePayoutsRead}, body: input.JSON, use: previews, do: withBody((*Server).previewCutoff, parsePreview)},
-	{Route: Route{"GET", "/v1/payouts", auth.ScopePayoutsRead}, near: true, query: payoutParameters, use: searches, do: (*Server).listPayouts},
+	{Route: Route{"POST", "/v1/cutoffs/preview", auth.ScopePayoutsRead}, body: input.JSON, use: share.Previews, do: withBody((*Server).previewCutoff, parsePreview)},
+	{Route: Route{"GET", "/v1/payouts", auth.ScopePayoutsRead}, near: true, query: payoutParameters, use: share.Searches, do: (*Server).listPayouts},
 	{Route: Route{"GET", "/v1/payouts/{payout_id}", auth.ScopePayoutsRead}, near: true, do: (*Server).getPayout},
 	{Route: Route{"POST", "/v1/payouts/{payout_id}/release", auth.ScopePayoutsWrite}, body: input.JSON, key: input.KeyAccepted, do: withBody((*Server).releasePayout, parseRelease)},
 	{Route: Route{"POST", "/v1/exports/preview", auth.ScopeExportsWrite}, body: input.JSON, key: input.KeyAccepted, adds: true, do: withBody((*Server).createExport, parseExportRequest)},
-	{Route: Route{"GET", "/v1/exports", auth.ScopeExportsRead}, near: true, query: pageParameters, use: searches, do: (*Server).listExports},
+	{Route: Route{"GET", "/v1/exports", auth.ScopeExportsRead}, near: true, query: pageParameters, use: share.Searches, do: (*Server).listExports},
 	{Route: Route{"GET", "/v1/exports/{job_id}", auth.ScopeExportsRead}, near: true, do: (*Server).getExport},
-	{Route: Route{"GET", "/v1/exports/{job_id}/file", auth.ScopeExportsRead}, media: fileMedia, use: downloads, do: (*Server).getExportFile},
+	{Route: Route{"GET", "/v1/exports/{job_id}/file", auth.ScopeExportsRead}, media: fileMedia, use: share.Downloads, do: (*Server).getExportFile},
 	{Route: Route{"DELETE", "/v1/exports/{job_id}", auth.ScopeExportsWrite}, do: (*Server).deleteExport},
-	{Route: Route{"GET", "/v1/events", auth.ScopeEventsRead}, near: true, query: eventParameters, use: waits, do: (*Server).listEvents},
-	{Route: Route{"GET", "/v1/events/{event_id}", auth.ScopeEventsRead}, near: true, use: searches, do: (*Server).getEvent},
-	{Route: Route{"GET", "/v1/audit", auth.ScopeAuditRead}, query: auditParameters, use: searches, do: (*Server).listAudit},
+	{Route: Route{"GET", "/v1/events", auth.ScopeEventsRead}, near: true, query: eventParameters, use: share.Waits, do: (*Server).listEvents},
+	{Route: Route{"GET", "/v1/events/{event_id}", auth.ScopeEventsRead}, near: true, use: share.Searches, do: (*Server).getEvent},
+	{Route: Route{"GET", "/v1/audit", auth.ScopeAuditRead}, query: auditParameters, use: share.Searches, do: (*Server).listAudit},
 	{Route: Route{"POST", "/v1/webhooks", auth.ScopeWebhooksWrite}, body: input.JSON, key: input.KeyAccepted, adds: true, do: withBody((*Server).createWebhook, parseWebhook)},
-	{Route: Route{"GET", "/v1/webhooks", auth.ScopeWebhooksRead}, near: true, query: pageParameters, use: pages, do: (*Server).listWebhooks},
+	{Route: Route{"GET", "/v1/webhooks", auth.ScopeWebhooksRead}, near: true, query: pageParameters, use: share.Pages, do: (*Server).listWebhooks},
 	{Route: Route{"GET", "/v1/webhooks/{webhook_id}", auth.ScopeWebhooksRead}, near: true, do: (*Server).getWebhook},
 	{Route: Route{"PATCH", "/v1/webhooks/{webhook_id}", auth.ScopeWebhooksWrite}, body: input.JSON, do: withBody((*Server).updateWebhook, parseWebhookChange)},
 	{Route: Route{"DELETE", "/v1/webhooks/{webhook_id}", auth.ScopeWebhooksWrite}, do: (*Server).deleteWebhook},
@@ -80,25 +91,25 @@ var rows = []row{
 	{Route: Route{"POST", "/v1/webhooks/{webhook_id}/test", auth.ScopeWebhooksWrite}, key: input.KeyAccepted, do: (*Server).testWebhook},
 	{Route: Route{"POST", "/v1/webhooks/{webhook_id}/recoveries", auth.ScopeWebhooksWrite}, body: input.JSON, key: input.KeyAccepted, do: withBody((*Server).recoverWebhook, parseRecoveryRequest)},
 	{Route: Route{"GET", "/v1/webhooks/{webhook_id}/recoveries/{recovery_id}", auth.ScopeWebhooksRead}, near: true, do: (*Server).getRecovery},
-	{Route: Route{"GET", "/v1/webhooks/{webhook_id}/deliveries", auth.ScopeWebhooksRead}, near: true, query: deliveryParameters, use: searches, do: (*Server).listDeliveries},
-	{Route: Route{"GET", "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/attempts", auth.ScopeWebhooksRead}, near: true, query: pageParameters, use: pages, do: (*Server).listAttempts},
+	{Route: Route{"GET", "/v1/webhooks/{webhook_id}/deliveries", auth.ScopeWebhooksRead}, near: true, query: deliveryParameters, use: share.Searches, do: (*Server).listDeliveries},
+	{Route: Route{"GET", "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/attempts", auth.ScopeWebhooksRead}, near: true, query: pageParameters, use: share.Pages, do: (*Server).listAttempts},
 	{Route: Route{"POST", "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/replays", auth.ScopeWebhooksWrite}, body: input.OptionalJSON, key: input.KeyAccepted, do: withBody((*Server).replayDelivery, parseReplay)},
 	{Route: Route{"GET", "/v1/sandbox/clock", auth.ScopePaymentsRead}, sandbox: true, do: (*Server).getClock},
 	{Route: Route{"POST", "/v1/sandbox/clock", auth.ScopePaymentsWrite}, sandbox: true, body: input.JSON, do: withBody((*Server).moveClock, parseClockRequest)},
-	{Route: Route{"POST", "/v1/rules", auth.ScopeRulesWrite}, body: input.JSON, limit: maxRuleBody, key: input.KeyAccepted, use: publishes, adds: true, do: withBody((*Server).publishRule, parsePublication)},
-	{Route: Route{"GET", "/v1/rules", auth.ScopeRulesRead}, near: true, query: ruleParameters, use: pages, do: (*Server).listRules},
+	{Route: Route{"POST", "/v1/rules", auth.ScopeRulesWrite}, body: input.JSON, limit: maxRuleBody, key: input.KeyAccepted, use: share.Publishes, adds: true, do: withBody((*Server).publishRule, parsePublication)},
+	{Route: Route{"GET", "/v1/rules", auth.ScopeRulesRead}, near: true, query: ruleParameters, use: share.Pages, do: (*Server).listRules},
 	{Route: Route{"GET", "/v1/rules/{rule_id}", auth.ScopeRulesRead}, near: true, do: (*Server).getRule},
 	{Route: Route{"GET", "/v1/rules/{rule_id}/module", auth.ScopeRulesRead}, near: true, media: []string{mediaWasm}, do: (*Server).getModule},
-	{Route: Route{"POST", "/v1/rule-sets/{rule_set_id}/activations", auth.ScopeRulesWrite}, body: input.JSON, key: input.KeyAccepted, use: compares, do: withBody((*Server).activate, parseActivationRequest)},
-	{Route: Route{"GET", "/v1/rule-sets/{rule_set_id}/activations", auth.ScopeRulesRead}, near: true, query: pageParameters, use: pages, do: (*Server).listActivations},
+	{Route: Route{"POST", "/v1/rule-sets/{rule_set_id}/activations", auth.ScopeRulesWrite}, body: input.JSON, key: input.KeyAccepted, use: share.Compares, do: withBody((*Server).activate, parseActivationRequest)},
+	{Route: Route{"GET", "/v1/rule-sets/{rule_set_id}/activations", auth.ScopeRulesRead}, near: true, query: pageParameters, use: share.Pages, do: (*Server).listActivations},
 	{Route: Route{"GET", "/v1/rule-sets/{rule_set_id}/activations/{activation_id}", auth.ScopeRulesRead}, near: true, do: (*Server).getActivation},
 	{Route: Route{"POST", "/v1/rule-sets/{rule_set_id}/activations/{activation_id}/cancel", auth.ScopeRulesWrite}, key: input.KeyAccepted, do: (*Server).cancelActivation},
-	{Route: Route{"POST", "/v1/rule-sets/{rule_set_id}/rollback", auth.ScopeRulesWrite}, body: input.OptionalJSON, key: input.KeyAccepted, use: compares, do: withBody((*Server).rollBack, parseRollback)},
+	{Route: Route{"POST", "/v1/rule-sets/{rule_set_id}/rollback", auth.ScopeRulesWrite}, body: input.OptionalJSON, key: input.KeyAccepted, use: share.Compares, do: withBody((*Server).rollBack, parseRollback)},
 	{Route: Route{"POST", "/v1/shadows", auth.ScopeRulesWrite}, body: input.JSON, key: input.KeyAccepted, do: withBody((*Server).startShadow, parseShadowRequest)},
-	{Route: Route{"GET", "/v1/shadows", auth.ScopeRulesRead}, near: true, query: pageParameters, use: pages, do: (*Server).listShadows},
+	{Route: Route{"GET", "/v1/shadows", auth.ScopeRulesRead}, near: true, query: pageParameters, use: share.Pages, do: (*Server).listShadows},
 	{Route: Route{"GET", "/v1/shadows/{shadow_id}", auth.ScopeRulesRead}, near: true, do: (*Server).getShadow},
 	{Route: Route{"POST", "/v1/shadows/{shadow_id}/stop", auth.ScopeRulesWrite}, key: input.KeyAccepted, do: (*Server).stopShadow},
-	{Route: Route{"GET", "/v1/shadows/{shadow_id}/divergences", auth.ScopeRulesRead}, near: true, query: pageParameters, use: pages, do: (*Server).listDivergences},
+	{Route: Route{"GET", "/v1/shadows/{shadow_id}/divergences", auth.ScopeRulesRead}, near: true, query: pageParameters, use: share.Pages, do: (*Server).listDivergences},
 	{Route: Route{"GET", "/openapi.json", ""}, do: (*Server).getOpenAPI},
 	{Route: Route{"GET", "/healthz", ""}, do: (*Server).health},
 	{Route: Route{"GET", "/readyz", ""}, query: []string{"for"}, do: (*Server).ready},

@@ -167,7 +167,7 @@ func (s *Server) examined(c *call, rule *tollgate.Rule, module []byte, golden []
 	if s.examine == nil {
 		return problem.New(tollgate.CodePublishingUnavailable, "This instance cannot examine modules. Publish the rule on one that can.")
 	}
-	done, err := s.shares.examining.Turn(c.ctx, c.org, c.client)
+	done, err := s.shares.Examining.Turn(c.ctx, c.org, c.client)
 	if err != nil {
 		return share.Refusal(err)
 	}

@@ -156,7 +156,7 @@ func (s *Server) admit(c *call) error {
 		return err
 	}
 	for _, p := range c.params {
-		if !tollgate.ValidID(p.Value) {
+		if !tollgate.ValidID(p.Value) && p.Key != "kid" { // whose owner has chosen it
 			return tollgate.NotFound()
 		}
 	}
@@ -271,7 +271,7 @@ func (s *Server) fail(c *call, err error) {
 	case tollgate.CodeStoreUnavailable, tollgate.CodeCapacityReached, tollgate.CodeHistoryLost, tollgate.CodeRateLimited, tollgate.CodeShareExhausted:
 		h.Set("Retry-After", "1")
 	case tollgate.CodeTokenMissing, tollgate.CodeTokenInvalid, tollgate.CodeTokenExpired, tollgate.CodeScopeMissing:
-		if !c.oauth() {
+		if !c.oauth() && !(e.Code == tollgate.CodeScopeMissing && c.token.Scopes.Has(c.row.Scope)) { // what it lacks is no scope of the route
 			h.Set("WWW-Authenticate", challenge(e.Code, c.row))
 		}
 	}

@@ -116,8 +116,7 @@ type Server struct {
 	examine  wasm.Examiner
 	sync     *rulesync.Sync
 	shadows  *shadow.Comparer
-	shares   *shares
-	distance distance
+	shares   *share.Instance
 	capacity capacity
 	metadata document
 	aliases  []string
@@ -144,7 +143,7 @@ func New(c Config) (*Server, error) {
 		store: c.Store, rules: c.Rules, keys: c.Keys, clock: c.Clock, wall: c.Wall, advance: c.Advance, log: c.Log,
 		issuer: &auth.Issuer{Keys: c.Keys, Name: c.IssuerURL},
 		vault:  c.Vault, entropy: &entropy{source: c.Entropy}, development: c.Development,
-		shares: newShares(c.Store.Lanes()), examine: c.Examine, observer: c.Observer, tracer: c.Tracer,
+		shares: share.NewInstance(c.Store.Lanes()), examine: c.Examine, observer: c.Observer, tracer: c.Tracer,
 		transport: c.Transport,
 	}
 	s.maxStaleness = max(0, cmp.Or(c.MaxStaleness, defaultMaxStaleness))
@@ -164,7 +163,7 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("handlers: %w", err)
 	}
 	s.sync = rulesync.New(rulesync.Config{
-		Store: s.store, Engine: s.rules, Instance: s.store.NewID(tollgate.PrefixInstance), Compiling: s.shares.compiling, Clock: s.clock, Wall: s.wall,
+		Store: s.store, Engine: s.rules, Instance: s.store.NewID(tollgate.PrefixInstance), Compiling: s.shares.Compiling, Clock: s.clock, Wall: s.wall,
 		Log: s.log, Builtin: s.builtin, Keys: c.Follow,
 	})
 	s.shadows = shadow.New(s.sync)
@@ -181,11 +180,11 @@ func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.handle) }
 // Listen is a listener for the server's own connections.
 func (s *Server) Listen(l net.Listener) net.Listener {
 	return connection.Listen(l, connection.Host{Refuse: s.refusal, Turn: func(organization, client string) (*share.Held, error) {
-		done, err := s.shares.processors.Turn(s.draining, organization, client)
+		done, err := s.shares.Processors.Turn(s.draining, organization, client)
 		if err != nil {
 			return nil, err
 		}
-		return s.shares.holds.Soon(done), nil
+		return s.shares.Holds.Soon(done), nil
 	}, Broken: func(peer net.Addr, err error) {
 		s.log.Debug("tls handshake failed", "peer", peer.String(), "error", err)
 	}})

@@ -179,6 +179,9 @@ func (s *Server) authenticate(c *call, form tokenForm) (*accounts.Client, auth.A
 	switch {
 	case err == nil:
 		client = found
+		if len(client.Keys) == 0 {
+			break // it has lost its last one: nothing verifies
+		}
 		if keys, err = publicKeys(client.Keys); err != nil {
 			return nil, auth.Assertion{}, err
 		}

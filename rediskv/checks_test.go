@@ -342,6 +342,7 @@ var breakings = []breaking{
 		first := l.do("ZRANGE", l.endpoint+":dlv", 0, 0).([]any)[0].(string)
 		l.do("ZADD", l.endpoint+":dlv", "1e200", first)
 	}},
+	{"the set of clients has one that is not there", consistency.FindingIndex, false, func(l *lived) { l.do("SADD", "clients", "cli_gone") }},
 	{"the list of perimeters has one that is not there", consistency.FindingIndex, false, func(l *lived) { l.do("SADD", "perimeters", "per_gone@1") }},
 	{"a file of no export takes up room", consistency.FindingIndex, false, func(l *lived) { l.do("ZADD", "exports:files", "1796181065946", "exp_gone") }},
 	{"a file takes up room for half a millisecond", consistency.FindingIndex, false, func(l *lived) { l.do("ZADD", "exports:files", "1796181065946.5", l.export) }},

@@ -226,6 +226,13 @@ func (k Space) Configured(id string) string {
 // changes. It is made with the first change of a grant, or that ends tokens.
 func (k Space) Grants() string { return k.prefix + ":grants" }
 
+// Clients is the set of the ids of all its clients, and of AllClients once those of
+// earlier releases, which kept no such set, have been searched.
+func (k Space) Clients() string { return k.prefix + ":clients" }
+
+// AllClients is in Clients when no client is missing there.
+const AllClients = "all"
+
 // Ending is a set of whose tokens are still to be ended: "<organization or
 // client>/<operation>". It is there only while a run of provision is at it, or
 // after one that died.

@@ -39,7 +39,7 @@ var without = []struct{ key, why string }{
 	{`org_X:(exports(:.*)?)`, "lists of exports and the room that they take; check compares them with the exports"},
 	{`org_X:exp_\w+:(ends|c:\d+)`, "an export's file; it has a SHA-256 of its own"},
 	{`org_X:module:[0-9a-f]+`, "a module; its SHA-256 is its name"},
-	{`org_X:grants|org_X:perimeters|org_X:rules|org_X:shadows|org_X:\w+:activations`, "names what is there; each is a record of its own"},
+	{`org_X:grants|org_X:clients|org_X:perimeters|org_X:rules|org_X:shadows|org_X:\w+:activations`, "names what is there; each is a record of its own"},
 	{`org_X:ending`, "whose tokens are still to be ended; it goes with the run that does it"},
 	{`org_X:shd_\w+:totals`, "counts of scripts, of prices that nobody pays"},
 	{`org_X:damaged`, "of what has been told, so that it is told once"},

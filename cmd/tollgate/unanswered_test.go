@@ -158,11 +158,14 @@ func TestEveryKeyIsAnnounced(t *testing.T) {
 		"tollgate webhooks test":   {"we_1"},
 		"tollgate webhooks rotate": {"we_1"},
 		"tollgate payout release":  {"po_1", "--reason", "x"},
+		"tollgate client create":   {"till"},
+		"tollgate grant create":    {"cli_1", "--scope", "quotes:read"},
+		"tollgate grant revoke":    {"grt_1"},
 		"tollgate rule cancel":     {"rs_1", "act_1"},
 		"tollgate rule rollback":   {"rs_1"},
 	}
 	// What asks the service for more first, or needs a file or a key.
-	others := []string{"tollgate export", "tollgate rule activate", "tollgate rule publish", "tollgate rule shadow start", "tollgate rule shadow stop"}
+	others := []string{"tollgate export", "tollgate client key add", "tollgate rule activate", "tollgate rule publish", "tollgate rule shadow start", "tollgate rule shadow stop"}
 	a, _, _ := clitest.App(nil)
 	seen := map[string]bool{}
 	var walk func(c *cobra.Command)

@@ -79,6 +79,27 @@ func parseClientKey(raw []byte) (clientKey, error) {
 	return key, nil
 }
 
+// RegisteredKey is a client's key as it is shown and stored: its kid, and the JSON of a
+// public JWK that names kid and alg.
+type RegisteredKey struct {
+	ID  string
+	JWK []byte
+}
+
+// RegisterKey reads a public JWK by the rules of ParseClientKeys.
+func RegisterKey(raw []byte) (RegisteredKey, error) {
+	key, err := parseClientKey(raw)
+	if err != nil {
+		return RegisteredKey{}, err
+	}
+	jwk := jose.JSONWebKey{Key: key.verifier, KeyID: key.id, Algorithm: string(key.alg), Use: "sig"}
+	if v, ok := key.verifier.(ed25519Verifier); ok {
+		jwk.Key = ed25519.PublicKey(v)
+	}
+	text, err := jwk.MarshalJSON()
+	return RegisteredKey{key.id, text}, err
+}
+
 // find is the key that an assertion's header names. Without kid the client
 // must have one key only; trying one after the other would let an attacker
 // choose.

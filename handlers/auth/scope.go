@@ -33,6 +33,7 @@ const (
 	ScopeRulesRead        Scope = "rules:read"
 	ScopePaymentsRefund   Scope = "payments:refund"
 	ScopeAuditRead        Scope = "audit:read"
+	ScopeAccessWrite      Scope = "access:write"
 )
 
 var scopes = Scopes{
@@ -40,7 +41,7 @@ var scopes = Scopes{
 	ScopePaymentsWrite, ScopePaymentsRead, ScopePaymentsCapture, ScopePaymentsReview,
 	ScopeTransactionsRead, ScopeTicketsRead, ScopePayoutsRead, ScopePayoutsWrite, ScopeExportsWrite, ScopeExportsRead,
 	ScopeEventsRead, ScopeWebhooksWrite, ScopeWebhooksRead, ScopeRulesWrite, ScopeRulesRead,
-	ScopePaymentsRefund, ScopeAuditRead,
+	ScopePaymentsRefund, ScopeAuditRead, ScopeAccessWrite,
 }
 
 // ErrScope is wrapped by every error about scopes: OAuth's invalid_scope.

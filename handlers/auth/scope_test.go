@@ -19,7 +19,7 @@ func TestParseScopes(t *testing.T) {
 		t.Error("Has")
 	}
 	all, err := auth.ParseScopes(auth.AllScopes().String())
-	if err != nil || len(all) != 21 {
+	if err != nil || len(all) != 22 {
 		t.Errorf("all scopes: %d, %v", len(all), err)
 	}
 	for _, bad := range []string{

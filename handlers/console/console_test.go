@@ -14,8 +14,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"tollgate"
 	"tollgate/handlers/console"
+	"tollgate/handlers/problem"
 )
 
 const token = "0123456789abcdef0123456789abcdef"
@@ -101,7 +101,7 @@ type reply struct {
 
 // code is the code of a refusal.
 func (r reply) code() string {
-	var p tollgate.Problem
+	var p problem.Problem
 	if json.Unmarshal([]byte(r.text), &p) != nil || p.Type != "urn:tollgate:error:"+string(p.Code) || p.Status != r.StatusCode || p.Title == "" || p.Message == "" || r.Header.Get("Content-Type") != "application/problem+json" {
 		return "no problem: " + r.text
 	}

@@ -100,11 +100,14 @@ func (c *Console) moduleOf(ctx context.Context, id string) ([]byte, error) {
 
 // refusal is the API's own, read.
 func refusal(status int, body []byte) *Problem {
-	var p tollgate.Problem
+	var p struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}
 	if err := json.Unmarshal(body, &p); err != nil || p.Code == "" {
 		return &Problem{http.StatusBadGateway, "api_unreachable", fmt.Sprintf("The API answered with the status %d and nothing more.", status)}
 	}
-	return &Problem{status, string(p.Code), p.Message}
+	return &Problem{status, p.Code, p.Message}
 }
 
 // builtinRule is a rule that the program brings along; nil for another one.

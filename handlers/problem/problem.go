@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
 	"tollgate/rediskv"
@@ -51,6 +52,7 @@ var kinds = map[tollgate.Code]kind{
 	tollgate.CodeDeliveryInProgress:       {http.StatusConflict, "Delivery in progress"},
 	tollgate.CodeMerchantAccountInactive:  {http.StatusConflict, "Merchant account inactive"},
 	tollgate.CodeExportStateInvalid:       {http.StatusConflict, "Not in this state"},
+	tollgate.CodeGrantStateInvalid:        {http.StatusConflict, "Not in this state"},
 	tollgate.CodePayoutStateInvalid:       {http.StatusConflict, "Not in this state"},
 	tollgate.CodeRuleExists:               {http.StatusConflict, "Rule exists"},
 	tollgate.CodeActivationStateInvalid:   {http.StatusConflict, "Not in this state"},
@@ -92,10 +94,33 @@ func kindOf(code tollgate.Code) kind {
 // StatusOf is the HTTP status of a code, 500 for one that is not in the table.
 func StatusOf(code tollgate.Code) int { return kindOf(code).status }
 
+// Problem is the JSON of an error (RFC 9457, interface §7).
+type Problem struct {
+	Type      string                      `json:"type"`
+	Title     string                      `json:"title"`
+	Status    int                         `json:"status"` // of HTTP
+	Code      tollgate.Code               `json:"code"`
+	Message   string                      `json:"message"`
+	RequestID string                      `json:"request_id"`
+	Param     string                      `json:"param,omitempty"`
+	Errors    []tollgate.Detail           `json:"errors,omitempty"`
+	Rule      *tollgate.Citation          `json:"rule,omitempty"`
+	Perimeter *tollgate.PerimeterDecision `json:"perimeter,omitempty"`
+	PaymentID string                      `json:"payment_id,omitempty"`
+	TicketID  string                      `json:"ticket_id,omitempty"`
+	// The payment's own status.
+	PaymentStatus tollgate.PaymentStatus `json:"payment_status,omitempty"`
+	RulesInForce  []tollgate.Citation    `json:"rules_in_force,omitzero"`
+	Currencies    []tollgate.Currency    `json:"currencies,omitzero"`
+	Accounts      []string               `json:"merchant_account_ids,omitempty"`
+	Quote         jsontext.Value         `json:"quote,omitempty"`
+	Since         tollgate.Instant       `json:"since,omitzero"`
+}
+
 // Of is the answer to an error that a caller is meant to see.
 func Of(e *tollgate.Error, requestID string) rediskv.Answer {
 	k := kindOf(e.Code)
-	body, err := json.Marshal(tollgate.Problem{
+	body, err := json.Marshal(Problem{
 		Type: "urn:tollgate:error:" + string(e.Code), Title: k.title, Status: k.status, Code: e.Code, Message: e.Message,
 		RequestID: requestID, Param: e.Param, Errors: e.Details, Rule: e.Rule, Perimeter: e.Context.Perimeter,
 		PaymentID: e.Context.PaymentID, TicketID: e.Context.TicketID, PaymentStatus: e.Context.Status,

@@ -13,6 +13,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/worker"
+	"tollgate/handlers/worker/delivery"
 	"tollgate/rediskv"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/redistest"
@@ -61,7 +62,7 @@ func TestRetryClock(t *testing.T) {
 	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
 	s.pay(t, 1000)
 	s.work(t, worker.Config{})
-	waits := tollgate.DefaultBackoff.Waits
+	waits := delivery.DefaultBackoff.Waits
 	for n := 1; n < len(waits); n++ {
 		d := s.settled(t, hook, tollgate.DeliveryRetrying, n)
 		wait := d.NextAttemptAt.Time().Sub(d.LastAttemptAt.Time())
@@ -177,7 +178,7 @@ func TestFailingForDays(t *testing.T) {
 	in := newInbox(t)
 	in.answers(status(http.StatusNotFound))
 	hook := s.hook(t, in.url, nil, newKey(t, 1, tollgate.SignatureV1))
-	s.work(t, worker.Config{Backoff: tollgate.Backoff{Waits: []time.Duration{0}}})
+	s.work(t, worker.Config{Backoff: delivery.Backoff{Waits: []time.Duration{0}}})
 	fail := func() {
 		t.Helper()
 		before := s.webhook(t, hook).Failures

@@ -193,7 +193,7 @@ func TestExportFencing(t *testing.T) {
 		}
 		var chunk []byte
 		for _, r := range rows[:min(most, len(rows))] {
-			if chunk, err = export.AppendRow(chunk, &j.Export, r.ExportRow); err != nil {
+			if chunk, err = export.AppendRow(chunk, &j.Export, r.Row); err != nil {
 				t.Fatal(err)
 			}
 			if err := j.Pass(r); err != nil {

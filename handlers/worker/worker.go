@@ -18,7 +18,6 @@ import (
 	"sync"
 	"time"
 
-	"tollgate"
 	"tollgate/handlers/keyring"
 	"tollgate/handlers/secret"
 	"tollgate/handlers/worker/delivery"
@@ -58,7 +57,7 @@ type Config struct {
 	Slots        int              // attempts at the same time; 1024
 	Lease        time.Duration    // how long an attempt may take before another worker repeats it; 30 s
 	Grace        time.Duration    // for running attempts at the end; 10 s
-	Backoff      tollgate.Backoff // tollgate.DefaultBackoff
+	Backoff      delivery.Backoff // delivery.DefaultBackoff
 	DisableAfter time.Duration    // without a success; 5 days
 
 	Exports     int           // made at the same time; 2
@@ -158,7 +157,7 @@ func withDefaults(c Config) Config {
 		c.Timeouts = delivery.DefaultTimeouts
 	}
 	if c.Backoff.Waits == nil {
-		c.Backoff = tollgate.DefaultBackoff
+		c.Backoff = delivery.DefaultBackoff
 	}
 	if c.Wall == nil {
 		c.Wall = c.Clock

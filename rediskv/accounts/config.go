@@ -219,12 +219,12 @@ type readResourceArgs struct {
 
 var scriptReadResource = script.New[readResourceKeys, readResourceArgs](lua, "read_resource")
 
-// ReadResource reads what the four account endpoints show, compares the
+// ReadResource reads what the endpoints of accounts and access show, compares the
 // caller's grant and records the read, in one step.
 func (s *Store) ReadResource(ctx context.Context, c rediskv.Caller, kind, id string) (doc []byte, revision int64, err error) {
 	prefix, known := map[string]string{
 		"organization": tollgate.PrefixOrganization, "legal_entity": tollgate.PrefixLegalEntity,
-		"merchant_account": tollgate.PrefixMerchantAccount, "grant": tollgate.PrefixGrant,
+		"merchant_account": tollgate.PrefixMerchantAccount, "grant": tollgate.PrefixGrant, "client": tollgate.PrefixClient,
 	}[kind]
 	if !known || !strings.HasPrefix(id, prefix) || (kind == "organization" && id != c.Organization) {
 		return nil, 0, tollgate.NotFound()
@@ -250,6 +250,13 @@ func (s *Store) ReadResource(ctx context.Context, c rediskv.Caller, kind, id str
 	text := f["v"]
 	if revision, err = strconv.ParseInt(text, 10, 64); err != nil || revision < 1 || strconv.FormatInt(revision, 10) != text {
 		return nil, 0, s.db.Damaged(ctx, k, kind, id, fmt.Errorf("%s %s: revision %q", kind, id, text))
+	}
+	if kind == "client" { // its document does not say what it is
+		var o tollgate.Client
+		if err = f.Document(&o); err == nil && o.ID != id {
+			err = errors.New("another object's")
+		}
+		return []byte(f["json"]), revision, s.db.Damaged(ctx, k, kind, id, err)
 	}
 	if kind != "grant" {
 		return []byte(f["json"]), revision, s.db.Damaged(ctx, k, kind, id, sameObject(f, kind, id))

@@ -29,7 +29,9 @@ func (w *walk) checkLists(ctx context.Context, names []string) ([][]Finding, err
 		var err error
 		switch {
 		case name == "perimeters":
-			findings[i], err = w.checkPerimeters(ctx)
+			findings[i], err = w.checkMembers(ctx, name, "perimeter", w.K.VersionNamed)
+		case name == "clients":
+			findings[i], err = w.checkMembers(ctx, name, "client", w.K.Object)
 		case name == "exports:files":
 			findings[i], err = w.checkFiles(ctx)
 		default:
@@ -44,31 +46,32 @@ func (w *walk) checkLists(ctx context.Context, names []string) ([][]Finding, err
 
 // isList reports whether checkLists has to look at a key.
 func isList(name string) bool {
-	return name == "perimeters" || name == "exports:files" || slices.Contains(ordered, name) || strings.HasSuffix(name, ":activations")
+	return name == "perimeters" || name == "clients" || name == "exports:files" || slices.Contains(ordered, name) || strings.HasSuffix(name, ":activations")
 }
 
-// checkPerimeters looks whether the versions that the list names are there.
-func (w *walk) checkPerimeters(ctx context.Context) (findings []Finding, err error) {
+// checkMembers looks whether what a set names is there.
+func (w *walk) checkMembers(ctx context.Context, set, object string, key func(string) string) (findings []Finding, err error) {
 	var listed []string
-	if err := w.Timed(ctx, "perimeters", func(ctx context.Context) (err error) {
-		listed, err = w.Redis().SMembers(ctx, w.K.Perimeters()).Result()
+	if err := w.Timed(ctx, set, func(ctx context.Context) (err error) {
+		listed, err = w.Redis().SMembers(ctx, w.K.Object(set)).Result()
 		return err
 	}); err != nil {
 		return nil, err
 	}
+	listed = slices.DeleteFunc(listed, func(name string) bool { return set == "clients" && name == rediskv.AllClients })
 	slices.Sort(listed)
 	for some := range slices.Chunk(listed, page) {
 		there := make([]*redis.IntCmd, len(some))
-		if err := w.Pipelined(ctx, "perimeters", func(ctx context.Context, pipe redis.Pipeliner) {
+		if err := w.Pipelined(ctx, set, func(ctx context.Context, pipe redis.Pipeliner) {
 			for i, name := range some {
-				there[i] = pipe.Exists(ctx, w.K.VersionNamed(name))
+				there[i] = pipe.Exists(ctx, key(name))
 			}
 		}); err != nil {
 			return nil, err
 		}
 		for i, name := range some {
 			if there[i].Val() == 0 {
-				findings = append(findings, plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "perimeter", name, "the list of perimeters has it, and it is not there")})...)
+				findings = append(findings, plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, object, name, "the list of %s has it, and it is not there", set)})...)
 			}
 		}
 	}

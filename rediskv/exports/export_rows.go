@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/redis/go-redis/v9"
 
@@ -22,10 +23,29 @@ import (
 // metadata each they still take no more than a few megabytes.
 const largePage = 100
 
+// Row is one row of an export.
+type Row struct {
+	Value   any                     // *tollgate.Transaction, Payment, Ticket, Event or AuditEntry
+	Text    jsontext.Value          // of events and audit entries, as they were written
+	Damaged *tollgate.DamagedObject // stands in the place of what cannot be read
+}
+
+// JSON is the row as the API answers the object, without a line's end.
+func (r Row) JSON() (jsontext.Value, error) {
+	switch {
+	case r.Damaged != nil:
+		return json.Marshal(r.Damaged)
+	case r.Text != nil:
+		return r.Text, nil
+	default:
+		return json.Marshal(r.Value, json.Deterministic(true))
+	}
+}
+
 // ExportedRow is what was found at a place: a row, or nothing that the filter
 // selects.
 type ExportedRow struct {
-	tollgate.ExportRow
+	Row
 	Selected bool
 
 	place string // a position in the indexes, or a stream id
@@ -97,7 +117,7 @@ func (s *Store) found(ctx context.Context, j *ExportJob, r *ExportedRow, value a
 		r.Damaged, r.Selected = tollgate.DamageOf(err), j.mine(err)
 		return
 	}
-	r.Value, r.Selected = value, j.Filter.Selects(j.Dataset, value)
+	r.Value, r.Selected = value, filter{&j.Filter}.selects(j.Dataset, value)
 }
 
 // exportedEntries reads events or audit entries.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -29,7 +30,7 @@ func (s *Store) CommitConfig(ctx context.Context, p *tollgate.Provisioning) erro
 		if err := s.claimClients(ctx, k, p.Clients); err != nil {
 			return err
 		}
-		if err := s.writeConfig(ctx, k, p); err != nil {
+		if _, err := s.writeConfig(ctx, rediskv.Caller{Organization: k.Org}, nil, p, rediskv.Answer{}); err != nil {
 			return err
 		}
 	}
@@ -63,17 +64,19 @@ func (s *Store) claimClients(ctx context.Context, k rediskv.Space, ids []string)
 	return err
 }
 
-func (s *Store) writeConfig(ctx context.Context, k rediskv.Space, p *tollgate.Provisioning) error {
+func (s *Store) writeConfig(ctx context.Context, by rediskv.Caller, idem *rediskv.Idempotency, p *tollgate.Provisioning, ans rediskv.Answer) (rediskv.Result, error) {
 	operation := s.db.NewID("")
-	c := s.db.NewCommit(rediskv.Caller{Organization: k.Org}, nil)
-	c.Notify = true
+	c := s.db.NewCommit(by, idem)
+	k := c.Space
+	c.Notify, c.Answer = true, ans
 	for i := range p.Objects {
 		f, err := objectFields(&p.Objects[i])
 		if err != nil {
-			return err
+			return rediskv.Result{}, err
 		}
 		c.Hash(k.Configured(p.Objects[i].ID), rediskv.Revision(p.Objects[i].Revision), f)
 	}
+	listClients(c, p)
 	for id, read := range p.Compared {
 		c.Unchanged(k.Configured(id), rediskv.Revision(read))
 	}
@@ -104,11 +107,10 @@ func (s *Store) writeConfig(ctx context.Context, k rediskv.Space, p *tollgate.Pr
 	c.Events = p.Events
 	for _, e := range p.Audit {
 		if err := c.Noted(e); err != nil {
-			return err
+			return rediskv.Result{}, err
 		}
 	}
-	_, err := c.RunAs(ctx, operation)
-	return err
+	return c.RunAs(ctx, operation)
 }
 
 // objectFields are the fields of an object's hash.
@@ -134,6 +136,21 @@ func objectFields(o *tollgate.ConfigObject) (f rediskv.Pairs, err error) {
 		f.Set("cutoffs", string(text))
 	}
 	return f, nil
+}
+
+// listClients adds to the set of all clients; it has all of a new organization.
+func listClients(c *rediskv.Commit, p *tollgate.Provisioning) {
+	if p.ClientsRead > 0 {
+		c.Still(strconv.Itoa(p.ClientsRead), "SCARD", c.Space.Clients())
+	}
+	for _, id := range p.Clients {
+		c.Member(c.Space.Clients(), rediskv.Added, id)
+	}
+	for i := range p.Objects {
+		if o := &p.Objects[i]; o.Kind == "organization" && o.Revision == 0 {
+			c.Member(c.Space.Clients(), rediskv.Added, rediskv.AllClients)
+		}
+	}
 }
 
 // listGrants adds to the list of all grants, and makes the change hold only while

@@ -21,7 +21,7 @@ func (s *Store) grantList(ctx context.Context, k rediskv.Space) (tollgate.GrantL
 	if err != nil || list.Revision > 0 || len(list.Clients) > 0 {
 		return list, err
 	}
-	ids, err := s.searchGrants(ctx, k)
+	ids, err := s.search(ctx, k, tollgate.PrefixGrant)
 	if err != nil {
 		return list, err
 	}
@@ -45,9 +45,9 @@ func (s *Store) grantList(ctx context.Context, k rediskv.Space) (tollgate.GrantL
 	return list, nil
 }
 
-// searchGrants finds an organization's grants by the names of their keys, on
+// search finds an organization's grants or clients by the names of their keys, on
 // the one master that has them.
-func (s *Store) searchGrants(ctx context.Context, k rediskv.Space) (ids []string, err error) {
+func (s *Store) search(ctx context.Context, k rediskv.Space, kind string) (ids []string, err error) {
 	_, node, err := s.db.Master(ctx, k.Organization())
 	if err != nil {
 		return nil, err
@@ -55,8 +55,8 @@ func (s *Store) searchGrants(ctx context.Context, k rediskv.Space) (ids []string
 	prefix := k.Object("")
 	for cursor := uint64(0); ; {
 		var keys []string
-		if err := s.db.Timed(ctx, "search_grants", func(ctx context.Context) (err error) {
-			keys, cursor, err = node.Scan(ctx, cursor, prefix+tollgate.PrefixGrant+"*", 5000).Result()
+		if err := s.db.Timed(ctx, "search_access", func(ctx context.Context) (err error) {
+			keys, cursor, err = node.Scan(ctx, cursor, prefix+kind+"*", 5000).Result()
 			return err
 		}); err != nil {
 			return nil, err

@@ -1,8 +1,10 @@
 package webhooks
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strconv"
@@ -223,7 +225,7 @@ func unknownAttempt(delivery string, number int, written string) (jsontext.Value
 		return nil, err
 	}
 	a := tollgate.Attempt{
-		Object: "attempt", ID: tollgate.AttemptOf(delivery, number, started), CreatedAt: started, DeliveryID: delivery, Number: number,
+		Object: "attempt", ID: attemptOf(delivery, number, started), CreatedAt: started, DeliveryID: delivery, Number: number,
 		Trigger: tollgate.AttemptTrigger(parts[1]), Status: tollgate.AttemptUnknown, StartedAt: started, URL: parts[3],
 	}
 	if parts[2] != "" {
@@ -320,4 +322,10 @@ func (s *Store) requeue(ctx context.Context, c rediskv.Caller, idem *rediskv.Ide
 		return rediskv.Result{}, err
 	}
 	return rediskv.ResultOf(outcome, s.db.Revised(c, inv, outcome, rest), ans)
+}
+
+// attemptOf is the id of a delivery's attempt that began at a moment.
+func attemptOf(delivery string, number int, started tollgate.Instant) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", delivery, number))
+	return tollgate.NewID(tollgate.PrefixAttempt, started.Time(), bytes.NewReader(sum[:]))
 }

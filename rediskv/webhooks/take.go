@@ -390,7 +390,7 @@ func (s *Store) work(ctx context.Context, h *queueHead, work []Work, now tollgat
 			return nil, fmt.Errorf("redis take_work: number %q of candidate %d", text(1), index)
 		}
 		w := Work{
-			Organization: h.space.Org, Endpoint: h.Endpoint, DeliveryID: h.offered[index-1], AttemptID: tollgate.AttemptOf(h.offered[index-1], number, now),
+			Organization: h.space.Org, Endpoint: h.Endpoint, DeliveryID: h.offered[index-1], AttemptID: attemptOf(h.offered[index-1], number, now),
 			EventID: text(6), EventType: tollgate.EventType(text(7)), Number: number, Run: int(run), Trigger: tollgate.AttemptTrigger(text(4)),
 			ReplayID: text(5), Died: died == 1, Lease: tollgate.Instant(until), StartedAt: now, place: text(8), run: h,
 		}

@@ -101,7 +101,7 @@ func (s *site) provision(b *build) string {
 
 // newScopes are those that some earlier build does not know: it gives no token for a
 // grant that has them.
-var newScopes = []string{"payments:refund", "audit:read"}
+var newScopes = []string{"payments:refund", "audit:read", "access:write"}
 
 // provisioning is the file as an operator of that build has it.
 func (s *site) provisioning(b *build) string {

@@ -28,9 +28,20 @@ var samples = []sample{
 	{"readLegalEntity", "", get("/v1/legal-entities/$TOLLGATE_LEGAL_ENTITY"), 200, ""},
 	{"readMerchantAccount", "", get("/v1/merchant-accounts/$TOLLGATE_MERCHANT_ACCOUNT"), 200, ""},
 	{"listMerchantAccounts", "", get("/v1/merchant-accounts"), 200, ""},
-	{"readGrant", "", get("/v1/grants/$TOLLGATE_GRANT"), 200, ""},
 	{"listPerimeters", "", keepFirst("PERIMETER", "per", get("/v1/perimeters")), 200, ""},
 	{"readPerimeter", "", get("/v1/perimeters/$PERIMETER"), 200, ""},
+
+	{"createClient", "", keep("CLIENT", post("/v1/clients", "client-1", `{"name": "Till 4"}`)), 201, ""},
+	{"listClients", "", get("/v1/clients?status=active"), 200, ""},
+	{"readClient", "", get("/v1/clients/$CLIENT"), 200, ""},
+	{"updateClient", "", strings.Replace(post("/v1/clients/$CLIENT", "", `{"name": "Till 5"}`), "curl -s", "curl -s -X PATCH", 1), 200, ""},
+	{"addClientKey", "", post("/v1/clients/$CLIENT/keys", "key-1", `{"jwk": {"kty": "EC", "crv": "P-256", "kid": "till-2026", "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU", "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}}`), 201, ""},
+	{"removeClientKey", "", curl("DELETE", "/v1/clients/$CLIENT/keys/till-2026"), 200, ""},
+	{"createGrant", "", keep("GRANT", post("/v1/grants", "grant-1", `{"client_id": "'$CLIENT'", "scopes": ["quotes:read", "payments:write"]}`)), 201, ""},
+	{"listGrants", "", get("/v1/grants?client_id=$CLIENT"), 200, ""},
+	{"readGrant", "", get("/v1/grants/$TOLLGATE_GRANT"), 200, ""},
+	{"revokeGrant", "", post("/v1/grants/$GRANT/revoke", "revoke-1", ""), 200, ""},
+
 	{"createQuote", "", post("/v1/quotes", "", `{"amount": "100.00", "currency": "EUR", "payee": "shop.example"}`), 200, ""},
 
 	{"createPayment", "", keep("PAYMENT", pay("order-1", "100.00", "EUR", "")), 201, ""},

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tollgate"
 	"tollgate/handlers/service"
 	"tollgate/handlers/worker"
+	"tollgate/handlers/worker/delivery"
 	"tollgate/rediskv"
 	"tollgate/rediskv/store"
 )
@@ -173,7 +173,7 @@ func work(ctx context.Context, p *process) error {
 }
 
 // backoff is shorter than the product's, so that a story need not last for days.
-var backoff = tollgate.Backoff{Waits: append([]time.Duration{0, 2 * time.Second, 5 * time.Second}, slices.Repeat([]time.Duration{15 * time.Second}, 100)...), Jitter: 0.2, SlowDown: 2 * time.Second, MaxRetryAfter: time.Minute}
+var backoff = delivery.Backoff{Waits: append([]time.Duration{0, 2 * time.Second, 5 * time.Second}, slices.Repeat([]time.Duration{15 * time.Second}, 100)...), Jitter: 0.2, SlowDown: 2 * time.Second, MaxRetryAfter: time.Minute}
 
 // storyHandler puts what a process logs into the story.
 type storyHandler struct{ p *process }

@@ -90,13 +90,13 @@ func (a *App) HintNext(more bool, cursor *string) error {
 }
 
 // Accounts reads accounts: those named, or all that the client may see.
-func (c *Client) Accounts(ctx context.Context, named []string) (all []tollgate.AccountAnswer, err error) {
+func (c *Client) Accounts(ctx context.Context, named []string) (all []AccountAnswer, err error) {
 	for _, id := range named {
 		body, err := c.Get(ctx, "/v1/merchant-accounts/"+url.PathEscape(id), nil)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", id, err)
 		}
-		var one tollgate.AccountAnswer
+		var one AccountAnswer
 		if err := Parse(body, &one); err != nil {
 			return nil, err
 		}
@@ -107,7 +107,7 @@ func (c *Client) Accounts(ctx context.Context, named []string) (all []tollgate.A
 	}
 	query := url.Values{"limit": {"100"}}
 	for {
-		_, page, err := Read[tollgate.List[tollgate.AccountAnswer]](c.Get(ctx, "/v1/merchant-accounts", query))
+		_, page, err := Read[tollgate.List[AccountAnswer]](c.Get(ctx, "/v1/merchant-accounts", query))
 		if err != nil {
 			return nil, err
 		}
@@ -117,4 +117,10 @@ func (c *Client) Accounts(ctx context.Context, named []string) (all []tollgate.A
 		}
 		query.Set("cursor", *page.NextCursor)
 	}
+}
+
+// AccountAnswer is a merchant account as the service answers it.
+type AccountAnswer struct {
+	tollgate.MerchantAccount
+	SilentRules []tollgate.SilentRule `json:"silent_rules"` // of those in force
 }

@@ -41,6 +41,7 @@ var Codes = map[tollgate.Code]CodeHelp{
 	tollgate.CodeDeliveryInProgress:       {"An attempt of this delivery is under way.", "Wait up to 15 seconds, then try again.", ""},
 	tollgate.CodeMerchantAccountInactive:  {"The account is paused or closed, or its organization is not active.", "Use an active account, or have this one activated.", "accounts"},
 	tollgate.CodeExportStateInvalid:       {"The export has no file yet, will never have one, or has nothing to delete.", "Look at the export's status.", "exports"},
+	tollgate.CodeGrantStateInvalid:        {"Nobody could manage clients and grants any more after this.", "Give another client a grant with access:write first.", "grant list"},
 	tollgate.CodePayoutStateInvalid:       {"The payout is not held, or cannot be released.", "Look at the payout's status and the reason.", "payout list --status held"},
 	tollgate.CodeRuleExists:               {"This version is published with other content or by another signer.", "Publish the next version: versions never change.", "rule published"},
 	tollgate.CodeActivationStateInvalid:   {"The rule set or shadow is not in a state that allows this.", "Look at what is scheduled and in force.", "rule published"},

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tollgate"
+	"tollgate/handlers/problem"
 )
 
 // Every code of the service has a row, and no other has.
@@ -36,14 +37,14 @@ func TestNextCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	denied := &Refusal{Problem: tollgate.Problem{Code: tollgate.CodePerimeterDenied, Perimeter: &tollgate.PerimeterDecision{ID: "per_1"}}, Status: 403}
-	hostile := &Refusal{Problem: tollgate.Problem{Code: tollgate.CodePerimeterDenied, Perimeter: &tollgate.PerimeterDecision{ID: "per_1; rm -rf /"}}, Status: 403}
+	denied := &Refusal{Problem: problem.Problem{Code: tollgate.CodePerimeterDenied, Perimeter: &tollgate.PerimeterDecision{ID: "per_1"}}, Status: 403}
+	hostile := &Refusal{Problem: problem.Problem{Code: tollgate.CodePerimeterDenied, Perimeter: &tollgate.PerimeterDecision{ID: "per_1; rm -rf /"}}, Status: 403}
 	for want, err := range map[string]error{
 		"tollgate perimeter per_1":           denied,
 		"tollgate explain perimeter_denied":  hostile,
-		"tollgate explain rul_my_fee_v1":     &Refusal{Problem: tollgate.Problem{Code: tollgate.CodeRuleRejected, Rule: &rule}, Status: 422},
-		"tollgate explain parameter_invalid": &Refusal{Problem: tollgate.Problem{Code: tollgate.CodeParameterInvalid}, Status: 400},
-		"tollgate whoami":                    &Refusal{Problem: tollgate.Problem{Code: tollgate.CodeScopeMissing}, Status: 403},
+		"tollgate explain rul_my_fee_v1":     &Refusal{Problem: problem.Problem{Code: tollgate.CodeRuleRejected, Rule: &rule}, Status: 422},
+		"tollgate explain parameter_invalid": &Refusal{Problem: problem.Problem{Code: tollgate.CodeParameterInvalid}, Status: 400},
+		"tollgate whoami":                    &Refusal{Problem: problem.Problem{Code: tollgate.CodeScopeMissing}, Status: 403},
 		"tollgate doctor":                    UnavailableError(os.ErrDeadlineExceeded),
 		"":                                   UsageError(os.ErrInvalid),
 	} {

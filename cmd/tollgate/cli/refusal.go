@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
+	"tollgate/handlers/problem"
 )
 
 // DecisionText is a perimeter's decision for people.
@@ -22,7 +23,7 @@ func DecisionText(d tollgate.PerimeterDecision) string {
 
 // Refusal is an answer of the server that is not 2xx.
 type Refusal struct {
-	tollgate.Problem
+	problem.Problem
 	Status     int
 	retryAfter time.Duration
 	body       jsontext.Value

@@ -34,7 +34,7 @@ var (
 	processes = []string{"serve", "work"}
 	clients   = []string{
 		"token", "whoami", "accounts", "perimeters", "perimeter", "quote", "pay", "payment", "payments", "capture", "refund", "cancel", "review", "ticket", "transactions", "events", "event",
-		"cutoff", "export", "exports", "payout", "audit", "console", "mcp",
+		"cutoff", "export", "exports", "payout", "audit", "client", "grant", "console", "mcp",
 		"webhooks", "deliveries", "attempts", "resend", "recover", "listen", "trigger", "clock", "rule", "explain", "open",
 	}
 	asClients = append(slices.Clone(clients), "doctor") // it is an operator's, too

@@ -13,6 +13,6 @@ func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{
 		whoamiCommand(a), tokenCommand(a), accountsCommand(a), perimetersCommand(a), perimeterCommand(a),
 		quoteCommand(a), payCommand(a), paymentCommand(a), paymentsCommand(a), captureCommand(a), refundCommand(a), cancelCommand(a), reviewCommand(a),
-		ticketCommand(a), transactionsCommand(a), eventsCommand(a), eventCommand(a), auditCommand(a), payoutCommand(a), cutoffCommand(a), exportCommand(a), exportsCommand(a), mcpCommand(a),
+		ticketCommand(a), transactionsCommand(a), eventsCommand(a), eventCommand(a), auditCommand(a), payoutCommand(a), cutoffCommand(a), exportCommand(a), exportsCommand(a), clientCommand(a), grantCommand(a), mcpCommand(a),
 	}
 }

@@ -76,7 +76,8 @@ and print it. TYPE is one of
 payment.expired and payout.* move the clock of the whole sandbox, as 'tollgate
 clock advance' does: whatever else is due by then happens too. Types of webhook
 endpoints use an endpoint of their own, and delete it. Types of rules publish a
-rule that is free; what it activates is rolled back.`,
+rule that is free; what it activates is rolled back. Types of clients, keys and
+grants use a client of their own, and disable it.`,
 		Example:   "  tollgate trigger payment.captured\n  tollgate trigger payout.paid\n  tollgate trigger payment.declined --json",
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: triggers(),

@@ -31,7 +31,7 @@ var impossible = map[tollgate.EventType]string{
 	tollgate.IntegrityFailed:    "it tells of a stored object that is damaged",
 	tollgate.CutoffUpdated:      provisioned,
 	tollgate.PerimeterActivated: provisioned, tollgate.MerchantAccountUpdated: provisioned, tollgate.OrganizationUpdated: provisioned,
-	tollgate.LegalEntityUpdated: provisioned, tollgate.GrantCreated: provisioned, tollgate.GrantRevoked: provisioned,
+	tollgate.LegalEntityUpdated: provisioned,
 }
 
 const provisioned = "it comes of provisioning, not of a request; run 'tollgate dev --redis URL', and 'tollgate provision' a changed file there"
@@ -49,6 +49,14 @@ func plays() map[tollgate.EventType]play {
 		tollgate.WebhookSecretRotated: endpoint(rotate),
 		tollgate.WebhookDeleted:       endpoint(remove),
 		tollgate.DeliveryReplayed:     replay,
+		tollgate.ClientCreated:        someClient(),
+		tollgate.ClientUpdated:        someClient(patch(map[string]any{"name": "Changed by tollgate trigger"})),
+		tollgate.ClientDisabled:       someClient(patch(disabled)),
+		tollgate.ClientEnabled:        someClient(patch(disabled), patch(map[string]any{"status": "active"})),
+		tollgate.KeyRotated:           someClient(addKey),
+		tollgate.KeyRevoked:           someClient(addKey, removeKey),
+		tollgate.GrantCreated:         someClient(grant),
+		tollgate.GrantRevoked:         someClient(grant, revoke),
 	}
 	for t, s := range scenarios {
 		all[t] = func(ctx context.Context, c *cli.Client) (played, error) {
@@ -128,6 +136,59 @@ func endpoint(steps ...step) play {
 		}
 		return played{w.ID, func() error { return remove(ctx, c, w.ID) }}, nil
 	}
+}
+
+var disabled = map[string]any{"status": tollgate.ClientDisabledStatus}
+
+// someClient makes a client, takes the steps, and disables it: a client cannot be
+// deleted.
+func someClient(steps ...step) play {
+	return func(ctx context.Context, c *cli.Client) (played, error) {
+		_, o, err := cli.Read[tollgate.ClientAnswer](c.Post(ctx, "/v1/clients", map[string]any{"name": "Made by tollgate trigger"}, c.App.RandomText()))
+		for _, do := range steps {
+			if err == nil {
+				err = do(ctx, c, o.ID)
+			}
+		}
+		return played{o.ID, func() error { return patch(disabled)(ctx, c, o.ID) }}, err
+	}
+}
+
+func patch(to map[string]any) step {
+	return func(ctx context.Context, c *cli.Client, id string) error {
+		_, err := c.Write(ctx, http.MethodPatch, "/v1/clients/"+id, to, "")
+		return err
+	}
+}
+
+const triggeredKey = "triggered"
+
+func addKey(ctx context.Context, c *cli.Client, id string) error {
+	jwk := map[string]string{ // of RFC 7515, appendix A.3
+		"kty": "EC", "crv": "P-256", "kid": triggeredKey, "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU", "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+	}
+	_, err := c.Post(ctx, "/v1/clients/"+id+"/keys", map[string]any{"jwk": jwk}, c.App.RandomText())
+	return err
+}
+
+func removeKey(ctx context.Context, c *cli.Client, id string) error {
+	_, err := c.Write(ctx, http.MethodDelete, "/v1/clients/"+id+"/keys/"+triggeredKey, nil, "")
+	return err
+}
+
+func grant(ctx context.Context, c *cli.Client, id string) error {
+	_, err := c.Post(ctx, "/v1/grants", map[string]any{"client_id": id, "scopes": []string{"quotes:read"}}, c.App.RandomText())
+	return err
+}
+
+func revoke(ctx context.Context, c *cli.Client, id string) error {
+	_, page, err := cli.Read[tollgate.List[tollgate.Grant]](c.Get(ctx, "/v1/grants", url.Values{"client_id": {id}}))
+	for _, g := range page.Data {
+		if err == nil {
+			_, err = c.Post(ctx, "/v1/grants/"+g.ID+"/revoke", nil, c.App.RandomText())
+		}
+	}
+	return err
 }
 
 // replay pays, waits for the delivery to the sandbox's own receiver, and asks for it again.

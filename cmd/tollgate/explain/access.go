@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"tollgate"
@@ -9,7 +10,7 @@ import (
 )
 
 func (r *reader) account(id string) bool {
-	a, ok := get[tollgate.AccountAnswer](r, "the account", "/v1/merchant-accounts/"+escaped(id))
+	a, ok := get[cli.AccountAnswer](r, "the account", "/v1/merchant-accounts/"+escaped(id))
 	if !ok {
 		return false
 	}
@@ -75,10 +76,20 @@ func (r *reader) grant(id string) bool {
 }
 
 func (r *reader) client(id string) bool {
-	mine := r.ID == id
-	if mine {
+	c, ok := get[tollgate.ClientAnswer](r, "the client", "/v1/clients/"+escaped(id))
+	if mine := r.ID == id; mine {
 		r.e.facts.Row("this is", "you")
+		ok = true
+	}
+	if c.ID != "" {
+		t := &r.e.facts
+		t.Row("name", c.Name)
+		t.Row("status", c.Status)
+		t.Row("keys", strconv.Itoa(len(c.Keys)))
+		t.Row("grants", cli.Joined(c.GrantIDs, "none"))
+		r.story(id)
+		r.next("access:read", "grant list --client "+id, "list its grants")
 	}
 	r.next("", "whoami", "see your client, grant and scopes")
-	return mine
+	return ok
 }

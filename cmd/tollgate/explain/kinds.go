@@ -38,7 +38,7 @@ var kinds = []kind{
 	{tollgate.PrefixOrganization, "organization", "an organization: it owns all the rest", "whoami", true, (*reader).organization},
 	{tollgate.PrefixLegalEntity, "legal_entity", "a legal entity: the company or person behind accounts", "accounts", true, (*reader).legalEntity},
 	{tollgate.PrefixGrant, "grant", "a grant: what a client may do, and for which accounts", "whoami", true, (*reader).grant},
-	{tollgate.PrefixClient, "client", "a client: who signs requests for tokens. The operator provisions it; the API does not show it", "whoami", false, (*reader).client},
+	{tollgate.PrefixClient, "client", "a client: who signs requests for tokens", "client list", true, (*reader).client},
 	{tollgate.PrefixRuleSigner, "rule_signer", "a rule signer: who may publish rules. The operator provisions it; the API does not show it", "rule published", false, (*reader).nothing},
 	{tollgate.PrefixRequest, "request", "a request, as answers and the log of the service name it. The operator finds it in the log", "events", false, (*reader).request},
 	{tollgate.PrefixAudit, "audit_entry", "an entry of the audit record: who did what, and what came of it", "audit search", false, (*reader).nothing},

@@ -37,15 +37,15 @@ func (r *reader) rule(id string) bool {
 		r.happened(v.CreatedAt, "published", id)
 		r.next("rules:read", "rule show "+citation.String(), "see its golden cases")
 	}
-	r.inForce(func(a *tollgate.AccountAnswer) bool { return slices.Contains(a.RuleSet.Rules, citation) })
+	r.inForce(func(a *cli.AccountAnswer) bool { return slices.Contains(a.RuleSet.Rules, citation) })
 	r.story(id)
 	r.next("", "rule try "+citation.String()+" --amount 100.00 --currency EUR --payee shop.example", "see what it charges")
 	return true
 }
 
 // inForce says for which accounts something is in force, and returns them.
-func (r *reader) inForce(is func(*tollgate.AccountAnswer) bool) (accounts []tollgate.AccountAnswer) {
-	each(r, "accounts", "/v1/merchant-accounts", nil, func(raw cli.Raw, a tollgate.AccountAnswer) bool {
+func (r *reader) inForce(is func(*cli.AccountAnswer) bool) (accounts []cli.AccountAnswer) {
+	each(r, "accounts", "/v1/merchant-accounts", nil, func(raw cli.Raw, a cli.AccountAnswer) bool {
 		if is(&a) {
 			r.e.facts.Row(onFirst(len(accounts), "in force for"), a.ID+"  "+a.Name)
 			accounts = append(accounts, a)
@@ -63,7 +63,7 @@ func (r *reader) activations(set string, more func(cli.Raw, tollgate.ActivationA
 
 func (r *reader) ruleSet(id string) bool {
 	found := false
-	for i, a := range r.inForce(func(a *tollgate.AccountAnswer) bool { return a.RuleSet.ID == id }) {
+	for i, a := range r.inForce(func(a *cli.AccountAnswer) bool { return a.RuleSet.ID == id }) {
 		if found = true; i > 0 {
 			continue
 		}
@@ -99,7 +99,7 @@ func (r *reader) activationStory(v *tollgate.ActivationAnswer) {
 // activation is looked for in the rule sets of the accounts.
 func (r *reader) activation(id string) (found bool) {
 	var sets []string
-	each(r, "accounts", "/v1/merchant-accounts", nil, func(_ cli.Raw, a tollgate.AccountAnswer) bool {
+	each(r, "accounts", "/v1/merchant-accounts", nil, func(_ cli.Raw, a cli.AccountAnswer) bool {
 		sets = appendNew(sets, a.RuleSet.ID)
 		return true
 	})

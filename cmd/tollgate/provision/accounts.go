@@ -54,10 +54,8 @@ func (c *organizationCheck) merchantAccounts() {
 		}
 		// What has a place of its own in the file is checked with that place.
 		bare := a
-		bare.Cutoff = tollgate.Cutoff{CutoffTime: "00:00", TimeZone: "UTC", Calendar: "none", Interval: "daily"}
 		bare.Currencies = slices.DeleteFunc(slices.Clone(a.Currencies), unknownCurrency)
-		bare.Metadata = nil
-		c.problems.add(at, bare.Check())
+		c.problems.add(at, checkMerchantAccount(&bare))
 		c.problems.add(at+".cutoff", a.Cutoff.Check())
 		if f.Cutoff.EffectiveDate != "" {
 			date, err := tollgate.ParseDate(f.Cutoff.EffectiveDate)

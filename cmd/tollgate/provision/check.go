@@ -74,9 +74,7 @@ func (c *organizationCheck) run() tollgate.Config {
 		c.identifier(c.at, tollgate.PrefixOrganization, f.ID)
 		c.refer(c.at, "", "", "there is no organization %s; a new one needs a name and a home_region", f.ID)
 	} else {
-		bare := c.config.Organization
-		bare.Metadata = nil
-		c.problems.add(c.at, bare.Check())
+		c.problems.add(c.at, checkOrganization(&c.config.Organization))
 		c.problems.add(c.at+".metadata", f.Metadata.Check())
 	}
 	c.legalEntities()
@@ -109,10 +107,8 @@ func (c *organizationCheck) legalEntities() {
 			RegistrationNumber: f.RegistrationNumber, TaxID: f.TaxID,
 			Type: cmp.Or(f.Type, "company"), Status: cmp.Or(f.Status, "unverified"), Metadata: f.Metadata,
 		}
-		bare := e
-		bare.Metadata = nil
 		c.unique(at, f.ID)
-		c.problems.add(at, bare.Check())
+		c.problems.add(at, checkLegalEntity(&e))
 		c.problems.add(at+".metadata", f.Metadata.Check())
 		for name, text := range map[string]*string{"registration_number": f.RegistrationNumber, "tax_id": f.TaxID} {
 			if text != nil {

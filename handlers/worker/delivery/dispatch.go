@@ -29,14 +29,14 @@ const (
 // Config is what a dispatch works with.
 type Config struct {
 	loop.Common
-	Agenda       *loop.Agenda     // says when attempts are due
-	Vault        *secret.Vault    // of the endpoints' signing keys
-	Random       func() float64   // in [0, 1)
-	Slots        int              // attempts at the same time
-	Lease        time.Duration    // how long an attempt may take before another worker repeats it
-	Grace        time.Duration    // for running attempts at the end
-	Backoff      tollgate.Backoff // between attempts
-	DisableAfter time.Duration    // without a success
+	Agenda       *loop.Agenda   // says when attempts are due
+	Vault        *secret.Vault  // of the endpoints' signing keys
+	Random       func() float64 // in [0, 1)
+	Slots        int            // attempts at the same time
+	Lease        time.Duration  // how long an attempt may take before another worker repeats it
+	Grace        time.Duration  // for running attempts at the end
+	Backoff      Backoff        // between attempts
+	DisableAfter time.Duration  // without a success
 	Sender       SenderConfig
 	Tracer       Tracer // nil: attempts have no spans
 }

@@ -20,7 +20,7 @@ const slow = time.Second
 // verdict says what an attempt means for its delivery and its endpoint
 // (interface §6). run counts the attempts of this run of the schedule from 1;
 // random is in [0, 1).
-func verdict(b tollgate.Backoff, run int, s Sent, now tollgate.Instant, random float64) webhooks.Outcome {
+func verdict(b Backoff, run int, s Sent, now tollgate.Instant, random float64) webhooks.Outcome {
 	var o webhooks.Outcome
 	if s.Response != nil {
 		o.StatusCode = s.Response.StatusCode
@@ -57,7 +57,7 @@ const (
 // again is the wait after a fault of this service's own. It grows with the
 // attempt's number, because nobody knows when the fault is mended, and has no
 // end: the delivery is not to pay for it.
-func again(b tollgate.Backoff, number int, random float64) time.Duration {
+func again(b Backoff, number int, random float64) time.Duration {
 	wait, _ := b.Next(min(number, len(b.Waits)-1), random)
 	return min(max(wait, soonestAgain), latestAgain)
 }

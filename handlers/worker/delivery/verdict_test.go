@@ -8,7 +8,7 @@ import (
 )
 
 func TestJudge(t *testing.T) {
-	b := tollgate.DefaultBackoff
+	b := DefaultBackoff
 	const now = tollgate.Instant(1_800_000_000_000)
 	answer := func(status int, retryAfter time.Duration) Sent {
 		return Sent{Response: &tollgate.AttemptResponse{StatusCode: status}, RetryAfter: retryAfter}

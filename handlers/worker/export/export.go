@@ -294,7 +294,7 @@ func (x *Maker) write(ctx context.Context, j *exports.ExportJob, batches <-chan 
 		x.Observer.ExportRows(len(b.rows))
 		for _, r := range b.rows {
 			if r.Selected {
-				if chunk, err = AppendRow(chunk, &j.Export, r.ExportRow); err != nil {
+				if chunk, err = AppendRow(chunk, &j.Export, r.Row); err != nil {
 					return err
 				}
 			}

@@ -1,4 +1,4 @@
--- Reads an organization, legal entity, merchant account or grant, and records
+-- Reads an organization, legal entity, merchant account, grant or client, and records
 -- that it was read.
 -- KEYS: grant, resource, sequences, audit, mark
 -- ARGV: grant_version, audit_head, audit_tail, audit_envelope

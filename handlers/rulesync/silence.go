@@ -1,4 +1,4 @@
-package handlers
+package rulesync
 
 import (
 	"context"
@@ -10,20 +10,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
-	"tollgate/handlers/rulesync"
 )
 
 // silence finds the currencies that a rule is silent about, of those given. A
 // module that cannot be loaded is not silent: it fails. Of one that could not be
 // loaded just now, nobody knows.
-func (s *Server) silence(ctx context.Context, org string, ref tollgate.RuleRef, currencies []tollgate.Currency) (list []tollgate.Currency, err error) {
-	if err := s.sync.Load(ctx, org, ref); err != nil {
-		if rulesync.Passes(err) {
+func (s *Sync) silence(ctx context.Context, org string, ref tollgate.RuleRef, currencies []tollgate.Currency) (list []tollgate.Currency, err error) {
+	if err := s.Load(ctx, org, ref); err != nil {
+		if Passes(err) {
 			return nil, err
 		}
 		return nil, nil
 	}
-	for _, c := range s.rules.Silent(ref) {
+	for _, c := range s.Engine.Silent(ref) {
 		if slices.Contains(currencies, c) {
 			list = append(list, c)
 		}
@@ -31,10 +30,10 @@ func (s *Server) silence(ctx context.Context, org string, ref tollgate.RuleRef, 
 	return list, nil
 }
 
-// refuseSilence keeps a rule from being activated that would make currencies of
+// RefuseSilence keeps a rule from being activated that would make currencies of
 // the accounts free by saying nothing about them. The rules that are in force
 // already stay.
-func (s *Server) refuseSilence(ctx context.Context, org string, p *tollgate.ActivationPlan) error {
+func (s *Sync) RefuseSilence(ctx context.Context, org string, p *tollgate.ActivationPlan) error {
 	at := slices.IndexFunc(p.Rules, func(ref tollgate.RuleRef) bool { return ref.Rule == *p.Rule })
 	silent, err := s.silence(ctx, org, p.Rules[at], p.Currencies)
 	if err != nil || len(silent) == 0 {
@@ -51,9 +50,9 @@ func (s *Server) refuseSilence(ctx context.Context, org string, p *tollgate.Acti
 	}
 }
 
-// marked adds to accounts, as they are stored, which of their rules in force are
+// Marked adds to accounts, as they are stored, which of their rules in force are
 // silent about which of their currencies.
-func (s *Server) marked(ctx context.Context, org string, docs []jsontext.Value) ([]jsontext.Value, error) {
+func (s *Sync) Marked(ctx context.Context, org string, docs []jsontext.Value) ([]jsontext.Value, error) {
 	list := slices.Clone(docs)
 	for i, doc := range docs {
 		var a struct {
@@ -63,7 +62,7 @@ func (s *Server) marked(ctx context.Context, org string, docs []jsontext.Value) 
 		if err := json.Unmarshal(doc, &a); err != nil || a.ID == "" || a.Damaged {
 			continue // one that cannot be read is shown as it is
 		}
-		refs, err := s.store.Resolve(ctx, org, a.RuleSet.Rules)
+		refs, err := s.Store.Resolve(ctx, org, a.RuleSet.Rules)
 		if err != nil {
 			return nil, err
 		}

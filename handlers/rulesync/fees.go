@@ -1,4 +1,4 @@
-package handlers
+package rulesync
 
 import (
 	"context"
@@ -18,8 +18,8 @@ const (
 	maxComparedLines = 1_000
 )
 
-// compareFees runs the modules of before and after on the samples.
-func (s *Server) compareFees(ctx context.Context, org string, p *tollgate.ActivationPlan) (*tollgate.FeeComparison, error) {
+// CompareFees runs the modules of before and after on the samples.
+func (s *Sync) CompareFees(ctx context.Context, org string, p *tollgate.ActivationPlan) (*tollgate.FeeComparison, error) {
 	c := &tollgate.FeeComparison{Payee: samplePayee, Before: cited(p.Before), After: cited(p.Rules), Samples: []tollgate.FeeSample{}}
 	units, room := sampleUnits, maxComparedLines
 	if len(p.Currencies) > manyCurrencies {
@@ -47,13 +47,13 @@ func (s *Server) compareFees(ctx context.Context, org string, p *tollgate.Activa
 
 // sampleFees prices one sample. A rule that refuses it or fails is an outcome;
 // the error says that nobody could tell.
-func (s *Server) sampleFees(ctx context.Context, org string, rules []tollgate.RuleRef, in tollgate.PricingInput, room *int) (o tollgate.FeeOutcome, err error) {
+func (s *Sync) sampleFees(ctx context.Context, org string, rules []tollgate.RuleRef, in tollgate.PricingInput, room *int) (o tollgate.FeeOutcome, err error) {
 	if err := ctx.Err(); err != nil {
 		return o, err
 	}
 	var priced []tollgate.FeeLine
-	if err = s.sync.Load(ctx, org, rules...); err == nil {
-		priced, err = s.rules.Preview(rules, in)
+	if err = s.Load(ctx, org, rules...); err == nil {
+		priced, err = s.Engine.Preview(rules, in)
 	}
 	if err != nil {
 		e := problem.From(err)
