@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 )
@@ -183,8 +184,9 @@ func (p *CutoffPreviewer) Preview() *CutoffPreview {
 		row.Delta.Minor = row.AmountProposed.Minor - row.AmountCurrent.Minor
 		r.Payouts = append(r.Payouts, *row)
 	}
-	slices.SortFunc(r.Payouts, func(a, b PreviewPayout) int {
-		return cmp.Or(cmp.Compare(a.PayoutDate, b.PayoutDate), cmp.Compare(a.Currency, b.Currency))
+	sort.Slice(r.Payouts, func(i, j int) bool {
+		a, b := &r.Payouts[i], &r.Payouts[j]
+		return cmp.Or(cmp.Compare(a.PayoutDate, b.PayoutDate), cmp.Compare(a.Currency, b.Currency)) < 0
 	})
 	r.Moves = make([]PreviewMove, 0, len(p.moves))
 	for _, m := range p.moves {
@@ -195,9 +197,10 @@ func (p *CutoffPreviewer) Preview() *CutoffPreview {
 			r.Summary.FirstAffectedBatchDate = first
 		}
 	}
-	slices.SortFunc(r.Moves, func(a, b PreviewMove) int {
+	sort.Slice(r.Moves, func(i, j int) bool {
+		a, b := &r.Moves[i], &r.Moves[j]
 		return cmp.Or(cmp.Compare(a.FromBatchDate, b.FromBatchDate), cmp.Compare(a.ToBatchDate, b.ToBatchDate),
-			cmp.Compare(a.FromPayoutDate, b.FromPayoutDate), cmp.Compare(a.ToPayoutDate, b.ToPayoutDate), cmp.Compare(a.Currency, b.Currency))
+			cmp.Compare(a.FromPayoutDate, b.FromPayoutDate), cmp.Compare(a.ToPayoutDate, b.ToPayoutDate), cmp.Compare(a.Currency, b.Currency)) < 0
 	})
 	r.Summary.AmountsMoved = make([]PreviewAmount, 0, len(p.moved))
 	for _, c := range slices.Sorted(maps.Keys(p.moved)) {

@@ -128,8 +128,9 @@ func PayoutTransactionOf(payout string) string {
 // their dates.
 func PlanPayouts(org, account string, payable []Payable, closed Date) (payouts []Payout) {
 	payable = slices.Clone(payable)
-	slices.SortFunc(payable, func(a, b Payable) int {
-		return cmp.Or(cmp.Compare(a.Currency, b.Currency), cmp.Compare(a.Due, b.Due), cmp.Compare(a.Date, b.Date))
+	sort.Slice(payable, func(i, j int) bool {
+		a, b := &payable[i], &payable[j]
+		return cmp.Or(cmp.Compare(a.Currency, b.Currency), cmp.Compare(a.Due, b.Due), cmp.Compare(a.Date, b.Date)) < 0
 	})
 	next := Payout{}
 	for i, p := range payable {
@@ -145,7 +146,7 @@ func PlanPayouts(org, account string, payable []Payable, closed Date) (payouts [
 		if more || next.Amount().Minor <= 0 {
 			continue
 		}
-		slices.SortFunc(next.Groups, func(a, b PayoutGroup) int { return cmp.Compare(a.Date, b.Date) })
+		sort.Slice(next.Groups, func(i, j int) bool { return next.Groups[i].Date < next.Groups[j].Date })
 		next.ID = PayoutOf(org, account, next.Currency, next.Date, next.Groups...)
 		payouts = append(payouts, next)
 		next.Groups = nil

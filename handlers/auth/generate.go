@@ -14,10 +14,18 @@ import (
 )
 
 // GenerateSigningKey makes a private P-256 JWK for ParseSigningKeys from
-// entropy, which must be a cryptographic source.
+// entropy, which must be a cryptographic source. It is that of GenerateClientKey, without
+// the other kinds of keys, which a program at the edge would carry along.
 func GenerateSigningKey(entropy io.Reader) ([]byte, error) {
-	private, _, err := GenerateClientKey(entropy, string(jose.ES256))
-	return private, err
+	private, err := generateP256(entropy)
+	if err != nil {
+		return nil, fmt.Errorf("signing key: %w", err)
+	}
+	key := jose.JSONWebKey{Key: private, Algorithm: string(jose.ES256), Use: "sig"}
+	if key.KeyID, err = keyThumbprint(private.Public()); err != nil {
+		return nil, fmt.Errorf("signing key: %w", err)
+	}
+	return json.Marshal(key)
 }
 
 // GenerateClientKey makes a client's key as two JWKs with kid (the RFC 7638

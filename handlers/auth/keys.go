@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"sync/atomic"
 	"time"
 
@@ -99,7 +100,7 @@ func NewKeys(sign []SigningKey, published ...[]byte) (*Keys, error) {
 	if len(set.signers) == 0 {
 		return nil, errors.New("signing keys: none given")
 	}
-	slices.SortStableFunc(set.signers, func(a, b signer) int { return a.from.Compare(b.from) })
+	sort.SliceStable(set.signers, func(i, j int) bool { return set.signers[i].from.Before(set.signers[j].from) })
 	var err error
 	if set.jwks, err = json.Marshal(list); err != nil {
 		return nil, fmt.Errorf("signing keys: %w", err)

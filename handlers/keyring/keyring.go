@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -284,8 +283,8 @@ func (k *Keyring) changeFrom(ctx context.Context, read func(context.Context) (st
 		if err := decide(&after, tollgate.At(k.Clock())); err != nil {
 			return err
 		}
-		if reflect.DeepEqual(before, after) {
-			return k.take(found)
+		if same, err := before.equal(&after); err != nil || same {
+			return cmp.Or(err, k.take(found))
 		}
 		change := k.Store.NewID("chg_")
 		after.Changes = slices.Insert(after.Changes, 0, change)
@@ -380,6 +379,16 @@ func (k *Keyring) keysOf(r *Ring) (*auth.Keys, error) {
 		return nil, errNone
 	}
 	return auth.NewKeys(sign, published...)
+}
+
+// equal compares two documents as they are written.
+func (r *Ring) equal(other *Ring) (bool, error) {
+	one, err := json.Marshal(r, json.Deterministic(true))
+	if err != nil {
+		return false, err
+	}
+	two, err := json.Marshal(other, json.Deterministic(true))
+	return string(one) == string(two), err
 }
 
 func (r *Ring) clone() Ring {

@@ -5,9 +5,9 @@
 package keyring
 
 import (
-	"cmp"
 	"errors"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -135,7 +135,7 @@ func (r *Ring) Trim(now tollgate.Instant) {
 // that there is: that one keeps its time.
 func (r *Ring) Add(k Key) {
 	r.Keys = append(r.Keys, k)
-	slices.SortStableFunc(r.Keys, func(a, b Key) int { return cmp.Compare(a.ActiveAt, b.ActiveAt) })
+	sort.SliceStable(r.Keys, func(i, j int) bool { return r.Keys[i].ActiveAt < r.Keys[j].ActiveAt })
 }
 
 // Activate has the next key sign from now on, which was published for a while. It
@@ -158,7 +158,7 @@ func (r *Ring) See(e External) bool {
 		return false
 	case i < 0:
 		r.External = append(r.External, e)
-		slices.SortFunc(r.External, func(a, b External) int { return cmp.Compare(a.ID, b.ID) })
+		sort.Slice(r.External, func(i, j int) bool { return r.External[i].ID < r.External[j].ID })
 		return true
 	case e.SeenAt < r.External[i].SeenAt.Add(renewed):
 		return false

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -144,9 +145,10 @@ func (o *outcomes) failing() []tollgate.Citation {
 	for _, ref := range o.missing {
 		list = append(list, ref.Rule)
 	}
-	slices.SortFunc(list, func(a, b tollgate.Citation) int {
+	compare := func(a, b tollgate.Citation) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
-	})
+	}
+	sort.Slice(list, func(i, j int) bool { return compare(list[i], list[j]) < 0 })
 	return slices.Compact(list)
 }
 

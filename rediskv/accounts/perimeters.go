@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -54,11 +55,10 @@ func (s *Store) Perimeters(ctx context.Context, c rediskv.Caller) (p Perimeters,
 	for _, ref := range p.Active {
 		all[ref] = true
 	}
-	p.Versions = slices.SortedFunc(maps.Keys(all), func(a, b tollgate.PerimeterRef) int {
-		if a.ID != b.ID {
-			return strings.Compare(a.ID, b.ID)
-		}
-		return int(a.Version - b.Version)
+	p.Versions = slices.Collect(maps.Keys(all))
+	sort.Slice(p.Versions, func(i, j int) bool {
+		a, b := p.Versions[i], p.Versions[j]
+		return a.ID < b.ID || a.ID == b.ID && a.Version < b.Version
 	})
 	return p, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -122,9 +123,10 @@ func (w *walk) account(ctx context.Context, id string, seen accountSeen) (findin
 	if r.Payable, err = ledger.PayableOf(payable.Val(), refunds.Val()); err != nil {
 		return plain(consistency.FoundDamage(tollgate.Damage("merchant_account", id, err))), nil
 	}
-	slices.SortFunc(r.Payable, func(a, b tollgate.Payable) int {
+	compare := func(a, b tollgate.Payable) int {
 		return strings.Compare(ledger.PayableGroup(a), ledger.PayableGroup(b))
-	})
+	}
+	sort.Slice(r.Payable, func(i, j int) bool { return compare(r.Payable[i], r.Payable[j]) < 0 })
 	bound, err := strconv.ParseInt(last.Val(), 10, 64)
 	if err != nil {
 		bound = 0

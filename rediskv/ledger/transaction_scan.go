@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -178,12 +179,13 @@ func (q *TransactionQuery) Indexes(k rediskv.Space) (keys []string) {
 // ordered puts the members of several indexes in order. Each index gave its own
 // first ones, so as many of all of them are complete.
 func (q *TransactionQuery) ordered(members []Indexed) []Indexed {
-	slices.SortFunc(members, func(a, b Indexed) int {
+	compare := func(a, b Indexed) int {
 		if q.Descending {
 			a, b = b, a
 		}
 		return cmp.Compare(a.Position, b.Position)
-	})
+	}
+	sort.Slice(members, func(i, j int) bool { return compare(members[i], members[j]) < 0 })
 	return slices.Compact(members)
 }
 

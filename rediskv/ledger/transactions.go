@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sort"
 
 	"tollgate"
 	"tollgate/rediskv"
@@ -114,12 +115,13 @@ func (q *TransactionQuery) placed(found []FoundTransaction) []FoundTransaction {
 	found = slices.DeleteFunc(found, func(t FoundTransaction) bool {
 		return t.Position == 0 || (q.After != 0 && (t.Position == q.After || q.Descending == (t.Position > q.After)))
 	})
-	slices.SortFunc(found, func(a, b FoundTransaction) int {
+	compare := func(a, b FoundTransaction) int {
 		if q.Descending {
 			a, b = b, a
 		}
 		return cmp.Compare(a.Position, b.Position)
-	})
+	}
+	sort.Slice(found, func(i, j int) bool { return compare(found[i], found[j]) < 0 })
 	return found
 }
 

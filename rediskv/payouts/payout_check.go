@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -156,7 +157,8 @@ func (s *Store) members(ctx context.Context, k rediskv.Space, p *tollgate.Payout
 		}
 		return nil
 	})
-	slices.SortFunc(all, func(a, b member) int { return cmp.Compare(a.Position, b.Position) })
+	compare := func(a, b member) int { return cmp.Compare(a.Position, b.Position) }
+	sort.Slice(all, func(i, j int) bool { return compare(all[i], all[j]) < 0 })
 	for _, m := range all[:min(len(all), moveBatch)] {
 		list, groups = append(list, m.Indexed), append(groups, m.group)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -44,9 +45,10 @@ func (s *Store) RuleSetFacts(ctx context.Context, c rediskv.Caller, ruleSet stri
 			cited, f.Free = append(cited, t.Value.RuleSet.Rules...), max(f.Free, t.Value.RuleSet.Version+1)
 		}
 	}
-	slices.SortFunc(cited, func(a, b tollgate.Citation) int {
+	compare := func(a, b tollgate.Citation) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
-	})
+	}
+	sort.Slice(cited, func(i, j int) bool { return compare(cited[i], cited[j]) < 0 })
 	refs, err := s.Pinned(ctx, k, slices.Compact(cited))
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sort"
 
 	"github.com/redis/go-redis/v9"
 
@@ -102,9 +103,10 @@ func stretchesOf(work []Work) (all []*stretch) {
 		}
 	}
 	for org, places := range byOrg {
-		slices.SortFunc(places, func(a, b eventlog.Position) int {
+		compare := func(a, b eventlog.Position) int {
 			return cmp.Or(cmp.Compare(a.Milli, b.Milli), cmp.Compare(a.Seq, b.Seq))
-		})
+		}
+		sort.Slice(places, func(i, j int) bool { return compare(places[i], places[j]) < 0 })
 		places = slices.Compact(places)
 		for start, i := 0, 1; i <= len(places); i++ {
 			if i == len(places) || places[i].Milli-places[i-1].Milli > neighbours {
