@@ -1,10 +1,6 @@
 package rediskv
 
-import (
-	"context"
-
-	"github.com/redis/go-redis/v9"
-)
+import "context"
 
 // SealField of MetaKey is a seal, made with the secret key of all processes, and
 // SealedByField the id of that key.
@@ -13,6 +9,9 @@ const (
 	SealedByField = "sealed_by"
 )
 
+// firstSeal writes a seal and whose it is, both of one process.
+const firstSeal = `if redis.call('HSETNX', KEYS[1], 'seal', ARGV[1]) == 1 then redis.call('HSET', KEYS[1], 'sealed_by', ARGV[2]) end return redis.call('HGET', KEYS[1], 'seal')`
+
 // OnceSealed keeps the first seal that a process makes with its secret key, and the id of
 // that, and returns the seal that is kept: it is known when the Store is opened.
 func (s *DB) OnceSealed(ctx context.Context, candidate []byte, secretKey string) (kept []byte, err error) {
@@ -20,17 +19,8 @@ func (s *DB) OnceSealed(ctx context.Context, candidate []byte, secretKey string)
 		return []byte(*known), nil
 	}
 	err = s.Timed(ctx, "once_sealed", func(ctx context.Context) error {
-		var is *redis.StringCmd
-		if _, err := s.Redis.TxPipelined(ctx, func(pipe redis.Pipeliner) error { // both are of one process
-			pipe.HSetNX(ctx, MetaKey, SealField, candidate)
-			pipe.HSetNX(ctx, MetaKey, SealedByField, secretKey)
-			is = pipe.HGet(ctx, MetaKey, SealField)
-			return nil
-		}); err != nil {
-			return err
-		}
-		var err error
-		kept, err = is.Bytes()
+		text, err := s.Redis.Eval(ctx, firstSeal, []string{MetaKey}, candidate, secretKey).Text()
+		kept = []byte(text)
 		return err
 	})
 	if err == nil {

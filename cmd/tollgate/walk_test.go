@@ -226,7 +226,7 @@ func (p *player) printed() string {
 // changing is what is another time another: identifiers, times, dates, secrets,
 // how long something took, the thumbprints of keys, what V8 runs in, and how much a copy
 // has.
-var changing = regexp.MustCompile(`\b[a-z]{2,4}_[0-9a-z]{26}\b|\b\d{4}-\d\d-\d\d(?:T[\d:.]+Z)?|\bwh[sp][ek]c?_[\w+/=]+|\b[0-9a-f]{32}\b|\b\d+ ms\b|\b\d+ bytes\b|^checked \d.*|\bkey [\w-]{43}|in V8 \(node [^)]*\)|not in V8 \([^)]*\)`)
+var changing = regexp.MustCompile(`\b[a-z]{2,4}_[0-9a-z]{26}\b|\b\d{4}-\d\d-\d\d(?:T[\d:.]+Z)?|\bwh[sp][ek]c?_[\w+/=]+|\b[0-9a-f]{32}\b|\bkey [0-9a-f]{16}\b|\b\d+ ms\b|\b\d+ bytes\b|^checked \d.*|\bkey [\w-]{43}|in V8 \(node [^)]*\)|not in V8 \([^)]*\)`)
 
 // shows reports whether an output has lines in this order, or the first that
 // is missing. Columns may be as wide as they like.
