@@ -151,7 +151,9 @@ func TestLostRedis(t *testing.T) {
 				t.Fatalf("%s never shows %q", path, after)
 			}
 			eval[any](b, `void document.querySelector("main .fault button")?.click()`)
+			b.within(settled)
 		}
+		b.within(settled)
 		r.kill()
 	}
 	b.quiet("the outage", "status of 50")
