@@ -102,7 +102,7 @@ var rooms = map[string]map[string][]string{
 		"dev":          {"cli", "client", "console", "examine", "provision", "rules", "server", "tracing", "webhooks"},
 		"examine":      {"cli"},
 		"explain":      {"cli", "client"},
-		"keys":         {"cli"},
+		"keys":         {"cli", "server"},
 		"provision":    {"cli"},
 		"rules":        {"cli", "examine", "rules/fees", "rules/replay", "rules/source"},
 		"rules/fees":   {"cli", "examine", "rules/source"},

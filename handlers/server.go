@@ -60,7 +60,7 @@ type Config struct {
 	Follow    func(ctx context.Context, instance string, found instances.Look)
 	IssuerURL string        // iss and aud of tokens, aud of assertions, base of the metadata's URLs
 	Vault     *secret.Vault // the same on every instance and in the worker
-	Entropy   io.Reader     // read by one goroutine at a time
+	Entropy   io.Reader     // safe for concurrent use
 	Clock     func() time.Time
 	Log       *slog.Logger
 	Observer  Observer
@@ -104,7 +104,7 @@ type Server struct {
 	verifier *auth.Verifier
 	cursors  *input.Cursors
 	vault    *secret.Vault
-	entropy  *entropy
+	entropy  io.Reader
 	clock    func() time.Time
 	wall     func() time.Time
 	advance  advanceFunc
@@ -142,7 +142,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		store: c.Store, rules: c.Rules, keys: c.Keys, clock: c.Clock, wall: c.Wall, advance: c.Advance, log: c.Log,
 		issuer: &auth.Issuer{Keys: c.Keys, Name: c.IssuerURL},
-		vault:  c.Vault, entropy: &entropy{source: c.Entropy}, development: c.Development,
+		vault:  c.Vault, entropy: c.Entropy, development: c.Development,
 		shares: share.NewInstance(c.Store.Lanes()), examine: c.Examine, observer: c.Observer, tracer: c.Tracer,
 		transport: c.Transport,
 	}
@@ -249,17 +249,4 @@ func (s *Server) route() *httprouter.Router {
 		s.fail(w.(*call), problem.New(tollgate.CodeMethodNotAllowed, "This address does not take that method; Allow lists those that it takes."))
 	})
 	return r
-}
-
-// entropy lets one goroutine at a time read randomness.
-type entropy struct {
-	lock   sync.Mutex
-	source io.Reader
-}
-
-// Read reads from the source.
-func (e *entropy) Read(p []byte) (int, error) {
-	e.lock.Lock()
-	defer e.lock.Unlock()
-	return e.source.Read(p)
 }

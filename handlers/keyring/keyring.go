@@ -102,8 +102,9 @@ func isDamaged(err error) bool {
 }
 
 // Follow takes over a document and a seal that were just read, as Redis has them; it is
-// called each second. process is the name of this one. Where Redis has lost it, or changes of it, or it is damaged, the one that this
-// instance knows is put back: no token ends by that, and no key that was revoked is back.
+// called each second. process is the name of this one. Where Redis has lost the document,
+// or changes of it, or it is damaged, the one that this instance knows is put back: no
+// token ends by that, and no key that was revoked is back.
 func (k *Keyring) Follow(ctx context.Context, process, text, seal string) {
 	attended := k.use(seal)
 	if k.looked && attended == nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tollgate"
+	"tollgate/handlers/secret"
 	"tollgate/rediskv"
 	"tollgate/rediskv/instances"
 	stored "tollgate/rediskv/keyring"
@@ -21,7 +22,7 @@ const (
 	// knows: nobody can encrypt it again.
 	answersKept = 7 * 24 * time.Hour
 	// takeover bounds how long the processes have to encrypt under another key once the
-	// seal is that of it: workers look once a minute.
+	// seal is that of it: workers that have two look every few seconds.
 	takeover = 3 * time.Minute
 	page     = 100
 )
@@ -53,16 +54,16 @@ func (k *Keyring) Reseal(ctx context.Context, progress func(Resealed)) (r Reseal
 	if err := k.await(ctx, newest); err != nil {
 		return r, err
 	}
-	for stale := true; stale; { // until a whole pass finds nothing
-		before := r.SigningKeys + r.Endpoints
+	for found := true; found; { // until a whole pass finds nothing
 		r.Looked, r.Unreadable = 0, []string{}
+		before := r.SigningKeys
 		if err := k.sealKeys(ctx, &r); err != nil {
 			return r, err
 		}
-		if err := k.sealEndpoints(ctx, &r, progress); err != nil {
+		if found, err = k.sealEndpoints(ctx, &r, progress); err != nil {
 			return r, err
 		}
-		stale = r.SigningKeys+r.Endpoints > before
+		found = found || r.SigningKeys > before
 	}
 	return r, nil
 }
@@ -148,6 +149,16 @@ func (k *Keyring) await(ctx context.Context, newest string) error {
 	}
 }
 
+// again encrypts a secret again, where that is to be done.
+func (k *Keyring) again(place string, sealed *[]byte) (done bool, err error) {
+	text, err := k.Vault.Again(k.Entropy, place, *sealed)
+	if text == nil {
+		return false, err
+	}
+	*sealed = text
+	return true, nil
+}
+
 // sealKeys encrypts the signing keys again.
 func (k *Keyring) sealKeys(ctx context.Context, r *Resealed) error {
 	n := 0
@@ -155,15 +166,13 @@ func (k *Keyring) sealKeys(ctx context.Context, r *Resealed) error {
 	err := k.change(ctx, func(ring *Ring, _ tollgate.Instant) error {
 		n, unreadable = 0, nil
 		for i := range ring.Keys {
-			one := &ring.Keys[i]
-			again, stale, err := k.Vault.Again(k.Entropy, place(one.ID), one.Sealed)
+			done, err := k.again(place(ring.Keys[i].ID), &ring.Keys[i].Sealed)
 			switch {
-			case err != nil && stale:
-				unreadable = append(unreadable, one.ID)
+			case errors.Is(err, secret.ErrUnreadable):
+				unreadable = append(unreadable, ring.Keys[i].ID)
 			case err != nil:
 				return err
-			case stale:
-				one.Sealed = again
+			case done:
 				n++
 			}
 		}
@@ -175,8 +184,8 @@ func (k *Keyring) sealKeys(ctx context.Context, r *Resealed) error {
 }
 
 // sealEndpoints encrypts the secrets of all webhook endpoints again.
-func (k *Keyring) sealEndpoints(ctx context.Context, r *Resealed, progress func(Resealed)) error {
-	return k.Store.Organizations(ctx, instances.Listing{}, func(orgs []string) error {
+func (k *Keyring) sealEndpoints(ctx context.Context, r *Resealed, progress func(Resealed)) (found bool, err error) {
+	err = k.Store.Organizations(ctx, instances.Listing{}, func(orgs []string) error {
 		for _, org := range orgs {
 			for after, more := "", true; more; {
 				rows, next, err := k.Store.Webhooks(ctx, rediskv.Caller{Organization: org}, after, page)
@@ -184,11 +193,16 @@ func (k *Keyring) sealEndpoints(ctx context.Context, r *Resealed, progress func(
 					return err
 				}
 				for i := range rows {
-					after = rows[i].ID
-					if err := k.sealEndpoint(ctx, r, org, &rows[i]); err != nil {
+					w := &rows[i]
+					after = w.ID
+					r.Looked++
+					stale, err := k.sealEndpoint(ctx, r, org, w)
+					if w.Damaged || errors.Is(err, secret.ErrUnreadable) {
+						r.Unreadable = append(r.Unreadable, w.ID)
+					} else if err != nil {
 						return err
 					}
-					r.Looked++
+					found = found || stale
 				}
 				more = next
 			}
@@ -196,37 +210,31 @@ func (k *Keyring) sealEndpoints(ctx context.Context, r *Resealed, progress func(
 		progress(*r)
 		return nil
 	})
+	return found, err
 }
 
-func (k *Keyring) sealEndpoint(ctx context.Context, r *Resealed, org string, w *tollgate.StoredWebhook) error {
-	if w.Damaged {
-		r.Unreadable = append(r.Unreadable, w.ID)
-		return nil
-	}
-	changed := false
-	w.Sealed = slices.Clone(w.Sealed)
+// sealEndpoint reports whether it has found something to encrypt again. Where somebody
+// else was faster, the next pass finds it again.
+func (k *Keyring) sealEndpoint(ctx context.Context, r *Resealed, org string, w *tollgate.StoredWebhook) (found bool, err error) {
 	for i := range w.Sealed {
 		one := &w.Sealed[i]
-		again, stale, err := k.Vault.Again(k.Entropy, tollgate.SigningKeyPlace(w.ID, one.Version, one.Scheme), one.Secret)
-		switch {
-		case err != nil && stale:
-			r.Unreadable = append(r.Unreadable, w.ID)
-			return nil
-		case err != nil:
-			return err
-		case stale:
-			one.Secret, changed = again, true
+		done, err := k.again(tollgate.SigningKeyPlace(w.ID, one.Version, one.Scheme), &one.Secret)
+		if err != nil {
+			return false, err
 		}
+		found = found || done
 	}
-	if !changed {
-		return nil
+	if !found {
+		return false, nil
 	}
-	err := k.Store.CommitSecrets(ctx, org, w)
-	if err == nil || errors.Is(err, rediskv.ErrConflict) { // somebody has changed it: the next pass looks again
+	err = k.Store.CommitSecrets(ctx, org, w)
+	if errors.Is(err, rediskv.ErrConflict) {
+		return true, nil
+	}
+	if err == nil {
 		r.Endpoints++
-		return nil
 	}
-	return err
+	return true, err
 }
 
 // use encrypts from now on under the secret key that a seal is of.
@@ -243,9 +251,9 @@ func (k *Keyring) use(seal string) error {
 
 // say says which secret keys a process has: when that changes, and each half minute.
 func (k *Keyring) say(ctx context.Context, process string) error {
-	has, now := stored.Secrets{Has: k.Vault.IDs(), Uses: k.Vault.Sealing(), SaidAt: tollgate.At(k.Clock())}, tollgate.At(k.Clock())
+	has := stored.Secrets{Has: k.Vault.IDs(), Uses: k.Vault.Sealing(), SaidAt: tollgate.At(k.Clock())}
 	k.mu.Lock()
-	known := k.secrets.Uses == has.Uses && now < k.secrets.SaidAt.Add(saying)
+	known := k.secrets.Uses == has.Uses && has.SaidAt < k.secrets.SaidAt.Add(saying)
 	k.mu.Unlock()
 	if known {
 		return nil

@@ -13,8 +13,23 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 	"sync/atomic"
 )
+
+// OneAtATime lets one goroutine at a time read from a source of entropy.
+func OneAtATime(source io.Reader) io.Reader { return &turns{source: source} }
+
+type turns struct {
+	lock   sync.Mutex
+	source io.Reader
+}
+
+func (r *turns) Read(p []byte) (int, error) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	return r.source.Read(p)
+}
 
 // Size is that of a secret key, in bytes.
 const Size = 32
@@ -115,19 +130,21 @@ func (v *Vault) Open(place string, sealed []byte) (text []byte, err error) {
 	return nil, err
 }
 
-// Again encrypts with the key that encrypts now what another one did. stale is false
-// where it was that one already, and then there is nothing to write.
-func (v *Vault) Again(entropy io.Reader, place string, sealed []byte) (again []byte, stale bool, err error) {
+// ErrUnreadable: no key opens what was to be encrypted again.
+var ErrUnreadable = errors.New("no secret key opens it")
+
+// Again encrypts with the key that encrypts now what another one did: nil where it was
+// that one already.
+func (v *Vault) Again(entropy io.Reader, place string, sealed []byte) ([]byte, error) {
 	now := v.sealer()
 	if _, err := now.open(place, sealed); err == nil {
-		return nil, false, nil
+		return nil, nil
 	}
 	text, err := v.Open(place, sealed)
 	if err != nil {
-		return nil, true, err
+		return nil, ErrUnreadable
 	}
-	again, err = now.seal(entropy, place, text)
-	return again, true, err
+	return now.seal(entropy, place, text)
 }
 
 // SealCursor encrypts a cursor that is bound to something: what it is for.

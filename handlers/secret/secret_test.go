@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -90,8 +91,8 @@ func TestSealSaysWhichKeyEncrypts(t *testing.T) {
 	if _, err := one.OpenCursor(cursor, []byte("b")); err != nil {
 		t.Error("who has the key before alone cannot read a cursor")
 	}
-	if _, stale, err := both.Again(rand.Reader, "p", text); stale || err != nil {
-		t.Errorf("%t, %v", stale, err)
+	if again, err := both.Again(rand.Reader, "p", text); again != nil || err != nil {
+		t.Errorf("%x, %v", again, err)
 	}
 
 	if mark, err = both.Mark(rand.Reader); err != nil {
@@ -100,15 +101,18 @@ func TestSealSaysWhichKeyEncrypts(t *testing.T) {
 	if err := both.Use(mark); err != nil || both.Sealing() != two.Sealing() {
 		t.Errorf("%s, %v", both.Sealing(), err)
 	}
-	again, stale, err := both.Again(rand.Reader, "p", text)
-	if !stale || err != nil {
-		t.Fatalf("%t, %v", stale, err)
+	again, err := both.Again(rand.Reader, "p", text)
+	if err != nil {
+		t.Fatal(err)
 	}
 	if got, err := two.Open("p", again); err != nil || string(got) != "x" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, stale, err := both.Again(rand.Reader, "other", text); !stale || err == nil {
-		t.Errorf("of another place: %t, %v", stale, err)
+	if _, err := both.Again(rand.Reader, "other", text); !errors.Is(err, secret.ErrUnreadable) {
+		t.Errorf("of another place: %v", err)
+	}
+	if _, err := both.Again(strings.NewReader(""), "p", text); err == nil || errors.Is(err, secret.ErrUnreadable) {
+		t.Errorf("without entropy: %v", err)
 	}
 	for _, c := range [][]byte{cursor, both.SealCursor([]byte("c"), []byte("b"))} {
 		if got, err := both.OpenCursor(c, []byte("b")); err != nil || string(got) != "c" {

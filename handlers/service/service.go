@@ -65,7 +65,7 @@ func New(ctx context.Context, store *store.Store, o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Entropy = &oneAtATime{source: o.Entropy}
+	o.Entropy = secret.OneAtATime(o.Entropy)
 	ring, err := keyring.New(keyring.Config{Store: store, Vault: vault, Entropy: o.Entropy, Clock: o.Clock, Log: o.Log, External: o.SigningKeys})
 	if err != nil {
 		return nil, fmt.Errorf("signing key: %w", err)
@@ -102,19 +102,6 @@ func New(ctx context.Context, store *store.Store, o Options) (*Service, error) {
 		return nil, errors.Join(err, rules.Close(ctx))
 	}
 	return s, nil
-}
-
-// oneAtATime lets one goroutine at a time read.
-type oneAtATime struct {
-	lock   sync.Mutex
-	source io.Reader
-}
-
-// Read reads from the source.
-func (r *oneAtATime) Read(p []byte) (int, error) {
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	return r.source.Read(p)
 }
 
 // Run keeps what the service has in memory up to date until ctx ends; then the

@@ -73,7 +73,7 @@ func (w *Worker) waitFor(err error, p *tollgate.Payout) time.Duration {
 	case later.After > 0:
 		return later.After
 	}
-	wait, _ := w.Backoff.Next(int(max(1, min(p.Asked, int64(len(w.Backoff.Waits)-1)))), w.random.next())
+	wait, _ := w.Backoff.Next(int(max(1, min(p.Asked, int64(len(w.Backoff.Waits)-1)))), w.random())
 	return wait
 }
 

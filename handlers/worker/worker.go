@@ -32,7 +32,7 @@ import (
 type Config struct {
 	Store    *store.Store
 	Clock    func() time.Time
-	Entropy  io.Reader       // read by one goroutine at a time
+	Entropy  io.Reader
 	Vault    *secret.Vault   // of the endpoints' signing keys
 	Log      *slog.Logger    // nil discards
 	Observer Observer        // nil: none
@@ -92,7 +92,6 @@ type Worker struct {
 	dispatch                               *delivery.Dispatch
 	exports                                *export.Maker
 	agenda                                 *loop.Agenda
-	random                                 *random
 	keyring                                *keyring.Keyring
 	consumer                               string // who it is among others
 }
@@ -113,9 +112,10 @@ func New(c Config) (*Worker, error) {
 	if _, err := io.ReadFull(c.Entropy, tail); err != nil {
 		return nil, fmt.Errorf("worker: consumer name: %w", err)
 	}
-	w := &Worker{Config: c, random: &random{entropy: c.Entropy}}
+	c.Entropy = secret.OneAtATime(c.Entropy)
+	w := &Worker{Config: c}
 	var err error
-	if w.keyring, err = keyring.New(keyring.Config{Store: c.Store, Vault: c.Vault, Entropy: w.random, Clock: c.Wall, Log: c.Log}); err != nil {
+	if w.keyring, err = keyring.New(keyring.Config{Store: c.Store, Vault: c.Vault, Entropy: c.Entropy, Clock: c.Wall, Log: c.Log}); err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
 	w.build(c.Name + "-" + hex.EncodeToString(tail))
@@ -142,7 +142,7 @@ func (w *Worker) build(consumer string) {
 	w.trimming = every("trim", w.trimEvents)
 	w.cutting = loop.New(loop.Config{Common: common, Name: "segments", Every: cutInterval, Busy: cutPause, Concurrency: w.Concurrency, PageSize: w.PageSize, Do: w.cutLogs})
 	w.dispatch = delivery.New(delivery.Config{
-		Common: common, Agenda: w.agenda, Vault: w.Vault, Random: w.random.next,
+		Common: common, Agenda: w.agenda, Vault: w.Vault, Random: w.random,
 		Slots: w.Slots, Lease: w.Lease, Grace: w.Grace, Backoff: w.Backoff, DisableAfter: w.DisableAfter, Tracer: w.Tracer,
 		Sender: delivery.SenderConfig{Clock: w.Wall, Development: w.Development, Timeouts: w.Timeouts, Resolver: w.Resolver, Roots: w.Roots, Version: w.Version, Transport: w.Transport},
 	})
@@ -211,23 +211,10 @@ func (w *Worker) Run(ctx context.Context) {
 // payments it expired.
 func (w *Worker) Round(ctx context.Context) (int, error) { return w.expiry.Once(ctx) }
 
-// random are random numbers that several goroutines ask for.
-type random struct {
-	mu      sync.Mutex
-	entropy io.Reader
-}
-
-// Read is that of the entropy.
-func (d *random) Read(b []byte) (int, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.entropy.Read(b)
-}
-
-// next is a number in [0, 1).
-func (d *random) next() float64 {
+// random is a number in [0, 1).
+func (w *Worker) random() float64 {
 	var b [8]byte
-	if _, err := io.ReadFull(d, b[:]); err != nil {
+	if _, err := io.ReadFull(w.Entropy, b[:]); err != nil {
 		return 0.5 // no jitter
 	}
 	return float64(binary.LittleEndian.Uint64(b[:])>>11) / (1 << 53)

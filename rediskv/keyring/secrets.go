@@ -73,14 +73,10 @@ func (s *Store) Seal(ctx context.Context) (seal string, since tollgate.Instant, 
 			return err
 		}
 		seal, _ = found[0].(string)
-		f := rediskv.Fields{}
-		f["at"], _ = found[1].(string)
-		since = tollgate.Instant(f.Int("at"))
+		at, _ := found[1].(string)
+		since = tollgate.Instant(rediskv.Fields{"at": at}.Int("at"))
 		return nil
 	})
-	if err == nil {
-		s.db.Sealed(seal)
-	}
 	return seal, since, err
 }
 
@@ -94,12 +90,9 @@ type (
 
 var scriptReplaceSeal = script.NewOpen[sealKeys, sealArgs](lua, "replace_seal")
 
-// ReplaceSeal has everybody encrypt under another secret key, by its id. rediskv.ErrConflict: the
-// seal is no longer the one that was read.
+// ReplaceSeal has everybody encrypt under another secret key, by its id.
+// rediskv.ErrConflict: the seal is no longer the one that was read.
 func (s *Store) ReplaceSeal(ctx context.Context, before, after, secretKey string, now tollgate.Instant) error {
 	_, _, err := s.db.Run(ctx, scriptReplaceSeal.With(sealKeys{rediskv.MetaKey}, sealArgs{before, after, secretKey, int64(now)}))
-	if err == nil {
-		s.db.Sealed(after)
-	}
 	return err
 }

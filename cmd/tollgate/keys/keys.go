@@ -6,15 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"github.com/spf13/cobra"
 
 	"tollgate"
 	"tollgate/cmd/tollgate/cli"
+	"tollgate/cmd/tollgate/server"
 	"tollgate/handlers/keyring"
 	"tollgate/handlers/service"
-	"tollgate/rediskv"
+	"tollgate/rediskv/store"
 )
 
 // Command is key with all that stands under it.
@@ -112,32 +112,24 @@ func refused(err error) error {
 
 // with does something with the keys of a deployment. Who writes needs its secret key.
 func with(cmd *cobra.Command, a *cli.App, writes bool, do func(context.Context, *keyring.Keyring) error) error {
-	c, ctx := a.Config(cmd), cmd.Context()
-	o := rediskv.Options{URL: c.Text("redis-url"), Clock: a.Clock, Entropy: a.Entropy, Timeout: a.StoreTimeout}
-	config := keyring.Config{Entropy: a.Entropy, Clock: a.Clock, Log: slog.New(slog.DiscardHandler)}
+	c := a.Config(cmd)
 	var secrets [][]byte
 	if writes {
 		secrets = c.SecretKeys()
 	}
-	if err := c.Err(); err != nil {
-		return err
-	}
-	store, err := service.Connect(ctx, o)
-	if err != nil {
-		return cli.StartError(err)
-	}
-	defer store.Close()
-	config.Store = store
-	if writes {
-		if config.Vault, err = service.Vault(ctx, store, a.Entropy, secrets...); err != nil {
-			return cli.StartError(err)
+	return server.WithStore(a, c, func(ctx context.Context, s *store.Store) (err error) {
+		config := keyring.Config{Store: s, Entropy: a.Entropy, Clock: a.Clock}
+		if writes {
+			if config.Vault, err = service.Vault(ctx, s, a.Entropy, secrets...); err != nil {
+				return err
+			}
 		}
-	}
-	k, err := keyring.New(config)
-	if err == nil {
-		err = do(ctx, k)
-	}
-	return cli.StartError(err)
+		k, err := keyring.New(config)
+		if err != nil {
+			return err
+		}
+		return do(ctx, k)
+	})
 }
 
 // key is one as it is shown.

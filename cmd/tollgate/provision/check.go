@@ -2,13 +2,11 @@ package provision
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"tollgate"
-	"tollgate/cmd/tollgate/cli"
 )
 
 // check turns the file into what the store applies and finds everything that
@@ -198,13 +196,3 @@ func (c *organizationCheck) instant(at, text string) tollgate.Instant {
 }
 
 func active(status string) string { return cmp.Or(status, tollgate.StatusActive) }
-
-// storeFailure sorts an error of the store: what cannot be reached is worth
-// another try, what is refused is not.
-func storeFailure(err error) error {
-	var e *tollgate.Error
-	if errors.As(err, &e) && e.Code == tollgate.CodeStoreUnavailable {
-		return cli.UnavailableError(err)
-	}
-	return cli.UsageError(err)
-}

@@ -99,11 +99,11 @@ func provision(a *cli.App, cmd *cobra.Command, file string, dryRun, asJSON bool)
 		return cli.UnavailableError(err)
 	}
 	if err := refers.check(ctx, store, &problems); err != nil {
-		return storeFailure(err)
+		return cli.StartError(err)
 	}
 	earlier, err := earlierPerimeters(ctx, store, configs, document.later, &problems)
 	if err != nil {
-		return storeFailure(err)
+		return cli.StartError(err)
 	}
 	if len(problems) > 0 {
 		return cli.UsageError(problems.in(file, text))
@@ -120,7 +120,7 @@ func provision(a *cli.App, cmd *cobra.Command, file string, dryRun, asJSON bool)
 		changes, err = applyConfigs(ctx, store, configs, rules, false)
 	}
 	if err != nil {
-		return storeFailure(err)
+		return cli.StartError(err)
 	}
 	return printChanges(a, changes, configs, dryRun, asJSON)
 }

@@ -148,9 +148,14 @@ func keysFinding(text string, now tollgate.Instant) health.Finding {
 	return f
 }
 
-// checkSeal says whether a secret key is the one of a seal, or that it rotates out.
-func checkSeal(key []byte, seal string) error {
-	vault, err := secret.NewVault(key)
+// checkSeal says whether a secret key, or the one that it takes the place of, is that of
+// a seal.
+func checkSeal(seal string, key []byte, previous string) error {
+	keys := [][]byte{key}
+	if before, err := cli.ReadSecretKey(previous); err == nil { // else its own finding says so
+		keys = append(keys, before)
+	}
+	vault, err := secret.NewVault(keys...)
 	if err != nil {
 		return err
 	}
@@ -177,7 +182,7 @@ func settingsFindings(c *cli.Config, seal string) []health.Finding {
 		{"secret-key", func(text string) error {
 			key, err := cli.ReadSecretKey(text)
 			if err == nil && seal != "" {
-				err = checkSeal(key, seal)
+				err = checkSeal(seal, key, c.Text("secret-key-previous"))
 			}
 			return err
 		}},

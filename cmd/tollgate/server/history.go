@@ -59,7 +59,7 @@ organizations. Exit code 1 says that there is one.`,
   tollgate history show --all --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withStore(cmd, a, func(ctx context.Context, s *store.Store) error {
+			return WithStore(a, a.Config(cmd), func(ctx context.Context, s *store.Store) error {
 				list, err := histories(ctx, s, all)
 				if err != nil {
 					return err
@@ -154,7 +154,7 @@ After you put a volume or a file back by hand, no process may have noticed: use
 			if err != nil {
 				return err
 			}
-			return withStore(cmd, a, func(ctx context.Context, s *store.Store) error {
+			return WithStore(a, a.Config(cmd), func(ctx context.Context, s *store.Store) error {
 				return acceptHistories(ctx, a, s, partition, anew, from, asJSON)
 			})
 		},
@@ -208,20 +208,17 @@ func acceptHistories(ctx context.Context, a *cli.App, s *store.Store, partition 
 	return printHistories(a, list)
 }
 
-// withStore opens the store that the settings name.
-func withStore(cmd *cobra.Command, a *cli.App, do func(context.Context, *store.Store) error) error {
-	c := a.Config(cmd)
+// WithStore opens the store that the settings name.
+func WithStore(a *cli.App, c *cli.Config, do func(context.Context, *store.Store) error) error {
+	ctx := c.Command.Context()
 	o := rediskv.Options{URL: c.Text("redis-url"), Clock: a.Clock, Entropy: a.Entropy, Timeout: a.StoreTimeout}
 	if err := c.Err(); err != nil {
 		return err
 	}
-	store, err := service.Connect(cmd.Context(), o)
+	store, err := service.Connect(ctx, o)
 	if err != nil {
 		return cli.StartError(err)
 	}
 	defer store.Close()
-	if err := do(cmd.Context(), store); err != nil {
-		return cli.StartError(err)
-	}
-	return nil
+	return cli.StartError(do(ctx, store))
 }

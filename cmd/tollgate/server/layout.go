@@ -38,7 +38,7 @@ hear of a change within a minute.`,
 		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"apart", "together"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withStore(cmd, a, func(ctx context.Context, s *store.Store) error {
+			return WithStore(a, a.Config(cmd), func(ctx context.Context, s *store.Store) error {
 				if len(args) == 1 {
 					if err := s.WriteLayout(ctx, layouts[args[0]].Layout); err != nil {
 						return err
