@@ -54,16 +54,15 @@ func (k *Keyring) Reseal(ctx context.Context, progress func(Resealed)) (r Reseal
 	if err := k.await(ctx, newest); err != nil {
 		return r, err
 	}
+	if err := k.sealKeys(ctx, &r); err != nil {
+		return r, err
+	}
+	keys := r.Unreadable
 	for found := true; found; { // until a whole pass finds nothing
-		r.Looked, r.Unreadable = 0, []string{}
-		before := r.SigningKeys
-		if err := k.sealKeys(ctx, &r); err != nil {
-			return r, err
-		}
+		r.Looked, r.Unreadable = 0, slices.Clone(keys)
 		if found, err = k.sealEndpoints(ctx, &r, progress); err != nil {
 			return r, err
 		}
-		found = found || r.SigningKeys > before
 	}
 	return r, nil
 }
@@ -159,28 +158,23 @@ func (k *Keyring) again(place string, sealed *[]byte) (done bool, err error) {
 	return true, nil
 }
 
-// sealKeys encrypts the signing keys again.
+// sealKeys encrypts the signing keys again, all in one step.
 func (k *Keyring) sealKeys(ctx context.Context, r *Resealed) error {
-	n := 0
-	var unreadable []string
-	err := k.change(ctx, func(ring *Ring, _ tollgate.Instant) error {
-		n, unreadable = 0, nil
+	return k.change(ctx, func(ring *Ring, _ tollgate.Instant) error {
+		r.SigningKeys, r.Unreadable = 0, []string{}
 		for i := range ring.Keys {
 			done, err := k.again(place(ring.Keys[i].ID), &ring.Keys[i].Sealed)
 			switch {
 			case errors.Is(err, secret.ErrUnreadable):
-				unreadable = append(unreadable, ring.Keys[i].ID)
+				r.Unreadable = append(r.Unreadable, ring.Keys[i].ID)
 			case err != nil:
 				return err
 			case done:
-				n++
+				r.SigningKeys++
 			}
 		}
 		return nil
 	})
-	r.SigningKeys += n
-	r.Unreadable = append(r.Unreadable, unreadable...)
-	return err
 }
 
 // sealEndpoints encrypts the secrets of all webhook endpoints again.

@@ -258,14 +258,15 @@ func TestResealWaitsForEverybody(t *testing.T) {
 	slow := s.process("wrk_slow", 2, 1)
 	slow.look()
 	operator := s.process("operator", 2, 1)
-	var looked, behind atomic.Bool
+	var looked atomic.Bool
+	passes := 0
 	ended := make(chan keyring.Resealed, 1)
 	go func() {
 		r, err := operator.Reseal(t.Context(), func(keyring.Resealed) {
 			if !looked.Load() {
 				t.Error("it encrypts again while somebody encrypts under the key before")
 			}
-			if behind.CompareAndSwap(false, true) {
+			if passes++; passes <= 2 {
 				s.hooked(vault(t, 1), 1)
 			}
 		})
@@ -280,7 +281,7 @@ func TestResealWaitsForEverybody(t *testing.T) {
 	s.hooked(slow.vault, 1) // it has not looked
 	looked.Store(true)
 	slow.look()
-	if r := <-ended; r.Endpoints != 5 || r.Looked != 5 || s.opened(vault(t, 2)) != 5 {
+	if r := <-ended; r.Endpoints != 6 || r.Looked != 6 || s.opened(vault(t, 2)) != 6 {
 		t.Errorf("%+v, %d under the new key", r, s.opened(vault(t, 2)))
 	}
 }
