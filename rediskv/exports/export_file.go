@@ -18,24 +18,34 @@ import (
 // maxChunk bounds what a chunk can unpack to: far above any that was packed.
 const maxChunk = 16 << 20
 
-// packer and unpacker are used by all; each call stands for itself.
-var (
-	packer = sync.OnceValue(func() *zstd.Encoder {
+// packing is used by all; each call stands for itself. It is made by a function: a
+// variable that is one keeps the encoder in programs that only read files, and at the
+// edge half a megabyte counts.
+var packing struct {
+	once    sync.Once
+	encoder *zstd.Encoder
+}
+
+func packer() *zstd.Encoder {
+	packing.once.Do(func() {
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2),
 			zstd.WithWindowSize(1<<19), zstd.WithLowerEncoderMem(true))
 		if err != nil {
 			panic(err) // only for options that exclude each other
 		}
-		return e
+		packing.encoder = e
 	})
-	unpacker = sync.OnceValue(func() *zstd.Decoder {
-		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxChunk))
-		if err != nil {
-			panic(err)
-		}
-		return d
-	})
-)
+	return packing.encoder
+}
+
+// unpacker is used by all, as packing is.
+var unpacker = sync.OnceValue(func() *zstd.Decoder {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxChunk))
+	if err != nil {
+		panic(err)
+	}
+	return d
+})
 
 func packChunk(raw []byte) []byte { return packer().EncodeAll(raw, nil) }
 
