@@ -179,8 +179,9 @@ fuzz: ## every fuzz target on FUZZTIME inputs (100000x)
 		done; \
 	done
 
-conformance: ## OAuth clients that others wrote, against the running binary; needs Node.js and npm
+conformance: ## OAuth clients that others wrote, against the running binary, and as verifiers over 120 days of rotation; needs Node.js and npm
 	scripts/conformance/run.sh
+	TOLLGATE_TEST_CONFORMANCE=all TOLLGATE_TEST_REDIS=miniredis $(GO) test -count=1 -timeout 5m ./scripts/conformance
 
 mcp: ## an agent that others wrote, over both transports; MCP=all with the protocol's conformance suite; needs Node.js and npm
 	MCP=$(MCP) scripts/mcp/run.sh
