@@ -81,6 +81,7 @@ var rooms = map[string]map[string][]string{
 		"service":         {"", "keyring", "secret"},
 		"shadow":          {"problem", "rulesync"},
 		"share":           {},
+		"spill":           {},
 		"share/fair":      {"share"},
 		"worker":          {"keyring", "secret", "worker/delivery", "worker/export", "worker/loop"},
 		"worker/delivery": {"egress", "secret", "worker/loop"},
@@ -115,7 +116,7 @@ var rooms = map[string]map[string][]string{
 }
 
 // testsOnly are packages that no program may hold.
-var testsOnly = []string{"rediskv/redistest", "rediskv/testkit", "handlers/conform", "handlers/share/fair", "cmd/edge/edgetest", "cmd/tollgate/clitest", "scripts/simulate", "scripts/simulate/ledger"}
+var testsOnly = []string{"rediskv/redistest", "rediskv/testkit", "handlers/conform", "handlers/spill", "handlers/share/fair", "cmd/edge/edgetest", "cmd/tollgate/clitest", "scripts/simulate", "scripts/simulate/ledger"}
 
 // owners are the packages that alone know a third-party module, with /... and
 // those below. Tests are held to them too.

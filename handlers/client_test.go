@@ -26,8 +26,9 @@ func (w *world) assertion(client string) string {
 		now = w.service()
 	}
 	text, err := auth.SignAssertion(w.private[client], w.vars[prefix+"client_"+bare], issuer, rand.Text(), now)
-	w.secrets = append(w.secrets, text)
-	return must(w.t, text, err)
+	must(w.t, text, err)
+	w.secret("an assertion", text)
+	return text
 }
 
 // token is an access token of a grant, got from the server as any client does;
@@ -57,7 +58,7 @@ func (w *world) token(grant, scope string) string {
 		w.t.Fatalf("token of %s: %d %s", grant, r.StatusCode, r.text)
 	}
 	w.tokens[grant+" "+scope] = text
-	w.secrets = append(w.secrets, text)
+	w.secret("an access token", text)
 	return text
 }
 
@@ -110,6 +111,7 @@ func (w *world) try(req *http.Request) (reply, error) {
 	if err == nil && len(text) > 0 && strings.Contains(resp.Header.Get("Content-Type"), "json") && !strings.Contains(resp.Header.Get("Content-Type"), "ndjson") {
 		err = json.Unmarshal(text, &r.body)
 	}
+	w.overheard(r)
 	return r, err
 }
 

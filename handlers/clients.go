@@ -67,6 +67,15 @@ func (s *Server) reachedClients(c *call, grants map[string]string, clients []str
 }
 
 func (s *Server) getClient(c *call) (*answer, error) {
+	if len(c.grant.MerchantAccountIDs) > 0 { // before it is read, which is recorded
+		grants, _, err := s.store.AccessIDs(c.ctx, c.caller(http.StatusOK))
+		if err != nil {
+			return nil, err
+		}
+		if reaches, err := s.reachedClients(c, grants, []string{c.pathID()}); err != nil || !reaches(c.pathID()) {
+			return nil, orForbidden(err, "The grant does not cover all merchant accounts of this client's grants.")
+		}
+	}
 	a, err := s.getResource(c, "client")
 	if err != nil {
 		return nil, err
@@ -74,15 +83,6 @@ func (s *Server) getClient(c *call) (*answer, error) {
 	var o tollgate.Client
 	if err := json.Unmarshal(a.body, &o); err != nil {
 		return nil, err
-	}
-	if len(c.grant.MerchantAccountIDs) > 0 {
-		grants, _, err := s.store.AccessIDs(c.ctx, c.caller(http.StatusOK))
-		if err != nil {
-			return nil, err
-		}
-		if reaches, err := s.reachedClients(c, grants, []string{o.ID}); err != nil || !reaches(o.ID) {
-			return nil, orForbidden(err, "The grant does not cover all merchant accounts of this client's grants.")
-		}
 	}
 	shown, err := access.Answer(&o)
 	if err != nil {

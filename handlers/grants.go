@@ -76,16 +76,15 @@ func (s *Server) getGrant(c *call) (*answer, error) {
 	if !own && !c.token.Scopes.Has(auth.ScopeAccessRead) {
 		return nil, tollgate.NotFound()
 	}
+	if !own && len(c.grant.MerchantAccountIDs) > 0 { // before it is read, which is recorded
+		g, err := s.store.Grant(c.ctx, c.org, c.pathID())
+		if err != nil || !c.reaches(g.MerchantAccountIDs) {
+			return nil, orForbidden(err, "The grant does not cover all merchant accounts of this one.")
+		}
+	}
 	a, err := s.getResource(c, "grant")
 	if err != nil {
 		return nil, err
-	}
-	var g tollgate.Grant
-	if err := json.Unmarshal(a.body, &g); err != nil {
-		return nil, err
-	}
-	if !own && !c.reaches(g.MerchantAccountIDs) {
-		return nil, orForbidden(nil, "The grant does not cover all merchant accounts of this one.")
 	}
 	a.etag = ""
 	return a, nil

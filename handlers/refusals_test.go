@@ -176,7 +176,7 @@ func (w *world) forged(client string, change func(claims map[string]any), header
 	r, s, err := ecdsa.Sign(rand.Reader, private, sum[:])
 	check(w.t, err)
 	text += "." + base64.RawURLEncoding.EncodeToString(append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...))
-	w.secrets = append(w.secrets, text)
+	w.secret("an assertion", text)
 	return text
 }
 

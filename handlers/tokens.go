@@ -175,7 +175,7 @@ func (s *Server) authenticate(c *call, form tokenForm) (*accounts.Client, auth.A
 		return nil, auth.Assertion{}, refuse(err)
 	}
 	client, keys := &accounts.Client{}, auth.ClientKeys{} // those of nobody
-	found, err := s.store.Client(c.ctx, id)
+	found, strange, err := s.store.Claimed(c.ctx, id)
 	switch {
 	case err == nil:
 		client = found
@@ -192,8 +192,8 @@ func (s *Server) authenticate(c *call, form tokenForm) (*accounts.Client, auth.A
 	if assertion.ClientID != "" { // it is the client's own, whatever it says
 		c.assertion, c.client, c.org = assertion, client.ID, client.OrganizationID
 	}
-	if client.ID == "" { // nobody, if Redis has what it had
-		if emptied, err := s.store.Emptied(c.ctx); err != nil || emptied {
+	if assertion.ClientID == "" { // nobody, if Redis has what it had
+		if emptied, err := strange(c.ctx); err != nil || emptied {
 			return nil, auth.Assertion{}, cmp.Or(err, history.Lost())
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"tollgate/handlers"
 	"tollgate/handlers/auth"
 	"tollgate/handlers/conform"
+	"tollgate/handlers/spill"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/store"
@@ -48,6 +49,7 @@ type world struct {
 	tokens   map[string]string
 	secrets  []string // tokens and assertions that were ever there
 	log      *testkit.Log
+	spill    *spill.Registry // what must be nowhere
 	observed *observed
 	edge     *atTheEdge // nil: this process answers
 }
@@ -103,7 +105,7 @@ func newWorldOn(t *testing.T, redis string, recorder *conform.Recorder) *world {
 	t.Helper()
 	w := &world{
 		t: t, redis: redis, clock: new(testkit.Clock), ahead: new(atomic.Int64), configs: make(map[string]*tollgate.Config),
-		private: make(map[string][]byte), vars: make(map[string]string), tokens: make(map[string]string), log: new(testkit.Log), observed: observe(),
+		private: make(map[string][]byte), vars: make(map[string]string), tokens: make(map[string]string), log: new(testkit.Log), spill: new(spill.Registry), observed: observe(),
 	}
 	w.clock.Set(morning)
 	w.store, w.operator = w.open(w.service), w.open(w.service)
@@ -119,6 +121,7 @@ func newWorldOn(t *testing.T, redis string, recorder *conform.Recorder) *world {
 	}
 	w.recorder = recorder
 	w.serve()
+	t.Cleanup(w.spilled)
 	return w
 }
 
@@ -153,7 +156,7 @@ func (w *world) serveWith(changes ...func(*handlers.Config)) {
 func (w *world) config() handlers.Config {
 	return handlers.Config{
 		Store: w.store, Rules: w.rules, Keys: w.keys, IssuerURL: issuer, Clock: w.service, Wall: w.now, Vault: newVault(w.t), Entropy: rand.Reader, Examine: wasm.Examine,
-		Log: slog.New(slog.NewJSONHandler(w.log, nil)), Advance: w.sandbox, Observer: w.observed,
+		Log: slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Advance: w.sandbox, Observer: w.observed,
 	}
 }
 

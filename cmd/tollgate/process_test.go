@@ -22,9 +22,10 @@ type process struct {
 
 	mu     sync.Mutex
 	stdout strings.Builder
-	lines  []string       // of standard error
-	marks  map[string]any // the log line "serving", once it is there
-	came   chan struct{}  // closed then
+	lines  []string        // of standard error, without those of requests
+	log    strings.Builder // all of standard error
+	marks  map[string]any  // the log line "serving", once it is there
+	came   chan struct{}   // closed then
 }
 
 // launch starts the program with an environment of its own: nothing that the
@@ -72,6 +73,9 @@ func launch(t *testing.T, env []string, args ...string) *process {
 // read keeps standard error and notes the line that says where it serves.
 func (p *process) read(stderr io.Reader) {
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		p.mu.Lock()
+		p.log.WriteString(lines.Text() + "\n")
+		p.mu.Unlock()
 		if strings.Contains(lines.Text(), `"msg":"request"`) {
 			continue
 		}
@@ -166,4 +170,11 @@ func (p *process) says(text string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.ContainsFunc(p.lines, func(line string) bool { return strings.Contains(line, text) })
+}
+
+// wrote is all that it has written until now.
+func (p *process) wrote() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stdout.String() + p.log.String()
 }

@@ -131,6 +131,10 @@ func (d *door) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		d.unauthorized(w, req, tollgate.Code(p.Code), p.Message)
 		return
 	}
+	if answer.status >= http.StatusBadRequest && !strings.HasPrefix(answer.header.Get("Content-Type"), "application/json") { // the library's words, which repeat the request's
+		fail(w, answer.status, string(tollgate.CodeParameterInvalid), "This is no message that is answered here. Send initialize, ping, tools/list or tools/call, as the protocol has them.")
+		return
+	}
 	maps.Copy(w.Header(), answer.header)
 	w.Header().Set("Cache-Control", "no-store")
 	if answer.status == 0 {

@@ -184,6 +184,31 @@ func (s *Store) Client(ctx context.Context, id string) (*Client, error) {
 	})
 }
 
+// Claimed is Client for somebody who says to be it. Who turns out to be a stranger calls
+// strange, which says whether Redis was emptied. By then Redis was asked as often, whether
+// there is such a client or not, and whether this instance knows it: how long a refusal
+// takes does not tell.
+func (s *Store) Claimed(ctx context.Context, id string) (c *Client, strange func(context.Context) (emptied bool, err error), err error) {
+	known := s.db.Cache.Entries.Contains(rediskv.EntryOf("directory", "", id))
+	c, err = s.Client(ctx, id)
+	there := err == nil
+	return c, func(ctx context.Context) (bool, error) {
+		if known {
+			if err := s.db.Timed(ctx, "client_directory", func(ctx context.Context) error {
+				return rediskv.Answered(nil, s.db.Redis.Get(ctx, rediskv.ClientKey(id)).Err())
+			}); err != nil {
+				return false, err
+			}
+		}
+		if known || !there {
+			if _, err := s.db.Hashes(ctx, "read_client", s.db.Space(id).Object(id)); err != nil && !rediskv.Gone(err) {
+				return false, err
+			}
+		}
+		return s.db.Emptied(ctx)
+	}, err
+}
+
 // Refresh marks what is cached of an organization as changed.
 func (s *Store) Refresh(org string) { s.db.Cache.Forget(org) }
 
