@@ -64,7 +64,7 @@ var rooms = map[string]map[string][]string{
 		"compiler": {"abi"},
 	},
 	"handlers": {
-		"":                {"access", "auth", "connection", "egress", "input", "problem", "rulesync", "secret", "shadow", "share"},
+		"":                {"access", "auth", "connection", "egress", "input", "oauth", "problem", "rulesync", "secret", "shadow", "share"},
 		"access":          {"auth", "input"},
 		"auth":            {},
 		"conform":         {},
@@ -75,6 +75,7 @@ var rooms = map[string]map[string][]string{
 		"input":           {"problem", "secret"},
 		"keyring":         {"auth", "secret"},
 		"mcp":             {"", "auth"},
+		"oauth":           {"auth", "input", "problem"},
 		"problem":         {},
 		"rulesync":        {"problem", "share"},
 		"secret":          {},

@@ -12,7 +12,7 @@ import (
 	"tollgate/rediskv/testkit"
 )
 
-// accessEnds are the changes of configuration that end tokens at once.
+// accessEnds are the changes that end tokens at once, by another instance.
 var accessEnds = map[string]func(t *testing.T, w *world, c *tollgate.Config){
 	"disabled client": func(t *testing.T, w *world, c *tollgate.Config) {
 		for i := range c.Clients {
@@ -29,6 +29,10 @@ var accessEnds = map[string]func(t *testing.T, w *world, c *tollgate.Config){
 				c.Clients[i].Keys = []string{string(public)}
 			}
 		}
+	},
+	"revoked token": func(_ *testing.T, w *world, _ *tollgate.Config) {
+		token := w.token("all", "")
+		w.want(w.alone().own("/oauth2/revoke", "shop", token), 200, "")
 	},
 	"suspended organization": func(t *testing.T, w *world, c *tollgate.Config) { c.Organization.Status = "suspended" },
 	"closed organization":    func(t *testing.T, w *world, c *tollgate.Config) { c.Organization.Status = "closed" },

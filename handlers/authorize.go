@@ -2,13 +2,12 @@ package handlers
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/oauth"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv/accounts"
 	"tollgate/rediskv/history"
@@ -39,23 +38,15 @@ func (s *Server) authorize(c *call) error {
 // it: it is genuine, and has not expired. Redis is not asked. Whether the grant is in
 // force and has a scope, each route says that the door calls with the same token.
 func (s *Server) Bearer(h http.Header) (*auth.Token, *tollgate.Error) {
-	text, missing := bearer(h["Authorization"])
+	text, missing := oauth.Bearer(h["Authorization"])
 	if missing != nil {
 		return nil, missing
 	}
 	token, refused := s.verifier.Verify(text)
 	if refused != nil {
-		return nil, tokenRefused(refused)
+		return nil, oauth.Refused(refused)
 	}
 	return token, nil
-}
-
-// tokenRefused is what a client hears of a token that is not taken.
-func tokenRefused(cause error) *tollgate.Error {
-	if errors.Is(cause, auth.ErrTokenExpired) {
-		return &tollgate.Error{Code: tollgate.CodeTokenExpired, Message: "The access token has expired; get a new one.", Cause: cause}
-	}
-	return tokenInvalid(cause)
 }
 
 // checkGrant compares the token with the grant as it is cached; scripts
@@ -83,17 +74,12 @@ func (s *Server) judgeGrant(c *call) (grant *accounts.Grant, refusal, err error)
 	grant, err = s.store.Grant(c.ctx, c.org, c.token.GrantID)
 	if err != nil {
 		if e := problem.From(err); e.Code == tollgate.CodeNotFound {
-			return nil, tokenInvalid(err), nil
+			return nil, oauth.TokenInvalid(err), nil
 		}
 		return nil, nil, err
 	}
-	switch status := grant.At(tollgate.At(s.clock())); {
-	case status != tollgate.StatusActive:
-		refusal = tokenInvalid(fmt.Errorf("the grant is %s", status))
-	case grant.Revision != c.token.GrantVersion:
-		refusal = tokenInvalid(fmt.Errorf("the grant is at version %d, the token at %d", grant.Revision, c.token.GrantVersion))
-	case grant.ClientID != c.token.ClientID:
-		refusal = tokenInvalid(errors.New("the grant is another client's"))
+	if ended := oauth.Ended(c.token, grant, tollgate.At(s.clock())); ended != nil {
+		refusal = oauth.TokenInvalid(ended)
 	}
 	return grant, refusal, nil
 }
@@ -127,37 +113,4 @@ func (s *Server) suspect(c *call, grant *accounts.Grant) error {
 		evidence = history.Token
 	}
 	return s.store.SuspectHistory(c.ctx, c.org, c.token.History, evidence, c.token.GrantVersion, has)
-}
-
-// bearer takes the token out of "Authorization: Bearer <token>" (RFC 6750
-// §2.1). Two headers are no choice between them.
-func bearer(headers []string) (string, *tollgate.Error) {
-	if len(headers) == 0 {
-		return "", problem.New(tollgate.CodeTokenMissing, "This needs an access token: Authorization: Bearer <token>.")
-	}
-	scheme, token, ok := strings.Cut(headers[0], " ")
-	if len(headers) > 1 || !ok || !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return "", tokenInvalid(nil)
-	}
-	return token, nil
-}
-
-// tokenInvalid says the same for every reason; the cause is for the log.
-func tokenInvalid(cause error) *tollgate.Error {
-	return &tollgate.Error{Code: tollgate.CodeTokenInvalid, Message: "The access token is not valid.", Cause: cause}
-}
-
-// challenge is WWW-Authenticate (RFC 6750 §3): without an error for a request
-// that carried no token.
-func challenge(code tollgate.Code, r *row) string {
-	switch code {
-	case tollgate.CodeTokenMissing:
-		return `Bearer realm="tollgate"`
-	case tollgate.CodeScopeMissing:
-		return fmt.Sprintf(`Bearer realm="tollgate", error="insufficient_scope", scope="%s"`, r.Scope)
-	case tollgate.CodeTokenExpired:
-		return `Bearer realm="tollgate", error="invalid_token", error_description="The access token has expired"`
-	default:
-		return `Bearer realm="tollgate", error="invalid_token", error_description="The access token is not valid"`
-	}
 }

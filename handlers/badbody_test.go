@@ -150,7 +150,7 @@ func manyKeys(n int) string {
 	return "{" + strings.Join(keys, ",") + "}"
 }
 
-// badForms: the token request, whose errors are OAuth's.
+// badForms: requests of /oauth2/*, whose errors are OAuth's.
 func (o *operation) badForms() (list []bad) {
 	add := func(name, form string, status int, code, param string, leaves trace) {
 		b := o.refused("form "+name, status, code, param)
@@ -158,6 +158,10 @@ func (o *operation) badForms() (list []bad) {
 		list = append(list, b)
 	}
 	good, _ := url.ParseQuery(o.form)
+	needs := "grant_type"
+	if !good.Has(needs) {
+		needs = "token"
+	}
 	with := func(name string, values ...string) string {
 		changed := url.Values{}
 		for n, v := range good {
@@ -168,8 +172,8 @@ func (o *operation) badForms() (list []bad) {
 	}
 	add("empty", "", 415, "media_type_unsupported", "Content-Type", count) // without a body there is no Content-Type
 	list[0].headers = []string{"Authorization", ""}
-	add("nonsense", "nonsense", 400, "parameter_missing", "grant_type", count)
-	add("JSON", `{"grant_type":"client_credentials"}`, 400, "parameter_missing", "grant_type", count)
+	add("nonsense", "nonsense", 400, "parameter_missing", needs, count)
+	add("JSON", `{"grant_type":"client_credentials"}`, 400, "parameter_missing", needs, count)
 	add("bad escape", o.form+"&scope=%zz", 400, "parameter_invalid", "", count)
 	add("bad UTF-8", o.form+"&scope=%ff", 400, "parameter_invalid", "", count)
 	add("bad UTF-8 name", o.form+"&%ff=1", 400, "parameter_invalid", "", count)
@@ -183,9 +187,6 @@ func (o *operation) badForms() (list []bad) {
 	for _, name := range []string{"scope", "grant_id", "client_id", "unknown"} {
 		add(name+" twice", o.form+"&"+name+"=x&"+name+"=x", 400, "parameter_invalid", name, count)
 	}
-	for _, value := range []string{"password", "CLIENT_CREDENTIALS", "client_credentials ", "client_credentials\x00", "refresh_token"} {
-		add("grant_type "+value, with("grant_type", value), 400, "parameter_invalid", "grant_type", count)
-	}
 	for _, value := range []string{"jwt-bearer", "urn:ietf:params:oauth:client-assertion-type:saml2-bearer", " "} {
 		add("client_assertion_type "+value, with("client_assertion_type", value), 400, "parameter_invalid", "client_assertion_type", count)
 	}
@@ -197,15 +198,20 @@ func (o *operation) badForms() (list []bad) {
 	} {
 		add("client_assertion "+name, with("client_assertion", value), 401, "token_invalid", "", count)
 	}
-	// The client has proved who it is; what it asks for is not right.
-	for _, value := range []string{"nonsense", "payments:read,events:read", "payments:read  events:read", " payments:read", "PAYMENTS:READ", "payments:read payments:read", "a\x00"} {
-		add("scope "+value, with("scope", value), 400, "parameter_invalid", "scope", auditEntry)
-	}
-	for _, value := range []string{"nonsense", "grt_" + strings.Repeat("0", 26), "a b", strings.Repeat("g", 5000), "\x00"} {
-		add("grant_id "+value, with("grant_id", value), 400, "parameter_invalid", "grant_id", auditEntry)
-	}
 	for _, value := range []string{"nonsense", "cli_" + strings.Repeat("0", 26), "\x00"} {
 		add("client_id "+value, with("client_id", value), 401, "token_invalid", "", count)
+	}
+	if needs == "grant_type" {
+		for _, value := range []string{"password", "CLIENT_CREDENTIALS", "client_credentials ", "client_credentials\x00", "refresh_token"} {
+			add("grant_type "+value, with("grant_type", value), 400, "parameter_invalid", "grant_type", count)
+		}
+		// The client has proved who it is; what it asks for is not right.
+		for _, value := range []string{"nonsense", "payments:read,events:read", "payments:read  events:read", " payments:read", "PAYMENTS:READ", "payments:read payments:read", "a\x00"} {
+			add("scope "+value, with("scope", value), 400, "parameter_invalid", "scope", auditEntry)
+		}
+		for _, value := range []string{"nonsense", "grt_" + strings.Repeat("0", 26), "a b", strings.Repeat("g", 5000), "\x00"} {
+			add("grant_id "+value, with("grant_id", value), 400, "parameter_invalid", "grant_id", auditEntry)
+		}
 	}
 	for i := range list {
 		if list[i].status == 401 {

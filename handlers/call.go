@@ -97,7 +97,7 @@ func (c *call) pathIDs() string {
 func (c *call) caller(status int) rediskv.Caller {
 	caller := rediskv.Caller{Organization: c.org, Request: c.audited(status), Turn: c.turn, Revision: &c.revision, Trace: c.caused}
 	if c.token != nil {
-		caller.GrantVersion = c.token.GrantVersion
+		caller.GrantVersion, caller.Token = c.token.GrantVersion, c.token.ID
 		caller.Actor = tollgate.Actor{ClientID: c.token.ClientID, GrantID: c.token.GrantID, KeyID: c.token.KeyID}
 	}
 	return caller

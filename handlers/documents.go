@@ -10,12 +10,9 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 
-	"github.com/go-json-experiment/json"
-
-	"tollgate/handlers/auth"
+	"tollgate/handlers/oauth"
 )
 
 // packed is openapi.json as make docs packs it: a twelfth of its size, in a program
@@ -56,40 +53,24 @@ func (d document) answer() (*answer, error) {
 	return &answer{status: http.StatusOK, body: d.body, etag: d.etag, cache: publicCache}, nil
 }
 
-// issuerMetadata is what a client needs to find everything else (RFC 8414 §2).
-func issuerMetadata(issuer string) (document, error) {
-	base := strings.TrimSuffix(issuer, "/")
-	body, err := json.Marshal(struct {
-		Issuer         string      `json:"issuer"`
-		TokenEndpoint  string      `json:"token_endpoint"`
-		JWKS           string      `json:"jwks_uri"`
-		Scopes         auth.Scopes `json:"scopes_supported"`
-		ResponseTypes  []string    `json:"response_types_supported"`
-		GrantTypes     []string    `json:"grant_types_supported"`
-		AuthMethods    []string    `json:"token_endpoint_auth_methods_supported"`
-		AuthAlgorithms []string    `json:"token_endpoint_auth_signing_alg_values_supported"`
-		Documentation  string      `json:"service_documentation"`
-	}{
-		Issuer: issuer, TokenEndpoint: base + "/oauth2/token", JWKS: base + "/.well-known/jwks.json",
-		Scopes: auth.AllScopes(), ResponseTypes: []string{}, GrantTypes: []string{clientCredentials},
-		AuthMethods: []string{"private_key_jwt"}, AuthAlgorithms: auth.Algorithms(), Documentation: base + "/openapi.json",
-	})
+func metadataOf(issuer string) (document, error) {
+	body, err := oauth.Metadata(issuer)
 	return newDocument(body), err
 }
 
 // describe prepares what the service says of itself.
 func (s *Server) describe(issuer string, aliases []string) (err error) {
-	s.aliases, s.aliased = slices.Clip(aliases), map[string]document{}
+	s.oauth.Aliases, s.aliased = slices.Clip(aliases), map[string]document{}
 	for _, alias := range aliases {
 		u, err := url.Parse(alias)
 		if err != nil {
 			return err
 		}
-		if s.aliased[u.Host], err = issuerMetadata(alias); err != nil {
+		if s.aliased[u.Host], err = metadataOf(alias); err != nil {
 			return err
 		}
 	}
-	s.metadata, err = issuerMetadata(issuer)
+	s.metadata, err = metadataOf(issuer)
 	return err
 }
 

@@ -125,7 +125,7 @@ func (s *Server) export(c *call) (*exports.StoredExport, error) {
 // addFile says where the file of an export is.
 func (s *Server) addFile(e *tollgate.Export) {
 	if e.Result != nil {
-		e.Result.URL = s.issuer.Name + "/v1/exports/" + e.ID + "/file"
+		e.Result.URL = s.oauth.Issuer.Name + "/v1/exports/" + e.ID + "/file"
 	}
 }
 

@@ -189,7 +189,12 @@ func (i *instance) assertion() string {
 
 func (i *instance) askToken(form url.Values) reply {
 	i.t.Helper()
-	req, err := http.NewRequestWithContext(i.t.Context(), "POST", i.URL+"/oauth2/token", strings.NewReader(form.Encode()))
+	return i.askAt("/oauth2/token", form)
+}
+
+func (i *instance) askAt(path string, form url.Values) reply {
+	i.t.Helper()
+	req, err := http.NewRequestWithContext(i.t.Context(), "POST", i.URL+path, strings.NewReader(form.Encode()))
 	if err != nil {
 		i.t.Fatal(err)
 	}
@@ -202,6 +207,14 @@ func tokenForm(assertion string) url.Values {
 		"grant_type": {"client_credentials"}, "client_assertion": {assertion},
 		"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
 	}
+}
+
+// ownTokenForm revokes or introspects a token.
+func ownTokenForm(assertion, token string) url.Values {
+	form := tokenForm(assertion)
+	form.Del("grant_type")
+	form.Set("token", token)
+	return form
 }
 
 func (i *instance) authenticate() {

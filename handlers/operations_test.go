@@ -123,9 +123,14 @@ func (w *world) operations() []*operation {
 	for name, values := range tokenForm(w.assertion("kiosk")) {
 		form[name] = values
 	}
+	own := func(scope string) string {
+		return ownTokenForm(w.assertion("kiosk"), w.token("kiosk", scope)).Encode()
+	}
 	const jsonMedia = "application/json"
 	list := []*operation{
 		{id: "issueToken", method: "POST", path: "/oauth2/token", media: "application/x-www-form-urlencoded", form: form.Encode()},
+		{id: "revokeToken", method: "POST", path: "/oauth2/revoke", media: "application/x-www-form-urlencoded", form: own("grants:read")},
+		{id: "introspectToken", method: "POST", path: "/oauth2/introspect", media: "application/x-www-form-urlencoded", form: own("accounts:read")},
 		{id: "readKeys", method: "GET", path: "/.well-known/jwks.json"},
 		{id: "readServerMetadata", method: "GET", path: "/.well-known/oauth-authorization-server"},
 		{id: "readOrganization", method: "GET", path: "/v1/organizations/", pathID: w.vars["org"]},

@@ -11,6 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/oauth"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
@@ -25,8 +26,8 @@ const countTimeout = 500 * time.Millisecond
 // down the answer is the same, and the log has it.
 func (s *Server) recordRefusal(c *call, e *tollgate.Error, err error) {
 	reason := string(cmp.Or(auth.ReasonOf(err), auth.Reason(e.Code)))
-	if fault, ok := errors.AsType[*oauthFault](err); ok {
-		reason = fault.kind
+	if fault, ok := errors.AsType[*oauth.Fault](err); ok {
+		reason = fault.Kind
 	}
 	status := problem.StatusOf(e.Code)
 	var caller rediskv.Caller
@@ -39,8 +40,8 @@ func (s *Server) recordRefusal(c *call, e *tollgate.Error, err error) {
 			entry.Type, entry.Outcome = "access.denied", "denied"
 		}
 	case c.assertion.ClientID != "":
-		caller = tokenCaller(c, c.assertion, status)
-		entry.Type, entry.Target = "token.issue", tollgate.AuditTarget{Type: "client", ID: c.assertion.ClientID}
+		caller = oauth.Caller(c.org, c.assertion, c.audited(status))
+		entry.Type, entry.Target = oauth.Entry(c.request.URL.Path), tollgate.AuditTarget{Type: "client", ID: c.assertion.ClientID}
 	default:
 		s.countRefusal(c.ctx, c.id, reason)
 		return

@@ -40,6 +40,8 @@ type row struct {
 // of the metadata is that of RFC 8414 for an issuer without a path.
 var rows = []row{
 	{Route: Route{"POST", "/oauth2/token", ""}, body: input.Form, do: (*Server).issueToken},
+	{Route: Route{"POST", "/oauth2/revoke", ""}, body: input.Form, do: (*Server).revokeToken},
+	{Route: Route{"POST", "/oauth2/introspect", ""}, body: input.Form, do: (*Server).introspectToken},
 	{Route: Route{"GET", "/.well-known/jwks.json", ""}, do: (*Server).getKeys},
 	{Route: Route{"GET", "/.well-known/oauth-authorization-server", ""}, do: (*Server).getMetadata},
 	{Route: Route{"GET", "/v1/organizations/{organization_id}", auth.ScopeAccountsRead}, do: (*Server).getOrganization},
@@ -145,7 +147,7 @@ func (s *Server) Open(doors ...Door) {
 // Explain has every problem lead to the page that explains its code: at a path of this
 // service, and the code is the end of it. It is called before the first request, by
 // those that serve such a page.
-func (s *Server) Explain(path string) { s.help = s.issuer.Name + path }
+func (s *Server) Explain(path string) { s.help = s.oauth.Issuer.Name + path }
 
 // helpOn is the link to the explanation of a code (RFC 8288), or empty.
 func (s *Server) helpOn(code tollgate.Code) string {

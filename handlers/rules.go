@@ -15,6 +15,7 @@ import (
 	"tollgate"
 	"tollgate/handlers/auth"
 	"tollgate/handlers/input"
+	"tollgate/handlers/oauth"
 	"tollgate/handlers/problem"
 	"tollgate/handlers/share"
 	"tollgate/rediskv"
@@ -149,7 +150,7 @@ func (s *Server) ruleSigner(c *call, r publishRequest, goldenSHA256 string) (*ru
 	case signer.Status != tollgate.StatusActive:
 		return nil, "", refuse(fmt.Errorf("the signer is %s", signer.Status))
 	}
-	keys, err := publicKeys(signer.Keys)
+	keys, err := oauth.PublicKeys(signer.Keys)
 	if err != nil {
 		return nil, "", refuse(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"tollgate"
 	"tollgate/handlers/connection"
 	"tollgate/handlers/input"
+	"tollgate/handlers/oauth"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 )
@@ -271,12 +272,12 @@ func (s *Server) fail(c *call, err error) {
 	case tollgate.CodeStoreUnavailable, tollgate.CodeCapacityReached, tollgate.CodeHistoryLost, tollgate.CodeRateLimited, tollgate.CodeShareExhausted:
 		h.Set("Retry-After", "1")
 	case tollgate.CodeTokenMissing, tollgate.CodeTokenInvalid, tollgate.CodeTokenExpired, tollgate.CodeScopeMissing:
-		if !c.oauth() && !(e.Code == tollgate.CodeScopeMissing && c.token.Scopes.Has(c.row.Scope)) { // what it lacks is no scope of the route
-			h.Set("WWW-Authenticate", challenge(e.Code, c.row))
+		if !c.isOAuth() && !(e.Code == tollgate.CodeScopeMissing && c.token.Scopes.Has(c.row.Scope)) { // what it lacks is no scope of the route
+			h.Set("WWW-Authenticate", oauth.Challenge(e.Code, c.row.Scope))
 		}
 	}
-	if c.oauth() {
-		s.write(c, oauthProblem(e, err))
+	if c.isOAuth() {
+		s.write(c, &answer{status: status, body: oauth.Problem(e, err)})
 		return
 	}
 	s.write(c, stored(rediskv.Result{Answer: problem.Of(e, c.id)}))

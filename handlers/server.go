@@ -22,6 +22,7 @@ import (
 	"tollgate/handlers/auth"
 	"tollgate/handlers/connection"
 	"tollgate/handlers/input"
+	"tollgate/handlers/oauth"
 	"tollgate/handlers/problem"
 	"tollgate/handlers/rulesync"
 	"tollgate/handlers/secret"
@@ -100,7 +101,7 @@ type Server struct {
 	store    *store.Store
 	rules    *wasm.Engine
 	keys     *auth.Keys
-	issuer   *auth.Issuer
+	oauth    *oauth.Endpoints
 	verifier *auth.Verifier
 	cursors  *input.Cursors
 	vault    *secret.Vault
@@ -119,7 +120,6 @@ type Server struct {
 	shares   *share.Instance
 	capacity capacity
 	metadata document
-	aliases  []string
 	aliased  map[string]document // the metadata, by host
 
 	help         string // address that explains an error, without its code; empty: none
@@ -141,8 +141,7 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{
 		store: c.Store, rules: c.Rules, keys: c.Keys, clock: c.Clock, wall: c.Wall, advance: c.Advance, log: c.Log,
-		issuer: &auth.Issuer{Keys: c.Keys, Name: c.IssuerURL},
-		vault:  c.Vault, entropy: c.Entropy, development: c.Development,
+		vault: c.Vault, entropy: c.Entropy, development: c.Development,
 		shares: share.NewInstance(c.Store.Lanes()), examine: c.Examine, observer: c.Observer, tracer: c.Tracer,
 		transport: c.Transport,
 	}
@@ -157,6 +156,10 @@ func New(c Config) (*Server, error) {
 	var err error
 	if s.verifier, err = auth.NewVerifier(c.Keys, c.IssuerURL, cachedTokens, c.Wall); err != nil {
 		return nil, fmt.Errorf("handlers: %w", err)
+	}
+	s.oauth = &oauth.Endpoints{
+		Store: s.store, Issuer: &auth.Issuer{Keys: c.Keys, Name: c.IssuerURL}, Verifier: s.verifier,
+		Clock: s.clock, Wall: s.wall, Development: c.Development,
 	}
 	s.cursors = &input.Cursors{Vault: c.Vault}
 	if s.builtin, err = wasm.BuiltinRefs(); err != nil {

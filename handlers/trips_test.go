@@ -30,6 +30,8 @@ type trips struct{ known, first int }
 // tripsOf is the table of round trips, which the page of the design has as well.
 var tripsOf = map[string]trips{
 	"POST /oauth2/token":                                                  {1, 5},
+	"POST /oauth2/revoke":                                                 {1, 4},
+	"POST /oauth2/introspect":                                             {1, 5},
 	"GET /.well-known/jwks.json":                                          {0, 0},
 	"GET /.well-known/oauth-authorization-server":                         {0, 0},
 	"GET /v1/organizations/{organization_id}":                             {1, 2},

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"tollgate"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
@@ -30,6 +28,7 @@ const (
 type Caller struct {
 	Organization string
 	GrantVersion int64
+	Token        string // its id; empty: none is compared with those that are revoked
 	Actor        tollgate.Actor
 	Request      tollgate.AuditRequest
 	// Turn waits until the caller may have Redis look at much, which it does for
@@ -94,13 +93,17 @@ func (s *DB) TimedInTurn(ctx context.Context, c Caller, operation string, do fun
 	return c.InTurn(ctx, func() error { return s.Timed(ctx, operation, do) })
 }
 
-// Grant is the key of the caller's grant and the version it must have; the
-// service's own clock has no grant, and none is compared.
+// Grant is the key of the caller's grant and the version it must have, with the token
+// behind it; the service's own clock has no grant, and none is compared.
 func (c Caller) Grant(k Space) (key, version string) {
 	if c.Actor.GrantID == "" {
 		return k.Sequences(), ""
 	}
-	return k.Object(c.Actor.GrantID), strconv.FormatInt(c.GrantVersion, 10)
+	version = strconv.FormatInt(c.GrantVersion, 10)
+	if c.Token != "" {
+		version += " " + c.Token
+	}
+	return k.Object(c.Actor.GrantID), version
 }
 
 // CheckGrant compares the grant's version beside reads that are no script: it is on
@@ -113,14 +116,17 @@ func (s *DB) CheckGrant(ctx context.Context, c Caller, k Space) (checked func(er
 	}
 	return Beside(func() error {
 		return s.Timed(ctx, "check_grant", func(ctx context.Context) error {
-			current, err := s.Redis.HGet(ctx, key, "v").Result()
-			if err == nil && current == version {
-				return nil
-			}
-			if err != nil && err != redis.Nil {
+			names := []string{"v", record.Revoked, record.Copied(record.Revoked)}
+			found, err := s.Redis.HMGet(ctx, key, names...).Result()
+			if err != nil {
 				return err
 			}
-			return grantChanged()
+			f := record.FieldsIn(found, names...)
+			revoked, damage := record.RevokedIn(f)
+			if wanted, token, _ := strings.Cut(version, " "); damage != nil || f["v"] != wanted || revoked[token] {
+				return grantChanged()
+			}
+			return nil
 		})
 	})
 }

@@ -187,18 +187,18 @@ func TestReadResource(t *testing.T) {
 
 func TestAssertionsAreBurnt(t *testing.T) {
 	f := newFixture(t)
-	if err := f.IssueToken(t.Context(), f.issue("a")); err != nil {
+	if err := f.burn(t.Context(), f.issue("a")); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.IssueToken(t.Context(), f.issue("a")); !errors.Is(err, rediskv.ErrReplayed) {
+	if err := f.burn(t.Context(), f.issue("a")); !errors.Is(err, rediskv.ErrReplayed) {
 		t.Errorf("the same assertion: %v", err)
 	}
 	stale := f.issue("b")
 	stale.ClientRevision = 7
-	if err := f.IssueToken(t.Context(), stale); !errors.Is(err, rediskv.ErrStale) {
+	if err := f.burn(t.Context(), stale); !errors.Is(err, rediskv.ErrStale) {
 		t.Errorf("another client revision: %v", err)
 	}
-	if err := f.IssueToken(t.Context(), f.issue("b")); err != nil {
+	if err := f.burn(t.Context(), f.issue("b")); err != nil {
 		t.Errorf("not burnt by a refusal: %v", err)
 	}
 }

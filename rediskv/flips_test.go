@@ -53,6 +53,7 @@ func oneOfEach(t *testing.T) *fixture {
 	f.export(t, tollgate.DatasetTransactions, tollgate.FormatNDJSON, tollgate.ExportFilter{})
 	f.step(t, f.duePayout(t))
 	f.mustSettle(t)
+	must(t, f.revoke(t, "tok_1", time.Minute))
 	f.rename(t) // the revisions of some are higher than 1
 	f.rekey(t, "chg_1")
 	must(t, f.SaySecrets(t.Context(), "wrk_1", keyring.Secrets{Has: []string{"a"}, Uses: "a", SaidAt: f.Now()}))

@@ -39,15 +39,21 @@ func exercise(t testing.TB, f *fixture) {
 	_, _, err = f.FindRepeated(ctx, f.Caller, f.Key("refused"))
 	check(err)
 	check(f.Audit(ctx, f.Caller, tollgate.AuditEntry{Type: "access", Outcome: "denied"}))
-	check(f.IssueToken(ctx, f.issue("jti")))
+	check(f.burn(ctx, f.issue("jti")))
+	check(f.RevokeToken(ctx, f.issue("revoke"), "tok_other", f.Clock.Now().Add(time.Minute)))
 	_, _, err = f.ReadResource(ctx, f.Caller, "merchant_account", a.MerchantAccountID)
 	check(err)
 	f.export(t, tollgate.DatasetTransactions, tollgate.FormatCSV, tollgate.ExportFilter{})
 	f.audit(t)
 }
 
-func (f *fixture) issue(jti string) accounts.TokenIssue {
-	return accounts.TokenIssue{Caller: f.Caller, JTI: jti, AssertionExpires: f.Clock.Now().Add(time.Minute), ClientRevision: 1, OrganizationRevision: 1}
+// burn uses up an assertion for a token.
+func (f *fixture) burn(ctx context.Context, u accounts.AssertionUse) error {
+	return f.UseAssertion(ctx, u, "token.issue", tollgate.AuditTarget{Type: "client", ID: u.Actor.ClientID})
+}
+
+func (f *fixture) issue(jti string) accounts.AssertionUse {
+	return accounts.AssertionUse{Caller: f.Caller, JTI: jti, Expires: f.Clock.Now().Add(time.Minute), ClientRevision: 1, OrganizationRevision: 1}
 }
 
 // Twenty writers write while events are listed: none is skipped or repeated,

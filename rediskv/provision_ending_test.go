@@ -323,7 +323,7 @@ func TestTokensEndOnce(t *testing.T) {
 	issue := f.issue("early")
 	f.Config.Clients[0].Status = "disabled"
 	f.apply(t)
-	if err := f.IssueToken(t.Context(), issue); !errors.Is(err, rediskv.ErrStale) {
+	if err := f.burn(t.Context(), issue); !errors.Is(err, rediskv.ErrStale) {
 		t.Errorf("a token of the client that was found active: %v", err)
 	}
 	for range 3 {

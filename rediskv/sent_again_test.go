@@ -244,11 +244,18 @@ var paymentResends = []resend{
 		f.Clock.Advance(169 * time.Hour)
 		return func(through *fixture) error { return through.ExpirePayment(t.Context(), f.Caller.Organization, p.ID) }, func() { f.rename(t) }
 	}},
-	{"issue_token", "the client is disabled", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
-		return func(through *fixture) error { return through.IssueToken(t.Context(), f.issue("jti")) }, func() {
+	{"use_assertion", "the client is disabled", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		return func(through *fixture) error { return through.burn(t.Context(), f.issue("jti")) }, func() {
 			f.Config.Clients[0].Status = "disabled"
 			f.rename(t)
 		}
+	}},
+	{"revoke_token", "another one is revoked", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		expires := f.Clock.Now().Add(time.Minute)
+		return func(through *fixture) error {
+				return through.RevokeToken(t.Context(), f.issue("jti"), "tok_1", expires)
+			},
+			func() { must(t, f.RevokeToken(t.Context(), f.issue("other"), "tok_2", expires)) }
 	}},
 	{"append_audit", "the record grows", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		e := tollgate.AuditEntry{Type: "access.denied", Outcome: "denied"}

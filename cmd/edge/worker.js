@@ -21,11 +21,11 @@ function shard(tenant, shards) {
 	return tenant === "" ? "0" : String(hash % (Number(shards) || 1));
 }
 
-// tenant is the organization of the token, the client that asks for one, or nobody.
+// tenant is the organization of the token, the client that asks for, revokes or introspects one, or nobody.
 async function tenant(request, url) {
 	const token = /^bearer +[^.]*\.([^.]*)\./i.exec(request.headers.get("authorization") ?? "");
 	if (token) return claim(token[1], "org");
-	if (request.method !== "POST" || url.pathname !== "/oauth2/token") return "";
+	if (request.method !== "POST" || !["/oauth2/token", "/oauth2/revoke", "/oauth2/introspect"].includes(url.pathname)) return "";
 	if (Number(request.headers.get("content-length") ?? Infinity) > 16384) return "";
 	const form = new URLSearchParams(await request.clone().text());
 	return claim((form.get("client_assertion") ?? form.get("assertion") ?? "").split(".")[1] ?? "", "iss");

@@ -40,6 +40,7 @@ func (a *Account) Active() bool { return a.active && a.Status == tollgate.Status
 type Grant struct {
 	tollgate.Grant
 	Revision int64
+	Revoked  map[string]bool // ids of its tokens that were revoked one by one
 }
 
 // Organization is an organization with the ids of its accounts.
@@ -134,7 +135,8 @@ func (s *Store) Grant(ctx context.Context, org, id string) (*Grant, error) {
 		}
 		s.db.Note(ctx, k.Object(id), f)
 		g := &Grant{Revision: f.Int("v")}
-		return g, s.db.DamagedAt(ctx, k.Object(id), f.Document(&g.Grant))
+		g.Revoked, err = record.RevokedIn(f)
+		return g, s.db.DamagedAt(ctx, k.Object(id), cmp.Or(f.Document(&g.Grant), err))
 	})
 }
 

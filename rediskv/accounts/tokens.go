@@ -9,45 +9,91 @@ import (
 	"tollgate/rediskv/script"
 )
 
-// TokenIssue is a token about to be issued for an assertion.
-type TokenIssue struct {
+// mostRevoked bounds the tokens of a grant that are revoked one by one and have not
+// expired.
+const mostRevoked = 1000
+
+// AssertionUse is what a client's assertion is about to be used up for. Where the
+// caller names a grant, and a token, both must still mean something.
+type AssertionUse struct {
 	rediskv.Caller
-	JTI                  string // of the assertion
-	AssertionExpires     time.Time
+	JTI                  string    // of the assertion
+	Expires              time.Time // of the assertion
 	ClientRevision       int64
 	OrganizationRevision int64
 }
 
-// IssueToken burns the assertion and records the token in one step, the last
-// before it is handed out. ErrReplayed: the assertion was used before;
-// ErrStale: client, grant or organization have changed.
-func (s *Store) IssueToken(ctx context.Context, t TokenIssue) error {
-	k := s.db.Space(t.Organization)
-	entry, err := s.db.Entry(t.Caller, "token.issue", "succeeded", "", "client", t.Actor.ClientID)
-	if err != nil {
-		return err
+// UseAssertion burns the assertion and records what for in one step, the last before
+// the client is answered. ErrReplayed: the assertion was used before; ErrStale: client,
+// grant or organization have changed.
+func (s *Store) UseAssertion(ctx context.Context, u AssertionUse, entry string, target tollgate.AuditTarget) error {
+	keys, args, err := s.use(u, entry, target)
+	if err == nil {
+		_, _, err = s.db.Run(ctx, scriptUseAssertion.With(keys, args))
 	}
-	// Kept a little longer than it is valid, for clocks that differ.
-	lifetime := t.AssertionExpires.Sub(s.db.Clock()) + time.Minute
-	_, _, err = s.db.Run(ctx, scriptIssueToken.With(issueTokenKeys{
-		Client: k.Object(t.Actor.ClientID), Grant: k.Object(t.Actor.GrantID), Organization: k.Organization(),
-		Assertion: k.Assertion(t.Actor.ClientID, t.JTI), Sequences: k.Sequences(), Audit: k.Audit(),
-	}, issueTokenArgs{
-		Operation: s.db.NewID(""), ClientRevision: t.ClientRevision, GrantVersion: t.GrantVersion, OrganizationRevision: t.OrganizationRevision,
-		BurntLifetime: max(lifetime, time.Minute).Milliseconds(), AuditArgs: entry,
-	}))
 	return err
 }
 
-type issueTokenKeys struct{ Client, Grant, Organization, Assertion, Sequences, Audit string }
+// RevokeToken is UseAssertion, and revokes a token of the caller's grant until it has
+// expired. A token that has ended already stays so.
+func (s *Store) RevokeToken(ctx context.Context, u AssertionUse, token string, expires time.Time) error {
+	keys, args, err := s.use(u, "token.revoke", tollgate.AuditTarget{Type: "token", ID: token})
+	if err != nil {
+		return err
+	}
+	k := s.db.Space(u.Organization)
+	_, _, err = s.db.Run(ctx, scriptRevokeToken.With(revokeTokenKeys{keys, rediskv.ChangesKey(k.Partition)}, revokeTokenArgs{
+		useArgs: args, Token: token, KeptUntil: expires.Add(time.Minute).Unix(), Now: s.db.Clock().Unix(), Most: mostRevoked,
+		Channel: rediskv.ConfigChannel, OrganizationID: u.Organization,
+	}))
+	s.Refresh(u.Organization)
+	return err
+}
 
-type issueTokenArgs struct {
-	Operation                                                         string
-	ClientRevision, GrantVersion, OrganizationRevision, BurntLifetime int64
+func (s *Store) use(u AssertionUse, entry string, target tollgate.AuditTarget) (keys useKeys, args useArgs, err error) {
+	k := s.db.Space(u.Organization)
+	keys = useKeys{
+		Client: k.Object(u.Actor.ClientID), Organization: k.Organization(),
+		Assertion: k.Assertion(u.Actor.ClientID, u.JTI), Sequences: k.Sequences(), Audit: k.Audit(),
+	}
+	// Kept a little longer than it is valid, for clocks that differ.
+	lifetime := u.Expires.Sub(s.db.Clock()) + time.Minute
+	args = useArgs{
+		Operation: s.db.NewID(""), ClientRevision: u.ClientRevision, OrganizationRevision: u.OrganizationRevision,
+		BurntLifetime: max(lifetime, time.Minute).Milliseconds(),
+	}
+	keys.Grant, args.GrantVersion = u.Grant(k)
+	args.AuditArgs, err = s.db.Entry(u.Caller, entry, "succeeded", "", target.Type, target.ID)
+	return keys, args, err
+}
+
+type useKeys struct{ Client, Grant, Organization, Assertion, Sequences, Audit string }
+
+type useArgs struct {
+	Operation            string
+	ClientRevision       int64
+	GrantVersion         string
+	OrganizationRevision int64
+	BurntLifetime        int64
 	rediskv.AuditArgs
 }
 
-var scriptIssueToken = script.New[issueTokenKeys, issueTokenArgs](lua, "issue_token")
+type revokeTokenKeys struct {
+	useKeys
+	Changes string
+}
+
+type revokeTokenArgs struct {
+	useArgs
+	Token                   string
+	KeptUntil, Now, Most    int64
+	Channel, OrganizationID string
+}
+
+var (
+	scriptUseAssertion = script.New[useKeys, useArgs](lua, "use_assertion")
+	scriptRevokeToken  = script.New[revokeTokenKeys, revokeTokenArgs](lua, "revoke_token")
+)
 
 // ListedGrants reads the list itself. A release that kept none left no list.
 func (s *Store) ListedGrants(ctx context.Context, k rediskv.Space) (list tollgate.GrantList, err error) {

@@ -71,7 +71,7 @@ var table = []struct {
 	{"ma_", Kind{Name: "merchant_account", Witness: "v", Covered: []string{"v", "json", "limits", "given", "cutoffs"}, Scripts: []string{"closed"}}},
 	{"le_", Kind{Name: "legal_entity", Witness: "v", Covered: []string{"v", "json"}}},
 	{"cli_", Kind{Name: "client", Witness: "v", Covered: []string{"v", "json"}}},
-	{"grt_", Kind{Name: "grant", Covered: []string{"json"}, Scripts: []string{"v", "v="}}},
+	{"grt_", Kind{Name: "grant", Covered: []string{"json"}, Scripts: []string{"v", "v=", "revoked", "revoked="}}},
 	{"sig_", Kind{Name: "rule_signer", Witness: "v", Covered: []string{"v", "json"}}},
 	{"rs_", Kind{Name: "rule_set", Witness: "v", Covered: []string{"v", "last", "pending"}}},
 	{"act_", Kind{Name: "activation", Witness: "v", Covered: []string{"v", "json"}}},

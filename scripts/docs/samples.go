@@ -22,6 +22,8 @@ var samples = []sample{
   -d grant_type=client_credentials \
   -d client_assertion_type=urn:ietf:params:oauth:client-assertion-type:jwt-bearer \
   --data-urlencode "client_assertion=${ASSERTION:-none}"`, 401, "It needs an assertion that your client's key has signed. Your OAuth library makes one, and so does `bin/tollgate token`. Without one, the sandbox says what is missing."},
+	{"revokeToken", "", own("revoke"), 401, "It needs an assertion, as a token does."},
+	{"introspectToken", "", own("introspect"), 401, "It needs an assertion, as a token does."},
 	{"readKeys", "", public("/.well-known/jwks.json"), 200, ""},
 	{"readServerMetadata", "", public("/.well-known/oauth-authorization-server"), 200, ""},
 	{"readOrganization", "", get("/v1/organizations/$TOLLGATE_ORGANIZATION"), 200, ""},
@@ -115,6 +117,14 @@ func samplesByName() map[string]sample {
 }
 
 const bearer = ` -H "Authorization: Bearer $TOLLGATE_TOKEN"`
+
+// own asks about a token of the client's own.
+func own(path string) string {
+	return `curl -s "$TOLLGATE_URL/oauth2/` + path + `" \
+  -d client_assertion_type=urn:ietf:params:oauth:client-assertion-type:jwt-bearer \
+  --data-urlencode "client_assertion=${ASSERTION:-none}" \
+  --data-urlencode "token=$TOLLGATE_TOKEN"`
+}
 
 // public asks without a token.
 func public(path string) string { return `curl -s "$TOLLGATE_URL` + path + `"` }

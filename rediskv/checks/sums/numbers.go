@@ -92,7 +92,8 @@ func checkScripted(key string, f map[string]string) error {
 		_, err := webhooks.RecoveryOf(key, f)
 		return err
 	case "grant":
-		return cmp.Or(checkNumbers(f, []string{"v"}), checkCopy(f, "v"))
+		_, err := record.RevokedIn(f)
+		return cmp.Or(checkNumbers(f, []string{"v"}), checkCopy(f, "v"), err)
 	case "delivery":
 		return checkCopy(f, "rc")
 	}

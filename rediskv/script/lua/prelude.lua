@@ -17,9 +17,15 @@ local function whole(n) return string.format('%.0f', n) end
 -- A repeated group of arguments.
 local function values(first, count) return unpack(ARGV, first, first - 1 + tonumber(count)) end
 
--- The grant's version is the token's, so a revoked grant commits nothing.
+-- The grant's version is the token's, so a revoked grant commits nothing. Behind the
+-- version stands the token, which is none of those that were revoked one by one. Where
+-- their list differs from its copy, nobody knows.
 local function granted(key, version)
-  return version == '' or redis.call('HGET', key, 'v') == version
+  if version == '' then return true end
+  local current = redis.call('HMGET', key, 'v', 'revoked', 'revoked=')
+  local wanted, token = string.match(version, '^(%d+) ?(.*)$')
+  if current[1] ~= wanted or current[2] ~= current[3] then return false end
+  return not current[2] or token == '' or not string.find(',' .. current[2], ',' .. token .. ':', 1, true)
 end
 
 -- Raises a count, and writes a copy beside it, by which damage of either is found.

@@ -1,100 +1,33 @@
-package handlers
+package oauth
 
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-
-	"github.com/go-json-experiment/json"
 
 	"tollgate"
 	"tollgate/handlers/auth"
-	"tollgate/handlers/problem"
 )
 
-// OAuth's kinds of errors (RFC 6749 §5.2).
-const (
-	invalidRequest       = "invalid_request"
-	invalidScope         = "invalid_scope"
-	unsupportedGrantType = "unsupported_grant_type"
-)
-
-// oauthFault is an error with its kind in OAuth's words.
-type oauthFault struct {
-	kind  string
-	cause *tollgate.Error
-}
-
-func (f *oauthFault) Error() string { return f.kind + ": " + f.cause.Error() }
-
-func (f *oauthFault) Unwrap() error { return f.cause }
-
-func oauthError(kind string, code tollgate.Code, param, message string) error {
-	return &oauthFault{kind, &tollgate.Error{Code: code, Param: param, Message: message}}
-}
-
-// oauth reports whether errors take OAuth's form.
-func (c *call) oauth() bool { return strings.HasPrefix(c.request.URL.Path, "/oauth2/") }
-
-// oauthProblem is the body of an error of /oauth2/*: OAuth's members and ours
-// (interface §5).
-func oauthProblem(e *tollgate.Error, err error) *answer {
-	kind := invalidRequest
-	fault, ok := errors.AsType[*oauthFault](err)
-	switch {
-	case ok:
-		kind = fault.kind
-	case e.Code == tollgate.CodeTokenInvalid:
-		kind = "invalid_client"
-	case e.Code == tollgate.CodeStoreUnavailable, e.Code == tollgate.CodeHistoryLost:
-		kind = "temporarily_unavailable"
-	case problem.StatusOf(e.Code) >= 500:
-		kind = "server_error"
-	}
-	body, err := json.Marshal(struct {
-		Error       string        `json:"error"`
-		Description string        `json:"error_description"`
-		Code        tollgate.Code `json:"code"`
-		Message     string        `json:"message"`
-		Param       string        `json:"param,omitempty"`
-	}{kind, asciiOnly(e.Message), e.Code, e.Message, e.Param})
-	if err != nil {
-		panic(err)
-	}
-	return &answer{status: problem.StatusOf(e.Code), body: body}
-}
-
-// asciiOnly keeps the characters that error_description may have (RFC 6749
-// §5.2).
-func asciiOnly(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' || r == '"' || r == '\\' {
-			return '\''
-		}
-		return r
-	}, s)
-}
-
-// invalidClient has one text for every reason (interface §5): the log and the
+// invalidClient has one text for every reason (spec §5): the log and the
 // audit entry have the reason, under the request's id. Only the sandbox, where
 // there is nothing to guess, says to the client itself what is wrong.
-func (s *Server) invalidClient(cause error) *tollgate.Error {
-	e := &tollgate.Error{Code: tollgate.CodeTokenInvalid, Message: "The client could not be authenticated.", Cause: cause}
-	if !s.development {
-		return e
+func (e *Endpoints) invalidClient(cause error) *tollgate.Error {
+	refused := &tollgate.Error{Code: tollgate.CodeTokenInvalid, Message: "The client could not be authenticated.", Cause: cause}
+	if !e.Development {
+		return refused
 	}
 	reason := auth.ReasonOf(cause)
 	if errors.Is(cause, auth.ErrInvalidClient) && reason != "" {
-		e.Message += " " + s.mistake(reason)
+		refused.Message += " " + e.mistake(reason)
 	}
-	return e
+	return refused
 }
 
 // mistake says what is wrong with an assertion, what was expected and what to
 // do (RFC 7523 §3).
-func (s *Server) mistake(reason auth.Reason) string {
-	now := s.wall().UTC()
+func (e *Endpoints) mistake(reason auth.Reason) string {
+	now := e.Wall().UTC()
 	clock := fmt.Sprintf("This service's clock says %s, which is %d.", now.Format(time.RFC3339), now.Unix())
 	switch reason {
 	case auth.ReasonSize:
@@ -116,7 +49,7 @@ func (s *Server) mistake(reason auth.Reason) string {
 	case auth.ReasonSubject:
 		return "sub is not the same as iss, or client_id names another client. Set iss and sub to the client id."
 	case auth.ReasonAudience:
-		return fmt.Sprintf("aud is not %s, alone. Set aud to this issuer, neither the token endpoint's URL nor a list with others.", s.issuer.Name)
+		return fmt.Sprintf("aud is not %s, alone. Set aud to this issuer, neither the token endpoint's URL nor a list with others.", e.Issuer.Name)
 	case auth.ReasonExpiry:
 		return "exp is missing, is not a number of seconds, or lies more than 5 minutes ahead. Set it to one minute from now. " + clock
 	case auth.ReasonExpired:

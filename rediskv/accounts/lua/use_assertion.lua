@@ -1,11 +1,11 @@
--- Burns an assertion and records the token that it bought.
+-- Burns an assertion and records what it was used for.
 -- KEYS: client, grant, organization, assertion, sequences, audit
 -- ARGV: operation, client_revision, grant_version, organization_revision, burnt_lifetime,
 --   audit_head, audit_tail, audit_envelope
--- Returns: {'issued'} | {'done'} | {'replayed'} | {'stale'}
+-- Returns: {'used'} | {'done'} | {'replayed'} | {'stale'}
 local burnt = redis.call('GET', assertion)
 if burnt == operation then return {'done'} end
-if redis.call('HGET', client, 'v') ~= client_revision or redis.call('HGET', grant, 'v') ~= grant_version or
+if redis.call('HGET', client, 'v') ~= client_revision or not granted(grant, grant_version) or
    redis.call('HGET', organization, 'v') ~= organization_revision then
   return {'stale'}
 end
@@ -13,4 +13,4 @@ if burnt then return {'replayed'} end
 
 redis.call('SET', assertion, operation, 'PX', burnt_lifetime)
 append_audit(sequences, audit, audit_head, audit_tail, audit_envelope)
-return {'issued'}
+return {'used'}
