@@ -24,11 +24,15 @@ var (
 	shared = answer{"404 not_found", "200"}               // by all accounts of the organization
 	absent = answer{"404 not_found", "404 not_found"}     // it is found by what its reader may see
 	wider  = answer{"404 not_found", "403 scope_missing"} // access is changed by who has at least as much
+	// Clients have assertions, and nothing beside them.
+	asserted = answer{"400 parameter_invalid", "400 parameter_invalid"}
 )
 
 // answersOf has a row for every route.
 var answersOf = map[string]answer{
-	"POST /oauth2/token":                                                  {"400 parameter_invalid", "400 parameter_invalid"}, // its clients have assertions, and nothing beside them
+	"POST /oauth2/token":                                                  asserted,
+	"POST /oauth2/revoke":                                                 asserted,
+	"POST /oauth2/introspect":                                             asserted,
 	"GET /.well-known/jwks.json":                                          open,
 	"GET /.well-known/oauth-authorization-server":                         open,
 	"GET /v1/organizations/{organization_id}":                             shared,

@@ -48,7 +48,7 @@ func TestEveryRouteComparesTheGrant(t *testing.T) {
 // TestEveryRouteForEveryClient: whatever a client authenticates at with an assertion
 // refuses everybody else alike, and writes nothing.
 func TestEveryRouteForEveryClient(t *testing.T) {
-	s := newSuite(t, "second", "disabled client", "removed key", "revoked grant", "changed grant")
+	s := newSuite(t, append([]string{"second"}, enders...)...)
 	s.end()
 	s.configs["other_"].Organization.Status = "suspended"
 	s.apply("other_")

@@ -172,9 +172,10 @@ func (s *suite) ended() (list []identity) {
 }
 
 // enders are the clients that lose their access, by how they lose it.
-var enders = []string{"revoked grant", "changed grant", "disabled client", "removed key"}
+var enders = []string{"revoked token", "revoked grant", "changed grant", "disabled client", "removed key"}
 
-// end makes the changes that the names of enders say.
+// end makes the changes that the names of enders say, the token first: a change of the
+// configuration ends tokens of its own.
 func (s *suite) end() {
 	s.t.Helper()
 	c := s.configs[""]
@@ -184,6 +185,9 @@ func (s *suite) end() {
 	client := func(name string) *tollgate.Client {
 		return &c.Clients[slices.IndexFunc(c.Clients, func(c tollgate.Client) bool { return c.ID == s.vars["client_"+name] })]
 	}
+	form := tokenForm(s.assertion("revoked token"))
+	form.Set("token", s.bearer("revoked token", "")[0][len("Bearer "):])
+	s.want(s.send(s.request("POST", "/oauth2/revoke", form.Encode(), "Authorization", "", "Content-Type", formMedia)), 200, "")
 	grant("revoked grant").Status, grant("revoked grant").RevokedAt = "revoked", tollgate.At(s.now())
 	grant("changed grant").Scopes = grant("changed grant").Scopes[1:]
 	client("disabled client").Status = "disabled"
