@@ -151,3 +151,17 @@ func TestDamagedRevocations(t *testing.T) {
 	w.want(w.alone().own("/oauth2/introspect", "shop", token), 500, "record_damaged")
 	w.want(w.own("/oauth2/revoke", "shop", token), 500, "record_damaged")
 }
+
+// A sandbox that is a day ahead keeps what was revoked: tokens live by real time.
+func TestRevokedInASandboxThatIsAhead(t *testing.T) {
+	w := newWorld(t)
+	w.want(w.call("POST", "/v1/sandbox/clock", `{"advance":"26h"}`), 200, "")
+	clear(w.tokens)
+	first, second := w.token("all", "events:read"), w.token("all", "quotes:read")
+	used := w.assertion("shop")
+	w.want(w.form("/oauth2/revoke", ownTokenForm(used, first).Encode()), 200, "")
+	w.want(w.own("/oauth2/revoke", "shop", second), 200, "")
+	if w.active("shop", first) || w.active("shop", second) {
+		t.Error("a revoked token is active again")
+	}
+}

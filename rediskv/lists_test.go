@@ -53,7 +53,7 @@ func (f *fixture) burn(ctx context.Context, u accounts.AssertionUse) error {
 }
 
 func (f *fixture) issue(jti string) accounts.AssertionUse {
-	return accounts.AssertionUse{Caller: f.Caller, JTI: jti, Expires: f.Clock.Now().Add(time.Minute), ClientRevision: 1, OrganizationRevision: 1}
+	return accounts.AssertionUse{Caller: f.Caller, JTI: jti, Expires: f.Clock.Now().Add(time.Minute), Now: f.Clock.Now(), ClientRevision: 1, OrganizationRevision: 1}
 }
 
 // Twenty writers write while events are listed: none is skipped or repeated,

@@ -143,3 +143,22 @@ func TestDamagedRevocations(t *testing.T) {
 		must(t, raw.HSet(t.Context(), key, name, whole).Err())
 	}
 }
+
+// Assertions and tokens live by real time, however far ahead a sandbox is.
+func TestRevokedInASandboxThatIsAhead(t *testing.T) {
+	f := newFixture(t)
+	raw, _ := f.raw(t)
+	wall := f.Clock.Now().Add(-26 * time.Hour)
+	for _, token := range []string{"tok_1", "tok_2"} {
+		use := f.issue(token)
+		use.Now, use.Expires = wall, wall.Add(5*time.Minute)
+		must(t, f.RevokeToken(t.Context(), use, token, wall.Add(10*time.Minute)))
+		k := f.Space(f.Caller.Organization)
+		if kept := raw.PTTL(t.Context(), k.Assertion(f.Caller.Actor.ClientID, token)).Val(); kept < 5*time.Minute {
+			t.Errorf("the assertion may be used again after %s", kept)
+		}
+	}
+	if g, err := f.Grant(t.Context(), f.Caller.Organization, f.Caller.Actor.GrantID); err != nil || !g.Revoked["tok_1"] || !g.Revoked["tok_2"] {
+		t.Errorf("%+v, %v", g, err)
+	}
+}

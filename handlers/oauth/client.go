@@ -32,6 +32,7 @@ func (e *Endpoints) authenticate(ctx context.Context, r *Request) (by asked, err
 	if err := e.checkClock(); err != nil {
 		return by, err
 	}
+	by.now = e.Wall()
 	if by.client, err = e.client(ctx, r); err != nil {
 		if auth.ReasonOf(err) != "" {
 			err = e.invalidClient(err)

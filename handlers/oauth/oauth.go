@@ -51,13 +51,14 @@ func Caller(organization string, assertion auth.Assertion, audited tollgate.Audi
 type asked struct {
 	client       *accounts.Client
 	organization *accounts.Organization
+	now          time.Time // real time
 }
 
 // use is what the assertion of a request is used up for.
 func (r *Request) use(by asked) accounts.AssertionUse {
 	return accounts.AssertionUse{
 		Caller: Caller(r.Organization, r.Assertion, r.Audit), JTI: r.Assertion.JTI, Expires: r.Assertion.Expires,
-		ClientRevision: by.client.Revision, OrganizationRevision: by.organization.Revision,
+		ClientRevision: by.client.Revision, OrganizationRevision: by.organization.Revision, Now: by.now,
 	}
 }
 

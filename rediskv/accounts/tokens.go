@@ -21,6 +21,7 @@ type AssertionUse struct {
 	Expires              time.Time // of the assertion
 	ClientRevision       int64
 	OrganizationRevision int64
+	Now                  time.Time // real time, by which assertions and tokens live: a sandbox's is ahead
 }
 
 // UseAssertion burns the assertion and records what for in one step, the last before
@@ -43,7 +44,7 @@ func (s *Store) RevokeToken(ctx context.Context, u AssertionUse, token string, e
 	}
 	k := s.db.Space(u.Organization)
 	_, _, err = s.db.Run(ctx, scriptRevokeToken.With(revokeTokenKeys{keys, rediskv.ChangesKey(k.Partition)}, revokeTokenArgs{
-		useArgs: args, Token: token, KeptUntil: expires.Add(time.Minute).Unix(), Now: s.db.Clock().Unix(), Most: mostRevoked,
+		useArgs: args, Token: token, KeptUntil: expires.Add(time.Minute).Unix(), Now: u.Now.Unix(), Most: mostRevoked,
 		Channel: rediskv.ConfigChannel, OrganizationID: u.Organization,
 	}))
 	s.Refresh(u.Organization)
@@ -57,7 +58,7 @@ func (s *Store) use(u AssertionUse, entry string, target tollgate.AuditTarget) (
 		Assertion: k.Assertion(u.Actor.ClientID, u.JTI), Sequences: k.Sequences(), Audit: k.Audit(),
 	}
 	// Kept a little longer than it is valid, for clocks that differ.
-	lifetime := u.Expires.Sub(s.db.Clock()) + time.Minute
+	lifetime := u.Expires.Sub(u.Now) + time.Minute
 	args = useArgs{
 		Operation: s.db.NewID(""), ClientRevision: u.ClientRevision, OrganizationRevision: u.OrganizationRevision,
 		BurntLifetime: max(lifetime, time.Minute).Milliseconds(),
