@@ -66,6 +66,7 @@ var rooms = map[string]map[string][]string{
 	"handlers": {
 		"":                {"access", "auth", "connection", "egress", "input", "oauth", "problem", "rulesync", "secret", "shadow", "share"},
 		"access":          {"auth", "input"},
+		"attack":          {},
 		"auth":            {},
 		"conform":         {},
 		"docs":            {"input"},
@@ -117,7 +118,7 @@ var rooms = map[string]map[string][]string{
 }
 
 // testsOnly are packages that no program may hold.
-var testsOnly = []string{"rediskv/redistest", "rediskv/testkit", "handlers/conform", "handlers/spill", "handlers/share/fair", "cmd/edge/edgetest", "cmd/tollgate/clitest", "scripts/simulate", "scripts/simulate/ledger"}
+var testsOnly = []string{"rediskv/redistest", "rediskv/testkit", "handlers/attack", "handlers/conform", "handlers/spill", "handlers/share/fair", "cmd/edge/edgetest", "cmd/tollgate/clitest", "scripts/simulate", "scripts/simulate/ledger"}
 
 // owners are the packages that alone know a third-party module, with /... and
 // those below. Tests are held to them too.
