@@ -82,6 +82,9 @@ var rooms = map[string]map[string][]string{
 		"shadow":          {"problem", "rulesync"},
 		"share":           {},
 		"share/fair":      {"share"},
+		"tlog":            {},
+		"tlog/auditor":    {"tlog", "tlog/checkpoint"},
+		"tlog/checkpoint": {"tlog"},
 		"worker":          {"keyring", "secret", "worker/delivery", "worker/export", "worker/loop"},
 		"worker/delivery": {"egress", "secret", "worker/loop"},
 		"worker/export":   {"worker/loop"},
@@ -137,6 +140,8 @@ var owners = map[string][]string{
 	"go.opentelemetry.io/proto":              {"cmd/tollgate"}, // in its tests
 	"github.com/santhosh-tekuri/jsonschema":  {"handlers/conform"},
 	"github.com/klauspost/compress":          {"rediskv/exports"},
+	"github.com/transparency-dev/merkle":     {"handlers/tlog", "handlers/tlog/auditor"},
+	"golang.org/x/mod":                       {"handlers/tlog/checkpoint"},
 
 	"github.com/standard-webhooks/standard-webhooks": {"handlers/worker", "scripts/examples"},
 }
