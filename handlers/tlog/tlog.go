@@ -186,3 +186,43 @@ func fold(hashes []Hash) Hash {
 
 // split is the largest power of two below n, which is above 1.
 func split(n int64) int64 { return 1 << (bits.Len64(uint64(n-1)) - 1) }
+
+// Split cuts stored hashes apart; Join is the other way round. What is no whole hash at
+// the end is left out.
+func Split(stored []byte) []Hash {
+	hashes := make([]Hash, len(stored)/sha256.Size)
+	for i := range hashes {
+		copy(hashes[i][:], stored[i*sha256.Size:])
+	}
+	return hashes
+}
+
+// Join puts hashes behind one another.
+func Join(hashes []Hash) []byte {
+	stored := make([]byte, 0, len(hashes)*sha256.Size)
+	for i := range hashes {
+		stored = append(stored, hashes[i][:]...)
+	}
+	return stored
+}
+
+// IndexOf is the place of a leaf, -1 where it is none. It looks at a likely place first,
+// and then everywhere.
+func (t *Tree) IndexOf(leaf Hash, likely int64) (int64, error) {
+	if likely >= 0 && likely < t.Size {
+		if h, err := t.Leaf(likely); err != nil || h == leaf {
+			return likely, err
+		}
+	}
+	for first := int64(0); first < t.Size; first += TileWidth {
+		n := int(min(TileWidth, t.Size-first))
+		has, err := t.tile(Tile{0, first / TileWidth}, n)
+		if err != nil {
+			return -1, err
+		}
+		if i := slices.Index(has[:n], leaf); i >= 0 {
+			return first + int64(i), nil
+		}
+	}
+	return -1, nil
+}
