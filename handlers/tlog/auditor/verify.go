@@ -255,8 +255,13 @@ func (v *verifier) seam(ctx context.Context, note string) (history string, lates
 	return history, latest, nil
 }
 
-// absent names checkpoints of before whose tree is not there any more.
+// absent names checkpoints whose tree is not there.
 func (v *verifier) absent() {
+	for _, s := range v.listed {
+		if !slices.ContainsFunc(v.report.Trees, func(r TreeReport) bool { return r.HistoryID == s.HistoryID }) {
+			v.find(Checkpoint, "checkpoint number "+text(s.Number)+" of "+s.HistoryID+" is one of a tree that is not there")
+		}
+	}
 	for _, c := range v.earlier {
 		if !slices.ContainsFunc(v.report.Trees, func(r TreeReport) bool { return r.Origin == c.Origin }) {
 			v.find(Rollback, "the earlier checkpoint is one of "+c.Origin+", which is not there")
