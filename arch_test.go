@@ -103,7 +103,8 @@ var rooms = map[string]map[string][]string{
 	"cmd/tollgate": {
 		"":             {"cli", "client", "console", "dev", "explain", "keys", "provision", "rules", "server", "tracing", "webhooks"},
 		"cli":          {},
-		"client":       {"cli"},
+		"client":       {"cli", "client/proof"},
+		"client/proof": {"cli"},
 		"clitest":      {"cli"},
 		"console":      {"cli", "client", "examine", "rules", "rules/replay", "rules/source", "server"},
 		"dev":          {"cli", "client", "console", "examine", "provision", "rules", "server", "tracing", "webhooks"},

@@ -50,8 +50,8 @@ func Objects(rows []eventlog.AuditRow) []Object {
 	return list
 }
 
-// Proof proves that an entry is in the record. The members from index on are null while
-// it is not sealed.
+// Proof proves that an entry is in the record. The members from history_id on are null
+// while it is not sealed, and there are no hashes.
 type Proof struct {
 	Object    string   `json:"object"` // "audit_proof"
 	ID        string   `json:"id"`     // of the entry
@@ -61,6 +61,7 @@ type Proof struct {
 	Size      *int64   `json:"size"`   // of the tree in the checkpoint
 	Hashes    []string `json:"hashes"` // from the leaf up to the root, base64
 	Note      *string  `json:"note"`   // the checkpoint
+	Key       *string  `json:"key"`    // verifier key, as signed-note has it
 }
 
 // Prove finds an entry by its id and proves it within the last checkpoint of its tree.
@@ -72,7 +73,7 @@ func Prove(ctx context.Context, s *store.Store, c rediskv.Caller, id string) (p 
 	if err != nil {
 		return p, err
 	}
-	p = Proof{Object: "audit_proof", ID: id, Entry: audittree.Text(entry.XMessage)}
+	p = Proof{Object: "audit_proof", ID: id, Entry: audittree.Text(entry.XMessage), Hashes: []string{}}
 	trees, err := s.AuditTrees(ctx, c.Organization)
 	if err != nil {
 		return p, err
@@ -91,7 +92,8 @@ func Prove(ctx context.Context, s *store.Store, c rediskv.Caller, id string) (p 
 			return p, err
 		}
 		hashes, err := tree.Inclusion(index)
-		p.HistoryID, p.Index, p.Size, p.Note, p.Hashes = &t.HistoryID, &index, &t.Size, &t.Last.Note, base64Of(hashes)
+		p.HistoryID, p.Index, p.Size, p.Hashes = &t.HistoryID, &index, &t.Size, base64Of(hashes)
+		p.Note, p.Key = &t.Last.Note, &t.Last.Key
 		return p, err
 	}
 	return p, nil
