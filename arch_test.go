@@ -29,6 +29,7 @@ var rooms = map[string]map[string][]string{
 		"":            {"history", "peer", "record", "script"},
 		"accounts":    {"", "eventlog", "record", "rules", "script"},
 		"agenda":      {"", "script"},
+		"audittree":   {"", "record", "script", "streams"},
 		"backup":      {"", "checks", "history", "peer", "rdb", "store"},
 		"eventlog":    {"", "history", "peer", "record", "script", "streams"},
 		"checks":      {"", "accounts", "checks/look", "checks/sums", "consistency", "eventlog", "exports", "keyring", "ledger", "payments", "peer", "record", "streams", "webhooks"},
@@ -55,7 +56,7 @@ var rooms = map[string]map[string][]string{
 		"streams":     {"", "peer", "record", "script"},
 		"snapshot":    {"", "store"},
 		"testkit":     {"", "accounts", "checks", "ledger", "record", "redistest", "store"},
-		"store":       {"", "accounts", "agenda", "checks", "eventlog", "exports", "health", "instances", "keyring", "ledger", "payments", "payouts", "provision", "rules", "sandbox", "webhooks"},
+		"store":       {"", "accounts", "agenda", "audittree", "checks", "eventlog", "exports", "health", "instances", "keyring", "ledger", "payments", "payouts", "provision", "rules", "sandbox", "webhooks"},
 		"webhooks":    {"", "eventlog", "history", "ledger", "peer", "record", "script", "streams"},
 	},
 	"wasm": {
@@ -64,9 +65,10 @@ var rooms = map[string]map[string][]string{
 		"compiler": {"abi"},
 	},
 	"handlers": {
-		"":                {"access", "auth", "connection", "egress", "input", "oauth", "problem", "rulesync", "secret", "shadow", "share"},
+		"":                {"access", "audit", "auth", "connection", "egress", "input", "oauth", "problem", "rulesync", "secret", "shadow", "share"},
 		"access":          {"auth", "input"},
 		"attack":          {},
+		"audit":           {"tlog"},
 		"auth":            {},
 		"conform":         {},
 		"docs":            {"input"},
@@ -85,10 +87,15 @@ var rooms = map[string]map[string][]string{
 		"share":           {},
 		"spill":           {},
 		"share/fair":      {"share"},
-		"worker":          {"keyring", "secret", "worker/delivery", "worker/export", "worker/loop"},
+		"tlog":            {},
+		"tlog/auditor":    {"tlog", "tlog/checkpoint"},
+		"tlog/checkpoint": {"tlog"},
+		"worker":          {"keyring", "secret", "worker/delivery", "worker/export", "worker/hook", "worker/loop", "worker/sealing"},
 		"worker/delivery": {"egress", "secret", "worker/loop"},
 		"worker/export":   {"worker/loop"},
+		"worker/hook":     {},
 		"worker/loop":     {},
+		"worker/sealing":  {"audit", "keyring", "tlog", "tlog/checkpoint", "worker/hook", "worker/loop"},
 	},
 	"cmd/edge": {
 		"":         {"host"},
@@ -99,7 +106,8 @@ var rooms = map[string]map[string][]string{
 	"cmd/tollgate": {
 		"":             {"cli", "client", "console", "dev", "explain", "keys", "provision", "rules", "server", "tracing", "webhooks"},
 		"cli":          {},
-		"client":       {"cli"},
+		"client":       {"cli", "client/proof"},
+		"client/proof": {"cli"},
 		"clitest":      {"cli"},
 		"console":      {"cli", "client", "examine", "rules", "rules/replay", "rules/source", "server"},
 		"dev":          {"cli", "client", "console", "examine", "provision", "rules", "server", "tracing", "webhooks"},
@@ -140,6 +148,8 @@ var owners = map[string][]string{
 	"go.opentelemetry.io/proto":              {"cmd/tollgate"}, // in its tests
 	"github.com/santhosh-tekuri/jsonschema":  {"handlers/conform"},
 	"github.com/klauspost/compress":          {"rediskv/exports"},
+	"github.com/transparency-dev/merkle":     {"handlers/tlog", "handlers/tlog/auditor"},
+	"golang.org/x/mod":                       {"handlers/tlog/checkpoint"},
 
 	"github.com/standard-webhooks/standard-webhooks": {"handlers/worker", "scripts/examples"},
 }

@@ -8,8 +8,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
+	"tollgate/handlers/audit"
 	"tollgate/handlers/input"
 	"tollgate/handlers/share"
+	"tollgate/rediskv/audittree"
 	"tollgate/rediskv/eventlog"
 )
 
@@ -68,42 +70,12 @@ func (s *Server) listEvents(c *call) (*answer, error) {
 	return object(tollgate.List[jsontext.Value]{Object: "list", Data: events, HasMore: more, NextCursor: &cursor})
 }
 
-// auditObject is an entry of the audit record as it is listed: with the members that
-// each object has.
-type auditObject struct {
-	Object    string                  `json:"object"` // "audit_entry"
-	ID        string                  `json:"id"`
-	CreatedAt tollgate.Instant        `json:"created_at"` // the entry's time
-	Seq       int64                   `json:"seq"`
-	Time      tollgate.Instant        `json:"time"`
-	Type      string                  `json:"type"`
-	Outcome   string                  `json:"outcome"`
-	Reason    *string                 `json:"reason"`
-	Actor     tollgate.Actor          `json:"actor"`
-	Request   tollgate.AuditRequest   `json:"request"`
-	Target    tollgate.AuditTarget    `json:"target"`
-	damage    *tollgate.DamagedObject // stands in its place
-}
-
-func auditObjectOf(r eventlog.AuditRow) auditObject {
-	e := r.AuditEntry
-	if e == nil {
-		return auditObject{damage: r.Damaged}
-	}
-	o := auditObject{
-		Object: "audit_entry", ID: e.ID, CreatedAt: e.Time, Seq: e.Seq, Time: e.Time,
-		Type: e.Type, Outcome: e.Outcome, Actor: e.Actor, Request: e.Request, Target: e.Target,
-	}
-	if e.Reason != "" {
-		o.Reason = &e.Reason
-	}
-	return o
-}
-
 // auditOutcomes are what may have come of what an entry tells.
 var auditOutcomes = []string{"succeeded", "refused", "denied"}
 
 var auditParameters = []string{"type", "actor", "target", "outcome", "created_after", "created_before", "limit", "cursor"}
+
+var treeParameters = []string{"history_id", "limit", "cursor"}
 
 // listAudit lists the organization's audit record, the newest entry first. It writes
 // none itself: who follows the record would otherwise follow himself.
@@ -115,18 +87,52 @@ func (s *Server) listAudit(c *call) (*answer, error) {
 			CreatedAfter: r.Instant("created_after"), CreatedBefore: r.Instant("created_before"),
 		}
 	}
-	return listBy(s, c, "desc", read, func(after string, limit int) ([]auditObject, string, error) {
-		if len(c.grant.MerchantAccountIDs) > 0 {
-			return nil, "", auditForbidden()
+	return listBy(s, c, "desc", read, func(after string, limit int) ([]audit.Object, string, error) {
+		if err := c.coversAudit(); err != nil {
+			return nil, "", err
 		}
 		q.After, q.Limit = after, limit
 		found, next, err := c.store.AuditEntries(c.ctx, c.caller(http.StatusOK), q)
-		rows := make([]auditObject, len(found))
-		for i := range found {
-			rows[i] = auditObjectOf(found[i])
-		}
-		return rows, next, err
+		return audit.Objects(found), next, err
 	})
+}
+
+// listCheckpoints lists the signed checkpoints, the newest first; of a history that is
+// named the last one alone.
+func (s *Server) listCheckpoints(c *call) (*answer, error) {
+	history := ""
+	return listBy(s, c, "desc", func(q *input.Query) { history = q.ID("history_id") }, func(after string, limit int) ([]audittree.Checkpoint, string, error) {
+		if err := c.coversAudit(); err != nil {
+			return nil, "", err
+		}
+		if history != "" {
+			rows, err := c.store.LastCheckpoint(c.ctx, c.caller(http.StatusOK), history)
+			return rows, "", err
+		}
+		return c.store.AuditCheckpoints(c.ctx, c.caller(http.StatusOK), after, limit)
+	})
+}
+
+// listLeaves lists the tree of a history from leaf 0 on, with the entries beside it.
+func (s *Server) listLeaves(c *call) (*answer, error) {
+	history := ""
+	return listBy(s, c, "asc", func(q *input.Query) { history = q.ID("history_id") }, func(after string, limit int) ([]audittree.Leaf, string, error) {
+		if err := c.coversAudit(); err != nil {
+			return nil, "", err
+		}
+		return c.store.AuditLeaves(c.ctx, c.caller(http.StatusOK), history, after, limit)
+	})
+}
+
+func (s *Server) getAuditProof(c *call) (*answer, error) {
+	if err := c.coversAudit(); err != nil {
+		return nil, err
+	}
+	proof, err := audit.Prove(c.ctx, c.store, c.caller(http.StatusOK), c.pathID())
+	if err != nil {
+		return nil, err
+	}
+	return object(proof)
 }
 
 // getEvent reads one event of those that are kept, as it was frozen.

@@ -72,14 +72,20 @@ func (r *exportRequest) read(q *input.Query) tollgate.ExportFilter {
 func (r *exportRequest) filter(c *call) (tollgate.ExportFilter, error) {
 	f := r.selects
 	var err error
-	if r.Dataset.Kind().Whole && len(c.grant.MerchantAccountIDs) > 0 {
-		return f, auditForbidden()
+	if r.Dataset.Kind().Whole {
+		err = c.coversAudit()
 	}
-	f.Accounts, err = c.covered(f.Accounts)
+	if err == nil {
+		f.Accounts, err = c.covered(f.Accounts)
+	}
 	return f, err
 }
 
-func auditForbidden() error {
+// coversAudit refuses the audit record to a grant of some accounts.
+func (c *call) coversAudit() error {
+	if len(c.grant.MerchantAccountIDs) == 0 {
+		return nil
+	}
 	return problem.New(tollgate.CodeMerchantAccountForbidden, "The audit record is about all merchant accounts; the grant does not cover all.")
 }
 

@@ -5,8 +5,10 @@ import (
 	"net/http"
 
 	"tollgate"
+	"tollgate/handlers/audit"
 	"tollgate/handlers/input"
 	"tollgate/rediskv"
+	"tollgate/rediskv/audittree"
 	"tollgate/rediskv/ledger"
 )
 
@@ -87,8 +89,10 @@ func damageOf(row any) *tollgate.DamagedObject {
 		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
 	case *perimeterRow:
 		d.Object, d.ID, damaged = r.Object, r.ID, r.damage != nil
-	case *auditObject:
-		return r.damage
+	case *audit.Object:
+		return r.Damage
+	case *audittree.Checkpoint:
+		return r.Damaged
 	case *tollgate.ClientAnswer:
 		d.Object, d.ID, damaged = r.Object, r.ID, r.Damaged
 	case *tollgate.Grant:

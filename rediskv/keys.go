@@ -26,6 +26,7 @@ const (
 	InstancesKey  = "tollgate:instances" // set: instances of the API, living or dead
 	SecretsKey    = "tollgate:secrets"   // hash: by process which secret keys it has, JSON
 	KeyringKey    = "tollgate:keys"      // string: the keys that sign access tokens, JSON; private halves are encrypted
+	AuditKeysKey  = "tollgate:auditkeys" // string: the keys that sign checkpoints of audit records, and the issuer, JSON; the same
 )
 
 // ClientKey, a string, says to which organization a client belongs.
@@ -288,6 +289,16 @@ func (k Space) Events() string { return k.prefix + ":events" }
 
 // Audit is the stream of its audit record: b (the JSON).
 func (k Space) Audit() string { return k.prefix + ":audit" }
+
+// AuditTree, a string, is what is sealed of it, JSON; AuditCheckpoints the stream of its
+// checkpoints, b (the JSON); AuditTile a string with hashes of its tree: package audittree.
+func (k Space) AuditTree() string { return k.prefix + ":tree" }
+
+func (k Space) AuditCheckpoints() string { return k.prefix + ":tree:checkpoints" }
+
+func (k Space) AuditTile(history string, level int, index int64) string {
+	return fmt.Sprintf("%s:tree:%s:%d:%d", k.prefix, history, level, index)
+}
 
 // Moves is the list of a payment's transactions after its authorization.
 func (k Space) Moves(payment string) string { return k.prefix + ":" + payment + ":txns" }

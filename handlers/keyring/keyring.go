@@ -33,6 +33,7 @@ type Config struct {
 	Clock    func() time.Time // real time, by which tokens live
 	Log      *slog.Logger
 	External [][]byte // private JWKs that this process was given; the first signs
+	Issuer   string   // of an instance, to be recorded for the names of audit trees
 }
 
 // Keyring is the document and, in an instance, the keys that it signs and verifies
@@ -41,8 +42,9 @@ type Keyring struct {
 	Config
 	own []External // public halves of External
 
-	opened bool // this is an instance, which signs and verifies
-	looked bool // it has followed once
+	opened   bool // this is an instance, which signs and verifies
+	looked   bool // it has followed once
+	recorded bool // its issuer
 
 	mu      sync.Mutex
 	secrets stored.Secrets // as it was last said
@@ -108,7 +110,7 @@ func isDamaged(err error) bool {
 func (k *Keyring) Follow(ctx context.Context, process, text, seal string) {
 	attended := k.use(seal)
 	if k.looked && attended == nil {
-		attended = k.say(ctx, process)
+		attended = cmp.Or(k.say(ctx, process), k.recordOnce(ctx))
 	}
 	k.looked = true // the first look is a start, which waits for no more than it needs
 	found, err := k.Store.KeyringOf(text)

@@ -31,6 +31,7 @@ const (
 type Resealed struct {
 	SecretKey   string           `json:"secret_key"`   // id of the key that everybody encrypts with
 	SigningKeys int              `json:"signing_keys"` // encrypted again
+	AuditKeys   int              `json:"audit_keys"`   // that sign checkpoints, the same
 	Endpoints   int              `json:"endpoints"`    // webhook endpoints, the same
 	Looked      int              `json:"looked"`       // at endpoints
 	Unreadable  []string         `json:"unreadable"`   // opened by no key
@@ -55,6 +56,9 @@ func (k *Keyring) Reseal(ctx context.Context, progress func(Resealed)) (r Reseal
 		return r, err
 	}
 	if err := k.sealKeys(ctx, &r); err != nil {
+		return r, err
+	}
+	if err := k.sealAuditKeys(ctx, &r); err != nil {
 		return r, err
 	}
 	keys := r.Unreadable

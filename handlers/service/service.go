@@ -66,7 +66,7 @@ func New(ctx context.Context, store *store.Store, o Options) (*Service, error) {
 		return nil, err
 	}
 	o.Entropy = secret.OneAtATime(o.Entropy)
-	ring, err := keyring.New(keyring.Config{Store: store, Vault: vault, Entropy: o.Entropy, Clock: o.Clock, Log: o.Log, External: o.SigningKeys})
+	ring, err := keyring.New(keyring.Config{Store: store, Vault: vault, Entropy: o.Entropy, Clock: o.Clock, Log: o.Log, External: o.SigningKeys, Issuer: o.Issuer})
 	if err != nil {
 		return nil, fmt.Errorf("signing key: %w", err)
 	}

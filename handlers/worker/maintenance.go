@@ -48,13 +48,14 @@ func (w *Worker) runJobs(ctx context.Context, p int) (touched int, err error) {
 }
 
 // trimEvents removes the events of one partition that are old enough and
-// delivered, the entries of audit records that are old enough, and what workers left behind that are no more.
+// delivered, the entries of audit records that are old enough and sealed, and what
+// workers left behind that are no more.
 func (w *Worker) trimEvents(ctx context.Context, p int) (int, error) {
 	removed, err := w.Store.TrimEvents(ctx, p, tollgate.At(w.Wall().Add(-w.KeepEvents)))
 	if err != nil {
 		return int(removed), fmt.Errorf("trim events of partition %d: %w", p, err)
 	}
-	entries, err := w.Store.TrimAudit(ctx, p, tollgate.At(w.Wall().Add(-w.KeepAudit)))
+	entries, err := w.sealer.Trim(ctx, p, tollgate.At(w.Wall().Add(-w.KeepAudit)))
 	removed += entries
 	if err != nil {
 		return int(removed), fmt.Errorf("trim the audit record of partition %d: %w", p, err)
@@ -103,6 +104,15 @@ func (w *Worker) cutLogs(ctx context.Context, p int) (int, error) {
 	n, err := w.Store.CutLogs(ctx, p)
 	if err != nil {
 		return n, fmt.Errorf("segments of logs of partition %d: %w", p, err)
+	}
+	return n, nil
+}
+
+// sealAudit seals what is new in the audit records of one partition.
+func (w *Worker) sealAudit(ctx context.Context, p int) (int, error) {
+	n, err := w.sealer.Partition(ctx, p)
+	if err != nil {
+		return n, fmt.Errorf("sealing in partition %d: %w", p, err)
 	}
 	return n, nil
 }

@@ -1,14 +1,9 @@
 package worker
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +12,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/worker/delivery"
+	"tollgate/handlers/worker/hook"
 )
 
 // Later is the error of a payout step that has no answer yet. After is what the
@@ -38,39 +34,25 @@ const (
 
 // PayHook is the payout step as an HTTP request, which anyone can answer in any
 // language (interface §11, "payout"): POST URL with the payout's JSON, signed as
-// webhooks are, the payout's id as Idempotency-Key. The URL is the operator's,
-// so http and private addresses are allowed for it; redirects are not followed,
-// and no proxy of the environment is used.
+// webhooks are, the payout's id as Idempotency-Key. The URL is the operator's.
 type PayHook struct {
-	url    string
+	hook   *hook.Hook
 	secret []tollgate.WebhookKey
 	clock  func() time.Time // real time: receivers compare it with theirs
-	client *http.Client
-	agent  string
 }
 
 // NewPayHook checks where and with what to sign: an absolute http or https URL
 // without user info, and a secret of the form whsec_….
 func NewPayHook(address, secret string, clock func() time.Time, version string) (*PayHook, error) {
-	u, err := url.Parse(address)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
-		return nil, errors.New("the payout URL is an absolute http or https URL without user info")
+	to, err := hook.New(address, "the payout URL", version)
+	if err != nil {
+		return nil, err
 	}
 	key, err := delivery.ParseSecret(secret)
 	if err != nil {
 		return nil, fmt.Errorf("the payout secret: %w", err)
 	}
-	dialer := &net.Dialer{Timeout: 5 * time.Second}
-	return &PayHook{
-		url: u.String(), secret: []tollgate.WebhookKey{key}, clock: clock, agent: "Tollgate/" + version,
-		client: &http.Client{
-			Transport: &http.Transport{
-				DialContext: dialer.DialContext, TLSHandshakeTimeout: 5 * time.Second, MaxIdleConnsPerHost: 32,
-				IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10, DisableCompression: true,
-			},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}, nil
+	return &PayHook{hook: to, secret: []tollgate.WebhookKey{key}, clock: clock}, nil
 }
 
 // Pay is a PayFunc. Anything but a 2xx with paid or failed is a *Later.
@@ -79,22 +61,12 @@ func (h *PayHook) Pay(ctx context.Context, p tollgate.Payout) (o tollgate.Payout
 	if err != nil {
 		return o, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url, bytes.NewReader(body))
-	if err != nil {
-		return o, err
-	}
 	at := h.clock().Unix()
-	for name, value := range map[string]string{
-		"Content-Type": "application/json", "User-Agent": h.agent, "Idempotency-Key": p.ID, "webhook-id": p.ID,
+	resp, err := h.hook.Post(ctx, map[string]string{
+		"Content-Type": "application/json", "Idempotency-Key": p.ID, "webhook-id": p.ID,
 		"webhook-timestamp": strconv.FormatInt(at, 10), "webhook-signature": delivery.Signatures(h.secret, p.ID, at, body),
-	} {
-		req.Header.Set(name, value)
-	}
-	resp, err := h.client.Do(req)
+	}, body)
 	if err != nil {
-		if named, ok := errors.AsType[*url.Error](err); ok {
-			err = named.Err // without the URL, whose query may be a secret
-		}
 		return o, &Later{Cause: err}
 	}
 	defer resp.Body.Close()

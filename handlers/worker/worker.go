@@ -23,6 +23,7 @@ import (
 	"tollgate/handlers/worker/delivery"
 	"tollgate/handlers/worker/export"
 	"tollgate/handlers/worker/loop"
+	"tollgate/handlers/worker/sealing"
 	"tollgate/rediskv/agenda"
 	"tollgate/rediskv/store"
 )
@@ -52,6 +53,8 @@ type Config struct {
 	// events, which have Redis' time, and for how long things take. Clock.
 	Wall func() time.Time
 	Pay  PayFunc // the payout step; the one that moves no money
+
+	Witness string // URL that checkpoints of audit records are posted to; none
 
 	Name         string           // of this worker; something random follows it
 	Slots        int              // attempts at the same time; 1024
@@ -88,7 +91,8 @@ type (
 type Worker struct {
 	Config
 	expiry, jobs, rules, trimming, cutting *loop.Loop
-	payouts                                *loop.Loop
+	payouts, sealing                       *loop.Loop
+	sealer                                 *sealing.Sealer
 	dispatch                               *delivery.Dispatch
 	exports                                *export.Maker
 	agenda                                 *loop.Agenda
@@ -118,7 +122,13 @@ func New(c Config) (*Worker, error) {
 	if w.keyring, err = keyring.New(keyring.Config{Store: c.Store, Vault: c.Vault, Entropy: c.Entropy, Clock: c.Wall, Log: c.Log}); err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
-	w.build(c.Name + "-" + hex.EncodeToString(tail))
+	var witness *sealing.Witness
+	if c.Witness != "" {
+		if witness, err = sealing.NewWitness(c.Witness, c.Version, c.Log, c.Observer.Witnessed); err != nil {
+			return nil, err
+		}
+	}
+	w.build(c.Name+"-"+hex.EncodeToString(tail), witness)
 	return w, nil
 }
 
@@ -126,7 +136,7 @@ func New(c Config) (*Worker, error) {
 const jobs = "jobs"
 
 // build makes the parts; consumer is who the worker is among others.
-func (w *Worker) build(consumer string) {
+func (w *Worker) build(consumer string, witness *sealing.Witness) {
 	w.consumer = consumer
 	common := loop.Common{Store: w.Store, Clock: w.Clock, Wall: w.Wall, Log: w.Log, Observer: w.Observer, Interval: w.Interval, Consumer: consumer}
 	w.agenda = loop.NewAgenda(common)
@@ -141,6 +151,8 @@ func (w *Worker) build(consumer string) {
 	w.jobs, w.rules = every(jobs, w.runJobs, agenda.Jobs), every("rules", w.activateRules, agenda.Activations)
 	w.trimming = every("trim", w.trimEvents)
 	w.cutting = loop.New(loop.Config{Common: common, Name: "segments", Every: cutInterval, Busy: cutPause, Concurrency: w.Concurrency, PageSize: w.PageSize, Do: w.cutLogs})
+	w.sealer = sealing.New(sealing.Config{Common: common, Keyring: w.keyring, Witness: witness})
+	w.sealing = loop.New(loop.Config{Common: common, Name: "audit", Every: sealing.Every, Concurrency: w.Concurrency, PageSize: w.PageSize, Clocked: true, Do: w.sealAudit})
 	w.dispatch = delivery.New(delivery.Config{
 		Common: common, Agenda: w.agenda, Vault: w.Vault, Random: w.random,
 		Slots: w.Slots, Lease: w.Lease, Grace: w.Grace, Backoff: w.Backoff, DisableAfter: w.DisableAfter, Tracer: w.Tracer,
@@ -199,6 +211,8 @@ func (w *Worker) Run(ctx context.Context) {
 	parts.Go(func() { w.rules.Run(ctx) })
 	parts.Go(func() { w.trimming.Run(ctx) })
 	parts.Go(func() { w.cutting.Run(ctx) })
+	parts.Go(func() { w.sealing.Run(ctx) })
+	parts.Go(func() { w.sealer.Witness.Run(ctx) })
 	parts.Go(func() { w.watchProgress(ctx, start) })
 	parts.Go(func() { w.dispatch.Run(ctx) })
 	parts.Go(func() { w.exports.Run(ctx) })

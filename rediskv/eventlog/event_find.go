@@ -30,18 +30,10 @@ const (
 func (s *Store) Event(ctx context.Context, c rediskv.Caller, id string, accounts []string) (_ jsontext.Value, err error) {
 	k := s.db.Space(c.Organization)
 	defer s.db.CheckGrant(ctx, c, k)(&err)
-	made, ok := tollgate.IDTime(id)
-	if !ok || !strings.HasPrefix(id, tollgate.PrefixEvent) {
+	if !strings.HasPrefix(id, tollgate.PrefixEvent) {
 		return nil, tollgate.NotFound()
 	}
-	at := tollgate.At(made)
-	found, err := s.findEvent(ctx, c, k, id, Position{Milli: uint64(max(0, at.Add(-near)))}, near)
-	if err == nil && found == nil {
-		var from Position
-		if from, err = s.bisectEvents(ctx, k, at.Add(-rediskv.Skew)); err == nil {
-			found, err = s.findEvent(ctx, c, k, id, from, rediskv.Skew)
-		}
-	}
+	found, err := s.find(ctx, c, k.Events(), func(m redis.XMessage) string { return rediskv.Text(m, "i") }, id)
 	switch {
 	case err != nil:
 		return nil, err
@@ -54,26 +46,75 @@ func (s *Store) Event(ctx context.Context, c rediskv.Caller, id string, accounts
 	return jsontext.Value(rediskv.Text(*found, "b")), nil
 }
 
-// findEvent goes through the log from a place on until it finds the event, or
-// events that were made later than it by more than apart.
-func (s *Store) findEvent(ctx context.Context, c rediskv.Caller, k rediskv.Space, id string, from Position, apart time.Duration) (found *redis.XMessage, err error) {
+// AuditEntry is an entry of the audit record, and its number; 0 where that cannot be
+// read.
+type AuditEntry struct {
+	redis.XMessage
+	Number int64
+}
+
+// AuditEntry finds one entry of the audit record by its id, as Event does.
+func (s *Store) AuditEntry(ctx context.Context, c rediskv.Caller, id string) (entry AuditEntry, err error) {
+	k := s.db.Space(c.Organization)
+	defer s.db.CheckGrant(ctx, c, k)(&err)
+	found, err := s.find(ctx, c, k.Audit(), auditID, id)
+	if err == nil && found == nil {
+		err = tollgate.NotFound()
+	}
+	if err != nil {
+		return entry, err
+	}
+	entry.XMessage = *found
+	if e, err := AuditEntryOf(k, *found); err == nil {
+		entry.Number = e.Seq
+	}
+	return entry, nil
+}
+
+// auditID is the id in an entry of the audit record, which begins with it.
+func auditID(m redis.XMessage) string {
+	rest, _ := strings.CutPrefix(rediskv.Text(m, "b"), `{"id":"`)
+	id, _, _ := strings.Cut(rest, `"`)
+	return id
+}
+
+// find finds the entry of a log with an id, nil where there is none.
+func (s *Store) find(ctx context.Context, c rediskv.Caller, log string, idOf func(redis.XMessage) string, id string) (*redis.XMessage, error) {
+	made, ok := tollgate.IDTime(id)
+	if !ok {
+		return nil, tollgate.NotFound()
+	}
+	at := tollgate.At(made)
+	found, err := s.findFrom(ctx, c, log, idOf, id, Position{Milli: uint64(max(0, at.Add(-near)))}, near)
+	if err == nil && found == nil {
+		var from Position
+		if from, err = s.bisect(ctx, log, idOf, at.Add(-rediskv.Skew)); err == nil {
+			found, err = s.findFrom(ctx, c, log, idOf, id, from, rediskv.Skew)
+		}
+	}
+	return found, err
+}
+
+// findFrom goes through a log from a place on until it finds the entry, or
+// entries that were made later than it by more than apart.
+func (s *Store) findFrom(ctx context.Context, c rediskv.Caller, log string, idOf func(redis.XMessage) string, id string, from Position, apart time.Duration) (found *redis.XMessage, err error) {
 	made, _ := tollgate.IDTime(id)
 	start := from.Stream()
 	for looked := 0; looked < findLimit; {
 		var batch []redis.XMessage
 		if err := c.InTurn(ctx, func() (err error) {
-			batch, err = streams.Range(ctx, s.db, k.Events(), start, "+", rediskv.ScanPage)
+			batch, err = streams.Range(ctx, s.db, log, start, "+", rediskv.ScanPage)
 			return err
 		}); err != nil || len(batch) == 0 {
 			return nil, err
 		}
 		for i := range batch {
-			if rediskv.Text(batch[i], "i") == id {
+			if idOf(batch[i]) == id {
 				return &batch[i], nil
 			}
 		}
 		last := batch[len(batch)-1]
-		if at, ok := tollgate.IDTime(rediskv.Text(last, "i")); len(batch) < rediskv.ScanPage || (ok && at.Sub(made) > apart) {
+		if at, ok := tollgate.IDTime(idOf(last)); len(batch) < rediskv.ScanPage || (ok && at.Sub(made) > apart) {
 			return nil, nil
 		}
 		start = Place(last.ID).after()
@@ -82,15 +123,15 @@ func (s *Store) findEvent(ctx context.Context, c rediskv.Caller, k rediskv.Space
 	return nil, nil
 }
 
-// bisectEvents is a place in the log before every event that was made at a
+// bisect is a place in a log before every entry that was made at a
 // moment or later. Ids grow along the log, but for the differences between the
 // clocks of instances.
-func (s *Store) bisectEvents(ctx context.Context, k rediskv.Space, at tollgate.Instant) (from Position, err error) {
-	first, err := streams.Range(ctx, s.db, k.Events(), "-", "+", 1)
+func (s *Store) bisect(ctx context.Context, log string, idOf func(redis.XMessage) string, at tollgate.Instant) (from Position, err error) {
+	first, err := streams.Range(ctx, s.db, log, "-", "+", 1)
 	if err != nil || len(first) == 0 {
 		return from, err
 	}
-	last, err := streams.RevRange(ctx, s.db, k.Events(), "+", "-", 1)
+	last, err := streams.RevRange(ctx, s.db, log, "+", "-", 1)
 	if err != nil || len(last) == 0 {
 		return from, err
 	}
@@ -98,18 +139,18 @@ func (s *Store) bisectEvents(ctx context.Context, k rediskv.Space, at tollgate.I
 	// Everything before low was made before the moment.
 	for low < high {
 		middle := low + (high-low)/2
-		next, err := streams.Range(ctx, s.db, k.Events(), Position{Milli: middle}.Stream(), "+", 1)
+		next, err := streams.Range(ctx, s.db, log, Position{Milli: middle}.Stream(), "+", 1)
 		if err != nil {
 			return from, err
 		}
 		if len(next) == 1 {
-			if made, ok := tollgate.IDTime(rediskv.Text(next[0], "i")); ok && tollgate.At(made) < at {
+			if made, ok := tollgate.IDTime(idOf(next[0])); ok && tollgate.At(made) < at {
 				low = Place(next[0].ID).Milli + 1
 				continue
 			}
 		}
 		high = middle
 	}
-	// Of the millisecond before it that is known of the first event only.
+	// Of the millisecond before it that is known of the first entry only.
 	return Position{Milli: low - min(low, 1)}, nil
 }

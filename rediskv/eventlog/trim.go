@@ -67,18 +67,10 @@ func (s *Store) trimOrganization(ctx context.Context, k rediskv.Space, until tol
 	return removed, s.trimDeliveries(ctx, k, endpoints)
 }
 
-// TrimAudit removes entries of the audit record of a partition's organizations
-// that are older than keep.
-func (s *Store) TrimAudit(ctx context.Context, partition int, keep tollgate.Instant) (removed int64, err error) {
-	orgs, err := s.organizationsOf(ctx, partition)
-	for _, org := range orgs {
-		n, failed := streams.Trim(ctx, s.db, "trim_audit", s.db.Space(org).Audit(), keep)
-		removed += n
-		if failed != nil {
-			return removed, failed
-		}
-	}
-	return removed, err
+// TrimAudit removes entries of an organization's audit record that are older than keep.
+// Whoever calls it has made sure that they are sealed.
+func (s *Store) TrimAudit(ctx context.Context, org string, keep tollgate.Instant) (removed int64, err error) {
+	return streams.Trim(ctx, s.db, "trim_audit", s.db.Space(org).Audit(), keep)
 }
 
 // CutLogs moves what is older in the logs of a partition's organizations into segments,

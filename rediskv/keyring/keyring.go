@@ -1,6 +1,6 @@
-// Package keyring keeps the document with the keys that sign access tokens. It is one
-// for the whole deployment, outside every partition: a change replaces all of it, or
-// nothing.
+// Package keyring keeps two documents: the keys that sign access tokens, and those that
+// sign checkpoints of audit records. Each is one for the whole deployment, outside every
+// partition: a change replaces all of it, or nothing.
 package keyring
 
 import (
@@ -41,17 +41,30 @@ func (s *Store) Keyring(ctx context.Context) (Keyring, error) {
 	if s.db.IsOffline() {
 		return s.KeyringOf(s.KeptKeyring())
 	}
-	var text string
-	err := s.db.Timed(ctx, "read_keyring", func(ctx context.Context) (err error) {
-		if text, err = s.db.Redis.Get(ctx, rediskv.KeyringKey).Result(); errors.Is(err, redis.Nil) {
-			return nil
-		}
-		return err
-	})
+	text, err := s.read(ctx, rediskv.KeyringKey)
 	if err != nil {
 		return Keyring{}, err
 	}
 	return s.KeyringOf(text)
+}
+
+// AuditKeys is Keyring for the keys that sign checkpoints.
+func (s *Store) AuditKeys(ctx context.Context) (Keyring, error) {
+	text, err := s.read(ctx, rediskv.AuditKeysKey)
+	if err != nil {
+		return Keyring{}, err
+	}
+	return parse(rediskv.AuditKeysKey, text)
+}
+
+func (s *Store) read(ctx context.Context, key string) (text string, err error) {
+	err = s.db.Timed(ctx, "read_keyring", func(ctx context.Context) (err error) {
+		if text, err = s.db.Redis.Get(ctx, key).Result(); errors.Is(err, redis.Nil) {
+			return nil
+		}
+		return err
+	})
+	return text, err
 }
 
 // FirstKeyring is Keyring for a process that has just opened the Store, which costs
@@ -72,14 +85,17 @@ func (s *Store) KeyringOf(text string) (Keyring, error) {
 	return found, err
 }
 
-// Parse opens the text of a document. Its error is damage.
-func Parse(text string) (Keyring, error) {
+// Parse opens the text of the document with the keys that sign access tokens. Its error
+// is damage.
+func Parse(text string) (Keyring, error) { return parse(rediskv.KeyringKey, text) }
+
+func parse(key, text string) (Keyring, error) {
 	if text == "" {
 		return Keyring{}, nil
 	}
-	document, err := record.Opened(rediskv.KeyringKey, text)
+	document, err := record.Opened(key, text)
 	if err != nil {
-		return Keyring{text: text}, tollgate.Damage("keyring", rediskv.KeyringKey, err)
+		return Keyring{text: text}, tollgate.Damage("keyring", key, err)
 	}
 	return Keyring{JSON: document, text: text}, nil
 }
@@ -88,8 +104,17 @@ func Parse(text string) (Keyring, error) {
 // it is the id of the change. rediskv.ErrConflict: somebody else has been faster, and
 // nothing is changed.
 func (s *Store) ReplaceKeyring(ctx context.Context, change string, before Keyring, document string) error {
-	after := record.EnvelopedJSON(rediskv.KeyringKey, document)
-	_, _, err := s.db.Run(ctx, scriptReplaceKeyring.With(keyringKeys{rediskv.KeyringKey}, keyringArgs{change, before.text, after}))
+	return s.replace(ctx, rediskv.KeyringKey, change, before, document)
+}
+
+// ReplaceAuditKeys is ReplaceKeyring for the keys that sign checkpoints.
+func (s *Store) ReplaceAuditKeys(ctx context.Context, change string, before Keyring, document string) error {
+	return s.replace(ctx, rediskv.AuditKeysKey, change, before, document)
+}
+
+func (s *Store) replace(ctx context.Context, key, change string, before Keyring, document string) error {
+	after := record.EnvelopedJSON(key, document)
+	_, _, err := s.db.Run(ctx, scriptReplaceKeyring.With(keyringKeys{key}, keyringArgs{change, before.text, after}))
 	return err
 }
 

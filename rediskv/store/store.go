@@ -7,6 +7,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
 	"tollgate/rediskv/agenda"
+	"tollgate/rediskv/audittree"
 	"tollgate/rediskv/checks"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/exports"
@@ -26,6 +27,7 @@ import (
 type (
 	accountsRoom  = accounts.Store
 	agendaRoom    = agenda.Store
+	audittreeRoom = audittree.Store
 	checksRoom    = checks.Store
 	eventlogRoom  = eventlog.Store
 	exportsRoom   = exports.Store
@@ -46,6 +48,7 @@ type Store struct {
 	*rediskv.DB
 	*accountsRoom
 	*agendaRoom
+	*audittreeRoom
 	*checksRoom
 	*eventlogRoom
 	*exportsRoom
@@ -98,6 +101,7 @@ func (s *Store) Near(ctx context.Context, org string, least int64) *Store {
 func on(db *rediskv.DB) *Store {
 	s := &Store{DB: db}
 	s.agendaRoom = agenda.New(db)
+	s.audittreeRoom = audittree.New(db)
 	s.eventlogRoom = eventlog.New(db)
 	s.instancesRoom = instances.New(db)
 	s.keyringRoom = keyring.New(db)

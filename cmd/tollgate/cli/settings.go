@@ -136,6 +136,10 @@ var Settings = []setting{
 		Meaning: "how long entries of the audit record are kept; 9600h are 400 days",
 	},
 	{
+		Flag: "witness-url", Commands: []string{"work", "dev"},
+		Meaning: "where each checkpoint of an audit record is posted to, http or https: the signed note as text; none: nobody is told",
+	},
+	{
 		Flag: "check-rate", Default: strconv.Itoa(worker.DefaultCheckRate), Commands: []string{"work"},
 		Meaning: "how many objects a second each of these processes reads back and compares with all that they belong to; 0 for none",
 	},

@@ -17,6 +17,7 @@ import (
 
 	"tollgate"
 	"tollgate/cmd/tollgate/cli"
+	"tollgate/cmd/tollgate/client/proof"
 )
 
 var auditFlags = cli.QueryFlags{
@@ -31,15 +32,18 @@ var auditFlags = cli.QueryFlags{
 func auditCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "audit",
-		Short: "Read who did what, and what came of it",
+		Short: "Read who did what, and verify that nobody changed that",
 		Long: `Read the organization's audit record: each change, each read of what is
 confidential, and each refusal of a known client. It takes the scope audit:read
-and a grant of all accounts.`,
+and a grant of all accounts. 'tollgate work' seals each entry within a minute;
+'verify' finds out whether one was changed or removed since.`,
 		Example: `  tollgate audit search --target $PAYMENT
   tollgate audit search --outcome denied --created-after 2026-11-21T00:00:00Z
-  tollgate audit tail --follow`,
+  tollgate audit tail --follow
+  tollgate audit verify`,
 	}
 	c.AddCommand(auditSearchCommand(a), auditTailCommand(a))
+	c.AddCommand(proof.Commands(a)...)
 	return c
 }
 

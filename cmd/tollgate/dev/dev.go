@@ -30,7 +30,7 @@ import (
 )
 
 // devOptions are the flags of dev. Of the TOLLGATE_ variables it reads those of
-// the payout hook and of traces alone: a shell that has sourced an earlier sandbox
+// the payout hook, the witness and traces alone: a shell that has sourced an earlier sandbox
 // must not lead to another one.
 type devOptions struct {
 	addr, redis, writeEnv, metricsAddr string
@@ -38,6 +38,7 @@ type devOptions struct {
 	quiet                              bool
 	lasting                            bool // redis keeps an append-only file
 	pay                                worker.PayFunc
+	witness                            string // where checkpoints are posted to; empty: nowhere
 	traces                             string // a collector's address; empty: nothing is traced
 }
 
@@ -58,9 +59,10 @@ it stops. On a Redis of yours it is the same organization again the next time.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c := a.Config(cmd)
 			pay, err := server.PayHook(a, c)
-			o.pay, o.traces = pay, c.Text("traces-url")
+			witness, failed := server.Witness(c)
+			o.pay, o.witness, o.traces = pay, witness, c.Text("traces-url")
 			c.Check("traces-url", tracing.Check(o.traces))
-			if err := errors.Join(err, c.Err()); err != nil {
+			if err := errors.Join(err, failed, c.Err()); err != nil {
 				return err
 			}
 			return dev(cmd.Context(), a, o)
@@ -175,7 +177,7 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 	}
 	w, err := worker.New(worker.Config{
 		Store: store, Clock: clock.Now, Wall: a.Clock, Entropy: a.Entropy, Vault: s.Vault, Log: log, Observer: metrics.Worker(), Tracer: traces.Worker(),
-		Pay: o.pay, Grace: 2 * time.Second, Development: true, Version: cli.VersionText(),
+		Pay: o.pay, Witness: o.witness, Grace: 2 * time.Second, Development: true, Version: cli.VersionText(),
 	})
 	if err != nil {
 		return err

@@ -79,6 +79,8 @@ func TestMetrics(t *testing.T) {
 	w.ExportEnded("done")
 	w.Checked(8)
 	w.CheckFound("index")
+	w.AuditBehind(7, 61*time.Second)
+	w.Witnessed(true)
 	page := httptest.NewRecorder()
 	o.Handler().ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
 	for _, line := range []string{
@@ -111,6 +113,9 @@ func TestMetrics(t *testing.T) {
 		`tollgate_worker_export_rows_total 5`,
 		`tollgate_worker_exports_total{outcome="done"} 1`,
 		`tollgate_worker_exports_total{outcome="left"} 0`,
+		`tollgate_audit_unsealed_seconds{partition="7"} 61`,
+		`tollgate_audit_witness_total{outcome="failed"} 1`,
+		`tollgate_audit_witness_total{outcome="succeeded"} 0`,
 		`tollgate_check_objects_total 8`,
 		`tollgate_check_findings_total{kind="index"} 1`,
 		`tollgate_check_findings_total{kind="payable"} 0`,

@@ -11,6 +11,7 @@ import (
 	"tollgate/cmd/tollgate/cli"
 	"tollgate/handlers/service"
 	"tollgate/handlers/worker"
+	"tollgate/handlers/worker/hook"
 	"tollgate/rediskv"
 	"tollgate/rediskv/health"
 	"tollgate/rediskv/store"
@@ -60,9 +61,13 @@ func work(ctx context.Context, a *cli.App, c *cli.Config) error {
 	if err != nil {
 		return err
 	}
+	witness, err := Witness(c)
+	if err != nil {
+		return err
+	}
 	o.metrics.WatchRedis(store)
 	w, err := worker.New(worker.Config{
-		Pay: pay, Store: store, Clock: a.Clock, Entropy: a.Entropy, Vault: vault, Log: o.log, Observer: o.metrics.Worker(), Tracer: o.tracing.Worker(),
+		Pay: pay, Witness: witness, Store: store, Clock: a.Clock, Entropy: a.Entropy, Vault: vault, Log: o.log, Observer: o.metrics.Worker(), Tracer: o.tracing.Worker(),
 		Grace: o.grace, Development: a.Loopback, Version: cli.VersionText(), KeepAudit: keepAudit, CheckRate: checkRate,
 	})
 	if err != nil {
@@ -110,6 +115,18 @@ func PayHook(a *cli.App, c *cli.Config) (worker.PayFunc, error) {
 		return nil, cli.UsageError(err)
 	}
 	return hook.Pay, nil
+}
+
+// Witness is the URL that checkpoints of audit records are posted to; empty without one.
+func Witness(c *cli.Config) (string, error) {
+	address := c.Text("witness-url")
+	if address == "" {
+		return "", nil
+	}
+	if _, err := hook.New(address, "the witness URL", ""); err != nil {
+		return "", cli.UsageError(err)
+	}
+	return address, nil
 }
 
 // workHandler is the worker's own port.

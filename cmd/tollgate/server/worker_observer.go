@@ -18,7 +18,8 @@ type workerObserver struct {
 	rounds, attemptTime                                             *prometheus.HistogramVec
 	events, expired, rows, checked                                  prometheus.Counter
 	attempting, exporting                                           prometheus.Gauge
-	waiting, oldest                                                 *prometheus.GaugeVec
+	waiting, oldest, unsealed                                       *prometheus.GaugeVec
+	witnessed                                                       *prometheus.CounterVec
 }
 
 // Worker registers the metrics of the process's worker.
@@ -43,15 +44,18 @@ func (o *Observers) Worker() *workerObserver {
 		rows:      m.counter("tollgate_worker_export_rows_total", "Rows that exports have looked at."),
 		exports:   m.counters("tollgate_worker_exports_total", "Exports by how work on them ended: done, or left (canceled, or for another worker).", "outcome"),
 
-		checked:  m.counter("tollgate_check_objects_total", "Objects that were read back and compared."),
+		checked:   m.counter("tollgate_check_objects_total", "Objects that were read back and compared."),
+		unsealed:  m.gauges("tollgate_audit_unsealed_seconds", "How long the oldest entry of an audit record that could not be sealed has waited, by partition; 0 when all are sealed.", "partition"),
+		witnessed: m.counters("tollgate_audit_witness_total", "Attempts to post a checkpoint of an audit record to the witness, by outcome: succeeded or failed.", "outcome"),
+
 		findings: m.counters("tollgate_check_findings_total", "What was found that does not agree with the rest, by kind; each walk counts it again.", "kind"),
 	}
 	for _, kind := range consistency.FindingKinds {
 		w.findings.WithLabelValues(string(kind))
 	}
 	for vec, values := range map[*prometheus.CounterVec][]string{ // present from the start
-		w.failed: {"clock", "jobs", "payouts", "rules", "segments", "trim"}, w.skipped: {"clock", "payouts", "rules", "trim", "deliveries"}, w.attempts: {"succeeded", "retrying", "failed"}, w.disabled: {"gone", "failing"},
-		w.payouts: {"created", "paid", "failed", "later"}, w.exports: {"done", "left"},
+		w.failed: {"audit", "clock", "jobs", "payouts", "rules", "segments", "trim"}, w.skipped: {"audit", "clock", "payouts", "rules", "trim", "deliveries"}, w.attempts: {"succeeded", "retrying", "failed"}, w.disabled: {"gone", "failing"},
+		w.payouts: {"created", "paid", "failed", "later"}, w.exports: {"done", "left"}, w.witnessed: {"succeeded", "failed"},
 	} {
 		for _, value := range values {
 			vec.WithLabelValues(value)
@@ -99,3 +103,15 @@ func (w *workerObserver) CheckFound(kind string) { w.findings.WithLabelValues(ki
 func (w *workerObserver) Exporting(change int)       { w.exporting.Add(float64(change)) }
 func (w *workerObserver) ExportRows(count int)       { w.rows.Add(float64(count)) }
 func (w *workerObserver) ExportEnded(outcome string) { w.exports.WithLabelValues(outcome).Inc() }
+
+func (w *workerObserver) AuditBehind(partition int, oldest time.Duration) {
+	w.unsealed.WithLabelValues(strconv.Itoa(partition)).Set(oldest.Seconds())
+}
+
+func (w *workerObserver) Witnessed(failed bool) {
+	outcome := "succeeded"
+	if failed {
+		outcome = "failed"
+	}
+	w.witnessed.WithLabelValues(outcome).Inc()
+}

@@ -27,6 +27,11 @@ type Observer interface {
 
 	Checked(objects int)
 	CheckFound(kind string) // one of consistency.FindingKinds
+
+	// AuditBehind: for how long the oldest entry of a partition's audit records that
+	// could not be sealed has waited.
+	AuditBehind(partition int, oldest time.Duration)
+	Witnessed(failed bool) // the witness was told of a checkpoint
 }
 
 // Unobserved is an Observer that keeps nothing.
@@ -46,3 +51,6 @@ func (Unobserved) ExportRows(int)                    {}
 func (Unobserved) ExportEnded(string)                {}
 func (Unobserved) Checked(int)                       {}
 func (Unobserved) CheckFound(string)                 {}
+
+func (Unobserved) AuditBehind(int, time.Duration) {}
+func (Unobserved) Witnessed(bool)                 {}
