@@ -101,6 +101,7 @@ func (w *world) operations() []*operation {
 		{"after", "latest", []string{"LATEST", "now", "latest,latest", "0-0", "evt_1", "latest&cursor=AAAA", "latest&order=desc"}},
 		{"wait", "0", []string{"-1", "21", "1.5", "1s", "99999999999999999999"}},
 	}, page)
+	tree := slices.Concat([]queryParameter{{"history_id", "his_01kjpwd6m0nv1xhp2dgay8fxjd", []string{"a-b", "%22"}}}, page[1:])
 	quote := []member{
 		{"merchant_account_id", quotedJSON(w.vars["eur"]), identifier, false},
 		{"amount", `"10.00"`, amount, true},
@@ -170,6 +171,9 @@ func (w *world) operations() []*operation {
 			{"created_after", "2026-03-02T09:00:00Z", times},
 			{"created_before", "2026-03-02T09:00:00Z", times},
 		}, page[1:])},
+		{id: "listAuditCheckpoints", method: "GET", path: "/v1/audit/checkpoints", query: tree},
+		{id: "listAuditLeaves", method: "GET", path: "/v1/audit/leaves", query: tree},
+		{id: "readAuditProof", method: "GET", path: "/v1/audit/proofs/", pathID: w.anEntry()},
 		{id: "readEvent", method: "GET", path: "/v1/events/", pathID: w.anEvent()},
 		{id: "readClock", method: "GET", path: "/v1/sandbox/clock"},
 		{id: "moveClock", method: "POST", path: "/v1/sandbox/clock", media: jsonMedia, body: []member{{"to", `"2026-03-02T10:00:00Z"`, instant, false}}},
@@ -203,9 +207,14 @@ func (w *world) operations() []*operation {
 const payAtOnce = `{"merchant_account_id":%q,"amount":"10.00","currency":"EUR","payee":"shop.example","capture_method":"automatic"}`
 
 // anEvent is the id of an event of the log.
-func (w *world) anEvent() string {
+func (w *world) anEvent() string { return w.first("/v1/events?limit=1") }
+
+func (w *world) anEntry() string { return w.first("/v1/audit?limit=1") }
+
+// first is the id of the first object of a list.
+func (w *world) first(path string) string {
 	w.t.Helper()
-	data, _ := w.want(w.call("GET", "/v1/events?limit=1", ""), 200, "").body["data"].([]any)
+	data, _ := w.want(w.call("GET", path, ""), 200, "").body["data"].([]any)
 	event, _ := data[0].(map[string]any)
 	id, _ := event["id"].(string)
 	return id

@@ -43,7 +43,7 @@ func (s *Store) AuditLeaves(ctx context.Context, c rediskv.Caller, history, afte
 	t, last := trees.Of(history), "+"
 	switch {
 	case t == nil && history != "":
-		return nil, "", tollgate.NotFound()
+		return nil, "", nil
 	case t == nil:
 		t = &Tree{After: Beginning}
 	case t != trees.Last():

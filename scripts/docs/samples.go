@@ -59,7 +59,10 @@ var samples = []sample{
 	{"readTicket", "", get("/v1/tickets/tkt_${PAYMENT#pay_}"), 200, ""},
 	{"listEvents", "", keepFirst("EVENT", "evt", get("/v1/events?limit=10")), 200, ""},
 	{"readEvent", "", get("/v1/events/$EVENT"), 200, ""},
-	{"listAuditEntries", "", get("/v1/audit?target=$PAYMENT&limit=10"), 200, ""},
+	{"listAuditEntries", "", keepFirst("ENTRY", "aud", get("/v1/audit?target=$PAYMENT&limit=10")), 200, ""},
+	{"listAuditCheckpoints", "# The worker seals entries within a minute.\nuntil " + get("/v1/audit/checkpoints") + " | grep -q '\"note\"'; do sleep 1; done", get("/v1/audit/checkpoints?limit=1"), 200, ""},
+	{"listAuditLeaves", "", get("/v1/audit/leaves?limit=10"), 200, ""},
+	{"readAuditProof", "", get("/v1/audit/proofs/$ENTRY"), 200, ""},
 	{"previewCutoff", "", post("/v1/cutoffs/preview", "", `{"merchant_account_id": "'$TOLLGATE_MERCHANT_ACCOUNT'", "proposed": {"cutoff_time": "23:00"}}`), 200, ""},
 	{"listPayouts", "# A week passes, and the worker makes the payout.\n" + post("/v1/sandbox/clock", "", `{"advance": "168h"}`) + "\n" +
 		"until " + keepFirst("PAYOUT", "po", get("/v1/payouts")) + "; [ \"$PAYOUT\" ]; do sleep 1; done", get("/v1/payouts?limit=10"), 200, ""},
