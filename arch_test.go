@@ -26,8 +26,8 @@ var layers = map[string]int{".": 0, "rediskv": 1, "wasm": 1, "handlers": 2, "cmd
 // of rediskv stands on its core, and every command on cli.
 var rooms = map[string]map[string][]string{
 	"rediskv": {
-		"":            {"history", "peer", "record", "script"},
-		"accounts":    {"", "eventlog", "record", "rules", "script"},
+		"":            {"gcra", "history", "peer", "record", "script"},
+		"accounts":    {"", "eventlog", "gcra", "record", "rules", "script"},
 		"agenda":      {"", "script"},
 		"backup":      {"", "checks", "history", "peer", "rdb", "store"},
 		"eventlog":    {"", "history", "peer", "record", "script", "streams"},
@@ -36,6 +36,7 @@ var rooms = map[string]map[string][]string{
 		"checks/sums": {"", "exports", "record", "webhooks"},
 		"consistency": {},
 		"exports":     {"", "eventlog", "ledger", "payments", "record", "script", "streams"},
+		"gcra":        {},
 		"hashes":      {""},
 		"health":      {"", "peer", "script"},
 		"history":     {"peer", "record", "script"},

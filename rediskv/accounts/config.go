@@ -13,6 +13,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/gcra"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/rules"
 	"tollgate/rediskv/script"
@@ -40,6 +41,7 @@ func (a *Account) Active() bool { return a.active && a.Status == tollgate.Status
 type Grant struct {
 	tollgate.Grant
 	Revision int64
+	Limits   gcra.Limits // its own, and those of its client where it has none
 }
 
 // Organization is an organization with the ids of its accounts.
@@ -134,8 +136,18 @@ func (s *Store) Grant(ctx context.Context, org, id string) (*Grant, error) {
 		}
 		s.db.Note(ctx, k.Object(id), f)
 		g := &Grant{Revision: f.Int("v")}
-		return g, s.db.DamagedAt(ctx, k.Object(id), f.Document(&g.Grant))
+		err = f.Document(&g.Grant)
+		g.Limits = limitsOf(g)
+		return g, s.db.DamagedAt(ctx, k.Object(id), err)
 	})
+}
+
+// limitsOf reads the rate limits that an operator has set. What another release has
+// written, and this one cannot read, sets none.
+func limitsOf(g *Grant) gcra.Limits {
+	of, _ := gcra.Parse(g.ClientRateLimits)
+	own, _ := gcra.Parse(g.RateLimits)
+	return own.Over(of)
 }
 
 // DoubtGrant says whether a grant, as it is cached, came from the replica, which may
@@ -210,10 +222,13 @@ func (s *Store) Watch(ctx context.Context) {
 	}, rediskv.ConfigChannel, rediskv.EventsChannel)
 }
 
-type readResourceKeys struct{ Grant, Resource, Sequences, Audit, Mark string }
+type readResourceKeys struct {
+	rediskv.GrantKeys
+	Resource, Sequences, Audit, Mark string
+}
 
 type readResourceArgs struct {
-	GrantVersion string
+	rediskv.GrantArgs
 	rediskv.AuditArgs
 }
 
@@ -234,14 +249,14 @@ func (s *Store) ReadResource(ctx context.Context, c rediskv.Caller, kind, id str
 	if kind == "organization" {
 		key = k.Organization()
 	}
-	grant, version := c.Grant(k)
+	grant, granted := c.Grant(k)
 	entry, err := s.db.Entry(c, kind+".read", "succeeded", "", kind, id)
 	if err != nil {
 		return nil, 0, err
 	}
 	_, rest, err := s.db.RunAnew(ctx, scriptReadResource.With(
-		readResourceKeys{Grant: grant, Resource: key, Sequences: k.Sequences(), Audit: k.Audit(), Mark: k.Mark(s.db.NewID(""))},
-		readResourceArgs{version, entry},
+		readResourceKeys{GrantKeys: grant, Resource: key, Sequences: k.Sequences(), Audit: k.Audit(), Mark: k.Mark(s.db.NewID(""))},
+		readResourceArgs{granted, entry},
 	))
 	if err != nil {
 		return nil, 0, err

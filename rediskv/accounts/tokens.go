@@ -6,6 +6,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/gcra"
 	"tollgate/rediskv/script"
 )
 
@@ -29,21 +30,23 @@ func (s *Store) IssueToken(ctx context.Context, t TokenIssue) error {
 	}
 	// Kept a little longer than it is valid, for clocks that differ.
 	lifetime := t.AssertionExpires.Sub(s.db.Clock()) + time.Minute
+	rate, limit := t.Counted(k)
 	_, _, err = s.db.Run(ctx, scriptIssueToken.With(issueTokenKeys{
 		Client: k.Object(t.Actor.ClientID), Grant: k.Object(t.Actor.GrantID), Organization: k.Organization(),
-		Assertion: k.Assertion(t.Actor.ClientID, t.JTI), Sequences: k.Sequences(), Audit: k.Audit(),
+		Rate: rate, Assertion: k.Assertion(t.Actor.ClientID, t.JTI), Sequences: k.Sequences(), Audit: k.Audit(),
 	}, issueTokenArgs{
 		Operation: s.db.NewID(""), ClientRevision: t.ClientRevision, GrantVersion: t.GrantVersion, OrganizationRevision: t.OrganizationRevision,
-		BurntLifetime: max(lifetime, time.Minute).Milliseconds(), AuditArgs: entry,
+		BurntLifetime: max(lifetime, time.Minute).Milliseconds(), RateLimit: limit, AuditArgs: entry,
 	}))
 	return err
 }
 
-type issueTokenKeys struct{ Client, Grant, Organization, Assertion, Sequences, Audit string }
+type issueTokenKeys struct{ Client, Grant, Organization, Rate, Assertion, Sequences, Audit string }
 
 type issueTokenArgs struct {
 	Operation                                                         string
 	ClientRevision, GrantVersion, OrganizationRevision, BurntLifetime int64
+	RateLimit                                                         gcra.Argument
 	rediskv.AuditArgs
 }
 
