@@ -65,7 +65,7 @@ var rooms = map[string]map[string][]string{
 		"compiler": {"abi"},
 	},
 	"handlers": {
-		"":                {"access", "auth", "connection", "egress", "input", "problem", "rulesync", "secret", "shadow", "share"},
+		"":                {"access", "auth", "connection", "egress", "input", "problem", "rate", "rulesync", "secret", "shadow", "share"},
 		"access":          {"auth", "input"},
 		"auth":            {},
 		"conform":         {},
@@ -77,6 +77,7 @@ var rooms = map[string]map[string][]string{
 		"keyring":         {"auth", "secret"},
 		"mcp":             {"", "auth"},
 		"problem":         {},
+		"rate":            {},
 		"rulesync":        {"problem", "share"},
 		"secret":          {},
 		"service":         {"", "keyring", "secret"},

@@ -23,10 +23,12 @@ import (
 	"tollgate/handlers/connection"
 	"tollgate/handlers/input"
 	"tollgate/handlers/problem"
+	"tollgate/handlers/rate"
 	"tollgate/handlers/rulesync"
 	"tollgate/handlers/secret"
 	"tollgate/handlers/shadow"
 	"tollgate/handlers/share"
+	"tollgate/rediskv/gcra"
 	"tollgate/rediskv/instances"
 	"tollgate/rediskv/store"
 	"tollgate/wasm"
@@ -85,6 +87,9 @@ type Config struct {
 	Examine wasm.Examiner
 
 	Transport Transport
+	// RateLimits are those of clients and grants that have none of their own; what they
+	// do not set is as usual (package rate).
+	RateLimits gcra.Limits
 }
 
 // Transport is how requests reach a server.
@@ -118,6 +123,7 @@ type Server struct {
 	shadows  *shadow.Comparer
 	shares   *share.Instance
 	capacity capacity
+	rates    *rate.Limiter
 	metadata document
 	aliases  []string
 	aliased  map[string]document // the metadata, by host
@@ -144,7 +150,7 @@ func New(c Config) (*Server, error) {
 		issuer: &auth.Issuer{Keys: c.Keys, Name: c.IssuerURL},
 		vault:  c.Vault, entropy: c.Entropy, development: c.Development,
 		shares: share.NewInstance(c.Store.Lanes()), examine: c.Examine, observer: c.Observer, tracer: c.Tracer,
-		transport: c.Transport,
+		transport: c.Transport, rates: rate.New(c.RateLimits, c.Wall),
 	}
 	s.maxStaleness = max(0, cmp.Or(c.MaxStaleness, defaultMaxStaleness))
 	if s.log == nil {

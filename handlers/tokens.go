@@ -87,6 +87,9 @@ func (s *Server) issueToken(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.guard(c); err != nil {
+		return nil, err
+	}
 	return fresh(s, c, func() (*answer, error) { return s.tryIssue(c, form) })
 }
 
@@ -103,6 +106,9 @@ func (s *Server) tryIssue(c *call, form tokenForm) (*answer, error) {
 	now := s.wall()
 	grant, scopes, err := s.granted(c, client, form)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.limitToken(c, grant); err != nil {
 		return nil, err
 	}
 	org, err := s.store.Organization(c.ctx, client.OrganizationID)
@@ -129,6 +135,7 @@ func (s *Server) tryIssue(c *call, form tokenForm) (*answer, error) {
 		return nil, err
 	}
 	caller := tokenCaller(c, assertion, http.StatusOK)
+	caller.Rate = c.rate
 	caller.GrantVersion, caller.Actor.GrantID = grant.Revision, grant.ID
 	err = s.store.IssueToken(c.ctx, accounts.TokenIssue{
 		Caller: caller, JTI: assertion.JTI, AssertionExpires: assertion.Expires,
@@ -189,7 +196,9 @@ func (s *Server) authenticate(c *call, form tokenForm) (*accounts.Client, auth.A
 		return nil, auth.Assertion{}, err
 	}
 	assertion, err := auth.VerifyAssertion(form.assertion, keys, id, s.issuer.Name, s.wall(), s.aliases...)
-	if assertion.ClientID != "" { // it is the client's own, whatever it says
+	if assertion.ClientID == "" {
+		s.forged(c.request, err)
+	} else { // it is the client's own, whatever it says
 		c.assertion, c.client, c.org = assertion, client.ID, client.OrganizationID
 	}
 	if client.ID == "" { // nobody, if Redis has what it had

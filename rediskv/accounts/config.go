@@ -41,7 +41,8 @@ func (a *Account) Active() bool { return a.active && a.Status == tollgate.Status
 type Grant struct {
 	tollgate.Grant
 	Revision int64
-	Limits   gcra.Limits // its own, and those of its client where it has none
+	Own      gcra.Limits // that are set for it alone
+	Limits   gcra.Limits // these, and those of its client
 }
 
 // Organization is an organization with the ids of its accounts.
@@ -137,17 +138,17 @@ func (s *Store) Grant(ctx context.Context, org, id string) (*Grant, error) {
 		s.db.Note(ctx, k.Object(id), f)
 		g := &Grant{Revision: f.Int("v")}
 		err = f.Document(&g.Grant)
-		g.Limits = limitsOf(g)
+		g.readLimits()
 		return g, s.db.DamagedAt(ctx, k.Object(id), err)
 	})
 }
 
-// limitsOf reads the rate limits that an operator has set. What another release has
+// readLimits reads the rate limits that an operator has set. What another release has
 // written, and this one cannot read, sets none.
-func limitsOf(g *Grant) gcra.Limits {
+func (g *Grant) readLimits() {
 	of, _ := gcra.Parse(g.ClientRateLimits)
-	own, _ := gcra.Parse(g.RateLimits)
-	return own.Over(of)
+	g.Own, _ = gcra.Parse(g.RateLimits)
+	g.Limits = g.Own.Over(of)
 }
 
 // DoubtGrant says whether a grant, as it is cached, came from the replica, which may
