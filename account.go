@@ -93,6 +93,11 @@ type Grant struct {
 	ExpiresAt Instant `json:"expires_at"`
 	RevokedAt Instant `json:"revoked_at"`
 
+	// Rate limits that an operator has set, such as "writes=10/s" (package gcra): the
+	// grant's own, and its client's, which hold where it has none.
+	RateLimits       string `json:"rate_limits,omitzero"`
+	ClientRateLimits string `json:"client_rate_limits,omitzero"`
+
 	// Damaged: it is stored and cannot be read; only Object and ID count.
 	Damaged bool `json:"-"`
 }
@@ -106,6 +111,7 @@ type Client struct {
 	Status         string   `json:"status"`    // active or disabled
 	Keys           []string `json:"keys"`      // public JWKs, one JSON text each
 	GrantIDs       []string `json:"grant_ids"` // the client's grants, in the order of the provisioning file
+	RateLimits     string   `json:"rate_limits,omitzero"`
 }
 
 // StatusActive is the status in which organizations, accounts, clients and

@@ -26,8 +26,8 @@ var layers = map[string]int{".": 0, "rediskv": 1, "wasm": 1, "handlers": 2, "cmd
 // of rediskv stands on its core, and every command on cli.
 var rooms = map[string]map[string][]string{
 	"rediskv": {
-		"":            {"history", "peer", "record", "script"},
-		"accounts":    {"", "eventlog", "record", "rules", "script"},
+		"":            {"gcra", "history", "peer", "record", "script"},
+		"accounts":    {"", "eventlog", "gcra", "record", "rules", "script"},
 		"agenda":      {"", "script"},
 		"audittree":   {"", "record", "script", "streams"},
 		"backup":      {"", "checks", "history", "peer", "rdb", "store"},
@@ -37,6 +37,7 @@ var rooms = map[string]map[string][]string{
 		"checks/sums": {"", "exports", "record", "webhooks"},
 		"consistency": {},
 		"exports":     {"", "eventlog", "ledger", "payments", "record", "script", "streams"},
+		"gcra":        {},
 		"hashes":      {""},
 		"health":      {"", "peer", "script"},
 		"history":     {"peer", "record", "script"},
@@ -65,7 +66,7 @@ var rooms = map[string]map[string][]string{
 		"compiler": {"abi"},
 	},
 	"handlers": {
-		"":                {"access", "audit", "auth", "connection", "egress", "input", "oauth", "problem", "rulesync", "secret", "shadow", "share"},
+		"":                {"access", "audit", "auth", "connection", "egress", "input", "oauth", "problem", "rate", "rulesync", "secret", "shadow", "share"},
 		"access":          {"auth", "input"},
 		"attack":          {},
 		"audit":           {"tlog"},
@@ -80,6 +81,7 @@ var rooms = map[string]map[string][]string{
 		"mcp":             {"", "auth"},
 		"oauth":           {"auth", "input", "problem"},
 		"problem":         {},
+		"rate":            {},
 		"rulesync":        {"problem", "share"},
 		"secret":          {},
 		"service":         {"", "keyring", "secret"},

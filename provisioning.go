@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -259,6 +260,11 @@ func differences(old map[string]jsontext.Value, doc jsontext.Value) (names []str
 	_ = json.Unmarshal(doc, &now) // it has just been written
 	for name, value := range now {
 		if string(old[name]) != string(value) {
+			names = append(names, name)
+		}
+	}
+	for name := range old {
+		if now[name] == nil && strings.HasSuffix(name, "rate_limits") { // which are left out where there are none
 			names = append(names, name)
 		}
 	}

@@ -44,7 +44,31 @@ func (p *provisioner) completeGrants() {
 		}
 		grants = append(grants, g)
 	}
+	for _, c := range p.want.Clients { // its grants have its rate limits
+		old, _ := stored[Client](p, "client", c.ID)
+		for _, id := range old.GrantIDs {
+			if p.rateLimits(c.ID) == old.RateLimits {
+				break
+			}
+			g, found := stored[Grant](p, "grant", id)
+			named := slices.ContainsFunc(grants, func(g Grant) bool { return g.ID == id })
+			if found.Revision > 0 && !named && g.ClientID == c.ID {
+				grants = append(grants, g)
+			}
+		}
+	}
 	p.want.Grants = grants
+}
+
+// rateLimits are those of a client, once the file's is written.
+func (p *provisioner) rateLimits(client string) string {
+	for _, c := range p.want.Clients {
+		if c.ID == client && (c.Name != "" || len(c.Keys) > 0) {
+			return c.RateLimits
+		}
+	}
+	old, _ := stored[Client](p, "client", client)
+	return old.RateLimits
 }
 
 // clients are the file's, and those stored ones that it gives a grant.
@@ -83,7 +107,7 @@ func (p *provisioner) client(c Client) {
 	if c.CreatedAt = old.CreatedAt; found.Revision == 0 {
 		c.CreatedAt = p.origin.At
 	}
-	c.GrantIDs = grantsOf(c, old, p.want.Grants)
+	c.GrantIDs, c.RateLimits = grantsOf(c, old, p.want.Grants), p.rateLimits(c.ID)
 	removed := func(key string) bool { return !slices.Contains(c.Keys, key) }
 	if found.Revision > 0 && (c.Status != old.Status || slices.ContainsFunc(old.Keys, removed)) {
 		p.Ending = append(p.Ending, Ending{Kind: "client", ID: c.ID, GrantIDs: slices.Concat(old.GrantIDs, c.GrantIDs)})
@@ -109,7 +133,7 @@ func grantsOf(c, old Client, grants []Grant) (ids []string) {
 }
 
 func (p *provisioner) grant(g Grant) {
-	g.Object, g.OrganizationID = "grant", p.Organization
+	g.Object, g.OrganizationID, g.ClientRateLimits = "grant", p.Organization, p.rateLimits(g.ClientID)
 	p.within = "grant " + g.ID
 	old, found := stored[Grant](p, "grant", g.ID)
 	for _, id := range g.MerchantAccountIDs {

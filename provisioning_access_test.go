@@ -24,6 +24,7 @@ func TestProvisionEndsTokens(t *testing.T) {
 			}
 		}
 	}
+	var kept []tollgate.Grant
 	for _, step := range []struct {
 		name   string
 		change func()
@@ -40,6 +41,13 @@ func TestProvisionEndsTokens(t *testing.T) {
 		{"a suspended organization", func() { want.Organization.Status = "suspended" }, "grt_1 grt_2 grt_3", "org_1 3"},
 		{"a closed one", func() { want.Organization.Status = "closed" }, "grt_1 grt_2 grt_3", "org_1 3"},
 		{"an open one", func() { want.Organization.Status = "active" }, "grt_1 grt_2 grt_3", "org_1 3"},
+		{"a client's rate limits", func() { first.RateLimits = "writes=1/s" }, "grt_1 grt_2", "cli_1 0, grt_1 1, grt_2 1"},
+		{"a grant's rate limits", func() { want.Grants[1].RateLimits = "writes=2/s" }, "grt_2", "grt_2 1"},
+		{"a client's rate limits, in a file without its grants", func() {
+			kept = want.Grants
+			want.Grants, first.RateLimits = nil, ""
+		}, "grt_1 grt_2", "cli_1 0, grt_1 1, grt_2 1"},
+		{"the same again", func() { want.Grants = kept }, "", ""},
 		{"both", func() { want.Organization.Status, want.Clients[1].Status = "closed", "disabled" }, "grt_1 grt_2 grt_3", "org_1 3, cli_2 1"},
 		{"a grant of its own", func() { want.Grants[0].Scopes = nil }, "grt_1", "grt_1 1"},
 		{"a grant and its client", func() {

@@ -16,8 +16,13 @@ import (
 // authorize finds out who asks: a genuine token (RFC 9068 §4), a grant that is
 // in force in the version that the token names, and the route's scope.
 func (s *Server) authorize(c *call) error {
+	if err := s.guard(c); err != nil && !s.knows(c.request) {
+		return err
+	}
+	c.rate, c.silent = nil, false
 	token, refused := s.Bearer(c.request.Header)
 	if refused != nil {
+		s.forged(c.request, refused)
 		return refused
 	}
 	// From here on the client is known, and what it is refused is audited.
@@ -31,7 +36,7 @@ func (s *Server) authorize(c *call) error {
 	if !token.Scopes.Has(c.row.Scope) {
 		return problem.New(tollgate.CodeScopeMissing, fmt.Sprintf("This needs the scope %s, which the access token does not have.", c.row.Scope))
 	}
-	return nil
+	return s.limit(c)
 }
 
 // Bearer reads the access token of a request that comes through a Door, and verifies
@@ -47,6 +52,12 @@ func (s *Server) Bearer(h http.Header) (*auth.Token, *tollgate.Error) {
 		return nil, oauth.Refused(refused)
 	}
 	return token, nil
+}
+
+// knows reports whether the token of a request was verified before.
+func (s *Server) knows(req *http.Request) bool {
+	text, missing := oauth.Bearer(req.Header["Authorization"])
+	return missing == nil && s.verifier.Knows(text)
 }
 
 // checkGrant compares the token with the grant as it is cached; scripts

@@ -21,6 +21,7 @@ import (
 
 	"tollgate/handlers"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/rate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/store"
@@ -61,7 +62,8 @@ func startBench(b *testing.B, redisURL string) *benched {
 	check(err)
 	s, err := handlers.New(handlers.Config{
 		Store: store, Rules: rules, Keys: keys, IssuerURL: issuer, Clock: time.Now, Vault: newVault(b), Entropy: rand.Reader, Examine: wasm.Examine,
-		Log: slog.New(slog.NewJSONHandler(io.Discard, nil)),
+		RateLimits: rate.Unlimited,
+		Log:        slog.New(slog.NewJSONHandler(io.Discard, nil)),
 	})
 	check(err)
 	server := httptest.NewUnstartedServer(s.Handler())

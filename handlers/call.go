@@ -18,6 +18,7 @@ import (
 	"tollgate/handlers/input"
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/gcra"
 	"tollgate/rediskv/store"
 )
 
@@ -42,6 +43,7 @@ type call struct {
 	body  []byte
 	idem  string // the Idempotency-Key as it counts, or empty
 	token *auth.Token
+	rate  *gcra.Count // the limit that it counts in; nil: none
 	grant *accounts.Grant
 	// assertion is that of a token request, once its signature was found to be
 	// the client's.
@@ -55,6 +57,7 @@ type call struct {
 	revision  int64                // what was written or repeated is in this one, and in later ones
 	turn      turn                 // at what makes Redis look at much; nil: it need not wait
 	leave     func()               // what it uses until its answer is sent
+	silent    bool                 // it was refused so that Redis hears nothing of it
 }
 
 // WriteHeader notes the status.
@@ -95,7 +98,7 @@ func (c *call) pathIDs() string {
 
 // caller is who asks, for the store; status is what success will answer.
 func (c *call) caller(status int) rediskv.Caller {
-	caller := rediskv.Caller{Organization: c.org, Request: c.audited(status), Turn: c.turn, Revision: &c.revision, Trace: c.caused}
+	caller := rediskv.Caller{Organization: c.org, Request: c.audited(status), Turn: c.turn, Rate: c.rate, Revision: &c.revision, Trace: c.caused}
 	if c.token != nil {
 		caller.GrantVersion, caller.Token = c.token.GrantVersion, c.token.ID
 		caller.Actor = tollgate.Actor{ClientID: c.token.ClientID, GrantID: c.token.GrantID, KeyID: c.token.KeyID}

@@ -95,6 +95,7 @@ func (s *Server) createGrant(c *call, r access.GrantRequest) (*answer, error) {
 		return nil, tollgate.Invalid("scopes", "scopes has at least one scope.")
 	}
 	g := r.Of(s.store.NewID(tollgate.PrefixGrant))
+	g.RateLimits = c.grant.Limits.String() // nobody gets more by it
 	accounts := r.Accounts
 	if r.Default != nil {
 		accounts = append(slices.Clone(accounts), *r.Default)

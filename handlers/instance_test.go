@@ -19,6 +19,7 @@ import (
 	"tollgate"
 	"tollgate/handlers"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/rate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/store"
@@ -94,6 +95,7 @@ func startWith(t *testing.T, o rediskv.Options) *instance {
 			return time.Now()
 		},
 		Vault: newVault(t), Entropy: rand.Reader, Examine: wasm.Examine, Log: slog.New(slog.NewJSONHandler(i.log, nil)), Observer: i.observed,
+		RateLimits: rate.Unlimited,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -23,8 +23,12 @@ const countTimeout = 500 * time.Millisecond
 // recordRefusal leaves one trace of every refused request: an entry in the
 // audit record of a client that is known, one more in the count of the reason
 // and minute for everybody else (interface §5). It is best effort: with Redis
-// down the answer is the same, and the log has it.
-func (s *Server) recordRefusal(c *call, e *tollgate.Error, err error) {
+// down the answer is the same, and the log has it. A client that is refused too often
+// gets the error that it returns instead; nil: the same answer.
+func (s *Server) recordRefusal(c *call, e *tollgate.Error, err error) *tollgate.Error {
+	if c.silent {
+		return nil
+	}
 	reason := string(cmp.Or(auth.ReasonOf(err), auth.Reason(e.Code)))
 	if fault, ok := errors.AsType[*oauth.Fault](err); ok {
 		reason = fault.Kind
@@ -44,16 +48,31 @@ func (s *Server) recordRefusal(c *call, e *tollgate.Error, err error) {
 		entry.Type, entry.Target = oauth.Entry(c.request.URL.Path), tollgate.AuditTarget{Type: "client", ID: c.assertion.ClientID}
 	default:
 		s.countRefusal(c.ctx, c.id, reason)
-		return
+		return nil
+	}
+	if e.Code == tollgate.CodeRateLimited {
+		s.rates.Refused(c.rate)
+	}
+	caller.Rate = s.countRefused(c, e)
+	if err := s.rates.Refuse(caller.Rate); err != nil {
+		return s.refusedTooOften(c, e, caller.Rate)
 	}
 	if c.org != "" { // whoever is refused without end does not write without end beside the others
 		if done, err := s.shares.Refusals.Turn(c.ctx, c.org, c.client); err == nil {
 			defer done()
 		}
 	}
-	if err := s.store.Audit(c.ctx, caller, entry); err != nil {
+	switch err := s.store.Audit(c.ctx, caller, entry); {
+	case err != nil && problem.From(err).Code == tollgate.CodeRateLimited:
+		s.rates.Refused(caller.Rate)
+		return s.refusedTooOften(c, e, caller.Rate)
+	case err != nil:
 		s.log.Error("audit entry not written", "request_id", c.id, "code", e.Code, "error", err)
 	}
+	if c.rate == nil || !c.rate.Asked() {
+		c.rate = caller.Rate
+	}
+	return nil
 }
 
 // refusedTarget is the last object that the path names, else what the request

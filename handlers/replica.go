@@ -38,6 +38,9 @@ func (s *Server) carryOut(c *call) (*answer, error) {
 	if near == nil {
 		return c.row.do(s, c)
 	}
+	if err := s.countedHere(c); err != nil {
+		return nil, err
+	}
 	c.store, c.servedBy = near, servedByReplica
 	a, err := c.row.do(s, c)
 	if err == nil || !doubtful(err) {

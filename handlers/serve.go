@@ -219,6 +219,7 @@ func stored(r rediskv.Result) *answer {
 // no cache but the client's own, and by that only where it can ask whether it
 // still holds.
 func (s *Server) write(c *call, a *answer) {
+	c.rateHeaders()
 	if a.file != nil {
 		s.sendFile(c, a.file)
 		return
@@ -265,11 +266,15 @@ func (s *Server) fail(c *call, err error) {
 		s.log.Info("request refused", "request_id", c.id, "code", e.Code, "error", err)
 	}
 	if status < 500 {
-		s.recordRefusal(c, e, err)
+		if limited := s.recordRefusal(c, e, err); limited != nil {
+			e, err = limited, limited
+		}
 	}
 	h := c.Header()
 	switch e.Code {
-	case tollgate.CodeStoreUnavailable, tollgate.CodeCapacityReached, tollgate.CodeHistoryLost, tollgate.CodeRateLimited, tollgate.CodeShareExhausted:
+	case tollgate.CodeRateLimited:
+		h.Set("Retry-After", c.retryAfter())
+	case tollgate.CodeStoreUnavailable, tollgate.CodeCapacityReached, tollgate.CodeHistoryLost, tollgate.CodeShareExhausted:
 		h.Set("Retry-After", "1")
 	case tollgate.CodeTokenMissing, tollgate.CodeTokenInvalid, tollgate.CodeTokenExpired, tollgate.CodeScopeMissing:
 		if !c.isOAuth() && !(e.Code == tollgate.CodeScopeMissing && c.token.Scopes.Has(c.row.Scope)) { // what it lacks is no scope of the route

@@ -24,10 +24,12 @@ import (
 	"tollgate/handlers/input"
 	"tollgate/handlers/oauth"
 	"tollgate/handlers/problem"
+	"tollgate/handlers/rate"
 	"tollgate/handlers/rulesync"
 	"tollgate/handlers/secret"
 	"tollgate/handlers/shadow"
 	"tollgate/handlers/share"
+	"tollgate/rediskv/gcra"
 	"tollgate/rediskv/instances"
 	"tollgate/rediskv/store"
 	"tollgate/wasm"
@@ -86,6 +88,9 @@ type Config struct {
 	Examine wasm.Examiner
 
 	Transport Transport
+	// RateLimits are those of clients and grants that have none of their own; what they
+	// do not set is as usual (package rate).
+	RateLimits gcra.Limits
 }
 
 // Transport is how requests reach a server.
@@ -119,6 +124,7 @@ type Server struct {
 	shadows  *shadow.Comparer
 	shares   *share.Instance
 	capacity capacity
+	rates    *rate.Limiter
 	metadata document
 	aliased  map[string]document // the metadata, by host
 
@@ -143,7 +149,7 @@ func New(c Config) (*Server, error) {
 		store: c.Store, rules: c.Rules, keys: c.Keys, clock: c.Clock, wall: c.Wall, advance: c.Advance, log: c.Log,
 		vault: c.Vault, entropy: c.Entropy, development: c.Development,
 		shares: share.NewInstance(c.Store.Lanes()), examine: c.Examine, observer: c.Observer, tracer: c.Tracer,
-		transport: c.Transport,
+		transport: c.Transport, rates: rate.New(c.RateLimits, c.Wall),
 	}
 	s.maxStaleness = max(0, cmp.Or(c.MaxStaleness, defaultMaxStaleness))
 	if s.log == nil {

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"tollgate/handlers/oauth"
+	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/gcra"
 )
 
 // isOAuth reports whether requests and errors take OAuth's form.
@@ -31,10 +33,17 @@ func (s *Server) asked(c *call, needs string, do func(context.Context, *oauth.Re
 	if err != nil {
 		return nil, err
 	}
+	if err := s.guard(c); err != nil {
+		return nil, err
+	}
 	r := &oauth.Request{Form: form, Audit: c.audited(http.StatusOK)}
+	r.Limit = func(grant *accounts.Grant) (*gcra.Count, error) { return s.limitOAuth(c, r.ClientID, grant) }
 	return fresh(s, c, func() (*answer, error) {
 		v, err := do(c.ctx, r)
 		c.assertion, c.client, c.org = r.Assertion, r.ClientID, r.Organization
+		if r.ClientID == "" {
+			s.forged(c.request, err)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ import (
 	"tollgate/handlers"
 	"tollgate/handlers/auth"
 	"tollgate/handlers/conform"
+	"tollgate/handlers/rate"
 	"tollgate/handlers/spill"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
@@ -156,7 +157,7 @@ func (w *world) serveWith(changes ...func(*handlers.Config)) {
 func (w *world) config() handlers.Config {
 	return handlers.Config{
 		Store: w.store, Rules: w.rules, Keys: w.keys, IssuerURL: issuer, Clock: w.service, Wall: w.now, Vault: newVault(w.t), Entropy: rand.Reader, Examine: wasm.Examine,
-		Log: slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Advance: w.sandbox, Observer: w.observed,
+		Log: slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Advance: w.sandbox, Observer: w.observed, RateLimits: rate.Unlimited,
 	}
 }
 

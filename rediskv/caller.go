@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tollgate"
+	"tollgate/rediskv/gcra"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
 )
@@ -31,6 +32,8 @@ type Caller struct {
 	Token        string // its id; empty: none is compared with those that are revoked
 	Actor        tollgate.Actor
 	Request      tollgate.AuditRequest
+	// Rate is counted by the first script that the request runs; nil: none counts it.
+	Rate *gcra.Count
 	// Turn waits until the caller may have Redis look at much, which it does for
 	// one at a time: a listing takes one turn per batch, so that others come
 	// between. done ends it. nil: it need not wait.
@@ -95,41 +98,42 @@ func (s *DB) TimedInTurn(ctx context.Context, c Caller, operation string, do fun
 
 // Grant is the key of the caller's grant and the version it must have, with the token
 // behind it; the service's own clock has no grant, and none is compared.
-func (c Caller) Grant(k Space) (key, version string) {
+func (c Caller) Grant(k Space) (keys GrantKeys, args GrantArgs) {
+	keys.Rate, args.RateLimit = c.Counted(k)
 	if c.Actor.GrantID == "" {
-		return k.Sequences(), ""
+		keys.Grant = k.Sequences()
+		return keys, args
 	}
-	version = strconv.FormatInt(c.GrantVersion, 10)
+	keys.Grant, args.GrantVersion = k.Object(c.Actor.GrantID), strconv.FormatInt(c.GrantVersion, 10)
 	if c.Token != "" {
-		version += " " + c.Token
+		args.GrantVersion += " " + c.Token
 	}
-	return k.Object(c.Actor.GrantID), version
+	return keys, args
+}
+
+// Counted is where the request is counted. A script that counts nothing does not look there.
+func (c Caller) Counted(k Space) (key string, limit gcra.Argument) {
+	if limit = c.Rate.Ask(); !limit.Counts() {
+		return k.Sequences(), limit
+	}
+	return k.Rate(limit.Bucket()), limit
 }
 
 // CheckGrant compares the grant's version beside reads that are no script: it is on
 // its way while they are. What it returns waits for the answer, and a grant that is
 // no longer the caller's is then the error, whatever was read.
 func (s *DB) CheckGrant(ctx context.Context, c Caller, k Space) (checked func(err *error)) {
-	key, version := c.Grant(k)
-	if version == "" {
+	keys, args := c.Grant(k)
+	if args.GrantVersion == "" {
 		return func(*error) {}
 	}
 	return Beside(func() error {
-		return s.Timed(ctx, "check_grant", func(ctx context.Context) error {
-			names := []string{"v", record.Revoked, record.Copied(record.Revoked)}
-			found, err := s.Redis.HMGet(ctx, key, names...).Result()
-			if err != nil {
-				return err
-			}
-			f := record.FieldsIn(found, names...)
-			revoked, damage := record.RevokedIn(f)
-			if wanted, token, _ := strings.Cut(version, " "); damage != nil || f["v"] != wanted || revoked[token] {
-				return grantChanged()
-			}
-			return nil
-		})
+		_, _, err := s.Run(ctx, scriptCheckGrant.With(keys, args))
+		return err
 	})
 }
+
+var scriptCheckGrant = script.NewRead[GrantKeys, GrantArgs](lua, "check_grant")
 
 // Entry makes an audit entry of what the caller did.
 func (s *DB) Entry(c Caller, kind, outcome, reason, targetType, targetID string) (a AuditArgs, err error) {
@@ -145,9 +149,14 @@ func (s *DB) Entry(c Caller, kind, outcome, reason, targetType, targetID string)
 	return a, err
 }
 
-type appendAuditKeys struct{ Sequences, Audit, Mark string }
+type appendAuditKeys struct{ Sequences, Audit, Rate, Mark string }
 
-var scriptAppendAudit = script.New[appendAuditKeys, AuditArgs](lua, "append_audit")
+type appendAuditArgs struct {
+	RateLimit gcra.Argument
+	AuditArgs
+}
+
+var scriptAppendAudit = script.New[appendAuditKeys, appendAuditArgs](lua, "append_audit")
 
 // Audit records what a caller was refused; entry's id, time, actor and request
 // are filled in.
@@ -157,20 +166,9 @@ func (s *DB) Audit(ctx context.Context, c Caller, e tollgate.AuditEntry) error {
 	if err != nil {
 		return err
 	}
-	_, _, err = s.RunAnew(ctx, scriptAppendAudit.With(appendAuditKeys{k.Sequences(), k.Audit(), k.Mark(s.NewID(""))}, entry))
+	rate, limit := c.Counted(k)
+	_, _, err = s.RunAnew(ctx, scriptAppendAudit.With(appendAuditKeys{k.Sequences(), k.Audit(), rate, k.Mark(s.NewID(""))}, appendAuditArgs{limit, entry}))
 	return err
-}
-
-// CountRefusal counts a stranger's failure per reason and minute, so that
-// nobody without a token can make the record grow. Counts are kept 30 days.
-func (s *DB) CountRefusal(ctx context.Context, reason string) error {
-	key := deniedKey(s.Clock().UTC().Format("2006-01-02T15:04"))
-	return s.Timed(ctx, "count_refusal", func(ctx context.Context) error {
-		if err := s.Redis.HIncrBy(ctx, key, reason, 1).Err(); err != nil {
-			return err
-		}
-		return s.Redis.Expire(ctx, key, 30*24*time.Hour).Err()
-	})
 }
 
 // Idempotency identifies a request that may be repeated. Scope is the merchant
@@ -254,7 +252,10 @@ func answerOf(record any) (Result, error) {
 	return r, nil
 }
 
-type findRepeatedArgs struct{ Operation, GrantVersion, Fingerprint string }
+type findRepeatedArgs struct {
+	GrantArgs
+	Operation, Fingerprint string
+}
 
 var scriptFindRepeated = script.NewRead[RequestKeys, findRepeatedArgs](lua, "find_repeated")
 
@@ -263,10 +264,10 @@ var scriptFindRepeated = script.NewRead[RequestKeys, findRepeatedArgs](lua, "fin
 // state) asks first, so that a repeat gets the answer it had.
 func (s *DB) FindRepeated(ctx context.Context, c Caller, idem Idempotency) (Result, bool, error) {
 	k := s.Space(c.Organization)
-	grant, version := c.Grant(k)
+	keys, args := c.Grant(k)
 	outcome, rest, err := s.Run(ctx, scriptFindRepeated.With(
-		RequestKeys{Grant: grant, Record: k.idempotency(idem)},
-		findRepeatedArgs{GrantVersion: version, Fingerprint: idem.fingerprints(), Operation: s.NewID("") + " " + c.Actor.ClientID},
+		RequestKeys{keys, k.idempotency(idem)},
+		findRepeatedArgs{GrantArgs: args, Fingerprint: idem.fingerprints(), Operation: s.NewID("") + " " + c.Actor.ClientID},
 	))
 	if err != nil || outcome == "new" {
 		return Result{}, false, err

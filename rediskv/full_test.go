@@ -208,6 +208,9 @@ func TestEveryFieldOfAConfigurationIsStored(t *testing.T) {
 	c.Grants = append(c.Grants, fill(g, "RevokedAt"), fill(revoked))
 	c.Clients[0].GrantIDs = append(c.Clients[0].GrantIDs, g.ID, revoked.ID)
 	c.Clients[0], c.RuleSigners[0] = fill(c.Clients[0]), fill(c.RuleSigners[0])
+	for i := range c.Grants {
+		c.Grants[i].ClientRateLimits = c.Clients[0].RateLimits
+	}
 	c.Organization, c.LegalEntities[0], c.MerchantAccounts[0] = fill(c.Organization), fill(c.LegalEntities[0]), fill(c.MerchantAccounts[0])
 	c.MerchantAccounts[0].RuleSet = c.RuleSets[0]
 	c.Perimeters = append(c.Perimeters, fill(tollgate.PerimeterDocument{
@@ -216,6 +219,7 @@ func TestEveryFieldOfAConfigurationIsStored(t *testing.T) {
 	f.Clock.Advance(time.Minute)
 	read(f.ApplyConfig(t.Context(), *c, false))(t)
 	f.Refresh(c.Organization.ID)
+	f.Caller.GrantVersion++ // the client's rate limits are others
 	organization := read(f.Organization(t.Context(), c.Organization.ID))(t).Organization
 	same(t, organization, filledIn(c.Organization, organization))
 	doc, _, err := f.ReadResource(t.Context(), f.Caller, "legal_entity", c.LegalEntities[0].ID)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tollgate"
+	"tollgate/rediskv/gcra"
 )
 
 const (
@@ -35,8 +36,8 @@ func ClientKey(client string) string { return "tollgate:client:" + client }
 // InstanceKey, a string, is what an instance says of itself. It expires soon.
 func InstanceKey(id string) string { return "tollgate:instance:" + id }
 
-// deniedKey, a hash, counts refused strangers by reason for one minute.
-func deniedKey(minute string) string { return "tollgate:denied:" + minute }
+// DeniedKey, a hash, counts refused strangers by reason for one minute.
+func DeniedKey(minute string) string { return "tollgate:denied:" + minute }
 
 // partitionOf spreads organizations; every key of one carries the tag of its
 // partition, so that a script finds them all in one slot.
@@ -367,6 +368,13 @@ func (k Space) Mark(operation string) string { return k.prefix + ":op:" + operat
 // did it. It expires with the assertion.
 func (k Space) Assertion(client, jti string) string {
 	return k.prefix + ":jti:" + digest(client, jti)
+}
+
+// Rate is the string that is the bucket of a client or a grant for requests of one kind:
+// the theoretical arrival time of the next one, in microseconds (package gcra). It
+// expires when the bucket is full.
+func (k Space) Rate(of string, kind gcra.Kind) string {
+	return k.prefix + ":rate:" + of + ":" + string(kind)
 }
 
 // digest shortens what a client chose to a fixed length that cannot collide

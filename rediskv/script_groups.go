@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tollgate"
+	"tollgate/rediskv/gcra"
 	"tollgate/rediskv/record"
 )
 
@@ -11,20 +12,34 @@ import (
 
 // RequestKeys and requestArgs are what every change that a client asks for begins
 // with (answered, in prelude.lua).
-type RequestKeys struct{ Grant, Record string }
+type RequestKeys struct {
+	GrantKeys
+	Record string
+}
 
 // RequestArgs say who asks, and what is remembered of it (answered, in
 // prelude.lua).
 type RequestArgs struct {
-	Operation, GrantVersion, Fingerprint string
-	RecordLifetime                       int64
-	RecordText                           string
+	GrantArgs
+	Operation, Fingerprint string
+	RecordLifetime         int64
+	RecordText             string
 }
+
+// GrantKeys and GrantArgs are what scripts compare a caller's grant by, and count its
+// request (turned_away, in prelude.lua).
+type (
+	GrantKeys struct{ Grant, Rate string }
+	GrantArgs struct {
+		GrantVersion string
+		RateLimit    gcra.Argument
+	}
+)
 
 // Arguments say who asks, and what to remember of it. operation is an id of its
 // own.
 func (c Caller) Arguments(k Space, idem *Idempotency, operation string, a Answer) (keys RequestKeys, args RequestArgs) {
-	keys.Grant, args.GrantVersion = c.Grant(k)
+	keys.GrantKeys, args.GrantArgs = c.Grant(k)
 	keys.Record, args.Operation, args.Fingerprint, args.RecordText = c.remembered(k, idem, operation, a)
 	args.RecordLifetime = recordLifetime.Milliseconds()
 	return keys, args

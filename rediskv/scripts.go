@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
+	"tollgate/rediskv/gcra"
 	"tollgate/rediskv/history"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
@@ -97,6 +98,9 @@ func (s *DB) RunOn(ctx context.Context, client redis.Scripter, inv *script.Invoc
 		}
 		outcome, _ = reply[0].(string)
 		rest = reply[1:]
+		if inv.RateLimit > 0 {
+			rest = counted(inv, rest)
+		}
 		if damage := rememberedWrong(inv, outcome, rest); damage != nil {
 			outcome, rest = "damaged", []any{inv.Keys[inv.Place(recordKey)]}
 			return nil
@@ -108,6 +112,8 @@ func (s *DB) RunOn(ctx context.Context, client redis.Scripter, inv *script.Invoc
 		switch outcome {
 		case "grant":
 			return grantChanged()
+		case "limited":
+			return &tollgate.Error{Code: tollgate.CodeRateLimited, Message: "These are more requests than the client's rate limit allows. Send the next one after Retry-After."}
 		case "missing":
 			return tollgate.NotFound()
 		case "reused":
@@ -136,6 +142,14 @@ func (s *DB) RunOn(ctx context.Context, client redis.Scripter, inv *script.Invoc
 	return outcome, rest, err
 }
 
+// counted takes off what a script says of the limit that it has counted the request in.
+func counted(inv *script.Invocation, rest []any) []any {
+	last := len(rest) - 1
+	text, _ := rest[last].(string)
+	inv.Args[inv.RateLimit].(gcra.Argument).Answered(text)
+	return rest[:last]
+}
+
 // reply is what Redis says to a script.
 func (s *DB) reply(ctx context.Context, client redis.Scripter, inv *script.Invocation) ([]any, error) {
 	switch {
@@ -150,8 +164,8 @@ func (s *DB) reply(ctx context.Context, client redis.Scripter, inv *script.Invoc
 // recordKey is the place of RequestKeys.Record among the named keys of every script
 // that has them, and fingerprintArg that of RequestArgs.Fingerprint among its arguments.
 const (
-	recordKey      = 1
-	fingerprintArg = 2
+	recordKey      = 2
+	fingerprintArg = 3
 )
 
 // rememberedWrong reports that the record of a request, by which a script has refused

@@ -55,19 +55,3 @@ func (s *DB) Recorded() (partitions int, seal string) {
 	}
 	return len(s.spaces), seal
 }
-
-// Once keeps the first candidate of a field of the hash at a key, and returns what is kept.
-func (s *DB) Once(ctx context.Context, key, name string, candidate []byte) (kept []byte, err error) {
-	err = s.Timed(ctx, "once_secret", func(ctx context.Context) error {
-		pipe := s.Redis.Pipeline()
-		pipe.HSetNX(ctx, key, name, candidate)
-		is := pipe.HGet(ctx, key, name)
-		if _, err := pipe.Exec(ctx); err != nil {
-			return err
-		}
-		var err error
-		kept, err = is.Bytes()
-		return err
-	})
-	return kept, err
-}

@@ -25,7 +25,7 @@ var unwaited = []string{"take_work", "fan_out", "requeue", "forget_consumer", "r
 
 // withoutChange are outcomes of scripts that have written nothing, and give no answer of an
 // earlier request.
-var withoutChange = []string{"grant", "missing", "reused", "stale", "conflict", "outdated", "replayed", "toomuch", "damaged", "new", "exhausted"}
+var withoutChange = []string{"grant", "limited", "missing", "reused", "stale", "conflict", "outdated", "replayed", "toomuch", "damaged", "new", "exhausted"}
 
 // waits says whether a script's answer waits for replicas. An earlier answer of another
 // connection is given again only when they have it.

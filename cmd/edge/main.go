@@ -25,6 +25,7 @@ import (
 	"tollgate/cmd/edge/host"
 	"tollgate/handlers/service"
 	"tollgate/rediskv"
+	"tollgate/rediskv/gcra"
 )
 
 const (
@@ -82,8 +83,12 @@ func start(ctx context.Context, p *host.Program) error {
 	if _, err := service.Inspect(ctx, store, log); err != nil {
 		return err
 	}
+	limits, err := gcra.Parse(setting("RATE_LIMITS"))
+	if err != nil {
+		return fmt.Errorf("TOLLGATE_RATE_LIMITS: %w", err)
+	}
 	s, err := service.New(ctx, store, service.Options{
-		Issuer: setting("ISSUER"), SigningKeys: keys, SecretKeys: secrets, Entropy: rand.Reader, Clock: time.Now, Log: log,
+		Issuer: setting("ISSUER"), SigningKeys: keys, SecretKeys: secrets, Entropy: rand.Reader, Clock: time.Now, Log: log, RateLimits: limits,
 	})
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"tollgate/handlers/rate"
 	"tollgate/handlers/service"
 	"tollgate/handlers/worker"
 	"tollgate/rediskv"
@@ -73,7 +74,7 @@ func Start(ctx context.Context, o Options) (*Sandbox, error) {
 	}
 	s.Service, err = service.New(ctx, store, service.Options{
 		Issuer: o.URL, SigningKeys: [][]byte{s.Secrets.SigningKey}, SecretKeys: [][]byte{s.Secrets.SecretKey}, Entropy: o.Entropy, Clock: o.Clock,
-		Sandbox: clock, Development: true, Log: o.Log,
+		Sandbox: clock, Development: true, RateLimits: rate.Unlimited, Log: o.Log,
 	})
 	if err != nil {
 		return nil, errors.Join(err, store.Close())

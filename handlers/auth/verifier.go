@@ -69,6 +69,11 @@ func (v *Verifier) Verify(token string) (*Token, error) {
 	return known, nil
 }
 
+// Knows reports whether a token was verified before and is remembered.
+func (v *Verifier) Knows(token string) bool {
+	return len(token) <= maxCompact && v.genuine.Contains(sha256.Sum256([]byte(token)))
+}
+
 // verify checks everything but the expiry.
 func (v *Verifier) verify(token string) (*Token, Reason) {
 	c, reason := parseCompact(token)

@@ -46,7 +46,10 @@ func (p Proxies) has(peer string) bool {
 	if err != nil {
 		return false
 	}
-	addr := from.Addr().Unmap().WithZone("")
+	return p.trusts(from.Addr().Unmap().WithZone(""))
+}
+
+func (p Proxies) trusts(addr netip.Addr) bool {
 	for _, prefix := range p {
 		if prefix.Contains(addr) {
 			return true
@@ -68,6 +71,31 @@ func (p Proxies) Secure(req *http.Request) bool {
 	}
 	said := req.Header["X-Forwarded-Proto"]
 	return len(said) == 1 && strings.EqualFold(said[0], "https") && p.has(req.RemoteAddr)
+}
+
+// From is the address that a request comes from, as one can be told from others: that of
+// IPv4, or the network (/64) of IPv6. It is the last in X-Forwarded-For that is no proxy,
+// where the peer is one. Zero: this process asks itself.
+func (p Proxies) From(req *http.Request) netip.Prefix {
+	peer, err := netip.ParseAddrPort(req.RemoteAddr)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	from := peer.Addr().Unmap().WithZone("")
+	named := strings.Split(strings.Join(req.Header["X-Forwarded-For"], ","), ",")
+	for i := len(named) - 1; i >= 0 && p.trusts(from); i-- {
+		addr, err := netip.ParseAddr(strings.TrimSpace(named[i]))
+		if err != nil {
+			break
+		}
+		from = addr.Unmap().WithZone("")
+	}
+	bits := 32
+	if from.Is6() {
+		bits = 64
+	}
+	network, _ := from.Prefix(bits)
+	return network
 }
 
 // InTheClear is the error of a request that did not come over https. There is no

@@ -30,6 +30,9 @@ type Introspection struct {
 // that burns the jti compares the grant, so that what is answered was so then.
 func (e *Endpoints) Introspect(ctx context.Context, r *Request) (any, error) {
 	by, err := e.authenticate(ctx, r)
+	if err == nil {
+		r.rate, err = r.Limit(nil)
+	}
 	if err != nil {
 		return nil, err
 	}

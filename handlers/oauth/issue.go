@@ -37,6 +37,9 @@ func (e *Endpoints) Issue(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.rate, err = r.Limit(grant); err != nil {
+		return nil, err
+	}
 	history, err := e.history(ctx, r.Organization)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"tollgate/handlers/auth"
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/gcra"
 	"tollgate/rediskv/history"
 	"tollgate/rediskv/store"
 )
@@ -32,6 +33,10 @@ type Endpoints struct {
 type Request struct {
 	Form  Form
 	Audit tollgate.AuditRequest // with the status of success
+	// Limit is the rate limit in which the request counts once its client is known: with
+	// the grant of a token that is to be issued, or nil. The error is CodeRateLimited.
+	Limit func(*accounts.Grant) (*gcra.Count, error)
+	rate  *gcra.Count
 
 	// What is known of the client, once the signature of its assertion was found to
 	// be the client's, whatever else is wrong with it.
@@ -56,8 +61,10 @@ type asked struct {
 
 // use is what the assertion of a request is used up for.
 func (r *Request) use(by asked) accounts.AssertionUse {
+	caller := Caller(r.Organization, r.Assertion, r.Audit)
+	caller.Rate = r.rate
 	return accounts.AssertionUse{
-		Caller: Caller(r.Organization, r.Assertion, r.Audit), JTI: r.Assertion.JTI, Expires: r.Assertion.Expires,
+		Caller: caller, JTI: r.Assertion.JTI, Expires: r.Assertion.Expires,
 		ClientRevision: by.client.Revision, OrganizationRevision: by.organization.Revision, Now: by.now,
 	}
 }

@@ -12,6 +12,9 @@ import (
 // from it. One script burns the jti, writes the revocation and the audit entry.
 func (e *Endpoints) Revoke(ctx context.Context, r *Request) (any, error) {
 	by, err := e.authenticate(ctx, r)
+	if err == nil {
+		r.rate, err = r.Limit(nil)
+	}
 	if err != nil {
 		return nil, err
 	}

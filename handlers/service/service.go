@@ -15,6 +15,7 @@ import (
 	"tollgate/handlers"
 	"tollgate/handlers/keyring"
 	"tollgate/handlers/secret"
+	"tollgate/rediskv/gcra"
 	"tollgate/rediskv/instances"
 	"tollgate/rediskv/store"
 	"tollgate/wasm"
@@ -49,6 +50,9 @@ type Options struct {
 	Log      *slog.Logger
 
 	Transport handlers.Transport
+	// RateLimits are those of clients and grants that have none of their own, as
+	// handlers.Config has them.
+	RateLimits gcra.Limits
 }
 
 // Service is the API with everything that it needs.
@@ -86,7 +90,7 @@ func New(ctx context.Context, store *store.Store, o Options) (*Service, error) {
 		Store: store, Rules: rules, Keys: keys, Follow: func(ctx context.Context, instance string, found instances.Look) {
 			ring.Follow(ctx, instance, found.Keyring, found.Seal)
 		}, IssuerURL: o.Issuer, Aliases: o.Aliases, Vault: vault,
-		Entropy: o.Entropy, Clock: o.Clock, Log: o.Log, Development: o.Development, MaxStaleness: o.Staleness, Examine: o.Examine, Tracer: o.Tracer, Transport: o.Transport,
+		Entropy: o.Entropy, Clock: o.Clock, Log: o.Log, Development: o.Development, MaxStaleness: o.Staleness, Examine: o.Examine, Tracer: o.Tracer, Transport: o.Transport, RateLimits: o.RateLimits,
 	}
 	if o.Observer != nil {
 		config.Observer, rules.Observe, rules.ObserveShadow = o.Observer, o.Observer.Rule, o.Observer.ShadowRule

@@ -13,6 +13,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/gcra"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/rules"
 	"tollgate/rediskv/script"
@@ -41,6 +42,8 @@ type Grant struct {
 	tollgate.Grant
 	Revision int64
 	Revoked  map[string]bool // ids of its tokens that were revoked one by one
+	Own      gcra.Limits     // that are set for it alone
+	Limits   gcra.Limits     // these, and those of its client
 }
 
 // Organization is an organization with the ids of its accounts.
@@ -136,8 +139,18 @@ func (s *Store) Grant(ctx context.Context, org, id string) (*Grant, error) {
 		s.db.Note(ctx, k.Object(id), f)
 		g := &Grant{Revision: f.Int("v")}
 		g.Revoked, err = record.RevokedIn(f)
-		return g, s.db.DamagedAt(ctx, k.Object(id), cmp.Or(f.Document(&g.Grant), err))
+		err = cmp.Or(f.Document(&g.Grant), err)
+		g.readLimits()
+		return g, s.db.DamagedAt(ctx, k.Object(id), err)
 	})
+}
+
+// readLimits reads the rate limits that an operator has set. What another release has
+// written, and this one cannot read, sets none.
+func (g *Grant) readLimits() {
+	of, _ := gcra.Parse(g.ClientRateLimits)
+	g.Own, _ = gcra.Parse(g.RateLimits)
+	g.Limits = g.Own.Over(of)
 }
 
 // DoubtGrant says whether a grant, as it is cached, came from the replica, which may
@@ -237,10 +250,13 @@ func (s *Store) Watch(ctx context.Context) {
 	}, rediskv.ConfigChannel, rediskv.EventsChannel)
 }
 
-type readResourceKeys struct{ Grant, Resource, Sequences, Audit, Mark string }
+type readResourceKeys struct {
+	rediskv.GrantKeys
+	Resource, Sequences, Audit, Mark string
+}
 
 type readResourceArgs struct {
-	GrantVersion string
+	rediskv.GrantArgs
 	rediskv.AuditArgs
 }
 
@@ -261,14 +277,14 @@ func (s *Store) ReadResource(ctx context.Context, c rediskv.Caller, kind, id str
 	if kind == "organization" {
 		key = k.Organization()
 	}
-	grant, version := c.Grant(k)
+	grant, granted := c.Grant(k)
 	entry, err := s.db.Entry(c, kind+".read", "succeeded", "", kind, id)
 	if err != nil {
 		return nil, 0, err
 	}
 	_, rest, err := s.db.RunAnew(ctx, scriptReadResource.With(
-		readResourceKeys{Grant: grant, Resource: key, Sequences: k.Sequences(), Audit: k.Audit(), Mark: k.Mark(s.db.NewID(""))},
-		readResourceArgs{version, entry},
+		readResourceKeys{GrantKeys: grant, Resource: key, Sequences: k.Sequences(), Audit: k.Audit(), Mark: k.Mark(s.db.NewID(""))},
+		readResourceArgs{granted, entry},
 	))
 	if err != nil {
 		return nil, 0, err

@@ -63,19 +63,20 @@ func (s *Store) use(u AssertionUse, entry string, target tollgate.AuditTarget) (
 		Operation: s.db.NewID(""), ClientRevision: u.ClientRevision, OrganizationRevision: u.OrganizationRevision,
 		BurntLifetime: max(lifetime, time.Minute).Milliseconds(),
 	}
-	keys.Grant, args.GrantVersion = u.Grant(k)
+	keys.GrantKeys, args.GrantArgs = u.Grant(k)
 	args.AuditArgs, err = s.db.Entry(u.Caller, entry, "succeeded", "", target.Type, target.ID)
 	return keys, args, err
 }
 
-type useKeys struct{ Client, Grant, Organization, Assertion, Sequences, Audit string }
+type useKeys struct {
+	rediskv.GrantKeys
+	Client, Organization, Assertion, Sequences, Audit string
+}
 
 type useArgs struct {
-	Operation            string
-	ClientRevision       int64
-	GrantVersion         string
-	OrganizationRevision int64
-	BurntLifetime        int64
+	rediskv.GrantArgs
+	Operation                                           string
+	ClientRevision, OrganizationRevision, BurntLifetime int64
 	rediskv.AuditArgs
 }
 

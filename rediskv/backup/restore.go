@@ -36,9 +36,10 @@ const (
 // ErrRestored: the copy was put back before, and all of it is there.
 var ErrRestored = errors.New("this copy has been restored into this Redis already; nothing was done")
 
-// passing matches what processes say of themselves while they run. The record of a
-// history is written at the end, as a new one.
-var passing = regexp.MustCompile(`^(?:tollgate:(?:meta|heartbeat|instances|instance:.*|secrets)|\{p\d+\}:(?:heartbeat|checking|history|history:.*))$`)
+// passing matches what processes say of themselves while they run, and buckets of rate
+// limits, which are full without it. The record of a history is written at the end, as a
+// new one.
+var passing = regexp.MustCompile(`^(?:tollgate:(?:meta|heartbeat|instances|instance:.*|secrets)|\{p\d+\}:(?:heartbeat|checking|history|history:.*|org_\w+:rate:.*))$`)
 
 // Restore puts a copy into an empty Redis. Run again after it has died, it goes on and
 // ends the same.

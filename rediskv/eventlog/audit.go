@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -50,7 +51,7 @@ type AuditRow struct {
 func (s *Store) AuditEntries(ctx context.Context, c rediskv.Caller, q AuditQuery) (rows []AuditRow, next string, err error) {
 	k := s.db.Space(c.Organization)
 	r := streams.Query{Log: k.Audit(), Descending: true, First: "+", Last: "-", Count: q.Limit + 1}
-	r.Grant, r.GrantVersion = c.Grant(k)
+	r.GrantKeys, r.GrantArgs = c.Grant(k)
 	if q.Types != nil || q.Actor+q.Target+q.Outcome != "" || q.CreatedAfter != 0 {
 		r.Count = eventBatch
 	}
@@ -129,4 +130,16 @@ func AuditEntryOf(k rediskv.Space, m redis.XMessage) (*tollgate.AuditEntry, erro
 		return nil, tollgate.Damage("audit_entry", tollgate.PrefixAudit+strings.ReplaceAll(m.ID, "-", "_"), err)
 	}
 	return e, nil
+}
+
+// CountRefusal counts a stranger's failure per reason and minute, so that
+// nobody without a token can make the record grow. Counts are kept 30 days.
+func (s *Store) CountRefusal(ctx context.Context, reason string) error {
+	key := rediskv.DeniedKey(s.db.Clock().UTC().Format("2006-01-02T15:04"))
+	return s.db.Timed(ctx, "count_refusal", func(ctx context.Context) error {
+		if err := s.db.Redis.HIncrBy(ctx, key, reason, 1).Err(); err != nil {
+			return err
+		}
+		return s.db.Redis.Expire(ctx, key, 30*24*time.Hour).Err()
+	})
 }

@@ -293,7 +293,7 @@ func earlier(a, b Position) bool { return a.Milli < b.Milli || (a.Milli == b.Mil
 // where it is not in the log.
 func (s *Store) readEvents(ctx context.Context, c rediskv.Caller, k rediskv.Space, q streams.Query) (p *streams.Page, last, there Position, err error) {
 	q.Log = k.Events()
-	q.Grant, q.GrantVersion = c.Grant(k)
+	q.GrantKeys, q.GrantArgs = c.Grant(k)
 	if p, err = streams.Read(ctx, s.db, q); err != nil {
 		return nil, last, there, err
 	}

@@ -81,7 +81,6 @@ func (s *Store) Scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q T
 // scan is Scan between bounds, which it finds. Of a payment it returns all there is,
 // without places.
 func (s *Store) scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q TransactionQuery, after int64, b *bounds) (members []Indexed, end bool, err error) {
-	grant, version := c.Grant(k)
 	if q.PaymentID != "" {
 		defer s.db.CheckGrant(ctx, c, k)(&err)
 		members, err := s.OfPayment(ctx, k, q.PaymentID)
@@ -104,11 +103,12 @@ func (s *Store) scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q T
 		}
 	}
 	size := q.size(c, len(indexes))
-	if version == "" && len(indexes) == 1 && !q.Descending { // nothing has to be of the same moment
+	grant, granted := c.Grant(k)
+	if granted.GrantVersion == "" && len(indexes) == 1 && !q.Descending { // nothing has to be of the same moment
 		members, err := s.scanIndex(ctx, indexes[0], from, to, size)
 		return members, len(members) < size, err
 	}
-	args := scanTransactionsArgs{GrantVersion: version, Command: command, From: from, To: to, Count: size}
+	args := scanTransactionsArgs{GrantArgs: granted, Command: command, From: from, To: to, Count: size}
 	args.AfterMs, args.BeforeMs = b.arguments()
 	keys := scanTransactionsKeys{grant, k.Events(), streams.Directory(k.Events()), cmp.Or(b.afterIn, k.Events()), cmp.Or(b.beforeIn, k.Events())}
 	inv := scriptScanTransactions.With(keys, args)
@@ -287,13 +287,17 @@ func (s *Store) Bounds(ctx context.Context, k rediskv.Space, q TransactionQuery)
 	return low, high, nil
 }
 
-type scanTransactionsKeys struct{ Grant, Events, Directory, AfterIn, BeforeIn string }
+type scanTransactionsKeys struct {
+	rediskv.GrantKeys
+	Events, Directory, AfterIn, BeforeIn string
+}
 
 type scanTransactionsArgs struct {
-	GrantVersion, Command string
-	From, To              int64
-	Count                 int
-	AfterMs, BeforeMs     string
+	rediskv.GrantArgs
+	Command           string
+	From, To          int64
+	Count             int
+	AfterMs, BeforeMs string
 }
 
 var scriptScanTransactions = script.NewRead[scanTransactionsKeys, scanTransactionsArgs](lua, "scan_transactions")

@@ -1,7 +1,7 @@
 -- Commits a change, all of it or nothing. Each hash is written, or only compared,
 -- if it still has the revision that the change was computed from.
--- KEYS: grant, record, sequences, events, audit, dispatch, webhooks, changes, mark
--- ARGV: operation, grant_version, fingerprint, record_lifetime, record_text, channel,
+-- KEYS: grant, rate, record, sequences, events, audit, dispatch, webhooks, changes, mark
+-- ARGV: operation, grant_version, rate_limit, fingerprint, record_lifetime, record_text, channel,
 --   organization
 -- Without channel no instance has to know. Then what must be as it was read: how
 -- often, and for each: KEYS what is read; ARGV the command, the number of its
@@ -11,9 +11,9 @@
 -- its arguments, these. Then the events and audit entries (append_all). KEYS goes on
 -- with the grants whose tokens end.
 -- Returns: {'written'} | {'done'} | {'repeated', record} | {'reused', record} |
---   {'outdated', record} | {'damaged', key} | {'grant'} | {'conflict'}
+--   {'outdated', record} | {'damaged', key} | {'grant'} | {'limited'} | {'conflict'}
 -- The last of what is written, done or repeated is the revision (revised).
-local instead = answered(grant, grant_version, record, operation, fingerprint, mark)
+local instead = answered(grant, grant_version, rate, rate_limit, record, operation, fingerprint, mark)
 if instead then return revised(sequences, instead) end
 local key, at = named_keys + 1, named_args + 2
 for _ = 1, tonumber(ARGV[named_args + 1]) do

@@ -195,14 +195,22 @@ func (s *Store) RefusePayment(ctx context.Context, c rediskv.Caller, action stri
 }
 
 type (
-	readPaymentKeys struct{ Grant, Payment, Ticket string }
-	readPartKeys    struct{ Grant, Part, Parts string }
-	readArgs        struct{ GrantVersion string }
-	readPartArgs    struct{ GrantVersion, PartField string }
+	readPaymentKeys struct {
+		rediskv.GrantKeys
+		Payment, Ticket string
+	}
+	readPartKeys struct {
+		rediskv.GrantKeys
+		Part, Parts string
+	}
+	readPartArgs struct {
+		rediskv.GrantArgs
+		PartField string
+	}
 )
 
 var (
-	scriptReadPayment = script.NewRead[readPaymentKeys, readArgs](lua, "read_payment")
+	scriptReadPayment = script.NewRead[readPaymentKeys, rediskv.GrantArgs](lua, "read_payment")
 	scriptReadPart    = script.NewRead[readPartKeys, readPartArgs](lua, "read_part")
 )
 
@@ -221,8 +229,8 @@ func (s *Store) read(ctx context.Context, c rediskv.Caller, id string) (p *tollg
 		return nil, nil, "", tollgate.NotFound()
 	}
 	k := s.db.Space(c.Organization)
-	grant, version := c.Grant(k)
-	_, rest, err := s.db.Run(ctx, scriptReadPayment.With(readPaymentKeys{grant, k.Object(id), k.Object(tollgate.TicketOf(id))}, readArgs{version}))
+	grant, granted := c.Grant(k)
+	_, rest, err := s.db.Run(ctx, scriptReadPayment.With(readPaymentKeys{grant, k.Object(id), k.Object(tollgate.TicketOf(id))}, granted))
 	if err != nil {
 		return nil, nil, "", err
 	}
@@ -252,8 +260,8 @@ func (s *Store) part(ctx context.Context, c rediskv.Caller, prefix, id string) (
 		return "", tollgate.NotFound()
 	}
 	k := s.db.Space(c.Organization)
-	grant, version := c.Grant(k)
-	keys, args := readPartKeys{grant, k.Object(id), k.Object(id)}, readPartArgs{GrantVersion: version}
+	grant, granted := c.Grant(k)
+	keys, args := readPartKeys{grant, k.Object(id), k.Object(id)}, readPartArgs{GrantArgs: granted}
 	if _, number, ok := tollgate.NumberIn(id); ok && prefix != tollgate.PrefixTicket {
 		keys.Parts, args.PartField = k.Parts(id), number+rediskv.Document
 	}

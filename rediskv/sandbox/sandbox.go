@@ -68,7 +68,18 @@ func (s *Store) passIdempotency(ctx context.Context, node redis.Cmdable, by time
 // OnceSecret keeps the first candidate under a name and returns what is kept. A real
 // deployment keeps secrets outside of Redis.
 func (s *Store) OnceSecret(ctx context.Context, name string, candidate []byte) (kept []byte, err error) {
-	return s.db.Once(ctx, rediskv.SandboxKey, name, candidate)
+	err = s.db.Timed(ctx, "once_secret", func(ctx context.Context) error {
+		pipe := s.db.Redis.Pipeline()
+		pipe.HSetNX(ctx, rediskv.SandboxKey, name, candidate)
+		is := pipe.HGet(ctx, rediskv.SandboxKey, name)
+		if _, err := pipe.Exec(ctx); err != nil {
+			return err
+		}
+		var err error
+		kept, err = is.Bytes()
+		return err
+	})
+	return kept, err
 }
 
 // SandboxClock is how far the sandbox of this Redis is ahead of real time, in

@@ -32,6 +32,9 @@ type Named struct {
 	Fault   error // why the script cannot be used
 	Reads   bool  // it writes nothing, and a replica can run it
 	Guarded bool  // it writes within one history of its partition
+	// RateLimit is the place of its argument rate_limit: it says behind every outcome
+	// what the limit has left (prelude.lua). 0: it has none.
+	RateLimit int
 	places
 }
 
@@ -79,8 +82,14 @@ func NewOpen[K, A any](lua embed.FS, name string) *Script[K, A] {
 func read(lua embed.FS, name string, guarded bool, keys, args reflect.Type) *Named {
 	source := sourceOf(lua, name)
 	h, err := parseHeader(source)
-	s := register(name, source, h.locals(guarded))
-	s.Guarded = guarded
+	s := register(name, h.locals(guarded)+source, h.counts())
+	s.Body, s.Guarded = source, guarded
+	if h.counts() {
+		s.RateLimit = slices.Index(h.args, rateLimit)
+		if guarded {
+			s.RateLimit++
+		}
+	}
 	if err == nil {
 		s.places, err = placesFor(h, keys, args)
 	}
@@ -108,9 +117,12 @@ func placesFor(h header, keys, args reflect.Type) (p places, err error) {
 	return p, errors.Join(err, other)
 }
 
-func register(name, body, locals string) *Named {
-	source := withPrelude(locals + body)
-	s := &Named{Name: name, Source: source, Body: body, Script: redis.NewScript(source)}
+func register(name, body string, counts bool) *Named {
+	if counts {
+		body = "local function outcome()\n" + body + "end\nlocal reply = outcome()\nreply[#reply + 1] = rate_left\nreturn reply\n"
+	}
+	source := withPrelude(body)
+	s := &Named{Name: name, Source: source, Script: redis.NewScript(source)}
 	all = append(all, s)
 	return s
 }
@@ -169,6 +181,11 @@ var (
 	headerLine = regexp.MustCompile(`^-- (KEYS|ARGV): (.*)$`)
 	headerName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 )
+
+// rateLimit is the argument of a script that counts a request in a limit.
+const rateLimit = "rate_limit"
+
+func (h header) counts() bool { return slices.Contains(h.args, rateLimit) }
 
 // parseHeader reads the lines "-- KEYS: …" and "-- ARGV: …" and those that go on
 // with them. Names are separated by commas. What is in brackets is left to the

@@ -18,8 +18,9 @@ type Query struct {
 	First, Last string // in the direction of the query, as XRANGE or XREVRANGE takes them
 	Count       int    // how many entries are looked at, at most
 
-	// Grant and GrantVersion are the caller's; none is compared without a version.
-	Grant, GrantVersion string
+	// GrantKeys and GrantArgs are the caller's; none is compared without a version.
+	rediskv.GrantKeys
+	rediskv.GrantArgs
 	// Filters of events: types and accounts between commas, and an id that is named.
 	Types, Accounts, NamedID string
 	// Resumed is the place of an entry to be returned as well: the one from which on the
@@ -34,23 +35,27 @@ type Page struct {
 	Last, There *redis.XMessage  // the last one that was looked at, and the resumed one
 }
 
-type readLogKeys struct{ Grant, Log, Directory string }
+type readLogKeys struct {
+	rediskv.GrantKeys
+	Log, Directory string
+}
 
 type readLogArgs struct {
-	GrantVersion, Command, First, Last string
-	Count                              int
-	Types, Accounts, NamedID, Resumed  string
+	rediskv.GrantArgs
+	Command, First, Last              string
+	Count                             int
+	Types, Accounts, NamedID, Resumed string
 }
 
 var scriptReadLog = script.NewRead[readLogKeys, readLogArgs](lua, "read_log")
 
 // Read reads a page: in one round trip where it begins in the head of the log, or in two.
 func Read(ctx context.Context, db *rediskv.DB, q Query) (*Page, error) {
-	keys := readLogKeys{q.Grant, q.Log, Directory(q.Log)}
+	keys := readLogKeys{q.GrantKeys, q.Log, Directory(q.Log)}
 	if q.Grant == "" {
-		keys.Grant = q.Log
+		keys.Grant, keys.Rate = q.Log, q.Log
 	}
-	args := readLogArgs{GrantVersion: q.GrantVersion, Types: q.Types, Accounts: q.Accounts, NamedID: q.NamedID, Resumed: q.Resumed}
+	args := readLogArgs{GrantArgs: q.GrantArgs, Types: q.Types, Accounts: q.Accounts, NamedID: q.NamedID, Resumed: q.Resumed}
 	if args.Command, args.First, args.Last = "XRANGE", lower(q.First), upper(q.Last); q.Descending {
 		args.Command, args.First, args.Last = "XREVRANGE", upper(q.First), lower(q.Last)
 	}

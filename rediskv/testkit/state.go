@@ -102,7 +102,7 @@ func Restored(t testing.TB, before, after map[string]any) {
 	for key, was := range before {
 		switch is, ok := after[key]; {
 		case strings.HasSuffix(key, ":history"), key == rediskv.MetaKey: // elsewhere
-		case strings.Contains(key, "heartbeat"), strings.HasPrefix(key, "tollgate:instance"), key == rediskv.SecretsKey, strings.Contains(key, ":history:op:"):
+		case strings.Contains(key, "heartbeat"), strings.HasPrefix(key, "tollgate:instance"), key == rediskv.SecretsKey, strings.Contains(key, ":history:op:"), strings.Contains(key, ":rate:"):
 			if ok {
 				t.Errorf("%s is of processes that are gone", key)
 			}

@@ -27,6 +27,7 @@ import (
 	"tollgate/cmd/sandbox"
 	"tollgate/cmd/tollgate/clitest"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/rate"
 	"tollgate/handlers/service"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
@@ -93,7 +94,7 @@ func makePair(t testing.TB, settings ...string) *pair {
 	must(t, err)
 
 	s, err := service.New(t.Context(), store, service.Options{
-		Issuer: issuer, SigningKeys: [][]byte{signing}, SecretKeys: [][]byte{secret}, Entropy: rand.Reader, Clock: time.Now, Examine: wasm.Examine,
+		Issuer: issuer, SigningKeys: [][]byte{signing}, SecretKeys: [][]byte{secret}, Entropy: rand.Reader, Clock: time.Now, Examine: wasm.Examine, RateLimits: rate.Unlimited,
 	})
 	must(t, err)
 	ctx, stop := context.WithCancel(t.Context())

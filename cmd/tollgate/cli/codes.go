@@ -61,7 +61,7 @@ var Codes = map[tollgate.Code]CodeHelp{
 	tollgate.CodeWebhookURLInvalid:        {"Deliveries may not go to this URL.", "Use https on port 443 or 8443, and a public host name.", "help webhooks create"},
 	tollgate.CodeCutoffInvalid:            {"The proposed cutoff or its window cannot be used.", "Correct the parameter that the error names.", "help cutoff preview"},
 	tollgate.CodeQuotaExceeded:            {"The organization has all that its quota allows.", "Remove what is not needed, or ask the operator.", ""},
-	tollgate.CodeRateLimited:              {"The organization's export files take up all their room.", "Delete exports, or wait until some expire.", "exports"},
+	tollgate.CodeRateLimited:              {"More requests than the rate limit allows, or export files without room.", "Repeat after Retry-After; for exports, delete some or wait.", "exports"},
 	tollgate.CodeShareExhausted:           {"Your organization uses its whole share of the service right now.", "Send fewer requests at once; repeat after Retry-After.", ""},
 	tollgate.CodeInternal:                 {"Something went wrong in the service.", "Give the operator the request id: it finds the cause in the log.", "doctor"},
 	tollgate.CodeRecordDamaged:            {"A stored object cannot be read. Nothing was changed.", "Give the operator the id of the object.", "events --types integrity.failed"},

@@ -84,6 +84,10 @@ var Settings = []setting{
 		Meaning: "who ends TLS in front of serve: addresses and prefixes such as 10.0.0.0/8, separated by commas. Their X-Forwarded-Proto counts, and if the issuer is https, what came over plain http is refused",
 	},
 	{
+		Flag: "rate-limits", Default: "tokens=60/m,writes=100/s,reads=200/s,quotes=200/s", Commands: []string{"serve", "doctor"},
+		Meaning: "how many requests a client may send, where provisioning sets no others: for each kind a number per s, m or h, or off; burst=300 behind one is how many may come at once, by default twice as many; off alone for none",
+	},
+	{
 		Flag: "tls-cert", Commands: []string{"serve", "doctor"},
 		Meaning: "PEM file of the certificate and those above it: serve then answers https (TLS 1.2 or newer). It is read again when it changes",
 	},

@@ -24,6 +24,7 @@ import (
 	"tollgate/cmd/tollgate/examine"
 	"tollgate/cmd/tollgate/server"
 	"tollgate/cmd/tollgate/tracing"
+	"tollgate/handlers/rate"
 	"tollgate/handlers/service"
 	"tollgate/handlers/worker"
 	"tollgate/rediskv"
@@ -140,7 +141,7 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 	}
 	s, err := service.New(ctx, store, service.Options{
 		Issuer: url, Aliases: loopbackNames(url), SigningKeys: [][]byte{secrets.SigningKey}, SecretKeys: [][]byte{secrets.SecretKey}, Entropy: a.Entropy, Clock: a.Clock,
-		Sandbox: clock, Development: true, Examine: examine.New(examine.DefaultLimits), Observer: metrics, Tracer: traces.Handlers(), Log: log,
+		Sandbox: clock, Development: true, RateLimits: rate.Unlimited, Examine: examine.New(examine.DefaultLimits), Observer: metrics, Tracer: traces.Handlers(), Log: log,
 	})
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/rediskv/gcra"
 )
 
 func (c *organizationCheck) clients() {
@@ -16,6 +17,7 @@ func (c *organizationCheck) clients() {
 		c.identifier(at, tollgate.PrefixClient, f.ID)
 		c.oneOf(at, "status", active(f.Status), tollgate.StatusActive, "disabled")
 		client := tollgate.Client{ID: f.ID, OrganizationID: c.form.ID, Name: f.Name, Status: active(f.Status)}
+		client.RateLimits = c.rateLimits(at, f.RateLimits)
 		if f.Name == "" && len(f.Keys) == 0 && f.Status != "" { // as it is stored, but for its status
 			c.refer(at, tollgate.PrefixClient, f.ID, "%q is not a client of this organization; a new one needs a name and keys", f.ID)
 		} else {
@@ -29,6 +31,13 @@ func (c *organizationCheck) clients() {
 		}
 		c.config.Clients = append(c.config.Clients, client)
 	}
+}
+
+// rateLimits reads the limits of a client or a grant, and prints them in one way.
+func (c *organizationCheck) rateLimits(at, text string) string {
+	limits, err := gcra.Parse(text)
+	c.problems.add(at+".rate_limits", err)
+	return limits.String()
 }
 
 // keys reads the public keys of a client or a rule signer.
@@ -79,7 +88,8 @@ func (c *organizationCheck) grants() {
 		g := tollgate.Grant{
 			Object: "grant", ID: f.ID, OrganizationID: c.form.ID, ClientID: f.ClientID, Scopes: f.Scopes,
 			MerchantAccountIDs: f.MerchantAccountIDs, Status: active(f.Status),
-			NotBefore: c.instant(at+".not_before", f.NotBefore), ExpiresAt: c.instant(at+".expires_at", f.ExpiresAt),
+			RateLimits: c.rateLimits(at, f.RateLimits),
+			NotBefore:  c.instant(at+".not_before", f.NotBefore), ExpiresAt: c.instant(at+".expires_at", f.ExpiresAt),
 		}
 		if g.NotBefore != 0 && g.ExpiresAt != 0 && g.ExpiresAt <= g.NotBefore {
 			c.problems.addf(at+".expires_at", "is not after not_before")

@@ -97,6 +97,8 @@ type clientForm struct {
 	Name   string `yaml:"name"`
 	Status string `yaml:"status"`
 	Keys   []any  `yaml:"keys"` // public JWKs: mappings, or JSON in a string
+	// such as writes=10/s,reads=20/s
+	RateLimits string `yaml:"rate_limits"`
 }
 
 type signerForm struct {
@@ -117,6 +119,8 @@ type grantForm struct {
 	Status    string `yaml:"status"`
 	NotBefore string `yaml:"not_before"`
 	ExpiresAt string `yaml:"expires_at"`
+
+	RateLimits string `yaml:"rate_limits"` // of a client, where they are others
 }
 
 // parseProvisioning reads the file strictly: unknown keys, duplicate keys and

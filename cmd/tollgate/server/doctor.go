@@ -18,6 +18,7 @@ import (
 	"tollgate/handlers/keyring"
 	"tollgate/handlers/secret"
 	"tollgate/rediskv"
+	"tollgate/rediskv/gcra"
 	"tollgate/rediskv/health"
 )
 
@@ -193,6 +194,10 @@ func settingsFindings(c *cli.Config, seal string) []health.Finding {
 		{"traces-url", tracing.Check},
 		{"trusted-proxies", func(text string) error {
 			_, err := connection.ParseProxies(text)
+			return err
+		}},
+		{"rate-limits", func(text string) error {
+			_, err := gcra.Parse(text)
 			return err
 		}},
 		{"tls-cert", func(text string) error {

@@ -21,6 +21,7 @@ import (
 	"tollgate/handlers/connection"
 	"tollgate/handlers/service"
 	"tollgate/rediskv"
+	"tollgate/rediskv/gcra"
 	"tollgate/wasm"
 )
 
@@ -93,7 +94,7 @@ func serve(ctx context.Context, a *cli.App, c *cli.Config) error {
 func (o *processOptions) service(a *cli.App) service.Options {
 	return service.Options{
 		Issuer: o.issuer, SigningKeys: o.signingKeys, SecretKeys: o.secretKeys, Entropy: a.Entropy, Clock: a.Clock,
-		RulesRoom: o.rulesRoom, Staleness: o.staleness, Development: a.Loopback, Examine: examine.New(examine.DefaultLimits), Observer: o.metrics, Tracer: o.tracing.Handlers(), Log: o.log,
+		RulesRoom: o.rulesRoom, RateLimits: o.rateLimits, Staleness: o.staleness, Development: a.Loopback, Examine: examine.New(examine.DefaultLimits), Observer: o.metrics, Tracer: o.tracing.Handlers(), Log: o.log,
 		Transport: o.transport(),
 	}
 }
@@ -108,6 +109,7 @@ type processOptions struct {
 	secretKeys  [][]byte // the newest first
 	addr        string
 	proxies     connection.Proxies
+	rateLimits  gcra.Limits
 	certificate *certificate // nil: plain http
 	metricsAddr string
 	rulesRoom   int64
@@ -165,6 +167,8 @@ func (o *processOptions) serve(a *cli.App, c *cli.Config) {
 	var err error
 	o.proxies, err = connection.ParseProxies(c.Text("trusted-proxies"))
 	c.Check("trusted-proxies", err)
+	o.rateLimits, err = gcra.Parse(c.Text("rate-limits"))
+	c.Check("rate-limits", err)
 	if o.certificate, err = openCertificate(c.Text("tls-cert"), c.Text("tls-key"), a.Clock, o.log); o.certificate != nil {
 		o.metrics.Certificate(o.certificate.expires)
 	}

@@ -2,11 +2,11 @@
 -- version of its grant means nothing any more: then nothing is revoked. Those that have
 -- expired leave the list. One too many raises the grant's version instead, which ends
 -- all of its tokens.
--- KEYS: client, grant, organization, assertion, sequences, audit, changes
+-- KEYS: client, grant, organization, rate, assertion, sequences, audit, changes
 -- ARGV: operation, client_revision, grant_version, organization_revision, burnt_lifetime,
---   audit_head, audit_tail, audit_envelope, token, kept_until, now, most, channel, organization_id
+--   rate_limit, audit_head, audit_tail, audit_envelope, token, kept_until, now, most, channel, organization_id
 -- Times are in seconds.
--- Returns: {'used'} | {'done'} | {'replayed'} | {'stale'} | {'damaged', grant}
+-- Returns: {'used'} | {'done'} | {'replayed'} | {'stale'} | {'damaged', grant} | {'limited'}
 local burnt = redis.call('GET', assertion)
 if burnt == operation then return {'done'} end
 if redis.call('HGET', client, 'v') ~= client_revision or redis.call('HGET', organization, 'v') ~= organization_revision then
@@ -16,6 +16,8 @@ if burnt then return {'replayed'} end
 local current = redis.call('HMGET', grant, 'v', 'v=', 'revoked', 'revoked=')
 local live = current[1] == grant_version
 if live and (current[3] ~= current[4] or not integers(current[1], current[2])) then return {'damaged', grant} end
+local refused = limited(rate, rate_limit)
+if refused then return refused end
 local list = {token .. ':' .. kept_until}
 for id, expires in string.gmatch(live and current[3] or '', '([%w_]+):(%d+)') do
   if id ~= token and tonumber(expires) > tonumber(now) then list[#list + 1] = id .. ':' .. expires end

@@ -1,15 +1,16 @@
 -- Reads the next members of several indexes at one moment: a transaction that
 -- changes its status while they are read is in exactly one of them.
--- KEYS: grant, events, directory, after_in, before_in
--- ARGV: grant_version, command, from, to, count, after_ms, before_ms
+-- KEYS: grant, rate, events, directory, after_in, before_in
+-- ARGV: grant_version, rate_limit, command, from, to, count, after_ms, before_ms
 -- command is ZRANGEBYSCORE or ZREVRANGEBYSCORE. KEYS goes on with the indexes. What
 -- was made before after_ms, or behind before_ms, by the clock of Redis, is passed
 -- over (empty: nothing is). The log of events has the places: an event's sequence
 -- stands in front of all that is not ours. after_in and before_in are where to look for
 -- the two: events, or the segments that an answer 'older' has named (package streams).
 -- Returns: {'older', the segment with after_ms, that with before_ms} | {'read', the first event behind after_ms, the last one before before_ms,
---   {member, position, …}, …} | {'grant'}; false for an event that bounds nothing
-if not granted(grant, grant_version) then return {'grant'} end
+--   {member, position, …}, …} | {'grant'} | {'limited'}; false for an event that bounds nothing
+local refused = turned_away(grant, grant_version, rate, rate_limit)
+if refused then return refused end
 local function place(entry)
   local sequence = entry and entry[2][8] and string.match(entry[2][8], '"sequence":(%d+)')
   return sequence and tonumber(sequence) * 16

@@ -4,10 +4,10 @@
 -- latest writes counts from an earlier revision again, and its events are others. What it gives back to the limits of its perimeter
 -- is counted down, if that window is still kept. A counter that is no number
 -- keeps nobody's payment from its end: it stays as it is.
--- KEYS: grant, record, payment, ticket, sequences, events, audit, due, moves, all_transactions,
+-- KEYS: grant, rate, record, payment, ticket, sequences, events, audit, due, moves, all_transactions,
 --   account_transactions, part, authorization, old_index, new_index, dispatch, webhooks,
 --   account, payable, refunds, group, cutoffs
--- ARGV: operation, grant_version, fingerprint, record_lifetime, record_text, payment_revision,
+-- ARGV: operation, grant_version, rate_limit, fingerprint, record_lifetime, record_text, payment_revision,
 --   event_before, now_ms, event_head, event_tail, event_id, event_type, event_account, event_envelope, audit_head,
 --   audit_tail, audit_envelope, deadline, due_member, ticket_text, part_text, part_field, actor, authorization_member,
 --   authorization_field, new_status, sales_day, account_revision, group_fields, captured, refunded, fees,
@@ -21,14 +21,14 @@
 -- number of fields, the fields. Then for each counter:
 -- KEYS itself; ARGV what it gets back.
 -- Returns: {'changed', counters that are no numbers} | {'done'} | {'repeated', record} | {'reused', record} |
---   {'outdated', record} | {'damaged', key} | {'grant'} | {'missing'} | {'conflict'} | {'expired'} | {'early'} |
+--   {'outdated', record} | {'damaged', key} | {'grant'} | {'limited'} | {'missing'} | {'conflict'} | {'expired'} | {'early'} |
 --   {'stale'} | {'toomuch'}
 -- The last of what is changed, done or repeated is the revision (revised).
 -- The ticket refers to every event of its payment; nobody else mints this one.
 local function refers(id) return string.find(redis.call('GET', ticket) or '', '"' .. id .. '"', 1, true) end
 local function done() return refers(event_id) end
-local instead = answered(grant, grant_version, record, operation, fingerprint)
-if instead then return revised(sequences, instead[1] == 'grant' and done() and {'done'} or instead) end
+local instead = answered(grant, grant_version, rate, rate_limit, record, operation, fingerprint)
+if instead then return revised(sequences, (instead[1] == 'grant' or instead[1] == 'limited') and done() and {'done'} or instead) end
 local current = redis.call('HMGET', payment, 'v', 'due')
 if not current[1] then return {'missing'} end
 if current[1] ~= payment_revision or (event_before ~= '' and not refers(event_before)) then

@@ -1,10 +1,10 @@
 -- Creates a payment with its ticket, transactions, indexes, event, audit
 -- entry and idempotency record; what is captured at once is to be paid. It is
 -- counted in the limits of its perimeter, or not made if one has no room.
--- KEYS: grant, record, payment, ticket, sequences, events, audit, due, moves, all_transactions,
+-- KEYS: grant, rate, record, payment, ticket, sequences, events, audit, due, moves, all_transactions,
 --   account_transactions, part, account, organization, dispatch, webhooks, payable, refunds,
 --   group, cutoffs
--- ARGV: operation, grant_version, fingerprint, record_lifetime, record_text, account_revision,
+-- ARGV: operation, grant_version, rate_limit, fingerprint, record_lifetime, record_text, account_revision,
 --   organization_revision, event_head, event_tail, event_id, event_type, event_account, event_envelope,
 --   audit_head, audit_tail, audit_envelope, deadline, due_member, ticket_text, part_text, part_field, sales_day,
 --   group_fields, captured, refunded, fees, capture_count, cutoffs_member, look_at,
@@ -19,9 +19,9 @@
 -- KEYS itself; ARGV what to add, its limit, its lifetime (empty: only where it
 -- exists).
 -- Returns: {'created'} | {'done'} | {'repeated', record} | {'reused', record} |
---   {'outdated', record} | {'damaged', key} | {'grant'} | {'stale'} | {'toomuch'} | {'exhausted', number of the counter}
+--   {'outdated', record} | {'damaged', key} | {'grant'} | {'limited'} | {'stale'} | {'toomuch'} | {'exhausted', number of the counter}
 -- The last of what is created, done or repeated is the revision (revised).
-local instead = answered(grant, grant_version, record, operation, fingerprint)
+local instead = answered(grant, grant_version, rate, rate_limit, record, operation, fingerprint)
 if instead then return revised(sequences, instead) end
 if redis.call('HGET', account, 'v') ~= account_revision or redis.call('HGET', organization, 'v') ~= organization_revision then
   return {'stale'}

@@ -28,6 +28,40 @@ local function granted(key, version)
   return not current[2] or token == '' or not string.find(',' .. current[2], ',' .. token .. ':', 1, true)
 end
 
+-- What the limit of a request has left once it is counted, which stands behind every
+-- outcome: how many more may come, and the microseconds until it is full and until one
+-- more may come (0: this one may). Empty when nothing was counted.
+--
+-- limited counts a request in a bucket (package gcra) by Redis' time: limit is the
+-- microseconds between two and the burst, or empty. It returns the outcome of one
+-- that is too many. A bucket that cannot be read is full. A Redis that takes no writes
+-- counts nothing, and reads go on.
+local rate_left = ''
+local function limited(rate, limit)
+  local interval, burst = string.match(limit, '^(%d+) (%d+)$')
+  if not interval then return nil end
+  interval = tonumber(interval)
+  local span, time = interval * tonumber(burst), redis.call('TIME')
+  local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+  local arrival = redis.pcall('GET', rate)
+  local digits = type(arrival) == 'string' and string.match(arrival, '^%d+$')
+  arrival = digits and #digits <= 16 and tonumber(digits) or now
+  arrival = math.min(math.max(arrival, now), now + span)
+  local after = arrival + interval
+  if after > now + span then
+    rate_left = '0 ' .. whole(arrival - now) .. ' ' .. whole(after - now - span)
+    return {'limited'}
+  end
+  redis.pcall('SET', rate, whole(after), 'PX', whole(math.ceil((after - now) / 1000)))
+  rate_left = whole(math.floor((now + span - after) / interval)) .. ' ' .. whole(after - now) .. ' 0'
+end
+
+-- Why a request goes no further: the grant, or the limit that it is counted in.
+local function turned_away(grant, version, rate, limit)
+  if not granted(grant, version) then return {'grant'} end
+  return limited(rate, limit)
+end
+
 -- Raises a count, and writes a copy beside it, by which damage of either is found.
 local function raise_count(key, name, by)
   redis.call('HSET', key, name .. '=', redis.call('HINCRBY', key, name, by))
@@ -71,7 +105,7 @@ end
 local remembered = 604800000
 
 -- What a request is answered with instead of being carried out, or nil: 'done'
--- (this very operation has run before), 'grant', or what its idempotency record
+-- (this very operation has run before), 'grant', 'limited', or what its idempotency record
 -- says: 'repeated', 'reused' or 'outdated'. Without a fingerprint there is no record; a second
 -- one, behind a space, is what earlier releases made of the request. The record's
 -- first line is its operation: its envelope and a slash, an id, a space, the client, who alone may use the
@@ -81,7 +115,7 @@ local remembered = 604800000
 -- have made it so: the store compares its checksum and sends the script again, with the
 -- envelope behind the fingerprints. mark is the operation's mark, or nil when the script
 -- looks for itself.
-local function answered(grant, version, key, operation, fingerprint, mark)
+local function answered(grant, version, rate, limit, key, operation, fingerprint, mark)
   if mark and earlier(mark) then return {'done'} end
   local record = fingerprint ~= '' and redis.pcall('GET', key) -- an error where the key holds no string
   local op, stored
@@ -89,7 +123,8 @@ local function answered(grant, version, key, operation, fingerprint, mark)
     if type(record) == 'string' then op, stored = string.match(record, '^(%w[^\n]*)\n(%x+)\n[2-5]%d%d\n[^\n]*\n') end
     if op == operation then return {'done'} end
   end
-  if not granted(grant, version) then return {'grant'} end
+  local refused = turned_away(grant, version, rate, limit)
+  if refused then return refused end
   if not record then return nil end
   local client = op and string.match(op, ' ([^ ]+)')
   local of = op and string.match(op, '^([^ ]*)/')

@@ -1,7 +1,7 @@
 -- Reads a range of a log in either direction and keeps the entries that match. The
 -- newest are in the log's own stream, what is older in segments (package streams).
--- KEYS: grant, log, directory
--- ARGV: grant_version, command, first, last, count, types, accounts, named_id, resumed
+-- KEYS: grant, rate, log, directory
+-- ARGV: grant_version, rate_limit, command, first, last, count, types, accounts, named_id, resumed
 -- command is XRANGE or XREVRANGE. first and last are whole ids, or - and +. types and
 -- accounts are between commas; empty means all. named_id is one that the entry must
 -- name (or empty), resumed the place of an entry that is returned as well (or empty).
@@ -9,8 +9,9 @@
 -- answer 'older' has named. Who reads goes on from the end of a 'part'.
 -- Returns: {'read', matching entries, number of entries looked at, the last
 --   entry looked at, the resumed one} | {'part', the same, where to go on}
---   | {'older', the first ids of the segments to be read} | {'grant'}
-if not granted(grant, grant_version) then return {'grant'} end
+--   | {'older', the first ids of the segments to be read} | {'grant'} | {'limited'}
+local refused = turned_away(grant, grant_version, rate, rate_limit)
+if refused then return refused end
 local up, wanted = command == 'XRANGE', tonumber(count)
 local found, looked, at, there = {}, 0, false, false
 

@@ -5,9 +5,9 @@
 -- compared and moved along, so that each batch counts once, whichever worker is
 -- faster; there is a conflict for the others, and while the one delivery is being
 -- sent.
--- KEYS: grant, record, endpoint, queue, open, ready, sequences, events, audit, dispatch,
+-- KEYS: grant, rate, record, endpoint, queue, open, ready, sequences, events, audit, dispatch,
 --   webhooks, job, jobs, mark
--- ARGV: operation, grant_version, fingerprint, record_lifetime, record_text, now_ms,
+-- ARGV: operation, grant_version, rate_limit, fingerprint, record_lifetime, record_text, now_ms,
 --   ready_member, trigger, replay_id, event_head, event_tail, event_id, event_type, event_account, event_envelope, audit_head,
 --   audit_tail, audit_envelope, new_job, place, field_count
 -- trigger is replay or recovery. Without event_type there is no event, without
@@ -16,9 +16,9 @@
 -- ARGV goes on with field_count values: the fields of the job. Then for each
 -- delivery: KEYS its hash, its attempts; ARGV id, time (ms).
 -- Returns: {'queued', count} | {'done'} | {'repeated', record} | {'reused', record} |
---   {'outdated', record} | {'damaged', key} | {'grant'} | {'missing'} | {'conflict'}
+--   {'outdated', record} | {'damaged', key} | {'grant'} | {'limited'} | {'missing'} | {'conflict'}
 -- The last of what is queued, done or repeated is the revision (revised).
-local instead = answered(grant, grant_version, record, operation, fingerprint, mark)
+local instead = answered(grant, grant_version, rate, rate_limit, record, operation, fingerprint, mark)
 if instead then return revised(sequences, instead) end
 local current = redis.call('HMGET', job, 'at', 'state')
 if place ~= '' and (current[1] ~= place or current[2] == 'succeeded') then return {'conflict'} end
