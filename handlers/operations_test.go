@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+
+	"tollgate/rediskv/audittree"
+	"tollgate/rediskv/history"
 )
 
 // operation is a request that works, to be spoilt in one place.
@@ -62,6 +65,7 @@ const (
 // operations lists all of the document's, on objects that exist.
 func (w *world) operations() []*operation {
 	w.t.Helper()
+	w.sealed()
 	pay := func(key, amount string) string {
 		body := fmt.Sprintf(`{"merchant_account_id":%q,"amount":%q,"currency":"EUR","payee":"shop.example"}`, w.vars["eur"], amount)
 		return w.get(w.want(w.pay(key, body), 201, ""), "id")
@@ -208,6 +212,32 @@ const payAtOnce = `{"merchant_account_id":%q,"amount":"10.00","currency":"EUR","
 
 // anEvent is the id of an event of the log.
 func (w *world) anEvent() string { return w.first("/v1/events?limit=1") }
+
+// sealed has two checkpoints of the audit record made, as a worker does; what the hashes
+// are says nothing here.
+func (w *world) sealed() {
+	w.t.Helper()
+	org := w.vars["org"]
+	for range 2 {
+		before, err := w.store.AuditTrees(w.t.Context(), org)
+		must(w.t, 0, err)
+		found, err := w.store.Unsealed(w.t.Context(), org, before.Until(), 1)
+		must(w.t, 0, err)
+		now, err := w.store.HistoryFor(w.t.Context(), org)
+		must(w.t, 0, err)
+		after := before.Clone()
+		if after.Last() == nil {
+			after.List = append(after.List, audittree.Tree{HistoryID: now.ID, After: audittree.Beginning, First: 1})
+		}
+		last := after.Last()
+		last.Size, last.Until = last.Size+1, found[0].ID
+		hash := strings.Repeat("A", 43) + "="
+		last.Last = audittree.Checkpoint{
+			Object: "audit_checkpoint", HistoryID: now.ID, Number: last.Size, Size: last.Size, Root: hash, Key: "key", Note: "note", CreatedAt: w.store.Now(),
+		}
+		must(w.t, 0, w.store.SealAudit(history.Within(w.t.Context(), now.ID), org, before, after, []audittree.Tile{{Hashes: make([]byte, 32*last.Size)}}))
+	}
+}
 
 func (w *world) anEntry() string { return w.first("/v1/audit?limit=1") }
 

@@ -282,7 +282,7 @@ var logResends = []resend{
 		_, err := f.CutLogs(t.Context(), k.Partition)
 		must(t, err)
 		trim := func(f *fixture) error {
-			_, err := f.TrimAudit(t.Context(), k.Partition, tollgate.At(time.Now().Add(time.Hour)))
+			_, err := f.TrimAudit(t.Context(), k.Org, tollgate.At(time.Now().Add(time.Hour)))
 			return err
 		}
 		return trim, func() { must(t, trim(f)) }

@@ -58,7 +58,7 @@ func TestKeysAreRecordsOrSayWhyNot(t *testing.T) {
 	for _, key := range scanKeys(t, raw, "*") {
 		kind := typeOf(t, raw, key)
 		name := strings.ReplaceAll(partition.ReplaceAllString(key, ""), f.Caller.Organization, "org_X")
-		is := record.KindOf(key) != nil || regexp.MustCompile(`:(events|audit)(:\d+-\d+)?$`).MatchString(name) || strings.HasSuffix(name, ":divergences") ||
+		is := record.KindOf(key) != nil || regexp.MustCompile(`:(events|audit)(:\d+-\d+)?$`).MatchString(name) || strings.HasSuffix(name, ":divergences") || strings.HasSuffix(name, ":tree:checkpoints") ||
 			strings.HasSuffix(name, ":att") || strings.Contains(name, ":idem:")
 		if kind == "string" && !is {
 			text, err := raw.Get(t.Context(), key).Result()

@@ -14,6 +14,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/consistency"
+	"tollgate/rediskv/keyring"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/peer"
 	"tollgate/rediskv/record"
@@ -29,19 +30,21 @@ var organizationKey = regexp.MustCompile(`^\{p\d+\}:(org_\w+)(?::(.+))?$`)
 // transactions, payouts, exports and endpoints that no list has, organizations that
 // no partition names, and records of requests whose payment is not there. And it
 // compares each record with its checksum, which a list may not lead to either; with those
-// of no organization that is the keyring alone.
+// of no organization these are the keys that sign.
 func (s *Store) CheckKeys(ctx context.Context, w *Walk) error {
 	if w.Looked == nil {
 		w.Looked = map[string]int64{}
 	}
 	if w.Organization == "" {
-		_, err := s.keyring.Keyring(ctx)
-		found := consistency.FoundDamage(err)
-		for _, f := range plain(found) {
-			w.Found(f)
-		}
-		if err != nil && found == nil {
-			return err
+		for _, read := range []func(context.Context) (keyring.Keyring, error){s.keyring.Keyring, s.keyring.AuditKeys} {
+			_, err := read(ctx)
+			found := consistency.FoundDamage(err)
+			for _, f := range plain(found) {
+				w.Found(f)
+			}
+			if err != nil && found == nil {
+				return err
+			}
 		}
 	}
 	var one sync.Mutex // masters take turns: what a walk calls is called by one goroutine

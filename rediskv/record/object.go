@@ -33,6 +33,9 @@ func ObjectAt(key string) (org, object, id string, ok bool) {
 	if len(part) > 3 && part[2] == "use" {
 		object, id = "counter", part[3]
 	}
+	if len(part) > 2 && part[2] == "tree" {
+		object = "audit_tree"
+	}
 	if strings.HasSuffix(key, ":shadowing") {
 		object = "shadows"
 	}

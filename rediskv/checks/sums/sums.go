@@ -19,7 +19,7 @@ import (
 )
 
 // textKey is what follows the organization in the key of a record that is a JSON text.
-var textKey = regexp.MustCompile(`^(tkt|cap|rfd)_\w+$|^(per|rs)_\w+:\d+$`)
+var textKey = regexp.MustCompile(`^(tkt|cap|rfd)_\w+$|^(per|rs)_\w+:\d+$|^tree(:his_\w+:\d+:\d+)?$`)
 
 // Ask queues the reading of a record, and returns what says whether it is what was
 // written; nil for a key of no record.
@@ -41,7 +41,7 @@ func Ask(ctx context.Context, pipe redis.Pipeliner, key, name string) func() err
 	case textKey.MatchString(name):
 		text := pipe.Get(ctx, key)
 		return func() error { return cmpErr(text, func() error { return record.CheckText(key, text.Val()) }) }
-	case strings.HasSuffix(name, ":divergences"):
+	case strings.HasSuffix(name, ":divergences"), name == "tree:checkpoints":
 		rows := pipe.XRange(ctx, key, "-", "+")
 		return func() error {
 			return cmpErr(rows, func() (err error) {
