@@ -186,6 +186,7 @@ func (t target) survivors(mutants []mutant, binaries []string, only string, jobs
 				mu.Lock()
 				defer mu.Unlock()
 				left = append(left, m)
+				fmt.Fprintf(os.Stderr, "no test notices %s\n", m.name)
 			}
 		})
 	}
