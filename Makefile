@@ -142,6 +142,9 @@ stories: ## the same without a build of its own: moments may differ by milliseco
 teeth: ## known bugs, put back one at a time: the simulation must find them (TEETH: part of a name); about half an hour
 	@export TOLLGATE_TEST_TEETH="$(TEETH)"; $(SIMULATE) -run TestTeeth ./scripts/simulate
 
+mutants: ## checks of who may what, taken away one at a time: a test must notice; ONLY='verifier.go' for some, JOBS at once; about half an hour
+	$(GO) run ./scripts/mutants -only '$(ONLY)' -jobs $(or $(JOBS),2)
+
 # The detector holds up the end of each process for a second; the scripts of
 # cmd/tollgate start hundreds.
 # Everything is ten times slower here: fewer at once, so that compiling a rule stays
@@ -222,4 +225,4 @@ clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/console/node_modules scripts/mcp/node_modules scripts/examples/node/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: help build builds console-test screenshots faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance mcp openapi collection examples walks alerts templates load fair clean man dist dist-check docs
+.PHONY: mutants help build builds console-test screenshots faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance mcp openapi collection examples walks alerts templates load fair clean man dist dist-check docs

@@ -12,34 +12,33 @@ import (
 
 // TestEveryRouteComparesTheGrant: a grant that was revoked by another process is dead at
 // once for every route that asks Redis, on an instance that has not heard of it. Each
-// route gets a client of its own, for the first refusal has the instance read the grant
-// again: only what the route's own script or read compares refuses here.
+// route has a client of its own, whose grant the instance reads just before it is revoked:
+// a refusal has it read all of the organization again, so only what the route's own script
+// or read compares refuses here.
 func TestEveryRouteComparesTheGrant(t *testing.T) {
 	s := newSuite(t)
 	s.operations = slices.DeleteFunc(s.operations, func(o *operation) bool { return !o.scoped || slices.Contains(memoryAlone, o.id) })
-	name := func(o *operation) string { return "client of " + o.id }
 	for _, o := range s.operations {
-		s.addClient(name(o))
+		s.addClient("client of " + o.id)
 	}
 	s.apply("")
-	for _, o := range s.operations { // the instance knows each grant
-		r := s.call("POST", "/v1/quotes", `{"merchant_account_id":"`+s.vars["eur"]+`",`+good+`}`, "Authorization", s.bearer(name(o), "")[0])
-		s.want(r, 200, "")
-	}
-	for i := range s.configs[""].Grants {
-		g := &s.configs[""].Grants[i]
-		if slices.ContainsFunc(s.operations, func(o *operation) bool { return g.ID == s.vars["grant_"+name(o)] }) {
-			g.Status, g.RevokedAt = "revoked", tollgate.At(s.now())
+	for _, o := range s.operations {
+		route, token := s.route(o), s.bearer("client of "+o.id, "")
+		quote := `{"merchant_account_id":"` + s.vars["eur"] + `",` + good + `}`
+		s.want(s.call("POST", "/v1/quotes", quote, "Authorization", token[0]), 200, "")
+		grants := s.configs[""].Grants
+		g := &grants[slices.IndexFunc(grants, func(g tollgate.Grant) bool { return g.ID == s.vars["grant_client of "+o.id] })]
+		g.Status, g.RevokedAt = "revoked", tollgate.At(s.now())
+		s.apply("")
+		before := dump(t, s.redis)
+		r := s.ask(o, "stale", token...)
+		s.answered(identity{name: "revoked elsewhere"}, route, r, "401 token_invalid")
+		after := dump(t, s.redis)
+		if changes := before.without().changes(after.without()); len(changes) > 0 {
+			t.Errorf("%s %s: written: %s", route.Method, route.Path, strings.Join(changes, "\n"))
 		}
+		s.traced(identity{name: "revoked elsewhere"}, added(before.stream(":audit"), after.stream(":audit")), map[string]handlers.Route{r.Header.Get("Request-Id"): route})
 	}
-	s.apply("")
-	who := identity{"revoked elsewhere", func(o *operation, _ handlers.Route) []string {
-		if i := slices.IndexFunc(s.operations, func(of *operation) bool { return of == o }); i < 0 {
-			return nil
-		}
-		return s.bearer(name(o), "")
-	}, "401 token_invalid", false}
-	s.everywhere(who)
 	if len(s.operations) < 60 {
 		t.Errorf("only %d routes were asked", len(s.operations))
 	}

@@ -378,3 +378,18 @@ func TestMintEndsWithItsGrant(t *testing.T) {
 		}
 	}
 }
+
+// A verifier that lacks a part is none.
+func TestVerifierNeedsItsParts(t *testing.T) {
+	keys, clock := signingKeys(t, "a"), func() time.Time { return now }
+	for name, make := range map[string]func() (*auth.Verifier, error){
+		"keys":   func() (*auth.Verifier, error) { return auth.NewVerifier(nil, issuer, 1, clock) },
+		"issuer": func() (*auth.Verifier, error) { return auth.NewVerifier(keys, "", 1, clock) },
+		"clock":  func() (*auth.Verifier, error) { return auth.NewVerifier(keys, issuer, 1, nil) },
+		"cache":  func() (*auth.Verifier, error) { return auth.NewVerifier(keys, issuer, 0, clock) },
+	} {
+		if v, err := make(); err == nil || v != nil {
+			t.Errorf("without %s: %v, %v", name, v, err)
+		}
+	}
+}
