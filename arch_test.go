@@ -334,7 +334,7 @@ func TestEdgeImports(t *testing.T) {
 
 // The sandbox in a page has an embedded Redis and a worker, and no command line.
 func TestPageImports(t *testing.T) {
-	embedded := []string{"github.com/alicebob/miniredis/v2", "github.com/yuin/gopher-lua"}
+	embedded := []string{"github.com/alicebob/miniredis/v2", "github.com/yuin/gopher-lua", "golang.org/x/mod"} // and its worker signs notes
 	checkProgram(t, "./cmd/edge/page", slices.Concat(edgeModules, embedded), "cmd/tollgate", "handlers/console")
 }
 

@@ -1,18 +1,22 @@
 package worker_test
 
 import (
+	"crypto/rand"
 	"testing"
 	"time"
 
+	"tollgate/handlers/keyring"
 	"tollgate/handlers/worker"
 	"tollgate/rediskv/redistest"
 )
 
 // TestAuditIsKept: a worker removes entries of the audit record after 400 days,
 // or after what it is told, and none before. Entries have Redis' time.
+// None goes that is not sealed, and the last that is sealed stays.
 func TestAuditIsKept(t *testing.T) {
 	s := newShop(t, redistest.URL(t))
 	s.pay(t, 1000)
+	s.sealed(t)
 	const day = 24 * time.Hour
 	trimmed := func(after, keep time.Duration) int {
 		t.Helper()
@@ -30,7 +34,26 @@ func TestAuditIsKept(t *testing.T) {
 			t.Errorf("after %s, kept for %s: %d entries are gone", c.after, c.keep, n)
 		}
 	}
+	s.pay(t, 1000) // which is not sealed
 	if n := trimmed(401*day, 0); n == 0 {
 		t.Error("after 401 days none is gone")
+	}
+	if n := trimmed(402*day, 0); n != 0 {
+		t.Errorf("%d entries are gone that are not sealed, or the last that is", n)
+	}
+}
+
+// sealed has the audit record sealed, as a worker does once an instance has served.
+func (s *shop) sealed(t testing.TB) {
+	t.Helper()
+	ring, err := keyring.New(keyring.Config{Store: s.Store, Vault: newVault(t, 1), Entropy: rand.Reader, Clock: s.Clock.Now})
+	if err == nil {
+		err = ring.RecordIssuer(t.Context(), "https://pay.example")
+	}
+	if err == nil {
+		_, err = newWorker(t, worker.Config{Store: s.Store, Clock: s.Clock.Now}).SealRound(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -95,5 +95,8 @@ func (t *Tree) Likely(number int64) int64 {
 	return index
 }
 
+// Entry is an entry of a log, at its place.
+type Entry = redis.XMessage
+
 // Text is the exact text of an entry.
 func Text(m redis.XMessage) string { return rediskv.Text(m, "b") }

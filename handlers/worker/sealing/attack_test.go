@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"tollgate/handlers/tlog"
 	"tollgate/handlers/tlog/auditor"
 	"tollgate/handlers/tlog/checkpoint"
@@ -19,19 +17,29 @@ import (
 )
 
 // log is the audit record as whoever can write to Redis sees it.
-func (r *record) log() []redis.XMessage {
+func (r *record) log() []audittree.Entry {
 	r.Helper()
 	found, err := r.raw.XRange(r.Context(), r.space().Audit(), "-", "+").Result()
 	must(r, err)
 	return found
 }
 
+// add writes an entry to a stream, at its own place.
+func (r *record) add(key string, m audittree.Entry) {
+	r.Helper()
+	command := []any{"XADD", key, m.ID}
+	for name, value := range m.Values {
+		command = append(command, name, value)
+	}
+	must(r, r.raw.Do(r.Context(), command...).Err())
+}
+
 // put writes the log anew.
-func (r *record) put(entries []redis.XMessage) {
+func (r *record) put(entries []audittree.Entry) {
 	r.Helper()
 	must(r, r.raw.Del(r.Context(), r.space().Audit()).Err())
 	for _, m := range entries {
-		must(r, r.raw.XAdd(r.Context(), &redis.XAddArgs{Stream: r.space().Audit(), ID: m.ID, Values: m.Values}).Err())
+		r.add(r.space().Audit(), m)
 	}
 }
 
@@ -59,7 +67,7 @@ func (r *record) copied() (putBack func()) {
 			must(r, r.raw.Set(r.Context(), key, text, 0).Err())
 		}
 		for _, m := range checkpoints {
-			must(r, r.raw.XAdd(r.Context(), &redis.XAddArgs{Stream: r.space().AuditCheckpoints(), ID: m.ID, Values: m.Values}).Err())
+			r.add(r.space().AuditCheckpoints(), m)
 		}
 	}
 }
@@ -89,12 +97,12 @@ func (r *record) found(earlier ...string) (kinds []auditor.Kind, all []auditor.F
 	return kinds, all
 }
 
-func clone(m redis.XMessage) redis.XMessage {
+func clone(m audittree.Entry) audittree.Entry {
 	values := map[string]any{}
 	for name, value := range m.Values {
 		values[name] = value
 	}
-	return redis.XMessage{ID: m.ID, Values: values}
+	return audittree.Entry{ID: m.ID, Values: values}
 }
 
 // Whoever can write to Redis changes the log. Each change is found, and the entries are
@@ -102,45 +110,45 @@ func clone(m redis.XMessage) redis.XMessage {
 func TestAttacksOnTheLog(t *testing.T) {
 	t.Parallel()
 	const at = 7 // an entry in the middle, of number 8
-	edited := func(m redis.XMessage) redis.XMessage {
+	edited := func(m audittree.Entry) audittree.Entry {
 		m = clone(m)
 		m.Values["b"] = strings.Replace(audittree.Text(m), `"reason":"any"`, `"reason":"all"`, 1)
 		return m
 	}
 	for name, c := range map[string]struct {
-		attack  func(log []redis.XMessage) []redis.XMessage
+		attack  func(log []audittree.Entry) []audittree.Entry
 		kinds   []auditor.Kind
 		numbers []int64
 	}{
-		"one byte of an entry": {func(log []redis.XMessage) []redis.XMessage {
+		"one byte of an entry": {func(log []audittree.Entry) []audittree.Entry {
 			log[at] = edited(log[at])
 			return log
 		}, []auditor.Kind{auditor.Changed}, []int64{at + 1}},
-		"the last sealed entry": {func(log []redis.XMessage) []redis.XMessage {
+		"the last sealed entry": {func(log []audittree.Entry) []audittree.Entry {
 			log[len(log)-3] = edited(log[len(log)-3])
 			return log
 		}, []auditor.Kind{auditor.Changed}, []int64{-3}},
-		"an entry that is no JSON": {func(log []redis.XMessage) []redis.XMessage {
+		"an entry that is no JSON": {func(log []audittree.Entry) []audittree.Entry {
 			log[at] = clone(log[at])
 			log[at].Values["b"] = "{"
 			return log
 		}, []auditor.Kind{auditor.Changed}, []int64{0}},
-		"one removed":            {func(log []redis.XMessage) []redis.XMessage { return slices.Delete(log, at, at+1) }, []auditor.Kind{auditor.Missing}, []int64{at + 1}},
-		"the first ones removed": {func(log []redis.XMessage) []redis.XMessage { return log[2:] }, []auditor.Kind{auditor.Missing}, []int64{1}},
-		"all removed":            {func([]redis.XMessage) []redis.XMessage { return nil }, []auditor.Kind{auditor.Missing}, []int64{0}},
-		"the end cut off":        {func(log []redis.XMessage) []redis.XMessage { return log[:len(log)-5] }, []auditor.Kind{auditor.Missing}, []int64{-5}},
-		"one inserted": {func(log []redis.XMessage) []redis.XMessage {
+		"one removed":            {func(log []audittree.Entry) []audittree.Entry { return slices.Delete(log, at, at+1) }, []auditor.Kind{auditor.Missing}, []int64{at + 1}},
+		"the first ones removed": {func(log []audittree.Entry) []audittree.Entry { return log[2:] }, []auditor.Kind{auditor.Missing}, []int64{1}},
+		"all removed":            {func([]audittree.Entry) []audittree.Entry { return nil }, []auditor.Kind{auditor.Missing}, []int64{0}},
+		"the end cut off":        {func(log []audittree.Entry) []audittree.Entry { return log[:len(log)-5] }, []auditor.Kind{auditor.Missing}, []int64{-5}},
+		"one inserted": {func(log []audittree.Entry) []audittree.Entry {
 			// In the place of one that follows, which moves on by one.
 			next := clone(log[at])
 			next.Values["b"] = strings.Replace(audittree.Text(next), "aud_", "aud_0", 1)
 			ids := append(slices.Clone(log[:at]), next)
 			return spread(append(ids, log[at:]...))
 		}, []auditor.Kind{auditor.Inserted}, []int64{at + 1}},
-		"two swapped": {func(log []redis.XMessage) []redis.XMessage {
+		"two swapped": {func(log []audittree.Entry) []audittree.Entry {
 			log[at].Values, log[at+1].Values = log[at+1].Values, log[at].Values
 			return log
 		}, []auditor.Kind{auditor.Reordered}, []int64{at + 2}},
-		"one moved to the front": {func(log []redis.XMessage) []redis.XMessage {
+		"one moved to the front": {func(log []audittree.Entry) []audittree.Entry {
 			moved := log[at].Values
 			for i := at; i > 0; i-- {
 				log[i].Values = log[i-1].Values
@@ -148,7 +156,7 @@ func TestAttacksOnTheLog(t *testing.T) {
 			log[0].Values = moved
 			return log
 		}, []auditor.Kind{auditor.Reordered}, []int64{at + 1}},
-		"one removed and another changed": {func(log []redis.XMessage) []redis.XMessage {
+		"one removed and another changed": {func(log []audittree.Entry) []audittree.Entry {
 			log[at+3] = edited(log[at+3])
 			return slices.Delete(log, at, at+1)
 		}, []auditor.Kind{auditor.Missing, auditor.Changed}, []int64{at + 1, at + 4}},
@@ -176,7 +184,7 @@ func TestAttacksOnTheLog(t *testing.T) {
 }
 
 // spread gives entries places of their own, in their order.
-func spread(log []redis.XMessage) []redis.XMessage {
+func spread(log []audittree.Entry) []audittree.Entry {
 	for i := range log {
 		log[i] = clone(log[i])
 		log[i].ID = "1-" + strconv.Itoa(i+1)
@@ -267,17 +275,17 @@ func TestHashesWithoutTheKey(t *testing.T) {
 // Checkpoints that are removed or altered are named.
 func TestAttacksOnCheckpoints(t *testing.T) {
 	t.Parallel()
-	for names, attack := range map[string]func(r *record, all []redis.XMessage){
-		"comes number 3: others are missing": func(r *record, all []redis.XMessage) { // one in the middle is removed
+	for names, attack := range map[string]func(r *record, all []audittree.Entry){
+		"comes number 3: others are missing": func(r *record, all []audittree.Entry) { // one in the middle is removed
 			must(r, r.raw.XDel(r.Context(), r.space().AuditCheckpoints(), all[1].ID).Err())
 		},
-		"last checkpoint": func(r *record, all []redis.XMessage) {
+		"last checkpoint": func(r *record, all []audittree.Entry) {
 			must(r, r.raw.XDel(r.Context(), r.space().AuditCheckpoints(), all[len(all)-1].ID).Err())
 		},
-		"checkpoint number 3 is signed by none": func(r *record, all []redis.XMessage) {
+		"checkpoint number 3 is signed by none": func(r *record, all []audittree.Entry) {
 			r.alter(all, 2, "kept-from 0", "kept-from 1")
 		},
-		"checkpoint number 1 of his_other": func(r *record, all []redis.XMessage) {
+		"checkpoint number 1 of his_other": func(r *record, all []audittree.Entry) {
 			r.alter(all, 0, r.last().HistoryID+`","number`, `his_other","number`)
 		},
 	} {
@@ -297,7 +305,7 @@ func TestAttacksOnCheckpoints(t *testing.T) {
 }
 
 // alter writes a checkpoint of the list anew, with a checksum that is right.
-func (r *record) alter(all []redis.XMessage, i int, from, to string) {
+func (r *record) alter(all []audittree.Entry, i int, from, to string) {
 	r.Helper()
 	key := r.space().AuditCheckpoints()
 	must(r, r.raw.Del(r.Context(), key).Err())
@@ -310,7 +318,7 @@ func (r *record) alter(all []redis.XMessage, i int, from, to string) {
 			}
 			m.Values["b"], m.Values["e"] = text, stored.Row(key, text)
 		}
-		must(r, r.raw.XAdd(r.Context(), &redis.XAddArgs{Stream: key, ID: m.ID, Values: m.Values}).Err())
+		r.add(key, m)
 	}
 }
 

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"tollgate"
 	"tollgate/handlers/keyring"
 	"tollgate/handlers/secret"
@@ -35,7 +33,7 @@ type record struct {
 	*testkit.Shop
 	testing.TB
 	ring *keyring.Keyring
-	raw  *redis.Client
+	raw  rediskv.Client
 	own  *sealing.Sealer
 }
 
@@ -49,10 +47,7 @@ func newRecord(t *testing.T) *record {
 	must(t, err)
 	r.ring, err = keyring.New(keyring.Config{Store: r.Store, Vault: vault, Entropy: rand.Reader, Clock: r.Clock.Now})
 	must(t, err)
-	options, err := redis.ParseURL(server.URL)
-	must(t, err)
-	r.raw = redis.NewClient(options)
-	t.Cleanup(func() { r.raw.Close() })
+	r.raw = r.Redis
 	r.own = r.sealer()
 	return r
 }

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/redis/go-redis/v9"
 
 	"tollgate"
 	"tollgate/handlers/audit"
@@ -158,7 +157,7 @@ func (s *Sealer) step(ctx context.Context, org string, by signer) (int, error) {
 
 // current makes sure that the last tree is that of a history. A new one begins with the
 // last checkpoint of the one before, which is its first leaf.
-func (s *Sealer) current(trees *audittree.Trees, org, history, issuer string, first redis.XMessage) (leaves []tlog.Hash) {
+func (s *Sealer) current(trees *audittree.Trees, org, history, issuer string, first audittree.Entry) (leaves []tlog.Hash) {
 	last := trees.Last()
 	if last != nil && last.HistoryID == history {
 		return nil
@@ -179,7 +178,7 @@ func (s *Sealer) current(trees *audittree.Trees, org, history, issuer string, fi
 }
 
 // numberOf is the number in an entry; 0 where it cannot be read.
-func numberOf(m redis.XMessage) int64 {
+func numberOf(m audittree.Entry) int64 {
 	var e tollgate.AuditEntry
 	_ = json.Unmarshal([]byte(audittree.Text(m)), &e)
 	return e.Seq
