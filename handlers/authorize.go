@@ -3,10 +3,8 @@ package handlers
 import (
 	"cmp"
 	"fmt"
-	"net/http"
 
 	"tollgate"
-	"tollgate/handlers/auth"
 	"tollgate/handlers/oauth"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv/accounts"
@@ -16,12 +14,17 @@ import (
 // authorize finds out who asks: a genuine token (RFC 9068 §4), a grant that is
 // in force in the version that the token names, and the route's scope.
 func (s *Server) authorize(c *call) error {
-	token, refused := s.Bearer(c.request.Header)
-	if refused != nil {
-		return refused
+	v := visitorOf(c.request.Context())
+	if v == nil || v.Proof == nil { // its door has verified the proof, which is of the door
+		p, refused := s.oauth.Present(c.request)
+		if refused != nil {
+			return refused
+		}
+		v = &Visitor{Presented: p}
 	}
 	// From here on the client is known, and what it is refused is audited.
-	c.token, c.client, c.org = token, token.ClientID, token.Organization
+	token := v.Token
+	c.token, c.client, c.org, c.nonce = token, token.ClientID, token.Organization, v.Fresh
 	if err := s.checkHistory(c); err != nil {
 		return err
 	}
@@ -31,22 +34,10 @@ func (s *Server) authorize(c *call) error {
 	if !token.Scopes.Has(c.row.Scope) {
 		return problem.New(tollgate.CodeScopeMissing, fmt.Sprintf("This needs the scope %s, which the access token does not have.", c.row.Scope))
 	}
-	return nil
-}
-
-// Bearer reads the access token of a request that comes through a Door, and verifies
-// it: it is genuine, and has not expired. Redis is not asked. Whether the grant is in
-// force and has a scope, each route says that the door calls with the same token.
-func (s *Server) Bearer(h http.Header) (*auth.Token, *tollgate.Error) {
-	text, missing := oauth.Bearer(h["Authorization"])
-	if missing != nil {
-		return nil, missing
+	if v.Proof == nil || !c.row.writes() {
+		return nil
 	}
-	token, refused := s.verifier.Verify(text)
-	if refused != nil {
-		return nil, oauth.Refused(refused)
-	}
-	return token, nil
+	return s.burn(c, v)
 }
 
 // checkGrant compares the token with the grant as it is cached; scripts

@@ -6,10 +6,12 @@ package oauth
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/secret"
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
 	"tollgate/rediskv/history"
@@ -26,12 +28,17 @@ type Endpoints struct {
 	Clock, Wall func() time.Time
 	// Development tells a client what is wrong with its assertion.
 	Development bool
+	Vault       *secret.Vault // makes nonces, and knows those of other instances
+
+	used usedProofs
 }
 
 // Request is one request of a client.
 type Request struct {
 	Form  Form
+	HTTP  *http.Request
 	Audit tollgate.AuditRequest // with the status of success
+	Fresh string                // set to a nonce for the client's next proof
 
 	// What is known of the client, once the signature of its assertion was found to
 	// be the client's, whatever else is wrong with it.

@@ -1,8 +1,8 @@
 // Gets a token from a running tollgate with clients that others wrote
 // (oauth4webapi, jose) and looks at everything on the way: discovery
 // (RFC 8414), keys (RFC 7517, 7638), the client assertion (RFC 7523), the
-// access token (RFC 9068), a read with it (RFC 6750), introspection (RFC 7662)
-// and revocation (RFC 7009).
+// access token (RFC 9068), a read with it (RFC 6750), introspection (RFC 7662),
+// revocation (RFC 7009) and proofs of possession (RFC 9449).
 //
 //   node token.mjs [ENV_FILE]
 //
@@ -210,5 +210,37 @@ await check('revocation: the token is not active and reads nothing', async () =>
   await assert.rejects(
     oauth.protectedResourceRequest(first.token.access_token, 'GET', resource, undefined, undefined, options()),
     (error) => error instanceof oauth.WWWAuthenticateChallengeError && error.cause[0].parameters.error === 'invalid_token')
+})
+
+// Proofs of possession (RFC 9449), as oauth4webapi makes them: it takes the nonces from
+// the answers.
+const possession = oauth.DPoP(client, await oauth.generateKeyPair('ES256'))
+async function bound() {
+  const parameters = new URLSearchParams({ scope: 'accounts:read' })
+  const answer = await oauth.clientCredentialsGrantRequest(server, client, oauth.PrivateKeyJwt(key), parameters, { ...options(), DPoP: possession })
+  return oauth.processClientCredentialsResponse(server, client, answer)
+}
+
+const held = await check('DPoP: the first proof is asked for a nonce, the second gets a bound token (RFC 9449 §5, §8)', async () => {
+  assert.ok(server.dpop_signing_alg_values_supported.includes('ES256'))
+  await assert.rejects(bound(), (error) => oauth.isDPoPNonceError(error))
+  const token = await bound()
+  assert.equal(token.token_type, 'dpop')
+  assert.equal(jose.decodeJwt(token.access_token).cnf.jkt, await possession.calculateThumbprint())
+  return token
+})
+await check('DPoP: a read with a proof, and introspection', async () => {
+  const answer = await oauth.protectedResourceRequest(held.access_token, 'GET', resource, undefined, undefined, { ...options(), DPoP: possession })
+  assert.equal(answer.status, 200)
+  const is = await introspect(held.access_token)
+  assert.equal(is.token_type.toLowerCase(), 'dpop')
+  assert.equal(is.cnf.jkt, await possession.calculateThumbprint())
+})
+await check('DPoP: the bound token is no bearer token, and no token of another key', async () => {
+  for (const DPoP of [undefined, oauth.DPoP(client, await oauth.generateKeyPair('ES256'))]) {
+    await assert.rejects(
+      oauth.protectedResourceRequest(held.access_token, 'GET', resource, undefined, undefined, { ...options(), ...(DPoP && { DPoP }) }),
+      (error) => error instanceof oauth.WWWAuthenticateChallengeError && error.status === 401)
+  }
 })
 console.log(`all checks passed against ${server.issuer}`)
