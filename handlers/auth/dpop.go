@@ -121,7 +121,7 @@ func checkProof(claims object, of ProofOf, now time.Time) (p Proof, reason Reaso
 	if p.JTI, ok = claims.text("jti"); !ok || p.JTI == "" || len(p.JTI) > 128 {
 		return p, ReasonJTI
 	}
-	if p.Nonce, ok = claims.text("nonce"); claims.has("nonce") && (!ok || p.Nonce == "") {
+	if p.Nonce, _ = claims.text("nonce"); claims.has("nonce") && p.Nonce == "" {
 		return p, ReasonNonce
 	}
 	if ath, _ := claims.text("ath"); of.Token != "" && subtle.ConstantTimeCompare([]byte(ath), []byte(tokenHash(of.Token))) == 0 {
