@@ -79,7 +79,7 @@ var rooms = map[string]map[string][]string{
 		"input":           {"problem", "secret"},
 		"keyring":         {"auth", "secret"},
 		"mcp":             {"", "auth"},
-		"oauth":           {"auth", "input", "problem"},
+		"oauth":           {"auth", "input", "problem", "secret"},
 		"problem":         {},
 		"rate":            {},
 		"rulesync":        {"problem", "share"},

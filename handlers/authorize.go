@@ -3,10 +3,8 @@ package handlers
 import (
 	"cmp"
 	"fmt"
-	"net/http"
 
 	"tollgate"
-	"tollgate/handlers/auth"
 	"tollgate/handlers/oauth"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv/accounts"
@@ -16,17 +14,19 @@ import (
 // authorize finds out who asks: a genuine token (RFC 9068 §4), a grant that is
 // in force in the version that the token names, and the route's scope.
 func (s *Server) authorize(c *call) error {
-	if err := s.guard(c); err != nil && !s.knows(c.request) {
-		return err
-	}
-	c.rate, c.silent = nil, false
-	token, refused := s.Bearer(c.request.Header)
-	if refused != nil {
-		s.forged(c.request, refused)
-		return refused
+	v := visitorOf(c.request.Context())
+	if v == nil || v.Proof == nil { // its door has verified the proof, which is of the door
+		var refused *tollgate.Error
+		if v, c.rate, refused = s.present(c.request); c.rate != nil {
+			return c.unrecorded(refused)
+		}
+		if refused != nil {
+			return refused
+		}
 	}
 	// From here on the client is known, and what it is refused is audited.
-	c.token, c.client, c.org = token, token.ClientID, token.Organization
+	token := v.Token
+	c.token, c.client, c.org, c.nonce = token, token.ClientID, token.Organization, v.Fresh
 	if err := s.checkHistory(c); err != nil {
 		return err
 	}
@@ -36,28 +36,10 @@ func (s *Server) authorize(c *call) error {
 	if !token.Scopes.Has(c.row.Scope) {
 		return problem.New(tollgate.CodeScopeMissing, fmt.Sprintf("This needs the scope %s, which the access token does not have.", c.row.Scope))
 	}
-	return s.limit(c)
-}
-
-// Bearer reads the access token of a request that comes through a Door, and verifies
-// it: it is genuine, and has not expired. Redis is not asked. Whether the grant is in
-// force and has a scope, each route says that the door calls with the same token.
-func (s *Server) Bearer(h http.Header) (*auth.Token, *tollgate.Error) {
-	text, missing := oauth.Bearer(h["Authorization"])
-	if missing != nil {
-		return nil, missing
+	if err := s.limit(c); err != nil || v.Proof == nil || !c.row.writes() {
+		return err
 	}
-	token, refused := s.verifier.Verify(text)
-	if refused != nil {
-		return nil, oauth.Refused(refused)
-	}
-	return token, nil
-}
-
-// knows reports whether the token of a request was verified before.
-func (s *Server) knows(req *http.Request) bool {
-	text, missing := oauth.Bearer(req.Header["Authorization"])
-	return missing == nil && s.verifier.Knows(text)
+	return s.burn(c, v)
 }
 
 // checkGrant compares the token with the grant as it is cached; scripts

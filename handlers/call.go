@@ -56,6 +56,7 @@ type call struct {
 	servedBy  string               // who answered a read
 	revision  int64                // what was written or repeated is in this one, and in later ones
 	turn      turn                 // at what makes Redis look at much; nil: it need not wait
+	nonce     string               // for the client's next proof (RFC 9449 §8.2); empty: it has one
 	leave     func()               // what it uses until its answer is sent
 	silent    bool                 // it was refused so that Redis hears nothing of it
 }

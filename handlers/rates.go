@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 
@@ -60,9 +59,10 @@ func (s *Server) guard(c *call) (err error) {
 	return c.unrecorded(err)
 }
 
-// forged notes a signature that was wrong.
+// forged notes a refusal that has cost a verification, though nobody is known by it.
 func (s *Server) forged(req *http.Request, err error) {
-	if errors.Is(err, auth.ErrTokenInvalid) || errors.Is(err, auth.ErrInvalidClient) {
+	switch auth.ReasonOf(err) {
+	case auth.ReasonSignature, auth.ReasonKey, auth.ReasonAlgorithm, auth.ReasonUnknownClient:
 		s.rates.Forged(s.transport.Proxies.From(req))
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"tollgate"
+	"tollgate/handlers/auth"
 	"tollgate/handlers/connection"
 	"tollgate/handlers/input"
 	"tollgate/handlers/oauth"
@@ -220,6 +221,9 @@ func stored(r rediskv.Result) *answer {
 // still holds.
 func (s *Server) write(c *call, a *answer) {
 	c.rateHeaders()
+	if c.nonce != "" {
+		c.Header().Set("DPoP-Nonce", c.nonce)
+	}
 	if a.file != nil {
 		s.sendFile(c, a.file)
 		return
@@ -270,6 +274,9 @@ func (s *Server) fail(c *call, err error) {
 			e, err = limited, limited
 		}
 	}
+	if errors.Is(err, auth.ErrProof) {
+		c.nonce = s.oauth.Nonce()
+	}
 	h := c.Header()
 	switch e.Code {
 	case tollgate.CodeRateLimited:
@@ -278,7 +285,7 @@ func (s *Server) fail(c *call, err error) {
 		h.Set("Retry-After", "1")
 	case tollgate.CodeTokenMissing, tollgate.CodeTokenInvalid, tollgate.CodeTokenExpired, tollgate.CodeScopeMissing:
 		if !c.isOAuth() && !(e.Code == tollgate.CodeScopeMissing && c.token.Scopes.Has(c.row.Scope)) { // what it lacks is no scope of the route
-			h.Set("WWW-Authenticate", oauth.Challenge(e.Code, c.row.Scope))
+			h.Set("WWW-Authenticate", oauth.Challenge(e, c.row.Scope, oauth.Proven(c.request.Header)))
 		}
 	}
 	if c.isOAuth() {

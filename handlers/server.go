@@ -165,7 +165,7 @@ func New(c Config) (*Server, error) {
 	}
 	s.oauth = &oauth.Endpoints{
 		Store: s.store, Issuer: &auth.Issuer{Keys: c.Keys, Name: c.IssuerURL}, Verifier: s.verifier,
-		Clock: s.clock, Wall: s.wall, Development: c.Development,
+		Clock: s.clock, Wall: s.wall, Development: c.Development, Vault: c.Vault,
 	}
 	s.cursors = &input.Cursors{Vault: c.Vault}
 	if s.builtin, err = wasm.BuiltinRefs(); err != nil {

@@ -36,11 +36,11 @@ func (s *Server) asked(c *call, needs string, do func(context.Context, *oauth.Re
 	if err := s.guard(c); err != nil {
 		return nil, err
 	}
-	r := &oauth.Request{Form: form, Audit: c.audited(http.StatusOK)}
+	r := &oauth.Request{Form: form, HTTP: c.request, Audit: c.audited(http.StatusOK)}
 	r.Limit = func(grant *accounts.Grant) (*gcra.Count, error) { return s.limitOAuth(c, r.ClientID, grant) }
 	return fresh(s, c, func() (*answer, error) {
 		v, err := do(c.ctx, r)
-		c.assertion, c.client, c.org = r.Assertion, r.ClientID, r.Organization
+		c.assertion, c.client, c.org, c.nonce = r.Assertion, r.ClientID, r.Organization, r.Fresh
 		if r.ClientID == "" {
 			s.forged(c.request, err)
 		}

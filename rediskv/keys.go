@@ -364,8 +364,8 @@ const IdempotencyPattern = "{*}:*:idem:*"
 // its script finds its own work when it is sent again (see prelude.lua).
 func (k Space) Mark(operation string) string { return k.prefix + ":op:" + operation }
 
-// Assertion is the string that burns an assertion's jti: the operation that
-// did it. It expires with the assertion.
+// Assertion is the string that burns the jti of an assertion, or of a proof by its key's
+// thumbprint: the operation that did it. It expires with them.
 func (k Space) Assertion(client, jti string) string {
 	return k.prefix + ":jti:" + digest(client, jti)
 }

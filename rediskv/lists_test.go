@@ -40,6 +40,7 @@ func exercise(t testing.TB, f *fixture) {
 	check(err)
 	check(f.Audit(ctx, f.Caller, tollgate.AuditEntry{Type: "access", Outcome: "denied"}))
 	check(f.burn(ctx, f.issue("jti")))
+	check(f.BurnProof(ctx, f.Caller.Organization, "thumbprint", "jti", time.Minute))
 	check(f.RevokeToken(ctx, f.issue("revoke"), "tok_other", f.Clock.Now().Add(time.Minute)))
 	_, _, err = f.ReadResource(ctx, f.Caller, "merchant_account", a.MerchantAccountID)
 	check(err)

@@ -263,6 +263,12 @@ var paymentResends = []resend{
 			},
 			func() { must(t, f.RevokeToken(t.Context(), f.issue("other"), "tok_2", expires)) }
 	}},
+	{"burn_proof", "another one is burned", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		burn := func(f *fixture, jti string) error {
+			return f.BurnProof(t.Context(), f.Caller.Organization, "thumbprint", jti, time.Minute)
+		}
+		return func(through *fixture) error { return burn(through, "one") }, func() { must(t, burn(f, "two")) }
+	}},
 	{"append_audit", "the record grows", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		e := tollgate.AuditEntry{Type: "access.denied", Outcome: "denied"}
 		return func(through *fixture) error { return through.Audit(t.Context(), f.Caller, e) }, func() {

@@ -23,7 +23,7 @@ function shard(tenant, shards) {
 
 // tenant is the organization of the token, the client that asks for, revokes or introspects one, or nobody.
 async function tenant(request, url) {
-	const token = /^bearer +[^.]*\.([^.]*)\./i.exec(request.headers.get("authorization") ?? "");
+	const token = /^(?:bearer|dpop) +[^.]*\.([^.]*)\./i.exec(request.headers.get("authorization") ?? "");
 	if (token) return claim(token[1], "org");
 	if (request.method !== "POST" || !["/oauth2/token", "/oauth2/revoke", "/oauth2/introspect"].includes(url.pathname)) return "";
 	if (Number(request.headers.get("content-length") ?? Infinity) > 16384) return "";

@@ -17,6 +17,7 @@ var (
 	ErrInvalidClient = errors.New("invalid client") // an assertion
 	ErrTokenInvalid  = errors.New("token invalid")  // an access token
 	ErrTokenExpired  = errors.New("token expired")  // a genuine access token past its exp
+	ErrProof         = errors.New("proof invalid")  // of possession (DPoP)
 	ErrRuleSignature = errors.New("rule signature") // of a rule that is published
 )
 
@@ -24,8 +25,8 @@ var (
 // is for audit entries, counters and logs, never for the one who sent it.
 type Reason string
 
-// Reasons, in the order in which the checks are made. The last three are
-// found by the caller, not here.
+// Reasons, in the order in which the checks are made. The last three, and those of
+// nonces, are found by the caller, not here.
 const (
 	ReasonSize          Reason = "size"          // empty or longer than 8 KiB
 	ReasonMalformed     Reason = "malformed"     // not a compact JWS of two JSON objects
@@ -42,6 +43,14 @@ const (
 	ReasonNotYetValid   Reason = "not_yet_valid" // iat or nbf ahead of the clock, or not a number
 	ReasonJTI           Reason = "jti"           // jti missing or not 1–128 bytes
 	ReasonClaims        Reason = "claims"        // any other claim of an access token
+	ReasonMethod        Reason = "method"        // htm of a proof
+	ReasonTarget        Reason = "target"        // htu of a proof
+	ReasonToken         Reason = "token"         // ath of a proof, or it is of another key than the token
+	ReasonNonce         Reason = "nonce"         // of a proof: malformed
+	ReasonNonceNeeded   Reason = "use_nonce"     // none, or no good one
+	ReasonProof         Reason = "proof"         // none, or two
+	ReasonUnbound       Reason = "unbound"       // an access token that is bound to no key, with a proof
+	ReasonBound         Reason = "bound"         // one that is, without a proof
 	ReasonUnknownClient Reason = "unknown_client"
 	ReasonReplayed      Reason = "replayed"
 	ReasonOrganization  Reason = "organization" // the client's is not active

@@ -3,6 +3,7 @@ package auth
 import (
 	"encoding/base64"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +30,14 @@ type compact struct {
 // base64 and takes set bits beyond the last byte, so that many texts would be
 // one token; here one token has one text. The reason is "" on success.
 func parseCompact(text string) (compact, Reason) {
+	// Nothing here may bring its own key or change how the rest is read
+	// (RFC 7515 §4.1, RFC 7797).
+	return parseCompactWith(text, "crit", "b64", "jwk", "jku", "x5u", "x5c")
+}
+
+// parseCompactWith is parseCompact of a JWS whose header may have other members than
+// these. A null counts as present.
+func parseCompactWith(text string, forbidden ...string) (compact, Reason) {
 	if text == "" || len(text) > maxCompact {
 		return compact{}, ReasonSize
 	}
@@ -53,12 +62,8 @@ func parseCompact(text string) (compact, Reason) {
 	if !ok {
 		return compact{}, ReasonMalformed
 	}
-	// Nothing here may bring its own key or change how the rest is read
-	// (RFC 7515 §4.1, RFC 7797). A null counts as present.
-	for _, name := range [...]string{"crit", "b64", "jwk", "jku", "x5u", "x5c"} {
-		if header.has(name) {
-			return compact{}, ReasonHeader
-		}
+	if slices.ContainsFunc(forbidden, header.has) {
+		return compact{}, ReasonHeader
 	}
 	return compact{text, header, decoded[1]}, ""
 }

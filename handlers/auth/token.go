@@ -27,6 +27,7 @@ type Token struct {
 	GrantVersion int64  // gv, compared with the grant's by whoever reads or commits
 	History      string // his, within which it writes; empty in those of earlier releases
 	Scopes       Scopes // scope
+	Thumbprint   string // cnf.jkt, of the key that must prove its possession; empty: none (RFC 9449 §6)
 	KeyID        string // kid of the key that signed it; set by Verifier
 	IssuedAt     time.Time
 	Expires      time.Time
@@ -47,10 +48,19 @@ type tokenClaims struct {
 	GrantID      string `json:"grant_id"`
 	GrantVersion int64  `json:"gv"`
 	History      string `json:"his,omitempty"`
+
+	Confirmation *confirmation `json:"cnf,omitempty"`
+}
+
+type confirmation struct {
+	Thumbprint string `json:"jkt"`
 }
 
 // complete reports whether all that must be there is there.
 func (c tokenClaims) complete() bool {
+	if c.Confirmation != nil && c.Confirmation.Thumbprint == "" {
+		return false
+	}
 	return c.ID != "" && c.ClientID != "" && c.Scope != "" && c.Organization != "" &&
 		c.GrantID != "" && c.GrantVersion >= 0 && c.IssuedAt > 0 && c.Expires > c.IssuedAt
 }
@@ -63,14 +73,17 @@ type Issuer struct {
 
 // Mint signs an access token that is good from now for TokenLifetime, or until
 // t.Expires where that is set and earlier. Of t the caller sets ID, ClientID,
-// Organization, GrantID, GrantVersion and Scopes, all of them, and History; the rest is not
-// read. Times are whole seconds, cut.
+// Organization, GrantID, GrantVersion and Scopes, all of them, History and Thumbprint; the
+// rest is not read. Times are whole seconds, cut.
 func (i *Issuer) Mint(now time.Time, t Token) (string, error) {
 	claims := tokenClaims{
 		Issuer: i.Name, Subject: t.ClientID, Audience: i.Name,
 		Expires: now.Add(TokenLifetime).Unix(), IssuedAt: now.Unix(),
 		ID: t.ID, ClientID: t.ClientID, Scope: t.Scopes.String(),
 		Organization: t.Organization, GrantID: t.GrantID, GrantVersion: t.GrantVersion, History: t.History,
+	}
+	if t.Thumbprint != "" {
+		claims.Confirmation = &confirmation{t.Thumbprint}
 	}
 	if !t.Expires.IsZero() {
 		claims.Expires = min(claims.Expires, t.Expires.Unix())

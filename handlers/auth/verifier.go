@@ -119,8 +119,13 @@ func (v *Verifier) check(claims tokenClaims, kid string) (*Token, Reason) {
 	if issued.After(v.clock().Add(maxSkew)) {
 		return nil, ReasonNotYetValid
 	}
+	thumbprint := ""
+	if claims.Confirmation != nil {
+		thumbprint = claims.Confirmation.Thumbprint
+	}
 	return &Token{
-		ID: claims.ID, ClientID: claims.ClientID, Organization: claims.Organization,
+		Thumbprint: thumbprint,
+		ID:         claims.ID, ClientID: claims.ClientID, Organization: claims.Organization,
 		GrantID: claims.GrantID, GrantVersion: claims.GrantVersion, History: claims.History, Scopes: granted,
 		KeyID: kid, IssuedAt: issued, Expires: time.Unix(claims.Expires, 0).UTC(),
 	}, ""

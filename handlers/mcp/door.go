@@ -75,6 +75,7 @@ type door struct {
 type visit struct {
 	header       http.Header
 	remote, host string
+	visitor      *handlers.Visitor
 	caller       Caller
 	refused      atomic.Pointer[recorder] // the API's answer to a token that it does not take
 }
@@ -103,10 +104,13 @@ func (d *door) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		fail(w, http.StatusForbidden, "forbidden", "The Origin is not this service. Call /mcp from a program, which sends no Origin, or from a page of "+d.base(req)+".")
 		return
 	}
-	token, refused := d.Server.Bearer(req.Header)
+	visitor, refused := d.Server.Present(req)
 	if refused != nil {
-		d.unauthorized(w, req, refused.Code, refused.Message)
+		d.unauthorized(w, req, refused)
 		return
+	}
+	if visitor.Fresh != "" {
+		w.Header().Set("DPoP-Nonce", visitor.Fresh)
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
 	switch tooLarge := new(http.MaxBytesError); {
@@ -120,7 +124,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		fail(w, http.StatusBadRequest, string(tollgate.CodeInvalidJSON), "The message is a list. Send one message in a request.")
 		return
 	}
-	v := &visit{header: req.Header, remote: req.RemoteAddr, host: req.Host, caller: Caller{ID: token.ClientID, Scopes: strings.Fields(token.Scopes.String())}}
+	v := &visit{header: req.Header, remote: req.RemoteAddr, host: req.Host, visitor: visitor, caller: Caller{ID: visitor.Token.ClientID, Scopes: strings.Fields(visitor.Token.Scopes.String())}}
 	in := req.WithContext(context.WithValue(req.Context(), visitKey{}, v))
 	in.Body, in.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	answer := &recorder{header: http.Header{}}
@@ -128,7 +132,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if r := v.refused.Load(); r != nil { // its grant has ended, say: the client gets another one
 		var p problem
 		_ = json.Unmarshal(r.body.Bytes(), &p)
-		d.unauthorized(w, req, tollgate.Code(p.Code), p.Message)
+		d.unauthorized(w, req, &tollgate.Error{Code: tollgate.Code(p.Code), Message: p.Message})
 		return
 	}
 	if answer.status >= http.StatusBadRequest && !strings.HasPrefix(answer.header.Get("Content-Type"), "application/json") { // the library's words, which repeat the request's
@@ -176,14 +180,15 @@ func (d *door) base(req *http.Request) string {
 }
 
 // unauthorized says where tokens come from (RFC 9728 §5.1).
-func (d *door) unauthorized(w http.ResponseWriter, req *http.Request, code tollgate.Code, message string) {
-	base := d.base(req)
-	challenge := fmt.Sprintf(`Bearer realm="tollgate", resource_metadata="%s"`, base+metadata+path)
-	if code != tollgate.CodeTokenMissing {
-		challenge = fmt.Sprintf(`Bearer realm="tollgate", error="invalid_token", resource_metadata="%s"`, base+metadata+path)
+func (d *door) unauthorized(w http.ResponseWriter, req *http.Request, e *tollgate.Error) {
+	if e.Code == tollgate.CodeRateLimited { // too many forged signatures came from there
+		w.Header().Set("Retry-After", "1")
+		fail(w, http.StatusTooManyRequests, string(e.Code), e.Message)
+		return
 	}
-	w.Header().Set("WWW-Authenticate", challenge)
-	fail(w, http.StatusUnauthorized, string(code), message+" Get one from "+base+"/oauth2/token with grant_type client_credentials, the only one there is. Nobody can log in here.")
+	base := d.base(req)
+	w.Header().Set("WWW-Authenticate", fmt.Sprintf(`%s, resource_metadata="%s"`, d.Server.Challenge(w, req, e), base+metadata+path))
+	fail(w, http.StatusUnauthorized, string(e.Code), e.Message+" Get one from "+base+"/oauth2/token with grant_type client_credentials, the only one there is. Nobody can log in here.")
 }
 
 // describe is the metadata of a protected resource (RFC 9728 §2).
@@ -195,10 +200,12 @@ func (d *door) describe(of string) http.Handler {
 			Servers       []string    `json:"authorization_servers"`
 			Scopes        auth.Scopes `json:"scopes_supported"`
 			Methods       []string    `json:"bearer_methods_supported"`
+			Proofs        []string    `json:"dpop_signing_alg_values_supported"`
+			Bound         bool        `json:"dpop_bound_access_tokens_required"`
 			Name          string      `json:"resource_name"`
 			Documentation string      `json:"resource_documentation"`
 			Grants        []string    `json:"grant_types_supported"` // ours: tokens come from no other
-		}{base + of, []string{base}, auth.AllScopes(), []string{"header"}, "Tollgate", base + "/openapi.json", []string{"client_credentials"}})
+		}{base + of, []string{base}, auth.AllScopes(), []string{"header"}, auth.Algorithms(), false, "Tollgate", base + "/openapi.json", []string{"client_credentials"}})
 		if err != nil {
 			panic(err)
 		}

@@ -23,6 +23,9 @@ func (l Local) RoundTrip(r *http.Request) (response *http.Response, err error) {
 	in := r.Clone(ctx)
 	in.Proto, in.ProtoMajor, in.ProtoMinor, in.RequestURI = "HTTP/1.1", 1, 1, r.URL.RequestURI()
 	if v := visitOf(r.Context()); v != nil {
+		if v.visitor != nil {
+			in = in.WithContext(v.visitor.Within(ctx))
+		}
 		in.RemoteAddr, in.Host = v.remote, v.host
 		for _, name := range []string{"Authorization", "Traceparent"} {
 			if values := v.header[name]; values != nil {

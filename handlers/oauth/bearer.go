@@ -3,6 +3,7 @@ package oauth
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"tollgate"
@@ -11,17 +12,18 @@ import (
 	"tollgate/rediskv/accounts"
 )
 
-// Bearer takes the token out of "Authorization: Bearer <token>" (RFC 6750
-// §2.1). Two headers are no choice between them.
-func Bearer(headers []string) (string, *tollgate.Error) {
+// credentials take the token out of "Authorization: Bearer <token>" (RFC 6750 §2.1) or
+// "DPoP <token>" (RFC 9449 §7.1). Two headers are no choice between them.
+func credentials(headers []string) (token string, proven bool, refused *tollgate.Error) {
 	if len(headers) == 0 {
-		return "", problem.New(tollgate.CodeTokenMissing, "This needs an access token: Authorization: Bearer <token>.")
+		return "", false, problem.New(tollgate.CodeTokenMissing, "This needs an access token: Authorization: Bearer <token>.")
 	}
-	scheme, token, ok := strings.Cut(headers[0], " ")
-	if len(headers) > 1 || !ok || !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return "", TokenInvalid(nil)
+	scheme, token, _ := strings.Cut(headers[0], " ")
+	proven = strings.EqualFold(scheme, "DPoP")
+	if len(headers) > 1 || token == "" || !proven && !strings.EqualFold(scheme, "Bearer") {
+		return "", false, TokenInvalid(nil)
 	}
-	return token, nil
+	return token, proven, nil
 }
 
 // Refused is what a client hears of a token that is not taken.
@@ -52,17 +54,38 @@ func Ended(token *auth.Token, grant *accounts.Grant, now tollgate.Instant) error
 	return nil
 }
 
-// Challenge is WWW-Authenticate (RFC 6750 §3) for what needs a scope: without an
-// error for a request that carried no token.
-func Challenge(code tollgate.Code, scope auth.Scope) string {
-	switch code {
-	case tollgate.CodeTokenMissing:
+// Challenge is WWW-Authenticate of an error of what needs a scope (RFC 6750 §3): without
+// an error for a request that carried no token. proven: the client used the scheme DPoP
+// (RFC 9449 §7.1).
+func Challenge(e *tollgate.Error, scope auth.Scope, proven bool) string {
+	kind := `error="invalid_token", error_description="The access token is not valid"`
+	switch {
+	case e.Code == tollgate.CodeTokenMissing:
 		return `Bearer realm="tollgate"`
-	case tollgate.CodeScopeMissing:
-		return fmt.Sprintf(`Bearer realm="tollgate", error="insufficient_scope", scope="%s"`, scope)
-	case tollgate.CodeTokenExpired:
-		return `Bearer realm="tollgate", error="invalid_token", error_description="The access token has expired"`
-	default:
-		return `Bearer realm="tollgate", error="invalid_token", error_description="The access token is not valid"`
+	case e.Code == tollgate.CodeScopeMissing:
+		kind = fmt.Sprintf(`error="insufficient_scope", scope="%s"`, scope)
+	case e.Code == tollgate.CodeTokenExpired:
+		kind = `error="invalid_token", error_description="The access token has expired"`
+	case NeedsNonce(e):
+		kind = `error="use_dpop_nonce", error_description="The proof needs the nonce of DPoP-Nonce"`
+	case errors.Is(e, auth.ErrProof):
+		kind = `error="invalid_dpop_proof", error_description="The DPoP proof is not valid"`
 	}
+	if proven {
+		return fmt.Sprintf(`DPoP realm="tollgate", %s, algs="%s"`, kind, strings.Join(auth.Algorithms(), " "))
+	}
+	return `Bearer realm="tollgate", ` + kind
+}
+
+// Knows reports whether the token of a request was verified before, and no proof beside
+// it is to be.
+func (e *Endpoints) Knows(h http.Header) bool {
+	text, proven, missing := credentials(h["Authorization"])
+	return missing == nil && !proven && e.Verifier.Knows(text)
+}
+
+// Proven reports whether a request uses the scheme DPoP.
+func Proven(h http.Header) bool {
+	_, proven, _ := credentials(h["Authorization"])
+	return proven
 }

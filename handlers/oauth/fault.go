@@ -15,6 +15,8 @@ const (
 	invalidRequest       = "invalid_request"
 	invalidScope         = "invalid_scope"
 	unsupportedGrantType = "unsupported_grant_type"
+	invalidProof         = "invalid_dpop_proof" // RFC 9449 §5
+	useNonce             = "use_dpop_nonce"     // RFC 9449 §8
 )
 
 // Fault is an error with its kind in OAuth's words.

@@ -24,6 +24,13 @@ type Introspection struct {
 
 	Organization string `json:"org,omitzero"`
 	GrantID      string `json:"grant_id,omitzero"`
+
+	Confirmation *Confirmation `json:"cnf,omitzero"`
+}
+
+// Confirmation says which key a token is bound to (RFC 9449 §6.2).
+type Confirmation struct {
+	Thumbprint string `json:"jkt"`
 }
 
 // Introspect tells a client what a token of its own means now (RFC 7662). The script
@@ -75,8 +82,13 @@ func (e *Endpoints) active(ctx context.Context, token *auth.Token) (bool, error)
 }
 
 func (e *Endpoints) introspection(t *auth.Token) Introspection {
+	var bound *Confirmation
+	if t.Thumbprint != "" {
+		bound = &Confirmation{t.Thumbprint}
+	}
 	return Introspection{
-		Active: true, Scope: t.Scopes.String(), ClientID: t.ClientID, TokenType: "Bearer", Expires: t.Expires.Unix(), IssuedAt: t.IssuedAt.Unix(),
+		Confirmation: bound,
+		Active:       true, Scope: t.Scopes.String(), ClientID: t.ClientID, TokenType: tokenType(t.Thumbprint), Expires: t.Expires.Unix(), IssuedAt: t.IssuedAt.Unix(),
 		Subject: t.ClientID, Audience: e.Issuer.Name, Issuer: e.Issuer.Name, ID: t.ID, Organization: t.Organization, GrantID: t.GrantID,
 	}
 }

@@ -32,6 +32,10 @@ func (e *Endpoints) Issue(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	thumbprint, err := e.boundTo(r)
+	if err != nil {
+		return nil, err
+	}
 	now := e.Wall()
 	grant, scopes, err := e.granted(ctx, by.client, r.Form)
 	if err != nil {
@@ -51,6 +55,7 @@ func (e *Endpoints) Issue(ctx context.Context, r *Request) (any, error) {
 	token := auth.Token{
 		ID: e.Store.NewID(prefixToken), ClientID: by.client.ID, Organization: r.Organization,
 		GrantID: grant.ID, GrantVersion: grant.Revision, History: history.ID, Scopes: scopes, Expires: now.Add(lifetime),
+		Thumbprint: thumbprint,
 	}
 	text, err := e.Issuer.Mint(now, token)
 	if err != nil {
@@ -61,7 +66,35 @@ func (e *Endpoints) Issue(ctx context.Context, r *Request) (any, error) {
 	if err := e.burned(e.Store.UseAssertion(ctx, use, "token.issue", tollgate.AuditTarget{Type: "client", ID: by.client.ID})); err != nil {
 		return nil, err
 	}
-	return Token{text, "Bearer", int64(lifetime.Seconds()), scopes.String()}, nil
+	return Token{text, tokenType(token.Thumbprint), int64(lifetime.Seconds()), scopes.String()}, nil
+}
+
+// boundTo is the thumbprint of the key that the token is to be bound to: that of the
+// proof, which a client may send (RFC 9449 §5). Empty: there is none.
+func (e *Endpoints) boundTo(r *Request) (thumbprint string, err error) {
+	if len(r.HTTP.Header["Dpop"]) == 0 {
+		return "", nil
+	}
+	proof, fresh, err := e.prove(r.HTTP, "")
+	if err == nil {
+		r.Fresh, err = fresh, e.once(proof)
+	}
+	switch {
+	case NeedsNonce(err):
+		return "", &Fault{useNonce, &tollgate.Error{Code: tollgate.CodeParameterInvalid, Param: "DPoP", Message: ProofRefused(err).Message, Cause: err}}
+	case errors.Is(err, auth.ErrProof):
+		return "", &Fault{invalidProof, &tollgate.Error{Code: tollgate.CodeParameterInvalid, Param: "DPoP", Message: ProofRefused(err).Message, Cause: err}}
+	case err != nil:
+		return "", err
+	}
+	return proof.Thumbprint, nil
+}
+
+func tokenType(thumbprint string) string {
+	if thumbprint != "" {
+		return "DPoP"
+	}
+	return "Bearer"
 }
 
 // burned is the error of a script that burns an assertion, as the client hears it.

@@ -27,12 +27,13 @@ func Metadata(issuer string) ([]byte, error) {
 		RevocationAlgorithms    []string    `json:"revocation_endpoint_auth_signing_alg_values_supported"`
 		IntrospectionMethods    []string    `json:"introspection_endpoint_auth_methods_supported"`
 		IntrospectionAlgorithms []string    `json:"introspection_endpoint_auth_signing_alg_values_supported"`
+		ProofAlgorithms         []string    `json:"dpop_signing_alg_values_supported"`
 		Documentation           string      `json:"service_documentation"`
 	}{
 		Issuer: issuer, JWKS: base + "/.well-known/jwks.json", Documentation: base + "/openapi.json",
 		TokenEndpoint: base + "/oauth2/token", RevocationEndpoint: base + "/oauth2/revoke", IntrospectionEndpoint: base + "/oauth2/introspect",
 		Scopes: auth.AllScopes(), ResponseTypes: []string{}, GrantTypes: []string{clientCredentials},
 		AuthMethods: methods, RevocationMethods: methods, IntrospectionMethods: methods,
-		AuthAlgorithms: algorithms, RevocationAlgorithms: algorithms, IntrospectionAlgorithms: algorithms,
+		AuthAlgorithms: algorithms, RevocationAlgorithms: algorithms, IntrospectionAlgorithms: algorithms, ProofAlgorithms: algorithms,
 	})
 }

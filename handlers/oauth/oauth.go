@@ -6,10 +6,12 @@ package oauth
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/secret"
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
 	"tollgate/rediskv/gcra"
@@ -27,12 +29,17 @@ type Endpoints struct {
 	Clock, Wall func() time.Time
 	// Development tells a client what is wrong with its assertion.
 	Development bool
+	Vault       *secret.Vault // makes nonces, and knows those of other instances
+
+	used usedProofs
 }
 
 // Request is one request of a client.
 type Request struct {
 	Form  Form
+	HTTP  *http.Request
 	Audit tollgate.AuditRequest // with the status of success
+	Fresh string                // set to a nonce for the client's next proof
 	// Limit is the rate limit in which the request counts once its client is known: with
 	// the grant of a token that is to be issued, or nil. The error is CodeRateLimited.
 	Limit func(*accounts.Grant) (*gcra.Count, error)

@@ -7,6 +7,7 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -50,6 +51,7 @@ type Vault struct {
 type key struct {
 	id             string
 	stored, cursor cipher.AEAD
+	mac            []byte
 }
 
 // NewVault takes the secret key, 32 bytes, and those before it that still decrypt. Until
@@ -70,7 +72,7 @@ func NewVault(secrets ...[]byte) (*Vault, error) {
 		if err != nil {
 			return nil, err
 		}
-		v.keys = append(v.keys, key{ID(secret), stored, cursor})
+		v.keys = append(v.keys, key{ID(secret), stored, cursor, bytesOf(secret, "mac v1")})
 	}
 	if len(v.keys) == 0 {
 		return nil, errors.New("there is no secret key")
@@ -160,6 +162,20 @@ func (v *Vault) OpenCursor(sealed, bound []byte) (text []byte, err error) {
 		}
 	}
 	return nil, err
+}
+
+// MAC is what others with the key know a text by, for one use: HMAC-SHA256.
+func (v *Vault) MAC(use, text string) []byte { return v.sealer().sum(use, text) }
+
+// Knows reports whether a MAC is that of a text for a use, with any key.
+func (v *Vault) Knows(use, text string, mac []byte) bool {
+	return slices.ContainsFunc(v.keys, func(k key) bool { return hmac.Equal(k.sum(use, text), mac) })
+}
+
+func (k key) sum(use, text string) []byte {
+	h := hmac.New(sha256.New, k.mac)
+	_, _ = io.WriteString(h, use+"\n"+text)
+	return h.Sum(nil)
 }
 
 // Mark is a seal of the newest secret key, which is kept in Redis.

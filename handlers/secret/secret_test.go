@@ -143,3 +143,27 @@ var (
 	before, _       = hex.DecodeString("59485e6e50bd8c5fca8d927bd8813a24c591ecb5d9245d6583a85f6c17cce3542602")
 	cursorBefore, _ = hex.DecodeString("9a953d346300f724abdac4721c10686cd12af142e7bc9d545e8649d2c8ba20b0a191")
 )
+
+// A MAC is known by whoever has the key that made it, for the same use and text.
+func TestMAC(t *testing.T) {
+	mac := vault(t, 1).MAC("use", "text")
+	for what, c := range map[string]struct {
+		vault     *secret.Vault
+		use, text string
+		known     bool
+	}{
+		"the same":        {vault(t, 1), "use", "text", true},
+		"the key before":  {vault(t, 2, 1), "use", "text", true},
+		"another key":     {vault(t, 2), "use", "text", false},
+		"another use":     {vault(t, 1), "other", "text", false},
+		"another text":    {vault(t, 1), "use", "texts", false},
+		"between the two": {vault(t, 1), "use\ntext", "", false},
+	} {
+		if c.vault.Knows(c.use, c.text, mac) != c.known {
+			t.Error(what)
+		}
+	}
+	if vault(t, 1).Knows("use", "text", mac[:31]) || vault(t, 1).Knows("use", "text", nil) {
+		t.Error("a part of it is known")
+	}
+}

@@ -92,9 +92,26 @@ type revokeTokenArgs struct {
 	Channel, OrganizationID string
 }
 
+// BurnProof uses up a proof of possession, by the thumbprint of its key and its jti, for
+// as long as it could be used again. ErrReplayed: it was used before.
+func (s *Store) BurnProof(ctx context.Context, org, thumbprint, jti string, lifetime time.Duration) error {
+	_, _, err := s.db.Run(ctx, scriptBurnProof.With(
+		burnProofKeys{s.db.Space(org).Assertion(thumbprint, jti)}, burnProofArgs{s.db.NewID(""), lifetime.Milliseconds()},
+	))
+	return err
+}
+
+type burnProofKeys struct{ Proof string }
+
+type burnProofArgs struct {
+	Operation string
+	Lifetime  int64
+}
+
 var (
 	scriptUseAssertion = script.New[useKeys, useArgs](lua, "use_assertion")
 	scriptRevokeToken  = script.New[revokeTokenKeys, revokeTokenArgs](lua, "revoke_token")
+	scriptBurnProof    = script.New[burnProofKeys, burnProofArgs](lua, "burn_proof")
 )
 
 // ListedGrants reads the list itself. A release that kept none left no list.

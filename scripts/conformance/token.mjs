@@ -1,7 +1,8 @@
 // Gets a token from a running tollgate with clients that others wrote
 // (oauth4webapi, jose) and looks at everything on the way: discovery
 // (RFC 8414), keys (RFC 7517, 7638), the client assertion (RFC 7523), the
-// access token (RFC 9068), and a read with it (RFC 6750).
+// access token (RFC 9068), a read with it (RFC 6750), introspection (RFC 7662),
+// revocation (RFC 7009) and proofs of possession (RFC 9449).
 //
 //   node token.mjs [ENV_FILE]
 //
@@ -62,6 +63,11 @@ await check('metadata: client credentials with private_key_jwt, and nothing that
   assert.ok(server.token_endpoint_auth_signing_alg_values_supported.includes(jwk.alg ?? 'ES256'))
   assert.deepEqual(server.response_types_supported, [])
   assert.ok(server.scopes_supported.includes('accounts:read'))
+  for (const endpoint of ['revocation', 'introspection']) {
+    assert.equal(new URL(server[`${endpoint}_endpoint`]).origin, new URL(server.token_endpoint).origin)
+    assert.deepEqual(server[`${endpoint}_endpoint_auth_methods_supported`], ['private_key_jwt'])
+    assert.deepEqual(server[`${endpoint}_endpoint_auth_signing_alg_values_supported`], server.token_endpoint_auth_signing_alg_values_supported)
+  }
 })
 
 const keys = await check('keys: public ES256 keys for signatures, each named by its RFC 7638 thumbprint', async () => {
@@ -176,5 +182,65 @@ await check('read: a scope that was not asked for is 403 insufficient_scope', as
       assert.equal(error.cause[0].parameters.error, 'insufficient_scope')
       return true
     })
+})
+
+// introspect asks what a token means.
+async function introspect(token) {
+  const answer = await oauth.introspectionRequest(server, client, oauth.PrivateKeyJwt(key), token, options())
+  return oauth.processIntrospectionResponse(server, client, answer)
+}
+
+await check('introspection: the token is active, and says what it says itself (RFC 7662)', async () => {
+  const { active, ...claims } = await introspect(first.token.access_token)
+  assert.equal(active, true)
+  const own = jose.decodeJwt(first.token.access_token)
+  for (const name of ['scope', 'client_id', 'exp', 'iat', 'sub', 'aud', 'iss', 'jti', 'org', 'grant_id']) assert.equal(claims[name], own[name], name)
+})
+await check('introspection: nonsense is not active, and nothing more is said', async () => {
+  assert.deepEqual({ ...await introspect('nonsense') }, { active: false })
+})
+await check('revocation: the token, and nonsense, are answered alike (RFC 7009)', async () => {
+  for (const token of [first.token.access_token, first.token.access_token, 'nonsense']) {
+    const answer = await oauth.revocationRequest(server, client, oauth.PrivateKeyJwt(key), token, options())
+    assert.equal(await oauth.processRevocationResponse(answer), undefined)
+  }
+})
+await check('revocation: the token is not active and reads nothing', async () => {
+  assert.deepEqual({ ...await introspect(first.token.access_token) }, { active: false })
+  await assert.rejects(
+    oauth.protectedResourceRequest(first.token.access_token, 'GET', resource, undefined, undefined, options()),
+    (error) => error instanceof oauth.WWWAuthenticateChallengeError && error.cause[0].parameters.error === 'invalid_token')
+})
+
+// Proofs of possession (RFC 9449), as oauth4webapi makes them: it takes the nonces from
+// the answers.
+const possession = oauth.DPoP(client, await oauth.generateKeyPair('ES256'))
+async function bound() {
+  const parameters = new URLSearchParams({ scope: 'accounts:read' })
+  const answer = await oauth.clientCredentialsGrantRequest(server, client, oauth.PrivateKeyJwt(key), parameters, { ...options(), DPoP: possession })
+  return oauth.processClientCredentialsResponse(server, client, answer)
+}
+
+const held = await check('DPoP: the first proof is asked for a nonce, the second gets a bound token (RFC 9449 §5, §8)', async () => {
+  assert.ok(server.dpop_signing_alg_values_supported.includes('ES256'))
+  await assert.rejects(bound(), (error) => oauth.isDPoPNonceError(error))
+  const token = await bound()
+  assert.equal(token.token_type, 'dpop')
+  assert.equal(jose.decodeJwt(token.access_token).cnf.jkt, await possession.calculateThumbprint())
+  return token
+})
+await check('DPoP: a read with a proof, and introspection', async () => {
+  const answer = await oauth.protectedResourceRequest(held.access_token, 'GET', resource, undefined, undefined, { ...options(), DPoP: possession })
+  assert.equal(answer.status, 200)
+  const is = await introspect(held.access_token)
+  assert.equal(is.token_type.toLowerCase(), 'dpop')
+  assert.equal(is.cnf.jkt, await possession.calculateThumbprint())
+})
+await check('DPoP: the bound token is no bearer token, and no token of another key', async () => {
+  for (const DPoP of [undefined, oauth.DPoP(client, await oauth.generateKeyPair('ES256'))]) {
+    await assert.rejects(
+      oauth.protectedResourceRequest(held.access_token, 'GET', resource, undefined, undefined, { ...options(), ...(DPoP && { DPoP }) }),
+      (error) => error instanceof oauth.WWWAuthenticateChallengeError && error.status === 401)
+  }
 })
 console.log(`all checks passed against ${server.issuer}`)
