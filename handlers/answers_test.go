@@ -74,6 +74,9 @@ var answersOf = map[string]answer{
 	"DELETE /v1/exports/{job_id}":                                         absent,
 	"GET /v1/events":                                                      list,
 	"GET /v1/events/{event_id}":                                           absent,
+	"GET /v1/audit/checkpoints":                                           {"200", "403 merchant_account_forbidden"},
+	"GET /v1/audit/leaves":                                                {"200", "403 merchant_account_forbidden"},
+	"GET /v1/audit/proofs/{audit_entry_id}":                               {"404 not_found", "403 merchant_account_forbidden"},
 	"GET /v1/audit":                                                       {"200", "403 merchant_account_forbidden"}, // it tells of all accounts
 	"POST /v1/webhooks":                                                   object,
 	"GET /v1/webhooks":                                                    list,

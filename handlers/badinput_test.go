@@ -97,6 +97,9 @@ func TestBadInput(t *testing.T) {
 	t.Logf("%d requests", requests)
 	// Without the fault each of them works, so the faults were what was refused.
 	for _, o := range operations {
+		if o.id == "readAuditProof" { // its entry was trimmed above
+			continue
+		}
 		w.store.Beat(t.Context()) // as an instance that runs does each second
 		if r := w.call(o.method, o.path, o.text(nil), o.headers()...); r.StatusCode >= 300 {
 			t.Errorf("%s: the request without a fault: %d %s", o.id, r.StatusCode, r.text)

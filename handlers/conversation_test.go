@@ -26,6 +26,7 @@ import (
 //	! assertion shop                   makes $assertion, of that client, good for one use
 //	! times 50                         the next exchange takes place that often
 //	! sweep                            what the worker does with payments whose time is up
+//	! seal                             what the worker does with the audit record, twice
 //	! trim                             the log of events keeps the newest alone
 //	! drain                            what a stop begins with
 //	! keep first                       remembers the last answer

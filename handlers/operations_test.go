@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"tollgate/handlers/tlog"
 	"tollgate/rediskv/audittree"
 	"tollgate/rediskv/history"
 )
@@ -213,11 +214,11 @@ const payAtOnce = `{"merchant_account_id":%q,"amount":"10.00","currency":"EUR","
 // anEvent is the id of an event of the log.
 func (w *world) anEvent() string { return w.first("/v1/events?limit=1") }
 
-// sealed has two checkpoints of the audit record made, as a worker does; what the hashes
-// are says nothing here.
+// sealed has two checkpoints of the audit record made, as a worker does; what their root
+// is says nothing here.
 func (w *world) sealed() {
 	w.t.Helper()
-	org := w.vars["org"]
+	org, leaves := w.vars["org"], []tlog.Hash(nil)
 	for range 2 {
 		before, err := w.store.AuditTrees(w.t.Context(), org)
 		must(w.t, 0, err)
@@ -229,13 +230,14 @@ func (w *world) sealed() {
 		if after.Last() == nil {
 			after.List = append(after.List, audittree.Tree{HistoryID: now.ID, After: audittree.Beginning, First: 1})
 		}
+		leaves = append(leaves, tlog.LeafHash(audittree.Text(found[0])))
 		last := after.Last()
 		last.Size, last.Until = last.Size+1, found[0].ID
 		hash := strings.Repeat("A", 43) + "="
 		last.Last = audittree.Checkpoint{
 			Object: "audit_checkpoint", HistoryID: now.ID, Number: last.Size, Size: last.Size, Root: hash, Key: "key", Note: "note", CreatedAt: w.store.Now(),
 		}
-		must(w.t, 0, w.store.SealAudit(history.Within(w.t.Context(), now.ID), org, before, after, []audittree.Tile{{Hashes: make([]byte, 32*last.Size)}}))
+		must(w.t, 0, w.store.SealAudit(history.Within(w.t.Context(), now.ID), org, before, after, []audittree.Tile{{Hashes: tlog.Join(leaves)}}))
 	}
 }
 

@@ -90,6 +90,8 @@ func (p *player) direct(words []string) error {
 		delete(p.vars, word(1))
 	case "sweep":
 		return p.sweep()
+	case "seal":
+		p.sealed()
 	case "sandbox": // off
 		p.serveWith(func(c *handlers.Config) { c.Advance = nil })
 	case "settle":

@@ -156,7 +156,7 @@ var lists = []string{"moveClock"}
 // TestClientsThatMustLookAlike: who has no key of a client does not learn whether there
 // is one.
 func TestClientsThatMustLookAlike(t *testing.T) {
-	s := newSuite(t, "second", "disabled client", "removed key", "revoked grant", "changed grant")
+	s := newSuite(t, append([]string{"second"}, enders...)...)
 	s.end()
 	w := s.onTheWire()
 	for _, o := range s.operations {

@@ -34,8 +34,10 @@ func (s *Server) Present(req *http.Request) (*Visitor, *tollgate.Error) {
 // present verifies who asks. From an address that has sent too many wrong signatures only
 // tokens are taken that need none, and the count says when it may go on.
 func (s *Server) present(req *http.Request) (*Visitor, *gcra.Count, *tollgate.Error) {
-	if by, err := s.rates.Guard(s.transport.Proxies.From(req)); err != nil && !s.oauth.Knows(req.Header) {
-		return nil, by, problem.From(err)
+	if len(req.Header["Authorization"]) > 0 && !s.oauth.Knows(req.Header) {
+		if by, err := s.rates.Guard(s.transport.Proxies.From(req)); err != nil {
+			return nil, by, problem.From(err)
+		}
 	}
 	p, refused := s.oauth.Present(req)
 	if refused != nil {

@@ -33,7 +33,7 @@ var (
 	// otherwise; each leaves an entry in the audit record.
 	refused = gcra.Limit{Rate: 200, Period: time.Second, Burst: 400}
 	// forged is how many signatures of an address may turn out to be wrong: each costs
-	// a verification.
+	// a verification. Where nothing is limited, this is not, either.
 	forged = gcra.Limit{Rate: 20, Period: time.Second, Burst: 40}
 )
 
@@ -46,6 +46,7 @@ type Limiter struct {
 	clock   func() time.Time
 	here    *gcra.Limiter // what Redis does not count, and what it has refused
 	address *gcra.Limiter
+	forged  gcra.Limit // of an address
 }
 
 // New makes the limiter of an instance; without limits it has the usual ones, and what
@@ -54,7 +55,7 @@ func New(limits gcra.Limits, clock func() time.Time) *Limiter {
 	l := &Limiter{limits: limits.Over(Usual), clock: clock, here: gcra.NewLimiter(buckets), address: gcra.NewLimiter(buckets)}
 	for _, kind := range gcra.Kinds {
 		if !l.limits[kind].None() {
-			l.limits[gcra.Refused] = refused
+			l.limits[gcra.Refused], l.forged = refused, forged
 		}
 	}
 	return l
@@ -108,7 +109,10 @@ func (l *Limiter) Refused(c *gcra.Count) {
 // Guard refuses to verify another signature of an address that has sent too many wrong
 // ones. It returns the count that says when it may go on.
 func (l *Limiter) Guard(from netip.Prefix) (*gcra.Count, error) {
-	if s := l.address.Look(from.String(), forged, l.clock()); from.IsValid() && s.Refused() {
+	if l.forged.None() || !from.IsValid() {
+		return nil, nil
+	}
+	if s := l.address.Look(from.String(), l.forged, l.clock()); s.Refused() {
 		c := new(gcra.Count)
 		return c, l.answer(c, s)
 	}
@@ -117,8 +121,8 @@ func (l *Limiter) Guard(from netip.Prefix) (*gcra.Count, error) {
 
 // Forged notes that a signature was wrong.
 func (l *Limiter) Forged(from netip.Prefix) {
-	if from.IsValid() {
-		l.address.Take(from.String(), forged, l.clock())
+	if from.IsValid() && !l.forged.None() {
+		l.address.Take(from.String(), l.forged, l.clock())
 	}
 }
 
