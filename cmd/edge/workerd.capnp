@@ -30,6 +30,7 @@ const tollgate :Workerd.Worker = (
     (name = "TOLLGATE_SECRET_KEY", fromEnvironment = "TOLLGATE_SECRET_KEY"),
     (name = "TOLLGATE_SECRET_KEY_PREVIOUS", fromEnvironment = "TOLLGATE_SECRET_KEY_PREVIOUS"),
     (name = "TOLLGATE_ON_HISTORY_LOSS", fromEnvironment = "TOLLGATE_ON_HISTORY_LOSS"),
+    (name = "TOLLGATE_RATE_LIMITS", fromEnvironment = "TOLLGATE_RATE_LIMITS"),
     (name = "TOLLGATE_LOG_LEVEL", fromEnvironment = "TOLLGATE_LOG_LEVEL"),
     (name = "TOLLGATE_EDGE_SHARDS", fromEnvironment = "TOLLGATE_EDGE_SHARDS"),
     (name = "TOLLGATE_EDGE_IDLE", fromEnvironment = "TOLLGATE_EDGE_IDLE"),

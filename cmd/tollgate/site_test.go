@@ -53,7 +53,7 @@ func newSite(t *testing.T, redisURL string) *site {
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret)
 	s.env = []string{
-		"TOLLGATE_REDIS_URL=" + redisURL, "TOLLGATE_ISSUER=" + siteIssuer, "TOLLGATE_SECRET_KEY=" + base64.StdEncoding.EncodeToString(secret), "TOLLGATE_ADDR=127.0.0.1:0", "TOLLGATE_METRICS_ADDR=off",
+		"TOLLGATE_REDIS_URL=" + redisURL, "TOLLGATE_ISSUER=" + siteIssuer, "TOLLGATE_SECRET_KEY=" + base64.StdEncoding.EncodeToString(secret), "TOLLGATE_ADDR=127.0.0.1:0", "TOLLGATE_METRICS_ADDR=off", "TOLLGATE_RATE_LIMITS=off",
 		"TOLLGATE_DRAIN_DELAY=300ms",
 	}
 	s.activate(1, `"rule:card_fee@v2", "rule:platform_fee@v1", "rule:sandbox@v1"`)

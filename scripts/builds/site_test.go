@@ -61,7 +61,7 @@ func newSite(t *testing.T, redisURL string) *site {
 	must(t, err)
 	s.env = append([]string{
 		"TOLLGATE_REDIS_URL=" + redisURL, "TOLLGATE_ISSUER=" + siteIssuer, "TOLLGATE_SIGNING_KEY=" + string(signing),
-		"TOLLGATE_SECRET_KEY=" + secret(), "TOLLGATE_ADDR=127.0.0.1:0", "TOLLGATE_METRICS_ADDR=127.0.0.1:0", "TOLLGATE_DRAIN_DELAY=0s",
+		"TOLLGATE_SECRET_KEY=" + secret(), "TOLLGATE_ADDR=127.0.0.1:0", "TOLLGATE_METRICS_ADDR=127.0.0.1:0", "TOLLGATE_DRAIN_DELAY=0s", "TOLLGATE_RATE_LIMITS=off",
 	}, s.traces...)
 	return s
 }

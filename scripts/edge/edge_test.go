@@ -106,7 +106,7 @@ func makePair(t testing.TB, settings ...string) *pair {
 
 	p.env = []string{
 		"TOLLGATE_REDIS_URL=" + p.redis, "TOLLGATE_ISSUER=" + issuer, "TOLLGATE_SIGNING_KEY=" + string(signing),
-		"TOLLGATE_SECRET_KEY=" + base64.StdEncoding.EncodeToString(secret), "TOLLGATE_EDGE_SHARDS=2", "TOLLGATE_LOG_LEVEL=warn", "TOLLGATE_PUBLISH_URL=",
+		"TOLLGATE_SECRET_KEY=" + base64.StdEncoding.EncodeToString(secret), "TOLLGATE_EDGE_SHARDS=2", "TOLLGATE_LOG_LEVEL=warn", "TOLLGATE_PUBLISH_URL=", "TOLLGATE_RATE_LIMITS=off",
 	}
 	p.env, p.private = append(p.env, settings...), private
 	return p

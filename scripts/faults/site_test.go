@@ -48,7 +48,7 @@ func newSite(t *testing.T, redisURL string, count int) *site {
 	signing, err := auth.GenerateSigningKey(rand.Reader)
 	must(t, err)
 	s.env = append(s.bank.env(),
-		"TOLLGATE_REDIS_URL="+redisURL, "TOLLGATE_ISSUER="+issuer, "TOLLGATE_SIGNING_KEY="+string(signing), "TOLLGATE_SECRET_KEY="+secret(),
+		"TOLLGATE_RATE_LIMITS=off", "TOLLGATE_REDIS_URL="+redisURL, "TOLLGATE_ISSUER="+issuer, "TOLLGATE_SIGNING_KEY="+string(signing), "TOLLGATE_SECRET_KEY="+secret(),
 		"TOLLGATE_METRICS_ADDR=127.0.0.1:0", "TOLLGATE_DRAIN_DELAY=0s", "TOLLGATE_CHECK_RATE=20",
 	)
 	var file strings.Builder
