@@ -36,6 +36,7 @@ type ClientAnswer struct {
 	Status         string           `json:"status"`
 	Keys           []jsontext.Value `json:"keys"` // public JWKs with their kid and alg
 	GrantIDs       []string         `json:"grant_ids"`
+	DPoPBound      bool             `json:"dpop_bound_access_tokens"` // RFC 9449 §5.2
 
 	// Damaged: it is stored and cannot be read; only Object and ID count.
 	Damaged bool `json:"-"`
@@ -65,7 +66,7 @@ func (a *Access) CreateClient(c Client) (*Provisioning, error) {
 	return p, a.tell(p, ClientCreated, c.ID, "")
 }
 
-// ChangeClient gives a client another name, status or keys; kid is the key that is
+// ChangeClient gives a client other settings or keys; kid is the key that is
 // added or removed, if that is the change. Tokens end as they do when an operator
 // provisions the same.
 func (a *Access) ChangeClient(id, kid string, t EventType, entry string, change func(*Client) error) (*Provisioning, error) {

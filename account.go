@@ -112,6 +112,7 @@ type Client struct {
 	Keys           []string `json:"keys"`      // public JWKs, one JSON text each
 	GrantIDs       []string `json:"grant_ids"` // the client's grants, in the order of the provisioning file
 	RateLimits     string   `json:"rate_limits,omitzero"`
+	DPoPBound      bool     `json:"dpop_bound_access_tokens,omitzero"` // it gets only tokens that are bound to a key (RFC 9449)
 }
 
 // StatusActive is the status in which organizations, accounts, clients and

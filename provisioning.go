@@ -264,7 +264,7 @@ func differences(old map[string]jsontext.Value, doc jsontext.Value) (names []str
 		}
 	}
 	for name := range old {
-		if now[name] == nil && strings.HasSuffix(name, "rate_limits") { // which are left out where there are none
+		if now[name] == nil && (strings.HasSuffix(name, "rate_limits") || name == "dpop_bound_access_tokens") { // which are left out where there are none
 			names = append(names, name)
 		}
 	}

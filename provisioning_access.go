@@ -92,8 +92,8 @@ func (p *provisioner) clients() {
 }
 
 // client keeps of a stored client its name and keys where the file gives neither,
-// and its grants beside those that the file adds. Another status and a removed key
-// end its tokens.
+// and its grants beside those that the file adds. Another status, a removed key and
+// the need to bind tokens to a key end those that it has.
 func (p *provisioner) client(c Client) {
 	c.OrganizationID = p.Organization
 	if owner := look(p.facts.Owners, p.lacks.Owners, c.ID); owner != "" && owner != p.Organization {
@@ -102,14 +102,14 @@ func (p *provisioner) client(c Client) {
 	old, found := stored[Client](p, "client", c.ID)
 	if c.Name == "" && len(c.Keys) == 0 {
 		p.refer("client", c.ID)
-		c.Name, c.Keys = old.Name, old.Keys
+		c.Name, c.Keys, c.DPoPBound = old.Name, old.Keys, old.DPoPBound
 	}
 	if c.CreatedAt = old.CreatedAt; found.Revision == 0 {
 		c.CreatedAt = p.origin.At
 	}
 	c.GrantIDs, c.RateLimits = grantsOf(c, old, p.want.Grants), p.rateLimits(c.ID)
 	removed := func(key string) bool { return !slices.Contains(c.Keys, key) }
-	if found.Revision > 0 && (c.Status != old.Status || slices.ContainsFunc(old.Keys, removed)) {
+	if found.Revision > 0 && (c.Status != old.Status || c.DPoPBound && !old.DPoPBound || slices.ContainsFunc(old.Keys, removed)) {
 		p.Ending = append(p.Ending, Ending{Kind: "client", ID: c.ID, GrantIDs: slices.Concat(old.GrantIDs, c.GrantIDs)})
 	}
 	p.object("client", c.ID, found, &c, 0, nil)

@@ -48,6 +48,8 @@ func TestProvisionEndsTokens(t *testing.T) {
 			want.Grants, first.RateLimits = nil, ""
 		}, "grt_1 grt_2", "cli_1 0, grt_1 1, grt_2 1"},
 		{"the same again", func() { want.Grants = kept }, "", ""},
+		{"bound tokens", func() { first.DPoPBound = true }, "grt_1 grt_2", "cli_1 2"},
+		{"any tokens", func() { first.DPoPBound = false }, "", "cli_1 0"},
 		{"both", func() { want.Organization.Status, want.Clients[1].Status = "closed", "disabled" }, "grt_1 grt_2 grt_3", "org_1 3, cli_2 1"},
 		{"a grant of its own", func() { want.Grants[0].Scopes = nil }, "grt_1", "grt_1 1"},
 		{"a grant and its client", func() {

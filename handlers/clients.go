@@ -101,7 +101,7 @@ func orForbidden(err error, message string) error {
 }
 
 func (s *Server) createClient(c *call, r access.ClientRequest) (*answer, error) {
-	o := tollgate.Client{ID: s.store.NewID(tollgate.PrefixClient), Name: r.Name, Status: tollgate.StatusActive}
+	o := tollgate.Client{ID: s.store.NewID(tollgate.PrefixClient), Name: r.Name, Status: tollgate.StatusActive, DPoPBound: r.DPoPBound}
 	for _, key := range r.Keys {
 		o.Keys = append(o.Keys, string(key))
 	}
@@ -111,15 +111,7 @@ func (s *Server) createClient(c *call, r access.ClientRequest) (*answer, error) 
 }
 
 func (s *Server) updateClient(c *call, r access.ClientChange) (*answer, error) {
-	return s.changeClient(c, "clients.update", nil, http.StatusOK, "", tollgate.ClientUpdated, "client.update", func(o *tollgate.Client) error {
-		if r.Name != nil {
-			o.Name = *r.Name
-		}
-		if r.Status != nil {
-			o.Status = *r.Status
-		}
-		return nil
-	})
+	return s.changeClient(c, "clients.update", nil, http.StatusOK, "", tollgate.ClientUpdated, "client.update", r.Make)
 }
 
 func (s *Server) addKey(c *call, r access.NewKey) (*answer, error) {

@@ -240,3 +240,49 @@ func TestProofsOfAgents(t *testing.T) {
 		t.Errorf("as a bearer token: %d", r.StatusCode)
 	}
 }
+
+// A client that may have bound tokens alone gets no other at any instance, and loses
+// those that it had.
+func TestClientsThatNeedDPoP(t *testing.T) {
+	w := newWorld(t)
+	p, other := w.newProver(), w.alone()
+	bearer := w.token("all", "")
+	ask := func(on *world, headers ...string) reply {
+		form := tokenForm(w.assertion("shop"))
+		form.Set("grant_id", w.vars["grant_all"])
+		return on.call("POST", "/oauth2/token", form.Encode(), append([]string{"Authorization", "", "Content-Type", formMedia}, headers...)...)
+	}
+	w.want(ask(other), 200, "") // it has read the client
+	client := "/v1/clients/" + w.vars["client_shop"]
+	w.want(w.call("PATCH", client, `{"dpop_bound_access_tokens":true}`), 200, "")
+	p.want401("the bearer token of before", `Bearer realm="tollgate", error="invalid_token"`, w.call("GET", "/v1/events", "", "Authorization", "Bearer "+bearer))
+	p.want401("the bound token of before", `DPoP realm="tollgate", error="invalid_token"`, p.read(p.proof("GET", "/v1/events", p.token)))
+
+	for _, on := range []*world{w, other} {
+		r := on.want(ask(on), 400, "parameter_invalid")
+		if r.body["error"] != "invalid_dpop_proof" || r.body["param"] != "DPoP" || r.Header.Get("DPoP-Nonce") == "" {
+			t.Errorf("without a proof: %s %v", r.text, r.Header)
+		}
+	}
+	r := w.want(ask(w, "DPoP", p.proof("POST", "/oauth2/token", "")), 200, "")
+	p.token = w.get(r, "access_token")
+	w.want(p.read(p.proof("GET", "/v1/events", p.token)), 200, "")
+	denied := 0
+	for _, row := range w.auditOf("token.issue") {
+		if strings.Contains(row, `"reason":"invalid_dpop_proof"`) {
+			denied++
+		}
+	}
+	if denied != 2 {
+		t.Errorf("the audit record has %d refusals: %v", denied, w.auditOf("token.issue"))
+	}
+
+	off := p.with(w, p.proof("PATCH", client, p.token), "PATCH", client, `{"dpop_bound_access_tokens":false}`)
+	if w.want(off, 200, ""); off.body["dpop_bound_access_tokens"] != false {
+		t.Errorf("turned off: %s", off.text)
+	}
+	w.want(p.read(p.proof("GET", "/v1/events", p.token)), 200, "") // it is not ended by what asks for less
+	if r := w.want(ask(w), 200, ""); r.body["token_type"] != "Bearer" {
+		t.Errorf("turned off: %s", r.text)
+	}
+}

@@ -112,6 +112,14 @@ func always(values ...string) func(*operation, handlers.Route) []string {
 	return func(*operation, handlers.Route) []string { return values }
 }
 
+// slowly is always for wrong signatures: an address may send twenty a second.
+func (s *suite) slowly(value string) func(*operation, handlers.Route) []string {
+	return func(*operation, handlers.Route) []string {
+		s.clock.Advance(time.Second / 20)
+		return []string{value}
+	}
+}
+
 // spellings are an Authorization that no token can be read from: %s is a good one.
 var spellings = map[string][]string{
 	"another scheme": {"Basic %s"}, "no scheme": {"%s"}, "a scheme alone": {"Bearer"}, "two spaces": {"Bearer  %s"},
@@ -142,14 +150,16 @@ func (s *suite) strangers() (list []identity) {
 	}
 	forged := strings.Split(mint(must(s.t, keys, err), s.now())[len("Bearer "):], ".")
 	return append(list,
-		identity{"forged signature", always("Bearer " + parts[0] + "." + parts[1] + "." + forged[2]), "401 token_invalid", true},
-		identity{"signed by a key of its own", always(mint(keys, s.now())), "401 token_invalid", true},
+		identity{"forged signature", s.slowly("Bearer " + parts[0] + "." + parts[1] + "." + forged[2]), "401 token_invalid", true},
+		identity{"signed by a key of its own", s.slowly(mint(keys, s.now())), "401 token_invalid", true},
 		identity{"expired token", always(mint(s.keys, s.now().Add(-time.Hour))), "401 token_expired", true},
 	)
 }
 
 // members are those whose token is good: what they may see decides.
 func (s *suite) members() []identity {
+	s.t.Helper()
+	bound := s.newProver().token
 	return []identity{
 		{"another scope", func(_ *operation, r handlers.Route) []string {
 			without := slices.DeleteFunc(auth.AllScopes(), func(scope auth.Scope) bool { return scope == r.Scope })
@@ -157,8 +167,8 @@ func (s *suite) members() []identity {
 		}, "403 scope_missing", false},
 		{"another organization", always("Bearer " + s.world.token("other_all", "")), "", false},
 		{"another merchant account", always(s.bearer("elsewhere", "")...), "", false},
-		// Until DPoP is merged, there is no token that is bound to a key: the column of
-		// a bound token without its proof goes here, "401 token_invalid" everywhere.
+		{"a bound token without its proof", always("DPoP " + bound), "401 token_invalid", true},
+		{"a bound token as a bearer token", always("Bearer " + bound), "401 token_invalid", true},
 	}
 }
 
@@ -280,6 +290,9 @@ func (s *suite) answered(who identity, route handlers.Route, r reply, want strin
 		challenge = `Bearer realm="tollgate"`
 	case "token_invalid":
 		challenge = `Bearer realm="tollgate", error="invalid_token", error_description="The access token is not valid"`
+		if strings.HasPrefix(r.Request.Header.Get("Authorization"), "DPoP ") {
+			challenge = badProof + `, error_description="The DPoP proof is not valid", algs="` + strings.Join(auth.Algorithms(), " ") + `"`
+		}
 	case "token_expired":
 		challenge = `Bearer realm="tollgate", error="invalid_token", error_description="The access token has expired"`
 	case "scope_missing":
@@ -373,7 +386,7 @@ func (s *suite) signingKeyEnds() {
 	s.keys.Replace(must(s.t, keys, err))
 	clear(s.granted)
 	clear(s.tokens)
-	s.everywhere(identity{"revoked signing key", always(before...), "401 token_invalid", true})
+	s.everywhere(identity{"revoked signing key", s.slowly(before[0]), "401 token_invalid", true})
 }
 
 // rightOnesSucceed sends every request under the route's scope alone, and those that

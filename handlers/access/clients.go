@@ -20,11 +20,15 @@ import (
 type ClientRequest struct {
 	Name string           `json:"name"`
 	Keys []jsontext.Value `json:"keys"`
+
+	DPoPBound bool `json:"dpop_bound_access_tokens,omitzero"`
 }
+
+const dpopBound = "dpop_bound_access_tokens" // RFC 9449 §5.2
 
 // ParseClient reads it.
 func ParseClient(f *input.Fields) (r ClientRequest) {
-	r.Name = clientName(f, true)
+	r.Name, r.DPoPBound = clientName(f, true), f.Flag(dpopBound, false)
 	list, ok := f.Value("keys", false, "a list of public JWKs", '[')
 	var keys []jsontext.Value
 	if !ok || json.Unmarshal(list, &keys) != nil {
@@ -68,7 +72,10 @@ func registered(f *input.Fields, name string, raw jsontext.Value) auth.Registere
 }
 
 // ClientChange is the body of PATCH /v1/clients/{client_id}; nil: what it is stays.
-type ClientChange struct{ Name, Status *string }
+type ClientChange struct {
+	Name, Status *string
+	DPoPBound    *bool
+}
 
 // ParseClientChange reads it.
 func ParseClientChange(f *input.Fields) (r ClientChange) {
@@ -86,7 +93,25 @@ func ParseClientChange(f *input.Fields) (r ClientChange) {
 	if status != "" {
 		r.Status = &status
 	}
+	f.NeedsValue(dpopBound)
+	if bound := f.Flag(dpopBound, false); f.Has(dpopBound) {
+		r.DPoPBound = &bound
+	}
 	return r
+}
+
+// Make changes a client.
+func (r ClientChange) Make(o *tollgate.Client) error {
+	if r.Name != nil {
+		o.Name = *r.Name
+	}
+	if r.Status != nil {
+		o.Status = *r.Status
+	}
+	if r.DPoPBound != nil {
+		o.DPoPBound = *r.DPoPBound
+	}
+	return nil
 }
 
 // NewKey is the body of POST /v1/clients/{client_id}/keys.
@@ -110,7 +135,7 @@ func ParseNewKey(f *input.Fields) NewKey {
 func Answer(c *tollgate.Client) (tollgate.ClientAnswer, error) {
 	a := tollgate.ClientAnswer{
 		Object: "client", ID: c.ID, CreatedAt: c.CreatedAt, OrganizationID: c.OrganizationID, Name: c.Name, Status: c.Status,
-		Keys: []jsontext.Value{}, GrantIDs: slices.Concat([]string{}, c.GrantIDs),
+		Keys: []jsontext.Value{}, GrantIDs: slices.Concat([]string{}, c.GrantIDs), DPoPBound: c.DPoPBound,
 	}
 	for _, stored := range c.Keys {
 		key, err := auth.RegisterKey([]byte(stored))

@@ -32,7 +32,7 @@ func (e *Endpoints) Issue(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	thumbprint, err := e.boundTo(r)
+	thumbprint, err := e.boundTo(r, by.client)
 	if err != nil {
 		return nil, err
 	}
@@ -70,9 +70,9 @@ func (e *Endpoints) Issue(ctx context.Context, r *Request) (any, error) {
 }
 
 // boundTo is the thumbprint of the key that the token is to be bound to: that of the
-// proof, which a client may send (RFC 9449 §5). Empty: there is none.
-func (e *Endpoints) boundTo(r *Request) (thumbprint string, err error) {
-	if len(r.HTTP.Header["Dpop"]) == 0 {
+// proof, which a client may send (RFC 9449 §5), or must (§5.2). Empty: there is none.
+func (e *Endpoints) boundTo(r *Request, client *accounts.Client) (thumbprint string, err error) {
+	if len(r.HTTP.Header["Dpop"]) == 0 && !client.DPoPBound {
 		return "", nil
 	}
 	proof, fresh, err := e.prove(r.HTTP, "")

@@ -98,7 +98,10 @@ func ProofRefused(err error) *tollgate.Error {
 		return e
 	}
 	message := "The DPoP proof is not valid."
-	if auth.ReasonOf(err) == auth.ReasonNonceNeeded {
+	switch auth.ReasonOf(err) {
+	case auth.ReasonProof:
+		message = "This needs one DPoP proof, in the header DPoP."
+	case auth.ReasonNonceNeeded:
 		message = "The DPoP proof needs the nonce of the header DPoP-Nonce. Make a new proof with it."
 	}
 	return &tollgate.Error{Code: tollgate.CodeTokenInvalid, Message: message, Cause: err}

@@ -34,6 +34,7 @@ type Client struct {
 	Token   string
 	RenewAt time.Time  // of a token that was fetched
 	renew   sync.Mutex // guards both
+	proofs  *proofs    // nil: it gets bearer tokens alone
 
 	Signature string // in the next request, see unanswered
 
@@ -82,6 +83,8 @@ func (a *App) NewClient(c *Config) (*Client, error) {
 	if api.Issuer == "" {
 		api.Issuer = api.Base
 	}
+	api.proofs = &proofs{app: a, base: u, issuer: strings.TrimSuffix(api.Issuer, "/")}
+	api.HTTP.Transport = &proving{api.proofs, http.DefaultTransport}
 	if text := c.Text("client-jwk"); text != "" {
 		keys, err := ReadJWKs(text)
 		if err != nil || len(keys) != 1 {

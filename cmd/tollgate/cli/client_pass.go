@@ -43,7 +43,7 @@ func (c *Client) Pass(r *http.Request) (*http.Response, error) {
 				return nil, err
 			}
 		}
-		response, err := passing.Do(request)
+		response, err := c.passing().Do(request)
 		if err != nil {
 			return nil, UnavailableError(err)
 		}
@@ -53,6 +53,16 @@ func (c *Client) Pass(r *http.Request) (*http.Response, error) {
 		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, MaxAnswer)) // the connection serves the next one
 		response.Body.Close()
 	}
+}
+
+// passing is the client of Pass, with the proofs of this one.
+func (c *Client) passing() *http.Client {
+	if c.proofs == nil {
+		return passing
+	}
+	p := *passing
+	p.Transport = &proving{c.proofs, passing.Transport}
+	return &p
 }
 
 // forget has the next request fetch a token, where it can, instead of this one.

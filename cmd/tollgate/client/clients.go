@@ -34,6 +34,9 @@ func clientTable(c *tollgate.ClientAnswer) *cli.Table {
 		t.Row("key", "none: it gets no tokens")
 	}
 	t.Row("grants", cli.Joined(c.GrantIDs, "none"))
+	if c.DPoPBound {
+		t.Row("tokens", "bound to a key (DPoP)")
+	}
 	return t
 }
 
@@ -58,7 +61,7 @@ client that may do more than you.`,
 	}
 	c.AddCommand(clientListCommand(a), clientShowCommand(a), clientCreateCommand(a), clientRenameCommand(a),
 		clientStatusCommand(a, "disable", tollgate.ClientDisabledStatus, "Let a client get no more tokens, and end those that it has"),
-		clientStatusCommand(a, "enable", tollgate.StatusActive, "Let a client get tokens again"), clientKeyCommand(a))
+		clientStatusCommand(a, "enable", tollgate.StatusActive, "Let a client get tokens again"), clientDPoPCommand(a), clientKeyCommand(a))
 	return c
 }
 
@@ -152,6 +155,25 @@ func clientStatusCommand(a *cli.App, word, status, short string) *cobra.Command 
 		ValidArgsFunction: a.CompleteIDs("/v1/clients"),
 	}, func(ctx context.Context, api *cli.Client, args []string) error {
 		return showClient(api)(api.Write(ctx, http.MethodPatch, clientPath(args[0], ""), map[string]string{"status": status}, ""))
+	})
+}
+
+func clientDPoPCommand(a *cli.App) *cobra.Command {
+	return a.ClientCommand(&cobra.Command{
+		Use:   "dpop CLIENT on|off",
+		Short: "Say whether a client gets only tokens that are bound to a key",
+		Long: `Say whether a client gets only tokens that are bound to a key (DPoP, RFC 9449).
+Whoever steals such a token can do nothing with it. Turning it on ends all tokens
+of the client: change its program first. This command line sends proofs when the
+service asks for them.`,
+		Example:           "  tollgate client dpop $CLIENT on",
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: a.CompleteIDs("/v1/clients"),
+	}, func(ctx context.Context, api *cli.Client, args []string) error {
+		if args[1] != "on" && args[1] != "off" {
+			return cli.UsageError(fmt.Errorf("%q is neither on nor off", args[1]))
+		}
+		return showClient(api)(api.Write(ctx, http.MethodPatch, clientPath(args[0], ""), map[string]bool{"dpop_bound_access_tokens": args[1] == "on"}, ""))
 	})
 }
 

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -27,6 +28,9 @@ func tokenCommand(a *cli.App) *cobra.Command {
 		t, body, err := api.FetchToken(ctx, scope)
 		if err != nil {
 			return err
+		}
+		if t.TokenType == "DPoP" {
+			return cli.RefusedError(errors.New("this client's tokens are bound to a key (dpop_bound_access_tokens), which lasts for one command: nobody could use a token that is printed"))
 		}
 		text := &cli.Table{}
 		text.Row("access_token", t.AccessToken)

@@ -16,10 +16,13 @@ func (c *organizationCheck) clients() {
 		c.unique(at, f.ID)
 		c.identifier(at, tollgate.PrefixClient, f.ID)
 		c.oneOf(at, "status", active(f.Status), tollgate.StatusActive, "disabled")
-		client := tollgate.Client{ID: f.ID, OrganizationID: c.form.ID, Name: f.Name, Status: active(f.Status)}
+		client := tollgate.Client{ID: f.ID, OrganizationID: c.form.ID, Name: f.Name, Status: active(f.Status), DPoPBound: f.DPoPBound}
 		client.RateLimits = c.rateLimits(at, f.RateLimits)
 		if f.Name == "" && len(f.Keys) == 0 && f.Status != "" { // as it is stored, but for its status
 			c.refer(at, tollgate.PrefixClient, f.ID, "%q is not a client of this organization; a new one needs a name and keys", f.ID)
+			if f.DPoPBound {
+				c.problems.addf(at, "dpop_bound_access_tokens: give it beside name and keys")
+			}
 		} else {
 			c.text(at, "name", f.Name)
 			client.Keys = c.keys(at, "client", f.Keys)

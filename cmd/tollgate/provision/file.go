@@ -99,6 +99,7 @@ type clientForm struct {
 	Keys   []any  `yaml:"keys"` // public JWKs: mappings, or JSON in a string
 	// such as writes=10/s,reads=20/s
 	RateLimits string `yaml:"rate_limits"`
+	DPoPBound  bool   `yaml:"dpop_bound_access_tokens"`
 }
 
 type signerForm struct {
