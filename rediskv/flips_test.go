@@ -56,6 +56,7 @@ func oneOfEach(t *testing.T) *fixture {
 	must(t, f.revoke(t, "tok_1", time.Minute))
 	f.rename(t) // the revisions of some are higher than 1
 	f.rekey(t, "chg_1")
+	must(t, f.ReplaceAuditKeys(t.Context(), "chg_1", keyring.Keyring{}, `{"changes":["chg_1"]}`))
 	f.sealAudit(t)
 	must(t, f.SaySecrets(t.Context(), "wrk_1", keyring.Secrets{Has: []string{"a"}, Uses: "a", SaidAt: f.Now()}))
 	return f

@@ -1,6 +1,7 @@
 package rediskv_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/checks"
 	"tollgate/rediskv/keyring"
+	"tollgate/rediskv/store"
 )
 
 // rekey puts a document with a change in the place of the one that is there.
@@ -66,33 +68,45 @@ func TestKnownSecrets(t *testing.T) {
 	}
 }
 
-// Whichever bit of the document is another one, it is damaged: nobody reads keys from
-// it, check finds it, and another one can be put in its place.
+// Whichever bit of a document is another one, it is damaged: nobody reads keys from it,
+// check finds it, and another one can be put in its place.
 func TestDamagedKeyring(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	raw, _ := f.raw(t)
-	f.rekey(t, "chg_1")
-	text, err := raw.Get(t.Context(), rediskv.KeyringKey).Result()
-	must(t, err)
-	bits(text, func(at int, turned string) {
-		if found, err := f.KeyringOf(turned); err == nil && found.JSON != "" {
-			t.Errorf("byte %d is %q: %s", at, turned[at], found.JSON)
-		}
-	})
-	must(t, raw.Set(t.Context(), rediskv.KeyringKey, strings.Replace(text, "chg_1", "chg_9", 1), 0).Err())
-	found, err := f.Keyring(t.Context())
-	if code(err) != string(tollgate.CodeRecordDamaged) {
-		t.Fatal(err)
-	}
-	var findings []checks.Finding
-	must(t, f.CheckKeys(t.Context(), &checks.Walk{Found: func(f checks.Finding) { findings = append(findings, f) }}))
-	if !slices.ContainsFunc(findings, func(f checks.Finding) bool { return f.Object == "keyring" && f.Organization == "" }) {
-		t.Errorf("check finds %+v", findings)
-	}
-	must(t, f.ReplaceKeyring(t.Context(), "chg_2", found, `{"changes":["chg_2"]}`))
-	if is, err := f.Keyring(t.Context()); err != nil || is.JSON != `{"changes":["chg_2"]}` {
-		t.Errorf("%+v, %v", is, err)
+	for key, c := range map[string]struct {
+		read    func(*store.Store, context.Context) (keyring.Keyring, error)
+		replace func(s *store.Store, ctx context.Context, change string, before keyring.Keyring, document string) error
+	}{
+		rediskv.KeyringKey:   {(*store.Store).Keyring, (*store.Store).ReplaceKeyring},
+		rediskv.AuditKeysKey: {(*store.Store).AuditKeys, (*store.Store).ReplaceAuditKeys},
+	} {
+		t.Run(key, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			raw, _ := f.raw(t)
+			must(t, c.replace(f.Store, t.Context(), "chg_1", keyring.Keyring{}, `{"changes":["chg_1"]}`))
+			text, err := raw.Get(t.Context(), key).Result()
+			must(t, err)
+			bits(text, func(at int, turned string) {
+				must(t, raw.Set(t.Context(), key, turned, 0).Err())
+				if found, err := c.read(f.Store, t.Context()); err == nil && found.JSON != "" {
+					t.Errorf("byte %d is %q: %s", at, turned[at], found.JSON)
+				}
+			})
+			must(t, raw.Set(t.Context(), key, strings.Replace(text, "chg_1", "chg_9", 1), 0).Err())
+			found, err := c.read(f.Store, t.Context())
+			if code(err) != string(tollgate.CodeRecordDamaged) {
+				t.Fatal(err)
+			}
+			var findings []checks.Finding
+			must(t, f.CheckKeys(t.Context(), &checks.Walk{Found: func(f checks.Finding) { findings = append(findings, f) }}))
+			if !slices.ContainsFunc(findings, func(f checks.Finding) bool { return f.Object == "keyring" && f.ID == key && f.Organization == "" }) {
+				t.Errorf("check finds %+v", findings)
+			}
+			must(t, c.replace(f.Store, t.Context(), "chg_2", found, `{"changes":["chg_2"]}`))
+			if is, err := c.read(f.Store, t.Context()); err != nil || is.JSON != `{"changes":["chg_2"]}` {
+				t.Errorf("%+v, %v", is, err)
+			}
+		})
 	}
 }
 

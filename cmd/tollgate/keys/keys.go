@@ -1,9 +1,10 @@
 // Package keys is the command key: it makes keys, and looks after those that sign
-// access tokens.
+// access tokens and audit records.
 package keys
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 
@@ -39,7 +40,10 @@ func listCommand(a *cli.App) *cobra.Command {
   next      published for a day before it signs
   active    signs for 30 days
   retired   published for a day after it signed
-  external  given to an instance by TOLLGATE_SIGNING_KEY, which signs with it`,
+  external  given to an instance by TOLLGATE_SIGNING_KEY, which signs with it
+
+Below them are the keys that sign checkpoints of audit records. An auditor names
+their public keys to 'tollgate audit verify --key'.`,
 		Example: `  tollgate key list
   tollgate key list --json`,
 		Args: cobra.NoArgs,
@@ -52,20 +56,28 @@ func listCommand(a *cli.App) *cobra.Command {
 }
 
 func rotateCommand(a *cli.App) *cobra.Command {
-	var now, asJSON bool
+	var now, audit, asJSON bool
 	c := &cobra.Command{
 		Use:   "rotate",
 		Short: "Make the next key before it is time",
 		Long: `Make the next key before it is time. It signs in a day, when everybody who keeps
 the key set has it. With --now it signs at once: whoever verifies access tokens
 with a key set of before cannot verify new ones until it is read again. What the
-key before has signed stays valid.`,
+key before has signed stays valid.
+
+With --audit it is the key that signs checkpoints of audit records, and the next
+checkpoint is signed by it. Tell auditors who name a key with --key.`,
 		Example: `  tollgate key rotate
-  tollgate key rotate --now`,
+  tollgate key rotate --now
+  tollgate key rotate --audit`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return with(cmd, a, true, func(ctx context.Context, k *keyring.Keyring) error {
-				if err := k.Rotate(ctx, now); err != nil {
+				rotate := k.RotateAudit
+				if !audit {
+					rotate = func(ctx context.Context) error { return k.Rotate(ctx, now) }
+				}
+				if err := rotate(ctx); err != nil {
 					return refused(err)
 				}
 				return list(ctx, a, k, asJSON)
@@ -73,6 +85,7 @@ key before has signed stays valid.`,
 		},
 	}
 	c.Flags().BoolVar(&now, "now", false, "have it sign at once")
+	c.Flags().BoolVar(&audit, "audit", false, "rotate the key that signs checkpoints of audit records, at once")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
@@ -140,10 +153,21 @@ type key struct {
 	ActiveAt       tollgate.Instant `json:"active_at"`
 	PublishedUntil tollgate.Instant `json:"published_until"` // null: until a next key signs
 	SeenAt         tollgate.Instant `json:"seen_at"`         // of external ones
+	PublicKey      []byte           `json:"public_key"`      // of audit keys; empty: in the key set
 }
+
+// States of keys that sign checkpoints of audit records.
+const (
+	stateAudit        keyring.State = "audit"         // signs
+	stateAuditRetired keyring.State = "audit_retired" // has signed
+)
 
 func list(ctx context.Context, a *cli.App, k *keyring.Keyring, asJSON bool) error {
 	ring, err := k.Ring(ctx)
+	if err != nil {
+		return err
+	}
+	audit, err := auditKeys(ctx, k)
 	if err != nil {
 		return err
 	}
@@ -156,23 +180,47 @@ func list(ctx context.Context, a *cli.App, k *keyring.Keyring, asJSON bool) erro
 		keys = append(keys, key{ID: one.ID, State: keyring.FromOutside, PublishedUntil: one.Until(), SeenAt: one.SeenAt})
 	}
 	if asJSON {
-		return a.PrintJSON(keys)
+		return a.PrintJSON(append(keys, audit...))
 	}
-	if len(keys) == 0 {
+	if len(keys)+len(audit) == 0 {
 		_, err := fmt.Fprintln(a.Stdout, "no keys yet: the first 'tollgate serve' makes one")
 		return err
 	}
 	t := &cli.Table{}
 	t.Row("KID", "STATE", "SIGNS FROM", "PUBLISHED UNTIL")
 	for _, one := range keys {
-		from, until := "", ""
-		if one.ActiveAt != 0 {
-			from = one.ActiveAt.String()
-		}
-		if one.PublishedUntil != 0 {
-			until = one.PublishedUntil.String()
-		}
-		t.Row(one.ID, string(one.State), from, until)
+		t.Row(one.ID, string(one.State), text(one.ActiveAt), text(one.PublishedUntil))
+	}
+	if err := a.Print(t); err != nil || len(audit) == 0 {
+		return err
+	}
+	t = &cli.Table{}
+	t.Row("AUDIT KEY", "STATE", "SIGNS FROM", "PUBLIC KEY")
+	for _, one := range audit {
+		t.Row(one.ID, string(one.State), text(one.ActiveAt), base64.StdEncoding.EncodeToString(one.PublicKey))
+	}
+	if _, err := fmt.Fprintln(a.Stdout); err != nil {
+		return err
 	}
 	return a.Print(t)
+}
+
+// auditKeys are those that sign checkpoints of audit records; the last one signs now.
+func auditKeys(ctx context.Context, k *keyring.Keyring) (keys []key, err error) {
+	ring, err := k.AuditRing(ctx)
+	for i, one := range ring.Keys {
+		state := stateAuditRetired
+		if i == len(ring.Keys)-1 {
+			state = stateAudit
+		}
+		keys = append(keys, key{ID: one.ID, State: state, MadeAt: one.MadeAt, ActiveAt: one.MadeAt, PublicKey: one.Public})
+	}
+	return keys, err
+}
+
+func text(at tollgate.Instant) string {
+	if at == 0 {
+		return ""
+	}
+	return at.String()
 }

@@ -20,7 +20,8 @@ func resealCommand(a *cli.App) *cobra.Command {
 		Use:   "reseal",
 		Short: "Encrypt again what lies under the secret key before",
 		Long: `Encrypt again what lies under the secret key before: the secrets of webhook
-endpoints and the keys that sign access tokens. The service runs meanwhile.
+endpoints, and the keys that sign access tokens and audit records. The service runs
+meanwhile.
 
   1. Make a secret key ('tollgate key new secret').
   2. Start every serve and work again, with the new key as TOLLGATE_SECRET_KEY and
@@ -56,7 +57,7 @@ func reseal(ctx context.Context, a *cli.App, k *keyring.Keyring, asJSON bool) er
 	if asJSON {
 		err = a.PrintJSON(r)
 	} else {
-		_, err = fmt.Fprintf(a.Stdout, "everybody encrypts with the secret key %s\n%d signing keys and %d webhook endpoints were encrypted again\n", r.SecretKey, r.SigningKeys, r.Endpoints)
+		_, err = fmt.Fprintf(a.Stdout, "everybody encrypts with the secret key %s\n%d signing keys, %d audit keys and %d webhook endpoints were encrypted again\n", r.SecretKey, r.SigningKeys, r.AuditKeys, r.Endpoints)
 	}
 	switch {
 	case err != nil:

@@ -73,9 +73,7 @@ func (t *Tree) leftOver(u unpaired, behind bool) {
 	case is:
 		delete(t.open, index)
 		t.find(Changed, index, u.entry, "entry number %d, %s, is not what was sealed as leaf %d", t.number(index), u.entry.ID, index)
-	case behind && u.entry.Seq-t.offset >= t.leaves || behind && t.leaves == 0:
-		t.Unsealed++
-	case behind && !t.known && u.row >= t.leaves:
+	case behind && u.entry.Seq-t.offset >= t.leaves:
 		t.Unsealed++
 	default:
 		t.find(Inserted, u.row, u.entry, "entry number %d, %s, was never sealed, and stands among those that were", u.entry.Seq, u.entry.ID)

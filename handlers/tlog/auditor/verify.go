@@ -62,6 +62,7 @@ type Report struct {
 type verifier struct {
 	Source
 	keys    []ed25519.PublicKey
+	pinned  bool // the auditor has named the keys
 	earlier []checkpoint.Checkpoint
 	listed  []Signed
 	report  Report
@@ -70,13 +71,16 @@ type verifier struct {
 // Verify reads all of an audit record and says what is not as it was sealed. Its error is
 // one of reading.
 func Verify(ctx context.Context, from Source, o Options) (Report, error) {
-	v := verifier{Source: from, keys: o.Keys, report: Report{Trees: []TreeReport{}, Findings: []Finding{}}}
+	v := verifier{Source: from, keys: o.Keys, pinned: len(o.Keys) > 0, report: Report{Trees: []TreeReport{}, Findings: []Finding{}}}
 	latest, err := v.Latest(ctx, "")
 	if err == nil {
 		v.listed, err = v.Checkpoints(ctx) // behind the latest, so that it is among them
 	}
 	if err != nil {
 		return v.report, err
+	}
+	for i := range v.listed {
+		v.trust(&v.listed[i])
 	}
 	v.trust(latest)
 	v.read(o.Earlier)
@@ -94,19 +98,14 @@ func Verify(ctx context.Context, from Source, o Options) (Report, error) {
 	return v.report, err
 }
 
-// trust takes the keys that the service names, where the auditor knows none.
-func (v *verifier) trust(latest *Signed) {
-	if len(v.keys) > 0 {
+// trust takes the key that the service names with a checkpoint, unless the auditor has
+// named those that may sign.
+func (v *verifier) trust(one *Signed) {
+	if v.pinned || one == nil {
 		return
 	}
-	list := v.listed
-	if latest != nil {
-		list = append(slices.Clone(list), *latest)
-	}
-	for _, one := range list {
-		if k, err := checkpoint.PublicKey(one.Key); err == nil && !slices.ContainsFunc(v.keys, func(known ed25519.PublicKey) bool { return known.Equal(k) }) {
-			v.keys = append(v.keys, k)
-		}
+	if k, err := checkpoint.PublicKey(one.Key); err == nil && !slices.ContainsFunc(v.keys, func(known ed25519.PublicKey) bool { return known.Equal(k) }) {
+		v.keys = append(v.keys, k)
 	}
 }
 
@@ -230,8 +229,9 @@ func (v *verifier) compared(history string) (list []named) {
 // seam goes over to the tree before. That history was lost, and what of it is gone was
 // accepted then: it is shown, and no finding.
 func (v *verifier) seam(ctx context.Context, note string) (history string, latest *Signed, err error) {
-	c, ok := v.open("the first leaf, the last checkpoint of the history before,", note)
-	if !ok {
+	c, err := checkpoint.Parse(note) // the tree whose leaf it is was signed
+	if err != nil {
+		v.find(Unreadable, "the first leaf, the last checkpoint of the history before, cannot be read: "+err.Error())
 		return "", nil, nil
 	}
 	history = historyOf(c.Origin)
@@ -247,6 +247,7 @@ func (v *verifier) seam(ctx context.Context, note string) (history string, lates
 		}
 		return "", nil, err
 	}
+	v.trust(latest)
 	if has, err := checkpoint.Parse(latest.Note); err == nil && has.Size < c.Size {
 		current.Lost = c.Size - has.Size
 	} else {

@@ -74,8 +74,11 @@ func VerifierKey(origin string, key ed25519.PublicKey) (string, error) {
 	return note.NewEd25519VerifierKey(origin, key)
 }
 
-// PublicKey is the key in a verifier key, whatever its name.
+// PublicKey is the key in a verifier key, whatever its name, or in base64 by itself.
 func PublicKey(vkey string) (ed25519.PublicKey, error) {
+	if key, err := base64.StdEncoding.DecodeString(vkey); err == nil && len(key) == ed25519.PublicKeySize {
+		return key, nil
+	}
 	if _, err := note.NewVerifier(vkey); err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ output shows the seam. That alone is no fault.`,
 		return show(api, report)
 	})
 	c.Flags().StringArrayVar(&files, "checkpoint", nil, "file with a checkpoint of before; may be given several times")
-	c.Flags().StringArrayVar(&keys, "key", nil, "verifier key that may have signed, as 'key' in a checkpoint; none: those that the service names")
+	c.Flags().StringArrayVar(&keys, "key", nil, "verifier key that may have signed, as 'key' in a checkpoint, or public key of 'tollgate key list'; may be given several times; none: those that the service names")
 	return c
 }
 
