@@ -78,9 +78,6 @@ var answersOf = map[string]answer{
 	"GET /v1/audit/leaves":                                                {"200", "403 merchant_account_forbidden"},
 	"GET /v1/audit/proofs/{audit_entry_id}":                               {"404 not_found", "403 merchant_account_forbidden"},
 	"GET /v1/audit":                                                       {"200", "403 merchant_account_forbidden"}, // it tells of all accounts
-	"GET /v1/audit/checkpoints":                                           {"200", "403 merchant_account_forbidden"},
-	"GET /v1/audit/leaves":                                                {"200", "403 merchant_account_forbidden"},
-	"GET /v1/audit/proofs/{audit_entry_id}":                               {"404 not_found", "403 merchant_account_forbidden"},
 	"POST /v1/webhooks":                                                   object,
 	"GET /v1/webhooks":                                                    list,
 	"GET /v1/webhooks/{webhook_id}":                                       object,
