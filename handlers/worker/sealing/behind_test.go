@@ -46,7 +46,9 @@ func TestSealingIsBehind(t *testing.T) {
 	must(t, r.raw.Append(t.Context(), r.space().AuditTree(), " ").Err())
 	must(t, r.raw.SetRange(t.Context(), r.space().AuditTree(), 20, "#").Err())
 	behind("a damaged tree", true)
-	if !slices.ContainsFunc(testkit.Findings(t, r.Store), func(f checks.Finding) bool { return f.Object == "audit_tree" && strings.HasPrefix(f.Message, r.space().AuditTree()) }) {
+	if !slices.ContainsFunc(testkit.Findings(t, r.Store), func(f checks.Finding) bool {
+		return f.Object == "audit_tree" && strings.HasPrefix(f.Message, r.space().AuditTree())
+	}) {
 		t.Errorf("check finds %+v", testkit.Findings(t, r.Store))
 	}
 }
