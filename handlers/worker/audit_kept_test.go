@@ -2,6 +2,10 @@ package worker_test
 
 import (
 	"crypto/rand"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,5 +59,31 @@ func (s *shop) sealed(t testing.TB) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A worker that is given a witness tells it of what it seals.
+func TestWitnessOfAWorker(t *testing.T) {
+	s := newShop(t, redistest.URL(t))
+	told := make(chan string, 16)
+	to := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		note, _ := io.ReadAll(r.Body)
+		select {
+		case told <- string(note):
+		default:
+		}
+	}))
+	t.Cleanup(to.Close)
+	ring, err := keyring.New(keyring.Config{Store: s.Store, Vault: newVault(t, 1), Entropy: rand.Reader, Clock: s.Clock.Now})
+	if err == nil {
+		err = ring.RecordIssuer(t.Context(), "https://pay.example")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.pay(t, 1000)
+	s.works(t, worker.Config{Witness: to.URL})
+	if note := <-told; !strings.HasPrefix(note, "pay.example/audit/"+s.Caller.Organization+"/") {
+		t.Errorf("it is told %q", note)
 	}
 }

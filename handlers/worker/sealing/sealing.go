@@ -67,9 +67,6 @@ func (s *Sealer) Partition(ctx context.Context, partition int) (sealed int, err 
 		return 0, err
 	}
 	by, ok, err := s.signer(ctx)
-	if err != nil {
-		return 0, err
-	}
 	behind := time.Duration(0)
 	for _, org := range pending {
 		if ok {
@@ -93,12 +90,10 @@ func (s *Sealer) signer(ctx context.Context) (by signer, ok bool, err error) {
 	return by, ok, err
 }
 
-// behind is how long the oldest entry that is not sealed has been waiting.
+// behind is how long the oldest entry that is not sealed has been waiting. Where the tree
+// is damaged, that is the oldest of all.
 func (s *Sealer) behind(ctx context.Context, org string) time.Duration {
-	trees, err := s.Store.AuditTrees(ctx, org)
-	if err != nil {
-		return 0
-	}
+	trees, _ := s.Store.AuditTrees(ctx, org)
 	oldest, err := s.Store.Unsealed(ctx, org, trees.Until(), 1)
 	if err != nil || len(oldest) == 0 {
 		return 0
