@@ -15,6 +15,7 @@ import (
 
 	"tollgate"
 	queues "tollgate/handlers/share"
+	"tollgate/handlers"
 	"tollgate/rediskv"
 	"tollgate/rediskv/testkit"
 )
