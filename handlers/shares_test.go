@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"tollgate"
-	queues "tollgate/handlers/share"
 	"tollgate/handlers"
+	queues "tollgate/handlers/share"
 	"tollgate/rediskv"
 	"tollgate/rediskv/testkit"
 )
