@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"tollgate"
 	"tollgate/handlers/input"
@@ -89,4 +90,10 @@ func (s *Server) UseUp(org, client string) (leave func()) {
 // Priced is priced.
 func (s *Server) Priced(ctx context.Context, org string, rules []tollgate.RuleRef, in tollgate.PricingInput) (tollgate.Pricing, error) {
 	return s.priced(ctx, org, rules, in)
+}
+
+// Shared reports whether a route's requests have a share of their own of what all
+// tenants have in common.
+func Shared(method, path string) bool {
+	return slices.ContainsFunc(rows, func(r row) bool { return r.Method == method && r.Path == path && r.use != share.UsesLittle })
 }
