@@ -22,12 +22,14 @@ func (w *world) accessOperations(page []queryParameter) []*operation {
 		{id: "createClient", method: "POST", path: "/v1/clients", media: jsonMedia, body: []member{
 			{"name", `"Till 2"`, text255, true},
 			{"keys", "[" + tillKey + "]", publicKeys, false},
+			{"dpop_bound_access_tokens", "false", flag, false},
 		}, key: "accepted"},
 		{id: "listClients", method: "GET", path: "/v1/clients", query: append([]queryParameter{status}, page...)},
 		{id: "readClient", method: "GET", path: at, pathID: client},
 		{id: "updateClient", method: "PATCH", path: at, pathID: client, media: jsonMedia, body: []member{
 			{"name", `"Till 3"`, text255, false},
 			{"status", `"active"`, choice, false},
+			{"dpop_bound_access_tokens", "false", flag, false},
 		}},
 		{id: "addClientKey", method: "POST", path: at + "/keys", pathID: client, media: jsonMedia, body: []member{
 			{"jwk", strings.Replace(tillKey, "till", "till-2", 1), publicKey, true},

@@ -157,8 +157,14 @@ func (s *suite) toolAnswered(who identity, name string, row toolAnswer, r reply)
 	}
 	challenge := ""
 	if status == "401" {
-		if challenge = `Bearer realm="tollgate", `; code != "token_missing" {
-			challenge += `error="invalid_token", `
+		challenge = `Bearer realm="tollgate", `
+		switch {
+		case strings.HasPrefix(r.Request.Header.Get("Authorization"), "DPoP "):
+			challenge = badProof + `, error_description="The DPoP proof is not valid", algs="` + strings.Join(auth.Algorithms(), " ") + `", `
+		case code == "token_invalid":
+			challenge += `error="invalid_token", error_description="The access token is not valid", `
+		case code == "token_expired":
+			challenge += `error="invalid_token", error_description="The access token has expired", `
 		}
 		challenge += `resource_metadata="` + issuer + `/.well-known/oauth-protected-resource/mcp"`
 	}
