@@ -95,5 +95,7 @@ func (s *Server) Priced(ctx context.Context, org string, rules []tollgate.RuleRe
 // Shared reports whether a route's requests have a share of their own of what all
 // tenants have in common, and is refused over it: what compares waits for its turn.
 func Shared(method, path string) bool {
-	return slices.ContainsFunc(rows, func(r row) bool { return r.Method == method && r.Path == path && r.use != share.UsesLittle && r.use != share.Compares })
+	return slices.ContainsFunc(rows, func(r row) bool {
+		return r.Method == method && r.Path == path && r.use != share.UsesLittle && r.use != share.Compares
+	})
 }
