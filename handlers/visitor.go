@@ -9,7 +9,6 @@ import (
 	"tollgate"
 	"tollgate/handlers/auth"
 	"tollgate/handlers/oauth"
-	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 	"tollgate/rediskv/gcra"
 )
@@ -34,15 +33,14 @@ func (s *Server) Present(req *http.Request) (*Visitor, *tollgate.Error) {
 // present verifies who asks. From an address that has sent too many wrong signatures only
 // tokens are taken that need none, and the count says when it may go on.
 func (s *Server) present(req *http.Request) (*Visitor, *gcra.Count, *tollgate.Error) {
-	if len(req.Header["Authorization"]) > 0 && !s.oauth.Knows(req.Header) {
-		if by, err := s.rates.Guard(s.transport.Proxies.From(req)); err != nil {
-			return nil, by, problem.From(err)
-		}
-	}
-	p, refused := s.oauth.Present(req)
+	var by *gcra.Count
+	p, refused := s.oauth.Present(req, func() (err error) {
+		by, err = s.rates.Guard(s.transport.Proxies.From(req))
+		return err
+	})
 	if refused != nil {
 		s.forged(req, refused)
-		return nil, nil, refused
+		return nil, by, refused
 	}
 	return &Visitor{Presented: p}, nil, nil
 }

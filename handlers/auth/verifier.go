@@ -41,7 +41,11 @@ func NewVerifier(keys *Keys, issuer string, cacheSize int, clock func() time.Tim
 // refusals of kind ErrTokenExpired, only for a token that was genuine, and
 // ErrTokenInvalid. Whether the token or its grant has been revoked since is
 // for the caller to ask.
-func (v *Verifier) Verify(token string) (*Token, error) {
+func (v *Verifier) Verify(token string) (*Token, error) { return v.VerifyUnless(token, nil) }
+
+// VerifyUnless is Verify, and asks refuse before it checks a signature: its error is
+// returned as it is. A token that was verified before needs no check.
+func (v *Verifier) VerifyUnless(token string, refuse func() error) (*Token, error) {
 	if token == "" || len(token) > maxCompact {
 		return nil, Refuse(ErrTokenInvalid, ReasonSize)
 	}
@@ -49,6 +53,11 @@ func (v *Verifier) Verify(token string) (*Token, error) {
 	known, ok := v.genuine.Get(digest)
 	switch {
 	case !ok:
+		if refuse != nil {
+			if err := refuse(); err != nil {
+				return nil, err
+			}
+		}
 		var reason Reason
 		if known, reason = v.verify(token); reason != "" {
 			return nil, Refuse(ErrTokenInvalid, reason)
@@ -67,11 +76,6 @@ func (v *Verifier) Verify(token string) (*Token, error) {
 		v.genuine.Add(digest, known)
 	}
 	return known, nil
-}
-
-// Knows reports whether a token was verified before and is remembered.
-func (v *Verifier) Knows(token string) bool {
-	return len(token) <= maxCompact && v.genuine.Contains(sha256.Sum256([]byte(token)))
 }
 
 // verify checks everything but the expiry.

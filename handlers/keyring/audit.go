@@ -13,7 +13,6 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
-	"tollgate/handlers/secret"
 	"tollgate/rediskv"
 	stored "tollgate/rediskv/keyring"
 )
@@ -148,14 +147,8 @@ func (k *Keyring) sealAuditKeys(ctx context.Context, r *Resealed) error {
 	return k.changeAudit(ctx, func(ring *AuditRing, _ tollgate.Instant) error {
 		r.AuditKeys = 0
 		for i := range ring.Keys {
-			done, err := k.again(auditPlace(ring.Keys[i].ID), &ring.Keys[i].Sealed)
-			switch {
-			case errors.Is(err, secret.ErrUnreadable):
-				r.Unreadable = append(r.Unreadable, ring.Keys[i].ID)
-			case err != nil:
+			if err := k.sealOne(r, &r.AuditKeys, ring.Keys[i].ID, auditPlace(ring.Keys[i].ID), &ring.Keys[i].Sealed); err != nil {
 				return err
-			case done:
-				r.AuditKeys++
 			}
 		}
 		return nil

@@ -162,19 +162,27 @@ func (k *Keyring) again(place string, sealed *[]byte) (done bool, err error) {
 	return true, nil
 }
 
+// sealOne encrypts a private key again and counts it, or names it where no secret key
+// opens it.
+func (k *Keyring) sealOne(r *Resealed, sealedAgain *int, id, place string, sealed *[]byte) error {
+	done, err := k.again(place, sealed)
+	switch {
+	case errors.Is(err, secret.ErrUnreadable):
+		r.Unreadable = append(r.Unreadable, id)
+		return nil
+	case done:
+		*sealedAgain++
+	}
+	return err
+}
+
 // sealKeys encrypts the signing keys again, all in one step.
 func (k *Keyring) sealKeys(ctx context.Context, r *Resealed) error {
 	return k.change(ctx, func(ring *Ring, _ tollgate.Instant) error {
 		r.SigningKeys, r.Unreadable = 0, []string{}
 		for i := range ring.Keys {
-			done, err := k.again(place(ring.Keys[i].ID), &ring.Keys[i].Sealed)
-			switch {
-			case errors.Is(err, secret.ErrUnreadable):
-				r.Unreadable = append(r.Unreadable, ring.Keys[i].ID)
-			case err != nil:
+			if err := k.sealOne(r, &r.SigningKeys, ring.Keys[i].ID, place(ring.Keys[i].ID), &ring.Keys[i].Sealed); err != nil {
 				return err
-			case done:
-				r.SigningKeys++
 			}
 		}
 		return nil

@@ -28,6 +28,9 @@ func credentials(headers []string) (token string, proven bool, refused *tollgate
 
 // Refused is what a client hears of a token that is not taken.
 func Refused(cause error) *tollgate.Error {
+	if e, ok := errors.AsType[*tollgate.Error](cause); ok {
+		return e
+	}
 	if errors.Is(cause, auth.ErrTokenExpired) {
 		return &tollgate.Error{Code: tollgate.CodeTokenExpired, Message: "The access token has expired; get a new one.", Cause: cause}
 	}
@@ -75,13 +78,6 @@ func Challenge(e *tollgate.Error, scope auth.Scope, proven bool) string {
 		return fmt.Sprintf(`DPoP realm="tollgate", %s, algs="%s"`, kind, strings.Join(auth.Algorithms(), " "))
 	}
 	return `Bearer realm="tollgate", ` + kind
-}
-
-// Knows reports whether the token of a request was verified before, and no proof beside
-// it is to be.
-func (e *Endpoints) Knows(h http.Header) bool {
-	text, proven, missing := credentials(h["Authorization"])
-	return missing == nil && !proven && e.Verifier.Knows(text)
 }
 
 // Proven reports whether a request uses the scheme DPoP.

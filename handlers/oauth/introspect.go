@@ -36,14 +36,10 @@ type Confirmation struct {
 // Introspect tells a client what a token of its own means now (RFC 7662). The script
 // that burns the jti compares the grant, so that what is answered was so then.
 func (e *Endpoints) Introspect(ctx context.Context, r *Request) (any, error) {
-	by, err := e.authenticate(ctx, r)
-	if err == nil {
-		r.rate, err = r.Limit(nil)
-	}
+	by, token, err := e.about(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	token := e.own(r)
 	active, err := e.active(ctx, token)
 	if err != nil {
 		return nil, err

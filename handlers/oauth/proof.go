@@ -23,14 +23,15 @@ type Presented struct {
 }
 
 // Present reads the access token of a request, verifies it, and the proof where it is
-// bound to a key (RFC 9449 §7). Redis is not asked. Whether the grant is in force is for
-// the caller to ask, and to burn the proof before anything is written.
-func (e *Endpoints) Present(req *http.Request) (p Presented, refused *tollgate.Error) {
+// bound to a key (RFC 9449 §7). Before a signature is checked it asks refuse. Redis is not
+// asked. Whether the grant is in force is for the caller to ask, and to burn the proof
+// before anything is written.
+func (e *Endpoints) Present(req *http.Request, refuse func() error) (p Presented, refused *tollgate.Error) {
 	text, proven, missing := credentials(req.Header["Authorization"])
 	if missing != nil {
 		return p, missing
 	}
-	token, err := e.Verifier.Verify(text)
+	token, err := e.Verifier.VerifyUnless(text, refuse)
 	switch {
 	case err != nil:
 		return p, Refused(err)
@@ -40,6 +41,9 @@ func (e *Endpoints) Present(req *http.Request) (p Presented, refused *tollgate.E
 		return p, TokenInvalid(auth.Refuse(auth.ErrTokenInvalid, auth.ReasonUnbound))
 	case !proven:
 		return Presented{Token: token}, nil
+	}
+	if err := refuse(); err != nil {
+		return p, Refused(err)
 	}
 	proof, fresh, err := e.prove(req, text)
 	if err == nil && proof.Thumbprint != token.Thumbprint {

@@ -11,15 +11,11 @@ import (
 // whatever is no token of its own, or none any more: there is nothing to be learned
 // from it. One script burns the jti, writes the revocation and the audit entry.
 func (e *Endpoints) Revoke(ctx context.Context, r *Request) (any, error) {
-	by, err := e.authenticate(ctx, r)
-	if err == nil {
-		r.rate, err = r.Limit(nil)
-	}
+	by, token, err := e.about(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	use := r.use(by)
-	token := e.own(r)
 	if token == nil {
 		err = e.Store.UseAssertion(ctx, use, "token.revoke", tollgate.AuditTarget{Type: "client", ID: r.ClientID})
 	} else {
@@ -29,12 +25,18 @@ func (e *Endpoints) Revoke(ctx context.Context, r *Request) (any, error) {
 	return struct{}{}, e.burned(err)
 }
 
-// own is the token that a request names, if it is genuine, the client's, and has not
-// expired; else nil.
-func (e *Endpoints) own(r *Request) *auth.Token {
-	token, err := e.Verifier.Verify(r.Form.token)
-	if err != nil || token.ClientID != r.ClientID || token.Organization != r.Organization {
-		return nil
+// about is who asks about a token, and the token: if it is genuine, the client's, and has
+// not expired; else nil.
+func (e *Endpoints) about(ctx context.Context, r *Request) (by asked, token *auth.Token, err error) {
+	if by, err = e.authenticate(ctx, r); err != nil {
+		return by, nil, err
 	}
-	return token
+	if r.rate, err = r.Limit(nil); err != nil {
+		return by, nil, err
+	}
+	token, refused := e.Verifier.Verify(r.Form.token)
+	if refused != nil || token.ClientID != r.ClientID || token.Organization != r.Organization {
+		return by, nil, nil
+	}
+	return by, token, nil
 }

@@ -270,6 +270,16 @@ func (v *verifier) absent() {
 	}
 }
 
+// Before is the history that a tree goes on from, by the text of its leaf 0; "" where that
+// is an entry.
+func Before(text string) string {
+	c, err := checkpoint.Parse(text)
+	if isEntry(text) || err != nil {
+		return ""
+	}
+	return historyOf(c.Origin)
+}
+
 // historyOf is the history that an origin ends in.
 func historyOf(origin string) string { return origin[strings.LastIndexByte(origin, '/')+1:] }
 

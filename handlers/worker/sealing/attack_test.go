@@ -341,6 +341,9 @@ func TestAnotherHistory(t *testing.T) {
 	if now.HistoryID == kept.HistoryID || now.Seam != lost {
 		t.Fatalf("the seam: %+v", now)
 	}
+	if before, of := auditor.Before(now.Seam), auditor.Before(audittree.Text(r.log()[0])); before != kept.HistoryID || of != "" {
+		t.Errorf("it goes on from %q, and an entry from %q", before, of)
+	}
 	report := r.green(earlier)
 	if len(report.Trees) != 2 || report.Trees[0].Before != kept.HistoryID || report.Trees[0].Lost != 32 || report.Trees[0].Checked != 7 {
 		t.Errorf("%+v", report.Trees)

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"tollgate/cmd/tollgate/cli"
 	"tollgate/handlers/tlog/auditor"
-	"tollgate/handlers/tlog/checkpoint"
 )
 
 func exportCommand(a *cli.App) *cobra.Command {
@@ -58,10 +56,8 @@ func exportTree(ctx context.Context, api *cli.Client, row jsontext.Value) (befor
 		if err != nil {
 			return err
 		}
-		if leaf.Index == 0 && leaf.Entry != nil && !strings.HasPrefix(*leaf.Entry, "{") {
-			if c, err := checkpoint.Parse(*leaf.Entry); err == nil {
-				before = c.Origin[strings.LastIndexByte(c.Origin, '/')+1:]
-			}
+		if leaf.Index == 0 && leaf.Entry != nil {
+			before = auditor.Before(*leaf.Entry)
 		}
 		return line(api, row)
 	})
