@@ -234,3 +234,26 @@ func TestForgedSignatures(t *testing.T) {
 	w.clock.Advance(time.Second)
 	w.want(w.call("GET", "/v1/payments", "", "Authorization", "Bearer "+forged), 401, "token_invalid")
 }
+
+// TestForgedProofs: a token that the instance knows does not let anybody have it check
+// proofs without end.
+func TestForgedProofs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.limit("tokens=off")
+	w.want(w.call("GET", "/v1/payments", ""), 200, "")
+	p := w.newProver()
+	w.want(p.read(p.proof("GET", "/v1/events", p.token)), 200, "")
+	proof := func() string {
+		text := p.proof("GET", "/v1/events", p.token)
+		return text[:len(text)-8] + "AAAAAAAA"
+	}
+	for range 40 {
+		p.want401("forged", badProof, p.read(proof()))
+	}
+	w.want(p.read(proof()), 429, "rate_limited")
+	w.want(p.read(p.proof("GET", "/v1/events", p.token)), 429, "rate_limited")
+	w.want(w.call("GET", "/v1/payments", ""), 200, "") // a bearer token that it knows
+	w.clock.Advance(time.Second)
+	w.want(p.read(p.proof("GET", "/v1/events", p.token)), 200, "")
+}
