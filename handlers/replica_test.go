@@ -130,3 +130,24 @@ func TestReplicaKnowsAnEarlierGrant(t *testing.T) {
 		t.Errorf("%d %s", r.StatusCode, r.text)
 	}
 }
+
+// TestReplicaReadsAreCountedHere: the primary hears nothing of them, so the instance
+// counts them itself.
+func TestReplicaReadsAreCountedHere(t *testing.T) {
+	far, near, _, _ := regions(t)
+	near.limit("quotes=1/h,burst=2,reads=5/h")
+	for n := range 2 {
+		r := near.want(near.call("GET", "/v1/payments", ""), 200, "")
+		if kind, _, _, left, _ := rateLimit(t, r.Header); kind != "quotes" || left != 1-n || r.Header.Get("Tollgate-Served-By") != "replica" {
+			t.Errorf("read %d counts as %s, %d left, by %q", n, kind, left, r.Header.Get("Tollgate-Served-By"))
+		}
+	}
+	near.want(near.call("GET", "/v1/payments", ""), 429, "rate_limited")
+	if counted := far.buckets(); len(counted) != 0 {
+		t.Errorf("the primary counted %v", counted)
+	}
+	near.want(near.call("GET", "/v1/payments", "", "Tollgate-Min-Revision", "999999"), 200, "") // by the primary, which counts it
+	if counted := far.buckets(); len(counted) != 1 {
+		t.Errorf("the primary counted %v", counted)
+	}
+}
