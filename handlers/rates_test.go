@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -256,4 +257,34 @@ func TestForgedProofs(t *testing.T) {
 	w.want(w.call("GET", "/v1/payments", ""), 200, "") // a bearer token that it knows
 	w.clock.Advance(time.Second)
 	w.want(p.read(p.proof("GET", "/v1/events", p.token)), 200, "")
+}
+
+// TestStrangersAreCounted: a flood of requests that nobody stands behind is counted to
+// the last one, and not written one by one.
+func TestStrangersAreCounted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.limit("tokens=60/m")
+	before := dump(t, w.redis).refusals("token_missing")
+	counted := func() int { return dump(t, w.redis).refusals("token_missing") - before }
+	for range 250 {
+		w.want(w.call("GET", "/v1/payments", "", "Authorization", ""), 401, "token_missing")
+	}
+	if n := counted(); n != 200 {
+		t.Errorf("%d refusals are written one by one, want 200", n)
+	}
+	w.clock.Advance(10 * time.Millisecond)
+	w.want(w.call("GET", "/v1/payments", "", "Authorization", ""), 401, "token_missing")
+	if n := counted(); n != 251 {
+		t.Errorf("%d refusals are written with the next one, want 251", n)
+	}
+	for range 5 {
+		w.want(w.call("GET", "/v1/payments", "", "Authorization", ""), 401, "token_missing")
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	w.server.Follow(stopped)
+	if n := counted(); n != 256 {
+		t.Errorf("%d refusals are written when the instance stops, want 256", n)
+	}
 }

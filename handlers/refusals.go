@@ -90,10 +90,25 @@ func (c *call) refusedTarget() tollgate.AuditTarget {
 
 // countRefusal counts a request of somebody unknown.
 func (s *Server) countRefusal(ctx context.Context, id, reason string) {
+	n := s.strangers.Add(reason)
+	if n == 0 {
+		return // writeRefusals has it
+	}
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
-	if err := s.store.CountRefusal(ctx, reason); err != nil {
-		s.log.Error("refusal not counted", "request_id", id, "reason", reason, "error", err)
+	if err := s.store.CountRefusals(ctx, reason, n); err != nil {
+		s.log.Error("refusal not counted", "request_id", id, "reason", reason, "refusals", n, "error", err)
+	}
+}
+
+// writeRefusals writes the counts that came too fast to be written one by one.
+func (s *Server) writeRefusals(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
+	defer cancel()
+	for reason, n := range s.strangers.Rest() {
+		if err := s.store.CountRefusals(ctx, reason, n); err != nil {
+			s.log.Error("refusals not counted", "reason", reason, "refusals", n, "error", err)
+		}
 	}
 }
 

@@ -103,30 +103,31 @@ type Transport struct {
 
 // Server answers the API.
 type Server struct {
-	store    *store.Store
-	rules    *wasm.Engine
-	keys     *auth.Keys
-	oauth    *oauth.Endpoints
-	verifier *auth.Verifier
-	cursors  *input.Cursors
-	vault    *secret.Vault
-	entropy  io.Reader
-	clock    func() time.Time
-	wall     func() time.Time
-	advance  advanceFunc
-	log      *slog.Logger
-	observer Observer
-	tracer   Tracer // nil: off
-	router   *httprouter.Router
-	builtin  []tollgate.RuleRef // what an instance must have before it is sent anything
-	examine  wasm.Examiner
-	sync     *rulesync.Sync
-	shadows  *shadow.Comparer
-	shares   *share.Instance
-	capacity capacity
-	rates    *rate.Limiter
-	metadata document
-	aliased  map[string]document // the metadata, by host
+	store     *store.Store
+	rules     *wasm.Engine
+	keys      *auth.Keys
+	oauth     *oauth.Endpoints
+	verifier  *auth.Verifier
+	cursors   *input.Cursors
+	vault     *secret.Vault
+	entropy   io.Reader
+	clock     func() time.Time
+	wall      func() time.Time
+	advance   advanceFunc
+	log       *slog.Logger
+	observer  Observer
+	tracer    Tracer // nil: off
+	router    *httprouter.Router
+	builtin   []tollgate.RuleRef // what an instance must have before it is sent anything
+	examine   wasm.Examiner
+	sync      *rulesync.Sync
+	shadows   *shadow.Comparer
+	shares    *share.Instance
+	capacity  capacity
+	rates     *rate.Limiter
+	strangers *rate.Tally
+	metadata  document
+	aliased   map[string]document // the metadata, by host
 
 	help         string // address that explains an error, without its code; empty: none
 	development  bool
@@ -151,6 +152,7 @@ func New(c Config) (*Server, error) {
 		shares: share.NewInstance(c.Store.Lanes()), examine: c.Examine, observer: c.Observer, tracer: c.Tracer,
 		transport: c.Transport, rates: rate.New(c.RateLimits, c.Wall),
 	}
+	s.strangers = rate.NewTally(s.rates)
 	s.maxStaleness = max(0, cmp.Or(c.MaxStaleness, defaultMaxStaleness))
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -224,9 +226,11 @@ func (s *Server) Follow(ctx context.Context) {
 			select {
 			case <-ctx.Done():
 				tick.Stop()
+				s.writeRefusals(context.WithoutCancel(ctx))
 				return
 			case <-tick.C:
 				s.lookAtMemory(ctx)
+				s.writeRefusals(ctx)
 			}
 		}
 	})

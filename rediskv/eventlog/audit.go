@@ -132,14 +132,16 @@ func AuditEntryOf(k rediskv.Space, m redis.XMessage) (*tollgate.AuditEntry, erro
 	return e, nil
 }
 
-// CountRefusal counts a stranger's failure per reason and minute, so that
+// CountRefusals counts strangers' failures per reason and minute, so that
 // nobody without a token can make the record grow. Counts are kept 30 days.
-func (s *Store) CountRefusal(ctx context.Context, reason string) error {
+func (s *Store) CountRefusals(ctx context.Context, reason string, n int64) error {
 	key := rediskv.DeniedKey(s.db.Clock().UTC().Format("2006-01-02T15:04"))
-	return s.db.Timed(ctx, "count_refusal", func(ctx context.Context) error {
-		if err := s.db.Redis.HIncrBy(ctx, key, reason, 1).Err(); err != nil {
-			return err
-		}
-		return s.db.Redis.Expire(ctx, key, 30*24*time.Hour).Err()
+	return s.db.Timed(ctx, "count_refusals", func(ctx context.Context) error {
+		_, err := s.db.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+			p.HIncrBy(ctx, key, reason, n)
+			p.Expire(ctx, key, 30*24*time.Hour)
+			return nil
+		})
+		return err
 	})
 }
