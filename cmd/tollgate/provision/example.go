@@ -3,7 +3,7 @@ package provision
 import (
 	_ "embed"
 	"fmt"
-	"text/template"
+	"strings"
 
 	"tollgate"
 	"tollgate/cmd/tollgate/cli"
@@ -14,8 +14,6 @@ import (
 //
 //go:embed example.yaml.tmpl
 var exampleText string
-
-var exampleTemplate = template.Must(template.New("example").Parse(exampleText))
 
 // printExample prints a file that can be applied as it is. The private half of
 // its client key goes to a file; without one it is thrown away.
@@ -30,11 +28,20 @@ func printExample(a *cli.App, keyFile string) error {
 		}
 	}
 	id := func(prefix string) string { return tollgate.NewID(prefix, a.Clock(), a.Entropy) }
-	return exampleTemplate.Execute(a.Stdout, map[string]any{
+	var scopes strings.Builder
+	for _, scope := range auth.AllScopes() {
+		scopes.WriteString("\n          - " + string(scope))
+	}
+	text, err := cli.Fill(exampleText, map[string]string{
 		"Organization": id(tollgate.PrefixOrganization), "LegalEntity": id(tollgate.PrefixLegalEntity),
 		"AccountEUR": id(tollgate.PrefixMerchantAccount), "AccountUSD": id(tollgate.PrefixMerchantAccount),
 		"Client": id(tollgate.PrefixClient), "Grant": id(tollgate.PrefixGrant),
 		"Perimeter": id(tollgate.PrefixPerimeter), "RuleSet": id(tollgate.PrefixRuleSet),
-		"Key": string(public), "KeyFile": keyFile, "Scopes": auth.AllScopes(),
+		"Key": string(public), "KeyFile": keyFile, "Scopes": scopes.String(),
 	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(a.Stdout, text)
+	return err
 }

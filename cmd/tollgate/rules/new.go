@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/template"
 
 	"github.com/spf13/cobra"
 
@@ -102,10 +101,10 @@ func scaffold(name, language string, refund bool) ([]newFile, error) {
 	}
 	label := strings.ReplaceAll(name, "_", " ")
 	label = strings.ToUpper(label[:1]) + label[1:]
-	about := struct {
-		Name, Label string
-		Refund      bool // whether the rule takes part in refunds
-	}{name, label, refund}
+	about := map[string]string{"Name": name, "Label": label, "Refund": ""}
+	if refund {
+		about["Refund"] = "yes" // the rule takes part in refunds
+	}
 	sources := map[string]string{"golden.json": "golden.json.tmpl"}
 	if language != "table" {
 		sources["rule.toml"], sources[".gitignore"] = "package.toml.tmpl", "gitignore.tmpl"
@@ -120,15 +119,15 @@ func scaffold(name, language string, refund bool) ([]newFile, error) {
 	}
 	var files []newFile
 	for to, from := range sources {
-		t, err := template.ParseFS(templates, "templates/"+from)
+		source, err := templates.ReadFile("templates/" + from)
 		if err != nil {
 			return nil, err
 		}
-		var text strings.Builder
-		if err := t.Execute(&text, about); err != nil {
-			return nil, err
+		text, err := cli.Fill(string(source), about)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", from, err)
 		}
-		files = append(files, newFile{to, []byte(text.String())})
+		files = append(files, newFile{to, []byte(text)})
 	}
 	slices.SortFunc(files, func(a, b newFile) int { return strings.Compare(a.name, b.name) })
 	return files, nil
