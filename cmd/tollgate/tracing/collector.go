@@ -19,8 +19,8 @@ import (
 
 const (
 	sendFor   = 10 * time.Second // one attempt
-	firstWait = time.Second      // before the next one, and each time twice as long
-	maxAnswer = 64 << 10         // bytes of an answer that are read
+	firstWait = time.Second
+	maxAnswer = 64 << 10 // bytes of an answer that are read
 )
 
 // collector sends spans by OTLP over HTTP, in protobuf. It is an otlptrace.Client: that
@@ -29,12 +29,13 @@ type collector struct {
 	address string
 	header  http.Header
 	http    *http.Client
+	wait    time.Duration // before the second attempt; before the next one twice as long
 }
 
 // newCollector takes the headers of every request from the environment:
 // OTEL_EXPORTER_OTLP_TRACES_HEADERS, or else OTEL_EXPORTER_OTLP_HEADERS.
 func newCollector(address string) (*collector, error) {
-	c := &collector{address, http.Header{}, &http.Client{Timeout: sendFor}}
+	c := &collector{address, http.Header{}, &http.Client{Timeout: sendFor}, firstWait}
 	variable := "OTEL_EXPORTER_OTLP_TRACES_HEADERS"
 	if os.Getenv(variable) == "" {
 		variable = "OTEL_EXPORTER_OTLP_HEADERS"
@@ -69,7 +70,7 @@ func (c *collector) UploadTraces(ctx context.Context, spans []*traces.ResourceSp
 	if err != nil {
 		return err
 	}
-	for wait := firstWait; ; wait *= 2 {
+	for wait := c.wait; ; wait *= 2 {
 		after, err := c.send(ctx, body)
 		if err == nil || after < 0 {
 			return err
