@@ -147,7 +147,7 @@ var owners = map[string][]string{
 	"github.com/prometheus/client_golang":    {"cmd/tollgate/server"},
 	"github.com/goccy/go-yaml":               {"cmd/tollgate/provision", "scripts"},
 	"go.opentelemetry.io/otel":               {"cmd/tollgate/tracing"},
-	"go.opentelemetry.io/proto":              {"cmd/tollgate"}, // in its tests
+	"go.opentelemetry.io/proto":              {"cmd/tollgate", "cmd/tollgate/tracing"}, // the first in its tests
 	"github.com/santhosh-tekuri/jsonschema":  {"handlers/conform"},
 	"github.com/klauspost/compress":          {"rediskv/exports"},
 	"github.com/transparency-dev/merkle":     {"handlers/tlog", "handlers/tlog/auditor"},
