@@ -301,3 +301,57 @@ func TestEndedTokensAtTheDoorOfAgents(t *testing.T) {
 		t.Errorf("%d, WWW-Authenticate: %s, %s", r.StatusCode, says, r.text)
 	}
 }
+
+// What the door of agents refuses leaves one trace, as anywhere (interface §5).
+func TestRefusalsAtTheDoorOfAgents(t *testing.T) {
+	w := newWorld(t)
+	w.toolsAt()
+	token := w.token("all", "")
+	const message, media = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "application/json, text/event-stream"
+	ask := func(message, token string, headers ...string) reply {
+		return w.call("POST", "/mcp", message, append([]string{"Authorization", token, "Accept", media}, headers...)...)
+	}
+	mine := "Bearer " + token
+	for _, row := range []struct {
+		name    string
+		reply   func() reply
+		status  int
+		reason  string
+		outcome string // of the entry; empty: it is counted
+	}{
+		{"no token", func() reply { return ask(message, "") }, 401, "token_missing", ""},
+		{"nonsense for a token", func() reply { return ask(message, "Bearer a.b.c") }, 401, "malformed", ""},
+		{"an assertion for a token", func() reply { return ask(message, "Bearer "+w.assertion("kiosk")) }, 401, "type", ""},
+		{"a bearer token with a proof's scheme", func() reply { return ask(message, "DPoP "+token) }, 401, "unbound", ""},
+		{"a page of somebody else", func() reply { return ask(message, mine, "Origin", "https://evil.example") }, 403, "forbidden", ""},
+		{"another method", func() reply { return w.call("GET", "/mcp", "") }, 405, "method_not_allowed", ""},
+		{"a long message", func() reply { return ask(strings.Repeat(" ", 64<<10+1), mine) }, 413, "body_too_large", "refused"},
+		{"a list", func() reply { return ask("["+message+"]", mine) }, 400, "invalid_json", "refused"},
+		{"no message", func() reply { return ask(`{}`, mine) }, 400, "parameter_invalid", "refused"},
+		{"another media type", func() reply { return ask(message, mine, "Content-Type", "text/plain") }, 415, "parameter_invalid", "refused"},
+		{"a revoked token", func() reply {
+			w.want(w.own("/oauth2/revoke", "shop", token), 200, "")
+			return w.tool(token, "search_transactions", `{}`).reply
+		}, 401, "token_invalid", "denied"},
+	} {
+		before := dump(t, w.redis)
+		r := row.reply()
+		after := dump(t, w.redis)
+		entries := slices.DeleteFunc(added(before.stream(":audit"), after.stream(":audit")), func(e string) bool { return strings.Contains(e, `"token.revoke"`) })
+		counts := after.refusals("") - before.refusals("")
+		if r.StatusCode != row.status {
+			t.Errorf("%s: %d %s, want %d", row.name, r.StatusCode, r.text, row.status)
+		}
+		if row.outcome == "" {
+			if len(entries) != 0 || counts != 1 || after.refusals(row.reason)-before.refusals(row.reason) != 1 {
+				t.Errorf("%s: %d counted, entries %q: %s", row.name, counts, entries, strings.Join(after.changes(before), "\n"))
+			}
+			continue
+		}
+		if len(entries) != 1 || counts != 0 || !strings.Contains(entries[0], fmt.Sprintf(`"status":%d`, row.status)) ||
+			!strings.Contains(entries[0], `"outcome":"`+row.outcome+`"`) || !strings.Contains(entries[0], `"reason":"`+row.reason+`"`) ||
+			row.outcome == "refused" && !strings.Contains(entries[0], `"route":"/mcp"`) {
+			t.Errorf("%s: %d counted, entries %q", row.name, counts, entries)
+		}
+	}
+}

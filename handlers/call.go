@@ -108,7 +108,7 @@ func (c *call) caller(status int) rediskv.Caller {
 }
 
 func (c *call) audited(status int) tollgate.AuditRequest {
-	r := tollgate.AuditRequest{ID: c.id, Method: c.request.Method, Status: status}
+	r := tollgate.AuditRequest{ID: c.id, Method: c.request.Method, Route: c.door, Status: status}
 	if c.row != nil {
 		r.Route = c.row.Path
 	}

@@ -25,7 +25,7 @@ const countTimeout = 500 * time.Millisecond
 // and minute for everybody else (interface §5). It is best effort: with Redis
 // down the answer is the same, and the log has it. A client that is refused too often
 // gets the error that it returns instead; nil: the same answer.
-func (s *Server) recordRefusal(c *call, e *tollgate.Error, err error) *tollgate.Error {
+func (s *Server) recordRefusal(c *call, status int, e *tollgate.Error, err error) *tollgate.Error {
 	if c.silent {
 		return nil
 	}
@@ -33,7 +33,6 @@ func (s *Server) recordRefusal(c *call, e *tollgate.Error, err error) *tollgate.
 	if fault, ok := errors.AsType[*oauth.Fault](err); ok {
 		reason = fault.Kind
 	}
-	status := problem.StatusOf(e.Code)
 	var caller rediskv.Caller
 	entry := tollgate.AuditEntry{Outcome: "refused", Reason: reason}
 	switch {

@@ -270,7 +270,7 @@ func (s *Server) fail(c *call, err error) {
 		s.log.Info("request refused", "request_id", c.id, "code", e.Code, "error", err)
 	}
 	if status < 500 {
-		if limited := s.recordRefusal(c, e, err); limited != nil {
+		if limited := s.recordRefusal(c, status, e, err); limited != nil {
 			e, err = limited, limited
 		}
 	}

@@ -142,6 +142,13 @@ func (s *suite) everyTool(names []string, who identity) {
 	if changes := before.without().changes(after.without()); len(changes) > 0 {
 		s.t.Errorf("%s: written: %s", who.name, strings.Join(changes, "\n"))
 	}
+	counts := 0
+	if who.counted {
+		counts = len(names)
+	}
+	if n := after.refusals("") - before.refusals(""); n != counts {
+		s.t.Errorf("%s: %d refusals are counted, want %d", who.name, n, counts)
+	}
 }
 
 // toolAnswered holds a tool's answer: 401 with where tokens come from, or a refusal that

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"tollgate"
 	"tollgate/handlers/auth"
 	"tollgate/handlers/oauth"
+	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 	"tollgate/rediskv/gcra"
 )
@@ -23,11 +25,35 @@ type Visitor struct {
 	burned bool // the proof, for all that the request writes
 }
 
-// Present reads who comes through a Door. Redis is not asked. Whether the grant is in
-// force and has a scope, each route says that the door calls with the same token.
-func (s *Server) Present(req *http.Request) (*Visitor, *tollgate.Error) {
-	v, _, refused := s.present(req)
-	return v, refused
+// Present reads who comes through a Door, whose answer is w. Redis is not asked. Whether
+// the grant is in force and has a scope, each route says that the door calls with the
+// same token. A refusal has its trace.
+func (s *Server) Present(w http.ResponseWriter, req *http.Request) (*Visitor, *tollgate.Error) {
+	c := w.(*call)
+	v, by, refused := s.present(req)
+	if refused == nil {
+		c.token, c.client, c.org = v.Token, v.Token.ClientID, v.Token.Organization
+		return v, nil
+	}
+	c.rate, c.silent = by, by != nil
+	return nil, s.Refuse(w, problem.StatusOf(refused.Code), refused)
+}
+
+// Refuse leaves one trace of what a Door refuses, as of what a route does (interface §5),
+// before it is told. It returns what the client is told: e, or that too many of its
+// requests were refused, with Retry-After in the header.
+func (s *Server) Refuse(w http.ResponseWriter, status int, e *tollgate.Error) *tollgate.Error {
+	c := w.(*call)
+	if e.Cause != nil {
+		s.log.Info("request refused", "request_id", c.id, "code", e.Code, "error", e)
+	}
+	if status < http.StatusInternalServerError {
+		e = cmp.Or(s.recordRefusal(c, status, e, e), e)
+	}
+	if e.Code == tollgate.CodeRateLimited {
+		c.Header().Set("Retry-After", c.retryAfter())
+	}
+	return e
 }
 
 // present verifies who asks. From an address that has sent too many wrong signatures only

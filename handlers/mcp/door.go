@@ -101,10 +101,10 @@ func callerOf(ctx context.Context) (Caller, error) {
 // ServeHTTP answers one message.
 func (d *door) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if !d.welcome(req) {
-		fail(w, http.StatusForbidden, "forbidden", "The Origin is not this service. Call /mcp from a program, which sends no Origin, or from a page of "+d.base(req)+".")
+		d.refuse(w, http.StatusForbidden, "forbidden", "The Origin is not this service. Call /mcp from a program, which sends no Origin, or from a page of "+d.base(req)+".")
 		return
 	}
-	visitor, refused := d.Server.Present(req)
+	visitor, refused := d.Server.Present(w, req)
 	if refused != nil {
 		d.unauthorized(w, req, refused)
 		return
@@ -115,13 +115,13 @@ func (d *door) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
 	switch tooLarge := new(http.MaxBytesError); {
 	case errors.As(err, &tooLarge):
-		fail(w, http.StatusRequestEntityTooLarge, string(tollgate.CodeBodyTooLarge), fmt.Sprintf("A message has at most %d bytes. Send a smaller one.", maxBody))
+		d.refuse(w, http.StatusRequestEntityTooLarge, tollgate.CodeBodyTooLarge, fmt.Sprintf("A message has at most %d bytes. Send a smaller one.", maxBody))
 		return
 	case err != nil:
-		fail(w, http.StatusBadRequest, string(tollgate.CodeInvalidJSON), "The message ended early. Send all of it.")
+		d.refuse(w, http.StatusBadRequest, tollgate.CodeInvalidJSON, "The message ended early. Send all of it.")
 		return
 	case bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")):
-		fail(w, http.StatusBadRequest, string(tollgate.CodeInvalidJSON), "The message is a list. Send one message in a request.")
+		d.refuse(w, http.StatusBadRequest, tollgate.CodeInvalidJSON, "The message is a list. Send one message in a request.")
 		return
 	}
 	v := &visit{header: req.Header, remote: req.RemoteAddr, host: req.Host, visitor: visitor, caller: Caller{ID: visitor.Token.ClientID, Scopes: strings.Fields(visitor.Token.Scopes.String())}}
@@ -135,9 +135,13 @@ func (d *door) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		d.unauthorized(w, req, &tollgate.Error{Code: tollgate.Code(p.Code), Message: p.Message})
 		return
 	}
-	if answer.status >= http.StatusBadRequest && !strings.HasPrefix(answer.header.Get("Content-Type"), "application/json") { // the library's words, which repeat the request's
-		fail(w, answer.status, string(tollgate.CodeParameterInvalid), "This is no message that is answered here. Send initialize, ping, tools/list or tools/call, as the protocol has them.")
-		return
+	if answer.status >= http.StatusBadRequest {
+		status, e := d.refused(w, answer.status, tollgate.CodeParameterInvalid, "This is no message that is answered here. Send initialize, ping, tools/list or tools/call, as the protocol has them.")
+		ofProtocol := strings.HasPrefix(answer.header.Get("Content-Type"), "application/json")
+		if status != answer.status || !ofProtocol { // else the library's words repeat the request's
+			fail(w, status, string(e.Code), e.Message)
+			return
+		}
 	}
 	maps.Copy(w.Header(), answer.header)
 	w.Header().Set("Cache-Control", "no-store")
@@ -146,6 +150,22 @@ func (d *door) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	w.WriteHeader(answer.status)
 	_, _ = w.Write(answer.body.Bytes())
+}
+
+// refused leaves the trace of a refusal, and says what the client is told: this, or that
+// too many of its requests were refused.
+func (d *door) refused(w http.ResponseWriter, status int, code tollgate.Code, message string) (int, *tollgate.Error) {
+	e := d.Server.Refuse(w, status, &tollgate.Error{Code: code, Message: message})
+	if e.Code == tollgate.CodeRateLimited {
+		status = http.StatusTooManyRequests
+	}
+	return status, e
+}
+
+// refuse answers what is refused here.
+func (d *door) refuse(w http.ResponseWriter, status int, code tollgate.Code, message string) {
+	status, e := d.refused(w, status, code, message)
+	fail(w, status, string(e.Code), e.Message)
 }
 
 // welcome checks Origin, which browsers send and programs do not: a page of somebody
@@ -181,9 +201,13 @@ func (d *door) base(req *http.Request) string {
 
 // unauthorized says where tokens come from (RFC 9728 §5.1).
 func (d *door) unauthorized(w http.ResponseWriter, req *http.Request, e *tollgate.Error) {
-	if e.Code == tollgate.CodeRateLimited { // too many forged signatures came from there
-		w.Header().Set("Retry-After", "1")
+	switch e.Code {
+	case tollgate.CodeRateLimited: // too many forged signatures came from there
 		fail(w, http.StatusTooManyRequests, string(e.Code), e.Message)
+		return
+	case tollgate.CodeStoreUnavailable:
+		w.Header().Set("Retry-After", "1")
+		fail(w, http.StatusServiceUnavailable, string(e.Code), e.Message)
 		return
 	}
 	base := d.base(req)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs token.mjs against a `tollgate dev` on a free port of this machine. Needs
-# Go, Node.js 20 and npm.
+# Runs token.mjs and openid.mjs against a `tollgate dev` on a free port of this machine.
+# Needs Go, Node.js 20 and npm.
 set -eu
 . "$(dirname "$0")/../dev.sh"
 
@@ -8,3 +8,4 @@ cd "$here"
 npm ci --ignore-scripts --no-audit --no-fund
 start_dev
 timeout 120 node token.mjs "$work/dev.env"
+timeout 120 node openid.mjs "$work/dev.env"

@@ -6,48 +6,12 @@
 //
 //   node token.mjs [ENV_FILE]
 //
-// ENV_FILE is what `tollgate dev --write-env` writes; without it, or where it
-// has no such line, the environment counts. Ends with 1 when a check fails.
+// ENV_FILE: sandbox.mjs. Ends with 1 when a check fails.
 
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
 import * as jose from 'jose'
 import * as oauth from 'oauth4webapi'
-
-const patience = 10_000 // milliseconds for each request
-const env = { ...process.env, ...(process.argv[2] ? parseEnv(await readFile(process.argv[2], 'utf8')) : {}) }
-
-function parseEnv(text) {
-  const lines = text.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('#'))
-  return Object.fromEntries(lines.map((line) => {
-    const at = line.indexOf('=')
-    return [line.slice(0, at).replace(/^export /, ''), line.slice(at + 1).replace(/^(['"])(.*)\1$/, '$2')]
-  }))
-}
-
-function setting(name) {
-  if (!env[name]) throw new Error(`${name} is not set`)
-  return env[name]
-}
-
-async function check(what, test) {
-  try {
-    const result = await test()
-    console.log(`ok    ${what}`)
-    return result
-  } catch (error) {
-    console.log(`FAIL  ${what}`)
-    throw error
-  }
-}
-
-const base = new URL(setting('TOLLGATE_URL'))
-const issuer = new URL(setting('TOLLGATE_ISSUER'))
-const clientID = setting('TOLLGATE_CLIENT_ID')
-const organization = setting('TOLLGATE_ORGANIZATION')
-const given = setting('TOLLGATE_CLIENT_JWK')
-const jwk = JSON.parse(given.trimStart().startsWith('{') ? given : await readFile(given, 'utf8'))
-assert.ok(['127.0.0.1', '[::1]', 'localhost'].includes(base.hostname), `${base} is not on this machine`)
+import { base, check, clientID, issuer, jwk, organization, patience } from './sandbox.mjs'
 
 const client = { client_id: clientID }
 const key = { key: await jose.importJWK(jwk, jwk.alg ?? 'ES256'), kid: jwk.kid }
