@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -75,8 +76,8 @@ func command(ctx context.Context, of []*test, env string) *exec.Cmd {
 }
 
 // survivors are the mutants that no test notices, of those that are asked for.
-func survivors(mutants []mutant, learned []*test, only string, jobs int) (left []mutant) {
-	mutants = slices.DeleteFunc(slices.Clone(mutants), func(m mutant) bool { return !strings.Contains(m.name, only) })
+func survivors(mutants []mutant, learned []*test, only *regexp.Regexp, jobs int) (left []mutant) {
+	mutants = slices.DeleteFunc(slices.Clone(mutants), func(m mutant) bool { return !only.MatchString(m.name) })
 	survived := make([]bool, len(mutants))
 	atOnce(jobs, len(mutants), func(i int) {
 		if survived[i] = !noticed(mutants[i].number, learned); survived[i] {
