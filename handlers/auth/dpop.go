@@ -80,7 +80,7 @@ func proofKey(header object) (key clientKey, thumbprint string, reason Reason) {
 		return key, "", ReasonKey
 	}
 	jwk, err := parseJWK(raw)
-	if err != nil || !jwk.IsPublic() {
+	if err != nil {
 		return key, "", ReasonKey
 	}
 	alg := header.text("alg")

@@ -137,9 +137,13 @@ func TestParseSigningKeysRefuses(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	for name, jwk := range map[string][]byte{"P-384": otherPublic, "a private key": good, "not JSON": []byte("x")} {
-		if _, err := auth.NewKeys([]auth.SigningKey{{JWK: good}}, public, jwk); err == nil || !strings.HasPrefix(err.Error(), "published key 2: not a ") {
-			t.Errorf("published, %s: %v", name, err)
+	for _, row := range []struct {
+		says string
+		jwk  []byte
+	}{{"public P-256 JWK", otherPublic}, {"public P-256 JWK", good}, {"JWK of a supported type", []byte("x")}} {
+		_, err := auth.NewKeys([]auth.SigningKey{{JWK: good}}, public, row.jwk)
+		if err == nil || err.Error() != "published key 2: not a "+row.says {
+			t.Errorf("%v, want %s", err, row.says)
 		}
 	}
 	bare := changed(t, good, map[string]any{"kid": nil, "alg": nil, "use": nil})
