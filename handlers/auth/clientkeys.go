@@ -110,9 +110,9 @@ func (c ClientKeys) find(header object) (clientKey, bool) {
 		}
 		return c.keys[0], true
 	}
-	kid, ok := header.text("kid")
+	kid := header.text("kid")
 	i := slices.IndexFunc(c.keys, func(k clientKey) bool { return k.id == kid })
-	if !ok || i < 0 {
+	if i < 0 {
 		return clientKey{}, false
 	}
 	return c.keys[i], true
@@ -163,9 +163,9 @@ func keyIDOf(jwk jose.JSONWebKey) (string, error) {
 // ed25519Verifier and ed25519Signer teach go-jose the name Ed25519.
 type ed25519Verifier ed25519.PublicKey
 
-// VerifyPayload is jose.OpaqueVerifier.
-func (v ed25519Verifier) VerifyPayload(payload, signature []byte, alg jose.SignatureAlgorithm) error {
-	if alg != algEd25519 || !ed25519.Verify(ed25519.PublicKey(v), payload, signature) {
+// VerifyPayload is jose.OpaqueVerifier. compact.verify has compared the algorithm.
+func (v ed25519Verifier) VerifyPayload(payload, signature []byte, _ jose.SignatureAlgorithm) error {
+	if !ed25519.Verify(ed25519.PublicKey(v), payload, signature) {
 		return jose.ErrCryptoFailure
 	}
 	return nil

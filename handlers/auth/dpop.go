@@ -54,7 +54,7 @@ func verifyProof(text string, of ProofOf, now time.Time) (Proof, Reason) {
 	if reason != "" {
 		return Proof{}, reason
 	}
-	if typ, _ := c.header.text("typ"); typ != proofType {
+	if c.header.text("typ") != proofType {
 		return Proof{}, ReasonType
 	}
 	key, thumbprint, reason := proofKey(c.header)
@@ -76,16 +76,15 @@ func verifyProof(text string, of ProofOf, now time.Time) (Proof, Reason) {
 // proofKey is the public key in a proof's header, with the algorithm of the header.
 func proofKey(header object) (key clientKey, thumbprint string, reason Reason) {
 	raw := header["jwk"]
-	members, ok := parseObject(raw)
-	if !ok || slices.ContainsFunc(privateMembers, members.has) {
+	if members, _ := parseObject(raw); slices.ContainsFunc(privateMembers, members.has) {
 		return key, "", ReasonKey
 	}
 	jwk, err := parseJWK(raw)
-	if err != nil || !jwk.IsPublic() {
+	if err != nil {
 		return key, "", ReasonKey
 	}
-	alg, _ := header.text("alg")
-	if jwk.Algorithm != "" && jwk.Algorithm != alg || alg == "" {
+	alg := header.text("alg")
+	if jwk.Algorithm != "" && jwk.Algorithm != alg {
 		return key, "", ReasonAlgorithm
 	}
 	jwk.Algorithm = alg
@@ -104,11 +103,10 @@ func proofKey(header object) (key clientKey, thumbprint string, reason Reason) {
 }
 
 func checkProof(claims object, of ProofOf, now time.Time) (p Proof, reason Reason) {
-	if htm, ok := claims.text("htm"); !ok || htm != of.Method {
+	if claims.text("htm") != of.Method {
 		return p, ReasonMethod
 	}
-	htu, _ := claims.text("htu")
-	if target := normalized(htu); target == "" || !slices.ContainsFunc(of.URLs, func(u string) bool { return normalized(u) == target }) {
+	if target := normalized(claims.text("htu")); target == "" || !slices.ContainsFunc(of.URLs, func(u string) bool { return normalized(u) == target }) {
 		return p, ReasonTarget
 	}
 	issued, ok := claims.moment("iat")
@@ -118,13 +116,13 @@ func checkProof(claims object, of ProofOf, now time.Time) (p Proof, reason Reaso
 	case issued.Before(now.Add(-ProofLifetime - maxSkew)):
 		return p, ReasonExpired
 	}
-	if p.JTI, ok = claims.text("jti"); !ok || p.JTI == "" || len(p.JTI) > 128 {
+	if p.JTI = claims.text("jti"); p.JTI == "" || len(p.JTI) > 128 {
 		return p, ReasonJTI
 	}
-	if p.Nonce, _ = claims.text("nonce"); claims.has("nonce") && p.Nonce == "" {
+	if p.Nonce = claims.text("nonce"); claims.has("nonce") && p.Nonce == "" {
 		return p, ReasonNonce
 	}
-	if ath, _ := claims.text("ath"); of.Token != "" && subtle.ConstantTimeCompare([]byte(ath), []byte(tokenHash(of.Token))) == 0 {
+	if of.Token != "" && subtle.ConstantTimeCompare([]byte(claims.text("ath")), []byte(tokenHash(of.Token))) == 0 {
 		return p, ReasonToken
 	}
 	return p, ""
@@ -141,7 +139,7 @@ func tokenHash(token string) string {
 // 3986 §6.2). Empty: it is none, or spelled in a way that no client needs.
 func normalized(text string) string {
 	u, err := url.Parse(text)
-	if err != nil || u.User != nil || u.Opaque != "" || u.RawPath != "" || u.Hostname() == "" {
+	if err != nil || u.User != nil || u.RawPath != "" {
 		return ""
 	}
 	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(u.Host)
@@ -163,20 +161,12 @@ func normalized(text string) string {
 // SignProof makes the proof that a client sends: signed with a private JWK, whose public
 // half is in it. It is for clients; nonce and token may be empty.
 func SignProof(privateJWK []byte, method, target, token, nonce, jti string, now time.Time) (string, error) {
-	jwk, err := parseJWK(privateJWK)
-	if err != nil || jwk.IsPublic() {
-		return "", fmt.Errorf("sign proof: the private JWK is needed: %w", err)
-	}
-	alg, err := algorithmOf(jwk)
+	jwk, err := privateKey(privateJWK)
 	if err != nil {
 		return "", fmt.Errorf("sign proof: %w", err)
 	}
-	var key any = jwk.Key
-	if alg == algEd25519 {
-		key = ed25519Signer{"", jwk.Key.(ed25519.PrivateKey)}
-	}
-	options := new(jose.SignerOptions).WithType(proofType).WithHeader("jwk", jose.JSONWebKey{Key: jwk.Public().Key})
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, options)
+	jwk.KeyID = "" // the key itself is in the header
+	signer, err := newSigner(jwk, new(jose.SignerOptions).WithType(proofType).WithHeader("jwk", jose.JSONWebKey{Key: jwk.Public().Key}))
 	if err != nil {
 		return "", fmt.Errorf("sign proof: %w", err)
 	}

@@ -82,6 +82,11 @@ func TestProofTaken(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, p, err)
 		}
 	}
+	root, of := es.draft(t), provenOf()
+	root.claims["htu"], of.URLs = "https://pay.example", []string{"https://pay.example/"}
+	if _, err := auth.VerifyProof(root.String(), of, now); err != nil {
+		t.Errorf("a URL without a path: %v", err)
+	}
 	for _, alg := range auth.Algorithms() {
 		key := newProver(t, "key", alg)
 		text, err := auth.SignProof(key.private, "POST", proven, "a.b.c", "n", "1", now)
@@ -178,6 +183,9 @@ func TestProofRefused(t *testing.T) {
 		{"another path", auth.ReasonTarget, claim("htu", "https://pay.example/v1/payment")},
 		{"a longer path", auth.ReasonTarget, claim("htu", proven+"/")},
 		{"path in capitals", auth.ReasonTarget, claim("htu", "https://pay.example/V1/payments")},
+		{"no host", auth.ReasonTarget, claim("htu", "https:///v1/payments")},
+		{"no slashes", auth.ReasonTarget, claim("htu", "https:pay.example/v1/payments")},
+		{"no URL at all", auth.ReasonTarget, claim("htu", "https://pay.example/v1/%zz")},
 		{"an escaped letter", auth.ReasonTarget, claim("htu", "https://pay.example/v1/%70ayments")},
 		{"an escaped slash", auth.ReasonTarget, claim("htu", "https://pay.example/v1%2Fpayments")},
 		{"dots", auth.ReasonTarget, claim("htu", "https://pay.example/v1/x/../payments")},

@@ -30,3 +30,10 @@ func CountVerifications(keys ClientKeys, note func(alg string)) (counted ClientK
 		}
 	}
 }
+
+// AllowRSA has the library read RSA keys of that many bits until undo is called.
+func AllowRSA(bits int) (undo func()) {
+	before := jose.MaxRSAModulusBits
+	jose.MaxRSAModulusBits = bits
+	return func() { jose.MaxRSAModulusBits = before }
+}

@@ -51,11 +51,8 @@ func ParseSigningKeys(jwks ...[]byte) (*Keys, error) {
 	}
 	published := make([][]byte, len(jwks))
 	for i, raw := range jwks {
-		key, err := parseSigningKey(raw)
-		if err == nil {
-			published[i], err = json.Marshal(key.Public())
-		}
-		if err != nil {
+		var err error
+		if published[i], _, err = PublicSigningKey(raw); err != nil {
 			return nil, fmt.Errorf("signing key %d: %w", i+1, err)
 		}
 		if slices.ContainsFunc(published[:i], func(before []byte) bool { return bytes.Equal(before, published[i]) }) {
@@ -197,10 +194,7 @@ func parseJWK(raw []byte) (jose.JSONWebKey, error) {
 		return key, errors.New("use is not sig")
 	}
 	if private, ok := key.Key.(*ecdsa.PrivateKey); ok {
-		d, err := private.Bytes()
-		if err != nil {
-			return key, errors.New("d is not a private key of its curve")
-		}
+		d, _ := private.Bytes() // nothing, of what is no key of its curve
 		derived, err := ecdsa.ParseRawPrivateKey(private.Curve, d)
 		if err != nil || !derived.PublicKey.Equal(&private.PublicKey) {
 			return key, errors.New("d does not belong to x and y")

@@ -2,9 +2,6 @@ package auth_test
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/json"
@@ -99,50 +96,55 @@ func TestParseSigningKeysRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	point, err := p384.PublicKey.Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	scalar, err := p384.Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	other := marshal(t, map[string]string{
-		"kty": "EC", "crv": "P-384", "x": b64(point[1:49]), "y": b64(point[49:]), "d": b64(scalar),
-	})
-	rows := map[string][][]byte{
-		"none":                   nil,
-		"not JSON":               {[]byte("x")},
-		"P-384":                  {other},
-		"null":                   {[]byte("null")},
-		"a public key":           {public},
-		"an Ed25519 key":         {ed},
-		"the same twice":         {good, good},
-		"kid not the thumbprint": {changed(t, good, map[string]any{"kid": "mine"})},
-		"alg ES384":              {changed(t, good, map[string]any{"alg": "ES384"})},
-		"use enc":                {changed(t, good, map[string]any{"use": "enc"})},
-		"d of another key":       {changed(t, good, map[string]any{"d": member(t, signingKey(t, "b"), "d")})},
-		"d zero":                 {changed(t, good, map[string]any{"d": b64(make([]byte, 32))})},
-		"d short":                {changed(t, good, map[string]any{"d": "AAAA"})},
-		"point off the curve":    {changed(t, good, map[string]any{"x": b64(make([]byte, 32))})},
-		"too long":               {changed(t, good, map[string]any{"pad": strings.Repeat("x", 8<<10)})},
-		"second is bad":          {good, public},
-		"second is P-384":        {good, other},
-	}
-	for name, jwks := range rows {
-		t.Run(name, func(t *testing.T) {
-			_, err := auth.ParseSigningKeys(jwks...)
-			if err == nil {
-				t.Fatal("accepted")
+	other, otherPublic := p384(t)
+	for name, row := range map[string]struct {
+		jwk  []byte
+		says string
+	}{
+		"not JSON":               {[]byte("x"), "not a JWK"},
+		"P-384":                  {other, "not a private P-256 JWK"},
+		"null":                   {[]byte("null"), "not a"},
+		"a public key":           {public, "not a private P-256 JWK"},
+		"an Ed25519 key":         {ed, "not a private P-256 JWK"},
+		"kid not the thumbprint": {changed(t, good, map[string]any{"kid": "mine"}), "kid is not"},
+		"alg ES384":              {changed(t, good, map[string]any{"alg": "ES384"}), "alg is not ES256"},
+		"use enc":                {changed(t, good, map[string]any{"use": "enc"}), "use is not sig"},
+		"d of another key":       {changed(t, good, map[string]any{"d": member(t, signingKey(t, "b"), "d")}), "d does not belong"},
+		"d zero":                 {changed(t, good, map[string]any{"d": b64(make([]byte, 32))}), "d does not belong"},
+		"d short":                {changed(t, good, map[string]any{"d": "AAAA"}), "not a JWK"},
+		"point off the curve":    {changed(t, good, map[string]any{"x": b64(make([]byte, 32))}), "not a JWK"},
+		"too long":               {changed(t, good, map[string]any{"pad": strings.Repeat("x", 8<<10)}), "longer than 8 KiB"},
+	} {
+		for as, parse := range map[string]func() error{
+			"signing key 1": func() error { _, err := auth.ParseSigningKeys(row.jwk); return err },
+			"signing key 2": func() error { _, err := auth.ParseSigningKeys(signingKey(t, "c"), row.jwk); return err },
+			"signing key 1:": func() error {
+				_, err := auth.NewKeys([]auth.SigningKey{{JWK: row.jwk}}, public)
+				return err
+			},
+		} {
+			err := parse()
+			if err == nil || !strings.HasPrefix(err.Error(), as) || !strings.Contains(err.Error(), row.says) {
+				t.Errorf("%s: %v, want %s … %s", name, err, as, row.says)
 			}
-			if d := member(t, good, "d"); strings.Contains(err.Error(), d) {
-				t.Errorf("error shows the private key: %v", err)
+			if err != nil && strings.Contains(err.Error(), member(t, good, "d")) {
+				t.Errorf("%s: error shows the private key: %v", name, err)
 			}
-		})
+		}
+	}
+	for name, jwks := range map[string][][]byte{"none": nil, "the same twice": {good, good}} {
+		if _, err := auth.ParseSigningKeys(jwks...); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	for _, row := range []struct {
+		says string
+		jwk  []byte
+	}{{"public P-256 JWK", otherPublic}, {"public P-256 JWK", good}, {"JWK of a supported type", []byte("x")}} {
+		_, err := auth.NewKeys([]auth.SigningKey{{JWK: good}}, public, row.jwk)
+		if err == nil || err.Error() != "published key 2: not a "+row.says {
+			t.Errorf("%v, want %s", err, row.says)
+		}
 	}
 	bare := changed(t, good, map[string]any{"kid": nil, "alg": nil, "use": nil})
 	keys, err := auth.ParseSigningKeys(bare)
@@ -154,21 +156,18 @@ func TestParseSigningKeysRefuses(t *testing.T) {
 	}
 }
 
+// rsaJWK is a public key of so many bits, to which nobody has the private one.
+func rsaJWK(t testing.TB, bits, e int) []byte {
+	t.Helper()
+	n := new(big.Int).Lsh(big.NewInt(1), uint(bits-1))
+	n.Add(n, big.NewInt(1))
+	return marshal(t, map[string]string{"kty": "RSA", "alg": "PS256", "n": b64(n.Bytes()), "e": b64(big.NewInt(int64(e)).Bytes())})
+}
+
 func TestParseClientKeysRefuses(t *testing.T) {
 	es, ed := newClient(t, "es", "ES256"), newClient(t, "ed", "Ed25519")
-	rsaJWK := func(bits, e int) []byte {
-		n := new(big.Int).Lsh(big.NewInt(1), uint(bits-1))
-		n.Add(n, big.NewInt(1))
-		return marshal(t, map[string]string{"kty": "RSA", "alg": "PS256", "n": b64(n.Bytes()), "e": b64(big.NewInt(int64(e)).Bytes())})
-	}
-	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	point, err := p384.PublicKey.Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rsaJWK := func(bits, e int) []byte { return rsaJWK(t, bits, e) }
+	_, other := p384(t)
 	rows := map[string][][]byte{
 		"none":                nil,
 		"empty":               {nil},
@@ -177,7 +176,7 @@ func TestParseClientKeysRefuses(t *testing.T) {
 		"a name twice":        {[]byte(`{"kty":"EC",` + string(es.public[1:]))},
 		"a private key":       {es.private},
 		"a symmetric key":     {[]byte(`{"kty":"oct","alg":"HS256","k":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}`)},
-		"P-384":               {marshal(t, map[string]string{"kty": "EC", "crv": "P-384", "x": b64(point[1:49]), "y": b64(point[49:])})},
+		"P-384":               {other},
 		"RSA of 1024 bits":    {rsaJWK(1024, 65537)},
 		"RSA of 2047 bits":    {rsaJWK(2047, 65537)},
 		"RSA of 4097 bits":    {rsaJWK(4097, 65537)},
@@ -210,6 +209,7 @@ func TestParseClientKeysRefuses(t *testing.T) {
 		"EC without alg":    changed(t, es.public, map[string]any{"alg": nil}),
 		"Ed25519 as EdDSA":  changed(t, ed.public, map[string]any{"alg": "EdDSA"}),
 		"kid of the client": changed(t, es.public, map[string]any{"kid": "2026-11"}),
+		"kid of 128 bytes":  changed(t, es.public, map[string]any{"kid": strings.Repeat("k", 128)}),
 	} {
 		if _, err := auth.ParseClientKeys([][]byte{jwk}); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -309,7 +309,11 @@ func TestKeysSignInTurn(t *testing.T) {
 			t.Errorf("after %d hours: %+v, %v; want %s", hours, known, err, want)
 		}
 	}
-	if _, err := auth.NewKeys(nil, signingKey(t, "a")); err == nil {
+	public, _, err := auth.PublicSigningKey(signingKey(t, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := auth.NewKeys(nil, public); err == nil {
 		t.Error("keys that sign nothing")
 	}
 }

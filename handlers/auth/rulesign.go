@@ -52,7 +52,7 @@ func verifyRule(signature string, keys ClientKeys, want RuleStatement, now time.
 	if reason != "" {
 		return "", reason
 	}
-	if typ, _ := c.header.text("typ"); typ != ruleType {
+	if c.header.text("typ") != ruleType {
 		return "", ReasonType
 	}
 	if !c.header.has("kid") {
@@ -69,7 +69,7 @@ func verifyRule(signature string, keys ClientKeys, want RuleStatement, now time.
 	if !ok {
 		return "", ReasonMalformed
 	}
-	if signer, ok := claims.text("iss"); !ok || signer != want.Signer {
+	if claims.text("iss") != want.Signer {
 		return "", ReasonIssuer
 	}
 	at, ok := claims.moment("iat")
@@ -105,23 +105,35 @@ func SignRule(privateJWK []byte, statement RuleStatement) (string, error) {
 
 // compactSigner signs with a private JWK; kid is always in the header.
 func compactSigner(privateJWK []byte, typ jose.ContentType) (jose.Signer, error) {
-	jwk, err := parseJWK(privateJWK)
-	if err != nil {
-		return nil, err
-	}
-	if jwk.IsPublic() {
-		return nil, errors.New("a public key cannot sign; the private JWK is needed")
-	}
-	alg, err := algorithmOf(jwk)
+	jwk, err := privateKey(privateJWK)
 	if err != nil {
 		return nil, err
 	}
 	if jwk.KeyID, err = keyIDOf(jwk); err != nil {
 		return nil, err
 	}
-	var key any = jwk
-	if alg == algEd25519 {
-		key = ed25519Signer{jwk.KeyID, jwk.Key.(ed25519.PrivateKey)}
+	return newSigner(jwk, new(jose.SignerOptions).WithType(typ))
+}
+
+// privateKey reads a client's private JWK. Its Algorithm is always set.
+func privateKey(raw []byte) (jose.JSONWebKey, error) {
+	jwk, err := parseJWK(raw)
+	if err != nil {
+		return jwk, err
 	}
-	return jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, new(jose.SignerOptions).WithType(typ))
+	if jwk.IsPublic() {
+		return jwk, errors.New("a public key cannot sign; the private JWK is needed")
+	}
+	alg, err := algorithmOf(jwk)
+	jwk.Algorithm = string(alg)
+	return jwk, err
+}
+
+// newSigner signs with a key of privateKey; its kid is in the header where it has one.
+func newSigner(jwk jose.JSONWebKey, options *jose.SignerOptions) (jose.Signer, error) {
+	key := jose.SigningKey{Algorithm: jose.SignatureAlgorithm(jwk.Algorithm), Key: jwk}
+	if key.Algorithm == algEd25519 {
+		key.Key = ed25519Signer{jwk.KeyID, jwk.Key.(ed25519.PrivateKey)}
+	}
+	return jose.NewSigner(key, options)
 }

@@ -1,7 +1,6 @@
 package oauth
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,12 +13,8 @@ import (
 // there is nothing to guess, says to the client itself what is wrong.
 func (e *Endpoints) invalidClient(cause error) *tollgate.Error {
 	refused := &tollgate.Error{Code: tollgate.CodeTokenInvalid, Message: "The client could not be authenticated.", Cause: cause}
-	if !e.Development {
-		return refused
-	}
-	reason := auth.ReasonOf(cause)
-	if errors.Is(cause, auth.ErrInvalidClient) && reason != "" {
-		refused.Message += " " + e.mistake(reason)
+	if e.Development {
+		refused.Message += " " + e.mistake(auth.ReasonOf(cause))
 	}
 	return refused
 }

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"time"
@@ -21,7 +22,7 @@ func (e *Endpoints) Nonce() string {
 // its time is over.
 func (e *Endpoints) checkNonce(text string) (good, old bool) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(raw) <= 8 || !e.Vault.Knows(nonceUse, string(raw[:8]), raw[8:]) {
+	if err != nil || len(raw) != 8+sha256.Size || !e.Vault.Knows(nonceUse, string(raw[:8]), raw[8:]) {
 		return false, false
 	}
 	age := e.Wall().Sub(time.Unix(int64(binary.BigEndian.Uint64(raw)), 0))

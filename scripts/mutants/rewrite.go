@@ -18,15 +18,21 @@ type mutant struct {
 	place  string // file and line
 }
 
-// variable is the environment variable that switches a mutant on.
-const variable = "TOLLGATE_MUTANT"
+// Environment variables: one switches a mutant on, the other names a file for the numbers
+// of those that would have changed something.
+const (
+	variable = "TOLLGATE_MUTANT"
+	metFile  = "TOLLGATE_MUTANTS_MET"
+)
 
 // switches is what each package gets beside its files.
 const switches = `package %s
 
 import (
+	"fmt"
 	"os"
 	"strconv"
+	"sync"
 )
 
 var mutantNow = func() int {
@@ -37,8 +43,19 @@ var mutantNow = func() int {
 	return n
 }()
 
+// mutantsMet is where the numbers of mutants go that would change a value, once each.
+var (
+	mutantsMet, _ = os.OpenFile(os.Getenv("` + metFile + `"), os.O_APPEND|os.O_WRONLY, 0)
+	mutantsSeen   sync.Map
+)
+
 // mutantTo is v, unless the mutant is on.
 func mutantTo(n int, v, mutated bool) bool {
+	if mutantsMet != nil && v != mutated {
+		if _, seen := mutantsSeen.LoadOrStore(n, true); !seen {
+			fmt.Fprintln(mutantsMet, n)
+		}
+	}
 	if n == mutantNow {
 		return mutated
 	}
