@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -128,20 +129,33 @@ func register(name, body string, counts bool) *Named {
 }
 
 // withPrelude has those blocks of the prelude in front of a script that it needs: Redis
-// makes every function anew each time that a script runs. A block is known by the last
-// name that it defines, and what it uses stands in front of it.
+// makes every function anew each time that a script runs. What a block uses stands in
+// front of it.
 func withPrelude(script string) string {
-	blocks := strings.Split(prelude, "\n\n")
-	for i := len(blocks) - 1; i > 0; i-- {
-		const local = "\nlocal "
-		block := "\n" + blocks[i] + "\n"
-		name := strings.TrimPrefix(block[strings.LastIndex(block, local)+len(local):], "function ")
-		if strings.Contains(script, strings.TrimSpace(name[:strings.IndexAny(name, " (")+1])) {
-			script = block + script
+	parts := []string{script} // from the last to the first
+	for _, b := range slices.Backward(blocks()) {
+		if slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(part, b.name) }) {
+			parts = append(parts, b.text)
 		}
 	}
-	return globals + script
+	slices.Reverse(parts)
+	return globals + strings.Join(parts, "")
 }
+
+// block is a part of the prelude, known by the last name that it defines.
+type block struct{ name, text string }
+
+// blocks are those behind the prelude's heading. They are read once: a program has a
+// hundred scripts, and makes them each time that it starts.
+var blocks = sync.OnceValue(func() (list []block) {
+	for _, text := range strings.Split(prelude, "\n\n")[1:] {
+		const local = "\nlocal "
+		text = "\n" + text + "\n"
+		name := strings.TrimPrefix(text[strings.LastIndex(text, local)+len(local):], "function ")
+		list = append(list, block{strings.TrimSpace(name[:strings.IndexAny(name, " (")+1]), text})
+	}
+	return list
+})
 
 // With is the script run with these keys and arguments.
 func (s *Script[K, A]) With(keys K, args A) *Invocation {
@@ -177,10 +191,14 @@ func (inv *Invocation) Within(key, history string) { inv.Keys[0], inv.Args[0] = 
 // header is what a script takes: a key or an argument for each name.
 type header struct{ keys, args []string }
 
-var (
-	headerLine = regexp.MustCompile(`^-- (KEYS|ARGV): (.*)$`)
-	headerName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
-)
+var headerName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+
+// headerLine reads "-- KEYS: …" or "-- ARGV: …".
+func headerLine(line string) (kind, names string, ok bool) {
+	line, ok = strings.CutPrefix(line, "-- ")
+	kind, names, found := strings.Cut(line, ": ")
+	return kind, names, ok && found && (kind == "KEYS" || kind == "ARGV")
+}
 
 // rateLimit is the argument of a script that counts a request in a limit.
 const rateLimit = "rate_limit"
@@ -195,14 +213,14 @@ func parseHeader(source string) (h header, err error) {
 	seen := map[string]bool{}
 	for line := range strings.Lines(source) {
 		line = strings.TrimRight(line, "\n")
-		m := headerLine.FindStringSubmatch(line)
+		kind, names, begins := headerLine(line)
 		text, more := strings.CutPrefix(line, "--   ")
 		switch {
-		case m != nil && seen[m[1]]:
-			return h, fmt.Errorf("%s stands there twice", m[1])
-		case m != nil:
-			seen[m[1]] = true
-			if list, text = &h.keys, m[2]; m[1] == "ARGV" {
+		case begins && seen[kind]:
+			return h, fmt.Errorf("%s stands there twice", kind)
+		case begins:
+			seen[kind] = true
+			if list, text = &h.keys, names; kind == "ARGV" {
 				list = &h.args
 			}
 		case list == nil || !more:
@@ -286,10 +304,21 @@ func placesIn(names []string, of reflect.Type) (found [][]int, err error) {
 	return found, err
 }
 
-var word = regexp.MustCompile(`([a-z0-9])([A-Z])`)
-
 // snake is EventID as event_id.
-func snake(name string) string { return strings.ToLower(word.ReplaceAllString(name, "${1}_${2}")) }
+func snake(name string) string {
+	text := make([]byte, 0, len(name)+8)
+	for i := range len(name) {
+		c := name[i]
+		if 'A' <= c && c <= 'Z' {
+			if i > 0 && (name[i-1] < 'A' || name[i-1] > 'Z') {
+				text = append(text, '_')
+			}
+			c += 'a' - 'A'
+		}
+		text = append(text, c)
+	}
+	return string(text)
+}
 
 // Unexpected is the error for an outcome that a script does not have.
 func Unexpected(inv *Invocation, outcome string) error {
