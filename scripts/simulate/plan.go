@@ -26,7 +26,7 @@ type Plan struct {
 type Want struct {
 	Number int // its name in the story, whatever else is left out
 	At     time.Duration
-	Kind   string // create, capture, cancel, refund, rotate (another secret of an endpoint)
+	Kind   string // create, capture, cancel, refund, rotate (another secret of an endpoint), revoke (a token)
 	Of     int    // the number of the want that creates the payment
 	Minor  int64
 	Budget bool // of the account with a budget
@@ -63,7 +63,7 @@ func (f Fault) String() string {
 
 func (w Want) String() string {
 	text := fmt.Sprintf("%s want %d: %s", w.At.Round(time.Millisecond), w.Number, w.Kind)
-	if w.Kind != "create" && w.Kind != "rotate" {
+	if w.Kind != "create" && w.Kind != "rotate" && w.Kind != "revoke" {
 		text += fmt.Sprintf(" of %d", w.Of)
 	}
 	text += fmt.Sprintf(" %d", w.Minor)
@@ -136,6 +136,9 @@ func PlanOf(seed uint64) Plan {
 		p.Faults = append(p.Faults, someFault(r, moment))
 	}
 	p.GoOn = r.IntN(2) == 0
+	for range 2 + r.IntN(3) {
+		p.Wants = append(p.Wants, Want{Number: len(p.Wants), At: moment(), Kind: "revoke"})
+	}
 	return p
 }
 

@@ -129,12 +129,15 @@ func (x *world) schedule() *sync.WaitGroup {
 	for _, o := range x.judge.wants {
 		asking.Go(func() {
 			pause(x.ctx, o.At+time.Duration(x.wire.chance.of("at", o.Number)%1_000_000))
-			if o.Kind == "rotate" {
+			switch of := outcomes[o.Of]; {
+			case o.Kind == "rotate":
 				x.rotate(o)
-			} else if o.Kind == "create" {
+			case o.Kind == "revoke":
+				x.revoke(o)
+			case o.Kind == "create":
 				defer close(made[o.Number])
 				x.want(o, nil)
-			} else if of := outcomes[o.Of]; of != nil {
+			case of != nil:
 				<-made[o.Of]
 				x.want(o, of)
 			}

@@ -43,6 +43,9 @@ func credulous(w *wire, words []string, answer []byte) []byte {
 	return append(bare, was...)
 }
 
+// logPage is where a log is read.
+const logPage = "  for _, entry in ipairs(redis.call(command, stream, first, last, 'COUNT', whole(wanted - looked))) do"
+
 // teeth are the bugs that the simulation must find.
 var teeth = []tooth{
 	{
@@ -133,7 +136,7 @@ var teeth = []tooth{
 	{
 		// Whoever goes on reads from behind what was written in the same millisecond.
 		name: "a cursor that skips",
-		old:  "  for _, entry in ipairs(redis.call(command, stream, first, last, 'COUNT', whole(wanted - looked))) do",
+		old:  logPage,
 		new: "  local from, open, ms, part = first, string.match(first, '^(%(?)(%d+)%-(%d+)$')\n" +
 			"  if ms and (open ~= '' or part ~= '0') then from = open .. ms .. '-' .. whole(tonumber(part) + 1) end\n" +
 			"  for _, entry in ipairs(redis.call(command, stream, from, last, 'COUNT', whole(wanted - looked))) do",
@@ -157,6 +160,47 @@ var teeth = []tooth{
 		name: "a revision that is not compared",
 		old:  "if current[1] ~= payment_revision or (event_before ~= '' and not refers(event_before)) then",
 		new:  "if false then",
+	},
+	{
+		name: "a revocation that forgets the one before",
+		old:  "for id, expires in string.gmatch(live and current[3] or '', '([%w_]+):(%d+)') do",
+		new:  "for id, expires in string.gmatch('', '([%w_]+):(%d+)') do",
+		says: "has revoked its token",
+	},
+	{
+		// It is answered as if there were nothing to revoke.
+		name: "a revocation that is only acknowledged",
+		old:  "    redis.call('HSET', grant, 'revoked', text, 'revoked=', text)\n",
+		new:  "",
+		says: "has revoked its token",
+	},
+	{
+		// Whoever seals, 2,048 at once, reads from the last one that is sealed on, not from
+		// behind it.
+		name: "a leaf that is sealed twice",
+		old:  logPage,
+		new: "  local before = wanted == 2048 and redis.call('XREVRANGE', stream, first, '-', 'COUNT', '1')[1]\n" +
+			"  local from = before and before[1] or first\n" +
+			strings.Replace(logPage, "stream, first,", "stream, from,", 1),
+		says: "the audit record: ",
+	},
+	{
+		name: "leaves that are sealed in another order",
+		old:  logPage,
+		new: "  local page = redis.call(command, stream, first, last, 'COUNT', whole(wanted - looked))\n" +
+			"  if wanted == 2048 and #page > 2 then page[1], page[2] = page[2], page[1] end\n  for _, entry in ipairs(page) do",
+		says: "the audit record: ",
+	},
+	{
+		// Two workers seal at once, and the slower one does not notice.
+		name: "a tree that two workers advance",
+		old:  "  if is ~= before then return {'conflict'} end\n  redis.call('SET', tree, after)",
+		new:  "  redis.call('SET', tree, after)",
+		shape: func(p *Plan) { // one of them is frozen in between
+			p.Faults = append(p.Faults, Fault{At: 2 * time.Minute, Kind: "slow", Who: "work-0", For: 2 * time.Minute, By: 4 * time.Second},
+				Fault{At: 2 * time.Minute, Kind: "slow", Who: "work-1", For: 2 * time.Minute, By: 4 * time.Second})
+		},
+		says: "the audit record: ",
 	},
 	{
 		name: "an acknowledged event that is not fanned out to the second endpoint",
