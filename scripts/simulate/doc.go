@@ -29,7 +29,7 @@
 // audit verify` says.
 //
 // Read wire.go for how time and order are made, machine.go for Redis, trouble.go and
-// failing.go for what goes wrong with it, process.go for the processes, plan.go for what
-// a seed means, client.go, revoking.go and outside.go for everybody else, judge.go,
+// failing.go for what goes wrong with it, process.go for the processes, package story for
+// what a seed means, client.go, revoking.go and outside.go for everybody else, judge.go,
 // reader.go, auditing.go and package ledger for who judges, and run.go for a whole story.
 package simulate

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tollgate/scripts/simulate/ledger"
+	"tollgate/scripts/simulate/story"
 )
 
 // judge knows what was promised to everybody outside, and says what is wrong. It is
@@ -29,7 +30,7 @@ type judge struct {
 
 // outcome is what became of a want, as its client knows it.
 type outcome struct {
-	Want
+	story.Want
 	asked bool // it was sent at least once
 	known bool
 	// excused: Redis may have forgotten it. sent and acked are when it was sent first and

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"tollgate/scripts/simulate/story"
 )
 
 // about asks the service for something about a token, until it answers with 200.
@@ -82,7 +84,7 @@ func active(said answer) bool {
 // holdRevoked: a token whose revocation was acknowledged works nowhere, unless Redis may
 // have forgotten that.
 func (x *world) holdRevoked(c *client, o *outcome) {
-	for _, place := range workers[:2] {
+	for _, place := range story.Places[:2] {
 		r := request("GET", "/v1/organizations/"+organization, "")
 		r.Header.Set("Authorization", "Bearer "+o.token)
 		p := x.who(place)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tollgate/scripts/simulate/story"
 )
 
 // tooth is a bug that was there once, or nearly: a script with one line changed, or
@@ -16,8 +18,8 @@ type tooth struct {
 	name     string
 	old, new string // of a script
 	bend     bend
-	shape    func(*Plan) // what its stories need
-	says     string      // what it is found by; empty: by anything
+	shape    func(*story.Plan) // what its stories need
+	says     string            // what it is found by; empty: by anything
 }
 
 // deaf is a process that does not compare what Redis has with what it has acknowledged:
@@ -118,18 +120,18 @@ var teeth = []tooth{
 	{
 		// The bank has paid it, and Redis has forgotten that it was made.
 		name: "a payout paid again after a restore", bend: bend{answered: deaf},
-		shape: func(p *Plan) {
+		shape: func(p *story.Plan) {
 			p.Untailed = true // who follows the events would notice
-			p.Faults = append(p.Faults, Fault{At: 2*time.Minute + 50*time.Second, Kind: "crash", Who: "redis", Back: 500})
+			p.Faults = append(p.Faults, story.Fault{At: 2*time.Minute + 50*time.Second, Kind: "crash", Who: "redis", Back: 500})
 		},
 		says: "paid twice",
 	},
 	{
 		// Ids that were read are given to other events.
 		name: "a cursor that skips after a lost tail", bend: bend{answered: credulous},
-		shape: func(p *Plan) { // the clock of the other Redis is behind
+		shape: func(p *story.Plan) { // the clock of the other Redis is behind
 			p.Ahead = 50 * time.Second
-			p.Faults = append(p.Faults, Fault{At: 4 * time.Minute, Kind: "crash", Who: "redis", Back: 100})
+			p.Faults = append(p.Faults, story.Fault{At: 4 * time.Minute, Kind: "crash", Who: "redis", Back: 100})
 		},
 		says: "who follows the events did not get",
 	},
@@ -147,8 +149,8 @@ var teeth = []tooth{
 		name: "a lease by the worker's clock",
 		old:  "local now, real = tonumber(now_ms), real_time()\nlocal lease_end",
 		new:  "local now, real = tonumber(now_ms), tonumber(now_ms)\nlocal lease_end",
-		shape: func(p *Plan) {
-			p.Faults = append(p.Faults, Fault{At: time.Minute, Kind: "skew", Who: "work-0", By: 55 * time.Second, For: 5 * time.Minute})
+		shape: func(p *story.Plan) {
+			p.Faults = append(p.Faults, story.Fault{At: time.Minute, Kind: "skew", Who: "work-0", By: 55 * time.Second, For: 5 * time.Minute})
 		},
 	},
 	{
@@ -196,9 +198,9 @@ var teeth = []tooth{
 		name: "a tree that two workers advance",
 		old:  "  if is ~= before then return {'conflict'} end\n  redis.call('SET', tree, after)",
 		new:  "  redis.call('SET', tree, after)",
-		shape: func(p *Plan) { // one of them is frozen in between
-			p.Faults = append(p.Faults, Fault{At: 2 * time.Minute, Kind: "slow", Who: "work-0", For: 2 * time.Minute, By: 4 * time.Second},
-				Fault{At: 2 * time.Minute, Kind: "slow", Who: "work-1", For: 2 * time.Minute, By: 4 * time.Second})
+		shape: func(p *story.Plan) { // one of them is frozen in between
+			p.Faults = append(p.Faults, story.Fault{At: 2 * time.Minute, Kind: "slow", Who: "work-0", For: 2 * time.Minute, By: 4 * time.Second},
+				story.Fault{At: 2 * time.Minute, Kind: "slow", Who: "work-1", For: 2 * time.Minute, By: 4 * time.Second})
 		},
 		says: "the audit record: ",
 	},
@@ -293,7 +295,7 @@ func (b tooth) find(t *testing.T, most uint64) {
 	t.Helper()
 	altered, begun := map[string]bool{}, time.Now()
 	for seed := uint64(1); seed <= most; seed++ {
-		plan := PlanOf(seed)
+		plan := planOf(seed)
 		if b.shape != nil {
 			b.shape(&plan)
 		}
