@@ -209,48 +209,64 @@ func (t *token) forget(text string) {
 
 // bearer is the token, which is asked for where there is none.
 func (c *client) bearer(p *process, n uint64) (string, error) {
-	x := c.world
-	shared := &x.token
+	shared := &c.world.token
 	shared.mu.Lock()
 	text := shared.text
-	shared.asked++
-	asked := shared.asked
 	shared.mu.Unlock()
 	if text != "" {
 		return text, nil
 	}
-	assertion, err := auth.SignAssertion(x.clientKey, clientID, issuer, fmt.Sprintf("%s-%d", c.name, asked), x.wire.now())
+	text, says, err := c.issued(p, n)
 	if err != nil {
 		return "", err
-	}
-	form := url.Values{
-		"grant_type": {"client_credentials"}, "client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"}, "client_assertion": {assertion},
-	}
-	r := request("POST", "/oauth2/token", form.Encode())
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	said, err := x.exchange(p, r, mixed(n))
-	if err != nil {
-		return "", err
-	}
-	var got struct {
-		Token string `json:"access_token"`
-	}
-	x.judgeRefusal(p, said, assertion)
-	if said.status != http.StatusOK || json.Unmarshal(said.body, &got) != nil {
-		return "", fmt.Errorf("no token: %d %s", said.status, said.body)
-	}
-	says, err := claimsOf(got.Token)
-	if err != nil {
-		x.judge.wrong("the token %s: %v", got.Token, err)
 	}
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	if shared.within != "" && shared.within != says.History {
 		shared.past++
-		x.told()
+		c.world.told()
 	}
-	shared.text, shared.within = got.Token, says.History
-	return got.Token, nil
+	shared.text, shared.within = text, says.History
+	return text, nil
+}
+
+// issued is a token that nobody has had before.
+func (c *client) issued(p *process, n uint64) (text string, says claims, err error) {
+	said, err := c.assert(p, "/oauth2/token", url.Values{"grant_type": {"client_credentials"}}, n)
+	if err != nil {
+		return "", says, err
+	}
+	var got struct {
+		Token string `json:"access_token"`
+	}
+	if said.status != http.StatusOK || json.Unmarshal(said.body, &got) != nil {
+		return "", says, fmt.Errorf("no token: %d %s", said.status, said.body)
+	}
+	if says, err = claimsOf(got.Token); err != nil {
+		c.world.judge.wrong("the token %s: %v", got.Token, err)
+	}
+	return got.Token, says, nil
+}
+
+// assert sends a form with a new assertion of the client (RFC 7523).
+func (c *client) assert(p *process, path string, form url.Values, n uint64) (said answer, err error) {
+	x := c.world
+	x.token.mu.Lock()
+	x.token.asked++
+	asked := x.token.asked
+	x.token.mu.Unlock()
+	assertion, err := auth.SignAssertion(x.clientKey, clientID, issuer, fmt.Sprintf("%s-%d", c.name, asked), x.wire.now())
+	if err != nil {
+		return said, err
+	}
+	form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+	form.Set("client_assertion", assertion)
+	r := request("POST", path, form.Encode())
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if said, err = x.exchange(p, r, mixed(n)); err == nil {
+		x.judgeRefusal(p, said, assertion)
+	}
+	return said, err
 }
 
 var (

@@ -25,10 +25,11 @@
 //
 // When a story is over, a reader asks the service for everything it has and compares
 // that with a Model of what was acknowledged. The Model shares no code with the
-// product.
+// product, but for the auditor of audit records: what must hold of them is what `tollgate
+// audit verify` says.
 //
 // Read wire.go for how time and order are made, machine.go for Redis, trouble.go and
-// failing.go for what goes wrong with it, process.go for the processes, plan.go for what
-// a seed means, client.go and outside.go for everybody else, judge.go, reader.go and
-// package ledger for who judges, and run.go for a whole story.
+// failing.go for what goes wrong with it, process.go for the processes, package story for
+// what a seed means, client.go, revoking.go and outside.go for everybody else, judge.go,
+// reader.go, auditing.go and package ledger for who judges, and run.go for a whole story.
 package simulate

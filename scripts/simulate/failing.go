@@ -4,11 +4,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"tollgate/scripts/simulate/story"
 )
 
 // crash has Redis go on with a beginning of what it has done: all that anybody may know
 // of, and some of what nobody does. With back it goes back further.
-func (w *wire) crash(f Fault) {
+func (w *wire) crash(f story.Fault) {
 	count := len(w.redis.effects)
 	if unknown := count - w.known; unknown > 0 {
 		count -= int(w.chance.of("crash", uint64(f.At)) % uint64(unknown+1))
@@ -50,7 +52,7 @@ func (w *wire) unaware(count int) (tellers []*process) {
 
 // empty has Redis lose all it has, with its connections if it starts again, else with
 // FLUSHALL. It reports false where it has nothing.
-func (w *wire) empty(f Fault) bool {
+func (w *wire) empty(f story.Fault) bool {
 	if w.copy.emptied || w.safe == 0 {
 		return false
 	}

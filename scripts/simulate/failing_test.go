@@ -5,27 +5,29 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tollgate/scripts/simulate/story"
 )
 
 // Each of these goes wrong in some seeds only. Here it does for sure.
 func TestGoesWrong(t *testing.T) {
-	every := func(kind string) (all []Fault) {
-		for _, who := range workers {
-			all = append(all, Fault{At: lull, Kind: kind, Who: who, For: length})
+	every := func(kind string) (all []story.Fault) {
+		for _, who := range story.Places {
+			all = append(all, story.Fault{At: story.Lull, Kind: kind, Who: who, For: story.Length})
 		}
 		return all
 	}
-	emptied := func(text string, back int) []Fault {
-		return []Fault{{At: 3 * time.Minute, Kind: "empty", Who: "redis", For: 50 * time.Second, Back: back, Text: text}}
+	emptied := func(text string, back int) []story.Fault {
+		return []story.Fault{{At: 3 * time.Minute, Kind: "empty", Who: "redis", For: 50 * time.Second, Back: back, Text: text}}
 	}
-	moved := Fault{At: time.Minute, Kind: "error", Who: "redis", For: 30 * time.Second, Text: "MOVED 3999 simulated-other:6379"}
+	moved := story.Fault{At: time.Minute, Kind: "error", Who: "redis", For: 30 * time.Second, Text: "MOVED 3999 simulated-other:6379"}
 	for _, c := range []struct {
 		name   string
-		faults []Fault
+		faults []story.Fault
 		says   string // in the story
 	}{
 		{"doubled", every("double"), "comes a second time"},
-		{"moved", []Fault{moved}, "MOVED"},
+		{"moved", []story.Fault{moved}, "MOVED"},
 		{"flushed", emptied("FLUSHALL", 0), "puts a copy back"},
 		{"flushed, and the copy is older", emptied("FLUSHALL", 100), "has accepted"},
 		{"started empty", emptied("restart", 0), "puts a copy back"},
@@ -33,7 +35,7 @@ func TestGoesWrong(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, seed := range []uint64{1, 2} { // two partitions, and one
-				plan := PlanOf(seed)
+				plan := planOf(seed)
 				plan.Faults, plan.GoOn = c.faults, seed == 2
 				r := tell(t, plan, bend{}, true)
 				if !slices.ContainsFunc(r.Story, func(line string) bool { return strings.Contains(line, c.says) }) {

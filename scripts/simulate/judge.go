@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tollgate/scripts/simulate/ledger"
+	"tollgate/scripts/simulate/story"
 )
 
 // judge knows what was promised to everybody outside, and says what is wrong. It is
@@ -24,11 +25,12 @@ type judge struct {
 	// creates are those that create a payment, by number.
 	creates map[int]*outcome
 	tailed  []string // ids of events, as the one who follows the log got them
+	sealed  []sealed // checkpoints of audit records, as workers have logged them
 }
 
 // outcome is what became of a want, as its client knows it.
 type outcome struct {
-	Want
+	story.Want
 	asked bool // it was sent at least once
 	known bool
 	// excused: Redis may have forgotten it. sent and acked are when it was sent first and
@@ -37,6 +39,8 @@ type outcome struct {
 	sent, acked time.Time
 	answer
 	id string // of what was made
+	// token is the one that was to be revoked.
+	token string
 }
 
 // made says that it was carried out, and has to be there.
@@ -115,6 +119,8 @@ func (x *world) verdict(l ledger.Ledger) {
 	closed := x.wire.now().Add(7*time.Hour-time.Second).AddDate(0, 0, -1).Format("2006-01-02") // days end at 17:00
 	l.HoldPayouts(paid, func(string) string { return closed }, j.wrong)
 	x.judgeLoss(x.missing(l))
+	x.judgeRevoked()
+	x.judgeAudit()
 	if x.loss.decided == 0 {
 		x.judgeBank()
 	}

@@ -31,7 +31,7 @@ const played = "played seed %d commands %d passed %d faults %d\n"
 func tellPart(t *testing.T, list []uint64) {
 	t.Helper()
 	for _, seed := range list {
-		r := tell(t, PlanOf(seed), bend{}, false)
+		r := tell(t, planOf(seed), bend{}, false)
 		for _, fault := range r.Faults {
 			fmt.Printf("\t%.4000s\n", strings.ReplaceAll(fault, "\n", " "))
 		}

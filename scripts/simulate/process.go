@@ -176,14 +176,18 @@ func work(ctx context.Context, p *process) error {
 // backoff is shorter than the product's, so that a story need not last for days.
 var backoff = delivery.Backoff{Waits: append([]time.Duration{0, 2 * time.Second, 5 * time.Second}, slices.Repeat([]time.Duration{15 * time.Second}, 100)...), Jitter: 0.2, SlowDown: 2 * time.Second, MaxRetryAfter: time.Minute}
 
-// storyHandler puts what a process logs into the story.
+// storyHandler puts what a process logs into the story, and keeps the checkpoints in it.
 type storyHandler struct{ p *process }
 
 func (h *storyHandler) Enabled(_ context.Context, l slog.Level) bool {
-	return h.p.world.wire.log != nil && l >= slog.LevelWarn
+	return l == slog.LevelInfo || h.p.world.wire.log != nil && l >= slog.LevelWarn
 }
 
 func (h *storyHandler) Handle(_ context.Context, r slog.Record) error {
+	if r.Level == slog.LevelInfo {
+		h.p.world.witness(r)
+		return nil
+	}
 	text := r.Message
 	r.Attrs(func(a slog.Attr) bool {
 		text += " " + a.String()

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"tollgate/scripts/simulate/ledger"
+	"tollgate/scripts/simulate/story"
 )
 
 // Result is what became of a story.
 type Result struct {
-	Plan     Plan
+	Plan     story.Plan
 	Faults   []string // what is wrong; none: all is well
 	Trace    uint64   // of all that was said
 	Commands int
@@ -22,8 +23,14 @@ type Result struct {
 	Story    []string
 }
 
+// begins is when every story begins. The sales day ends in its midst.
+var begins = time.Date(2026, 3, 2, 16, 57, 30, 0, time.UTC)
+
+// planOf is what a seed means.
+func planOf(seed uint64) story.Plan { return story.PlanOf(seed, chance(seed).stream("plan")) }
+
 // play plays a story. It is called in a bubble.
-func play(plan Plan, bent bend, keep bool) (r Result) {
+func play(plan story.Plan, bent bend, keep bool) (r Result) {
 	r.Plan = plan
 	defer begin(chance(plan.Seed).of("runtime"))()
 	//lint:ignore SA1019 nobody else can tell the Redis client how long to wait between its tries
@@ -60,7 +67,7 @@ func (x *world) direct() {
 		x.judge.wrong("provisioning: %v", err)
 		return
 	}
-	for _, place := range workers {
+	for _, place := range story.Places {
 		x.employ(place)
 	}
 	asking := x.schedule()
@@ -108,7 +115,7 @@ func (x *world) schedule() *sync.WaitGroup {
 	for i, f := range x.plan.Faults {
 		x.wire.at(begun.Add(f.At), uint64(i), func() { x.befall(f) })
 	}
-	x.wire.at(begun.Add(lull), 0, func() {
+	x.wire.at(begun.Add(story.Lull), 0, func() {
 		x.wire.mu.Lock()
 		defer x.wire.mu.Unlock()
 		x.wire.safe = len(x.wire.redis.effects)
@@ -129,12 +136,15 @@ func (x *world) schedule() *sync.WaitGroup {
 	for _, o := range x.judge.wants {
 		asking.Go(func() {
 			pause(x.ctx, o.At+time.Duration(x.wire.chance.of("at", o.Number)%1_000_000))
-			if o.Kind == "rotate" {
+			switch of := outcomes[o.Of]; {
+			case o.Kind == "rotate":
 				x.rotate(o)
-			} else if o.Kind == "create" {
+			case o.Kind == "revoke":
+				x.revoke(o)
+			case o.Kind == "create":
 				defer close(made[o.Number])
 				x.want(o, nil)
-			} else if of := outcomes[o.Of]; of != nil {
+			case of != nil:
 				<-made[o.Of]
 				x.want(o, of)
 			}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"tollgate/scripts/simulate/story"
 )
 
 // variable names the environment variable that chooses seeds: one, or "1-100".
@@ -46,16 +48,16 @@ func seeds(t *testing.T) (list []uint64) {
 }
 
 // tell plays a story in a bubble of its own.
-func tell(t *testing.T, plan Plan, bent bend, keep bool) (r Result) {
+func tell(t *testing.T, plan story.Plan, bent bend, keep bool) (r Result) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) { r = play(plan, bent, keep) })
 	return r
 }
 
 // explain says how to see a story fail again, and tells as short a one as does.
-func explain(t *testing.T, plan Plan, bent bend) string {
+func explain(t *testing.T, plan story.Plan, bent bend) string {
 	t.Helper()
-	short := Reduce(plan, 60, func(p Plan) bool { return len(tell(t, p, bent, false).Faults) > 0 })
+	short := story.Reduce(plan, 60, func(p story.Plan) bool { return len(tell(t, p, bent, false).Faults) > 0 })
 	r := tell(t, short, bent, true)
 	return fmt.Sprintf("Again: make simulate SEEDS=%d\nThe shortest story that was found:\n%sis told\n\t%s\nand ends with\n\t%s",
 		plan.Seed, short.Steps(), strings.Join(r.Story, "\n\t"), strings.Join(r.Faults, "\n\t"))
@@ -68,9 +70,9 @@ func TestAgain(t *testing.T) {
 		t.Skip("make simulate has the runtime draw its numbers from the seed")
 	}
 	defer func() { traceTo = nil }()
-	plans := []Plan{PlanOf(1), PlanOf(3), PlanOf(8), PlanOf(25), PlanOf(2)}
+	plans := []story.Plan{planOf(1), planOf(3), planOf(8), planOf(25), planOf(2)}
 	last := &plans[len(plans)-1]
-	last.Faults = []Fault{
+	last.Faults = []story.Fault{
 		{At: time.Minute, Kind: "double", Who: "serve-0", For: 2 * time.Minute},
 		{At: 90 * time.Second, Kind: "crash", Who: "redis", Back: 40},
 		{At: 2 * time.Minute, Kind: "error", Who: "redis", For: 3 * time.Second, Text: "MOVED 3999 simulated-other:6379"},
@@ -104,9 +106,9 @@ func TestAgain(t *testing.T) {
 // TestKilledTwice: a place in which nobody is has one successor, however often it is
 // hit, and the story ends.
 func TestKilledTwice(t *testing.T) {
-	plan := PlanOf(1)
+	plan := planOf(1)
 	plan.Length, plan.Wants = 2*time.Minute, nil
-	plan.Faults = []Fault{
+	plan.Faults = []story.Fault{
 		{At: 30 * time.Second, Kind: "kill", Who: "serve-0", For: 20 * time.Second},
 		{At: 40 * time.Second, Kind: "kill", Who: "serve-0", For: 20 * time.Second},
 	}
@@ -120,10 +122,10 @@ func TestKilledTwice(t *testing.T) {
 func TestWorkersTell(t *testing.T) {
 	const made = 2*time.Minute + 29*time.Second // and nearly another one: the day ends
 	for _, after := range []time.Duration{992 * time.Millisecond, 995 * time.Millisecond, 2 * time.Second, 4 * time.Second, 7 * time.Second} {
-		plan := PlanOf(1)
+		plan := planOf(1)
 		plan.Untailed = true // who follows the events would notice
-		plan.Wants = []Want{{At: 30 * time.Second, Kind: "create", Minor: 5000, Now: true}}
-		plan.Faults = []Fault{{At: made + after, Kind: "crash", Who: "redis", Back: 60}}
+		plan.Wants = []story.Want{{At: 30 * time.Second, Kind: "create", Minor: 5000, Now: true}}
+		plan.Faults = []story.Fault{{At: made + after, Kind: "crash", Who: "redis", Back: 60}}
 		if r := tell(t, plan, bend{}, false); len(r.Faults) > 0 {
 			t.Errorf("%s: %s", made+after, strings.Join(r.Faults, "\n"))
 		}
@@ -165,7 +167,7 @@ func (all *total) add(seed uint64, commands int, passed time.Duration, failed bo
 func tellAll(t *testing.T, list []uint64) (all total) {
 	t.Helper()
 	for _, seed := range list {
-		r := tell(t, PlanOf(seed), bend{}, false)
+		r := tell(t, planOf(seed), bend{}, false)
 		all.add(seed, r.Commands, r.Time, len(r.Faults) > 0)
 		if len(r.Faults) > 0 {
 			t.Errorf("seed %d:\n\t%s\n%s", seed, strings.Join(r.Faults, "\n\t"), explain(t, r.Plan, bend{}))

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tollgate/scripts/simulate/story"
 )
 
 // tooth is a bug that was there once, or nearly: a script with one line changed, or
@@ -16,8 +18,8 @@ type tooth struct {
 	name     string
 	old, new string // of a script
 	bend     bend
-	shape    func(*Plan) // what its stories need
-	says     string      // what it is found by; empty: by anything
+	shape    func(*story.Plan) // what its stories need
+	says     string            // what it is found by; empty: by anything
 }
 
 // deaf is a process that does not compare what Redis has with what it has acknowledged:
@@ -42,6 +44,9 @@ func credulous(w *wire, words []string, answer []byte) []byte {
 	}
 	return append(bare, was...)
 }
+
+// logPage is where a log is read.
+const logPage = "  for _, entry in ipairs(redis.call(command, stream, first, last, 'COUNT', whole(wanted - looked))) do"
 
 // teeth are the bugs that the simulation must find.
 var teeth = []tooth{
@@ -115,25 +120,25 @@ var teeth = []tooth{
 	{
 		// The bank has paid it, and Redis has forgotten that it was made.
 		name: "a payout paid again after a restore", bend: bend{answered: deaf},
-		shape: func(p *Plan) {
+		shape: func(p *story.Plan) {
 			p.Untailed = true // who follows the events would notice
-			p.Faults = append(p.Faults, Fault{At: 2*time.Minute + 50*time.Second, Kind: "crash", Who: "redis", Back: 500})
+			p.Faults = append(p.Faults, story.Fault{At: 2*time.Minute + 50*time.Second, Kind: "crash", Who: "redis", Back: 500})
 		},
 		says: "paid twice",
 	},
 	{
 		// Ids that were read are given to other events.
 		name: "a cursor that skips after a lost tail", bend: bend{answered: credulous},
-		shape: func(p *Plan) { // the clock of the other Redis is behind
+		shape: func(p *story.Plan) { // the clock of the other Redis is behind
 			p.Ahead = 50 * time.Second
-			p.Faults = append(p.Faults, Fault{At: 4 * time.Minute, Kind: "crash", Who: "redis", Back: 100})
+			p.Faults = append(p.Faults, story.Fault{At: 4 * time.Minute, Kind: "crash", Who: "redis", Back: 100})
 		},
 		says: "who follows the events did not get",
 	},
 	{
 		// Whoever goes on reads from behind what was written in the same millisecond.
 		name: "a cursor that skips",
-		old:  "  for _, entry in ipairs(redis.call(command, stream, first, last, 'COUNT', whole(wanted - looked))) do",
+		old:  logPage,
 		new: "  local from, open, ms, part = first, string.match(first, '^(%(?)(%d+)%-(%d+)$')\n" +
 			"  if ms and (open ~= '' or part ~= '0') then from = open .. ms .. '-' .. whole(tonumber(part) + 1) end\n" +
 			"  for _, entry in ipairs(redis.call(command, stream, from, last, 'COUNT', whole(wanted - looked))) do",
@@ -144,8 +149,8 @@ var teeth = []tooth{
 		name: "a lease by the worker's clock",
 		old:  "local now, real = tonumber(now_ms), real_time()\nlocal lease_end",
 		new:  "local now, real = tonumber(now_ms), tonumber(now_ms)\nlocal lease_end",
-		shape: func(p *Plan) {
-			p.Faults = append(p.Faults, Fault{At: time.Minute, Kind: "skew", Who: "work-0", By: 55 * time.Second, For: 5 * time.Minute})
+		shape: func(p *story.Plan) {
+			p.Faults = append(p.Faults, story.Fault{At: time.Minute, Kind: "skew", Who: "work-0", By: 55 * time.Second, For: 5 * time.Minute})
 		},
 	},
 	{
@@ -157,6 +162,47 @@ var teeth = []tooth{
 		name: "a revision that is not compared",
 		old:  "if current[1] ~= payment_revision or (event_before ~= '' and not refers(event_before)) then",
 		new:  "if false then",
+	},
+	{
+		name: "a revocation that forgets the one before",
+		old:  "for id, expires in string.gmatch(live and current[3] or '', '([%w_]+):(%d+)') do",
+		new:  "for id, expires in string.gmatch('', '([%w_]+):(%d+)') do",
+		says: "has revoked its token",
+	},
+	{
+		// It is answered as if there were nothing to revoke.
+		name: "a revocation that is only acknowledged",
+		old:  "    redis.call('HSET', grant, 'revoked', text, 'revoked=', text)\n",
+		new:  "",
+		says: "has revoked its token",
+	},
+	{
+		// Whoever seals, 2,048 at once, reads from the last one that is sealed on, not from
+		// behind it.
+		name: "a leaf that is sealed twice",
+		old:  logPage,
+		new: "  local before = wanted == 2048 and redis.call('XREVRANGE', stream, first, '-', 'COUNT', '1')[1]\n" +
+			"  local from = before and before[1] or first\n" +
+			strings.Replace(logPage, "stream, first,", "stream, from,", 1),
+		says: "the audit record: ",
+	},
+	{
+		name: "leaves that are sealed in another order",
+		old:  logPage,
+		new: "  local page = redis.call(command, stream, first, last, 'COUNT', whole(wanted - looked))\n" +
+			"  if wanted == 2048 and #page > 2 then page[1], page[2] = page[2], page[1] end\n  for _, entry in ipairs(page) do",
+		says: "the audit record: ",
+	},
+	{
+		// Two workers seal at once, and the slower one does not notice.
+		name: "a tree that two workers advance",
+		old:  "  if is ~= before then return {'conflict'} end\n  redis.call('SET', tree, after)",
+		new:  "  redis.call('SET', tree, after)",
+		shape: func(p *story.Plan) { // one of them is frozen in between
+			p.Faults = append(p.Faults, story.Fault{At: 2 * time.Minute, Kind: "slow", Who: "work-0", For: 2 * time.Minute, By: 4 * time.Second},
+				story.Fault{At: 2 * time.Minute, Kind: "slow", Who: "work-1", For: 2 * time.Minute, By: 4 * time.Second})
+		},
+		says: "the audit record: ",
 	},
 	{
 		name: "an acknowledged event that is not fanned out to the second endpoint",
@@ -249,7 +295,7 @@ func (b tooth) find(t *testing.T, most uint64) {
 	t.Helper()
 	altered, begun := map[string]bool{}, time.Now()
 	for seed := uint64(1); seed <= most; seed++ {
-		plan := PlanOf(seed)
+		plan := planOf(seed)
 		if b.shape != nil {
 			b.shape(&plan)
 		}

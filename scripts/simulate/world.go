@@ -13,6 +13,7 @@ import (
 	"tollgate"
 	"tollgate/handlers/auth"
 	"tollgate/handlers/service"
+	"tollgate/scripts/simulate/story"
 )
 
 // What is provisioned.
@@ -32,7 +33,7 @@ const (
 
 // world is everybody in a story.
 type world struct {
-	plan      Plan
+	plan      story.Plan
 	wire      *wire
 	keys      keys
 	clientKey []byte
@@ -54,7 +55,7 @@ type world struct {
 	judge     *judge
 }
 
-func newWorld(plan Plan) (*world, error) {
+func newWorld(plan story.Plan) (*world, error) {
 	x := &world{
 		plan: plan, wire: newWire(chance(plan.Seed), begins), processes: map[string]*process{}, born: map[string]int{},
 		receivers: map[string]*receiver{"all": newReceiver("all"), "captures": newReceiver("captures")}, payer: newPayer(), judge: newJudge(),
@@ -140,11 +141,11 @@ func (x *world) who(place string) *process {
 
 // serving is one of those that serve.
 func (x *world) serving(n uint64) *process {
-	return x.who(workers[n%2])
+	return x.who(story.Places[n%2])
 }
 
 // befall makes a fault happen.
-func (x *world) befall(f Fault) {
+func (x *world) befall(f story.Fault) {
 	w := x.wire
 	p := x.who(f.Who)
 	w.tell("— %s", f)

@@ -1,4 +1,6 @@
-package simulate
+// Package story is what a story is before it is played: what clients want, and what goes
+// wrong, drawn from a seed.
+package story
 
 import (
 	"fmt"
@@ -26,7 +28,7 @@ type Plan struct {
 type Want struct {
 	Number int // its name in the story, whatever else is left out
 	At     time.Duration
-	Kind   string // create, capture, cancel, refund, rotate (another secret of an endpoint)
+	Kind   string // create, capture, cancel, refund, rotate (another secret of an endpoint), revoke (a token)
 	Of     int    // the number of the want that creates the payment
 	Minor  int64
 	Budget bool // of the account with a budget
@@ -43,7 +45,7 @@ type Fault struct {
 	Who  string // serve-0, serve-1, work-0, work-1
 	For  time.Duration
 	By   time.Duration
-	Back int // changes that Redis forgets though somebody knows of them, as a failover or a restore does; none of before the lull ends
+	Back int // changes that Redis forgets though somebody knows of them, as a failover or a restore does; none of before the Lull ends
 	Text string
 }
 
@@ -63,7 +65,7 @@ func (f Fault) String() string {
 
 func (w Want) String() string {
 	text := fmt.Sprintf("%s want %d: %s", w.At.Round(time.Millisecond), w.Number, w.Kind)
-	if w.Kind != "create" && w.Kind != "rotate" {
+	if w.Kind != "create" && w.Kind != "rotate" && w.Kind != "revoke" {
 		text += fmt.Sprintf(" of %d", w.Of)
 	}
 	text += fmt.Sprintf(" %d", w.Minor)
@@ -78,21 +80,20 @@ func (w Want) String() string {
 	return text
 }
 
-// begins is when every story begins. The sales day ends in its midst.
-var begins = time.Date(2026, 3, 2, 16, 57, 30, 0, time.UTC)
-
 const (
-	length = 5 * time.Minute
-	lull   = 20 * time.Second // before anybody wants anything
+	// Length is how long clients want something and things go wrong.
+	Length = 5 * time.Minute
+	// Lull is before anybody wants anything.
+	Lull = 20 * time.Second
 )
 
-var workers = []string{"serve-0", "serve-1", "work-0", "work-1"}
+// Places are those of the processes, two that serve and two that work.
+var Places = []string{"serve-0", "serve-1", "work-0", "work-1"}
 
-// PlanOf is what a seed means.
-func PlanOf(seed uint64) Plan {
-	r := chance(seed).stream("plan")
-	p := Plan{Seed: seed, Partitions: 1 + int(seed%2), Interval: 5 * time.Second, Length: length}
-	moment := func() time.Duration { return lull + time.Duration(r.Int64N(int64(p.Length-lull))) }
+// PlanOf is what a seed means. r is drawn from it.
+func PlanOf(seed uint64, r Random) Plan {
+	p := Plan{Seed: seed, Partitions: 1 + int(seed%2), Interval: 5 * time.Second, Length: Length}
+	moment := func() time.Duration { return Lull + time.Duration(r.Int64N(int64(p.Length-Lull))) }
 	var created []Want
 	for n := range 12 + r.IntN(16) {
 		w := Want{Number: n, At: moment(), Kind: "create", Minor: 1 + r.Int64N(9999), Budget: r.IntN(3) == 0, Now: r.IntN(5) == 0}
@@ -136,17 +137,20 @@ func PlanOf(seed uint64) Plan {
 		p.Faults = append(p.Faults, someFault(r, moment))
 	}
 	p.GoOn = r.IntN(2) == 0
+	for range 2 + r.IntN(3) {
+		p.Wants = append(p.Wants, Want{Number: len(p.Wants), At: moment(), Kind: "revoke"})
+	}
 	return p
 }
 
-// random is what a fault is made of.
-type random interface {
+// Random is what a fault is made of.
+type Random interface {
 	IntN(int) int
 	Int64N(int64) int64
 }
 
-func someFault(r random, moment func() time.Duration) Fault {
-	f := Fault{At: moment(), Who: workers[r.IntN(len(workers))]}
+func someFault(r Random, moment func() time.Duration) Fault {
+	f := Fault{At: moment(), Who: Places[r.IntN(len(Places))]}
 	within := func(least, most time.Duration) time.Duration {
 		return least + time.Duration(r.Int64N(int64(most-least)))
 	}

@@ -1,4 +1,4 @@
-package simulate
+package story
 
 import (
 	"fmt"
