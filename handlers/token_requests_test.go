@@ -48,6 +48,29 @@ func TestScopesBeyondTheGrant(t *testing.T) {
 	}
 }
 
+// A token is of one active grant of its client, and ends with it.
+func TestTokensOfGrants(t *testing.T) {
+	w := newWorld(t)
+	if r := w.want(w.askAs("brief"), 200, ""); r.body["expires_in"] != float64(300) {
+		t.Errorf("a grant of five minutes: %s", r.text)
+	}
+	for _, c := range []struct {
+		client, grant, says string
+	}{
+		{"revoked", "", "The client has no active grant."},
+		{"early", "", "The client has no active grant."},
+		{"revoked", "grant_revoked", "grant_id names one"},
+		{"early", "grant_early", "grant_id names one"},
+		{"shop", "", "grant_id names one"},
+		{"shop", "grant_twin", "grant_id names one"},
+	} {
+		r := w.want(w.askAs(c.client, "grant_id", w.vars[c.grant]), 400, "parameter_invalid")
+		if message, _ := r.body["message"].(string); !strings.HasPrefix(message, c.says) || r.body["param"] != "grant_id" {
+			t.Errorf("%s, grant %q: %s", c.client, c.grant, r.text)
+		}
+	}
+}
+
 // A genuine token that names another client's grant, or none that there is, is refused also
 // where Redis is not asked, and means nothing.
 func TestTokensOfForeignGrants(t *testing.T) {
