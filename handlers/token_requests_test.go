@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"tollgate/handlers/attack"
 	"tollgate/rediskv/redistest"
@@ -178,6 +179,7 @@ func TestRefusedWithoutRedis(t *testing.T) {
 		if changes := before.changes(dump(t, w.redis)); len(changes) > 0 {
 			t.Errorf("%s: %s", what, strings.Join(changes, "\n"))
 		}
+		w.clock.Advance(3 * time.Second) // after which the address may send wrong signatures again
 	}
 }
 
