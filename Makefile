@@ -142,8 +142,8 @@ stories: ## the same without a build of its own: moments may differ by milliseco
 teeth: ## known bugs, put back one at a time: the simulation must find them (TEETH: part of a name); about half an hour
 	@export TOLLGATE_TEST_TEETH="$(TEETH)"; $(SIMULATE) -run TestTeeth ./scripts/simulate
 
-mutants: ## checks of who may what, taken away one at a time: a test must notice; ONLY='verifier.go' for some, JOBS at once; about half an hour
-	$(GO) run ./scripts/mutants -only '$(ONLY)' -jobs $(or $(JOBS),2)
+mutants: ## checks of who may what, taken away one at a time: a test must notice; ONLY='verifier.go' for some, IN=handlers/auth/ FIRST=1 for the fast ones, JOBS at once
+	$(GO) run ./scripts/mutants -only '$(ONLY)' -in '$(IN)' -jobs $(or $(JOBS),2) $(if $(FIRST),-first)
 
 # The detector holds up the end of each process for a second; the scripts of
 # cmd/tollgate start hundreds.

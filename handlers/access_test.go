@@ -110,3 +110,25 @@ func TestAccountsAndDocuments(t *testing.T) {
 		t.Errorf("GET /healthz was observed %d times", n)
 	}
 }
+
+// Of a grant that is damaged nobody knows which accounts it covers, so that its client is
+// not shown to who may see those of some accounts alone.
+func TestClientOfADamagedGrant(t *testing.T) {
+	w := newWorld(t)
+	as := []string{"Authorization", "Bearer " + w.token("eur_only", "")}
+	path := "/v1/clients/" + w.vars["client_revoked"]
+	listed := func() bool {
+		return strings.Contains(w.want(w.call("GET", "/v1/clients?limit=100", "", as...), 200, "").text, w.vars["client_revoked"])
+	}
+	if w.want(w.call("GET", path, "", as...), 200, ""); !listed() {
+		t.Error("a client whose only grant is revoked is not listed")
+	}
+	for key := range dump(t, w.redis) {
+		if strings.HasSuffix(key, w.vars["grant_revoked"]) {
+			check(t, command(t, w.redis, "HSET", key, "json", "{}"))
+		}
+	}
+	if w.want(w.call("GET", path, "", as...), 403, "merchant_account_forbidden"); listed() {
+		t.Error("the client of a damaged grant is listed")
+	}
+}

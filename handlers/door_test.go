@@ -3,6 +3,8 @@ package handlers_test
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,4 +34,35 @@ func TestDoor(t *testing.T) {
 	}
 	w.want(w.call("GET", "/door/"+strings.Repeat("a", 5000), ""), 414, "uri_too_long")
 	w.want(w.call("GET", "/v1/merchant-accounts", ""), 200, "")
+}
+
+// What a door writes for one request, it writes with the proof of that request, and each
+// write is of the visitor.
+func TestProofsOfDoors(t *testing.T) {
+	w := newWorld(t)
+	p := w.newProver()
+	w.client = http.DefaultClient
+	api := w.server.Handler()
+	var statuses []int
+	w.server.Open(handlers.Door{Methods: []string{"POST"}, Path: "/door", Handler: http.HandlerFunc(func(answer http.ResponseWriter, req *http.Request) {
+		v, refused := w.server.Present(req)
+		if refused != nil {
+			answer.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		for _, key := range []string{"one", "two"} { // each on no connection, as package mcp makes them
+			in := httptest.NewRequestWithContext(v.Within(t.Context()), "POST", "/v1/payments", strings.NewReader(`{"merchant_account_id":"`+w.vars["eur"]+`",`+good+`}`))
+			in.Header = http.Header{"Authorization": req.Header["Authorization"], "Content-Type": {"application/json"}, "Idempotency-Key": {key}}
+			out := httptest.NewRecorder()
+			api.ServeHTTP(out, in)
+			statuses = append(statuses, out.Code)
+			if out.Code != 201 {
+				t.Error(out.Body)
+			}
+		}
+	})})
+	w.want(p.with(w, p.proof("POST", "/door", p.token), "POST", "/door", ""), 200, "")
+	if !slices.Equal(statuses, []int{201, 201}) {
+		t.Errorf("two writes by one request: %v", statuses)
+	}
 }

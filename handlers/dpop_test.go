@@ -236,8 +236,8 @@ func TestProofsOfAgents(t *testing.T) {
 			t.Errorf("%s: %d %v %s", what, r.StatusCode, r.Header, r.text)
 		}
 	}
-	if r := w.call("POST", "/mcp", message, "Authorization", "Bearer "+p.token); r.StatusCode != 401 {
-		t.Errorf("as a bearer token: %d", r.StatusCode)
+	if r := w.call("POST", "/mcp", message, "Authorization", "Bearer "+p.token); r.StatusCode != 401 || r.Header.Get("DPoP-Nonce") != "" {
+		t.Errorf("as a bearer token: %d %v", r.StatusCode, r.Header)
 	}
 }
 

@@ -126,6 +126,9 @@ func TestReplicaKnowsAnEarlierGrant(t *testing.T) {
 	far.apply("")
 	delete(far.tokens, "reader ")
 	near.tokens["reader "] = far.token("reader", "")
+	if !near.active("reader", near.tokens["reader "]) {
+		t.Error("the token of the later grant is not active")
+	}
 	if r := near.call("GET", "/v1/payments", "", "Authorization", "Bearer "+near.tokens["reader "]); r.StatusCode != http.StatusOK {
 		t.Errorf("%d %s", r.StatusCode, r.text)
 	}

@@ -20,7 +20,7 @@ func credentials(headers []string) (token string, proven bool, refused *tollgate
 	}
 	scheme, token, _ := strings.Cut(headers[0], " ")
 	proven = strings.EqualFold(scheme, "DPoP")
-	if len(headers) > 1 || token == "" || !proven && !strings.EqualFold(scheme, "Bearer") {
+	if len(headers) > 1 || !proven && !strings.EqualFold(scheme, "Bearer") {
 		return "", false, TokenInvalid(nil)
 	}
 	return token, proven, nil

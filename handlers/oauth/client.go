@@ -50,11 +50,11 @@ func (e *Endpoints) authenticate(ctx context.Context, r *Request) (by asked, err
 // does not show: who is unknown is checked as long. Errors are refusals, or the store's.
 func (e *Endpoints) client(ctx context.Context, r *Request) (*accounts.Client, error) {
 	id, err := auth.PeekClientID(r.Form.assertion)
-	if err == nil && r.Form.clientID != "" && r.Form.clientID != id {
-		err = auth.Refuse(auth.ErrInvalidClient, auth.ReasonSubject) // RFC 7521 §4.2
-	}
 	if err != nil {
 		return nil, err
+	}
+	if r.Form.clientID != "" && r.Form.clientID != id { // RFC 7521 §4.2
+		return nil, auth.Refuse(auth.ErrInvalidClient, auth.ReasonSubject)
 	}
 	client, keys := &accounts.Client{}, auth.ClientKeys{} // those of nobody
 	found, strange, err := e.Store.Claimed(ctx, id)
@@ -79,7 +79,7 @@ func (e *Endpoints) client(ctx context.Context, r *Request) (*accounts.Client, e
 			return nil, cmp.Or(err, history.Lost())
 		}
 	}
-	if client.ID == "" || (err == nil && client.Status != tollgate.StatusActive) {
+	if client.Status != tollgate.StatusActive { // nobody's is not, either
 		err = auth.Refuse(auth.ErrInvalidClient, auth.ReasonUnknownClient)
 	}
 	return client, err

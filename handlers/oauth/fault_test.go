@@ -1,14 +1,20 @@
 package oauth
 
 import (
+	"bytes"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"tollgate"
 	"tollgate/handlers/auth"
+	"tollgate/handlers/problem"
+	"tollgate/handlers/secret"
+	"tollgate/rediskv/accounts"
 )
 
 // An error has OAuth's word for it, and a description in the characters that OAuth has.
@@ -35,6 +41,27 @@ func TestProblem(t *testing.T) {
 	}
 }
 
+// proven is a token request with a proof that holds.
+func proven(t *testing.T, e *Endpoints) *Request {
+	t.Helper()
+	vault, err := secret.NewVault(bytes.Repeat([]byte("k"), secret.Size))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Vault, e.Issuer = vault, &auth.Issuer{Name: "https://pay.example"}
+	key, _, err := auth.GenerateClientKey(rand.Reader, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	proof, err := auth.SignProof(key, "POST", "https://pay.example/oauth2/token", "", e.Nonce(), "1", e.Wall())
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := httptest.NewRequest("POST", "/oauth2/token", nil)
+	req.Header.Set("DPoP", proof)
+	return &Request{HTTP: req}
+}
+
 // What is no refusal of a proof reaches the client as it is.
 func TestProofRefused(t *testing.T) {
 	var e Endpoints
@@ -44,6 +71,9 @@ func TestProofRefused(t *testing.T) {
 		e.used.used[[32]byte{byte(n), byte(n >> 8), byte(n >> 16)}] = struct{}{}
 	}
 	full := e.once(&auth.Proof{Thumbprint: "a", JTI: "1"})
+	if thumbprint, err := e.boundTo(proven(t, &e), &accounts.Client{}); thumbprint != "" || problem.From(err).Code != tollgate.CodeStoreUnavailable {
+		t.Errorf("a token is bound to %q, %v", thumbprint, err)
+	}
 	if refused := ProofRefused(full); refused.Code != tollgate.CodeStoreUnavailable || !errors.Is(full, refused) {
 		t.Errorf("no room: %v", refused)
 	}

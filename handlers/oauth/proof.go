@@ -113,5 +113,5 @@ func ProofRefused(err error) *tollgate.Error {
 
 // NeedsNonce reports whether an error asks the client for a nonce.
 func NeedsNonce(err error) bool {
-	return errors.Is(err, auth.ErrProof) && auth.ReasonOf(err) == auth.ReasonNonceNeeded
+	return auth.ReasonOf(err) == auth.ReasonNonceNeeded
 }

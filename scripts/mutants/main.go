@@ -31,7 +31,7 @@ type tests struct{ pkg, run string }
 // asked are the tests of package handlers that ask whether somebody may.
 const asked = "^Test(Tokens|EachRefusal|Refusals|Mistakes|Aliases|Access|Every|Clients|Attacks|Histor|Repeats|Secrets|Conversations|" +
 	"Revok|Others|Introspect|Forged|Bound|Proofs|Nonces|WrongClock|TwoAdmin|KeyBeside|AFile|Quotas|Own|OneRequest|EachRequest|" +
-	"Replica|Damage|Ended|References|ReplyLost|Tools|BadInput|Odd|Tenant|Door|Redis|Heads?|Errors|Page)"
+	"Replica|Damage|Scopes|Refused|RoundTrips|Ended|References|ReplyLost|Tools|BadInput|Odd|Tenant|Door|Redis|Heads?|Errors|Page)"
 
 // targets are all files whose checks are taken away.
 var targets = []target{
