@@ -3,6 +3,8 @@
 # Tools are pinned and run with `go run`: nothing has to be installed first, and
 # all machines use the same ones.
 GO          ?= go
+# `make check` vets all tests, with more analyzers than go test would.
+GOTEST      := $(GO) test -vet=off
 # Everything but the race detector is built one way, and compiled once.
 export CGO_ENABLED ?= 0
 GOFUMPT     := $(GO) run mvdan.cc/gofumpt@v0.12.0
@@ -21,7 +23,7 @@ RACE ?= ./handlers/share/... ./handlers/connection
 
 # Many tests wait most of their time, for a Redis that is away, say. Their heaps are
 # small, and collected less often.
-TEST  := GOGC=400 $(GO) test -shuffle=on -timeout 10m -p 4 -parallel 8
+TEST  := GOGC=400 $(GOTEST) -shuffle=on -timeout 10m -p 4 -parallel 8
 BENCH ?= .
 FUZZTIME ?= 100000x
 FAIR  ?= all
@@ -35,6 +37,9 @@ PART  ?= all
 
 # Programs for JavaScript. They talk no HTTP/2: the host does.
 JS := GOOS=js GOARCH=wasm $(GO) build -tags nethttpomithttp2 -trimpath -buildvcs=false -ldflags '-s -w -buildid='
+
+# How the sandbox is compiled: with this, vet needs no build of its own.
+SMALL := -gcflags=all=-l
 
 # What a quote spends no time in is not inlined: 0.9 MB less of 29.9, packed 0.5 of
 # 6.6, and no slower. For the whole program it would be larger. Lists that are sorted
@@ -82,30 +87,30 @@ edge-dev: edge build ## the same as dev, answered by workerd on a Redis of its o
 
 edge-test: edge ## the service on workerd beside the native one; EDGE=all for all of it; needs npm, redis-server
 	cd scripts/edge && npm ci --ignore-scripts --no-audit --no-fund
-	TOLLGATE_TEST_EDGE=$(EDGE) TOLLGATE_TEST_REDIS=server $(GO) test -count=1 -timeout 60m -p 1 ./scripts/edge
-	TOLLGATE_TEST_EDGE=$(EDGE) TOLLGATE_TEST_REDIS=server $(GO) test -count=1 -run AtTheEdge ./handlers
+	TOLLGATE_TEST_EDGE=$(EDGE) TOLLGATE_TEST_REDIS=server $(GOTEST) -count=1 -timeout 60m -p 1 ./scripts/edge
+	TOLLGATE_TEST_EDGE=$(EDGE) TOLLGATE_TEST_REDIS=server $(GOTEST) -count=1 -run AtTheEdge ./handlers
 
 # Everybody who opens the page loads it first: without inlining it is a megabyte less
 # of 8, and takes 7 % longer to answer. The service worker keeps the files of a version
 # together.
 sandbox: ## bin/sandbox: the sandbox in a page, for any file host
 	@rm -rf bin/sandbox && mkdir -p bin/sandbox
-	$(JS) -gcflags=all=-l -o bin/sandbox/tollgate.wasm ./cmd/edge/page
+	$(JS) $(SMALL) -o bin/sandbox/tollgate.wasm ./cmd/edge/page
 	gzip -9 -n bin/sandbox/tollgate.wasm
 	cp cmd/edge/page/*.html cmd/edge/page/*.css cmd/edge/page/*.js cmd/edge/program.js "$$($(GO) env GOROOT)/lib/wasm/wasm_exec.js" bin/sandbox
 	version=$$(cat bin/sandbox/* | sha256sum | cut -c1-16) && sed -i "s/^const version = \"0\"/const version = \"$$version\"/" bin/sandbox/service-worker.js
 
 sandbox-test: sandbox build ## the sandbox in a real browser, beside the native one; SANDBOX=all for all of it; needs chromium, Node.js
 	node --test cmd/edge/page/curl_test.mjs
-	cd scripts/sandbox && TOLLGATE_TEST_SANDBOX=$(SANDBOX) $(GO) test -count=1 -timeout 20m ./...
+	cd scripts/sandbox && TOLLGATE_TEST_SANDBOX=$(SANDBOX) $(GOTEST) -count=1 -timeout 20m ./...
 
 # `make walks` plays TestWhyIsThisFee.
 console-test: build ## the console in a real browser; CONSOLE=all for ten thousand rows too; needs chromium, redis-server, npm
 	cd scripts/console && npm ci --ignore-scripts --no-audit --no-fund
-	cd scripts/console && TOLLGATE_TEST_CONSOLE=$(CONSOLE) $(GO) test -count=1 -parallel 4 -timeout 20m -skip '^TestWhyIsThisFee$$' ./...
+	cd scripts/console && TOLLGATE_TEST_CONSOLE=$(CONSOLE) $(GOTEST) -count=1 -parallel 4 -timeout 20m -skip '^TestWhyIsThisFee$$' ./...
 
 screenshots: build ## bin/screenshots: the console's pages, light and dark, wide and narrow; needs chromium
-	cd scripts/console && TOLLGATE_TEST_SCREENSHOTS=../../bin/screenshots $(GO) test -count=1 -run '^TestScreenshots$$' ./...
+	cd scripts/console && TOLLGATE_TEST_SCREENSHOTS=../../bin/screenshots $(GOTEST) -count=1 -run '^TestScreenshots$$' ./...
 	@echo "they are in bin/screenshots"
 
 test: ## all tests, on miniredis; needs nothing but Go
@@ -121,12 +126,12 @@ test-cluster: ## the same on a Redis Cluster of three nodes
 	TOLLGATE_TEST_REDIS=cluster $(TEST) -count=1 $(ON_REDIS)
 
 builds: ## this build, the one before and the first release on one real Redis; needs the repository's history
-	TOLLGATE_TEST_BUILDS=all TOLLGATE_TEST_REDIS=server $(GO) test -count=1 -timeout 10m ./scripts/builds
+	TOLLGATE_TEST_BUILDS=all TOLLGATE_TEST_REDIS=server $(GOTEST) -count=1 -timeout 10m ./scripts/builds
 
 # At most half an hour for each part. COUNT is for fewer faults, SEED draws the same ones
 # again. Not for every commit.
 faults: ## real processes, a real Redis, and everything fails: PART=kills|cuts|flips|network|slots, COUNT, SEED; needs redis-server
-	cd scripts/faults && TOLLGATE_TEST_FAULTS=$(PART) TOLLGATE_TEST_FAULTS_COUNT=$(COUNT) TOLLGATE_TEST_FAULTS_SEED=$(SEED) $(GO) test -count=1 -v -timeout 3h .
+	cd scripts/faults && TOLLGATE_TEST_FAULTS=$(PART) TOLLGATE_TEST_FAULTS_COUNT=$(COUNT) TOLLGATE_TEST_FAULTS_SEED=$(SEED) $(GOTEST) -count=1 -v -timeout 3h .
 
 # A play is one goroutine after the other: more processors would only look for work.
 # The overlay has the runtime draw its random numbers from the seed, so that a seed
@@ -161,7 +166,7 @@ test-all: ## all of it, on all three kinds of Redis, under the race detector, wi
 check: ## formatting, vet, staticcheck, dead code, go.mod, shell syntax
 	@echo gofumpt; out=$$($(GOFUMPT) -l *.go */) && { [ -z "$$out" ] || { echo "not formatted:" $$out; exit 1; }; }
 	$(GO) vet ./...
-	GOOS=js GOARCH=wasm $(GO) vet ./cmd/edge/...
+	GOOS=js GOARCH=wasm $(GO) vet -tags nethttpomithttp2 -trimpath $(SMALL) ./cmd/edge/...
 	$(STATICCHECK) ./...
 	@echo deadcode; out=$$($(DEADCODE) -test ./...) && { [ -z "$$out" ] || { echo "$$out"; exit 1; }; }
 	@# With one of these the linker keeps all exported methods of the program, a third of it.
@@ -186,7 +191,7 @@ fuzz: ## every fuzz target on FUZZTIME inputs (100000x)
 
 conformance: ## OAuth clients that others wrote, against the running binary, and as verifiers over 120 days of rotation; needs Node.js and npm
 	scripts/conformance/run.sh
-	TOLLGATE_TEST_CONFORMANCE=all TOLLGATE_TEST_REDIS=miniredis $(GO) test -count=1 -timeout 5m ./scripts/conformance
+	TOLLGATE_TEST_CONFORMANCE=all TOLLGATE_TEST_REDIS=miniredis $(GOTEST) -count=1 -timeout 5m ./scripts/conformance
 
 mcp: ## an agent that others wrote, over both transports; MCP=all with the protocol's conformance suite; needs Node.js and npm
 	MCP=$(MCP) scripts/mcp/run.sh
@@ -199,7 +204,7 @@ collection: ## the OpenAPI document as a collection for Postman, Bruno and other
 
 examples: ## the examples in other languages pay and verify webhooks; needs Python with httpx, jwt, cryptography; Node.js, npm, jq, socat
 	cd scripts/examples/node && npm ci --ignore-scripts --no-audit --no-fund
-	TOLLGATE_TEST_EXAMPLES=all $(GO) test -count=1 -timeout 5m ./scripts/examples
+	TOLLGATE_TEST_EXAMPLES=all $(GOTEST) -count=1 -timeout 5m ./scripts/examples
 
 walks: ## what the README promises to people, played: a first payment, a new fee, why a fee is what it is, an agent with a budget; needs chromium, redis-server, Node.js and npm
 	@for walk in scripts/walks/*.sh; do echo "==> $$walk"; $$walk || exit 1; done
@@ -209,7 +214,7 @@ alerts: ## the alert rules, by Prometheus' own promtool
 
 templates: ## rules in C, Rust and AssemblyScript, built and compared; needs clang, lld, rustc with wasm32, Node.js
 	cd scripts/templates && npm ci --ignore-scripts --no-audit --no-fund
-	TOLLGATE_TEST_TEMPLATES=all $(GO) test -count=1 -run Templates -v ./cmd/tollgate/rules
+	TOLLGATE_TEST_TEMPLATES=all $(GOTEST) -count=1 -run Templates -v ./cmd/tollgate/rules
 
 bench-rules: ## one pricing rule in Go, this engine, CEL, expr and OPA; a module of its own
 	cd scripts/rulesbench && $(GO) test -run '^$$' -bench . -benchmem -benchtime 300ms . | awk -f ../bench.awk
@@ -221,7 +226,7 @@ fair: ## p99 of a modest tenant's requests, alone and beside a greedy one; fails
 	@: the service has half of the processors, Redis and the tenants have the others
 	n=$$(nproc); half=$$(((n + 1) / 2)); \
 	TOLLGATE_TEST_CORES=$$((half % n))-$$((n - 1)) TOLLGATE_TEST_REDIS=server TOLLGATE_TEST_FAIR="$(FAIR)" \
-		taskset -c 0-$$((half - 1)) $(GO) test -count=1 -p 1 -timeout 6m -run '^TestFair$$' -v ./handlers ./handlers/worker
+		taskset -c 0-$$((half - 1)) $(GOTEST) -count=1 -p 1 -timeout 6m -run '^TestFair$$' -v ./handlers ./handlers/worker
 
 clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/console/node_modules scripts/mcp/node_modules scripts/examples/node/node_modules scripts/templates/node_modules

@@ -33,10 +33,17 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM
 
-# start_dev builds the binary and starts `tollgate dev` on a free port of this
-# machine. When it returns, the sandbox is ready and $work/dev.env says where.
+# program DIR builds the binary, unless that of `make build` is up to date, and has a
+# copy in the directory: it stays as it is when somebody builds another meanwhile.
+program() {
+	make --no-print-directory -C "$here/../.." build >/dev/null
+	cp "$here/../../bin/tollgate" "$1/tollgate"
+}
+
+# start_dev starts `tollgate dev` on a free port of this machine. When it returns, the
+# sandbox is ready and $work/dev.env says where.
 start_dev() {
-	(cd "$here/../.." && go build -o "$work/tollgate" ./cmd/tollgate)
+	program "$work"
 	"$work/tollgate" dev --addr 127.0.0.1:0 --write-env "$work/dev.env" >"$work/log" 2>&1 </dev/null &
 	pid=$!
 	await . "$work/dev.env"

@@ -31,7 +31,7 @@ func (f Far) Dial(ctx context.Context, network, address string) (net.Conn, error
 		return nil, err
 	}
 	time.Sleep(time.Duration(f))
-	return &farConn{Conn: server, away: time.Duration(f), replies: bufio.NewReader(server), coming: make(chan arriving, 1<<16), closed: make(chan struct{})}, nil
+	return &farConn{Conn: server, away: time.Duration(f), replies: bufio.NewReader(server), coming: make(chan arriving, 256), closed: make(chan struct{})}, nil
 }
 
 // farConn asks the server at once, and hands its replies over when they arrive.

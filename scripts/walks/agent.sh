@@ -6,8 +6,8 @@ set -eu
 . "$(dirname "$0")/../dev.sh"
 
 (cd "$here/../mcp" && npm ci --ignore-scripts --no-audit --no-fund --omit=dev --omit=optional >"$work/npm" 2>&1) || { cat "$work/npm" >&2; fail "npm ci"; }
-(cd "$here/../.." && go build -o "$work/bin/tollgate" ./cmd/tollgate)
-mkdir "$work/.tollgate"
+mkdir "$work/bin" "$work/.tollgate"
+program "$work/bin"
 cd "$work"
 
 begin=$(date +%s)
