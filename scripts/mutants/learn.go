@@ -18,7 +18,7 @@ import (
 // test is one test, and what was learned of it while no mutant was on.
 type test struct {
 	binary, pkg, name string
-	took              time.Duration
+	took              time.Duration   // of a processor
 	met               map[string]bool // the numbers of mutants that would have changed a value
 }
 
@@ -50,11 +50,11 @@ func (t *test) learn(file string) error {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		return err
 	}
-	start := time.Now()
-	if out, err := command(context.Background(), []*test{t}, metFile+"="+file).CombinedOutput(); err != nil {
+	cmd := command(context.Background(), []*test{t}, metFile+"="+file)
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s fails without a mutant: %w\n%s", t.name, err, bytes.TrimSpace(out[max(0, len(out)-4000):]))
 	}
-	t.took = time.Since(start)
+	t.took = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	numbers, err := os.ReadFile(file)
 	t.met = make(map[string]bool)
 	for number := range strings.FieldsSeq(string(numbers)) {
@@ -117,10 +117,13 @@ func noticed(number int, learned []*test) bool {
 	return false
 }
 
-// fails reports whether one of the tests fails with a mutant, or takes ten times as long
-// as all did without, and a minute.
+// patience is how long tests may take with a mutant, which may not end, beside ten times of
+// what they need.
+const patience = 4 * time.Minute
+
+// fails reports whether one of the tests fails with a mutant, or does not end.
 func fails(number int, of []*test) bool {
-	patience := time.Minute
+	patience := patience
 	for _, t := range of {
 		patience += 10 * t.took
 	}
