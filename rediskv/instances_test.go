@@ -9,6 +9,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv/instances"
+	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/testkit"
 )
 
@@ -156,4 +157,51 @@ func TestInForce(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("suspended", map[string][]tollgate.RuleRef{})
+}
+
+// Where nothing is to come and nothing changes, an instance does not read schedules, and
+// what comes is seen with the next look.
+func TestLooksAreIdle(t *testing.T) {
+	f := newFixture(t)
+	f.published(t, "shop_fee", 1)
+	wire := redistest.Proxy(t, f.URL)
+	instance := f.observed(t, wire.URL, func(string) {})
+	var seen instances.Changes
+	look := func(what string, upcoming int, reads bool) {
+		t.Helper()
+		wire.Reset()
+		found, err := instance.Look(t.Context(), seen, instances.Instance{ID: "ins_1"}, false)
+		if err != nil || len(found.Upcoming) != upcoming {
+			t.Fatalf("%s: %d are to come, want %d; %v", what, len(found.Upcoming), upcoming, err)
+		}
+		if n := wire.Counts()["ZRANGE"]; n > 0 != reads {
+			t.Errorf("%s: %d schedules are read", what, n)
+		}
+		seen = found.Changes
+	}
+	look("first", 0, true)
+	look("second", 0, true) // the first one read schedules before counts
+	look("idle", 0, false)
+	activation := f.activation(t, "shop_fee", 1)
+	if _, err := f.createActivation(t, nil, activation); err != nil {
+		t.Fatal(err)
+	}
+	look("scheduled", 1, true)
+	look("still scheduled", 1, true)
+	if err := instance.Deregister(t.Context(), "ins_1"); err != nil { // it says that it lacks the rule
+		t.Fatal(err)
+	}
+	if done := f.activateDue(t); len(done) != 1 {
+		t.Fatal(done)
+	}
+	look("done", 0, true)
+	look("idle again", 0, false)
+
+	raw := rawClient(t, f.URL)
+	for _, key := range scanKeys(t, raw, "*:changed") {
+		if err := raw.Del(t.Context(), key).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look("after a loss", 0, true)
 }

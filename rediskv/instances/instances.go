@@ -97,7 +97,14 @@ type Changes struct {
 	All           bool     // nobody knows what has: everything may have
 	Organizations []string // otherwise: the configuration of these
 	counts        []int64  // by partition, as they were found
+
+	// idle are the counts at which nothing was to come in a partition. A schedule changes
+	// in the step that raises the count, so one that is the same needs no look.
+	// unknown: nobody has looked, or something was. nil: nobody has looked anywhere.
+	idle []int64
 }
+
+const unknown = -1
 
 // Poll looks what has changed since another look, and forgets what is cached of
 // it: it stands behind the push of Watch. What it does not forget was current
@@ -110,6 +117,7 @@ func (s *Store) Poll(ctx context.Context, before Changes) (now Changes, err erro
 		counts := s.askCounts(ctx, pipe)
 		_, _ = pipe.Exec(ctx) // each reply has its error
 		now, err = s.changed(ctx, before, counts)
+		now.idle = before.idle
 		return err
 	})
 	return s.learn(begun, before, now, err)
@@ -166,22 +174,23 @@ type Listing struct {
 }
 
 // Look says that an instance lives, and looks what is to come and what has changed since
-// another look, as Poll does: in one round trip, and two more where anything is to
-// come. What is no longer to come has changed something by then. all begins to list
-// all organizations as well, as they are after that.
+// another look, as Poll does: in one round trip, and up to three more where something is
+// to come or has changed. What is no longer to come has changed something by then. all
+// begins to list all organizations as well, as they are after that.
 func (s *Store) Look(ctx context.Context, before Changes, me Instance, all bool) (look Look, err error) {
 	begun := s.db.Clock()
 	text, err := s.heartbeat(&me)
 	if err != nil {
 		return look, err
 	}
+	first := before.counts == nil
 	var members []string
 	err = s.db.Timed(ctx, "look", func(ctx context.Context) error {
 		pipe := s.db.Redis.Pipeline()
 		beat(ctx, pipe, me.ID, text)
-		schedules := make([]*redis.StringSliceCmd, s.db.Partitions())
-		for p := range schedules {
-			schedules[p] = pipe.ZRange(ctx, rediskv.ScheduleKey(p), 0, -1)
+		var schedules []*redis.StringSliceCmd
+		for p := 0; first && p < s.db.Partitions(); p++ {
+			schedules = append(schedules, askSchedule(ctx, pipe, p))
 		}
 		counts := s.askCounts(ctx, pipe)
 		keyring, seal := pipe.Get(ctx, rediskv.KeyringKey), pipe.HGet(ctx, rediskv.MetaKey, rediskv.SealField)
@@ -203,15 +212,55 @@ func (s *Store) Look(ctx context.Context, before Changes, me Instance, all bool)
 		look.Changes, err = s.changed(ctx, before, counts)
 		return err
 	})
-	if err == nil && len(members) > 0 {
+	restless := false
+	if err == nil && !first {
+		before.idle, members, restless, err = s.restless(ctx, before.idle, look.Changes.counts)
+	}
+	if err == nil && (len(members) > 0 || restless) {
 		if look.Upcoming, err = s.UpcomingOf(ctx, members); err == nil {
 			look.All = Listing{} // it was begun too early
 			look.Changes, err = s.Poll(ctx, before)
 			return look, err
 		}
 	}
+	look.Changes.idle = before.idle
 	look.Changes, err = s.learn(begun, before, look.Changes, err)
 	return look, err
+}
+
+func askSchedule(ctx context.Context, pipe redis.Pipeliner, partition int) *redis.StringSliceCmd {
+	return pipe.ZRange(ctx, rediskv.ScheduleKey(partition), 0, -1)
+}
+
+// restless reads what is to come in the partitions that are not idle at these counts, which
+// were read before. any: there are such partitions.
+func (s *Store) restless(ctx context.Context, idle, counts []int64) (now []int64, members []string, any bool, err error) {
+	if idle == nil {
+		idle = slices.Repeat([]int64{unknown}, len(counts))
+	}
+	asked := make(map[int]*redis.StringSliceCmd)
+	pipe := s.db.Redis.Pipeline()
+	for p, count := range counts {
+		if idle[p] != count {
+			asked[p] = askSchedule(ctx, pipe, p)
+		}
+	}
+	if len(asked) == 0 {
+		return idle, nil, false, nil
+	}
+	if err := s.db.Timed(ctx, "read_schedules", func(ctx context.Context) error { return rediskv.Answered(pipe.Exec(ctx)) }); err != nil {
+		return nil, nil, false, err
+	}
+	now = slices.Clone(idle)
+	for p, count := range counts {
+		if r, ok := asked[p]; ok {
+			members = append(members, r.Val()...)
+			if now[p] = count; len(r.Val()) > 0 {
+				now[p] = unknown
+			}
+		}
+	}
+	return now, members, true, nil
 }
 
 // changedSince finds whose changes there are between two looks. A Redis that has
