@@ -3,6 +3,7 @@ package handlers_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"tollgate"
+	"tollgate/handlers"
 	"tollgate/handlers/mcp"
 )
 
@@ -352,6 +354,46 @@ func TestRefusalsAtTheDoorOfAgents(t *testing.T) {
 			!strings.Contains(entries[0], `"outcome":"`+row.outcome+`"`) || !strings.Contains(entries[0], `"reason":"`+row.reason+`"`) ||
 			row.outcome == "refused" && !strings.Contains(entries[0], `"route":"/mcp"`) {
 			t.Errorf("%s: %d counted, entries %q", row.name, counts, entries)
+		}
+	}
+}
+
+// A page of this service, or in the sandbox of this machine, may call; another may not.
+func TestPagesThatMayCall(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, c := range []struct {
+		loopback bool
+		origins  []string
+		status   int
+	}{
+		{false, nil, 401}, // who is welcome is asked for a token
+		{false, []string{issuer}, 401},
+		{false, []string{"https://alias.example"}, 401},
+		{false, []string{issuer, issuer}, 403},
+		{false, []string{"https://evil.example"}, 403},
+		{false, []string{strings.Replace(issuer, "https:", "http:", 1)}, 403},
+		{false, []string{"null"}, 403},
+		{false, []string{""}, 403},
+		{false, []string{"http://127.0.0.1:3000"}, 403},
+		{true, []string{"http://127.0.0.1:3000"}, 401},
+		{true, []string{"http://localhost:3000"}, 401},
+		{true, []string{"http://localhost.evil.example"}, 403},
+	} {
+		w.serveWith(func(*handlers.Config) {})
+		w.server.Open(mcp.Doors(mcp.Site{Server: w.server, Issuer: issuer, Aliases: []string{"https://alias.example"}, Loopback: c.loopback})...)
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", strings.NewReader("{}"))
+		if c.origins != nil {
+			r.Header["Origin"] = c.origins
+		}
+		answer := httptest.NewRecorder()
+		w.server.Handler().ServeHTTP(answer, r)
+		if answer.Code != c.status {
+			t.Errorf("sandbox %t, Origin %q: %d, want %d", c.loopback, c.origins, answer.Code, c.status)
+		}
+		const metadata = `resource_metadata="` + issuer + `/.well-known/oauth-protected-resource/mcp"`
+		if says := answer.Header().Get("WWW-Authenticate"); c.status == 401 && !strings.Contains(says, metadata) {
+			t.Errorf("WWW-Authenticate: %s", says)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func TestProofsOfDoors(t *testing.T) {
 	api := w.server.Handler()
 	var statuses []int
 	w.server.Open(handlers.Door{Methods: []string{"POST"}, Path: "/door", Handler: http.HandlerFunc(func(answer http.ResponseWriter, req *http.Request) {
-		v, refused := w.server.Present(req)
+		v, refused := w.server.Present(answer, req)
 		if refused != nil {
 			answer.WriteHeader(http.StatusUnauthorized)
 			return

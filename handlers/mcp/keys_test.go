@@ -4,13 +4,11 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"tollgate/handlers"
 	"tollgate/handlers/mcp"
 )
 
@@ -64,43 +62,6 @@ func TestKeysOfReferences(t *testing.T) {
 		seen[k] = strings.Join(of[:], " ")
 		if again := key(of[0], of[1], of[2], of[3]); again != k {
 			t.Errorf("%v: %s, and again %s", of, k, again)
-		}
-	}
-}
-
-// Which pages may call: those of the service, and of this machine where it is a sandbox.
-func TestPagesThatMayCall(t *testing.T) {
-	for _, c := range []struct {
-		loopback bool
-		origins  []string
-		welcome  bool
-	}{
-		{false, nil, true},
-		{false, []string{"https://pay.example"}, true},
-		{false, []string{"https://alias.example"}, true},
-		{false, []string{"https://pay.example", "https://pay.example"}, false},
-		{false, []string{"https://evil.example"}, false},
-		{false, []string{"http://pay.example"}, false},
-		{false, []string{"null"}, false},
-		{false, []string{""}, false},
-		{false, []string{"http://127.0.0.1:3000"}, false},
-		{true, []string{"http://127.0.0.1:3000"}, true},
-		{true, []string{"http://localhost:3000"}, true},
-		{true, []string{"http://localhost.evil.example"}, false},
-	} {
-		doors := mcp.Doors(mcp.Site{Server: new(handlers.Server), Issuer: "https://pay.example", Aliases: []string{"https://alias.example"}, Loopback: c.loopback})
-		r := httptest.NewRequest("POST", "/mcp", strings.NewReader("{}"))
-		if c.origins != nil {
-			r.Header["Origin"] = c.origins
-		}
-		w := httptest.NewRecorder()
-		doors[0].Handler.ServeHTTP(w, r) // who is welcome is asked for a token
-		if want := map[bool]int{true: 401, false: 403}[c.welcome]; w.Code != want {
-			t.Errorf("sandbox %t, Origin %q: %d, want %d", c.loopback, c.origins, w.Code, want)
-		}
-		const metadata = `resource_metadata="https://pay.example/.well-known/oauth-protected-resource/mcp"`
-		if says := w.Header().Get("WWW-Authenticate"); c.welcome && !strings.Contains(says, metadata) {
-			t.Errorf("WWW-Authenticate: %s", says)
 		}
 	}
 }
