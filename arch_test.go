@@ -26,11 +26,12 @@ var layers = map[string]int{".": 0, "rediskv": 1, "wasm": 1, "handlers": 2, "cmd
 // of rediskv stands on its core, and every command on cli.
 var rooms = map[string]map[string][]string{
 	"rediskv": {
-		"":            {"gcra", "history", "peer", "record", "script"},
+		"":            {"bodies", "gcra", "history", "peer", "record", "script"},
 		"accounts":    {"", "eventlog", "gcra", "record", "rules", "script"},
 		"agenda":      {"", "script"},
 		"audittree":   {"", "record", "script", "streams"},
 		"backup":      {"", "checks", "history", "peer", "rdb", "store"},
+		"bodies":      {},
 		"eventlog":    {"", "history", "peer", "record", "script", "streams"},
 		"checks":      {"", "accounts", "checks/look", "checks/sums", "consistency", "eventlog", "exports", "keyring", "ledger", "payments", "peer", "record", "streams", "webhooks"},
 		"checks/look": {"", "consistency", "eventlog", "record", "streams"},
@@ -49,7 +50,7 @@ var rooms = map[string]map[string][]string{
 		"payouts":     {"", "accounts", "history", "ledger", "record", "script"},
 		"provision":   {"", "accounts", "record", "rules"},
 		"rdb":         {},
-		"record":      {},
+		"record":      {"bodies"},
 		"redistest":   {"", "store"},
 		"rules":       {"", "instances", "record", "script"},
 		"sandbox":     {""},

@@ -36,6 +36,3 @@ type AuditTarget struct {
 	Type string `json:"type"`
 	ID   string `json:"id"`
 }
-
-// Split is the entry's JSON around the place of its sequence number.
-func (e AuditEntry) Split() (head, tail []byte, err error) { return splitAtSequence(e) }

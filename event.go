@@ -38,30 +38,6 @@ func NewEvent(id string, t EventType, at Instant, org, account, request string, 
 	}, err
 }
 
-// Split is the event's JSON around the place of its sequence number and history,
-// which only the script that commits it knows.
-func (e Event) Split() (head, tail []byte, err error) {
-	return splitAtSequence(e)
-}
-
-// splitAtSequence marshals v, whose sequence, seq or number is zero, and cuts
-// at that zero. What stands before it in v must be controlled text.
-func splitAtSequence(v any) (head, tail []byte, err error) {
-	text, err := json.Marshal(v, json.Deterministic(true))
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, mark := range []string{`"sequence":`, `"seq":`, `"number":`} {
-		for _, zero := range []string{`0,"history_id":null`, `0`} {
-			if i := bytes.Index(text, []byte(mark+zero+",")); i >= 0 {
-				i += len(mark)
-				return text[:i], text[i+len(zero):], nil
-			}
-		}
-	}
-	panic("tollgate: no sequence to split at")
-}
-
 // Names reports whether the event's data names an id in one of its *_id members.
 func (e *Event) Names(id string) bool {
 	want := []byte(`"` + id + `"`)

@@ -38,7 +38,18 @@ const (
 
 // NewID makes an identifier for time t from 10 bytes of entropy.
 func NewID(prefix string, t time.Time, entropy io.Reader) string {
-	return prefix + strings.ToLower(ulid.MustNew(ulid.Timestamp(t), entropy).String())
+	return prefixed(prefix, ulid.MustNew(ulid.Timestamp(t), entropy))
+}
+
+func prefixed(prefix string, id ulid.ULID) string {
+	var room [64]byte
+	text := append(append(room[:0], prefix...), make([]byte, ulid.EncodedSize)...)
+	of := text[len(prefix):]
+	_ = id.MarshalTextTo(of) // errs for another size only
+	for i := range of {
+		of[i] |= 'a' - 'A' // which digits have already
+	}
+	return string(text)
 }
 
 // FirstID is the least identifier that NewID can make for a moment, to look
@@ -48,7 +59,7 @@ func FirstID(prefix string, at Instant) string {
 	if err := id.SetTime(uint64(max(0, at))); err != nil {
 		panic(err) // for years beyond 10889
 	}
-	return prefix + strings.ToLower(id.String())
+	return prefixed(prefix, id)
 }
 
 // What belongs to a payment has identifiers that end in the payment's own characters and

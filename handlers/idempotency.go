@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv"
+	"tollgate/rediskv/bodies"
 )
 
 // idempotency identifies a request for the store. request is the decoded one
@@ -34,11 +34,11 @@ func (c *call) idempotency(account, operation string, request any, earlier ...an
 }
 
 func (c *call) fingerprint(operation string, request any) (string, error) {
-	text, err := json.Marshal(struct {
+	text, err := bodies.Of(&struct {
 		Operation string `json:"operation"`
 		ID        string `json:"id"`
 		Request   any    `json:"request"`
-	}{operation, c.pathIDs(), request}, json.Deterministic(true))
+	}{operation, c.pathIDs(), request})
 	if err != nil {
 		return "", fmt.Errorf("fingerprint: %w", err)
 	}
@@ -117,7 +117,7 @@ func reachOf(accounts []string) []string {
 
 // reply is an answer with the JSON of v, which is about accounts; none are all.
 func reply(status int, location string, v any, accounts []string) (rediskv.Answer, error) {
-	body, err := json.Marshal(v, json.Deterministic(true))
+	body, err := bodies.Of(v)
 	return rediskv.Answer{Status: status, Location: location, Body: body, Reach: reachOf(accounts)}, err
 }
 

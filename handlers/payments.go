@@ -6,13 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"tollgate"
 	"tollgate/handlers/input"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/bodies"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/payments"
 )
@@ -154,7 +153,7 @@ func (s *Server) paymentAnswer(c *call, p *tollgate.Payment) (rediskv.Answer, er
 			Context: tollgate.ErrorContext{Perimeter: &p.Perimeter, PaymentID: p.ID, TicketID: p.TicketID, Status: p.Status},
 		}, c.id), nil
 	}
-	body, err := json.Marshal(p, json.Deterministic(true))
+	body, err := bodies.Of(p)
 	return rediskv.Answer{Status: http.StatusCreated, Location: "/v1/payments/" + p.ID, Body: body}, err
 }
 
@@ -271,7 +270,7 @@ func (s *Server) outdated(c *call, err error) bool {
 }
 
 func (s *Server) commitTransition(c *call, idem rediskv.Idempotency, made computed, status int) (*answer, error) {
-	text, err := json.Marshal(made.body, json.Deterministic(true))
+	text, err := bodies.Of(made.body)
 	if err != nil {
 		return nil, err
 	}

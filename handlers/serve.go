@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/julienschmidt/httprouter"
 
 	"tollgate"
@@ -22,6 +21,7 @@ import (
 	"tollgate/handlers/oauth"
 	"tollgate/handlers/problem"
 	"tollgate/rediskv"
+	"tollgate/rediskv/bodies"
 )
 
 // Limits of interface §8.
@@ -200,7 +200,7 @@ func object(v any) (*answer, error) { return created(http.StatusOK, "", v) }
 
 // created is an answer with the JSON of v.
 func created(status int, location string, v any) (*answer, error) {
-	body, err := json.Marshal(v, json.Deterministic(true))
+	body, err := bodies.Of(v)
 	if err != nil {
 		return nil, fmt.Errorf("answer: %w", err)
 	}

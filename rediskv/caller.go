@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tollgate"
+	"tollgate/rediskv/bodies"
 	"tollgate/rediskv/gcra"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
@@ -137,10 +138,10 @@ var scriptCheckGrant = script.NewRead[GrantKeys, GrantArgs](lua, "check_grant")
 
 // Entry makes an audit entry of what the caller did.
 func (s *DB) Entry(c Caller, kind, outcome, reason, targetType, targetID string) (a AuditArgs, err error) {
-	a.AuditHead, a.AuditTail, err = tollgate.AuditEntry{
+	a.AuditHead, a.AuditTail, err = bodies.Audit(&tollgate.AuditEntry{
 		ID: s.NewID(tollgate.PrefixAudit), Time: s.Now(), Type: kind, Outcome: outcome, Reason: reason,
 		Actor: c.Actor, Request: c.Request, Target: tollgate.AuditTarget{Type: targetType, ID: targetID},
-	}.Split()
+	})
 	if err != nil {
 		err = fmt.Errorf("audit entry: %w", err)
 	}

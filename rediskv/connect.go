@@ -23,8 +23,8 @@ import (
 // blockingConnections bounds the readers that wait at the same time.
 const blockingConnections = 512
 
-// connectionsPerCore is what go-redis makes of a pool without a size.
-const connectionsPerCore = 10
+// A pool without a size has ten for each processor, and enough for those who ask at once.
+const leastConnections, connectionsPerCore = 64, 10
 
 // warmed is how many connections there are from the start of each kind, for commands
 // and for batches of them: what asks at once does not wait until some are made.
@@ -117,15 +117,15 @@ func redisOptions(o Options, pool int, timeout time.Duration) (*redis.Options, [
 		return nil
 	}
 	r.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	r.DialTimeout, r.ReadTimeout, r.WriteTimeout, r.PoolTimeout = timeout/2, timeout, timeout, timeout/2
+	r.DialTimeout, r.ReadTimeout, r.WriteTimeout, r.PoolTimeout = cmp.Or(r.DialTimeout, timeout/2), cmp.Or(r.ReadTimeout, timeout), cmp.Or(r.WriteTimeout, timeout), cmp.Or(r.PoolTimeout, timeout/2)
 	if r.PoolSize = cmp.Or(pool, r.PoolSize); r.PoolSize != 0 {
 		r.PipelinePoolSize = -1 // the bound is for batches, too
 	}
+	r.PoolSize = cmp.Or(r.PoolSize, max(leastConnections, connectionsPerCore*runtime.GOMAXPROCS(0)))
 	if o.Dial != nil {
 		r.Dialer = o.Dial
 		// go-redis looks at an idle connection before it uses it only where that is a
 		// socket of the system. Of any other kind all may be dead: it tries each once.
-		r.PoolSize = cmp.Or(r.PoolSize, connectionsPerCore*runtime.GOMAXPROCS(0))
 		r.MaxRetries, r.MinRetryBackoff, r.MaxRetryBackoff = r.PoolSize+1, time.Millisecond, 64*time.Millisecond
 	}
 	return r, others, nil
@@ -135,7 +135,8 @@ func clusterClient(o *redis.Options, others []string) redis.UniversalClient {
 	return redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: append([]string{o.Addr}, others...), Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig, Dialer: o.Dialer, OnConnect: o.OnConnect,
 		ContextTimeoutEnabled: true, DisableIdentity: true, MaintNotificationsConfig: o.MaintNotificationsConfig,
-		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, PoolTimeout: o.PoolTimeout, PoolSize: o.PoolSize,
+		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, PoolTimeout: o.PoolTimeout, PoolSize: o.PoolSize, PoolFIFO: o.PoolFIFO,
+		MinIdleConns: o.MinIdleConns, MaxIdleConns: o.MaxIdleConns, MaxActiveConns: o.MaxActiveConns, ConnMaxIdleTime: o.ConnMaxIdleTime, ConnMaxLifetime: o.ConnMaxLifetime,
 		MaxRetries: o.MaxRetries, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff,
 		// By default a cluster client looks for a new master only once a
 		// minute after dial errors.

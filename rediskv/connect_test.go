@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -66,14 +67,15 @@ func pings(t *testing.T, s interface{ Ping(context.Context) error }, n int) {
 func TestConnectionsAreBounded(t *testing.T) {
 	wire := redistest.Proxy(t, redistest.Single(t).Addr)
 	wire.Delay(20 * time.Millisecond)
+	const batches = 3 // those that there are from the start
 	for _, c := range []struct {
 		url        string
 		pool, most int
-	}{{"?pool_size=3", 0, 3}, {"", 4, 4}, {"?pool_size=3", 5, 5}} {
+	}{{"?pool_size=3", 0, 3}, {"", 4, 4}, {"?pool_size=3", 5, 5}, {"", 0, batches + max(64, 10*runtime.GOMAXPROCS(0))}} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			d := new(dials)
 			s := testkit.Open(t, rediskv.Options{URL: wire.URL + c.url, Clock: time.Now, Dial: d.dial, Pool: c.pool})
-			pings(t, s, 40)
+			pings(t, s, max(40, 2*c.most))
 			if d.most != c.most {
 				t.Errorf("%d connections at once, want %d", d.most, c.most)
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tollgate"
+	"tollgate/rediskv/bodies"
 	"tollgate/rediskv/gcra"
 	"tollgate/rediskv/record"
 )
@@ -69,7 +70,7 @@ type EventArgs struct {
 // caller stands behind the envelope, and beside the event in its log: no checksum covers
 // it, because earlier releases, which ignore it, would count another one.
 func EventArguments(k Space, c Caller, e *tollgate.Event) (EventArgs, error) {
-	head, tail, err := e.Split()
+	head, tail, err := bodies.Event(e)
 	if err != nil {
 		return EventArgs{}, fmt.Errorf("event %s: %w", e.Type, err)
 	}

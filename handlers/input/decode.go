@@ -75,17 +75,19 @@ func Decode[B any](body []byte, optional bool, read func(*Fields) B) (B, error) 
 	if len(body) == 0 && optional {
 		body = []byte("{}")
 	}
-	if err := checkJSON(body); err != nil {
+	var found faults
+	f, err := opened(body, &found)
+	if err != nil {
 		return none, err
 	}
-	var found faults
-	f := membersOf(body, "", &found)
 	b := read(f)
 	if err := f.close(); err != nil {
 		return none, err
 	}
-	if r, ok := any(b).(repeatable); ok && len(found) == 1 && found[0] == r.Refused() {
-		return b, nil
+	if len(found) == 1 {
+		if r, ok := any(b).(repeatable); ok && found[0] == r.Refused() {
+			return b, nil
+		}
 	}
 	return b, found.Err()
 }
@@ -93,6 +95,39 @@ func Decode[B any](body []byte, optional bool, read func(*Fields) B) (B, error) 
 // repeatable is a request with a fault for which earlier releases did not refuse
 // it: it is answered as it was then if it is a repeat, else refused.
 type repeatable interface{ Refused() *tollgate.Error }
+
+// opened takes a body apart in one pass. What that refuses is read again, to say why.
+func opened(body []byte, found *faults) (*Fields, error) {
+	f, err := membersOf(body, "", found)
+	if err == nil && !deep(body) {
+		return f, nil
+	}
+	if refusal := checkJSON(body); refusal != nil {
+		return nil, refusal
+	}
+	return nil, invalidJSON("The body is not valid JSON in UTF-8.", err)
+}
+
+// deep reports whether valid JSON nests deeper than a body may.
+func deep(text []byte) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{', c == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == '}', c == ']':
+			depth--
+		}
+	}
+	return false
+}
 
 // checkJSON refuses everything that two parsers could read differently:
 // duplicate names, bad UTF-8, trailing data (RFC 8259 §4, §8.1), and what is

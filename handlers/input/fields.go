@@ -1,7 +1,6 @@
 package input
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -26,12 +25,12 @@ func (f *Fields) Metadata() tollgate.Metadata {
 		return nil
 	}
 	m := make(tollgate.Metadata)
-	inner := membersOf(value, f.Prefix+"metadata.", f.faults)
-	for _, key := range slices.Sorted(maps.Keys(inner.members)) {
-		if value := inner.members[key]; value.Kind() == '"' {
-			m[key] = unquote(value)
+	inner := f.within("metadata", value)
+	for _, one := range inner.sorted() {
+		if one.value.Kind() == '"' {
+			m[one.name] = unquote(one.value)
 		} else {
-			f.Refuse(tollgate.Invalid(Shortened(inner.Prefix+key), "Values of metadata are strings."))
+			f.Refuse(tollgate.Invalid(Shortened(inner.Prefix+one.name), "Values of metadata are strings."))
 		}
 	}
 	f.Check(m.Check(), "")
@@ -109,7 +108,7 @@ func (f *Fields) Payee(name string) tollgate.Payee {
 func (f *Fields) TakenPayee(name string) (payee tollgate.Payee, text string, refusal *tollgate.Error) {
 	before := len(*f.faults)
 	payee = f.Payee(name)
-	if len(*f.faults) == before || f.members[name].Kind() != '"' {
+	if len(*f.faults) == before || f.of(name).Kind() != '"' {
 		return payee, payee.String(), nil
 	}
 	if text, taken := tollgate.EarlierPayee(f.peek(name)); taken {
@@ -172,7 +171,7 @@ func (f *Fields) Filters(name string, known, lists []string, read func(*Query)) 
 // filter is a filter as a query would have it, where it can have several words:
 // one string with commas.
 func (f *Fields) filter(name string, several bool) (text string, ok bool) {
-	value := f.members[name]
+	value := f.of(name)
 	switch {
 	case value.Kind() == '"':
 		text = unquote(value)

@@ -2,9 +2,9 @@ package input
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 
@@ -18,43 +18,86 @@ import (
 // Fields are the members of one JSON object. Reading one makes its name known;
 // close refuses those that nobody read. null is the same as absent.
 type Fields struct {
-	Prefix  string // "input." inside input
-	members map[string]jsontext.Value
-	known   []string
-	inner   []*Fields
+	Prefix string // "input." inside input
+	members
+	known []string
+	inner []*Fields
 	*faults
 }
 
-// membersOf takes an object apart that checkJSON has accepted.
-func membersOf(object jsontext.Value, prefix string, found *faults) *Fields {
-	f := &Fields{Prefix: prefix, members: make(map[string]jsontext.Value), faults: found}
-	d := jsontext.NewDecoder(bytes.NewBuffer(object))
+// members are those of an object, in its order. What they hold is part of its text.
+type members struct {
+	text []byte
+	list []member
+}
+
+type member struct {
+	name  string
+	value jsontext.Value
+}
+
+// of is a member's value, nil where there is none.
+func (m *members) of(name string) jsontext.Value {
+	for i := range m.list {
+		if m.list[i].name == name {
+			return m.list[i].value
+		}
+	}
+	return nil
+}
+
+// sorted are the members by their names.
+func (m *members) sorted() []member {
+	return slices.SortedFunc(slices.Values(m.list), func(a, b member) int { return strings.Compare(a.name, b.name) })
+}
+
+var errNoObject = errors.New("it is no object")
+
+// UnmarshalJSONFrom reads the members; package json refuses names that stand twice, bad
+// UTF-8, and what stands behind the object.
+func (m *members) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	if d.PeekKind() != '{' {
+		return errNoObject
+	}
 	_, err := d.ReadToken()
 	for err == nil && d.PeekKind() != '}' {
-		var name jsontext.Token
-		if name, err = d.ReadToken(); err != nil {
+		var name, value jsontext.Value
+		if name, err = m.next(d); err != nil {
 			break
 		}
-		key := name.String()
-		var value jsontext.Value
-		if value, err = d.ReadValue(); err == nil {
-			f.members[key] = value.Clone()
+		text := unquote(name)
+		if value, err = m.next(d); err == nil {
+			m.list = append(m.list, member{text, value})
 		}
 	}
-	if err != nil { // checkJSON has read the same bytes
-		panic(err)
+	if err == nil {
+		_, err = d.ReadToken()
 	}
-	return f
+	return err
+}
+
+// next is the next name or value, as it stands in the text.
+func (m *members) next(d *jsontext.Decoder) (jsontext.Value, error) {
+	value, err := d.ReadValue()
+	if err != nil {
+		return nil, err
+	}
+	end := d.InputOffset()
+	return m.text[end-int64(len(value)) : end : end], nil
+}
+
+// membersOf takes an object apart.
+func membersOf(object jsontext.Value, prefix string, found *faults) (*Fields, error) {
+	f := &Fields{Prefix: prefix, faults: found, known: make([]string, 0, 8)}
+	f.text, f.list = object, make([]member, 0, 8)
+	return f, json.Unmarshal(object, &f.members)
 }
 
 // close reports the names that are not known. One that differs from a known
 // name only in case is no typing error but a second parser's chance to see
 // another request.
 func (f *Fields) close() error {
-	for _, name := range slices.Sorted(maps.Keys(f.members)) {
-		if slices.Contains(f.known, name) {
-			continue
-		}
+	for _, name := range f.strange() {
 		if slices.ContainsFunc(f.known, func(known string) bool { return strings.EqualFold(known, name) }) {
 			return invalidJSON("The body has a name that differs from a parameter's only in case.", nil)
 		}
@@ -66,6 +109,17 @@ func (f *Fields) close() error {
 		}
 	}
 	return nil
+}
+
+// strange are the names that nobody read, sorted.
+func (f *Fields) strange() (names []string) {
+	for name := range f.Names() {
+		if !slices.Contains(f.known, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Wrong notes what is wrong with a member, such as "is a date".
@@ -88,16 +142,24 @@ func (f *Fields) Check(err error, name string) {
 
 // Has reports whether a member is there and not null.
 func (f *Fields) Has(name string) bool {
-	value, ok := f.members[name]
-	return ok && value.Kind() != 'n'
+	value := f.of(name)
+	return value != nil && value.Kind() != 'n'
 }
 
-// Names are those of the members, in no order.
-func (f *Fields) Names() iter.Seq[string] { return maps.Keys(f.members) }
+// Names are those of the members, in their order.
+func (f *Fields) Names() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range f.list {
+			if !yield(f.list[i].name) {
+				return
+			}
+		}
+	}
+}
 
 // peek is a member before its turn, empty when it is no string.
 func (f *Fields) peek(name string) string {
-	value := f.members[name]
+	value := f.of(name)
 	if value.Kind() != '"' {
 		return ""
 	}
@@ -107,13 +169,13 @@ func (f *Fields) peek(name string) string {
 // Value is a member of the wanted kind; any other kind is a fault.
 func (f *Fields) Value(name string, required bool, form string, kinds ...jsontext.Kind) (jsontext.Value, bool) {
 	f.known = append(f.known, name)
-	if !f.Has(name) {
+	value := f.of(name)
+	if value == nil || value.Kind() == 'n' {
 		if required {
 			f.Missing(name)
 		}
 		return nil, false
 	}
-	value := f.members[name]
 	if !slices.Contains(kinds, value.Kind()) {
 		f.Wrong(name, "is "+form)
 		return nil, false
@@ -131,8 +193,11 @@ func (f *Fields) Text(name string, required bool) (string, bool) {
 }
 
 func unquote(value jsontext.Value) string {
+	if bytes.IndexByte(value, '\\') < 0 {
+		return string(value[1 : len(value)-1])
+	}
 	text, err := jsontext.AppendUnquote(nil, value)
-	if err != nil { // checkJSON has read the same bytes
+	if err != nil { // opened has read the same bytes
 		panic(err)
 	}
 	return string(text)
@@ -220,11 +285,11 @@ func (f *Fields) List(name string, most int, check func(param, item string) erro
 	return list
 }
 
-// elementsOf takes an array apart that checkJSON has accepted; false when not
+// elementsOf takes an array apart that opened has accepted; false when not
 // all of it are strings.
 func elementsOf(array jsontext.Value) (items []string, ok bool) {
 	var values []jsontext.Value
-	if err := json.Unmarshal(array, &values); err != nil { // checkJSON has read the same bytes
+	if err := json.Unmarshal(array, &values); err != nil { // opened has read the same bytes
 		panic(err)
 	}
 	for _, value := range values {
@@ -247,15 +312,24 @@ func (f *Fields) Object(name string, required bool) *Fields {
 
 // inside are the members of a member.
 func (f *Fields) inside(name string, object jsontext.Value) *Fields {
-	inner := membersOf(object, f.Prefix+name+".", f.faults)
+	inner := f.within(name, object)
 	f.inner = append(f.inner, inner)
+	return inner
+}
+
+// within is inside for names that are the client's own.
+func (f *Fields) within(name string, object jsontext.Value) *Fields {
+	inner, err := membersOf(object, f.Prefix+name+".", f.faults)
+	if err != nil { // opened has read the same bytes
+		panic(err)
+	}
 	return inner
 }
 
 // NeedsValue refuses null, which in a change takes a value away, for a member that
 // cannot be taken away. Everywhere else null is the same as absent.
 func (f *Fields) NeedsValue(name string) {
-	if value, ok := f.members[name]; ok && value.Kind() == 'n' {
+	if f.of(name).Kind() == 'n' {
 		f.Wrong(name, "cannot be taken away; leave it out to keep it")
 	}
 }

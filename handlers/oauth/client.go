@@ -64,7 +64,7 @@ func (e *Endpoints) client(ctx context.Context, r *Request) (*accounts.Client, e
 		if len(client.Keys) == 0 {
 			break // it has lost its last one: nothing verifies
 		}
-		if keys, err = PublicKeys(client.Keys); err != nil {
+		if keys, err = e.keys.of(client.Keys); err != nil {
 			return nil, err
 		}
 	case problem.From(err).Code != tollgate.CodeNotFound:

@@ -32,6 +32,7 @@ type Endpoints struct {
 	Vault       *secret.Vault // makes nonces, and knows those of other instances
 
 	used usedProofs
+	keys parsedKeys
 }
 
 // Request is one request of a client.

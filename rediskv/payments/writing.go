@@ -75,11 +75,12 @@ type writing struct {
 // write says what every change of a payment does; a is the account as the
 // sales day of a capture or a refund was computed from, nil without one.
 func (s *Store) write(k rediskv.Space, c rediskv.Caller, idem *rediskv.Idempotency, a *accounts.Account, ch *tollgate.PaymentChange, ans rediskv.Answer) (w writing, err error) {
-	p := ch.Payment
+	p, logs, payment := ch.Payment, k.Logs(), k.Object(ch.Payment.ID)
+	none := logs.Sequences // a key of the organization where the change has none of a kind
 	w.keys = paymentKeys{
-		LogKeys: k.Logs(), Payment: k.Object(p.ID), Ticket: k.Object(p.TicketID), Part: k.Object(p.ID), Due: k.Due, Moves: movesOf(k, p),
-		AllTransactions: k.Transactions(), AccountTransactions: k.TransactionsOf(p.MerchantAccountID), Account: k.Sequences(),
-		Payable: k.Sequences(), Refunds: k.Sequences(), Group: k.Sequences(), Cutoffs: k.Sequences(),
+		LogKeys: logs, Payment: payment, Ticket: k.Object(p.TicketID), Part: payment, Due: k.Due, Moves: movesOf(k, p),
+		AllTransactions: k.Transactions(), AccountTransactions: k.TransactionsOf(p.MerchantAccountID), Account: none,
+		Payable: none, Refunds: none, Group: none, Cutoffs: none,
 	}
 	w.keys.RequestKeys, w.args.RequestArgs = c.Arguments(k, idem, s.db.NewID(""), ans)
 	if ans.Status != 0 {

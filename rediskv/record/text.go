@@ -1,11 +1,10 @@
 package record
 
 import (
-	"bytes"
 	"hash/crc32"
 	"strings"
 
-	"github.com/go-json-experiment/json"
+	"tollgate/rediskv/bodies"
 )
 
 // member is how a JSON text with an envelope begins.
@@ -13,12 +12,11 @@ const member = `{"$":"`
 
 // Enveloped is the JSON of an object as a text of its own, to be kept at a key.
 func Enveloped(key string, object any) ([]byte, error) {
-	b := bytes.NewBuffer(make([]byte, 0, 2048))
-	b.WriteString(room)
-	if err := json.MarshalWrite(b, object, json.Deterministic(true)); err != nil {
+	text, err := bodies.Append(append(make([]byte, 0, 2048), room...), object)
+	if err != nil {
 		return nil, err
 	}
-	return seal(key, b.Bytes()), nil
+	return seal(key, text), nil
 }
 
 // EnvelopedJSON is Enveloped for an object that is JSON already.

@@ -43,6 +43,7 @@ finish; a second signal ends it at once. 'tollgate work' runs beside it.`,
 }
 
 func serve(ctx context.Context, a *cli.App, c *cli.Config) error {
+	useMemory(a)
 	o, err := readProcessOptions(a, c)
 	if err != nil {
 		return err

@@ -39,6 +39,7 @@ with another worker where this one stopped.`,
 }
 
 func work(ctx context.Context, a *cli.App, c *cli.Config) error {
+	useMemory(a)
 	o, err := readProcessOptions(a, c)
 	if err != nil {
 		return err
