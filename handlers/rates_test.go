@@ -288,3 +288,33 @@ func TestStrangersAreCounted(t *testing.T) {
 		t.Errorf("%d refusals are written when the instance stops, want 256", n)
 	}
 }
+
+// TestRefusedTooOften: who was refused without end is told so, in each form that an answer
+// has, and in no other status.
+func TestRefusedTooOften(t *testing.T) {
+	t.Parallel()
+	w := limited(t, "tokens=60/m")
+	w.token("reader", "")
+	token := func() reply {
+		form := tokenForm(w.assertion("reader")).Encode() + "&scope=payments%3Awrite"
+		return w.call("POST", "/oauth2/token", form, "Authorization", "", "Content-Type", "application/x-www-form-urlencoded")
+	}
+	write := func() reply {
+		return w.call("POST", "/v1/payments", `{`+good+`}`, "Authorization", "Bearer "+w.token("reader", ""), "Idempotency-Key", "x")
+	}
+	w.want(token(), 400, "parameter_invalid")
+	w.want(write(), 403, "scope_missing")
+	full := 0
+	for _, key := range w.operator.Redis.Keys(t.Context(), "*:rate:*:refused").Val() {
+		full++
+		check(t, w.operator.Redis.Set(t.Context(), key, "9999999999999999", time.Hour).Err())
+	}
+	if full == 0 {
+		t.Fatal("no refusal has counted")
+	}
+	for what, r := range map[string]reply{"token": token(), "write": write()} {
+		if r.StatusCode != 429 || r.Header.Get("Retry-After") == "" || !strings.Contains(r.text, "rate_limited") {
+			t.Errorf("%s: %d, Retry-After %q, %s", what, r.StatusCode, r.Header.Get("Retry-After"), r.text)
+		}
+	}
+}

@@ -20,6 +20,24 @@ import (
 // make it slow when Redis is down.
 const countTimeout = 500 * time.Millisecond
 
+// refuse writes down what does not succeed, in the log and as recordRefusal does, before
+// it is told. It returns the error that is told instead; nil: this one.
+func (s *Server) refuse(c *call, status int, e *tollgate.Error, err error) (instead *tollgate.Error) {
+	switch {
+	case status >= 500 && c.request.Context().Err() == nil: // else the client has gone, and nothing failed here
+		s.log.Error("request failed", "request_id", c.id, "code", e.Code, "error", err)
+	case e.Cause != nil:
+		s.log.Info("request refused", "request_id", c.id, "code", e.Code, "error", err)
+	}
+	if status < 500 {
+		instead = s.recordRefusal(c, status, e, err)
+	}
+	if cmp.Or(instead, e).Code == tollgate.CodeRateLimited {
+		c.Header().Set("Retry-After", c.retryAfter())
+	}
+	return instead
+}
+
 // recordRefusal leaves one trace of every refused request: an entry in the
 // audit record of a client that is known, one more in the count of the reason
 // and minute for everybody else (interface §5). It is best effort: with Redis

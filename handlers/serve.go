@@ -262,25 +262,14 @@ func (s *Server) write(c *call, a *answer) {
 // audit record, or is counted, before it is told.
 func (s *Server) fail(c *call, err error) {
 	e := problem.From(err)
-	status := problem.StatusOf(e.Code)
-	switch {
-	case status >= 500 && c.request.Context().Err() == nil: // else the client has gone, and nothing failed here
-		s.log.Error("request failed", "request_id", c.id, "code", e.Code, "error", err)
-	case e.Cause != nil:
-		s.log.Info("request refused", "request_id", c.id, "code", e.Code, "error", err)
-	}
-	if status < 500 {
-		if limited := s.recordRefusal(c, status, e, err); limited != nil {
-			e, err = limited, limited
-		}
+	if limited := s.refuse(c, problem.StatusOf(e.Code), e, err); limited != nil {
+		e, err = limited, limited
 	}
 	if errors.Is(err, auth.ErrProof) {
 		c.nonce = s.oauth.Nonce()
 	}
 	h := c.Header()
 	switch e.Code {
-	case tollgate.CodeRateLimited:
-		h.Set("Retry-After", c.retryAfter())
 	case tollgate.CodeStoreUnavailable, tollgate.CodeCapacityReached, tollgate.CodeHistoryLost, tollgate.CodeShareExhausted:
 		h.Set("Retry-After", "1")
 	case tollgate.CodeTokenMissing, tollgate.CodeTokenInvalid, tollgate.CodeTokenExpired, tollgate.CodeScopeMissing:
@@ -289,7 +278,7 @@ func (s *Server) fail(c *call, err error) {
 		}
 	}
 	if c.isOAuth() {
-		s.write(c, &answer{status: status, body: oauth.Problem(e, err)})
+		s.write(c, &answer{status: problem.StatusOf(e.Code), body: oauth.Problem(e, err)})
 		return
 	}
 	s.write(c, stored(rediskv.Result{Answer: problem.Of(e, c.id)}))

@@ -43,17 +43,7 @@ func (s *Server) Present(w http.ResponseWriter, req *http.Request) (*Visitor, *t
 // before it is told. It returns what the client is told: e, or that too many of its
 // requests were refused, with Retry-After in the header.
 func (s *Server) Refuse(w http.ResponseWriter, status int, e *tollgate.Error) *tollgate.Error {
-	c := w.(*call)
-	if e.Cause != nil {
-		s.log.Info("request refused", "request_id", c.id, "code", e.Code, "error", e)
-	}
-	if status < http.StatusInternalServerError {
-		e = cmp.Or(s.recordRefusal(c, status, e, e), e)
-	}
-	if e.Code == tollgate.CodeRateLimited {
-		c.Header().Set("Retry-After", c.retryAfter())
-	}
-	return e
+	return cmp.Or(s.refuse(w.(*call), status, e, e), e)
 }
 
 // present verifies who asks. From an address that has sent too many wrong signatures only

@@ -132,7 +132,7 @@ func AuditEntryOf(k rediskv.Space, m redis.XMessage) (*tollgate.AuditEntry, erro
 	return e, nil
 }
 
-// CountRefusals counts strangers' failures per reason and minute, so that
+// CountRefusals counts n failures of strangers per reason and minute, so that
 // nobody without a token can make the record grow. Counts are kept 30 days.
 func (s *Store) CountRefusals(ctx context.Context, reason string, n int64) error {
 	key := rediskv.DeniedKey(s.db.Clock().UTC().Format("2006-01-02T15:04"))

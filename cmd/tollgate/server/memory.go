@@ -14,7 +14,7 @@ import (
 // Little of it lives long, and Go's own 100 % would collect what dies many times a second.
 const (
 	collectAt = 400 // percent that the heap grows before it is collected
-	spared    = 4   // from a 1/4 below what there is on, it is collected more often
+	spared    = 4   // one part in so many of the memory stays free: nearer to it, more is collected
 )
 
 // useMemory sets how often memory is collected, for the whole process.
