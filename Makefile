@@ -170,8 +170,8 @@ check: build ## formatting, vet, staticcheck, dead code, go.mod, shell syntax
 	$(STATICCHECK) ./...
 	@echo deadcode; out=$$($(DEADCODE) -test ./...) && { [ -z "$$out" ] || { echo "$$out"; exit 1; }; }
 	@# Where a method is called by its name, the linker keeps all that are exported: a third
-	@# of the program. This is one of go-redis' that nothing calls.
-	@echo reflection; if $(GO) tool nm bin/tollgate | grep 'go-redis/v9.cmdable.FTCreate$$'; then echo "something calls methods by their names: go build -ldflags=-dumpdep ./cmd/tollgate says <ReflectMethod>"; exit 1; fi
+	@# of the program. Otherwise it keeps 80 of go-redis' hundreds.
+	@echo reflection; kept=$$($(GO) tool nm bin/tollgate | grep -c 'go-redis/v9\.cmdable\.'); [ "$$kept" -gt 0 ] && [ "$$kept" -lt 200 ] || { echo "$$kept methods of go-redis are linked: go build -ldflags=-dumpdep ./cmd/tollgate says <ReflectMethod> where methods are called by their names"; exit 1; }
 	$(GO) mod tidy -diff
 	for module in console docs examples/go faults load rulesbench sandbox; do (cd scripts/$$module && $(GO) vet ./... && $(STATICCHECK) ./... && $(GO) mod tidy -diff) || exit 1; done
 	for script in scripts/*.sh scripts/*/*.sh; do sh -n "$$script" || exit 1; done
