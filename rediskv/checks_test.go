@@ -131,6 +131,24 @@ func (l *lived) waiting() string {
 	return ids[0]
 }
 
+// pinged is the id of a ping that has arrived.
+func (l *lived) pinged() (delivery string) {
+	l.t.Helper()
+	p, err := tollgate.PingWebhook(l.NewID, l.Origin(l.Caller), l.webhook(l.t, l.endpoint))
+	must(l.t, err)
+	_, err = l.CommitPing(l.t.Context(), l.Caller, nil, p, rediskv.Answer{Status: 202})
+	must(l.t, err)
+	id := tollgate.DeliveryOf(p.Event.ID, l.endpoint)
+	for delivery == "" {
+		for _, one := range l.take(l.t, 1) {
+			if l.record(l.t, one, succeeded); one.DeliveryID == id {
+				delivery = id
+			}
+		}
+	}
+	return delivery
+}
+
 // field is the name of a field that ends so.
 func (l *lived) field(key, end string) string {
 	l.t.Helper()
@@ -333,6 +351,7 @@ var breakings = []breaking{
 	{"the list of grants has one that is not there", consistency.FindingIndex, false, func(l *lived) { l.do("HSET", "grants", "grt_gone", "cli_other") }},
 	{"a delivery was made for an unknown reason", consistency.FindingDamaged, false, func(l *lived) { l.do("HSET", l.waiting(), "trig", "schedul%") }},
 	{"a delivery has more attempts in a run than in all", consistency.FindingDamaged, false, func(l *lived) { l.do("HSET", l.waiting(), "run", "9") }},
+	{"a ping that is done has made attempts that are no number", consistency.FindingDamaged, false, func(l *lived) { l.do("HSET", l.pinged(), "run", "\x01") }},
 	{"a listed delivery is gone", consistency.FindingDelivery, false, func(l *lived) {
 		last := l.do("ZRANGE", l.endpoint+":dlv", 0, 0).([]any)[0].(string)
 		l.do("ZADD", l.endpoint+":dlv", fmt.Sprint(l.do("ZSCORE", l.endpoint+":dlv", last)), last[:len(last)-1]+"\x01")

@@ -95,7 +95,13 @@ func checkScripted(key string, f map[string]string) error {
 		_, err := record.RevokedIn(f)
 		return cmp.Or(checkNumbers(f, []string{"v"}), checkCopy(f, "v"), err)
 	case "delivery":
-		return checkCopy(f, "rc")
+		if err := checkCopy(f, "rc"); err != nil || f["body"] == "" {
+			return err
+		}
+		// No list has a ping: nobody else looks at it once it is done.
+		_, _, id, _ := record.ObjectAt(key)
+		_, stored := webhooks.ReadDelivery(id, f["we"], f)
+		return stored.Err()
 	}
 	return nil
 }
