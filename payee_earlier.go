@@ -35,10 +35,10 @@ func (p Payee) Earlier() string {
 }
 
 // SamePayee reports whether two texts, of whichever release, name one payee.
-func SamePayee(a, b string) bool { return a == b || payeeText(a) == payeeText(b) }
+func SamePayee(a, b string) bool { return a == b || PayeeText(a) == PayeeText(b) }
 
-// payeeText is the canonical form of a stored text, or the text if it has none.
-func payeeText(s string) string {
+// PayeeText is the canonical form of a stored text, or the text if it has none.
+func PayeeText(s string) string {
 	if p, err := ParsePayee(s); err == nil {
 		return p.text
 	}

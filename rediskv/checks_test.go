@@ -335,6 +335,21 @@ var breakings = []breaking{
 		m := l.txn(l.whole.ID, tollgate.TransactionCapture)
 		l.do("ZADD", "txns:settled", fmt.Sprint(l.do("ZSCORE", "txns", m)), m)
 	}},
+	{"postings are gone", consistency.FindingIndex, true, func(l *lived) {
+		l.post(l.t)
+		for _, key := range scanKeys(l.t, l.c, l.of+":postings:*") {
+			must(l.t, l.c.Del(l.t.Context(), key).Err())
+		}
+	}},
+	{"postings have another tag", consistency.FindingIndex, true, func(l *lived) {
+		l.post(l.t)
+		list := scanKeys(l.t, l.c, l.of+":postings:0:*")[0]
+		must(l.t, l.c.SetRange(l.t.Context(), list, 5, "??").Err())
+	}},
+	{"postings say another time", consistency.FindingIndex, true, func(l *lived) {
+		l.post(l.t)
+		l.do("SET", "postings", strings.Replace(l.do("GET", "postings").(string), `"first":"2`, `"first":"3`, 1))
+	}},
 	{"a list has a transaction that is not there", consistency.FindingIndex, true, func(l *lived) { l.do("ZADD", "txns", 123, "gone") }},
 	{"an account's list has another's", consistency.FindingIndex, true, func(l *lived) {
 		m := l.txn(l.whole.ID, tollgate.TransactionCapture)

@@ -58,6 +58,7 @@ func oneOfEach(t *testing.T) *fixture {
 	f.rekey(t, "chg_1")
 	must(t, f.ReplaceAuditKeys(t.Context(), "chg_1", keyring.Keyring{}, `{"changes":["chg_1"]}`))
 	f.sealAudit(t)
+	f.post(t)
 	must(t, f.SaySecrets(t.Context(), "wrk_1", keyring.Secrets{Has: []string{"a"}, Uses: "a", SaidAt: f.Now()}))
 	return f
 }
@@ -162,7 +163,7 @@ func TestEveryBitIsCovered(t *testing.T) {
 	want := []string{
 		"payment", "transaction", "payout", "delivery", "replay", "recovery", "webhook_endpoint", "export", "organization", "merchant_account", "legal_entity",
 		"client", "grant", "rule_signer", "rule_set", "activation", "shadow", "rule", "rule_name", "shadows", "quotas",
-		"attempt", "request", "tkt_", "cap_", "rfd_", "txn_", "per_", "rs_", "events", "audit", "divergences", "checkpoints", "tree", "tree:his_",
+		"attempt", "request", "tkt_", "cap_", "rfd_", "txn_", "per_", "rs_", "events", "audit", "divergences", "checkpoints", "tree", "tree:his_", "postings",
 	}
 	slices.Sort(want)
 	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, want) {

@@ -108,6 +108,16 @@ func (w *Worker) cutLogs(ctx context.Context, p int) (int, error) {
 	return n, nil
 }
 
+// postTransactions has what is new in one partition found by searches without looking
+// through it.
+func (w *Worker) postTransactions(ctx context.Context, p int) (int, error) {
+	n, err := w.Store.PostTransactions(ctx, p)
+	if err != nil {
+		return n, fmt.Errorf("partition %d: %w", p, err)
+	}
+	return n, nil
+}
+
 // sealAudit seals what is new in the audit records of one partition.
 func (w *Worker) sealAudit(ctx context.Context, p int) (int, error) {
 	n, err := w.sealer.Partition(ctx, p)

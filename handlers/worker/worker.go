@@ -91,7 +91,7 @@ type (
 type Worker struct {
 	Config
 	expiry, jobs, rules, trimming, cutting *loop.Loop
-	payouts, sealing                       *loop.Loop
+	payouts, sealing, posting              *loop.Loop
 	sealer                                 *sealing.Sealer
 	dispatch                               *delivery.Dispatch
 	exports                                *export.Maker
@@ -151,6 +151,7 @@ func (w *Worker) build(consumer string, witness *sealing.Witness) {
 	w.jobs, w.rules = every(jobs, w.runJobs, agenda.Jobs), every("rules", w.activateRules, agenda.Activations)
 	w.trimming = every("trim", w.trimEvents)
 	w.cutting = loop.New(loop.Config{Common: common, Name: "segments", Every: cutInterval, Busy: cutPause, Concurrency: w.Concurrency, PageSize: w.PageSize, Do: w.cutLogs})
+	w.posting = loop.New(loop.Config{Common: common, Name: "postings", Every: cutInterval, Busy: cutPause, Concurrency: w.Concurrency, PageSize: w.PageSize, Do: w.postTransactions})
 	w.sealer = sealing.New(sealing.Config{Common: common, Keyring: w.keyring, Witness: witness})
 	w.sealing = loop.New(loop.Config{Common: common, Name: "audit", Every: sealing.Every, Concurrency: w.Concurrency, PageSize: w.PageSize, Clocked: true, Do: w.sealAudit})
 	w.dispatch = delivery.New(delivery.Config{
@@ -211,6 +212,7 @@ func (w *Worker) Run(ctx context.Context) {
 	parts.Go(func() { w.rules.Run(ctx) })
 	parts.Go(func() { w.trimming.Run(ctx) })
 	parts.Go(func() { w.cutting.Run(ctx) })
+	parts.Go(func() { w.posting.Run(ctx) })
 	parts.Go(func() { w.sealing.Run(ctx) })
 	parts.Go(func() { w.sealer.Witness.Run(ctx) })
 	parts.Go(func() { w.watchProgress(ctx, start) })

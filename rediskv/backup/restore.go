@@ -37,9 +37,9 @@ const (
 var ErrRestored = errors.New("this copy has been restored into this Redis already; nothing was done")
 
 // passing matches what processes say of themselves while they run, and buckets of rate
-// limits, which are full without it. The record of a history is written at the end, as a
+// limits, which are full without it; and postings, which a worker makes again. The record of a history is written at the end, as a
 // new one.
-var passing = regexp.MustCompile(`^(?:tollgate:(?:meta|heartbeat|instances|instance:.*|secrets)|\{p\d+\}:(?:heartbeat|checking|history|history:.*|org_\w+:rate:.*))$`)
+var passing = regexp.MustCompile(`^(?:tollgate:(?:meta|heartbeat|instances|instance:.*|secrets)|\{p\d+\}:(?:heartbeat|checking|history|history:.*|org_\w+:(?:rate:.*|postings(?::.*)?)))$`)
 
 // Restore puts a copy into an empty Redis. Run again after it has died, it goes on and
 // ends the same.

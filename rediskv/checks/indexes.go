@@ -161,8 +161,9 @@ func (w *walk) transactions(ctx context.Context) error {
 	x := index{key: w.K.Transactions(), what: "the list of all transactions", not: func(rediskv.Fields) string { return "" }}
 	return w.through(ctx, x, "transactions", w.at.At, "", func(ctx context.Context, entries []entry, found []rediskv.Fields) error {
 		var payments, payouts []string
-		var others []moved
+		members, others := make([]ledger.Indexed, 0, len(entries)), []moved(nil)
 		for i, e := range entries {
+			members = append(members, e.of())
 			switch f := found[i]; tollgate.TransactionType(f["ty"]) {
 			case "":
 				if _, number, ok := tollgate.NumberIn(e.id()); ok && e.of().Shared && number == tollgate.FirstNumber {
@@ -176,6 +177,9 @@ func (w *walk) transactions(ctx context.Context) error {
 				others = append(others, moved{e, f["pay"]})
 			}
 		}
+		if err := confirmed(ctx, w, members, w.checkPosted); err != nil {
+			return err
+		}
 		w.Looked["payments"] += int64(len(payments))
 		w.Looked["payouts"] += int64(len(payouts))
 		if err := confirmed(ctx, w, payments, w.checkPayments); err != nil {
@@ -186,6 +190,15 @@ func (w *walk) transactions(ctx context.Context) error {
 		}
 		return confirmed(ctx, w, payouts, w.checkPayouts)
 	})
+}
+
+// checkPosted looks whether searches find transactions.
+func (w *walk) checkPosted(ctx context.Context, members []ledger.Indexed) ([][]Finding, error) {
+	findings := make([][]Finding, len(members))
+	err := w.store.ledger.Unposted(ctx, w.K, members, func(i int, why string, remake func(*rediskv.Commit)) {
+		findings[i] = []Finding{repairable(consistency.Found(consistency.FindingIndex, "transaction", members[i].ID, "%s", why), remake, "have all postings made again")}
+	})
+	return findings, err
 }
 
 // moved is a transaction that is not its payment's authorization.

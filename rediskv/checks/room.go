@@ -8,6 +8,7 @@ import (
 	"tollgate/rediskv/accounts"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/keyring"
+	"tollgate/rediskv/ledger"
 )
 
 // Store is that part of the state. It is safe for concurrent use.
@@ -16,9 +17,10 @@ type Store struct {
 	accounts *accounts.Store
 	events   *eventlog.Store
 	keyring  *keyring.Store
+	ledger   *ledger.Store
 }
 
 // New returns it on a database.
-func New(db *rediskv.DB, accounts *accounts.Store, events *eventlog.Store, keyring *keyring.Store) *Store {
-	return &Store{db: db, accounts: accounts, events: events, keyring: keyring}
+func New(db *rediskv.DB, accounts *accounts.Store, events *eventlog.Store, keyring *keyring.Store, ledger *ledger.Store) *Store {
+	return &Store{db: db, accounts: accounts, events: events, keyring: keyring, ledger: ledger}
 }

@@ -7,6 +7,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"tollgate/rediskv"
+	"tollgate/rediskv/postings"
 )
 
 //go:embed lua/*.lua
@@ -16,6 +17,8 @@ var lua embed.FS
 type Store struct {
 	db      *rediskv.DB
 	payouts *lru.Cache[string, []string] // the indexes of a payout, by its key
+
+	postings *postings.Store
 }
 
 // knownPayouts is how many payouts' indexes are remembered.
@@ -27,5 +30,5 @@ func New(db *rediskv.DB) *Store {
 	if err != nil {
 		panic(err) // only for a size below 1
 	}
-	return &Store{db: db, payouts: payouts}
+	return &Store{db: db, payouts: payouts, postings: postings.New(db)}
 }

@@ -59,9 +59,9 @@ func (b *bounds) found(first, last any) (right bool, err error) {
 		case apart >= rediskv.Skew:
 			right = false
 		case i == 0:
-			b.low = n * 16
+			b.low = max(b.low, n*16)
 		default:
-			b.high = n*16 + 15
+			b.high = min(b.high, n*16+15)
 		}
 	}
 	return right, nil

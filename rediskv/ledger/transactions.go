@@ -68,47 +68,6 @@ func (s *Store) Transactions(ctx context.Context, c rediskv.Caller, q Transactio
 	return rows, next, more, err
 }
 
-// Search is Transactions with another hash beside each, read at the same moment:
-// that of the object whose id beside makes of the transaction's (nil: none).
-func (s *Store) Search(ctx context.Context, c rediskv.Caller, q TransactionQuery, beside func(id string) string) (rows []FoundTransaction, next int64, more bool, err error) {
-	k := s.db.Space(c.Organization)
-	b := bounds{after: q.CreatedAfter, before: q.CreatedBefore, high: highest}
-	next = q.After
-	q.PageSize = q.Limit + 1 // enough when all of them match
-	for looked := 0; looked < rediskv.ScanLimit; q.PageSize = min(2*q.PageSize, rediskv.ScanPage) {
-		var members []Indexed
-		end := false
-		if err := c.InTurn(ctx, func() (err error) {
-			members, end, err = s.scan(ctx, c, k, q, next, &b)
-			return err
-		}); err != nil {
-			return nil, 0, false, err
-		}
-		found, err := s.ReadTransactions(ctx, c, k, members, beside)
-		if err != nil {
-			return nil, 0, false, err
-		}
-		if q.PaymentID != "" {
-			found = q.placed(found)
-		}
-		for _, t := range found {
-			if t.ID != "" && q.Match(t) {
-				if len(rows) == q.Limit {
-					return rows, next, true, nil
-				}
-				_ = s.db.Noticed(ctx, k, t.Stored.Err())
-				rows = append(rows, t)
-			}
-			next = t.Position
-		}
-		if end {
-			return rows, next, false, nil
-		}
-		looked += len(members)
-	}
-	return rows, next, true, nil
-}
-
 // placed are a payment's transactions, which were read without an index, behind the
 // place where a list goes on, in its order.
 func (q *TransactionQuery) placed(found []FoundTransaction) []FoundTransaction {

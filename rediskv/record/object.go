@@ -36,6 +36,9 @@ func ObjectAt(key string) (org, object, id string, ok bool) {
 	if len(part) > 2 && part[2] == "tree" {
 		object = "audit_tree"
 	}
+	if len(part) > 2 && part[2] == "postings" {
+		object = "postings"
+	}
 	if strings.HasSuffix(key, ":shadowing") {
 		object = "shadows"
 	}

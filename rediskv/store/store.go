@@ -115,7 +115,7 @@ func on(db *rediskv.DB) *Store {
 	s.healthRoom = health.New(db)
 	s.sandboxRoom = sandbox.New(db)
 	s.exportsRoom = exports.New(db, s.ledgerRoom)
-	s.checksRoom = checks.New(db, s.accountsRoom, s.eventlogRoom, s.keyringRoom)
+	s.checksRoom = checks.New(db, s.accountsRoom, s.eventlogRoom, s.keyringRoom, s.ledgerRoom)
 	return s
 }
 

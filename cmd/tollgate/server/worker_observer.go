@@ -54,7 +54,7 @@ func (o *Observers) Worker() *workerObserver {
 		w.findings.WithLabelValues(string(kind))
 	}
 	for vec, values := range map[*prometheus.CounterVec][]string{ // present from the start
-		w.failed: {"audit", "clock", "jobs", "payouts", "rules", "segments", "trim"}, w.skipped: {"audit", "clock", "payouts", "rules", "trim", "deliveries"}, w.attempts: {"succeeded", "retrying", "failed"}, w.disabled: {"gone", "failing"},
+		w.failed: {"audit", "clock", "jobs", "payouts", "postings", "rules", "segments", "trim"}, w.skipped: {"audit", "clock", "payouts", "rules", "trim", "deliveries"}, w.attempts: {"succeeded", "retrying", "failed"}, w.disabled: {"gone", "failing"},
 		w.payouts: {"created", "paid", "failed", "later"}, w.exports: {"done", "left"}, w.witnessed: {"succeeded", "failed"},
 	} {
 		for _, value := range values {

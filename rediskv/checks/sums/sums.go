@@ -19,7 +19,7 @@ import (
 )
 
 // textKey is what follows the organization in the key of a record that is a JSON text.
-var textKey = regexp.MustCompile(`^(tkt|cap|rfd)_\w+$|^(per|rs)_\w+:\d+$|^tree(:his_\w+:\d+:\d+)?$`)
+var textKey = regexp.MustCompile(`^(tkt|cap|rfd)_\w+$|^(per|rs)_\w+:\d+$|^tree(:his_\w+:\d+:\d+)?$|^postings$`)
 
 // Ask queues the reading of a record, and returns what says whether it is what was
 // written; nil for a key of no record.

@@ -354,3 +354,21 @@ local function append_all(seq, stream, audit, dispatch, hooks, at, tell)
   end
   return at
 end
+
+-- The number of the event of a posting in a list, from 0 on (package postings).
+local function posted_at(list, i)
+  local a, b, c, d, e = string.byte(redis.call('GETRANGE', list, whole(i * 8), whole(i * 8 + 4)), 1, 5)
+  return (((a * 256 + b) * 256 + c) * 256 + d) * 256 + e
+end
+
+-- How many postings a list has, and the first of them whose number is at least n.
+local function postings_in(list) return math.floor(redis.call('STRLEN', list) / 8) end
+
+local function first_posting(list, n)
+  local low, high = 0, postings_in(list)
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if posted_at(list, middle) < n then low = middle + 1 else high = middle end
+  end
+  return low
+end

@@ -1,0 +1,308 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/postings"
+	"tollgate/rediskv/script"
+)
+
+const (
+	// A search reads some postings for each row at first, a few kilobytes, and then more
+	// and more.
+	postingsPerRow, mostPostings = 16, 1 << 15
+	mostMembers                  = 4000 // of an index that it reads beside
+	// mostEvents is how many events it looks up in one round trip.
+	mostEvents = 256
+	// Where fewer than one in so many of the events that were looked up was right, all
+	// lists are compared before another one is.
+	hopeful = 4
+)
+
+// listed finds transactions by the postings of several values, and by an index that
+// holds but some of the transactions, such as those of a status. All of these are in one
+// order. What one of them says of a part that the others have not been read for is looked
+// up, as long as that is right often enough; else nothing is looked up that is not in all.
+type listed struct {
+	s           *Store
+	c           rediskv.Caller
+	k           rediskv.Space
+	q           TransactionQuery
+	values      []postings.Value // the last one is what is in every list
+	upto        int64
+	first, last int64 // events between which to look
+	types       postings.Types
+	narrow      bool // q has an index of its own
+
+	bound          int64 // the event behind which it goes on
+	most           int64
+	strict         bool
+	looked, right  int // at events, and at transactions that were looked for
+	lookedUp, page int // in the last round; members to read of an index
+	instead        *scanned
+}
+
+func newListed(s *Store, c rediskv.Caller, k rediskv.Space, q TransactionQuery, values []postings.Value, upto, first, last int64) *listed {
+	f := &listed{s: s, c: c, k: k, q: q, values: append(values, postings.Value{Field: postings.Unreadable}), upto: upto, first: first, last: last, most: int64(postingsPerRow * q.PageSize), page: q.PageSize, types: postings.AllTypes}
+	if len(q.Types) > 0 {
+		f.types = typesOf(q.Types)
+	}
+	if len(q.Statuses) == len(tollgate.PaymentStatuses) { // each authorization has one of them
+		f.q.Statuses = nil
+	}
+	f.narrow = len(f.q.Statuses) > 0 || q.PayoutID != "" || len(q.Accounts) > 0 && len(q.Accounts) <= rediskv.MostIndexes
+	if f.bound = first - 1; q.Descending {
+		f.bound = last + 1
+	}
+	if at := q.After / 16; q.After != 0 && q.Descending {
+		f.bound = min(f.bound, at+1)
+	} else if q.After != 0 {
+		f.bound = max(f.bound, at-1)
+	}
+	return f
+}
+
+func (f *listed) bounded() bool { return f.instead != nil }
+
+func (f *listed) told(matches int) {
+	f.looked, f.right = f.looked+f.lookedUp, f.right+matches
+	f.strict = f.strict || f.right*hopeful < f.looked
+}
+
+// window is what comes next of one list or index, in its order.
+type window struct {
+	events  []int64
+	reach   int64 // up to this event it is complete
+	members map[int64][]Indexed
+}
+
+// before reports whether an event comes before another.
+func (f *listed) before(a, b int64) bool { return a != b && (a > b) == f.q.Descending }
+
+func (f *listed) next(ctx context.Context) (members []Indexed, end bool, err error) {
+	if f.instead != nil {
+		return f.instead.next(ctx)
+	}
+	var lists []window
+	err = f.c.InTurn(ctx, func() (err error) {
+		lists, err = f.read(ctx)
+		return err
+	})
+	if errors.Is(err, postings.ErrRemade) {
+		f.instead = f.scanInstead()
+		return f.instead.next(ctx)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	unreadable := lists[len(lists)-1]
+	lists = lists[:len(lists)-1]
+	var index *window
+	if f.narrow {
+		w, err := f.readIndex(ctx)
+		if err != nil {
+			return nil, false, err
+		}
+		index, lists = &w, append(lists, w)
+	}
+	events, reach := f.candidates(lists, unreadable, index)
+	if len(events) > f.batch() {
+		events = events[:f.batch()]
+		reach = events[len(events)-1]
+	}
+	members, err = f.membersOf(ctx, events, index)
+	f.bound, f.lookedUp = reach, len(events)
+	f.most, f.page = min(2*f.most, mostPostings), min(2*f.page, mostMembers)
+	return members, f.beyond(reach), err
+}
+
+// batch is how many events are looked up at once.
+func (f *listed) batch() int {
+	if f.strict {
+		return mostEvents
+	}
+	return min(2*(f.q.Limit+1), mostEvents)
+}
+
+// beyond reports whether nothing behind an event is looked for.
+func (f *listed) beyond(event int64) bool {
+	if f.q.Descending {
+		return event <= f.first
+	}
+	return event >= f.last
+}
+
+// scanInstead looks through what is left when the lists have been thrown away.
+func (f *listed) scanInstead() *scanned {
+	at := f.bound * 16
+	if !f.q.Descending {
+		at += 15
+	}
+	return &scanned{f.s, f.c, f.k, f.q, at, bounds{low: f.first * 16, high: f.last*16 + 15}}
+}
+
+// read reads the next postings of all values.
+func (f *listed) read(ctx context.Context) (lists []window, err error) {
+	found, err := f.s.postings.Read(ctx, f.c, f.k, f.values, f.q.Descending, f.bound, f.upto, f.most)
+	for _, one := range found {
+		w := window{reach: one.Reach}
+		for _, e := range one.Events {
+			if e.Types&f.types != 0 && e.Number >= f.first && e.Number <= f.last {
+				w.events = append(w.events, e.Number)
+			}
+		}
+		lists = append(lists, w)
+	}
+	return lists, err
+}
+
+// readIndex reads the next members of q's own index.
+func (f *listed) readIndex(ctx context.Context) (w window, err error) {
+	part := f.scanInstead()
+	part.q.PageSize = f.page
+	members, end, err := part.next(ctx)
+	w.members = map[int64][]Indexed{}
+	for _, m := range members {
+		n := m.Position / 16
+		if w.reach = n; len(w.members[n]) == 0 {
+			w.events = append(w.events, n)
+		}
+		w.members[n] = append(w.members[n], m)
+	}
+	switch {
+	case end && f.q.Descending:
+		w.reach = 0
+	case end:
+		w.reach = f.upto
+	case len(w.events) > 0: // the last event may have more
+		w.events = w.events[:len(w.events)-1]
+		if w.reach--; f.q.Descending {
+			w.reach += 2
+		}
+	}
+	return w, err
+}
+
+// candidates are the events to look up next, in order, and up to where these are all.
+func (f *listed) candidates(lists []window, unreadable window, index *window) (events []int64, reach int64) {
+	farther := func(a, b window) int {
+		if f.q.Descending {
+			a, b = b, a
+		}
+		return cmp.Compare(a.reach, b.reach)
+	}
+	widest := slices.MaxFunc(lists, farther)
+	reach = widest.reach
+	if f.strict {
+		reach = slices.MinFunc(lists, farther).reach
+	}
+	if f.before(unreadable.reach, reach) {
+		reach = unreadable.reach
+	}
+	set := map[int64]bool{}
+	for _, n := range widest.events {
+		if !f.before(reach, n) {
+			set[n] = true
+		}
+	}
+	for _, w := range lists {
+		f.strike(set, w)
+	}
+	for _, n := range unreadable.events {
+		if !f.before(reach, n) {
+			set[n] = true
+		}
+	}
+	if index != nil {
+		f.strike(set, *index)
+	}
+	events = slices.Sorted(maps.Keys(set))
+	if f.q.Descending {
+		slices.Reverse(events)
+	}
+	return events, reach
+}
+
+// strike takes out of a set what a list would have, and has not.
+func (f *listed) strike(set map[int64]bool, w window) {
+	has := make(map[int64]bool, len(w.events))
+	for _, n := range w.events {
+		has[n] = true
+	}
+	for n := range set {
+		if !has[n] && !f.before(w.reach, n) {
+			delete(set, n)
+		}
+	}
+}
+
+// membersOf are the members of q's indexes that events have, in order, behind the place
+// where the search goes on.
+func (f *listed) membersOf(ctx context.Context, events []int64, index *window) (members []Indexed, err error) {
+	var unknown []int64
+	for _, n := range events {
+		if index != nil && !f.before(index.reach, n) {
+			members = append(members, index.members[n]...)
+		} else {
+			unknown = append(unknown, n)
+		}
+	}
+	if len(unknown) > 0 {
+		more, err := f.lookUp(ctx, unknown)
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, more...)
+	}
+	only := len(f.q.Types) == 1 && f.q.Types[0] == tollgate.TransactionAuthorization
+	members = slices.DeleteFunc(members, func(m Indexed) bool {
+		passed := f.q.After != 0 && (m.Position == f.q.After || f.q.Descending == (m.Position > f.q.After))
+		return passed || only && m.Position%16 != 0
+	})
+	return f.q.ordered(members), nil
+}
+
+type (
+	membersOfEventsKeys struct{ rediskv.GrantKeys }
+	membersOfEventsArgs struct {
+		rediskv.GrantArgs
+		Most int
+	}
+)
+
+var scriptMembersOfEvents = script.NewRead[membersOfEventsKeys, membersOfEventsArgs](lua, "members_of_events")
+
+func (f *listed) lookUp(ctx context.Context, events []int64) (members []Indexed, err error) {
+	indexes := f.q.Indexes(f.k)
+	if f.q.PayoutID != "" {
+		if indexes, err = f.s.payoutIndexes(ctx, f.k, f.q.PayoutID); err != nil || len(indexes) == 0 {
+			return nil, err
+		}
+	}
+	grant, granted := f.c.Grant(f.k)
+	args := membersOfEventsArgs{GrantArgs: granted, Most: 15}
+	inv := scriptMembersOfEvents.With(membersOfEventsKeys{grant}, args)
+	inv.Keys = append(inv.Keys, indexes...)
+	for _, n := range events {
+		inv.Args = append(inv.Args, n)
+	}
+	var rest []any
+	err = f.c.InTurn(ctx, func() (err error) {
+		_, rest, err = f.s.db.Run(ctx, inv)
+		return err
+	})
+	for i := 0; i+1 < len(rest); i += 2 {
+		id, _ := rest[i].(string)
+		text, _ := rest[i+1].(string)
+		score, _ := strconv.ParseFloat(text, 64)
+		members = append(members, MemberAt(id, int64(score)))
+	}
+	return members, err
+}

@@ -1,0 +1,26 @@
+// Package postings keeps posting lists: for each value that transactions are searched
+// for, the events that made a transaction with it, in their order. A search for a payee
+// among millions reads a few kilobytes.
+//
+// The lists are derived data. They are written behind the requests, from the index of all
+// transactions, up to one event after the other; what came later is found by looking. They
+// can be thrown away at any time and are made again, so no copy of Redis needs them.
+//
+// What is in them never changes: a transaction keeps its payee, reference, currency and
+// type. What does change, its status, has an index of its own (package ledger).
+package postings
+
+import (
+	"embed"
+
+	"tollgate/rediskv"
+)
+
+//go:embed lua/*.lua
+var lua embed.FS
+
+// Store is that part of the state. It is safe for concurrent use.
+type Store struct{ db *rediskv.DB }
+
+// New returns it on a database.
+func New(db *rediskv.DB) *Store { return &Store{db} }
