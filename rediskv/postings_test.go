@@ -293,6 +293,9 @@ func TestPostingsOfUnreadable(t *testing.T) {
 		}
 	}
 	m.post(t)
+	if st, err := postings.New(m.DB).State(t.Context(), k); err != nil || !st.Usable() {
+		t.Errorf("%+v, %v", st, err)
+	}
 	for _, descending := range []bool{true, false} {
 		q.Descending = descending
 		if after := m.all(t, q); !slices.Equal(after, []string{damaged}) {

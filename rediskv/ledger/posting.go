@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -22,6 +22,9 @@ const (
 	// postTurn is how many of an organization are posted before the next one's turn.
 	postTurn = 50_000
 )
+
+// latest is the last moment that JSON has.
+var latest = tollgate.At(time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC))
 
 // bitsOf are the types that a posting tells apart; all others share the last one.
 var bitsOf = []tollgate.TransactionType{
@@ -135,7 +138,7 @@ func (s *Store) toPost(ctx context.Context, org string, members []Indexed) (even
 		e := &events[len(events)-1]
 		if t.Stored.Err() != nil {
 			e.Add(1, postings.AllTypes, postings.Value{Field: postings.Unreadable})
-			e.Add(math.MaxInt64, 0) // made at any time
+			e.Add(latest, 0) // made at any time
 			continue
 		}
 		e.Add(t.CreatedAt, types, valuesOf(t.Transaction)...)

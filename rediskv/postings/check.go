@@ -45,7 +45,7 @@ func (s *Store) Has(ctx context.Context, k rediskv.Space, st State, wanted []Pos
 	}
 	for i, p := range wanted {
 		at := p.Number / spanEvents
-		first, last := st.First, st.Last
+		first, last := tollgate.Instant(st.First), tollgate.Instant(st.Last)
 		if at < st.Upto/spanEvents {
 			if first, last, err = s.span(ctx, k, at); err != nil {
 				return nil, err

@@ -71,23 +71,23 @@ func (s *Store) Post(ctx context.Context, k rediskv.Space, st State, events []Tr
 
 // through is the state behind events, and the times of the spans that they are in.
 func (st State) through(events []Transactions, upto int64) (next State, spans []byte) {
-	next = State{Form: form, Upto: upto, First: st.First, Last: st.Last}
+	first, last := tollgate.Instant(st.First), tollgate.Instant(st.Last)
 	span := st.Upto / spanEvents
 	end := func(until int64) {
 		for ; span < until; span++ {
-			spans = appendSpan(spans, next.First, next.Last)
-			next.First, next.Last = 0, 0
+			spans = appendSpan(spans, first, last)
+			first, last = 0, 0
 		}
 	}
 	for _, e := range events {
 		end(e.Number / spanEvents)
-		if next.First == 0 || e.First < next.First {
-			next.First = e.First
+		if first == 0 || e.First < first {
+			first = e.First
 		}
-		next.Last = max(next.Last, e.Last)
+		last = max(last, e.Last)
 	}
 	end(upto / spanEvents)
-	return next, appendSpan(spans, next.First, next.Last)
+	return State{Form: form, Upto: upto, First: int64(first), Last: int64(last)}, appendSpan(spans, first, last)
 }
 
 // clearTogether is how many lists are removed at once.

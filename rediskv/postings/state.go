@@ -22,10 +22,10 @@ const form = 1
 type State struct {
 	Form int   `json:"form"`
 	Upto int64 `json:"upto"` // the number of the last event whose transactions are posted
-	// Between which moments the transactions of the last span of events were made that is
-	// not complete.
-	First tollgate.Instant `json:"first"`
-	Last  tollgate.Instant `json:"last"`
+	// Between which moments, Unix milliseconds, the transactions of the last span of events
+	// were made that is not complete.
+	First int64 `json:"first"`
+	Last  int64 `json:"last"`
 	// Stale says that all lists are to be removed and made again. Nothing is posted
 	// before that is done.
 	Stale bool `json:"stale,omitzero"`
@@ -92,7 +92,7 @@ func (s *Store) Between(ctx context.Context, k rediskv.Space, st State, after, b
 	}); err != nil {
 		return 0, 0, err
 	}
-	text = text[:min(int64(len(text)), st.Upto/spanEvents*spanSize)] + string(appendSpan(nil, st.First, st.Last))
+	text = text[:min(int64(len(text)), st.Upto/spanEvents*spanSize)] + string(appendSpan(nil, tollgate.Instant(st.First), tollgate.Instant(st.Last)))
 	if int64(len(text)) != (st.Upto/spanEvents+1)*spanSize {
 		return 0, st.Upto, nil // a check says that it is too short
 	}
