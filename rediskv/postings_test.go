@@ -302,6 +302,16 @@ func TestPostingsOfUnreadable(t *testing.T) {
 			t.Errorf("after: %v", after)
 		}
 	}
+	// One of which nobody knows when it was made may have been made at any time.
+	m.pay(t)
+	last := m.all(t, ledger.TransactionQuery{Limit: 1, Descending: true})[0]
+	testkit.SetTransaction(t, raw, k, testkit.TransactionOf(t, raw, k, last), "crt", "")
+	m.post(t)
+	for _, q := range []ledger.TransactionQuery{{CreatedAfter: m.Now().Add(time.Hour), Limit: 2}, {CreatedBefore: 2, Limit: 2}} {
+		if found := m.all(t, q); !slices.Equal(found, []string{last}) {
+			t.Errorf("%+v finds %v, not %s", q, found, last)
+		}
+	}
 }
 
 var postingResends = []resend{
