@@ -3,7 +3,9 @@ package rediskv_test
 import (
 	"cmp"
 	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -119,4 +121,35 @@ func (s *searched) measure(b *testing.B, q ledger.TransactionQuery) {
 	b.ReportMetric(at(took[1], 0.5)/at(took[0], 0.5), "p50/page")
 	b.ReportMetric(at(took[1], 0.99)/at(took[0], 0.99), "p99/page")
 	b.ReportMetric(float64(rows), "rows")
+}
+
+// tookText finds what Redis has spent on commands. Those of scripts are in evalsha as well.
+var tookText = regexp.MustCompile(`cmdstat_(?:evalsha|hgetall|hmget|get):calls=\d+,usec=(\d+)`)
+
+// BenchmarkPageOfOne: what Redis does for a page of one payment, as a part of what it does
+// for one of a hundred.
+func BenchmarkPageOfOne(b *testing.B) {
+	s := loadedMarket(b)
+	raw := rawClient(b, os.Getenv(loaded))
+	spent := func() (usec float64) {
+		text, err := raw.Info(b.Context(), "commandstats").Result()
+		must(b, err)
+		for _, m := range tookText.FindAllStringSubmatch(text, -1) {
+			n, _ := strconv.ParseFloat(m[1], 64)
+			usec += n
+		}
+		return usec
+	}
+	var took [2]float64
+	for b.Loop() {
+		for i, limit := range []int{1, 100} {
+			before := spent()
+			for range 20 {
+				_, _, _, err := s.Transactions(b.Context(), s.Caller, ledger.TransactionQuery{Limit: limit, Descending: true})
+				must(b, err)
+			}
+			took[i] += spent() - before
+		}
+	}
+	b.ReportMetric(took[0]/took[1], "one/hundred")
 }

@@ -23,10 +23,9 @@ type source interface {
 // that of the object whose id beside makes of the transaction's (nil: none).
 func (s *Store) Search(ctx context.Context, c rediskv.Caller, q TransactionQuery, beside func(id string) string) (rows []FoundTransaction, next int64, more bool, err error) {
 	k := s.db.Space(c.Organization)
-	sources, err := s.sources(ctx, c, k, q)
-	if err != nil {
-		return nil, 0, false, err
-	}
+	first := &scanned{s, c, k, q, q.After, bounds{after: q.CreatedAfter, before: q.CreatedBefore, high: highest}}
+	first.q.PageSize = q.Limit + 1 // enough when all of them match
+	sources := []source{first}
 	next = q.After
 	for looked := 0; len(sources) > 0; {
 		members, end, err := sources[0].next(ctx)
@@ -53,45 +52,60 @@ func (s *Store) Search(ctx context.Context, c rediskv.Caller, q TransactionQuery
 		}
 		sources[0].told(len(rows) - before)
 		looked += len(members)
-		if end {
+		switch {
+		case end:
 			sources = sources[1:]
-		} else if looked >= rediskv.ScanLimit && (len(rows) > 0 || sources[0].bounded()) {
+		case first != nil:
+			if sources, err = s.behind(ctx, first); err != nil {
+				return nil, 0, false, err
+			}
+			first = nil
+		case looked >= rediskv.ScanLimit && (len(rows) > 0 || sources[0].bounded()):
 			return rows, next, true, nil
 		}
 	}
 	return rows, next, false, nil
 }
 
-// sources are where a search looks, one after the other: for what is posted there are
-// lists, and the rest, which is not much while a worker runs, is looked through.
-func (s *Store) sources(ctx context.Context, c rediskv.Caller, k rediskv.Space, q TransactionQuery) ([]source, error) {
-	q.PageSize = q.Limit + 1 // enough when all of them match
-	rest := &scanned{s, c, k, q, q.After, bounds{after: q.CreatedAfter, before: q.CreatedBefore, high: highest}}
-	values := q.values()
-	if q.PaymentID != "" || len(values) == 0 && q.CreatedAfter == 0 && q.CreatedBefore == 0 {
-		return []source{rest}, nil
+// behind is where a search looks behind its first page, which it has looked through: for
+// what is posted there are lists, and the rest, which is not much while a worker runs, is
+// looked through as well. Where the log of events says where times are, these are none of
+// what lists are needed for.
+func (s *Store) behind(ctx context.Context, first *scanned) ([]source, error) {
+	q, b, values := first.q, first.b, first.q.values()
+	if q.PaymentID != "" || len(values) == 0 && !b.open {
+		return []source{first}, nil
 	}
-	st, err := s.postings.State(ctx, k)
+	var err error
+	if b.posted == nil {
+		var st postings.State
+		st, err = s.postings.State(ctx, first.k)
+		b.posted = &st
+	}
+	st := b.posted
 	if err != nil || !st.Usable() {
-		return []source{rest}, err
+		return []source{first}, err
 	}
-	first, last, err := s.postings.Between(ctx, k, st, q.CreatedAfter, q.CreatedBefore)
+	from, to, err := s.postings.Between(ctx, first.k, *st, q.CreatedAfter, q.CreatedBefore)
 	if err != nil {
 		return nil, err
 	}
+	from, to = max(from, b.low/16), min(to, b.high/16)
+	q.After = first.at
 	var known source
 	if len(values) == 0 {
-		known = &scanned{s, c, k, q, q.After, bounds{low: first * 16, high: last*16 + 15}}
+		known = &scanned{s, first.c, first.k, q, q.After, bounds{low: from * 16, high: to*16 + 15}}
 	} else {
-		known = newListed(s, c, k, q, values, st.Upto, first, last)
+		known = newListed(s, first.c, first.k, q, values, st.Upto, from, to)
 	}
-	rest.b.low = (st.Upto + 1) * 16
-	sources := []source{known, rest}
+	rest := *first
+	rest.b.low = max(b.low, (st.Upto+1)*16)
+	sources := []source{known, &rest}
 	if q.Descending {
-		sources = []source{rest, known}
+		sources = []source{&rest, known}
 	}
-	behind := q.After/16 > st.Upto // where the search goes on
-	if q.After != 0 && q.Descending != behind {
+	past := q.After/16 > st.Upto
+	if q.Descending != past {
 		sources = sources[1:]
 	}
 	return sources, nil

@@ -14,6 +14,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/eventlog"
+	"tollgate/rediskv/postings"
 	"tollgate/rediskv/script"
 	"tollgate/rediskv/streams"
 )
@@ -29,6 +30,8 @@ type bounds struct {
 	low, high     int64
 	// The segments of the log that these times are in, where it is not the head.
 	afterIn, beforeIn string
+	open              bool            // the log does not say where one of the times is
+	posted            *postings.State // how far transactions are, as a scan has found it
 }
 
 // arguments are the times for the script, as far as the log may be apart from them.
@@ -46,6 +49,7 @@ func (b *bounds) arguments() (after, before string) {
 // not Redis' bounds nothing: then the scan was wrong.
 func (b *bounds) found(first, last any) (right bool, err error) {
 	right = true
+	b.open = b.open || b.after != 0 && first == nil || b.before != 0 && last == nil
 	b.after, b.before = 0, 0
 	for i, entry := range []any{first, last} {
 		if entry == nil {
@@ -57,7 +61,7 @@ func (b *bounds) found(first, last any) (right bool, err error) {
 		}
 		switch n, apart := eventlog.PlaceOf(m); {
 		case apart >= rediskv.Skew:
-			right = false
+			right, b.open = false, true
 		case i == 0:
 			b.low = max(b.low, n*16)
 		default:
@@ -110,7 +114,7 @@ func (s *Store) scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q T
 	}
 	args := scanTransactionsArgs{GrantArgs: granted, Command: command, From: from, To: to, Count: size}
 	args.AfterMs, args.BeforeMs = b.arguments()
-	keys := scanTransactionsKeys{grant, k.Events(), streams.Directory(k.Events()), cmp.Or(b.afterIn, k.Events()), cmp.Or(b.beforeIn, k.Events())}
+	keys := scanTransactionsKeys{grant, k.Events(), streams.Directory(k.Events()), cmp.Or(b.afterIn, k.Events()), cmp.Or(b.beforeIn, k.Events()), postings.StateKey(k)}
 	inv := scriptScanTransactions.With(keys, args)
 	inv.Keys = append(inv.Keys, indexes...)
 	outcome, rest, err := s.db.Run(ctx, inv)
@@ -125,13 +129,16 @@ func (s *Store) scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q T
 		}
 		return s.scan(ctx, c, k, q, after, b)
 	}
-	if right, err := b.found(rest[0], rest[1]); err != nil || !right {
+	text, _ := rest[0].(string)
+	st := postings.StateOf(k, text)
+	b.posted = &st
+	if right, err := b.found(rest[1], rest[2]); err != nil || !right {
 		if err == nil {
 			members, end, err = s.scan(ctx, c, k, q, after, b)
 		}
 		return members, end, err
 	}
-	for _, list := range rest[2:] {
+	for _, list := range rest[3:] {
 		f, _ := list.([]any)
 		for i := 0; i+1 < len(f); i += 2 {
 			id, _ := f[i].(string)
@@ -289,7 +296,7 @@ func (s *Store) Bounds(ctx context.Context, k rediskv.Space, q TransactionQuery)
 
 type scanTransactionsKeys struct {
 	rediskv.GrantKeys
-	Events, Directory, AfterIn, BeforeIn string
+	Events, Directory, AfterIn, BeforeIn, Postings string
 }
 
 type scanTransactionsArgs struct {

@@ -1,13 +1,13 @@
 -- Reads the next members of several indexes at one moment: a transaction that
 -- changes its status while they are read is in exactly one of them.
--- KEYS: grant, rate, events, directory, after_in, before_in
+-- KEYS: grant, rate, events, directory, after_in, before_in, postings
 -- ARGV: grant_version, rate_limit, command, from, to, count, after_ms, before_ms
 -- command is ZRANGEBYSCORE or ZREVRANGEBYSCORE. KEYS goes on with the indexes. What
 -- was made before after_ms, or behind before_ms, by the clock of Redis, is passed
 -- over (empty: nothing is). The log of events has the places: an event's sequence
 -- stands in front of all that is not ours. after_in and before_in are where to look for
 -- the two: events, or the segments that an answer 'older' has named (package streams).
--- Returns: {'older', the segment with after_ms, that with before_ms} | {'read', the first event behind after_ms, the last one before before_ms,
+-- Returns: {'older', the segment with after_ms, that with before_ms} | {'read', the state of the postings or '', the first event behind after_ms, the last one before before_ms,
 --   {member, position, …}, …} | {'grant'} | {'limited'}; false for an event that bounds nothing
 local refused = turned_away(grant, grant_version, rate, rate_limit)
 if refused then return refused end
@@ -38,7 +38,7 @@ local least, most = tonumber(up and from or to), tonumber(up and to or from)
 if low then least = math.max(least, low) end
 if high then most = math.min(most, high + 15) end
 least, most = whole(least), whole(most)
-local found = {'read', low and first or false, high and last or false}
+local found = {'read', redis.call('GET', postings) or '', low and first or false, high and last or false}
 for i = named_keys + 1, #KEYS do
   found[#found + 1] = redis.call(command, KEYS[i], up and least or most, up and most or least, 'WITHSCORES', 'LIMIT', '0', count)
 end
