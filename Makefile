@@ -221,8 +221,10 @@ templates: ## rules in C, Rust and AssemblyScript, built and compared; needs cla
 bench-rules: ## one pricing rule in Go, this engine, CEL, expr and OPA; a module of its own
 	cd scripts/rulesbench && $(GO) test -run '^$$' -bench . -benchmem -benchtime 300ms . | awk -f ../bench.awk
 
-load: ## PAYMENTS (1000000) of a marketplace in a Redis: of REDIS_URL, or one whose data stay in .tollgate/load; 10 KB of memory each
+load: ## PAYMENTS (1000000) of a marketplace in a Redis: of REDIS_URL, or one whose data stay in .tollgate/load (needs redis-server, a C compiler); 10 KB of memory each
 	@mkdir -p bin && cd scripts/load && $(GO) build -buildvcs=false -o ../../bin/load .
+	@# Redis' clock is moved, too: the ids of its streams are times.
+	@[ -n "$(REDIS_URL)" ] || cc -shared -fPIC -o bin/clock.so scripts/faults/shim/clock.c -ldl
 	bin/load -payments $(or $(PAYMENTS),1000000)
 
 rate: build ## payments at RATE a second for DURATION on the running `make dev`

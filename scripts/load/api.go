@@ -101,16 +101,19 @@ func (m *market) send(ctx context.Context, s step) ([]step, error) {
 	if err == nil && status/100 != 2 {
 		err = fmt.Errorf("%s %s: %d %s", s.path, s.body, status, answer)
 	}
-	return chain(s.then, s.payment, s.created), err
+	return m.chain(s.then, s.payment, s.created), err
 }
 
 // chain is the first of steps, behind which the others wait: what is done with one
 // payment is not done at once.
-func chain(steps []step, payment string, created time.Time) []step {
+func (m *market) chain(steps []step, payment string, created time.Time) []step {
 	if len(steps) == 0 {
 		return nil
 	}
 	first := steps[0]
+	if m.span == 0 {
+		first.delay = 0
+	}
 	first.payment, first.created, first.at, first.then = payment, created, created.Add(first.delay), steps[1:]
 	return []step{first}
 }
@@ -139,7 +142,7 @@ func (m *market) create(ctx context.Context, s step) ([]step, error) {
 	if payment.Status == tollgate.RequiresReview {
 		following = reviewed(s.sale, payment.Method)
 	}
-	return chain(following, payment.ID, payment.Created), nil
+	return m.chain(following, payment.ID, payment.Created), nil
 }
 
 // reviewed is what becomes of a payment under review.

@@ -15,25 +15,29 @@ import (
 	"runtime/debug"
 	"syscall"
 	"time"
+
+	"tollgate/rediskv"
 )
 
 // options are what a run is told.
 type options struct {
 	payments int
-	span     time.Duration // over which they are created; it ends now
+	span     time.Duration // over which they are created; it ends now. 0: all are made now
 	redis    string        // URL; empty: a server of our own
 	dir      string        // of that server
 	port     int           // of that server
+	shim     string        // the library that moves its clock
 	clients  int           // requests at the same time
 	seed     uint64
 }
 
 func main() {
 	o := options{redis: os.Getenv("REDIS_URL")}
-	days := flag.Int("days", 90, "the payments are created over so many days, which end now")
+	days := flag.Int("days", 30, "the payments are created over so many days, which end now; 0, and always with REDIS_URL: now")
 	flag.IntVar(&o.payments, "payments", 1_000_000, "how many")
 	flag.StringVar(&o.dir, "dir", ".tollgate/load", "where a redis-server of its own keeps dump.rdb; unused with REDIS_URL")
 	flag.IntVar(&o.port, "port", 6395, "of that redis-server")
+	flag.StringVar(&o.shim, "shim", "bin/clock.so", "the library that moves the clock of that redis-server; make load builds it")
 	flag.IntVar(&o.clients, "clients", 64, "requests at the same time")
 	flag.Uint64Var(&o.seed, "seed", 1, "the same seed makes the same payments")
 	flag.Parse()
@@ -47,35 +51,46 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, o options) (err error) {
-	if o.payments < 1 || o.payments > 100_000_000 || o.span < 24*time.Hour || o.span > 365*24*time.Hour || o.clients < 1 {
-		return errors.New("-payments must be between 1 and 100000000, -days between 1 and 365, -clients at least 1")
+func run(ctx context.Context, o options) error {
+	if o.payments < 1 || o.payments > 100_000_000 || o.span < 0 || o.span > 365*24*time.Hour || o.clients < 1 {
+		return errors.New("-payments must be between 1 and 100000000, -days between 0 and 365, -clients at least 1")
 	}
-	if o.redis == "" {
-		server, err := startRedis(ctx, o.dir, o.port)
-		if err != nil {
+	if o.redis != "" {
+		if err := loopback(o.redis); err != nil {
 			return err
 		}
-		defer server.kill()
-		if err := fill(ctx, server.url(), o); err != nil {
-			return err
-		}
-		return server.save(ctx)
+		o.span = 0 // whose clock stays as it is
+		return fill(ctx, rediskv.Options{URL: o.redis}, o, nil)
 	}
-	if err := loopback(o.redis); err != nil {
+	if o.span == 0 {
+		o.shim = ""
+	}
+	server, err := startRedis(ctx, o.dir, o.port, o.shim)
+	if err != nil {
 		return err
 	}
-	return fill(ctx, o.redis, o)
+	defer server.kill()
+	moved := server.move
+	if o.span == 0 {
+		moved = nil
+	}
+	if err := fill(ctx, rediskv.Options{URL: server.url(), Partitions: 1}, o, moved); err != nil {
+		return err
+	}
+	return server.save(ctx)
 }
 
-// fill makes the payments and tells of its progress.
-func fill(ctx context.Context, url string, o options) error {
-	m, err := open(ctx, url, o)
+// fill makes the payments and tells of its progress. moved moves Redis' clock.
+func fill(ctx context.Context, redis rediskv.Options, o options, moved func(time.Duration) error) error {
+	m, err := open(ctx, redis, o, moved)
 	if err != nil {
 		return err
 	}
 	defer m.close()
-	done := report(m)
+	done, err := report(m, redis.URL)
+	if err != nil {
+		return err
+	}
 	defer done()
 	return m.fill(ctx)
 }

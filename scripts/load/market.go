@@ -4,14 +4,10 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
-	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"tollgate/cmd/sandbox"
 	"tollgate/handlers/rate"
@@ -23,46 +19,46 @@ import (
 	"tollgate/rediskv/store"
 )
 
-// pass is into how many parts of the time the life of idempotency keys is cut.
-const pass = 10
+// ahead is how far the clock may have gone on until the first of the requests under way
+// is made: those that follow it must not come too late.
+const ahead = time.Hour
 
 // market is the demonstration organization with more accounts, the service and the
 // worker, both on its clock.
 type market struct {
 	options
-	begin, end time.Time
-	clock      clock
-	store      *store.Store
-	service    *service.Service
-	worker     *worker.Worker
-	redis      redis.UniversalClient // what it takes up
-	api        api
-	sales      *sales
-	later      *schedule
-	requests   chan step
-	made       atomic.Int64 // payments
-	working    sync.WaitGroup
-	stop       context.CancelFunc
+	clock    clock
+	store    *store.Store
+	service  *service.Service
+	worker   *worker.Worker
+	api      api
+	sales    *sales
+	later    *schedule
+	begun    int // steps
+	requests chan step
+	made     atomic.Int64 // payments
+	working  sync.WaitGroup
+	stop     context.CancelFunc
 }
 
-// open makes the organization in a Redis, and has the worker work.
-func open(ctx context.Context, url string, o options) (*market, error) {
-	m := &market{options: o, end: time.Now(), later: newSchedule(), requests: make(chan step)}
-	m.begin = m.end.Add(-o.span)
-	m.clock.reach(m.begin)
-	log, entropy := slog.New(slog.DiscardHandler), secret.OneAtATime(bufio.NewReader(rand.Reader))
-	redisOptions, err := redis.ParseURL(url)
-	if err != nil {
-		return nil, fmt.Errorf("REDIS_URL: %w", err)
+// open makes the organization in a Redis, and has the worker work. moved moves Redis'
+// clock (nil: it is ours).
+func open(ctx context.Context, redis rediskv.Options, o options, moved func(time.Duration) error) (*market, error) {
+	m := &market{options: o, later: newSchedule(), requests: make(chan step)}
+	if m.clock.moved = moved; o.span > 0 {
+		m.span += time.Since(time.Now().Truncate(24 * time.Hour)) // from midnight on
+		m.clients = max(1, min(o.clients, int(ahead/(m.span/time.Duration(o.payments)))))
 	}
-	m.redis = redis.NewClient(redisOptions)
-	m.store, err = service.Connect(ctx, rediskv.Options{
-		URL: url, Clock: m.clock.Now, Wall: time.Now, Entropy: entropy, Log: log, Timeout: time.Minute, Pool: o.clients + 20,
-	})
-	if err != nil {
-		return nil, errors.Join(err, m.redis.Close())
+	if err := m.clock.begin(-m.span); err != nil {
+		return nil, err
 	}
-	if err := m.prepare(ctx, log); err != nil {
+	redis.Clock, redis.Wall, redis.Entropy, redis.Log = m.clock.Now, m.clock.Now, bufio.NewReader(rand.Reader), slog.New(slog.DiscardHandler)
+	redis.Timeout, redis.Pool = time.Minute, o.clients+20
+	var err error
+	if m.store, err = service.Connect(ctx, redis); err != nil {
+		return nil, err
+	}
+	if err := m.prepare(ctx, redis.Log); err != nil {
 		m.close()
 		return nil, err
 	}
@@ -95,7 +91,7 @@ func (m *market) prepare(ctx context.Context, log *slog.Logger) error {
 	}
 	m.api = api{handler: m.service.Server.Handler(), private: secrets.ClientKey, prefix: rand.Text()}
 	m.worker, err = worker.New(worker.Config{
-		Store: m.store, Clock: m.clock.Now, Wall: time.Now, Entropy: entropy, Vault: m.service.Vault, Log: log,
+		Store: m.store, Clock: m.clock.Now, Entropy: entropy, Vault: m.service.Vault, Log: log,
 		Interval: 100 * time.Millisecond, PageSize: 1000,
 	})
 	return err
@@ -110,7 +106,6 @@ func (m *market) close() {
 		_ = m.service.Close(context.Background())
 	}
 	_ = m.store.Close()
-	_ = m.redis.Close()
 }
 
 // fill makes all payments, has happen what follows until now, and waits for the worker.
@@ -144,40 +139,52 @@ func (m *market) fill(ctx context.Context) error {
 // generate says what to do in the order of the marketplace's time.
 func (m *market) generate(ctx context.Context) error {
 	for n := range m.payments {
-		at := moment(m.begin, m.span, n, m.payments)
-		for ctx.Err() == nil {
-			next, due := m.later.take(at)
+		off := moment(m.span, n, m.payments)
+		for {
+			next, due := m.later.take(time.Now().Add(off))
 			if !due {
 				break
 			}
-			m.clock.reach(next.at)
-			m.requests <- next
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
+			if err := m.begin(ctx, time.Until(next.at), next); err != nil {
+				return err
+			}
 		}
 		made, err := m.sales.next()
 		if err != nil {
 			return err
 		}
-		m.clock.reach(at)
-		m.later.begin()
-		m.requests <- step{path: "/v1/payments", body: made.body, sale: made}
-		if part := m.payments / pass; n > 0 && part > 0 && n%part == 0 {
-			if err := m.store.PassIdempotency(ctx, m.span/pass); err != nil {
-				return err
-			}
+		if err := m.begin(ctx, off, step{path: "/v1/payments", body: made.body, sale: made}); err != nil {
+			return err
 		}
 	}
-	m.clock.reach(m.end)
-	for ctx.Err() == nil {
-		next, due := m.later.rest(m.end)
+	for {
+		next, due := m.later.rest(time.Now())
 		if !due {
-			break
+			return m.clock.move(0)
 		}
-		m.requests <- next
+		if err := m.begin(ctx, time.Until(next.at), next); err != nil {
+			return err
+		}
 	}
-	return ctx.Err()
+}
+
+// begin has a step made. The clock moves when as many have been made as there are
+// clients, and none is under way: an event is written when its id says, or whoever looks
+// for it there reads on.
+func (m *market) begin(ctx context.Context, off time.Duration, s step) error {
+	if m.begun++; m.begun%m.clients == 0 {
+		m.later.idle()
+		if err := m.clock.move(min(off, 0)); err != nil {
+			return err
+		}
+	}
+	m.later.begin()
+	select {
+	case m.requests <- s:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // settle waits until the worker has nothing left that is due: payments that expire, days

@@ -7,15 +7,22 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // report prints how far the payments are, until done.
-func report(m *market) (done func()) {
+func report(m *market, url string) (done func(), err error) {
+	options, err := redis.ParseURL(url)
+	if err != nil {
+		return nil, fmt.Errorf("REDIS_URL: %w", err)
+	}
+	client := redis.NewClient(options)
 	start, stop, stopped := time.Now(), make(chan struct{}), make(chan struct{})
 	line := func() {
 		made, took := m.made.Load(), time.Since(start)
 		fmt.Fprintf(os.Stderr, "%9d of %d payments  %6.0f/s  %s in Redis  %s\n",
-			made, m.payments, float64(made)/took.Seconds(), size(m.used()), took.Round(time.Second))
+			made, m.payments, float64(made)/took.Seconds(), size(used(client)), took.Round(time.Second))
 	}
 	go func() {
 		defer close(stopped)
@@ -34,12 +41,13 @@ func report(m *market) (done func()) {
 	return func() {
 		close(stop)
 		<-stopped
-	}
+		_ = client.Close()
+	}, nil
 }
 
 // used is how many bytes Redis has taken; 0 where it does not say.
-func (m *market) used() int64 {
-	info, err := m.redis.Info(context.Background(), "memory").Result()
+func used(client *redis.Client) int64 {
+	info, err := client.Info(context.Background(), "memory").Result()
 	if err != nil {
 		return 0
 	}

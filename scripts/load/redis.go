@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,18 +16,21 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// server is a redis-server of our own. It writes nothing to its disk before all is there.
+// server is a redis-server of our own, whose clock is off as much as ours. It writes
+// nothing to its disk before all is there.
 type server struct {
 	dir    string
 	port   int
 	cmd    *exec.Cmd
 	client *redis.Client
+	off    *os.File // what scripts/faults/shim/clock.c reads
 }
 
 const dump = "dump.rdb"
 
-// startRedis starts one in a directory that has none of an earlier run.
-func startRedis(ctx context.Context, dir string, port int) (*server, error) {
+// startRedis starts one in a directory that has none of an earlier run. shim is the
+// library that has it see another time; empty: it sees the real one.
+func startRedis(ctx context.Context, dir string, port int, shim string) (*server, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -37,23 +41,58 @@ func startRedis(ctx context.Context, dir string, port int) (*server, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	s := &server{dir: dir, port: port, client: redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + strconv.Itoa(port), ReadTimeout: 10 * time.Minute})}
-	if s.client.Ping(ctx).Err() == nil {
-		return nil, fmt.Errorf("another Redis listens on port %d; name another with -port", port)
+	s := &server{dir: dir, port: port}
+	if s.listens() {
+		return nil, fmt.Errorf("something listens on port %d already; name another with -port", port)
 	}
 	s.cmd = exec.Command("redis-server", s.arguments()...)
+	if err := s.preload(shim); err != nil {
+		return nil, err
+	}
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for us
 	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("redis-server cannot be started (Debian, Ubuntu: apt-get install redis-server): %w", err)
 	}
+	s.client = redis.NewClient(&redis.Options{Addr: s.address(), ReadTimeout: 10 * time.Minute})
 	for range 100 {
-		if s.client.Ping(ctx).Err() == nil {
-			return s, nil
+		if s.listens() {
+			return s, s.client.Ping(ctx).Err()
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 	s.kill()
-	return nil, fmt.Errorf("redis-server does not answer on port %d", port)
+	return nil, fmt.Errorf("redis-server does not answer on port %d; see %s", port, filepath.Join(dir, "redis.log"))
+}
+
+// preload has the server see another time.
+func (s *server) preload(shim string) (err error) {
+	if shim == "" {
+		return nil
+	}
+	if shim, err = filepath.Abs(shim); err != nil {
+		return err
+	}
+	if s.off, err = os.Create(filepath.Join(s.dir, "clock")); err != nil {
+		return err
+	}
+	s.cmd.Env = append(os.Environ(), "LD_PRELOAD="+shim, "TOLLGATE_SHIM_CLOCK="+s.off.Name())
+	return s.move(0)
+}
+
+// move has its clock be off by so much.
+func (s *server) move(off time.Duration) error {
+	_, err := s.off.WriteAt(fmt.Appendf(nil, "%+015d\n", int64(off/time.Second)), 0)
+	return err
+}
+
+func (s *server) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+func (s *server) listens() bool {
+	c, err := net.Dial("tcp", s.address())
+	if err == nil {
+		c.Close()
+	}
+	return err == nil
 }
 
 func (s *server) arguments() []string {
@@ -63,7 +102,7 @@ func (s *server) arguments() []string {
 	}
 }
 
-func (s *server) url() string { return "redis://127.0.0.1:" + strconv.Itoa(s.port) }
+func (s *server) url() string { return "redis://" + s.address() }
 
 // save writes the file, and says how to go on with it.
 func (s *server) save(ctx context.Context) error {
@@ -86,7 +125,13 @@ func (s *server) save(ctx context.Context) error {
 
 // kill ends it. What it has not saved is gone.
 func (s *server) kill() {
-	_ = s.client.Close()
+	if s.client != nil {
+		_ = s.client.Close()
+	}
 	_ = s.cmd.Process.Kill()
 	_ = s.cmd.Wait()
+	if s.off != nil {
+		_ = s.off.Close()
+		_ = os.Remove(s.off.Name())
+	}
 }

@@ -32,7 +32,7 @@ func newSchedule() *schedule {
 	return s
 }
 
-// begin and end enclose a request that take and rest have not given.
+// begin and end enclose a request.
 func (s *schedule) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,16 @@ func (s *schedule) end(following []step) {
 	s.changed.Broadcast()
 }
 
-// take begins the first step that is due, if there is one.
+// idle waits until no request is under way.
+func (s *schedule) idle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.busy > 0 {
+		s.changed.Wait()
+	}
+}
+
+// take is the first step that is due, if there is one.
 func (s *schedule) take(now time.Time) (step, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +82,6 @@ func (s *schedule) first(now time.Time) (step, bool) {
 	if len(s.waiting) == 0 || s.waiting[0].at.After(now) {
 		return step{}, false
 	}
-	s.busy++
 	return heap.Pop(&s.waiting).(step), true
 }
 
