@@ -230,6 +230,9 @@ load: ## PAYMENTS (1000000) of a marketplace in a Redis: of REDIS_URL, or one wh
 rate: build ## payments at RATE a second for DURATION on the running `make dev`
 	scripts/rate.sh .tollgate/dev.env $(or $(RATE),100) $(or $(DURATION),10s)
 
+memory: ## what serve takes up on 512 connections, without GOMEMLIMIT and within it; needs redis-server
+	TOLLGATE_TEST_MEMORY=all TOLLGATE_TEST_REDIS=server $(GOTEST) -count=1 -timeout 15m -run '^TestServeMemory$$' -v ./cmd/tollgate
+
 fair: ## p99 of a modest tenant's requests, alone and beside a greedy one; fails above 3 times
 	@: the service has half of the processors, Redis and the tenants have the others
 	n=$$(nproc); half=$$(((n + 1) / 2)); \
@@ -240,4 +243,4 @@ clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/console/node_modules scripts/mcp/node_modules scripts/examples/node/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: mutants help build builds console-test screenshots faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance mcp openapi collection examples walks alerts templates load rate fair clean man dist dist-check docs
+.PHONY: mutants help build builds console-test screenshots faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance mcp openapi collection examples walks alerts templates load rate memory fair clean man dist dist-check docs
