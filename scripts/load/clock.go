@@ -49,9 +49,6 @@ func (c *clock) set(seconds int64) error {
 	return nil
 }
 
-// reach makes it at least at.
-func (c *clock) reach(at time.Time) error { return c.move(time.Until(at)) }
-
 // moment is how far the clock is off, of span before, when payment n of count is created:
 // people sleep, so the nights have a third of what noon has. Days begin at the first.
 func moment(span time.Duration, n, count int) time.Duration {
