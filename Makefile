@@ -117,6 +117,7 @@ test: ## all tests, on miniredis; needs nothing but Go
 	TOLLGATE_TEST_REDIS=miniredis $(TEST) ./...
 	cd scripts/docs && $(TEST) ./...
 	cd scripts/load && $(TEST) ./...
+	cd scripts/rate && $(TEST) ./...
 	cd scripts/rulesbench && $(TEST) ./...
 
 test-server: ## the tests that use Redis, on a real redis-server with its append-only file
@@ -173,7 +174,7 @@ check: build ## formatting, vet, staticcheck, dead code, go.mod, shell syntax
 	@# of the program. Otherwise it keeps 80 of go-redis' hundreds.
 	@echo reflection; kept=$$($(GO) tool nm bin/tollgate | grep -c 'go-redis/v9\.cmdable\.'); [ "$$kept" -gt 0 ] && [ "$$kept" -lt 200 ] || { echo "$$kept methods of go-redis are linked: go build -ldflags=-dumpdep ./cmd/tollgate says <ReflectMethod> where methods are called by their names"; exit 1; }
 	$(GO) mod tidy -diff
-	for module in console docs examples/go faults load rulesbench sandbox; do (cd scripts/$$module && $(GO) vet ./... && $(STATICCHECK) ./... && $(GO) mod tidy -diff) || exit 1; done
+	for module in console docs examples/go faults load rate rulesbench sandbox; do (cd scripts/$$module && $(GO) vet ./... && $(STATICCHECK) ./... && $(GO) mod tidy -diff) || exit 1; done
 	for script in scripts/*.sh scripts/*/*.sh; do sh -n "$$script" || exit 1; done
 	for script in .ci/run scripts/examples/curl/*.sh; do bash -n "$$script" || exit 1; done
 
@@ -220,8 +221,17 @@ templates: ## rules in C, Rust and AssemblyScript, built and compared; needs cla
 bench-rules: ## one pricing rule in Go, this engine, CEL, expr and OPA; a module of its own
 	cd scripts/rulesbench && $(GO) test -run '^$$' -bench . -benchmem -benchtime 300ms . | awk -f ../bench.awk
 
-load: build ## payments at RATE a second for DURATION on the running `make dev`
-	scripts/load.sh .tollgate/dev.env $(or $(RATE),100) $(or $(DURATION),10s)
+load: ## PAYMENTS (1000000) of a marketplace in a Redis: of REDIS_URL, or one whose data stay in .tollgate/load (needs redis-server, a C compiler); 10 KB of memory each
+	@mkdir -p bin && cd scripts/load && $(GO) build -buildvcs=false -o ../../bin/load .
+	@# Redis' clock is moved, too: the ids of its streams are times.
+	@[ -n "$(REDIS_URL)" ] || cc -shared -fPIC -o bin/clock.so scripts/faults/shim/clock.c -ldl
+	bin/load -payments $(or $(PAYMENTS),1000000)
+
+rate: build ## payments at RATE a second for DURATION on the running `make dev`
+	scripts/rate.sh .tollgate/dev.env $(or $(RATE),100) $(or $(DURATION),10s)
+
+memory: ## what serve takes up on 512 connections, without GOMEMLIMIT and within it; needs redis-server
+	TOLLGATE_TEST_MEMORY=all TOLLGATE_TEST_REDIS=server $(GOTEST) -count=1 -timeout 15m -run '^TestServeMemory$$' -v ./cmd/tollgate
 
 fair: ## p99 of a modest tenant's requests, alone and beside a greedy one; fails above 3 times
 	@: the service has half of the processors, Redis and the tenants have the others
@@ -233,4 +243,4 @@ clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/console/node_modules scripts/mcp/node_modules scripts/examples/node/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: mutants help build builds console-test screenshots faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance mcp openapi collection examples walks alerts templates load fair clean man dist dist-check docs
+.PHONY: mutants help build builds console-test screenshots faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance mcp openapi collection examples walks alerts templates load rate memory fair clean man dist dist-check docs

@@ -34,12 +34,13 @@ func (s *Server) getMerchantAccount(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	docs, err := s.sync.Marked(c.ctx, c.org, []jsontext.Value{a.body})
-	if err != nil {
-		return nil, err
-	}
-	a.body = docs[0]
-	return a, nil
+	return c.tagged(a.etag, func() (*answer, error) {
+		docs, err := s.sync.Marked(c.ctx, c.org, []jsontext.Value{a.body})
+		if err == nil {
+			a.body = docs[0]
+		}
+		return a, err
+	})
 }
 
 // listMerchantAccounts lists the accounts that the grant covers, by id.

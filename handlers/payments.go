@@ -182,11 +182,23 @@ func (s *Server) listPayments(c *call) (*answer, error) {
 }
 
 func (s *Server) getPayment(c *call) (*answer, error) {
-	p, _, err := s.payment(c, http.StatusOK)
+	p, t, err := s.payment(c, http.StatusOK)
 	if err != nil {
 		return nil, err
 	}
-	return object(p)
+	return c.tagged(tagOf(t), func() (*answer, error) { return object(p) })
+}
+
+// tagOf is the ETag of a ticket, and of its payment. What both are shown as depends on
+// what is stored, and on how this build writes it (bodies.Version): not on the clock, and
+// not on who asks. With each change of either goes one event, whose id the ticket has. The
+// revision would not do: a Redis that has lost its latest writes counts from an earlier one
+// again.
+func tagOf(t *tollgate.Ticket) string {
+	if len(t.EventIDs) == 0 {
+		return ""
+	}
+	return `"` + bodies.Version + "-" + t.EventIDs[len(t.EventIDs)-1] + `"`
 }
 
 // payment reads the payment that a path names, if the grant reaches it.

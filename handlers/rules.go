@@ -225,9 +225,8 @@ func (s *Server) getModule(c *call) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	module, err := c.store.Module(c.ctx, c.org, tollgate.RuleRef{Rule: rule.Rule, SHA256: rule.SHA256})
-	if err != nil {
-		return nil, err
-	}
-	return &answer{status: http.StatusOK, body: module, media: mediaWasm, etag: `"` + rule.SHA256 + `"`}, nil
+	return c.tagged(`"`+rule.SHA256+`"`, func() (*answer, error) {
+		module, err := c.store.Module(c.ctx, c.org, tollgate.RuleRef{Rule: rule.Rule, SHA256: rule.SHA256})
+		return &answer{status: http.StatusOK, body: module, media: mediaWasm}, err
+	})
 }

@@ -207,6 +207,23 @@ func created(status int, location string, v any) (*answer, error) {
 	return &answer{status: status, location: location, body: body}, nil
 }
 
+// tagged is an answer that etag stands for. Whoever has it already is not sent it again,
+// and it is not even made. An empty etag stands for nothing.
+func (c *call) tagged(etag string, make func() (*answer, error)) (a *answer, err error) {
+	if etag != "" && c.has(etag) {
+		return &answer{status: http.StatusOK, etag: etag}, nil
+	}
+	if a, err = make(); err == nil {
+		a.etag = etag
+	}
+	return a, err
+}
+
+// has reports whether the client has what an ETag stands for.
+func (c *call) has(etag string) bool {
+	return input.Matches(c.request.Header["If-None-Match"], etag)
+}
+
 // stored is the answer of a commit, which may be an earlier request's.
 func stored(r rediskv.Result) *answer {
 	a := &answer{status: r.Status, location: r.Location, body: r.Body, repeated: r.Repeated}
@@ -243,7 +260,7 @@ func (s *Server) write(c *call, a *answer) {
 	if a.repeated {
 		h.Set("Idempotent-Replayed", "true")
 	}
-	if a.status == http.StatusOK && a.etag != "" && input.Matches(c.request.Header["If-None-Match"], a.etag) {
+	if a.status == http.StatusOK && a.etag != "" && c.has(a.etag) {
 		c.WriteHeader(http.StatusNotModified)
 		return
 	}

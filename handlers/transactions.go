@@ -70,5 +70,5 @@ func (s *Server) getTicket(c *call) (*answer, error) {
 	if !c.grant.Covers(t.MerchantAccountID) {
 		return nil, accountForbidden()
 	}
-	return object(t)
+	return c.tagged(tagOf(t), func() (*answer, error) { return object(t) })
 }

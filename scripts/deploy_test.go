@@ -161,8 +161,8 @@ func TestVariablesExist(t *testing.T) {
 	settings := read(t, "../cmd/tollgate/cli/settings.go")
 	variable := regexp.MustCompile(`TOLLGATE_[A-Z_]*[A-Z]`)
 	// Those that the tests and scripts read themselves.
-	others := []string{"TOLLGATE_TEST_REDIS", "TOLLGATE_TEST_BUILDS", "TOLLGATE_TEST_PREVIEWS", "TOLLGATE_TEST_TEMPLATES", "TOLLGATE_TEST_EXAMPLES", "TOLLGATE_TEST_CONFORMANCE", "TOLLGATE_TEST_FAIR", "TOLLGATE_TEST_CORES", "TOLLGATE_TEST_EDGE", "TOLLGATE_TEST_SANDBOX", "TOLLGATE_TEST_CONSOLE", "TOLLGATE_TEST_SCREENSHOTS", "TOLLGATE_TEST_SEEDS", "TOLLGATE_TEST_TEETH", "TOLLGATE_TEST_FAULTS", "TOLLGATE_TEST_FAULTS_COUNT", "TOLLGATE_TEST_FAULTS_SEED", "TOLLGATE_TEST_LOADED", "TOLLGATE_REDIS_PORT"}
-	for _, file := range []string{"../fly.toml", "../Makefile", "../.ci/run", "Dockerfile", "load.sh", "redis.sh", "compose.yaml"} {
+	others := []string{"TOLLGATE_TEST_REDIS", "TOLLGATE_TEST_BUILDS", "TOLLGATE_TEST_PREVIEWS", "TOLLGATE_TEST_TEMPLATES", "TOLLGATE_TEST_EXAMPLES", "TOLLGATE_TEST_CONFORMANCE", "TOLLGATE_TEST_FAIR", "TOLLGATE_TEST_MEMORY", "TOLLGATE_TEST_CORES", "TOLLGATE_TEST_EDGE", "TOLLGATE_TEST_SANDBOX", "TOLLGATE_TEST_CONSOLE", "TOLLGATE_TEST_SCREENSHOTS", "TOLLGATE_TEST_SEEDS", "TOLLGATE_TEST_TEETH", "TOLLGATE_TEST_FAULTS", "TOLLGATE_TEST_FAULTS_COUNT", "TOLLGATE_TEST_FAULTS_SEED", "TOLLGATE_TEST_LOADED", "TOLLGATE_REDIS_PORT"}
+	for _, file := range []string{"../fly.toml", "../Makefile", "../.ci/run", "Dockerfile", "rate.sh", "redis.sh", "compose.yaml"} {
 		for _, name := range variable.FindAllString(read(t, file), -1) {
 			flag := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, "TOLLGATE_"), "_", "-"))
 			if !slices.Contains(others, name) && !strings.Contains(settings, strconv.Quote(flag)) {

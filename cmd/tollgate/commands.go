@@ -11,6 +11,7 @@ import (
 	"tollgate/cmd/tollgate/dev"
 	"tollgate/cmd/tollgate/explain"
 	"tollgate/cmd/tollgate/keys"
+	"tollgate/cmd/tollgate/profile"
 	"tollgate/cmd/tollgate/provision"
 	"tollgate/cmd/tollgate/rules"
 	"tollgate/cmd/tollgate/server"
@@ -41,7 +42,7 @@ Exit codes: 0 done, 1 refused by the server, 2 wrong usage or configuration,
 			root.AddCommand(c)
 		}
 	}
-	group("run", "Run the service:", dev.Commands(a), server.Commands(a))
+	group("run", "Run the service:", dev.Commands(a), server.Commands(a), []*cobra.Command{profile.Command(a)})
 	group("client", "Use it:", explain.Commands(a), client.Commands(a), console.Commands(a))
 	group("webhooks", "Receive its events:", webhooks.Commands(a), []*cobra.Command{dev.TriggerCommand(a)})
 	group("prepare", "Prepare it:", provision.Commands(a), []*cobra.Command{keys.Command(a), rules.Command(a)})

@@ -20,6 +20,10 @@ import (
 // usual is room for most objects.
 const usual = 1 << 10
 
+// Version changes with the JSON of payments and tickets: of one payment two versions may
+// write other bytes, and their ETags must differ (TestVersion).
+const Version = "1"
+
 // Of is the JSON of a value. The error is one of text that is not UTF-8.
 func Of(v any) ([]byte, error) { return Append(make([]byte, 0, usual), v) }
 

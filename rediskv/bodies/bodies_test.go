@@ -1,6 +1,8 @@
 package bodies
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"math/rand/v2"
 	"reflect"
 	"strings"
@@ -72,6 +74,27 @@ func TestSameBytes(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// What is written under one version stays as it is. Where this fails because the JSON of
+// payments or tickets was meant to change, Version changes, too.
+func TestVersion(t *testing.T) {
+	random, sum := rand.New(rand.NewPCG(3, 4)), sha256.New()
+	for _, one := range []any{tollgate.Payment{}, tollgate.Ticket{}} {
+		for range 100 {
+			v := reflect.New(reflect.TypeOf(one))
+			fill(random, v.Elem(), 0)
+			text, err := Of(v.Interface())
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum.Write(text)
+		}
+	}
+	written := map[string]string{"1": "7374f70a93a659d3a233862fb590a937322ca5be99716828d21d90cb1a5f8f44"}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != written[Version] {
+		t.Errorf("version %s writes %s, not %s", Version, got, written[Version])
 	}
 }
 

@@ -1,83 +1,185 @@
 package main
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"strings"
-	"sync"
+	"net/url"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate"
+	"tollgate/cmd/sandbox"
+	"tollgate/rediskv"
+	"tollgate/rediskv/testkit"
 )
 
-func TestEveryPaymentHasItsOwnKey(t *testing.T) {
-	var mu sync.Mutex
-	keys := make(map[string]int)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var body map[string]string
-		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body["merchant_account_id"] != "ma_1" ||
-			r.URL.Path != "/v1/payments" || r.Header.Get("Authorization") != "Bearer secret" {
-			w.WriteHeader(http.StatusBadRequest)
-			return
+// A small marketplace, read back as its merchants would: every payment is there in the
+// state that its story ends in, and nothing disagrees with anything else.
+func TestFill(t *testing.T) {
+	const count = 500
+	var off atomic.Int64
+	redis := sandbox.NewRedis(func() time.Time { return time.Now().Add(time.Duration(off.Load())) })
+	moved := func(by time.Duration) error {
+		off.Store(int64(by))
+		return nil
+	}
+	m, err := open(t.Context(), rediskv.Options{URL: "redis://sandbox", Dial: redis.Dial, Partitions: 1}, options{payments: count, span: 30 * 24 * time.Hour, clients: 64, seed: 1}, moved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.close()
+	if err := m.fill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	statuses, accounts, refunded, referenced := map[tollgate.PaymentStatus]int{}, map[string]int{}, 0, 0
+	begin, end := time.Now().Add(-m.span), time.Now()
+	for p := range list[tollgate.Payment](t, m, "/v1/payments") {
+		statuses[p.Status]++
+		accounts[p.MerchantAccountID]++
+		if p.AmountRefunded.Minor > 0 {
+			refunded++
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		keys[r.Header.Get("Idempotency-Key")]++
-		w.WriteHeader(http.StatusCreated)
-	}))
-	defer server.Close()
-	if err := run(200, 500*time.Millisecond, environment(server.URL)); err != nil && !strings.Contains(err.Error(), "rate was not reached") {
-		t.Fatal(err) // a busy machine may miss the rate
+		if p.Reference != nil {
+			referenced++
+		}
+		if at := p.CreatedAt.Time(); at.Before(begin) || at.After(end) {
+			t.Errorf("%s was created at %s, not between %s and %s", p.ID, at, begin, end)
+		}
 	}
-	if len(keys) < 50 || keys[""] > 0 {
-		t.Fatalf("%d keys", len(keys))
+	if of(statuses) != count || len(accounts) != len(shops()) {
+		t.Errorf("%d payments of %d accounts", of(statuses), len(accounts))
 	}
-	for key, times := range keys {
-		if times != 1 {
-			t.Fatalf("key %q was sent %d times", key, times)
+	for status, bounds := range map[tollgate.PaymentStatus][2]int{
+		tollgate.Captured: {425, 475}, tollgate.Canceled: {8, 40}, tollgate.Expired: {8, 40}, tollgate.Declined: {1, 20}, tollgate.RequiresReview: {0, 0},
+	} {
+		if n := statuses[status]; n < bounds[0] || n > bounds[1] {
+			t.Errorf("%d are %s, want %v", n, status, bounds)
+		}
+	}
+	if refunded < 5 || referenced < 370 || referenced > 430 {
+		t.Errorf("%d are refunded, %d have a reference", refunded, referenced)
+	}
+	paid := 0
+	for p := range list[payout](t, m, "/v1/payouts") {
+		if p.Status == tollgate.PayoutStatusPaid {
+			paid++
+		}
+	}
+	if paid < 50 {
+		t.Errorf("%d payouts are paid", paid)
+	}
+	testkit.Consistent(t, m.store)
+}
+
+type payout struct {
+	Status tollgate.PayoutStatus `json:"status"`
+}
+
+func of(counts map[tollgate.PaymentStatus]int) (sum int) {
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
+}
+
+// list reads all pages of a list.
+func list[T any](t *testing.T, m *market, path string) func(yield func(T) bool) {
+	t.Helper()
+	return func(yield func(T) bool) {
+		query := url.Values{"limit": {"100"}}
+		for {
+			token, err := m.api.bearer(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path+"?"+query.Encode(), nil)
+			r.Header.Set("Authorization", "Bearer "+token)
+			w := httptest.NewRecorder()
+			m.api.handler.ServeHTTP(w, r)
+			var page struct {
+				Data []T     `json:"data"`
+				Next *string `json:"next_cursor"`
+			}
+			if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil || w.Code != http.StatusOK {
+				t.Fatalf("%d %s %v", w.Code, w.Body, err)
+			}
+			for _, row := range page.Data {
+				if !yield(row) {
+					return
+				}
+			}
+			if page.Next == nil {
+				return
+			}
+			query.Set("cursor", *page.Next)
 		}
 	}
 }
 
-func TestRefusedPaymentsFailTheRun(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "token_expired", http.StatusUnauthorized)
-	}))
-	defer server.Close()
-	err := run(100, 200*time.Millisecond, environment(server.URL))
-	if err == nil || !strings.Contains(err.Error(), "token_expired") {
-		t.Fatalf("error %v, want the answer's text", err)
+// Every payment is a little later than the one before, all within the span, and a noon
+// has more of them than a night.
+func TestMoments(t *testing.T) {
+	const span, count = 30 * 24 * time.Hour, 30_000
+	last, hours := -span, [24]int{}
+	for n := range count {
+		off := moment(span, n, count)
+		if off <= last || off >= 0 {
+			t.Fatalf("payment %d at %s, after %s", n, off, last)
+		}
+		last = off
+		hours[int((span+off).Hours())%24]++
+	}
+	if hours[12] < 2*hours[0] {
+		t.Errorf("by hour: %v", hours)
+	}
+}
+
+// What the marketplace sells: one payee is great, most are small, and some currencies
+// are rare. The same seed makes the same payments.
+func TestSales(t *testing.T) {
+	const count = 50_000
+	s, again := newSales(7, shops()), newSales(7, shops())
+	payees, currencies := map[string]int{}, map[tollgate.Currency]int{}
+	most := 0
+	for range count {
+		made, err := s.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same, _ := again.next(); same.body != made.body {
+			t.Fatalf("%s and %s of one seed", made.body, same.body)
+		}
+		var body struct {
+			Payee    string `json:"payee"`
+			Currency string `json:"currency"`
+		}
+		if err := json.Unmarshal([]byte(made.body), &body); err != nil {
+			t.Fatal(err)
+		}
+		payees[body.Payee]++
+		most = max(most, payees[body.Payee])
+		currencies[tollgate.Currency(body.Currency)]++
+	}
+	if part := float64(most) / count; part < 0.03 || part > 0.07 {
+		t.Errorf("the greatest payee has %.3f of the payments", part)
+	}
+	if len(payees) < 10_000 || len(currencies) < 20 || currencies["EUR"] < count/3 || currencies["KWD"] > count/200 {
+		t.Errorf("%d payees, currencies %v", len(payees), currencies)
 	}
 }
 
 func TestRefusesOtherMachines(t *testing.T) {
-	for _, address := range []string{"https://tollgate.example", "http://192.0.2.1:8080", "http://127.0.0.1.example", "127.0.0.1:8080", ""} {
-		if err := run(1, time.Second, environment(address)); err == nil {
+	for _, address := range []string{"redis://redis.example:6379", "redis://192.0.2.1", "redis://127.0.0.1.example", "%"} {
+		if err := loopback(address); err == nil {
 			t.Errorf("%q was accepted", address)
 		}
 	}
-	for _, address := range []string{"http://localhost:8080", "http://127.0.0.1:8080", "http://[::1]:8080/"} {
-		if _, err := loopback(address); err != nil {
+	for _, address := range []string{"redis://localhost:6379", "redis://127.0.0.1", "redis://[::1]:1", "unix:///tmp/redis.sock"} {
+		if err := loopback(address); err != nil {
 			t.Errorf("%q: %v", address, err)
 		}
-	}
-}
-
-func TestRefusesRatesAndDurations(t *testing.T) {
-	for _, c := range []struct {
-		rate     float64
-		duration time.Duration
-	}{{0, time.Second}, {-1, time.Second}, {1e6, time.Second}, {1, 0}, {1, time.Hour}} {
-		if err := run(c.rate, c.duration, environment("http://127.0.0.1:1")); err == nil {
-			t.Errorf("%v/s for %s was accepted", c.rate, c.duration)
-		}
-	}
-}
-
-func environment(url string) func(string) string {
-	return func(name string) string {
-		return map[string]string{
-			"TOLLGATE_URL": url, "TOLLGATE_TOKEN": "secret", "TOLLGATE_MERCHANT_ACCOUNT": "ma_1",
-		}[name]
 	}
 }

@@ -100,6 +100,10 @@ var Settings = []setting{
 		Meaning: "address of /metrics (for work also /healthz and /readyz); off for none",
 	},
 	{
+		Flag: "pprof-addr", Commands: []string{"serve", "work", "debug"},
+		Meaning: "where 'tollgate debug profile' fetches profiles: an address of this machine alone, such as 127.0.0.1:6060; none: there are no profiles",
+	},
+	{
 		Flag: "log-level", Default: "info", Commands: processes,
 		Meaning: "debug, info, warn or error; logs are JSON on standard error",
 	},

@@ -15,6 +15,7 @@ import (
 
 	"tollgate/cmd/tollgate/cli"
 	"tollgate/cmd/tollgate/examine"
+	"tollgate/cmd/tollgate/profile"
 	"tollgate/cmd/tollgate/tracing"
 	"tollgate/handlers"
 	"tollgate/handlers/auth"
@@ -48,6 +49,11 @@ func serve(ctx context.Context, a *cli.App, c *cli.Config) error {
 	if err != nil {
 		return err
 	}
+	closeProfiles, err := profile.Serve(o.pprofAddr, o.log)
+	if err != nil {
+		return err
+	}
+	defer closeProfiles()
 	if answersPlain(o.issuer, o.transport()) {
 		o.log.Warn(plainWarning, "advice", plainAdvice)
 	}
@@ -113,6 +119,7 @@ type processOptions struct {
 	rateLimits  gcra.Limits
 	certificate *certificate // nil: plain http
 	metricsAddr string
+	pprofAddr   string // empty: no profiles
 	rulesRoom   int64
 	drainDelay  time.Duration
 	grace       time.Duration
@@ -149,6 +156,9 @@ func readProcessOptions(a *cli.App, c *cli.Config) (processOptions, error) {
 	}
 	o.redisWait, o.grace = c.Duration("redis-wait"), c.Duration("shutdown-grace")
 	o.metricsAddr = c.Text("metrics-addr")
+	if o.pprofAddr = c.Text(profile.Setting); o.pprofAddr != "" {
+		c.Check(profile.Setting, profile.CheckAddr(o.pprofAddr))
+	}
 	if c.Command.Name() == "serve" {
 		o.serve(a, c)
 	}

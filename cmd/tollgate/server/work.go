@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tollgate/cmd/tollgate/cli"
+	"tollgate/cmd/tollgate/profile"
 	"tollgate/handlers/service"
 	"tollgate/handlers/worker"
 	"tollgate/handlers/worker/hook"
@@ -48,6 +49,11 @@ func work(ctx context.Context, a *cli.App, c *cli.Config) error {
 	if err := c.Err(); err != nil {
 		return err
 	}
+	closeProfiles, err := profile.Serve(o.pprofAddr, o.log)
+	if err != nil {
+		return err
+	}
+	defer closeProfiles()
 	store, _, err := OpenStore(ctx, o.redis, o.redisWait, true)
 	if err != nil {
 		return err

@@ -2,8 +2,8 @@
 # Creates payments on a running Tollgate at a fixed rate and prints the
 # percentiles of the answers' latency.
 #
-#   scripts/load.sh ENVFILE|URL RATE DURATION
-#   scripts/load.sh .tollgate/dev.env 200 30s
+#   scripts/rate.sh ENVFILE|URL RATE DURATION
+#   scripts/rate.sh .tollgate/dev.env 200 30s
 #
 # ENVFILE is what `tollgate dev --write-env FILE` writes. With a URL the rest
 # (TOLLGATE_TOKEN, TOLLGATE_MERCHANT_ACCOUNT) comes from the environment. RATE
@@ -42,4 +42,4 @@ if [ -x "$root/bin/tollgate" ] && [ -n "${TOLLGATE_CLIENT_JWK:-}" ]; then
 	TOLLGATE_TOKEN=$("$root/bin/tollgate" token --quiet)
 fi
 export TOLLGATE_URL TOLLGATE_TOKEN
-exec go run -C "$root/scripts/load" . -rate "$2" -duration "$3"
+exec go run -C "$root/scripts/rate" . -rate "$2" -duration "$3"
