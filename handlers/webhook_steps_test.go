@@ -51,7 +51,8 @@ func (p *player) directWebhooks(words []string) error {
 func (w *world) fanOut() error {
 	for range 2 {
 		if err := w.eachPartition(func(partition int) (int, error) {
-			return w.store.FanOut(w.t.Context(), partition, "test", time.Millisecond)
+			f, err := w.store.FanOut(w.t.Context(), partition, "test", time.Millisecond, nil)
+			return f.Events, err
 		}); err != nil {
 			return err
 		}

@@ -524,8 +524,8 @@ func TestHandedOverBefore(t *testing.T) {
 	}
 	_, err = f.Histories.Accept(ctx, p, true, f.Now())
 	must(t, err)
-	if n, err := f.FanOutHanded(ctx, handed[0]); n != 0 || code(err) != string(tollgate.CodeHistoryChanged) {
-		t.Errorf("%d events, %v", n, err)
+	if got, err := f.FanOutHanded(ctx, handed[0], nil); got.Events != 0 || code(err) != string(tollgate.CodeHistoryChanged) {
+		t.Errorf("%d events, %v", got.Events, err)
 	}
 	if made := rawClient(t, f.URL).ZCard(ctx, f.Space(f.Caller.Organization).Deliveries(endpoint.ID)).Val(); made != 0 {
 		t.Errorf("%d deliveries were made within the new history", made)

@@ -74,12 +74,36 @@ var webhookResends = []resend{
 		f.Pay(t, eur(100), tollgate.CaptureManual)
 		p := f.partition(t)
 		return func(through *fixture) error {
-			n, err := through.FanOut(t.Context(), p, "a", time.Millisecond)
-			if err == nil && n != 1 {
-				err = fmt.Errorf("%d events", n)
+			f, err := through.FanOut(t.Context(), p, "a", time.Millisecond, nil)
+			if err == nil && f.Events != 1 {
+				err = fmt.Errorf("%d events", f.Events)
 			}
 			return err
 		}, func() { f.endpoint(t) }
+	}},
+	{"fan_out", "what it leased, and the endpoint is changed", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		w := f.endpoint(t)
+		f.Pay(t, eur(100), tollgate.CaptureManual)
+		p := f.partition(t)
+		return func(through *fixture) error {
+			f, err := through.FanOut(t.Context(), p, "a", time.Millisecond, &webhooks.Leasing{Reserve: upTo(10), For: lease})
+			if err == nil && (f.Events != 1 || len(f.Work) != 1 || f.Work[0].Number != 1 || f.Queued != 0) {
+				err = fmt.Errorf("%w: %+v", errNotTaken, f)
+			}
+			return err
+		}, func() { must(t, f.describe(t, w.ID, "changed")) }
+	}},
+	{"fan_out", "what it leased, and the organization is changed", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		f.endpoint(t)
+		f.Pay(t, eur(100), tollgate.CaptureManual)
+		p := f.partition(t)
+		return func(through *fixture) error {
+			f, err := through.FanOut(t.Context(), p, "a", time.Millisecond, &webhooks.Leasing{Reserve: upTo(10), For: lease})
+			if err == nil && (f.Events != 1 || len(f.Work) != 1 || f.Work[0].Number != 1 || f.Queued != 0) {
+				err = fmt.Errorf("%w: %+v", errNotTaken, f)
+			}
+			return err
+		}, func() { f.rename(t) }
 	}},
 	{"take_work", "the endpoint is changed and disabled", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		w := f.sendable(t)

@@ -117,12 +117,12 @@ func (f *fixture) fanOut(t testing.TB, consumer string) (events int) {
 			continue
 		}
 		for {
-			n, err := f.FanOut(t.Context(), p, consumer, time.Millisecond)
+			fanned, err := f.FanOut(t.Context(), p, consumer, time.Millisecond, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			events += n
-			if n == 0 {
+			events += fanned.Events
+			if fanned.Events == 0 {
 				break
 			}
 		}

@@ -221,7 +221,7 @@ func TestDeadWorker(t *testing.T) {
 	var taken []webhooks.Work
 	for p := range s.Partitions() {
 		for range 2 { // the first call makes the consumer group
-			if _, err := s.FanOut(t.Context(), p, "dead", time.Millisecond); err != nil {
+			if _, err := s.FanOut(t.Context(), p, "dead", time.Millisecond, nil); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -34,7 +34,7 @@ func TestGraceBesideSlowRedis(t *testing.T) {
 	store := openWith(t, rediskv.Options{
 		URL: url, Clock: s.Clock.Now, Timeout: redistest.Patience,
 		Observe: func(operation string, _ time.Duration, _ error) {
-			if operation != "ready_endpoints" {
+			if operation != "fan_out" {
 				return
 			}
 			select {
@@ -61,7 +61,7 @@ func TestGraceBesideSlowRedis(t *testing.T) {
 	defer cancel()
 	s.pay(t, 1000)
 	<-arrived
-	s.pay(t, 1000) // for which it looks again
+	s.pay(t, 1000) // whose delivery is made
 	<-waiting
 	cancel()
 	select {

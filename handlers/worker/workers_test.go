@@ -231,7 +231,7 @@ func TestSlotsComeBackWithoutBodies(t *testing.T) {
 	store := openWith(t, rediskv.Options{
 		URL: wire.URL, Clock: s.Clock.Now, Timeout: rediskv.OperationTimeout,
 		Observe: func(operation string, _ time.Duration, err error) {
-			if operation == "take_work" && err == nil {
+			if operation == "fan_out" && err == nil { // it leases what comes alone
 				away.Do(wire.Refuse)
 			}
 			if operation == "read_bodies" && err != nil {

@@ -13,11 +13,12 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/history"
 	"tollgate/rediskv/record"
-	"tollgate/rediskv/script"
 )
 
 const (
-	dispatchBatch = 64
+	dispatchBatch = 128
+	// deliveriesAtOnce bounds what one script makes: it holds up everybody else.
+	deliveriesAtOnce = 2048
 	// abandoned is how long an entry may be in a worker's hands before another
 	// one takes it over.
 	abandoned = 3 * time.Second
@@ -26,16 +27,15 @@ const (
 	idleClaims = 2 // empty ones, of a reader that waits for long
 )
 
-// FanOut waits up to wait for events that were handed over in a partition,
-// makes their deliveries and acknowledges them, in one script per organization.
-// What a dead worker left comes first. A group that is gone is made again.
-func (s *Store) FanOut(ctx context.Context, partition int, consumer string, wait time.Duration) (events int, err error) {
+// FanOut waits up to wait for events that were handed over in a partition, and then is
+// FanOutHanded. What a dead worker left comes first. A group that is gone is made again.
+func (s *Store) FanOut(ctx context.Context, partition int, consumer string, wait time.Duration, l *Leasing) (Fanned, error) {
 	within := s.db.Histories.Of(partition).ID
 	entries, err := s.handedOver(ctx, partition, consumer, wait)
 	if err != nil || len(entries) == 0 {
-		return 0, err
+		return Fanned{}, err
 	}
-	return s.FanOutHanded(ctx, Handed{partition, within, entries})
+	return s.FanOutHanded(ctx, Handed{partition, within, entries}, l)
 }
 
 // Handed are events of a partition that are in this worker's hands.
@@ -44,6 +44,9 @@ type Handed struct {
 	within    string // the history in which they were read: another one may not have them
 	entries   []redis.XMessage
 }
+
+// Events is how many they are.
+func (h Handed) Events() int { return len(h.entries) }
 
 // ReadAny waits up to wait for events of any of these partitions, in one call: on a
 // single server, where they need not be in one slot. It fails where a group is gone;
@@ -74,9 +77,11 @@ func (s *Store) ReadAny(ctx context.Context, partitions []int, consumer string, 
 // Reclaim has the next FanOut of a partition look for what dead workers left.
 func (s *Store) Reclaim(partition int) { s.claims[partition].Store(0) }
 
-// FanOutHanded makes the deliveries of events and acknowledges them. Where data was lost
-// since they were read it does nothing: those that are left are read again.
-func (s *Store) FanOutHanded(ctx context.Context, h Handed) (events int, err error) {
+// FanOutHanded makes the deliveries of events and acknowledges them, in one script per
+// organization. What an endpoint can get at once is leased in the same script, as TakeDue
+// does it: with an error there may be work, too. Where data was lost since the events were
+// read it does nothing: those that are left are read again.
+func (s *Store) FanOutHanded(ctx context.Context, h Handed, l *Leasing) (all Fanned, err error) {
 	ctx = history.Within(ctx, h.within)
 	byOrg := map[string][]redis.XMessage{}
 	for _, m := range h.entries {
@@ -84,19 +89,31 @@ func (s *Store) FanOutHanded(ctx context.Context, h Handed) (events int, err err
 		byOrg[org] = append(byOrg[org], m)
 	}
 	for org, list := range byOrg {
-		for tries := 0; ; tries++ {
-			failed := s.fanOut(ctx, s.db.Space(org), list)
-			if failed == nil {
-				events += len(list)
-				break
-			}
-			if !errors.Is(failed, rediskv.ErrStale) || tries == 10 {
+		for len(list) > 0 {
+			one, failed := s.fanOutSome(ctx, h.Partition, s.db.Space(org), list, l)
+			all.Events += one.Events
+			all.Queued += one.Queued
+			all.Due = all.Due || one.Due
+			all.Work = append(all.Work, one.Work...)
+			if failed != nil {
 				err = cmp.Or(err, failed) // the others are not held up by it
 				break
 			}
+			list = list[one.Events:]
 		}
 	}
-	return events, err
+	return all, err
+}
+
+// fanOutSome makes the deliveries of the first of an organization's events, again where
+// the endpoints are others than they were read.
+func (s *Store) fanOutSome(ctx context.Context, partition int, k rediskv.Space, list []redis.XMessage, l *Leasing) (f Fanned, err error) {
+	for tries := 0; ; tries++ {
+		f, err = s.fanOut(ctx, partition, k, list, l)
+		if !errors.Is(err, rediskv.ErrStale) || tries == 10 {
+			return f, err
+		}
+	}
 }
 
 func (s *Store) handedOver(ctx context.Context, partition int, consumer string, wait time.Duration) ([]redis.XMessage, error) {
@@ -142,67 +159,6 @@ func (s *Store) readGroup(ctx context.Context, partition int, consumer string, w
 		claims.Store(claimEvery)
 	}
 	return streams[0].Messages, nil
-}
-
-type fanOutKeys struct{ Dispatch, Webhooks, Ready string }
-
-type fanOutArgs struct {
-	Group, WebhooksRevision, NowMs string
-	FirstCap, EntryCount           int
-}
-
-var scriptFanOut = script.New[fanOutKeys, fanOutArgs](lua, "fan_out")
-
-func (s *Store) fanOut(ctx context.Context, k rediskv.Space, entries []redis.XMessage) error {
-	d, err := s.directory(ctx, k)
-	if err != nil {
-		return err
-	}
-	now := rediskv.Milli(s.db.Now())
-	inv := scriptFanOut.With(fanOutKeys{k.Dispatch, k.Webhooks(), k.Ready},
-		fanOutArgs{Group: rediskv.DispatchGroup, WebhooksRevision: d.revision, NowMs: now, FirstCap: firstCap, EntryCount: len(entries)})
-	for _, m := range entries {
-		inv.Args = append(inv.Args, m.ID)
-	}
-	for i := range d.endpoints {
-		inv.Keys, inv.Args = fanOutTo(k, &d.endpoints[i], entries, now, inv.Keys, inv.Args)
-	}
-	_, _, err = s.db.Run(ctx, inv)
-	if errors.Is(err, rediskv.ErrStale) {
-		s.directories.Delete(k.Org)
-	}
-	return err
-}
-
-// fanOutTo adds the deliveries to one endpoint to the script's arguments.
-func fanOutTo(k rediskv.Space, w *tollgate.WebhookEndpoint, entries []redis.XMessage, now string, keys []string, args []any) ([]string, []any) {
-	state := tollgate.DeliveryPending
-	if w.Status != tollgate.WebhookActive {
-		state = tollgate.DeliveryHeld
-	}
-	count := len(args) + 3
-	first := len(keys)
-	keys = append(keys, k.Object(w.ID), k.Queue(w.ID), k.Leases(w.ID), k.Open(w.ID), k.Deliveries(w.ID))
-	args = append(args, w.ID, string(state), k.Org+"/"+w.ID, 0)
-	wants := 0
-	for _, m := range entries {
-		event, kind, place := rediskv.Text(m, "i"), rediskv.Text(m, "t"), rediskv.Text(m, "s")
-		if !w.Wants(tollgate.EventType(kind), rediskv.Text(m, "a")) {
-			continue
-		}
-		wants++
-		id := tollgate.DeliveryOf(event, w.ID)
-		milli, _, _ := strings.Cut(place, "-")
-		key := k.Object(id)
-		keys = append(keys, key)
-		args = append(args, id, rediskv.Text(m, "n"), milli, event, kind, place,
-			record.Seal(key, []any{"we", w.ID, "evt", event, "et", kind, "sid", place, "crt", now}, nil))
-	}
-	if wants == 0 {
-		return keys[:first], args[:count-3]
-	}
-	args[count] = wants
-	return keys, args
 }
 
 // directory is what an organization's endpoints want, at one revision.

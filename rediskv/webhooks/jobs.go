@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -273,7 +274,7 @@ func (s *Store) QueueDepths(ctx context.Context) (depths []Depth, err error) {
 				d.Waiting += lengths[i].Val()
 				// What is being sent stands where its lease ends.
 				for _, head := range heads[i].Val() {
-					if due := tollgate.Instant(head.Score); due <= now && (d.OldestDue == 0 || due < d.OldestDue) {
+					if due := tollgate.Instant(math.Ceil(head.Score)); due <= now && (d.OldestDue == 0 || due < d.OldestDue) {
 						d.OldestDue = due
 					}
 				}

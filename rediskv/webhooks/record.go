@@ -31,14 +31,17 @@ type Ended struct {
 }
 
 // Recorded is what became of an Ended. Late: the lease had run out, and nothing
-// has moved; an Unheard one is not even written down. The rest is the endpoint's health after it.
+// has moved; an Unheard one is not even written down. The rest is the endpoint's health after it,
+// and when it has something due, which the last of those that were recorded together says:
+// zero when nothing is queued.
 type Recorded struct {
 	Late        bool
 	Failures    int64
 	LastSuccess tollgate.Instant
+	Next        tollgate.Instant
 }
 
-type recordAttemptsKeys struct{ Queue, Leases, Open, Ready, Endpoint, Targets, Mark string }
+type recordAttemptsKeys struct{ Queue, Leases, Open, Ready, Endpoint, Mark string }
 
 type recordAttemptsArgs struct {
 	NowMs                  string
@@ -57,7 +60,7 @@ func (s *Store) RecordAttempts(ctx context.Context, ended []Ended) ([]Recorded, 
 	k := s.db.Space(ended[0].Work.Organization)
 	inv := scriptRecordAttempts.With(recordAttemptsKeys{
 		Queue: k.Queue(endpoint), Leases: k.Leases(endpoint), Open: k.Open(endpoint), Ready: k.Ready, Endpoint: k.Object(endpoint),
-		Targets: k.Targets(endpoint), Mark: k.Mark(s.db.NewID("")),
+		Mark: k.Mark(s.db.NewID("")),
 	}, recordAttemptsArgs{
 		NowMs: rediskv.Milli(s.db.Now()), DoneLifetime: DeliveryLifetime.Milliseconds(), ReadyMember: k.Org + "/" + endpoint, FirstCap: firstCap, AttemptCount: len(ended),
 	})
@@ -71,15 +74,20 @@ func (s *Store) RecordAttempts(ctx context.Context, ended []Ended) ([]Recorded, 
 		if err != nil {
 			return nil, fmt.Errorf("attempt: %w", err)
 		}
-		inv.Args = append(ended[i].Outcome.arguments(append(inv.Args, ended[i].Work.Number, doc)), ended[i].Work.Endpoint.Revision, rediskv.Milli(endOf(&ended[i].Attempt)))
+		inv.Args = append(ended[i].Outcome.arguments(append(inv.Args, ended[i].Work.Number, doc)), ended[i].Work.Endpoint.Revision, rediskv.Milli(endOf(&ended[i].Attempt)),
+			int64(ended[i].Work.Lease))
 	}
 	_, rest, err := s.db.RunOn(ctx, s.db.Batched, inv)
 	if err != nil {
 		return nil, err
 	}
+	if len(rest) != 1+len(ended) {
+		return nil, fmt.Errorf("redis record_attempts: %d parts", len(rest))
+	}
+	next := s.nextOf(rest[0])
 	recorded := make([]Recorded, len(ended))
 	for i := range recorded {
-		part, _ := rest[i].([]any)
+		part, _ := rest[1+i].([]any)
 		if len(part) != 3 {
 			return nil, fmt.Errorf("redis record_attempts: %d parts", len(part))
 		}
@@ -87,8 +95,9 @@ func (s *Store) RecordAttempts(ctx context.Context, ended []Ended) ([]Recorded, 
 		health := record.ReadHash("webhook_endpoint", endpoint, rediskv.Fields{})
 		health.Fields["fail"], _ = part[1].(string)
 		health.Fields["ok"], _ = part[2].(string)
-		recorded[i] = Recorded{late == 1, health.Count("fail"), health.Moment("ok")}
+		recorded[i] = Recorded{late == 1, health.Count("fail"), health.Moment("ok"), 0}
 	}
+	recorded[len(recorded)-1].Next = next // one look at the endpoint is enough
 	return recorded, nil
 }
 

@@ -79,18 +79,20 @@ type queueHead struct {
 	cap    int
 
 	offered []string // deliveries
+	made    []*made  // what this Store knows of them, nil for those that it has not made
 	mark    string   // of the run that leases some of them
 	taken   *redis.Cmd
 }
 
-// member is the endpoint in its partition's queue of endpoints.
+// member is the endpoint in its partition's queue of endpoints, and among those that are
+// known.
 func (h *queueHead) member() string { return h.space.Org + "/" + h.id }
 
 // TakeDue leases due deliveries of a partition, from several endpoints in turn;
 // ReadBodies fetches what is to be sent. reserve is told how many each endpoint
 // can get now, and makes that as many as are wanted; it is not asked when there
-// are none. next is when something will be due, zero when nothing is queued;
-// more may be due at once. With an error there may be work, too: what is leased
+// are none. next is when something will be due, zero when nothing is queued.
+// With an error there may be work, too: what is leased
 // is to be sent, whatever became of another endpoint's. It takes two round trips
 // for endpoints that had their turn at the last look, too, and three for others,
 // whatever their number, besides one for each endpoint that has changed.
@@ -160,14 +162,38 @@ func (s *Store) TakeDue(ctx context.Context, partition int, reserve func([]*Turn
 			err = cmp.Or(err, s.db.OtherHistory(ctx, taking[i]))
 			continue
 		}
-		taken, fault := s.work(ctx, h, work, now)
+		taken, after, fault := s.work(ctx, h, work, now)
 		if fault != nil {
 			err = cmp.Or(err, fault)
 			continue
 		}
-		work = taken
+		work, next = taken, earliest(next, after)
 	}
-	return work, now, err
+	if err != nil || len(refused) > 0 {
+		next = now
+	}
+	return work, next, err
+}
+
+// earliest is the earlier of two moments, of which zero is none.
+func earliest(a, b tollgate.Instant) tollgate.Instant {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// nextOf reads when a script says that something is due; now when it does not know.
+func (s *Store) nextOf(value any) tollgate.Instant {
+	text, _ := value.(string)
+	if text == "" {
+		return 0
+	}
+	at, err := strconv.ParseFloat(text, 64)
+	if err != nil || at == 0 {
+		return s.db.Now()
+	}
+	return tollgate.Instant(at)
 }
 
 // readable finds the endpoints as they are now and sets aside those that cannot
@@ -200,8 +226,8 @@ func (s *Store) setAside(ctx context.Context, h *queueHead, until tollgate.Insta
 	})
 }
 
-// queueHeads reads the endpoints whose turn it is and what is due there; none,
-// and when to look again, when it is nobody's. Busy endpoints have their turn
+// queueHeads reads the endpoints whose turn it is and what is due there, and when it is
+// the turn of others: zero when there are none. Busy endpoints have their turn
 // again and again: those of the last look are asked before it is known that it
 // is theirs.
 func (s *Store) queueHeads(ctx context.Context, partition int, now tollgate.Instant) (heads []*queueHead, next tollgate.Instant, err error) {
@@ -218,12 +244,13 @@ func (s *Store) queueHeads(ctx context.Context, partition int, now tollgate.Inst
 			return err
 		}
 		ready := turns.Val()
-		if len(ready) > 0 {
-			next = tollgate.Instant(ready[0].Score)
+		if len(ready) == endpointsAtOnce { // there may be others
+			next = now
 		}
 		var members []string
 		for _, r := range ready {
 			if tollgate.Instant(r.Score) > now {
+				next = tollgate.Instant(r.Score)
 				break
 			}
 			member, _ := r.Member.(string)
@@ -251,7 +278,11 @@ func (s *Store) queueHeads(ctx context.Context, partition int, now tollgate.Inst
 		}
 		h.Room = max(0, min(h.cap-int(h.under.Val()), len(h.due.Val())))
 	}
-	return s.shortFirst(partition, heads), next, nil
+	all := len(heads)
+	if heads = s.shortFirst(partition, heads); len(heads) < all {
+		next = now
+	}
+	return heads, next, nil
 }
 
 // ask adds what has to be known of an endpoint to a pipeline.
@@ -317,9 +348,17 @@ func (s *Store) taking(h *queueHead, now tollgate.Instant, lease time.Duration) 
 	}
 	h.mark = k.Mark(s.db.NewID(""))
 	inv := scriptTakeWork.With(takeWorkKeys{k.Ready, k.Object(h.id), k.Queue(h.id), k.Leases(h.id), k.Targets(h.id), h.mark}, args)
+	h.made = s.made.of(h.offered)
 	for _, id := range h.offered {
 		inv.Keys = append(inv.Keys, k.Object(id), k.Attempts(id))
 		inv.Args = append(inv.Args, id)
+	}
+	for _, m := range h.made {
+		known := ""
+		if m != nil {
+			known = "1"
+		}
+		inv.Args = append(inv.Args, known)
 	}
 	return inv
 }
@@ -333,7 +372,7 @@ type knownEndpoint struct {
 // current returns the endpoint as it is now: the document as it was read last,
 // unless its revision is another one. nil when there is none any more.
 func (s *Store) current(ctx context.Context, h *queueHead) (*tollgate.StoredWebhook, error) {
-	name := h.space.Org + "/" + h.id
+	name := h.member()
 	if h.state["v"] == "" {
 		s.endpoints.Delete(name)
 		return nil, nil
@@ -357,55 +396,91 @@ func (s *Store) current(ctx context.Context, h *queueHead) (*tollgate.StoredWebh
 	return &now.StoredWebhook, nil
 }
 
-// work reads what the script has taken. A ping has a body and no place in the
-// log.
-func (s *Store) work(ctx context.Context, h *queueHead, work []Work, now tollgate.Instant) ([]Work, error) {
+// work reads what the script has taken, and when the endpoint has something due next.
+func (s *Store) work(ctx context.Context, h *queueHead, work []Work, now tollgate.Instant) ([]Work, tollgate.Instant, error) {
 	taken, err := h.taken.Slice()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	if len(taken) < 3 {
-		return nil, fmt.Errorf("redis take_work: %d parts", len(taken))
+	if len(taken) < 4 {
+		return nil, 0, fmt.Errorf("redis take_work: %d parts", len(taken))
 	}
 	real, _ := taken[1].(int64)
 	until, _ := taken[2].(int64)
 	s.apart.Store(real - int64(s.db.Now()))
-	for _, one := range taken[3:] {
+	for _, one := range taken[4:] {
 		part, _ := one.([]any)
+		index, _ := first(part).(int64)
+		if index < 1 || int(index) > len(h.offered) {
+			return nil, 0, fmt.Errorf("redis take_work: candidate %d of %d", index, len(h.offered))
+		}
 		if len(part) == 1 { // it cannot be read, and is left alone for as long as a lease
-			if index, _ := part[0].(int64); index >= 1 && int(index) <= len(h.offered) {
-				_ = s.db.Damaged(ctx, h.space, "delivery", h.offered[index-1], errors.New("it cannot be taken"))
-			}
+			_ = s.db.Damaged(ctx, h.space, "delivery", h.offered[index-1], errors.New("it cannot be taken"))
 			continue
 		}
-		if len(part) != 13 {
-			return nil, fmt.Errorf("redis take_work: %d parts", len(part))
+		w, err := s.taken(ctx, h, int(index)-1, part, now)
+		if err != nil {
+			return nil, 0, err
 		}
-		index, _ := part[0].(int64)
-		run, _ := part[2].(int64)
-		died, _ := part[3].(int64)
-		text := func(n int) string { s, _ := part[n].(string); return s }
-		number, err := strconv.Atoi(text(1))
-		if err != nil || index < 1 || int(index) > len(h.offered) {
-			return nil, fmt.Errorf("redis take_work: number %q of candidate %d", text(1), index)
-		}
-		w := Work{
-			Organization: h.space.Org, Endpoint: h.Endpoint, DeliveryID: h.offered[index-1], AttemptID: attemptOf(h.offered[index-1], number, now),
-			EventID: text(6), EventType: tollgate.EventType(text(7)), Number: number, Run: int(run), Trigger: tollgate.AttemptTrigger(text(4)),
-			ReplayID: text(5), Died: died == 1, Lease: tollgate.Instant(until), StartedAt: now, place: text(8), run: h,
-		}
-		if w.place == "" {
-			w.Body = []byte(text(9))
-		}
-		is := rediskv.Fields{"evt": text(6), "et": text(7), "sid": text(8), "body": text(9), "we": text(10), "crt": text(11), rediskv.EnvelopeField: text(12)}
-		if err := record.Check(record.Verified(h.space.Object(w.DeliveryID), is)[rediskv.EnvelopeField]); err != nil {
-			_ = s.db.Damaged(ctx, h.space, "delivery", w.DeliveryID, err)
-			w.Damaged, w.Body, w.place = true, nil, ""
-		}
+		w.Lease = tollgate.Instant(until)
 		work = append(work, w)
 	}
-	return work, nil
+	return work, s.nextOf(taken[3]), nil
 }
+
+func first(part []any) any {
+	if len(part) == 0 {
+		return nil
+	}
+	return part[0]
+}
+
+// taken reads one delivery that the script has taken. A ping has a body and no place in
+// the log.
+func (s *Store) taken(ctx context.Context, h *queueHead, i int, part []any, now tollgate.Instant) (w Work, err error) {
+	text := func(n int) string { s, _ := part[n].(string); return s }
+	if len(part) != 4 && len(part) != 13 {
+		return w, fmt.Errorf("redis take_work: %d parts", len(part))
+	}
+	run, _ := part[2].(int64)
+	died, _ := part[3].(int64)
+	number, err := strconv.Atoi(text(1))
+	if err != nil {
+		return w, fmt.Errorf("redis take_work: number %q", text(1))
+	}
+	w = h.attempt(h.offered[i], number, now)
+	w.Run, w.Died = int(run), died == 1
+	if len(part) == 4 {
+		if h.made[i] == nil {
+			return w, errors.New("redis take_work: a delivery that another worker has made")
+		}
+		w.EventID, w.EventType, w.place = h.made[i].event, h.made[i].kind, h.made[i].place
+		s.made.forget(w.DeliveryID)
+		return w, nil
+	}
+	w.Trigger, w.ReplayID = tollgate.AttemptTrigger(text(4)), text(5)
+	w.EventID, w.EventType, w.place = text(6), tollgate.EventType(text(7)), text(8)
+	if w.place == "" {
+		w.Body = []byte(text(9))
+	}
+	is := rediskv.Fields{"evt": text(6), "et": text(7), "sid": text(8), "body": text(9), "we": text(10), "crt": text(11), rediskv.EnvelopeField: text(12)}
+	if err := record.Check(record.Verified(h.space.Object(w.DeliveryID), is)[rediskv.EnvelopeField]); err != nil {
+		_ = s.db.Damaged(ctx, h.space, "delivery", w.DeliveryID, err)
+		w.Damaged, w.Body, w.place = true, nil, ""
+	}
+	return w, nil
+}
+
+// attempt is one of a delivery to an endpoint, which begins now.
+func (h *queueHead) attempt(delivery string, number int, now tollgate.Instant) Work {
+	return Work{
+		Organization: h.space.Org, Endpoint: h.Endpoint, DeliveryID: delivery, AttemptID: attemptOf(delivery, number, now),
+		Number: number, Run: 1, Trigger: tollgate.TriggeredBySchedule, StartedAt: now, run: h,
+	}
+}
+
+// Beside reports whether others were offered to an endpoint together with it.
+func (w *Work) Beside() bool { return w.run != nil && len(w.run.offered) > 1 }
 
 // KnownEndpoints is how many endpoints the Store keeps in memory.
 func (s *Store) KnownEndpoints() (n int) {

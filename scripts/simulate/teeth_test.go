@@ -102,10 +102,11 @@ var teeth = []tooth{
 	},
 	{
 		name: "a delivery marked succeeded before its record",
-		old:  "        redis.call('HSET', hash, 'st', 'sending', 'n', number, 'run', whole(run), 'lat', now_ms)",
-		new:  "        redis.call('HSET', hash, 'st', 'succeeded', 'n', number, 'run', whole(run), 'lat', now_ms)",
+		old:  "'st', 'sending', 'n', '1', 'run', '1', 'lat', now_ms",
+		new:  "'st', 'succeeded', 'n', '1', 'run', '1', 'lat', now_ms",
 		bend: bend{alter: func(source string) string {
-			return swapped(source, "    redis.call('ZADD', queue, unpack(queued))\n", "    for i = 2, #queued, 2 do redis.call('ZREM', queue, queued[i]) end\n")
+			queue := "      redis.call('ZADD', queue, unpack(queued))\n"
+			return swapped(source, queue, queue+"      for i = 2, #ended, 2 do redis.call('ZREM', queue, ended[i]) end\n")
 		}},
 	},
 	{

@@ -28,13 +28,14 @@ type Tracer func(webhooks.Work) (traceparent string, end func(Sent))
 
 // attempt makes one attempt and writes down how it went. It was written down
 // as unknown when it was leased, so there is nothing to do when this worker
-// stops or dies in the middle: whoever finds the lease run out goes on.
-func (d *Dispatch) attempt(ctx context.Context, w webhooks.Work) {
+// stops or dies in the middle: whoever finds the lease run out goes on. It returns when
+// the endpoint has something due, zero when nothing is queued.
+func (d *Dispatch) attempt(ctx context.Context, w webhooks.Work) (next tollgate.Instant) {
 	keys, sent := d.send(ctx, w)
-	if ctx.Err() != nil {
-		return
-	}
 	now := tollgate.At(d.Clock())
+	if ctx.Err() != nil {
+		return now
+	}
 	o := verdict(d.Backoff, w.Run, sent, now, d.Random())
 	switch {
 	case w.Body == nil:
@@ -47,10 +48,10 @@ func (d *Dispatch) attempt(ctx context.Context, w webhooks.Work) {
 	case err != nil:
 		d.Log.Error("an attempt could not be recorded", "delivery", w.DeliveryID, "number", w.Number, "error", err)
 		d.Observer.Attempted("unrecorded", sent.Took)
-		return
+		return now
 	case r.Late:
 		d.Observer.Attempted("late", sent.Took)
-		return
+		return r.Next
 	}
 	d.Observer.Attempted(string(o.State), sent.Took)
 	d.Log.Debug("attempt", "delivery", w.DeliveryID, "number", w.Number, "state", string(o.State), "reason", o.Reason)
@@ -61,6 +62,7 @@ func (d *Dispatch) attempt(ctx context.Context, w webhooks.Work) {
 	case !o.Own && o.State == tollgate.DeliveryFailed && r.Failures >= givenUp && lastGood.Add(d.DisableAfter) <= now:
 		d.disable(ctx, w, reasonFailing)
 	}
+	return r.Next
 }
 
 // send makes the attempt, or says why it cannot be made.

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	takeAtOnce = 64                     // slots that one look at a partition asks for at most
+	takeAtOnce = webhooks.MostAtOnce    // slots that one look at a partition asks for at most
 	pace       = time.Millisecond / 4   // between looks that find something: attempts that end together make room together
 	emptyPause = 5 * time.Millisecond   // after a look that found due endpoints and no work
 	helpAgain  = time.Second            // between asking other workers for help, for a partition
@@ -42,8 +42,8 @@ type Config struct {
 }
 
 // Dispatch moves deliveries. In every partition one goroutine waits for events
-// and makes their deliveries (fanOut), and one takes the attempts that are due
-// (lease); attempts run in goroutines of their own, at most Slots in all
+// and makes their deliveries (fanOut), which begin at once where nothing else waits, and
+// one takes the other attempts that are due (lease); attempts run in goroutines of their own, at most Slots in all
 // partitions together. Nothing is assigned to a worker, so one that joins or
 // leaves needs no agreement.
 type Dispatch struct {
@@ -64,6 +64,7 @@ type partition struct {
 	due        chan struct{} // something may be due
 	stirred    chan struct{} // it is quiet no more
 	failed     atomic.Bool   // a fan-out, of what the one reader was handed
+	alone      atomic.Bool   // the one reader was handed a single event, whose fan-out is under way
 	helped     atomic.Int64  // when help was asked for last, Unix milliseconds
 	read, take loop.Progress
 }
@@ -105,6 +106,9 @@ func (d *Dispatch) Run(ctx context.Context) {
 	}
 	// What is to be sent is read beside the next look at the partition.
 	begin := func(p *partition, work []webhooks.Work) {
+		if len(work) == 0 {
+			return
+		}
 		loops.Go(func() {
 			if err := d.Store.ReadBodies(attempts, work); err != nil {
 				d.Log.Warn("what was taken cannot be attempted", "partition", p.number, "deliveries", len(work), "error", err)
@@ -121,9 +125,9 @@ func (d *Dispatch) Run(ctx context.Context) {
 		})
 	}
 	loops.Go(func() { d.watchQueues(ctx) })
-	loops.Go(func() { d.readQuiet(ctx) })
+	loops.Go(func() { d.readQuiet(ctx, begin) })
 	for _, p := range d.partitions {
-		loops.Go(func() { d.fanOut(ctx, p) })
+		loops.Go(func() { d.fanOut(ctx, p, begin) })
 		loops.Go(func() { d.lease(ctx, p, begin) })
 	}
 	// From the end of ctx on, however long a fan-out takes to come back from Redis.
@@ -144,10 +148,21 @@ type job struct {
 
 func (d *Dispatch) carryOut(ctx context.Context, j job) {
 	d.Observer.Attempting(1)
-	defer j.partition.wake() // the endpoint may have room again
-	defer d.slots.release(j.work)
-	defer d.Observer.Attempting(-1)
-	d.attempt(ctx, j.work)
+	next := d.attempt(ctx, j.work)
+	d.Observer.Attempting(-1)
+	d.slots.release(j.work)
+	d.expect(j.partition, next)
+}
+
+// expect has a partition looked at when something is due there; zero: nothing is.
+func (d *Dispatch) expect(p *partition, next tollgate.Instant) {
+	switch {
+	case next == 0:
+	case next.Time().After(d.Clock()):
+		d.Agenda.Expect(agenda.Deliveries, p.number, next)
+	default:
+		p.wake()
+	}
 }
 
 // lease takes what is due for as long as there are slots. It looks when it is
@@ -184,9 +199,7 @@ func (d *Dispatch) lease(ctx context.Context, p *partition, begin func(*partitio
 		// To the end also when ctx ends: what was taken is attempted.
 		work, next, err := d.Store.TakeDue(context.WithoutCancel(ctx), p.number, reserve, d.Lease)
 		d.slots.keep(p, r, work)
-		if len(work) > 0 {
-			begin(p, work)
-		}
+		begin(p, work)
 		if err != nil {
 			p.take.Rest(false)
 			trouble.pause(ctx, err)
@@ -195,7 +208,7 @@ func (d *Dispatch) lease(ctx context.Context, p *partition, begin func(*partitio
 		trouble.pause(ctx, nil)
 		p.take.Made(d.Wall())
 		switch {
-		case len(work) > 0:
+		case len(work) > 0 && next != 0 && !next.Time().After(d.Clock()):
 			clear(refused)
 			loop.Wait(ctx, pace, nil)
 		case len(refused) > before: // they are last in line now; others may be behind them

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tollgate/handlers/worker/loop"
+	"tollgate/rediskv/health"
 	"tollgate/rediskv/webhooks"
 )
 
@@ -77,7 +78,7 @@ func (q *quiet) all() (list []int) {
 }
 
 // readQuiet is the one reader.
-func (d *Dispatch) readQuiet(ctx context.Context) {
+func (d *Dispatch) readQuiet(ctx context.Context, begin func(*partition, []webhooks.Work)) {
 	var fanOuts sync.WaitGroup
 	defer fanOuts.Wait()
 	for ctx.Err() == nil {
@@ -102,25 +103,52 @@ func (d *Dispatch) readQuiet(ctx context.Context) {
 		}
 		for _, h := range handed {
 			p := d.partitions[h.Partition]
-			d.quiet.busy(p.number)
+			// Where several events come at once, others may follow. One that comes alone
+			// changes nothing.
+			alone := h.Events() == 1 && p.alone.CompareAndSwap(false, true)
+			if !alone {
+				d.quiet.busy(p.number)
+			}
 			fanOuts.Go(func() {
-				defer d.stir(p.number) // where one event comes others may follow
-				d.fannedOut(ctx, p, h)
+				_, err := d.handOut(ctx, p, begin, func(l *webhooks.Leasing) (webhooks.Fanned, error) {
+					return d.Store.FanOutHanded(context.WithoutCancel(ctx), h, l)
+				})
+				if err != nil {
+					p.failed.Store(true)
+				}
+				if alone {
+					p.alone.Store(false)
+				}
+				if err != nil || !alone {
+					d.stir(p.number)
+				}
 			})
 		}
 	}
 }
 
-// fannedOut makes the deliveries of events that the one reader was handed.
-func (d *Dispatch) fannedOut(ctx context.Context, p *partition, h webhooks.Handed) {
-	events, err := d.Store.FanOutHanded(context.WithoutCancel(ctx), h)
-	if events > 0 {
-		d.Observer.FannedOut(events)
+// handOut makes the deliveries of events, and begins the attempts that there is room for
+// at once. What lines up instead is looked at.
+func (d *Dispatch) handOut(ctx context.Context, p *partition, begin func(*partition, []webhooks.Work),
+	fanOut func(*webhooks.Leasing) (webhooks.Fanned, error),
+) (events int, err error) {
+	r := make(reserved)
+	f, err := fanOut(&webhooks.Leasing{For: d.Lease, Reserve: func(turns []*webhooks.Turn) {
+		most := takeAtOnce
+		if ctx.Err() != nil || d.Store.CheckClock(health.ClockLimit) != nil { // receivers would refuse what it signs
+			most = 0
+		}
+		d.slots.takeAtOnce(turns, r, most)
+	}})
+	d.slots.giveUp(r, f.Work)
+	begin(p, f.Work)
+	if f.Events > 0 {
+		d.Observer.FannedOut(f.Events)
+	}
+	if f.Due || err != nil {
 		p.wake()
 	}
-	if err != nil {
-		p.failed.Store(true)
-	}
+	return f.Events, err
 }
 
 // stir has a partition read by itself.
@@ -150,7 +178,7 @@ func (d *Dispatch) waiting() time.Duration {
 }
 
 // fanOut makes deliveries of the events that are handed over.
-func (d *Dispatch) fanOut(ctx context.Context, p *partition) {
+func (d *Dispatch) fanOut(ctx context.Context, p *partition, begin func(*partition, []webhooks.Work)) {
 	trouble := trouble{d: d, what: "fan-out"}
 	needed := quietAfter // readings that find nothing
 	for ctx.Err() == nil {
@@ -161,12 +189,10 @@ func (d *Dispatch) fanOut(ctx context.Context, p *partition) {
 		}
 		// A call that was broken off would leave events in the hands of a
 		// consumer that is no more, until another takes them over.
-		events, err := d.Store.FanOut(context.WithoutCancel(ctx), p.number, d.Consumer, d.waiting())
+		events, err := d.handOut(ctx, p, begin, func(l *webhooks.Leasing) (webhooks.Fanned, error) {
+			return d.Store.FanOut(context.WithoutCancel(ctx), p.number, d.Consumer, d.waiting(), l)
+		})
 		<-d.reading
-		if events > 0 {
-			d.Observer.FannedOut(events)
-			p.wake()
-		}
 		switch {
 		case err != nil || p.failed.Swap(false):
 			needed = quietAfterError

@@ -10,9 +10,13 @@ import (
 	"tollgate/rediskv/webhooks"
 )
 
+// gather is for how long an attempt that has ended waits for others.
+const gather = time.Millisecond / 4
+
 // records writes down how attempts ended. Those of one endpoint that end while
 // a call for it is on its way go together in the next: a busy endpoint costs
-// Redis one script for many attempts, and a quiet one waits for nobody.
+// Redis one script for many attempts, and a quiet one waits for nobody. One that began
+// beside others is about to end beside others, and waits for them for a moment.
 type records struct {
 	store *store.Store
 	lease time.Duration
@@ -47,14 +51,17 @@ func (r *records) write(ctx context.Context, e webhooks.Ended) (webhooks.Recorde
 	r.waiting[endpoint] = append(r.waiting[endpoint], one)
 	r.mu.Unlock()
 	if !busy {
-		go r.flush(ctx, endpoint)
+		go r.flush(ctx, endpoint, e.Work.Beside())
 	}
 	<-one.done
 	return one.result, one.err
 }
 
 // flush writes for an endpoint until nothing waits any more.
-func (r *records) flush(ctx context.Context, endpoint string) {
+func (r *records) flush(ctx context.Context, endpoint string, beside bool) {
+	if beside {
+		loop.Wait(ctx, gather, nil)
+	}
 	var batch []*record
 	pause := loop.ShortPause
 	for {

@@ -138,3 +138,25 @@ func TestGivenBackSlotsWake(t *testing.T) {
 		t.Error("one is woken that needs nothing")
 	}
 }
+
+// What comes anew gets slots at once, by the same shares, unless somebody waits for one.
+func TestSlotsAtOnce(t *testing.T) {
+	s, r, turns := newSlots(16), make(reserved), turnsOf(100, "a", "https://x.example", "b", "https://y.example")
+	s.takeAtOnce(turns, r, 64)
+	if got := fmt.Sprint(rooms(turns)); got != "[6 5]" {
+		t.Error(got)
+	}
+	s.take(newTestPartition(), turnsOf(100, "a", "https://x.example"), 64)
+	if len(s.short) != 1 {
+		t.Fatal("nobody waits")
+	}
+	late := turnsOf(1, "c", "https://z.example")
+	s.takeAtOnce(late, r, 64)
+	if late[0].Room != 0 {
+		t.Error("it is served before who waits")
+	}
+	s.giveUp(r, nil)
+	if s.inUse != 0 || len(s.by) != 0 {
+		t.Errorf("%d in use, by %v, when all is given back", s.inUse, s.by)
+	}
+}

@@ -50,6 +50,32 @@ func (s *slots) take(p *partition, turns []*webhooks.Turn, most int) reserved {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.short, p)
+	refused := s.divide(turns, of, got, most)
+	if len(refused) > 0 {
+		s.short[p] = refused
+	}
+	r := make(reserved)
+	r.add(turns, of, got)
+	return r
+}
+
+// takeAtOnce reserves up to most slots for what comes anew, and adds them to r. While somebody waits
+// for a slot it gets none, and lines up.
+func (s *slots) takeAtOnce(turns []*webhooks.Turn, r reserved, most int) {
+	of, got := make([]owners, len(turns)), make([]int, len(turns))
+	for i, t := range turns {
+		of[i] = ownersOf(t.Organization, t.Endpoint)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.short) == 0 {
+		s.divide(turns, of, got, most)
+	}
+	r.add(turns, of, got)
+}
+
+// divide gives turns up to most slots, and returns who was refused; s.mu is held.
+func (s *slots) divide(turns []*webhooks.Turn, of []owners, got []int, most int) map[owners]bool {
 	refused := make(map[owners]bool)
 	for more := true; more; {
 		more = false
@@ -66,15 +92,7 @@ func (s *slots) take(p *partition, turns []*webhooks.Turn, most int) reserved {
 			}
 		}
 	}
-	if len(refused) > 0 {
-		s.short[p] = refused
-	}
-	r := make(reserved)
-	for i, t := range turns {
-		t.Room = got[i]
-		r[of[i]] += got[i]
-	}
-	return r
+	return refused
 }
 
 // giveBack frees slots, and wakes a partition for each that can have one now.
@@ -119,6 +137,14 @@ func (s *slots) count(of owners, by int) {
 // reserved is what one look at a partition has taken.
 type reserved map[owners]int
 
+// add notes what turns have got.
+func (r reserved) add(turns []*webhooks.Turn, of []owners, got []int) {
+	for i, t := range turns {
+		t.Room = got[i]
+		r[of[i]] += got[i]
+	}
+}
+
 // keep gives back what was not needed for the work that came of a partition's look;
 // nil when nothing was asked for.
 func (s *slots) keep(p *partition, r reserved, work []webhooks.Work) {
@@ -128,6 +154,11 @@ func (s *slots) keep(p *partition, r reserved, work []webhooks.Work) {
 		delete(s.short, p)
 		return
 	}
+	s.giveUp(r, work)
+}
+
+// giveUp is keep for what no partition's look has taken.
+func (s *slots) giveUp(r reserved, work []webhooks.Work) {
 	for _, w := range work {
 		r[ownersOf(w.Organization, w.Endpoint)]--
 	}

@@ -85,6 +85,9 @@ local function earlier(mark) return redis.call('GET', mark) or nil end
 
 local function mark_done(mark, answered) redis.call('SET', mark, answered, 'PX', '300000') end
 
+-- mark_done unless there is a mark, and earlier, in one command.
+local function claim(mark, answered) return redis.call('SET', mark, answered, 'NX', 'GET', 'PX', '300000') or nil end
+
 -- When an operation was begun, by the clock of the service that began it: its id
 -- says it in its first ten places (a ULID). nil for one that has no such id.
 local ulid = '0123456789abcdefghjkmnpqrstvwxyz'
@@ -245,6 +248,13 @@ local function under_way(leases, real) return redis.call('ZCOUNT', leases, '(' .
 -- What a run of take_work has leased: for each of what it was offered 0 (not
 -- taken), 1, or 2 (whose worker died), and until when.
 local function leased_by(first) return string.match(first, '^(%d*) (%d+)$') end
+
+-- Where a delivery stands in its queue that fan_out has made and nobody has touched since:
+-- the nth of those that were handed over together, less than a millisecond before it was
+-- due. Everybody else writes whole milliseconds.
+local function untouched(now, n) return whole(now - 1) .. string.sub(string.format('%.8f', math.min(n, 255) / 256), 2) end
+
+local function is_untouched(score) return tonumber(score) % 1 ~= 0 end
 
 -- Tells the workers that something falls due in a queue sooner than they may have
 -- read. Who does not hear it reads it later; a Redis that does not let us speak there

@@ -6,21 +6,23 @@
 -- started, and where to.
 -- KEYS: ready, endpoint, queue, leases, targets, mark
 -- ARGV: now_ms, lease_ms, first_cap, ready_member, url, candidate_count
--- ARGV goes on with candidate_count ids. For each candidate: KEYS its hash, its
--- attempts.
--- Returns: {'taken', Redis' time, end of the leases, {index of the candidate,
---   number, run, died, trigger, replay, event, event type, place in the log, body,
---   endpoint, time, envelope},
---   or {index} of one that cannot be read, …}
+-- ARGV goes on with candidate_count ids, and for each of them 1 when the worker has
+-- made the delivery itself. For each candidate: KEYS its hash, its attempts.
+-- Returns: {'taken', Redis' time, end of the leases, when something is due next (empty:
+--   nothing is queued), {index of the candidate, number, run, died, trigger, replay,
+--   event, event type, place in the log, body, endpoint, time, envelope},
+--   or {index, number, run, died} of one that the worker has made and nobody has touched
+--   since, or {index} of one that cannot be read, …}
+-- targets has where earlier releases sent what they leased.
 local now, real = tonumber(now_ms), real_time()
 local lease_end = real + tonumber(lease_ms)
-local taken = {'taken', real, lease_end}
+local taken = {'taken', real, lease_end, ''}
 local count = tonumber(candidate_count)
 -- The reply was lost: what was leased then, and is leased still, is taken.
 local first = count > 0 and earlier(mark)
 if first then
   local marks, until_then = leased_by(first)
-  taken[3] = tonumber(until_then)
+  taken[3], taken[4] = tonumber(until_then), now_ms
   local held = redis.call('ZMSCORE', leases, values(named_args + 1, count))
   for i = 1, count do
     local how = tonumber(string.sub(marks, i, i))
@@ -38,6 +40,7 @@ if health[1] ~= 'active' then
 end
 if (tonumber(health[2] or '0') or 0) > now then
   redis.call('ZADD', ready, health[2], ready_member)
+  taken[4] = health[2]
   return taken
 end
 local cap = tonumber(health[3] or first_cap) or tonumber(first_cap)
@@ -45,7 +48,7 @@ local running = under_way(leases, real) -- dead ones do not count
 if count > 0 then
   local due = redis.call('ZMSCORE', queue, values(named_args + 1, count))
   local held = redis.call('ZMSCORE', leases, values(named_args + 1, count))
-  local queued, ended, targeted, marks = {}, {}, {}, ''
+  local queued, ended, marks = {}, {}, ''
   for i = 1, count do
     local how = 0
     local id, hash = ARGV[named_args + i], KEYS[named_keys + 2 * i - 1]
@@ -53,7 +56,9 @@ if count > 0 then
       if leased(held[i], real) then -- by another clock it was due sooner than its lease ends
         redis.call('ZADD', queue, whole(now + tonumber(held[i]) - real), id)
       elseif running < cap then
-        local was = redis.call('HMGET', hash, 'n', 'run', 'trig', 'rpl', 'evt', 'et', 'sid', 'body', 'lat', 'we', 'crt', 'e')
+        local new = ARGV[named_args + count + i] == '1' and not held[i] and is_untouched(due[i])
+        local was = new and {false, false, 'schedule', false, '', ''}
+          or redis.call('HMGET', hash, 'n', 'run', 'trig', 'rpl', 'evt', 'et', 'sid', 'body', 'lat', 'we', 'crt', 'e', 'to')
         local number, run = tonumber(was[1] or 0), tonumber(was[2] or 0)
         if not number or not run or not was[3] or not was[5] or not was[6] or (held[i] and not (was[1] and was[9])) then
           redis.call('ZADD', queue, whole(now + tonumber(lease_ms)), id)
@@ -65,17 +70,19 @@ if count > 0 then
           local died = 0
           if held[i] then
             died = 1
-            local target = redis.call('HGET', targets, id) or url -- the endpoint may have moved since
+            local target = redis.call('HGET', targets, id)
+            if target then redis.call('HDEL', targets, id) elseif was[13] and was[13] ~= '' then target = was[13] end
+            target = target or url -- the endpoint may have moved since
             redis.call('HSETNX', KEYS[named_keys + 2 * i], was[1], was[9] .. ' ' .. was[3] .. ' ' .. (was[4] or '') .. ' ' .. target)
           else
             run = run + 1
           end
-          redis.call('HSET', hash, 'st', 'sending', 'n', number, 'run', whole(run), 'lat', now_ms)
+          redis.call('HSET', hash, 'st', 'sending', 'n', number, 'run', whole(run), 'lat', now_ms, 'to', url)
           if was[1] then redis.call('HDEL', hash, 'nat') end
           queued[#queued + 1], queued[#queued + 2] = whole(now + tonumber(lease_ms)), id
           ended[#ended + 1], ended[#ended + 2] = whole(lease_end), id
-          targeted[#targeted + 1], targeted[#targeted + 2] = id, url
-          taken[#taken + 1] = {i, number, run, died, was[3], was[4], was[5], was[6], was[7], was[8], was[10], was[11], was[12]}
+          taken[#taken + 1] = new and {i, number, run, died}
+            or {i, number, run, died, was[3], was[4], was[5], was[6], was[7], was[8], was[10], was[11], was[12]}
           how = 1 + died
         end
       end
@@ -86,7 +93,6 @@ if count > 0 then
     mark_done(mark, marks .. ' ' .. whole(lease_end))
     redis.call('ZADD', queue, unpack(queued))
     redis.call('ZADD', leases, unpack(ended))
-    redis.call('HSET', targets, unpack(targeted))
   end
 end
 local head
@@ -100,6 +106,7 @@ if head[2] then
   -- Behind those that wait longer.
   if tonumber(head[2]) < now then head[2] = now_ms end
   redis.call('ZADD', ready, head[2], ready_member)
+  taken[4] = head[2]
 else
   redis.call('ZREM', ready, ready_member)
 end
