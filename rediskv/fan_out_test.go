@@ -174,3 +174,30 @@ func TestTargetOfAnEarlierRelease(t *testing.T) {
 		t.Error("the address is kept")
 	}
 }
+
+// A worker has events in its hands that Redis has lost meanwhile, and it does not know yet:
+// there are no deliveries of what is not there.
+func TestFanOutOfWhatIsLost(t *testing.T) {
+	f := newFixture(t)
+	w := f.endpoint(t)
+	f.Pay(t, eur(100), tollgate.CaptureManual)
+	p := f.Partition(f.Caller.Organization)
+	_, err := f.FanOut(t.Context(), p, "a", time.Millisecond, nil) // the group is made
+	must(t, err)
+	raw, _ := f.raw(t)
+	k := f.Space(f.Caller.Organization)
+	made := raw.ZCard(t.Context(), k.Deliveries(w.ID)).Val()
+	f.Pay(t, eur(100), tollgate.CaptureManual)
+	handed, err := f.ReadAny(t.Context(), []int{p}, "a", time.Second)
+	if err != nil || len(handed) != 1 || handed[0].Events() == 0 {
+		t.Fatal(handed, err)
+	}
+	for _, m := range raw.XRange(t.Context(), k.Dispatch, "-", "+").Val() {
+		must(t, raw.XAck(t.Context(), k.Dispatch, rediskv.DispatchGroup, m.ID).Err())
+		must(t, raw.XDel(t.Context(), k.Dispatch, m.ID).Err())
+	}
+	fanned, err := f.FanOutHanded(t.Context(), handed[0], &webhooks.Leasing{Reserve: upTo(10), For: lease})
+	if now := raw.ZCard(t.Context(), k.Deliveries(w.ID)).Val(); err != nil || len(fanned.Work) > 0 || made == 0 || now != made {
+		t.Errorf("%+v, %v: %d deliveries, and before %d", fanned, err, now, made)
+	}
+}

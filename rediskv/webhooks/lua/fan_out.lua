@@ -20,6 +20,10 @@ if gone then
   for i = named_args + 1, named_args + tonumber(entry_count) do
     if #redis.call('XRANGE', dispatch, ARGV[i], ARGV[i]) > 0 then return {'stale'} end
   end
+else
+  -- What is in nobody's hands any more has been handed over; or Redis has lost it since it
+  -- was read, and the event with it.
+  gone = redis.call('XACK', dispatch, group, values(named_args + 1, entry_count)) == 0
 end
 
 -- The deliveries that were leased before the reply was lost, and are leased still.
@@ -125,6 +129,5 @@ while key <= #KEYS do
 end
 handed[2] = real
 if gone then return handed end
-redis.call('XACK', dispatch, group, values(named_args + 1, entry_count))
 redis.call('XDEL', dispatch, values(named_args + 1, entry_count))
 return handed
