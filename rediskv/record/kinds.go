@@ -51,7 +51,7 @@ var table = []struct {
 	{"dlv_", Kind{
 		Name:    "delivery",
 		Covered: []string{"we", "evt", "et", "sid", "body", "crt"},
-		Scripts: []string{"st", "trig", "n", "run", "lat", "nat", "done", "code", "why", "cat", "rpl", "rc", "rc="},
+		Scripts: []string{"st", "trig", "n", "run", "lat", "nat", "done", "code", "why", "cat", "rpl", "rc", "rc=", "to"},
 	}},
 	{"rpl_", Kind{Name: "replay", Covered: []string{"json"}}},
 	{"rcv_", Kind{Name: "recovery", Covered: []string{"json", "end"}, Scripts: []string{"at", "state", "looked", "queued", "queued=", "cat", "marks"}}},

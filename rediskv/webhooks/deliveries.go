@@ -120,6 +120,9 @@ func ReadDelivery(id, webhook string, f rediskv.Fields) (tollgate.Delivery, *red
 	if r.Count("run") > r.Count("n") { // of the scripts
 		r.Fault("run")
 	}
+	if to := f["to"]; to != "" && !strings.HasPrefix(to, "http") {
+		r.Fault("to")
+	}
 	if f["trig"] != "" {
 		r.Word("trig", string(tollgate.TriggeredBySchedule), string(tollgate.TriggeredByReplay), string(tollgate.TriggeredByRecovery))
 	}
