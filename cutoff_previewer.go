@@ -294,7 +294,7 @@ func (p *CutoffPreviewer) partial(r *CutoffPreview) (days []Date) {
 			}
 		}
 	}
-	slices.Sort(days)
+	sort.Slice(days, func(i, j int) bool { return days[i] < days[j] })
 	return days
 }
 

@@ -1,9 +1,8 @@
 package wasm
 
 import (
-	"cmp"
 	"maps"
-	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 
@@ -139,8 +138,7 @@ func (e *Engine) makeRoom(rules map[tollgate.RuleRef]*rule) {
 			old = append(old, r)
 		}
 	}
-	byUse := func(a, b *rule) int { return cmp.Compare(a.used.Load(), b.used.Load()) }
-	slices.SortFunc(old, byUse)
+	sort.Slice(old, func(i, j int) bool { return old[i].used.Load() < old[j].used.Load() })
 	old = old[:max(0, len(old)-e.least)]
 	inForce := func(r *rule) int {
 		if e.preferred != nil && e.preferred(r.ref) {
@@ -148,7 +146,7 @@ func (e *Engine) makeRoom(rules map[tollgate.RuleRef]*rule) {
 		}
 		return 0
 	}
-	slices.SortStableFunc(old, func(a, b *rule) int { return inForce(a) - inForce(b) })
+	sort.SliceStable(old, func(i, j int) bool { return inForce(old[i]) < inForce(old[j]) })
 	for _, r := range old {
 		if e.held.Load() <= e.room {
 			return

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -72,7 +73,7 @@ func ScopesOf(names []string) (Scopes, error) {
 		}
 		set = append(set, s)
 	}
-	slices.SortFunc(set, func(a, b Scope) int { return slices.Index(scopes, a) - slices.Index(scopes, b) })
+	sort.Slice(set, func(i, j int) bool { return slices.Index(scopes, set[i]) < slices.Index(scopes, set[j]) })
 	return set, nil
 }
 

@@ -2,7 +2,7 @@ package input
 
 import (
 	"net/http"
-	"slices"
+	"sort"
 	"strings"
 	"unicode/utf8"
 
@@ -41,9 +41,7 @@ func (f faults) Err() error {
 	if len(f) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(f, func(a, b *tollgate.Error) int {
-		return grave(a) - grave(b)
-	})
+	sort.SliceStable(f, func(i, j int) bool { return grave(f[i]) < grave(f[j]) })
 	e := *f[0]
 	if len(f) > 1 {
 		for _, one := range f {

@@ -1,11 +1,10 @@
 package ledger
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
+	"sort"
 	"strconv"
 
 	"tollgate"
@@ -192,19 +191,17 @@ func (f *listed) readIndex(ctx context.Context) (w window, err error) {
 
 // candidates are the events to look up next, in order, and up to where these are all.
 func (f *listed) candidates(lists []window, unreadable window, index *window) (events []int64, reach int64) {
-	farther := func(a, b window) int {
-		if f.q.Descending {
-			a, b = b, a
+	widest, narrowest := lists[0], unreadable.reach
+	for _, w := range lists {
+		if f.before(widest.reach, w.reach) {
+			widest = w
 		}
-		return cmp.Compare(a.reach, b.reach)
+		if f.strict && f.before(w.reach, narrowest) {
+			narrowest = w.reach
+		}
 	}
-	widest := slices.MaxFunc(lists, farther)
-	reach = widest.reach
-	if f.strict {
-		reach = slices.MinFunc(lists, farther).reach
-	}
-	if f.before(unreadable.reach, reach) {
-		reach = unreadable.reach
+	if reach = widest.reach; f.before(narrowest, reach) {
+		reach = narrowest
 	}
 	set := map[int64]bool{}
 	for _, n := range widest.events {
@@ -223,10 +220,10 @@ func (f *listed) candidates(lists []window, unreadable window, index *window) (e
 	if index != nil {
 		f.strike(set, *index)
 	}
-	events = slices.Sorted(maps.Keys(set))
-	if f.q.Descending {
-		slices.Reverse(events)
+	for n := range set {
+		events = append(events, n)
 	}
+	sort.Slice(events, func(i, j int) bool { return f.before(events[i], events[j]) })
 	return events, reach
 }
 
