@@ -5,7 +5,8 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
-	"io"
+	"hash/crc32"
+	"strings"
 	"sync"
 	"time"
 )
@@ -22,15 +23,29 @@ const TZDBVersion = "2025c"
 //go:embed scripts/zoneinfo.zip
 var zoneinfo []byte
 
-// zoneFiles are the files of the database by the name of their zone.
-var zoneFiles = sync.OnceValues(func() (map[string]*zip.File, error) {
+// zoneFile is a file of the database, as it stands in the archive.
+type zoneFile struct {
+	data []byte
+	sum  uint32 // CRC-32
+}
+
+// zoneFiles are the files of the database by the name of their zone. They are not opened
+// by way of package zip, which would bring all of package io/fs into the edge's program.
+var zoneFiles = sync.OnceValues(func() (map[string]zoneFile, error) {
 	archive, err := zip.NewReader(bytes.NewReader(zoneinfo), int64(len(zoneinfo)))
 	if err != nil {
 		return nil, fmt.Errorf("time zone database: %w", err)
 	}
-	files := make(map[string]*zip.File, len(archive.File))
+	files := make(map[string]zoneFile, len(archive.File))
 	for _, f := range archive.File {
-		files[f.Name] = f
+		at, err := f.DataOffset()
+		if err == nil && f.Method != zip.Store {
+			err = zip.ErrAlgorithm
+		}
+		if err != nil {
+			return nil, fmt.Errorf("time zone database: %s: %w", f.Name, err)
+		}
+		files[f.Name] = zoneFile{zoneinfo[at : at+int64(f.UncompressedSize64)], f.CRC32}
 	}
 	return files, nil
 })
@@ -49,10 +64,10 @@ func LoadZone(name string) (*time.Location, error) {
 		return nil, err
 	}
 	file, ok := files[name]
-	if !ok || file.FileInfo().IsDir() {
+	if !ok || strings.HasSuffix(name, "/") { // a folder
 		return nil, fmt.Errorf("%s is not an IANA time zone", quoted(name))
 	}
-	zone, err := readZone(file)
+	zone, err := file.read(name)
 	if err != nil {
 		return nil, fmt.Errorf("time zone %s: %w", name, err)
 	}
@@ -60,14 +75,9 @@ func LoadZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-func readZone(file *zip.File) (*time.Location, error) {
-	r, err := file.Open()
-	if err != nil {
-		return nil, err
+func (f zoneFile) read(name string) (*time.Location, error) {
+	if crc32.ChecksumIEEE(f.data) != f.sum {
+		return nil, zip.ErrChecksum
 	}
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return nil, err
-	}
-	return time.LoadLocationFromTZData(file.Name, data)
+	return time.LoadLocationFromTZData(name, f.data)
 }

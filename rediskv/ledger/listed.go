@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sort"
-	"strconv"
 
 	"tollgate"
 	"tollgate/rediskv"
@@ -40,12 +39,14 @@ type listed struct {
 	types       postings.Types
 	narrow      bool // q has an index of its own
 
-	bound          int64 // the event behind which it goes on
-	most           int64
-	strict         bool
-	looked, right  int // at events, and at transactions that were looked for
-	lookedUp, page int // in the last round; members to read of an index
-	instead        *scanned
+	bound   int64    // the event behind which it goes on
+	most    int64    // postings to read of each list in the next round
+	page    int      // members to read of its index
+	strict  bool     // nothing is looked up that is not in all lists
+	looked  int      // at events, in all rounds
+	right   int      // transactions of these that were looked for
+	round   int      // events of the last round
+	instead *scanned // since the lists were thrown away
 }
 
 func newListed(s *Store, c rediskv.Caller, k rediskv.Space, q TransactionQuery, values []postings.Value, upto, first, last int64) *listed {
@@ -71,7 +72,7 @@ func newListed(s *Store, c rediskv.Caller, k rediskv.Space, q TransactionQuery, 
 func (f *listed) bounded() bool { return f.instead != nil }
 
 func (f *listed) told(matches int) {
-	f.looked, f.right = f.looked+f.lookedUp, f.right+matches
+	f.looked, f.right = f.looked+f.round, f.right+matches
 	f.strict = f.strict || f.right*hopeful < f.looked
 }
 
@@ -117,7 +118,7 @@ func (f *listed) next(ctx context.Context) (members []Indexed, end bool, err err
 		reach = events[len(events)-1]
 	}
 	members, err = f.membersOf(ctx, events, index)
-	f.bound, f.lookedUp = reach, len(events)
+	f.bound, f.round = reach, len(events)
 	f.most, f.page = min(2*f.most, mostPostings), min(2*f.page, mostMembers)
 	return members, f.beyond(reach), err
 }
@@ -258,12 +259,17 @@ func (f *listed) membersOf(ctx context.Context, events []int64, index *window) (
 		}
 		members = append(members, more...)
 	}
-	only := len(f.q.Types) == 1 && f.q.Types[0] == tollgate.TransactionAuthorization
 	members = slices.DeleteFunc(members, func(m Indexed) bool {
 		passed := f.q.After != 0 && (m.Position == f.q.After || f.q.Descending == (m.Position > f.q.After))
-		return passed || only && m.Position%16 != 0
+		return passed || f.authorizations() && m.Position%16 != 0
 	})
 	return f.q.ordered(members), nil
+}
+
+// authorizations reports whether nothing else is looked for: each is the first
+// transaction of its event.
+func (f *listed) authorizations() bool {
+	return len(f.q.Types) == 1 && f.q.Types[0] == tollgate.TransactionAuthorization
 }
 
 type (
@@ -277,14 +283,15 @@ type (
 var scriptMembersOfEvents = script.NewRead[membersOfEventsKeys, membersOfEventsArgs](lua, "members_of_events")
 
 func (f *listed) lookUp(ctx context.Context, events []int64) (members []Indexed, err error) {
-	indexes := f.q.Indexes(f.k)
-	if f.q.PayoutID != "" {
-		if indexes, err = f.s.payoutIndexes(ctx, f.k, f.q.PayoutID); err != nil || len(indexes) == 0 {
-			return nil, err
-		}
+	indexes, err := f.s.indexes(ctx, f.k, f.q)
+	if err != nil {
+		return nil, err
 	}
 	grant, granted := f.c.Grant(f.k)
 	args := membersOfEventsArgs{GrantArgs: granted, Most: 15}
+	if f.authorizations() {
+		args.Most = 0
+	}
 	inv := scriptMembersOfEvents.With(membersOfEventsKeys{grant}, args)
 	inv.Keys = append(inv.Keys, indexes...)
 	for _, n := range events {
@@ -295,11 +302,5 @@ func (f *listed) lookUp(ctx context.Context, events []int64) (members []Indexed,
 		_, rest, err = f.s.db.Run(ctx, inv)
 		return err
 	})
-	for i := 0; i+1 < len(rest); i += 2 {
-		id, _ := rest[i].(string)
-		text, _ := rest[i+1].(string)
-		score, _ := strconv.ParseFloat(text, 64)
-		members = append(members, MemberAt(id, int64(score)))
-	}
-	return members, err
+	return membersIn(rest), err
 }

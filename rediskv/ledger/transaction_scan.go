@@ -93,11 +93,9 @@ func (s *Store) scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q T
 		}
 		return members, true, err
 	}
-	indexes := q.Indexes(k)
-	if q.PayoutID != "" {
-		if indexes, err = s.payoutIndexes(ctx, k, q.PayoutID); err != nil || len(indexes) == 0 {
-			return nil, true, err
-		}
+	indexes, err := s.indexes(ctx, k, q)
+	if err != nil || len(indexes) == 0 {
+		return nil, true, err
 	}
 	command, from, to := "ZRANGEBYSCORE", max(after+1, b.low), b.high
 	if q.Descending {
@@ -140,15 +138,21 @@ func (s *Store) scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q T
 	}
 	for _, list := range rest[3:] {
 		f, _ := list.([]any)
-		for i := 0; i+1 < len(f); i += 2 {
-			id, _ := f[i].(string)
-			text, _ := f[i+1].(string)
-			score, _ := strconv.ParseFloat(text, 64)
-			members = append(members, MemberAt(id, int64(score)))
-		}
+		members = append(members, membersIn(f)...)
 	}
 	members = q.ordered(members)
 	return members[:min(len(members), size)], len(members) < size, nil
+}
+
+// membersIn reads members and their positions, one behind the other.
+func membersIn(reply []any) (members []Indexed) {
+	for i := 0; i+1 < len(reply); i += 2 {
+		id, _ := reply[i].(string)
+		text, _ := reply[i+1].(string)
+		score, _ := strconv.ParseFloat(text, 64)
+		members = append(members, MemberAt(id, int64(score)))
+	}
+	return members
 }
 
 // scanIndex is scan upwards of one index for the service itself. It is what
@@ -164,6 +168,14 @@ func (s *Store) scanIndex(ctx context.Context, index string, from, to int64, bat
 		return err
 	})
 	return members, err
+}
+
+// indexes are those that hold every match; none when there is no such payout.
+func (s *Store) indexes(ctx context.Context, k rediskv.Space, q TransactionQuery) ([]string, error) {
+	if q.PayoutID != "" {
+		return s.payoutIndexes(ctx, k, q.PayoutID)
+	}
+	return q.Indexes(k), nil
 }
 
 // Indexes is the smallest set of indexes that holds every match.

@@ -48,8 +48,8 @@ type fanOutArgs struct {
 var scriptFanOut = script.New[fanOutKeys, fanOutArgs](lua, "fan_out")
 
 // fanOut makes the deliveries of one organization's events, the first of them when the
-// endpoints are many. A run that got no answer may
-// have leased what nobody sends: that ends with the next look at the partition.
+// endpoints are many. A run that got no answer may have leased what nobody sends: that
+// ends with the next look at the partition.
 func (s *Store) fanOut(ctx context.Context, partition int, k rediskv.Space, entries []redis.XMessage, l *Leasing) (f Fanned, err error) {
 	d, err := s.directory(ctx, k)
 	if err != nil {
