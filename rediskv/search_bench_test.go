@@ -29,7 +29,7 @@ type searched struct {
 func loadedMarket(b *testing.B) *searched {
 	url := os.Getenv(loaded)
 	if url == "" {
-		b.Skip("searches among what make load has made: " + loaded + "=redis://127.0.0.1:6395 make bench BENCH=Searches")
+		b.Skip("searches among what make load has made: " + loaded + "=redis://127.0.0.1:6395, see the page of performance")
 	}
 	s := &searched{Store: testkit.Open(b, rediskv.Options{URL: url, Clock: time.Now})}
 	for p := range s.Partitions() {
