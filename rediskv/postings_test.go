@@ -158,6 +158,15 @@ func TestSearches(t *testing.T) {
 		for range 50 {
 			m.pay(t)
 		}
+		if step%3 == 2 { // some payouts are posted before they have a reference, some are never
+			m.days(3)
+			must(t, m.settle(t.Context(), func(p *tollgate.Payout) tollgate.PayoutOutcome {
+				if step != 5 {
+					m.post(t)
+				}
+				return tollgate.PayoutOutcome{Reference: often(m.random, marketReferences), Failure: []string{"", "closed"}[m.random.IntN(2)]}
+			}))
+		}
 		if step%5 != 1 && step%5 != 2 && step != 3 {
 			m.post(t)
 		}
@@ -243,11 +252,11 @@ func TestPostingsMadeAgain(t *testing.T) {
 	for what, text := range map[string]string{
 		"damaged":              strings.Replace(written, "1;;", "1;;0", 1),
 		"no JSON":              "{",
-		"of an earlier form":   record.EnvelopedJSON(key, `{"form":0,"upto":7}`),
-		"to be made again":     record.EnvelopedJSON(key, `{"form":1,"stale":true}`),
+		"of an earlier form":   record.EnvelopedJSON(key, `{"form":1,"upto":7}`),
+		"to be made again":     record.EnvelopedJSON(key, `{"form":2,"stale":true}`),
 		"cleared by another":   "",
-		"ahead of all events":  record.EnvelopedJSON(key, `{"form":1,"upto":1000}`),
-		"of a negative number": record.EnvelopedJSON(key, `{"form":1,"upto":-1}`),
+		"ahead of all events":  record.EnvelopedJSON(key, `{"form":2,"upto":1000}`),
+		"of a negative number": record.EnvelopedJSON(key, `{"form":2,"upto":-1}`),
 	} {
 		must(t, raw.Del(t.Context(), lists()...).Err())
 		must(t, raw.Set(t.Context(), key, text, 0).Err())
@@ -262,9 +271,9 @@ func TestPostingsMadeAgain(t *testing.T) {
 			t.Errorf("%s, and posted: %d are found, not %d: %s, %v", what, got, usual, state(), lists())
 		}
 	}
-	must(t, raw.Set(t.Context(), key, record.EnvelopedJSON(key, `{"form":2,"upto":3}`), 0).Err())
+	must(t, raw.Set(t.Context(), key, record.EnvelopedJSON(key, `{"form":3,"upto":3}`), 0).Err())
 	m.post(t)
-	if got := m.found(t, "usual"); got != usual || !strings.Contains(state(), `"form":2`) || !slices.Equal(lists(), whole) {
+	if got := m.found(t, "usual"); got != usual || !strings.Contains(state(), `"form":3`) || !slices.Equal(lists(), whole) {
 		t.Errorf("of a later release: %d are found, not %d: %s", got, usual, state())
 	}
 }
@@ -314,7 +323,55 @@ func TestPostingsOfUnreadable(t *testing.T) {
 	}
 }
 
+// TestPostingsOfPayouts: a payout is given its reference after it was posted. It is found
+// by it at any time, and a check agrees.
+func TestPostingsOfPayouts(t *testing.T) {
+	t.Parallel()
+	m := newMarket(t)
+	id := m.duePayout(t)
+	find := func(when string, want int) {
+		t.Helper()
+		for _, q := range []ledger.TransactionQuery{{Reference: "B-1", Limit: 2}, {Reference: "B-1", Limit: 2, Descending: true, Types: []tollgate.TransactionType{tollgate.TransactionPayout}}} {
+			if found := m.all(t, q); len(found) != want {
+				t.Errorf("%s: %+v finds %v", when, q, found)
+			}
+		}
+		testkit.Consistent(t, m.Store)
+	}
+	for m.made < 60 { // more than a search looks through before it reads lists
+		m.pay(t)
+	}
+	m.post(t)
+	find("open", 0)
+	m.step(t, id)
+	p := m.payout(t, id)
+	m.post(t)
+	find("in transit", 0)
+	must(t, m.endPayout(t.Context(), p, tollgate.PayoutOutcome{Reference: "B-1"}))
+	find("paid", 1)
+	m.post(t)
+	find("settled", 1)
+	k, lists := m.Space(m.Caller.Organization), postings.New(m.DB)
+	st, err := lists.State(t.Context(), k)
+	must(t, err)
+	open, err := lists.Read(t.Context(), rediskv.Caller{Organization: k.Org}, k, []postings.Value{{Field: postings.Open}}, false, 0, st.Upto, 1000)
+	if must(t, err); len(open[0].Events) > 0 || st.Settled != 1 {
+		t.Errorf("%v are open, %+v", open[0].Events, st)
+	}
+	m.post(t)
+	find("posted again", 1)
+}
+
 var postingResends = []resend{
+	{"settle", "a payout's reference, and another worker goes on", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		p := f.begun(t)
+		f.post(t)
+		must(t, f.endPayout(t.Context(), p, tollgate.PayoutOutcome{Reference: "B-1"}))
+		return f.posts(t), func() {
+			f.Pay(t, eur(100), tollgate.CaptureManual)
+			f.post(t)
+		}
+	}},
 	{"post", "a page, and another worker goes on", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
 		f.Pay(t, eur(100), tollgate.CaptureManual)
 		return f.posts(t), func() {
@@ -327,7 +384,7 @@ var postingResends = []resend{
 		f.post(t)
 		raw, events := f.raw(t)
 		key := strings.TrimSuffix(events, "events") + "postings"
-		must(t, raw.Set(t.Context(), key, record.EnvelopedJSON(key, `{"form":1,"stale":true}`), 0).Err())
+		must(t, raw.Set(t.Context(), key, record.EnvelopedJSON(key, `{"form":2,"stale":true}`), 0).Err())
 		return f.posts(t), func() { f.post(t) }
 	}},
 }

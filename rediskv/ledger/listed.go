@@ -33,9 +33,10 @@ type listed struct {
 	c           rediskv.Caller
 	k           rediskv.Space
 	q           TransactionQuery
-	values      []postings.Value // the last one is what is in every list
+	values      []postings.Value // that it looks for, and then those that are in every list
 	upto        int64
 	first, last int64 // events between which to look
+	everywhere  int   // how many of the values are in every list
 	types       postings.Types
 	narrow      bool // q has an index of its own
 
@@ -50,7 +51,11 @@ type listed struct {
 }
 
 func newListed(s *Store, c rediskv.Caller, k rediskv.Space, q TransactionQuery, values []postings.Value, upto, first, last int64) *listed {
-	f := &listed{s: s, c: c, k: k, q: q, values: append(values, postings.Value{Field: postings.Unreadable}), upto: upto, first: first, last: last, most: int64(postingsPerRow * q.PageSize), page: q.PageSize, types: postings.AllTypes}
+	everywhere := []postings.Value{{Field: postings.Unreadable}}
+	if q.Reference != "" {
+		everywhere = append(everywhere, postings.Value{Field: postings.Open})
+	}
+	f := &listed{s: s, c: c, k: k, q: q, values: append(values, everywhere...), everywhere: len(everywhere), upto: upto, first: first, last: last, most: int64(postingsPerRow * q.PageSize), page: q.PageSize, types: postings.AllTypes}
 	if len(q.Types) > 0 {
 		f.types = typesOf(q.Types)
 	}
@@ -102,8 +107,8 @@ func (f *listed) next(ctx context.Context) (members []Indexed, end bool, err err
 	if err != nil {
 		return nil, false, err
 	}
-	unreadable := lists[len(lists)-1]
-	lists = lists[:len(lists)-1]
+	everywhere := f.union(lists[len(lists)-f.everywhere:])
+	lists = lists[:len(lists)-f.everywhere]
 	var index *window
 	if f.narrow {
 		w, err := f.readIndex(ctx)
@@ -112,7 +117,7 @@ func (f *listed) next(ctx context.Context) (members []Indexed, end bool, err err
 		}
 		index, lists = &w, append(lists, w)
 	}
-	events, reach := f.candidates(lists, unreadable, index)
+	events, reach := f.candidates(lists, everywhere, index)
 	if len(events) > f.batch() {
 		events = events[:f.batch()]
 		reach = events[len(events)-1]
@@ -190,9 +195,21 @@ func (f *listed) readIndex(ctx context.Context) (w window, err error) {
 	return w, err
 }
 
+// union has what is in any of some windows.
+func (f *listed) union(windows []window) window {
+	all := windows[0]
+	for _, w := range windows[1:] {
+		all.events = append(all.events, w.events...)
+		if f.before(w.reach, all.reach) {
+			all.reach = w.reach
+		}
+	}
+	return all
+}
+
 // candidates are the events to look up next, in order, and up to where these are all.
-func (f *listed) candidates(lists []window, unreadable window, index *window) (events []int64, reach int64) {
-	widest, narrowest := lists[0], unreadable.reach
+func (f *listed) candidates(lists []window, everywhere window, index *window) (events []int64, reach int64) {
+	widest, narrowest := lists[0], everywhere.reach
 	for _, w := range lists {
 		if f.before(widest.reach, w.reach) {
 			widest = w
@@ -213,7 +230,7 @@ func (f *listed) candidates(lists []window, unreadable window, index *window) (e
 	for _, w := range lists {
 		f.strike(set, w)
 	}
-	for _, n := range unreadable.events {
+	for _, n := range everywhere.events {
 		if !f.before(reach, n) {
 			set[n] = true
 		}
@@ -253,7 +270,11 @@ func (f *listed) membersOf(ctx context.Context, events []int64, index *window) (
 		}
 	}
 	if len(unknown) > 0 {
-		more, err := f.lookUp(ctx, unknown)
+		var more []Indexed
+		err := f.c.InTurn(ctx, func() (err error) {
+			more, err = f.s.membersOfEvents(ctx, f.c, f.k, f.q, unknown)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -261,15 +282,15 @@ func (f *listed) membersOf(ctx context.Context, events []int64, index *window) (
 	}
 	members = slices.DeleteFunc(members, func(m Indexed) bool {
 		passed := f.q.After != 0 && (m.Position == f.q.After || f.q.Descending == (m.Position > f.q.After))
-		return passed || f.authorizations() && m.Position%16 != 0
+		return passed || f.q.authorizations() && m.Position%16 != 0
 	})
 	return f.q.ordered(members), nil
 }
 
 // authorizations reports whether nothing else is looked for: each is the first
 // transaction of its event.
-func (f *listed) authorizations() bool {
-	return len(f.q.Types) == 1 && f.q.Types[0] == tollgate.TransactionAuthorization
+func (q *TransactionQuery) authorizations() bool {
+	return len(q.Types) == 1 && q.Types[0] == tollgate.TransactionAuthorization
 }
 
 type (
@@ -282,14 +303,15 @@ type (
 
 var scriptMembersOfEvents = script.NewRead[membersOfEventsKeys, membersOfEventsArgs](lua, "members_of_events")
 
-func (f *listed) lookUp(ctx context.Context, events []int64) (members []Indexed, err error) {
-	indexes, err := f.s.indexes(ctx, f.k, f.q)
+// membersOfEvents are the members of a query's indexes that events have.
+func (s *Store) membersOfEvents(ctx context.Context, c rediskv.Caller, k rediskv.Space, q TransactionQuery, events []int64) (members []Indexed, err error) {
+	indexes, err := s.indexes(ctx, k, q)
 	if err != nil {
 		return nil, err
 	}
-	grant, granted := f.c.Grant(f.k)
+	grant, granted := c.Grant(k)
 	args := membersOfEventsArgs{GrantArgs: granted, Most: 15}
-	if f.authorizations() {
+	if q.authorizations() {
 		args.Most = 0
 	}
 	inv := scriptMembersOfEvents.With(membersOfEventsKeys{grant}, args)
@@ -297,10 +319,6 @@ func (f *listed) lookUp(ctx context.Context, events []int64) (members []Indexed,
 	for _, n := range events {
 		inv.Args = append(inv.Args, n)
 	}
-	var rest []any
-	err = f.c.InTurn(ctx, func() (err error) {
-		_, rest, err = f.s.db.Run(ctx, inv)
-		return err
-	})
+	_, rest, err := s.db.Run(ctx, inv)
 	return membersIn(rest), err
 }

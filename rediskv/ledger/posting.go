@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -119,7 +120,56 @@ func (s *Store) postOrganization(ctx context.Context, org string, st postings.St
 		}
 		posted += len(members)
 	}
-	return posted, nil
+	return posted, s.settlePayouts(ctx, k, st)
+}
+
+// settlePayouts posts the references of payouts that have come to an end since they were
+// posted themselves.
+func (s *Store) settlePayouts(ctx context.Context, k rediskv.Space, st postings.State) error {
+	if !st.Usable() {
+		return nil
+	}
+	c := rediskv.Caller{Organization: k.Org}
+	open, err := s.postings.Read(ctx, c, k, []postings.Value{{Field: postings.Open}}, false, 0, st.Upto, math.MaxInt32)
+	if err != nil {
+		return err
+	}
+	for some := range slices.Chunk(open[0].Events, mostEvents) {
+		var events []int64
+		for _, e := range some {
+			events = append(events, e.Number)
+		}
+		members, err := s.membersOfEvents(ctx, c, k, TransactionQuery{}, events)
+		if err != nil {
+			return err
+		}
+		found, err := s.ReadTransactions(ctx, c, k, members, nil)
+		if err != nil {
+			return err
+		}
+		var settled []postings.Settled
+		for i, t := range found {
+			if t.ID == "" || t.Stored.Err() != nil || t.Type != tollgate.TransactionPayout || isOpen(t.Transaction) {
+				continue
+			}
+			one := postings.Settled{Number: members[i].Position / 16, Of: typesOf([]tollgate.TransactionType{t.Type})}
+			if t.Reference != nil {
+				one.Reference = *t.Reference
+			}
+			settled = append(settled, one)
+		}
+		if len(settled) > 0 {
+			if st, err = s.postings.Settle(ctx, k, st, settled); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isOpen reports whether a transaction is a payout that may still be given a reference.
+func isOpen(t *tollgate.Transaction) bool {
+	return t.Type == tollgate.TransactionPayout && t.Status != string(tollgate.PayoutStatusPaid) && t.Status != string(tollgate.PayoutStatusFailed)
 }
 
 // toPost reads transactions, and what each is to be found by.
@@ -158,7 +208,7 @@ func (s *Store) Unposted(ctx context.Context, k rediskv.Space, members []Indexed
 		return err
 	}
 	var wanted []postings.Posting
-	var of []int
+	var of []int // -1: where it may be instead of the one before
 	for i, t := range found {
 		number := members[i].Position / 16
 		if t.ID == "" || t.Stored.Err() != nil || number > st.Upto {
@@ -168,10 +218,15 @@ func (s *Store) Unposted(ctx context.Context, k rediskv.Space, members []Indexed
 			wanted = append(wanted, postings.Posting{Number: number, Value: v, Type: typesOf([]tollgate.TransactionType{t.Type}), At: t.CreatedAt})
 			of = append(of, i)
 		}
+		if t.Type == tollgate.TransactionPayout && t.Reference != nil { // it may not be settled yet
+			wanted = append(wanted, postings.Posting{Number: number, Value: postings.Value{Field: postings.Open}, Type: typesOf([]tollgate.TransactionType{t.Type}), At: t.CreatedAt})
+			of = append(of, -1)
+		}
 	}
 	has, err := s.postings.Has(ctx, k, st, wanted)
 	for i, there := range has {
-		if !there {
+		instead := i+1 < len(of) && of[i+1] < 0 && has[i+1]
+		if !there && !instead && of[i] >= 0 {
 			each(of[i], fmt.Sprintf("a search for %s %q does not find it", wanted[i].Field, wanted[i].Text), st.Remake)
 		}
 	}
@@ -186,6 +241,9 @@ func valuesOf(t *tollgate.Transaction) []postings.Value {
 	}
 	if t.Reference != nil {
 		values = append(values, postings.Value{Field: postings.Reference, Text: *t.Reference})
+	}
+	if isOpen(t) {
+		values = append(values, postings.Value{Field: postings.Open})
 	}
 	return values
 }

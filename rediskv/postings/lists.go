@@ -21,10 +21,12 @@ const (
 	// Unreadable has the transactions that could not be read when they were posted, under
 	// the empty text: each search looks at them.
 	Unreadable Field = 'u'
+	// Open has the payouts that have not come to an end, under the empty text.
+	Open Field = 'o'
 )
 
 func (f Field) String() string {
-	names := map[Field]string{Payee: "payee", Reference: "reference", Currency: "currency", Type: "type"}
+	names := map[Field]string{Payee: "payee", Reference: "reference", Currency: "currency", Type: "type", Open: "what may be given a reference"}
 	return cmp.Or(names[f], "what cannot be read")
 }
 

@@ -87,7 +87,7 @@ func (st State) through(events []Transactions, upto int64) (next State, spans []
 		last = max(last, e.Last)
 	}
 	end(upto / spanEvents)
-	return State{Form: form, Upto: upto, First: int64(first), Last: int64(last)}, appendSpan(spans, first, last)
+	return State{Form: form, Upto: upto, First: int64(first), Last: int64(last), Settled: st.Settled}, appendSpan(spans, first, last)
 }
 
 // clearTogether is how many lists are removed at once.

@@ -6,8 +6,10 @@
 // transactions, up to one event after the other; what came later is found by looking. They
 // can be thrown away at any time and are made again, so no copy of Redis needs them.
 //
-// What is in them never changes: a transaction keeps its payee, reference, currency and
-// type. What does change, its status, has an index of its own (package ledger).
+// What is in them hardly changes: a transaction keeps its payee, currency and type, and
+// all but a payout's its reference. A payout is given one when it comes to an end. Until
+// then it is posted as open, and each search for a reference looks at it. What does
+// change, the status, has an index of its own (package ledger).
 package postings
 
 import (

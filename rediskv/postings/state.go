@@ -16,7 +16,7 @@ import (
 
 // form is raised when values are hashed or written in another way: then all lists are
 // made again.
-const form = 1
+const form = 2
 
 // State says how far an organization's transactions are posted.
 type State struct {
@@ -29,6 +29,8 @@ type State struct {
 	// Stale says that all lists are to be removed and made again. Nothing is posted
 	// before that is done.
 	Stale bool `json:"stale,omitzero"`
+	// Settled counts how often postings were put between others or taken out.
+	Settled int64 `json:"settled,omitzero"`
 
 	text string // as it was read
 }
