@@ -2,6 +2,7 @@ package look
 
 import (
 	"context"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
@@ -18,6 +19,12 @@ const (
 	recentEvents = 5_000
 	// nearby is how many entries are looked at where an event's id says that it is.
 	nearby = 4
+	// Where many write at once others stand between: an event's id is made before its
+	// script runs, and by another clock than that of Redis. around is how far away it may
+	// be, and aroundPage how many entries are read at once and kept for the next payments,
+	// whose events stand beside it.
+	around     = time.Second
+	aroundPage = 1000
 )
 
 // Log finds events by their ids, in a short log, or where a long one begins.
@@ -28,9 +35,10 @@ type Log struct {
 	asked  bool
 	long   bool
 	events map[string]*tollgate.Event
-	last   string           // the place of the last one
-	first  tollgate.Instant // when the log's oldest event was made
-	whole  bool             // nothing has been trimmed
+	last   string                    // the place of the last one
+	recent map[string]redis.XMessage // of a long log, by id
+	first  tollgate.Instant          // when the log's oldest event was made
+	whole  bool                      // nothing has been trimmed
 }
 
 // NewLog is that of an organization.
@@ -53,6 +61,13 @@ func (l *Log) EventsOf(ctx context.Context, ids []string) ([]consistency.Payment
 		var err error
 		if found, err = l.nearby(ctx, ids); err != nil {
 			return nil, err
+		}
+		for _, id := range ids {
+			if found[id] == nil {
+				if found[id], err = l.around(ctx, id); err != nil {
+					return nil, err
+				}
+			}
 		}
 	}
 	events := make([]consistency.PaymentEvent, len(ids))
@@ -146,7 +161,7 @@ func (l *Log) nearby(ctx context.Context, ids []string) (map[string]*tollgate.Ev
 	places := make([]string, len(ids))
 	if err := l.Pipelined(ctx, "events", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, id := range ids {
-			if made, ok := tollgate.IDTime(id); ok {
+			if made, ok := tollgate.IDTime(id); ok && l.recent[id].ID == "" {
 				places[i] = rediskv.Milli(tollgate.At(made))
 				replies = append(replies, pipe.XRangeN(ctx, l.K.Events(), places[i], "+", nearby))
 			}
@@ -178,6 +193,37 @@ func (l *Log) nearby(ctx context.Context, ids []string) (map[string]*tollgate.Ev
 		take(a.Found)
 	}
 	return found, nil
+}
+
+// around looks for an event among those that were written within a second, and keeps
+// what it reads; nil where it is not there.
+func (l *Log) around(ctx context.Context, id string) (*tollgate.Event, error) {
+	made, ok := tollgate.IDTime(id)
+	if !ok {
+		return nil, nil
+	}
+	at := tollgate.At(made)
+	from, until := rediskv.Milli(max(1, at.Add(-around))), rediskv.Milli(at.Add(around))
+	for {
+		if m, ok := l.recent[id]; ok {
+			e, err := eventlog.EventOf(l.K, m)
+			if err != nil {
+				return nil, nil // far says what is wrong with it
+			}
+			return e, nil
+		}
+		entries, err := streams.Range(ctx, l.DB, l.K.Events(), from, until, aroundPage)
+		if err != nil || len(entries) == 0 {
+			return nil, err
+		}
+		if len(l.recent) > recentEvents || l.recent == nil {
+			l.recent = map[string]redis.XMessage{}
+		}
+		for _, m := range entries {
+			l.recent[rediskv.Text(m, "i")] = m
+			from = "(" + m.ID
+		}
+	}
 }
 
 // far looks for an event as a client does who knows its id alone. unknown: it cannot
