@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"context"
+	"crypto/rand"
 	"maps"
 	"net"
 	"net/http"
@@ -225,6 +226,38 @@ func TestRoundTrips(t *testing.T) {
 	if len(tripsOf) != len(measured) {
 		t.Errorf("%d operations were measured; the table has %d", len(measured), len(tripsOf))
 	}
+}
+
+// TestManyAtADistance: 256 callers who pay at once wait for Redis and for nothing else, so
+// that a region that is 40 ms away from Redis makes 6,400 payments a second.
+func TestManyAtADistance(t *testing.T) {
+	t.Parallel()
+	const callers, each = 256, 4
+	w := newWorldOn(t, redistest.Single(t).URL, newRecorder(t))
+	w.token("all", "")
+	w.far(func(count func(*http.Request) int) {
+		pay := func(times int) (waited time.Duration) {
+			begun := time.Now()
+			var paying sync.WaitGroup
+			for range callers {
+				var requests []*http.Request
+				for range times {
+					requests = append(requests, w.request("POST", "/v1/payments", `{"merchant_account_id":"`+w.vars["eur"]+`",`+good+`}`, "Idempotency-Key", rand.Text()))
+				}
+				paying.Go(func() {
+					for _, r := range requests {
+						count(r)
+					}
+				})
+			}
+			paying.Wait()
+			return time.Since(begun)
+		}
+		pay(1) // connections are made
+		if waited := pay(each); waited > each*trip*10/9 {
+			t.Errorf("%d payments of %d callers took %s, and a round trip takes %s", callers*each, callers, waited, trip)
+		}
+	})
 }
 
 // With a replica nearby, what it may answer waits for the primary never, at first

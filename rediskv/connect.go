@@ -24,7 +24,7 @@ import (
 const blockingConnections = 512
 
 // A pool without a size has ten for each processor, and enough for those who ask at once.
-const leastConnections, connectionsPerCore = 64, 10
+const leastConnections, connectionsPerCore = 256, 10
 
 // warmed is how many connections there are from the start of each kind, for commands
 // and for batches of them: what asks at once does not wait until some are made.

@@ -62,7 +62,7 @@ type Options struct {
 	// same for all processes (0: DefaultExportBytes).
 	ExportBytes int64
 	// Pool bounds the connections to each server, beside one for notices (0: pool_size
-	// of the URL, or 64, or ten for each processor, and ten for batches), and Blocking those of
+	// of the URL, or 256, or ten for each processor, and ten for batches), and Blocking those of
 	// a worker's readers that wait (0: 512).
 	Pool, Blocking int
 	// PaymentBytes bounds, in bytes, the copies of payments that are kept in memory, so that

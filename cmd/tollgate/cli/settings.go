@@ -45,7 +45,7 @@ var (
 var Settings = []setting{
 	{
 		Flag: "redis-url", Required: true, Commands: []string{"serve", "work", "check", "provision", "doctor", "history", "key", "layout", "backup", "restore"},
-		Meaning: "where Redis is: redis://, rediss:// or unix://; several hosts of a cluster separated by commas; ?pool_size=50 bounds the connections to each (64, or ten for each processor)",
+		Meaning: "where Redis is: redis://, rediss:// or unix://; several hosts of a cluster separated by commas; ?pool_size=50 bounds the connections to each (256, or ten for each processor)",
 	},
 	{
 		Flag: "redis-replica-url", Commands: []string{"serve"},
