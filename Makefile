@@ -178,7 +178,15 @@ check: build ## formatting, vet, staticcheck, dead code, go.mod, shell syntax
 	for script in scripts/*.sh scripts/*/*.sh; do sh -n "$$script" || exit 1; done
 	for script in .ci/run scripts/examples/curl/*.sh; do bash -n "$$script" || exit 1; done
 
-bench: ## benchmarks, with each one's ratio to the fastest of its group
+bench: ## what Tollgate costs beside yardsticks, ROUNDS times (5); BASE=main measures that commit in turn; needs redis-server
+	@mkdir -p .tollgate
+	$(GO) run ./scripts/bench -rounds $(or $(ROUNDS),5) $(if $(BASE),-base $(BASE)) -out .tollgate/bench.json
+
+bench-record: ## make bench, into the page of performance; on a machine that does nothing else
+	$(GO) run ./scripts/bench -rounds $(or $(ROUNDS),5) -out scripts/bench/bench.json -page handlers/docs/performance.md
+	$(MAKE) docs
+
+benchmarks: ## every benchmark, with its ratio to the fastest of its group; BENCH for some
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime 300ms ./... | awk -f scripts/bench.awk
 
 # A number of inputs, not a time: at the end of a time Go 1.26 may report a failure
@@ -243,4 +251,4 @@ clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/console/node_modules scripts/mcp/node_modules scripts/examples/node/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: mutants help build builds console-test screenshots faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-rules fuzz conformance mcp openapi collection examples walks alerts templates load rate memory fair clean man dist dist-check docs
+.PHONY: mutants help build builds console-test screenshots faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-record benchmarks bench-rules fuzz conformance mcp openapi collection examples walks alerts templates load rate memory fair clean man dist dist-check docs

@@ -75,10 +75,11 @@ func (f *benched) asks(address, path, headers, body string, status int) *generat
 	return generate(address, path, fmt.Sprintf("Authorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s", f.token, len(body), headers), body, status)
 }
 
-// A payment beside the script that it sends, on connections that do nothing else.
+// A payment beside the script that it sends and that of the first release, on connections
+// that do nothing else.
 func BenchmarkCreateCPU(b *testing.B) {
 	url := realRedis(b)
-	script := captureScript(b, url)
+	script, first := captureScript(b, url), scriptOfFirstRelease(b, url)
 	b.Run("evalsha", func(b *testing.B) {
 		wire := script.dial(b)
 		measureCPU(b, usage{}.withRedis(b, url), func(n int) {
@@ -86,6 +87,9 @@ func BenchmarkCreateCPU(b *testing.B) {
 				check(b, wire.run(context.Background()))
 			}
 		})
+	})
+	b.Run("first", func(b *testing.B) {
+		measureCPU(b, usage{}.withRedis(b, url), first.together(b))
 	})
 	b.Run("http", func(b *testing.B) {
 		f := payments(b, url)

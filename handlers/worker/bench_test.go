@@ -148,6 +148,7 @@ func deliveries(b *testing.B) {
 	each := func(d time.Duration) float64 { return float64(d.Microseconds()) / n }
 	b.ReportMetric(n/delivered.took.Seconds(), "deliveries/s")
 	b.ReportMetric(bare.took.Seconds()/delivered.took.Seconds(), "of-bare")
+	b.ReportMetric(bare.cpu.Seconds()/delivered.cpu.Seconds(), "cpu-of-bare")
 	b.Logf("%-12s %10s %14s %18s", "", "per second", "CPU each (µs)", "Redis' CPU (µs)")
 	b.Logf("%-12s %10.0f %14.0f %18s", "bare POSTs", n/bare.took.Seconds(), each(bare.cpu), "-")
 	b.Logf("%-12s %10.0f %14.0f %18.0f", "deliveries", n/delivered.took.Seconds(), each(delivered.cpu), each(delivered.redis))
