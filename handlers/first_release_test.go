@@ -1,7 +1,10 @@
 package handlers_test
 
 import (
+	"bufio"
+	"crypto/sha1"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -9,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
-	"github.com/redis/go-redis/v9"
 )
 
 // firstRelease is how the first release (commit 6025134) created a payment: its script
@@ -33,21 +35,24 @@ func scriptOfFirstRelease(b *testing.B, url string) paymentScript {
 	check(b, err)
 	var first firstRelease
 	check(b, json.Unmarshal(text, &first))
-	o, err := redis.ParseURL(url)
-	check(b, err)
-	c := redis.NewClient(o)
-	defer c.Close()
-	digest, err := c.ScriptLoad(b.Context(), string(source)).Result()
-	check(b, err)
-	for _, key := range first.Versions {
-		check(b, c.HSet(b.Context(), key, "v", "1").Err())
-	}
-	command := append([]string{"EVALSHA", digest, fmt.Sprint(len(first.Keys))}, append(first.Keys, first.Args...)...)
 	s := paymentScript{addr: strings.TrimPrefix(url, "redis://"), runs: new(atomic.Int64)}
-	s.text = fmt.Appendf(nil, "*%d\r\n", len(command))
-	for _, arg := range command {
-		s.text = fmt.Appendf(s.text, "$%d\r\n%s\r\n", len(arg), arg)
+	conn, err := net.Dial("tcp", s.addr)
+	check(b, err)
+	defer conn.Close()
+	sent, replies := resp("SCRIPT", "LOAD", string(source)), bufio.NewReader(conn)
+	for _, key := range first.Versions {
+		sent = append(sent, resp("HSET", key, "v", "1")...)
 	}
+	_, err = conn.Write(sent)
+	check(b, err)
+	for range 2 + len(first.Versions) { // the digest is a line of its own
+		line, err := replies.ReadString('\n')
+		if check(b, err); line[0] == '-' {
+			b.Fatal(line)
+		}
+	}
+	digest := fmt.Sprintf("%x", sha1.Sum(source))
+	s.text = resp(append([]string{"EVALSHA", digest, fmt.Sprint(len(first.Keys))}, append(first.Keys, first.Args...)...)...)
 	for at := strings.Index(string(s.text), ownPlace); at >= 0; {
 		s.places = append(s.places, at)
 		next := strings.Index(string(s.text[at+placeSize:]), ownPlace)
@@ -57,6 +62,15 @@ func scriptOfFirstRelease(b *testing.B, url string) paymentScript {
 		at += placeSize + next
 	}
 	return s
+}
+
+// resp is a command as it is sent to Redis.
+func resp(args ...string) []byte {
+	text := fmt.Appendf(nil, "*%d\r\n", len(args))
+	for _, arg := range args {
+		text = fmt.Appendf(text, "$%d\r\n%s\r\n", len(arg), arg)
+	}
+	return text
 }
 
 // together runs the script on as many connections as requests come on, and nothing else.

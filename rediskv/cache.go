@@ -13,20 +13,19 @@ import (
 
 const (
 	cacheSize = 100_000
-	// cacheFresh is how long an entry is used before it is read again in the
-	// background; changes come by push long before.
+	// cacheFresh is after which an entry is read again in the background; pushes come long before.
 	cacheFresh = 30 * time.Second
 	// cacheRetry keeps an unreachable Redis from being asked by every request.
 	cacheRetry = time.Second
 )
 
-// Cache keeps configuration in process. It may be behind for a moment: the
-// commit compares revisions. While Redis cannot be reached, what was last
-// known is served.
+// Cache keeps configuration in process. It may be behind for a moment: the commit compares
+// revisions. While Redis cannot be reached, what was last known is served.
 type Cache struct {
 	Entries *lru.Cache[Entry, *Cached]
 	flight  singleflight.Group
 	changes atomic.Uint64 // counts the times that something was marked
+	Added   atomic.Uint64 // counts what was read into it
 	Lost    atomic.Bool   // everything was, and nobody has looked at what since
 	// noticed is told of what is marked, all where it is told of no organization; it
 	// may be nil.
@@ -248,6 +247,7 @@ func load[T any](ctx context.Context, s *DB, key Entry, read func(context.Contex
 				e.asOf = r.asOf
 			}
 			c.Entries.Add(key, e)
+			c.Added.Add(1)
 			// What was marked while this was read was marked in vain.
 			if c.changes.Load() != changes {
 				e.mark(0)

@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"tollgate"
+	"tollgate/rediskv"
 	"tollgate/rediskv/instances"
+	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/testkit"
 )
 
@@ -157,6 +159,50 @@ func TestInForce(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("suspended", map[string][]tollgate.RuleRef{})
+}
+
+// An instance asks seldom about partitions without organizations, unless it has read
+// something that may be of a new one: what it keeps is never older than a look.
+func TestLooksAtEmptyPartitions(t *testing.T) {
+	f := newFixture(t)
+	wire := redistest.Proxy(t, f.URL)
+	instance := f.with(t, rediskv.Options{URL: wire.URL})
+	var seen instances.Changes
+	look := func() instances.Changes {
+		t.Helper()
+		wire.Reset()
+		found, err := instance.Look(t.Context(), seen, instances.Instance{ID: "ins_1"}, false)
+		must(t, err)
+		seen = found.Changes
+		return seen
+	}
+	look()
+	look()
+	for range 10 {
+		look()
+		if asked := wire.Counts()["ZSCORE"]; asked > 8 {
+			t.Errorf("%d partitions are asked for, and there is one organization", asked)
+		}
+	}
+	in := func(org string) bool { return slices.Contains(seen.Organizations, org) }
+	one := f.another(t).Organization.ID
+	looks := 1
+	for ; !in(one) && looks < 20; looks++ {
+		look()
+	}
+	if looks > 11 {
+		t.Errorf("a new organization is seen after %d looks", looks)
+	}
+	other := f.another(t)
+	if _, err := instance.Account(t.Context(), other.Organization.ID, other.MerchantAccounts[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if look(); !in(other.Organization.ID) {
+		t.Error("an organization that is in the cache is not looked at")
+	}
+	if look(); in(other.Organization.ID) || in(one) {
+		t.Errorf("seen again: %v", seen.Organizations)
+	}
 }
 
 // Where nothing is to come and nothing changes, an instance does not read schedules, and

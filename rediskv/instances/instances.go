@@ -97,6 +97,8 @@ type Changes struct {
 	All           bool     // nobody knows what has: everything may have
 	Organizations []string // otherwise: the configuration of these
 	counts        []int64  // by partition, as they were found
+	round         int      // of looks
+	added         uint64   // what the cache had read when they were asked for
 
 	// idle are the counts at which nothing was to come in a partition. A schedule changes
 	// in the step that raises the count, so one that is the same needs no look.
@@ -106,6 +108,10 @@ type Changes struct {
 
 const unknown = -1
 
+// seldom is in how many looks a partition is looked at once that has no organization and
+// nothing in the cache.
+const seldom = 10
+
 // Poll looks what has changed since another look, and forgets what is cached of
 // it: it stands behind the push of Watch. What it does not forget was current
 // when it began. The first look, before the zero value,
@@ -114,33 +120,40 @@ func (s *Store) Poll(ctx context.Context, before Changes) (now Changes, err erro
 	begun := s.db.Clock()
 	err = s.db.Timed(ctx, "poll", func(ctx context.Context) error {
 		pipe := s.db.Redis.Pipeline()
-		counts := s.askCounts(ctx, pipe)
+		var counts []*redis.FloatCmd
+		now, counts = s.askCounts(ctx, pipe, before)
 		_, _ = pipe.Exec(ctx) // each reply has its error
-		now, err = s.changed(ctx, before, counts)
-		now.idle = before.idle
-		return err
+		return s.changed(ctx, before, &now, counts)
 	})
 	return s.learn(begun, before, now, err)
 }
 
-// askCounts asks how many changes each partition has had.
-func (s *Store) askCounts(ctx context.Context, pipe redis.Pipeliner) []*redis.FloatCmd {
-	counts := make([]*redis.FloatCmd, s.db.Partitions())
+// askCounts asks how many changes each partition has had. One that had none has no
+// organization, and as long as nothing was read into the cache there is nothing there that
+// could be old: it is asked for seldom.
+func (s *Store) askCounts(ctx context.Context, pipe redis.Pipeliner, before Changes) (now Changes, counts []*redis.FloatCmd) {
+	now = Changes{round: before.round + 1, added: s.db.Cache.Added.Load(), idle: before.idle}
+	counts = make([]*redis.FloatCmd, s.db.Partitions())
 	for p := range counts {
-		counts[p] = pipe.ZScore(ctx, rediskv.ChangesKey(p), changesCount)
+		if before.counts == nil || before.counts[p] > 0 || before.added != now.added || (p+now.round)%seldom == 0 {
+			counts[p] = pipe.ZScore(ctx, rediskv.ChangesKey(p), changesCount)
+		}
 	}
-	return counts
+	return now, counts
 }
 
-func (s *Store) changed(ctx context.Context, before Changes, counts []*redis.FloatCmd) (now Changes, err error) {
+func (s *Store) changed(ctx context.Context, before Changes, now *Changes, counts []*redis.FloatCmd) error {
 	now.counts = make([]int64, len(counts))
 	for p, r := range counts {
+		if r == nil { // it had none before
+			continue
+		}
 		if err := r.Err(); err != nil && !errors.Is(err, redis.Nil) {
-			return now, err
+			return err
 		}
 		now.counts[p] = int64(r.Val())
 	}
-	return now, s.changedSince(ctx, before, &now)
+	return s.changedSince(ctx, before, now)
 }
 
 // learn has the cache forget what has changed, or doubt what it has.
@@ -192,7 +205,8 @@ func (s *Store) Look(ctx context.Context, before Changes, me Instance, all bool)
 		for p := 0; first && p < s.db.Partitions(); p++ {
 			schedules = append(schedules, askSchedule(ctx, pipe, p))
 		}
-		counts := s.askCounts(ctx, pipe)
+		var counts []*redis.FloatCmd
+		look.Changes, counts = s.askCounts(ctx, pipe, before)
 		keyring, seal := pipe.Get(ctx, rediskv.KeyringKey), pipe.HGet(ctx, rediskv.MetaKey, rediskv.SealField)
 		var organizations []*redis.ScanCmd
 		for p := 0; all && p < s.db.Partitions(); p++ {
@@ -209,8 +223,7 @@ func (s *Store) Look(ctx context.Context, before Changes, me Instance, all bool)
 			look.All.IDs, look.All.Cursors = append(look.All.IDs, ids...), append(look.All.Cursors, cursor)
 		}
 		look.Keyring, look.Seal = keyring.Val(), seal.Val()
-		look.Changes, err = s.changed(ctx, before, counts)
-		return err
+		return s.changed(ctx, before, &look.Changes, counts)
 	})
 	restless := false
 	if err == nil && !first {
