@@ -15,6 +15,10 @@ const expected = {
   // There is no such rule and no such client in the sandbox.
   'Activate a rule at a time': 400,
   'Exchange a signed client assertion for a scoped access token': 401,
+  'End an access token of the client': 401,
+  'Ask what an access token of the client means now': 401,
+  // The client of the sandbox has the example's key.
+  'Add a key to a client': 400,
 }
 
 const envVar = [{ key: 'base_url', value: process.argv[2] }]
