@@ -71,7 +71,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	for _, c := range []struct {
 		url        string
 		pool, most int
-	}{{"?pool_size=3", 0, 3}, {"", 4, 4}, {"?pool_size=3", 5, 5}, {"", 0, batches + max(64, 10*runtime.GOMAXPROCS(0))}} {
+	}{{"?pool_size=3", 0, 3}, {"", 4, 4}, {"?pool_size=3", 5, 5}, {"", 0, batches + max(256, 10*runtime.GOMAXPROCS(0))}} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			d := new(dials)
 			s := testkit.Open(t, rediskv.Options{URL: wire.URL + c.url, Clock: time.Now, Dial: d.dial, Pool: c.pool})
