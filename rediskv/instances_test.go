@@ -164,7 +164,7 @@ func TestInForce(t *testing.T) {
 // An instance asks seldom about partitions without organizations, unless it has read
 // something that may be of a new one: what it keeps is never older than a look.
 func TestLooksAtEmptyPartitions(t *testing.T) {
-	f := newFixture(t)
+	f := newFixtureAt(t, redistest.Single(t).URL) // nodes of a cluster lie behind no proxy
 	wire := redistest.Proxy(t, f.URL)
 	instance := f.with(t, rediskv.Options{URL: wire.URL})
 	var seen instances.Changes
