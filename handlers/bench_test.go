@@ -263,10 +263,7 @@ func captureScript(b *testing.B, url string) paymentScript {
 		b.Fatalf("two payments sent %v", wire.Counts())
 	}
 	s := paymentScript{addr: strings.TrimPrefix(url, "redis://"), runs: new(atomic.Int64)}
-	s.text = fmt.Appendf(s.text, "*%d\r\n$7\r\nEVALSHA\r\n", len(sent[0].Args)+1)
-	for _, arg := range sent[0].Args {
-		s.text = fmt.Appendf(s.text, "$%d\r\n%s\r\n", len(arg), arg)
-	}
+	s.text = resp(append([]string{sent[0].Name}, sent[0].Args...)...)
 	other := strings.Join(sent[1].Args, "\n")
 	own := regexp.MustCompile(`\b01[0-9a-hjkmnp-tv-z]{24}\b|_01[0-9a-hjkmnp-tv-z]{24}\b|:idem:[0-9a-f]{40}\b|:parts:[0-9a-hjkmnp-tv-z]{14}\b`)
 	for _, found := range own.FindAllIndex(s.text, -1) {

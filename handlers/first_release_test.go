@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,13 +54,8 @@ func scriptOfFirstRelease(b *testing.B, url string) paymentScript {
 	}
 	digest := fmt.Sprintf("%x", sha1.Sum(source))
 	s.text = resp(append([]string{"EVALSHA", digest, fmt.Sprint(len(first.Keys))}, append(first.Keys, first.Args...)...)...)
-	for at := strings.Index(string(s.text), ownPlace); at >= 0; {
-		s.places = append(s.places, at)
-		next := strings.Index(string(s.text[at+placeSize:]), ownPlace)
-		if next < 0 {
-			break
-		}
-		at += placeSize + next
+	for _, found := range regexp.MustCompile(ownPlace).FindAllIndex(s.text, -1) {
+		s.places = append(s.places, found[0])
 	}
 	return s
 }

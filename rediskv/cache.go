@@ -25,10 +25,9 @@ type Cache struct {
 	Entries *lru.Cache[Entry, *Cached]
 	flight  singleflight.Group
 	changes atomic.Uint64 // counts the times that something was marked
-	Added   atomic.Uint64 // counts what was read into it
+	Read    atomic.Uint64 // counts what was begun to be read into it, and again what was
 	Lost    atomic.Bool   // everything was, and nobody has looked at what since
-	// noticed is told of what is marked, all where it is told of no organization; it
-	// may be nil.
+	// noticed is told of what is marked, of all where of no organization; it may be nil.
 	noticed func(orgs ...string)
 
 	// Unix nanoseconds: what is not marked was current at confirmed; doubtedAt is
@@ -229,6 +228,7 @@ func load[T any](ctx context.Context, s *DB, key Entry, read func(context.Contex
 	c := s.Cache
 	// Who asks after a change does not share the reading of who asked before.
 	changes := c.changes.Load()
+	c.Read.Add(1)
 	begun := s.Clock()
 	from := "@"
 	if s.IsView() {
@@ -247,7 +247,7 @@ func load[T any](ctx context.Context, s *DB, key Entry, read func(context.Contex
 				e.asOf = r.asOf
 			}
 			c.Entries.Add(key, e)
-			c.Added.Add(1)
+			c.Read.Add(1)
 			// What was marked while this was read was marked in vain.
 			if c.changes.Load() != changes {
 				e.mark(0)

@@ -323,6 +323,12 @@ var breakings = []breaking{
 	{"an activation that is not there is to come", consistency.FindingQueue, true, func(l *lived) { l.do("ZADD", ":activations", 5, l.Caller.Organization+"/act_gone") }},
 	{"a transaction is missing from the list of all", consistency.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns", l.txn(l.part.ID, tollgate.TransactionCapture)) }},
 	{"a payment is missing from the list of all", consistency.FindingIndex, true, func(l *lived) { l.do("ZREM", "txns", l.authorized()) }},
+	{"a payment is behind all others in the list of all", consistency.FindingIndex, true, func(l *lived) { l.do("ZADD", "txns", "1e22", l.authorized()) }},
+	{"a transaction is behind all others in the list of all", consistency.FindingIndex, true, func(l *lived) {
+		l.do("ZADD", "txns", "1e22", l.txn(l.part.ID, tollgate.TransactionCapture))
+	}},
+	{"a payment is behind all others in its account's list", consistency.FindingIndex, true, func(l *lived) { l.do("ZADD", "txns:"+l.account, "1e22", l.authorized()) }},
+	{"a payment is behind all others in its status' list", consistency.FindingIndex, true, func(l *lived) { l.do("ZADD", "txns:authorized", "1e22", l.authorized()) }},
 	{"a payment is missing from every list", consistency.FindingIndex, true, func(l *lived) {
 		m := l.authorized()
 		for _, key := range []string{"txns", "txns:authorized", "txns:" + l.account} {

@@ -10,6 +10,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/checks/look"
 	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/record"
@@ -89,8 +90,8 @@ func (w *walk) checkEntries(ctx context.Context, x index, entries []entry) ([][]
 			findings[i] = []Finding{w.dangling(x, e, f, reason)}
 		case f["pos"] != place(e.score):
 			findings[i] = []Finding{w.misplaced(x.key, x.what, e.member, f, place(e.score))}
-		case x.key != all && places[i][1].Err() != nil:
-			findings[i] = []Finding{w.misplaced(all, "the list of all transactions", e.member, f, "")}
+		case x.key != all && look.PlaceOf(places[i][1]) != f["pos"]:
+			findings[i] = []Finding{w.misplaced(all, "the list of all transactions", e.member, f, look.PlaceOf(places[i][1]))}
 		}
 	}
 	return findings, found, nil
@@ -304,11 +305,7 @@ func (w *walk) located(l *located) (x consistency.PlacedTransaction, findings []
 	}
 	x = consistency.PlacedTransaction{Transaction: t, Position: f.Int("pos")}
 	for i, key := range l.keys {
-		there := ""
-		if l.scores[i].Err() == nil {
-			there = place(l.scores[i].Val())
-		}
-		if there != f["pos"] {
+		if there := look.PlaceOf(l.scores[i]); there != f["pos"] {
 			findings = append(findings, w.misplaced(key, l.what[i], l.Member(), f, there))
 		}
 	}

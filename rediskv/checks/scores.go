@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"tollgate/rediskv/checks/look"
 	"tollgate/rediskv/ledger"
 )
 
@@ -21,7 +22,7 @@ func (e entry) of() ledger.Indexed { return ledger.MemberAt(e.member, int64(e.sc
 func (e entry) id() string { return e.of().ID }
 
 // place is a score as a decimal number, which Redis reads as exactly that score.
-func place(score float64) string { return strconv.FormatFloat(score, 'f', -1, 64) }
+func place(score float64) string { return look.Place(score) }
 
 func entriesOf(found []redis.Z) (entries []entry) {
 	for _, z := range found {

@@ -98,7 +98,7 @@ type Changes struct {
 	Organizations []string // otherwise: the configuration of these
 	counts        []int64  // by partition, as they were found
 	round         int      // of looks
-	added         uint64   // what the cache had read when they were asked for
+	read          uint64   // what was read into the cache when they were asked for
 
 	// idle are the counts at which nothing was to come in a partition. A schedule changes
 	// in the step that raises the count, so one that is the same needs no look.
@@ -132,10 +132,10 @@ func (s *Store) Poll(ctx context.Context, before Changes) (now Changes, err erro
 // organization, and as long as nothing was read into the cache there is nothing there that
 // could be old: it is asked for seldom.
 func (s *Store) askCounts(ctx context.Context, pipe redis.Pipeliner, before Changes) (now Changes, counts []*redis.FloatCmd) {
-	now = Changes{round: before.round + 1, added: s.db.Cache.Added.Load(), idle: before.idle}
+	now = Changes{round: before.round + 1, read: s.db.Cache.Read.Load(), idle: before.idle}
 	counts = make([]*redis.FloatCmd, s.db.Partitions())
 	for p := range counts {
-		if before.counts == nil || before.counts[p] > 0 || before.added != now.added || (p+now.round)%seldom == 0 {
+		if before.counts == nil || before.counts[p] > 0 || before.read != now.read || (p+now.round)%seldom == 0 {
 			counts[p] = pipe.ZScore(ctx, rediskv.ChangesKey(p), changesCount)
 		}
 	}

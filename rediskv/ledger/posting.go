@@ -135,36 +135,39 @@ func (s *Store) settlePayouts(ctx context.Context, k rediskv.Space, st postings.
 		return err
 	}
 	for some := range slices.Chunk(open[0].Events, mostEvents) {
-		var events []int64
-		for _, e := range some {
-			events = append(events, e.Number)
+		settled, err := s.ended(ctx, c, k, some)
+		if err == nil && len(settled) > 0 {
+			st, err = s.postings.Settle(ctx, k, st, settled)
 		}
-		members, err := s.membersOfEvents(ctx, c, k, TransactionQuery{}, events)
 		if err != nil {
 			return err
-		}
-		found, err := s.ReadTransactions(ctx, c, k, members, nil)
-		if err != nil {
-			return err
-		}
-		var settled []postings.Settled
-		for i, t := range found {
-			if t.ID == "" || t.Stored.Err() != nil || t.Type != tollgate.TransactionPayout || isOpen(t.Transaction) {
-				continue
-			}
-			one := postings.Settled{Number: members[i].Position / 16, Of: typesOf([]tollgate.TransactionType{t.Type})}
-			if t.Reference != nil {
-				one.Reference = *t.Reference
-			}
-			settled = append(settled, one)
-		}
-		if len(settled) > 0 {
-			if st, err = s.postings.Settle(ctx, k, st, settled); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
+}
+
+// ended are the payouts of some events that have come to an end.
+func (s *Store) ended(ctx context.Context, c rediskv.Caller, k rediskv.Space, events []postings.Event) (settled []postings.Settled, err error) {
+	numbers := make([]int64, len(events))
+	for i, e := range events {
+		numbers[i] = e.Number
+	}
+	members, err := s.membersOfEvents(ctx, c, k, TransactionQuery{}, numbers)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.ReadTransactions(ctx, c, k, members, nil)
+	for i, t := range found {
+		if t.ID == "" || t.Stored.Err() != nil || t.Type != tollgate.TransactionPayout || isOpen(t.Transaction) {
+			continue
+		}
+		one := postings.Settled{Number: members[i].Position / 16, Of: typesOf([]tollgate.TransactionType{t.Type})}
+		if t.Reference != nil {
+			one.Reference = *t.Reference
+		}
+		settled = append(settled, one)
+	}
+	return settled, err
 }
 
 // isOpen reports whether a transaction is a payout that may still be given a reference.
@@ -214,13 +217,15 @@ func (s *Store) Unposted(ctx context.Context, k rediskv.Space, members []Indexed
 		if t.ID == "" || t.Stored.Err() != nil || number > st.Upto {
 			continue
 		}
-		for _, v := range valuesOf(t.Transaction) {
+		want := func(v postings.Value, i int) {
 			wanted = append(wanted, postings.Posting{Number: number, Value: v, Type: typesOf([]tollgate.TransactionType{t.Type}), At: t.CreatedAt})
 			of = append(of, i)
 		}
+		for _, v := range valuesOf(t.Transaction) {
+			want(v, i)
+		}
 		if t.Type == tollgate.TransactionPayout && t.Reference != nil { // it may not be settled yet
-			wanted = append(wanted, postings.Posting{Number: number, Value: postings.Value{Field: postings.Open}, Type: typesOf([]tollgate.TransactionType{t.Type}), At: t.CreatedAt})
-			of = append(of, -1)
+			want(postings.Value{Field: postings.Open}, -1)
 		}
 	}
 	has, err := s.postings.Has(ctx, k, st, wanted)

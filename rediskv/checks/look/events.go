@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
@@ -35,15 +36,19 @@ type Log struct {
 	asked  bool
 	long   bool
 	events map[string]*tollgate.Event
-	last   string                    // the place of the last one
-	recent map[string]redis.XMessage // of a long log, by id
-	first  tollgate.Instant          // when the log's oldest event was made
-	whole  bool                      // nothing has been trimmed
+	last   string           // the place of the last one
+	first  tollgate.Instant // when the log's oldest event was made
+	whole  bool             // nothing has been trimmed
+	recent *lru.Cache[string, redis.XMessage]
 }
 
 // NewLog is that of an organization.
 func NewLog(r Reader, store *eventlog.Store) *Log {
-	return &Log{Reader: r, store: store, events: map[string]*tollgate.Event{}, last: "-"}
+	recent, err := lru.New[string, redis.XMessage](4 * recentEvents)
+	if err != nil {
+		panic(err) // only for a size below 1
+	}
+	return &Log{Reader: r, store: store, events: map[string]*tollgate.Event{}, last: "-", recent: recent}
 }
 
 // EventsOf finds events of a payment by their ids.
@@ -161,7 +166,7 @@ func (l *Log) nearby(ctx context.Context, ids []string) (map[string]*tollgate.Ev
 	places := make([]string, len(ids))
 	if err := l.Pipelined(ctx, "events", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, id := range ids {
-			if made, ok := tollgate.IDTime(id); ok && l.recent[id].ID == "" {
+			if made, ok := tollgate.IDTime(id); ok && !l.recent.Contains(id) {
 				places[i] = rediskv.Milli(tollgate.At(made))
 				replies = append(replies, pipe.XRangeN(ctx, l.K.Events(), places[i], "+", nearby))
 			}
@@ -205,7 +210,7 @@ func (l *Log) around(ctx context.Context, id string) (*tollgate.Event, error) {
 	at := tollgate.At(made)
 	from, until := rediskv.Milli(max(1, at.Add(-around))), rediskv.Milli(at.Add(around))
 	for {
-		if m, ok := l.recent[id]; ok {
+		if m, ok := l.recent.Get(id); ok {
 			e, err := eventlog.EventOf(l.K, m)
 			if err != nil {
 				return nil, nil // far says what is wrong with it
@@ -216,11 +221,8 @@ func (l *Log) around(ctx context.Context, id string) (*tollgate.Event, error) {
 		if err != nil || len(entries) == 0 {
 			return nil, err
 		}
-		if len(l.recent) > recentEvents || l.recent == nil {
-			l.recent = map[string]redis.XMessage{}
-		}
 		for _, m := range entries {
-			l.recent[rediskv.Text(m, "i")] = m
+			l.recent.Add(rediskv.Text(m, "i"), m)
 			from = "(" + m.ID
 		}
 	}

@@ -5,6 +5,7 @@ package look
 import (
 	"context"
 	"errors"
+	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
@@ -65,4 +66,15 @@ func (r Reader) Pipelined(ctx context.Context, operation string, ask func(contex
 		verify(asked)
 		return nil
 	})
+}
+
+// Place is a score as a decimal number, which Redis reads as exactly that score.
+func Place(score float64) string { return strconv.FormatFloat(score, 'f', -1, 64) }
+
+// PlaceOf is where a member stands in an index; empty where it does not.
+func PlaceOf(score *redis.FloatCmd) string {
+	if score.Err() != nil {
+		return ""
+	}
+	return Place(score.Val())
 }
