@@ -254,6 +254,9 @@ var breakings = []breaking{
 		group := "2026-12-24/EUR/" + groups[0] + "/"
 		l.do("HSET", l.account+":payable", group+"c", groups[1], group+"f", groups[2], group+"n", groups[3])
 	}},
+	{"a payout is not what was recomputed", consistency.FindingPayout, false, func(l *lived) {
+		l.do("HSET", l.payout, "sum", "2"+l.field(l.payout, "sum"))
+	}},
 	{"a payout pays another sum", consistency.FindingPayout, false, func(l *lived) {
 		groups := strings.Fields(fmt.Sprint(l.do("HGET", l.payout, "grp")))
 		groups[1] = "9999"

@@ -60,7 +60,7 @@ func (w *walk) payout(ctx context.Context, id string) (findings []Finding, chang
 		return plain(consistency.FoundDamage(err)), false, nil
 	}
 	x, findings := w.located(own)
-	r := consistency.PayoutRecords{StoredPayout: p.StoredPayout, Sum: p.NewTally(), Own: x.Transaction}
+	r := consistency.PayoutRecords{StoredPayout: p.StoredPayout, Changed: p.Fields["sum"] != "" && !p.Right, Sum: p.NewTally(), Own: x.Transaction}
 	for n, g := range p.Groups {
 		if err := w.members(ctx, p.MerchantAccountID, p.Currency, g.Date, math.MaxInt64, func(x *tollgate.Transaction) { r.Add(n, x) }); err != nil {
 			return nil, false, err

@@ -89,9 +89,10 @@ func (r *AccountRecords) Check() (list []Finding, differ []int) {
 // PayoutRecords are a payout, what its members add up to, and its own transaction.
 type PayoutRecords struct {
 	tollgate.StoredPayout
-	Sum   tollgate.Tally
-	Fault error // why it cannot be computed
-	Own   *tollgate.Transaction
+	Changed bool // it does not say what it said when its sum was recomputed
+	Sum     tollgate.Tally
+	Fault   error // why it cannot be computed
+	Own     *tollgate.Transaction
 	// Members by their status; those that are another payout's.
 	Statuses map[string]int64
 	Others   int64
@@ -123,6 +124,9 @@ func (r *PayoutRecords) Check() (list []Finding) {
 		} else if err := r.Sum.Check(&r.Payout, r.Own); err != nil {
 			found("%v", err)
 		}
+	}
+	if r.Changed {
+		found("it has changed since its sum was recomputed")
 	}
 	if r.Own != nil && !r.Own.Damaged && r.Own.ID != "" && r.Own.Status != string(r.Status) {
 		found("it is %s, and its own transaction says %s", r.Status, r.Own.Status)
