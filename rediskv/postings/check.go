@@ -1,10 +1,11 @@
 package postings
 
 import (
+	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"tollgate"
 	"tollgate/rediskv"
@@ -29,12 +30,29 @@ type (
 var scriptFindPostings = script.NewRead[findPostingsKeys, findPostingsArgs](lua, "find_postings")
 
 // Has says of each of some postings whether a search finds it. Where the lists have
-// changed since the State was read, nothing is said: there is no answer.
+// changed since the State was read, nothing is said: there is no answer. What is of events
+// that follow each other is read at once.
 func (s *Store) Has(ctx context.Context, k rediskv.Space, st State, wanted []Posting) (has []bool, err error) {
 	inv := scriptFindPostings.With(findPostingsKeys{StateKey(k)}, findPostingsArgs{st.text})
-	for _, p := range wanted {
-		inv.Keys = append(inv.Keys, p.list(k, classOf(p.Number)))
-		inv.Args = append(inv.Args, p.Number, string(binary.BigEndian.AppendUint16(nil, p.tag())), int(p.Type))
+	named := len(inv.Keys)
+	parts := make([]int, len(wanted)) // the number of the list that each is read with
+	order := make([]int, len(wanted))
+	lists := make([]string, len(wanted))
+	for i, p := range wanted {
+		order[i], lists[i] = i, p.list(k, classOf(p.Number))
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(lists[a], lists[b]), cmp.Compare(wanted[a].Number, wanted[b].Number))
+	})
+	var first int64
+	for _, i := range order {
+		n, number := len(inv.Keys)-named, wanted[i].Number
+		if n > 0 && inv.Keys[named+n-1] == lists[i] && number < first+spanEvents {
+			n, inv.Args[len(inv.Args)-1] = n-1, number
+		} else {
+			first, inv.Keys, inv.Args = number, append(inv.Keys, lists[i]), append(inv.Args, number, number)
+		}
+		parts[i] = n
 	}
 	_, rest, err := s.db.Run(ctx, inv)
 	if errors.Is(err, rediskv.ErrConflict) {
@@ -43,15 +61,21 @@ func (s *Store) Has(ctx context.Context, k rediskv.Space, st State, wanted []Pos
 	if err != nil {
 		return nil, err
 	}
+	type times struct{ first, last tollgate.Instant }
+	spans := map[int64]times{st.Upto / spanEvents: {tollgate.Instant(st.First), tollgate.Instant(st.Last)}}
 	for i, p := range wanted {
 		at := p.Number / spanEvents
-		first, last := tollgate.Instant(st.First), tollgate.Instant(st.Last)
-		if at < st.Upto/spanEvents {
-			if first, last, err = s.span(ctx, k, at); err != nil {
+		made, known := spans[at]
+		if !known {
+			if made.first, made.last, err = s.span(ctx, k, at); err != nil {
 				return nil, err
 			}
+			spans[at] = made
 		}
-		has = append(has, rest[i] == int64(1) && first <= p.At && p.At <= last)
+		there := false
+		part, _ := rest[parts[i]].(string)
+		p.each(part, func(q posting) { there = there || q.number == p.Number && q.types&p.Type != 0 })
+		has = append(has, there && made.first <= p.At && p.At <= made.last)
 	}
 	return has, nil
 }
