@@ -27,6 +27,7 @@ type world struct {
 	dirty bool
 
 	stopping atomic.Bool
+	seldom   atomic.Bool // whether clients do a tenth of it, where what there is is looked at meanwhile
 	// losses counts how often Redis was made to forget what it had acknowledged. What was
 	// asked for before, or while it happened, may be there or not.
 	losses  atomic.Int64
@@ -102,7 +103,9 @@ func (w *world) load(clients int) {
 				} else {
 					w.pay(r, o)
 				}
-				time.Sleep(time.Duration(r.Int64N(int64(2 * w.pause))))
+				for i := 0; i == 0 || w.seldom.Load() && !w.stopping.Load() && i < 10; i++ {
+					time.Sleep(time.Duration(r.Int64N(int64(2 * w.pause))))
+				}
 			}
 		})
 	}

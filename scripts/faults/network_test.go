@@ -148,6 +148,8 @@ func (w *world) awaitLong(what string, done func() bool) {
 // acknowledged before a copy was begun is in it.
 func (w *world) copies(count int) {
 	w.t.Helper()
+	w.seldom.Store(true)
+	defer w.seldom.Store(false)
 	for range count {
 		w.mu.Lock()
 		before := map[*org][]*ask{}
