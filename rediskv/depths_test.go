@@ -8,9 +8,18 @@ import (
 	"tollgate/rediskv/webhooks"
 )
 
+// queueDepths are those of all partitions.
+func (f *fixture) queueDepths(t testing.TB) ([]webhooks.Depth, error) {
+	all := make([]int, f.Partitions())
+	for p := range all {
+		all[p] = p
+	}
+	return f.QueueDepths(t.Context(), all)
+}
+
 func (f *fixture) depth(t testing.TB) (d webhooks.Depth) {
 	t.Helper()
-	depths, err := f.QueueDepths(t.Context())
+	depths, err := f.queueDepths(t)
 	if err != nil || len(depths) > 1 {
 		t.Fatal(depths, err)
 	}
@@ -75,7 +84,7 @@ func TestDeletedEndpointIsForgotten(t *testing.T) {
 		}
 		must(t, f.deleteWebhook(t, *f.webhook(t, w.ID)))
 	}
-	if _, err := f.QueueDepths(t.Context()); err != nil {
+	if _, err := f.queueDepths(t); err != nil {
 		t.Fatal(err)
 	}
 	if n := f.KnownEndpoints(); n != 0 {

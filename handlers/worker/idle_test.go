@@ -1,6 +1,8 @@
 package worker_test
 
 import (
+	"context"
+	"log/slog"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -9,9 +11,11 @@ import (
 
 	"tollgate"
 	"tollgate/handlers/worker"
+	"tollgate/handlers/worker/loop"
 	"tollgate/rediskv"
 	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/store"
+	"tollgate/rediskv/testkit"
 )
 
 // through opens a store that a wire counts the commands of.
@@ -139,4 +143,79 @@ func TestSkewedWorkersSendOnce(t *testing.T) {
 	if n := len(in.all()); n != payments {
 		t.Errorf("%d requests for %d events", n, payments)
 	}
+}
+
+// In a partition without organizations a worker has a look at what falls due, and at
+// nothing else until there is one.
+func TestVacantPartitions(t *testing.T) {
+	t.Parallel()
+	server := redistest.Single(t)
+	s := newShop(t, server.URL)
+	wire := redistest.Proxy(t, server.Addr)
+	s.work(t, worker.Config{Store: through(t, wire, s.Clock), Interval: 20 * time.Millisecond})
+	mine := s.Store.Partition(s.Caller.Organization)
+	looks := func() (by [partitions]int) {
+		for _, c := range wire.Sent() {
+			for p := range by {
+				if c.Name == "ZRANGE" && c.Args[0] == rediskv.ReadyKey(p) {
+					by[p]++
+				}
+			}
+		}
+		return by
+	}
+	before := looks()
+	until(t, "some looks at its queue, and none at others", func() bool {
+		now := looks()
+		for p := range now {
+			if p != mine && now[p] > before[p] { // it may not have known yet
+				before = now
+			}
+		}
+		return now[mine] > before[mine]+2
+	})
+	another := testkit.Organization(s.Store.NewID)
+	for s.Store.Partition(another.Organization.ID) == mine {
+		another = testkit.Organization(s.Store.NewID)
+	}
+	another.RuleSets, another.MerchantAccounts = nil, nil
+	if _, err := redistest.Provision(t.Context(), s.Store, another, false); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "a look where an organization has come", func() bool {
+		p := s.Store.Partition(another.Organization.ID)
+		return looks()[p] > before[p]
+	})
+}
+
+// A chore is not done where nobody is, and is in the next look where somebody has come.
+func TestChoresOfVacantPartitions(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, redistest.URL(t))
+	var done [partitions]atomic.Int64
+	var empty atomic.Bool
+	empty.Store(true)
+	l := loop.New(loop.Config{
+		Common: loop.Common{Store: s.Store, Clock: s.Clock.Now, Wall: s.Clock.Now, Log: slog.New(slog.DiscardHandler), Observer: loop.Unobserved{}},
+		Name:   "chore", Every: time.Millisecond, Concurrency: 1,
+		Vacant: func(p int) bool { return p > 0 && empty.Load() },
+		Do: func(_ context.Context, p int) (int, error) {
+			done[p].Add(1)
+			return 0, nil
+		},
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.Run(ctx)
+	}()
+	until(t, "some rounds", func() bool { return done[0].Load() > 20 })
+	if n := done[1].Load() + done[2].Load() + done[3].Load(); n > 0 {
+		t.Errorf("%d times where nobody is", n)
+	}
+	empty.Store(false)
+	until(t, "rounds everywhere", func() bool { return done[1].Load() > 0 && done[2].Load() > 0 && done[3].Load() > 0 })
+	cancel()
+	<-ended
 }

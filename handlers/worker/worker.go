@@ -150,10 +150,10 @@ func (w *Worker) build(consumer string, witness *sealing.Witness) {
 	w.expiry, w.payouts = every("clock", w.expirePayments, agenda.Payments), every("payouts", w.makePayouts, agenda.Cutoffs, agenda.Payouts)
 	w.jobs, w.rules = every(jobs, w.runJobs, agenda.Jobs), every("rules", w.activateRules, agenda.Activations)
 	w.trimming = every("trim", w.trimEvents)
-	w.cutting = loop.New(loop.Config{Common: common, Name: "segments", Every: cutInterval, Busy: cutPause, Concurrency: w.Concurrency, PageSize: w.PageSize, Do: w.cutLogs})
-	w.posting = loop.New(loop.Config{Common: common, Name: "postings", Every: cutInterval, Busy: cutPause, Concurrency: w.Concurrency, PageSize: w.PageSize, Do: w.postTransactions})
+	w.cutting = loop.New(loop.Config{Common: common, Name: "segments", Every: cutInterval, Busy: cutPause, Vacant: w.agenda.Vacant, Concurrency: w.Concurrency, PageSize: w.PageSize, Do: w.cutLogs})
+	w.posting = loop.New(loop.Config{Common: common, Name: "postings", Every: cutInterval, Busy: cutPause, Vacant: w.agenda.Vacant, Concurrency: w.Concurrency, PageSize: w.PageSize, Do: w.postTransactions})
 	w.sealer = sealing.New(sealing.Config{Common: common, Keyring: w.keyring, Witness: witness})
-	w.sealing = loop.New(loop.Config{Common: common, Name: "audit", Every: sealing.Every, Concurrency: w.Concurrency, PageSize: w.PageSize, Clocked: true, Do: w.sealAudit})
+	w.sealing = loop.New(loop.Config{Common: common, Name: "audit", Every: sealing.Every, Vacant: w.agenda.Vacant, Concurrency: w.Concurrency, PageSize: w.PageSize, Clocked: true, Do: w.sealAudit})
 	w.dispatch = delivery.New(delivery.Config{
 		Common: common, Agenda: w.agenda, Vault: w.Vault, Random: w.random,
 		Slots: w.Slots, Lease: w.Lease, Grace: w.Grace, Backoff: w.Backoff, DisableAfter: w.DisableAfter, Tracer: w.Tracer,

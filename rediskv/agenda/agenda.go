@@ -64,7 +64,7 @@ func New(db *rediskv.DB) *Store {
 	return s
 }
 
-type upcomingKeys struct{ Due, Cutoffs, Payouts, Activations, Jobs, Ready, Exports, Dispatch string }
+type upcomingKeys struct{ Organizations, Due, Cutoffs, Payouts, Activations, Jobs, Ready, Exports, Dispatch string }
 
 type upcomingArgs struct{ Group string }
 
@@ -72,19 +72,20 @@ var scriptUpcoming = script.NewRead[upcomingKeys, upcomingArgs](lua, "upcoming")
 
 func keysOf(p int) upcomingKeys {
 	return upcomingKeys{
-		rediskv.DueKey(p), rediskv.CutoffsKey(p), rediskv.PayoutsKey(p), rediskv.ScheduleKey(p), rediskv.JobsKey(p), rediskv.ReadyKey(p),
+		rediskv.OrganizationsKey(p), rediskv.DueKey(p), rediskv.CutoffsKey(p), rediskv.PayoutsKey(p), rediskv.ScheduleKey(p), rediskv.JobsKey(p), rediskv.ReadyKey(p),
 		rediskv.ExportsKey(p), rediskv.DispatchKey(p),
 	}
 }
 
-// Upcoming reads when the first of each kind falls due in a partition.
-func (s *Store) Upcoming(ctx context.Context, partition int) (next Next, err error) {
+// Upcoming reads when the first of each kind falls due in a partition, and whether it is
+// vacant: it has no organizations.
+func (s *Store) Upcoming(ctx context.Context, partition int) (next Next, vacant bool, err error) {
 	_, found, err := s.db.RunOn(ctx, s.db.Batched, scriptUpcoming.With(keysOf(partition), upcomingArgs{rediskv.DispatchGroup}))
 	if err != nil {
-		return next, err
+		return next, false, err
 	}
-	if len(found) != Kinds {
-		return next, fmt.Errorf("redis upcoming: %d kinds", len(found))
+	if len(found) != Kinds+1 {
+		return next, false, fmt.Errorf("redis upcoming: %d kinds", len(found))
 	}
 	for kind := range next {
 		next[kind] = Never
@@ -99,7 +100,7 @@ func (s *Store) Upcoming(ctx context.Context, partition int) (next Next, err err
 			}
 		}
 	}
-	return next, nil
+	return next, found[Kinds] == int64(0), nil
 }
 
 // Listen calls sooner when something of a kind may fall due sooner than it was read,

@@ -237,12 +237,12 @@ type Depth struct {
 	OldestDue tollgate.Instant // since when the oldest that nobody is sending has been due; zero when nothing is
 }
 
-// QueueDepths reads the queues of every partition that has any. It also forgets
+// QueueDepths reads the queues of those partitions that have any. It also forgets
 // endpoints that have nothing queued: one that was deleted never has again, and
 // another is read again when its turn comes.
-func (s *Store) QueueDepths(ctx context.Context) (depths []Depth, err error) {
+func (s *Store) QueueDepths(ctx context.Context, partitions []int) (depths []Depth, err error) {
 	queued := map[any]bool{}
-	for partition := range s.db.Partitions() {
+	for _, partition := range partitions {
 		var ready []string
 		err := s.db.Timed(ctx, "queue_depths", func(ctx context.Context) (err error) {
 			ready, err = s.db.Redis.ZRange(ctx, rediskv.ReadyKey(partition), 0, -1).Result()

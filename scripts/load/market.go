@@ -193,7 +193,7 @@ func (m *market) settle(ctx context.Context) error {
 	for ctx.Err() == nil {
 		due := false
 		for p := range m.store.Partitions() {
-			next, err := m.store.Upcoming(ctx, p)
+			next, _, err := m.store.Upcoming(ctx, p)
 			if err != nil {
 				return err
 			}

@@ -14,7 +14,13 @@ const depthInterval = 15
 // away; the parts that work say that.
 func (d *Dispatch) watchQueues(ctx context.Context) {
 	for ctx.Err() == nil {
-		if depths, err := d.Store.QueueDepths(ctx); err == nil {
+		var partitions []int
+		for p := range d.Store.Partitions() {
+			if !d.Agenda.Vacant(p) {
+				partitions = append(partitions, p)
+			}
+		}
+		if depths, err := d.Store.QueueDepths(ctx, partitions); err == nil {
 			now := d.Clock()
 			waiting, age := make([]int, d.Store.Partitions()), make([]time.Duration, d.Store.Partitions())
 			for _, q := range depths {

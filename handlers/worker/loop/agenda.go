@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tollgate"
@@ -28,6 +29,8 @@ type Agenda struct {
 	Common
 	wake [agenda.Kinds]func(partition int)
 
+	vacant []atomic.Bool // by partition
+
 	mu      sync.Mutex
 	next    []agenda.Next // by partition
 	changed chan struct{} // something is due sooner than the agenda sleeps
@@ -38,7 +41,7 @@ type Agenda struct {
 
 // NewAgenda makes one that knows of nothing yet.
 func NewAgenda(c Common) *Agenda {
-	a := &Agenda{Common: c, next: make([]agenda.Next, c.Store.Partitions()), changed: make(chan struct{}, 1), asked: make(map[int]bool), ask: make(chan struct{}, 1)}
+	a := &Agenda{Common: c, vacant: make([]atomic.Bool, c.Store.Partitions()), next: make([]agenda.Next, c.Store.Partitions()), changed: make(chan struct{}, 1), asked: make(map[int]bool), ask: make(chan struct{}, 1)}
 	for p := range a.next {
 		for kind := range a.next[p] {
 			a.next[p][kind] = agenda.Never
@@ -138,15 +141,19 @@ func (a *Agenda) lookWhenAsked(ctx context.Context) {
 
 // Look reads what falls due in a partition.
 func (a *Agenda) Look(ctx context.Context, partition int) error {
-	next, err := a.Store.Upcoming(ctx, partition)
+	next, vacant, err := a.Store.Upcoming(ctx, partition)
 	if err != nil {
 		return err
 	}
+	a.vacant[partition].Store(vacant)
 	for kind, at := range next {
 		a.Expect(agenda.Kind(kind), partition, at)
 	}
 	return nil
 }
+
+// Vacant reports whether a partition had no organizations when it was last looked at.
+func (a *Agenda) Vacant(partition int) bool { return a.vacant[partition].Load() }
 
 // Doubt has everybody find out what is wrong with a partition.
 func (a *Agenda) Doubt(partition int) {

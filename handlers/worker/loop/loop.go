@@ -27,6 +27,9 @@ type Config struct {
 	// Busy is instead of Every between looks at a partition where something was done; zero:
 	// there is no difference.
 	Busy time.Duration
+	// Vacant says that a partition has no organizations, so that there is nothing to look
+	// at; nil: each is looked at.
+	Vacant func(partition int) bool
 	// Agenda says when there is something to do, of these Kinds; nil: once per interval.
 	Agenda      *Agenda
 	Kinds       []agenda.Kind
@@ -164,6 +167,9 @@ func (l *Loop) work(ctx context.Context, p int) (int, error) {
 	if err := l.onTime(); err != nil {
 		l.Observer.Skipped(l.Name)
 		return 0, err
+	}
+	if l.Vacant != nil && l.Vacant(p) {
+		return 0, nil
 	}
 	start := l.Wall()
 	count, err := l.Do(ctx, p)
