@@ -40,12 +40,19 @@ func main() {
 	flag.StringVar(&o.shim, "shim", "bin/clock.so", "the library that moves the clock of that redis-server; make load builds it")
 	flag.IntVar(&o.clients, "clients", 64, "requests at the same time")
 	flag.Uint64Var(&o.seed, "seed", 1, "the same seed makes the same payments")
+	few := flag.String("few", "", "with -many: the URL of a Redis with few payments. Nothing is filled; each kind of request is sent to both in turn")
+	many := flag.String("many", "", "the URL of a Redis with many")
+	rounds := flag.Int("rounds", 500, "requests of each kind to each of them")
 	flag.Parse()
 	o.span = time.Duration(*days) * 24 * time.Hour
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	debug.SetGCPercent(400) // as serve does
-	if err := run(ctx, o); err != nil {
+	begin := func() error { return run(ctx, o) }
+	if *few != "" || *many != "" {
+		begin = func() error { return compare(ctx, os.Stdout, *few, *many, *rounds, o) }
+	}
+	if err := begin(); err != nil {
 		fmt.Fprintln(os.Stderr, "load:", err)
 		os.Exit(1)
 	}

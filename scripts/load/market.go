@@ -36,7 +36,8 @@ type market struct {
 	later    *schedule
 	begun    int // steps
 	requests chan step
-	made     atomic.Int64 // payments
+	made     atomic.Int64        // payments
+	ids      map[string][]string // some that are there, by what they are of
 	working  sync.WaitGroup
 	stop     context.CancelFunc
 }
@@ -93,6 +94,7 @@ func (m *market) prepare(ctx context.Context, log *slog.Logger) error {
 	m.worker, err = worker.New(worker.Config{
 		Store: m.store, Clock: m.clock.Now, Entropy: entropy, Vault: m.service.Vault, Log: log,
 		Interval: 100 * time.Millisecond, PageSize: 1000,
+		KeepEvents: 366 * 24 * time.Hour, // the longest span
 	})
 	return err
 }
