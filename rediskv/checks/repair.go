@@ -19,7 +19,8 @@ func (s *Store) Repair(ctx context.Context, f Finding) error {
 	}
 	c := s.db.NewCommit(rediskv.Caller{Organization: f.Organization}, nil)
 	f.fix(c)
-	c.Do("HDEL", c.Space.Damaged(), f.Object+"/"+f.ID) // what is wrong with it next is told again
+	c.Do("HDEL", c.Space.Damaged(), f.Object+"/"+f.ID)                     // what is wrong with it next is told again
+	c.Do("HSET", c.Space.Damaged(), "repaired", rediskv.Milli(s.db.Now())) // the log still names what was told
 	if err := c.Audit("check.repair", string(f.Kind)+": "+f.Message+"; "+f.Repair, f.Object, f.ID); err != nil {
 		return err
 	}

@@ -18,6 +18,8 @@ const (
 	// near is how far the clock that made an event's id is from Redis' when all
 	// is well.
 	near = 2 * time.Second
+	// first is how many entries are read at first, where an id says that one is.
+	first = 64
 	// findLimit bounds how many events one look-up goes through.
 	findLimit = 50_000
 )
@@ -33,7 +35,7 @@ func (s *Store) Event(ctx context.Context, c rediskv.Caller, id string, accounts
 	if !strings.HasPrefix(id, tollgate.PrefixEvent) {
 		return nil, tollgate.NotFound()
 	}
-	found, err := s.find(ctx, c, k.Events(), func(m redis.XMessage) string { return rediskv.Text(m, "i") }, id)
+	found, err := s.find(ctx, c, k.Events(), eventID, id)
 	switch {
 	case err != nil:
 		return nil, err
@@ -78,12 +80,94 @@ func auditID(m redis.XMessage) string {
 	return id
 }
 
-// find finds the entry of a log with an id, nil where there is none.
+// eventID is the id in an entry of the log of events.
+func eventID(m redis.XMessage) string { return rediskv.Text(m, "i") }
+
+// find finds the entry of a log with an id, nil where there is none: as a rule among the
+// first that were written when it says that it was made.
 func (s *Store) find(ctx context.Context, c rediskv.Caller, log string, idOf func(redis.XMessage) string, id string) (*redis.XMessage, error) {
 	made, ok := tollgate.IDTime(id)
 	if !ok {
 		return nil, tollgate.NotFound()
 	}
+	var some []redis.XMessage
+	if err := c.InTurn(ctx, func() (err error) {
+		some, err = streams.Range(ctx, s.db, log, rediskv.Milli(tollgate.At(made)), "+", first)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	for i := range some {
+		if idOf(some[i]) == id {
+			return &some[i], nil
+		}
+	}
+	return s.lookFor(ctx, c, log, idOf, id)
+}
+
+// besides is how many entries are looked at where an id says that one is, and then where
+// it is not among them: where many write at once, others stand there.
+var besides = []int64{8, 128}
+
+// Nearby finds events of the log where their ids say that they are.
+func (s *Store) Nearby(ctx context.Context, k rediskv.Space, ids []string) (map[string]*redis.XMessage, error) {
+	return s.nearby(ctx, k.Events(), eventID, ids)
+}
+
+func (s *Store) nearby(ctx context.Context, log string, idOf func(redis.XMessage) string, ids []string) (found map[string]*redis.XMessage, err error) {
+	found = map[string]*redis.XMessage{}
+	for _, count := range besides {
+		missing := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+			_, there := found[id]
+			return there
+		})
+		if len(missing) == 0 || err != nil {
+			break
+		}
+		err = s.db.Timed(ctx, "nearby_events", func(ctx context.Context) error {
+			return s.lookBeside(ctx, log, missing, count, func(entries []redis.XMessage) {
+				for i := range entries {
+					found[idOf(entries[i])] = &entries[i]
+				}
+			})
+		})
+	}
+	return found, err
+}
+
+// lookBeside reads entries where ids say that theirs are: in the head of a log, and where
+// that begins later in its segments.
+func (s *Store) lookBeside(ctx context.Context, log string, ids []string, count int64, take func([]redis.XMessage)) error {
+	var asked, older []*streams.Asked
+	var heads []*redis.XMessageSliceCmd
+	pipe := s.db.Redis.Pipeline()
+	oldest := pipe.XRangeN(ctx, log, "-", "+", 1)
+	for _, id := range ids {
+		if at, ok := tollgate.IDTime(id); ok {
+			place := rediskv.Milli(tollgate.At(at))
+			heads = append(heads, pipe.XRangeN(ctx, log, place, "+", count))
+			asked = append(asked, &streams.Asked{Log: log, First: place, Last: "+", Count: count})
+		}
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return err
+	}
+	for i, head := range heads {
+		take(head.Val())
+		if len(oldest.Val()) == 0 || Place(asked[i].First).compare(Place(oldest.Val()[0].ID)) < 0 {
+			older = append(older, asked[i])
+		}
+	}
+	err := streams.Behind(ctx, s.db.Redis, older)
+	for _, a := range older {
+		take(a.Found)
+	}
+	return err
+}
+
+// lookFor looks for the entry of a log with an id at more places, nil where it is at none.
+func (s *Store) lookFor(ctx context.Context, c rediskv.Caller, log string, idOf func(redis.XMessage) string, id string) (*redis.XMessage, error) {
+	made, _ := tollgate.IDTime(id)
 	at := tollgate.At(made)
 	found, err := s.findFrom(ctx, c, log, idOf, id, Position{Milli: uint64(max(0, at.Add(-near)))}, near)
 	if err == nil && found == nil {

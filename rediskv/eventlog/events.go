@@ -168,6 +168,12 @@ func (s *Store) Events(ctx context.Context, c rediskv.Caller, q EventQuery) (eve
 		if found.Looked < r.Count {
 			return events, next, false, nil
 		}
+		if looked == 0 && q.ObjectID != "" {
+			page, end, further, known, err := s.ofPayment(ctx, c, k, q)
+			if known || err != nil {
+				return page, end, further, nothingYet(err)
+			}
+		}
 		looked += found.Looked
 	}
 	return events, next, true, nil

@@ -2,6 +2,7 @@ package look
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -18,12 +19,9 @@ import (
 const (
 	// recentEvents is how long a log may be that a walk keeps in memory.
 	recentEvents = 5_000
-	// nearby is how many entries are looked at where an event's id says that it is.
-	nearby = 4
-	// Where many write at once others stand between: an event's id is made before its
-	// script runs, and by another clock than that of Redis. around is how far away it may
-	// be, and aroundPage how many entries are read at once and kept for the next payments,
-	// whose events stand beside it.
+	// An event's id is made before its script runs, and by another clock than that of
+	// Redis. around is how far away it may be, and aroundPage how many entries are read at
+	// once and kept for the next payments, whose events stand beside it.
 	around     = time.Second
 	aroundPage = 1000
 )
@@ -63,9 +61,14 @@ func (l *Log) EventsOf(ctx context.Context, ids []string) ([]consistency.Payment
 	}
 	found := map[string]*tollgate.Event{}
 	if l.long {
-		var err error
-		if found, err = l.nearby(ctx, ids); err != nil {
+		near, err := l.store.Nearby(ctx, l.K, slices.DeleteFunc(slices.Clone(ids), l.recent.Contains))
+		if err != nil {
 			return nil, err
+		}
+		for id, m := range near {
+			if e, err := eventlog.EventOf(l.K, *m); err == nil {
+				found[id] = e
+			}
 		}
 		for _, id := range ids {
 			if found[id] == nil {
@@ -157,47 +160,6 @@ func (l *Log) shortLog(ctx context.Context, ids []string) error {
 		l.long, l.events = true, nil
 	}
 	return nil
-}
-
-// nearby looks for events where their ids say that they are: in the head of the log,
-// and then in its segments.
-func (l *Log) nearby(ctx context.Context, ids []string) (map[string]*tollgate.Event, error) {
-	var replies []*redis.XMessageSliceCmd
-	places := make([]string, len(ids))
-	if err := l.Pipelined(ctx, "events", func(ctx context.Context, pipe redis.Pipeliner) {
-		for i, id := range ids {
-			if made, ok := tollgate.IDTime(id); ok && !l.recent.Contains(id) {
-				places[i] = rediskv.Milli(tollgate.At(made))
-				replies = append(replies, pipe.XRangeN(ctx, l.K.Events(), places[i], "+", nearby))
-			}
-		}
-	}); err != nil {
-		return nil, err
-	}
-	found := map[string]*tollgate.Event{}
-	take := func(entries []redis.XMessage) {
-		for _, m := range entries {
-			if e, err := eventlog.EventOf(l.K, m); err == nil {
-				found[e.ID] = e
-			}
-		}
-	}
-	for _, r := range replies {
-		take(r.Val())
-	}
-	var older []*streams.Asked
-	for i, id := range ids {
-		if found[id] == nil && places[i] != "" {
-			older = append(older, &streams.Asked{Log: l.K.Events(), First: places[i], Last: "+", Count: nearby})
-		}
-	}
-	if err := l.Timed(ctx, "events", func(ctx context.Context) error { return streams.Behind(ctx, l.Redis(), older) }); err != nil {
-		return nil, err
-	}
-	for _, a := range older {
-		take(a.Found)
-	}
-	return found, nil
 }
 
 // around looks for an event among those that were written within a second, and keeps
