@@ -18,8 +18,8 @@ const (
 	// near is how far the clock that made an event's id is from Redis' when all
 	// is well.
 	near = 2 * time.Second
-	// first is how many entries are read at first, where an id says that one is.
-	first = 64
+	// firstLook is how many entries are read at first, where an id says that one is.
+	firstLook = 64
 	// findLimit bounds how many events one look-up goes through.
 	findLimit = 50_000
 )
@@ -92,7 +92,7 @@ func (s *Store) find(ctx context.Context, c rediskv.Caller, log string, idOf fun
 	}
 	var some []redis.XMessage
 	if err := c.InTurn(ctx, func() (err error) {
-		some, err = streams.Range(ctx, s.db, log, rediskv.Milli(tollgate.At(made)), "+", first)
+		some, err = streams.Range(ctx, s.db, log, rediskv.Milli(tollgate.At(made)), "+", firstLook)
 		return err
 	}); err != nil {
 		return nil, err
@@ -111,11 +111,8 @@ var besides = []int64{8, 128}
 
 // Nearby finds events of the log where their ids say that they are.
 func (s *Store) Nearby(ctx context.Context, k rediskv.Space, ids []string) (map[string]*redis.XMessage, error) {
-	return s.nearby(ctx, k.Events(), eventID, ids)
-}
-
-func (s *Store) nearby(ctx context.Context, log string, idOf func(redis.XMessage) string, ids []string) (found map[string]*redis.XMessage, err error) {
-	found = map[string]*redis.XMessage{}
+	var err error
+	found := map[string]*redis.XMessage{}
 	for _, count := range besides {
 		missing := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
 			_, there := found[id]
@@ -125,9 +122,9 @@ func (s *Store) nearby(ctx context.Context, log string, idOf func(redis.XMessage
 			break
 		}
 		err = s.db.Timed(ctx, "nearby_events", func(ctx context.Context) error {
-			return s.lookBeside(ctx, log, missing, count, func(entries []redis.XMessage) {
+			return s.lookBeside(ctx, k.Events(), missing, count, func(entries []redis.XMessage) {
 				for i := range entries {
-					found[idOf(entries[i])] = &entries[i]
+					found[eventID(entries[i])] = &entries[i]
 				}
 			})
 		})

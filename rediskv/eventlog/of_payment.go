@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/redis/go-redis/v9"
@@ -18,13 +19,14 @@ import (
 // for in the log.
 const mostListed = 200
 
-// ofPayment is a page of the events that name a payment or its ticket, which lists them:
-// a long log need not be gone through. It is not known
-// where something else may name the payment, which is that an object is damaged, and
-// where an event cannot be found by its id.
+// ofPayment is a page of the events that name a payment or its ticket, which lists them: a
+// long log need not be gone through. It is not known where something else may name the
+// payment, which is that an object is damaged, and where an event cannot be found by its id.
 func (s *Store) ofPayment(ctx context.Context, c rediskv.Caller, k rediskv.Space, q EventQuery) (events []jsontext.Value, next Position, more, known bool, err error) {
-	ticket := tollgate.PrefixTicket + rediskv.Unprefixed(q.ObjectID)
-	if !tollgate.ValidID(q.ObjectID) || q.ObjectID != ticket && tollgate.TicketOf(q.ObjectID) != ticket {
+	ticket := q.ObjectID
+	if rest, is := strings.CutPrefix(q.ObjectID, tollgate.PrefixPayment); is {
+		ticket = tollgate.PrefixTicket + rest
+	} else if !strings.HasPrefix(ticket, tollgate.PrefixTicket) {
 		return nil, next, false, false, nil
 	}
 	// The end of the log is read before the ticket: what that does not list comes behind it.
