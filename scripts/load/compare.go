@@ -42,18 +42,13 @@ func compare(ctx context.Context, out io.Writer, few, many string, rounds int, o
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "request\tp50\tp99\tp50 of few\tp99 of few\t")
 	for _, asked := range requests {
-		var took [2][]time.Duration
-		for range rounds {
-			for i, m := range markets {
-				one, err := m.timed(ctx, asked)
-				if err != nil {
-					return fmt.Errorf("%s: %w", asked.name, err)
-				}
-				took[i] = append(took[i], one)
-			}
+		took, err := inTurn(ctx, asked, markets, rounds)
+		if errors.Is(err, errNone) {
+			fmt.Fprintf(table, "%s\t–\t–\t%v\t\t\n", asked.name, err)
+			continue
 		}
-		for i := range took {
-			slices.Sort(took[i])
+		if err != nil {
+			return fmt.Errorf("%s: %w", asked.name, err)
 		}
 		at := func(list []time.Duration, hundredth int) time.Duration { return list[(len(list)-1)*hundredth/100] }
 		ratio := func(hundredth int) float64 { return float64(at(took[1], hundredth)) / float64(at(took[0], hundredth)) }
@@ -61,6 +56,26 @@ func compare(ctx context.Context, out io.Writer, few, many string, rounds int, o
 	}
 	return table.Flush()
 }
+
+// inTurn is how long requests of a kind took each of two markets, the shortest first.
+func inTurn(ctx context.Context, asked request, markets [2]*market, rounds int) (took [2][]time.Duration, err error) {
+	for range rounds {
+		for i, m := range markets {
+			one, err := m.timed(ctx, asked)
+			if err != nil {
+				return took, err
+			}
+			took[i] = append(took[i], one)
+		}
+	}
+	for i := range took {
+		slices.Sort(took[i])
+	}
+	return took, nil
+}
+
+// errNone says that there is nothing that could be asked for.
+var errNone = errors.New("there is none")
 
 // request is one kind. make returns a request; what it has to make before is not measured.
 type request struct {
@@ -81,7 +96,7 @@ func asks(name, method, path, body string) request {
 			}
 			id, behind, _ := strings.Cut(rest, "}")
 			if len(m.ids[id]) == 0 {
-				return "", "", "", errors.New("there is no " + id)
+				return "", "", "", errNone
 			}
 			asked = before + m.ids[id][mathrand.IntN(len(m.ids[id]))] + behind
 		}
