@@ -55,7 +55,7 @@ func TestEventByID(t *testing.T) {
 					}
 				}
 			}
-			for _, id := range []string{f.NewID(tollgate.PrefixEvent), tollgate.FirstID(tollgate.PrefixEvent, 1), "evt_x", "pay_" + strings.Repeat("0", 26)} {
+			for _, id := range []string{f.NewID(tollgate.PrefixEvent), tollgate.FirstID(tollgate.PrefixEvent, 1), "evt_x", "evt_" + strings.Repeat("0", 26), "pay_" + strings.Repeat("0", 26)} {
 				if _, err := f.Event(t.Context(), f.Caller, id, nil); code(err) != string(tollgate.CodeNotFound) {
 					t.Errorf("%s, which there is not: %v", id, err)
 				}

@@ -56,7 +56,7 @@ func TestEventsOfAPayment(t *testing.T) {
 	compare := func(when string) {
 		t.Helper()
 		all := f.wholeLog(t)
-		objects := append([]string{"ab", "pay_", "pay_01kb7z2c000000000000000001", "tkt_01kb7z2c000000000000000001", "pay_1", f.Config.MerchantAccounts[0].ID}, payments...)
+		objects := append([]string{"ab", "pay_00000000000000000000000000", "pay_", "pay_01kb7z2c000000000000000001", "tkt_01kb7z2c000000000000000001", "pay_1", f.Config.MerchantAccounts[0].ID}, payments...)
 		for range 60 {
 			q := eventlog.EventQuery{ObjectID: objects[r.IntN(len(objects))], Limit: 1 + r.IntN(4), Descending: r.IntN(2) == 0}
 			if rest, is := strings.CutPrefix(q.ObjectID, tollgate.PrefixPayment); is && r.IntN(3) == 0 {

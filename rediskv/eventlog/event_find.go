@@ -92,7 +92,7 @@ func (s *Store) find(ctx context.Context, c rediskv.Caller, log string, idOf fun
 	}
 	var some []redis.XMessage
 	if err := c.InTurn(ctx, func() (err error) {
-		some, err = streams.Range(ctx, s.db, log, rediskv.Milli(tollgate.At(made)), "+", firstLook)
+		some, err = streams.Range(ctx, s.db, log, madeAt(made), "+", firstLook)
 		return err
 	}); err != nil {
 		return nil, err
@@ -104,6 +104,9 @@ func (s *Store) find(ctx context.Context, c rediskv.Caller, log string, idOf fun
 	}
 	return s.lookFor(ctx, c, log, idOf, id)
 }
+
+// madeAt is the place of what is written when it is made.
+func madeAt(made time.Time) string { return Position{Milli: uint64(tollgate.At(made))}.Stream() }
 
 // besides is how many entries are looked at where an id says that one is, and then where
 // it is not among them: where many write at once, others stand there.
@@ -141,7 +144,7 @@ func (s *Store) lookBeside(ctx context.Context, log string, ids []string, count 
 	oldest := pipe.XRangeN(ctx, log, "-", "+", 1)
 	for _, id := range ids {
 		if at, ok := tollgate.IDTime(id); ok {
-			place := rediskv.Milli(tollgate.At(at))
+			place := madeAt(at)
 			heads = append(heads, pipe.XRangeN(ctx, log, place, "+", count))
 			asked = append(asked, &streams.Asked{Log: log, First: place, Last: "+", Count: count})
 		}
