@@ -35,10 +35,11 @@ func deaf(_ *wire, words []string, answer []byte) []byte {
 // is told of the one that was.
 func credulous(w *wire, words []string, answer []byte) []byte {
 	bare, nothing := bytes.CutSuffix(answer, []byte("_\r\n"))
-	if w.lost == nil || !nothing || len(words) < 5 || !strings.HasPrefix(strings.ToUpper(words[0]), "EVAL") || !strings.HasSuffix(words[4], ":events") {
+	const log = 5 // read_log.lua has it behind the grant and the rate
+	if w.lost == nil || !nothing || len(words) <= log || !strings.HasPrefix(strings.ToUpper(words[0]), "EVAL") || !strings.HasSuffix(words[log], ":events") {
 		return deaf(w, words, answer)
 	}
-	was, there := strings.CutPrefix(w.lost.do("XRANGE", words[4], words[len(words)-1], words[len(words)-1]), "*1\r\n")
+	was, there := strings.CutPrefix(w.lost.do("XRANGE", words[log], words[len(words)-1], words[len(words)-1]), "*1\r\n")
 	if !there {
 		return answer
 	}
