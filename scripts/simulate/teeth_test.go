@@ -34,7 +34,8 @@ func deaf(_ *wire, words []string, answer []byte) []byte {
 // credulous is a deaf one that does not look whether the event of a cursor is there: it
 // is told of the one that was.
 func credulous(w *wire, words []string, answer []byte) []byte {
-	bare, nothing := bytes.CutSuffix(answer, []byte("_\r\n"))
+	const end = "$0\r\n\r\n" // what the answer of a script ends with
+	bare, nothing := bytes.CutSuffix(answer, []byte("_\r\n"+end))
 	const log = 5 // read_log.lua has it behind the grant and the rate
 	if w.lost == nil || !nothing || len(words) <= log || !strings.HasPrefix(strings.ToUpper(words[0]), "EVAL") || !strings.HasSuffix(words[log], ":events") {
 		return deaf(w, words, answer)
@@ -43,7 +44,7 @@ func credulous(w *wire, words []string, answer []byte) []byte {
 	if !there {
 		return answer
 	}
-	return append(bare, was...)
+	return append(append(bare, was...), end...)
 }
 
 // logPage is where a log is read.
