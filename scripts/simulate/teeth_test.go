@@ -209,8 +209,8 @@ var teeth = []tooth{
 	},
 	{
 		name: "an acknowledged event that is not fanned out to the second endpoint",
-		old:  "  key, at = key + 5, at + 4\n  local names = {}",
-		new:  "  key, at = key + 5, at + 4\n  if at > named_args + 1 + tonumber(entry_count) + 10 then count = 0 end\n  local names = {}",
+		old:  "  if not gone then\n    local there = list(",
+		new:  "  if not gone and number == 1 then\n    local there = list(",
 	},
 }
 
