@@ -532,6 +532,9 @@ func (l *lived) repaired(found []checks.Finding) {
 				if after := fmt.Sprint(l.do("XLEN", "audit")); after == before {
 					l.t.Errorf("%s: no audit entry", f.Message)
 				}
+				if left := fmt.Sprint(l.do("HLEN", "damaged")); left == "0" { // the log may name what was
+					l.t.Errorf("%s: it is forgotten that something was wrong", f.Message)
+				}
 				done++
 			case err == nil:
 				done++

@@ -3,6 +3,7 @@ package eventlog
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -90,8 +91,8 @@ func (s *Store) listed(ctx context.Context, k rediskv.Space, ticket string) (ids
 		pipe := s.db.Redis.Pipeline()
 		text, damaged = pipe.Get(ctx, k.Object(ticket)), pipe.HLen(ctx, k.Damaged())
 		_, _ = pipe.Exec(ctx)
-		if text.Err() != nil && text.Err() != redis.Nil {
-			return text.Err()
+		if err := text.Err(); err != nil && !errors.Is(err, redis.Nil) {
+			return err
 		}
 		return damaged.Err()
 	}); err != nil || text.Err() != nil || damaged.Val() > 0 {

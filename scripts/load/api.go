@@ -63,6 +63,25 @@ func (a *api) bearer(ctx context.Context) (string, error) {
 	return a.token, nil
 }
 
+// once sends a request, and reports how long its answer took.
+func (a *api) once(ctx context.Context, method, path, body, key string) (*httptest.ResponseRecorder, time.Duration, error) {
+	token, err := a.bearer(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	r := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+token)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if key != "" {
+		r.Header.Set("Idempotency-Key", key)
+	}
+	w, begun := httptest.NewRecorder(), time.Now()
+	a.handler.ServeHTTP(w, r)
+	return w, time.Since(begun), nil
+}
+
 // tries is how often a request is sent that the service has no room for.
 const tries = 100
 
@@ -70,16 +89,10 @@ const tries = 100
 func (a *api) post(ctx context.Context, path, body string) (status int, answer []byte, err error) {
 	key := fmt.Sprintf("%s-%d", a.prefix, a.sent.Add(1))
 	for range tries {
-		token, err := a.bearer(ctx)
+		w, _, err := a.once(ctx, http.MethodPost, path, body, key)
 		if err != nil {
 			return 0, nil, err
 		}
-		r := httptest.NewRequestWithContext(ctx, http.MethodPost, path, strings.NewReader(body))
-		r.Header.Set("Authorization", "Bearer "+token)
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Idempotency-Key", key)
-		w := httptest.NewRecorder()
-		a.handler.ServeHTTP(w, r)
 		if w.Code != http.StatusTooManyRequests && w.Code != http.StatusServiceUnavailable {
 			return w.Code, w.Body.Bytes(), nil
 		}
