@@ -30,6 +30,10 @@ import (
 	"tollgate/rediskv"
 )
 
+// embeddedPartitions are fewer than elsewhere: the sandbox has one organization, its Redis
+// is gone when it ends, and with each partition it takes longer to start.
+const embeddedPartitions = 4
+
 // devOptions are the flags of dev. Of the TOLLGATE_ variables it reads those of
 // the payout hook, the witness and traces alone: a shell that has sourced an earlier sandbox
 // must not lead to another one.
@@ -124,8 +128,12 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 	if traces != nil {
 		metrics.Traced(traces.Spans)
 	}
+	partitions := embeddedPartitions
+	if o.redis != "" {
+		partitions = 0 // as many as are recorded there
+	}
 	store, g, err := server.OpenStore(ctx, rediskv.Options{
-		URL: redisURL, Clock: clock.Now, Wall: a.Clock, Entropy: a.Entropy, Timeout: patience, Observe: metrics.Redis, Trace: traces.Store(), Damaged: metrics.Damaged, Held: metrics.Held, Log: log,
+		URL: redisURL, Partitions: partitions, Clock: clock.Now, Wall: a.Clock, Entropy: a.Entropy, Timeout: patience, Observe: metrics.Redis, Trace: traces.Store(), Damaged: metrics.Damaged, Held: metrics.Held, Log: log,
 	}, 5*time.Second, o.redis != "")
 	if err != nil {
 		return err
