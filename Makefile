@@ -238,8 +238,8 @@ load: ## PAYMENTS (1000000) of a marketplace in a Redis: of REDIS_URL, or one wh
 rate: build ## payments at RATE a second for DURATION on the running `make dev`
 	scripts/rate.sh .tollgate/dev.env $(or $(RATE),100) $(or $(DURATION),10s)
 
-memory: ## what serve takes up on 512 connections, without GOMEMLIMIT and within it; needs redis-server
-	TOLLGATE_TEST_MEMORY=all TOLLGATE_TEST_REDIS=server $(GOTEST) -count=1 -timeout 15m -run '^TestServeMemory$$' -v ./cmd/tollgate
+memory: ## what serve takes up on 512 connections, and work with 4,096 slots, without GOMEMLIMIT and within it; needs redis-server
+	TOLLGATE_TEST_MEMORY=all TOLLGATE_TEST_REDIS=server $(GOTEST) -count=1 -timeout 15m -run '^Test(Serve|Work)Memory$$' -v ./cmd/tollgate
 
 fair: ## p99 of a modest tenant's requests, alone and beside a greedy one; fails above 3 times
 	@: the service has half of the processors, Redis and the tenants have the others

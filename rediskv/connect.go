@@ -26,6 +26,10 @@ const blockingConnections = 512
 // A pool without a size has ten for each processor, and enough for those who ask at once.
 const leastConnections, connectionsPerCore = 256, 10
 
+// Bytes that a connection keeps for what it sends and is sent; go-redis has 32 KiB for each.
+// What creates a payment is 6.4 KB.
+const usualCommand, usualReply = 8 << 10, 16 << 10
+
 // warmed is how many connections there are from the start of each kind, for commands
 // and for batches of them: what asks at once does not wait until some are made.
 const warmed = 3
@@ -107,6 +111,7 @@ func redisOptions(o Options, pool int, timeout time.Duration) (*redis.Options, [
 	}
 	r.ContextTimeoutEnabled = true
 	r.DisableIdentity = true
+	r.WriteBufferSize, r.ReadBufferSize = cmp.Or(r.WriteBufferSize, usualCommand), cmp.Or(r.ReadBufferSize, usualReply)
 	r.OnConnect = func(ctx context.Context, c *redis.Conn) error {
 		if o.histories != nil {
 			if err := o.histories.Connected(ctx, c); err != nil {
@@ -134,7 +139,7 @@ func redisOptions(o Options, pool int, timeout time.Duration) (*redis.Options, [
 func clusterClient(o *redis.Options, others []string) redis.UniversalClient {
 	return redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: append([]string{o.Addr}, others...), Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig, Dialer: o.Dialer, OnConnect: o.OnConnect,
-		ContextTimeoutEnabled: true, DisableIdentity: true, MaintNotificationsConfig: o.MaintNotificationsConfig,
+		ContextTimeoutEnabled: true, DisableIdentity: true, WriteBufferSize: o.WriteBufferSize, ReadBufferSize: o.ReadBufferSize, MaintNotificationsConfig: o.MaintNotificationsConfig,
 		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, PoolTimeout: o.PoolTimeout, PoolSize: o.PoolSize, PoolFIFO: o.PoolFIFO,
 		MinIdleConns: o.MinIdleConns, MaxIdleConns: o.MaxIdleConns, MaxActiveConns: o.MaxActiveConns, ConnMaxIdleTime: o.ConnMaxIdleTime, ConnMaxLifetime: o.ConnMaxLifetime,
 		MaxRetries: o.MaxRetries, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff,

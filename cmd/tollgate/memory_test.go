@@ -1,19 +1,27 @@
 package main
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"tollgate/cmd/tollgate/clitest"
 	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/testkit"
 )
 
-// memoryVariable has TestServeMemory run: it takes half a minute (`make memory`).
+// memoryVariable has TestServeMemory and TestWorkMemory run: they take a minute
+// (`make memory`).
 const memoryVariable = "TOLLGATE_TEST_MEMORY"
 
 // What serve may take up within a limit, and how it is asked.
@@ -93,4 +101,151 @@ func (s *site) flood(base string) {
 	if n := refused.Load(); n > serveRequests/2 {
 		s.t.Errorf("%d of %d were refused: this proves little", n, serveRequests)
 	}
+}
+
+// What work may take up within a limit. An organization, and a host, gets another slot only
+// while it has fewer than are free, so of n of them each gets one part in n+1.
+const (
+	workLimit = "120MiB"
+	workSlots = 4096
+	tenants   = 16 // organizations, each with a host of its own
+	each      = 2  // endpoints of one of them
+	inFlight  = workSlots / (tenants + 1) * tenants
+)
+
+// workMemory is in MiB, resident, at most at any time. With TLS a connection has 36 KiB,
+// half of it the stacks of three goroutines, so that 3,840 of them are more than the limit.
+var workMemory = map[string]float64{"http": 200, "https": 220}
+
+// With nearly all of 4,096 slots in use, each with a connection of its own to a receiver
+// that does not answer yet, work keeps to GOMEMLIMIT.
+func TestWorkMemory(t *testing.T) {
+	if os.Getenv(memoryVariable) == "" {
+		t.Skip("runs in `make memory`")
+	}
+	redis := redistest.Fresh(t)
+	for _, c := range []struct{ scheme, limit string }{{"http", workLimit}, {"https", workLimit}, {"https", ""}} {
+		t.Run(c.scheme+", GOMEMLIMIT="+c.limit, func(t *testing.T) {
+			if err := redis.Command("FLUSHALL"); err != nil {
+				t.Fatal(err)
+			}
+			many := newCrowd(t, redis.URL, c.scheme)
+			env := append(many.sites[0].env, fmt.Sprint("TOLLGATE_DELIVERY_SLOTS=", workSlots), "SSL_CERT_FILE="+many.root)
+			if c.limit != "" {
+				env = append(env, "GOMEMLIMIT="+c.limit)
+			}
+			work := launch(t, env, "work")
+			testkit.Eventually(t, "the worker works", func() bool { return work.says("working") })
+			idle := resident(t, work, "VmRSS")
+			const first, then = 40, 160
+			many.pay(first) // for each success an endpoint gets more at once
+			testkit.Within(t, "the first deliveries", time.Minute, func() bool { return many.received.Load() == first*each*tenants })
+			many.hold()
+			many.pay(then)
+			testkit.Within(t, fmt.Sprintf("%d attempts at the same time", inFlight), time.Minute, func() bool { return many.open.Load() >= inFlight })
+			held := resident(t, work, "VmRSS")
+			many.release()
+			testkit.Within(t, "all deliveries", time.Minute, func() bool { return many.received.Load() >= (first+then)*each*tenants })
+			most := resident(t, work, "VmHWM")
+			t.Logf("work: %.0f MiB idle, %.0f MiB with %d attempts open, at most %.0f MiB", idle, held, inFlight, most)
+			if c.limit != "" && most > workMemory[c.scheme] {
+				t.Errorf("%.0f MiB are resident, at most %.0f", most, workMemory[c.scheme])
+			}
+		})
+	}
+}
+
+// crowd is organizations that all send to hosts of their own.
+type crowd struct {
+	sites          []*site
+	base, root     string
+	open, received atomic.Int64
+	gate           atomic.Pointer[chan struct{}]
+	number         int
+}
+
+// newCrowd has them served, with endpoints that answer at once.
+func newCrowd(t *testing.T, redisURL, scheme string) *crowd {
+	t.Helper()
+	c := &crowd{root: filepath.Join(t.TempDir(), "root.pem")}
+	c.gate.Store(new(closed()))
+	var hosts []net.IP
+	for n := range tenants {
+		hosts = append(hosts, net.IPv4(127, 0, 0, byte(n+1)))
+	}
+	cert, key := clitest.Certificate(t, "receiver", time.Now().Add(time.Hour), hosts...)
+	pair, err := tls.X509KeyPair(cert, key)
+	if err == nil {
+		err = os.WriteFile(c.root, cert, 0o600)
+	}
+	l, listening := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil || listening != nil {
+		t.Fatal(err, listening)
+	}
+	receiver := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		c.open.Add(1)
+		<-*c.gate.Load()
+		c.open.Add(-1)
+		c.received.Add(1)
+	}))
+	receiver.Listener.Close()
+	receiver.Listener, receiver.TLS = l, &tls.Config{Certificates: []tls.Certificate{pair}}
+	if scheme == "https" {
+		receiver.StartTLS()
+	} else {
+		receiver.Start()
+	}
+	t.Cleanup(receiver.Close)
+	t.Cleanup(c.release)
+	for n, host := range hosts {
+		s := newSite(t, redisURL)
+		c.sites = append(c.sites, s)
+		s.env = append(s.env, loopbackVariable+"=1")
+		if n == 0 {
+			c.base = s.serve().serving()
+		}
+		s.authenticate(c.base)
+		for i := range each {
+			url := fmt.Sprintf("%s://%s:%d/%d", scheme, host, l.Addr().(*net.TCPAddr).Port, i)
+			s.must(http.StatusCreated, "POST", c.base+"/v1/webhooks", fmt.Sprint("hook-", i), fmt.Sprintf(`{"url":%q,"event_types":["payment.authorized"]}`, url))
+		}
+	}
+	return c
+}
+
+func closed() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+// hold lets receivers answer nothing until release.
+func (c *crowd) hold() { c.gate.Store(new(make(chan struct{}))) }
+
+func (c *crowd) release() {
+	if was := *c.gate.Swap(new(closed())); was != nil {
+		select {
+		case <-was:
+		default:
+			close(was)
+		}
+	}
+}
+
+// pay has each organization make so many payments.
+func (c *crowd) pay(payments int) {
+	c.number++
+	var all sync.WaitGroup
+	for _, s := range c.sites {
+		all.Go(func() {
+			for n := range payments {
+				r, err := s.send("POST", c.base+"/v1/payments", fmt.Sprint("pay-", c.number, "-", n), `{"amount":"10.00","currency":"EUR","payee":"shop.example"}`)
+				if err != nil || r.StatusCode != http.StatusCreated {
+					s.t.Errorf("%v %d %s", err, r.StatusCode, r.Text)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
 }

@@ -28,6 +28,9 @@ import (
 	"tollgate/rediskv/store"
 )
 
+// DefaultSlots is how many attempts a worker makes at the same time.
+const DefaultSlots = 1024
+
 // Config is what a Worker works with. Store, Clock, Entropy and Vault are
 // needed; what is zero gets the default that stands beside it.
 type Config struct {
@@ -57,7 +60,7 @@ type Config struct {
 	Witness string // URL that checkpoints of audit records are posted to; none
 
 	Name         string           // of this worker; something random follows it
-	Slots        int              // attempts at the same time; 1024
+	Slots        int              // attempts at the same time; DefaultSlots
 	Lease        time.Duration    // how long an attempt may take before another worker repeats it; 30 s
 	Grace        time.Duration    // for running attempts at the end; 10 s
 	Backoff      delivery.Backoff // delivery.DefaultBackoff
@@ -187,7 +190,7 @@ func withDefaults(c Config) Config {
 	c.KeepEvents = cmp.Or(c.KeepEvents, 30*24*time.Hour)
 	c.KeepAudit = cmp.Or(c.KeepAudit, DefaultKeepAudit)
 	c.Name = cmp.Or(c.Name, "worker")
-	c.Slots = cmp.Or(c.Slots, 1024)
+	c.Slots = cmp.Or(c.Slots, DefaultSlots)
 	c.Lease = cmp.Or(c.Lease, 30*time.Second)
 	c.Grace = cmp.Or(c.Grace, 10*time.Second)
 	c.Exports = cmp.Or(c.Exports, 2)

@@ -140,6 +140,10 @@ var Settings = []setting{
 		Meaning: "whsec_… that signs these requests as webhooks are signed; needed with a payout URL",
 	},
 	{
+		Flag: "delivery-slots", Default: strconv.Itoa(worker.DefaultSlots), Commands: []string{"work"},
+		Meaning: "how many deliveries each of these processes attempts at the same time, at least 1; each has a connection and some 40 KiB",
+	},
+	{
 		Flag: "audit-retention", Default: worker.DefaultKeepAudit.String(), Commands: []string{"work"},
 		Meaning: "how long entries of the audit record are kept; 9600h are 400 days",
 	},

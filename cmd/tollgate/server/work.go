@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -45,7 +46,10 @@ func work(ctx context.Context, a *cli.App, c *cli.Config) error {
 	if err != nil {
 		return err
 	}
-	keepAudit, checkRate := c.Duration("audit-retention"), c.Number("check-rate")
+	keepAudit, checkRate, slots := c.Duration("audit-retention"), c.Number("check-rate"), c.Number("delivery-slots")
+	if slots == 0 {
+		c.Check("delivery-slots", errors.New("a worker needs one at least"))
+	}
 	if err := c.Err(); err != nil {
 		return err
 	}
@@ -75,7 +79,7 @@ func work(ctx context.Context, a *cli.App, c *cli.Config) error {
 	o.metrics.WatchRedis(store)
 	w, err := worker.New(worker.Config{
 		Pay: pay, Witness: witness, Store: store, Clock: a.Clock, Entropy: a.Entropy, Vault: vault, Log: o.log, Observer: o.metrics.Worker(), Tracer: o.tracing.Worker(),
-		Grace: o.grace, Development: a.Loopback, Version: cli.VersionText(), KeepAudit: keepAudit, CheckRate: checkRate,
+		Grace: o.grace, Development: a.Loopback, Version: cli.VersionText(), KeepAudit: keepAudit, CheckRate: checkRate, Slots: slots,
 	})
 	if err != nil {
 		return err

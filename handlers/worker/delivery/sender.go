@@ -31,6 +31,10 @@ const (
 	idlePerHost      = webhooks.MostAtOnce // connections kept for the next attempt
 	idleInAll        = 1024
 	idleFor          = 30 * time.Second
+
+	// Of each connection, and a worker has thousands: by default 4 KiB each.
+	usualRequest = 2 << 10 // bytes that are sent at once
+	usualAnswer  = 1 << 10 // of an answer's headers that are read at once
 )
 
 // SenderConfig is what a Sender works with; Clock is needed.
@@ -80,6 +84,7 @@ func (c SenderConfig) network() *http.Transport {
 			MaxReceiveBufferPerStream: 64 << 10, MaxReceiveBufferPerConnection: 256 << 10,
 			SendPingTimeout: c.Timeouts.All, PingTimeout: c.Timeouts.Connect,
 		},
+		WriteBufferSize: usualRequest, ReadBufferSize: usualAnswer,
 		MaxIdleConns: idleInAll, MaxIdleConnsPerHost: idlePerHost, IdleConnTimeout: idleFor,
 	}
 }
