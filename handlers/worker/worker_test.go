@@ -72,20 +72,23 @@ func openWith(t testing.TB, o rediskv.Options) *store.Store {
 
 func newShop(t testing.TB, url string) *shop { return newShopIn(t, url, partitions) }
 
-// newShopIn provisions an organization with one account, without rules and clients.
+// newShopIn provisions a modest organization in a Redis of so many partitions.
 func newShopIn(t testing.TB, url string, partitions int) *shop {
 	t.Helper()
 	c := &clock{Clock: testkit.NewClock()}
-	s := testkit.NewShop(t, rediskv.Options{URL: url, Observe: c.observe, Partitions: partitions}, c.Clock, func(o *tollgate.Config) {
-		o.Clients, o.Grants = nil, nil
-		o.RuleSets[0].Rules = nil
-		o.Perimeters[0].Constraints = []byte(`{"review_above":"100"}`)
-		o.MerchantAccounts = o.MerchantAccounts[:1]
-		a := &o.MerchantAccounts[0]
-		a.Currencies, a.CaptureWindowHours = []tollgate.Currency{"EUR"}, 48
-		a.Cutoff = tollgate.Cutoff{CutoffTime: "00:00", TimeZone: "UTC", Calendar: "none", Interval: "daily"}
-	})
+	s := testkit.NewShop(t, rediskv.Options{URL: url, Observe: c.observe, Partitions: partitions}, c.Clock, modest)
 	return &shop{s, c, s.Config.MerchantAccounts[0].ID}
+}
+
+// modest is an organization with one account, without rules and clients.
+func modest(o *tollgate.Config) {
+	o.Clients, o.Grants = nil, nil
+	o.RuleSets[0].Rules = nil
+	o.Perimeters[0].Constraints = []byte(`{"review_above":"100"}`)
+	o.MerchantAccounts = o.MerchantAccounts[:1]
+	a := &o.MerchantAccounts[0]
+	a.Currencies, a.CaptureWindowHours = []tollgate.Currency{"EUR"}, 48
+	a.Cutoff = tollgate.Cutoff{CutoffTime: "00:00", TimeZone: "UTC", Calendar: "none", Interval: "daily"}
 }
 
 // pay makes a payment and returns its id.

@@ -60,7 +60,13 @@ type Shop struct {
 func NewShop(t testing.TB, o rediskv.Options, c *Clock, change func(*tollgate.Config)) *Shop {
 	t.Helper()
 	o.Clock = c.Now
-	s := &Shop{Store: Open(t, o), URL: o.URL, Clock: c}
+	return (&Shop{Store: Open(t, o), URL: o.URL, Clock: c}).Another(t, change)
+}
+
+// Another provisions another organization on the same Store.
+func (s *Shop) Another(t testing.TB, change func(*tollgate.Config)) *Shop {
+	t.Helper()
+	s = s.Through(s.Store)
 	s.Config = Organization(s.NewID)
 	if change != nil {
 		change(&s.Config)
