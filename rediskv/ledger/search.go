@@ -32,6 +32,11 @@ func (s *Store) Search(ctx context.Context, c rediskv.Caller, q TransactionQuery
 		if err != nil {
 			return nil, 0, false, err
 		}
+		behind := first != nil && len(members) > q.Limit && q.indexed()
+		if behind { // the page: nobody has to read that now
+			members, end = members[:q.Limit], false
+			first.at = members[q.Limit-1].Position
+		}
 		found, err := s.ReadTransactions(ctx, c, k, members, beside)
 		if err != nil {
 			return nil, 0, false, err
@@ -55,6 +60,8 @@ func (s *Store) Search(ctx context.Context, c rediskv.Caller, q TransactionQuery
 		switch {
 		case end:
 			sources = sources[1:]
+		case behind && len(rows) == q.Limit:
+			return rows, next, true, nil
 		case first != nil:
 			if sources, err = s.behind(ctx, first); err != nil {
 				return nil, 0, false, err
@@ -65,6 +72,12 @@ func (s *Store) Search(ctx context.Context, c rediskv.Caller, q TransactionQuery
 		}
 	}
 	return rows, next, false, nil
+}
+
+// indexed says that all that is in the query's indexes is what it looks for.
+func (q *TransactionQuery) indexed() bool {
+	return len(q.values()) == 0 && q.PaymentID+q.PayoutID == "" && q.CreatedAfter|q.CreatedBefore == 0 &&
+		(len(q.Types) == 0 || q.authorizations()) && (len(q.Statuses) == 0 || len(q.Accounts) == 0) && len(q.Accounts) <= rediskv.MostIndexes
 }
 
 // behind is where a search looks behind its first page, which it has looked through: for

@@ -71,17 +71,20 @@ func (s *Store) Transactions(ctx context.Context, c rediskv.Caller, q Transactio
 // placed are a payment's transactions, which were read without an index, behind the
 // place where a list goes on, in its order.
 func (q *TransactionQuery) placed(found []FoundTransaction) []FoundTransaction {
-	found = slices.DeleteFunc(found, func(t FoundTransaction) bool {
-		return t.Position == 0 || (q.After != 0 && (t.Position == q.After || q.Descending == (t.Position > q.After)))
-	})
+	behind := found[:0]
+	for _, t := range found {
+		if t.Position != 0 && (q.After == 0 || t.Position != q.After && q.Descending == (t.Position < q.After)) {
+			behind = append(behind, t)
+		}
+	}
 	compare := func(a, b FoundTransaction) int {
 		if q.Descending {
 			a, b = b, a
 		}
 		return cmp.Compare(a.Position, b.Position)
 	}
-	sort.Slice(found, func(i, j int) bool { return compare(found[i], found[j]) < 0 })
-	return found
+	sort.Slice(behind, func(i, j int) bool { return compare(behind[i], behind[j]) < 0 })
+	return behind
 }
 
 // FoundTransaction is a transaction of a page, its place, how it was read, and the
