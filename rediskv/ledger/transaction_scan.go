@@ -112,7 +112,11 @@ func (s *Store) scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q T
 	}
 	args := scanTransactionsArgs{GrantArgs: granted, Command: command, From: from, To: to, Count: size}
 	args.AfterMs, args.BeforeMs = b.arguments()
-	keys := scanTransactionsKeys{grant, k.Events(), streams.Directory(k.Events()), cmp.Or(b.afterIn, k.Events()), cmp.Or(b.beforeIn, k.Events()), postings.StateKey(k)}
+	keys := scanTransactionsKeys{grant, k.Events(), streams.Directory(k.Events()), cmp.Or(b.afterIn, k.Events()), cmp.Or(b.beforeIn, k.Events()), k.Events()}
+	asked := !q.indexed()
+	if asked {
+		keys.Postings = postings.StateKey(k)
+	}
 	inv := scriptScanTransactions.With(keys, args)
 	inv.Keys = append(inv.Keys, indexes...)
 	outcome, rest, err := s.db.Run(ctx, inv)
@@ -127,9 +131,11 @@ func (s *Store) scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q T
 		}
 		return s.scan(ctx, c, k, q, after, b)
 	}
-	text, _ := rest[0].(string)
-	st := postings.StateOf(k, text)
-	b.posted = &st
+	if asked {
+		text, _ := rest[0].(string)
+		st := postings.StateOf(k, text)
+		b.posted = &st
+	}
 	if right, err := b.found(rest[1], rest[2]); err != nil || !right {
 		if err == nil {
 			members, end, err = s.scan(ctx, c, k, q, after, b)

@@ -7,6 +7,7 @@
 -- over (empty: nothing is). The log of events has the places: an event's sequence
 -- stands in front of all that is not ours. after_in and before_in are where to look for
 -- the two: events, or the segments that an answer 'older' has named (package streams).
+-- postings is events where nobody asks for their state.
 -- Returns: {'older', the segment with after_ms, that with before_ms} | {'read', the state of the postings or '', the first event behind after_ms, the last one before before_ms,
 --   {member, position, …}, …} | {'grant'} | {'limited'}; false for an event that bounds nothing
 local refused = turned_away(grant, grant_version, rate, rate_limit)
@@ -38,7 +39,7 @@ local least, most = tonumber(up and from or to), tonumber(up and to or from)
 if low then least = math.max(least, low) end
 if high then most = math.min(most, high + 15) end
 least, most = whole(least), whole(most)
-local found = {'read', redis.call('GET', postings) or '', low and first or false, high and last or false}
+local found = {'read', postings ~= events and redis.call('GET', postings) or '', low and first or false, high and last or false}
 for i = named_keys + 1, #KEYS do
   found[#found + 1] = redis.call(command, KEYS[i], up and least or most, up and most or least, 'WITHSCORES', 'LIMIT', '0', count)
 end
