@@ -235,6 +235,10 @@ load: ## PAYMENTS (1000000) of a marketplace in a Redis: of REDIS_URL, or one wh
 	@[ -n "$(REDIS_URL)" ] || cc -shared -fPIC -o bin/clock.so scripts/faults/shim/clock.c -ldl
 	bin/load -payments $(or $(PAYMENTS),1000000)
 
+bench-bytes: ## what a captured payment with one delivery takes up in Redis, by kinds of keys: of PAYMENTS (200000); needs redis-server
+	@mkdir -p bin && cd scripts/load && $(GO) build -buildvcs=false -o ../../bin/load .
+	bin/load -bytes -payments $(or $(PAYMENTS),200000) -dir .tollgate/bytes -port 6396
+
 rate: build ## payments at RATE a second for DURATION on the running `make dev`
 	scripts/rate.sh .tollgate/dev.env $(or $(RATE),100) $(or $(DURATION),10s)
 
@@ -251,4 +255,4 @@ clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/console/node_modules scripts/mcp/node_modules scripts/examples/node/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: mutants help build builds console-test screenshots faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-record benchmarks bench-rules fuzz conformance mcp openapi collection examples walks alerts templates load rate memory fair clean man dist dist-check docs
+.PHONY: mutants help build builds console-test screenshots faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-record bench-bytes benchmarks bench-rules fuzz conformance mcp openapi collection examples walks alerts templates load rate memory fair clean man dist dist-check docs

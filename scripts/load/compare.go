@@ -56,9 +56,16 @@ func compare(ctx context.Context, out io.Writer, few, many string, rounds int, o
 	return table.Flush()
 }
 
+// A kind of request that takes long is sent no longer than this, and a few times.
+const longest, least = 30 * time.Second, 5
+
 // inTurn is how long requests of a kind took each of two markets, the shortest first.
 func inTurn(ctx context.Context, asked request, markets [2]*market, rounds int) (took [2][]time.Duration, err error) {
-	for range rounds {
+	begun := time.Now()
+	for n := range rounds {
+		if n >= least && time.Since(begun) > longest {
+			break
+		}
 		for i, m := range markets {
 			one, err := m.timed(ctx, asked)
 			if err != nil {

@@ -42,13 +42,17 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "the same seed makes the same payments")
 	few := flag.String("few", "", "with -many: the URL of a Redis with few payments. Nothing is filled; each kind of request is sent to both in turn")
 	many := flag.String("many", "", "the URL of a Redis with many")
-	rounds := flag.Int("rounds", 500, "requests of each kind to each of them")
+	rounds := flag.Int("rounds", 500, "requests of each kind to each of them; fewer, if they take more than half a minute")
+	bytes := flag.Bool("bytes", false, "prints what captured payments with one delivery each take up in a redis-server of its own, and keeps nothing")
 	flag.Parse()
 	o.span = time.Duration(*days) * 24 * time.Hour
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	debug.SetGCPercent(400) // as serve does
 	begin := func() error { return run(ctx, o) }
+	if *bytes {
+		begin = func() error { return weigh(ctx, os.Stdout, o) }
+	}
 	if *few != "" || *many != "" {
 		begin = func() error { return compare(ctx, os.Stdout, *few, *many, *rounds, o) }
 	}
@@ -58,9 +62,16 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, o options) error {
+func (o options) check() error {
 	if o.payments < 1 || o.payments > 100_000_000 || o.span < 0 || o.span > 365*24*time.Hour || o.clients < 1 {
 		return errors.New("-payments must be between 1 and 100000000, -days between 0 and 365, -clients at least 1")
+	}
+	return nil
+}
+
+func run(ctx context.Context, o options) error {
+	if err := o.check(); err != nil {
+		return err
 	}
 	if o.redis != "" {
 		if err := loopback(o.redis); err != nil {

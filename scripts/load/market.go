@@ -93,7 +93,7 @@ func (m *market) prepare(ctx context.Context, log *slog.Logger) error {
 	m.api = api{handler: m.service.Server.Handler(), private: secrets.ClientKey, prefix: rand.Text()}
 	m.worker, err = worker.New(worker.Config{
 		Store: m.store, Clock: m.clock.Now, Entropy: entropy, Vault: m.service.Vault, Log: log,
-		Interval: 100 * time.Millisecond, PageSize: 1000,
+		Interval: 100 * time.Millisecond, PageSize: 1000, Development: true,
 		KeepEvents: 366 * 24 * time.Hour, // the longest span
 	})
 	return err
