@@ -24,11 +24,8 @@ import (
 const blockingConnections = 512
 
 // A pool without a size has ten for each processor, and enough for those who ask at once.
-const leastConnections, connectionsPerCore = 256, 10
-
-// Bytes that a connection keeps for what it sends and is sent; go-redis has 32 KiB for each.
-// What creates a payment is 6.4 KB.
-const usualCommand, usualReply = 8 << 10, 16 << 10
+// Its buffers are of fewer bytes than go-redis' 32 KiB: what creates a payment is 6.4 KB.
+const leastConnections, connectionsPerCore, usualCommand, usualReply = 256, 10, 8 << 10, 16 << 10
 
 // warmed is how many connections there are from the start of each kind, for commands
 // and for batches of them: what asks at once does not wait until some are made.
@@ -109,8 +106,7 @@ func redisOptions(o Options, pool int, timeout time.Duration) (*redis.Options, [
 	if err != nil {
 		return nil, nil, fmt.Errorf("redis url: %w", errors.New(redact(err.Error(), first)))
 	}
-	r.ContextTimeoutEnabled = true
-	r.DisableIdentity = true
+	r.ContextTimeoutEnabled, r.DisableIdentity = true, true
 	r.WriteBufferSize, r.ReadBufferSize = cmp.Or(r.WriteBufferSize, usualCommand), cmp.Or(r.ReadBufferSize, usualReply)
 	r.OnConnect = func(ctx context.Context, c *redis.Conn) error {
 		if o.histories != nil {
@@ -143,8 +139,7 @@ func clusterClient(o *redis.Options, others []string) redis.UniversalClient {
 		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, PoolTimeout: o.PoolTimeout, PoolSize: o.PoolSize, PoolFIFO: o.PoolFIFO,
 		MinIdleConns: o.MinIdleConns, MaxIdleConns: o.MaxIdleConns, MaxActiveConns: o.MaxActiveConns, ConnMaxIdleTime: o.ConnMaxIdleTime, ConnMaxLifetime: o.ConnMaxLifetime,
 		MaxRetries: o.MaxRetries, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff,
-		// By default a cluster client looks for a new master only once a
-		// minute after dial errors.
+		// By default it looks for a new master only once a minute after dial errors.
 		ClusterStateReloadInterval: time.Second,
 	})
 }

@@ -1,17 +1,12 @@
 package worker_test
 
 import (
-	"context"
-	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"tollgate"
 	"tollgate/handlers/worker"
@@ -54,15 +49,15 @@ func TestNothingIsCentral(t *testing.T) {
 	}
 	trade(1) // scripts, connections, caps
 	nodes := strings.Split(strings.TrimPrefix(server.URL, "redis://"), ",")
-	tallies := make([]*tally, len(nodes))
+	tallies := make([]*redistest.Tally, len(nodes))
 	for i, address := range nodes {
-		tallies[i] = listen(t, address)
+		tallies[i] = redistest.Listen(t, address)
 	}
 	trade(payments)
 	sum, elsewhere := 0, map[string]int{}
 	byPartition := map[string]int{}
 	for i, counted := range tallies {
-		used, partitions, commands := counted.stop(t)
+		used, partitions, commands := counted.End()
 		on := 0
 		for tag, n := range partitions {
 			byPartition[tag] += n
@@ -110,73 +105,4 @@ func onePerPartition(t *testing.T, url string, count int) []*shop {
 		shops[p] = &shop{s, c, s.Config.MerchantAccounts[0].ID}
 	}
 	return shops
-}
-
-// tally counts what one node is told to do, those of its scripts included.
-type tally struct {
-	url    string
-	client *redis.Client
-	cancel context.CancelFunc
-	began  float64
-	lines  chan string
-	done   chan struct{}
-
-	partitions, elsewhere map[string]int
-}
-
-// partitionTag is the hash tag of a partition's keys.
-var partitionTag = regexp.MustCompile(`"(\{p\d+\}):`)
-
-// listen begins a tally.
-func listen(t *testing.T, address string) *tally {
-	t.Helper()
-	counted := &tally{
-		url: "redis://" + address, client: redis.NewClient(&redis.Options{Addr: address, Protocol: 2}), lines: make(chan string, 1<<16), done: make(chan struct{}),
-		partitions: map[string]int{}, elsewhere: map[string]int{},
-	}
-	t.Cleanup(func() { _ = counted.client.Close() })
-	ctx, cancel := context.WithCancel(t.Context())
-	counted.cancel = cancel
-	monitor := counted.client.Monitor(ctx, counted.lines)
-	monitor.Start()
-	counted.began = redistest.CPU(t, counted.url)
-	go func() {
-		defer close(counted.done)
-		for line := range counted.lines {
-			if strings.Contains(line, endOfTally) {
-				return
-			}
-			if tag := partitionTag.FindStringSubmatch(line); tag != nil {
-				counted.partitions[tag[1]]++
-			} else if strings.Contains(line, ` lua] "TIME"`) { // a script of some partition asks for it
-				continue
-			} else if _, command, ok := strings.Cut(line, `] "`); ok {
-				name, _, _ := strings.Cut(command, `"`)
-				counted.elsewhere[strings.ToLower(name)]++
-			}
-		}
-	}()
-	return counted
-}
-
-// endOfTally is the last that a tally counts up to.
-const endOfTally = "the tally ends"
-
-// stop ends a tally: the processor time of the node in milliseconds, which is that of
-// telling of its commands, too, and the counts.
-func (c *tally) stop(t *testing.T) (used float64, partitions, elsewhere map[string]int) {
-	t.Helper()
-	used = (redistest.CPU(t, c.url) - c.began) / 1000
-	last := redis.NewClient(&redis.Options{Addr: strings.TrimPrefix(c.url, "redis://")})
-	defer last.Close()
-	if err := last.Echo(t.Context(), endOfTally).Err(); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-c.done:
-	case <-time.After(time.Minute):
-		t.Fatal(fmt.Errorf("%s does not tell what it does", c.url))
-	}
-	c.cancel()
-	return used, c.partitions, c.elsewhere
 }
