@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -178,26 +177,12 @@ func newCrowd(t *testing.T, redisURL, scheme string) *crowd {
 	if err == nil {
 		err = os.WriteFile(c.root, cert, 0o600)
 	}
-	l, listening := net.Listen("tcp", "0.0.0.0:0")
-	if err != nil || listening != nil {
-		t.Fatal(err, listening)
+	if err != nil {
+		t.Fatal(err)
 	}
-	receiver := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		c.open.Add(1)
-		<-*c.gate.Load()
-		c.open.Add(-1)
-		c.received.Add(1)
-	}))
-	receiver.Listener.Close()
-	receiver.Listener, receiver.TLS = l, &tls.Config{Certificates: []tls.Certificate{pair}}
-	if scheme == "https" {
-		receiver.StartTLS()
-	} else {
-		receiver.Start()
-	}
-	t.Cleanup(receiver.Close)
 	t.Cleanup(c.release)
 	for n, host := range hosts {
+		address := c.receive(t, host, scheme == "https", pair)
 		s := newSite(t, redisURL)
 		c.sites = append(c.sites, s)
 		s.env = append(s.env, loopbackVariable+"=1")
@@ -206,11 +191,32 @@ func newCrowd(t *testing.T, redisURL, scheme string) *crowd {
 		}
 		s.authenticate(c.base)
 		for i := range each {
-			url := fmt.Sprintf("%s://%s:%d/%d", scheme, host, l.Addr().(*net.TCPAddr).Port, i)
+			url := fmt.Sprintf("%s://%s/%d", scheme, address, i)
 			s.must(http.StatusCreated, "POST", c.base+"/v1/webhooks", fmt.Sprint("hook-", i), fmt.Sprintf(`{"url":%q,"event_types":["payment.authorized"]}`, url))
 		}
 	}
 	return c
+}
+
+// receive has a receiver listen at a host of this machine's own network.
+func (c *crowd) receive(t *testing.T, host net.IP, secure bool, pair tls.Certificate) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", net.JoinHostPort(host.String(), "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if address = l.Addr().String(); secure {
+		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}})
+	}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		c.open.Add(1)
+		<-*c.gate.Load()
+		c.open.Add(-1)
+		c.received.Add(1)
+	})}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return address
 }
 
 func closed() chan struct{} {
