@@ -24,8 +24,8 @@ import (
 const blockingConnections = 512
 
 // A pool without a size has ten for each processor, and enough for those who ask at once.
-// Its buffers are of fewer bytes than go-redis' 32 KiB: what creates a payment is 6.4 KB.
-const leastConnections, connectionsPerCore, usualCommand, usualReply = 256, 10, 8 << 10, 16 << 10
+// Each has two buffers, half as large as go-redis': what creates a payment is 6.4 KB.
+const leastConnections, connectionsPerCore, buffer = 256, 10, 16 << 10
 
 // warmed is how many connections there are from the start of each kind, for commands
 // and for batches of them: what asks at once does not wait until some are made.
@@ -107,7 +107,7 @@ func redisOptions(o Options, pool int, timeout time.Duration) (*redis.Options, [
 		return nil, nil, fmt.Errorf("redis url: %w", errors.New(redact(err.Error(), first)))
 	}
 	r.ContextTimeoutEnabled, r.DisableIdentity = true, true
-	r.WriteBufferSize, r.ReadBufferSize = cmp.Or(r.WriteBufferSize, usualCommand), cmp.Or(r.ReadBufferSize, usualReply)
+	r.WriteBufferSize, r.ReadBufferSize = buffer, buffer
 	r.OnConnect = func(ctx context.Context, c *redis.Conn) error {
 		if o.histories != nil {
 			if err := o.histories.Connected(ctx, c); err != nil {

@@ -139,11 +139,11 @@ func TestWorkMemory(t *testing.T) {
 			const first, then = 40, 160
 			many.pay(first) // for each success an endpoint gets more at once
 			testkit.Within(t, "the first deliveries", time.Minute, func() bool { return many.received.Load() == first*each*tenants })
-			many.hold()
+			release := many.hold(t)
 			many.pay(then)
 			testkit.Within(t, fmt.Sprintf("%d attempts at the same time", inFlight), time.Minute, func() bool { return many.open.Load() >= inFlight })
 			held := resident(t, work, "VmRSS")
-			many.release()
+			release()
 			testkit.Within(t, "all deliveries", time.Minute, func() bool { return many.received.Load() >= (first+then)*each*tenants })
 			most := resident(t, work, "VmHWM")
 			t.Logf("work: %.0f MiB idle, %.0f MiB with %d attempts open, at most %.0f MiB", idle, held, inFlight, most)
@@ -159,7 +159,7 @@ type crowd struct {
 	sites          []*site
 	base, root     string
 	open, received atomic.Int64
-	gate           atomic.Pointer[chan struct{}]
+	gate           sync.RWMutex // receivers answer while nobody has it
 	number         int
 }
 
@@ -167,7 +167,6 @@ type crowd struct {
 func newCrowd(t *testing.T, redisURL, scheme string) *crowd {
 	t.Helper()
 	c := &crowd{root: filepath.Join(t.TempDir(), "root.pem")}
-	c.gate.Store(new(closed()))
 	var hosts []net.IP
 	for n := range tenants {
 		hosts = append(hosts, net.IPv4(127, 0, 0, byte(n+1)))
@@ -180,7 +179,6 @@ func newCrowd(t *testing.T, redisURL, scheme string) *crowd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.release)
 	for n, host := range hosts {
 		address := c.receive(t, host, scheme == "https", pair)
 		s := newSite(t, redisURL)
@@ -210,32 +208,22 @@ func (c *crowd) receive(t *testing.T, host net.IP, secure bool, pair tls.Certifi
 	}
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		c.open.Add(1)
-		<-*c.gate.Load()
-		c.open.Add(-1)
+		c.gate.RLock()
 		c.received.Add(1)
+		c.gate.RUnlock()
+		c.open.Add(-1)
 	})}
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return address
 }
 
-func closed() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}
-
 // hold lets receivers answer nothing until release.
-func (c *crowd) hold() { c.gate.Store(new(make(chan struct{}))) }
-
-func (c *crowd) release() {
-	if was := *c.gate.Swap(new(closed())); was != nil {
-		select {
-		case <-was:
-		default:
-			close(was)
-		}
-	}
+func (c *crowd) hold(t *testing.T) (release func()) {
+	c.gate.Lock()
+	release = sync.OnceFunc(c.gate.Unlock)
+	t.Cleanup(release)
+	return release
 }
 
 // pay has each organization make so many payments.

@@ -38,20 +38,17 @@ func weigh(ctx context.Context, out io.Writer, o options) error {
 		return err
 	}
 	defer m.close()
-	receiver := newReceiver()
-	defer receiver.Close()
-	status, answer, err := m.api.post(ctx, "/v1/webhooks", fmt.Sprintf(`{"url":%q,"event_types":["payment.captured"]}`, receiver.URL))
-	if err == nil && status != http.StatusCreated {
-		err = fmt.Errorf("the endpoint: %d %s", status, answer)
-	}
+	receiver, err := m.receive(ctx)
 	if err != nil {
 		return err
 	}
+	defer receiver.Close()
 	if err := m.capture(ctx, receiver, min(o.payments, 100)); err != nil { // what is there once
 		return err
 	}
-	begun, was := used(server.client), map[string]int64{}
-	if err := weights(ctx, server.client, was); err != nil {
+	begun := used(server.client)
+	was, err := weights(ctx, server.client)
+	if err != nil {
 		return err
 	}
 	done, err := report(m, server.url())
@@ -63,8 +60,9 @@ func weigh(ctx context.Context, out io.Writer, o options) error {
 	if err != nil {
 		return err
 	}
-	ended, is := used(server.client), map[string]int64{}
-	if err := weights(ctx, server.client, is); err != nil {
+	ended := used(server.client)
+	is, err := weights(ctx, server.client)
+	if err != nil {
 		return err
 	}
 	return table(out, o.payments, ended-begun, was, is)
@@ -92,10 +90,18 @@ type receiver struct {
 	received atomic.Int64
 }
 
-func newReceiver() *receiver {
+// receive adds an endpoint that is told of captures, and answers at once.
+func (m *market) receive(ctx context.Context) (*receiver, error) {
 	r := new(receiver)
 	r.Server = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { r.received.Add(1) }))
-	return r
+	status, answer, err := m.api.post(ctx, "/v1/webhooks", fmt.Sprintf(`{"url":%q,"event_types":["payment.captured"]}`, r.URL))
+	if err == nil && status != http.StatusCreated {
+		err = fmt.Errorf("the endpoint: %d %s", status, answer)
+	}
+	if err != nil {
+		r.Close()
+	}
+	return r, err
 }
 
 // capture makes payments and captures them, and waits until each has been delivered and
@@ -173,26 +179,27 @@ func (m *market) captured(ctx context.Context, body string) error {
 }
 
 // weights adds up what keys take up, by kind.
-func weights(ctx context.Context, client *redis.Client, sum map[string]int64) error {
+func weights(ctx context.Context, client *redis.Client) (map[string]int64, error) {
+	sum := map[string]int64{}
 	var cursor uint64
 	for {
 		keys, next, err := client.Scan(ctx, cursor, "", 1000).Result()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		pipe := client.Pipeline()
 		for _, key := range keys {
 			pipe.MemoryUsage(ctx, key, 0)
 		}
-		weighed, err := pipe.Exec(ctx)
+		sizes, err := pipe.Exec(ctx)
 		if err != nil && !errors.Is(err, redis.Nil) {
-			return err
+			return nil, err
 		}
 		for i, key := range keys {
-			sum[kindOf(key)] += weighed[i].(*redis.IntCmd).Val() // 0: it has expired meanwhile
+			sum[kindOf(key)] += sizes[i].(*redis.IntCmd).Val() // 0: it has expired meanwhile
 		}
 		if cursor = next; cursor == 0 {
-			return nil
+			return sum, nil
 		}
 	}
 }

@@ -17,11 +17,11 @@ func TestKindsOfKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.close()
-	r := newReceiver()
-	defer r.Close()
-	if status, answer, err := m.api.post(t.Context(), "/v1/webhooks", `{"url":"`+r.URL+`","event_types":["payment.captured"]}`); err != nil || status != 201 {
-		t.Fatal(status, string(answer), err)
+	r, err := m.receive(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer r.Close()
 	count := func() (kinds map[string]int) {
 		kinds = map[string]int{}
 		keys, err := m.store.Redis.Keys(context.WithoutCancel(t.Context()), "*").Result()
