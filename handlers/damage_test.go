@@ -361,7 +361,7 @@ func TestRecordsNameTheirFormat(t *testing.T) {
 }
 
 // envelope is one with a checksum, and what stands behind it.
-var envelope = regexp.MustCompile(`^1;;[0-9a-f]{8,}$`)
+var envelope = regexp.MustCompile(`^1;p?;[0-9a-f]{8,}$`)
 
 // organizationKey is how the keys of an organization begin.
 var organizationKey = regexp.MustCompile(`^\{p[0-9]+\}:org_[^:]+:`)

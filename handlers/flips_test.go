@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tollgate/rediskv"
 )
 
 // turned is a text of which one bit is another one. Turned at the top it is no UTF-8
@@ -84,7 +86,17 @@ func TestOneBitOfADelivery(t *testing.T) {
 // TestOneBitOfARequest: a repeat whose record is another one is neither answered with
 // it nor taken for another request, and nothing is carried out.
 func TestOneBitOfARequest(t *testing.T) {
+	for layout, parts := range map[rediskv.Layout][]string{
+		rediskv.Together: {"1;;", "/", " cli_", "\n", `"amount":"100.00"`, `"id":"`, "shop.example"},
+		rediskv.Compact:  {"1;", "1;p;", "/", " cli_", "\n", "\n1 ", " pay_", "authorize", "1000"},
+	} {
+		oneBitOfARequest(t, layout, parts)
+	}
+}
+
+func oneBitOfARequest(t *testing.T, layout rediskv.Layout, parts []string) {
 	w := newWorld(t)
+	check(t, w.store.WriteLayout(t.Context(), layout))
 	body := `{"merchant_account_id":"` + w.vars["eur"] + `","amount":"100.00","currency":"EUR","payee":"shop.example"}`
 	first := w.want(w.pay("once", body), 201, "")
 	key, whole := "", ""
@@ -93,7 +105,7 @@ func TestOneBitOfARequest(t *testing.T) {
 			key, whole = k, strings.TrimPrefix(v, "string ")
 		}
 	}
-	for _, part := range []string{"1;;", "/", " cli_", "\n", `"amount":"100.00"`, `"id":"`, "shop.example"} {
+	for _, part := range parts {
 		at := strings.Index(whole, part)
 		if at < 0 {
 			t.Fatalf("there is no %q in %s", part, whole)

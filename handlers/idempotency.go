@@ -129,7 +129,16 @@ func (s *Server) answered(c *call, idem rediskv.Idempotency, r rediskv.Result) (
 		return stored(r), nil
 	}
 	var err error
-	if sealed[idem.Operation()] {
+	if r.Shown != "" {
+		var p *tollgate.Payment
+		r.Body, p, err = s.store.Shown(c.ctx, c.caller(r.Status), r.Shown)
+		if _, told := errors.AsType[*tollgate.Error](err); told { // the payment is damaged, or Redis is away
+			return nil, err
+		}
+		if err == nil && idem.Operation() == "payments.create" {
+			r.Location = placeOf(p)
+		}
+	} else if sealed[idem.Operation()] {
 		r.Body, err = s.openAnswer(idem, r.Body)
 	} else if r.Status != http.StatusNoContent && !jsontext.Value(r.Body).IsValid() {
 		err = errors.New("kept answer: no JSON")

@@ -154,8 +154,10 @@ func (s *Server) paymentAnswer(c *call, p *tollgate.Payment) (rediskv.Answer, er
 		}, c.id), nil
 	}
 	body, err := bodies.Of(p)
-	return rediskv.Answer{Status: http.StatusCreated, Location: "/v1/payments/" + p.ID, Body: body}, err
+	return rediskv.Answer{Status: http.StatusCreated, Location: placeOf(p), Body: body, Shows: true}, err
 }
+
+func placeOf(p *tollgate.Payment) string { return "/v1/payments/" + p.ID }
 
 // refusePayment answers for a rule: its refusal is kept for repeats, its
 // failure is not (interface §4).
@@ -286,7 +288,7 @@ func (s *Server) commitTransition(c *call, idem rediskv.Idempotency, made comput
 	if err != nil {
 		return nil, err
 	}
-	result, err := s.store.Transition(c.ctx, c.caller(status), keyOf(idem), made.account, made.change, rediskv.Answer{Status: status, Body: text})
+	result, err := s.store.Transition(c.ctx, c.caller(status), keyOf(idem), made.account, made.change, rediskv.Answer{Status: status, Body: text, Shows: true})
 	if err != nil {
 		return nil, err
 	}

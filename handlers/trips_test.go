@@ -405,7 +405,7 @@ func TestRoundTripsOfAnOldCopy(t *testing.T) {
 			{"a copy", other(first), 1},
 			{"an old copy", one(second), 3},
 			{"the copy of what it wrote", one(third), 1},
-			{"a repeat", one(repeated), 2},
+			{"a repeat: what it showed is read, audited", one(repeated), 3},
 			{"a refund that a budget counts", one(refund), 1},
 			{"a refusal: read, no earlier answer, audited", one(refused), 3},
 		} {

@@ -202,6 +202,10 @@ type Answer struct {
 	Status   int
 	Location string
 	Body     []byte
+	// Shows: the body is the JSON of what a change of a payment makes. Then Shown may be
+	// kept instead of body and location (payments.Store.Shown).
+	Shows bool
+	Shown string
 	// Reach is the merchant accounts that the answer is about, or ReachAll or
 	// ReachNone alone. Empty: the account that its key belongs to.
 	Reach []string
@@ -232,25 +236,15 @@ func (c Caller) remembered(k Space, idem *Idempotency, operation string, a Answe
 		return k.Sequences(), Envelope + "/" + line, "", ""
 	}
 	key = k.idempotency(*idem)
-	text, envelope := record.Request(key, line+"\n"+idem.Fingerprint+"\n"+strconv.Itoa(a.Status)+"\n"+a.Location+"\n"+string(a.Body))
+	r := record.Request{Operation: line, Fingerprint: idem.Fingerprint, Status: a.Status, Location: a.Location, Body: a.Body, Shown: a.Shown}
+	text, envelope := r.At(key)
 	return key, envelope + line, idem.fingerprints(), text
 }
 
-func answerOf(record any) (Result, error) {
-	text, _ := record.(string)
-	part := strings.SplitN(text, "\n", 5)
-	if len(part) != 5 {
-		return Result{}, fmt.Errorf("redis: an idempotency record has %d parts", len(part))
-	}
-	status, err := strconv.Atoi(part[2])
-	if err != nil {
-		return Result{}, fmt.Errorf("redis: an idempotency record has status %q", part[2])
-	}
-	r := Result{Answer{Status: status, Location: part[3], Body: []byte(part[4])}, true}
-	if line := strings.SplitN(part[0], " ", 3); len(line) == 3 {
-		r.Reach = strings.Split(line[2], ",")
-	}
-	return r, nil
+func answerOf(reply any) (Result, error) {
+	text, _ := reply.(string)
+	r, err := record.ReadRequest(text)
+	return Result{Answer{Status: r.Status, Location: r.Location, Body: r.Body, Shown: r.Shown, Reach: r.Reach()}, true}, err
 }
 
 type findRepeatedArgs struct {

@@ -25,7 +25,9 @@ func TestKeysAreForgottenByTheServicesClock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return string(r.Body), r.Repeated
+		body, err := f.Given(t.Context(), r)
+		must(t, err)
+		return string(body), r.Repeated
 	}
 	known := func() bool {
 		t.Helper()

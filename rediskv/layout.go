@@ -18,8 +18,11 @@ const (
 	// one stream. It is that of a Redis which says nothing.
 	Apart Layout = 1
 	// Together has all of a payment's in one hash (Space.Parts), and what is older in a
-	// log in segments. A Redis that this build is the first to use has it.
+	// log in segments.
 	Together Layout = 2
+	// Compact is Together, and answers that show a payment are not kept beside it. A Redis
+	// that this build is the first to use has it.
+	Compact Layout = 3
 )
 
 // layoutField of MetaKey is the number of the layout.

@@ -87,7 +87,9 @@ func TestSixtyFourTwins(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			bodies[i] = r.Body
+			if bodies[i], err = f.Given(t.Context(), r); err != nil {
+				t.Error(err)
+			}
 			if r.Repeated {
 				repeated.Add(1)
 			} else {

@@ -46,9 +46,14 @@ func (m *members) of(name string) jsontext.Value {
 	return nil
 }
 
-// sorted are the members by their names.
-func (m *members) sorted() []member {
-	return slices.SortedFunc(slices.Values(m.list), func(a, b member) int { return strings.Compare(a.name, b.name) })
+// sorted are the members by their names: pointers, of which one sort serves all types.
+func (m *members) sorted() []*member {
+	list := make([]*member, len(m.list))
+	for i := range list {
+		list[i] = &m.list[i]
+	}
+	slices.SortFunc(list, func(a, b *member) int { return strings.Compare(a.name, b.name) })
+	return list
 }
 
 var errNoObject = errors.New("it is no object")

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
@@ -16,6 +15,7 @@ import (
 	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/keyring"
 	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/payments"
 	"tollgate/rediskv/peer"
 	"tollgate/rediskv/record"
 )
@@ -261,7 +261,7 @@ func (w *walk) checkRecords(ctx context.Context, names []string) ([][]Finding, e
 	there := map[string]*redis.IntCmd{}
 	if err := w.Pipelined(ctx, "records", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i := range names {
-			named[i] = paymentsIn(texts[i].Val())
+			named[i] = payments.In(texts[i].Val())
 			for _, id := range named[i] {
 				if there[id] == nil {
 					there[id] = pipe.Exists(ctx, w.K.Object(id))
@@ -280,24 +280,4 @@ func (w *walk) checkRecords(ctx context.Context, names []string) ([][]Finding, e
 		}
 	}
 	return findings, nil
-}
-
-// paymentsIn are the payments that the answer of a record names: what was made, or
-// what it was made of. A refusal names none that must be there.
-func paymentsIn(record string) (ids []string) {
-	part := strings.SplitN(record, "\n", 5)
-	if len(part) != 5 || !strings.HasPrefix(part[2], "2") {
-		return nil
-	}
-	var body struct {
-		ID        string `json:"id"`
-		PaymentID string `json:"payment_id"`
-	}
-	_ = json.Unmarshal([]byte(part[4]), &body) // one that is sealed names nothing
-	for _, id := range []string{body.ID, body.PaymentID} {
-		if strings.HasPrefix(id, tollgate.PrefixPayment) && tollgate.ValidID(id) {
-			ids = append(ids, id)
-		}
-	}
-	return ids
 }

@@ -82,6 +82,26 @@ func (t Table) Pairs(object any, isNew bool) rediskv.Pairs {
 	return f
 }
 
+// Changing are the fields of an object that change, without their names.
+func (t Table) Changing(object any) (texts []string) {
+	row := reflect.ValueOf(object).Elem()
+	for i := range t {
+		if t[i].changes {
+			texts = append(texts, t[i].textOf(row.FieldByIndex(t[i].index)))
+		}
+	}
+	return texts
+}
+
+// Change puts what Changing has said into the fields of an object.
+func (t Table) Change(f rediskv.Fields, texts []string) {
+	for i := range t {
+		if t[i].changes && i < len(texts) {
+			f[t[i].name] = texts[i]
+		}
+	}
+}
+
 func (h *column) textOf(field reflect.Value) string {
 	if h.form == "optional" && field.IsZero() {
 		return ""

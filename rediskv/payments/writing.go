@@ -82,6 +82,9 @@ func (s *Store) write(k rediskv.Space, c rediskv.Caller, idem *rediskv.Idempoten
 		AllTransactions: k.Transactions(), AccountTransactions: k.TransactionsOf(p.MerchantAccountID), Account: none,
 		Payable: none, Refunds: none, Group: none, Cutoffs: none,
 	}
+	if ans.Shows && p.Numbers > 0 && s.db.Layout() >= rediskv.Compact {
+		ans.Shown = shownOf(ch, ans.Body)
+	}
 	w.keys.RequestKeys, w.args.RequestArgs = c.Arguments(k, idem, s.db.NewID(""), ans)
 	if ans.Status != 0 {
 		c.Request.Status = ans.Status

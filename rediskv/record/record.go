@@ -13,7 +13,7 @@ import (
 )
 
 // Every record names its format in an envelope: "format", "format;codec" or
-// "format;codec;checksum". There is one format, and no codec yet. A record of before
+// "format;codec;checksum". There is one format, and one codec (shown). A record of before
 // has no checksum, or no envelope at all: it is read as it is, and gains both when it
 // is next written. Another format or codec was written by a release that this one
 // does not know: it is damage, and nothing is read of it.
@@ -127,6 +127,12 @@ func (s *summer) field(name, value string) {
 		s.text(name)
 		s.text(value)
 	}
+}
+
+// Sum is the checksum of some bytes, in hex.
+func Sum(text []byte) string {
+	b := hexOf(crc32.Checksum(text, castagnoli))
+	return string(b[:])
 }
 
 func hexOf(n uint32) (b [digits]byte) {

@@ -132,12 +132,23 @@ func (s *Shop) Draft(t testing.TB, a *accounts.Account, amount tollgate.Money, p
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ch, Answer(t, 201, ch.Payment)
+	ans := Answer(t, 201, ch.Payment)
+	ans.Shows = true
+	return ch, ans
 }
 
 // Key is a key of requests that create payments.
 func (s *Shop) Key(name string) rediskv.Idempotency {
 	return rediskv.Idempotency{Scope: s.Config.MerchantAccounts[0].ID + ":payments.create", Key: name, Fingerprint: fmt.Sprintf("%064d", 1)}
+}
+
+// Given is the body of an answer, as it was given or as it is given again.
+func (s *Shop) Given(ctx context.Context, r rediskv.Result) ([]byte, error) {
+	if r.Shown == "" {
+		return r.Body, nil
+	}
+	body, _, err := s.Shown(ctx, s.Caller, r.Shown)
+	return body, err
 }
 
 // Pay commits a payment under a fresh key and returns it as it is stored.

@@ -10,7 +10,8 @@ local format = '1'
 -- The history within which a guarded script writes (package history).
 local history_id = ''
 
-local function known(envelope) return envelope == format or string.find(envelope, '^' .. format .. ';;%x+$') end
+-- That of the record of a request, which may have a codec.
+local function known(envelope) return envelope == format or string.find(envelope, '^' .. format .. ';p?;%x+$') end
 
 local function whole(n) return string.format('%.0f', n) end
 
@@ -135,7 +136,7 @@ local function answered(grant, version, rate, limit, key, operation, fingerprint
   if client and client ~= string.match(operation, ' ([^ ]+)') then return {'reused', record} end
   local first, now = begun(op), begun(operation)
   if first and now and now - first >= remembered then
-    if not of or not string.find(of, ';;', 1, true) or string.find(fingerprint, ' ' .. of, 1, true) then return nil end
+    if not of or of == format or string.find(fingerprint, ' ' .. of, 1, true) then return nil end
     return {'outdated', record}
   end
   if string.find(' ' .. fingerprint .. ' ', ' ' .. stored .. ' ', 1, true) then return {'repeated', record} end
