@@ -46,7 +46,7 @@ var rooms = map[string]map[string][]string{
 		"keyring":     {"", "record", "script"},
 		"ledger":      {"", "eventlog", "hashes", "history", "postings", "record", "script", "streams"},
 		"peer":        {},
-		"payments":    {"", "accounts", "hashes", "ledger", "payouts", "record", "script"},
+		"payments":    {"", "accounts", "bodies", "hashes", "ledger", "payouts", "record", "script"},
 		"payouts":     {"", "accounts", "history", "ledger", "record", "script"},
 		"postings":    {"", "record", "script"},
 		"provision":   {"", "accounts", "record", "rules"},

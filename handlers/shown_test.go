@@ -146,3 +146,56 @@ func TestAnswersThatCannotBeMadeAgain(t *testing.T) {
 		t.Errorf("a lost payment: %d %s", r.StatusCode, r.text)
 	}
 }
+
+// TestDamageOfWhatIsPacked: a ticket, a capture or a refund of which one bit is another is
+// named, and nothing is computed from it.
+func TestDamageOfWhatIsPacked(t *testing.T) {
+	server := redistest.Single(t)
+	w := newWorldOn(t, server.URL, newRecorder(t))
+	paid := w.want(w.pay("one", `{"merchant_account_id":"`+w.vars["eur"]+`","amount":"10.00","currency":"EUR","payee":"shop.example"}`), http.StatusCreated, "")
+	at := "/v1/payments/" + w.get(paid, "id")
+	capture := func() reply {
+		return w.call("POST", at+"/captures", `{"amount":"5.00","final_capture":false}`, "Idempotency-Key", "two")
+	}
+	first := w.want(capture(), http.StatusCreated, "")
+	refund := w.want(w.call("POST", at+"/refunds", `{"amount":"1.00"}`, "Idempotency-Key", "three"), http.StatusCreated, "")
+	ticket := w.want(w.call("GET", "/v1/tickets/"+w.get(paid, "ticket_id"), ""), http.StatusOK, "")
+	seen := 0
+	for key, value := range dump(t, w.redis) {
+		if !strings.HasSuffix(key, w.get(paid, "ticket_id")) {
+			continue
+		}
+		whole := strings.TrimPrefix(value, "string ")
+		for place := range len(whole) {
+			check(t, server.Command("SET", key, turned(whole, place, 1<<(place%8))))
+			if r := w.call("GET", "/v1/tickets/"+w.get(paid, "ticket_id"), ""); r.StatusCode != http.StatusInternalServerError || r.body["code"] != "record_damaged" {
+				t.Fatalf("byte %d: %d %s", place, r.StatusCode, r.text)
+			}
+		}
+		check(t, server.Command("SET", key, whole))
+		if r := w.call("GET", "/v1/tickets/"+w.get(paid, "ticket_id"), ""); r.text != ticket.text || len(whole) > len(ticket.text)/3 {
+			t.Errorf("repaired, of %d bytes: %s", len(whole), r.text)
+		}
+		seen++
+	}
+	parts := strings.Replace(w.get(paid, "id"), "pay_", "", 1)[10:24]
+	for key, value := range dump(t, w.redis) {
+		if !strings.HasSuffix(key, ":parts:"+parts) {
+			continue
+		}
+		for _, id := range []string{w.get(first, "id"), w.get(refund, "id")} {
+			field := id[len(id)-2:] + ".doc"
+			_, rest, _ := strings.Cut(value, field+"=")
+			text, _, _ := strings.Cut(rest, "\x00"+field[:2]+".")
+			check(t, server.Command("HSET", key, field, turned(text, 20, 1)))
+			seen++
+		}
+	}
+	w.want(capture(), http.StatusInternalServerError, "record_damaged") // its answer shows the capture
+	if r := w.call("GET", at+"/refunds", ""); r.StatusCode != http.StatusOK || !strings.Contains(r.text, fmt.Sprintf(`{"object":"refund","id":%q,"damaged":true}`, w.get(refund, "id"))) {
+		t.Errorf("%d %s", r.StatusCode, r.text)
+	}
+	if seen != 3 {
+		t.Errorf("%d records", seen)
+	}
+}

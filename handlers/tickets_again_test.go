@@ -4,9 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-json-experiment/json"
-
 	"tollgate"
+	"tollgate/rediskv/record"
 )
 
 // checkTickets runs every evaluation of every ticket that a conversation has
@@ -15,13 +14,12 @@ import (
 func (w *world) checkTickets(t *testing.T) (tickets int) {
 	t.Helper()
 	for key, text := range dump(t, w.redis) {
-		at := strings.Index(text, `{"$":"1;;`)
 		ours := strings.Contains(key, w.vars["org"]) || strings.Contains(key, w.vars["other_org"])
-		if at < 0 || !ours || !strings.Contains(text, `"object":"ticket"`) || !strings.Contains(key, ":tkt_") {
+		if !ours || !strings.Contains(key, ":tkt_") {
 			continue
 		}
 		ticket := new(tollgate.Ticket)
-		if err := json.Unmarshal([]byte(text[at:]), ticket); err != nil {
+		if err := record.DecodeAt(key, strings.TrimPrefix(text, "string "), ticket); err != nil {
 			t.Errorf("%s: %v", key, err)
 			continue
 		}

@@ -202,7 +202,7 @@ func (k Space) Organization() string { return k.prefix }
 //	                    that provisioning gave it last, id@version)
 //	po_                 hash, see payout_hash.go
 //	pay_ txn_           hash, see payments.go and transactions.go
-//	tkt_ cap_           string: the JSON
+//	tkt_ cap_           string: the JSON, or packed
 func (k Space) Object(id string) string { return k.prefix + ":" + id }
 
 // Version is the string that holds an immutable version of a perimeter or a

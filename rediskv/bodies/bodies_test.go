@@ -236,6 +236,30 @@ func fill(random *rand.Rand, v reflect.Value, depth int) {
 
 // BenchmarkOf is the ticket of a new payment, and the payment, beside package json.
 func BenchmarkOf(b *testing.B) {
+	payment, ticket := paymentOf()
+	for name, write := range map[string]func(any) ([]byte, error){
+		"Bodies": Of,
+		"JSON":   func(v any) ([]byte, error) { return json.Marshal(v, json.Deterministic(true)) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, err := write(ticket)
+				check(b, err)
+				_, err = write(payment)
+				check(b, err)
+			}
+		})
+	}
+}
+
+// ticketOf is the ticket of a new payment.
+func ticketOf() *tollgate.Ticket {
+	_, t := paymentOf()
+	return t
+}
+
+func paymentOf() (*tollgate.Payment, *tollgate.Ticket) {
 	eur := func(minor int64) tollgate.Money { return tollgate.Money{Minor: minor, Currency: "EUR"} }
 	const id, at = "01m8en2sy2b37wwgv3f6x6mm00", tollgate.Instant(1795788203970)
 	allowed := tollgate.PerimeterDecision{ID: "per_" + id, Version: 1, Decision: tollgate.DecisionAllow}
@@ -251,18 +275,10 @@ func BenchmarkOf(b *testing.B) {
 	lines := []tollgate.FeeLine{{Label: "Card fee", Amount: eur(44), Rule: fee}, {Label: "Platform fee", Amount: eur(10), Rule: fee}}
 	ticket.Evaluate(tollgate.EvaluationAuthorization, tollgate.PricingInput{Amount: eur(1000), Payee: "shop.example"}, []tollgate.RuleRef{ref, ref, ref}, lines, "evt_"+id, at)
 	ticket.Refer("evt_" + id)
-	for name, write := range map[string]func(any) ([]byte, error){
-		"Bodies": Of,
-		"JSON":   func(v any) ([]byte, error) { return json.Marshal(v, json.Deterministic(true)) },
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				_, err := write(ticket)
-				check(b, err)
-				_, err = write(payment)
-				check(b, err)
-			}
-		})
-	}
+	return payment, ticket
+}
+
+func sumOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
 }

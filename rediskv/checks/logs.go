@@ -175,7 +175,7 @@ func (w *walk) checkEvents(ctx context.Context, events []loggedEvent) ([][]Findi
 	}
 	findings := make([][]Finding, len(events))
 	for i, e := range events {
-		if of[i] == "" || strings.Contains(tickets[of[i]].Val(), `"`+e.ID+`"`) {
+		if of[i] == "" || strings.Contains(tickets[of[i]].Val(), strings.TrimPrefix(e.ID, tollgate.PrefixEvent)) {
 			continue
 		}
 		findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingEvent, "payment", of[i], "event %s, %s, is in the log, and its ticket does not refer to it", e.ID, e.Type)})

@@ -244,7 +244,7 @@ func (s *Store) read(ctx context.Context, c rediskv.Caller, id string) (p *tollg
 
 // Ticket reads a ticket.
 func (s *Store) Ticket(ctx context.Context, c rediskv.Caller, id string) (*tollgate.Ticket, error) {
-	text, err := s.part(ctx, c, tollgate.PrefixTicket, id)
+	text, err := s.readPart(ctx, c, tollgate.PrefixTicket, id)
 	if err != nil {
 		return nil, err
 	}
@@ -253,9 +253,9 @@ func (s *Store) Ticket(ctx context.Context, c rediskv.Caller, id string) (*tollg
 	return t, s.db.Noticed(ctx, k, err)
 }
 
-// part reads a document of a payment by its id, which begins with a prefix: it is kept
+// readPart reads a document of a payment by its id, which begins with a prefix: it is kept
 // under that, or among the payment's parts.
-func (s *Store) part(ctx context.Context, c rediskv.Caller, prefix, id string) (string, error) {
+func (s *Store) readPart(ctx context.Context, c rediskv.Caller, prefix, id string) (string, error) {
 	if !strings.HasPrefix(id, prefix) {
 		return "", tollgate.NotFound()
 	}

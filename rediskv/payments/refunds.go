@@ -15,7 +15,7 @@ import (
 
 // Refund reads a refund without its payment, which is kept once, in its own hash.
 func (s *Store) Refund(ctx context.Context, c rediskv.Caller, id string) (*tollgate.Refund, error) {
-	text, err := s.part(ctx, c, tollgate.PrefixRefund, id)
+	text, err := s.readPart(ctx, c, tollgate.PrefixRefund, id)
 	if err != nil {
 		return nil, err
 	}

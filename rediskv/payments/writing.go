@@ -99,7 +99,7 @@ func (s *Store) write(k rediskv.Space, c rediskv.Caller, idem *rediskv.Idempoten
 	if w.args.AuditArgs, err = s.db.Entry(c, "payment."+ch.Action, outcome, cmp.Or(ch.Note, string(p.Perimeter.Reason)), "payment", p.ID); err != nil {
 		return w, err
 	}
-	if w.args.TicketText, err = record.Enveloped(w.keys.Ticket, storedTicket(p, ch.Ticket)); err != nil {
+	if w.args.TicketText, err = s.text(p, w.keys.Ticket, storedTicket(p, ch.Ticket)); err != nil {
 		return w, fmt.Errorf("ticket: %w", err)
 	}
 	w.args.Deadline, w.args.DueMember = rediskv.Milli(p.Deadline()), k.Org+"/"+p.ID
@@ -108,12 +108,12 @@ func (s *Store) write(k rediskv.Space, c rediskv.Caller, idem *rediskv.Idempoten
 		c := *ch.Capture
 		c.Payment = nil // the payment is kept once, in its own hash
 		w.args.Captured, w.args.Fees, w.args.CaptureCount = c.Amount.Minor, c.FeeTotal.Minor, 1
-		return w, w.part(k, a, ch, c.ID, c)
+		return w, s.part(&w, k, a, ch, c.ID, &c)
 	case ch.Refund != nil:
 		r := *ch.Refund
 		r.Payment = nil
 		w.args.Refunded, w.args.Fees = r.Amount.Minor, r.FeeTotal.Minor
-		return w, w.part(k, a, ch, r.ID, r)
+		return w, s.part(&w, k, a, ch, r.ID, &r)
 	}
 	return w, nil
 }
@@ -153,9 +153,17 @@ func storedTicket(p *tollgate.Payment, t *tollgate.Ticket) *tollgate.Ticket {
 	return &stored
 }
 
+// text is how a payment's ticket, capture or refund is kept.
+func (s *Store) text(p *tollgate.Payment, key string, of any) ([]byte, error) {
+	if p.Numbers > 0 && s.db.Layout() >= rediskv.Compact {
+		return record.Packed(key, of)
+	}
+	return record.Enveloped(key, of)
+}
+
 // part says what is captured or refunded, and with what it is paid.
-func (w *writing) part(k rediskv.Space, a *accounts.Account, ch *tollgate.PaymentChange, id string, doc any) (err error) {
-	if w.args.PartText, err = record.Enveloped(k.Object(id), doc); err != nil {
+func (s *Store) part(w *writing, k rediskv.Space, a *accounts.Account, ch *tollgate.PaymentChange, id string, doc any) (err error) {
+	if w.args.PartText, err = s.text(ch.Payment, k.Object(id), doc); err != nil {
 		return fmt.Errorf("%s: %w", id, err)
 	}
 	b, currency := ch.SalesDay, ch.Payment.Currency

@@ -109,26 +109,32 @@ func (s *Store) agreeing(ctx context.Context, k rediskv.Space, members []ledger.
 		return nil, err
 	}
 	for i, t := range found {
-		var c struct {
-			ID       string            `json:"id"`
-			Amount   string            `json:"amount"`
-			FeeTotal string            `json:"fee_total"`
-			Currency tollgate.Currency `json:"currency"`
-		}
 		object, id := part(t)
-		if err := record.DecodeAt(k.Object(id), docs[i].Val(), &c); err != nil || c.ID != id {
+		named, amount, fee, err := paidFor(object, k.Object(id), docs[i].Val())
+		if err != nil || named != id {
 			_ = s.db.Damaged(ctx, k, object, id, cmp.Or(err, errors.New("the document is another one's")))
 			return fmt.Errorf("%s %s cannot be read", object, id), nil
 		}
-		amount := c.Amount
 		if t.Type == tollgate.TransactionFee {
-			amount = c.FeeTotal
+			amount = fee
 		}
-		if amount != t.Transaction.Amount.String() || c.Currency != t.Transaction.Currency {
-			return fmt.Errorf("transaction %s is of %s %s, and %s %s says %s %s", t.ID, t.Transaction.Amount, t.Transaction.Currency, object, c.ID, amount, c.Currency), nil
+		if amount != t.Transaction.Amount {
+			return fmt.Errorf("transaction %s is of %s %s, and %s %s says %s %s", t.ID, t.Transaction.Amount, t.Transaction.Currency, object, id, amount, amount.Currency), nil
 		}
 	}
 	return nil, nil
+}
+
+// paidFor reads what a capture or a refund says of itself.
+func paidFor(object, key, text string) (id string, amount, fee tollgate.Money, err error) {
+	if object == "refund" {
+		var r tollgate.Refund
+		err = record.DecodeAt(key, text, &r)
+		return r.ID, r.Amount, r.FeeTotal, err
+	}
+	var c tollgate.Capture
+	err = record.DecodeAt(key, text, &c)
+	return c.ID, c.Amount, c.FeeTotal, err
 }
 
 // members reads the next captures and fees of a payout behind a position,

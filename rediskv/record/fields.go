@@ -1,9 +1,12 @@
 package record
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
+
+	"tollgate/rediskv/bodies"
 )
 
 // Fields reads a hash reply (field, value, …).
@@ -79,8 +82,11 @@ func (p Pairs) Sealed(key string, beside Fields) Pairs {
 	return p
 }
 
-// DecodeAt reads the JSON text of its own that is kept at a key.
+// DecodeAt reads the text of its own that is kept at a key: JSON, or what is packed.
 func DecodeAt(key, text string, into any) error {
+	if b, ok, err := unpacked(key, text); ok {
+		return cmp.Or(err, bodies.Unpack(b, into))
+	}
 	object, err := Opened(key, text)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 )
 
 // Every record names its format in an envelope: "format", "format;codec" or
-// "format;codec;checksum". There is one format, and one codec (shown). A record of before
+// "format;codec;checksum". There is one format; codecs are shown and packed. A record of before
 // has no checksum, or no envelope at all: it is read as it is, and gains both when it
 // is next written. Another format or codec was written by a release that this one
 // does not know: it is damage, and nothing is read of it.
@@ -22,6 +22,7 @@ import (
 //
 //	hash, entry of a log          the field Field
 //	JSON text of its own          the first member, "$"
+//	packed object of its own      in front, with a slash
 //	record of a request           before its first line, with a slash
 //
 // What is no record has none: indexes, counters, queues, marks, locks, and what

@@ -24,6 +24,30 @@ func EnvelopedJSON(key, object string) string {
 	return string(seal(key, append([]byte(room), object...)))
 }
 
+// packed is how the text of an object begins that is packed (bodies.Pack).
+const packed = Format + ";b;"
+
+// Packed is Enveloped without the JSON: a quarter of the bytes. DecodeAt reads both.
+func Packed(key string, object any) ([]byte, error) {
+	text, err := bodies.Pack(append(make([]byte, 0, 1024), packed+"00000000/"...), object)
+	rest := len(packed) + digits
+	b := hexOf(textSum(key, text[rest:]))
+	copy(text[len(packed):], b[:])
+	return text, err
+}
+
+// unpacked is what Packed has put behind its envelope; ok is false for another text.
+func unpacked(key, text string) (b string, ok bool, err error) {
+	sum, ok := strings.CutPrefix(text, packed)
+	if !ok {
+		return "", false, nil
+	}
+	if len(sum) <= digits || !is(textSum(key, []byte(sum[digits:])), sum[:digits]) {
+		return "", true, errSum
+	}
+	return sum[digits+1:], true, nil
+}
+
 // room is where an envelope goes; what stands behind it begins with a brace.
 const room = member + begin + `00000000"`
 
@@ -65,6 +89,13 @@ func Opened(key, text string) (object string, err error) {
 
 // CheckText is Opened for who reads the text as it is.
 func CheckText(key, text string) error {
-	_, err := Opened(key, text)
+	_, ok, err := unpacked(key, text)
+	if ok {
+		return err
+	}
+	if text != "" && text[0] != '{' {
+		return errName
+	}
+	_, err = Opened(key, text)
 	return err
 }

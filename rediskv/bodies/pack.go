@@ -1,0 +1,283 @@
+package bodies
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"tollgate"
+)
+
+// Packed is the form of what Pack writes, its first byte. A field that a packed type gets
+// has the tag pack:"n" with the next number: what was packed before is read without it.
+// Fields are neither taken away nor moved (TestPackedFields).
+const Packed = 1
+
+// words are what packed texts are made of: whole, or in front of another text if they end
+// with "_". More go to the end, with the next form.
+var words = [...]string{
+	"", "ticket", "capture", "refund", "succeeded", "allow", "review", "authorization", "EUR", "USD", "GBP", "CHF", "JPY",
+	"tkt_", "pay_", "ma_", "per_", "evt_", "txn_", "cap_", "rfd_", "le_", "org_",
+}
+
+func inFront(word string) bool { return strings.HasSuffix(word, "_") }
+
+// The kinds of a packed text, its two lowest bits: one that stood before, by its number; as
+// many bytes as they are; as many bytes that are written in hex; one of words.
+const (
+	before = iota
+	plain
+	inHex
+	word
+)
+
+// Pack appends an object of which every text stands once, and no names: a ticket has a
+// quarter of its JSON. v is a *Ticket, *Capture or *Refund. The error is one of text that is
+// not UTF-8.
+func Pack(b []byte, v any) ([]byte, error) {
+	p := packing{out: append(b, Packed), writes: true, form: Packed}
+	p.value(reflect.ValueOf(v).Elem())
+	return p.out, p.err
+}
+
+// Unpack reads what Pack has written of an object of the same type.
+func Unpack(b string, v any) error {
+	switch v.(type) {
+	case *tollgate.Ticket, *tollgate.Capture, *tollgate.Refund:
+	default:
+		return errPacked
+	}
+	if len(b) == 0 || b[0] == 0 || b[0] > Packed {
+		return errPacked
+	}
+	p := packing{in: b[1:], form: int(b[0])}
+	p.value(reflect.ValueOf(v).Elem())
+	if len(p.in) > 0 {
+		return errPacked
+	}
+	return p.err
+}
+
+var (
+	errText   = errors.New("a text is not UTF-8")
+	errPacked = errors.New("what is packed cannot be read")
+)
+
+// packing goes through an object in one order, and writes or reads all of it.
+type packing struct {
+	out    []byte
+	in     string
+	writes bool
+	form   int
+	seen   []string
+	at     int64 // the last instant
+	err    error
+}
+
+func (p *packing) value(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		if p.writes {
+			p.write(v.String())
+		} else {
+			v.SetString(p.read())
+		}
+	case reflect.Bool:
+		v.SetBool(p.number(flag(v.Bool())) == 1)
+	case reflect.Int, reflect.Int64:
+		if v.Type() != reflect.TypeFor[tollgate.Instant]() {
+			v.SetInt(p.signed(v.Int()))
+			return
+		}
+		p.at += p.signed(v.Int() - p.at) // what has passed since the one before
+		v.SetInt(p.at)
+	case reflect.Uint32:
+		v.SetUint(p.number(v.Uint()))
+	case reflect.Pointer:
+		if p.number(flag(!v.IsNil())) == 0 {
+			v.SetZero()
+			return
+		}
+		if !p.writes {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		p.value(v.Elem())
+	case reflect.Slice:
+		n := p.count(v.Len())
+		if !p.writes {
+			v.Set(reflect.MakeSlice(v.Type(), n, n))
+		}
+		for i := range n {
+			p.value(v.Index(i))
+		}
+	case reflect.Map:
+		p.metadata(v.Addr().Interface().(*tollgate.Metadata))
+	case reflect.Struct:
+		for _, f := range packedFields(v.Type()) {
+			if f.since <= p.form {
+				p.value(v.Field(f.index))
+			}
+		}
+	default:
+		panic("bodies: " + v.Type().String() + " is not packed") // TestPack
+	}
+}
+
+func flag(yes bool) uint64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+func (p *packing) metadata(m *tollgate.Metadata) {
+	n := p.count(len(*m))
+	if p.writes {
+		for _, name := range slices.Sorted(maps.Keys(*m)) {
+			p.write(name)
+			p.write((*m)[name])
+		}
+		return
+	}
+	*m = tollgate.Metadata{}
+	for range n {
+		name := p.read()
+		(*m)[name] = p.read()
+	}
+}
+
+// number writes a number, or reads one; so do the others.
+func (p *packing) number(n uint64) uint64 {
+	if p.writes {
+		p.out = binary.AppendUvarint(p.out, n)
+		return n
+	}
+	n = 0
+	for shift := 0; ; shift += 7 {
+		if len(p.in) == 0 || shift > 63 {
+			p.in, p.err = "", errPacked
+			return 0
+		}
+		c := p.in[0]
+		p.in = p.in[1:]
+		if n |= uint64(c&0x7f) << shift; c < 0x80 {
+			return n
+		}
+	}
+}
+
+func (p *packing) signed(n int64) int64 {
+	u := p.number(uint64(n)<<1 ^ uint64(n>>63))
+	return int64(u>>1) ^ -int64(u&1)
+}
+
+// count is how many follow: each takes a byte at least.
+func (p *packing) count(n int) int {
+	u := p.number(uint64(n))
+	if p.writes {
+		return n
+	}
+	return p.below(u, len(p.in)+1)
+}
+
+// below is a number that is below another one, or 0.
+func (p *packing) below(n uint64, end int) int {
+	if n >= uint64(end) {
+		p.in, p.err = "", errPacked
+		return 0
+	}
+	return int(n)
+}
+
+func (p *packing) write(s string) {
+	for i, one := range p.seen {
+		if one == s {
+			p.head(i, before)
+			return
+		}
+	}
+	for i, w := range words {
+		if rest, ok := strings.CutPrefix(s, w); ok && (rest == "" || inFront(w)) {
+			p.head(i, word)
+			if inFront(w) {
+				p.write(rest)
+			}
+			return
+		}
+	}
+	if p.seen = append(p.seen, s); !utf8.ValidString(s) {
+		p.err = errText
+	}
+	if bytes, ok := fromHex(s); ok {
+		p.head(len(bytes), inHex)
+		p.out = append(p.out, bytes...)
+		return
+	}
+	p.head(len(s), plain)
+	p.out = append(p.out, s...)
+}
+
+func (p *packing) head(n, kind int) { p.number(uint64(n)<<2 | uint64(kind)) }
+
+func (p *packing) read() string {
+	head := p.number(0)
+	n, kind := head>>2, head&3
+	switch kind {
+	case before:
+		if i := p.below(n, len(p.seen)); p.err == nil {
+			return p.seen[i]
+		}
+		return ""
+	case word:
+		w := words[p.below(n, len(words))]
+		if inFront(w) {
+			return w + p.read()
+		}
+		return w
+	}
+	size := p.below(n, len(p.in)+1)
+	s := p.in[:size]
+	p.in = p.in[size:]
+	if kind == inHex {
+		s = hex.EncodeToString([]byte(s))
+	}
+	p.seen = append(p.seen, s)
+	return s
+}
+
+// fromHex are the bytes of a digest in lower-case hex. Shorter texts stay as they are:
+// scripts look for identifiers.
+func fromHex(s string) (bytes []byte, ok bool) {
+	if len(s) != 64 || strings.Trim(s, "0123456789abcdef") != "" {
+		return nil, false
+	}
+	bytes, err := hex.DecodeString(s)
+	return bytes, err == nil
+}
+
+type packedField struct{ index, since int }
+
+var packedTypes sync.Map
+
+// packedFields are the fields of a struct that its JSON has.
+func packedFields(t reflect.Type) []packedField {
+	if known, ok := packedTypes.Load(t); ok {
+		return known.([]packedField)
+	}
+	var list []packedField
+	for i := range t.NumField() {
+		if f := t.Field(i); f.IsExported() && f.Tag.Get("json") != "-" {
+			since, _ := strconv.Atoi(f.Tag.Get("pack"))
+			list = append(list, packedField{i, max(since, 1)})
+		}
+	}
+	packedTypes.Store(t, list)
+	return list
+}
