@@ -60,7 +60,7 @@ var rooms = map[string]map[string][]string{
 		"snapshot":    {"", "store"},
 		"testkit":     {"", "accounts", "checks", "ledger", "record", "redistest", "store"},
 		"store":       {"", "accounts", "agenda", "audittree", "checks", "eventlog", "exports", "health", "instances", "keyring", "ledger", "payments", "payouts", "provision", "rules", "sandbox", "webhooks"},
-		"webhooks":    {"", "eventlog", "history", "ledger", "peer", "record", "script", "streams"},
+		"webhooks":    {"", "bodies", "eventlog", "history", "ledger", "peer", "record", "script", "streams"},
 	},
 	"wasm": {
 		"":         {"abi"},

@@ -52,7 +52,12 @@ func (f ShadowFacts) Stop(of Stored[Shadow], now Instant) (*ShadowChange, error)
 		return nil, activationState("The shadow is stopped.")
 	}
 	of.Value.Status, of.Value.StoppedAt = "stopped", now
-	active := slices.DeleteFunc(slices.Clone(f.Active), func(other Shadow) bool { return other.ID == of.Value.ID })
+	var active []Shadow
+	for _, other := range f.Active {
+		if other.ID != of.Value.ID {
+			active = append(active, other)
+		}
+	}
 	return f.change("rule.unshadow", of, active), nil
 }
 

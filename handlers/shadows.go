@@ -3,7 +3,6 @@ package handlers
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -113,9 +112,13 @@ func (s *Server) getShadow(c *call) (*answer, error) {
 func (s *Server) listShadows(c *call) (*answer, error) {
 	return listBy(s, c, "desc", nil, func(after string, limit int) ([]tollgate.Shadow, string, error) {
 		rows, next, err := c.store.Shadows(c.ctx, c.caller(http.StatusOK), after, limit)
-		return slices.DeleteFunc(rows, func(shadow tollgate.Shadow) bool {
-			return shadow.Damaged && len(c.grant.MerchantAccountIDs) > 0 || !shadow.Damaged && !c.reaches(shadow.MerchantAccountIDs)
-		}), next, err
+		reached := rows[:0]
+		for _, shadow := range rows {
+			if shadow.Damaged && len(c.grant.MerchantAccountIDs) == 0 || !shadow.Damaged && c.reaches(shadow.MerchantAccountIDs) {
+				reached = append(reached, shadow)
+			}
+		}
+		return reached, next, err
 	})
 }
 

@@ -25,6 +25,7 @@ const Packed = 1
 var words = [...]string{
 	"", "ticket", "capture", "refund", "succeeded", "allow", "review", "authorization", "EUR", "USD", "GBP", "CHF", "JPY",
 	"tkt_", "pay_", "ma_", "per_", "evt_", "txn_", "cap_", "rfd_", "le_", "org_",
+	"attempt", "schedule", "failed", "standard", "content-type", "dlv_", "att_", "rpl_",
 }
 
 func inFront(word string) bool { return strings.HasSuffix(word, "_") }
@@ -39,10 +40,10 @@ const (
 )
 
 // Pack appends an object of which every text stands once, and no names: a ticket has a
-// quarter of its JSON. v is a *Ticket, *Capture or *Refund. The error is one of text that is
+// quarter of its JSON. v is a *Ticket, *Capture, *Refund or *Attempt. The error is one of text that is
 // not UTF-8.
 func Pack(b []byte, v any) ([]byte, error) {
-	p := packing{out: append(b, Packed), writes: true, form: Packed}
+	p := packing{out: append(b, Packed), writes: true, form: Packed, seen: make([]string, 0, 24)}
 	p.value(reflect.ValueOf(v).Elem())
 	return p.out, p.err
 }
@@ -50,7 +51,7 @@ func Pack(b []byte, v any) ([]byte, error) {
 // Unpack reads what Pack has written of an object of the same type.
 func Unpack(b string, v any) error {
 	switch v.(type) {
-	case *tollgate.Ticket, *tollgate.Capture, *tollgate.Refund:
+	case *tollgate.Ticket, *tollgate.Capture, *tollgate.Refund, *tollgate.Attempt:
 	default:
 		return errPacked
 	}
@@ -118,7 +119,7 @@ func (p *packing) value(v reflect.Value) {
 			p.value(v.Index(i))
 		}
 	case reflect.Map:
-		p.metadata(v.Addr().Interface().(*tollgate.Metadata))
+		p.texts(v.Addr().Convert(reflect.TypeFor[*map[string]string]()).Interface().(*map[string]string))
 	case reflect.Struct:
 		for _, f := range packedFields(v.Type()) {
 			if f.since <= p.form {
@@ -137,7 +138,7 @@ func flag(yes bool) uint64 {
 	return 0
 }
 
-func (p *packing) metadata(m *tollgate.Metadata) {
+func (p *packing) texts(m *map[string]string) {
 	n := p.count(len(*m))
 	if p.writes {
 		for _, name := range slices.Sorted(maps.Keys(*m)) {
@@ -146,7 +147,7 @@ func (p *packing) metadata(m *tollgate.Metadata) {
 		}
 		return
 	}
-	*m = tollgate.Metadata{}
+	*m = map[string]string{}
 	for range n {
 		name := p.read()
 		(*m)[name] = p.read()
@@ -215,9 +216,9 @@ func (p *packing) write(s string) {
 	if p.seen = append(p.seen, s); !utf8.ValidString(s) {
 		p.err = errText
 	}
-	if bytes, ok := fromHex(s); ok {
-		p.head(len(bytes), inHex)
-		p.out = append(p.out, bytes...)
+	if isDigest(s) {
+		p.head(len(s)/2, inHex)
+		p.out, _ = hex.AppendDecode(p.out, []byte(s))
 		return
 	}
 	p.head(len(s), plain)
@@ -252,15 +253,9 @@ func (p *packing) read() string {
 	return s
 }
 
-// fromHex are the bytes of a digest in lower-case hex. Shorter texts stay as they are:
+// isDigest reports whether a text is one in lower-case hex. Shorter ones stay as they are:
 // scripts look for identifiers.
-func fromHex(s string) (bytes []byte, ok bool) {
-	if len(s) != 64 || strings.Trim(s, "0123456789abcdef") != "" {
-		return nil, false
-	}
-	bytes, err := hex.DecodeString(s)
-	return bytes, err == nil
-}
+func isDigest(s string) bool { return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == "" }
 
 type packedField struct{ index, since int }
 

@@ -36,6 +36,9 @@ func Packed(key string, object any) ([]byte, error) {
 	return text, err
 }
 
+// IsPacked reports whether a text is one of Packed.
+func IsPacked(text string) bool { return strings.HasPrefix(text, packed) }
+
 // unpacked is what Packed has put behind its envelope; ok is false for another text.
 func unpacked(key, text string) (b string, ok bool, err error) {
 	sum, ok := strings.CutPrefix(text, packed)

@@ -2,7 +2,6 @@ package webhooks
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/bodies"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
@@ -194,20 +194,28 @@ func (s *Store) Attempts(ctx context.Context, c rediskv.Caller, webhook, deliver
 	return rows, last > after+limit, err
 }
 
-// attemptRow is the JSON of an attempt as it is stored.
+// IsRecorded reports whether the text of an attempt is a record; else it is what the script
+// that began the next one has written.
+func IsRecorded(text string) bool { return strings.HasPrefix(text, "{") || record.IsPacked(text) }
+
+// attemptRow is the JSON of an attempt: as it was stored, or of what was packed.
 func attemptRow(k rediskv.Space, delivery string, number int, text string) (jsontext.Value, error) {
-	if !strings.HasPrefix(text, "{") {
+	if !IsRecorded(text) {
 		return unknownAttempt(delivery, number, text)
 	}
 	var a tollgate.Attempt
-	object, err := record.Opened(attemptKey(k, delivery, number), text)
-	if err = cmp.Or(err, record.Decode(object, &a)); err != nil {
+	err := record.DecodeAt(attemptKey(k, delivery, number), text, &a)
+	if err != nil {
 		return nil, fmt.Errorf("attempt %d of %s: %w", number, delivery, err)
 	}
 	if a.DeliveryID != delivery || a.Number != number || a.Object != "attempt" || a.StartedAt == 0 {
 		return nil, fmt.Errorf("attempt %d of %s: the document is of attempt %d of %q", number, delivery, a.Number, a.DeliveryID)
 	}
-	return jsontext.Value(object), nil
+	if record.IsPacked(text) {
+		return bodies.Of(&a)
+	}
+	object, err := record.Opened(attemptKey(k, delivery, number), text)
+	return jsontext.Value(object), err
 }
 
 // attemptKey is what the checksum of an attempt is bound to: the hash and its field.

@@ -7,10 +7,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/record"
 )
 
 // endOf is when an attempt ended, which is when its delivery has, if it was the last.
@@ -28,8 +27,8 @@ func counted(f rediskv.Fields, state tollgate.DeliveryState) bool {
 }
 
 // CheckLast compares a delivery with the last of its attempts, as it was recorded:
-// scripts keep of that what the list of deliveries shows.
-func CheckLast(f rediskv.Fields, attempts map[string]string) error {
+// scripts keep of that what the list of deliveries shows. key is that of the attempts.
+func CheckLast(key string, f rediskv.Fields, attempts map[string]string) error {
 	state := tollgate.DeliveryState(f["st"])
 	if !counted(f, state) {
 		return fmt.Errorf("it has made %s attempts, and the last that has ended is %s", f["n"], f["done"])
@@ -38,7 +37,7 @@ func CheckLast(f rediskv.Fields, attempts map[string]string) error {
 		return nil
 	}
 	var a tollgate.Attempt
-	if err := json.Unmarshal([]byte(attempts[f["n"]]), &a); err != nil {
+	if err := record.DecodeAt(key+":"+f["n"], attempts[f["n"]], &a); err != nil {
 		return fmt.Errorf("attempt %s: %w", f["n"], err)
 	}
 	code, why := "", ""

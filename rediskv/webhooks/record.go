@@ -70,7 +70,11 @@ func (s *Store) RecordAttempts(ctx context.Context, ended []Ended) ([]Recorded, 
 		inv.Args = append(inv.Args, id)
 	}
 	for i := range ended {
-		doc, err := record.Enveloped(attemptKey(k, ended[i].Work.DeliveryID, ended[i].Work.Number), &ended[i].Attempt)
+		keep := record.Enveloped
+		if s.db.Layout() >= rediskv.Compact {
+			keep = record.Packed
+		}
+		doc, err := keep(attemptKey(k, ended[i].Work.DeliveryID, ended[i].Work.Number), &ended[i].Attempt)
 		if err != nil {
 			return nil, fmt.Errorf("attempt: %w", err)
 		}

@@ -32,7 +32,7 @@ func Ask(ctx context.Context, pipe redis.Pipeliner, key, name string) func() err
 		attempts, delivery := pipe.HGetAll(ctx, key), pipe.HGetAll(ctx, strings.TrimSuffix(key, ":att"))
 		return func() error {
 			return cmpErr(attempts, func() error {
-				return errors.Join(checkAttempts(key, attempts.Val()), webhooks.CheckLast(delivery.Val(), attempts.Val()))
+				return errors.Join(checkAttempts(key, attempts.Val()), webhooks.CheckLast(key, delivery.Val(), attempts.Val()))
 			})
 		}
 	case strings.HasPrefix(name, "idem:"):
@@ -80,7 +80,7 @@ func checkAttempts(key string, f map[string]string) (err error) {
 		if n, failed := strconv.Atoi(number); failed != nil || n < 1 {
 			err = errors.Join(err, errors.New("attempt "+strconv.Quote(number)))
 		}
-		if strings.HasPrefix(f[number], "{") {
+		if webhooks.IsRecorded(f[number]) {
 			err = errors.Join(err, record.CheckText(key+":"+number, f[number]))
 		}
 	}

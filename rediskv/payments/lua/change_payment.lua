@@ -25,8 +25,8 @@
 --   {'stale'} | {'toomuch'}
 -- The last of what is changed, done or repeated is the revision (revised).
 -- The ticket refers to every event of its payment; nobody else mints this one.
--- Where it is packed, its identifiers have no prefix and no quotes.
-local function refers(id) return string.find(redis.call('GET', ticket) or '', string.match(id, '_(.*)') or id, 1, true) end
+-- Where it is packed, that stands there without its prefix, evt_.
+local function refers(id) return string.find(redis.call('GET', ticket) or '', string.sub(id, 5), 1, true) end
 local function done() return refers(event_id) end
 local instead = answered(grant, grant_version, rate, rate_limit, record, operation, fingerprint)
 if instead then return revised(sequences, (instead[1] == 'grant' or instead[1] == 'limited') and done() and {'done'} or instead) end
