@@ -164,7 +164,7 @@ func (k Space) Open(endpoint string) string { return k.Object(endpoint) + ":open
 
 func (k Space) Deliveries(endpoint string) string { return k.Object(endpoint) + ":dlv" }
 
-// Attempts is a hash of a delivery's attempts by number: the JSON.
+// Attempts is a hash of a delivery's attempts by number: the JSON, or packed.
 func (k Space) Attempts(delivery string) string { return k.Object(delivery) + ":att" }
 
 // Unfinished is the set of the organization's exports that nobody has ended yet.
@@ -351,8 +351,8 @@ func (k Space) Own(payout string) string { return k.Object(payout) + ":txn" }
 func (k Space) Paying(payout string) string { return k.Object(payout) + ":paying" }
 
 // idempotency is the string that remembers a request: operation (its id, client
-// and reach, see Caller.remembered), fingerprint, status, location and body, by
-// line. It expires.
+// and reach, see Caller.remembered), fingerprint, status, location and body (or
+// what was shown, see record.Request), by line. It expires.
 func (k Space) idempotency(i Idempotency) string {
 	return k.prefix + ":idem:" + digest(i.Scope, i.Key)
 }

@@ -17,7 +17,7 @@ import (
 
 // Packed is the form of what Pack writes, its first byte. A field that a packed type gets
 // has the tag pack:"n" with the next number: what was packed before is read without it.
-// Fields are neither taken away nor moved (TestPackedFields).
+// Fields are neither taken away nor moved (TestPackedAsThen).
 const Packed = 1
 
 // words are what packed texts are made of: whole, or in front of another text if they end
@@ -31,7 +31,7 @@ var words = [...]string{
 func inFront(word string) bool { return strings.HasSuffix(word, "_") }
 
 // The kinds of a packed text, its two lowest bits: one that stood before, by its number; as
-// many bytes as they are; as many bytes that are written in hex; one of words.
+// many bytes, as they are; as many bytes, for a text in hex; one of words.
 const (
 	before = iota
 	plain
@@ -40,8 +40,8 @@ const (
 )
 
 // Pack appends an object of which every text stands once, and no names: a ticket has a
-// quarter of its JSON. v is a *Ticket, *Capture, *Refund or *Attempt. The error is one of text that is
-// not UTF-8.
+// quarter of its JSON. v is a *Ticket, *Capture, *Refund or *Attempt. The error is one of
+// text that is not UTF-8.
 func Pack(b []byte, v any) ([]byte, error) {
 	p := packing{out: append(b, Packed), writes: true, form: Packed, seen: make([]string, 0, 24)}
 	p.value(reflect.ValueOf(v).Elem())

@@ -13,10 +13,11 @@ import (
 )
 
 // Every record names its format in an envelope: "format", "format;codec" or
-// "format;codec;checksum". There is one format; codecs are shown and packed. A record of before
-// has no checksum, or no envelope at all: it is read as it is, and gains both when it
-// is next written. Another format or codec was written by a release that this one
-// does not know: it is damage, and nothing is read of it.
+// "format;codec;checksum". There is one format. The codec is empty, or says how the record
+// is kept (request.go, text.go). A record of before has no checksum, or no envelope at
+// all: it is read as it is, and gains both when it is next written. Another format or
+// codec was written by a release that this one does not know: it is damage, and nothing
+// is read of it.
 //
 // Where the envelope is:
 //
