@@ -57,8 +57,8 @@ type Runtime struct {
 	log string // its file
 }
 
-// Start runs bin/edge with settings, as NAME=value, until the test ends. It may not
-// listen yet.
+// Start runs bin/edge with settings, as NAME=value, until the test ends. What it is
+// asked before it is ready waits.
 func Start(t testing.TB, settings ...string) *Runtime {
 	t.Helper()
 	return start(t, filepath.Join(root(t), "bin/edge/workerd.capnp"), settings)
@@ -85,14 +85,20 @@ func StartHarness(t testing.TB, settings ...string) *Runtime {
 
 func start(t testing.TB, config string, settings []string) *Runtime {
 	t.Helper()
+	// workerd is given the socket and not its number, which another process could take
+	// before workerd listens: a test would then talk to that one.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	address := l.Addr().String()
-	l.Close()
+	defer l.Close()
+	socket, err := l.(*net.TCPListener).File()
+	must(t, err)
+	defer socket.Close()
 	log, err := os.Create(filepath.Join(t.TempDir(), "workerd.log"))
 	must(t, err)
-	r := &Runtime{URL: "http://" + address, t: t, cmd: exec.Command(Binary(t), "serve", "--socket-addr=http="+address, config), log: log.Name()}
+	const inherited = "3" // the first of ExtraFiles
+	r := &Runtime{URL: "http://" + l.Addr().String(), t: t, cmd: exec.Command(Binary(t), "serve", "--socket-fd=http="+inherited, config), log: log.Name()}
 	r.cmd.Env, r.cmd.Stdout, r.cmd.Stderr = append(os.Environ(), settings...), log, log
+	r.cmd.ExtraFiles = []*os.File{socket}
 	must(t, r.cmd.Start())
 	log.Close()
 	t.Cleanup(func() {
@@ -171,31 +177,20 @@ func (r *Runtime) Look() Inside {
 	return r.ask("GET", nil)
 }
 
-// ask waits for a runtime that does not listen yet.
-func (r *Runtime) ask(method string, body io.ReadSeeker) (inside Inside) {
+func (r *Runtime) ask(method string, body io.Reader) (inside Inside) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
 	defer cancel()
-	for {
-		var from io.Reader
-		if body != nil {
-			_, err := body.Seek(0, io.SeekStart)
-			must(r.t, err)
-			from = io.NopCloser(body)
-		}
-		request, err := http.NewRequestWithContext(ctx, method, r.URL+"/harness", from)
-		must(r.t, err)
-		answer, err := http.DefaultClient.Do(request)
-		if err == nil {
-			defer answer.Body.Close()
-			must(r.t, json.UnmarshalRead(answer.Body, &inside))
-			return inside
-		}
-		if ctx.Err() != nil || !strings.Contains(err.Error(), "refused") {
-			r.t.Fatal(err)
-		}
-		time.Sleep(5 * time.Millisecond)
+	request, err := http.NewRequestWithContext(ctx, method, r.URL+"/harness", body)
+	must(r.t, err)
+	answer, err := http.DefaultClient.Do(request)
+	must(r.t, err)
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		r.t.Fatalf("the harness answers %s", answer.Status)
 	}
+	must(r.t, json.UnmarshalRead(answer.Body, &inside))
+	return inside
 }
 
 // Binary is workerd: node_modules/.bin has a script, which it would outlive.
