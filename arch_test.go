@@ -37,7 +37,8 @@ var rooms = map[string]map[string][]string{
 		"checks/look": {"", "consistency", "eventlog", "record", "streams"},
 		"checks/sums": {"", "exports", "record", "webhooks"},
 		"consistency": {},
-		"exports":     {"", "eventlog", "ledger", "payments", "record", "script", "streams"},
+		"exports":     {"", "eventlog", "frames", "ledger", "payments", "record", "script", "streams"},
+		"frames":      {},
 		"gcra":        {},
 		"hashes":      {""},
 		"health":      {"", "peer", "script"},
@@ -56,7 +57,7 @@ var rooms = map[string]map[string][]string{
 		"rules":       {"", "instances", "record", "script"},
 		"sandbox":     {""},
 		"script":      {},
-		"streams":     {"", "peer", "record", "script"},
+		"streams":     {"", "frames", "peer", "record", "script"},
 		"snapshot":    {"", "store"},
 		"testkit":     {"", "accounts", "checks", "ledger", "record", "redistest", "store"},
 		"store":       {"", "accounts", "agenda", "audittree", "checks", "eventlog", "exports", "health", "instances", "keyring", "ledger", "payments", "payouts", "provision", "rules", "sandbox", "webhooks"},
@@ -152,7 +153,7 @@ var owners = map[string][]string{
 	"go.opentelemetry.io/otel":               {"cmd/tollgate/tracing"},
 	"go.opentelemetry.io/proto":              {"cmd/tollgate", "cmd/tollgate/tracing"}, // the first in its tests
 	"github.com/santhosh-tekuri/jsonschema":  {"handlers/conform"},
-	"github.com/klauspost/compress":          {"rediskv/exports"},
+	"github.com/klauspost/compress":          {"rediskv/frames"},
 	"github.com/transparency-dev/merkle":     {"handlers/tlog", "handlers/tlog/auditor"},
 	"golang.org/x/mod":                       {"handlers/tlog/checkpoint"},
 

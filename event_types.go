@@ -3,7 +3,6 @@ package tollgate
 import (
 	"fmt"
 	"reflect"
-	"slices"
 
 	"github.com/go-json-experiment/json"
 )
@@ -61,40 +60,46 @@ const EventPing EventType = "ping"
 
 // EventKind is a row of the table of event types.
 type EventKind struct {
-	Type EventType
-	Data any // the zero value of its data
-	// Delivered is false of what is only listed: events about deliveries and
-	// endpoints would feed on themselves.
-	Delivered bool
+	Type      EventType
+	Data      any  // the zero value of its data
+	Delivered bool // not of deliveries and endpoints, which are only listed: they would feed on themselves
 }
 
-// EventKinds is the one table of the event types of interface §6. The filters of
-// events, the deliveries, the OpenAPI document and the documentation have these
-// and no others.
-var EventKinds = slices.Concat(
-	kinds(PaymentEventData{}, true, PaymentAuthorized, PaymentCaptured, PaymentDeclined, PaymentReviewRequired, PaymentCanceled, PaymentReleased, PaymentExpired, PaymentRefunded),
-	kinds(PayoutEventData{}, true, PayoutCreated, PayoutPaid, PayoutFailed),
-	kinds(CutoffEventData{}, true, CutoffUpdated),
-	kinds(ExportEventData{}, true, ExportCreated, ExportSucceeded, ExportFailedEvent),
-	kinds(RulePublishedData{}, true, RulePublished),
-	kinds(MerchantAccountEventData{}, true, RuleActivated),
-	kinds(RuleRetiredData{}, true, RuleRetired),
-	kinds(MerchantAccountEventData{}, true, PerimeterActivated),
-	kinds(GrantEventData{}, true, GrantCreated, GrantRevoked),
-	kinds(ClientEventData{}, true, ClientCreated, ClientUpdated, ClientDisabled, ClientEnabled),
-	kinds(KeyEventData{}, true, KeyRotated, KeyRevoked),
-	kinds(OrganizationEventData{}, true, OrganizationUpdated),
-	kinds(LegalEntityEventData{}, true, LegalEntityUpdated),
-	kinds(MerchantAccountEventData{}, true, MerchantAccountUpdated),
-	kinds(WebhookEventData{}, false, WebhookCreated, WebhookUpdated, WebhookDisabled, WebhookEnabled, WebhookDeleted, WebhookSecretRotated),
-	kinds(DeliveryReplayedData{}, false, DeliveryReplayed),
-	kinds(IntegrityData{}, true, IntegrityFailed),
-	kinds(PayoutEventData{}, true, PayoutHeld, PayoutReleased),
-)
+// EventKinds is the one table of the event types of interface §6: filters, deliveries,
+// the OpenAPI document and the documentation have these and no others.
+var EventKinds = kinds([]ofData{
+	{PaymentEventData{}, true, []EventType{PaymentAuthorized, PaymentCaptured, PaymentDeclined, PaymentReviewRequired, PaymentCanceled, PaymentReleased, PaymentExpired, PaymentRefunded}},
+	{PayoutEventData{}, true, []EventType{PayoutCreated, PayoutPaid, PayoutFailed}},
+	{CutoffEventData{}, true, []EventType{CutoffUpdated}},
+	{ExportEventData{}, true, []EventType{ExportCreated, ExportSucceeded, ExportFailedEvent}},
+	{RulePublishedData{}, true, []EventType{RulePublished}},
+	{MerchantAccountEventData{}, true, []EventType{RuleActivated}},
+	{RuleRetiredData{}, true, []EventType{RuleRetired}},
+	{MerchantAccountEventData{}, true, []EventType{PerimeterActivated}},
+	{GrantEventData{}, true, []EventType{GrantCreated, GrantRevoked}},
+	{ClientEventData{}, true, []EventType{ClientCreated, ClientUpdated, ClientDisabled, ClientEnabled}},
+	{KeyEventData{}, true, []EventType{KeyRotated, KeyRevoked}},
+	{OrganizationEventData{}, true, []EventType{OrganizationUpdated}},
+	{LegalEntityEventData{}, true, []EventType{LegalEntityUpdated}},
+	{MerchantAccountEventData{}, true, []EventType{MerchantAccountUpdated}},
+	{WebhookEventData{}, false, []EventType{WebhookCreated, WebhookUpdated, WebhookDisabled, WebhookEnabled, WebhookDeleted, WebhookSecretRotated}},
+	{DeliveryReplayedData{}, false, []EventType{DeliveryReplayed}},
+	{IntegrityData{}, true, []EventType{IntegrityFailed}},
+	{PayoutEventData{}, true, []EventType{PayoutHeld, PayoutReleased}},
+})
 
-func kinds(data any, delivered bool, types ...EventType) (rows []EventKind) {
-	for _, t := range types {
-		rows = append(rows, EventKind{t, data, delivered})
+// ofData are event types that have the same data.
+type ofData struct {
+	data      any
+	delivered bool
+	types     []EventType
+}
+
+func kinds(table []ofData) (rows []EventKind) {
+	for _, of := range table {
+		for _, t := range of.types {
+			rows = append(rows, EventKind{t, of.data, of.delivered})
+		}
 	}
 	return rows
 }

@@ -2,6 +2,7 @@ package rediskv_test
 
 import (
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/rules"
+	"tollgate/rediskv/streams"
 	"tollgate/rediskv/webhooks"
 )
 
@@ -160,10 +162,22 @@ func TestEveryBitIsCovered(t *testing.T) {
 			}
 		}
 	}
+	f.cut(t)
+	for _, key := range scanKeys(t, raw, "*:events:*-*")[:2] {
+		seen["segment"] = true
+		text, err := raw.Get(t.Context(), key).Result()
+		must(t, err)
+		was, err := streams.Unpack(text)
+		must(t, err)
+		covered(t, key, text, func(text string) error { _, err := streams.Unpack(text); return err }, func(_ int, turned string) bool {
+			is, err := streams.Unpack(turned) // a bit may stand for nothing
+			return err == nil && reflect.DeepEqual(is, was)
+		})
+	}
 	want := []string{
 		"payment", "transaction", "payout", "delivery", "replay", "recovery", "webhook_endpoint", "export", "organization", "merchant_account", "legal_entity",
 		"client", "grant", "rule_signer", "rule_set", "activation", "shadow", "rule", "rule_name", "shadows", "quotas",
-		"attempt", "request", "tkt_", "cap_", "rfd_", "txn_", "per_", "rs_", "events", "audit", "divergences", "checkpoints", "tree", "tree:his_", "postings",
+		"attempt", "request", "segment", "tkt_", "cap_", "rfd_", "txn_", "per_", "rs_", "events", "audit", "divergences", "checkpoints", "tree", "tree:his_", "postings",
 	}
 	slices.Sort(want)
 	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, want) {

@@ -20,8 +20,9 @@ const (
 	// Together has all of a payment's in one hash (Space.Parts), and what is older in a
 	// log in segments.
 	Together Layout = 2
-	// Compact is Together, but tickets and the like are packed, and answers that show a
-	// payment not kept beside it. A Redis that this build is the first to use has it.
+	// Compact is Together, but tickets and the like are packed, older parts of logs
+	// compressed, and answers that show a payment not kept beside it. A Redis that this
+	// build is the first to use has it.
 	Compact Layout = 3
 )
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
@@ -73,7 +74,17 @@ func (f *fixture) logged(t testing.TB, times []tollgate.Instant) (all []string) 
 
 // TestLogsInSegments: whatever is in segments is read as before.
 func TestLogsInSegments(t *testing.T) {
+	for name, layout := range inSegments {
+		t.Run(name, func(t *testing.T) { logsInSegments(t, layout) })
+	}
+}
+
+// inSegments are the layouts in which segments are streams, and packed.
+var inSegments = map[string]rediskv.Layout{"streams": rediskv.Together, "packed": rediskv.Compact}
+
+func logsInSegments(t *testing.T, layout rediskv.Layout) {
 	f := newFixture(t)
+	must(t, f.WriteLayout(t.Context(), layout))
 	w := f.endpoint(t)
 	times := []tollgate.Instant{0}
 	for n := range 30 {
@@ -139,6 +150,7 @@ func TestLogsInSegments(t *testing.T) {
 // has entries of, and one that has lost some.
 func TestCheckFindsSegments(t *testing.T) {
 	f := newFixture(t)
+	must(t, f.WriteLayout(t.Context(), rediskv.Together))
 	for range 30 {
 		f.Pay(t, eur(100), tollgate.CaptureAutomatic)
 	}
@@ -212,9 +224,112 @@ func TestCheckFindsSegments(t *testing.T) {
 	testkit.Consistent(t, f.Store)
 }
 
+// TestCheckFindsPackedSegments: one that is gone, one that is too many, one in the place of
+// another, one with a bit that was turned over, and one in which other entries are.
+func TestCheckFindsPackedSegments(t *testing.T) {
+	f := newFixture(t)
+	for range 30 {
+		f.Pay(t, eur(100), tollgate.CaptureAutomatic)
+	}
+	f.cut(t)
+	testkit.Consistent(t, f.Store)
+	raw, log := f.raw(t)
+	names, err := raw.XRange(t.Context(), streams.Directory(log), "-", "+").Result()
+	must(t, err)
+	key := func(n int) string { return streams.Segment(log, names[n].ID) }
+	text := func(n int) string {
+		text, err := raw.Get(t.Context(), key(n)).Result()
+		must(t, err)
+		return text
+	}
+	for what, change := range map[string]func() (key, text string){
+		"events:" + names[1].ID + ": the directory of the log names it, and it is not there": func() (string, string) { return key(1), "" },
+		"events:1-1: no directory of a log names it":                                         func() (string, string) { return streams.Segment(log, "1-1"), text(2) },
+		"events:" + names[3].ID + ": it begins with entry ":                                  func() (string, string) { return key(3), text(4) },
+		"events:" + names[4].ID + ": it cannot be read: ": func() (string, string) {
+			b := []byte(text(4))
+			b[len(b)-1] ^= 4
+			return key(4), string(b)
+		},
+		"events:" + names[5].ID + ": it cannot be read: it is no packed segment": func() (string, string) {
+			return key(5), strings.Replace(text(5), "1;3;", "1;2;", 1)
+		},
+	} {
+		changed, is := change()
+		was, _ := raw.Get(t.Context(), changed).Result()
+		put := func(text string) {
+			if text == "" {
+				must(t, raw.Del(t.Context(), changed).Err())
+				return
+			}
+			must(t, raw.Set(t.Context(), changed, text, 0).Err())
+		}
+		put(is)
+		found := slices.Collect(func(yield func(string) bool) {
+			for _, one := range testkit.Findings(t, f.Store) {
+				yield(one.ID + ": " + one.Message)
+			}
+		})
+		if !slices.ContainsFunc(found, func(one string) bool { return strings.HasPrefix(one, what) }) {
+			t.Errorf("not found: %s, only %q", what, found)
+		}
+		put(was)
+	}
+	testkit.Consistent(t, f.Store)
+}
+
+// TestDamagedSegment: who reads past a packed segment that is damaged is told of it once, in
+// its place, and reads all that is in front of it and behind it.
+func TestDamagedSegment(t *testing.T) {
+	f := newFixture(t)
+	for range 10 {
+		f.Pay(t, eur(100), tollgate.CaptureAutomatic)
+	}
+	f.cut(t)
+	all, _, _, err := f.Events(t.Context(), f.Caller, eventlog.EventQuery{Limit: 100})
+	must(t, err)
+	raw, log := f.raw(t)
+	names, err := raw.XRange(t.Context(), streams.Directory(log), "-", "+").Result()
+	must(t, err)
+	key := streams.Segment(log, names[1].ID)
+	text, err := raw.Get(t.Context(), key).Result()
+	must(t, err)
+	must(t, raw.Set(t.Context(), key, text[:len(text)-1], 0).Err())
+	for _, descending := range []bool{false, true} {
+		var found []string
+		q := eventlog.EventQuery{Limit: 2, Descending: descending}
+		for more := true; more; {
+			var page []jsontext.Value
+			page, q.After, more, err = f.Events(t.Context(), f.Caller, q)
+			must(t, err)
+			for _, one := range page {
+				found = append(found, string(one))
+			}
+		}
+		if descending {
+			slices.Reverse(found)
+		}
+		// Its two others are missing, and the last event is that it was noticed.
+		if len(found) != len(all)-1 || !strings.Contains(found[len(found)-1], `"integrity.failed"`) || !strings.Contains(found[3], `"damaged":true`) || !strings.Contains(found[3], strings.ReplaceAll(names[1].ID, "-", "_")) {
+			t.Fatalf("%d of %d rows: %s", len(found), len(all), strings.Join(found, "\n"))
+		}
+		for i, want := range slices.Delete(slices.Clone(all), 3, 6) {
+			if is := slices.Delete(slices.Clone(found), 3, 4)[i]; is != string(want) {
+				t.Errorf("row %d is %s, not %s", i, is, want)
+			}
+		}
+	}
+}
+
 // TestNoLogIsLarge: after a worker has looked, no key of a log is over a megabyte, and
 // the newest entries are in the head; where earlier builds read, nothing is moved.
 func TestNoLogIsLarge(t *testing.T) {
+	for name, layout := range inSegments {
+		t.Run(name, func(t *testing.T) { noLogIsLarge(t, layout) })
+	}
+}
+
+func noLogIsLarge(t *testing.T, layout rediskv.Layout) {
 	f := newFixture(t)
 	k := f.Space(f.Caller.Organization)
 	raw := rawClient(t, f.URL)
@@ -233,12 +348,18 @@ func TestNoLogIsLarge(t *testing.T) {
 	if n, err := f.CutLogs(t.Context(), k.Partition); n != 0 || err != nil {
 		t.Errorf("%d segments for earlier builds, %v", n, err)
 	}
-	must(t, f.WriteLayout(t.Context(), rediskv.Together))
+	must(t, f.WriteLayout(t.Context(), layout))
 	n, err := f.CutLogs(t.Context(), k.Partition)
 	if n < 20 || err != nil {
 		t.Errorf("%d segments, %v", n, err)
 	}
-	found := int64(0)
+	length := streams.Counter{Log: k.Audit()}
+	for done := false; !done; done = length.Done() {
+		must(t, f.AtOnce(t.Context(), func(pipe redis.Pipeliner) { length.Ask(t.Context(), pipe) }))
+	}
+	if length.Len() < entries {
+		t.Errorf("%d entries are left", length.Len())
+	}
 	for _, key := range scanKeys(t, raw, k.Audit()+"*") {
 		if redistest.Kind(t) != redistest.Miniredis {
 			size, err := raw.MemoryUsage(t.Context(), key, 0).Result()
@@ -247,12 +368,6 @@ func TestNoLogIsLarge(t *testing.T) {
 				t.Errorf("%s has %d bytes", key, size)
 			}
 		}
-		if key != streams.Directory(k.Audit()) {
-			found += raw.XLen(t.Context(), key).Val()
-		}
-	}
-	if found < entries {
-		t.Errorf("%d entries are left", found)
 	}
 	if n, err := f.CutLogs(t.Context(), k.Partition); n != 0 || err != nil {
 		t.Errorf("%d more segments, %v", n, err)
@@ -271,20 +386,28 @@ func (f *fixture) long(t *testing.T) rediskv.Space {
 	return k
 }
 
-var logResends = []resend{
-	{"cut_segment", "another worker goes on", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
-		k := f.long(t)
-		cut := func(f *fixture) error { _, err := f.CutLogs(t.Context(), k.Partition); return err }
-		return cut, func() { must(t, cut(f)) }
-	}},
-	{"trim_segment", "another worker trims more", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
-		k := f.long(t)
+// logResends are those of both layouts, each with what cuts and what trims in it.
+var logResends = slices.Concat(inLayout(rediskv.Together, "cut_segment", "trim_segment"), inLayout(rediskv.Compact, "pack_segment", "replace_segment"))
+
+func inLayout(layout rediskv.Layout, cuts, trims string) []resend {
+	cut := func(t *testing.T, f *fixture, k rediskv.Space) error {
+		must(t, f.WriteLayout(t.Context(), layout))
 		_, err := f.CutLogs(t.Context(), k.Partition)
-		must(t, err)
-		trim := func(f *fixture) error {
-			_, err := f.TrimAudit(t.Context(), k.Org, tollgate.At(time.Now().Add(time.Hour)))
-			return err
-		}
-		return trim, func() { must(t, trim(f)) }
-	}},
+		return err
+	}
+	return []resend{
+		{cuts, "another worker goes on", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+			k := f.long(t)
+			return func(f *fixture) error { return cut(t, f, k) }, func() { must(t, cut(t, f, k)) }
+		}},
+		{trims, "another worker trims more", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+			k := f.long(t)
+			must(t, cut(t, f, k))
+			trim := func(f *fixture) error {
+				_, err := f.TrimAudit(t.Context(), k.Org, tollgate.At(time.Now().Add(time.Hour)))
+				return err
+			}
+			return trim, func() { must(t, trim(f)) }
+		}},
+	}
 }

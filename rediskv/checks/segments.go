@@ -18,15 +18,15 @@ var segmentKey = regexp.MustCompile(`^(events|audit):\d+-\d+$`)
 
 // segment is a segment as the directory of its log names it.
 type segment struct {
-	log, what string // the log's key, and its name for people
-	id        string // of the first entry
-	through   string // how many entries have gone into segments up to its end
-	before    string // the same of the segment before it; empty: it is the first
-	next      string // where the next segment begins, or the head
+	redis.XMessage        // of the directory; its id is that of the first entry
+	log, what      string // the log's key, and its name for people
+	through        string // how many entries have gone into segments up to its end
+	before         string // the same of the segment before it; empty: it is the first
+	next           string // where the next segment begins, or the head
 }
 
 func (s *segment) found(format string, args ...any) []Finding {
-	return plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "segment", s.what+":"+s.id, format, args...)})
+	return plain([]consistency.Finding{consistency.Found(consistency.FindingIndex, "segment", s.what+":"+s.ID, format, args...)})
 }
 
 // segments walks through the directory of a log: each segment is there, and has as many
@@ -44,7 +44,7 @@ func (w *walk) segments(ctx context.Context, log string) error {
 		}
 		list := make([]segment, min(len(entries), page))
 		for i := range list {
-			list[i] = segment{log: log, what: what, id: entries[i].ID, through: rediskv.Text(entries[i], "n"), before: before}
+			list[i] = segment{XMessage: entries[i], log: log, what: what, through: rediskv.Text(entries[i], "n"), before: before}
 			if before = list[i].through; i+1 < len(entries) {
 				list[i].next = entries[i+1].ID
 			}
@@ -52,23 +52,21 @@ func (w *walk) segments(ctx context.Context, log string) error {
 		if err := confirmed(ctx, w, list, w.checkSegments); err != nil || len(entries) <= page {
 			return err
 		}
-		from = "(" + list[page-1].id
+		from = "(" + list[page-1].ID
 	}
 }
 
 // checkSegments compares segments with what their directory says of them. One that it
 // does not name any more has been trimmed.
 func (w *walk) checkSegments(ctx context.Context, list []segment) ([][]Finding, error) {
-	named, first, last := make([]*redis.XMessageSliceCmd, len(list)), make([]*redis.XMessageSliceCmd, len(list)), make([]*redis.XMessageSliceCmd, len(list))
-	length := make([]*redis.IntCmd, len(list))
+	named, there := make([]*redis.XMessageSliceCmd, len(list)), make([]streams.Extent, len(list))
 	var oldest, head *redis.XMessageSliceCmd
 	if err := w.AtOnce(ctx, "segments", func(ctx context.Context, pipe redis.Pipeliner) {
 		directory := streams.Directory(list[0].log)
 		oldest, head = pipe.XRangeN(ctx, directory, "-", "+", 1), pipe.XRangeN(ctx, list[0].log, "-", "+", 1)
 		for i, s := range list {
-			key := streams.Segment(s.log, s.id)
-			named[i] = pipe.XRangeN(ctx, directory, s.id, s.id, 1)
-			first[i], last[i], length[i] = pipe.XRangeN(ctx, key, "-", "+", 1), pipe.XRevRangeN(ctx, key, "+", "-", 1), pipe.XLen(ctx, key)
+			named[i] = pipe.XRangeN(ctx, directory, s.ID, s.ID, 1)
+			there[i].Ask(ctx, pipe, s.log, s.XMessage)
 		}
 	}); err != nil {
 		return nil, err
@@ -78,7 +76,12 @@ func (w *walk) checkSegments(ctx context.Context, list []segment) ([][]Finding, 
 		if len(named[i].Val()) == 0 {
 			continue
 		}
-		if len(first[i].Val()) == 0 || len(last[i].Val()) == 0 {
+		is := &there[i]
+		if err := is.Done(); err != nil {
+			findings[i] = s.found("it cannot be read: %v", err)
+			continue
+		}
+		if is.Entries == 0 {
 			findings[i] = s.found("the directory of the log names it, and it is not there")
 			continue
 		}
@@ -87,18 +90,20 @@ func (w *walk) checkSegments(ctx context.Context, list []segment) ([][]Finding, 
 				s.next = m.ID
 			}
 		}
-		trimmed := oldest.Val()[0].ID == s.id
+		trimmed := oldest.Val()[0].ID == s.ID
 		before, wrong := strconv.ParseInt(s.before, 10, 64)
 		through, err := strconv.ParseInt(s.through, 10, 64)
-		switch begins, ends := first[i].Val()[0].ID, last[i].Val()[0].ID; {
+		switch {
 		case err != nil:
 			findings[i] = s.found("the directory of the log counts %q entries up to its end", s.through)
-		case begins != s.id && !trimmed:
-			findings[i] = s.found("it begins with entry %s", begins)
-		case s.next != "" && streams.Less(s.next, streams.Next(ends)):
-			findings[i] = s.found("it ends with entry %s, and what comes behind it begins with %s", ends, s.next)
-		case !trimmed && wrong == nil && length[i].Val() != through-before:
-			findings[i] = s.found("it has %d entries, and had %d", length[i].Val(), through-before)
+		case is.First != s.ID && !trimmed:
+			findings[i] = s.found("it begins with entry %s", is.First)
+		case s.next != "" && streams.Less(s.next, streams.Next(is.Last)):
+			findings[i] = s.found("it ends with entry %s, and what comes behind it begins with %s", is.Last, s.next)
+		case is.Ends != "" && is.Ends != is.Last:
+			findings[i] = s.found("it ends with entry %s, and did with %s", is.Last, is.Ends)
+		case !trimmed && wrong == nil && is.Entries != through-before:
+			findings[i] = s.found("it has %d entries, and had %d", is.Entries, through-before)
 		}
 	}
 	return findings, nil

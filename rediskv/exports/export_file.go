@@ -6,48 +6,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/frames"
 )
-
-// maxChunk bounds what a chunk can unpack to: far above any that was packed.
-const maxChunk = 16 << 20
-
-// packing is used by all; each call stands for itself. It is made by a function: a
-// variable that is one keeps the encoder in programs that only read files, and at the
-// edge half a megabyte counts.
-var packing struct {
-	once    sync.Once
-	encoder *zstd.Encoder
-}
-
-func packer() *zstd.Encoder {
-	packing.once.Do(func() {
-		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2),
-			zstd.WithWindowSize(1<<19), zstd.WithLowerEncoderMem(true))
-		if err != nil {
-			panic(err) // only for options that exclude each other
-		}
-		packing.encoder = e
-	})
-	return packing.encoder
-}
-
-// unpacker is used by all, as packing is.
-var unpacker = sync.OnceValue(func() *zstd.Decoder {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxChunk))
-	if err != nil {
-		panic(err)
-	}
-	return d
-})
-
-func packChunk(raw []byte) []byte { return packer().EncodeAll(raw, nil) }
 
 // ExportFile is the file of an export: an io.ReadSeeker that holds one chunk at
 // a time.
@@ -135,7 +100,7 @@ func (f *ExportFile) load(n int, size int64) error {
 		if err != nil {
 			return err
 		}
-		f.data, err = unpacker().DecodeAll(packed, f.data[:0])
+		f.data, err = frames.Unpack(packed, f.data[:0])
 		if err == nil && int64(len(f.data)) != size {
 			err = io.ErrUnexpectedEOF
 		}

@@ -17,6 +17,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/frames"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
 )
@@ -248,7 +249,7 @@ func (s *Store) AppendExport(ctx context.Context, j *ExportJob, chunk []byte) er
 	}
 	var packed []byte
 	if len(chunk) > 0 {
-		packed = packChunk(chunk)
+		packed = frames.Pack(chunk)
 	}
 	inv := scriptAppendExport.With(appendExportKeys{
 		exportKeys: exportKeys{j.space.Object(j.ID), rediskv.ExportsKey(j.space.Partition), j.space.Mark(s.db.NewID(""))},

@@ -28,10 +28,8 @@ const highest = 1 << 53
 type bounds struct {
 	after, before tollgate.Instant
 	low, high     int64
-	// The segments of the log that these times are in, where it is not the head.
-	afterIn, beforeIn string
-	open              bool            // the log does not say where one of the times is
-	posted            *postings.State // how far transactions are, as a scan has found it
+	open          bool            // the log does not say where one of the times is
+	posted        *postings.State // how far transactions are, as a scan has found it
 }
 
 // arguments are the times for the script, as far as the log may be apart from them.
@@ -49,26 +47,75 @@ func (b *bounds) arguments() (after, before string) {
 // not Redis' bounds nothing: then the scan was wrong.
 func (b *bounds) found(first, last any) (right bool, err error) {
 	right = true
-	b.open = b.open || b.after != 0 && first == nil || b.before != 0 && last == nil
-	b.after, b.before = 0, 0
 	for i, entry := range []any{first, last} {
-		if entry == nil {
-			continue
+		var m *redis.XMessage
+		if entry != nil {
+			one, err := streams.MessageOf(entry)
+			if err != nil {
+				return false, err
+			}
+			m = &one
 		}
-		m, err := streams.MessageOf(entry)
-		if err != nil {
-			return false, err
-		}
-		switch n, apart := eventlog.PlaceOf(m); {
-		case apart >= rediskv.Skew:
-			right, b.open = false, true
-		case i == 0:
-			b.low = max(b.low, n*16)
-		default:
-			b.high = min(b.high, n*16+15)
-		}
+		right = b.bound(i == 0, m) && right
 	}
 	return right, nil
+}
+
+// bound takes the event that bounds what comes after a time, or before one, if there is
+// one; false where it was written by a clock that is not Redis'.
+func (b *bounds) bound(after bool, m *redis.XMessage) (right bool) {
+	at := &b.before
+	if after {
+		at = &b.after
+	}
+	asked := *at != 0
+	if *at = 0; m == nil {
+		b.open = b.open || asked
+		return true
+	}
+	switch n, apart := eventlog.PlaceOf(*m); {
+	case apart >= rediskv.Skew:
+		b.open = true
+		return false
+	case after:
+		b.low = max(b.low, n*16)
+	default:
+		b.high = min(b.high, n*16+15)
+	}
+	return true
+}
+
+// older finds the bounds that are in segments of the log, as a script has named them.
+func (s *Store) older(ctx context.Context, k rediskv.Space, b *bounds, named []any) error {
+	var asked [2]*streams.Asked
+	var all []*streams.Asked
+	after, before := b.arguments()
+	for i, at := range []string{after, before} {
+		if named[i] == nil {
+			continue
+		}
+		m, err := streams.MessageOf(named[i])
+		if err != nil {
+			return err
+		}
+		asked[i] = &streams.Asked{Log: k.Events(), First: "-", Last: at, Count: 1, Newest: true, In: []redis.XMessage{m}}
+		all = append(all, asked[i])
+	}
+	err := s.db.Timed(ctx, "log_segments", func(ctx context.Context) error { return streams.Within(ctx, s.db.Redis, all) })
+	if err != nil {
+		return err
+	}
+	for i, a := range asked {
+		if a == nil {
+			continue
+		}
+		var bound *redis.XMessage // none, if it has been trimmed meanwhile
+		if len(a.Found) > 0 {
+			bound = &a.Found[0]
+		}
+		b.bound(i == 0, bound)
+	}
+	return nil
 }
 
 // Scan returns the next members, at most q.batch, of q's indexes; end says that
@@ -112,7 +159,7 @@ func (s *Store) scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q T
 	}
 	args := scanTransactionsArgs{GrantArgs: granted, Command: command, From: from, To: to, Count: size}
 	args.AfterMs, args.BeforeMs = b.arguments()
-	keys := scanTransactionsKeys{grant, k.Events(), streams.Directory(k.Events()), cmp.Or(b.afterIn, k.Events()), cmp.Or(b.beforeIn, k.Events()), k.Events()}
+	keys := scanTransactionsKeys{grant, k.Events(), streams.Directory(k.Events()), k.Events()}
 	asked := !q.indexed()
 	if asked {
 		keys.Postings = postings.StateKey(k)
@@ -124,10 +171,8 @@ func (s *Store) scan(ctx context.Context, c rediskv.Caller, k rediskv.Space, q T
 		return nil, false, err
 	}
 	if outcome == "older" {
-		for i, in := range []*string{&b.afterIn, &b.beforeIn} {
-			if first, _ := rest[i].(string); first != "" {
-				*in = streams.Segment(k.Events(), first)
-			}
+		if err := s.older(ctx, k, b, rest); err != nil {
+			return nil, false, err
 		}
 		return s.scan(ctx, c, k, q, after, b)
 	}
@@ -314,7 +359,7 @@ func (s *Store) Bounds(ctx context.Context, k rediskv.Space, q TransactionQuery)
 
 type scanTransactionsKeys struct {
 	rediskv.GrantKeys
-	Events, Directory, AfterIn, BeforeIn, Postings string
+	Events, Directory, Postings string
 }
 
 type scanTransactionsArgs struct {

@@ -64,23 +64,25 @@ func (inv *Invocation) Group(values []any) {
 // New reads lua/name.lua of a package. A header that does not name each field
 // once, and nothing else, is a fault that Open reports. The script is guarded: it
 // writes only within the history that it is run with, and answers 'history' in another.
-func New[K, A any](lua embed.FS, name string) *Script[K, A] {
-	return &Script[K, A]{read(lua, name, true, reflect.TypeFor[K](), reflect.TypeFor[A]())}
+func New[K, A any](lua embed.FS, name string) Script[K, A] {
+	return Script[K, A]{read(lua, name, true, (*K)(nil), (*A)(nil))}
 }
 
 // NewRead is New for one that writes nothing.
-func NewRead[K, A any](lua embed.FS, name string) *Script[K, A] {
+func NewRead[K, A any](lua embed.FS, name string) Script[K, A] {
 	s := NewOpen[K, A](lua, name)
 	s.Reads = true
 	return s
 }
 
 // NewOpen is New for one that writes in whichever history there is.
-func NewOpen[K, A any](lua embed.FS, name string) *Script[K, A] {
-	return &Script[K, A]{read(lua, name, false, reflect.TypeFor[K](), reflect.TypeFor[A]())}
+func NewOpen[K, A any](lua embed.FS, name string) Script[K, A] {
+	return Script[K, A]{read(lua, name, false, (*K)(nil), (*A)(nil))}
 }
 
-func read(lua embed.FS, name string, guarded bool, keys, args reflect.Type) *Named {
+// read takes pointers to what a script is run with, instead of types: what it does stands
+// in a program once, and not for each of a hundred scripts.
+func read(lua embed.FS, name string, guarded bool, keys, args any) *Named {
 	source := sourceOf(lua, name)
 	h, err := parseHeader(source)
 	s := register(name, h.locals(guarded)+source, h.counts())
@@ -92,7 +94,7 @@ func read(lua embed.FS, name string, guarded bool, keys, args reflect.Type) *Nam
 		}
 	}
 	if err == nil {
-		s.places, err = placesFor(h, keys, args)
+		s.places, err = placesFor(h, reflect.TypeOf(keys).Elem(), reflect.TypeOf(args).Elem())
 	}
 	if err != nil {
 		s.Fault = fmt.Errorf("lua/%s.lua: %w", name, err)
@@ -158,7 +160,7 @@ var blocks = sync.OnceValue(func() (list []block) {
 })
 
 // With is the script run with these keys and arguments.
-func (s *Script[K, A]) With(keys K, args A) *Invocation {
+func (s Script[K, A]) With(keys K, args A) *Invocation {
 	return s.with(reflect.ValueOf(keys), reflect.ValueOf(args))
 }
 

@@ -2,6 +2,7 @@ package streams
 
 import (
 	"context"
+	"errors"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -57,6 +58,10 @@ func Cut(ctx context.Context, db *rediskv.DB, b Bounds, logs []string) (moved in
 		return 0, err
 	}
 	for _, log := range cut {
+		cutOne := cutStream
+		if db.Layout() >= rediskv.Compact {
+			cutOne = cutPacked
+		}
 		n, err := cutOne(ctx, db, b, log)
 		if moved += n; err != nil {
 			return moved, err
@@ -80,13 +85,24 @@ type cutSegmentArgs struct {
 
 var scriptCutSegment = script.NewOpen[cutSegmentKeys, cutSegmentArgs](lua, "cut_segment")
 
-func cutOne(ctx context.Context, db *rediskv.DB, b Bounds, log string) (moved int, err error) {
+// plan is where a log begins, and where those of its entries that stay in the head; both
+// are empty where all of them do.
+func plan(ctx context.Context, db *rediskv.DB, b Bounds, log string) (first, stays string, err error) {
 	outcome, rest, err := db.Run(ctx, scriptPlanSegment.With(planSegmentKeys{log}, planSegmentArgs{b.Entries, b.Bytes}))
 	if err != nil || outcome != "planned" {
+		return "", "", err
+	}
+	first, _ = rest[0].(string)
+	stays, _ = rest[1].(string)
+	return first, stays, nil
+}
+
+// cutStream makes segments that are streams, which earlier builds read.
+func cutStream(ctx context.Context, db *rediskv.DB, b Bounds, log string) (moved int, err error) {
+	first, stays, err := plan(ctx, db, b, log)
+	if err != nil {
 		return 0, err
 	}
-	first, _ := rest[0].(string)
-	stays, _ := rest[1].(string)
 	for first != "" && first != stays {
 		outcome, rest, err := db.Run(ctx, scriptCutSegment.With(
 			cutSegmentKeys{log, Directory(log), Segment(log, first)}, cutSegmentArgs{first, stays, b.Entries, b.Bytes}))
@@ -100,6 +116,63 @@ func cutOne(ctx context.Context, db *rediskv.DB, b Bounds, log string) (moved in
 		first, _ = at.(string)
 	}
 	return moved, nil
+}
+
+type packSegmentKeys struct{ Log, Directory, Segment string }
+
+type packSegmentArgs struct {
+	First, Last string
+	Count       int
+	Text        string
+}
+
+var scriptPackSegment = script.NewOpen[packSegmentKeys, packSegmentArgs](lua, "pack_segment")
+
+// cutPacked makes segments that are packed here: it costs Redis nothing but to read their
+// entries once.
+func cutPacked(ctx context.Context, db *rediskv.DB, b Bounds, log string) (moved int, err error) {
+	first, stays, err := plan(ctx, db, b, log)
+	if err != nil {
+		return 0, err
+	}
+	for first != "" && first != stays {
+		var page []redis.XMessage
+		if err := db.Timed(ctx, "log_entries", func(ctx context.Context) (err error) {
+			page, err = db.Redis.XRangeN(ctx, log, first, "("+stays, int64(b.Entries)+1).Result()
+			return err
+		}); err != nil {
+			return moved, err
+		}
+		n := b.fit(page)
+		if n == len(page) || page[0].ID != first { // too few, or another worker has them
+			return moved, nil
+		}
+		outcome, rest, err := db.Run(ctx, scriptPackSegment.With(
+			packSegmentKeys{log, Directory(log), Segment(log, first)}, packSegmentArgs{first, page[n-1].ID, n, pack(page[:n])}))
+		if err != nil || outcome == "few" {
+			return moved, err
+		}
+		if outcome == "cut" {
+			moved++
+		}
+		first, _ = rest[0].(string)
+	}
+	return moved, nil
+}
+
+// fit is how many entries go into one segment: all of them, where there could be more.
+func (b Bounds) fit(entries []redis.XMessage) int {
+	bytes := 0
+	for i, m := range entries {
+		for name, value := range m.Values {
+			text, _ := value.(string)
+			bytes += len(name) + len(text)
+		}
+		if i == b.Entries || i > 0 && bytes > b.Bytes {
+			return i
+		}
+	}
+	return len(entries)
 }
 
 type trimSegmentKeys struct{ Directory, Segment string }
@@ -148,15 +221,60 @@ func trimSegments(ctx context.Context, db *rediskv.DB, operation, log, at string
 		}
 		before := removed
 		for _, m := range page {
-			_, rest, err := db.Run(ctx, scriptTrimSegment.With(trimSegmentKeys{Directory(log), Segment(log, m.ID)}, trimSegmentArgs{m.ID, at}))
-			if err != nil {
+			n, err := trimOne(ctx, db, log, m, at)
+			if removed += n; err != nil {
 				return removed, err
 			}
-			n, _ := rest[0].(int64)
-			removed += n
 		}
 		if len(page) < trimPage || removed == before {
 			return removed, nil
 		}
 	}
 }
+
+func trimOne(ctx context.Context, db *rediskv.DB, log string, named redis.XMessage, at string) (removed int64, err error) {
+	key := Segment(log, named.ID)
+	if !isPacked(named) {
+		_, rest, err := db.Run(ctx, scriptTrimSegment.With(trimSegmentKeys{Directory(log), key}, trimSegmentArgs{named.ID, at}))
+		if err != nil {
+			return 0, err
+		}
+		removed, _ = rest[0].(int64)
+		return removed, nil
+	}
+	var text string
+	err = db.Timed(ctx, "log_segments", func(ctx context.Context) (err error) {
+		text, err = db.Redis.Get(ctx, key).Result()
+		return err
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return 0, err
+	}
+	args := replaceSegmentArgs{First: named.ID}
+	args.Count, _, _ = countIn(text)
+	removed = int64(args.Count)
+	if !Less(rediskv.Text(named, "l"), at) { // some are left
+		segment := open(named.ID, text)
+		left, err := segment.within(at, "+")
+		if segment.err != nil || err != nil || len(left) == args.Count { // a check says so, or all are
+			return 0, nil
+		}
+		removed -= int64(len(left))
+		args.Text = pack(left)
+	}
+	outcome, _, err := db.Run(ctx, scriptReplaceSegment.With(replaceSegmentKeys{Directory(log), key}, args))
+	if err != nil || outcome != "replaced" {
+		return 0, err
+	}
+	return removed, nil
+}
+
+type replaceSegmentKeys struct{ Directory, Segment string }
+
+type replaceSegmentArgs struct {
+	First string
+	Count int
+	Text  string
+}
+
+var scriptReplaceSegment = script.NewOpen[replaceSegmentKeys, replaceSegmentArgs](lua, "replace_segment")

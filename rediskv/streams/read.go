@@ -2,7 +2,11 @@ package streams
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -78,19 +82,26 @@ func Read(ctx context.Context, db *rediskv.DB, q Query) (*Page, error) {
 				segments = append(segments, Segment(q.Log, id))
 			}
 			continue
-		case "read", "part":
+		case "read":
+			return p, p.add(rest)
+		case "parts":
 		default:
 			return nil, script.Unexpected(inv, outcome)
 		}
-		if err := p.add(rest); err != nil {
+		low, high := args.First, args.Last
+		if q.Descending {
+			low, high = high, low
+		}
+		if err := p.addParts(&q, args.Resumed, low, high, rest); err != nil {
 			return nil, err
 		}
-		if outcome == "read" {
-			return p, nil
-		}
 		args.Resumed = ""
-		if args.First, _ = rest[4].(string); q.Descending {
-			args.First = Previous(args.First)
+		next, _ := rest[2].(string)
+		if args.First = next; q.Descending && next != "" {
+			args.First = Previous(next)
+		}
+		if next == "" || p.Looked >= q.Count || q.Descending && low != "-" && Less(args.First, low) {
+			return p, nil
 		}
 	}
 }
@@ -119,6 +130,65 @@ func (p *Page) add(rest []any) error {
 	return nil
 }
 
+// addParts takes segments, and the head, as a script returns them: what is in them of a
+// range, or, where they are packed, all of it.
+func (p *Page) addParts(q *Query, resumed, low, high string, rest []any) error {
+	if rest[0] != nil {
+		m, err := MessageOf(rest[0])
+		if err != nil {
+			return err
+		}
+		p.There = &m
+	}
+	list, _ := rest[1].([]any)
+	for _, one := range list {
+		part, _ := one.([]any)
+		if len(part) != 2 {
+			return fmt.Errorf("redis: a part of a log has %d parts", len(part))
+		}
+		var entries []redis.XMessage
+		if text, is := part[1].(string); is {
+			first, _ := part[0].(string)
+			segment := open(first, text)
+			if resumed != "" && p.There == nil {
+				for _, m := range segment.in(resumed, resumed) {
+					p.There = &m
+				}
+			}
+			if entries = segment.in(low, high); q.Descending {
+				slices.Reverse(entries)
+			}
+		} else {
+			raw, _ := part[1].([]any)
+			for _, e := range raw {
+				m, err := MessageOf(e)
+				if err != nil {
+					return err
+				}
+				entries = append(entries, m)
+			}
+		}
+		for _, m := range entries {
+			if p.Looked == q.Count {
+				return nil
+			}
+			p.Looked, p.Last = p.Looked+1, &m
+			if q.matches(m) {
+				p.Entries = append(p.Entries, m)
+			}
+		}
+	}
+	return nil
+}
+
+// matches is what the script does where it filters.
+func (q *Query) matches(m redis.XMessage) bool {
+	in := func(list, name string) bool {
+		return list == "" || strings.Contains(list, ","+rediskv.Text(m, name)+",")
+	}
+	return in(q.Types, "t") && in(q.Accounts, "a") && (q.NamedID == "" || strings.Contains(rediskv.Text(m, "b"), `"`+q.NamedID+`"`))
+}
+
 // Range is XRANGE of a log.
 func Range(ctx context.Context, db *rediskv.DB, log, first, last string, count int) ([]redis.XMessage, error) {
 	p, err := Read(ctx, db, Query{Log: log, First: first, Last: last, Count: count})
@@ -144,7 +214,9 @@ type Counter struct {
 	Log string
 
 	oldest         string // the first segment, as it was when it was asked last
+	packed         bool
 	head, first    *redis.IntCmd
+	beginning      *redis.StringCmd
 	begins, newest *redis.XMessageSliceCmd
 	length         int64
 }
@@ -153,8 +225,12 @@ type Counter struct {
 func (c *Counter) Ask(ctx context.Context, pipe redis.Pipeliner) {
 	c.head = pipe.XLen(ctx, c.Log)
 	c.begins, c.newest = pipe.XRangeN(ctx, Directory(c.Log), "-", "+", 1), pipe.XRevRangeN(ctx, Directory(c.Log), "+", "-", 1)
-	if c.oldest != "" {
-		c.first = pipe.XLen(ctx, Segment(c.Log, c.oldest))
+	switch first := Segment(c.Log, c.oldest); {
+	case c.oldest == "":
+	case c.packed:
+		c.beginning = pipe.GetRange(ctx, first, 0, 20)
+	default:
+		c.first = pipe.XLen(ctx, first)
 	}
 }
 
@@ -163,7 +239,7 @@ func (c *Counter) Done() bool {
 	was := c.oldest
 	c.oldest = ""
 	for _, m := range c.begins.Val() {
-		c.oldest = m.ID
+		c.oldest, c.packed = m.ID, isPacked(m)
 	}
 	if c.length = c.head.Val(); c.oldest == "" {
 		return true
@@ -171,7 +247,14 @@ func (c *Counter) Done() bool {
 	if c.oldest != was {
 		return false
 	}
-	c.length += c.first.Val() + through(c.newest.Val()[0]) - through(c.begins.Val()[0])
+	first := int64(0)
+	if c.packed {
+		n, _, _ := countIn(c.beginning.Val())
+		first = int64(n)
+	} else {
+		first = c.first.Val()
+	}
+	c.length += first + through(c.newest.Val()[0]) - through(c.begins.Val()[0])
 	return true
 }
 
@@ -184,11 +267,57 @@ func through(m redis.XMessage) int64 {
 	return n
 }
 
+// Extent is how far a segment goes.
+type Extent struct {
+	First, Last string // of its entries
+	Entries     int64  // none, where it is not there
+	Ends        string // the last of its entries, as the directory has it, of one that is packed
+
+	first, last *redis.XMessageSliceCmd
+	length      *redis.IntCmd
+	text        *redis.StringCmd
+}
+
+// Ask queues what is to be read of the segment that an entry of the log's directory names.
+func (e *Extent) Ask(ctx context.Context, pipe redis.Pipeliner, log string, named redis.XMessage) {
+	key := Segment(log, named.ID)
+	if e.Ends = rediskv.Text(named, "l"); isPacked(named) {
+		e.text = pipe.Get(ctx, key)
+		return
+	}
+	e.first, e.last, e.length = pipe.XRangeN(ctx, key, "-", "+", 1), pipe.XRevRangeN(ctx, key, "+", "-", 1), pipe.XLen(ctx, key)
+}
+
+// Done takes the answers. The error says that the segment is damaged.
+func (e *Extent) Done() error {
+	var entries []redis.XMessage
+	if e.text == nil {
+		entries, e.Entries = append(e.first.Val(), e.last.Val()...), e.length.Val()
+	} else if e.text.Err() == nil {
+		var err error
+		if entries, err = Unpack(e.text.Val()); err != nil {
+			return err
+		}
+		e.Entries = int64(len(entries))
+	}
+	if n := len(entries); n > 0 {
+		e.First, e.Last = entries[0].ID, entries[n-1].ID
+	}
+	return nil
+}
+
+// isPacked reports whether a segment is packed, by its entry in the directory.
+func isPacked(m redis.XMessage) bool { return rediskv.Text(m, "l") != "" }
+
 // Asked is a range of a log, upwards, that is read together with others.
 type Asked struct {
 	Log, First, Last string
 	Count            int64
+	Newest           bool // the last one is wanted alone
 	Found            []redis.XMessage
+
+	// In are entries of the directory that name the segments to be read.
+	In []redis.XMessage
 }
 
 // Behind looks for ranges in the segments of logs, all in two round trips: what was not
@@ -199,31 +328,62 @@ func Behind(ctx context.Context, client peer.Client, asked []*Asked) error {
 		return nil
 	}
 	pipe := client.Pipeline()
-	contains, more := make([]*redis.XMessageSliceCmd, len(asked)), make([]*redis.XMessageSliceCmd, len(asked))
-	for i, a := range asked {
+	named := make([]*redis.XMessageSliceCmd, 0, 2*len(asked))
+	for _, a := range asked {
 		first, last := lower(a.First), upper(a.Last)
-		contains[i] = pipe.XRevRangeN(ctx, Directory(a.Log), first, "-", 1)
-		more[i] = pipe.XRangeN(ctx, Directory(a.Log), Next(first), last, 1)
+		named = append(named, pipe.XRevRangeN(ctx, Directory(a.Log), first, "-", 1), pipe.XRangeN(ctx, Directory(a.Log), Next(first), last, 1))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return err
 	}
-	pipe = client.Pipeline()
-	read := make([][]*redis.XMessageSliceCmd, len(asked))
 	for i, a := range asked {
-		for _, m := range append(contains[i].Val(), more[i].Val()...) {
-			read[i] = append(read[i], pipe.XRangeN(ctx, Segment(a.Log, m.ID), lower(a.First), upper(a.Last), a.Count))
+		a.In = append(named[2*i].Val(), named[2*i+1].Val()...)
+	}
+	return Within(ctx, client, asked)
+}
+
+// Within reads ranges in the segments that they are in, in one round trip.
+func Within(ctx context.Context, client peer.Client, asked []*Asked) error {
+	pipe := client.Pipeline()
+	streams := map[*redis.XMessage]*redis.XMessageSliceCmd{}
+	texts := map[string]*redis.StringCmd{} // many may be in one segment
+	for _, a := range asked {
+		for i := range a.In {
+			m := &a.In[i]
+			switch key := Segment(a.Log, m.ID); {
+			case isPacked(*m) && texts[key] == nil:
+				texts[key] = pipe.Get(ctx, key)
+			case isPacked(*m):
+			case a.Newest:
+				streams[m] = pipe.XRevRangeN(ctx, key, upper(a.Last), lower(a.First), 1)
+			default:
+				streams[m] = pipe.XRangeN(ctx, key, lower(a.First), upper(a.Last), a.Count)
+			}
 		}
 	}
 	if pipe.Len() == 0 {
 		return nil
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return err
 	}
-	for i, a := range asked {
-		for _, r := range read[i] {
-			a.Found = append(a.Found, r.Val()[:min(len(r.Val()), int(a.Count)-len(a.Found))]...)
+	segments := map[string]*packed{}
+	for _, a := range asked {
+		for i := range a.In {
+			key := Segment(a.Log, a.In[i].ID)
+			var entries []redis.XMessage
+			if stream := streams[&a.In[i]]; stream != nil {
+				entries = stream.Val()
+			} else if texts[key].Err() == nil {
+				if segments[key] == nil {
+					segments[key] = open(a.In[i].ID, texts[key].Val())
+				}
+				entries = segments[key].in(lower(a.First), upper(a.Last))
+			}
+			if n := len(entries); a.Newest {
+				entries = entries[max(0, n-1):]
+			}
+			a.Found = append(a.Found, entries[:min(len(entries), int(a.Count)-len(a.Found))]...)
 		}
 	}
 	return nil

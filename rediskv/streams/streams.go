@@ -1,7 +1,8 @@
 // Package streams keeps a log, which never ends, in keys that do. The newest entries
 // are in the log's own stream, its head: what is appended goes there, and nothing else
-// has to be known for it. A worker moves the oldest entries of a head into segments,
-// streams of at most 256 KiB, and the directory, a stream as well, says which there are.
+// has to be known for it. A worker moves the oldest entries of a head into segments
+// of at most 256 KiB, and the directory, a stream, says which there are. A segment is a
+// stream as well, or, in the layout rediskv.Compact, a string of compressed entries.
 // An entry has the same id, its place, wherever it is.
 //
 // Whoever reads asks here. What begins in the head is read there at once; only what
@@ -23,12 +24,12 @@ import (
 var lua embed.FS
 
 // Directory is the key of a log's directory, a stream: an entry has the id of the first
-// one of its segment, and n, how many entries have ever gone into segments up to its
-// end. It is there while a segment is.
+// one of its segment, n, how many entries have ever gone into segments up to its end, and,
+// where it is packed, l, the id of its last one. It is there while a segment is.
 func Directory(log string) string { return log + ":segments" }
 
-// Segment is the key of a log's segment, a stream that begins with an entry. Its oldest
-// entries may have been trimmed.
+// Segment is the key of a log's segment that begins with an entry. Its oldest entries may
+// have been trimmed.
 func Segment(log, first string) string { return log + ":" + first }
 
 // MessageOf reads one entry of a stream as a script returns it.

@@ -239,6 +239,21 @@ func (b *book) count() {
 	}
 }
 
+// segment is what a segment has.
+func (b *book) segment(name redis.XMessage) []redis.XMessage {
+	key := streams.Segment(log, name.ID)
+	if name.Values["l"] == nil {
+		entries, err := b.s[0].Redis.XRange(b.t.Context(), key, "-", "+").Result()
+		must(b.t, err)
+		return entries
+	}
+	text, err := b.s[0].Redis.Get(b.t.Context(), key).Result()
+	must(b.t, err)
+	entries, err := streams.Unpack(text)
+	must(b.t, err)
+	return entries
+}
+
 // keys are as small as they must be, and the head has the last entry.
 func (b *book) keys() {
 	ctx, c := b.t.Context(), b.s[0].Redis
@@ -250,8 +265,7 @@ func (b *book) keys() {
 	names, err := c.XRange(ctx, streams.Directory(log), "-", "+").Result()
 	must(b.t, err)
 	for _, name := range names {
-		entries, err := c.XRange(ctx, streams.Segment(log, name.ID), "-", "+").Result()
-		must(b.t, err)
+		entries := b.segment(name)
 		bytes := 0
 		for _, m := range entries {
 			for name, value := range m.Values {
@@ -268,39 +282,47 @@ func (b *book) keys() {
 }
 
 // TestReadsAreThoseOfOneStream: whatever is appended, moved and trimmed, by however many
-// workers, every read gives what one stream would.
+// workers, every read gives what one stream would: where segments are streams, where they
+// are packed, and where some are.
 func TestReadsAreThoseOfOneStream(t *testing.T) {
-	url := redistest.URL(t)
-	b := &book{t: t, milli: 1000}
-	b.s[0], b.s[1] = open(t, url, b.answered), open(t, url, nil)
-	segments := 0
-	for seed := range uint64(25) {
-		b.random = rand.New(rand.NewPCG(seed, 14))
-		for range 60 {
-			switch b.random.IntN(12) {
-			case 0, 1, 2, 3, 4:
-				b.append()
-			case 5, 6:
-				b.cut()
-			case 7:
-				if b.random.IntN(3) == 0 {
-					b.trim()
-					b.keys()
+	for name, layouts := range map[string][]rediskv.Layout{"streams": {rediskv.Together}, "packed": {rediskv.Compact}, "both": {rediskv.Together, rediskv.Compact}} {
+		t.Run(name, func(t *testing.T) {
+			url := redistest.URL(t)
+			b := &book{t: t, milli: 1000}
+			b.s[0], b.s[1] = open(t, url, b.answered), open(t, url, nil)
+			segments := 0
+			for seed := range uint64(25) {
+				b.random = rand.New(rand.NewPCG(seed, 14))
+				for range 60 {
+					switch b.random.IntN(12) {
+					case 0, 1, 2, 3, 4:
+						b.append()
+					case 5, 6:
+						for _, s := range b.s { // each has its own, for as long as it has not heard of a change
+							must(t, s.WriteLayout(t.Context(), layouts[b.random.IntN(len(layouts))]))
+						}
+						b.cut()
+					case 7:
+						if b.random.IntN(3) == 0 {
+							b.trim()
+							b.keys()
+						}
+					default:
+						b.read()
+						b.resume()
+						b.count()
+					}
 				}
-			default:
-				b.read()
-				b.resume()
-				b.count()
+				b.keys()
+				n, err := b.s[0].Redis.XLen(t.Context(), streams.Directory(log)).Result()
+				must(t, err)
+				if segments = max(segments, int(n)); t.Failed() {
+					t.Fatalf("seed %d", seed)
+				}
 			}
-		}
-		b.keys()
-		n, err := b.s[0].Redis.XLen(t.Context(), streams.Directory(log)).Result()
-		must(t, err)
-		if segments = max(segments, int(n)); t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
-	}
-	if segments < 40 {
-		t.Errorf("only %d segments at a time: the reads say little", segments)
+			if segments < 40 {
+				t.Errorf("only %d segments at a time: the reads say little", segments)
+			}
+		})
 	}
 }

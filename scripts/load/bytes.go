@@ -60,6 +60,12 @@ func weigh(ctx context.Context, out io.Writer, o options) error {
 	if err != nil {
 		return err
 	}
+	// A worker does it every half minute.
+	for p := range m.store.Partitions() {
+		if _, err := m.store.CutLogs(ctx, p); err != nil {
+			return err
+		}
+	}
 	ended := used(server.client)
 	is, err := weights(ctx, server.client)
 	if err != nil {

@@ -1,15 +1,17 @@
 -- Reads the next members of several indexes at one moment: a transaction that
 -- changes its status while they are read is in exactly one of them.
--- KEYS: grant, rate, events, directory, after_in, before_in, postings
+-- KEYS: grant, rate, events, directory, postings
 -- ARGV: grant_version, rate_limit, command, from, to, count, after_ms, before_ms
 -- command is ZRANGEBYSCORE or ZREVRANGEBYSCORE. KEYS goes on with the indexes. What
 -- was made before after_ms, or behind before_ms, by the clock of Redis, is passed
 -- over (empty: nothing is). The log of events has the places: an event's sequence
--- stands in front of all that is not ours. after_in and before_in are where to look for
--- the two: events, or the segments that an answer 'older' has named (package streams).
--- postings is events where nobody asks for their state.
--- Returns: {'older', the segment with after_ms, that with before_ms} | {'read', the state of the postings or '', the first event behind after_ms, the last one before before_ms,
---   {member, position, …}, …} | {'grant'} | {'limited'}; false for an event that bounds nothing
+-- stands in front of all that is not ours. Where the log is in segments (package streams)
+-- by then, whoever asks reads the place there. postings is events where nobody asks for
+-- their state.
+-- Returns: {'older', the directory's entry of the segment with after_ms, that with
+--   before_ms} | {'read', the state of the postings or '', the first event behind
+--   after_ms, the last one before before_ms, {member, position, …}, …} | {'grant'}
+--   | {'limited'}; false for an event that bounds nothing, and for a segment not needed
 local refused = turned_away(grant, grant_version, rate, rate_limit)
 if refused then return refused end
 local function place(entry)
@@ -20,19 +22,17 @@ end
 local function up_to(stream, ms) return redis.call('XREVRANGE', stream, ms, '-', 'COUNT', '1')[1] end
 local first, last, after_at, before_at
 if after_ms ~= '' then
-  if after_in ~= events then
-    first = up_to(after_in, after_ms)
-  elseif #redis.call('XRANGE', events, '-', '(' .. after_ms .. '-0', 'COUNT', '1') == 1 then
+  if #redis.call('XRANGE', events, '-', '(' .. after_ms .. '-0', 'COUNT', '1') == 1 then
     first = redis.call('XRANGE', events, after_ms, '+', 'COUNT', '1')[1]
   else
     after_at = up_to(directory, after_ms) -- if none, what came before may have been trimmed
   end
 end
 if before_ms ~= '' then
-  last = up_to(before_in, before_ms)
-  if not last and before_in == events then before_at = up_to(directory, before_ms) end
+  last = up_to(events, before_ms)
+  before_at = not last and up_to(directory, before_ms)
 end
-if after_at or before_at then return {'older', after_at and after_at[1] or false, before_at and before_at[1] or false} end
+if after_at or before_at then return {'older', after_at or false, before_at or false} end
 local low, high = place(first), place(last)
 local up = command == 'ZRANGEBYSCORE'
 local least, most = tonumber(up and from or to), tonumber(up and to or from)

@@ -6,18 +6,23 @@
 -- accounts are between commas; empty means all. named_id is one that the entry must
 -- name (or empty), resumed the place of an entry that is returned as well (or empty).
 -- KEYS goes on with segments, in the order in which they are read: those that an
--- answer 'older' has named. Who reads goes on from the end of a 'part'.
+-- answer 'older' has named. Who reads them filters, and goes on where it is told.
 -- Returns: {'read', matching entries, number of entries looked at, the last
---   entry looked at, the resumed one} | {'part', the same, where to go on}
---   | {'older', the first ids of the segments to be read} | {'grant'} | {'limited'}
+--   entry looked at, the resumed one} | {'older', the first ids of the segments to be
+--   read} | {'parts', the resumed one, {{the first id of a segment, or '' of the head,
+--   a packed segment or entries of the range}, …}, the id where there is more}
+--   | {'grant'} | {'limited'}
 local refused = turned_away(grant, grant_version, rate, rate_limit)
 if refused then return refused end
 local up, wanted = command == 'XRANGE', tonumber(count)
 local found, looked, at, there = {}, 0, false, false
 
-local function take(stream)
+local function resume(stream)
   if resumed ~= '' and not there then there = redis.call('XRANGE', stream, resumed, resumed)[1] or false end
-  if looked >= wanted then return end
+end
+
+local function take(stream)
+  resume(stream)
   for _, entry in ipairs(redis.call(command, stream, first, last, 'COUNT', whole(wanted - looked))) do
     looked, at = looked + 1, entry
     local f = entry[2] -- of an event: i, id, t, type, a, account, b, body
@@ -29,10 +34,10 @@ local function take(stream)
   end
 end
 
--- Whether a stream reaches back to where the range begins.
-local function reaches(stream)
+-- Whether the head reaches back to where the range begins.
+local function reaches()
   local low = up and first or last
-  return low ~= '-' and #redis.call('XRANGE', stream, '-', low, 'COUNT', '1') == 1
+  return low ~= '-' and #redis.call('XRANGE', log, '-', low, 'COUNT', '1') == 1
 end
 
 -- The segments that have what is wanted, as far as their counts say so.
@@ -62,29 +67,37 @@ end
 if #KEYS == named_keys then
   if not up then take(log) end
   local list = {}
-  if (up or looked < wanted) and not reaches(log) then list = listed() end
+  if (up or looked < wanted) and not reaches() then list = listed() end
   if #list > 0 then return {'older', list} end
   if up then take(log) end
   return {'read', found, looked, at, there}
 end
 
+local parts = {}
+local function part(id, stream)
+  local content
+  if id ~= '' and redis.call('TYPE', stream).ok == 'string' then
+    content = redis.call('GET', stream)
+  else
+    resume(stream)
+    content = redis.call(command, stream, first, last, 'COUNT', count)
+  end
+  parts[#parts + 1] = {id, content}
+end
 local function id_of(segment) return string.sub(segment, #log + 2) end
 
 -- Entries go from the log into a new segment: what was named may not be all any more.
-local newest = redis.call('XREVRANGE', directory, up and '+' or first, '-', 'COUNT', '1')[1]
 if not up then
+  local newest = redis.call('XREVRANGE', directory, first, '-', 'COUNT', '1')[1]
   if newest and newest[1] ~= id_of(KEYS[named_keys + 1]) then return {'older', listed()} end
-  take(log)
+  part('', log)
 end
-for i = named_keys + 1, #KEYS do take(KEYS[i]) end
-if looked >= wanted then return {'read', found, looked, at, there} end
-
-local final = id_of(KEYS[#KEYS])
+for i = named_keys + 1, #KEYS do part(id_of(KEYS[i]), KEYS[i]) end
+local final, more = id_of(KEYS[#KEYS]), nil
 if up then
-  local behind = redis.call('XRANGE', directory, '(' .. final, last, 'COUNT', '1')[1]
-  if behind then return {'part', found, looked, at, there, behind[1]} end
-  take(log)
-elseif not reaches(KEYS[#KEYS]) and redis.call('XREVRANGE', directory, '(' .. final, '-', 'COUNT', '1')[1] then
-  return {'part', found, looked, at, there, final}
+  more = redis.call('XRANGE', directory, '(' .. final, last, 'COUNT', '1')[1]
+  if not more then part('', log) end
+  return {'parts', there, parts, more and more[1] or false}
 end
-return {'read', found, looked, at, there}
+more = redis.call('XREVRANGE', directory, '(' .. final, '-', 'COUNT', '1')[1]
+return {'parts', there, parts, more and final or false}
