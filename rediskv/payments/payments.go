@@ -34,7 +34,7 @@ func (s *Store) CreatePayment(ctx context.Context, c rediskv.Caller, idem redisk
 	groups := len(ch.Transactions) + len(ch.Reservations)
 	inv.Grow(2*groups, len(f)+16*groups)
 	inv.Args = append(inv.Args, f...)
-	transactions(inv, k, ch)
+	s.transactions(inv, k, ch)
 	consumed(inv, k, ch.Reservations, ch.Payment.CreatedAt)
 	outcome, rest, err := s.db.Run(ctx, inv)
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *Store) change(ctx context.Context, c rediskv.Caller, idem *rediskv.Idem
 		Actor: by, AuthorizationMember: authorization.Member(), AuthorizationField: authorization.FieldPrefix(), NewStatus: string(ch.Payment.Status),
 	})
 	inv.Args = append(inv.Args, f...)
-	transactions(inv, k, ch)
+	s.transactions(inv, k, ch)
 	returned(inv, k, ch)
 	outcome, rest, err := s.db.Run(ctx, inv)
 	if err != nil {

@@ -153,9 +153,14 @@ func storedTicket(p *tollgate.Payment, t *tollgate.Ticket) *tollgate.Ticket {
 	return &stored
 }
 
+// packs is whether what belongs to a payment is packed.
+func (s *Store) packs(p *tollgate.Payment) bool {
+	return p.Numbers > 0 && s.db.Layout() >= rediskv.Compact
+}
+
 // text is how a payment's ticket, capture or refund is kept.
 func (s *Store) text(p *tollgate.Payment, key string, of any) ([]byte, error) {
-	if p.Numbers > 0 && s.db.Layout() >= rediskv.Compact {
+	if s.packs(p) {
 		return record.Packed(key, of)
 	}
 	return record.Enveloped(key, of)
@@ -183,7 +188,7 @@ func (s *Store) part(w *writing, k rediskv.Space, a *accounts.Account, ch *tollg
 }
 
 // transactions appends new transactions.
-func transactions(inv *script.Invocation, k rediskv.Space, ch *tollgate.PaymentChange) {
+func (s *Store) transactions(inv *script.Invocation, k rediskv.Space, ch *tollgate.PaymentChange) {
 	for i := range ch.Transactions {
 		t := &ch.Transactions[i]
 		joins := ""
@@ -196,7 +201,7 @@ func transactions(inv *script.Invocation, k rediskv.Space, ch *tollgate.PaymentC
 		inv.Args = append(inv.Args, at.Member(), joins, at.FieldPrefix())
 		fields := []any(ledger.TransactionFields(t).Sealed(k.Object(t.ID), nil))
 		if at.Shared {
-			fields = record.KindOf(place.As).Share(place.Name, fields)
+			fields = record.KindOf(place.As).Share(place.Name, fields, s.packs(ch.Payment))
 		}
 		inv.Group(fields)
 	}

@@ -1,0 +1,70 @@
+package bodies
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// like are texts that look like what is kept in binary, and some that are.
+var like = []string{
+	"", "0", "00", "7", "-7", "+7", "1795865203909", "9223372036854775807", "9223372036854775808", "99999999999999999999",
+	"2026-11-28", "0026-11-28", "2026-11-2x", "2026+11-28", "+026-11-28", "9999-99-99", "20261128",
+	"01m8gygn5w30f8bz7bph8n6y00", "7zzzzzzzzzzzzzzzzzzzzzzzzz", "8zzzzzzzzzzzzzzzzzzzzzzzzz", "01M8GYGN5W30F8BZ7BPH8N6Y00", "01m8gygn5w30f8bz7bph8n6y0", "01m8gygn5w30f8bz7bph8n6yil",
+	"pay_01m8gygn5w30f8bz7bph8n6y00", "tkt_01m8gygn5w30f8bz7bph8n6y00", "pay_", "pay_pay_", "pay", "authorization", "fee",
+	"9d44fde4", "9d44fde", "9D44FDE4", "ab", "1;;9d44fde4", "shop.example", "\xff\x00", strings.Repeat("x", 300), strings.Repeat("0f", 200),
+}
+
+func TestPackTexts(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 5000 {
+		texts := make([]string, random.IntN(20))
+		for i := range texts {
+			if texts[i] = like[random.IntN(len(like))]; random.IntN(4) == 0 {
+				texts[i] = fmt.Sprint(random.Uint64() >> random.IntN(64))
+			}
+		}
+		packed := string(PackTexts(nil, texts))
+		is, err := UnpackTexts(packed)
+		if err != nil || !slices.Equal(is, texts) {
+			t.Fatalf("%q is\n%q, %v", texts, is, err)
+		}
+		for _, wrong := range []string{"", "\x00" + packed[1:], "\x02" + packed[1:], packed + "\x00", packed[:len(packed)-1]} {
+			if is, err := UnpackTexts(wrong); err == nil {
+				t.Fatalf("%q is read as %q", wrong, is)
+			}
+		}
+	}
+}
+
+// TestTextsAsThen: what was packed stays readable. Another form has another number.
+func TestTextsAsThen(t *testing.T) {
+	texts := []string{"9d44fde4", "1795865203909", "capture", "pay_01m8gygn5w30f8bz7bph8n6y00", "cap_01m8gygn6530f8bz7bph8n6y01", "", "tkt_01m8gygn5w30f8bz7bph8n6y00", "3338", "GBP", "tea-00107.example", "2026-11-28"}
+	then := map[int]string{1: "010b229d44fde404c5a9a18fa23413730501a221e854bc181e85fcebb4515378009b010501a221e854c5181e85fcebb451537801036b10048a1a5389017465612d30303130372e6578616d706c650688d2d409"}
+	if got := fmt.Sprintf("%x", PackTexts(nil, texts)); got != then[PackedTexts] {
+		t.Errorf("form %d: %s", PackedTexts, got)
+	}
+	for form, text := range then {
+		b, err := hex.DecodeString(text)
+		check(t, err)
+		if is, err := UnpackTexts(string(b)); err != nil || !reflect.DeepEqual(is, texts) {
+			t.Errorf("form %d: %q, %v", form, is, err)
+		}
+	}
+}
+
+// FuzzUnpackTexts: whatever is read, a text that is refused is the worst of it.
+func FuzzUnpackTexts(f *testing.F) {
+	f.Add(string(PackTexts(nil, like)))
+	f.Fuzz(func(t *testing.T, b string) {
+		if texts, err := UnpackTexts(b); err == nil {
+			if again, err := UnpackTexts(string(PackTexts(nil, texts))); err != nil || !slices.Equal(again, texts) {
+				t.Errorf("%q is read as %q, and then as %q, %v", b, texts, again, err)
+			}
+		}
+	})
+}
