@@ -191,8 +191,12 @@ func (o *operation) badForms() (list []bad) {
 		add("client_assertion_type "+value, with("client_assertion_type", value), 400, "parameter_invalid", "client_assertion_type", count)
 	}
 	assertion := good.Get("client_assertion")
+	changed := assertion[:len(assertion)-2] + "AA"
+	if changed[:len(changed)-1] == assertion[:len(assertion)-1] { // which ends so once in 64 times
+		changed = assertion[:len(assertion)-2] + "BA"
+	}
 	for name, value := range map[string]string{
-		"word": "nonsense", "two parts": "a.b", "four parts": assertion + ".x", "changed": assertion[:len(assertion)-2] + "AA", "space": assertion + " ",
+		"word": "nonsense", "two parts": "a.b", "four parts": assertion + ".x", "changed": changed, "space": assertion + " ",
 		"NUL": assertion + "\x00", "no signature": assertion[:strings.LastIndexByte(assertion, '.')+1], "padded": assertion + "=", "long": strings.Repeat("a", 12000),
 		"line break": assertion[:40] + "\r\n" + assertion[40:], "umlaut": "ü.ü.ü", "alg none": "eyJhbGciOiJub25lIn0." + strings.Split(assertion, ".")[1] + ".",
 	} {

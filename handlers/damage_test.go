@@ -14,6 +14,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/record"
 	"tollgate/rediskv/rules"
 )
 
@@ -146,8 +147,9 @@ func partsIn(w *world, key, value string) map[string]stored {
 	for i, m := range members {
 		number := m.Place(k).Name
 		all[m.ID] = stored{w, key, number, found[i]}
-		if id := found[i]["rfd"] + found[i]["cap"]; hash[number+rediskv.Document] != "" {
-			all[id] = stored{w, key, number, map[string]string{"": hash[number+rediskv.Document]}}
+		field := number + rediskv.Document
+		if id := found[i]["rfd"] + found[i]["cap"]; hash[field] != "" {
+			all[id] = stored{w, key, number, map[string]string{"": record.Whole(hash)[field]}}
 		}
 	}
 	return all
@@ -179,6 +181,9 @@ func (s stored) put(t *testing.T, field string, value *string) {
 		check(t, command(t, s.w.redis, "SET", s.key, *value))
 	case field == "":
 		set(s.number+rediskv.Document, value)
+		for _, more := range record.Pieces(s.number + rediskv.Document)[1:] {
+			set(more, nil)
+		}
 	case s.number == "":
 		set(field, value)
 	case slices.Contains(scripted, field):
@@ -193,6 +198,9 @@ func (s stored) put(t *testing.T, field string, value *string) {
 		check(t, err)
 		text := string(b)
 		set(s.number, &text)
+		for _, more := range []string{".+", ".++"} {
+			set(s.number+more, nil)
+		}
 	}
 }
 

@@ -103,7 +103,7 @@ func TestEveryBitIsCovered(t *testing.T) {
 			fields, err := raw.HGetAll(t.Context(), key).Result()
 			must(t, err)
 			if strings.HasSuffix(key, ":att") {
-				for number, text := range fields {
+				for number, text := range record.Whole(fields) {
 					seen["attempt"] = true
 					covered(t, key, text, func(text string) error { return checkText(key+":"+number, text) }, nil)
 				}
@@ -197,8 +197,8 @@ func partsOf(t *testing.T, f *fixture, key string, fields map[string]string) map
 	members, found := ledger.PartsIn(k, of, fields)
 	for i, m := range members {
 		number := m.Place(k).Name
-		all[m.ID] = fields[number]
-		if text := fields[number+rediskv.Document]; text != "" {
+		all[m.ID] = fields[number] + fields[number+".+"] + fields[number+".++"]
+		if text := record.Whole(fields)[number+rediskv.Document]; text != "" {
 			all[found[i]["cap"]+found[i]["rfd"]] = text
 		}
 	}

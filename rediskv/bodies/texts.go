@@ -64,7 +64,7 @@ func (p *packing) writeShort(s string) {
 		}
 	}
 	p.seen = append(p.seen, s)
-	if n, err := strconv.ParseUint(s, 10, 63); err == nil && strconv.FormatUint(n, 10) == s {
+	if n, is := numberIn(s); is {
 		p.short(0, inDecimal)
 		p.number(n)
 	} else if n, is := dateIn(s); is {
@@ -137,13 +137,35 @@ func (p *packing) bytes(n uint64) (s string) {
 	return s
 }
 
+// numberIn reads a number of up to 18 digits, as it is printed.
+func numberIn(s string) (n uint64, is bool) {
+	if s == "" || len(s) > 18 || s[0] == '0' && s != "0" {
+		return 0, false
+	}
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+		n = n*10 + uint64(s[i]-'0')
+	}
+	return n, true
+}
+
 // dateIn makes a number of the digits of a date, YYYY-MM-DD.
 func dateIn(s string) (n uint64, is bool) {
 	if len(s) != len("2026-11-28") || s[4] != '-' || s[7] != '-' {
 		return 0, false
 	}
-	n, err := strconv.ParseUint(s[:4]+s[5:7]+s[8:], 10, 63)
-	return n, err == nil && n >= 1000_00_00
+	for i := range len(s) {
+		switch digit := s[i]; {
+		case i == 4 || i == 7:
+		case digit < '0' || digit > '9':
+			return 0, false
+		default:
+			n = n*10 + uint64(digit-'0')
+		}
+	}
+	return n, n >= 1000_00_00
 }
 
 // base32 are the digits of identifiers (ULID).

@@ -12,7 +12,7 @@ import (
 
 // like are texts that look like what is kept in binary, and some that are.
 var like = []string{
-	"", "0", "00", "7", "-7", "+7", "1795865203909", "9223372036854775807", "9223372036854775808", "99999999999999999999",
+	"", "0", "00", "7", "-7", "+7", "1795865203909", "9223372036854775807", "999999999999999999", "1000000000000000000", "9223372036854775808", "99999999999999999999",
 	"2026-11-28", "0026-11-28", "2026-11-2x", "2026+11-28", "+026-11-28", "9999-99-99", "20261128",
 	"01m8gygn5w30f8bz7bph8n6y00", "7zzzzzzzzzzzzzzzzzzzzzzzzz", "8zzzzzzzzzzzzzzzzzzzzzzzzz", "01M8GYGN5W30F8BZ7BPH8N6Y00", "01m8gygn5w30f8bz7bph8n6y0", "01m8gygn5w30f8bz7bph8n6yil",
 	"pay_01m8gygn5w30f8bz7bph8n6y00", "tkt_01m8gygn5w30f8bz7bph8n6y00", "pay_", "pay_pay_", "pay", "authorization", "fee",

@@ -65,7 +65,7 @@ func (w *walk) checkDocuments(hash map[string]string, members []ledger.Indexed, 
 	for n, m := range members {
 		of[m.Place(w.K).Name+rediskv.Document] = found[n]
 	}
-	for field, text := range hash {
+	for field, text := range record.Whole(hash) {
 		if !strings.HasSuffix(field, rediskv.Document) {
 			continue
 		}

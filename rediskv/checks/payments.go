@@ -2,7 +2,6 @@ package checks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -98,7 +97,7 @@ type paymentReplies struct {
 	now          func() ([]ledger.Indexed, []rediskv.Fields)
 	due          *redis.FloatCmd
 	transactions []*located
-	documents    map[string]*redis.StringCmd // captures and refunds
+	documents    map[string]*ledger.Document // captures and refunds
 }
 
 // wholePayments reads payments at one moment, and returns those that have changed
@@ -107,7 +106,7 @@ func (w *walk) wholePayments(ctx context.Context, parts []paymentParts, of map[s
 	replies := make([]paymentReplies, len(parts))
 	if err := w.AtOnce(ctx, "payments", func(ctx context.Context, pipe redis.Pipeliner) {
 		for i, p := range parts {
-			r := paymentReplies{paymentParts: p, documents: map[string]*redis.StringCmd{}}
+			r := paymentReplies{paymentParts: p, documents: map[string]*ledger.Document{}}
 			r.hash, r.ticket, r.now = pipe.HGetAll(ctx, w.K.Object(p.id)), pipe.Get(ctx, w.K.Object(tollgate.TicketOf(p.id))), ledger.AskParts(ctx, pipe, w.K, p.id)
 			r.due = pipe.ZScore(ctx, w.K.Due, w.K.Org+"/"+p.id)
 			for n, x := range p.transactions {
@@ -204,22 +203,22 @@ func (w *walk) payment(ctx context.Context, r *paymentReplies) (findings []Findi
 }
 
 // documents reads captures and refunds. One that is not there is missing from them.
-func documents(k rediskv.Space, replies map[string]*redis.StringCmd, into *consistency.PaymentRecords) (damaged []consistency.Finding) {
+func documents(k rediskv.Space, replies map[string]*ledger.Document, into *consistency.PaymentRecords) (damaged []consistency.Finding) {
 	for _, id := range slices.Sorted(maps.Keys(replies)) {
-		reply := replies[id]
-		if errors.Is(reply.Err(), redis.Nil) {
+		text, there := replies[id].Read()
+		if !there {
 			continue
 		}
 		if strings.HasPrefix(id, tollgate.PrefixCapture) {
 			var c tollgate.Capture
-			if err := record.DecodeAt(k.Object(id), reply.Val(), &c); err != nil || c.ID != id {
+			if err := record.DecodeAt(k.Object(id), text, &c); err != nil || c.ID != id {
 				damaged = append(damaged, consistency.Found(consistency.FindingDamaged, "capture", id, "it cannot be read"))
 			}
 			into.Captures = append(into.Captures, c)
 			continue
 		}
 		var r tollgate.Refund
-		if err := record.DecodeAt(k.Object(id), reply.Val(), &r); err != nil || r.ID != id {
+		if err := record.DecodeAt(k.Object(id), text, &r); err != nil || r.ID != id {
 			damaged = append(damaged, consistency.Found(consistency.FindingDamaged, "refund", id, "it cannot be read"))
 		}
 		into.Refunds = append(into.Refunds, r)

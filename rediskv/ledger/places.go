@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"sort"
 	"strings"
 
@@ -54,11 +55,36 @@ func (m Indexed) FieldPrefix() string {
 
 // AskDocument queues the reading of the capture or refund of an id that the transaction
 // belongs to.
-func (m Indexed) AskDocument(ctx context.Context, pipe redis.Pipeliner, k rediskv.Space, id string) *redis.StringCmd {
+func (m Indexed) AskDocument(ctx context.Context, pipe redis.Pipeliner, k rediskv.Space, id string) *Document {
 	if _, number, ok := tollgate.NumberIn(id); ok && m.Shared {
-		return pipe.HGet(ctx, k.Parts(id), number+rediskv.Document)
+		return AskPart(ctx, pipe, k.Parts(id), number)
 	}
-	return pipe.Get(ctx, k.Object(id))
+	return &Document{whole: pipe.Get(ctx, k.Object(id))}
+}
+
+// AskPart is AskDocument of the one with a number, in the hash of a payment's parts.
+func AskPart(ctx context.Context, pipe redis.Pipeliner, parts, number string) *Document {
+	return &Document{pieces: pipe.HMGet(ctx, parts, record.Pieces(number+rediskv.Document)...)}
+}
+
+// Document is a capture or a refund that is asked for.
+type Document struct {
+	whole  *redis.StringCmd
+	pieces *redis.SliceCmd
+}
+
+// Read is its text; false where it is not there.
+func (d *Document) Read() (text string, there bool) {
+	if d.whole != nil {
+		return d.whole.Val(), !errors.Is(d.whole.Err(), redis.Nil)
+	}
+	return record.Joined(d.pieces.Val())
+}
+
+// Val is its text, empty where it is not there.
+func (d *Document) Val() string {
+	text, _ := d.Read()
+	return text
 }
 
 // Authorization is the entry of a payment's.

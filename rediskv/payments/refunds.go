@@ -58,7 +58,7 @@ func (s *Store) Refunds(ctx context.Context, c rediskv.Caller, payment string) (
 			}
 		}
 		pipe = s.db.Redis.Pipeline()
-		var texts []*redis.StringCmd
+		var texts []*ledger.Document
 		for i, f := range found {
 			if f["ty"] != string(tollgate.TransactionRefund) {
 				continue

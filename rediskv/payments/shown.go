@@ -12,6 +12,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/bodies"
+	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/record"
 )
 
@@ -63,10 +64,10 @@ func (s *Store) Shown(ctx context.Context, c rediskv.Caller, shown string) (body
 		prefix, number = prefix[:at], prefix[at:]
 	}
 	var hash *redis.MapStringStringCmd
-	var document *redis.StringCmd
+	var document *ledger.Document
 	if err = s.db.Timed(ctx, "read_shown", func(ctx context.Context) error {
 		pipe := s.db.Redis.Pipeline()
-		hash, document = pipe.HGetAll(ctx, k.Object(id)), pipe.HGet(ctx, k.Parts(id), number+rediskv.Document)
+		hash, document = pipe.HGetAll(ctx, k.Object(id)), ledger.AskPart(ctx, pipe, k.Parts(id), number)
 		return rediskv.Answered(pipe.Exec(ctx))
 	}); err != nil {
 		return nil, nil, err

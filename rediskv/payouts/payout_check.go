@@ -97,7 +97,7 @@ func (s *Store) agreeing(ctx context.Context, k rediskv.Space, members []ledger.
 		}
 		return "capture", *t.CaptureID
 	}
-	docs := make([]*redis.StringCmd, len(found))
+	docs := make([]*ledger.Document, len(found))
 	if err := s.db.Timed(ctx, "read_captures", func(ctx context.Context) (err error) {
 		pipe := s.db.Redis.Pipeline()
 		for i, t := range found {

@@ -1,9 +1,12 @@
 package record
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+
+	"tollgate/rediskv/bodies"
 )
 
 // Request is the record of a request, of which each member is a line.
@@ -30,12 +33,34 @@ func (r *Request) At(key string) (text, envelope string) {
 	if r.Shown == "" {
 		text += r.Location + "\n" + string(r.Body)
 	} else {
-		text += "\n" + r.Shown
+		text += "\n" + packShown(r.Shown)
 		begin = shortly
 	}
 	envelope = begin + enveloped(rowSum(key, text), -1)[len(plainly):] + "/"
 	return envelope + text, envelope
 }
+
+// packShown packs Shown, of which each line is a text, and the first has several.
+func packShown(shown string) string {
+	head, rest, _ := strings.Cut(shown, "\n")
+	words := strings.Split(head, " ")
+	texts := append([]string{strconv.Itoa(len(words))}, words...)
+	return string(bodies.PackTexts(nil, append(texts, strings.Split(rest, "\n")...)))
+}
+
+func unpackShown(packed string) (string, error) {
+	texts, err := bodies.UnpackTexts(packed)
+	if err != nil || len(texts) < 3 {
+		return "", errShown
+	}
+	words, err := strconv.Atoi(texts[0])
+	if err != nil || words < 1 || words > len(texts)-2 {
+		return "", errShown
+	}
+	return strings.Join(texts[1:1+words], " ") + "\n" + strings.Join(texts[1+words:], "\n"), nil
+}
+
+var errShown = errors.New("redis: what an idempotency record shows cannot be read")
 
 // Reach is the end of Operation, if it has one: what the answer is about.
 func (r *Request) Reach() []string {
@@ -53,7 +78,9 @@ func ReadRequest(text string) (r Request, err error) {
 	}
 	r = Request{Operation: part[0], Fingerprint: part[1], Location: part[3]}
 	if strings.HasPrefix(text, shortly) {
-		r.Shown = part[4]
+		if r.Shown, err = unpackShown(part[4]); err != nil {
+			return r, err
+		}
 	} else {
 		r.Body = []byte(part[4])
 	}

@@ -15,9 +15,60 @@ import (
 // is a JSON object, or, packed, the values in the order of Covered, behind that of the
 // envelope. The checksum is that of the key which such a record would have by itself.
 
+// Redis keeps a hash in a third of the room while none of its values is longer than a piece,
+// unless hash-max-listpack-value is another one. So a packed text that is longer stands in
+// several fields, of which the last has the rest.
+const (
+	piece = 64
+	// MostPieces are the fields of a capture, a refund or an attempt: more than most need.
+	// What is covered of a transaction is shorter.
+	MostPieces = 4
+
+	sharedPieces = 3
+	rests        = "+++"
+)
+
+// Pieces are the fields that a text stands in.
+func Pieces(field string) []string { return piecesOf(MostPieces, field, field) }
+
+func piecesOf(most int, first, prefix string) []string {
+	names := append(make([]string, 0, most+4), first)
+	for n := 1; n < most; n++ {
+		names = append(names, prefix+rests[:n])
+	}
+	return names
+}
+
+// Joined is the text in the fields of Pieces; false where there is none.
+func Joined(values []any) (text string, there bool) {
+	for _, value := range values {
+		if part, is := value.(string); is {
+			text, there = text+part, true
+		}
+	}
+	return text, there
+}
+
+// Whole has the texts of a hash in one piece each, by the first names of their fields. What
+// is left of one whose first piece is not there keeps its own name.
+func Whole(hash map[string]string) map[string]string {
+	whole := make(map[string]string, len(hash))
+	for field, text := range hash {
+		first := strings.TrimRight(field, "+")
+		if _, there := hash[first]; there {
+			field, text = first, ""
+			for _, name := range Pieces(first) {
+				text += hash[name]
+			}
+		}
+		whole[field] = text
+	}
+	return whole
+}
+
 // SharedNames are the fields of such a hash that are a record's.
 func (k *Kind) SharedNames(name string) []string {
-	names := append(make([]string, 0, 1+len(k.Scripts)), name)
+	names := piecesOf(sharedPieces, name, name+".")
 	for _, field := range k.Scripts {
 		names = append(names, name+"."+field)
 	}
@@ -26,8 +77,8 @@ func (k *Kind) SharedNames(name string) []string {
 
 // Share is a record as fields of such a hash, made of its fields and their values.
 func (k *Kind) Share(name string, pairs []any, packed bool) []any {
-	covered, fields := make(Fields, len(k.Covered)+1), make([]any, 2, 8)
-	names := make([]string, 0, len(k.Covered)+1)
+	fields := make([]any, 2, 14)
+	texts := make([]string, len(k.Covered)+1) // that of the envelope, and those of Covered
 	for i := 0; i+1 < len(pairs); i += 2 {
 		field, _ := pairs[i].(string)
 		value, _ := pairs[i+1].(string)
@@ -35,29 +86,35 @@ func (k *Kind) Share(name string, pairs []any, packed bool) []any {
 			fields = append(fields, name+"."+field, value)
 			continue
 		}
-		covered[field], names = value, append(names, field)
+		texts[slices.Index(k.Covered, field)+1] = value // the envelope's is not among them
 	}
-	fields[0], fields[1] = name, k.textOf(covered, names, packed)
+	if !packed {
+		fields[0], fields[1] = name, k.object(texts)
+		return fields
+	}
+	texts[0] = strings.TrimPrefix(texts[0], begin)
+	text := bodies.PackTexts(make([]byte, 0, 3*piece), texts)
+	end := min(piece, len(text))
+	fields[0], fields[1], text = name, text[:end], text[end:]
+	for n := 1; n < sharedPieces && len(text) > 0; n++ {
+		if end = min(piece, len(text)); n == sharedPieces-1 {
+			end = len(text)
+		}
+		fields, text = append(fields, name+"."+rests[:n], text[:end]), text[end:]
+	}
 	return fields
 }
 
-func (k *Kind) textOf(covered Fields, names []string, packed bool) []byte {
-	if packed {
-		texts := make([]string, 1, len(k.Covered)+1)
-		texts[0] = strings.TrimPrefix(covered[Field], begin)
-		for _, name := range k.Covered {
-			texts = append(texts, covered[name])
+// object is a JSON object of texts, without those that are empty.
+func (k *Kind) object(texts []string) []byte {
+	text, _ := jsontext.AppendQuote(append(make([]byte, 0, 512), '{'), Field)
+	text, _ = jsontext.AppendQuote(append(text, ':'), texts[0])
+	for i, name := range k.Covered {
+		if texts[i+1] == "" {
+			continue
 		}
-		return bodies.PackTexts(nil, texts)
-	}
-	text := append(make([]byte, 0, 512), '{')
-	for i, name := range names {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		text, _ = jsontext.AppendQuote(text, name)
-		text = append(text, ':')
-		text, _ = jsontext.AppendQuote(text, covered[name])
+		text, _ = jsontext.AppendQuote(append(text, ','), name)
+		text, _ = jsontext.AppendQuote(append(text, ':'), texts[i+1])
 	}
 	return append(text, '}')
 }
@@ -67,22 +124,22 @@ func (k *Kind) textOf(covered Fields, names []string, packed bool) []byte {
 // that it is damaged.
 func (k *Kind) Unshared(values []any) map[string]string {
 	f := map[string]string{}
-	text, covered := values[0].(string)
+	text, covered := Joined(values[:sharedPieces])
 	if covered && !k.readText(f, text) {
 		f = map[string]string{Field: wrong}
 	}
 	for i, name := range k.Scripts {
-		if delete(f, name); values[i+1] == nil {
+		if delete(f, name); values[i+sharedPieces] == nil {
 			continue
 		}
-		if f[name], _ = values[i+1].(string); !covered {
+		if f[name], _ = values[i+sharedPieces].(string); !covered {
 			f[Field] = wrong
 		}
 	}
 	return f
 }
 
-// readText reads what textOf makes; what is empty is not there.
+// readText reads what Share makes of what is covered; what is empty is not there.
 func (k *Kind) readText(f map[string]string, text string) bool {
 	if strings.HasPrefix(text, "{") {
 		return json.Unmarshal([]byte(text), &f) == nil && len(f) > 0

@@ -51,13 +51,14 @@ func SetTransaction(t testing.TB, c rediskv.Client, k rediskv.Space, of ledger.I
 		put(field, value)
 		return
 	}
-	covered := map[string]string{}
-	text, err := c.HGet(t.Context(), at.Key, at.Name).Result()
-	if err == nil {
-		err = json.Unmarshal([]byte(text), &covered)
-	}
+	values, err := c.HMGet(t.Context(), at.Key, at.Names(nil)...).Result()
 	if err != nil {
 		t.Fatal(err)
+	}
+	kind := record.KindOf(at.As)
+	covered := kind.Unshared(values)
+	for _, name := range kind.Scripts {
+		delete(covered, name)
 	}
 	covered[record.Field] = record.Format
 	if _, ok := covered[field]; ok {
@@ -72,6 +73,9 @@ func SetTransaction(t testing.TB, c rediskv.Client, k rediskv.Space, of ledger.I
 		t.Fatal(err)
 	}
 	put(at.Name, string(b))
+	for _, piece := range []string{"+", "++"} {
+		put(of.FieldPrefix()+piece, "")
+	}
 }
 
 // DropTransaction takes out all that is stored of a transaction, but for its document.

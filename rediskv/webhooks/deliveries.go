@@ -166,23 +166,26 @@ func (s *Store) Attempts(ctx context.Context, c rediskv.Caller, webhook, deliver
 	if d.State == tollgate.DeliverySending {
 		last--
 	}
-	var numbers []string
+	var fields []string
 	for n := after + 1; n <= min(last, after+limit); n++ {
-		numbers = append(numbers, strconv.Itoa(n))
+		number := strconv.Itoa(n)
+		fields = append(fields, record.Pieces(number)...)
 	}
-	if len(numbers) == 0 {
+	if len(fields) == 0 {
 		return nil, false, nil
 	}
 	err = s.db.Timed(ctx, "read_attempts", func(ctx context.Context) error {
-		values, err := s.db.Redis.HMGet(ctx, k.Attempts(delivery), numbers...).Result()
-		for i, v := range values {
-			text, ok := v.(string)
+		values, err := s.db.Redis.HMGet(ctx, k.Attempts(delivery), fields...).Result()
+		number := after
+		for pieces := range slices.Chunk(values, record.MostPieces) {
+			number++
+			text, ok := record.Joined(pieces)
 			if !ok {
 				continue
 			}
-			row, failed := attemptRow(k, delivery, after+1+i, text)
+			row, failed := attemptRow(k, delivery, number, text)
 			if failed != nil { // it stands in its own place
-				failed = s.db.Damaged(ctx, k, "attempt", delivery+"_"+strconv.Itoa(after+1+i), failed)
+				failed = s.db.Damaged(ctx, k, "attempt", delivery+"_"+strconv.Itoa(number), failed)
 				if row, err = json.Marshal(tollgate.DamageOf(failed)); err != nil {
 					return err
 				}

@@ -32,7 +32,8 @@ func Ask(ctx context.Context, pipe redis.Pipeliner, key, name string) func() err
 		attempts, delivery := pipe.HGetAll(ctx, key), pipe.HGetAll(ctx, strings.TrimSuffix(key, ":att"))
 		return func() error {
 			return cmpErr(attempts, func() error {
-				return errors.Join(checkAttempts(key, attempts.Val()), webhooks.CheckLast(key, delivery.Val(), attempts.Val()))
+				whole := record.Whole(attempts.Val())
+				return errors.Join(checkAttempts(key, whole), webhooks.CheckLast(key, delivery.Val(), whole))
 			})
 		}
 	case strings.HasPrefix(name, "idem:"):

@@ -216,10 +216,17 @@ local function placed(index, member, hash, field)
   return place and tonumber(place) and place or nil
 end
 
--- A capture or a refund is a string, or stands in a field of its payment's parts.
+-- What is packed stands in four fields of a hash (record.Pieces), JSON in one.
+local function put_pieces(key, field, text)
+  if string.sub(text, 1, 1) == '{' then return redis.call('HSET', key, field, text) end
+  redis.call('HSET', key, field, string.sub(text, 1, 64), field .. '+', string.sub(text, 65, 128),
+    field .. '++', string.sub(text, 129, 192), field .. '+++', string.sub(text, 193))
+end
+
+-- A capture or a refund is a string, or stands among its payment's parts.
 local function put_part(key, field, text)
   if text == '' then return end
-  if field == '' then redis.call('SET', key, text) else redis.call('HSET', key, field, text) end
+  if field == '' then redis.call('SET', key, text) else put_pieces(key, field, text) end
 end
 
 -- Counts a change that instances have to know of, and notes whose it is.

@@ -37,14 +37,14 @@ for i = 1, count do
   if ARGV[at + 9] == '1' and not (holds and leased(held[i], real)) then
     if was[2] ~= number then late = 1 end
   elseif not holds then
-    redis.call('HSET', attempts, number, ARGV[at + 1])
+    put_pieces(attempts, number, ARGV[at + 1])
     local left = redis.call('PTTL', delivery)
     if left > 0 then redis.call('PEXPIRE', attempts, whole(left)) end
     -- The same record, which the worker makes again when it got no answer, is
     -- not late.
     if was[2] ~= number then late = 1 end
   else
-    redis.call('HSET', attempts, number, ARGV[at + 1])
+    put_pieces(attempts, number, ARGV[at + 1])
     ended[#ended + 1] = id
     if state == 'retrying' then
       redis.call('HSET', delivery, 'st', state, 'done', number, 'code', ARGV[at + 6], 'why', ARGV[at + 7], 'nat', ARGV[at + 3], 'to', '')
