@@ -88,7 +88,7 @@ func TestOneBitOfADelivery(t *testing.T) {
 func TestOneBitOfARequest(t *testing.T) {
 	for layout, parts := range map[rediskv.Layout][]string{
 		rediskv.Together: {"1;;", "/", " cli_", "\n", `"amount":"100.00"`, `"id":"`, "shop.example"},
-		rediskv.Compact:  {"1;", "1;p;", "/", " cli_", "\n", "\n1 ", " pay_", "authorize", "1000"},
+		rediskv.Compact:  {"1;", "1;p;", "/", " cli_", "\n", "\n201\n\n"},
 	} {
 		oneBitOfARequest(t, layout, parts)
 	}
@@ -113,6 +113,13 @@ func oneBitOfARequest(t *testing.T, layout rediskv.Layout, parts []string) {
 		check(t, command(t, w.redis, "SET", key, turned(whole, at+len(part), 1)))
 		if r := w.pay("once", body); r.StatusCode != 500 || r.body["code"] != "record_damaged" {
 			t.Errorf("behind %q: %d %s", part, r.StatusCode, r.text)
+		}
+	}
+	// A bit of each byte of what stands for the answer.
+	for at := len(whole) - 1; layout == rediskv.Compact && !strings.HasSuffix(whole[:at], "\n201\n\n"); at-- {
+		check(t, command(t, w.redis, "SET", key, turned(whole, at, 1<<(at%8))))
+		if r := w.pay("once", body); r.StatusCode != 500 || r.body["code"] != "record_damaged" {
+			t.Fatalf("byte %d, %q: %d %s", at, whole[at], r.StatusCode, r.text)
 		}
 	}
 	// Each bit of the time in its id, by which it would be forgotten and the payment made

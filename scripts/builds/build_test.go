@@ -19,14 +19,15 @@ type process = clitest.Process
 
 // The builds. previous is the last one without checksums, which runs beside this one
 // while instances are updated; older is the last one without envelopes and refunds,
-// first the first release.
+// first the first release. together is the last one that does not know the layout compact.
 const (
+	togetherCommit = "b0464da"
 	previousCommit = "4ca9e01"
 	olderCommit    = "ed7db52"
 	firstCommit    = "6025134"
 )
 
-// variable says that these tests are wanted: they build four programs.
+// variable says that these tests are wanted: they build five programs.
 const variable = "TOLLGATE_TEST_BUILDS"
 
 // build is a program, and the scopes that it does not know.
@@ -36,7 +37,7 @@ type build struct {
 }
 
 var builds struct {
-	this, previous, older, first *build
+	this, together, previous, older, first *build
 }
 
 func TestMain(m *testing.M) {
@@ -59,6 +60,9 @@ func TestMain(m *testing.M) {
 
 func buildAll(dir string) (err error) {
 	if builds.this, err = compile(dir, "this", "../.."); err != nil {
+		return err
+	}
+	if builds.together, err = compileCommit(dir, "together", togetherCommit); err != nil {
 		return err
 	}
 	if builds.previous, err = compileCommit(dir, "previous", previousCommit); err != nil {
@@ -106,7 +110,7 @@ func compile(dir, name, source string) (*build, error) {
 func needBuilds(t *testing.T) (redisURL string) {
 	t.Helper()
 	if os.Getenv(variable) == "" {
-		t.Skip("builds three programs: make builds")
+		t.Skip("builds five programs: make builds")
 	}
 	if redistest.Kind(t) != redistest.Real {
 		t.Fatalf("it needs a real Redis: %s=%s", redistest.Variable, redistest.Real)

@@ -18,7 +18,7 @@ var layouts = map[string]struct {
 }{
 	"apart":    {rediskv.Apart, "each transaction, capture and refund has a key of its own, and each log is one stream"},
 	"together": {rediskv.Together, "all that belongs to a payment is in one hash, and older parts of logs are in segments"},
-	"compact":  {rediskv.Compact, "as together; tickets, captures, refunds and attempts are packed, older parts of logs compressed, and an answer that shows a payment is not kept beside it"},
+	"compact":  {rediskv.Compact, "as together; tickets, captures, refunds, transactions and attempts are packed, older parts of logs compressed, and an answer that shows a payment is not kept beside it"},
 }
 
 func layoutCommand(a *cli.App) *cobra.Command {
