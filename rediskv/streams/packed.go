@@ -84,8 +84,7 @@ func open(first, text string) *packed {
 // entry, with nothing in it: who reads finds that it is damaged, and goes on behind it.
 func (p *packed) in(low, high string) []redis.XMessage {
 	if p.err == nil {
-		var entries []redis.XMessage
-		if entries, p.err = p.within(low, high); p.err == nil {
+		if entries, err := p.within(low, high); err == nil {
 			return entries
 		}
 	}
@@ -100,17 +99,23 @@ func between(low, high, id string) bool {
 	return (low == "-" || !Less(id, low)) && (high == "+" || !Less(high, id))
 }
 
+// within reads the entries of a range. What is behind it is not looked at.
 func (p *packed) within(low, high string) (entries []redis.XMessage, err error) {
 	all := reader{rest: p.raw}
+	first, firstSeq := parts(low) // of "-", the lowest
+	last, lastSeq := parts(high)
 	var milli uint64
 	for range p.count {
 		milli += all.number()
-		id := joined(milli, all.number())
+		seq := all.number()
 		fields := reader{rest: all.text()}
-		if !between(low, high, id) {
+		switch {
+		case milli < first || milli == first && seq < firstSeq:
 			continue
+		case high != "+" && (milli > last || milli == last && seq > lastSeq) && !all.short:
+			return entries, nil
 		}
-		m := redis.XMessage{ID: id, Values: map[string]any{}}
+		m := redis.XMessage{ID: joined(milli, seq), Values: map[string]any{}}
 		for fields.rest != "" {
 			// What is taken is not to keep the whole segment alive.
 			name := strings.Clone(fields.text())

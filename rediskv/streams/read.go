@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/redis/go-redis/v9"
 
 	"tollgate/rediskv"
@@ -324,6 +325,33 @@ type Asked struct {
 // in a head before may be there now. What is in more than two segments is not found
 // whole.
 func Behind(ctx context.Context, client peer.Client, asked []*Asked) error {
+	return new(Recent).Behind(ctx, client, asked)
+}
+
+// Recent keeps some packed segments of those that were read last, so that whoever reads a
+// log from one end to the other in small parts unpacks each once. What has been trimmed of
+// them meanwhile is still found. It is safe for concurrent use; the zero value keeps none.
+type Recent struct{ segments *lru.Cache[string, *packed] }
+
+// NewRecent keeps so many, each of up to Usual.Bytes.
+func NewRecent(most int) *Recent {
+	segments, err := lru.New[string, *packed](most)
+	if err != nil {
+		panic(err) // it is not positive
+	}
+	return &Recent{segments}
+}
+
+func (r *Recent) get(key string) *packed {
+	if r.segments == nil {
+		return nil
+	}
+	segment, _ := r.segments.Get(key)
+	return segment
+}
+
+// Behind is the function of this name.
+func (r *Recent) Behind(ctx context.Context, client peer.Client, asked []*Asked) error {
 	if len(asked) == 0 {
 		return nil
 	}
@@ -339,21 +367,29 @@ func Behind(ctx context.Context, client peer.Client, asked []*Asked) error {
 	for i, a := range asked {
 		a.In = append(named[2*i].Val(), named[2*i+1].Val()...)
 	}
-	return Within(ctx, client, asked)
+	return r.within(ctx, client, asked)
 }
 
 // Within reads ranges in the segments that they are in, in one round trip.
 func Within(ctx context.Context, client peer.Client, asked []*Asked) error {
+	return new(Recent).within(ctx, client, asked)
+}
+
+func (r *Recent) within(ctx context.Context, client peer.Client, asked []*Asked) error {
 	pipe := client.Pipeline()
 	streams := map[*redis.XMessage]*redis.XMessageSliceCmd{}
 	texts := map[string]*redis.StringCmd{} // many may be in one segment
+	segments := map[string]*packed{}
 	for _, a := range asked {
 		for i := range a.In {
 			m := &a.In[i]
 			switch key := Segment(a.Log, m.ID); {
-			case isPacked(*m) && texts[key] == nil:
-				texts[key] = pipe.Get(ctx, key)
 			case isPacked(*m):
+				if segments[key] == nil && texts[key] == nil {
+					if segments[key] = r.get(key); segments[key] == nil {
+						texts[key] = pipe.Get(ctx, key)
+					}
+				}
 			case a.Newest:
 				streams[m] = pipe.XRevRangeN(ctx, key, upper(a.Last), lower(a.First), 1)
 			default:
@@ -361,24 +397,25 @@ func Within(ctx context.Context, client peer.Client, asked []*Asked) error {
 			}
 		}
 	}
-	if pipe.Len() == 0 {
-		return nil
+	if pipe.Len() > 0 {
+		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+			return err
+		}
 	}
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return err
-	}
-	segments := map[string]*packed{}
 	for _, a := range asked {
 		for i := range a.In {
 			key := Segment(a.Log, a.In[i].ID)
 			var entries []redis.XMessage
 			if stream := streams[&a.In[i]]; stream != nil {
 				entries = stream.Val()
+			} else if segment := segments[key]; segment != nil {
+				entries = segment.in(lower(a.First), upper(a.Last))
 			} else if texts[key].Err() == nil {
-				if segments[key] == nil {
-					segments[key] = open(a.In[i].ID, texts[key].Val())
+				segment = open(a.In[i].ID, texts[key].Val())
+				if segments[key] = segment; r.segments != nil {
+					r.segments.Add(key, segment)
 				}
-				entries = segments[key].in(lower(a.First), upper(a.Last))
+				entries = segment.in(lower(a.First), upper(a.Last))
 			}
 			if n := len(entries); a.Newest {
 				entries = entries[max(0, n-1):]

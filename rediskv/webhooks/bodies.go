@@ -63,7 +63,7 @@ func (s *Store) ReadBodies(ctx context.Context, work []Work) error {
 			}
 			stretches = left
 		}
-		return streams.Behind(ctx, s.db.Redis, behind)
+		return s.recent.Behind(ctx, s.db.Redis, behind)
 	})
 	if err != nil {
 		return err
