@@ -342,13 +342,23 @@ func NewRecent(most int) *Recent {
 	return &Recent{segments}
 }
 
-func (r *Recent) get(key string) *packed {
+func (r *Recent) get(name string) *packed {
 	if r.segments == nil {
 		return nil
 	}
-	segment, _ := r.segments.Get(key)
+	segment, _ := r.segments.Get(name)
 	return segment
 }
+
+func (r *Recent) add(name string, segment *packed) {
+	if r.segments != nil {
+		r.segments.Add(name, segment)
+	}
+}
+
+// named is how a segment is known: a Redis that has lost its last writes may cut another
+// one that begins with the same entry.
+func named(key string, m redis.XMessage) string { return key + " " + rediskv.Text(m, "l") }
 
 // Behind is the function of this name.
 func (r *Recent) Behind(ctx context.Context, client peer.Client, asked []*Asked) error {
@@ -356,16 +366,16 @@ func (r *Recent) Behind(ctx context.Context, client peer.Client, asked []*Asked)
 		return nil
 	}
 	pipe := client.Pipeline()
-	named := make([]*redis.XMessageSliceCmd, 0, 2*len(asked))
+	found := make([]*redis.XMessageSliceCmd, 0, 2*len(asked))
 	for _, a := range asked {
 		first, last := lower(a.First), upper(a.Last)
-		named = append(named, pipe.XRevRangeN(ctx, Directory(a.Log), first, "-", 1), pipe.XRangeN(ctx, Directory(a.Log), Next(first), last, 1))
+		found = append(found, pipe.XRevRangeN(ctx, Directory(a.Log), first, "-", 1), pipe.XRangeN(ctx, Directory(a.Log), Next(first), last, 1))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return err
 	}
 	for i, a := range asked {
-		a.In = append(named[2*i].Val(), named[2*i+1].Val()...)
+		a.In = append(found[2*i].Val(), found[2*i+1].Val()...)
 	}
 	return r.within(ctx, client, asked)
 }
@@ -386,7 +396,7 @@ func (r *Recent) within(ctx context.Context, client peer.Client, asked []*Asked)
 			switch key := Segment(a.Log, m.ID); {
 			case isPacked(*m):
 				if segments[key] == nil && texts[key] == nil {
-					if segments[key] = r.get(key); segments[key] == nil {
+					if segments[key] = r.get(named(key, *m)); segments[key] == nil {
 						texts[key] = pipe.Get(ctx, key)
 					}
 				}
@@ -412,9 +422,8 @@ func (r *Recent) within(ctx context.Context, client peer.Client, asked []*Asked)
 				entries = segment.in(lower(a.First), upper(a.Last))
 			} else if texts[key].Err() == nil {
 				segment = open(a.In[i].ID, texts[key].Val())
-				if segments[key] = segment; r.segments != nil {
-					r.segments.Add(key, segment)
-				}
+				segments[key] = segment
+				r.add(named(key, a.In[i]), segment)
 				entries = segment.in(lower(a.First), upper(a.Last))
 			}
 			if n := len(entries); a.Newest {

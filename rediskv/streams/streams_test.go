@@ -39,6 +39,7 @@ type book struct {
 	t       *testing.T
 	random  *rand.Rand
 	s       [2]*store.Store
+	recent  *streams.Recent
 	between func() // what happens after the next answer to a reader
 	entries []redis.XMessage
 	milli   uint64
@@ -219,10 +220,12 @@ func (b *book) resume() {
 	}
 	behind := &streams.Asked{Log: log, First: m.ID, Last: m.ID, Count: 1}
 	must(b.t, streams.Behind(b.t.Context(), b.s[0].Redis, []*streams.Asked{behind}))
+	again := &streams.Asked{Log: log, First: m.ID, Last: m.ID, Count: 1}
+	must(b.t, b.recent.Behind(b.t.Context(), b.s[0].Redis, []*streams.Asked{again}))
 	head, err := b.s[0].Redis.XRange(b.t.Context(), log, m.ID, m.ID).Result()
 	must(b.t, err)
-	if len(behind.Found)+len(head) != 1 {
-		b.t.Errorf("%s is %d times in the head, and %d times in segments", m.ID, len(head), len(behind.Found))
+	if len(behind.Found)+len(head) != 1 || fmt.Sprint(again.Found) != fmt.Sprint(behind.Found) {
+		b.t.Errorf("%s is %d times in the head, and %d times in segments; kept is %v", m.ID, len(head), len(behind.Found), again.Found)
 	}
 }
 
@@ -288,7 +291,7 @@ func TestReadsAreThoseOfOneStream(t *testing.T) {
 	for name, layouts := range map[string][]rediskv.Layout{"streams": {rediskv.Together}, "packed": {rediskv.Compact}, "both": {rediskv.Together, rediskv.Compact}} {
 		t.Run(name, func(t *testing.T) {
 			url := redistest.URL(t)
-			b := &book{t: t, milli: 1000}
+			b := &book{t: t, milli: 1000, recent: streams.NewRecent(3)}
 			b.s[0], b.s[1] = open(t, url, b.answered), open(t, url, nil)
 			segments := 0
 			for seed := range uint64(25) {
@@ -324,5 +327,27 @@ func TestReadsAreThoseOfOneStream(t *testing.T) {
 				t.Errorf("only %d segments at a time: the reads say little", segments)
 			}
 		})
+	}
+}
+
+// TestRecentOfALostLog: a Redis that has lost its last writes has another segment that begins
+// with the same entry. Who kept the one of before reads it anew.
+func TestRecentOfALostLog(t *testing.T) {
+	s := open(t, redistest.URL(t), nil)
+	must(t, s.WriteLayout(t.Context(), rediskv.Compact))
+	recent := streams.NewRecent(3)
+	for _, id := range []string{"5-2", "5-3"} { // what comes behind the first entry
+		must(t, s.Redis.Del(t.Context(), log, streams.Directory(log), streams.Segment(log, "5-1")).Err())
+		for _, id := range []string{"5-1", id, "9-1", "9-2", "9-3", "9-4"} {
+			must(t, s.Redis.XAdd(t.Context(), &redis.XAddArgs{Stream: log, ID: id, Values: []any{"b", id}}).Err())
+		}
+		if n, err := streams.Cut(t.Context(), s.DB, streams.Bounds{Entries: 2, Bytes: 100}, []string{log}); n == 0 || err != nil {
+			t.Fatalf("%d segments, %v", n, err)
+		}
+		a := &streams.Asked{Log: log, First: id, Last: id, Count: 1}
+		must(t, recent.Behind(t.Context(), s.Redis, []*streams.Asked{a}))
+		if len(a.Found) != 1 || a.Found[0].ID != id {
+			t.Errorf("%s is not found: %v", id, a.Found)
+		}
 	}
 }
