@@ -202,14 +202,7 @@ func TestCheckFindsSegments(t *testing.T) {
 			kept[key] = entries
 		}
 		changed := break_()
-		found := slices.Collect(func(yield func(string) bool) {
-			for _, one := range testkit.Findings(t, f.Store) {
-				yield(one.ID + ": " + one.Message)
-			}
-		})
-		if !slices.ContainsFunc(found, func(one string) bool { return strings.HasPrefix(one, what) }) {
-			t.Errorf("not found: %s, only %q", what, found)
-		}
+		f.finds(t, what)
 		must(t, raw.Del(t.Context(), changed).Err())
 		for _, m := range kept[changed] {
 			values := []any{}
@@ -222,6 +215,18 @@ func TestCheckFindsSegments(t *testing.T) {
 		}
 	}
 	testkit.Consistent(t, f.Store)
+}
+
+// finds is that a check has a finding whose id and message begin so.
+func (f *fixture) finds(t *testing.T, what string) {
+	t.Helper()
+	var found []string
+	for _, one := range testkit.Findings(t, f.Store) {
+		found = append(found, one.ID+": "+one.Message)
+	}
+	if !slices.ContainsFunc(found, func(one string) bool { return strings.HasPrefix(one, what) }) {
+		t.Errorf("not found: %s, only %q", what, found)
+	}
 }
 
 // TestCheckFindsPackedSegments: one that is gone, one that is too many, one in the place of
@@ -265,14 +270,7 @@ func TestCheckFindsPackedSegments(t *testing.T) {
 			must(t, raw.Set(t.Context(), changed, text, 0).Err())
 		}
 		put(is)
-		found := slices.Collect(func(yield func(string) bool) {
-			for _, one := range testkit.Findings(t, f.Store) {
-				yield(one.ID + ": " + one.Message)
-			}
-		})
-		if !slices.ContainsFunc(found, func(one string) bool { return strings.HasPrefix(one, what) }) {
-			t.Errorf("not found: %s, only %q", what, found)
-		}
+		f.finds(t, what)
 		put(was)
 	}
 	testkit.Consistent(t, f.Store)
