@@ -246,6 +246,8 @@ func (s *Shop) change(ctx context.Context, p *tollgate.Payment, a *accounts.Acco
 // workers look.
 func (s *Shop) Died(t testing.TB, lease time.Duration) {
 	t.Helper()
+	taken := s.now(t)
+	Eventually(t, "the next lease ends later", func() bool { return s.now(t) > taken })
 	hooks, _, err := s.Webhooks(t.Context(), s.Caller, "", 1000)
 	if err != nil {
 		t.Fatal(err)
@@ -263,6 +265,15 @@ func (s *Shop) Died(t testing.TB, lease time.Duration) {
 		}
 	}
 	s.Clock.Advance(lease)
+}
+
+// now is the time of Redis, in milliseconds.
+func (s *Shop) now(t testing.TB) int64 {
+	now, err := s.Redis.Time(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return now.UnixMilli()
 }
 
 // DiedPaying is Died for the worker that asks for a payout now.
