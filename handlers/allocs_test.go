@@ -58,8 +58,8 @@ func TestAllocations(t *testing.T) {
 		{"a quote", func() *httptest.ResponseRecorder {
 			return send("/v1/quotes", `{`+good+`}`, "Authorization", "Bearer "+i.token)
 		}, http.StatusOK, 84},
-		{"a payment", func() *httptest.ResponseRecorder { return write("/v1/payments", `{`+good+`}`) }, http.StatusCreated, 2310},
-		{"a capture", func() *httptest.ResponseRecorder { return write(next(&captures), `{}`) }, http.StatusCreated, 3060},
+		{"a payment", func() *httptest.ResponseRecorder { return write("/v1/payments", `{`+good+`}`) }, http.StatusCreated, 2290},
+		{"a capture", func() *httptest.ResponseRecorder { return write(next(&captures), `{}`) }, http.StatusCreated, 3025},
 		{"a token", func() *httptest.ResponseRecorder {
 			return send("/oauth2/token", next(&forms), "Content-Type", "application/x-www-form-urlencoded")
 		}, http.StatusOK, 1545},

@@ -21,7 +21,8 @@ const (
 // PackTexts appends texts, each of which stands once: numbers, identifiers, dates and hex
 // digits in binary.
 func PackTexts(b []byte, texts []string) []byte {
-	p := packing{out: append(b, PackedTexts), writes: true, seen: make([]string, 0, 16)}
+	var seen [16]string
+	p := packing{out: append(b, PackedTexts), writes: true, seen: seen[:0]}
 	p.number(uint64(len(texts)))
 	for _, s := range texts {
 		p.writeShort(s)
@@ -34,7 +35,8 @@ func UnpackTexts(b string) (texts []string, err error) {
 	if len(b) == 0 || b[0] != PackedTexts {
 		return nil, errPacked
 	}
-	p := packing{in: b[1:], seen: make([]string, 0, 16)}
+	var seen [16]string
+	p := packing{in: b[1:], seen: seen[:0]}
 	texts = make([]string, p.count(0))
 	for i := range texts {
 		texts[i] = p.readShort()

@@ -43,9 +43,15 @@ func (r *Request) At(key string) (text, envelope string) {
 // packShown packs Shown, of which each line is a text, and the first has several.
 func packShown(shown string) string {
 	head, rest, _ := strings.Cut(shown, "\n")
-	words := strings.Split(head, " ")
-	texts := append([]string{strconv.Itoa(len(words))}, words...)
-	return string(bodies.PackTexts(nil, append(texts, strings.Split(rest, "\n")...)))
+	texts := make([]string, 1, 32)
+	for word := range strings.SplitSeq(head, " ") {
+		texts = append(texts, word)
+	}
+	texts[0] = strconv.Itoa(len(texts) - 1)
+	for line := range strings.SplitSeq(rest, "\n") {
+		texts = append(texts, line)
+	}
+	return string(bodies.PackTexts(make([]byte, 0, 128), texts))
 }
 
 func unpackShown(packed string) (string, error) {

@@ -3,6 +3,7 @@ package record
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -66,41 +67,66 @@ func Whole(hash map[string]string) map[string]string {
 	return whole
 }
 
-// SharedNames are the fields of such a hash that are a record's.
-func (k *Kind) SharedNames(name string) []string {
-	names := piecesOf(sharedPieces, name, name+".")
-	for _, field := range k.Scripts {
-		names = append(names, name+"."+field)
+// SharedNames are the fields of such a hash that are a record's. Nobody changes them.
+func (k *Kind) SharedNames(name string) []string { return k.sharedAs(name).names }
+
+// shared are the names of a record's fields, and the same as arguments of a command.
+type shared struct {
+	names     []string
+	arguments []any
+}
+
+// sharedNames keeps those of numbers: each payment has the same ones.
+var sharedNames sync.Map
+
+type sharedName struct {
+	*Kind
+	name string
+}
+
+func (k *Kind) sharedAs(name string) *shared {
+	if known, is := sharedNames.Load(sharedName{k, name}); is {
+		return known.(*shared)
 	}
-	return names
+	as := &shared{names: piecesOf(sharedPieces, name, name+".")}
+	for _, field := range k.Scripts {
+		as.names = append(as.names, name+"."+field)
+	}
+	for _, one := range as.names {
+		as.arguments = append(as.arguments, one)
+	}
+	if len(name) == 2 { // else it is no number, but damage
+		sharedNames.Store(sharedName{k, name}, as)
+	}
+	return as
 }
 
 // Share is a record as fields of such a hash, made of its fields and their values.
 func (k *Kind) Share(name string, pairs []any, packed bool) []any {
-	fields := make([]any, 2, 14)
+	fields, as := make([]any, 2, 14), k.sharedAs(name).arguments
 	texts := make([]string, len(k.Covered)+1) // that of the envelope, and those of Covered
 	for i := 0; i+1 < len(pairs); i += 2 {
 		field, _ := pairs[i].(string)
 		value, _ := pairs[i+1].(string)
-		if slices.Contains(k.Scripts, field) {
-			fields = append(fields, name+"."+field, value)
+		if n := slices.Index(k.Scripts, field); n >= 0 {
+			fields = append(fields, as[sharedPieces+n], pairs[i+1])
 			continue
 		}
 		texts[slices.Index(k.Covered, field)+1] = value // the envelope's is not among them
 	}
 	if !packed {
-		fields[0], fields[1] = name, k.object(texts)
+		fields[0], fields[1] = as[0], k.object(texts)
 		return fields
 	}
 	texts[0] = strings.TrimPrefix(texts[0], begin)
 	text := bodies.PackTexts(make([]byte, 0, 3*piece), texts)
 	end := min(piece, len(text))
-	fields[0], fields[1], text = name, text[:end], text[end:]
+	fields[0], fields[1], text = as[0], text[:end], text[end:]
 	for n := 1; n < sharedPieces && len(text) > 0; n++ {
 		if end = min(piece, len(text)); n == sharedPieces-1 {
 			end = len(text)
 		}
-		fields, text = append(fields, name+"."+rests[:n], text[:end]), text[end:]
+		fields, text = append(fields, as[n], text[:end]), text[end:]
 	}
 	return fields
 }
