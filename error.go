@@ -68,12 +68,12 @@ const (
 	CodePublishingUnavailable    Code = "publishing_unavailable"
 	CodeRuleFailed               Code = "rule_failed"
 	CodeStoreUnavailable         Code = "store_unavailable"
+	CodeArchiveUnavailable       Code = "archive_unavailable"
 	CodeCapacityReached          Code = "capacity_reached"
 	CodeHistoryLost              Code = "history_lost"
 )
 
-// Error is an error that a caller of the service is meant to see. Everything
-// in it goes into the answer; the cause it wraps is only logged.
+// Error is one that a caller sees: all of it is in the answer but the cause, which is logged.
 type Error struct {
 	Code    Code
 	Message string

@@ -287,7 +287,7 @@ func (s *Server) fail(c *call, err error) {
 	}
 	h := c.Header()
 	switch e.Code {
-	case tollgate.CodeStoreUnavailable, tollgate.CodeCapacityReached, tollgate.CodeHistoryLost, tollgate.CodeShareExhausted:
+	case tollgate.CodeStoreUnavailable, tollgate.CodeArchiveUnavailable, tollgate.CodeCapacityReached, tollgate.CodeHistoryLost, tollgate.CodeShareExhausted:
 		h.Set("Retry-After", "1")
 	case tollgate.CodeTokenMissing, tollgate.CodeTokenInvalid, tollgate.CodeTokenExpired, tollgate.CodeScopeMissing:
 		if !c.isOAuth() && !(e.Code == tollgate.CodeScopeMissing && c.token.Scopes.Has(c.row.Scope)) { // what it lacks is no scope of the route

@@ -64,8 +64,7 @@ const DispatchGroup = "workers"
 // Unix milliseconds; a member is "<organization>/<endpoint>".
 func ReadyKey(partition int) string { return tag(partition) + ":ready" }
 
-// BeatKey, a string, is what HeartbeatKey is to a master of a cluster that has the
-// partition.
+// BeatKey, a string, is what HeartbeatKey is to the partition's master in a cluster.
 func BeatKey(partition int) string { return tag(partition) + ":heartbeat" }
 
 // ScheduleKey, a sorted set per partition: activations that are still to come, by
@@ -101,6 +100,9 @@ func CheckKey(partition int) string { return tag(partition) + ":check" }
 
 // CheckingKey is the other one.
 func CheckingKey(partition int) string { return tag(partition) + ":checking" }
+
+// ArchiveKey, a hash per partition, is the manifest of its archive: see package archive.
+func ArchiveKey(partition int) string { return tag(partition) + ":archive" }
 
 // Space names the keys of one organization.
 type Space struct {

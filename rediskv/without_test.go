@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"tollgate"
+	"tollgate/rediskv/archive"
 	"tollgate/rediskv/record"
 )
 
@@ -25,6 +27,7 @@ var without = []struct{ key, why string }{
 	{`due|ready|activations|jobs|exports|cutoffs|payouts|dispatch`, "a queue; check compares it with the objects, both ways"},
 	{`organizations`, "a list; check compares it with the organizations, both ways"},
 	{`changed`, "tells instances to read again; each reads everything again at times"},
+	{`archive`, "each line of the manifest has a checksum, and how many there are is compared with their number"},
 	{`check|checking`, "how far a walk of check is; any other place is the beginning, and it expires"},
 	// Of an organization.
 	{`org_X:seq`, "counters; check compares them with the ends of the logs"},
@@ -43,6 +46,7 @@ var without = []struct{ key, why string }{
 	{`org_X:grants|org_X:clients|org_X:perimeters|org_X:rules|org_X:shadows|org_X:\w+:activations`, "names what is there; each is a record of its own"},
 	{`org_X:ending`, "whose tokens are still to be ended; it goes with the run that does it"},
 	{`org_X:shd_\w+:totals`, "counts of scripts, of prices that nobody pays"},
+	{`org_X:archive|org_X:archive:returned`, "which payments are to be moved next; what is in Redis and what is in a pack can both be read"},
 	{`org_X:damaged`, "of what has been told, so that it is told once"},
 	{`org_X:po_\w+:paying`, "who asks for a payout now; it expires with the lease, and the payout itself has one"},
 	{`org_X:rate:.*`, "a bucket of a rate limit; one that cannot be read is full, and it expires when it is"},
@@ -54,6 +58,12 @@ var without = []struct{ key, why string }{
 func TestKeysAreRecordsOrSayWhyNot(t *testing.T) {
 	f := oneOfEach(t)
 	f.cut(t)
+	a := f.archived(t, archive.Options{})
+	must(t, f.Move(t.Context(), f.Pay(t, eur(100), tollgate.CaptureManual).ID, tollgate.TriggerCancel))
+	f.days(120)
+	if a.move(t) == 0 {
+		t.Error("nothing was moved to the archive")
+	}
 	raw, _ := f.raw(t)
 	partition := regexp.MustCompile(`^\{p\d+\}:`)
 	for _, key := range scanKeys(t, raw, "*") {

@@ -79,6 +79,7 @@ var kinds = map[tollgate.Code]kind{
 	tollgate.CodePublishingUnavailable:    {http.StatusNotImplemented, "No rule can be published here"},
 	tollgate.CodeRuleFailed:               {http.StatusServiceUnavailable, "A rule failed"},
 	tollgate.CodeStoreUnavailable:         {http.StatusServiceUnavailable, "Store unavailable"},
+	tollgate.CodeArchiveUnavailable:       {http.StatusServiceUnavailable, "The archive cannot be read"},
 	tollgate.CodeCapacityReached:          {http.StatusServiceUnavailable, "No room for more"},
 	tollgate.CodeHistoryLost:              {http.StatusServiceUnavailable, "Data may be lost"},
 }

@@ -21,9 +21,14 @@ const (
 	// DefaultKeepAudit is how long entries of the audit record are kept: more than
 	// the year that auditors ask for.
 	DefaultKeepAudit = 400 * 24 * time.Hour
-	consumerIdle     = time.Hour // a worker that lives reads every second
-	keysInterval     = 20 * time.Second
-	rotating         = 2 * time.Second
+	// DefaultArchiveAfter is how long payments have been at an end before they are moved to
+	// the archive.
+	DefaultArchiveAfter = 90 * 24 * time.Hour
+	archiveInterval     = 10 * time.Minute
+
+	consumerIdle = time.Hour // a worker that lives reads every second
+	keysInterval = 20 * time.Second
+	rotating     = 2 * time.Second
 )
 
 // runJobs carries the recoveries and the clearing away of deleted endpoints of
@@ -123,6 +128,15 @@ func (w *Worker) sealAudit(ctx context.Context, p int) (int, error) {
 	n, err := w.sealer.Partition(ctx, p)
 	if err != nil {
 		return n, fmt.Errorf("sealing in partition %d: %w", p, err)
+	}
+	return n, nil
+}
+
+// archivePayments moves payments of one partition to the archive.
+func (w *Worker) archivePayments(ctx context.Context, p int) (int, error) {
+	n, err := w.Archive.Archive(ctx, p, w.ArchiveAfter)
+	if err != nil {
+		return n, fmt.Errorf("archiving in partition %d: %w", p, err)
 	}
 	return n, nil
 }

@@ -25,6 +25,7 @@ import (
 	"tollgate/handlers/worker/loop"
 	"tollgate/handlers/worker/sealing"
 	"tollgate/rediskv/agenda"
+	"tollgate/rediskv/archive"
 	"tollgate/rediskv/store"
 )
 
@@ -70,6 +71,9 @@ type Config struct {
 	ExportLease time.Duration // without a sign of life, after which another worker goes on with an export; 30 s
 	ExportChunk int           // bytes of a file that are written at once, before they are packed; 256 KiB
 
+	Archive      *archive.Store // where payments are moved that are at an end; nil: they stay in Redis
+	ArchiveAfter time.Duration  // how long they have been; DefaultArchiveAfter
+
 	CheckRate int           // objects per second that are read back and compared; 0: none
 	CheckRest time.Duration // of a partition that was checked, before it is checked again; an hour
 
@@ -94,7 +98,7 @@ type (
 type Worker struct {
 	Config
 	expiry, jobs, rules, trimming, cutting *loop.Loop
-	payouts, sealing, posting              *loop.Loop
+	payouts, sealing, posting, archiving   *loop.Loop
 	sealer                                 *sealing.Sealer
 	dispatch                               *delivery.Dispatch
 	exports                                *export.Maker
@@ -155,6 +159,7 @@ func (w *Worker) build(consumer string, witness *sealing.Witness) {
 	w.trimming = every("trim", w.trimEvents)
 	w.cutting = loop.New(loop.Config{Common: common, Name: "segments", Every: cutInterval, Busy: cutPause, Vacant: w.agenda.Vacant, Concurrency: w.Concurrency, PageSize: w.PageSize, Do: w.cutLogs})
 	w.posting = loop.New(loop.Config{Common: common, Name: "postings", Every: cutInterval, Busy: cutPause, Vacant: w.agenda.Vacant, Concurrency: w.Concurrency, PageSize: w.PageSize, Do: w.postTransactions})
+	w.archiving = loop.New(loop.Config{Common: common, Name: "archive", Every: archiveInterval, Busy: w.Interval, Vacant: w.agenda.Vacant, Concurrency: 1, PageSize: w.PageSize, Clocked: true, Do: w.archivePayments})
 	w.sealer = sealing.New(sealing.Config{Common: common, Keyring: w.keyring, Witness: witness})
 	w.sealing = loop.New(loop.Config{Common: common, Name: "audit", Every: sealing.Every, Vacant: w.agenda.Vacant, Concurrency: w.Concurrency, PageSize: w.PageSize, Clocked: true, Do: w.sealAudit})
 	w.dispatch = delivery.New(delivery.Config{
@@ -197,6 +202,7 @@ func withDefaults(c Config) Config {
 	c.ExportLease = cmp.Or(c.ExportLease, 30*time.Second)
 	c.ExportChunk = cmp.Or(c.ExportChunk, 256<<10)
 	c.CheckRest = cmp.Or(c.CheckRest, time.Hour)
+	c.ArchiveAfter = cmp.Or(c.ArchiveAfter, DefaultArchiveAfter)
 	c.DisableAfter = cmp.Or(c.DisableAfter, 5*24*time.Hour)
 	return c
 }
@@ -217,6 +223,9 @@ func (w *Worker) Run(ctx context.Context) {
 	parts.Go(func() { w.cutting.Run(ctx) })
 	parts.Go(func() { w.posting.Run(ctx) })
 	parts.Go(func() { w.sealing.Run(ctx) })
+	if w.Archive != nil {
+		parts.Go(func() { w.archiving.Run(ctx) })
+	}
 	parts.Go(func() { w.sealer.Witness.Run(ctx) })
 	parts.Go(func() { w.watchProgress(ctx, start) })
 	parts.Go(func() { w.dispatch.Run(ctx) })

@@ -13,6 +13,7 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/accounts"
+	"tollgate/rediskv/checks/look"
 	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/ledger"
 )
@@ -291,8 +292,15 @@ func (w *walk) members(ctx context.Context, account string, c tollgate.Currency,
 		}); err != nil {
 			return err
 		}
+		found, listed := make([]rediskv.Fields, len(entries)), make([]ledger.Indexed, len(entries))
 		for i, e := range entries {
-			x, stored := ledger.TransactionOf(e.id(), asked[i].fields())
+			found[i], listed[i] = asked[i].fields(), e.of()
+		}
+		if _, err := look.Filled(ctx, w.store.ledger, w.K, listed, found); err != nil {
+			return err
+		}
+		for i, e := range entries {
+			x, stored := ledger.TransactionOf(e.id(), found[i])
 			x.Damaged = stored.Err() != nil
 			each(x)
 		}

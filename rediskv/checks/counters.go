@@ -140,7 +140,7 @@ func (s *counterSums) read(ctx context.Context, members []redis.Z, oldest tollga
 	if err := w.AtOnce(ctx, "counted", func(ctx context.Context, pipe redis.Pipeliner) {
 		last = pipe.HGet(ctx, w.K.Sequences(), "event")
 		for i, id := range ids {
-			at, err := strconv.ParseInt(places[i].Read(made[i].Val(), []string{"crt"})["crt"], 10, 64)
+			at, err := strconv.ParseInt(cmp.Or(places[i].Read(made[i].Val(), []string{"crt"})["crt"], "0"), 10, 64) // 0 of one in the archive
 			old = old && err == nil && tollgate.Instant(at) < oldest
 			if record.FieldsIn(counted[i].Val(), "use0")["use0"] != "" {
 				hashes[id] = pipe.HGetAll(ctx, w.K.Object(id))

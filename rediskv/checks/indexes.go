@@ -2,6 +2,7 @@ package checks
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,6 +40,7 @@ func (w *walk) through(ctx context.Context, x index, what, from, prefix string, 
 			return err
 		}
 		var first []rediskv.Fields
+		w.elsewhere = map[string]*ledger.Records{}
 		if err := confirmed(ctx, w, entries, func(ctx context.Context, entries []entry) ([][]Finding, error) {
 			findings, found, err := w.checkEntries(ctx, x, entries)
 			if first == nil {
@@ -73,10 +75,18 @@ func (w *walk) checkEntries(ctx context.Context, x index, entries []entry) ([][]
 	}); err != nil {
 		return nil, nil, err
 	}
-	findings, found := make([][]Finding, len(entries)), make([]rediskv.Fields, len(entries))
+	findings, found, members := make([][]Finding, len(entries)), make([]rediskv.Fields, len(entries)), make([]ledger.Indexed, len(entries))
 	for i, e := range entries {
-		f := e.of().Place(w.K).Read(hashes[i].Val(), indexFields)
-		found[i] = f
+		members[i] = e.of()
+		found[i] = members[i].Place(w.K).Read(hashes[i].Val(), indexFields)
+	}
+	archived, err := look.Filled(ctx, w.store.ledger, w.K, members, found)
+	if err != nil {
+		return nil, nil, err
+	}
+	maps.Copy(w.elsewhere, archived)
+	for i, e := range entries {
+		f := found[i]
 		if places[i][0].Err() != nil {
 			continue // it has moved on
 		}
@@ -165,6 +175,12 @@ func (w *walk) transactions(ctx context.Context) error {
 		members, others := make([]ledger.Indexed, 0, len(entries)), []moved(nil)
 		for i, e := range entries {
 			members = append(members, e.of())
+			if of, number, _ := tollgate.NumberIn(e.id()); w.elsewhere[of] != nil && e.of().Shared {
+				if number == tollgate.FirstNumber {
+					w.report(w.archived(w.elsewhere[of]))
+				}
+				continue
+			}
 			switch f := found[i]; tollgate.TransactionType(f["ty"]) {
 			case "":
 				if _, number, ok := tollgate.NumberIn(e.id()); ok && e.of().Shared && number == tollgate.FirstNumber {

@@ -12,6 +12,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/checks/look"
 	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/keyring"
 	"tollgate/rediskv/ledger"
@@ -271,10 +272,14 @@ func (w *walk) checkRecords(ctx context.Context, names []string) ([][]Finding, e
 	}); err != nil {
 		return nil, err
 	}
+	archived, err := look.Elsewhere(ctx, w.store.ledger, w.K, there, func(one *redis.IntCmd) bool { return one.Val() == 0 })
+	if err != nil {
+		return nil, err
+	}
 	findings := make([][]Finding, len(names))
 	for i, name := range names {
 		for _, id := range named[i] {
-			if there[id].Val() == 0 {
+			if there[id].Val() == 0 && archived[id] == nil {
 				findings[i] = append(findings[i], plain([]consistency.Finding{consistency.Found(consistency.FindingIdempotency, "idempotency_record", strings.TrimPrefix(name, "idem:"), "its answer names payment %s, which is not there", id)})...)
 			}
 		}

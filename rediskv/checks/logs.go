@@ -11,6 +11,7 @@ import (
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/checks/look"
 	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/record"
@@ -173,9 +174,20 @@ func (w *walk) checkEvents(ctx context.Context, events []loggedEvent) ([][]Findi
 	}); err != nil {
 		return nil, err
 	}
+	archived, err := look.Elsewhere(ctx, w.store.ledger, w.K, tickets, func(text *redis.StringCmd) bool { return text.Val() == "" })
+	if err != nil {
+		return nil, err
+	}
 	findings := make([][]Finding, len(events))
 	for i, e := range events {
-		if of[i] == "" || strings.Contains(tickets[of[i]].Val(), strings.TrimPrefix(e.ID, tollgate.PrefixEvent)) {
+		if of[i] == "" {
+			continue
+		}
+		text := tickets[of[i]].Val()
+		if r := archived[of[i]]; r != nil {
+			text = r.Ticket
+		}
+		if strings.Contains(text, strings.TrimPrefix(e.ID, tollgate.PrefixEvent)) {
 			continue
 		}
 		findings[i] = plain([]consistency.Finding{consistency.Found(consistency.FindingEvent, "payment", of[i], "event %s, %s, is in the log, and its ticket does not refer to it", e.ID, e.Type)})

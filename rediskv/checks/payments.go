@@ -2,15 +2,13 @@ package checks
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
 	"tollgate"
 	"tollgate/rediskv"
+	"tollgate/rediskv/checks/look"
 	"tollgate/rediskv/consistency"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/payments"
@@ -174,8 +172,8 @@ func (w *walk) payment(ctx context.Context, r *paymentReplies) (findings []Findi
 	if err != nil {
 		findings = append(findings, plain(consistency.FoundDamage(err))...)
 	}
-	if wrong := numbered(p, r.transactions); wrong != "" {
-		found("%s", wrong)
+	if n := len(r.transactions); (p.Numbers > 0 || r.transactions[0].Shared) && p.Numbers != n { // one number to each
+		found("it has numbered %d transactions, and %d are there", p.Numbers, n)
 	}
 	records := consistency.PaymentRecords{Payment: p, Ticket: ticket, Due: tollgate.Instant(f.Int("due"))}
 	complete := err == nil
@@ -190,7 +188,7 @@ func (w *walk) payment(ctx context.Context, r *paymentReplies) (findings []Findi
 		complete = complete && !x.Damaged
 		records.Transactions = append(records.Transactions, x)
 	}
-	if damaged := documents(w.K, r.documents, &records); len(damaged) > 0 {
+	if damaged := look.Documents(w.K, r.documents, &records); len(damaged) > 0 {
 		findings, complete = append(findings, plain(damaged)...), false
 	}
 	if !complete {
@@ -200,39 +198,6 @@ func (w *walk) payment(ctx context.Context, r *paymentReplies) (findings []Findi
 		return nil, err
 	}
 	return append(findings, plain(records.Check())...), nil
-}
-
-// documents reads captures and refunds. One that is not there is missing from them.
-func documents(k rediskv.Space, replies map[string]*ledger.Document, into *consistency.PaymentRecords) (damaged []consistency.Finding) {
-	for _, id := range slices.Sorted(maps.Keys(replies)) {
-		text, there := replies[id].Read()
-		if !there {
-			continue
-		}
-		if strings.HasPrefix(id, tollgate.PrefixCapture) {
-			var c tollgate.Capture
-			if err := record.DecodeAt(k.Object(id), text, &c); err != nil || c.ID != id {
-				damaged = append(damaged, consistency.Found(consistency.FindingDamaged, "capture", id, "it cannot be read"))
-			}
-			into.Captures = append(into.Captures, c)
-			continue
-		}
-		var r tollgate.Refund
-		if err := record.DecodeAt(k.Object(id), text, &r); err != nil || r.ID != id {
-			damaged = append(damaged, consistency.Found(consistency.FindingDamaged, "refund", id, "it cannot be read"))
-		}
-		into.Refunds = append(into.Refunds, r)
-	}
-	return damaged
-}
-
-// numbered compares the transactions of a payment with the numbers that it has given: one
-// to each.
-func numbered(p *tollgate.Payment, transactions []*located) string {
-	if p.Numbers == 0 && !transactions[0].Shared || p.Numbers == len(transactions) {
-		return ""
-	}
-	return fmt.Sprintf("it has numbered %d transactions, and %d are there", p.Numbers, len(transactions))
 }
 
 // queued compares a payment with its place among those that the clock ends.
@@ -271,4 +236,14 @@ func (w *walk) due(id string, f rediskv.Fields, there, want string) Finding {
 		still(c)
 		c.Do("ZADD", key, want, member)
 	}, "add %s to %s at %s", member, key, want)
+}
+
+// archived compares the records of a payment in an archive with each other.
+func (w *walk) archived(r *ledger.Records) []Finding {
+	w.Looked["archived payments"]++
+	records, err := look.Archived(w.K, r)
+	if err != nil {
+		return plain(consistency.FoundDamage(err))
+	}
+	return plain(records.Check())
 }

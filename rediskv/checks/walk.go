@@ -14,6 +14,7 @@ import (
 	"tollgate/rediskv"
 	"tollgate/rediskv/checks/look"
 	"tollgate/rediskv/consistency"
+	"tollgate/rediskv/ledger"
 )
 
 // page is how many members of an index, or entries of a log, are looked at before a
@@ -29,8 +30,7 @@ type Finding struct {
 	consistency.Finding
 	Organization string
 	Repair       string // what a repair does, for people; empty: what is right cannot be derived
-
-	fix func(*rediskv.Commit)
+	fix          func(*rediskv.Commit)
 }
 
 // repairable is the finding with what repairs it: text says it, and fix commits it if
@@ -97,10 +97,11 @@ func (w *Walk) known(object string) bool {
 type walk struct {
 	*Walk
 	look.Reader
-	store *Store
-	at    Place // where the part began, or has come
-	log   *look.Log
-	last  int64 // the number of the last event when the walk began: what came later is the next one's
+	store     *Store
+	at        Place // where the part began, or has come
+	log       *look.Log
+	last      int64                      // the number of the last event when the walk began: what came later is the next one's
+	elsewhere map[string]*ledger.Records // payments of the page that an archive has, by what their identifiers share
 }
 
 func (s *Store) walk(w *Walk, k rediskv.Space) *walk {

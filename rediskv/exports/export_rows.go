@@ -16,6 +16,7 @@ import (
 	"tollgate/rediskv/eventlog"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/payments"
+	"tollgate/rediskv/record"
 	"tollgate/rediskv/streams"
 )
 
@@ -202,16 +203,50 @@ func (s *Store) exportedTransactions(ctx context.Context, j *ExportJob, members 
 }
 
 func (s *Store) exportedPayments(ctx context.Context, j *ExportJob, members []ledger.Indexed, rows []ExportedRow) error {
-	i := 0
-	return rediskv.EachHash(ctx, s.db, rediskv.Caller{}, "export_payments", members, func(m ledger.Indexed) string {
-		return j.space.Object(tollgate.PrefixPayment + rediskv.Unprefixed(m.ID))
-	}, func(m ledger.Indexed, f rediskv.Fields) {
-		if len(f) > 0 { // else of no payment
-			p, err := payments.PaymentOf(tollgate.PrefixPayment+rediskv.Unprefixed(m.ID), f)
+	fields := make([]rediskv.Fields, 0, len(members))
+	if err := rediskv.EachHash(ctx, s.db, rediskv.Caller{}, "export_payments", members, func(m ledger.Indexed) string {
+		return j.space.Object(paymentOf(m))
+	}, func(_ ledger.Indexed, f rediskv.Fields) { fields = append(fields, f) }); err != nil {
+		return err
+	}
+	archived, err := s.archived(ctx, j, members, func(i int) bool { return len(fields[i]) > 0 })
+	if err != nil {
+		return err
+	}
+	for i, m := range members {
+		if r := archived(m); len(fields[i]) == 0 && r != nil {
+			if fields[i] = r.Payment; r.Err != nil {
+				fields[i] = rediskv.Fields{rediskv.EnvelopeField: record.Wrong}
+			}
+		}
+		if len(fields[i]) > 0 { // else of no payment
+			p, err := payments.PaymentOf(paymentOf(m), fields[i])
 			s.found(ctx, j, &rows[i], p, err)
 		}
-		i++
-	})
+	}
+	return nil
+}
+
+// paymentOf is the payment that an authorization is of.
+func paymentOf(m ledger.Indexed) string { return tollgate.PrefixPayment + rediskv.Unprefixed(m.ID) }
+
+// archived are the payments of those authorizations that Redis does not have them of; has
+// says of which it does.
+func (s *Store) archived(ctx context.Context, j *ExportJob, members []ledger.Indexed, has func(i int) bool) (of func(ledger.Indexed) *ledger.Records, err error) {
+	var ids []string
+	for i, m := range members {
+		if m.Shared && !has(i) {
+			ids = append(ids, paymentOf(m))
+		}
+	}
+	found, err := s.ledger.Archived(ctx, j.space, ids)
+	return func(m ledger.Indexed) *ledger.Records {
+		shared, _, _ := tollgate.NumberIn(m.ID)
+		if r := found[shared]; r != nil && r.ID == paymentOf(m) {
+			return r
+		}
+		return nil
+	}, err
 }
 
 func (s *Store) exportedTickets(ctx context.Context, j *ExportJob, members []ledger.Indexed, rows []ExportedRow) error {
@@ -226,8 +261,18 @@ func (s *Store) exportedTickets(ctx context.Context, j *ExportJob, members []led
 	}); err != nil {
 		return err
 	}
+	archived, err := s.archived(ctx, j, members, func(i int) bool { return found[i] != nil })
+	if err != nil {
+		return err
+	}
 	for i, v := range found {
 		text, ok := v.(string)
+		if r := archived(members[i]); !ok && r != nil {
+			if text, ok = r.Ticket, true; r.Err != nil {
+				s.found(ctx, j, &rows[i], nil, r.Err)
+				continue
+			}
+		}
 		if !ok {
 			continue
 		}

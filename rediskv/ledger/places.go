@@ -116,15 +116,24 @@ func PartsIn(k rediskv.Space, of string, hash map[string]string) (members []Inde
 // OfPayment are the transactions of a payment, with their positions if they stand in one
 // hash; none of what is no payment.
 func (s *Store) OfPayment(ctx context.Context, k rediskv.Space, payment string) (members []Indexed, err error) {
+	var found []rediskv.Fields
 	err = s.db.Timed(ctx, "payment_transactions", func(ctx context.Context) error {
 		pipe := s.db.Redis.Pipeline()
 		read := AskParts(ctx, pipe, k, payment)
 		if _, err := pipe.Exec(ctx); err != nil {
 			return err
 		}
-		members, _ = read()
+		members, found = read()
 		return nil
 	})
+	if err != nil || found != nil || len(members) != 1 {
+		return members, err
+	}
+	r, err := s.ArchivedPayment(ctx, k, payment)
+	if err == nil && r != nil {
+		of, _, _ := tollgate.NumberIn(payment)
+		members, _ = PartsIn(k, of, r.Parts)
+	}
 	return members, err
 }
 

@@ -19,6 +19,7 @@ type Store struct {
 	payouts *lru.Cache[string, []string] // the indexes of a payout, by its key
 
 	postings *postings.Store
+	archive  Archive // nil: there is none
 }
 
 // knownPayouts is how many payouts' indexes are remembered.

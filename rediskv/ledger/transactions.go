@@ -128,5 +128,8 @@ func (s *Store) ReadTransactions(ctx context.Context, c rediskv.Caller, k redisk
 		}
 		rows = append(rows, t)
 	})
+	if err == nil {
+		err = s.fromArchive(ctx, k, members, rows, beside)
+	}
 	return rows, err
 }

@@ -79,6 +79,11 @@ func (s *Store) Transition(ctx context.Context, c rediskv.Caller, idem *rediskv.
 		by = "refund"
 	}
 	r, outcome, err := s.change(ctx, c, idem, a, ch, ans, by)
+	if rediskv.Gone(err) {
+		if err = s.returnArchived(ctx, s.db.Space(c.Organization), ch.Payment.ID, err); err == nil {
+			r, outcome, err = s.change(ctx, c, idem, a, ch, ans, by)
+		}
+	}
 	if err != nil {
 		s.copies.forget(c.Organization, ch.Payment.ID)
 	}
@@ -231,13 +236,16 @@ func (s *Store) read(ctx context.Context, c rediskv.Caller, id string) (p *tollg
 	k := s.db.Space(c.Organization)
 	grant, granted := c.Grant(k)
 	_, rest, err := s.db.Run(ctx, scriptReadPayment.With(readPaymentKeys{grant, k.Object(id), k.Object(tollgate.TicketOf(id))}, granted))
-	if err != nil {
+	var fields rediskv.Fields
+	if err == nil {
+		fields = record.Verified(k.Object(id), record.FieldsOf(rest[0]))
+		text, _ = rest[1].(string)
+	} else if fields, text, err = s.archivedInstead(ctx, k, id, err); err != nil {
 		return nil, nil, "", err
 	}
-	if p, err = PaymentOf(id, record.Verified(k.Object(id), record.FieldsOf(rest[0]))); err != nil {
+	if p, err = PaymentOf(id, fields); err != nil {
 		return nil, nil, "", s.db.Noticed(ctx, k, err)
 	}
-	text, _ = rest[1].(string)
 	t, err = TicketOf(k, tollgate.TicketOf(id), text)
 	return p, t, text, s.db.Noticed(ctx, k, err)
 }
@@ -266,6 +274,9 @@ func (s *Store) readPart(ctx context.Context, c rediskv.Caller, prefix, id strin
 		keys.Parts, args.PartField = k.Parts(id), number+rediskv.Document
 	}
 	_, rest, err := s.db.Run(ctx, scriptReadPart.With(keys, args))
+	if rediskv.Gone(err) {
+		return s.archivedPart(ctx, k, prefix, id, err)
+	}
 	if err != nil {
 		return "", err
 	}

@@ -48,8 +48,9 @@ func (s *Store) Refunds(ctx context.Context, c rediskv.Caller, payment string) (
 			return err
 		}
 		members, found := read()
-		if len(members) < 2 { // it has its authorization alone, or is no payment
-			return nil
+		if len(members) < 2 && found == nil { // it has its authorization alone, or is none that Redis has
+			rows, err = s.archivedRefunds(ctx, k, payment)
+			return err
 		}
 		if found == nil {
 			var err error

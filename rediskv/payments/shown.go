@@ -72,7 +72,17 @@ func (s *Store) Shown(ctx context.Context, c rediskv.Caller, shown string) (body
 	}); err != nil {
 		return nil, nil, err
 	}
-	if p, err = PaymentOf(id, record.Verified(k.Object(id), hash.Val())); err != nil {
+	hashed, text := rediskv.Fields(record.Verified(k.Object(id), hash.Val())), document.Val()
+	if len(hashed) == 0 {
+		r, err := s.ledger.ArchivedPayment(ctx, k, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		if r != nil {
+			hashed, text = r.Payment, r.Part(number)
+		}
+	}
+	if p, err = PaymentOf(id, hashed); err != nil {
 		return nil, nil, s.db.Noticed(ctx, k, err)
 	}
 	then := record.FieldsOf([]any(paymentTable.Pairs(p, true)))
@@ -88,11 +98,11 @@ func (s *Store) Shown(ctx context.Context, c rediskv.Caller, shown string) (body
 	switch prefix {
 	case tollgate.PrefixCapture:
 		one := &tollgate.Capture{}
-		err, object = record.DecodeAt(k.Object(at), document.Val(), one), one
+		err, object = record.DecodeAt(k.Object(at), text, one), one
 		one.Payment = p
 	case tollgate.PrefixRefund:
 		one := &tollgate.Refund{}
-		err, object = record.DecodeAt(k.Object(at), document.Val(), one), one
+		err, object = record.DecodeAt(k.Object(at), text, one), one
 		one.Payment = p
 	default:
 		err = errShown

@@ -42,8 +42,12 @@ const (
 	digits = 8             // of the checksum
 )
 
-// wrong stands in Field of a hash whose checksum is not that of its fields.
+// wrong stands in Field of a hash whose checksum is not that of its fields, and Wrong does
+// so for records that cannot be read at all.
 const wrong = "checksum"
+
+// Wrong is what Verified says of damage.
+const Wrong = wrong
 
 var (
 	errSum  = errors.New("its checksum is not that of what is stored")

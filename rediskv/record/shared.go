@@ -40,6 +40,22 @@ func piecesOf(most int, first, prefix string) []string {
 	return names
 }
 
+// PutPieces puts a text into the fields of Pieces, as scripts do (put_pieces, in
+// prelude.lua): what is packed into all of them, JSON into the first.
+func PutPieces(hash map[string]string, field, text string) {
+	if strings.HasPrefix(text, "{") {
+		hash[field] = text
+		return
+	}
+	for n, name := range Pieces(field) {
+		end := min(piece, len(text))
+		if n == MostPieces-1 {
+			end = len(text)
+		}
+		hash[name], text = text[:end], text[end:]
+	}
+}
+
 // Joined is the text in the fields of Pieces; false where there is none.
 func Joined(values []any) (text string, there bool) {
 	for _, value := range values {

@@ -119,6 +119,14 @@ func on(db *rediskv.DB) *Store {
 	return s
 }
 
+// UseArchive has payments looked for in an archive that Redis does not have.
+func (s *Store) UseArchive(a ledger.Archive) {
+	s.ledgerRoom.UseArchive(a)
+	if s.near != nil {
+		s.near.UseArchive(a)
+	}
+}
+
 // Close ends the connections, and the looks of those who wait for events.
 func (s *Store) Close() error {
 	s.eventlogRoom.Close()

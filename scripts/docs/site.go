@@ -21,7 +21,7 @@ var assets embed.FS
 var sections = []section{
 	{Title: "Begin", pages: []string{"start", "concepts", "sandbox"}},
 	{Title: "Build", pages: []string{"rules", "perimeters", "agents", "webhooks", "payouts", "errors", "limits"}},
-	{Title: "Run", pages: []string{"operations", "alerts", "security", "performance", "durability", "compatibility"}},
+	{Title: "Run", pages: []string{"operations", "alerts", "security", "performance", "durability", "archive", "compatibility"}},
 	{Title: "Reference", pages: []string{"api", "cli", "interface", "changelog"}},
 	{Title: "Develop", pages: []string{"design", "contributing"}},
 }

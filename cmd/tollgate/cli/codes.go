@@ -68,6 +68,7 @@ var Codes = map[tollgate.Code]CodeHelp{
 	tollgate.CodePublishingUnavailable:    {"This instance cannot examine rules.", "Publish to an instance that runs natively.", ""},
 	tollgate.CodeRuleFailed:               {"A pricing rule crashed, ran out of fuel or cannot be loaded. Nothing was written.", "Have the rule's team run its golden cases, or roll it back.", "explain {rule}"},
 	tollgate.CodeStoreUnavailable:         {"Redis does not answer or takes no writes.", "Repeat the request with the same Idempotency-Key.", "doctor"},
+	tollgate.CodeArchiveUnavailable:       {"It was moved to the archive, which cannot be read at the moment.", "Have the operator look at TOLLGATE_ARCHIVE_URL and where it points.", "archive status"},
 	tollgate.CodeCapacityReached:          {"Redis is filling up, and what only adds data is refused.", "Have the operator raise maxmemory.", "doctor"},
 	tollgate.CodeHistoryLost:              {"Redis has lost data, and nobody has decided yet how to go on.", "The operator decides with 'tollgate history'.", "doctor"},
 }

@@ -44,7 +44,7 @@ var (
 // README's table are made from it.
 var Settings = []setting{
 	{
-		Flag: "redis-url", Required: true, Commands: []string{"serve", "work", "check", "provision", "doctor", "history", "key", "layout", "backup", "restore"},
+		Flag: "redis-url", Required: true, Commands: []string{"serve", "work", "check", "provision", "doctor", "history", "key", "layout", "backup", "restore", "archive"},
 		Meaning: "where Redis is: redis://, rediss:// or unix://; several hosts of a cluster separated by commas; ?pool_size=50 bounds the connections to each (256, or ten for each processor)",
 	},
 	{
@@ -150,6 +150,14 @@ var Settings = []setting{
 	{
 		Flag: "witness-url", Commands: []string{"work", "dev"},
 		Meaning: "where each checkpoint of an audit record is posted to, http or https: the signed note as text; none: nobody is told",
+	},
+	{
+		Flag: "archive-url", Commands: []string{"serve", "work", "dev", "check", "archive"},
+		Meaning: "where payments are moved that are at an end, and read again: file:///directory, the same for all processes; none: they stay in Redis",
+	},
+	{
+		Flag: "archive-after", Default: worker.DefaultArchiveAfter.String(), Commands: []string{"work", "dev"},
+		Meaning: "how long a payment has been at an end before it is moved, at least 960h; 2160h are 90 days",
 	},
 	{
 		Flag: "check-rate", Default: strconv.Itoa(worker.DefaultCheckRate), Commands: []string{"work"},

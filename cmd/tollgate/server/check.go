@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"tollgate"
@@ -84,7 +82,7 @@ type summaryJSON struct {
 
 func (o *checkOptions) run(ctx context.Context, a *cli.App, c *cli.Config) error {
 	options := rediskv.Options{URL: c.Text("redis-url"), Partitions: c.Number("partitions"), Clock: a.Clock, Entropy: a.Entropy, Timeout: a.StoreTimeout}
-	patience := c.Duration("redis-wait")
+	patience, shelf := c.Duration("redis-wait"), ReadShelf(c)
 	if err := c.Err(); err != nil {
 		return err
 	}
@@ -93,9 +91,10 @@ func (o *checkOptions) run(ctx context.Context, a *cli.App, c *cli.Config) error
 		return err
 	}
 	defer store.Close()
+	UseArchive(store, shelf)
 	found, total, checked, err := o.look(ctx, store)
 	if err != nil {
-		return checkError(err)
+		return awayError(err)
 	}
 	if o.organization != "" && checked["organizations"] == 0 {
 		return cli.UsageError(fmt.Errorf("there is no organization %s", cli.Printable(o.organization)))
@@ -108,7 +107,7 @@ func (o *checkOptions) run(ctx context.Context, a *cli.App, c *cli.Config) error
 	var outcomes map[int]error
 	if o.repair {
 		if outcomes, err = o.repairs(ctx, a, store, found); err != nil {
-			return checkError(err)
+			return awayError(err)
 		}
 	}
 	repaired := 0
@@ -159,14 +158,6 @@ func (c *collected) walk(organization string) *checks.Walk {
 	}}
 }
 
-// checkError gives a Redis that is away its exit code.
-func checkError(err error) error {
-	if rediskv.Away(err) {
-		return cli.UnavailableError(err)
-	}
-	return err
-}
-
 func (o *checkOptions) print(a *cli.App, found []checks.Finding, total int, checked map[string]int64) error {
 	if o.quiet {
 		for _, f := range found {
@@ -196,25 +187,17 @@ func (o *checkOptions) print(a *cli.App, found []checks.Finding, total int, chec
 }
 
 func (o *checkOptions) printJSON(a *cli.App, found []checks.Finding, outcomes map[int]error, sum summaryJSON) error {
-	line := func(v any) error {
-		text, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true)) // damage can be any bytes
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(a.Stdout, "%s\n", text)
-		return err
-	}
 	for i, f := range found {
 		row := findingJSON{"finding", f.Organization, string(f.Kind), f.Object, f.ID, f.Message, f.Repair, nil}
 		if failed, tried := outcomes[i]; tried {
 			done := failed == nil
 			row.Repaired = &done
 		}
-		if err := line(row); err != nil {
+		if err := printLine(a, row); err != nil {
 			return err
 		}
 	}
-	return line(sum)
+	return printLine(a, sum)
 }
 
 // repairs says what will be done, asks, and does it.

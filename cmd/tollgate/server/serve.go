@@ -23,6 +23,7 @@ import (
 	"tollgate/handlers/service"
 	"tollgate/rediskv"
 	"tollgate/rediskv/gcra"
+	"tollgate/rediskv/packs/shelf"
 	"tollgate/wasm"
 )
 
@@ -64,6 +65,7 @@ func serve(ctx context.Context, a *cli.App, c *cli.Config) error {
 		return err
 	}
 	defer store.Close()
+	UseArchive(store, o.shelf)
 	defer o.tracing.Close() // after the last request
 	s, err := service.New(ctx, store, o.service(a))
 	if err != nil {
@@ -111,6 +113,7 @@ type processOptions struct {
 	redis       rediskv.Options
 	redisWait   time.Duration
 	snapshotDir string
+	shelf       *shelf.Shelf // the archive; nil: there is none
 	issuer      string
 	signingKeys [][]byte
 	secretKeys  [][]byte // the newest first
@@ -159,6 +162,7 @@ func readProcessOptions(a *cli.App, c *cli.Config) (processOptions, error) {
 	if o.pprofAddr = c.Text(profile.Setting); o.pprofAddr != "" {
 		c.Check(profile.Setting, profile.CheckAddr(o.pprofAddr))
 	}
+	o.shelf = ReadShelf(c)
 	if c.Command.Name() == "serve" {
 		o.serve(a, c)
 	}

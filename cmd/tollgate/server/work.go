@@ -26,8 +26,8 @@ func workCommand(a *cli.App) *cobra.Command {
 		Long: `Do what nobody asks for just now: deliver events to webhook endpoints, close
 sales days and make the payouts that fall due by that, expire payments whose
 time has passed and release what was left of them, activate rules when their
-time has come, make the files of exports, carry recoveries out, and remove
-events that are old and delivered. 'tollgate serve' alone makes no payouts and
+time has come, make the files of exports, carry recoveries out, remove events
+that are old and delivered, and move payments that are at an end to the archive. 'tollgate serve' alone makes no payouts and
 activates no rules. Any number of these processes can run on one Redis. On
 SIGINT or SIGTERM deliveries that are on their way finish; an export goes on
 with another worker where this one stopped.`,
@@ -47,6 +47,7 @@ func work(ctx context.Context, a *cli.App, c *cli.Config) error {
 		return err
 	}
 	keepAudit, checkRate, slots := c.Duration("audit-retention"), c.Number("check-rate"), c.Number("delivery-slots")
+	archiveAfter := ReadArchiveAfter(c)
 	if slots == 0 {
 		c.Check("delivery-slots", errors.New("a worker needs one at least"))
 	}
@@ -77,9 +78,11 @@ func work(ctx context.Context, a *cli.App, c *cli.Config) error {
 		return err
 	}
 	o.metrics.WatchRedis(store)
+	packs := UseArchive(store, o.shelf)
 	w, err := worker.New(worker.Config{
 		Pay: pay, Witness: witness, Store: store, Clock: a.Clock, Entropy: a.Entropy, Vault: vault, Log: o.log, Observer: o.metrics.Worker(), Tracer: o.tracing.Worker(),
 		Grace: o.grace, Development: a.Loopback, Version: cli.VersionText(), KeepAudit: keepAudit, CheckRate: checkRate, Slots: slots,
+		Archive: packs, ArchiveAfter: archiveAfter,
 	})
 	if err != nil {
 		return err

@@ -216,6 +216,11 @@ local function placed(index, member, hash, field)
   return place and tonumber(place) and place or nil
 end
 
+-- A digest of all that is stored of a payment, in the order in which Redis has it.
+local function content_digest(payment, ticket, parts)
+  return redis.sha1hex(table.concat({whole(#payment), table.concat(payment, ' '), ticket, table.concat(parts, ' ')}, ' '))
+end
+
 -- What is packed stands in four fields of a hash (record.Pieces), JSON in one.
 local function put_pieces(key, field, text)
   if string.sub(text, 1, 1) == '{' then return redis.call('HSET', key, field, text) end

@@ -1,0 +1,241 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"tollgate"
+	"tollgate/cmd/tollgate/cli"
+	"tollgate/rediskv"
+	"tollgate/rediskv/archive"
+	"tollgate/rediskv/packs/shelf"
+	"tollgate/rediskv/store"
+)
+
+// leastArchiveAfter is longer than idempotency keys, windows of budgets and events are kept:
+// what is moved to the archive is none of theirs any more.
+const leastArchiveAfter = 40 * 24 * time.Hour
+
+// ReadShelf is where the settings say that the archive is; nil for nowhere.
+func ReadShelf(c *cli.Config) *shelf.Shelf {
+	address := c.Text("archive-url")
+	if address == "" {
+		return nil
+	}
+	on, err := shelf.Open(address)
+	c.Check("archive-url", err)
+	return on
+}
+
+// ReadArchiveAfter is how long a payment has been at an end before it is moved there.
+func ReadArchiveAfter(c *cli.Config) time.Duration {
+	after := c.Duration("archive-after")
+	if after < leastArchiveAfter {
+		c.Check("archive-after", fmt.Errorf("%s is less than 40 days, for which idempotency keys, budgets and events may need a payment", after))
+	}
+	return after
+}
+
+// UseArchive has a store look for payments on a shelf as well; nil for none.
+func UseArchive(s *store.Store, on *shelf.Shelf) *archive.Store {
+	if on == nil {
+		return nil
+	}
+	a := archive.New(s.DB, archive.Options{Shelf: on, Scratch: os.TempDir()})
+	s.UseArchive(a)
+	return a
+}
+
+func archiveCommand(a *cli.App) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "archive",
+		Short: "See and check what was moved out of Redis",
+		Long: `'tollgate work' moves payments that are at an end, settled, and unchanged for 90
+days (TOLLGATE_ARCHIVE_AFTER) out of Redis into files under TOLLGATE_ARCHIVE_URL. The
+API answers them as before.`,
+	}
+	var asJSON bool
+	status := &cobra.Command{
+		Use: "status", Short: "What is in the archive, since when, in how many bytes", Args: cobra.NoArgs,
+		Example: "  tollgate archive status",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withArchive(a, a.Config(cmd), func(ctx context.Context, s *store.Store, from *archive.Store) error {
+				return archiveStatus(ctx, a, s, from, asJSON)
+			})
+		},
+	}
+	status.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each pack")
+	check := &cobra.Command{
+		Use: "check", Short: "Read every pack and compare it with the manifest", Args: cobra.NoArgs,
+		Long: `Read every pack and compare it with the manifest in Redis: that all files are there,
+that each is what its name says, and that each row can be read. Files that no line of
+the manifest refers to are named, too; they are no error.
+
+Exit codes: 0 all of it is right; 1 something is missing or damaged; 3 Redis or the
+archive is away.`,
+		Example: "  tollgate archive check",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withArchive(a, a.Config(cmd), func(ctx context.Context, s *store.Store, from *archive.Store) error {
+				return archiveCheck(ctx, a, s, from, asJSON)
+			})
+		},
+	}
+	check.Flags().BoolVar(&asJSON, "json", false, "print each finding and then the counts as a line of JSON")
+	cat := &cobra.Command{
+		Use: "cat ID", Short: "Print what the archive has of a payment", Args: cobra.ExactArgs(1),
+		Long: `Print the row of a payment as it is in its pack: the payment, its ticket, transactions,
+captures and refunds as JSON. ID is that of any of them.`,
+		Example: "  tollgate archive cat pay_01kb5y1jzv8dm3c4qhx7w2ta00",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withArchive(a, a.Config(cmd), func(ctx context.Context, _ *store.Store, from *archive.Store) error {
+				row, _, err := from.Row(ctx, args[0])
+				if err != nil {
+					return awayError(err)
+				}
+				if row == nil {
+					return fmt.Errorf("the archive has nothing of %s", cli.Printable(args[0]))
+				}
+				_, err = fmt.Fprintf(a.Stdout, "%s\n", row)
+				return err
+			})
+		},
+	}
+	c.AddCommand(status, check, cat)
+	return c
+}
+
+// withArchive opens the archive that the settings name.
+func withArchive(a *cli.App, c *cli.Config, do func(context.Context, *store.Store, *archive.Store) error) error {
+	on := ReadShelf(c)
+	if on == nil {
+		c.Check("archive-url", errors.New("it is needed: where the archive is"))
+	}
+	options := rediskv.Options{URL: c.Text("redis-url"), Clock: a.Clock, Entropy: a.Entropy, Timeout: a.StoreTimeout}
+	if err := c.Err(); err != nil {
+		return err
+	}
+	ctx := c.Command.Context()
+	s, _, err := OpenStore(ctx, options, 0, false)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return do(ctx, s, UseArchive(s, on))
+}
+
+// printLine prints a line of JSON.
+func printLine(a *cli.App, v any) error {
+	text, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true)) // damage can be any bytes
+	if err == nil {
+		_, err = fmt.Fprintf(a.Stdout, "%s\n", text)
+	}
+	return err
+}
+
+// awayError gives a Redis or an archive that is away its exit code.
+func awayError(err error) error {
+	if e, is := errors.AsType[*tollgate.Error](err); rediskv.Away(err) || is && e.Code == tollgate.CodeArchiveUnavailable {
+		return cli.UnavailableError(err)
+	}
+	return err
+}
+
+// packJSON is a line of status --json.
+type packJSON struct {
+	Object    string           `json:"object"` // pack
+	Partition int              `json:"partition"`
+	Line      int64            `json:"line"`
+	Pack      string           `json:"pack"`
+	Payments  int64            `json:"payments"`
+	Bytes     int64            `json:"bytes"`
+	From      tollgate.Instant `json:"from"`
+	Until     tollgate.Instant `json:"until"`
+	SealedAt  tollgate.Instant `json:"sealed_at"`
+	Removed   bool             `json:"removed"` // Redis has none of it any more
+}
+
+func archiveStatus(ctx context.Context, a *cli.App, s *store.Store, from *archive.Store, asJSON bool) error {
+	var t cli.Table
+	t.Row("PARTITION", "PACKS", "PAYMENTS", "BYTES", "FROM", "UNTIL", "STATE")
+	var payments, bytes, packs int64
+	for p := range s.Partitions() {
+		lines, done, err := from.Manifest(ctx, p)
+		if err != nil {
+			return awayError(err)
+		}
+		if len(lines) == 0 {
+			continue
+		}
+		var rows, size int64
+		first, until := lines[0].From, lines[0].Until
+		for _, l := range lines {
+			rows, size = rows+l.Payments.Rows, size+l.Payments.Size+l.Parts.Size
+			first, until = min(first, l.From), max(until, l.Until)
+			if asJSON {
+				if err := printLine(a, packJSON{"pack", p, l.Number, l.Payments.SHA256, l.Payments.Rows, l.Payments.Size + l.Parts.Size, l.From, l.Until, l.SealedAt, l.Number <= done}); err != nil {
+					return err
+				}
+			}
+		}
+		state := "complete"
+		if last := lines[len(lines)-1].Number; done < last {
+			state = fmt.Sprintf("pack %d is still in Redis, too", last)
+		}
+		t.Row(fmt.Sprint(p), fmt.Sprint(len(lines)), fmt.Sprint(rows), fmt.Sprint(size), first.String(), until.String(), state)
+		payments, bytes, packs = payments+rows, bytes+size, packs+int64(len(lines))
+	}
+	switch {
+	case asJSON:
+		return nil
+	case packs == 0:
+		_, err := fmt.Fprintln(a.Stdout, "Nothing has been moved to the archive yet.")
+		return err
+	}
+	if err := a.Print(&t); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(a.Stdout, "\n%d payments in %d packs, %d bytes (%d a payment)\n", payments, packs, bytes, bytes/max(payments, 1))
+	return err
+}
+
+func archiveCheck(ctx context.Context, a *cli.App, s *store.Store, from *archive.Store, asJSON bool) error {
+	var all archive.Checked
+	wrong := 0
+	for p := range s.Partitions() {
+		var failed error
+		c, err := from.Check(ctx, p, func(f archive.Finding) {
+			if !f.Orphan {
+				wrong++
+			}
+			if asJSON {
+				failed = printLine(a, f)
+			} else {
+				_, failed = fmt.Fprintf(a.Stdout, "%s: %s\n", f.File, cli.Printable(f.Message))
+			}
+		})
+		if err != nil {
+			return awayError(err)
+		}
+		if failed != nil {
+			return failed
+		}
+		all.Lines, all.Packs, all.Payments, all.Bytes = all.Lines+c.Lines, all.Packs+c.Packs, all.Payments+c.Payments, all.Bytes+c.Bytes
+	}
+	var err error
+	if asJSON {
+		err = printLine(a, all)
+	} else {
+		_, err = fmt.Fprintf(a.Stdout, "checked %d lines, %d packs, %d payments, %d bytes\n", all.Lines, all.Packs, all.Payments, all.Bytes)
+	}
+	if err == nil && wrong > 0 {
+		err = fmt.Errorf("%d files are missing or damaged", wrong)
+	}
+	return err
+}

@@ -1,0 +1,80 @@
+// Package archive moves payments that are at an end out of Redis into packs (package
+// packs), and reads them there. Redis keeps a manifest for each partition: a hash with n, the
+// number of its last line, each line by its number, and done, the last line whose payments
+// are removed from Redis.
+//
+// A turn makes a pack in steps, each of which can be repeated after a worker has died:
+// choose payments; write them to a pack and put it on the shelf; read it back from there;
+// put the line on the shelf; add it to the manifest; remove each payment from Redis that is
+// as the pack has it. What is in Redis wins over any pack, and a later pack over an earlier
+// one.
+package archive
+
+import (
+	"embed"
+	"sync"
+	"time"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/packs/shelf"
+)
+
+//go:embed lua/*.lua
+var lua embed.FS
+
+// Options are what an archive works with.
+type Options struct {
+	Shelf *shelf.Shelf
+	// Scratch is a directory for files of up to a pack's size while they are made.
+	Scratch string
+	// CacheBytes bounds the frames that are kept unpacked; 0: 64 MiB.
+	CacheBytes int
+	// Step is told of each step that is done, in the words of this package; nil: nobody is.
+	Step func(partition int, step string)
+	// Rows is how many payments a pack has at most; 0: 120,000, some 64 MB.
+	Rows int
+}
+
+const (
+	defaultCache = 64 << 20
+	defaultRows  = 120_000
+)
+
+// Store is the archive of a Redis. It is safe for concurrent use.
+type Store struct {
+	db *rediskv.DB
+	Options
+
+	cache *cache
+	lock  sync.Mutex
+	known map[int]*manifest // by partition
+}
+
+// New returns the archive of a database that is on a shelf.
+func New(db *rediskv.DB, o Options) *Store {
+	if o.CacheBytes == 0 {
+		o.CacheBytes = defaultCache
+	}
+	if o.Rows == 0 {
+		o.Rows = defaultRows
+	}
+	return &Store{db: db, Options: o, cache: newCache(o.Shelf, o.CacheBytes), known: map[int]*manifest{}}
+}
+
+// progressKey is a hash of an organization: through, up to which place in the list of its
+// transactions payments have been looked at.
+func progressKey(k rediskv.Space) string { return k.Object("archive") }
+
+// slack is how much longer than asked payments stay in Redis, so that packs are not small:
+// a tenth, as long as there are few of them.
+func slack(after time.Duration) time.Duration { return after / 10 }
+
+func (s *Store) step(partition int, step string) {
+	if s.Step != nil {
+		s.Step(partition, step)
+	}
+}
+
+// before is a moment some time ago.
+func (s *Store) before(ago time.Duration) tollgate.Instant { return s.db.Now().Add(-ago) }

@@ -1,0 +1,128 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"tollgate/rediskv/packs"
+	"tollgate/rediskv/packs/shelf"
+)
+
+// mostOpen is how many packs are open at once, each with its index.
+const mostOpen = 64
+
+// cache has packs that are open, and frames of them as long as there is room.
+type cache struct {
+	shelf *shelf.Shelf
+	lock  sync.Mutex
+	open  *simplelru.LRU[string, *opened]
+	room  int // bytes of frames
+	taken int
+	frame *simplelru.LRU[frameKey, *packs.Frame]
+}
+
+type opened struct {
+	*packs.Pack
+	object *shelf.Object
+	users  int
+	gone   bool // it is to be closed when nobody uses it any more
+}
+
+type frameKey struct {
+	pack string
+	n    int
+}
+
+func newCache(on *shelf.Shelf, room int) *cache {
+	c := &cache{shelf: on, room: room}
+	c.open, _ = simplelru.NewLRU(mostOpen, func(_ string, o *opened) {
+		o.gone = true
+		c.settle(o)
+	})
+	c.frame, _ = simplelru.NewLRU(1<<30, func(_ frameKey, f *packs.Frame) { c.taken -= f.Bytes() })
+	return c
+}
+
+// settle closes a pack that nobody uses any more. c.lock is held.
+func (c *cache) settle(o *opened) {
+	if o.gone && o.users == 0 {
+		_ = o.object.Close() // it was only read
+	}
+}
+
+// row is a row of a pack on the shelf, by its identifier; false where it has none.
+func (c *cache) row(ctx context.Context, name, id string) (row []byte, there bool, err error) {
+	o, err := c.pack(ctx, name)
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() {
+		c.lock.Lock()
+		defer c.lock.Unlock()
+		o.users--
+		c.settle(o)
+	}()
+	n, in := o.FrameOf(id)
+	if !in {
+		return nil, false, nil
+	}
+	key := frameKey{name, n}
+	c.lock.Lock()
+	f, known := c.frame.Get(key)
+	c.lock.Unlock()
+	if !known {
+		if f, err = o.Frame(ctx, n); err != nil {
+			return nil, false, err
+		}
+		c.keep(key, f)
+	}
+	row, there = f.Row(id)
+	return row, there, nil
+}
+
+// keep keeps a frame, and lets go those that were used longest ago.
+func (c *cache) keep(key frameKey, f *packs.Frame) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if c.frame.Contains(key) || f.Bytes() > c.room {
+		return
+	}
+	c.frame.Add(key, f)
+	for c.taken += f.Bytes(); c.taken > c.room; {
+		c.frame.RemoveOldest()
+	}
+}
+
+// pack opens a pack, and counts its user.
+func (c *cache) pack(ctx context.Context, name string) (*opened, error) {
+	c.lock.Lock()
+	o, known := c.open.Get(name)
+	if known {
+		o.users++
+	}
+	c.lock.Unlock()
+	if known {
+		return o, nil
+	}
+	object, err := c.shelf.Read(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	p, err := packs.Open(ctx, object, object.Size())
+	if err != nil {
+		return nil, errors.Join(err, object.Close())
+	}
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if other, known := c.open.Get(name); known { // somebody was faster
+		other.users++
+		_ = object.Close()
+		return other, nil
+	}
+	o = &opened{Pack: p, object: object, users: 1}
+	c.open.Add(name, o)
+	return o, nil
+}

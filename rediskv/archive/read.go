@@ -1,0 +1,154 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/packs"
+	"tollgate/rediskv/payments"
+	"tollgate/rediskv/record"
+)
+
+// Payments are the records of archived payments, as ledger.Archive says. A manifest that
+// does not lead to one of them is read again before it is thought not to be there.
+func (s *Store) Payments(ctx context.Context, k rediskv.Space, ids []string) (map[string]*ledger.Records, error) {
+	found := map[string]*ledger.Records{}
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	for _, fresh := range []bool{false, true} {
+		m, err := s.manifest(ctx, k.Partition, fresh)
+		if err != nil {
+			return nil, err
+		}
+		missing := false
+		for _, id := range ids {
+			of, _, ok := tollgate.NumberIn(id)
+			if !ok || found[of] != nil {
+				continue
+			}
+			r, err := s.lookUp(ctx, k, m, id)
+			if err != nil {
+				return nil, err
+			}
+			if r == nil {
+				missing = true
+				continue
+			}
+			found[of] = r
+		}
+		if !missing {
+			break
+		}
+	}
+	return found, nil
+}
+
+// lookUp looks for the payment that an identifier belongs to, in the newest pack that has it.
+func (s *Store) lookUp(ctx context.Context, k rediskv.Space, m *manifest, id string) (*ledger.Records, error) {
+	made, ok := tollgate.IDTime(id)
+	if !ok {
+		return nil, nil
+	}
+	at := tollgate.At(made)
+	for _, l := range slices.Backward(m.lines) {
+		if at < l.From || at > l.Until {
+			continue
+		}
+		row, err := s.rowIn(ctx, l, id)
+		if err != nil {
+			return unreadable(id, err)
+		}
+		if row == nil {
+			continue
+		}
+		if r, err := recordsOf(k, row); r != nil || err != nil {
+			return r, err
+		}
+	}
+	return nil, nil
+}
+
+// unreadable is what a pack that cannot be read means to who looks for something in it: what
+// is damaged concerns what is there, and nothing else.
+func unreadable(id string, err error) (*ledger.Records, error) {
+	damaged, is := errors.AsType[*packs.DamagedError](err)
+	if !is || damaged.Frame < 0 {
+		return nil, unavailable(err)
+	}
+	r := &ledger.Records{Payment: rediskv.Fields{rediskv.EnvelopeField: record.Wrong}, Err: tollgate.Damage("payment", id, err)}
+	if _, text, _ := strings.Cut(id, "_"); strings.HasSuffix(text, tollgate.FirstNumber) {
+		r.ID = tollgate.PrefixPayment + text
+		r.Err = tollgate.Damage("payment", r.ID, err)
+	}
+	return r, nil
+}
+
+// rowIn is the row of the payment that an identifier belongs to, nil where a pack has none.
+func (s *Store) rowIn(ctx context.Context, l *Line, id string) ([]byte, error) {
+	of, number, _ := tollgate.NumberIn(id)
+	_, text, _ := strings.Cut(id, "_")
+	if number != tollgate.FirstNumber {
+		row, there, err := s.cache.row(ctx, packName(l.Partition, l.Parts.SHA256), of)
+		if err != nil || !there {
+			return nil, err
+		}
+		var at part
+		if err := json.Unmarshal(row, &at); err != nil {
+			return nil, err
+		}
+		text = at.At + of + tollgate.FirstNumber
+	}
+	row, there, err := s.cache.row(ctx, packName(l.Partition, l.Payments.SHA256), tollgate.PrefixPayment+text)
+	if err != nil || !there {
+		return nil, err
+	}
+	return row, nil
+}
+
+// recordsOf are the records that a row is made of, nil of another organization's.
+func recordsOf(k rediskv.Space, row []byte) (*ledger.Records, error) {
+	a, err := payments.ReadArchived(row)
+	if err != nil {
+		return nil, err
+	}
+	if a.Organization != k.Org {
+		return nil, nil
+	}
+	r, err := a.Records(k, true)
+	if err != nil {
+		return nil, tollgate.Damage("payment", a.ID, err)
+	}
+	return r, nil
+}
+
+// Row is what the archive has of the payment that an identifier belongs to, as JSON, from
+// the newest pack that has it; nil where none does. It is asked by whoever runs the service.
+func (s *Store) Row(ctx context.Context, id string) ([]byte, *Line, error) {
+	made, ok := tollgate.IDTime(id)
+	if !ok {
+		return nil, nil, nil
+	}
+	at := tollgate.At(made)
+	for p := range s.db.Partitions() {
+		m, err := s.manifest(ctx, p, true)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, l := range slices.Backward(m.lines) {
+			if at < l.From || at > l.Until {
+				continue
+			}
+			if row, err := s.rowIn(ctx, l, id); row != nil || err != nil {
+				return row, l, err
+			}
+		}
+	}
+	return nil, nil, nil
+}

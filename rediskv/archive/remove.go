@@ -1,0 +1,125 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/packs"
+	"tollgate/rediskv/payments"
+	"tollgate/rediskv/script"
+)
+
+type (
+	removePaymentsKeys struct{ Archive string }
+	removePaymentsArgs struct {
+		Number int64
+		Pack   string
+		Count  int
+		NowMs  int64
+	}
+	endPackKeys struct{ Archive string }
+	endPackArgs struct{ Number int64 }
+)
+
+var (
+	scriptRemovePayments = script.New[removePaymentsKeys, removePaymentsArgs](lua, "remove_payments")
+	scriptEndPack        = script.New[endPackKeys, endPackArgs](lua, "end_pack")
+)
+
+// removal is a payment that a pack has, and the digest of what Redis has that is the same.
+type removal struct {
+	chosen
+	digest string
+}
+
+// remove removes the payments of a line's pack from Redis, as far as they are what the pack
+// has. Without digests, as behind a worker that has died, each is read and compared first.
+func (s *Store) remove(ctx context.Context, l *Line, digests map[string]string) (moved int, err error) {
+	name := packName(l.Partition, l.Payments.SHA256)
+	object, err := s.Shelf.Read(ctx, name)
+	if err != nil {
+		return 0, unavailable(err)
+	}
+	defer object.Close()
+	pack, err := packs.Open(ctx, object, object.Size())
+	if err != nil {
+		return 0, unavailable(err)
+	}
+	for n := range pack.Index().Frames {
+		f, err := pack.Frame(ctx, n)
+		if err != nil {
+			return moved, unavailable(err)
+		}
+		var some []removal
+		for id, row := range f.Rows() {
+			one, there, err := s.removalOf(ctx, l, id, row, digests)
+			if err != nil {
+				return moved, conflict(err)
+			}
+			if there {
+				some = append(some, one)
+			}
+		}
+		count, err := s.removeSome(ctx, l, some)
+		if moved += count; err != nil {
+			return moved, conflict(err)
+		}
+	}
+	_, _, err = s.db.Run(ctx, scriptEndPack.With(endPackKeys{rediskv.ArchiveKey(l.Partition)}, endPackArgs{l.Number}))
+	return moved, conflict(err)
+}
+
+// removalOf is a row's payment as Redis has it, if it is there: without a digest where it is
+// not what the row has.
+func (s *Store) removalOf(ctx context.Context, l *Line, id string, row []byte, digests map[string]string) (one removal, there bool, err error) {
+	var of struct {
+		Organization string `json:"organization_id"`
+	}
+	if err := json.Unmarshal(row, &of); err != nil {
+		return one, false, err
+	}
+	one = removal{chosen{id, of.Organization}, digests[id]}
+	if digests != nil {
+		return one, true, nil
+	}
+	found, err := s.read(ctx, l.Partition, l.Number, []chosen{one.chosen})
+	if err != nil || len(found[0].Payment) == 0 {
+		return one, false, err
+	}
+	a, err := payments.ArchivedOf(s.db.Space(one.org), id, &found[0].Records)
+	if err != nil {
+		return one, true, nil // damage stays, for a check to find
+	}
+	if text, err := a.Row(); err == nil && bytes.Equal(text, row) {
+		one.digest = found[0].digest
+	}
+	return one, true, nil
+}
+
+// removeSome removes payments, those that are still as they were read.
+func (s *Store) removeSome(ctx context.Context, l *Line, some []removal) (moved int, err error) {
+	for len(some) > 0 {
+		n := min(together, len(some))
+		inv := scriptRemovePayments.With(removePaymentsKeys{rediskv.ArchiveKey(l.Partition)}, removePaymentsArgs{l.Number, l.Payments.SHA256, n, int64(s.db.Now())})
+		for _, one := range some[:n] {
+			k := s.db.Space(one.org)
+			inv.Keys = append(inv.Keys, k.Object(one.id), k.Object(tollgate.TicketOf(one.id)), k.Parts(one.id), payments.ReturnedKey(k))
+			inv.Args = append(inv.Args, one.id, one.digest)
+		}
+		_, rest, err := s.db.Run(ctx, inv)
+		if err != nil {
+			return moved, err
+		}
+		text, _ := rest[0].(string)
+		stay, _ := strconv.Atoi(text)
+		moved += n - stay
+		s.step(l.Partition, "removed")
+		some = some[n:]
+	}
+	return moved, nil
+}

@@ -1,0 +1,373 @@
+package archive
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/history"
+	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/packs"
+	"tollgate/rediskv/payments"
+	"tollgate/rediskv/record"
+	"tollgate/rediskv/script"
+)
+
+// together is how many payments are read, or removed, by one script, which others wait for.
+const together = 25
+
+type (
+	readPaymentsKeys struct{ Archive string }
+	readPaymentsArgs struct{ Count int }
+	addPackKeys      struct{ Archive string }
+	addPackArgs      struct {
+		Number int64
+		Line   string
+	}
+)
+
+var (
+	scriptReadPayments = script.NewRead[readPaymentsKeys, readPaymentsArgs](lua, "read_payments")
+	scriptAddPack      = script.New[addPackKeys, addPackArgs](lua, "add_pack")
+)
+
+// Archive makes one turn in a partition: payments that have been at an end since before
+// some time ago are moved into a pack, as many as it can have. It returns how many were
+// removed from Redis; a turn that was begun by a worker that has died is ended first.
+func (s *Store) Archive(ctx context.Context, partition int, after time.Duration) (moved int, err error) {
+	orgs, err := s.db.OrganizationsIn(ctx, partition)
+	if err != nil || len(orgs) == 0 {
+		return 0, err
+	}
+	now, err := s.db.HistoryFor(ctx, orgs[0])
+	if err != nil || !now.Open {
+		return 0, err
+	}
+	ctx = history.Within(ctx, now.ID)
+	m, err := s.manifest(ctx, partition, true)
+	if err != nil {
+		return 0, err
+	}
+	if m.done < m.last() {
+		return s.remove(ctx, m.lines[m.done], nil)
+	}
+	before := s.before(after)
+	c, err := s.choose(ctx, partition, before)
+	if err != nil || !c.due(before, after) {
+		return 0, err
+	}
+	p, err := s.seal(ctx, partition, m.last(), c, before)
+	if err != nil {
+		return 0, conflict(err)
+	}
+	defer p.discard()
+	if p.rows == 0 {
+		return 0, conflict(s.add(ctx, partition, m.last(), "", c))
+	}
+	l, err := s.shelve(ctx, p, m, now.ID)
+	if err != nil {
+		return 0, err
+	}
+	if err := s.add(ctx, partition, l.Number, stored(rediskv.ArchiveKey(partition), l), c); err != nil {
+		return 0, conflict(err)
+	}
+	s.step(partition, "added to the manifest")
+	return s.remove(ctx, l, p.digests)
+}
+
+// conflict is no error: another worker was faster.
+func conflict(err error) error {
+	if errors.Is(err, rediskv.ErrConflict) || errors.Is(err, rediskv.ErrStale) {
+		return nil
+	}
+	return err
+}
+
+// add adds a line to the manifest; without one it moves the progress along.
+func (s *Store) add(ctx context.Context, partition int, number int64, line string, c *choice) error {
+	inv := scriptAddPack.With(addPackKeys{rediskv.ArchiveKey(partition)}, addPackArgs{number, line})
+	for org, at := range c.through {
+		inv.Keys, inv.Args = append(inv.Keys, progressKey(s.db.Space(org))), append(inv.Args, at)
+	}
+	_, _, err := s.db.Run(ctx, inv)
+	return err
+}
+
+// sealing is a pack that is being made, in two files.
+type sealing struct {
+	partition     int
+	files         [2]*os.File
+	payments      *packs.Writer
+	parts         []part
+	sums          [][sha256.Size]byte // of each row
+	digests       map[string]string   // of what Redis has, by payment
+	rows          int
+	from, until   tollgate.Instant
+	summary, also packs.Summary
+}
+
+func (p *sealing) discard() {
+	for _, f := range p.files {
+		if f != nil {
+			_ = f.Close()
+			_ = os.Remove(f.Name())
+		}
+	}
+}
+
+// seal writes the payments that are at an end to a pack. Those that are not are noted, so
+// that they keep no others waiting.
+func (s *Store) seal(ctx context.Context, partition int, last int64, c *choice, before tollgate.Instant) (p *sealing, err error) {
+	p = &sealing{partition: partition, digests: map[string]string{}}
+	defer func() {
+		if err != nil {
+			p.discard()
+		}
+	}()
+	for i := range p.files {
+		if p.files[i], err = os.CreateTemp(s.Scratch, "tollgate-pack-*"); err != nil {
+			return p, fmt.Errorf("archive: %w", err)
+		}
+	}
+	p.payments = packs.NewWriter(p.files[0], kindPayments, partition)
+	for some := range slices.Chunk(c.payments, together) {
+		found, err := s.read(ctx, partition, last, some)
+		if err != nil {
+			return p, err
+		}
+		var stay []chosen
+		for i, one := range some {
+			added, err := p.add(s.db.Space(one.org), one, found[i], before)
+			if err != nil {
+				return p, err
+			}
+			if !added {
+				stay = append(stay, one)
+			}
+		}
+		if err := s.stay(ctx, stay, before); err != nil {
+			return p, err
+		}
+	}
+	s.step(partition, "written")
+	return p, p.close()
+}
+
+// whole is what Redis has of a payment, and its digest.
+type whole struct {
+	ledger.Records
+	digest string
+}
+
+// read reads payments, each at one moment, while a line is the last of the manifest.
+func (s *Store) read(ctx context.Context, partition int, last int64, some []chosen) ([]whole, error) {
+	inv := scriptReadPayments.With(readPaymentsKeys{rediskv.ArchiveKey(partition)}, readPaymentsArgs{len(some)})
+	for _, one := range some {
+		k := s.db.Space(one.org)
+		inv.Keys = append(inv.Keys, k.Object(one.id), k.Object(tollgate.TicketOf(one.id)), k.Parts(one.id))
+	}
+	_, rest, err := s.db.Run(ctx, inv)
+	if err != nil {
+		return nil, err
+	}
+	if rest[0] != strconv.FormatInt(last, 10) {
+		return nil, rediskv.ErrConflict
+	}
+	found := make([]whole, len(some))
+	for i, one := range rest[1:] {
+		fields, _ := one.([]any)
+		found[i].ID = some[i].id
+		found[i].Payment, found[i].Parts = record.FieldsOf(fields[0]), record.FieldsOf(fields[2])
+		found[i].Ticket, _ = fields[1].(string)
+		found[i].digest, _ = fields[3].(string)
+	}
+	return found, nil
+}
+
+// add adds a payment, unless it is not at an end or cannot be read.
+func (p *sealing) add(k rediskv.Space, one chosen, r whole, before tollgate.Instant) (added bool, err error) {
+	if len(r.Payment) == 0 {
+		return true, nil // it is in a pack already
+	}
+	a, err := payments.ArchivedOf(k, one.id, &r.Records)
+	if err != nil || !a.Finished(before) {
+		return false, nil // damage is for a check to find
+	}
+	row, err := a.Row()
+	if err != nil {
+		return false, err
+	}
+	if err := same(k, a, &r.Records, row); err != nil {
+		return false, err
+	}
+	if err := p.payments.Add(one.id, row); err != nil {
+		return false, err
+	}
+	of, _, _ := tollgate.NumberIn(one.id)
+	_, text, _ := strings.Cut(one.id, "_")
+	p.parts = append(p.parts, part{of, text[:len(text)-len(of)-len(tollgate.FirstNumber)]})
+	p.sums = append(p.sums, sha256.Sum256(row))
+	p.digests[one.id] = r.digest
+	p.rows++
+	p.extend(a)
+	return true, nil
+}
+
+// same compares a payment with what its row is read as: record by record, or, where Redis
+// has them in an earlier form, as objects.
+func same(k rediskv.Space, a *payments.Archived, is *ledger.Records, row []byte) error {
+	b, err := payments.ReadArchived(row)
+	if err != nil {
+		return err
+	}
+	r, err := b.Records(k, true)
+	if err != nil {
+		return err
+	}
+	if maps.Equal(is.Payment, r.Payment) && is.Ticket == r.Ticket && maps.Equal(is.Parts, r.Parts) {
+		return nil
+	}
+	again, err := payments.ArchivedOf(k, a.ID, r)
+	if err == nil && !reflect.DeepEqual(a, again) {
+		err = fmt.Errorf("archive: %s is not read as it was written", a.ID)
+	}
+	return err
+}
+
+// extend has the times of a pack include all that belongs to a payment.
+func (p *sealing) extend(a *payments.Archived) {
+	note := func(id string) {
+		made, _ := tollgate.IDTime(id)
+		if at := tollgate.At(made); p.from == 0 {
+			p.from, p.until = at, at
+		} else {
+			p.from, p.until = min(p.from, at), max(p.until, at)
+		}
+	}
+	note(a.ID)
+	for i := range a.Transactions {
+		note(a.Transactions[i].Transaction.ID)
+	}
+	for i := range a.Captures {
+		note(a.Captures[i].ID)
+	}
+	for i := range a.Refunds {
+		note(a.Refunds[i].ID)
+	}
+}
+
+// close ends both files.
+func (p *sealing) close() (err error) {
+	if p.rows == 0 {
+		return nil
+	}
+	if p.summary, err = p.payments.Close(); err != nil {
+		return err
+	}
+	slices.SortFunc(p.parts, func(a, b part) int { return strings.Compare(a.ID, b.ID) })
+	parts := packs.NewWriter(p.files[1], kindParts, p.partition)
+	for i := range p.parts {
+		row, err := json.Marshal(&p.parts[i])
+		if err != nil {
+			return err
+		}
+		if err := parts.Add(p.parts[i].ID, row); err != nil {
+			return err
+		}
+	}
+	p.also, err = parts.Close()
+	return err
+}
+
+// stay notes payments that are not at an end: they are looked at again with the next pack.
+func (s *Store) stay(ctx context.Context, some []chosen, before tollgate.Instant) error {
+	if len(some) == 0 {
+		return nil
+	}
+	return s.db.Timed(ctx, "archive_stay", func(ctx context.Context) error {
+		pipe := s.db.Redis.Pipeline()
+		for _, one := range some {
+			pipe.ZAddNX(ctx, payments.ReturnedKey(s.db.Space(one.org)), redis.Z{Score: float64(before - 1), Member: one.id})
+		}
+		_, err := pipe.Exec(ctx)
+		return err
+	})
+}
+
+// shelve puts the packs on the shelf, reads them back from there, and then puts their line
+// there.
+func (s *Store) shelve(ctx context.Context, p *sealing, m *manifest, in string) (*Line, error) {
+	for i, sum := range []packs.Summary{p.summary, p.also} {
+		name := packName(p.partition, sum.SHA256)
+		if _, err := p.files[i].Seek(0, 0); err != nil {
+			return nil, fmt.Errorf("archive: %s: %w", filepath.Base(p.files[i].Name()), err)
+		}
+		if err := s.Shelf.Put(ctx, name, sum.Size, p.files[i]); err != nil {
+			return nil, fmt.Errorf("archive: %w", err)
+		}
+		s.step(p.partition, "put "+name)
+		if err := s.readBack(ctx, name, sum, i == 0, p); err != nil {
+			return nil, fmt.Errorf("archive: reading %s back: %w", name, err)
+		}
+		s.step(p.partition, "read "+name+" back")
+	}
+	l := &Line{
+		Format: format, Number: m.last() + 1, Partition: p.partition, Payments: p.summary, Parts: p.also,
+		From: p.from, Until: p.until, SealedAt: s.db.Now(), HistoryID: in,
+	}
+	if n := len(m.lines); n > 0 {
+		l.Previous = m.lines[n-1].digest()
+	}
+	if err := l.sealed(); err != nil {
+		return nil, err
+	}
+	if err := s.Shelf.Put(ctx, l.Name(), int64(len(l.text)), strings.NewReader(l.text)); err != nil {
+		return nil, fmt.Errorf("archive: %w", err)
+	}
+	s.step(p.partition, "put "+l.Name())
+	return l, nil
+}
+
+// readBack compares a pack on the shelf with what was written, row by row.
+func (s *Store) readBack(ctx context.Context, name string, sum packs.Summary, rows bool, p *sealing) error {
+	object, err := s.Shelf.Read(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer object.Close()
+	pack, err := packs.Verify(ctx, object, object.Size(), sum.SHA256)
+	if err != nil || !rows {
+		return err
+	}
+	i := 0
+	for n := range pack.Index().Frames {
+		f, err := pack.Frame(ctx, n)
+		if err != nil {
+			return err
+		}
+		for id, row := range f.Rows() {
+			if i >= len(p.sums) || sha256.Sum256(row) != p.sums[i] {
+				return fmt.Errorf("row %s is another one", id)
+			}
+			i++
+		}
+	}
+	if i != len(p.sums) {
+		return errors.New("it has " + strconv.Itoa(i) + " rows, and " + strconv.Itoa(len(p.sums)) + " were written")
+	}
+	return nil
+}

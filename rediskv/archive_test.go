@@ -1,0 +1,611 @@
+package rediskv_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/archive"
+	"tollgate/rediskv/ledger"
+	"tollgate/rediskv/packs/shelf"
+	"tollgate/rediskv/payments"
+	"tollgate/rediskv/redistest"
+	"tollgate/rediskv/testkit"
+)
+
+const archiveAfter = 90 * 24 * time.Hour
+
+// archived is a fixture with an archive in a directory.
+type archived struct {
+	*fixture
+	archive *archive.Store
+	dir     string
+}
+
+func (f *fixture) archived(t testing.TB, o archive.Options) *archived {
+	t.Helper()
+	a := &archived{fixture: f, dir: t.TempDir()}
+	a.open(t, o)
+	return a
+}
+
+// open opens the archive anew, as another process would.
+func (a *archived) open(t testing.TB, o archive.Options) {
+	t.Helper()
+	on, err := shelf.Open("file://" + a.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Shelf, o.Scratch = on, t.TempDir()
+	a.archive = archive.New(a.DB, o)
+	a.UseArchive(a.archive)
+}
+
+// move makes turns in all partitions until nothing is left to be moved.
+func (a *archived) move(t testing.TB) (moved int) {
+	t.Helper()
+	for p := range a.Partitions() {
+		for {
+			n, err := a.archive.Archive(t.Context(), p, archiveAfter)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if moved += n; n == 0 {
+				break
+			}
+		}
+	}
+	return moved
+}
+
+// hot is how many of some payments Redis has.
+func (a *archived) hot(t testing.TB, ids []string) (n int) {
+	t.Helper()
+	k := a.Space(a.Caller.Organization)
+	for _, id := range ids {
+		there, err := a.Redis.Exists(t.Context(), k.Object(id), k.Object(tollgate.TicketOf(id)), k.Parts(id)).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if there != 0 && there != 3 {
+			t.Errorf("of %s Redis has %d records", id, there)
+		}
+		if there == 3 {
+			n++
+		}
+	}
+	return n
+}
+
+// play makes payments of all kinds, and brings some of them to an end.
+func (f *fixture) play(t testing.TB, random *rand.Rand, n int) (ids []string) {
+	t.Helper()
+	for range n {
+		method := tollgate.CaptureManual
+		if random.IntN(3) == 0 {
+			method = tollgate.CaptureAutomatic
+		}
+		p := f.Pay(t, eur(int64(100+random.IntN(10_000))), method)
+		ids = append(ids, p.ID)
+		f.Clock.Advance(time.Duration(random.IntN(90)) * time.Minute)
+		for range random.IntN(4) {
+			var err error
+			switch random.IntN(4) {
+			case 0, 1:
+				err = f.Capture(t.Context(), p.ID, 1+random.Int64N(80), random.IntN(2) == 0)
+			case 2:
+				err = f.GiveBack(t.Context(), p.ID, 1+random.Int64N(30), false)
+			case 3:
+				err = f.Move(t.Context(), p.ID, tollgate.TriggerCancel)
+			}
+			if err != nil && testkit.Code(err) == "" {
+				t.Fatal(err)
+			}
+			f.Clock.Advance(time.Duration(random.IntN(30)) * time.Minute)
+		}
+	}
+	return ids
+}
+
+// answers is everything that clients are answered about some payments, by what they ask.
+func (f *fixture) answers(t testing.TB, ids []string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	say := func(what string, v any, err error) {
+		t.Helper()
+		text, failed := json.Marshal(v, json.Deterministic(true))
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		all[what] = fmt.Sprintf("%s %v", text, err)
+	}
+	for _, id := range ids {
+		p, ticket, err := f.Payment(t.Context(), f.Caller, id)
+		say("payment "+id, p, err)
+		if p != nil {
+			all["revision "+id] = fmt.Sprint(p.Revision, p.Captures, p.Refunds, p.Numbers, p.Counters)
+		}
+		say("its ticket "+id, ticket, err)
+		ticket, err = f.Ticket(t.Context(), f.Caller, tollgate.TicketOf(id))
+		say("ticket "+id, ticket, err)
+		refunds, err := f.Refunds(t.Context(), f.Caller, id)
+		say("refunds "+id, refunds, err)
+		for _, one := range refunds {
+			r, err := f.Refund(t.Context(), f.Caller, one.ID)
+			say("refund "+one.ID, r, err)
+		}
+		say("transactions "+id, f.allTransactions(t, ledger.TransactionQuery{PaymentID: id, Limit: 3}), nil)
+	}
+	for name, q := range map[string]ledger.TransactionQuery{
+		"all": {}, "newest first": {Descending: true}, "captures": {Types: []tollgate.TransactionType{tollgate.TransactionCapture}},
+		"captured": {Statuses: []string{"captured"}}, "settled": {Statuses: []string{"settled"}, Descending: true},
+		"of the account": {Accounts: []string{f.Config.MerchantAccounts[0].ID}}, "of the payee": {Payee: "shop.example"}, "in EUR": {Currency: "EUR", Descending: true},
+		"before": {CreatedBefore: f.Now().Add(-100 * 24 * time.Hour)},
+	} {
+		for _, limit := range []int{7, 100} {
+			q.Limit = limit
+			say(fmt.Sprintf("transactions, %s, %d", name, limit), f.allTransactions(t, q), nil)
+			of := q
+			var rows []tollgate.Payment
+			for more := true; more && len(q.Types) == 0 && name != "settled"; {
+				page, next, has, err := f.Payments(t.Context(), f.Caller, of)
+				if err != nil {
+					t.Fatal(name, err)
+				}
+				rows, of.After, more = append(rows, page...), next, has
+			}
+			say(fmt.Sprintf("payments, %s, %d", name, limit), rows, nil)
+		}
+	}
+	return all
+}
+
+func sameAnswers(t testing.TB, when string, before, after map[string]string) {
+	t.Helper()
+	for _, what := range slices.Sorted(maps.Keys(before)) {
+		if before[what] != after[what] {
+			t.Errorf("%s: %s:\n%s\nwas\n%s", when, what, after[what], before[what])
+		}
+	}
+}
+
+// settled settles all that is due, some days later.
+func (f *fixture) settled(t testing.TB) {
+	t.Helper()
+	f.days(8)
+	if err := f.settle(t.Context(), paid); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whatever is asked about payments, the answer is the same after they have been moved.
+func TestNobodyNotices(t *testing.T) {
+	f := newFixture(t)
+	a := f.archived(t, archive.Options{Rows: 17})
+	ids := f.play(t, rand.New(rand.NewPCG(18, 2)), 60)
+	f.settled(t)
+	for _, id := range ids { // what is open ends by itself
+		if err := f.ExpirePayment(t.Context(), f.Caller.Organization, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open := f.Pay(t, eur(1000), tollgate.CaptureManual)
+	f.settled(t)
+	f.post(t)
+	f.days(120)
+	before := f.answers(t, append(ids, open.ID))
+	moved := a.move(t)
+	if hot := a.hot(t, ids); hot+moved != len(ids) || moved < 50 {
+		t.Errorf("%d payments of %d were moved, %d are in Redis", moved, len(ids), hot)
+	}
+	if a.hot(t, []string{open.ID}) != 1 {
+		t.Error("a payment that is not at an end was moved")
+	}
+	sameAnswers(t, "moved", before, f.answers(t, append(ids, open.ID)))
+	a.open(t, archive.Options{CacheBytes: 1, Rows: 17})
+	sameAnswers(t, "read by another process", before, f.answers(t, append(ids, open.ID)))
+	testkit.Consistent(t, f.Store)
+	if n := a.move(t); n != 0 {
+		t.Errorf("%d more were moved", n)
+	}
+	for p := range a.Partitions() {
+		if _, err := a.archive.Check(t.Context(), p, func(w archive.Finding) { t.Errorf("%+v", w) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range ids {
+		row, _, err := a.archive.Row(t.Context(), id)
+		if err != nil || a.hot(t, []string{id}) == 0 && !strings.HasPrefix(string(row), `{"id":"`+id+`"`) {
+			t.Errorf("row of %s: %.60s, %v", id, row, err)
+		}
+	}
+}
+
+// Packs have payments of all organizations of a partition, and nobody is shown another's.
+func TestArchivedOfAnother(t *testing.T) {
+	shop := testkit.NewShop(t, rediskv.Options{URL: redistest.URL(t), Rules: []tollgate.RuleRef{testkit.CardFee}, Partitions: 1}, testkit.NewClock(), nil)
+	f := &fixture{Shop: shop}
+	other := &fixture{Shop: shop.Another(t, nil)}
+	a := f.archived(t, archive.Options{})
+	ids := map[*fixture]string{}
+	for _, one := range []*fixture{f, other} {
+		p := one.Pay(t, eur(1000), tollgate.CaptureManual)
+		must(t, one.Move(t.Context(), p.ID, tollgate.TriggerCancel))
+		ids[one] = p.ID
+	}
+	f.days(120)
+	if n := a.move(t); n != 2 {
+		t.Fatalf("%d were moved", n)
+	}
+	for one, id := range ids {
+		if p, _, err := one.Payment(t.Context(), one.Caller, id); err != nil || p.ID != id {
+			t.Errorf("its own: %v", err)
+		}
+		asks := f
+		if one == f {
+			asks = other
+		}
+		if p, _, err := asks.Payment(t.Context(), asks.Caller, id); testkit.Code(err) != "not_found" {
+			t.Errorf("another's: %+v, %v", p, err)
+		}
+	}
+}
+
+// A payment that is refunded after it was moved is put back, goes on from where it was, and
+// is moved again when its time has come; the older pack has it as it was, and nobody reads
+// that.
+func TestLateRefund(t *testing.T) {
+	f := newFixture(t)
+	a := f.archived(t, archive.Options{})
+	p := f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
+	other := f.Pay(t, eur(500), tollgate.CaptureAutomatic)
+	f.settled(t)
+	f.days(120)
+	if n := a.move(t); n != 2 {
+		t.Fatalf("%d were moved", n)
+	}
+	if err := f.GiveBack(t.Context(), p.ID, 300, false); err != nil {
+		t.Fatal(err)
+	}
+	if a.hot(t, []string{p.ID}) != 1 || a.hot(t, []string{other.ID}) != 0 {
+		t.Error("the payment was not put back, or another one was")
+	}
+	now, _ := f.Read(t, p.ID)
+	if now.AmountRefunded != eur(300) || now.Revision != p.Revision+1 {
+		t.Errorf("refunded: %+v", now)
+	}
+	third := f.Pay(t, eur(1000), tollgate.CaptureAutomatic) // with which the refund is settled
+	f.settled(t)
+	testkit.Consistent(t, f.Store)
+	f.days(60)
+	if n := a.move(t); n != 0 {
+		t.Errorf("%d were moved too early", n)
+	}
+	f.days(60)
+	before := f.answers(t, []string{p.ID, other.ID, third.ID})
+	if n := a.move(t); n != 2 {
+		t.Errorf("%d were moved", n)
+	}
+	sameAnswers(t, "moved again", before, f.answers(t, []string{p.ID, other.ID, third.ID}))
+	testkit.Consistent(t, f.Store)
+	if left, err := f.Redis.ZCard(t.Context(), payments.ReturnedKey(f.Space(f.Caller.Organization))).Result(); err != nil || left != 0 {
+		t.Errorf("%d are still to be moved, %v", left, err)
+	}
+}
+
+// What is captured and not settled stays, and is moved once it is; younger ones do not wait
+// for it.
+func TestUnsettledStays(t *testing.T) {
+	f := newFixture(t)
+	a := f.archived(t, archive.Options{})
+	waits := f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
+	f.days(8)
+	if err := f.settle(t.Context(), func(*tollgate.Payout) tollgate.PayoutOutcome { return tollgate.PayoutOutcome{Failure: "closed"} }); err == nil {
+		t.Log("the payout failed")
+	}
+	later := f.Pay(t, eur(1000), tollgate.CaptureManual)
+	if err := f.Move(t.Context(), later.ID, tollgate.TriggerCancel); err != nil {
+		t.Fatal(err)
+	}
+	f.days(110)
+	a.move(t)
+	if a.hot(t, []string{waits.ID}) != 1 || a.hot(t, []string{later.ID}) != 0 {
+		t.Error("what is not settled was moved, or kept another one from it")
+	}
+	testkit.Consistent(t, f.Store)
+	if err := f.settle(t.Context(), paid); err != nil {
+		t.Fatal(err)
+	}
+	f.settled(t)
+	f.days(120)
+	a.move(t)
+	if a.hot(t, []string{waits.ID}) != 0 {
+		t.Error("it was not moved once it was settled")
+	}
+	testkit.Consistent(t, f.Store)
+}
+
+// An instance that does not know where the archive is says so instead of 404.
+func TestArchiveUnknown(t *testing.T) {
+	f := newFixture(t)
+	a := f.archived(t, archive.Options{})
+	p := f.Pay(t, eur(1000), tollgate.CaptureManual)
+	if err := f.Move(t.Context(), p.ID, tollgate.TriggerCancel); err != nil {
+		t.Fatal(err)
+	}
+	f.days(120)
+	other := f.with(t, rediskv.Options{})
+	if _, _, err := other.Payment(t.Context(), f.Caller, "pay_00000000000000000000000000"); testkit.Code(err) != "not_found" {
+		t.Errorf("nothing is archived yet: %v", err)
+	}
+	a.move(t)
+	if _, _, err := other.Payment(t.Context(), f.Caller, p.ID); testkit.Code(err) != "archive_unavailable" {
+		t.Errorf("it does not know the archive: %v", err)
+	}
+	if err := os.RemoveAll(filepath.Join(a.dir, "packs")); err != nil {
+		t.Fatal(err)
+	}
+	a.open(t, archive.Options{})
+	if _, _, err := f.Payment(t.Context(), f.Caller, p.ID); testkit.Code(err) != "archive_unavailable" {
+		t.Errorf("the files are gone: %v", err)
+	}
+	fresh := f.Pay(t, eur(100), tollgate.CaptureManual)
+	if now, _ := f.Read(t, fresh.ID); now.ID != fresh.ID {
+		t.Error("a payment that is in Redis needs no archive")
+	}
+	if _, _, err := f.Payment(t.Context(), f.Caller, "pay_00000000000000000000000000"); testkit.Code(err) != "not_found" {
+		t.Errorf("no pack can have it: %v", err)
+	}
+}
+
+// A worker may die behind any step. Another one goes on from there: everything is moved, and
+// every answer is as before.
+func TestArchiveWorkerDies(t *testing.T) {
+	f := newFixture(t)
+	a := f.archived(t, archive.Options{})
+	random := rand.New(rand.NewPCG(18, 4))
+	var ids []string
+	for dies := 1; ; dies++ {
+		ids = append(ids, f.play(t, random, 3)...)
+		ids = append(ids, f.Pay(t, eur(int64(100+dies)), tollgate.CaptureAutomatic).ID)
+		f.settled(t)
+		f.days(200)
+		before := f.answers(t, ids)
+		ctx, die := context.WithCancel(t.Context())
+		steps, dead := 0, ""
+		a.open(t, archive.Options{Rows: 60, Step: func(_ int, step string) {
+			if steps++; steps == dies {
+				dead = step
+				die()
+			}
+		}})
+		for p := range a.Partitions() {
+			if _, err := a.archive.Archive(ctx, p, archiveAfter); err != nil && ctx.Err() == nil {
+				t.Fatal(err)
+			}
+		}
+		sameAnswers(t, "dead behind "+dead, before, f.answers(t, ids))
+		a.open(t, archive.Options{})
+		a.move(t)
+		sameAnswers(t, "after "+dead, before, f.answers(t, ids))
+		if t.Failed() {
+			break
+		}
+		if dead == "" {
+			t.Logf("it can die behind %d steps", steps)
+			break
+		}
+	}
+	testkit.Consistent(t, f.Store)
+	// Whoever repeats a step makes the same files.
+	if found := a.findings(t); len(found) != 0 {
+		t.Errorf("%+v", found)
+	}
+}
+
+// findings are those of a check of the archive.
+func (a *archived) findings(t testing.TB) (list []archive.Finding) {
+	t.Helper()
+	for p := range a.Partitions() {
+		if _, err := a.archive.Check(t.Context(), p, func(f archive.Finding) { list = append(list, f) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return list
+}
+
+// The check of an archive names what is missing, what is damaged, what another one has, and
+// files that nothing refers to.
+func TestArchiveCheck(t *testing.T) {
+	f := newFixture(t)
+	a := f.archived(t, archive.Options{Rows: 2})
+	var ids []string
+	for range 8 {
+		p := f.Pay(t, eur(1000), tollgate.CaptureManual)
+		ids = append(ids, p.ID)
+		must(t, f.Move(t.Context(), p.ID, tollgate.TriggerCancel))
+		f.Clock.Advance(time.Second)
+	}
+	f.days(120)
+	a.move(t)
+	lines, _, err := a.archive.Manifest(t.Context(), f.Partition(f.Caller.Organization))
+	if err != nil || len(lines) != 4 || len(a.findings(t)) != 0 {
+		t.Fatalf("%d lines, %v, %v", len(lines), a.findings(t), err)
+	}
+	file := func(sum string) string {
+		return filepath.Join(a.dir, fmt.Sprintf("packs/p%02d/%s.pack", lines[0].Partition, sum))
+	}
+	must(t, os.Remove(file(lines[0].Payments.SHA256)))
+	damaged := file(lines[1].Payments.SHA256)
+	text, err := os.ReadFile(damaged)
+	must(t, err)
+	text[len(text)/4] ^= 1
+	must(t, os.Chmod(damaged, 0o600))
+	must(t, os.WriteFile(damaged, text, 0o600))
+	must(t, os.Remove(filepath.Join(a.dir, lines[2].Name())))
+	must(t, os.WriteFile(file(strings.Repeat("0", 64)), []byte("?"), 0o600))
+	want := []struct {
+		line   int64
+		orphan bool
+	}{{1, false}, {2, false}, {3, false}, {0, true}}
+	found := a.findings(t)
+	for i, w := range want {
+		if len(found) != len(want) || found[i].Line != w.line || found[i].Orphan != w.orphan || found[i].File == "" || found[i].Message == "" {
+			t.Fatalf("findings: %+v", found)
+		}
+	}
+	a.open(t, archive.Options{})
+	for i, want := range []string{"archive_unavailable", "archive_unavailable", "record_damaged", "record_damaged", "", "", "", ""} {
+		if _, _, err := f.Payment(t.Context(), f.Caller, ids[i]); testkit.Code(err) != want {
+			t.Errorf("payment %d: %v, and not %q", i, err, want)
+		}
+	}
+	if _, _, _, err := f.Payments(t.Context(), f.Caller, ledger.TransactionQuery{Limit: 100, Descending: true}); testkit.Code(err) != "archive_unavailable" {
+		t.Errorf("a page with a payment whose pack is missing: %v", err)
+	}
+	rows, _, _, err := f.Payments(t.Context(), f.Caller, ledger.TransactionQuery{Limit: 6, Descending: true})
+	if err != nil || len(rows) != 6 || rows[3].Damaged || !rows[4].Damaged || !rows[5].Damaged || rows[4].ID != ids[3] {
+		t.Errorf("a page with two that are damaged: %+v, %v", rows, err)
+	}
+}
+
+// Two workers at once move each payment once.
+func TestTwoArchiveAtOnce(t *testing.T) {
+	f := newFixture(t)
+	a := f.archived(t, archive.Options{Rows: 5})
+	ids := f.play(t, rand.New(rand.NewPCG(18, 5)), 30)
+	f.settled(t)
+	for _, id := range ids {
+		must(t, f.ExpirePayment(t.Context(), f.Caller.Organization, id))
+	}
+	f.settled(t)
+	f.days(120)
+	before := f.answers(t, ids)
+	b := &archived{fixture: f, dir: a.dir}
+	b.open(t, archive.Options{Rows: 7})
+	p := f.Partition(f.Caller.Organization)
+	var both sync.WaitGroup
+	for _, one := range []*archived{a, b} {
+		both.Go(func() {
+			for range 20 {
+				if _, err := one.archive.Archive(t.Context(), p, archiveAfter); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	both.Wait()
+	sameAnswers(t, "moved by two", before, f.answers(t, ids))
+	lines, done, err := a.archive.Manifest(t.Context(), p)
+	if err != nil || len(lines) == 0 || done != int64(len(lines)) {
+		t.Fatalf("%d lines, %d done, %v", len(lines), done, err)
+	}
+	rows := int64(0)
+	for _, l := range lines {
+		rows += l.Payments.Rows
+	}
+	if hot := a.hot(t, ids); int(rows)+hot != len(ids) {
+		t.Errorf("%d payments are in packs and %d in Redis, of %d", rows, hot, len(ids))
+	}
+	testkit.Consistent(t, f.Store)
+}
+
+// Whichever bit of the manifest is another one, nobody is told that a payment is not there,
+// or anything else of it than before.
+func TestBitsOfTheManifest(t *testing.T) {
+	f := newFixture(t)
+	a := f.archived(t, archive.Options{Rows: 1})
+	for range 2 {
+		p := f.Pay(t, eur(1000), tollgate.CaptureManual)
+		must(t, f.Move(t.Context(), p.ID, tollgate.TriggerCancel))
+	}
+	last := f.Pay(t, eur(1000), tollgate.CaptureManual)
+	must(t, f.Move(t.Context(), last.ID, tollgate.TriggerCancel))
+	before, _ := f.Read(t, last.ID)
+	f.days(120)
+	if n := a.move(t); n != 3 {
+		t.Fatalf("%d were moved", n)
+	}
+	raw, _ := f.raw(t)
+	key := rediskv.ArchiveKey(f.Partition(f.Caller.Organization))
+	fields, err := raw.HGetAll(t.Context(), key).Result()
+	must(t, err)
+	outcomes := map[string]int{}
+	for name, text := range fields {
+		bits(text, func(at int, turned string) {
+			must(t, raw.HSet(t.Context(), key, name, turned).Err())
+			a.archive.Forget()
+			p, _, err := f.Payment(t.Context(), f.Caller, last.ID)
+			switch code := testkit.Code(err); {
+			case err == nil && reflect.DeepEqual(p, before):
+				outcomes["as before"]++
+			case code == "archive_unavailable", code == "record_damaged":
+				outcomes[code]++
+			default:
+				t.Errorf("%s: byte %d of %q is %q: %+v, %v", name, at, text, turned[at], p, err)
+			}
+		})
+		must(t, raw.HSet(t.Context(), key, name, text).Err())
+	}
+	if outcomes["archive_unavailable"] == 0 || outcomes["as before"] == 0 {
+		t.Errorf("outcomes: %v", outcomes)
+	}
+}
+
+// finished is a payment that is to be moved, and a turn of a worker which does that.
+func (f *fixture) finished(t *testing.T) (p *tollgate.Payment, turn func(through *fixture) error) {
+	t.Helper()
+	p = f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
+	f.Pay(t, eur(1000), tollgate.CaptureAutomatic)
+	f.settled(t)
+	f.days(120)
+	own := f.archived(t, archive.Options{})
+	return p, func(through *fixture) error {
+		a := &archived{fixture: through, dir: own.dir}
+		a.open(t, archive.Options{})
+		n, err := a.archive.Archive(t.Context(), through.Partition(through.Caller.Organization), archiveAfter)
+		if err == nil && n < 1 {
+			err = fmt.Errorf("%d payments were moved", n)
+		}
+		return err
+	}
+}
+
+var archiveResends = []resend{
+	{"add_pack", "somebody pays", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		_, turn := f.finished(t)
+		return turn, func() { f.Pay(t, eur(100), tollgate.CaptureManual) }
+	}},
+	{"remove_payments", "one of them is refunded", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		p, turn := f.finished(t)
+		return turn, func() { must(t, f.GiveBack(t.Context(), p.ID, 300, false)) }
+	}},
+	{"end_pack", "one of them is refunded", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		p, turn := f.finished(t)
+		return turn, func() { must(t, f.GiveBack(t.Context(), p.ID, 300, false)) }
+	}},
+	{"return_payment", "somebody pays", func(t *testing.T, f *fixture) (func(*fixture) error, func()) {
+		p, turn := f.finished(t)
+		must(t, turn(f))
+		return func(through *fixture) error {
+				_ = turn(through) // it knows the archive then
+				by := *through.Shop
+				by.Caller = rediskv.Caller{Organization: f.Caller.Organization} // who asks is compared by what comes after it
+				return by.GiveBack(t.Context(), p.ID, 300, false)
+			},
+			func() { f.Pay(t, eur(100), tollgate.CaptureManual) }
+	}},
+}

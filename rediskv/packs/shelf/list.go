@@ -1,0 +1,120 @@
+package shelf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sort"
+	"strings"
+	"time"
+)
+
+// Item is a file on the shelf.
+type Item struct {
+	Name string
+	Size int64
+}
+
+// List returns the files whose names begin with a prefix, in the order of their names. What
+// is being put is not there yet, and what has no valid name is not ours.
+func (s *Shelf) List(ctx context.Context, prefix string) ([]Item, error) {
+	if !validLetters(prefix) || strings.HasPrefix(prefix, "/") {
+		return nil, fmt.Errorf("list shelf: no name begins with %.200q", prefix)
+	}
+	var all []Item
+	err := s.walk(ctx, path.Dir(prefix+"_"), func(name string, info fs.FileInfo) error {
+		if validName(name) && strings.HasPrefix(name, prefix) {
+			all = append(all, Item{name, info.Size()})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list shelf: %w", err)
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].Name < all[j].Name })
+	return all, nil
+}
+
+// walk visits the regular files in a directory and those below. What goes meanwhile is left
+// out, and directories that are not ours too.
+func (s *Shelf) walk(ctx context.Context, dir string, visit func(name string, info fs.FileInfo) error) error {
+	return fs.WalkDir(os.DirFS(s.root), dir, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil {
+			err = ctx.Err()
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case entry.IsDir() && name != "." && !validName(name):
+			return fs.SkipDir
+		case !entry.Type().IsRegular():
+			return nil
+		}
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return visit(name, info)
+	})
+}
+
+// Remove removes a file. One that is not there is fine.
+func (s *Shelf) Remove(ctx context.Context, name string) error {
+	place, err := s.place(name)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		err = remove(place)
+	}
+	if err != nil {
+		return fmt.Errorf("remove from shelf: %w", err)
+	}
+	return nil
+}
+
+func remove(place string) error {
+	info, err := os.Lstat(place)
+	if err == nil && info.Mode().IsRegular() {
+		err = os.Remove(place)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	// Who removed it before may have died before this.
+	if err := syncDir(filepath.Dir(place)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Sweep removes what was being put when a process died, if nothing has been written to it
+// since a time. A Put that is slower than that fails. removed is how many files there were.
+func (s *Shelf) Sweep(ctx context.Context, olderThan time.Time) (removed int, err error) {
+	err = s.walk(ctx, ".", func(name string, info fs.FileInfo) error {
+		if left, _ := path.Match(unfinished, path.Base(name)); !left || !info.ModTime().Before(olderThan) {
+			return nil
+		}
+		err := os.Remove(filepath.Join(s.root, filepath.FromSlash(name)))
+		if err == nil {
+			removed++
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return removed, fmt.Errorf("sweep shelf: %w", err)
+	}
+	return removed, nil
+}

@@ -1,0 +1,154 @@
+package shelf
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// unfinished is how a file is named while it is written. No name has a tilde.
+const unfinished = "put~*"
+
+// Put writes a file of a size, unless it is there. After it has returned without an error, the
+// file is whole and on disk, and stays so. One that is there with the same content is fine;
+// with another, it is fs.ErrExist and is left alone. After an error there is no file, or
+// all of it: put it again.
+func (s *Shelf) Put(ctx context.Context, name string, size int64, r io.Reader) error {
+	place, err := s.place(name)
+	if err == nil {
+		err = s.put(ctx, place, size, r)
+	}
+	if err != nil {
+		return fmt.Errorf("put %.200s on shelf: %w", name, err)
+	}
+	return nil
+}
+
+func (s *Shelf) put(ctx context.Context, place string, size int64, r io.Reader) error {
+	dir := filepath.Dir(place)
+	if err := makeDir(dir); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(dir, unfinished)
+	if err != nil {
+		return err
+	}
+	err = fill(ctx, file, size, r)
+	if err == nil {
+		err = link(ctx, file, size, place)
+	}
+	if err := errors.Join(err, file.Close(), os.Remove(file.Name())); err != nil {
+		return err
+	}
+	return s.syncUp(dir)
+}
+
+// fill writes what is read, and sees that it is on disk.
+func fill(ctx context.Context, file *os.File, size int64, r io.Reader) error {
+	n, err := io.Copy(file, io.LimitReader(&reader{ctx, r}, max(size, 0)+1))
+	switch {
+	case err != nil:
+		return err
+	case n > size:
+		return fmt.Errorf("there are more than the %d bytes that were announced", size)
+	case n < size:
+		return fmt.Errorf("there are %d bytes of the %d that were announced: %w", n, size, io.ErrUnexpectedEOF)
+	}
+	return file.Sync()
+}
+
+// reader ends with its context.
+type reader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(p)
+}
+
+// link gives a file its name. Unlike a renaming it replaces none.
+func link(ctx context.Context, file *os.File, size int64, place string) error {
+	err := os.Link(file.Name(), place)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	there, err := open(place)
+	if err != nil {
+		return err
+	}
+	defer there.Close()
+	same, err := equal(ctx, file, size, there)
+	if err == nil && !same {
+		err = fmt.Errorf("%s has another content: %w", place, fs.ErrExist)
+	}
+	return errors.Join(err, there.file.Sync()) // who knows who wrote it
+}
+
+// equal compares a file of a size with one that is there.
+func equal(ctx context.Context, file *os.File, size int64, there *Object) (bool, error) {
+	if size != there.size {
+		return false, nil
+	}
+	const most = 256 << 10
+	mine, other := make([]byte, most), make([]byte, most)
+	for off := int64(0); off < size; off += most {
+		n := min(size-off, most)
+		if _, err := file.ReadAt(mine[:n], off); err != nil {
+			return false, err
+		}
+		if err := there.ReadAt(ctx, other[:n], off); err != nil {
+			return false, err
+		}
+		if !bytes.Equal(mine[:n], other[:n]) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// makeDir makes a directory, and those above it that are missing, and sees that they stay.
+func makeDir(dir string) error {
+	err := os.Mkdir(dir, 0o700)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := makeDir(filepath.Dir(dir)); err != nil {
+			return err
+		}
+		err = os.Mkdir(dir, 0o700)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil // if it is a file, there is an error soon enough
+	}
+	if err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(dir))
+}
+
+// syncUp sees that a directory is on disk with those above it, up to the shelf's: whoever
+// made them may have died before, or not have come so far.
+func (s *Shelf) syncUp(dir string) error {
+	for {
+		if err := syncDir(dir); err != nil || dir == s.root {
+			return err
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// syncDir sees that the names in a directory are on disk.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
