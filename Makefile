@@ -239,6 +239,9 @@ bench-bytes: ## what a captured payment with one delivery takes up in Redis, by 
 	@mkdir -p bin && cd scripts/load && $(GO) build -buildvcs=false -o ../../bin/load .
 	bin/load -bytes -payments $(or $(PAYMENTS),200000) -dir .tollgate/bytes -port 6396
 
+bench-archive: ## what it costs to move a payment to the archive, and its bytes there; needs redis-server
+	GOGC=400 TOLLGATE_TEST_REDIS=server $(GO) test -run '^$$' -bench '^BenchmarkArchive' -benchtime $(or $(PAYMENTS),20000)x ./rediskv
+
 rate: build ## payments at RATE a second for DURATION on the running `make dev`
 	scripts/rate.sh .tollgate/dev.env $(or $(RATE),100) $(or $(DURATION),10s)
 
@@ -255,4 +258,4 @@ clean: ## remove what the other targets made
 	rm -rf bin .tollgate scripts/conformance/node_modules scripts/console/node_modules scripts/mcp/node_modules scripts/examples/node/node_modules scripts/templates/node_modules
 	$(GO) clean -testcache
 
-.PHONY: mutants help build builds console-test screenshots faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-record bench-bytes benchmarks bench-rules fuzz conformance mcp openapi collection examples walks alerts templates load rate memory fair clean man dist dist-check docs
+.PHONY: mutants help build builds console-test screenshots faults dev edge edge-dev edge-test sandbox sandbox-test simulate stories teeth test test-all test-server test-cluster race check bench bench-record bench-archive bench-bytes benchmarks bench-rules fuzz conformance mcp openapi collection examples walks alerts templates load rate memory fair clean man dist dist-check docs

@@ -2,12 +2,14 @@ package rediskv_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
 
 	"tollgate"
 	"tollgate/rediskv/archive"
+	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/redistest"
 )
 
@@ -49,4 +51,57 @@ func BenchmarkArchive(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(bytes)/float64(b.N), "bytes/payment")
+}
+
+// BenchmarkReadArchived reads payments in Redis, and the same in the archive: one by its
+// identifier, whose frame is unpacked each time or kept, and pages of 20.
+func BenchmarkReadArchived(b *testing.B) {
+	server := redistest.Single(b)
+	f := newFixtureAt(b, server.URL)
+	a := f.archived(b, archive.Options{})
+	random := rand.New(rand.NewPCG(18, 6))
+	const many = 3000
+	var ids []string
+	for range many {
+		ids = append(ids, f.Pay(b, eur(int64(100+random.IntN(100_000))), tollgate.CaptureAutomatic).ID)
+		f.Clock.Advance(time.Duration(random.IntN(20)) * time.Second)
+	}
+	f.settled(b)
+	f.settled(b)
+	f.days(120)
+	reads := func(b *testing.B) {
+		b.Run("id", func(b *testing.B) {
+			took := make([]time.Duration, 0, b.N)
+			for b.Loop() {
+				start := time.Now()
+				f.Read(b, ids[random.IntN(many)])
+				took = append(took, time.Since(start))
+			}
+			percentiles(b, took)
+		})
+		b.Run("page", func(b *testing.B) {
+			took := make([]time.Duration, 0, b.N)
+			for b.Loop() {
+				start := time.Now()
+				rows, _, _, err := f.Payments(b.Context(), f.Caller, ledger.TransactionQuery{Limit: 20, After: 16 * (1 + random.Int64N(many-50)), Types: []tollgate.TransactionType{tollgate.TransactionAuthorization}})
+				if took = append(took, time.Since(start)); err != nil || len(rows) != 20 {
+					b.Fatal(len(rows), err)
+				}
+			}
+			percentiles(b, took)
+		})
+	}
+	b.Run("redis", reads)
+	if n := a.move(b); n != many {
+		b.Fatalf("%d were moved", n)
+	}
+	b.Run("archive", reads)
+	a.open(b, archive.Options{CacheBytes: 1})
+	b.Run("uncached", reads)
+}
+
+func percentiles(b *testing.B, took []time.Duration) {
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 }

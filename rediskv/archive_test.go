@@ -21,7 +21,6 @@ import (
 	"tollgate/rediskv/archive"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/packs/shelf"
-	"tollgate/rediskv/payments"
 	"tollgate/rediskv/redistest"
 	"tollgate/rediskv/testkit"
 )
@@ -301,7 +300,7 @@ func TestLateRefund(t *testing.T) {
 	}
 	sameAnswers(t, "moved again", before, f.answers(t, []string{p.ID, other.ID, third.ID}))
 	testkit.Consistent(t, f.Store)
-	if left, err := f.Redis.ZCard(t.Context(), payments.ReturnedKey(f.Space(f.Caller.Organization))).Result(); err != nil || left != 0 {
+	if left, err := f.Redis.ZCard(t.Context(), f.Space(f.Caller.Organization).Object("archive:returned")).Result(); err != nil || left != 0 {
 		t.Errorf("%d are still to be moved, %v", left, err)
 	}
 }

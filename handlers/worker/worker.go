@@ -159,7 +159,11 @@ func (w *Worker) build(consumer string, witness *sealing.Witness) {
 	w.trimming = every("trim", w.trimEvents)
 	w.cutting = loop.New(loop.Config{Common: common, Name: "segments", Every: cutInterval, Busy: cutPause, Vacant: w.agenda.Vacant, Concurrency: w.Concurrency, PageSize: w.PageSize, Do: w.cutLogs})
 	w.posting = loop.New(loop.Config{Common: common, Name: "postings", Every: cutInterval, Busy: cutPause, Vacant: w.agenda.Vacant, Concurrency: w.Concurrency, PageSize: w.PageSize, Do: w.postTransactions})
-	w.archiving = loop.New(loop.Config{Common: common, Name: "archive", Every: archiveInterval, Busy: w.Interval, Vacant: w.agenda.Vacant, Concurrency: 1, PageSize: w.PageSize, Clocked: true, Do: w.archivePayments})
+	archiveEvery := archiveInterval
+	if w.Development { // its clock is moved
+		archiveEvery = w.Interval
+	}
+	w.archiving = loop.New(loop.Config{Common: common, Name: "archive", Every: archiveEvery, Busy: w.Interval, Vacant: w.agenda.Vacant, Concurrency: 1, PageSize: w.PageSize, Clocked: true, Do: w.archivePayments})
 	w.sealer = sealing.New(sealing.Config{Common: common, Keyring: w.keyring, Witness: witness})
 	w.sealing = loop.New(loop.Config{Common: common, Name: "audit", Every: sealing.Every, Vacant: w.agenda.Vacant, Concurrency: w.Concurrency, PageSize: w.PageSize, Clocked: true, Do: w.sealAudit})
 	w.dispatch = delivery.New(delivery.Config{

@@ -13,7 +13,6 @@ import (
 	"tollgate"
 	"tollgate/rediskv"
 	"tollgate/rediskv/ledger"
-	"tollgate/rediskv/payments"
 )
 
 const (
@@ -65,7 +64,7 @@ func (s *Store) chooseOf(ctx context.Context, c *choice, org string, before toll
 	if err := s.db.Timed(ctx, "archive_progress", func(ctx context.Context) error {
 		pipe := s.db.Redis.Pipeline()
 		progress = pipe.HGet(ctx, progressKey(k), "through")
-		returned = pipe.ZRangeByScoreWithScores(ctx, payments.ReturnedKey(k), &redis.ZRangeBy{Min: "-inf", Max: "(" + strconv.FormatInt(int64(before), 10), Count: int64(s.Rows)})
+		returned = pipe.ZRangeByScoreWithScores(ctx, returnedKey(k), &redis.ZRangeBy{Min: "-inf", Max: "(" + strconv.FormatInt(int64(before), 10), Count: int64(s.Rows)})
 		return rediskv.Answered(pipe.Exec(ctx))
 	}); err != nil {
 		return err

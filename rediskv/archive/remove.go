@@ -108,7 +108,7 @@ func (s *Store) removeSome(ctx context.Context, l *Line, some []removal) (moved 
 		inv := scriptRemovePayments.With(removePaymentsKeys{rediskv.ArchiveKey(l.Partition)}, removePaymentsArgs{l.Number, l.Payments.SHA256, n, int64(s.db.Now())})
 		for _, one := range some[:n] {
 			k := s.db.Space(one.org)
-			inv.Keys = append(inv.Keys, k.Object(one.id), k.Object(tollgate.TicketOf(one.id)), k.Parts(one.id), payments.ReturnedKey(k))
+			inv.Keys = append(inv.Keys, k.Object(one.id), k.Object(tollgate.TicketOf(one.id)), k.Parts(one.id), returnedKey(k))
 			inv.Args = append(inv.Args, one.id, one.digest)
 		}
 		_, rest, err := s.db.Run(ctx, inv)

@@ -301,7 +301,7 @@ func (s *Store) stay(ctx context.Context, some []chosen, before tollgate.Instant
 	return s.db.Timed(ctx, "archive_stay", func(ctx context.Context) error {
 		pipe := s.db.Redis.Pipeline()
 		for _, one := range some {
-			pipe.ZAddNX(ctx, payments.ReturnedKey(s.db.Space(one.org)), redis.Z{Score: float64(before - 1), Member: one.id})
+			pipe.ZAddNX(ctx, returnedKey(s.db.Space(one.org)), redis.Z{Score: float64(before - 1), Member: one.id})
 		}
 		_, err := pipe.Exec(ctx)
 		return err

@@ -53,23 +53,39 @@ type ExportedRow struct {
 }
 
 // exportSource says where the rows of a dataset are found: in a stream, each
-// entry read by entry, or in the indexes of transactions, read by objects.
+// entry read by entryOf, or in the indexes of transactions, read by rowsOf.
 type exportSource struct {
-	log   func(rediskv.Space) string
-	entry func(rediskv.Space, redis.XMessage) (any, error)
-
-	objects  func(*Store, context.Context, *ExportJob, []ledger.Indexed, []ExportedRow) error
+	log      func(rediskv.Space) string
 	statuses []string // of the indexes, where the filter has none; nil: all of them
 	large    bool     // one row for a payment, which may be large
 }
 
 var exportSources = map[tollgate.Dataset]exportSource{
-	tollgate.DatasetTransactions: {objects: (*Store).exportedTransactions},
-	tollgate.DatasetPayouts:      {objects: (*Store).exportedTransactions, statuses: tollgate.PayoutStatuses},
-	tollgate.DatasetPayments:     {objects: (*Store).exportedPayments, statuses: tollgate.PaymentStatuses, large: true},
-	tollgate.DatasetTickets:      {objects: (*Store).exportedTickets, statuses: tollgate.PaymentStatuses, large: true},
-	tollgate.DatasetEvents:       {log: rediskv.Space.Events, entry: func(k rediskv.Space, m redis.XMessage) (any, error) { return eventlog.EventOf(k, m) }},
-	tollgate.DatasetAudit:        {log: rediskv.Space.Audit, entry: func(k rediskv.Space, m redis.XMessage) (any, error) { return eventlog.AuditEntryOf(k, m) }},
+	tollgate.DatasetPayouts:  {statuses: tollgate.PayoutStatuses},
+	tollgate.DatasetPayments: {statuses: tollgate.PaymentStatuses, large: true},
+	tollgate.DatasetTickets:  {statuses: tollgate.PaymentStatuses, large: true},
+	tollgate.DatasetEvents:   {log: rediskv.Space.Events},
+	tollgate.DatasetAudit:    {log: rediskv.Space.Audit},
+}
+
+// entryOf reads an entry of a dataset's stream.
+func entryOf(d tollgate.Dataset, k rediskv.Space, m redis.XMessage) (any, error) {
+	if d == tollgate.DatasetAudit {
+		return eventlog.AuditEntryOf(k, m)
+	}
+	return eventlog.EventOf(k, m)
+}
+
+// rowsOf reads the rows of a dataset at places in the indexes.
+func (s *Store) rowsOf(ctx context.Context, j *ExportJob, members []ledger.Indexed, rows []ExportedRow) error {
+	switch j.Dataset {
+	case tollgate.DatasetPayments:
+		return s.exportedPayments(ctx, j, members, rows)
+	case tollgate.DatasetTickets:
+		return s.exportedTickets(ctx, j, members, rows)
+	default:
+		return s.exportedTransactions(ctx, j, members, rows)
+	}
 }
 
 // exportQuery says in which indexes the rows of a dataset are found.
@@ -131,7 +147,7 @@ func (s *Store) exportedEntries(ctx context.Context, log string, j *ExportJob) (
 	rows = make([]ExportedRow, len(found))
 	for i, m := range found {
 		rows[i].place, rows[i].Text = m.ID, jsontext.Value(rediskv.Text(m, "b"))
-		e, failed := exportSources[j.Dataset].entry(j.space, m)
+		e, failed := entryOf(j.Dataset, j.space, m)
 		s.found(ctx, j, &rows[i], e, failed)
 	}
 	return rows, err
@@ -159,7 +175,7 @@ func (s *Store) exportedObjects(ctx context.Context, j *ExportJob) (rows []Expor
 	for i, m := range members {
 		rows[i].place = strconv.FormatInt(m.Position, 10)
 	}
-	return rows, source.objects(s, ctx, j, members, rows)
+	return rows, s.rowsOf(ctx, j, members, rows)
 }
 
 // wanted is the filter as lists know it, which places what cannot be read.

@@ -23,6 +23,9 @@ type Archive interface {
 	// Payments are the records of the payments that some identifiers belong to, of those
 	// that it has, by what all identifiers of a payment share (tollgate.NumberIn).
 	Payments(ctx context.Context, k rediskv.Space, ids []string) (map[string]*Records, error)
+	// Return puts a payment back into Redis, which is to be changed. It returns missing where
+	// it does not have that.
+	Return(ctx context.Context, k rediskv.Space, id string, missing error) error
 }
 
 // UseArchive says where payments are looked for that Redis does not have. Without an archive they
@@ -60,6 +63,15 @@ func (s *Store) ArchivedPayment(ctx context.Context, k rediskv.Space, id string)
 		return nil, err
 	}
 	return found[of], found[of].Err
+}
+
+// ReturnArchived puts a payment back into Redis that Redis does not have, as missing says.
+func (s *Store) ReturnArchived(ctx context.Context, k rediskv.Space, id string, missing error) error {
+	if s.archive == nil {
+		_, err := s.Archived(ctx, k, []string{id})
+		return cmp.Or(err, missing)
+	}
+	return s.archive.Return(ctx, k, id, missing)
 }
 
 // fromArchive fills the holes in a page with what an archive has of it.

@@ -14,7 +14,6 @@ import (
 	"tollgate/rediskv/bodies"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/record"
-	"tollgate/rediskv/script"
 )
 
 // Archived is a payment with all that belongs to it, as an archive keeps it: the objects as
@@ -212,55 +211,17 @@ func (s *Store) archivedRefunds(ctx context.Context, k rediskv.Space, payment st
 	if err != nil || r == nil || r.ID != payment {
 		return nil, s.db.Noticed(ctx, k, err)
 	}
-	a, err := ArchivedOf(k, payment, r)
-	if err != nil {
-		return nil, s.db.Noticed(ctx, k, err)
-	}
-	return a.Refunds, nil
-}
-
-type (
-	returnPaymentKeys struct{ Payment, Ticket, Parts, Returned string }
-	returnPaymentArgs struct {
-		PaymentID    string
-		NowMs        int64
-		TicketText   string
-		PaymentCount int
-	}
-)
-
-var scriptReturnPayment = script.New[returnPaymentKeys, returnPaymentArgs](lua, "return_payment")
-
-// ReturnedKey is the sorted set of an organization's payments that are to be moved to the
-// archive although others which are younger have been: those that were put back, and those
-// that were not at an end when their turn came. Their score is from when on their age counts,
-// in Unix milliseconds.
-func ReturnedKey(k rediskv.Space) string { return k.Object("archive:returned") }
-
-// returnArchived puts a payment back that was moved to the archive, so that it can be
-// changed; missing is the error where the archive does not have it.
-func (s *Store) returnArchived(ctx context.Context, k rediskv.Space, id string, missing error) error {
-	r, err := s.ledger.ArchivedPayment(ctx, k, id)
-	switch {
-	case err != nil:
-		return s.db.Noticed(ctx, k, err)
-	case r == nil || r.ID != id:
-		return missing
-	}
-	a, err := ArchivedOf(k, id, r)
-	if err != nil {
-		return s.db.Noticed(ctx, k, err)
-	}
-	if r, err = a.Records(k, s.db.Layout() >= rediskv.Compact); err != nil {
-		return err
-	}
-	inv := scriptReturnPayment.With(returnPaymentKeys{k.Object(id), k.Object(tollgate.TicketOf(id)), k.Parts(id), ReturnedKey(k)},
-		returnPaymentArgs{id, int64(s.db.Now()), r.Ticket, 2 * len(r.Payment)})
-	for _, hash := range []map[string]string{r.Payment, r.Parts} {
-		for name, value := range hash {
-			inv.Args = append(inv.Args, name, value)
+	_, found := ledger.PartsIn(k, sharedBy(payment), r.Parts)
+	for _, f := range found {
+		if f["ty"] != string(tollgate.TransactionRefund) {
+			continue
 		}
+		_, number, _ := tollgate.NumberIn(f["rfd"])
+		one, err := refundOf(k, f["rfd"], r.Part(number))
+		if s.db.Noticed(ctx, k, err) != nil {
+			one = &tollgate.Refund{Object: "refund", ID: f["rfd"], Damaged: true}
+		}
+		rows = append(rows, *one)
 	}
-	_, _, err = s.db.Run(ctx, inv)
-	return err
+	return rows, nil
 }

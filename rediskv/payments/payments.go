@@ -80,7 +80,7 @@ func (s *Store) Transition(ctx context.Context, c rediskv.Caller, idem *rediskv.
 	}
 	r, outcome, err := s.change(ctx, c, idem, a, ch, ans, by)
 	if rediskv.Gone(err) {
-		if err = s.returnArchived(ctx, s.db.Space(c.Organization), ch.Payment.ID, err); err == nil {
+		if err = s.ledger.ReturnArchived(ctx, s.db.Space(c.Organization), ch.Payment.ID, err); err == nil {
 			r, outcome, err = s.change(ctx, c, idem, a, ch, ans, by)
 		}
 	}

@@ -28,6 +28,7 @@ import (
 	"tollgate/handlers/service"
 	"tollgate/handlers/worker"
 	"tollgate/rediskv"
+	"tollgate/rediskv/packs/shelf"
 )
 
 // embeddedPartitions are fewer than elsewhere: the sandbox has one organization, its Redis
@@ -35,7 +36,7 @@ import (
 const embeddedPartitions = 4
 
 // devOptions are the flags of dev. Of the TOLLGATE_ variables it reads those of
-// the payout hook, the witness and traces alone: a shell that has sourced an earlier sandbox
+// the payout hook, the witness, the archive and traces alone: a shell that has sourced an earlier sandbox
 // must not lead to another one.
 type devOptions struct {
 	addr, redis, writeEnv, metricsAddr string
@@ -43,7 +44,9 @@ type devOptions struct {
 	quiet                              bool
 	lasting                            bool // redis keeps an append-only file
 	pay                                worker.PayFunc
-	witness                            string // where checkpoints are posted to; empty: nowhere
+	witness                            string       // where checkpoints are posted to; empty: nowhere
+	shelf                              *shelf.Shelf // the archive; nil: there is none
+	archiveAfter                       time.Duration
 	traces                             string // a collector's address; empty: nothing is traced
 }
 
@@ -66,6 +69,7 @@ it stops. On a Redis of yours it is the same organization again the next time.`,
 			pay, err := server.PayHook(a, c)
 			witness, failed := server.Witness(c)
 			o.pay, o.witness, o.traces = pay, witness, c.Text("traces-url")
+			o.shelf, o.archiveAfter = server.ReadShelf(c), server.ReadArchiveAfter(c)
 			c.Check("traces-url", tracing.Check(o.traces))
 			if err := errors.Join(err, failed, c.Err()); err != nil {
 				return err
@@ -139,6 +143,7 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 		return err
 	}
 	defer store.Close()
+	packs := server.UseArchive(store, o.shelf)
 	o.lasting = g.AOF
 	if err := clock.Resume(ctx, store); err != nil {
 		return err
@@ -186,7 +191,7 @@ func dev(ctx context.Context, a *cli.App, o devOptions) error {
 	}
 	w, err := worker.New(worker.Config{
 		Store: store, Clock: clock.Now, Wall: a.Clock, Entropy: a.Entropy, Vault: s.Vault, Log: log, Observer: metrics.Worker(), Tracer: traces.Worker(),
-		Pay: o.pay, Witness: o.witness, Grace: 2 * time.Second, Development: true, Version: cli.VersionText(),
+		Pay: o.pay, Witness: o.witness, Archive: packs, ArchiveAfter: o.archiveAfter, Grace: 2 * time.Second, Development: true, Version: cli.VersionText(),
 	})
 	if err != nil {
 		return err

@@ -141,10 +141,15 @@ func printLine(a *cli.App, v any) error {
 
 // awayError gives a Redis or an archive that is away its exit code.
 func awayError(err error) error {
-	if e, is := errors.AsType[*tollgate.Error](err); rediskv.Away(err) || is && e.Code == tollgate.CodeArchiveUnavailable {
+	if rediskv.Away(err) || isArchive(err) {
 		return cli.UnavailableError(err)
 	}
 	return err
+}
+
+func isArchive(err error) bool {
+	e, is := errors.AsType[*tollgate.Error](err)
+	return is && e.Code == tollgate.CodeArchiveUnavailable
 }
 
 // packJSON is a line of status --json.

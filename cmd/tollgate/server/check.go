@@ -93,6 +93,9 @@ func (o *checkOptions) run(ctx context.Context, a *cli.App, c *cli.Config) error
 	defer store.Close()
 	UseArchive(store, shelf)
 	found, total, checked, err := o.look(ctx, store)
+	if isArchive(err) && shelf == nil {
+		return cli.UsageError(errors.New("some payments are in the archive: set TOLLGATE_ARCHIVE_URL to where it is"))
+	}
 	if err != nil {
 		return awayError(err)
 	}

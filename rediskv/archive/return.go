@@ -1,0 +1,61 @@
+package archive
+
+import (
+	"context"
+
+	"tollgate"
+	"tollgate/rediskv"
+	"tollgate/rediskv/payments"
+	"tollgate/rediskv/script"
+)
+
+type (
+	returnPaymentKeys struct{ Payment, Ticket, Parts, Returned string }
+	returnPaymentArgs struct {
+		PaymentID    string
+		NowMs        int64
+		TicketText   string
+		PaymentCount int
+	}
+)
+
+var scriptReturnPayment = script.New[returnPaymentKeys, returnPaymentArgs](lua, "return_payment")
+
+// returnedKey is the sorted set of an organization's payments that are to be moved although
+// others which are younger have been: those that were put back, and those that were not at an
+// end when their turn came. Their score is from when on their age counts, in Unix
+// milliseconds.
+func returnedKey(k rediskv.Space) string { return k.Object("archive:returned") }
+
+// Return puts a payment back into Redis, as ledger.Archive says.
+func (s *Store) Return(ctx context.Context, k rediskv.Space, id string, missing error) error {
+	of, _, _ := tollgate.NumberIn(id)
+	found, err := s.Payments(ctx, k, []string{id})
+	r := found[of]
+	switch {
+	case err != nil:
+		return err
+	case r == nil:
+		return missing
+	case r.Err != nil:
+		return s.db.Noticed(ctx, k, r.Err)
+	case r.ID != id:
+		return missing
+	}
+	a, err := payments.ArchivedOf(k, id, r)
+	if err != nil {
+		return s.db.Noticed(ctx, k, err)
+	}
+	if r, err = a.Records(k, s.db.Layout() >= rediskv.Compact); err != nil {
+		return err
+	}
+	inv := scriptReturnPayment.With(returnPaymentKeys{k.Object(id), k.Object(tollgate.TicketOf(id)), k.Parts(id), returnedKey(k)},
+		returnPaymentArgs{id, int64(s.db.Now()), r.Ticket, 2 * len(r.Payment)})
+	for _, hash := range []map[string]string{r.Payment, r.Parts} {
+		for name, value := range hash {
+			inv.Args = append(inv.Args, name, value)
+		}
+	}
+	_, _, err = s.db.Run(ctx, inv)
+	return err
+}
