@@ -475,8 +475,21 @@ func TestArchiveCheck(t *testing.T) {
 	if _, _, _, err := f.Payments(t.Context(), f.Caller, ledger.TransactionQuery{Limit: 100, Descending: true}); testkit.Code(err) != "archive_unavailable" {
 		t.Errorf("a page with a payment whose pack is missing: %v", err)
 	}
-	rows, _, _, err := f.Payments(t.Context(), f.Caller, ledger.TransactionQuery{Limit: 6, Descending: true})
-	if err != nil || len(rows) != 6 || rows[3].Damaged || !rows[4].Damaged || !rows[5].Damaged || rows[4].ID != ids[3] {
+	more := f.Pay(t, eur(1000), tollgate.CaptureManual)
+	must(t, f.Move(t.Context(), more.ID, tollgate.TriggerCancel))
+	f.days(120)
+	elsewhere := &archived{fixture: f, dir: t.TempDir()}
+	elsewhere.open(t, archive.Options{})
+	if _, err := elsewhere.archive.Archive(t.Context(), lines[0].Partition, archiveAfter); testkit.Code(err) != "archive_unavailable" {
+		t.Errorf("the directory is empty, as one whose volume is not mounted: %v", err)
+	}
+	a.open(t, archive.Options{})
+	if a.move(t) != 1 {
+		t.Error("a worker that has the directory does not go on")
+	}
+	ids = append(ids, more.ID)
+	rows, _, _, err := f.Payments(t.Context(), f.Caller, ledger.TransactionQuery{Limit: 7, Descending: true})
+	if err != nil || len(rows) != 7 || rows[4].Damaged || !rows[5].Damaged || !rows[6].Damaged || rows[5].ID != ids[3] {
 		t.Errorf("a page with two that are damaged: %+v, %v", rows, err)
 	}
 }

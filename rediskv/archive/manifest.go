@@ -64,7 +64,7 @@ func (l *Line) Name() string {
 
 // packName is that of a pack's file.
 func packName(partition int, sum string) string {
-	return fmt.Sprintf("packs/p%02d/%s.pack", partition, sum)
+	return fmt.Sprintf("packs/p%02d/%s", partition, packs.FileName(sum))
 }
 
 func (l *Line) sealed() error {

@@ -27,6 +27,10 @@ import (
 	"tollgate/rediskv/script"
 )
 
+// unfinished is after how long a file is removed that is still being put on the shelf: whoever
+// did so has died.
+const unfinished = 24 * time.Hour
+
 // together is how many payments are read, or removed, by one script, which others wait for.
 const together = 25
 
@@ -64,6 +68,11 @@ func (s *Store) Archive(ctx context.Context, partition int, after time.Duration)
 	}
 	if m.done < m.last() {
 		return s.remove(ctx, m.lines[m.done], nil)
+	}
+	if n := len(m.lines); n > 0 { // a volume that is not mounted is an empty directory
+		if _, err := s.Shelf.Text(ctx, m.lines[n-1].Name()); err != nil {
+			return 0, unavailable(fmt.Errorf("the archive is not there: %w", err))
+		}
 	}
 	before := s.before(after)
 	c, err := s.choose(ctx, partition, before)
@@ -142,6 +151,7 @@ func (s *Store) seal(ctx context.Context, partition int, last int64, c *choice, 
 		if p.files[i], err = os.CreateTemp(s.Scratch, "tollgate-pack-*"); err != nil {
 			return p, fmt.Errorf("archive: %w", err)
 		}
+		_ = os.Remove(p.files[i].Name()) // where that can be done: it goes with this process, however that ends
 	}
 	p.payments = packs.NewWriter(p.files[0], kindPayments, partition)
 	for some := range slices.Chunk(c.payments, together) {
@@ -337,6 +347,11 @@ func (s *Store) shelve(ctx context.Context, p *sealing, m *manifest, in string) 
 	}
 	if err := s.Shelf.Put(ctx, l.Name(), int64(len(l.text)), strings.NewReader(l.text)); err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
+	}
+	if s.db.Wall != nil { // by which files have their times
+		if _, err := s.Shelf.Sweep(ctx, s.db.Wall().Add(-unfinished)); err != nil {
+			return nil, fmt.Errorf("archive: %w", err)
+		}
 	}
 	s.step(p.partition, "put "+l.Name())
 	return l, nil

@@ -195,71 +195,73 @@ func sealedAs(file, packed []byte, size uint64) []byte {
 	return append(binary.LittleEndian.AppendUint64(file, size), "tollpack"...)
 }
 
+// lies are what an index with a right digest can say.
+var lies = map[string]func(*packs.Index){
+	"format":           func(x *packs.Index) { x.Format = "tollgate-pack/2" },
+	"kind":             func(x *packs.Index) { x.Kind = "" },
+	"partition":        func(x *packs.Index) { x.Partition = -1 },
+	"rows":             func(x *packs.Index) { x.Rows++ },
+	"first":            func(x *packs.Index) { x.First = "id" },
+	"last":             func(x *packs.Index) { x.Last = "id_9" },
+	"no frames":        func(x *packs.Index) { *x = packs.Index{Format: x.Format, Kind: x.Kind} },
+	"first frame gone": func(x *packs.Index) { x.Frames = x.Frames[1:]; x.First = x.Frames[0].First; x.Rows -= 2 },
+	"last frame gone": func(x *packs.Index) {
+		x.Rows -= x.Frames[len(x.Frames)-1].Rows
+		x.Frames = x.Frames[:len(x.Frames)-1]
+		x.Last = x.Frames[len(x.Frames)-1].Last
+	},
+	"frame twice":     func(x *packs.Index) { x.Frames = slices.Insert(x.Frames, 1, x.Frames[0]); x.Rows += x.Frames[0].Rows },
+	"order":           func(x *packs.Index) { x.Frames[0], x.Frames[1] = x.Frames[1], x.Frames[0] },
+	"gap":             func(x *packs.Index) { x.Frames[1].Offset++; x.Frames[1].Size-- },
+	"overlap":         func(x *packs.Index) { x.Frames[0].Size++ },
+	"negative offset": func(x *packs.Index) { x.Frames[0].Offset = -1 },
+	"no size": func(x *packs.Index) {
+		x.Frames[0].Size, x.Frames[1].Offset, x.Frames[1].Size = 0, 0, x.Frames[0].Size+x.Frames[1].Size
+	},
+	"negative size": func(x *packs.Index) {
+		x.Frames[0].Size, x.Frames[1].Offset, x.Frames[1].Size = -5, -5, x.Frames[0].Size+x.Frames[1].Size+5
+	},
+	"size over the end": func(x *packs.Index) { x.Frames[len(x.Frames)-1].Size++ },
+	"sizes that overflow": func(x *packs.Index) {
+		x.Frames[0].Size, x.Frames[1].Offset, x.Frames[1].Size = 1<<63-1, 1<<63-1, -(1<<63-1)+x.Frames[1].Offset+x.Frames[1].Size
+	},
+	"no bytes":               func(x *packs.Index) { x.Frames[0].Bytes = 0 },
+	"negative bytes":         func(x *packs.Index) { x.Frames[0].Bytes = -1 },
+	"too many bytes":         func(x *packs.Index) { x.Frames[0].Bytes = 16<<20 + 1 },
+	"bytes that overflow":    func(x *packs.Index) { x.Frames[0].Bytes = 1<<63 - 1 },
+	"one byte more":          func(x *packs.Index) { x.Frames[0].Bytes++ },
+	"one byte less":          func(x *packs.Index) { x.Frames[0].Bytes-- },
+	"no rows":                func(x *packs.Index) { x.Rows -= x.Frames[0].Rows; x.Frames[0].Rows = 0 },
+	"negative rows":          func(x *packs.Index) { x.Frames[0].Rows -= 9; x.Frames[1].Rows += 9 },
+	"one row more":           func(x *packs.Index) { x.Frames[0].Rows++; x.Rows++ },
+	"one row less":           func(x *packs.Index) { x.Frames[0].Rows--; x.Frames[0].Last = x.Frames[0].First; x.Rows-- },
+	"more rows than bytes":   func(x *packs.Index) { x.Frames[0].Rows = 1 << 40; x.Rows += 1<<40 - 2 },
+	"rows that overflow":     func(x *packs.Index) { x.Frames[0].Rows = 1<<63 - 1 },
+	"other first of a frame": func(x *packs.Index) { x.Frames[1].First = "id_1z" },
+	"other last of a frame":  func(x *packs.Index) { x.Frames[1].Last = "id_3z" },
+	"first after last":       func(x *packs.Index) { x.Frames[1].First, x.Frames[1].Last = x.Frames[1].Last, x.Frames[1].First },
+	"frames that overlap":    func(x *packs.Index) { x.Frames[1].First = x.Frames[0].Last },
+	"identifier too long":    func(x *packs.Index) { x.Frames[0].First = strings.Repeat("a", 65); x.First = x.Frames[0].First },
+	"identifier with space":  func(x *packs.Index) { x.Frames[0].First = "a b"; x.First = "a b" },
+	"last is too long":       func(x *packs.Index) { x.Frames[0].Last = x.Frames[0].Last + strings.Repeat("a", 65) },
+	"last with quote":        func(x *packs.Index) { x.Frames[0].Last += `"` },
+	"empty identifier":       func(x *packs.Index) { x.Frames[0].First = ""; x.First = "" },
+	"digest":                 func(x *packs.Index) { x.Frames[0].SHA256 = x.Frames[1].SHA256 },
+	"upper-case digest":      func(x *packs.Index) { x.Frames[0].SHA256 = strings.ToUpper(x.Frames[0].SHA256) },
+	"no digest":              func(x *packs.Index) { x.Frames[0].SHA256 = "" },
+	"short digest":           func(x *packs.Index) { x.Frames[0].SHA256 = x.Frames[0].SHA256[:62] },
+	"no hexadecimal digest":  func(x *packs.Index) { x.Frames[0].SHA256 = strings.Repeat("x", 64) },
+	"short, no hexadecimal":  func(x *packs.Index) { x.Frames[0].SHA256 += "xx" },
+}
+
 // An index with a right digest is not believed: each of these is damaged before any row
 // is given.
 func TestLyingIndex(t *testing.T) {
 	t.Parallel()
-	const most = 1<<63 - 1
 	file, _ := write(t, someRows())
 	honest := open(t, file).Index()
 	end := honest.Frames[len(honest.Frames)-1].Offset + honest.Frames[len(honest.Frames)-1].Size
-	for name, lie := range map[string]func(*packs.Index){
-		"format":           func(x *packs.Index) { x.Format = "tollgate-pack/2" },
-		"kind":             func(x *packs.Index) { x.Kind = "" },
-		"partition":        func(x *packs.Index) { x.Partition = -1 },
-		"rows":             func(x *packs.Index) { x.Rows++ },
-		"first":            func(x *packs.Index) { x.First = "id" },
-		"last":             func(x *packs.Index) { x.Last = "id_9" },
-		"no frames":        func(x *packs.Index) { *x = packs.Index{Format: x.Format, Kind: x.Kind} },
-		"first frame gone": func(x *packs.Index) { x.Frames = x.Frames[1:]; x.First = x.Frames[0].First; x.Rows -= 2 },
-		"last frame gone": func(x *packs.Index) {
-			x.Rows -= x.Frames[len(x.Frames)-1].Rows
-			x.Frames = x.Frames[:len(x.Frames)-1]
-			x.Last = x.Frames[len(x.Frames)-1].Last
-		},
-		"frame twice":     func(x *packs.Index) { x.Frames = slices.Insert(x.Frames, 1, x.Frames[0]); x.Rows += x.Frames[0].Rows },
-		"order":           func(x *packs.Index) { x.Frames[0], x.Frames[1] = x.Frames[1], x.Frames[0] },
-		"gap":             func(x *packs.Index) { x.Frames[1].Offset++; x.Frames[1].Size-- },
-		"overlap":         func(x *packs.Index) { x.Frames[0].Size++ },
-		"negative offset": func(x *packs.Index) { x.Frames[0].Offset = -1 },
-		"no size": func(x *packs.Index) {
-			x.Frames[0].Size, x.Frames[1].Offset, x.Frames[1].Size = 0, 0, x.Frames[0].Size+x.Frames[1].Size
-		},
-		"negative size": func(x *packs.Index) {
-			x.Frames[0].Size, x.Frames[1].Offset, x.Frames[1].Size = -5, -5, x.Frames[0].Size+x.Frames[1].Size+5
-		},
-		"size over the end": func(x *packs.Index) { x.Frames[len(x.Frames)-1].Size++ },
-		"sizes that overflow": func(x *packs.Index) {
-			x.Frames[0].Size, x.Frames[1].Offset, x.Frames[1].Size = most, most, -most+x.Frames[1].Offset+x.Frames[1].Size
-		},
-		"no bytes":               func(x *packs.Index) { x.Frames[0].Bytes = 0 },
-		"negative bytes":         func(x *packs.Index) { x.Frames[0].Bytes = -1 },
-		"too many bytes":         func(x *packs.Index) { x.Frames[0].Bytes = 16<<20 + 1 },
-		"bytes that overflow":    func(x *packs.Index) { x.Frames[0].Bytes = most },
-		"one byte more":          func(x *packs.Index) { x.Frames[0].Bytes++ },
-		"one byte less":          func(x *packs.Index) { x.Frames[0].Bytes-- },
-		"no rows":                func(x *packs.Index) { x.Rows -= x.Frames[0].Rows; x.Frames[0].Rows = 0 },
-		"negative rows":          func(x *packs.Index) { x.Frames[0].Rows -= 9; x.Frames[1].Rows += 9 },
-		"one row more":           func(x *packs.Index) { x.Frames[0].Rows++; x.Rows++ },
-		"one row less":           func(x *packs.Index) { x.Frames[0].Rows--; x.Frames[0].Last = x.Frames[0].First; x.Rows-- },
-		"more rows than bytes":   func(x *packs.Index) { x.Frames[0].Rows = 1 << 40; x.Rows += 1<<40 - 2 },
-		"rows that overflow":     func(x *packs.Index) { x.Frames[0].Rows = most },
-		"other first of a frame": func(x *packs.Index) { x.Frames[1].First = "id_1z" },
-		"other last of a frame":  func(x *packs.Index) { x.Frames[1].Last = "id_3z" },
-		"first after last":       func(x *packs.Index) { x.Frames[1].First, x.Frames[1].Last = x.Frames[1].Last, x.Frames[1].First },
-		"frames that overlap":    func(x *packs.Index) { x.Frames[1].First = x.Frames[0].Last },
-		"identifier too long":    func(x *packs.Index) { x.Frames[0].First = strings.Repeat("a", 65); x.First = x.Frames[0].First },
-		"identifier with space":  func(x *packs.Index) { x.Frames[0].First = "a b"; x.First = "a b" },
-		"last is too long":       func(x *packs.Index) { x.Frames[0].Last = x.Frames[0].Last + strings.Repeat("a", 65) },
-		"last with quote":        func(x *packs.Index) { x.Frames[0].Last += `"` },
-		"empty identifier":       func(x *packs.Index) { x.Frames[0].First = ""; x.First = "" },
-		"digest":                 func(x *packs.Index) { x.Frames[0].SHA256 = x.Frames[1].SHA256 },
-		"upper-case digest":      func(x *packs.Index) { x.Frames[0].SHA256 = strings.ToUpper(x.Frames[0].SHA256) },
-		"no digest":              func(x *packs.Index) { x.Frames[0].SHA256 = "" },
-		"short digest":           func(x *packs.Index) { x.Frames[0].SHA256 = x.Frames[0].SHA256[:62] },
-		"no hexadecimal digest":  func(x *packs.Index) { x.Frames[0].SHA256 = strings.Repeat("x", 64) },
-		"short, no hexadecimal":  func(x *packs.Index) { x.Frames[0].SHA256 += "xx" },
-	} {
+	for name, lie := range lies {
 		x := honest
 		x.Frames = slices.Clone(honest.Frames)
 		lie(&x)
@@ -300,19 +302,20 @@ func TestLyingRows(t *testing.T) {
 		t.Error("the honest one has no rows")
 	}
 	for name, text := range map[string]string{
-		"order":         b + a + c,
-		"twice":         a + a + c,
-		"order within":  a + c + b,
-		"no end":        a + b + strings.TrimSpace(c) + " ",
-		"no identifier": a + `{"ID":"b"}` + "\n" + c,
-		"empty row":     a + "\n" + b + c,
-		"no object":     a + `["id","b"]` + "\n" + c,
-		"fewer":         a + strings.Repeat(" ", len(b)) + c,
-		"no newline":    a + strings.TrimSpace(b) + c + "\n",
-		"more":          a + b + b[:7] + "bb\"}\n" + c,
-		"other first":   strings.Replace(a, "a", "A", 1) + b + c,
-		"other last":    a + b + strings.Replace(c, "c", "d", 1),
-		"no brace":      a + `{"id":"b"]` + "\n" + c,
+		"order":          b + a + c,
+		"twice":          a + a + c,
+		"order within":   a + c + b,
+		"no end":         a + b + strings.TrimSpace(c) + " ",
+		"no identifier":  a + `{"ID":"b"}` + "\n" + c,
+		"empty row":      a + "\n" + b + c,
+		"bad identifier": a + `{"id":"a b"}` + "\n" + c,
+		"no object":      a + `["id","b"]` + "\n" + c,
+		"fewer":          a + strings.Repeat(" ", len(b)) + c,
+		"no newline":     a + strings.TrimSpace(b) + c + "\n",
+		"more":           a + b + b[:7] + "bb\"}\n" + c,
+		"other first":    strings.Replace(a, "a", "A", 1) + b + c,
+		"other last":     a + b + strings.Replace(c, "c", "d", 1),
+		"no brace":       a + `{"id":"b"]` + "\n" + c,
 	} {
 		p := open(t, pack(text, "a", "c", 3))
 		if _, err := p.Frame(t.Context(), 0); !damages(err) {

@@ -110,9 +110,6 @@ func (w *Writer) write(b []byte) error {
 	return nil
 }
 
-// Size is how many bytes have been written so far, without the rows of the last frame.
-func (w *Writer) Size() int64 { return w.size }
-
 // Close writes the index. The pack is whole only after that; the io.Writer stays open.
 func (w *Writer) Close() (Summary, error) {
 	if w.err == nil {

@@ -26,7 +26,7 @@ func (s *Shelf) List(ctx context.Context, prefix string) ([]Item, error) {
 		return nil, fmt.Errorf("list shelf: no name begins with %.200q", prefix)
 	}
 	var all []Item
-	err := s.walk(ctx, path.Dir(prefix+"_"), func(name string, info fs.FileInfo) error {
+	err := s.walk(ctx, path.Dir(prefix), func(name string, info fs.FileInfo) error {
 		if validName(name) && strings.HasPrefix(name, prefix) {
 			all = append(all, Item{name, info.Size()})
 		}
@@ -74,7 +74,7 @@ func (s *Shelf) Remove(ctx context.Context, name string) error {
 		err = ctx.Err()
 	}
 	if err == nil {
-		err = remove(place)
+		err = s.remove(place)
 	}
 	if err != nil {
 		return fmt.Errorf("remove from shelf: %w", err)
@@ -82,7 +82,7 @@ func (s *Shelf) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-func remove(place string) error {
+func (s *Shelf) remove(place string) error {
 	info, err := os.Lstat(place)
 	if err == nil && info.Mode().IsRegular() {
 		err = os.Remove(place)
@@ -91,7 +91,7 @@ func remove(place string) error {
 		return err
 	}
 	// Who removed it before may have died before this.
-	if err := syncDir(filepath.Dir(place)); !errors.Is(err, fs.ErrNotExist) {
+	if err := s.syncDir(filepath.Dir(place)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

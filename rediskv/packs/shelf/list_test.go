@@ -15,7 +15,7 @@ import (
 func TestList(t *testing.T) {
 	t.Parallel()
 	s, dir := empty(t)
-	names := []string{"a", "a-b/c", "a.b", "a/b", "a/b-c", "a/c/d", "ab", "b/0", "b/1/2/3"}
+	names := []string{"a", "a-b/c", "a.b", "a/b", "a/b-c", "a/c/d", "ab", "b-a", "b/0", "b/1/2/3"}
 	for i, name := range slices.Backward(names) {
 		if name != "a" && name != "a/b" {
 			put(t, s, strings.Replace(name, "a/", "aa/", 1), strings.Repeat("x", i))
@@ -36,7 +36,7 @@ func TestList(t *testing.T) {
 		t.Fatal(err)
 	}
 	for prefix, want := range map[string]string{
-		"":      "a-b/c a.b aa/b-c aa/c/d ab b/0 b/1/2/3 z",
+		"":      "a-b/c a.b aa/b-c aa/c/d ab b-a b/0 b/1/2/3 z",
 		"a":     "a-b/c a.b aa/b-c aa/c/d ab",
 		"a-":    "a-b/c",
 		"aa":    "aa/b-c aa/c/d",
@@ -68,8 +68,8 @@ func TestList(t *testing.T) {
 		}
 	}
 	for _, prefix := range []string{"..", "../", "a/../../", "/", "/etc", "A", "a*", "a\x00"} {
-		if all, err := s.List(t.Context(), prefix); err == nil {
-			t.Errorf("%q: there is %v", prefix, all)
+		if all, err := s.List(t.Context(), prefix); err == nil || !strings.Contains(err.Error(), "no name begins") {
+			t.Errorf("%q: there is %v, %v", prefix, all, err)
 		}
 	}
 }

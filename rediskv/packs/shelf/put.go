@@ -31,16 +31,16 @@ func (s *Shelf) Put(ctx context.Context, name string, size int64, r io.Reader) e
 
 func (s *Shelf) put(ctx context.Context, place string, size int64, r io.Reader) error {
 	dir := filepath.Dir(place)
-	if err := makeDir(dir); err != nil {
+	if err := s.makeDir(dir); err != nil {
 		return err
 	}
 	file, err := os.CreateTemp(dir, unfinished)
 	if err != nil {
 		return err
 	}
-	err = fill(ctx, file, size, r)
+	err = s.fill(ctx, file, size, r)
 	if err == nil {
-		err = link(ctx, file, size, place)
+		err = s.link(ctx, file, size, place)
 	}
 	if err := errors.Join(err, file.Close(), os.Remove(file.Name())); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (s *Shelf) put(ctx context.Context, place string, size int64, r io.Reader) 
 }
 
 // fill writes what is read, and sees that it is on disk.
-func fill(ctx context.Context, file *os.File, size int64, r io.Reader) error {
+func (s *Shelf) fill(ctx context.Context, file *os.File, size int64, r io.Reader) error {
 	n, err := io.Copy(file, io.LimitReader(&reader{ctx, r}, max(size, 0)+1))
 	switch {
 	case err != nil:
@@ -59,7 +59,7 @@ func fill(ctx context.Context, file *os.File, size int64, r io.Reader) error {
 	case n < size:
 		return fmt.Errorf("there are %d bytes of the %d that were announced: %w", n, size, io.ErrUnexpectedEOF)
 	}
-	return file.Sync()
+	return s.sync(file)
 }
 
 // reader ends with its context.
@@ -76,7 +76,7 @@ func (r *reader) Read(p []byte) (int, error) {
 }
 
 // link gives a file its name. Unlike a renaming it replaces none.
-func link(ctx context.Context, file *os.File, size int64, place string) error {
+func (s *Shelf) link(ctx context.Context, file *os.File, size int64, place string) error {
 	err := os.Link(file.Name(), place)
 	if !errors.Is(err, fs.ErrExist) {
 		return err
@@ -90,7 +90,7 @@ func link(ctx context.Context, file *os.File, size int64, place string) error {
 	if err == nil && !same {
 		err = fmt.Errorf("%s has another content: %w", place, fs.ErrExist)
 	}
-	return errors.Join(err, there.file.Sync()) // who knows who wrote it
+	return errors.Join(err, s.sync(there.file)) // who knows who wrote it
 }
 
 // equal compares a file of a size with one that is there.
@@ -116,10 +116,10 @@ func equal(ctx context.Context, file *os.File, size int64, there *Object) (bool,
 }
 
 // makeDir makes a directory, and those above it that are missing, and sees that they stay.
-func makeDir(dir string) error {
+func (s *Shelf) makeDir(dir string) error {
 	err := os.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := makeDir(filepath.Dir(dir)); err != nil {
+		if err := s.makeDir(filepath.Dir(dir)); err != nil {
 			return err
 		}
 		err = os.Mkdir(dir, 0o700)
@@ -130,14 +130,14 @@ func makeDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(dir))
+	return s.syncDir(filepath.Dir(dir))
 }
 
 // syncUp sees that a directory is on disk with those above it, up to the shelf's: whoever
 // made them may have died before, or not have come so far.
 func (s *Shelf) syncUp(dir string) error {
 	for {
-		if err := syncDir(dir); err != nil || dir == s.root {
+		if err := s.syncDir(dir); err != nil || dir == s.root {
 			return err
 		}
 		dir = filepath.Dir(dir)
@@ -145,10 +145,10 @@ func (s *Shelf) syncUp(dir string) error {
 }
 
 // syncDir sees that the names in a directory are on disk.
-func syncDir(dir string) error {
+func (s *Shelf) syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(s.sync(d), d.Close())
 }

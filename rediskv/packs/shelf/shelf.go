@@ -17,7 +17,10 @@ import (
 )
 
 // Shelf is where packs and small texts lie. Several processes may use one at once.
-type Shelf struct{ root string }
+type Shelf struct {
+	root string
+	sync func(*os.File) error // a test's can fail
+}
 
 // Open returns the shelf at a URL: file:///abs/path. It touches nothing: a directory that
 // is not there is an empty shelf, and Put makes it.
@@ -32,14 +35,14 @@ func Open(at string) (*Shelf, error) {
 		return nil, fmt.Errorf("open shelf %s: the scheme is %q; use file:///path/of/a/directory", u.Redacted(), u.Scheme)
 	case u.Host != "" || u.User != nil:
 		return nil, fmt.Errorf("open shelf %s: a directory has no host; use three slashes, as in file:///path/of/a/directory", u.Redacted())
-	case u.Opaque != "" || !filepath.IsAbs(root):
+	case !filepath.IsAbs(root):
 		return nil, fmt.Errorf("open shelf %s: the path is not absolute; use file:///path/of/a/directory", at)
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return nil, fmt.Errorf("open shelf %s: a directory has no query and no fragment; write ? as %%3F and # as %%23", at)
 	case strings.ContainsRune(root, 0):
 		return nil, fmt.Errorf("open shelf %s: a path has no zero byte", at)
 	}
-	return &Shelf{filepath.Clean(root)}, nil
+	return &Shelf{filepath.Clean(root), (*os.File).Sync}, nil
 }
 
 // longestName is what S3 allows.

@@ -1,0 +1,6 @@
+package shelf
+
+import "os"
+
+// OnSync calls f instead of fsync. f can call it, or fail.
+func (s *Shelf) OnSync(f func(*os.File) error) { s.sync = f }
