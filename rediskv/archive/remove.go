@@ -37,11 +37,25 @@ type removal struct {
 	digest string
 }
 
-// remove removes the payments of a line's pack from Redis, as far as they are what the pack
-// has. Without digests, as behind a worker that has died, each is read and compared first.
-func (s *Store) remove(ctx context.Context, l *Line, digests map[string]string) (moved int, err error) {
-	name := packName(l.Partition, l.Payments.SHA256)
-	object, err := s.Shelf.Read(ctx, name)
+// removeAll removes payments that a line's pack has from Redis, those that are still as they
+// were read.
+func (s *Store) removeAll(ctx context.Context, l *Line, all []removal) (moved int, err error) {
+	if moved, err = s.removeSome(ctx, l, all); err == nil {
+		err = s.end(ctx, l)
+	}
+	return moved, conflict(err)
+}
+
+// end notes that Redis has none of a line's pack any more, but for what has gone on since.
+func (s *Store) end(ctx context.Context, l *Line) error {
+	_, _, err := s.db.Run(ctx, scriptEndPack.With(endPackKeys{rediskv.ArchiveKey(l.Partition)}, endPackArgs{l.Number}))
+	return err
+}
+
+// removeAgain is removeAll behind a worker that has died: each payment of the pack is read
+// and compared first.
+func (s *Store) removeAgain(ctx context.Context, l *Line) (moved int, err error) {
+	object, err := s.Shelf.Read(ctx, packName(l.Partition, l.Payments.SHA256))
 	if err != nil {
 		return 0, unavailable(err)
 	}
@@ -57,7 +71,7 @@ func (s *Store) remove(ctx context.Context, l *Line, digests map[string]string) 
 		}
 		var some []removal
 		for id, row := range f.Rows() {
-			one, there, err := s.removalOf(ctx, l, id, row, digests)
+			one, there, err := s.removalOf(ctx, l, id, row)
 			if err != nil {
 				return moved, conflict(err)
 			}
@@ -70,23 +84,19 @@ func (s *Store) remove(ctx context.Context, l *Line, digests map[string]string) 
 			return moved, conflict(err)
 		}
 	}
-	_, _, err = s.db.Run(ctx, scriptEndPack.With(endPackKeys{rediskv.ArchiveKey(l.Partition)}, endPackArgs{l.Number}))
-	return moved, conflict(err)
+	return moved, conflict(s.end(ctx, l))
 }
 
 // removalOf is a row's payment as Redis has it, if it is there: without a digest where it is
 // not what the row has.
-func (s *Store) removalOf(ctx context.Context, l *Line, id string, row []byte, digests map[string]string) (one removal, there bool, err error) {
+func (s *Store) removalOf(ctx context.Context, l *Line, id string, row []byte) (one removal, there bool, err error) {
 	var of struct {
 		Organization string `json:"organization_id"`
 	}
 	if err := json.Unmarshal(row, &of); err != nil {
 		return one, false, err
 	}
-	one = removal{chosen{id, of.Organization}, digests[id]}
-	if digests != nil {
-		return one, true, nil
-	}
+	one.chosen = chosen{id, of.Organization}
 	found, err := s.read(ctx, l.Partition, l.Number, []chosen{one.chosen})
 	if err != nil || len(found[0].Payment) == 0 {
 		return one, false, err

@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,6 +23,7 @@ import (
 	"tollgate/rediskv/history"
 	"tollgate/rediskv/ledger"
 	"tollgate/rediskv/packs"
+	"tollgate/rediskv/packs/shelf"
 	"tollgate/rediskv/payments"
 	"tollgate/rediskv/record"
 	"tollgate/rediskv/script"
@@ -67,7 +69,7 @@ func (s *Store) Archive(ctx context.Context, partition int, after time.Duration)
 		return 0, err
 	}
 	if m.done < m.last() {
-		return s.remove(ctx, m.lines[m.done], nil)
+		return s.removeAgain(ctx, m.lines[m.done])
 	}
 	if n := len(m.lines); n > 0 { // a volume that is not mounted is an empty directory
 		if _, err := s.Shelf.Text(ctx, m.lines[n-1].Name()); err != nil {
@@ -84,7 +86,7 @@ func (s *Store) Archive(ctx context.Context, partition int, after time.Duration)
 		return 0, conflict(err)
 	}
 	defer p.discard()
-	if p.rows == 0 {
+	if len(p.removals) == 0 {
 		return 0, conflict(s.add(ctx, partition, m.last(), "", c))
 	}
 	l, err := s.shelve(ctx, p, m, now.ID)
@@ -95,7 +97,7 @@ func (s *Store) Archive(ctx context.Context, partition int, after time.Duration)
 		return 0, conflict(err)
 	}
 	s.step(partition, "added to the manifest")
-	return s.remove(ctx, l, p.digests)
+	return s.removeAll(ctx, l, p.removals)
 }
 
 // conflict is no error: another worker was faster.
@@ -123,8 +125,7 @@ type sealing struct {
 	payments      *packs.Writer
 	parts         []part
 	sums          [][sha256.Size]byte // of each row
-	digests       map[string]string   // of what Redis has, by payment
-	rows          int
+	removals      []removal           // what Redis has of each
 	from, until   tollgate.Instant
 	summary, also packs.Summary
 }
@@ -141,7 +142,7 @@ func (p *sealing) discard() {
 // seal writes the payments that are at an end to a pack. Those that are not are noted, so
 // that they keep no others waiting.
 func (s *Store) seal(ctx context.Context, partition int, last int64, c *choice, before tollgate.Instant) (p *sealing, err error) {
-	p = &sealing{partition: partition, digests: map[string]string{}}
+	p = &sealing{partition: partition}
 	defer func() {
 		if err != nil {
 			p.discard()
@@ -231,8 +232,7 @@ func (p *sealing) add(k rediskv.Space, one chosen, r whole, before tollgate.Inst
 	_, text, _ := strings.Cut(one.id, "_")
 	p.parts = append(p.parts, part{of, text[:len(text)-len(of)-len(tollgate.FirstNumber)]})
 	p.sums = append(p.sums, sha256.Sum256(row))
-	p.digests[one.id] = r.digest
-	p.rows++
+	p.removals = append(p.removals, removal{one, r.digest})
 	p.extend(a)
 	return true, nil
 }
@@ -282,7 +282,7 @@ func (p *sealing) extend(a *payments.Archived) {
 
 // close ends both files.
 func (p *sealing) close() (err error) {
-	if p.rows == 0 {
+	if len(p.removals) == 0 {
 		return nil
 	}
 	if p.summary, err = p.payments.Close(); err != nil {
@@ -357,15 +357,23 @@ func (s *Store) shelve(ctx context.Context, p *sealing, m *manifest, in string) 
 	return l, nil
 }
 
-// readBack compares a pack on the shelf with what was written, row by row.
+// readBack compares a pack on the shelf with what was written: the file, and each row of
+// payments.
 func (s *Store) readBack(ctx context.Context, name string, sum packs.Summary, rows bool, p *sealing) error {
 	object, err := s.Shelf.Read(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer object.Close()
-	pack, err := packs.Verify(ctx, object, object.Size(), sum.SHA256)
-	if err != nil || !rows {
+	if !rows {
+		_, err := packs.Verify(ctx, object, object.Size(), sum.SHA256)
+		return err
+	}
+	if err := sameFile(ctx, object, sum); err != nil {
+		return err
+	}
+	pack, err := packs.Open(ctx, object, object.Size())
+	if err != nil {
 		return err
 	}
 	i := 0
@@ -382,7 +390,26 @@ func (s *Store) readBack(ctx context.Context, name string, sum packs.Summary, ro
 		}
 	}
 	if i != len(p.sums) {
-		return errors.New("it has " + strconv.Itoa(i) + " rows, and " + strconv.Itoa(len(p.sums)) + " were written")
+		return fmt.Errorf("it has %d rows, and %d were written", i, len(p.sums))
+	}
+	return nil
+}
+
+// sameFile compares the SHA-256 of a file.
+func sameFile(ctx context.Context, object *shelf.Object, sum packs.Summary) error {
+	h, part := sha256.New(), make([]byte, 1<<18)
+	if object.Size() != sum.Size {
+		return fmt.Errorf("it has %d bytes, and %d were written", object.Size(), sum.Size)
+	}
+	for at := int64(0); at < sum.Size; at += int64(len(part)) {
+		part = part[:min(int64(len(part)), sum.Size-at)]
+		if err := object.ReadAt(ctx, part, at); err != nil {
+			return err
+		}
+		h.Write(part)
+	}
+	if is := hex.EncodeToString(h.Sum(nil)); is != sum.SHA256 {
+		return fmt.Errorf("its SHA-256 is %s", is)
 	}
 	return nil
 }

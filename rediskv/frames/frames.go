@@ -53,7 +53,7 @@ func Pack(raw []byte) []byte { return packer().EncodeAll(raw, nil) }
 // at once, but it serves one at a time: it takes one core and 6 MB, however many archive.
 func Dense(raw, to []byte) []byte {
 	dense.once.Do(func() {
-		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1),
+		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderConcurrency(1),
 			zstd.WithWindowSize(1<<20), zstd.WithSingleSegment(true), zstd.WithLowerEncoderMem(true))
 		if err != nil {
 			panic(err)
@@ -63,18 +63,24 @@ func Dense(raw, to []byte) []byte {
 	return dense.encoder.EncodeAll(raw, to)
 }
 
-// within unpacks no more than there is room for.
-var within = sync.OnceValue(func() *zstd.Decoder {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecodeAllCapLimit(true))
-	if err != nil {
-		panic(err)
-	}
-	return d
-})
+// bounded is used by all that read files: it unpacks no more than there is room for.
+var bounded struct {
+	once    sync.Once
+	decoder *zstd.Decoder
+}
 
 // UnpackWithin appends what a frame holds to a slice, within its capacity. A frame that
 // holds more is an error, as is what Unpack refuses.
-func UnpackWithin(frame, to []byte) ([]byte, error) { return within().DecodeAll(frame, to) }
+func UnpackWithin(frame, to []byte) ([]byte, error) {
+	bounded.once.Do(func() {
+		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecodeAllCapLimit(true))
+		if err != nil {
+			panic(err)
+		}
+		bounded.decoder = d
+	})
+	return bounded.decoder.DecodeAll(frame, to)
+}
 
 // Holds is how many bytes a frame says that it holds. ok is false where it does not say.
 func Holds(frame []byte) (size uint64, ok bool) {

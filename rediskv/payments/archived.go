@@ -146,7 +146,12 @@ func (a *Archived) Records(k rediskv.Space, packed bool) (*ledger.Records, error
 		_, number, _ := tollgate.NumberIn(t.ID)
 		fields := record.KindOf(k.Object(t.ID)).Share(number, ledger.TransactionFields(t).Sealed(k.Object(t.ID), nil), packed)
 		for n := 0; n+1 < len(fields); n += 2 {
-			r.Parts[fmt.Sprint(fields[n])] = fmt.Sprintf("%s", fields[n+1]) // a string, or the bytes of JSON
+			name, _ := fields[n].(string)
+			value, is := fields[n+1].(string)
+			if json, ok := fields[n+1].([]byte); ok && !is {
+				value = string(json)
+			}
+			r.Parts[name] = value
 		}
 		r.Parts[number+".pos"] = strconv.FormatInt(a.Transactions[i].Position, 10)
 	}
